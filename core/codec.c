@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Sealing and checking of metadata blocks: pure code, see pure.h. */
+#include "codec.h"
+
+static u32 block_crc(const void *buf)
+{
+	const struct shingle_header *h = buf;
+	const size_t skip = offsetof(struct shingle_header, uuid);
+
+	return crc32c(le32_to_cpu(h->magic), (const u8 *)buf + skip, SHINGLE_BLOCK_SIZE - skip);
+}
+
+/**
+ * shingle_seal() - fill in a block's header, checksum last
+ * @buf: 4 KiB block whose body is final
+ * @magic: SHINGLE_MAGIC_*
+ * @uuid: of the device
+ * @block: where it will be written, in blocks of its device
+ * @seq: generation, transaction or checkpoint number
+ *
+ * Context: any.
+ */
+void shingle_seal(void *buf, u32 magic, const u8 *uuid, u64 block, u64 seq)
+{
+	struct shingle_header *h = buf;
+
+	h->magic = cpu_to_le32(magic);
+	memcpy(h->uuid, uuid, SHINGLE_UUID_SIZE);
+	h->block = cpu_to_le64(block);
+	h->seq = cpu_to_le64(seq);
+	h->crc = cpu_to_le32(block_crc(buf));
+}
+
+/**
+ * shingle_check_block() - is this block what it should be?
+ * @buf: 4 KiB block as read
+ * @magic: SHINGLE_MAGIC_* expected
+ * @uuid: of the device, or NULL when any will do
+ * @block: where it was read from, or U64_MAX when any will do
+ *
+ * Context: any.  Returns SHINGLE_BLOCK_OK or the first thing that is wrong.
+ */
+enum shingle_block_fault shingle_check_block(const void *buf, u32 magic, const u8 *uuid,
+					     u64 block)
+{
+	const struct shingle_header *h = buf;
+
+	if (le32_to_cpu(h->magic) != magic)
+		return SHINGLE_BLOCK_FOREIGN;
+	if (le32_to_cpu(h->crc) != block_crc(buf))
+		return SHINGLE_BLOCK_ROTTEN;
+	if (uuid && memcmp(h->uuid, uuid, SHINGLE_UUID_SIZE))
+		return SHINGLE_BLOCK_OTHER_UUID;
+	if (block != U64_MAX && le64_to_cpu(h->block) != block)
+		return SHINGLE_BLOCK_MISPLACED;
+	return SHINGLE_BLOCK_OK;
+}
+
+/**
+ * shingle_fault_text() - a block fault in words
+ * @fault: what shingle_check_block() said
+ *
+ * Context: any.
+ */
+const char *shingle_fault_text(enum shingle_block_fault fault)
+{
+	switch (fault) {
+	case SHINGLE_BLOCK_OK:
+		return "sound";
+	case SHINGLE_BLOCK_FOREIGN:
+		return "no dm-shingle metadata";
+	case SHINGLE_BLOCK_ROTTEN:
+		return "checksum mismatch";
+	case SHINGLE_BLOCK_OTHER_UUID:
+		return "belongs to another dm-shingle device";
+	case SHINGLE_BLOCK_MISPLACED:
+		return "was written for another address";
+	}
+	return "unknown fault";
+}
+
+/**
+ * shingle_record_set() - fill in a journal record
+ * @r: the record
+ * @type: SHINGLE_REC_* or the engine's
+ * @n: see struct shingle_record
+ * @c: see struct shingle_record
+ * @a: see struct shingle_record
+ * @b: see struct shingle_record
+ *
+ * Context: any.
+ */
+void shingle_record_set(struct shingle_record *r, u16 type, u16 n, u32 c, u64 a, u64 b)
+{
+	r->type = cpu_to_le16(type);
+	r->n = cpu_to_le16(n);
+	r->c = cpu_to_le32(c);
+	r->a = cpu_to_le64(a);
+	r->b = cpu_to_le64(b);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Sealing and checking of metadata blocks. */
+#ifndef SHINGLE_CODEC_H
+#define SHINGLE_CODEC_H
+
+#include "format.h"
+
+/* Why a block was not accepted; the order is that of the checks. */
+enum shingle_block_fault {
+	SHINGLE_BLOCK_OK = 0,
+	SHINGLE_BLOCK_FOREIGN,		/* another magic: not ours, or never written */
+	SHINGLE_BLOCK_ROTTEN,		/* ours, but the checksum fails */
+	SHINGLE_BLOCK_OTHER_UUID,	/* sound, but of another device */
+	SHINGLE_BLOCK_MISPLACED,	/* sound, but meant for another place */
+};
+
+void shingle_seal(void *buf, u32 magic, const u8 *uuid, u64 block, u64 seq);
+enum shingle_block_fault shingle_check_block(const void *buf, u32 magic, const u8 *uuid,
+					     u64 block);
+const char *shingle_fault_text(enum shingle_block_fault fault);
+
+void shingle_record_set(struct shingle_record *r, u16 type, u16 n, u32 c, u64 a, u64 b);
+
+#endif /* SHINGLE_CODEC_H */

@@ -1,0 +1,73 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# Asks the kernel tree at hand which form of an API it has, by compiling a few
+# lines against it.  Version numbers would lie: stable branches changed
+# signatures too (dm_io got its ioprio argument in 6.1.83).
+#
+#   compat-probe.sh CACHE_DIR CC CFLAGS   prints -D flags for the compiler
+#
+# The answers are kept in CACHE_DIR beside the build, keyed by compiler and
+# flags, so that an incremental build asks once.
+set -u
+dir=$1 cc=$2 cflags=$3
+
+key=$(printf '%s|%s|%s' "$cc" "$cflags" "$(cksum < "$0")" | cksum | cut -d' ' -f1)
+cache="$dir/.compat-$key"
+if [ -s "$cache" ]; then
+	cat "$cache"
+	exit 0
+fi
+
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+flags=
+
+compiles() {
+	printf '#include <linux/module.h>\n%s\n' "$1" > "$tmp/t.c"
+	# KBUILD_MODNAME is what <linux/module.h> and dm's macros expect.
+	$cc $cflags -DMODULE -DKBUILD_MODNAME='"probe"' -DKBUILD_BASENAME='"probe"' \
+		-Werror=implicit-function-declaration -c -o "$tmp/t.o" "$tmp/t.c" 2> "$tmp/err"
+}
+
+probe() {
+	if compiles "$2"; then
+		flags="$flags -DSHINGLE_HAVE_$1=1"
+	fi
+}
+
+# A tree in which nothing compiles would answer "no" to everything and fail
+# much later, with a riddle.
+if ! compiles '#include <linux/device-mapper.h>'; then
+	echo "FAILED: this kernel tree cannot compile a module: $(grep -m1 error "$tmp/err")"
+	exit 0
+fi
+
+probe DM_IO_IOPRIO '
+#include <linux/dm-io.h>
+int t(struct dm_io_request *r, struct dm_io_region *w);
+int t(struct dm_io_request *r, struct dm_io_region *w)
+{ return dm_io(r, 1, w, NULL, IOPRIO_DEFAULT); }'
+
+probe BLK_MODE_T '
+#include <linux/blkdev.h>
+blk_mode_t t(void);
+blk_mode_t t(void) { return BLK_OPEN_READ; }'
+
+probe MAX_HW_DISCARD_LIMIT_ONLY '
+#include <linux/blkdev.h>
+void t(struct queue_limits *l);
+void t(struct queue_limits *l) { l->max_hw_discard_sectors = 1; l->features |= 1; }'
+
+probe TIMER_DELETE_SYNC '
+#include <linux/timer.h>
+int t(struct timer_list *x);
+int t(struct timer_list *x) { return timer_delete_sync(x); }'
+
+probe HRTIMER_SETUP '
+#include <linux/hrtimer.h>
+void t(struct hrtimer *x, enum hrtimer_restart (*f)(struct hrtimer *));
+void t(struct hrtimer *x, enum hrtimer_restart (*f)(struct hrtimer *))
+{ hrtimer_setup(x, f, CLOCK_MONOTONIC, HRTIMER_MODE_ABS); }'
+
+echo "$flags" > "$cache"
+echo "$flags"

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What an engine is: the algorithms of one translation layer, and nothing
+ * else.  No bio, no lock, no sleep, no device I/O, no clock.
+ *
+ * Core calls every operation under the target's map lock (a spinlock), except
+ * create, destroy, decode, replay, ready, which run before or after I/O.
+ * An operation may not sleep or allocate.  Logical and physical addresses and
+ * lengths are in 4 KiB blocks; physical ones carry their device (layout.h).
+ *
+ * The life of a write:   place -> (data on the medium) -> commit | abort
+ * The life of a step:    next_step -> (copy) -> step_done | step_failed
+ *                        -> (records durable, old readers gone) -> release
+ *
+ * Space that an operation frees may still be referenced by the map that
+ * recovery would rebuild, or be read by somebody who looked it up before.
+ * The engine must not hand it out again before release().  That is rule R0,
+ * and core checks it at every write through referenced().
+ */
+#ifndef SHINGLE_ENGINE_H
+#define SHINGLE_ENGINE_H
+
+#include "layout.h"
+
+struct shingle_engine;
+
+enum shingle_run_kind {
+	SHINGLE_RUN_MAPPED,	/* content is at pblk */
+	SHINGLE_RUN_UNWRITTEN,	/* zeroes, but the drive would go and look at pblk */
+	SHINGLE_RUN_ZERO,	/* zeroes, and the drive knows it */
+};
+
+/**
+ * struct shingle_run - consecutive logical blocks at consecutive places
+ * @lblk: first logical block
+ * @pblk: where it is, meaningless for SHINGLE_RUN_ZERO
+ * @n: length, at least 1
+ * @kind: what is to be found there
+ */
+struct shingle_run {
+	u64 lblk;
+	u64 pblk;
+	u32 n;
+	enum shingle_run_kind kind;
+};
+
+/**
+ * struct shingle_emit - where an operation leaves its journal records
+ * @rec: room for @max records
+ * @nr: used so far
+ * @max: at least what the engine's ops announce for the operation
+ * @seq: transaction that the records will belong to
+ *
+ * The records of one call reach the disk in one transaction or not at all.
+ */
+struct shingle_emit {
+	struct shingle_record *rec;
+	u32 nr;
+	u32 max;
+	u64 seq;
+};
+
+void shingle_emit(struct shingle_emit *e, u16 type, u16 n, u32 c, u64 a, u64 b);
+
+/* Why core asks for a cleaning step. */
+enum shingle_why {
+	SHINGLE_WHY_RECOVERY,	/* finish what a power cut interrupted */
+	SHINGLE_WHY_PRESSURE,	/* a write found no room */
+	SHINGLE_WHY_IDLE,	/* the host is quiet */
+	SHINGLE_WHY_FORCED,	/* somebody asked for it */
+};
+
+/**
+ * struct shingle_step - one piece of cleaning
+ * @kind: the engine's own
+ * @n: blocks to copy, 0 when the step only changes the map
+ * @base: holds the bulk of the content, or SHINGLE_NOWHERE for zeroes
+ * @dst: where the merged content goes, in ascending order
+ * @lblk: first logical block, SHINGLE_NOWHERE when the content has none
+ * @cookie: the engine's own
+ * @whole_in_memory: @dst overlaps what is still to be read (unsafe modes)
+ *
+ * Content of block i is what step_source() says, else @base + i.
+ */
+struct shingle_step {
+	u32 kind;
+	u32 n;
+	u64 base;
+	u64 dst;
+	u64 lblk;
+	u64 cookie;
+	bool whole_in_memory;
+};
+
+/**
+ * struct shingle_counter - a number that the engine counts
+ * @name: snake_case, with its unit
+ * @value: current value
+ */
+struct shingle_counter {
+	const char *name;
+	u64 value;
+};
+
+/* Called once for each broken invariant, with a sentence. */
+typedef void (*shingle_report_fn)(void *ctx, const char *fmt, ...) __printf(2, 3);
+
+/**
+ * struct shingle_engine_ops - a translation layer
+ * @name: as in the superblock and the table line
+ * @commit_records: at most so many records per commit()
+ * @step_records: at most so many per step_done()
+ * @discard_records: at most so many per discard()
+ *
+ * @create: build an engine for @layout; on failure say @why in a sentence.
+ *	May sleep.
+ * @destroy: undo create
+ * @set: change a tunable; -ENOENT if there is none of that name, -ERANGE with
+ *	a sentence in @why if the value is out of bounds
+ * @get: enumerate tunables for the table line: 0 and name/value, else -ENOENT
+ *
+ * @resolve: where are blocks @lblk.. now?  @out describes a non-empty prefix.
+ * @place: find room to write blocks @lblk..; @out describes a non-empty
+ *	prefix.  -ENOSPC: clean first (and next_step(PRESSURE) will offer how);
+ *	-EBUSY: wait for the step in progress.
+ * @commit: the data of a placed run are on the medium
+ * @abort: a placed run was not, or not wholly, written
+ * @discard: forget blocks @lblk..; @done says how many were dealt with (at
+ *	least 1), @dropped whether they now read as zeroes.  -EBUSY: wait for
+ *	the step in progress.
+ *
+ * @next_step: 1 and a step, or 0 if there is nothing to do for this reason
+ * @step_source: the first run at or after @offset that does not come from the
+ *	base: fills @out (lblk relative to the step) and returns true
+ * @step_done: the copy is on the medium; change the map
+ * @step_failed: it is not; @step may be offered again
+ * @release: all that was freed by transactions up to @seq is unreferenced
+ * @pending: freed space waits for release()
+ * @referenced: is any block of the run in use, by the current map or by the
+ *	one that recovery would rebuild?
+ *
+ * @encode: the next piece of the state at or after *@cursor: its index, and
+ *	its bytes as return value; 0 at the end.  Pieces may be taken while I/O
+ *	goes on: replaying the records since then must lead to the same state.
+ * @decode: take a piece back
+ * @replay: apply a record to the state being loaded
+ * @ready: everything is loaded; build what is derived.  May sleep.
+ * @max_chunks: most pieces that encode can ever produce
+ *
+ * @verify: report every broken invariant, return how many
+ * @counters: fill in up to @max, return how many there are
+ * @clear_counters: set them to zero
+ * @map_bytes: RAM used for maps
+ * @cached_blocks: logical blocks that live away from home
+ */
+struct shingle_engine_ops {
+	const char *name;
+	u32 commit_records;
+	u32 step_records;
+	u32 discard_records;
+
+	int (*create)(struct shingle_engine **e, const struct shingle_layout *layout,
+		      const char **why);
+	void (*destroy)(struct shingle_engine *e);
+	int (*set)(struct shingle_engine *e, const char *name, const char *value,
+		   const char **why);
+	int (*get)(struct shingle_engine *e, u32 index, const char **name, char *value,
+		   size_t size);
+
+	void (*resolve)(struct shingle_engine *e, u64 lblk, u32 n, struct shingle_run *out);
+	int (*place)(struct shingle_engine *e, u64 lblk, u32 n, struct shingle_run *out);
+	void (*commit)(struct shingle_engine *e, const struct shingle_run *run,
+		       struct shingle_emit *emit);
+	void (*abort)(struct shingle_engine *e, const struct shingle_run *run);
+	int (*discard)(struct shingle_engine *e, u64 lblk, u64 n, u64 *done, bool *dropped,
+		       struct shingle_emit *emit);
+
+	int (*next_step)(struct shingle_engine *e, enum shingle_why why,
+			 struct shingle_step *step);
+	bool (*step_source)(struct shingle_engine *e, const struct shingle_step *step,
+			    u32 offset, struct shingle_run *out);
+	void (*step_done)(struct shingle_engine *e, const struct shingle_step *step,
+			  struct shingle_emit *emit);
+	void (*step_failed)(struct shingle_engine *e, const struct shingle_step *step);
+	void (*release)(struct shingle_engine *e, u64 seq);
+	bool (*pending)(struct shingle_engine *e);
+	bool (*referenced)(struct shingle_engine *e, u64 pblk, u64 n);
+
+	u32 (*encode)(struct shingle_engine *e, u64 *cursor, u64 *index, void *buf);
+	int (*decode)(struct shingle_engine *e, u64 index, const void *buf, u32 bytes);
+	int (*replay)(struct shingle_engine *e, const struct shingle_record *rec);
+	int (*ready)(struct shingle_engine *e, const char **why);
+	u64 (*max_chunks)(const struct shingle_layout *layout);
+
+	u32 (*verify)(struct shingle_engine *e, shingle_report_fn report, void *ctx);
+	u32 (*counters)(struct shingle_engine *e, struct shingle_counter *c, u32 max);
+	void (*clear_counters)(struct shingle_engine *e);
+	u64 (*map_bytes)(struct shingle_engine *e);
+	u64 (*cached_blocks)(struct shingle_engine *e);
+};
+
+#endif /* SHINGLE_ENGINE_H */

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * On-disk format, common to every target.  Documentation/on-disk-format.rst
+ * explains it byte by byte; this header is what compilers check.
+ *
+ * The unit is a block of 4 KiB.  Everything is little-endian.  Every metadata
+ * block begins with the same header, so that a block that was misdirected,
+ * torn, or left by another device is recognised by the same few lines.
+ */
+#ifndef SHINGLE_FORMAT_H
+#define SHINGLE_FORMAT_H
+
+#include "pure.h"
+
+#define SHINGLE_BLOCK_SHIFT	12
+#define SHINGLE_BLOCK_SIZE	(1U << SHINGLE_BLOCK_SHIFT)
+#define SHINGLE_SECTORS_SHIFT	(SHINGLE_BLOCK_SHIFT - 9)
+#define SHINGLE_BLOCK_SECTORS	(1U << SHINGLE_SECTORS_SHIFT)
+
+#define SHINGLE_VERSION		1
+
+/* What kind of block a header announces: four letters, in disk order. */
+#define SHINGLE_MAGIC_SB	0x42534853U	/* "SHSB" superblock */
+#define SHINGLE_MAGIC_JOURNAL	0x4c4a4853U	/* "SHJL" journal block */
+#define SHINGLE_MAGIC_CHUNK	0x4b434853U	/* "SHCK" checkpoint chunk */
+#define SHINGLE_MAGIC_FOOTER	0x54464853U	/* "SHFT" checkpoint footer */
+
+#define SHINGLE_UUID_SIZE	16
+
+/**
+ * struct shingle_header - start of every metadata block
+ * @magic: SHINGLE_MAGIC_*
+ * @crc: crc32c, seeded with @magic, of the block from @uuid to its end
+ * @uuid: of the device the block belongs to
+ * @block: where the block was meant to be written, in blocks of its device
+ * @seq: superblock generation, journal transaction or checkpoint number
+ */
+struct shingle_header {
+	__le32 magic;
+	__le32 crc;
+	__u8 uuid[SHINGLE_UUID_SIZE];
+	__le64 block;
+	__le64 seq;
+} __packed;
+
+/* struct shingle_sb::flags */
+#define SHINGLE_SB_NEEDS_CHECK	0x1U	/* a metadata error was seen */
+
+/* struct shingle_disk_group::role */
+enum shingle_role {
+	SHINGLE_ROLE_DATA = 0,		/* native bands, in logical order */
+	SHINGLE_ROLE_CACHE = 1,		/* persistent cache bands */
+	SHINGLE_ROLE_STAGING = 2,	/* copies of bands being rewritten */
+	SHINGLE_NR_ROLES
+};
+
+/* Which device of the table line an address belongs to. */
+enum shingle_dev {
+	SHINGLE_DEV_DATA = 0,
+	SHINGLE_DEV_CACHE = 1,
+	SHINGLE_DEV_META = 2,
+	SHINGLE_NR_DEVS
+};
+
+/**
+ * struct shingle_disk_group - bands of one role at equal distances
+ * @start: first block of the first band
+ * @stride: blocks from one band's start to the next, guard included
+ * @nr_bands: how many bands
+ * @track_blocks: blocks per track there, 0 where the medium has no tracks
+ * @role: enum shingle_role
+ * @dev: enum shingle_dev
+ * @pad: zero
+ *
+ * A zone of the medium has its own track length, hence its own group.  Groups
+ * of one role follow each other in band order.
+ */
+struct shingle_disk_group {
+	__le64 start;
+	__le64 stride;
+	__le64 nr_bands;
+	__le32 track_blocks;
+	__le16 role;
+	__le16 dev;
+	__u8 pad[8];
+} __packed;
+
+#define SHINGLE_SB_GROUPS_OFFSET	512
+#define SHINGLE_MAX_GROUPS	((SHINGLE_BLOCK_SIZE - SHINGLE_SB_GROUPS_OFFSET) / \
+				 sizeof(struct shingle_disk_group))
+
+#define SHINGLE_ENGINE_NAME_SIZE	16
+#define SHINGLE_LABEL_SIZE		32
+#define SHINGLE_ENGINE_PARAMS_SIZE	256
+
+/**
+ * struct shingle_disk_area - a stretch of metadata blocks
+ * @start: first block, on the metadata device
+ * @blocks: length
+ */
+struct shingle_disk_area {
+	__le64 start;
+	__le64 blocks;
+} __packed;
+
+/**
+ * struct shingle_sb - superblock, at block 0 and at the last block of the
+ * metadata device
+ * @h: header; @h.seq grows by one at each rewrite, the higher valid copy counts
+ * @version: SHINGLE_VERSION
+ * @flags: SHINGLE_SB_*
+ * @engine: name of the translation layer, zero-padded ("stl-set")
+ * @label: free text, zero-padded
+ * @logical_blocks: size of the device that the target presents
+ * @dev_blocks: size of each device at format time, 0 where it has none
+ * @ckpt: the two checkpoint slots
+ * @journal: the journal ring
+ * @journal_gap_blocks: what a journal write may destroy in front of it
+ * @head_tracks: width of the write head in tracks, 1 on a conventional medium
+ * @nr_groups: entries used in the group table
+ * @band_blocks: blocks of data in a band
+ * @ctime: seconds since 1970 at format time
+ * @params: of the engine, in its own words
+ * @reserved: zero
+ * @groups: the group table
+ */
+struct shingle_sb {
+	struct shingle_header h;			/* 0 */
+	__le32 version;					/* 40 */
+	__le32 flags;					/* 44 */
+	char engine[SHINGLE_ENGINE_NAME_SIZE];		/* 48 */
+	char label[SHINGLE_LABEL_SIZE];			/* 64 */
+	__le64 logical_blocks;				/* 96 */
+	__le64 dev_blocks[SHINGLE_NR_DEVS];		/* 104 */
+	struct shingle_disk_area ckpt[2];		/* 128 */
+	struct shingle_disk_area journal;		/* 160 */
+	__le64 journal_gap_blocks;			/* 176 */
+	__le32 head_tracks;				/* 184 */
+	__le32 nr_groups;				/* 188 */
+	__le32 band_blocks;				/* 192 */
+	__le32 pad;					/* 196 */
+	__le64 ctime;					/* 200 */
+	__u8 params[SHINGLE_ENGINE_PARAMS_SIZE];	/* 208 */
+	__u8 reserved[48];				/* 464 */
+	struct shingle_disk_group groups[SHINGLE_MAX_GROUPS]; /* 512 */
+	__u8 tail[24];					/* 4072 */
+} __packed;
+
+/**
+ * struct shingle_record - one change of a map
+ * @type: below SHINGLE_REC_ENGINE core's own, else the engine's
+ * @n: usually a number of blocks
+ * @c: free for the type
+ * @a: usually a logical address
+ * @b: usually a physical address
+ *
+ * Records say what is so from now on, never "one more": replaying a record a
+ * second time changes nothing, which fuzzy checkpoints rely on.
+ */
+struct shingle_record {
+	__le16 type;
+	__le16 n;
+	__le32 c;
+	__le64 a;
+	__le64 b;
+} __packed;
+
+#define SHINGLE_REC_BAD		0x0001	/* block @a is unreadable */
+#define SHINGLE_REC_GOOD	0x0002	/* blocks @a..@a+@n-1 are readable again */
+#define SHINGLE_REC_ENGINE	0x0100
+
+#define SHINGLE_JOURNAL_RECORDS	168
+
+/**
+ * struct shingle_journal_block - one block of a journal transaction
+ * @h: header; @h.seq is the number of the transaction
+ * @prev_crc: @h.crc of the journal block written before this one
+ * @index: of this block in its transaction, from 0
+ * @count: blocks of the transaction; it counts only when all are there
+ * @nr_records: used below
+ * @pad: zero
+ * @records: the changes, in order
+ * @tail: zero
+ *
+ * The chain of @prev_crc is what tells a block of this round of the ring from
+ * one left by an activation that a power cut ended.
+ */
+struct shingle_journal_block {
+	struct shingle_header h;			/* 0 */
+	__le32 prev_crc;				/* 40 */
+	__le16 index;					/* 44 */
+	__le16 count;					/* 46 */
+	__le32 nr_records;				/* 48 */
+	__le32 pad;					/* 52 */
+	struct shingle_record records[SHINGLE_JOURNAL_RECORDS]; /* 56 */
+	__u8 tail[8];					/* 4088 */
+} __packed;
+
+#define SHINGLE_CHUNK_BYTES	4032
+
+/**
+ * struct shingle_chunk - a piece of a checkpoint
+ * @h: header; @h.seq is the number of the checkpoint
+ * @index: which piece of the engine's state, in the engine's own numbering
+ * @bytes: used below
+ * @tail_pad: zero
+ * @payload: the piece
+ * @tail: zero
+ *
+ * Pieces whose state is the default are left out.
+ */
+struct shingle_chunk {
+	struct shingle_header h;			/* 0 */
+	__le64 index;					/* 40 */
+	__le32 bytes;					/* 48 */
+	__le32 tail_pad;				/* 52 */
+	__u8 payload[SHINGLE_CHUNK_BYTES];		/* 56 */
+	__u8 tail[8];					/* 4088 */
+} __packed;
+
+/* Indices from here up are core's; the rest of the space is the engine's. */
+#define SHINGLE_CHUNK_CORE	(1ULL << 63)
+
+/**
+ * struct shingle_footer - last block of a checkpoint slot, written last
+ * @h: header; @h.seq is the number of the checkpoint
+ * @nr_chunks: chunks from the slot's first block on
+ * @journal_seq: first transaction to replay
+ * @journal_pos: its place in the ring, in blocks
+ * @journal_prev_crc: what its first block's @prev_crc must be
+ * @chunks_crc: crc32c over the header crcs of the chunks, in order
+ * @reserved: zero
+ */
+struct shingle_footer {
+	struct shingle_header h;			/* 0 */
+	__le64 nr_chunks;				/* 40 */
+	__le64 journal_seq;				/* 48 */
+	__le64 journal_pos;				/* 56 */
+	__le32 journal_prev_crc;			/* 64 */
+	__le32 chunks_crc;				/* 68 */
+	__u8 reserved[4024];				/* 72 */
+} __packed;
+
+static inline void shingle_format_check(void)
+{
+	BUILD_BUG_ON(sizeof(struct shingle_header) != 40);
+	BUILD_BUG_ON(sizeof(struct shingle_disk_group) != 40);
+	BUILD_BUG_ON(sizeof(struct shingle_record) != 24);
+	BUILD_BUG_ON(offsetof(struct shingle_sb, groups) != SHINGLE_SB_GROUPS_OFFSET);
+	BUILD_BUG_ON(sizeof(struct shingle_sb) != SHINGLE_BLOCK_SIZE);
+	BUILD_BUG_ON(sizeof(struct shingle_journal_block) != SHINGLE_BLOCK_SIZE);
+	BUILD_BUG_ON(sizeof(struct shingle_chunk) != SHINGLE_BLOCK_SIZE);
+	BUILD_BUG_ON(sizeof(struct shingle_footer) != SHINGLE_BLOCK_SIZE);
+}
+
+#endif /* SHINGLE_FORMAT_H */

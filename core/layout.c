@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The superblock and the arithmetic of bands and tracks: pure code. */
+#include "layout.h"
+#include "codec.h"
+
+/**
+ * shingle_layout_encode() - write a layout as a superblock
+ * @l: layout, found sane by shingle_layout_check()
+ * @block: where this copy goes, on the metadata device
+ * @sb: result, sealed
+ *
+ * Context: any.
+ */
+void shingle_layout_encode(const struct shingle_layout *l, u64 block, struct shingle_sb *sb)
+{
+	u32 i;
+
+	memset(sb, 0, sizeof(*sb));
+	sb->version = cpu_to_le32(SHINGLE_VERSION);
+	sb->flags = cpu_to_le32(l->flags);
+	memcpy(sb->engine, l->engine, SHINGLE_ENGINE_NAME_SIZE);
+	memcpy(sb->label, l->label, SHINGLE_LABEL_SIZE);
+	sb->logical_blocks = cpu_to_le64(l->logical_blocks);
+	for (i = 0; i < SHINGLE_NR_DEVS; i++)
+		sb->dev_blocks[i] = cpu_to_le64(l->dev_blocks[i]);
+	for (i = 0; i < 2; i++) {
+		sb->ckpt[i].start = cpu_to_le64(l->ckpt[i].start);
+		sb->ckpt[i].blocks = cpu_to_le64(l->ckpt[i].blocks);
+	}
+	sb->journal.start = cpu_to_le64(l->journal.start);
+	sb->journal.blocks = cpu_to_le64(l->journal.blocks);
+	sb->journal_gap_blocks = cpu_to_le64(l->journal_gap_blocks);
+	sb->head_tracks = cpu_to_le32(l->head_tracks);
+	sb->nr_groups = cpu_to_le32(l->nr_groups);
+	sb->band_blocks = cpu_to_le32(l->band_blocks);
+	sb->ctime = cpu_to_le64(l->ctime);
+	memcpy(sb->params, l->params, sizeof(sb->params));
+	for (i = 0; i < l->nr_groups; i++) {
+		const struct shingle_group *g = &l->groups[i];
+		struct shingle_disk_group *d = &sb->groups[i];
+
+		d->start = cpu_to_le64(shingle_pblk_block(g->start));
+		d->stride = cpu_to_le64(g->stride);
+		d->nr_bands = cpu_to_le64(g->nr_bands);
+		d->track_blocks = cpu_to_le32(g->track_blocks);
+		d->role = cpu_to_le16(g->role);
+		d->dev = cpu_to_le16(shingle_pblk_dev(g->start));
+	}
+	shingle_seal(sb, SHINGLE_MAGIC_SB, l->uuid, block, l->sb_seq);
+}
+
+/**
+ * shingle_layout_decode() - read a superblock
+ * @sb: 4 KiB as read
+ * @block: where it was read from
+ * @l: result
+ * @why: on error, what is wrong, as the tail of a sentence
+ *
+ * Context: any.  Returns 0; -ENODATA if the block is no superblock at all;
+ * -EUCLEAN if it is one, but rotten, misplaced or not sane; -EPROTONOSUPPORT if
+ * a newer version wrote it.
+ */
+int shingle_layout_decode(const struct shingle_sb *sb, u64 block, struct shingle_layout *l,
+			  const char **why)
+{
+	enum shingle_block_fault fault = shingle_check_block(sb, SHINGLE_MAGIC_SB, NULL, block);
+	u64 first[SHINGLE_NR_ROLES] = { 0 };
+	u32 i;
+
+	if (fault) {
+		*why = shingle_fault_text(fault);
+		return fault == SHINGLE_BLOCK_FOREIGN ? -ENODATA : -EUCLEAN;
+	}
+	if (le32_to_cpu(sb->version) != SHINGLE_VERSION) {
+		*why = "format version is not one that this build knows";
+		return -EPROTONOSUPPORT;
+	}
+
+	memset(l, 0, sizeof(*l));
+	memcpy(l->uuid, sb->h.uuid, sizeof(l->uuid));
+	l->sb_seq = le64_to_cpu(sb->h.seq);
+	l->flags = le32_to_cpu(sb->flags);
+	memcpy(l->engine, sb->engine, SHINGLE_ENGINE_NAME_SIZE);
+	memcpy(l->label, sb->label, SHINGLE_LABEL_SIZE);
+	l->logical_blocks = le64_to_cpu(sb->logical_blocks);
+	for (i = 0; i < SHINGLE_NR_DEVS; i++)
+		l->dev_blocks[i] = le64_to_cpu(sb->dev_blocks[i]);
+	for (i = 0; i < 2; i++) {
+		l->ckpt[i].start = le64_to_cpu(sb->ckpt[i].start);
+		l->ckpt[i].blocks = le64_to_cpu(sb->ckpt[i].blocks);
+	}
+	l->journal.start = le64_to_cpu(sb->journal.start);
+	l->journal.blocks = le64_to_cpu(sb->journal.blocks);
+	l->journal_gap_blocks = le64_to_cpu(sb->journal_gap_blocks);
+	l->head_tracks = le32_to_cpu(sb->head_tracks);
+	l->nr_groups = le32_to_cpu(sb->nr_groups);
+	l->band_blocks = le32_to_cpu(sb->band_blocks);
+	l->ctime = le64_to_cpu(sb->ctime);
+	memcpy(l->params, sb->params, sizeof(l->params));
+	if (l->nr_groups > SHINGLE_MAX_GROUPS) {
+		*why = "group table is longer than a superblock can hold";
+		return -EUCLEAN;
+	}
+	for (i = 0; i < l->nr_groups; i++) {
+		const struct shingle_disk_group *d = &sb->groups[i];
+		struct shingle_group *g = &l->groups[i];
+
+		if (le16_to_cpu(d->role) >= SHINGLE_NR_ROLES ||
+		    le16_to_cpu(d->dev) >= SHINGLE_NR_DEVS ||
+		    le64_to_cpu(d->start) > SHINGLE_PBLK_MASK) {
+			*why = "group table names an unknown role or device";
+			return -EUCLEAN;
+		}
+		g->role = le16_to_cpu(d->role);
+		g->start = shingle_pblk(le16_to_cpu(d->dev), le64_to_cpu(d->start));
+		g->stride = le64_to_cpu(d->stride);
+		g->nr_bands = le64_to_cpu(d->nr_bands);
+		g->track_blocks = le32_to_cpu(d->track_blocks);
+		g->first_band = first[g->role];
+		if (g->nr_bands > U32_MAX || first[g->role] + g->nr_bands > U32_MAX) {
+			*why = "group table has more bands than a device can have";
+			return -EUCLEAN;
+		}
+		first[g->role] += g->nr_bands;
+	}
+	memcpy(l->nr_bands, first, sizeof(first));
+	return shingle_layout_check(l, why);
+}
+
+static bool area_fits(u64 start, u64 blocks, u64 limit)
+{
+	return blocks <= limit && start <= limit - blocks;
+}
+
+/* Blocks from a group's first block to the end of its last band's data. */
+static u64 group_span(const struct shingle_layout *l, const struct shingle_group *g)
+{
+	return (g->nr_bands - 1) * g->stride + l->band_blocks;
+}
+
+static bool overlap(u64 a, u64 an, u64 b, u64 bn)
+{
+	return a < b + bn && b < a + an;
+}
+
+static int check_groups(const struct shingle_layout *l, const char **why)
+{
+	u32 i, j;
+
+	for (i = 0; i < l->nr_groups; i++) {
+		const struct shingle_group *g = &l->groups[i];
+		u64 limit = l->dev_blocks[shingle_pblk_dev(g->start)];
+
+		if (!g->nr_bands || g->stride < l->band_blocks || g->stride > SHINGLE_PBLK_MASK) {
+			*why = "group of bands is empty or its bands overlap";
+			return -EUCLEAN;
+		}
+		if (g->track_blocks && l->head_tracks > 1) {
+			u64 tracks = DIV_ROUND_UP(l->band_blocks, g->track_blocks);
+
+			if (g->stride < (tracks + l->head_tracks - 1) * g->track_blocks) {
+				*why = "bands lack a guard as wide as the write head needs";
+				return -EUCLEAN;
+			}
+		}
+		/* The product cannot overflow once each factor is bounded. */
+		if (g->nr_bands > div64_u64(SHINGLE_PBLK_MASK, g->stride) ||
+		    !area_fits(shingle_pblk_block(g->start), group_span(l, g), limit)) {
+			*why = "group of bands lies outside its device";
+			return -EUCLEAN;
+		}
+		for (j = 0; j < i; j++) {
+			const struct shingle_group *o = &l->groups[j];
+
+			if (shingle_pblk_dev(o->start) == shingle_pblk_dev(g->start) &&
+			    overlap(g->start, group_span(l, g), o->start, group_span(l, o))) {
+				*why = "groups of bands overlap";
+				return -EUCLEAN;
+			}
+			if (o->role == g->role && o->first_band > g->first_band) {
+				*why = "groups of bands are out of order";
+				return -EUCLEAN;
+			}
+		}
+	}
+	return 0;
+}
+
+static int check_areas(const struct shingle_layout *l, const char **why)
+{
+	const struct shingle_area *area[] = { &l->ckpt[0], &l->ckpt[1], &l->journal };
+	enum shingle_dev dev = shingle_meta_dev(l);
+	u64 limit = l->dev_blocks[dev];
+	u32 i, j;
+
+	for (i = 0; i < ARRAY_SIZE(area); i++) {
+		/* Block 0 and the last block are the superblocks. */
+		if (!area[i]->blocks || !area[i]->start ||
+		    !area_fits(area[i]->start, area[i]->blocks, limit - 1)) {
+			*why = "metadata area lies outside its device";
+			return -EUCLEAN;
+		}
+		for (j = 0; j < i; j++) {
+			if (overlap(area[i]->start, area[i]->blocks,
+				    area[j]->start, area[j]->blocks)) {
+				*why = "metadata areas overlap";
+				return -EUCLEAN;
+			}
+		}
+		for (j = 0; j < l->nr_groups; j++) {
+			const struct shingle_group *g = &l->groups[j];
+
+			if (shingle_pblk_dev(g->start) == dev &&
+			    overlap(shingle_pblk_block(g->start), group_span(l, g),
+				    area[i]->start, area[i]->blocks)) {
+				*why = "bands overlap a metadata area";
+				return -EUCLEAN;
+			}
+		}
+	}
+	if (l->journal.blocks < l->journal_gap_blocks + 4) {
+		*why = "journal is too short for its gap";
+		return -EUCLEAN;
+	}
+	return 0;
+}
+
+/**
+ * shingle_layout_check() - could a device be laid out like this?
+ * @l: layout, @l->nr_bands filled in
+ * @why: on error, what is wrong, as the tail of a sentence
+ *
+ * Context: any.  Returns 0 or -EUCLEAN.
+ */
+int shingle_layout_check(const struct shingle_layout *l, const char **why)
+{
+	u32 i;
+
+	if (!l->band_blocks || !l->head_tracks || l->head_tracks > 64) {
+		*why = "band size or head width is out of range";
+		return -EUCLEAN;
+	}
+	for (i = 0; i < SHINGLE_NR_DEVS; i++) {
+		if (l->dev_blocks[i] > SHINGLE_PBLK_MASK) {
+			*why = "device size is out of range";
+			return -EUCLEAN;
+		}
+	}
+	if (!l->dev_blocks[SHINGLE_DEV_DATA] || !l->logical_blocks || !l->nr_groups ||
+	    !l->nr_bands[SHINGLE_ROLE_DATA]) {
+		*why = "layout has no data bands";
+		return -EUCLEAN;
+	}
+	if (check_groups(l, why))
+		return -EUCLEAN;
+	return check_areas(l, why);
+}
+
+/**
+ * shingle_band_pblk() - first block of a band
+ * @l: layout
+ * @role: which kind of band
+ * @band: its number among those, below @l->nr_bands[@role]
+ *
+ * Context: any.  Returns the physical address, or SHINGLE_NOWHERE if there is
+ * no such band.
+ */
+u64 shingle_band_pblk(const struct shingle_layout *l, enum shingle_role role, u64 band)
+{
+	u32 i;
+
+	for (i = 0; i < l->nr_groups; i++) {
+		const struct shingle_group *g = &l->groups[i];
+
+		if (g->role == role && band - g->first_band < g->nr_bands)
+			return g->start + (band - g->first_band) * g->stride;
+	}
+	return SHINGLE_NOWHERE;
+}
+
+/**
+ * shingle_group_of() - the group whose stretch of its device holds a block
+ * @l: layout
+ * @pblk: physical address; may lie in a guard
+ *
+ * Context: any.  Returns NULL if no group holds it.
+ */
+const struct shingle_group *shingle_group_of(const struct shingle_layout *l, u64 pblk)
+{
+	u32 i;
+
+	for (i = 0; i < l->nr_groups; i++) {
+		const struct shingle_group *g = &l->groups[i];
+
+		if (pblk >= g->start && pblk - g->start < g->nr_bands * g->stride)
+			return g;
+	}
+	return NULL;
+}
+
+/**
+ * shingle_band_of() - which band holds a physical block?
+ * @l: layout
+ * @pblk: physical address
+ * @role: result, the kind of band
+ * @band: result, its number among those
+ * @offset: result, block within the band
+ *
+ * Context: any.  Returns false if the block is in a guard or in no band.
+ */
+bool shingle_band_of(const struct shingle_layout *l, u64 pblk, enum shingle_role *role,
+		     u64 *band, u64 *offset)
+{
+	const struct shingle_group *g = shingle_group_of(l, pblk);
+	u64 index;
+
+	if (!g)
+		return false;
+	index = div64_u64(pblk - g->start, g->stride);
+	*role = g->role;
+	*band = g->first_band + index;
+	*offset = pblk - g->start - index * g->stride;
+	return *offset < l->band_blocks;
+}
+
+/**
+ * shingle_window() - what else may a write destroy?
+ * @l: layout
+ * @pblk: first block written
+ * @n: blocks written, within one band
+ * @from: result, first block of the window, right after the write or later
+ * @blocks: result, length of the window
+ *
+ * The head covers @l->head_tracks tracks: all that lies on the tracks after
+ * the written one may go, whatever the skew.  Blocks between the end of the
+ * write and the end of its track are safe only if the write stays on one track.
+ *
+ * Context: any.  Returns false if the medium has no tracks there or the head is
+ * one track wide, so that nothing else is touched.
+ * Spec: skylight-and-zoned.md 1.1, tiler-dualbuffer-rmwf.md R0.
+ */
+bool shingle_window(const struct shingle_layout *l, u64 pblk, u32 n, u64 *from, u64 *blocks)
+{
+	const struct shingle_group *g = l->head_tracks > 1 ? shingle_group_of(l, pblk) : NULL;
+	u64 first, last, end;
+
+	if (!g || !g->track_blocks)
+		return false;
+	first = div_u64(pblk - g->start, g->track_blocks);
+	last = div_u64(pblk - g->start + n - 1, g->track_blocks);
+	end = g->start + (last + l->head_tracks) * g->track_blocks;
+	*from = first == last ? g->start + (last + 1) * g->track_blocks : pblk + n;
+	*blocks = end - *from;
+	return true;
+}

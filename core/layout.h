@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Where everything lies on the devices: the superblock, decoded. */
+#ifndef SHINGLE_LAYOUT_H
+#define SHINGLE_LAYOUT_H
+
+#include "format.h"
+
+/*
+ * A physical block address carries its device in the top byte, so that one
+ * number names a place on any of a target's devices.
+ */
+#define SHINGLE_PBLK_DEV_SHIFT	56
+#define SHINGLE_PBLK_MASK	((1ULL << SHINGLE_PBLK_DEV_SHIFT) - 1)
+#define SHINGLE_NOWHERE		U64_MAX
+
+static inline u64 shingle_pblk(enum shingle_dev dev, u64 block)
+{
+	return ((u64)dev << SHINGLE_PBLK_DEV_SHIFT) | block;
+}
+
+static inline enum shingle_dev shingle_pblk_dev(u64 pblk)
+{
+	return pblk >> SHINGLE_PBLK_DEV_SHIFT;
+}
+
+static inline u64 shingle_pblk_block(u64 pblk)
+{
+	return pblk & SHINGLE_PBLK_MASK;
+}
+
+/**
+ * struct shingle_group - bands of one role at equal distances, in CPU order
+ * @start: physical address of the first band
+ * @stride: blocks from band to band
+ * @first_band: number of its first band among those of its role
+ * @nr_bands: how many
+ * @track_blocks: blocks per track, 0 = no tracks
+ * @role: what the bands are for
+ */
+struct shingle_group {
+	u64 start;
+	u64 stride;
+	u64 first_band;
+	u64 nr_bands;
+	u32 track_blocks;
+	enum shingle_role role;
+};
+
+struct shingle_area {
+	u64 start;
+	u64 blocks;
+};
+
+/**
+ * struct shingle_layout - a superblock, decoded and found sane
+ * See struct shingle_sb for the fields; @sb_seq is the generation of the copy
+ * that was read.
+ */
+struct shingle_layout {
+	u8 uuid[SHINGLE_UUID_SIZE];
+	u64 sb_seq;
+	u32 flags;
+	char engine[SHINGLE_ENGINE_NAME_SIZE + 1];
+	char label[SHINGLE_LABEL_SIZE + 1];
+	u64 logical_blocks;
+	u64 dev_blocks[SHINGLE_NR_DEVS];
+	struct shingle_area ckpt[2];
+	struct shingle_area journal;
+	u64 journal_gap_blocks;
+	u32 head_tracks;
+	u32 band_blocks;
+	u64 ctime;
+	u8 params[SHINGLE_ENGINE_PARAMS_SIZE];
+	u32 nr_groups;
+	struct shingle_group groups[SHINGLE_MAX_GROUPS];
+	u64 nr_bands[SHINGLE_NR_ROLES];
+};
+
+/* The device on which superblocks, journal and checkpoints lie. */
+static inline enum shingle_dev shingle_meta_dev(const struct shingle_layout *l)
+{
+	return l->dev_blocks[SHINGLE_DEV_META] ? SHINGLE_DEV_META : SHINGLE_DEV_DATA;
+}
+
+void shingle_layout_encode(const struct shingle_layout *l, u64 block, struct shingle_sb *sb);
+int shingle_layout_decode(const struct shingle_sb *sb, u64 block, struct shingle_layout *l,
+			  const char **why);
+int shingle_layout_check(const struct shingle_layout *l, const char **why);
+u64 shingle_band_pblk(const struct shingle_layout *l, enum shingle_role role, u64 band);
+const struct shingle_group *shingle_group_of(const struct shingle_layout *l, u64 pblk);
+bool shingle_band_of(const struct shingle_layout *l, u64 pblk, enum shingle_role *role,
+		     u64 *band, u64 *offset);
+bool shingle_window(const struct shingle_layout *l, u64 pblk, u32 n, u64 *from, u64 *blocks);
+
+#endif /* SHINGLE_LAYOUT_H */

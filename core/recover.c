@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Reading a device's metadata back: pure code but for the reader. */
+#include "recover.h"
+#include "codec.h"
+
+/* Blocks read at a time: long transfers, yet no high-order allocation. */
+#define READ_BATCH	64
+
+/**
+ * shingle_load_sb() - find the superblock
+ * @r: how to read
+ * @dev: device that should hold it
+ * @dev_blocks: size of that device
+ * @l: result
+ * @why: on error, a sentence tail that says what was found
+ *
+ * The copies are at block 0 and at the last block; the newer sound one counts.
+ *
+ * Context: may sleep.  Returns 0; -ENODATA if neither copy is there; -EUCLEAN if
+ * something is there but rotten; -EPROTONOSUPPORT; -ENOMEM; or the read error.
+ */
+int shingle_load_sb(const struct shingle_reader *r, enum shingle_dev dev, u64 dev_blocks,
+		    struct shingle_layout *l, const char **why)
+{
+	struct shingle_layout *copy;
+	struct shingle_sb *sb;
+	bool found = false;
+	int worst = -ENODATA;
+	u32 i;
+
+	*why = "device is too small for a superblock";
+	if (dev_blocks < 2)
+		return -ENODATA;
+
+	sb = shingle_zalloc_array(1, sizeof(*sb));
+	copy = shingle_zalloc_array(1, sizeof(*copy));
+	if (!sb || !copy) {
+		*why = "out of memory";
+		worst = -ENOMEM;
+		goto out;
+	}
+
+	for (i = 0; i < 2; i++) {
+		u64 block = i ? dev_blocks - 1 : 0;
+		const char *text = "cannot be read";
+		int err = r->read(r->ctx, dev, block, 1, sb);
+
+		if (!err)
+			err = shingle_layout_decode(sb, block, copy, &text);
+		if (!err && (!found || copy->sb_seq > l->sb_seq)) {
+			*l = *copy;
+			found = true;
+		} else if (err && (worst == -ENODATA || i == 0)) {
+			/* A rotten copy says more than an absent one. */
+			if (err != -ENODATA || worst == -ENODATA) {
+				worst = err;
+				*why = text;
+			}
+		}
+	}
+out:
+	kvfree(copy);
+	kvfree(sb);
+	return found ? 0 : worst;
+}
+
+static int read_footer(const struct shingle_reader *r, const struct shingle_layout *l, u32 slot,
+		       struct shingle_footer *f)
+{
+	enum shingle_dev dev = shingle_meta_dev(l);
+	u64 block = l->ckpt[slot].start + l->ckpt[slot].blocks - 1;
+	int err = r->read(r->ctx, dev, block, 1, f);
+
+	if (err)
+		return err;
+	if (shingle_check_block(f, SHINGLE_MAGIC_FOOTER, l->uuid, block))
+		return -EUCLEAN;
+	if (le64_to_cpu(f->nr_chunks) >= l->ckpt[slot].blocks ||
+	    le64_to_cpu(f->journal_pos) >= l->journal.blocks)
+		return -EUCLEAN;
+	return 0;
+}
+
+static int decode_chunk(const struct shingle_loaded *to, const struct shingle_chunk *c)
+{
+	u64 index = le64_to_cpu(c->index);
+	u32 bytes = le32_to_cpu(c->bytes);
+
+	if (bytes > SHINGLE_CHUNK_BYTES)
+		return -EUCLEAN;
+	if (index == SHINGLE_CHUNK_CORE)
+		return shingle_bad_decode(to->bad, c->payload, bytes);
+	if (index & SHINGLE_CHUNK_CORE)
+		return -EUCLEAN;
+	return to->ops->decode(to->engine, index, c->payload, bytes);
+}
+
+/*
+ * Two passes: every chunk is checked before the first one reaches the engine,
+ * so that a rotten checkpoint leaves the engine empty for the older one.
+ */
+static int load_checkpoint(const struct shingle_reader *r, const struct shingle_layout *l,
+			   u32 slot, const struct shingle_footer *f,
+			   const struct shingle_loaded *to, u8 *buf)
+{
+	enum shingle_dev dev = shingle_meta_dev(l);
+	u64 nr = le64_to_cpu(f->nr_chunks), at;
+	u32 crc = 0, pass, n, i;
+	int err;
+
+	for (pass = 0; pass < 2; pass++) {
+		for (at = 0; at < nr; at += n) {
+			u64 block = l->ckpt[slot].start + at;
+
+			n = min_t(u64, READ_BATCH, nr - at);
+			err = r->read(r->ctx, dev, block, n, buf);
+			if (err)
+				return err;
+			for (i = 0; i < n; i++) {
+				const struct shingle_chunk *c = (void *)(buf + i * SHINGLE_BLOCK_SIZE);
+
+				if (pass) {
+					err = decode_chunk(to, c);
+					if (err)
+						return err;
+					continue;
+				}
+				if (shingle_check_block(c, SHINGLE_MAGIC_CHUNK, l->uuid, block + i) ||
+				    c->h.seq != f->h.seq)
+					return -EUCLEAN;
+				crc = crc32c(crc, &c->h.crc, sizeof(c->h.crc));
+			}
+		}
+		if (!pass && crc != le32_to_cpu(f->chunks_crc))
+			return -EUCLEAN;
+	}
+	return 0;
+}
+
+static int replay_record(const struct shingle_layout *l, const struct shingle_loaded *to,
+			 const struct shingle_record *rec)
+{
+	u64 lblk = le64_to_cpu(rec->a);
+
+	switch (le16_to_cpu(rec->type)) {
+	case SHINGLE_REC_BAD:
+		return lblk < l->logical_blocks && shingle_bad_add(to->bad, lblk) ? 0 : -EUCLEAN;
+	case SHINGLE_REC_GOOD:
+		/* The length needs more bits than rec->n has: it is in b. */
+		shingle_bad_remove(to->bad, lblk, le64_to_cpu(rec->b));
+		return 0;
+	}
+	if (le16_to_cpu(rec->type) < SHINGLE_REC_ENGINE)
+		return -EUCLEAN;
+	return to->ops->replay(to->engine, rec);
+}
+
+struct replay {
+	const struct shingle_reader *r;
+	const struct shingle_layout *l;
+	u8 *buf;	/* READ_BATCH blocks */
+	u64 have;	/* ring position of buf[0] */
+	u32 nr;		/* blocks in buf */
+};
+
+/* The journal block at @pos, from a read-ahead buffer. */
+static const struct shingle_journal_block *ring_block(struct replay *p, u64 pos, int *err)
+{
+	*err = 0;
+	if (pos - p->have >= p->nr) {
+		p->have = pos;
+		p->nr = min_t(u64, READ_BATCH, p->l->journal.blocks - pos);
+		*err = p->r->read(p->r->ctx, shingle_meta_dev(p->l), p->l->journal.start + pos,
+				  p->nr, p->buf);
+		if (*err) {
+			p->nr = 0;
+			return NULL;
+		}
+	}
+	return (void *)(p->buf + (pos - p->have) * SHINGLE_BLOCK_SIZE);
+}
+
+static bool belongs(const struct replay *p, const struct shingle_journal_block *b, u64 pos,
+		    u64 seq, u32 index, u32 count, u32 prev_crc)
+{
+	return !shingle_check_block(b, SHINGLE_MAGIC_JOURNAL, p->l->uuid,
+				    p->l->journal.start + pos) &&
+	       le64_to_cpu(b->h.seq) == seq && le16_to_cpu(b->index) == index &&
+	       (!index || le16_to_cpu(b->count) == count) &&
+	       le32_to_cpu(b->prev_crc) == prev_crc &&
+	       le32_to_cpu(b->nr_records) <= SHINGLE_JOURNAL_RECORDS;
+}
+
+static u64 ring_next(const struct shingle_layout *l, u64 pos)
+{
+	return pos + 1 == l->journal.blocks ? 0 : pos + 1;
+}
+
+/* Is a whole transaction there?  Sets @count and the checksum of its end. */
+static int whole_transaction(struct replay *p, u64 pos, u64 seq, u32 *prev_crc, u32 *count)
+{
+	u32 index = 0, crc = *prev_crc;
+	int err;
+
+	do {
+		const struct shingle_journal_block *b = ring_block(p, pos, &err);
+
+		if (err)
+			return err;
+		if (!belongs(p, b, pos, seq, index, *count, crc))
+			return 0;
+		if (!index)
+			*count = le16_to_cpu(b->count);
+		if (!*count || *count > p->l->journal.blocks)
+			return 0;
+		crc = le32_to_cpu(b->h.crc);
+		pos = ring_next(p->l, pos);
+	} while (++index < *count);
+	*prev_crc = crc;
+	return 1;
+}
+
+/*
+ * Replay stopped at a block that is not the next one.  That is how a journal
+ * ends, but also how a damaged block in its middle looks.  A transaction is
+ * written only when the one before it is durable, so a sound block with a
+ * higher number proves damage, and going on would silently lose what was
+ * promised.
+ */
+static int look_beyond(struct replay *p, struct shingle_recovery *rec, const char **why)
+{
+	u64 left = p->l->journal.blocks - rec->used_blocks, pos = rec->next_pos, i;
+	int err;
+
+	for (i = 0; i < left; i++, pos = ring_next(p->l, pos)) {
+		const struct shingle_journal_block *b = ring_block(p, pos, &err);
+		enum shingle_block_fault fault;
+
+		if (err) {
+			*why = "journal cannot be read";
+			return err;
+		}
+		fault = shingle_check_block(b, SHINGLE_MAGIC_JOURNAL, p->l->uuid,
+					    p->l->journal.start + pos);
+		if (!fault && le64_to_cpu(b->h.seq) > rec->next_seq) {
+			*why = "journal has a hole: a block in its middle is damaged";
+			return -EUCLEAN;
+		}
+		if (fault == SHINGLE_BLOCK_ROTTEN && !i)
+			rec->torn_end = true;
+	}
+	return 0;
+}
+
+static int replay_journal(struct replay *p, const struct shingle_loaded *to,
+			  struct shingle_recovery *rec, const char **why)
+{
+	u64 pos = rec->tail_pos, seq = rec->tail_seq, used = 0;
+	u32 crc = rec->prev_crc;
+	int err;
+
+	for (;;) {
+		u32 count = 0, index, i;
+		int whole = whole_transaction(p, pos, seq, &crc, &count);
+
+		if (whole < 0) {
+			*why = "journal cannot be read";
+			return whole;
+		}
+		if (!whole || used + count > p->l->journal.blocks)
+			break;
+		for (index = 0; index < count; index++) {
+			const struct shingle_journal_block *b = ring_block(p, pos, &err);
+
+			if (err) {
+				*why = "journal cannot be read";
+				return err;
+			}
+			for (i = 0; i < le32_to_cpu(b->nr_records); i++) {
+				err = replay_record(p->l, to, &b->records[i]);
+				if (err) {
+					*why = "journal holds a record that makes no sense";
+					return err;
+				}
+				rec->records++;
+			}
+			pos = ring_next(p->l, pos);
+		}
+		used += count;
+		seq++;
+		rec->transactions++;
+	}
+	rec->next_pos = pos;
+	rec->next_seq = seq;
+	rec->prev_crc = crc;
+	rec->used_blocks = used;
+	return look_beyond(p, rec, why);
+}
+
+/**
+ * shingle_recover() - load the state that a device had when it was last sound
+ * @r: how to read
+ * @l: the device's layout
+ * @to: where to put what is found; the engine must be fresh from create
+ * @rec: result
+ * @why: on error, a sentence tail
+ *
+ * Loads the newest checkpoint and replays every whole transaction after it.
+ * The work is bounded by a checkpoint slot plus the journal ring.
+ *
+ * Context: before I/O, may sleep.  Returns 0; -EUCLEAN if there is no usable
+ * checkpoint or the metadata contradict themselves; -ENOMEM; or a read error.
+ * DESIGN 4.5.
+ */
+int shingle_recover(const struct shingle_reader *r, const struct shingle_layout *l,
+		    const struct shingle_loaded *to, struct shingle_recovery *rec,
+		    const char **why)
+{
+	struct shingle_footer *f[2] = { NULL, NULL };
+	int err = -ENOMEM, slot_err[2];
+	struct replay p = { .r = r, .l = l };
+	u32 i, slot;
+	u8 *buf;
+
+	memset(rec, 0, sizeof(*rec));
+	*why = "out of memory";
+	buf = shingle_zalloc_array(READ_BATCH, SHINGLE_BLOCK_SIZE);
+	for (i = 0; i < 2; i++)
+		f[i] = shingle_zalloc_array(1, sizeof(*f[i]));
+	if (!buf || !f[0] || !f[1])
+		goto out;
+
+	for (i = 0; i < 2; i++)
+		slot_err[i] = read_footer(r, l, i, f[i]);
+	err = -EUCLEAN;
+	*why = "neither checkpoint is usable";
+	if (slot_err[0] && slot_err[1])
+		goto out;
+	slot = slot_err[0] || (!slot_err[1] &&
+			       le64_to_cpu(f[1]->h.seq) > le64_to_cpu(f[0]->h.seq));
+
+	err = load_checkpoint(r, l, slot, f[slot], to, buf);
+	if (err) {
+		/*
+		 * A checkpoint slot is only rewritten after the other one and
+		 * the journal since were made good, and a footer is written
+		 * last: a sound footer over rotten chunks is damage, not a
+		 * power cut.  The older state may have lost its journal, so
+		 * going back to it is for `shingle repair' and its user.
+		 */
+		*why = "newest checkpoint is damaged";
+		goto out;
+	}
+
+	rec->older = slot_err[!slot] != 0;
+	rec->ckpt_slot = slot;
+	rec->ckpt_seq = le64_to_cpu(f[slot]->h.seq);
+	rec->ckpt_chunks = le64_to_cpu(f[slot]->nr_chunks);
+	rec->tail_seq = le64_to_cpu(f[slot]->journal_seq);
+	rec->tail_pos = le64_to_cpu(f[slot]->journal_pos);
+	rec->prev_crc = le32_to_cpu(f[slot]->journal_prev_crc);
+
+	p.buf = buf;
+	err = replay_journal(&p, to, rec, why);
+	if (!err)
+		err = to->ops->ready(to->engine, why);
+out:
+	kvfree(f[0]);
+	kvfree(f[1]);
+	kvfree(buf);
+	return err;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Reading a device's metadata back: superblock, checkpoint, journal. */
+#ifndef SHINGLE_RECOVER_H
+#define SHINGLE_RECOVER_H
+
+#include "badlist.h"
+#include "engine.h"
+
+/**
+ * struct shingle_reader - how to read blocks
+ * @read: read @n blocks at @block of @dev into @buf; 0 or -errno.  May sleep.
+ * @ctx: handed to @read
+ */
+struct shingle_reader {
+	int (*read)(void *ctx, enum shingle_dev dev, u64 block, u32 n, void *buf);
+	void *ctx;
+};
+
+/**
+ * struct shingle_recovery - what recovery found
+ * @ckpt_seq: number of the checkpoint that was loaded
+ * @ckpt_slot: its slot, 0 or 1
+ * @ckpt_chunks: its pieces
+ * @older: the other slot holds no sound footer: it was being rewritten
+ * @tail_seq: first transaction that must be kept for this checkpoint
+ * @tail_pos: its place in the ring
+ * @next_seq: number for the next transaction
+ * @next_pos: its place in the ring
+ * @prev_crc: checksum of the last journal block, for the chain
+ * @used_blocks: ring blocks that the replayed transactions fill
+ * @torn_end: the block after the last transaction is rotten: a transaction that
+ *	a power cut tore (on a disk that tears blocks), or damage to the last one
+ * @transactions: replayed
+ * @records: replayed
+ */
+struct shingle_recovery {
+	u64 ckpt_seq;
+	u32 ckpt_slot;
+	u64 ckpt_chunks;
+	bool older;
+	u64 tail_seq;
+	u64 tail_pos;
+	u64 next_seq;
+	u64 next_pos;
+	u32 prev_crc;
+	u64 used_blocks;
+	bool torn_end;
+	u64 transactions;
+	u64 records;
+};
+
+/**
+ * struct shingle_loaded - where recovery puts what it reads
+ * @ops: the engine's operations
+ * @engine: the engine, fresh from create
+ * @bad: the list of unreadable blocks, empty
+ */
+struct shingle_loaded {
+	const struct shingle_engine_ops *ops;
+	struct shingle_engine *engine;
+	struct shingle_badlist *bad;
+};
+
+int shingle_load_sb(const struct shingle_reader *r, enum shingle_dev dev, u64 dev_blocks,
+		    struct shingle_layout *l, const char **why);
+int shingle_recover(const struct shingle_reader *r, const struct shingle_layout *l,
+		    const struct shingle_loaded *to, struct shingle_recovery *rec,
+		    const char **why);
+
+#endif /* SHINGLE_RECOVER_H */
