@@ -1,0 +1,370 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Boots a guest, carries its output, and ends it in every case."""
+
+import contextlib
+import ctypes
+import os
+import re
+import selectors
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from .cache import CACHE, LAB, LabError, TOP, read, say
+from .kernels import guest_init
+from .packages import VENV
+from .watch import Watcher, leaks
+
+# Exit statuses of the runner's own.
+LAB_FAILED = 125
+REPORTED = 126
+TIMED_OUT = 124
+CUT = 137
+
+PATH = ":".join((str(VENV / "bin"), str(TOP / "build/userspace"),
+                 "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin",
+                 "/sbin:/bin"))
+
+
+def parse_size(text):
+    """4G, 512M, 100k or bytes."""
+    found = re.fullmatch(r"(\d+)([kKmMgGtT]?)(i?[bB])?", text)
+    if not found:
+        raise LabError(f"'{text}' is no size; write for example 512M or 4G")
+    return int(found[1]) << {"": 0, "k": 10, "m": 20, "g": 30,
+                             "t": 40}[found[2].lower()]
+
+
+class Guest:
+    """One boot."""
+
+    def __init__(self, options, kernel, moddir, load):
+        self.options = options
+        self.kernel = kernel
+        self.moddir = moddir
+        self.load = load
+        self.watcher = Watcher(options.expect_report)
+        self.status = None
+        self.error = None
+        self.deadline = time.monotonic() + options.timeout
+        self.cut_at = None
+        self.cut = False
+        self.process = None
+        self.home = None
+
+    # --- what the guest finds in /run/lab --------------------------------
+
+    def disk_files(self):
+        """Image files in the guest's order: fresh ones, then existing ones."""
+        files = []
+        for i, size in enumerate(self.options.disk):
+            path = self.home / f"disk{i}"
+            with open(path, "wb") as image:
+                image.truncate(parse_size(size))
+            files.append((path, True))
+        for name in self.options.disk_file:
+            path = Path(name).absolute()
+            if not path.exists():
+                raise LabError(f"no disk image {path}; make one with "
+                               f"truncate -s 1G {path}")
+            files.append((path, False))
+        if len(files) > 16:
+            raise LabError("more than 16 disks; a guest takes no more")
+        return files
+
+    def prepare(self):
+        """Writes what guest/rc reads."""
+        options = self.options
+        self.disks = self.disk_files()
+        name = "/dev/ubd%c" if self.kernel.uml else "/dev/vd%c"
+        nodes = [name % (ord("a") + i) for i in range(len(self.disks))]
+        self.rw = []
+        for directory in options.rw or [TOP / "build/out"]:
+            path = Path(directory).absolute()
+            path.mkdir(parents=True, exist_ok=True)
+            self.rw.append(path.resolve())
+        env = environment(options, self.kernel, self.moddir)
+        env |= {
+            "LAB_TOP": TOP, "LAB_DISKS": " ".join(nodes),
+            "LAB_KERNEL_MODULES": self.kernel.modules,
+            "LAB_LEAKS": "1" if self.leak_scan() else "",
+        }
+        (self.home / "env").write_text("".join(
+            f"export {k}={shlex.quote(str(v))}\n" for k, v in env.items()),
+            encoding="utf-8")
+        (self.home / "command").write_text(
+            "exec " + shlex.join(options.command) + "\n", encoding="utf-8")
+        (self.home / "rw").write_text(
+            "".join(f"{p}\n" for p in self.rw), encoding="utf-8")
+        (self.home / "load").write_text(
+            "".join(f"{line}\n" for line in self.load), encoding="utf-8")
+        shutil.copy(LAB / "guest/rc", self.home / "rc")
+
+    def leak_scan(self):
+        return self.kernel.name == "uml-debug" and \
+            not self.options.no_leak_scan
+
+    # --- how each kind boots ---------------------------------------------
+
+    def uml_command(self, fds):
+        out, err, ctl = fds
+        command = [
+            self.kernel.image, "root=/dev/root", "rootfstype=hostfs",
+            "rootflags=/", "ro", f"init={guest_init()}",
+            f"mem={self.options.memory}", "con=null", "con0=null,fd:1",
+            f"con1=null,fd:{out}", f"con2=null,fd:{err}",
+            f"con3=null,fd:{ctl}", "panic=-1", "loglevel=7",
+            f"uml_dir={self.home}/", f"LAB_RUN={self.home}",
+        ]
+        if self.options.clock == "virtual":
+            command.append("time-travel=inf-cpu")
+        for i, (path, _) in enumerate(self.disks):
+            command.append(f"ubd{i}d={path}")
+        return command
+
+    def qemu_command(self, fds):
+        options = self.options
+        virtual = options.clock == "virtual"
+        command = [
+            "qemu-system-x86_64", "-M", "q35", "-nodefaults", "-no-user-config",
+            "-display", "none", "-no-reboot", "-m", options.memory,
+            "-smp", str(1 if virtual else options.cpus),
+            "-kernel", self.kernel.image, "-initrd", self.kernel.initramfs,
+            "-append", f"console=ttyS0 panic=-1 LAB_RUN={self.home} "
+            "loglevel=7 mitigations=off nokaslr audit=0 "
+            "random.trust_cpu=on "
+            + ("" if self.kvm() else "tsc=reliable no_timer_check ")
+            + options.append,
+            "-serial", "stdio",
+            "-device", "virtio-serial-pci,max_ports=4",
+            *self.share("root", "/", ",readonly=on"),
+            *self.share("run", self.home),
+        ]
+        if self.kvm():
+            command += ["-accel", "kvm", "-cpu", "host"]
+        else:
+            command += ["-accel", "tcg", "-cpu", "max"]
+        if virtual:
+            command += ["-icount", "shift=1,sleep=off"]
+        for i, fd in enumerate(fds):
+            command += ["-chardev", f"file,id=lab{i},path=/dev/fd/{fd}",
+                        "-device", f"virtserialport,chardev=lab{i},"
+                        f"nr={i + 1}"]
+        for i, path in enumerate(self.rw):
+            command += self.share(f"rw{i}", path)
+        for i, (path, fresh) in enumerate(self.disks):
+            cache = "unsafe" if fresh else "writeback"
+            command += ["-drive", f"file={path},if=none,id=disk{i},format=raw,"
+                        f"cache={cache},discard=unmap",
+                        "-device", f"virtio-blk-pci,drive=disk{i},"
+                        f"serial=disk{i}"]
+        return command
+
+    @staticmethod
+    def share(tag, path, more=""):
+        path = str(path).replace(",", ",,")
+        return ["-virtfs", f"local,path={path},mount_tag={tag},"
+                f"security_model=passthrough,multidevs=remap{more}"]
+
+    def kvm(self):
+        return self.options.kvm and self.options.clock == "real"
+
+    # --- running ----------------------------------------------------------
+
+    def run(self):
+        adopt_orphans()
+        self.home = Path(tempfile.mkdtemp(prefix="shingle-lab."))
+        try:
+            self.prepare()
+            self._boot()
+            self._leaks()
+        finally:
+            self._end()
+            shutil.rmtree(self.home, ignore_errors=True)
+        return self._verdict()
+
+    def _boot(self):
+        pipes = [os.pipe() for _ in range(3)]
+        inner = [w for _, w in pipes]
+        command = (self.uml_command if self.kernel.uml
+                   else self.qemu_command)(inner)
+        env = dict(os.environ, TMPDIR="/dev/shm") if self.kernel.uml else None
+        self.process = subprocess.Popen(
+            [str(c) for c in command], stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=env,
+            pass_fds=inner, start_new_session=True)
+        for fd in inner:
+            os.close(fd)
+        self._carry(pipes[0][0], pipes[1][0], pipes[2][0],
+                    self.process.stdout.fileno())
+
+    def _carry(self, out, err, ctl, log):
+        """Until the guest is gone or must be ended."""
+        texts = {ctl: b"", log: b"", out: b""}
+        watch = selectors.DefaultSelector()
+        for fd in (out, err, ctl, log):
+            os.set_blocking(fd, False)
+            watch.register(fd, selectors.EVENT_READ)
+        grace = None
+        while watch.get_map():
+            now = time.monotonic()
+            ends = [t for t in (self.deadline, grace, self.cut_at) if t]
+            events = watch.select(max(0, min(ends) - now))
+            for key, _ in events:
+                data = _read(key.fd)
+                if not data:
+                    watch.unregister(key.fd)
+                    continue
+                if key.fd in (out, err):
+                    pass_on(1 if key.fd == out else 2, data)
+                if key.fd == out and self.options.cut_on:
+                    texts[out] = (texts[out] + data)[-65536:]
+                    if self.options.cut_on.encode() in texts[out]:
+                        self.cut = True
+                        return
+                if key.fd in (ctl, log):
+                    *lines, texts[key.fd] = (texts[key.fd] + data).split(b"\n")
+                    for line in lines:
+                        text = line.decode(errors="replace").rstrip("\r")
+                        (self._control if key.fd == ctl else self._log)(text)
+            now = time.monotonic()
+            if self.status is not None and grace is None:
+                grace = now + 15
+            if self._hopeless() and grace is None:
+                grace = now + 3
+            if self.cut_at and now >= self.cut_at:
+                self.cut = True
+                return
+            if grace and now >= grace:
+                return
+            if now >= self.deadline:
+                self.error = TIMED_OUT
+                return
+            if not events and self.process.poll() is not None:
+                return
+            # Leftover helpers may hold the pipes open.
+            if self.process.poll() is not None and grace is None:
+                grace = now + 0.5
+
+    def _hopeless(self):
+        """After a panic nothing more will come."""
+        return self.watcher.first is not None and any(
+            "Kernel panic" in line for line in self.watcher.lines[-60:])
+
+    def _control(self, line):
+        word, _, rest = line.partition(" ")
+        if word == "status" and rest.isdigit():
+            self.status = int(rest)
+        elif word == "error":
+            say(f"the guest could not set itself up: {rest}")
+            self.error = LAB_FAILED
+
+    def _log(self, line):
+        self.watcher.feed(line)
+        if self.options.cut_after and "lab: command starts" in line:
+            self.cut_at = time.monotonic() + self.options.cut_after
+        if self.options.verbose:
+            print(line, file=sys.stderr)
+
+    def _leaks(self):
+        if not self.leak_scan():
+            return
+        names = [Path(x.split()[1]).stem.replace("-", "_") for x in self.load]
+        found = leaks(read(self.home / "leaks"), names)
+        if found:
+            self.watcher.feed(f"kmemleak: {len(found)} leaks of ours: BUG: ")
+            for line in "".join(found).splitlines():
+                self.watcher.feed(line)
+
+    def _end(self):
+        """No process of this guest survives."""
+        if self.process is None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        reap_orphans()
+        # What the kernel said last is still in the pipe.
+        os.set_blocking(self.process.stdout.fileno(), True)
+        rest = self.process.stdout.read()
+        for line in rest.decode(errors="replace").splitlines():
+            self.watcher.feed(line)
+
+    def _verdict(self):
+        log = Path(self.options.log or
+                   CACHE / "logs" / f"guest-{os.getpid()}.log")
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.write_text("\n".join(self.watcher.lines) + "\n", encoding="utf-8")
+        if self.watcher.first is not None:
+            say(f"the kernel reported a failure (whole log: {log}):")
+            print(self.watcher.excerpt(), file=sys.stderr)
+            return REPORTED
+        if self.error == TIMED_OUT:
+            say(f"timed out after {self.options.timeout:g} s, guest killed; "
+                f"its last words (whole log: {log}):")
+            print("\n".join(self.watcher.lines[-12:]), file=sys.stderr)
+            return TIMED_OUT
+        if self.cut:
+            if not self.options.quiet:
+                say("power cut: guest killed as asked")
+            return CUT
+        if self.error is None and self.status is not None:
+            if not self.options.log:
+                log.unlink()
+            return self.status
+        say(f"the guest ended without a word (whole log: {log}); "
+            "its last ones:")
+        print("\n".join(self.watcher.lines[-25:]), file=sys.stderr)
+        return LAB_FAILED
+
+
+def environment(options, kernel, moddir):
+    """What every command finds in its environment, guest or host."""
+    return {
+        "PATH": PATH, "HOME": "/root", "TERM": os.environ.get("TERM", "dumb"),
+        "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1",
+        "DM_DISABLE_UDEV": "1", "SHINGLE_KERNEL": kernel.name,
+        "SHINGLE_CLOCK": options.clock, "SHINGLE_MODDIR": moddir or "",
+        "SHINGLE_TOP": TOP, "SHINGLE_LAB": "1",
+    } | dict(item.split("=", 1) for item in options.env)
+
+
+def pass_on(fd, data):
+    with contextlib.suppress(BrokenPipeError):
+        while data:
+            data = data[os.write(fd, data):]
+
+
+def _read(fd):
+    try:
+        return os.read(fd, 65536)
+    except BlockingIOError:
+        return b""
+    except OSError:
+        return b""
+
+
+def adopt_orphans():
+    """Helpers of a killed guest become our children, so we can end them."""
+    pr_set_child_subreaper = 36
+    ctypes.CDLL(None).prctl(pr_set_child_subreaper, 1, 0, 0, 0)
+
+
+def reap_orphans():
+    """Ends every child that is left; all of them belonged to the guest."""
+    for _ in range(200):
+        mine = read(f"/proc/self/task/{os.getpid()}/children").split()
+        if not mine:
+            return
+        for pid in map(int, mine):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        for pid in map(int, mine):
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, 0)
+        time.sleep(0.001)

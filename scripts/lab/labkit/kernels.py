@@ -1,0 +1,287 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Finds, fetches or builds the kernels of the lab."""
+
+import lzma
+import os
+import re
+import shutil
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from .cache import CACHE, LAB, LabError, digest, lock, read, say, step, write
+from .packages import Suites
+
+KERNELS = CACHE / "kernels"
+SUITES = {
+    "stock": ("bookworm", "bookworm-updates"),
+    "backports": ("bookworm-backports",),
+    "uml": ("trixie-backports",),
+}
+FRAGMENTS = {
+    "uml": ("uml.config",),
+    "uml-debug": ("uml.config", "debug.config"),
+}
+NAMES = ("stock", "backports", "uml", "uml-debug", "host")
+
+
+@dataclass
+class Kernel:
+    """What a runner needs to know of one kernel."""
+    name: str
+    kdir: Path              # for make KDIR=
+    arch: str = ""          # for make ARCH=
+    image: Path = None      # what boots
+    modules: Path = None    # its lib/modules/<release>
+    initramfs: Path = None  # QEMU only
+
+    @property
+    def uml(self):
+        return self.arch == "um"
+
+
+def jobs():
+    return f"-j{len(os.sched_getaffinity(0)) + 1}"
+
+
+def source_tree():
+    """The kernel source: a tree named by the user, or the newest packaged."""
+    own = os.environ.get("SHINGLE_UML_SOURCE")
+    if own:
+        if not Path(own, "arch/um/Makefile").exists():
+            raise LabError(f"SHINGLE_UML_SOURCE={own} is no kernel source")
+        return Path(own).absolute()
+    note = CACHE / "src/current"
+    tree = CACHE / "src" / (read(note).strip() or "none")
+    if (tree / "Makefile").exists():
+        return tree
+    with lock("source"):
+        tree = CACHE / "src" / (read(note).strip() or "none")
+        if (tree / "Makefile").exists():
+            return tree
+        suites = Suites(*SUITES["uml"])
+        package = suites.newest(r"^linux-source-[0-9.]+$")
+        scratch = CACHE / "src/unpack"
+        shutil.rmtree(scratch, ignore_errors=True)
+        scratch.mkdir(parents=True)
+        suites.unpack([package], scratch)
+        tarball = next((scratch / "usr/src").glob(f"{package}.tar.*"))
+        step(f"unpacking {package}", ["tar", "-xf", tarball, "-C", scratch],
+             CACHE / "logs/unpack.log", usual="15 s")
+        tree = CACHE / "src" / package
+        shutil.rmtree(tree, ignore_errors=True)
+        (scratch / package).rename(tree)
+        shutil.rmtree(scratch)
+        write(note, package)
+    return tree
+
+
+def _check_config(wanted, config):
+    """Says which wanted options this kernel's Kconfig did not grant."""
+    have = set(config.splitlines())
+    lost = []
+    for line in wanted.splitlines():
+        key, _, value = line.partition("=")
+        if not line.startswith("CONFIG_"):
+            continue
+        if value == "n":
+            if re.search(rf"^{key}=", config, re.M):
+                lost.append(line)
+        elif line not in have:
+            lost.append(line)
+    if lost:
+        say("not granted by this kernel's Kconfig: " + " ".join(lost))
+
+
+def _build_uml(name):
+    tree = source_tree()
+    out = KERNELS / name
+    wanted = "".join(read(LAB / "kernel" / part) for part in FRAGMENTS[name])
+    stamp = out / ".complete"
+    want = digest(tree, wanted)
+    kernel = Kernel(name, out, "um", out / "linux")
+
+    def found():
+        release = read(out / "include/config/kernel.release").strip()
+        kernel.modules = out / "mods/lib/modules" / release
+        return kernel
+
+    if read(stamp) == want:
+        return found()
+    with lock(f"kernel-{name}"):
+        if read(stamp) == want:
+            return found()
+        stamp.unlink(missing_ok=True)
+        out.mkdir(parents=True, exist_ok=True)
+        write(out / "lab.config", wanted)
+        make = ["make", "-C", tree, f"O={out}", "ARCH=um", "CC=ccache gcc"]
+        if not shutil.which("ccache"):
+            make.pop()
+        logs = CACHE / "logs"
+        begin = time.monotonic()
+        step(f"configuring {name}",
+             [*make, f"KCONFIG_ALLCONFIG={out}/lab.config", "allnoconfig"],
+             logs / f"{name}-config.log")
+        _check_config(wanted, read(out / ".config"))
+        step(f"building kernel {name} from {tree.name}", [*make, jobs()],
+             logs / f"{name}-build.log",
+             usual="4 min on 2 cores" if name == "uml" else
+             "6 min on 2 cores")
+        shutil.rmtree(out / "mods", ignore_errors=True)
+        step(f"installing modules of {name}",
+             [*make, f"INSTALL_MOD_PATH={out}/mods", "modules_install"],
+             logs / f"{name}-install.log")
+        say(f"kernel {name} ready after {time.monotonic() - begin:.0f} s")
+        write(stamp, want)
+    return found()
+
+
+# What a stock kernel needs to reach the host's root, its output and its disks.
+INITRAMFS_MODULES = ("virtio_pci", "virtio_console", "virtio_blk", "9p",
+                     "9pnet_virtio", "overlay")
+
+
+def _module_files(modules):
+    """Every module file of a kernel by name, and what each needs."""
+    files, needs = {}, {}
+    for line in read(modules / "modules.dep").splitlines():
+        path, _, after = line.partition(":")
+        name = Path(path).name.split(".ko")[0].replace("-", "_")
+        files[name] = modules / path
+        needs[name] = [Path(p).name.split(".ko")[0].replace("-", "_")
+                       for p in after.split()]
+    return files, needs
+
+
+def _cpio(entries):
+    """A newc archive of (name, mode, data)."""
+    blob = bytearray()
+    for i, (name, mode, data) in enumerate([*entries, ("TRAILER!!!", 0, b"")]):
+        raw = name.encode() + b"\0"
+        fields = (i + 1, mode, 0, 0, 1, 0, len(data), 0, 0, 0, 0, len(raw), 0)
+        blob += b"070701" + b"".join(b"%08X" % f for f in fields) + raw
+        blob += b"\0" * (-len(blob) % 4) + data
+        blob += b"\0" * (-len(blob) % 4)
+    return bytes(blob)
+
+
+def _initramfs(modules, init):
+    files, needs = _module_files(modules)
+    order = []
+
+    def add(name):
+        if name in order or name not in files:    # or it is built in
+            return
+        for need in reversed(needs[name]):
+            add(need)
+        order.append(name)
+
+    for name in INITRAMFS_MODULES:
+        add(name)
+    entries = [(d, 0o40755, b"") for d in ("dev", "proc", "tmp", "lower")]
+    entries.append(("init", 0o100755, init.read_bytes()))
+    for name in order:
+        data = files[name].read_bytes()
+        if files[name].suffix == ".xz":
+            data = lzma.decompress(data)
+        entries.append((f"{name}.ko", 0o100644, data))
+    entries.append(("modules", 0o100644,
+                    "".join(f"/{n}.ko\n" for n in order).encode()))
+    return _cpio(entries)
+
+
+def _fetch_debian(name):
+    """A Debian kernel and its headers, unpacked privately."""
+    out = KERNELS / name
+    stamp = out / ".complete"
+    init = guest_init()
+    want = digest(SUITES[name], INITRAMFS_MODULES, init)
+
+    def found():
+        release = read(out / "release").strip()
+        return Kernel(name, out / f"root/usr/src/linux-headers-{release}", "",
+                      out / f"root/boot/vmlinuz-{release}",
+                      out / f"root/lib/modules/{release}",
+                      out / "initramfs")
+
+    if read(stamp) == want:
+        return found()
+    with lock(f"kernel-{name}"):
+        if read(stamp) == want:
+            return found()
+        stamp.unlink(missing_ok=True)
+        if not (out / "release").exists():
+            root = out / "root"
+            shutil.rmtree(root, ignore_errors=True)
+            root.mkdir(parents=True)
+            suites = Suites(*SUITES[name])
+            image = suites.depends("linux-image-amd64",
+                                   r"linux-image-\d\S*-amd64")
+            release = image.removeprefix("linux-image-")
+            headers = f"linux-headers-{release}"
+            suites.unpack(
+                [image, headers,
+                 suites.depends(headers, r"linux-headers-\S+-common"),
+                 suites.depends(headers, r"linux-kbuild-\S+")], root)
+            # The headers point to where the packages would be installed.
+            makefile = root / f"usr/src/{headers}/Makefile"
+            write(makefile, re.sub(r"(?<=\s)/usr/", f"{root}/usr/",
+                                   read(makefile)))
+            if not (root / "lib/modules").exists():    # merged /usr
+                (root / "lib").symlink_to("usr/lib")
+            subprocess.run(["/sbin/depmod", "-b", root, release], check=True)
+            write(out / "release", release)
+        kernel = found()
+        (out / "initramfs").write_bytes(_initramfs(kernel.modules, init))
+        write(stamp, want)
+    return found()
+
+
+def guest_init():
+    """The static init of all guests."""
+    source = LAB / "guest/init.c"
+    binary = CACHE / f"init-{digest(read(source))}"
+    if not binary.exists():
+        with lock("init"):
+            fresh = binary.with_suffix(".new")
+            subprocess.run(["gcc", "-O2", "-Wall", "-static", "-o", fresh,
+                            source], check=True)
+            fresh.replace(binary)
+    return binary
+
+
+def _host():
+    release = os.uname().release
+    kdir = Path(f"/lib/modules/{release}/build")
+    if not Path("/sys/class/misc/device-mapper").exists():
+        subprocess.run(["modprobe", "dm-mod"], check=False,
+                       capture_output=True)
+    if not Path("/sys/class/misc/device-mapper").exists():
+        raise LabError("this machine's own kernel has no device mapper; use "
+                       "--kernel uml or --kernel stock, which need none")
+    return Kernel("host", kdir)
+
+
+def get(name):
+    """The kernel of that name, made ready if it is not."""
+    if name == "host":
+        return _host()
+    if name in FRAGMENTS:
+        return _build_uml(name)
+    return _fetch_debian(name)
+
+
+def listing():
+    """Lines for --list."""
+    for name in NAMES:
+        if name == "host":
+            state = "this machine's own kernel, " + os.uname().release
+        elif not (KERNELS / name / ".complete").exists():
+            state = "not cached; the first run makes it"
+        elif name in FRAGMENTS:
+            state = "cached, " + read(
+                KERNELS / name / "include/config/kernel.release").strip()
+        else:
+            state = "cached, " + read(KERNELS / name / "release").strip()
+        yield f"{name:10} {state}"

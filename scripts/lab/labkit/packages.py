@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Debian packages for the host, private downloads, and the Python venv."""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from .cache import CACHE, LabError, digest, lock, read, say, step, write
+
+# command that shows it is there (or a file): package
+NEEDED = {
+    "bc": "bc", "bison": "bison", "flex": "flex", "gcc": "gcc",
+    "gcc-12": "gcc-12", "make": "make", "ccache": "ccache", "perl": "perl",
+    "xz": "xz-utils", "depmod": "kmod", "rsync": "rsync",
+    "qemu-system-x86_64": "qemu-system-x86",
+    "fio": "fio", "blktrace": "blktrace", "dmsetup": "dmsetup",
+    "lsblk": "util-linux", "mount": "mount", "thin_check":
+    "thin-provisioning-tools", "sparse": "sparse", "shellcheck": "shellcheck",
+    "mkfs.ext4": "e2fsprogs", "mkfs.xfs": "xfsprogs",
+    "mkfs.btrfs": "btrfs-progs", "mkfs.f2fs": "f2fs-tools",
+    "/usr/include/libdevmapper.h": "libdevmapper-dev",
+    "/usr/include/blkid/blkid.h": "libblkid-dev",
+    "/usr/include/liburing.h": "liburing-dev",
+    "/usr/include/libelf.h": "libelf-dev",
+    "/usr/include/openssl/ssl.h": "libssl-dev",
+    "/usr/lib/python3.11/ensurepip": "python3-venv",
+}
+# Kept out of NEEDED when the archive of an older release lacks them.
+PYTHON = ["pytest", "pytest-timeout", "hypothesis", "numpy", "matplotlib"]
+VENV = CACHE / "venv"
+
+
+def _present(what):
+    if what.startswith("/"):
+        # Headers of libraries may live in an architecture's folder.
+        return Path(what).exists() or any(
+            Path("/usr/include").glob(f"*-linux-gnu/{what[13:]}"))
+    path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin:/usr/local/sbin"
+    return shutil.which(what, path=path) is not None
+
+
+def install_packages():
+    """Whatever is missing, by the machine's own apt; nothing if all is here."""
+    missing = sorted({package for what, package in NEEDED.items()
+                      if not _present(what)})
+    if not missing:
+        return
+    if not shutil.which("apt-get"):
+        raise LabError("these Debian packages (or their equivalents) are "
+                       f"missing, install them by hand: {' '.join(missing)}")
+    sudo = [] if os.geteuid() == 0 else ["sudo", "-n"]
+    if sudo and subprocess.run(["sudo", "-n", "true"], check=False,
+                               capture_output=True).returncode:
+        raise LabError("run this once as root: "
+                       f"apt-get install {' '.join(missing)}")
+    env = dict(os.environ, DEBIAN_FRONTEND="noninteractive")
+    install = sudo + ["apt-get", "install", "-y", "-q",
+                      "--no-install-recommends"] + missing
+    try:
+        step(f"installing {len(missing)} packages", install,
+             CACHE / "logs/apt-install.log", env=env, usual="1 min")
+    except LabError:
+        step("refreshing the package lists", sudo + ["apt-get", "update"],
+             CACHE / "logs/apt-update.log", env=env)
+        step(f"installing {len(missing)} packages", install,
+             CACHE / "logs/apt-install.log", env=env)
+
+
+def make_venv():
+    stamp = VENV / ".complete"
+    want = digest(*PYTHON)
+    if read(stamp) == want:
+        return
+    with lock("venv"):
+        if read(stamp) == want:
+            return
+        # The distribution's interpreter: guests have the same one.
+        step("creating the Python environment",
+             ["/usr/bin/python3", "-m", "venv", "--clear", VENV],
+             CACHE / "logs/venv.log")
+        step("installing " + ", ".join(PYTHON),
+             [VENV / "bin/pip", "install", "-q", *PYTHON],
+             CACHE / "logs/pip.log", usual="1 min")
+        write(stamp, want)
+
+
+def archive(label="Debian"):
+    """The Debian archive that this machine uses: apt knows its address."""
+    if os.environ.get("SHINGLE_ARCHIVE"):
+        return os.environ["SHINGLE_ARCHIVE"]
+    policy = subprocess.run(["apt-cache", "policy"], text=True, check=False,
+                            capture_output=True).stdout
+    found = re.search(r"^ *-?\d+ (\S+) \S+/main amd64 Packages\n"
+                      rf" +release .*\bl={label}\b", policy, re.M)
+    if not found:
+        # Lists not fetched yet: the configuration has it too.
+        for path in [Path("/etc/apt/sources.list"),
+                     *Path("/etc/apt/sources.list.d").glob("*")]:
+            found = re.search(r"^(?:URIs:|deb(?: \[.*\])?) *(\S+/debian)/?"
+                              r"(?:\s|$)", read(path), re.M)
+            if found:
+                break
+    if not found:
+        raise LabError("no Debian archive in this machine's apt configuration;"
+                       " set SHINGLE_ARCHIVE to the address of one")
+    return found.group(1)
+
+
+class Suites:
+    """apt over suites of our choice, apart from the machine's own set-up."""
+
+    def __init__(self, *suites):
+        self.home = CACHE / "apt" / "+".join(suites)
+        self.fresh = False
+        keyring = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+        text = (f"Types: deb\nURIs: {archive()}\nSuites: {' '.join(suites)}\n"
+                "Components: main\nArchitectures: amd64\n")
+        if keyring.exists():
+            text += f"Signed-By: {keyring}\n"
+        write(self.home / "lab.sources", text)
+        (self.home / "lists/partial").mkdir(parents=True, exist_ok=True)
+        write(self.home / "status", "")
+
+    def _apt(self, tool, *arguments):
+        options = {
+            "Dir::Etc::sourcelist": self.home / "lab.sources",
+            "Dir::Etc::sourceparts": "-",
+            "Dir::State::Lists": self.home / "lists",
+            "Dir::State::status": self.home / "status",
+            "Dir::Cache::pkgcache": "", "Dir::Cache::srcpkgcache": "",
+            "APT::Sandbox::User": "root",
+        }
+        command = [tool]
+        for key, value in options.items():
+            command += ["-o", f"{key}={value}"]
+        return command + list(arguments)
+
+    def _ask(self, *arguments):
+        if not self.fresh:
+            step(f"asking the archive for {self.home.name}",
+                 self._apt("apt-get", "update"), CACHE / "logs/lists.log")
+            self.fresh = True
+        return subprocess.run(self._apt("apt-cache", *arguments), text=True,
+                              check=True, capture_output=True).stdout
+
+    def newest(self, pattern):
+        """The package with the highest version number in its name."""
+        names = [line.split(" ")[0] for line in
+                 self._ask("search", "--names-only", pattern).splitlines()]
+        if not names:
+            raise LabError(f"no package {pattern} in {self.home.name}; check "
+                           "the archive that this machine's apt uses")
+        return max(names, key=lambda n: [int(x) for x in
+                                         re.findall(r"\d+", n)])
+
+    def depends(self, package, pattern):
+        """The first dependency of a package that matches."""
+        text = self._ask("depends", "--important", package)
+        found = re.search(rf"Depends: ({pattern})$", text, re.M)
+        if not found:
+            raise LabError(f"{package} in {self.home.name} depends on nothing "
+                           f"like {pattern}; is this a Debian archive?")
+        return found.group(1)
+
+    def unpack(self, packages, into):
+        """Downloads packages and unpacks them under a directory."""
+        debs = self.home / "debs"
+        shutil.rmtree(debs, ignore_errors=True)
+        debs.mkdir()
+        step("downloading " + " ".join(packages),
+             self._apt("apt-get", "download", *packages),
+             CACHE / "logs/download.log", cwd=debs)
+        for deb in sorted(debs.iterdir()):
+            subprocess.run(["dpkg-deb", "-x", deb, into], check=True)
+        shutil.rmtree(debs)
+
+
+def setup():
+    """Everything but the kernels; a stamp makes the second time free."""
+    stamp = CACHE / "setup.stamp"
+    want = digest(sorted(NEEDED.items()), PYTHON)
+    if read(stamp) == want and (VENV / ".complete").exists():
+        return
+    with lock("setup"):
+        install_packages()
+        make_venv()
+        write(stamp, want)
+        say("set-up complete")

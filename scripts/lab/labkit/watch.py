@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Reads a kernel's log for reports that mean failure."""
+
+import re
+
+REPORT = re.compile("|".join((
+    r"Kernel panic", r"\bBUG: ", r"\bBUG:$", r"kernel BUG at", r"\bOops\b",
+    r"WARNING: ", r"general protection fault", r"KASAN: ", r"UBSAN: ",
+    r"\bKCSAN: ", r"INFO: possible ", r"INFO: suspicious ", r"INFO: trying ",
+    r"INFO: task .* blocked for more than", r"INFO: inconsistent ",
+    r"detected stalls?\b", r"soft lockup", r"list_(add|del) corruption",
+    r"ODEBUG: ", r"Unable to handle kernel", r"Call Trace:$",
+    r"refcount_t: ", r"Kernel tried to access", r"Segfault with no mm",
+    r"DEBUG_LOCKS_WARN_ON", r"Bad page state", r"out of memory: Kill",
+)), re.I)
+# What looks like a report and is none.
+HARMLESS = re.compile("|".join((
+    r"WARNING: Unprivileged|WARNING: Spectre",
+    r"lab: ",
+    r"FAULT_INJECTION: forcing a failure",
+)))
+
+
+class Watcher:
+    """Fed with log lines; remembers the first report and where it is."""
+
+    def __init__(self, allowed=()):
+        self.lines = []
+        self.first = None
+        self.kept_quiet = 0
+        self.allowed = [re.compile(a) for a in allowed]
+
+    def feed(self, line):
+        self.lines.append(line)
+        # An injected failure prints its stack; that is no report.
+        if "FAULT_INJECTION: forcing a failure" in line:
+            self.kept_quiet = 4
+        if self.first is None and REPORT.search(line) \
+                and not HARMLESS.search(line) \
+                and not any(a.search(line) for a in self.allowed) \
+                and not (self.kept_quiet and "Call Trace:" in line):
+            self.first = len(self.lines) - 1
+        if self.kept_quiet:
+            self.kept_quiet -= 1
+
+    def excerpt(self, after=45):
+        """The report with a little of what came before."""
+        if self.first is None:
+            return ""
+        return "\n".join(self.lines[max(0, self.first - 3):
+                                    self.first + after])
+
+
+def leaks(text, modules):
+    """kmemleak's reports with a frame in one of our modules."""
+    ours = re.compile(r"\[(" + "|".join(map(re.escape, modules)) + r")\]"
+                      if modules else r"(?!)")
+    # A module that is gone leaves bare addresses in the backtrace.
+    gone = re.compile(r"^\s+(\[<[0-9a-f]+>\] )?0x[0-9a-f]+$", re.M)
+    return [r for r in re.split(r"(?m)^(?=unreferenced object)", text)
+            if r.startswith("unreferenced") and
+            (ours.search(r) or gone.search(r))]
