@@ -15,7 +15,7 @@ from .packages import Suites
 
 KERNELS = CACHE / "kernels"
 SUITES = {
-    "stock": ("bookworm", "bookworm-updates"),
+    "stock": ("bookworm", "bookworm-updates", "bookworm-security"),
     "backports": ("bookworm-backports",),
     "uml": ("trixie-backports",),
 }

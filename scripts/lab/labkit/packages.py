@@ -87,38 +87,47 @@ def make_venv():
 
 
 def archive(label="Debian"):
-    """The Debian archive that this machine uses: apt knows its address."""
-    if os.environ.get("SHINGLE_ARCHIVE"):
+    """The archive of that label this machine uses: apt knows its address."""
+    if label == "Debian" and os.environ.get("SHINGLE_ARCHIVE"):
         return os.environ["SHINGLE_ARCHIVE"]
     policy = subprocess.run(["apt-cache", "policy"], text=True, check=False,
                             capture_output=True).stdout
     found = re.search(r"^ *-?\d+ (\S+) \S+/main amd64 Packages\n"
-                      rf" +release .*\bl={label}\b", policy, re.M)
+                      rf" +release \S*\bl={label}(?:,|$)", policy, re.M)
     if not found:
         # Lists not fetched yet: the configuration has it too.
+        folder = {"Debian": "debian"}.get(label, "debian-security")
         for path in [Path("/etc/apt/sources.list"),
                      *Path("/etc/apt/sources.list.d").glob("*")]:
-            found = re.search(r"^(?:URIs:|deb(?: \[.*\])?) *(\S+/debian)/?"
-                              r"(?:\s|$)", read(path), re.M)
+            found = re.search(r"^(?:URIs:|deb(?: \[.*\])?) *"
+                              rf"(\S+/{folder})/?(?:\s|$)", read(path), re.M)
             if found:
                 break
-    if not found:
-        raise LabError("no Debian archive in this machine's apt configuration;"
-                       " set SHINGLE_ARCHIVE to the address of one")
-    return found.group(1)
+    return found.group(1) if found else None
 
 
 class Suites:
     """apt over suites of our choice, apart from the machine's own set-up."""
 
     def __init__(self, *suites):
-        self.home = CACHE / "apt" / "+".join(suites)
+        self.home = CACHE / "apt" / suites[0]
         self.fresh = False
         keyring = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
-        text = (f"Types: deb\nURIs: {archive()}\nSuites: {' '.join(suites)}\n"
-                "Components: main\nArchitectures: amd64\n")
-        if keyring.exists():
-            text += f"Signed-By: {keyring}\n"
+        text = ""
+        for suite in suites:
+            security = suite.endswith("-security")
+            address = archive("Debian-Security" if security else "Debian")
+            if not address and security:
+                continue
+            if not address:
+                raise LabError("no Debian archive in this machine's apt "
+                               "configuration; set SHINGLE_ARCHIVE to the "
+                               "address of one")
+            text += (f"Types: deb\nURIs: {address}\nSuites: {suite}\n"
+                     "Components: main\nArchitectures: amd64\n")
+            if keyring.exists():
+                text += f"Signed-By: {keyring}\n"
+            text += "\n"
         write(self.home / "lab.sources", text)
         (self.home / "lists/partial").mkdir(parents=True, exist_ok=True)
         write(self.home / "status", "")

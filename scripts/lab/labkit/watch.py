@@ -9,39 +9,35 @@ REPORT = re.compile("|".join((
     r"\bKCSAN: ", r"INFO: possible ", r"INFO: suspicious ", r"INFO: trying ",
     r"INFO: task .* blocked for more than", r"INFO: inconsistent ",
     r"detected stalls?\b", r"soft lockup", r"list_(add|del) corruption",
-    r"ODEBUG: ", r"Unable to handle kernel", r"Call Trace:$",
+    r"ODEBUG: ", r"Unable to handle kernel",
     r"refcount_t: ", r"Kernel tried to access", r"Segfault with no mm",
     r"DEBUG_LOCKS_WARN_ON", r"Bad page state", r"out of memory: Kill",
 )), re.I)
 # What looks like a report and is none.
-HARMLESS = re.compile("|".join((
-    r"WARNING: Unprivileged|WARNING: Spectre",
-    r"lab: ",
-    r"FAULT_INJECTION: forcing a failure",
-)))
+HARMLESS = re.compile(r"WARNING: Unprivileged|WARNING: Spectre|lab: ")
+# An expected report goes on until its end mark, or for so many lines.
+REPORT_LENGTH = 80
 
 
 class Watcher:
     """Fed with log lines; remembers the first report and where it is."""
 
-    def __init__(self, allowed=()):
+    def __init__(self, expected=()):
         self.lines = []
         self.first = None
-        self.kept_quiet = 0
-        self.allowed = [re.compile(a) for a in allowed]
+        self.expected = [re.compile(e) for e in expected]
+        self.expected_left = 0
 
     def feed(self, line):
         self.lines.append(line)
-        # An injected failure prints its stack; that is no report.
-        if "FAULT_INJECTION: forcing a failure" in line:
-            self.kept_quiet = 4
-        if self.first is None and REPORT.search(line) \
-                and not HARMLESS.search(line) \
-                and not any(a.search(line) for a in self.allowed) \
-                and not (self.kept_quiet and "Call Trace:" in line):
+        if any(e.search(line) for e in self.expected):
+            self.expected_left = REPORT_LENGTH
+        elif "---[ end trace" in line:
+            self.expected_left = 0
+        self.expected_left = max(0, self.expected_left - 1)
+        if self.first is None and not self.expected_left \
+                and REPORT.search(line) and not HARMLESS.search(line):
             self.first = len(self.lines) - 1
-        if self.kept_quiet:
-            self.kept_quiet -= 1
 
     def excerpt(self, after=45):
         """The report with a little of what came before."""
