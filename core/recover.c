@@ -163,6 +163,15 @@ struct replay {
 	u32 nr;		/* blocks in buf */
 };
 
+/*
+ * On a shingled medium the blocks in front of the last write are what the wide
+ * head left of them; a medium error there is as good as another block's content.
+ */
+static bool lost_to_head(const struct shingle_layout *l, int err)
+{
+	return l->journal_gap_blocks && (err == -EIO || err == -ENODATA);
+}
+
 /* The journal block at @pos, from a read-ahead buffer. */
 static const struct shingle_journal_block *ring_block(struct replay *p, u64 pos, int *err)
 {
@@ -172,6 +181,12 @@ static const struct shingle_journal_block *ring_block(struct replay *p, u64 pos,
 		p->nr = min_t(u64, READ_BATCH, p->l->journal.blocks - pos);
 		*err = p->r->read(p->r->ctx, shingle_meta_dev(p->l), p->l->journal.start + pos,
 				  p->nr, p->buf);
+		if (*err && p->nr > 1) {
+			/* Only one of them need be unreadable, and not this one. */
+			p->nr = 1;
+			*err = p->r->read(p->r->ctx, shingle_meta_dev(p->l),
+					  p->l->journal.start + pos, 1, p->buf);
+		}
 		if (*err) {
 			p->nr = 0;
 			return NULL;
@@ -206,7 +221,7 @@ static int whole_transaction(struct replay *p, u64 pos, u64 seq, u32 *prev_crc, 
 		const struct shingle_journal_block *b = ring_block(p, pos, &err);
 
 		if (err)
-			return err;
+			return lost_to_head(p->l, err) ? 0 : err;
 		if (!belongs(p, b, pos, seq, index, *count, crc))
 			return 0;
 		if (!index)
@@ -221,15 +236,30 @@ static int whole_transaction(struct replay *p, u64 pos, u64 seq, u32 *prev_crc, 
 }
 
 /*
+ * Was a block that is not sound meant to be the next one?  Of the marks that
+ * say so one may be what was damaged.
+ */
+static bool was_next(const struct replay *p, const struct shingle_journal_block *b, u64 pos,
+		     u64 seq, u32 prev_crc)
+{
+	u32 marks = (le64_to_cpu(b->h.block) == p->l->journal.start + pos) +
+		    (le64_to_cpu(b->h.seq) == seq) + (le32_to_cpu(b->prev_crc) == prev_crc);
+
+	return marks >= 2;
+}
+
+/*
  * Replay stopped at a block that is not the next one.  That is how a journal
  * ends, but also how a damaged block in its middle looks.  A transaction is
  * written only when the one before it is durable, so a sound block with a
  * higher number proves damage, and going on would silently lose what was
  * promised.
  */
-static int look_beyond(struct replay *p, struct shingle_recovery *rec, const char **why)
+static int look_beyond(struct replay *p, struct shingle_recovery *rec)
 {
 	u64 left = p->l->journal.blocks - rec->used_blocks, pos = rec->next_pos, i;
+	u32 crc = rec->prev_crc, count = 0;
+	bool chained = true;
 	int err;
 
 	for (i = 0; i < left; i++, pos = ring_next(p->l, pos)) {
@@ -237,22 +267,34 @@ static int look_beyond(struct replay *p, struct shingle_recovery *rec, const cha
 		enum shingle_block_fault fault;
 
 		if (err) {
-			*why = "journal cannot be read";
-			return err;
+			if (!lost_to_head(p->l, err))
+				return err;
+			chained = false;
+			continue;
 		}
 		fault = shingle_check_block(b, SHINGLE_MAGIC_JOURNAL, p->l->uuid,
 					    p->l->journal.start + pos);
-		if (!fault && le64_to_cpu(b->h.seq) > rec->next_seq) {
-			*why = "journal has a hole: a block in its middle is damaged";
-			return -EUCLEAN;
-		}
-		if (fault == SHINGLE_BLOCK_ROTTEN && !i)
+		if (!fault)
+			rec->max_seq = max(rec->max_seq, le64_to_cpu(b->h.seq));
+		if (!chained)
+			continue;
+
+		/* Still on the first blocks of a transaction that is not whole? */
+		chained = belongs(p, b, pos, rec->next_seq, i, count, crc);
+		if (chained) {
+			count = le16_to_cpu(b->count);
+			crc = le32_to_cpu(b->h.crc);
+		} else if ((fault == SHINGLE_BLOCK_ROTTEN || fault == SHINGLE_BLOCK_FOREIGN) &&
+			   was_next(p, b, pos, rec->next_seq, crc)) {
 			rec->torn_end = true;
+			rec->torn_pos = pos;
+		}
 	}
+	rec->hole = rec->max_seq > rec->next_seq;
 	return 0;
 }
 
-static int replay_journal(struct replay *p, const struct shingle_loaded *to,
+static int replay_journal(struct replay *p, const struct shingle_loaded *to, bool stop_at_hole,
 			  struct shingle_recovery *rec, const char **why)
 {
 	u64 pos = rec->tail_pos, seq = rec->tail_seq, used = 0;
@@ -294,32 +336,42 @@ static int replay_journal(struct replay *p, const struct shingle_loaded *to,
 	rec->next_seq = seq;
 	rec->prev_crc = crc;
 	rec->used_blocks = used;
-	return look_beyond(p, rec, why);
+	rec->max_seq = seq - 1;
+	err = look_beyond(p, rec);
+	if (err) {
+		*why = "journal cannot be read";
+		return err;
+	}
+	if (rec->hole && !stop_at_hole) {
+		*why = "journal has a hole: a block in its middle is damaged";
+		return -EUCLEAN;
+	}
+	return 0;
 }
 
 /**
- * shingle_recover() - load the state that a device had when it was last sound
+ * shingle_recover_slot() - load a state that a device had
  * @r: how to read
  * @l: the device's layout
  * @to: where to put what is found; the engine must be fresh from create
- * @rec: result
+ * @slot: checkpoint to start from, or SHINGLE_SLOT_NEWEST
+ * @stop_at_hole: when the journal has a hole, take what comes before it
+ * @rec: result; on error, as far as it got
  * @why: on error, a sentence tail
  *
- * Loads the newest checkpoint and replays every whole transaction after it.
- * The work is bounded by a checkpoint slot plus the journal ring.
+ * For tools that repair: the caller knows that the other slot, or what lies
+ * behind the hole, is lost.
  *
- * Context: before I/O, may sleep.  Returns 0; -EUCLEAN if there is no usable
- * checkpoint or the metadata contradict themselves; -ENOMEM; or a read error.
- * DESIGN 4.5.
+ * Context: before I/O, may sleep.  Returns as shingle_recover().
  */
-int shingle_recover(const struct shingle_reader *r, const struct shingle_layout *l,
-		    const struct shingle_loaded *to, struct shingle_recovery *rec,
-		    const char **why)
+int shingle_recover_slot(const struct shingle_reader *r, const struct shingle_layout *l,
+			 const struct shingle_loaded *to, u32 slot, bool stop_at_hole,
+			 struct shingle_recovery *rec, const char **why)
 {
 	struct shingle_footer *f[2] = { NULL, NULL };
 	int err = -ENOMEM, slot_err[2];
 	struct replay p = { .r = r, .l = l };
-	u32 i, slot;
+	u32 i;
 	u8 *buf;
 
 	memset(rec, 0, sizeof(*rec));
@@ -336,8 +388,12 @@ int shingle_recover(const struct shingle_reader *r, const struct shingle_layout 
 	*why = "neither checkpoint is usable";
 	if (slot_err[0] && slot_err[1])
 		goto out;
-	slot = slot_err[0] || (!slot_err[1] &&
-			       le64_to_cpu(f[1]->h.seq) > le64_to_cpu(f[0]->h.seq));
+	if (slot == SHINGLE_SLOT_NEWEST)
+		slot = slot_err[0] || (!slot_err[1] &&
+				       le64_to_cpu(f[1]->h.seq) > le64_to_cpu(f[0]->h.seq));
+	*why = "checkpoint has no sound footer";
+	if (slot_err[slot])
+		goto out;
 
 	err = load_checkpoint(r, l, slot, f[slot], to, buf);
 	if (err) {
@@ -361,7 +417,7 @@ int shingle_recover(const struct shingle_reader *r, const struct shingle_layout 
 	rec->prev_crc = le32_to_cpu(f[slot]->journal_prev_crc);
 
 	p.buf = buf;
-	err = replay_journal(&p, to, rec, why);
+	err = replay_journal(&p, to, stop_at_hole, rec, why);
 	if (!err)
 		err = to->ops->ready(to->engine, why);
 out:
@@ -369,4 +425,26 @@ out:
 	kvfree(f[1]);
 	kvfree(buf);
 	return err;
+}
+
+/**
+ * shingle_recover() - load the state that a device had when it was last sound
+ * @r: how to read
+ * @l: the device's layout
+ * @to: where to put what is found; the engine must be fresh from create
+ * @rec: result
+ * @why: on error, a sentence tail
+ *
+ * Loads the newest checkpoint and replays every whole transaction after it.
+ * The work is bounded by a checkpoint slot plus the journal ring.
+ *
+ * Context: before I/O, may sleep.  Returns 0; -EUCLEAN if there is no usable
+ * checkpoint or the metadata contradict themselves; -ENOMEM; or a read error.
+ * DESIGN 4.5.
+ */
+int shingle_recover(const struct shingle_reader *r, const struct shingle_layout *l,
+		    const struct shingle_loaded *to, struct shingle_recovery *rec,
+		    const char **why)
+{
+	return shingle_recover_slot(r, l, to, SHINGLE_SLOT_NEWEST, false, rec, why);
 }

@@ -28,8 +28,12 @@ struct shingle_reader {
  * @next_pos: its place in the ring
  * @prev_crc: checksum of the last journal block, for the chain
  * @used_blocks: ring blocks that the replayed transactions fill
- * @torn_end: the block after the last transaction is rotten: a transaction that
- *	a power cut tore (on a disk that tears blocks), or damage to the last one
+ * @torn_end: the block after the last transaction was to be the next one, and
+ *	is rotten: a transaction that a power cut tore (on a disk that tears
+ *	blocks), or damage to the last one
+ * @torn_pos: its place in the ring
+ * @hole: sound transactions lie beyond the end, so that something is missing
+ * @max_seq: highest transaction number seen anywhere in the ring
  * @transactions: replayed
  * @records: replayed
  */
@@ -45,6 +49,9 @@ struct shingle_recovery {
 	u32 prev_crc;
 	u64 used_blocks;
 	bool torn_end;
+	u64 torn_pos;
+	bool hole;
+	u64 max_seq;
 	u64 transactions;
 	u64 records;
 };
@@ -61,10 +68,16 @@ struct shingle_loaded {
 	struct shingle_badlist *bad;
 };
 
+/* shingle_recover_slot()'s @slot: the newest one that has a sound footer. */
+#define SHINGLE_SLOT_NEWEST	U32_MAX
+
 int shingle_load_sb(const struct shingle_reader *r, enum shingle_dev dev, u64 dev_blocks,
 		    struct shingle_layout *l, const char **why);
 int shingle_recover(const struct shingle_reader *r, const struct shingle_layout *l,
 		    const struct shingle_loaded *to, struct shingle_recovery *rec,
 		    const char **why);
+int shingle_recover_slot(const struct shingle_reader *r, const struct shingle_layout *l,
+			 const struct shingle_loaded *to, u32 slot, bool stop_at_hole,
+			 struct shingle_recovery *rec, const char **why);
 
 #endif /* SHINGLE_RECOVER_H */
