@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What every suite in the guest needs: RAM to cut devices from, the kernel's
+log, and results that survive the guest."""
+
+import contextlib
+import gc
+import json
+import os
+import re
+import subprocess
+import time
+import traceback
+
+import blk
+import dm
+from blk import SECTORS
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(
+    os.path.abspath(__file__))))
+BAD_LOG = re.compile(r"BUG|WARNING:|Oops|general protection|KASAN|UBSAN|"
+                     r"possible (circular|recursive) locking|lockdep|"
+                     r"hung task|blocked for more than|kernel panic|"
+                     r"refcount_t|inconsistent lock state")
+
+
+class Failure(Exception):
+    """The thing tested is wrong, in a sentence."""
+
+
+class Skip(Exception):
+    """Cannot be tried here, in a sentence."""
+
+
+def expect(condition, text):
+    if not condition:
+        raise Failure(text)
+
+
+def run(*argv, ok=(0,), **kw):
+    """A program; returns (status, output).  ok=None accepts any status."""
+    done = subprocess.run([str(a) for a in argv], stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, errors="replace", check=False, **kw)
+    if ok is not None and done.returncode not in ok:
+        raise Failure(f"{' '.join(map(str, argv))} ended with "
+                      f"{done.returncode}: {done.stdout.strip()[-2000:]}")
+    return done.returncode, done.stdout
+
+
+def modprobe(name, *args):
+    return run("modprobe", name, *args, ok=None)[0] == 0
+
+
+class Log:
+    """The kernel's log from now on."""
+
+    def __init__(self):
+        self._fd = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
+        os.lseek(self._fd, 0, os.SEEK_END)
+
+    def take(self):
+        """Lines since the last call."""
+        out = []
+        while True:
+            try:
+                raw = os.read(self._fd, 16384).decode(errors="replace")
+            except BlockingIOError:
+                return out
+            except BrokenPipeError:     # some were overwritten
+                continue
+            out.append(raw.partition(";")[2].split("\n")[0])
+
+    def close(self):
+        os.close(self._fd)
+
+
+def say(text):
+    """A line into the kernel's log, so that both tell one story."""
+    with open("/dev/kmsg", "w", encoding="ascii", errors="replace") as log:
+        log.write(f"test: {text}\n")
+
+
+class Pool:
+    """One big RAM disk, cut into devices of exact sizes."""
+
+    def __init__(self, mib=4096):
+        if not os.path.exists("/dev/ram0"):
+            expect(modprobe("brd", "rd_nr=2", f"rd_size={mib * 1024}"),
+                   "no RAM disk (brd) in this kernel")
+        self.path = "/dev/ram0"
+        self.blocks = blk.size(self.path)
+        self._at = 0
+        self._n = 0
+
+    def slice(self, blocks, name=None, wipe=True):
+        """A fresh device of that many blocks, zeroed."""
+        expect(self._at + blocks <= self.blocks, "the RAM disk is too small")
+        self._n += 1
+        dev = dm.linear(name or f"slice{self._n}",
+                        [(self.path, self._at * SECTORS, blocks * SECTORS)])
+        dev.blocks = blocks
+        self._at += blocks
+        if wipe:
+            wipe_device(dev.path, blocks)
+        return dev
+
+    def reset(self):
+        """Everything above is gone: begin anew, and give the RAM back."""
+        if self._at:
+            wipe_device(self.path, self._at)
+        self._at = 0
+
+
+def wipe_device(path, blocks):
+    with blk.opened(path) as dev:
+        try:
+            dev.discard(0, blocks)
+        except OSError:
+            dev.zero(0, blocks)
+        # Discarding need not zero: look at a few, and zero if it did not.
+        probe = range(0, blocks, max(1, blocks // 16))
+        if any(dev.read(b).strip(b"\0") for b in probe):
+            dev.zero(0, blocks)
+
+
+class Context:
+    """Handed to every case."""
+
+    def __init__(self, pool, target, options):
+        self.pool, self.target, self.options = pool, target, options
+        self.log = Log()
+        self.lines = []     # of the kernel, this case
+        self.notes = []     # for the reader of the result
+
+    def note(self, text):
+        self.notes.append(text)
+
+    def kernel(self):
+        """Kernel lines since the last call; they are kept for the result."""
+        fresh = self.log.take()
+        self.lines += fresh
+        return fresh
+
+
+def _one(case, run_it, ctx):
+    begin = time.monotonic()
+    ctx.lines, ctx.notes = [], []
+    ctx.kernel()
+    ctx.lines = []
+    say(f"case {case}")
+    result = {"case": case, "outcome": "passed", "why": "", "numbers": {}}
+    try:
+        result["numbers"] = run_it(ctx) or {}
+    except Skip as skip:
+        result.update(outcome="skipped", why=str(skip))
+    except Failure as failure:
+        where = traceback.extract_tb(failure.__traceback__)[-2:]
+        result.update(outcome="failed", why=str(failure) + "".join(
+            f"\n  at {os.path.basename(f.filename)}:{f.lineno} {f.line}"
+            for f in where))
+    except Exception:  # pylint: disable=broad-except
+        result.update(outcome="failed", why=traceback.format_exc())
+    gc.collect()
+    try:
+        dm.remove_all()
+        ctx.pool.reset()
+    except (OSError, Failure) as error:
+        if result["outcome"] == "passed":
+            result.update(outcome="failed", why=f"cleaning up: {error}")
+    ctx.kernel()
+    bad = [line for line in ctx.lines if BAD_LOG.search(line)]
+    if bad and result["outcome"] != "failed":
+        result.update(outcome="failed", why="kernel log: " + bad[0])
+    if result["outcome"] == "failed":
+        result["kernel"] = ctx.lines[-60:]
+    result["notes"] = ctx.notes
+    result["seconds"] = round(time.monotonic() - begin, 3)
+    return result
+
+
+def run_cases(cases, target, options, out):
+    """Runs [(name, function)], writes a JSON line each, returns failures."""
+    dm.remove_all()
+    ctx = Context(Pool(int(options.get("pool", 4096))), target, options)
+    failed = 0
+    with open(out, "a", encoding="utf-8") as handle:
+        for name, run_it in cases:
+            # Should the guest die, this tells in which case.
+            handle.write(json.dumps({"begin": name}) + "\n")
+            handle.flush()
+            with contextlib.suppress(OSError):
+                os.fsync(handle.fileno())
+            result = _one(name, run_it, ctx)
+            failed += result["outcome"] == "failed"
+            handle.write(json.dumps(result) + "\n")
+            handle.flush()
+            print(f"{result['outcome']:7} {name} ({result['seconds']} s)"
+                  + (f"\n        {result['why']}" if result["why"] else ""),
+                  flush=True)
+            for note in result["notes"]:
+                print(f"        {note}", flush=True)
+    return failed

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The log of dm-log-writes, read and replayed.
+
+Sector 0 holds the superblock; from the next on, a sector of entry header and
+then its data, over and over (sectors of the size that the superblock names):
+    superblock   magic, version, number of entries  le64, sector size  le32
+    entry        first sector, sectors (512 bytes), flags, length of a mark
+                 le64 each; a mark's text follows in the same sector
+    data         as written; none for flushes without data, discards, marks
+Order: a write is logged when it has completed *and* a flush was sent after
+that; a FUA write when it has completed.  So every entry before a FLUSH entry
+was durable when that flush completed, and an entry after it need not be.
+"""
+
+import struct
+from dataclasses import dataclass
+
+import blk
+from bench import expect
+from blk import BLOCK
+
+FLUSH, FUA, DISCARD, MARK = 1, 2, 4, 8
+SUPER = struct.Struct("<QQQI")
+ENTRY = struct.Struct("<QQQQ")
+MAGIC = 0x6a736677736872
+
+
+@dataclass
+class Entry:
+    block: int          # of the device
+    n: int              # blocks
+    flags: int
+    at: int = 0         # of the data, in bytes of the log
+    mark: str = ""
+
+    def show(self):
+        names = [n for bit, n in ((FLUSH, "flush"), (FUA, "fua"),
+                                  (DISCARD, "discard")) if self.flags & bit]
+        return f"{self.block}+{self.n} {' '.join(names)}".strip()
+
+
+class Log:
+    """All entries, and the data behind them."""
+
+    def __init__(self, path):
+        self.dev = blk.Blk(path)
+        magic, version, entries, self.sector = SUPER.unpack_from(
+            self.dev.read(0))
+        expect(magic == MAGIC and version == 1, f"{path} holds no write log")
+        self.entries = []
+        at = self.sector
+        for _ in range(entries):
+            entry, at = self._entry(at)
+            self.entries.append(entry)
+
+    def bytes(self, at, length):
+        first = at // BLOCK
+        data = self.dev.read(first, -(-(at + length) // BLOCK) - first)
+        return data[at - first * BLOCK:][:length]
+
+    def _entry(self, at):
+        head = self.bytes(at, self.sector)
+        sector, sectors, flags, length = ENTRY.unpack_from(head)
+        after = at + self.sector
+        expect(sector % blk.SECTORS == 0 and sectors % blk.SECTORS == 0,
+               f"logged write off the 4 KiB grid: {sector}+{sectors}")
+        entry = Entry(sector // blk.SECTORS, sectors // blk.SECTORS, flags,
+                      after)
+        if flags & MARK:
+            entry.mark = head[ENTRY.size:ENTRY.size + length].decode()
+        elif not flags & DISCARD:
+            after += entry.n * BLOCK
+        return entry, after
+
+    def data(self, entry):
+        return bytes(entry.n * BLOCK) if entry.flags & DISCARD \
+            else self.bytes(entry.at, entry.n * BLOCK)
+
+    def close(self):
+        self.dev.close()
+
+
+class Disk:
+    """What a disk with a volatile cache may hold, entry by entry.
+
+    solid: surely on the medium.  pending: [(block, data of it)] in the cache,
+    of which a power cut may take any, block by block.
+    """
+
+    def __init__(self, log, blocks):
+        self.log = log
+        self.solid = bytearray(blocks * BLOCK)
+        self.pending = []
+        self.mark = 0       # the last promise made so far
+
+    def apply(self, entry):
+        """Takes an entry in; True at a FLUSH or FUA boundary."""
+        if entry.flags & MARK:
+            if entry.mark.isdigit():    # the last one is log-writes' own
+                self.mark = int(entry.mark)
+            return False
+        if entry.flags & FLUSH:
+            for block, data in self.pending:
+                self._put(self.solid, block, data)
+            self.pending = []
+        if entry.n:
+            data = self.log.data(entry)
+            split = [(entry.block + i, data[i * BLOCK:(i + 1) * BLOCK])
+                     for i in range(entry.n)]
+            if entry.flags & FUA:
+                # What waits in the cache for the same place is older.
+                self.pending = [p for p in self.pending if not entry.block
+                                <= p[0] < entry.block + entry.n]
+                for block, piece in split:
+                    self._put(self.solid, block, piece)
+            else:
+                self.pending += split
+        return bool(entry.flags & (FLUSH | FUA))
+
+    @staticmethod
+    def _put(image, block, data):
+        image[block * BLOCK:(block + 1) * BLOCK] = data
+
+    def image(self, keep):
+        """The medium if of the pending blocks only those survive."""
+        image = bytearray(self.solid)
+        for i, (block, data) in enumerate(self.pending):
+            if keep(i):
+                self._put(image, block, data)
+        return image

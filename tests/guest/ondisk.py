@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0
+"""dm-shingle's metadata, written down a second time.
+
+Independent of core/ on purpose: the tests format tiny devices to measure, find
+structures to damage, and reseal nonsense under a good checksum.
+See core/format.h and Documentation/on-disk-format.rst.
+"""
+
+import struct
+
+BLOCK = 4096
+SB, JOURNAL, CHUNK, FOOTER = b"SHSB", b"SHJL", b"SHCK", b"SHFT"
+HEADER = struct.Struct("<4sI16sQQ")
+SUPER = struct.Struct("<II16s32sQ3Q2Q2Q2QQIIIIQ")
+GROUP = struct.Struct("<QQQIHH8x")
+FOOT = struct.Struct("<QQQII")
+DATA, CACHE, STAGING = 0, 1, 2              # roles
+DEV_DATA, DEV_CACHE, DEV_META = 0, 1, 2
+ROLES = ("data", "cache", "staging")
+DEVS = ("data", "cache", "meta")
+
+
+def _table():
+    for byte in range(256):
+        for _ in range(8):
+            byte = byte >> 1 ^ (0x82f63b78 if byte & 1 else 0)
+        yield byte
+
+
+_CRC = tuple(_table())
+
+
+def crc32c(crc, data):
+    """As the kernel's: no inversion before or after."""
+    for byte in data:
+        crc = _CRC[(crc ^ byte) & 0xff] ^ crc >> 8
+    return crc
+
+
+def seal(block, magic=None, uuid=None, at=None, seq=None):
+    """A block with header fields replaced and a checksum that fits."""
+    old = HEADER.unpack_from(block)
+    magic = magic or old[0]
+    body = (uuid if uuid is not None else old[2]) + struct.pack(
+        "<QQ", old[3] if at is None else at, old[4] if seq is None else seq) \
+        + bytes(block[HEADER.size:])
+    return magic + struct.pack(
+        "<I", crc32c(int.from_bytes(magic, "little"), body)) + body
+
+
+def sound(block, magic=None):
+    """Is this a metadata block with a checksum that fits?"""
+    head = HEADER.unpack_from(block)
+    if head[0] not in (SB, JOURNAL, CHUNK, FOOTER) or magic not in (
+            None, head[0]):
+        return False
+    return head[1] == crc32c(int.from_bytes(head[0], "little"), block[8:])
+
+
+def superblock(uuid, seq, at, *, engine, logical, devs, ckpt, journal, gap=0,
+               head=1, band, groups, params=b"", flags=0, version=1):
+    """groups: [(role, dev, start, stride, bands, track)]"""
+    body = SUPER.pack(version, flags, engine.encode(), b"", logical, *devs,
+                      *ckpt[0], *ckpt[1], *journal, gap, head, len(groups),
+                      band, 0, 1700000000)
+    raw = bytearray(BLOCK)
+    raw[40:40 + len(body)] = body
+    raw[208:208 + len(params)] = params
+    for i, (role, dev, start, stride, bands, track) in enumerate(groups):
+        GROUP.pack_into(raw, 512 + i * GROUP.size, start, stride, bands,
+                        track, role, dev)
+    return seal(raw, SB, uuid, at, seq)
+
+
+def footer(uuid, seq, at, journal_seq, journal_pos=0, prev_crc=0, chunks=0,
+           chunks_crc=0):
+    raw = bytearray(BLOCK)
+    FOOT.pack_into(raw, 40, chunks, journal_seq, journal_pos, prev_crc,
+                   chunks_crc)
+    return seal(raw, FOOTER, uuid, at, seq)
+
+
+def read_super(block):
+    """The fields of a superblock as a dict, and its groups."""
+    f = SUPER.unpack_from(block, 40)
+    head = HEADER.unpack_from(block)
+    out = {"uuid": head[2], "seq": head[4], "version": f[0], "flags": f[1],
+           "engine": f[2].rstrip(b"\0").decode(), "logical": f[4],
+           "devs": f[5:8], "ckpt": (f[8:10], f[10:12]), "journal": f[12:14],
+           "gap": f[14], "head": f[15], "band": f[17]}
+    out["groups"] = [GROUP.unpack_from(block, 512 + i * GROUP.size)
+                     for i in range(f[16])]
+    return out

@@ -1,0 +1,474 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Power cuts: a workload over dm-log-writes, then every state of the disks
+that a cut could have left, each activated and compared with the promises.
+
+All devices of the target are cut by dm-linear from ONE dm-log-writes device,
+so that the log holds their writes in one order:
+
+    target -> data, meta, cache (linear) -> log-writes -> RAM, and the log
+
+Crash points: every FLUSH and FUA entry, every mark (a promise was made just
+before it), and a sample of the prefixes between; and at each of them besides
+"all that was cached survived" also "none of it" and random halves, block by
+block.  At each one the target is activated, ALL blocks are compared, the
+engine verifies its invariants, `shingle check` must be content; at some the
+power is cut again right after activation, or everything is cleaned and
+compared once more.
+"""
+
+import hashlib
+import os
+import random
+import time
+
+import blk
+import dm
+from bench import Failure, expect, modprobe, run
+from blk import BLOCK, SECTORS
+from logwrites import FLUSH, FUA, MARK, Disk, Log
+from model import Model, read_stamp
+from targets import GEOMETRIES, Stack
+
+ORDER = ("meta", "data", "cache")
+
+
+def split(base, target, geo):
+    """A target's devices as slices of one; [(which, first, blocks)]"""
+    out, at = [], 0
+    for which in ORDER:
+        blocks = target.sizes(geo)[which]
+        if blocks:
+            out.append((which, at, blocks))
+            at += blocks
+    if base is None:
+        return at
+    paths, under = {}, []
+    for which, first, blocks in out:
+        under.append(dm.linear(f"{base.name}-{which}",
+                               [(base.path, first * SECTORS,
+                                 blocks * SECTORS)]))
+        paths[which] = under[-1].path
+    return paths, under
+
+
+class Recorder:
+    """The target over log-writes, from its format on."""
+
+    def __init__(self, ctx, geo, log_blocks):
+        expect(modprobe("dm-log-writes"), "no dm-log-writes in this kernel")
+        self.ctx, self.geo = ctx, geo
+        self.blocks = split(None, ctx.target, geo)
+        self.disk = ctx.pool.slice(self.blocks, "disk")
+        self.tape = ctx.pool.slice(log_blocks, "tape", wipe=False)
+        self.before = None
+        # Formatting is not part of the story: the log begins after it.
+        paths, under = split(self.disk, ctx.target, geo)
+        ctx.target.format(paths, geo)
+        for device in under:
+            device.remove()
+        with blk.opened(self.disk.path) as dev:
+            self.before = dev.read(0, self.blocks)
+        self.logger = dm.Device("logger", [
+            (0, self.blocks * SECTORS, "log-writes",
+             f"{self.disk.path} {self.tape.path}")])
+        paths, self.under = split(self.logger, ctx.target, geo)
+        self.stack = Stack(ctx.target, geo, paths)
+        self.stack.open()
+
+    def mark(self, number):
+        self.logger.message(f"mark {number}")
+
+    def finish(self):
+        """Closes everything; returns the log."""
+        self.stack.close()
+        for device in [*self.under, self.logger]:
+            device.remove()
+        return Log(self.tape.path)
+
+
+def workload(dev, mark, blocks, rng, ops, in_place, lie=False):
+    """Random stamped writes; returns the model.  @lie: never flush.
+
+    dm-log-writes logs a plain write at the next flush, but a FUA write at
+    once: of a plain and a FUA write to the same place the older is logged
+    last.  @in_place: keep FUA writes off blocks that were not flushed.
+    """
+    model = Model(blocks)
+    queue = blk.Aio(dev, 16)
+    flying, dirty = set(), set()
+    hot = [rng.randrange(blocks) for _ in range(4)]
+
+    def reap(at_least):
+        for op, result, _ in queue.reap(at_least):
+            expect(result == op.n * BLOCK, f"write of {op.n} at {op.block} "
+                                           f"returned {result}")
+            model.ack(op)
+            flying.difference_update(range(op.block, op.block + op.n))
+            if op.promised < 0:
+                mark(model.promise(op))
+
+    def room():
+        while True:
+            start = rng.randrange(blocks) if rng.random() < .6 else min(
+                blocks - 1, rng.choice(hot) + rng.randrange(4))
+            n = min(rng.choice((1, 1, 1, 2, 3, 5, 8, 17)), blocks - start)
+            if not flying.intersection(range(start, start + n)):
+                return start, n
+            reap(1)
+
+    for _ in range(ops):
+        dice = rng.random()
+        if queue.flying >= queue.depth or dice < .10:
+            reap(min(queue.flying, rng.randrange(1, 9)))
+        start, n = room()
+        if dice < .72:
+            op = model.submit(start, n)
+            blocks_of = range(start, start + n)
+            fua = dice < .08 and not (in_place and dirty & set(blocks_of))
+            dirty.update(blocks_of)
+            op.promised = -1 if fua else 0
+            flying.update(blocks_of)
+            queue.write(start, model.data(op), op, fua and not lie)
+        elif dice < .78:
+            op = model.submit(start, n, zero=dice < .75, soft=dice >= .75)
+            (dev.discard if op.soft else dev.zero)(start, n)
+            model.ack(op)
+        elif dice < .86:
+            sent = model.tick()
+            if not lie:
+                dev.flush()
+                dirty = set(flying)
+            mark(model.flushed(sent))
+        else:
+            # Reads see every acknowledged write at once.
+            for b, data in zip(range(start, start + n), _blocks(dev, start,
+                                                                n)):
+                version, why = read_stamp(data, b)
+                if b not in flying:
+                    expect(version in model.current(b), f"reading block {b}: "
+                           f"{why or version}, not {model.current(b)}")
+    reap(queue.flying)
+    queue.close()
+    return model
+
+
+def _blocks(dev, start, n):
+    data = dev.read(start, n)
+    return [data[i * BLOCK:(i + 1) * BLOCK] for i in range(n)]
+
+
+def crash_points(disk, entries, rng, between):
+    """Yields (what, image, mark) for every state worth trying."""
+    for i, entry in enumerate(entries):
+        boundary = bool(entry.flags & (FLUSH | FUA | MARK))
+        if boundary:
+            # The instant before: the flush did not happen, so any part of
+            # what is cached may be lost.
+            yield from _subsets(disk, f"before entry {i} ({entry.show()})",
+                                rng, between)
+        elif rng.random() < between / 8:
+            yield from _subsets(disk, f"within, before entry {i}", rng, 1)
+        disk.apply(entry)
+        if boundary:
+            yield (f"after entry {i} ({entry.show()})",
+                   disk.image(lambda _: True), disk.mark)
+    yield "at the end", disk.image(lambda _: True), disk.mark
+
+
+def _subsets(disk, what, rng, count):
+    if not disk.pending:
+        return
+    yield what + ", nothing cached survived", disk.image(lambda _: False), \
+        disk.mark
+    for _ in range(count):
+        share = rng.random()
+        kept = {i for i in range(len(disk.pending)) if rng.random() < share}
+        # pylint: disable-next=cell-var-from-loop
+        yield (f"{what}, {len(kept)} of {len(disk.pending)} cached blocks "
+               f"survived", disk.image(lambda i: i in kept), disk.mark)
+
+
+class Tally:
+    """Counts what replaying found."""
+
+    def __init__(self, limit):
+        self.points = self.lost = self.recut = self.cleaned = 0
+        self.limit = limit
+        self.first = []
+
+    def wrong(self, what, sentences):
+        self.lost += len(sentences)
+        self.first.append(f"{what}: {sentences[0]}" + (
+            f" and {len(sentences) - 1} more" if len(sentences) > 1 else ""))
+        if len(self.first) >= self.limit:
+            raise Failure(self.text())
+
+    def text(self):
+        return (f"{self.lost} violations in {self.points} crash points:\n  " +
+                "\n  ".join(self.first))
+
+
+class Player:
+    """A scratch device on which states are brought to life."""
+
+    def __init__(self, ctx, geo, blocks):
+        self.scratch = ctx.pool.slice(blocks, "scratch")
+        paths, self.under = split(self.scratch, ctx.target, geo)
+        self.stack = Stack(ctx.target, geo, paths)
+        self.disk = blk.Blk(self.scratch.path)
+        self.blocks = blocks
+
+    def load(self, image):
+        # brd: what is written through one device is seen through the other,
+        # all of it is direct I/O.
+        for at in range(0, self.blocks, 256):
+            self.disk.write(at, image[at * BLOCK:(at + 256) * BLOCK])
+
+    def cut(self):
+        """A power cut, now; the disks keep all they were given."""
+        image = self.disk.read(0, self.blocks)
+        self.stack.close()
+        self.load(image)
+
+    def close(self):
+        self.stack.close()
+        self.disk.close()
+
+
+def try_raw(player, model, image, mark, rng, tally, what):
+    """One crash point of a raw workload."""
+    tally.points += 1
+    player.load(image)
+    stack = player.stack
+    try:
+        stack.check()       # as the cut left it: torn ends are no damage
+        stack.open()
+        if rng.random() < .25:
+            tally.recut += 1
+            player.cut()
+            stack.open()
+        with stack.blk() as dev:
+            wrong = model.compare(dev.read(0, model.blocks), mark)
+            stack.verify()
+            if not wrong and rng.random() < .2 and \
+                    "clean" in stack.target.messages:
+                tally.cleaned += 1
+                stack.device.message("clean")
+                wrong = ["after cleaning, " + s for s in model.compare(
+                    dev.read(0, model.blocks), mark)]
+                stack.verify()
+        expect(stack.target.state(stack.device) == "rw", "not rw")
+        stack.close()
+        stack.check()
+    except (Failure, OSError) as error:
+        wrong = [str(error)]
+        stack.close()
+    if wrong:
+        tally.wrong(what, wrong)
+
+
+def raw(ctx, geo, seed, ops, between, lie=False, mutate=None):
+    """Record, replay; returns the numbers."""
+    rng = random.Random(seed)
+    begin = time.monotonic()
+    recorder = Recorder(ctx, geo, 64 * 1024)
+    with recorder.stack.blk() as dev:
+        model = workload(dev, recorder.mark, geo.logical, rng, ops,
+                         ctx.target.in_place, lie)
+        expect(not model.compare(dev.read(0, model.blocks)),
+               "the workload itself found wrong data")
+    status = recorder.stack.device.status(noflush=True)
+    log = recorder.finish()
+    recorded = time.monotonic() - begin
+    disk = Disk(log, recorder.blocks)
+    disk.solid[:] = recorder.before
+    player = Player(ctx, geo, recorder.blocks)
+    tally = Tally(5)
+    for what, image, mark in crash_points(disk, log.entries, rng, between):
+        if mutate:
+            image = mutate(rng, image)
+        try_raw(player, model, image, mark, rng, tally, what)
+    player.close()
+    log.close()
+    ctx.note(f"seed {seed}: {ops} operations, {model.marks} promises, "
+             f"{len(log.entries)} log entries, {tally.points} crash points "
+             f"({tally.recut} cut twice, {tally.cleaned} cleaned after), "
+             f"{tally.lost} violations; recording {recorded:.1f} s, replay "
+             f"{time.monotonic() - begin - recorded:.1f} s; {status}")
+    if tally.lost:
+        raise Failure(tally.text())
+    return {"points": tally.points, "promises": model.marks, "lost": 0,
+            "entries": len(log.entries), "seed": seed}
+
+
+def proof(ctx, geo, what, **kw):
+    """The harness must notice a device that lies."""
+    try:
+        raw(ctx, geo, 1, 200, 2, **kw)
+    except Failure as failure:
+        expect("violations" in str(failure), f"another failure: {failure}")
+        return {"noticed": 1}
+    raise Failure(f"{what} went unnoticed")
+
+
+def tear(rng, image):
+    """Damage of the kind that must never be seen: half a block."""
+    image = bytearray(image)
+    at = rng.randrange(len(image) // BLOCK) * BLOCK
+    image[at:at + 512] = os.urandom(512)
+    return image
+
+
+# ext4 on top: what was fsynced is found again.
+
+class Files:
+    """Files written and fsynced, and since which mark they are promised."""
+
+    def __init__(self):
+        self.files = {}     # name: (hash, promised from, withdrawn after)
+        self.marks = 0
+
+    def promised(self, mark):
+        for name, (digest, begin, end) in self.files.items():
+            if begin <= mark and (end is None or mark < end):
+                yield name, digest
+
+
+def digest_of(path):
+    with open(path, "rb") as handle:
+        return hashlib.sha1(handle.read()).hexdigest()
+
+
+def fs_workload(root, mark, rng, ops):
+    files = Files()
+    top = os.open(root, os.O_RDONLY)
+    for i in range(ops):
+        alive = [n for n, f in files.files.items() if f[2] is None]
+        if len(alive) > 30 or alive and rng.random() < .15:
+            name = rng.choice(alive)
+            digest, begin, _ = files.files[name]
+            files.files[name] = (digest, begin, files.marks)
+            os.unlink(f"{root}/{name}")
+            continue
+        name = f"f{i}"
+        data = rng.randbytes(rng.choice((100, 4096, 20000, 70000, 150000)))
+        with open(f"{root}/{name}", "wb") as handle:
+            handle.write(data)
+            handle.flush()
+            if rng.random() < .4:
+                continue
+            os.fsync(handle.fileno())
+        os.fsync(top)
+        files.marks += 1
+        mark(files.marks)
+        files.files[name] = (hashlib.sha1(data).hexdigest(), files.marks, None)
+    os.close(top)
+    return files
+
+
+def mounted(path, where, options="noatime"):
+    os.makedirs(where, exist_ok=True)
+    run("mount", "-t", "ext4", "-o", options, path, where)
+
+
+def try_ext4(player, files, image, mark, tally, what):
+    tally.points += 1
+    player.load(image)
+    stack, where, wrong, up = player.stack, "/tmp/replay", [], False
+    try:
+        stack.check()
+        stack.open()
+        mounted(stack.device.path, where)
+        up = True
+        for name, digest in files.promised(mark):
+            if not os.path.exists(f"{where}/{name}"):
+                wrong.append(f"fsynced file {name} is gone")
+            elif digest_of(f"{where}/{name}") != digest:
+                wrong.append(f"fsynced file {name} has changed")
+        run("umount", where)
+        up = False
+        run("e2fsck", "-fn", stack.device.path)
+        stack.verify()
+        stack.close()
+        stack.check()
+    except (Failure, OSError) as error:
+        wrong.append(str(error))
+        if up:
+            run("umount", where, ok=None)
+        stack.close()
+    if wrong:
+        tally.wrong(what, wrong)
+
+
+def ext4(ctx, geo, seed, ops, share):
+    rng = random.Random(seed)
+    expect(modprobe("ext4"), "no ext4 in this kernel")
+    recorder = Recorder(ctx, geo, 256 * 1024)
+    run("mkfs.ext4", "-q", "-b", 4096, "-J", "size=4", "-E",
+        "lazy_itable_init=0,lazy_journal_init=0", recorder.stack.device.path)
+    mounted(recorder.stack.device.path, "/tmp/record")
+    recorder.mark(0)
+    try:
+        files = fs_workload("/tmp/record", recorder.mark, rng, ops)
+    finally:
+        run("umount", "/tmp/record")
+    status = recorder.stack.device.status(noflush=True)
+    log = recorder.finish()
+    disk = Disk(log, recorder.blocks)
+    disk.solid[:] = recorder.before
+    player = Player(ctx, geo, recorder.blocks)
+    tally = Tally(5)
+    made = False        # before mkfs has ended there is nothing to mount
+    skipped = 0
+    for i, entry in enumerate(log.entries):
+        disk.apply(entry)
+        made = made or bool(entry.flags & MARK)
+        if not made or not entry.flags & (FLUSH | FUA | MARK):
+            continue
+        if rng.random() > share:
+            skipped += 1
+            continue
+        what = f"after entry {i} ({entry.show()})"
+        try_ext4(player, files, disk.image(lambda _: True), disk.mark, tally,
+                 what)
+        if disk.pending:
+            kept = {i for i in range(len(disk.pending)) if rng.random() < .5}
+            # pylint: disable-next=cell-var-from-loop
+            try_ext4(player, files, disk.image(lambda i: i in kept),
+                     disk.mark, tally, what + ", half of the cache lost")
+    player.close()
+    log.close()
+    ctx.note(f"seed {seed}: {ops} file operations, {files.marks} fsyncs, "
+             f"{len(log.entries)} log entries, {tally.points} crash points, "
+             f"{tally.lost} violations; {status}")
+    if tally.lost:
+        raise Failure(tally.text())
+    return {"points": tally.points, "promises": files.marks, "lost": 0,
+            "entries": len(log.entries), "seed": seed}
+
+
+def cases(target, options):
+    seed = int(options.get("seed", 1))
+    ops = int(options.get("ops", 250))
+    between = int(options.get("between", 2))
+    rounds = int(options.get("rounds", 2))
+    out = []
+    for geo in GEOMETRIES["replay"]:
+        if not target.persistent and geo is not GEOMETRIES["replay"][0]:
+            continue
+        for s in range(seed, seed + rounds):
+            out.append((f"raw {geo.name} seed {s}", lambda ctx, g=geo, s=s:
+                        raw(ctx, g, s, ops, between)))
+    fs = [g for g in GEOMETRIES["replay-fs"] if target.persistent
+          or g is GEOMETRIES["replay-fs"][0]]
+    for geo in fs:
+        out.append((f"ext4 {geo.name} seed {seed}", lambda ctx, g=geo:
+                    ext4(ctx, g, seed, int(options.get("files", 60)),
+                         float(options.get("share", .5)))))
+    if not target.persistent:
+        geo = GEOMETRIES["replay"][0]
+        out += [("proof: a device that ignores flushes is caught",
+                 lambda ctx: proof(ctx, geo, "ignoring flushes", lie=True)),
+                ("proof: a torn block is caught",
+                 lambda ctx: proof(ctx, geo, "a torn block", mutate=tear))]
+    return out

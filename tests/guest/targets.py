@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The targets under test, a row each.  A suite knows no target by name: it
+asks its row for devices, a format, a table line and a check, so that a further
+translation layer joins every suite by joining TARGETS."""
+
+import os
+import struct
+from dataclasses import dataclass, field, replace
+
+import blk
+import dm
+import ondisk
+from bench import TOP, expect, run
+from blk import SECTORS
+
+SHINGLE = os.path.join(TOP, "build/userspace/shingle")
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """How a device is cut up, in 4 KiB blocks."""
+    name: str
+    band: int = 3           # blocks in a band
+    data: int = 3           # data bands
+    cache: int = 2          # cache bands
+    staging: int = 1
+    set_shift: int = 0
+    meta: str = "same"      # or "separate"
+    cache_on: str = "same"  # or "separate"
+    track: int = 0          # blocks in a track, 0: no tracks
+    head: int = 1           # tracks under the write head
+    journal: int = 24
+    ckpt: int = 8           # blocks in a checkpoint slot
+    tail: int = 0           # blocks after the last band
+    options: tuple = ()     # key words of the table line: (("commit_ms", 0),)
+    features: tuple = ()
+
+    @property
+    def stride(self):
+        """From band to band: whole tracks and a guard, where there are."""
+        if not self.track:
+            return self.band
+        return (-(-self.band // self.track) + self.head - 1) * self.track
+
+    @property
+    def logical(self):
+        return self.band * self.data
+
+    def but(self, **changes):
+        return replace(self, **changes)
+
+
+class Linear:
+    """dm-linear: what a suite must find nothing wrong with."""
+    name = "linear"
+    persistent = False      # has no metadata to check or damage
+    modules = ()
+    messages = ()
+    in_place = True         # overwrites a block where it lies
+
+    def sizes(self, geo):
+        """Blocks of each device that the target needs, 0 for none."""
+        return {"data": geo.logical, "cache": 0, "meta": 0}
+
+    def format(self, paths, geo):
+        pass
+
+    def table(self, paths, geo):
+        return [(0, geo.logical * SECTORS, "linear", f"{paths['data']} 0")]
+
+    def check(self, paths, geo):
+        return 0, ""
+
+    def state(self, device):
+        return "rw"
+
+    def geometry(self, suite):
+        return GEOMETRIES[suite]
+
+
+class StlSet(Linear):
+    """The set-associative layer."""
+    name = "stl-set"
+    persistent = True
+    in_place = False
+    modules = ("dm-shingle", "dm-stl")
+    messages = ("stats", "stats_clear", "clean", "verify", "checkpoint",
+                "commit")
+
+    def _plan(self, geo):
+        """Superblock fields, by the simplest arithmetic there is."""
+        apart = geo.meta == "separate"
+        devs = [0, 0, 0]
+        at = 0
+        if not apart:
+            at = 1 + 2 * geo.ckpt + geo.journal
+            if geo.track:           # bands begin on a track
+                at = -(-at // geo.track) * geo.track
+        groups = []
+        places = [(ondisk.DATA, geo.data)]
+        if geo.staging:
+            places.append((ondisk.STAGING, geo.staging))
+        if geo.cache_on == "same":
+            places.append((ondisk.CACHE, geo.cache))
+        else:
+            groups.append((ondisk.CACHE, ondisk.DEV_CACHE, 0, geo.band,
+                           geo.cache, 0))
+            devs[1] = geo.cache * geo.band
+        for role, bands in places:
+            groups.append((role, ondisk.DEV_DATA, at, geo.stride, bands,
+                           geo.track))
+            at += bands * geo.stride
+        groups.sort()
+        devs[0] = at + geo.tail + (0 if apart else 1)
+        devs[2] = 2 + 2 * geo.ckpt + geo.journal if apart else 0
+        return {"engine": self.name, "logical": geo.logical, "devs": devs,
+                "ckpt": ((1, geo.ckpt), (1 + geo.ckpt, geo.ckpt)),
+                "journal": (1 + 2 * geo.ckpt, geo.journal),
+                "head": geo.head, "band": geo.band, "groups": groups,
+                "params": struct.pack("<II", geo.set_shift, 0)}
+
+    def sizes(self, geo):
+        return dict(zip(ondisk.DEVS, self._plan(geo)["devs"]))
+
+    def format(self, paths, geo):
+        plan = self._plan(geo)
+        uuid = struct.pack("<16s", geo.name.encode()[:16])
+        where = "meta" if geo.meta == "separate" else "data"
+        last = plan["devs"][ondisk.DEVS.index(where)] - 1
+        with blk.opened(paths[where]) as dev:
+            for at in (0, last):
+                dev.write(at, ondisk.superblock(uuid, 1, at, **plan))
+            for slot in (0, 1):
+                start, n = plan["ckpt"][slot]
+                dev.write(start + n - 1, ondisk.footer(
+                    uuid, 1 + slot, start + n - 1, 1))
+            dev.flush()
+
+    def table(self, paths, geo):
+        args = [paths["data"]]
+        args.append(paths["cache"] if geo.cache_on == "separate" else "-")
+        args.append(paths["meta"] if geo.meta == "separate" else "-")
+        if geo.features or geo.options:
+            args += [len(geo.features), *geo.features]
+        if geo.options:
+            args.append(2 * len(geo.options))
+            for key, value in geo.options:
+                args += [key, value]
+        return [(0, geo.logical * SECTORS, self.name,
+                 " ".join(map(str, args)))]
+
+    def check(self, paths, geo):
+        """shingle check: (status, what it said)."""
+        argv = [SHINGLE, "check", paths["data"]]
+        if geo.cache_on == "separate":
+            argv += ["--cache", paths["cache"]]
+        if geo.meta == "separate":
+            argv += ["--meta", paths["meta"]]
+        return run(*argv, ok=None)
+
+    def state(self, device):
+        return device.status(noflush=True).split()[-1]
+
+
+TARGETS = {row.name: row for row in (Linear(), StlSet())}
+
+
+@dataclass
+class Stack:
+    """A target over devices: formatted once, opened and closed at will."""
+    target: object
+    geo: Geometry
+    paths: dict
+    under: list = field(default_factory=list)   # what holds the paths up
+    device: object = None
+
+    def format(self):
+        self.target.format(self.paths, self.geo)
+
+    def open(self):
+        expect(self.device is None, "already open")
+        self.device = dm.Device("target", self.target.table(self.paths,
+                                                            self.geo))
+        return self.device
+
+    def close(self):
+        if self.device:
+            device, self.device = self.device, None
+            device.remove()
+
+    def blk(self):
+        return blk.Blk(self.device.path)
+
+    def verify(self):
+        """The engine's own invariants, if it can tell."""
+        if "verify" in self.target.messages:
+            self.device.message("verify")
+
+    def check(self):
+        """Closed: is what lies on the devices sound?"""
+        status, text = self.target.check(self.paths, self.geo)
+        expect(status == 0, f"shingle check ended with {status}: "
+                            f"{text.strip()[-600:]}")
+
+
+def stack(pool, target, geo):
+    """A fresh, formatted, closed stack on slices of RAM."""
+    under, paths = [], {}
+    for which, blocks in target.sizes(geo).items():
+        if blocks:
+            under.append(pool.slice(blocks, f"under-{which}"))
+            paths[which] = under[-1].path
+    made = Stack(target, geo, paths, under)
+    made.format()
+    return made
+
+
+# What the suites run over.  Names are stable: test reports quote them.
+GEOMETRIES = {
+    # 76 KiB as in Skylight's own tests: bands 0-2 at 0-8, staging at 9,
+    # cache bands at 12 and 15.
+    "exact": (
+        Geometry("skylight", meta="separate", tail=1),
+    ),
+    "replay": (
+        Geometry("tiny", band=3, data=24, cache=5),
+        Geometry("apart", band=16, data=12, cache=3, meta="separate"),
+        Geometry("flash", band=8, data=20, cache=4, cache_on="separate",
+                 meta="separate"),
+        Geometry("shift", band=5, data=30, cache=4, set_shift=2, journal=12),
+        Geometry("onecache", band=32, data=8, cache=1, journal=10),
+    ),
+    "replay-fs": (
+        Geometry("fs", band=32, data=144, cache=8, ckpt=16, journal=48),
+        Geometry("fsapart", band=64, data=72, cache=5, ckpt=16, journal=32,
+                 meta="separate"),
+    ),
+    "fio": (
+        Geometry("tiny", band=3, data=1000, cache=50, ckpt=64, journal=64),
+        Geometry("odd", band=37, data=150, cache=11, ckpt=64, journal=64),
+        Geometry("onecache", band=256, data=24, cache=1, ckpt=64, journal=64),
+        Geometry("flash", band=64, data=100, cache=10, cache_on="separate",
+                 ckpt=64, journal=64),
+        Geometry("apart", band=128, data=50, cache=5, meta="separate",
+                 ckpt=64, journal=64),
+        Geometry("shift", band=64, data=100, cache=7, set_shift=3, ckpt=64,
+                 journal=64),
+    ),
+    "fs": (
+        # Large enough for the smallest btrfs and xfs, cache small enough
+        # that cleaning never rests.
+        Geometry("fs", band=256, data=384, cache=12, ckpt=256, journal=256),
+    ),
+    "faults": (
+        Geometry("faults", band=4, data=12, cache=3, cache_on="separate",
+                 meta="separate", journal=12),
+    ),
+    "bitflip": (
+        Geometry("bitflip", band=4, data=12, cache=3, meta="separate"),
+    ),
+    "life": (
+        Geometry("life", band=16, data=64, cache=8, ckpt=32, journal=32),
+    ),
+}
