@@ -47,3 +47,17 @@ userspace:
 clean:
 	rm -rf build
 	@$(MAKE) -s -C userspace clean
+
+# --- the lab: kernels in virtual machines, see Documentation/lab.rst ---------
+.PHONY: lab lab-setup lint
+
+# What there is; run something with: scripts/lab/run -- COMMAND
+lab:
+	@scripts/lab/run --list
+
+# Everything the lab needs, ahead of time.
+lab-setup:
+	@scripts/lab/setup all
+
+lint:
+	@scripts/lab/lint

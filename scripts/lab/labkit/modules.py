@@ -5,7 +5,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from .cache import CACHE, LabError, TOP, digest, lock, read, step, write
+from .cache import LabError, TOP, digest, lock, read, step, write
 from .kernels import jobs
 
 
@@ -26,7 +26,7 @@ def fingerprint(kernel):
     return digest(*facts)
 
 
-def _make(kernel):
+def make(kernel):
     command = ["make", "-C", TOP, "--no-print-directory",
                f"KDIR={kernel.kdir}"]
     return command + ([f"ARCH={kernel.arch}"] if kernel.arch else [])
@@ -89,21 +89,11 @@ def _build(kernel, want, stamp):
         raise LabError(f"no kernel build tree at {kernel.kdir}; install the "
                        "headers of that kernel, or use --no-modules")
     directory = Path(subprocess.run(
-        [*_make(kernel), "-s", "moddir"], check=True, text=True,
+        [*make(kernel), "-s", "moddir"], check=True, text=True,
         capture_output=True).stdout.strip())
     step(f"building modules for {kernel.name}",
-         [*_make(kernel), "modules", jobs()],
+         [*make(kernel), "modules", jobs()],
          TOP / f"build/.lab/{kernel.name}.log")
     have = [want, str(directory), *_load_list(directory)]
     write(stamp, "\n".join(have) + "\n")
     return have
-
-
-def names(load):
-    """The modules of ours among load lines, as the kernel prints them."""
-    return [Path(line.split(" ", 1)[1]).stem.replace("-", "_")
-            for line in load if line.startswith("insmod ")]
-
-
-def log_path(kernel):
-    return CACHE / "logs" / f"{kernel.name}.log"

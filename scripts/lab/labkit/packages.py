@@ -12,7 +12,7 @@ from .cache import CACHE, LabError, digest, lock, read, say, step, write
 # command that shows it is there (or a file): package
 NEEDED = {
     "bc": "bc", "bison": "bison", "flex": "flex", "gcc": "gcc",
-    "gcc-12": "gcc-12", "make": "make", "ccache": "ccache", "perl": "perl",
+    "gcc-12": "gcc-12", "make": "make", "perl": "perl",
     "xz": "xz-utils", "depmod": "kmod", "rsync": "rsync",
     "qemu-system-x86_64": "qemu-system-x86",
     "fio": "fio", "blktrace": "blktrace", "dmsetup": "dmsetup",

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: GPL-2.0
+"""For tests: run a command in a lab guest and look at what came out.
+
+    from lab import run
+    result = run("dmsetup targets", kernel="uml", disks=["1G"])
+    assert result.ok, result
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+RUNNER = Path(__file__).resolve().parent / "run"
+
+TIMED_OUT, LAB_FAILED, REPORTED, CUT = 124, 125, 126, 137
+
+
+@dataclass
+class Result:
+    """rc is the command's status or one of the runner's own, see above."""
+    rc: int
+    out: str
+    err: str
+    log: str    # the kernel's
+
+    @property
+    def ok(self):
+        return self.rc == 0
+
+    def __str__(self):
+        parts = [f"status {self.rc}"]
+        for name in ("out", "err"):
+            text = getattr(self, name).strip()
+            if text:
+                parts.append(f"--- {name}\n" + text[-6000:])
+        if not self.ok:
+            parts.append("--- kernel log\n" + self.log.strip()[-3000:])
+        return "\n".join(parts)
+
+    def check(self):
+        """self, or an AssertionError that shows everything."""
+        if not self.ok:
+            raise AssertionError(str(self))
+        return self
+
+
+def run(command, *, kernel="uml", clock="real", memory=None, cpus=None,
+        disks=(), disk_files=(), timeout=300, rw=(), env=None, modules=True,
+        load=True, leak_scan=True, expect_report=(), cut_after=None,
+        cut_on=None):
+    """command is a shell script (str) or an argument list."""
+    argv = [sys.executable, str(RUNNER), "--quiet", "--kernel", kernel,
+            "--clock", clock, "--timeout", str(timeout)]
+    single = {"--memory": memory, "--cpus": cpus, "--cut-after": cut_after,
+              "--cut-on": cut_on}
+    for name, value in single.items():
+        if value is not None:
+            argv += [name, str(value)]
+    several = {"--disk": disks, "--disk-file": disk_files, "--rw": rw,
+               "--expect-report": expect_report,
+               "--env": [f"{k}={v}" for k, v in (env or {}).items()]}
+    for name, values in several.items():
+        for value in values:
+            argv += [name, str(value)]
+    argv += ["--no-modules"] * (not modules) + ["--no-load"] * (not load)
+    argv += ["--no-leak-scan"] * (not leak_scan)
+    if isinstance(command, str):
+        command = ["/bin/sh", "-c", command]
+    handle, log = tempfile.mkstemp(prefix="shingle-lab-log.")
+    os.close(handle)
+    try:
+        done = subprocess.run([*argv, "--log", log, "--", *command],
+                              stdin=subprocess.DEVNULL, capture_output=True,
+                              text=True, errors="replace", check=False)
+        text = Path(log).read_text(encoding="utf-8", errors="replace")
+    finally:
+        os.unlink(log)
+    return Result(done.returncode, done.stdout, done.stderr, text)
