@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
 """Boots a guest, carries its output, and ends it in every case."""
 
+import argparse
 import contextlib
 import ctypes
+import io
 import os
 import re
 import selectors
@@ -15,7 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from .cache import CACHE, LAB, LabError, TOP, read, say
+from .cache import CACHE, LAB, LabError, TOP, read, say, write
 from .kernels import guest_init
 from .packages import VENV
 from .watch import Watcher, leaks
@@ -56,16 +58,24 @@ class Guest:
         self.cut = False
         self.process = None
         self.home = None
+        self.shm = None
 
     # --- what the guest finds in /run/lab --------------------------------
 
     def disk_files(self):
         """Image files in the guest's order: fresh ones, then existing ones."""
         files = []
-        for i, size in enumerate(self.options.disk):
-            path = self.home / f"disk{i}"
+        sizes = [parse_size(size) for size in self.options.disk]
+        # In RAM a flush costs nothing; what may not fit goes to a real disk.
+        where = self.home
+        shm = Path("/dev/shm")
+        if sizes and shm.is_dir() and \
+                sum(sizes) < shutil.disk_usage(shm).free // 4:
+            where = self.shm = scratch(shm)
+        for i, size in enumerate(sizes):
+            path = where / f"disk{i}"
             with open(path, "wb") as image:
-                image.truncate(parse_size(size))
+                image.truncate(size)
             files.append((path, True))
         for name in self.options.disk_file:
             path = Path(name).absolute()
@@ -138,14 +148,14 @@ class Guest:
             "-append", f"console=ttyS0 panic=-1 LAB_RUN={self.home} "
             "loglevel=7 mitigations=off nokaslr audit=0 "
             "random.trust_cpu=on "
-            + ("" if self.kvm() else "tsc=reliable no_timer_check ")
+            + ("" if options.use_kvm else "tsc=reliable no_timer_check ")
             + options.append,
             "-serial", "stdio",
             "-device", "virtio-serial-pci,max_ports=4",
             *self.share("root", "/", ",readonly=on"),
             *self.share("run", self.home),
         ]
-        if self.kvm():
+        if options.use_kvm:
             command += ["-accel", "kvm", "-cpu", "host"]
         else:
             command += ["-accel", "tcg", "-cpu", "max"]
@@ -168,24 +178,23 @@ class Guest:
     @staticmethod
     def share(tag, path, more=""):
         path = str(path).replace(",", ",,")
+        model = "none" if os.geteuid() else "passthrough"
         return ["-virtfs", f"local,path={path},mount_tag={tag},"
-                f"security_model=passthrough,multidevs=remap{more}"]
-
-    def kvm(self):
-        return self.options.kvm and self.options.clock == "real"
+                f"security_model={model},multidevs=remap{more}"]
 
     # --- running ----------------------------------------------------------
 
     def run(self):
         adopt_orphans()
-        self.home = Path(tempfile.mkdtemp(prefix="shingle-lab."))
+        self.home = scratch(Path(tempfile.gettempdir()))
         try:
             self.prepare()
             self._boot()
             self._leaks()
         finally:
             self._end()
-            shutil.rmtree(self.home, ignore_errors=True)
+            for path in filter(None, (self.home, self.shm)):
+                shutil.rmtree(path, ignore_errors=True)
         return self._verdict()
 
     def _boot(self):
@@ -197,7 +206,8 @@ class Guest:
         self.process = subprocess.Popen(
             [str(c) for c in command], stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=env,
-            pass_fds=inner, start_new_session=True)
+            pass_fds=inner, start_new_session=True,
+            preexec_fn=die_with_parent)
         for fd in inner:
             os.close(fd)
         self._carry(pipes[0][0], pipes[1][0], pipes[2][0],
@@ -290,8 +300,9 @@ class Guest:
         self.process.wait()
         reap_orphans()
         # What the kernel said last is still in the pipe.
-        os.set_blocking(self.process.stdout.fileno(), True)
-        rest = self.process.stdout.read()
+        fd = self.process.stdout.fileno()
+        os.set_blocking(fd, False)
+        rest = b"".join(iter(lambda: _read(fd), b""))
         for line in rest.decode(errors="replace").splitlines():
             self.watcher.feed(line)
 
@@ -334,6 +345,16 @@ def environment(options, kernel, moddir):
     } | dict(item.split("=", 1) for item in options.env)
 
 
+def scratch(where):
+    """A directory for this run; those of runs that were killed are removed."""
+    for old in where.glob("shingle-lab.*.*"):
+        pid = old.name.split(".")[1]
+        if pid.isdigit() and not Path("/proc", pid).exists():
+            shutil.rmtree(old, ignore_errors=True)
+    return Path(tempfile.mkdtemp(prefix=f"shingle-lab.{os.getpid()}.",
+                                 dir=where))
+
+
 def pass_on(fd, data):
     with contextlib.suppress(BrokenPipeError):
         while data:
@@ -349,10 +370,48 @@ def _read(fd):
         return b""
 
 
+def prctl(option, value):
+    ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+
+
 def adopt_orphans():
     """Helpers of a killed guest become our children, so we can end them."""
     pr_set_child_subreaper = 36
-    ctypes.CDLL(None).prctl(pr_set_child_subreaper, 1, 0, 0, 0)
+    prctl(pr_set_child_subreaper, 1)
+
+
+def die_with_parent():
+    """In the child: no guest outlives a runner that was killed."""
+    pr_set_pdeathsig = 1
+    prctl(pr_set_pdeathsig, signal.SIGKILL)
+
+
+def kvm_works(options, kernel):
+    """Whether a guest boots under KVM here; tried once per boot of the host.
+
+    That /dev/kvm opens proves nothing: nested in some virtual machines, guests
+    hang.
+    """
+    if options.clock == "virtual" or kernel.uml or \
+            not os.access("/dev/kvm", os.R_OK | os.W_OK) or \
+            not re.search(r"^flags.*\b(vmx|svm)\b", read("/proc/cpuinfo"), re.M):
+        return False
+    note = CACHE / "kvm"
+    boot = read("/proc/sys/kernel/random/boot_id").strip()
+    known = read(note).split()
+    if known[:1] != [boot]:
+        say("trying whether KVM works on this machine (20 s at most) ...")
+        trial = Guest(argparse.Namespace(**vars(options) | {
+            "command": ["true"], "timeout": 20, "disk": [], "disk_file": [],
+            "rw": [], "cut_on": None, "cut_after": None, "use_kvm": True,
+            "quiet": True, "log": str(CACHE / "logs/kvm-trial.log")}),
+            kernel, None, [])
+        with contextlib.redirect_stderr(io.StringIO()):
+            works = trial.run() == 0
+        known = [boot, "yes" if works else "no"]
+        write(note, " ".join(known))
+        say("KVM works" if works else "KVM does not work; using emulation")
+    return known[1] == "yes"
 
 
 def reap_orphans():

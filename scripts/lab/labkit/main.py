@@ -58,8 +58,8 @@ def parser():
                    help="power cut when the command prints TEXT")
     p.add_argument("--append", default="", metavar="ARGS",
                    help="more kernel command line (QEMU)")
-    p.add_argument("--kvm", action="store_true",
-                   help="QEMU: use KVM (default: emulation, which always works)")
+    p.add_argument("--kvm", default="auto", choices=("auto", "on", "off"),
+                   help="QEMU: auto uses KVM where a trial boot succeeds")
     p.add_argument("--log", metavar="FILE", help="keep the kernel log there")
     p.add_argument("--quiet", action="store_true",
                    help="no word from the runner unless something fails")
@@ -124,6 +124,8 @@ def main(argv=None):
             load = []
         if kernel.name == "host":
             return run_on_host(options, kernel, moddir, load)
+        options.use_kvm = options.kvm == "on" or (
+            options.kvm == "auto" and guest.kvm_works(options, kernel))
         return guest.Guest(options, kernel, moddir, load).run()
     except LabError as error:
         say(str(error))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Debian packages for the host, private downloads, and the Python venv."""
 
+import glob
 import os
 import re
 import shutil
@@ -25,9 +26,8 @@ NEEDED = {
     "/usr/include/liburing.h": "liburing-dev",
     "/usr/include/libelf.h": "libelf-dev",
     "/usr/include/openssl/ssl.h": "libssl-dev",
-    "/usr/lib/python3.11/ensurepip": "python3-venv",
+    "/usr/lib/python3*/ensurepip": "python3-venv",
 }
-# Kept out of NEEDED when the archive of an older release lacks them.
 PYTHON = ["pytest", "pytest-timeout", "hypothesis", "numpy", "matplotlib"]
 VENV = CACHE / "venv"
 
@@ -35,8 +35,8 @@ VENV = CACHE / "venv"
 def _present(what):
     if what.startswith("/"):
         # Headers of libraries may live in an architecture's folder.
-        return Path(what).exists() or any(
-            Path("/usr/include").glob(f"*-linux-gnu/{what[13:]}"))
+        return bool(glob.glob(what) or glob.glob(
+            what.replace("/usr/include/", "/usr/include/*-linux-gnu/")))
     path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin:/usr/local/sbin"
     return shutil.which(what, path=path) is not None
 
