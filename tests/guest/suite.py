@@ -34,7 +34,7 @@ def main():
                         help="run the cases whose name contains this")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("options", nargs="*", metavar="key=value")
-    args = parser.parse_args()
+    args = parser.parse_intermixed_args()
     options = dict(o.split("=", 1) for o in args.options)
     cases = listing(args.suite, args.target, options)
     if args.only:

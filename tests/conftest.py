@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: GPL-2.0
+"""pytest over guests: one boot for each (kernel, suite, target), a pytest test
+for each case in it.
+
+    from conftest import cases
+    @pytest.mark.parametrize("case", cases("exact"))
+    def test_exact(case, guests): guests.check(case)
+"""
+
+import json
+import os
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).resolve().parent
+TOP = TESTS.parent
+sys.path[:0] = [str(TESTS), str(TESTS / "guest"), str(TOP / "scripts/lab")]
+sys.dont_write_bytecode = True
+
+# pylint: disable=wrong-import-position,import-error
+import lab
+import suite as guest_suite
+from plan import PLAN
+
+
+@dataclass(frozen=True)
+class Case:
+    row: object
+    name: str
+
+
+def cases(suite):
+    """Parameters for every case of a suite, over all rows of the plan."""
+    out = []
+    for row in PLAN:
+        if row.suite != suite:
+            continue
+        for name, _ in guest_suite.listing(row.suite, row.target,
+                                           dict(row.options)):
+            out.append(pytest.param(
+                Case(row, name), id=f"{row.kernel}-{row.target}-{name}",
+                marks=[pytest.mark.quick] if row.quick else []))
+    return out
+
+
+class Guests:
+    """Boots each guest when its first result is asked for."""
+
+    def __init__(self, config, items):
+        self.config = config
+        self.wanted = {}
+        self.results = {}
+        for item in items:
+            case = getattr(item, "callspec", None) and \
+                item.callspec.params.get("case")
+            if isinstance(case, Case):
+                self.wanted.setdefault(case.row, []).append(case.name)
+
+    def check(self, case):
+        if case.row not in self.results:
+            self.results[case.row] = self._boot(case.row)
+        result = self.results[case.row].get(case.name)
+        if result is None:
+            pytest.fail("the guest ended before this case:\n" +
+                        str(self.results[case.row][None]), pytrace=False)
+        for note in result.get("notes", ()):
+            print(note)
+        self.config.numbers.append((case, result))
+        if result["outcome"] == "skipped":
+            pytest.skip(result["why"])
+        if result["outcome"] == "failed":
+            pytest.fail("\n".join([result["why"], "--- kernel log",
+                                   *result.get("kernel", ())]), pytrace=False)
+
+    def end(self, row):
+        """A report of the kernel when all cases had ended: leaks, say."""
+        result = self.results[row][None]
+        if result.rc not in (0, 1):
+            pytest.fail(f"{row.id}: {result}", pytrace=False)
+
+    def _boot(self, row):
+        begin = time.monotonic()
+        with tempfile.TemporaryDirectory(prefix="shingle-test.") as share:
+            only, out = Path(share, "only"), Path(share, "out")
+            only.write_text("\n".join(self.wanted[row]), encoding="utf-8")
+            out.touch()
+            done = lab.run(
+                ["tests/guest/suite.py", row.suite, "--target", row.target,
+                 "--only", str(only), "--out", str(out),
+                 *(f"{k}={v}" for k, v in row.options)],
+                kernel=row.kernel, clock=row.clock, memory=row.memory,
+                timeout=row.timeout, rw=[share],
+                expect_report=row.expect_report,
+                modules=row.target != "linear")
+            found, running = {None: done}, None
+            for line in out.read_text(encoding="utf-8").splitlines():
+                entry = json.loads(line)
+                running = entry.get("begin", running)
+                if "case" in entry:
+                    found[entry["case"]] = entry
+            if running and running not in found:
+                found[running] = {"outcome": "failed", "why":
+                                  f"the guest died in this case: {done}"}
+        self.config.boots.append((row, time.monotonic() - begin, len(found)))
+        return found
+
+
+def pytest_configure(config):
+    config.boots, config.numbers = [], []
+    config.addinivalue_line("markers", "quick: part of tests/run --quick")
+
+
+@pytest.fixture(scope="session")
+def guests(request):
+    return Guests(request.config, request.session.items)
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    """What was tried, in numbers: guests, crash points."""
+    write = terminalreporter.write_line
+    if config.boots:
+        terminalreporter.section("guests")
+        for row, seconds, count in config.boots:
+            write(f"{row.id:40} {count - 1:4} cases {seconds:7.1f} s")
+    points = [(c, r["numbers"]) for c, r in config.numbers
+              if r.get("numbers", {}).get("points")]
+    if points:
+        terminalreporter.section("power cuts")
+        write(f"{'workload':44} {'promises':>9} {'crash points':>13} "
+              f"{'losses':>7}")
+        for case, numbers in points:
+            write(f"{case.row.target + ' ' + case.name:44} "
+                  f"{numbers['promises']:9} {numbers['points']:13} "
+                  f"{numbers['lost']:7}")
+        write(f"{'all':44} {sum(n['promises'] for _, n in points):9} "
+              f"{sum(n['points'] for _, n in points):13} "
+              f"{sum(n['lost'] for _, n in points):7}")

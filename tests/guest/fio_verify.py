@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: GPL-2.0
+"""fio verify: crc32c, 4 KiB to 1 MiB mixed, 32 in flight, trims, remounts.
+
+Three runs over every geometry.  `mixed` writes everything in random order and
+checks while it writes; `trims` trims part of what it wrote behind itself; then
+the target is closed and opened and the first kind of run is verified once
+more from its seed alone."""
+
+import json
+import os
+import random
+
+import media
+from bench import Failure, Skip, expect, run
+from replay import workload
+from targets import GEOMETRIES, stack
+
+COMMON = {
+    "ioengine": "libaio", "iodepth": 32, "direct": 1, "verify": "crc32c",
+    "verify_fatal": 1, "bssplit": "4k/40:8k/10:16k/10:60k/10:128k/20:1m/10",
+    "serialize_overlap": 1, "group_reporting": 1, "thread": 1,
+    "allow_mounted_write": 0, "clocksource": "clock_gettime",
+}
+RUNS = {
+    "mixed": {"rw": "randwrite", "verify_backlog": 64},
+    "trims": {"rw": "randtrimwrite"},
+    "sequential": {"rw": "write", "verify_backlog": 64},
+}
+
+
+def fio(path, name, seed, size, **more):
+    """One run; returns what fio reports, in KiB."""
+    keys = {**COMMON, **RUNS[name], "name": name, "filename": path,
+            "size": size, "randseed": seed, "randrepeat": 0,
+            "allrandrepeat": 1, **more}
+    argv = [f"--{k}={v}" for k, v in keys.items()]
+    # fio leaves a verify state file in the current directory.
+    status, out = run("fio", "--output-format=json", "--verify_state_save=0",
+                      *argv, ok=None, cwd="/tmp")
+    begin = out.find("{\n")
+    if status or begin < 0:
+        raise Failure(f"fio {name} seed {seed} ended with {status}: "
+                      f"{out[:1500]}")
+    job = json.loads(out[begin:])["jobs"][0]
+    expect(not job["error"], f"fio {name} reports error {job['error']}")
+    return {"written": job["write"]["io_kbytes"],
+            "read": job["read"]["io_kbytes"],
+            "trimmed": job["trim"]["io_kbytes"]}
+
+
+def verify(ctx, geo, seed, medium):
+    if not os.path.exists("/usr/bin/fio"):
+        raise Skip("no fio")
+    made = media.stack(ctx, geo, medium)
+    made.open()
+    path = made.device.path
+    size = geo.logical * 4096
+    total = {"written": 0, "read": 0, "trimmed": 0}
+
+    def add(numbers):
+        for key, value in numbers.items():
+            total[key] += value
+
+    for name in RUNS:
+        add(fio(path, name, seed, size))
+        made.verify()
+    add(fio(path, "mixed", seed + 1, size))
+    made.close()
+    made.check()
+    made.open()
+    path = made.device.path
+    add(fio(path, "mixed", seed + 1, size, verify_only=1, verify_backlog=0))
+    if "clean" in ctx.target.messages:
+        made.device.message("clean")
+        add(fio(path, "mixed", seed + 1, size, verify_only=1,
+                verify_backlog=0))
+    with made.blk() as dev:
+        dev.discard(0, geo.logical)
+    # The same again by our own stamps: reads beside writes, no order lost.
+    with made.blk() as dev:
+        dev.zero(0, geo.logical)
+        model = workload(dev, lambda _: None, geo.logical,
+                         random.Random(seed), 600, ctx.target.in_place)
+        wrong = model.compare(dev.read(0, geo.logical))
+        expect(not wrong, f"{len(wrong)} wrong blocks: {wrong[:3]}")
+    made.verify()
+    status = made.device.status()
+    made.close()
+    made.check()
+    total.update(media.judge(made))
+    ctx.note(f"{total['written'] >> 10} MiB written, {total['read'] >> 10} "
+             f"MiB verified, {total['trimmed'] >> 10} MiB trimmed; {status}")
+    return total
+
+
+def cases(target, options):
+    seed = int(options.get("seed", 1))
+    out = []
+    for geo in GEOMETRIES["fio"]:
+        if not target.persistent and geo is not GEOMETRIES["fio"][0]:
+            continue
+        out.append((f"{geo.name}", lambda ctx, g=geo: verify(
+            ctx, g, seed, "ram")))
+    if target.persistent:
+        for geo in GEOMETRIES["fio-platter"]:
+            out.append((f"{geo.name} over platter smr", lambda ctx, g=geo:
+                        verify(ctx, g, seed, "smr")))
+    return out
