@@ -1,0 +1,431 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The set of ruined blocks and its mirror.
+ *
+ * Mirror, little-endian, in units of 4 KiB: block 0 is the header, block 1 + i
+ * holds the bits of blocks i * 32768 onwards, bit b of byte a standing for
+ * block i * 32768 + a * 8 + b, set = ruined.
+ */
+#include <linux/bio.h>
+#include <linux/blkdev.h>
+#include <linux/crc32c.h>
+#include <linux/mm.h>
+#include <linux/slab.h>
+
+#include "damage.h"
+
+#define DAMAGE_MAGIC	0x3174616d44746c50ULL	/* "PltDmat1" */
+#define DAMAGE_DIRTY	XA_MARK_0
+
+struct damage_page {
+	u32 count;
+	unsigned long *bits;
+};
+
+struct damage_header {
+	__le64 magic;
+	__le32 version;
+	__le32 crc;		/* crc32c of the 4 KiB with this field 0 */
+	__le64 blocks;
+	__le64 geometry;
+} __packed;
+
+/**
+ * damage_init - an empty set
+ * @d: the set
+ *
+ * Context: any.
+ */
+void damage_init(struct platter_damage *d)
+{
+	memset(d, 0, sizeof(*d));
+	xa_init(&d->pages);
+}
+
+static void free_page_entry(struct damage_page *p)
+{
+	free_page((unsigned long)p->bits);
+	kfree(p);
+}
+
+/**
+ * damage_exit - free all memory
+ * @d: the set
+ *
+ * Context: may sleep.
+ */
+void damage_exit(struct platter_damage *d)
+{
+	struct damage_page *p;
+	unsigned long i;
+
+	xa_for_each(&d->pages, i, p)
+		free_page_entry(p);
+	xa_destroy(&d->pages);
+	d->nr_pages = 0;
+	d->damaged = 0;
+}
+
+static struct damage_page *get_page_entry(struct platter_damage *d, unsigned long i)
+{
+	struct damage_page *p = xa_load(&d->pages, i);
+
+	if (p)
+		return p;
+	p = kzalloc(sizeof(*p), GFP_NOIO);
+	if (!p)
+		return NULL;
+	p->bits = (unsigned long *)get_zeroed_page(GFP_NOIO);
+	if (!p->bits || xa_err(xa_store(&d->pages, i, p, GFP_NOIO))) {
+		free_page_entry(p);
+		return NULL;
+	}
+	d->nr_pages++;
+	return p;
+}
+
+static u32 weight(const unsigned long *bits, u32 off, u32 n)
+{
+	u32 sum = 0;
+
+	while (n) {
+		u32 bit = off % BITS_PER_LONG;
+		u32 len = min_t(u32, n, BITS_PER_LONG - bit);
+		unsigned long mask = len == BITS_PER_LONG ? ~0UL :
+				     ((1UL << len) - 1) << bit;
+
+		sum += hweight_long(bits[off / BITS_PER_LONG] & mask);
+		off += len;
+		n -= len;
+	}
+	return sum;
+}
+
+/**
+ * damage_set - mark blocks ruined
+ * @d: the set
+ * @blk: first block
+ * @n: blocks
+ * @newly: incremented by the number that were not ruined before
+ *
+ * Context: may sleep; allocates with GFP_NOIO.
+ * Return: 0, or -ENOMEM; then a part may be marked, which errs on the safe side.
+ */
+int damage_set(struct platter_damage *d, u64 blk, u32 n, u64 *newly)
+{
+	while (n) {
+		u32 off = blk % DAMAGE_PAGE_BLOCKS;
+		u32 len = min_t(u32, n, DAMAGE_PAGE_BLOCKS - off);
+		struct damage_page *p = get_page_entry(d, blk / DAMAGE_PAGE_BLOCKS);
+		u32 fresh;
+
+		if (!p)
+			return -ENOMEM;
+		fresh = len - weight(p->bits, off, len);
+		if (fresh) {
+			bitmap_set(p->bits, off, len);
+			p->count += fresh;
+			d->damaged += fresh;
+			*newly += fresh;
+			xa_set_mark(&d->pages, blk / DAMAGE_PAGE_BLOCKS, DAMAGE_DIRTY);
+		}
+		blk += len;
+		n -= len;
+	}
+	return 0;
+}
+
+/**
+ * damage_clear - mark blocks sound
+ * @d: the set
+ * @blk: first block
+ * @n: blocks
+ *
+ * Memory is given back by damage_trim().
+ *
+ * Context: any.
+ */
+void damage_clear(struct platter_damage *d, u64 blk, u64 n)
+{
+	while (n) {
+		u32 off = blk % DAMAGE_PAGE_BLOCKS;
+		u32 len = min_t(u64, n, DAMAGE_PAGE_BLOCKS - off);
+		struct damage_page *p = xa_load(&d->pages, blk / DAMAGE_PAGE_BLOCKS);
+		u32 gone = p ? weight(p->bits, off, len) : 0;
+
+		if (gone) {
+			bitmap_clear(p->bits, off, len);
+			p->count -= gone;
+			d->damaged -= gone;
+			xa_set_mark(&d->pages, blk / DAMAGE_PAGE_BLOCKS, DAMAGE_DIRTY);
+		}
+		blk += len;
+		n -= len;
+	}
+}
+
+/**
+ * damage_count - how many of these blocks are ruined
+ * @d: the set
+ * @blk: first block
+ * @n: blocks
+ *
+ * Context: any.
+ * Return: the number.
+ */
+u64 damage_count(struct platter_damage *d, u64 blk, u64 n)
+{
+	u64 sum = 0;
+
+	if (!d->damaged)
+		return 0;
+	while (n) {
+		u32 off = blk % DAMAGE_PAGE_BLOCKS;
+		u32 len = min_t(u64, n, DAMAGE_PAGE_BLOCKS - off);
+		struct damage_page *p = xa_load(&d->pages, blk / DAMAGE_PAGE_BLOCKS);
+
+		if (p)
+			sum += weight(p->bits, off, len);
+		blk += len;
+		n -= len;
+	}
+	return sum;
+}
+
+/**
+ * damage_next - find the next ruined block
+ * @d: the set
+ * @blk: where to begin; set to the block found
+ * @end: where to stop
+ *
+ * Context: any.
+ * Return: false if there is none below @end.
+ */
+bool damage_next(struct platter_damage *d, u64 *blk, u64 end)
+{
+	unsigned long i = *blk / DAMAGE_PAGE_BLOCKS;
+	u32 off = *blk % DAMAGE_PAGE_BLOCKS;
+	struct damage_page *p;
+	unsigned long want = i;
+
+	for (p = xa_find(&d->pages, &i, ULONG_MAX, XA_PRESENT); p;
+	     p = xa_find_after(&d->pages, &i, ULONG_MAX, XA_PRESENT)) {
+		u64 base = (u64)i * DAMAGE_PAGE_BLOCKS;
+
+		if (base >= end)
+			return false;
+		off = find_next_bit(p->bits, DAMAGE_PAGE_BLOCKS, i == want ? off : 0);
+		if (off < DAMAGE_PAGE_BLOCKS) {
+			*blk = base + off;
+			return *blk < end;
+		}
+	}
+	return false;
+}
+
+/**
+ * damage_trim - give back pages that became empty
+ * @d: the set
+ * @blk: first block of the range to look at
+ * @n: blocks
+ *
+ * Pages not yet written to the mirror stay.
+ *
+ * Context: any.
+ */
+void damage_trim(struct platter_damage *d, u64 blk, u64 n)
+{
+	unsigned long i = blk / DAMAGE_PAGE_BLOCKS;
+	unsigned long last = (blk + n - 1) / DAMAGE_PAGE_BLOCKS;
+
+	for (; n && i <= last; i++) {
+		struct damage_page *p = xa_load(&d->pages, i);
+
+		if (!p || p->count)
+			continue;
+		if (d->state && xa_get_mark(&d->pages, i, DAMAGE_DIRTY))
+			continue;
+		xa_erase(&d->pages, i);
+		free_page_entry(p);
+		d->nr_pages--;
+	}
+}
+
+static int mirror_io(struct platter_damage *d, unsigned long index, void *buf,
+		     blk_opf_t opf)
+{
+	struct bio_vec bvec;
+	struct bio bio;
+	int r;
+
+	bio_init(&bio, d->state, &bvec, 1, opf);
+	bio.bi_iter.bi_sector = (sector_t)index << 3;
+	__bio_add_page(&bio, virt_to_page(buf), PAGE_SIZE, offset_in_page(buf));
+	r = submit_bio_wait(&bio);
+	bio_uninit(&bio);
+	return r;
+}
+
+/* Bits are stored little-endian; on such machines a page is its own image. */
+static void swap_bits(unsigned long *bits)
+{
+#ifdef __BIG_ENDIAN
+	u32 i;
+
+	for (i = 0; i < DAMAGE_PAGE_BLOCKS / BITS_PER_LONG; i++)
+		bits[i] = BITS_PER_LONG == 64 ? swab64(bits[i]) : swab32(bits[i]);
+#endif
+}
+
+/**
+ * damage_sync - bring the mirror up to date
+ * @d: the set
+ *
+ * Marks of ruin must be there before the write that ruins, marks of soundness
+ * after the write that repairs and before it is acknowledged; the caller calls
+ * this at both points.
+ *
+ * Context: may sleep; submits and waits.
+ * Return: 0 or -errno.
+ */
+int damage_sync(struct platter_damage *d)
+{
+	struct damage_page *p;
+	unsigned long i;
+
+	if (!d->state)
+		return 0;
+	xa_for_each_marked(&d->pages, i, p, DAMAGE_DIRTY) {
+		int r;
+
+		swap_bits(p->bits);
+		r = mirror_io(d, i + 1, p->bits, REQ_OP_WRITE | REQ_SYNC);
+		swap_bits(p->bits);
+		if (r)
+			return r;
+		xa_clear_mark(&d->pages, i, DAMAGE_DIRTY);
+	}
+	return 0;
+}
+
+static u32 header_crc(void *page)
+{
+	struct damage_header *h = page;
+	__le32 crc = h->crc;
+	u32 sum;
+
+	h->crc = 0;
+	sum = crc32c(~0, page, PAGE_SIZE);
+	h->crc = crc;
+	return sum;
+}
+
+static int read_mirror(struct platter_damage *d, u64 blocks, void *buf)
+{
+	unsigned long i, last = (blocks - 1) / DAMAGE_PAGE_BLOCKS;
+	int r;
+
+	for (i = 0; i <= last; i++) {
+		struct damage_page *p;
+
+		r = mirror_io(d, i + 1, buf, REQ_OP_READ);
+		if (r)
+			return r;
+		if (!memchr_inv(buf, 0, PAGE_SIZE))
+			continue;
+		p = get_page_entry(d, i);
+		if (!p)
+			return -ENOMEM;
+		memcpy(p->bits, buf, PAGE_SIZE);
+		swap_bits(p->bits);
+		p->count = weight(p->bits, 0, DAMAGE_PAGE_BLOCKS);
+		d->damaged += p->count;
+	}
+	return 0;
+}
+
+static int format_mirror(struct platter_damage *d, u64 blocks, u64 geometry, void *buf)
+{
+	unsigned long i, last = (blocks - 1) / DAMAGE_PAGE_BLOCKS;
+	struct damage_header *h = buf;
+	int r;
+
+	memset(buf, 0, PAGE_SIZE);
+	for (i = 0; i <= last; i++) {
+		r = mirror_io(d, i + 1, buf, REQ_OP_WRITE);
+		if (r)
+			return r;
+	}
+	h->magic = cpu_to_le64(DAMAGE_MAGIC);
+	h->version = cpu_to_le32(1);
+	h->blocks = cpu_to_le64(blocks);
+	h->geometry = cpu_to_le64(geometry);
+	h->crc = cpu_to_le32(header_crc(buf));
+	return mirror_io(d, 0, buf, REQ_OP_WRITE | REQ_FUA | REQ_PREFLUSH);
+}
+
+/**
+ * damage_open - attach the mirror; read it, or make it on a zeroed device
+ * @d: an empty set
+ * @bdev: the device; must outlive @d
+ * @blocks: blocks of the medium
+ * @geometry: a hash of what decides where damage falls
+ * @error: set to a sentence on failure
+ *
+ * Context: may sleep.
+ * Return: 0 or -errno; a foreign or rotten mirror is never overwritten.
+ */
+int damage_open(struct platter_damage *d, struct block_device *bdev, u64 blocks,
+		u64 geometry, char **error)
+{
+	u64 need = ((blocks + DAMAGE_PAGE_BLOCKS - 1) / DAMAGE_PAGE_BLOCKS + 1) << 3;
+	struct damage_header *h;
+	void *buf;
+	int r;
+
+	BUILD_BUG_ON(PAGE_SIZE != DAMAGE_PAGE_BLOCKS / 8);
+
+	if (bdev_nr_sectors(bdev) < need) {
+		*error = "state device is too small: it needs 8 sectors plus 8 for each 128 MiB of the medium";
+		return -ENOSPC;
+	}
+	buf = (void *)get_zeroed_page(GFP_KERNEL);
+	if (!buf) {
+		*error = "Out of memory";
+		return -ENOMEM;
+	}
+	d->state = bdev;
+	r = mirror_io(d, 0, buf, REQ_OP_READ);
+	if (r) {
+		*error = "Cannot read the header of the state device";
+		goto out;
+	}
+	h = buf;
+	if (!memchr_inv(buf, 0, PAGE_SIZE)) {
+		r = format_mirror(d, blocks, geometry, buf);
+		if (r)
+			*error = "Cannot format the state device";
+		goto out;
+	}
+	r = -EINVAL;
+	if (le64_to_cpu(h->magic) != DAMAGE_MAGIC) {
+		*error = "state device holds something else: its first 4 KiB are neither zero nor a damage map";
+		goto out;
+	}
+	if (le32_to_cpu(h->version) != 1 || le32_to_cpu(h->crc) != header_crc(buf)) {
+		*error = "state device holds a damage map with a bad checksum or an unknown version";
+		goto out;
+	}
+	if (le64_to_cpu(h->blocks) != blocks || le64_to_cpu(h->geometry) != geometry) {
+		*error = "state device belongs to a medium of another length or geometry";
+		goto out;
+	}
+	r = read_mirror(d, blocks, buf);
+	if (r)
+		*error = "Cannot read the damage map from the state device";
+out:
+	if (r)
+		d->state = NULL;
+	free_page((unsigned long)buf);
+	return r;
+}

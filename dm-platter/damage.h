@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Which blocks a wide head has ruined: one bit per 4 KiB block, kept only where
+ * there is damage, and optionally mirrored on a small device.
+ */
+#ifndef PLATTER_DAMAGE_H
+#define PLATTER_DAMAGE_H
+
+#include <linux/bitmap.h>
+#include <linux/types.h>
+#include <linux/xarray.h>
+
+struct block_device;
+
+#define DAMAGE_PAGE_BLOCKS	32768U	/* bits in one 4 KiB page */
+
+/**
+ * struct platter_damage - the set of ruined blocks
+ * @pages: index = block / DAMAGE_PAGE_BLOCKS
+ * @damaged: how many blocks are ruined now
+ * @nr_pages: memory in use, in pages of 4 KiB
+ * @state: device of the mirror, or NULL
+ *
+ * All calls are serialised by the caller and may sleep.
+ */
+struct platter_damage {
+	struct xarray pages;
+	u64 damaged;
+	u64 nr_pages;
+	struct block_device *state;
+};
+
+void damage_init(struct platter_damage *d);
+void damage_exit(struct platter_damage *d);
+int damage_set(struct platter_damage *d, u64 blk, u32 n, u64 *newly);
+void damage_clear(struct platter_damage *d, u64 blk, u64 n);
+u64 damage_count(struct platter_damage *d, u64 blk, u64 n);
+bool damage_next(struct platter_damage *d, u64 *blk, u64 end);
+void damage_trim(struct platter_damage *d, u64 blk, u64 n);
+int damage_open(struct platter_damage *d, struct block_device *bdev, u64 blocks,
+		u64 geometry, char **error);
+int damage_sync(struct platter_damage *d);
+
+#endif /* PLATTER_DAMAGE_H */

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Where a block lies on the platter, and what a write there covers.
+ *
+ * Pure: no clock, no lock, no allocation.  The unit is the "block", the
+ * addressable unit of the drive: 4 KiB in the target, whatever the drive had
+ * in user space and in tests.  A block is cut into @sub_units angular units
+ * (8 in the target: 512-byte sectors) so that skew may be a fraction of one.
+ *
+ * Words:
+ *   cylinder  radial position, 0 at the outer diameter; one track per surface
+ *   zone      cylinders whose tracks hold the same number of blocks
+ *   run       tracks of one surface and one zone that follow each other in
+ *             LBA order and lie side by side.  Between runs lies a guard: the
+ *             head's width never reaches from one run into another.
+ */
+#ifndef PLATTER_GEOMETRY_H
+#define PLATTER_GEOMETRY_H
+
+#include "shim.h"
+
+#define PLATTER_MAX_ZONES	64
+#define PLATTER_MAX_SURFACES	32
+#define PLATTER_MAX_CONV	16
+#define PLATTER_MAX_TRACK_BLOCKS 65536
+#define PLATTER_MAX_HEAD_MTRACKS 64000
+#define PLATTER_MAX_CYLINDERS	(1U << 30)
+
+enum platter_media {
+	PLATTER_CMR,	/* a write harms nothing */
+	PLATTER_SMR,	/* a write covers the tracks that follow in the run */
+	PLATTER_IMR,	/* even tracks are bottoms, odd ones tops */
+};
+
+/**
+ * struct platter_zone - cylinders with the same number of blocks per track
+ * @cyls: cylinders
+ * @track_blocks: blocks on a track of a surface with density 1000
+ * @swath_cyls: tracks of one surface before the next surface's turn
+ * @track_skew_units: angular shift from a track to the next in its run
+ * @head_skew_units: angular shift where a run follows another
+ * @group_skew_units: the same after the last surface's turn, where the arm
+ *	moves on to the next group of swaths
+ * @first_cyl: derived
+ * @first_group: derived; groups of swaths in the zones before
+ * @start_blk: derived; first LBA
+ * @blocks: derived; capacity
+ * @group_blocks: derived; blocks of one full group of swaths
+ * @group_ns: derived; how far the angle moves over one full group
+ * @base_ns: derived; angle of the first block, as a time after index
+ */
+struct platter_zone {
+	u32 cyls;
+	u32 track_blocks;
+	u32 swath_cyls;
+	u32 track_skew_units;
+	u32 head_skew_units;
+	u32 group_skew_units;
+
+	u32 first_cyl;
+	u32 first_group;
+	u64 start_blk;
+	u64 blocks;
+	u64 group_blocks;
+	u32 group_ns;
+	u32 base_ns;
+};
+
+struct platter_conv {
+	u64 start_blk;
+	u64 blocks;
+};
+
+struct platter_geo {
+	u64 blocks;		/* addressable; may end inside the last cylinder */
+	u32 sub_units;
+	u32 rot_ns;		/* one revolution */
+	u32 surfaces;
+	u32 nr_zones;
+	u32 nr_conv;
+	u32 cyls;		/* derived */
+	enum platter_media media;
+	u32 head_mtracks;	/* width of the write head, 1/1000 track */
+	u16 density[PLATTER_MAX_SURFACES];	/* per mille of the zone's track */
+	struct platter_zone zone[PLATTER_MAX_ZONES];
+	struct platter_conv conv[PLATTER_MAX_CONV];	/* ascending, whole tracks */
+};
+
+/**
+ * struct platter_pos - where a block lies
+ * @zone: index of its zone
+ * @surface: its surface
+ * @cyl: its cylinder
+ * @index: its track's number in the run, in LBA order
+ * @run_tracks: tracks in the run that hold addressable blocks
+ * @track_blocks: blocks on this track (on a full one)
+ * @sector: the block's number on the track
+ * @track_units: angular units on the track
+ * @skew_units: shift from each track of this run to the next
+ * @run_ns: angle of the run's first block, as a time after index
+ * @run_start: LBA of the run's first block
+ * @track_start: LBA of the track's first block
+ * @inward: LBAs in this run grow towards the inner diameter
+ */
+struct platter_pos {
+	u32 zone;
+	u32 surface;
+	u32 cyl;
+	u32 index;
+	u32 run_tracks;
+	u32 track_blocks;
+	u32 sector;
+	u32 track_units;
+	u32 skew_units;
+	u32 run_ns;
+	u64 run_start;
+	u64 track_start;
+	bool inward;
+};
+
+enum platter_effect {
+	PLATTER_WRITTEN,	/* these blocks now hold what was written */
+	PLATTER_COVERED,	/* these lay under the head's excess width */
+};
+
+/**
+ * typedef platter_effect_fn - told of each range a write touches, in media order
+ * @ctx: the caller's
+ * @effect: written or covered
+ * @blk: first block of the range
+ * @n: blocks
+ * @src_blk: the written block whose pattern lies on @blk (exact when the skew
+ *	is a whole number of blocks, else the first of the two that touch it)
+ *
+ * A value other than 0 ends the walk and is returned by platter_geo_write().
+ */
+typedef int (*platter_effect_fn)(void *ctx, enum platter_effect effect,
+				 u64 blk, u32 n, u64 src_blk);
+
+int platter_geo_init(struct platter_geo *geo, const char **error);
+void platter_geo_pos(const struct platter_geo *geo, u64 blk, struct platter_pos *pos);
+int platter_geo_block(const struct platter_geo *geo, u32 cyl, u32 surface,
+		      u32 sector, u64 *blk);
+u32 platter_geo_angle_ns(const struct platter_geo *geo,
+			 const struct platter_pos *pos, u32 sector);
+bool platter_geo_conventional(const struct platter_geo *geo, u64 blk);
+u32 platter_geo_window(const struct platter_geo *geo);
+int platter_geo_write(const struct platter_geo *geo, u64 blk, u64 n,
+		      platter_effect_fn fn, void *ctx);
+
+/**
+ * struct platter_run - a stretch of LBAs with one track size, for layers above
+ * @start_blk: first LBA
+ * @blocks: its length; the last track of the device may be a part of one
+ * @track_blocks: blocks per track
+ * @zone: zone
+ * @surface: surface, or -1 where the tracks of all surfaces take turns (CMR)
+ * @first_cyl: cylinder of the first track
+ * @inward: direction
+ * @conventional: full-width tracks
+ */
+struct platter_run {
+	u64 start_blk;
+	u64 blocks;
+	u32 track_blocks;
+	u32 zone;
+	int surface;
+	u32 first_cyl;
+	bool inward;
+	bool conventional;
+};
+
+bool platter_geo_run(const struct platter_geo *geo, u64 blk, struct platter_run *run);
+
+#endif /* PLATTER_GEOMETRY_H */

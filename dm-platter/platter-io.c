@@ -1,0 +1,924 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Queue, actuator and completion.
+ *
+ * A request travels: .map -> incoming (spinlock) -> pending (arrival order) ->
+ * visible (at most queue_depth, what the scheduler may choose from) -> the
+ * actuator -> completion.  One work item does all of it under p->lock; a
+ * high-resolution timer and the backing device's completions only kick it.
+ *
+ * The model's clock is CLOCK_MONOTONIC.  A request begins when the actuator is
+ * free and its command has been processed, both on the model's scale, so that
+ * a late worker does not make the drive slower.  Only when the host falls behind
+ * by more than a rotation does the model start again from the present.
+ *
+ * The actuator does one thing at a time, and a request is over only when the
+ * backing device is done with it.  So the order of service is the order on the
+ * medium, and the damage map is never ahead of or behind the data.
+ */
+#include <linux/blkdev.h>
+#include <linux/math64.h>
+
+#include "compat.h"
+#include "platter.h"
+
+static u64 model_now(void)
+{
+	return ktime_get_ns();
+}
+
+static void log_io(struct platter *p, char op, u64 blk, u32 n, u64 start_ns,
+		   u64 end_ns, const struct platter_service *svc)
+{
+	struct platter_log_entry *e;
+	u32 slot;
+
+	if (!p->log_size)
+		return;
+	div_u64_rem(p->log_head++, p->log_size, &slot);
+	e = &p->log[slot];
+	e->time_us = div_u64(start_ns, 1000);
+	e->op = op;
+	e->blk = blk;
+	e->n = n;
+	e->cyl = svc ? svc->cyl : p->mech.cyl;
+	e->surface = svc ? svc->surface : p->mech.surface;
+	e->seek_us = svc ? div_u64(svc->seek_ns, 1000) : 0;
+	e->rotation_us = svc ? div_u64(svc->rotation_ns, 1000) : 0;
+	e->total_us = end_ns > start_ns ? div_u64(end_ns - start_ns, 1000) : 0;
+}
+
+/* ------------------------------------------------------------------ damage */
+
+static bool tracks_damage(struct platter *p)
+{
+	return p->damage_mode != DAMAGE_NONE &&
+	       (p->damage.damaged || platter_geo_window(&p->geo));
+}
+
+struct effect_ctx {
+	struct platter *p;
+	bool final;
+	u64 newly;
+};
+
+static int apply_effect(void *context, enum platter_effect effect, u64 blk, u32 n,
+			u64 src_blk)
+{
+	struct effect_ctx *c = context;
+
+	if (effect == PLATTER_COVERED) {
+		platter_mech_invalidate(&c->p->mech, blk, n);
+		return damage_set(&c->p->damage, blk, n, &c->newly);
+	}
+	if (c->final)
+		damage_clear(&c->p->damage, blk, n);
+	return 0;
+}
+
+static int trim_effect(void *context, enum platter_effect effect, u64 blk, u32 n,
+		       u64 src_blk)
+{
+	struct effect_ctx *c = context;
+
+	if (effect == PLATTER_WRITTEN)
+		damage_trim(&c->p->damage, blk, n);
+	return 0;
+}
+
+/*
+ * Before the data move: everything the head will pass over counts as ruined, in
+ * memory and on the mirror.  If the machine dies in between, a block may be
+ * called ruined that is not, in a write nobody was told had succeeded; never
+ * the other way round.
+ */
+static int damage_before(struct platter *p, u64 blk, u32 n)
+{
+	struct effect_ctx c = { .p = p };
+	int r;
+
+	if (!tracks_damage(p))
+		return 0;
+	r = platter_geo_write(&p->geo, blk, n, apply_effect, &c);
+	platter_count(p, PC_destroyed_blocks, c.newly);
+	return r ? r : damage_sync(&p->damage);
+}
+
+/*
+ * After the data moved and before anyone is told: the same walk in the order of
+ * the head, in which a later track's own data repair what an earlier one hit.
+ */
+static int damage_after(struct platter *p, u64 blk, u32 n)
+{
+	struct effect_ctx c = { .p = p, .final = true };
+	int r;
+
+	if (!tracks_damage(p))
+		return 0;
+	r = platter_geo_write(&p->geo, blk, n, apply_effect, &c);
+	if (!r)
+		r = damage_sync(&p->damage);
+	platter_geo_write(&p->geo, blk, n, trim_effect, &c);
+	return r;
+}
+
+/* Returns the result of a read as far as the medium is concerned. */
+static blk_status_t damage_read(struct platter *p, u64 blk, u32 n)
+{
+	u64 bad;
+
+	if (p->damage_mode == DAMAGE_NONE)
+		return BLK_STS_OK;
+	bad = damage_count(&p->damage, blk, n);
+	if (!bad)
+		return BLK_STS_OK;
+	platter_count(p, PC_destroyed_reads, bad);
+	platter_count(p, PC_destroyed_read_ios, 1);
+	DMDEBUG_LIMIT("read of %llu destroyed blocks in %llu+%u",
+		      (unsigned long long)bad, (unsigned long long)blk, n);
+	return p->damage_mode == DAMAGE_POISON ? BLK_STS_MEDIUM : BLK_STS_OK;
+}
+
+/* ----------------------------------------------------------------- backing */
+
+static void backing_endio(struct bio *clone)
+{
+	struct platter_io *io = clone->bi_private;
+	struct platter *p = io->target;
+
+	if (clone->bi_status && !io->status)
+		io->status = clone->bi_status;
+	bio_put(clone);
+	/* the last thing done to @io here: afterwards the worker may end it */
+	atomic_set_release(&io->pending, 0);
+	queue_work(p->wq, &p->work);
+}
+
+static struct bio *make_clone(struct platter *p, struct bio *bio, u64 blk, u32 skip,
+			      u32 n)
+{
+	struct bio *clone = bio_alloc_clone(p->dev->bdev, bio, GFP_NOIO, &p->bs);
+
+	if (n)
+		bio_trim(clone, skip * PLATTER_BLOCK_SECTORS, n * PLATTER_BLOCK_SECTORS);
+	clone->bi_iter.bi_sector = p->start + blk * PLATTER_BLOCK_SECTORS;
+	return clone;
+}
+
+static void issue(struct platter *p, struct platter_io *io, u32 n)
+{
+	struct bio *clone = make_clone(p, io->bio, io->blk, 0, n);
+
+	clone->bi_private = io;
+	clone->bi_end_io = backing_endio;
+	atomic_set(&io->pending, 1);
+	submit_bio_noacct(clone);
+}
+
+struct shadow_ctx {
+	struct platter *p;
+	struct bio *bio;
+	u64 blk;
+};
+
+static int shadow_effect(void *context, enum platter_effect effect, u64 blk, u32 n,
+			 u64 src_blk)
+{
+	struct shadow_ctx *c = context;
+	struct bio *clone = make_clone(c->p, c->bio, blk, src_blk - c->blk, n);
+	int r = submit_bio_wait(clone);
+
+	bio_put(clone);
+	return r;
+}
+
+/* What the wide head really leaves: its own pattern, on every track it covers. */
+static int shadow_write(struct platter *p, struct bio *bio, u64 blk, u32 n)
+{
+	struct shadow_ctx c = { .p = p, .bio = bio, .blk = blk };
+
+	return platter_geo_write(&p->geo, blk, n, shadow_effect, &c);
+}
+
+static int plain_write(struct platter *p, struct bio *bio, u64 blk, u32 n)
+{
+	struct bio *clone = make_clone(p, bio, blk, 0, n);
+	int r = submit_bio_wait(clone);
+
+	bio_put(clone);
+	return r;
+}
+
+/**
+ * platter_media_write_sync - write to the medium at once, outside the model
+ * @p: the drive
+ * @bio: holds the data; is not submitted itself
+ * @blk: first block
+ * @n: blocks
+ *
+ * Context: under p->lock with nothing on the actuator; sleeps.
+ * Return: 0 or -errno.
+ */
+int platter_media_write_sync(struct platter *p, struct bio *bio, u64 blk, u32 n)
+{
+	int r = damage_before(p, blk, n);
+
+	if (r)
+		return r;
+	if (p->dev)
+		r = p->damage_mode == DAMAGE_SHADOW ? shadow_write(p, bio, blk, n) :
+						      plain_write(p, bio, blk, n);
+	if (r)
+		return r;
+	platter_count(p, PC_media_writes, 1);
+	platter_count(p, PC_media_blocks_written, n);
+	return damage_after(p, blk, n);
+}
+
+/* -------------------------------------------------------------- completion */
+
+/* Put on @done what platter_end_ios() shall end once p->lock is dropped. */
+static void end_io(struct platter *p, struct platter_io *io, u64 now,
+		   struct list_head *done)
+{
+	if (p->timing && io->due_ns && now > io->due_ns + PLATTER_LATE_NS) {
+		u64 us = div_u64(now - io->due_ns, 1000);
+
+		platter_count(p, PC_late, 1);
+		if (us > atomic64_read(&p->counter[PC_late_max_us]))
+			atomic64_set(&p->counter[PC_late_max_us], us);
+	}
+	if (io->status)
+		platter_count(p, PC_errors, 1);
+	p->nr_visible--;
+	list_add_tail(&io->list, done);
+}
+
+/**
+ * platter_end_ios - complete requests to the caller
+ * @done: list of struct platter_io
+ *
+ * Context: without p->lock, because completing may submit more.
+ */
+void platter_end_ios(struct list_head *done)
+{
+	struct platter_io *io, *next;
+
+	list_for_each_entry_safe(io, next, done, list) {
+		list_del(&io->list);
+		io->bio->bi_status = io->status;
+		bio_endio(io->bio);
+	}
+}
+
+/* ---------------------------------------------------------------- actuator */
+
+static u64 earliest_start(struct platter *p, struct platter_io *io, u64 now)
+{
+	u64 ready = io->arrival_ns + (io->write ? p->mech.write_overhead_ns :
+						  p->mech.overhead_ns);
+	u64 start = max(p->mech.free_ns, ready);
+
+	/* a destage has no command; it begins when it is chosen */
+	if (io->destage)
+		start = max(p->mech.free_ns, io->arrival_ns);
+	if (now > start + p->geo.rot_ns) {
+		platter_count(p, PC_reanchored, 1);
+		start = now;
+	}
+	return start;
+}
+
+static void account(struct platter *p, const struct platter_service *svc)
+{
+	platter_count(p, PC_seeks, svc->seeks);
+	platter_count(p, PC_seek_tracks, svc->distance);
+	platter_count(p, PC_seek_us, div_u64(svc->seek_ns, 1000));
+	platter_count(p, PC_rotation_us, div_u64(svc->rotation_ns, 1000));
+	platter_count(p, PC_transfer_us, div_u64(svc->transfer_ns, 1000));
+	platter_count(p, PC_head_switches, svc->head_switches);
+}
+
+static void move_head(struct platter *p, struct platter_io *io, u32 n, u64 now)
+{
+	struct platter_service svc;
+	u64 start;
+
+	if (!p->timing || !n) {
+		io->due_ns = now;
+		log_io(p, io->destage ? 'd' : io->write ? 'w' : 'r', io->blk, n,
+		       now, now, NULL);
+		return;
+	}
+	start = earliest_start(p, io, now);
+	platter_mech_service(&p->mech, start, io->blk, n, io->write, &svc);
+	io->due_ns = svc.finish_ns;
+	account(p, &svc);
+	log_io(p, io->destage ? 'd' : io->write ? 'w' : 'r', io->blk, n, start,
+	       svc.finish_ns, &svc);
+}
+
+static void start_write(struct platter *p, struct platter_io *io, u64 now,
+			struct list_head *done)
+{
+	u32 n = io->n;
+	int r;
+
+	if (p->cut_armed && n > p->cut_left)
+		n = p->cut_left;
+	io->media_n = n;
+	r = n ? damage_before(p, io->blk, n) : 0;
+	if (r) {
+		io->status = errno_to_blk_status(r);
+		io->media_n = 0;
+		move_head(p, io, io->n, now);
+		return;
+	}
+	if (!io->destage)
+		platter_cache_forget(p, io->blk, n);
+	move_head(p, io, n, now);
+	platter_mech_invalidate(&p->mech, io->blk, io->n);
+	platter_count(p, PC_media_writes, 1);
+	platter_count(p, PC_media_blocks_written, n);
+
+	if (n && p->dev) {
+		if (p->damage_mode == DAMAGE_SHADOW) {
+			r = shadow_write(p, io->bio, io->blk, n);
+			if (r)
+				io->status = errno_to_blk_status(r);
+		} else {
+			issue(p, io, n);
+		}
+	}
+	if (p->cut_armed) {
+		p->cut_left -= n;
+		if (n < io->n)
+			io->status = BLK_STS_IOERR;
+		if (!p->cut_left)
+			platter_power_off(p, done);
+	}
+}
+
+static void start_read(struct platter *p, struct platter_io *io, u64 now)
+{
+	bool any;
+
+	platter_count(p, PC_media_reads, 1);
+	platter_count(p, PC_media_blocks_read, io->n);
+	move_head(p, io, io->n, now);
+	platter_cache_holds(p, io->blk, io->n, &any);
+	io->overlay = any;
+	if (any) {
+		/* only what the medium has to deliver can be damaged */
+		u32 i;
+
+		for (i = 0; i < io->n && !io->status; i++)
+			if (!xa_load(&p->wcache, io->blk + i))
+				io->status = damage_read(p, io->blk + i, 1);
+	} else {
+		io->status = damage_read(p, io->blk, io->n);
+	}
+	if (io->status)
+		return;
+	if (p->dev)
+		issue(p, io, io->n);
+	else
+		zero_fill_bio(io->bio);
+}
+
+static void start_io(struct platter *p, struct platter_io *io, u64 now,
+		     struct list_head *done)
+{
+	io->state = IO_MEDIA;
+	p->active = io;
+	p->last_was_destage = io->destage;
+	if (io->write)
+		start_write(p, io, now, done);
+	else
+		start_read(p, io, now);
+}
+
+static bool finish_active(struct platter *p, u64 now, struct list_head *done)
+{
+	struct platter_io *io = p->active;
+
+	if (!io || now < io->due_ns || atomic_read_acquire(&io->pending))
+		return false;
+	p->active = NULL;
+	if (io->write && io->media_n &&
+	    (!io->status || io->media_n < io->n)) {
+		int r = damage_after(p, io->blk, io->media_n);
+
+		if (r && !io->status)
+			io->status = errno_to_blk_status(r);
+	}
+	if (io->destage) {
+		if (io->status) {
+			DMERR_LIMIT("destaging %u blocks at %llu failed: they are lost",
+				    io->n, (unsigned long long)io->blk);
+			platter_count(p, PC_wcache_lost_blocks, io->n);
+		}
+		/* a cache that cannot write does not keep trying for ever */
+		platter_cache_destaged(p, io->bio, io->blk, true);
+		platter_count(p, PC_wcache_destages, 1);
+		io->bio = NULL;
+		if (!p->wcache_count)
+			wake_up_all(&p->drained);
+		return true;
+	}
+	if (io->overlay && !io->status)
+		platter_cache_read(p, io->bio, io->blk);
+	p->last_host_ns = now;
+	end_io(p, io, now, done);
+	return true;
+}
+
+static bool start_destage(struct platter *p, u64 now, struct list_head *done)
+{
+	struct platter_io *io = &p->destage;
+	struct bio *bio;
+	u64 blk;
+	u32 n;
+
+	bio = platter_cache_run(p, &blk, &n);
+	if (!bio)
+		return false;
+	memset(io, 0, sizeof(*io));
+	INIT_LIST_HEAD(&io->list);
+	io->target = p;
+	io->bio = bio;
+	io->blk = blk;
+	io->n = n;
+	io->write = true;
+	io->destage = true;
+	io->arrival_ns = now;
+	start_io(p, io, now, done);
+	return true;
+}
+
+/* Is anyone waiting for the cache to become smaller? */
+static bool cache_pressure(struct platter *p)
+{
+	struct platter_io *io;
+
+	if (!p->wcache_count)
+		return false;
+	if (p->draining || !p->wcache_on || !list_empty(&p->flushing) ||
+	    p->wcache_count > p->wcache_blocks / 2)
+		return true;
+	list_for_each_entry(io, &p->visible, list)
+		if (io->state == IO_SPACE)
+			return true;
+	return false;
+}
+
+static u64 destage_idle_ns(struct platter *p)
+{
+	return p->timing ? div_u64(PLATTER_DESTAGE_IDLE_NS * p->cfg.time_permille, 1000) : 0;
+}
+
+/* The oldest request, or the one the head can reach first. */
+static struct platter_io *choose(struct platter *p, u64 now)
+{
+	u64 starved = div_u64(PLATTER_STARVED_NS * p->cfg.time_permille, 1000);
+	struct platter_io *io, *best = NULL;
+	u64 best_ns = 0;
+
+	platter_mech_advance(&p->mech, now);
+	list_for_each_entry(io, &p->visible, list) {
+		u64 start, ns;
+
+		if (io->state != IO_QUEUED)
+			continue;
+		/* the list is in order of arrival: only its head can be starved */
+		if (!best && (!p->sptf || !p->timing || now > io->arrival_ns + starved))
+			return io;
+		start = max(p->mech.free_ns, io->arrival_ns + p->mech.overhead_ns);
+		ns = start + platter_mech_position_ns(&p->mech, start, io->blk,
+						      io->write);
+		if (!best || ns < best_ns) {
+			best = io;
+			best_ns = ns;
+		}
+	}
+	return best;
+}
+
+static bool start_next(struct platter *p, u64 now, struct list_head *done)
+{
+	struct platter_io *io;
+
+	if (p->active || p->powered_off)
+		return false;
+	io = choose(p, now);
+	if (cache_pressure(p) && (!io || !p->last_was_destage))
+		return start_destage(p, now, done);
+	if (io) {
+		list_del_init(&io->list);
+		start_io(p, io, now, done);
+		return true;
+	}
+	if (p->wcache_count && now >= p->last_host_ns + destage_idle_ns(p))
+		return start_destage(p, now, done);
+	return false;
+}
+
+/* --------------------------------------------------------------- admission */
+
+static void admit_timed(struct platter *p, struct platter_io *io, u64 due_ns)
+{
+	io->state = IO_TIMED;
+	io->due_ns = p->timing ? due_ns : 0;
+	list_add_tail(&io->list, &p->timed);
+}
+
+static bool admit_cached_write(struct platter *p, struct platter_io *io, u64 now)
+{
+	int r;
+
+	if (!p->wcache_on || io->fua || io->n > p->wcache_blocks / 2)
+		return false;
+	r = platter_cache_write(p, io->bio, io->blk, io->n);
+	if (r == -ENOMEM)
+		return false;
+	if (r) {
+		io->state = IO_SPACE;
+		return true;
+	}
+	platter_mech_invalidate(&p->mech, io->blk, io->n);
+	platter_count(p, PC_wcache_writes, 1);
+	admit_timed(p, io, now + p->mech.write_overhead_ns +
+		    (u64)io->n * p->mech.bus_block_ns);
+	log_io(p, 'c', io->blk, io->n, now, io->due_ns, NULL);
+	return true;
+}
+
+static bool admit_read_hit(struct platter *p, struct platter_io *io, u64 now)
+{
+	u64 ready = io->arrival_ns + p->mech.overhead_ns;
+	u64 due = ready + (u64)io->n * p->mech.bus_block_ns;
+	bool any;
+
+	if (platter_cache_holds(p, io->blk, io->n, &any)) {
+		platter_cache_read(p, io->bio, io->blk);
+		platter_count(p, PC_wcache_read_hits, 1);
+		admit_timed(p, io, due);
+		log_io(p, 'h', io->blk, io->n, now, due, NULL);
+		return true;
+	}
+	/*
+	 * While the actuator works, the buffer is only good for what is in it;
+	 * platter_mech_lookahead() knows, because service ended the look-ahead.
+	 */
+	if (any || !p->lookahead_on || !p->timing)
+		return false;
+	if (damage_count(&p->damage, io->blk, io->n))
+		return false;
+	if (!platter_mech_lookahead(&p->mech, max(ready, now), io->blk, io->n, &due))
+		return false;
+	platter_count(p, PC_lookahead_hits, 1);
+	admit_timed(p, io, due);
+	log_io(p, 'a', io->blk, io->n, now, due, NULL);
+	if (p->dev)
+		issue(p, io, io->n);
+	else
+		zero_fill_bio(io->bio);
+	return true;
+}
+
+static void admit_flush(struct platter *p, struct platter_io *io, u64 now)
+{
+	platter_count(p, PC_flushes, 1);
+	if (p->state_dev && blkdev_issue_flush(p->state_dev->bdev))
+		io->status = BLK_STS_IOERR;
+	admit_timed(p, io, now + p->mech.overhead_ns);
+	if (p->dev)
+		issue(p, io, 0);
+}
+
+/*
+ * Move requests from pending to visible.  A flush is not a queued command: it
+ * waits until the cache is empty, and what came after waits behind it.
+ */
+static bool admit(struct platter *p, u64 now)
+{
+	struct platter_io *io, *next;
+	bool progress = false;
+
+	list_for_each_entry(io, &p->visible, list) {
+		if (io->state == IO_SPACE) {
+			list_del_init(&io->list);
+			io->state = IO_QUEUED;
+			if (!admit_cached_write(p, io, now)) {
+				list_add(&io->list, &p->visible);
+			} else if (io->state == IO_SPACE) {
+				list_add(&io->list, &p->visible);
+				break;
+			}
+			progress = true;
+			break;
+		}
+	}
+
+	io = list_first_entry_or_null(&p->flushing, struct platter_io, list);
+	if (io) {
+		if (p->wcache_count || (p->active && p->active->destage))
+			return progress;
+		list_for_each_entry(next, &p->visible, list)
+			if (next->state == IO_SPACE)
+				return progress;
+		list_del_init(&io->list);
+		admit_flush(p, io, now);
+		progress = true;
+	}
+
+	while (p->nr_visible < p->queue_depth && list_empty(&p->flushing)) {
+		io = list_first_entry_or_null(&p->pending, struct platter_io, list);
+		if (!io)
+			break;
+		list_del_init(&io->list);
+		p->nr_visible++;
+		progress = true;
+		if (!io->n) {
+			if (p->wcache_count)
+				list_add_tail(&io->list, &p->flushing);
+			else
+				admit_flush(p, io, now);
+			continue;
+		}
+		if (io->write ? admit_cached_write(p, io, now) :
+				admit_read_hit(p, io, now)) {
+			if (io->state == IO_SPACE)
+				list_add_tail(&io->list, &p->visible);
+			continue;
+		}
+		list_add_tail(&io->list, &p->visible);
+	}
+	return progress;
+}
+
+static bool finish_timed(struct platter *p, u64 now, struct list_head *done)
+{
+	struct platter_io *io, *next;
+	bool progress = false;
+
+	list_for_each_entry_safe(io, next, &p->timed, list) {
+		if (now < io->due_ns || atomic_read_acquire(&io->pending))
+			continue;
+		list_del(&io->list);
+		p->last_host_ns = now;
+		end_io(p, io, now, done);
+		progress = true;
+	}
+	return progress;
+}
+
+static void arm_timer(struct platter *p, u64 now)
+{
+	u64 next = ~0ULL;
+	struct platter_io *io;
+
+	if (p->active && p->active->due_ns > now)
+		next = p->active->due_ns;
+	list_for_each_entry(io, &p->timed, list)
+		if (io->due_ns > now)
+			next = min(next, io->due_ns);
+	if (!p->active && p->wcache_count && !p->powered_off)
+		next = min(next, max(p->last_host_ns + destage_idle_ns(p), now + 1));
+	if (next != ~0ULL)
+		hrtimer_start(&p->timer, ns_to_ktime(next), HRTIMER_MODE_ABS);
+}
+
+static void platter_work(struct work_struct *work)
+{
+	struct platter *p = container_of(work, struct platter, work);
+	LIST_HEAD(done);
+	bool progress;
+	u64 now;
+
+	mutex_lock(&p->lock);
+	do {
+		spin_lock_irq(&p->in_lock);
+		list_splice_tail_init(&p->incoming, &p->pending);
+		spin_unlock_irq(&p->in_lock);
+
+		now = model_now();
+		if (p->powered_off)
+			platter_power_off(p, &done);
+		progress = finish_active(p, now, &done);
+		progress |= finish_timed(p, now, &done);
+		if (!p->powered_off) {
+			progress |= admit(p, now);
+			progress |= start_next(p, now, &done);
+		}
+	} while (progress);
+	arm_timer(p, now);
+	mutex_unlock(&p->lock);
+	platter_end_ios(&done);
+}
+
+/**
+ * platter_power_off - the current is gone
+ * @p: the drive
+ * @done: gets the requests that fail at once
+ *
+ * The write cache is lost.  Requests that the backing device still works on
+ * fail when it is done; what is on the medium stays.  Also called again while
+ * the drive is off, to fail what has arrived since.
+ *
+ * Context: under p->lock.
+ */
+void platter_power_off(struct platter *p, struct list_head *done)
+{
+	struct platter_io *io, *next;
+	LIST_HEAD(all);
+
+	if (!p->powered_off) {
+		WRITE_ONCE(p->powered_off, true);
+		p->cut_armed = false;
+		platter_count(p, PC_power_cuts, 1);
+		platter_cache_drop(p);
+		wake_up_all(&p->drained);
+		platter_mech_drop(&p->mech);
+		platter_update_fast(p);
+		/* a write wholly on the medium is acknowledged, all else is not */
+		if (p->active && !p->active->write) {
+			p->active->status = BLK_STS_IOERR;
+			p->active->due_ns = 0;
+		}
+		list_for_each_entry(io, &p->timed, list) {
+			io->status = BLK_STS_IOERR;
+			io->due_ns = 0;
+		}
+	}
+	list_for_each_entry(io, &p->pending, list)
+		p->nr_visible++;
+	list_splice_tail_init(&p->visible, &all);
+	list_splice_tail_init(&p->flushing, &all);
+	list_splice_tail_init(&p->pending, &all);
+	list_for_each_entry_safe(io, next, &all, list) {
+		list_del(&io->list);
+		io->status = BLK_STS_IOERR;
+		io->due_ns = 0;
+		end_io(p, io, 0, done);
+	}
+}
+
+static enum hrtimer_restart platter_timer(struct hrtimer *timer)
+{
+	struct platter *p = container_of(timer, struct platter, timer);
+
+	queue_work(p->wq, &p->work);
+	return HRTIMER_NORESTART;
+}
+
+/**
+ * platter_kick - let the worker look at what changed
+ * @p: the drive
+ *
+ * Context: any.
+ */
+void platter_kick(struct platter *p)
+{
+	queue_work(p->wq, &p->work);
+}
+
+/**
+ * platter_update_fast - decide anew whether .map may remap at once
+ * @p: the drive
+ *
+ * Context: under p->lock.
+ */
+void platter_update_fast(struct platter *p)
+{
+	WRITE_ONCE(p->fast, !p->timing && !p->wcache_on && !p->wcache_count &&
+			    !p->state_dev && !p->cut_armed && !p->log_size &&
+			    p->damage_mode != DAMAGE_SHADOW && !p->powered_off);
+}
+
+/**
+ * platter_io_init - set up lists, worker and timer
+ * @p: the drive
+ *
+ * Context: process.
+ */
+void platter_io_init(struct platter *p)
+{
+	spin_lock_init(&p->in_lock);
+	mutex_init(&p->lock);
+	INIT_LIST_HEAD(&p->incoming);
+	INIT_LIST_HEAD(&p->pending);
+	INIT_LIST_HEAD(&p->visible);
+	INIT_LIST_HEAD(&p->timed);
+	INIT_LIST_HEAD(&p->flushing);
+	init_waitqueue_head(&p->drained);
+	INIT_WORK(&p->work, platter_work);
+	shingle_hrtimer_setup(&p->timer, platter_timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
+}
+
+/* timing none: account for overlap and pass the bio on. */
+static int map_fast(struct platter *p, struct bio *bio, struct platter_io *io)
+{
+	blk_status_t status = BLK_STS_OK;
+
+	if (io->n && p->damage_mode != DAMAGE_NONE &&
+	    (io->write ? platter_geo_window(&p->geo) || READ_ONCE(p->damage.damaged) :
+			 READ_ONCE(p->damage.damaged))) {
+		mutex_lock(&p->lock);
+		if (!p->fast) {
+			mutex_unlock(&p->lock);
+			return -EAGAIN;
+		}
+		if (io->write) {
+			int r = damage_before(p, io->blk, io->n);
+
+			if (!r)
+				r = damage_after(p, io->blk, io->n);
+			status = errno_to_blk_status(r);
+		} else {
+			status = damage_read(p, io->blk, io->n);
+		}
+		mutex_unlock(&p->lock);
+	}
+	if (io->n) {
+		platter_count(p, io->write ? PC_media_writes : PC_media_reads, 1);
+		platter_count(p, io->write ? PC_media_blocks_written :
+					     PC_media_blocks_read, io->n);
+	} else {
+		platter_count(p, PC_flushes, 1);
+	}
+	if (!status && p->dev) {
+		bio_set_dev(bio, p->dev->bdev);
+		bio->bi_iter.bi_sector = p->start + io->blk * PLATTER_BLOCK_SECTORS;
+		return DM_MAPIO_REMAPPED;
+	}
+	if (!status && io->n && !io->write)
+		zero_fill_bio(bio);
+	if (status)
+		platter_count(p, PC_errors, 1);
+	bio->bi_status = status;
+	bio_endio(bio);
+	return DM_MAPIO_SUBMITTED;
+}
+
+/**
+ * platter_map_bio - take a bio in
+ * @p: the drive
+ * @bio: the bio
+ *
+ * Context: as .map; may sleep with timing none.
+ * Return: a DM_MAPIO value.
+ */
+int platter_map_bio(struct platter *p, struct bio *bio)
+{
+	struct platter_io *io = dm_per_bio_data(bio, sizeof(*io));
+	sector_t sector = dm_target_offset(p->ti, bio->bi_iter.bi_sector);
+	unsigned int sectors = bio_sectors(bio);
+	unsigned long flags;
+	int r;
+
+	if (READ_ONCE(p->powered_off))
+		return DM_MAPIO_KILL;
+	if (bio_op(bio) == REQ_OP_DISCARD) {
+		platter_count(p, PC_discards, 1);
+		if (!p->dev) {
+			bio_endio(bio);
+			return DM_MAPIO_SUBMITTED;
+		}
+		bio_set_dev(bio, p->dev->bdev);
+		bio->bi_iter.bi_sector = p->start + sector;
+		return DM_MAPIO_REMAPPED;
+	}
+	if (sectors && ((sector | sectors) & (PLATTER_BLOCK_SECTORS - 1))) {
+		DMERR_LIMIT("request %llu+%u is not in 4096-byte blocks",
+			    (unsigned long long)sector, sectors);
+		return DM_MAPIO_KILL;
+	}
+
+	memset(io, 0, sizeof(*io));
+	INIT_LIST_HEAD(&io->list);
+	io->target = p;
+	io->bio = bio;
+	io->arrival_ns = model_now();
+	io->blk = sectors ? sector / PLATTER_BLOCK_SECTORS : 0;
+	io->n = sectors / PLATTER_BLOCK_SECTORS;
+	io->write = sectors && op_is_write(bio_op(bio));
+	io->fua = bio->bi_opf & REQ_FUA;
+	if (io->n) {
+		platter_count(p, io->write ? PC_writes : PC_reads, 1);
+		platter_count(p, io->write ? PC_blocks_written : PC_blocks_read, io->n);
+		if (io->fua && io->write)
+			platter_count(p, PC_fua_writes, 1);
+	}
+
+	if (READ_ONCE(p->fast)) {
+		r = map_fast(p, bio, io);
+		if (r != -EAGAIN)
+			return r;
+	}
+	spin_lock_irqsave(&p->in_lock, flags);
+	list_add_tail(&io->list, &p->incoming);
+	spin_unlock_irqrestore(&p->in_lock, flags);
+	queue_work(p->wq, &p->work);
+	return DM_MAPIO_SUBMITTED;
+}

@@ -1,0 +1,1048 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The platter target: a recording medium.  It has geometry, mechanics and a
+ * head that is wider than a track, and knows nothing of translation.
+ *
+ * Table line, status and messages; see Documentation/dm-platter.rst.
+ */
+#include <linux/blkdev.h>
+#include <linux/ctype.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+#include <linux/vmalloc.h>
+
+#include "compat.h"
+#include "platter.h"
+
+#define PLATTER_MAX_KEYS	40
+
+static const char * const media_names[] = { "cmr", "smr", "imr" };
+static const char * const damage_names[] = { "none", "count", "poison", "shadow" };
+static const char * const queue_names[] = { "fifo", "sptf" };
+static const char * const onoff_names[] = { "off", "on" };
+static const char * const timing_names[] = { "none", "model" };
+
+/* ------------------------------------------------------------------ parsing */
+
+static int parse_name(const char * const *names, unsigned int nr, const char *value)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr; i++)
+		if (!strcmp(names[i], value))
+			return i;
+	return -EINVAL;
+}
+
+/* "2" or "1.5": thousandths of a track */
+static int parse_milli(const char *value, u32 *milli)
+{
+	u32 scale = 100, sum = 0;
+	const char *c = value;
+
+	if (!isdigit(*c))
+		return -EINVAL;
+	for (; isdigit(*c); c++) {
+		sum = sum * 10 + *c - '0';
+		if (sum > 1000)
+			return -EINVAL;
+	}
+	sum *= 1000;
+	if (*c == '.') {
+		if (!isdigit(c[1]))
+			return -EINVAL;
+		for (c++; isdigit(*c); c++) {
+			sum += (*c - '0') * scale;
+			scale /= 10;
+		}
+	}
+	if (*c)
+		return -EINVAL;
+	*milli = sum;
+	return 0;
+}
+
+/* "a<sep>b,a<sep>b,..."; @value is left as it was found */
+static int parse_pairs(const char *value, char sep, unsigned int max, u64 (*pair)[2])
+{
+	unsigned int nr = 0;
+	const char *c = value;
+
+	while (*c) {
+		unsigned int i;
+
+		if (nr == max)
+			return -E2BIG;
+		for (i = 0; i < 2; i++) {
+			unsigned long long v = 0;
+
+			if (!isdigit(*c))
+				return -EINVAL;
+			for (; isdigit(*c); c++) {
+				if (v > (~0ULL - 9) / 10)
+					return -EINVAL;
+				v = v * 10 + *c - '0';
+			}
+			pair[nr][i] = v;
+			if (!i && *c++ != sep)
+				return -EINVAL;
+		}
+		nr++;
+		if (*c == ',' && c[1])
+			c++;
+		else if (*c)
+			return -EINVAL;
+	}
+	return nr ? nr : -EINVAL;
+}
+
+/* What the key arguments set beside the configuration. */
+struct parse {
+	struct platter *p;
+	const char *state;
+	u64 pair[PLATTER_MAX_SEEK_POINTS][2];
+};
+
+struct number_key {
+	const char *name;
+	size_t offset;		/* of a u32 in struct platter */
+	u32 min;
+	u32 max;
+	char *error;
+};
+
+#define CFG(member)	offsetof(struct platter, cfg.member)
+
+static const struct number_key number_keys[] = {
+	{ "surfaces", CFG(profile.surfaces), 1, PLATTER_MAX_SURFACES,
+	  "surfaces must be 1 to 32" },
+	{ "rpm", CFG(profile.rpm), 60, 60000, "rpm must be 60 to 60000" },
+	{ "swath_tracks", CFG(profile.swath_tracks), 0, PLATTER_MAX_CYLINDERS,
+	  "swath_tracks must be 0 (a whole zone) to 2^30" },
+	{ "seek_min_us", CFG(profile.seek_min_us), 0, 1000000,
+	  "seek_min_us must be 0 to 1000000" },
+	{ "seek_avg_us", CFG(profile.seek_avg_us), 0, 1000000,
+	  "seek_avg_us must be 0 to 1000000" },
+	{ "seek_max_us", CFG(profile.seek_max_us), 0, 1000000,
+	  "seek_max_us must be 0 to 1000000" },
+	{ "head_switch_us", CFG(profile.head_switch_us), 0, 1000000,
+	  "head_switch_us must be 0 to 1000000" },
+	{ "write_settle_us", CFG(profile.write_settle_us), 0, 1000000,
+	  "write_settle_us must be 0 to 1000000" },
+	{ "overhead_us", CFG(profile.overhead_us), 0, 1000000,
+	  "overhead_us must be 0 to 1000000" },
+	{ "bus_mb_s", CFG(profile.bus_mb_s), 1, 100000,
+	  "bus_mb_s must be 1 to 100000" },
+	{ "wcache_kib", CFG(profile.wcache_kib), 8, 1048576,
+	  "wcache_kib must be 8 to 1048576" },
+	{ "lookahead_kib", CFG(profile.lookahead_kib), 4, 1048576,
+	  "lookahead_kib must be 4 to 1048576" },
+	{ "density_spread", CFG(profile.density_spread), 0, 500,
+	  "density_spread must be 0 to 500 per mille" },
+	{ "track_skew", CFG(track_skew_sectors), 0, PLATTER_MAX_TRACK_BLOCKS * 8,
+	  "track_skew must be 0 to 524288 sectors" },
+	{ "head_skew", CFG(head_skew_sectors), 0, PLATTER_MAX_TRACK_BLOCKS * 8,
+	  "head_skew must be 0 to 524288 sectors" },
+	{ "time_scale", CFG(time_permille), 1, 2000,
+	  "time_scale must be 1 to 2000 (1000 = the drive's own pace)" },
+	{ "queue_depth", offsetof(struct platter, queue_depth), 1,
+	  PLATTER_MAX_QUEUE_DEPTH, "queue_depth must be 1 to 32" },
+	{ "headlog", offsetof(struct platter, log_size), 0, PLATTER_MAX_HEADLOG,
+	  "headlog must be 0 to 65536 entries" },
+};
+
+static int set_number(struct platter *p, const struct number_key *k, const char *value,
+		      char **error)
+{
+	u32 v;
+
+	if (kstrtou32(value, 10, &v) || v < k->min || v > k->max) {
+		*error = k->error;
+		return -EINVAL;
+	}
+	*(u32 *)((char *)p + k->offset) = v;
+	return 0;
+}
+
+static int set_zones(struct parse *s, const char *value, char **error)
+{
+	struct platter_config *cfg = &s->p->cfg;
+	int i, nr;
+
+	nr = parse_pairs(value, 'x', PLATTER_MAX_ZONES, s->pair);
+	for (i = 0; i < nr; i++) {
+		if (!s->pair[i][0] || s->pair[i][0] > PLATTER_MAX_CYLINDERS ||
+		    !s->pair[i][1] || s->pair[i][1] % PLATTER_BLOCK_SECTORS ||
+		    s->pair[i][1] > PLATTER_MAX_TRACK_BLOCKS * 8) {
+			nr = -EINVAL;
+			break;
+		}
+		cfg->zone[i].tracks = s->pair[i][0];
+		cfg->zone[i].track_sectors = s->pair[i][1];
+	}
+	if (nr < 0) {
+		*error = "zones must be TRACKSxTRACK_SECTORS,... with 1 to 64 zones and 8 to 524288 sectors per track, a multiple of 8";
+		return -EINVAL;
+	}
+	cfg->nr_zones = nr;
+	return 0;
+}
+
+static int set_seek(struct parse *s, const char *value, char **error)
+{
+	struct platter_config *cfg = &s->p->cfg;
+	int i, nr;
+
+	nr = parse_pairs(value, ':', PLATTER_MAX_SEEK_POINTS, s->pair);
+	for (i = 0; i < nr; i++) {
+		if (!s->pair[i][0] || s->pair[i][0] > PLATTER_MAX_CYLINDERS ||
+		    s->pair[i][1] > 1000000) {
+			nr = -EINVAL;
+			break;
+		}
+		cfg->seek[i].distance = s->pair[i][0];
+		cfg->seek[i].ns = s->pair[i][1];
+	}
+	if (nr < 0) {
+		*error = "seek must be TRACKS:MICROSECONDS,... with 1 to 256 points and at most 1000000 us";
+		return -EINVAL;
+	}
+	cfg->nr_seek = nr;
+	return 0;
+}
+
+static int set_conventional(struct parse *s, const char *value, char **error)
+{
+	struct platter_config *cfg = &s->p->cfg;
+	int i, nr;
+
+	nr = parse_pairs(value, '+', PLATTER_MAX_CONV, s->pair);
+	for (i = 0; i < nr; i++) {
+		if ((s->pair[i][0] | s->pair[i][1]) % PLATTER_BLOCK_SECTORS) {
+			nr = -EINVAL;
+			break;
+		}
+		cfg->conv[i].start_blk = s->pair[i][0] / PLATTER_BLOCK_SECTORS;
+		cfg->conv[i].blocks = s->pair[i][1] / PLATTER_BLOCK_SECTORS;
+	}
+	if (nr < 0) {
+		*error = "conventional must be START+LENGTH,... with 1 to 16 ranges in sectors, multiples of 8";
+		return -EINVAL;
+	}
+	cfg->nr_conv = nr;
+	return 0;
+}
+
+static int set_key(struct parse *s, const char *key, const char *value, char **error)
+{
+	struct platter *p = s->p;
+	unsigned int i;
+	u32 v;
+	int r;
+
+	for (i = 0; i < ARRAY_SIZE(number_keys); i++)
+		if (!strcmp(number_keys[i].name, key))
+			return set_number(p, &number_keys[i], value, error);
+
+	if (!strcmp(key, "media")) {
+		r = parse_name(media_names, ARRAY_SIZE(media_names), value);
+		*error = "media must be cmr, smr or imr";
+		p->cfg.profile.media = r;
+	} else if (!strcmp(key, "damage")) {
+		r = parse_name(damage_names, ARRAY_SIZE(damage_names), value);
+		*error = "damage must be none, count, poison or shadow";
+		p->damage_mode = r;
+	} else if (!strcmp(key, "queue")) {
+		r = parse_name(queue_names, ARRAY_SIZE(queue_names), value);
+		*error = "queue must be fifo or sptf";
+		p->sptf = r == 1;
+	} else if (!strcmp(key, "timing")) {
+		r = parse_name(timing_names, ARRAY_SIZE(timing_names), value);
+		*error = "timing must be none or model";
+		p->timing = r == 1;
+	} else if (!strcmp(key, "wcache")) {
+		r = parse_name(onoff_names, ARRAY_SIZE(onoff_names), value);
+		*error = "wcache must be on or off";
+		p->wcache_on = r == 1;
+	} else if (!strcmp(key, "lookahead")) {
+		r = parse_name(onoff_names, ARRAY_SIZE(onoff_names), value);
+		*error = "lookahead must be on or off";
+		p->lookahead_on = r == 1;
+	} else if (!strcmp(key, "head_tracks")) {
+		r = parse_milli(value, &v);
+		if (!r && (v < 1000 || v > PLATTER_MAX_HEAD_MTRACKS))
+			r = -EINVAL;
+		*error = "head_tracks must be 1 to 64, with up to three decimals";
+		p->cfg.profile.head_mtracks = v;
+	} else if (!strcmp(key, "track_sectors")) {
+		r = kstrtou32(value, 10, &v);
+		if (!r && (!v || v % PLATTER_BLOCK_SECTORS ||
+			   v > PLATTER_MAX_TRACK_BLOCKS * 8))
+			r = -EINVAL;
+		*error = "track_sectors must be 8 to 524288 and a multiple of 8";
+		p->cfg.track_blocks = r ? 0 : v / PLATTER_BLOCK_SECTORS;
+	} else if (!strcmp(key, "zones")) {
+		return set_zones(s, value, error);
+	} else if (!strcmp(key, "seek")) {
+		return set_seek(s, value, error);
+	} else if (!strcmp(key, "conventional")) {
+		return set_conventional(s, value, error);
+	} else if (!strcmp(key, "state")) {
+		s->state = value;
+		return 0;
+	} else {
+		*error = "Unknown key argument";
+		return -EINVAL;
+	}
+	return r < 0 ? -EINVAL : 0;
+}
+
+static bool runtime_key(const char *key)
+{
+	return !strcmp(key, "wcache") || !strcmp(key, "lookahead");
+}
+
+static int save_arg(struct platter *p, const char *arg)
+{
+	p->saved[p->nr_saved] = kstrdup(arg, GFP_KERNEL);
+	if (!p->saved[p->nr_saved])
+		return -ENOMEM;
+	p->nr_saved++;
+	return 0;
+}
+
+static int parse_features(struct platter *p, struct dm_arg_set *as, char **error)
+{
+	static const struct dm_arg args[] = {
+		{ 0, 1, "Invalid number of feature arguments: 0 or 1" },
+	};
+	unsigned int argc;
+	int r;
+
+	if (!as->argc)
+		return 0;
+	r = dm_read_arg_group(args, as, &argc, error);
+	if (r)
+		return r;
+	while (argc--) {
+		const char *arg = dm_shift_arg(as);
+
+		if (strcmp(arg, "discard")) {
+			*error = "Unknown feature argument: only discard is known";
+			return -EINVAL;
+		}
+		p->discard = true;
+	}
+	return 0;
+}
+
+static int parse_keys(struct parse *s, struct dm_arg_set *as, char **error)
+{
+	static const struct dm_arg args[] = {
+		{ 0, 2 * PLATTER_MAX_KEYS,
+		  "Invalid number of key arguments: an even number up to 80" },
+	};
+	struct platter *p = s->p;
+	unsigned int argc;
+	int r;
+
+	if (!as->argc)
+		return 0;
+	r = dm_read_arg_group(args, as, &argc, error);
+	if (r)
+		return r;
+	if (argc % 2) {
+		*error = "Key arguments come in pairs: the number must be even";
+		return -EINVAL;
+	}
+	p->saved = kcalloc(argc + 1, sizeof(*p->saved), GFP_KERNEL);
+	if (!p->saved) {
+		*error = "Out of memory";
+		return -ENOMEM;
+	}
+	for (; argc; argc -= 2) {
+		const char *key = dm_shift_arg(as);
+		const char *value = dm_shift_arg(as);
+
+		r = set_key(s, key, value, error);
+		if (r)
+			return r;
+		/* what messages can change is emitted as it is then */
+		if (runtime_key(key))
+			continue;
+		if (save_arg(p, key) || save_arg(p, value)) {
+			*error = "Out of memory";
+			return -ENOMEM;
+		}
+	}
+	if (as->argc) {
+		*error = "More arguments than the counts of features and keys announce";
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* -------------------------------------------------------------- constructor */
+
+static int open_device(struct platter *p, const char *path, const char *start,
+		       char **error)
+{
+	struct dm_target *ti = p->ti;
+	unsigned long long sector;
+	int r;
+
+	if (kstrtoull(start, 10, &sector) || sector % PLATTER_BLOCK_SECTORS) {
+		*error = "The start sector must be a number and a multiple of 8";
+		return -EINVAL;
+	}
+	p->start = sector;
+	if (!strcmp(path, "none")) {
+		if (sector) {
+			*error = "The start sector must be 0 when there is no device";
+			return -EINVAL;
+		}
+		return 0;
+	}
+	r = dm_get_device(ti, path, dm_table_get_mode(ti->table), &p->dev);
+	if (r) {
+		*error = "Cannot open the device";
+		return r;
+	}
+	if (bdev_logical_block_size(p->dev->bdev) > PLATTER_BLOCK_SIZE) {
+		*error = "The device's logical blocks are larger than 4096 bytes";
+		return -EINVAL;
+	}
+	if (sector > bdev_nr_sectors(p->dev->bdev) ||
+	    ti->len > bdev_nr_sectors(p->dev->bdev) - sector) {
+		*error = "The device is too small: start sector plus length lie beyond its end";
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* What decides where damage falls; a damage map is good for no other medium. */
+static u64 geometry_hash(const struct platter_geo *geo)
+{
+	u64 h = 0xcbf29ce484222325ULL;
+	u32 i;
+
+#define MIX(v)	(h = (h ^ (v)) * 0x100000001b3ULL)
+	MIX(geo->blocks);
+	MIX(geo->media);
+	MIX(geo->head_mtracks);
+	MIX(geo->surfaces);
+	for (i = 0; i < geo->surfaces; i++)
+		MIX(geo->density[i]);
+	for (i = 0; i < geo->nr_zones; i++) {
+		MIX(geo->zone[i].cyls);
+		MIX(geo->zone[i].track_blocks);
+		MIX(geo->zone[i].swath_cyls);
+		MIX(geo->zone[i].track_skew_units);
+	}
+	for (i = 0; i < geo->nr_conv; i++) {
+		MIX(geo->conv[i].start_blk);
+		MIX(geo->conv[i].blocks);
+	}
+#undef MIX
+	return h;
+}
+
+static int build(struct platter *p, char **error)
+{
+	struct platter_config *cfg = &p->cfg;
+	const char *sentence = "Invalid geometry";
+	u32 i;
+	int r;
+
+	if (cfg->profile.media == PLATTER_CMR) {
+		/* nothing can be damaged, and surfaces change too often to differ */
+		cfg->profile.density_spread = 0;
+		p->damage_mode = DAMAGE_NONE;
+	}
+	r = platter_config_build(cfg, &p->geo, &p->mech, &sentence);
+	if (r) {
+		*error = (char *)sentence;
+		return r;
+	}
+	p->wcache_blocks = cfg->profile.wcache_kib / 4;
+	p->lookahead_blocks = cfg->profile.lookahead_kib / 4;
+	p->mech.lookahead_blocks = p->lookahead_on ? p->lookahead_blocks : 0;
+	if (p->damage_mode == DAMAGE_SHADOW) {
+		if (!p->dev) {
+			*error = "damage shadow needs a device to hold the shadows";
+			return -EINVAL;
+		}
+		for (i = 0; i < p->geo.nr_zones; i++) {
+			if (p->geo.zone[i].track_skew_units % p->geo.sub_units) {
+				*error = "damage shadow needs track_skew to be a multiple of 8 sectors";
+				return -EINVAL;
+			}
+		}
+	}
+	return 0;
+}
+
+static int open_state(struct platter *p, const char *path, char **error)
+{
+	struct dm_target *ti = p->ti;
+	int r;
+
+	if (!path)
+		return 0;
+	if (p->damage_mode == DAMAGE_NONE) {
+		*error = "A state device needs media smr or imr and damage other than none";
+		return -EINVAL;
+	}
+	r = dm_get_device(ti, path, dm_table_get_mode(ti->table), &p->state_dev);
+	if (r) {
+		*error = "Cannot open the state device";
+		return r;
+	}
+	return damage_open(&p->damage, p->state_dev->bdev, p->geo.blocks,
+			   geometry_hash(&p->geo), error);
+}
+
+static void platter_free(struct platter *p)
+{
+	unsigned int i;
+
+	if (p->wq) {
+		hrtimer_cancel(&p->timer);
+		flush_work(&p->work);
+		hrtimer_cancel(&p->timer);
+		destroy_workqueue(p->wq);
+	}
+	platter_cache_drop(p);
+	xa_destroy(&p->wcache);
+	damage_exit(&p->damage);
+	bioset_exit(&p->bs);
+	bioset_exit(&p->destage_bs);
+	if (p->state_dev)
+		dm_put_device(p->ti, p->state_dev);
+	if (p->dev)
+		dm_put_device(p->ti, p->dev);
+	for (i = 0; i < p->nr_saved; i++)
+		kfree(p->saved[i]);
+	kfree(p->saved);
+	kvfree(p->log);
+	mutex_destroy(&p->lock);
+	kvfree(p);
+}
+
+static int start_machinery(struct platter *p, char **error)
+{
+	*error = "Out of memory";
+	if (p->log_size) {
+		p->log = kvcalloc(p->log_size, sizeof(*p->log), GFP_KERNEL);
+		if (!p->log)
+			return -ENOMEM;
+	}
+	if (bioset_init(&p->bs, 64, 0, 0) ||
+	    bioset_init(&p->destage_bs, 2, 0, BIOSET_NEED_BVECS))
+		return -ENOMEM;
+	p->wq = alloc_ordered_workqueue("dm-" DM_MSG_PREFIX, WQ_MEM_RECLAIM | WQ_HIGHPRI);
+	return p->wq ? 0 : -ENOMEM;
+}
+
+/*
+ * platter <dev|none> <start sector> <profile>
+ *	[<#feature args> [<feature>]* [<#key args> [<key> <value>]*]]
+ */
+static int platter_ctr(struct dm_target *ti, unsigned int argc, char **argv)
+{
+	const struct platter_profile *profile;
+	const char *path, *start, *name;
+	struct dm_arg_set as = { .argc = argc, .argv = argv };
+	struct parse *s = NULL;
+	struct platter *p;
+	int r;
+
+	if (argc < 3) {
+		ti->error = "Three arguments are needed at least: device or none, start sector, profile";
+		return -EINVAL;
+	}
+	if (!ti->len || ti->len % PLATTER_BLOCK_SECTORS) {
+		ti->error = "The length of the target must be a multiple of 8 sectors";
+		return -EINVAL;
+	}
+	p = kvzalloc(sizeof(*p), GFP_KERNEL);
+	s = kvzalloc(sizeof(*s), GFP_KERNEL);
+	if (!p || !s) {
+		ti->error = "Out of memory";
+		kvfree(s);
+		kvfree(p);
+		return -ENOMEM;
+	}
+	s->p = p;
+	p->ti = ti;
+	p->timing = true;
+	p->sptf = false;
+	p->queue_depth = PLATTER_MAX_QUEUE_DEPTH;
+	p->damage_mode = DAMAGE_POISON;
+	xa_init(&p->wcache);
+	damage_init(&p->damage);
+	platter_io_init(p);
+
+	path = dm_shift_arg(&as);
+	start = dm_shift_arg(&as);
+	name = dm_shift_arg(&as);
+	r = -EINVAL;
+	profile = platter_profile_find(name);
+	if (!profile) {
+		ti->error = "Unknown profile: st4000nc001, st5000as0011, st8000as0002, st500dm002, kvimr, tiny19, tiny8 or generic";
+		goto bad;
+	}
+	p->cfg.profile = *profile;
+	p->cfg.blocks = ti->len / PLATTER_BLOCK_SECTORS;
+	p->cfg.track_skew_sectors = PLATTER_AUTO;
+	p->cfg.head_skew_sectors = PLATTER_AUTO;
+	p->cfg.time_permille = 1000;
+
+	r = parse_features(p, &as, &ti->error);
+	if (r)
+		goto bad;
+	r = parse_keys(s, &as, &ti->error);
+	if (r)
+		goto bad;
+	r = open_device(p, path, start, &ti->error);
+	if (r)
+		goto bad;
+	r = build(p, &ti->error);
+	if (r)
+		goto bad;
+	r = open_state(p, s->state, &ti->error);
+	if (r)
+		goto bad;
+	r = start_machinery(p, &ti->error);
+	if (r)
+		goto bad;
+
+	platter_update_fast(p);
+	ti->num_flush_bios = 1;
+	ti->flush_supported = true;
+	if (p->discard)
+		ti->num_discard_bios = 1;
+	ti->per_io_data_size = sizeof(struct platter_io);
+	ti->private = p;
+	ti->error = NULL;
+	kvfree(s);
+	return 0;
+
+bad:
+	kvfree(s);
+	platter_free(p);
+	return r;
+}
+
+static void platter_dtr(struct dm_target *ti)
+{
+	platter_free(ti->private);
+}
+
+static int platter_map(struct dm_target *ti, struct bio *bio)
+{
+	return platter_map_bio(ti->private, bio);
+}
+
+/* An orderly power-down: what the cache holds goes to the medium. */
+static void platter_postsuspend(struct dm_target *ti)
+{
+	struct platter *p = ti->private;
+
+	hrtimer_cancel(&p->timer);
+	flush_work(&p->work);
+	mutex_lock(&p->lock);
+	if (p->active || !list_empty(&p->timed))
+		DMERR("suspended with requests in flight");
+	else if (platter_cache_flush_untimed(p))
+		DMERR("the write cache could not be written at suspend: its blocks are lost");
+	mutex_unlock(&p->lock);
+}
+
+/* ------------------------------------------------------------------- status */
+
+static u64 counter(struct platter *p, enum platter_counter c)
+{
+	return atomic64_read(&p->counter[c]);
+}
+
+static void emit_table(struct platter *p, char *result, unsigned int maxlen)
+{
+	unsigned int i, sz = 0;
+
+	DMEMIT("%s %llu %s %u%s %u", p->dev ? p->dev->name : "none",
+	       (unsigned long long)p->start, p->cfg.profile.name, p->discard,
+	       p->discard ? " discard" : "", p->nr_saved + 2 * p->wcache_on +
+	       2 * p->lookahead_on);
+	for (i = 0; i < p->nr_saved; i++)
+		DMEMIT(" %s", p->saved[i]);
+	if (p->wcache_on)
+		DMEMIT(" wcache on");
+	if (p->lookahead_on)
+		DMEMIT(" lookahead on");
+}
+
+static void emit_info(struct platter *p, char *result, unsigned int maxlen)
+{
+	unsigned int sz = 0;
+
+	DMEMIT("%s %s %llu %llu %llu %llu %llu %llu %llu %u/%u %s",
+	       media_names[p->geo.media], damage_names[p->damage_mode],
+	       counter(p, PC_reads), counter(p, PC_writes),
+	       counter(p, PC_blocks_read), counter(p, PC_blocks_written),
+	       READ_ONCE(p->damage.damaged), counter(p, PC_destroyed_reads),
+	       counter(p, PC_late), READ_ONCE(p->wcache_count), p->wcache_blocks,
+	       READ_ONCE(p->powered_off) ? "fail" : "rw");
+}
+
+static void platter_status(struct dm_target *ti, status_type_t type,
+			   unsigned int status_flags, char *result, unsigned int maxlen)
+{
+	struct platter *p = ti->private;
+	unsigned int sz = 0;
+
+	switch (type) {
+	case STATUSTYPE_INFO:
+		emit_info(p, result, maxlen);
+		break;
+	case STATUSTYPE_TABLE:
+		emit_table(p, result, maxlen);
+		break;
+	case STATUSTYPE_IMA:
+		DMEMIT_TARGET_NAME_VERSION(ti->type);
+		DMEMIT(",device=%s,start=%llu,profile=%s,media=%s,damage=%s;",
+		       p->dev ? p->dev->name : "none", (unsigned long long)p->start,
+		       p->cfg.profile.name, media_names[p->geo.media],
+		       damage_names[p->damage_mode]);
+		break;
+	}
+}
+
+/* ----------------------------------------------------------------- messages */
+
+static const char * const counter_names[] = {
+#define X(name) #name,
+	PLATTER_COUNTERS(X)
+#undef X
+};
+
+static int msg_stats(struct platter *p, char *result, unsigned int maxlen)
+{
+	unsigned int sz = 0, i;
+
+	for (i = 0; i < PC_NR; i++)
+		DMEMIT("%s %llu\n", counter_names[i], counter(p, i));
+	DMEMIT("damaged_blocks %llu\n", p->damage.damaged);
+	DMEMIT("damage_map_bytes %llu\n", p->damage.nr_pages * PAGE_SIZE);
+	DMEMIT("wcache_dirty_blocks %u\n", p->wcache_count);
+	return 1;
+}
+
+static int msg_headlog(struct platter *p, bool clear, char *result, unsigned int maxlen)
+{
+	u64 i, first = p->log_head > p->log_size ? p->log_head - p->log_size : 0;
+	unsigned int sz = 0;
+
+	if (clear) {
+		p->log_head = 0;
+		return 0;
+	}
+	for (i = first; i < p->log_head; i++) {
+		const struct platter_log_entry *e;
+		u32 slot;
+
+		div_u64_rem(i, p->log_size, &slot);
+		e = &p->log[slot];
+		DMEMIT("%llu %c %llu %u %u %u %u %u %u\n", e->time_us, e->op,
+		       e->blk, e->n, e->cyl, e->surface, e->seek_us,
+		       e->rotation_us, e->total_us);
+	}
+	return 1;
+}
+
+static int msg_geometry(struct platter *p, char *result, unsigned int maxlen)
+{
+	const struct platter_geo *g = &p->geo;
+	struct platter_run run;
+	unsigned int sz = 0;
+	u64 b;
+	u32 i;
+
+	DMEMIT("platter 1\n");
+	DMEMIT("blocks %llu\n", g->blocks);
+	DMEMIT("media %s\n", media_names[g->media]);
+	DMEMIT("head_tracks %u.%03u\n", g->head_mtracks / 1000, g->head_mtracks % 1000);
+	DMEMIT("window_tracks %u\n", platter_geo_window(g));
+	DMEMIT("surfaces %u\n", g->surfaces);
+	DMEMIT("cylinders %u\n", g->cyls);
+	DMEMIT("rotation_ns %u\n", g->rot_ns);
+	for (i = 0; i < g->nr_zones; i++)
+		DMEMIT("zone %u %llu %llu %u %u %u %u %u\n", i, g->zone[i].start_blk,
+		       min(g->zone[i].blocks, g->blocks - g->zone[i].start_blk),
+		       g->zone[i].cyls, g->zone[i].track_blocks,
+		       g->zone[i].swath_cyls, g->zone[i].track_skew_units,
+		       g->zone[i].head_skew_units);
+	for (i = 0; i < g->nr_conv; i++)
+		DMEMIT("conventional %llu %llu\n", g->conv[i].start_blk,
+		       g->conv[i].blocks);
+	for (b = 0; platter_geo_run(g, b, &run); b = run.start_blk + run.blocks) {
+		DMEMIT("run %llu %llu %u %u %d %u %s %s\n", run.start_blk,
+		       div_u64(run.blocks + run.track_blocks - 1, run.track_blocks),
+		       run.track_blocks, run.zone, run.surface, run.first_cyl,
+		       run.inward ? "in" : "out",
+		       run.conventional ? "conventional" : media_names[g->media]);
+		cond_resched();
+	}
+	return 1;
+}
+
+static int msg_where(struct platter *p, char *result, unsigned int maxlen)
+{
+	u64 now = ktime_get_ns();
+	unsigned int sz = 0;
+	u32 angle;
+
+	div_u64_rem(now, p->geo.rot_ns, &angle);
+	DMEMIT("cylinder %u\nsurface %u\nangle_us %u\nbusy_us %llu\n", p->mech.cyl,
+	       p->mech.surface, angle / 1000,
+	       p->mech.free_ns > now ? div_u64(p->mech.free_ns - now, 1000) : 0);
+	return 1;
+}
+
+static int parse_range(struct platter *p, char **argv, u64 *blk, u64 *n)
+{
+	if (kstrtou64(argv[1], 10, blk) || kstrtou64(argv[2], 10, n) ||
+	    *blk > p->geo.blocks || *n > p->geo.blocks - *blk)
+		return -EINVAL;
+	return 0;
+}
+
+static int msg_damaged(struct platter *p, u64 blk, u64 n, char *result,
+		       unsigned int maxlen)
+{
+	u64 end = blk + n, from;
+	unsigned int sz = 0;
+
+	while (damage_next(&p->damage, &blk, end)) {
+		from = blk++;
+		while (blk < end && damage_count(&p->damage, blk, 1))
+			blk++;
+		DMEMIT("%llu %llu\n", from, blk - from);
+		if (sz + 64 > maxlen) {
+			/* full: make dmsetup come back with a larger buffer */
+			sz = maxlen;
+			memset(result, ' ', maxlen - 1);
+			result[maxlen - 1] = 0;
+			break;
+		}
+		cond_resched();
+	}
+	return 1;
+}
+
+static int msg_poison(struct platter *p, u64 blk, u64 n, bool heal)
+{
+	u64 newly = 0;
+	int r = 0;
+
+	if (p->damage_mode == DAMAGE_NONE)
+		return -EINVAL;
+	while (n && !r) {
+		u32 piece = min_t(u64, n, DAMAGE_PAGE_BLOCKS);
+
+		if (heal)
+			damage_clear(&p->damage, blk, piece);
+		else
+			r = damage_set(&p->damage, blk, piece, &newly);
+		if (!r)
+			r = damage_sync(&p->damage);
+		damage_trim(&p->damage, blk, piece);
+		platter_mech_invalidate(&p->mech, blk, piece);
+		blk += piece;
+		n -= piece;
+	}
+	return r;
+}
+
+static int msg_powercut(struct platter *p, const char *arg)
+{
+	LIST_HEAD(done);
+	u64 n;
+
+	mutex_lock(&p->lock);
+	if (!strcmp(arg, "off")) {
+		p->cut_armed = false;
+		if (p->powered_off) {
+			u64 now = ktime_get_ns();
+
+			platter_mech_init(&p->mech, &p->geo);
+			p->mech.free_ns = now;
+		}
+		WRITE_ONCE(p->powered_off, false);
+		platter_update_fast(p);
+	} else if (!kstrtou64(arg, 10, &n)) {
+		if (n) {
+			p->cut_left = n;
+			p->cut_armed = true;
+			platter_update_fast(p);
+		} else {
+			platter_power_off(p, &done);
+		}
+	} else {
+		mutex_unlock(&p->lock);
+		return -EINVAL;
+	}
+	mutex_unlock(&p->lock);
+	platter_end_ios(&done);
+	platter_kick(p);
+	return 0;
+}
+
+/* Switching the cache off returns when it is empty, like the drive's own command. */
+static int msg_wcache(struct platter *p, const char *arg)
+{
+	int on = parse_name(onoff_names, ARRAY_SIZE(onoff_names), arg);
+	int r = 0;
+
+	if (on < 0)
+		return -EINVAL;
+	mutex_lock(&p->lock);
+	p->wcache_on = on;
+	platter_update_fast(p);
+	mutex_unlock(&p->lock);
+	if (on)
+		return 0;
+	platter_kick(p);
+	if (dm_suspended(p->ti))
+		return 0;
+	if (wait_event_interruptible(p->drained, !READ_ONCE(p->wcache_count)))
+		r = -EINTR;
+	mutex_lock(&p->lock);
+	platter_update_fast(p);
+	mutex_unlock(&p->lock);
+	return r;
+}
+
+static int msg_lookahead(struct platter *p, const char *arg)
+{
+	int on = parse_name(onoff_names, ARRAY_SIZE(onoff_names), arg);
+
+	if (on < 0)
+		return -EINVAL;
+	mutex_lock(&p->lock);
+	p->lookahead_on = on;
+	platter_mech_drop(&p->mech);
+	p->mech.lookahead_blocks = on ? p->lookahead_blocks : 0;
+	mutex_unlock(&p->lock);
+	return 0;
+}
+
+static int locked_message(struct platter *p, unsigned int argc, char **argv,
+			  char *result, unsigned int maxlen)
+{
+	u64 blk, n;
+	unsigned int i;
+
+	if (argc == 1 && !strcmp(argv[0], "stats"))
+		return msg_stats(p, result, maxlen);
+	if (argc == 1 && !strcmp(argv[0], "stats_clear")) {
+		for (i = 0; i < PC_NR; i++)
+			atomic64_set(&p->counter[i], 0);
+		return 0;
+	}
+	if (argc == 1 && !strcmp(argv[0], "headlog"))
+		return msg_headlog(p, false, result, maxlen);
+	if (argc == 2 && !strcmp(argv[0], "headlog") && !strcmp(argv[1], "clear"))
+		return msg_headlog(p, true, result, maxlen);
+	if (argc == 1 && !strcmp(argv[0], "geometry"))
+		return msg_geometry(p, result, maxlen);
+	if (argc == 1 && !strcmp(argv[0], "where"))
+		return msg_where(p, result, maxlen);
+	if (argc == 1 && !strcmp(argv[0], "heal"))
+		return msg_poison(p, 0, p->geo.blocks, true);
+	if (argc == 3 && parse_range(p, argv, &blk, &n))
+		return -EINVAL;
+	if (argc == 3 && !strcmp(argv[0], "damaged"))
+		return msg_damaged(p, blk, n, result, maxlen);
+	if (argc == 3 && !strcmp(argv[0], "poison"))
+		return msg_poison(p, blk, n, false);
+	if (argc == 3 && !strcmp(argv[0], "heal"))
+		return msg_poison(p, blk, n, true);
+	DMWARN("unrecognised message: %s", argv[0]);
+	return -EINVAL;
+}
+
+static int platter_message(struct dm_target *ti, unsigned int argc, char **argv,
+			   char *result, unsigned int maxlen)
+{
+	struct platter *p = ti->private;
+	int r;
+
+	if (!argc)
+		return -EINVAL;
+	if (argc == 2 && !strcmp(argv[0], "powercut"))
+		return msg_powercut(p, argv[1]);
+	if (argc == 2 && !strcmp(argv[0], "wcache"))
+		return msg_wcache(p, argv[1]);
+	if (argc == 2 && !strcmp(argv[0], "lookahead"))
+		return msg_lookahead(p, argv[1]);
+	mutex_lock(&p->lock);
+	r = locked_message(p, argc, argv, result, maxlen);
+	mutex_unlock(&p->lock);
+	return r;
+}
+
+/* -------------------------------------------------------------------- rest */
+
+static int platter_iterate_devices(struct dm_target *ti, iterate_devices_callout_fn fn,
+				   void *data)
+{
+	struct platter *p = ti->private;
+
+	return p->dev ? fn(ti, p->dev, p->start, ti->len, data) : 0;
+}
+
+static void platter_io_hints(struct dm_target *ti, struct queue_limits *limits)
+{
+	limits->logical_block_size = PLATTER_BLOCK_SIZE;
+	limits->physical_block_size = PLATTER_BLOCK_SIZE;
+	limits->io_min = PLATTER_BLOCK_SIZE;
+	if (limits->discard_granularity)
+		limits->discard_granularity = max(limits->discard_granularity,
+						  PLATTER_BLOCK_SIZE);
+}
+
+static struct target_type platter_target = {
+	.name = "platter",
+	.version = { 1, 0, 0 },
+	.module = THIS_MODULE,
+	.ctr = platter_ctr,
+	.dtr = platter_dtr,
+	.map = platter_map,
+	.postsuspend = platter_postsuspend,
+	.status = platter_status,
+	.message = platter_message,
+	.iterate_devices = platter_iterate_devices,
+	.io_hints = platter_io_hints,
+};
+
+static int __init dm_platter_init(void)
+{
+	int r = dm_register_target(&platter_target);
+
+	if (r < 0)
+		DMERR("register failed: %d", r);
+	return r;
+}
+
+static void __exit dm_platter_exit(void)
+{
+	dm_unregister_target(&platter_target);
+}
+
+module_init(dm_platter_init);
+module_exit(dm_platter_exit);
+
+MODULE_AUTHOR("the dm-shingle project");
+MODULE_DESCRIPTION(DM_NAME " target: a recording medium with geometry, mechanics and overlap");
+MODULE_LICENSE("GPL");

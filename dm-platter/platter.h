@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the rooms of the platter target share.
+ *
+ *   platter-target.c   table line, status, messages
+ *   platter-io.c       queue, actuator, completion
+ *   platter-cache.c    volatile write cache
+ *   damage.c           the set of ruined blocks
+ *   geometry.c mech.c profiles.c   pure
+ */
+#ifndef PLATTER_H
+#define PLATTER_H
+
+#include <linux/atomic.h>
+#include <linux/bio.h>
+#include <linux/device-mapper.h>
+#include <linux/hrtimer.h>
+#include <linux/mutex.h>
+#include <linux/spinlock.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+#include <linux/xarray.h>
+
+#include "damage.h"
+#include "profiles.h"
+
+#define DM_MSG_PREFIX "platter"
+
+#define PLATTER_BLOCK_SHIFT	12
+#define PLATTER_BLOCK_SIZE	(1U << PLATTER_BLOCK_SHIFT)
+#define PLATTER_BLOCK_SECTORS	8U
+#define PLATTER_MAX_QUEUE_DEPTH	32
+#define PLATTER_DESTAGE_BLOCKS	256U
+#define PLATTER_MAX_HEADLOG	65536U
+
+/* A completion this much behind the model's time is counted. */
+#define PLATTER_LATE_NS		1000000ULL
+/* A cache that nobody hurries waits this long for the host to pause. */
+#define PLATTER_DESTAGE_IDLE_NS	50000000ULL
+/* Shortest-positioning-first serves a request this old out of turn. */
+#define PLATTER_STARVED_NS	500000000ULL
+
+enum platter_damage_mode {
+	DAMAGE_NONE,
+	DAMAGE_COUNT,
+	DAMAGE_POISON,
+	DAMAGE_SHADOW,
+};
+
+#define PLATTER_COUNTERS(X)		\
+	X(reads)			\
+	X(writes)			\
+	X(blocks_read)			\
+	X(blocks_written)		\
+	X(media_reads)			\
+	X(media_writes)			\
+	X(media_blocks_read)		\
+	X(media_blocks_written)		\
+	X(flushes)			\
+	X(fua_writes)			\
+	X(discards)			\
+	X(seeks)			\
+	X(seek_tracks)			\
+	X(seek_us)			\
+	X(rotation_us)			\
+	X(transfer_us)			\
+	X(head_switches)		\
+	X(wcache_writes)		\
+	X(wcache_read_hits)		\
+	X(wcache_destages)		\
+	X(wcache_lost_blocks)		\
+	X(lookahead_hits)		\
+	X(destroyed_blocks)		\
+	X(destroyed_reads)		\
+	X(destroyed_read_ios)		\
+	X(late)				\
+	X(late_max_us)			\
+	X(reanchored)			\
+	X(power_cuts)			\
+	X(errors)
+
+enum platter_counter {
+#define X(name) PC_##name,
+	PLATTER_COUNTERS(X)
+#undef X
+	PC_NR
+};
+
+struct platter_log_entry {
+	u64 time_us;
+	u64 blk;
+	u32 n;
+	u32 cyl;
+	u32 surface;
+	u32 seek_us;
+	u32 rotation_us;
+	u32 total_us;
+	char op;
+};
+
+enum platter_io_state {
+	IO_QUEUED,	/* visible to the scheduler */
+	IO_SPACE,	/* waits for room in the write cache */
+	IO_MEDIA,	/* on the actuator */
+	IO_TIMED,	/* needs only time, and perhaps the backing device */
+};
+
+/**
+ * struct platter_io - a request; lives in the bio's per-bio data
+ * @list: on one of the lists of struct platter
+ * @target: whose
+ * @bio: the request, or the cache's own for a destage
+ * @arrival_ns: when it arrived
+ * @due_ns: when the model says it is done
+ * @blk: first block
+ * @n: blocks; 0 for a flush
+ * @media_n: blocks that reached the medium before a power cut
+ * @pending: 1 while the backing device is at work
+ * @state: where it is
+ * @status: result
+ * @write: direction
+ * @fua: must reach the medium
+ * @destage: from the cache
+ * @overlay: cached blocks are newer than what the medium returned
+ */
+struct platter_io {
+	struct list_head list;
+	struct platter *target;
+	struct bio *bio;
+	u64 arrival_ns;
+	u64 due_ns;
+	u64 blk;
+	u32 n;
+	u32 media_n;
+	atomic_t pending;
+	enum platter_io_state state;
+	blk_status_t status;
+	bool write;
+	bool fua;
+	bool destage;
+	bool overlay;
+};
+
+/**
+ * struct platter - a drive
+ * @in_lock: protects @incoming; taken in any context
+ * @lock: everything below it; sleeps
+ * @fast: bios may be remapped straight from .map (no model, nothing to order)
+ * @powered_off: every request fails
+ * @cut_armed: @cut_left counts
+ */
+struct platter {
+	struct dm_target *ti;
+	struct dm_dev *dev;
+	struct dm_dev *state_dev;
+	sector_t start;
+	enum platter_damage_mode damage_mode;
+	bool timing;
+	bool sptf;
+	bool discard;
+	u32 queue_depth;
+	u32 wcache_blocks;
+	u32 lookahead_blocks;
+
+	unsigned int nr_saved;
+	char **saved;
+
+	struct bio_set bs;
+	struct bio_set destage_bs;
+	struct workqueue_struct *wq;
+	struct work_struct work;
+	struct hrtimer timer;
+
+	spinlock_t in_lock;
+	struct list_head incoming;
+
+	struct mutex lock;
+	struct list_head pending;
+	struct list_head visible;
+	struct list_head timed;
+	struct list_head flushing;
+	unsigned int nr_visible;
+	struct platter_io *active;
+	u64 last_host_ns;
+	bool fast;
+	bool powered_off;
+	bool cut_armed;
+	u64 cut_left;
+
+	bool wcache_on;
+	bool lookahead_on;
+	bool draining;
+	bool last_was_destage;
+	struct xarray wcache;
+	u32 wcache_count;
+	unsigned long destage_cursor;
+	struct platter_io destage;
+	wait_queue_head_t drained;
+
+	struct platter_log_entry *log;
+	u32 log_size;
+	u64 log_head;
+
+	atomic64_t counter[PC_NR];
+
+	struct platter_damage damage;
+	struct platter_geo geo;
+	struct platter_mech mech;
+	struct platter_config cfg;
+};
+
+static inline void platter_count(struct platter *p, enum platter_counter c, u64 n)
+{
+	atomic64_add(n, &p->counter[c]);
+}
+
+/* platter-io.c */
+int platter_map_bio(struct platter *p, struct bio *bio);
+void platter_io_init(struct platter *p);
+void platter_kick(struct platter *p);
+void platter_update_fast(struct platter *p);
+void platter_power_off(struct platter *p, struct list_head *done);
+void platter_end_ios(struct list_head *done);
+int platter_media_write_sync(struct platter *p, struct bio *bio, u64 blk, u32 n);
+
+/* platter-cache.c */
+int platter_cache_write(struct platter *p, struct bio *bio, u64 blk, u32 n);
+bool platter_cache_holds(struct platter *p, u64 blk, u32 n, bool *any);
+void platter_cache_read(struct platter *p, struct bio *bio, u64 blk);
+void platter_cache_forget(struct platter *p, u64 blk, u32 n);
+void platter_cache_drop(struct platter *p);
+struct bio *platter_cache_run(struct platter *p, u64 *blk, u32 *n);
+void platter_cache_destaged(struct platter *p, struct bio *bio, u64 blk, bool ok);
+int platter_cache_flush_untimed(struct platter *p);
+
+#endif /* PLATTER_H */
