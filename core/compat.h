@@ -6,6 +6,7 @@
 #ifndef SHINGLE_COMPAT_H
 #define SHINGLE_COMPAT_H
 
+#include <linux/blkdev.h>
 #include <linux/dm-io.h>
 #include <linux/hrtimer.h>
 #include <linux/ioprio.h>
@@ -28,6 +29,44 @@ static inline void shingle_hrtimer_setup(struct hrtimer *timer,
 #else
 	hrtimer_init(timer, clock, mode);
 	timer->function = function;
+#endif
+}
+
+/**
+ * shingle_dm_io() - dm_io() without an I/O priority
+ * @req: see dm_io()
+ * @nr: number of regions
+ * @where: the regions
+ * @error_bits: see dm_io(), NULL for asynchronous requests
+ *
+ * Context: may sleep if @req has no notify function.
+ */
+static inline int shingle_dm_io(struct dm_io_request *req, unsigned int nr,
+				struct dm_io_region *where, unsigned long *error_bits)
+{
+#ifdef SHINGLE_HAVE_DM_IO_IOPRIO
+	return dm_io(req, nr, where, error_bits, IOPRIO_DEFAULT);
+#else
+	return dm_io(req, nr, where, error_bits);
+#endif
+}
+
+/**
+ * shingle_limit_discards() - how much one discard may cover
+ * @limits: of the queue
+ * @sectors: the most, in sectors of 512 bytes
+ * @granularity: bytes below which a discard does nothing
+ *
+ * Context: io_hints.
+ */
+static inline void shingle_limit_discards(struct queue_limits *limits, unsigned int sectors,
+					  unsigned int granularity)
+{
+	limits->discard_granularity = granularity;
+	limits->discard_alignment = 0;
+	limits->max_hw_discard_sectors = sectors;
+#ifndef SHINGLE_HAVE_MAX_HW_DISCARD_LIMIT_ONLY
+	limits->max_discard_sectors = sectors;
 #endif
 }
 

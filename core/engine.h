@@ -20,9 +20,24 @@
 #ifndef SHINGLE_ENGINE_H
 #define SHINGLE_ENGINE_H
 
+#include "codec.h"
 #include "layout.h"
 
-struct shingle_engine;
+struct shingle_engine_ops;
+
+/**
+ * struct shingle_engine - what core sees of an engine
+ * @ops: its operations
+ * @copy_blocks: core's copy buffer must hold so many blocks at least
+ * @discard_blocks: discards of less than this may do nothing
+ *
+ * Engines embed it and add their own state behind it.
+ */
+struct shingle_engine {
+	const struct shingle_engine_ops *ops;
+	u32 copy_blocks;
+	u32 discard_blocks;
+};
 
 enum shingle_run_kind {
 	SHINGLE_RUN_MAPPED,	/* content is at pblk */
@@ -60,7 +75,22 @@ struct shingle_emit {
 	u64 seq;
 };
 
-void shingle_emit(struct shingle_emit *e, u16 type, u16 n, u32 c, u64 a, u64 b);
+/**
+ * shingle_emit() - leave a journal record
+ * @e: where
+ * @type: see struct shingle_record
+ * @n: see struct shingle_record
+ * @c: see struct shingle_record
+ * @a: see struct shingle_record
+ * @b: see struct shingle_record
+ *
+ * Context: inside an engine operation.
+ */
+static inline void shingle_emit(struct shingle_emit *e, u16 type, u16 n, u32 c, u64 a, u64 b)
+{
+	if (!WARN_ON_ONCE(e->nr == e->max))
+		shingle_record_set(&e->rec[e->nr++], type, n, c, a, b);
+}
 
 /* Why core asks for a cleaning step. */
 enum shingle_why {
@@ -115,9 +145,12 @@ typedef void (*shingle_report_fn)(void *ctx, const char *fmt, ...) __printf(2, 3
  * @create: build an engine for @layout; on failure say @why in a sentence.
  *	May sleep.
  * @destroy: undo create
- * @set: change a tunable; -ENOENT if there is none of that name, -ERANGE with
- *	a sentence in @why if the value is out of bounds
- * @get: enumerate tunables for the table line: 0 and name/value, else -ENOENT
+ * @set: change a tunable, or switch a feature on (@value is NULL); -ENOENT if
+ *	there is none of that name, -ERANGE with a sentence in @why if the value
+ *	is out of bounds
+ * @get: tunable or feature number @index for the table line, if it differs from
+ *	the default: 1 and its name, and its value or "" for a feature; 0 if it is
+ *	the default; -ENOENT past the last
  *
  * @resolve: where are blocks @lblk.. now?  @out describes a non-empty prefix.
  * @place: find room to write blocks @lblk..; @out describes a non-empty
@@ -129,7 +162,9 @@ typedef void (*shingle_report_fn)(void *ctx, const char *fmt, ...) __printf(2, 3
  *	least 1), @dropped whether they now read as zeroes.  -EBUSY: wait for
  *	the step in progress.
  *
- * @next_step: 1 and a step, or 0 if there is nothing to do for this reason
+ * @next_step: 1 and a step; 0 if there is nothing to do for this reason;
+ *	-EAGAIN if there will be, once writes in flight are done or space was
+ *	released
  * @step_source: the first run at or after @offset that does not come from the
  *	base: fills @out (lblk relative to the step) and returns true
  * @step_done: the copy is on the medium; change the map

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Checkpoints, which bound the journal, and the superblock. */
+#include "device.h"
+#include "trace.h"
+
+/**
+ * struct ckpt_writer - a checkpoint on its way into its slot
+ * @d: the device
+ * @area: the slot
+ * @seq: number of the checkpoint
+ * @nr: chunks so far
+ * @crc: over their header crcs
+ * @fill: chunks in the batch buffer
+ */
+struct ckpt_writer {
+	struct shingle_device *d;
+	const struct shingle_area *area;
+	u64 seq;
+	u64 nr;
+	u32 crc;
+	u32 fill;
+};
+
+static int write_batch(struct ckpt_writer *w)
+{
+	struct shingle_device *d = w->d;
+	u32 n = w->fill;
+
+	w->fill = 0;
+	if (!n)
+		return 0;
+	return shingle_rw(d, REQ_OP_WRITE, shingle_meta_dev(&d->layout),
+			  w->area->start + w->nr - n, n, d->meta_buf);
+}
+
+static struct shingle_chunk *next_chunk(struct ckpt_writer *w)
+{
+	struct shingle_chunk *c = (void *)(w->d->meta_buf + w->fill * SHINGLE_BLOCK_SIZE);
+
+	memset(c, 0, sizeof(*c));
+	return c;
+}
+
+static int put_chunk(struct ckpt_writer *w, struct shingle_chunk *c, u64 index, u32 bytes)
+{
+	if (w->nr + 1 >= w->area->blocks)
+		return -ENOSPC;
+	c->index = cpu_to_le64(index);
+	c->bytes = cpu_to_le32(bytes);
+	shingle_seal(c, SHINGLE_MAGIC_CHUNK, w->d->layout.uuid, w->area->start + w->nr, w->seq);
+	w->crc = crc32c(w->crc, &c->h.crc, sizeof(c->h.crc));
+	w->nr++;
+	w->fill++;
+	return w->fill == SHINGLE_META_BATCH ? write_batch(w) : 0;
+}
+
+/*
+ * The pieces are taken one at a time while I/O goes on.  That is sound because
+ * the journal from before the first piece is replayed on top of them.
+ */
+static int write_chunks(struct ckpt_writer *w)
+{
+	struct shingle_device *d = w->d;
+	u64 cursor = 0, index;
+	u32 bytes;
+	int err;
+
+	for (;;) {
+		struct shingle_chunk *c = next_chunk(w);
+
+		spin_lock_irq(&d->map_lock);
+		bytes = d->ops->encode(d->engine, &cursor, &index, c->payload);
+		spin_unlock_irq(&d->map_lock);
+		if (!bytes)
+			break;
+		err = put_chunk(w, c, index, bytes);
+		if (err)
+			return err;
+		cond_resched();
+	}
+	spin_lock_irq(&d->map_lock);
+	bytes = shingle_bad_encode(&d->bad, next_chunk(w)->payload);
+	spin_unlock_irq(&d->map_lock);
+	err = bytes ? put_chunk(w, next_chunk(w), SHINGLE_CHUNK_CORE, bytes) : 0;
+	return err ?: write_batch(w);
+}
+
+static int write_footer(struct ckpt_writer *w, u64 journal_seq, u64 journal_pos, u32 prev_crc)
+{
+	struct shingle_device *d = w->d;
+	struct shingle_footer *f = (void *)d->meta_buf;
+	u64 block = w->area->start + w->area->blocks - 1;
+
+	memset(f, 0, sizeof(*f));
+	f->nr_chunks = cpu_to_le64(w->nr);
+	f->journal_seq = cpu_to_le64(journal_seq);
+	f->journal_pos = cpu_to_le64(journal_pos);
+	f->journal_prev_crc = cpu_to_le32(prev_crc);
+	f->chunks_crc = cpu_to_le32(w->crc);
+	shingle_seal(f, SHINGLE_MAGIC_FOOTER, d->layout.uuid, block, w->seq);
+	return shingle_rw(d, REQ_OP_WRITE | REQ_PREFLUSH | REQ_FUA, shingle_meta_dev(&d->layout),
+			  block, 1, f);
+}
+
+static int checkpoint_locked(struct shingle_device *d)
+{
+	struct shingle_journal *j = &d->journal;
+	u32 slot = !d->ckpt_slot, prev_crc;
+	struct ckpt_writer w = {
+		.d = d, .area = &d->layout.ckpt[slot], .seq = d->ckpt_seq + 1,
+	};
+	u64 seq, pos, used;
+	int err;
+
+	/* With no commit under way the open transaction's place is known. */
+	mutex_lock(&d->commit_lock);
+	seq = j->seq;
+	pos = j->pos;
+	used = j->used;
+	prev_crc = j->prev_crc;
+	mutex_unlock(&d->commit_lock);
+
+	err = write_chunks(&w);
+	/*
+	 * The pieces hold changes that are not in the journal yet, perhaps one
+	 * half of a change without the other: commit them all before the footer
+	 * makes the pieces count.
+	 */
+	if (!err)
+		err = shingle_commit(d, true);
+	if (!err)
+		err = write_footer(&w, seq, pos, prev_crc);
+	trace_shingle_checkpoint(dm_table_device_name(d->ti->table), w.seq, w.nr, err);
+	if (err) {
+		if (err != -EROFS)
+			shingle_set_mode(d, SHINGLE_RO, "a checkpoint could not be written");
+		return err;
+	}
+
+	d->ckpt_seq = w.seq;
+	d->ckpt_slot = slot;
+	spin_lock_irq(&d->map_lock);
+	j->used -= used;
+	d->n.checkpoints++;
+	d->n.checkpoint_blocks += w.nr + 1;
+	spin_unlock_irq(&d->map_lock);
+	wake_up_all(&d->wait);
+	return 0;
+}
+
+/**
+ * shingle_checkpoint() - write the whole state down and empty the journal
+ * @d: the device
+ *
+ * Host I/O goes on meanwhile.
+ *
+ * Context: may sleep.  Returns 0 or -errno; on a write error the device has
+ * become read-only.  DESIGN 4.5.
+ */
+int shingle_checkpoint(struct shingle_device *d)
+{
+	int err = -EROFS;
+
+	mutex_lock(&d->ckpt_lock);
+	if (READ_ONCE(d->mode) == SHINGLE_RW)
+		err = checkpoint_locked(d);
+	mutex_unlock(&d->ckpt_lock);
+	return err;
+}
+
+/**
+ * shingle_checkpoint_work() - a commit finds the journal half full
+ * @work: shingle_device::ckpt_work
+ *
+ * Context: workqueue.
+ */
+void shingle_checkpoint_work(struct work_struct *work)
+{
+	struct shingle_device *d = container_of(work, struct shingle_device, ckpt_work);
+	u64 ring = d->layout.journal.blocks - d->layout.journal_gap_blocks, used;
+
+	spin_lock_irq(&d->map_lock);
+	used = d->journal.used;
+	spin_unlock_irq(&d->map_lock);
+	/* Two commits may have asked for the same checkpoint. */
+	if (used >= ring / 2 || ring - used < 2 * d->journal.max_blocks)
+		shingle_checkpoint(d);
+	wake_up_all(&d->wait);
+}
+
+/**
+ * shingle_superblock_work() - note on the disk that a check is needed
+ * @work: shingle_device::sb_work
+ *
+ * Context: workqueue.
+ */
+void shingle_superblock_work(struct work_struct *work)
+{
+	struct shingle_device *d = container_of(work, struct shingle_device, sb_work);
+	enum shingle_dev dev = shingle_meta_dev(&d->layout);
+	u64 block[2] = { 0, d->blocks[dev] - 1 };
+	int i;
+
+	mutex_lock(&d->ckpt_lock);
+	d->layout.sb_seq++;
+	d->layout.flags |= SHINGLE_SB_NEEDS_CHECK;
+	for (i = 0; i < 2; i++) {
+		struct shingle_sb *sb = (void *)d->meta_buf;
+
+		shingle_layout_encode(&d->layout, block[i], sb);
+		if (shingle_rw(d, REQ_OP_WRITE | REQ_PREFLUSH | REQ_FUA, dev, block[i], 1, sb)) {
+			/* Nothing can be written: the flag lives as long as we do. */
+			DMERR_LIMIT("%s: superblock %d could not be marked for a check",
+				    dm_table_device_name(d->ti->table), i);
+			continue;
+		}
+		spin_lock_irq(&d->map_lock);
+		d->n.superblock_blocks++;
+		spin_unlock_irq(&d->map_lock);
+	}
+	mutex_unlock(&d->ckpt_lock);
+}

@@ -1,0 +1,437 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Cleaning: the engine says what to move, this moves it.
+ *
+ * One step at a time: copy, let the engine change its map, make that durable,
+ * wait for readers who looked up the old map, give the freed space back.
+ */
+#include <linux/completion.h>
+#include <linux/sort.h>
+
+#include "device.h"
+#include "trace.h"
+
+#define MAX_RETRIES	3
+#define RETRY_DELAY	msecs_to_jiffies(200)
+
+/**
+ * shingle_want_clean() - a write found no room
+ * @d: the device
+ *
+ * Context: map lock.
+ */
+void shingle_want_clean(struct shingle_device *d)
+{
+	lockdep_assert_held(&d->map_lock);
+	d->pressure = true;
+	queue_delayed_work(d->clean_wq, &d->clean_work, 0);
+}
+
+/* Wait until nobody reads by a map that was looked up before now. */
+static void wait_for_readers(struct shingle_device *d)
+{
+	u8 old;
+
+	spin_lock_irq(&d->map_lock);
+	old = d->epoch;
+	d->epoch = !old;
+	spin_unlock_irq(&d->map_lock);
+	wait_event(d->wait, !atomic_read(&d->readers[old]));
+}
+
+/**
+ * shingle_release() - give freed space back to the engine, if it is safe by now
+ * @d: the device
+ *
+ * Rule R2: space is not reused before the reads that were looked up against it
+ * have ended.
+ *
+ * Context: cleaner, may sleep.
+ */
+void shingle_release(struct shingle_device *d)
+{
+	u64 seq;
+
+	spin_lock_irq(&d->map_lock);
+	seq = d->journal.durable_seq;
+	spin_unlock_irq(&d->map_lock);
+
+	wait_for_readers(d);
+
+	spin_lock_irq(&d->map_lock);
+	d->ops->release(d->engine, seq);
+	spin_unlock_irq(&d->map_lock);
+}
+
+/* ------------------------------------------------------------------------
+ * Gathering the content of a stretch of a step into the copy buffer
+ */
+
+/**
+ * struct gather - reads under way
+ * @left: how many, plus one while more are being issued
+ * @failed: one of them failed
+ * @done: all have ended
+ */
+struct gather {
+	atomic_t left;
+	bool failed;
+	struct completion done;
+};
+
+static void gather_put(struct gather *g)
+{
+	if (atomic_dec_and_test(&g->left))
+		complete(&g->done);
+}
+
+static void gather_read_done(unsigned long error, void *context)
+{
+	struct gather *g = context;
+
+	if (error)
+		WRITE_ONCE(g->failed, true);
+	gather_put(g);
+}
+
+static void gather_read(struct shingle_device *d, struct gather *g, u64 pblk, u32 n, void *buf)
+{
+	struct dm_io_region where = {
+		.bdev = d->dev[shingle_pblk_dev(pblk)]->bdev,
+		.sector = shingle_pblk_block(pblk) << SHINGLE_SECTORS_SHIFT,
+		.count = (sector_t)n << SHINGLE_SECTORS_SHIFT,
+	};
+	struct dm_io_request req = {
+		.bi_opf = REQ_OP_READ,
+		.mem.type = DM_IO_VMA,
+		.mem.ptr.vma = buf,
+		.notify.fn = gather_read_done,
+		.notify.context = g,
+		.client = d->io,
+	};
+
+	atomic_inc(&g->left);
+	if (shingle_dm_io(&req, 1, &where, NULL))
+		gather_read_done(1, g);
+}
+
+static int by_place(const void *a, const void *b)
+{
+	const struct shingle_run *x = a, *y = b;
+
+	return x->pblk < y->pblk ? -1 : x->pblk > y->pblk;
+}
+
+/* What of blocks [from, from + n) of the step comes from elsewhere than its base? */
+static u32 collect_runs(struct shingle_device *d, const struct shingle_step *step, u32 from, u32 n,
+			u32 *covered)
+{
+	u32 at = from, nr = 0;
+
+	*covered = 0;
+	spin_lock_irq(&d->map_lock);
+	while (at < from + n) {
+		struct shingle_run *r = &d->copy_runs[nr];
+
+		if (!d->ops->step_source(d->engine, step, at, r) || r->lblk >= from + n)
+			break;
+		r->n = min_t(u32, r->n, from + n - r->lblk);
+		at = r->lblk + r->n;
+		*covered += r->n;
+		nr++;
+	}
+	spin_unlock_irq(&d->map_lock);
+	sort(d->copy_runs, nr, sizeof(*d->copy_runs), by_place, NULL);
+	return nr;
+}
+
+static u64 source_of(const struct shingle_device *d, const struct shingle_step *step, u32 nr,
+		     u32 block)
+{
+	u32 i;
+
+	for (i = 0; i < nr; i++) {
+		const struct shingle_run *r = &d->copy_runs[i];
+
+		if (block - r->lblk < r->n)
+			return r->kind == SHINGLE_RUN_MAPPED ? r->pblk + block - r->lblk :
+							       SHINGLE_NOWHERE;
+	}
+	return step->base == SHINGLE_NOWHERE ? SHINGLE_NOWHERE : step->base + block;
+}
+
+/*
+ * A read failed: find out which blocks are gone.  They are moved as "bad",
+ * which they remain for the host until it writes them.
+ */
+static int gather_singly(struct shingle_device *d, const struct shingle_step *step, u32 from,
+			 u32 n, u32 nr)
+{
+	u32 i;
+
+	for (i = from; i < from + n; i++) {
+		u8 *buf = d->copy_buf + (size_t)(i - from) * SHINGLE_BLOCK_SIZE;
+		u64 pblk = source_of(d, step, nr, i);
+		bool full;
+
+		if (pblk == SHINGLE_NOWHERE) {
+			memset(buf, 0, SHINGLE_BLOCK_SIZE);
+			continue;
+		}
+		if (!shingle_rw(d, REQ_OP_READ, shingle_pblk_dev(pblk), shingle_pblk_block(pblk),
+				1, buf))
+			continue;
+		if (step->lblk == SHINGLE_NOWHERE)
+			return -EIO;
+		memset(buf, 0, SHINGLE_BLOCK_SIZE);
+		spin_lock_irq(&d->map_lock);
+		full = !shingle_bad_add(&d->step_bad, step->lblk + i);
+		d->n.read_errors++;
+		spin_unlock_irq(&d->map_lock);
+		if (full)
+			return -EIO;
+	}
+	return 0;
+}
+
+static int gather(struct shingle_device *d, const struct shingle_step *step, u32 from, u32 n)
+{
+	struct gather g = { .left = ATOMIC_INIT(1) };
+	u32 covered, nr = collect_runs(d, step, from, n, &covered), i, blocks = 0;
+
+	init_completion(&g.done);
+	if (covered < n && step->base == SHINGLE_NOWHERE) {
+		memset(d->copy_buf, 0, (size_t)n * SHINGLE_BLOCK_SIZE);
+	} else if (covered < n) {
+		/* One long read; what is newer goes over it afterwards. */
+		gather_read(d, &g, step->base + from, n, d->copy_buf);
+		blocks += n;
+		gather_put(&g);
+		wait_for_completion(&g.done);
+		atomic_set(&g.left, 1);
+		reinit_completion(&g.done);
+	}
+	for (i = 0; i < nr && !g.failed; i++) {
+		const struct shingle_run *r = &d->copy_runs[i];
+		u8 *buf = d->copy_buf + (r->lblk - from) * SHINGLE_BLOCK_SIZE;
+
+		if (r->kind != SHINGLE_RUN_MAPPED) {
+			memset(buf, 0, (size_t)r->n * SHINGLE_BLOCK_SIZE);
+			continue;
+		}
+		gather_read(d, &g, r->pblk, r->n, buf);
+		blocks += r->n;
+	}
+	gather_put(&g);
+	wait_for_completion(&g.done);
+
+	spin_lock_irq(&d->map_lock);
+	d->n.clean_read_blocks += blocks;
+	spin_unlock_irq(&d->map_lock);
+	return g.failed ? gather_singly(d, step, from, n, nr) : 0;
+}
+
+/* ------------------------------------------------------------------------
+ * Steps
+ */
+
+/* Rule R0 for steps: neither the destination nor the window after it is in use. */
+static bool step_allowed(struct shingle_device *d, const struct shingle_step *step)
+{
+	u64 from, blocks;
+	bool ok;
+
+	/* An unsafe mode says so, and has everything in memory. */
+	if (step->whole_in_memory)
+		return true;
+	spin_lock_irq(&d->map_lock);
+	ok = !d->ops->referenced(d->engine, step->dst, step->n) &&
+	     !(shingle_window(&d->layout, step->dst, step->n, &from, &blocks) &&
+	       d->ops->referenced(d->engine, from, blocks));
+	if (!ok)
+		d->n.r0_violations++;
+	spin_unlock_irq(&d->map_lock);
+	if (!ok)
+		DMERR("%s: cleaning refused: it would destroy data in use at block %llu",
+		      dm_table_device_name(d->ti->table), shingle_pblk_block(step->dst));
+	return ok;
+}
+
+static void hold_readers(struct shingle_device *d, const struct shingle_step *step)
+{
+	spin_lock_irq(&d->map_lock);
+	d->hold_pblk = step->dst;
+	d->hold_n = step->n;
+	spin_unlock_irq(&d->map_lock);
+	wait_for_readers(d);
+}
+
+static int copy_step(struct shingle_device *d, const struct shingle_step *step)
+{
+	u32 at, n;
+	int err;
+
+	if (step->whole_in_memory && step->n > d->copy_blocks)
+		return -EINVAL;
+	for (at = 0; at < step->n; at += n) {
+		if (READ_ONCE(d->stopping))
+			return -EINTR;
+		n = min(step->n - at, d->copy_blocks);
+		err = gather(d, step, at, n);
+		if (err)
+			return err;
+		if (step->whole_in_memory)
+			hold_readers(d, step);
+		err = shingle_rw(d, REQ_OP_WRITE, shingle_pblk_dev(step->dst),
+				 shingle_pblk_block(step->dst) + at, n, d->copy_buf);
+		spin_lock_irq(&d->map_lock);
+		d->dirty[shingle_pblk_dev(step->dst)] = true;
+		d->n.clean_write_blocks += n;
+		spin_unlock_irq(&d->map_lock);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/* The copy is on the medium: change the map and say which blocks were lost. */
+static int finish_step(struct shingle_device *d, const struct shingle_step *step)
+{
+	struct shingle_record rec[SHINGLE_MAX_EMIT];
+	struct shingle_emit emit = { .rec = rec, .max = SHINGLE_MAX_EMIT };
+	u32 records, i;
+	int err;
+
+	for (;;) {
+		spin_lock_irq(&d->map_lock);
+		records = d->ops->step_records + d->step_bad.nr;
+		if (records > d->journal.room || d->bad.nr + d->step_bad.nr > SHINGLE_MAX_BAD) {
+			spin_unlock_irq(&d->map_lock);
+			return -ENOSPC;
+		}
+		if (shingle_journal_reserve(d, records))
+			break;
+		spin_unlock_irq(&d->map_lock);
+		err = shingle_commit(d, false);
+		if (err)
+			return err;
+	}
+	emit.seq = d->journal.seq;
+	d->ops->step_done(d->engine, step, &emit);
+	shingle_journal_add(d, d->ops->step_records, &emit);
+	for (i = 0; i < d->step_bad.nr; i++) {
+		shingle_bad_add(&d->bad, d->step_bad.lblk[i]);
+		emit.nr = 0;
+		shingle_emit(&emit, SHINGLE_REC_BAD, 0, 0, d->step_bad.lblk[i], 0);
+		shingle_journal_add(d, 1, &emit);
+	}
+	d->step_bad.nr = 0;
+	d->hold_n = 0;
+	d->n.steps++;
+	spin_unlock_irq(&d->map_lock);
+	return shingle_commit(d, false);
+}
+
+static int run_step(struct shingle_device *d, const struct shingle_step *step)
+{
+	const char *name = dm_table_device_name(d->ti->table);
+	ktime_t start = ktime_get();
+	int err = 0;
+
+	trace_shingle_step(name, step, "start", 0);
+	if (step->n)
+		err = step_allowed(d, step) ? copy_step(d, step) : -EUCLEAN;
+	if (!err)
+		err = finish_step(d, step);
+	if (err) {
+		spin_lock_irq(&d->map_lock);
+		d->ops->step_failed(d->engine, step);
+		d->step_bad.nr = 0;
+		d->hold_n = 0;
+		d->n.step_failures++;
+		spin_unlock_irq(&d->map_lock);
+	} else {
+		shingle_release(d);
+	}
+	trace_shingle_step(name, step, "end", err);
+	spin_lock_irq(&d->map_lock);
+	d->n.clean_us += ktime_us_delta(ktime_get(), start);
+	spin_unlock_irq(&d->map_lock);
+	return err;
+}
+
+/* The next step and whether there is one, for whatever reason there is. */
+static int next_step(struct shingle_device *d, struct shingle_step *step)
+{
+	int r = 0;
+
+	spin_lock_irq(&d->map_lock);
+	d->cleaning = false;
+	if (d->mode != SHINGLE_RW || d->stopping)
+		goto out;
+	if (d->recovering) {
+		r = d->ops->next_step(d->engine, SHINGLE_WHY_RECOVERY, step);
+		if (!r)
+			d->recovering = false;
+	}
+	if (!r && d->pressure) {
+		r = d->ops->next_step(d->engine, SHINGLE_WHY_PRESSURE, step);
+		if (!r)
+			d->pressure = false;
+	}
+	if (!r && d->forced) {
+		r = d->ops->next_step(d->engine, SHINGLE_WHY_FORCED, step);
+		if (!r)
+			d->forced = false;
+	}
+	d->cleaning = r > 0;
+out:
+	spin_unlock_irq(&d->map_lock);
+	return r;
+}
+
+/**
+ * shingle_clean_work() - clean as long as there is a reason
+ * @work: shingle_device::clean_work
+ *
+ * Context: workqueue.
+ */
+void shingle_clean_work(struct work_struct *work)
+{
+	struct shingle_device *d = container_of(to_delayed_work(work), struct shingle_device,
+						clean_work);
+	struct shingle_step step;
+	bool pending;
+	int err;
+
+	spin_lock_irq(&d->map_lock);
+	pending = d->ops->pending(d->engine);
+	spin_unlock_irq(&d->map_lock);
+	if (pending)
+		shingle_release(d);
+
+	while (next_step(d, &step) > 0) {
+		err = run_step(d, &step);
+		if (!err) {
+			d->retries = 0;
+			shingle_kick(d);
+			cond_resched();
+			continue;
+		}
+		if (err == -EINTR || err == -EROFS)
+			break;
+		DMWARN_LIMIT("%s: cleaning step failed (%d), try %u of %u",
+			     dm_table_device_name(d->ti->table), err, d->retries + 1, MAX_RETRIES);
+		if (++d->retries < MAX_RETRIES) {
+			queue_delayed_work(d->clean_wq, &d->clean_work, RETRY_DELAY);
+			break;
+		}
+		shingle_set_mode(d, SHINGLE_RO, "cleaning can make no progress");
+		break;
+	}
+	spin_lock_irq(&d->map_lock);
+	d->cleaning = false;
+	spin_unlock_irq(&d->map_lock);
+	shingle_kick(d);
+	wake_up_all(&d->wait);
+}

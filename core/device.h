@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Core's own view of a device, shared by its rooms:
+ *
+ *   target.c      constructor, status, messages, suspend and resume
+ *   io.c          bios: looking up, placing, ordering, completing
+ *   journal.c     commit of map changes, flush and FUA
+ *   checkpoint.c  bounding the journal; the superblock
+ *   cleaner.c     cleaning steps
+ *
+ * Locks, outermost first:
+ *   ckpt_lock (mutex)    one checkpoint or superblock write at a time
+ *   commit_lock (mutex)  one journal commit at a time
+ *   map_lock (spinlock, irq-safe)  the engine and all that says so below
+ */
+#ifndef SHINGLE_DEVICE_H
+#define SHINGLE_DEVICE_H
+
+#include <linux/atomic.h>
+#include <linux/bio.h>
+#include <linux/blkdev.h>
+#include <linux/device-mapper.h>
+#include <linux/dm-io.h>
+#include <linux/mutex.h>
+#include <linux/spinlock.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+
+#include "badlist.h"
+#include "compat.h"
+#include "engine.h"
+#include "recover.h"
+
+#define DM_MSG_PREFIX "shingle"
+
+/* Records one engine operation may emit, core's own included. */
+#define SHINGLE_MAX_EMIT	16
+
+enum shingle_mode {
+	SHINGLE_RW,
+	SHINGLE_RO,
+	SHINGLE_FAIL,
+};
+
+/**
+ * struct shingle_write - a placed write on its way to the medium
+ * @run: where it goes
+ * @flight: in shingle_device::flight, if order on the medium matters
+ * @bio: what is to be submitted
+ * @held: not submitted yet: it must not overtake an earlier one
+ */
+struct shingle_write {
+	struct shingle_run run;
+	struct list_head flight;
+	struct bio *bio;
+	bool held;
+};
+
+/* struct shingle_io::state */
+enum shingle_io_state {
+	SHINGLE_IO_PLAIN,	/* nothing to do at its end */
+	SHINGLE_IO_READ,	/* counted in readers */
+	SHINGLE_IO_WRITE,	/* placed as one run, @w is in use */
+};
+
+/**
+ * struct shingle_io - core's part of a bio
+ * @w: the placement, if state is SHINGLE_IO_WRITE
+ * @iter: what a read of unwritten blocks must fill with zeroes
+ * @lblk: next block to be dealt with
+ * @n: blocks still to be dealt with
+ * @pieces: parts under way, plus one while more may come
+ * @status: of the parts
+ * @state: enum shingle_io_state
+ * @epoch: which of the two reader counts it is in
+ * @zero: fill with zeroes when read
+ * @fua: commit before completion
+ */
+struct shingle_io {
+	struct shingle_write w;
+	struct bvec_iter iter;
+	u64 lblk;
+	u64 n;
+	atomic_t pieces;
+	blk_status_t status;
+	u8 state;
+	u8 epoch;
+	bool zero;
+	bool fua;
+};
+
+/**
+ * struct shingle_piece - part of a bio that did not fit into one run
+ * @d: the device
+ * @parent: the bio
+ * @w: the placement
+ * @bio: the part; last, dictated by the bio_set
+ */
+struct shingle_piece {
+	struct shingle_device *d;
+	struct bio *parent;
+	struct shingle_write w;
+	struct bio bio;
+};
+
+/**
+ * struct shingle_txn - a journal transaction being filled or written
+ * @blocks: room for shingle_journal::max_blocks
+ * @nr: records in it
+ */
+struct shingle_txn {
+	struct shingle_journal_block *blocks;
+	u32 nr;
+};
+
+/**
+ * struct shingle_journal - the ring
+ * @max_blocks: blocks of the longest transaction
+ * @room: records that fit into one transaction
+ * @txn: one is open, the other may be on its way to the disk
+ * @open: which one is open; map_lock
+ * @reserved: records promised to operations under way; map_lock
+ * @seq: number of the open transaction; map_lock
+ * @durable_seq: last transaction on the disk; map_lock
+ * @pos: where in the ring the open transaction will go; changes under
+ *	commit_lock and map_lock
+ * @used: ring blocks from the tail to @pos; as @pos
+ * @prev_crc: end of the checksum chain; commit_lock
+ */
+struct shingle_journal {
+	u32 max_blocks;
+	u32 room;
+	struct shingle_txn txn[2];
+	u32 open;
+	u32 reserved;
+	u64 seq;
+	u64 durable_seq;
+	u64 pos;
+	u64 used;
+	u32 prev_crc;
+};
+
+/* Numbers, all in blocks unless the name says otherwise; map_lock. */
+#define SHINGLE_COUNTERS(X)	\
+	X(host_reads)		\
+	X(host_writes)		\
+	X(host_read_blocks)	\
+	X(host_write_blocks)	\
+	X(discard_blocks)	\
+	X(zeroed_blocks)	\
+	X(clean_read_blocks)	\
+	X(clean_write_blocks)	\
+	X(journal_blocks)	\
+	X(checkpoint_blocks)	\
+	X(superblock_blocks)	\
+	X(flushes)		\
+	X(fua_writes)		\
+	X(commits)		\
+	X(records)		\
+	X(checkpoints)		\
+	X(steps)		\
+	X(step_failures)	\
+	X(clean_us)		\
+	X(deferred)		\
+	X(ordered_waits)	\
+	X(read_errors)		\
+	X(write_errors)		\
+	X(r0_violations)
+
+struct shingle_counters {
+#define X(name) u64 name;
+	SHINGLE_COUNTERS(X)
+#undef X
+};
+
+/**
+ * struct shingle_device - a translation target
+ * @ti: its target
+ * @ops: of its engine
+ * @engine: map_lock
+ * @layout: constant but for flags and sb_seq, which ckpt_lock protects
+ * @bad: unreadable blocks; map_lock
+ * @dev: the devices of the table line
+ * @blocks: their sizes
+ * @io: for everything that is not a host bio
+ * @bios: struct shingle_piece
+ * @list: in the list of active devices
+ * @loaded: state was read from the disk
+ * @commit_ms: commit so long after a change at the latest, 0 = never by itself
+ * @map_lock: see above
+ * @mode: enum shingle_mode; set under map_lock, read anywhere
+ * @deferred: bios that wait for room, in order; map_lock
+ * @commits: flushes and FUA writes that wait for a commit; map_lock
+ * @flight: writes placed and not completed, in placement order; map_lock
+ * @dirty: per device, written to since its last flush began; map_lock
+ * @epoch: which of @readers counts new readers; map_lock
+ * @readers: host reads under way
+ * @hold_pblk: reads of this run wait for the step in progress; map_lock
+ * @hold_n: its length, 0 = none
+ * @step_bad: blocks of the step in progress that could not be read; map_lock
+ * @pressure: somebody waits for room; map_lock
+ * @forced: somebody asked for a clean; map_lock
+ * @recovering: a step interrupted by a power cut is to be finished; map_lock
+ * @cleaning: a step is in progress; map_lock
+ * @stopping: no new steps, end the one in progress
+ * @suspended: between postsuspend and resume
+ * @retries: failures of the step in progress in a row; cleaner only
+ * @wait: for readers, for checkpoints, for the end of cleaning
+ * @wq: @work and @commit_work: bios that wait, commits
+ * @clean_wq: @clean_work, @ckpt_work
+ * @commit_lock: see above
+ * @ckpt_lock: see above
+ * @journal: see there
+ * @ckpt_seq: of the last checkpoint; ckpt_lock
+ * @ckpt_slot: of the last checkpoint; ckpt_lock
+ * @meta_buf: SHINGLE_META_BATCH blocks for checkpoints; ckpt_lock
+ * @copy_buf: @copy_blocks blocks; cleaner only
+ * @copy_blocks: blocks copied at a time
+ * @copy_runs: @copy_blocks entries; cleaner only
+ * @n: counters; map_lock
+ */
+struct shingle_device {
+	struct dm_target *ti;
+	const struct shingle_engine_ops *ops;
+	struct shingle_engine *engine;
+	struct shingle_layout layout;
+	struct shingle_badlist bad;
+
+	struct dm_dev *dev[SHINGLE_NR_DEVS];
+	u64 blocks[SHINGLE_NR_DEVS];
+	struct dm_io_client *io;
+	struct bio_set bios;
+	struct list_head list;
+	bool loaded;
+	unsigned int commit_ms;
+
+	spinlock_t map_lock;
+	enum shingle_mode mode;
+	struct bio_list deferred;
+	struct bio_list commits;
+	struct list_head flight;
+	bool dirty[SHINGLE_NR_DEVS];
+	u8 epoch;
+	atomic_t readers[2];
+	u64 hold_pblk;
+	u32 hold_n;
+	struct shingle_badlist step_bad;
+	bool pressure;
+	bool forced;
+	bool recovering;
+	bool cleaning;
+	bool stopping;
+	bool suspended;
+	u32 retries;
+
+	wait_queue_head_t wait;
+	struct workqueue_struct *wq;
+	struct workqueue_struct *clean_wq;
+	struct work_struct work;
+	struct delayed_work commit_work;
+	struct delayed_work clean_work;
+	struct work_struct ckpt_work;
+	struct work_struct sb_work;
+
+	struct mutex commit_lock;
+	struct mutex ckpt_lock;
+	struct shingle_journal journal;
+	u64 ckpt_seq;
+	u32 ckpt_slot;
+	u8 *meta_buf;
+
+	u8 *copy_buf;
+	u32 copy_blocks;
+	struct shingle_run *copy_runs;
+
+	struct shingle_counters n;
+};
+
+#define SHINGLE_META_BATCH	64
+
+/* target.c */
+void shingle_set_mode(struct shingle_device *d, enum shingle_mode mode, const char *why);
+int shingle_rw(struct shingle_device *d, blk_opf_t opf, enum shingle_dev dev, u64 block, u32 n,
+	       void *buf);
+
+/* io.c */
+void shingle_io_init(struct shingle_device *d);
+void shingle_io_work(struct work_struct *work);
+void shingle_kick(struct shingle_device *d);
+void shingle_fail_waiting(struct shingle_device *d);
+
+/* journal.c */
+int shingle_journal_init(struct shingle_device *d);
+void shingle_journal_exit(struct shingle_device *d);
+void shingle_journal_start(struct shingle_device *d, const struct shingle_recovery *rec);
+bool shingle_journal_reserve(struct shingle_device *d, u32 records);
+void shingle_journal_cancel(struct shingle_device *d, u32 records);
+void shingle_journal_add(struct shingle_device *d, u32 reserved, const struct shingle_emit *emit);
+int shingle_commit(struct shingle_device *d, bool for_checkpoint);
+void shingle_commit_work(struct work_struct *work);
+
+/* checkpoint.c */
+int shingle_checkpoint(struct shingle_device *d);
+void shingle_checkpoint_work(struct work_struct *work);
+void shingle_superblock_work(struct work_struct *work);
+
+/* cleaner.c */
+void shingle_clean_work(struct work_struct *work);
+void shingle_want_clean(struct shingle_device *d);
+void shingle_release(struct shingle_device *d);
+
+static inline bool shingle_has_dev(const struct shingle_device *d, enum shingle_dev dev)
+{
+	return d->dev[dev];
+}
+
+#endif /* SHINGLE_DEVICE_H */

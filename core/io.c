@@ -1,0 +1,676 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Bios: looking up, placing, ordering, completing.
+ *
+ * What needs nothing is remapped straight from .map.  Everything else waits in
+ * one list and is tried again, in order, whenever a step, a commit or a write
+ * has ended.
+ */
+#include "device.h"
+#include "shingle.h"
+#include "trace.h"
+
+/* Blocks of zeroes written at a time. */
+#define ZERO_PIECE	64
+
+static u64 bio_lblk(const struct shingle_device *d, const struct bio *bio)
+{
+	return dm_target_offset(d->ti, bio->bi_iter.bi_sector) >> SHINGLE_SECTORS_SHIFT;
+}
+
+static u32 bio_blocks(const struct bio *bio)
+{
+	return bio_sectors(bio) >> SHINGLE_SECTORS_SHIFT;
+}
+
+static struct shingle_io *bio_io(struct bio *bio)
+{
+	return dm_per_bio_data(bio, sizeof(struct shingle_io));
+}
+
+static void remap(const struct shingle_device *d, struct bio *bio, u64 pblk)
+{
+	bio_set_dev(bio, d->dev[shingle_pblk_dev(pblk)]->bdev);
+	bio->bi_iter.bi_sector = shingle_pblk_block(pblk) << SHINGLE_SECTORS_SHIFT;
+}
+
+/**
+ * shingle_kick() - look at the waiting bios again
+ * @d: the device
+ *
+ * Context: any.
+ */
+void shingle_kick(struct shingle_device *d)
+{
+	queue_work(d->wq, &d->work);
+}
+
+static void defer(struct shingle_device *d, struct bio *bio)
+{
+	lockdep_assert_held(&d->map_lock);
+	bio_list_add(&d->deferred, bio);
+	d->n.deferred++;
+}
+
+/* ------------------------------------------------------------------------
+ * Rule R0 and the order of writes
+ */
+
+/*
+ * Before a write, nothing that its head will cover may be in use, neither by
+ * the current map nor by the one that recovery would rebuild now.
+ */
+static bool window_clear(struct shingle_device *d, const struct shingle_run *run)
+{
+	u64 from, blocks;
+
+	lockdep_assert_held(&d->map_lock);
+	if (!shingle_window(&d->layout, run->pblk, run->n, &from, &blocks) ||
+	    !d->ops->referenced(d->engine, from, blocks))
+		return true;
+	d->n.r0_violations++;
+	DMERR_LIMIT("%s: write of %u blocks at %llu refused: it would destroy data in use",
+		    dm_table_device_name(d->ti->table), run->n, shingle_pblk_block(run->pblk));
+	return false;
+}
+
+/*
+ * Could these two meet in one column of the medium?  They can if they are on
+ * different tracks under the same head.  Which angles they are at depends on
+ * the skew, which the layers above a medium do not know; but within half a
+ * track of each other no skew of up to half a track lets them meet.
+ */
+static bool may_meet(const struct shingle_device *d, const struct shingle_run *a,
+		     const struct shingle_run *b)
+{
+	const struct shingle_run *lo = a->pblk < b->pblk ? a : b, *hi = lo == a ? b : a;
+	const struct shingle_group *g = shingle_group_of(&d->layout, lo->pblk);
+	u64 end = max(lo->pblk + lo->n, hi->pblk + hi->n);
+
+	if (!g || !g->track_blocks || end - lo->pblk <= g->track_blocks / 2 ||
+	    g != shingle_group_of(&d->layout, hi->pblk))
+		return false;
+	return div_u64(hi->pblk - g->start, g->track_blocks) <
+	       div_u64(lo->pblk + lo->n - 1 - g->start, g->track_blocks) + d->layout.head_tracks;
+}
+
+/* Must @w wait for a write that was placed before it? */
+static bool must_wait(struct shingle_device *d, const struct shingle_write *w)
+{
+	struct shingle_write *f;
+
+	lockdep_assert_held(&d->map_lock);
+	list_for_each_entry(f, &d->flight, flight) {
+		if (f == w)
+			break;
+		if (may_meet(d, &f->run, &w->run))
+			return true;
+	}
+	return false;
+}
+
+/* Submit the writes whose turn has come. */
+static void submit_held(struct shingle_device *d)
+{
+	struct bio_list ready = BIO_EMPTY_LIST;
+	struct shingle_write *w;
+	struct bio *bio;
+
+	spin_lock_irq(&d->map_lock);
+	list_for_each_entry(w, &d->flight, flight) {
+		if (w->held && !must_wait(d, w)) {
+			w->held = false;
+			bio_list_add(&ready, w->bio);
+		}
+	}
+	spin_unlock_irq(&d->map_lock);
+	while ((bio = bio_list_pop(&ready)))
+		submit_bio_noacct(bio);
+}
+
+/* ------------------------------------------------------------------------
+ * Writes
+ */
+
+/*
+ * Find room for a prefix of @n blocks at @lblk.  The records that its commit
+ * will leave are reserved here, so that a completion never has to wait.
+ */
+static int place(struct shingle_device *d, u64 lblk, u32 n, struct shingle_write *w,
+		 struct bio *bio)
+{
+	u32 records = d->ops->commit_records + 1;
+	int r;
+
+	lockdep_assert_held(&d->map_lock);
+	if (d->mode != SHINGLE_RW)
+		return -EROFS;
+	if (!shingle_journal_reserve(d, records))
+		return -EAGAIN;
+	r = d->ops->place(d->engine, lblk, n, &w->run);
+	if (!r && !window_clear(d, &w->run)) {
+		d->ops->abort(d->engine, &w->run);
+		r = -EIO;
+	}
+	if (r) {
+		shingle_journal_cancel(d, records);
+		if (r != -EIO)
+			shingle_want_clean(d);
+		return r;
+	}
+	w->bio = bio;
+	w->held = false;
+	INIT_LIST_HEAD(&w->flight);
+	if (d->layout.head_tracks > 1) {
+		list_add_tail(&w->flight, &d->flight);
+		w->held = must_wait(d, w);
+		d->n.ordered_waits += w->held;
+	}
+	d->n.host_write_blocks += w->run.n;
+	trace_shingle_place(dm_table_device_name(d->ti->table), &w->run);
+	return 0;
+}
+
+/* The data of a placed write are on the medium, or are not. */
+static void write_done(struct shingle_device *d, struct shingle_write *w, blk_status_t status)
+{
+	struct shingle_record rec[SHINGLE_MAX_EMIT];
+	struct shingle_emit emit = { .rec = rec, .max = SHINGLE_MAX_EMIT };
+	u32 records = d->ops->commit_records + 1;
+	unsigned long flags;
+	bool kick, clean;
+
+	spin_lock_irqsave(&d->map_lock, flags);
+	list_del_init(&w->flight);
+	d->dirty[shingle_pblk_dev(w->run.pblk)] = true;
+	if (status) {
+		d->ops->abort(d->engine, &w->run);
+		d->n.write_errors++;
+		shingle_journal_cancel(d, records);
+	} else {
+		emit.seq = d->journal.seq;
+		d->ops->commit(d->engine, &w->run, &emit);
+		if (unlikely(d->step_bad.nr))
+			shingle_bad_remove(&d->step_bad, w->run.lblk, w->run.n);
+		if (unlikely(d->bad.nr) && shingle_bad_remove(&d->bad, w->run.lblk, w->run.n))
+			shingle_emit(&emit, SHINGLE_REC_GOOD, 0, 0, w->run.lblk, w->run.n);
+		shingle_journal_add(d, records, &emit);
+	}
+	kick = !bio_list_empty(&d->deferred) || !list_empty(&d->flight);
+	clean = d->pressure || d->forced;
+	spin_unlock_irqrestore(&d->map_lock, flags);
+
+	if (unlikely(kick))
+		shingle_kick(d);
+	if (unlikely(clean))
+		queue_delayed_work(d->clean_wq, &d->clean_work, 0);
+}
+
+/* Complete @bio, after a commit if it asked for one. */
+static void finish(struct shingle_device *d, struct bio *bio)
+{
+	struct shingle_io *io = bio_io(bio);
+	unsigned long flags;
+
+	if (io->status)
+		bio->bi_status = io->status;
+	if (bio->bi_status || !io->fua) {
+		bio_endio(bio);
+		return;
+	}
+	spin_lock_irqsave(&d->map_lock, flags);
+	bio_list_add(&d->commits, bio);
+	spin_unlock_irqrestore(&d->map_lock, flags);
+	mod_delayed_work(d->wq, &d->commit_work, 0);
+}
+
+static void put_piece(struct shingle_device *d, struct bio *parent)
+{
+	if (atomic_dec_and_test(&bio_io(parent)->pieces))
+		finish(d, parent);
+}
+
+static void piece_end_io(struct bio *bio)
+{
+	struct shingle_piece *p = container_of(bio, struct shingle_piece, bio);
+	struct shingle_device *d = p->d;
+	struct bio *parent = p->parent;
+	blk_status_t status = bio->bi_status;
+
+	write_done(d, &p->w, status);
+	if (status)
+		cmpxchg(&bio_io(parent)->status, BLK_STS_OK, status);
+	bio_put(bio);
+	put_piece(d, parent);
+}
+
+/* A bio that carries blocks [io->lblk, +n) of @parent, or zeroes. */
+static struct shingle_piece *new_piece(struct shingle_device *d, struct bio *parent, u32 n)
+{
+	struct block_device *bdev = d->dev[SHINGLE_DEV_DATA]->bdev;
+	struct shingle_io *io = bio_io(parent);
+	struct shingle_piece *p;
+	struct bio *bio;
+
+	if (bio_op(parent) == REQ_OP_WRITE) {
+		bio = bio_alloc_clone(bdev, parent, GFP_NOIO, &d->bios);
+		bio_advance(bio, (bio_blocks(parent) - io->n) << SHINGLE_BLOCK_SHIFT);
+	} else {
+		bio = bio_alloc_bioset(bdev, n, REQ_OP_WRITE, GFP_NOIO, &d->bios);
+		for (; n; n--)
+			__bio_add_page(bio, ZERO_PAGE(0), SHINGLE_BLOCK_SIZE, 0);
+	}
+	bio->bi_opf &= ~(REQ_FUA | REQ_PREFLUSH);
+	bio->bi_end_io = piece_end_io;
+	p = container_of(bio, struct shingle_piece, bio);
+	p->d = d;
+	p->parent = parent;
+	if (!atomic_read(&io->pieces))
+		atomic_set(&io->pieces, 1);
+	return p;
+}
+
+/*
+ * Write up to @n more blocks of @parent as a piece.  Worker only: allocation
+ * may wait for pieces under way.  The piece is allocated before it is placed
+ * because a placed write must join the order of writes at once.
+ */
+static int write_piece(struct shingle_device *d, struct bio *parent, u32 n)
+{
+	struct shingle_io *io = bio_io(parent);
+	struct shingle_piece *p = new_piece(d, parent, n);
+	bool held;
+	int r;
+
+	spin_lock_irq(&d->map_lock);
+	r = place(d, io->lblk, n, &p->w, &p->bio);
+	held = !r && p->w.held;
+	if (!r) {
+		/* Before the lock goes: once it may be submitted it may be gone. */
+		p->bio.bi_iter.bi_size = p->w.run.n << SHINGLE_BLOCK_SHIFT;
+		remap(d, &p->bio, p->w.run.pblk);
+		atomic_inc(&io->pieces);
+		io->lblk += p->w.run.n;
+		io->n -= p->w.run.n;
+	}
+	spin_unlock_irq(&d->map_lock);
+	if (r)
+		bio_put(&p->bio);
+	else if (!held)
+		submit_bio_noacct(&p->bio);
+	return r;
+}
+
+/* ------------------------------------------------------------------------
+ * Reads
+ */
+
+/*
+ * Look up a prefix of a read: DM_MAPIO_REMAPPED when it may be submitted,
+ * DM_MAPIO_SUBMITTED when it only needs to be ended, DM_MAPIO_KILL, or -EBUSY to
+ * wait.  Sets @n to the length of the prefix.
+ */
+static int prepare_read(struct shingle_device *d, struct bio *bio, u32 *n)
+{
+	struct shingle_io *io = bio_io(bio);
+	struct shingle_run run;
+	u64 lblk = bio_lblk(d, bio), bad;
+
+	lockdep_assert_held(&d->map_lock);
+	if (d->mode == SHINGLE_FAIL)
+		return DM_MAPIO_KILL;
+	if (unlikely(d->bad.nr) && shingle_bad_hit(&d->bad, lblk, *n, &bad)) {
+		if (bad == lblk) {
+			*n = 1;
+			d->n.read_errors++;
+			return DM_MAPIO_KILL;
+		}
+		*n = bad - lblk;
+	}
+	d->ops->resolve(d->engine, lblk, *n, &run);
+	*n = run.n;
+	d->n.host_read_blocks += run.n;
+	if (run.kind == SHINGLE_RUN_ZERO) {
+		zero_fill_bio(bio);
+		return DM_MAPIO_SUBMITTED;
+	}
+	if (unlikely(d->hold_n) && run.pblk < d->hold_pblk + d->hold_n &&
+	    d->hold_pblk < run.pblk + run.n) {
+		/* One block at a time: its map may be in pieces afterwards. */
+		*n = 1;
+		return -EBUSY;
+	}
+	io->state = SHINGLE_IO_READ;
+	io->epoch = d->epoch;
+	atomic_inc(&d->readers[io->epoch]);
+	io->zero = run.kind == SHINGLE_RUN_UNWRITTEN;
+	remap(d, bio, run.pblk);
+	return DM_MAPIO_REMAPPED;
+}
+
+/* ------------------------------------------------------------------------
+ * Waiting bios, tried again in the worker: true when done with
+ */
+
+static bool give_up(struct shingle_device *d, struct bio *bio, int err)
+{
+	struct shingle_io *io = bio_io(bio);
+
+	if (err != -EIO && err != -EROFS)
+		return false;
+	cmpxchg(&io->status, BLK_STS_OK, BLK_STS_IOERR);
+	if (atomic_read(&io->pieces))
+		put_piece(d, bio);
+	else
+		finish(d, bio);
+	return true;
+}
+
+static bool retry_write(struct shingle_device *d, struct bio *bio)
+{
+	struct shingle_io *io = bio_io(bio);
+
+	while (io->n) {
+		int r = write_piece(d, bio, min_t(u64, io->n, BIO_MAX_SECTORS >>
+						  SHINGLE_SECTORS_SHIFT));
+
+		if (r)
+			return give_up(d, bio, r);
+	}
+	put_piece(d, bio);
+	return true;
+}
+
+static int discard_some(struct shingle_device *d, struct shingle_io *io, u64 *done,
+			bool *dropped)
+{
+	struct shingle_record rec[SHINGLE_MAX_EMIT];
+	struct shingle_emit emit = { .rec = rec, .max = SHINGLE_MAX_EMIT };
+	u32 records = d->ops->discard_records + 1;
+	int r = -EROFS;
+
+	spin_lock_irq(&d->map_lock);
+	if (d->mode != SHINGLE_RW)
+		goto out;
+	r = -EAGAIN;
+	if (!shingle_journal_reserve(d, records))
+		goto out;
+	emit.seq = d->journal.seq;
+	r = d->ops->discard(d->engine, io->lblk, io->n, done, dropped, &emit);
+	if (r) {
+		shingle_journal_cancel(d, records);
+		goto out;
+	}
+	if (*dropped) {
+		d->n.discard_blocks += *done;
+		shingle_bad_remove(&d->step_bad, io->lblk, *done);
+		if (shingle_bad_remove(&d->bad, io->lblk, *done))
+			shingle_emit(&emit, SHINGLE_REC_GOOD, 0, 0, io->lblk, *done);
+	}
+	shingle_journal_add(d, records, &emit);
+out:
+	spin_unlock_irq(&d->map_lock);
+	return r;
+}
+
+static bool retry_discard(struct shingle_device *d, struct bio *bio)
+{
+	struct shingle_io *io = bio_io(bio);
+	bool zeroes = bio_op(bio) == REQ_OP_WRITE_ZEROES;
+
+	while (io->n) {
+		bool dropped;
+		u64 done, end;
+		int r = discard_some(d, io, &done, &dropped);
+
+		if (r)
+			return give_up(d, bio, r);
+		if (dropped || !zeroes) {
+			io->lblk += done;
+			io->n -= done;
+			continue;
+		}
+		/* The engine cannot forget these; they are written instead. */
+		end = io->lblk + done;
+		while (io->lblk < end) {
+			u32 n = min_t(u64, end - io->lblk, ZERO_PIECE);
+
+			r = write_piece(d, bio, n);
+			if (r)
+				return give_up(d, bio, r);
+			spin_lock_irq(&d->map_lock);
+			d->n.zeroed_blocks += n;
+			spin_unlock_irq(&d->map_lock);
+		}
+	}
+	if (atomic_read(&io->pieces))
+		put_piece(d, bio);
+	else
+		finish(d, bio);
+	return true;
+}
+
+static bool retry_read(struct shingle_device *d, struct bio *bio)
+{
+	u32 n = bio_blocks(bio);
+	int r;
+
+	spin_lock_irq(&d->map_lock);
+	r = prepare_read(d, bio, &n);
+	spin_unlock_irq(&d->map_lock);
+	if (r == -EBUSY)
+		return false;
+	if (r == DM_MAPIO_KILL)
+		bio_io_error(bio);
+	else if (r == DM_MAPIO_SUBMITTED)
+		bio_endio(bio);
+	else
+		submit_bio_noacct(bio);
+	return true;
+}
+
+/**
+ * shingle_io_work() - look at everything that waits
+ * @work: shingle_device::work
+ *
+ * Context: workqueue.
+ */
+void shingle_io_work(struct work_struct *work)
+{
+	struct shingle_device *d = container_of(work, struct shingle_device, work);
+	struct bio_list todo, again = BIO_EMPTY_LIST;
+	struct bio *bio;
+
+	submit_held(d);
+
+	spin_lock_irq(&d->map_lock);
+	todo = d->deferred;
+	bio_list_init(&d->deferred);
+	spin_unlock_irq(&d->map_lock);
+
+	while ((bio = bio_list_pop(&todo))) {
+		bool done;
+
+		if (bio_op(bio) == REQ_OP_READ)
+			done = retry_read(d, bio);
+		else if (bio_op(bio) == REQ_OP_WRITE)
+			done = retry_write(d, bio);
+		else
+			done = retry_discard(d, bio);
+		if (!done)
+			bio_list_add(&again, bio);
+	}
+
+	spin_lock_irq(&d->map_lock);
+	bio_list_merge_head(&d->deferred, &again);
+	spin_unlock_irq(&d->map_lock);
+}
+
+/* ------------------------------------------------------------------------
+ * Bios as they come
+ */
+
+static int map_read(struct shingle_device *d, struct bio *bio)
+{
+	struct shingle_io *io = bio_io(bio);
+	u32 all = bio_blocks(bio), n = all;
+	unsigned long flags;
+	int r;
+
+	spin_lock_irqsave(&d->map_lock, flags);
+	d->n.host_reads++;
+	r = prepare_read(d, bio, &n);
+	if (n < all)
+		dm_accept_partial_bio(bio, n << SHINGLE_SECTORS_SHIFT);
+	if (r == -EBUSY)
+		defer(d, bio);
+	spin_unlock_irqrestore(&d->map_lock, flags);
+
+	if (r == DM_MAPIO_REMAPPED)
+		io->iter = bio->bi_iter;
+	else if (r == DM_MAPIO_SUBMITTED)
+		bio_endio(bio);
+	return r == -EBUSY ? DM_MAPIO_SUBMITTED : r;
+}
+
+static int map_write(struct shingle_device *d, struct bio *bio)
+{
+	struct shingle_io *io = bio_io(bio);
+	u32 n = bio_blocks(bio);
+	unsigned long flags;
+	bool held = false;
+	int r;
+
+	io->fua = bio->bi_opf & REQ_FUA;
+	/* A commit flushes the data before the map: FUA below would do it twice. */
+	bio->bi_opf &= ~REQ_FUA;
+
+	spin_lock_irqsave(&d->map_lock, flags);
+	d->n.host_writes++;
+	d->n.fua_writes += io->fua;
+	r = place(d, bio_lblk(d, bio), n, &io->w, bio);
+	if (!r) {
+		io->state = SHINGLE_IO_WRITE;
+		held = io->w.held;
+		if (io->w.run.n < n)
+			dm_accept_partial_bio(bio, io->w.run.n << SHINGLE_SECTORS_SHIFT);
+		remap(d, bio, io->w.run.pblk);
+	} else if (r != -EIO && r != -EROFS) {
+		io->lblk = bio_lblk(d, bio);
+		io->n = n;
+		defer(d, bio);
+	}
+	spin_unlock_irqrestore(&d->map_lock, flags);
+
+	if (r == -EIO || r == -EROFS)
+		return DM_MAPIO_KILL;
+	return r || held ? DM_MAPIO_SUBMITTED : DM_MAPIO_REMAPPED;
+}
+
+/**
+ * shingle_map() - a bio comes in
+ * @ti: the target
+ * @bio: see struct target_type
+ *
+ * Context: may sleep, does not.
+ */
+int shingle_map(struct dm_target *ti, struct bio *bio)
+{
+	struct shingle_device *d = ti->private;
+	struct shingle_io *io = bio_io(bio);
+
+	io->state = SHINGLE_IO_PLAIN;
+	io->status = BLK_STS_OK;
+	io->zero = false;
+	io->fua = false;
+	atomic_set(&io->pieces, 0);
+
+	if (bio->bi_opf & REQ_PREFLUSH) {
+		/* dm sends flushes empty and by themselves. */
+		io->fua = true;
+		spin_lock_irq(&d->map_lock);
+		d->n.flushes++;
+		spin_unlock_irq(&d->map_lock);
+		finish(d, bio);
+		return DM_MAPIO_SUBMITTED;
+	}
+	switch (bio_op(bio)) {
+	case REQ_OP_READ:
+		return map_read(d, bio);
+	case REQ_OP_WRITE:
+		return map_write(d, bio);
+	case REQ_OP_DISCARD:
+	case REQ_OP_WRITE_ZEROES:
+		io->lblk = bio_lblk(d, bio);
+		io->n = bio_blocks(bio);
+		io->fua = bio->bi_opf & REQ_FUA;
+		spin_lock_irq(&d->map_lock);
+		bio_list_add(&d->deferred, bio);
+		spin_unlock_irq(&d->map_lock);
+		shingle_kick(d);
+		return DM_MAPIO_SUBMITTED;
+	default:
+		return DM_MAPIO_KILL;
+	}
+}
+EXPORT_SYMBOL_GPL(shingle_map);
+
+/**
+ * shingle_end_io() - a bio is about to end
+ * @ti: the target
+ * @bio: see struct target_type
+ * @error: its status
+ *
+ * Context: any, interrupts included.
+ */
+int shingle_end_io(struct dm_target *ti, struct bio *bio, blk_status_t *error)
+{
+	struct shingle_device *d = ti->private;
+	struct shingle_io *io = bio_io(bio);
+	u8 state = io->state;
+
+	io->state = SHINGLE_IO_PLAIN;
+	if (state == SHINGLE_IO_READ) {
+		if (io->zero && !*error) {
+			bio->bi_iter = io->iter;
+			zero_fill_bio(bio);
+		}
+		if (atomic_dec_and_test(&d->readers[io->epoch]) && wq_has_sleeper(&d->wait))
+			wake_up_all(&d->wait);
+	} else if (state == SHINGLE_IO_WRITE) {
+		write_done(d, &io->w, *error);
+		if (io->fua && !*error) {
+			finish(d, bio);
+			return DM_ENDIO_INCOMPLETE;
+		}
+	}
+	return DM_ENDIO_DONE;
+}
+EXPORT_SYMBOL_GPL(shingle_end_io);
+
+/**
+ * shingle_fail_waiting() - nothing will make room any more
+ * @d: the device, not SHINGLE_RW
+ *
+ * Context: any.  The worker finds the mode changed and ends what waits.
+ */
+void shingle_fail_waiting(struct shingle_device *d)
+{
+	shingle_kick(d);
+	mod_delayed_work(d->wq, &d->commit_work, 0);
+	wake_up_all(&d->wait);
+}
+
+/**
+ * shingle_io_init() - prepare a device's lists
+ * @d: the device
+ *
+ * Context: constructor.
+ */
+void shingle_io_init(struct shingle_device *d)
+{
+	bio_list_init(&d->deferred);
+	bio_list_init(&d->commits);
+	INIT_LIST_HEAD(&d->flight);
+	INIT_WORK(&d->work, shingle_io_work);
+}

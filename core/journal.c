@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Commit of map changes: what FLUSH and FUA stand on.
+ *
+ * Operations leave records in the open transaction.  A commit closes it,
+ * flushes the data that its records point to, and writes it to the ring with
+ * FUA.  Only then are the flushes and FUA writes that waited for it completed.
+ * So a record on the disk never points to data that are not.
+ */
+#include "device.h"
+#include "trace.h"
+
+static u64 ring_room(const struct shingle_device *d)
+{
+	return d->layout.journal.blocks - d->layout.journal_gap_blocks - d->journal.used;
+}
+
+/**
+ * shingle_journal_init() - allocate a journal's buffers
+ * @d: the device, its layout known
+ *
+ * Context: constructor, may sleep.  Returns 0 or -ENOMEM.
+ */
+int shingle_journal_init(struct shingle_device *d)
+{
+	struct shingle_journal *j = &d->journal;
+	u64 ring = d->layout.journal.blocks - d->layout.journal_gap_blocks;
+	u32 i;
+
+	/* A checkpoint needs room for two more: its own commit and one before. */
+	j->max_blocks = clamp_t(u64, ring / 4, 1, 64);
+	j->room = j->max_blocks * SHINGLE_JOURNAL_RECORDS;
+	for (i = 0; i < 2; i++) {
+		j->txn[i].blocks = shingle_zalloc_array(j->max_blocks, SHINGLE_BLOCK_SIZE);
+		if (!j->txn[i].blocks)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/**
+ * shingle_journal_exit() - free a journal's buffers
+ * @d: the device
+ *
+ * Context: may sleep.
+ */
+void shingle_journal_exit(struct shingle_device *d)
+{
+	kvfree(d->journal.txn[0].blocks);
+	kvfree(d->journal.txn[1].blocks);
+}
+
+/**
+ * shingle_journal_start() - go on where recovery found the end
+ * @d: the device
+ * @rec: what recovery found
+ *
+ * Context: before I/O.
+ */
+void shingle_journal_start(struct shingle_device *d, const struct shingle_recovery *rec)
+{
+	struct shingle_journal *j = &d->journal;
+
+	j->seq = rec->next_seq;
+	j->durable_seq = rec->next_seq - 1;
+	j->pos = rec->next_pos;
+	j->used = rec->used_blocks;
+	j->prev_crc = rec->prev_crc;
+}
+
+/**
+ * shingle_journal_reserve() - promise room in the open transaction
+ * @d: the device
+ * @records: how many
+ *
+ * Context: map lock.  Returns false if there is none; a commit is then on its
+ * way, and the waiting bios will be looked at after it.
+ */
+bool shingle_journal_reserve(struct shingle_device *d, u32 records)
+{
+	struct shingle_journal *j = &d->journal;
+
+	lockdep_assert_held(&d->map_lock);
+	if (j->txn[j->open].nr + j->reserved + records > j->room) {
+		mod_delayed_work(d->wq, &d->commit_work, 0);
+		return false;
+	}
+	j->reserved += records;
+	return true;
+}
+
+/**
+ * shingle_journal_cancel() - the promised room is not needed
+ * @d: the device
+ * @records: as reserved
+ *
+ * Context: map lock.
+ */
+void shingle_journal_cancel(struct shingle_device *d, u32 records)
+{
+	lockdep_assert_held(&d->map_lock);
+	d->journal.reserved -= records;
+}
+
+/**
+ * shingle_journal_add() - put an operation's records into the open transaction
+ * @d: the device
+ * @reserved: how many were promised to it
+ * @emit: what it left, at most @reserved
+ *
+ * Context: map lock.  Never fails: the room was reserved.
+ */
+void shingle_journal_add(struct shingle_device *d, u32 reserved, const struct shingle_emit *emit)
+{
+	struct shingle_journal *j = &d->journal;
+	struct shingle_txn *t = &j->txn[j->open];
+	u32 i;
+
+	lockdep_assert_held(&d->map_lock);
+	j->reserved -= reserved;
+	for (i = 0; i < emit->nr; i++, t->nr++)
+		t->blocks[t->nr / SHINGLE_JOURNAL_RECORDS]
+			.records[t->nr % SHINGLE_JOURNAL_RECORDS] = emit->rec[i];
+	d->n.records += emit->nr;
+	if (emit->nr && d->commit_ms)
+		queue_delayed_work(d->wq, &d->commit_work, msecs_to_jiffies(d->commit_ms));
+}
+
+/* Write the sealed blocks of a transaction, cut where the ring ends. */
+static int write_blocks(struct shingle_device *d, const struct shingle_txn *t, u32 nr)
+{
+	const struct shingle_area *ring = &d->layout.journal;
+	enum shingle_dev dev = shingle_meta_dev(&d->layout);
+	u32 first = min_t(u64, nr, ring->blocks - d->journal.pos);
+	int err;
+
+	err = shingle_rw(d, REQ_OP_WRITE | REQ_PREFLUSH | REQ_FUA | REQ_SYNC, dev,
+			 ring->start + d->journal.pos, first, t->blocks);
+	if (!err && nr > first)
+		err = shingle_rw(d, REQ_OP_WRITE | REQ_FUA | REQ_SYNC, dev, ring->start,
+				 nr - first, t->blocks + first);
+	return err;
+}
+
+static u32 seal_blocks(struct shingle_device *d, const struct shingle_txn *t, u64 seq)
+{
+	struct shingle_journal *j = &d->journal;
+	u32 nr = DIV_ROUND_UP(t->nr, SHINGLE_JOURNAL_RECORDS), crc = j->prev_crc, i;
+
+	for (i = 0; i < nr; i++) {
+		struct shingle_journal_block *b = &t->blocks[i];
+		u64 pos = j->pos + i;
+
+		if (pos >= d->layout.journal.blocks)
+			pos -= d->layout.journal.blocks;
+		b->prev_crc = cpu_to_le32(crc);
+		b->index = cpu_to_le16(i);
+		b->count = cpu_to_le16(nr);
+		b->nr_records = cpu_to_le32(min(t->nr - i * SHINGLE_JOURNAL_RECORDS,
+						(u32)SHINGLE_JOURNAL_RECORDS));
+		shingle_seal(b, SHINGLE_MAGIC_JOURNAL, d->layout.uuid,
+			     d->layout.journal.start + pos, seq);
+		crc = le32_to_cpu(b->h.crc);
+	}
+	return nr;
+}
+
+/* Flush what was written to since the last time; the metadata device apart. */
+static int flush_data(struct shingle_device *d, const bool *dirty, bool meta_too)
+{
+	int err, i;
+
+	for (i = 0; i < SHINGLE_NR_DEVS; i++) {
+		if (!dirty[i] || (!meta_too && i == shingle_meta_dev(&d->layout)))
+			continue;
+		err = blkdev_issue_flush(d->dev[i]->bdev);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static int commit_locked(struct shingle_device *d)
+{
+	struct shingle_journal *j = &d->journal;
+	bool dirty[SHINGLE_NR_DEVS];
+	struct shingle_txn *t;
+	u32 nr = 0;
+	u64 seq;
+	int err;
+
+	spin_lock_irq(&d->map_lock);
+	memcpy(dirty, d->dirty, sizeof(dirty));
+	memset(d->dirty, 0, sizeof(d->dirty));
+	t = &j->txn[j->open];
+	seq = j->seq;
+	if (t->nr) {
+		j->open = !j->open;
+		j->txn[j->open].nr = 0;
+		j->seq++;
+	}
+	spin_unlock_irq(&d->map_lock);
+
+	err = flush_data(d, dirty, !t->nr);
+	if (t->nr && !err) {
+		nr = seal_blocks(d, t, seq);
+		err = write_blocks(d, t, nr);
+	}
+	trace_shingle_commit(dm_table_device_name(d->ti->table), seq, t->nr, nr, err);
+	if (err) {
+		shingle_set_mode(d, SHINGLE_RO, "the map could not be committed");
+		return err;
+	}
+	if (!t->nr)
+		return 0;
+
+	j->prev_crc = le32_to_cpu(t->blocks[nr - 1].h.crc);
+	spin_lock_irq(&d->map_lock);
+	j->durable_seq = seq;
+	j->pos += nr;
+	if (j->pos >= d->layout.journal.blocks)
+		j->pos -= d->layout.journal.blocks;
+	j->used += nr;
+	d->n.commits++;
+	d->n.journal_blocks += nr;
+	spin_unlock_irq(&d->map_lock);
+	return 0;
+}
+
+/* Is there room for a transaction, and for the commit that a checkpoint does? */
+static bool room_for(struct shingle_device *d, bool for_checkpoint)
+{
+	u64 room;
+
+	spin_lock_irq(&d->map_lock);
+	room = ring_room(d);
+	spin_unlock_irq(&d->map_lock);
+	return room >= (for_checkpoint ? 1 : 2) * d->journal.max_blocks;
+}
+
+/**
+ * shingle_commit() - make every change so far durable, data first
+ * @d: the device
+ * @for_checkpoint: the caller is a checkpoint, for which room is kept
+ *
+ * Everything that was committed to the engine, and every write that completed,
+ * before the call is on the disk after it.
+ *
+ * Context: may sleep.  May wait for a checkpoint unless it is one.  Returns 0,
+ * -EROFS if the device is not read-write, or the error that made it so.
+ * DESIGN 4.2.
+ */
+int shingle_commit(struct shingle_device *d, bool for_checkpoint)
+{
+	int err;
+
+	for (;;) {
+		if (READ_ONCE(d->mode) != SHINGLE_RW)
+			return -EROFS;
+		mutex_lock(&d->commit_lock);
+		if (room_for(d, for_checkpoint))
+			break;
+		mutex_unlock(&d->commit_lock);
+		queue_work(d->clean_wq, &d->ckpt_work);
+		wait_event(d->wait, room_for(d, false) || READ_ONCE(d->mode) != SHINGLE_RW);
+	}
+	err = commit_locked(d);
+	/* Long before it is needed, so that nobody has to wait for it. */
+	if (!for_checkpoint && ring_room(d) < (d->layout.journal.blocks -
+					       d->layout.journal_gap_blocks) / 2)
+		queue_work(d->clean_wq, &d->ckpt_work);
+	mutex_unlock(&d->commit_lock);
+	return err;
+}
+
+/**
+ * shingle_commit_work() - commit, then complete who waited for it
+ * @work: shingle_device::commit_work
+ *
+ * Context: workqueue.
+ */
+void shingle_commit_work(struct work_struct *work)
+{
+	struct shingle_device *d = container_of(to_delayed_work(work), struct shingle_device,
+						commit_work);
+	struct bio_list done;
+	struct bio *bio;
+	bool kick;
+	int err;
+
+	spin_lock_irq(&d->map_lock);
+	done = d->commits;
+	bio_list_init(&d->commits);
+	spin_unlock_irq(&d->map_lock);
+
+	err = shingle_commit(d, false);
+	while ((bio = bio_list_pop(&done))) {
+		if (err)
+			bio->bi_status = BLK_STS_IOERR;
+		bio_endio(bio);
+	}
+
+	spin_lock_irq(&d->map_lock);
+	kick = !bio_list_empty(&d->deferred);
+	if (!err && d->ops->pending(d->engine))
+		queue_delayed_work(d->clean_wq, &d->clean_work, 0);
+	spin_unlock_irq(&d->map_lock);
+	if (kick)
+		shingle_kick(d);
+}

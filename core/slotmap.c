@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Exception map of a slot cache: pure code. */
+#include "slotmap.h"
+
+#define GROUP_SHIFT	6
+#define GROUP		(1U << GROUP_SHIFT)
+
+/* Golden-ratio hash of the group, scaled to the table, then the block in it. */
+static u32 bucket(const struct shingle_slotmap *m, u32 lblk)
+{
+	u32 hash = (lblk >> GROUP_SHIFT) * 0x9e3779b1U;
+	u32 group = ((u64)hash * (m->nr_buckets >> GROUP_SHIFT)) >> 32;
+
+	return (group << GROUP_SHIFT) | (lblk & (GROUP - 1));
+}
+
+/**
+ * shingle_slotmap_init() - make an empty map
+ * @m: the map
+ * @nr_slots: slots, below 2^31
+ *
+ * Context: may sleep.  Returns 0, -EINVAL or -ENOMEM.
+ */
+int shingle_slotmap_init(struct shingle_slotmap *m, u32 nr_slots)
+{
+	memset(m, 0, sizeof(*m));
+	if (!nr_slots || nr_slots > S32_MAX)
+		return -EINVAL;
+	m->nr_slots = nr_slots;
+	m->nr_buckets = DIV_ROUND_UP(nr_slots, GROUP) * GROUP;
+	m->owner = shingle_zalloc_array(nr_slots, sizeof(u32));
+	m->next = shingle_zalloc_array(nr_slots, sizeof(u32));
+	m->head = shingle_zalloc_array(m->nr_buckets, sizeof(u32));
+	if (m->owner && m->next && m->head)
+		return 0;
+	shingle_slotmap_exit(m);
+	return -ENOMEM;
+}
+
+/**
+ * shingle_slotmap_exit() - free a map's memory
+ * @m: the map, or one that init refused
+ *
+ * Context: may sleep.
+ */
+void shingle_slotmap_exit(struct shingle_slotmap *m)
+{
+	kvfree(m->owner);
+	kvfree(m->next);
+	kvfree(m->head);
+	memset(m, 0, sizeof(*m));
+}
+
+/**
+ * shingle_slotmap_find() - where is a block?
+ * @m: the map
+ * @lblk: logical block
+ *
+ * Context: map lock.  Returns its slot or SHINGLE_NO_SLOT.
+ */
+u32 shingle_slotmap_find(const struct shingle_slotmap *m, u32 lblk)
+{
+	u32 s = m->head[bucket(m, lblk)];
+
+	while (s && m->owner[s - 1] != lblk + SHINGLE_SLOT_OWNED)
+		s = m->next[s - 1];
+	return s - 1;	/* 0 - 1 is SHINGLE_NO_SLOT */
+}
+
+/**
+ * shingle_slotmap_insert() - a slot holds a block from now on
+ * @m: the map
+ * @slot: not in the hash
+ * @lblk: not in the map
+ *
+ * Context: map lock.
+ */
+void shingle_slotmap_insert(struct shingle_slotmap *m, u32 slot, u32 lblk)
+{
+	u32 *head = &m->head[bucket(m, lblk)];
+
+	m->owner[slot] = lblk + SHINGLE_SLOT_OWNED;
+	m->next[slot] = *head;
+	*head = slot + 1;
+	m->live++;
+}
+
+/**
+ * shingle_slotmap_remove() - a slot's content is not current any more
+ * @m: the map
+ * @slot: in the hash; becomes SHINGLE_SLOT_SPENT
+ *
+ * Context: map lock.
+ */
+void shingle_slotmap_remove(struct shingle_slotmap *m, u32 slot)
+{
+	u32 *p = &m->head[bucket(m, shingle_slot_lblk(m, slot))];
+
+	while (*p && *p != slot + 1)
+		p = &m->next[*p - 1];
+	if (WARN_ON_ONCE(!*p))
+		return;
+	*p = m->next[slot];
+	m->next[slot] = 0;
+	m->owner[slot] = SHINGLE_SLOT_SPENT;
+	m->live--;
+}
+
+/**
+ * shingle_slotmap_bytes() - RAM that the map takes
+ * @m: the map
+ *
+ * Context: any.
+ */
+u64 shingle_slotmap_bytes(const struct shingle_slotmap *m)
+{
+	return ((u64)m->nr_slots * 2 + m->nr_buckets) * sizeof(u32);
+}

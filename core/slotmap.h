@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Exception map: logical blocks that live in slots of a cache. */
+#ifndef SHINGLE_SLOTMAP_H
+#define SHINGLE_SLOTMAP_H
+
+#include "pure.h"
+
+#define SHINGLE_NO_SLOT		U32_MAX
+/* Highest logical block + 1 that a slot can name: 16 TiB less a little. */
+#define SHINGLE_SLOTMAP_LBLKS	(U32_MAX - 2ULL)
+
+/**
+ * struct shingle_slotmap - which slot holds which logical block, and back
+ * @nr_slots: slots
+ * @nr_buckets: hash buckets, a multiple of 64
+ * @live: slots in the hash
+ * @owner: per slot, 0 = free, 1 = spent (placed, or superseded), else lblk + 2
+ * @next: per slot, next slot of its bucket + 1, 0 = none
+ * @head: per bucket, first slot + 1, 0 = none
+ *
+ * Twelve bytes of RAM a slot, all allocated by the constructor.  Neighbouring
+ * blocks hash to neighbouring buckets, so that long runs cost few cache misses.
+ * No locking of its own: the map lock protects it.
+ */
+struct shingle_slotmap {
+	u32 nr_slots;
+	u32 nr_buckets;
+	u32 live;
+	u32 *owner;
+	u32 *next;
+	u32 *head;
+};
+
+int shingle_slotmap_init(struct shingle_slotmap *m, u32 nr_slots);
+void shingle_slotmap_exit(struct shingle_slotmap *m);
+u32 shingle_slotmap_find(const struct shingle_slotmap *m, u32 lblk);
+void shingle_slotmap_insert(struct shingle_slotmap *m, u32 slot, u32 lblk);
+void shingle_slotmap_remove(struct shingle_slotmap *m, u32 slot);
+u64 shingle_slotmap_bytes(const struct shingle_slotmap *m);
+
+enum shingle_slot_state { SHINGLE_SLOT_FREE = 0, SHINGLE_SLOT_SPENT = 1, SHINGLE_SLOT_OWNED };
+
+static inline enum shingle_slot_state shingle_slot_state(const struct shingle_slotmap *m, u32 slot)
+{
+	return min_t(u32, m->owner[slot], SHINGLE_SLOT_OWNED);
+}
+
+/* Only for slots in state SHINGLE_SLOT_OWNED. */
+static inline u32 shingle_slot_lblk(const struct shingle_slotmap *m, u32 slot)
+{
+	return m->owner[slot] - SHINGLE_SLOT_OWNED;
+}
+
+#endif /* SHINGLE_SLOTMAP_H */

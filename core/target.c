@@ -1,0 +1,833 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Constructor, status, messages, suspend and resume: the same for every target. */
+#include <linux/module.h>
+
+#include "device.h"
+#include "shingle.h"
+
+#define CREATE_TRACE_POINTS
+#include "trace.h"
+
+#define DEFAULT_COMMIT_MS	1000
+#define MAX_COMMIT_MS		600000
+#define DEFAULT_COPY_BLOCKS	1024U
+
+/* Devices in use by an active target, so that no two write to one of them. */
+static LIST_HEAD(active_devices);
+static DEFINE_MUTEX(active_lock);
+
+/*
+ * A constructor's error sentence must outlive the constructor, and some of ours
+ * hold numbers.  Failing constructors are rare and human: a few take turns.
+ */
+static char *error_text(const char *fmt, ...) __printf(1, 2);
+static char *error_text(const char *fmt, ...)
+{
+	static char text[8][192];
+	static atomic_t next;
+	char *t = text[(unsigned int)atomic_inc_return(&next) % ARRAY_SIZE(text)];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(t, sizeof(text[0]), fmt, args);
+	va_end(args);
+	return t;
+}
+
+static const char *const dev_names[SHINGLE_NR_DEVS] = { "data", "cache", "metadata" };
+
+/* ------------------------------------------------------------------------
+ * Reading and writing for ourselves
+ */
+
+/**
+ * shingle_rw() - read or write blocks and wait
+ * @d: the device
+ * @opf: REQ_OP_READ or REQ_OP_WRITE with flags
+ * @dev: which of its devices
+ * @block: first block there
+ * @n: how many
+ * @buf: vmalloc or kvmalloc memory
+ *
+ * Context: may sleep.  Returns 0 or -EIO.
+ */
+int shingle_rw(struct shingle_device *d, blk_opf_t opf, enum shingle_dev dev, u64 block, u32 n,
+	       void *buf)
+{
+	struct dm_io_region where = {
+		.bdev = d->dev[dev]->bdev,
+		.sector = block << SHINGLE_SECTORS_SHIFT,
+		.count = (sector_t)n << SHINGLE_SECTORS_SHIFT,
+	};
+	struct dm_io_request req = {
+		.bi_opf = opf,
+		.mem.type = is_vmalloc_addr(buf) ? DM_IO_VMA : DM_IO_KMEM,
+		.mem.ptr.addr = buf,
+		.client = d->io,
+	};
+	unsigned long bits = 0;
+
+	return shingle_dm_io(&req, 1, &where, &bits) || bits ? -EIO : 0;
+}
+
+static int reader_read(void *ctx, enum shingle_dev dev, u64 block, u32 n, void *buf)
+{
+	return shingle_rw(ctx, REQ_OP_READ, dev, block, n, buf);
+}
+
+/**
+ * shingle_set_mode() - one step down the failure ladder
+ * @d: the device
+ * @mode: SHINGLE_RO or SHINGLE_FAIL; never goes up
+ * @why: for the log
+ *
+ * Context: any.  DESIGN 4.6.
+ */
+void shingle_set_mode(struct shingle_device *d, enum shingle_mode mode, const char *why)
+{
+	static const char *const text[] = { "read-write", "read-only", "failed" };
+	unsigned long flags;
+	bool down;
+
+	spin_lock_irqsave(&d->map_lock, flags);
+	down = mode > d->mode;
+	if (down)
+		WRITE_ONCE(d->mode, mode);
+	spin_unlock_irqrestore(&d->map_lock, flags);
+	if (!down)
+		return;
+	DMERR("%s: now %s: %s; run 'shingle check' when it is inactive",
+	      dm_table_device_name(d->ti->table), text[mode], why);
+	queue_work(d->clean_wq, &d->sb_work);
+	shingle_fail_waiting(d);
+	dm_table_event(d->ti->table);
+}
+
+/* ------------------------------------------------------------------------
+ * Constructor
+ */
+
+static void free_device(struct shingle_device *d)
+{
+	int i;
+
+	mutex_lock(&active_lock);
+	list_del_init(&d->list);
+	mutex_unlock(&active_lock);
+	if (d->wq)
+		destroy_workqueue(d->wq);
+	if (d->clean_wq)
+		destroy_workqueue(d->clean_wq);
+	if (d->engine)
+		d->ops->destroy(d->engine);
+	shingle_journal_exit(d);
+	kvfree(d->copy_buf);
+	kvfree(d->copy_runs);
+	kvfree(d->meta_buf);
+	bioset_exit(&d->bios);
+	if (!IS_ERR_OR_NULL(d->io))
+		dm_io_client_destroy(d->io);
+	for (i = 0; i < SHINGLE_NR_DEVS; i++) {
+		if (d->dev[i])
+			dm_put_device(d->ti, d->dev[i]);
+	}
+	kvfree(d);
+}
+
+static int parse_devices(struct shingle_device *d, struct dm_arg_set *as)
+{
+	struct dm_target *ti = d->ti;
+	const char *path;
+	int i, err;
+
+	for (i = 0; i < SHINGLE_NR_DEVS; i++) {
+		path = dm_shift_arg(as);
+		if (!path) {
+			ti->error = "Too few arguments: expected <data dev> <cache dev|-> <metadata dev|->";
+			return -EINVAL;
+		}
+		if (i != SHINGLE_DEV_DATA && !strcmp(path, "-"))
+			continue;
+		err = dm_get_device(ti, path, dm_table_get_mode(ti->table), &d->dev[i]);
+		if (err) {
+			ti->error = error_text("Cannot open the %s device %.100s", dev_names[i], path);
+			return err;
+		}
+		d->blocks[i] = bdev_nr_bytes(d->dev[i]->bdev) >> SHINGLE_BLOCK_SHIFT;
+	}
+	return 0;
+}
+
+static int check_devices(struct shingle_device *d)
+{
+	const struct shingle_layout *l = &d->layout;
+	struct dm_target *ti = d->ti;
+	int i, j;
+
+	for (i = 0; i < SHINGLE_NR_DEVS; i++) {
+		bool has = d->dev[i], wants = l->dev_blocks[i];
+
+		if (has != wants) {
+			ti->error = error_text(wants ? "The %s device is missing: it was formatted with one" :
+						       "No %s device belongs here: it was formatted without one",
+					       dev_names[i]);
+			return -EINVAL;
+		}
+		if (has && d->blocks[i] != l->dev_blocks[i]) {
+			ti->error = error_text("The %s device has %llu blocks of 4096 bytes, but was formatted with %llu",
+					       dev_names[i], d->blocks[i], l->dev_blocks[i]);
+			return -EINVAL;
+		}
+		for (j = 0; has && j < i; j++) {
+			if (d->dev[j] && d->dev[j]->bdev == d->dev[i]->bdev) {
+				ti->error = error_text("The %s device and the %s device are the same",
+						       dev_names[j], dev_names[i]);
+				return -EINVAL;
+			}
+		}
+	}
+	return 0;
+}
+
+static int load_layout(struct shingle_device *d)
+{
+	enum shingle_dev dev = d->dev[SHINGLE_DEV_META] ? SHINGLE_DEV_META : SHINGLE_DEV_DATA;
+	const struct shingle_reader r = { reader_read, d };
+	struct dm_target *ti = d->ti;
+	const char *why;
+	int err;
+
+	err = shingle_load_sb(&r, dev, d->blocks[dev], &d->layout, &why);
+	if (err) {
+		ti->error = error_text("No usable superblock on the %s device: %s", dev_names[dev],
+				       why);
+		return err;
+	}
+	if (strcmp(d->layout.engine, d->ops->name)) {
+		ti->error = error_text("The device was formatted for target %s, not %s",
+				       d->layout.engine, d->ops->name);
+		return -EINVAL;
+	}
+	err = check_devices(d);
+	if (err)
+		return err;
+	if (ti->len != d->layout.logical_blocks << SHINGLE_SECTORS_SHIFT || ti->begin) {
+		ti->error = error_text("Wrong start or length: the table must begin with 0 %llu",
+				       d->layout.logical_blocks << SHINGLE_SECTORS_SHIFT);
+		return -EINVAL;
+	}
+	err = d->ops->create(&d->engine, &d->layout, &why);
+	if (err)
+		ti->error = error_text("%s", why);
+	return err;
+}
+
+static int set_commit_ms(struct shingle_device *d, const char *value)
+{
+	unsigned int ms;
+
+	if (kstrtouint(value, 10, &ms) || ms > MAX_COMMIT_MS)
+		return -ERANGE;
+	WRITE_ONCE(d->commit_ms, ms);
+	return 0;
+}
+
+/* A feature (@value is NULL) or a key; the engine's own or core's. */
+static int set_option(struct shingle_device *d, const char *name, const char *value)
+{
+	struct dm_target *ti = d->ti;
+	const char *why = NULL;
+	unsigned long flags;
+	int err;
+
+	if (value && !strcmp(name, "commit_ms")) {
+		err = set_commit_ms(d, value);
+		why = "commit_ms must be a number of milliseconds from 0 (never by itself) to 600000";
+	} else {
+		spin_lock_irqsave(&d->map_lock, flags);
+		err = d->ops->set(d->engine, name, value, &why);
+		spin_unlock_irqrestore(&d->map_lock, flags);
+	}
+	if (err == -ENOENT)
+		ti->error = error_text("Unknown %s %.64s", value ? "key" : "feature", name);
+	else if (err)
+		ti->error = error_text("%s", why);
+	return err ? -EINVAL : 0;
+}
+
+static int parse_options(struct shingle_device *d, struct dm_arg_set *as)
+{
+	static const struct dm_arg features[] = {
+		{ 0, 16, "Number of feature arguments must be from 0 to 16 and not more than follow" },
+	};
+	static const struct dm_arg keys[] = {
+		{ 0, 32, "Number of key arguments must be even, from 0 to 32 and not more than follow" },
+	};
+	struct dm_target *ti = d->ti;
+	unsigned int n;
+	int err;
+
+	if (!as->argc)
+		return 0;
+	err = dm_read_arg_group(features, as, &n, &ti->error);
+	for (; !err && n; n--)
+		err = set_option(d, dm_shift_arg(as), NULL);
+	if (err || !as->argc)
+		return err;
+	err = dm_read_arg_group(keys, as, &n, &ti->error);
+	if (!err && n % 2) {
+		ti->error = keys[0].error;
+		return -EINVAL;
+	}
+	for (; !err && n; n -= 2) {
+		const char *name = dm_shift_arg(as);
+
+		err = set_option(d, name, dm_shift_arg(as));
+	}
+	if (!err && as->argc) {
+		ti->error = "Too many arguments: something follows the key arguments";
+		return -EINVAL;
+	}
+	return err;
+}
+
+static int alloc_buffers(struct shingle_device *d)
+{
+	int err;
+
+	err = shingle_journal_init(d);
+	if (err)
+		return err;
+	d->copy_blocks = min(d->layout.band_blocks, DEFAULT_COPY_BLOCKS);
+	d->copy_blocks = max(d->copy_blocks, d->engine->copy_blocks);
+	d->copy_buf = shingle_zalloc_array(d->copy_blocks, SHINGLE_BLOCK_SIZE);
+	d->copy_runs = shingle_zalloc_array(d->copy_blocks, sizeof(*d->copy_runs));
+	d->meta_buf = shingle_zalloc_array(SHINGLE_META_BATCH, SHINGLE_BLOCK_SIZE);
+	d->wq = alloc_workqueue("shingle-io", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
+	d->clean_wq = alloc_workqueue("shingle-clean", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
+	if (!d->copy_buf || !d->copy_runs || !d->meta_buf || !d->wq || !d->clean_wq)
+		return -ENOMEM;
+	return bioset_init(&d->bios, BIO_POOL_SIZE, offsetof(struct shingle_piece, bio),
+			   BIOSET_NEED_BVECS);
+}
+
+/**
+ * shingle_ctr() - construct a translation target
+ * @ti: the target
+ * @argc: number of arguments
+ * @argv: ``<data dev> <cache dev|-> <metadata dev|->
+ *	[<#features> <feature>... [<#keys> <key> <value>...]]``
+ * @ops: the engine
+ *
+ * Geometry is not in the table: it is in the superblock, which `shingle format`
+ * wrote.  Nothing is written here.
+ *
+ * Context: may sleep.  Returns 0 or -errno with a sentence in @ti->error.
+ */
+int shingle_ctr(struct dm_target *ti, unsigned int argc, char **argv,
+		const struct shingle_engine_ops *ops)
+{
+	struct dm_arg_set as = { .argc = argc, .argv = argv };
+	struct shingle_device *d;
+	int err = -ENOMEM;
+
+	d = shingle_zalloc_array(1, sizeof(*d));
+	if (!d) {
+		ti->error = "Out of memory";
+		return -ENOMEM;
+	}
+	d->ti = ti;
+	d->ops = ops;
+	d->commit_ms = DEFAULT_COMMIT_MS;
+	d->stopping = true;
+	d->suspended = true;
+	INIT_LIST_HEAD(&d->list);
+	spin_lock_init(&d->map_lock);
+	mutex_init(&d->commit_lock);
+	mutex_init(&d->ckpt_lock);
+	init_waitqueue_head(&d->wait);
+	INIT_DELAYED_WORK(&d->commit_work, shingle_commit_work);
+	INIT_DELAYED_WORK(&d->clean_work, shingle_clean_work);
+	INIT_WORK(&d->ckpt_work, shingle_checkpoint_work);
+	INIT_WORK(&d->sb_work, shingle_superblock_work);
+	shingle_io_init(d);
+
+	ti->error = "Out of memory";
+	d->io = dm_io_client_create();
+	if (IS_ERR(d->io)) {
+		err = PTR_ERR(d->io);
+		goto bad;
+	}
+	if (WARN_ON_ONCE(max3(ops->commit_records, ops->step_records, ops->discard_records) + 1 >
+			 SHINGLE_MAX_EMIT)) {
+		err = -EINVAL;
+		goto bad;
+	}
+	err = parse_devices(d, &as);
+	if (!err)
+		err = load_layout(d);
+	if (!err)
+		err = parse_options(d, &as);
+	if (err)
+		goto bad;
+	ti->error = "Out of memory";
+	err = alloc_buffers(d);
+	if (err)
+		goto bad;
+
+	ti->private = d;
+	ti->per_io_data_size = sizeof(struct shingle_io);
+	ti->flush_supported = true;
+	ti->num_flush_bios = 1;
+	ti->discards_supported = true;
+	ti->num_discard_bios = 1;
+	ti->num_write_zeroes_bios = 1;
+	return 0;
+bad:
+	free_device(d);
+	return err;
+}
+EXPORT_SYMBOL_GPL(shingle_ctr);
+
+/**
+ * shingle_dtr() - undo shingle_ctr()
+ * @ti: the target
+ *
+ * Context: may sleep.
+ */
+void shingle_dtr(struct dm_target *ti)
+{
+	free_device(ti->private);
+}
+EXPORT_SYMBOL_GPL(shingle_dtr);
+
+/* ------------------------------------------------------------------------
+ * Activation, suspend, resume
+ */
+
+/*
+ * The same devices may be in use by another mapped device; but while a table is
+ * being replaced, the old and the new one belong to the same.
+ */
+static int claim(struct shingle_device *d)
+{
+	struct mapped_device *md = dm_table_get_md(d->ti->table);
+	struct shingle_device *o;
+	int err = 0, i, j;
+
+	mutex_lock(&active_lock);
+	list_for_each_entry(o, &active_devices, list) {
+		if (dm_table_get_md(o->ti->table) == md)
+			continue;
+		for (i = 0; i < SHINGLE_NR_DEVS; i++) {
+			for (j = 0; j < SHINGLE_NR_DEVS; j++) {
+				if (d->dev[i] && o->dev[j] &&
+				    d->dev[i]->bdev == o->dev[j]->bdev)
+					err = -EBUSY;
+			}
+		}
+		if (!err)
+			continue;
+		DMERR("%s: one of its devices is in use by %s; remove that first",
+		      dm_table_device_name(d->ti->table), dm_table_device_name(o->ti->table));
+		break;
+	}
+	if (!err && list_empty(&d->list))
+		list_add(&d->list, &active_devices);
+	mutex_unlock(&active_lock);
+	return err;
+}
+
+static int load_state(struct shingle_device *d)
+{
+	const struct shingle_reader r = { reader_read, d };
+	const struct shingle_loaded to = { d->ops, d->engine, &d->bad };
+	const char *name = dm_table_device_name(d->ti->table), *why;
+	struct shingle_recovery rec;
+	struct shingle_layout *l;
+	int err;
+
+	/* The table may have been loaded while another one was still writing. */
+	l = shingle_zalloc_array(1, sizeof(*l));
+	if (!l)
+		return -ENOMEM;
+	err = shingle_load_sb(&r, shingle_meta_dev(&d->layout),
+			      d->blocks[shingle_meta_dev(&d->layout)], l, &why);
+	if (!err && memcmp(l->uuid, d->layout.uuid, sizeof(l->uuid))) {
+		why = "it was formatted anew after the table was loaded";
+		err = -EUCLEAN;
+	}
+	if (!err) {
+		d->layout.sb_seq = l->sb_seq;
+		d->layout.flags = l->flags;
+		err = shingle_recover(&r, &d->layout, &to, &rec, &why);
+	}
+	kvfree(l);
+	if (err) {
+		DMERR("%s: cannot activate: %s (%d); run 'shingle check'", name, why, err);
+		return err;
+	}
+
+	shingle_journal_start(d, &rec);
+	d->ckpt_seq = rec.ckpt_seq;
+	d->ckpt_slot = rec.ckpt_slot;
+	d->recovering = true;
+	d->loaded = true;
+	if (rec.transactions)
+		DMINFO("%s: replayed %llu transactions with %llu records", name, rec.transactions,
+		       rec.records);
+	if (d->layout.flags & SHINGLE_SB_NEEDS_CHECK) {
+		DMWARN("%s: read-only: it needs 'shingle check' and 'shingle repair' first", name);
+		d->mode = SHINGLE_RO;
+	}
+	return 0;
+}
+
+/**
+ * shingle_preresume() - about to take I/O
+ * @ti: the target
+ *
+ * The first time the state is read from the disk; not by the constructor,
+ * because the table that this one replaces was still changing it then.
+ *
+ * Context: may sleep.  Returns 0 or -errno, with the reason in the log.
+ */
+int shingle_preresume(struct dm_target *ti)
+{
+	struct shingle_device *d = ti->private;
+	int err = claim(d);
+
+	if (err || d->loaded)
+		return err;
+	return load_state(d);
+}
+EXPORT_SYMBOL_GPL(shingle_preresume);
+
+/**
+ * shingle_resume() - taking I/O from now on
+ * @ti: the target
+ *
+ * Context: may sleep.
+ */
+void shingle_resume(struct dm_target *ti)
+{
+	struct shingle_device *d = ti->private;
+
+	WRITE_ONCE(d->stopping, false);
+	WRITE_ONCE(d->suspended, false);
+	queue_delayed_work(d->clean_wq, &d->clean_work, 0);
+}
+EXPORT_SYMBOL_GPL(shingle_resume);
+
+/**
+ * shingle_postsuspend() - no I/O is under way any more
+ * @ti: the target
+ *
+ * A cleaning step in progress is given up between two pieces; it starts again
+ * after resume.
+ *
+ * Context: may sleep.
+ */
+void shingle_postsuspend(struct dm_target *ti)
+{
+	struct shingle_device *d = ti->private;
+
+	WRITE_ONCE(d->suspended, true);
+	WRITE_ONCE(d->stopping, true);
+	wake_up_all(&d->wait);
+	cancel_delayed_work_sync(&d->clean_work);
+	flush_work(&d->work);
+	cancel_delayed_work_sync(&d->commit_work);
+	if (d->loaded)
+		shingle_commit(d, false);
+	flush_work(&d->ckpt_work);
+	flush_work(&d->sb_work);
+}
+EXPORT_SYMBOL_GPL(shingle_postsuspend);
+
+/* ------------------------------------------------------------------------
+ * Status and messages
+ */
+
+static const char *mode_name(const struct shingle_device *d)
+{
+	static const char *const name[] = { "rw", "ro", "fail" };
+
+	return name[READ_ONCE(d->mode)];
+}
+
+static unsigned int emit_info(struct shingle_device *d, char *result, unsigned int maxlen)
+{
+	u64 cached, used, steps;
+	unsigned int sz = 0;
+	bool cleaning;
+
+	spin_lock_irq(&d->map_lock);
+	cached = d->ops->cached_blocks(d->engine);
+	used = d->journal.used;
+	steps = d->n.steps;
+	cleaning = d->cleaning || d->pressure || d->forced;
+	spin_unlock_irq(&d->map_lock);
+
+	DMEMIT("%llu/%llu %llu/%llu %llu %s %s %s", cached,
+	       d->layout.nr_bands[SHINGLE_ROLE_CACHE] * d->layout.band_blocks, used,
+	       d->layout.journal.blocks - d->layout.journal_gap_blocks, steps,
+	       cleaning ? "cleaning" : "idle",
+	       d->layout.flags & SHINGLE_SB_NEEDS_CHECK ? "needs_check" : "-", mode_name(d));
+	return sz;
+}
+
+static unsigned int emit_options(struct shingle_device *d, bool keys, bool count, char *result,
+				 unsigned int maxlen)
+{
+	unsigned int sz = 0, n = 0;
+	const char *name;
+	char value[32];
+	int r;
+	u32 i;
+
+	for (i = 0;; i++) {
+		spin_lock_irq(&d->map_lock);
+		r = d->ops->get(d->engine, i, &name, value, sizeof(value));
+		spin_unlock_irq(&d->map_lock);
+		if (r < 0)
+			break;
+		if (!r || keys != (value[0] != '\0'))
+			continue;
+		n += keys ? 2 : 1;
+		if (!count && keys)
+			DMEMIT(" %s %s", name, value);
+		else if (!count)
+			DMEMIT(" %s", name);
+	}
+	if (keys && d->commit_ms != DEFAULT_COMMIT_MS) {
+		n += 2;
+		if (!count)
+			DMEMIT(" commit_ms %u", d->commit_ms);
+	}
+	return count ? n : sz;
+}
+
+static unsigned int emit_table(struct shingle_device *d, char *result, unsigned int maxlen)
+{
+	unsigned int sz = 0, keys;
+	int i;
+
+	for (i = 0; i < SHINGLE_NR_DEVS; i++)
+		DMEMIT("%s%s", i ? " " : "", d->dev[i] ? d->dev[i]->name : "-");
+	for (keys = 0; keys < 2; keys++) {
+		DMEMIT(" %u", emit_options(d, keys, true, NULL, 0));
+		sz += emit_options(d, keys, false, result + sz, maxlen - sz);
+	}
+	return sz;
+}
+
+/**
+ * shingle_status() - see struct target_type
+ * @ti: the target
+ * @type: which status
+ * @flags: unused
+ * @result: where to
+ * @maxlen: how much fits
+ *
+ * INFO is ``<cached>/<capacity blocks> <used>/<all journal blocks> <steps>
+ * idle|cleaning needs_check|- rw|ro|fail``.
+ *
+ * Context: may sleep, does not.
+ */
+void shingle_status(struct dm_target *ti, status_type_t type, unsigned int flags,
+		    char *result, unsigned int maxlen)
+{
+	struct shingle_device *d = ti->private;
+	unsigned int sz = 0;
+
+	switch (type) {
+	case STATUSTYPE_INFO:
+		emit_info(d, result, maxlen);
+		break;
+	case STATUSTYPE_TABLE:
+		emit_table(d, result, maxlen);
+		break;
+	case STATUSTYPE_IMA:
+		DMEMIT_TARGET_NAME_VERSION(ti->type);
+		DMEMIT(",uuid=%pUb,data=%s,cache=%s,metadata=%s;", d->layout.uuid,
+		       d->dev[SHINGLE_DEV_DATA]->name,
+		       d->dev[SHINGLE_DEV_CACHE] ? d->dev[SHINGLE_DEV_CACHE]->name : "-",
+		       d->dev[SHINGLE_DEV_META] ? d->dev[SHINGLE_DEV_META]->name : "-");
+		break;
+	}
+}
+EXPORT_SYMBOL_GPL(shingle_status);
+
+static int emit_stats(struct shingle_device *d, char *result, unsigned int maxlen)
+{
+	struct shingle_counter c[32];
+	struct shingle_counters n;
+	u64 cached, bytes;
+	unsigned int sz = 0;
+	u32 nr, i;
+
+	spin_lock_irq(&d->map_lock);
+	n = d->n;
+	nr = min_t(u32, d->ops->counters(d->engine, c, ARRAY_SIZE(c)), ARRAY_SIZE(c));
+	cached = d->ops->cached_blocks(d->engine);
+	bytes = d->ops->map_bytes(d->engine);
+	spin_unlock_irq(&d->map_lock);
+
+	DMEMIT("mode %s\n", mode_name(d));
+	DMEMIT("cached_blocks %llu\n", cached);
+	DMEMIT("map_bytes %llu\n", bytes);
+	DMEMIT("bad_blocks %u\n", d->bad.nr);
+#define X(name) DMEMIT(#name " %llu\n", n.name);
+	SHINGLE_COUNTERS(X)
+#undef X
+	for (i = 0; i < nr; i++)
+		DMEMIT("%s %llu\n", c[i].name, c[i].value);
+	return 1;
+}
+
+static void clear_stats(struct shingle_device *d)
+{
+	spin_lock_irq(&d->map_lock);
+	memset(&d->n, 0, sizeof(d->n));
+	d->ops->clear_counters(d->engine);
+	spin_unlock_irq(&d->map_lock);
+}
+
+static void report_verify(void *ctx, const char *fmt, ...)
+{
+	struct shingle_device *d = ctx;
+	struct va_format vaf = { .fmt = fmt };
+	va_list args;
+
+	va_start(args, fmt);
+	vaf.va = &args;
+	DMERR_LIMIT("%s: %pV", dm_table_device_name(d->ti->table), &vaf);
+	va_end(args);
+}
+
+static int verify(struct shingle_device *d)
+{
+	u32 bad;
+
+	spin_lock_irq(&d->map_lock);
+	bad = d->ops->verify(d->engine, report_verify, d);
+	spin_unlock_irq(&d->map_lock);
+	return bad ? -EUCLEAN : 0;
+}
+
+static bool forced_over(struct shingle_device *d)
+{
+	bool over;
+
+	spin_lock_irq(&d->map_lock);
+	over = !(d->forced || d->recovering) || d->stopping || d->mode != SHINGLE_RW;
+	spin_unlock_irq(&d->map_lock);
+	return over;
+}
+
+static int clean_all(struct shingle_device *d)
+{
+	int err;
+
+	if (READ_ONCE(d->suspended))
+		return -EAGAIN;
+	spin_lock_irq(&d->map_lock);
+	d->forced = true;
+	spin_unlock_irq(&d->map_lock);
+	mod_delayed_work(d->clean_wq, &d->clean_work, 0);
+	err = wait_event_killable(d->wait, forced_over(d));
+	if (err)
+		return err;
+	if (READ_ONCE(d->mode) != SHINGLE_RW)
+		return -EROFS;
+	return READ_ONCE(d->stopping) ? -EAGAIN : 0;
+}
+
+/**
+ * shingle_message() - see struct target_type
+ * @ti: the target
+ * @argc: number of words
+ * @argv: ``stats``, ``stats_clear``, ``clean``, ``commit``, ``checkpoint``,
+ *	``verify``, or a key and its value
+ * @result: where to
+ * @maxlen: how much fits
+ *
+ * Context: may sleep.
+ */
+int shingle_message(struct dm_target *ti, unsigned int argc, char **argv, char *result,
+		    unsigned int maxlen)
+{
+	struct shingle_device *d = ti->private;
+	int err;
+
+	if (argc == 1 && !strcmp(argv[0], "stats"))
+		return emit_stats(d, result, maxlen);
+	if (argc == 1 && !strcmp(argv[0], "stats_clear")) {
+		clear_stats(d);
+		return 0;
+	}
+	if (argc == 1 && !strcmp(argv[0], "verify"))
+		return verify(d);
+	if (argc == 1 && !strcmp(argv[0], "clean"))
+		return clean_all(d);
+	if (argc == 1 && !strcmp(argv[0], "commit"))
+		return d->loaded ? shingle_commit(d, false) : -EAGAIN;
+	if (argc == 1 && !strcmp(argv[0], "checkpoint"))
+		return d->loaded ? shingle_checkpoint(d) : -EAGAIN;
+	if (argc == 2) {
+		err = set_option(d, argv[0], argv[1]);
+		if (err)
+			DMERR("%s: %s", dm_table_device_name(ti->table), ti->error);
+		return err;
+	}
+	DMERR("%s: unknown message %s", dm_table_device_name(ti->table), argv[0]);
+	return -EINVAL;
+}
+EXPORT_SYMBOL_GPL(shingle_message);
+
+/**
+ * shingle_iterate_devices() - see struct target_type
+ * @ti: the target
+ * @fn: called for each device
+ * @data: handed to @fn
+ *
+ * Context: may sleep.
+ */
+int shingle_iterate_devices(struct dm_target *ti, iterate_devices_callout_fn fn, void *data)
+{
+	struct shingle_device *d = ti->private;
+	int i, r = 0;
+
+	for (i = 0; !r && i < SHINGLE_NR_DEVS; i++) {
+		if (d->dev[i])
+			r = fn(ti, d->dev[i], 0, d->blocks[i] << SHINGLE_SECTORS_SHIFT, data);
+	}
+	return r;
+}
+EXPORT_SYMBOL_GPL(shingle_iterate_devices);
+
+/**
+ * shingle_io_hints() - see struct target_type
+ * @ti: the target
+ * @limits: of the queue
+ *
+ * Context: may sleep.
+ */
+void shingle_io_hints(struct dm_target *ti, struct queue_limits *limits)
+{
+	struct shingle_device *d = ti->private;
+
+	limits->logical_block_size = SHINGLE_BLOCK_SIZE;
+	limits->physical_block_size = SHINGLE_BLOCK_SIZE;
+	limits->io_min = SHINGLE_BLOCK_SIZE;
+	limits->io_opt = min_t(u64, (u64)d->layout.band_blocks << SHINGLE_BLOCK_SHIFT,
+			       UINT_MAX & ~(SHINGLE_BLOCK_SIZE - 1));
+	shingle_limit_discards(limits, UINT_MAX & ~(SHINGLE_BLOCK_SECTORS - 1),
+			       d->engine->discard_blocks << SHINGLE_BLOCK_SHIFT);
+	limits->max_write_zeroes_sectors = UINT_MAX & ~(SHINGLE_BLOCK_SECTORS - 1);
+}
+EXPORT_SYMBOL_GPL(shingle_io_hints);
+
+MODULE_DESCRIPTION("dm-shingle: what shingled and interlaced translation targets share");
+MODULE_LICENSE("GPL");

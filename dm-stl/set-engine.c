@@ -1,0 +1,1067 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Set-associative shingle translation layer: pure code, see engine.h.
+ *
+ * Data bands have fixed native places.  Writes go to the cache band of their
+ * set, one slot after the other; when that band is full, every data band with
+ * blocks in it is rewritten and the cache band starts again from its first
+ * slot.  Spec: skylight-and-zoned.md 1.3.
+ *
+ * The paper says nothing of crashes.  A band is rewritten in two steps, each
+ * ended by a durable record: STAGE merges the band into the staging band,
+ * WRITEBACK copies it home.  Between the two the staged copy *is* the band.
+ */
+#include "set-engine.h"
+#include "slotmap.h"
+
+/* struct shingle_step::kind */
+enum { STEP_STAGE, STEP_WRITEBACK, STEP_INPLACE, STEP_RETIRE };
+
+#define NO_SET		U32_MAX
+
+/* Longest run that a record can name. */
+#define MAX_RUN		U16_MAX
+
+/* Slots in one checkpoint piece, after the fill count. */
+#define PART_SLOTS	1000U
+#define PART_BITS	(SHINGLE_CHUNK_BYTES * 8U)
+
+/* Bands one discard call walks over, to bound the time under the map lock. */
+#define DISCARD_BANDS	1024U
+
+/**
+ * struct stl_set - the engine's state
+ * @engine: what core sees
+ * @layout: of the device, core's
+ * @band_blocks: blocks per band, data and cache alike
+ * @nr_bands: data bands
+ * @nr_sets: cache bands
+ * @set_shift: see struct stl_set_params
+ * @inplace: rewrite bands without staging: loses data at a power cut
+ * @map: which slot holds which block; slot = set * band_blocks + offset
+ * @fill: per set, next empty slot
+ * @inflight: per set, placements not yet committed or aborted
+ * @set_live: per set, blocks whose current copy is in it
+ * @band_live: per data band, blocks whose current copy is in the cache
+ * @written: per data band, whether the native place holds its content
+ * @want: per set, next set + 1 in the queue of full sets; self + 1 at the end
+ * @want_head: first set of the queue, or NO_SET
+ * @want_tail: last set of the queue
+ * @clean_set: the set being cleaned, or NO_SET
+ * @clean_band: next data band of it to look at
+ * @draining: @clean_set takes no placements until those in flight are done
+ * @forced_set: where a forced clean of all sets stands
+ * @step_band: band of the step in progress, or U64_MAX
+ * @staged: the staging band holds @staged_band
+ * @staged_band: which data band
+ * @staged_snapshot: slots of its set from here on are newer than the copy
+ * @reset_set: emptied, but recovery might still look into it; or NO_SET
+ * @reset_seq: transaction that says that it is empty
+ * @placed_blocks: slots handed out
+ * @aborted_blocks: slots spent on writes that failed
+ * @bands_cleaned: data bands rewritten
+ * @sets_cleaned: cache bands emptied
+ * @merged_blocks: cached blocks copied into bands
+ * @full_waits: writes that found their cache band full
+ */
+struct stl_set {
+	struct shingle_engine engine;
+	const struct shingle_layout *layout;
+	u32 band_blocks;
+	u32 nr_bands;
+	u32 nr_sets;
+	u32 set_shift;
+	bool inplace;
+
+	struct shingle_slotmap map;
+	u32 *fill;
+	u32 *inflight;
+	u32 *set_live;
+	u32 *band_live;
+	unsigned long *written;
+
+	u32 *want;
+	u32 want_head;
+	u32 want_tail;
+
+	u32 clean_set;
+	u32 clean_band;
+	bool draining;
+	u32 forced_set;
+	u64 step_band;
+
+	bool staged;
+	u32 staged_band;
+	u32 staged_snapshot;
+
+	u32 reset_set;
+	u64 reset_seq;
+
+	u64 placed_blocks;
+	u64 aborted_blocks;
+	u64 bands_cleaned;
+	u64 sets_cleaned;
+	u64 merged_blocks;
+	u64 full_waits;
+};
+
+static struct stl_set *to_set(struct shingle_engine *e)
+{
+	return container_of(e, struct stl_set, engine);
+}
+
+static u32 set_of_band(const struct stl_set *s, u32 band)
+{
+	return (band >> s->set_shift) % s->nr_sets;
+}
+
+static u64 native(const struct stl_set *s, u32 band)
+{
+	return shingle_band_pblk(s->layout, SHINGLE_ROLE_DATA, band);
+}
+
+static u64 slot_pblk(const struct stl_set *s, u32 slot)
+{
+	return shingle_band_pblk(s->layout, SHINGLE_ROLE_CACHE, slot / s->band_blocks) +
+	       slot % s->band_blocks;
+}
+
+static u64 staging(const struct stl_set *s)
+{
+	return shingle_band_pblk(s->layout, SHINGLE_ROLE_STAGING, 0);
+}
+
+/* ------------------------------------------------------------------------
+ * Construction
+ */
+
+static void stl_set_destroy(struct shingle_engine *e)
+{
+	struct stl_set *s = to_set(e);
+
+	shingle_slotmap_exit(&s->map);
+	kvfree(s->fill);
+	kvfree(s->inflight);
+	kvfree(s->set_live);
+	kvfree(s->band_live);
+	kvfree(s->written);
+	kvfree(s->want);
+	kvfree(s);
+}
+
+static int check_layout(const struct shingle_layout *l, const struct stl_set_params *p,
+			const char **why)
+{
+	*why = NULL;
+	if (!l->nr_bands[SHINGLE_ROLE_CACHE])
+		*why = "stl-set needs at least one cache band";
+	else if (l->nr_bands[SHINGLE_ROLE_STAGING] != 1)
+		*why = "stl-set needs exactly one staging band";
+	else if (l->nr_bands[SHINGLE_ROLE_CACHE] > S32_MAX / l->band_blocks)
+		*why = "stl-set can cache at most 8 TiB";
+	else if (l->logical_blocks != l->nr_bands[SHINGLE_ROLE_DATA] * l->band_blocks)
+		*why = "stl-set presents its data bands, no more and no less";
+	else if (l->logical_blocks > SHINGLE_SLOTMAP_LBLKS)
+		*why = "stl-set presents at most 16 TiB";
+	else if (le32_to_cpu(p->set_shift) > 31)
+		*why = "stl-set's set_shift is above 31";
+	return *why ? -EINVAL : 0;
+}
+
+static int stl_set_create(struct shingle_engine **out, const struct shingle_layout *layout,
+			  const char **why)
+{
+	const struct stl_set_params *p = (const void *)layout->params;
+	struct stl_set *s;
+	u32 sets, bands;
+
+	BUILD_BUG_ON(sizeof(*p) > SHINGLE_ENGINE_PARAMS_SIZE);
+	if (check_layout(layout, p, why))
+		return -EINVAL;
+
+	*why = "out of memory";
+	s = shingle_zalloc_array(1, sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	sets = layout->nr_bands[SHINGLE_ROLE_CACHE];
+	bands = layout->nr_bands[SHINGLE_ROLE_DATA];
+	s->engine.ops = &stl_set_engine_ops;
+	s->engine.discard_blocks = layout->band_blocks;
+	s->layout = layout;
+	s->band_blocks = layout->band_blocks;
+	s->nr_bands = bands;
+	s->nr_sets = sets;
+	s->set_shift = le32_to_cpu(p->set_shift);
+	s->want_head = NO_SET;
+	s->clean_set = NO_SET;
+	s->reset_set = NO_SET;
+	s->step_band = U64_MAX;
+
+	s->fill = shingle_zalloc_array(sets, sizeof(u32));
+	s->inflight = shingle_zalloc_array(sets, sizeof(u32));
+	s->set_live = shingle_zalloc_array(sets, sizeof(u32));
+	s->want = shingle_zalloc_array(sets, sizeof(u32));
+	s->band_live = shingle_zalloc_array(bands, sizeof(u32));
+	s->written = shingle_zalloc_array(BITS_TO_LONGS(bands), sizeof(unsigned long));
+	if (!s->fill || !s->inflight || !s->set_live || !s->want || !s->band_live ||
+	    !s->written || shingle_slotmap_init(&s->map, sets * s->band_blocks)) {
+		stl_set_destroy(&s->engine);
+		return -ENOMEM;
+	}
+	*out = &s->engine;
+	return 0;
+}
+
+static int stl_set_set(struct shingle_engine *e, const char *name, const char *value,
+		       const char **why)
+{
+	if (!strcmp(name, "inplace") && !value) {
+		to_set(e)->inplace = true;
+		e->copy_blocks = to_set(e)->band_blocks;
+		return 0;
+	}
+	return -ENOENT;
+}
+
+static int stl_set_get(struct shingle_engine *e, u32 index, const char **name, char *value,
+		       size_t size)
+{
+	if (index || !size)
+		return -ENOENT;
+	*name = "inplace";
+	value[0] = '\0';
+	return to_set(e)->inplace;
+}
+
+/* ------------------------------------------------------------------------
+ * Reading and writing
+ */
+
+/* Where one block is now. */
+static u64 locate(const struct stl_set *s, u32 band, u32 lblk, enum shingle_run_kind *kind)
+{
+	u32 offset = lblk - band * s->band_blocks;
+	u32 slot = s->band_live[band] ? shingle_slotmap_find(&s->map, lblk) : SHINGLE_NO_SLOT;
+	bool staged = s->staged && band == s->staged_band;
+
+	*kind = SHINGLE_RUN_MAPPED;
+	if (slot != SHINGLE_NO_SLOT && !(staged && slot % s->band_blocks < s->staged_snapshot))
+		return slot_pblk(s, slot);
+	if (staged)
+		return staging(s) + offset;
+	if (!test_bit(band, s->written))
+		*kind = SHINGLE_RUN_UNWRITTEN;
+	return native(s, band) + offset;
+}
+
+static void stl_set_resolve(struct shingle_engine *e, u64 lblk, u32 n, struct shingle_run *out)
+{
+	struct stl_set *s = to_set(e);
+	u32 band = (u32)lblk / s->band_blocks;
+	u32 end = (band + 1) * s->band_blocks;
+	enum shingle_run_kind kind;
+
+	n = min_t(u32, n, end - (u32)lblk);
+	out->lblk = lblk;
+	out->pblk = locate(s, band, lblk, &out->kind);
+	out->n = 1;
+	if (!s->band_live[band]) {
+		out->n = n;
+		return;
+	}
+	while (out->n < n && locate(s, band, lblk + out->n, &kind) == out->pblk + out->n &&
+	       kind == out->kind)
+		out->n++;
+}
+
+/* A write found @set full: it will be cleaned in its turn. */
+static void want_clean(struct stl_set *s, u32 set)
+{
+	if (s->want[set] || s->clean_set == set)
+		return;
+	s->want[set] = set + 1;
+	if (s->want_head == NO_SET)
+		s->want_head = set;
+	else
+		s->want[s->want_tail] = set + 1;
+	s->want_tail = set;
+}
+
+static u32 pop_wanted(struct stl_set *s)
+{
+	u32 set = s->want_head;
+
+	if (set == NO_SET)
+		return NO_SET;
+	s->want_head = set == s->want_tail ? NO_SET : s->want[set] - 1;
+	s->want[set] = 0;
+	return set;
+}
+
+static int stl_set_place(struct shingle_engine *e, u64 lblk, u32 n, struct shingle_run *out)
+{
+	struct stl_set *s = to_set(e);
+	u32 band = (u32)lblk / s->band_blocks;
+	u32 set = set_of_band(s, band), slot, i;
+
+	if (set == s->reset_set || (set == s->clean_set && s->draining))
+		return -EBUSY;
+	if (s->fill[set] == s->band_blocks) {
+		s->full_waits++;
+		want_clean(s, set);
+		return -ENOSPC;
+	}
+	n = min_t(u32, n, (band + 1) * s->band_blocks - (u32)lblk);
+	n = min3(n, s->band_blocks - s->fill[set], (u32)MAX_RUN);
+
+	slot = set * s->band_blocks + s->fill[set];
+	out->lblk = lblk;
+	out->pblk = slot_pblk(s, slot);
+	out->n = n;
+	out->kind = SHINGLE_RUN_MAPPED;
+	for (i = 0; i < n; i++)
+		s->map.owner[slot + i] = SHINGLE_SLOT_SPENT;
+	s->fill[set] += n;
+	s->inflight[set]++;
+	s->placed_blocks += n;
+	return 0;
+}
+
+/* Forget the cached copy of a block. */
+static void drop_slot(struct stl_set *s, u32 band, u32 slot)
+{
+	shingle_slotmap_remove(&s->map, slot);
+	s->band_live[band]--;
+	s->set_live[set_of_band(s, band)]--;
+}
+
+/* Make @slot the current copy of @lblk, unless a later slot already is. */
+static void adopt_slot(struct stl_set *s, u32 band, u32 slot, u32 lblk)
+{
+	u32 old = s->band_live[band] ? shingle_slotmap_find(&s->map, lblk) : SHINGLE_NO_SLOT;
+
+	if (old != SHINGLE_NO_SLOT) {
+		if (old > slot)
+			return;
+		drop_slot(s, band, old);
+	}
+	shingle_slotmap_insert(&s->map, slot, lblk);
+	s->band_live[band]++;
+	s->set_live[set_of_band(s, band)]++;
+}
+
+static void stl_set_commit(struct shingle_engine *e, const struct shingle_run *run,
+			   struct shingle_emit *emit)
+{
+	struct stl_set *s = to_set(e);
+	u32 band = (u32)run->lblk / s->band_blocks;
+	u32 set = set_of_band(s, band);
+	u32 slot = set * s->band_blocks +
+		   (run->pblk - shingle_band_pblk(s->layout, SHINGLE_ROLE_CACHE, set));
+	u32 i;
+
+	for (i = 0; i < run->n; i++)
+		adopt_slot(s, band, slot + i, run->lblk + i);
+	s->inflight[set]--;
+	shingle_emit(emit, STL_SET_MAP, run->n, 0, run->lblk, slot);
+}
+
+static void stl_set_abort(struct shingle_engine *e, const struct shingle_run *run)
+{
+	struct stl_set *s = to_set(e);
+
+	/* The slots stay spent: nobody knows what the medium holds there. */
+	s->inflight[set_of_band(s, (u32)run->lblk / s->band_blocks)]--;
+	s->aborted_blocks += run->n;
+}
+
+static void drop_range(struct stl_set *s, u32 band, u32 lblk, u32 n, u32 below)
+{
+	u32 i;
+
+	for (i = 0; i < n && s->band_live[band]; i++) {
+		u32 slot = shingle_slotmap_find(&s->map, lblk + i);
+
+		if (slot != SHINGLE_NO_SLOT && slot % s->band_blocks < below)
+			drop_slot(s, band, slot);
+	}
+}
+
+static bool band_busy(const struct stl_set *s, u32 band)
+{
+	return band == s->step_band || (s->staged && band == s->staged_band);
+}
+
+static int stl_set_discard(struct shingle_engine *e, u64 lblk, u64 n, u64 *done, bool *dropped,
+			   struct shingle_emit *emit)
+{
+	struct stl_set *s = to_set(e);
+	u32 band = (u32)lblk / s->band_blocks, first = band;
+	u64 offset = lblk - (u64)band * s->band_blocks;
+	bool changed = false;
+
+	if (band_busy(s, band))
+		return -EBUSY;
+
+	if (offset || n < s->band_blocks) {
+		*done = min_t(u64, n, s->band_blocks - offset);
+		*done = min_t(u64, *done, MAX_RUN);
+		*dropped = !test_bit(band, s->written);
+		if (*dropped && s->band_live[band]) {
+			drop_range(s, band, lblk, *done, U32_MAX);
+			shingle_emit(emit, STL_SET_DROP, *done, 0, lblk, 0);
+		}
+		return 0;
+	}
+
+	for (*done = 0; n - *done >= s->band_blocks && band - first < DISCARD_BANDS; band++) {
+		if (band_busy(s, band))
+			break;
+		*done += s->band_blocks;
+		if (!s->band_live[band] && !test_bit(band, s->written))
+			continue;
+		changed = true;
+		__clear_bit(band, s->written);
+		if (s->band_live[band]) {
+			drop_range(s, band, band * s->band_blocks, s->band_blocks, U32_MAX);
+			band++;
+			break;
+		}
+	}
+	*dropped = true;
+	if (changed)
+		shingle_emit(emit, STL_SET_DISCARD, 0, 0, first, band - first);
+	return 0;
+}
+
+/* ------------------------------------------------------------------------
+ * Cleaning
+ */
+
+/* Data bands of @set, in ascending order: the first at or after @band. */
+static u32 next_band_of_set(const struct stl_set *s, u32 set, u32 band)
+{
+	u32 group = band >> s->set_shift, ahead = (set + s->nr_sets - group % s->nr_sets) % s->nr_sets;
+	u64 next = (u64)(group + (u64)ahead) << s->set_shift;
+
+	if (!ahead)
+		return band;
+	return min_t(u64, next, s->nr_bands);
+}
+
+static u32 next_dirty_band(const struct stl_set *s, u32 set, u32 band)
+{
+	while (band < s->nr_bands) {
+		band = next_band_of_set(s, set, band);
+		if (band >= s->nr_bands || s->band_live[band])
+			break;
+		band++;
+	}
+	return min(band, s->nr_bands);
+}
+
+static u32 pick_set(struct stl_set *s, enum shingle_why why)
+{
+	u32 set = pop_wanted(s);
+
+	if (set != NO_SET || why != SHINGLE_WHY_FORCED)
+		return set;
+	while (s->forced_set < s->nr_sets) {
+		if (s->fill[s->forced_set])
+			return s->forced_set++;
+		s->forced_set++;
+	}
+	s->forced_set = 0;
+	return NO_SET;
+}
+
+static void writeback_step(const struct stl_set *s, struct shingle_step *step)
+{
+	step->kind = STEP_WRITEBACK;
+	step->n = s->band_blocks;
+	step->base = staging(s);
+	step->dst = native(s, s->staged_band);
+	step->lblk = (u64)s->staged_band * s->band_blocks;
+}
+
+static void rewrite_step(const struct stl_set *s, u32 band, struct shingle_step *step)
+{
+	step->kind = s->inplace ? STEP_INPLACE : STEP_STAGE;
+	step->n = s->band_blocks;
+	step->base = test_bit(band, s->written) ? native(s, band) : SHINGLE_NOWHERE;
+	step->dst = s->inplace ? native(s, band) : staging(s);
+	step->lblk = (u64)band * s->band_blocks;
+	step->cookie = s->fill[set_of_band(s, band)];
+	step->whole_in_memory = s->inplace;
+}
+
+static int stl_set_next_step(struct shingle_engine *e, enum shingle_why why,
+			     struct shingle_step *step)
+{
+	struct stl_set *s = to_set(e);
+	u32 set, band;
+
+	memset(step, 0, sizeof(*step));
+	step->base = SHINGLE_NOWHERE;
+	step->lblk = SHINGLE_NOWHERE;
+
+	if (s->step_band != U64_MAX || s->reset_set != NO_SET)
+		return -EAGAIN;
+	if (s->staged) {
+		writeback_step(s, step);
+		s->step_band = s->staged_band;
+		return 1;
+	}
+	/* Lazy: nothing is cleaned before a write needs the room. */
+	if (why == SHINGLE_WHY_RECOVERY || why == SHINGLE_WHY_IDLE)
+		return 0;
+
+again:
+	if (s->clean_set == NO_SET) {
+		s->clean_set = pick_set(s, why);
+		s->clean_band = 0;
+		if (s->clean_set == NO_SET)
+			return 0;
+	}
+	set = s->clean_set;
+	s->draining = s->inflight[set];
+	if (s->draining)
+		return -EAGAIN;
+
+	band = next_dirty_band(s, set, s->clean_band);
+	if (band < s->nr_bands) {
+		rewrite_step(s, band, step);
+		s->step_band = band;
+		s->clean_band = band + 1;
+		return 1;
+	}
+	s->clean_set = NO_SET;
+	if (s->set_live[set]) {
+		/* Written to meanwhile; if that filled it up, go round again. */
+		if (s->fill[set] == s->band_blocks)
+			want_clean(s, set);
+		goto again;
+	}
+	if (!s->fill[set])
+		goto again;
+	step->kind = STEP_RETIRE;
+	step->cookie = set;
+	s->reset_set = set;
+	s->reset_seq = U64_MAX;
+	return 1;
+}
+
+static bool stl_set_step_source(struct shingle_engine *e, const struct shingle_step *step,
+				u32 offset, struct shingle_run *out)
+{
+	struct stl_set *s = to_set(e);
+	u32 band = step->lblk / s->band_blocks, slot = SHINGLE_NO_SLOT;
+
+	if (step->kind == STEP_WRITEBACK || !s->band_live[band])
+		return false;
+	for (; offset < step->n; offset++) {
+		slot = shingle_slotmap_find(&s->map, step->lblk + offset);
+		if (slot != SHINGLE_NO_SLOT)
+			break;
+	}
+	if (slot == SHINGLE_NO_SLOT)
+		return false;
+	out->lblk = offset;
+	out->pblk = slot_pblk(s, slot);
+	out->kind = SHINGLE_RUN_MAPPED;
+	out->n = 1;
+	while (offset + out->n < step->n &&
+	       shingle_slotmap_find(&s->map, step->lblk + offset + out->n) == slot + out->n)
+		out->n++;
+	s->merged_blocks += out->n;
+	return true;
+}
+
+static void emit_reset(struct stl_set *s, u32 set, struct shingle_emit *emit)
+{
+	shingle_emit(emit, STL_SET_RESET, 0, 0, set, 0);
+	s->reset_set = set;
+	s->reset_seq = emit->seq;
+	s->sets_cleaned++;
+}
+
+/* The copy of @band at home holds all slots below @snapshot. */
+static void band_cleaned(struct stl_set *s, u32 band, u32 snapshot, struct shingle_emit *emit)
+{
+	u32 set = set_of_band(s, band);
+
+	drop_range(s, band, band * s->band_blocks, s->band_blocks, snapshot);
+	__set_bit(band, s->written);
+	s->bands_cleaned++;
+	shingle_emit(emit, STL_SET_CLEANED, 0, 0, band, snapshot);
+	if (s->clean_set == set && !s->set_live[set] && !s->inflight[set]) {
+		s->clean_set = NO_SET;
+		emit_reset(s, set, emit);
+	}
+}
+
+static void stl_set_step_done(struct shingle_engine *e, const struct shingle_step *step,
+			      struct shingle_emit *emit)
+{
+	struct stl_set *s = to_set(e);
+
+	switch (step->kind) {
+	case STEP_STAGE:
+		s->staged = true;
+		s->staged_band = s->step_band;
+		s->staged_snapshot = step->cookie;
+		shingle_emit(emit, STL_SET_STAGED, 0, 0, s->step_band, step->cookie);
+		break;
+	case STEP_WRITEBACK:
+		s->staged = false;
+		band_cleaned(s, s->step_band, s->staged_snapshot, emit);
+		break;
+	case STEP_INPLACE:
+		band_cleaned(s, s->step_band, step->cookie, emit);
+		break;
+	case STEP_RETIRE:
+		emit_reset(s, step->cookie, emit);
+		break;
+	}
+	s->step_band = U64_MAX;
+}
+
+static void stl_set_step_failed(struct shingle_engine *e, const struct shingle_step *step)
+{
+	struct stl_set *s = to_set(e);
+
+	if (step->kind == STEP_RETIRE)
+		s->reset_set = NO_SET;
+	else if (step->kind != STEP_WRITEBACK)
+		s->clean_band = s->step_band;
+	s->step_band = U64_MAX;
+}
+
+static void stl_set_release(struct shingle_engine *e, u64 seq)
+{
+	struct stl_set *s = to_set(e);
+	u32 set = s->reset_set;
+
+	if (set == NO_SET || s->reset_seq > seq)
+		return;
+	memset(&s->map.owner[set * s->band_blocks], 0, s->band_blocks * sizeof(u32));
+	s->fill[set] = 0;
+	s->reset_set = NO_SET;
+}
+
+static bool stl_set_pending(struct shingle_engine *e)
+{
+	return to_set(e)->reset_set != NO_SET;
+}
+
+static bool band_referenced(const struct stl_set *s, enum shingle_role role, u64 band, u64 offset)
+{
+	switch (role) {
+	case SHINGLE_ROLE_DATA:
+		return test_bit(band, s->written) && !(s->staged && band == s->staged_band);
+	case SHINGLE_ROLE_CACHE:
+		return offset < s->fill[band];
+	case SHINGLE_ROLE_STAGING:
+		return s->staged;
+	default:
+		return true;
+	}
+}
+
+static bool stl_set_referenced(struct shingle_engine *e, u64 pblk, u64 n)
+{
+	struct stl_set *s = to_set(e);
+	u64 end = pblk + n;
+
+	while (pblk < end) {
+		const struct shingle_group *g = shingle_group_of(s->layout, pblk);
+		enum shingle_role role;
+		u64 band, offset;
+
+		if (!g)
+			return false;
+		/* In a band, in its guard (role and band are those before it), or beyond. */
+		if (shingle_band_of(s->layout, pblk, &role, &band, &offset) &&
+		    band_referenced(s, role, band, offset))
+			return true;
+		pblk += g->stride - offset;
+	}
+	return false;
+}
+
+/* ------------------------------------------------------------------------
+ * Persistence
+ */
+
+static u32 parts_per_set(u32 band_blocks)
+{
+	return DIV_ROUND_UP(band_blocks, PART_SLOTS);
+}
+
+static u64 stl_set_max_chunks(const struct shingle_layout *l)
+{
+	return 1 + DIV_ROUND_UP(l->nr_bands[SHINGLE_ROLE_DATA], (u64)PART_BITS) +
+	       l->nr_bands[SHINGLE_ROLE_CACHE] * parts_per_set(l->band_blocks);
+}
+
+static u32 encode_globals(const struct stl_set *s, __le32 *p)
+{
+	p[0] = cpu_to_le32(s->staged);
+	p[1] = cpu_to_le32(s->staged_band);
+	p[2] = cpu_to_le32(s->staged_snapshot);
+	return s->staged ? 3 * sizeof(*p) : 0;
+}
+
+static u32 encode_written(const struct stl_set *s, u32 part, u8 *p)
+{
+	u32 first = part * PART_BITS, n = min(s->nr_bands - first, PART_BITS), i, bytes = 0;
+
+	memset(p, 0, SHINGLE_CHUNK_BYTES);
+	for (i = 0; i < n; i++) {
+		if (test_bit(first + i, s->written)) {
+			p[i / 8] |= 1U << (i % 8);
+			bytes = i / 8 + 1;
+		}
+	}
+	return bytes;
+}
+
+static u32 encode_slots(const struct stl_set *s, u32 set, u32 part, __le32 *p)
+{
+	u32 first = part * PART_SLOTS, n, i;
+
+	/* An emptied set is empty, though its slots are not yet handed out. */
+	if (set == s->reset_set && s->reset_seq != U64_MAX)
+		return 0;
+	if (first >= s->fill[set])
+		return 0;
+	n = min(s->fill[set] - first, PART_SLOTS);
+	p[0] = cpu_to_le32(s->fill[set]);
+	for (i = 0; i < n; i++)
+		p[i + 1] = cpu_to_le32(s->map.owner[set * s->band_blocks + first + i]);
+	return (n + 1) * sizeof(*p);
+}
+
+static u32 stl_set_encode(struct shingle_engine *e, u64 *cursor, u64 *index, void *buf)
+{
+	struct stl_set *s = to_set(e);
+	u32 parts = parts_per_set(s->band_blocks);
+	u32 maps = DIV_ROUND_UP(s->nr_bands, PART_BITS);
+	u64 end = 1 + maps + (u64)s->nr_sets * parts;
+	u32 bytes = 0;
+
+	for (; !bytes && *cursor < end; (*cursor)++) {
+		u64 at = *cursor;
+
+		*index = at;
+		if (!at)
+			bytes = encode_globals(s, buf);
+		else if (at <= maps)
+			bytes = encode_written(s, at - 1, buf);
+		else
+			bytes = encode_slots(s, div_u64(at - 1 - maps, parts),
+					     (at - 1 - maps) % parts, buf);
+	}
+	return bytes;
+}
+
+static int decode_globals(struct stl_set *s, const __le32 *p, u32 bytes)
+{
+	if (bytes != 3 * sizeof(*p))
+		return -EUCLEAN;
+	s->staged = le32_to_cpu(p[0]);
+	s->staged_band = le32_to_cpu(p[1]);
+	s->staged_snapshot = le32_to_cpu(p[2]);
+	return 0;
+}
+
+static int decode_written(struct stl_set *s, u32 part, const u8 *p, u32 bytes)
+{
+	u32 i;
+
+	for (i = 0; i < bytes * 8; i++) {
+		if (!(p[i / 8] & (1U << (i % 8))))
+			continue;
+		if (i >= s->nr_bands - part * PART_BITS)
+			return -EUCLEAN;
+		__set_bit(part * PART_BITS + i, s->written);
+	}
+	return 0;
+}
+
+static int decode_slots(struct stl_set *s, u32 set, u32 part, const __le32 *p, u32 bytes)
+{
+	u32 first = part * PART_SLOTS, n = bytes / sizeof(*p), i;
+
+	if (n < 2 || bytes % sizeof(*p) || n - 1 > s->band_blocks - first ||
+	    le32_to_cpu(p[0]) > s->band_blocks)
+		return -EUCLEAN;
+	s->fill[set] = max(s->fill[set], le32_to_cpu(p[0]));
+	for (i = 0; i < n - 1; i++)
+		s->map.owner[set * s->band_blocks + first + i] = le32_to_cpu(p[i + 1]);
+	return 0;
+}
+
+static int stl_set_decode(struct shingle_engine *e, u64 index, const void *buf, u32 bytes)
+{
+	struct stl_set *s = to_set(e);
+	u32 parts = parts_per_set(s->band_blocks);
+	u32 maps = DIV_ROUND_UP(s->nr_bands, PART_BITS);
+
+	if (!index)
+		return decode_globals(s, buf, bytes);
+	if (index <= maps)
+		return decode_written(s, index - 1, buf, bytes);
+	index -= 1 + maps;
+	if (index >= (u64)s->nr_sets * parts)
+		return -EUCLEAN;
+	return decode_slots(s, div_u64(index, parts), index % parts, buf, bytes);
+}
+
+/*
+ * While the journal is replayed there is no hash yet, only owners.  A block may
+ * own several slots; ready() lets the last one win, as adopt_slot() does.
+ */
+static void replay_drop(struct stl_set *s, u32 set, u32 below, u32 lblk, u64 n)
+{
+	u32 *owner = &s->map.owner[set * s->band_blocks], i;
+
+	for (i = 0; i < min(below, s->band_blocks); i++) {
+		if (owner[i] >= SHINGLE_SLOT_OWNED && owner[i] - SHINGLE_SLOT_OWNED - lblk < n)
+			owner[i] = SHINGLE_SLOT_SPENT;
+	}
+}
+
+static int replay_map(struct stl_set *s, u64 lblk, u64 slot, u32 n)
+{
+	u32 set, offset, i;
+
+	if (!n || lblk >= s->layout->logical_blocks || n > s->layout->logical_blocks - lblk ||
+	    slot >= s->map.nr_slots || n > s->map.nr_slots - slot)
+		return -EUCLEAN;
+	set = (u32)slot / s->band_blocks;
+	offset = (u32)slot % s->band_blocks;
+	if (n > s->band_blocks - offset || set != set_of_band(s, (u32)lblk / s->band_blocks))
+		return -EUCLEAN;
+	for (i = 0; i < n; i++)
+		s->map.owner[slot + i] = lblk + i + SHINGLE_SLOT_OWNED;
+	s->fill[set] = max(s->fill[set], offset + n);
+	return 0;
+}
+
+static int replay_discard(struct stl_set *s, u64 band, u64 nr)
+{
+	u64 i;
+
+	if (band >= s->nr_bands || nr > s->nr_bands - band)
+		return -EUCLEAN;
+	for (i = band; i < band + nr; i++)
+		__clear_bit(i, s->written);
+	for (i = 0; i < min_t(u64, nr, s->nr_sets << s->set_shift); i++) {
+		/* Every set that the range touches, each once. */
+		u32 set = set_of_band(s, band + i);
+
+		if (i && set == set_of_band(s, band + i - 1))
+			continue;
+		replay_drop(s, set, U32_MAX, band * s->band_blocks, nr * s->band_blocks);
+	}
+	return 0;
+}
+
+static int stl_set_replay(struct shingle_engine *e, const struct shingle_record *rec)
+{
+	struct stl_set *s = to_set(e);
+	u64 a = le64_to_cpu(rec->a), b = le64_to_cpu(rec->b);
+	u32 n = le16_to_cpu(rec->n);
+
+	switch (le16_to_cpu(rec->type)) {
+	case STL_SET_MAP:
+		return replay_map(s, a, b, n);
+	case STL_SET_STAGED:
+		if (a >= s->nr_bands || b > s->band_blocks)
+			return -EUCLEAN;
+		s->staged = true;
+		s->staged_band = a;
+		s->staged_snapshot = b;
+		return 0;
+	case STL_SET_CLEANED:
+		if (a >= s->nr_bands || b > s->band_blocks)
+			return -EUCLEAN;
+		s->staged = false;
+		__set_bit(a, s->written);
+		replay_drop(s, set_of_band(s, a), b, a * s->band_blocks, s->band_blocks);
+		return 0;
+	case STL_SET_RESET:
+		if (a >= s->nr_sets)
+			return -EUCLEAN;
+		s->fill[a] = 0;
+		memset(&s->map.owner[a * s->band_blocks], 0, s->band_blocks * sizeof(u32));
+		return 0;
+	case STL_SET_DISCARD:
+		return replay_discard(s, a, b);
+	case STL_SET_DROP:
+		if (a >= s->layout->logical_blocks)
+			return -EUCLEAN;
+		replay_drop(s, set_of_band(s, (u32)a / s->band_blocks), U32_MAX, a, n);
+		return 0;
+	}
+	return -EUCLEAN;
+}
+
+static int stl_set_ready(struct shingle_engine *e, const char **why)
+{
+	struct stl_set *s = to_set(e);
+	u32 set, offset;
+
+	if (s->staged && (s->staged_band >= s->nr_bands || s->staged_snapshot > s->band_blocks)) {
+		*why = "staging band holds a band that does not exist";
+		return -EUCLEAN;
+	}
+	for (set = 0; set < s->nr_sets; set++) {
+		for (offset = 0; offset < s->band_blocks; offset++) {
+			u32 slot = set * s->band_blocks + offset, lblk = s->map.owner[slot];
+
+			/* Placed, but the power went before the commit was durable. */
+			s->map.owner[slot] = offset < s->fill[set] ? SHINGLE_SLOT_SPENT :
+								     SHINGLE_SLOT_FREE;
+			if (lblk < SHINGLE_SLOT_OWNED || offset >= s->fill[set])
+				continue;
+			lblk -= SHINGLE_SLOT_OWNED;
+			if (lblk >= s->layout->logical_blocks ||
+			    set_of_band(s, lblk / s->band_blocks) != set) {
+				*why = "cache map names a block of another set";
+				return -EUCLEAN;
+			}
+			adopt_slot(s, lblk / s->band_blocks, slot, lblk);
+		}
+	}
+	return 0;
+}
+
+/* ------------------------------------------------------------------------
+ * Being looked at
+ */
+
+static u32 verify_slot(struct stl_set *s, u32 slot, shingle_report_fn report, void *ctx)
+{
+	u32 set = slot / s->band_blocks, offset = slot % s->band_blocks, lblk;
+
+	if (shingle_slot_state(&s->map, slot) == SHINGLE_SLOT_FREE && offset < s->fill[set]) {
+		report(ctx, "slot %u of set %u is free below the fill mark %u", offset, set,
+		       s->fill[set]);
+		return 1;
+	}
+	if (shingle_slot_state(&s->map, slot) != SHINGLE_SLOT_FREE && offset >= s->fill[set]) {
+		report(ctx, "slot %u of set %u is used above the fill mark %u", offset, set,
+		       s->fill[set]);
+		return 1;
+	}
+	if (shingle_slot_state(&s->map, slot) != SHINGLE_SLOT_OWNED)
+		return 0;
+	lblk = shingle_slot_lblk(&s->map, slot);
+	if (lblk >= s->layout->logical_blocks || set_of_band(s, lblk / s->band_blocks) != set ||
+	    shingle_slotmap_find(&s->map, lblk) != slot) {
+		report(ctx, "slot %u of set %u claims block %u wrongly", offset, set, lblk);
+		return 1;
+	}
+	return 0;
+}
+
+static u32 stl_set_verify(struct shingle_engine *e, shingle_report_fn report, void *ctx)
+{
+	struct stl_set *s = to_set(e);
+	u64 live = 0, in_bands = 0, in_sets = 0;
+	u32 bad = 0, i;
+
+	for (i = 0; i < s->map.nr_slots; i++) {
+		bad += verify_slot(s, i, report, ctx);
+		live += shingle_slot_state(&s->map, i) == SHINGLE_SLOT_OWNED;
+	}
+	for (i = 0; i < s->nr_bands; i++)
+		in_bands += s->band_live[i];
+	for (i = 0; i < s->nr_sets; i++)
+		in_sets += s->set_live[i];
+	if (live != s->map.live || live != in_bands || live != in_sets) {
+		report(ctx, "cached blocks: %llu slots, %u hashed, %llu by band, %llu by set",
+		       (unsigned long long)live, s->map.live, (unsigned long long)in_bands,
+		       (unsigned long long)in_sets);
+		bad++;
+	}
+	return bad;
+}
+
+static u32 stl_set_counters(struct shingle_engine *e, struct shingle_counter *c, u32 max)
+{
+	struct stl_set *s = to_set(e);
+	const struct shingle_counter all[] = {
+		{ "placed_blocks", s->placed_blocks },
+		{ "aborted_blocks", s->aborted_blocks },
+		{ "bands_cleaned", s->bands_cleaned },
+		{ "sets_cleaned", s->sets_cleaned },
+		{ "merged_blocks", s->merged_blocks },
+		{ "full_waits", s->full_waits },
+	};
+	u32 i;
+
+	for (i = 0; i < min_t(u32, max, ARRAY_SIZE(all)); i++)
+		c[i] = all[i];
+	return ARRAY_SIZE(all);
+}
+
+static void stl_set_clear_counters(struct shingle_engine *e)
+{
+	struct stl_set *s = to_set(e);
+
+	s->placed_blocks = 0;
+	s->aborted_blocks = 0;
+	s->bands_cleaned = 0;
+	s->sets_cleaned = 0;
+	s->merged_blocks = 0;
+	s->full_waits = 0;
+}
+
+static u64 stl_set_map_bytes(struct shingle_engine *e)
+{
+	struct stl_set *s = to_set(e);
+
+	return shingle_slotmap_bytes(&s->map) + 4ULL * sizeof(u32) * s->nr_sets +
+	       (u64)sizeof(u32) * s->nr_bands + BITS_TO_LONGS(s->nr_bands) * sizeof(long);
+}
+
+static u64 stl_set_cached_blocks(struct shingle_engine *e)
+{
+	return to_set(e)->map.live;
+}
+
+const struct shingle_engine_ops stl_set_engine_ops = {
+	.name = "stl-set",
+	.commit_records = 1,
+	.step_records = 2,
+	.discard_records = 1,
+	.create = stl_set_create,
+	.destroy = stl_set_destroy,
+	.set = stl_set_set,
+	.get = stl_set_get,
+	.resolve = stl_set_resolve,
+	.place = stl_set_place,
+	.commit = stl_set_commit,
+	.abort = stl_set_abort,
+	.discard = stl_set_discard,
+	.next_step = stl_set_next_step,
+	.step_source = stl_set_step_source,
+	.step_done = stl_set_step_done,
+	.step_failed = stl_set_step_failed,
+	.release = stl_set_release,
+	.pending = stl_set_pending,
+	.referenced = stl_set_referenced,
+	.encode = stl_set_encode,
+	.decode = stl_set_decode,
+	.replay = stl_set_replay,
+	.ready = stl_set_ready,
+	.max_chunks = stl_set_max_chunks,
+	.verify = stl_set_verify,
+	.counters = stl_set_counters,
+	.clear_counters = stl_set_clear_counters,
+	.map_bytes = stl_set_map_bytes,
+	.cached_blocks = stl_set_cached_blocks,
+};

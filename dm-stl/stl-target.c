@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Shingle translation layers: the targets. */
+#include <linux/module.h>
+
+#include "set-engine.h"
+#include "shingle.h"
+
+#define DM_MSG_PREFIX "stl"
+
+static int stl_set_ctr(struct dm_target *ti, unsigned int argc, char **argv)
+{
+	return shingle_ctr(ti, argc, argv, &stl_set_engine_ops);
+}
+
+static struct target_type stl_set_target = {
+	.name = "stl-set",
+	.version = { 1, 0, 0 },
+	.module = THIS_MODULE,
+	.ctr = stl_set_ctr,
+	SHINGLE_TARGET_OPS,
+};
+
+static int __init stl_init(void)
+{
+	return dm_register_target(&stl_set_target);
+}
+
+static void __exit stl_exit(void)
+{
+	dm_unregister_target(&stl_set_target);
+}
+
+module_init(stl_init);
+module_exit(stl_exit);
+
+MODULE_DESCRIPTION("dm-shingle: shingle translation layers (stl-set)");
+MODULE_LICENSE("GPL");
