@@ -44,6 +44,7 @@ fi
 
 probe DM_IO_IOPRIO '
 #include <linux/dm-io.h>
+#include <linux/ioprio.h>
 int t(struct dm_io_request *r, struct dm_io_region *w);
 int t(struct dm_io_request *r, struct dm_io_region *w)
 { return dm_io(r, 1, w, NULL, IOPRIO_DEFAULT); }'
