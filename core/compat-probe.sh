@@ -49,6 +49,12 @@ int t(struct dm_io_request *r, struct dm_io_region *w);
 int t(struct dm_io_request *r, struct dm_io_region *w)
 { return dm_io(r, 1, w, NULL, IOPRIO_DEFAULT); }'
 
+probe DM_IO_UNSUP_BITS '
+#include <linux/dm-io.h>
+int t(struct dm_io_request *r, struct dm_io_region *w);
+int t(struct dm_io_request *r, struct dm_io_region *w)
+{ return dm_io(r, 1, w, NULL, NULL, IOPRIO_DEFAULT); }'
+
 probe BLK_MODE_T '
 #include <linux/blkdev.h>
 blk_mode_t t(void);
