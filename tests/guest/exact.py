@@ -130,9 +130,9 @@ def parse(path):
                 keys = dict(w.split("=") for w in words[2:])
                 options = tuple((k, int(keys.pop(k))) for k in list(keys)
                                 if k not in Geometry.__dataclass_fields__)
-                if "features" in keys:
-                    keys["features"] = tuple(keys["features"].split(","))
-                geo = Geometry(words[1], options=options, **{
+                features = tuple(keys.pop("features", "").split(",")) \
+                    if "features" in keys else ()
+                geo = Geometry(words[1], options=options, features=features, **{
                     k: int(v) if v.isdigit() else v
                     for k, v in {"meta": "separate", **keys}.items()})
                 geometries[words[1]] = geo

@@ -62,6 +62,10 @@ class Linear:
         """Blocks of each device that the target needs, 0 for none."""
         return {"data": geo.logical, "cache": 0, "meta": 0}
 
+    def areas(self, geo):
+        """{role: (device, first block, blocks)} of what can be damaged."""
+        return {"data": ("data", 0, geo.logical)}
+
     def format(self, paths, geo):
         pass
 
@@ -122,6 +126,16 @@ class StlSet(Linear):
     def sizes(self, geo):
         return dict(zip(ondisk.DEVS, self._plan(geo)["devs"]))
 
+    def areas(self, geo):
+        plan, out = self._plan(geo), {}
+        for role, dev, start, stride, bands, _ in plan["groups"]:
+            out[ondisk.ROLES[role]] = (ondisk.DEVS[dev], start, bands * stride)
+        where = "meta" if geo.meta == "separate" else "data"
+        out["journal"] = (where, *plan["journal"])
+        out["checkpoint"] = (where, plan["ckpt"][0][0], 2 * geo.ckpt)
+        out["superblock"] = (where, 0, 1)
+        return out
+
     def format(self, paths, geo):
         plan = self._plan(geo)
         uuid = struct.pack("<16s", geo.name.encode()[:16])
@@ -151,12 +165,20 @@ class StlSet(Linear):
 
     def check(self, paths, geo):
         """shingle check: (status, what it said)."""
-        argv = [SHINGLE, "check", paths["data"]]
+        return run(SHINGLE, "check", *self._devices(paths, geo), ok=None)
+
+    def repair(self, paths, geo):
+        return run(SHINGLE, "repair", "--yes", *self._devices(paths, geo),
+                   ok=None)
+
+    @staticmethod
+    def _devices(paths, geo):
+        argv = [paths["data"]]
         if geo.cache_on == "separate":
             argv += ["--cache", paths["cache"]]
         if geo.meta == "separate":
             argv += ["--meta", paths["meta"]]
-        return run(*argv, ok=None)
+        return argv
 
     def state(self, device):
         return device.status(noflush=True).split()[-1]

@@ -1,0 +1,596 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Errors from below, in every phase of a target's work.
+
+The rule (DESIGN 4.6): an error on data fails the request it met and nothing
+else; an error on metadata makes the device read-only; never is wrong data
+returned; when the fault is gone and the device is activated again, everything
+that was promised is there.
+
+Phases are aimed at by place: cache and metadata lie on devices of their own,
+staging and home at known blocks.  Faults are tables swapped in under the
+running target: dm-error, dm-flakey, dm-dust; on a debug kernel also failing
+allocations (only those made from our modules) and fail_make_request.
+"""
+
+import contextlib
+import errno
+import glob
+import os
+import random
+
+import blk
+from bench import Failure, Skip, expect, modprobe
+from blk import BLOCK, SECTORS
+from model import Model, read_stamp, stamp
+from targets import GEOMETRIES, stack
+
+FOREVER = "0 3600"      # dm-flakey: never up
+
+
+class Faulty:
+    """A stack whose devices can be broken and healed while it runs."""
+
+    def __init__(self, ctx, geo):
+        expect(modprobe("dm-flakey"), "no dm-flakey in this kernel")
+        self.ctx, self.geo = ctx, geo
+        self.stack = stack(ctx.pool, ctx.target, geo)
+        self.under = dict(zip(self.stack.paths, self.stack.under))
+        self.plain = {w: d.table() for w, d in self.under.items()}
+        self.areas = ctx.target.areas(geo)
+        self.model = Model(geo.logical)
+        self.stack.open()
+        self.dev = self.stack.blk()
+
+    def break_(self, area, how="error"):
+        """Breaks an area: error, error_writes, error_reads, drop_writes."""
+        which, start, n = self.areas[area]
+        _, length, _, params = self.plain[which][0]
+        path, offset = params.split()
+        first, count = start * SECTORS, n * SECTORS
+        at = int(offset) + first
+        bad = (first, count, "error", "") if how == "error" else (
+            first, count, "flakey", f"{path} {at} {FOREVER} 1 {how}")
+        table = [(0, first, "linear", f"{path} {offset}"), bad,
+                 (first + count, length - first - count, "linear",
+                  f"{path} {at + count}")]
+        self.under[which].reload([t for t in table if t[1]], noflush=True,
+                                 lockfs=False)
+
+    def heal(self):
+        for which, device in self.under.items():
+            device.reload(self.plain[which], noflush=True, lockfs=False)
+
+    def write(self, block, n=1, must=None):
+        """A stamped write; returns whether it succeeded."""
+        op = self.model.submit(block, n)
+        return self._end(op, must, self.dev.write, block, self.model.data(op))
+
+    def flush(self, must=None):
+        sent = self.model.tick()
+        try:
+            self.dev.flush()
+        except OSError as error:
+            expect(not must, f"flush failed: {error}")
+            return False
+        expect(must is not False, "a flush succeeded that could not")
+        self.model.flushed(sent)
+        return True
+
+    def _end(self, op, must, call, *args):
+        try:
+            call(*args)
+        except OSError as error:
+            expect(not must, f"write at {op.block} failed: {error}")
+            expect(error.errno in (errno.EIO, errno.EROFS, errno.EPERM,
+                                   errno.ENOSPC), f"odd error: {error}")
+            return False
+        expect(must is not False, f"write at {op.block} succeeded")
+        self.model.ack(op)
+        return True
+
+    def message(self, text, must=None):
+        try:
+            self.stack.device.message(text)
+        except OSError as error:
+            expect(not must, f"message {text} failed: {error}")
+            return False
+        expect(must is not False, f"message {text} succeeded")
+        return True
+
+    def compare(self, when, errors=()):
+        """All blocks, one by one: right, or an error where one is allowed.
+
+        errors: blocks that may fail, True for all."""
+        failed, wrong = set(), []
+        for b in range(self.geo.logical):
+            try:
+                data = self.dev.read(b)
+            except OSError:
+                failed.add(b)
+                continue
+            version, why = read_stamp(data, b)
+            may = self.model.current(b)
+            if version not in may:
+                wrong.append(f"block {b} holds {why or version}, "
+                             f"should be {sorted(may)}")
+        expect(not wrong, f"{when}: {len(wrong)} wrong blocks: {wrong[:3]}")
+        if errors is not True:
+            more = failed - set(errors)
+            expect(not more, f"{when}: blocks {sorted(more)[:8]} fail")
+        return failed
+
+    def fill(self):
+        """Every block written, all of it cleaned home, flushed."""
+        step = self.geo.band
+        for b in range(0, self.geo.logical, step):
+            self.write(b, step, must=True)
+        if "clean" in self.ctx.target.messages:
+            self.message("clean", must=True)
+        self.flush(must=True)
+
+    def state(self):
+        return self.ctx.target.state(self.stack.device)
+
+    def close(self):
+        self.dev.close()
+        self.stack.close()
+
+    def again(self, repair=False):
+        """Activated anew, the fault lifted."""
+        self.close()
+        if repair:
+            status, text = self.ctx.target.check(self.stack.paths, self.geo)
+            if status:
+                done, said = self.ctx.target.repair(self.stack.paths,
+                                                    self.geo)
+                expect(done == 0, f"check said {text.strip()}; repair ended "
+                                  f"with {done}: {said.strip()}")
+        self.stack.check()
+        self.stack.open()
+        self.dev = self.stack.blk()
+        expect(self.state() == "rw", f"after healing it is {self.state()}")
+
+    def alive(self):
+        """After all: everything can be written, cleaned, and is kept."""
+        self.fill()
+        self.compare("in the end")
+        self.stack.verify()
+        self.again()
+        self.compare("in the end, activated again")
+        self.close()
+
+
+@contextlib.contextmanager
+def faulty(ctx, geo):
+    game = Faulty(ctx, geo)
+    try:
+        yield game
+    finally:
+        with contextlib.suppress(OSError):
+            game.heal()
+        game.close()
+
+
+def read_home(ctx, geo):
+    """Reading a band at home: an error, for what it met, while it lasts."""
+    with faulty(ctx, geo) as game:
+        game.fill()
+        game.break_("data", "error_reads" if _error_reads() else "error")
+        failed = game.compare("broken", True)
+        expect(len(failed) == geo.logical, "reads succeeded that could not")
+        expect(game.state() == "rw", "a data error changed the state")
+        game.heal()
+        game.compare("healed")
+        game.alive()
+
+
+def _error_reads():
+    """dm-flakey learnt error_reads in 6.5."""
+    release = os.uname().release.split("-")[0].split(".")
+    return tuple(map(int, release[:2])) >= (6, 5)
+
+
+def write_error(ctx, geo):
+    """The data of a write cannot be written: that write fails alone."""
+    area = "cache" if ctx.target.persistent else "data"
+    with faulty(ctx, geo) as game:
+        game.fill()
+        game.write(0, must=True)
+        game.break_(area, "error_writes")
+        game.write(1, must=False)
+        game.write(geo.band, 2, must=False)
+        expect(game.state() == "rw", "a data error changed the state")
+        game.heal()
+        game.compare("healed")
+        game.write(1, must=True)
+        game.again()
+        game.compare("activated again")
+        game.alive()
+
+
+def read_cached(ctx, geo):
+    with faulty(ctx, geo) as game:
+        game.fill()
+        for b in range(0, geo.logical, geo.band):
+            game.write(b, must=True)
+        game.break_("cache")
+        cached = set(range(0, geo.logical, geo.band))
+        failed = game.compare("broken", cached)
+        expect(failed == cached, "reads of cached blocks succeeded")
+        expect(game.state() == "rw", "a data error changed the state")
+        game.heal()
+        game.compare("healed")
+        game.alive()
+
+
+def cleaning_write(ctx, geo, area):
+    """Cleaning cannot write its copy: nothing is lost, writes fail or wait."""
+    with faulty(ctx, geo) as game:
+        game.fill()
+        for b in range(0, geo.logical, geo.band):
+            game.write(b, must=True)
+        game.break_(area, "error_writes")
+        game.message("clean")
+        for b in range(0, geo.logical, geo.band):
+            game.write(b + 1)       # some find their cache band full
+        game.compare("broken")
+        game.heal()
+        game.compare("healed")
+        game.message("clean", must=True)
+        game.compare("cleaned")
+        game.again(repair=True)
+        game.compare("activated again")
+        game.alive()
+
+
+def cleaning_read(ctx, geo, area):
+    """Cleaning meets what it cannot read: exactly that stays unreadable."""
+    with faulty(ctx, geo) as game:
+        game.fill()
+        for b in range(0, geo.logical, geo.band):
+            game.write(b, must=True)
+        game.break_(area, "error_reads" if _error_reads() else "error")
+        game.message("clean")
+        game.heal()
+        failed = game.compare("healed", True)
+        game.again(repair=True)
+        expect(game.compare("activated again", failed) == failed,
+               "a block that was lost came back as something else")
+        cached = set(range(0, geo.logical, geo.band))
+        allowed = cached if area == "cache" else \
+            set(range(geo.logical)) - cached
+        expect(failed <= allowed, f"blocks {sorted(failed - allowed)[:5]} "
+                                  f"were lost that could be read")
+        ctx.note(f"{len(failed)} blocks were lost to the medium")
+        for b in sorted(failed):
+            game.write(b, must=True)
+        game.compare("overwritten")
+        game.alive()
+
+
+def meta_write(ctx, geo, area, trigger):
+    """Metadata cannot be written: read-only, and nothing promised is lost."""
+    with faulty(ctx, geo) as game:
+        game.fill()
+        game.write(2, must=True)
+        game.flush(must=True)
+        game.write(3, must=True)
+        game.break_(area, "error_writes")
+        trigger(game)
+        expect(game.state() in ("ro", "fail"), f"the state is {game.state()}")
+        game.write(0, must=False)
+        game.compare("broken", errors=True if game.state() == "fail" else ())
+        expect("needs_check" in game.stack.device.status(noflush=True),
+               "the status does not say needs_check")
+        game.heal()
+        # Whatever was not promised may be gone.
+        sent = game.model.sent_by(game.model.marks)
+        game.close()
+        game.again(repair=True)
+        _forget_unpromised(game, sent)
+        game.compare("activated again")
+        game.alive()
+
+
+def _forget_unpromised(game, sent):
+    """From here on what an activation found is what is."""
+    for b in range(game.geo.logical):
+        version, why = read_stamp(game.dev.read(b), b)
+        may = game.model.after_cut(b, game.model.marks, sent)
+        expect(version in may, f"block {b} holds {why or version}, promised: "
+                               f"{sorted(may)}")
+        for op in game.model.history[b]:
+            if op.version == version:
+                game.model.history[b] = [op]
+                op.acked = op.acked or game.model.tick()
+                break
+
+
+def activation(ctx, geo, area):
+    """Metadata cannot be read: activation is refused in one sentence."""
+    with faulty(ctx, geo) as game:
+        game.fill()
+        game.close()
+        game.break_(area)
+        ctx.kernel()
+        if area == "superblock":
+            # The copy at the end is as good.
+            game.stack.open()
+            expect(game.state() == "rw", "the second superblock did not do")
+        else:
+            try:
+                game.stack.open()
+            except OSError:
+                said = [line for line in ctx.kernel() if "stl" in line or
+                        "shingle" in line]
+                expect(said, "nothing in the log says why")
+            else:
+                raise Failure("activated with unreadable metadata")
+        game.heal()
+        game.stack.close()
+        game.stack.open()
+        game.dev = game.stack.blk()
+        game.compare("healed")
+        game.alive()
+
+
+def storm(ctx, geo, seed, inject):
+    """Random work while faults come and go."""
+    rng = random.Random(seed)
+    with faulty(ctx, geo) as game:
+        game.fill()
+        lost_allowed, done, failed = set(), 0, 0
+        for i in range(400):
+            if i % 20 == 0:
+                game.heal()
+                if rng.random() < .7:
+                    lost_allowed |= inject(game, rng)
+            start = rng.randrange(geo.logical)
+            n = min(rng.choice((1, 1, 2, 4)), geo.logical - start)
+            dice = rng.random()
+            if dice < .7:
+                ok = game.write(start, n)
+            elif dice < .8:
+                ok = game.flush()
+            elif dice < .9:
+                ok = game.message("clean") if "clean" in \
+                    ctx.target.messages else True
+            else:
+                game.compare("in the storm", True)
+                ok = True
+            done, failed = done + ok, failed + (not ok)
+        game.heal()
+        unreadable = game.compare("after the storm", True)
+        state = game.state()
+        sent = game.model.sent_by(game.model.marks)
+        game.again(repair=True)
+        for b in game.compare("activated again", True):
+            game.write(b, must=True)
+        _forget_unpromised(game, sent)
+        ctx.note(f"seed {seed}: {done} requests done, {failed} failed, "
+                 f"{len(unreadable)} blocks lost to the medium, the storm "
+                 f"left it {state}")
+        game.alive()
+
+
+def inject_area(game, rng):
+    """Some area fails in some way."""
+    areas = [a for a in game.areas if a in ("data", "cache", "staging")]
+    game.break_(rng.choice(areas), rng.choice(
+        ["error", "error_writes"] + ["error_reads"] * _error_reads()))
+    return set()
+
+
+def dust(ctx, geo):
+    """Single bad blocks under cleaning; writing heals them."""
+    if not modprobe("dm-dust"):
+        raise Skip("no dm-dust in this kernel")
+    with faulty(ctx, geo) as game:
+        game.fill()
+        for b in range(0, geo.logical, geo.band):
+            game.write(b, must=True)
+        which, start, n = game.areas["data"]
+        _, length, _, params = game.plain[which][0]
+        path, offset = params.split()
+        under = game.under[which]
+        under.reload([(0, length, "dust", f"{path} {offset} {BLOCK}")],
+                     noflush=True, lockfs=False)
+        bad = {start + 1, start + n // 2 + 1}
+        for b in bad:
+            under.message(f"addbadblock {b}")
+        under.message("enable")
+        failed = game.compare("dusty", True)
+        expect(len(failed) <= len(bad), f"{len(failed)} blocks fail of "
+                                        f"{len(bad)} bad ones")
+        game.message("clean")
+        after = game.compare("cleaned", True)
+        expect(after == failed, f"{sorted(after)} fail after cleaning, "
+                                f"{sorted(failed)} before")
+        for b in failed:
+            game.write(b, must=True)
+        expect(not game.compare("overwritten"), "still failing")
+        game.heal()
+        game.alive()
+
+
+# Failing allocations and requests: debug kernels only.
+
+DEBUG = "/sys/kernel/debug"
+
+
+def knob(group, name, value):
+    with open(f"{DEBUG}/{group}/{name}", "w", encoding="ascii") as handle:
+        handle.write(f"{value}\n")
+
+
+@contextlib.contextmanager
+def injecting(group, probability, **more):
+    if not os.path.isdir(f"{DEBUG}/{group}"):
+        raise Skip(f"no {group} in this kernel")
+    for name, value in {"interval": 1, "times": -1, "verbose": 0, "space": 0,
+                        **more}.items():
+        with contextlib.suppress(FileNotFoundError):
+            knob(group, name.replace("_", "-"), value)
+    knob(group, "probability", probability)
+    try:
+        yield
+    finally:
+        knob(group, "probability", 0)
+
+
+def modules_text(names):
+    """From the lowest to the highest address of these modules' code."""
+    lows = []
+    for name in names:
+        path = f"/sys/module/{name.replace('-', '_')}/sections/.text"
+        with contextlib.suppress(OSError):
+            with open(path, encoding="ascii") as handle:
+                lows.append(int(handle.read(), 16))
+    if not lows:
+        raise Skip("the modules' code cannot be located")
+    return min(lows), max(lows) + (1 << 20)
+
+
+def failing_memory(ctx, geo, group):
+    """Allocations made from our modules fail: no crash, no loss."""
+    low, high = modules_text(ctx.target.modules)
+    refused = 0
+    with faulty(ctx, geo) as game:
+        game.fill()
+        rng = random.Random(1)
+        aim = {"ignore_gfp_wait": "N", "require_start": hex(low),
+               "require_end": hex(high), "stacktrace_depth": 32}
+        with injecting(group, 20, **aim):
+            for _ in range(300):
+                start = rng.randrange(geo.logical)
+                game.write(start, must=None)
+                if rng.random() < .2:
+                    game.flush()
+                if rng.random() < .05:
+                    game.message("checkpoint")
+            game.compare("under pressure", True)
+        game.compare("memory is back")
+        for _ in range(20):     # now the constructor
+            game.close()
+            with injecting(group, 20, **aim):
+                try:
+                    game.stack.open()
+                except OSError as error:
+                    expect(error.errno in (errno.ENOMEM, errno.EINVAL,
+                                           errno.EIO),
+                           f"activation failed oddly: {error}")
+                    refused += 1
+            game.stack.close()
+            game.stack.open()
+            game.dev = game.stack.blk()
+        ctx.note(f"{refused} of 20 activations refused for lack of memory")
+        game.compare("activated again")
+        game.alive()
+
+
+def failing_requests(ctx, geo):
+    """Requests to the devices below fail at random."""
+    if not os.path.isdir(f"{DEBUG}/fail_make_request"):
+        raise Skip("no fail_make_request in this kernel")
+
+    def arm(game, value):
+        for which in ("data", "cache"):
+            if which in game.under:
+                minor = game.under[which].minor
+                for path in glob.glob(f"/sys/block/dm-{minor}/make-it-fail"):
+                    with open(path, "w", encoding="ascii") as handle:
+                        handle.write(value)
+
+    def inject(game, _rng):
+        arm(game, "1")
+        return set()
+
+    with injecting("fail_make_request", 8):
+        # The knob stays on; devices are armed by inject() and disarmed here.
+        def guarded(game, rng):
+            arm(game, "0")
+            return inject(game, rng) if rng.random() < .8 else set()
+        real_heal = Faulty.heal
+        try:
+            Faulty.heal = lambda game: (arm(game, "0"), real_heal(game))
+            storm(ctx, geo, 3, guarded)
+        finally:
+            Faulty.heal = real_heal
+
+
+def lying_disk(ctx, geo, seed):
+    """Metadata writes vanish, then the power goes: whatever comes back was
+    written once, or the device is refused; nothing crashes."""
+    rng = random.Random(seed)
+    with faulty(ctx, geo) as game:
+        game.fill()
+        game.break_(rng.choice(("journal", "checkpoint")), "drop_writes")
+        for _ in range(60):
+            game.write(rng.randrange(geo.logical))
+            if rng.random() < .2:
+                game.flush()
+        # The devices as they are now are what is left after the cut.
+        saved = {p: _content(p) for p in game.stack.paths.values()}
+        game.close()
+        game.heal()
+        for path, data in saved.items():
+            with blk.opened(path) as dev:
+                dev.write(0, data)
+        try:
+            game.stack.open()
+        except OSError:
+            ctx.note("refused")
+            return
+        with game.stack.blk() as dev:
+            for b in range(geo.logical):
+                version, why = read_stamp(dev.read(b), b)
+                expect(version is not None, f"block {b} holds {why}")
+        ctx.note("activated")
+
+
+def _content(path):
+    with blk.opened(path) as dev:
+        return dev.read(0, blk.size(path))
+
+
+def cases(target, options):
+    geo = GEOMETRIES["faults"][0]
+    seed = int(options.get("seed", 1))
+    out = [("reading at home", read_home), ("writing data", write_error)]
+    if target.persistent:
+        out += [
+            ("reading cached blocks", read_cached),
+            ("cleaning, writing the staged copy",
+             lambda c, g: cleaning_write(c, g, "staging")),
+            ("cleaning, writing back",
+             lambda c, g: cleaning_write(c, g, "data")),
+            ("cleaning, reading the base",
+             lambda c, g: cleaning_read(c, g, "data")),
+            ("cleaning, reading the cache",
+             lambda c, g: cleaning_read(c, g, "cache")),
+            ("journal, on flush", lambda c, g: meta_write(
+                c, g, "journal", lambda game: game.flush(must=False))),
+            ("journal, on FUA and commit", lambda c, g: meta_write(
+                c, g, "journal", lambda game: game.message("commit", False))),
+            ("checkpoint", lambda c, g: meta_write(
+                c, g, "checkpoint",
+                lambda game: game.message("checkpoint", False))),
+            ("activation, superblock",
+             lambda c, g: activation(c, g, "superblock")),
+            ("activation, checkpoint",
+             lambda c, g: activation(c, g, "checkpoint")),
+            ("activation, journal",
+             lambda c, g: activation(c, g, "journal")),
+            ("dm-dust under cleaning", dust),
+            ("failslab", lambda c, g: failing_memory(c, g, "failslab")),
+            ("fail_page_alloc",
+             lambda c, g: failing_memory(c, g, "fail_page_alloc")),
+        ]
+        out += [(f"metadata writes vanish, seed {s}",
+                 lambda c, g, s=s: lying_disk(c, g, s))
+                for s in range(seed, seed + 4)]
+    out += [(f"storm of data errors, seed {s}",
+             lambda c, g, s=s: storm(c, g, s, inject_area))
+            for s in range(seed, seed + 3)]
+    out.append(("fail_make_request", failing_requests))
+    return [(name, lambda ctx, f=f: f(ctx, geo)) for name, f in out]

@@ -1,0 +1,350 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# kselftest of dm-platter.  Run as root in a guest of the lab, modules loaded:
+#   scripts/lab/run --kernel uml --clock virtual -- tests/kselftest/platter.sh
+# On a real clock the exact timings are skipped.
+
+KSFT_SKIP=4
+T=plt$$			# device names begin with this
+TMP=$(mktemp -d)
+nr=0 failed=0 skipped=0
+
+result() {	# result STATUS NAME
+	nr=$((nr + 1))
+	if [ "$1" = 0 ]; then
+		echo "ok $nr $2"
+	else
+		failed=$((failed + 1))
+		echo "not ok $nr $2"
+	fi
+}
+skip() {
+	nr=$((nr + 1)); skipped=$((skipped + 1))
+	echo "ok $nr $1 # SKIP $2"
+}
+note() { echo "# $*"; }
+die() { echo "Bail out! $*"; exit 1; }
+
+dms() { dmsetup "$@" 2> "$TMP/err"; }
+msg() { local n=$1; shift; dms message "$T-$n" 0 "$@"; }
+stat_of() { msg "$1" stats | awk -v k="$2" '$1 == k { print $2 }'; }
+node() { dmsetup mknodes "$T-$1" > /dev/null 2>&1; readlink -f "/dev/mapper/$T-$1"; }
+create() {	# create NAME SECTORS LINE...
+	local n=$1 s=$2; shift 2
+	dms create "$T-$n" --noudevsync --table "0 $s platter $*"
+}
+remove() { dms remove --noudevsync --retry "$T-$1"; }
+cleanup() {
+	local n
+	for n in $(dmsetup ls 2> /dev/null | awk -v t="$T" 'index($1, t) == 1 { print $1 }' | sort -r); do
+		dmsetup remove --noudevsync --retry -f "$n" > /dev/null 2>&1
+	done
+	[ -n "$LOOP" ] && losetup -d "$LOOP"
+	[ -n "$LOOP2" ] && losetup -d "$LOOP2"
+	rm -rf "$TMP"
+}
+trap cleanup EXIT
+
+# wblk DEV BLOCK COUNT BYTE ; rblk DEV BLOCK COUNT > data
+wblk() {
+	head -c $(($3 * 4096)) /dev/zero | tr '\0' "$4" |
+		dd of="$1" bs=4096 seek="$2" count="$3" oflag=direct iflag=fullblock conv=notrunc \
+		status=none 2> "$TMP/dd"
+}
+rblk() { dd if="$1" bs=4096 skip="$2" count="$3" iflag=direct status=none 2> "$TMP/dd"; }
+holds() {	# holds DEV BLOCK COUNT BYTE
+	[ "$(rblk "$1" "$2" "$3" | tr -d "$4" | wc -c)" = 0 ] && rblk "$1" "$2" "$3" > "$TMP/out" &&
+		[ "$(stat -c %s "$TMP/out")" = $(($3 * 4096)) ]
+}
+# Median total_us of the last operations of one kind in the head log.
+log_us() { msg "$1" headlog | awk -v o="$2" '$2 == o { print $9 }' | sort -n |
+	awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] + 0 }'; }
+
+[ "$(id -u)" = 0 ] || { echo "1..0 # SKIP must be root"; exit $KSFT_SKIP; }
+dmsetup targets 2> /dev/null | grep -q '^platter' || {
+	echo "1..0 # SKIP target platter is not loaded"; exit $KSFT_SKIP; }
+
+# Does an idle second cost a second?
+s0=$(date +%s%N); read -r u0 _ < /proc/uptime
+VIRTUAL=0
+grep -q time-travel=inf-cpu /proc/cmdline && VIRTUAL=1
+: "$s0" "$u0"
+
+modprobe -q loop 2> /dev/null
+truncate -s 16M "$TMP/disk"; truncate -s 64K "$TMP/state"
+LOOP=$(losetup -f --show "$TMP/disk" 2> /dev/null)
+LOOP2=$(losetup -f --show "$TMP/state" 2> /dev/null)
+[ -b "$LOOP" ] && [ -b "$LOOP2" ] || die "no loop devices"
+
+echo "TAP version 13"
+
+### table lines
+for line in \
+	"none 0 st8000as0002" \
+	"none 0 st8000as0002 0" \
+	"none 0 st8000as0002 0 0" \
+	"none 0 st5000as0011 1 discard 4 media smr head_tracks 1.5" \
+	"$LOOP 8 generic 0 10 media imr track_sectors 128 damage count queue sptf queue_depth 4" \
+	"$LOOP 0 generic 0 8 media smr damage shadow wcache on lookahead on" \
+	"none 0 generic 0 12 zones 100x256,50x128 seek 1:800,10:2000,50:9000 conventional 0+2048,16384+256 media smr time_scale 100 headlog 64" \
+	"none 0 generic 0 24 rpm 7200 surfaces 2 swath_tracks 8 seek_min_us 1 seek_avg_us 2 seek_max_us 3 head_switch_us 4 write_settle_us 5 overhead_us 6 bus_mb_s 600 wcache_kib 64 lookahead_kib 64 track_skew 16" \
+	"none 0 kvimr 0 2 timing none"; do
+	create rt 16384 "$line" || note "$line: $(cat "$TMP/err")"
+	a=$(dms table "$T-rt"); a2=$(dmsetup table "$T-rt" | dms load "$T-rt"; echo $?)
+	dms resume --noudevsync "$T-rt"; b=$(dms table "$T-rt")
+	[ -n "$a" ] && [ "$a2" = 0 ] && [ "$a" = "$b" ]
+	result $? "table round trip: ${line//$LOOP/LOOP}"
+	remove rt
+done
+
+bad=0
+while IFS= read -r line; do
+	[ -n "$line" ] || continue
+	if create bad 16384 "$line"; then
+		note "accepted: $line"; bad=1; remove bad
+	fi
+done << LINES
+
+none
+none 0
+none 8 generic
+none x generic
+/dev/does-not-exist 0 generic
+$LOOP 99999999 generic
+$LOOP 4 generic
+$LOOP 32768 generic
+none 0 nosuchdrive
+none 0 generic 2 discard discard
+none 0 generic 1 frobnicate
+none 0 generic 0 1 media
+none 0 generic 0 3 media smr damage
+none 0 generic 0 2 media
+none 0 generic 0 2 media tape
+none 0 generic 0 2 media smr extra
+none 0 generic 0 2 damage maybe
+none 0 generic 0 2 damage shadow media smr
+none 0 generic 0 4 damage shadow media smr
+none 0 generic 0 2 rpm 59
+none 0 generic 0 2 rpm -1
+none 0 generic 0 2 rpm 99999999999999999999
+none 0 generic 0 2 queue_depth 0
+none 0 generic 0 2 queue_depth 33
+none 0 generic 0 2 queue lifo
+none 0 generic 0 2 head_tracks 0
+none 0 generic 0 2 head_tracks 0.9
+none 0 generic 0 2 head_tracks 1.
+none 0 generic 0 2 head_tracks 65
+none 0 generic 0 2 head_tracks 2x
+none 0 generic 0 2 track_sectors 0
+none 0 generic 0 2 track_sectors 12
+none 0 generic 0 2 track_sectors 524296
+none 0 generic 0 2 zones x
+none 0 generic 0 2 zones 10
+none 0 generic 0 2 zones 10x
+none 0 generic 0 2 zones 0x8
+none 0 generic 0 2 zones 10x9
+none 0 generic 0 2 zones 10x8,
+none 0 generic 0 2 seek 0:5
+none 0 generic 0 2 seek 5:5,4:6
+none 0 generic 0 2 seek 5
+none 0 generic 0 2 seek 1:99999999
+none 0 generic 0 2 conventional 0
+none 0 generic 0 2 conventional 0+0
+none 0 generic 0 2 conventional 0+4
+none 0 generic 0 2 conventional 99992+8
+none 0 generic 0 2 time_scale 0
+none 0 generic 0 2 time_scale 2001
+none 0 generic 0 2 seek_min_us 9000
+none 0 generic 0 2 headlog 65537
+none 0 generic 0 2 wcache maybe
+none 0 generic 0 2 timing lies
+none 0 generic 0 2 state $LOOP2
+none 0 generic 0 4 media smr state /dev/does-not-exist
+none 0 generic 0 2 nosuchkey 1
+LINES
+result $bad "bad table lines are refused"
+create bad 16383 "none 0 generic"; [ $? != 0 ]
+result $? "a length that is not a multiple of 8 sectors is refused"
+
+### timing
+D=
+create t 262144 "none 0 st8000as0002 0 4 media smr headlog 64" && D=$(node t)
+if [ $VIRTUAL = 1 ]; then
+	for i in $(seq 0 31); do wblk "$D" "$i" 1 a; done
+	us=$(log_us t w)
+	msg t stats_clear
+	# one rotation and one block, less the 100 us of command overhead
+	note "adjacent 4 KiB writes: $us us on the actuator"
+	[ "$us" -ge 10080 ] && [ "$us" -le 10100 ]
+	result $? "adjacent writes at queue depth 1 cost a rotation each"
+	late=$(stat_of t late); [ "$late" = 0 ]
+	result $? "never late on the virtual clock"
+	msg t headlog clear
+	dd if="$D" of=/dev/null bs=1M count=8 iflag=direct status=none
+	msg t headlog > "$TMP/log"; note "$(tail -1 "$TMP/log")"
+	us=$(log_us t r)
+	# 256 of 496 blocks of a track, plus what is left of a rotation
+	[ "$us" -ge 5200 ] && [ "$us" -le 26000 ]
+	result $? "sequential reads run at media rate plus a wait"
+	msg t headlog clear
+	rblk "$D" 0 1 > /dev/null; rblk "$D" 32000 1 > /dev/null
+	seek=$(msg t headlog | tail -1 | awk '{ print $7 }')
+	note "full stroke: $seek us"
+	[ "$seek" -ge 14000 ] && [ "$seek" -le 16000 ]
+	result $? "the full stroke of a short drive takes the profile's time"
+else
+	skip "adjacent writes at queue depth 1 cost a rotation each" "real clock"
+	skip "never late on the virtual clock" "real clock"
+	skip "sequential reads run at media rate plus a wait" "real clock"
+	skip "the full stroke of a short drive takes the profile's time" "real clock"
+fi
+msg t lookahead on
+dd if="$D" of=/dev/null bs=64k count=64 iflag=direct status=none
+[ "$(stat_of t lookahead_hits)" -ge 60 ]
+result $? "look-ahead serves a sequential stream"
+msg t geometry | awk '
+	$1 == "blocks" { blocks = $2 }
+	$1 == "run" { if ($2 != next_blk) bad = 1; next_blk = $2 + $3 * $4 }
+	END { exit bad || next_blk < blocks || blocks != 32768 }'
+result $? "geometry lists runs without gap to the end"
+remove t
+
+### overlap: tiny8 has 8 tracks of 8 blocks, skew 2 blocks
+for fast in model none; do
+	create o 512 "$LOOP 0 tiny8 0 4 timing $fast time_scale 10" && D=$(node o)
+	wblk "$D" 0 64 x
+	[ "$(stat_of o damaged_blocks)" = 0 ] && holds "$D" 0 64 x
+	result $? "timing $fast: a sequential fill leaves nothing ruined"
+	skew=$(msg o geometry | awk '$1 == "zone" { print $8 / 8 }')
+	wblk "$D" 8 1 y		# track 1, block 0, under it track 2
+	want=$((16 + (8 - skew) % 8))
+	got=$(msg o damaged 0 64 | tr '\n' ';')
+	note "skew $skew blocks, ruined: $got"
+	[ "$got" = "$want 1;" ]
+	result $? "timing $fast: one write ruins the block at its angle on the next track"
+	! rblk "$D" "$want" 1 > /dev/null && rblk "$D" $((want - 1)) 1 > /dev/null &&
+		[ "$(stat_of o destroyed_reads)" = 1 ]
+	result $? "timing $fast: reading a ruined block is a medium error, its neighbour is not"
+	wblk "$D" "$want" 1 z && holds "$D" "$want" 1 z
+	result $? "timing $fast: rewriting heals"
+	remove o
+done
+
+create o 512 "$LOOP 0 tiny8 0 8 media imr timing none damage poison head_tracks 1" && D=$(node o)
+wblk "$D" 0 64 x
+n=$(stat_of o damaged_blocks)
+wblk "$D" 8 8 x; wblk "$D" 24 8 x; wblk "$D" 40 8 x; wblk "$D" 56 8 x
+[ "$n" -gt 0 ] && [ "$(stat_of o damaged_blocks)" = 0 ]
+result $? "imr: tops written last leave nothing ruined"
+wblk "$D" 16 8 y	# bottom track 2
+[ "$(msg o damaged 0 64 | tr '\n' ';')" = "8 8;24 8;" ]
+result $? "imr: a bottom write ruins both tops beside it"
+remove o
+
+create o 512 "$LOOP 0 tiny8 0 4 damage shadow timing none" && D=$(node o)
+wblk "$D" 0 64 x; wblk "$D" 8 8 y
+holds "$D" 16 8 y && holds "$D" 24 8 x && [ "$(stat_of o damaged_blocks)" = 8 ]
+result $? "shadow: covered cells hold the head's own pattern"
+remove o
+
+create o 512 "$LOOP 0 tiny8 0 4 damage count timing none" && D=$(node o)
+wblk "$D" 0 64 x; wblk "$D" 8 8 y
+holds "$D" 16 8 x && [ "$(stat_of o destroyed_reads)" -ge 8 ]
+result $? "count: reads succeed and are counted"
+remove o
+
+create o 512 "$LOOP 0 tiny8 0 6 conventional 128+64 timing none head_tracks 3" && D=$(node o)
+wblk "$D" 0 64 x; wblk "$D" 8 8 y; wblk "$D" 16 8 y
+[ "$(stat_of o damaged_blocks)" = 0 ]
+result $? "conventional tracks are neither ruined nor ruin"
+wblk "$D" 24 8 y
+[ "$(msg o damaged 0 64 | awk '{ n += $2 } END { print n + 0 }')" = 16 ]
+result $? "beyond them a head of 3 tracks ruins two"
+remove o
+
+### the damage map survives
+dd if=/dev/zero of="$LOOP2" bs=4096 count=16 status=none conv=fsync
+create s 512 "$LOOP 0 tiny8 0 4 state $LOOP2 time_scale 10" && D=$(node s)
+wblk "$D" 0 64 x; wblk "$D" 8 8 y; before=$(msg s damaged 0 64)
+remove s
+create s 512 "$LOOP 0 tiny8 0 4 state $LOOP2 time_scale 10" && D=$(node s)
+after=$(msg s damaged 0 64)
+[ -n "$before" ] && [ "$before" = "$after" ] && ! rblk "$D" 16 1 > /dev/null
+result $? "the damage map survives on a state device"
+remove s
+! create s 512 "$LOOP 0 tiny8 0 6 state $LOOP2 time_scale 10 head_tracks 3"
+result $? "a damage map of another geometry is refused"
+printf junk | dd of="$LOOP2" bs=4 count=1 status=none conv=notrunc,fsync
+! create s 512 "$LOOP 0 tiny8 0 4 state $LOOP2 time_scale 10"
+result $? "a rotten damage map is refused"
+
+### power cut
+create c 512 "$LOOP 0 tiny8 0 4 damage count time_scale 10" && D=$(node c)
+wblk "$D" 0 64 o
+msg c powercut 3
+! wblk "$D" 8 8 n && ! rblk "$D" 0 1 > /dev/null &&
+	[ "$(dms status "$T-c" | awk '{ print $NF }')" = fail ]
+result $? "powercut n: the write fails, then everything does"
+msg c powercut off
+holds "$D" 8 3 n && holds "$D" 11 5 o && [ "$(dms status "$T-c" | awk '{ print $NF }')" = rw ]
+result $? "powercut n: torn exactly after the n-th block"
+remove c
+
+### volatile write cache
+create w 512 "$LOOP 0 tiny8 0 8 media cmr wcache on wcache_kib 128 time_scale 1000" && D=$(node w)
+msg w wcache off; wblk "$D" 0 16 o; msg w wcache on
+wblk "$D" 0 4 n; holds "$D" 0 4 n
+result $? "wcache: read back from the cache"
+msg w powercut 0; msg w powercut off
+holds "$D" 0 4 o && [ "$(stat_of w wcache_lost_blocks)" = 4 ]
+result $? "wcache: what was not flushed is lost at a power cut"
+wblk "$D" 0 4 n; sync -d "$D" 2> /dev/null || blockdev --flushbufs "$D"
+dd if=/dev/zero of="$D" bs=4096 count=0 conv=notrunc,fsync status=none
+[ "$(stat_of w wcache_dirty_blocks)" = 0 ]
+result $? "wcache: a flush empties it"
+msg w powercut 0; msg w powercut off
+holds "$D" 0 4 n
+result $? "wcache: what was flushed survives"
+head -c 4096 /dev/zero | tr '\0' f | dd of="$D" bs=4096 seek=9 count=1 oflag=direct,dsync \
+	conv=notrunc status=none
+msg w powercut 0; msg w powercut off
+holds "$D" 9 1 f
+result $? "wcache: a durable write survives"
+wblk "$D" 20 4 s; remove w
+create w 512 "$LOOP 0 tiny8 0 2 media cmr" && D=$(node w); holds "$D" 20 4 s
+result $? "wcache: removal writes it back"
+remove w
+
+### suspend, resume and reload under load; every queue order
+ok=0
+for q in fifo sptf; do
+	create l 32768 "$LOOP 0 generic 0 14 media smr damage count time_scale 20 queue $q lookahead on wcache on wcache_kib 256" || ok=1
+	D=$(node l)
+	fio --name=l --filename="$D" --rw=randrw --bs=4k --bsrange=4k-64k --direct=1 \
+		--ioengine=libaio --iodepth=32 --size=15m --verify=crc32c --verify_fatal=1 \
+		--do_verify=1 --norandommap=0 --randseed=7 --fsync=32 \
+		--clocksource=clock_gettime --output="$TMP/fio" > /dev/null 2>&1 &
+	pid=$!
+	for i in 1 2 3 4 5; do
+		sleep 0.2
+		dms suspend --noudevsync "$T-l" || ok=1
+		dmsetup table "$T-l" | dms load "$T-l" || ok=1
+		dms resume --noudevsync "$T-l" || ok=1
+	done
+	wait $pid || { ok=1; sed 's/^/# /' "$TMP/fio" | tail -20; }
+	note "$q: $(stat_of l media_writes) media writes, late $(stat_of l late)"
+	remove l || ok=1
+done
+result $ok "suspend, reload and resume under load lose nothing"
+
+### a huge drive without a store
+create h 15628053168 "none 0 st8000as0002 0 2 timing none" && D=$(node h)
+wblk "$D" 1000000000 256 x
+[ "$(stat_of h damage_map_bytes)" -le 16384 ] && [ "$(stat_of h media_blocks_written)" = 256 ]
+result $? "8 TB without a store need little memory"
+remove h
+
+echo "1..$nr"
+echo "# Totals: pass:$((nr - failed - skipped)) fail:$failed xfail:0 xpass:0 skip:$skipped error:0"
+[ $failed = 0 ]
