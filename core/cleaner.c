@@ -85,7 +85,8 @@ static void gather_put(struct gather *g)
 		complete(&g->done);
 }
 
-static void gather_read_done(unsigned long error, void *context)
+/* Reads and writes are always supported: there is nothing but errors. */
+SHINGLE_DM_IO_NOTIFY(gather_read_done, error, context)
 {
 	struct gather *g = context;
 
@@ -111,8 +112,10 @@ static void gather_read(struct shingle_device *d, struct gather *g, u64 pblk, u3
 	};
 
 	atomic_inc(&g->left);
-	if (shingle_dm_io(&req, 1, &where, NULL))
-		gather_read_done(1, g);
+	if (shingle_dm_io(&req, 1, &where, NULL)) {
+		WRITE_ONCE(g->failed, true);
+		gather_put(g);
+	}
 }
 
 static int by_place(const void *a, const void *b)

@@ -55,6 +55,14 @@ int t(struct dm_io_request *r, struct dm_io_region *w);
 int t(struct dm_io_request *r, struct dm_io_region *w)
 { return dm_io(r, 1, w, NULL, NULL, IOPRIO_DEFAULT); }'
 
+# Operations that a device does not support came apart from errors.
+probe DM_IO_UNSUP '
+#include <linux/dm-io.h>
+#include <linux/ioprio.h>
+int t(struct dm_io_request *r, struct dm_io_region *w);
+int t(struct dm_io_request *r, struct dm_io_region *w)
+{ return dm_io(r, 1, w, NULL, NULL, IOPRIO_DEFAULT); }'
+
 probe BLK_MODE_T '
 #include <linux/blkdev.h>
 blk_mode_t t(void);

@@ -53,6 +53,20 @@ static inline int shingle_dm_io(struct dm_io_request *req, unsigned int nr,
 #endif
 }
 
+/*
+ * SHINGLE_DM_IO_NOTIFY() - head of a dm_io() notify function
+ * @name: of the function
+ * @error: its parameter, bits of regions that failed
+ * @context: its parameter
+ */
+#ifdef SHINGLE_HAVE_DM_IO_UNSUP
+#define SHINGLE_DM_IO_NOTIFY(name, error, context) \
+	static void name(unsigned long error, unsigned long unsupported, void *context)
+#else
+#define SHINGLE_DM_IO_NOTIFY(name, error, context) \
+	static void name(unsigned long error, void *context)
+#endif
+
 /**
  * shingle_limit_discards() - how much one discard may cover
  * @limits: of the queue
