@@ -104,8 +104,8 @@ static void gather_read(struct shingle_device *d, struct gather *g, u64 pblk, u3
 	};
 	struct dm_io_request req = {
 		.bi_opf = REQ_OP_READ,
-		.mem.type = DM_IO_VMA,
-		.mem.ptr.vma = buf,
+		.mem.type = is_vmalloc_addr(buf) ? DM_IO_VMA : DM_IO_KMEM,
+		.mem.ptr.addr = buf,
 		.notify.fn = gather_read_done,
 		.notify.context = g,
 		.client = d->io,
