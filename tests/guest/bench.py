@@ -81,16 +81,57 @@ def say(text):
 
 
 class Pool:
-    """One big RAM disk, cut into devices of exact sizes."""
+    """One big device in RAM, cut into devices of exact sizes.
 
-    def __init__(self, mib=4096):
-        if not os.path.exists("/dev/ram0"):
-            expect(modprobe("brd", "rd_nr=2", f"rd_size={mib * 1024}"),
-                   "no RAM disk (brd) in this kernel")
-        self.path = "/dev/ram0"
+    ram: brd.  loop: a loop device over tmpfs, which knows write-zeroes.
+    cached: null_blk with a volatile write cache, which is sent flushes.
+    """
+
+    def __init__(self, mib=4096, medium="ram"):
+        self.medium = medium
+        self._others = {}
+        self.path = getattr(self, "_" + medium)(mib)
         self.blocks = blk.size(self.path)
         self._at = 0
         self._n = 0
+
+    @staticmethod
+    def _ram(mib):
+        if not os.path.exists("/dev/ram0"):
+            expect(modprobe("brd", "rd_nr=2", f"rd_size={mib * 1024}"),
+                   "no RAM disk (brd) in this kernel")
+        return "/dev/ram0"
+
+    @staticmethod
+    def _loop(mib):
+        modprobe("loop")
+        with open("/dev/shm/pool", "wb") as handle:
+            handle.truncate(mib << 20)
+        return run("losetup", "--find", "--show", "--sector-size", 4096,
+                   "/dev/shm/pool")[1].strip()
+
+    @staticmethod
+    def _cached(mib):
+        if not os.path.exists("/sys/kernel/config/nullb"):
+            expect(modprobe("null_blk", "nr_devices=0"), "no null_blk")
+        root = "/sys/kernel/config/nullb/pool"
+        os.makedirs(root, exist_ok=True)
+        for name, value in (("memory_backed", 1), ("size", mib),
+                            ("blocksize", 4096), ("cache_size", mib),
+                            ("irqmode", 0), ("discard", 1), ("power", 1)):
+            with open(f"{root}/{name}", "w", encoding="ascii") as handle:
+                handle.write(f"{value}\n")
+        with open(f"{root}/index", encoding="ascii") as handle:
+            path = f"/dev/nullb{handle.read().strip()}"
+        return path if os.path.exists(path) else "/dev/pool"
+
+    def on(self, medium):
+        """The pool of another medium."""
+        if medium == self.medium:
+            return self
+        if medium not in self._others:
+            self._others[medium] = Pool(64, medium)
+        return self._others[medium]
 
     def slice(self, blocks, name=None, wipe=True):
         """A fresh device of that many blocks, zeroed."""
@@ -109,6 +150,8 @@ class Pool:
         if self._at:
             wipe_device(self.path, self._at)
         self._at = 0
+        for other in self._others.values():
+            other.reset()
 
 
 def wipe_device(path, blocks):
