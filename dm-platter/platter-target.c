@@ -114,10 +114,10 @@ struct number_key {
 #define CFG(member)	offsetof(struct platter, cfg.member)
 
 static const struct number_key number_keys[] = {
-	{ "surfaces", CFG(profile.surfaces), 1, PLATTER_MAX_SURFACES,
+	{ "surfaces", CFG(surfaces), 1, PLATTER_MAX_SURFACES,
 	  "surfaces must be 1 to 32" },
 	{ "rpm", CFG(profile.rpm), 60, 60000, "rpm must be 60 to 60000" },
-	{ "swath_tracks", CFG(profile.swath_tracks), 0, PLATTER_MAX_CYLINDERS,
+	{ "swath_tracks", CFG(swath_tracks), 0, PLATTER_MAX_CYLINDERS,
 	  "swath_tracks must be 0 (a whole zone) to 2^30" },
 	{ "seek_min_us", CFG(profile.seek_min_us), 0, 1000000,
 	  "seek_min_us must be 0 to 1000000" },
@@ -594,6 +594,7 @@ static int platter_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 	}
 	p->cfg.profile = *profile;
 	p->cfg.blocks = ti->len / PLATTER_BLOCK_SECTORS;
+	p->cfg.swath_tracks = PLATTER_AUTO;
 	p->cfg.track_skew_sectors = PLATTER_AUTO;
 	p->cfg.head_skew_sectors = PLATTER_AUTO;
 	p->cfg.time_permille = 1000;

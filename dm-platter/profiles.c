@@ -122,7 +122,7 @@ const struct platter_profile *platter_profile_nth(u32 n)
 }
 
 /* Relative size of a zone and its track, before scaling to the drive's length. */
-static void zone_shape(const struct platter_config *cfg, u32 i, u32 *tracks,
+static void zone_shape(const struct platter_config *cfg, u32 i, u32 nr, u32 *tracks,
 		       u32 *track_blocks)
 {
 	const struct platter_profile *p = &cfg->profile;
@@ -135,8 +135,8 @@ static void zone_shape(const struct platter_config *cfg, u32 i, u32 *tracks,
 
 		*tracks = 1024;
 		*track_blocks = p->od_track_blocks;
-		if (p->nr_zones > 1)
-			*track_blocks -= drop * i / (p->nr_zones - 1);
+		if (nr > 1)
+			*track_blocks -= drop * i / (nr - 1);
 	}
 }
 
@@ -151,17 +151,15 @@ static u64 round_div(u64 a, u64 b)
  * takes what is left.  Zones that would get no cylinder are left out.
  */
 static int build_zones(const struct platter_config *cfg, struct platter_geo *geo,
-		       const char **error)
+		       u32 nr, const char **error)
 {
-	const struct platter_profile *p = &cfg->profile;
-	u32 nr = cfg->nr_zones ? cfg->nr_zones : p->nr_zones;
 	u64 shape = 0, done = 0, sum = 0;
 	u32 i, od = 0, shift = 0;
 
 	for (i = 0; i < nr; i++) {
 		u32 tracks, tb;
 
-		zone_shape(cfg, i, &tracks, &tb);
+		zone_shape(cfg, i, nr, &tracks, &tb);
 		if (!tracks || !tb || tb > PLATTER_MAX_TRACK_BLOCKS) {
 			*error = "A zone needs at least 1 track and 8 to 524288 sectors per track";
 			return -EINVAL;
@@ -179,7 +177,7 @@ static int build_zones(const struct platter_config *cfg, struct platter_geo *geo
 		u64 per_cyl = 0, want, cyls;
 		u32 tracks, tb, s;
 
-		zone_shape(cfg, i, &tracks, &tb);
+		zone_shape(cfg, i, nr, &tracks, &tb);
 		sum += (u64)tracks * tb;
 		if (cfg->track_blocks)
 			tb = max_t(u64, 1, round_div((u64)tb * cfg->track_blocks, od));
@@ -204,11 +202,51 @@ static int build_zones(const struct platter_config *cfg, struct platter_geo *geo
 		}
 		z->cyls = cyls;
 		z->track_blocks = tb;
-		z->swath_cyls = p->swath_tracks;
 		done += cyls * per_cyl;
 		geo->nr_zones++;
 	}
 	return 0;
+}
+
+#define MIN_RUN_TRACKS	64
+
+/*
+ * A short drive with all the surfaces and zones of a long one would have runs
+ * of a track or two, and no room for a band in any.  So it gets fewer surfaces
+ * first (a head switch more or less tells little), then fewer zones (the
+ * outermost and the innermost track size stay).
+ */
+static void choose_shape(const struct platter_config *cfg, u32 *surfaces, u32 *zones)
+{
+	const struct platter_profile *p = &cfg->profile;
+	u32 od = cfg->track_blocks ? cfg->track_blocks : p->od_track_blocks;
+	u64 tracks;
+
+	if (cfg->nr_zones) {
+		u64 sum = 0, nr = 0;
+		u32 i;
+
+		for (i = 0; i < cfg->nr_zones; i++) {
+			nr += cfg->zone[i].tracks;
+			sum += (u64)cfg->zone[i].tracks * (cfg->zone[i].track_sectors / 8);
+		}
+		tracks = div64_u64(cfg->blocks, max_t(u64, div64_u64(sum, nr), 1));
+	} else {
+		u64 mean = ((u64)p->od_track_blocks + p->id_track_blocks) * od /
+			   (2 * p->od_track_blocks);
+
+		tracks = div64_u64(cfg->blocks, max_t(u64, mean, 1));
+	}
+
+	*zones = cfg->nr_zones ? cfg->nr_zones : p->nr_zones;
+	if (cfg->surfaces)
+		*surfaces = cfg->surfaces;
+	else
+		*surfaces = max_t(u64, 1, min_t(u64, p->surfaces,
+				  div_u64(tracks, *zones * MIN_RUN_TRACKS)));
+	if (!cfg->nr_zones)
+		*zones = max_t(u64, 1, min_t(u64, p->nr_zones,
+			       div_u64(tracks, *surfaces * MIN_RUN_TRACKS)));
 }
 
 /* Just enough angle for the time, in whole blocks so that columns stay aligned. */
@@ -235,8 +273,8 @@ static u32 scaled_ns(const struct platter_config *cfg, u32 us)
  *
  * A drive of another length than the profile's keeps its proportions: tracks
  * keep their size, zones their share of the capacity, the full stroke its time
- * (distances are stretched), one track's seek its time.  A drive too short for
- * one track on each surface has fewer surfaces.
+ * (distances are stretched), one track's seek its time.  A short drive has fewer
+ * surfaces, then fewer zones, so that runs keep about 64 tracks.
  *
  * Context: any; needs no memory.
  * Return: 0, or -EINVAL.
@@ -246,7 +284,7 @@ int platter_config_build(const struct platter_config *cfg, struct platter_geo *g
 {
 	const struct platter_profile *p = &cfg->profile;
 	u64 natural;
-	u32 i, od;
+	u32 i, od, zones, swath;
 	int r;
 
 	if (!cfg->blocks) {
@@ -276,8 +314,7 @@ int platter_config_build(const struct platter_config *cfg, struct platter_geo *g
 		*error = "A track must have 8 to 524288 sectors, a multiple of 8";
 		return -EINVAL;
 	}
-	geo->surfaces = min_t(u64, p->surfaces,
-			      div_u64(cfg->blocks + od - 1, od));
+	choose_shape(cfg, &geo->surfaces, &zones);
 	if (!geo->surfaces || geo->surfaces > PLATTER_MAX_SURFACES) {
 		*error = "The number of surfaces must be 1 to 32";
 		return -EINVAL;
@@ -290,7 +327,7 @@ int platter_config_build(const struct platter_config *cfg, struct platter_geo *g
 		geo->density[i] = 1000 + p->density_spread - step;
 	}
 
-	r = build_zones(cfg, geo, error);
+	r = build_zones(cfg, geo, zones, error);
 	if (r)
 		return r;
 
@@ -322,11 +359,20 @@ int platter_config_build(const struct platter_config *cfg, struct platter_geo *g
 	if (r)
 		return r;
 
+	swath = cfg->swath_tracks;
+	if (swath == PLATTER_AUTO) {
+		swath = p->swath_tracks;
+		/* wide swaths shrink with the drive, narrow ones are few tracks anyway */
+		if (swath > MIN_RUN_TRACKS && mech->seek.span > mech->seek.cyls)
+			swath = max_t(u64, MIN_RUN_TRACKS,
+				      div_u64((u64)swath * mech->seek.cyls,
+					      mech->seek.span));
+	}
 	for (i = 0; i < geo->nr_zones; i++) {
 		struct platter_zone *z = &geo->zone[i];
 		u64 track = (u64)platter_seek_ns(&mech->seek, 1) + mech->write_settle_ns;
 		u64 head = (u64)mech->head_switch_ns + mech->write_settle_ns;
-		u32 step = geo->surfaces & 1 ? 1 : min_t(u32, z->swath_cyls, z->cyls);
+		u32 step;
 		u32 units = z->track_blocks * geo->sub_units;
 
 		z->track_skew_units = cfg->track_skew_sectors == PLATTER_AUTO ?
@@ -337,8 +383,8 @@ int platter_config_build(const struct platter_config *cfg, struct platter_geo *g
 		 * An even number of surfaces ends where it began: the arm has to
 		 * cross the swath before the next group.
 		 */
-		if (!step)
-			step = z->cyls;
+		z->swath_cyls = swath && swath < z->cyls ? swath : z->cyls;
+		step = geo->surfaces & 1 ? 1 : z->swath_cyls;
 		z->group_skew_units = cfg->head_skew_sectors == PLATTER_AUTO ?
 			skew_for(geo, z, (u64)platter_seek_ns(&mech->seek, step) +
 				 mech->write_settle_ns) : z->head_skew_units;

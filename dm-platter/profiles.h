@@ -70,6 +70,9 @@ struct platter_zone_spec {
  * @nr_zones: zones given one by one instead of the profile's; 0 = none
  * @zone: those
  * @track_blocks: if not 0, a track at the outer diameter; all zones follow
+ * @surfaces: if not 0, exactly so many; else the profile's, or fewer on a drive
+ *	so short that its runs would have only a few tracks
+ * @swath_tracks: PLATTER_AUTO = the profile's, scaled to the drive; 0 = a zone
  * @track_skew_sectors: PLATTER_AUTO = just enough for a track switch
  * @head_skew_sectors: PLATTER_AUTO = just enough for a head switch
  * @time_permille: 1000 = as the drive; 100 = ten times as fast
@@ -83,6 +86,8 @@ struct platter_config {
 	u64 blocks;
 	u32 nr_zones;
 	u32 track_blocks;
+	u32 surfaces;
+	u32 swath_tracks;
 	u32 track_skew_sectors;
 	u32 head_skew_sectors;
 	u32 time_permille;
