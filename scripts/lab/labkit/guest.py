@@ -139,7 +139,7 @@ class Guest:
             command.append("slab_debug=F")
         for i, (path, _) in enumerate(self.disks):
             command.append(f"ubd{i}d={path}")
-        return command
+        return command + self.options.append.split()
 
     def qemu_command(self, fds):
         options = self.options

@@ -57,7 +57,7 @@ def parser():
     p.add_argument("--cut-on", metavar="TEXT",
                    help="power cut when the command prints TEXT")
     p.add_argument("--append", default="", metavar="ARGS",
-                   help="more kernel command line (QEMU)")
+                   help="more kernel command line")
     p.add_argument("--kvm", default="auto", choices=("auto", "on", "off"),
                    help="QEMU: auto uses KVM where a trial boot succeeds")
     p.add_argument("--log", metavar="FILE", help="keep the kernel log there")
