@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Looking a device's metadata over, offline.
+ *
+ * The difficulty is to tell damage from what a power cut leaves, which is legal:
+ * a block is old or new, and on a shingled medium what lies in front of the last
+ * write may be anything.  So a block that is not sound counts as damaged if its
+ * header says that it was meant for its place.
+ */
+#include <stdarg.h>
+
+#include "check.h"
+#include "codec.h"
+
+static bool shingled(const struct image *img)
+{
+	return img->l.head_tracks > 1;
+}
+
+/* Of magic, uuid and place two are right: it was ours, and here. */
+static bool was_here(const struct image *img, const void *buf, u32 magic, u64 block)
+{
+	const struct shingle_header *h = buf;
+
+	return (le32_to_cpu(h->magic) == magic) +
+	       !memcmp(h->uuid, img->l.uuid, SHINGLE_UUID_SIZE) +
+	       (le64_to_cpu(h->block) == block) >= 2;
+}
+
+/* ------------------------------------------------------------------------
+ * Superblocks
+ */
+
+struct sb_copy {
+	u64 block;
+	int err;
+	const char *why;
+	struct shingle_layout l;
+};
+
+static void read_copy(struct image *img, struct sb_copy *copy, u64 block)
+{
+	struct shingle_sb *sb = shingle_zalloc_array(1, sizeof(*sb));
+
+	copy->block = block;
+	copy->why = "out of memory";
+	copy->err = -ENOMEM;
+	if (!sb)
+		return;
+	copy->why = "cannot be read";
+	copy->err = device_read(image_meta(img), block, 1, sb);
+	if (!copy->err)
+		copy->err = shingle_layout_decode(sb, block, &copy->l, &copy->why);
+	kvfree(sb);
+}
+
+/* Do two layouts say the same, generation aside? */
+static bool same_layout(const struct shingle_layout *a, const struct shingle_layout *b)
+{
+	struct shingle_sb *sa = shingle_zalloc_array(1, sizeof(*sa));
+	struct shingle_sb *sb = shingle_zalloc_array(1, sizeof(*sb));
+	bool same = false;
+
+	if (sa && sb) {
+		shingle_layout_encode(a, 0, sa);
+		shingle_layout_encode(b, 0, sb);
+		sb->h.seq = sa->h.seq;
+		sb->h.crc = sa->h.crc;
+		same = !memcmp(sa, sb, sizeof(*sa));
+	}
+	kvfree(sa);
+	kvfree(sb);
+	return same;
+}
+
+static void compare_copies(struct check *c, const struct sb_copy *one, const struct sb_copy *two)
+{
+	struct findings *f = &c->found;
+	u32 older = one->l.sb_seq < two->l.sb_seq ? 0 : 1;
+	const struct sb_copy *old = older ? two : one, *new = older ? one : two;
+
+	if (memcmp(one->l.uuid, two->l.uuid, SHINGLE_UUID_SIZE)) {
+		finding_add(f, FINDING_ERROR, old->block,
+			    "superblock belongs to another dm-shingle device than the one in block %llu",
+			    new->block);
+		c->copy[older] = COPY_BAD;
+	} else if (one->l.sb_seq != two->l.sb_seq) {
+		finding_add(f, FINDING_NOTE, old->block,
+			    "superblock is older than the other (generation %llu, %llu): a power cut came between the two",
+			    old->l.sb_seq, new->l.sb_seq);
+		c->copy[older] = COPY_OLDER;
+	} else if (!same_layout(&one->l, &two->l)) {
+		finding_add(f, FINDING_ERROR, two->block,
+			    "superblock differs from the one in block %llu, though both are of generation %llu",
+			    one->block, one->l.sb_seq);
+		c->copy[1] = COPY_BAD;
+	}
+}
+
+/* Fills @img->l.  False: no superblock to go by; a sentence or findings say so. */
+static bool check_superblocks(struct image *img, struct check *c)
+{
+	struct device *meta = image_meta(img);
+	enum shingle_dev dev = devices_meta(&img->ds);
+	struct sb_copy *copy = shingle_zalloc_array(2, sizeof(*copy));
+	u64 last = meta->blocks - 1;
+	bool ok = false;
+	u32 i;
+
+	if (!copy || meta->blocks < 2) {
+		fail("%s %s is too small to be a dm-shingle device", meta->arg, meta->path);
+		goto out;
+	}
+	read_copy(img, &copy[0], 0);
+	/* If the device has grown, the other copy is where its end was. */
+	if (!copy[0].err && copy[0].l.dev_blocks[dev] > 1 &&
+	    copy[0].l.dev_blocks[dev] <= meta->blocks)
+		last = copy[0].l.dev_blocks[dev] - 1;
+	read_copy(img, &copy[1], last);
+
+	if (copy[0].err == -ENODATA && copy[1].err == -ENODATA) {
+		fail("%s %s holds no dm-shingle superblock: format it, or name the device of its metadata with --meta",
+		     meta->arg, meta->path);
+		goto out;
+	}
+	for (i = 0; i < 2; i++) {
+		c->copy[i] = copy[i].err ? COPY_BAD : COPY_SOUND;
+		if (copy[i].err)
+			finding_add(&c->found, FINDING_ERROR, copy[i].block, "superblock: %s",
+				    copy[i].why);
+	}
+	if (copy[0].err && copy[1].err) {
+		finding_add(&c->found, FINDING_ERROR, U64_MAX,
+			    "neither superblock is sound: nothing else can be found");
+		goto out;
+	}
+	if (!copy[0].err && !copy[1].err)
+		compare_copies(c, &copy[0], &copy[1]);
+	i = copy[0].err || (!copy[1].err && copy[1].l.sb_seq > copy[0].l.sb_seq);
+	img->l = copy[i].l;
+	ok = true;
+out:
+	kvfree(copy);
+	return ok;
+}
+
+/* ------------------------------------------------------------------------
+ * Checkpoints
+ */
+
+static void check_footer(struct image *img, struct check *c, u32 slot)
+{
+	const struct shingle_area *area = &img->l.ckpt[slot];
+	struct slot_state *s = &c->slot[slot];
+	u64 block = area->start + area->blocks - 1;
+	int err = device_read(image_meta(img), block, 1, &s->footer);
+	enum shingle_block_fault fault;
+
+	if (err) {
+		s->damaged = !shingled(img);
+		finding_add(&c->found, s->damaged ? FINDING_ERROR : FINDING_NOTE, block,
+			    "footer of checkpoint slot %u cannot be read", slot);
+		return;
+	}
+	fault = shingle_check_block(&s->footer, SHINGLE_MAGIC_FOOTER, img->l.uuid, block);
+	if (fault) {
+		s->damaged = was_here(img, &s->footer, SHINGLE_MAGIC_FOOTER, block) ||
+			     (fault == SHINGLE_BLOCK_MISPLACED && !shingled(img));
+		if (s->damaged)
+			finding_add(&c->found, FINDING_ERROR, block,
+				    "footer of checkpoint slot %u: %s", slot,
+				    fault == SHINGLE_BLOCK_FOREIGN ? "its magic number is damaged" :
+				    shingle_fault_text(fault));
+		return;
+	}
+	if (le64_to_cpu(s->footer.nr_chunks) >= area->blocks ||
+	    le64_to_cpu(s->footer.journal_pos) >= img->l.journal.blocks) {
+		s->damaged = true;
+		finding_add(&c->found, FINDING_ERROR, block,
+			    "footer of checkpoint slot %u points outside the slot or the journal",
+			    slot);
+		return;
+	}
+	s->footer_sound = true;
+}
+
+/*
+ * A chunk that is not the footer's.  In the older slot it may belong to a
+ * checkpoint that was being written when the power went.  False: that is so.
+ */
+static bool odd_chunk(struct image *img, struct check *c, u32 slot, u64 block, const void *buf,
+		      const char *what)
+{
+	const struct shingle_header *h = buf;
+	bool sound = buf && !shingle_check_block(buf, SHINGLE_MAGIC_CHUNK, img->l.uuid, block);
+	bool older = slot != c->newest;
+
+	if (older && sound && le64_to_cpu(h->seq) > slot_seq(&c->slot[c->newest])) {
+		finding_add(&c->found, FINDING_NOTE, block,
+			    "checkpoint slot %u was being rewritten: a power cut came", slot);
+		return false;
+	}
+	if (older && shingled(img) && !(buf && was_here(img, buf, SHINGLE_MAGIC_CHUNK, block))) {
+		finding_add(&c->found, FINDING_NOTE, block,
+			    "checkpoint slot %u was being rewritten, and the head destroyed what lay ahead",
+			    slot);
+		return false;
+	}
+	c->slot[slot].damaged = true;
+	finding_add(&c->found, FINDING_ERROR, block, "%s checkpoint, slot %u: %s",
+		    older ? "older" : "newest", slot, what);
+	return true;
+}
+
+static void check_chunks(struct image *img, struct check *c, u32 slot)
+{
+	struct slot_state *s = &c->slot[slot];
+	struct shingle_chunk *chunk = shingle_zalloc_array(1, sizeof(*chunk));
+	struct shingle_reader r = devices_reader(&img->ds);
+	u64 nr = le64_to_cpu(s->footer.nr_chunks), at;
+	u32 crc = 0;
+
+	s->chunks_sound = chunk;
+	for (at = 0; chunk && at < nr; at++) {
+		u64 block = img->l.ckpt[slot].start + at;
+		enum shingle_block_fault fault;
+		const char *what = NULL;
+
+		if (r.read(r.ctx, devices_meta(&img->ds), block, 1, chunk)) {
+			s->chunks_sound = false;
+			if (odd_chunk(img, c, slot, block, NULL, "chunk cannot be read"))
+				continue;
+			break;
+		}
+		fault = shingle_check_block(chunk, SHINGLE_MAGIC_CHUNK, img->l.uuid, block);
+		if (fault)
+			what = fault == SHINGLE_BLOCK_FOREIGN ? "chunk has no magic number" :
+			       shingle_fault_text(fault);
+		else if (chunk->h.seq != s->footer.h.seq)
+			what = "chunk belongs to another checkpoint";
+		crc = crc32c(crc, &chunk->h.crc, sizeof(chunk->h.crc));
+		if (!what)
+			continue;
+		s->chunks_sound = false;
+		if (!odd_chunk(img, c, slot, block, chunk, what))
+			break;
+	}
+	if (s->chunks_sound && crc != le32_to_cpu(s->footer.chunks_crc)) {
+		s->chunks_sound = false;
+		s->damaged = true;
+		finding_add(&c->found, FINDING_ERROR, img->l.ckpt[slot].start,
+			    "checkpoint slot %u: its chunks are not those that its footer names",
+			    slot);
+	}
+	kvfree(chunk);
+}
+
+static void check_checkpoints(struct image *img, struct check *c, struct progress *p)
+{
+	u64 total = img->l.journal.blocks, chunks;
+	u32 i;
+
+	c->newest = SHINGLE_SLOT_NEWEST;
+	for (i = 0; i < 2; i++) {
+		check_footer(img, c, i);
+		if (c->slot[i].footer_sound &&
+		    (c->newest == SHINGLE_SLOT_NEWEST ||
+		     slot_seq(&c->slot[i]) > slot_seq(&c->slot[c->newest])))
+			c->newest = i;
+	}
+	for (i = 0; i < 2; i++) {
+		/* The newest one is read once more, and twice by the recovery. */
+		chunks = c->slot[i].footer_sound ? le64_to_cpu(c->slot[i].footer.nr_chunks) : 0;
+		total += i == c->newest ? 3 * chunks : chunks;
+	}
+	progress_begin(p, "Checking", total);
+	img->ds.progress = p;
+	for (i = 0; i < 2; i++) {
+		if (c->slot[i].footer_sound)
+			check_chunks(img, c, i);
+	}
+}
+
+/* ------------------------------------------------------------------------
+ * Journal and map
+ */
+
+static void map_report(void *ctx, const char *fmt, ...) __printf(2, 3);
+
+static void map_report(void *ctx, const char *fmt, ...)
+{
+	char text[256];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	finding_add(ctx, FINDING_ERROR, U64_MAX, "map: %s", text);
+}
+
+/**
+ * check_map() - does the recovered map make sense?
+ * @img: recovered
+ * @f: gets a line for each thing that does not
+ *
+ * Returns how many there are.
+ */
+u32 check_map(struct image *img, struct findings *f)
+{
+	u32 broken = img->row->ops->verify(img->engine, map_report, f);
+	struct shingle_run run;
+	u64 lblk, n;
+
+	for (lblk = 0; lblk < img->l.logical_blocks; lblk += run.n) {
+		enum shingle_role role;
+		u64 band, offset;
+
+		n = min_t(u64, img->l.logical_blocks - lblk, S32_MAX);
+		img->row->ops->resolve(img->engine, lblk, (u32)n, &run);
+		if (!run.n || run.n > n) {
+			map_report(f, "block %llu has no place at all", lblk);
+			return broken + 1;
+		}
+		if (run.kind == SHINGLE_RUN_ZERO ||
+		    (shingle_band_of(&img->l, run.pblk, &role, &band, &offset) &&
+		     run.n <= img->l.band_blocks - offset))
+			continue;
+		map_report(f, "blocks %llu to %llu lie outside every band, at block %llu", lblk,
+			   lblk + run.n - 1, shingle_pblk_block(run.pblk));
+		broken++;
+	}
+	return broken;
+}
+
+static void journal_findings(struct image *img, struct check *c, int err, const char *why)
+{
+	const struct shingle_recovery *rec = &img->rec;
+	u64 at = img->l.journal.start + rec->next_pos;
+
+	if (rec->hole)
+		finding_add(&c->found, FINDING_ERROR, at,
+			    "journal: transaction %llu is damaged or missing, though later ones up to %llu are there",
+			    rec->next_seq, rec->max_seq);
+	else if (err)
+		finding_add(&c->found, FINDING_ERROR, U64_MAX, "%s", why);
+	if (rec->torn_end)
+		finding_add(&c->found, FINDING_ERROR, img->l.journal.start + rec->torn_pos,
+			    "journal: transaction %llu, the last one, is damaged", rec->next_seq);
+}
+
+static void check_state(struct image *img, struct check *c)
+{
+	const char *why = "";
+	int err;
+
+	if (c->newest == SHINGLE_SLOT_NEWEST) {
+		finding_add(&c->found, FINDING_ERROR, U64_MAX, "neither checkpoint has a sound footer");
+		return;
+	}
+	if (!c->slot[c->newest].chunks_sound)
+		return;		/* has been said */
+	err = image_recover(img, SHINGLE_SLOT_NEWEST, false, &why);
+	journal_findings(img, c, err, why);
+	if (err)
+		return;
+	c->recovered = true;
+	c->broken_map = check_map(img, &c->found);
+	if (img->bad.nr)
+		finding_add(&c->found, FINDING_NOTE, U64_MAX,
+			    "%u blocks are known to be unreadable, the first is %llu: writing them mends that",
+			    img->bad.nr, img->bad.lblk[0]);
+}
+
+/**
+ * check_run() - look everything over
+ * @img: its devices are open
+ * @c: result, to be freed even on error
+ *
+ * Returns false if there was nothing to check: a sentence was said, or there are
+ * findings that say so.
+ */
+bool check_run(struct image *img, struct check *c)
+{
+	struct progress progress;
+
+	memset(c, 0, sizeof(*c));
+	c->newest = SHINGLE_SLOT_NEWEST;
+	if (!check_superblocks(img, c) || !image_accept(img))
+		return false;
+	if (img->l.flags & SHINGLE_SB_NEEDS_CHECK)
+		finding_add(&c->found, FINDING_ERROR, U64_MAX,
+			    "device is marked needs_check: a metadata error was seen while it was open");
+	check_checkpoints(img, c, &progress);
+	check_state(img, c);
+	progress_end(&progress);
+	img->ds.progress = NULL;
+	return true;
+}
+
+void check_free(struct check *c)
+{
+	free(c->found.f);
+	memset(&c->found, 0, sizeof(c->found));
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Looking a device's metadata over, offline. */
+#ifndef SHINGLE_CHECK_H
+#define SHINGLE_CHECK_H
+
+#include "image.h"
+
+enum severity {
+	FINDING_NOTE,	/* legal, though worth a line */
+	FINDING_ERROR,	/* damage */
+};
+
+/**
+ * struct finding - one thing worth a line
+ * @severity: how bad it is
+ * @block: where, in blocks of the metadata device; U64_MAX if nowhere
+ * @text: a sentence
+ */
+struct finding {
+	enum severity severity;
+	u64 block;
+	char text[360];
+};
+
+/**
+ * struct findings - a list of them
+ * @nr: used of @f
+ * @room: of @f
+ * @nr_errors: how many are errors
+ * @dropped: how many did not fit
+ * @f: the list
+ */
+struct findings {
+	u32 nr;
+	u32 room;
+	u32 nr_errors;
+	u32 dropped;
+	struct finding *f;
+};
+
+enum copy_state { COPY_SOUND, COPY_OLDER, COPY_BAD };
+
+/**
+ * struct slot_state - a checkpoint slot
+ * @footer_sound: it has a footer that can be believed
+ * @damaged: something in it is broken that no power cut breaks
+ * @chunks_sound: its chunks are what the footer says
+ * @footer: the footer, if sound
+ */
+struct slot_state {
+	bool footer_sound;
+	bool damaged;
+	bool chunks_sound;
+	struct shingle_footer footer;
+};
+
+/**
+ * struct check - what checking found
+ * @found: the lines
+ * @copy: the superblocks
+ * @slot: the checkpoints
+ * @newest: the slot that counts, SHINGLE_SLOT_NEWEST if none does
+ * @recovered: the state could be loaded
+ * @broken_map: the engine found its map broken
+ */
+struct check {
+	struct findings found;
+	enum copy_state copy[2];
+	struct slot_state slot[2];
+	u32 newest;
+	bool recovered;
+	u32 broken_map;
+};
+
+void finding_add(struct findings *f, enum severity severity, u64 block, const char *fmt, ...)
+	__printf(4, 5);
+void findings_print(const struct findings *f);
+void findings_json(const struct findings *f, struct json *j);
+
+bool check_run(struct image *img, struct check *c);
+void check_free(struct check *c);
+u32 check_map(struct image *img, struct findings *f);
+
+static inline u64 slot_seq(const struct slot_state *s)
+{
+	return le64_to_cpu(s->footer.h.seq);
+}
+
+#endif /* SHINGLE_CHECK_H */

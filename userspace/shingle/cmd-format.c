@@ -1,0 +1,479 @@
+// SPDX-License-Identifier: GPL-2.0
+/* shingle format, shingle create. */
+#include <sys/random.h>
+#include <time.h>
+
+#include "codec.h"
+#include "medium.h"
+#include "show.h"
+#include "table.h"
+
+enum tracks_from { TRACKS_AUTO, TRACKS_NONE, TRACKS_UNIFORM };
+
+/**
+ * struct format_args - the command line
+ * @target: name of the translation layer
+ * @data: DATA
+ * @cache: CACHE or NULL
+ * @meta: META or NULL
+ * @name: of the mapped device, for create
+ * @label: for the superblock
+ * @req: the plan, as far as options say
+ * @tracks: where knowledge of tracks comes from
+ * @track_blocks: with TRACKS_UNIFORM
+ * @param: engine parameters as given
+ * @nr_params: used of @param
+ * @force: format whatever is there
+ * @dry_run: only say what would be done
+ * @json: say it in JSON
+ * @table: for create
+ */
+struct format_args {
+	const char *target;
+	const char *data;
+	const char *cache;
+	const char *meta;
+	const char *name;
+	const char *label;
+	struct plan_request req;
+	enum tracks_from tracks;
+	u64 track_blocks;
+	struct {
+		const char *option;
+		const char *value;
+	} param[TABLE_MAX_ARGS];
+	u32 nr_params;
+	bool force;
+	bool dry_run;
+	bool json;
+	struct table_args table;
+};
+
+#define LAYOUT_HELP \
+	"  --band SIZE           data in a band (default 30M, rounded to whole tracks)\n" \
+	"  --cache DEV           put the persistent cache and staging on another device\n" \
+	"  --cache-size N        size of the cache: N% of all bands (default 5%),\n" \
+	"                        a SIZE, or N bands written as Nb\n" \
+	"  --cache-location L    id: after the data bands (default); od: before them\n" \
+	"  --meta DEV            put superblocks, checkpoints and journal on another\n" \
+	"                        device, so that DATA sees data only\n" \
+	"  --journal SIZE        length of the journal (default 64M, at most 1/64 of DATA)\n" \
+	"  --geometry auto|none  tracks: as a platter device says (default), or none\n" \
+	"  --track SIZE          all tracks of DATA have this length\n" \
+	"  --head-tracks K       the write head is K tracks wide (default with --track: 2)\n" \
+	"  --set-shift N         stl-set: 2^N neighbouring bands share a set (default 0)\n" \
+	"  --label TEXT          up to 32 bytes, for people\n" \
+	"  --force               format even if something is there already\n" \
+	"  --dry-run             show the layout and the dmsetup line, change nothing\n" \
+	"  --json                the layout in JSON\n"
+
+#define LAYOUT_UNITS \
+	"SIZE is digits and a unit: K, M, G, T (binary), s (sectors of 512 bytes) or B.\n"
+
+static bool cache_size(struct plan_request *req, const char *text)
+{
+	size_t len = strlen(text);
+	char number[24];
+
+	if (len && len < sizeof(number) && (text[len - 1] == '%' || text[len - 1] == 'b')) {
+		snprintf(number, sizeof(number), "%.*s", (int)len - 1, text);
+		req->cache_unit = text[len - 1] == '%' ? PLAN_CACHE_PERCENT : PLAN_CACHE_BANDS;
+		return parse_number(text[len - 1] == '%' ? "--cache-size (percent)" :
+				    "--cache-size (bands)", number, 1,
+				    text[len - 1] == '%' ? 90 : U32_MAX, &req->cache);
+	}
+	req->cache_unit = PLAN_CACHE_BLOCKS;
+	return parse_blocks("--cache-size", text, 1, SHINGLE_PBLK_MASK, &req->cache);
+}
+
+static bool choice(const char *arg, const char *text, const char *no, const char *yes, bool *result)
+{
+	*result = !strcmp(text, yes);
+	if (*result || !strcmp(text, no))
+		return true;
+	fail("%s '%s' is not known: choose %s or %s", arg, text, no, yes);
+	return false;
+}
+
+/*
+ * One option by its name.  Presets, when there are some, are tables of names and
+ * values that go through here before the command line does.
+ */
+static bool layout_option(struct format_args *a, const char *name, const char *value)
+{
+	u64 v;
+	bool b;
+
+	if (!strcmp(name, "band"))
+		return parse_blocks("--band", value, 1, U32_MAX, &a->req.band_blocks);
+	if (!strcmp(name, "cache-size"))
+		return cache_size(&a->req, value);
+	if (!strcmp(name, "cache-location"))
+		return choice("--cache-location", value, "id", "od", &a->req.cache_first);
+	if (!strcmp(name, "journal"))
+		return parse_blocks("--journal", value, 16, U32_MAX, &a->req.journal_blocks);
+	if (!strcmp(name, "geometry")) {
+		if (!choice("--geometry", value, "auto", "none", &b))
+			return false;
+		a->tracks = b ? TRACKS_NONE : TRACKS_AUTO;
+		return true;
+	}
+	if (!strcmp(name, "track")) {
+		a->tracks = TRACKS_UNIFORM;
+		return parse_blocks("--track", value, 1, U32_MAX, &a->track_blocks);
+	}
+	if (!strcmp(name, "head-tracks")) {
+		if (!parse_number("--head-tracks", value, 1, 64, &v))
+			return false;
+		a->req.head_tracks = (u32)v;
+		return true;
+	}
+	if (!strcmp(name, "label")) {
+		a->label = value;
+		if (strlen(value) <= SHINGLE_LABEL_SIZE)
+			return true;
+		fail("--label is %zu bytes long: at most %u fit", strlen(value), SHINGLE_LABEL_SIZE);
+		return false;
+	}
+	/* What remains are parameters of an engine, checked when it is known. */
+	if (a->nr_params == TABLE_MAX_ARGS) {
+		fail("too many parameters");
+		return false;
+	}
+	a->param[a->nr_params].option = name;
+	a->param[a->nr_params++].value = value;
+	return true;
+}
+
+static bool take_params(const struct format_args *a, const struct engine_row *row,
+			struct shingle_layout *l)
+{
+	u32 i, k;
+
+	for (i = 0; i < a->nr_params; i++) {
+		const struct engine_param *p = row->params;
+		char arg[64];
+		u64 v;
+
+		for (k = 0; p[k].option && strcmp(p[k].option, a->param[i].option); k++)
+			;
+		if (!p[k].option) {
+			fail("--%s means nothing to %s: leave it out", a->param[i].option,
+			     row->ops->name);
+			return false;
+		}
+		snprintf(arg, sizeof(arg), "--%s", p[k].option);
+		if (!parse_number(arg, a->param[i].value, 0, p[k].max_value, &v))
+			return false;
+		engine_param_set(&p[k], l->params, (u32)v);
+	}
+	return true;
+}
+
+static bool find_media(struct format_args *a, struct image *img)
+{
+	u32 head = 1, i;
+
+	for (i = 0; i < SHINGLE_NR_DEVS; i++) {
+		const struct device *d = &img->ds.dev[i];
+		struct plan_medium *m = &a->req.medium[i];
+		u32 k = 1;
+
+		if (!d->path)
+			continue;
+		if (a->tracks == TRACKS_UNIFORM && i == SHINGLE_DEV_DATA) {
+			if (a->track_blocks > d->blocks) {
+				fail("--track is longer than DATA, which has %s",
+				     blocks_text(d->blocks).s);
+				return false;
+			}
+			plan_uniform_tracks(m, d->blocks, (u32)a->track_blocks);
+			k = 2;
+		} else if (a->tracks == TRACKS_NONE) {
+			plan_no_tracks(m, d->blocks);
+		} else if (!medium_ask(d, m, &k)) {
+			return false;
+		}
+		head = max(head, k);
+	}
+	if (!a->req.head_tracks)
+		a->req.head_tracks = head;
+	return true;
+}
+
+static bool plan(struct format_args *a, struct image *img)
+{
+	char why[PLAN_WHY];
+	const char *engine_why = "";
+
+	if (!find_media(a, img) || !take_params(a, img->row, &img->l))
+		return false;
+	if (getrandom(img->l.uuid, sizeof(img->l.uuid), 0) != sizeof(img->l.uuid)) {
+		fail("no random numbers for a uuid: %s", strerror(errno));
+		return false;
+	}
+	img->l.uuid[6] = (img->l.uuid[6] & 0x0f) | 0x40;	/* RFC 4122, random */
+	img->l.uuid[8] = (img->l.uuid[8] & 0x3f) | 0x80;
+	snprintf(img->l.engine, sizeof(img->l.engine), "%s", img->row->ops->name);
+	snprintf(img->l.label, sizeof(img->l.label), "%s", a->label ?: "");
+	img->l.ctime = (u64)time(NULL);
+	a->req.staging_bands = img->row->staging_bands;
+	a->req.max_chunks = img->row->ops->max_chunks;
+	if (plan_layout(&a->req, &img->l, why)) {
+		fail("%s", why);
+		return false;
+	}
+	if (image_fresh_engine(img, &engine_why)) {
+		fail("%s cannot work with this layout: %s", img->row->ops->name, engine_why);
+		return false;
+	}
+	return true;
+}
+
+/* Is there something on one of the devices that formatting would destroy? */
+static bool nothing_there(struct image *img, bool creating)
+{
+	char what[256];
+	u32 i;
+
+	for (i = 0; i < SHINGLE_NR_DEVS; i++) {
+		struct device *d = &img->ds.dev[i];
+
+		if (!d->path || !device_holds(d, what, sizeof(what)))
+			continue;
+		if (creating && !strncmp(what, "a dm-shingle device", 19))
+			fail("%s %s already holds %s: 'shingle open' opens it; --force makes it anew and loses its data",
+			     d->arg, d->path, what);
+		else
+			fail("%s %s holds %s: it was left alone; --force formats it and loses what it holds",
+			     d->arg, d->path, what);
+		return false;
+	}
+	return true;
+}
+
+static void tell_overwritten(struct image *img)
+{
+	char what[256];
+	u32 i;
+
+	for (i = 0; i < SHINGLE_NR_DEVS; i++) {
+		struct device *d = &img->ds.dev[i];
+
+		if (d->path && device_holds(d, what, sizeof(what)))
+			say("%s %s holds %s: overwritten, as --force says", d->arg, d->path, what);
+	}
+}
+
+/* A superblock left on a device that gets none now would be found again. */
+static int forget_old(struct device *d)
+{
+	u8 *buf = shingle_zalloc_array(1, SHINGLE_BLOCK_SIZE);
+	int err = buf ? 0 : -ENOMEM;
+	u32 i;
+
+	for (i = 0; i < 2 && !err && d->blocks; i++) {
+		u64 block = i ? d->blocks - 1 : 0;
+
+		err = device_read(d, block, 1, buf);
+		if (err || shingle_check_block(buf, SHINGLE_MAGIC_SB, NULL, U64_MAX) ==
+			   SHINGLE_BLOCK_FOREIGN)
+			continue;
+		memset(buf, 0, SHINGLE_BLOCK_SIZE);
+		err = device_write(d, block, 1, buf) ?: device_sync(d);
+	}
+	kvfree(buf);
+	return err;
+}
+
+/* The superblocks come last: until then the device is what it was. */
+static int write_format(struct image *img)
+{
+	const struct journal_start journal = { .seq = 1 };
+	const char *why = "cannot be written";
+	u32 i;
+	int err = 0;
+
+	for (i = 0; i < SHINGLE_NR_DEVS && !err; i++) {
+		if (img->ds.dev[i].path && i != devices_meta(&img->ds))
+			err = forget_old(&img->ds.dev[i]);
+	}
+	err = err ?: image_write_checkpoint(img, 0, 1, &journal, &why);
+	err = err ?: image_write_superblock(img, image_last_block(img));
+	err = err ?: image_write_superblock(img, 0);
+	if (err)
+		return fail("formatting %s: %s: %s", image_meta(img)->path, why, strerror(-err));
+	return EXIT_CLEAN;
+}
+
+static bool files_only(const struct image *img)
+{
+	u32 i;
+
+	for (i = 0; i < SHINGLE_NR_DEVS; i++) {
+		const struct device *d = &img->ds.dev[i];
+
+		if (d->path && !d->is_block) {
+			fail("%s %s is a file, and device mapper needs block devices: 'losetup --find --show %s' makes one of it",
+			     d->arg, d->path, d->path);
+			return true;
+		}
+	}
+	return false;
+}
+
+static void show_plan(const struct format_args *a, struct image *img)
+{
+	u64 ram = img->row->ops->map_bytes(img->engine);
+	struct json j;
+
+	if (!a->json) {
+		show_layout(&img->l, img->row);
+		say("RAM for the map: %s", size_text(ram).s);
+		return;
+	}
+	json_begin(&j, stdout);
+	json_open(&j, NULL, '{');
+	show_layout_json(&img->l, img->row, &j);
+	json_u64(&j, "map_bytes", ram);
+	if (a->name) {
+		char *params = table_params(img, &a->table);
+
+		json_u64(&j, "sectors", img->l.logical_blocks << SHINGLE_SECTORS_SHIFT);
+		json_str(&j, "table", params ?: "");
+		free(params);
+	}
+	json_close(&j, '}');
+	json_end(&j);
+}
+
+static int do_format(struct format_args *a, struct image *img)
+{
+	char names[256];
+	bool creating = a->name;
+	int ret;
+
+	img->row = engine_by_name(a->target);
+	if (!img->row)
+		return fail("TARGET '%s' is not known: choose one of %s", a->target,
+			    engine_names(names, sizeof(names)));
+	if (!devices_open(&img->ds, a->data, a->cache, a->meta,
+			  a->dry_run ? DEVICE_READ : DEVICE_WRITE))
+		return EXIT_OPERATION;
+	if ((!a->force && !nothing_there(img, creating)) || !plan(a, img) || !table_checked(img, &a->table))
+		return EXIT_OPERATION;
+	if (creating && !a->dry_run && files_only(img))
+		return EXIT_OPERATION;
+
+	if (a->dry_run || a->json)
+		show_plan(a, img);
+	if (a->dry_run)
+		return creating && !a->json ? table_open(img, &a->table, a->name, true) : EXIT_CLEAN;
+	if (a->force && !a->json)
+		tell_overwritten(img);
+	ret = write_format(img);
+	if (ret)
+		return ret;
+	if (!a->json)
+		say("%s formatted: %s, %s in %llu bands of %s", a->data, a->target,
+		    blocks_text(img->l.logical_blocks).s, img->l.nr_bands[SHINGLE_ROLE_DATA],
+		    blocks_text(img->l.band_blocks).s);
+	return creating ? table_open(img, &a->table, a->name, false) : EXIT_CLEAN;
+}
+
+static int run(const struct command *cmd, int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "band", required_argument, NULL, 'L' },
+		{ "cache-size", required_argument, NULL, 'L' },
+		{ "cache-location", required_argument, NULL, 'L' },
+		{ "journal", required_argument, NULL, 'L' },
+		{ "geometry", required_argument, NULL, 'L' },
+		{ "track", required_argument, NULL, 'L' },
+		{ "head-tracks", required_argument, NULL, 'L' },
+		{ "label", required_argument, NULL, 'L' },
+		{ "set-shift", required_argument, NULL, 'L' },
+		{ "cache", required_argument, NULL, 'C' },
+		{ "meta", required_argument, NULL, 'M' },
+		{ "force", no_argument, NULL, 'f' },
+		{ "dry-run", no_argument, NULL, 'n' },
+		{ "json", no_argument, NULL, 'j' },
+		{ "help", no_argument, NULL, 'h' },
+		TABLE_OPTIONS,
+		{ NULL, 0, NULL, 0 },
+	};
+	bool creating = cmd == &cmd_create, ok;
+	struct format_args *a = shingle_zalloc_array(1, sizeof(*a));
+	struct image *img = image_new();
+	int c, ret = EXIT_OPERATION, which = 0;
+
+	if (!a || !img)
+		goto out;
+	ret = EXIT_USAGE;
+	opterr = 0;
+	while ((c = getopt_long(argc, argv, ":h", options, &which)) != -1) {
+		ok = true;
+		switch (c) {
+		case 'L':
+			ok = layout_option(a, options[which].name, optarg);
+			break;
+		case 'C':
+			a->cache = optarg;
+			break;
+		case 'M':
+			a->meta = optarg;
+			break;
+		case 'f':
+			a->force = true;
+			break;
+		case 'n':
+			a->dry_run = true;
+			break;
+		case 'j':
+			a->json = true;
+			break;
+		case 'F':
+		case 'S':
+		case 'U':
+			ok = creating && table_option(&a->table, c, optarg);
+			if (!creating)
+				usage(cmd, "option %s is for 'shingle create' and 'shingle open'",
+				      argv[optind - 1]);
+			break;
+		default:
+			ret = option_error(cmd, c, argv[optind - 1]);
+			goto out;
+		}
+		if (!ok)
+			goto out;
+	}
+	ok = creating ? parse_operands(cmd, argc, argv, 3, "TARGET", &a->target, "DATA", &a->data,
+				       "NAME", &a->name) :
+			parse_operands(cmd, argc, argv, 2, "TARGET", &a->target, "DATA", &a->data);
+	if (ok)
+		ret = do_format(a, img);
+out:
+	kvfree(a);
+	if (img)
+		image_free(img);
+	return ret;
+}
+
+const struct command cmd_format = {
+	.name = "format",
+	.summary = "lay out a device and write its metadata",
+	.help = "Usage: shingle format TARGET [options] DATA\n\n"
+		"Writes two superblocks and an empty checkpoint, nothing else.  A device that\n"
+		"is in use is refused; so is one that holds something, without --force.\n\n"
+		LAYOUT_HELP "\n" LAYOUT_UNITS,
+	.run = run,
+};
+
+const struct command cmd_create = {
+	.name = "create",
+	.summary = "format a device and open it",
+	.help = "Usage: shingle create TARGET [options] DATA NAME\n\n"
+		"Formats DATA as 'shingle format' does and opens it as /dev/mapper/NAME.\n\n"
+		LAYOUT_HELP TABLE_HELP "\n" LAYOUT_UNITS,
+	.run = run,
+};

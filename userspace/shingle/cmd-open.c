@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: GPL-2.0
+/* shingle open, shingle remove. */
+#include "dm.h"
+#include "table.h"
+
+static int do_open(struct image *img, const char *const path[], const char *name,
+		   const struct table_args *t, bool dry_run)
+{
+	const char *why = "";
+	u32 i;
+
+	if (!devices_open(&img->ds, path[SHINGLE_DEV_DATA], path[SHINGLE_DEV_CACHE],
+			  path[SHINGLE_DEV_META], DEVICE_READ) || !image_load(img))
+		return EXIT_OPERATION;
+	if (img->l.dev_blocks[SHINGLE_DEV_CACHE] && !img->ds.dev[SHINGLE_DEV_CACHE].path)
+		return fail("%s keeps its cache on another device: name it with --cache",
+			    path[SHINGLE_DEV_DATA]);
+	if (image_fresh_engine(img, &why))
+		return fail("%s: %s", img->row->ops->name, why);
+	if (!table_checked(img, t))
+		return EXIT_OPERATION;
+	for (i = 0; i < SHINGLE_NR_DEVS && !dry_run; i++) {
+		const struct device *d = &img->ds.dev[i];
+
+		if (d->path && !d->is_block)
+			return fail("%s %s is a file, and device mapper needs block devices: 'losetup --find --show %s' makes one of it",
+				    d->arg, d->path, d->path);
+	}
+	if (img->l.flags & SHINGLE_SB_NEEDS_CHECK)
+		fprintf(stderr, "shingle: %s is marked needs_check: run 'shingle check', then 'shingle repair'\n",
+			path[SHINGLE_DEV_DATA]);
+	return table_open(img, t, name, dry_run);
+}
+
+static int run_open(const struct command *cmd, int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "cache", required_argument, NULL, 'C' },
+		{ "meta", required_argument, NULL, 'M' },
+		{ "dry-run", no_argument, NULL, 'n' },
+		{ "help", no_argument, NULL, 'h' },
+		TABLE_OPTIONS,
+		{ NULL, 0, NULL, 0 },
+	};
+	const char *path[SHINGLE_NR_DEVS] = { NULL }, *name;
+	struct table_args table = { 0 };
+	struct image *img;
+	bool dry_run = false;
+	int c, ret;
+
+	opterr = 0;
+	while ((c = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+		switch (c) {
+		case 'C':
+			path[SHINGLE_DEV_CACHE] = optarg;
+			break;
+		case 'M':
+			path[SHINGLE_DEV_META] = optarg;
+			break;
+		case 'n':
+			dry_run = true;
+			break;
+		case 'F':
+		case 'S':
+		case 'U':
+			if (!table_option(&table, c, optarg))
+				return EXIT_USAGE;
+			break;
+		default:
+			return option_error(cmd, c, argv[optind - 1]);
+		}
+	}
+	if (!parse_operands(cmd, argc, argv, 2, "DATA", &path[SHINGLE_DEV_DATA], "NAME", &name))
+		return EXIT_USAGE;
+	img = image_new();
+	if (!img)
+		return EXIT_OPERATION;
+	ret = do_open(img, path, name, &table, dry_run);
+	image_free(img);
+	return ret;
+}
+
+const struct command cmd_open = {
+	.name = "open",
+	.summary = "make a formatted device usable as /dev/mapper/NAME",
+	.help = "Usage: shingle open DATA NAME [options]\n\n"
+		"Reads the superblock, and loads the table that it asks for.\n\n"
+		"  --cache DEV       the cache device, if it was formatted with one\n"
+		"  --meta DEV        the metadata device, if it was formatted with one\n"
+		TABLE_HELP
+		"  --dry-run         print the dmsetup line, change nothing\n",
+	.run = run_open,
+};
+
+static int run_remove(const struct command *cmd, int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "no-udev", no_argument, NULL, 'U' },
+		{ "help", no_argument, NULL, 'h' },
+		{ NULL, 0, NULL, 0 },
+	};
+	const char *name;
+	bool udev = true;
+	int c;
+
+	opterr = 0;
+	while ((c = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+		if (c != 'U')
+			return option_error(cmd, c, argv[optind - 1]);
+		udev = false;
+	}
+	if (!parse_operands(cmd, argc, argv, 1, "NAME", &name))
+		return EXIT_USAGE;
+	return dm_device_remove(name, udev) ? EXIT_CLEAN : EXIT_OPERATION;
+}
+
+const struct command cmd_remove = {
+	.name = "remove",
+	.summary = "close an open device; its data stay",
+	.help = "Usage: shingle remove NAME\n\n"
+		"Writes what is pending and takes /dev/mapper/NAME away.  Nothing is lost:\n"
+		"'shingle open' brings it back.\n\n"
+		"  --no-udev         do not wait for udev\n",
+	.run = run_remove,
+};

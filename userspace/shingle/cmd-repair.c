@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * shingle repair.
+ *
+ * The order of writes makes a power cut harmless at any moment: the state goes
+ * into the checkpoint slot that does not count, its footer last; only then are
+ * the superblocks rewritten.
+ */
+#include <stdarg.h>
+
+#include "check.h"
+#include "ring.h"
+
+/**
+ * struct repair - what is going to be done
+ * @checkpoint: write the recovered state into a fresh checkpoint
+ * @from: slot that the state was recovered from
+ * @superblock: rewrite them
+ * @truncated: the journal ends at a hole: something is lost
+ */
+struct repair {
+	bool checkpoint;
+	u32 from;
+	bool superblock;
+	bool truncated;
+};
+
+/* What lies behind a hole, by type of record. */
+struct lost {
+	const struct image *img;
+	u64 blocks;
+	u64 records;
+	u64 named;
+	u64 maps;
+};
+
+static int count_lost(void *ctx, u64 pos, const struct shingle_journal_block *b)
+{
+	struct lost *lost = ctx;
+	const struct record_words *w;
+	u32 i;
+
+	if (le64_to_cpu(b->h.seq) < lost->img->rec.next_seq)
+		return 0;
+	lost->blocks++;
+	for (i = 0; i < le32_to_cpu(b->nr_records); i++) {
+		const struct shingle_record *r = &b->records[i];
+
+		lost->records++;
+		for (w = lost->img->row->records; w->name; w++) {
+			if (w->type != le16_to_cpu(r->type) || !w->n)
+				continue;
+			lost->maps++;
+			lost->named += le16_to_cpu(r->n);
+		}
+	}
+	return 0;
+}
+
+static void tell_loss(struct image *img)
+{
+	const struct shingle_recovery *rec = &img->rec;
+	struct lost lost = { .img = img };
+
+	ring_walk(img, 0, img->l.journal.blocks, count_lost, &lost);
+	say("What will be lost: transactions %llu to %llu.", rec->next_seq, rec->max_seq);
+	say("  What the damaged one held is not known.  The others that can still be read hold");
+	say("  %llu records; %llu of them change the mapping of %llu blocks.", lost.records,
+	    lost.maps, lost.named);
+	say("  The device goes back to transaction %llu.  Blocks written or cleaned since may read",
+	    rec->next_seq - 1);
+	say("  as older data, or as data of other blocks: check what is on it, or restore it.");
+}
+
+/*
+ * The newest checkpoint cannot be read.  The older one leads to the same state if
+ * the journal still holds all that happened since.
+ */
+static bool fall_back(struct image *img, struct check *c, struct repair *r)
+{
+	u32 older = !c->newest;
+	u64 needed = le64_to_cpu(c->slot[c->newest].footer.journal_seq);
+	const char *why = "";
+
+	if (!c->slot[older].footer_sound || !c->slot[older].chunks_sound) {
+		say("The newest checkpoint is damaged and there is no older one: this cannot be repaired.");
+		return false;
+	}
+	if (image_recover(img, older, true, &why)) {
+		say("The newest checkpoint is damaged, and the older one is of no use either: %s.", why);
+		return false;
+	}
+	if (img->rec.next_seq < needed) {
+		say("The newest checkpoint is damaged, and the journal no longer reaches from the older one");
+		say("to it (it has transactions up to %llu, and %llu are needed): this cannot be repaired.",
+		    img->rec.next_seq - 1, needed - 1);
+		return false;
+	}
+	r->from = older;
+	r->truncated = img->rec.hole;
+	return true;
+}
+
+/* Load the best state there is.  False: there is none, as has been said. */
+static bool find_state(struct image *img, struct check *c, struct repair *r)
+{
+	const char *why = "";
+
+	if (c->newest == SHINGLE_SLOT_NEWEST) {
+		say("Neither checkpoint has a sound footer: this cannot be repaired.");
+		return false;
+	}
+	r->from = c->newest;
+	if (c->recovered)
+		return !c->broken_map;
+	if (!c->slot[c->newest].chunks_sound)
+		return fall_back(img, c, r);
+	if (image_recover(img, c->newest, true, &why)) {
+		say("The state cannot be rebuilt: %s: this cannot be repaired.", why);
+		return false;
+	}
+	if (img->rec.hole && !img->rec.transactions && c->slot[!c->newest].damaged) {
+		say("A newer checkpoint is damaged, and the journal no longer reaches from the older one to");
+		say("it: this cannot be repaired.");
+		return false;
+	}
+	r->truncated = img->rec.hole;
+	return true;
+}
+
+static bool make_plan(struct image *img, struct check *c, struct repair *r)
+{
+	struct findings map = { 0 };
+	u32 i;
+
+	if (!find_state(img, c, r))
+		return false;
+	if (!c->recovered && check_map(img, &map)) {
+		findings_print(&map);
+		free(map.f);
+		say("The map that can be rebuilt contradicts itself: this cannot be repaired.");
+		return false;
+	}
+	free(map.f);
+	r->checkpoint = !c->recovered || img->rec.torn_end;
+	for (i = 0; i < 2; i++) {
+		r->checkpoint |= c->slot[i].damaged;
+		r->superblock |= c->copy[i] != COPY_SOUND;
+	}
+	r->superblock |= img->l.flags & SHINGLE_SB_NEEDS_CHECK;
+	return true;
+}
+
+static void tell_plan(struct image *img, const struct check *c, const struct repair *r)
+{
+	u32 i;
+
+	say("To be done:");
+	if (r->checkpoint)
+		say("- write the state after transaction %llu into checkpoint slot %u, and begin the journal anew",
+		    img->rec.next_seq - 1, !r->from);
+	for (i = 0; i < 2; i++) {
+		if (c->copy[i] != COPY_SOUND)
+			say("- rewrite the superblock in block %llu from the other",
+			    i ? image_last_block(img) : 0ULL);
+	}
+	if (img->l.flags & SHINGLE_SB_NEEDS_CHECK)
+		say("- clear the mark needs_check");
+	if (r->truncated)
+		tell_loss(img);
+	else if (img->rec.torn_end)
+		say("What will be lost: transaction %llu, if it was complete; nothing if a power cut tore it.",
+		    img->rec.next_seq);
+	else
+		say("Nothing will be lost.");
+}
+
+/*
+ * The new checkpoint is above every other, and its first transaction above any
+ * that the ring holds, so that no old block is ever taken for a new one.
+ */
+static int write_checkpoint(struct image *img, const struct check *c, const struct repair *r,
+			    const char **why)
+{
+	const struct shingle_recovery *rec = &img->rec;
+	struct journal_start journal = {
+		.seq = rec->next_seq, .pos = rec->next_pos, .prev_crc = rec->prev_crc,
+	};
+	u64 seq = rec->ckpt_seq;
+	u32 i;
+
+	if (rec->hole || rec->torn_end) {
+		journal.seq = max(rec->max_seq, rec->next_seq) + 1;
+		journal.pos = 0;
+		journal.prev_crc = 0;
+	}
+	for (i = 0; i < 2; i++) {
+		if (c->slot[i].footer_sound)
+			seq = max(seq, slot_seq(&c->slot[i]));
+	}
+	return image_write_checkpoint(img, !r->from, seq + 1, &journal, why);
+}
+
+static int write_superblocks(struct image *img, const struct check *c)
+{
+	u64 block[2] = { 0, image_last_block(img) };
+	u32 first = c->copy[0] == COPY_SOUND;	/* the copy that can be spared */
+
+	img->l.flags &= ~SHINGLE_SB_NEEDS_CHECK;
+	img->l.sb_seq++;
+	return image_write_superblock(img, block[first]) ?:
+	       image_write_superblock(img, block[!first]);
+}
+
+static int carry_out(struct image *img, struct check *c, const struct repair *r, const char *path)
+{
+	const char *why = "superblock cannot be written";
+	struct check again;
+	int err = 0;
+
+	if (r->checkpoint)
+		err = write_checkpoint(img, c, r, &why);
+	if (!err && r->superblock) {
+		why = "superblock cannot be written";
+		err = write_superblocks(img, c);
+	}
+	if (err)
+		return fail("%s: %s: %s", path, why, strerror(-err));
+
+	if (!check_run(img, &again) || again.found.nr_errors) {
+		findings_print(&again.found);
+		check_free(&again);
+		say("%s: repaired, and still not clean", path);
+		return EXIT_UNCORRECTED;
+	}
+	check_free(&again);
+	say("%s: repaired and clean", path);
+	return EXIT_CORRECTED;
+}
+
+static int do_repair(struct image *img, struct check *c, const char *path, bool yes)
+{
+	bool checked = check_run(img, c);
+	struct repair r = { 0 };
+
+	findings_print(&c->found);
+	if (!checked) {
+		if (c->found.nr_errors)
+			say("%s: this cannot be repaired", path);
+		return c->found.nr_errors ? EXIT_UNCORRECTED : EXIT_OPERATION;
+	}
+	if (!c->found.nr_errors) {
+		say("%s: clean, nothing to repair", path);
+		return EXIT_CLEAN;
+	}
+	if (!make_plan(img, c, &r)) {
+		say("%s: left as it is; what can be read, read before formatting it anew", path);
+		return EXIT_UNCORRECTED;
+	}
+	tell_plan(img, c, &r);
+	if (!yes && !confirm("Go on?")) {
+		say("%s: left as it is", path);
+		return EXIT_UNCORRECTED;
+	}
+	return carry_out(img, c, &r, path);
+}
+
+static int run(const struct command *cmd, int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "cache", required_argument, NULL, 'C' },
+		{ "meta", required_argument, NULL, 'M' },
+		{ "yes", no_argument, NULL, 'y' },
+		{ "help", no_argument, NULL, 'h' },
+		{ NULL, 0, NULL, 0 },
+	};
+	const char *data, *cache = NULL, *meta = NULL;
+	int opt, ret = EXIT_OPERATION;
+	struct check c = { 0 };
+	struct image *img;
+	bool yes = false;
+
+	opterr = 0;
+	while ((opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+		switch (opt) {
+		case 'C':
+			cache = optarg;
+			break;
+		case 'M':
+			meta = optarg;
+			break;
+		case 'y':
+			yes = true;
+			break;
+		default:
+			return option_error(cmd, opt, argv[optind - 1]);
+		}
+	}
+	if (!parse_operands(cmd, argc, argv, 1, "DATA", &data))
+		return EXIT_USAGE;
+	img = image_new();
+	if (img && devices_open(&img->ds, data, cache, meta, DEVICE_WRITE)) {
+		ret = do_repair(img, &c, data, yes);
+		check_free(&c);
+	}
+	if (img)
+		image_free(img);
+	return ret;
+}
+
+const struct command cmd_repair = {
+	.name = "repair",
+	.summary = "bring a closed device back to its last consistent state",
+	.help = "Usage: shingle repair DATA [options]\n\n"
+		"Checks the device as 'shingle check' does.  If there are errors, says what can\n"
+		"be done and what will be lost, and asks before it writes anything.\n\n"
+		"  --cache DEV       the cache device, to have its size checked\n"
+		"  --meta DEV        the metadata device, if it was formatted with one\n"
+		"  --yes             do not ask\n\n"
+		"Exit codes: 0 nothing to repair, 1 repaired, 4 errors remain, 8 could not be\n"
+		"done, 16 wrong usage.\n",
+	.run = run,
+};

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: GPL-2.0
+/* shingle status. */
+#include "dm.h"
+#include "engines.h"
+
+/**
+ * struct status - what a target says in STATUSTYPE_INFO
+ * @cached: blocks that live in the cache
+ * @capacity: that could
+ * @journal_used: blocks of the journal in use
+ * @journal: blocks of the journal
+ * @steps: cleaning steps done
+ * @cleaning: "idle" or "cleaning"
+ * @needs_check: "needs_check" or "-"
+ * @mode: "rw", "ro" or "fail"
+ */
+struct status {
+	unsigned long long cached;
+	unsigned long long capacity;
+	unsigned long long journal_used;
+	unsigned long long journal;
+	unsigned long long steps;
+	char cleaning[16];
+	char needs_check[16];
+	char mode[16];
+};
+
+struct walk {
+	struct json *j;
+	u32 found;
+};
+
+static bool parse_status(const char *text, struct status *s)
+{
+	return sscanf(text, "%llu/%llu %llu/%llu %llu %15s %15s %15s", &s->cached, &s->capacity,
+		      &s->journal_used, &s->journal, &s->steps, s->cleaning, s->needs_check,
+		      s->mode) == 8;
+}
+
+static double percent(u64 part, u64 whole)
+{
+	return whole ? 100.0 * (double)part / (double)whole : 0.0;
+}
+
+static void print(const struct dm_line *line)
+{
+	struct status s;
+
+	say("%s: %s, %s%s", line->name, line->target, size_text(line->sectors << 9).s,
+	    line->suspended ? ", suspended" : "");
+	if (!parse_status(line->params, &s)) {
+		say("  status   %s", *line->params ? line->params : "nothing to say");
+		return;
+	}
+	say("  mode     %s%s", !strcmp(s.mode, "rw") ? "read-write" :
+	    !strcmp(s.mode, "ro") ? "read-only: metadata could not be written" :
+	    "failed: metadata cannot be read",
+	    strcmp(s.needs_check, "-") ? "; needs 'shingle check' and 'shingle repair'" : "");
+	say("  cache    %s of %s used, %.1f %%", blocks_text(s.cached).s,
+	    blocks_text(s.capacity).s, percent(s.cached, s.capacity));
+	say("  journal  %s of %s used, %.1f %%", blocks_text(s.journal_used).s,
+	    blocks_text(s.journal).s, percent(s.journal_used, s.journal));
+	say("  cleaning %s, %llu steps done", s.cleaning, s.steps);
+}
+
+static void print_json(const struct dm_line *line, struct json *j)
+{
+	struct status s;
+
+	json_open(j, NULL, '{');
+	json_str(j, "name", line->name);
+	json_str(j, "target", line->target);
+	json_u64(j, "sectors", line->sectors);
+	json_bool(j, "suspended", line->suspended);
+	json_str(j, "status", line->params);
+	if (parse_status(line->params, &s)) {
+		json_u64(j, "cached_blocks", s.cached);
+		json_u64(j, "cache_blocks", s.capacity);
+		json_u64(j, "journal_used_blocks", s.journal_used);
+		json_u64(j, "journal_blocks", s.journal);
+		json_u64(j, "cleaning_steps", s.steps);
+		json_bool(j, "cleaning", !strcmp(s.cleaning, "cleaning"));
+		json_bool(j, "needs_check", strcmp(s.needs_check, "-"));
+		json_str(j, "mode", s.mode);
+	}
+	json_close(j, '}');
+}
+
+static int visit(const char *name, void *ctx)
+{
+	struct walk *w = ctx;
+	struct dm_line line;
+
+	if (!dm_device_status(name, &line))
+		return 0;
+	if (engine_by_name(line.target)) {
+		w->found++;
+		if (w->j)
+			print_json(&line, w->j);
+		else
+			print(&line);
+	}
+	dm_line_free(&line);
+	return 0;
+}
+
+static int run(const struct command *cmd, int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "json", no_argument, NULL, 'j' },
+		{ "help", no_argument, NULL, 'h' },
+		{ NULL, 0, NULL, 0 },
+	};
+	const char *name = NULL;
+	struct walk w = { 0 };
+	struct json j;
+	int c;
+	bool ok = true;
+
+	opterr = 0;
+	while ((c = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+		if (c != 'j')
+			return option_error(cmd, c, argv[optind - 1]);
+		w.j = &j;
+	}
+	if (!parse_operands(cmd, argc, argv, optind < argc, "NAME", &name))
+		return EXIT_USAGE;
+	json_begin(&j, stdout);
+	if (name) {
+		struct dm_line line;
+
+		if (!dm_device_status(name, &line))
+			return EXIT_OPERATION;
+		if (!engine_by_name(line.target)) {
+			fail("%s is a device of type '%s', not one of dm-shingle's", name,
+			     line.target);
+			dm_line_free(&line);
+			return EXIT_OPERATION;
+		}
+		if (w.j)
+			print_json(&line, w.j);
+		else
+			print(&line);
+		dm_line_free(&line);
+	} else {
+		if (w.j)
+			json_open(&j, NULL, '[');
+		ok = dm_for_each(visit, &w);
+		if (w.j)
+			json_close(&j, ']');
+		else if (ok && !w.found)
+			say("no dm-shingle device is open");
+	}
+	if (w.j)
+		json_end(&j);
+	return ok ? EXIT_CLEAN : EXIT_OPERATION;
+}
+
+const struct command cmd_status = {
+	.name = "status",
+	.summary = "how open devices are",
+	.help = "Usage: shingle status [NAME] [--json]\n\n"
+		"All open dm-shingle devices, or the one of that name.\n",
+	.run = run,
+};

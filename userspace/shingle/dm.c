@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Device mapper, as far as the tool needs it. */
+#include <libdevmapper.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "dm.h"
+
+/* libdevmapper's own sentences name ioctls; the tool says it in its words. */
+static void quiet(int level, const char *file, int line, int dm_errno, const char *f, ...)
+{
+}
+
+void dm_begin(void)
+{
+	dm_log_with_errno_init(quiet);
+}
+
+static int dm_fail(const char *doing, const char *name, int err)
+{
+	if (err == ENXIO)
+		return fail("%s %s: there is no such device; 'shingle status' lists them", doing, name);
+	if (err == EBUSY)
+		return fail("%s %s: it is in use, or the name or the device is taken; unmount it, or 'shingle status'",
+			    doing, name);
+	if (err == EPERM || err == EACCES)
+		return fail("%s %s: only root may do that", doing, name);
+	if (access("/sys/class/misc/device-mapper", F_OK))
+		return fail("%s %s: this kernel has no device mapper: load dm_mod, or use one that has it",
+			    doing, name);
+	return fail("%s %s: %s; the kernel log says more (dmesg)", doing, name,
+		    err ? strerror(err) : "it failed");
+}
+
+static struct dm_task *task_on(int type, const char *name)
+{
+	struct dm_task *t = dm_task_create(type);
+
+	if (t && name && !dm_task_set_name(t, name)) {
+		dm_task_destroy(t);
+		return NULL;
+	}
+	return t;
+}
+
+/* Is the type of target known to the kernel? */
+static bool target_loaded(const char *target)
+{
+	struct dm_task *t = task_on(DM_DEVICE_LIST_VERSIONS, NULL);
+	struct dm_versions *v;
+	bool found = false;
+
+	if (t && dm_task_run(t)) {
+		for (v = dm_task_get_versions(t); v; v = (void *)((char *)v + v->next)) {
+			found |= !strcmp(v->name, target);
+			if (!v->next)
+				break;
+		}
+	}
+	if (t)
+		dm_task_destroy(t);
+	return found;
+}
+
+/* Without udev, libdevmapper makes the node itself. */
+static bool run_with_udev(struct dm_task *t, bool udev)
+{
+	u32 cookie = 0;
+	bool ok;
+
+	dm_udev_set_sync_support(udev);
+	if (!dm_task_set_cookie(t, &cookie, udev ? 0 : DM_UDEV_DISABLE_LIBRARY_FALLBACK))
+		return dm_task_run(t);
+	ok = dm_task_run(t);
+	dm_udev_wait(cookie);
+	return ok;
+}
+
+bool dm_device_create(const char *name, const char *uuid, const char *target, u64 sectors,
+		      const char *params, bool udev)
+{
+	struct dm_task *t = task_on(DM_DEVICE_CREATE, name);
+	bool ok = t && dm_task_set_uuid(t, uuid) &&
+		  dm_task_add_target(t, 0, sectors, target, params) &&
+		  dm_task_set_add_node(t, DM_ADD_NODE_ON_CREATE) && run_with_udev(t, udev);
+	int err = t && !ok ? dm_task_get_errno(t) : 0;
+	char path[256];
+
+	if (t)
+		dm_task_destroy(t);
+	if (!ok) {
+		if (!target_loaded(target) && !access("/sys/class/misc/device-mapper", F_OK))
+			fail("opening %s: the kernel knows no target '%s': load its module first ('make load' in the source tree, or modprobe)",
+			     name, target);
+		else
+			dm_fail("opening", name, err);
+		return false;
+	}
+	snprintf(path, sizeof(path), "%s/%s", dm_dir(), name);
+	if (access(path, F_OK))
+		dm_mknodes(name);
+	return true;
+}
+
+bool dm_device_remove(const char *name, bool udev)
+{
+	struct dm_task *t = task_on(DM_DEVICE_REMOVE, name);
+	bool ok = t && run_with_udev(t, udev);
+	int err = t && !ok ? dm_task_get_errno(t) : 0;
+
+	if (t)
+		dm_task_destroy(t);
+	if (!ok)
+		dm_fail("removing", name, err);
+	return ok;
+}
+
+static bool take_line(struct dm_task *t, struct dm_line *line)
+{
+	uint64_t start = 0, length = 0;
+	char *target = NULL, *params = NULL;
+	struct dm_info info;
+
+	memset(line, 0, sizeof(*line));
+	if (!dm_task_get_info(t, &info) || !info.exists)
+		return false;
+	dm_get_next_target(t, NULL, &start, &length, &target, &params);
+	snprintf(line->name, sizeof(line->name), "%s", dm_task_get_name(t) ?: "");
+	snprintf(line->target, sizeof(line->target), "%s", target ?: "");
+	line->params = strdup(params ?: "");
+	line->sectors = length;
+	line->suspended = info.suspended;
+	return line->params;
+}
+
+bool dm_device_status(const char *name, struct dm_line *line)
+{
+	struct dm_task *t = task_on(DM_DEVICE_STATUS, name);
+	bool ok = t && dm_task_no_flush(t) && dm_task_run(t);
+	int err = t && !ok ? dm_task_get_errno(t) : ENXIO;
+
+	ok = ok && take_line(t, line);
+	if (t)
+		dm_task_destroy(t);
+	if (!ok)
+		dm_fail("status of", name, err);
+	return ok;
+}
+
+/**
+ * dm_device_at() - is a block device a mapped one?
+ * @rdev: its number
+ * @line: result, its table
+ *
+ * Returns false if it is not, without a word.
+ */
+bool dm_device_at(dev_t rdev, struct dm_line *line)
+{
+	struct dm_task *t;
+	char path[64];
+	bool ok;
+
+	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/dm", major(rdev), minor(rdev));
+	if (access(path, F_OK))
+		return false;
+	t = task_on(DM_DEVICE_TABLE, NULL);
+	ok = t && dm_task_set_major_minor(t, (int)major(rdev), (int)minor(rdev), 0) &&
+	     dm_task_run(t) && take_line(t, line);
+	if (t)
+		dm_task_destroy(t);
+	return ok;
+}
+
+void dm_line_free(struct dm_line *line)
+{
+	free(line->params);
+	line->params = NULL;
+}
+
+/**
+ * dm_device_message() - send a message to a device
+ * @name: of the device
+ * @message: the text
+ *
+ * Returns its reply, to be freed, or NULL after saying what is wrong.
+ */
+char *dm_device_message(const char *name, const char *message)
+{
+	struct dm_task *t = task_on(DM_DEVICE_TARGET_MSG, name);
+	bool ok = t && dm_task_set_sector(t, 0) && dm_task_set_message(t, message) &&
+		  dm_task_run(t);
+	int err = t && !ok ? dm_task_get_errno(t) : 0;
+	const char *reply = ok ? dm_task_get_message_response(t) : NULL;
+	char *copy = ok ? strdup(reply ?: "") : NULL;
+
+	if (t)
+		dm_task_destroy(t);
+	if (!ok)
+		dm_fail("asking", name, err);
+	return copy;
+}
+
+bool dm_for_each(int (*fn)(const char *name, void *ctx), void *ctx)
+{
+	struct dm_task *t = task_on(DM_DEVICE_LIST, NULL);
+	struct dm_names *n;
+	bool ok = t && dm_task_run(t);
+
+	if (!ok)
+		dm_fail("listing", "devices", t ? dm_task_get_errno(t) : 0);
+	n = ok ? dm_task_get_names(t) : NULL;
+	while (ok && n && n->dev) {
+		if (fn(n->name, ctx))
+			break;
+		if (!n->next)
+			break;
+		n = (void *)((char *)n + n->next);
+	}
+	if (t)
+		dm_task_destroy(t);
+	return ok;
+}

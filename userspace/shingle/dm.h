@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Device mapper, as far as the tool needs it. */
+#ifndef SHINGLE_DM_H
+#define SHINGLE_DM_H
+
+#include <sys/types.h>
+
+#include "tool.h"
+
+/**
+ * struct dm_line - the one line of a mapped device
+ * @name: of the device
+ * @target: its type
+ * @params: its table, or its status
+ * @sectors: its length
+ * @suspended: no I/O now
+ */
+struct dm_line {
+	char name[128];
+	char target[32];
+	char *params;
+	u64 sectors;
+	bool suspended;
+};
+
+void dm_begin(void);
+bool dm_device_create(const char *name, const char *uuid, const char *target, u64 sectors,
+		      const char *params, bool udev);
+bool dm_device_remove(const char *name, bool udev);
+bool dm_device_status(const char *name, struct dm_line *line);
+bool dm_device_at(dev_t rdev, struct dm_line *line);
+void dm_line_free(struct dm_line *line);
+char *dm_device_message(const char *name, const char *message);
+bool dm_for_each(int (*fn)(const char *name, void *ctx), void *ctx);
+
+#endif /* SHINGLE_DM_H */

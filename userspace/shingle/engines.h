@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What the tool knows of each translation layer. */
+#ifndef SHINGLE_ENGINES_H
+#define SHINGLE_ENGINES_H
+
+#include "engine.h"
+#include "json.h"
+
+/**
+ * struct record_words - a journal record in words
+ * @type: struct shingle_record::type
+ * @name: of the record
+ * @n: what its n counts, NULL if unused; so @a, @b
+ * @a: what its a is
+ * @b: what its b is
+ */
+struct record_words {
+	u16 type;
+	const char *name;
+	const char *n;
+	const char *a;
+	const char *b;
+};
+
+/**
+ * struct engine_param - a 32-bit number in struct shingle_sb::params
+ * @option: its name on the command line, without dashes
+ * @offset: where it is
+ * @max_value: upper bound
+ */
+struct engine_param {
+	const char *option;
+	u32 offset;
+	u32 max_value;
+};
+
+/**
+ * struct engine_row - a translation layer
+ * @ops: the engine
+ * @staging_bands: that it needs
+ * @records: its journal records; ends with a NULL name
+ * @params: settled at format time; ends with a NULL option
+ */
+struct engine_row {
+	const struct shingle_engine_ops *ops;
+	u32 staging_bands;
+	const struct record_words *records;
+	const struct engine_param *params;
+};
+
+const struct engine_row *engine_by_index(u32 i);
+const struct engine_row *engine_by_name(const char *name);
+const char *engine_names(char *buf, size_t size);
+void engine_param_set(const struct engine_param *p, u8 *params, u32 value);
+u32 engine_param_get(const struct engine_param *p, const u8 *params);
+
+const char *record_name(const struct engine_row *row, u16 type);
+void record_print(const struct engine_row *row, const struct shingle_record *r, FILE *f);
+void record_json(const struct engine_row *row, const struct shingle_record *r, struct json *j);
+
+#endif /* SHINGLE_ENGINES_H */

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0
+/* What does a device hold already? */
+#include <blkid/blkid.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "device.h"
+
+static bool holds_ours(struct device *d, char *what, size_t size)
+{
+	struct shingle_layout *l = shingle_zalloc_array(1, sizeof(*l));
+	struct devices alone = { .dev = { [SHINGLE_DEV_DATA] = *d } };
+	struct shingle_reader r = devices_reader(&alone);
+	const char *why = "";
+	int err = l ? shingle_load_sb(&r, SHINGLE_DEV_DATA, d->blocks, l, &why) : -ENODATA;
+
+	if (!err)
+		snprintf(what, size, "a dm-shingle device of type %s%s%s%s", l->engine,
+			 l->label[0] ? " labelled '" : "", l->label, l->label[0] ? "'" : "");
+	else if (err == -EUCLEAN || err == -EPROTONOSUPPORT)
+		snprintf(what, size, "a dm-shingle superblock (%s)", why);
+	kvfree(l);
+	return err != -ENODATA && err != -ENOMEM && err != -EIO;
+}
+
+static const char *lookup(blkid_probe pr, const char *name)
+{
+	const char *value;
+
+	return blkid_probe_lookup_value(pr, name, &value, NULL) ? NULL : value;
+}
+
+/**
+ * device_holds() - what would be lost by formatting?
+ * @d: the device
+ * @what: what it holds, as the object of a sentence
+ * @size: of @what
+ *
+ * Returns false if nothing is known to be there.
+ */
+bool device_holds(struct device *d, char *what, size_t size)
+{
+	const char *type, *label;
+	blkid_probe pr;
+	bool found = false;
+	int got, fd;
+
+	if (holds_ours(d, what, size))
+		return true;
+
+	/* libblkid reads in its own way, which direct I/O may not allow. */
+	fd = open(d->path, O_RDONLY | O_CLOEXEC);
+	pr = blkid_new_probe();
+	if (fd < 0 || !pr || blkid_probe_set_device(pr, fd, 0, 0))
+		goto out;
+	blkid_probe_enable_superblocks(pr, 1);
+	blkid_probe_set_superblocks_flags(pr, BLKID_SUBLKS_TYPE | BLKID_SUBLKS_LABEL);
+	blkid_probe_enable_partitions(pr, 1);
+	got = blkid_do_safeprobe(pr);
+	if (got == -2) {
+		snprintf(what, size, "signatures of more than one file system");
+		found = true;
+	} else if (got == 0) {
+		type = lookup(pr, "TYPE");
+		label = lookup(pr, "LABEL");
+		if (type)
+			snprintf(what, size, "a file system or superblock of type %s%s%s%s", type,
+				 label ? " labelled '" : "", label ?: "", label ? "'" : "");
+		else
+			snprintf(what, size, "a partition table of type %s",
+				 lookup(pr, "PTTYPE") ?: "unknown");
+		found = true;
+	}
+out:
+	if (pr)
+		blkid_free_probe(pr);
+	if (fd >= 0)
+		close(fd);
+	return found;
+}

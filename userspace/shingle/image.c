@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: GPL-2.0
+/* A dm-shingle device, seen from outside: its metadata in memory. */
+#include "image.h"
+#include "codec.h"
+
+struct image *image_new(void)
+{
+	struct image *img = shingle_zalloc_array(1, sizeof(*img));
+	u32 i;
+
+	if (!img) {
+		fail("out of memory");
+		return NULL;
+	}
+	for (i = 0; i < SHINGLE_NR_DEVS; i++)
+		img->ds.dev[i].fd = -1;
+	return img;
+}
+
+static void drop_engine(struct image *img)
+{
+	if (img->engine)
+		img->row->ops->destroy(img->engine);
+	img->engine = NULL;
+}
+
+void image_free(struct image *img)
+{
+	drop_engine(img);
+	devices_close(&img->ds);
+	kvfree(img);
+}
+
+struct device *image_meta(struct image *img)
+{
+	return &img->ds.dev[devices_meta(&img->ds)];
+}
+
+/* Where the second superblock is: the device may have grown since. */
+u64 image_last_block(const struct image *img)
+{
+	return img->l.dev_blocks[shingle_meta_dev(&img->l)] - 1;
+}
+
+static bool size_fits(const struct image *img, enum shingle_dev dev)
+{
+	const struct device *d = &img->ds.dev[dev];
+
+	if (!d->path || d->blocks >= img->l.dev_blocks[dev])
+		return true;
+	fail("%s %s has %llu blocks of 4 KiB, but had %llu when it was formatted: it was cut short, or is the wrong device",
+	     d->arg, d->path, d->blocks, img->l.dev_blocks[dev]);
+	return false;
+}
+
+/**
+ * image_accept() - can this tool work with the layout, on these devices?
+ * @img: @img->l is filled in
+ *
+ * Returns false after saying why not.
+ */
+bool image_accept(struct image *img)
+{
+	struct device *meta = image_meta(img);
+	char names[256];
+
+	img->row = engine_by_name(img->l.engine);
+	if (!img->row) {
+		fail("%s %s is of type '%s', which this build does not know (it knows %s): use a newer shingle",
+		     meta->arg, meta->path, img->l.engine, engine_names(names, sizeof(names)));
+		return false;
+	}
+	if (shingle_meta_dev(&img->l) != devices_meta(&img->ds)) {
+		fail("%s %s holds the metadata of a device that %s: name the devices as they were formatted",
+		     meta->arg, meta->path, img->l.dev_blocks[SHINGLE_DEV_META] ?
+		     "has them on a device of their own (--meta)" :
+		     "has them on its data device (no --meta)");
+		return false;
+	}
+	if (img->ds.dev[SHINGLE_DEV_CACHE].path && !img->l.dev_blocks[SHINGLE_DEV_CACHE]) {
+		fail("CACHE %s was named, but %s %s has its cache on the data device: leave --cache out",
+		     img->ds.dev[SHINGLE_DEV_CACHE].path, meta->arg, meta->path);
+		return false;
+	}
+	return size_fits(img, SHINGLE_DEV_DATA) && size_fits(img, SHINGLE_DEV_CACHE) &&
+	       size_fits(img, SHINGLE_DEV_META);
+}
+
+/**
+ * image_load() - read the superblock
+ * @img: @img->ds is open
+ *
+ * Returns false after saying what is wrong.
+ */
+bool image_load(struct image *img)
+{
+	struct shingle_reader r = devices_reader(&img->ds);
+	struct device *meta = image_meta(img);
+	const char *why = "";
+	int err = shingle_load_sb(&r, devices_meta(&img->ds), meta->blocks, &img->l, &why);
+
+	if (err == -ENODATA) {
+		fail("%s %s holds no dm-shingle superblock (%s): %s", meta->arg, meta->path, why,
+		     devices_meta(&img->ds) == SHINGLE_DEV_META ?
+		     "is it the right device?" :
+		     "format it, or name the device of its metadata with --meta");
+		return false;
+	}
+	if (err) {
+		fail("superblock of %s %s: %s; 'shingle check' says more", meta->arg, meta->path, why);
+		return false;
+	}
+	return image_accept(img);
+}
+
+/**
+ * image_fresh_engine() - an engine as it is right after formatting
+ * @img: layout and row are known
+ * @why: on error, a sentence
+ *
+ * Returns 0 or -errno.
+ */
+int image_fresh_engine(struct image *img, const char **why)
+{
+	drop_engine(img);
+	memset(&img->bad, 0, sizeof(img->bad));
+	return img->row->ops->create(&img->engine, &img->l, why);
+}
+
+/**
+ * image_recover() - load the state
+ * @img: layout and row are known
+ * @slot: see shingle_recover_slot()
+ * @stop_at_hole: see shingle_recover_slot()
+ * @why: on error, a sentence tail
+ *
+ * Returns 0 or -errno.
+ */
+int image_recover(struct image *img, u32 slot, bool stop_at_hole, const char **why)
+{
+	struct shingle_reader r = devices_reader(&img->ds);
+	struct shingle_loaded to;
+	int err = image_fresh_engine(img, why);
+
+	if (err)
+		return err;
+	to = (struct shingle_loaded){ .ops = img->row->ops, .engine = img->engine,
+				      .bad = &img->bad };
+	return shingle_recover_slot(&r, &img->l, &to, slot, stop_at_hole, &img->rec, why);
+}
+
+/* The next chunk of the state: the engine's, then core's. */
+static u32 next_chunk(struct image *img, u64 *cursor, bool *core_done, struct shingle_chunk *c)
+{
+	u64 index = 0;
+	u32 bytes;
+
+	memset(c, 0, sizeof(*c));
+	bytes = *core_done ? 0 : img->row->ops->encode(img->engine, cursor, &index, c->payload);
+	if (!bytes && !*core_done) {
+		*core_done = true;
+		index = SHINGLE_CHUNK_CORE;
+		memset(c->payload, 0, sizeof(c->payload));
+		bytes = shingle_bad_encode(&img->bad, c->payload);
+	}
+	/* What the engine left beyond its bytes is not worth keeping. */
+	memset(c->payload + bytes, 0, sizeof(c->payload) - bytes);
+	c->index = cpu_to_le64(index);
+	c->bytes = cpu_to_le32(bytes);
+	return bytes;
+}
+
+/**
+ * image_write_checkpoint() - write the state into a checkpoint slot
+ * @img: with an engine
+ * @slot: 0 or 1
+ * @seq: its number, above that of any other checkpoint
+ * @journal: what comes after it
+ * @why: on error, a sentence tail
+ *
+ * The footer goes last, behind a flush: until it is there, the slot's old state
+ * or the other slot counts.  Returns 0 or -errno.
+ */
+int image_write_checkpoint(struct image *img, u32 slot, u64 seq,
+			   const struct journal_start *journal, const char **why)
+{
+	const struct shingle_area *area = &img->l.ckpt[slot];
+	struct device *meta = image_meta(img);
+	u64 cursor = 0, nr = 0, last = area->start + area->blocks - 1;
+	bool core_done = false;
+	u32 crc = 0;
+	union {
+		struct shingle_chunk chunk;
+		struct shingle_footer footer;
+	} *u = shingle_zalloc_array(1, sizeof(*u));
+	int err = -ENOMEM;
+
+	*why = "out of memory";
+	if (!u)
+		return err;
+	*why = "checkpoint cannot be written";
+	while (next_chunk(img, &cursor, &core_done, &u->chunk)) {
+		err = -ENOSPC;
+		if (nr + 1 >= area->blocks)
+			goto out;
+		shingle_seal(&u->chunk, SHINGLE_MAGIC_CHUNK, img->l.uuid, area->start + nr, seq);
+		crc = crc32c(crc, &u->chunk.h.crc, sizeof(u->chunk.h.crc));
+		err = device_write(meta, area->start + nr++, 1, &u->chunk);
+		if (err)
+			goto out;
+	}
+	err = device_sync(meta);
+	if (err)
+		goto out;
+
+	memset(u, 0, sizeof(*u));
+	u->footer.nr_chunks = cpu_to_le64(nr);
+	u->footer.journal_seq = cpu_to_le64(journal->seq);
+	u->footer.journal_pos = cpu_to_le64(journal->pos);
+	u->footer.journal_prev_crc = cpu_to_le32(journal->prev_crc);
+	u->footer.chunks_crc = cpu_to_le32(crc);
+	shingle_seal(&u->footer, SHINGLE_MAGIC_FOOTER, img->l.uuid, last, seq);
+	err = device_write(meta, last, 1, &u->footer) ?: device_sync(meta);
+out:
+	kvfree(u);
+	return err;
+}
+
+/**
+ * image_write_superblock() - write one copy
+ * @img: with its layout, generation included
+ * @block: where
+ *
+ * Returns 0 or -errno.
+ */
+int image_write_superblock(struct image *img, u64 block)
+{
+	struct shingle_sb *sb = shingle_zalloc_array(1, sizeof(*sb));
+	struct device *meta = image_meta(img);
+	int err;
+
+	if (!sb)
+		return -ENOMEM;
+	shingle_layout_encode(&img->l, block, sb);
+	err = device_write(meta, block, 1, sb) ?: device_sync(meta);
+	kvfree(sb);
+	return err;
+}

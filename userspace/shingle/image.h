@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* A dm-shingle device, seen from outside: its metadata in memory. */
+#ifndef SHINGLE_IMAGE_H
+#define SHINGLE_IMAGE_H
+
+#include "device.h"
+#include "engines.h"
+
+/**
+ * struct image - a device's metadata
+ * @ds: the devices
+ * @l: layout, from the newer sound superblock
+ * @row: its translation layer
+ * @engine: the engine, once recovered, or NULL
+ * @bad: the list of unreadable blocks, once recovered
+ * @rec: what recovery found
+ */
+struct image {
+	struct devices ds;
+	struct shingle_layout l;
+	const struct engine_row *row;
+	struct shingle_engine *engine;
+	struct shingle_badlist bad;
+	struct shingle_recovery rec;
+};
+
+/* Which journal a checkpoint goes on with. */
+struct journal_start {
+	u64 seq;
+	u64 pos;
+	u32 prev_crc;
+};
+
+struct image *image_new(void);
+void image_free(struct image *img);
+struct device *image_meta(struct image *img);
+bool image_load(struct image *img);
+bool image_accept(struct image *img);
+int image_fresh_engine(struct image *img, const char **why);
+int image_recover(struct image *img, u32 slot, bool stop_at_hole, const char **why);
+int image_write_checkpoint(struct image *img, u32 slot, u64 seq,
+			   const struct journal_start *journal, const char **why);
+int image_write_superblock(struct image *img, u64 block);
+u64 image_last_block(const struct image *img);
+
+#endif /* SHINGLE_IMAGE_H */

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What kind of medium is a device? */
+#ifndef SHINGLE_MEDIUM_H
+#define SHINGLE_MEDIUM_H
+
+#include "device.h"
+#include "plan.h"
+
+bool medium_parse(const char *reply, struct plan_medium *m, u32 *head_tracks, char *why);
+bool medium_ask(const struct device *d, struct plan_medium *m, u32 *head_tracks);
+
+#endif /* SHINGLE_MEDIUM_H */

@@ -1,0 +1,431 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Where to lay bands and metadata on given devices: pure arithmetic.
+ *
+ * From block 0 on: superblock, two checkpoint slots, the journal, the bands; in
+ * the last block the other superblock.  On a medium with tracks everything
+ * starts on a track of its own, behind as many tracks as the write head
+ * destroys.
+ */
+#include <stdarg.h>
+
+#include "plan.h"
+
+#define DEFAULT_BAND_BLOCKS	((30ULL << 20) / SHINGLE_BLOCK_SIZE)
+#define DEFAULT_CACHE_PERCENT	5
+#define MAX_JOURNAL_BLOCKS	((64ULL << 20) / SHINGLE_BLOCK_SIZE)
+#define MIN_JOURNAL_BLOCKS	16ULL
+
+static int sorry(char *why, const char *fmt, ...) __printf(2, 3);
+
+static int sorry(char *why, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why, PLAN_WHY, fmt, ap);
+	va_end(ap);
+	return -EINVAL;
+}
+
+void plan_no_tracks(struct plan_medium *m, u64 blocks)
+{
+	m->blocks = blocks;
+	m->nr_runs = 0;
+}
+
+void plan_uniform_tracks(struct plan_medium *m, u64 blocks, u32 track_blocks)
+{
+	m->blocks = blocks;
+	m->nr_runs = 1;
+	m->runs[0].start = 0;
+	m->runs[0].tracks = blocks / track_blocks;
+	m->runs[0].track_blocks = track_blocks;
+}
+
+static u64 run_end(const struct plan_run *r)
+{
+	return r->start + r->tracks * r->track_blocks;
+}
+
+static u64 runs_end(const struct plan_medium *m)
+{
+	return run_end(&m->runs[m->nr_runs - 1]);
+}
+
+/* First block of the track that holds @block. */
+static u64 track_start(const struct plan_medium *m, u64 block)
+{
+	u32 i;
+
+	for (i = 0; i < m->nr_runs; i++) {
+		const struct plan_run *r = &m->runs[i];
+
+		if (block < run_end(r))
+			return block - (block - r->start) % r->track_blocks;
+	}
+	return m->nr_runs ? runs_end(m) : block;
+}
+
+/* First block that a write ending with @last leaves alone: start of a track. */
+static u64 after_write(const struct plan_medium *m, u32 head_tracks, u64 last)
+{
+	u64 left = head_tracks, from = last;
+	u32 i;
+
+	if (!m->nr_runs)
+		return last + 1;
+	for (i = 0; i < m->nr_runs; i++) {
+		const struct plan_run *r = &m->runs[i];
+		u64 track;
+
+		if (from >= run_end(r))
+			continue;
+		track = (from - r->start) / r->track_blocks;
+		if (track + left < r->tracks)
+			return r->start + (track + left) * r->track_blocks;
+		left -= r->tracks - track;
+		from = run_end(r);
+		if (!left)
+			return from;
+	}
+	return m->blocks;
+}
+
+/**
+ * struct room - what is left of a device for bands
+ * @m: the device
+ * @head_tracks: width of the write head
+ * @band_blocks: blocks per band
+ * @at: first free block
+ * @end: nothing may be written from here on
+ * @guarded: nor destroyed: there is something
+ */
+struct room {
+	const struct plan_medium *m;
+	u32 head_tracks;
+	u64 band_blocks;
+	u64 at;
+	u64 end;
+	bool guarded;
+};
+
+/*
+ * Take up to @want bands out of the next stretch of equal tracks.  Returns how
+ * many, 0 when the device is full; *@g says where.
+ */
+static u64 take_stretch(struct room *room, u64 want, struct shingle_group *g)
+{
+	const struct plan_medium *m = room->m;
+	u32 i;
+
+	for (i = 0; i < max(m->nr_runs, 1U); i++) {
+		const struct plan_run *r = m->nr_runs ? &m->runs[i] : NULL;
+		u64 track = r ? r->track_blocks : 1, guard = r ? room->head_tracks - 1 : 0;
+		u64 from = r ? r->start : 0, to = r ? run_end(r) : m->blocks;
+		u64 data = DIV_ROUND_UP(room->band_blocks, track) * track;
+		u64 stride = data + guard * track, start, n, next;
+
+		start = from + roundup(max(room->at, from) - from, track);
+		to = min(to, room->end);
+		if (start >= to || to - start < data)
+			continue;
+		n = min(want, (to - start - data) / stride + 1);
+		for (; n; n--) {
+			u64 last = start + (n - 1) * stride + data - 1;
+
+			next = start + n * stride;
+			if (r)
+				next = max(next, after_write(m, room->head_tracks, last));
+			if (!room->guarded || next <= room->end)
+				break;
+		}
+		if (!n)
+			continue;
+		g->start = start;
+		g->stride = stride;
+		g->nr_bands = n;
+		g->track_blocks = r ? r->track_blocks : 0;
+		room->at = next;
+		return n;
+	}
+	return 0;
+}
+
+static u64 count_bands(struct room room)
+{
+	struct shingle_group g;
+	u64 total = 0, n;
+
+	while ((n = take_stretch(&room, U64_MAX, &g)))
+		total += n;
+	return total;
+}
+
+static int place_bands(struct shingle_layout *l, struct room *room, enum shingle_dev dev,
+		       enum shingle_role role, u64 want, char *why)
+{
+	while (want) {
+		struct shingle_group *g = &l->groups[l->nr_groups];
+
+		if (l->nr_groups == SHINGLE_MAX_GROUPS)
+			return sorry(why, "the medium has more zones than the %u groups of bands that a superblock holds",
+				     (u32)SHINGLE_MAX_GROUPS);
+		if (!take_stretch(room, want, g))
+			return sorry(why, "bands do not fit where they were counted to fit");
+		want -= g->nr_bands;
+		g->start = shingle_pblk(dev, g->start);
+		g->role = role;
+		g->first_band = l->nr_bands[role];
+		l->nr_bands[role] += g->nr_bands;
+		l->nr_groups++;
+	}
+	return 0;
+}
+
+static u64 journal_gap(const struct plan_request *req, const struct plan_medium *m)
+{
+	u32 longest = 0, i;
+
+	if (req->head_tracks == 1)
+		return 0;
+	for (i = 0; i < m->nr_runs; i++)
+		longest = max(longest, m->runs[i].track_blocks);
+	return (u64)req->head_tracks * longest;
+}
+
+/* Lay the metadata at the start of their device, with slots of @slot blocks. */
+static u64 place_metadata(const struct plan_request *req, struct shingle_layout *l, u64 slot,
+			  u64 journal)
+{
+	const struct plan_medium *m = &req->medium[shingle_meta_dev(l)];
+	u64 at = after_write(m, req->head_tracks, 0);
+	u32 i;
+
+	for (i = 0; i < 2; i++) {
+		l->ckpt[i].start = at;
+		l->ckpt[i].blocks = slot;
+		at = after_write(m, req->head_tracks, at + slot - 1);
+	}
+	l->journal.start = at;
+	l->journal.blocks = journal;
+	return after_write(m, req->head_tracks, at + journal - 1);
+}
+
+static u64 cache_bands(const struct plan_request *req, u64 total, u64 bands)
+{
+	u64 want;
+
+	if (!req->cache)
+		want = (total * DEFAULT_CACHE_PERCENT + 50) / 100;
+	else if (req->cache_unit == PLAN_CACHE_PERCENT)
+		want = (total * req->cache + 50) / 100;
+	else if (req->cache_unit == PLAN_CACHE_BLOCKS)
+		want = DIV_ROUND_UP(req->cache, req->band_blocks);
+	else
+		want = req->cache;
+	return min(max(want, 1ULL), bands);
+}
+
+/* Divide what room there is among the roles.  At most @limit bands on DATA. */
+static int place_all_bands(const struct plan_request *req, struct shingle_layout *l, u64 data_from,
+			   u64 limit, char *why)
+{
+	const struct plan_medium *data = &req->medium[SHINGLE_DEV_DATA];
+	const struct plan_medium *cache = &req->medium[SHINGLE_DEV_CACHE];
+	bool own_meta = shingle_meta_dev(l) == SHINGLE_DEV_DATA, apart = cache->blocks;
+	struct room room = {
+		.m = data, .head_tracks = req->head_tracks, .band_blocks = l->band_blocks,
+		.at = data_from, .guarded = own_meta,
+		.end = own_meta ? track_start(data, data->blocks - 1) : data->blocks,
+	};
+	struct room flash = {
+		.m = cache, .head_tracks = req->head_tracks, .band_blocks = l->band_blocks,
+		.end = cache->blocks,
+	};
+	u64 bands = min(count_bands(room), limit), there = apart ? count_bands(flash) : 0;
+	u64 nr[SHINGLE_NR_ROLES];
+	int err = 0;
+
+	nr[SHINGLE_ROLE_STAGING] = req->staging_bands;
+	if (apart) {
+		if (there < req->staging_bands + 1)
+			return sorry(why, "CACHE has room for %llu bands of %u blocks (4 KiB each) and %u are needed: choose smaller bands or a larger device",
+				     there, l->band_blocks, req->staging_bands + 1);
+		if (!bands)
+			return sorry(why, "DATA has no room for a band of %u blocks (4 KiB each): choose smaller bands or a larger device",
+				     l->band_blocks);
+		there -= req->staging_bands;
+		nr[SHINGLE_ROLE_DATA] = bands;
+		nr[SHINGLE_ROLE_CACHE] = req->cache ?
+			cache_bands(req, bands, there) : min(there, bands);
+	} else {
+		if (bands < req->staging_bands + 2)
+			return sorry(why, "DATA has room for %llu bands of %u blocks (4 KiB each) and %u are needed (data, staging, cache): choose smaller bands or a larger device",
+				     bands, l->band_blocks, req->staging_bands + 2);
+		nr[SHINGLE_ROLE_CACHE] = cache_bands(req, bands, bands - req->staging_bands - 1);
+		nr[SHINGLE_ROLE_DATA] = bands - req->staging_bands - nr[SHINGLE_ROLE_CACHE];
+	}
+
+	if (!apart && req->cache_first) {
+		err = place_bands(l, &room, SHINGLE_DEV_DATA, SHINGLE_ROLE_CACHE,
+				  nr[SHINGLE_ROLE_CACHE], why) ?:
+		      place_bands(l, &room, SHINGLE_DEV_DATA, SHINGLE_ROLE_STAGING,
+				  nr[SHINGLE_ROLE_STAGING], why);
+	}
+	err = err ?: place_bands(l, &room, SHINGLE_DEV_DATA, SHINGLE_ROLE_DATA,
+				 nr[SHINGLE_ROLE_DATA], why);
+	if (apart || !req->cache_first) {
+		struct room *r = apart ? &flash : &room;
+		enum shingle_dev dev = apart ? SHINGLE_DEV_CACHE : SHINGLE_DEV_DATA;
+
+		err = err ?: place_bands(l, r, dev, SHINGLE_ROLE_STAGING,
+					 nr[SHINGLE_ROLE_STAGING], why);
+		err = err ?: place_bands(l, r, dev, SHINGLE_ROLE_CACHE,
+					 nr[SHINGLE_ROLE_CACHE], why);
+	}
+	l->logical_blocks = l->nr_bands[SHINGLE_ROLE_DATA] * l->band_blocks;
+	return err;
+}
+
+static void forget_bands(struct shingle_layout *l)
+{
+	l->nr_groups = 0;
+	l->logical_blocks = 0;
+	memset(l->nr_bands, 0, sizeof(l->nr_bands));
+	memset(l->groups, 0, sizeof(l->groups));
+}
+
+/* Lay out at most @limit bands with the checkpoint slots that they need. */
+static int try_bands(const struct plan_request *req, struct shingle_layout *l, u64 limit,
+		     u64 journal, u64 *got, char *why)
+{
+	bool own_meta = shingle_meta_dev(l) == SHINGLE_DEV_DATA;
+	int err;
+	u32 i;
+	u64 from;
+
+	forget_bands(l);
+	err = place_all_bands(req, l, 0, limit, why);
+	if (err)
+		return err;
+	/* The engine's own chunks, core's one, and the footer. */
+	from = place_metadata(req, l, req->max_chunks(l) + 2, journal);
+	if (own_meta) {
+		forget_bands(l);
+		err = place_all_bands(req, l, from, limit, why);
+	}
+	*got = 0;
+	for (i = 0; !err && i < SHINGLE_NR_ROLES; i++) {
+		if (i == SHINGLE_ROLE_DATA || !req->medium[SHINGLE_DEV_CACHE].blocks)
+			*got += l->nr_bands[i];
+	}
+	return err;
+}
+
+/*
+ * More bands need longer checkpoint slots, which leave less room for bands: find
+ * the largest number that fits.
+ */
+static int most_bands(const struct plan_request *req, struct shingle_layout *l, u64 journal,
+		      char *why)
+{
+	u64 least = req->medium[SHINGLE_DEV_CACHE].blocks ? 1 : req->staging_bands + 2;
+	u64 low = least, high = req->medium[SHINGLE_DEV_DATA].blocks / l->band_blocks, got;
+	char ignored[PLAN_WHY];
+
+	if (shingle_meta_dev(l) != SHINGLE_DEV_DATA)
+		return try_bands(req, l, U64_MAX, journal, &got, why);
+	while (low < high) {
+		u64 middle = low + (high - low + 1) / 2;
+
+		if (!try_bands(req, l, middle, journal, &got, ignored) && got == middle)
+			low = middle;
+		else
+			high = middle - 1;
+	}
+	return try_bands(req, l, low, journal, &got, why);
+}
+
+static int journal_length(const struct plan_request *req, struct shingle_layout *l, u64 *journal,
+			  char *why)
+{
+	const struct plan_medium *m = &req->medium[shingle_meta_dev(l)];
+
+	l->journal_gap_blocks = journal_gap(req, m);
+	*journal = req->journal_blocks;
+	if (!*journal) {
+		*journal = min(MAX_JOURNAL_BLOCKS, req->medium[SHINGLE_DEV_DATA].blocks / 64);
+		*journal = max(*journal, MIN_JOURNAL_BLOCKS) + l->journal_gap_blocks;
+	} else if (*journal < MIN_JOURNAL_BLOCKS + l->journal_gap_blocks) {
+		return sorry(why, "--journal must be at least %llu KiB here: 16 blocks and the %llu that the head destroys in front of a write",
+			     (MIN_JOURNAL_BLOCKS + l->journal_gap_blocks) * 4,
+			     l->journal_gap_blocks);
+	}
+	return 0;
+}
+
+/* With a device of their own the metadata must fit there; the journal yields. */
+static int fit_apart(const struct plan_request *req, struct shingle_layout *l, char *why)
+{
+	const struct plan_medium *m = &req->medium[SHINGLE_DEV_META];
+	u64 end = track_start(m, m->blocks - 1), slot = l->ckpt[0].blocks;
+	u64 least = MIN_JOURNAL_BLOCKS + l->journal_gap_blocks, journal = l->journal.blocks;
+
+	if (place_metadata(req, l, slot, journal) <= end)
+		return 0;
+	if (!req->journal_blocks && l->journal.start < end) {
+		for (journal = end - l->journal.start; journal >= least; journal--) {
+			if (place_metadata(req, l, slot, journal) <= end)
+				return 0;
+		}
+	}
+	return sorry(why, "META has %llu blocks and the metadata need at least %llu (4 KiB each)",
+		     m->blocks, place_metadata(req, l, slot, req->journal_blocks ?: least) + 1);
+}
+
+/**
+ * plan_layout() - lay out a device
+ * @req: what is wanted
+ * @l: the engine's name and parameters, uuid and label filled in, the rest zero;
+ *	on return the whole layout
+ * @why: PLAN_WHY bytes; on error, a sentence
+ *
+ * Context: any.  Returns 0 or -EINVAL.
+ */
+int plan_layout(const struct plan_request *req, struct shingle_layout *l, char *why)
+{
+	const struct plan_medium *data = &req->medium[SHINGLE_DEV_DATA];
+	struct plan_request r = *req;
+	const char *what = "";
+	u64 journal;
+	u32 i;
+	int err;
+
+	for (i = 0; i < SHINGLE_NR_DEVS; i++)
+		l->dev_blocks[i] = req->medium[i].blocks;
+	l->head_tracks = req->head_tracks;
+	l->sb_seq = 1;
+
+	if (!r.band_blocks) {
+		/* By default whole tracks, where all have one length. */
+		u32 track = data->nr_runs == 1 ? data->runs[0].track_blocks : 1;
+
+		r.band_blocks = max((DEFAULT_BAND_BLOCKS + track / 2) / track, 1ULL) * track;
+	}
+	l->band_blocks = r.band_blocks;
+	for (i = 0; i < SHINGLE_NR_DEVS; i++) {
+		if (req->medium[i].blocks && req->medium[i].nr_runs &&
+		    !runs_end(&req->medium[i]))
+			return sorry(why, "device is smaller than one track");
+	}
+
+	err = journal_length(&r, l, &journal, why) ?: most_bands(&r, l, journal, why);
+	if (!err && shingle_meta_dev(l) == SHINGLE_DEV_META)
+		err = fit_apart(&r, l, why);
+	if (err)
+		return err;
+	if (shingle_layout_check(l, &what))
+		return sorry(why, "these sizes do not go together: %s", what);
+	return 0;
+}

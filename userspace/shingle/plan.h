@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Where to lay bands and metadata on given devices: pure arithmetic. */
+#ifndef SHINGLE_PLAN_H
+#define SHINGLE_PLAN_H
+
+#include "layout.h"
+
+#define PLAN_MAX_RUNS	SHINGLE_MAX_GROUPS
+
+/**
+ * struct plan_run - tracks of one length that follow each other
+ * @start: first block
+ * @tracks: how many
+ * @track_blocks: blocks on each
+ */
+struct plan_run {
+	u64 start;
+	u64 tracks;
+	u32 track_blocks;
+};
+
+/**
+ * struct plan_medium - a device, as the planner sees it
+ * @blocks: its size, 0 if there is no such device
+ * @nr_runs: how many runs of tracks, 0 if it has none
+ * @runs: they cover the device from block 0 but for a last, partial track
+ */
+struct plan_medium {
+	u64 blocks;
+	u32 nr_runs;
+	struct plan_run runs[PLAN_MAX_RUNS];
+};
+
+enum plan_cache_unit {
+	PLAN_CACHE_PERCENT,	/* of all bands */
+	PLAN_CACHE_BLOCKS,
+	PLAN_CACHE_BANDS,
+};
+
+/**
+ * struct plan_request - what is wanted
+ * @medium: the devices; without SHINGLE_DEV_META the metadata go to the data
+ *	device, without SHINGLE_DEV_CACHE the cache does
+ * @head_tracks: width of the write head, 1 on a conventional medium
+ * @band_blocks: blocks per band, 0 for the default
+ * @cache_unit: what @cache counts
+ * @cache: size of the cache, 0 for the default
+ * @staging_bands: how many the engine needs
+ * @cache_first: cache at the outer diameter instead of the inner one
+ * @journal_blocks: length of the ring, 0 for the default
+ * @max_chunks: of the engine
+ */
+struct plan_request {
+	struct plan_medium medium[SHINGLE_NR_DEVS];
+	u32 head_tracks;
+	u64 band_blocks;
+	enum plan_cache_unit cache_unit;
+	u64 cache;
+	u32 staging_bands;
+	bool cache_first;
+	u64 journal_blocks;
+	u64 (*max_chunks)(const struct shingle_layout *l);
+};
+
+#define PLAN_WHY	256
+
+void plan_no_tracks(struct plan_medium *m, u64 blocks);
+void plan_uniform_tracks(struct plan_medium *m, u64 blocks, u32 track_blocks);
+int plan_layout(const struct plan_request *req, struct shingle_layout *l, char *why);
+
+#endif /* SHINGLE_PLAN_H */

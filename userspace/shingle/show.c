@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Layouts for people and for machines. */
+#include <time.h>
+
+#include "show.h"
+
+void uuid_text(const u8 *uuid, char *text)
+{
+	u32 i, at = 0;
+
+	for (i = 0; i < SHINGLE_UUID_SIZE; i++)
+		at += (u32)snprintf(text + at, UUID_TEXT - at, "%s%02x",
+				    i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", uuid[i]);
+}
+
+const char *role_name(enum shingle_role role)
+{
+	static const char *const name[] = { "data", "cache", "staging" };
+
+	return role < ARRAY_SIZE(name) ? name[role] : "unknown";
+}
+
+const char *dev_name(enum shingle_dev dev)
+{
+	static const char *const name[] = { "DATA", "CACHE", "META" };
+
+	return dev < ARRAY_SIZE(name) ? name[dev] : "unknown";
+}
+
+static void show_role(const struct shingle_layout *l, enum shingle_role role)
+{
+	u64 n = l->nr_bands[role];
+
+	if (n)
+		say("  %-8s %llu band%s, %s", role_name(role), n, n == 1 ? "" : "s",
+		    blocks_text(n * l->band_blocks).s);
+}
+
+static void show_areas(const struct shingle_layout *l)
+{
+	const char *on = dev_name(shingle_meta_dev(l));
+	u32 i;
+
+	say("Metadata on %s (blocks of 4 KiB)", on);
+	say("  superblocks   block 0 and block %llu", l->dev_blocks[shingle_meta_dev(l)] - 1);
+	for (i = 0; i < 2; i++)
+		say("  checkpoint %u  block %llu, %llu blocks, %s", i, l->ckpt[i].start,
+		    l->ckpt[i].blocks, blocks_text(l->ckpt[i].blocks).s);
+	say("  journal       block %llu, %llu blocks, %s, gap %llu blocks", l->journal.start,
+	    l->journal.blocks, blocks_text(l->journal.blocks).s, l->journal_gap_blocks);
+}
+
+static void show_groups(const struct shingle_layout *l)
+{
+	u32 i;
+
+	say("Bands (blocks of 4 KiB)");
+	say("  %-8s %-6s %14s %10s %10s %8s", "role", "device", "first block", "bands", "stride",
+	    "track");
+	for (i = 0; i < l->nr_groups; i++) {
+		const struct shingle_group *g = &l->groups[i];
+
+		say("  %-8s %-6s %14llu %10llu %10llu %8u", role_name(g->role),
+		    dev_name(shingle_pblk_dev(g->start)), shingle_pblk_block(g->start),
+		    g->nr_bands, g->stride, g->track_blocks);
+	}
+}
+
+/**
+ * show_layout() - a layout for people
+ * @l: the layout
+ * @row: its translation layer, or NULL if unknown
+ */
+void show_layout(const struct shingle_layout *l, const struct engine_row *row)
+{
+	char uuid[UUID_TEXT], when[32] = "unknown";
+	time_t t = (time_t)l->ctime;
+	struct tm tm;
+	u32 i;
+
+	uuid_text(l->uuid, uuid);
+	if (gmtime_r(&t, &tm))
+		strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S UTC", &tm);
+	say("dm-shingle device, type %s%s%s%s", l->engine, l->label[0] ? ", label '" : "", l->label,
+	    l->label[0] ? "'" : "");
+	say("  uuid     %s", uuid);
+	say("  created  %s", when);
+	say("  state    generation %llu%s", l->sb_seq,
+	    l->flags & SHINGLE_SB_NEEDS_CHECK ? ", needs_check" : "");
+	say("  presents %llu blocks of 4 KiB, %s", l->logical_blocks,
+	    blocks_text(l->logical_blocks).s);
+	say("  band     %u blocks, %s", l->band_blocks, blocks_text(l->band_blocks).s);
+	say("  head     %u track%s wide", l->head_tracks, l->head_tracks == 1 ? "" : "s");
+	for (i = 0; i < SHINGLE_NR_ROLES; i++)
+		show_role(l, i);
+	for (i = 0; i < SHINGLE_NR_DEVS; i++) {
+		if (l->dev_blocks[i])
+			say("  %-8s %llu blocks, %s", dev_name(i), l->dev_blocks[i],
+			    blocks_text(l->dev_blocks[i]).s);
+	}
+	for (i = 0; row && row->params[i].option; i++)
+		say("  %s %u", row->params[i].option, engine_param_get(&row->params[i], l->params));
+	show_areas(l);
+	show_groups(l);
+}
+
+static void area_json(const struct shingle_area *a, const char *key, struct json *j)
+{
+	json_open(j, key, '{');
+	json_u64(j, "start", a->start);
+	json_u64(j, "blocks", a->blocks);
+	json_close(j, '}');
+}
+
+/**
+ * show_layout_json() - a layout for machines
+ * @l: the layout
+ * @row: its translation layer, or NULL if unknown
+ * @j: inside an open object
+ */
+void show_layout_json(const struct shingle_layout *l, const struct engine_row *row, struct json *j)
+{
+	char uuid[UUID_TEXT];
+	u32 i;
+
+	uuid_text(l->uuid, uuid);
+	json_str(j, "type", l->engine);
+	json_str(j, "uuid", uuid);
+	json_str(j, "label", l->label);
+	json_u64(j, "ctime", l->ctime);
+	json_u64(j, "generation", l->sb_seq);
+	json_bool(j, "needs_check", l->flags & SHINGLE_SB_NEEDS_CHECK);
+	json_u64(j, "block_bytes", SHINGLE_BLOCK_SIZE);
+	json_u64(j, "logical_blocks", l->logical_blocks);
+	json_u64(j, "band_blocks", l->band_blocks);
+	json_u64(j, "head_tracks", l->head_tracks);
+	json_open(j, "devices", '{');
+	for (i = 0; i < SHINGLE_NR_DEVS; i++) {
+		if (l->dev_blocks[i])
+			json_u64(j, dev_name(i), l->dev_blocks[i]);
+	}
+	json_close(j, '}');
+	json_open(j, "bands", '{');
+	for (i = 0; i < SHINGLE_NR_ROLES; i++)
+		json_u64(j, role_name(i), l->nr_bands[i]);
+	json_close(j, '}');
+	json_str(j, "metadata_device", dev_name(shingle_meta_dev(l)));
+	json_open(j, "checkpoints", '[');
+	area_json(&l->ckpt[0], NULL, j);
+	area_json(&l->ckpt[1], NULL, j);
+	json_close(j, ']');
+	area_json(&l->journal, "journal", j);
+	json_u64(j, "journal_gap_blocks", l->journal_gap_blocks);
+	json_open(j, "params", '{');
+	for (i = 0; row && row->params[i].option; i++)
+		json_u64(j, row->params[i].option, engine_param_get(&row->params[i], l->params));
+	json_close(j, '}');
+	json_open(j, "groups", '[');
+	for (i = 0; i < l->nr_groups; i++) {
+		const struct shingle_group *g = &l->groups[i];
+
+		json_open(j, NULL, '{');
+		json_str(j, "role", role_name(g->role));
+		json_str(j, "device", dev_name(shingle_pblk_dev(g->start)));
+		json_u64(j, "start", shingle_pblk_block(g->start));
+		json_u64(j, "stride", g->stride);
+		json_u64(j, "bands", g->nr_bands);
+		json_u64(j, "first_band", g->first_band);
+		json_u64(j, "track_blocks", g->track_blocks);
+		json_close(j, '}');
+	}
+	json_close(j, ']');
+}

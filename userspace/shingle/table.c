@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The table line of a device, and the options that go into it. */
+#include <sys/sysmacros.h>
+
+#include "dm.h"
+#include "show.h"
+#include "table.h"
+
+/**
+ * table_option() - take one of TABLE_OPTIONS
+ * @t: where to
+ * @c: which
+ * @value: its value
+ *
+ * Returns false after saying what is wrong.
+ */
+bool table_option(struct table_args *t, int c, const char *value)
+{
+	if (c == 'U') {
+		t->no_udev = true;
+		return true;
+	}
+	if (t->nr_features == TABLE_MAX_ARGS || t->nr_keys == TABLE_MAX_ARGS) {
+		fail("at most %u features and %u settings can be given", TABLE_MAX_ARGS,
+		     TABLE_MAX_ARGS);
+		return false;
+	}
+	if (!*value || strpbrk(value, " \t\n\\")) {
+		fail("'%s' cannot be part of a table line: it is empty or holds blanks", value);
+		return false;
+	}
+	if (c == 'F') {
+		t->feature[t->nr_features++] = value;
+		return true;
+	}
+	if (!strchr(value, '=') || *value == '=') {
+		fail("--set %s has no value: write it as KEY=VALUE", value);
+		return false;
+	}
+	t->key[t->nr_keys++] = value;
+	return true;
+}
+
+/**
+ * table_checked() - does the engine know the features?
+ * @img: with an engine
+ * @t: what was asked for
+ *
+ * The keys may be core's, which the kernel checks.  Returns false after saying
+ * what is wrong.
+ */
+bool table_checked(const struct image *img, const struct table_args *t)
+{
+	const struct shingle_engine_ops *ops = img->row->ops;
+	const char *name, *why = "";
+	char value[64];
+	u32 i, k;
+
+	for (i = 0; i < t->nr_features; i++) {
+		if (!ops->set(img->engine, t->feature[i], NULL, &why))
+			continue;
+		fail("%s has no feature '%s'; it has:", ops->name, t->feature[i]);
+		for (k = 0; ops->get(img->engine, k, &name, value, sizeof(value)) >= 0; k++)
+			fprintf(stderr, "  %s\n", name);
+		return false;
+	}
+	return true;
+}
+
+/* A device in a table line: by name, or by number if the name has blanks. */
+static void put_device(FILE *f, const struct device *d)
+{
+	char *path = d->path && *d->path != '/' ? realpath(d->path, NULL) : NULL;
+	const char *name = path ?: d->path;
+
+	if (!d->path)
+		fputs(" -", f);
+	else if (strpbrk(name, " \t\\") && d->is_block)
+		fprintf(f, " %u:%u", major(d->rdev), minor(d->rdev));
+	else
+		fprintf(f, " %s", name);
+	free(path);
+}
+
+/**
+ * table_params() - the part of a table line after the target's name
+ * @img: with its layout
+ * @t: what was asked for
+ *
+ * Returns it, to be freed, or NULL.
+ */
+char *table_params(const struct image *img, const struct table_args *t)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+	u32 i;
+
+	if (!f)
+		return NULL;
+	for (i = 0; i < SHINGLE_NR_DEVS; i++)
+		put_device(f, &img->ds.dev[i]);
+	if (t->nr_features || t->nr_keys)
+		fprintf(f, " %u", t->nr_features);
+	for (i = 0; i < t->nr_features; i++)
+		fprintf(f, " %s", t->feature[i]);
+	if (t->nr_keys)
+		fprintf(f, " %u", 2 * t->nr_keys);
+	for (i = 0; i < t->nr_keys; i++) {
+		const char *value = strchr(t->key[i], '=');
+
+		fprintf(f, " %.*s %s", (int)(value - t->key[i]), t->key[i], value + 1);
+	}
+	if (fclose(f)) {
+		free(text);
+		return NULL;
+	}
+	memmove(text, text + 1, strlen(text));	/* the first blank */
+	return text;
+}
+
+/**
+ * table_open() - load the table
+ * @img: with its layout; its devices are closed on success
+ * @t: what was asked for
+ * @name: of the mapped device
+ * @dry_run: only print the dmsetup line
+ *
+ * Returns an exit code.
+ */
+int table_open(struct image *img, const struct table_args *t, const char *name, bool dry_run)
+{
+	u64 sectors = img->l.logical_blocks << SHINGLE_SECTORS_SHIFT;
+	char *params = table_params(img, t), uuid[UUID_TEXT], dm_uuid[64];
+	bool ok = true;
+
+	if (!params)
+		return fail("out of memory");
+	if (dry_run) {
+		say("dmsetup create %s --table '0 %llu %s %s'", name, sectors, img->row->ops->name,
+		    params);
+	} else {
+		uuid_text(img->l.uuid, uuid);
+		snprintf(dm_uuid, sizeof(dm_uuid), "SHINGLE-%s", uuid);
+		/* The kernel wants them for itself. */
+		devices_close(&img->ds);
+		ok = dm_device_create(name, dm_uuid, img->row->ops->name, sectors, params,
+				      !t->no_udev);
+		if (ok)
+			say("/dev/mapper/%s is ready: %s, %s", name, img->row->ops->name,
+			    blocks_text(img->l.logical_blocks).s);
+	}
+	free(params);
+	return ok ? EXIT_CLEAN : EXIT_OPERATION;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The table line of a device, and the options that go into it. */
+#ifndef SHINGLE_TABLE_H
+#define SHINGLE_TABLE_H
+
+#include "image.h"
+
+#define TABLE_MAX_ARGS	16
+
+/**
+ * struct table_args - what the user wants beyond the layout
+ * @nr_features: used of @feature
+ * @feature: switches
+ * @nr_keys: used of @key
+ * @key: "name=value"
+ * @no_udev: make the node ourselves
+ */
+struct table_args {
+	u32 nr_features;
+	const char *feature[TABLE_MAX_ARGS];
+	u32 nr_keys;
+	const char *key[TABLE_MAX_ARGS];
+	bool no_udev;
+};
+
+/* Options of commands that open a device. */
+#define TABLE_OPTIONS					\
+	{ "feature", required_argument, NULL, 'F' },	\
+	{ "set", required_argument, NULL, 'S' },	\
+	{ "no-udev", no_argument, NULL, 'U' }
+
+#define TABLE_HELP \
+	"  --feature F       switch on a feature of the target (may be repeated)\n" \
+	"  --set KEY=VALUE   set a tunable of the target (may be repeated)\n" \
+	"  --no-udev         make the device node without waiting for udev\n"
+
+bool table_option(struct table_args *t, int c, const char *value);
+bool table_checked(const struct image *img, const struct table_args *t);
+char *table_params(const struct image *img, const struct table_args *t);
+int table_open(struct image *img, const struct table_args *t, const char *name, bool dry_run);
+
+#endif /* SHINGLE_TABLE_H */

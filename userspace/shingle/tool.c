@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Sentences, sizes, options and progress. */
+#include <stdarg.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tool.h"
+
+int fail(const char *fmt, ...)
+{
+	va_list ap;
+
+	fflush(stdout);
+	fputs("shingle: ", stderr);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+	return EXIT_OPERATION;
+}
+
+int usage(const struct command *cmd, const char *fmt, ...)
+{
+	va_list ap;
+
+	fflush(stdout);
+	fprintf(stderr, "shingle %s: ", cmd->name);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fprintf(stderr, "; see 'shingle %s --help'\n", cmd->name);
+	return EXIT_USAGE;
+}
+
+void say(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vprintf(fmt, ap);
+	va_end(ap);
+	putchar('\n');
+}
+
+int option_error(const struct command *cmd, int c, const char *word)
+{
+	if (c == 'h') {
+		fputs(cmd->help, stdout);
+		return EXIT_CLEAN;
+	}
+	if (c == ':')
+		return usage(cmd, "option %s needs a value", word);
+	return usage(cmd, "option %s is not known, or takes no value", word);
+}
+
+/* The rest of the line must be @nr operands, whose names and places follow. */
+bool parse_operands(const struct command *cmd, int argc, char **argv, int nr, ...)
+{
+	va_list ap;
+	int i;
+
+	if (argc - optind > nr) {
+		usage(cmd, "'%s' is one argument too many", argv[optind + nr]);
+		return false;
+	}
+	va_start(ap, nr);
+	for (i = 0; i < nr; i++) {
+		const char *name = va_arg(ap, const char *);
+		const char **place = va_arg(ap, const char **);
+
+		if (optind + i >= argc) {
+			va_end(ap);
+			usage(cmd, "%s is missing", name);
+			return false;
+		}
+		*place = argv[optind + i];
+	}
+	va_end(ap);
+	return true;
+}
+
+/**
+ * parse_size() - a size in bytes, with its unit
+ * @arg: name of the argument, for the sentence
+ * @text: digits and a unit: B, s (sectors of 512 bytes), K, M, G, T (binary)
+ * @bytes: result
+ *
+ * Returns false after saying what is wrong.
+ */
+bool parse_size(const char *arg, const char *text, u64 *bytes)
+{
+	static const struct {
+		const char *name;
+		u32 shift;
+	} unit[] = {
+		{ "B", 0 }, { "s", 9 }, { "K", 10 }, { "KiB", 10 }, { "M", 20 }, { "MiB", 20 },
+		{ "G", 30 }, { "GiB", 30 }, { "T", 40 }, { "TiB", 40 },
+	};
+	unsigned long long v;
+	char *end;
+	u32 i;
+
+	if (*text < '0' || *text > '9')
+		goto bad;
+	errno = 0;
+	v = strtoull(text, &end, 10);
+	if (errno)
+		goto bad;
+	for (i = 0; i < ARRAY_SIZE(unit); i++) {
+		if (strcmp(end, unit[i].name))
+			continue;
+		if (v > U64_MAX >> unit[i].shift)
+			goto bad;
+		*bytes = (u64)v << unit[i].shift;
+		return true;
+	}
+	if (!*end) {
+		fail("%s %s has no unit: write it as %sK, %sM, %sG, %sT (binary), %ss (sectors) or %sB",
+		     arg, text, text, text, text, text, text, text);
+		return false;
+	}
+bad:
+	fail("%s '%s' is not a size: write digits and a unit, as 4K, 30M, 2G, 1T, 24s or 4096B",
+	     arg, text);
+	return false;
+}
+
+/**
+ * parse_blocks() - a size that is a whole number of 4 KiB blocks
+ * @arg: name of the argument
+ * @text: see parse_size()
+ * @min_blocks: lower bound
+ * @max_blocks: upper bound
+ * @blocks: result
+ *
+ * Returns false after saying what is wrong.
+ */
+bool parse_blocks(const char *arg, const char *text, u64 min_blocks, u64 max_blocks, u64 *blocks)
+{
+	u64 bytes;
+
+	if (!parse_size(arg, text, &bytes))
+		return false;
+	if (bytes % SHINGLE_BLOCK_SIZE) {
+		fail("%s %s is not a multiple of 4K, the size of a block", arg, text);
+		return false;
+	}
+	*blocks = bytes >> SHINGLE_BLOCK_SHIFT;
+	if (*blocks < min_blocks || *blocks > max_blocks) {
+		fail("%s %s is out of bounds: at least %s, at most %s", arg, text,
+		     blocks_text(min_blocks).s, blocks_text(max_blocks).s);
+		return false;
+	}
+	return true;
+}
+
+/**
+ * parse_number() - a plain decimal number
+ * @arg: name of the argument
+ * @text: digits
+ * @min_value: lower bound
+ * @max_value: upper bound
+ * @value: result
+ *
+ * Returns false after saying what is wrong.
+ */
+bool parse_number(const char *arg, const char *text, u64 min_value, u64 max_value, u64 *value)
+{
+	if (kstrtou64(text, 10, value)) {
+		fail("%s '%s' is not a number: write digits only", arg, text);
+		return false;
+	}
+	if (*value < min_value || *value > max_value) {
+		fail("%s %s is out of bounds: at least %llu, at most %llu", arg, text, min_value,
+		     max_value);
+		return false;
+	}
+	return true;
+}
+
+struct size_text size_text(u64 bytes)
+{
+	static const char *const unit[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
+	struct size_text t;
+	u32 i = 0;
+
+	while (i + 1 < ARRAY_SIZE(unit) && bytes >> (10 * (i + 1)))
+		i++;
+	if (bytes & ((1ULL << (10 * i)) - 1))
+		snprintf(t.s, sizeof(t.s), "%.2f %s", (double)bytes / (double)(1ULL << (10 * i)),
+			 unit[i]);
+	else
+		snprintf(t.s, sizeof(t.s), "%llu %s", bytes >> (10 * i), unit[i]);
+	return t;
+}
+
+struct size_text blocks_text(u64 blocks)
+{
+	return size_text(blocks > U64_MAX >> SHINGLE_BLOCK_SHIFT ? U64_MAX :
+			 blocks << SHINGLE_BLOCK_SHIFT);
+}
+
+bool confirm(const char *question)
+{
+	char line[16];
+
+	printf("%s [y/N] ", question);
+	fflush(stdout);
+	return fgets(line, sizeof(line), stdin) && (*line == 'y' || *line == 'Y');
+}
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+void progress_begin(struct progress *p, const char *what, u64 total)
+{
+	memset(p, 0, sizeof(*p));
+	p->what = what;
+	p->total = total;
+	p->began = now();
+	p->shown = p->began;
+	p->visible = total && isatty(STDERR_FILENO);
+}
+
+/* Quick operations show nothing: the first line comes after half a second. */
+void progress_add(struct progress *p, u64 units)
+{
+	double t, left;
+
+	p->done += units;
+	if (!p->visible)
+		return;
+	t = now();
+	if (t - p->shown < 0.5)
+		return;
+	p->shown = t;
+	left = (t - p->began) * (double)(p->total - min(p->done, p->total)) / (double)p->done;
+	fprintf(stderr, "\r%s: %3.0f %%, %.0f s left \033[K", p->what,
+		100.0 * (double)min(p->done, p->total) / (double)p->total, left);
+}
+
+void progress_end(struct progress *p)
+{
+	if (p->visible && p->shown > p->began)
+		fputs("\r\033[K", stderr);
+	p->visible = false;
+}
