@@ -3,6 +3,7 @@
 #include <linux/export.h>
 
 #include "codec.h"
+#include "exercise.h"
 #include "layout.h"
 #include "slotmap.h"
 
@@ -16,3 +17,8 @@ EXPORT_SYMBOL_GPL(shingle_slotmap_find);
 EXPORT_SYMBOL_GPL(shingle_slotmap_insert);
 EXPORT_SYMBOL_GPL(shingle_slotmap_remove);
 EXPORT_SYMBOL_GPL(shingle_slotmap_bytes);
+
+#if IS_ENABLED(CONFIG_KUNIT)
+EXPORT_SYMBOL_GPL(shingle_exercise);
+EXPORT_SYMBOL_GPL(shingle_exercise_layout);
+#endif

@@ -62,7 +62,7 @@ enum { STEP_STAGE, STEP_WRITEBACK, STEP_INPLACE, STEP_RETIRE };
  * @bands_cleaned: data bands rewritten
  * @sets_cleaned: cache bands emptied
  * @merged_blocks: cached blocks copied into bands
- * @full_waits: writes that found their cache band full
+ * @full_sets: times that a write found a cache band full
  */
 struct stl_set {
 	struct shingle_engine engine;
@@ -102,7 +102,7 @@ struct stl_set {
 	u64 bands_cleaned;
 	u64 sets_cleaned;
 	u64 merged_blocks;
-	u64 full_waits;
+	u64 full_sets;
 };
 
 static struct stl_set *to_set(struct shingle_engine *e)
@@ -279,6 +279,7 @@ static void want_clean(struct stl_set *s, u32 set)
 {
 	if (s->want[set] || s->clean_set == set)
 		return;
+	s->full_sets++;
 	s->want[set] = set + 1;
 	if (s->want_head == NO_SET)
 		s->want_head = set;
@@ -307,7 +308,6 @@ static int stl_set_place(struct shingle_engine *e, u64 lblk, u32 n, struct shing
 	if (set == s->reset_set || (set == s->clean_set && s->draining))
 		return -EBUSY;
 	if (s->fill[set] == s->band_blocks) {
-		s->full_waits++;
 		want_clean(s, set);
 		return -ENOSPC;
 	}
@@ -883,6 +883,11 @@ static int stl_set_replay(struct shingle_engine *e, const struct shingle_record 
 		s->staged = true;
 		s->staged_band = a;
 		s->staged_snapshot = b;
+		/*
+		 * Slots of failed writes have no records.  They are below the
+		 * snapshot all the same, and must not be handed out as new.
+		 */
+		s->fill[set_of_band(s, a)] = max_t(u32, s->fill[set_of_band(s, a)], b);
 		return 0;
 	case STL_SET_CLEANED:
 		if (a >= s->nr_bands || b > s->band_blocks)
@@ -999,7 +1004,7 @@ static u32 stl_set_counters(struct shingle_engine *e, struct shingle_counter *c,
 		{ "bands_cleaned", s->bands_cleaned },
 		{ "sets_cleaned", s->sets_cleaned },
 		{ "merged_blocks", s->merged_blocks },
-		{ "full_waits", s->full_waits },
+		{ "full_sets", s->full_sets },
 	};
 	u32 i;
 
@@ -1017,7 +1022,7 @@ static void stl_set_clear_counters(struct shingle_engine *e)
 	s->bands_cleaned = 0;
 	s->sets_cleaned = 0;
 	s->merged_blocks = 0;
-	s->full_waits = 0;
+	s->full_sets = 0;
 }
 
 static u64 stl_set_map_bytes(struct shingle_engine *e)

@@ -1,0 +1,701 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Exerciser of engines: pure code.
+ *
+ * An engine is driven by random writes, discards, cleaning steps, checkpoints
+ * taken piece by piece, and power cuts, over a simulated medium whose wide head
+ * destroys every block of the tracks after the one it writes.  After each read
+ * and each cut, contents are compared with what was promised.  It plays core's
+ * part by core's rules (engine.h), so an engine that passes has met them.
+ */
+#ifndef __KERNEL__
+#include <stdarg.h>
+#endif
+
+#include "exercise.h"
+
+#define MAX_FLIGHT	4
+#define MAX_HISTORY	48
+#define JOURNAL		4096U
+#define MAX_CHUNKS	512U
+
+/* Contents of a block: 0 is zeroes, else the number of the write. */
+#define POISON		U32_MAX
+
+/**
+ * struct model - what a block may contain
+ * @now: what a read must return
+ * @nr: entries in @maybe
+ * @maybe: what a power cut may bring back; [0] is what was last made durable
+ */
+struct model {
+	u32 now;
+	u32 nr;
+	u32 maybe[MAX_HISTORY];
+};
+
+/**
+ * struct flight - a placed write under way
+ * @used: slot is taken
+ * @run: where
+ * @first: content of its first block; the next one has the next number
+ */
+struct flight {
+	bool used;
+	struct shingle_run run;
+	u32 first;
+};
+
+struct chunk {
+	u64 index;
+	u32 bytes;
+	u8 payload[SHINGLE_CHUNK_BYTES];
+};
+
+/**
+ * struct exercise - a run
+ * @plan: what to do
+ * @res: what happened
+ * @e: the engine
+ * @rng: state of the random numbers
+ * @stamp: number of the last write
+ * @medium: contents per device
+ * @model: per logical block
+ * @flight: writes under way
+ * @journal: all records since the last checkpoint began
+ * @nr_records: in @journal
+ * @durable: of them on the disk
+ * @seq: number of the open transaction
+ * @ckpt: the last whole checkpoint
+ * @nr_ckpt: its pieces
+ * @ckpt_from: first record to replay on it
+ * @next: the checkpoint being taken
+ * @nr_next: its pieces so far
+ * @next_from: first record to replay on it
+ * @cursor: where it stands, U64_MAX when none is being taken
+ */
+struct exercise {
+	const struct shingle_exercise_plan *plan;
+	struct shingle_exercise_result *res;
+	struct shingle_engine *e;
+	u32 rng;
+	u32 stamp;
+	u32 *medium[SHINGLE_NR_DEVS];
+	struct model *model;
+	struct flight flight[MAX_FLIGHT];
+	struct shingle_record *journal;
+	u32 nr_records;
+	u32 durable;
+	u64 seq;
+	struct chunk *ckpt;
+	u32 nr_ckpt;
+	u32 ckpt_from;
+	struct chunk *next;
+	u32 nr_next;
+	u32 next_from;
+	u64 cursor;
+};
+
+static u32 rnd(struct exercise *x, u32 below)
+{
+	x->rng ^= x->rng << 13;
+	x->rng ^= x->rng >> 17;
+	x->rng ^= x->rng << 5;
+	return x->rng % below;
+}
+
+static int fail(struct exercise *x, const char *fmt, ...) __printf(2, 3);
+static int fail(struct exercise *x, const char *fmt, ...)
+{
+	va_list args;
+
+	if (!x->res->error[0]) {
+		va_start(args, fmt);
+		vsnprintf(x->res->error, sizeof(x->res->error), fmt, args);
+		va_end(args);
+	}
+	return -EUCLEAN;
+}
+
+/* ------------------------------------------------------------------------
+ * The medium
+ */
+
+static u32 *cell(struct exercise *x, u64 pblk)
+{
+	return &x->medium[shingle_pblk_dev(pblk)][shingle_pblk_block(pblk)];
+}
+
+static void medium_write(struct exercise *x, u64 pblk, u32 content)
+{
+	const struct shingle_layout *l = x->plan->layout;
+	u64 from, blocks, i;
+
+	*cell(x, pblk) = content;
+	if (!shingle_window(l, pblk, 1, &from, &blocks))
+		return;
+	for (i = from; i < from + blocks; i++) {
+		if (shingle_pblk_block(i) < l->dev_blocks[shingle_pblk_dev(i)] &&
+		    *cell(x, i) != POISON) {
+			*cell(x, i) = POISON;
+			x->res->destroyed++;
+		}
+	}
+}
+
+static int check_window(struct exercise *x, u64 pblk, u32 n, const char *who)
+{
+	u64 from, blocks;
+
+	if (shingle_window(x->plan->layout, pblk, n, &from, &blocks) &&
+	    x->plan->ops->referenced(x->e, from, blocks))
+		return fail(x, "%s at %llu would destroy blocks in use", who,
+			    (unsigned long long)shingle_pblk_block(pblk));
+	return 0;
+}
+
+/* ------------------------------------------------------------------------
+ * The journal
+ */
+
+static void take_records(struct exercise *x, const struct shingle_emit *emit)
+{
+	u32 i;
+
+	for (i = 0; i < emit->nr && x->nr_records < JOURNAL; i++)
+		x->journal[x->nr_records++] = emit->rec[i];
+}
+
+static void make_durable(struct exercise *x)
+{
+	u32 i;
+
+	x->durable = x->nr_records;
+	x->seq++;
+	for (i = 0; i < x->plan->layout->logical_blocks; i++) {
+		x->model[i].nr = 1;
+		x->model[i].maybe[0] = x->model[i].now;
+	}
+	/* What is under way may still come or not. */
+	for (i = 0; i < MAX_FLIGHT; i++) {
+		struct flight *f = &x->flight[i];
+		u32 j;
+
+		for (j = 0; f->used && j < f->run.n; j++) {
+			struct model *m = &x->model[f->run.lblk + j];
+
+			m->maybe[m->nr++] = f->first + j;
+		}
+	}
+	if (rnd(x, 2))
+		x->plan->ops->release(x->e, x->seq - 1);
+}
+
+static void may_be(struct exercise *x, u64 lblk, u32 content)
+{
+	struct model *m = &x->model[lblk];
+
+	if (m->nr == MAX_HISTORY)
+		make_durable(x);
+	m->maybe[m->nr++] = content;
+}
+
+/* ------------------------------------------------------------------------
+ * Operations
+ */
+
+static int check_block(struct exercise *x, u64 lblk)
+{
+	struct shingle_run run;
+	u32 content = 0;
+
+	x->plan->ops->resolve(x->e, lblk, x->plan->layout->logical_blocks - lblk, &run);
+	if (run.lblk != lblk || !run.n)
+		return fail(x, "block %llu resolves to an empty run", (unsigned long long)lblk);
+	if (run.kind == SHINGLE_RUN_MAPPED)
+		content = *cell(x, run.pblk);
+	if (content != x->model[lblk].now)
+		return fail(x, "block %llu holds write %u, not %u", (unsigned long long)lblk,
+			    content, x->model[lblk].now);
+	return 0;
+}
+
+static int check_all(struct exercise *x)
+{
+	u64 i;
+
+	for (i = 0; i < x->plan->layout->logical_blocks; i++) {
+		if (check_block(x, i))
+			return -EUCLEAN;
+	}
+	return 0;
+}
+
+static bool in_flight(const struct exercise *x, u64 lblk, u64 n)
+{
+	u32 i;
+
+	for (i = 0; i < MAX_FLIGHT; i++) {
+		const struct shingle_run *r = &x->flight[i].run;
+
+		if (x->flight[i].used && lblk < r->lblk + r->n && r->lblk < lblk + n)
+			return true;
+	}
+	return false;
+}
+
+static int start_write(struct exercise *x)
+{
+	const struct shingle_layout *l = x->plan->layout;
+	u64 lblk = rnd(x, l->logical_blocks);
+	u32 n = min_t(u64, 1 + rnd(x, rnd(x, 4) ? 3 : 2 * l->band_blocks),
+		      l->logical_blocks - lblk), i;
+	struct flight *f = &x->flight[rnd(x, MAX_FLIGHT)];
+	int r;
+
+	if (f->used)
+		return 0;
+	r = x->plan->ops->place(x->e, lblk, n, &f->run);
+	if (r == -ENOSPC || r == -EBUSY)
+		return 0;
+	if (r || f->run.lblk != lblk || !f->run.n || f->run.n > n)
+		return fail(x, "placing %u blocks at %llu failed (%d)", n,
+			    (unsigned long long)lblk, r);
+	if (check_window(x, f->run.pblk, f->run.n, "write"))
+		return -EUCLEAN;
+	f->used = true;
+	f->first = x->stamp + 1;
+	x->stamp += f->run.n;
+	for (i = 0; i < f->run.n; i++)
+		may_be(x, lblk + i, f->first + i);
+	return 0;
+}
+
+static void end_write(struct exercise *x, struct flight *f, bool good)
+{
+	struct shingle_record rec[16];
+	struct shingle_emit emit = { .rec = rec, .max = x->plan->ops->commit_records,
+				     .seq = x->seq };
+	u32 i, n = good ? f->run.n : rnd(x, f->run.n + 1);
+
+	for (i = 0; i < n; i++)
+		medium_write(x, f->run.pblk + i, f->first + i);
+	f->used = false;
+	if (!good) {
+		x->plan->ops->abort(x->e, &f->run);
+		return;
+	}
+	/* Of writes that overlap in time the one placed last counts. */
+	for (i = 0; i < n; i++)
+		x->model[f->run.lblk + i].now = max(x->model[f->run.lblk + i].now, f->first + i);
+	x->res->writes += n;
+	x->plan->ops->commit(x->e, &f->run, &emit);
+	take_records(x, &emit);
+}
+
+/*
+ * Core holds a write back while one that was placed before it could still
+ * destroy it (rule R1).
+ */
+static bool held_back(struct exercise *x, const struct flight *f)
+{
+	u64 from, blocks;
+	u32 i;
+
+	for (i = 0; i < MAX_FLIGHT; i++) {
+		const struct flight *g = &x->flight[i];
+
+		if (g->used && g->first < f->first &&
+		    shingle_window(x->plan->layout, g->run.pblk, g->run.n, &from, &blocks) &&
+		    f->run.pblk < from + blocks && from < f->run.pblk + f->run.n)
+			return true;
+	}
+	return false;
+}
+
+static void end_some_write(struct exercise *x)
+{
+	struct flight *f = &x->flight[rnd(x, MAX_FLIGHT)];
+
+	if (f->used && !held_back(x, f))
+		end_write(x, f, rnd(x, 16));
+}
+
+static int discard(struct exercise *x)
+{
+	const struct shingle_layout *l = x->plan->layout;
+	struct shingle_record rec[16];
+	struct shingle_emit emit = { .rec = rec, .max = x->plan->ops->discard_records,
+				     .seq = x->seq };
+	u64 lblk = rnd(x, l->logical_blocks), n, done = 0, i;
+	bool dropped = false;
+	int r;
+
+	if (rnd(x, 2))
+		lblk -= lblk % l->band_blocks;
+	n = min_t(u64, 1 + rnd(x, 3 * l->band_blocks), l->logical_blocks - lblk);
+	if (in_flight(x, lblk, n))
+		return 0;
+	r = x->plan->ops->discard(x->e, lblk, n, &done, &dropped, &emit);
+	if (r == -EBUSY)
+		return 0;
+	if (r || !done || done > n)
+		return fail(x, "discard of %llu blocks at %llu failed (%d)",
+			    (unsigned long long)n, (unsigned long long)lblk, r);
+	take_records(x, &emit);
+	for (i = 0; dropped && i < done; i++) {
+		x->model[lblk + i].now = 0;
+		may_be(x, lblk + i, 0);
+	}
+	return 0;
+}
+
+/* Copy the first @n blocks of a step. */
+static void copy(struct exercise *x, const struct shingle_step *step, u32 n)
+{
+	struct shingle_run run = { 0 };
+	u32 *buf = step->whole_in_memory ? kvcalloc(step->n, sizeof(u32), GFP_KERNEL) : NULL;
+	u32 i;
+
+	for (i = 0; i < step->n; i++) {
+		u32 content = 0;
+
+		if (!x->plan->ops->step_source(x->e, step, i, &run))
+			run.lblk = SHINGLE_NOWHERE;
+		if (run.lblk == i)
+			content = run.kind == SHINGLE_RUN_MAPPED ? *cell(x, run.pblk) : 0;
+		else if (step->base != SHINGLE_NOWHERE)
+			content = *cell(x, step->base + i);
+		if (buf)
+			buf[i] = content;
+		else if (i < n)
+			medium_write(x, step->dst + i, content);
+	}
+	for (i = 0; buf && i < n; i++)
+		medium_write(x, step->dst + i, buf[i]);
+	kvfree(buf);
+}
+
+/* One cleaning step, perhaps cut short: 1 if it was, then the power must go. */
+static int clean(struct exercise *x, enum shingle_why why, bool may_cut)
+{
+	struct shingle_record rec[16];
+	struct shingle_emit emit = { .rec = rec, .max = x->plan->ops->step_records,
+				     .seq = x->seq };
+	struct shingle_step step;
+	int r = x->plan->ops->next_step(x->e, why, &step);
+
+	if (r <= 0)
+		return r == -EAGAIN ? 0 : r;
+	if (step.n && !step.whole_in_memory &&
+	    (check_window(x, step.dst, step.n, "cleaning") ||
+	     x->plan->ops->referenced(x->e, step.dst, step.n)))
+		return fail(x, "cleaning would write over blocks in use");
+	if (may_cut && step.n && !rnd(x, 8)) {
+		copy(x, &step, rnd(x, step.n + 1));
+		return 1;
+	}
+	/* A failed step costs nothing, unless it wrote over its own sources. */
+	if (!step.whole_in_memory && !rnd(x, 32)) {
+		copy(x, &step, step.n ? rnd(x, step.n) : 0);
+		x->plan->ops->step_failed(x->e, &step);
+		return 0;
+	}
+	copy(x, &step, step.n);
+	x->plan->ops->step_done(x->e, &step, &emit);
+	take_records(x, &emit);
+	make_durable(x);
+	x->res->steps++;
+	return 0;
+}
+
+/* ------------------------------------------------------------------------
+ * Checkpoints and power cuts
+ */
+
+static void checkpoint_some(struct exercise *x)
+{
+	struct chunk *c = &x->next[x->nr_next];
+
+	if (x->cursor == U64_MAX) {
+		x->cursor = 0;
+		x->nr_next = 0;
+		x->next_from = x->nr_records;
+		return;
+	}
+	c->bytes = x->plan->ops->encode(x->e, &x->cursor, &c->index, c->payload);
+	if (c->bytes) {
+		x->nr_next++;
+		return;
+	}
+	/* All pieces are there: commit, then they count. */
+	make_durable(x);
+	memcpy(x->ckpt, x->next, x->nr_next * sizeof(*x->ckpt));
+	x->nr_ckpt = x->nr_next;
+	x->nr_records -= x->next_from;
+	x->durable -= x->next_from;
+	memmove(x->journal, x->journal + x->next_from, x->nr_records * sizeof(*x->journal));
+	x->ckpt_from = 0;
+	x->cursor = U64_MAX;
+	x->res->checkpoints++;
+}
+
+static int start_engine(struct exercise *x)
+{
+	const char *const *f;
+	const char *why = "";
+
+	if (x->plan->ops->create(&x->e, x->plan->layout, &why))
+		return fail(x, "cannot create the engine: %s", why);
+	for (f = x->plan->features; f && *f; f++) {
+		if (x->plan->ops->set(x->e, *f, NULL, &why))
+			return fail(x, "cannot set %s", *f);
+	}
+	return 0;
+}
+
+/* The map that recovery rebuilt: may each block be what it says? */
+static int check_recovered(struct exercise *x)
+{
+	u64 lblk;
+
+	for (lblk = 0; lblk < x->plan->layout->logical_blocks; lblk++) {
+		struct model *m = &x->model[lblk];
+		struct shingle_run run;
+		u32 content = 0, i;
+
+		x->plan->ops->resolve(x->e, lblk, 1, &run);
+		if (run.kind == SHINGLE_RUN_MAPPED)
+			content = *cell(x, run.pblk);
+		for (i = 0; i < m->nr && m->maybe[i] != content; i++)
+			;
+		if (i == m->nr)
+			return fail(x, "after cut %llu block %llu holds write %u; durable was %u",
+				    (unsigned long long)x->res->cuts, (unsigned long long)lblk,
+				    content, m->maybe[0]);
+		m->now = content;
+	}
+	return 0;
+}
+
+static int power_cut(struct exercise *x)
+{
+	const char *why = "";
+	u32 i, upto;
+
+	/* Data of writes under way may be there wholly, partly or not at all. */
+	for (i = 0; i < MAX_FLIGHT; i++) {
+		struct flight *f = &x->flight[i];
+		u32 n = f->used && !held_back(x, f) ? rnd(x, f->run.n + 1) : 0, j;
+
+		for (j = 0; j < n; j++)
+			medium_write(x, f->run.pblk + j, f->first + j);
+	}
+	for (i = 0; i < MAX_FLIGHT; i++)
+		x->flight[i].used = false;
+	/* The commit that was under way may have made it. */
+	upto = rnd(x, 2) ? x->durable : x->nr_records;
+	x->plan->ops->destroy(x->e);
+	x->e = NULL;
+	if (start_engine(x))
+		return -EUCLEAN;
+	for (i = 0; i < x->nr_ckpt; i++) {
+		struct chunk *c = &x->ckpt[i];
+
+		if (x->plan->ops->decode(x->e, c->index, c->payload, c->bytes))
+			return fail(x, "checkpoint piece %llu is not taken back",
+				    (unsigned long long)c->index);
+	}
+	for (i = x->ckpt_from; i < upto; i++) {
+		if (x->plan->ops->replay(x->e, &x->journal[i]))
+			return fail(x, "record of type %u is not replayed",
+				    le16_to_cpu(x->journal[i].type));
+	}
+	if (x->plan->ops->ready(x->e, &why))
+		return fail(x, "recovered state is refused: %s", why);
+	x->nr_records = upto;
+	x->cursor = U64_MAX;
+	x->res->cuts++;
+	if (check_recovered(x))
+		return -EUCLEAN;
+	make_durable(x);
+	return clean(x, SHINGLE_WHY_RECOVERY, false);
+}
+
+static void report(void *ctx, const char *fmt, ...)
+{
+	struct exercise *x = ctx;
+	va_list args;
+
+	va_start(args, fmt);
+	if (!x->res->error[0])
+		vsnprintf(x->res->error, sizeof(x->res->error), fmt, args);
+	va_end(args);
+}
+
+static int one_round(struct exercise *x)
+{
+	u32 dice = rnd(x, 100);
+	int r = 0;
+
+	/* A full journal is checkpointed, as core does. */
+	if (x->nr_records > JOURNAL - 64 && x->cursor == U64_MAX)
+		checkpoint_some(x);
+	while (x->nr_records > JOURNAL - 64)
+		checkpoint_some(x);
+
+	if (dice < 40)
+		return start_write(x);
+	if (dice < 75)
+		end_some_write(x);
+	else if (dice < 78)
+		return discard(x);
+	else if (dice < 90)
+		r = clean(x, rnd(x, 8) ? SHINGLE_WHY_PRESSURE : SHINGLE_WHY_FORCED, x->plan->cuts);
+	else if (dice < 92)
+		make_durable(x);
+	else if (dice < 93)
+		x->plan->ops->release(x->e, x->seq - 1);
+	else if (dice < 97)
+		checkpoint_some(x);
+	else if (dice < 98 && x->plan->ops->verify(x->e, report, x))
+		return -EUCLEAN;
+	else if (dice < 99 && x->plan->cuts)
+		r = !rnd(x, 4);
+	else
+		return check_block(x, rnd(x, x->plan->layout->logical_blocks));
+	return r > 0 ? power_cut(x) : r;
+}
+
+static int allocate(struct exercise *x)
+{
+	const struct shingle_layout *l = x->plan->layout;
+	u64 i;
+	u32 d;
+
+	for (d = 0; d < SHINGLE_NR_DEVS; d++) {
+		if (!l->dev_blocks[d])
+			continue;
+		x->medium[d] = kvcalloc(l->dev_blocks[d], sizeof(u32), GFP_KERNEL);
+		if (!x->medium[d])
+			return -ENOMEM;
+		/* A fresh device holds anything but what we wrote. */
+		for (i = 0; i < l->dev_blocks[d]; i++)
+			x->medium[d][i] = POISON - 1;
+	}
+	x->model = kvcalloc(l->logical_blocks, sizeof(*x->model), GFP_KERNEL);
+	x->journal = kvcalloc(JOURNAL, sizeof(*x->journal), GFP_KERNEL);
+	x->ckpt = kvcalloc(MAX_CHUNKS, sizeof(*x->ckpt), GFP_KERNEL);
+	x->next = kvcalloc(MAX_CHUNKS, sizeof(*x->next), GFP_KERNEL);
+	if (!x->model || !x->journal || !x->ckpt || !x->next)
+		return -ENOMEM;
+	for (i = 0; i < l->logical_blocks; i++)
+		x->model[i].nr = 1;
+	return x->plan->ops->max_chunks(l) < MAX_CHUNKS ? 0 : -EINVAL;
+}
+
+static int run(struct exercise *x)
+{
+	u32 i;
+	int err = start_engine(x);
+
+	if (!err && x->plan->ops->ready(x->e, &(const char *){ "" }))
+		err = fail(x, "an empty engine is not ready");
+	for (i = 0; !err && i < x->plan->rounds; i++) {
+		err = one_round(x);
+		if (!err && !(i % 256))
+			err = check_all(x);
+	}
+	for (i = 0; !err && i < MAX_FLIGHT; i++) {
+		u32 j;
+
+		/* Whichever is not held back; the rest follow in later turns. */
+		for (j = 0; j < MAX_FLIGHT; j++) {
+			if (x->flight[j].used && !held_back(x, &x->flight[j]))
+				end_write(x, &x->flight[j], true);
+		}
+	}
+	if (!err)
+		err = check_all(x);
+	if (!err && x->plan->ops->verify(x->e, report, x))
+		err = -EUCLEAN;
+	return err;
+}
+
+/**
+ * shingle_exercise_layout() - lay a small device out: data, staging, cache
+ * @l: result; its metadata areas are empty
+ * @engine: name of the engine
+ * @shape: what is wanted
+ *
+ * Context: any.
+ */
+void shingle_exercise_layout(struct shingle_layout *l, const char *engine,
+			     const struct shingle_exercise_shape *shape)
+{
+	const struct { enum shingle_role role; u32 bands; } part[] = {
+		{ SHINGLE_ROLE_DATA, shape->data_bands },
+		{ SHINGLE_ROLE_STAGING, 1 },
+		{ SHINGLE_ROLE_CACHE, shape->cache_bands },
+	};
+	u64 stride = shape->band_blocks, at = 0;
+	u32 i;
+
+	if (shape->track_blocks)
+		stride = (u64)(DIV_ROUND_UP(shape->band_blocks, shape->track_blocks) +
+			       shape->head_tracks - 1) * shape->track_blocks;
+	memset(l, 0, sizeof(*l));
+	memcpy(l->engine, engine, min_t(size_t, strlen(engine), SHINGLE_ENGINE_NAME_SIZE));
+	l->band_blocks = shape->band_blocks;
+	l->head_tracks = shape->head_tracks;
+	l->logical_blocks = (u64)shape->data_bands * shape->band_blocks;
+	l->nr_groups = ARRAY_SIZE(part);
+	for (i = 0; i < ARRAY_SIZE(part); i++) {
+		l->groups[i].start = at;
+		l->groups[i].stride = stride;
+		l->groups[i].nr_bands = part[i].bands;
+		l->groups[i].track_blocks = shape->track_blocks;
+		l->groups[i].role = part[i].role;
+		l->nr_bands[part[i].role] = part[i].bands;
+		at += part[i].bands * stride;
+	}
+	l->dev_blocks[SHINGLE_DEV_DATA] = at;
+}
+
+/**
+ * shingle_exercise() - put an engine through its paces
+ * @plan: what to do
+ * @result: what happened
+ *
+ * Context: may sleep.  Returns 0; -EUCLEAN with a sentence in @result->error;
+ * -ENOMEM; -EINVAL if the layout is too large for it.
+ */
+int shingle_exercise(const struct shingle_exercise_plan *plan,
+		     struct shingle_exercise_result *result)
+{
+	struct exercise *x = kvcalloc(1, sizeof(*x), GFP_KERNEL);
+	int err = -ENOMEM;
+	u32 d;
+
+	memset(result, 0, sizeof(*result));
+	if (!x)
+		return -ENOMEM;
+	x->plan = plan;
+	x->res = result;
+	x->rng = plan->seed * 2654435761U + 1;
+	x->seq = 1;
+	x->cursor = U64_MAX;
+	err = allocate(x);
+	if (!err)
+		err = run(x);
+	if (x->e)
+		plan->ops->destroy(x->e);
+	for (d = 0; d < SHINGLE_NR_DEVS; d++)
+		kvfree(x->medium[d]);
+	kvfree(x->model);
+	kvfree(x->journal);
+	kvfree(x->ckpt);
+	kvfree(x->next);
+	kvfree(x);
+	return err;
+}

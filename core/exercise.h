@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Exerciser of engines: KUnit and the userspace unit tests drive it. */
+#ifndef SHINGLE_EXERCISE_H
+#define SHINGLE_EXERCISE_H
+
+#include "engine.h"
+
+/**
+ * struct shingle_exercise_plan - one run
+ * @ops: the engine
+ * @layout: of the simulated device; metadata areas are not used
+ * @features: NULL-terminated list of features to switch on, or NULL
+ * @seed: of the random numbers
+ * @rounds: operations to try
+ * @cuts: cut the power now and then
+ */
+struct shingle_exercise_plan {
+	const struct shingle_engine_ops *ops;
+	const struct shingle_layout *layout;
+	const char *const *features;
+	u32 seed;
+	u32 rounds;
+	bool cuts;
+};
+
+/**
+ * struct shingle_exercise_result - what happened
+ * @error: a sentence if something was wrong, else empty
+ * @writes: blocks written
+ * @steps: cleaning steps
+ * @cuts: power cuts survived
+ * @checkpoints: checkpoints taken
+ * @destroyed: blocks that wide writes destroyed
+ */
+struct shingle_exercise_result {
+	char error[256];
+	u64 writes;
+	u64 steps;
+	u64 cuts;
+	u64 checkpoints;
+	u64 destroyed;
+};
+
+/**
+ * struct shingle_exercise_shape - a small device
+ * @band_blocks: blocks per band
+ * @data_bands: data bands
+ * @cache_bands: cache bands
+ * @track_blocks: blocks per track, 0 = no tracks
+ * @head_tracks: width of the head
+ */
+struct shingle_exercise_shape {
+	u32 band_blocks;
+	u32 data_bands;
+	u32 cache_bands;
+	u32 track_blocks;
+	u32 head_tracks;
+};
+
+void shingle_exercise_layout(struct shingle_layout *l, const char *engine,
+			     const struct shingle_exercise_shape *shape);
+int shingle_exercise(const struct shingle_exercise_plan *plan,
+		     struct shingle_exercise_result *result);
+
+#endif /* SHINGLE_EXERCISE_H */
