@@ -61,13 +61,13 @@ static int put_chunk(struct ckpt_writer *w, struct shingle_chunk *c, u64 index, 
 static int write_chunks(struct ckpt_writer *w)
 {
 	struct shingle_device *d = w->d;
+	struct shingle_chunk *c;
 	u64 cursor = 0, index;
 	u32 bytes;
 	int err;
 
 	for (;;) {
-		struct shingle_chunk *c = next_chunk(w);
-
+		c = next_chunk(w);
 		spin_lock_irq(&d->map_lock);
 		bytes = d->ops->encode(d->engine, &cursor, &index, c->payload);
 		spin_unlock_irq(&d->map_lock);
@@ -78,10 +78,11 @@ static int write_chunks(struct ckpt_writer *w)
 			return err;
 		cond_resched();
 	}
+	c = next_chunk(w);
 	spin_lock_irq(&d->map_lock);
-	bytes = shingle_bad_encode(&d->bad, next_chunk(w)->payload);
+	bytes = shingle_bad_encode(&d->bad, c->payload);
 	spin_unlock_irq(&d->map_lock);
-	err = bytes ? put_chunk(w, next_chunk(w), SHINGLE_CHUNK_CORE, bytes) : 0;
+	err = bytes ? put_chunk(w, c, SHINGLE_CHUNK_CORE, bytes) : 0;
 	return err ?: write_batch(w);
 }
 
