@@ -17,13 +17,19 @@ static bool shingled(const struct image *img)
 	return img->l.head_tracks > 1;
 }
 
+static bool our_uuid(const struct image *img, const void *buf)
+{
+	const struct shingle_header *h = buf;
+
+	return !memcmp(h->uuid, img->l.uuid, SHINGLE_UUID_SIZE);
+}
+
 /* Of magic, uuid and place two are right: it was ours, and here. */
 static bool was_here(const struct image *img, const void *buf, u32 magic, u64 block)
 {
 	const struct shingle_header *h = buf;
 
-	return (le32_to_cpu(h->magic) == magic) +
-	       !memcmp(h->uuid, img->l.uuid, SHINGLE_UUID_SIZE) +
+	return (le32_to_cpu(h->magic) == magic) + our_uuid(img, buf) +
 	       (le64_to_cpu(h->block) == block) >= 2;
 }
 
@@ -163,13 +169,15 @@ static void check_footer(struct image *img, struct check *c, u32 slot)
 		return;
 	}
 	fault = shingle_check_block(&s->footer, SHINGLE_MAGIC_FOOTER, img->l.uuid, block);
+	if (fault == SHINGLE_BLOCK_OTHER_UUID)
+		return;		/* left by an earlier format: the slot is empty */
 	if (fault) {
 		s->damaged = was_here(img, &s->footer, SHINGLE_MAGIC_FOOTER, block) ||
-			     (fault == SHINGLE_BLOCK_MISPLACED && !shingled(img));
+			     (our_uuid(img, &s->footer) && !shingled(img));
 		if (s->damaged)
 			finding_add(&c->found, FINDING_ERROR, block,
 				    "footer of checkpoint slot %u: %s", slot,
-				    fault == SHINGLE_BLOCK_FOREIGN ? "its magic number is damaged" :
+				    fault == SHINGLE_BLOCK_FOREIGN ? "it does not begin as a footer does" :
 				    shingle_fault_text(fault));
 		return;
 	}
@@ -234,7 +242,7 @@ static void check_chunks(struct image *img, struct check *c, u32 slot)
 		}
 		fault = shingle_check_block(chunk, SHINGLE_MAGIC_CHUNK, img->l.uuid, block);
 		if (fault)
-			what = fault == SHINGLE_BLOCK_FOREIGN ? "chunk has no magic number" :
+			what = fault == SHINGLE_BLOCK_FOREIGN ? "block does not begin as a chunk does" :
 			       shingle_fault_text(fault);
 		else if (chunk->h.seq != s->footer.h.seq)
 			what = "chunk belongs to another checkpoint";

@@ -8,7 +8,7 @@
 #include "show.h"
 #include "table.h"
 
-enum tracks_from { TRACKS_AUTO, TRACKS_NONE, TRACKS_UNIFORM };
+enum tracks_from { TRACKS_AUTO, TRACKS_NONE, TRACKS_UNIFORM, TRACKS_FILE };
 
 /**
  * struct format_args - the command line
@@ -21,6 +21,7 @@ enum tracks_from { TRACKS_AUTO, TRACKS_NONE, TRACKS_UNIFORM };
  * @req: the plan, as far as options say
  * @tracks: where knowledge of tracks comes from
  * @track_blocks: with TRACKS_UNIFORM
+ * @geometry: with TRACKS_FILE, its name
  * @param: engine parameters as given
  * @nr_params: used of @param
  * @force: format whatever is there
@@ -38,6 +39,7 @@ struct format_args {
 	struct plan_request req;
 	enum tracks_from tracks;
 	u64 track_blocks;
+	const char *geometry;
 	struct {
 		const char *option;
 		const char *value;
@@ -58,7 +60,9 @@ struct format_args {
 	"  --meta DEV            put superblocks, checkpoints and journal on another\n" \
 	"                        device, so that DATA sees data only\n" \
 	"  --journal SIZE        length of the journal (default 64M, at most 1/64 of DATA)\n" \
-	"  --geometry auto|none  tracks: as a platter device says (default), or none\n" \
+	"  --geometry auto|none|FILE\n" \
+	"                        tracks of DATA: as a platter device says (default), none,\n" \
+	"                        or as in FILE, which holds what a platter would say\n" \
 	"  --track SIZE          all tracks of DATA have this length\n" \
 	"  --head-tracks K       the write head is K tracks wide (default with --track: 2)\n" \
 	"  --set-shift N         stl-set: 2^N neighbouring bands share a set (default 0)\n" \
@@ -102,7 +106,6 @@ static bool choice(const char *arg, const char *text, const char *no, const char
 static bool layout_option(struct format_args *a, const char *name, const char *value)
 {
 	u64 v;
-	bool b;
 
 	if (!strcmp(name, "band"))
 		return parse_blocks("--band", value, 1, U32_MAX, &a->req.band_blocks);
@@ -113,9 +116,9 @@ static bool layout_option(struct format_args *a, const char *name, const char *v
 	if (!strcmp(name, "journal"))
 		return parse_blocks("--journal", value, 16, U32_MAX, &a->req.journal_blocks);
 	if (!strcmp(name, "geometry")) {
-		if (!choice("--geometry", value, "auto", "none", &b))
-			return false;
-		a->tracks = b ? TRACKS_NONE : TRACKS_AUTO;
+		a->geometry = value;
+		a->tracks = !strcmp(value, "auto") ? TRACKS_AUTO :
+			    !strcmp(value, "none") ? TRACKS_NONE : TRACKS_FILE;
 		return true;
 	}
 	if (!strcmp(name, "track")) {
@@ -191,6 +194,9 @@ static bool find_media(struct format_args *a, struct image *img)
 			k = 2;
 		} else if (a->tracks == TRACKS_NONE) {
 			plan_no_tracks(m, d->blocks);
+		} else if (a->tracks == TRACKS_FILE && i == SHINGLE_DEV_DATA) {
+			if (!medium_read(a->geometry, d, m, &k))
+				return false;
 		} else if (!medium_ask(d, m, &k)) {
 			return false;
 		}

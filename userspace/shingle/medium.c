@@ -66,6 +66,39 @@ bool medium_parse(const char *reply, struct plan_medium *m, u32 *head_tracks, ch
 }
 
 /**
+ * medium_read() - take a device's tracks from a file
+ * @path: of a file with what a platter answers to `geometry'
+ * @d: the device
+ * @m: result
+ * @head_tracks: result
+ *
+ * Returns false after saying what is wrong.
+ */
+bool medium_read(const char *path, const struct device *d, struct plan_medium *m, u32 *head_tracks)
+{
+	char why[PLAN_WHY] = "", *text = NULL;
+	FILE *f = fopen(path, "re");
+	size_t room = 0;
+	bool ok;
+
+	if (!f) {
+		fail("--geometry %s: %s: give auto, none, or the name of a file", path,
+		     strerror(errno));
+		return false;
+	}
+	ok = getdelim(&text, &room, '\0', f) > 0;
+	plan_no_tracks(m, d->blocks);
+	if (!ok)
+		snprintf(why, sizeof(why), "it is empty");
+	ok = ok && medium_parse(text, m, head_tracks, why);
+	if (!ok)
+		fail("--geometry %s: %s", path, why);
+	free(text);
+	fclose(f);
+	return ok;
+}
+
+/**
  * medium_ask() - find out a device's tracks
  * @d: the device
  * @m: result; no tracks unless it is a platter

@@ -7,6 +7,8 @@
 #include "plan.h"
 
 bool medium_parse(const char *reply, struct plan_medium *m, u32 *head_tracks, char *why);
+bool medium_read(const char *path, const struct device *d, struct plan_medium *m,
+		 u32 *head_tracks);
 bool medium_ask(const struct device *d, struct plan_medium *m, u32 *head_tracks);
 
 #endif /* SHINGLE_MEDIUM_H */

@@ -1,0 +1,795 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The shingle tool without a kernel: plain files play the devices.
+
+What the tool writes is read, and what it reads is written, by ondisk.py, a
+second description of the format.
+"""
+
+import json
+import os
+import random
+import shutil
+import struct
+import subprocess
+from pathlib import Path
+
+import pytest
+from ondisk import (BLOCK, CHUNK, FOOTER, JOURNAL, SB, crc32c, footer, read_super,
+                    seal, sound)
+
+TOP = Path(__file__).resolve().parents[2]
+CLEAN, CORRECTED, ERRORS, FAILED, USAGE = 0, 1, 4, 8, 16
+RECORD = struct.Struct("<HHIQQ")
+# dm-stl/set-engine.h
+MAP, STAGED, CLEANED, RESET, DISCARD, DROP = range(0x100, 0x106)
+BAD = 1
+
+
+@pytest.fixture(scope="session", name="tool")
+def build_tool():
+    """The tool as SHINGLE names it, or freshly built."""
+    if os.environ.get("SHINGLE"):
+        return os.environ["SHINGLE"]
+    subprocess.run(["make", "-s", "-C", str(TOP / "userspace"), "shingle"], check=True,
+                   stdout=subprocess.DEVNULL)
+    return str(TOP / "build/userspace/shingle")
+
+
+@pytest.fixture(name="run")
+def runner(tool, tmp_path):
+    def run(*args, rc=CLEAN, answer=None):
+        done = subprocess.run([tool, *map(str, args)], cwd=tmp_path, text=True,
+                              input=answer, capture_output=True, check=False)
+        assert done.returncode == rc, \
+            f"{args}: {done.returncode}, not {rc}\n{done.stdout}{done.stderr}"
+        return done.stdout + done.stderr
+    run.dir = tmp_path
+    run.tool = tool
+    return run
+
+
+def blank(path, blocks):
+    with open(path, "wb") as f:
+        f.truncate(blocks * BLOCK)
+    return path
+
+
+class Image:
+    """A formatted device with its metadata apart, or not."""
+
+    def __init__(self, run, *options, blocks=100, meta=64):
+        self.run = run
+        self.data = blank(run.dir / "data", blocks)
+        self.meta = blank(run.dir / "meta", meta) if meta else None
+        self.args = [self.data, *(["--meta", self.meta] if meta else [])]
+        run("format", "stl-set", "--band", "12K", *options, *self.args)
+        self.file = self.meta or self.data
+        self.sb = read_super(self.read(0))
+        self.last = (self.file.stat().st_size // BLOCK) - 1
+        self.seq, self.pos, self.prev = 1, 0, 0
+
+    def read(self, at):
+        with open(self.file, "rb") as f:
+            f.seek(at * BLOCK)
+            return f.read(BLOCK)
+
+    def write(self, at, data):
+        assert len(data) == BLOCK
+        with open(self.file, "r+b") as f:
+            f.seek(at * BLOCK)
+            f.write(data)
+
+    def flip(self, at, bit):
+        data = bytearray(self.read(at))
+        data[bit // 8] ^= 1 << bit % 8
+        self.write(at, bytes(data))
+
+    def commit(self, *blocks, skip=()):
+        """A transaction of blocks of records; returns where each went."""
+        where, (start, ring) = [], self.sb["journal"]
+        for index, records in enumerate(blocks):
+            raw = bytearray(BLOCK)
+            struct.pack_into("<IHHII", raw, 40, self.prev, index, len(blocks),
+                             len(records), 0)
+            for i, r in enumerate(records):
+                RECORD.pack_into(raw, 56 + i * RECORD.size, *r)
+            at = start + self.pos
+            raw = seal(raw, JOURNAL, self.sb["uuid"], at, self.seq)
+            self.prev = struct.unpack_from("<I", raw, 4)[0]
+            if index not in skip:
+                self.write(at, raw)
+            where.append(at)
+            self.pos = (self.pos + 1) % ring
+        self.seq += 1
+        return where
+
+    def checkpoint(self, slot, number, chunks, with_footer=True):
+        """chunks: {index: payload}; returns where they and the footer are."""
+        start, blocks = self.sb["ckpt"][slot]
+        crc, where = 0, []
+        for at, (index, payload) in enumerate(chunks.items(), start):
+            raw = bytearray(BLOCK)
+            struct.pack_into("<QII", raw, 40, index, len(payload), 0)
+            raw[56:56 + len(payload)] = payload
+            raw = seal(raw, CHUNK, self.sb["uuid"], at, number)
+            crc = crc32c(crc, raw[4:8])
+            self.write(at, raw)
+            where.append(at)
+        where.append(start + blocks - 1)
+        if with_footer:
+            self.write(where[-1], footer(self.sb["uuid"], number, where[-1], self.seq,
+                                         self.pos, self.prev, len(chunks), crc))
+        return where
+
+    def check(self, rc=CLEAN):
+        out = json.loads(self.run("check", "--json", *self.args, rc=rc))
+        assert out["clean"] == (rc == CLEAN)
+        return out
+
+    def dump(self, *more, rc=CLEAN):
+        return json.loads(self.run("dump", "--json", *more, *self.args, rc=rc))
+
+    def map(self):
+        return [(m["lblk"], m["blocks"], m["kind"], m["role"], m["block"])
+                for m in self.dump("--map")["map"]]
+
+    def bits(self, often=64, count=120):
+        """Every bit of the header and its neighbours, and a sample of the rest."""
+        rng = random.Random(4711)
+        return [*range(often * 8), *(rng.randrange(often * 8, BLOCK * 8) for _ in range(count))]
+
+
+@pytest.fixture(name="image")
+def small_image(run):
+    return Image(run, "--cache-size", "5b", blocks=100)
+
+
+@pytest.fixture(name="busy")
+def busy_image(image):
+    """Checkpoint 2 in slot 1, one chunk for each kind of state, and a journal."""
+    image.commit([(MAP, 2, 0, 0, 0), (CLEANED, 0, 0, 1, 0), (CLEANED, 0, 0, 2, 0)])
+    image.commit([(MAP, 1, 0, 3, 3), (MAP, 1, 0, 4, 4)])
+    image.chunks = image.checkpoint(1, 2, {1: b"\x06",
+                                           2: struct.pack("<3I", 2, 0 + 2, 1 + 2),
+                                           3: struct.pack("<3I", 2, 3 + 2, 4 + 2)})
+    image.journal = [*image.commit([(MAP, 1, 0, 6, 6)]),
+                     *image.commit([(MAP, 1, 0, 7, 7)], [(DROP, 1, 0, 0, 0)], [(BAD, 0, 0, 9, 0)]),
+                     *image.commit([(MAP, 1, 0, 8, 8)])]
+    return image
+
+
+# --------------------------------------------------------------------------
+# Format, geometry and the table line
+
+
+def test_format_writes_four_blocks_and_is_clean(image):
+    """Two superblocks and an empty checkpoint's footer; no other byte."""
+    written = [i for i in range(image.last + 1) if any(image.read(i))]
+    start, blocks = image.sb["ckpt"][0]
+    assert written == [0, start + blocks - 1, image.last]
+    assert sound(image.read(0), SB) and sound(image.read(image.last), SB)
+    assert image.read(start + blocks - 1) == footer(
+        image.sb["uuid"], 1, start + blocks - 1, journal_seq=1)
+    with open(image.data, "rb") as f:
+        assert not any(f.read())
+    out = image.check()
+    assert out["checkpoint"] == 1 and out["transactions"] == 0
+
+
+def test_tiny_geometry(run):
+    """19 blocks, bands of 3: three of data, one of staging, two of cache."""
+    image = Image(run, "--cache-size", "2b", blocks=19)
+    groups = [(g[4], g[5], g[0], g[1], g[2]) for g in image.sb["groups"]]
+    assert groups == [(0, 0, 0, 3, 3), (2, 0, 9, 3, 1), (1, 0, 12, 3, 2)]
+    assert image.sb["logical"] == 9
+    image.check()
+    line = run("open", *image.args, "tiny", "--dry-run", "--feature", "inplace",
+               "--set", "commit_ms=100").strip()
+    assert line == (f"dmsetup create tiny --table '0 72 stl-set {image.data} - {image.meta} "
+                    "1 inplace 2 commit_ms 100'")
+
+
+def test_cache_on_its_own_device(run):
+    data, cache = blank(run.dir / "data", 4000), blank(run.dir / "cache", 60)
+    run("format", "stl-set", "--band", "40K", "--cache", cache, data)
+    out = json.loads(run("dump", "--json", data, "--cache", cache))
+    assert {g["role"]: g["device"] for g in out["groups"]} == {
+        "data": "DATA", "staging": "CACHE", "cache": "CACHE"}
+    assert out["bands"] == {"data": out["bands"]["data"], "staging": 1, "cache": 5}
+    assert run("open", data, "x", "--cache", cache, "--dry-run").strip().endswith(
+        f"stl-set {data} {cache} -'")
+    assert "name it with --cache" in run("open", data, "x", "--dry-run", rc=FAILED)
+
+
+def test_create_dry_run_changes_nothing(run):
+    data = blank(run.dir / "data", 5000)
+    out = run("create", "stl-set", "--dry-run", "--band", "40K", "--set-shift", "2", data, "x")
+    assert f"stl-set {data} - -'" in out and "set-shift 2" in out
+    assert not any(data.read_bytes())
+    assert "losetup" in run("create", "stl-set", "--band", "40K", data, "x", rc=FAILED)
+    assert not any(data.read_bytes())
+
+
+def test_create_points_to_open(image):
+    out = image.run("create", "stl-set", "--band", "12K", *image.args, "x", rc=FAILED)
+    assert "shingle open" in out
+
+
+def test_set_shift_and_label_are_kept(run):
+    image = Image(run, "--set-shift", "3", "--label", 'a "b" \\')
+    out = image.dump()
+    assert out["params"] == {"set-shift": 3} and out["label"] == 'a "b" \\'
+
+
+def layout_of(run, blocks, *options, rc=CLEAN):
+    out = run("format", "stl-set", "--dry-run", "--json", *options,
+              blank(run.dir / "d", blocks), rc=rc)
+    return json.loads(out) if rc == CLEAN else out
+
+
+class Tracks:
+    """Runs of (tracks, blocks per track); the device may end inside a track."""
+
+    def __init__(self, runs, blocks):
+        self.start = []
+        at = 0
+        for tracks, length in runs:
+            for _ in range(tracks):
+                if at < blocks:
+                    self.start.append(at)
+                at += length
+        self.blocks = blocks
+
+    def of(self, block):
+        return max(i for i, s in enumerate(self.start) if s <= block)
+
+    def reach(self, first, last, head):
+        """Blocks that writing first..last can destroy behind it."""
+        end = self.of(last) + head
+        begin = self.of(first) + 1
+        if begin == self.of(last) + 1:
+            lo = self.start[begin] if begin < len(self.start) else self.blocks
+        else:
+            lo = last + 1
+        return lo, self.start[end] if end < len(self.start) else self.blocks
+
+
+def assert_harmless(out, tracks, head, meta_apart=False):
+    """No write reaches what is not its own; each part begins on a track."""
+    parts = []
+    for g in out["groups"]:
+        for b in range(g["bands"]):
+            first = g["start"] + b * g["stride"]
+            parts.append((first, first + out["band_blocks"] - 1, "band"))
+            assert first in tracks.start
+            assert tracks.start[tracks.of(first) + 1:tracks.of(first) + 2] in (
+                [], [first + g["track_blocks"]])
+    if not meta_apart:
+        last = out["devices"]["DATA"] - 1
+        parts += [(0, 0, "superblock"), (last, last, "superblock")]
+        parts += [(a["start"], a["start"] + a["blocks"] - 1, "area")
+                  for a in (*out["checkpoints"], out["journal"])]
+        for a in (*out["checkpoints"], out["journal"]):
+            assert a["start"] in tracks.start
+    for first, last, _ in parts:
+        lo, hi = tracks.reach(first, last, head)
+        for other_first, other_last, kind in parts:
+            if other_first != first:
+                assert last < other_first or other_last < first, "parts overlap"
+                assert hi <= other_first or other_last < lo, f"a {kind} is destroyed"
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_any_uniform_tracks(run, seed):
+    rng = random.Random(seed)
+    track, head = rng.randint(1, 12), rng.randint(1, 4)
+    band, apart = rng.randint(1, 30), rng.random() < 0.5
+    blocks = rng.randint(1500, 4000)
+    options = ["--track", f"{track * 4}K", "--head-tracks", head, "--band", f"{band * 4}K"]
+    if rng.random() < 0.5:
+        options += ["--cache-location", "od"]
+    if apart:
+        options += ["--meta", blank(run.dir / "m", 4000)]
+    out = layout_of(run, blocks, *options)
+    tracks = Tracks([(blocks // track, track), (1, track)], blocks)
+    assert_harmless(out, tracks, head, apart)
+    assert out["logical_blocks"] == out["bands"]["data"] * band
+    assert out["journal_gap_blocks"] == (0 if head == 1 or apart else head * track)
+    # Not one band less than there is room for.
+    width = -(-band // track)
+    total = sum(out["bands"].values())
+    if apart:
+        assert total == (blocks // track + head - 1) // (width + head - 1)
+    else:
+        after = max(g["start"] + g["bands"] * g["stride"] for g in out["groups"])
+        left = tracks.start[tracks.of(blocks - 1)] - after
+        # One band more may be a cache band, whose chunk makes both slots longer.
+        assert left < (width + head - 1 + 2) * track
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_any_zones(run, seed):
+    """As a platter with zones describes itself."""
+    rng = random.Random(1000 + seed)
+    head = rng.randint(1, 4)
+    runs = [(rng.randint(1, 60), rng.randint(2, 40)) for _ in range(rng.randint(1, 8))]
+    runs.append((200, 10))
+    at, lines = 0, [f"platter 1\nmedia smr\nhead_tracks {head}.000\nwindow_tracks {head - 1}"]
+    for tracks, length in runs:
+        lines.append(f"run {at} {tracks} {length} 0 0 0 in smr")
+        at += tracks * length
+    geometry = run.dir / "geometry"
+    geometry.write_text("\n".join(lines) + "\n")
+    blocks = at - rng.randint(0, 5)
+    options = ["--geometry", geometry, "--band", f"{rng.randint(1, 60) * 4}K"]
+    if rng.random() < 0.5:
+        options += ["--cache-location", "od"]
+    if rng.random() < 0.5:
+        options += ["--meta", blank(run.dir / "m", 4000)]
+    out = layout_of(run, blocks, *options)
+    assert out["head_tracks"] == head
+    assert_harmless(out, Tracks(runs, blocks), head, "--meta" in options)
+
+
+def test_longer_slots_for_more_bands(run):
+    """A checkpoint slot holds all chunks there can be, core's one and a footer."""
+    out = layout_of(run, 300000, "--band", "12K")
+    bands = out["bands"]
+    chunks = 1 + -(-bands["data"] // 32256) + bands["cache"]
+    assert out["checkpoints"][0]["blocks"] == chunks + 2
+    left = 300000 - 1 - max(g["start"] + g["bands"] * 3 for g in out["groups"])
+    assert left < 6
+
+
+def test_full_scale(run):
+    """4 TB and 8 TB: sparse files, no time."""
+    for size in (4000787030016, 8001563222016):
+        out = layout_of(run, size // BLOCK, "--track", "2M")
+        assert out["band_blocks"] == 7680 and out["head_tracks"] == 2
+        assert out["logical_blocks"] * BLOCK > 0.85 * size
+
+
+def test_default_journal(run):
+    assert layout_of(run, 1 << 24)["journal"]["blocks"] == 16384
+    assert layout_of(run, 1 << 18)["journal"]["blocks"] == 4096
+
+
+@pytest.mark.parametrize("text, what", [
+    ("", "empty"), ("media imr\nwindow_tracks 1\nrun 0 10 10\n", "interlaced"),
+    ("window_tracks 1\n", "lacks"), ("run 0 10 10\n", "lacks"),
+    ("window_tracks 1\nrun 5 10 10\n", "follow"),
+    ("window_tracks 1\n" + "".join(f"run {i * (i + 1) // 2} 1 {i + 1}\n" for i in range(100)),
+     "89"),
+])
+def test_odd_geometry(run, text, what):
+    (run.dir / "g").write_text(text)
+    assert what in layout_of(run, 6000, "--geometry", run.dir / "g", "--band", "4K", rc=FAILED)
+
+
+# --------------------------------------------------------------------------
+# Bad input
+
+
+@pytest.mark.parametrize("options, what", [
+    (["--band", "3K"], "multiple of 4K"), (["--band", "30"], "no unit"),
+    (["--band", "-4K"], "not a size"), (["--band", "99999999999999T"], "not a size"),
+    (["--band", "0K"], "at least"), (["--band", "4KB"], "not a size"),
+    (["--head-tracks", "65"], "at most 64"), (["--head-tracks", "0"], "at least 1"),
+    (["--head-tracks", "two"], "digits only"), (["--cache-size", "91%"], "at most 90"),
+    (["--cache-size", "0b"], "at least 1"), (["--journal", "12K"], "at least 64 KiB"),
+    (["--cache-location", "middle"], "id or od"), (["--label", "x" * 33], "at most 32"),
+    (["--set-shift", "32"], "at most 31"), (["--bogus"], "not known"), (["--band"], "needs a"),
+])
+def test_bad_options(run, options, what):
+    data = blank(run.dir / "d", 3000)
+    out = run("format", "stl-set", data, *options,
+              rc=FAILED if "--set-shift" in options else USAGE)
+    assert what in out and not any(data.read_bytes())
+
+
+@pytest.mark.parametrize("args, what, rc", [
+    ([], "Commands:", USAGE), (["frob"], "not known", USAGE),
+    (["format", "stl-set"], "DATA is missing", USAGE),
+    (["format", "stl-set", "a", "b"], "one argument too many", USAGE),
+    (["format", "stl-nope", "d"], "stl-set", FAILED),
+    (["format", "stl-set", "absent"], "No such file", FAILED),
+    (["format", "stl-set", "/dev/null"], "neither a block device nor a file", FAILED),
+    (["format", "stl-set", "d", "--meta", "d"], "different devices", FAILED),
+    (["format", "stl-set", "d"], "larger device", FAILED),
+    (["format", "stl-set", "d", "--track", "1M"], "longer than DATA", FAILED),
+    (["format", "stl-set", "d", "--band", "12K", "--meta", "e"], "need at least", FAILED),
+    (["open", "d", "x"], "no dm-shingle superblock", FAILED),
+    (["check", "d"], "no dm-shingle superblock", FAILED),
+    (["check", "d", "--meta", "e"], "no dm-shingle superblock", FAILED),
+    (["repair", "d", "--yes"], "no dm-shingle superblock", FAILED),
+    (["dump", "d"], "no dm-shingle superblock", FAILED),
+    (["stats"], "NAME is missing", USAGE), (["remove"], "NAME is missing", USAGE),
+    (["stats", "x", "--watch", "0"], "at least 1", USAGE),
+    (["open", "d", "x", "--set", "commit_ms"], "KEY=VALUE", USAGE),
+    (["open", "d", "x", "--feature", "a b"], "blanks", USAGE),
+])
+def test_bad_lines(run, args, what, rc):
+    blank(run.dir / "d", 19)
+    blank(run.dir / "e", 8)
+    assert what in run(*args, rc=rc)
+    assert not any((run.dir / "d").read_bytes() + (run.dir / "e").read_bytes())
+
+
+@pytest.mark.parametrize("command", ["format", "create", "open", "remove", "status", "stats",
+                                     "check", "repair", "dump"])
+def test_help(run, command):
+    assert run(command, "--help").startswith(f"Usage: shingle {command} ")
+
+
+def test_version(run):
+    assert "on-disk format 1" in run("--version")
+
+
+def put(path, at, data):
+    with open(path, "r+b") as f:
+        f.seek(at)
+        f.write(data)
+
+
+def make_ext4(path):
+    if not shutil.which("mkfs.ext4"):
+        pytest.skip("mkfs.ext4 is not here")
+    subprocess.run(["mkfs.ext4", "-q", "-F", "-L", "precious", path], check=True)
+
+
+def make_swap(path):
+    put(path, 1024, struct.pack("<III", 1, 2999, 0) + bytes(range(16)))
+    put(path, 4086, b"SWAPSPACE2")
+
+
+def make_mbr(path):
+    put(path, 446, struct.pack("<B3sB3sII", 0, b"\0\2\0", 0x83, b"\0\4\0", 1, 2000))
+    put(path, 510, b"\x55\xaa")
+
+
+@pytest.mark.parametrize("make, what", [(make_ext4, "ext4 labelled 'precious'"),
+                                        (make_swap, "type swap"),
+                                        (make_mbr, "partition table of type dos")])
+@pytest.mark.parametrize("which", ["data", "meta", "cache"])
+def test_what_is_there_is_left_alone(run, make, what, which):
+    path = {n: blank(run.dir / n, 3000) for n in ("data", "meta", "cache")}
+    make(path[which])
+    before = {n: p.read_bytes() for n, p in path.items()}
+    args = ["format", "stl-set", "--band", "40K", path["data"], "--meta", path["meta"],
+            "--cache", path["cache"]]
+    assert what in run(*args, rc=FAILED)
+    assert {n: p.read_bytes() for n, p in path.items()} == before
+    assert "overwritten" in run(*args, "--force")
+
+
+def test_another_format_is_left_alone(image):
+    before = image.read(0)
+    assert "labelled" not in image.run("format", "stl-set", *image.args, rc=FAILED)
+    image.flip(0, 5000)
+    image.flip(image.last, 5000)
+    assert "superblock" in image.run("format", "stl-set", *image.args, rc=FAILED)
+    image.flip(0, 5000)
+    assert image.read(0) == before
+
+
+def test_force_forgets_stale_superblocks(run):
+    """What DATA held before must not be found once META holds the truth."""
+    data = blank(run.dir / "data", 3000)
+    run("format", "stl-set", "--band", "40K", data)
+    run("format", "stl-set", "--band", "40K", "--force", data, "--meta",
+        blank(run.dir / "meta", 900))
+    assert "--meta" in run("open", data, "x", "--dry-run", rc=FAILED)
+
+
+def test_format_again(busy):
+    """Nothing that an earlier format left is taken for the new one's."""
+    for _ in range(3):
+        busy.run("format", "stl-set", "--band", "12K", "--force", *busy.args)
+        out = busy.check()
+        assert not out["findings"] and not out["transactions"]
+        busy.sb = read_super(busy.read(0))
+        busy.seq, busy.pos, busy.prev = 1, 0, 0
+        busy.commit([(MAP, 1, 0, 0, 0)], [(MAP, 1, 0, 1, 1)])
+        busy.checkpoint(1, 2, {1: b"\3"})
+        assert busy.check()["checkpoint"] == 2
+
+
+def test_wrong_devices(image):
+    run = image.run
+    other = blank(run.dir / "other", 50)
+    assert "cut short" in run("check", other, "--meta", image.meta, rc=FAILED)
+    assert "leave --cache out" in run("check", *image.args, "--cache", other, rc=FAILED)
+    assert "on a device of their own" in run("check", image.meta, rc=FAILED)
+
+
+def test_unknown_engine_and_version(image):
+    raw = bytearray(image.read(0))
+    raw[48:64] = b"stl-next".ljust(16, b"\0")
+    for at in (0, image.last):
+        image.write(at, seal(raw, SB, at=at))
+    assert "does not know" in image.run("check", *image.args, rc=FAILED)
+    raw[40] = 2
+    for at in (0, image.last):
+        image.write(at, seal(raw, SB, at=at))
+    assert "version" in image.run("check", *image.args, rc=ERRORS)
+    assert "version" in image.run("open", *image.args, "x", "--dry-run", rc=FAILED)
+
+
+# --------------------------------------------------------------------------
+# Check finds what is injected
+
+
+def assert_every_flip_is_found(image, at, **sample):
+    whole = image.read(at)
+    for bit in image.bits(**sample):
+        image.flip(at, bit)
+        out = image.run("check", *image.args, rc=ERRORS)
+        assert "error: " in out
+        image.write(at, whole)
+    image.check()
+
+
+@pytest.mark.parametrize("copy", ["first", "second"])
+def test_flips_in_superblocks(image, copy):
+    assert_every_flip_is_found(image, 0 if copy == "first" else image.last)
+
+
+def test_flips_in_checkpoint(busy):
+    out = busy.check()
+    assert out["checkpoint"] == 2 and out["checkpoint_chunks"] == 3
+    for at in busy.chunks:
+        assert_every_flip_is_found(busy, at, count=60)
+
+
+def test_flips_in_older_checkpoint(busy):
+    """The one that does not count is worth as much on a bad day."""
+    start, blocks = busy.sb["ckpt"][0]
+    assert_every_flip_is_found(busy, start + blocks - 1, count=30)
+
+
+def test_flips_in_journal(busy):
+    assert busy.check()["transactions"] == 3
+    for at in busy.journal:
+        assert_every_flip_is_found(busy, at, count=60)
+
+
+def test_flips_in_wrapped_journal(image):
+    """Transactions across the end of the ring, over blocks of older rounds."""
+    ring = image.sb["journal"][1]
+    for i in range(2 * ring - 2):
+        image.commit([(MAP, 1, 0, i % 3, 0)])
+    image.checkpoint(1, 2, {})
+    where = image.commit(*[[(MAP, 1, 0, i % 3, 0)] for i in range(5)])
+    assert where[0] > where[-1]
+    assert image.check()["transactions"] == 1
+    for at in where:
+        assert_every_flip_is_found(image, at, often=50, count=10)
+
+
+def test_random_damage_to_blocks(busy):
+    """Not just bits: whole blocks lost, swapped, or of another device."""
+    rng = random.Random(7)
+    state = busy.map()
+    for at in (0, busy.last, *busy.chunks, *busy.journal[:-1]):
+        whole = busy.read(at)
+        for damage in (bytes(BLOCK), rng.randbytes(BLOCK), busy.read(busy.journal[-1]),
+                       seal(whole, uuid=bytes(16))):
+            busy.write(at, damage)
+            if at != busy.chunks[-1]:
+                busy.check(rc=ERRORS)
+                continue
+            # As if the power had gone before the footer: the older checkpoint
+            # and the whole journal lead to the same state.
+            busy.check(rc=ERRORS if damage[:4] == JOURNAL else CLEAN)
+            assert busy.map() == state
+        busy.write(at, whole)
+    busy.check()
+
+
+@pytest.mark.parametrize("record", [
+    (MAP, 1, 0, 10 ** 9, 0), (MAP, 1, 0, 0, 10 ** 9), (MAP, 0, 0, 0, 0), (MAP, 1, 0, 3, 0),
+    (STAGED, 0, 0, 10 ** 9, 0), (CLEANED, 0, 0, 0, 99), (RESET, 0, 0, 10 ** 6, 0),
+    (DISCARD, 0, 0, 0, 10 ** 9), (DROP, 1, 0, 10 ** 9, 0), (0x1ff, 0, 0, 0, 0), (3, 0, 0, 0, 0),
+    (BAD, 0, 0, 10 ** 9, 0),
+])
+def test_nonsense_under_a_good_checksum(image, record):
+    image.commit([record])
+    assert "no sense" in image.check(rc=ERRORS)["findings"][0]["text"]
+    assert "cannot be repaired" in image.run("repair", "--yes", *image.args, rc=ERRORS)
+
+
+def test_state_that_contradicts_itself(image):
+    """A set whose fill mark lies above a slot that was never used."""
+    image.checkpoint(1, 2, {2: struct.pack("<3I", 3, 0 + 2, 0)})
+    image.checkpoint(1, 2, {2: struct.pack("<3I", 2, 4 + 2, 1)})    # block of another set
+    assert image.check(rc=ERRORS)["errors"]
+
+
+def test_dump_of_damage(busy):
+    busy.flip(busy.journal[0], 999)
+    out = busy.dump("--journal", "--map", rc=ERRORS)
+    assert out["findings"] and "map" not in out
+    assert len(out["journal_blocks"]) == 6
+
+
+# --------------------------------------------------------------------------
+# What a power cut leaves is not damage
+
+
+@pytest.mark.parametrize("skip", [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)])
+def test_unfinished_transaction(busy, skip):
+    before = busy.map()
+    busy.commit(*[[(MAP, 1, 0, 30 + i, 3 * i)] for i in range(3)], skip=skip)
+    assert busy.check()["transactions"] == 3
+    assert busy.map() == before
+
+
+def test_abandoned_transaction_and_the_next_life(busy):
+    """What an activation did not finish is overwritten by the next one."""
+    seq, pos, prev = busy.seq, busy.pos, busy.prev
+    busy.commit(*[[(MAP, 1, 0, 3 * i + 1, 3)] for i in range(3)], skip=(1,))
+    busy.seq, busy.pos, busy.prev = seq, pos, prev
+    busy.commit([(DROP, 1, 0, 1, 0)])
+    assert busy.check()["transactions"] == 4
+
+
+@pytest.mark.parametrize("chunks", range(3))
+def test_checkpoint_being_written(busy, chunks):
+    """Slot 0 is being rewritten: its old footer is still there."""
+    busy.checkpoint(0, 3, {i + 1: b"\1" for i in range(chunks)}, with_footer=False)
+    out = busy.check()
+    assert out["checkpoint"] == 2 and not out["errors"]
+
+
+def test_older_checkpoint_with_chunks_being_overwritten(busy):
+    busy.checkpoint(0, 3, {1: b"\7", 2: struct.pack("<2I", 1, 2)})
+    busy.checkpoint(1, 4, {1: b"\1"}, with_footer=False)
+    out = busy.check()
+    assert out["checkpoint"] == 3
+    assert [f["severity"] for f in out["findings"]] == ["note"]
+
+
+def test_one_superblock_newer(image):
+    image.write(0, seal(image.read(0), SB, seq=2))
+    out = image.check()
+    assert [f["severity"] for f in out["findings"]] == ["note"]
+    image.write(image.last, seal(image.read(image.last), SB, seq=3))
+    assert image.check()["findings"][0]["block"] == 0
+
+
+@pytest.fixture(name="shingled")
+def shingled_image(run):
+    return Image(run, "--track", "16K", "--head-tracks", "2", "--cache-size", "5b",
+                 blocks=600, meta=0)
+
+
+def test_head_destroys_what_lies_ahead(shingled):
+    """Noise, zeroes, or copies of neighbours before the journal's end."""
+    image = shingled
+    for i in range(3):
+        image.commit([(MAP, 1, 0, i, i)])
+    ahead = image.sb["journal"][0] + image.pos
+    for junk in (random.Random(1).randbytes(BLOCK), bytes(BLOCK), image.read(ahead - 1),
+                 seal(image.read(ahead - 1), seq=1)):
+        for i in range(8):
+            image.write(ahead + i, junk)
+        assert image.check()["transactions"] == 3
+    for at in range(ahead - 3, ahead):
+        assert_every_flip_is_found(image, at, count=20)
+
+
+def test_head_destroys_a_checkpoint_slot(shingled):
+    image = shingled
+    image.checkpoint(1, 2, {1: b"\3", 2: struct.pack("<2I", 1, 2)})
+    start, blocks = image.sb["ckpt"][0]
+    for i in range(blocks):
+        image.write(start + i, image.read(image.sb["ckpt"][1][0]))
+    assert not image.check()["errors"]
+
+
+# --------------------------------------------------------------------------
+# Repair
+
+
+def assert_repaired(image, told, yes=True):
+    image.check(rc=ERRORS)
+    before = image.file.read_bytes()
+    out = image.run("repair", *image.args, rc=ERRORS, answer="n\n")
+    assert "left as it is" in out and image.file.read_bytes() == before
+    if yes:
+        out = image.run("repair", "--yes", *image.args, rc=CORRECTED)
+    else:
+        out = image.run("repair", *image.args, rc=CORRECTED, answer="y\n")
+    assert told in out and "repaired and clean" in out
+    image.check()
+    assert "nothing to repair" in image.run("repair", *image.args)
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_repair_superblock(busy, which):
+    state = busy.map()
+    at = busy.last if which else 0
+    busy.flip(at, 3000)
+    assert_repaired(busy, "Nothing will be lost", yes=False)
+    assert sound(busy.read(0), SB) and sound(busy.read(busy.last), SB)
+    assert busy.map() == state
+
+
+def test_repair_needs_check(busy):
+    state = busy.map()
+    raw = bytearray(busy.read(0))
+    raw[44] |= 1
+    for at in (0, busy.last):
+        busy.write(at, seal(raw, SB, at=at, seq=2))
+    assert "needs_check" in busy.run("open", *busy.args, "x", "--dry-run")
+    assert_repaired(busy, "clear the mark")
+    assert busy.map() == state and not busy.dump()["needs_check"]
+
+
+def test_both_superblocks_gone(image):
+    image.flip(0, 3000)
+    image.flip(image.last, 3000)
+    assert "neither" in image.run("check", *image.args, rc=ERRORS)
+    assert "cannot be repaired" in image.run("repair", "--yes", *image.args, rc=ERRORS)
+
+
+@pytest.mark.parametrize("which", range(4))
+def test_repair_newest_checkpoint(busy, which):
+    """The older one and the journal lead to the same state."""
+    state = busy.map()
+    busy.flip(busy.chunks[which], 600)
+    assert_repaired(busy, "Nothing will be lost")
+    assert busy.map() == state
+
+
+def test_repair_when_journal_does_not_reach(image):
+    """The older checkpoint alone would be an older state: not offered."""
+    ring = image.sb["journal"][1]
+    for i in range(ring):
+        image.commit([(MAP, 1, 0, i % 3, 0)])
+    chunks = image.checkpoint(1, 2, {1: b"\1"})
+    image.commit([(MAP, 1, 0, 1, 1)])
+    for at in chunks:
+        whole = image.read(at)
+        image.flip(at, 777)
+        before = image.file.read_bytes()
+        assert "cannot be repaired" in image.run("repair", "--yes", *image.args, rc=ERRORS)
+        assert image.file.read_bytes() == before
+        image.write(at, whole)
+
+
+def test_repair_hole(busy):
+    """Back to before the damaged transaction, and told what that costs."""
+    first = busy.map()
+    busy.flip(busy.journal[2], 600)
+    out = busy.run("repair", *busy.args, rc=ERRORS, answer="\n")
+    assert "transactions 4 to 5" in out and "2 records" not in out.split("lost")[0]
+    assert_repaired(busy, "What will be lost")
+    assert busy.map() != first
+    dump = busy.dump("--journal")
+    highest = max(b["seq"] for b in dump["journal_blocks"])
+    assert dump["recovery"]["next_seq"] > highest
+    # Life goes on there.
+    busy.seq, busy.pos, busy.prev = dump["recovery"]["next_seq"], 0, 0
+    busy.commit([(MAP, 1, 0, 0, 2)])
+    assert busy.check()["transactions"] == 1
+
+
+def test_repair_torn_end(busy):
+    busy.flip(busy.journal[-1], 600)
+    assert_repaired(busy, "if it was complete")
+
+
+def test_repair_keeps_everything(busy):
+    """The state that repair writes is the state that was read."""
+    state, bad = busy.map(), busy.check()["bad_blocks"]
+    start, blocks = busy.sb["ckpt"][0]
+    busy.flip(start + blocks - 1, 600)
+    assert_repaired(busy, "Nothing will be lost")
+    assert busy.map() == state
+    out = busy.check()
+    assert out["bad_blocks"] == bad == 1 and out["checkpoint"] == 3 and not out["transactions"]
+
+
+def test_progress_only_on_a_terminal(busy):
+    assert "\r" not in busy.run("check", *busy.args)
