@@ -573,7 +573,8 @@ static unsigned int emit_info(struct shingle_device *d, char *result, unsigned i
 	       d->layout.nr_bands[SHINGLE_ROLE_CACHE] * d->layout.band_blocks, used,
 	       d->layout.journal.blocks - d->layout.journal_gap_blocks, steps,
 	       cleaning ? "cleaning" : "idle",
-	       d->layout.flags & SHINGLE_SB_NEEDS_CHECK ? "needs_check" : "-", mode_name(d));
+	       d->mode != SHINGLE_RW || d->layout.flags & SHINGLE_SB_NEEDS_CHECK ?
+	       "needs_check" : "-", mode_name(d));
 	return sz;
 }
 
