@@ -44,7 +44,7 @@ void damage_init(struct platter_damage *d)
 
 static void free_page_entry(struct damage_page *p)
 {
-	free_page((unsigned long)p->bits);
+	kfree(p->bits);
 	kfree(p);
 }
 
@@ -75,7 +75,7 @@ static struct damage_page *get_page_entry(struct platter_damage *d, unsigned lon
 	p = kzalloc(sizeof(*p), GFP_NOIO);
 	if (!p)
 		return NULL;
-	p->bits = (unsigned long *)get_zeroed_page(GFP_NOIO);
+	p->bits = kzalloc(DAMAGE_PAGE_BYTES, GFP_NOIO);
 	if (!p->bits || xa_err(xa_store(&d->pages, i, p, GFP_NOIO))) {
 		free_page_entry(p);
 		return NULL;
@@ -251,6 +251,7 @@ void damage_trim(struct platter_damage *d, u64 blk, u64 n)
 	}
 }
 
+/* @buf is from kmalloc(), hence aligned to its size and within one page. */
 static int mirror_io(struct platter_damage *d, unsigned long index, void *buf,
 		     blk_opf_t opf)
 {
@@ -260,7 +261,7 @@ static int mirror_io(struct platter_damage *d, unsigned long index, void *buf,
 
 	bio_init(&bio, d->state, &bvec, 1, opf);
 	bio.bi_iter.bi_sector = (sector_t)index << 3;
-	__bio_add_page(&bio, virt_to_page(buf), PAGE_SIZE, offset_in_page(buf));
+	__bio_add_page(&bio, virt_to_page(buf), DAMAGE_PAGE_BYTES, offset_in_page(buf));
 	r = submit_bio_wait(&bio);
 	bio_uninit(&bio);
 	return r;
@@ -315,7 +316,7 @@ static u32 header_crc(void *page)
 	u32 sum;
 
 	h->crc = 0;
-	sum = crc32c(~0, page, PAGE_SIZE);
+	sum = crc32c(~0, page, DAMAGE_PAGE_BYTES);
 	h->crc = crc;
 	return sum;
 }
@@ -331,12 +332,12 @@ static int read_mirror(struct platter_damage *d, u64 blocks, void *buf)
 		r = mirror_io(d, i + 1, buf, REQ_OP_READ);
 		if (r)
 			return r;
-		if (!memchr_inv(buf, 0, PAGE_SIZE))
+		if (!memchr_inv(buf, 0, DAMAGE_PAGE_BYTES))
 			continue;
 		p = get_page_entry(d, i);
 		if (!p)
 			return -ENOMEM;
-		memcpy(p->bits, buf, PAGE_SIZE);
+		memcpy(p->bits, buf, DAMAGE_PAGE_BYTES);
 		swap_bits(p->bits);
 		p->count = weight(p->bits, 0, DAMAGE_PAGE_BLOCKS);
 		d->damaged += p->count;
@@ -350,7 +351,7 @@ static int format_mirror(struct platter_damage *d, u64 blocks, u64 geometry, voi
 	struct damage_header *h = buf;
 	int r;
 
-	memset(buf, 0, PAGE_SIZE);
+	memset(buf, 0, DAMAGE_PAGE_BYTES);
 	for (i = 0; i <= last; i++) {
 		r = mirror_io(d, i + 1, buf, REQ_OP_WRITE);
 		if (r)
@@ -383,13 +384,11 @@ int damage_open(struct platter_damage *d, struct block_device *bdev, u64 blocks,
 	void *buf;
 	int r;
 
-	BUILD_BUG_ON(PAGE_SIZE != DAMAGE_PAGE_BLOCKS / 8);
-
 	if (bdev_nr_sectors(bdev) < need) {
-		*error = "state device is too small: it needs 8 sectors plus 8 for each 128 MiB of the medium";
+		*error = "state device too small: needs 8 sectors plus 8 per 128 MiB of medium";
 		return -ENOSPC;
 	}
-	buf = (void *)get_zeroed_page(GFP_KERNEL);
+	buf = kzalloc(DAMAGE_PAGE_BYTES, GFP_KERNEL);
 	if (!buf) {
 		*error = "Out of memory";
 		return -ENOMEM;
@@ -401,7 +400,7 @@ int damage_open(struct platter_damage *d, struct block_device *bdev, u64 blocks,
 		goto out;
 	}
 	h = buf;
-	if (!memchr_inv(buf, 0, PAGE_SIZE)) {
+	if (!memchr_inv(buf, 0, DAMAGE_PAGE_BYTES)) {
 		r = format_mirror(d, blocks, geometry, buf);
 		if (r)
 			*error = "Cannot format the state device";
@@ -409,11 +408,11 @@ int damage_open(struct platter_damage *d, struct block_device *bdev, u64 blocks,
 	}
 	r = -EINVAL;
 	if (le64_to_cpu(h->magic) != DAMAGE_MAGIC) {
-		*error = "state device holds something else: its first 4 KiB are neither zero nor a damage map";
+		*error = "state device holds something else: neither zeroes nor a damage map";
 		goto out;
 	}
 	if (le32_to_cpu(h->version) != 1 || le32_to_cpu(h->crc) != header_crc(buf)) {
-		*error = "state device holds a damage map with a bad checksum or an unknown version";
+		*error = "state device: damage map with a bad checksum or unknown version";
 		goto out;
 	}
 	if (le64_to_cpu(h->blocks) != blocks || le64_to_cpu(h->geometry) != geometry) {
@@ -426,6 +425,6 @@ int damage_open(struct platter_damage *d, struct block_device *bdev, u64 blocks,
 out:
 	if (r)
 		d->state = NULL;
-	free_page((unsigned long)buf);
+	kfree(buf);
 	return r;
 }

@@ -12,7 +12,8 @@
 
 struct block_device;
 
-#define DAMAGE_PAGE_BLOCKS	32768U	/* bits in one 4 KiB page */
+#define DAMAGE_PAGE_BYTES	4096U
+#define DAMAGE_PAGE_BLOCKS	(8 * DAMAGE_PAGE_BYTES)
 
 /**
  * struct platter_damage - the set of ruined blocks

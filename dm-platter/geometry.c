@@ -83,7 +83,7 @@ static bool nth_inward(const struct platter_geo *geo, const struct platter_zone 
 }
 
 static u64 cyls_blocks(const struct platter_geo *geo, const struct platter_zone *z,
-			u32 cyls)
+		       u32 cyls)
 {
 	u64 sum = 0;
 	u32 s;
@@ -157,7 +157,7 @@ static int init_conv(struct platter_geo *geo, const char **error)
 
 		if (!c->blocks || c->start_blk >= geo->blocks ||
 		    c->blocks > geo->blocks - c->start_blk) {
-			*error = "A conventional range must not be empty and must lie within the device";
+			*error = "A conventional range must lie within the device, not empty";
 			return -EINVAL;
 		}
 		platter_geo_pos(geo, c->start_blk + c->blocks - 1, &pos);

@@ -293,9 +293,9 @@ static void account(struct platter *p, const struct platter_service *svc)
 {
 	platter_count(p, PC_seeks, svc->seeks);
 	platter_count(p, PC_seek_tracks, svc->distance);
-	platter_count(p, PC_seek_us, div_u64(svc->seek_ns, 1000));
-	platter_count(p, PC_rotation_us, div_u64(svc->rotation_ns, 1000));
-	platter_count(p, PC_transfer_us, div_u64(svc->transfer_ns, 1000));
+	platter_count(p, PC_seek_us, svc->seek_ns);
+	platter_count(p, PC_rotation_us, svc->rotation_ns);
+	platter_count(p, PC_transfer_us, svc->transfer_ns);
 	platter_count(p, PC_head_switches, svc->head_switches);
 }
 
@@ -334,8 +334,11 @@ static void start_write(struct platter *p, struct platter_io *io, u64 now,
 		move_head(p, io, io->n, now);
 		return;
 	}
-	if (!io->destage)
+	if (!io->destage) {
 		platter_cache_forget(p, io->blk, n);
+		if (!p->wcache_count)
+			wake_up_all(&p->drained);
+	}
 	move_head(p, io, n, now);
 	platter_mech_invalidate(&p->mech, io->blk, io->n);
 	platter_count(p, PC_media_writes, 1);
@@ -791,9 +794,11 @@ void platter_kick(struct platter *p)
  */
 void platter_update_fast(struct platter *p)
 {
-	WRITE_ONCE(p->fast, !p->timing && !p->wcache_on && !p->wcache_count &&
-			    !p->state_dev && !p->cut_armed && !p->log_size &&
-			    p->damage_mode != DAMAGE_SHADOW && !p->powered_off);
+	bool ordered = p->state_dev || p->cut_armed || p->log_size ||
+		       p->damage_mode == DAMAGE_SHADOW;
+	bool cached = p->wcache_on || p->wcache_count;
+
+	WRITE_ONCE(p->fast, !p->timing && !ordered && !cached && !p->powered_off);
 }
 
 /**

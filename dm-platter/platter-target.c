@@ -181,7 +181,7 @@ static int set_zones(struct parse *s, const char *value, char **error)
 		cfg->zone[i].track_sectors = s->pair[i][1];
 	}
 	if (nr < 0) {
-		*error = "zones must be TRACKSxTRACK_SECTORS,... with 1 to 64 zones and 8 to 524288 sectors per track, a multiple of 8";
+		*error = "zones must be 1 to 64 TRACKSxTRACK_SECTORS,... (8 to 524288, by 8)";
 		return -EINVAL;
 	}
 	cfg->nr_zones = nr;
@@ -204,7 +204,7 @@ static int set_seek(struct parse *s, const char *value, char **error)
 		cfg->seek[i].ns = s->pair[i][1];
 	}
 	if (nr < 0) {
-		*error = "seek must be TRACKS:MICROSECONDS,... with 1 to 256 points and at most 1000000 us";
+		*error = "seek must be 1 to 256 TRACKS:MICROSECONDS,... (at most 1000000 us)";
 		return -EINVAL;
 	}
 	cfg->nr_seek = nr;
@@ -226,7 +226,7 @@ static int set_conventional(struct parse *s, const char *value, char **error)
 		cfg->conv[i].blocks = s->pair[i][1] / PLATTER_BLOCK_SECTORS;
 	}
 	if (nr < 0) {
-		*error = "conventional must be START+LENGTH,... with 1 to 16 ranges in sectors, multiples of 8";
+		*error = "conventional must be 1 to 16 START+LENGTH,... in sectors, multiples of 8";
 		return -EINVAL;
 	}
 	cfg->nr_conv = nr;
@@ -282,17 +282,17 @@ static int set_key(struct parse *s, const char *key, const char *value, char **e
 		*error = "track_sectors must be 8 to 524288 and a multiple of 8";
 		p->cfg.track_blocks = r ? 0 : v / PLATTER_BLOCK_SECTORS;
 	} else if (!strcmp(key, "zones")) {
-		return set_zones(s, value, error);
+		r = set_zones(s, value, error);
 	} else if (!strcmp(key, "seek")) {
-		return set_seek(s, value, error);
+		r = set_seek(s, value, error);
 	} else if (!strcmp(key, "conventional")) {
-		return set_conventional(s, value, error);
+		r = set_conventional(s, value, error);
 	} else if (!strcmp(key, "state")) {
 		s->state = value;
-		return 0;
+		r = 0;
 	} else {
 		*error = "Unknown key argument";
-		return -EINVAL;
+		r = -EINVAL;
 	}
 	return r < 0 ? -EINVAL : 0;
 }
@@ -474,7 +474,7 @@ static int build(struct platter *p, char **error)
 		}
 		for (i = 0; i < p->geo.nr_zones; i++) {
 			if (p->geo.zone[i].track_skew_units % p->geo.sub_units) {
-				*error = "damage shadow needs track_skew to be a multiple of 8 sectors";
+				*error = "damage shadow needs a track_skew that is a multiple of 8";
 				return -EINVAL;
 			}
 		}
@@ -558,7 +558,7 @@ static int platter_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 	int r;
 
 	if (argc < 3) {
-		ti->error = "Three arguments are needed at least: device or none, start sector, profile";
+		ti->error = "Needed at least: a device or none, a start sector, a profile";
 		return -EINVAL;
 	}
 	if (!ti->len || ti->len % PLATTER_BLOCK_SECTORS) {
@@ -589,7 +589,7 @@ static int platter_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 	r = -EINVAL;
 	profile = platter_profile_find(name);
 	if (!profile) {
-		ti->error = "Unknown profile: st4000nc001, st5000as0011, st8000as0002, st500dm002, kvimr, tiny19, tiny8 or generic";
+		ti->error = "Unknown profile; Documentation/dm-platter.rst lists them";
 		goto bad;
 	}
 	p->cfg.profile = *profile;
@@ -657,6 +657,7 @@ static void platter_postsuspend(struct dm_target *ti)
 		DMERR("suspended with requests in flight");
 	else if (platter_cache_flush_untimed(p))
 		DMERR("the write cache could not be written at suspend: its blocks are lost");
+	wake_up_all(&p->drained);
 	mutex_unlock(&p->lock);
 }
 
@@ -731,10 +732,16 @@ static int msg_stats(struct platter *p, char *result, unsigned int maxlen)
 {
 	unsigned int sz = 0, i;
 
-	for (i = 0; i < PC_NR; i++)
-		DMEMIT("%s %llu\n", counter_names[i], counter(p, i));
+	for (i = 0; i < PC_NR; i++) {
+		u64 n = counter(p, i);
+
+		/* times are summed in ns, so that no request rounds its own */
+		if (i == PC_seek_us || i == PC_rotation_us || i == PC_transfer_us)
+			n = div_u64(n, 1000);
+		DMEMIT("%s %llu\n", counter_names[i], n);
+	}
 	DMEMIT("damaged_blocks %llu\n", p->damage.damaged);
-	DMEMIT("damage_map_bytes %llu\n", p->damage.nr_pages * PAGE_SIZE);
+	DMEMIT("damage_map_bytes %llu\n", p->damage.nr_pages * DAMAGE_PAGE_BYTES);
 	DMEMIT("wcache_dirty_blocks %u\n", p->wcache_count);
 	return 1;
 }

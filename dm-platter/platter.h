@@ -171,9 +171,11 @@ struct platter {
 	struct work_struct work;
 	struct hrtimer timer;
 
+	/* protects @incoming; in any context */
 	spinlock_t in_lock;
 	struct list_head incoming;
 
+	/* everything below, the model and the damage map */
 	struct mutex lock;
 	struct list_head pending;
 	struct list_head visible;

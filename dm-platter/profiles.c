@@ -197,7 +197,7 @@ static int build_zones(const struct platter_config *cfg, struct platter_geo *geo
 		if (!cyls)
 			continue;
 		if (cyls > PLATTER_MAX_CYLINDERS) {
-			*error = "The device is too long for tracks that short: more than 2^30 cylinders";
+			*error = "More than 2^30 cylinders: too long for tracks that short";
 			return -EINVAL;
 		}
 		z->cyls = cyls;
@@ -220,7 +220,7 @@ static void choose_shape(const struct platter_config *cfg, u32 *surfaces, u32 *z
 {
 	const struct platter_profile *p = &cfg->profile;
 	u32 od = cfg->track_blocks ? cfg->track_blocks : p->od_track_blocks;
-	u64 tracks;
+	u64 tracks, fit;
 
 	if (cfg->nr_zones) {
 		u64 sum = 0, nr = 0;
@@ -239,14 +239,17 @@ static void choose_shape(const struct platter_config *cfg, u32 *surfaces, u32 *z
 	}
 
 	*zones = cfg->nr_zones ? cfg->nr_zones : p->nr_zones;
-	if (cfg->surfaces)
-		*surfaces = cfg->surfaces;
-	else
-		*surfaces = max_t(u64, 1, min_t(u64, p->surfaces,
-				  div_u64(tracks, *zones * MIN_RUN_TRACKS)));
-	if (!cfg->nr_zones)
-		*zones = max_t(u64, 1, min_t(u64, p->nr_zones,
-			       div_u64(tracks, *surfaces * MIN_RUN_TRACKS)));
+	*surfaces = cfg->surfaces;
+	if (!cfg->surfaces) {
+		fit = div_u64(tracks, *zones * MIN_RUN_TRACKS);
+		fit = min_t(u64, fit, p->surfaces);
+		*surfaces = max_t(u64, fit, 1);
+	}
+	if (!cfg->nr_zones) {
+		fit = div_u64(tracks, *surfaces * MIN_RUN_TRACKS);
+		fit = min_t(u64, fit, p->nr_zones);
+		*zones = max_t(u64, fit, 1);
+	}
 }
 
 /* Just enough angle for the time, in whole blocks so that columns stay aligned. */
