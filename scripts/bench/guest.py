@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The benchmark's part in the guest: set the targets up, measure, print JSON."""
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import dmz_format
+
+MIB = 1 << 20
+SECTORS = 2048          # in a MiB
+SIZE_MIB = 384          # of each device under test
+
+
+def sh(*argv, stdin=None, check=True):
+    done = subprocess.run(argv, input=stdin, text=True, capture_output=True)
+    if check and done.returncode:
+        sys.exit(f"{' '.join(argv)} failed: {done.stderr.strip()}")
+    return done.stdout
+
+
+def progress(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+class Ram:
+    """Devices cut from one RAM disk, so that all have the same kind of memory."""
+
+    def __init__(self, mib):
+        sh("modprobe", "brd", "rd_nr=1", f"rd_size={mib * 1024}")
+        self.next = 0
+        progress(f"touching {mib} MiB of RAM")
+        sh("dd", "if=/dev/zero", "of=/dev/ram0", f"bs={MIB}", check=False)
+
+    def cut(self, name, mib):
+        sh("dmsetup", "create", name, "--table",
+           f"0 {mib * SECTORS} linear /dev/ram0 {self.next}")
+        self.next += mib * SECTORS
+        return f"/dev/mapper/{name}"
+
+
+def linear(ram):
+    ram.cut("linear", SIZE_MIB)
+
+
+def stl_set(ram):
+    data, meta = ram.cut("stl-data", 640), ram.cut("stl-meta", 72)
+    sh("shingle", "create", "stl-set", "--meta", meta, "--band", "4M",
+       "--cache-size", "30%", "--journal", "32M", data, "stl-set")
+
+
+def writecache(ram):
+    origin, cache = ram.cut("wc-origin", SIZE_MIB), ram.cut("wc-cache", 256)
+    sh("dmsetup", "create", "writecache", "--table",
+       f"0 {SIZE_MIB * SECTORS} writecache s {origin} {cache} 4096 0")
+
+
+def thin(ram):
+    data, meta = ram.cut("thin-data", SIZE_MIB + 64), ram.cut("thin-meta", 16)
+    sh("dd", "if=/dev/zero", f"of={meta}", "bs=4k", "count=1")
+    sh("dmsetup", "create", "pool", "--table",
+       f"0 {(SIZE_MIB + 64) * SECTORS} thin-pool {meta} {data} 128 0 "
+       "1 skip_block_zeroing")
+    sh("dmsetup", "message", "pool", "0", "create_thin 0")
+    sh("dmsetup", "create", "thin", "--table",
+       f"0 {SIZE_MIB * SECTORS} thin /dev/mapper/pool 0")
+
+
+def zoned(_ram):
+    """Over null_blk with memory: dm-zoned wants zones.  Half are conventional,
+    so that random writes find room without reclaim."""
+    sh("modprobe", "null_blk", "nr_devices=0")
+    base = Path("/sys/kernel/config/nullb/nullb0")
+    base.mkdir()
+    zone_mib, zones = 16, 64
+    for name, value in (("size", zones * zone_mib), ("blocksize", 4096), ("memory_backed", 1),
+                        ("zoned", 1), ("zone_size", zone_mib),
+                        ("zone_nr_conv", zones // 2), ("completion_nsec", 0),
+                        ("irqmode", 0), ("queue_mode", 0), ("power", 1)):
+        (base / name).write_text(str(value))
+    length = dmz_format.format_device("/dev/nullb0", zones, zone_mib * 256)
+    sh("dmsetup", "create", "zoned", "--table", f"0 {length} zoned /dev/nullb0")
+
+
+TARGETS = {"linear": linear, "stl-set": stl_set, "writecache": writecache,
+           "thin": thin, "zoned": zoned}
+
+# name: fio's rw, block size, MiB moved in one round
+WORKLOADS = {
+    "random read 4K": ("randread", "4k", 48),
+    "random write 4K": ("randwrite", "4k", 48),
+    "sequential read 1M": ("read", "1m", 1024),
+    "sequential write 1M": ("write", "1m", 96),
+}
+
+
+def settle(target):
+    """Back to where random writes have room again."""
+    if target == "stl-set":
+        sh("dmsetup", "message", target, "0", "clean")
+    elif target == "writecache":
+        sh("dmsetup", "message", target, "0", "flush")
+    elif target == "zoned":
+        sh("dmsetup", "message", target, "0", "reclaim", check=False)
+    sh("sync")
+
+
+def measure(target, rw, bs, mib):
+    out = sh("fio", "--name=bench", f"--filename=/dev/mapper/{target}", "--direct=1",
+             "--ioengine=libaio", "--iodepth=32", f"--rw={rw}", f"--bs={bs}",
+             "--size=256m", f"--io_size={mib}m", "--norandommap", "--randrepeat=0",
+             "--clocksource=clock_gettime", "--output-format=json")
+    job = json.loads(out)["jobs"][0]
+    side = job["write" if "write" in rw else "read"]
+    return side["io_bytes"] / (side["runtime"] or 1) * 1000
+
+
+def steps(target):
+    out = sh("dmsetup", "message", target, "0", "stats")
+    return int(dict(line.split() for line in out.splitlines())["steps"])
+
+
+def speed(rounds):
+    ram = Ram(2300)
+    skipped = {}
+    for name, create in TARGETS.items():
+        progress(f"setting up {name}")
+        create(ram)
+        sh("dd", "if=/dev/zero", f"of=/dev/mapper/{name}", f"bs={MIB}", "oflag=direct",
+           "count=256", check=False)
+        settle(name)
+    results = {w: {t: [] for t in TARGETS} for w in WORKLOADS}
+    cleaned = 0
+    for i in range(rounds):
+        progress(f"round {i + 1} of {rounds}")
+        for workload, (rw, bs, mib) in WORKLOADS.items():
+            for target in TARGETS:
+                before = steps(target) if target == "stl-set" else 0
+                results[workload][target].append(measure(target, rw, bs, mib))
+                if target == "stl-set":
+                    cleaned += steps(target) - before
+                if "write" in rw:
+                    settle(target)
+    return {"bytes_per_second": results, "skipped": skipped,
+            "cleaning_steps_while_measuring": cleaned}
+
+
+def timed(*argv):
+    start = time.monotonic()
+    sh(*argv)
+    return time.monotonic() - start
+
+
+def scale():
+    """RAM at a million cached blocks, and how long a clean 4 TB takes to open."""
+    sh("modprobe", "brd", "rd_nr=2", f"rd_size={160 * 1024}")
+    out = {}
+    for name, tb, cache in (("map", 0.06, "4400M"), ("open", 4, "38092M")):
+        sectors = int(tb * 1e12) // 512 // 8 * 8
+        sh("dmsetup", "create", "void", "--table", f"0 {sectors} zero")
+        meta = "/dev/ram0" if name == "map" else "/dev/ram1"
+        opts = ["--meta", meta, "--band", "40M", "--cache-size", cache, "--journal", "32M"]
+        sh("shingle", "format", "stl-set", *opts, "/dev/mapper/void")
+        out[name + "_first_open_s"] = timed("shingle", "open", "--meta", meta,
+                                            "/dev/mapper/void", "big")
+        if name == "map":
+            progress("caching a million blocks")
+            sh("fio", "--name=fill", "--filename=/dev/mapper/big", "--direct=1",
+               "--ioengine=libaio", "--iodepth=32", "--rw=randwrite", "--bs=4k",
+               "--number_ios=1000000", "--random_generator=lfsr")
+        stats = dict(line.split() for line in
+                     sh("dmsetup", "message", "big", "0", "stats").splitlines())
+        out[name + "_cached_blocks"] = int(stats["cached_blocks"])
+        out[name + "_bytes"] = int(stats["map_bytes"])
+        sh("dmsetup", "remove", "big")
+        out[name + "_open_s"] = timed("shingle", "open", "--meta", meta,
+                                      "/dev/mapper/void", "big")
+        sh("dmsetup", "remove", "big")
+        sh("dmsetup", "remove", "void")
+    return out
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--part", choices=("speed", "scale"), required=True)
+    args = parser.parse_args()
+    result = speed(args.rounds) if args.part == "speed" else scale()
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()
