@@ -161,6 +161,9 @@ struct replay {
 	u8 *buf;	/* READ_BATCH blocks */
 	u64 have;	/* ring position of buf[0] */
 	u32 nr;		/* blocks in buf */
+	int err;	/* why they could not be read */
+	u32 singly;	/* blocks to be read one by one */
+	u32 unreadable;	/* blocks in a row that could not be read */
 };
 
 /*
@@ -172,27 +175,35 @@ static bool lost_to_head(const struct shingle_layout *l, int err)
 	return l->journal_gap_blocks && (err == -EIO || err == -ENODATA);
 }
 
-/* The journal block at @pos, from a read-ahead buffer. */
+static int read_ring(struct replay *p, u64 pos, u32 n)
+{
+	return p->r->read(p->r->ctx, shingle_meta_dev(p->l), p->l->journal.start + pos, n, p->buf);
+}
+
+/*
+ * The journal block at @pos, from a read-ahead buffer.  When a long read fails,
+ * perhaps one block of many is unreadable, and not this one: go on one by one.
+ * After as many in a row it is what the head destroyed.
+ */
 static const struct shingle_journal_block *ring_block(struct replay *p, u64 pos, int *err)
 {
-	*err = 0;
 	if (pos - p->have >= p->nr) {
+		u32 n = p->singly ? 1 : min_t(u64, READ_BATCH, p->l->journal.blocks - pos);
+
+		p->err = read_ring(p, pos, n);
+		if (p->err && n > 1 && p->unreadable < READ_BATCH) {
+			p->singly = n;
+			n = 1;
+			p->err = read_ring(p, pos, n);
+		}
+		if (p->singly)
+			p->singly--;
+		p->unreadable = p->err ? p->unreadable + n : 0;
 		p->have = pos;
-		p->nr = min_t(u64, READ_BATCH, p->l->journal.blocks - pos);
-		*err = p->r->read(p->r->ctx, shingle_meta_dev(p->l), p->l->journal.start + pos,
-				  p->nr, p->buf);
-		if (*err && p->nr > 1) {
-			/* Only one of them need be unreadable, and not this one. */
-			p->nr = 1;
-			*err = p->r->read(p->r->ctx, shingle_meta_dev(p->l),
-					  p->l->journal.start + pos, 1, p->buf);
-		}
-		if (*err) {
-			p->nr = 0;
-			return NULL;
-		}
+		p->nr = n;
 	}
-	return (void *)(p->buf + (pos - p->have) * SHINGLE_BLOCK_SIZE);
+	*err = p->err;
+	return p->err ? NULL : (void *)(p->buf + (pos - p->have) * SHINGLE_BLOCK_SIZE);
 }
 
 static bool belongs(const struct replay *p, const struct shingle_journal_block *b, u64 pos,
