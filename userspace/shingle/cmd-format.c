@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "codec.h"
+#include "dm.h"
 #include "medium.h"
 #include "show.h"
 #include "table.h"
@@ -312,22 +313,6 @@ static int write_format(struct image *img)
 	return EXIT_CLEAN;
 }
 
-static bool files_only(const struct image *img)
-{
-	u32 i;
-
-	for (i = 0; i < SHINGLE_NR_DEVS; i++) {
-		const struct device *d = &img->ds.dev[i];
-
-		if (d->path && !d->is_block) {
-			fail("%s %s is a file, and device mapper needs block devices: 'losetup --find --show %s' makes one of it",
-			     d->arg, d->path, d->path);
-			return true;
-		}
-	}
-	return false;
-}
-
 static void show_plan(const struct format_args *a, struct image *img)
 {
 	u64 ram = img->row->ops->map_bytes(img->engine);
@@ -368,7 +353,8 @@ static int do_format(struct format_args *a, struct image *img)
 		return EXIT_OPERATION;
 	if ((!a->force && !nothing_there(img, creating)) || !plan(a, img) || !table_checked(img, &a->table))
 		return EXIT_OPERATION;
-	if (creating && !a->dry_run && files_only(img))
+	if (creating && !a->dry_run &&
+	    (table_needs_blocks(img) || !dm_device_possible(a->name, a->target)))
 		return EXIT_OPERATION;
 
 	if (a->dry_run || a->json)

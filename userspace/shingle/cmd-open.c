@@ -7,7 +7,6 @@ static int do_open(struct image *img, const char *const path[], const char *name
 		   const struct table_args *t, bool dry_run)
 {
 	const char *why = "";
-	u32 i;
 
 	if (!devices_open(&img->ds, path[SHINGLE_DEV_DATA], path[SHINGLE_DEV_CACHE],
 			  path[SHINGLE_DEV_META], DEVICE_READ) || !image_load(img))
@@ -19,13 +18,9 @@ static int do_open(struct image *img, const char *const path[], const char *name
 		return fail("%s: %s", img->row->ops->name, why);
 	if (!table_checked(img, t))
 		return EXIT_OPERATION;
-	for (i = 0; i < SHINGLE_NR_DEVS && !dry_run; i++) {
-		const struct device *d = &img->ds.dev[i];
-
-		if (d->path && !d->is_block)
-			return fail("%s %s is a file, and device mapper needs block devices: 'losetup --find --show %s' makes one of it",
-				    d->arg, d->path, d->path);
-	}
+	if (!dry_run && (table_needs_blocks(img) ||
+			 !dm_device_possible(name, img->row->ops->name)))
+		return EXIT_OPERATION;
 	if (img->l.flags & SHINGLE_SB_NEEDS_CHECK)
 		fprintf(stderr, "shingle: %s is marked needs_check: run 'shingle check', then 'shingle repair'\n",
 			path[SHINGLE_DEV_DATA]);

@@ -84,15 +84,17 @@ static void print(const struct stat_table *t, const struct stat_table *then, dou
 		const struct stat_line *s = &t->s[i];
 		u64 before = then ? value_of(then, s->name) : 0;
 
-		printf("%-24s %20s", s->name, s->text);
+		struct size_text size = { "" };
+
 		if (s->number && ends_with(s->name, "_blocks"))
-			printf("  %-12s", blocks_text(s->value).s);
+			size = blocks_text(s->value);
 		else if (s->number && ends_with(s->name, "_bytes"))
-			printf("  %-12s", size_text(s->value).s);
-		else if (then)
-			printf("  %-12s", "");
+			size = size_text(s->value);
+		printf("%-24s %20s", s->name, s->text);
 		if (then && s->number && s->value >= before)
-			printf(" %12.1f/s", (double)(s->value - before) / seconds);
+			printf("  %12s %12.1f/s", size.s, (double)(s->value - before) / seconds);
+		else if (size.s[0])
+			printf("  %12s", size.s);
 		putchar('\n');
 	}
 	if (wa > 0)

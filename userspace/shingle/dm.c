@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Device mapper, as far as the tool needs it. */
 #include <libdevmapper.h>
+#include <linux/dm-ioctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -44,23 +45,52 @@ static struct dm_task *task_on(int type, const char *name)
 	return t;
 }
 
-/* Is the type of target known to the kernel? */
-static bool target_loaded(const char *target)
+/* Does the kernel know the type of target, or find its module? */
+static bool target_known(const char *target)
 {
-	struct dm_task *t = task_on(DM_DEVICE_LIST_VERSIONS, NULL);
-	struct dm_versions *v;
-	bool found = false;
+	struct dm_task *t = task_on(DM_DEVICE_GET_TARGET_VERSION, target);
+	bool known = t && dm_task_run(t);
 
-	if (t && dm_task_run(t)) {
-		for (v = dm_task_get_versions(t); v; v = (void *)((char *)v + v->next)) {
-			found |= !strcmp(v->name, target);
-			if (!v->next)
-				break;
-		}
-	}
 	if (t)
 		dm_task_destroy(t);
-	return found;
+	return known;
+}
+
+/**
+ * dm_device_possible() - could a device be created?
+ * @name: its name
+ * @target: its type
+ *
+ * Before anything is written.  Returns false after saying why not.
+ */
+bool dm_device_possible(const char *name, const char *target)
+{
+	struct dm_task *t;
+	struct dm_info info = { 0 };
+	bool ok;
+
+	if (!*name || strchr(name, '/') || strlen(name) >= DM_NAME_LEN) {
+		fail("NAME '%s' cannot be a device's name: 1 to %u characters without '/'", name,
+		     DM_NAME_LEN - 1);
+		return false;
+	}
+	t = task_on(DM_DEVICE_INFO, name);
+	ok = t && dm_task_run(t) && dm_task_get_info(t, &info);
+	if (!ok)
+		dm_fail("opening", name, t ? dm_task_get_errno(t) : 0);
+	if (t)
+		dm_task_destroy(t);
+	if (ok && info.exists) {
+		fail("NAME %s is taken by an open device: choose another, or 'shingle remove %s'",
+		     name, name);
+		return false;
+	}
+	if (ok && !target_known(target)) {
+		fail("the kernel knows no target '%s': load its module first ('make load' in the source tree, or modprobe)",
+		     target);
+		return false;
+	}
+	return ok;
 }
 
 /* Without udev, libdevmapper makes the node itself. */
@@ -90,11 +120,7 @@ bool dm_device_create(const char *name, const char *uuid, const char *target, u6
 	if (t)
 		dm_task_destroy(t);
 	if (!ok) {
-		if (!target_loaded(target) && !access("/sys/class/misc/device-mapper", F_OK))
-			fail("opening %s: the kernel knows no target '%s': load its module first ('make load' in the source tree, or modprobe)",
-			     name, target);
-		else
-			dm_fail("opening", name, err);
+		dm_fail("opening", name, err);
 		return false;
 	}
 	snprintf(path, sizeof(path), "%s/%s", dm_dir(), name);

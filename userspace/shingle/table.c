@@ -67,6 +67,28 @@ bool table_checked(const struct image *img, const struct table_args *t)
 	return true;
 }
 
+/**
+ * table_needs_blocks() - is one of the devices but a file?
+ * @img: its devices are open
+ *
+ * Returns true after saying so.
+ */
+bool table_needs_blocks(const struct image *img)
+{
+	u32 i;
+
+	for (i = 0; i < SHINGLE_NR_DEVS; i++) {
+		const struct device *d = &img->ds.dev[i];
+
+		if (d->path && !d->is_block) {
+			fail("%s %s is a file, and device mapper needs block devices: 'losetup --find --show %s' makes one of it",
+			     d->arg, d->path, d->path);
+			return true;
+		}
+	}
+	return false;
+}
+
 /* A device in a table line: by name, or by number if the name has blanks. */
 static void put_device(FILE *f, const struct device *d)
 {

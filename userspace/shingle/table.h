@@ -36,6 +36,7 @@ struct table_args {
 
 bool table_option(struct table_args *t, int c, const char *value);
 bool table_checked(const struct image *img, const struct table_args *t);
+bool table_needs_blocks(const struct image *img);
 char *table_params(const struct image *img, const struct table_args *t);
 int table_open(struct image *img, const struct table_args *t, const char *name, bool dry_run);
 
