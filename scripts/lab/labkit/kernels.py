@@ -119,8 +119,7 @@ def _build_uml(name):
         _check_config(wanted, read(out / ".config"))
         step(f"building kernel {name} from {tree.name}", [*make, jobs()],
              logs / f"{name}-build.log",
-             usual="4 min on 2 cores" if name == "uml" else
-             "6 min on 2 cores")
+             usual="5 min on 2 idle cores")
         shutil.rmtree(out / "mods", ignore_errors=True)
         step(f"installing modules of {name}",
              [*make, f"INSTALL_MOD_PATH={out}/mods", "modules_install"],
