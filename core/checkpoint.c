@@ -200,7 +200,7 @@ void shingle_superblock_work(struct work_struct *work)
 	struct shingle_device *d = container_of(work, struct shingle_device, sb_work);
 	enum shingle_dev dev = shingle_meta_dev(&d->layout);
 	u64 block[2] = { 0, d->blocks[dev] - 1 };
-	int i;
+	int i, written = 0;
 
 	mutex_lock(&d->ckpt_lock);
 	d->layout.sb_seq++;
@@ -209,15 +209,15 @@ void shingle_superblock_work(struct work_struct *work)
 		struct shingle_sb *sb = (void *)d->meta_buf;
 
 		shingle_layout_encode(&d->layout, block[i], sb);
-		if (shingle_rw(d, REQ_OP_WRITE | REQ_PREFLUSH | REQ_FUA, dev, block[i], 1, sb)) {
-			/* Nothing can be written: the flag lives as long as we do. */
-			DMERR_LIMIT("%s: superblock %d could not be marked for a check",
-				    dm_table_device_name(d->ti->table), i);
+		if (shingle_rw(d, REQ_OP_WRITE | REQ_PREFLUSH | REQ_FUA, dev, block[i], 1, sb))
 			continue;
-		}
+		written++;
 		spin_lock_irq(&d->map_lock);
 		d->n.superblock_blocks++;
 		spin_unlock_irq(&d->map_lock);
 	}
 	mutex_unlock(&d->ckpt_lock);
+	if (!written)
+		DMERR("%s: no superblock could be marked for a check: the next activation will not know",
+		      dm_table_device_name(d->ti->table));
 }

@@ -49,12 +49,6 @@ int t(struct dm_io_request *r, struct dm_io_region *w);
 int t(struct dm_io_request *r, struct dm_io_region *w)
 { return dm_io(r, 1, w, NULL, IOPRIO_DEFAULT); }'
 
-probe DM_IO_UNSUP_BITS '
-#include <linux/dm-io.h>
-int t(struct dm_io_request *r, struct dm_io_region *w);
-int t(struct dm_io_request *r, struct dm_io_region *w)
-{ return dm_io(r, 1, w, NULL, NULL, IOPRIO_DEFAULT); }'
-
 # Operations that a device does not support came apart from errors.
 probe DM_IO_UNSUP '
 #include <linux/dm-io.h>

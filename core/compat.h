@@ -44,7 +44,7 @@ static inline void shingle_hrtimer_setup(struct hrtimer *timer,
 static inline int shingle_dm_io(struct dm_io_request *req, unsigned int nr,
 				struct dm_io_region *where, unsigned long *error_bits)
 {
-#if defined(SHINGLE_HAVE_DM_IO_UNSUP_BITS)
+#if defined(SHINGLE_HAVE_DM_IO_UNSUP)
 	return dm_io(req, nr, where, error_bits, NULL, IOPRIO_DEFAULT);
 #elif defined(SHINGLE_HAVE_DM_IO_IOPRIO)
 	return dm_io(req, nr, where, error_bits, IOPRIO_DEFAULT);

@@ -207,7 +207,9 @@ struct shingle_counters {
  * @retries: failures of the step in progress in a row; cleaner only
  * @wait: for readers, for checkpoints, for the end of cleaning
  * @wq: @work and @commit_work: bios that wait, commits
- * @clean_wq: @clean_work, @ckpt_work
+ * @clean_wq: @clean_work, which may wait for a commit
+ * @ckpt_wq: @ckpt_work and @sb_work, for which commits may wait: apart, so that
+ *	each has a rescuer of its own when memory is short
  * @commit_lock: see above
  * @ckpt_lock: see above
  * @journal: see there
@@ -256,6 +258,7 @@ struct shingle_device {
 	wait_queue_head_t wait;
 	struct workqueue_struct *wq;
 	struct workqueue_struct *clean_wq;
+	struct workqueue_struct *ckpt_wq;
 	struct work_struct work;
 	struct delayed_work commit_work;
 	struct delayed_work clean_work;

@@ -292,6 +292,8 @@ static int write_piece(struct shingle_device *d, struct bio *parent, u32 n)
 		atomic_inc(&io->pieces);
 		io->lblk += p->w.run.n;
 		io->n -= p->w.run.n;
+		if (bio_op(parent) == REQ_OP_WRITE_ZEROES)
+			d->n.zeroed_blocks += p->w.run.n;
 	}
 	spin_unlock_irq(&d->map_lock);
 	if (r)
@@ -305,9 +307,15 @@ static int write_piece(struct shingle_device *d, struct bio *parent, u32 n)
  * Reads
  */
 
+static void end_zeroes(struct bio *bio)
+{
+	zero_fill_bio(bio);
+	bio_endio(bio);
+}
+
 /*
  * Look up a prefix of a read: DM_MAPIO_REMAPPED when it may be submitted,
- * DM_MAPIO_SUBMITTED when it only needs to be ended, DM_MAPIO_KILL, or -EBUSY to
+ * DM_MAPIO_SUBMITTED when it is zeroes, DM_MAPIO_KILL, or -EBUSY to
  * wait.  Sets @n to the length of the prefix.
  */
 static int prepare_read(struct shingle_device *d, struct bio *bio, u32 *n)
@@ -330,10 +338,8 @@ static int prepare_read(struct shingle_device *d, struct bio *bio, u32 *n)
 	d->ops->resolve(d->engine, lblk, *n, &run);
 	*n = run.n;
 	d->n.host_read_blocks += run.n;
-	if (run.kind == SHINGLE_RUN_ZERO) {
-		zero_fill_bio(bio);
+	if (run.kind == SHINGLE_RUN_ZERO)
 		return DM_MAPIO_SUBMITTED;
-	}
 	if (unlikely(d->hold_n) && run.pblk < d->hold_pblk + d->hold_n &&
 	    d->hold_pblk < run.pblk + run.n) {
 		/* One block at a time: its map may be in pieces afterwards. */
@@ -433,14 +439,9 @@ static bool retry_discard(struct shingle_device *d, struct bio *bio)
 		/* The engine cannot forget these; they are written instead. */
 		end = io->lblk + done;
 		while (io->lblk < end) {
-			u32 n = min_t(u64, end - io->lblk, ZERO_PIECE);
-
-			r = write_piece(d, bio, n);
+			r = write_piece(d, bio, min_t(u64, end - io->lblk, ZERO_PIECE));
 			if (r)
 				return give_up(d, bio, r);
-			spin_lock_irq(&d->map_lock);
-			d->n.zeroed_blocks += n;
-			spin_unlock_irq(&d->map_lock);
 		}
 	}
 	if (atomic_read(&io->pieces))
@@ -463,7 +464,7 @@ static bool retry_read(struct shingle_device *d, struct bio *bio)
 	if (r == DM_MAPIO_KILL)
 		bio_io_error(bio);
 	else if (r == DM_MAPIO_SUBMITTED)
-		bio_endio(bio);
+		end_zeroes(bio);
 	else
 		submit_bio_noacct(bio);
 	return true;
@@ -529,7 +530,7 @@ static int map_read(struct shingle_device *d, struct bio *bio)
 	if (r == DM_MAPIO_REMAPPED)
 		io->iter = bio->bi_iter;
 	else if (r == DM_MAPIO_SUBMITTED)
-		bio_endio(bio);
+		end_zeroes(bio);
 	return r == -EBUSY ? DM_MAPIO_SUBMITTED : r;
 }
 

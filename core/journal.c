@@ -261,14 +261,14 @@ int shingle_commit(struct shingle_device *d, bool for_checkpoint)
 		if (room_for(d, for_checkpoint))
 			break;
 		mutex_unlock(&d->commit_lock);
-		queue_work(d->clean_wq, &d->ckpt_work);
+		queue_work(d->ckpt_wq, &d->ckpt_work);
 		wait_event(d->wait, room_for(d, false) || READ_ONCE(d->mode) != SHINGLE_RW);
 	}
 	err = commit_locked(d);
 	/* Long before it is needed, so that nobody has to wait for it. */
 	if (!for_checkpoint && ring_room(d) < (d->layout.journal.blocks -
 					       d->layout.journal_gap_blocks) / 2)
-		queue_work(d->clean_wq, &d->ckpt_work);
+		queue_work(d->ckpt_wq, &d->ckpt_work);
 	mutex_unlock(&d->commit_lock);
 	return err;
 }

@@ -78,7 +78,8 @@ static int reader_read(void *ctx, enum shingle_dev dev, u64 block, u32 n, void *
 /**
  * shingle_set_mode() - one step down the failure ladder
  * @d: the device
- * @mode: SHINGLE_RO or SHINGLE_FAIL; never goes up
+ * @mode: SHINGLE_RO when changes cannot be made durable any more, SHINGLE_FAIL
+ *	when the map itself cannot be trusted; never goes up
  * @why: for the log
  *
  * Context: any.  DESIGN 4.6.
@@ -98,7 +99,8 @@ void shingle_set_mode(struct shingle_device *d, enum shingle_mode mode, const ch
 		return;
 	DMERR("%s: now %s: %s; run 'shingle check' when it is inactive",
 	      dm_table_device_name(d->ti->table), text[mode], why);
-	queue_work(d->clean_wq, &d->sb_work);
+	if (mode == SHINGLE_RO)
+		queue_work(d->ckpt_wq, &d->sb_work);
 	shingle_fail_waiting(d);
 	dm_table_event(d->ti->table);
 }
@@ -114,10 +116,14 @@ static void free_device(struct shingle_device *d)
 	mutex_lock(&active_lock);
 	list_del_init(&d->list);
 	mutex_unlock(&active_lock);
+	cancel_delayed_work_sync(&d->commit_work);
+	cancel_delayed_work_sync(&d->clean_work);
 	if (d->wq)
 		destroy_workqueue(d->wq);
 	if (d->clean_wq)
 		destroy_workqueue(d->clean_wq);
+	if (d->ckpt_wq)
+		destroy_workqueue(d->ckpt_wq);
 	if (d->engine)
 		d->ops->destroy(d->engine);
 	shingle_journal_exit(d);
@@ -305,7 +311,8 @@ static int alloc_buffers(struct shingle_device *d)
 	d->meta_buf = shingle_zalloc_array(SHINGLE_META_BATCH, SHINGLE_BLOCK_SIZE);
 	d->wq = alloc_workqueue("shingle-io", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
 	d->clean_wq = alloc_workqueue("shingle-clean", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
-	if (!d->copy_buf || !d->copy_runs || !d->meta_buf || !d->wq || !d->clean_wq)
+	d->ckpt_wq = alloc_workqueue("shingle-ckpt", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
+	if (!d->copy_buf || !d->copy_runs || !d->meta_buf || !d->wq || !d->clean_wq || !d->ckpt_wq)
 		return -ENOMEM;
 	return bioset_init(&d->bios, BIO_POOL_SIZE, offsetof(struct shingle_piece, bio),
 			   BIOSET_NEED_BVECS);
@@ -714,7 +721,11 @@ static int verify(struct shingle_device *d)
 	spin_lock_irq(&d->map_lock);
 	bad = d->ops->verify(d->engine, report_verify, d);
 	spin_unlock_irq(&d->map_lock);
-	return bad ? -EUCLEAN : 0;
+	if (!bad)
+		return 0;
+	/* Nothing that it says can be believed any more. */
+	shingle_set_mode(d, SHINGLE_FAIL, "the map contradicts itself");
+	return -EUCLEAN;
 }
 
 static bool forced_over(struct shingle_device *d)
