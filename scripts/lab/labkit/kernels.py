@@ -88,25 +88,50 @@ def _check_config(wanted, config):
         say("not granted by this kernel's Kconfig: " + " ".join(lost))
 
 
-def _build_uml(name):
+def _uml_place(name):
+    """Where a build of today's fragments and source is or will be, and why.
+
+    Checkouts with different fragments must not rebuild each other's kernel, so
+    every combination has its own directory.
+    """
     tree = source_tree()
-    out = KERNELS / name
     wanted = "".join(read(LAB / "kernel" / part) for part in FRAGMENTS[name])
+    return tree, wanted, KERNELS / f"{name}-{digest(tree, wanted)[:8]}"
+
+
+def _seed(name, out):
+    """Starts from the newest other build, so that make has little to do."""
+    builds = [p.parent for p in KERNELS.glob(f"{name}-*/.complete")
+              if re.fullmatch(rf"{name}-[0-9a-f]{{8}}", p.parent.name)]
+    old = time.time() - 14 * 86400
+    for build in builds:
+        if (build / ".used").exists() and \
+                (build / ".used").stat().st_mtime < old:
+            shutil.rmtree(build)
+    builds = [b for b in builds if (b / ".complete").exists()]
+    if not out.exists() and builds:
+        newest = max(builds, key=lambda b: (b / ".complete").stat().st_mtime)
+        subprocess.run(["cp", "-a", "--reflink=auto", newest, out], check=True)
+        (out / ".complete").unlink()
+
+
+def _build_uml(name):
+    tree, wanted, out = _uml_place(name)
     stamp = out / ".complete"
-    want = digest(tree, wanted)
     kernel = Kernel(name, out, "um", out / "linux")
 
     def found():
+        (out / ".used").touch()
         release = read(out / "include/config/kernel.release").strip()
         kernel.modules = out / "mods/lib/modules" / release
         return kernel
 
-    if read(stamp) == want:
+    if stamp.exists():
         return found()
     with lock(f"kernel-{name}"):
-        if read(stamp) == want:
+        if stamp.exists():
             return found()
-        stamp.unlink(missing_ok=True)
+        _seed(name, out)
         out.mkdir(parents=True, exist_ok=True)
         write(out / "lab.config", wanted)
         # No ccache: on a cold one the build takes a quarter longer.
@@ -125,7 +150,7 @@ def _build_uml(name):
              [*make, f"INSTALL_MOD_PATH={out}/mods", "modules_install"],
              logs / f"{name}-install.log")
         say(f"kernel {name} ready after {time.monotonic() - begin:.0f} s")
-        write(stamp, want)
+        write(stamp, "")
     return found()
 
 
@@ -264,9 +289,20 @@ def get(name):
     return _fetch_debian(name)
 
 
+def place(name):
+    """Where a guest's kernel is kept once it is made; None without a source."""
+    if name not in FRAGMENTS:
+        return KERNELS / name
+    if not os.environ.get("SHINGLE_UML_SOURCE") and \
+            not (CACHE / "src/current").exists():
+        return None
+    return _uml_place(name)[2]
+
+
 def cached():
     """Names of the guests' kernels that are ready."""
-    return [n for n in NAMES if (KERNELS / n / ".complete").exists()]
+    return [n for n in NAMES if n != "host" and place(n) and
+            (place(n) / ".complete").exists()]
 
 
 def listing():
@@ -276,9 +312,8 @@ def listing():
             state = "this machine's own kernel, " + os.uname().release
         elif name not in cached():
             state = "not cached; the first run makes it"
-        elif name in FRAGMENTS:
-            state = "cached, " + read(
-                KERNELS / name / "include/config/kernel.release").strip()
         else:
-            state = "cached, " + read(KERNELS / name / "release").strip()
+            state = "cached, " + (
+                read(place(name) / "include/config/kernel.release") or
+                read(place(name) / "release")).strip()
         yield f"{name:10} {state}"

@@ -44,56 +44,71 @@ def _load_list(directory):
             # Written relative to somewhere else on older kernels.
             path = directory / path.parent.name / path.name
         files[path.stem.replace("-", "_")] = path
+    needs = {name: _depends(path) for name, path in files.items()}
     lines = []
 
     def add(name):
-        path = files.get(name)
-        line = f"insmod {path}" if path else f"modprobe {name}"
-        if line in lines:
-            return
-        if path:
-            depends = subprocess.run(
-                ["/sbin/modinfo", "-F", "depends", path], check=True,
-                text=True, capture_output=True).stdout.strip()
-            for need in filter(None, depends.split(",")):
-                add(need.replace("-", "_"))
-        lines.append(line)
+        line = f"insmod {files[name]}" if name in files else f"modprobe {name}"
+        if line not in lines:
+            for need in needs.get(name, ()):
+                add(need)
+            lines.append(line)
 
     for name in files:
-        if not name.endswith("_kunit"):
+        # Tests run when loaded: that is for scripts/lab/kunit to ask for.
+        if "kunit" not in needs[name] and not name.endswith("_kunit"):
             add(name)
     return lines
+
+
+def _depends(path):
+    text = subprocess.run(["/sbin/modinfo", "-F", "depends", path], check=True,
+                          text=True, capture_output=True).stdout.strip()
+    return [need.replace("-", "_") for need in text.split(",") if need]
 
 
 def build(kernel):
     """Up-to-date modules; returns their directory and the load list."""
     stamp = TOP / "build/.lab" / kernel.name
-    want = fingerprint(kernel)
-    have = read(stamp).splitlines()
-    if len(have) < 2 or have[0] != want or not _all_there(have[2:]):
+    have = _valid(kernel, stamp)
+    if not have:
         with lock("modules-" + digest(TOP, kernel.name)):
-            want = fingerprint(kernel)
-            have = read(stamp).splitlines()
-            if len(have) < 2 or have[0] != want or not _all_there(have[2:]):
-                have = _build(kernel, want, stamp)
-    return Path(have[1]), have[2:]
+            have = _valid(kernel, stamp) or _build(kernel, stamp)
+    return Path(have[0]), have[1:]
 
 
-def _all_there(lines):
-    return all(Path(line.split(" ", 1)[1]).exists() for line in lines
-               if line.startswith("insmod "))
+def _valid(kernel, stamp):
+    """What a stamp says, if sources and modules are as it left them."""
+    have = read(stamp).splitlines()
+    if len(have) >= 3 and have[0] == fingerprint(kernel) and \
+            have[1] == _state(have[3:]):
+        return have[2:]
+    return None
 
 
-def _build(kernel, want, stamp):
+def _state(load):
+    """Changes when anyone else has built into the same directory."""
+    facts = []
+    for line in load:
+        how, path = line.split(" ", 1)
+        if how == "insmod":
+            path = Path(path)
+            stat = path.stat() if path.exists() else None
+            facts += [path, stat and (stat.st_mtime_ns, stat.st_size)]
+    return digest(*facts)
+
+
+def _build(kernel, stamp):
     if not (kernel.kdir / "Makefile").exists():
         raise LabError(f"no kernel build tree at {kernel.kdir}; install the "
                        "headers of that kernel, or use --no-modules")
+    want = fingerprint(kernel)
     directory = Path(subprocess.run(
         [*make(kernel), "-s", "moddir"], check=True, text=True,
         capture_output=True).stdout.strip())
     step(f"building modules for {kernel.name}",
          [*make(kernel), "modules", jobs()],
          TOP / f"build/.lab/{kernel.name}.log")
-    have = [want, str(directory), *_load_list(directory)]
-    write(stamp, "\n".join(have) + "\n")
-    return have
+    load = _load_list(directory)
+    write(stamp, "\n".join([want, _state(load), str(directory), *load]) + "\n")
+    return [str(directory), *load]
