@@ -125,9 +125,9 @@ static int checkpoint_locked(struct shingle_device *d)
 	/*
 	 * The pieces hold changes that are not in the journal yet, perhaps one
 	 * half of a change without the other: commit them all before the footer
-	 * makes the pieces count.
+	 * makes the pieces count.  During activation there is nothing to commit.
 	 */
-	if (!err)
+	if (!err && d->loaded)
 		err = shingle_commit(d, true);
 	if (!err)
 		err = write_footer(&w, seq, pos, prev_crc);

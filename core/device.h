@@ -296,6 +296,7 @@ void shingle_fail_waiting(struct shingle_device *d);
 int shingle_journal_init(struct shingle_device *d);
 void shingle_journal_exit(struct shingle_device *d);
 void shingle_journal_start(struct shingle_device *d, const struct shingle_recovery *rec);
+bool shingle_journal_tight(const struct shingle_device *d);
 bool shingle_journal_reserve(struct shingle_device *d, u32 records);
 void shingle_journal_cancel(struct shingle_device *d, u32 records);
 void shingle_journal_add(struct shingle_device *d, u32 reserved, const struct shingle_emit *emit);

@@ -69,6 +69,21 @@ void shingle_journal_start(struct shingle_device *d, const struct shingle_recove
 }
 
 /**
+ * shingle_journal_tight() - is there no room for two more commits?
+ * @d: the device
+ *
+ * A power cut between a checkpoint's commit and its footer leaves it so, and a
+ * checkpoint that falls back to the older footer.  No checkpoint could commit
+ * then: one must be taken before the first record.
+ *
+ * Context: before I/O.
+ */
+bool shingle_journal_tight(const struct shingle_device *d)
+{
+	return ring_room(d) < 2 * d->journal.max_blocks;
+}
+
+/**
  * shingle_journal_reserve() - promise room in the open transaction
  * @d: the device
  * @records: how many

@@ -479,7 +479,6 @@ static int load_state(struct shingle_device *d)
 	d->ckpt_seq = rec.ckpt_seq;
 	d->ckpt_slot = rec.ckpt_slot;
 	d->recovering = true;
-	d->loaded = true;
 	if (rec.transactions)
 		DMINFO("%s: replayed %llu transactions with %llu records", name, rec.transactions,
 		       rec.records);
@@ -487,7 +486,7 @@ static int load_state(struct shingle_device *d)
 		DMWARN("%s: read-only: it needs 'shingle check' and 'shingle repair' first", name);
 		d->mode = SHINGLE_RO;
 	}
-	return 0;
+	return d->mode == SHINGLE_RW && shingle_journal_tight(d) ? shingle_checkpoint(d) : 0;
 }
 
 /**
@@ -506,7 +505,9 @@ int shingle_preresume(struct dm_target *ti)
 
 	if (err || d->loaded)
 		return err;
-	return load_state(d);
+	err = load_state(d);
+	d->loaded = !err;
+	return err;
 }
 EXPORT_SYMBOL_GPL(shingle_preresume);
 
