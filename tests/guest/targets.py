@@ -281,7 +281,8 @@ GEOMETRIES = {
                  meta="separate", journal=12),
     ),
     "bitflip": (
-        Geometry("bitflip", band=4, data=12, cache=3, meta="separate"),
+        Geometry("apart", band=4, data=12, cache=3, meta="separate"),
+        Geometry("same", band=4, data=12, cache=3),
     ),
     "life": (
         Geometry("life", band=16, data=64, cache=8, ckpt=32, journal=32),

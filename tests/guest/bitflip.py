@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Rotten metadata: one bit of any metadata block, and nonsense under a good
+checksum.
+
+After a clean close one bit is flipped.  If it was in a block that counts,
+`shingle check` must say so; activation may then refuse, or find everything
+right all the same (there are two superblocks), or, when the newest journal
+transaction was hit, come back with an older state: a damaged end of the
+journal looks like one that a power cut tore.  It may never show anything that
+was not once written to that block.  `shingle repair` must then lead to a
+device that check finds clean, or say that it cannot.
+
+Crafted blocks are only asked not to crash anything, nor to be believed.
+"""
+
+import os
+import random
+
+import blk
+import ondisk
+from bench import Failure, expect
+from blk import BLOCK
+from model import Model, read_stamp
+from targets import GEOMETRIES, stack
+
+
+class Patient:
+    """A device that was used, closed, and can be put back as it was."""
+
+    def __init__(self, ctx, geo, seed):
+        self.ctx, self.geo = ctx, geo
+        self.stack = stack(ctx.pool, ctx.target, geo)
+        self.model = Model(geo.logical)
+        self.rng = random.Random(seed)
+        where, _, _ = ctx.target.areas(geo)["journal"]
+        self.meta = self.stack.paths[where]
+        self._use()
+        self.images = {p: self._read(p) for p in self.stack.paths.values()}
+
+    def _use(self):
+        """Something in every structure: home, cache, checkpoint, journal."""
+        self.stack.open()
+        with self.stack.blk() as dev:
+            for i in range(80):
+                start = self.rng.randrange(self.geo.logical)
+                n = min(self.rng.choice((1, 2, 5)), self.geo.logical - start)
+                op = self.model.submit(start, n)
+                dev.write(start, self.model.data(op))
+                self.model.ack(op)
+                if i % 7 == 0:
+                    dev.flush()
+                if i == 70:
+                    self.stack.device.message("checkpoint")
+            dev.flush()
+        self.stack.close()
+        self.stack.check()
+
+    @staticmethod
+    def _read(path):
+        with blk.opened(path) as dev:
+            return dev.read(0, blk.size(path))
+
+    def reset(self):
+        for path, image in self.images.items():
+            with blk.opened(path) as dev:
+                dev.write(0, image)
+
+    def block(self, at):
+        return bytearray(self.images[self.meta][at * BLOCK:(at + 1) * BLOCK])
+
+    def put(self, at, data):
+        with blk.opened(self.meta) as dev:
+            dev.write(at, bytes(data))
+
+    def live(self):
+        """Blocks that count: {block: kind}, by our own reading."""
+        areas = self.ctx.target.areas(self.geo)
+        size = len(self.images[self.meta]) // BLOCK
+        sb = ondisk.read_super(self.block(0))
+        out = {0: "superblock", size - 1: "second superblock"}
+        feet = []
+        for start, n in sb["ckpt"]:
+            foot = self.block(start + n - 1)
+            if ondisk.sound(foot, ondisk.FOOTER):
+                feet.append((ondisk.HEADER.unpack_from(foot)[4], start, n,
+                             ondisk.FOOT.unpack_from(foot, 40)))
+        _, start, n, foot = max(feet)
+        out[start + n - 1] = "footer"
+        for i in range(foot[0]):
+            out[start + i] = "chunk"
+        _, first, length = areas["journal"]
+        seq, pos = foot[1], foot[2]
+        last = None
+        while True:
+            head = self.block(first + pos)
+            if not ondisk.sound(head, ondisk.JOURNAL) or \
+                    ondisk.HEADER.unpack_from(head)[4] not in (seq, seq + 1):
+                break
+            if ondisk.HEADER.unpack_from(head)[4] != seq and last is None:
+                break
+            seq = ondisk.HEADER.unpack_from(head)[4]
+            if first + pos in out:
+                break
+            out[first + pos] = "journal"
+            last = first + pos
+            pos = (pos + 1) % length
+        return out
+
+    def look(self, exact, strangers=False):
+        """Activates if it will; 'refused', 'right', or 'older'.
+
+        strangers: a block may hold what was written to another one."""
+        try:
+            self.stack.open()
+        except OSError:
+            said = [line for line in self.ctx.kernel()
+                    if "shingle" in line or "target: " in line
+                    or "stl" in line]
+            expect(said, "refused without a word in the log")
+            return "refused"
+        try:
+            right = True
+            with self.stack.blk() as dev:
+                for b in range(self.geo.logical):
+                    try:
+                        data = dev.read(b)
+                    except OSError:
+                        right = False
+                        continue
+                    version, why = read_stamp(data, b)
+                    if strangers and why.startswith("the content of"):
+                        right = False
+                        continue
+                    known = {op.version for op in self.model.history[b]} | {0}
+                    expect(version in known, f"block {b} holds "
+                                             f"{why or version}")
+                    right = right and version in self.model.current(b)
+            self.stack.verify()
+        finally:
+            self.stack.close()
+        expect(right or not exact, "an older state, and check had no "
+                                   "objection")
+        return "right" if right else "older"
+
+    def check(self):
+        status, text = self.ctx.target.check(self.stack.paths, self.geo)
+        expect(status in (0, 4, 8), f"check ended with {status}: {text}")
+        return status
+
+    def repair(self):
+        status, text = self.ctx.target.repair(self.stack.paths, self.geo)
+        expect(status in (0, 1, 4, 8), f"repair ended with {status}: {text}")
+        if status in (0, 1):
+            expect(self.check() == 0, "repaired, and yet not clean")
+            # It goes back in time; what was overwritten since, it says.
+            saw = self.look(False, "data of other blocks" in text)
+            expect(saw != "refused", "repaired, and refused")
+        return status
+
+
+def flips(ctx, geo, seed, kinds, per_block):
+    patient = Patient(ctx, geo, seed)
+    live = patient.live()
+    rng, tally = random.Random(seed), {}
+    blocks = [b for b, kind in live.items() if kind in kinds]
+    expect(blocks, f"the device has no {' or '.join(kinds)}")
+    for at in blocks:
+        for _ in range(per_block):
+            bit = rng.randrange(BLOCK * 8) if rng.random() < .5 else \
+                rng.randrange(128 * 8)
+            data = patient.block(at)
+            data[bit // 8] ^= 1 << bit % 8
+            patient.reset()
+            patient.put(at, data)
+            status = patient.check()
+            what = f"{live[at]} in block {at}, bit {bit}"
+            try:
+                expect(status, "check found nothing")
+                saw = patient.look(False)
+                if saw == "older":
+                    expect(live[at] == "journal", "an older state")
+                patient.reset()
+                patient.put(at, data)
+                mended = patient.repair()
+            except (Failure, OSError) as error:
+                raise Failure(f"{what}: {error}") from error
+            key = f"{saw}, {'repaired' if mended < 2 else 'beyond repair'}"
+            tally[key] = tally.get(key, 0) + 1
+    ctx.note(f"{len(blocks)} blocks: " +
+             ", ".join(f"{v} {k}" for k, v in sorted(tally.items())))
+    return tally
+
+
+def dead(ctx, geo, seed, count):
+    """Blocks that do not count may hold anything."""
+    patient = Patient(ctx, geo, seed)
+    live = patient.live()
+    rng = random.Random(seed)
+    areas = ctx.target.areas(geo)
+    room = [b for area in ("journal", "checkpoint")
+            for b in range(areas[area][1], areas[area][1] + areas[area][2])
+            if b not in live]
+    # The footer of the older checkpoint is not needed, but its loss is noted.
+    room = [b for b in room if not ondisk.sound(patient.block(b),
+                                                ondisk.FOOTER)]
+    right = 0
+    for _ in range(count):
+        at = rng.choice(room)
+        data = patient.block(at)
+        bit = rng.randrange(BLOCK * 8)
+        data[bit // 8] ^= 1 << bit % 8
+        patient.reset()
+        patient.put(at, data)
+        clean = patient.check() == 0
+        saw = patient.look(clean)
+        expect(saw in ("right", "refused") and (saw == "right" or not clean),
+               f"block {at}, bit {bit}: check {'clean' if clean else 'not'}, "
+               f"then {saw}")
+        right += saw == "right"
+    ctx.note(f"{right} of {count} activated with everything right")
+    return {"right": right}
+
+
+def crafted(ctx, geo, seed, count):
+    """Random fields under a good checksum."""
+    patient = Patient(ctx, geo, seed)
+    live = patient.live()
+    rng, tally = random.Random(seed), {}
+    odd = [0, 1, 2, 3, 7, 0xff, 0x7fff, 0xffff, 1 << 31, (1 << 32) - 1,
+           1 << 55, 1 << 56, (1 << 63) - 1, 1 << 63, (1 << 64) - 1]
+    for _ in range(count):
+        at = rng.choice(list(live))
+        data = patient.block(at)
+        for _ in range(rng.choice((1, 1, 2, 5))):
+            # Fields begin at 40; groups at 512; payload and records at 56.
+            end = 1024 if "superblock" in live[at] else 400
+            width = rng.choice((1, 2, 4, 8))
+            where = rng.randrange(40, end, width) // width * width
+            value = rng.choice(odd) if rng.random() < .7 else \
+                rng.getrandbits(64)
+            data[where:where + width] = (value & ((1 << 8 * width) - 1)) \
+                .to_bytes(width, "little")
+        seq = rng.choice((None, None, None, 0, (1 << 64) - 1,
+                          rng.getrandbits(64)))
+        patient.reset()
+        patient.put(at, ondisk.seal(data, seq=seq))
+        if live[at] == "superblock" and rng.random() < .8:
+            # Both copies agree in their nonsense.
+            twin = len(patient.images[patient.meta]) // BLOCK - 1
+            patient.put(twin, ondisk.seal(data, at=twin, seq=seq))
+        patient.check()
+        try:
+            patient.stack.open()
+            saw = "activated"
+            with patient.stack.blk() as dev:
+                try:
+                    dev.read(0, 1)
+                    dev.write(0, os.urandom(BLOCK))
+                    patient.stack.device.message("verify")
+                    patient.stack.device.message("clean")
+                    dev.flush()
+                except OSError:
+                    saw = "activated, then errors"
+        except OSError:
+            saw = "refused"
+        patient.stack.close()
+        patient.ctx.target.repair(patient.stack.paths, geo)
+        key = f"{live[at]} {saw}"
+        tally[key] = tally.get(key, 0) + 1
+    ctx.note(", ".join(f"{v} {k}" for k, v in sorted(tally.items())))
+    return tally
+
+
+def cases(target, options):
+    if not target.persistent:
+        return []
+    seed = int(options.get("seed", 1))
+    per = int(options.get("flips", 12))
+    out = []
+    for geo in GEOMETRIES["bitflip"]:
+        out += [(f"{geo.name}: {name}", lambda c, g=geo, k=kinds, p=per:
+                 flips(c, g, seed, k, p))
+                for name, kinds in (
+                    ("superblock", ("superblock",)),
+                    ("second superblock", ("second superblock",)),
+                    ("footer", ("footer",)), ("chunk", ("chunk",)),
+                    ("journal", ("journal",)))]
+        out.append((f"{geo.name}: blocks that do not count",
+                    lambda c, g=geo: dead(c, g, seed, 3 * per)))
+        out.append((f"{geo.name}: crafted",
+                    lambda c, g=geo: crafted(c, g, seed, 20 * per)))
+    return out
