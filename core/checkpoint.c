@@ -218,6 +218,6 @@ void shingle_superblock_work(struct work_struct *work)
 	}
 	mutex_unlock(&d->ckpt_lock);
 	if (!written)
-		DMERR("%s: no superblock could be marked for a check: the next activation will not know",
+		DMERR("%s: no superblock could be marked for a check",
 		      dm_table_device_name(d->ti->table));
 }

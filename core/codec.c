@@ -98,3 +98,4 @@ void shingle_record_set(struct shingle_record *r, u16 type, u16 n, u32 c, u64 a,
 	r->a = cpu_to_le64(a);
 	r->b = cpu_to_le64(b);
 }
+EXPORT_SYMBOL_GPL(shingle_record_set);

@@ -141,35 +141,35 @@ struct shingle_journal {
 };
 
 /* Numbers, all in blocks unless the name says otherwise; map_lock. */
-#define SHINGLE_COUNTERS(X)	\
-	X(host_reads)		\
-	X(host_writes)		\
-	X(host_read_blocks)	\
-	X(host_write_blocks)	\
-	X(discard_blocks)	\
-	X(zeroed_blocks)	\
-	X(clean_read_blocks)	\
-	X(clean_write_blocks)	\
-	X(journal_blocks)	\
-	X(checkpoint_blocks)	\
-	X(superblock_blocks)	\
-	X(flushes)		\
-	X(fua_writes)		\
-	X(commits)		\
-	X(records)		\
-	X(checkpoints)		\
-	X(steps)		\
-	X(step_failures)	\
-	X(clean_us)		\
-	X(deferred)		\
-	X(ordered_waits)	\
-	X(read_errors)		\
-	X(write_errors)		\
+#define SHINGLE_COUNTERS(X, then)	\
+	X(host_reads) then	\
+	X(host_writes) then	\
+	X(host_read_blocks) then	\
+	X(host_write_blocks) then	\
+	X(discard_blocks) then	\
+	X(zeroed_blocks) then	\
+	X(clean_read_blocks) then	\
+	X(clean_write_blocks) then	\
+	X(journal_blocks) then	\
+	X(checkpoint_blocks) then	\
+	X(superblock_blocks) then	\
+	X(flushes) then	\
+	X(fua_writes) then	\
+	X(commits) then	\
+	X(records) then	\
+	X(checkpoints) then	\
+	X(steps) then	\
+	X(step_failures) then	\
+	X(clean_us) then	\
+	X(deferred) then	\
+	X(ordered_waits) then	\
+	X(read_errors) then	\
+	X(write_errors) then	\
 	X(r0_violations)
 
 struct shingle_counters {
-#define X(name) u64 name;
-	SHINGLE_COUNTERS(X)
+#define X(name) u64 name
+	SHINGLE_COUNTERS(X, ;);
 #undef X
 };
 
@@ -236,7 +236,7 @@ struct shingle_device {
 	bool loaded;
 	unsigned int commit_ms;
 
-	spinlock_t map_lock;
+	spinlock_t map_lock;	/* the engine and what says so above */
 	enum shingle_mode mode;
 	struct bio_list deferred;
 	struct bio_list commits;
@@ -265,8 +265,8 @@ struct shingle_device {
 	struct work_struct ckpt_work;
 	struct work_struct sb_work;
 
-	struct mutex commit_lock;
-	struct mutex ckpt_lock;
+	struct mutex commit_lock;	/* one commit at a time */
+	struct mutex ckpt_lock;		/* one checkpoint at a time */
 	struct shingle_journal journal;
 	u64 ckpt_seq;
 	u32 ckpt_slot;

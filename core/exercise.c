@@ -321,7 +321,7 @@ static void end_some_write(struct exercise *x)
 		end_write(x, f, rnd(x, 16));
 }
 
-static int discard(struct exercise *x)
+static int forget(struct exercise *x)
 {
 	const struct shingle_layout *l = x->plan->layout;
 	struct shingle_record rec[16];
@@ -340,7 +340,7 @@ static int discard(struct exercise *x)
 	if (r == -EBUSY)
 		return 0;
 	if (r || !done || done > n)
-		return fail(x, "discard of %llu blocks at %llu failed (%d)",
+		return fail(x, "cannot discard %llu blocks at %llu (%d)",
 			    (unsigned long long)n, (unsigned long long)lblk, r);
 	take_records(x, &emit);
 	for (i = 0; dropped && i < done; i++) {
@@ -481,7 +481,7 @@ static int check_recovered(struct exercise *x)
 static int power_cut(struct exercise *x)
 {
 	const char *why = "";
-	u32 i, upto;
+	u32 i, end;
 
 	/* Data of writes under way may be there wholly, partly or not at all. */
 	for (i = 0; i < MAX_FLIGHT; i++) {
@@ -494,7 +494,7 @@ static int power_cut(struct exercise *x)
 	for (i = 0; i < MAX_FLIGHT; i++)
 		x->flight[i].used = false;
 	/* The commit that was under way may have made it. */
-	upto = rnd(x, 2) ? x->durable : x->nr_records;
+	end = rnd(x, 2) ? x->durable : x->nr_records;
 	x->plan->ops->destroy(x->e);
 	x->e = NULL;
 	if (start_engine(x))
@@ -506,14 +506,14 @@ static int power_cut(struct exercise *x)
 			return fail(x, "checkpoint piece %llu is not taken back",
 				    (unsigned long long)c->index);
 	}
-	for (i = x->ckpt_from; i < upto; i++) {
+	for (i = x->ckpt_from; i < end; i++) {
 		if (x->plan->ops->replay(x->e, &x->journal[i]))
 			return fail(x, "record of type %u is not replayed",
 				    le16_to_cpu(x->journal[i].type));
 	}
 	if (x->plan->ops->ready(x->e, &why))
 		return fail(x, "recovered state is refused: %s", why);
-	x->nr_records = upto;
+	x->nr_records = end;
 	x->cursor = U64_MAX;
 	x->res->cuts++;
 	if (check_recovered(x))
@@ -522,6 +522,7 @@ static int power_cut(struct exercise *x)
 	return clean(x, SHINGLE_WHY_RECOVERY, false);
 }
 
+static void report(void *ctx, const char *fmt, ...) __printf(2, 3);
 static void report(void *ctx, const char *fmt, ...)
 {
 	struct exercise *x = ctx;
@@ -549,7 +550,7 @@ static int one_round(struct exercise *x)
 	if (dice < 75)
 		end_some_write(x);
 	else if (dice < 78)
-		return discard(x);
+		return forget(x);
 	else if (dice < 90)
 		r = clean(x, rnd(x, 8) ? SHINGLE_WHY_PRESSURE : SHINGLE_WHY_FORCED, x->plan->cuts);
 	else if (dice < 92)
@@ -661,6 +662,7 @@ void shingle_exercise_layout(struct shingle_layout *l, const char *engine,
 	}
 	l->dev_blocks[SHINGLE_DEV_DATA] = at;
 }
+EXPORT_SYMBOL_GPL(shingle_exercise_layout);
 
 /**
  * shingle_exercise() - put an engine through its paces
@@ -699,3 +701,4 @@ int shingle_exercise(const struct shingle_exercise_plan *plan,
 	kvfree(x);
 	return err;
 }
+EXPORT_SYMBOL_GPL(shingle_exercise);

@@ -277,6 +277,7 @@ u64 shingle_band_pblk(const struct shingle_layout *l, enum shingle_role role, u6
 	}
 	return SHINGLE_NOWHERE;
 }
+EXPORT_SYMBOL_GPL(shingle_band_pblk);
 
 /**
  * shingle_group_of() - the group whose stretch of its device holds a block
@@ -297,6 +298,7 @@ const struct shingle_group *shingle_group_of(const struct shingle_layout *l, u64
 	}
 	return NULL;
 }
+EXPORT_SYMBOL_GPL(shingle_group_of);
 
 /**
  * shingle_band_of() - which band holds a physical block?
@@ -322,6 +324,7 @@ bool shingle_band_of(const struct shingle_layout *l, u64 pblk, enum shingle_role
 	*offset = pblk - g->start - index * g->stride;
 	return *offset < l->band_blocks;
 }
+EXPORT_SYMBOL_GPL(shingle_band_of);
 
 /**
  * shingle_window() - what else may a write destroy?

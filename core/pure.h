@@ -13,6 +13,7 @@
 #include <linux/build_bug.h>
 #include <linux/crc32c.h>
 #include <linux/errno.h>
+#include <linux/export.h>
 #include <linux/kernel.h>
 #include <linux/limits.h>
 #include <linux/math64.h>

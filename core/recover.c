@@ -95,6 +95,15 @@ static int decode_chunk(const struct shingle_loaded *to, const struct shingle_ch
 	return to->ops->decode(to->engine, index, c->payload, bytes);
 }
 
+static int check_chunk(const struct shingle_chunk *c, const u8 *uuid, u64 block, __le64 seq,
+		       u32 *crc)
+{
+	if (shingle_check_block(c, SHINGLE_MAGIC_CHUNK, uuid, block) || c->h.seq != seq)
+		return -EUCLEAN;
+	*crc = crc32c(*crc, &c->h.crc, sizeof(c->h.crc));
+	return 0;
+}
+
 /*
  * Two passes: every chunk is checked before the first one reaches the engine,
  * so that a rotten checkpoint leaves the engine empty for the older one.
@@ -117,18 +126,13 @@ static int load_checkpoint(const struct shingle_reader *r, const struct shingle_
 			if (err)
 				return err;
 			for (i = 0; i < n; i++) {
-				const struct shingle_chunk *c = (void *)(buf + i * SHINGLE_BLOCK_SIZE);
+				const struct shingle_chunk *c;
 
-				if (pass) {
-					err = decode_chunk(to, c);
-					if (err)
-						return err;
-					continue;
-				}
-				if (shingle_check_block(c, SHINGLE_MAGIC_CHUNK, l->uuid, block + i) ||
-				    c->h.seq != f->h.seq)
-					return -EUCLEAN;
-				crc = crc32c(crc, &c->h.crc, sizeof(c->h.crc));
+				c = (void *)(buf + i * SHINGLE_BLOCK_SIZE);
+				err = pass ? decode_chunk(to, c) :
+					     check_chunk(c, l->uuid, block + i, f->h.seq, &crc);
+				if (err)
+					return err;
 			}
 		}
 		if (!pass && crc != le32_to_cpu(f->chunks_crc))

@@ -36,6 +36,7 @@ int shingle_slotmap_init(struct shingle_slotmap *m, u32 nr_slots)
 	shingle_slotmap_exit(m);
 	return -ENOMEM;
 }
+EXPORT_SYMBOL_GPL(shingle_slotmap_init);
 
 /**
  * shingle_slotmap_exit() - free a map's memory
@@ -50,6 +51,7 @@ void shingle_slotmap_exit(struct shingle_slotmap *m)
 	kvfree(m->head);
 	memset(m, 0, sizeof(*m));
 }
+EXPORT_SYMBOL_GPL(shingle_slotmap_exit);
 
 /**
  * shingle_slotmap_find() - where is a block?
@@ -66,6 +68,7 @@ u32 shingle_slotmap_find(const struct shingle_slotmap *m, u32 lblk)
 		s = m->next[s - 1];
 	return s - 1;	/* 0 - 1 is SHINGLE_NO_SLOT */
 }
+EXPORT_SYMBOL_GPL(shingle_slotmap_find);
 
 /**
  * shingle_slotmap_insert() - a slot holds a block from now on
@@ -84,6 +87,7 @@ void shingle_slotmap_insert(struct shingle_slotmap *m, u32 slot, u32 lblk)
 	*head = slot + 1;
 	m->live++;
 }
+EXPORT_SYMBOL_GPL(shingle_slotmap_insert);
 
 /**
  * shingle_slotmap_remove() - a slot's content is not current any more
@@ -105,6 +109,7 @@ void shingle_slotmap_remove(struct shingle_slotmap *m, u32 slot)
 	m->owner[slot] = SHINGLE_SLOT_SPENT;
 	m->live--;
 }
+EXPORT_SYMBOL_GPL(shingle_slotmap_remove);
 
 /**
  * shingle_slotmap_bytes() - RAM that the map takes
@@ -116,3 +121,4 @@ u64 shingle_slotmap_bytes(const struct shingle_slotmap *m)
 {
 	return ((u64)m->nr_slots * 2 + m->nr_buckets) * sizeof(u32);
 }
+EXPORT_SYMBOL_GPL(shingle_slotmap_bytes);

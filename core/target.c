@@ -20,18 +20,18 @@ static DEFINE_MUTEX(active_lock);
  * A constructor's error sentence must outlive the constructor, and some of ours
  * hold numbers.  Failing constructors are rare and human: a few take turns.
  */
-static char *error_text(const char *fmt, ...) __printf(1, 2);
-static char *error_text(const char *fmt, ...)
+static int refuse(struct dm_target *ti, int err, const char *fmt, ...) __printf(3, 4);
+static int refuse(struct dm_target *ti, int err, const char *fmt, ...)
 {
 	static char text[8][192];
 	static atomic_t next;
-	char *t = text[(unsigned int)atomic_inc_return(&next) % ARRAY_SIZE(text)];
 	va_list args;
 
+	ti->error = text[(unsigned int)atomic_inc_return(&next) % ARRAY_SIZE(text)];
 	va_start(args, fmt);
-	vsnprintf(t, sizeof(text[0]), fmt, args);
+	vsnprintf(ti->error, sizeof(text[0]), fmt, args);
 	va_end(args);
-	return t;
+	return err;
 }
 
 static const char *const dev_names[SHINGLE_NR_DEVS] = { "data", "cache", "metadata" };
@@ -148,17 +148,15 @@ static int parse_devices(struct shingle_device *d, struct dm_arg_set *as)
 
 	for (i = 0; i < SHINGLE_NR_DEVS; i++) {
 		path = dm_shift_arg(as);
-		if (!path) {
-			ti->error = "Too few arguments: expected <data dev> <cache dev|-> <metadata dev|->";
-			return -EINVAL;
-		}
+		if (!path)
+			return refuse(ti, -EINVAL, "Too few arguments: name the %s device%s",
+				      dev_names[i], i ? ", or - for none" : "");
 		if (i != SHINGLE_DEV_DATA && !strcmp(path, "-"))
 			continue;
 		err = dm_get_device(ti, path, dm_table_get_mode(ti->table), &d->dev[i]);
-		if (err) {
-			ti->error = error_text("Cannot open the %s device %.100s", dev_names[i], path);
-			return err;
-		}
+		if (err)
+			return refuse(ti, err, "Cannot open the %s device %.100s", dev_names[i],
+				      path);
 		d->blocks[i] = bdev_nr_bytes(d->dev[i]->bdev) >> SHINGLE_BLOCK_SHIFT;
 	}
 	return 0;
@@ -173,23 +171,19 @@ static int check_devices(struct shingle_device *d)
 	for (i = 0; i < SHINGLE_NR_DEVS; i++) {
 		bool has = d->dev[i], wants = l->dev_blocks[i];
 
-		if (has != wants) {
-			ti->error = error_text(wants ? "The %s device is missing: it was formatted with one" :
-						       "No %s device belongs here: it was formatted without one",
-					       dev_names[i]);
-			return -EINVAL;
-		}
-		if (has && d->blocks[i] != l->dev_blocks[i]) {
-			ti->error = error_text("The %s device has %llu blocks of 4096 bytes, but was formatted with %llu",
-					       dev_names[i], d->blocks[i], l->dev_blocks[i]);
-			return -EINVAL;
-		}
+		if (has && !wants)
+			return refuse(ti, -EINVAL, "No %s device belongs here: give -",
+				      dev_names[i]);
+		if (!has && wants)
+			return refuse(ti, -EINVAL, "The %s device is missing", dev_names[i]);
+		if (has && d->blocks[i] != l->dev_blocks[i])
+			return refuse(ti, -EINVAL,
+				      "The %s device has %llu blocks of 4096 bytes, not %llu",
+				      dev_names[i], d->blocks[i], l->dev_blocks[i]);
 		for (j = 0; has && j < i; j++) {
-			if (d->dev[j] && d->dev[j]->bdev == d->dev[i]->bdev) {
-				ti->error = error_text("The %s device and the %s device are the same",
-						       dev_names[j], dev_names[i]);
-				return -EINVAL;
-			}
+			if (d->dev[j] && d->dev[j]->bdev == d->dev[i]->bdev)
+				return refuse(ti, -EINVAL, "The %s device is the %s device, too",
+					      dev_names[i], dev_names[j]);
 		}
 	}
 	return 0;
@@ -204,28 +198,20 @@ static int load_layout(struct shingle_device *d)
 	int err;
 
 	err = shingle_load_sb(&r, dev, d->blocks[dev], &d->layout, &why);
-	if (err) {
-		ti->error = error_text("No usable superblock on the %s device: %s", dev_names[dev],
-				       why);
-		return err;
-	}
-	if (strcmp(d->layout.engine, d->ops->name)) {
-		ti->error = error_text("The device was formatted for target %s, not %s",
-				       d->layout.engine, d->ops->name);
-		return -EINVAL;
-	}
+	if (err)
+		return refuse(ti, err, "No usable superblock on the %s device: %s",
+			      dev_names[dev], why);
+	if (strcmp(d->layout.engine, d->ops->name))
+		return refuse(ti, -EINVAL, "The device was formatted for target %s, not %s",
+			      d->layout.engine, d->ops->name);
 	err = check_devices(d);
 	if (err)
 		return err;
-	if (ti->len != d->layout.logical_blocks << SHINGLE_SECTORS_SHIFT || ti->begin) {
-		ti->error = error_text("Wrong start or length: the table must begin with 0 %llu",
-				       d->layout.logical_blocks << SHINGLE_SECTORS_SHIFT);
-		return -EINVAL;
-	}
+	if (ti->len != d->layout.logical_blocks << SHINGLE_SECTORS_SHIFT || ti->begin)
+		return refuse(ti, -EINVAL, "Wrong start or length: the table must say 0 %llu",
+			      d->layout.logical_blocks << SHINGLE_SECTORS_SHIFT);
 	err = d->ops->create(&d->engine, &d->layout, &why);
-	if (err)
-		ti->error = error_text("%s", why);
-	return err;
+	return err ? refuse(ti, err, "%s", why) : 0;
 }
 
 static int set_commit_ms(struct shingle_device *d, const char *value)
@@ -248,26 +234,24 @@ static int set_option(struct shingle_device *d, const char *name, const char *va
 
 	if (value && !strcmp(name, "commit_ms")) {
 		err = set_commit_ms(d, value);
-		why = "commit_ms must be a number of milliseconds from 0 (never by itself) to 600000";
+		why = "commit_ms must be from 0 (never by itself) to 600000 milliseconds";
 	} else {
 		spin_lock_irqsave(&d->map_lock, flags);
 		err = d->ops->set(d->engine, name, value, &why);
 		spin_unlock_irqrestore(&d->map_lock, flags);
 	}
 	if (err == -ENOENT)
-		ti->error = error_text("Unknown %s %.64s", value ? "key" : "feature", name);
-	else if (err)
-		ti->error = error_text("%s", why);
-	return err ? -EINVAL : 0;
+		return refuse(ti, -EINVAL, "Unknown %s %.64s", value ? "key" : "feature", name);
+	return err ? refuse(ti, -EINVAL, "%s", why) : 0;
 }
 
 static int parse_options(struct shingle_device *d, struct dm_arg_set *as)
 {
 	static const struct dm_arg features[] = {
-		{ 0, 16, "Number of feature arguments must be from 0 to 16 and not more than follow" },
+		{ 0, 16, "Number of feature arguments must be 0 to 16, and they must follow" },
 	};
 	static const struct dm_arg keys[] = {
-		{ 0, 32, "Number of key arguments must be even, from 0 to 32 and not more than follow" },
+		{ 0, 32, "Number of key arguments must be even, 0 to 32, and they must follow" },
 	};
 	struct dm_target *ti = d->ti;
 	unsigned int n;
@@ -687,8 +671,8 @@ static int emit_stats(struct shingle_device *d, char *result, unsigned int maxle
 	DMEMIT("cached_blocks %llu\n", cached);
 	DMEMIT("map_bytes %llu\n", bytes);
 	DMEMIT("bad_blocks %u\n", d->bad.nr);
-#define X(name) DMEMIT(#name " %llu\n", n.name);
-	SHINGLE_COUNTERS(X)
+#define X(name) DMEMIT(#name " %llu\n", n.name)
+	SHINGLE_COUNTERS(X, ;);
 #undef X
 	for (i = 0; i < nr; i++)
 		DMEMIT("%s %llu\n", c[i].name, c[i].value);

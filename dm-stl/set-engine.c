@@ -441,7 +441,8 @@ static int stl_set_discard(struct shingle_engine *e, u64 lblk, u64 n, u64 *done,
 /* Data bands of @set, in ascending order: the first at or after @band. */
 static u32 next_band_of_set(const struct stl_set *s, u32 set, u32 band)
 {
-	u32 group = band >> s->set_shift, ahead = (set + s->nr_sets - group % s->nr_sets) % s->nr_sets;
+	u32 group = band >> s->set_shift;
+	u32 ahead = (set + s->nr_sets - group % s->nr_sets) % s->nr_sets;
 	u64 next = (u64)(group + (u64)ahead) << s->set_shift;
 
 	if (!ahead)

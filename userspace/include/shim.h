@@ -39,6 +39,8 @@ typedef __s64 s64;
 #define __maybe_unused	__attribute__((__unused__))
 #define __must_check	__attribute__((__warn_unused_result__))
 #define fallthrough	__attribute__((__fallthrough__))
+#define EXPORT_SYMBOL_GPL(symbol)	extern int shim_no_modules
+
 #define likely(x)	__builtin_expect(!!(x), 1)
 #define unlikely(x)	__builtin_expect(!!(x), 0)
 
