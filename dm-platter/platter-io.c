@@ -477,7 +477,7 @@ static bool cache_pressure(struct platter *p)
 
 static u64 destage_idle_ns(struct platter *p)
 {
-	return p->timing ? div_u64(PLATTER_DESTAGE_IDLE_NS * p->cfg.time_permille, 1000) : 0;
+	return (u64)p->wcache_idle_ms * 1000 * p->cfg.time_permille;
 }
 
 /* The oldest request, or the one the head can reach first. */

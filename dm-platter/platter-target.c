@@ -145,6 +145,8 @@ static const struct number_key number_keys[] = {
 	  "head_skew must be 0 to 524288 sectors" },
 	{ "time_scale", CFG(time_permille), 1, 2000,
 	  "time_scale must be 1 to 2000 (1000 = the drive's own pace)" },
+	{ "wcache_idle_ms", offsetof(struct platter, wcache_idle_ms), 0, 3600000,
+	  "wcache_idle_ms must be 0 to 3600000" },
 	{ "queue_depth", offsetof(struct platter, queue_depth), 1,
 	  PLATTER_MAX_QUEUE_DEPTH, "queue_depth must be 1 to 32" },
 	{ "headlog", offsetof(struct platter, log_size), 0, PLATTER_MAX_HEADLOG,
@@ -579,6 +581,7 @@ static int platter_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 	p->sptf = false;
 	p->queue_depth = PLATTER_MAX_QUEUE_DEPTH;
 	p->damage_mode = DAMAGE_POISON;
+	p->wcache_idle_ms = PLATTER_DESTAGE_IDLE_MS;
 	xa_init(&p->wcache);
 	damage_init(&p->damage);
 	platter_io_init(p);

@@ -35,8 +35,8 @@
 
 /* A completion this much behind the model's time is counted. */
 #define PLATTER_LATE_NS		1000000ULL
-/* A cache that nobody hurries waits this long for the host to pause. */
-#define PLATTER_DESTAGE_IDLE_NS	50000000ULL
+/* By default a cache that nobody hurries waits this long for the host to pause. */
+#define PLATTER_DESTAGE_IDLE_MS	50U
 /* Shortest-positioning-first serves a request this old out of turn. */
 #define PLATTER_STARVED_NS	500000000ULL
 
@@ -160,6 +160,7 @@ struct platter {
 	bool discard;
 	u32 queue_depth;
 	u32 wcache_blocks;
+	u32 wcache_idle_ms;
 	u32 lookahead_blocks;
 
 	unsigned int nr_saved;
