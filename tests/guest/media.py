@@ -1,19 +1,57 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a target lies on: RAM, or dm-platter whose head destroys neighbours."""
+"""What a target lies on: plain RAM, or dm-platter, whose write head destroys
+what it passes over and whose ledger says whether anybody asked for that."""
 
+import dm
 import targets
+from bench import Skip, expect
+from blk import SECTORS
+
+
+def platter(name, under, geo):
+    """An SMR medium of that device's size, tracks as in the geometry."""
+    tracks, rest = divmod(under.blocks, geo.track)
+    expect(not rest, "the device is no whole number of tracks")
+    keys = {"media": "smr", "head_tracks": geo.head, "surfaces": 1,
+            "zones": f"{tracks}x{geo.track * SECTORS}", "damage": "poison",
+            "timing": "none"}
+    words = " ".join(f"{k} {v}" for k, v in keys.items())
+    try:
+        return dm.Device(name, [(0, under.blocks * SECTORS, "platter",
+                                 f"{under.path} 0 generic 0 {2 * len(keys)} "
+                                 f"{words}")])
+    except OSError as error:
+        raise Skip(f"no platter: {error}") from error
 
 
 def stack(ctx, geo, medium):
     """A fresh stack over that medium, closed."""
-    if medium != "ram":
-        from bench import Skip
-        raise Skip("dm-platter is not wired up yet")
-    made = targets.stack(ctx.pool, ctx.target, geo)
-    made.medium = medium
+    made = targets.stack(ctx.pool, ctx.target, geo, medium == "ram")
+    if medium == "smr":
+        made.platter = platter("medium", made.under[0], geo)
+        made.paths["data"] = made.platter.path
+        made.format()
     return made
 
 
+def numbers(text):
+    """{name: value} of a stats message."""
+    out = {}
+    for line in text.splitlines():
+        name, _, value = line.partition(" ")
+        if value.isdigit():
+            out[name] = int(value)
+    return out
+
+
 def judge(made):
-    """What the medium has to say, as numbers."""
-    return {}
+    """The medium's verdict, as numbers; destroyed blocks must not be asked
+    for."""
+    if not hasattr(made, "platter"):
+        return {}
+    stats = numbers(made.platter.message("stats"))
+    expect(stats["destroyed_reads"] == 0,
+           f"{stats['destroyed_reads']} reads of destroyed blocks")
+    expect(stats["destroyed_blocks"] > 0, "the head never destroyed anything")
+    return {k: stats[k] for k in ("destroyed_blocks", "destroyed_reads",
+                                  "blocks_written", "blocks_read")}

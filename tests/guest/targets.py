@@ -228,7 +228,7 @@ class Stack:
                             f"{text.strip()[-600:]}")
 
 
-def stack(pool, target, geo):
+def stack(pool, target, geo, formatted=True):
     """A fresh, formatted, closed stack on slices of RAM."""
     under, paths = [], {}
     for which, blocks in target.sizes(geo).items():
@@ -236,7 +236,8 @@ def stack(pool, target, geo):
             under.append(pool.on(geo.medium).slice(blocks, f"under-{which}"))
             paths[which] = under[-1].path
     made = Stack(target, geo, paths, under)
-    made.format()
+    if formatted:
+        made.format()
     return made
 
 
@@ -270,6 +271,13 @@ GEOMETRIES = {
                  ckpt=64, journal=64),
         Geometry("shift", band=64, data=100, cache=7, set_shift=3, ckpt=64,
                  journal=64),
+    ),
+    # Metadata apart: this medium has no conventional tracks.
+    "fio-platter": (
+        Geometry("guards", band=60, data=80, cache=8, track=16, head=2,
+                 meta="separate", ckpt=64, journal=64),
+        Geometry("widehead", band=50, data=60, cache=6, track=12, head=3,
+                 meta="separate", ckpt=64, journal=64),
     ),
     "fs": (
         # Large enough for the smallest btrfs and xfs, cache small enough
