@@ -343,7 +343,7 @@ u32 check_map(struct image *img, struct findings *f)
 static void journal_findings(struct image *img, struct check *c, int err, const char *why)
 {
 	const struct shingle_recovery *rec = &img->rec;
-	u64 at = img->l.journal.start + rec->next_pos;
+	u64 at = img->l.journal.start + (rec->torn_end ? rec->torn_pos : rec->next_pos);
 
 	if (rec->hole)
 		finding_add(&c->found, FINDING_ERROR, at,
@@ -351,8 +351,8 @@ static void journal_findings(struct image *img, struct check *c, int err, const 
 			    rec->next_seq, rec->max_seq);
 	else if (err)
 		finding_add(&c->found, FINDING_ERROR, U64_MAX, "%s", why);
-	if (rec->torn_end)
-		finding_add(&c->found, FINDING_ERROR, img->l.journal.start + rec->torn_pos,
+	else if (rec->torn_end)
+		finding_add(&c->found, FINDING_ERROR, at,
 			    "journal: transaction %llu, the last one, is damaged", rec->next_seq);
 }
 

@@ -151,14 +151,21 @@ static bool make_plan(struct image *img, struct check *c, struct repair *r)
 	return true;
 }
 
+/* Does the journal end before the end? */
+static bool cut_short(const struct shingle_recovery *rec)
+{
+	return rec->hole || rec->torn_end;
+}
+
 static void tell_plan(struct image *img, const struct check *c, const struct repair *r)
 {
 	u32 i;
 
 	say("To be done:");
 	if (r->checkpoint)
-		say("- write the state after transaction %llu into checkpoint slot %u, and begin the journal anew",
-		    img->rec.next_seq - 1, !r->from);
+		say("- write the state after transaction %llu into checkpoint slot %u%s",
+		    img->rec.next_seq - 1, !r->from,
+		    cut_short(&img->rec) ? ", and begin the journal anew" : "");
 	for (i = 0; i < 2; i++) {
 		if (c->copy[i] != COPY_SOUND)
 			say("- rewrite the superblock in block %llu from the other",
@@ -189,7 +196,7 @@ static int write_checkpoint(struct image *img, const struct check *c, const stru
 	u64 seq = rec->ckpt_seq;
 	u32 i;
 
-	if (rec->hole || rec->torn_end) {
+	if (cut_short(rec)) {
 		journal.seq = max(rec->max_seq, rec->next_seq) + 1;
 		journal.pos = 0;
 		journal.prev_crc = 0;
