@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Table lines and messages by a generator (hypothesis).
+
+Every one either works, and then its table loads again as it is; or is refused
+with exactly one sentence in the kernel's log, and then not one byte on the
+devices has changed.  What a lab guest reports as oops fails the case."""
+
+import hashlib
+import re
+
+import blk
+import dm
+from bench import Skip, expect
+from blk import SECTORS
+from targets import GEOMETRIES, stack
+
+SENTENCE = re.compile(r"device-mapper: table: \S+ \S+ ?(.*) \((-\w+)\)$")
+NUMBERS = ["0", "1", "2", "3", "4", "16", "32", "33", "-1", "4294967295",
+           "4294967296", "18446744073709551615", "99999999999999999999999",
+           "0x10", "1.5", "1e3", "08"]
+WORDS = ["-", "--", "", "a", "%s%n%d", "inplace", "commit_ms", "commit_ms=1",
+         "INPLACE", "inplace,inplace", "x" * 300, "\u00e9", "stl-set", "/dev",
+         "/dev/null", "/dev/nowhere", "/dev/dm-99", "253:99", "7:0", "999999"]
+
+
+def _hypothesis():
+    try:
+        import hypothesis  # pylint: disable=import-outside-toplevel
+        return hypothesis
+    except ImportError as error:
+        raise Skip("no hypothesis here") from error
+
+
+def settings(hypothesis, count):
+    return hypothesis.settings(
+        max_examples=count, derandomize=True, database=None, deadline=None,
+        phases=[hypothesis.Phase.generate, hypothesis.Phase.shrink],
+        suppress_health_check=list(hypothesis.HealthCheck))
+
+
+def content(made):
+    digest = hashlib.blake2b()
+    for path, under in zip(made.paths.values(), made.under):
+        with blk.opened(path) as dev:
+            digest.update(dev.read(0, under.blocks))
+    return digest.digest()
+
+
+def refusals(lines):
+    """Sentences of refused tables, without what dm itself adds."""
+    out = []
+    for line in lines:
+        if "cannot activate" in line or "is in use by" in line:
+            out.append(line.split(": ", 3)[-1])
+        elif "device-mapper: table:" in line and \
+                "preresume failed" not in line:
+            found = SENTENCE.search(line)
+            out.append(found[1] if found else line)
+    return out
+
+
+def lines(ctx, geo, count):
+    """Table lines."""
+    hypothesis = _hypothesis()
+    given, st = hypothesis.given, hypothesis.strategies
+    made = stack(ctx.pool, ctx.target, geo)
+    good = made.target.table(made.paths, geo)[0]
+    tally = {"worked": 0, "refused": 0}
+    sentences = set()
+    tokens = st.one_of(
+        st.sampled_from(NUMBERS + WORDS + list(made.paths.values())),
+        st.text(st.characters(min_codepoint=33, max_codepoint=126),
+                min_size=1, max_size=12))
+    options = st.lists(st.sampled_from(
+        ["1", "2", "0", "inplace", "commit_ms", "0", "50", "-1"]), max_size=7)
+    changes = st.lists(st.tuples(
+        st.sampled_from(["drop", "replace", "insert", "swap"]),
+        st.integers(0, 8), tokens), max_size=3)
+    lengths = st.one_of(st.just(good[1]), st.just(good[1]), st.sampled_from(
+        [8, good[1] - 8, good[1] + 8, good[1] // 2, 2 * good[1], 1, 1 << 40]))
+
+    @settings(hypothesis, count)
+    @given(changes, options, lengths)
+    def one(change, tail, length):
+        words = good[3].split() + tail
+        for what, at, token in change:
+            at = min(at, len(words))
+            if what == "insert":
+                words.insert(at, token)
+            elif at < len(words):
+                if what == "drop":
+                    del words[at]
+                elif what == "replace":
+                    words[at] = token
+                else:
+                    words[at], words[0] = words[0], words[at]
+        before = content(made)
+        ctx.kernel()
+        try:
+            device = dm.Device("bad", [(0, length, good[2], " ".join(words))])
+        except OSError:
+            said = refusals(ctx.kernel())
+            expect(len(said) == 1, f"'{' '.join(words)}' with {length} "
+                                   f"sectors: {len(said)} sentences: {said}")
+            expect(re.match(r"[A-Z0-9a-z].{8,}", said[0]) and
+                   said[0].isprintable() and "nknown error" not in said[0],
+                   f"'{' '.join(words)}': no sentence: '{said[0]}'")
+            expect(content(made) == before,
+                   f"refused '{' '.join(words)}' changed the disk")
+            sentences.add(re.sub(r"\d+|/\S+|'.*'", "#", said[0]))
+            tally["refused"] += 1
+            return
+        with device:
+            table = device.table()
+            device.reload(table)
+            expect(device.table() == table, f"{table} loads as "
+                                            f"{device.table()}")
+        made.format()
+        tally["worked"] += 1
+
+    one()
+    ctx.note(f"{tally['worked']} lines worked, {tally['refused']} refused "
+             f"with {len(sentences)} different sentences")
+    for sentence in sorted(sentences):
+        ctx.note(f"  {sentence}")
+    return tally
+
+
+def messages(ctx, geo, count):
+    hypothesis = _hypothesis()
+    given, st = hypothesis.given, hypothesis.strategies
+    made = stack(ctx.pool, ctx.target, geo)
+    device = made.open()
+    known = [*ctx.target.messages, "commit_ms 5", "commit_ms", "reset"]
+    tally = {"worked": 0, "refused": 0}
+    message = st.lists(st.one_of(
+        st.sampled_from(known + NUMBERS + WORDS),
+        st.text(st.characters(min_codepoint=32, max_codepoint=126),
+                max_size=10)), min_size=1, max_size=4)
+
+    @settings(hypothesis, count)
+    @given(message)
+    def one(words):
+        text = " ".join(words)
+        ctx.kernel()
+        try:
+            device.message(text)
+            tally["worked"] += 1
+        except OSError:
+            said = [line for line in ctx.kernel() if "device-mapper" in line]
+            expect(len(said) == 1, f"message '{text}': {len(said)} sentences: "
+                                   f"{said}")
+            tally["refused"] += 1
+        expect(ctx.target.state(device) == "rw", f"'{text}' left it "
+                                                 f"{device.status()}")
+
+    one()
+    made.verify()
+    made.close()
+    made.check()
+    ctx.note(f"{tally['worked']} messages worked, {tally['refused']} refused")
+    return tally
+
+
+# The lines that people will type, and the sentence that each deserves.
+
+def matrix(ctx, geo):
+    made = stack(ctx.pool, ctx.target, geo)
+    paths, sectors = made.paths, geo.logical * SECTORS
+    name = made.target.name
+    line = made.target.table(paths, geo)[0][3]
+    other = ctx.pool.slice(16, "other")
+    small = ctx.pool.slice(max(1, made.under[0].blocks // 2), "small")
+    first, rest = line.split(" ", 1)
+    wrong = [
+        ("too few arguments", sectors, first),
+        ("no arguments", sectors, ""),
+        ("no such device", sectors, f"/dev/nowhere {rest}"),
+        ("not a block device", sectors, f"/dev/null {rest}"),
+        ("a device that was not formatted", sectors, f"{other.path} - -"),
+        ("a device too small", sectors, f"{small.path} {rest}"),
+        ("too short", sectors - 8, line),
+        ("too long", sectors + 8, line),
+        ("an unknown feature", sectors, f"{line} 1 frobnicate"),
+        ("an unknown key", sectors, f"{line} 0 2 frobnicate 1"),
+        ("a key without its value", sectors, f"{line} 0 1 commit_ms"),
+        ("a value that is no number", sectors, f"{line} 0 2 commit_ms soon"),
+        ("a negative value", sectors, f"{line} 0 2 commit_ms -1"),
+        ("too many features announced", sectors, f"{line} 9 inplace"),
+        ("something after the end", sectors, f"{line} 0 0 more"),
+    ]
+    before = content(made)
+    for what, length, words in wrong:
+        ctx.kernel()
+        try:
+            dm.Device("bad", [(0, length, name, words)]).remove()
+        except OSError:
+            said = refusals(ctx.kernel())
+            expect(len(said) == 1, f"{what}: {len(said)} sentences: {said}")
+            ctx.note(f"{what}: {said[0]}")
+        else:
+            expect(False, f"{what}: '{words}' was accepted")
+        expect(content(made) == before, f"{what}: the disk was changed")
+    # In use already.
+    made.open()
+    ctx.kernel()
+    try:
+        dm.Device("bad", made.target.table(paths, geo)).remove()
+    except OSError:
+        said = refusals(ctx.kernel())
+        expect(len(said) == 1, f"in use: {len(said)} sentences: {said}")
+        ctx.note(f"in use: {said[0]}")
+    else:
+        expect(False, "two targets on the same devices")
+    made.close()
+    return {"lines": len(wrong) + 1}
+
+
+def cases(target, options):
+    if not target.persistent:
+        return []
+    geo = GEOMETRIES["bitflip"][0]
+    count = int(options.get("examples", 400))
+    return [("matrix", lambda ctx: matrix(ctx, geo)),
+            ("table lines", lambda ctx: lines(ctx, geo, count)),
+            ("messages", lambda ctx: messages(ctx, geo, count))]

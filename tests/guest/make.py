@@ -1,0 +1,24 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""For shell scripts: devices for a target, formatted, and its table line.
+
+    eval "$(tests/guest/make.py TARGET [SUITE])"    sets TABLE, DEVICES
+"""
+
+import os
+import shlex
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+# pylint: disable=wrong-import-position
+import bench
+import targets
+
+target = targets.TARGETS[sys.argv[1]]
+geo = targets.GEOMETRIES[sys.argv[2] if len(sys.argv) > 2 else "life"][0]
+made = targets.stack(bench.Pool(), target, geo)
+start, length, kind, words = target.table(made.paths, geo)[0]
+print("TABLE=" + shlex.quote(f"{start} {length} {kind} {words}"))
+print("DEVICES=" + shlex.quote(" ".join(made.paths.values())))
+print("SECTORS=" + str(length))
