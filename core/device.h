@@ -186,6 +186,7 @@ struct shingle_counters {
  * @bios: struct shingle_piece
  * @list: in the list of active devices
  * @loaded: state was read from the disk
+ * @spoilt: reading it failed half-way
  * @commit_ms: commit so long after a change at the latest, 0 = never by itself
  * @map_lock: see above
  * @mode: enum shingle_mode; set under map_lock, read anywhere
@@ -234,6 +235,7 @@ struct shingle_device {
 	struct bio_set bios;
 	struct list_head list;
 	bool loaded;
+	bool spoilt;
 	unsigned int commit_ms;
 
 	spinlock_t map_lock;	/* the engine and what says so above */

@@ -489,8 +489,15 @@ int shingle_preresume(struct dm_target *ti)
 
 	if (err || d->loaded)
 		return err;
+	/* What a failed attempt left in the engine is not a place to start from. */
+	if (d->spoilt) {
+		DMERR("%s: activation failed before: load its table again",
+		      dm_table_device_name(ti->table));
+		return -EIO;
+	}
 	err = load_state(d);
 	d->loaded = !err;
+	d->spoilt = err;
 	return err;
 }
 EXPORT_SYMBOL_GPL(shingle_preresume);
