@@ -100,7 +100,7 @@ static bool run_with_udev(struct dm_task *t, bool udev)
 	bool ok;
 
 	dm_udev_set_sync_support(udev);
-	if (!dm_task_set_cookie(t, &cookie, udev ? 0 : DM_UDEV_DISABLE_LIBRARY_FALLBACK))
+	if (!dm_task_set_cookie(t, &cookie, 0))
 		return dm_task_run(t);
 	ok = dm_task_run(t);
 	dm_udev_wait(cookie);
