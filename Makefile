@@ -17,7 +17,7 @@ MODDIR ?= $(TOP)/build/$(KREL)$(if $(ARCH),-$(ARCH))
 
 all: modules userspace
 
-.PHONY: all modules userspace mirror moddir clean help have-kdir
+.PHONY: all modules userspace mirror moddir check clean help have-kdir
 
 have-kdir:
 	@test -n "$(KREL)" || { \
@@ -43,6 +43,10 @@ moddir: have-kdir
 
 userspace:
 	@$(MAKE) -C userspace
+
+# tests/run --help says what else it can do; CHECK=--quick for developers.
+check:
+	@tests/run $(CHECK)
 
 clean:
 	rm -rf build

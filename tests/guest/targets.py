@@ -57,6 +57,7 @@ class Linear:
     persistent = False      # has no metadata to check or damage
     modules = ()
     messages = ()
+    features = ()
     in_place = True         # overwrites a block where it lies
 
     def sizes(self, geo):
@@ -89,6 +90,7 @@ class StlSet(Linear):
     persistent = True
     in_place = False
     modules = ("dm-shingle", "dm-stl")
+    features = ("inplace",)
     messages = ("stats", "stats_clear", "clean", "verify", "checkpoint",
                 "commit")
 
