@@ -263,6 +263,11 @@ wblk "$D" 24 8 y
 result $? "beyond them a head of 3 tracks ruins two"
 remove o
 
+create o 512 "none 0 generic 0 4 media smr track_sectors 64"
+msg o geometry | grep -qx 'window_tracks 1'
+result $? "media smr brings a head that shingles"
+remove o
+
 ### the damage map survives
 dd if=/dev/zero of="$LOOP2" bs=4096 count=16 status=none conv=fsync
 create s 512 "$LOOP 0 tiny8 0 4 state $LOOP2 time_scale 10" && D=$(node s)
