@@ -284,7 +284,7 @@ GEOMETRIES = {
     "fs": (
         # Large enough for the smallest btrfs and xfs, cache small enough
         # that cleaning never rests.
-        Geometry("fs", band=256, data=384, cache=12, ckpt=256, journal=256),
+        Geometry("fs", band=64, data=1536, cache=4, ckpt=64, journal=128),
     ),
     "faults": (
         Geometry("faults", band=4, data=12, cache=3, cache_on="separate",
