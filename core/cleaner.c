@@ -404,14 +404,19 @@ void shingle_clean_work(struct work_struct *work)
 	struct shingle_device *d = container_of(to_delayed_work(work), struct shingle_device,
 						clean_work);
 	struct shingle_step step;
-	bool pending;
+	bool pending, kick;
 	int err;
 
 	spin_lock_irq(&d->map_lock);
 	pending = d->ops->pending(d->engine);
 	spin_unlock_irq(&d->map_lock);
-	if (pending)
+	kick = pending;
+	if (pending) {
 		shingle_release(d);
+		spin_lock_irq(&d->map_lock);
+		kick = !d->ops->pending(d->engine);
+		spin_unlock_irq(&d->map_lock);
+	}
 
 	while (next_step(d, &step) > 0) {
 		err = run_step(d, &step);
@@ -432,9 +437,16 @@ void shingle_clean_work(struct work_struct *work)
 		shingle_set_mode(d, SHINGLE_RO, "cleaning can make no progress");
 		break;
 	}
+	/*
+	 * If nothing has changed, the bios that wait would only ask for another
+	 * look, and so on without a rest: a write in flight wakes them when it
+	 * ends.
+	 */
 	spin_lock_irq(&d->map_lock);
 	d->cleaning = false;
+	kick |= d->mode != SHINGLE_RW || d->stopping;
 	spin_unlock_irq(&d->map_lock);
-	shingle_kick(d);
+	if (kick)
+		shingle_kick(d);
 	wake_up_all(&d->wait);
 }
