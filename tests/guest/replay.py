@@ -454,6 +454,7 @@ def cases(target, options):
     between = int(options.get("between", 1))
     rounds = int(options.get("rounds", 1))
     share = float(options.get("share", .3))
+    only = options.get("only", "").split(",")   # geometries, comma between
     out = []
     for geo in GEOMETRIES["replay"]:
         if not target.persistent and geo is not GEOMETRIES["replay"][0]:
@@ -480,4 +481,4 @@ def cases(target, options):
                  lambda ctx: proof(ctx, geo, "ignoring flushes", lie=True)),
                 ("proof: a torn block is caught",
                  lambda ctx: proof(ctx, geo, "a torn block", mutate=tear))]
-    return out
+    return [c for c in out if only == [""] or c[0].split()[1] in only]
