@@ -49,8 +49,8 @@ for stl in STLS:
         # KASAN, lockdep, kmemleak, failing memory.
         Row("exact", stl, "uml-debug"),
         Row("replay", stl, "uml-debug", options=(
-            ("ops", 40), ("share", 0.1), ("files", 12), ("fs_share", 0.1),
-            ("seed", 7), ("only", "tiny,flash,onecache,fs"))),
+            ("ops", 25), ("share", 0.05), ("files", 12), ("fs_share", 0.1),
+            ("seed", 7), ("only", "tiny,flash,fs"))),
         Row("faults", stl, "uml-debug"),
         Row("badtable", stl, "uml-debug", options=(("examples", 150),)),
         Row("bitflip", stl, "uml-debug", options=(("flips", 3),)),
