@@ -332,7 +332,7 @@ static int finish_step(struct shingle_device *d, const struct shingle_step *step
 	d->hold_n = 0;
 	d->n.steps++;
 	spin_unlock_irq(&d->map_lock);
-	return shingle_commit(d, false);
+	return 0;
 }
 
 static int run_step(struct shingle_device *d, const struct shingle_step *step)
@@ -346,15 +346,18 @@ static int run_step(struct shingle_device *d, const struct shingle_step *step)
 		err = step_allowed(d, step) ? copy_step(d, step) : -EUCLEAN;
 	if (!err)
 		err = finish_step(d, step);
-	if (err) {
+	if (!err) {
+		/* If this fails the device is read-only, and nothing is released. */
+		err = shingle_commit(d, false);
+		if (!err)
+			shingle_release(d);
+	} else {
 		spin_lock_irq(&d->map_lock);
 		d->ops->step_failed(d->engine, step);
 		d->step_bad.nr = 0;
 		d->hold_n = 0;
 		d->n.step_failures++;
 		spin_unlock_irq(&d->map_lock);
-	} else {
-		shingle_release(d);
 	}
 	trace_shingle_step(name, step, "end", err);
 	spin_lock_irq(&d->map_lock);
@@ -434,7 +437,9 @@ void shingle_clean_work(struct work_struct *work)
 			queue_delayed_work(d->clean_wq, &d->clean_work, RETRY_DELAY);
 			break;
 		}
-		shingle_set_mode(d, SHINGLE_RO, "cleaning can make no progress");
+		/* Data could not be moved; the map is as good as ever. */
+		shingle_set_mode(d, SHINGLE_RO, false,
+				 "cleaning can make no progress, see the errors of its devices");
 		break;
 	}
 	/*

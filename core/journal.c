@@ -225,7 +225,7 @@ static int commit_locked(struct shingle_device *d)
 	}
 	trace_shingle_commit(dm_table_device_name(d->ti->table), seq, records, nr, err);
 	if (err) {
-		shingle_set_mode(d, SHINGLE_RO, "the map could not be committed");
+		shingle_set_mode(d, SHINGLE_RO, true, "the map could not be committed");
 		return err;
 	}
 	if (!records)
