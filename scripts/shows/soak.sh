@@ -3,9 +3,10 @@
 # In a guest with the virtual clock, for scripts/shows/soak: fio writes and
 # verifies over stl-set on a shingled medium that destroys what its head covers,
 # until the guest's clock has advanced.
-#	soak.sh SECONDS
+#	soak.sh SECONDS [SEED]
 set -eu
 limit=$1
+seed=${2:-0}
 modprobe brd rd_nr=2 rd_size=270336 2>/dev/null || true
 
 counter() {	# device name
@@ -24,8 +25,9 @@ pass() {	# name, fio's options
 	name=$1
 	shift
 	fio --name="$name" --filename=/dev/mapper/shingled --direct=1 \
-		--clocksource=clock_gettime --verify=crc32c --verify_fatal=1 \
-		--randseed="$n" --ioengine=io_uring --group_reporting \
+		--clocksource=clock_gettime --gtod_reduce=1 \
+		--verify=crc32c --verify_fatal=1 \
+		--randseed=$((seed + n)) --ioengine=io_uring --group_reporting \
 		--output=/tmp/fio.out "$@" || {
 		cat /tmp/fio.out
 		echo "soak: pass $n ($name) failed" >&2
