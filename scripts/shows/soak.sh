@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
+# shellcheck disable=SC2046
 # In a guest with the virtual clock, for scripts/shows/soak: fio writes and
 # verifies over stl-set on a shingled medium that destroys what its head covers,
 # until the guest's clock has advanced.
@@ -35,6 +36,11 @@ pass() {	# name, fio's options
 	}
 }
 
+# In batches: each call of the kernel costs more than the requests in it.
+depth() {
+	echo "--iodepth=$1 --iodepth_batch=$1 --iodepth_batch_complete_min=$1"
+}
+
 begin=$(clock)
 n=0
 told=0
@@ -42,12 +48,12 @@ while [ $(($(clock) - begin)) -lt "$limit" ]; do
 	n=$((n + 1))
 	# One size a pass: fio's random map does not end on mixed sizes here.
 	case $((n % 6)) in
-	1 | 4) pass small --rw=randwrite --bs=4k --iodepth=1 --size=10% \
+	1 | 4) pass small --rw=randwrite --bs=4k $(depth 16) --size=10% \
 		--offset=$((n % 10 * 10))% ;;
-	2) pass middle --rw=randwrite --bs=16k --iodepth=32 --io_size=32m ;;
-	3) pass large --rw=randwrite --bs=256k --iodepth=8 ;;
-	5) pass trims --rw=randtrimwrite --bs=16k --iodepth=8 --io_size=32m ;;
-	0) pass stream --rw=write --bs=1m --iodepth=4 ;;
+	2) pass middle --rw=randwrite --bs=16k $(depth 32) --io_size=32m ;;
+	3) pass large --rw=randwrite --bs=256k $(depth 8) ;;
+	5) pass trims --rw=randtrimwrite --bs=16k $(depth 8) --io_size=32m ;;
+	0) pass stream --rw=write --bs=1m $(depth 4) ;;
 	esac
 	hours=$((($(clock) - begin) / 3600))
 	[ $hours = $told ] && continue
@@ -62,6 +68,8 @@ done
 for name in blocks_written destroyed_blocks destroyed_reads late; do
 	echo "RESULT medium_$name $(counter platter $name)"
 done
+[ "$(counter platter destroyed_reads)" = 0 ]
+[ "$(counter shingled r0_violations)" = 0 ]
 dmsetup remove --noudevsync shingled
 shingle check /dev/mapper/platter >/tmp/check || { cat /tmp/check; exit 1; }
 echo "RESULT shingle_check clean"
