@@ -407,7 +407,7 @@ static bool finish_active(struct platter *p, u64 now, struct list_head *done)
 
 	if (!io || now < io->due_ns || atomic_read_acquire(&io->pending))
 		return false;
-	p->active = NULL;
+	WRITE_ONCE(p->active, NULL);
 	if (io->write && io->media_n &&
 	    (!io->status || io->media_n < io->n)) {
 		int r = damage_after(p, io->blk, io->media_n);
@@ -426,8 +426,7 @@ static bool finish_active(struct platter *p, u64 now, struct list_head *done)
 		platter_cache_destaged(p, io->bio, io->blk, true);
 		platter_count(p, PC_wcache_destages, 1);
 		io->bio = NULL;
-		if (!p->wcache_count)
-			wake_up_all(&p->drained);
+		wake_up_all(&p->drained);
 		return true;
 	}
 	if (io->overlay && !io->status)
@@ -512,7 +511,7 @@ static bool start_next(struct platter *p, u64 now, struct list_head *done)
 {
 	struct platter_io *io;
 
-	if (p->active || p->powered_off)
+	if (p->active || p->powered_off || p->leaving)
 		return false;
 	io = choose(p, now);
 	if (cache_pressure(p) && (!io || !p->last_was_destage))

@@ -659,9 +659,15 @@ static void platter_postsuspend(struct dm_target *ti)
 {
 	struct platter *p = ti->private;
 
+	/* No host request is under way, but a destage may be. */
+	mutex_lock(&p->lock);
+	p->leaving = true;
+	mutex_unlock(&p->lock);
+	wait_event(p->drained, !READ_ONCE(p->active));
 	hrtimer_cancel(&p->timer);
 	flush_work(&p->work);
 	mutex_lock(&p->lock);
+	p->leaving = false;
 	if (p->active || !list_empty(&p->timed))
 		DMERR("suspended with requests in flight");
 	else if (platter_cache_flush_untimed(p))

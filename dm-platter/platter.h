@@ -146,6 +146,7 @@ struct platter_io {
  * @in_lock: protects @incoming; taken in any context
  * @lock: everything below it; sleeps
  * @fast: bios may be remapped straight from .map (no model, nothing to order)
+ * @leaving: about to be suspended: nothing new is started
  * @powered_off: every request fails
  * @cut_armed: @cut_left counts
  */
@@ -186,6 +187,7 @@ struct platter {
 	struct platter_io *active;
 	u64 last_host_ns;
 	bool fast;
+	bool leaving;
 	bool powered_off;
 	bool cut_armed;
 	u64 cut_left;

@@ -149,10 +149,14 @@ class Guest:
             "-display", "none", "-no-reboot", "-m", options.memory,
             "-smp", str(1 if virtual else options.cpus),
             "-kernel", self.kernel.image, "-initrd", self.kernel.initramfs,
+            # A guest under TCG stops whenever its host does, for any time: that
+            # is no lockup of its kernel.
             "-append", f"console=ttyS0 panic=-1 LAB_RUN={self.home} "
             "loglevel=7 mitigations=off nokaslr audit=0 "
             "random.trust_cpu=on "
-            + ("" if options.use_kvm else "tsc=reliable no_timer_check ")
+            + ("" if options.use_kvm else
+               "tsc=reliable no_timer_check nosoftlockup "
+               "rcupdate.rcu_cpu_stall_suppress=1 ")
             + options.append,
             "-serial", "stdio",
             "-device", "virtio-serial-pci,max_ports=4",
