@@ -569,7 +569,7 @@ static unsigned int emit_info(struct shingle_device *d, char *result, unsigned i
 	spin_unlock_irq(&d->map_lock);
 
 	DMEMIT("%llu/%llu %llu/%llu %llu %s %s %s", cached,
-	       d->layout.nr_bands[SHINGLE_ROLE_CACHE] * d->layout.band_blocks, used,
+	       d->engine->cache_blocks, used,
 	       d->layout.journal.blocks - d->layout.journal_gap_blocks, steps,
 	       cleaning ? "cleaning" : "idle",
 	       d->mode != SHINGLE_RW || d->layout.flags & SHINGLE_SB_NEEDS_CHECK ?
