@@ -58,6 +58,8 @@ struct chunk {
  * @res: what happened
  * @e: the engine
  * @rng: state of the random numbers
+ * @calm: of so many chances to cut the power one is taken
+ * @quiet: the host starts nothing for the time being
  * @stamp: number of the last write
  * @stream: where the last sequential write ended
  * @medium: contents per device
@@ -80,6 +82,8 @@ struct exercise {
 	struct shingle_exercise_result *res;
 	struct shingle_engine *e;
 	u32 rng;
+	u32 calm;
+	bool quiet;
 	u32 stamp;
 	u64 stream;
 	u32 *medium[SHINGLE_NR_DEVS];
@@ -382,44 +386,89 @@ static int forget(struct exercise *x)
 	return 0;
 }
 
-/* Copy the first @n blocks of a step. */
-static void copy(struct exercise *x, const struct shingle_step *step, u32 n)
+static void checkpoint_if_full(struct exercise *x);
+static void checkpoint_some(struct exercise *x);
+
+/* The host goes on while a step is carried out, and so do checkpoints. */
+static int meanwhile(struct exercise *x)
 {
-	struct shingle_run run = { 0 };
-	u32 *buf = step->whole_in_memory ? kvcalloc(step->n, sizeof(u32), GFP_KERNEL) : NULL;
-	u32 i;
-
-	for (i = 0; i < step->n; i++) {
-		u32 content = 0;
-
-		if (!x->plan->ops->step_source(x->e, step, i, &run))
-			run.lblk = SHINGLE_NOWHERE;
-		if (run.lblk == i)
-			content = run.kind == SHINGLE_RUN_MAPPED ? *cell(x, run.pblk) : 0;
-		else if (step->base != SHINGLE_NOWHERE)
-			content = *cell(x, step->base + i);
-		if (buf)
-			buf[i] = content;
-		else if (i < n)
-			medium_write(x, step->dst + i, content);
+	checkpoint_if_full(x);
+	switch (rnd(x, x->quiet ? 2 : 12)) {
+	case 0:
+		return x->quiet ? 0 : start_write(x);
+	case 1:
+		end_some_write(x);
+		return 0;
+	case 2:
+		return forget(x);
+	case 3:
+		checkpoint_some(x);
+		return 0;
+	case 4:
+		return check_block(x, rnd(x, x->plan->layout->logical_blocks));
+	case 5:
+		if (!rnd(x, 4))
+			make_durable(x);
+		return 0;
+	default:
+		return 0;
 	}
-	for (i = 0; buf && i < n; i++)
-		medium_write(x, step->dst + i, buf[i]);
+}
+
+/* Gather blocks [@from, @from + @n) of a step as core does: runs, then contents. */
+static void gather(struct exercise *x, const struct shingle_step *step, u32 from, u32 n, u32 *buf)
+{
+	struct shingle_run run;
+	u32 at = from, i;
+
+	for (i = 0; i < n; i++)
+		buf[i] = step->base == SHINGLE_NOWHERE ? 0 : *cell(x, step->base + from + i);
+	while (at < from + n && x->plan->ops->step_source(x->e, step, at, &run) &&
+	       run.lblk < from + n) {
+		for (at = run.lblk; at < min_t(u64, run.lblk + run.n, from + n); at++)
+			buf[at - from] = run.kind != SHINGLE_RUN_MAPPED ? 0 :
+					 *cell(x, run.pblk + at - run.lblk);
+	}
+}
+
+/* Copy the first @n blocks of a step. */
+static int copy(struct exercise *x, const struct shingle_step *step, u32 n)
+{
+	u32 piece = step->whole_in_memory ? step->n : 1 + rnd(x, 6), at, i;
+	u32 *buf = kvcalloc(max(piece, 1U), sizeof(u32), GFP_KERNEL);
+	int err = buf ? 0 : -ENOMEM;
+
+	for (at = 0; !err && at < n; at += piece) {
+		u32 some = min(piece, step->n - at);
+
+		gather(x, step, at, some, buf);
+		/* A step that writes over its own sources holds readers back. */
+		if (!step->whole_in_memory)
+			err = meanwhile(x);
+		for (i = 0; !err && i < some && at + i < n; i++)
+			medium_write(x, step->dst + at + i, buf[i]);
+	}
 	kvfree(buf);
+	return err;
 }
 
 static int carry_out(struct exercise *x, const struct shingle_step *step)
 {
 	struct shingle_record rec[16];
-	struct shingle_emit emit = { .rec = rec, .max = x->plan->ops->step_records,
-				     .seq = x->seq };
+	struct shingle_emit emit = { .rec = rec, .max = x->plan->ops->step_records };
+	int err = copy(x, step, step->n);
+	u32 i;
 
-	copy(x, step, step->n);
+	if (err)
+		return err;
+	emit.seq = x->seq;
 	x->plan->ops->step_done(x->e, step, &emit);
 	take_records(x, &emit);
-	make_durable(x);
 	x->res->steps++;
-	return 0;
+	/* The commit takes its time. */
+	for (i = rnd(x, 4); !err && i; i--)
+		err = meanwhile(x);
+	return err;
 }
 
 /* One cleaning step, perhaps cut short: 1 if it was, then the power must go. */
@@ -434,33 +483,20 @@ static int clean(struct exercise *x, enum shingle_why why, bool may_cut)
 	    (check_window(x, step.dst, step.n, "cleaning") ||
 	     x->plan->ops->referenced(x->e, step.dst, step.n)))
 		return fail(x, "cleaning would write over blocks in use");
-	if (may_cut && step.n && !rnd(x, 8)) {
-		copy(x, &step, rnd(x, step.n + 1));
-		return 1;
+	if (may_cut && step.n && !rnd(x, 8 * x->calm)) {
+		r = copy(x, &step, rnd(x, step.n + 1));
+		return r ?: 1;
 	}
 	/* A failed step costs nothing, unless it wrote over its own sources. */
 	if (!step.whole_in_memory && !rnd(x, 32)) {
-		copy(x, &step, step.n ? rnd(x, step.n) : 0);
+		r = copy(x, &step, step.n ? rnd(x, step.n) : 0);
 		x->plan->ops->step_failed(x->e, &step);
-		return 0;
+		return r;
 	}
-	return carry_out(x, &step);
-}
-
-static void checkpoint_if_full(struct exercise *x);
-
-/* What core does when somebody waits: a step, or else a commit and a release. */
-static int help(struct exercise *x, enum shingle_why why)
-{
-	struct shingle_step step;
-	int r = x->plan->ops->next_step(x->e, why, &step);
-
-	checkpoint_if_full(x);
-	if (r > 0)
-		carry_out(x, &step);
-	else
-		make_durable(x);
-	x->plan->ops->release(x->e, x->seq - 1);
+	r = carry_out(x, &step);
+	if (!r && may_cut && !rnd(x, 16 * x->calm))
+		return 1;
+	make_durable(x);
 	return r;
 }
 
@@ -477,17 +513,29 @@ static void end_all_writes(struct exercise *x)
 	}
 }
 
+/* What core does when somebody waits: a step, or else a commit and a release. */
+static int help(struct exercise *x, enum shingle_why why)
+{
+	struct shingle_step step;
+	int r = x->plan->ops->next_step(x->e, why, &step);
+
+	checkpoint_if_full(x);
+	if (r > 0 && carry_out(x, &step))
+		return -EUCLEAN;
+	make_durable(x);
+	x->plan->ops->release(x->e, x->seq - 1);
+	return r;
+}
+
 /*
  * Nothing waits for ever: with no write under way a new one finds room, and a
  * clean of everything ends and leaves nothing.
  */
-static int must_progress(struct exercise *x)
+static int progress(struct exercise *x)
 {
 	u64 lblk = rnd(x, x->plan->layout->logical_blocks), limit;
 	int r;
 
-	end_all_writes(x);
-	checkpoint_if_full(x);
 	/* No cleaning needs more than two steps for each band, and one to end. */
 	limit = 4 * x->plan->layout->logical_blocks + 16;
 	if (rnd(x, 4)) {
@@ -509,6 +557,18 @@ static int must_progress(struct exercise *x)
 			    (unsigned long long)x->plan->ops->cached_blocks(x->e));
 	x->res->emptied++;
 	return 0;
+}
+
+static int must_progress(struct exercise *x)
+{
+	int err;
+
+	x->quiet = true;
+	end_all_writes(x);
+	checkpoint_if_full(x);
+	err = progress(x);
+	x->quiet = false;
+	return err;
 }
 
 /* ------------------------------------------------------------------------
@@ -591,6 +651,8 @@ static int check_recovered(struct exercise *x)
 
 static int power_cut(struct exercise *x)
 {
+	bool exact = x->durable == x->nr_records;
+	u64 cached = x->plan->ops->cached_blocks(x->e);
 	const char *why = "";
 	u32 i, end;
 
@@ -629,6 +691,11 @@ static int power_cut(struct exercise *x)
 	x->res->cuts++;
 	if (check_recovered(x))
 		return -EUCLEAN;
+	if (exact && x->plan->ops->cached_blocks(x->e) != cached)
+		return fail(x, "after cut %llu %llu blocks are cached, not %llu",
+			    (unsigned long long)x->res->cuts,
+			    (unsigned long long)x->plan->ops->cached_blocks(x->e),
+			    (unsigned long long)cached);
 	make_durable(x);
 	return clean(x, SHINGLE_WHY_RECOVERY, false);
 }
@@ -672,7 +739,7 @@ static int one_round(struct exercise *x)
 	else if (dice < 98 && x->plan->ops->verify(x->e, report, x))
 		return -EUCLEAN;
 	else if (dice < 99 && x->plan->cuts)
-		r = !rnd(x, 4);
+		r = !rnd(x, 4 * x->calm);
 	else if (dice == 99 && !rnd(x, 8))
 		return must_progress(x);
 	else
@@ -802,6 +869,8 @@ int shingle_exercise(const struct shingle_exercise_plan *plan,
 	x->plan = plan;
 	x->res = result;
 	x->rng = plan->seed * 2654435761U + 1;
+	/* Some states take long to get into. */
+	x->calm = 1 << plan->seed % 3;
 	x->seq = 1;
 	x->cursor = U64_MAX;
 	err = allocate(x);

@@ -24,14 +24,14 @@
  * be the open one.
  *
  * Progress.  Of a zone's bands, @provision are no home: they are free, a log,
- * pending or the destination of the step in progress.  A log band is opened
- * only if @threshold >= 1 free bands remain, so free + pending + destination is
- * at least 1 always: a step turns its destination into a home and that home
- * into a pending band.  Pending bands become free by release(), which core sees
- * to when somebody waits.  So if there is a log band, some step can be taken,
- * now or after a release; a step empties it of at least one logical band, and a
- * log band that is cleaned takes no new blocks.  If there is no log band, all of
- * @provision > @threshold are free after a release, and one can be opened.
+ * pending or the destination of the step in progress.  There are at most
+ * @provision - 1 logs, so free + pending + destination is at least 1 always: a
+ * step turns its destination into a home and that home into a pending band.
+ * Pending bands become free by release(), which core sees to when somebody
+ * waits.  So if there is a log, some step can be taken, now or after a release;
+ * a step empties it of at least one logical band, and a log that is cleaned
+ * takes no new blocks.  If there is no log, all of @provision > @threshold are
+ * free after a release, and one can be opened.
  */
 #include "full-engine.h"
 #include "slotmap.h"
@@ -1325,7 +1325,7 @@ static int stl_full_replay(struct shingle_engine *e, const struct shingle_record
 	case STL_FULL_OPEN:
 		if (a >= s->nr_logs || b >= s->g.bands)
 			return -EUCLEAN;
-		replay_clear(s, a);
+		/* It is clear: the record that freed it came before. */
 		s->log[a].band = b;
 		s->log[a].age = le32_to_cpu(rec->c);
 		return 0;
