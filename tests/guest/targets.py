@@ -187,7 +187,33 @@ class StlSet(Linear):
         return device.status(noflush=True).split()[-1]
 
 
-TARGETS = {row.name: row for row in (Linear(), StlSet())}
+class StlFull(StlSet):
+    """The fully-associative layer: what a geometry calls cache bands are log
+    bands here, in each of the zones."""
+    name = "stl-full"
+
+    @staticmethod
+    def _zones(geo):
+        """Physical bands of a zone, their provision, and how many zones."""
+        zones = 2 if geo.data > 8 else 1
+        provision = max(3, geo.cache + 1)
+        return -(-geo.data // zones) + provision, provision, zones
+
+    def _plan(self, geo):
+        zone, provision, zones = self._zones(geo)
+        plan = super()._plan(geo.but(data=geo.data + zones * provision,
+                                     cache=0, staging=0, cache_on="same"))
+        plan["groups"] = [g for g in plan["groups"] if g[4]]
+        plan["logical"] = geo.logical
+        plan["params"] = struct.pack("<IIII", zone, provision,
+                                     max(geo.cache, 1), 0)
+        return plan
+
+    def geometry(self, suite):
+        return tuple(geo.but(cache_on="same") for geo in GEOMETRIES[suite])
+
+
+TARGETS = {row.name: row for row in (Linear(), StlSet(), StlFull())}
 
 
 @dataclass
