@@ -13,34 +13,32 @@ struct shape_case {
 	struct shingle_exercise_shape shape;
 	const char *const *features;
 	const char *const *keys;
-	__le32 params[3];
+	u32 params[3];
 };
 
 static const char *const inplace[] = { "inplace", NULL };
 static const char *const greedy[] = { "order", "greedy", NULL };
 static const char *const tight[] = { "threshold", "1", NULL };
 
-#define LE(n)	((__force __le32)cpu_to_le32(n))
-
 static const struct shape_case shapes[] = {
 	{ "set: 19 blocks, 12 KiB bands", &stl_set_engine_ops, { 3, 3, 1, 2, 0, 1 } },
 	{ "set: one cache band", &stl_set_engine_ops, { 3, 5, 1, 1, 0, 1 } },
 	{ "set: tracks of 4, head of 2", &stl_set_engine_ops, { 8, 7, 1, 2, 4, 2 } },
 	{ "set: odd bands, head of 3", &stl_set_engine_ops, { 5, 9, 1, 3, 2, 3 },
-	  .params = { LE(1) } },
+	  .params = { 1 } },
 	{ "set: 16-block bands, head of 3", &stl_set_engine_ops, { 16, 20, 1, 4, 8, 3 } },
-	{ "set: wide sets", &stl_set_engine_ops, { 4, 4, 1, 4, 3, 2 }, .params = { LE(2) } },
+	{ "set: wide sets", &stl_set_engine_ops, { 4, 4, 1, 4, 3, 2 }, .params = { 2 } },
 	{ "set: in place", &stl_set_engine_ops, { 8, 7, 1, 2, 4, 2 }, .features = inplace },
 	{ "full: one zone, 12 KiB bands", &stl_full_engine_ops, { 3, 9, 0, 0, 0, 1 },
-	  .params = { LE(9), LE(3), LE(2) } },
+	  .params = { 9, 3, 2 } },
 	{ "full: no more provision than needed", &stl_full_engine_ops, { 4, 12, 0, 0, 0, 1 },
-	  .params = { LE(6), LE(2), LE(1) } },
+	  .params = { 6, 2, 1 } },
 	{ "full: uneven zones, head of 2", &stl_full_engine_ops, { 8, 19, 0, 0, 4, 2 },
-	  .keys = tight, .params = { LE(8), LE(3), LE(2) } },
+	  .keys = tight, .params = { 8, 3, 2 } },
 	{ "full: greedy, head of 3", &stl_full_engine_ops, { 5, 30, 0, 0, 2, 3 },
-	  .keys = greedy, .params = { LE(14), LE(6), LE(4) } },
+	  .keys = greedy, .params = { 14, 6, 4 } },
 	{ "full: 16-block bands, head of 3", &stl_full_engine_ops, { 16, 24, 0, 0, 8, 3 },
-	  .params = { LE(24), LE(5), LE(3) } },
+	  .params = { 24, 5, 3 } },
 };
 
 static void describe(const struct shape_case *c, char *desc)
@@ -53,9 +51,13 @@ KUNIT_ARRAY_PARAM(shape, shapes, describe);
 static struct shingle_layout *new_layout(struct kunit *test, const struct shape_case *c)
 {
 	struct shingle_layout *l = kunit_kzalloc(test, sizeof(*l), GFP_KERNEL);
+	__le32 params[ARRAY_SIZE(c->params)];
+	u32 i;
 
 	KUNIT_ASSERT_NOT_NULL(test, l);
-	shingle_exercise_layout(l, c->ops, &c->shape, c->params, sizeof(c->params));
+	for (i = 0; i < ARRAY_SIZE(params); i++)
+		params[i] = cpu_to_le32(c->params[i]);
+	shingle_exercise_layout(l, c->ops, &c->shape, params, sizeof(params));
 	return l;
 }
 
@@ -194,7 +196,7 @@ static struct shingle_engine *new_full(struct kunit *test, u32 bands, u32 provis
 {
 	const struct shape_case c = {
 		"", &stl_full_engine_ops, { 3, bands, 0, 0, 0, 1 },
-		.params = { LE(bands), LE(provision), LE(logs) },
+		.params = { bands, provision, logs },
 	};
 	struct shingle_engine *e;
 	const char *why;
@@ -334,8 +336,8 @@ static void stl_full_tunables(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, e->ops->next_step(e, SHINGLE_WHY_IDLE, &step), 0);
 	KUNIT_EXPECT_EQ(test, e->ops->set(e, "cleaning", "now", &why), -ERANGE);
 	KUNIT_EXPECT_EQ(test, e->ops->set(e, "cleaning", "aggressive", &why), 0);
-	/* The log that holds nothing needs no copy. */
 	KUNIT_ASSERT_EQ(test, e->ops->next_step(e, SHINGLE_WHY_IDLE, &step), 1);
+	KUNIT_EXPECT_EQ(test, step.n, 3U);
 	e->ops->step_failed(e, &step);
 	e->ops->destroy(e);
 }
