@@ -1422,9 +1422,11 @@ static u32 verify_slot(struct stl_full *s, u32 slot, shingle_report_fn report, v
 	u32 log = slot / s->band_blocks, offset = slot % s->band_blocks, lblk;
 	enum shingle_slot_state state = shingle_slot_state(&s->map, slot);
 
-	if ((state == SHINGLE_SLOT_FREE) != (offset >= s->log[log].fill)) {
+	bool used = state != SHINGLE_SLOT_FREE, below = offset < s->log[log].fill;
+
+	if (used != below) {
 		report(ctx, "slot %u of log %u is %s, but the fill mark is %u", offset, log,
-		       state == SHINGLE_SLOT_FREE ? "free" : "used", s->log[log].fill);
+		       used ? "used" : "free", s->log[log].fill);
 		return 1;
 	}
 	if (state != SHINGLE_SLOT_OWNED)
@@ -1591,3 +1593,5 @@ const struct shingle_engine_ops stl_full_engine_ops = {
 	.map_bytes = stl_full_map_bytes,
 	.cached_blocks = stl_full_cached_blocks,
 };
+/* For the KUnit module. */
+EXPORT_SYMBOL_GPL(stl_full_engine_ops);

@@ -52,11 +52,6 @@ static void __exit stl_exit(void)
 	dm_unregister_target(&stl_set_target);
 }
 
-#if IS_ENABLED(CONFIG_KUNIT)
-EXPORT_SYMBOL_GPL(stl_full_engine_ops);
-EXPORT_SYMBOL_GPL(stl_set_engine_ops);
-#endif
-
 module_init(stl_init);
 module_exit(stl_exit);
 

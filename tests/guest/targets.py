@@ -58,6 +58,8 @@ class Linear:
     modules = ()
     messages = ()
     in_place = True         # overwrites a block where it lies
+    streams = False         # a sequential fill costs nothing beyond itself
+    cleans_when_idle = False
 
     def sizes(self, geo):
         """Blocks of each device that the target needs, 0 for none."""
@@ -191,6 +193,8 @@ class StlFull(StlSet):
     """The fully-associative layer: what a geometry calls cache bands are log
     bands here, in each of the zones."""
     name = "stl-full"
+    streams = True
+    cleans_when_idle = True
 
     @staticmethod
     def _zones(geo):
@@ -313,6 +317,15 @@ GEOMETRIES = {
     "faults": (
         Geometry("faults", band=4, data=12, cache=3, cache_on="separate",
                  meta="separate", journal=12),
+    ),
+    # Metadata apart, so that the data device carries data and nothing else.
+    "ledger": (
+        Geometry("plain", band=64, data=40, cache=4, meta="separate",
+                 ckpt=32, journal=48),
+        Geometry("guards", band=60, data=20, cache=3, track=16, head=2,
+                 meta="separate", ckpt=32, journal=48),
+        Geometry("tight", band=32, data=8, cache=1, meta="separate",
+                 ckpt=32, journal=48),
     ),
     "bitflip": (
         Geometry("apart", band=4, data=12, cache=3, meta="separate"),
