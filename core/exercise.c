@@ -219,6 +219,17 @@ static u32 content_of(struct exercise *x, u64 lblk)
 	return run.kind == SHINGLE_RUN_MAPPED ? *cell(x, run.pblk) : 0;
 }
 
+static bool in_one_band(struct exercise *x, const struct shingle_run *run)
+{
+	const struct shingle_layout *l = x->plan->layout;
+	enum shingle_role role[2];
+	u64 band[2], offset;
+
+	return shingle_band_of(l, run->pblk, &role[0], &band[0], &offset) &&
+	       shingle_band_of(l, run->pblk + run->n - 1, &role[1], &band[1], &offset) &&
+	       role[0] == role[1] && band[0] == band[1];
+}
+
 static int check_block(struct exercise *x, u64 lblk)
 {
 	struct shingle_run run;
@@ -227,6 +238,9 @@ static int check_block(struct exercise *x, u64 lblk)
 	x->plan->ops->resolve(x->e, lblk, x->plan->layout->logical_blocks - lblk, &run);
 	if (run.lblk != lblk || !run.n)
 		return fail(x, "block %llu resolves to an empty run", (unsigned long long)lblk);
+	if (run.kind != SHINGLE_RUN_ZERO && !in_one_band(x, &run))
+		return fail(x, "block %llu is in a run that is in no band or in several",
+			    (unsigned long long)lblk);
 	if (run.kind == SHINGLE_RUN_MAPPED)
 		content = *cell(x, run.pblk);
 	if (content != x->model[lblk].now)

@@ -496,36 +496,34 @@ static int stl_full_get(struct shingle_engine *e, u32 index, const char **name, 
  * Reading
  */
 
-/* Where one block is now. */
-static u64 locate(const struct stl_full *s, u32 band, u32 lblk, enum shingle_run_kind *kind)
+static u32 slot_of(const struct stl_full *s, u32 band, u32 lblk)
 {
-	u32 slot = s->band_live[band] ? shingle_slotmap_find(&s->map, lblk) : SHINGLE_NO_SLOT;
-
-	*kind = SHINGLE_RUN_MAPPED;
-	if (slot != SHINGLE_NO_SLOT)
-		return slot_pblk(s, slot);
-	if (!test_bit(band, s->written))
-		*kind = SHINGLE_RUN_UNWRITTEN;
-	return band_pblk(s, s->home[band]) + lblk - band * s->band_blocks;
+	return s->band_live[band] ? shingle_slotmap_find(&s->map, lblk) : SHINGLE_NO_SLOT;
 }
 
+/* A run is in one log or at home: neighbours in number may be bands apart. */
 static void stl_full_resolve(struct shingle_engine *e, u64 lblk, u32 n, struct shingle_run *out)
 {
 	struct stl_full *s = to_full(e);
-	u32 band = (u32)lblk / s->band_blocks;
-	u32 end = (band + 1) * s->band_blocks;
-	enum shingle_run_kind kind;
+	u32 band = (u32)lblk / s->band_blocks, offset = (u32)lblk % s->band_blocks;
+	u32 slot = slot_of(s, band, lblk);
 
-	n = min_t(u32, n, end - (u32)lblk);
+	n = min(n, s->band_blocks - offset);
 	out->lblk = lblk;
-	out->pblk = locate(s, band, lblk, &out->kind);
 	out->n = 1;
-	if (!s->band_live[band]) {
-		out->n = n;
+	if (slot != SHINGLE_NO_SLOT) {
+		out->pblk = slot_pblk(s, slot);
+		out->kind = SHINGLE_RUN_MAPPED;
+		n = min(n, s->band_blocks - slot % s->band_blocks);
+		while (out->n < n && slot_of(s, band, lblk + out->n) == slot + out->n)
+			out->n++;
 		return;
 	}
-	while (out->n < n && locate(s, band, lblk + out->n, &kind) == out->pblk + out->n &&
-	       kind == out->kind)
+	out->pblk = band_pblk(s, s->home[band]) + offset;
+	out->kind = test_bit(band, s->written) ? SHINGLE_RUN_MAPPED : SHINGLE_RUN_UNWRITTEN;
+	if (!s->band_live[band])
+		out->n = n;
+	while (out->n < n && slot_of(s, band, lblk + out->n) == SHINGLE_NO_SLOT)
 		out->n++;
 }
 
@@ -996,27 +994,17 @@ static bool stl_full_step_source(struct shingle_engine *e, const struct shingle_
 				 u32 offset, struct shingle_run *out)
 {
 	struct stl_full *s = to_full(e);
-	u32 band = step->lblk / s->band_blocks, slot = SHINGLE_NO_SLOT;
+	u32 band = step->lblk / s->band_blocks;
 
-	if (!s->band_live[band])
-		return false;
 	for (; offset < step->n; offset++) {
-		slot = shingle_slotmap_find(&s->map, step->lblk + offset);
-		if (slot != SHINGLE_NO_SLOT)
-			break;
+		if (slot_of(s, band, step->lblk + offset) == SHINGLE_NO_SLOT)
+			continue;
+		stl_full_resolve(e, step->lblk + offset, step->n - offset, out);
+		out->lblk = offset;
+		s->merged_blocks += out->n;
+		return true;
 	}
-	if (slot == SHINGLE_NO_SLOT)
-		return false;
-	out->lblk = offset;
-	out->pblk = slot_pblk(s, slot);
-	out->kind = SHINGLE_RUN_MAPPED;
-	out->n = 1;
-	/* Neighbours in number are neighbours in place only within a band. */
-	while (offset + out->n < step->n && (slot + out->n) % s->band_blocks &&
-	       shingle_slotmap_find(&s->map, step->lblk + offset + out->n) == slot + out->n)
-		out->n++;
-	s->merged_blocks += out->n;
-	return true;
+	return false;
 }
 
 static void free_log(struct stl_full *s, u32 log, struct shingle_emit *emit)
@@ -1421,7 +1409,6 @@ static u32 verify_slot(struct stl_full *s, u32 slot, shingle_report_fn report, v
 {
 	u32 log = slot / s->band_blocks, offset = slot % s->band_blocks, lblk;
 	enum shingle_slot_state state = shingle_slot_state(&s->map, slot);
-
 	bool used = state != SHINGLE_SLOT_FREE, below = offset < s->log[log].fill;
 
 	if (used != below) {
