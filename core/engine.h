@@ -97,6 +97,23 @@ static inline void shingle_emit(struct shingle_emit *e, u16 type, u16 n, u32 c, 
 		shingle_record_set(&e->rec[e->nr++], type, n, c, a, b);
 }
 
+/**
+ * shingle_choose() - a tunable that has two values
+ * @value: what is wanted
+ * @no: the value for false
+ * @yes: the value for true
+ * @result: which of the two it is
+ *
+ * Context: any.  Returns 0, or -ERANGE if @value is neither.
+ */
+static inline int shingle_choose(const char *value, const char *no, const char *yes, bool *result)
+{
+	if (strcmp(value, no) && strcmp(value, yes))
+		return -ERANGE;
+	*result = !strcmp(value, yes);
+	return 0;
+}
+
 /* Why core asks for a cleaning step. */
 enum shingle_why {
 	SHINGLE_WHY_RECOVERY,	/* finish what a power cut interrupted */

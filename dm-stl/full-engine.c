@@ -436,15 +436,6 @@ static int stl_full_create(struct shingle_engine **out, const struct shingle_lay
 	return 0;
 }
 
-/* A tunable with two values: is @value the second one? */
-static int choose(const char *value, const char *first, const char *second, bool *is_second)
-{
-	if (strcmp(value, first) && strcmp(value, second))
-		return -ERANGE;
-	*is_second = !strcmp(value, second);
-	return 0;
-}
-
 static int stl_full_set(struct shingle_engine *e, const char *name, const char *value,
 			const char **why)
 {
@@ -455,11 +446,11 @@ static int stl_full_set(struct shingle_engine *e, const char *name, const char *
 		return -ENOENT;
 	if (!strcmp(name, "cleaning")) {
 		*why = "cleaning must be lazy or aggressive";
-		return choose(value, "aggressive", "lazy", &s->lazy);
+		return shingle_choose(value, "aggressive", "lazy", &s->lazy);
 	}
 	if (!strcmp(name, "order")) {
 		*why = "order must be fifo or greedy";
-		return choose(value, "fifo", "greedy", &s->greedy);
+		return shingle_choose(value, "fifo", "greedy", &s->greedy);
 	}
 	if (strcmp(name, "threshold"))
 		return -ENOENT;

@@ -37,6 +37,7 @@ enum { STEP_STAGE, STEP_WRITEBACK, STEP_INPLACE, STEP_RETIRE };
  * @nr_sets: cache bands
  * @set_shift: see struct stl_set_params
  * @inplace: rewrite bands without staging: loses data at a power cut
+ * @aggressive: clean also when the host is quiet
  * @map: which slot holds which block; slot = set * band_blocks + offset
  * @fill: per set, next empty slot
  * @inflight: per set, placements not yet committed or aborted
@@ -50,6 +51,7 @@ enum { STEP_STAGE, STEP_WRITEBACK, STEP_INPLACE, STEP_RETIRE };
  * @clean_band: next data band of it to look at
  * @draining: @clean_set takes no placements until those in flight are done
  * @forced_set: where a forced clean of all sets stands
+ * @idle_set: where cleaning for its own sake stands
  * @step_band: band of the step in progress, or U64_MAX
  * @staged: the staging band holds @staged_band
  * @staged_band: which data band
@@ -71,6 +73,7 @@ struct stl_set {
 	u32 nr_sets;
 	u32 set_shift;
 	bool inplace;
+	bool aggressive;
 
 	struct shingle_slotmap map;
 	u32 *fill;
@@ -87,6 +90,7 @@ struct stl_set {
 	u32 clean_band;
 	bool draining;
 	u32 forced_set;
+	u32 idle_set;
 	u64 step_band;
 
 	bool staged;
@@ -220,22 +224,35 @@ static int stl_set_create(struct shingle_engine **out, const struct shingle_layo
 static int stl_set_set(struct shingle_engine *e, const char *name, const char *value,
 		       const char **why)
 {
+	struct stl_set *s = to_set(e);
+
 	if (!strcmp(name, "inplace") && !value) {
-		to_set(e)->inplace = true;
-		e->copy_blocks = to_set(e)->band_blocks;
+		s->inplace = true;
+		e->copy_blocks = s->band_blocks;
 		return 0;
 	}
+	*why = "cleaning must be lazy or aggressive";
+	if (!strcmp(name, "cleaning") && value)
+		return shingle_choose(value, "lazy", "aggressive", &s->aggressive);
 	return -ENOENT;
 }
 
 static int stl_set_get(struct shingle_engine *e, u32 index, const char **name, char *value,
 		       size_t size)
 {
-	if (index || !size)
-		return -ENOENT;
-	*name = "inplace";
-	value[0] = '\0';
-	return to_set(e)->inplace;
+	const struct stl_set *s = to_set(e);
+
+	switch (index) {
+	case 0:
+		*name = "inplace";
+		value[0] = '\0';
+		return s->inplace;
+	case 1:
+		*name = "cleaning";
+		snprintf(value, size, "%s", s->aggressive ? "aggressive" : "lazy");
+		return s->aggressive;
+	}
+	return -ENOENT;
 }
 
 /* ------------------------------------------------------------------------
@@ -466,10 +483,28 @@ static u32 next_dirty_band(const struct stl_set *s, u32 set, u32 band)
 	return min(band, s->nr_bands);
 }
 
+/* The next set in turn that is not empty. */
+static u32 pick_idle(struct stl_set *s)
+{
+	u32 i;
+
+	for (i = 0; i < s->nr_sets; i++) {
+		u32 set = (s->idle_set + i) % s->nr_sets;
+
+		if (s->fill[set]) {
+			s->idle_set = set + 1;
+			return set;
+		}
+	}
+	return NO_SET;
+}
+
 static u32 pick_set(struct stl_set *s, enum shingle_why why)
 {
 	u32 set = pop_wanted(s);
 
+	if (set == NO_SET && why == SHINGLE_WHY_IDLE)
+		return pick_idle(s);
 	if (set != NO_SET || why != SHINGLE_WHY_FORCED)
 		return set;
 	while (s->forced_set < s->nr_sets) {
@@ -519,7 +554,7 @@ static int stl_set_next_step(struct shingle_engine *e, enum shingle_why why,
 		return 1;
 	}
 	/* Lazy: nothing is cleaned before a write needs the room. */
-	if (why == SHINGLE_WHY_RECOVERY || why == SHINGLE_WHY_IDLE)
+	if (why == SHINGLE_WHY_RECOVERY || (why == SHINGLE_WHY_IDLE && !s->aggressive))
 		return 0;
 
 again:

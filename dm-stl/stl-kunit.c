@@ -18,6 +18,7 @@ struct shape_case {
 
 static const char *const inplace[] = { "inplace", NULL };
 static const char *const greedy[] = { "order", "greedy", NULL };
+static const char *const aggressive[] = { "cleaning", "aggressive", NULL };
 static const char *const tight[] = { "threshold", "1", NULL };
 
 static const struct shape_case shapes[] = {
@@ -27,7 +28,8 @@ static const struct shape_case shapes[] = {
 	{ "set: odd bands, head of 3", &stl_set_engine_ops, { 5, 9, 1, 3, 2, 3 },
 	  .params = { 1 } },
 	{ "set: 16-block bands, head of 3", &stl_set_engine_ops, { 16, 20, 1, 4, 8, 3 } },
-	{ "set: wide sets", &stl_set_engine_ops, { 4, 4, 1, 4, 3, 2 }, .params = { 2 } },
+	{ "set: wide sets, aggressive", &stl_set_engine_ops, { 4, 4, 1, 4, 3, 2 },
+	  .keys = aggressive, .params = { 2 } },
 	{ "set: in place", &stl_set_engine_ops, { 8, 7, 1, 2, 4, 2 }, .features = inplace },
 	{ "full: one zone, 12 KiB bands", &stl_full_engine_ops, { 3, 9, 0, 0, 0, 1 },
 	  .params = { 9, 3, 2 } },

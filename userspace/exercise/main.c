@@ -47,7 +47,8 @@ static void draw_full(u32 *rng, struct shingle_exercise_shape *shape, struct shi
 static const char *const greedy_keys[] = { "order", "greedy", NULL };
 static const char *const tight_keys[] = { "threshold", "1", NULL };
 static const char *const *const full_keys[] = { NULL, greedy_keys, tight_keys };
-static const char *const *const no_keys[] = { NULL };
+static const char *const aggressive_keys[] = { "cleaning", "aggressive", NULL };
+static const char *const *const set_keys[] = { NULL, aggressive_keys };
 
 static const struct engine {
 	const struct shingle_engine_ops *ops;
@@ -55,7 +56,7 @@ static const struct engine {
 	const char *const *const *keys;
 	u32 nr_keys;
 } engines[] = {
-	{ &stl_set_engine_ops, draw_set, no_keys, ARRAY_SIZE(no_keys) },
+	{ &stl_set_engine_ops, draw_set, set_keys, ARRAY_SIZE(set_keys) },
 	{ &stl_full_engine_ops, draw_full, full_keys, ARRAY_SIZE(full_keys) },
 };
 
