@@ -60,6 +60,8 @@ class Linear:
     in_place = True         # overwrites a block where it lies
     streams = False         # a sequential fill costs nothing beyond itself
     cleans_when_idle = False
+    features = ()           # key words of the table line that stand alone
+    keys = ()               # (key, value that is not the default)
 
     def sizes(self, geo):
         """Blocks of each device that the target needs, 0 for none."""
@@ -93,6 +95,8 @@ class StlSet(Linear):
     modules = ("dm-shingle", "dm-stl")
     messages = ("stats", "stats_clear", "clean", "verify", "checkpoint",
                 "commit")
+    features = ("inplace",)
+    keys = (("cleaning", "aggressive"), ("idle_ms", 7))
 
     def _plan(self, geo):
         """Superblock fields, by the simplest arithmetic there is."""
@@ -193,6 +197,9 @@ class StlFull(StlSet):
     """The fully-associative layer: what a geometry calls cache bands are log
     bands here, in each of the zones."""
     name = "stl-full"
+    features = ()
+    keys = (("cleaning", "lazy"), ("order", "greedy"), ("threshold", 1),
+            ("idle_ms", 0))
     streams = True
     cleans_when_idle = True
 
@@ -231,8 +238,10 @@ class StlFull(StlSet):
 
     @staticmethod
     def _fit(geo):
-        """No cache elsewhere; a checkpoint has a piece for every log."""
-        return geo.but(cache_on="same", ckpt=geo.ckpt + 2 * geo.cache)
+        """No cache elsewhere; a checkpoint has a piece for every log, and a
+        write up to four records."""
+        return geo.but(cache_on="same", ckpt=geo.ckpt + 2 * geo.cache,
+                       journal=2 * geo.journal)
 
 
 TARGETS = {row.name: row for row in (Linear(), StlSet(), StlFull())}
