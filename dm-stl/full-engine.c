@@ -1571,5 +1571,4 @@ const struct shingle_engine_ops stl_full_engine_ops = {
 	.map_bytes = stl_full_map_bytes,
 	.cached_blocks = stl_full_cached_blocks,
 };
-/* For the KUnit module. */
 EXPORT_SYMBOL_GPL(stl_full_engine_ops);

@@ -1084,5 +1084,4 @@ const struct shingle_engine_ops stl_set_engine_ops = {
 	.map_bytes = stl_set_map_bytes,
 	.cached_blocks = stl_set_cached_blocks,
 };
-/* For the KUnit module. */
 EXPORT_SYMBOL_GPL(stl_set_engine_ops);
