@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-# make            modules for KDIR (default: the running kernel) and userspace
+# make            modules for KDIR (default: the running kernel) and the tools
 # make demo       the whole story in a virtual machine, nothing else needed
 # make check      every test, in the lab
 # make help       the rest
@@ -11,17 +11,25 @@ TOP   := $(CURDIR)
 ROOMS := core dm-platter dm-stl
 
 kmake  = $(MAKE) -C $(KDIR) $(if $(ARCH),ARCH=$(ARCH))
-KREL  := $(if $(wildcard $(KDIR)/Makefile),$(shell $(MAKE) -s --no-print-directory -C $(KDIR) $(if $(ARCH),ARCH=$(ARCH)) kernelrelease 2>/dev/null))
+# The release that modules carry; Debian's headers answer kernelrelease otherwise.
+UTS   := $(KDIR)/include/generated/utsrelease.h
+KREL  := $(if $(wildcard $(UTS)),$(shell sed -n 's/.*UTS_RELEASE "\(.*\)".*/\1/p' $(UTS)))
 # Modules of several kernels live side by side; the sources are only linked in.
 MODDIR ?= $(TOP)/build/$(KREL)$(if $(ARCH),-$(ARCH))
 
-all: modules userspace
+# Without a kernel tree the tools still can be built.
+all: $(if $(KREL),modules,no-modules) userspace
 
-.PHONY: all modules userspace mirror moddir clean help have-kdir
+.PHONY: all modules no-modules userspace mirror moddir clean help have-kdir
+
+no-modules:
+	@echo "No kernel build tree at $(KDIR): building the tools only, no modules."
+	@echo "Debian: apt install linux-headers-$$(uname -r); or make KDIR=/path/to/kernel."
+	@echo "'make demo' and 'make check' bring kernels of their own."
 
 have-kdir:
 	@test -n "$(KREL)" || { \
-	  echo "No kernel build tree at $(KDIR)." >&2; \
+	  echo "No prepared kernel build tree at $(KDIR)." >&2; \
 	  echo "Install the headers of the running kernel (Debian: apt install linux-headers-$$(uname -r))," >&2; \
 	  echo "or name another tree: make KDIR=/path/to/kernel [ARCH=um]." >&2; \
 	  echo "'make demo' and 'make check' need none: they bring their own kernels." >&2; exit 1; }
@@ -48,6 +56,53 @@ clean:
 	rm -rf build
 	@$(MAKE) -s -C userspace clean
 
+# --- on this machine ----------------------------------------------------------
+# PREFIX and DESTDIR as everywhere; modules go to updates/ of KDIR's kernel.
+PREFIX  ?= /usr/local
+DESTDIR ?=
+MODINST  = $(DESTDIR)/lib/modules/$(KREL)/updates
+.PHONY: load unload install uninstall install-modules install-tools
+
+load: have-kdir
+	@scripts/modules load $(MODDIR)
+
+unload: have-kdir
+	@scripts/modules unload $(MODDIR)
+
+install: install-modules install-tools
+
+install-modules: modules
+	+$(kmake) M=$(MODDIR) INSTALL_MOD_PATH=$(DESTDIR) INSTALL_MOD_DIR=updates modules_install
+	@test -n "$(DESTDIR)" || depmod $(KREL)
+
+install-tools: userspace
+	@$(MAKE) -C userspace install DESTDIR=$(DESTDIR) PREFIX=$(PREFIX)
+
+uninstall:
+	rm -f $(if $(KREL),$(foreach r,$(ROOMS),$(MODINST)/$(r)/*.ko*))
+	-$(if $(KREL),rmdir $(ROOMS:%=$(MODINST)/%) 2>/dev/null)
+	@test -z "$(KREL)" -o -n "$(DESTDIR)" || depmod $(KREL)
+	rm -f $(DESTDIR)$(PREFIX)/sbin/shingle $(DESTDIR)$(PREFIX)/bin/platter-sim \
+	  $(DESTDIR)$(PREFIX)/share/man/man8/shingle.8 \
+	  $(DESTDIR)$(PREFIX)/share/bash-completion/completions/shingle
+
+# --- in virtual machines; each gets what it lacks -----------------------------
+.PHONY: demo check kunit bench
+
+demo:
+	@scripts/demo/run
+
+# tests/run --help says what else it can do; CHECK=--quick for developers.
+check:
+	@scripts/lab/setup
+	@tests/run $(CHECK)
+
+kunit:
+	@tests/run --suite kunit
+
+bench:
+	@scripts/bench/run
+
 # --- the lab: kernels in virtual machines, see Documentation/lab.rst ---------
 .PHONY: lab lab-setup lint
 
@@ -61,3 +116,22 @@ lab-setup:
 
 lint:
 	@scripts/lab/lint
+
+help:
+	@echo "Nothing needed but a Debian machine:"
+	@echo "  make demo        a shingled disk, a file system, a power cut, recovery; a picture"
+	@echo "  make check       every test, on every kernel of the lab"
+	@echo "  make kunit       the engines' and the mechanics' unit tests only"
+	@echo "  make bench       speed and memory against dm-linear and its peers"
+	@echo "On a machine with device mapper and its kernel's headers:"
+	@echo "  make             modules for the running kernel, and the tools"
+	@echo "                   KDIR=TREE ARCH=um for another kernel, W=1, C=1, V=1"
+	@echo "  make load        load the modules from the build tree (root)"
+	@echo "  make unload      unload them (root)"
+	@echo "  make install     modules, tools, manual; PREFIX=/usr/local DESTDIR="
+	@echo "  make uninstall   remove those"
+	@echo "Parts:"
+	@echo "  make modules | userspace | clean"
+	@echo "  make lab         the lab's kernels and which are ready"
+	@echo "  make lab-setup   get all of them ahead of time"
+	@echo "  make lint        W=1, sparse, checkpatch over every kernel"

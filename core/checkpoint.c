@@ -134,7 +134,7 @@ static int checkpoint_locked(struct shingle_device *d)
 	trace_shingle_checkpoint(dm_table_device_name(d->ti->table), w.seq, w.nr, err);
 	if (err) {
 		if (err != -EROFS)
-			shingle_set_mode(d, SHINGLE_RO, "a checkpoint could not be written");
+			shingle_set_mode(d, SHINGLE_RO, true, "a checkpoint could not be written");
 		return err;
 	}
 

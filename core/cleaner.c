@@ -373,7 +373,7 @@ static int finish_step(struct shingle_device *d, const struct shingle_step *step
 	d->hold_n = 0;
 	d->n.steps++;
 	spin_unlock_irq(&d->map_lock);
-	return shingle_commit(d, false);
+	return 0;
 }
 
 static int run_step(struct shingle_device *d, const struct shingle_step *step)
@@ -387,15 +387,18 @@ static int run_step(struct shingle_device *d, const struct shingle_step *step)
 		err = step_allowed(d, step) ? copy_step(d, step) : -EUCLEAN;
 	if (!err)
 		err = finish_step(d, step);
-	if (err) {
+	if (!err) {
+		/* If this fails the device is read-only, and nothing is released. */
+		err = shingle_commit(d, false);
+		if (!err)
+			shingle_release(d);
+	} else {
 		spin_lock_irq(&d->map_lock);
 		d->ops->step_failed(d->engine, step);
 		d->step_bad.nr = 0;
 		d->hold_n = 0;
 		d->n.step_failures++;
 		spin_unlock_irq(&d->map_lock);
-	} else {
-		shingle_release(d);
 	}
 	trace_shingle_step(name, step, "end", err);
 	spin_lock_irq(&d->map_lock);
@@ -446,7 +449,7 @@ out:
 
 /*
  * Freed space becomes usable.  If somebody waits for space, what freed it is
- * committed first.  Returns true if it is worth while to look again.
+ * committed first.  Returns true if there may be more room than before.
  */
 static bool settle(struct shingle_device *d)
 {
@@ -459,7 +462,10 @@ static bool settle(struct shingle_device *d)
 	if (!pending || (wanted && shingle_commit(d, false)))
 		return false;
 	shingle_release(d);
-	return wanted;
+	spin_lock_irq(&d->map_lock);
+	pending = d->ops->pending(d->engine);
+	spin_unlock_irq(&d->map_lock);
+	return wanted || !pending;
 }
 
 /**
@@ -473,13 +479,15 @@ void shingle_clean_work(struct work_struct *work)
 	struct shingle_device *d = container_of(to_delayed_work(work), struct shingle_device,
 						clean_work);
 	struct shingle_step step;
+	bool kick = settle(d);
 	int err;
 
-	settle(d);
 	for (;;) {
 		err = next_step(d, &step);
-		if (err == -EAGAIN && settle(d))
+		if (err == -EAGAIN && settle(d)) {
+			kick = true;
 			continue;
+		}
 		if (err <= 0)
 			break;
 		err = run_step(d, &step);
@@ -497,12 +505,21 @@ void shingle_clean_work(struct work_struct *work)
 			queue_delayed_work(d->clean_wq, &d->clean_work, RETRY_DELAY);
 			break;
 		}
-		shingle_set_mode(d, SHINGLE_RO, "cleaning can make no progress");
+		/* Data could not be moved; the map is as good as ever. */
+		shingle_set_mode(d, SHINGLE_RO, false,
+				 "cleaning can make no progress, see the errors of its devices");
 		break;
 	}
+	/*
+	 * If nothing has changed, the bios that wait would only ask for another
+	 * look, and so on without a rest: a write in flight wakes them when it
+	 * ends.
+	 */
 	spin_lock_irq(&d->map_lock);
 	d->cleaning = false;
+	kick |= d->mode != SHINGLE_RW || d->stopping;
 	spin_unlock_irq(&d->map_lock);
-	shingle_kick(d);
+	if (kick)
+		shingle_kick(d);
 	wake_up_all(&d->wait);
 }

@@ -46,12 +46,16 @@ enum shingle_mode {
  * struct shingle_write - a placed write on its way to the medium
  * @run: where it goes
  * @flight: in shingle_device::flight, if order on the medium matters
+ * @waiters: held writes that wait for this one
+ * @wait: if held: in @waiters of another, or in shingle_device::woken
  * @bio: what is to be submitted
  * @held: not submitted yet: it must not overtake an earlier one
  */
 struct shingle_write {
 	struct shingle_run run;
 	struct list_head flight;
+	struct list_head waiters;
+	struct list_head wait;
 	struct bio *bio;
 	bool held;
 };
@@ -193,9 +197,11 @@ struct shingle_counters {
  * @last_io: when one began or ended, in jiffies; roughly
  * @map_lock: see above
  * @mode: enum shingle_mode; set under map_lock, read anywhere
+ * @needs_check: the superblock says so, or is about to
  * @deferred: bios that wait for room, in order; map_lock
  * @commits: flushes and FUA writes that wait for a commit; map_lock
  * @flight: writes placed and not completed, in placement order; map_lock
+ * @woken: held writes whose cause to wait has ended; map_lock
  * @dirty: per device, written to since its last flush began; map_lock
  * @epoch: which of @readers counts new readers; map_lock
  * @readers: host reads under way
@@ -247,9 +253,11 @@ struct shingle_device {
 
 	spinlock_t map_lock;	/* the engine and what says so above */
 	enum shingle_mode mode;
+	bool needs_check;
 	struct bio_list deferred;
 	struct bio_list commits;
 	struct list_head flight;
+	struct list_head woken;
 	bool dirty[SHINGLE_NR_DEVS];
 	u8 epoch;
 	atomic_t readers[2];
@@ -293,7 +301,8 @@ struct shingle_device {
 #define SHINGLE_META_BATCH	64
 
 /* target.c */
-void shingle_set_mode(struct shingle_device *d, enum shingle_mode mode, const char *why);
+void shingle_set_mode(struct shingle_device *d, enum shingle_mode mode, bool check,
+		      const char *why);
 int shingle_rw(struct shingle_device *d, blk_opf_t opf, enum shingle_dev dev, u64 block, u32 n,
 	       void *buf);
 

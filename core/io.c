@@ -75,53 +75,70 @@ static bool window_clear(struct shingle_device *d, const struct shingle_run *run
 }
 
 /*
- * Could these two meet in one column of the medium?  They can if they are on
- * different tracks under the same head.  Which angles they are at depends on
- * the skew, which the layers above a medium do not know; but within half a
- * track of each other no skew of up to half a track lets them meet.
+ * Which write placed before @w must it wait for?  One that it could meet in a
+ * column of the medium: on another track under the same head.  Which angles the
+ * two are at depends on the skew, which the layers above a medium do not know;
+ * but within half a track of each other no skew of up to half a track lets them
+ * meet.  Of several the latest is chosen, since it is likely to end last.
  */
-static bool may_meet(const struct shingle_device *d, const struct shingle_run *a,
-		     const struct shingle_run *b)
+static struct shingle_write *must_wait(struct shingle_device *d, const struct shingle_write *w)
 {
-	const struct shingle_run *lo = a->pblk < b->pblk ? a : b, *hi = lo == a ? b : a;
-	const struct shingle_group *g = shingle_group_of(&d->layout, lo->pblk);
-	u64 end = max(lo->pblk + lo->n, hi->pblk + hi->n);
+	const struct shingle_group *g = shingle_group_of(&d->layout, w->run.pblk);
+	u64 start = w->run.pblk, end = start + w->run.n, from, to, first;
+	struct shingle_write *f = (struct shingle_write *)w;
 
-	if (!g || !g->track_blocks || end - lo->pblk <= g->track_blocks / 2 ||
-	    g != shingle_group_of(&d->layout, hi->pblk))
-		return false;
-	return div_u64(hi->pblk - g->start, g->track_blocks) <
-	       div_u64(lo->pblk + lo->n - 1 - g->start, g->track_blocks) + d->layout.head_tracks;
+	lockdep_assert_held(&d->map_lock);
+	if (!g || !g->track_blocks)
+		return NULL;
+	/* All blocks of the group on tracks that share a head with one of @w's. */
+	first = div_u64(start - g->start, g->track_blocks);
+	first -= min_t(u64, first, d->layout.head_tracks - 1);
+	from = g->start + first * g->track_blocks;
+	to = g->start + (div_u64(end - 1 - g->start, g->track_blocks) +
+			 d->layout.head_tracks) * g->track_blocks;
+	to = min(to, g->start + g->nr_bands * g->stride);
+
+	list_for_each_entry_continue_reverse(f, &d->flight, flight) {
+		u64 f_start = f->run.pblk, f_end = f_start + f->run.n;
+
+		if (f_start < to && f_end > from && f_start >= g->start &&
+		    max(end, f_end) - min(start, f_start) > g->track_blocks / 2)
+			return f;
+	}
+	return NULL;
 }
 
-/* Must @w wait for a write that was placed before it? */
-static bool must_wait(struct shingle_device *d, const struct shingle_write *w)
+/* @w follows others into the air, unless it has to wait for one. */
+static void join_flight(struct shingle_device *d, struct shingle_write *w)
 {
 	struct shingle_write *f;
 
-	lockdep_assert_held(&d->map_lock);
-	list_for_each_entry(f, &d->flight, flight) {
-		if (f == w)
-			break;
-		if (may_meet(d, &f->run, &w->run))
-			return true;
+	list_add_tail(&w->flight, &d->flight);
+	f = must_wait(d, w);
+	w->held = f;
+	if (f) {
+		list_add_tail(&w->wait, &f->waiters);
+		d->n.ordered_waits++;
 	}
-	return false;
 }
 
 /* Submit the writes whose turn has come. */
 static void submit_held(struct shingle_device *d)
 {
 	struct bio_list ready = BIO_EMPTY_LIST;
-	struct shingle_write *w;
+	struct shingle_write *w, *f;
 	struct bio *bio;
 
 	spin_lock_irq(&d->map_lock);
-	list_for_each_entry(w, &d->flight, flight) {
-		if (w->held && !must_wait(d, w)) {
-			w->held = false;
-			bio_list_add(&ready, w->bio);
+	while ((w = list_first_entry_or_null(&d->woken, struct shingle_write, wait))) {
+		f = must_wait(d, w);
+		if (f) {
+			list_move_tail(&w->wait, &f->waiters);
+			continue;
 		}
+		list_del_init(&w->wait);
+		w->held = false;
+		bio_list_add(&ready, w->bio);
 	}
 	spin_unlock_irq(&d->map_lock);
 	while ((bio = bio_list_pop(&ready)))
@@ -161,11 +178,9 @@ static int place(struct shingle_device *d, u64 lblk, u32 n, struct shingle_write
 	w->bio = bio;
 	w->held = false;
 	INIT_LIST_HEAD(&w->flight);
-	if (d->layout.head_tracks > 1) {
-		list_add_tail(&w->flight, &d->flight);
-		w->held = must_wait(d, w);
-		d->n.ordered_waits += w->held;
-	}
+	INIT_LIST_HEAD(&w->waiters);
+	if (d->layout.head_tracks > 1)
+		join_flight(d, w);
 	d->n.host_write_blocks += w->run.n;
 	trace_shingle_place(dm_table_device_name(d->ti->table), &w->run);
 	return 0;
@@ -182,6 +197,7 @@ static void write_done(struct shingle_device *d, struct shingle_write *w, blk_st
 
 	spin_lock_irqsave(&d->map_lock, flags);
 	list_del_init(&w->flight);
+	list_splice_tail_init(&w->waiters, &d->woken);
 	d->dirty[shingle_pblk_dev(w->run.pblk)] = true;
 	if (status) {
 		d->ops->abort(d->engine, &w->run);
@@ -196,7 +212,7 @@ static void write_done(struct shingle_device *d, struct shingle_write *w, blk_st
 			shingle_emit(&emit, SHINGLE_REC_GOOD, 0, 0, w->run.lblk, w->run.n);
 		shingle_journal_add(d, records, &emit);
 	}
-	kick = !bio_list_empty(&d->deferred) || !list_empty(&d->flight);
+	kick = !bio_list_empty(&d->deferred) || !list_empty(&d->woken);
 	clean = d->pressure || d->forced;
 	spin_unlock_irqrestore(&d->map_lock, flags);
 	shingle_arm_idle(d);
@@ -693,5 +709,6 @@ void shingle_io_init(struct shingle_device *d)
 	bio_list_init(&d->deferred);
 	bio_list_init(&d->commits);
 	INIT_LIST_HEAD(&d->flight);
+	INIT_LIST_HEAD(&d->woken);
 	INIT_WORK(&d->work, shingle_io_work);
 }

@@ -200,7 +200,7 @@ static int commit_locked(struct shingle_device *d)
 	struct shingle_journal *j = &d->journal;
 	bool dirty[SHINGLE_NR_DEVS];
 	struct shingle_txn *t;
-	u32 nr = 0;
+	u32 records, nr = 0;
 	u64 seq;
 	int err;
 
@@ -209,24 +209,26 @@ static int commit_locked(struct shingle_device *d)
 	memset(d->dirty, 0, sizeof(d->dirty));
 	t = &j->txn[j->open];
 	seq = j->seq;
-	if (t->nr) {
+	/* If there are none, @t stays open and fills while we are at it. */
+	records = t->nr;
+	if (records) {
 		j->open = !j->open;
 		j->txn[j->open].nr = 0;
 		j->seq++;
 	}
 	spin_unlock_irq(&d->map_lock);
 
-	err = flush_data(d, dirty, !t->nr);
-	if (t->nr && !err) {
+	err = flush_data(d, dirty, !records);
+	if (records && !err) {
 		nr = seal_blocks(d, t, seq);
 		err = write_blocks(d, t, nr);
 	}
-	trace_shingle_commit(dm_table_device_name(d->ti->table), seq, t->nr, nr, err);
+	trace_shingle_commit(dm_table_device_name(d->ti->table), seq, records, nr, err);
 	if (err) {
-		shingle_set_mode(d, SHINGLE_RO, "the map could not be committed");
+		shingle_set_mode(d, SHINGLE_RO, true, "the map could not be committed");
 		return err;
 	}
-	if (!t->nr)
+	if (!records)
 		return 0;
 
 	j->prev_crc = le32_to_cpu(t->blocks[nr - 1].h.crc);

@@ -80,11 +80,13 @@ static int reader_read(void *ctx, enum shingle_dev dev, u64 block, u32 n, void *
  * @d: the device
  * @mode: SHINGLE_RO when changes cannot be made durable any more, SHINGLE_FAIL
  *	when the map itself cannot be trusted; never goes up
+ * @check: whether the metadata may be wrong, which the superblock then says
  * @why: for the log
  *
- * Context: any.  DESIGN 4.6.
+ * Context: process.  DESIGN 4.6.
  */
-void shingle_set_mode(struct shingle_device *d, enum shingle_mode mode, const char *why)
+void shingle_set_mode(struct shingle_device *d, enum shingle_mode mode, bool check,
+		      const char *why)
 {
 	static const char *const text[] = { "read-write", "read-only", "failed" };
 	unsigned long flags;
@@ -97,10 +99,12 @@ void shingle_set_mode(struct shingle_device *d, enum shingle_mode mode, const ch
 	spin_unlock_irqrestore(&d->map_lock, flags);
 	if (!down)
 		return;
-	DMERR("%s: now %s: %s; run 'shingle check' when it is inactive",
-	      dm_table_device_name(d->ti->table), text[mode], why);
-	if (mode == SHINGLE_RO)
+	DMERR("%s: now %s: %s%s", dm_table_device_name(d->ti->table), text[mode], why,
+	      check ? "; run 'shingle check' when it is inactive" : "");
+	if (check) {
+		WRITE_ONCE(d->needs_check, true);
 		queue_work(d->ckpt_wq, &d->sb_work);
+	}
 	shingle_fail_waiting(d);
 	dm_table_event(d->ti->table);
 }
@@ -476,6 +480,7 @@ static int load_state(struct shingle_device *d)
 		DMINFO("%s: replayed %llu transactions with %llu records", name, rec.transactions,
 		       rec.records);
 	if (d->layout.flags & SHINGLE_SB_NEEDS_CHECK) {
+		d->needs_check = true;
 		DMWARN("%s: read-only: it needs 'shingle check' and 'shingle repair' first", name);
 		d->mode = SHINGLE_RO;
 	}
@@ -584,8 +589,7 @@ static unsigned int emit_info(struct shingle_device *d, char *result, unsigned i
 	       d->engine->cache_blocks, used,
 	       d->layout.journal.blocks - d->layout.journal_gap_blocks, steps,
 	       cleaning ? "cleaning" : "idle",
-	       d->mode != SHINGLE_RW || d->layout.flags & SHINGLE_SB_NEEDS_CHECK ?
-	       "needs_check" : "-", mode_name(d));
+	       READ_ONCE(d->needs_check) ? "needs_check" : "-", mode_name(d));
 	return sz;
 }
 
@@ -733,7 +737,7 @@ static int verify(struct shingle_device *d)
 	if (!bad)
 		return 0;
 	/* Nothing that it says can be believed any more. */
-	shingle_set_mode(d, SHINGLE_FAIL, "the map contradicts itself");
+	shingle_set_mode(d, SHINGLE_FAIL, true, "the map contradicts itself");
 	return -EUCLEAN;
 }
 

@@ -420,6 +420,7 @@ static bool finish_active(struct platter *p, u64 now, struct list_head *done)
 			DMERR_LIMIT("destaging %u blocks at %llu failed: they are lost",
 				    io->n, (unsigned long long)io->blk);
 			platter_count(p, PC_wcache_lost_blocks, io->n);
+			p->destage_failed = true;
 		}
 		/* a cache that cannot write does not keep trying for ever */
 		platter_cache_destaged(p, io->bio, io->blk, true);
@@ -466,7 +467,7 @@ static bool cache_pressure(struct platter *p)
 
 	if (!p->wcache_count)
 		return false;
-	if (p->draining || !p->wcache_on || !list_empty(&p->flushing) ||
+	if (!p->wcache_on || !list_empty(&p->flushing) ||
 	    p->wcache_count > p->wcache_blocks / 2)
 		return true;
 	list_for_each_entry(io, &p->visible, list)
@@ -592,6 +593,10 @@ static bool admit_read_hit(struct platter *p, struct platter_io *io, u64 now)
 static void admit_flush(struct platter *p, struct platter_io *io, u64 now)
 {
 	platter_count(p, PC_flushes, 1);
+	if (p->destage_failed) {
+		p->destage_failed = false;
+		io->status = BLK_STS_IOERR;
+	}
 	if (p->state_dev && blkdev_issue_flush(p->state_dev->bdev))
 		io->status = BLK_STS_IOERR;
 	admit_timed(p, io, now + p->mech.overhead_ns);

@@ -100,6 +100,7 @@ static int parse_pairs(const char *value, char sep, unsigned int max, u64 (*pair
 struct parse {
 	struct platter *p;
 	const char *state;
+	bool head_given;
 	u64 pair[PLATTER_MAX_SEEK_POINTS][2];
 };
 
@@ -276,6 +277,7 @@ static int set_key(struct parse *s, const char *key, const char *value, char **e
 			r = -EINVAL;
 		*error = "head_tracks must be 1 to 64, with up to three decimals";
 		p->cfg.profile.head_mtracks = v;
+		s->head_given = true;
 	} else if (!strcmp(key, "track_sectors")) {
 		r = kstrtou32(value, 10, &v);
 		if (!r && (!v || v % PLATTER_BLOCK_SECTORS ||
@@ -608,6 +610,10 @@ static int platter_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 	r = parse_keys(s, &as, &ti->error);
 	if (r)
 		goto bad;
+	/* a drive turned into a shingled one needs a head that shingles */
+	if (p->cfg.profile.media == PLATTER_SMR && profile->media != PLATTER_SMR &&
+	    !s->head_given)
+		p->cfg.profile.head_mtracks = 2000;
 	r = open_device(p, path, start, &ti->error);
 	if (r)
 		goto bad;

@@ -192,7 +192,7 @@ struct platter {
 
 	bool wcache_on;
 	bool lookahead_on;
-	bool draining;
+	bool destage_failed;	/* the next flush has to say so */
 	bool last_was_destage;
 	struct xarray wcache;
 	u32 wcache_count;

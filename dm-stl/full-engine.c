@@ -637,8 +637,8 @@ static int stl_full_place(struct shingle_engine *e, u64 lblk, u32 n, struct shin
 	u32 log, slot, i;
 	int r;
 
-	/* Its content is being moved: at most one step. */
-	if (band == s->step_band || band == s->drain)
+	/* Its content is being moved, or will be once nobody writes: one step. */
+	if (band == s->step_band || (band == s->drain && s->band_inflight[band]))
 		return -EBUSY;
 	r = pick_log(s, band, offset, &log);
 	if (r)

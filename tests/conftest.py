@@ -40,11 +40,14 @@ def cases(suite):
     for row in PLAN:
         if row.suite != suite:
             continue
+        marks = [getattr(pytest.mark, m) for m in ("quick", "soak")
+                 if getattr(row, m)]
         for name, _ in guest_suite.listing(row.suite, row.target,
                                            dict(row.options)):
             out.append(pytest.param(
-                Case(row, name), id=f"{row.kernel}-{row.target}-{name}",
-                marks=[pytest.mark.quick] if row.quick else []))
+                Case(row, name), marks=marks,
+                id=f"{row.kernel}-{row.target}-{name}" +
+                ("-soak" if row.soak else "")))
     return out
 
 
@@ -77,12 +80,6 @@ class Guests:
             pytest.fail("\n".join([result["why"], "--- kernel log",
                                    *result.get("kernel", ())]), pytrace=False)
 
-    def end(self, row):
-        """A report of the kernel when all cases had ended: leaks, say."""
-        result = self.results[row][None]
-        if result.rc not in (0, 1):
-            pytest.fail(f"{row.id}: {result}", pytrace=False)
-
     def _boot(self, row):
         begin = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="shingle-test.") as share:
@@ -95,7 +92,6 @@ class Guests:
                  *(f"{k}={v}" for k, v in row.options)],
                 kernel=row.kernel, clock=row.clock, memory=row.memory,
                 timeout=row.timeout, rw=[share],
-                expect_report=row.expect_report,
                 modules=row.target != "linear")
             found, running = {None: done}, None
             for line in out.read_text(encoding="utf-8").splitlines():
@@ -106,13 +102,46 @@ class Guests:
             if running and running not in found:
                 found[running] = {"outcome": "failed", "why":
                                   f"the guest died in this case: {done}"}
+            elif done.rc not in (0, 1):
+                # All cases had ended, and then the kernel reported something.
+                self.config.bad_ends.append((row, done))
         self.config.boots.append((row, time.monotonic() - begin, len(found)))
         return found
 
 
 def pytest_configure(config):
-    config.boots, config.numbers = [], []
+    config.boots, config.numbers, config.bad_ends = [], [], []
     config.addinivalue_line("markers", "quick: part of tests/run --quick")
+    config.addinivalue_line("markers", "soak: only in tests/run --soak")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config, items):
+    """Leaves out kernels that tests/run was not asked for; small things that
+    are no guest of the plan count as quick where they run in user-mode Linux
+    or on this machine."""
+    kernels = os.environ.get("SHINGLE_TEST_KERNELS", "").split()
+    kept, dropped = [], []
+    for item in items:
+        params = getattr(item, "callspec", None)
+        params = params.params if params else {}
+        case, row = params.get("case"), params.get("row")
+        kernel = case.row.kernel if isinstance(case, Case) else \
+            row[1] if row else "uml-debug" if item.name == "test_kunit" \
+            else None
+        if not isinstance(case, Case) and kernel in (None, "uml"):
+            item.add_marker("quick")
+        (kept if not kernels or kernel is None or kernel in kernels
+         else dropped).append(item)
+    if dropped:
+        config.hook.pytest_deselected(items=dropped)
+        items[:] = kept
+
+
+def pytest_sessionfinish(session):
+    """A guest whose cases all passed may still have ended badly: a leak."""
+    if session.config.bad_ends:
+        session.exitstatus = 1
 
 
 @pytest.fixture(scope="session")
@@ -123,6 +152,9 @@ def guests(request):
 def pytest_terminal_summary(terminalreporter, config):
     """What was tried, in numbers: guests, crash points."""
     write = terminalreporter.write_line
+    for row, done in config.bad_ends:
+        terminalreporter.section(f"FAILED after the last case: {row.id}")
+        write(str(done))
     if config.boots:
         terminalreporter.section("guests")
         for row, seconds, count in config.boots:

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What is run where.  A row is one guest; a target joins a suite by a row."""
+"""What is run where.  A row is one guest; a target joins a suite by a row.
+
+Suites are tests/guest/SUITE.py.  `quick` rows make up tests/run --quick; `soak`
+rows are only run by tests/run --soak.
+"""
 
 from dataclasses import dataclass
 
@@ -9,22 +13,57 @@ class Row:
     suite: str
     target: str
     kernel: str = "uml"
-    options: tuple = ()     # ((key, value),) for the suite
+    options: tuple = ()     # ((key, value), ...) for the suite
     clock: str = "real"
-    memory: str = "2G"
-    timeout: int = 600
-    quick: bool = True      # in tests/run --quick
-    expect_report: tuple = ()
+    memory: str = "3G"
+    timeout: int = 900
+    quick: bool = False
+    soak: bool = False
 
     @property
     def id(self):
         return f"{self.suite} {self.target} {self.kernel}"
 
 
+STLS = ("stl-set", "stl-full")
+
 PLAN = [
-    # The tools themselves, over dm-linear.
-    Row("exact", "linear"),
-    Row("replay", "linear", options=(("rounds", 1),)),
-    Row("fio_verify", "linear", quick=False),
-    Row("filesystems", "linear", quick=False),
+    # The tools themselves, over dm-linear: what must pass passes, and what
+    # must be caught is caught.
+    Row("exact", "linear", quick=True),
+    Row("replay", "linear", quick=True),
+    Row("faults", "linear", quick=True),
+    Row("fio_verify", "linear"),
+    Row("filesystems", "linear"),
 ]
+
+for stl in STLS:
+    PLAN += [
+        Row("exact", stl, quick=True),
+        Row("ledger", stl, quick=True),
+        Row("replay", stl),
+        Row("fio_verify", stl),
+        Row("filesystems", stl),
+        Row("faults", stl, quick=True),
+        Row("badtable", stl),
+        Row("bitflip", stl),
+        # KASAN, lockdep, kmemleak, failing memory.
+        Row("exact", stl, "uml-debug"),
+        Row("replay", stl, "uml-debug", options=(
+            ("ops", 25), ("share", 0.05), ("files", 12), ("fs_share", 0.1),
+            ("seed", 7), ("only", "tiny,flash,fs"))),
+        Row("faults", stl, "uml-debug"),
+        Row("badtable", stl, "uml-debug", options=(("examples", 150),)),
+        Row("bitflip", stl, "uml-debug", options=(("flips", 3),)),
+        # Distributions' kernels, two processors, no shortcuts.
+        Row("exact", stl, "stock", timeout=1200),
+        Row("exact", stl, "backports", timeout=1200),
+        # Every combination, for hours.
+        Row("replay", stl, soak=True, timeout=36000, options=(
+            ("ops", 400), ("rounds", 20), ("share", 1), ("seed", 100),
+            ("files", 200))),
+        Row("bitflip", stl, soak=True, timeout=36000,
+            options=(("flips", 200), ("seed", 100))),
+        Row("badtable", stl, soak=True, timeout=36000,
+            options=(("examples", 20000),)),
+    ]

@@ -114,6 +114,9 @@ class Pool:
     def _cached(mib):
         if not os.path.exists("/sys/kernel/config/nullb"):
             expect(modprobe("null_blk", "nr_devices=0"), "no null_blk")
+            # Where configfs is a module nobody has mounted it yet.
+            run("mount", "-t", "configfs", "configfs", "/sys/kernel/config",
+                ok=None)
         root = "/sys/kernel/config/nullb/pool"
         os.makedirs(root, exist_ok=True)
         for name, value in (("memory_backed", 1), ("size", mib),

@@ -494,7 +494,7 @@ def failing_memory(ctx, geo, group):
         game.compare("memory is back")
         for _ in range(20):     # now the constructor
             game.close()
-            with injecting(group, 20, **aim):
+            with injecting(group, 4, **aim):
                 try:
                     game.stack.open()
                 except OSError as error:

@@ -131,12 +131,14 @@ def storm(ctx, geo, kind, seed, steps):
             if kind in ("ext4", "f2fs") else "noatime", path, WHERE)
 
     mount()
+    cleaned = 0
     try:
         for i in range(steps):
             tree.step()
             if i % (steps // 3) == steps // 3 - 1:
                 tree.compare_all()
                 run("umount", WHERE)
+                cleaned += _steps(made)
                 made.close()
                 made.check()
                 path = made.open().path
@@ -148,16 +150,23 @@ def storm(ctx, geo, kind, seed, steps):
         run("umount", WHERE, ok=None)
     run(*FSCK[kind], path)
     made.verify()
-    status = made.device.status()
+    cleaned += _steps(made)
     made.close()
     made.check()
     size = sum(map(len, tree.files.values())) >> 10
-    ctx.note(f"{steps} steps, {len(tree.files)} files, {size} KiB; {status}")
-    return {"steps": steps}
+    ctx.note(f"{steps} steps, {len(tree.files)} files, {size} KiB, "
+             f"{cleaned} cleaning steps")
+    return {"steps": steps, "cleaned": cleaned}
+
+
+def _steps(made):
+    """Cleaning steps since activation."""
+    words = made.device.status().split()
+    return int(words[2]) if len(words) > 2 else 0
 
 
 def cases(target, options):
-    seed, steps = int(options.get("seed", 1)), int(options.get("steps", 1500))
+    seed, steps = int(options.get("seed", 1)), int(options.get("steps", 5000))
     return [(f"{kind} on {geo.name}", lambda ctx, g=geo, k=kind:
              storm(ctx, g, k, seed, steps))
             for geo in GEOMETRIES["fs"] for kind in MKFS]

@@ -7,10 +7,10 @@ so that the log holds their writes in one order:
 
     target -> data, meta, cache (linear) -> log-writes -> RAM, and the log
 
-Crash points: every FLUSH and FUA entry, every mark (a promise was made just
-before it), and a sample of the prefixes between; and at each of them besides
-"all that was cached survived" also "none of it" and random halves, block by
-block.  At each one the target is activated, ALL blocks are compared, the
+Crash points: after every FLUSH and FUA entry and every mark (a promise was made
+just before it), with all that was cached; and at a sample of the instants before
+them and of the prefixes between, with none of what was cached, and with random
+shares of it, block by block.  At each one the target is activated, ALL blocks are compared, the
 engine verifies its invariants, `shingle check` must be content; at some the
 power is cut again right after activation, or everything is cleaned and
 compared once more.
@@ -157,16 +157,16 @@ def _blocks(dev, start, n):
     return [data[i * BLOCK:(i + 1) * BLOCK] for i in range(n)]
 
 
-def crash_points(disk, entries, rng, between):
+def crash_points(disk, entries, rng, between, share):
     """Yields (what, image, mark) for every state worth trying."""
     for i, entry in enumerate(entries):
         boundary = bool(entry.flags & (FLUSH | FUA | MARK))
-        if boundary:
+        if boundary and rng.random() < share:
             # The instant before: the flush did not happen, so any part of
             # what is cached may be lost.
             yield from _subsets(disk, f"before entry {i} ({entry.show()})",
                                 rng, between)
-        elif rng.random() < between / 8:
+        elif not boundary and rng.random() < between / 8:
             yield from _subsets(disk, f"within, before entry {i}", rng, 1)
         disk.apply(entry)
         if boundary:
@@ -267,7 +267,7 @@ def try_raw(player, model, image, mark, rng, tally, what):
         tally.wrong(what, wrong)
 
 
-def raw(ctx, geo, seed, ops, between, lie=False, mutate=None):
+def raw(ctx, geo, seed, ops, between, share=1.0, lie=False, mutate=None):
     """Record, replay; returns the numbers."""
     rng = random.Random(seed)
     begin = time.monotonic()
@@ -284,7 +284,8 @@ def raw(ctx, geo, seed, ops, between, lie=False, mutate=None):
     disk.solid[:] = recorder.before
     player = Player(ctx, geo, recorder.blocks)
     tally = Tally(5)
-    for what, image, mark in crash_points(disk, log.entries, rng, between):
+    for what, image, mark in crash_points(disk, log.entries, rng, between,
+                                          share):
         if mutate:
             image = mutate(rng, image)
         try_raw(player, model, image, mark, rng, tally, what)
@@ -449,26 +450,35 @@ def ext4(ctx, geo, seed, ops, share):
 
 def cases(target, options):
     seed = int(options.get("seed", 1))
-    ops = int(options.get("ops", 250))
-    between = int(options.get("between", 2))
-    rounds = int(options.get("rounds", 2))
+    ops = int(options.get("ops", 100))
+    between = int(options.get("between", 1))
+    rounds = int(options.get("rounds", 1))
+    share = float(options.get("share", .3))
+    only = options.get("only", "").split(",")   # geometries, comma between
     out = []
     for geo in GEOMETRIES["replay"]:
         if not target.persistent and geo is not GEOMETRIES["replay"][0]:
             continue
         for s in range(seed, seed + rounds):
             out.append((f"raw {geo.name} seed {s}", lambda ctx, g=geo, s=s:
-                        raw(ctx, g, s, ops, between)))
+                        raw(ctx, g, s, ops, between, share)))
     fs = [g for g in GEOMETRIES["replay-fs"] if target.persistent
           or g is GEOMETRIES["replay-fs"][0]]
     for geo in fs:
         out.append((f"ext4 {geo.name} seed {seed}", lambda ctx, g=geo:
                     ext4(ctx, g, seed, int(options.get("files", 60)),
-                         float(options.get("share", .5)))))
+                         float(options.get("fs_share", .5)))))
+    if "inplace" in target.features:
+        # It loses data only where a write destroys its neighbours: on a
+        # medium without overlap what it rewrites is what was there.
+        geo = GEOMETRIES["replay"][0].but(name="inplace",
+                                          features=("inplace",))
+        out.append((f"raw inplace seed {seed}", lambda ctx: raw(
+            ctx, geo, seed, ops // 2, between, share)))
     if not target.persistent:
         geo = GEOMETRIES["replay"][0]
         out += [("proof: a device that ignores flushes is caught",
                  lambda ctx: proof(ctx, geo, "ignoring flushes", lie=True)),
                 ("proof: a torn block is caught",
                  lambda ctx: proof(ctx, geo, "a torn block", mutate=tear))]
-    return out
+    return [c for c in out if only == [""] or c[0].split()[1] in only]

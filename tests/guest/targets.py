@@ -57,10 +57,10 @@ class Linear:
     persistent = False      # has no metadata to check or damage
     modules = ()
     messages = ()
+    features = ()
     in_place = True         # overwrites a block where it lies
     streams = False         # a sequential fill costs nothing beyond itself
     cleans_when_idle = False
-    features = ()           # key words of the table line that stand alone
     keys = ()               # (key, value that is not the default)
 
     def sizes(self, geo):
@@ -93,9 +93,9 @@ class StlSet(Linear):
     persistent = True
     in_place = False
     modules = ("dm-shingle", "dm-stl")
+    features = ("inplace",)
     messages = ("stats", "stats_clear", "clean", "verify", "checkpoint",
                 "commit")
-    features = ("inplace",)
     keys = (("cleaning", "aggressive"), ("idle_ms", 7))
 
     def _plan(self, geo):
@@ -339,7 +339,7 @@ GEOMETRIES = {
     "fs": (
         # Large enough for the smallest btrfs and xfs, cache small enough
         # that cleaning never rests.
-        Geometry("fs", band=256, data=384, cache=12, ckpt=256, journal=256),
+        Geometry("fs", band=64, data=1536, cache=4, ckpt=64, journal=128),
     ),
     "faults": (
         Geometry("faults", band=4, data=12, cache=3, cache_on="separate",

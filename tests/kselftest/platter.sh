@@ -263,6 +263,11 @@ wblk "$D" 24 8 y
 result $? "beyond them a head of 3 tracks ruins two"
 remove o
 
+create o 512 "none 0 generic 0 4 media smr track_sectors 64"
+msg o geometry | grep -qx 'window_tracks 1'
+result $? "media smr brings a head that shingles"
+remove o
+
 ### the damage map survives
 dd if=/dev/zero of="$LOOP2" bs=4096 count=16 status=none conv=fsync
 create s 512 "$LOOP 0 tiny8 0 4 state $LOOP2 time_scale 10" && D=$(node s)
@@ -315,6 +320,16 @@ wblk "$D" 20 4 s; remove w
 create w 512 "$LOOP 0 tiny8 0 2 media cmr" && D=$(node w); holds "$D" 20 4 s
 result $? "wcache: removal writes it back"
 remove w
+
+dmsetup create "$T-bad" --noudevsync --table "0 64 linear $LOOP 0
+64 64 error
+128 384 linear $LOOP 128"
+dmsetup mknodes "$T-bad" > /dev/null 2>&1
+create w 512 "/dev/mapper/$T-bad 0 tiny8 0 6 media cmr wcache on wcache_idle_ms 600000" && D=$(node w)
+wblk "$D" 8 4 x; wrote=$?
+! dd if=/dev/zero of="$D" bs=4096 count=0 conv=notrunc,fsync status=none 2> "$TMP/dd" && [ $wrote = 0 ]
+result $? "wcache: a flush fails when the medium would not take the data"
+remove w; remove bad
 
 ### suspend, resume and reload under load; every queue order
 ok=0

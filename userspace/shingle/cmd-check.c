@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* shingle check. */
-#include "check.h"
+#include "offline.h"
 
 static void print_json(const char *path, const struct image *img, const struct check *c)
 {
@@ -37,53 +37,28 @@ static void print(const char *path, const struct image *img, const struct check 
 		    img->row->ops->cached_blocks(img->engine));
 }
 
+static int do_check(struct image *img, struct check *c, const struct offline_args *a)
+{
+	const char *path = a->path[SHINGLE_DEV_DATA];
+
+	if (!check_run(img, c) && !c->found.nr_errors)
+		return EXIT_OPERATION;
+	if (a->json)
+		print_json(path, img, c);
+	else
+		print(path, img, c);
+	return c->found.nr_errors ? EXIT_UNCORRECTED : EXIT_CLEAN;
+}
+
 static int run(const struct command *cmd, int argc, char **argv)
 {
 	static const struct option options[] = {
-		{ "cache", required_argument, NULL, 'C' },
-		{ "meta", required_argument, NULL, 'M' },
+		OFFLINE_OPTIONS,
 		{ "json", no_argument, NULL, 'j' },
-		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
 	};
-	const char *data, *cache = NULL, *meta = NULL;
-	int opt, ret = EXIT_OPERATION;
-	struct check c = { 0 };
-	struct image *img;
-	bool json = false;
 
-	opterr = 0;
-	while ((opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
-		switch (opt) {
-		case 'C':
-			cache = optarg;
-			break;
-		case 'M':
-			meta = optarg;
-			break;
-		case 'j':
-			json = true;
-			break;
-		default:
-			return option_error(cmd, opt, argv[optind - 1]);
-		}
-	}
-	if (!parse_operands(cmd, argc, argv, 1, "DATA", &data))
-		return EXIT_USAGE;
-	img = image_new();
-	if (img && devices_open(&img->ds, data, cache, meta, DEVICE_READ)) {
-		if (check_run(img, &c) || c.found.nr_errors) {
-			if (json)
-				print_json(data, img, &c);
-			else
-				print(data, img, &c);
-			ret = c.found.nr_errors ? EXIT_UNCORRECTED : EXIT_CLEAN;
-		}
-		check_free(&c);
-	}
-	if (img)
-		image_free(img);
-	return ret;
+	return offline_run(cmd, argc, argv, options, DEVICE_READ, do_check);
 }
 
 const struct command cmd_check = {
@@ -93,8 +68,7 @@ const struct command cmd_check = {
 		"Reads superblocks, both checkpoints and the journal, rebuilds the map and\n"
 		"verifies it.  The device must not be open.  One line for each finding: errors\n"
 		"are damage, notes are what a power cut may leave and recovery deals with.\n\n"
-		"  --cache DEV       the cache device, to have its size checked\n"
-		"  --meta DEV        the metadata device, if it was formatted with one\n"
+		OFFLINE_HELP
 		"  --json            in JSON\n\n"
 		"Exit codes: 0 clean, 4 errors found, 8 could not be checked, 16 wrong usage.\n",
 	.run = run,

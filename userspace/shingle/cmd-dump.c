@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* shingle dump. */
-#include "check.h"
+#include "offline.h"
 #include "ring.h"
 #include "show.h"
 
@@ -226,61 +226,32 @@ static void dump(struct dump *d, const struct check *c)
 	}
 }
 
+static int do_dump(struct image *img, struct check *c, const struct offline_args *a)
+{
+	struct dump d = { .img = img, .journal = a->journal, .map = a->map };
+	struct json j;
+
+	if (!check_run(img, c)) {
+		findings_print(&c->found);
+		return EXIT_OPERATION;
+	}
+	json_begin(&j, stdout);
+	d.j = a->json ? &j : NULL;
+	dump(&d, c);
+	return c->recovered ? EXIT_CLEAN : EXIT_UNCORRECTED;
+}
+
 static int run(const struct command *cmd, int argc, char **argv)
 {
 	static const struct option options[] = {
-		{ "cache", required_argument, NULL, 'C' },
-		{ "meta", required_argument, NULL, 'M' },
+		OFFLINE_OPTIONS,
 		{ "json", no_argument, NULL, 'j' },
 		{ "journal", no_argument, NULL, 'J' },
 		{ "map", no_argument, NULL, 'P' },
-		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
 	};
-	const char *data, *cache = NULL, *meta = NULL;
-	int opt, ret = EXIT_OPERATION;
-	struct check c = { 0 };
-	struct dump d = { 0 };
-	struct json j;
 
-	opterr = 0;
-	json_begin(&j, stdout);
-	while ((opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
-		switch (opt) {
-		case 'C':
-			cache = optarg;
-			break;
-		case 'M':
-			meta = optarg;
-			break;
-		case 'j':
-			d.j = &j;
-			break;
-		case 'J':
-			d.journal = true;
-			break;
-		case 'P':
-			d.map = true;
-			break;
-		default:
-			return option_error(cmd, opt, argv[optind - 1]);
-		}
-	}
-	if (!parse_operands(cmd, argc, argv, 1, "DATA", &data))
-		return EXIT_USAGE;
-	d.img = image_new();
-	if (d.img && devices_open(&d.img->ds, data, cache, meta, DEVICE_LOOK)) {
-		if (check_run(d.img, &c)) {
-			dump(&d, &c);
-			ret = c.recovered ? EXIT_CLEAN : EXIT_UNCORRECTED;
-		} else {
-			findings_print(&c.found);
-		}
-		check_free(&c);
-	}
-	if (d.img)
-		image_free(d.img);
-	return ret;
+	return offline_run(cmd, argc, argv, options, DEVICE_LOOK, do_dump);
 }
 
 const struct command cmd_dump = {
@@ -289,8 +260,7 @@ const struct command cmd_dump = {
 	.help = "Usage: shingle dump DATA [options]\n\n"
 		"Superblock, geometry, checkpoints and what recovery makes of them.  Works on a\n"
 		"device that is open, too; what it shows is then already past.\n\n"
-		"  --cache DEV       the cache device, to have its size checked\n"
-		"  --meta DEV        the metadata device, if it was formatted with one\n"
+		OFFLINE_HELP
 		"  --journal         the transactions in the journal, record by record\n"
 		"  --map             the recovered map\n"
 		"  --json            in JSON\n",

@@ -8,7 +8,7 @@
  */
 #include <stdarg.h>
 
-#include "check.h"
+#include "offline.h"
 #include "ring.h"
 
 /**
@@ -245,8 +245,9 @@ static int carry_out(struct image *img, struct check *c, const struct repair *r,
 	return EXIT_CORRECTED;
 }
 
-static int do_repair(struct image *img, struct check *c, const char *path, bool yes)
+static int do_repair(struct image *img, struct check *c, const struct offline_args *a)
 {
+	const char *path = a->path[SHINGLE_DEV_DATA];
 	bool checked = check_run(img, c);
 	struct repair r = { 0 };
 
@@ -265,7 +266,7 @@ static int do_repair(struct image *img, struct check *c, const char *path, bool 
 		return EXIT_UNCORRECTED;
 	}
 	tell_plan(img, c, &r);
-	if (!yes && !confirm("Go on?")) {
+	if (!a->yes && !confirm("Go on?")) {
 		say("%s: left as it is", path);
 		return EXIT_UNCORRECTED;
 	}
@@ -275,44 +276,12 @@ static int do_repair(struct image *img, struct check *c, const char *path, bool 
 static int run(const struct command *cmd, int argc, char **argv)
 {
 	static const struct option options[] = {
-		{ "cache", required_argument, NULL, 'C' },
-		{ "meta", required_argument, NULL, 'M' },
+		OFFLINE_OPTIONS,
 		{ "yes", no_argument, NULL, 'y' },
-		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
 	};
-	const char *data, *cache = NULL, *meta = NULL;
-	int opt, ret = EXIT_OPERATION;
-	struct check c = { 0 };
-	struct image *img;
-	bool yes = false;
 
-	opterr = 0;
-	while ((opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
-		switch (opt) {
-		case 'C':
-			cache = optarg;
-			break;
-		case 'M':
-			meta = optarg;
-			break;
-		case 'y':
-			yes = true;
-			break;
-		default:
-			return option_error(cmd, opt, argv[optind - 1]);
-		}
-	}
-	if (!parse_operands(cmd, argc, argv, 1, "DATA", &data))
-		return EXIT_USAGE;
-	img = image_new();
-	if (img && devices_open(&img->ds, data, cache, meta, DEVICE_WRITE)) {
-		ret = do_repair(img, &c, data, yes);
-		check_free(&c);
-	}
-	if (img)
-		image_free(img);
-	return ret;
+	return offline_run(cmd, argc, argv, options, DEVICE_WRITE, do_repair);
 }
 
 const struct command cmd_repair = {
@@ -321,8 +290,7 @@ const struct command cmd_repair = {
 	.help = "Usage: shingle repair DATA [options]\n\n"
 		"Checks the device as 'shingle check' does.  If there are errors, says what can\n"
 		"be done and what will be lost, and asks before it writes anything.\n\n"
-		"  --cache DEV       the cache device, to have its size checked\n"
-		"  --meta DEV        the metadata device, if it was formatted with one\n"
+		OFFLINE_HELP
 		"  --yes             do not ask\n\n"
 		"Exit codes: 0 nothing to repair, 1 repaired, 4 errors remain, 8 could not be\n"
 		"done, 16 wrong usage.\n",

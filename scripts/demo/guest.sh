@@ -1,0 +1,137 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# What happens inside the demo's guest; scripts/demo/run calls it:
+#	guest.sh write KIND	make the disk, fill it, verify, start writing again
+#	guest.sh find KIND	after the power cut: check, recover, verify
+# Disks: 0 the platter's store, 1 its damage map, 2 the tree in a tar archive.
+# Lines for the runner: "FACT name value", "MARK chunk", "STEP text".
+set -eu
+
+phase=$1
+profile=$2
+work=$SHINGLE_TOP/build/demo
+here=/mnt/shingled
+
+step() { echo "STEP $*"; }
+fact() { echo "FACT $*"; }
+now() { cut -d' ' -f1 /proc/uptime; }
+since() { echo "$1 $(now)" | awk '{ printf "%.0f", $2 - $1 }'; }
+
+counter() {	# device name
+	dmsetup message "$1" 0 stats | awk -v n="$2" '$1 == n { print $2 }'
+}
+
+platter() {
+	dmsetup create --noudevsync platter --table \
+		"0 $(blockdev --getsz "$SHINGLE_DISK0") platter $SHINGLE_DISK0 0 $profile 0 10 surfaces 4 swath_tracks 0 damage poison timing none state $SHINGLE_DISK1"
+	dmsetup mknodes platter
+}
+
+# Every file of a list against its checksum, two processes.
+verify() {	# directory list
+	cd "$1"
+	split -n l/2 "$2" /tmp/part.
+	md5sum --quiet -c /tmp/part.aa >/tmp/bad.aa 2>&1 &
+	left=$!
+	bad=0
+	md5sum --quiet -c /tmp/part.ab >/tmp/bad.ab 2>&1 || bad=$?
+	wait $left || bad=$?
+	if [ $bad != 0 ]; then
+		cat /tmp/bad.a[ab] | head -20
+		echo "demo: files differ from what was written" >&2
+		exit 1
+	fi
+	rm -f /tmp/part.a[ab]
+	cd /
+}
+
+oracle() {
+	fact "destroyed_blocks_$phase" "$(counter platter destroyed_blocks)"
+	fact "destroyed_reads_$phase" "$(counter platter destroyed_reads)"
+	fact "r0_violations_$phase" "$(counter shingled r0_violations)"
+	fact "bands_cleaned_$phase" "$(counter shingled bands_cleaned)"
+	fact "clean_write_blocks_$phase" "$(counter shingled clean_write_blocks)"
+	fact "host_write_blocks_$phase" "$(counter shingled host_write_blocks)"
+}
+
+fact kernel "$(uname -r)"
+mkdir -p "$here"
+
+case $phase in
+write)
+	step "platter $profile over the disk, stl-set over platter"
+	platter
+	shingle create stl-set --no-udev --label demo /dev/mapper/platter shingled
+	dmsetup mknodes shingled
+	mkfs.ext4 -q /dev/mapper/shingled
+	mount /dev/mapper/shingled "$here"
+	fact size_mib "$(($(blockdev --getsz /dev/mapper/shingled) / 2048))"
+
+	step "unpacking the tree"
+	t=$(now)
+	mkdir "$here/first" "$here/second"
+	tar -xf "$SHINGLE_DISK2" -C "$here/first"
+	sync -f "$here"
+	fact unpack_s "$(since "$t")"
+
+	step "reading it back from the disk, every file by checksum"
+	umount "$here"
+	mount /dev/mapper/shingled "$here"
+	t=$(now)
+	verify "$here/first" "$work/first.md5"
+	fact verify_write_s "$(since "$t")"
+	oracle
+
+	step "a second write-out; the power will fail in the middle"
+	n=0
+	while read -r chunk; do
+		mkdir -p "$here/second/${chunk%/*}"
+		cp -a "$here/first/$chunk" "$here/second/$chunk"
+		sync -f "$here"
+		echo "MARK $chunk"
+		n=$((n + 1))
+		if [ $n = "$DEMO_CUT_CHUNK" ]; then
+			(sleep "$DEMO_CUT_DELAY" && echo "POWER CUT NOW") &
+		fi
+	done <"$work/chunks"
+	sleep 30
+	echo "demo: the power did not fail" >&2
+	exit 1
+	;;
+find)
+	platter
+	fact damaged_at_boot "$(counter platter damaged_blocks)"
+	step "shingle check"
+	shingle check /dev/mapper/platter
+	fact shingle_check "clean"
+	t=$(now)
+	shingle open --no-udev /dev/mapper/platter shingled
+	dmsetup mknodes shingled
+	fact open_s "$(echo "$t $(now)" | awk '{ printf "%.1f", $2 - $1 }')"
+
+	# In front of its journal's end a drive finds what its own head destroyed.
+	fact scan_reads "$(counter platter destroyed_reads)"
+	dmsetup message platter 0 stats_clear
+
+	step "e2fsck: the journal is replayed, then a full check"
+	e2fsck -p /dev/mapper/shingled || [ $? = 1 ]
+	e2fsck -f -n /dev/mapper/shingled >/tmp/e2fsck 2>&1 || {
+		cat /tmp/e2fsck
+		exit 1
+	}
+	fact e2fsck "clean"
+
+	step "every file of the first tree by checksum"
+	mount /dev/mapper/shingled "$here"
+	t=$(now)
+	verify "$here/first" "$work/first.md5"
+	fact verify_find_s "$(since "$t")"
+	step "every file of the second that had been synced"
+	verify "$here/second" "$work/synced.md5"
+	oracle
+	umount "$here"
+	dmsetup remove --noudevsync shingled
+	shingle check /dev/mapper/platter
+	fact shingle_check_again "clean"
+	;;
+esac

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Commands that look at the metadata of a device: check, repair, dump. */
+#include "offline.h"
+
+/**
+ * offline_run() - parse the line, open the devices, do it, clean up
+ * @cmd: the command
+ * @argc: as given to it
+ * @argv: as given to it
+ * @options: OFFLINE_OPTIONS and its own
+ * @mode: how to open the devices
+ * @fn: what it does
+ *
+ * Returns an exit code.
+ */
+int offline_run(const struct command *cmd, int argc, char **argv, const struct option *options,
+		enum device_mode mode, offline_fn fn)
+{
+	struct offline_args a = { 0 };
+	struct check c = { 0 };
+	int opt, ret = EXIT_OPERATION;
+	struct image *img;
+
+	opterr = 0;
+	while ((opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+		switch (opt) {
+		case 'C':
+			a.path[SHINGLE_DEV_CACHE] = optarg;
+			break;
+		case 'M':
+			a.path[SHINGLE_DEV_META] = optarg;
+			break;
+		case 'j':
+			a.json = true;
+			break;
+		case 'y':
+			a.yes = true;
+			break;
+		case 'J':
+			a.journal = true;
+			break;
+		case 'P':
+			a.map = true;
+			break;
+		default:
+			return option_error(cmd, opt, argv[optind - 1]);
+		}
+	}
+	if (!parse_operands(cmd, argc, argv, 1, "DATA", &a.path[SHINGLE_DEV_DATA]))
+		return EXIT_USAGE;
+
+	img = image_new();
+	if (!img)
+		return EXIT_OPERATION;
+	if (devices_open(&img->ds, a.path[SHINGLE_DEV_DATA], a.path[SHINGLE_DEV_CACHE],
+			 a.path[SHINGLE_DEV_META], mode))
+		ret = fn(img, &c, &a);
+	check_free(&c);
+	image_free(img);
+	return ret;
+}
