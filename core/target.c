@@ -804,6 +804,8 @@ int shingle_message(struct dm_target *ti, unsigned int argc, char **argv, char *
 		err = set_option(d, argv[0], argv[1]);
 		if (err)
 			DMERR("%s: %s", dm_table_device_name(ti->table), ti->error);
+		else	/* It may have made room for who waits. */
+			shingle_kick(d);
 		return err;
 	}
 	DMERR("%s: unknown message %s", dm_table_device_name(ti->table), argv[0]);

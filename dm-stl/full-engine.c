@@ -624,6 +624,8 @@ static int pick_log(struct stl_full *s, u32 band, u32 offset, u32 *log)
 		z->wanted = true;
 		return -ENOSPC;
 	}
+	/* Who waits finds it, too: clean no more than that. */
+	z->wanted = false;
 	*log = z->open;
 	return 0;
 }
