@@ -27,6 +27,47 @@ void shingle_want_clean(struct shingle_device *d)
 	queue_delayed_work(d->clean_wq, &d->clean_work, 0);
 }
 
+/**
+ * shingle_arm_idle() - look later whether the host is quiet
+ * @d: the device
+ *
+ * Context: any.
+ */
+void shingle_arm_idle(struct shingle_device *d)
+{
+	unsigned int ms = READ_ONCE(d->idle_ms);
+
+	if (ms && !READ_ONCE(d->stopping))
+		queue_delayed_work(d->clean_wq, &d->idle_work, msecs_to_jiffies(ms));
+}
+
+/**
+ * shingle_idle_work() - is the host quiet?  Then clean
+ * @work: shingle_device::idle_work
+ *
+ * Context: workqueue.
+ */
+void shingle_idle_work(struct work_struct *work)
+{
+	struct shingle_device *d = container_of(to_delayed_work(work), struct shingle_device,
+						idle_work);
+	unsigned long quiet = jiffies - READ_ONCE(d->last_io);
+	unsigned long delay = msecs_to_jiffies(READ_ONCE(d->idle_ms));
+
+	if (!delay || READ_ONCE(d->stopping))
+		return;
+	if (atomic_read(&d->host_ios)) {
+		shingle_arm_idle(d);
+	} else if (quiet < delay) {
+		queue_delayed_work(d->clean_wq, &d->idle_work, delay - quiet);
+	} else {
+		spin_lock_irq(&d->map_lock);
+		d->idle = true;
+		spin_unlock_irq(&d->map_lock);
+		queue_delayed_work(d->clean_wq, &d->clean_work, 0);
+	}
+}
+
 /* Wait until nobody reads by a map that was looked up before now. */
 static void wait_for_readers(struct shingle_device *d)
 {
@@ -390,10 +431,41 @@ static int next_step(struct shingle_device *d, struct shingle_step *step)
 		if (!r)
 			d->forced = false;
 	}
+	if (!r && d->idle) {
+		bool busy = atomic_read(&d->host_ios);
+
+		if (!busy)
+			r = d->ops->next_step(d->engine, SHINGLE_WHY_IDLE, step);
+		if (!r)
+			d->idle = false;
+		if (busy)
+			shingle_arm_idle(d);
+	}
 	d->cleaning = r > 0;
 out:
 	spin_unlock_irq(&d->map_lock);
 	return r;
+}
+
+/*
+ * Freed space becomes usable.  If somebody waits for space, what freed it is
+ * committed first.  Returns true if there may be more room than before.
+ */
+static bool settle(struct shingle_device *d)
+{
+	bool pending, wanted;
+
+	spin_lock_irq(&d->map_lock);
+	pending = d->ops->pending(d->engine);
+	wanted = d->pressure || d->forced || d->idle;
+	spin_unlock_irq(&d->map_lock);
+	if (!pending || (wanted && shingle_commit(d, false)))
+		return false;
+	shingle_release(d);
+	spin_lock_irq(&d->map_lock);
+	pending = d->ops->pending(d->engine);
+	spin_unlock_irq(&d->map_lock);
+	return wanted || !pending;
 }
 
 /**
@@ -407,21 +479,17 @@ void shingle_clean_work(struct work_struct *work)
 	struct shingle_device *d = container_of(to_delayed_work(work), struct shingle_device,
 						clean_work);
 	struct shingle_step step;
-	bool pending, kick;
+	bool kick = settle(d);
 	int err;
 
-	spin_lock_irq(&d->map_lock);
-	pending = d->ops->pending(d->engine);
-	spin_unlock_irq(&d->map_lock);
-	kick = pending;
-	if (pending) {
-		shingle_release(d);
-		spin_lock_irq(&d->map_lock);
-		kick = !d->ops->pending(d->engine);
-		spin_unlock_irq(&d->map_lock);
-	}
-
-	while (next_step(d, &step) > 0) {
+	for (;;) {
+		err = next_step(d, &step);
+		if (err == -EAGAIN && settle(d)) {
+			kick = true;
+			continue;
+		}
+		if (err <= 0)
+			break;
 		err = run_step(d, &step);
 		if (!err) {
 			d->retries = 0;

@@ -99,3 +99,53 @@ void shingle_record_set(struct shingle_record *r, u16 type, u16 n, u32 c, u64 a,
 	r->b = cpu_to_le64(b);
 }
 EXPORT_SYMBOL_GPL(shingle_record_set);
+
+/**
+ * shingle_bits_encode() - a piece of a bitmap, for a checkpoint
+ * @map: the bitmap
+ * @nr: bits in it
+ * @part: which piece of SHINGLE_CHUNK_BITS
+ * @buf: SHINGLE_CHUNK_BYTES
+ *
+ * Context: any.  Returns the bytes that are not zero at the end, 0 if none.
+ */
+u32 shingle_bits_encode(const unsigned long *map, u32 nr, u32 part, u8 *buf)
+{
+	u32 first = part * SHINGLE_CHUNK_BITS, n = min(nr - first, SHINGLE_CHUNK_BITS);
+	u32 i, bytes = 0;
+
+	memset(buf, 0, SHINGLE_CHUNK_BYTES);
+	for (i = 0; i < n; i++) {
+		if (test_bit(first + i, map)) {
+			buf[i / 8] |= 1U << (i % 8);
+			bytes = i / 8 + 1;
+		}
+	}
+	return bytes;
+}
+EXPORT_SYMBOL_GPL(shingle_bits_encode);
+
+/**
+ * shingle_bits_decode() - take a piece of a bitmap back
+ * @map: the bitmap; bits are only set
+ * @nr: bits in it
+ * @part: which piece
+ * @buf: as shingle_bits_encode() wrote it
+ * @bytes: its length
+ *
+ * Context: any.  Returns 0, or -EUCLEAN if the piece has more bits.
+ */
+int shingle_bits_decode(unsigned long *map, u32 nr, u32 part, const u8 *buf, u32 bytes)
+{
+	u32 i;
+
+	for (i = 0; i < bytes * 8; i++) {
+		if (!(buf[i / 8] & (1U << (i % 8))))
+			continue;
+		if (i >= nr - part * SHINGLE_CHUNK_BITS)
+			return -EUCLEAN;
+		__set_bit(part * SHINGLE_CHUNK_BITS + i, map);
+	}
+	return 0;
+}
+EXPORT_SYMBOL_GPL(shingle_bits_decode);

@@ -19,6 +19,12 @@ enum shingle_block_fault shingle_check_block(const void *buf, u32 magic, const u
 					     u64 block);
 const char *shingle_fault_text(enum shingle_block_fault fault);
 
+/* Bits in one piece of a bitmap. */
+#define SHINGLE_CHUNK_BITS	(SHINGLE_CHUNK_BYTES * 8U)
+
+u32 shingle_bits_encode(const unsigned long *map, u32 nr, u32 part, u8 *buf);
+int shingle_bits_decode(unsigned long *map, u32 nr, u32 part, const u8 *buf, u32 bytes);
+
 void shingle_record_set(struct shingle_record *r, u16 type, u16 n, u32 c, u64 a, u64 b);
 
 #endif /* SHINGLE_CODEC_H */

@@ -192,6 +192,9 @@ struct shingle_counters {
  * @loaded: state was read from the disk
  * @spoilt: reading it failed half-way
  * @commit_ms: commit so long after a change at the latest, 0 = never by itself
+ * @idle_ms: clean when the host was quiet for so long, 0 = never
+ * @host_ios: bios under way
+ * @last_io: when one began or ended, in jiffies; roughly
  * @map_lock: see above
  * @mode: enum shingle_mode; set under map_lock, read anywhere
  * @needs_check: the superblock says so, or is about to
@@ -207,6 +210,7 @@ struct shingle_counters {
  * @step_bad: blocks of the step in progress that could not be read; map_lock
  * @pressure: somebody waits for room; map_lock
  * @forced: somebody asked for a clean; map_lock
+ * @idle: the host is quiet; map_lock
  * @recovering: a step interrupted by a power cut is to be finished; map_lock
  * @cleaning: a step is in progress; map_lock
  * @stopping: no new steps, end the one in progress
@@ -214,7 +218,7 @@ struct shingle_counters {
  * @retries: failures of the step in progress in a row; cleaner only
  * @wait: for readers, for checkpoints, for the end of cleaning
  * @wq: @work and @commit_work: bios that wait, commits
- * @clean_wq: @clean_work, which may wait for a commit
+ * @clean_wq: @clean_work, which may wait for a commit, and @idle_work
  * @ckpt_wq: @ckpt_work and @sb_work, for which commits may wait: apart, so that
  *	each has a rescuer of its own when memory is short
  * @commit_lock: see above
@@ -243,6 +247,9 @@ struct shingle_device {
 	bool loaded;
 	bool spoilt;
 	unsigned int commit_ms;
+	unsigned int idle_ms;
+	atomic_t host_ios;
+	unsigned long last_io;
 
 	spinlock_t map_lock;	/* the engine and what says so above */
 	enum shingle_mode mode;
@@ -259,6 +266,7 @@ struct shingle_device {
 	struct shingle_badlist step_bad;
 	bool pressure;
 	bool forced;
+	bool idle;
 	bool recovering;
 	bool cleaning;
 	bool stopping;
@@ -272,6 +280,7 @@ struct shingle_device {
 	struct work_struct work;
 	struct delayed_work commit_work;
 	struct delayed_work clean_work;
+	struct delayed_work idle_work;
 	struct work_struct ckpt_work;
 	struct work_struct sb_work;
 
@@ -321,6 +330,8 @@ void shingle_superblock_work(struct work_struct *work);
 
 /* cleaner.c */
 void shingle_clean_work(struct work_struct *work);
+void shingle_idle_work(struct work_struct *work);
+void shingle_arm_idle(struct shingle_device *d);
 void shingle_want_clean(struct shingle_device *d);
 void shingle_release(struct shingle_device *d);
 

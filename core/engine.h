@@ -30,6 +30,9 @@ struct shingle_engine_ops;
  * @ops: its operations
  * @copy_blocks: core's copy buffer must hold so many blocks at least
  * @discard_blocks: discards of less than this may do nothing
+ * @cache_blocks: slots for blocks away from home
+ * @idle_ms: default of the key of that name: quiet milliseconds before
+ *	next_step(IDLE), 0 = never
  *
  * Engines embed it and add their own state behind it.
  */
@@ -37,6 +40,8 @@ struct shingle_engine {
 	const struct shingle_engine_ops *ops;
 	u32 copy_blocks;
 	u32 discard_blocks;
+	u64 cache_blocks;
+	u32 idle_ms;
 };
 
 enum shingle_run_kind {
@@ -92,6 +97,23 @@ static inline void shingle_emit(struct shingle_emit *e, u16 type, u16 n, u32 c, 
 		shingle_record_set(&e->rec[e->nr++], type, n, c, a, b);
 }
 
+/**
+ * shingle_choose() - a tunable that has two values
+ * @value: what is wanted
+ * @no: the value for false
+ * @yes: the value for true
+ * @result: which of the two it is
+ *
+ * Context: any.  Returns 0, or -ERANGE if @value is neither.
+ */
+static inline int shingle_choose(const char *value, const char *no, const char *yes, bool *result)
+{
+	if (strcmp(value, no) && strcmp(value, yes))
+		return -ERANGE;
+	*result = !strcmp(value, yes);
+	return 0;
+}
+
 /* Why core asks for a cleaning step. */
 enum shingle_why {
 	SHINGLE_WHY_RECOVERY,	/* finish what a power cut interrupted */
@@ -142,6 +164,8 @@ typedef void (*shingle_report_fn)(void *ctx, const char *fmt, ...) __printf(2, 3
  * @step_records: at most so many per step_done()
  * @discard_records: at most so many per discard()
  *
+ * @logical_blocks: size of the device that a layout presents; 0 if the layout is
+ *	not sane, and then create says why
  * @create: build an engine for @layout; on failure say @why in a sentence.
  *	May sleep.
  * @destroy: undo create
@@ -156,7 +180,8 @@ typedef void (*shingle_report_fn)(void *ctx, const char *fmt, ...) __printf(2, 3
  * @place: find room to write blocks @lblk..; @out describes a non-empty
  *	prefix.  -ENOSPC: clean first (and next_step(PRESSURE) will offer how);
  *	-EBUSY: wait for the step in progress.
- * @commit: the data of a placed run are on the medium
+ * @commit: the data of a placed run are on the medium; of runs that overlap and
+ *	were under way together either may win, but for good
  * @abort: a placed run was not, or not wholly, written
  * @discard: forget blocks @lblk..; @done says how many were dealt with (at
  *	least 1), @dropped whether they now read as zeroes.  -EBUSY: wait for
@@ -194,6 +219,7 @@ struct shingle_engine_ops {
 	u32 step_records;
 	u32 discard_records;
 
+	u64 (*logical_blocks)(const struct shingle_layout *layout);
 	int (*create)(struct shingle_engine **e, const struct shingle_layout *layout,
 		      const char **why);
 	void (*destroy)(struct shingle_engine *e);

@@ -58,7 +58,10 @@ struct chunk {
  * @res: what happened
  * @e: the engine
  * @rng: state of the random numbers
+ * @calm: of so many chances to cut the power one is taken
+ * @quiet: the host starts nothing for the time being
  * @stamp: number of the last write
+ * @stream: where the last sequential write ended
  * @medium: contents per device
  * @model: per logical block
  * @flight: writes under way
@@ -79,7 +82,10 @@ struct exercise {
 	struct shingle_exercise_result *res;
 	struct shingle_engine *e;
 	u32 rng;
+	u32 calm;
+	bool quiet;
 	u32 stamp;
+	u64 stream;
 	u32 *medium[SHINGLE_NR_DEVS];
 	struct model *model;
 	struct flight flight[MAX_FLIGHT];
@@ -204,6 +210,26 @@ static void may_be(struct exercise *x, u64 lblk, u32 content)
  * Operations
  */
 
+/* What a read of one block would find. */
+static u32 content_of(struct exercise *x, u64 lblk)
+{
+	struct shingle_run run;
+
+	x->plan->ops->resolve(x->e, lblk, 1, &run);
+	return run.kind == SHINGLE_RUN_MAPPED ? *cell(x, run.pblk) : 0;
+}
+
+static bool in_one_band(struct exercise *x, const struct shingle_run *run)
+{
+	const struct shingle_layout *l = x->plan->layout;
+	enum shingle_role role[2];
+	u64 band[2], offset;
+
+	return shingle_band_of(l, run->pblk, &role[0], &band[0], &offset) &&
+	       shingle_band_of(l, run->pblk + run->n - 1, &role[1], &band[1], &offset) &&
+	       role[0] == role[1] && band[0] == band[1];
+}
+
 static int check_block(struct exercise *x, u64 lblk)
 {
 	struct shingle_run run;
@@ -212,6 +238,9 @@ static int check_block(struct exercise *x, u64 lblk)
 	x->plan->ops->resolve(x->e, lblk, x->plan->layout->logical_blocks - lblk, &run);
 	if (run.lblk != lblk || !run.n)
 		return fail(x, "block %llu resolves to an empty run", (unsigned long long)lblk);
+	if (run.kind != SHINGLE_RUN_ZERO && !in_one_band(x, &run))
+		return fail(x, "block %llu is in a run that is in no band or in several",
+			    (unsigned long long)lblk);
 	if (run.kind == SHINGLE_RUN_MAPPED)
 		content = *cell(x, run.pblk);
 	if (content != x->model[lblk].now)
@@ -244,20 +273,14 @@ static bool in_flight(const struct exercise *x, u64 lblk, u64 n)
 	return false;
 }
 
-static int start_write(struct exercise *x)
+/* Place a write: 0; 1 if it has to wait. */
+static int place(struct exercise *x, u64 lblk, u32 n, struct flight *f)
 {
-	const struct shingle_layout *l = x->plan->layout;
-	u64 lblk = rnd(x, l->logical_blocks);
-	u32 n = min_t(u64, 1 + rnd(x, rnd(x, 4) ? 3 : 2 * l->band_blocks),
-		      l->logical_blocks - lblk), i;
-	struct flight *f = &x->flight[rnd(x, MAX_FLIGHT)];
-	int r;
+	u32 i;
+	int r = x->plan->ops->place(x->e, lblk, n, &f->run);
 
-	if (f->used)
-		return 0;
-	r = x->plan->ops->place(x->e, lblk, n, &f->run);
 	if (r == -ENOSPC || r == -EBUSY)
-		return 0;
+		return 1;
 	if (r || f->run.lblk != lblk || !f->run.n || f->run.n > n)
 		return fail(x, "placing %u blocks at %llu failed (%d)", n,
 			    (unsigned long long)lblk, r);
@@ -268,6 +291,29 @@ static int start_write(struct exercise *x)
 	x->stamp += f->run.n;
 	for (i = 0; i < f->run.n; i++)
 		may_be(x, lblk + i, f->first + i);
+	return 0;
+}
+
+/* Every other write goes on where the last one of its kind has ended. */
+static int start_write(struct exercise *x)
+{
+	const struct shingle_layout *l = x->plan->layout;
+	bool stream = rnd(x, 2);
+	u64 lblk = stream ? x->stream : rnd(x, l->logical_blocks);
+	u32 n = min_t(u64, 1 + rnd(x, rnd(x, 4) ? 3 : 2 * l->band_blocks),
+		      l->logical_blocks - lblk);
+	struct flight *f = &x->flight[rnd(x, MAX_FLIGHT)];
+	int r;
+
+	if (f->used)
+		return 0;
+	r = place(x, lblk, n, f);
+	if (r)
+		return min(r, 0);
+	if (stream)
+		x->stream = (lblk + f->run.n) % l->logical_blocks;
+	if (stream && !rnd(x, 64))
+		x->stream = rnd(x, l->logical_blocks) / l->band_blocks * l->band_blocks;
 	return 0;
 }
 
@@ -285,12 +331,16 @@ static void end_write(struct exercise *x, struct flight *f, bool good)
 		x->plan->ops->abort(x->e, &f->run);
 		return;
 	}
-	/* Of writes that overlap in time the one placed last counts. */
-	for (i = 0; i < n; i++)
-		x->model[f->run.lblk + i].now = max(x->model[f->run.lblk + i].now, f->first + i);
 	x->res->writes += n;
 	x->plan->ops->commit(x->e, &f->run, &emit);
 	take_records(x, &emit);
+	/* Of writes that overlap in time either may win: see which has. */
+	for (i = 0; i < n; i++) {
+		struct model *m = &x->model[f->run.lblk + i];
+
+		if (m->now < f->first + i || content_of(x, f->run.lblk + i) == f->first + i)
+			m->now = f->first + i;
+	}
 }
 
 /*
@@ -350,38 +400,94 @@ static int forget(struct exercise *x)
 	return 0;
 }
 
-/* Copy the first @n blocks of a step. */
-static void copy(struct exercise *x, const struct shingle_step *step, u32 n)
+static void checkpoint_if_full(struct exercise *x);
+static void checkpoint_some(struct exercise *x);
+
+/* The host goes on while a step is carried out, and so do checkpoints. */
+static int meanwhile(struct exercise *x)
 {
-	struct shingle_run run = { 0 };
-	u32 *buf = step->whole_in_memory ? kvcalloc(step->n, sizeof(u32), GFP_KERNEL) : NULL;
+	checkpoint_if_full(x);
+	switch (rnd(x, x->quiet ? 2 : 12)) {
+	case 0:
+		return x->quiet ? 0 : start_write(x);
+	case 1:
+		end_some_write(x);
+		return 0;
+	case 2:
+		return forget(x);
+	case 3:
+		checkpoint_some(x);
+		return 0;
+	case 4:
+		return check_block(x, rnd(x, x->plan->layout->logical_blocks));
+	case 5:
+		if (!rnd(x, 4))
+			make_durable(x);
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+/* Gather blocks [@from, @from + @n) of a step as core does: runs, then contents. */
+static void gather(struct exercise *x, const struct shingle_step *step, u32 from, u32 n, u32 *buf)
+{
+	struct shingle_run run;
+	u32 at = from, i;
+
+	for (i = 0; i < n; i++)
+		buf[i] = step->base == SHINGLE_NOWHERE ? 0 : *cell(x, step->base + from + i);
+	while (at < from + n && x->plan->ops->step_source(x->e, step, at, &run) &&
+	       run.lblk < from + n) {
+		for (at = run.lblk; at < min_t(u64, run.lblk + run.n, from + n); at++)
+			buf[at - from] = run.kind != SHINGLE_RUN_MAPPED ? 0 :
+					 *cell(x, run.pblk + at - run.lblk);
+	}
+}
+
+/* Copy the first @n blocks of a step. */
+static int copy(struct exercise *x, const struct shingle_step *step, u32 n)
+{
+	u32 piece = step->whole_in_memory ? step->n : 1 + rnd(x, 6), at, i;
+	u32 *buf = kvcalloc(max(piece, 1U), sizeof(u32), GFP_KERNEL);
+	int err = buf ? 0 : -ENOMEM;
+
+	for (at = 0; !err && at < n; at += piece) {
+		u32 some = min(piece, step->n - at);
+
+		gather(x, step, at, some, buf);
+		/* A step that writes over its own sources holds readers back. */
+		if (!step->whole_in_memory)
+			err = meanwhile(x);
+		for (i = 0; !err && i < some && at + i < n; i++)
+			medium_write(x, step->dst + at + i, buf[i]);
+	}
+	kvfree(buf);
+	return err;
+}
+
+static int carry_out(struct exercise *x, const struct shingle_step *step)
+{
+	struct shingle_record rec[16];
+	struct shingle_emit emit = { .rec = rec, .max = x->plan->ops->step_records };
+	int err = copy(x, step, step->n);
 	u32 i;
 
-	for (i = 0; i < step->n; i++) {
-		u32 content = 0;
-
-		if (!x->plan->ops->step_source(x->e, step, i, &run))
-			run.lblk = SHINGLE_NOWHERE;
-		if (run.lblk == i)
-			content = run.kind == SHINGLE_RUN_MAPPED ? *cell(x, run.pblk) : 0;
-		else if (step->base != SHINGLE_NOWHERE)
-			content = *cell(x, step->base + i);
-		if (buf)
-			buf[i] = content;
-		else if (i < n)
-			medium_write(x, step->dst + i, content);
-	}
-	for (i = 0; buf && i < n; i++)
-		medium_write(x, step->dst + i, buf[i]);
-	kvfree(buf);
+	if (err)
+		return err;
+	emit.seq = x->seq;
+	x->plan->ops->step_done(x->e, step, &emit);
+	take_records(x, &emit);
+	x->res->steps++;
+	/* The commit takes its time. */
+	for (i = rnd(x, 4); !err && i; i--)
+		err = meanwhile(x);
+	return err;
 }
 
 /* One cleaning step, perhaps cut short: 1 if it was, then the power must go. */
 static int clean(struct exercise *x, enum shingle_why why, bool may_cut)
 {
-	struct shingle_record rec[16];
-	struct shingle_emit emit = { .rec = rec, .max = x->plan->ops->step_records,
-				     .seq = x->seq };
 	struct shingle_step step;
 	int r = x->plan->ops->next_step(x->e, why, &step);
 
@@ -391,22 +497,92 @@ static int clean(struct exercise *x, enum shingle_why why, bool may_cut)
 	    (check_window(x, step.dst, step.n, "cleaning") ||
 	     x->plan->ops->referenced(x->e, step.dst, step.n)))
 		return fail(x, "cleaning would write over blocks in use");
-	if (may_cut && step.n && !rnd(x, 8)) {
-		copy(x, &step, rnd(x, step.n + 1));
-		return 1;
+	if (may_cut && step.n && !rnd(x, 8 * x->calm)) {
+		r = copy(x, &step, rnd(x, step.n + 1));
+		return r ?: 1;
 	}
 	/* A failed step costs nothing, unless it wrote over its own sources. */
 	if (!step.whole_in_memory && !rnd(x, 32)) {
-		copy(x, &step, step.n ? rnd(x, step.n) : 0);
+		r = copy(x, &step, step.n ? rnd(x, step.n) : 0);
 		x->plan->ops->step_failed(x->e, &step);
-		return 0;
+		return r;
 	}
-	copy(x, &step, step.n);
-	x->plan->ops->step_done(x->e, &step, &emit);
-	take_records(x, &emit);
+	r = carry_out(x, &step);
+	if (!r && may_cut && !rnd(x, 16 * x->calm))
+		return 1;
 	make_durable(x);
-	x->res->steps++;
+	return r;
+}
+
+static void end_all_writes(struct exercise *x)
+{
+	u32 i, j;
+
+	/* Whichever is not held back; the rest follow in later turns. */
+	for (i = 0; i < MAX_FLIGHT; i++) {
+		for (j = 0; j < MAX_FLIGHT; j++) {
+			if (x->flight[j].used && !held_back(x, &x->flight[j]))
+				end_write(x, &x->flight[j], true);
+		}
+	}
+}
+
+/* What core does when somebody waits: a step, or else a commit and a release. */
+static int help(struct exercise *x, enum shingle_why why)
+{
+	struct shingle_step step;
+	int r = x->plan->ops->next_step(x->e, why, &step);
+
+	checkpoint_if_full(x);
+	if (r > 0 && carry_out(x, &step))
+		return -EUCLEAN;
+	make_durable(x);
+	x->plan->ops->release(x->e, x->seq - 1);
+	return r;
+}
+
+/*
+ * Nothing waits for ever: with no write under way a new one finds room, and a
+ * clean of everything ends and leaves nothing.
+ */
+static int progress(struct exercise *x)
+{
+	u64 lblk = rnd(x, x->plan->layout->logical_blocks), limit;
+	int r;
+
+	/* No cleaning needs more than two steps for each band, and one to end. */
+	limit = 4 * x->plan->layout->logical_blocks + 16;
+	if (rnd(x, 4)) {
+		while ((r = place(x, lblk, 1, &x->flight[0])) > 0 && --limit)
+			help(x, SHINGLE_WHY_PRESSURE);
+		if (!limit)
+			return fail(x, "a write finds no room, and no cleaning makes any");
+		return r;
+	}
+	/* The first may be the rest of one that was asked for before. */
+	while (help(x, SHINGLE_WHY_FORCED) && --limit)
+		;
+	while (help(x, SHINGLE_WHY_FORCED) && --limit)
+		;
+	if (!limit)
+		return fail(x, "a clean of everything has no end");
+	if (x->plan->ops->cached_blocks(x->e))
+		return fail(x, "a clean of everything leaves %llu blocks",
+			    (unsigned long long)x->plan->ops->cached_blocks(x->e));
+	x->res->emptied++;
 	return 0;
+}
+
+static int must_progress(struct exercise *x)
+{
+	int err;
+
+	x->quiet = true;
+	end_all_writes(x);
+	checkpoint_if_full(x);
+	err = progress(x);
+	x->quiet = false;
+	return err;
 }
 
 /* ------------------------------------------------------------------------
@@ -440,6 +616,15 @@ static void checkpoint_some(struct exercise *x)
 	x->res->checkpoints++;
 }
 
+/* A full journal is checkpointed, as core does. */
+static void checkpoint_if_full(struct exercise *x)
+{
+	if (x->nr_records > JOURNAL - 64 && x->cursor == U64_MAX)
+		checkpoint_some(x);
+	while (x->nr_records > JOURNAL - 64)
+		checkpoint_some(x);
+}
+
 static int start_engine(struct exercise *x)
 {
 	const char *const *f;
@@ -451,6 +636,10 @@ static int start_engine(struct exercise *x)
 		if (x->plan->ops->set(x->e, *f, NULL, &why))
 			return fail(x, "cannot set %s", *f);
 	}
+	for (f = x->plan->keys; f && *f; f += 2) {
+		if (x->plan->ops->set(x->e, f[0], f[1], &why))
+			return fail(x, "cannot set %s %s: %s", f[0], f[1], why);
+	}
 	return 0;
 }
 
@@ -461,12 +650,8 @@ static int check_recovered(struct exercise *x)
 
 	for (lblk = 0; lblk < x->plan->layout->logical_blocks; lblk++) {
 		struct model *m = &x->model[lblk];
-		struct shingle_run run;
-		u32 content = 0, i;
+		u32 content = content_of(x, lblk), i;
 
-		x->plan->ops->resolve(x->e, lblk, 1, &run);
-		if (run.kind == SHINGLE_RUN_MAPPED)
-			content = *cell(x, run.pblk);
 		for (i = 0; i < m->nr && m->maybe[i] != content; i++)
 			;
 		if (i == m->nr)
@@ -480,6 +665,8 @@ static int check_recovered(struct exercise *x)
 
 static int power_cut(struct exercise *x)
 {
+	bool exact = x->durable == x->nr_records;
+	u64 cached = x->plan->ops->cached_blocks(x->e);
 	const char *why = "";
 	u32 i, end;
 
@@ -518,6 +705,11 @@ static int power_cut(struct exercise *x)
 	x->res->cuts++;
 	if (check_recovered(x))
 		return -EUCLEAN;
+	if (exact && x->plan->ops->cached_blocks(x->e) != cached)
+		return fail(x, "after cut %llu %llu blocks are cached, not %llu",
+			    (unsigned long long)x->res->cuts,
+			    (unsigned long long)x->plan->ops->cached_blocks(x->e),
+			    (unsigned long long)cached);
 	make_durable(x);
 	return clean(x, SHINGLE_WHY_RECOVERY, false);
 }
@@ -536,15 +728,14 @@ static void report(void *ctx, const char *fmt, ...)
 
 static int one_round(struct exercise *x)
 {
+	static const enum shingle_why why[] = {
+		SHINGLE_WHY_PRESSURE, SHINGLE_WHY_PRESSURE, SHINGLE_WHY_PRESSURE,
+		SHINGLE_WHY_PRESSURE, SHINGLE_WHY_IDLE, SHINGLE_WHY_FORCED,
+	};
 	u32 dice = rnd(x, 100);
 	int r = 0;
 
-	/* A full journal is checkpointed, as core does. */
-	if (x->nr_records > JOURNAL - 64 && x->cursor == U64_MAX)
-		checkpoint_some(x);
-	while (x->nr_records > JOURNAL - 64)
-		checkpoint_some(x);
-
+	checkpoint_if_full(x);
 	if (dice < 40)
 		return start_write(x);
 	if (dice < 75)
@@ -552,7 +743,7 @@ static int one_round(struct exercise *x)
 	else if (dice < 78)
 		return forget(x);
 	else if (dice < 90)
-		r = clean(x, rnd(x, 8) ? SHINGLE_WHY_PRESSURE : SHINGLE_WHY_FORCED, x->plan->cuts);
+		r = clean(x, why[rnd(x, ARRAY_SIZE(why))], x->plan->cuts);
 	else if (dice < 92)
 		make_durable(x);
 	else if (dice < 93)
@@ -562,7 +753,9 @@ static int one_round(struct exercise *x)
 	else if (dice < 98 && x->plan->ops->verify(x->e, report, x))
 		return -EUCLEAN;
 	else if (dice < 99 && x->plan->cuts)
-		r = !rnd(x, 4);
+		r = !rnd(x, 4 * x->calm);
+	else if (dice == 99 && !rnd(x, 8))
+		return must_progress(x);
 	else
 		return check_block(x, rnd(x, x->plan->layout->logical_blocks));
 	return r > 0 ? power_cut(x) : r;
@@ -607,15 +800,12 @@ static int run(struct exercise *x)
 		if (!err && !(i % 256))
 			err = check_all(x);
 	}
-	for (i = 0; !err && i < MAX_FLIGHT; i++) {
-		u32 j;
-
-		/* Whichever is not held back; the rest follow in later turns. */
-		for (j = 0; j < MAX_FLIGHT; j++) {
-			if (x->flight[j].used && !held_back(x, &x->flight[j]))
-				end_write(x, &x->flight[j], true);
-		}
+	if (!err) {
+		end_all_writes(x);
+		err = check_all(x);
 	}
+	if (!err && must_progress(x))
+		err = -EUCLEAN;
 	if (!err)
 		err = check_all(x);
 	if (!err && x->plan->ops->verify(x->e, report, x))
@@ -626,17 +816,20 @@ static int run(struct exercise *x)
 /**
  * shingle_exercise_layout() - lay a small device out: data, staging, cache
  * @l: result; its metadata areas are empty
- * @engine: name of the engine
+ * @ops: the engine
  * @shape: what is wanted
+ * @params: the engine's parameters in the superblock
+ * @params_size: their length
  *
  * Context: any.
  */
-void shingle_exercise_layout(struct shingle_layout *l, const char *engine,
-			     const struct shingle_exercise_shape *shape)
+void shingle_exercise_layout(struct shingle_layout *l, const struct shingle_engine_ops *ops,
+			     const struct shingle_exercise_shape *shape, const void *params,
+			     size_t params_size)
 {
 	const struct { enum shingle_role role; u32 bands; } part[] = {
 		{ SHINGLE_ROLE_DATA, shape->data_bands },
-		{ SHINGLE_ROLE_STAGING, 1 },
+		{ SHINGLE_ROLE_STAGING, shape->staging_bands },
 		{ SHINGLE_ROLE_CACHE, shape->cache_bands },
 	};
 	u64 stride = shape->band_blocks, at = 0;
@@ -646,21 +839,26 @@ void shingle_exercise_layout(struct shingle_layout *l, const char *engine,
 		stride = (u64)(DIV_ROUND_UP(shape->band_blocks, shape->track_blocks) +
 			       shape->head_tracks - 1) * shape->track_blocks;
 	memset(l, 0, sizeof(*l));
-	memcpy(l->engine, engine, min_t(size_t, strlen(engine), SHINGLE_ENGINE_NAME_SIZE));
+	memcpy(l->engine, ops->name, min_t(size_t, strlen(ops->name), SHINGLE_ENGINE_NAME_SIZE));
+	memcpy(l->params, params, min_t(size_t, params_size, sizeof(l->params)));
 	l->band_blocks = shape->band_blocks;
 	l->head_tracks = shape->head_tracks;
-	l->logical_blocks = (u64)shape->data_bands * shape->band_blocks;
-	l->nr_groups = ARRAY_SIZE(part);
 	for (i = 0; i < ARRAY_SIZE(part); i++) {
-		l->groups[i].start = at;
-		l->groups[i].stride = stride;
-		l->groups[i].nr_bands = part[i].bands;
-		l->groups[i].track_blocks = shape->track_blocks;
-		l->groups[i].role = part[i].role;
+		struct shingle_group *g = &l->groups[l->nr_groups];
+
+		if (!part[i].bands)
+			continue;
+		g->start = at;
+		g->stride = stride;
+		g->nr_bands = part[i].bands;
+		g->track_blocks = shape->track_blocks;
+		g->role = part[i].role;
 		l->nr_bands[part[i].role] = part[i].bands;
+		l->nr_groups++;
 		at += part[i].bands * stride;
 	}
 	l->dev_blocks[SHINGLE_DEV_DATA] = at;
+	l->logical_blocks = ops->logical_blocks(l);
 }
 EXPORT_SYMBOL_GPL(shingle_exercise_layout);
 
@@ -685,6 +883,8 @@ int shingle_exercise(const struct shingle_exercise_plan *plan,
 	x->plan = plan;
 	x->res = result;
 	x->rng = plan->seed * 2654435761U + 1;
+	/* Some states take long to get into. */
+	x->calm = 1 << plan->seed % 3;
 	x->seq = 1;
 	x->cursor = U64_MAX;
 	err = allocate(x);

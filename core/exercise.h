@@ -10,6 +10,7 @@
  * @ops: the engine
  * @layout: of the simulated device; metadata areas are not used
  * @features: NULL-terminated list of features to switch on, or NULL
+ * @keys: NULL-terminated list of keys and values to set, or NULL
  * @seed: of the random numbers
  * @rounds: operations to try
  * @cuts: cut the power now and then
@@ -18,6 +19,7 @@ struct shingle_exercise_plan {
 	const struct shingle_engine_ops *ops;
 	const struct shingle_layout *layout;
 	const char *const *features;
+	const char *const *keys;
 	u32 seed;
 	u32 rounds;
 	bool cuts;
@@ -30,6 +32,7 @@ struct shingle_exercise_plan {
  * @steps: cleaning steps
  * @cuts: power cuts survived
  * @checkpoints: checkpoints taken
+ * @emptied: times that a clean of everything left nothing to clean
  * @destroyed: blocks that wide writes destroyed
  */
 struct shingle_exercise_result {
@@ -38,6 +41,7 @@ struct shingle_exercise_result {
 	u64 steps;
 	u64 cuts;
 	u64 checkpoints;
+	u64 emptied;
 	u64 destroyed;
 };
 
@@ -45,6 +49,7 @@ struct shingle_exercise_result {
  * struct shingle_exercise_shape - a small device
  * @band_blocks: blocks per band
  * @data_bands: data bands
+ * @staging_bands: staging bands
  * @cache_bands: cache bands
  * @track_blocks: blocks per track, 0 = no tracks
  * @head_tracks: width of the head
@@ -52,13 +57,15 @@ struct shingle_exercise_result {
 struct shingle_exercise_shape {
 	u32 band_blocks;
 	u32 data_bands;
+	u32 staging_bands;
 	u32 cache_bands;
 	u32 track_blocks;
 	u32 head_tracks;
 };
 
-void shingle_exercise_layout(struct shingle_layout *l, const char *engine,
-			     const struct shingle_exercise_shape *shape);
+void shingle_exercise_layout(struct shingle_layout *l, const struct shingle_engine_ops *ops,
+			     const struct shingle_exercise_shape *shape, const void *params,
+			     size_t params_size);
 int shingle_exercise(const struct shingle_exercise_plan *plan,
 		     struct shingle_exercise_result *result);
 

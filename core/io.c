@@ -215,6 +215,7 @@ static void write_done(struct shingle_device *d, struct shingle_write *w, blk_st
 	kick = !bio_list_empty(&d->deferred) || !list_empty(&d->woken);
 	clean = d->pressure || d->forced;
 	spin_unlock_irqrestore(&d->map_lock, flags);
+	shingle_arm_idle(d);
 
 	if (unlikely(kick))
 		shingle_kick(d);
@@ -584,16 +585,8 @@ static int map_write(struct shingle_device *d, struct bio *bio)
 	return r || held ? DM_MAPIO_SUBMITTED : DM_MAPIO_REMAPPED;
 }
 
-/**
- * shingle_map() - a bio comes in
- * @ti: the target
- * @bio: see struct target_type
- *
- * Context: may sleep, does not.
- */
-int shingle_map(struct dm_target *ti, struct bio *bio)
+static int map_bio(struct shingle_device *d, struct bio *bio)
 {
-	struct shingle_device *d = ti->private;
 	struct shingle_io *io = bio_io(bio);
 
 	io->state = SHINGLE_IO_PLAIN;
@@ -630,6 +623,32 @@ int shingle_map(struct dm_target *ti, struct bio *bio)
 		return DM_MAPIO_KILL;
 	}
 }
+
+static void host_done(struct shingle_device *d)
+{
+	WRITE_ONCE(d->last_io, jiffies);
+	atomic_dec(&d->host_ios);
+}
+
+/**
+ * shingle_map() - a bio comes in
+ * @ti: the target
+ * @bio: see struct target_type
+ *
+ * Context: may sleep, does not.
+ */
+int shingle_map(struct dm_target *ti, struct bio *bio)
+{
+	struct shingle_device *d = ti->private;
+	int r;
+
+	atomic_inc(&d->host_ios);
+	r = map_bio(d, bio);
+	/* Then there is no end_io. */
+	if (r == DM_MAPIO_KILL)
+		host_done(d);
+	return r;
+}
 EXPORT_SYMBOL_GPL(shingle_map);
 
 /**
@@ -661,6 +680,7 @@ int shingle_end_io(struct dm_target *ti, struct bio *bio, blk_status_t *error)
 			return DM_ENDIO_INCOMPLETE;
 		}
 	}
+	host_done(d);
 	return DM_ENDIO_DONE;
 }
 EXPORT_SYMBOL_GPL(shingle_end_io);

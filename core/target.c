@@ -9,7 +9,7 @@
 #include "trace.h"
 
 #define DEFAULT_COMMIT_MS	1000
-#define MAX_COMMIT_MS		600000
+#define MAX_MS			600000
 #define DEFAULT_COPY_BLOCKS	1024U
 
 /* Devices in use by an active target, so that no two write to one of them. */
@@ -121,6 +121,7 @@ static void free_device(struct shingle_device *d)
 	list_del_init(&d->list);
 	mutex_unlock(&active_lock);
 	cancel_delayed_work_sync(&d->commit_work);
+	cancel_delayed_work_sync(&d->idle_work);
 	cancel_delayed_work_sync(&d->clean_work);
 	if (d->wq)
 		destroy_workqueue(d->wq);
@@ -215,16 +216,19 @@ static int load_layout(struct shingle_device *d)
 		return refuse(ti, -EINVAL, "Wrong start or length: the table must say 0 %llu",
 			      d->layout.logical_blocks << SHINGLE_SECTORS_SHIFT);
 	err = d->ops->create(&d->engine, &d->layout, &why);
-	return err ? refuse(ti, err, "%s", why) : 0;
+	if (err)
+		return refuse(ti, err, "%s", why);
+	d->idle_ms = d->engine->idle_ms;
+	return 0;
 }
 
-static int set_commit_ms(struct shingle_device *d, const char *value)
+static int set_ms(unsigned int *key, const char *value)
 {
 	unsigned int ms;
 
-	if (kstrtouint(value, 10, &ms) || ms > MAX_COMMIT_MS)
+	if (kstrtouint(value, 10, &ms) || ms > MAX_MS)
 		return -ERANGE;
-	WRITE_ONCE(d->commit_ms, ms);
+	WRITE_ONCE(*key, ms);
 	return 0;
 }
 
@@ -237,8 +241,12 @@ static int set_option(struct shingle_device *d, const char *name, const char *va
 	int err;
 
 	if (value && !strcmp(name, "commit_ms")) {
-		err = set_commit_ms(d, value);
+		err = set_ms(&d->commit_ms, value);
 		why = "commit_ms must be from 0 (never by itself) to 600000 milliseconds";
+	} else if (value && !strcmp(name, "idle_ms")) {
+		err = set_ms(&d->idle_ms, value);
+		why = "idle_ms must be from 0 (never) to 600000 milliseconds";
+		shingle_arm_idle(d);
 	} else {
 		spin_lock_irqsave(&d->map_lock, flags);
 		err = d->ops->set(d->engine, name, value, &why);
@@ -343,6 +351,7 @@ int shingle_ctr(struct dm_target *ti, unsigned int argc, char **argv,
 	init_waitqueue_head(&d->wait);
 	INIT_DELAYED_WORK(&d->commit_work, shingle_commit_work);
 	INIT_DELAYED_WORK(&d->clean_work, shingle_clean_work);
+	INIT_DELAYED_WORK(&d->idle_work, shingle_idle_work);
 	INIT_WORK(&d->ckpt_work, shingle_checkpoint_work);
 	INIT_WORK(&d->sb_work, shingle_superblock_work);
 	shingle_io_init(d);
@@ -520,6 +529,8 @@ void shingle_resume(struct dm_target *ti)
 	WRITE_ONCE(d->stopping, false);
 	WRITE_ONCE(d->suspended, false);
 	queue_delayed_work(d->clean_wq, &d->clean_work, 0);
+	/* Blocks that are away from home since before. */
+	shingle_arm_idle(d);
 }
 EXPORT_SYMBOL_GPL(shingle_resume);
 
@@ -539,6 +550,7 @@ void shingle_postsuspend(struct dm_target *ti)
 	WRITE_ONCE(d->suspended, true);
 	WRITE_ONCE(d->stopping, true);
 	wake_up_all(&d->wait);
+	cancel_delayed_work_sync(&d->idle_work);
 	cancel_delayed_work_sync(&d->clean_work);
 	flush_work(&d->work);
 	cancel_delayed_work_sync(&d->commit_work);
@@ -570,11 +582,11 @@ static unsigned int emit_info(struct shingle_device *d, char *result, unsigned i
 	cached = d->ops->cached_blocks(d->engine);
 	used = d->journal.used;
 	steps = d->n.steps;
-	cleaning = d->cleaning || d->pressure || d->forced;
+	cleaning = d->cleaning || d->pressure || d->forced || d->idle;
 	spin_unlock_irq(&d->map_lock);
 
 	DMEMIT("%llu/%llu %llu/%llu %llu %s %s %s", cached,
-	       d->layout.nr_bands[SHINGLE_ROLE_CACHE] * d->layout.band_blocks, used,
+	       d->engine->cache_blocks, used,
 	       d->layout.journal.blocks - d->layout.journal_gap_blocks, steps,
 	       cleaning ? "cleaning" : "idle",
 	       READ_ONCE(d->needs_check) ? "needs_check" : "-", mode_name(d));
@@ -608,6 +620,11 @@ static unsigned int emit_options(struct shingle_device *d, bool keys, bool count
 		n += 2;
 		if (!count)
 			DMEMIT(" commit_ms %u", d->commit_ms);
+	}
+	if (keys && d->idle_ms != d->engine->idle_ms) {
+		n += 2;
+		if (!count)
+			DMEMIT(" idle_ms %u", d->idle_ms);
 	}
 	return count ? n : sz;
 }
@@ -787,6 +804,8 @@ int shingle_message(struct dm_target *ti, unsigned int argc, char **argv, char *
 		err = set_option(d, argv[0], argv[1]);
 		if (err)
 			DMERR("%s: %s", dm_table_device_name(ti->table), ti->error);
+		else	/* It may have made room for who waits. */
+			shingle_kick(d);
 		return err;
 	}
 	DMERR("%s: unknown message %s", dm_table_device_name(ti->table), argv[0]);

@@ -24,7 +24,6 @@ enum { STEP_STAGE, STEP_WRITEBACK, STEP_INPLACE, STEP_RETIRE };
 
 /* Slots in one checkpoint piece, after the fill count. */
 #define PART_SLOTS	1000U
-#define PART_BITS	(SHINGLE_CHUNK_BYTES * 8U)
 
 /* Bands one discard call walks over, to bound the time under the map lock. */
 #define DISCARD_BANDS	1024U
@@ -38,6 +37,7 @@ enum { STEP_STAGE, STEP_WRITEBACK, STEP_INPLACE, STEP_RETIRE };
  * @nr_sets: cache bands
  * @set_shift: see struct stl_set_params
  * @inplace: rewrite bands without staging: loses data at a power cut
+ * @aggressive: clean also when the host is quiet
  * @map: which slot holds which block; slot = set * band_blocks + offset
  * @fill: per set, next empty slot
  * @inflight: per set, placements not yet committed or aborted
@@ -51,6 +51,7 @@ enum { STEP_STAGE, STEP_WRITEBACK, STEP_INPLACE, STEP_RETIRE };
  * @clean_band: next data band of it to look at
  * @draining: @clean_set takes no placements until those in flight are done
  * @forced_set: where a forced clean of all sets stands
+ * @idle_set: where cleaning for its own sake stands
  * @step_band: band of the step in progress, or U64_MAX
  * @staged: the staging band holds @staged_band
  * @staged_band: which data band
@@ -72,6 +73,7 @@ struct stl_set {
 	u32 nr_sets;
 	u32 set_shift;
 	bool inplace;
+	bool aggressive;
 
 	struct shingle_slotmap map;
 	u32 *fill;
@@ -88,6 +90,7 @@ struct stl_set {
 	u32 clean_band;
 	bool draining;
 	u32 forced_set;
+	u32 idle_set;
 	u64 step_band;
 
 	bool staged;
@@ -149,6 +152,11 @@ static void stl_set_destroy(struct shingle_engine *e)
 	kvfree(s);
 }
 
+static u64 stl_set_logical_blocks(const struct shingle_layout *l)
+{
+	return l->nr_bands[SHINGLE_ROLE_DATA] * l->band_blocks;
+}
+
 static int check_layout(const struct shingle_layout *l, const struct stl_set_params *p,
 			const char **why)
 {
@@ -159,7 +167,7 @@ static int check_layout(const struct shingle_layout *l, const struct stl_set_par
 		*why = "stl-set needs exactly one staging band";
 	else if (l->nr_bands[SHINGLE_ROLE_CACHE] > S32_MAX / l->band_blocks)
 		*why = "stl-set can cache at most 8 TiB";
-	else if (l->logical_blocks != l->nr_bands[SHINGLE_ROLE_DATA] * l->band_blocks)
+	else if (l->logical_blocks != stl_set_logical_blocks(l))
 		*why = "stl-set presents its data bands, no more and no less";
 	else if (l->logical_blocks > SHINGLE_SLOTMAP_LBLKS)
 		*why = "stl-set presents at most 16 TiB";
@@ -208,6 +216,7 @@ static int stl_set_create(struct shingle_engine **out, const struct shingle_layo
 		stl_set_destroy(&s->engine);
 		return -ENOMEM;
 	}
+	s->engine.cache_blocks = s->map.nr_slots;
 	*out = &s->engine;
 	return 0;
 }
@@ -215,22 +224,35 @@ static int stl_set_create(struct shingle_engine **out, const struct shingle_layo
 static int stl_set_set(struct shingle_engine *e, const char *name, const char *value,
 		       const char **why)
 {
+	struct stl_set *s = to_set(e);
+
 	if (!strcmp(name, "inplace") && !value) {
-		to_set(e)->inplace = true;
-		e->copy_blocks = to_set(e)->band_blocks;
+		s->inplace = true;
+		e->copy_blocks = s->band_blocks;
 		return 0;
 	}
+	*why = "cleaning must be lazy or aggressive";
+	if (!strcmp(name, "cleaning") && value)
+		return shingle_choose(value, "lazy", "aggressive", &s->aggressive);
 	return -ENOENT;
 }
 
 static int stl_set_get(struct shingle_engine *e, u32 index, const char **name, char *value,
 		       size_t size)
 {
-	if (index || !size)
-		return -ENOENT;
-	*name = "inplace";
-	value[0] = '\0';
-	return to_set(e)->inplace;
+	const struct stl_set *s = to_set(e);
+
+	switch (index) {
+	case 0:
+		*name = "inplace";
+		value[0] = '\0';
+		return s->inplace;
+	case 1:
+		*name = "cleaning";
+		snprintf(value, size, "%s", s->aggressive ? "aggressive" : "lazy");
+		return s->aggressive;
+	}
+	return -ENOENT;
 }
 
 /* ------------------------------------------------------------------------
@@ -461,10 +483,28 @@ static u32 next_dirty_band(const struct stl_set *s, u32 set, u32 band)
 	return min(band, s->nr_bands);
 }
 
+/* The next set in turn that is not empty. */
+static u32 pick_idle(struct stl_set *s)
+{
+	u32 i;
+
+	for (i = 0; i < s->nr_sets; i++) {
+		u32 set = (s->idle_set + i) % s->nr_sets;
+
+		if (s->fill[set]) {
+			s->idle_set = set + 1;
+			return set;
+		}
+	}
+	return NO_SET;
+}
+
 static u32 pick_set(struct stl_set *s, enum shingle_why why)
 {
 	u32 set = pop_wanted(s);
 
+	if (set == NO_SET && why == SHINGLE_WHY_IDLE)
+		return pick_idle(s);
 	if (set != NO_SET || why != SHINGLE_WHY_FORCED)
 		return set;
 	while (s->forced_set < s->nr_sets) {
@@ -514,7 +554,7 @@ static int stl_set_next_step(struct shingle_engine *e, enum shingle_why why,
 		return 1;
 	}
 	/* Lazy: nothing is cleaned before a write needs the room. */
-	if (why == SHINGLE_WHY_RECOVERY || why == SHINGLE_WHY_IDLE)
+	if (why == SHINGLE_WHY_RECOVERY || (why == SHINGLE_WHY_IDLE && !s->aggressive))
 		return 0;
 
 again:
@@ -701,7 +741,7 @@ static u32 parts_per_set(u32 band_blocks)
 
 static u64 stl_set_max_chunks(const struct shingle_layout *l)
 {
-	return 1 + DIV_ROUND_UP(l->nr_bands[SHINGLE_ROLE_DATA], (u64)PART_BITS) +
+	return 1 + DIV_ROUND_UP(l->nr_bands[SHINGLE_ROLE_DATA], (u64)SHINGLE_CHUNK_BITS) +
 	       l->nr_bands[SHINGLE_ROLE_CACHE] * parts_per_set(l->band_blocks);
 }
 
@@ -711,20 +751,6 @@ static u32 encode_globals(const struct stl_set *s, __le32 *p)
 	p[1] = cpu_to_le32(s->staged_band);
 	p[2] = cpu_to_le32(s->staged_snapshot);
 	return s->staged ? 3 * sizeof(*p) : 0;
-}
-
-static u32 encode_written(const struct stl_set *s, u32 part, u8 *p)
-{
-	u32 first = part * PART_BITS, n = min(s->nr_bands - first, PART_BITS), i, bytes = 0;
-
-	memset(p, 0, SHINGLE_CHUNK_BYTES);
-	for (i = 0; i < n; i++) {
-		if (test_bit(first + i, s->written)) {
-			p[i / 8] |= 1U << (i % 8);
-			bytes = i / 8 + 1;
-		}
-	}
-	return bytes;
 }
 
 static u32 encode_slots(const struct stl_set *s, u32 set, u32 part, __le32 *p)
@@ -747,7 +773,7 @@ static u32 stl_set_encode(struct shingle_engine *e, u64 *cursor, u64 *index, voi
 {
 	struct stl_set *s = to_set(e);
 	u32 parts = parts_per_set(s->band_blocks);
-	u32 maps = DIV_ROUND_UP(s->nr_bands, PART_BITS);
+	u32 maps = DIV_ROUND_UP(s->nr_bands, SHINGLE_CHUNK_BITS);
 	u64 end = 1 + maps + (u64)s->nr_sets * parts;
 	u32 bytes = 0;
 
@@ -758,7 +784,7 @@ static u32 stl_set_encode(struct shingle_engine *e, u64 *cursor, u64 *index, voi
 		if (!at)
 			bytes = encode_globals(s, buf);
 		else if (at <= maps)
-			bytes = encode_written(s, at - 1, buf);
+			bytes = shingle_bits_encode(s->written, s->nr_bands, at - 1, buf);
 		else
 			bytes = encode_slots(s, div_u64(at - 1 - maps, parts),
 					     (at - 1 - maps) % parts, buf);
@@ -773,20 +799,6 @@ static int decode_globals(struct stl_set *s, const __le32 *p, u32 bytes)
 	s->staged = le32_to_cpu(p[0]);
 	s->staged_band = le32_to_cpu(p[1]);
 	s->staged_snapshot = le32_to_cpu(p[2]);
-	return 0;
-}
-
-static int decode_written(struct stl_set *s, u32 part, const u8 *p, u32 bytes)
-{
-	u32 i;
-
-	for (i = 0; i < bytes * 8; i++) {
-		if (!(p[i / 8] & (1U << (i % 8))))
-			continue;
-		if (i >= s->nr_bands - part * PART_BITS)
-			return -EUCLEAN;
-		__set_bit(part * PART_BITS + i, s->written);
-	}
 	return 0;
 }
 
@@ -807,12 +819,12 @@ static int stl_set_decode(struct shingle_engine *e, u64 index, const void *buf, 
 {
 	struct stl_set *s = to_set(e);
 	u32 parts = parts_per_set(s->band_blocks);
-	u32 maps = DIV_ROUND_UP(s->nr_bands, PART_BITS);
+	u32 maps = DIV_ROUND_UP(s->nr_bands, SHINGLE_CHUNK_BITS);
 
 	if (!index)
 		return decode_globals(s, buf, bytes);
 	if (index <= maps)
-		return decode_written(s, index - 1, buf, bytes);
+		return shingle_bits_decode(s->written, s->nr_bands, index - 1, buf, bytes);
 	index -= 1 + maps;
 	if (index >= (u64)s->nr_sets * parts)
 		return -EUCLEAN;
@@ -1044,6 +1056,7 @@ const struct shingle_engine_ops stl_set_engine_ops = {
 	.commit_records = 1,
 	.step_records = 2,
 	.discard_records = 1,
+	.logical_blocks = stl_set_logical_blocks,
 	.create = stl_set_create,
 	.destroy = stl_set_destroy,
 	.set = stl_set_set,
@@ -1071,3 +1084,4 @@ const struct shingle_engine_ops stl_set_engine_ops = {
 	.map_bytes = stl_set_map_bytes,
 	.cached_blocks = stl_set_cached_blocks,
 };
+EXPORT_SYMBOL_GPL(stl_set_engine_ops);

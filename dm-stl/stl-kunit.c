@@ -4,23 +4,43 @@
 #include <linux/module.h>
 
 #include "exercise.h"
+#include "full-engine.h"
 #include "set-engine.h"
 
 struct shape_case {
 	const char *name;
+	const struct shingle_engine_ops *ops;
 	struct shingle_exercise_shape shape;
-	u32 set_shift;
-	bool inplace;
+	const char *const *features;
+	const char *const *keys;
+	u32 params[3];
 };
 
+static const char *const inplace[] = { "inplace", NULL };
+static const char *const greedy[] = { "order", "greedy", NULL };
+static const char *const aggressive[] = { "cleaning", "aggressive", NULL };
+static const char *const tight[] = { "threshold", "1", NULL };
+
 static const struct shape_case shapes[] = {
-	{ "19 blocks, 12 KiB bands", { 3, 3, 2, 0, 1 }, 0, false },
-	{ "one cache band", { 3, 5, 1, 0, 1 }, 0, false },
-	{ "tracks of 4, head of 2", { 8, 7, 2, 4, 2 }, 0, false },
-	{ "odd bands, head of 3", { 5, 9, 3, 2, 3 }, 1, false },
-	{ "16-block bands, head of 3", { 16, 20, 4, 8, 3 }, 0, false },
-	{ "wide sets", { 4, 4, 4, 3, 2 }, 2, false },
-	{ "in place", { 8, 7, 2, 4, 2 }, 0, true },
+	{ "set: 19 blocks, 12 KiB bands", &stl_set_engine_ops, { 3, 3, 1, 2, 0, 1 } },
+	{ "set: one cache band", &stl_set_engine_ops, { 3, 5, 1, 1, 0, 1 } },
+	{ "set: tracks of 4, head of 2", &stl_set_engine_ops, { 8, 7, 1, 2, 4, 2 } },
+	{ "set: odd bands, head of 3", &stl_set_engine_ops, { 5, 9, 1, 3, 2, 3 },
+	  .params = { 1 } },
+	{ "set: 16-block bands, head of 3", &stl_set_engine_ops, { 16, 20, 1, 4, 8, 3 } },
+	{ "set: wide sets, aggressive", &stl_set_engine_ops, { 4, 4, 1, 4, 3, 2 },
+	  .keys = aggressive, .params = { 2 } },
+	{ "set: in place", &stl_set_engine_ops, { 8, 7, 1, 2, 4, 2 }, .features = inplace },
+	{ "full: one zone, 12 KiB bands", &stl_full_engine_ops, { 3, 9, 0, 0, 0, 1 },
+	  .params = { 9, 3, 2 } },
+	{ "full: no more provision than needed", &stl_full_engine_ops, { 4, 12, 0, 0, 0, 1 },
+	  .params = { 6, 2, 1 } },
+	{ "full: uneven zones, head of 2", &stl_full_engine_ops, { 8, 19, 0, 0, 4, 2 },
+	  .keys = tight, .params = { 8, 3, 2 } },
+	{ "full: greedy, head of 3", &stl_full_engine_ops, { 5, 30, 0, 0, 2, 3 },
+	  .keys = greedy, .params = { 14, 6, 4 } },
+	{ "full: 16-block bands, head of 3", &stl_full_engine_ops, { 16, 24, 0, 0, 8, 3 },
+	  .params = { 24, 5, 3 } },
 };
 
 static void describe(const struct shape_case *c, char *desc)
@@ -33,26 +53,27 @@ KUNIT_ARRAY_PARAM(shape, shapes, describe);
 static struct shingle_layout *new_layout(struct kunit *test, const struct shape_case *c)
 {
 	struct shingle_layout *l = kunit_kzalloc(test, sizeof(*l), GFP_KERNEL);
-	struct stl_set_params *p;
+	__le32 params[ARRAY_SIZE(c->params)];
+	u32 i;
 
 	KUNIT_ASSERT_NOT_NULL(test, l);
-	shingle_exercise_layout(l, "stl-set", &c->shape);
-	p = (void *)l->params;
-	p->set_shift = cpu_to_le32(c->set_shift);
+	for (i = 0; i < ARRAY_SIZE(params); i++)
+		params[i] = cpu_to_le32(c->params[i]);
+	shingle_exercise_layout(l, c->ops, &c->shape, params, sizeof(params));
 	return l;
 }
 
 /* Random load with power cuts; in place, only without: it does not promise more. */
-static void stl_set_exercise(struct kunit *test)
+static void stl_exercise(struct kunit *test)
 {
-	static const char *const inplace[] = { "inplace", NULL };
 	const struct shape_case *c = test->param_value;
 	struct shingle_exercise_plan plan = {
-		.ops = &stl_set_engine_ops,
+		.ops = c->ops,
 		.layout = new_layout(test, c),
-		.features = c->inplace ? inplace : NULL,
+		.features = c->features,
+		.keys = c->keys,
 		.rounds = 8000,
-		.cuts = !c->inplace,
+		.cuts = !c->features,
 	};
 	struct shingle_exercise_result res;
 
@@ -67,7 +88,7 @@ static void stl_set_exercise(struct kunit *test)
 
 static void commit(struct shingle_engine *e, const struct shingle_run *run)
 {
-	struct shingle_record rec[2];
+	struct shingle_record rec[4];
 	struct shingle_emit emit = { .rec = rec, .max = ARRAY_SIZE(rec) };
 
 	e->ops->commit(e, run, &emit);
@@ -85,7 +106,7 @@ static void write_block(struct kunit *test, struct shingle_engine *e, u64 lblk, 
 /* Spec 1.3: c = a mod n, next empty slot, a new slot for every write. */
 static void stl_set_places(struct kunit *test)
 {
-	const struct shape_case c = { "", { 3, 4, 2, 0, 1 }, 0, false };
+	const struct shape_case c = { "", &stl_set_engine_ops, { 3, 4, 1, 2, 0, 1 } };
 	struct shingle_layout *l = new_layout(test, &c);
 	struct shingle_engine *e;
 	struct shingle_run run;
@@ -115,7 +136,7 @@ static void stl_set_places(struct kunit *test)
 /* A full set: every dirty band of it is staged, written back, then it is empty. */
 static void stl_set_cleans(struct kunit *test)
 {
-	const struct shape_case c = { "", { 2, 4, 2, 0, 1 }, 0, false };
+	const struct shape_case c = { "", &stl_set_engine_ops, { 2, 4, 1, 2, 0, 1 } };
 	struct shingle_layout *l = new_layout(test, &c);
 	struct shingle_record rec[4];
 	struct shingle_emit emit = { .rec = rec, .max = ARRAY_SIZE(rec), .seq = 7 };
@@ -158,19 +179,189 @@ static void stl_set_cleans(struct kunit *test)
 	e->ops->destroy(e);
 }
 
-static struct kunit_case stl_set_cases[] = {
+static void one_step(struct kunit *test, struct shingle_engine *e, enum shingle_why why,
+		     u64 base, u64 dst, u64 lblk)
+{
+	struct shingle_record rec[16];
+	struct shingle_emit emit = { .rec = rec, .max = ARRAY_SIZE(rec) };
+	struct shingle_step step;
+
+	KUNIT_ASSERT_EQ(test, e->ops->next_step(e, why, &step), 1);
+	KUNIT_EXPECT_EQ(test, step.base, base);
+	KUNIT_EXPECT_EQ(test, step.dst, dst);
+	KUNIT_EXPECT_EQ(test, step.lblk, lblk);
+	KUNIT_EXPECT_FALSE(test, e->ops->referenced(e, step.dst, step.n));
+	e->ops->step_done(e, &step, &emit);
+}
+
+static struct shingle_engine *new_full(struct kunit *test, u32 bands, u32 provision, u32 logs)
+{
+	const struct shape_case c = {
+		"", &stl_full_engine_ops, { 3, bands, 0, 0, 0, 1 },
+		.params = { bands, provision, logs },
+	};
+	struct shingle_engine *e;
+	const char *why;
+
+	KUNIT_ASSERT_EQ(test, stl_full_engine_ops.create(&e, new_layout(test, &c), &why), 0);
+	KUNIT_ASSERT_EQ(test, e->ops->ready(e, &why), 0);
+	return e;
+}
+
+static u64 counter(struct shingle_engine *e, const char *name)
+{
+	struct shingle_counter c[32];
+	u32 n = e->ops->counters(e, c, ARRAY_SIZE(c)), i;
+
+	for (i = 0; i < n; i++) {
+		if (!strcmp(c[i].name, name))
+			return c[i].value;
+	}
+	return U64_MAX;
+}
+
+/* Spec 1.4: appended to one log, whichever band it is for; home until then. */
+static void stl_full_places(struct kunit *test)
+{
+	/* Bands 0-3 at home at 0 3 6 9, free ones at 12 15 18. */
+	struct shingle_engine *e = new_full(test, 7, 3, 1);
+	struct shingle_run run;
+
+	KUNIT_EXPECT_EQ(test, e->ops->cached_blocks(e), 0ULL);
+	write_block(test, e, 1, 12);
+	write_block(test, e, 10, 13);
+	e->ops->resolve(e, 0, 12, &run);
+	KUNIT_EXPECT_EQ(test, run.pblk, 0ULL);
+	KUNIT_EXPECT_EQ(test, run.n, 1U);
+	KUNIT_EXPECT_EQ(test, run.kind, SHINGLE_RUN_UNWRITTEN);
+	e->ops->resolve(e, 10, 2, &run);
+	KUNIT_EXPECT_EQ(test, run.pblk, 13ULL);
+	KUNIT_EXPECT_EQ(test, run.n, 1U);
+	KUNIT_EXPECT_EQ(test, run.kind, SHINGLE_RUN_MAPPED);
+	write_block(test, e, 1, 14);
+	KUNIT_EXPECT_EQ(test, e->ops->place(e, 4, 1, &run), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, counter(e, "full_zones"), 1ULL);
+	e->ops->destroy(e);
+}
+
+/* Two bands in the log, merged into free bands; their old homes are free then. */
+static void stl_full_cleans(struct kunit *test)
+{
+	struct shingle_engine *e = new_full(test, 7, 3, 1);
+	struct shingle_run run;
+
+	write_block(test, e, 1, 12);
+	write_block(test, e, 10, 13);
+	write_block(test, e, 1, 14);
+	KUNIT_EXPECT_EQ(test, e->ops->place(e, 4, 1, &run), -ENOSPC);
+	/* The first slot is stale: band 3 is the first with a block in the log. */
+	one_step(test, e, SHINGLE_WHY_PRESSURE, SHINGLE_NOWHERE, 15, 9);
+	one_step(test, e, SHINGLE_WHY_PRESSURE, SHINGLE_NOWHERE, 18, 0);
+	KUNIT_EXPECT_TRUE(test, e->ops->pending(e));
+	KUNIT_EXPECT_EQ(test, e->ops->place(e, 4, 1, &run), -ENOSPC);
+	e->ops->release(e, 0);
+	KUNIT_EXPECT_FALSE(test, e->ops->pending(e));
+	e->ops->resolve(e, 9, 3, &run);
+	KUNIT_EXPECT_EQ(test, run.pblk, 15ULL);
+	KUNIT_EXPECT_EQ(test, run.n, 3U);
+	KUNIT_EXPECT_EQ(test, run.kind, SHINGLE_RUN_MAPPED);
+	/* What was the home of band 0 is a log now. */
+	write_block(test, e, 4, 0);
+	e->ops->destroy(e);
+}
+
+/* Written in order, all of it: no step, no copy, and every block where it went. */
+static void stl_full_switches(struct kunit *test)
+{
+	struct shingle_engine *e = new_full(test, 7, 3, 2);
+	struct shingle_run run;
+	u64 lblk;
+
+	for (lblk = 0; lblk < 12; lblk += run.n) {
+		int err = e->ops->place(e, lblk, 2, &run);
+
+		if (err == -EBUSY) {
+			e->ops->release(e, 0);
+			err = e->ops->place(e, lblk, 2, &run);
+		}
+		KUNIT_ASSERT_EQ(test, err, 0);
+		commit(e, &run);
+	}
+	KUNIT_EXPECT_EQ(test, counter(e, "placed_blocks"), 12ULL);
+	KUNIT_EXPECT_EQ(test, counter(e, "bands_switched"), 4ULL);
+	KUNIT_EXPECT_EQ(test, counter(e, "bands_cleaned"), 0ULL);
+	KUNIT_EXPECT_EQ(test, counter(e, "full_zones"), 0ULL);
+	KUNIT_EXPECT_EQ(test, e->ops->cached_blocks(e), 0ULL);
+	for (lblk = 0; lblk < 12; lblk += 3) {
+		e->ops->resolve(e, lblk, 12, &run);
+		KUNIT_EXPECT_EQ(test, run.n, 3U);
+		KUNIT_EXPECT_EQ(test, run.kind, SHINGLE_RUN_MAPPED);
+	}
+	e->ops->destroy(e);
+}
+
+/* A stray write into a band being streamed costs the switch, nothing else. */
+static void stl_full_breaks_streams(struct kunit *test)
+{
+	struct shingle_engine *e = new_full(test, 9, 5, 3);
+
+	write_block(test, e, 0, 12);		/* band 0 may be streamed */
+	write_block(test, e, 4, 15);		/* into the open log */
+	write_block(test, e, 1, 13);
+	write_block(test, e, 0, 16);		/* not the next one of band 0 */
+	KUNIT_EXPECT_EQ(test, counter(e, "streams_broken"), 1ULL);
+	write_block(test, e, 2, 17);
+	write_block(test, e, 5, 14);		/* what the stream left is used up */
+	KUNIT_EXPECT_EQ(test, counter(e, "bands_switched"), 0ULL);
+	e->ops->destroy(e);
+}
+
+/* Free bands that writes leave alone, and who is cleaned when. */
+static void stl_full_tunables(struct kunit *test)
+{
+	struct shingle_engine *e = new_full(test, 9, 5, 4);
+	struct shingle_step step;
+	struct shingle_run run;
+	const char *why;
+	u64 lblk;
+
+	KUNIT_EXPECT_EQ(test, e->ops->set(e, "threshold", "5", &why), -ERANGE);
+	KUNIT_EXPECT_EQ(test, e->ops->set(e, "threshold", "4", &why), 0);
+	for (lblk = 1; lblk < 4; lblk++)
+		write_block(test, e, lblk, 11 + lblk);
+	KUNIT_EXPECT_EQ(test, e->ops->place(e, 7, 1, &run), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, e->ops->set(e, "threshold", "3", &why), 0);
+	KUNIT_EXPECT_EQ(test, e->ops->place(e, 7, 1, &run), 0);
+	e->ops->abort(e, &run);
+
+	KUNIT_EXPECT_EQ(test, e->ops->set(e, "cleaning", "lazy", &why), 0);
+	KUNIT_EXPECT_EQ(test, e->ops->next_step(e, SHINGLE_WHY_IDLE, &step), 0);
+	KUNIT_EXPECT_EQ(test, e->ops->set(e, "cleaning", "now", &why), -ERANGE);
+	KUNIT_EXPECT_EQ(test, e->ops->set(e, "cleaning", "aggressive", &why), 0);
+	KUNIT_ASSERT_EQ(test, e->ops->next_step(e, SHINGLE_WHY_IDLE, &step), 1);
+	KUNIT_EXPECT_EQ(test, step.n, 3U);
+	e->ops->step_failed(e, &step);
+	e->ops->destroy(e);
+}
+
+static struct kunit_case stl_cases[] = {
 	KUNIT_CASE(stl_set_places),
 	KUNIT_CASE(stl_set_cleans),
-	KUNIT_CASE_PARAM(stl_set_exercise, shape_gen_params),
+	KUNIT_CASE(stl_full_places),
+	KUNIT_CASE(stl_full_cleans),
+	KUNIT_CASE(stl_full_switches),
+	KUNIT_CASE(stl_full_breaks_streams),
+	KUNIT_CASE(stl_full_tunables),
+	KUNIT_CASE_PARAM(stl_exercise, shape_gen_params),
 	{}
 };
 
-static struct kunit_suite stl_set_suite = {
-	.name = "stl-set",
-	.test_cases = stl_set_cases,
+static struct kunit_suite stl_suite = {
+	.name = "stl",
+	.test_cases = stl_cases,
 };
 
-kunit_test_suite(stl_set_suite);
+kunit_test_suite(stl_suite);
 
 MODULE_DESCRIPTION("dm-shingle: KUnit tests of the shingle translation layers");
 MODULE_LICENSE("GPL");

@@ -2,6 +2,7 @@
 /* Shingle translation layers: the targets. */
 #include <linux/module.h>
 
+#include "full-engine.h"
 #include "set-engine.h"
 #include "shingle.h"
 
@@ -20,22 +21,39 @@ static struct target_type stl_set_target = {
 	SHINGLE_TARGET_OPS,
 };
 
+static int stl_full_ctr(struct dm_target *ti, unsigned int argc, char **argv)
+{
+	return shingle_ctr(ti, argc, argv, &stl_full_engine_ops);
+}
+
+static struct target_type stl_full_target = {
+	.name = "stl-full",
+	.version = { 1, 0, 0 },
+	.module = THIS_MODULE,
+	.ctr = stl_full_ctr,
+	SHINGLE_TARGET_OPS,
+};
+
 static int __init stl_init(void)
 {
-	return dm_register_target(&stl_set_target);
+	int err = dm_register_target(&stl_set_target);
+
+	if (err)
+		return err;
+	err = dm_register_target(&stl_full_target);
+	if (err)
+		dm_unregister_target(&stl_set_target);
+	return err;
 }
 
 static void __exit stl_exit(void)
 {
+	dm_unregister_target(&stl_full_target);
 	dm_unregister_target(&stl_set_target);
 }
-
-#if IS_ENABLED(CONFIG_KUNIT)
-EXPORT_SYMBOL_GPL(stl_set_engine_ops);
-#endif
 
 module_init(stl_init);
 module_exit(stl_exit);
 
-MODULE_DESCRIPTION("dm-shingle: shingle translation layers (stl-set)");
+MODULE_DESCRIPTION("dm-shingle: shingle translation layers (stl-set, stl-full)");
 MODULE_LICENSE("GPL");

@@ -25,7 +25,7 @@ class Row:
         return f"{self.suite} {self.target} {self.kernel}"
 
 
-STLS = ("stl-set",)
+STLS = ("stl-set", "stl-full")
 
 PLAN = [
     # The tools themselves, over dm-linear: what must pass passes, and what
@@ -40,6 +40,7 @@ PLAN = [
 for stl in STLS:
     PLAN += [
         Row("exact", stl, quick=True),
+        Row("ledger", stl, quick=True),
         Row("replay", stl),
         Row("fio_verify", stl),
         Row("filesystems", stl),

@@ -72,7 +72,8 @@ def lines(ctx, geo, count):
         st.text(st.characters(min_codepoint=33, max_codepoint=126),
                 min_size=1, max_size=12))
     options = st.lists(st.sampled_from(
-        ["1", "2", "0", "inplace", "commit_ms", "0", "50", "-1"]), max_size=7)
+        ["1", "2", "0", "inplace", "commit_ms", "idle_ms", "cleaning", "order",
+         "threshold", "lazy", "aggressive", "greedy", "0", "50", "-1"]), max_size=7)
     changes = st.lists(st.tuples(
         st.sampled_from(["drop", "replace", "insert", "swap"]),
         st.integers(0, 8), tokens), max_size=3)

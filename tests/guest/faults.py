@@ -192,7 +192,7 @@ def _error_reads():
 
 def write_error(ctx, geo):
     """The data of a write cannot be written: that write fails alone."""
-    area = "cache" if ctx.target.persistent else "data"
+    area = "cache" if "cache" in ctx.target.areas(geo) else "data"
     with faulty(ctx, geo) as game:
         game.fill()
         game.write(0, must=True)
@@ -267,7 +267,8 @@ def cleaning_read(ctx, geo, area):
                "a block that was lost came back as something else")
         cached = set(range(0, geo.logical, geo.band))
         allowed = cached if area == "cache" else \
-            set(range(geo.logical)) - cached
+            set(range(geo.logical)) - cached if "cache" in game.areas else \
+            set(range(geo.logical))     # cached ones are among the bands
         expect(failed <= allowed, f"blocks {sorted(failed - allowed)[:5]} "
                                   f"were lost that could be read")
         ctx.note(f"{len(failed)} blocks were lost to the medium")
@@ -573,17 +574,24 @@ def cases(target, options):
     geo = GEOMETRIES["faults"][0]
     seed = int(options.get("seed", 1))
     out = [("reading at home", read_home), ("writing data", write_error)]
-    if target.persistent:
+    areas = target.areas(geo)
+    if "cache" in areas:
         out += [
             ("reading cached blocks", read_cached),
+            ("cleaning, reading the cache",
+             lambda c, g: cleaning_read(c, g, "cache")),
+        ]
+    if "staging" in areas:
+        out += [
             ("cleaning, writing the staged copy",
              lambda c, g: cleaning_write(c, g, "staging")),
+        ]
+    if target.persistent:
+        out += [
             ("cleaning, writing back",
              lambda c, g: cleaning_write(c, g, "data")),
             ("cleaning, reading the base",
              lambda c, g: cleaning_read(c, g, "data")),
-            ("cleaning, reading the cache",
-             lambda c, g: cleaning_read(c, g, "cache")),
             ("journal, on flush", lambda c, g: meta_write(
                 c, g, "journal", lambda game: game.flush(must=False))),
             ("journal, on FUA and commit", lambda c, g: meta_write(

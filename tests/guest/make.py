@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """For shell scripts: devices for a target, formatted, and its table line.
 
-    eval "$(tests/guest/make.py TARGET [SUITE])"    sets TABLE, DEVICES
+    eval "$(tests/guest/make.py TARGET [SUITE])"
+                            sets TABLE, DEVICES, SECTORS, FEATURES, KEYS
 """
 
 import os
@@ -22,3 +23,5 @@ start, length, kind, words = target.table(made.paths, geo)[0]
 print("TABLE=" + shlex.quote(f"{start} {length} {kind} {words}"))
 print("DEVICES=" + shlex.quote(" ".join(made.paths.values())))
 print("SECTORS=" + str(length))
+print("FEATURES=" + shlex.quote(" ".join(target.features)))
+print("KEYS=" + shlex.quote(" ".join(f"{k}={v}" for k, v in target.keys)))

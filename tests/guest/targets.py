@@ -59,6 +59,9 @@ class Linear:
     messages = ()
     features = ()
     in_place = True         # overwrites a block where it lies
+    streams = False         # a sequential fill costs nothing beyond itself
+    cleans_when_idle = False
+    keys = ()               # (key, value that is not the default)
 
     def sizes(self, geo):
         """Blocks of each device that the target needs, 0 for none."""
@@ -93,6 +96,7 @@ class StlSet(Linear):
     features = ("inplace",)
     messages = ("stats", "stats_clear", "clean", "verify", "checkpoint",
                 "commit")
+    keys = (("cleaning", "aggressive"), ("idle_ms", 7))
 
     def _plan(self, geo):
         """Superblock fields, by the simplest arithmetic there is."""
@@ -189,7 +193,58 @@ class StlSet(Linear):
         return device.status(noflush=True).split()[-1]
 
 
-TARGETS = {row.name: row for row in (Linear(), StlSet())}
+class StlFull(StlSet):
+    """The fully-associative layer: what a geometry calls cache bands are log
+    bands here, in each of the zones."""
+    name = "stl-full"
+    features = ()
+    keys = (("cleaning", "lazy"), ("order", "greedy"), ("threshold", 1),
+            ("idle_ms", 0))
+    streams = True
+    cleans_when_idle = True
+
+    @staticmethod
+    def _zones(geo):
+        """Physical bands of a zone, their provision, and how many zones."""
+        zones = 2 if geo.data > 8 else 1
+        provision = max(3, geo.cache + 1)
+        return -(-geo.data // zones) + provision, provision, zones
+
+    def _plan(self, geo):
+        zone, provision, zones = self._zones(geo)
+        plan = super()._plan(geo.but(data=geo.data + zones * provision,
+                                     cache=0, staging=0, cache_on="same"))
+        plan["groups"] = [g for g in plan["groups"] if g[4]]
+        plan["logical"] = geo.logical
+        plan["params"] = struct.pack("<IIII", zone, provision,
+                                     max(geo.cache, 1), 0)
+        return plan
+
+    def sizes(self, geo):
+        return super().sizes(self._fit(geo))
+
+    def areas(self, geo):
+        return super().areas(self._fit(geo))
+
+    def format(self, paths, geo):
+        super().format(paths, self._fit(geo))
+
+    def table(self, paths, geo):
+        return super().table(paths, self._fit(geo))
+
+    @staticmethod
+    def _devices(paths, geo):
+        return StlSet._devices(paths, StlFull._fit(geo))
+
+    @staticmethod
+    def _fit(geo):
+        """No cache elsewhere; a checkpoint has a piece for every log, and a
+        write up to four records."""
+        return geo.but(cache_on="same", ckpt=geo.ckpt + 2 * geo.cache,
+                       journal=2 * geo.journal)
+
+
+TARGETS = {row.name: row for row in (Linear(), StlSet(), StlFull())}
 
 
 @dataclass
@@ -289,6 +344,15 @@ GEOMETRIES = {
     "faults": (
         Geometry("faults", band=4, data=12, cache=3, cache_on="separate",
                  meta="separate", journal=12),
+    ),
+    # Metadata apart, so that the data device carries data and nothing else.
+    "ledger": (
+        Geometry("plain", band=64, data=40, cache=4, meta="separate",
+                 ckpt=32, journal=48),
+        Geometry("guards", band=60, data=20, cache=3, track=16, head=2,
+                 meta="separate", ckpt=32, journal=48),
+        Geometry("tight", band=32, data=8, cache=1, meta="separate",
+                 ckpt=32, journal=48),
     ),
     "bitflip": (
         Geometry("apart", band=4, data=12, cache=3, meta="separate"),

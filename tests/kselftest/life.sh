@@ -43,18 +43,22 @@ round_trip() {
 	[ -n "$second" ] && [ "$first" = "$second" ] || return 1
 	case "$1" in *inplace*) [[ $second == *inplace* ]] || return 1 ;; esac
 	case "$1" in
-	*commit_ms*) [[ $second == *"commit_ms ${1##* }"* ]] || return 1 ;;
+	*" 2 "*) [[ $second == *" ${1##* 2 }"* ]] || return 1 ;;
 	esac
 }
 ok "table round trip, no options" round_trip ""
 if [ "$TARGET" != linear ]; then
 	ok "table round trip, counts of zero" round_trip "0 0"
-	for feature in "0" "1 inplace"; do
+	for feature in "0" ${FEATURES:+"1 $FEATURES"}; do
 		ok "table round trip, '$feature'" round_trip "$feature"
 		for ms in 0 1 7 600000; do
 			ok "table round trip, '$feature 2 commit_ms $ms'" \
 				round_trip "$feature 2 commit_ms $ms"
 		done
+	done
+	for pair in $KEYS; do
+		ok "table round trip, '0 2 ${pair%=*} ${pair#*=}'" \
+			round_trip "0 2 ${pair%=*} ${pair#*=}"
 	done
 fi
 

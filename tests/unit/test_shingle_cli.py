@@ -221,6 +221,31 @@ def test_set_shift_and_label_are_kept(run):
     assert out["params"] == {"set-shift": 3} and out["label"] == 'a "b" \\'
 
 
+def test_stl_full_zones_provision_and_logs(run):
+    data = blank(run.dir / "data", 20000)
+    out = json.loads(run("format", "stl-full", "--dry-run", "--json", "--band", "40K", data))
+    bands, params = out["groups"][0]["bands"], out["params"]
+    # One zone, 5 % of it not addressable, a fifth of that for logs.
+    assert params == {"zone-bands": bands, "provision": -(-bands * 5 // 100),
+                      "log-bands": -(-bands * 5 // 100) // 5}
+    assert out["logical_blocks"] == 10 * (bands - params["provision"])
+    run("format", "stl-full", "--band", "40K", "--zone-bands", "100", "--provision", "4",
+        "--log-bands", "2", data)
+    out = run("check", data)
+    assert "stl-full" in run("dump", data)
+
+
+@pytest.mark.parametrize("options, what", [
+    (["--provision", "1"], "at least 2"), (["--zone-bands", "3"], "more bands than"),
+    (["--provision", "4", "--log-bands", "4"], "less than the provision"),
+    (["--set-shift", "1"], "means nothing"), (["--cache-size", "5%"], "no cache bands"),
+])
+def test_stl_full_refuses(run, options, what):
+    data = blank(run.dir / "d", 3000)
+    assert what in run("format", "stl-full", "--band", "40K", data, *options, rc=FAILED)
+    assert not any(data.read_bytes())
+
+
 def layout_of(run, blocks, *options, rc=CLEAN):
     out = run("format", "stl-set", "--dry-run", "--json", *options,
               blank(run.dir / "d", blocks), rc=rc)

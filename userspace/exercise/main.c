@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * shingle-exercise SEED [RUNS [ROUNDS]]: put every engine through its paces.
+ * shingle-exercise SEED [RUNS [ROUNDS [ENGINE]]]: put engines through their paces.
  *
  * Each run draws a small device and a load from its seed.  Prints what was done,
- * or the seed and the sentence of the first failure; exit status 0 or 1.
+ * a line for each engine, or the seed and the sentence of the first failure;
+ * exit status 0 or 1.
  */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "exercise.h"
+#include "full-engine.h"
 #include "set-engine.h"
 
 static u32 draw(u32 *rng, u32 from, u32 to)
@@ -17,40 +19,68 @@ static u32 draw(u32 *rng, u32 from, u32 to)
 	return from + (*rng >> 16) % (to - from + 1);
 }
 
-static void draw_device(u32 seed, struct shingle_layout *l)
+static void draw_set(u32 *rng, struct shingle_exercise_shape *shape, struct shingle_layout *l)
 {
-	struct stl_set_params *p = (void *)l->params;
-	struct shingle_exercise_shape shape;
-	u32 rng = seed;
+	struct stl_set_params p = { 0 };
 
-	shape.band_blocks = draw(&rng, 1, 24);
-	shape.data_bands = draw(&rng, 1, 20);
-	shape.cache_bands = draw(&rng, 1, 5);
-	shape.head_tracks = draw(&rng, 1, 4);
-	shape.track_blocks = shape.head_tracks > 1 ? draw(&rng, 1, 12) : 0;
-	shingle_exercise_layout(l, "stl-set", &shape);
-	p->set_shift = cpu_to_le32(draw(&rng, 0, 2));
+	shape->data_bands = draw(rng, 1, 20);
+	shape->staging_bands = 1;
+	shape->cache_bands = draw(rng, 1, 5);
+	p.set_shift = cpu_to_le32(draw(rng, 0, 2));
+	shingle_exercise_layout(l, &stl_set_engine_ops, shape, &p, sizeof(p));
 }
 
-int main(int argc, char **argv)
+/* Zones of a few bands, often with no more of a provision than is needed. */
+static void draw_full(u32 *rng, struct shingle_exercise_shape *shape, struct shingle_layout *l)
 {
-	u32 seed = argc > 1 ? strtoul(argv[1], NULL, 0) : 1;
-	u32 runs = argc > 2 ? strtoul(argv[2], NULL, 0) : 200;
-	u32 rounds = argc > 3 ? strtoul(argv[3], NULL, 0) : 6000;
+	u32 zone = draw(rng, 6, 20), provision = draw(rng, 2, draw(rng, 0, 1) ? 3 : zone / 2);
+	struct stl_full_params p = {
+		.zone_bands = cpu_to_le32(zone),
+		.provision = cpu_to_le32(provision),
+		.log_bands = cpu_to_le32(draw(rng, 1, provision - 1)),
+	};
+
+	shape->data_bands = draw(rng, zone, 3 * zone);
+	shingle_exercise_layout(l, &stl_full_engine_ops, shape, &p, sizeof(p));
+}
+
+static const char *const greedy_keys[] = { "order", "greedy", NULL };
+static const char *const tight_keys[] = { "threshold", "1", NULL };
+static const char *const *const full_keys[] = { NULL, greedy_keys, tight_keys };
+static const char *const aggressive_keys[] = { "cleaning", "aggressive", NULL };
+static const char *const *const set_keys[] = { NULL, aggressive_keys };
+
+static const struct engine {
+	const struct shingle_engine_ops *ops;
+	void (*draw)(u32 *rng, struct shingle_exercise_shape *shape, struct shingle_layout *l);
+	const char *const *const *keys;
+	u32 nr_keys;
+} engines[] = {
+	{ &stl_set_engine_ops, draw_set, set_keys, ARRAY_SIZE(set_keys) },
+	{ &stl_full_engine_ops, draw_full, full_keys, ARRAY_SIZE(full_keys) },
+};
+
+static int exercise(const struct engine *engine, u32 seed, u32 runs, u32 rounds)
+{
+	u64 writes = 0, steps = 0, cuts = 0, checkpoints = 0, destroyed = 0, emptied = 0;
 	struct shingle_exercise_result res;
-	u64 writes = 0, steps = 0, cuts = 0, checkpoints = 0, destroyed = 0;
 	static struct shingle_layout layout;
 	u32 end = seed + runs;
 
 	for (; seed < end; seed++) {
 		const struct shingle_exercise_plan plan = {
-			.ops = &stl_set_engine_ops, .layout = &layout, .seed = seed,
-			.rounds = rounds, .cuts = true,
+			.ops = engine->ops, .layout = &layout, .seed = seed, .rounds = rounds,
+			.cuts = true, .keys = engine->keys[seed % engine->nr_keys],
 		};
+		struct shingle_exercise_shape shape = { 0 };
+		u32 rng = seed;
 
-		draw_device(seed, &layout);
+		shape.band_blocks = draw(&rng, 1, 24);
+		shape.head_tracks = draw(&rng, 1, 4);
+		shape.track_blocks = shape.head_tracks > 1 ? draw(&rng, 1, 12) : 0;
+		engine->draw(&rng, &shape, &layout);
 		if (shingle_exercise(&plan, &res)) {
-			printf("seed %u: %s\n", seed, res.error);
+			printf("%s: seed %u: %s\n", engine->ops->name, seed, res.error);
 			return 1;
 		}
 		writes += res.writes;
@@ -58,10 +88,27 @@ int main(int argc, char **argv)
 		cuts += res.cuts;
 		checkpoints += res.checkpoints;
 		destroyed += res.destroyed;
+		emptied += res.emptied;
 	}
-	printf("%u runs: %llu blocks written, %llu steps, %llu checkpoints, %llu power cuts, "
-	       "%llu blocks destroyed by the head, 0 lost\n", runs, (unsigned long long)writes,
-	       (unsigned long long)steps, (unsigned long long)checkpoints,
-	       (unsigned long long)cuts, (unsigned long long)destroyed);
+	printf("%s: %u runs: %llu blocks written, %llu steps, %llu checkpoints, %llu power cuts, "
+	       "%llu times emptied, %llu blocks destroyed by the head, 0 lost\n",
+	       engine->ops->name, runs, (unsigned long long)writes, (unsigned long long)steps,
+	       (unsigned long long)checkpoints, (unsigned long long)cuts,
+	       (unsigned long long)emptied, (unsigned long long)destroyed);
 	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	u32 seed = argc > 1 ? strtoul(argv[1], NULL, 0) : 1;
+	u32 runs = argc > 2 ? strtoul(argv[2], NULL, 0) : 200;
+	u32 rounds = argc > 3 ? strtoul(argv[3], NULL, 0) : 6000;
+	int bad = 0;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(engines); i++) {
+		if (argc <= 4 || !strcmp(argv[4], engines[i].ops->name))
+			bad |= exercise(&engines[i], seed, runs, rounds);
+	}
+	return bad;
 }

@@ -67,6 +67,11 @@ struct format_args {
 	"  --track SIZE          all tracks of DATA have this length\n" \
 	"  --head-tracks K       the write head is K tracks wide (default with --track: 2)\n" \
 	"  --set-shift N         stl-set: 2^N neighbouring bands share a set (default 0)\n" \
+	"  --zone-bands N        stl-full: bands in a zone (default 40G worth)\n" \
+	"  --provision N         stl-full: bands of each zone that are kept free for\n" \
+	"                        cleaning and logs (default 5%, at least 3)\n" \
+	"  --log-bands N         stl-full: of these, how many may hold cached blocks\n" \
+	"                        (default a fifth, at least 2)\n" \
 	"  --label TEXT          up to 32 bytes, for people\n" \
 	"  --force               format even if something is there already\n" \
 	"  --dry-run             show the layout and the dmsetup line, change nothing\n" \
@@ -224,8 +229,17 @@ static bool plan(struct format_args *a, struct image *img)
 	snprintf(img->l.engine, sizeof(img->l.engine), "%s", img->row->ops->name);
 	snprintf(img->l.label, sizeof(img->l.label), "%s", a->label ?: "");
 	img->l.ctime = (u64)time(NULL);
+	a->req.cached = img->row->cached;
 	a->req.staging_bands = img->row->staging_bands;
 	a->req.max_chunks = img->row->ops->max_chunks;
+	a->req.logical_blocks = img->row->ops->logical_blocks;
+	a->req.settle = img->row->settle;
+	if (!a->req.cached && (a->req.cache || a->req.cache_first || a->cache)) {
+		fail("%s means nothing to %s, which has no cache bands: leave it out",
+		     a->cache ? "--cache" : a->req.cache ? "--cache-size" : "--cache-location",
+		     img->row->ops->name);
+		return false;
+	}
 	if (plan_layout(&a->req, &img->l, why)) {
 		fail("%s", why);
 		return false;
@@ -385,6 +399,9 @@ static int run(const struct command *cmd, int argc, char **argv)
 		{ "head-tracks", required_argument, NULL, 'L' },
 		{ "label", required_argument, NULL, 'L' },
 		{ "set-shift", required_argument, NULL, 'L' },
+		{ "zone-bands", required_argument, NULL, 'L' },
+		{ "provision", required_argument, NULL, 'L' },
+		{ "log-bands", required_argument, NULL, 'L' },
 		{ "cache", required_argument, NULL, 'C' },
 		{ "meta", required_argument, NULL, 'M' },
 		{ "force", no_argument, NULL, 'f' },

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* What the tool knows of each translation layer: one row each. */
 #include "engines.h"
+#include "full-engine.h"
 #include "set-engine.h"
 
 static const struct record_words core_records[] = {
@@ -24,8 +25,46 @@ static const struct engine_param stl_set_params[] = {
 	{ NULL, 0, 0 },
 };
 
+static const struct record_words stl_full_records[] = {
+	{ STL_FULL_OPEN, "OPEN", NULL, "log", "place" },
+	{ STL_FULL_MAP, "MAP", "blocks", "lblk", "slot" },
+	{ STL_FULL_HOME, "HOME", NULL, "band", "place" },
+	{ STL_FULL_FREE, "FREE", NULL, "log", NULL },
+	{ STL_FULL_DISCARD, "DISCARD", NULL, "band", "bands" },
+	{ STL_FULL_DROP, "DROP", "blocks", "lblk", NULL },
+	{ 0, NULL, NULL, NULL, NULL },
+};
+
+static const struct engine_param stl_full_params[] = {
+	{ "zone-bands", offsetof(struct stl_full_params, zone_bands), U32_MAX },
+	{ "provision", offsetof(struct stl_full_params, provision), U32_MAX },
+	{ "log-bands", offsetof(struct stl_full_params, log_bands), U32_MAX },
+	{ NULL, 0, 0 },
+};
+
+#define FULL_ZONE_BLOCKS	((40ULL << 30) / SHINGLE_BLOCK_SIZE)
+#define FULL_PROVISION_PERCENT	5
+
+/* Zones of 40 GiB, of which 5 % is not addressable and 1 % is log: spec 1.4. */
+static void stl_full_settle(struct shingle_layout *l)
+{
+	struct stl_full_params *p = (void *)l->params;
+	u64 bands = le32_to_cpu(p->zone_bands), provision = le32_to_cpu(p->provision);
+
+	if (!bands)
+		bands = max(FULL_ZONE_BLOCKS / l->band_blocks, 1ULL);
+	bands = min(bands, l->nr_bands[SHINGLE_ROLE_DATA]);
+	if (!provision)
+		provision = max(DIV_ROUND_UP(bands * FULL_PROVISION_PERCENT, 100), 3ULL);
+	if (!p->log_bands)
+		p->log_bands = cpu_to_le32(min(max(provision / 5, 2ULL), provision - 1));
+	p->zone_bands = cpu_to_le32(bands);
+	p->provision = cpu_to_le32(provision);
+}
+
 static const struct engine_row engines[] = {
-	{ &stl_set_engine_ops, 1, stl_set_records, stl_set_params },
+	{ &stl_set_engine_ops, true, 1, stl_set_records, stl_set_params, NULL },
+	{ &stl_full_engine_ops, false, 0, stl_full_records, stl_full_params, stl_full_settle },
 };
 
 const struct engine_row *engine_by_index(u32 i)

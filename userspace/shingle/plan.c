@@ -248,7 +248,13 @@ static int place_all_bands(const struct plan_request *req, struct shingle_layout
 	int err = 0;
 
 	nr[SHINGLE_ROLE_STAGING] = req->staging_bands;
-	if (apart) {
+	if (!req->cached) {
+		nr[SHINGLE_ROLE_CACHE] = 0;
+		nr[SHINGLE_ROLE_DATA] = bands;
+		if (!bands)
+			return sorry(why, "DATA has no room for a band of %u blocks (4 KiB each): choose smaller bands or a larger device",
+				     l->band_blocks);
+	} else if (apart) {
 		if (there < req->staging_bands + 1)
 			return sorry(why, "CACHE has room for %llu bands of %u blocks (4 KiB each) and %u are needed: choose smaller bands or a larger device",
 				     there, l->band_blocks, req->staging_bands + 1);
@@ -284,12 +290,16 @@ static int place_all_bands(const struct plan_request *req, struct shingle_layout
 		err = err ?: place_bands(l, r, dev, SHINGLE_ROLE_CACHE,
 					 nr[SHINGLE_ROLE_CACHE], why);
 	}
-	l->logical_blocks = l->nr_bands[SHINGLE_ROLE_DATA] * l->band_blocks;
+	if (!err && req->settle)
+		req->settle(l);
+	l->logical_blocks = req->logical_blocks(l);
 	return err;
 }
 
-static void forget_bands(struct shingle_layout *l)
+/* @params: the engine's parameters as they were wanted, not yet settled. */
+static void forget_bands(struct shingle_layout *l, const u8 *params)
 {
+	memcpy(l->params, params, sizeof(l->params));
 	l->nr_groups = 0;
 	l->logical_blocks = 0;
 	memset(l->nr_bands, 0, sizeof(l->nr_bands));
@@ -297,22 +307,22 @@ static void forget_bands(struct shingle_layout *l)
 }
 
 /* Lay out at most @limit bands with the checkpoint slots that they need. */
-static int try_bands(const struct plan_request *req, struct shingle_layout *l, u64 limit,
-		     u64 journal, u64 *got, char *why)
+static int try_bands(const struct plan_request *req, struct shingle_layout *l, const u8 *params,
+		     u64 limit, u64 journal, u64 *got, char *why)
 {
 	bool own_meta = shingle_meta_dev(l) == SHINGLE_DEV_DATA;
 	int err;
 	u32 i;
 	u64 from;
 
-	forget_bands(l);
+	forget_bands(l, params);
 	err = place_all_bands(req, l, 0, limit, why);
 	if (err)
 		return err;
 	/* The engine's own chunks, core's one, and the footer. */
 	from = place_metadata(req, l, req->max_chunks(l) + 2, journal);
 	if (own_meta) {
-		forget_bands(l);
+		forget_bands(l, params);
 		err = place_all_bands(req, l, from, limit, why);
 	}
 	*got = 0;
@@ -330,21 +340,24 @@ static int try_bands(const struct plan_request *req, struct shingle_layout *l, u
 static int most_bands(const struct plan_request *req, struct shingle_layout *l, u64 journal,
 		      char *why)
 {
-	u64 least = req->medium[SHINGLE_DEV_CACHE].blocks ? 1 : req->staging_bands + 2;
+	bool apart = req->medium[SHINGLE_DEV_CACHE].blocks || !req->cached;
+	u64 least = apart ? 1 : req->staging_bands + 2;
 	u64 low = least, high = req->medium[SHINGLE_DEV_DATA].blocks / l->band_blocks, got;
+	u8 params[SHINGLE_ENGINE_PARAMS_SIZE];
 	char ignored[PLAN_WHY];
 
+	memcpy(params, l->params, sizeof(params));
 	if (shingle_meta_dev(l) != SHINGLE_DEV_DATA)
-		return try_bands(req, l, U64_MAX, journal, &got, why);
+		return try_bands(req, l, params, U64_MAX, journal, &got, why);
 	while (low < high) {
 		u64 middle = low + (high - low + 1) / 2;
 
-		if (!try_bands(req, l, middle, journal, &got, ignored) && got == middle)
+		if (!try_bands(req, l, params, middle, journal, &got, ignored) && got == middle)
 			low = middle;
 		else
 			high = middle - 1;
 	}
-	return try_bands(req, l, low, journal, &got, why);
+	return try_bands(req, l, params, low, journal, &got, why);
 }
 
 static int journal_length(const struct plan_request *req, struct shingle_layout *l, u64 *journal,
@@ -425,7 +438,8 @@ int plan_layout(const struct plan_request *req, struct shingle_layout *l, char *
 		err = fit_apart(&r, l, why);
 	if (err)
 		return err;
-	if (shingle_layout_check(l, &what))
+	/* If nothing is left to present, the engine itself knows best why. */
+	if (l->logical_blocks && shingle_layout_check(l, &what))
 		return sorry(why, "these sizes do not go together: %s", what);
 	return 0;
 }

@@ -45,10 +45,13 @@ enum plan_cache_unit {
  * @band_blocks: blocks per band, 0 for the default
  * @cache_unit: what @cache counts
  * @cache: size of the cache, 0 for the default
+ * @cached: the engine has cache bands
  * @staging_bands: how many the engine needs
  * @cache_first: cache at the outer diameter instead of the inner one
  * @journal_blocks: length of the ring, 0 for the default
  * @max_chunks: of the engine
+ * @logical_blocks: of the engine
+ * @settle: of the engine, see struct engine_row; or NULL
  */
 struct plan_request {
 	struct plan_medium medium[SHINGLE_NR_DEVS];
@@ -56,10 +59,13 @@ struct plan_request {
 	u64 band_blocks;
 	enum plan_cache_unit cache_unit;
 	u64 cache;
+	bool cached;
 	u32 staging_bands;
 	bool cache_first;
 	u64 journal_blocks;
 	u64 (*max_chunks)(const struct shingle_layout *l);
+	u64 (*logical_blocks)(const struct shingle_layout *l);
+	void (*settle)(struct shingle_layout *l);
 };
 
 #define PLAN_WHY	256

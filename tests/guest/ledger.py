@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Two ledgers: what a layer says it did, and what the device below counted.
+
+A sequential fill, then uniform random overwrites, cleaning of everything and a
+look at every block: the blocks that the data device was written and read are
+those that the layer's counters say, to the block."""
+
+import os
+import random
+import time
+
+from bench import expect
+from blk import SECTORS
+from targets import stack
+
+CHUNK = 64      # blocks of a sequential write
+
+
+def below(made):
+    """Blocks read from and written to the data device."""
+    name = os.path.basename(os.path.realpath(made.paths["data"]))
+    with open(f"/sys/block/{name}/stat", encoding="ascii") as handle:
+        words = handle.read().split()
+    return int(words[2]) // SECTORS, int(words[6]) // SECTORS
+
+
+def stats(device):
+    pairs = (line.split() for line in device.message("stats").splitlines())
+    return {k: int(v) for k, v in pairs if v.isdigit()}
+
+
+def agree(made, before, what):
+    """The ledgers since `before`; returns the layer's own."""
+    now, count = below(made), stats(made.device)
+    reads = count["host_read_blocks"] + count["clean_read_blocks"]
+    writes = count["host_write_blocks"] + count["clean_write_blocks"]
+    expect(now[1] - before[1] == writes,
+           f"{what}: {now[1] - before[1]} blocks written below, {writes} said")
+    expect(now[0] - before[0] == reads,
+           f"{what}: {now[0] - before[0]} blocks read below, {reads} said")
+    expect(not count["r0_violations"], f"{what}: R0 was violated")
+    return count
+
+
+def fill(made, geo):
+    with made.blk() as dev:
+        for at in range(0, geo.logical, CHUNK):
+            n = min(CHUNK, geo.logical - at)
+            dev.write(at, b"".join(bytes(4088) + (at + i).to_bytes(8, "little")
+                                   for i in range(n)))
+
+
+def run(ctx, geo):
+    made = stack(ctx.pool, ctx.target, geo)
+    device = made.open()
+    cache = geo.cache * geo.band
+    before = below(made)
+    fill(made, geo)
+    count = agree(made, before, "fill")
+    fill_steps, fill_writes = count["steps"], count["clean_write_blocks"]
+    if ctx.target.streams:
+        expect(not fill_steps and not count["clean_write_blocks"],
+               f"a sequential fill was cleaned: {fill_steps} steps")
+        expect(not count["cached_blocks"], "blocks were left in a cache")
+
+    rng = random.Random(5)
+    device.message("stats_clear")
+    before, newest = below(made), {}
+    with made.blk() as dev:
+        for i in range(3 * cache):
+            at = rng.randrange(geo.logical)
+            newest[at] = i + 1
+            dev.write(at, (i + 1).to_bytes(8, "little") + bytes(4088))
+    count = agree(made, before, "random")
+    device.message("clean")
+    count = agree(made, before, "random, all cleaned")
+    expect(not count["cached_blocks"], "clean has left blocks in a cache")
+    made.verify()
+    with made.blk() as dev:
+        for at in range(geo.logical):
+            block = dev.read(at)
+            expect(block[:8] == newest.get(at, 0).to_bytes(8, "little") and
+                   (at in newest or block[-8:] == at.to_bytes(8, "little")),
+                   f"block {at} is not what was written")
+    made.close()
+    made.check()
+    return {"fill_steps": fill_steps, "fill_clean_blocks": fill_writes,
+            "random_steps": count["steps"],
+            "amplification": round(1 + count["clean_write_blocks"] /
+                                   count["host_write_blocks"], 2)}
+
+
+def idle(ctx, geo):
+    """Nothing to do but wait: then nothing is left to clean."""
+    made = stack(ctx.pool, ctx.target, geo.but(options=(("idle_ms", 100),)))
+    device = made.open()
+    with made.blk() as dev:
+        for at in range(1, geo.logical, 7):
+            dev.write(at, bytes(4096))
+            if at > geo.cache * geo.band:
+                break
+    for _ in range(100):
+        if not stats(device)["cached_blocks"]:
+            break
+        time.sleep(0.1)
+    count = stats(device)
+    expect(not count["cached_blocks"],
+           f"{count['cached_blocks']} blocks are away from home when idle")
+    made.close()
+    return {"steps": count["steps"]}
+
+
+def cases(target, _options):
+    out = [(f"ledger {geo.name}", lambda ctx, geo=geo: run(ctx, geo))
+           for geo in target.geometry("ledger")]
+    if target.cleans_when_idle:
+        out += [(f"idle {geo.name}", lambda ctx, geo=geo: idle(ctx, geo))
+                for geo in target.geometry("ledger")[:1]]
+    return out
