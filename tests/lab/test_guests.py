@@ -38,3 +38,8 @@ def test_fio_verify(case, guests):
 @pytest.mark.parametrize("case", cases("filesystems"))
 def test_filesystems(case, guests):
     guests.check(case)
+
+
+@pytest.mark.parametrize("case", cases("ledger"))
+def test_ledger(case, guests):
+    guests.check(case)
