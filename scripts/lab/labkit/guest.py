@@ -166,7 +166,10 @@ class Guest:
         if options.use_kvm:
             command += ["-accel", "kvm", "-cpu", "host"]
         else:
-            command += ["-accel", "tcg", "-cpu", "max"]
+            # With a thread per virtual CPU, one may run an int3 that another
+            # has just patched away: the kernel, which patches its static keys
+            # that way, then dies of "Oops: int3".
+            command += ["-accel", "tcg,thread=single", "-cpu", "max"]
         if virtual:
             command += ["-icount", "shift=1,sleep=off"]
         for i, fd in enumerate(fds):
