@@ -440,7 +440,7 @@ def test_bad_lines(run, args, what, rc):
     assert not any((run.dir / "d").read_bytes() + (run.dir / "e").read_bytes())
 
 
-@pytest.mark.parametrize("command", ["format", "create", "open", "remove", "status", "stats",
+@pytest.mark.parametrize("command", ["format", "create", "presets", "open", "remove", "status", "stats",
                                      "check", "repair", "dump"])
 def test_help(run, command):
     assert run(command, "--help").startswith(f"Usage: shingle {command} ")

@@ -6,19 +6,28 @@
 #include "codec.h"
 #include "dm.h"
 #include "medium.h"
+#include "presets.h"
 #include "show.h"
 #include "table.h"
 
-enum tracks_from { TRACKS_AUTO, TRACKS_NONE, TRACKS_UNIFORM, TRACKS_FILE };
+enum tracks_from { TRACKS_AUTO, TRACKS_PACK, TRACKS_NONE, TRACKS_UNIFORM, TRACKS_FILE };
+
+#define MAX_GIVEN	64
 
 /**
  * struct format_args - the command line
  * @target: name of the translation layer
+ * @preset: a drive by name, or NULL
+ * @scale: its capacities are divided by this, 0 if not given
+ * @of_preset: the options that it stands for
  * @data: DATA
  * @cache: CACHE or NULL
  * @meta: META or NULL
  * @name: of the mapped device, for create
  * @label: for the superblock
+ * @preset_label: a label, if none was given
+ * @given: layout options of the command line, in their order
+ * @nr_given: used of @given
  * @req: the plan, as far as options say
  * @tracks: where knowledge of tracks comes from
  * @track_blocks: with TRACKS_UNIFORM
@@ -32,11 +41,20 @@ enum tracks_from { TRACKS_AUTO, TRACKS_NONE, TRACKS_UNIFORM, TRACKS_FILE };
  */
 struct format_args {
 	const char *target;
+	const struct preset *preset;
+	u64 scale;
+	struct preset_option of_preset[PRESET_MAX_OPTIONS];
 	const char *data;
 	const char *cache;
 	const char *meta;
 	const char *name;
 	const char *label;
+	char preset_label[SHINGLE_LABEL_SIZE + 1];
+	struct {
+		const char *option;
+		const char *value;
+	} given[MAX_GIVEN];
+	u32 nr_given;
 	struct plan_request req;
 	enum tracks_from tracks;
 	u64 track_blocks;
@@ -53,17 +71,23 @@ struct format_args {
 };
 
 #define LAYOUT_HELP \
+	"  --preset NAME         a drive of the literature, see 'shingle presets'; TARGET is\n" \
+	"                        then left out, and other options count for more than it\n" \
+	"  --scale N             with --preset: all capacities divided by N, bands as they are\n" \
 	"  --band SIZE           data in a band (default 30M, rounded to whole tracks)\n" \
 	"  --cache DEV           put the persistent cache and staging on another device\n" \
 	"  --cache-size N        size of the cache: N% of all bands (default 5%),\n" \
 	"                        a SIZE, or N bands written as Nb\n" \
+	"  --bands N             exactly N bands of data, and the cache exactly as it is asked\n" \
+	"                        for (default: as many bands as fit)\n" \
 	"  --cache-location L    id: after the data bands (default); od: before them\n" \
 	"  --meta DEV            put superblocks, checkpoints and journal on another\n" \
 	"                        device, so that DATA sees data only\n" \
 	"  --journal SIZE        length of the journal (default 64M, at most 1/64 of DATA)\n" \
-	"  --geometry auto|none|FILE\n" \
-	"                        tracks of DATA: as a platter device says (default), none,\n" \
-	"                        or as in FILE, which holds what a platter would say\n" \
+	"  --geometry auto|pack|none|FILE\n" \
+	"                        tracks of DATA: as a platter device says (default); the same,\n" \
+	"                        but none if its head harms none; none; or as in FILE, which\n" \
+	"                        holds what a platter would say\n" \
 	"  --track SIZE          all tracks of DATA have this length\n" \
 	"  --head-tracks K       the write head is K tracks wide (default with --track: 2)\n" \
 	"  --set-shift N         stl-set: 2^N neighbouring bands share a set (default 0)\n" \
@@ -105,16 +129,15 @@ static bool choice(const char *arg, const char *text, const char *no, const char
 	return false;
 }
 
-/*
- * One option by its name.  Presets, when there are some, are tables of names and
- * values that go through here before the command line does.
- */
+/* One option by its name: those of a preset, then those of the command line. */
 static bool layout_option(struct format_args *a, const char *name, const char *value)
 {
 	u64 v;
 
 	if (!strcmp(name, "band"))
 		return parse_blocks("--band", value, 1, U32_MAX, &a->req.band_blocks);
+	if (!strcmp(name, "bands"))
+		return parse_number("--bands", value, 1, U32_MAX, &a->req.data_bands);
 	if (!strcmp(name, "cache-size"))
 		return cache_size(&a->req, value);
 	if (!strcmp(name, "cache-location"))
@@ -124,6 +147,7 @@ static bool layout_option(struct format_args *a, const char *name, const char *v
 	if (!strcmp(name, "geometry")) {
 		a->geometry = value;
 		a->tracks = !strcmp(value, "auto") ? TRACKS_AUTO :
+			    !strcmp(value, "pack") ? TRACKS_PACK :
 			    !strcmp(value, "none") ? TRACKS_NONE : TRACKS_FILE;
 		return true;
 	}
@@ -152,6 +176,63 @@ static bool layout_option(struct format_args *a, const char *name, const char *v
 	a->param[a->nr_params].option = name;
 	a->param[a->nr_params++].value = value;
 	return true;
+}
+
+static const char *last_given(const struct format_args *a, const char *name)
+{
+	u32 i = a->nr_given;
+
+	while (i--) {
+		if (!strcmp(a->given[i].option, name))
+			return a->given[i].value;
+	}
+	return NULL;
+}
+
+/* Options of the preset at @scale, then those of the command line. */
+static bool take_options(struct format_args *a, u64 scale, char *why)
+{
+	const char *band = last_given(a, "band");
+	struct preset_option *o = a->of_preset;
+	u64 band_blocks = 0;
+	u32 i;
+
+	if (a->preset) {
+		if (band && !parse_blocks("--band", band, 1, U32_MAX, &band_blocks))
+			return false;
+		if (preset_options(a->preset, scale, band_blocks, o, why)) {
+			fail("%s", why);
+			return false;
+		}
+		for (; o->name; o++) {
+			if (!layout_option(a, o->name, o->value))
+				return false;
+		}
+		snprintf(a->preset_label, sizeof(a->preset_label), scale > 1 ? "%s, 1/%llu" : "%s",
+			 a->preset->name, scale);
+		a->label = a->preset_label;
+	}
+	for (i = 0; i < a->nr_given; i++) {
+		if (!layout_option(a, a->given[i].option, a->given[i].value))
+			return false;
+	}
+	return true;
+}
+
+/* The habits of the preset, where the command line has none of that name. */
+static void take_keys(struct format_args *a)
+{
+	u32 given = a->table.nr_keys, i, k;
+
+	for (i = 0; a->preset->keys[i]; i++) {
+		const char *key = a->preset->keys[i];
+		size_t len = (size_t)(strchr(key, '=') - key) + 1;
+
+		for (k = 0; k < given && strncmp(a->table.key[k], key, len); k++)
+			;
+		if (k == given && a->table.nr_keys < TABLE_MAX_ARGS)
+			a->table.key[a->table.nr_keys++] = key;
+	}
 }
 
 static bool take_params(const struct format_args *a, const struct engine_row *row,
@@ -205,6 +286,8 @@ static bool find_media(struct format_args *a, struct image *img)
 				return false;
 		} else if (!medium_ask(d, m, &k)) {
 			return false;
+		} else if (a->tracks == TRACKS_PACK && k == 1) {
+			plan_no_tracks(m, d->blocks);
 		}
 		head = max(head, k);
 	}
@@ -213,10 +296,74 @@ static bool find_media(struct format_args *a, struct image *img)
 	return true;
 }
 
+/*
+ * Does the preset fit at another scale, or on a DATA of another size, whatever
+ * CACHE is?
+ */
+static bool preset_fits(const struct format_args *a, const struct engine_row *row, u64 scale,
+			u64 data_blocks)
+{
+	struct format_args *other = shingle_zalloc_array(1, sizeof(*other));
+	struct shingle_layout *l = shingle_zalloc_array(1, sizeof(*l));
+	char why[PLAN_WHY];
+	bool ok = false;
+
+	if (other && l) {
+		*other = *a;
+		other->nr_params = 0;
+		if (data_blocks)
+			plan_no_tracks(&other->req.medium[SHINGLE_DEV_DATA], data_blocks);
+		if (data_blocks && a->cache)
+			plan_no_tracks(&other->req.medium[SHINGLE_DEV_CACHE], data_blocks);
+		ok = take_options(other, scale, why) && take_params(other, row, l) &&
+		     !plan_layout(&other->req, l, why);
+	}
+	kvfree(other);
+	kvfree(l);
+	return ok;
+}
+
+/* Smallest value in @low to @high that fits, or @high. */
+static u64 least_fit(const struct format_args *a, const struct engine_row *row, u64 low, u64 high,
+		     bool is_scale)
+{
+	while (low < high) {
+		u64 middle = low + (high - low) / 2;
+
+		if (is_scale ? preset_fits(a, row, middle, 0) :
+			       preset_fits(a, row, a->scale, middle))
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
+static void preset_too_large(const struct format_args *a, const struct engine_row *row,
+			     const char *why)
+{
+	const char *band = last_given(a, "band");
+	u64 have = a->req.medium[SHINGLE_DEV_DATA].blocks, need, scale, most, v = 0;
+	char data[96] = "", fits[64] = "";
+
+	need = least_fit(a, row, have, 4 * a->preset->bands * a->preset->band_blocks, false);
+	if (need > have)
+		snprintf(data, sizeof(data), "; %s needs a DATA of at least %llu MiB",
+			 a->preset->name, DIV_ROUND_UP(need, 256ULL));
+	if (band && !parse_blocks("--band", band, 1, U32_MAX, &v))
+		return;
+	most = preset_max_scale(a->preset, v);
+	scale = least_fit(a, row, a->scale, most, true);
+	if (preset_fits(a, row, scale, 0))
+		snprintf(fits, sizeof(fits), "; --scale %llu fits here", scale);
+	fail("%s%s%s", why, data, fits);
+}
+
 static bool plan(struct format_args *a, struct image *img)
 {
 	char why[PLAN_WHY];
 	const char *engine_why = "";
+	int err;
 
 	if (!find_media(a, img) || !take_params(a, img->row, &img->l))
 		return false;
@@ -240,8 +387,12 @@ static bool plan(struct format_args *a, struct image *img)
 		     img->row->ops->name);
 		return false;
 	}
-	if (plan_layout(&a->req, &img->l, why)) {
-		fail("%s", why);
+	err = plan_layout(&a->req, &img->l, why);
+	if (err) {
+		if (err == -ENOSPC && a->preset)
+			preset_too_large(a, img->row, why);
+		else
+			fail("%s", why);
 		return false;
 	}
 	if (image_fresh_engine(img, &engine_why)) {
@@ -358,6 +509,9 @@ static int do_format(struct format_args *a, struct image *img)
 	bool creating = a->name;
 	int ret;
 
+	if (a->preset && a->preset->flash && !a->cache)
+		return fail("%s keeps its cache on flash: name a device for it with --cache",
+			    a->preset->name);
 	img->row = engine_by_name(a->target);
 	if (!img->row)
 		return fail("TARGET '%s' is not known: choose one of %s", a->target,
@@ -387,10 +541,49 @@ static int do_format(struct format_args *a, struct image *img)
 	return creating ? table_open(img, &a->table, a->name, false) : EXIT_CLEAN;
 }
 
+static bool give(struct format_args *a, const char *option, const char *value)
+{
+	if (a->nr_given == MAX_GIVEN) {
+		fail("more than %u options", MAX_GIVEN);
+		return false;
+	}
+	a->given[a->nr_given].option = option;
+	a->given[a->nr_given++].value = value;
+	return true;
+}
+
+static bool find_preset(struct format_args *a, const char *name)
+{
+	char names[256];
+
+	a->preset = preset_by_name(name);
+	if (a->preset) {
+		a->target = a->preset->target;
+		return true;
+	}
+	fail("--preset '%s' is not known: choose one of %s", name,
+	     preset_names(names, sizeof(names)));
+	return false;
+}
+
+/* A preset says the target itself. */
+static bool operands(const struct command *cmd, struct format_args *a, int argc, char **argv)
+{
+	if (cmd == &cmd_create && a->preset)
+		return parse_operands(cmd, argc, argv, 2, "DATA", &a->data, "NAME", &a->name);
+	if (cmd == &cmd_create)
+		return parse_operands(cmd, argc, argv, 3, "TARGET", &a->target, "DATA", &a->data,
+				      "NAME", &a->name);
+	if (a->preset)
+		return parse_operands(cmd, argc, argv, 1, "DATA", &a->data);
+	return parse_operands(cmd, argc, argv, 2, "TARGET", &a->target, "DATA", &a->data);
+}
+
 static int run(const struct command *cmd, int argc, char **argv)
 {
 	static const struct option options[] = {
 		{ "band", required_argument, NULL, 'L' },
+		{ "bands", required_argument, NULL, 'L' },
 		{ "cache-size", required_argument, NULL, 'L' },
 		{ "cache-location", required_argument, NULL, 'L' },
 		{ "journal", required_argument, NULL, 'L' },
@@ -402,6 +595,8 @@ static int run(const struct command *cmd, int argc, char **argv)
 		{ "zone-bands", required_argument, NULL, 'L' },
 		{ "provision", required_argument, NULL, 'L' },
 		{ "log-bands", required_argument, NULL, 'L' },
+		{ "preset", required_argument, NULL, 'P' },
+		{ "scale", required_argument, NULL, 's' },
 		{ "cache", required_argument, NULL, 'C' },
 		{ "meta", required_argument, NULL, 'M' },
 		{ "force", no_argument, NULL, 'f' },
@@ -415,6 +610,7 @@ static int run(const struct command *cmd, int argc, char **argv)
 	struct format_args *a = shingle_zalloc_array(1, sizeof(*a));
 	struct image *img = image_new();
 	int c, ret = EXIT_OPERATION, which = 0;
+	char why[PRESET_WHY];
 
 	if (!a || !img)
 		goto out;
@@ -424,7 +620,13 @@ static int run(const struct command *cmd, int argc, char **argv)
 		ok = true;
 		switch (c) {
 		case 'L':
-			ok = layout_option(a, options[which].name, optarg);
+			ok = give(a, options[which].name, optarg);
+			break;
+		case 'P':
+			ok = find_preset(a, optarg);
+			break;
+		case 's':
+			ok = parse_number("--scale", optarg, 1, PRESET_MAX_SCALE, &a->scale);
 			break;
 		case 'C':
 			a->cache = optarg;
@@ -456,9 +658,19 @@ static int run(const struct command *cmd, int argc, char **argv)
 		if (!ok)
 			goto out;
 	}
-	ok = creating ? parse_operands(cmd, argc, argv, 3, "TARGET", &a->target, "DATA", &a->data,
-				       "NAME", &a->name) :
-			parse_operands(cmd, argc, argv, 2, "TARGET", &a->target, "DATA", &a->data);
+	if (a->scale && !a->preset) {
+		usage(cmd, "--scale divides what a preset has: it goes with --preset");
+		goto out;
+	}
+	if (a->preset && argc - optind == (creating ? 3 : 2) && engine_by_name(argv[optind])) {
+		usage(cmd, "--preset %s says the target, %s: leave '%s' out", a->preset->name,
+		      a->preset->target, argv[optind]);
+		goto out;
+	}
+	a->scale = max(a->scale, 1ULL);
+	ok = take_options(a, a->scale, why) && operands(cmd, a, argc, argv);
+	if (ok && a->preset && creating)
+		take_keys(a);
 	if (ok)
 		ret = do_format(a, img);
 out:
@@ -471,7 +683,8 @@ out:
 const struct command cmd_format = {
 	.name = "format",
 	.summary = "lay out a device and write its metadata",
-	.help = "Usage: shingle format TARGET [options] DATA\n\n"
+	.help = "Usage: shingle format TARGET [options] DATA\n"
+		"       shingle format --preset NAME [options] DATA\n\n"
 		"Writes two superblocks and an empty checkpoint, nothing else.  A device that\n"
 		"is in use is refused; so is one that holds something, without --force.\n\n"
 		LAYOUT_HELP "\n" LAYOUT_UNITS,
@@ -481,7 +694,8 @@ const struct command cmd_format = {
 const struct command cmd_create = {
 	.name = "create",
 	.summary = "format a device and open it",
-	.help = "Usage: shingle create TARGET [options] DATA NAME\n\n"
+	.help = "Usage: shingle create TARGET [options] DATA NAME\n"
+		"       shingle create --preset NAME [options] DATA NAME\n\n"
 		"Formats DATA as 'shingle format' does and opens it as /dev/mapper/NAME.\n\n"
 		LAYOUT_HELP TABLE_HELP "\n" LAYOUT_UNITS,
 	.run = run,

@@ -28,6 +28,18 @@ static int sorry(char *why, const char *fmt, ...)
 	return -EINVAL;
 }
 
+static int no_room(char *why, const char *fmt, ...) __printf(2, 3);
+
+static int no_room(char *why, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why, PLAN_WHY, fmt, ap);
+	va_end(ap);
+	return -ENOSPC;
+}
+
 void plan_no_tracks(struct plan_medium *m, u64 blocks)
 {
 	m->blocks = blocks;
@@ -212,19 +224,34 @@ static u64 place_metadata(const struct plan_request *req, struct shingle_layout 
 	return after_write(m, req->head_tracks, at + journal - 1);
 }
 
+static u64 wanted_cache(const struct plan_request *req, u64 total)
+{
+	if (!req->cache)
+		return max((total * DEFAULT_CACHE_PERCENT + 50) / 100, 1ULL);
+	if (req->cache_unit == PLAN_CACHE_PERCENT)
+		return max((total * req->cache + 50) / 100, 1ULL);
+	if (req->cache_unit == PLAN_CACHE_BLOCKS)
+		return DIV_ROUND_UP(req->cache, req->band_blocks);
+	return req->cache;
+}
+
 static u64 cache_bands(const struct plan_request *req, u64 total, u64 bands)
 {
-	u64 want;
+	return min(wanted_cache(req, total), bands);
+}
 
-	if (!req->cache)
-		want = (total * DEFAULT_CACHE_PERCENT + 50) / 100;
-	else if (req->cache_unit == PLAN_CACHE_PERCENT)
-		want = (total * req->cache + 50) / 100;
-	else if (req->cache_unit == PLAN_CACHE_BLOCKS)
-		want = DIV_ROUND_UP(req->cache, req->band_blocks);
-	else
-		want = req->cache;
-	return min(max(want, 1ULL), bands);
+/* All bands that DATA must hold, if their number was asked for. */
+static u64 wanted_bands(const struct plan_request *req)
+{
+	u64 bands = req->data_bands, percent = req->cache ?: DEFAULT_CACHE_PERCENT;
+
+	if (!bands || !req->cached || req->medium[SHINGLE_DEV_CACHE].blocks)
+		return bands ?: U64_MAX;
+	bands += req->staging_bands;
+	if (req->cache && req->cache_unit != PLAN_CACHE_PERCENT)
+		return bands + wanted_cache(req, 0);
+	/* The share is one of all bands, the cache's own included. */
+	return bands + max((bands * percent + (100 - percent) / 2) / (100 - percent), 1ULL);
 }
 
 /* Divide what room there is among the roles.  At most @limit bands on DATA. */
@@ -247,6 +274,9 @@ static int place_all_bands(const struct plan_request *req, struct shingle_layout
 	u64 nr[SHINGLE_NR_ROLES];
 	int err = 0;
 
+	if (req->data_bands && bands < limit)
+		return no_room(why, "DATA has room for %llu of the %llu bands of %u blocks (4 KiB each) that are wanted",
+			       bands, limit, l->band_blocks);
 	nr[SHINGLE_ROLE_STAGING] = req->staging_bands;
 	if (!req->cached) {
 		nr[SHINGLE_ROLE_CACHE] = 0;
@@ -256,20 +286,25 @@ static int place_all_bands(const struct plan_request *req, struct shingle_layout
 				     l->band_blocks);
 	} else if (apart) {
 		if (there < req->staging_bands + 1)
-			return sorry(why, "CACHE has room for %llu bands of %u blocks (4 KiB each) and %u are needed: choose smaller bands or a larger device",
-				     there, l->band_blocks, req->staging_bands + 1);
+			return no_room(why, "CACHE has room for %llu bands of %u blocks (4 KiB each) and %u are needed: choose smaller bands or a larger device",
+				       there, l->band_blocks, req->staging_bands + 1);
 		if (!bands)
 			return sorry(why, "DATA has no room for a band of %u blocks (4 KiB each): choose smaller bands or a larger device",
 				     l->band_blocks);
 		there -= req->staging_bands;
 		nr[SHINGLE_ROLE_DATA] = bands;
+		if (req->data_bands && req->cache && there < wanted_cache(req, bands))
+			return no_room(why, "CACHE has room for %llu of the %llu cache bands of %u blocks (4 KiB each) that are wanted",
+				       there, wanted_cache(req, bands), l->band_blocks);
 		nr[SHINGLE_ROLE_CACHE] = req->cache ?
 			cache_bands(req, bands, there) : min(there, bands);
 	} else {
 		if (bands < req->staging_bands + 2)
 			return sorry(why, "DATA has room for %llu bands of %u blocks (4 KiB each) and %u are needed (data, staging, cache): choose smaller bands or a larger device",
 				     bands, l->band_blocks, req->staging_bands + 2);
-		nr[SHINGLE_ROLE_CACHE] = cache_bands(req, bands, bands - req->staging_bands - 1);
+		nr[SHINGLE_ROLE_CACHE] = req->data_bands ?
+			bands - req->staging_bands - req->data_bands :
+			cache_bands(req, bands, bands - req->staging_bands - 1);
 		nr[SHINGLE_ROLE_DATA] = bands - req->staging_bands - nr[SHINGLE_ROLE_CACHE];
 	}
 
@@ -347,8 +382,8 @@ static int most_bands(const struct plan_request *req, struct shingle_layout *l, 
 	char ignored[PLAN_WHY];
 
 	memcpy(params, l->params, sizeof(params));
-	if (shingle_meta_dev(l) != SHINGLE_DEV_DATA)
-		return try_bands(req, l, params, U64_MAX, journal, &got, why);
+	if (req->data_bands || shingle_meta_dev(l) != SHINGLE_DEV_DATA)
+		return try_bands(req, l, params, wanted_bands(req), journal, &got, why);
 	while (low < high) {
 		u64 middle = low + (high - low + 1) / 2;
 
@@ -404,7 +439,8 @@ static int fit_apart(const struct plan_request *req, struct shingle_layout *l, c
  *	on return the whole layout
  * @why: PLAN_WHY bytes; on error, a sentence
  *
- * Context: any.  Returns 0 or -EINVAL.
+ * Context: any.  Returns 0; -ENOSPC if DATA or CACHE is too small for what is
+ * wanted; or -EINVAL.
  */
 int plan_layout(const struct plan_request *req, struct shingle_layout *l, char *why)
 {

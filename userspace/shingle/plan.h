@@ -45,6 +45,8 @@ enum plan_cache_unit {
  * @band_blocks: blocks per band, 0 for the default
  * @cache_unit: what @cache counts
  * @cache: size of the cache, 0 for the default
+ * @data_bands: exactly so many bands of data, 0 for as many as fit; and then
+ *	@cache is exact too
  * @cached: the engine has cache bands
  * @staging_bands: how many the engine needs
  * @cache_first: cache at the outer diameter instead of the inner one
@@ -59,6 +61,7 @@ struct plan_request {
 	u64 band_blocks;
 	enum plan_cache_unit cache_unit;
 	u64 cache;
+	u64 data_bands;
 	bool cached;
 	u32 staging_bands;
 	bool cache_first;

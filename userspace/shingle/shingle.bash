@@ -15,7 +15,11 @@ _shingle()
 		mapfile -t COMPREPLY < <(compgen -W "id od" -- "$cur")
 		return ;;
 	--geometry)
-		mapfile -t COMPREPLY < <(compgen -W "auto none" -f -- "$cur")
+		mapfile -t COMPREPLY < <(compgen -W "auto pack none" -f -- "$cur")
+		return ;;
+	--preset)
+		mapfile -t COMPREPLY < <(compgen -W "$(shingle presets --json |
+			sed -n 's/^ *"name": "\(.*\)",$/\1/p')" -- "$cur")
 		return ;;
 	esac
 	if [[ $cur == -* ]]; then

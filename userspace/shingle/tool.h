@@ -31,8 +31,8 @@ struct command {
 	int (*run)(const struct command *cmd, int argc, char **argv);
 };
 
-extern const struct command cmd_format, cmd_create, cmd_open, cmd_remove, cmd_status, cmd_stats,
-	cmd_check, cmd_repair, cmd_dump;
+extern const struct command cmd_format, cmd_create, cmd_presets, cmd_open, cmd_remove, cmd_status,
+	cmd_stats, cmd_check, cmd_repair, cmd_dump;
 
 /* Print a sentence on stderr and return the exit code. */
 int fail(const char *fmt, ...) __printf(1, 2);

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Presets: drives of the literature by name.  Expected numbers are those of
+Skylight's Table 2.1 and of arithmetic on them, not of the tool."""
+
+import json
+import re
+
+import pytest
+from test_shingle_cli import (FAILED, USAGE, blank, build_tool,  # pylint: disable=unused-import
+                              runner)
+
+MIB = 256                       # blocks
+DISK = 7814037168 // 8          # the 4 TB drive under the emulated ones
+BANDS = {1: (40, 92983, 952), 2: (25, 148773, 409), 3: (20, 185966, 0)}
+
+
+def devices(run, drive, blocks=DISK, meta=True, flash=10300 * MIB):
+    out = [blank(run.dir / "data", blocks)]
+    if drive == 2:
+        out += ["--cache", blank(run.dir / "flash", flash)]
+    if meta:
+        out += ["--meta", blank(run.dir / "meta", 256 * MIB)]
+    return out
+
+
+def layout(run, drive, *more, **where):
+    return json.loads(run("create", "--dry-run", "--json", "--preset", f"emulated-smr-{drive}",
+                          *more, *devices(run, drive, **where), "x"))
+
+
+@pytest.mark.parametrize("meta", [True, False])
+@pytest.mark.parametrize("drive", [1, 2, 3])
+def test_table_2_1(run, drive, meta):
+    """To the band, and with metadata the 4 TB drive is still large enough."""
+    mib, data, cache = BANDS[drive]
+    out = layout(run, drive, meta=meta)
+    assert out["label"] == f"emulated-smr-{drive}"
+    assert out["band_blocks"] == mib * MIB
+    assert (out["bands"]["data"], out["bands"]["cache"]) == (data, cache)
+    assert out["bands"]["staging"] == (0 if drive == 3 else 1)
+    # 3.9 TB of bands, to the 25 MiB that a band may be short.
+    assert 0 <= 3900 * 10 ** 9 - data * mib * MIB * 4096 < 40 << 20
+    # Nothing between bands: the drive below harms nothing.
+    assert all(g["stride"] == out["band_blocks"] for g in out["groups"])
+    roles = {g["role"]: g for g in out["groups"]}
+    if drive == 1:      # one cache, at the inner diameter
+        assert roles["cache"]["device"] == "DATA"
+        assert roles["cache"]["start"] > roles["data"]["start"]
+        assert round(cache * mib / 1024, 1) == 37.2
+    if drive == 2:
+        assert {roles["cache"]["device"], roles["staging"]["device"]} == {"CACHE"}
+        assert abs(cache * mib / 1024 - 9.98) < 0.01
+    if drive < 3:
+        assert out["logical_blocks"] == data * mib * MIB
+        assert out["table"].endswith("0 2 cleaning lazy")
+        assert out["params"] == {"set-shift": 0}
+    if meta:
+        assert roles["data"]["start"] == 0
+
+
+def test_zones_of_emulated_smr_3(run):
+    """5 % of each zone of 40 GiB not addressable; logs of 37.2 GiB in all."""
+    out = layout(run, 3)
+    zone, provision, logs = (out["params"][k] for k in ("zone-bands", "provision", "log-bands"))
+    assert zone * 20 == 40 * 1024 and provision == -(-zone * 5 // 100)
+    zones, rest = divmod(185966, zone)
+    zones += rest > provision
+    assert out["logical_blocks"] == (185966 - zones * provision) * 20 * MIB
+    assert abs(zones * logs * 20 / 1024 - 37.2) < 0.2
+    assert out["table"].endswith("0 4 cleaning aggressive idle_ms 1000")
+
+
+@pytest.mark.parametrize("scale", [2, 7, 10, 100, 409, 952])
+@pytest.mark.parametrize("drive", [1, 2, 3])
+def test_scale_keeps_ratios(run, drive, scale):
+    mib, data, cache = BANDS[drive]
+    if drive == 2 and scale > 409:
+        return
+    out = layout(run, drive, "--scale", scale, blocks=-(-DISK // scale) + 20000)
+    got = out["bands"]
+    assert out["label"] == f"emulated-smr-{drive}, 1/{scale}"
+    assert out["band_blocks"] == mib * MIB
+    assert got["data"] <= data / scale + 1
+    if drive < 3:
+        assert got["cache"] == cache // scale
+        assert abs(got["data"] / got["cache"] - data / cache) <= 0.5
+        return
+    p = out["params"]
+    zones = got["data"] // p["zone-bands"]
+    # As many zones as are large enough for 1 % of logs.
+    assert zones >= min(90, data // scale // 195)
+    assert 0.05 <= p["provision"] / p["zone-bands"] < 0.056
+    assert abs(p["log-bands"] / p["zone-bands"] - 37.2 * 51.2 / data) < 0.003
+
+
+def test_small_bands_allow_large_scales(run):
+    """A drive for a test: 64 MiB, bands of 48 KiB, all ratios kept."""
+    out = layout(run, 1, "--scale", 58200, "--band", "48K", blocks=17000, meta=False)
+    assert out["bands"] == {"data": 1270, "staging": 1, "cache": 13}
+    assert out["band_blocks"] == 12
+    out = layout(run, 3, "--scale", 60000, "--band", "48K", blocks=17000, meta=False)
+    assert out["bands"]["data"] == 185966 * 5120 // 60000 // 12
+    assert out["params"] == {"zone-bands": 195, "provision": 10, "log-bands": 2}
+
+
+def test_explicit_options_count_for_more(run):
+    for order in (0, 1):
+        words = ["--cache-size", "5b", "--set-shift", "3", "--label", "mine", "--set",
+                 "cleaning=aggressive", "--set", "idle_ms=7"]
+        preset = ["--preset", "emulated-smr-1", "--scale", "40"]
+        words = preset + words if order else words + preset
+        out = json.loads(run("create", "--dry-run", "--json", *words,
+                             *devices(run, 1, DISK // 40, meta=False), "x"))
+        assert out["bands"]["cache"] == 5 and out["params"] == {"set-shift": 3}
+        assert out["label"] == "mine"
+        assert out["table"].endswith(" 0 4 cleaning aggressive idle_ms 7")
+    out = layout(run, 3, "--scale", "40", "--log-bands", "3", "--set", "commit_ms=5",
+                 blocks=DISK // 40)
+    assert out["params"]["log-bands"] == 3
+    assert out["table"].endswith(" 0 6 commit_ms 5 cleaning aggressive idle_ms 1000")
+    out = layout(run, 1, "--scale", "40", "--bands", "100", "--cache-location", "od",
+                 blocks=DISK // 40)
+    assert out["bands"]["data"] == 100
+    assert [g["role"] for g in out["groups"]] == ["cache", "staging", "data"]
+
+
+def test_the_scale_that_is_proposed_fits(run):
+    for drive, blocks, flash in ((1, 30 << 18, 1), (2, 30 << 18, 3000 * MIB),
+                                 (2, DISK, 500 * MIB), (3, 30 << 18, 1)):
+        args = ["create", "--dry-run", "--preset", f"emulated-smr-{drive}",
+                *devices(run, drive, blocks, False, flash), "x"]
+        text = run(*args, rc=FAILED)
+        assert text.count("\n") == 1
+        scale = int(re.search(r"--scale (\d+) fits here", text)[1])
+        run(*args, "--scale", scale)
+        run(*args, "--scale", scale - 1, rc=FAILED)
+        need = re.search(r"a DATA of at least (\d+) MiB", text)
+        assert bool(need) == (blocks < DISK)
+        if need and drive != 2:
+            run(*args[:-2], blank(run.dir / "d", int(need[1]) * MIB), "x")
+            run(*args[:-2], blank(run.dir / "d", (int(need[1]) - 1) * MIB), "x", rc=FAILED)
+
+
+@pytest.mark.parametrize("args, what, rc", [
+    (["--preset", "emulated-smr-4", "d", "x"], "choose one of emulated-smr-1", USAGE),
+    (["--preset", "emulated-smr-1", "--scale", "0", "d", "x"], "at least 1", USAGE),
+    (["--preset", "emulated-smr-1", "--scale", "-3", "d", "x"], "digits only", USAGE),
+    (["--preset", "emulated-smr-1", "--scale", "953", "d", "x"], "at most 952", USAGE),
+    (["--preset", "emulated-smr-2", "--scale", "410", "d", "x"], "at most 409", USAGE),
+    (["--preset", "emulated-smr-3", "--scale", "954", "d", "x"], "at most 953", USAGE),
+    (["--preset", "emulated-smr-1", "--band", "40G", "d", "x"], "too large", USAGE),
+    (["--preset", "emulated-smr-2", "--scale", "400", "d", "x"], "--cache", FAILED),
+    (["--preset", "emulated-smr-1", "stl-set", "d", "x"], "leave 'stl-set' out", USAGE),
+    (["--preset", "emulated-smr-1", "d"], "NAME is missing", USAGE),
+    (["--preset", "emulated-smr-1", "--scale", "900", "--set-shift", "a", "d", "x"],
+     "not a number", FAILED),
+    (["--preset", "emulated-smr-1", "--scale", "900", "--log-bands", "2", "d", "x"],
+     "means nothing", FAILED),
+    (["--scale", "2", "stl-set", "d", "x"], "goes with --preset", USAGE),
+    (["stl-set", "--bands", "0", "d", "x"], "at least 1", USAGE),
+    (["stl-set", "--bands", "100000", "d", "x"], "DATA has room for", FAILED),
+])
+def test_bad_input(run, args, what, rc):
+    blank(run.dir / "d", 10 << 18)
+    text = run("create", "--dry-run", *args, rc=rc)
+    assert what in text and text.count("\n") == 1
+
+
+def test_too_small_is_left_alone(run):
+    data = blank(run.dir / "d", 4000)
+    assert "needs a DATA" in run("format", "--preset", "emulated-smr-1", data, rc=FAILED)
+    assert not any(data.read_bytes())
+
+
+def test_bands_are_as_many_as_asked_for(run):
+    for more, cache in (([], 4), (["--cache-size", "9b"], 9), (["--cache-size", "50%"], 71)):
+        out = json.loads(run("format", "stl-set", "--dry-run", "--json", "--band", "40K",
+                             "--bands", "70", *more, blank(run.dir / "d", 3000)))
+        assert out["bands"] == {"data": 70, "staging": 1, "cache": cache}
+    out = json.loads(run("format", "stl-full", "--dry-run", "--json", "--band", "40K",
+                         "--bands", "70", blank(run.dir / "d", 3000)))
+    assert out["bands"]["data"] == 70
+
+
+def test_pack_regards_tracks_only_where_they_matter(run):
+    """On a medium whose head harms its neighbours a packed band would be lost."""
+    data, geometry = blank(run.dir / "d", 20000), run.dir / "g"
+    for window, stride in ((0, 10), (1, 24)):
+        geometry.write_text(f"platter 1\nwindow_tracks {window}\nrun 0 1666 12 0 0 0\n")
+        out = json.loads(run("format", "stl-set", "--dry-run", "--json", "--band", "40K",
+                             "--geometry", geometry, data))
+        assert {g["stride"] for g in out["groups"]} == {12 if not window else stride}
+    out = json.loads(run("format", "stl-set", "--dry-run", "--json", "--band", "40K",
+                         "--geometry", "pack", data))
+    assert {g["stride"] for g in out["groups"]} == {10}
+
+
+def test_presets_command(run):
+    rows = json.loads(run("presets", "--json"))
+    assert [r["name"] for r in rows] == [f"emulated-smr-{i}" for i in (1, 2, 3)]
+    for row, (mib, data, _) in zip(rows, BANDS.values()):
+        assert row["paper"]["band_blocks"] == mib * MIB and row["paper"]["size"] == "3.9 TB"
+        assert row["options"]["bands"] == str(data) and "2.1" in row["source"]
+        assert row["name"] in run("presets")
+    assert "9279" in run("presets", "--scale", "10")
+    assert "at most 409" in run("presets", "--scale", "500", rc=FAILED)
+    run("presets", "x", rc=USAGE)

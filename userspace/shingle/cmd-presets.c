@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-2.0
+/* shingle presets. */
+#include "json.h"
+#include "presets.h"
+#include "tool.h"
+
+static const char *value_of(const struct preset_option *opt, const char *name)
+{
+	for (; opt->name; opt++) {
+		if (!strcmp(opt->name, name))
+			return opt->value;
+	}
+	return NULL;
+}
+
+static void tell(const struct preset *p, const struct preset_option *opt, u64 scale)
+{
+	u64 bands = strtoull(value_of(opt, "bands"), NULL, 10);
+	u32 i;
+
+	printf("%s", p->name);
+	if (scale > 1)
+		printf(" --scale %llu", scale);
+	say(": %s", p->target);
+	say("  paper    %s; cache: %s; cleaning %s; mapping %s; bands of %s; %s", p->paper.layer,
+	    p->paper.cache, p->paper.cleaning, p->paper.mapping, blocks_text(p->band_blocks).s,
+	    p->paper.size);
+	say("  source   %s", p->source);
+	printf("  options ");
+	for (; opt->name; opt++)
+		printf(" --%s %s", opt->name, opt->value);
+	for (i = 0; p->keys[i]; i++)
+		printf(" --set %s", p->keys[i]);
+	say("%s", p->flash ? " --cache DEV" : "");
+	say("  takes    %llu bands, %s%s", bands, blocks_text(bands * p->band_blocks).s,
+	    p->zone_bands ? "" : p->flash ? ", and its cache on DEV" : ", and its cache");
+}
+
+static void tell_json(const struct preset *p, const struct preset_option *opt, u64 scale,
+		      struct json *j)
+{
+	u32 i;
+
+	json_open(j, NULL, '{');
+	json_str(j, "name", p->name);
+	json_str(j, "target", p->target);
+	json_str(j, "source", p->source);
+	json_open(j, "paper", '{');
+	json_str(j, "layer", p->paper.layer);
+	json_str(j, "cache", p->paper.cache);
+	json_str(j, "cleaning", p->paper.cleaning);
+	json_str(j, "mapping", p->paper.mapping);
+	json_u64(j, "band_blocks", p->band_blocks);
+	json_str(j, "size", p->paper.size);
+	json_close(j, '}');
+	json_u64(j, "scale", scale);
+	json_u64(j, "max_scale", preset_max_scale(p, 0));
+	json_bool(j, "needs_cache_device", p->flash);
+	json_open(j, "options", '{');
+	for (; opt->name; opt++)
+		json_str(j, opt->name, opt->value);
+	json_close(j, '}');
+	json_open(j, "set", '[');
+	for (i = 0; p->keys[i]; i++)
+		json_str(j, NULL, p->keys[i]);
+	json_close(j, ']');
+	json_close(j, '}');
+}
+
+static int list(u64 scale, bool machine)
+{
+	struct preset_option opt[PRESET_MAX_OPTIONS];
+	const struct preset *p;
+	char why[PRESET_WHY];
+	struct json j;
+	u32 i;
+
+	for (i = 0; (p = preset_by_index(i)); i++) {
+		if (preset_options(p, scale, 0, opt, why))
+			return fail("%s", why);
+	}
+	if (machine) {
+		json_begin(&j, stdout);
+		json_open(&j, NULL, '[');
+	}
+	for (i = 0; (p = preset_by_index(i)); i++) {
+		preset_options(p, scale, 0, opt, why);
+		if (machine)
+			tell_json(p, opt, scale, &j);
+		else
+			tell(p, opt, scale);
+	}
+	if (machine) {
+		json_close(&j, ']');
+		json_end(&j);
+	}
+	return EXIT_CLEAN;
+}
+
+static int run(const struct command *cmd, int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "scale", required_argument, NULL, 's' },
+		{ "json", no_argument, NULL, 'j' },
+		{ "help", no_argument, NULL, 'h' },
+		{ NULL, 0, NULL, 0 },
+	};
+	bool machine = false;
+	u64 scale = 1;
+	int c;
+
+	opterr = 0;
+	while ((c = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+		switch (c) {
+		case 's':
+			if (!parse_number("--scale", optarg, 1, PRESET_MAX_SCALE, &scale))
+				return EXIT_USAGE;
+			break;
+		case 'j':
+			machine = true;
+			break;
+		default:
+			return option_error(cmd, c, argv[optind - 1]);
+		}
+	}
+	if (!parse_operands(cmd, argc, argv, 0))
+		return EXIT_USAGE;
+	return list(scale, machine);
+}
+
+const struct command cmd_presets = {
+	.name = "presets",
+	.summary = "list the drives of the literature that --preset knows",
+	.help = "Usage: shingle presets [options]\n\n"
+		"What the source says of each drive, and the options that it stands for.\n\n"
+		"  --scale N         all capacities divided by N\n"
+		"  --json            the same in JSON\n",
+	.run = run,
+};

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Drives of the literature by name: pure arithmetic.  Documentation/presets.rst
+ * says where each figure is from, and what a scale keeps.
+ */
+#include "format.h"
+#include "presets.h"
+
+#define MIB_BLOCKS	(1024 * 1024 / SHINGLE_BLOCK_SIZE)
+#define SKYLIGHT	"A. Aghayev, P. Desnoyers, Skylight, FAST 2015; A. Aghayev, thesis, CMU 2020, Table 2.1"
+
+/* Of its bands a zone keeps so many free, at the beginning. */
+#define PROVISION_PERCENT	5
+/* Two logs, the least that a zone can do with, are 1 % of this. */
+#define LEAST_ZONE_BANDS	195
+
+static const char *const lazy[] = { "cleaning=lazy", NULL };
+static const char *const aggressive[] = { "cleaning=aggressive", "idle_ms=1000", NULL };
+
+static const struct preset presets[] = {
+	{
+		.name = "emulated-smr-1", .target = "stl-set", .source = SKYLIGHT,
+		.paper = { "set-associative", "disk, single, at ID, 37.2 GiB", "lazy", "static",
+			   "3.9 TB" },
+		.band_blocks = 40 * MIB_BLOCKS, .bands = 92983, .cache_bands = 952, .keys = lazy,
+	}, {
+		.name = "emulated-smr-2", .target = "stl-set", .source = SKYLIGHT,
+		.paper = { "set-associative", "flash, 9.98 GiB", "lazy", "static", "3.9 TB" },
+		.band_blocks = 25 * MIB_BLOCKS, .bands = 148773, .cache_bands = 409, .flash = true,
+		.keys = lazy,
+	}, {
+		.name = "emulated-smr-3", .target = "stl-full", .source = SKYLIGHT,
+		.paper = { "fully-associative", "disk, multiple, 37.2 GiB", "aggressive",
+			   "dynamic", "3.9 TB" },
+		.band_blocks = 20 * MIB_BLOCKS, .bands = 185966, .zone_bands = 2048,
+		.log_bands = 21, .keys = aggressive,
+	},
+};
+
+/**
+ * preset_by_index() - walk the presets
+ * @i: 0, 1, ...
+ *
+ * Context: any.  Returns NULL past the last.
+ */
+const struct preset *preset_by_index(u32 i)
+{
+	return i < ARRAY_SIZE(presets) ? &presets[i] : NULL;
+}
+
+/**
+ * preset_by_name() - find a preset
+ * @name: its name
+ *
+ * Context: any.  Returns NULL if there is none.
+ */
+const struct preset *preset_by_name(const char *name)
+{
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(presets); i++) {
+		if (!strcmp(presets[i].name, name))
+			return &presets[i];
+	}
+	return NULL;
+}
+
+/**
+ * preset_names() - all of them, for a sentence
+ * @buf: result
+ * @size: of @buf, bytes
+ *
+ * Context: any.  Returns @buf.
+ */
+const char *preset_names(char *buf, size_t size)
+{
+	size_t used = 0;
+	u32 i;
+
+	buf[0] = '\0';
+	for (i = 0; i < ARRAY_SIZE(presets) && used < size; i++)
+		used += (size_t)snprintf(buf + used, size - used, "%s%s", i ? ", " : "",
+					 presets[i].name);
+	return buf;
+}
+
+/**
+ * preset_max_scale() - how far a preset can be divided
+ * @p: the preset
+ * @band_blocks: blocks in a band, 0 for its own
+ *
+ * Context: any.  Returns the largest scale that leaves it a cache band, or a
+ * zone whose logs are its share; 0 if bands are too large at any.
+ */
+u64 preset_max_scale(const struct preset *p, u64 band_blocks)
+{
+	u64 band = band_blocks ?: p->band_blocks;
+
+	if (p->zone_bands)
+		return p->bands * p->band_blocks / (LEAST_ZONE_BANDS * band);
+	return p->cache_bands * p->band_blocks / band;
+}
+
+static void put(struct preset_option **opt, const char *name, u64 value, const char *unit)
+{
+	(*opt)->name = name;
+	snprintf((*opt)->value, sizeof((*opt)->value), "%llu%s", value, unit);
+	(*opt)++;
+}
+
+/*
+ * Many small zones rather than few whole ones: that its caches are all over the
+ * disk is what this drive is known by.
+ */
+static void put_zones(const struct preset *p, u64 scale, u64 band, struct preset_option **opt)
+{
+	u64 bands = p->bands * p->band_blocks / (scale * band);
+	u64 zone = (u64)p->zone_bands * p->band_blocks / (scale * band);
+
+	zone = min(max(zone, (u64)LEAST_ZONE_BANDS), bands);
+	put(opt, "bands", bands, "");
+	put(opt, "zone-bands", zone, "");
+	put(opt, "provision", DIV_ROUND_UP(zone * PROVISION_PERCENT, 100), "");
+	put(opt, "log-bands", max((zone * p->log_bands + p->zone_bands / 2) / p->zone_bands, 2ULL),
+	    "");
+}
+
+/* Whole cache bands, and for each as many data bands as on the drive itself. */
+static void put_sets(const struct preset *p, u64 scale, u64 band, struct preset_option **opt)
+{
+	u64 cache = p->cache_bands * p->band_blocks / (scale * band);
+
+	put(opt, "bands", (cache * p->bands + p->cache_bands / 2) / p->cache_bands, "");
+	put(opt, "cache-size", cache, "b");
+}
+
+/**
+ * preset_options() - a preset in layout options
+ * @p: the preset
+ * @scale: all capacities are divided by it, 1 to PRESET_MAX_SCALE
+ * @band_blocks: blocks in a band, 0 for the preset's own
+ * @opt: PRESET_MAX_OPTIONS of them; ends with a NULL name
+ * @why: PRESET_WHY bytes; on error, a sentence
+ *
+ * Context: any.  Returns 0, or -EINVAL if there is nothing left at that scale.
+ */
+int preset_options(const struct preset *p, u64 scale, u64 band_blocks, struct preset_option *opt,
+		   char *why)
+{
+	u64 band = band_blocks ?: p->band_blocks, most = preset_max_scale(p, band_blocks);
+
+	if (scale > most && most) {
+		snprintf(why, PRESET_WHY, "--scale %llu leaves too little of %s with bands of %llu KiB: at most %llu, or smaller bands with --band",
+			 scale, p->name, band * (SHINGLE_BLOCK_SIZE / 1024), most);
+		return -EINVAL;
+	}
+	if (!most) {
+		snprintf(why, PRESET_WHY, "--band of %llu KiB is too large for %s: its own is %u KiB",
+			 band * (SHINGLE_BLOCK_SIZE / 1024), p->name,
+			 p->band_blocks * (SHINGLE_BLOCK_SIZE / 1024));
+		return -EINVAL;
+	}
+	put(&opt, "band", band * (SHINGLE_BLOCK_SIZE / 1024), "K");
+	if (p->zone_bands)
+		put_zones(p, scale, band, &opt);
+	else
+		put_sets(p, scale, band, &opt);
+	opt->name = "geometry";
+	snprintf(opt->value, sizeof(opt->value), "pack");
+	opt++;
+	opt->name = NULL;
+	return 0;
+}
