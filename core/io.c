@@ -330,10 +330,17 @@ static void end_zeroes(struct bio *bio)
 	bio_endio(bio);
 }
 
+/* What cleaning could not read was lost on the medium: the host is told so. */
+static void end_unreadable(struct bio *bio)
+{
+	bio->bi_status = BLK_STS_MEDIUM;
+	bio_endio(bio);
+}
+
 /*
  * Look up a prefix of a read: DM_MAPIO_REMAPPED when it may be submitted,
- * DM_MAPIO_SUBMITTED when it is zeroes, DM_MAPIO_KILL, or -EBUSY to
- * wait.  Sets @n to the length of the prefix.
+ * DM_MAPIO_SUBMITTED when it is zeroes, DM_MAPIO_KILL, -ENODATA when it is known
+ * to be unreadable, or -EBUSY to wait.  Sets @n to the length of the prefix.
  */
 static int prepare_read(struct shingle_device *d, struct bio *bio, u32 *n)
 {
@@ -348,7 +355,7 @@ static int prepare_read(struct shingle_device *d, struct bio *bio, u32 *n)
 		if (bad == lblk) {
 			*n = 1;
 			d->n.read_errors++;
-			return DM_MAPIO_KILL;
+			return -ENODATA;
 		}
 		*n = bad - lblk;
 	}
@@ -480,6 +487,8 @@ static bool retry_read(struct shingle_device *d, struct bio *bio)
 		return false;
 	if (r == DM_MAPIO_KILL)
 		bio_io_error(bio);
+	else if (r == -ENODATA)
+		end_unreadable(bio);
 	else if (r == DM_MAPIO_SUBMITTED)
 		end_zeroes(bio);
 	else
@@ -548,7 +557,9 @@ static int map_read(struct shingle_device *d, struct bio *bio)
 		io->iter = bio->bi_iter;
 	else if (r == DM_MAPIO_SUBMITTED)
 		end_zeroes(bio);
-	return r == -EBUSY ? DM_MAPIO_SUBMITTED : r;
+	else if (r == -ENODATA)
+		end_unreadable(bio);
+	return r < 0 ? DM_MAPIO_SUBMITTED : r;
 }
 
 static int map_write(struct shingle_device *d, struct bio *bio)
