@@ -425,6 +425,7 @@ static bool finish_active(struct platter *p, u64 now, struct list_head *done)
 		/* a cache that cannot write does not keep trying for ever */
 		platter_cache_destaged(p, io->bio, io->blk, true);
 		platter_count(p, PC_wcache_destages, 1);
+		p->destaged_ns = io->due_ns;
 		io->bio = NULL;
 		wake_up_all(&p->drained);
 		return true;
@@ -454,7 +455,8 @@ static bool start_destage(struct platter *p, u64 now, struct list_head *done)
 	io->n = n;
 	io->write = true;
 	io->destage = true;
-	io->arrival_ns = now;
+	/* the drive needs no host to go on with what it holds */
+	io->arrival_ns = p->destaged_ns ?: now;
 	start_io(p, io, now, done);
 	return true;
 }
@@ -710,6 +712,7 @@ static void platter_work(struct work_struct *work)
 		spin_unlock_irq(&p->in_lock);
 
 		now = model_now();
+		p->destaged_ns = 0;
 		if (p->powered_off)
 			platter_power_off(p, &done);
 		progress = finish_active(p, now, &done);

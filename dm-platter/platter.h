@@ -196,6 +196,7 @@ struct platter {
 	bool lookahead_on;
 	bool destage_failed;	/* the next flush has to say so */
 	bool last_was_destage;
+	u64 destaged_ns;	/* when the destage that has just ended did; or 0 */
 	struct xarray wcache;
 	u32 wcache_count;
 	unsigned long destage_cursor;

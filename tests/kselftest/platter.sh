@@ -321,6 +321,21 @@ create w 512 "$LOOP 0 tiny8 0 2 media cmr" && D=$(node w); holds "$D" 20 4 s
 result $? "wcache: removal writes it back"
 remove w
 
+# What lies ready in the drive goes to the medium without missing a turn: at first
+# the head waits for a block, then never longer than tracks are turned; runs of
+# 1 MiB end inside a track.  Two turns of 8333 us are more than begin and end cost.
+create w 131072 "none 0 generic 0 4 track_sectors 3584 wcache on" && D=$(node w)
+dd if=/dev/zero of="$D" bs=1M count=16 oflag=direct conv=notrunc,fsync status=none
+got=$(stat_of w rotation_us)
+note "$(stat_of w wcache_destages) destages, $got us of waiting for the platter"
+if [ $VIRTUAL = 1 ]; then
+	[ "$got" -le 16667 ]
+	result $? "wcache: a stream is destaged without losing rotations"
+else
+	skip "wcache: a stream is destaged without losing rotations" "real clock"
+fi
+remove w
+
 dmsetup create "$T-bad" --noudevsync --table "0 64 linear $LOOP 0
 64 64 error
 128 384 linear $LOOP 128"
