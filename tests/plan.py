@@ -45,6 +45,8 @@ for stl in STLS:
     PLAN += [
         Row("exact", stl, quick=True),
         Row("ledger", stl, quick=True),
+        Row("torn", stl, quick=True),
+        Row("torn", stl, options=(("cuts", 50), ("seed", 2))),
         Row("replay", stl),
         Row("fio_verify", stl),
         Row("filesystems", stl),

@@ -8,13 +8,14 @@ from bench import Skip, expect
 from blk import SECTORS
 
 
-def platter(name, under, geo):
-    """An SMR medium of that device's size, tracks as in the geometry."""
+def platter(name, under, geo, **more):
+    """An SMR medium of that device's size, tracks as in the geometry; @more
+    keys of its table line."""
     tracks, rest = divmod(under.blocks, geo.track)
     expect(not rest, "the device is no whole number of tracks")
     keys = {"media": "smr", "head_tracks": geo.head, "surfaces": 1,
             "zones": f"{tracks}x{geo.track * SECTORS}", "damage": "poison",
-            "timing": "none"}
+            "timing": "none", **more}
     words = " ".join(f"{k} {v}" for k, v in keys.items())
     try:
         return dm.Device(name, [(0, under.blocks * SECTORS, "platter",

@@ -3,6 +3,7 @@
 asks its row for devices, a format, a table line and a check, so that a further
 translation layer joins every suite by joining TARGETS."""
 
+import json
 import os
 import struct
 from dataclasses import dataclass, field, replace
@@ -58,6 +59,7 @@ class Linear:
     modules = ()
     messages = ()
     features = ()
+    unsafe = ()             # of these, what a power cut may cost data with
     in_place = True         # overwrites a block where it lies
     streams = False         # a sequential fill costs nothing beyond itself
     cleans_when_idle = False
@@ -94,6 +96,7 @@ class StlSet(Linear):
     in_place = False
     modules = ("dm-shingle", "dm-stl")
     features = ("inplace",)
+    unsafe = ("inplace",)
     messages = ("stats", "stats_clear", "clean", "verify", "checkpoint",
                 "commit")
     keys = (("cleaning", "aggressive"), ("idle_ms", 7))
@@ -180,6 +183,14 @@ class StlSet(Linear):
         return run(SHINGLE, "repair", "--yes", *self._devices(paths, geo),
                    ok=None)
 
+    def lies(self, paths, geo):
+        """Closed: {logical block: (device, block)} as recovery finds it."""
+        _, text = run(SHINGLE, "dump", "--map", "--json",
+                      *self._devices(paths, geo))
+        return {r["lblk"] + i: (r["device"], r["block"] + i)
+                for r in json.loads(text)["map"] if r["kind"] == "mapped"
+                for i in range(r["blocks"])}
+
     @staticmethod
     def _devices(paths, geo):
         argv = [paths["data"]]
@@ -198,6 +209,7 @@ class StlFull(StlSet):
     bands here, in each of the zones."""
     name = "stl-full"
     features = ()
+    unsafe = ()
     keys = (("cleaning", "lazy"), ("order", "greedy"), ("threshold", 1),
             ("idle_ms", 0))
     streams = True
@@ -353,6 +365,12 @@ GEOMETRIES = {
                  meta="separate", ckpt=32, journal=48),
         Geometry("tight", band=32, data=8, cache=1, meta="separate",
                  ckpt=32, journal=48),
+    ),
+    # Bands of three tracks with a guard, as in Skylight's Figure 2.23; what is
+    # left at the end is the track of the second superblock.
+    "torn": (
+        Geometry("torn", band=24, data=8, cache=1, track=8, head=2, tail=7,
+                 options=(("commit_ms", 0), ("idle_ms", 0))),
     ),
     "bitflip": (
         Geometry("apart", band=4, data=12, cache=3, meta="separate"),

@@ -43,3 +43,8 @@ def test_filesystems(case, guests):
 @pytest.mark.parametrize("case", cases("ledger"))
 def test_ledger(case, guests):
     guests.check(case)
+
+
+@pytest.mark.parametrize("case", cases("torn"))
+def test_torn(case, guests):
+    guests.check(case)

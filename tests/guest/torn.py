@@ -1,0 +1,418 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Torn writes: the power fails at the n-th block that reaches the medium.
+
+The medium is dm-platter: its `powercut` message tears a write at a block, and
+its head has ruined what it passed over until then.  The host writes
+sequentially, in runs that begin anywhere; the power fails at blocks spread over
+all that a whole workload puts on the medium, metadata included.  Then the disk
+is powered up anew (the platter is made again, with what it had ruined on its
+state device), and
+
+  the medium  has ruined exactly the blocks that the geometry says: worked out
+              here, a second time, from the writes in the head log
+  the map     that recovery finds says which logical blocks lie there: those are
+              medium errors, no others are
+  the model   says what all others may hold
+
+A layer that stages its bands, or moves them, must have no such block at all.
+With a feature that is `unsafe` some cuts must have one, or nothing was tried:
+they stay unreadable while everything is cleaned, `shingle check` says how many of
+them cleaning has met, and writing them mends them.
+
+And Skylight's Figure 2.23, to the sector.
+"""
+
+import errno
+import random
+
+import blk
+import media
+import targets
+from bench import expect
+from blk import BLOCK, SECTORS
+from model import Model, read_stamp
+
+CHUNK = 4       # blocks of a write
+SKEW = 2        # blocks that each track is turned against the one before
+BANDS = 12      # bands' worth of writes in a workload
+CUTS = 12       # scripts/shows/torn asks for 50
+
+
+class Plate:
+    """What a wide head leaves of a medium, by angle; cmr outside [first, end)."""
+
+    def __init__(self, track, head, skew, first, end, bad=()):
+        self.track, self.head, self.skew = track, head, skew
+        self.first, self.end, self.bad = first, end, set(bad)
+
+    def write(self, block, n):
+        for b in range(block, block + n):
+            self.bad.discard(b)
+            if not self.first <= b < self.end:
+                continue
+            row, column = divmod(b - self.first, self.track)
+            angle = column + row * self.skew
+            for r in range(row + 1, row + self.head):
+                hit = self.first + r * self.track + \
+                    (angle - r * self.skew) % self.track
+                if hit < self.end:
+                    self.bad.add(hit)
+
+
+def ruined(platter, blocks):
+    """The medium's own account."""
+    out = set()
+    for line in platter.message(f"damaged 0 {blocks}").splitlines():
+        start, n = map(int, line.split())
+        out.update(range(start, start + n))
+    return out
+
+
+def unreadable(dev, blocks):
+    """What every block holds, None where the medium has an error."""
+    out = []
+    for b in range(blocks):
+        try:
+            out.append(dev.read(b))
+        except OSError as error:
+            expect(error.errno == errno.ENODATA,
+                   f"block {b} fails with {errno.errorcode[error.errno]}, "
+                   "which is no medium error")
+            out.append(None)
+    return out
+
+
+class Bench:
+    """A formatted, full and clean disk that can be had again and again."""
+
+    def __init__(self, ctx, geo):
+        self.geo = geo
+        self.made = targets.stack(ctx.pool, ctx.target, geo, False)
+        self.store = self.made.under[0]
+        self.blocks = self.store.blocks
+        self.state = ctx.pool.slice(1 + -(-self.blocks // 32768), "state")
+        self.areas = ctx.target.areas(geo)
+        # Metadata lie on conventional tracks at both ends.
+        self.first = min(self.areas[role][1] for role in ("data", "staging",
+                                                          "cache")
+                         if role in self.areas)
+        self.end = self.blocks - geo.track
+        self.platter = None
+        self.power_on()
+        self.made.format()
+        model = self.model()
+        self.made.open()
+        with self.made.blk() as dev:
+            for b in range(0, geo.logical, CHUNK):
+                dev.write(b, model.data(model.history[0][0])
+                          [b * BLOCK:(b + CHUNK) * BLOCK])
+            dev.flush()
+        self.made.device.message("clean")
+        self.made.close()
+        self.power_off()
+        self.image = [self._read(self.store), self._read(self.state)]
+
+    @staticmethod
+    def _read(device):
+        with blk.opened(device.path) as dev:
+            return dev.read(0, device.blocks)
+
+    def model(self):
+        """Of the disk as it was put aside: version 1 everywhere, promised."""
+        model = Model(self.geo.logical)
+        model.ack(model.submit(0, self.geo.logical))
+        model.flushed(model.tick())
+        return model
+
+    def restore(self):
+        for device, image in zip((self.store, self.state), self.image):
+            with blk.opened(device.path) as dev:
+                dev.write(0, image)
+
+    def power_on(self):
+        track = self.geo.track
+        self.platter = media.platter(
+            "medium", self.store, self.geo, track_skew=SKEW * SECTORS,
+            conventional=f"0+{self.first * SECTORS},"
+                         f"{self.end * SECTORS}+{track * SECTORS}",
+            state=self.state.path, headlog=4096)
+        self.made.paths["data"] = self.platter.path
+
+    def power_off(self):
+        platter, self.platter = self.platter, None
+        platter.remove()
+
+    def place(self, block):
+        """Where on the disk that is, for people."""
+        for name, (_, start, n) in self.areas.items():
+            if start <= block < start + n:
+                if name in ("journal", "checkpoint", "superblock"):
+                    return name
+                band, at = divmod(block - start, self.geo.stride)
+                return f"{name} band {band}, block {at}"
+        return "superblock"
+
+
+def write_on(dev, model, geo, rng, sync):
+    """Sequential writes, a FLUSH after every @sync; returns false when the
+    power fails."""
+    at = left = n = 0
+    for _ in range(BANDS * geo.band // CHUNK):
+        if left <= 0 or at >= geo.logical:
+            at = rng.randrange(geo.logical)
+            left = rng.randrange(geo.band, 3 * geo.band)
+        op = model.submit(at, min(CHUNK, geo.logical - at))
+        try:
+            dev.write(at, model.data(op))
+            model.ack(op)
+            n += 1
+            if n % sync == 0:
+                sent = model.tick()
+                dev.flush()
+                model.flushed(sent)
+        except OSError:
+            return False
+        at, left = at + op.n, left - op.n
+    return True
+
+
+def measure(bench, seed, sync):
+    """Blocks that the whole workload puts on the medium."""
+    bench.restore()
+    bench.power_on()
+    device = bench.made.open()
+    bench.platter.message("stats_clear")
+    with bench.made.blk() as dev:
+        expect(write_on(dev, bench.model(), bench.geo, random.Random(seed),
+                        sync), "a write failed and nobody had cut the power")
+    written = media.numbers(bench.platter.message("stats"))
+    expect(not media.numbers(device.message("stats"))["r0_violations"],
+           "R0 was violated")
+    bench.made.close()
+    bench.power_off()
+    return written["media_blocks_written"]
+
+
+def cut(bench, at, seed, sync):
+    """The power fails at block @at; returns the model, where, and what is ruined
+    by the geometry."""
+    bench.restore()
+    bench.power_on()
+    bench.made.open()
+    plate = Plate(bench.geo.track, bench.geo.head, SKEW, bench.first, bench.end,
+                  ruined(bench.platter, bench.blocks))
+    bench.platter.message("headlog clear")
+    bench.platter.message(f"powercut {at}")
+    model = bench.model()
+    with bench.made.blk() as dev:
+        expect(not write_on(dev, model, bench.geo, random.Random(seed), sync),
+               f"the power did not fail at block {at}")
+    bench.made.close()
+    written = 0
+    for line in bench.platter.message("headlog").splitlines():
+        op, block, n = line.split()[1:4]
+        if op == "w":
+            plate.write(int(block), int(n))
+            written, last = written + int(n), int(block) + int(n) - 1
+    expect(written == at, f"{written} blocks are on the medium, not {at}")
+    expect(ruined(bench.platter, bench.blocks) == plate.bad,
+           f"cut at {at}: the medium has not ruined what the geometry says")
+    bench.power_off()
+    bench.power_on()
+    expect(ruined(bench.platter, bench.blocks) == plate.bad,
+           f"cut at {at}: powered up again, other blocks are ruined")
+    return model, bench.place(last), plate.bad
+
+
+def lost(model, found):
+    """Sentences about blocks that can be read and hold what they must not."""
+    sent = model.sent_by(model.marks)
+    wrong = []
+    for b, data in enumerate(found):
+        if data is None:
+            continue
+        version, why = read_stamp(data, b)
+        may = model.after_cut(b, model.marks, sent)
+        if version not in may:
+            wrong.append(f"block {b} holds {why or version}, promised: "
+                         f"{sorted(may)}")
+    return wrong
+
+
+def read_all(bench):
+    with bench.made.blk() as dev:
+        return unreadable(dev, bench.geo.logical)
+
+
+def errors(found):
+    return [b for b, data in enumerate(found) if data is None]
+
+
+def mend(bench, hard, text):
+    """Open, with those blocks unreadable: writing them is the cure."""
+    with bench.made.blk() as dev:
+        for b in hard:
+            dev.write(b, text)
+        dev.flush()
+        found = unreadable(dev, bench.geo.logical)
+    expect(not errors(found) and all(found[b] == text for b in hard),
+           "blocks that were overwritten cannot be read")
+    bench.made.device.message("clean")
+    expect(read_all(bench) == found, "cleaning has changed what is there")
+
+
+def told(bench, met):
+    """Closed: what shingle check says of blocks that cleaning could not read."""
+    status, text = bench.made.target.check(bench.made.paths, bench.geo)
+    expect(status == 0, f"shingle check ended with {status}: {text[-600:]}")
+    said = f"{len(met)} blocks are known to be unreadable" in text
+    expect(said if met else "unreadable" not in text,
+           f"{len(met)} blocks are unreadable, shingle check says: {text}")
+
+
+def revive(bench, at, model, bad, clean):
+    """After the cut: what is found, and that it can be mended."""
+    made = bench.made
+    made.check()
+    where = made.target.lies(made.paths, bench.geo)
+    expect(len(where) == bench.geo.logical, "the map has lost blocks")
+    predicted = [b for b, place in sorted(where.items()) if place[1] in bad]
+    # Cleaning will meet those whose band has something to be cleaned.
+    _, start, n = bench.areas.get("cache", (None, 0, 0))
+    dirty = {b // bench.geo.band for b, place in where.items()
+             if start <= place[1] < start + n}
+    met = [b for b in predicted if b // bench.geo.band in dirty]
+    made.open()
+    found = read_all(bench)
+    made.verify()
+    hard, wrong = errors(found), lost(model, found)
+    expect(hard == predicted, f"cut at {at}: blocks {hard} cannot be read, by "
+                              f"the geometry it should be {predicted}")
+    if clean:
+        # What cannot be read is carried along, and nothing else suffers.
+        made.device.message("clean")
+        expect(read_all(bench) == found, f"cut at {at}: cleaning has changed "
+                                         "what is there")
+        made.verify()
+        made.close()
+        told(bench, met)
+        made.open()
+        expect(read_all(bench) == found, f"cut at {at}: opening it again has "
+                                         "changed what is there")
+    mend(bench, hard, b"mended..." + bytes(BLOCK - 9))
+    made.verify()
+    made.close()
+    told(bench, [])
+    bench.power_off()
+    return hard, wrong
+
+
+def cuts(ctx, geo, features, count, seed):
+    """For each cut: (block, where it fell, model, blocks with medium errors,
+    sentences about others that hold what they must not)."""
+    geo = geo.but(features=features)
+    bench = Bench(ctx, geo)
+    # With every write flushed the loss is known to the block.
+    sync = 1 if features else 3
+    total = measure(bench, seed, sync)
+    for i, at in enumerate(sorted(random.Random(seed).sample(
+            range(1, total), min(count, total - 1)))):
+        model, place, bad = cut(bench, at, seed, sync)
+        hard, wrong = revive(bench, at, model, bad, i % 2 == 0)
+        yield at, place, model, hard, wrong
+
+
+def torn(ctx, geo, features, count, seed):
+    points = promises = hard = with_hard = 0
+    wrong = []
+    for at, place, model, gone, bad in cuts(ctx, geo, features, count, seed):
+        points, promises = points + 1, promises + model.marks
+        hard, with_hard = hard + len(gone), with_hard + bool(gone)
+        wrong += [f"cut at {at} ({place}): {s}" for s in bad]
+        if not features:
+            wrong += [f"cut at {at} ({place}): blocks {gone} are torn"] * \
+                bool(gone)
+    ctx.note(f"{points} cuts, {with_hard} with medium errors: {hard} blocks")
+    expect(not wrong, f"{len(wrong)} violations, {wrong[:3]}")
+    expect(with_hard or not features, "no cut tore anything")
+    return {"points": points, "promises": promises, "lost": 0, "hard": hard}
+
+
+# Sectors: what was written when the power failed, and what is corrupt then.
+FIGURE = (
+    (4000, [(4000, 8000)]),
+    (5000, [(5000, 8000), (11000, 12000)]),
+    (8000, [(8000, 12000)]),
+    (12000, []),
+)
+
+
+def ranges(blocks):
+    """[(first sector, end)] of blocks."""
+    out = []
+    for b in sorted(blocks):
+        if out and out[-1][1] == b * SECTORS:
+            out[-1] = (out[-1][0], (b + 1) * SECTORS)
+        else:
+            out.append((b * SECTORS, (b + 1) * SECTORS))
+    return out
+
+
+def torn_band(made, written):
+    """A band of three tracks is written until the power fails; returns the
+    sectors that are medium errors then."""
+    old, new = b"o" * BLOCK, b"n" * BLOCK
+    made.paths["data"] = made.under[0].path
+    with blk.opened(made.under[0].path) as dev:
+        dev.write(0, old * 1500)
+    platter = media.platter("medium", made.under[0], made.geo,
+                            head_tracks="1.5", track_skew=1000)
+    made.paths["data"] = platter.path
+    made.open()
+    platter.message(f"powercut {written // SECTORS}")
+    with made.blk() as dev:
+        try:
+            for b in range(0, 1500, 100):
+                dev.write(b, new * 100)
+        except OSError:
+            expect(written < 12000, "a write failed, but all was written")
+        platter.message("powercut off")
+        found = unreadable(dev, 1500)
+        bad = set(errors(found))
+        for b in set(range(1500)) - bad:
+            expect(found[b] == (new if b * SECTORS < written else old),
+                   f"cut after sector {written}: sector {b * SECTORS} holds "
+                   "something else")
+        plate = Plate(500, 2, 125, 0, 1500)
+        plate.write(0, written // SECTORS)
+        expect(plate.bad == bad, "this suite works the geometry out otherwise")
+        # To the end: every block mends its own place and ruins the next track.
+        for b in range(min(bad, default=1500), 1500):
+            dev.write(b, new)
+        expect(not errors(unreadable(dev, 1500)),
+               f"cut after sector {written}: overwriting does not mend")
+    made.close()
+    platter.remove()
+    return ranges(bad)
+
+
+def figure(ctx):
+    """Three tracks of 4,000 sectors, a head of 1.5 tracks, a skew of 1,000."""
+    made = targets.stack(ctx.pool, targets.TARGETS["linear"], targets.Geometry(
+        "figure", band=1500, data=1, track=500, head=2))
+    for written, corrupt in FIGURE:
+        found = torn_band(made, written)
+        expect(found == corrupt, f"cut after sector {written}: {found} are "
+                                 f"corrupt, not {corrupt}")
+        ctx.note(f"cut after sector {written}: corrupt " + (", ".join(
+            f"{a:,}-{b - 1:,}" for a, b in found) or "nothing"))
+    return {"cuts": len(FIGURE)}
+
+
+def cases(target, options):
+    count, seed = int(options.get("cuts", CUTS)), int(options.get("seed", 1))
+    return [("figure 2.23", figure)] + [
+        (f"{geo.name} {' '.join(features) or 'safe'}: {count} cuts",
+         lambda ctx, g=geo, f=features: torn(ctx, g, f, count, seed))
+        for geo in target.geometry("torn")
+        for features in ((), *((f,) for f in target.unsafe))]
