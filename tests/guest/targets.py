@@ -357,7 +357,8 @@ GEOMETRIES = {
         Geometry("faults", band=4, data=12, cache=3, cache_on="separate",
                  meta="separate", journal=12),
     ),
-    # Metadata apart, so that the data device carries data and nothing else.
+    # Metadata apart, so that the data device carries data and nothing else; or
+    # not, and then they are counted.
     "ledger": (
         Geometry("plain", band=64, data=40, cache=4, meta="separate",
                  ckpt=32, journal=48),
@@ -365,6 +366,7 @@ GEOMETRIES = {
                  meta="separate", ckpt=32, journal=48),
         Geometry("tight", band=32, data=8, cache=1, meta="separate",
                  ckpt=32, journal=48),
+        Geometry("same", band=32, data=20, cache=2, ckpt=32, journal=48),
     ),
     # Bands of three tracks with a guard, as in Skylight's Figure 2.23; what is
     # left at the end is the track of the second superblock.
