@@ -2,7 +2,7 @@
 """In a guest with the virtual clock, for scripts/shows/presets: one preset over
 a medium without a store.
 
-    presets.py OUT DRIVE WRITES SCALE FILL      DRIVE is 1, 2 or 3
+    presets.py OUT DRIVE WRITES SCALE FILL UNTIL    DRIVE is 1, 2 or 3
 
 Lines that begin with "mark" are for the host's clock; results go to OUT.
 """
@@ -202,6 +202,18 @@ def timed(disk, places):
     return out
 
 
+def until_cleaning(stack, disk, rng):
+    """Random writes until one finds no room, which takes seconds, as in Test 6."""
+    now, blocks, n = time.clock_gettime_ns, stack.layout["logical_blocks"], 0
+    took = 0
+    while took < 10 ** 9:
+        begin = now(time.CLOCK_MONOTONIC)
+        disk.write(rng.randrange(blocks) * BLOCK, BLOCK)
+        took = now(time.CLOCK_MONOTONIC) - begin
+        n += 1
+    return n
+
+
 def summary(ns):
     ns.sort()
     return {"writes": len(ns), "mean_ms": sum(ns) / len(ns) / 1e6,
@@ -224,7 +236,7 @@ def fill_places(stack, rng, slack):
 
 
 def main():
-    out, drive, writes, scale, fill = (Path(sys.argv[1]), *map(int, sys.argv[2:]))
+    out, drive, writes, scale, fill, until = (Path(sys.argv[1]), *map(int, sys.argv[2:]))
     rng = random.Random(drive)
     sh("modprobe", "brd", "rd_nr=1", "rd_size=262144")
     result = {"drive": drive, "scale": scale}
@@ -242,6 +254,10 @@ def main():
     said = stack.stats()
     result["random"].update(steps=said["steps"], cached=said["cached_blocks"],
                             ledgers=stack.ledgers())
+    if until:
+        result["until"] = writes + until_cleaning(stack, disk, rng)
+        result["until_ledgers"] = stack.ledgers()
+        mark("until")
     if fill:
         mark("fill")
         before = stack.stats()
