@@ -41,6 +41,12 @@ void shingle_arm_idle(struct shingle_device *d)
 		queue_delayed_work(d->clean_wq, &d->idle_work, msecs_to_jiffies(ms));
 }
 
+/* For how many jiffies has the host been quiet?  0 if something is under way. */
+static unsigned long quiet_for(struct shingle_device *d)
+{
+	return atomic_read(&d->host_ios) ? 0 : jiffies - READ_ONCE(d->last_io);
+}
+
 /**
  * shingle_idle_work() - is the host quiet?  Then clean
  * @work: shingle_device::idle_work
@@ -51,14 +57,12 @@ void shingle_idle_work(struct work_struct *work)
 {
 	struct shingle_device *d = container_of(to_delayed_work(work), struct shingle_device,
 						idle_work);
-	unsigned long quiet = jiffies - READ_ONCE(d->last_io);
 	unsigned long delay = msecs_to_jiffies(READ_ONCE(d->idle_ms));
+	unsigned long quiet = quiet_for(d);
 
 	if (!delay || READ_ONCE(d->stopping))
 		return;
-	if (atomic_read(&d->host_ios)) {
-		shingle_arm_idle(d);
-	} else if (quiet < delay) {
+	if (quiet < delay) {
 		queue_delayed_work(d->clean_wq, &d->idle_work, delay - quiet);
 	} else {
 		spin_lock_irq(&d->map_lock);
@@ -432,14 +436,15 @@ static int next_step(struct shingle_device *d, struct shingle_step *step)
 			d->forced = false;
 	}
 	if (!r && d->idle) {
-		bool busy = atomic_read(&d->host_ios);
+		/* Whatever the host did meanwhile, it must be quiet again for as long. */
+		bool busy = quiet_for(d) < msecs_to_jiffies(READ_ONCE(d->idle_ms));
 
 		if (!busy)
 			r = d->ops->next_step(d->engine, SHINGLE_WHY_IDLE, step);
 		if (!r)
 			d->idle = false;
 		if (busy)
-			shingle_arm_idle(d);
+			queue_delayed_work(d->clean_wq, &d->idle_work, 0);
 	}
 	d->cleaning = r > 0;
 out:

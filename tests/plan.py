@@ -45,6 +45,7 @@ for stl in STLS:
     PLAN += [
         Row("exact", stl, quick=True),
         Row("ledger", stl, quick=True),
+        Row("idle", stl, clock="virtual", quick=True),
         Row("torn", stl, quick=True),
         Row("torn", stl, options=(("cuts", 50), ("seed", 2))),
         Row("replay", stl),

@@ -25,11 +25,11 @@ def platter(name, under, geo, **more):
         raise Skip(f"no platter: {error}") from error
 
 
-def stack(ctx, geo, medium):
-    """A fresh stack over that medium, closed."""
+def stack(ctx, geo, medium, **more):
+    """A fresh stack over that medium, closed; @more as platter()."""
     made = targets.stack(ctx.pool, ctx.target, geo, medium == "ram")
     if medium == "smr":
-        made.platter = platter("medium", made.under[0], geo)
+        made.platter = platter("medium", made.under[0], geo, **more)
         made.paths["data"] = made.platter.path
         made.format()
     return made

@@ -368,6 +368,11 @@ GEOMETRIES = {
                  ckpt=32, journal=48),
         Geometry("same", band=32, data=20, cache=2, ckpt=32, journal=48),
     ),
+    # A step takes some 50 ms of the platter's time.
+    "idle": (
+        Geometry("idle", band=64, data=16, cache=4, track=16, head=2,
+                 meta="separate", ckpt=32, journal=48),
+    ),
     # Bands of three tracks with a guard, as in Skylight's Figure 2.23; what is
     # left at the end is the track of the second superblock.
     "torn": (

@@ -48,3 +48,8 @@ def test_ledger(case, guests):
 @pytest.mark.parametrize("case", cases("torn"))
 def test_torn(case, guests):
     guests.check(case)
+
+
+@pytest.mark.parametrize("case", cases("idle"))
+def test_idle(case, guests):
+    guests.check(case)

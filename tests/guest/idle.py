@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Cleaning when the host is quiet: what it may take, and how it gives way.
+
+For the virtual clock and a platter with its mechanics, so that every duration is
+the drive's own and the same in every run.
+
+    pause       nothing is cleaned before the host was quiet for idle_ms; one
+                dirty band is home within a pause of three seconds
+    gives way   random reads at random moments while cleaning goes on: none takes
+                longer than one cleaning step, no step begins while one is under
+                way or sooner than idle_ms after it
+
+Steps are those of the tracepoint shingle_step.
+"""
+
+import os
+import random
+import re
+import time
+
+import media
+from bench import Skip, expect
+
+TRACING = "/sys/kernel/tracing"
+EVENT = TRACING + "/events/shingle/shingle_step/enable"
+LINE = re.compile(r"(\d+\.\d+): shingle_step: \S+ (start|end) kind=(\d+) "
+                  r"n=(\d+) .* err=(-?\d+)")
+TICK = 0.02     # two jiffies: what a timer of the kernel may be early or late
+
+
+def _tell(path, text):
+    with open(path, "w", encoding="ascii") as handle:
+        handle.write(text)
+
+
+class Steps:
+    """Cleaning steps inside a with block: done = [(begin, end, blocks)]."""
+
+    def __enter__(self):
+        if not os.path.exists(EVENT):
+            raise Skip("no tracepoints in this kernel")
+        self.done = []
+        _tell(TRACING + "/trace_clock", "mono")
+        _tell(TRACING + "/buffer_size_kb", "4096")
+        _tell(TRACING + "/trace", "\n")
+        _tell(EVENT, "1")
+        return self
+
+    def __exit__(self, *exc):
+        _tell(EVENT, "0")
+        begin = None
+        with open(TRACING + "/trace", encoding="ascii") as handle:
+            for line in handle:
+                got = LINE.search(line)
+                if not got:
+                    continue
+                expect(got[5] == "0", f"a cleaning step failed: {line}")
+                if got[2] == "start":
+                    begin = float(got[1])
+                else:
+                    self.done.append((begin, float(got[1]), int(got[4])))
+        _tell(TRACING + "/trace", "\n")
+
+    def longest(self):
+        return max(end - begin for begin, end, _ in self.done)
+
+
+def read_now_and_then(dev, rng, count, longest_gap):
+    """[(begin, end)] of reads of a block each, at most so many seconds apart."""
+    out, blocks = [], dev.blocks
+    for _ in range(count):
+        time.sleep(rng.uniform(0, longest_gap))
+        begin = time.monotonic()
+        dev.read(rng.randrange(blocks))
+        out.append((begin, time.monotonic()))
+    return out
+
+
+def during(reads, steps):
+    """Those reads that met a step under way."""
+    return [r for r in reads
+            if any(begin < r[1] and r[0] < end for begin, end, _ in steps)]
+
+
+def too_early(reads, steps, idle):
+    """Steps that began while the host was not quiet, for people."""
+    out = []
+    for begin, _, _ in steps:
+        for first, last in reads:
+            if first < begin < last + idle - TICK:
+                out.append(f"a step begins {1000 * (begin - last):.1f} ms after "
+                           "the end of a read")
+    return out
+
+
+def scatter(dev, rng, blocks, lowest, highest):
+    """So many blocks written, each somewhere in that range."""
+    for b in rng.sample(range(lowest, highest), blocks):
+        dev.write(b, bytes(4088) + b.to_bytes(8, "little"))
+    dev.flush()
+
+
+def disk(ctx, geo, idle_ms):
+    """Full and clean, over a platter that takes its time."""
+    made = media.stack(ctx, geo.but(options=(
+        ("cleaning", "aggressive"), ("idle_ms", idle_ms))), "smr",
+        timing="model")
+    made.open()
+    with made.blk() as dev:
+        for at in range(0, geo.logical, geo.band):
+            dev.write(at, bytes(4096 * geo.band))
+        dev.flush()
+    made.device.message("clean")
+    made.device.message("stats_clear")
+    return made
+
+
+def cached(made):
+    return media.numbers(made.device.message("stats"))["cached_blocks"]
+
+
+def pause(ctx, geo):
+    made = disk(ctx, geo, 1000)
+    with made.blk() as dev, Steps() as steps:
+        scatter(dev, random.Random(1), 8, 3 * geo.band, 4 * geo.band)
+        quiet = time.monotonic()
+        expect(cached(made) == 8, "the blocks are not cached")
+        time.sleep(3)
+        expect(not cached(made), f"{cached(made)} blocks are still away from "
+                                 "home after 3 s")
+    begin, end = steps.done[0][0] - quiet, steps.done[-1][1] - quiet
+    expect(1 - TICK <= begin, f"cleaning began after {begin:.3f} s")
+    expect(end <= 3, f"cleaning ended after {end:.3f} s")
+    made.verify()
+    media.judge(made)
+    made.close()
+    ctx.note(f"cleaning from {begin:.3f} s to {end:.3f} s, "
+             f"{len(steps.done)} steps")
+    return {"begin": begin, "end": end}
+
+
+def gives_way(ctx, geo):
+    idle = 0.2
+    made, rng = disk(ctx, geo, int(1000 * idle)), random.Random(2)
+    reads, hit, taken = [], [], []
+    for _ in range(12):
+        with made.blk() as dev, Steps() as steps:
+            dev.blocks = geo.logical
+            scatter(dev, rng, geo.band, 0, geo.logical)
+            quiet = time.monotonic()
+            fresh = read_now_and_then(dev, rng, 20, 4 * idle)
+        early = too_early([(quiet, quiet), *fresh], steps.done, idle)
+        expect(not early, f"{len(early)} times, {early[:3]}")
+        reads += fresh
+        taken += steps.done
+        hit += during(fresh, steps.done)
+    longest = max(end - begin for begin, end, _ in taken)
+    worst = max(end - begin for begin, end in reads)
+    ctx.note(f"{len(reads)} reads, {len(hit)} while cleaning: at most "
+             f"{1000 * worst:.2f} ms; {len(taken)} steps: at most "
+             f"{1000 * longest:.2f} ms")
+    expect(len(hit) > 10, f"only {len(hit)} reads met cleaning")
+    expect(worst <= longest, f"a read took {1000 * worst:.2f} ms, no step more "
+                             f"than {1000 * longest:.2f} ms")
+    made.verify()
+    media.judge(made)
+    made.close()
+    return {"reads": len(reads), "hit": len(hit), "worst_ms": 1000 * worst,
+            "step_ms": 1000 * longest}
+
+
+def cases(target, _options):
+    return [(f"{what.__name__.replace('_', ' ')}: {geo.name}",
+             lambda ctx, w=what, g=geo: w(ctx, g))
+            for geo in target.geometry("idle") for what in (pause, gives_way)]
