@@ -485,6 +485,7 @@ static bool retry_read(struct shingle_device *d, struct bio *bio)
 	spin_unlock_irq(&d->map_lock);
 	if (r == -EBUSY)
 		return false;
+	bio_io(bio)->iter = bio->bi_iter;
 	if (r == DM_MAPIO_KILL)
 		bio_io_error(bio);
 	else if (r == -ENODATA)
