@@ -57,7 +57,7 @@ class Steps:
                 expect(got[5] == "0", f"a cleaning step failed: {line}")
                 if got[2] == "start":
                     begin = float(got[1])
-                else:
+                elif begin:
                     self.done.append((begin, float(got[1]), int(got[4])))
         _tell(TRACING + "/trace", "\n")
 
