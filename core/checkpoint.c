@@ -6,6 +6,7 @@
 /**
  * struct ckpt_writer - a checkpoint on its way into its slot
  * @d: the device
+ * @engine: whose state it is
  * @area: the slot
  * @seq: number of the checkpoint
  * @nr: chunks so far
@@ -14,6 +15,7 @@
  */
 struct ckpt_writer {
 	struct shingle_device *d;
+	struct shingle_engine *engine;
 	const struct shingle_area *area;
 	u64 seq;
 	u64 nr;
@@ -69,7 +71,7 @@ static int write_chunks(struct ckpt_writer *w)
 	for (;;) {
 		c = next_chunk(w);
 		spin_lock_irq(&d->map_lock);
-		bytes = d->ops->encode(d->engine, &cursor, &index, c->payload);
+		bytes = d->ops->encode(w->engine, &cursor, &index, c->payload);
 		spin_unlock_irq(&d->map_lock);
 		if (!bytes)
 			break;
@@ -80,7 +82,8 @@ static int write_chunks(struct ckpt_writer *w)
 	}
 	c = next_chunk(w);
 	spin_lock_irq(&d->map_lock);
-	bytes = shingle_bad_encode(&d->bad, c->payload);
+	/* Another one than the device's is empty. */
+	bytes = w->engine == d->engine ? shingle_bad_encode(&d->bad, c->payload) : 0;
 	spin_unlock_irq(&d->map_lock);
 	err = bytes ? put_chunk(w, c, SHINGLE_CHUNK_CORE, bytes) : 0;
 	return err ?: write_batch(w);
@@ -103,12 +106,14 @@ static int write_footer(struct ckpt_writer *w, u64 journal_seq, u64 journal_pos,
 			  block, 1, f);
 }
 
-static int checkpoint_locked(struct shingle_device *d)
+/* Of @fresh, if given, which then takes the place of the device's engine. */
+static int checkpoint_locked(struct shingle_device *d, struct shingle_engine **fresh)
 {
 	struct shingle_journal *j = &d->journal;
 	u32 slot = !d->ckpt_slot, prev_crc;
 	struct ckpt_writer w = {
-		.d = d, .area = &d->layout.ckpt[slot], .seq = d->ckpt_seq + 1,
+		.d = d, .engine = fresh ? *fresh : d->engine, .area = &d->layout.ckpt[slot],
+		.seq = d->ckpt_seq + 1,
 	};
 	u64 seq, pos, used;
 	int err;
@@ -142,6 +147,8 @@ static int checkpoint_locked(struct shingle_device *d)
 	d->ckpt_slot = slot;
 	spin_lock_irq(&d->map_lock);
 	j->used -= used;
+	if (fresh)
+		shingle_reset_switch(d, fresh);
 	d->n.checkpoints++;
 	d->n.checkpoint_blocks += w.nr + 1;
 	spin_unlock_irq(&d->map_lock);
@@ -164,7 +171,30 @@ int shingle_checkpoint(struct shingle_device *d)
 
 	mutex_lock(&d->ckpt_lock);
 	if (READ_ONCE(d->mode) == SHINGLE_RW)
-		err = checkpoint_locked(d);
+		err = checkpoint_locked(d, NULL);
+	mutex_unlock(&d->ckpt_lock);
+	return err;
+}
+
+/**
+ * shingle_checkpoint_reset() - make a fresh engine the device's own
+ * @d: the device, quiet, with nothing to commit
+ * @fresh: the engine; afterwards the old one, unless this failed
+ *
+ * The second checkpoint takes the older slot's place, from which `shingle
+ * repair' could bring back what is to be forgotten.
+ *
+ * Context: may sleep.  Returns as shingle_checkpoint().
+ */
+int shingle_checkpoint_reset(struct shingle_device *d, struct shingle_engine **fresh)
+{
+	int err = -EROFS;
+
+	mutex_lock(&d->ckpt_lock);
+	if (READ_ONCE(d->mode) == SHINGLE_RW)
+		err = checkpoint_locked(d, fresh);
+	if (!err)
+		err = checkpoint_locked(d, NULL);
 	mutex_unlock(&d->ckpt_lock);
 	return err;
 }

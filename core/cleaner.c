@@ -322,7 +322,7 @@ static int copy_step(struct shingle_device *d, const struct shingle_step *step)
 	if (step->whole_in_memory && step->n > d->copy_blocks)
 		return -EINVAL;
 	for (at = 0; at < step->n; at += n) {
-		if (READ_ONCE(d->stopping))
+		if (READ_ONCE(d->stopping) || READ_ONCE(d->resetting))
 			return -EINTR;
 		n = min(step->n - at, d->copy_blocks);
 		err = gather(d, step, at, n);
@@ -418,7 +418,7 @@ static int next_step(struct shingle_device *d, struct shingle_step *step)
 
 	spin_lock_irq(&d->map_lock);
 	d->cleaning = false;
-	if (d->mode != SHINGLE_RW || d->stopping)
+	if (d->mode != SHINGLE_RW || d->stopping || d->resetting)
 		goto out;
 	if (d->recovering) {
 		r = d->ops->next_step(d->engine, SHINGLE_WHY_RECOVERY, step);

@@ -7,8 +7,10 @@
  *   journal.c     commit of map changes, flush and FUA
  *   checkpoint.c  bounding the journal; the superblock
  *   cleaner.c     cleaning steps
+ *   reset.c       secure erase
  *
  * Locks, outermost first:
+ *   reset_lock (mutex)   one reset at a time, and none while suspended
  *   ckpt_lock (mutex)    one checkpoint or superblock write at a time
  *   commit_lock (mutex)  one journal commit at a time
  *   map_lock (spinlock, irq-safe)  the engine and all that says so below
@@ -35,6 +37,9 @@
 
 /* Records one engine operation may emit, core's own included. */
 #define SHINGLE_MAX_EMIT	16
+
+/* Numbers that an engine may count. */
+#define SHINGLE_MAX_COUNTERS	32
 
 enum shingle_mode {
 	SHINGLE_RW,
@@ -162,6 +167,7 @@ struct shingle_journal {
 	X(commits) then	\
 	X(records) then	\
 	X(checkpoints) then	\
+	X(resets) then	\
 	X(steps) then	\
 	X(step_failures) then	\
 	X(clean_us) then	\
@@ -214,6 +220,7 @@ struct shingle_counters {
  * @recovering: a step interrupted by a power cut is to be finished; map_lock
  * @cleaning: a step is in progress; map_lock
  * @stopping: no new steps, end the one in progress
+ * @resetting: the same, and new bios wait; map_lock
  * @suspended: between postsuspend and resume
  * @retries: failures of the step in progress in a row; cleaner only
  * @wait: for readers, for checkpoints, for the end of cleaning
@@ -221,6 +228,7 @@ struct shingle_counters {
  * @clean_wq: @clean_work, which may wait for a commit, and @idle_work
  * @ckpt_wq: @ckpt_work and @sb_work, for which commits may wait: apart, so that
  *	each has a rescuer of its own when memory is short
+ * @reset_lock: see above
  * @commit_lock: see above
  * @ckpt_lock: see above
  * @journal: see there
@@ -231,6 +239,7 @@ struct shingle_counters {
  * @copy_blocks: blocks copied at a time
  * @copy_runs: @copy_blocks entries; cleaner only
  * @n: counters; map_lock
+ * @carried: what engines before a reset have counted; map_lock
  */
 struct shingle_device {
 	struct dm_target *ti;
@@ -270,6 +279,7 @@ struct shingle_device {
 	bool recovering;
 	bool cleaning;
 	bool stopping;
+	bool resetting;
 	bool suspended;
 	u32 retries;
 
@@ -284,6 +294,7 @@ struct shingle_device {
 	struct work_struct ckpt_work;
 	struct work_struct sb_work;
 
+	struct mutex reset_lock;	/* one reset at a time */
 	struct mutex commit_lock;	/* one commit at a time */
 	struct mutex ckpt_lock;		/* one checkpoint at a time */
 	struct shingle_journal journal;
@@ -296,6 +307,7 @@ struct shingle_device {
 	struct shingle_run *copy_runs;
 
 	struct shingle_counters n;
+	u64 carried[SHINGLE_MAX_COUNTERS];
 };
 
 #define SHINGLE_META_BATCH	64
@@ -325,8 +337,13 @@ void shingle_commit_work(struct work_struct *work);
 
 /* checkpoint.c */
 int shingle_checkpoint(struct shingle_device *d);
+int shingle_checkpoint_reset(struct shingle_device *d, struct shingle_engine **fresh);
 void shingle_checkpoint_work(struct work_struct *work);
 void shingle_superblock_work(struct work_struct *work);
+
+/* reset.c */
+int shingle_reset(struct shingle_device *d);
+void shingle_reset_switch(struct shingle_device *d, struct shingle_engine **fresh);
 
 /* cleaner.c */
 void shingle_clean_work(struct work_struct *work);

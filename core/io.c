@@ -162,7 +162,7 @@ static int place(struct shingle_device *d, u64 lblk, u32 n, struct shingle_write
 	lockdep_assert_held(&d->map_lock);
 	if (d->mode != SHINGLE_RW)
 		return -EROFS;
-	if (!shingle_journal_reserve(d, records))
+	if (d->resetting || !shingle_journal_reserve(d, records))
 		return -EAGAIN;
 	r = d->ops->place(d->engine, lblk, n, &w->run);
 	if (!r && !window_clear(d, &w->run)) {
@@ -193,7 +193,7 @@ static void write_done(struct shingle_device *d, struct shingle_write *w, blk_st
 	struct shingle_emit emit = { .rec = rec, .max = SHINGLE_MAX_EMIT };
 	u32 records = d->ops->commit_records + 1;
 	unsigned long flags;
-	bool kick, clean;
+	bool kick, clean, resetting;
 
 	spin_lock_irqsave(&d->map_lock, flags);
 	list_del_init(&w->flight);
@@ -214,6 +214,7 @@ static void write_done(struct shingle_device *d, struct shingle_write *w, blk_st
 	}
 	kick = !bio_list_empty(&d->deferred) || !list_empty(&d->woken);
 	clean = d->pressure || d->forced;
+	resetting = d->resetting;
 	spin_unlock_irqrestore(&d->map_lock, flags);
 	shingle_arm_idle(d);
 
@@ -221,6 +222,8 @@ static void write_done(struct shingle_device *d, struct shingle_write *w, blk_st
 		shingle_kick(d);
 	if (unlikely(clean))
 		queue_delayed_work(d->clean_wq, &d->clean_work, 0);
+	if (unlikely(resetting))
+		wake_up_all(&d->wait);
 }
 
 /* Complete @bio, after a commit if it asked for one. */
@@ -351,6 +354,11 @@ static int prepare_read(struct shingle_device *d, struct bio *bio, u32 *n)
 	lockdep_assert_held(&d->map_lock);
 	if (d->mode == SHINGLE_FAIL)
 		return DM_MAPIO_KILL;
+	if (unlikely(d->resetting)) {
+		/* One block at a time: who knows what will be there afterwards. */
+		*n = 1;
+		return -EBUSY;
+	}
 	if (unlikely(d->bad.nr) && shingle_bad_hit(&d->bad, lblk, *n, &bad)) {
 		if (bad == lblk) {
 			*n = 1;
@@ -423,7 +431,7 @@ static int discard_some(struct shingle_device *d, struct shingle_io *io, u64 *do
 	if (d->mode != SHINGLE_RW)
 		goto out;
 	r = -EAGAIN;
-	if (!shingle_journal_reserve(d, records))
+	if (d->resetting || !shingle_journal_reserve(d, records))
 		goto out;
 	emit.seq = d->journal.seq;
 	r = d->ops->discard(d->engine, io->lblk, io->n, done, dropped, &emit);

@@ -346,6 +346,7 @@ int shingle_ctr(struct dm_target *ti, unsigned int argc, char **argv,
 	d->suspended = true;
 	INIT_LIST_HEAD(&d->list);
 	spin_lock_init(&d->map_lock);
+	mutex_init(&d->reset_lock);
 	mutex_init(&d->commit_lock);
 	mutex_init(&d->ckpt_lock);
 	init_waitqueue_head(&d->wait);
@@ -550,6 +551,9 @@ void shingle_postsuspend(struct dm_target *ti)
 	WRITE_ONCE(d->suspended, true);
 	WRITE_ONCE(d->stopping, true);
 	wake_up_all(&d->wait);
+	/* A reset under way comes to its end; the next one will see. */
+	mutex_lock(&d->reset_lock);
+	mutex_unlock(&d->reset_lock);
 	cancel_delayed_work_sync(&d->idle_work);
 	cancel_delayed_work_sync(&d->clean_work);
 	flush_work(&d->work);
@@ -574,19 +578,19 @@ static const char *mode_name(const struct shingle_device *d)
 
 static unsigned int emit_info(struct shingle_device *d, char *result, unsigned int maxlen)
 {
-	u64 cached, used, steps;
+	u64 cached, capacity, used, steps;
 	unsigned int sz = 0;
 	bool cleaning;
 
 	spin_lock_irq(&d->map_lock);
 	cached = d->ops->cached_blocks(d->engine);
+	capacity = d->engine->cache_blocks;
 	used = d->journal.used;
 	steps = d->n.steps;
 	cleaning = d->cleaning || d->pressure || d->forced || d->idle;
 	spin_unlock_irq(&d->map_lock);
 
-	DMEMIT("%llu/%llu %llu/%llu %llu %s %s %s", cached,
-	       d->engine->cache_blocks, used,
+	DMEMIT("%llu/%llu %llu/%llu %llu %s %s %s", cached, capacity, used,
 	       d->layout.journal.blocks - d->layout.journal_gap_blocks, steps,
 	       cleaning ? "cleaning" : "idle",
 	       READ_ONCE(d->needs_check) ? "needs_check" : "-", mode_name(d));
@@ -596,7 +600,7 @@ static unsigned int emit_info(struct shingle_device *d, char *result, unsigned i
 static unsigned int emit_options(struct shingle_device *d, bool keys, bool count, char *result,
 				 unsigned int maxlen)
 {
-	unsigned int sz = 0, n = 0;
+	unsigned int sz = 0, n = 0, idle_ms;
 	const char *name;
 	char value[32];
 	int r;
@@ -621,7 +625,10 @@ static unsigned int emit_options(struct shingle_device *d, bool keys, bool count
 		if (!count)
 			DMEMIT(" commit_ms %u", d->commit_ms);
 	}
-	if (keys && d->idle_ms != d->engine->idle_ms) {
+	spin_lock_irq(&d->map_lock);
+	idle_ms = d->engine->idle_ms;
+	spin_unlock_irq(&d->map_lock);
+	if (keys && d->idle_ms != idle_ms) {
 		n += 2;
 		if (!count)
 			DMEMIT(" idle_ms %u", d->idle_ms);
@@ -682,7 +689,7 @@ EXPORT_SYMBOL_GPL(shingle_status);
 
 static int emit_stats(struct shingle_device *d, char *result, unsigned int maxlen)
 {
-	struct shingle_counter c[32];
+	struct shingle_counter c[SHINGLE_MAX_COUNTERS];
 	struct shingle_counters n;
 	u64 cached, bytes;
 	unsigned int sz = 0;
@@ -691,6 +698,8 @@ static int emit_stats(struct shingle_device *d, char *result, unsigned int maxle
 	spin_lock_irq(&d->map_lock);
 	n = d->n;
 	nr = min_t(u32, d->ops->counters(d->engine, c, ARRAY_SIZE(c)), ARRAY_SIZE(c));
+	for (i = 0; i < nr; i++)
+		c[i].value += d->carried[i];
 	cached = d->ops->cached_blocks(d->engine);
 	bytes = d->ops->map_bytes(d->engine);
 	spin_unlock_irq(&d->map_lock);
@@ -711,6 +720,7 @@ static void clear_stats(struct shingle_device *d)
 {
 	spin_lock_irq(&d->map_lock);
 	memset(&d->n, 0, sizeof(d->n));
+	memset(d->carried, 0, sizeof(d->carried));
 	d->ops->clear_counters(d->engine);
 	spin_unlock_irq(&d->map_lock);
 }
@@ -774,7 +784,7 @@ static int clean_all(struct shingle_device *d)
  * @ti: the target
  * @argc: number of words
  * @argv: ``stats``, ``stats_clear``, ``clean``, ``commit``, ``checkpoint``,
- *	``verify``, or a key and its value
+ *	``verify``, ``reset``, or a key and its value
  * @result: where to
  * @maxlen: how much fits
  *
@@ -800,6 +810,8 @@ int shingle_message(struct dm_target *ti, unsigned int argc, char **argv, char *
 		return d->loaded ? shingle_commit(d, false) : -EAGAIN;
 	if (argc == 1 && !strcmp(argv[0], "checkpoint"))
 		return d->loaded ? shingle_checkpoint(d) : -EAGAIN;
+	if (argc == 1 && !strcmp(argv[0], "reset"))
+		return shingle_reset(d);
 	if (argc == 2) {
 		err = set_option(d, argv[0], argv[1]);
 		if (err)

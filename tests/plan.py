@@ -45,6 +45,7 @@ for stl in STLS:
     PLAN += [
         Row("exact", stl, quick=True),
         Row("ledger", stl, quick=True),
+        Row("reset", stl, quick=True),
         Row("idle", stl, clock="virtual", quick=True),
         Row("torn", stl, quick=True),
         Row("torn", stl, options=(("cuts", 50), ("seed", 2))),
@@ -56,6 +57,7 @@ for stl in STLS:
         Row("bitflip", stl),
         # KASAN, lockdep, kmemleak.
         Row("exact", stl, "uml-debug"),
+        Row("reset", stl, "uml-debug"),
         # Every combination, for hours.
         Row("replay", stl, soak=True, timeout=36000, options=(
             ("ops", 400), ("rounds", 20), ("share", 1), ("seed", 100),

@@ -254,6 +254,8 @@ class Play:
             getattr(self, verb)()
         else:
             self.stack.device.message(" ".join(words))
+            if verb == "reset":
+                self.holds = ["_"] * len(self.holds)
 
     def compare(self, when):
         got = self.letters(self.dev.read(0, len(self.holds)))

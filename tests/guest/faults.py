@@ -175,7 +175,7 @@ def read_home(ctx, geo):
     """Reading a band at home: an error, for what it met, while it lasts."""
     with faulty(ctx, geo) as game:
         game.fill()
-        game.break_("data", "error_reads" if _error_reads() else "error")
+        game.break_("data", "error_reads" if error_reads() else "error")
         failed = game.compare("broken", True)
         expect(len(failed) == geo.logical, "reads succeeded that could not")
         expect(game.state() == "rw", "a data error changed the state")
@@ -184,7 +184,7 @@ def read_home(ctx, geo):
         game.alive()
 
 
-def _error_reads():
+def error_reads():
     """dm-flakey learnt error_reads in 6.5."""
     release = os.uname().release.split("-")[0].split(".")
     return tuple(map(int, release[:2])) >= (6, 5)
@@ -258,7 +258,7 @@ def cleaning_read(ctx, geo, area):
         game.fill()
         for b in range(0, geo.logical, geo.band):
             game.write(b, must=True)
-        game.break_(area, "error_reads" if _error_reads() else "error")
+        game.break_(area, "error_reads" if error_reads() else "error")
         game.message("clean")
         game.heal()
         failed = game.compare("healed", True)
@@ -399,7 +399,7 @@ def inject_area(game, rng):
     """Some area fails in some way."""
     areas = [a for a in game.areas if a in ("data", "cache", "staging")]
     game.break_(rng.choice(areas), rng.choice(
-        ["error", "error_writes"] + ["error_reads"] * _error_reads()))
+        ["error", "error_writes"] + ["error_reads"] * error_reads()))
     return set()
 
 

@@ -50,6 +50,11 @@ def test_torn(case, guests):
     guests.check(case)
 
 
+@pytest.mark.parametrize("case", cases("reset"))
+def test_reset(case, guests):
+    guests.check(case)
+
+
 @pytest.mark.parametrize("case", cases("idle"))
 def test_idle(case, guests):
     guests.check(case)

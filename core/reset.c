@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Secure erase: the device forgets everything that it held.
+ *
+ * A fresh engine takes the place of the old one, in memory and by a checkpoint
+ * on the disk.  The footer of that checkpoint is one block: a power cut before
+ * it finds the old state, one after it an empty device.
+ */
+#include "device.h"
+
+static const char *device_name(const struct shingle_device *d)
+{
+	return dm_table_device_name(d->ti->table);
+}
+
+static int may_reset(struct shingle_device *d)
+{
+	const char *why = NULL;
+	int err = 0;
+
+	if (READ_ONCE(d->suspended)) {
+		why = "it is suspended or was never resumed";
+		err = -EAGAIN;
+	} else if (READ_ONCE(d->mode) == SHINGLE_RO) {
+		why = "it is read-only";
+		err = -EROFS;
+	} else if (READ_ONCE(d->mode) == SHINGLE_FAIL) {
+		why = "it has failed";
+		err = -EIO;
+	}
+	if (err)
+		DMERR("%s: reset refused: %s; nothing was erased", device_name(d), why);
+	return err;
+}
+
+/* Neither host I/O nor a cleaning step knows anything about the engine. */
+static bool quiet(struct shingle_device *d)
+{
+	bool yes;
+
+	spin_lock_irq(&d->map_lock);
+	yes = (!d->cleaning && !d->journal.reserved && !atomic_read(&d->readers[0]) &&
+	       !atomic_read(&d->readers[1])) || d->mode != SHINGLE_RW;
+	spin_unlock_irq(&d->map_lock);
+	return yes;
+}
+
+static void set_resetting(struct shingle_device *d, bool yes)
+{
+	spin_lock_irq(&d->map_lock);
+	d->resetting = yes;
+	spin_unlock_irq(&d->map_lock);
+}
+
+/**
+ * shingle_reset_switch() - the old engine's place is taken
+ * @d: the device, quiet
+ * @fresh: an engine that holds nothing, and the old one after it
+ *
+ * Tunables and counters go with the device, not with its content.
+ *
+ * Context: map lock.
+ */
+void shingle_reset_switch(struct shingle_device *d, struct shingle_engine **fresh)
+{
+	struct shingle_counter c[SHINGLE_MAX_COUNTERS];
+	const char *name, *why;
+	char value[32];
+	u32 nr, i;
+	int r;
+
+	lockdep_assert_held(&d->map_lock);
+	for (i = 0;; i++) {
+		r = d->ops->get(d->engine, i, &name, value, sizeof(value));
+		if (r < 0)
+			break;
+		if (r)
+			WARN_ON_ONCE(d->ops->set(*fresh, name, value[0] ? value : NULL, &why));
+	}
+	nr = min_t(u32, d->ops->counters(d->engine, c, ARRAY_SIZE(c)), ARRAY_SIZE(c));
+	for (i = 0; i < nr; i++)
+		d->carried[i] += c[i].value;
+	swap(d->engine, *fresh);
+	d->bad.nr = 0;
+	d->step_bad.nr = 0;
+	d->n.resets++;
+}
+
+static int reset_quiet(struct shingle_device *d, struct shingle_engine **fresh)
+{
+	int err;
+
+	/* Killed here, nothing has happened yet. */
+	err = wait_event_killable(d->wait, quiet(d));
+	if (err)
+		return err;
+	/* So that no record of the old engine is left for a later commit. */
+	err = shingle_commit(d, false);
+	return err ?: shingle_checkpoint_reset(d, fresh);
+}
+
+/**
+ * shingle_reset() - forget everything, durably
+ * @d: the device
+ *
+ * All blocks read as zeroes afterwards, unreadable ones too.  Each block of I/O
+ * that is under way meanwhile is either before or after it.  The blocks on the
+ * medium are not overwritten.  Takes the memory of a second map meanwhile.
+ *
+ * Context: process, may sleep, allocates.  Returns 0; -EAGAIN while suspended;
+ * -EROFS; -EIO; -ENOMEM; -ERESTARTSYS if killed before it began.  On a write
+ * error the device has become read-only and holds, after the next activation,
+ * either everything or nothing.
+ * DESIGN 6.
+ */
+int shingle_reset(struct shingle_device *d)
+{
+	struct shingle_engine *fresh = NULL;
+	const char *why = "out of memory";
+	int err;
+
+	err = mutex_lock_killable(&d->reset_lock);
+	if (err)
+		return err;
+	err = may_reset(d);
+	if (err)
+		goto out;
+	/* Now: while host I/O is held back, nothing may wait for memory. */
+	err = d->ops->create(&fresh, &d->layout, &why);
+	if (!err)
+		err = d->ops->ready(fresh, &why);
+	if (err) {
+		DMERR("%s: reset refused: %s; nothing was erased", device_name(d), why);
+		goto out;
+	}
+
+	set_resetting(d, true);
+	err = reset_quiet(d, &fresh);
+	set_resetting(d, false);
+	shingle_kick(d);
+	/* Whoever asked for cleaning hears that there is nothing to clean. */
+	queue_delayed_work(d->clean_wq, &d->clean_work, 0);
+	if (err)
+		DMERR("%s: reset failed (%d)", device_name(d), err);
+	else
+		DMINFO("%s: reset: all that it held is forgotten", device_name(d));
+out:
+	if (fresh)
+		d->ops->destroy(fresh);
+	mutex_unlock(&d->reset_lock);
+	return err;
+}

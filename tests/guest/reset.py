@@ -1,0 +1,490 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Secure erase: after the message `reset` nothing is left, at no moment half.
+
+Every block reads as zeroes, also after the next activation, after a power cut at
+any instant since, and for `shingle repair`; habits and counters stay; I/O under
+way is, block by block, before or after it; at a bad moment it is refused in one
+sentence and nothing has changed."""
+
+import errno
+import os
+import random
+import signal
+import time
+
+import blk
+import dm
+import ledger
+import replay
+from bench import Failure, Skip, expect, modprobe
+from blk import BLOCK, SECTORS
+from faults import error_reads, faulty
+from logwrites import MARK, Disk
+from model import read_stamp, stamp
+from targets import GEOMETRIES, stack
+
+# What describes the moment; everything else counts on.
+MOMENTARY = ("cached_blocks", "map_bytes", "bad_blocks")
+
+
+def geometries():
+    return {g.name: g for g in GEOMETRIES["replay"] + GEOMETRIES["ledger"]}
+
+
+def empty(dev, blocks, when):
+    left = [b for b in range(blocks) if dev.read(b).strip(b"\0")]
+    expect(not left, f"{when} {len(left)} blocks hold something: {left[:5]}")
+
+
+def scribble(dev, geo, rng, ops=150):
+    """Some of it home, some of it cached, some of it not committed."""
+    for i in range(ops):
+        at = rng.randrange(geo.logical)
+        n = min(rng.choice((1, 1, 2, geo.band)), geo.logical - at)
+        dev.write(at, b"".join(stamp(b, i + 1) for b in range(at, at + n)))
+        if i == ops // 2:
+            dev.flush()
+
+
+def forgotten(ctx, geo):
+    """Content goes; habits and counters stay; the device is as good as new."""
+    rng = random.Random(geo.name)
+    made = stack(ctx.pool, ctx.target, geo)
+    device = made.open()
+    for key, value in ctx.target.keys:
+        device.message(f"{key} {value}")
+    for message in ("commit_ms 0", "idle_ms 600000"):
+        device.message(message)
+    for again in range(3):
+        with made.blk() as dev:
+            scribble(dev, geo, rng)
+            table, before = device.table(), ledger.stats(device)
+            below = ledger.below(made)
+            device.message("reset")
+            after = ledger.stats(device)
+            expect(geo.meta == "same" or ledger.below(made) == below,
+                   "the data device was touched")
+            expect(device.table() == table,
+                   f"the table was {table}, is {device.table()}")
+            expect(after["resets"] == before["resets"] + 1 and
+                   after["checkpoints"] >= before["checkpoints"] + 2,
+                   "the reset was not counted")
+            fewer = [k for k, v in before.items()
+                     if k not in MOMENTARY and after[k] < v]
+            expect(not fewer, f"these count backwards: {fewer}")
+            expect(not after["cached_blocks"], "blocks are cached")
+            expect(after["map_bytes"] == before["map_bytes"],
+                   "the map has another size")
+            empty(dev, geo.logical, "after the reset")
+        made.verify()
+        if again == 1:
+            made.close()
+            made.check()
+            device = made.open()
+            with made.blk() as dev:
+                empty(dev, geo.logical, "activated again")
+            for key, value in ctx.target.keys:
+                device.message(f"{key} {value}")
+            device.message("idle_ms 600000")
+    # As good as new: everything can be written, cleaned, and is kept.
+    with made.blk() as dev:
+        for turn in (1, 2):
+            for at in range(0, geo.logical, 2):
+                dev.write(at, b"".join(stamp(b, turn) for b in range(
+                    at, min(at + 2, geo.logical))))
+        device.message("clean")
+        expect(not ledger.stats(device)["cached_blocks"], "clean left blocks")
+    made.verify()
+    made.close()
+    made.check()
+    made.open()
+    with made.blk() as dev:
+        for b in range(geo.logical):
+            version, why = read_stamp(dev.read(b), b)
+            expect(version == 2, f"block {b} holds {why or version}")
+    made.close()
+
+
+def no_way_back(ctx, geo):
+    """What repair goes back to, when the newest checkpoint rots, is empty."""
+    made = stack(ctx.pool, ctx.target, geo)
+    device = made.open()
+    with made.blk() as dev:
+        scribble(dev, geo, random.Random(1))
+        dev.flush()
+    device.message("reset")
+    made.close()
+    where, start, n = ctx.target.areas(geo)["checkpoint"]
+    with blk.opened(made.paths[where]) as dev:
+        at, footer = max(((at, dev.read(at)) for at in
+                          (start + n // 2 - 1, start + n - 1)),
+                         key=lambda f: int.from_bytes(f[1][32:40], "little"))
+        dev.write(at, footer[:100] + b"rot" + footer[103:])
+        dev.flush()
+    made.target.check(made.paths, geo)
+    status, said = made.target.repair(made.paths, geo)
+    expect(status in (0, 1), f"repair ended with {status}: {said.strip()}")
+    made.open()
+    with made.blk() as dev:
+        empty(dev, geo.logical, "repaired from the older checkpoint")
+    made.close()
+    made.check()
+
+
+class Erased:
+    """What may be found when the power was cut around a reset."""
+
+    def __init__(self, model, old, begin):
+        self.model, self.old, self.begin = model, old, begin
+        self.blocks = model.blocks
+
+    def compare(self, data, mark=None):
+        if mark == self.begin and data != self.old and data.strip(b"\0"):
+            return ["neither everything nor nothing is left: " + "; ".join(
+                self.model.compare(data, mark)[:3] or ["a mixture"])]
+        return self.model.compare(data, mark)
+
+
+def cut(ctx, geo, seed):
+    """The power fails at every instant around a reset."""
+    rng = random.Random(seed)
+    recorder = replay.Recorder(ctx, geo, 64 * 1024)
+    device = recorder.stack.device
+    with recorder.stack.blk() as dev:
+        model = replay.workload(dev, recorder.mark, geo.logical, rng, 60,
+                                ctx.target.in_place)
+        sent = model.tick()
+        dev.flush()
+        recorder.mark(model.flushed(sent))
+        old = dev.read(0, geo.logical)
+        model.marks += 1
+        begin = model.marks
+        recorder.mark(begin)
+        op = model.submit(0, geo.logical, zero=True)
+        device.message("reset")
+        model.ack(op)
+        recorder.mark(model.promise(op))
+        for i in range(12):
+            at = rng.randrange(geo.logical)
+            op = model.submit(at, 1)
+            dev.write(at, model.data(op))
+            model.ack(op)
+            if i % 4 == 0:
+                sent = model.tick()
+                dev.flush()
+                recorder.mark(model.flushed(sent))
+    log = recorder.finish()
+    disk = Disk(log, recorder.blocks)
+    disk.solid[:] = recorder.before
+    first = next(i for i, e in enumerate(log.entries)
+                 if e.flags & MARK and e.mark == str(begin))
+    for entry in log.entries[:first]:
+        disk.apply(entry)
+    player = replay.Player(ctx, geo, recorder.blocks)
+    tally, erased = replay.Tally(5), Erased(model, old, begin)
+    inside = 0
+    for what, image, mark in replay.crash_points(
+            disk, log.entries[first:], rng, 3, .5):
+        inside += mark == begin
+        replay.try_raw(player, erased, image, mark, rng, tally, what)
+    player.close()
+    log.close()
+    expect(inside > 3, f"only {inside} crash points within the reset")
+    ctx.note(f"seed {seed}: {tally.points} crash points, {inside} within the "
+             f"reset, {tally.lost} violations")
+    if tally.lost:
+        raise Failure(tally.text())
+    return {"points": tally.points, "promises": model.marks, "lost": 0}
+
+
+class Child:
+    """Does something meanwhile.  Not a thread: Python's lock is held during
+    an ioctl of such a size."""
+
+    def __init__(self, work):
+        self.pid = os.fork()
+        if not self.pid:
+            try:
+                work()
+                os._exit(0)
+            except OSError as error:
+                os._exit(error.errno)
+            except BaseException:       # pylint: disable=broad-except
+                os._exit(255)
+
+    def ended(self):
+        """None, or its errno."""
+        pid, status = os.waitpid(self.pid, os.WNOHANG)
+        return os.waitstatus_to_exitcode(status) if pid else None
+
+    def end(self, what, seconds=60):
+        limit = time.monotonic() + seconds
+        while (code := self.ended()) is None:
+            expect(time.monotonic() < limit, f"{what} hangs")
+            time.sleep(.001)
+        expect(not code, f"{what}: {os.strerror(code)}")
+
+
+def slow(ctx, geo, ms):
+    """A stack whose data device takes its time, so that I/O is under way."""
+    expect(modprobe("dm-delay"), "no dm-delay in this kernel")
+    made = stack(ctx.pool, ctx.target, geo)
+    lower = made.paths["data"]
+    delay = dm.Device("slow", [(0, blk.size(lower) * SECTORS, "delay",
+                                f"{lower} 0 {ms}")])
+    made.paths["data"] = delay.path
+    return made, delay
+
+
+def under_way(ctx, geo, seed):
+    """Writes and reads under way are before or after the reset."""
+    rng = random.Random(seed)
+    made, delay = slow(ctx, geo, 3)
+    device = made.open()
+    kept = lost = 0
+    version = 0
+    with made.blk() as dev:
+        queue = blk.Aio(dev, 24)
+        holds = [{0} for _ in range(geo.logical)]
+
+        def submit(flying):
+            nonlocal version
+            free = [b for b in range(geo.logical) if b not in flying]
+            at = rng.choice(free)
+            n = 1
+            while n < 9 and at + n < geo.logical and at + n not in flying:
+                n += 1
+            n = rng.randrange(1, n + 1)
+            if rng.random() < .3:
+                queue.read(at, n, ("read", at, n, 0))
+            else:
+                version += 1
+                queue.write(at, b"".join(stamp(b, version) for b in
+                                         range(at, at + n)),
+                            ("write", at, n, version), rng.random() < .2)
+            flying.update(range(at, at + n))
+            return at, n
+
+        def reap(n):
+            for (kind, at, n, written), result, data in queue.reap(n):
+                expect(result == n * BLOCK, f"{kind} of {n} at {at}: {result}")
+                for i, b in enumerate(range(at, at + n)):
+                    if kind == "write":
+                        holds[b] = {0, written}
+                        continue
+                    found, why = read_stamp(
+                        data[i * BLOCK:(i + 1) * BLOCK], b)
+                    expect(found in holds[b] | {0},
+                           f"block {b} read as {why or found}, "
+                           f"not {holds[b]}")
+
+        for _ in range(5):
+            # What was written before the reset began must go.
+            for at in range(0, geo.logical, 3):
+                version += 1
+                queue.write(at, stamp(at, version), ("write", at, 1, version))
+                if queue.flying == queue.depth:
+                    reap(1)
+            reap(queue.flying)
+            flying = set()
+            for _ in range(rng.randrange(1, 12)):
+                submit(flying)
+            reset = Child(lambda: device.message("reset"))
+            for _ in range(rng.randrange(1, 12)):
+                if len(flying) < geo.logical // 2:
+                    submit(flying)
+                time.sleep(rng.random() * .002)
+            reset.end("the reset")
+            written = [token for token, _, _ in queue._flying.values()
+                       if token[0] == "write"]
+            written = {b for _, at, n, _ in written
+                       for b in range(at, at + n)}
+            now = [{0} if b not in flying else holds[b] | {0}
+                   for b in range(geo.logical)]
+            holds[:] = now
+            reap(queue.flying)
+            for b in range(geo.logical):
+                found, why = read_stamp(dev.read(b), b)
+                expect(found in holds[b], f"block {b} holds {why or found}, "
+                                          f"may be {sorted(holds[b])}")
+                if b in written:
+                    kept, lost = kept + bool(found), lost + (not found)
+                holds[b] = {found}
+            made.verify()
+        queue.close()
+        device.message("reset")
+        empty(dev, geo.logical, "after the last reset")
+    made.close()
+    made.check()
+    delay.remove()
+    ctx.note(f"seed {seed}: of the blocks under way when a reset ended {kept} "
+             f"were written after it and {lost} before it")
+    expect(kept, "nothing was under way")
+    return {"kept": kept, "lost": lost}
+
+
+def while_cleaning(ctx, geo):
+    """A step in progress is given up; who asked for cleaning hears the end."""
+    made, delay = slow(ctx, geo, 10)
+    device = made.open()
+    with made.blk() as dev:
+        for at in range(1, geo.logical, geo.band):
+            dev.write(at, stamp(at, 1))
+        clean = Child(lambda: device.message("clean"))
+        while device.status(noflush=True).split()[3] != "cleaning":
+            expect(clean.ended() is None, "nothing was cleaned")
+        device.message("reset")
+        clean.end("the clean")
+        after = ledger.stats(device)
+        expect(after["bands_cleaned"] < geo.data - 1,
+               f"the reset waited for {after['bands_cleaned']} bands")
+        empty(dev, geo.logical, "after the reset")
+    made.verify()
+    made.close()
+    made.check()
+    delay.remove()
+    return {"bands_cleaned": after["bands_cleaned"]}
+
+
+def with_suspends(ctx, geo):
+    """Resets and suspends in any order: none hangs, none is half."""
+    made = stack(ctx.pool, ctx.target, geo)
+    device = made.open()
+
+    def resets():
+        while True:
+            try:
+                device.message("reset")
+            except OSError as error:
+                if error.errno != errno.EAGAIN:
+                    raise
+
+    with made.blk() as dev:
+        child = Child(resets)
+        for i in range(60):
+            device.suspend(noflush=i % 2, lockfs=False)
+            if i % 5 == 0:
+                time.sleep(.005)
+            device.resume()
+            if i % 7 == 0:
+                time.sleep(.005)
+            scribble(dev, geo, random.Random(i), 5)
+        expect(child.ended() is None, "a reset failed")
+        os.kill(child.pid, signal.SIGKILL)
+        limit = time.monotonic() + 60
+        while child.ended() is None:
+            expect(time.monotonic() < limit, "a reset hangs")
+        done = ledger.stats(device)["resets"]
+        device.message("reset")
+        empty(dev, geo.logical, "after the last reset")
+    made.verify()
+    made.close()
+    made.check()
+    expect(done, "no reset was ever done")
+    return {"done": done}
+
+
+def bad_blocks(ctx, geo):
+    """What could not be read is forgotten with the rest."""
+    if not error_reads():
+        raise Skip("this kernel's dm-flakey cannot fail reads alone")
+    with faulty(ctx, geo) as game:
+        game.fill()
+        for b in range(0, geo.logical, geo.band):
+            game.write(b, must=True)
+        area = "cache" if "cache" in game.areas else "data"
+        game.break_(area, "error_reads")
+        game.message("clean")
+        game.heal()
+        failed = game.compare("healed", True)
+        expect(failed, "no block was lost")
+        game.message("reset", must=True)
+        expect(not ledger.stats(game.stack.device)["bad_blocks"],
+               "there are bad blocks")
+        empty(game.dev, geo.logical, "after the reset")
+        game.again()
+        empty(game.dev, geo.logical, "activated again")
+        op = game.model.submit(0, geo.logical, zero=True)
+        game.model.ack(op)
+        game.alive()
+    return {"were_bad": len(failed)}
+
+
+def refused(ctx, game, why, number):
+    """One sentence, the right errno, nothing changed."""
+    ctx.kernel()
+    try:
+        game.stack.device.message("reset")
+    except OSError as error:
+        expect(error.errno == number, f"{why}: {error}")
+    else:
+        raise Failure(f"reset was done although {why}")
+    said = [line for line in ctx.kernel() if "device-mapper" in line]
+    expect(len(said) == 1 and "reset refused" in said[0] and why in said[0],
+           f"{why}: {len(said)} sentences: {said}")
+    ctx.note(said[0])
+
+
+def refusals(ctx, geo):
+    with faulty(ctx, geo) as game:
+        game.fill()
+        game.write(1, must=True)
+        game.flush(must=True)
+        game.stack.device.suspend()
+        refused(ctx, game, "suspended", errno.EAGAIN)
+        game.stack.device.resume()
+        game.compare("resumed")
+        game.write(2, must=True)
+        game.flush(must=True)
+        game.break_("journal", "error_writes")
+        game.write(3)
+        game.flush(must=False)
+        expect(game.state() == "ro", f"it is {game.state()}")
+        refused(ctx, game, "read-only", errno.EROFS)
+        game.compare("refused")
+        expect("needs_check" in game.stack.device.status(noflush=True),
+               "needs_check was touched")
+
+
+def write_error(ctx, geo):
+    """The checkpoint of a reset cannot be written: everything or nothing."""
+    with faulty(ctx, geo) as game:
+        game.fill()
+        game.write(1, must=True)
+        game.flush(must=True)
+        game.break_("checkpoint", "error_writes")
+        game.message("reset", must=False)
+        expect(game.state() == "ro", f"it is {game.state()}")
+        game.compare("broken")
+        game.heal()
+        game.again(repair=True)
+        if game.dev.read(0, geo.logical).strip(b"\0"):
+            game.compare("activated again")
+            ctx.note("everything was left")
+        else:
+            op = game.model.submit(0, geo.logical, zero=True)
+            game.model.ack(op)
+            ctx.note("nothing was left")
+        game.alive()
+
+
+def cases(target, options):
+    if not target.persistent:
+        return []
+    geo, few = geometries(), GEOMETRIES["faults"][0]
+    seed = int(options.get("seed", 1))
+    out = [(f"forgotten, {n}", lambda ctx, n=n: forgotten(ctx, geo[n]))
+           for n in ("tiny", "apart", "flash", "onecache", "plain", "guards")]
+    out += [(f"no way back, {n}", lambda ctx, n=n: no_way_back(ctx, geo[n]))
+            for n in ("tiny", "apart")]
+    out += [(f"power cut, {n} seed {seed}", lambda ctx, n=n:
+             cut(ctx, geo[n], seed)) for n in ("tiny", "apart", "flash")]
+    out += [
+        ("I/O under way", lambda ctx: under_way(ctx, geo["tiny"], seed)),
+        ("while cleaning", lambda ctx: while_cleaning(ctx, geo["apart"])),
+        ("with suspends", lambda ctx: with_suspends(ctx, geo["apart"])),
+        ("bad blocks", lambda ctx: bad_blocks(ctx, few)),
+        ("refusals", lambda ctx: refusals(ctx, few)),
+        ("write error", lambda ctx: write_error(ctx, few)),
+    ]
+    return out
