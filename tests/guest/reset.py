@@ -10,6 +10,7 @@ import errno
 import os
 import random
 import signal
+import subprocess
 import time
 
 import blk
@@ -21,7 +22,7 @@ from blk import BLOCK, SECTORS
 from faults import error_reads, faulty
 from logwrites import MARK, Disk
 from model import read_stamp, stamp
-from targets import GEOMETRIES, stack
+from targets import GEOMETRIES, SHINGLE, stack
 
 # What describes the moment; everything else counts on.
 MOMENTARY = ("cached_blocks", "map_bytes", "bad_blocks")
@@ -468,6 +469,40 @@ def write_error(ctx, geo):
         game.alive()
 
 
+def tool(ctx, geo):
+    """shingle reset: not under a user, not for the wrong name."""
+    made = stack(ctx.pool, ctx.target, geo)
+    name = made.open().name
+
+    def reset(answer, *more):
+        done = subprocess.run([SHINGLE, "reset", name, *more], input=answer,
+                              capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout + done.stderr
+
+    with made.blk() as dev:
+        scribble(dev, geo, random.Random(2))
+        full = dev.read(0, geo.logical)
+        status, said = reset(None, "--force")
+        expect(status == 8 and "in use" in said, f"in use: {status} {said}")
+    for answer in ("", "\n", "y\n", name + "x\n"):
+        status, said = reset(answer)
+        expect(status == 8 and "left as it is" in said,
+               f"'{answer}': {status} {said}")
+    with made.blk() as dev:
+        expect(dev.read(0, geo.logical) == full, "something was erased")
+    status, said = reset(name + "\n")
+    expect(status == 0, f"its name: {status} {said}")
+    with made.blk() as dev:
+        empty(dev, geo.logical, "after its name")
+        scribble(dev, geo, random.Random(3))
+    status, said = reset(None, "--force")
+    expect(status == 0 and not said, f"forced: {status} {said}")
+    with made.blk() as dev:
+        empty(dev, geo.logical, "forced")
+    made.close()
+    made.check()
+
+
 def cases(target, options):
     if not target.persistent:
         return []
@@ -483,6 +518,7 @@ def cases(target, options):
         ("I/O under way", lambda ctx: under_way(ctx, geo["tiny"], seed)),
         ("while cleaning", lambda ctx: while_cleaning(ctx, geo["apart"])),
         ("with suspends", lambda ctx: with_suspends(ctx, geo["apart"])),
+        ("shingle reset", lambda ctx: tool(ctx, geo["tiny"])),
         ("bad blocks", lambda ctx: bad_blocks(ctx, few)),
         ("refusals", lambda ctx: refusals(ctx, few)),
         ("write error", lambda ctx: write_error(ctx, few)),

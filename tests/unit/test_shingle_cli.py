@@ -429,6 +429,7 @@ def test_bad_options(run, options, what):
     (["repair", "d", "--yes"], "no dm-shingle superblock", FAILED),
     (["dump", "d"], "no dm-shingle superblock", FAILED),
     (["stats"], "NAME is missing", USAGE), (["remove"], "NAME is missing", USAGE),
+    (["reset"], "NAME is missing", USAGE), (["reset", "x", "--yes"], "--yes", USAGE),
     (["stats", "x", "--watch", "0"], "at least 1", USAGE),
     (["open", "d", "x", "--set", "commit_ms"], "KEY=VALUE", USAGE),
     (["open", "d", "x", "--feature", "a b"], "blanks", USAGE),
@@ -441,7 +442,7 @@ def test_bad_lines(run, args, what, rc):
 
 
 @pytest.mark.parametrize("command", ["format", "create", "presets", "open", "remove", "status", "stats",
-                                     "check", "repair", "dump"])
+                                     "check", "repair", "dump", "reset"])
 def test_help(run, command):
     assert run(command, "--help").startswith(f"Usage: shingle {command} ")
 

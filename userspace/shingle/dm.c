@@ -157,6 +157,7 @@ static bool take_line(struct dm_task *t, struct dm_line *line)
 	line->params = strdup(params ?: "");
 	line->sectors = length;
 	line->suspended = info.suspended;
+	line->users = info.open_count > 0 ? (u32)info.open_count : 0;
 	return line->params;
 }
 

@@ -14,6 +14,7 @@
  * @params: its table, or its status
  * @sectors: its length
  * @suspended: no I/O now
+ * @users: who have it open, mounts included
  */
 struct dm_line {
 	char name[128];
@@ -21,6 +22,7 @@ struct dm_line {
 	char *params;
 	u64 sectors;
 	bool suspended;
+	u32 users;
 };
 
 void dm_begin(void);

@@ -25,7 +25,7 @@ _shingle()
 	if [[ $cur == -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$(shingle "$command" --help |
 			grep -o -- '^  --[a-z-]*') --help" -- "$cur")
-	elif [[ $command == status || $command == stats || $command == remove ]]; then
+	elif [[ $command == status || $command == stats || $command == remove || $command == reset ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$(shingle status --json 2>/dev/null |
 			sed -n 's/^ *"name": "\(.*\)",$/\1/p')" -- "$cur")
 	elif [[ $command == create || $command == format ]] && ((COMP_CWORD == 2)); then

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-2.0
+/* shingle reset. */
+#include "dm.h"
+#include "engines.h"
+
+/* Typed in full: a yes is typed too easily for this. */
+static bool confirm_name(const struct dm_line *line)
+{
+	char answer[sizeof(line->name) + 2];
+	size_t n;
+
+	printf("All content of %s, %s, will be gone.  Type its name to go on: ", line->name,
+	       size_text(line->sectors << 9).s);
+	fflush(stdout);
+	if (!fgets(answer, sizeof(answer), stdin))
+		return false;
+	n = strcspn(answer, "\n");
+	answer[n] = '\0';
+	return !strcmp(answer, line->name);
+}
+
+static int reset(const struct dm_line *line, bool force)
+{
+	char *reply;
+
+	if (!engine_by_name(line->target))
+		return fail("%s is of type '%s', which cannot be reset", line->name,
+			    *line->target ? line->target : "none");
+	if (line->users)
+		return fail("%s is in use: unmount it, or end what uses it, first", line->name);
+	if (!force && !confirm_name(line))
+		return fail("%s: left as it is", line->name);
+	reply = dm_device_message(line->name, "reset");
+	free(reply);
+	return reply ? EXIT_CLEAN : EXIT_OPERATION;
+}
+
+static int run(const struct command *cmd, int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "force", no_argument, NULL, 'f' },
+		{ "help", no_argument, NULL, 'h' },
+		{ NULL, 0, NULL, 0 },
+	};
+	bool force = false;
+	struct dm_line line;
+	const char *name;
+	int c, ret;
+
+	opterr = 0;
+	while ((c = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+		if (c != 'f')
+			return option_error(cmd, c, argv[optind - 1]);
+		force = true;
+	}
+	if (!parse_operands(cmd, argc, argv, 1, "NAME", &name))
+		return EXIT_USAGE;
+	if (!dm_device_status(name, &line))
+		return EXIT_OPERATION;
+	ret = reset(&line, force);
+	dm_line_free(&line);
+	return ret;
+}
+
+const struct command cmd_reset = {
+	.name = "reset",
+	.summary = "make an open device forget all content",
+	.help = "Usage: shingle reset NAME [options]\n\n"
+		"A drive's secure erase: every block reads as zeroes afterwards, for good, even\n"
+		"after 'shingle repair'.  The device must not be in use otherwise.  The medium is\n"
+		"not overwritten: who reads DATA itself still finds what was there.\n\n"
+		"  --force           do not ask\n",
+	.run = run,
+};
