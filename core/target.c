@@ -183,7 +183,7 @@ static int check_devices(struct shingle_device *d)
 			return refuse(ti, -EINVAL, "The %s device is missing", dev_names[i]);
 		if (has && d->blocks[i] != l->dev_blocks[i])
 			return refuse(ti, -EINVAL,
-				      "The %s device has %llu blocks of 4096 bytes, not %llu",
+				      "The %s device has %llu blocks of 4096 bytes, not %llu as at format time: it cannot be resized, restore its size or format anew",
 				      dev_names[i], d->blocks[i], l->dev_blocks[i]);
 		for (j = 0; has && j < i; j++) {
 			if (d->dev[j] && d->dev[j]->bdev == d->dev[i]->bdev)
@@ -213,7 +213,8 @@ static int load_layout(struct shingle_device *d)
 	if (err)
 		return err;
 	if (ti->len != d->layout.logical_blocks << SHINGLE_SECTORS_SHIFT || ti->begin)
-		return refuse(ti, -EINVAL, "Wrong start or length: the table must say 0 %llu",
+		return refuse(ti, -EINVAL,
+			      "Wrong start or length: the table must say 0 %llu; resizing is not supported, another size needs 'shingle format'",
 			      d->layout.logical_blocks << SHINGLE_SECTORS_SHIFT);
 	err = d->ops->create(&d->engine, &d->layout, &why);
 	if (err)

@@ -10,7 +10,7 @@ import re
 
 import blk
 import dm
-from bench import Skip, expect
+from bench import Failure, Skip, expect
 from blk import SECTORS
 from targets import GEOMETRIES, stack
 
@@ -163,6 +163,60 @@ def messages(ctx, geo, count):
     return tally
 
 
+def sentence(device, table, what, ctx):
+    """What a table that must be refused is refused with."""
+    ctx.kernel()
+    try:
+        device.load(table)
+    except OSError:
+        said = refusals(ctx.kernel())
+    else:
+        device.clear()
+        raise Failure(f"{what}: {table} was accepted")
+    expect(len(said) == 1, f"{what}: {len(said)} sentences: {said}")
+    ctx.note(f"{what}: {said[0]}")
+    return said[0]
+
+
+def resized(ctx, made):
+    """Neither the table nor a device below can grow or shrink, not under an
+    open target either; the sentence names the right length and a way out."""
+    good = made.target.table(made.paths, made.geo)
+    device = made.open()
+    with made.blk() as dev:
+        dev.write(0, b"a" * blk.BLOCK)
+        dev.flush()
+    before = content(made)
+    for what, length in (("one block less", -SECTORS), ("one more", SECTORS),
+                         ("twice", good[0][1])):
+        said = sentence(device, [(0, good[0][1] + length, *good[0][2:])],
+                        what, ctx)
+        expect(f"must say 0 {good[0][1]};" in said and "resizing" in said and
+               "shingle format" in said, f"{what}: {said}")
+    expect(content(made) == before, "what was refused changed the disk")
+    made.close()
+    before = content(made)
+    tables = [under.table() for under in made.under]
+    for which, under, table in zip(made.paths, made.under, tables):
+        start, length, kind, words = table[0]
+        for change in (-1, 1, 7):
+            # The copy of the superblock at the end lies elsewhere then.
+            under.reload([(start, length + change * SECTORS, kind, words)])
+            device = dm.Device("resized")
+            with device:
+                said = sentence(device, good, f"{which} {change:+} blocks", ctx)
+            right = f"has {under.blocks + change} blocks of 4096 bytes, not " \
+                    f"{under.blocks} "
+            expect(right in said and "cannot be resized" in said and
+                   "format anew" in said, f"{which} {change:+}: {said}")
+            under.reload([table[0]])
+    expect(content(made) == before, "what was refused changed the disk")
+    made.open()
+    with made.blk() as dev:
+        expect(dev.read(0) == b"a" * blk.BLOCK, "the content has changed")
+    made.close()
+
+
 # The lines that people will type, and the sentence that each deserves.
 
 def matrix(ctx, geo):
@@ -202,6 +256,7 @@ def matrix(ctx, geo):
         else:
             expect(False, f"{what}: '{words}' was accepted")
         expect(content(made) == before, f"{what}: the disk was changed")
+    resized(ctx, made)
     # In use already.
     made.open()
     ctx.kernel()
