@@ -40,8 +40,8 @@ def column(pool, name, features, count, seed):
     """[(text of the row, hard errors, wrong)]"""
     ctx, out = bench.Context(pool, TARGETS[name], {}), []
     geo = ctx.target.geometry("torn")[0]
-    for at, place, _, hard, wrong in torn.cuts(ctx, geo, features, count,
-                                               seed):
+    for at, place, _, hard, wrong in torn.cuts(ctx, geo, features, False,
+                                               count, seed):
         out.append((f"{at:5} {place:26}{len(hard) or '-':>6}", hard, wrong))
     dm.remove_all()
     pool.reset()

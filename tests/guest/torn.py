@@ -14,6 +14,9 @@ state device), and
               medium errors, no others are
   the model   says what all others may hold
 
+With its volatile write cache on the drive loses what is in it, and only what was
+flushed is promised.
+
 A layer that stages its bands, or moves them, must have no such block at all.
 With a feature that is `unsafe` some cuts must have one, or nothing was tried:
 they stay unreadable while everything is cleaned, `shingle check` says how many of
@@ -85,8 +88,9 @@ def unreadable(dev, blocks):
 class Bench:
     """A formatted, full and clean disk that can be had again and again."""
 
-    def __init__(self, ctx, geo):
-        self.geo = geo
+    def __init__(self, ctx, geo, wcache):
+        self.geo, self.wcache = geo, wcache
+        self.forgotten = 0      # blocks that the drive's write cache has lost
         self.made = targets.stack(ctx.pool, ctx.target, geo, False)
         self.store = self.made.under[0]
         self.blocks = self.store.blocks
@@ -131,8 +135,11 @@ class Bench:
 
     def power_on(self):
         track = self.geo.track
+        # The cache empties when it is half full or flushed, never by the clock.
+        cache = {"wcache": "on", "wcache_kib": 128, "wcache_idle_ms": 3600000}
         self.platter = media.platter(
             "medium", self.store, self.geo, track_skew=SKEW * SECTORS,
+            **(cache if self.wcache else {}),
             conventional=f"0+{self.first * SECTORS},"
                          f"{self.end * SECTORS}+{track * SECTORS}",
             state=self.state.path, headlog=4096)
@@ -208,10 +215,12 @@ def cut(bench, at, seed, sync):
         expect(not write_on(dev, model, bench.geo, random.Random(seed), sync),
                f"the power did not fail at block {at}")
     bench.made.close()
+    bench.forgotten += media.numbers(
+        bench.platter.message("stats"))["wcache_lost_blocks"]
     written = 0
     for line in bench.platter.message("headlog").splitlines():
         op, block, n = line.split()[1:4]
-        if op == "w":
+        if op in "wd":
             plate.write(int(block), int(n))
             written, last = written + int(n), int(block) + int(n) - 1
     expect(written == at, f"{written} blocks are on the medium, not {at}")
@@ -307,11 +316,11 @@ def revive(bench, at, model, bad, clean):
     return hard, wrong
 
 
-def cuts(ctx, geo, features, count, seed):
+def cuts(ctx, geo, features, wcache, count, seed):
     """For each cut: (block, where it fell, model, blocks with medium errors,
     sentences about others that hold what they must not)."""
     geo = geo.but(features=features)
-    bench = Bench(ctx, geo)
+    bench = Bench(ctx, geo, wcache)
     # With every write flushed the loss is known to the block.
     sync = 1 if features else 3
     total = measure(bench, seed, sync)
@@ -320,12 +329,15 @@ def cuts(ctx, geo, features, count, seed):
         model, place, bad = cut(bench, at, seed, sync)
         hard, wrong = revive(bench, at, model, bad, i % 2 == 0)
         yield at, place, model, hard, wrong
+    expect(bool(bench.forgotten) == wcache,
+           f"the write cache has lost {bench.forgotten} blocks")
 
 
-def torn(ctx, geo, features, count, seed):
+def torn(ctx, geo, features, wcache, count, seed):
     points = promises = hard = with_hard = 0
     wrong = []
-    for at, place, model, gone, bad in cuts(ctx, geo, features, count, seed):
+    for at, place, model, gone, bad in cuts(ctx, geo, features, wcache, count,
+                                           seed):
         points, promises = points + 1, promises + model.marks
         hard, with_hard = hard + len(gone), with_hard + bool(gone)
         wrong += [f"cut at {at} ({place}): {s}" for s in bad]
@@ -412,7 +424,10 @@ def figure(ctx):
 def cases(target, options):
     count, seed = int(options.get("cuts", CUTS)), int(options.get("seed", 1))
     return [("figure 2.23", figure)] + [
-        (f"{geo.name} {' '.join(features) or 'safe'}: {count} cuts",
-         lambda ctx, g=geo, f=features: torn(ctx, g, f, count, seed))
+        (f"{geo.name} {' '.join(features) or 'safe'}"
+         f"{', write cache' if wcache else ''}: {count} cuts",
+         lambda ctx, g=geo, f=features, w=wcache:
+         torn(ctx, g, f, w, count, seed))
         for geo in target.geometry("torn")
-        for features in ((), *((f,) for f in target.unsafe))]
+        for features in ((), *((f,) for f in target.unsafe))
+        for wcache in (False, True)]
