@@ -22,7 +22,8 @@ With a feature that is `unsafe` some cuts must have one, or nothing was tried:
 they stay unreadable while everything is cleaned, `shingle check` says how many of
 them cleaning has met, and writing them mends them.
 
-And Skylight's Figure 2.23, to the sector.
+And Skylight's Figure 2.23, to the sector.  With the virtual clock a cut falls on
+the same block of the same write in every run.
 """
 
 import errno
