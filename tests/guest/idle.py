@@ -7,7 +7,7 @@ the drive's own and the same in every run.
     pause       nothing is cleaned before the host was quiet for idle_ms; one
                 dirty band is home within a pause of three seconds
     gives way   random reads at random moments while cleaning goes on: none takes
-                longer than one cleaning step, no step begins while one is under
+                longer than the cleaning step that it meets, no step begins while one is under
                 way or sooner than idle_ms after it
 
 Steps are those of the tracepoint shingle_step.
@@ -82,6 +82,18 @@ def during(reads, steps):
             if any(begin < r[1] and r[0] < end for begin, end, _ in steps)]
 
 
+def too_slow(reads, steps):
+    """Those reads that took longer than every step that they met."""
+    out = []
+    for first, last in during(reads, steps):
+        met = max(end - begin for begin, end, _ in steps
+                  if begin < last and first < end)
+        if last - first > met:
+            out.append(f"a read took {1000 * (last - first):.2f} ms, the step "
+                       f"that it met {1000 * met:.2f} ms")
+    return out
+
+
 def too_early(reads, steps, idle):
     """Steps that began while the host was not quiet, for people."""
     out = []
@@ -150,7 +162,9 @@ def gives_way(ctx, geo):
             quiet = time.monotonic()
             fresh = read_now_and_then(dev, rng, 20, 4 * idle)
         early = too_early([(quiet, quiet), *fresh], steps.done, idle)
+        slow = too_slow(fresh, steps.done)
         expect(not early, f"{len(early)} times, {early[:3]}")
+        expect(not slow, f"{len(slow)} times, {slow[:3]}")
         reads += fresh
         taken += steps.done
         hit += during(fresh, steps.done)
@@ -170,6 +184,9 @@ def gives_way(ctx, geo):
 
 
 def cases(target, _options):
-    return [(f"{what.__name__.replace('_', ' ')}: {geo.name}",
-             lambda ctx, w=what, g=geo: w(ctx, g))
-            for geo in target.geometry("idle") for what in (pause, gives_way)]
+    return [(" ".join((f"{what.__name__.replace('_', ' ')}: {geo.name}",
+                       *features)),
+             lambda ctx, w=what, g=geo.but(features=features): w(ctx, g))
+            for geo in target.geometry("idle")
+            for features in ((), *((f,) for f in target.unsafe))
+            for what in (pause, gives_way)]
