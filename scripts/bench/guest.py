@@ -52,6 +52,14 @@ def stl_set(ram):
        "--cache-size", "45%", "--journal", "32M", data, "stl-set")
 
 
+def stl_full(ram):
+    """One zone, whose logs hold a round of random writes; no idle cleaning in it."""
+    data, meta = ram.cut("full-data", 720), ram.cut("full-meta", 72)
+    sh("shingle", "create", "stl-full", "--meta", meta, "--band", "4M", "--zone-bands", "180",
+       "--provision", "72", "--log-bands", "66", "--journal", "32M", "--set", "cleaning=lazy",
+       data, "stl-full")
+
+
 def writecache(ram):
     origin, cache = ram.cut("wc-origin", SIZE_MIB), ram.cut("wc-cache", 640)
     sh("dmsetup", "create", "writecache", "--table",
@@ -85,12 +93,13 @@ def zoned(_ram):
     sh("dmsetup", "create", "zoned", "--table", f"0 {length} zoned /dev/nullb0")
 
 
-TARGETS = {"linear": linear, "stl-set": stl_set, "writecache": writecache,
-           "thin": thin, "zoned": zoned}
+TARGETS = {"linear": linear, "stl-set": stl_set, "stl-full": stl_full,
+           "writecache": writecache, "thin": thin, "zoned": zoned}
+OURS = ("stl-set", "stl-full")
 
 # name: fio's rw, block size, MiB moved in one pass, passes in one round.  Writes go to
-# 64 bands, each with a cache band as large as itself: less than 256 MiB finds room
-# without cleaning.  That much is written in sequence in a few of fio's clock ticks:
+# 64 bands; stl-set has a cache band as large as each of them, stl-full 66 log bands for
+# all: less than 256 MiB finds room without cleaning.  That much is written in sequence in a few of fio's clock ticks:
 # several passes make up for it.
 WORKLOADS = {
     "random read 4K": ("randread", "4k", 192, 1),
@@ -102,7 +111,7 @@ WORKLOADS = {
 
 def settle(target):
     """Back to where random writes have room again."""
-    if target == "stl-set":
+    if target in OURS:
         sh("dmsetup", "message", target, "0", "clean")
     elif target == "writecache":
         sh("dmsetup", "message", target, "0", "flush")
@@ -126,10 +135,10 @@ def sample(target, rw, bs, mib, passes):
     """Bytes per second, and cleaning steps meanwhile: there should be none."""
     moved = ms = cleaned = 0
     for _ in range(passes):
-        before = steps(target) if target == "stl-set" else 0
+        before = steps(target) if target in OURS else 0
         done = measure(target, rw, bs, mib)
         moved, ms = moved + done[0], ms + done[1]
-        if target == "stl-set":
+        if target in OURS:
             cleaned += steps(target) - before
         if "write" in rw:
             settle(target)
@@ -142,7 +151,7 @@ def steps(target):
 
 
 def speed(rounds):
-    ram = Ram(3400)
+    ram = Ram(4200)
     for name, create in TARGETS.items():
         progress(f"setting up {name}")
         create(ram)
@@ -150,14 +159,15 @@ def speed(rounds):
            "count=256", check=False)
         settle(name)
     results = {w: {t: [] for t in TARGETS} for w in WORKLOADS}
-    cleaned = 0
+    cleaned = {t: 0 for t in OURS}
     for i in range(rounds):
         progress(f"round {i + 1} of {rounds}")
         for workload, what in WORKLOADS.items():
             for target in TARGETS:
                 rate, steps_taken = sample(target, *what)
                 results[workload][target].append(rate)
-                cleaned += steps_taken
+                if target in OURS:
+                    cleaned[target] += steps_taken
     return {"bytes_per_second": results, "cleaning_steps_while_measuring": cleaned}
 
 
