@@ -87,7 +87,13 @@ uninstall:
 	  $(DESTDIR)$(PREFIX)/share/bash-completion/completions/shingle
 
 # --- in virtual machines; each gets what it lacks -----------------------------
-.PHONY: demo check kunit bench
+.PHONY: demo check kunit bench python
+
+# First of all: Python, which the rest of the set-up is written in.
+demo check kunit bench lab lab-setup lint: | python
+
+python:
+	@scripts/lab/python
 
 demo:
 	@scripts/demo/run
