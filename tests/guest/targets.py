@@ -96,7 +96,8 @@ class StlSet(Linear):
     features = ("inplace",)
     messages = ("stats", "stats_clear", "clean", "verify", "checkpoint",
                 "commit")
-    keys = (("cleaning", "aggressive"), ("idle_ms", 7))
+    keys = (("cleaning", "aggressive"), ("idle_ms", 7), ("wcache_blocks", 9),
+            ("destage_ms", 5))
 
     def _plan(self, geo):
         """Superblock fields, by the simplest arithmetic there is."""
@@ -199,7 +200,7 @@ class StlFull(StlSet):
     name = "stl-full"
     features = ()
     keys = (("cleaning", "lazy"), ("order", "greedy"), ("threshold", 1),
-            ("idle_ms", 0))
+            ("idle_ms", 0), ("wcache_blocks", 9), ("destage_ms", 5))
     streams = True
     cleans_when_idle = True
 
@@ -312,6 +313,8 @@ GEOMETRIES = {
                  meta="separate"),
         Geometry("shift", band=5, data=30, cache=4, set_shift=2, journal=12),
         Geometry("onecache", band=32, data=8, cache=1, journal=10),
+        Geometry("wcache", band=4, data=24, cache=5,
+                 options=(("wcache_blocks", 24), ("destage_ms", 20))),
     ),
     "replay-fs": (
         Geometry("fs", band=32, data=144, cache=8, ckpt=16, journal=48),
@@ -328,6 +331,8 @@ GEOMETRIES = {
                  ckpt=64, journal=64),
         Geometry("shift", band=64, data=100, cache=7, set_shift=3, ckpt=64,
                  journal=64),
+        Geometry("wcache", band=37, data=150, cache=11, ckpt=64, journal=64,
+                 options=(("wcache_blocks", 400),)),
     ),
     # Metadata apart: this medium has no conventional tracks.
     "fio-platter": (
@@ -344,6 +349,9 @@ GEOMETRIES = {
     "faults": (
         Geometry("faults", band=4, data=12, cache=3, cache_on="separate",
                  meta="separate", journal=12),
+        Geometry("wcache", band=4, data=12, cache=3, cache_on="separate",
+                 meta="separate", journal=12,
+                 options=(("wcache_blocks", 16), ("destage_ms", 0))),
     ),
     # Metadata apart, so that the data device carries data and nothing else.
     "ledger": (
@@ -353,6 +361,8 @@ GEOMETRIES = {
                  meta="separate", ckpt=32, journal=48),
         Geometry("tight", band=32, data=8, cache=1, meta="separate",
                  ckpt=32, journal=48),
+        Geometry("wcache", band=64, data=40, cache=4, meta="separate",
+                 ckpt=32, journal=48, options=(("wcache_blocks", 100),)),
     ),
     "bitflip": (
         Geometry("apart", band=4, data=12, cache=3, meta="separate"),
