@@ -364,6 +364,10 @@ GEOMETRIES = {
         Geometry("wcache", band=64, data=40, cache=4, meta="separate",
                  ckpt=32, journal=48, options=(("wcache_blocks", 100),)),
     ),
+    "wcache": (
+        Geometry("wcache", band=4, data=24, cache=5, ckpt=16,
+                 options=(("wcache_blocks", 32), ("destage_ms", 0))),
+    ),
     "bitflip": (
         Geometry("apart", band=4, data=12, cache=3, meta="separate"),
         Geometry("same", band=4, data=12, cache=3),
