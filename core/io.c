@@ -350,6 +350,7 @@ static void end_zeroes(struct bio *bio)
  * Look up a prefix of a read: DM_MAPIO_REMAPPED when it may be submitted,
  * DM_MAPIO_SUBMITTED when it is zeroes, DM_MAPIO_KILL, -EBUSY to wait, or
  * -EALREADY when it is in the write cache.  Sets @n to the length of the prefix.
+ * @hits is NULL if there was nothing in the write cache when the read came.
  */
 static int prepare_read(struct shingle_device *d, struct bio *bio, u32 *n,
 			struct shingle_hits *hits)
@@ -361,7 +362,7 @@ static int prepare_read(struct shingle_device *d, struct bio *bio, u32 *n,
 	lockdep_assert_held(&d->map_lock);
 	if (d->mode == SHINGLE_FAIL)
 		return DM_MAPIO_KILL;
-	if (unlikely(d->wcache.nr) && shingle_wcache_find(d, lblk, n, hits)) {
+	if (unlikely(hits) && shingle_wcache_find(d, lblk, n, hits)) {
 		if (hits->n)
 			return -EALREADY;
 		d->n.read_errors++;
@@ -625,17 +626,17 @@ void shingle_io_work(struct work_struct *work)
  * Bios as they come
  */
 
-static int map_read(struct shingle_device *d, struct bio *bio)
+static __always_inline int map_read(struct shingle_device *d, struct bio *bio,
+				    struct shingle_hits *hits)
 {
 	struct shingle_io *io = shingle_bio_io(bio);
 	u32 all = bio_blocks(bio), n = all;
-	struct shingle_hits hits;
 	unsigned long flags;
 	int r;
 
 	spin_lock_irqsave(&d->map_lock, flags);
 	d->n.host_reads++;
-	r = prepare_read(d, bio, &n, &hits);
+	r = prepare_read(d, bio, &n, hits);
 	if (n < all)
 		dm_accept_partial_bio(bio, n << SHINGLE_SECTORS_SHIFT);
 	if (r == -EBUSY)
@@ -646,11 +647,19 @@ static int map_read(struct shingle_device *d, struct bio *bio)
 		io->iter = bio->bi_iter;
 	else if (r == DM_MAPIO_SUBMITTED)
 		end_zeroes(bio);
-	if (unlikely(r == -EALREADY)) {
-		shingle_wcache_read(d, bio, &hits);
+	if (hits && r == -EALREADY) {
+		shingle_wcache_read(d, bio, hits);
 		bio_endio(bio);
 	}
 	return r < 0 ? DM_MAPIO_SUBMITTED : r;
+}
+
+/* Apart, so that other reads need no room for @hits on the stack. */
+static noinline int map_read_wcache(struct shingle_device *d, struct bio *bio)
+{
+	struct shingle_hits hits;
+
+	return map_read(d, bio, &hits);
 }
 
 /* A write that the write cache acknowledges. */
@@ -765,7 +774,10 @@ static int map_bio(struct shingle_device *d, struct bio *bio)
 	}
 	switch (bio_op(bio)) {
 	case REQ_OP_READ:
-		return map_read(d, bio);
+		/* What is acknowledged after this look is not before the read. */
+		if (unlikely(READ_ONCE(d->wcache.nr)))
+			return map_read_wcache(d, bio);
+		return map_read(d, bio, NULL);
 	case REQ_OP_WRITE:
 		return map_write(d, bio);
 	case REQ_OP_DISCARD:

@@ -265,7 +265,7 @@ static int set_wcache(struct shingle_device *d, const char *value, const char **
 	err = shingle_wcache_switch(d, on);
 	if (!err && !on && d->loaded)
 		err = shingle_commit(d, false);
-	*why = "The write cache is off, but what it holds cannot be written";
+	*why = "The write cache is off, but what it held could not all be written";
 	return err;
 }
 
@@ -825,7 +825,7 @@ static int clean_all(struct shingle_device *d)
 	if (READ_ONCE(d->suspended))
 		return -EAGAIN;
 	err = shingle_wcache_drain(d);
-	if (err)
+	if (err && err != -EIO)		/* What was lost need not be cleaned. */
 		return err;
 	spin_lock_irq(&d->map_lock);
 	d->forced = true;

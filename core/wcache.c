@@ -756,7 +756,8 @@ static bool drained(struct shingle_device *d, u64 seq)
  *
  * The map is not committed.
  *
- * Context: may sleep.  Returns 0, -EROFS if it cannot be written, -EINTR.
+ * Context: may sleep.  Returns 0, -EROFS if it cannot be written, -EIO if some of
+ * it could not and no flush has said so yet, -EINTR.
  */
 int shingle_wcache_drain(struct shingle_device *d)
 {
@@ -774,12 +775,15 @@ int shingle_wcache_drain(struct shingle_device *d)
 	if (!done)
 		run_now(wc);
 	spin_unlock_irq(&d->map_lock);
-	if (done)
-		return 0;
-	err = wait_event_killable(d->wait, drained(d, seq));
-	if (err)
-		return err;
-	return READ_ONCE(d->mode) == SHINGLE_RW ? 0 : -EROFS;
+	if (!done) {
+		err = wait_event_killable(d->wait, drained(d, seq));
+		if (err)
+			return err;
+	}
+	spin_lock_irq(&d->map_lock);
+	err = !reached(wc, seq) ? -EROFS : wc->error ? -EIO : 0;
+	spin_unlock_irq(&d->map_lock);
+	return err;
 }
 
 static bool nobody_fills(struct shingle_device *d)
@@ -800,7 +804,7 @@ static bool nobody_fills(struct shingle_device *d)
  * As ``hdparm -W``: when it is off, whatever was acknowledged is on the medium;
  * the caller commits.
  *
- * Context: may sleep.  Returns 0, -EROFS if it cannot be emptied, -EINTR.
+ * Context: may sleep.  Returns what shingle_wcache_drain() does.
  */
 int shingle_wcache_switch(struct shingle_device *d, bool on)
 {

@@ -538,6 +538,15 @@ def failing_requests(ctx, geo):
 # With the write cache on (DESIGN 4.2): what was acknowledged and cannot be
 # written fails the next flush, and only the blocks concerned.
 
+def _fua(game, block):
+    queue = blk.Aio(game.dev, 1)
+    op = game.model.submit(block, 1)
+    queue.write(block, game.model.data(op), None, fua=True)
+    result = queue.reap()[0][1]
+    queue.close()
+    return result
+
+
 def broken_destage(ctx, geo):
     """The data of acknowledged writes cannot be written."""
     area = "cache" if "cache" in ctx.target.areas(geo) else "data"
@@ -550,12 +559,17 @@ def broken_destage(ctx, geo):
         game.write(geo.band, 2, must=True)
         lost = {1, geo.band, geo.band + 1}
         expect(not game.compare("in memory"), "not even readable")
-        game.flush(must=False)
+        game.message("commit", must=False)
         expect(game.state() == "rw", "a data error changed the state")
         expect(game.compare("lost", lost) == lost, "lost blocks can be read")
         game.heal()
-        # It was said once; these blocks go on failing.
+        # A flush says it, once; these blocks go on failing.
+        expect(_fua(game, 2 * geo.band) == -errno.EIO, "FUA does not say so")
+        game.message("commit", must=False)
+        game.flush(must=False)
         game.flush(must=True)
+        expect(_fua(game, 2 * geo.band) == BLOCK, "FUA fails for good")
+        game.model.ack(game.model.history[2 * geo.band][-1])
         expect(game.compare("healed", lost) == lost, "lost blocks are back")
         game.again()
         expect(game.compare("activated again", lost) == lost,
@@ -625,11 +639,7 @@ def fua_fails(ctx, geo):
         game.write(2, must=True)
         game.flush(must=True)
         game.break_(area, "error_writes")
-        queue = blk.Aio(game.dev, 1)
-        op = game.model.submit(2, 1)
-        queue.write(2, game.model.data(op), None, fua=True)
-        expect(queue.reap()[0][1] == -errno.EIO, "the FUA write succeeded")
-        queue.close()
+        expect(_fua(game, 2) == -errno.EIO, "the FUA write succeeded")
         game.compare("broken")
         game.heal()
         game.compare("healed")
