@@ -8,6 +8,7 @@
  *   checkpoint.c  bounding the journal; the superblock
  *   cleaner.c     cleaning steps
  *   reset.c       secure erase
+ *   wcache.c      the volatile write cache
  *
  * Locks, outermost first:
  *   reset_lock (mutex)   one reset at a time, and none while suspended
@@ -32,6 +33,7 @@
 #include "compat.h"
 #include "engine.h"
 #include "recover.h"
+#include "wcache.h"
 
 #define DM_MSG_PREFIX "shingle"
 
@@ -78,24 +80,28 @@ enum shingle_io_state {
  * @iter: what a read of unwritten blocks must fill with zeroes
  * @lblk: next block to be dealt with
  * @n: blocks still to be dealt with
+ * @seq: what was acknowledged up to this one by the write cache came before
  * @pieces: parts under way, plus one while more may come
  * @status: of the parts
  * @state: enum shingle_io_state
  * @epoch: which of the two reader counts it is in
  * @zero: fill with zeroes when read
  * @fua: commit before completion
+ * @waits: counted in shingle_wcache::waiting
  */
 struct shingle_io {
 	struct shingle_write w;
 	struct bvec_iter iter;
 	u64 lblk;
 	u64 n;
+	u64 seq;
 	atomic_t pieces;
 	blk_status_t status;
 	u8 state;
 	u8 epoch;
 	bool zero;
 	bool fua;
+	bool waits;
 };
 
 /**
@@ -157,6 +163,12 @@ struct shingle_journal {
 	X(host_write_blocks) then	\
 	X(discard_blocks) then	\
 	X(zeroed_blocks) then	\
+	X(wcache_write_blocks) then	\
+	X(wcache_replaced_blocks) then	\
+	X(wcache_hits_blocks) then	\
+	X(wcache_destages) then	\
+	X(wcache_destage_blocks) then	\
+	X(wcache_lost_blocks) then	\
 	X(clean_read_blocks) then	\
 	X(clean_write_blocks) then	\
 	X(journal_blocks) then	\
@@ -199,6 +211,7 @@ struct shingle_counters {
  * @spoilt: reading it failed half-way
  * @commit_ms: commit so long after a change at the latest, 0 = never by itself
  * @idle_ms: clean when the host was quiet for so long, 0 = never
+ * @wcache: see there
  * @host_ios: bios under way
  * @last_io: when one began or ended, in jiffies; roughly
  * @map_lock: see above
@@ -257,6 +270,7 @@ struct shingle_device {
 	bool spoilt;
 	unsigned int commit_ms;
 	unsigned int idle_ms;
+	struct shingle_wcache wcache;
 	atomic_t host_ios;
 	unsigned long last_io;
 
@@ -311,6 +325,8 @@ struct shingle_device {
 };
 
 #define SHINGLE_META_BATCH	64
+/* Default of the key destage_ms. */
+#define SHINGLE_DESTAGE_MS	100
 
 /* target.c */
 void shingle_set_mode(struct shingle_device *d, enum shingle_mode mode, bool check,
@@ -323,6 +339,11 @@ void shingle_io_init(struct shingle_device *d);
 void shingle_io_work(struct work_struct *work);
 void shingle_kick(struct shingle_device *d);
 void shingle_fail_waiting(struct shingle_device *d);
+int shingle_place(struct shingle_device *d, u64 lblk, u32 n, struct shingle_write *w,
+		  struct bio *bio);
+void shingle_write_done(struct shingle_device *d, struct shingle_write *w, blk_status_t status,
+			struct list_head *slots);
+void shingle_finish(struct shingle_device *d, struct bio *bio);
 
 /* journal.c */
 int shingle_journal_init(struct shingle_device *d);
@@ -351,6 +372,23 @@ void shingle_idle_work(struct work_struct *work);
 void shingle_arm_idle(struct shingle_device *d);
 void shingle_want_clean(struct shingle_device *d);
 void shingle_release(struct shingle_device *d);
+
+static inline struct shingle_io *shingle_bio_io(struct bio *bio)
+{
+	return dm_per_bio_data(bio, sizeof(struct shingle_io));
+}
+
+static inline void shingle_remap(const struct shingle_device *d, struct bio *bio, u64 pblk)
+{
+	bio_set_dev(bio, d->dev[shingle_pblk_dev(pblk)]->bdev);
+	bio->bi_iter.bi_sector = shingle_pblk_block(pblk) << SHINGLE_SECTORS_SHIFT;
+}
+
+/* Does anybody wait for shingle_kick()?  Context: map lock. */
+static inline bool shingle_waiting(const struct shingle_device *d)
+{
+	return !bio_list_empty(&d->deferred) || d->wcache.blocked;
+}
 
 static inline bool shingle_has_dev(const struct shingle_device *d, enum shingle_dev dev)
 {

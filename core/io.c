@@ -23,17 +23,6 @@ static u32 bio_blocks(const struct bio *bio)
 	return bio_sectors(bio) >> SHINGLE_SECTORS_SHIFT;
 }
 
-static struct shingle_io *bio_io(struct bio *bio)
-{
-	return dm_per_bio_data(bio, sizeof(struct shingle_io));
-}
-
-static void remap(const struct shingle_device *d, struct bio *bio, u64 pblk)
-{
-	bio_set_dev(bio, d->dev[shingle_pblk_dev(pblk)]->bdev);
-	bio->bi_iter.bi_sector = shingle_pblk_block(pblk) << SHINGLE_SECTORS_SHIFT;
-}
-
 /**
  * shingle_kick() - look at the waiting bios again
  * @d: the device
@@ -149,12 +138,22 @@ static void submit_held(struct shingle_device *d)
  * Writes
  */
 
-/*
- * Find room for a prefix of @n blocks at @lblk.  The records that its commit
- * will leave are reserved here, so that a completion never has to wait.
+/**
+ * shingle_place() - find room for a prefix of a write
+ * @d: the device
+ * @lblk: first block
+ * @n: how many
+ * @w: result
+ * @bio: what will be submitted
+ *
+ * The records that its commit will leave are reserved here, so that a completion
+ * never has to wait.
+ *
+ * Context: map lock.  Returns 0; -EROFS, -EIO if it must fail; or another error
+ * if it must wait to be kicked.
  */
-static int place(struct shingle_device *d, u64 lblk, u32 n, struct shingle_write *w,
-		 struct bio *bio)
+int shingle_place(struct shingle_device *d, u64 lblk, u32 n, struct shingle_write *w,
+		  struct bio *bio)
 {
 	u32 records = d->ops->commit_records + 1;
 	int r;
@@ -181,13 +180,21 @@ static int place(struct shingle_device *d, u64 lblk, u32 n, struct shingle_write
 	INIT_LIST_HEAD(&w->waiters);
 	if (d->layout.head_tracks > 1)
 		join_flight(d, w);
-	d->n.host_write_blocks += w->run.n;
 	trace_shingle_place(dm_table_device_name(d->ti->table), &w->run);
 	return 0;
 }
 
-/* The data of a placed write are on the medium, or are not. */
-static void write_done(struct shingle_device *d, struct shingle_write *w, blk_status_t status)
+/**
+ * shingle_write_done() - the data of a placed write are on the medium, or are not
+ * @d: the device
+ * @w: the write
+ * @status: of its bio
+ * @slots: of the write cache, if they were destaged by it, else NULL
+ *
+ * Context: any, interrupts included.
+ */
+void shingle_write_done(struct shingle_device *d, struct shingle_write *w, blk_status_t status,
+			struct list_head *slots)
 {
 	struct shingle_record rec[SHINGLE_MAX_EMIT];
 	struct shingle_emit emit = { .rec = rec, .max = SHINGLE_MAX_EMIT };
@@ -212,7 +219,9 @@ static void write_done(struct shingle_device *d, struct shingle_write *w, blk_st
 			shingle_emit(&emit, SHINGLE_REC_GOOD, 0, 0, w->run.lblk, w->run.n);
 		shingle_journal_add(d, records, &emit);
 	}
-	kick = !bio_list_empty(&d->deferred) || !list_empty(&d->woken);
+	if (unlikely(slots))
+		shingle_wcache_written(d, slots, status);
+	kick = shingle_waiting(d) || !list_empty(&d->woken);
 	clean = d->pressure || d->forced;
 	resetting = d->resetting;
 	spin_unlock_irqrestore(&d->map_lock, flags);
@@ -226,10 +235,16 @@ static void write_done(struct shingle_device *d, struct shingle_write *w, blk_st
 		wake_up_all(&d->wait);
 }
 
-/* Complete @bio, after a commit if it asked for one. */
-static void finish(struct shingle_device *d, struct bio *bio)
+/**
+ * shingle_finish() - complete a host's bio, after a commit if it asked for one
+ * @d: the device
+ * @bio: the bio
+ *
+ * Context: any, interrupts included.
+ */
+void shingle_finish(struct shingle_device *d, struct bio *bio)
 {
-	struct shingle_io *io = bio_io(bio);
+	struct shingle_io *io = shingle_bio_io(bio);
 	unsigned long flags;
 
 	if (io->status)
@@ -246,8 +261,8 @@ static void finish(struct shingle_device *d, struct bio *bio)
 
 static void put_piece(struct shingle_device *d, struct bio *parent)
 {
-	if (atomic_dec_and_test(&bio_io(parent)->pieces))
-		finish(d, parent);
+	if (atomic_dec_and_test(&shingle_bio_io(parent)->pieces))
+		shingle_finish(d, parent);
 }
 
 static void piece_end_io(struct bio *bio)
@@ -257,9 +272,9 @@ static void piece_end_io(struct bio *bio)
 	struct bio *parent = p->parent;
 	blk_status_t status = bio->bi_status;
 
-	write_done(d, &p->w, status);
+	shingle_write_done(d, &p->w, status, NULL);
 	if (status)
-		cmpxchg(&bio_io(parent)->status, BLK_STS_OK, status);
+		cmpxchg(&shingle_bio_io(parent)->status, BLK_STS_OK, status);
 	bio_put(bio);
 	put_piece(d, parent);
 }
@@ -268,7 +283,7 @@ static void piece_end_io(struct bio *bio)
 static struct shingle_piece *new_piece(struct shingle_device *d, struct bio *parent, u32 n)
 {
 	struct block_device *bdev = d->dev[SHINGLE_DEV_DATA]->bdev;
-	struct shingle_io *io = bio_io(parent);
+	struct shingle_io *io = shingle_bio_io(parent);
 	struct shingle_piece *p;
 	struct bio *bio;
 
@@ -297,21 +312,22 @@ static struct shingle_piece *new_piece(struct shingle_device *d, struct bio *par
  */
 static int write_piece(struct shingle_device *d, struct bio *parent, u32 n)
 {
-	struct shingle_io *io = bio_io(parent);
+	struct shingle_io *io = shingle_bio_io(parent);
 	struct shingle_piece *p = new_piece(d, parent, n);
 	bool held;
 	int r;
 
 	spin_lock_irq(&d->map_lock);
-	r = place(d, io->lblk, n, &p->w, &p->bio);
+	r = shingle_place(d, io->lblk, n, &p->w, &p->bio);
 	held = !r && p->w.held;
 	if (!r) {
 		/* Before the lock goes: once it may be submitted it may be gone. */
 		p->bio.bi_iter.bi_size = p->w.run.n << SHINGLE_BLOCK_SHIFT;
-		remap(d, &p->bio, p->w.run.pblk);
+		shingle_remap(d, &p->bio, p->w.run.pblk);
 		atomic_inc(&io->pieces);
 		io->lblk += p->w.run.n;
 		io->n -= p->w.run.n;
+		d->n.host_write_blocks += p->w.run.n;
 		if (bio_op(parent) == REQ_OP_WRITE_ZEROES)
 			d->n.zeroed_blocks += p->w.run.n;
 	}
@@ -343,17 +359,26 @@ static void end_unreadable(struct bio *bio)
 /*
  * Look up a prefix of a read: DM_MAPIO_REMAPPED when it may be submitted,
  * DM_MAPIO_SUBMITTED when it is zeroes, DM_MAPIO_KILL, -ENODATA when it is known
- * to be unreadable, or -EBUSY to wait.  Sets @n to the length of the prefix.
+ * to be unreadable, -EBUSY to wait, or -EALREADY when it is in the write cache.
+ * Sets @n to the length of the prefix.  @hits is NULL if there was nothing in the
+ * write cache when the read came.
  */
-static int prepare_read(struct shingle_device *d, struct bio *bio, u32 *n)
+static int prepare_read(struct shingle_device *d, struct bio *bio, u32 *n,
+			struct shingle_hits *hits)
 {
-	struct shingle_io *io = bio_io(bio);
+	struct shingle_io *io = shingle_bio_io(bio);
 	struct shingle_run run;
 	u64 lblk = bio_lblk(d, bio), bad;
 
 	lockdep_assert_held(&d->map_lock);
 	if (d->mode == SHINGLE_FAIL)
 		return DM_MAPIO_KILL;
+	if (unlikely(hits) && shingle_wcache_find(d, lblk, n, hits)) {
+		if (hits->n)
+			return -EALREADY;
+		d->n.read_errors++;
+		return -ENODATA;
+	}
 	if (unlikely(d->resetting)) {
 		/* One block at a time: who knows what will be there afterwards. */
 		*n = 1;
@@ -382,7 +407,7 @@ static int prepare_read(struct shingle_device *d, struct bio *bio, u32 *n)
 	io->epoch = d->epoch;
 	atomic_inc(&d->readers[io->epoch]);
 	io->zero = run.kind == SHINGLE_RUN_UNWRITTEN;
-	remap(d, bio, run.pblk);
+	shingle_remap(d, bio, run.pblk);
 	return DM_MAPIO_REMAPPED;
 }
 
@@ -392,7 +417,7 @@ static int prepare_read(struct shingle_device *d, struct bio *bio, u32 *n)
 
 static bool give_up(struct shingle_device *d, struct bio *bio, int err)
 {
-	struct shingle_io *io = bio_io(bio);
+	struct shingle_io *io = shingle_bio_io(bio);
 
 	if (err != -EIO && err != -EROFS)
 		return false;
@@ -400,14 +425,78 @@ static bool give_up(struct shingle_device *d, struct bio *bio, int err)
 	if (atomic_read(&io->pieces))
 		put_piece(d, bio);
 	else
-		finish(d, bio);
+		shingle_finish(d, bio);
 	return true;
+}
+
+/*
+ * Take a prefix of what is left of a write into the write cache.  Returns how
+ * many blocks were taken, 0 if there is no room, or -EROFS.
+ */
+static int buffer_some(struct shingle_device *d, struct bio *bio)
+{
+	struct shingle_io *io = shingle_bio_io(bio);
+	struct bvec_iter iter = bio->bi_iter;
+	LIST_HEAD(slots);
+	int n = -EROFS;
+
+	spin_lock_irq(&d->map_lock);
+	d->wcache.waiting -= io->waits;
+	io->waits = false;
+	if (d->mode == SHINGLE_RW) {
+		n = shingle_wcache_take(d, io->lblk, min_t(u64, io->n, U32_MAX), &slots);
+		io->waits = !n;
+		d->wcache.waiting += io->waits;
+	}
+	spin_unlock_irq(&d->map_lock);
+	if (n <= 0)
+		return n;
+	bio_advance_iter(bio, &iter, (bio_blocks(bio) - io->n) << SHINGLE_BLOCK_SHIFT);
+	if (!shingle_wcache_fill(d, bio, iter, &slots))
+		return -EROFS;
+	io->lblk += n;
+	io->n -= n;
+	return n;
+}
+
+static bool retry_buffered(struct shingle_device *d, struct bio *bio)
+{
+	while (shingle_bio_io(bio)->n) {
+		int r = buffer_some(d, bio);
+
+		if (r <= 0)
+			return r && give_up(d, bio, r);
+	}
+	if (atomic_read(&shingle_bio_io(bio)->pieces))
+		put_piece(d, bio);
+	else
+		shingle_finish(d, bio);
+	return true;
+}
+
+/* Is something older than the bio's blocks still in the write cache? */
+static bool in_the_way(struct shingle_device *d, struct shingle_io *io)
+{
+	bool r;
+
+	spin_lock_irq(&d->map_lock);
+	d->wcache.waiting -= io->waits;
+	io->waits = false;
+	r = shingle_wcache_in_the_way(d, io->lblk, io->n, io->seq);
+	spin_unlock_irq(&d->map_lock);
+	return r;
 }
 
 static bool retry_write(struct shingle_device *d, struct bio *bio)
 {
-	struct shingle_io *io = bio_io(bio);
+	struct shingle_io *io = shingle_bio_io(bio);
 
+	if (unlikely(d->wcache.blocks)) {
+		if (!io->fua && READ_ONCE(d->wcache.on))
+			return retry_buffered(d, bio);
+		if (in_the_way(d, io))
+			return false;
+	}
 	while (io->n) {
 		int r = write_piece(d, bio, min_t(u64, io->n, BIO_MAX_SECTORS >>
 						  SHINGLE_SECTORS_SHIFT));
@@ -453,9 +542,11 @@ out:
 
 static bool retry_discard(struct shingle_device *d, struct bio *bio)
 {
-	struct shingle_io *io = bio_io(bio);
+	struct shingle_io *io = shingle_bio_io(bio);
 	bool zeroes = bio_op(bio) == REQ_OP_WRITE_ZEROES;
 
+	if (unlikely(d->wcache.blocks) && in_the_way(d, io))
+		return false;
 	while (io->n) {
 		bool dropped;
 		u64 done, end;
@@ -479,21 +570,27 @@ static bool retry_discard(struct shingle_device *d, struct bio *bio)
 	if (atomic_read(&io->pieces))
 		put_piece(d, bio);
 	else
-		finish(d, bio);
+		shingle_finish(d, bio);
 	return true;
 }
 
 static bool retry_read(struct shingle_device *d, struct bio *bio)
 {
+	struct shingle_hits hits;
 	u32 n = bio_blocks(bio);
 	int r;
 
 	spin_lock_irq(&d->map_lock);
-	r = prepare_read(d, bio, &n);
+	r = prepare_read(d, bio, &n, &hits);
 	spin_unlock_irq(&d->map_lock);
 	if (r == -EBUSY)
 		return false;
-	bio_io(bio)->iter = bio->bi_iter;
+	if (r == -EALREADY) {
+		shingle_wcache_read(d, bio, &hits);
+		bio_endio(bio);
+		return true;
+	}
+	shingle_bio_io(bio)->iter = bio->bi_iter;
 	if (r == DM_MAPIO_KILL)
 		bio_io_error(bio);
 	else if (r == -ENODATA)
@@ -540,22 +637,25 @@ void shingle_io_work(struct work_struct *work)
 	spin_lock_irq(&d->map_lock);
 	bio_list_merge_head(&d->deferred, &again);
 	spin_unlock_irq(&d->map_lock);
+	if (unlikely(d->wcache.blocks))
+		shingle_wcache_kick(d);
 }
 
 /* ------------------------------------------------------------------------
  * Bios as they come
  */
 
-static int map_read(struct shingle_device *d, struct bio *bio)
+static __always_inline int map_read(struct shingle_device *d, struct bio *bio,
+				    struct shingle_hits *hits)
 {
-	struct shingle_io *io = bio_io(bio);
+	struct shingle_io *io = shingle_bio_io(bio);
 	u32 all = bio_blocks(bio), n = all;
 	unsigned long flags;
 	int r;
 
 	spin_lock_irqsave(&d->map_lock, flags);
 	d->n.host_reads++;
-	r = prepare_read(d, bio, &n);
+	r = prepare_read(d, bio, &n, hits);
 	if (n < all)
 		dm_accept_partial_bio(bio, n << SHINGLE_SECTORS_SHIFT);
 	if (r == -EBUSY)
@@ -568,31 +668,96 @@ static int map_read(struct shingle_device *d, struct bio *bio)
 		end_zeroes(bio);
 	else if (r == -ENODATA)
 		end_unreadable(bio);
+	if (hits && r == -EALREADY) {
+		shingle_wcache_read(d, bio, hits);
+		bio_endio(bio);
+	}
 	return r < 0 ? DM_MAPIO_SUBMITTED : r;
+}
+
+/* Apart, so that other reads need no room for @hits on the stack. */
+static noinline int map_read_wcache(struct shingle_device *d, struct bio *bio)
+{
+	struct shingle_hits hits;
+
+	return map_read(d, bio, &hits);
+}
+
+/* A write that the write cache acknowledges. */
+static int map_buffered(struct shingle_device *d, struct bio *bio)
+{
+	struct shingle_io *io = shingle_bio_io(bio);
+	u32 all = bio_blocks(bio), n = 0;
+	LIST_HEAD(slots);
+
+	spin_lock_irq(&d->map_lock);
+	d->n.host_writes++;
+	if (d->mode != SHINGLE_RW) {
+		spin_unlock_irq(&d->map_lock);
+		return DM_MAPIO_KILL;
+	}
+	/* Not before those who were here first. */
+	if (!d->wcache.waiting)
+		n = shingle_wcache_take(d, bio_lblk(d, bio), all, &slots);
+	if (!n) {
+		io->lblk = bio_lblk(d, bio);
+		io->n = all;
+		io->waits = true;
+		d->wcache.waiting++;
+		defer(d, bio);
+	} else if (n < all) {
+		dm_accept_partial_bio(bio, n << SHINGLE_SECTORS_SHIFT);
+	}
+	spin_unlock_irq(&d->map_lock);
+	if (n) {
+		if (!shingle_wcache_fill(d, bio, bio->bi_iter, &slots))
+			bio->bi_status = BLK_STS_IOERR;
+		bio_endio(bio);
+	}
+	return DM_MAPIO_SUBMITTED;
+}
+
+/*
+ * A write that goes through although there is a write cache.  Returns -EBUSY if
+ * it must wait for what is in it, -EIO if that was lost and FUA has to say so.
+ */
+static int pass_wcache(struct shingle_device *d, struct bio *bio, struct shingle_io *io)
+{
+	if (io->fua && d->wcache.error)
+		return -EIO;
+	io->seq = d->wcache.seq;
+	return shingle_wcache_in_the_way(d, bio_lblk(d, bio), bio_blocks(bio), io->seq) ?
+		-EBUSY : 0;
 }
 
 static int map_write(struct shingle_device *d, struct bio *bio)
 {
-	struct shingle_io *io = bio_io(bio);
+	struct shingle_io *io = shingle_bio_io(bio);
 	u32 n = bio_blocks(bio);
 	unsigned long flags;
 	bool held = false;
-	int r;
+	int r = 0;
 
 	io->fua = bio->bi_opf & REQ_FUA;
 	/* A commit flushes the data before the map: FUA below would do it twice. */
 	bio->bi_opf &= ~REQ_FUA;
+	if (unlikely(d->wcache.blocks) && !io->fua && READ_ONCE(d->wcache.on))
+		return map_buffered(d, bio);
 
 	spin_lock_irqsave(&d->map_lock, flags);
 	d->n.host_writes++;
 	d->n.fua_writes += io->fua;
-	r = place(d, bio_lblk(d, bio), n, &io->w, bio);
+	if (unlikely(d->wcache.blocks))
+		r = pass_wcache(d, bio, io);
+	if (!r)
+		r = shingle_place(d, bio_lblk(d, bio), n, &io->w, bio);
 	if (!r) {
 		io->state = SHINGLE_IO_WRITE;
+		d->n.host_write_blocks += io->w.run.n;
 		held = io->w.held;
 		if (io->w.run.n < n)
 			dm_accept_partial_bio(bio, io->w.run.n << SHINGLE_SECTORS_SHIFT);
-		remap(d, bio, io->w.run.pblk);
+		shingle_remap(d, bio, io->w.run.pblk);
 	} else if (r != -EIO && r != -EROFS) {
 		io->lblk = bio_lblk(d, bio);
 		io->n = n;
@@ -607,12 +772,14 @@ static int map_write(struct shingle_device *d, struct bio *bio)
 
 static int map_bio(struct shingle_device *d, struct bio *bio)
 {
-	struct shingle_io *io = bio_io(bio);
+	struct shingle_io *io = shingle_bio_io(bio);
+	bool waits;
 
 	io->state = SHINGLE_IO_PLAIN;
 	io->status = BLK_STS_OK;
 	io->zero = false;
 	io->fua = false;
+	io->waits = false;
 	atomic_set(&io->pieces, 0);
 
 	if (bio->bi_opf & REQ_PREFLUSH) {
@@ -620,13 +787,18 @@ static int map_bio(struct shingle_device *d, struct bio *bio)
 		io->fua = true;
 		spin_lock_irq(&d->map_lock);
 		d->n.flushes++;
+		waits = unlikely(d->wcache.blocks) && shingle_wcache_flush(d, bio);
 		spin_unlock_irq(&d->map_lock);
-		finish(d, bio);
+		if (!waits)
+			shingle_finish(d, bio);
 		return DM_MAPIO_SUBMITTED;
 	}
 	switch (bio_op(bio)) {
 	case REQ_OP_READ:
-		return map_read(d, bio);
+		/* What is acknowledged after this look is not before the read. */
+		if (unlikely(READ_ONCE(d->wcache.nr)))
+			return map_read_wcache(d, bio);
+		return map_read(d, bio, NULL);
 	case REQ_OP_WRITE:
 		return map_write(d, bio);
 	case REQ_OP_DISCARD:
@@ -635,6 +807,7 @@ static int map_bio(struct shingle_device *d, struct bio *bio)
 		io->n = bio_blocks(bio);
 		io->fua = bio->bi_opf & REQ_FUA;
 		spin_lock_irq(&d->map_lock);
+		io->seq = d->wcache.seq;
 		bio_list_add(&d->deferred, bio);
 		spin_unlock_irq(&d->map_lock);
 		shingle_kick(d);
@@ -682,7 +855,7 @@ EXPORT_SYMBOL_GPL(shingle_map);
 int shingle_end_io(struct dm_target *ti, struct bio *bio, blk_status_t *error)
 {
 	struct shingle_device *d = ti->private;
-	struct shingle_io *io = bio_io(bio);
+	struct shingle_io *io = shingle_bio_io(bio);
 	u8 state = io->state;
 
 	io->state = SHINGLE_IO_PLAIN;
@@ -694,9 +867,9 @@ int shingle_end_io(struct dm_target *ti, struct bio *bio, blk_status_t *error)
 		if (atomic_dec_and_test(&d->readers[io->epoch]) && wq_has_sleeper(&d->wait))
 			wake_up_all(&d->wait);
 	} else if (state == SHINGLE_IO_WRITE) {
-		write_done(d, &io->w, *error);
+		shingle_write_done(d, &io->w, *error, NULL);
 		if (io->fua && !*error) {
-			finish(d, bio);
+			shingle_finish(d, bio);
 			return DM_ENDIO_INCOMPLETE;
 		}
 	}

@@ -318,7 +318,7 @@ void shingle_commit_work(struct work_struct *work)
 	}
 
 	spin_lock_irq(&d->map_lock);
-	kick = !bio_list_empty(&d->deferred);
+	kick = shingle_waiting(d);
 	if (!err && d->ops->pending(d->engine))
 		queue_delayed_work(d->clean_wq, &d->clean_work, 0);
 	spin_unlock_irq(&d->map_lock);

@@ -125,6 +125,13 @@ int shingle_reset(struct shingle_device *d)
 	err = may_reset(d);
 	if (err)
 		goto out;
+	/* What was acknowledged before goes as well; what was lost is gone already. */
+	err = shingle_wcache_drain(d);
+	if (err && err != -EIO) {
+		DMERR("%s: reset refused: its write cache cannot be emptied; nothing was erased",
+		      device_name(d));
+		goto out;
+	}
 	/* Now: while host I/O is held back, nothing may wait for memory. */
 	err = d->ops->create(&fresh, &d->layout, &why);
 	if (!err)

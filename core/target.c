@@ -123,12 +123,14 @@ static void free_device(struct shingle_device *d)
 	cancel_delayed_work_sync(&d->commit_work);
 	cancel_delayed_work_sync(&d->idle_work);
 	cancel_delayed_work_sync(&d->clean_work);
+	cancel_delayed_work_sync(&d->wcache.work);
 	if (d->wq)
 		destroy_workqueue(d->wq);
 	if (d->clean_wq)
 		destroy_workqueue(d->clean_wq);
 	if (d->ckpt_wq)
 		destroy_workqueue(d->ckpt_wq);
+	shingle_wcache_exit(d);
 	if (d->engine)
 		d->ops->destroy(d->engine);
 	shingle_journal_exit(d);
@@ -233,6 +235,41 @@ static int set_ms(unsigned int *key, const char *value)
 	return 0;
 }
 
+static int set_wcache_blocks(struct shingle_device *d, const char *value, const char **why)
+{
+	unsigned int blocks;
+
+	if (d->ti->private) {
+		*why = "wcache_blocks can only be set by a table, not while the device is in use";
+		return -EBUSY;
+	}
+	*why = "wcache_blocks must be from 0 (no write cache) to 65536 blocks of 4096 bytes";
+	if (kstrtouint(value, 10, &blocks) || blocks > SHINGLE_WCACHE_MAX)
+		return -ERANGE;
+	d->wcache.blocks = blocks;
+	return 0;
+}
+
+static int set_wcache(struct shingle_device *d, const char *value, const char **why)
+{
+	bool on;
+	int err;
+
+	*why = "wcache must be on or off";
+	err = shingle_choose(value, "off", "on", &on);
+	if (err)
+		return err;
+	if (!d->wcache.blocks) {
+		*why = "There is no write cache to be switched on: give wcache_blocks first";
+		return on ? -EINVAL : 0;
+	}
+	err = shingle_wcache_switch(d, on);
+	if (!err && !on && d->loaded)
+		err = shingle_commit(d, false);
+	*why = "The write cache is off, but what it held could not all be written";
+	return err;
+}
+
 /* A feature (@value is NULL) or a key; the engine's own or core's. */
 static int set_option(struct shingle_device *d, const char *name, const char *value)
 {
@@ -248,6 +285,13 @@ static int set_option(struct shingle_device *d, const char *name, const char *va
 		err = set_ms(&d->idle_ms, value);
 		why = "idle_ms must be from 0 (never) to 600000 milliseconds";
 		shingle_arm_idle(d);
+	} else if (value && !strcmp(name, "wcache_blocks")) {
+		err = set_wcache_blocks(d, value, &why);
+	} else if (value && !strcmp(name, "wcache")) {
+		err = set_wcache(d, value, &why);
+	} else if (value && !strcmp(name, "destage_ms")) {
+		err = set_ms(&d->wcache.destage_ms, value);
+		why = "destage_ms must be from 0 (only when it must) to 600000 milliseconds";
 	} else {
 		spin_lock_irqsave(&d->map_lock, flags);
 		err = d->ops->set(d->engine, name, value, &why);
@@ -311,6 +355,9 @@ static int alloc_buffers(struct shingle_device *d)
 	d->ckpt_wq = alloc_workqueue("shingle-ckpt", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
 	if (!d->copy_buf || !d->copy_runs || !d->meta_buf || !d->wq || !d->clean_wq || !d->ckpt_wq)
 		return -ENOMEM;
+	err = shingle_wcache_init(d);
+	if (err)
+		return err;
 	return bioset_init(&d->bios, BIO_POOL_SIZE, offsetof(struct shingle_piece, bio),
 			   BIOSET_NEED_BVECS);
 }
@@ -357,6 +404,7 @@ int shingle_ctr(struct dm_target *ti, unsigned int argc, char **argv,
 	INIT_WORK(&d->ckpt_work, shingle_checkpoint_work);
 	INIT_WORK(&d->sb_work, shingle_superblock_work);
 	shingle_io_init(d);
+	shingle_wcache_prepare(d);
 
 	ti->error = "Out of memory";
 	d->io = dm_io_client_create();
@@ -540,8 +588,8 @@ EXPORT_SYMBOL_GPL(shingle_resume);
  * shingle_postsuspend() - no I/O is under way any more
  * @ti: the target
  *
- * A cleaning step in progress is given up between two pieces; it starts again
- * after resume.
+ * What the write cache holds is written.  A cleaning step in progress is given
+ * up between two pieces; it starts again after resume.
  *
  * Context: may sleep.
  */
@@ -550,6 +598,8 @@ void shingle_postsuspend(struct dm_target *ti)
 	struct shingle_device *d = ti->private;
 
 	WRITE_ONCE(d->suspended, true);
+	/* While there is still somebody to make room. */
+	shingle_wcache_stop(d);
 	WRITE_ONCE(d->stopping, true);
 	wake_up_all(&d->wait);
 	/* A reset under way comes to its end; the next one will see. */
@@ -634,6 +684,21 @@ static unsigned int emit_options(struct shingle_device *d, bool keys, bool count
 		if (!count)
 			DMEMIT(" idle_ms %u", d->idle_ms);
 	}
+	if (keys && d->wcache.blocks) {
+		n += 2;
+		if (!count)
+			DMEMIT(" wcache_blocks %u", d->wcache.blocks);
+	}
+	if (keys && d->wcache.blocks && !READ_ONCE(d->wcache.on)) {
+		n += 2;
+		if (!count)
+			DMEMIT(" wcache off");
+	}
+	if (keys && d->wcache.destage_ms != SHINGLE_DESTAGE_MS) {
+		n += 2;
+		if (!count)
+			DMEMIT(" destage_ms %u", d->wcache.destage_ms);
+	}
 	return count ? n : sz;
 }
 
@@ -694,7 +759,7 @@ static int emit_stats(struct shingle_device *d, char *result, unsigned int maxle
 	struct shingle_counters n;
 	u64 cached, bytes;
 	unsigned int sz = 0;
-	u32 nr, i;
+	u32 nr, dirty, i;
 
 	spin_lock_irq(&d->map_lock);
 	n = d->n;
@@ -703,12 +768,14 @@ static int emit_stats(struct shingle_device *d, char *result, unsigned int maxle
 		c[i].value += d->carried[i];
 	cached = d->ops->cached_blocks(d->engine);
 	bytes = d->ops->map_bytes(d->engine);
+	dirty = d->wcache.nr;
 	spin_unlock_irq(&d->map_lock);
 
 	DMEMIT("mode %s\n", mode_name(d));
 	DMEMIT("cached_blocks %llu\n", cached);
 	DMEMIT("map_bytes %llu\n", bytes);
 	DMEMIT("bad_blocks %u\n", d->bad.nr);
+	DMEMIT("wcache_dirty_blocks %u\n", dirty);
 #define X(name) DMEMIT(#name " %llu\n", n.name)
 	SHINGLE_COUNTERS(X, ;);
 #undef X
@@ -768,6 +835,9 @@ static int clean_all(struct shingle_device *d)
 
 	if (READ_ONCE(d->suspended))
 		return -EAGAIN;
+	err = shingle_wcache_drain(d);
+	if (err && err != -EIO)		/* What was lost need not be cleaned. */
+		return err;
 	spin_lock_irq(&d->map_lock);
 	d->forced = true;
 	spin_unlock_irq(&d->map_lock);
@@ -778,6 +848,19 @@ static int clean_all(struct shingle_device *d)
 	if (READ_ONCE(d->mode) != SHINGLE_RW)
 		return -EROFS;
 	return READ_ONCE(d->stopping) ? -EAGAIN : 0;
+}
+
+/* Commit or checkpoint, what was acknowledged so far included. */
+static int make_durable(struct shingle_device *d, bool checkpoint)
+{
+	int err;
+
+	if (!d->loaded)
+		return -EAGAIN;
+	err = shingle_wcache_drain(d);
+	if (err)
+		return err;
+	return checkpoint ? shingle_checkpoint(d) : shingle_commit(d, false);
 }
 
 /**
@@ -808,9 +891,9 @@ int shingle_message(struct dm_target *ti, unsigned int argc, char **argv, char *
 	if (argc == 1 && !strcmp(argv[0], "clean"))
 		return clean_all(d);
 	if (argc == 1 && !strcmp(argv[0], "commit"))
-		return d->loaded ? shingle_commit(d, false) : -EAGAIN;
+		return make_durable(d, false);
 	if (argc == 1 && !strcmp(argv[0], "checkpoint"))
-		return d->loaded ? shingle_checkpoint(d) : -EAGAIN;
+		return make_durable(d, true);
 	if (argc == 1 && !strcmp(argv[0], "reset"))
 		return shingle_reset(d);
 	if (argc == 2) {

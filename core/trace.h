@@ -29,6 +29,29 @@ TRACE_EVENT(shingle_place,
 		  __entry->pblk & SHINGLE_PBLK_MASK)
 );
 
+TRACE_EVENT(shingle_destage,
+	TP_PROTO(const char *dev, const struct shingle_run *run, u32 dirty),
+	TP_ARGS(dev, run, dirty),
+	TP_STRUCT__entry(
+		__array(char, dev, 32)
+		__field(u64, lblk)
+		__field(u64, pblk)
+		__field(u32, n)
+		__field(u32, dirty)
+	),
+	TP_fast_assign(
+		strscpy(__entry->dev, dev, sizeof(__entry->dev));
+		__entry->lblk = run->lblk;
+		__entry->pblk = run->pblk;
+		__entry->n = run->n;
+		__entry->dirty = dirty;
+	),
+	TP_printk("%s lblk=%llu n=%u -> dev=%u block=%llu dirty=%u", __entry->dev,
+		  __entry->lblk, __entry->n,
+		  (unsigned int)(__entry->pblk >> SHINGLE_PBLK_DEV_SHIFT),
+		  __entry->pblk & SHINGLE_PBLK_MASK, __entry->dirty)
+);
+
 TRACE_EVENT(shingle_step,
 	TP_PROTO(const char *dev, const struct shingle_step *step, const char *what, int err),
 	TP_ARGS(dev, step, what, err),

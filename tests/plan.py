@@ -54,6 +54,7 @@ for stl in STLS:
         Row("fio_verify", stl),
         Row("filesystems", stl),
         Row("faults", stl, quick=True),
+        Row("wcache", stl, quick=True),
         Row("badtable", stl),
         Row("bitflip", stl),
         # KASAN, lockdep, kmemleak.

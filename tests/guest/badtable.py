@@ -73,6 +73,7 @@ def lines(ctx, geo, count):
                 min_size=1, max_size=12))
     options = st.lists(st.sampled_from(
         ["1", "2", "0", "inplace", "commit_ms", "idle_ms", "cleaning", "order",
+         "wcache_blocks", "wcache", "on", "off", "destage_ms",
          "threshold", "lazy", "aggressive", "greedy", "0", "50", "-1"]), max_size=7)
     changes = st.lists(st.tuples(
         st.sampled_from(["drop", "replace", "insert", "swap"]),
@@ -132,7 +133,8 @@ def messages(ctx, geo, count):
     given, st = hypothesis.given, hypothesis.strategies
     made = stack(ctx.pool, ctx.target, geo)
     device = made.open()
-    known = [*ctx.target.messages, "commit_ms 5", "commit_ms", "reset"]
+    known = [*ctx.target.messages, "commit_ms 5", "commit_ms", "reset",
+             "wcache off", "wcache on", "wcache_blocks 5"]
     tally = {"worked": 0, "refused": 0}
     message = st.lists(st.one_of(
         st.sampled_from(known + NUMBERS + WORDS),
@@ -241,6 +243,10 @@ def matrix(ctx, geo):
         ("a key without its value", sectors, f"{line} 0 1 commit_ms"),
         ("a value that is no number", sectors, f"{line} 0 2 commit_ms soon"),
         ("a negative value", sectors, f"{line} 0 2 commit_ms -1"),
+        ("a write cache too large", sectors, f"{line} 0 2 wcache_blocks 65537"),
+        ("no write cache to switch on", sectors, f"{line} 0 2 wcache on"),
+        ("a write cache half on", sectors,
+         f"{line} 0 4 wcache_blocks 8 wcache half"),
         ("too many features announced", sectors, f"{line} 9 inplace"),
         ("something after the end", sectors, f"{line} 0 0 more"),
     ]

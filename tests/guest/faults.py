@@ -17,10 +17,12 @@ import errno
 import glob
 import os
 import random
+import threading
 
 import blk
 from bench import Failure, Skip, expect, modprobe
 from blk import BLOCK, SECTORS
+from ledger import stats
 from model import Model, read_stamp, stamp
 from targets import GEOMETRIES, stack
 
@@ -533,6 +535,119 @@ def failing_requests(ctx, geo):
             Faulty.heal = real_heal
 
 
+# With the write cache on (DESIGN 4.2): what was acknowledged and cannot be
+# written fails the next flush, and only the blocks concerned.
+
+def _fua(game, block):
+    queue = blk.Aio(game.dev, 1)
+    op = game.model.submit(block, 1)
+    queue.write(block, game.model.data(op), None, fua=True)
+    result = queue.reap()[0][1]
+    queue.close()
+    return result
+
+
+def broken_destage(ctx, geo):
+    """The data of acknowledged writes cannot be written."""
+    area = "cache" if "cache" in ctx.target.areas(geo) else "data"
+    with faulty(ctx, geo) as game:
+        game.fill()
+        game.write(0, must=True)
+        game.flush(must=True)
+        game.break_(area, "error_writes")
+        game.write(1, must=True)
+        game.write(geo.band, 2, must=True)
+        lost = {1, geo.band, geo.band + 1}
+        expect(not game.compare("in memory"), "not even readable")
+        game.message("commit", must=False)
+        expect(game.state() == "rw", "a data error changed the state")
+        expect(game.compare("lost", lost) == lost, "lost blocks can be read")
+        game.heal()
+        # A flush says it, once; these blocks go on failing.
+        expect(_fua(game, 2 * geo.band) == -errno.EIO, "FUA does not say so")
+        game.message("commit", must=False)
+        game.flush(must=False)
+        game.flush(must=True)
+        expect(_fua(game, 2 * geo.band) == BLOCK, "FUA fails for good")
+        game.model.ack(game.model.history[2 * geo.band][-1])
+        expect(game.compare("healed", lost) == lost, "lost blocks are back")
+        game.again()
+        expect(game.compare("activated again", lost) == lost,
+               "lost blocks are back")
+        for b in lost:
+            game.write(b, must=True)
+        game.flush(must=True)
+        game.compare("overwritten")
+        game.alive()
+
+
+def passing_error(ctx, geo):
+    """An error that goes away in time costs nothing."""
+    area = "cache" if "cache" in ctx.target.areas(geo) else "data"
+    with faulty(ctx, geo) as game:
+        game.fill()
+        game.stack.device.message("stats_clear")
+        game.break_(area, "error_writes")
+        for b in range(0, geo.logical, geo.band):
+            game.write(b, must=True)
+        healer = threading.Timer(.15, game.heal)
+        healer.start()
+        game.flush(must=True)
+        healer.join()
+        expect(stats(game.stack.device)["write_errors"] > 0, "no error was met")
+        game.compare("flushed")
+        game.alive()
+
+
+def dead_medium(ctx, geo):
+    """Nothing can be written any more: read-only, writes are refused, what is
+    in memory can be read, and what was flushed is there afterwards."""
+    area = "cache" if "cache" in ctx.target.areas(geo) else "data"
+    with faulty(ctx, geo) as game:
+        game.fill()
+        game.break_(area, "error_writes")
+        rng = random.Random(1)
+        for i in range(400):
+            if not game.write(rng.randrange(geo.logical)):
+                break
+            if i % 8 == 7:
+                game.flush(must=False)
+        expect(game.state() == "ro", f"the state is {game.state()}")
+        expect("needs_check" not in game.stack.device.status(noflush=True),
+               "the map is said to be wrong")
+        game.write(0, must=False)
+        game.flush(must=False)
+        count = stats(game.stack.device)
+        failed = game.compare("dead", True)
+        expect(len(failed) == count["bad_blocks"],
+               f"{len(failed)} blocks fail, {count['bad_blocks']} were lost")
+        ctx.note(f"{len(failed)} blocks lost, {count['wcache_dirty_blocks']} "
+                 f"left in memory")
+        game.heal()
+        sent = game.model.sent_by(game.model.marks)
+        game.again()
+        for b in _forget_unpromised(game, sent):
+            game.write(b, must=True)
+        game.alive()
+
+
+def fua_fails(ctx, geo):
+    """A FUA write that fails leaves what was flushed before."""
+    area = "cache" if "cache" in ctx.target.areas(geo) else "data"
+    with faulty(ctx, geo) as game:
+        game.fill()
+        game.write(2, must=True)
+        game.flush(must=True)
+        game.break_(area, "error_writes")
+        expect(_fua(game, 2) == -errno.EIO, "the FUA write succeeded")
+        game.compare("broken")
+        game.heal()
+        game.compare("healed")
+        game.again()
+        game.compare("activated again")
+        game.alive()
+
+
 def lying_disk(ctx, geo, seed):
     """Metadata writes vanish, then the power goes.  Nothing can be promised of
     a disk that lies; but what comes back was written once, somewhere, or the
@@ -617,4 +732,28 @@ def cases(target, options):
              lambda c, g, s=s: storm(c, g, s, inject_area))
             for s in range(seed, seed + 3)]
     out.append(("fail_make_request", failing_requests))
-    return [(name, lambda ctx, f=f: f(ctx, geo)) for name, f in out]
+    out = [(name, lambda ctx, f=f: f(ctx, geo)) for name, f in out]
+    if target.persistent:
+        geo2 = GEOMETRIES["faults"][1]
+        out += [(f"write cache, {name}", lambda ctx, f=f: f(ctx, geo2))
+                for name, f in _write_cache(seed)]
+    return out
+
+
+def _write_cache(seed):
+    return [
+        ("destaging", broken_destage),
+        ("an error that passes", passing_error),
+        ("a dead medium", dead_medium),
+        ("FUA", fua_fails),
+        ("journal, on flush", lambda c, g: meta_write(
+            c, g, "journal", lambda game: game.flush(must=False))),
+        ("checkpoint", lambda c, g: meta_write(
+            c, g, "checkpoint",
+            lambda game: game.message("checkpoint", False))),
+        ("failslab", lambda c, g: failing_memory(c, g, "failslab")),
+        *((f"storm of data errors, seed {s}",
+           lambda c, g, s=s: storm(c, g, s, inject_area))
+          for s in range(seed, seed + 2)),
+        ("fail_make_request", failing_requests),
+    ]

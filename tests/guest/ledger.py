@@ -33,10 +33,13 @@ def stats(device):
 
 def agree(made, before, what):
     """The ledgers since `before`; returns the layer's own."""
+    made.device.message("commit")       # what is in the write cache, too
     for _ in range(20):
         now, count = below(made), stats(made.device)
-        reads = count["host_read_blocks"] + count["clean_read_blocks"]
-        writes = count["host_write_blocks"] + count["clean_write_blocks"]
+        reads = count["host_read_blocks"] - count["wcache_hits_blocks"] + \
+            count["clean_read_blocks"]
+        writes = count["host_write_blocks"] - count["wcache_write_blocks"] + \
+            count["wcache_destage_blocks"] + count["clean_write_blocks"]
         if made.geo.meta == "same":
             writes += sum(count[name] for name in METADATA)
         if now[1] - before[1] == writes:
@@ -47,6 +50,13 @@ def agree(made, before, what):
     expect(now[0] - before[0] == reads,
            f"{what}: {now[0] - before[0]} blocks read below, {reads} said")
     expect(not count["r0_violations"], f"{what}: R0 was violated")
+    expect(not count["wcache_dirty_blocks"],
+           f"{what}: {count['wcache_dirty_blocks']} blocks in the write cache")
+    expect(count["wcache_write_blocks"] == count["wcache_destage_blocks"] +
+           count["wcache_replaced_blocks"],
+           f"{what}: {count['wcache_write_blocks']} blocks came into the write "
+           f"cache, {count['wcache_destage_blocks']} left it, "
+           f"{count['wcache_replaced_blocks']} were replaced there")
     return count
 
 

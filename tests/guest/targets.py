@@ -99,7 +99,8 @@ class StlSet(Linear):
     unsafe = ("inplace",)
     messages = ("stats", "stats_clear", "clean", "verify", "checkpoint",
                 "commit")
-    keys = (("cleaning", "aggressive"), ("idle_ms", 7))
+    keys = (("cleaning", "aggressive"), ("idle_ms", 7), ("wcache_blocks", 9),
+            ("destage_ms", 5))
 
     def _plan(self, geo):
         """Superblock fields, by the simplest arithmetic there is."""
@@ -211,7 +212,7 @@ class StlFull(StlSet):
     features = ()
     unsafe = ()
     keys = (("cleaning", "lazy"), ("order", "greedy"), ("threshold", 1),
-            ("idle_ms", 0))
+            ("idle_ms", 0), ("wcache_blocks", 9), ("destage_ms", 5))
     streams = True
     cleans_when_idle = True
 
@@ -324,6 +325,8 @@ GEOMETRIES = {
                  meta="separate"),
         Geometry("shift", band=5, data=30, cache=4, set_shift=2, journal=12),
         Geometry("onecache", band=32, data=8, cache=1, journal=10),
+        Geometry("wcache", band=4, data=24, cache=5,
+                 options=(("wcache_blocks", 24), ("destage_ms", 20))),
     ),
     "replay-fs": (
         Geometry("fs", band=32, data=144, cache=8, ckpt=16, journal=48),
@@ -340,6 +343,8 @@ GEOMETRIES = {
                  ckpt=64, journal=64),
         Geometry("shift", band=64, data=100, cache=7, set_shift=3, ckpt=64,
                  journal=64),
+        Geometry("wcache", band=37, data=150, cache=11, ckpt=64, journal=64,
+                 options=(("wcache_blocks", 400),)),
     ),
     # Metadata apart: this medium has no conventional tracks.
     "fio-platter": (
@@ -356,6 +361,9 @@ GEOMETRIES = {
     "faults": (
         Geometry("faults", band=4, data=12, cache=3, cache_on="separate",
                  meta="separate", journal=12),
+        Geometry("wcache", band=4, data=12, cache=3, cache_on="separate",
+                 meta="separate", journal=12,
+                 options=(("wcache_blocks", 16), ("destage_ms", 0))),
     ),
     # Metadata apart, so that the data device carries data and nothing else; or
     # not, and then they are counted.
@@ -367,6 +375,8 @@ GEOMETRIES = {
         Geometry("tight", band=32, data=8, cache=1, meta="separate",
                  ckpt=32, journal=48),
         Geometry("same", band=32, data=20, cache=2, ckpt=32, journal=48),
+        Geometry("wcache", band=64, data=40, cache=4, meta="separate",
+                 ckpt=32, journal=48, options=(("wcache_blocks", 100),)),
     ),
     # A step takes some 50 ms of the platter's time.
     "idle": (
@@ -378,6 +388,10 @@ GEOMETRIES = {
     "torn": (
         Geometry("torn", band=24, data=8, cache=1, track=8, head=2, tail=7,
                  options=(("commit_ms", 0), ("idle_ms", 0))),
+    ),
+    "wcache": (
+        Geometry("wcache", band=4, data=24, cache=5, ckpt=16,
+                 options=(("wcache_blocks", 32), ("destage_ms", 0))),
     ),
     "bitflip": (
         Geometry("apart", band=4, data=12, cache=3, meta="separate"),

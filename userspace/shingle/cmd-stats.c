@@ -57,13 +57,16 @@ static u64 value_of(const struct stat_table *t, const char *name)
 static double write_amplification(const struct stat_table *t)
 {
 	static const char *const written[] = {
-		"host_write_blocks", "clean_write_blocks", "journal_blocks", "checkpoint_blocks",
+		"host_write_blocks", "wcache_destage_blocks", "clean_write_blocks",
+		"journal_blocks", "checkpoint_blocks",
 	};
 	u64 host = value_of(t, "host_write_blocks"), all = 0;
 	u32 i;
 
 	for (i = 0; i < ARRAY_SIZE(written); i++)
 		all += value_of(t, written[i]);
+	/* What the write cache took was not written then. */
+	all -= value_of(t, "wcache_write_blocks");
 	return host ? (double)all / (double)host : 0.0;
 }
 

@@ -1,0 +1,385 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The volatile write cache, where time and concurrency matter: over a medium
+that takes its time, so that blocks are overwritten, read, discarded and
+suspended while they are on their way.  Exact events are in tests/exact, power
+cuts in replay, errors in faults."""
+
+import contextlib
+import random
+import threading
+import time
+
+import blk
+import dm
+from bench import expect, modprobe
+from blk import BLOCK, SECTORS
+from ledger import stats
+from model import stamp, read_stamp
+from replay import workload
+from targets import GEOMETRIES, stack
+
+
+class Slow:
+    """A stack whose data and cache devices take that long for a write."""
+
+    def __init__(self, ctx, geo, ms, **options):
+        expect(modprobe("dm-delay"), "no dm-delay in this kernel")
+        geo = geo.but(options=tuple({**dict(geo.options), **options}.items()))
+        self.made = stack(ctx.pool, ctx.target, geo)
+        self.geo = geo
+        self.deep = {}      # where errors can be put in, below the delay
+        for which, under in zip(self.made.paths, self.made.under):
+            if which != "meta":
+                path, at = under.table()[0][3].split()
+                deep = dm.linear(f"deep-{which}", [(path, int(at),
+                                                    under.blocks * SECTORS)])
+                self.deep[deep] = deep.table()
+                under.reload([(0, under.blocks * SECTORS, "delay",
+                               f"{deep.path} 0 0 {deep.path} 0 {ms}")])
+        self.device = self.made.open()
+        self.dev = self.made.blk()
+
+    def write(self, block, version, fua=False):
+        queue = blk.Aio(self.dev, 1)
+        queue.write(block, stamp(block, version), None, fua)
+        result = queue.reap()[0][1]
+        queue.close()
+        expect(result == BLOCK, f"write of block {block} returned {result}")
+
+    def holds(self, block):
+        version, why = read_stamp(self.dev.read(block), block)
+        expect(version is not None, f"block {block} holds {why}")
+        return version
+
+    def break_(self):
+        for deep, table in self.deep.items():
+            deep.reload([(0, table[0][1], "error", "")], noflush=True,
+                        lockfs=False)
+
+    def heal(self):
+        for deep, table in self.deep.items():
+            deep.reload(table, noflush=True, lockfs=False)
+
+    def dirty(self):
+        return stats(self.device)["wcache_dirty_blocks"]
+
+    def again(self):
+        self.dev.close()
+        self.made.close()
+        self.made.check()
+        self.device = self.made.open()
+        self.dev = self.made.blk()
+
+    def close(self):
+        self.dev.close()
+        self.made.verify()
+        self.made.close()
+        self.made.check()
+
+
+@contextlib.contextmanager
+def beside(function):
+    """Runs it in a thread meanwhile; its failure is ours."""
+    failed = []
+
+    def body():
+        try:
+            function()
+        except Exception as error:  # pylint: disable=broad-except
+            failed.append(error)
+
+    thread = threading.Thread(target=body)
+    thread.start()
+    try:
+        yield thread
+    finally:
+        thread.join()
+    if failed:
+        raise failed[0]
+
+
+def overtaken(ctx, geo):
+    """A block written again while it is on its way: the flush that waits for
+    the first need not wait for the second, which is written after it."""
+    slow = Slow(ctx, geo, 400)
+    slow.write(0, 1)
+    with beside(slow.dev.flush) as flush:
+        time.sleep(.1)
+        begin = time.monotonic()
+        slow.write(0, 2)
+        expect(slow.holds(0) == 2, "a read found the older version")
+        slow.write(0, 3)
+        expect(slow.holds(0) == 3, "a read found the older version")
+        took = time.monotonic() - begin
+        expect(flush.is_alive(), f"too slow to see anything: {took:.3f} s")
+    count = stats(slow.device)
+    expect(count["wcache_destage_blocks"] == 1 and
+           count["wcache_replaced_blocks"] == 1 and slow.dirty() == 1,
+           f"written {count['wcache_destage_blocks']}, replaced "
+           f"{count['wcache_replaced_blocks']}, left {slow.dirty()}")
+    slow.dev.flush()
+    expect(slow.dirty() == 0 and slow.holds(0) == 3, "the second is not there")
+    slow.again()
+    expect(slow.holds(0) == 3, "the older version came back")
+    slow.close()
+
+
+def before_its_turn(ctx, geo):
+    """A block written again while a flush waits for it and it has not even set
+    out: the flush waits for what it holds now."""
+    slow = Slow(ctx, geo, 400)
+    for i in range(12):
+        slow.write(2 * i, 1)
+    with beside(slow.dev.flush) as flush:
+        time.sleep(.1)
+        slow.write(22, 2)
+        expect(flush.is_alive(), "too slow to see anything")
+    expect(stats(slow.device)["wcache_replaced_blocks"] == 1, "it had set out")
+    expect(slow.dirty() == 0, f"flushed, and {slow.dirty()} blocks are in "
+                              f"memory")
+    slow.again()
+    expect(slow.holds(22) == 2, f"it holds {slow.holds(22)}")
+    slow.close()
+
+
+def first_fails(ctx, geo):
+    """Written again on its way, and then the older version does not arrive: who
+    waits for it waits for the newer one."""
+    slow = Slow(ctx, geo, 400)
+    slow.write(7, 1)
+    with beside(slow.dev.flush) as flush:
+        time.sleep(.1)
+        slow.write(7, 2)
+        slow.break_()
+        for _ in range(200):
+            if stats(slow.device)["write_errors"]:
+                break
+            time.sleep(.01)
+        slow.heal()
+        expect(flush.is_alive(), "flushed without anything on the disk")
+        expect(slow.holds(7) == 2, "the older version is back")
+    count = stats(slow.device)
+    expect(count["write_errors"] == 1 and slow.dirty() == 0 and
+           not count["wcache_lost_blocks"], f"{count['write_errors']} errors, "
+           f"{slow.dirty()} blocks in memory")
+    slow.again()
+    expect(slow.holds(7) == 2, f"it holds {slow.holds(7)}")
+    slow.close()
+
+
+def fua_behind(ctx, geo):
+    """FUA to a block that is on its way lands on top of it."""
+    slow = Slow(ctx, geo, 300)
+    slow.write(5, 1)
+    with beside(slow.dev.flush):
+        time.sleep(.1)
+        slow.write(5, 2, fua=True)
+    expect(slow.holds(5) == 2, "the older version landed on top")
+    slow.write(5, 3)
+    with beside(slow.dev.flush):
+        time.sleep(.1)
+        slow.write(5, 4)
+        slow.write(5, 5, fua=True)
+    expect(slow.holds(5) == 5 and slow.dirty() == 0, "left in memory")
+    slow.again()
+    expect(slow.holds(5) == 5, "the older version came back")
+    slow.close()
+
+
+def discard_behind(ctx, geo):
+    """A discard of blocks that are on their way comes after them."""
+    slow = Slow(ctx, geo, 300)
+    for b in range(geo.band):
+        slow.write(b, 1)
+    with beside(slow.dev.flush):
+        time.sleep(.1)
+        slow.dev.discard(0, geo.band)
+    expect(not any(slow.holds(b) for b in range(geo.band)),
+           "discarded blocks came back")
+    slow.again()
+    expect(not any(slow.holds(b) for b in range(geo.band)),
+           "discarded blocks came back after a remount")
+    slow.close()
+
+
+def pressure(ctx, geo):
+    """It never holds more than it was given; half of it is left alone."""
+    slow = Slow(ctx, geo, 30)
+    size = dict(geo.options)["wcache_blocks"]
+    for i in range(size // 2):
+        slow.write(2 * i, 1)
+    time.sleep(.2)
+    expect(slow.dirty() == size // 2, f"{slow.dirty()} blocks left of "
+                                      f"{size // 2} that could stay")
+    most = 0
+
+    def watch():
+        nonlocal most
+        while not done.is_set():
+            most = max(most, slow.dirty())
+
+    done = threading.Event()
+    with beside(watch):
+        for at in range(geo.logical):
+            slow.write(at, 2)
+        slow.dev.write(0, b"".join(stamp(b, 3) for b in range(geo.logical)))
+        done.set()
+    expect(size // 2 < most <= size, f"it held {most} blocks of {size}")
+    expect(stats(slow.device)["deferred"] > 0, "no write had to wait")
+    for b in range(geo.logical):
+        expect(slow.holds(b) == 3, f"block {b} holds {slow.holds(b)}")
+    slow.close()
+    return {"most": most}
+
+
+def by_itself(ctx, geo):
+    """After destage_ms nothing is left, whether or not somebody asks."""
+    slow = Slow(ctx, geo, 0, destage_ms=50)
+    slow.write(0, 1)
+    slow.write(9, 1)
+    for _ in range(100):
+        if not slow.dirty():
+            break
+        time.sleep(.02)
+    expect(not slow.dirty(), "blocks stay in memory for good")
+    slow.device.message("destage_ms 0")
+    slow.write(0, 2)
+    time.sleep(.3)
+    expect(slow.dirty() == 1, "with destage_ms 0 it was written by itself")
+    slow.close()
+
+
+def slow_medium(ctx, geo, seed):
+    """Random work, 16 in flight, over a slow medium."""
+    slow = Slow(ctx, geo, 10, destage_ms=20)
+    model = workload(slow.dev, lambda _: None, geo.logical,
+                     random.Random(seed), 200, ctx.target.in_place)
+    wrong = model.compare(slow.dev.read(0, geo.logical))
+    expect(not wrong, f"{len(wrong)} wrong blocks: {wrong[:3]}")
+    count = stats(slow.device)
+    slow.again()
+    wrong = model.compare(slow.dev.read(0, geo.logical))
+    expect(not wrong, f"remounted: {len(wrong)} wrong blocks: {wrong[:3]}")
+    slow.close()
+    return {name: count[f"wcache_{name}"] for name in (
+        "write_blocks", "replaced_blocks", "hits_blocks", "destages",
+        "destage_blocks")}
+
+
+class Writers:
+    """Threads that write and read blocks of their own until told to stop."""
+
+    def __init__(self, path, logical, threads=3):
+        self.newest = {}
+        self.errors = []
+        self.count = 0
+        self._stop = threading.Event()
+        self._threads = [threading.Thread(target=self._run, args=(
+            path, range(i, logical, threads), i)) for i in range(threads)]
+        for thread in self._threads:
+            thread.start()
+
+    def _run(self, path, mine, seed):
+        rng = random.Random(seed)
+        try:
+            with blk.opened(path) as dev:
+                while not self._stop.is_set():
+                    b, dice = rng.choice(mine), rng.random()
+                    if dice < .75:
+                        version = self.newest.get(b, 0) + 1
+                        dev.write(b, stamp(b, version))
+                        self.newest[b] = version
+                        self.count += 1
+                    elif dice < .95:
+                        version, why = read_stamp(dev.read(b), b)
+                        expect(version == self.newest.get(b, 0),
+                               f"block {b} holds {why or version}, written: "
+                               f"{self.newest.get(b, 0)}")
+                    else:
+                        dev.flush()
+        except Exception as error:  # pylint: disable=broad-except
+            self.errors.append(error)
+
+    def stop(self):
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+        if self.errors:
+            raise self.errors[0]
+        return self.newest
+
+
+def under_load(ctx, geo, what):
+    """Suspend, reload, switch while writers are at it; then remove, with
+    nothing flushed: every acknowledged block is there."""
+    slow = Slow(ctx, geo, 10, destage_ms=30)
+    device, table = slow.device, slow.device.table()
+    writers = Writers(device.path, geo.logical)
+    for i in range(12):
+        time.sleep(.05)
+        if what == "suspend":
+            device.suspend(noflush=bool(i % 2))
+            expect(slow.dirty() == 0, f"suspended with {slow.dirty()} blocks")
+            device.resume()
+        elif what == "reload":
+            device.reload(table, noflush=bool(i % 2))
+        else:
+            device.message("wcache " + ("on" if i % 2 else "off"))
+            expect(i % 2 or slow.dirty() == 0,
+                   f"off with {slow.dirty()} blocks in it")
+    newest = writers.stop()
+    expect(device.table()[0][3].split()[3:] == table[0][3].split()[3:],
+           f"the table has become {device.table()}")
+    slow.again()
+    for b in range(geo.logical):
+        expect(slow.holds(b) == newest.get(b, 0),
+               f"block {b} holds {slow.holds(b)}, acknowledged: "
+               f"{newest.get(b, 0)}")
+    slow.close()
+    return {"writes": writers.count}
+
+
+def words(ctx, geo):
+    """What is refused, and what the table says when it is off."""
+    slow = Slow(ctx, geo, 0)
+    before = slow.device.table()
+    for text in ("wcache_blocks 8", "wcache_blocks 0", "wcache maybe",
+                 "destage_ms soon", "wcache"):
+        ctx.kernel()
+        try:
+            slow.device.message(text)
+        except OSError:
+            said = [l for l in ctx.kernel() if "device-mapper" in l]
+            expect(len(said) == 1, f"'{text}': {said}")
+            ctx.note(f"{text}: {said[0].split(': ')[-1]}")
+        else:
+            expect(False, f"'{text}' was accepted")
+        expect(slow.device.table() == before, f"'{text}' changed the table")
+    slow.device.message("wcache off")
+    off = slow.device.table()
+    expect("wcache off" in off[0][3], f"off, and the table says {off}")
+    slow.device.reload(off)
+    expect(slow.device.table() == off, "the table does not load as it is")
+    slow.write(0, 1)
+    expect(slow.dirty() == 0, "a table that says off does not switch it off")
+    slow.device.message("wcache on")
+    expect(slow.device.table() == before, "on again the table is another")
+    slow.close()
+
+
+def cases(target, options):
+    if not target.persistent:
+        return []
+    geo = GEOMETRIES["wcache"][0]
+    seed = int(options.get("seed", 1))
+    out = [("words", words), ("written again on its way", overtaken),
+           ("written again before its turn", before_its_turn),
+           ("written again, and the first fails", first_fails),
+           ("FUA to what is on its way", fua_behind),
+           ("a discard of what is on its way", discard_behind),
+           ("pressure", pressure), ("by itself", by_itself)]
+    out += [(f"a slow medium, seed {s}", lambda c, g, s=s: slow_medium(c, g, s))
+            for s in range(seed, seed + 2)]
+    out += [(f"{what} under load", lambda c, g, w=what: under_load(c, g, w))
+            for what in ("suspend", "reload", "switching")]
+    return [(name, lambda ctx, f=f: f(ctx, geo)) for name, f in out]
