@@ -5,7 +5,7 @@
  * Data bands have fixed native places.  Writes go to the cache band of their
  * set, one slot after the other; when that band is full, every data band with
  * blocks in it is rewritten and the cache band starts again from its first
- * slot.  Spec: skylight-and-zoned.md 1.3.
+ * slot.  Spec: skylight-and-zoned.md 1.3; order of cleaning: 1.6, Algorithm 1.
  *
  * The paper says nothing of crashes.  A band is rewritten in two steps, each
  * ended by a durable record: STAGE merges the band into the staging band,
@@ -18,6 +18,7 @@
 enum { STEP_STAGE, STEP_WRITEBACK, STEP_INPLACE, STEP_RETIRE };
 
 #define NO_SET		U32_MAX
+#define NO_BAND		U32_MAX
 
 /* Longest run that a record can name. */
 #define MAX_RUN		U16_MAX
@@ -38,8 +39,10 @@ enum { STEP_STAGE, STEP_WRITEBACK, STEP_INPLACE, STEP_RETIRE };
  * @set_shift: see struct stl_set_params
  * @inplace: rewrite bands without staging: loses data at a power cut
  * @aggressive: clean also when the host is quiet
+ * @greedy: clean what has the most stale slots first, not the oldest
  * @map: which slot holds which block; slot = set * band_blocks + offset
  * @fill: per set, next empty slot
+ * @opened: per set, when its first slot was handed out, counted by @age
  * @inflight: per set, placements not yet committed or aborted
  * @set_live: per set, blocks whose current copy is in it
  * @band_live: per data band, blocks whose current copy is in the cache
@@ -48,10 +51,10 @@ enum { STEP_STAGE, STEP_WRITEBACK, STEP_INPLACE, STEP_RETIRE };
  * @want_head: first set of the queue, or NO_SET
  * @want_tail: last set of the queue
  * @clean_set: the set being cleaned, or NO_SET
- * @clean_band: next data band of it to look at
  * @draining: @clean_set takes no placements until those in flight are done
- * @forced_set: where a forced clean of all sets stands
- * @idle_set: where cleaning for its own sake stands
+ * @age: of the next set that is opened
+ * @forced: a forced clean is going on
+ * @forced_age: it does without sets of this age and later
  * @step_band: band of the step in progress, or U64_MAX
  * @staged: the staging band holds @staged_band
  * @staged_band: which data band
@@ -74,9 +77,11 @@ struct stl_set {
 	u32 set_shift;
 	bool inplace;
 	bool aggressive;
+	bool greedy;
 
 	struct shingle_slotmap map;
 	u32 *fill;
+	u32 *opened;
 	u32 *inflight;
 	u32 *set_live;
 	u32 *band_live;
@@ -87,10 +92,10 @@ struct stl_set {
 	u32 want_tail;
 
 	u32 clean_set;
-	u32 clean_band;
 	bool draining;
-	u32 forced_set;
-	u32 idle_set;
+	u32 age;
+	bool forced;
+	u32 forced_age;
 	u64 step_band;
 
 	bool staged;
@@ -144,6 +149,7 @@ static void stl_set_destroy(struct shingle_engine *e)
 
 	shingle_slotmap_exit(&s->map);
 	kvfree(s->fill);
+	kvfree(s->opened);
 	kvfree(s->inflight);
 	kvfree(s->set_live);
 	kvfree(s->band_live);
@@ -206,12 +212,13 @@ static int stl_set_create(struct shingle_engine **out, const struct shingle_layo
 	s->step_band = U64_MAX;
 
 	s->fill = shingle_zalloc_array(sets, sizeof(u32));
+	s->opened = shingle_zalloc_array(sets, sizeof(u32));
 	s->inflight = shingle_zalloc_array(sets, sizeof(u32));
 	s->set_live = shingle_zalloc_array(sets, sizeof(u32));
 	s->want = shingle_zalloc_array(sets, sizeof(u32));
 	s->band_live = shingle_zalloc_array(bands, sizeof(u32));
 	s->written = shingle_zalloc_array(BITS_TO_LONGS(bands), sizeof(unsigned long));
-	if (!s->fill || !s->inflight || !s->set_live || !s->want || !s->band_live ||
+	if (!s->fill || !s->opened || !s->inflight || !s->set_live || !s->want || !s->band_live ||
 	    !s->written || shingle_slotmap_init(&s->map, sets * s->band_blocks)) {
 		stl_set_destroy(&s->engine);
 		return -ENOMEM;
@@ -231,10 +238,16 @@ static int stl_set_set(struct shingle_engine *e, const char *name, const char *v
 		e->copy_blocks = s->band_blocks;
 		return 0;
 	}
-	*why = "cleaning must be lazy or aggressive";
-	if (!strcmp(name, "cleaning") && value)
+	if (!value)
+		return -ENOENT;
+	if (!strcmp(name, "cleaning")) {
+		*why = "cleaning must be lazy or aggressive";
 		return shingle_choose(value, "lazy", "aggressive", &s->aggressive);
-	return -ENOENT;
+	}
+	if (strcmp(name, "order"))
+		return -ENOENT;
+	*why = "order must be fifo or greedy";
+	return shingle_choose(value, "fifo", "greedy", &s->greedy);
 }
 
 static int stl_set_get(struct shingle_engine *e, u32 index, const char **name, char *value,
@@ -251,6 +264,10 @@ static int stl_set_get(struct shingle_engine *e, u32 index, const char **name, c
 		*name = "cleaning";
 		snprintf(value, size, "%s", s->aggressive ? "aggressive" : "lazy");
 		return s->aggressive;
+	case 2:
+		*name = "order";
+		snprintf(value, size, "%s", s->greedy ? "greedy" : "fifo");
+		return s->greedy;
 	}
 	return -ENOENT;
 }
@@ -343,6 +360,8 @@ static int stl_set_place(struct shingle_engine *e, u64 lblk, u32 n, struct shing
 	out->kind = SHINGLE_RUN_MAPPED;
 	for (i = 0; i < n; i++)
 		s->map.owner[slot + i] = SHINGLE_SLOT_SPENT;
+	if (!s->fill[set])
+		s->opened[set] = s->age++;
 	s->fill[set] += n;
 	s->inflight[set]++;
 	s->placed_blocks += n;
@@ -385,7 +404,7 @@ static void stl_set_commit(struct shingle_engine *e, const struct shingle_run *r
 	for (i = 0; i < run->n; i++)
 		adopt_slot(s, band, slot + i, run->lblk + i);
 	s->inflight[set]--;
-	shingle_emit(emit, STL_SET_MAP, run->n, 0, run->lblk, slot);
+	shingle_emit(emit, STL_SET_MAP, run->n, s->opened[set], run->lblk, slot);
 }
 
 static void stl_set_abort(struct shingle_engine *e, const struct shingle_run *run)
@@ -460,60 +479,64 @@ static int stl_set_discard(struct shingle_engine *e, u64 lblk, u64 n, u64 *done,
  * Cleaning
  */
 
-/* Data bands of @set, in ascending order: the first at or after @band. */
-static u32 next_band_of_set(const struct stl_set *s, u32 set, u32 band)
+/* Is set @a to be cleaned before set @b? */
+static bool set_before(const struct stl_set *s, u32 a, u32 b)
 {
-	u32 group = band >> s->set_shift;
-	u32 ahead = (set + s->nr_sets - group % s->nr_sets) % s->nr_sets;
-	u64 next = (u64)(group + (u64)ahead) << s->set_shift;
+	u32 stale[] = { s->fill[a] - s->set_live[a], s->fill[b] - s->set_live[b] };
 
-	if (!ahead)
-		return band;
-	return min_t(u64, next, s->nr_bands);
+	if (s->greedy && stale[0] != stale[1])
+		return stale[0] > stale[1];
+	return s->opened[a] < s->opened[b];
 }
 
-static u32 next_dirty_band(const struct stl_set *s, u32 set, u32 band)
+/* Of the sets opened before @age that are not empty, the first by the order. */
+static u32 pick_by_order(const struct stl_set *s, u32 age)
 {
-	while (band < s->nr_bands) {
-		band = next_band_of_set(s, set, band);
-		if (band >= s->nr_bands || s->band_live[band])
-			break;
-		band++;
+	u32 best = NO_SET, set;
+
+	for (set = 0; set < s->nr_sets; set++) {
+		if (s->fill[set] && s->opened[set] < age &&
+		    (best == NO_SET || set_before(s, set, best)))
+			best = set;
 	}
-	return min(band, s->nr_bands);
-}
-
-/* The next set in turn that is not empty. */
-static u32 pick_idle(struct stl_set *s)
-{
-	u32 i;
-
-	for (i = 0; i < s->nr_sets; i++) {
-		u32 set = (s->idle_set + i) % s->nr_sets;
-
-		if (s->fill[set]) {
-			s->idle_set = set + 1;
-			return set;
-		}
-	}
-	return NO_SET;
+	return best;
 }
 
 static u32 pick_set(struct stl_set *s, enum shingle_why why)
 {
 	u32 set = pop_wanted(s);
 
-	if (set == NO_SET && why == SHINGLE_WHY_IDLE)
-		return pick_idle(s);
-	if (set != NO_SET || why != SHINGLE_WHY_FORCED)
+	if (set != NO_SET || why == SHINGLE_WHY_PRESSURE)
 		return set;
-	while (s->forced_set < s->nr_sets) {
-		if (s->fill[s->forced_set])
-			return s->forced_set++;
-		s->forced_set++;
+	if (why == SHINGLE_WHY_IDLE)
+		return pick_by_order(s, U32_MAX);
+	if (!s->forced) {
+		/* What is opened from now on is not asked for. */
+		s->forced = true;
+		s->forced_age = s->age;
 	}
-	s->forced_set = 0;
-	return NO_SET;
+	set = pick_by_order(s, s->forced_age);
+	s->forced = set != NO_SET;
+	return set;
+}
+
+/* The band of the oldest block of a set, or the band with the most blocks in it. */
+static u32 pick_band(const struct stl_set *s, u32 set)
+{
+	u32 slot = set * s->band_blocks, end = slot + s->fill[set], best = NO_BAND;
+
+	for (; slot < end; slot++) {
+		u32 band;
+
+		if (shingle_slot_state(&s->map, slot) != SHINGLE_SLOT_OWNED)
+			continue;
+		band = shingle_slot_lblk(&s->map, slot) / s->band_blocks;
+		if (!s->greedy)
+			return band;
+		if (best == NO_BAND || s->band_live[band] > s->band_live[best])
+			best = band;
+	}
+	return best;
 }
 
 static void writeback_step(const struct stl_set *s, struct shingle_step *step)
@@ -560,7 +583,6 @@ static int stl_set_next_step(struct shingle_engine *e, enum shingle_why why,
 again:
 	if (s->clean_set == NO_SET) {
 		s->clean_set = pick_set(s, why);
-		s->clean_band = 0;
 		if (s->clean_set == NO_SET)
 			return 0;
 	}
@@ -569,20 +591,13 @@ again:
 	if (s->draining)
 		return -EAGAIN;
 
-	band = next_dirty_band(s, set, s->clean_band);
-	if (band < s->nr_bands) {
+	band = pick_band(s, set);
+	if (band != NO_BAND) {
 		rewrite_step(s, band, step);
 		s->step_band = band;
-		s->clean_band = band + 1;
 		return 1;
 	}
 	s->clean_set = NO_SET;
-	if (s->set_live[set]) {
-		/* Written to meanwhile; if that filled it up, go round again. */
-		if (s->fill[set] == s->band_blocks)
-			want_clean(s, set);
-		goto again;
-	}
 	if (!s->fill[set])
 		goto again;
 	step->kind = STEP_RETIRE;
@@ -673,8 +688,6 @@ static void stl_set_step_failed(struct shingle_engine *e, const struct shingle_s
 
 	if (step->kind == STEP_RETIRE)
 		s->reset_set = NO_SET;
-	else if (step->kind != STEP_WRITEBACK)
-		s->clean_band = s->step_band;
 	s->step_band = U64_MAX;
 }
 
@@ -766,7 +779,8 @@ static u32 encode_slots(const struct stl_set *s, u32 set, u32 part, __le32 *p)
 	p[0] = cpu_to_le32(s->fill[set]);
 	for (i = 0; i < n; i++)
 		p[i + 1] = cpu_to_le32(s->map.owner[set * s->band_blocks + first + i]);
-	return (n + 1) * sizeof(*p);
+	p[n + 1] = cpu_to_le32(s->opened[set]);
+	return (n + 2) * sizeof(*p);
 }
 
 static u32 stl_set_encode(struct shingle_engine *e, u64 *cursor, u64 *index, void *buf)
@@ -802,16 +816,24 @@ static int decode_globals(struct stl_set *s, const __le32 *p, u32 bytes)
 	return 0;
 }
 
+/* The age at the end of a piece is missing in what early builds have written. */
 static int decode_slots(struct stl_set *s, u32 set, u32 part, const __le32 *p, u32 bytes)
 {
-	u32 first = part * PART_SLOTS, n = bytes / sizeof(*p), i;
+	u32 first = part * PART_SLOTS, words = bytes / sizeof(*p), fill, n, i;
 
-	if (n < 2 || bytes % sizeof(*p) || n - 1 > s->band_blocks - first ||
-	    le32_to_cpu(p[0]) > s->band_blocks)
+	if (words < 2 || bytes % sizeof(*p))
 		return -EUCLEAN;
-	s->fill[set] = max(s->fill[set], le32_to_cpu(p[0]));
-	for (i = 0; i < n - 1; i++)
+	fill = le32_to_cpu(p[0]);
+	if (fill > s->band_blocks || fill <= first)
+		return -EUCLEAN;
+	n = min(fill - first, PART_SLOTS);
+	if (words != n + 1 && words != n + 2)
+		return -EUCLEAN;
+	s->fill[set] = max(s->fill[set], fill);
+	for (i = 0; i < n; i++)
 		s->map.owner[set * s->band_blocks + first + i] = le32_to_cpu(p[i + 1]);
+	if (words == n + 2)
+		s->opened[set] = le32_to_cpu(p[n + 1]);
 	return 0;
 }
 
@@ -845,7 +867,7 @@ static void replay_drop(struct stl_set *s, u32 set, u32 below, u32 lblk, u64 n)
 	}
 }
 
-static int replay_map(struct stl_set *s, u64 lblk, u64 slot, u32 n)
+static int replay_map(struct stl_set *s, u64 lblk, u64 slot, u32 n, u32 opened)
 {
 	u32 set, offset, i;
 
@@ -859,6 +881,7 @@ static int replay_map(struct stl_set *s, u64 lblk, u64 slot, u32 n)
 	for (i = 0; i < n; i++)
 		s->map.owner[slot + i] = lblk + i + SHINGLE_SLOT_OWNED;
 	s->fill[set] = max(s->fill[set], offset + n);
+	s->opened[set] = opened;
 	return 0;
 }
 
@@ -889,7 +912,7 @@ static int stl_set_replay(struct shingle_engine *e, const struct shingle_record 
 
 	switch (le16_to_cpu(rec->type)) {
 	case STL_SET_MAP:
-		return replay_map(s, a, b, n);
+		return replay_map(s, a, b, n, le32_to_cpu(rec->c));
 	case STL_SET_STAGED:
 		if (a >= s->nr_bands || b > s->band_blocks)
 			return -EUCLEAN;
@@ -936,6 +959,8 @@ static int stl_set_ready(struct shingle_engine *e, const char **why)
 		return -EUCLEAN;
 	}
 	for (set = 0; set < s->nr_sets; set++) {
+		if (s->fill[set])
+			s->age = max(s->age, s->opened[set] + 1);
 		for (offset = 0; offset < s->band_blocks; offset++) {
 			u32 slot = set * s->band_blocks + offset, lblk = s->map.owner[slot];
 
@@ -1042,7 +1067,7 @@ static u64 stl_set_map_bytes(struct shingle_engine *e)
 {
 	struct stl_set *s = to_set(e);
 
-	return shingle_slotmap_bytes(&s->map) + 4ULL * sizeof(u32) * s->nr_sets +
+	return shingle_slotmap_bytes(&s->map) + 5ULL * sizeof(u32) * s->nr_sets +
 	       (u64)sizeof(u32) * s->nr_bands + BITS_TO_LONGS(s->nr_bands) * sizeof(long);
 }
 

@@ -30,6 +30,7 @@ static const struct shape_case shapes[] = {
 	{ "set: 16-block bands, head of 3", &stl_set_engine_ops, { 16, 20, 1, 4, 8, 3 } },
 	{ "set: wide sets, aggressive", &stl_set_engine_ops, { 4, 4, 1, 4, 3, 2 },
 	  .keys = aggressive, .params = { 2 } },
+	{ "set: greedy", &stl_set_engine_ops, { 6, 14, 1, 2, 3, 2 }, .keys = greedy },
 	{ "set: in place", &stl_set_engine_ops, { 8, 7, 1, 2, 4, 2 }, .features = inplace },
 	{ "full: one zone, 12 KiB bands", &stl_full_engine_ops, { 3, 9, 0, 0, 0, 1 },
 	  .params = { 9, 3, 2 } },
@@ -220,6 +221,47 @@ static u64 counter(struct shingle_engine *e, const char *name)
 	return U64_MAX;
 }
 
+/* Spec 1.6, Algorithm 1: the oldest block's band first, or else the most stale. */
+static void stl_set_orders(struct kunit *test)
+{
+	/* Data bands at 0 6 12 18 24 30, staging at 36, sets 0, 1, 2 at 42, 48, 54. */
+	const struct shape_case c = { "", &stl_set_engine_ops, { 6, 6, 1, 3, 0, 1 } };
+	struct shingle_layout *l = new_layout(test, &c);
+	static const u64 writes[][2] = {
+		/* Set 2: band 2 and 5.  Set 0: band 3, then 0.  Set 1: band 1, twice. */
+		{ 12, 54 }, { 30, 55 }, { 18, 42 }, { 0, 43 }, { 1, 44 }, { 6, 48 }, { 6, 49 },
+	};
+	static const struct { const char *order; u64 lblk[5]; } want[] = {
+		{ "fifo", { 12, 30, 18, 0, 6 } },
+		{ "greedy", { 6, 12, 30, 0, 18 } },
+	};
+	struct shingle_engine *e;
+	struct shingle_step step;
+	const char *why;
+	u32 i, j;
+
+	for (i = 0; i < ARRAY_SIZE(want); i++) {
+		struct shingle_record rec[4];
+		struct shingle_emit emit = { .rec = rec, .max = ARRAY_SIZE(rec) };
+
+		KUNIT_ASSERT_EQ(test, stl_set_engine_ops.create(&e, l, &why), 0);
+		KUNIT_EXPECT_EQ(test, e->ops->set(e, "order", "lifo", &why), -ERANGE);
+		KUNIT_EXPECT_EQ(test, e->ops->set(e, "order", want[i].order, &why), 0);
+		for (j = 0; j < ARRAY_SIZE(writes); j++)
+			write_block(test, e, writes[j][0], writes[j][1]);
+		for (j = 0; e->ops->next_step(e, SHINGLE_WHY_FORCED, &step) == 1; j++) {
+			/* Stage and write back; a set that is emptied waits for a release. */
+			KUNIT_ASSERT_LT(test, j / 2, 5U);
+			KUNIT_EXPECT_EQ(test, step.lblk, want[i].lblk[j / 2]);
+			emit.nr = 0;
+			e->ops->step_done(e, &step, &emit);
+			e->ops->release(e, 0);
+		}
+		KUNIT_EXPECT_EQ(test, j, 10U);
+		e->ops->destroy(e);
+	}
+}
+
 /* Spec 1.4: appended to one log, whichever band it is for; home until then. */
 static void stl_full_places(struct kunit *test)
 {
@@ -347,6 +389,7 @@ static void stl_full_tunables(struct kunit *test)
 static struct kunit_case stl_cases[] = {
 	KUNIT_CASE(stl_set_places),
 	KUNIT_CASE(stl_set_cleans),
+	KUNIT_CASE(stl_set_orders),
 	KUNIT_CASE(stl_full_places),
 	KUNIT_CASE(stl_full_cleans),
 	KUNIT_CASE(stl_full_switches),

@@ -96,7 +96,7 @@ class StlSet(Linear):
     features = ("inplace",)
     messages = ("stats", "stats_clear", "clean", "verify", "checkpoint",
                 "commit")
-    keys = (("cleaning", "aggressive"), ("idle_ms", 7))
+    keys = (("cleaning", "aggressive"), ("order", "greedy"), ("idle_ms", 7))
 
     def _plan(self, geo):
         """Superblock fields, by the simplest arithmetic there is."""

@@ -48,7 +48,7 @@ static const char *const greedy_keys[] = { "order", "greedy", NULL };
 static const char *const tight_keys[] = { "threshold", "1", NULL };
 static const char *const *const full_keys[] = { NULL, greedy_keys, tight_keys };
 static const char *const aggressive_keys[] = { "cleaning", "aggressive", NULL };
-static const char *const *const set_keys[] = { NULL, aggressive_keys };
+static const char *const *const set_keys[] = { NULL, aggressive_keys, greedy_keys };
 
 static const struct engine {
 	const struct shingle_engine_ops *ops;
