@@ -356,7 +356,7 @@ def storm(ctx, geo, seed, inject):
     rng = random.Random(seed)
     with faulty(ctx, geo) as game:
         game.fill()
-        done, failed, downs = 0, 0, 0
+        done, failed, downs, walk = 0, 0, 0, 0
         for i in range(400):
             if i % 20 == 0:
                 game.heal()
@@ -371,7 +371,12 @@ def storm(ctx, geo, seed, inject):
             start = rng.randrange(geo.logical)
             n = min(rng.choice((1, 1, 2, 4)), geo.logical - start)
             dice = rng.random()
-            if dice < .7:
+            if dice < .3:
+                # On from where the last one of its kind has ended.
+                n = min(n, geo.logical - walk)
+                ok = game.write(walk, n)
+                walk = (walk + n) % geo.logical
+            elif dice < .7:
                 ok = game.write(start, n)
             elif dice < .8:
                 ok = game.flush()
@@ -617,4 +622,9 @@ def cases(target, options):
              lambda c, g, s=s: storm(c, g, s, inject_area))
             for s in range(seed, seed + 3)]
     out.append(("fail_make_request", failing_requests))
-    return [(name, lambda ctx, f=f: f(ctx, geo)) for name, f in out]
+    cases_of = [(name, lambda ctx, f=f: f(ctx, geo)) for name, f in out]
+    for other in target.geometry("faults")[1:]:
+        cases_of += [(f"storm of data errors on {other.name}, seed {s}",
+                      lambda ctx, g=other, s=s: storm(ctx, g, s, inject_area))
+                     for s in range(seed, seed + 3)]
+    return cases_of
