@@ -18,6 +18,7 @@
 #define MAX_HISTORY	48
 #define JOURNAL		4096U
 #define MAX_CHUNKS	512U
+#define MAX_COUNTERS	32U
 
 /* Contents of a block: 0 is zeroes, else the number of the write. */
 #define POISON		U32_MAX
@@ -46,6 +47,16 @@ struct flight {
 	u32 first;
 };
 
+/**
+ * struct waiting - a write that was refused and will come again
+ * @lblk: first block
+ * @n: length, 0 = none
+ */
+struct waiting {
+	u64 lblk;
+	u32 n;
+};
+
 struct chunk {
 	u64 index;
 	u32 bytes;
@@ -65,6 +76,7 @@ struct chunk {
  * @medium: contents per device
  * @model: per logical block
  * @flight: writes under way
+ * @waiting: writes that were refused
  * @journal: all records since the last checkpoint began
  * @nr_records: in @journal
  * @durable: of them on the disk
@@ -89,6 +101,7 @@ struct exercise {
 	u32 *medium[SHINGLE_NR_DEVS];
 	struct model *model;
 	struct flight flight[MAX_FLIGHT];
+	struct waiting waiting[MAX_FLIGHT];
 	struct shingle_record *journal;
 	u32 nr_records;
 	u32 durable;
@@ -294,27 +307,38 @@ static int place(struct exercise *x, u64 lblk, u32 n, struct flight *f)
 	return 0;
 }
 
+/* Try a write that waits again: 0, also if it still has to; what is left goes on waiting. */
+static int retry(struct exercise *x, struct waiting *w, struct flight *f)
+{
+	int r = place(x, w->lblk, w->n, f);
+
+	if (!r) {
+		w->lblk += f->run.n;
+		w->n -= f->run.n;
+	}
+	return min(r, 0);
+}
+
 /* Every other write goes on where the last one of its kind has ended. */
 static int start_write(struct exercise *x)
 {
 	const struct shingle_layout *l = x->plan->layout;
-	bool stream = rnd(x, 2);
-	u64 lblk = stream ? x->stream : rnd(x, l->logical_blocks);
-	u32 n = min_t(u64, 1 + rnd(x, rnd(x, 4) ? 3 : 2 * l->band_blocks),
-		      l->logical_blocks - lblk);
+	struct waiting *w = &x->waiting[rnd(x, MAX_FLIGHT)];
 	struct flight *f = &x->flight[rnd(x, MAX_FLIGHT)];
-	int r;
+	bool stream = rnd(x, 2);
 
 	if (f->used)
 		return 0;
-	r = place(x, lblk, n, f);
-	if (r)
-		return min(r, 0);
-	if (stream)
-		x->stream = (lblk + f->run.n) % l->logical_blocks;
-	if (stream && !rnd(x, 64))
-		x->stream = rnd(x, l->logical_blocks) / l->band_blocks * l->band_blocks;
-	return 0;
+	if (!w->n) {
+		w->lblk = stream ? x->stream : rnd(x, l->logical_blocks);
+		w->n = min_t(u64, 1 + rnd(x, rnd(x, 4) ? 3 : 2 * l->band_blocks),
+			     l->logical_blocks - w->lblk);
+		if (stream)
+			x->stream = (w->lblk + w->n) % l->logical_blocks;
+		if (stream && !rnd(x, 64))
+			x->stream = rnd(x, l->logical_blocks) / l->band_blocks * l->band_blocks;
+	}
+	return retry(x, w, f);
 }
 
 static void end_write(struct exercise *x, struct flight *f, bool good)
@@ -542,6 +566,32 @@ static int help(struct exercise *x, enum shingle_why why)
 }
 
 /*
+ * A write was refused, and none is under way whose end would wake it.  Core looks
+ * at it again when another that waits has got through, and after a step or a
+ * release; so one of these must be to come.
+ */
+static int help_waiting(struct exercise *x)
+{
+	bool pending = x->plan->ops->pending(x->e), through = false;
+	struct flight *f = &x->flight[1];
+	u32 i;
+
+	for (i = 0; i < MAX_FLIGHT; i++) {
+		if (!x->waiting[i].n)
+			continue;
+		if (retry(x, &x->waiting[i], f))
+			return -EUCLEAN;
+		if (f->used) {
+			end_write(x, f, true);
+			through = true;
+		}
+	}
+	if (!through && help(x, SHINGLE_WHY_PRESSURE) <= 0 && !pending)
+		return fail(x, "a write waits, and nothing is left to wake it");
+	return 0;
+}
+
+/*
  * Nothing waits for ever: with no write under way a new one finds room, and a
  * clean of everything ends and leaves nothing.
  */
@@ -553,8 +603,11 @@ static int progress(struct exercise *x)
 	/* No cleaning needs more than two steps for each band, and one to end. */
 	limit = 4 * x->plan->layout->logical_blocks + 16;
 	if (rnd(x, 4)) {
-		while ((r = place(x, lblk, 1, &x->flight[0])) > 0 && --limit)
-			help(x, SHINGLE_WHY_PRESSURE);
+		while ((r = place(x, lblk, 1, &x->flight[0])) > 0 && --limit) {
+			r = help_waiting(x);
+			if (r)
+				return r;
+		}
 		if (!limit)
 			return fail(x, "a write finds no room, and no cleaning makes any");
 		return r;
@@ -625,6 +678,19 @@ static void checkpoint_if_full(struct exercise *x)
 		checkpoint_some(x);
 }
 
+static void end_engine(struct exercise *x)
+{
+	struct shingle_counter c[MAX_COUNTERS];
+	u32 n = min_t(u32, x->plan->ops->counters(x->e, c, MAX_COUNTERS), MAX_COUNTERS), i;
+
+	for (i = 0; i < n; i++) {
+		if (!strcmp(c[i].name, "bypassed_blocks"))
+			x->res->bypassed += c[i].value;
+	}
+	x->plan->ops->destroy(x->e);
+	x->e = NULL;
+}
+
 static int start_engine(struct exercise *x)
 {
 	const char *const *f;
@@ -680,10 +746,10 @@ static int power_cut(struct exercise *x)
 	}
 	for (i = 0; i < MAX_FLIGHT; i++)
 		x->flight[i].used = false;
+	memset(x->waiting, 0, sizeof(x->waiting));
 	/* The commit that was under way may have made it. */
 	end = rnd(x, 2) ? x->durable : x->nr_records;
-	x->plan->ops->destroy(x->e);
-	x->e = NULL;
+	end_engine(x);
 	if (start_engine(x))
 		return -EUCLEAN;
 	for (i = 0; i < x->nr_ckpt; i++) {
@@ -891,7 +957,7 @@ int shingle_exercise(const struct shingle_exercise_plan *plan,
 	if (!err)
 		err = run(x);
 	if (x->e)
-		plan->ops->destroy(x->e);
+		end_engine(x);
 	for (d = 0; d < SHINGLE_NR_DEVS; d++)
 		kvfree(x->medium[d]);
 	kvfree(x->model);

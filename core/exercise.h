@@ -33,6 +33,7 @@ struct shingle_exercise_plan {
  * @cuts: power cuts survived
  * @checkpoints: checkpoints taken
  * @emptied: times that a clean of everything left nothing to clean
+ * @bypassed: of @writes, those that the engine says went past its cache
  * @destroyed: blocks that wide writes destroyed
  */
 struct shingle_exercise_result {
@@ -42,6 +43,7 @@ struct shingle_exercise_result {
 	u64 cuts;
 	u64 checkpoints;
 	u64 emptied;
+	u64 bypassed;
 	u64 destroyed;
 };
 

@@ -526,6 +526,7 @@ static int discard_some(struct shingle_device *d, struct shingle_io *io, u64 *do
 	r = d->ops->discard(d->engine, io->lblk, io->n, done, dropped, &emit);
 	if (r) {
 		shingle_journal_cancel(d, records);
+		shingle_want_clean(d);
 		goto out;
 	}
 	if (*dropped) {
@@ -860,7 +861,9 @@ int shingle_end_io(struct dm_target *ti, struct bio *bio, blk_status_t *error)
 
 	io->state = SHINGLE_IO_PLAIN;
 	if (state == SHINGLE_IO_READ) {
-		if (io->zero && !*error) {
+		/* What a write ahead of it has destroyed there counts for nothing. */
+		if (io->zero) {
+			*error = BLK_STS_OK;
 			bio->bi_iter = io->iter;
 			zero_fill_bio(bio);
 		}

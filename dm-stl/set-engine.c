@@ -5,11 +5,17 @@
  * Data bands have fixed native places.  Writes go to the cache band of their
  * set, one slot after the other; when that band is full, every data band with
  * blocks in it is rewritten and the cache band starts again from its first
- * slot.  Spec: skylight-and-zoned.md 1.3.
+ * slot.  Spec: skylight-and-zoned.md 1.3; order of cleaning: 1.6, Algorithm 1.
  *
  * The paper says nothing of crashes.  A band is rewritten in two steps, each
  * ended by a durable record: STAGE merges the band into the staging band,
  * WRITEBACK copies it home.  Between the two the staged copy *is* the band.
+ *
+ * Bypass.  A stream that is alone and long enough writes home, one write at a
+ * time and in order, so that what home holds is always a prefix of the band.
+ * Nothing that counts may be in front of its head: a band with content at home
+ * is staged first, and the stream then does what WRITEBACK would have done, as
+ * far as it gets.  A band whose home holds nothing needs no copy at all.
  */
 #include "set-engine.h"
 #include "slotmap.h"
@@ -18,6 +24,7 @@
 enum { STEP_STAGE, STEP_WRITEBACK, STEP_INPLACE, STEP_RETIRE };
 
 #define NO_SET		U32_MAX
+#define NO_BAND		U32_MAX
 
 /* Longest run that a record can name. */
 #define MAX_RUN		U16_MAX
@@ -25,8 +32,41 @@ enum { STEP_STAGE, STEP_WRITEBACK, STEP_INPLACE, STEP_RETIRE };
 /* Slots in one checkpoint piece, after the fill count. */
 #define PART_SLOTS	1000U
 
+/* Bands in one checkpoint piece of prefixes. */
+#define PART_BANDS	1000U
+
+/* Blocks that core needs in a checkpoint slot: its own piece and the footer. */
+#define CORE_CHUNKS	2U
+
+/*
+ * struct stl_set::valid of a band whose home holds nothing any more, but was
+ * written to: what the head has destroyed there is not to be read.
+ */
+#define RAGGED		U32_MAX
+
+#define MAX_BYPASS	(1U << 24)
+
+/* Sequences of writes that are told apart: a stream, a second one, and strays. */
+#define NR_STREAMS	4
+
 /* Bands one discard call walks over, to bound the time under the map lock. */
 #define DISCARD_BANDS	1024U
+
+/**
+ * struct set_stream - writes of which each began where the last one had ended
+ * @next: block behind the last one
+ * @blocks: written so far, 0 = none: it is no stream
+ * @alone: of these, since another stream of at least @bypass blocks has written
+ * @used: when it was last added to
+ * @awaited: its next write was refused, and will come again
+ */
+struct set_stream {
+	u64 next;
+	u64 blocks;
+	u64 alone;
+	u64 used;
+	bool awaited;
+};
 
 /**
  * struct stl_set - the engine's state
@@ -38,24 +78,39 @@ enum { STEP_STAGE, STEP_WRITEBACK, STEP_INPLACE, STEP_RETIRE };
  * @set_shift: see struct stl_set_params
  * @inplace: rewrite bands without staging: loses data at a power cut
  * @aggressive: clean also when the host is quiet
+ * @greedy: clean what has the most stale slots first, not the oldest
+ * @bypass: a stream of so many blocks goes home past the cache; 0: none does
  * @map: which slot holds which block; slot = set * band_blocks + offset
  * @fill: per set, next empty slot
+ * @opened: per set, when its first slot was handed out, counted by @age
  * @inflight: per set, placements not yet committed or aborted
  * @set_live: per set, blocks whose current copy is in it
  * @band_live: per data band, blocks whose current copy is in the cache
- * @written: per data band, whether the native place holds its content
+ * @valid: per data band, how many of its first blocks the native place holds, or
+ *	RAGGED
  * @want: per set, next set + 1 in the queue of full sets; self + 1 at the end
  * @want_head: first set of the queue, or NO_SET
  * @want_tail: last set of the queue
  * @clean_set: the set being cleaned, or NO_SET
- * @clean_band: next data band of it to look at
- * @draining: @clean_set takes no placements until those in flight are done
- * @forced_set: where a forced clean of all sets stands
- * @idle_set: where cleaning for its own sake stands
+ * @drain_set: takes no placements until those in flight are done; or NO_SET
+ * @age: of the next set that is opened
+ * @forced: a forced clean is going on
+ * @forced_age: it does without sets of this age and later
  * @step_band: band of the step in progress, or U64_MAX
  * @staged: the staging band holds @staged_band
  * @staged_band: which data band
  * @staged_snapshot: slots of its set from here on are newer than the copy
+ * @staged_valid: how many of its first blocks are home again; @valid says
+ *	nothing of it
+ * @stream: what goes on sequentially; at most one has been @alone for @bypass
+ * @stream_clock: counts @stream[].used
+ * @direct_band: the stream's next write goes home, behind the prefix of this
+ *	band; or NO_BAND
+ * @flight_band: data band of the write home under way, or NO_BAND
+ * @flight_end: offset behind it
+ * @wish_band: to be staged because a stream waits at its beginning; or NO_BAND
+ * @held: homes were given up, but recovery or a reader might still look there
+ * @held_seq: transaction that gives them up
  * @reset_set: emptied, but recovery might still look into it; or NO_SET
  * @reset_seq: transaction that says that it is empty
  * @placed_blocks: slots handed out
@@ -64,6 +119,8 @@ enum { STEP_STAGE, STEP_WRITEBACK, STEP_INPLACE, STEP_RETIRE };
  * @sets_cleaned: cache bands emptied
  * @merged_blocks: cached blocks copied into bands
  * @full_sets: times that a write found a cache band full
+ * @bypassed_blocks: written home, past the cache
+ * @streams_broken: streams that did not get to the end of a band
  */
 struct stl_set {
 	struct shingle_engine engine;
@@ -74,28 +131,42 @@ struct stl_set {
 	u32 set_shift;
 	bool inplace;
 	bool aggressive;
+	bool greedy;
+	u32 bypass;
 
 	struct shingle_slotmap map;
 	u32 *fill;
+	u32 *opened;
 	u32 *inflight;
 	u32 *set_live;
 	u32 *band_live;
-	unsigned long *written;
+	u32 *valid;
 
 	u32 *want;
 	u32 want_head;
 	u32 want_tail;
 
 	u32 clean_set;
-	u32 clean_band;
-	bool draining;
-	u32 forced_set;
-	u32 idle_set;
+	u32 drain_set;
+	u32 age;
+	bool forced;
+	u32 forced_age;
 	u64 step_band;
 
 	bool staged;
 	u32 staged_band;
 	u32 staged_snapshot;
+	u32 staged_valid;
+
+	struct set_stream stream[NR_STREAMS];
+	u64 stream_clock;
+	u32 direct_band;
+	u32 flight_band;
+	u32 flight_end;
+	u32 wish_band;
+
+	bool held;
+	u64 held_seq;
 
 	u32 reset_set;
 	u64 reset_seq;
@@ -106,6 +177,8 @@ struct stl_set {
 	u64 sets_cleaned;
 	u64 merged_blocks;
 	u64 full_sets;
+	u64 bypassed_blocks;
+	u64 streams_broken;
 };
 
 static struct stl_set *to_set(struct shingle_engine *e)
@@ -134,6 +207,42 @@ static u64 staging(const struct stl_set *s)
 	return shingle_band_pblk(s->layout, SHINGLE_ROLE_STAGING, 0);
 }
 
+static bool is_staged(const struct stl_set *s, u32 band)
+{
+	return s->staged && band == s->staged_band;
+}
+
+/* So many of the first blocks of @band, where they are not cached, are at home. */
+static u32 at_home(const struct stl_set *s, u32 band)
+{
+	u32 blocks = is_staged(s, band) ? s->staged_valid : s->valid[band];
+
+	return blocks == RAGGED ? 0 : blocks;
+}
+
+static void set_at_home(struct stl_set *s, u32 band, u32 blocks)
+{
+	if (is_staged(s, band))
+		s->staged_valid = blocks;
+	else
+		s->valid[band] = blocks;
+}
+
+/* Home holds nothing of @band from now on. */
+static void forget_home(struct stl_set *s, u32 band)
+{
+	s->valid[band] = s->valid[band] && s->valid[band] != s->band_blocks ? RAGGED : 0;
+}
+
+/* The stream will not go on to the end of its band. */
+static void break_direct(struct stl_set *s)
+{
+	if (s->direct_band == NO_BAND)
+		return;
+	s->direct_band = NO_BAND;
+	s->streams_broken++;
+}
+
 /* ------------------------------------------------------------------------
  * Construction
  */
@@ -144,10 +253,11 @@ static void stl_set_destroy(struct shingle_engine *e)
 
 	shingle_slotmap_exit(&s->map);
 	kvfree(s->fill);
+	kvfree(s->opened);
 	kvfree(s->inflight);
 	kvfree(s->set_live);
 	kvfree(s->band_live);
-	kvfree(s->written);
+	kvfree(s->valid);
 	kvfree(s->want);
 	kvfree(s);
 }
@@ -202,22 +312,58 @@ static int stl_set_create(struct shingle_engine **out, const struct shingle_layo
 	s->set_shift = le32_to_cpu(p->set_shift);
 	s->want_head = NO_SET;
 	s->clean_set = NO_SET;
+	s->drain_set = NO_SET;
 	s->reset_set = NO_SET;
 	s->step_band = U64_MAX;
+	s->direct_band = NO_BAND;
+	s->flight_band = NO_BAND;
+	s->wish_band = NO_BAND;
 
 	s->fill = shingle_zalloc_array(sets, sizeof(u32));
+	s->opened = shingle_zalloc_array(sets, sizeof(u32));
 	s->inflight = shingle_zalloc_array(sets, sizeof(u32));
 	s->set_live = shingle_zalloc_array(sets, sizeof(u32));
 	s->want = shingle_zalloc_array(sets, sizeof(u32));
 	s->band_live = shingle_zalloc_array(bands, sizeof(u32));
-	s->written = shingle_zalloc_array(BITS_TO_LONGS(bands), sizeof(unsigned long));
-	if (!s->fill || !s->inflight || !s->set_live || !s->want || !s->band_live ||
-	    !s->written || shingle_slotmap_init(&s->map, sets * s->band_blocks)) {
+	s->valid = shingle_zalloc_array(bands, sizeof(u32));
+	if (!s->fill || !s->opened || !s->inflight || !s->set_live || !s->want || !s->band_live ||
+	    !s->valid || shingle_slotmap_init(&s->map, sets * s->band_blocks)) {
 		stl_set_destroy(&s->engine);
 		return -ENOMEM;
 	}
 	s->engine.cache_blocks = s->map.nr_slots;
 	*out = &s->engine;
+	return 0;
+}
+
+static u32 parts_per_set(u32 band_blocks)
+{
+	return DIV_ROUND_UP(band_blocks, PART_SLOTS);
+}
+
+static u64 stl_set_max_chunks(const struct shingle_layout *l)
+{
+	u64 bands = l->nr_bands[SHINGLE_ROLE_DATA];
+
+	return 1 + DIV_ROUND_UP(bands, (u64)SHINGLE_CHUNK_BITS) +
+	       l->nr_bands[SHINGLE_ROLE_CACHE] * parts_per_set(l->band_blocks) +
+	       DIV_ROUND_UP(bands, (u64)PART_BANDS);
+}
+
+static int set_bypass(struct stl_set *s, const char *value, const char **why)
+{
+	u64 slot = s->layout->ckpt[0].blocks;
+	u32 n;
+
+	*why = "bypass_blocks must be from 0 (never) to 16777216 (64 GiB)";
+	if (kstrtouint(value, 10, &n) || n > MAX_BYPASS)
+		return -ERANGE;
+	*why = "bypass_blocks needs larger checkpoints than this device was formatted with";
+	if (n && slot && slot < stl_set_max_chunks(s->layout) + CORE_CHUNKS)
+		return -ERANGE;
+	s->bypass = n;
+	memset(s->stream, 0, sizeof(s->stream));
+	break_direct(s);
 	return 0;
 }
 
@@ -231,10 +377,18 @@ static int stl_set_set(struct shingle_engine *e, const char *name, const char *v
 		e->copy_blocks = s->band_blocks;
 		return 0;
 	}
-	*why = "cleaning must be lazy or aggressive";
-	if (!strcmp(name, "cleaning") && value)
+	if (!value)
+		return -ENOENT;
+	if (!strcmp(name, "cleaning")) {
+		*why = "cleaning must be lazy or aggressive";
 		return shingle_choose(value, "lazy", "aggressive", &s->aggressive);
-	return -ENOENT;
+	}
+	if (!strcmp(name, "bypass_blocks"))
+		return set_bypass(s, value, why);
+	if (strcmp(name, "order"))
+		return -ENOENT;
+	*why = "order must be fifo or greedy";
+	return shingle_choose(value, "fifo", "greedy", &s->greedy);
 }
 
 static int stl_set_get(struct shingle_engine *e, u32 index, const char **name, char *value,
@@ -251,6 +405,14 @@ static int stl_set_get(struct shingle_engine *e, u32 index, const char **name, c
 		*name = "cleaning";
 		snprintf(value, size, "%s", s->aggressive ? "aggressive" : "lazy");
 		return s->aggressive;
+	case 2:
+		*name = "order";
+		snprintf(value, size, "%s", s->greedy ? "greedy" : "fifo");
+		return s->greedy;
+	case 3:
+		*name = "bypass_blocks";
+		snprintf(value, size, "%u", s->bypass);
+		return s->bypass;
 	}
 	return -ENOENT;
 }
@@ -259,36 +421,42 @@ static int stl_set_get(struct shingle_engine *e, u32 index, const char **name, c
  * Reading and writing
  */
 
+static u32 find_slot(const struct stl_set *s, u32 band, u32 lblk)
+{
+	return s->band_live[band] ? shingle_slotmap_find(&s->map, lblk) : SHINGLE_NO_SLOT;
+}
+
 /* Where one block is now. */
 static u64 locate(const struct stl_set *s, u32 band, u32 lblk, enum shingle_run_kind *kind)
 {
 	u32 offset = lblk - band * s->band_blocks;
-	u32 slot = s->band_live[band] ? shingle_slotmap_find(&s->map, lblk) : SHINGLE_NO_SLOT;
-	bool staged = s->staged && band == s->staged_band;
+	u32 slot = find_slot(s, band, lblk);
+	bool staged = is_staged(s, band);
 
 	*kind = SHINGLE_RUN_MAPPED;
 	if (slot != SHINGLE_NO_SLOT && !(staged && slot % s->band_blocks < s->staged_snapshot))
 		return slot_pblk(s, slot);
-	if (staged)
-		return staging(s) + offset;
-	if (!test_bit(band, s->written))
-		*kind = SHINGLE_RUN_UNWRITTEN;
+	if (offset >= at_home(s, band)) {
+		if (staged)
+			return staging(s) + offset;
+		*kind = s->valid[band] ? SHINGLE_RUN_ZERO : SHINGLE_RUN_UNWRITTEN;
+	}
 	return native(s, band) + offset;
 }
 
 static void stl_set_resolve(struct shingle_engine *e, u64 lblk, u32 n, struct shingle_run *out)
 {
 	struct stl_set *s = to_set(e);
-	u32 band = (u32)lblk / s->band_blocks;
-	u32 end = (band + 1) * s->band_blocks;
+	u32 band = (u32)lblk / s->band_blocks, offset = (u32)lblk % s->band_blocks;
+	u32 home = at_home(s, band);
 	enum shingle_run_kind kind;
 
-	n = min_t(u32, n, end - (u32)lblk);
+	n = min(n, s->band_blocks - offset);
 	out->lblk = lblk;
 	out->pblk = locate(s, band, lblk, &out->kind);
 	out->n = 1;
 	if (!s->band_live[band]) {
-		out->n = n;
+		out->n = offset < home ? min(n, home - offset) : n;
 		return;
 	}
 	while (out->n < n && locate(s, band, lblk + out->n, &kind) == out->pblk + out->n &&
@@ -321,31 +489,174 @@ static u32 pop_wanted(struct stl_set *s)
 	return set;
 }
 
-static int stl_set_place(struct shingle_engine *e, u64 lblk, u32 n, struct shingle_run *out)
+/* What goes on with block @lblk; of several the one that is nearest to going home. */
+static struct set_stream *stream_at(struct stl_set *s, u32 lblk)
 {
-	struct stl_set *s = to_set(e);
-	u32 band = (u32)lblk / s->band_blocks;
+	struct set_stream *best = NULL, *st;
+
+	for (st = s->stream; st < s->stream + NR_STREAMS; st++) {
+		if (st->blocks && st->next == lblk && (!best || st->alone > best->alone))
+			best = st;
+	}
+	return best;
+}
+
+/* The stream that may go home, or NULL. */
+static struct set_stream *lone_stream(struct stl_set *s)
+{
+	struct set_stream *st;
+
+	for (st = s->stream; st < s->stream + NR_STREAMS; st++) {
+		if (st->blocks && st->alone >= s->bypass)
+			return st;
+	}
+	return NULL;
+}
+
+/* @n blocks at @lblk were placed: they go on with @st, or begin anew if it is NULL. */
+static void follow(struct stl_set *s, struct set_stream *st, u32 lblk, u32 n)
+{
+	struct set_stream *o;
+
+	if (!st) {
+		/* The lone one stays, though strays come while it waits. */
+		for (o = s->stream; o < s->stream + NR_STREAMS; o++) {
+			if (o->alone < s->bypass && (!st || o->used < st->used))
+				st = o;
+		}
+		memset(st, 0, sizeof(*st));
+	}
+	st->next = (u64)lblk + n;
+	st->blocks += n;
+	st->alone += n;
+	st->used = ++s->stream_clock;
+	st->awaited = false;
+	for (o = s->stream; st->blocks >= s->bypass && o < s->stream + NR_STREAMS; o++) {
+		if (o != st)
+			o->alone = 0;
+	}
+}
+
+/*
+ * Is this the stream's, but has overtaken its next write, which had to wait?
+ * Who sends several at a time sends them in order; in the cache it would end
+ * what it belongs to.  It can be refused, since the end of that write, or of the
+ * step that this waits for, will wake both.
+ */
+static bool runs_ahead(struct stl_set *s, u32 lblk)
+{
+	const struct set_stream *st = lone_stream(s);
+
+	if (!st || lblk <= st->next || lblk - st->next >= s->band_blocks)
+		return false;
+	return s->flight_band != NO_BAND || s->wish_band != NO_BAND || st->awaited;
+}
+
+/*
+ * A stream comes to the beginning of a band: 1 if it may write home, 0 if it
+ * has to go to the cache, -errno if it has to wait.
+ */
+static int enter_band(struct stl_set *s, u32 band)
+{
+	if (band == s->step_band)
+		return band == s->wish_band ? -EBUSY : 0;
+	if (is_staged(s, band))
+		return 0;
+	if (!at_home(s, band)) {
+		break_direct(s);
+		s->direct_band = band;
+		s->wish_band = NO_BAND;
+		return 1;
+	}
+	/* Others wait for the staging band, or it is a drive that does without. */
+	if (s->inplace || s->clean_set != NO_SET || s->want_head != NO_SET) {
+		s->wish_band = NO_BAND;
+		return 0;
+	}
+	s->wish_band = band;
+	return -ENOSPC;
+}
+
+/* Place a write at home: 1 if done, 0 if it goes to the cache, -errno to wait. */
+static int place_direct(struct stl_set *s, struct set_stream *st, u32 lblk, u32 n,
+			struct shingle_run *out)
+{
+	u32 band = lblk / s->band_blocks, offset = lblk % s->band_blocks;
+	bool ready = band == s->direct_band && offset == at_home(s, band);
+	int r;
+
+	if (!s->bypass)
+		return 0;
+	if (!st || st->alone < s->bypass) {
+		/* A second stream has ended this one. */
+		if (st && ready)
+			break_direct(s);
+		return runs_ahead(s, lblk) ? -EBUSY : 0;
+	}
+	if (offset && !ready && s->flight_band != band)
+		return 0;
+	st->awaited = true;
+	if (s->flight_band != NO_BAND)
+		return -EBUSY;
+	if (!ready) {
+		r = enter_band(s, band);
+		if (r <= 0)
+			return r;
+	}
+	if (!offset && s->held)
+		return -EBUSY;
+	if (!s->valid[band])
+		s->valid[band] = RAGGED;
+	s->flight_band = band;
+	s->flight_end = offset + n;
+	if (s->flight_end == s->band_blocks)
+		s->direct_band = NO_BAND;
+	out->pblk = native(s, band) + offset;
+	out->n = n;
+	return 1;
+}
+
+static int place_cached(struct stl_set *s, u32 band, u32 n, struct shingle_run *out)
+{
 	u32 set = set_of_band(s, band), slot, i;
 
-	if (set == s->reset_set || (set == s->clean_set && s->draining))
+	if (set == s->reset_set || set == s->drain_set)
 		return -EBUSY;
 	if (s->fill[set] == s->band_blocks) {
 		want_clean(s, set);
 		return -ENOSPC;
 	}
-	n = min_t(u32, n, (band + 1) * s->band_blocks - (u32)lblk);
-	n = min3(n, s->band_blocks - s->fill[set], (u32)MAX_RUN);
-
+	n = min(n, s->band_blocks - s->fill[set]);
 	slot = set * s->band_blocks + s->fill[set];
-	out->lblk = lblk;
 	out->pblk = slot_pblk(s, slot);
 	out->n = n;
-	out->kind = SHINGLE_RUN_MAPPED;
 	for (i = 0; i < n; i++)
 		s->map.owner[slot + i] = SHINGLE_SLOT_SPENT;
+	if (!s->fill[set])
+		s->opened[set] = s->age++;
 	s->fill[set] += n;
 	s->inflight[set]++;
 	s->placed_blocks += n;
+	return 0;
+}
+
+static int stl_set_place(struct shingle_engine *e, u64 lblk, u32 n, struct shingle_run *out)
+{
+	struct stl_set *s = to_set(e);
+	struct set_stream *st = s->bypass ? stream_at(s, lblk) : NULL;
+	u32 band = (u32)lblk / s->band_blocks;
+	int r;
+
+	n = min3(n, (band + 1) * s->band_blocks - (u32)lblk, (u32)MAX_RUN);
+	out->lblk = lblk;
+	out->kind = SHINGLE_RUN_MAPPED;
+	r = place_direct(s, st, lblk, n, out);
+	if (!r)
+		r = place_cached(s, band, n, out);
+	if (r < 0)
+		return r;
+	if (s->bypass)
+		follow(s, st, lblk, out->n);
 	return 0;
 }
 
@@ -360,7 +671,7 @@ static void drop_slot(struct stl_set *s, u32 band, u32 slot)
 /* Make @slot the current copy of @lblk, unless a later slot already is. */
 static void adopt_slot(struct stl_set *s, u32 band, u32 slot, u32 lblk)
 {
-	u32 old = s->band_live[band] ? shingle_slotmap_find(&s->map, lblk) : SHINGLE_NO_SLOT;
+	u32 old = find_slot(s, band, lblk);
 
 	if (old != SHINGLE_NO_SLOT) {
 		if (old > slot)
@@ -370,31 +681,6 @@ static void adopt_slot(struct stl_set *s, u32 band, u32 slot, u32 lblk)
 	shingle_slotmap_insert(&s->map, slot, lblk);
 	s->band_live[band]++;
 	s->set_live[set_of_band(s, band)]++;
-}
-
-static void stl_set_commit(struct shingle_engine *e, const struct shingle_run *run,
-			   struct shingle_emit *emit)
-{
-	struct stl_set *s = to_set(e);
-	u32 band = (u32)run->lblk / s->band_blocks;
-	u32 set = set_of_band(s, band);
-	u32 slot = set * s->band_blocks +
-		   (run->pblk - shingle_band_pblk(s->layout, SHINGLE_ROLE_CACHE, set));
-	u32 i;
-
-	for (i = 0; i < run->n; i++)
-		adopt_slot(s, band, slot + i, run->lblk + i);
-	s->inflight[set]--;
-	shingle_emit(emit, STL_SET_MAP, run->n, 0, run->lblk, slot);
-}
-
-static void stl_set_abort(struct shingle_engine *e, const struct shingle_run *run)
-{
-	struct stl_set *s = to_set(e);
-
-	/* The slots stay spent: nobody knows what the medium holds there. */
-	s->inflight[set_of_band(s, (u32)run->lblk / s->band_blocks)]--;
-	s->aborted_blocks += run->n;
 }
 
 static void drop_range(struct stl_set *s, u32 band, u32 lblk, u32 n, u32 below)
@@ -409,9 +695,84 @@ static void drop_range(struct stl_set *s, u32 band, u32 lblk, u32 n, u32 below)
 	}
 }
 
+/* Was this write placed at home? */
+static bool is_direct(const struct stl_set *s, const struct shingle_run *run)
+{
+	return run->pblk - native(s, (u32)run->lblk / s->band_blocks) < s->band_blocks;
+}
+
+static void commit_direct(struct stl_set *s, const struct shingle_run *run,
+			  struct shingle_emit *emit)
+{
+	u32 band = (u32)run->lblk / s->band_blocks;
+
+	set_at_home(s, band, s->flight_end);
+	drop_range(s, band, run->lblk, run->n, U32_MAX);
+	s->flight_band = NO_BAND;
+	s->bypassed_blocks += run->n;
+	shingle_emit(emit, STL_SET_DIRECT, run->n, 0, run->lblk, 0);
+}
+
+static void stl_set_commit(struct shingle_engine *e, const struct shingle_run *run,
+			   struct shingle_emit *emit)
+{
+	struct stl_set *s = to_set(e);
+	u32 band = (u32)run->lblk / s->band_blocks, set = set_of_band(s, band), slot, i;
+
+	if (is_direct(s, run)) {
+		commit_direct(s, run, emit);
+		return;
+	}
+	slot = set * s->band_blocks +
+	       (run->pblk - shingle_band_pblk(s->layout, SHINGLE_ROLE_CACHE, set));
+	for (i = 0; i < run->n; i++)
+		adopt_slot(s, band, slot + i, run->lblk + i);
+	s->inflight[set]--;
+	shingle_emit(emit, STL_SET_MAP, run->n, s->opened[set], run->lblk, slot);
+}
+
+static void stl_set_abort(struct shingle_engine *e, const struct shingle_run *run)
+{
+	struct stl_set *s = to_set(e);
+	struct set_stream *st = stream_at(s, run->lblk + run->n);
+
+	if (is_direct(s, run)) {
+		/* What home holds ends before it, as ever. */
+		s->flight_band = NO_BAND;
+		break_direct(s);
+		if (st)
+			memset(st, 0, sizeof(*st));
+		return;
+	}
+	/* The slots stay spent: nobody knows what the medium holds there. */
+	s->inflight[set_of_band(s, (u32)run->lblk / s->band_blocks)]--;
+	s->aborted_blocks += run->n;
+}
+
 static bool band_busy(const struct stl_set *s, u32 band)
 {
-	return band == s->step_band || (s->staged && band == s->staged_band);
+	return band == s->step_band || band == s->flight_band || is_staged(s, band);
+}
+
+/* Forget part of a band.  What is at home or staged would show through. */
+static void discard_part(struct stl_set *s, u32 band, u32 lblk, u64 n, u64 *done, bool *dropped,
+			 struct shingle_emit *emit)
+{
+	u32 offset = lblk % s->band_blocks, home = at_home(s, band);
+
+	if (is_staged(s, band))
+		home = s->band_blocks;
+	else if (band == s->flight_band)
+		home = s->flight_end;
+	*done = min_t(u64, n, s->band_blocks - offset);
+	*done = min_t(u64, *done, MAX_RUN);
+	*dropped = offset >= home;
+	if (!*dropped) {
+		*done = min_t(u64, *done, home - offset);
+	} else if (s->band_live[band]) {
+		drop_range(s, band, lblk, *done, U32_MAX);
+		shingle_emit(emit, STL_SET_DROP, *done, 0, lblk, 0);
+	}
 }
 
 static int stl_set_discard(struct shingle_engine *e, u64 lblk, u64 n, u64 *done, bool *dropped,
@@ -422,28 +783,32 @@ static int stl_set_discard(struct shingle_engine *e, u64 lblk, u64 n, u64 *done,
 	u64 offset = lblk - (u64)band * s->band_blocks;
 	bool changed = false;
 
-	if (band_busy(s, band))
+	if (band == s->step_band)
 		return -EBUSY;
-
 	if (offset || n < s->band_blocks) {
-		*done = min_t(u64, n, s->band_blocks - offset);
-		*done = min_t(u64, *done, MAX_RUN);
-		*dropped = !test_bit(band, s->written);
-		if (*dropped && s->band_live[band]) {
-			drop_range(s, band, lblk, *done, U32_MAX);
-			shingle_emit(emit, STL_SET_DROP, *done, 0, lblk, 0);
-		}
+		discard_part(s, band, lblk, n, done, dropped, emit);
 		return 0;
 	}
+	/* A stream must not keep it staged for long. */
+	if (is_staged(s, band) && band == s->direct_band)
+		break_direct(s);
+	if (band_busy(s, band))
+		return -EBUSY;
 
 	for (*done = 0; n - *done >= s->band_blocks && band - first < DISCARD_BANDS; band++) {
 		if (band_busy(s, band))
 			break;
 		*done += s->band_blocks;
-		if (!s->band_live[band] && !test_bit(band, s->written))
+		if (!s->band_live[band] && !at_home(s, band))
 			continue;
 		changed = true;
-		__clear_bit(band, s->written);
+		if (band == s->direct_band)
+			break_direct(s);
+		if (at_home(s, band)) {
+			forget_home(s, band);
+			s->held = true;
+			s->held_seq = emit->seq;
+		}
 		if (s->band_live[band]) {
 			drop_range(s, band, band * s->band_blocks, s->band_blocks, U32_MAX);
 			band++;
@@ -460,80 +825,117 @@ static int stl_set_discard(struct shingle_engine *e, u64 lblk, u64 n, u64 *done,
  * Cleaning
  */
 
-/* Data bands of @set, in ascending order: the first at or after @band. */
-static u32 next_band_of_set(const struct stl_set *s, u32 set, u32 band)
+/* Is set @a to be cleaned before set @b? */
+static bool set_before(const struct stl_set *s, u32 a, u32 b)
 {
-	u32 group = band >> s->set_shift;
-	u32 ahead = (set + s->nr_sets - group % s->nr_sets) % s->nr_sets;
-	u64 next = (u64)(group + (u64)ahead) << s->set_shift;
+	u32 stale[] = { s->fill[a] - s->set_live[a], s->fill[b] - s->set_live[b] };
 
-	if (!ahead)
-		return band;
-	return min_t(u64, next, s->nr_bands);
+	if (s->greedy && stale[0] != stale[1])
+		return stale[0] > stale[1];
+	return s->opened[a] < s->opened[b];
 }
 
-static u32 next_dirty_band(const struct stl_set *s, u32 set, u32 band)
+/* Of the sets opened before @age that are not empty, the first by the order. */
+static u32 pick_by_order(const struct stl_set *s, u32 age)
 {
-	while (band < s->nr_bands) {
-		band = next_band_of_set(s, set, band);
-		if (band >= s->nr_bands || s->band_live[band])
-			break;
-		band++;
+	u32 best = NO_SET, set;
+
+	for (set = 0; set < s->nr_sets; set++) {
+		if (s->fill[set] && s->opened[set] < age &&
+		    (best == NO_SET || set_before(s, set, best)))
+			best = set;
 	}
-	return min(band, s->nr_bands);
-}
-
-/* The next set in turn that is not empty. */
-static u32 pick_idle(struct stl_set *s)
-{
-	u32 i;
-
-	for (i = 0; i < s->nr_sets; i++) {
-		u32 set = (s->idle_set + i) % s->nr_sets;
-
-		if (s->fill[set]) {
-			s->idle_set = set + 1;
-			return set;
-		}
-	}
-	return NO_SET;
+	return best;
 }
 
 static u32 pick_set(struct stl_set *s, enum shingle_why why)
 {
 	u32 set = pop_wanted(s);
 
-	if (set == NO_SET && why == SHINGLE_WHY_IDLE)
-		return pick_idle(s);
-	if (set != NO_SET || why != SHINGLE_WHY_FORCED)
+	if (set != NO_SET || why == SHINGLE_WHY_PRESSURE)
 		return set;
-	while (s->forced_set < s->nr_sets) {
-		if (s->fill[s->forced_set])
-			return s->forced_set++;
-		s->forced_set++;
+	if (why == SHINGLE_WHY_IDLE)
+		return pick_by_order(s, U32_MAX);
+	if (!s->forced) {
+		/* What is opened from now on is not asked for. */
+		s->forced = true;
+		s->forced_age = s->age;
 	}
-	s->forced_set = 0;
-	return NO_SET;
+	set = pick_by_order(s, s->forced_age);
+	s->forced = set != NO_SET;
+	return set;
 }
 
-static void writeback_step(const struct stl_set *s, struct shingle_step *step)
+/* The band of the oldest block of a set, or the band with the most blocks in it. */
+static u32 pick_band(const struct stl_set *s, u32 set)
 {
+	u32 slot = set * s->band_blocks, end = slot + s->fill[set], best = NO_BAND;
+
+	for (; slot < end; slot++) {
+		u32 band;
+
+		if (shingle_slot_state(&s->map, slot) != SHINGLE_SLOT_OWNED)
+			continue;
+		band = shingle_slot_lblk(&s->map, slot) / s->band_blocks;
+		if (!s->greedy)
+			return band;
+		if (best == NO_BAND || s->band_live[band] > s->band_live[best])
+			best = band;
+	}
+	return best;
+}
+
+/* What a stream brought home is not copied again. */
+static void writeback_step(struct stl_set *s, struct shingle_step *step)
+{
+	u32 from = s->staged_valid;
+
+	s->step_band = s->staged_band;
 	step->kind = STEP_WRITEBACK;
-	step->n = s->band_blocks;
-	step->base = staging(s);
-	step->dst = native(s, s->staged_band);
-	step->lblk = (u64)s->staged_band * s->band_blocks;
+	step->n = s->band_blocks - from;
+	step->base = staging(s) + from;
+	step->dst = native(s, s->staged_band) + from;
+	step->lblk = (u64)s->staged_band * s->band_blocks + from;
 }
 
-static void rewrite_step(const struct stl_set *s, u32 band, struct shingle_step *step)
+static bool whole_at_home(const struct stl_set *s, u32 band)
 {
+	return s->valid[band] == s->band_blocks;
+}
+
+/* Neither a write to the set of @band nor one to its home may be under way. */
+static int rewrite_step(struct stl_set *s, u32 band, struct shingle_step *step)
+{
+	u32 set = set_of_band(s, band);
+
+	if (band == s->direct_band)
+		break_direct(s);
+	if (s->inflight[set])
+		s->drain_set = set;
+	if (s->inflight[set] || band == s->flight_band)
+		return -EAGAIN;
+	s->step_band = band;
 	step->kind = s->inplace ? STEP_INPLACE : STEP_STAGE;
 	step->n = s->band_blocks;
-	step->base = test_bit(band, s->written) ? native(s, band) : SHINGLE_NOWHERE;
+	step->base = whole_at_home(s, band) ? native(s, band) : SHINGLE_NOWHERE;
 	step->dst = s->inplace ? native(s, band) : staging(s);
 	step->lblk = (u64)band * s->band_blocks;
-	step->cookie = s->fill[set_of_band(s, band)];
+	step->cookie = s->fill[set];
 	step->whole_in_memory = s->inplace;
+	return 1;
+}
+
+/* Does somebody need the staging band that a stream has got? */
+static bool staging_needed(const struct stl_set *s, enum shingle_why why)
+{
+	switch (why) {
+	case SHINGLE_WHY_PRESSURE:
+		return s->want_head != NO_SET || s->clean_set != NO_SET || s->wish_band != NO_BAND;
+	case SHINGLE_WHY_IDLE:
+		return s->aggressive;
+	default:
+		return why == SHINGLE_WHY_FORCED;
+	}
 }
 
 static int stl_set_next_step(struct shingle_engine *e, enum shingle_why why,
@@ -548,9 +950,16 @@ static int stl_set_next_step(struct shingle_engine *e, enum shingle_why why,
 
 	if (s->step_band != U64_MAX || s->reset_set != NO_SET)
 		return -EAGAIN;
+	s->drain_set = NO_SET;
 	if (s->staged) {
+		if (s->direct_band == s->staged_band) {
+			if (!staging_needed(s, why))
+				return 0;
+			break_direct(s);
+		}
+		if (s->flight_band == s->staged_band)
+			return -EAGAIN;
 		writeback_step(s, step);
-		s->step_band = s->staged_band;
 		return 1;
 	}
 	/* Lazy: nothing is cleaned before a write needs the room. */
@@ -559,30 +968,22 @@ static int stl_set_next_step(struct shingle_engine *e, enum shingle_why why,
 
 again:
 	if (s->clean_set == NO_SET) {
+		if (why == SHINGLE_WHY_PRESSURE && s->want_head == NO_SET &&
+		    s->wish_band != NO_BAND)
+			return rewrite_step(s, s->wish_band, step);
 		s->clean_set = pick_set(s, why);
-		s->clean_band = 0;
 		if (s->clean_set == NO_SET)
 			return 0;
 	}
 	set = s->clean_set;
-	s->draining = s->inflight[set];
-	if (s->draining)
+	if (s->inflight[set]) {
+		s->drain_set = set;
 		return -EAGAIN;
-
-	band = next_dirty_band(s, set, s->clean_band);
-	if (band < s->nr_bands) {
-		rewrite_step(s, band, step);
-		s->step_band = band;
-		s->clean_band = band + 1;
-		return 1;
 	}
+	band = pick_band(s, set);
+	if (band != NO_BAND)
+		return rewrite_step(s, band, step);
 	s->clean_set = NO_SET;
-	if (s->set_live[set]) {
-		/* Written to meanwhile; if that filled it up, go round again. */
-		if (s->fill[set] == s->band_blocks)
-			want_clean(s, set);
-		goto again;
-	}
 	if (!s->fill[set])
 		goto again;
 	step->kind = STEP_RETIRE;
@@ -596,23 +997,33 @@ static bool stl_set_step_source(struct shingle_engine *e, const struct shingle_s
 				u32 offset, struct shingle_run *out)
 {
 	struct stl_set *s = to_set(e);
-	u32 band = step->lblk / s->band_blocks, slot = SHINGLE_NO_SLOT;
+	u32 band = step->lblk / s->band_blocks, slot = SHINGLE_NO_SLOT, home = 0;
 
-	if (step->kind == STEP_WRITEBACK || !s->band_live[band])
+	if (step->kind == STEP_WRITEBACK)
 		return false;
+	/* In front of a prefix there may be anything: it is read by itself. */
+	if (!whole_at_home(s, band))
+		home = at_home(s, band);
 	for (; offset < step->n; offset++) {
-		slot = shingle_slotmap_find(&s->map, step->lblk + offset);
-		if (slot != SHINGLE_NO_SLOT)
+		slot = find_slot(s, band, step->lblk + offset);
+		if (slot != SHINGLE_NO_SLOT || offset < home)
 			break;
 	}
-	if (slot == SHINGLE_NO_SLOT)
+	if (offset == step->n)
 		return false;
 	out->lblk = offset;
-	out->pblk = slot_pblk(s, slot);
 	out->kind = SHINGLE_RUN_MAPPED;
 	out->n = 1;
+	if (slot == SHINGLE_NO_SLOT) {
+		out->pblk = native(s, band) + offset;
+		while (offset + out->n < home &&
+		       find_slot(s, band, step->lblk + offset + out->n) == SHINGLE_NO_SLOT)
+			out->n++;
+		return true;
+	}
+	out->pblk = slot_pblk(s, slot);
 	while (offset + out->n < step->n &&
-	       shingle_slotmap_find(&s->map, step->lblk + offset + out->n) == slot + out->n)
+	       find_slot(s, band, step->lblk + offset + out->n) == slot + out->n)
 		out->n++;
 	s->merged_blocks += out->n;
 	return true;
@@ -632,7 +1043,7 @@ static void band_cleaned(struct stl_set *s, u32 band, u32 snapshot, struct shing
 	u32 set = set_of_band(s, band);
 
 	drop_range(s, band, band * s->band_blocks, s->band_blocks, snapshot);
-	__set_bit(band, s->written);
+	s->valid[band] = s->band_blocks;
 	s->bands_cleaned++;
 	shingle_emit(emit, STL_SET_CLEANED, 0, 0, band, snapshot);
 	if (s->clean_set == set && !s->set_live[set] && !s->inflight[set]) {
@@ -651,6 +1062,16 @@ static void stl_set_step_done(struct shingle_engine *e, const struct shingle_ste
 		s->staged = true;
 		s->staged_band = s->step_band;
 		s->staged_snapshot = step->cookie;
+		s->staged_valid = 0;
+		/* Its home is free, once the record is durable and readers are gone. */
+		if (s->step_band == s->wish_band && s->clean_set == NO_SET) {
+			break_direct(s);
+			s->direct_band = s->step_band;
+			s->held = true;
+			s->held_seq = emit->seq;
+		}
+		if (s->step_band == s->wish_band)
+			s->wish_band = NO_BAND;
 		shingle_emit(emit, STL_SET_STAGED, 0, 0, s->step_band, step->cookie);
 		break;
 	case STEP_WRITEBACK:
@@ -673,8 +1094,6 @@ static void stl_set_step_failed(struct shingle_engine *e, const struct shingle_s
 
 	if (step->kind == STEP_RETIRE)
 		s->reset_set = NO_SET;
-	else if (step->kind != STEP_WRITEBACK)
-		s->clean_band = s->step_band;
 	s->step_band = U64_MAX;
 }
 
@@ -683,6 +1102,8 @@ static void stl_set_release(struct shingle_engine *e, u64 seq)
 	struct stl_set *s = to_set(e);
 	u32 set = s->reset_set;
 
+	if (s->held_seq <= seq)
+		s->held = false;
 	if (set == NO_SET || s->reset_seq > seq)
 		return;
 	memset(&s->map.owner[set * s->band_blocks], 0, s->band_blocks * sizeof(u32));
@@ -692,14 +1113,16 @@ static void stl_set_release(struct shingle_engine *e, u64 seq)
 
 static bool stl_set_pending(struct shingle_engine *e)
 {
-	return to_set(e)->reset_set != NO_SET;
+	const struct stl_set *s = to_set(e);
+
+	return s->reset_set != NO_SET || s->held;
 }
 
 static bool band_referenced(const struct stl_set *s, enum shingle_role role, u64 band, u64 offset)
 {
 	switch (role) {
 	case SHINGLE_ROLE_DATA:
-		return test_bit(band, s->written) && !(s->staged && band == s->staged_band);
+		return offset < (band == s->flight_band ? s->flight_end : at_home(s, band));
 	case SHINGLE_ROLE_CACHE:
 		return offset < s->fill[band];
 	case SHINGLE_ROLE_STAGING:
@@ -734,23 +1157,42 @@ static bool stl_set_referenced(struct shingle_engine *e, u64 pblk, u64 n)
  * Persistence
  */
 
-static u32 parts_per_set(u32 band_blocks)
-{
-	return DIV_ROUND_UP(band_blocks, PART_SLOTS);
-}
-
-static u64 stl_set_max_chunks(const struct shingle_layout *l)
-{
-	return 1 + DIV_ROUND_UP(l->nr_bands[SHINGLE_ROLE_DATA], (u64)SHINGLE_CHUNK_BITS) +
-	       l->nr_bands[SHINGLE_ROLE_CACHE] * parts_per_set(l->band_blocks);
-}
-
 static u32 encode_globals(const struct stl_set *s, __le32 *p)
 {
 	p[0] = cpu_to_le32(s->staged);
 	p[1] = cpu_to_le32(s->staged_band);
 	p[2] = cpu_to_le32(s->staged_snapshot);
-	return s->staged ? 3 * sizeof(*p) : 0;
+	p[3] = cpu_to_le32(s->staged_valid);
+	return s->staged ? 4 * sizeof(*p) : 0;
+}
+
+static u32 encode_whole(const struct stl_set *s, u32 part, u8 *buf)
+{
+	u32 first = part * SHINGLE_CHUNK_BITS, n = min(s->nr_bands - first, SHINGLE_CHUNK_BITS);
+	u32 bytes = 0, i;
+
+	memset(buf, 0, SHINGLE_CHUNK_BYTES);
+	for (i = 0; i < n; i++) {
+		if (whole_at_home(s, first + i)) {
+			buf[i / 8] |= 1U << (i % 8);
+			bytes = i / 8 + 1;
+		}
+	}
+	return bytes;
+}
+
+static u32 encode_prefixes(const struct stl_set *s, u32 part, __le32 *p)
+{
+	u32 first = part * PART_BANDS, n = min(s->nr_bands - first, PART_BANDS), i;
+	bool some = false;
+
+	for (i = 0; i < n; i++) {
+		bool prefix = s->valid[first + i] && !whole_at_home(s, first + i);
+
+		p[i] = prefix ? cpu_to_le32(s->valid[first + i]) : 0;
+		some |= prefix;
+	}
+	return some ? n * sizeof(*p) : 0;
 }
 
 static u32 encode_slots(const struct stl_set *s, u32 set, u32 part, __le32 *p)
@@ -766,7 +1208,8 @@ static u32 encode_slots(const struct stl_set *s, u32 set, u32 part, __le32 *p)
 	p[0] = cpu_to_le32(s->fill[set]);
 	for (i = 0; i < n; i++)
 		p[i + 1] = cpu_to_le32(s->map.owner[set * s->band_blocks + first + i]);
-	return (n + 1) * sizeof(*p);
+	p[n + 1] = cpu_to_le32(s->opened[set]);
+	return (n + 2) * sizeof(*p);
 }
 
 static u32 stl_set_encode(struct shingle_engine *e, u64 *cursor, u64 *index, void *buf)
@@ -774,7 +1217,8 @@ static u32 stl_set_encode(struct shingle_engine *e, u64 *cursor, u64 *index, voi
 	struct stl_set *s = to_set(e);
 	u32 parts = parts_per_set(s->band_blocks);
 	u32 maps = DIV_ROUND_UP(s->nr_bands, SHINGLE_CHUNK_BITS);
-	u64 end = 1 + maps + (u64)s->nr_sets * parts;
+	u64 slots = (u64)s->nr_sets * parts;
+	u64 end = 1 + maps + slots + DIV_ROUND_UP(s->nr_bands, PART_BANDS);
 	u32 bytes = 0;
 
 	for (; !bytes && *cursor < end; (*cursor)++) {
@@ -784,34 +1228,77 @@ static u32 stl_set_encode(struct shingle_engine *e, u64 *cursor, u64 *index, voi
 		if (!at)
 			bytes = encode_globals(s, buf);
 		else if (at <= maps)
-			bytes = shingle_bits_encode(s->written, s->nr_bands, at - 1, buf);
-		else
+			bytes = encode_whole(s, at - 1, buf);
+		else if (at - 1 - maps < slots)
 			bytes = encode_slots(s, div_u64(at - 1 - maps, parts),
 					     (at - 1 - maps) % parts, buf);
+		else
+			bytes = encode_prefixes(s, at - 1 - maps - slots, buf);
 	}
 	return bytes;
 }
 
+/* Early builds knew no bypass: nothing of what they have staged is at home. */
 static int decode_globals(struct stl_set *s, const __le32 *p, u32 bytes)
 {
-	if (bytes != 3 * sizeof(*p))
+	if (bytes != 3 * sizeof(*p) && bytes != 4 * sizeof(*p))
 		return -EUCLEAN;
 	s->staged = le32_to_cpu(p[0]);
 	s->staged_band = le32_to_cpu(p[1]);
 	s->staged_snapshot = le32_to_cpu(p[2]);
+	s->staged_valid = bytes == 4 * sizeof(*p) ? le32_to_cpu(p[3]) : 0;
 	return 0;
 }
 
+static int decode_whole(struct stl_set *s, u32 part, const u8 *buf, u32 bytes)
+{
+	u32 first = part * SHINGLE_CHUNK_BITS, i;
+
+	for (i = 0; i < bytes * 8; i++) {
+		if (!(buf[i / 8] & (1U << (i % 8))))
+			continue;
+		if (i >= s->nr_bands - first)
+			return -EUCLEAN;
+		s->valid[first + i] = s->band_blocks;
+	}
+	return 0;
+}
+
+static int decode_prefixes(struct stl_set *s, u32 part, const __le32 *p, u32 bytes)
+{
+	u32 first = part * PART_BANDS, n = min(s->nr_bands - first, PART_BANDS), i;
+
+	if (bytes != n * sizeof(*p))
+		return -EUCLEAN;
+	for (i = 0; i < n; i++) {
+		u32 blocks = le32_to_cpu(p[i]);
+
+		if (blocks > s->band_blocks && blocks != RAGGED)
+			return -EUCLEAN;
+		if (blocks)
+			s->valid[first + i] = blocks;
+	}
+	return 0;
+}
+
+/* The age at the end of a piece is missing in what early builds have written. */
 static int decode_slots(struct stl_set *s, u32 set, u32 part, const __le32 *p, u32 bytes)
 {
-	u32 first = part * PART_SLOTS, n = bytes / sizeof(*p), i;
+	u32 first = part * PART_SLOTS, words = bytes / sizeof(*p), fill, n, i;
 
-	if (n < 2 || bytes % sizeof(*p) || n - 1 > s->band_blocks - first ||
-	    le32_to_cpu(p[0]) > s->band_blocks)
+	if (words < 2 || bytes % sizeof(*p))
 		return -EUCLEAN;
-	s->fill[set] = max(s->fill[set], le32_to_cpu(p[0]));
-	for (i = 0; i < n - 1; i++)
+	fill = le32_to_cpu(p[0]);
+	if (fill > s->band_blocks || fill <= first)
+		return -EUCLEAN;
+	n = min(fill - first, PART_SLOTS);
+	if (words != n + 1 && words != n + 2)
+		return -EUCLEAN;
+	s->fill[set] = max(s->fill[set], fill);
+	for (i = 0; i < n; i++)
 		s->map.owner[set * s->band_blocks + first + i] = le32_to_cpu(p[i + 1]);
+	if (words == n + 2)
+		s->opened[set] = le32_to_cpu(p[n + 1]);
 	return 0;
 }
 
@@ -824,11 +1311,14 @@ static int stl_set_decode(struct shingle_engine *e, u64 index, const void *buf, 
 	if (!index)
 		return decode_globals(s, buf, bytes);
 	if (index <= maps)
-		return shingle_bits_decode(s->written, s->nr_bands, index - 1, buf, bytes);
+		return decode_whole(s, index - 1, buf, bytes);
 	index -= 1 + maps;
-	if (index >= (u64)s->nr_sets * parts)
+	if (index < (u64)s->nr_sets * parts)
+		return decode_slots(s, div_u64(index, parts), index % parts, buf, bytes);
+	index -= (u64)s->nr_sets * parts;
+	if (index >= DIV_ROUND_UP(s->nr_bands, PART_BANDS))
 		return -EUCLEAN;
-	return decode_slots(s, div_u64(index, parts), index % parts, buf, bytes);
+	return decode_prefixes(s, index, buf, bytes);
 }
 
 /*
@@ -845,7 +1335,7 @@ static void replay_drop(struct stl_set *s, u32 set, u32 below, u32 lblk, u64 n)
 	}
 }
 
-static int replay_map(struct stl_set *s, u64 lblk, u64 slot, u32 n)
+static int replay_map(struct stl_set *s, u64 lblk, u64 slot, u32 n, u32 opened)
 {
 	u32 set, offset, i;
 
@@ -859,6 +1349,7 @@ static int replay_map(struct stl_set *s, u64 lblk, u64 slot, u32 n)
 	for (i = 0; i < n; i++)
 		s->map.owner[slot + i] = lblk + i + SHINGLE_SLOT_OWNED;
 	s->fill[set] = max(s->fill[set], offset + n);
+	s->opened[set] = opened;
 	return 0;
 }
 
@@ -869,7 +1360,7 @@ static int replay_discard(struct stl_set *s, u64 band, u64 nr)
 	if (band >= s->nr_bands || nr > s->nr_bands - band)
 		return -EUCLEAN;
 	for (i = band; i < band + nr; i++)
-		__clear_bit(i, s->written);
+		forget_home(s, i);
 	for (i = 0; i < min_t(u64, nr, s->nr_sets << s->set_shift); i++) {
 		/* Every set that the range touches, each once. */
 		u32 set = set_of_band(s, band + i);
@@ -881,6 +1372,21 @@ static int replay_discard(struct stl_set *s, u64 band, u64 nr)
 	return 0;
 }
 
+static int replay_direct(struct stl_set *s, u64 lblk, u32 n)
+{
+	u32 band, offset;
+
+	if (!n || lblk >= s->layout->logical_blocks)
+		return -EUCLEAN;
+	band = (u32)lblk / s->band_blocks;
+	offset = (u32)lblk % s->band_blocks;
+	if (n > s->band_blocks - offset)
+		return -EUCLEAN;
+	set_at_home(s, band, offset + n);
+	replay_drop(s, set_of_band(s, band), U32_MAX, lblk, n);
+	return 0;
+}
+
 static int stl_set_replay(struct shingle_engine *e, const struct shingle_record *rec)
 {
 	struct stl_set *s = to_set(e);
@@ -889,13 +1395,14 @@ static int stl_set_replay(struct shingle_engine *e, const struct shingle_record 
 
 	switch (le16_to_cpu(rec->type)) {
 	case STL_SET_MAP:
-		return replay_map(s, a, b, n);
+		return replay_map(s, a, b, n, le32_to_cpu(rec->c));
 	case STL_SET_STAGED:
 		if (a >= s->nr_bands || b > s->band_blocks)
 			return -EUCLEAN;
 		s->staged = true;
 		s->staged_band = a;
 		s->staged_snapshot = b;
+		s->staged_valid = 0;
 		/*
 		 * Slots of failed writes have no records.  They are below the
 		 * snapshot all the same, and must not be handed out as new.
@@ -906,7 +1413,7 @@ static int stl_set_replay(struct shingle_engine *e, const struct shingle_record 
 		if (a >= s->nr_bands || b > s->band_blocks)
 			return -EUCLEAN;
 		s->staged = false;
-		__set_bit(a, s->written);
+		s->valid[a] = s->band_blocks;
 		replay_drop(s, set_of_band(s, a), b, a * s->band_blocks, s->band_blocks);
 		return 0;
 	case STL_SET_RESET:
@@ -922,6 +1429,8 @@ static int stl_set_replay(struct shingle_engine *e, const struct shingle_record 
 			return -EUCLEAN;
 		replay_drop(s, set_of_band(s, (u32)a / s->band_blocks), U32_MAX, a, n);
 		return 0;
+	case STL_SET_DIRECT:
+		return replay_direct(s, a, n);
 	}
 	return -EUCLEAN;
 }
@@ -931,11 +1440,14 @@ static int stl_set_ready(struct shingle_engine *e, const char **why)
 	struct stl_set *s = to_set(e);
 	u32 set, offset;
 
-	if (s->staged && (s->staged_band >= s->nr_bands || s->staged_snapshot > s->band_blocks)) {
+	if (s->staged && (s->staged_band >= s->nr_bands || s->staged_snapshot > s->band_blocks ||
+			  s->staged_valid > s->band_blocks)) {
 		*why = "staging band holds a band that does not exist";
 		return -EUCLEAN;
 	}
 	for (set = 0; set < s->nr_sets; set++) {
+		if (s->fill[set])
+			s->age = max(s->age, s->opened[set] + 1);
 		for (offset = 0; offset < s->band_blocks; offset++) {
 			u32 slot = set * s->band_blocks + offset, lblk = s->map.owner[slot];
 
@@ -985,6 +1497,33 @@ static u32 verify_slot(struct stl_set *s, u32 slot, shingle_report_fn report, vo
 	return 0;
 }
 
+static u32 verify_homes(struct stl_set *s, shingle_report_fn report, void *ctx)
+{
+	u32 bad = 0, i;
+
+	for (i = 0; i < s->nr_bands; i++) {
+		if (at_home(s, i) > s->band_blocks) {
+			report(ctx, "band %u holds %u blocks at home", i, at_home(s, i));
+			bad++;
+		}
+	}
+	if (s->flight_band != NO_BAND &&
+	    (s->flight_band == s->step_band || s->flight_end <= at_home(s, s->flight_band) ||
+	     s->flight_end > s->band_blocks)) {
+		report(ctx, "a write up to block %u of band %u is under way, %u are at home",
+		       s->flight_end, s->flight_band, at_home(s, s->flight_band));
+		bad++;
+	}
+	if (s->direct_band != NO_BAND &&
+	    (s->direct_band == s->step_band || whole_at_home(s, s->direct_band))) {
+		if (!is_staged(s, s->direct_band)) {
+			report(ctx, "a stream goes on in band %u", s->direct_band);
+			bad++;
+		}
+	}
+	return bad;
+}
+
 static u32 stl_set_verify(struct shingle_engine *e, shingle_report_fn report, void *ctx)
 {
 	struct stl_set *s = to_set(e);
@@ -999,6 +1538,7 @@ static u32 stl_set_verify(struct shingle_engine *e, shingle_report_fn report, vo
 		in_bands += s->band_live[i];
 	for (i = 0; i < s->nr_sets; i++)
 		in_sets += s->set_live[i];
+	bad += verify_homes(s, report, ctx);
 	if (live != s->map.live || live != in_bands || live != in_sets) {
 		report(ctx, "cached blocks: %llu slots, %u hashed, %llu by band, %llu by set",
 		       (unsigned long long)live, s->map.live, (unsigned long long)in_bands,
@@ -1018,6 +1558,8 @@ static u32 stl_set_counters(struct shingle_engine *e, struct shingle_counter *c,
 		{ "sets_cleaned", s->sets_cleaned },
 		{ "merged_blocks", s->merged_blocks },
 		{ "full_sets", s->full_sets },
+		{ "bypassed_blocks", s->bypassed_blocks },
+		{ "streams_broken", s->streams_broken },
 	};
 	u32 i;
 
@@ -1036,14 +1578,16 @@ static void stl_set_clear_counters(struct shingle_engine *e)
 	s->sets_cleaned = 0;
 	s->merged_blocks = 0;
 	s->full_sets = 0;
+	s->bypassed_blocks = 0;
+	s->streams_broken = 0;
 }
 
 static u64 stl_set_map_bytes(struct shingle_engine *e)
 {
 	struct stl_set *s = to_set(e);
 
-	return shingle_slotmap_bytes(&s->map) + 4ULL * sizeof(u32) * s->nr_sets +
-	       (u64)sizeof(u32) * s->nr_bands + BITS_TO_LONGS(s->nr_bands) * sizeof(long);
+	return shingle_slotmap_bytes(&s->map) + 5ULL * sizeof(u32) * s->nr_sets +
+	       2ULL * sizeof(u32) * s->nr_bands;
 }
 
 static u64 stl_set_cached_blocks(struct shingle_engine *e)

@@ -24,6 +24,7 @@ enum {
 	STL_SET_RESET,		/* a = set: all its slots are empty */
 	STL_SET_DISCARD,	/* a = first band, b = how many: unwritten again */
 	STL_SET_DROP,		/* n blocks: a = lblk, read as zeroes again */
+	STL_SET_DIRECT,		/* n blocks: a = lblk; the band is at home up to their end */
 };
 
 extern const struct shingle_engine_ops stl_set_engine_ops;

@@ -19,6 +19,8 @@ struct shape_case {
 static const char *const inplace[] = { "inplace", NULL };
 static const char *const greedy[] = { "order", "greedy", NULL };
 static const char *const aggressive[] = { "cleaning", "aggressive", NULL };
+static const char *const bypass[] = { "bypass_blocks", "1", NULL };
+static const char *const long_bypass[] = { "bypass_blocks", "5", "cleaning", "aggressive", NULL };
 static const char *const tight[] = { "threshold", "1", NULL };
 
 static const struct shape_case shapes[] = {
@@ -30,6 +32,13 @@ static const struct shape_case shapes[] = {
 	{ "set: 16-block bands, head of 3", &stl_set_engine_ops, { 16, 20, 1, 4, 8, 3 } },
 	{ "set: wide sets, aggressive", &stl_set_engine_ops, { 4, 4, 1, 4, 3, 2 },
 	  .keys = aggressive, .params = { 2 } },
+	{ "set: greedy", &stl_set_engine_ops, { 6, 14, 1, 2, 3, 2 }, .keys = greedy },
+	{ "set: bypass, 12 KiB bands", &stl_set_engine_ops, { 3, 6, 1, 2, 0, 1 },
+	  .keys = bypass },
+	{ "set: bypass, one cache band, head of 2", &stl_set_engine_ops, { 6, 7, 1, 1, 4, 2 },
+	  .keys = bypass },
+	{ "set: long bypass, aggressive, head of 3", &stl_set_engine_ops, { 16, 20, 1, 4, 8, 3 },
+	  .keys = long_bypass },
 	{ "set: in place", &stl_set_engine_ops, { 8, 7, 1, 2, 4, 2 }, .features = inplace },
 	{ "full: one zone, 12 KiB bands", &stl_full_engine_ops, { 3, 9, 0, 0, 0, 1 },
 	  .params = { 9, 3, 2 } },
@@ -83,6 +92,9 @@ static void stl_exercise(struct kunit *test)
 		KUNIT_EXPECT_GT(test, res.steps, 100ULL);
 		KUNIT_EXPECT_TRUE(test, !plan.cuts || res.cuts > 10);
 		KUNIT_EXPECT_GT(test, res.checkpoints, 5ULL);
+
+		if (c->keys == bypass || c->keys == long_bypass)
+			KUNIT_EXPECT_GT(test, res.bypassed, 5ULL);
 	}
 }
 
@@ -94,13 +106,19 @@ static void commit(struct shingle_engine *e, const struct shingle_run *run)
 	e->ops->commit(e, run, &emit);
 }
 
-static void write_block(struct kunit *test, struct shingle_engine *e, u64 lblk, u64 pblk)
+static void write_run(struct kunit *test, struct shingle_engine *e, u64 lblk, u32 n, u64 pblk)
 {
 	struct shingle_run run;
 
-	KUNIT_ASSERT_EQ(test, e->ops->place(e, lblk, 1, &run), 0);
+	KUNIT_ASSERT_EQ(test, e->ops->place(e, lblk, n, &run), 0);
 	KUNIT_EXPECT_EQ(test, run.pblk, pblk);
+	KUNIT_EXPECT_EQ(test, run.n, n);
 	commit(e, &run);
+}
+
+static void write_block(struct kunit *test, struct shingle_engine *e, u64 lblk, u64 pblk)
+{
+	write_run(test, e, lblk, 1, pblk);
 }
 
 /* Spec 1.3: c = a mod n, next empty slot, a new slot for every write. */
@@ -179,6 +197,20 @@ static void stl_set_cleans(struct kunit *test)
 	e->ops->destroy(e);
 }
 
+static struct shingle_engine *new_full(struct kunit *test, u32 bands, u32 provision, u32 logs)
+{
+	const struct shape_case c = {
+		"", &stl_full_engine_ops, { 3, bands, 0, 0, 0, 1 },
+		.params = { bands, provision, logs },
+	};
+	struct shingle_engine *e;
+	const char *why;
+
+	KUNIT_ASSERT_EQ(test, stl_full_engine_ops.create(&e, new_layout(test, &c), &why), 0);
+	KUNIT_ASSERT_EQ(test, e->ops->ready(e, &why), 0);
+	return e;
+}
+
 static void one_step(struct kunit *test, struct shingle_engine *e, enum shingle_why why,
 		     u64 base, u64 dst, u64 lblk)
 {
@@ -194,20 +226,6 @@ static void one_step(struct kunit *test, struct shingle_engine *e, enum shingle_
 	e->ops->step_done(e, &step, &emit);
 }
 
-static struct shingle_engine *new_full(struct kunit *test, u32 bands, u32 provision, u32 logs)
-{
-	const struct shape_case c = {
-		"", &stl_full_engine_ops, { 3, bands, 0, 0, 0, 1 },
-		.params = { bands, provision, logs },
-	};
-	struct shingle_engine *e;
-	const char *why;
-
-	KUNIT_ASSERT_EQ(test, stl_full_engine_ops.create(&e, new_layout(test, &c), &why), 0);
-	KUNIT_ASSERT_EQ(test, e->ops->ready(e, &why), 0);
-	return e;
-}
-
 static u64 counter(struct shingle_engine *e, const char *name)
 {
 	struct shingle_counter c[32];
@@ -218,6 +236,257 @@ static u64 counter(struct shingle_engine *e, const char *name)
 			return c[i].value;
 	}
 	return U64_MAX;
+}
+
+/* Spec 1.6, Algorithm 1: the oldest block's band first, or else the most stale. */
+static void stl_set_orders(struct kunit *test)
+{
+	/* Data bands at 0 6 12 18 24 30, staging at 36, sets 0, 1, 2 at 42, 48, 54. */
+	const struct shape_case c = { "", &stl_set_engine_ops, { 6, 6, 1, 3, 0, 1 } };
+	struct shingle_layout *l = new_layout(test, &c);
+	static const u64 writes[][2] = {
+		/* Set 2: band 2 and 5.  Set 0: band 3, then 0.  Set 1: band 1, twice. */
+		{ 12, 54 }, { 30, 55 }, { 18, 42 }, { 0, 43 }, { 1, 44 }, { 6, 48 }, { 6, 49 },
+	};
+	static const struct { const char *order; u64 lblk[5]; } want[] = {
+		{ "fifo", { 12, 30, 18, 0, 6 } },
+		{ "greedy", { 6, 12, 30, 0, 18 } },
+	};
+	struct shingle_engine *e;
+	struct shingle_step step;
+	const char *why;
+	u32 i, j;
+
+	for (i = 0; i < ARRAY_SIZE(want); i++) {
+		struct shingle_record rec[4];
+		struct shingle_emit emit = { .rec = rec, .max = ARRAY_SIZE(rec) };
+
+		KUNIT_ASSERT_EQ(test, stl_set_engine_ops.create(&e, l, &why), 0);
+		KUNIT_EXPECT_EQ(test, e->ops->set(e, "order", "lifo", &why), -ERANGE);
+		KUNIT_EXPECT_EQ(test, e->ops->set(e, "order", want[i].order, &why), 0);
+		for (j = 0; j < ARRAY_SIZE(writes); j++)
+			write_block(test, e, writes[j][0], writes[j][1]);
+		for (j = 0; e->ops->next_step(e, SHINGLE_WHY_FORCED, &step) == 1; j++) {
+			/* Stage and write back; a set that is emptied waits for a release. */
+			KUNIT_ASSERT_LT(test, j / 2, 5U);
+			KUNIT_EXPECT_EQ(test, step.lblk, want[i].lblk[j / 2]);
+			emit.nr = 0;
+			e->ops->step_done(e, &step, &emit);
+			e->ops->release(e, 0);
+		}
+		KUNIT_EXPECT_EQ(test, j, 10U);
+		e->ops->destroy(e);
+	}
+}
+
+static void expect_run(struct kunit *test, struct shingle_engine *e, u64 lblk, u32 n, u64 pblk,
+		       enum shingle_run_kind kind)
+{
+	struct shingle_run run;
+
+	e->ops->resolve(e, lblk, 8, &run);
+	KUNIT_EXPECT_EQ(test, run.pblk, pblk);
+	KUNIT_EXPECT_EQ(test, run.n, n);
+	KUNIT_EXPECT_EQ(test, run.kind, kind);
+}
+
+/*
+ * Data bands of 8 blocks at 0, 8, 16, 24, staging at 32, a cache band for each at
+ * 40, 48, 56, 64.
+ */
+static struct shingle_engine *new_bypass(struct kunit *test, const char *blocks)
+{
+	const struct shape_case c = { "", &stl_set_engine_ops, { 8, 4, 1, 4, 0, 1 } };
+	struct shingle_engine *e;
+	const char *why;
+
+	KUNIT_ASSERT_EQ(test, stl_set_engine_ops.create(&e, new_layout(test, &c), &why), 0);
+	KUNIT_EXPECT_EQ(test, e->ops->set(e, "bypass_blocks", "16777217", &why), -ERANGE);
+	KUNIT_EXPECT_EQ(test, e->ops->set(e, "bypass_blocks", "two", &why), -ERANGE);
+	KUNIT_ASSERT_EQ(test, e->ops->set(e, "bypass_blocks", blocks, &why), 0);
+	return e;
+}
+
+/* What a power cut right after a checkpoint brings back. */
+static struct shingle_engine *reborn(struct kunit *test, struct shingle_engine *old)
+{
+	struct shingle_engine *e = new_bypass(test, "2");
+	u8 *buf = kunit_kzalloc(test, SHINGLE_CHUNK_BYTES, GFP_KERNEL);
+	u64 cursor = 0, index;
+	const char *why;
+	u32 bytes;
+
+	KUNIT_ASSERT_NOT_NULL(test, buf);
+	while ((bytes = old->ops->encode(old, &cursor, &index, buf)))
+		KUNIT_ASSERT_EQ(test, e->ops->decode(e, index, buf, bytes), 0);
+	KUNIT_ASSERT_EQ(test, e->ops->ready(e, &why), 0);
+	old->ops->destroy(old);
+	return e;
+}
+
+/* Into bands that hold nothing: home at once, one write at a time. */
+static void stl_set_bypasses(struct kunit *test)
+{
+	struct shingle_engine *e = new_bypass(test, "2");
+	struct shingle_run run, other;
+
+	write_run(test, e, 6, 2, 40);
+	KUNIT_ASSERT_EQ(test, e->ops->place(e, 8, 3, &run), 0);
+	KUNIT_EXPECT_EQ(test, run.pblk, 8ULL);
+	KUNIT_EXPECT_TRUE(test, e->ops->referenced(e, 10, 1));
+	KUNIT_EXPECT_FALSE(test, e->ops->referenced(e, 11, 5));
+	/* Its next write waits, and what has overtaken that; a stray one does not. */
+	KUNIT_EXPECT_EQ(test, e->ops->place(e, 11, 1, &other), -EBUSY);
+	KUNIT_EXPECT_EQ(test, e->ops->place(e, 14, 1, &other), -EBUSY);
+	write_block(test, e, 30, 64);
+	expect_run(test, e, 8, 8, 8, SHINGLE_RUN_ZERO);
+	commit(e, &run);
+	expect_run(test, e, 8, 3, 8, SHINGLE_RUN_MAPPED);
+	expect_run(test, e, 11, 5, 11, SHINGLE_RUN_ZERO);
+	/* It comes before those that it had been sent before. */
+	KUNIT_EXPECT_EQ(test, e->ops->place(e, 14, 1, &run), -EBUSY);
+	write_run(test, e, 11, 1, 11);
+	write_block(test, e, 14, 48);
+	write_run(test, e, 12, 4, 12);
+	expect_run(test, e, 8, 8, 8, SHINGLE_RUN_MAPPED);
+	write_run(test, e, 16, 2, 16);
+	KUNIT_EXPECT_EQ(test, counter(e, "bypassed_blocks"), 10ULL);
+	KUNIT_EXPECT_EQ(test, counter(e, "placed_blocks"), 4ULL);
+
+	/* A write that fails ends it: home holds what it held. */
+	KUNIT_ASSERT_EQ(test, e->ops->place(e, 18, 1, &run), 0);
+	KUNIT_EXPECT_EQ(test, run.pblk, 18ULL);
+	e->ops->abort(e, &run);
+	write_block(test, e, 18, 56);
+	KUNIT_EXPECT_EQ(test, counter(e, "streams_broken"), 1ULL);
+	e = reborn(test, e);
+	expect_run(test, e, 8, 8, 8, SHINGLE_RUN_MAPPED);
+	expect_run(test, e, 16, 2, 16, SHINGLE_RUN_MAPPED);
+	expect_run(test, e, 19, 5, 19, SHINGLE_RUN_ZERO);
+	/* Merged, the rest of it is zeroes, whatever the medium holds there. */
+	one_step(test, e, SHINGLE_WHY_FORCED, SHINGLE_NOWHERE, 32, 0);
+	e->ops->destroy(e);
+}
+
+/* Over content: that is staged first, and the stream is its way home. */
+static void stl_set_bypasses_content(struct kunit *test)
+{
+	struct shingle_engine *e = new_bypass(test, "2");
+	struct shingle_step step;
+	struct shingle_run run;
+
+	write_run(test, e, 6, 2, 40);
+	write_run(test, e, 8, 8, 8);
+	write_run(test, e, 6, 2, 42);
+	write_block(test, e, 15, 48);
+	KUNIT_EXPECT_EQ(test, e->ops->place(e, 8, 4, &run), -ENOSPC);
+	one_step(test, e, SHINGLE_WHY_PRESSURE, 8, 32, 8);
+	/* Not before that is durable and nobody reads at home any more. */
+	KUNIT_EXPECT_EQ(test, e->ops->place(e, 8, 4, &run), -EBUSY);
+	KUNIT_EXPECT_TRUE(test, e->ops->pending(e));
+	e->ops->release(e, 0);
+	KUNIT_ASSERT_EQ(test, e->ops->place(e, 8, 4, &run), 0);
+	KUNIT_EXPECT_EQ(test, run.pblk, 8ULL);
+	expect_run(test, e, 8, 8, 32, SHINGLE_RUN_MAPPED);
+	KUNIT_EXPECT_EQ(test, e->ops->next_step(e, SHINGLE_WHY_FORCED, &step), -EAGAIN);
+	commit(e, &run);
+	expect_run(test, e, 8, 4, 8, SHINGLE_RUN_MAPPED);
+	expect_run(test, e, 12, 4, 36, SHINGLE_RUN_MAPPED);
+
+	/* Cut short, by a power cut or by who needs the staging band: the rest. */
+	e = reborn(test, e);
+	expect_run(test, e, 8, 4, 8, SHINGLE_RUN_MAPPED);
+	expect_run(test, e, 12, 4, 36, SHINGLE_RUN_MAPPED);
+	one_step(test, e, SHINGLE_WHY_RECOVERY, 36, 12, 12);
+	expect_run(test, e, 8, 8, 8, SHINGLE_RUN_MAPPED);
+	e->ops->destroy(e);
+}
+
+/* Nothing is copied home when the stream has got to the end. */
+static void stl_set_bypasses_to_the_end(struct kunit *test)
+{
+	struct shingle_engine *e = new_bypass(test, "2");
+	struct shingle_record rec[2];
+	struct shingle_emit emit = { .rec = rec, .max = ARRAY_SIZE(rec) };
+	struct shingle_step step;
+	struct shingle_run run;
+
+	write_run(test, e, 6, 2, 40);
+	write_run(test, e, 8, 8, 8);
+	write_run(test, e, 16, 8, 16);
+	write_run(test, e, 6, 2, 42);
+	KUNIT_EXPECT_EQ(test, e->ops->place(e, 8, 8, &run), -ENOSPC);
+	one_step(test, e, SHINGLE_WHY_PRESSURE, 8, 32, 8);
+	e->ops->release(e, 0);
+	write_run(test, e, 8, 6, 8);
+	/* Nobody needs the staging band: the stream may take its time. */
+	KUNIT_EXPECT_EQ(test, e->ops->next_step(e, SHINGLE_WHY_PRESSURE, &step), 0);
+	KUNIT_EXPECT_EQ(test, e->ops->next_step(e, SHINGLE_WHY_IDLE, &step), 0);
+	write_run(test, e, 14, 2, 14);
+	KUNIT_EXPECT_EQ(test, e->ops->place(e, 16, 8, &run), -ENOSPC);
+	KUNIT_ASSERT_EQ(test, e->ops->next_step(e, SHINGLE_WHY_PRESSURE, &step), 1);
+	KUNIT_EXPECT_EQ(test, step.n, 0U);
+	e->ops->step_done(e, &step, &emit);
+	expect_run(test, e, 8, 8, 8, SHINGLE_RUN_MAPPED);
+	one_step(test, e, SHINGLE_WHY_PRESSURE, 16, 32, 16);
+	e->ops->release(e, 0);
+	write_run(test, e, 16, 8, 16);
+	KUNIT_EXPECT_EQ(test, counter(e, "streams_broken"), 0ULL);
+	e->ops->destroy(e);
+}
+
+/* A second stream ends the first; alone again, one of them goes home. */
+static void stl_set_tells_streams(struct kunit *test)
+{
+	struct shingle_engine *e = new_bypass(test, "2");
+
+	write_run(test, e, 6, 2, 40);
+	write_run(test, e, 8, 2, 8);
+	write_block(test, e, 29, 64);		/* may be the beginning of one */
+	write_run(test, e, 10, 2, 10);
+	write_block(test, e, 30, 65);		/* is one: both go to the cache */
+	write_block(test, e, 12, 48);
+	KUNIT_EXPECT_EQ(test, counter(e, "streams_broken"), 1ULL);
+	write_block(test, e, 31, 66);
+	write_run(test, e, 13, 3, 49);
+	/* Alone for 3 blocks, but a band is entered at its beginning. */
+	write_run(test, e, 16, 4, 16);
+	expect_run(test, e, 8, 4, 8, SHINGLE_RUN_MAPPED);
+	expect_run(test, e, 12, 4, 48, SHINGLE_RUN_MAPPED);
+	e->ops->destroy(e);
+}
+
+/* A home that was forgotten is not written over before that is durable. */
+static void stl_set_discards_home(struct kunit *test)
+{
+	struct shingle_engine *e = new_bypass(test, "2");
+	struct shingle_record rec[2];
+	struct shingle_emit emit = { .rec = rec, .max = ARRAY_SIZE(rec), .seq = 5 };
+	struct shingle_run run;
+	bool dropped;
+	u64 done;
+
+	write_run(test, e, 6, 2, 40);
+	write_run(test, e, 8, 3, 8);
+	write_block(test, e, 12, 48);
+	/* Of a prefix nothing can be forgotten, of the rest of its band all. */
+	KUNIT_EXPECT_EQ(test, e->ops->discard(e, 10, 4, &done, &dropped, &emit), 0);
+	KUNIT_EXPECT_EQ(test, done, 1ULL);
+	KUNIT_EXPECT_FALSE(test, dropped);
+	KUNIT_EXPECT_EQ(test, e->ops->discard(e, 11, 3, &done, &dropped, &emit), 0);
+	KUNIT_EXPECT_EQ(test, done, 3ULL);
+	KUNIT_EXPECT_TRUE(test, dropped);
+	expect_run(test, e, 11, 5, 11, SHINGLE_RUN_ZERO);
+	KUNIT_EXPECT_EQ(test, e->ops->discard(e, 8, 8, &done, &dropped, &emit), 0);
+	KUNIT_EXPECT_TRUE(test, dropped);
+	expect_run(test, e, 8, 8, 8, SHINGLE_RUN_ZERO);
+	write_run(test, e, 6, 2, 42);
+	KUNIT_EXPECT_EQ(test, e->ops->place(e, 8, 2, &run), -EBUSY);
+	e->ops->release(e, 4);
+	KUNIT_EXPECT_EQ(test, e->ops->place(e, 8, 2, &run), -EBUSY);
+	e->ops->release(e, 5);
+	write_run(test, e, 8, 2, 8);
+	e->ops->destroy(e);
 }
 
 /* Spec 1.4: appended to one log, whichever band it is for; home until then. */
@@ -347,6 +616,12 @@ static void stl_full_tunables(struct kunit *test)
 static struct kunit_case stl_cases[] = {
 	KUNIT_CASE(stl_set_places),
 	KUNIT_CASE(stl_set_cleans),
+	KUNIT_CASE(stl_set_orders),
+	KUNIT_CASE(stl_set_bypasses),
+	KUNIT_CASE(stl_set_bypasses_content),
+	KUNIT_CASE(stl_set_bypasses_to_the_end),
+	KUNIT_CASE(stl_set_tells_streams),
+	KUNIT_CASE(stl_set_discards_home),
 	KUNIT_CASE(stl_full_places),
 	KUNIT_CASE(stl_full_cleans),
 	KUNIT_CASE(stl_full_switches),

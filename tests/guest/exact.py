@@ -42,6 +42,7 @@ from bench import TOP, Failure, expect
 from blk import BLOCK, SECTORS
 from targets import Geometry, stack
 
+FIELDS = Geometry.__dataclass_fields__
 TRACING = "/sys/kernel/tracing"
 EVENT = TRACING + "/events/block/block_bio_queue"
 TRACE_LINE = re.compile(r"block_bio_queue: (\d+),(\d+) (\S+) (\d+) \+ (\d+)")
@@ -128,8 +129,8 @@ def parse(path):
                 else line.split()
             if words[0] == "geometry":
                 keys = dict(w.split("=") for w in words[2:])
-                options = tuple((k, int(keys.pop(k))) for k in list(keys)
-                                if k not in Geometry.__dataclass_fields__)
+                options = tuple((k, keys.pop(k)) for k in list(keys)
+                                if k not in (*FIELDS, "features"))
                 features = tuple(keys.pop("features", "").split(",")) \
                     if "features" in keys else ()
                 geo = Geometry(words[1], options=options, features=features, **{

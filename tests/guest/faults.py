@@ -358,7 +358,7 @@ def storm(ctx, geo, seed, inject):
     rng = random.Random(seed)
     with faulty(ctx, geo) as game:
         game.fill()
-        done, failed, downs = 0, 0, 0
+        done, failed, downs, walk = 0, 0, 0, 0
         for i in range(400):
             if i % 20 == 0:
                 game.heal()
@@ -373,7 +373,12 @@ def storm(ctx, geo, seed, inject):
             start = rng.randrange(geo.logical)
             n = min(rng.choice((1, 1, 2, 4)), geo.logical - start)
             dice = rng.random()
-            if dice < .7:
+            if dice < .3:
+                # On from where the last one of its kind has ended.
+                n = min(n, geo.logical - walk)
+                ok = game.write(walk, n)
+                walk = (walk + n) % geo.logical
+            elif dice < .7:
                 ok = game.write(start, n)
             elif dice < .8:
                 ok = game.flush()
@@ -737,6 +742,10 @@ def cases(target, options):
         geo2 = GEOMETRIES["faults"][1]
         out += [(f"write cache, {name}", lambda ctx, f=f: f(ctx, geo2))
                 for name, f in _write_cache(seed)]
+    for other in target.variants.get("faults", ()):
+        out += [(f"storm of data errors on {other.name}, seed {s}",
+                 lambda ctx, g=other, s=s: storm(ctx, g, s, inject_area))
+                for s in range(seed, seed + 3)]
     return out
 
 

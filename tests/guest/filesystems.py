@@ -8,7 +8,7 @@ import random
 import shutil
 
 from bench import Skip, expect, modprobe, run
-from targets import GEOMETRIES, stack
+from targets import stack
 
 WHERE = "/tmp/fs"
 MKFS = {
@@ -169,4 +169,4 @@ def cases(target, options):
     seed, steps = int(options.get("seed", 1)), int(options.get("steps", 5000))
     return [(f"{kind} on {geo.name}", lambda ctx, g=geo, k=kind:
              storm(ctx, g, k, seed, steps))
-            for geo in GEOMETRIES["fs"] for kind in MKFS]
+            for geo in target.geometry("fs") for kind in MKFS]

@@ -64,6 +64,7 @@ def verify(ctx, geo, seed, medium):
     for name in RUNS:
         add(fio(path, name, seed, size))
         made.verify()
+    total.update(made.bypassed())
     add(fio(path, "mixed", seed + 1, size))
     made.close()
     made.check()
@@ -96,13 +97,13 @@ def verify(ctx, geo, seed, medium):
 def cases(target, options):
     seed = int(options.get("seed", 1))
     out = []
-    for geo in GEOMETRIES["fio"]:
+    for geo in target.geometry("fio"):
         if not target.persistent and geo is not GEOMETRIES["fio"][0]:
             continue
         out.append((f"{geo.name}", lambda ctx, g=geo: verify(
             ctx, g, seed, "ram")))
     if target.persistent:
-        for geo in GEOMETRIES["fio-platter"]:
+        for geo in target.geometry("fio-platter"):
             out.append((f"{geo.name} over platter smr", lambda ctx, g=geo:
                         verify(ctx, g, seed, "smr")))
     return out

@@ -97,6 +97,7 @@ def workload(dev, mark, blocks, rng, ops, in_place, lie=False):
     queue = blk.Aio(dev, 16)
     flying, dirty = set(), set()
     hot = [rng.randrange(blocks) for _ in range(4)]
+    walk = [0, 0]       # where writes in order go on, how many are to come
 
     def reap(at_least):
         for op, result, _ in queue.reap(at_least):
@@ -107,11 +108,23 @@ def workload(dev, mark, blocks, rng, ops, in_place, lie=False):
             if op.promised < 0:
                 mark(model.promise(op))
 
+    def length(start):
+        return min(rng.choice((1, 1, 1, 2, 3, 5, 8, 17)), blocks - start)
+
+    def step():
+        """Blocks behind those of the last step."""
+        start = walk[0] % blocks
+        n = length(start)
+        while flying.intersection(range(start, start + n)):
+            reap(1)
+        walk[:] = start + n, walk[1] - 1
+        return start, n
+
     def room():
         while True:
             start = rng.randrange(blocks) if rng.random() < .6 else min(
                 blocks - 1, rng.choice(hot) + rng.randrange(4))
-            n = min(rng.choice((1, 1, 1, 2, 3, 5, 8, 17)), blocks - start)
+            n = length(start)
             if not flying.intersection(range(start, start + n)):
                 return start, n
             reap(1)
@@ -120,7 +133,9 @@ def workload(dev, mark, blocks, rng, ops, in_place, lie=False):
         dice = rng.random()
         if queue.flying >= queue.depth or dice < .10:
             reap(min(queue.flying, rng.randrange(1, 9)))
-        start, n = room()
+        if dice < .72 and not walk[1] and rng.random() < .08:
+            walk[1] = rng.randrange(2, 9)
+        start, n = step() if dice < .72 and walk[1] else room()
         if dice < .72:
             op = model.submit(start, n)
             blocks_of = range(start, start + n)
@@ -278,6 +293,7 @@ def raw(ctx, geo, seed, ops, between, share=1.0, lie=False, mutate=None):
         expect(not model.compare(dev.read(0, model.blocks)),
                "the workload itself found wrong data")
     status = recorder.stack.device.status(noflush=True)
+    bypassed = recorder.stack.bypassed()
     log = recorder.finish()
     recorded = time.monotonic() - begin
     disk = Disk(log, recorder.blocks)
@@ -299,7 +315,7 @@ def raw(ctx, geo, seed, ops, between, share=1.0, lie=False, mutate=None):
     if tally.lost:
         raise Failure(tally.text())
     return {"points": tally.points, "promises": model.marks, "lost": 0,
-            "entries": len(log.entries), "seed": seed}
+            "entries": len(log.entries), "seed": seed, **bypassed}
 
 
 def proof(ctx, geo, what, **kw):
@@ -456,7 +472,7 @@ def cases(target, options):
     share = float(options.get("share", .3))
     only = options.get("only", "").split(",")   # geometries, comma between
     out = []
-    for geo in GEOMETRIES["replay"]:
+    for geo in target.geometry("replay"):
         if not target.persistent and geo is not GEOMETRIES["replay"][0]:
             continue
         for s in range(seed, seed + rounds):

@@ -64,6 +64,7 @@ class Linear:
     streams = False         # a sequential fill costs nothing beyond itself
     cleans_when_idle = False
     keys = ()               # (key, value that is not the default)
+    variants = {}           # {suite: geometries that only this target has}
 
     def sizes(self, geo):
         """Blocks of each device that the target needs, 0 for none."""
@@ -86,7 +87,7 @@ class Linear:
         return "rw"
 
     def geometry(self, suite):
-        return GEOMETRIES[suite]
+        return GEOMETRIES[suite] + self.variants.get(suite, ())
 
 
 class StlSet(Linear):
@@ -99,8 +100,24 @@ class StlSet(Linear):
     unsafe = ("inplace",)
     messages = ("stats", "stats_clear", "clean", "verify", "checkpoint",
                 "commit")
-    keys = (("cleaning", "aggressive"), ("idle_ms", 7), ("wcache_blocks", 9),
+    keys = (("cleaning", "aggressive"), ("order", "greedy"),
+            ("bypass_blocks", 64), ("idle_ms", 7), ("wcache_blocks", 9),
             ("destage_ms", 5))
+    variants = {
+        "replay": (Geometry("bypass", band=8, data=20, cache=4, ckpt=12,
+                            options=(("bypass_blocks", 8),)),),
+        "fio": (Geometry("bypass", band=64, data=100, cache=10, ckpt=64,
+                         journal=64, options=(("bypass_blocks", 32),)),),
+        "fio-platter": (
+            Geometry("bypassguards", band=60, data=80, cache=8, track=16,
+                     head=2, meta="separate", ckpt=64, journal=64,
+                     options=(("bypass_blocks", 32),)),),
+        "fs": (Geometry("bypass", band=64, data=1536, cache=16, ckpt=64,
+                        journal=128, options=(("bypass_blocks", 32),)),),
+        "faults": (Geometry("bypass", band=4, data=12, cache=3,
+                            cache_on="separate", meta="separate", journal=12,
+                            options=(("bypass_blocks", 4),)),),
+    }
 
     def _plan(self, geo):
         """Superblock fields, by the simplest arithmetic there is."""
@@ -213,6 +230,7 @@ class StlFull(StlSet):
     unsafe = ()
     keys = (("cleaning", "lazy"), ("order", "greedy"), ("threshold", 1),
             ("idle_ms", 0), ("wcache_blocks", 9), ("destage_ms", 5))
+    variants = {}
     streams = True
     cleans_when_idle = True
 
@@ -290,6 +308,16 @@ class Stack:
         """The engine's own invariants, if it can tell."""
         if "verify" in self.target.messages:
             self.device.message("verify")
+
+    def bypassed(self):
+        """A load that is to go past the cache must do so, at least in part."""
+        if not dict(self.geo.options).get("bypass_blocks"):
+            return {}
+        stats = dict(line.split(" ", 1)
+                     for line in self.device.message("stats").splitlines())
+        blocks = int(stats["bypassed_blocks"])
+        expect(blocks, "nothing went past the cache")
+        return {"bypassed": blocks}
 
     def check(self):
         """Closed: is what lies on the devices sound?"""

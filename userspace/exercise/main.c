@@ -48,7 +48,11 @@ static const char *const greedy_keys[] = { "order", "greedy", NULL };
 static const char *const tight_keys[] = { "threshold", "1", NULL };
 static const char *const *const full_keys[] = { NULL, greedy_keys, tight_keys };
 static const char *const aggressive_keys[] = { "cleaning", "aggressive", NULL };
-static const char *const *const set_keys[] = { NULL, aggressive_keys };
+static const char *const bypass_keys[] = { "bypass_blocks", "1", NULL };
+static const char *const long_keys[] = { "bypass_blocks", "4", "cleaning", "aggressive", NULL };
+static const char *const *const set_keys[] = {
+	NULL, aggressive_keys, greedy_keys, bypass_keys, long_keys,
+};
 
 static const struct engine {
 	const struct shingle_engine_ops *ops;
@@ -62,7 +66,7 @@ static const struct engine {
 
 static int exercise(const struct engine *engine, u32 seed, u32 runs, u32 rounds)
 {
-	u64 writes = 0, steps = 0, cuts = 0, checkpoints = 0, destroyed = 0, emptied = 0;
+	u64 writes = 0, steps = 0, cuts = 0, checkpoints = 0, destroyed = 0, emptied = 0, bypassed = 0;
 	struct shingle_exercise_result res;
 	static struct shingle_layout layout;
 	u32 end = seed + runs;
@@ -89,10 +93,13 @@ static int exercise(const struct engine *engine, u32 seed, u32 runs, u32 rounds)
 		checkpoints += res.checkpoints;
 		destroyed += res.destroyed;
 		emptied += res.emptied;
+		bypassed += res.bypassed;
 	}
-	printf("%s: %u runs: %llu blocks written, %llu steps, %llu checkpoints, %llu power cuts, "
-	       "%llu times emptied, %llu blocks destroyed by the head, 0 lost\n",
-	       engine->ops->name, runs, (unsigned long long)writes, (unsigned long long)steps,
+	printf("%s: %u runs: %llu blocks written, %llu past the cache, %llu steps, "
+	       "%llu checkpoints, %llu power cuts, %llu times emptied, "
+	       "%llu blocks destroyed by the head, 0 lost\n",
+	       engine->ops->name, runs, (unsigned long long)writes,
+	       (unsigned long long)bypassed, (unsigned long long)steps,
 	       (unsigned long long)checkpoints, (unsigned long long)cuts,
 	       (unsigned long long)emptied, (unsigned long long)destroyed);
 	return 0;

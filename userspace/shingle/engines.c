@@ -17,6 +17,7 @@ static const struct record_words stl_set_records[] = {
 	{ STL_SET_RESET, "RESET", NULL, "set", NULL },
 	{ STL_SET_DISCARD, "DISCARD", NULL, "band", "bands" },
 	{ STL_SET_DROP, "DROP", "blocks", "lblk", NULL },
+	{ STL_SET_DIRECT, "DIRECT", "blocks", "lblk", NULL },
 	{ 0, NULL, NULL, NULL, NULL },
 };
 
