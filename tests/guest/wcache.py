@@ -124,21 +124,51 @@ def overtaken(ctx, geo):
     slow.close()
 
 
+def one_by_one(ctx, geo):
+    """Two flushes want two versions of a block: the newer one does not set out
+    before the older has arrived, nor does FUA pass either."""
+    slow = Slow(ctx, geo, 500)
+    slow.write(0, 1)
+    with beside(slow.dev.flush):
+        time.sleep(.1)
+        slow.write(0, 2)
+        with beside(slow.dev.flush) as second:
+            time.sleep(.1)
+            count = stats(slow.device)
+            expect(count["wcache_dirty_blocks"] == 2, "too slow to see it")
+            expect(count["wcache_destages"] == 1, "two versions under way")
+        expect(not second.is_alive() and slow.dirty() == 0, "not flushed")
+    slow.write(0, 3)
+    with beside(slow.dev.flush):
+        time.sleep(.1)
+        with beside(lambda: slow.write(0, 4, fua=True)):
+            time.sleep(.1)
+            slow.write(0, 5)    # as FUA waits for the third: beside it
+            slow.device.message("commit_ms 0")      # look at it again
+            time.sleep(.1)
+            count = stats(slow.device)
+            expect(count["wcache_dirty_blocks"] == 2, "too slow to see it")
+            expect(count["host_write_blocks"] == 4,
+                   "FUA has set out beside an older version")
+    expect(slow.holds(0) in (4, 5), f"it holds {slow.holds(0)}")
+    slow.close()
+
+
 def before_its_turn(ctx, geo):
     """A block written again while a flush waits for it and it has not even set
     out: the flush waits for what it holds now."""
     slow = Slow(ctx, geo, 400)
-    for i in range(12):
+    for i in range(9):          # one more than can be under way
         slow.write(2 * i, 1)
     with beside(slow.dev.flush) as flush:
         time.sleep(.1)
-        slow.write(22, 2)
+        slow.write(16, 2)
         expect(flush.is_alive(), "too slow to see anything")
     expect(stats(slow.device)["wcache_replaced_blocks"] == 1, "it had set out")
     expect(slow.dirty() == 0, f"flushed, and {slow.dirty()} blocks are in "
                               f"memory")
     slow.again()
-    expect(slow.holds(22) == 2, f"it holds {slow.holds(22)}")
+    expect(slow.holds(16) == 2, f"it holds {slow.holds(16)}")
     slow.close()
 
 
@@ -373,6 +403,7 @@ def cases(target, options):
     geo = GEOMETRIES["wcache"][0]
     seed = int(options.get("seed", 1))
     out = [("words", words), ("written again on its way", overtaken),
+           ("written again and again, one by one", one_by_one),
            ("written again before its turn", before_its_turn),
            ("written again, and the first fails", first_fails),
            ("FUA to what is on its way", fua_behind),
