@@ -360,7 +360,8 @@ def test_longer_slots_for_more_bands(run):
     """A checkpoint slot holds all chunks there can be, core's one and a footer."""
     out = layout_of(run, 300000, "--band", "12K")
     bands = out["bands"]
-    chunks = 1 + -(-bands["data"] // 32256) + bands["cache"]
+    chunks = (1 + -(-bands["data"] // 32256) + bands["cache"] +
+              -(-bands["data"] // 1000))
     assert out["checkpoints"][0]["blocks"] == chunks + 2
     left = 300000 - 1 - max(g["start"] + g["bands"] * 3 for g in out["groups"])
     assert left < 6
