@@ -52,7 +52,9 @@ def forgotten(ctx, geo):
     rng = random.Random(geo.name)
     made = stack(ctx.pool, ctx.target, geo)
     device = made.open()
-    for key, value in ctx.target.keys:
+    habits = [(key, value) for key, value in ctx.target.keys
+              if key not in ctx.target.by_table]
+    for key, value in habits:
         device.message(f"{key} {value}")
     for message in ("commit_ms 0", "idle_ms 600000"):
         device.message(message)
@@ -84,7 +86,7 @@ def forgotten(ctx, geo):
             device = made.open()
             with made.blk() as dev:
                 empty(dev, geo.logical, "activated again")
-            for key, value in ctx.target.keys:
+            for key, value in habits:
                 device.message(f"{key} {value}")
             device.message("idle_ms 600000")
     # As good as new: everything can be written, cleaned, and is kept.

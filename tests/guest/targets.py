@@ -64,6 +64,8 @@ class Linear:
     streams = False         # a sequential fill costs nothing beyond itself
     cleans_when_idle = False
     keys = ()               # (key, value that is not the default)
+    by_table = ("wcache_blocks",    # keys that no message sets, or not on every
+                "bypass_blocks")    # device
     variants = {}           # {suite: geometries that only this target has}
 
     def sizes(self, geo):

@@ -14,13 +14,14 @@ from .cache import CACHE, LabError, digest, lock, read, say, step, write
 NEEDED = {
     "bc": "bc", "bison": "bison", "flex": "flex", "gcc": "gcc",
     "gcc-12": "gcc-12", "make": "make", "perl": "perl",
-    "xz": "xz-utils", "depmod": "kmod", "rsync": "rsync",
+    "pkg-config": "pkg-config", "xz": "xz-utils", "depmod": "kmod", "rsync": "rsync",
     "qemu-system-x86_64": "qemu-system-x86",
     "fio": "fio", "blktrace": "blktrace", "dmsetup": "dmsetup",
     "lsblk": "util-linux", "mount": "mount", "thin_check":
     "thin-provisioning-tools", "sparse": "sparse", "shellcheck": "shellcheck",
     "mkfs.ext4": "e2fsprogs", "mkfs.xfs": "xfsprogs",
     "mkfs.btrfs": "btrfs-progs", "mkfs.f2fs": "f2fs-tools",
+    "/usr/include/stdio.h": "libc6-dev",
     "/usr/include/libdevmapper.h": "libdevmapper-dev",
     "/usr/include/blkid/blkid.h": "libblkid-dev",
     "/usr/include/liburing.h": "liburing-dev",
