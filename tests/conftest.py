@@ -12,6 +12,7 @@ import os
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,12 +53,15 @@ def cases(suite):
 
 
 class Guests:
-    """Boots each guest when its first result is asked for."""
+    """Boots the guests in the order of their tests, a few at a time, from when
+    the first result is asked for."""
 
     def __init__(self, config, items):
         self.config = config
         self.wanted = {}
-        self.results = {}
+        self.pool = ThreadPoolExecutor(
+            int(os.environ.get("SHINGLE_TEST_GUESTS", "1")))
+        self.booted = {}
         for item in items:
             case = getattr(item, "callspec", None) and \
                 item.callspec.params.get("case")
@@ -65,12 +69,14 @@ class Guests:
                 self.wanted.setdefault(case.row, []).append(case.name)
 
     def check(self, case):
-        if case.row not in self.results:
-            self.results[case.row] = self._boot(case.row)
-        result = self.results[case.row].get(case.name)
+        if not self.booted:
+            self.booted = {row: self.pool.submit(self._boot, row)
+                           for row in self.wanted}
+        results = self.booted[case.row].result()
+        result = results.get(case.name)
         if result is None:
             pytest.fail("the guest ended before this case:\n" +
-                        str(self.results[case.row][None]), pytrace=False)
+                        str(results[None]), pytrace=False)
         for note in result.get("notes", ()):
             print(note)
         self.config.numbers.append((case, result))
@@ -146,7 +152,10 @@ def pytest_sessionfinish(session):
 
 @pytest.fixture(scope="session")
 def guests(request):
-    return Guests(request.config, request.session.items)
+    """Ends with those guests that run already, if the tests end early."""
+    booter = Guests(request.config, request.session.items)
+    yield booter
+    booter.pool.shutdown(cancel_futures=True)
 
 
 def pytest_terminal_summary(terminalreporter, config):
