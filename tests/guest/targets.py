@@ -107,7 +107,10 @@ class StlSet(Linear):
             ("destage_ms", 5))
     variants = {
         "replay": (Geometry("bypass", band=8, data=20, cache=4, ckpt=12,
-                            options=(("bypass_blocks", 8),)),),
+                            options=(("bypass_blocks", 8),)),
+                   Geometry("policy", band=5, data=24, cache=4, options=(
+                       ("cleaning", "aggressive"), ("order", "greedy"),
+                       ("idle_ms", 15)))),
         "fio": (Geometry("bypass", band=64, data=100, cache=10, ckpt=64,
                          journal=64, options=(("bypass_blocks", 32),)),),
         "fio-platter": (
@@ -232,7 +235,10 @@ class StlFull(StlSet):
     unsafe = ()
     keys = (("cleaning", "lazy"), ("order", "greedy"), ("threshold", 1),
             ("idle_ms", 0), ("wcache_blocks", 9), ("destage_ms", 5))
-    variants = {}
+    variants = {
+        "replay": (Geometry("policy", band=5, data=24, cache=5, options=(
+            ("cleaning", "lazy"), ("order", "greedy"), ("threshold", 1))),),
+    }
     streams = True
     cleans_when_idle = True
 
