@@ -55,6 +55,11 @@ def test_reset(case, guests):
     guests.check(case)
 
 
+@pytest.mark.parametrize("case", cases("wcache"))
+def test_wcache(case, guests):
+    guests.check(case)
+
+
 @pytest.mark.parametrize("case", cases("idle"))
 def test_idle(case, guests):
     guests.check(case)
