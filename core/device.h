@@ -218,6 +218,8 @@ struct shingle_counters {
  * @mode: enum shingle_mode; set under map_lock, read anywhere
  * @needs_check: the superblock says so, or is about to
  * @deferred: bios that wait for room, in order; map_lock
+ * @retrying: the worker has them, and those that still have to wait come back;
+ *	map_lock
  * @commits: flushes and FUA writes that wait for a commit; map_lock
  * @flight: writes placed and not completed, in placement order; map_lock
  * @woken: held writes whose cause to wait has ended; map_lock
@@ -278,6 +280,7 @@ struct shingle_device {
 	enum shingle_mode mode;
 	bool needs_check;
 	struct bio_list deferred;
+	bool retrying;
 	struct bio_list commits;
 	struct list_head flight;
 	struct list_head woken;
@@ -387,7 +390,7 @@ static inline void shingle_remap(const struct shingle_device *d, struct bio *bio
 /* Does anybody wait for shingle_kick()?  Context: map lock. */
 static inline bool shingle_waiting(const struct shingle_device *d)
 {
-	return !bio_list_empty(&d->deferred) || d->wcache.blocked;
+	return !bio_list_empty(&d->deferred) || d->retrying || d->wcache.blocked;
 }
 
 static inline bool shingle_has_dev(const struct shingle_device *d, enum shingle_dev dev)

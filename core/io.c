@@ -620,6 +620,8 @@ void shingle_io_work(struct work_struct *work)
 	spin_lock_irq(&d->map_lock);
 	todo = d->deferred;
 	bio_list_init(&d->deferred);
+	/* What a bio of these has waited for may happen before it is back. */
+	d->retrying = !bio_list_empty(&todo);
 	spin_unlock_irq(&d->map_lock);
 
 	while ((bio = bio_list_pop(&todo))) {
@@ -637,6 +639,7 @@ void shingle_io_work(struct work_struct *work)
 
 	spin_lock_irq(&d->map_lock);
 	bio_list_merge_head(&d->deferred, &again);
+	d->retrying = false;
 	spin_unlock_irq(&d->map_lock);
 	if (unlikely(d->wcache.blocks))
 		shingle_wcache_kick(d);

@@ -660,7 +660,7 @@ static void bury(struct shingle_device *d)
 		list_del(&s->link);
 		rb_erase(&s->node, &wc->tree);
 		forget(wc, s);
-		kick = !bio_list_empty(&d->deferred);
+		kick = shingle_waiting(d);
 	}
 	full |= wc->rounds >= MAX_ROUNDS;
 	spin_unlock_irq(&d->map_lock);
