@@ -706,6 +706,8 @@ static int map_buffered(struct shingle_device *d, struct bio *bio)
 	if (!n) {
 		io->lblk = bio_lblk(d, bio);
 		io->n = all;
+		/* For when it is switched off before there is room. */
+		io->seq = d->wcache.seq;
 		io->waits = true;
 		d->wcache.waiting++;
 		defer(d, bio);

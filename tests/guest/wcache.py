@@ -296,6 +296,29 @@ def slow_medium(ctx, geo, seed):
         "destage_blocks")}
 
 
+def switched_off(ctx, geo):
+    """A write still waits for room when the cache is switched off: it lands on
+    top of the version that the cache holds, not below it."""
+    slow = Slow(ctx, geo, 100)
+    size = dict(geo.options)["wcache_blocks"]
+    last = 2 * (size - 1)
+    with contextlib.ExitStack() as writers:
+        for i in range(size):       # none beside another: each a run of its own
+            slow.write(2 * i, 1)
+        for at, version in ((last + 3, 1), (last, 2)):
+            before = stats(slow.device)["deferred"]
+            writers.enter_context(beside(
+                lambda at=at, version=version: slow.write(at, version)))
+            while stats(slow.device)["deferred"] == before:
+                time.sleep(.001)
+        expect(slow.holds(last) == 1, "it did not have to wait")
+        slow.device.message("wcache off")
+    expect(slow.holds(last) == 2, "the older version landed on top")
+    slow.again()
+    expect(slow.holds(last) == 2, "the older version came back")
+    slow.close()
+
+
 class Writers:
     """Threads that write and read blocks of their own until told to stop."""
 
@@ -408,7 +431,8 @@ def cases(target, options):
            ("written again, and the first fails", first_fails),
            ("FUA to what is on its way", fua_behind),
            ("a discard of what is on its way", discard_behind),
-           ("pressure", pressure), ("by itself", by_itself)]
+           ("pressure", pressure), ("by itself", by_itself),
+           ("off while a write waits", switched_off)]
     out += [(f"a slow medium, seed {s}", lambda c, g, s=s: slow_medium(c, g, s))
             for s in range(seed, seed + 2)]
     out += [(f"{what} under load", lambda c, g, w=what: under_load(c, g, w))
