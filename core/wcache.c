@@ -464,8 +464,11 @@ static struct shingle_wslot *pick(struct shingle_wcache *wc)
 {
 	struct shingle_wslot *s;
 
-	/* Somebody who writes just before it must not keep others from their flush. */
-	if (wc->picks % BATCH == BATCH - 1) {
+	/*
+	 * Somebody who writes just before it must not keep others from their flush.
+	 * But what was refused comes first: the cursor is there.
+	 */
+	if (!wc->refused && wc->picks % BATCH == BATCH - 1) {
 		list_for_each_entry(s, &wc->ages, age) {
 			if (eligible(s))
 				return s;
@@ -490,7 +493,7 @@ static bool wanted(struct shingle_device *d)
 	if (!wc->dirty || wc->flying >= DEPTH || wc->blocked || d->mode != SHINGLE_RW ||
 	    (wc->rounds && time_before(jiffies, wc->retry_at)))
 		return false;
-	return !wc->on || wc->dirty > wc->blocks / 2 || !reached(wc, wc->drain);
+	return !wc->on || wc->refused || wc->dirty > wc->blocks / 2 || !reached(wc, wc->drain);
 }
 
 /**
@@ -601,15 +604,20 @@ static bool destage(struct shingle_device *d)
 	if (r == -EIO) {
 		/* Refused: for these blocks it is as bad as an error of the medium. */
 		load(d, g, s, n);
+		wc->refused = false;
 		shingle_wcache_written(d, &g->slots, true);
 	} else if (r) {
+		/* Until this one comes again the engine may refuse others. */
 		wc->blocked = true;
+		wc->refused = true;
+		wc->cursor = s->lblk;
 	} else {
 		n = g->w.run.n;
 		load(d, g, s, n);
 		shingle_remap(d, bio, g->w.run.pblk);
 		wc->flying++;
 		wc->picks++;
+		wc->refused = false;
 		wc->cursor = s->lblk + n;
 		d->n.wcache_destages++;
 		d->n.wcache_destage_blocks += n;

@@ -96,6 +96,7 @@ struct shingle_hits {
  * @rounds: attempts since the last one that succeeded
  * @retry_at: in jiffies, if @rounds
  * @blocked: the engine or the journal had no room
+ * @refused: the engine or the journal had none for the block at @cursor
  * @error: blocks were lost, and no flush has said so yet
  *
  * All that changes is under map_lock, unless said otherwise.
@@ -130,6 +131,7 @@ struct shingle_wcache {
 	u32 rounds;
 	unsigned long retry_at;
 	bool blocked;
+	bool refused;
 	bool error;
 };
 

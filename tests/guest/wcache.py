@@ -319,6 +319,41 @@ def switched_off(ctx, geo):
     slow.close()
 
 
+def ahead_of_a_stream(ctx, geo):
+    """Destaging is refused because a stream is to go on somewhere else: what
+    was refused comes again before anything that would wait for it."""
+    slow = Slow(ctx, geo, 100, bypass_blocks=geo.band)
+    slow.write(geo.band, 1)
+    slow.device.message("clean")        # the second band has to be staged
+    for b in range(geo.band):
+        slow.write(b, 1)
+    slow.dev.flush()                    # the stream, as long as it must be
+    band = geo.data
+    while stats(slow.device)["wcache_destages"] % 16 != 13:
+        band -= 1
+        slow.write(band * geo.band, 1)
+        slow.dev.flush()
+    slow.write(1, 2)                    # the fourteenth, below the stream
+    slow.dev.flush()
+    slow.write(geo.band + 2, 2)         # the oldest, ahead of the stream
+    slow.write(geo.band, 2)             # where it goes on
+    flushes = [threading.Thread(target=slow.dev.flush) for _ in range(2)]
+    flushes[0].start()
+    time.sleep(.05)
+    slow.write(geo.band - 1, 2)         # it would be the fifteenth
+    flushes[1].start()
+    for flush in flushes:
+        flush.join(10)
+    hangs = any(flush.is_alive() for flush in flushes)
+    slow.device.message("bypass_blocks 0")      # whoever waits is woken
+    for flush in flushes:
+        flush.join()
+    expect(not hangs, "a flush waits for ever")
+    slow.again()
+    expect([slow.holds(geo.band + b) for b in (-1, 0, 2)] == [2, 2, 2], "lost")
+    slow.close()
+
+
 class Writers:
     """Threads that write and read blocks of their own until told to stop."""
 
@@ -433,6 +468,8 @@ def cases(target, options):
            ("a discard of what is on its way", discard_behind),
            ("pressure", pressure), ("by itself", by_itself),
            ("off while a write waits", switched_off)]
+    if "bypass_blocks" in dict(target.keys):
+        out.append(("ahead of a stream", ahead_of_a_stream))
     out += [(f"a slow medium, seed {s}", lambda c, g, s=s: slow_medium(c, g, s))
             for s in range(seed, seed + 2)]
     out += [(f"{what} under load", lambda c, g, w=what: under_load(c, g, w))
