@@ -108,6 +108,10 @@ class StlSet(Linear):
     variants = {
         "replay": (Geometry("bypass", band=8, data=20, cache=4, ckpt=12,
                             options=(("bypass_blocks", 8),)),
+                   Geometry("bypasswcache", band=8, data=20, cache=4, ckpt=12,
+                            options=(("bypass_blocks", 8),
+                                     ("wcache_blocks", 24),
+                                     ("destage_ms", 20))),
                    Geometry("policy", band=5, data=24, cache=4, options=(
                        ("cleaning", "aggressive"), ("order", "greedy"),
                        ("idle_ms", 15)))),
