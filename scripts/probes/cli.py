@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Finds out what a drive is made of: whether it is shingled, what its cache is and
+where, how it cleans, how large its bands are.  It is told by the time that requests
+take, and from nothing else.
+
+EVERYTHING ON THE DEVICE IS OVERWRITTEN."""
+
+import argparse
+import dataclasses
+import json
+import signal
+import sys
+import time
+from datetime import datetime
+from pathlib import Path
+
+import probes
+
+from . import load, session, verdict
+from .device import Device, Refused
+
+USAGE, FAILED, INTERRUPTED = 2, 1, 130
+EXAMPLES = """examples:
+  scripts/skylight run /dev/sdX                    every test that the drive lends itself to
+  scripts/skylight run /dev/sdX --tests 1-3,11     some
+  scripts/skylight run /dev/sdX --out DIR          again: goes on where it was interrupted
+  scripts/skylight report DIR                      DIR/report.html
+  scripts/skylight compare DIR1 DIR2               two drives side by side
+"""
+
+
+def parser():
+    """Arguments of scripts/skylight."""
+    top = argparse.ArgumentParser(
+        prog="skylight", description=__doc__, epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    run = commands.add_parser("run", help="test a drive; overwrites it")
+    run.add_argument("device", metavar="DEV", help="a block device")
+    run.add_argument("--tests", metavar="LIST", default=None,
+                     help="for example 1,2,6-8,clean (all)")
+    run.add_argument("--scale", default="auto", choices=("auto", "paper"),
+                     help="sizes and pauses by the size of the drive (auto), or those of "
+                          "the thesis")
+    run.add_argument("--out", metavar="DIR", type=Path,
+                     help="results (skylight-DEV here); if it has some of this drive, "
+                          "goes on with the others")
+    run.add_argument("--destroy-data", action="store_true",
+                     help="also if the device holds a file system, partitions or the like; "
+                          "never if it is in use")
+    run.add_argument("--reset", action="store_true",
+                     help="tests that want it may bring the drive to its first state, by "
+                          "secure erase (message reset) or discard")
+    run.add_argument("--again", action="store_true", help="also tests that have results")
+    run.add_argument("--seed", type=int, default=1, help="of what is drawn at random (1)")
+    run.add_argument("--max-hours", type=float, metavar="H",
+                     help="Tests 6 to 8 give up after so long")
+    run.add_argument("--truth", action="store_true",
+                     help="developers: afterwards, mark the answers by what the target says")
+    run.add_argument("--json", action="store_true", help="answers as JSON on stdout")
+    report = commands.add_parser("report", help="write DIR/report.html and DIR/report.json")
+    report.add_argument("folder", metavar="DIR", type=Path)
+    compare = commands.add_parser("compare", help="several results side by side")
+    compare.add_argument("folders", metavar="DIR", type=Path, nargs="+")
+    compare.add_argument("--out", metavar="HTML", type=Path, default=Path("compare.html"))
+    return top
+
+
+class Screen:
+    """Progress and time left on a terminal; on a pipe only what is said."""
+
+    def __init__(self, stream=sys.stderr):
+        self.stream = stream
+        self.live = stream.isatty()
+        self.head, self.begin, self.expected, self.later = "", 0.0, 0.0, 0.0
+        self.part, self.shown = None, 0.0
+
+    def test(self, head, expected, later):
+        """A test begins that will take @expected seconds, and all others @later."""
+        self.head, self.expected, self.later = head, expected, later
+        self.begin, self.part = time.monotonic(), None
+
+    def show(self, done, total):
+        """So much of the test is done; None, None: still alive."""
+        if total:
+            self.part = done / total
+        now = time.monotonic()
+        if not self.live or now - self.shown < 0.2:
+            return
+        self.shown = now
+        passed = now - self.begin
+        left = max(0.0, self.expected - passed)
+        if self.part and passed > 2:
+            left = passed * (1 - self.part) / self.part
+        share = f" {100 * self.part:3.0f} %" if self.part is not None else ""
+        self.stream.write(f"\r\033[K{self.head}{share}, {length(passed)} so far, about "
+                          f"{length(left)} left ({length(left + self.later)} for all)")
+        self.stream.flush()
+
+    def say(self, text):
+        """A line that stays."""
+        if self.live:
+            self.stream.write("\r\033[K")
+        self.stream.write(text + "\n")
+        self.stream.flush()
+
+
+def length(seconds):
+    """A duration for people."""
+    if seconds < 99.5:
+        return f"{seconds:.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"
+
+
+def default_out(device):
+    """Where results go if nobody says."""
+    return Path(f"skylight-{Path(device).name}")
+
+
+def remember(out, dev, args, scale):
+    """Writes run.json; Refused if DIR holds results of another drive or scale."""
+    path = out / "run.json"
+    device = {"path": dev.path, "model": dev.label, **dev.identity()}
+    info = {"name": dev.label, "device": device, "scale": args.scale, "seed": args.seed,
+            "reset": args.reset, "sizes": dataclasses.asdict(scale),
+            "begun": datetime.now().isoformat(" ", "seconds")}
+    try:
+        had = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        had = None
+    except ValueError as error:
+        raise Refused(f"{path} cannot be read: {error}") from error
+    if had:
+        same = {k: device[k] for k in ("bytes", "label", "serial")}
+        if {k: had["device"].get(k) for k in same} != same:
+            raise Refused(f"{out} holds results of another drive "
+                          f"({had['device'].get('path')}); choose another --out")
+        if (had["scale"], had["seed"], had["sizes"]) != (info["scale"], info["seed"],
+                                                        info["sizes"]):
+            raise Refused(f"{out} holds results with another scale, seed or limit; take "
+                          "the same (see run.json), or another --out")
+        info["begun"] = had["begun"]
+    out.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(info, indent=1) + "\n", encoding="utf-8")
+
+
+def command_run(args):
+    """Tests a drive; returns the exit status."""
+    known = probes.tests()
+    try:
+        chosen = probes.choose(args.tests, known) if args.tests else list(known)
+    except ValueError as error:
+        raise Refused(str(error)) from error
+    load.Fio(args.device, Path()).require()
+    dev = Device(args.device, args.destroy_data)
+    try:
+        return run_on(dev, args, [known[test] for test in chosen], known)
+    finally:
+        dev.close()
+
+
+def run_on(dev, args, tests, known):
+    """Runs tests on an open device; returns the exit status."""
+    out = args.out or default_out(dev.path)
+    scale = session.scale_for(args.scale, dev.bytes)
+    if args.max_hours:
+        scale.max_s = 3600 * args.max_hours
+    remember(out, dev, args, scale)
+    screen = Screen()
+    restored = dev.restore_from(out / "restore.json")
+    if restored:
+        screen.say(f"settings of the run that was killed are restored: {', '.join(restored)}")
+    s = session.Session(dev, out, scale=scale, seed=args.seed, allow_reset=args.reset,
+                        say=screen.say, show=screen.show)
+    for test in known:
+        s.stored(test)
+    todo = [t for t in tests if args.again or t.ID not in s.results or
+            s.results[t.ID].status == session.FAILED]
+    screen.say(f"{dev.path}: {dev.label}, {dev.bytes / 1e9:.3f} GB; results go to {out}")
+    if len(todo) < len(tests):
+        screen.say(f"{len(tests) - len(todo)} tests have results already")
+    for i, test in enumerate(todo):
+        screen.test(f"Test {test.ID}", test.estimate(s),
+                    sum(t.estimate(s) for t in todo[i + 1:]))
+        screen.say(f"Test {test.ID}: {test.TITLE} (about {length(test.estimate(s))})")
+        result = s.run(test)
+        for line in told(result):
+            screen.say("  " + line)
+    return conclude(s, args, screen)
+
+
+def told(result):
+    """Lines on what a test found."""
+    if result.status != session.DONE:
+        yield f"{result.status}: {result.why}"
+    for name, finding in result.findings.items():
+        value = "cannot tell" if finding.value is None else \
+            f"{verdict.told(finding)} ({100 * finding.confidence:.1f} %)"
+        yield f"{name}: {value}" + (f": {finding.says}" if finding.says else "")
+
+
+def conclude(s, args, screen):
+    """The report of all results; returns the exit status."""
+    if args.truth:
+        from . import truth             # pylint: disable=C0415
+        for line in truth.write(s):
+            screen.say(line)
+    from . import report                # pylint: disable=C0415
+    page, _ = report.write(s.out)
+    screen.say(f"report: {page}")
+    if args.json:
+        found = verdict.answers(s.results)
+        print(json.dumps({k: dataclasses.asdict(f) for k, f in found.items()}, indent=1))
+    failed = [t for t, r in s.results.items() if r.status == session.FAILED]
+    return FAILED if failed else 0
+
+
+def command_report(args):
+    """Writes the report of a folder."""
+    from . import report                # pylint: disable=C0415
+    print(*report.write(args.folder), sep="\n")
+    return 0
+
+
+def command_compare(args):
+    """Writes a page that compares folders."""
+    from . import compare               # pylint: disable=C0415
+    page, text = compare.write(args.folders, args.out)
+    print(text)
+    print(page)
+    return 0
+
+
+def _terminated(*_):
+    raise KeyboardInterrupt
+
+
+def main(argv=None):
+    """scripts/skylight; returns the exit status."""
+    args = parser().parse_args(argv)
+    # So that settings are restored.
+    signal.signal(signal.SIGTERM, _terminated)
+    signal.signal(signal.SIGHUP, _terminated)
+    try:
+        return {"run": command_run, "report": command_report,
+                "compare": command_compare}[args.command](args)
+    except (Refused, load.LoadError, ValueError if args.command != "run" else Refused) as error:
+        print(f"skylight: {error}", file=sys.stderr)
+        return USAGE
+    except KeyboardInterrupt:
+        print("\nskylight: interrupted; settings are as they were, and the same command "
+              "goes on with the test that was interrupted", file=sys.stderr)
+        return INTERRUPTED

@@ -1,0 +1,349 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The drive under test: whether it may be written to, and the settings that a
+person has: read-ahead of the kernel, look-ahead and write cache of the drive."""
+
+import contextlib
+import errno
+import fcntl
+import glob
+import json
+import os
+import re
+import shutil
+import stat
+import struct
+import subprocess
+from pathlib import Path
+
+BLKROGET, BLKRAGET, BLKRASET, BLKSSZGET, BLKPBSZGET, BLKGETSIZE64 = (
+    0x125e, 0x1263, 0x1262, 0x1268, 0x127b, 0x80081272)
+BLOCK = 4096
+SMALLEST = 4 << 20      # bytes: below, there is no room for the tests
+SHINGLE_MAGIC = b"SHSB"     # of our own layers, which libblkid doesn't know
+
+
+class Refused(Exception):
+    """This device will not be tested, in a sentence."""
+
+
+def _tool(*command):
+    """(status, output) of a program, or (None, "") if it isn't here."""
+    path = shutil.which(command[0], path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
+    if not path:
+        return None, ""
+    done = subprocess.run([path, *map(str, command[1:])], text=True, check=False,
+                          errors="replace", stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    return done.returncode, done.stdout
+
+
+def _read(path):
+    try:
+        return Path(path).read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return ""
+
+
+class Device:
+    """A block device, held so that nobody mounts it meanwhile.
+
+    path, bytes, block (bytes: the unit that tests use), label (for people)."""
+
+    def __init__(self, path, destroy_data=False):
+        self.path = str(path)
+        self._fd = self._open(destroy_data)
+        self.bytes = self._size()
+        self.block = max(BLOCK, self._int(BLKPBSZGET))
+        number = os.fstat(self._fd).st_rdev
+        self.sys = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}")
+        self.label = self._label()
+        self._switches = {"read_ahead": ReadAhead(self)}
+        self._switches.update(_drive_switches(self))
+
+    # --- may it be written to? -----------------------------------------------
+
+    def _open(self, destroy_data):
+        path = self.path
+        try:
+            mode = os.stat(path).st_mode
+        except OSError as error:
+            raise Refused(f"{path}: {error.strerror}") from error
+        if not stat.S_ISBLK(mode):
+            raise Refused(f"{path} is not a block device")
+        try:
+            fd = os.open(path, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC)
+        except OSError as error:
+            if error.errno == errno.EBUSY:
+                raise Refused(f"{path} is in use: {_who(path)}") from error
+            if error.errno in (errno.EACCES, errno.EPERM):
+                raise Refused(f"{path} may only be opened by root") from error
+            raise Refused(f"{path}: {error.strerror}") from error
+        try:
+            self._fd = fd
+            if self._int(BLKROGET):
+                raise Refused(f"{path} is read-only")
+            if self._size() < SMALLEST:
+                raise Refused(f"{path} has {self._size()} bytes; tests need "
+                              f"{SMALLEST >> 20} MiB at least")
+            if self._int(BLKSSZGET) > BLOCK:
+                raise Refused(f"{path} has sectors of {self._int(BLKSSZGET)} bytes; "
+                              f"tests write {BLOCK}")
+            found = signatures(path)
+            if found and not destroy_data:
+                raise Refused(f"{path} holds {found}; --destroy-data overwrites it")
+            # That it can be opened for writing is known before anything begins.
+            os.close(os.open(path, os.O_RDWR | os.O_CLOEXEC))
+        except OSError as error:
+            os.close(fd)
+            raise Refused(f"{path} can't be written to: {error.strerror}") from error
+        except Refused:
+            os.close(fd)
+            raise
+        return fd
+
+    def _ioctl(self, number, buf):
+        fcntl.ioctl(self._fd, number, buf)
+        return buf
+
+    def _int(self, number):
+        return struct.unpack("i", self._ioctl(number, bytearray(4)))[0]
+
+    def _size(self):
+        return struct.unpack("Q", self._ioctl(BLKGETSIZE64, bytearray(8)))[0]
+
+    def _label(self):
+        """Model as the drive gives it, or the kernel's name of the device."""
+        words = [_read(self.sys / "device" / n) for n in ("vendor", "model")]
+        return " ".join(w for w in words if w) or _read(self.sys / "dm/name") \
+            or os.path.basename(os.path.realpath(self.path))
+
+    def identity(self):
+        """What a resumed run must find again."""
+        return {"bytes": self.bytes, "label": self.label,
+                "serial": _read(self.sys / "device/serial") or _read(self.sys / "wwid")
+                or _read(self.sys / "device/wwid") or _read(self.sys / "dm/uuid")}
+
+    # --- settings --------------------------------------------------------------
+
+    def offers(self, name):
+        """Whether read_ahead, look_ahead or write_cache can be switched here."""
+        return name in self._switches
+
+    @contextlib.contextmanager
+    def settings(self, note, **wanted):
+        """Sets what is offered for the time of the block; restored whatever happens.
+
+        @note is a file with what to restore, for a run that was killed.  Yields
+        the names of what could not be set."""
+        before, missing = {}, []
+        try:
+            for name, value in wanted.items():
+                switch = self._switches.get(name)
+                if not switch:
+                    missing.append(name)
+                    continue
+                had = switch.get()
+                new = switch.value(value)
+                if had == new:
+                    continue
+                before[name] = had
+                note.write_text(json.dumps(before), encoding="utf-8")
+                switch.set(new)
+            yield missing
+        finally:
+            self._restore(before)
+            note.unlink(missing_ok=True)
+
+    def _restore(self, before):
+        for name, value in reversed(list(before.items())):
+            if name in self._switches:
+                self._switches[name].set(value)
+
+    def restore_from(self, note):
+        """After a run that was killed; returns what was restored."""
+        try:
+            before = json.loads(note.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return []
+        self._restore(before)
+        note.unlink(missing_ok=True)
+        return list(before)
+
+    # --- default state ---------------------------------------------------------
+
+    def reset(self):
+        """Secure erase or discard of everything; False if neither is offered."""
+        if (self.sys / "dm").exists() and self.message("reset") is not None:
+            return True
+        if int(_read(self.sys / "queue/discard_max_bytes") or 0):
+            return _tool("blkdiscard", "--force", self.path)[0] == 0
+        return False
+
+    def message(self, text):
+        """Sends a message to a mapped device; its answer, or None if refused."""
+        status, said = _tool("dmsetup", "message", _read(self.sys / "dm/name"), "0", text)
+        return said if status == 0 else None
+
+    def close(self):
+        """Lets go of the device."""
+        if self._fd >= 0:
+            os.close(self._fd)
+        self._fd = -1
+
+    def read_ahead_sectors(self, value=None):
+        """Gets or sets the kernel's read-ahead of the device."""
+        if value is None:
+            return struct.unpack("l", self._ioctl(BLKRAGET, bytearray(8)))[0]
+        fcntl.ioctl(self._fd, BLKRASET, value)
+        return value
+
+
+def signatures(path):
+    """What libblkid and our own tools know of what is on it, or an empty text."""
+    with open(path, "rb", buffering=0) as handle:
+        if handle.read(BLOCK)[:4] == SHINGLE_MAGIC:
+            return "a shingled layer (shingle check tells more)"
+    status, said = _tool("wipefs", "--no-act", "--parsable", path)
+    if status is None:
+        raise Refused("wipefs is not installed, and without it nobody knows what "
+                      f"{path} holds: apt install util-linux")
+    if status:
+        raise Refused(f"{path}: wipefs cannot look at it: {said.strip()}")
+    kinds = [line.split(",")[3] for line in said.splitlines()
+             if line and not line.startswith("#")]
+    return " and ".join(dict.fromkeys(kinds))
+
+
+def _who(path):
+    """Who uses it: mounts, swap, devices on top; of partitions too."""
+    number = os.stat(path).st_rdev
+    top = os.path.realpath(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}")
+    parts = [top, *(os.path.dirname(p) for p in glob.glob(f"{top}/*/partition"))]
+    numbers = {_read(f"{part}/dev") for part in parts} - {""}
+    for line in _read("/proc/self/mountinfo").splitlines():
+        words = line.split()
+        if words[2] in numbers:
+            return f"mounted on {words[4]}"
+    names = {os.path.basename(part) for part in parts}
+    for line in _read("/proc/swaps").splitlines()[1:]:
+        if os.path.basename(os.path.realpath(line.split()[0])) in names:
+            return "swap"
+    holders = [_read(f"{h}/dm/name") or os.path.basename(h)
+               for part in parts for h in glob.glob(f"{part}/holders/*")]
+    return f"by {', '.join(holders)}" if holders else "somebody has it open for himself"
+
+
+# --- switches -------------------------------------------------------------------
+
+class ReadAhead:
+    """Of the kernel; direct I/O doesn't use it, but it is as the thesis had it."""
+
+    def __init__(self, dev):
+        self.dev = dev
+
+    def get(self):
+        """Sectors."""
+        return self.dev.read_ahead_sectors()
+
+    def value(self, wanted):
+        """The setting that stands for on or off."""
+        return max(self.get(), 256) if wanted else 0
+
+    def set(self, value):
+        """Sectors."""
+        self.dev.read_ahead_sectors(value)
+
+
+class Hdparm:
+    """A letter of hdparm that is 0 or 1."""
+
+    def __init__(self, dev, letter):
+        self.dev, self.letter = dev, letter
+
+    def get(self):
+        """True or False, or None if the drive doesn't tell."""
+        status, said = _tool("hdparm", f"-{self.letter}", self.dev.path)
+        found = re.search(r"=\s+(\d) ", said)
+        return bool(int(found[1])) if status == 0 and found else None
+
+    @staticmethod
+    def value(wanted):
+        """As it is."""
+        return bool(wanted)
+
+    def set(self, value):
+        """On or off."""
+        _tool("hdparm", f"-{self.letter}{int(value)}", self.dev.path)
+
+
+class CacheType:
+    """Write cache of a SCSI or SATA disk by its mode page."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def get(self):
+        """True or False."""
+        return _read(self.path) == "write back"
+
+    @staticmethod
+    def value(wanted):
+        """As it is."""
+        return bool(wanted)
+
+    def set(self, value):
+        """On or off."""
+        with contextlib.suppress(OSError):
+            Path(self.path).write_text("write back" if value else "write through",
+                                       encoding="ascii")
+
+
+class Message:
+    """A message of a mapped device, which stands for -W or -A of that drive."""
+
+    def __init__(self, dev, word, now):
+        self.dev, self.word, self.now = dev, word, now
+
+    def get(self):
+        """As last set."""
+        return self.now
+
+    @staticmethod
+    def value(wanted):
+        """As it is."""
+        return bool(wanted)
+
+    def set(self, value):
+        """On or off."""
+        if self.dev.message(f"{self.word} {'on' if value else 'off'}") is not None:
+            self.now = value
+
+
+def _drive_switches(dev):
+    """Of the drive itself, as far as it has them."""
+    if (dev.sys / "dm").exists():
+        return _mapped(dev)
+    found = {}
+    for name, letter in (("write_cache", "W"), ("look_ahead", "A")):
+        switch = Hdparm(dev, letter)
+        if switch.get() is not None:
+            found[name] = switch
+    cache_type = glob.glob(f"{dev.sys}/device/scsi_disk/*/cache_type")
+    if "write_cache" not in found and cache_type:
+        found["write_cache"] = CacheType(cache_type[0])
+    return found
+
+
+def _mapped(dev):
+    """How the switches stand is read off the table, as -W reads it off the drive;
+    nothing else is looked at there."""
+    _, table = _tool("dmsetup", "table", _read(dev.sys / "dm/name"))
+    found = {}
+    for name, word in (("write_cache", "wcache"), ("look_ahead", "lookahead")):
+        state = re.search(rf"\b{word} (on|off)\b", table)
+        has_cache = word == "wcache" and re.search(r"\bwcache_blocks [1-9]", table)
+        now = state[1] == "on" if state else bool(has_cache)
+        # To set what is set changes nothing, and tells whether it is understood.
+        if dev.message(f"{word} {'on' if now else 'off'}") is not None:
+            found[name] = Message(dev, word, now)
+    return found

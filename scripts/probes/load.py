@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The load is fio's: a job file (and an iolog) is written beside the results,
+run, and its log of single requests read back."""
+
+import ctypes
+import json
+import os
+import shutil
+import signal
+import subprocess
+from dataclasses import dataclass
+
+import numpy as np
+
+# clock_gettime: in a guest with a virtual clock the TSC is the host's.
+GLOBAL = {"direct": 1, "thread": 1, "clocksource": "clock_gettime", "disable_lat": 1,
+          "disable_slat": 1, "log_offset": 1, "group_reporting": 0}
+PR_SET_PDEATHSIG = 1
+BLOCK = 4096
+
+
+class LoadError(Exception):
+    """fio could not do it, in a sentence."""
+
+
+@dataclass
+class Trace:
+    """What requests took, one entry each, in the order in which they were issued.
+
+    at_us: when it was issued, since the load began; to a millisecond, with one
+    request at a time mostly better.  lat_us: from issue to completion."""
+    at_us: np.ndarray
+    lat_us: np.ndarray
+    offset: np.ndarray
+    bytes: np.ndarray
+    write: np.ndarray
+
+    def __len__(self):
+        return len(self.lat_us)
+
+    def __getitem__(self, key):
+        """A part of it: a slice, a mask or indices."""
+        return Trace(self.at_us[key], self.lat_us[key], self.offset[key],
+                     self.bytes[key], self.write[key])
+
+    def arrays(self, prefix=""):
+        """For Result.arrays: floats as 32 bits, which is 1 us in 16 s."""
+        return {f"{prefix}lat_us": self.lat_us.astype(np.float32),
+                f"{prefix}offset": self.offset, f"{prefix}write": self.write,
+                f"{prefix}at_us": self.at_us, f"{prefix}bytes": self.bytes}
+
+
+def join(traces):
+    """One trace of several that followed each other; at_us begins anew in each."""
+    return Trace(*(np.concatenate([getattr(t, name) for t in traces])
+                   for name in ("at_us", "lat_us", "offset", "bytes", "write")))
+
+
+def as_ops(ops):
+    """(write, offset, bytes) with scalars made as long as the longest."""
+    write, offset, size = ops
+    write, offset, size = np.broadcast_arrays(
+        np.atleast_1d(np.asarray(write, bool)),
+        np.atleast_1d(np.asarray(offset, np.uint64)),
+        np.atleast_1d(np.asarray(size, np.uint32)))
+    return write, offset, size
+
+
+def chain(*parts):
+    """Ops that follow each other."""
+    parts = [as_ops(p) for p in parts]
+    return tuple(np.concatenate([p[i] for p in parts]) for i in range(3))
+
+
+def read_log(path):
+    """(completion in ms, latency in us, write, bytes, offset) of fio's log."""
+    text = path.read_bytes()
+    if not text.strip():
+        return (np.zeros(0),) * 5
+    columns = text[:text.index(b"\n")].count(b",") + 1
+    table = np.fromstring(text.replace(b"\n", b",").rstrip(b","), dtype=np.int64,
+                          sep=",").reshape(-1, columns)
+    return (table[:, 0], table[:, 1] / 1000, table[:, 2] == 1,
+            table[:, 3].astype(np.uint32), table[:, 4].astype(np.uint64))
+
+
+def issued(end_ms, lat_us, one_at_a_time):
+    """Time of issue in us of requests in the order of their log lines.
+
+    The log has completions in whole milliseconds, rounded down.  One request at
+    a time, a completion is at least the one before it and its latency."""
+    end = end_ms * 1000.0
+    if one_at_a_time and len(end):
+        spent = np.cumsum(lat_us)
+        end = spent + np.maximum.accumulate(end - spent)
+    return np.maximum(end - lat_us, 0)
+
+
+def in_order(ops, log_write, log_offset):
+    """Indices that bring log lines, which are in the order of completion, into
+    the order of @ops.  A place asked for twice has its first line first; lines
+    of requests that are none of @ops are left over."""
+    write, offset, _ = ops
+    want, want_nr = _numbered(write, offset)
+    got, got_nr = _numbered(log_write, log_offset)
+    found = {key: line for key, line in zip(zip(log_write[got].tolist(),
+             log_offset[got].tolist(), got_nr.tolist()), got.tolist())}
+    order = np.empty(len(offset), np.int64)
+    try:
+        order[want] = [found[key] for key in zip(write[want].tolist(),
+                       offset[want].tolist(), want_nr.tolist())]
+    except KeyError as error:
+        raise LoadError("fio did not log all that its iolog says") from error
+    return order
+
+
+def _numbered(write, offset):
+    """(indices sorted by place and time, how often each place was there before)"""
+    order = np.lexsort((np.arange(len(offset)), write, offset))
+    place, kind = offset[order], write[order]
+    first = np.ones(len(order), bool)
+    first[1:] = (place[1:] != place[:-1]) | (kind[1:] != kind[:-1])
+    starts = np.maximum.accumulate(np.where(first, np.arange(len(order)), 0))
+    return order, np.arange(len(order)) - starts
+
+
+class Fio:
+    """Runs jobs on one device; files go to @folder."""
+
+    def __init__(self, path, folder):
+        self.path, self.folder = path, folder
+        self.program = shutil.which("fio")
+
+    def require(self):
+        """Raises LoadError if fio is not here."""
+        if not self.program:
+            raise LoadError("fio is not installed: apt install fio")
+
+    def _name(self):
+        # fio splits file names at colons.
+        return os.path.realpath(self.path).replace(":", r"\:")
+
+    def _write_job(self, name, options):
+        self.folder.mkdir(parents=True, exist_ok=True)
+        job = self.folder / f"{name}.fio"
+        keys = {**GLOBAL, "filename": self._name(), "write_lat_log": name, **options}
+        lines = [f"# cd here, then: fio {job.name}", f"[{name}]"]
+        lines += [f"{k}={v}" if v is not None else k for k, v in keys.items()
+                  if v is not False]
+        job.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return job
+
+    def _run(self, job, watch):
+        self.require()
+        report = job.with_suffix(".out.json")
+        command = [self.program, "--output-format=json", f"--output={report.name}",
+                   "--eta=never", job.name]
+        with subprocess.Popen(command, cwd=self.folder, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              start_new_session=True, preexec_fn=_die_with_parent) as child:
+            try:
+                if watch:
+                    _watched(child, watch)
+                said, _ = child.communicate()
+            except BaseException:
+                # It ends after the request under way, and so does the load.
+                child.send_signal(signal.SIGINT)
+                try:
+                    child.wait(30)
+                except subprocess.TimeoutExpired:
+                    child.kill()
+                raise
+        error = _error_of(report)
+        if child.returncode or error:
+            raise LoadError(f"fio {job.name} failed: " + (
+                error or _sentence(said) or f"status {child.returncode}"))
+        report.unlink(missing_ok=True)
+
+    def job(self, name, options, watch=None):
+        """A job with these options of fio; returns its Trace.
+
+        Names with "_" as fio has them; None is an option without a value.
+        @watch, if given, is called now and then with the seconds since the start."""
+        options = dict(options)
+        depth = int(options.get("iodepth", 1))
+        options.setdefault("ioengine", "psync" if depth == 1 else "libaio")
+        logged = options.pop("log", True)
+        if not logged:
+            options["write_lat_log"] = False
+        job = self._write_job(name, options)
+        self._run(job, watch)
+        if not logged:
+            return None
+        end, lat, write, size, offset = self._take_log(name)
+        return Trace(issued(end, lat, depth == 1), lat, offset, size, write)
+
+    def replay(self, name, ops, iodepth=1, watch=None):
+        """Requests one by one as in @ops = (write, offset, bytes)."""
+        ops = as_ops(ops)
+        if not len(ops[0]):
+            return Trace(*(np.zeros(0),) * 2, ops[1], ops[2], ops[0])
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = os.path.realpath(self.path)
+        log = self.folder / f"{name}.iolog"
+        with log.open("w", encoding="ascii") as handle:
+            handle.write(f"fio version 2 iolog\n{path} add\n{path} open\n")
+            handle.writelines(f"{path} {'write' if w else 'read'} {o} {n}\n"
+                              for w, o, n in zip(*(a.tolist() for a in ops)))
+            # fio does not log what is under way when an iolog ends.
+            handle.writelines([f"{path} read 0 {BLOCK}\n"] * (0 if iodepth == 1 else
+                                                              2 * iodepth))
+            handle.write(f"{path} close\n")
+        job = self._write_job(name, {
+            "ioengine": "psync" if iodepth == 1 else "libaio", "iodepth": iodepth,
+            "read_iolog": log.name, "replay_no_stall": 1})
+        self._run(job, watch)
+        end, lat, write, size, offset = self._take_log(name)
+        at = issued(end, lat, iodepth == 1)
+        order = in_order(ops, write, offset) if iodepth > 1 else slice(None)
+        if iodepth == 1 and len(lat) != len(ops[0]):
+            raise LoadError(f"fio {job.name} logged {len(lat)} of {len(ops[0])} requests")
+        return Trace(at[order], lat[order], offset[order], size[order], write[order])
+
+    def _take_log(self, name):
+        """Reads the log and removes it: the results have it."""
+        path = self.folder / f"{name}_clat.1.log"
+        if not path.exists():
+            raise LoadError(f"fio {name}.fio wrote no log")
+        table = read_log(path)
+        path.unlink()
+        return table
+
+
+def _die_with_parent():
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _watched(child, watch):
+    passed = 0.0
+    while True:
+        try:
+            child.wait(0.5)
+            return
+        except subprocess.TimeoutExpired:
+            passed += 0.5
+            watch(passed)
+
+
+def _error_of(report):
+    """Errors that fio counted in its report, as a sentence, or None."""
+    try:
+        text = report.read_text(encoding="utf-8", errors="replace")
+        jobs = json.loads(text[text.index("{"):])["jobs"]
+    except (OSError, ValueError, KeyError):
+        return None
+    number = next((job["error"] for job in jobs if job.get("error")), 0)
+    return os.strerror(number) if number else None
+
+
+def _sentence(said):
+    """The line of fio's output that says what is wrong."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    return next((line for line in lines if "err" in line.lower() or "fail" in line.lower()),
+                lines[-1] if lines else "")

@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What a test is given, and what it gives back.
+
+Results are stored beside the load that led to them, a JSON file and an npz file
+for each test, and a run that was interrupted goes on behind the last of them.
+
+For unit tests: Session(dev, out, load=model), where a model has path-free
+``replay(name, ops, iodepth, watch)`` and ``job(name, options, watch)`` as
+load.Fio has, and ``sleep(seconds)``; dev needs path, bytes, block."""
+
+import contextlib
+import json
+import math
+import time
+import zlib
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from . import load as loads
+
+BLOCK = 4096
+MIB = 1 << 20
+GIB = 1 << 30
+DONE, SKIPPED, FAILED = "done", "skipped", "failed"
+
+
+@dataclass
+class Finding:
+    """An answer.  value None: cannot tell.  confidence: 1 - error rate of the
+    decision; low, high: an interval, where the value is a number."""
+    value: object
+    unit: str = ""
+    low: float | None = None
+    high: float | None = None
+    confidence: float = 0.0
+    says: str = ""
+
+    def __post_init__(self):
+        # numpy's numbers are none of JSON's.
+        for name in ("value", "low", "high", "confidence"):
+            value = getattr(self, name)
+            if isinstance(value, np.generic):
+                setattr(self, name, value.item())
+        if self.value is None:
+            self.confidence = 0.0
+
+    @classmethod
+    def unknown(cls, why, unit=""):
+        """Cannot tell, and why."""
+        return cls(None, unit, says=why)
+
+
+@dataclass
+class Result:
+    """What a test found.  The session fills in test, title, jobs, operations and
+    seconds."""
+    status: str = DONE
+    why: str = ""
+    findings: dict = field(default_factory=dict)
+    numbers: dict = field(default_factory=dict)
+    arrays: dict = field(default_factory=dict)
+    jobs: list = field(default_factory=list)
+    operations: int = 0
+    seconds: float = 0.0
+    test: str = ""
+    title: str = ""
+
+    def save(self, folder, stem):
+        """Arrays first: who finds the JSON file finds all of it."""
+        if self.arrays:
+            np.savez_compressed(folder / f"{stem}.npz", **self.arrays)
+        plain = {k: v for k, v in asdict(self).items() if k != "arrays"}
+        text = json.dumps(plain, indent=1, default=_plain, allow_nan=False)
+        partial = folder / f"{stem}.json.new"
+        partial.write_text(text + "\n", encoding="utf-8")
+        partial.replace(folder / f"{stem}.json")
+
+    @classmethod
+    def load(cls, folder, stem):
+        """A stored result with its arrays, or None."""
+        try:
+            plain = json.loads((folder / f"{stem}.json").read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None
+        plain["findings"] = {k: Finding(**v) for k, v in plain["findings"].items()}
+        result = cls(**plain)
+        if (folder / f"{stem}.npz").exists():
+            with np.load(folder / f"{stem}.npz") as arrays:
+                result.arrays = dict(arrays)
+        return result
+
+
+def _plain(value):
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} is not for JSON")
+
+
+def stem(test_id):
+    """File name of a test's results: 6 -> t06, 1abc -> t01abc, clean -> tclean."""
+    digits = test_id[:len(test_id) - len(test_id.lstrip("0123456789"))]
+    return f"t{int(digits):02}{test_id[len(digits):]}" if digits else f"t{test_id}"
+
+
+@dataclass
+class Scale:
+    """How large the tests are.
+
+    region_bytes  Test 1's 1 GiB: small, so that only one cache is involved
+    pause_s       what an aggressive drive needs to begin cleaning and clean a band
+    long_pause_s  Test 4's pause, in which many bands are cleaned
+    writes        Test 1's
+    many          Test 4's 4,096 random blocks
+    few           Test 5's 128
+    max_ops       Tests 6-8 give up: no cleaning within so many writes
+    max_s         ... or within so many seconds of the device's clock
+    band_guess_bytes, grain_bytes   Test 11's b and a
+    """
+    name: str
+    region_bytes: int
+    pause_s: float
+    long_pause_s: float
+    writes: int
+    many: int
+    few: int
+    max_ops: int
+    max_s: float
+    band_guess_bytes: int
+    grain_bytes: int
+
+
+def _power_of_two(value):
+    return 1 << max(0, int(math.floor(math.log2(max(1, value)))))
+
+
+def scale_for(name, size):
+    """The scale of that name for a device of @size bytes."""
+    if name == "paper":
+        return Scale(name, GIB, 5, 600, 256, 4096, 128, 30_000_000, 7 * 86400,
+                     50 * MIB, MIB)
+    # The thesis's drive has 3,900 regions of 1 GiB; where all is smaller, 64
+    # leave room for the blocks.
+    region = min(GIB, max(MIB, _power_of_two(size // 64)))
+    # Caches have 1 to 10 % of a drive.
+    return Scale(name, region, 5, 60 if size < 100 * GIB else 600, 256,
+                 int(min(4096, max(64, size // BLOCK // 16))), 128,
+                 int(min(30_000_000, max(4096, size // BLOCK // 5))), 4 * 86400,
+                 min(50 * MIB, max(16 * BLOCK, _power_of_two(size // 512))),
+                 min(MIB, max(BLOCK, _power_of_two(size // 512 // 32))))
+
+
+class Session:
+    """One drive, one folder of results."""
+
+    # pylint: disable=too-many-instance-attributes,too-many-arguments
+
+    def __init__(self, dev, out, *, scale="auto", seed=1, allow_reset=False,
+                 load=None, say=print, show=None):
+        self.dev, self.out, self.seed = dev, Path(out), seed
+        self.out.mkdir(parents=True, exist_ok=True)
+        self.scale = scale if isinstance(scale, Scale) else scale_for(scale, dev.bytes)
+        self.allow_reset = allow_reset
+        self.load = load or loads.Fio(dev.path, self.out / "jobs")
+        self.say = say
+        self._show = show or (lambda done, total: None)
+        self._sleep = getattr(self.load, "sleep", time.sleep)
+        self._test, self._jobs, self._operations = "", [], 0
+        self.results = {}
+
+    def rng(self, test_id):
+        """Random numbers of a test: the same in each run with the same seed."""
+        return np.random.default_rng([self.seed, zlib.crc32(test_id.encode())])
+
+    def progress(self, done, total):
+        """How far the test is."""
+        self._show(done, total)
+
+    # --- what others have found ------------------------------------------------
+
+    def finding(self, name):
+        """The most confident Finding of that name with a value, or None."""
+        found = [r.findings[name] for r in self.results.values()
+                 if name in r.findings and r.findings[name].value is not None]
+        return max(found, key=lambda f: f.confidence, default=None)
+
+    def value(self, name, otherwise=None):
+        """Its value alone."""
+        found = self.finding(name)
+        return otherwise if found is None else found.value
+
+    # --- the drive -------------------------------------------------------------
+
+    def fresh(self):
+        """Brings the drive to its default state if it offers a way and the person
+        allowed it; True if done."""
+        return bool(self.allow_reset and self.dev.reset())
+
+    @contextlib.contextmanager
+    def settings(self, read_ahead=False, look_ahead=False, write_cache=False):
+        """Switches for the time of the block; yields names of what isn't offered.
+
+        Without them a drive is as it is, and a test may have to say so."""
+        with self.dev.settings(self.out / "restore.json", read_ahead=read_ahead,
+                               look_ahead=look_ahead, write_cache=write_cache) as missing:
+            yield missing
+
+    def _count(self, name, trace):
+        self._operations += len(trace) if trace is not None else 0
+        job = f"jobs/{name}.fio"
+        if job not in self._jobs:
+            self._jobs.append(job)
+
+    def trace(self, name, ops, iodepth=1):
+        """Sends the requests of @ops = (write, offset, bytes), arrays or scalars,
+        past the page cache; returns a Trace in the same order."""
+        trace = self.load.replay(self._name(name), ops, iodepth, self._alive)
+        self._count(self._name(name), trace)
+        return trace
+
+    def fio(self, name, **options):
+        """A job with these options of fio; its Trace (log=False: none)."""
+        trace = self.load.job(self._name(name), options, self._alive)
+        self._count(self._name(name), trace)
+        return trace
+
+    def _name(self, name):
+        prefix = stem(self._test) if self._test else "t"
+        return name if name.startswith(prefix) else f"{prefix}-{name}"
+
+    def _alive(self, _):
+        self._show(None, None)
+
+    def pause(self, seconds, why):
+        """Nothing is sent for so long."""
+        self.say(f"  pause of {seconds:g} s: {why}")
+        self._sleep(seconds)
+
+    # --- running ---------------------------------------------------------------
+
+    def stored(self, test_id):
+        """A result of an earlier run, or None."""
+        result = Result.load(self.out, stem(test_id))
+        if result is not None:
+            self.results[test_id] = result
+        return result
+
+    def run(self, test):
+        """Runs a test's module and stores its result; errors of fio are a failed
+        test, all else is the caller's."""
+        self._test, self._jobs, self._operations = test.ID, [], 0
+        begin = time.monotonic()
+        try:
+            result = test.run(self)
+        except loads.LoadError as error:
+            result = Result(status=FAILED, why=str(error))
+        result.test, result.title = test.ID, test.TITLE
+        result.jobs, result.operations = self._jobs, self._operations
+        result.seconds = time.monotonic() - begin
+        result.save(self.out, stem(test.ID))
+        self.results[test.ID] = result
+        return result

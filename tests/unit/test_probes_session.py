@@ -1,0 +1,380 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Skylight: load, sessions, verdicts and the command line, without a drive."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+TOP = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TOP / "scripts"))
+
+# pylint: disable=wrong-import-position,import-error
+import probes
+from probes import cli, device, load, verdict
+from probes.session import DONE, FAILED, Finding, Result, Session, scale_for, stem
+
+MIB = 1 << 20
+needs_fio = pytest.mark.skipif(not shutil.which("fio"), reason="fio is not installed")
+
+
+@pytest.fixture(name="fio")
+def a_file(tmp_path):
+    """fio on a file of 4 MiB, which is all that the load asks of a device."""
+    with open(tmp_path / "disk", "wb") as handle:
+        handle.write(bytes(4 * MIB))
+    return load.Fio(str(tmp_path / "disk"), tmp_path / "jobs")
+
+
+# --- load -------------------------------------------------------------------------
+
+
+@needs_fio
+@pytest.mark.parametrize("depth", [1, 8])
+def test_a_replay_comes_back_in_the_order_of_its_requests(fio, depth):
+    rng = np.random.default_rng(1)
+    ops = (rng.random(200) < 0.5, rng.integers(0, 60, 200) * 65536,
+           rng.choice([4096, 65536], 200))
+    trace = fio.replay("some", ops, depth)
+    assert np.array_equal(trace.write, ops[0])
+    assert np.array_equal(trace.offset, ops[1])
+    assert (trace.lat_us > 0).all() and (np.diff(trace.at_us) >= 0).all() or depth > 1
+    if depth == 1:
+        assert np.array_equal(trace.bytes, ops[2])
+    assert not list(fio.folder.glob("*.log"))
+
+
+@needs_fio
+def test_what_was_sent_can_be_sent_by_hand(fio):
+    """The job and its iolog stay, and plain fio runs them."""
+    fio.replay("some", (True, np.arange(8) * 4096, 4096))
+    done = subprocess.run(["fio", "some.fio"], cwd=fio.folder, check=True, text=True,
+                          capture_output=True)
+    assert "err= 0" in done.stdout
+    text = (fio.folder / "some.iolog").read_text(encoding="ascii")
+    assert text.count(" write ") == 8
+
+
+@needs_fio
+def test_a_job_with_options_of_fio(fio):
+    trace = fio.job("rand", {"rw": "randwrite", "bs": "4k", "size": "1m", "number_ios": 50})
+    assert len(trace) == 50 and trace.write.all() and (trace.bytes == 4096).all()
+    assert fio.job("quiet", {"rw": "read", "bs": "4k", "number_ios": 5, "log": False}) is None
+
+
+@needs_fio
+def test_errors_of_fio_are_a_sentence(fio):
+    with pytest.raises(load.LoadError, match="far.fio failed"):
+        fio.replay("far", (False, [1 << 40], 4096))
+
+
+def test_without_fio_it_is_said(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(load.LoadError, match="apt install fio"):
+        load.Fio("/dev/null", tmp_path).require()
+
+
+@needs_fio
+def test_an_interruption_ends_the_load(fio):
+    """Ctrl-C comes while fio runs: it is gone when the exception is."""
+    threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()
+    begin = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        fio.job("long", {"rw": "randread", "bs": "4k", "runtime": 60, "time_based": None,
+                         "rate_iops": 10})
+    assert time.monotonic() - begin < 20
+    assert not subprocess.run(["pgrep", "-f", f"{fio.folder}"], check=False).returncode == 0
+
+
+def test_times_of_issue_follow_from_latencies():
+    """Completions at 10.4, 20.8, 31.2, then a pause, 52.0 ms."""
+    lat = np.array([10400.0] * 3 + [10400.0])
+    at = load.issued(np.array([10, 20, 31, 52]), lat, True)
+    assert np.allclose(at[:3], [0, 10400, 20800], atol=1000)
+    assert abs(at[3] - 41600) <= 1000
+
+
+def test_scalars_and_chains_of_requests():
+    write, offset, size = load.chain((True, [0, 8192], 4096), (False, 4096, 8192))
+    assert write.tolist() == [True, True, False]
+    assert offset.tolist() == [0, 8192, 4096] and size.tolist() == [4096, 4096, 8192]
+
+
+# --- sessions -----------------------------------------------------------------------
+
+
+class Still:
+    """A drive on which everything takes a millisecond, and time is only counted."""
+
+    def __init__(self):
+        self.slept = 0
+
+    def sleep(self, seconds):
+        self.slept += seconds
+
+    def replay(self, _name, ops, _iodepth, _watch):
+        write, offset, size = load.as_ops(ops)
+        lat = np.full(len(write), 1000.0)
+        return load.Trace(np.cumsum(lat), lat, offset, size, write)
+
+
+class NoDrive:
+    """Size and nothing else."""
+    path, bytes, block, label = "/dev/none", 400 * MIB, 4096, "none"
+
+    def __init__(self, size=400 * MIB):
+        self.bytes = size
+
+    @staticmethod
+    def reset():
+        return True
+
+
+def session(tmp_path, **more):
+    return Session(NoDrive(), tmp_path / "out", load=Still(), say=lambda text: None, **more)
+
+
+def module(run, name="3"):
+    return SimpleNamespace(ID=name, TITLE="something", AFTER=(), run=run,
+                           estimate=lambda s: 1.0)
+
+
+def test_results_are_stored_and_found_again(tmp_path):
+    s = session(tmp_path)
+
+    def run(s):
+        trace = s.trace("write", (True, np.arange(5) * 4096, 4096))
+        return Result(findings={"rotation_ms": Finding(np.float64(10.2), "ms", 10, 11, 0.999,
+                                                       "so")},
+                      numbers={"n": np.int64(3)}, arrays=trace.arrays("w_"))
+    s.run(module(run))
+    again = session(tmp_path).stored("3")
+    assert again.status == DONE and again.operations == 5 and again.title == "something"
+    assert again.findings["rotation_ms"] == Finding(10.2, "ms", 10, 11, 0.999, "so")
+    assert again.arrays["w_offset"].tolist() == [0, 4096, 8192, 12288, 16384]
+    assert again.numbers == {"n": 3} and again.jobs == ["jobs/t03-write.fio"]
+
+
+def test_a_test_that_fio_fails_is_a_failed_test(tmp_path):
+    def run(_):
+        raise load.LoadError("no such disk")
+    result = session(tmp_path).run(module(run))
+    assert result.status == FAILED and result.why == "no such disk"
+
+
+def test_a_half_written_result_is_none(tmp_path):
+    """Interrupted in a test: nothing is stored, and nothing half."""
+    s = session(tmp_path)
+
+    def run(_):
+        raise KeyboardInterrupt
+    with pytest.raises(KeyboardInterrupt):
+        s.run(module(run))
+    assert session(tmp_path).stored("3") is None
+
+
+def test_the_most_confident_finding_counts(tmp_path):
+    s = session(tmp_path)
+    s.results = {"1": Result(findings={"x": Finding("a", confidence=0.9)}),
+                 "2": Result(findings={"x": Finding("b", confidence=0.99)}),
+                 "3": Result(findings={"x": Finding.unknown("noise")})}
+    assert s.finding("x").value == "b" and s.finding("y") is None
+    assert s.value("y", 7) == 7
+
+
+def test_only_who_may_resets(tmp_path):
+    assert not session(tmp_path).fresh()
+    assert session(tmp_path / "b", allow_reset=True).fresh()
+
+
+def test_random_numbers_are_the_same_again(tmp_path):
+    a, b = (session(tmp_path / n).rng("6").integers(1 << 30) for n in "ab")
+    assert a == b != session(tmp_path / "c").rng("7").integers(1 << 30)
+
+
+@pytest.mark.parametrize("size", [36 * MIB, 400 * MIB, 39 * 10**9, 39 * 10**11, 8 * 10**12])
+@pytest.mark.parametrize("name", ["auto", "paper"])
+def test_scales_fit_their_drive(name, size):
+    scale = scale_for(name, size)
+    if name == "auto":
+        assert MIB <= scale.region_bytes <= size // 32
+        assert 100 * scale.band_guess_bytes < size
+        assert scale.grain_bytes % 4096 == 0 and scale.grain_bytes < scale.band_guess_bytes
+    else:
+        assert scale.region_bytes == 1 << 30 and scale.many == 4096
+
+
+@pytest.mark.parametrize("test,name", [("6", "t06"), ("1abc", "t01abc"), ("clean", "tclean"),
+                                       ("15", "t15")])
+def test_file_names(test, name):
+    assert stem(test) == name
+
+
+# --- which tests -------------------------------------------------------------------
+
+KNOWN = ["1", "1abc", "2", "3", "6", "7", "8", "11", "clean", "12"]
+
+
+@pytest.mark.parametrize("text,chosen", [
+    ("1", ["1"]), ("12,1", ["1", "12"]), ("6-8,clean", ["6", "7", "8", "clean"]),
+    ("1a-1c", ["1abc"]), ("1a", ["1abc"])])
+def test_lists_of_tests(text, chosen):
+    assert probes.choose(text, KNOWN) == chosen
+
+
+@pytest.mark.parametrize("text", ["99", "", "1,,2", "8-6", "1-4", "x"])
+def test_wrong_lists_of_tests(text):
+    with pytest.raises(ValueError, match="there are 1, 1abc"):
+        probes.choose(text, KNOWN)
+
+
+def test_every_test_has_what_the_others_expect():
+    tests = probes.tests()
+    for name, test in tests.items():
+        assert test.ID == name and test.TITLE and stem(name) == test.__name__.split(".")[-1]
+        assert callable(test.run) and callable(test.draw) and callable(test.estimate)
+        assert isinstance(test.AFTER, tuple)
+
+
+# --- verdict -------------------------------------------------------------------------
+
+
+def verdict_of(*findings):
+    results = {str(i): Result(findings={"x": f}) for i, f in enumerate(findings)}
+    return verdict.answers(results)["x"]
+
+
+def test_tests_that_agree():
+    found = verdict_of(Finding("disk", confidence=0.9, says="a"),
+                       Finding("disk", confidence=0.99, says="b"))
+    assert (found.value, found.confidence, found.says) == ("disk", 0.99, "b")
+
+
+def test_a_contradiction_is_no_answer():
+    found = verdict_of(Finding("disk", confidence=0.99), Finding("flash", confidence=0.99))
+    assert found.value is None and "Test 0 says disk" in found.says \
+        and "Test 1 says flash" in found.says
+
+
+def test_a_weak_contradiction_costs_confidence():
+    found = verdict_of(Finding("disk", confidence=0.999), Finding("flash", confidence=0.6))
+    assert found.value == "disk" and 0.95 < found.confidence < 0.999
+
+
+def test_intervals_that_meet_are_no_contradiction():
+    found = verdict_of(Finding(100, "bytes", 90, 110, 0.99), Finding(108, "bytes", 105, 112, 0.9))
+    assert found.value == 100
+    assert verdict_of(Finding(100, "bytes", 99, 101, 0.99),
+                      Finding(108, "bytes", 105, 112, 0.99)).value is None
+
+
+def test_a_guess_is_no_answer():
+    assert verdict_of(Finding("disk", confidence=0.3)).value is None
+
+
+def test_a_conventional_drive_has_no_bands():
+    found = verdict.answers({
+        "1": Result(findings={"drive_type": Finding("conventional", confidence=0.999)}),
+        "11": Result(findings={"band_bytes": Finding(MIB, "bytes", confidence=0.99)})})
+    assert found["band_bytes"].value is None and "conventional" in found["band_bytes"].says
+
+
+# --- command line -----------------------------------------------------------------
+
+
+def run_cli(*argv):
+    done = subprocess.run([sys.executable, TOP / "scripts/skylight", *map(str, argv)],
+                          text=True, capture_output=True, check=False)
+    return done.returncode, done.stderr
+
+
+@needs_fio
+@pytest.mark.parametrize("path,why", [
+    ("/dev/null", "is not a block device"), ("/nix/nothing", "No such file"),
+    (__file__, "is not a block device")])
+def test_refusals(path, why):
+    status, said = run_cli("run", path)
+    assert status == 2 and why in said and said.count("\n") == 1
+
+
+def test_a_test_that_is_none():
+    status, said = run_cli("run", "/dev/null", "--tests", "99")
+    assert status == 2 and "no test '99'" in said
+
+
+def test_results_of_another_drive_are_not_mixed(tmp_path):
+    args = cli.parser().parse_args(["run", "/dev/none"])
+    one = SimpleNamespace(path="/dev/a", label="a", identity=lambda: {
+        "bytes": 1, "label": "a", "serial": "1"})
+    other = SimpleNamespace(path="/dev/b", label="a", identity=lambda: {
+        "bytes": 1, "label": "a", "serial": "2"})
+    scale = scale_for("auto", 1 << 30)
+    cli.remember(tmp_path, one, args, scale)
+    cli.remember(tmp_path, one, args, scale)
+    with pytest.raises(device.Refused, match="another drive"):
+        cli.remember(tmp_path, other, args, scale)
+    args.seed = 2
+    with pytest.raises(device.Refused, match="seed"):
+        cli.remember(tmp_path, one, args, scale)
+
+
+# --- settings ----------------------------------------------------------------------
+
+
+class Switch:
+    """A setting that remembers what it was told."""
+
+    def __init__(self, now):
+        self.now, self.told = now, []
+
+    def get(self):
+        return self.now
+
+    @staticmethod
+    def value(wanted):
+        return wanted
+
+    def set(self, value):
+        self.now = value
+        self.told.append(value)
+
+
+@pytest.fixture(name="drive")
+def switches():
+    dev = device.Device.__new__(device.Device)
+    # pylint: disable=protected-access
+    dev._fd = -1
+    dev._switches = {"write_cache": Switch(True), "read_ahead": Switch(False)}
+    return dev
+
+
+def test_settings_are_restored_whatever_happens(drive, tmp_path):
+    note = tmp_path / "restore.json"
+    with pytest.raises(KeyboardInterrupt):
+        with drive.settings(note, write_cache=False, read_ahead=False,
+                            look_ahead=False) as missing:
+            assert missing == ["look_ahead"]
+            assert json.loads(note.read_text(encoding="utf-8")) == {"write_cache": True}
+            raise KeyboardInterrupt
+    # pylint: disable=protected-access
+    assert drive._switches["write_cache"].told == [False, True]
+    assert not drive._switches["read_ahead"].told       # it was so already
+    assert not note.exists()
+
+
+def test_a_run_that_was_killed_is_made_good(drive, tmp_path):
+    note = tmp_path / "restore.json"
+    note.write_text('{"write_cache": false}', encoding="utf-8")
+    assert drive.restore_from(note) == ["write_cache"]
+    # pylint: disable=protected-access
+    assert drive._switches["write_cache"].now is False and not note.exists()
+    assert drive.restore_from(note) == []
