@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The style of all pictures, and pictures as SVG for a page in light or dark.
+
+A test's draw(figure, result, arrays) gets a bare Figure and may use what is here:
+
+    left, right = plots.panels(figure, 2)       # a row; a column if it is narrow
+    plots.dots(left, arrays["lat_us"] / 1000, "write")
+    plots.level(left, 10.17, "one rotation")
+
+Every picture is drawn twice, wide and narrow.  Colours stand out on white and on
+black; what is black or white in matplotlib becomes the page's ink and paper.
+"""
+
+import io
+import re
+
+BLUE, ORANGE, GREEN, RED, PURPLE, GREY = (
+    "#3b82c4", "#d9772b", "#3f9b5f", "#d1495b", "#8a63c9", "#8a8a8a")
+CYCLE = (BLUE, ORANGE, GREEN, PURPLE, RED, "#b0892f", "#2aa5a0", GREY)
+WRITE, READ, MARK = ORANGE, BLUE, RED
+WIDE, NARROW = (8.6, 3.4), (3.9, 3.0)      # inches
+MANY = 1500             # points of one series from which on they are pixels
+DPI = 160
+
+
+def style():
+    from cycler import cycler           # pylint: disable=C0415
+    return {
+        "axes.prop_cycle": cycler(color=CYCLE),
+        "axes.spines.top": False, "axes.spines.right": False,
+        "axes.titlesize": 9, "axes.labelsize": 9, "font.size": 9,
+        "axes.titlelocation": "left", "axes.facecolor": "none",
+        "figure.facecolor": "none", "savefig.facecolor": "none",
+        "legend.frameon": False, "legend.fontsize": 8,
+        "xtick.labelsize": 8, "ytick.labelsize": 8,
+        "lines.markersize": 3, "lines.linewidth": 1.2,
+        "font.family": "DejaVu Sans", "svg.fonttype": "none",
+        "svg.hashsalt": "skylight", "agg.path.chunksize": 20000,
+    }
+
+
+def is_narrow(figure):
+    return figure.get_figwidth() < (WIDE[0] + NARROW[0]) / 2
+
+
+def panels(figure, count, share_x=False, share_y=False, ratios=None):
+    """So many axes: a row, or in a narrow figure a column, which makes it higher."""
+    if not is_narrow(figure):
+        axes = figure.subplots(1, count, sharex=share_x, sharey=share_y, squeeze=False,
+                               gridspec_kw={"width_ratios": ratios})
+    else:
+        figure.set_figheight(figure.get_figheight() * (1 + 0.75 * (count - 1)))
+        axes = figure.subplots(count, 1, sharex=share_x, sharey=share_y, squeeze=False)
+    return list(axes.flat)
+
+
+def dots(axes, y, kind=None, x=None, **more):
+    """One small dot for each operation."""
+    colour = {"write": WRITE, "read": READ, "mark": MARK}.get(kind)
+    if colour and "color" not in more:
+        more["color"] = colour
+    return axes.plot(range(len(y)) if x is None else x, y, linestyle="none",
+                     **{"marker": ".", "alpha": 0.75, **more})[0]
+
+
+def level(axes, value, text, **more):
+    """A dotted horizontal line that says what it is."""
+    axes.axhline(value, **{"color": "black", "linewidth": 0.8, "linestyle": ":", **more})
+    axes.annotate(text, (1, value), xycoords=("axes fraction", "data"), ha="right",
+                  va="bottom", fontsize=8,
+                  bbox={"facecolor": "white", "alpha": 0.75, "edgecolor": "none", "pad": 1})
+
+
+def span(axes, low, high, text=None, colour=GREEN):
+    """A shaded range of x, e.g. one band."""
+    axes.axvspan(low, high, color=colour, alpha=0.18, linewidth=0)
+    if text:
+        axes.annotate(text, ((low + high) / 2, 0.98), ha="center", va="top", fontsize=8,
+                      xycoords=("data", "axes fraction"))
+
+
+def _pixels(figure):
+    """What has very many points would make the page huge as vectors."""
+    for axes in figure.axes:
+        for line in axes.lines:
+            if len(line.get_xdata()) > MANY:
+                line.set_rasterized(True)
+        for some in axes.collections:
+            if len(some.get_offsets()) > MANY:
+                some.set_rasterized(True)
+
+
+def drawn(draw, size=WIDE):
+    """A Figure by draw(figure), in our style."""
+    from matplotlib import rc_context   # pylint: disable=C0415
+    from matplotlib.figure import Figure    # pylint: disable=C0415
+    with rc_context(style()):
+        figure = Figure(figsize=size, layout="constrained")
+        draw(figure)
+        _pixels(figure)
+        return figure
+
+
+def svg(draw, name, size=WIDE):
+    """The picture as an <svg> element; name keeps its ids apart from others'."""
+    from matplotlib import rc_context   # pylint: disable=C0415
+    with rc_context(style()):
+        figure = drawn(draw, size)
+        out = io.StringIO()
+        figure.savefig(out, format="svg", dpi=DPI, metadata={"Date": None})
+    text = out.getvalue()
+    text = text[text.index("<svg"):]
+    text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.S)
+    text = re.sub(r"#000000\b", "currentColor", text)
+    text = re.sub(r"#ffffff\b", "var(--paper)", text)
+    text = re.sub(r'\bid="', f'id="{name}-', text)
+    text = re.sub(r'(xlink:href|href)="#', rf'\1="#{name}-', text)
+    text = text.replace("url(#", f"url(#{name}-")
+    text = re.sub(r'<svg [^>]*?viewBox="([^"]*)"[^>]*>',
+                  r'<svg xmlns:xlink="http://www.w3.org/1999/xlink" viewBox="\1" '
+                  'role="img" fill="currentColor">', text, count=1, flags=re.S)
+    return text.strip()
+
+
+def png(draw, path, size=WIDE):
+    """The same as a file, on white, for those who want the picture alone."""
+    from matplotlib import rc_context   # pylint: disable=C0415
+    with rc_context(style()):
+        drawn(draw, size).savefig(path, dpi=DPI, facecolor="white")
+
+
+# --- several runs in one picture --------------------------------------------
+
+
+def _points(axes):
+    """[(kind, x, y)] of what an axes shows in data coordinates."""
+    import numpy                        # pylint: disable=C0415
+    out = []
+    for line in axes.lines:
+        if line.get_transform() == axes.transData and len(line.get_xdata()):
+            dotted = line.get_linestyle() in ("None", "none", "", " ")
+            out.append((("dots" if dotted else "line"), numpy.asarray(line.get_xdata()),
+                        numpy.asarray(line.get_ydata())))
+    for some in axes.collections:
+        at = numpy.ma.filled(numpy.asarray(some.get_offsets(), float), numpy.nan)
+        if len(at) > 1:
+            out.append(("dots", at[:, 0], at[:, 1]))
+    bars = [p for p in axes.patches if p.get_transform().contains_branch(axes.transData)
+            and hasattr(p, "get_width") and p.get_height()]
+    if bars:
+        flat = len({round(p.get_x(), 9) for p in bars}) == 1 and len(bars) > 1
+        edges = [((p.get_y(), p.get_height(), p.get_width()) if flat else
+                  (p.get_x(), p.get_width(), p.get_height())) for p in bars]
+        along = numpy.array([v for at, wide, _ in edges for v in (at, at + wide)])
+        tall = numpy.array([v for _, _, high in edges for v in (high, high)])
+        out.append(("line", *((tall, along) if flat else (along, tall))))
+    return out
+
+
+def overlay(figure, draws):
+    """The pictures of several runs on top of each other, a colour for each.
+
+    draws: [(label, draw)], each draw(figure) as one run would be drawn alone.
+    """
+    shown = []
+    for label, draw in draws:
+        shown.append((label, drawn(draw, tuple(figure.get_size_inches()))))
+    most = max((f for _, f in shown), key=lambda f: len(f.axes))
+    all_axes = panels(figure, len(most.axes))
+    for i, axes in enumerate(all_axes):
+        for run, (label, one) in enumerate(shown):
+            if i >= len(one.axes):
+                continue
+            colour, named = CYCLE[run % len(CYCLE)], False
+            for kind, x, y in _points(one.axes[i]):
+                looks = ({"linestyle": "none", "marker": ".", "alpha": 0.5}
+                         if kind == "dots" else {"alpha": 0.8})
+                axes.plot(x, y, color=colour, label=None if named else label, **looks)
+                named = True
+        like = most.axes[i]
+        axes.set(title=like.get_title(loc="left") or like.get_title(),
+                 xlabel=like.get_xlabel(), ylabel=like.get_ylabel(),
+                 xscale=like.get_xscale(), yscale=like.get_yscale())
+    handles, labels = all_axes[0].get_legend_handles_labels()
+    if handles:
+        all_axes[0].legend(handles, labels, loc="lower left", bbox_to_anchor=(0, 1.06),
+                           ncol=1 if is_narrow(figure) else min(4, len(labels)),
+                           markerscale=3, borderaxespad=0)

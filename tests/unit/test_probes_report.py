@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The report and the comparison over stored results, made up here: any subset of
+tests, skipped and failed ones, answers that cannot tell; pages that need nothing."""
+
+import json
+import re
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+TOP = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TOP / "scripts"))
+
+# pylint: disable=wrong-import-position,import-error
+from probes import compare, plots, report, session, words
+from probes.session import Finding, Result
+
+MIB = 1 << 20
+VOID = {"meta", "br", "rect", "path", "use", "image", "img", "link", "input", "hr"}
+
+
+class Tree(HTMLParser):
+    """Tags must be closed in order; collects ids, links and outside addresses."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.ids, self.links, self.outside = [], [], [], []
+        self.feed(text)
+        assert not self.open, self.open
+
+    def handle_starttag(self, tag, attrs):
+        if tag not in VOID:
+            self.open.append(tag)
+        for name, value in attrs:
+            if name == "id":
+                self.ids.append(value)
+            if name in ("href", "xlink:href") and value.startswith("#"):
+                self.links.append(value[1:])
+            elif name in ("src", "href", "xlink:href") and not value.startswith("data:"):
+                self.outside.append(value)
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        if tag not in VOID:
+            assert self.open and self.open.pop() == tag, tag
+
+
+def draw_dots(figure, result, arrays):
+    left, right = plots.panels(figure, 2)
+    plots.dots(left, arrays["lat_us"] / 1000, "write")
+    plots.level(left, 10.17, "one rotation")
+    left.set(xlabel="write", ylabel="latency, ms", title=result.title)
+    right.hist(arrays["lat_us"] / 1000, bins=30)
+
+
+def drive(folder, tests=("1", "2", "6", "12"), band=40 * MIB, n=3000, **more):
+    """A folder as a run leaves it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    rng = np.random.default_rng(1)
+    made = {
+        "1": Result(findings={
+            "drive_type": Finding("shingled", confidence=0.999,
+                                  says="All writes take a rotation."),
+            "cache_medium": Finding("disk", confidence=0.98, says="A rotation each.")},
+            numbers={"rotation_ms": 10.17, "writes": n, "list": list(range(40))},
+            arrays={"lat_us": rng.normal(10170, 30, n)}, jobs=["jobs/t01-a.fio"],
+            operations=n, seconds=31.0, title="drive type"),
+        "2": Result(findings={"cache_layout": Finding.unknown("Too few reads to say.")},
+                    arrays={"lat_us": rng.normal(5000, 900, n)}, title="cache location"),
+        "6": Result(findings={"raw_bytes": Finding(
+            36e9, "bytes", 35e9, 37e9, 0.95, "Cleaning began at write 9,459,560.")},
+            arrays={"lat_us": rng.normal(7000, 10, n)}, title="raw size"),
+        "11": Result(findings={"band_bytes": Finding(band, "bytes", band, band, 0.995,
+                                                     "Forty stretches.")},
+                     arrays={"lat_us": rng.normal(7000, 10, n)}, title="band size"),
+        "12": Result(status="skipped", why="The drive would not clean <within> 5 s & more.",
+                     title="mapping"),
+        "13": Result(status="failed", why="fio: error=Input/output error", title="torn writes"),
+    }
+    (folder / "jobs").mkdir(exist_ok=True)
+    (folder / "jobs/t01-a.fio").write_text("[t01]\nfilename=/dev/x\nrw=<randwrite>\n")
+    for ident in tests:
+        made[ident].test = ident
+        made[ident].save(folder, session.stem(ident))
+    for name, content in more.items():
+        (folder / f"{name}.json").write_text(json.dumps(content))
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def drawings(monkeypatch):
+    monkeypatch.setattr(report, "drawing", lambda ident: draw_dots)
+
+
+def whole(text):
+    """Closed tags, no id twice, every link has its target, nothing from elsewhere."""
+    tree = Tree(text)
+    assert not tree.outside, tree.outside
+    assert len(tree.ids) == len(set(tree.ids))
+    assert set(tree.links) <= set(tree.ids)
+    style = re.search(r"<style>(.*?)</style>", text, re.S)[1]
+    assert "@import" not in style and "url(" not in style
+    assert "prefers-color-scheme: dark" in style
+    return tree
+
+
+@pytest.mark.parametrize("tests", [("1",), ("13",), ("12", "13"), ("2",), ("1", "2", "6"),
+                                   ("1", "2", "6", "11", "12", "13")])
+def test_any_subset(tmp_path, tests):
+    page, machine = report.write(drive(tmp_path, tests))
+    text = page.read_text()
+    whole(text)
+    plain = json.loads(machine.read_text())
+    assert set(plain["tests"]) == set(tests)
+    for ident in tests:
+        assert f'id="t{ident}"' in text
+        assert words.test(ident)[0] in text
+    if "12" in tests:
+        assert "&lt;within&gt; 5 s &amp; more" in text and "skipped" in text
+    if "13" in tests:
+        assert "It failed: fio: error" in text
+    if "2" in tests:
+        assert "cannot tell" in text and "Too few reads to say." in text
+    if "1" in tests:
+        assert "rw=&lt;randwrite&gt;" in text and "fio jobs/t01-a.fio" in text
+
+
+def test_pictures_are_vectors_with_pixels_where_there_are_many(tmp_path):
+    text = report.html_of(report.load(drive(tmp_path, ("1",))))
+    assert text.count("<svg") == 2      # wide and narrow
+    assert text.count("data:image/png;base64") == 2
+    assert "#000000" not in text and "#ffffff" not in text
+    assert len(text) < 600_000
+
+
+def test_a_picture_that_fails_is_a_sentence(tmp_path, monkeypatch):
+    def broken(*_):
+        raise KeyError("lat_us")
+    monkeypatch.setattr(report, "drawing", lambda ident: broken)
+    text = report.html_of(report.load(drive(tmp_path, ("1", "2"))))
+    whole(text)
+    assert text.count("There is no picture: KeyError") == 2
+
+
+def test_no_results_is_a_sentence(tmp_path):
+    with pytest.raises(ValueError, match="holds no result"):
+        report.load(tmp_path)
+    with pytest.raises(ValueError, match="is not a directory"):
+        report.load(tmp_path / "none")
+
+
+def test_truth_is_a_column(tmp_path):
+    folder = drive(tmp_path, ("1", "11"), truth={
+        "drive_type": {"mark": "right", "truth": "shingled"},
+        "band_bytes": {"mark": "wrong", "truth": "36 MiB"}})
+    text = report.html_of(report.load(folder))
+    whole(text)
+    assert "<th>truth</th>" in text and "1 right, 1 wrong" in text
+
+
+@pytest.mark.parametrize("x, unit, name, text", [
+    (None, "", "", "cannot tell"), (40 * MIB, "bytes", "", "40 MiB"),
+    (41943041, "", "band_bytes", "40 MiB"), (10.169, "ms", "", "10.17 ms"),
+    (9459560, "", "", "9 459 560"), ("static", "", "", words.VALUES["static"]),
+    (True, "", "", "yes"), (0, "bytes", "", "0 bytes"), (45000.0, "ms", "", "45 s"),
+    ([1, 2, 3], "", "", "1, 2, 3"), ("a new word", "", "", "a new word"),
+    ([[0, 180.0], [9, 90.0]], "", "zone_profile", "2 zones, 180 to 90 MB/s"),
+    (float("nan"), "", "", "nan")])
+def test_values(x, unit, name, text):
+    assert report.value(x, unit, name).replace("\u2009", " ") == text
+
+
+@pytest.mark.parametrize("low, high, text", [
+    (None, None, ""), (40 * MIB, 40 * MIB, "exactly"), (None, 50 * MIB, "at most 50 MiB"),
+    (30 * MIB, None, "at least 30 MiB"), (30 * MIB, 50 * MIB, "30 MiB to 50 MiB")])
+def test_intervals(low, high, text):
+    found = {"value": 40 * MIB, "unit": "bytes", "low": low, "high": high}
+    assert report.interval(found, "band_bytes") == text
+
+
+def test_confidence_is_never_rounded_up():
+    assert report.sure(0.99996) == ("99.9 %", "sure")
+    assert report.sure(0.8999)[1] == "likely"
+    assert report.sure(None) == ("0 %", "weak")
+
+
+def test_compare(tmp_path):
+    folders = [drive(tmp_path / "a" / "out", ("1", "2", "11")),
+               drive(tmp_path / "b" / "out", ("1", "11", "13"), band=20 * MIB)]
+    page, text = compare.write(folders, tmp_path / "c.html")
+    got = page.read_text()
+    whole(got)
+    assert "a/out" in got and "b/out" in got
+    assert "40 MiB" in text and "20 MiB" in text
+    band = re.search(r"<tr([^>]*)><th scope=\"row\">Band size", got)[1]
+    same = re.search(r"<tr([^>]*)><th scope=\"row\">Shingled", got)[1]
+    assert "differs" in band and not same
+    assert "b/out: failed, fio: error" in got and "a/out: not run" in got
+
+
+def test_overlay_keeps_every_series():
+    def one(shift):
+        def draw(figure):
+            left, right = plots.panels(figure, 2)
+            plots.dots(left, np.arange(10) + shift)
+            left.axhline(3)
+            right.bar([1, 2, 3], [4, 5, 6 + shift])
+            right.set_xlabel("x")
+        return draw
+    figure = plots.drawn(lambda f: plots.overlay(f, [("a", one(0)), ("b", one(100))]))
+    left, right = figure.axes
+    assert [line.get_ydata()[0] for line in left.lines] == [0, 100]
+    assert right.get_xlabel() == "x"
+    assert [max(line.get_ydata()) for line in right.lines] == [6, 106]
+
+
+def test_every_test_and_answer_has_words():
+    for ident in ("1", "1abc", *map(str, range(2, 16)), "clean"):
+        assert all(words.test(ident)), ident
+    for _, question, tests in words.ANSWERS.values():
+        assert question
+        assert all(t in words.TESTS for t in tests.split())
