@@ -1,0 +1,391 @@
+# SPDX-License-Identifier: GPL-2.0
+"""For developers: what the target says that it is, held against the answers.
+
+No test may import this.  It reads tables, superblocks and the platter's geometry
+of our own targets, and knows that other devices are not shingled.
+
+right       the answer is so; a number, within the tolerance of Truth
+wrong       it is not
+cannot tell there was an answer to find, and none was given
+not judged  there is nothing to hold it against
+"""
+
+import json
+import math
+import os
+import re
+import shutil
+import stat
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import verdict
+
+BLOCK = 4096
+CONFIDENT = 0.9         # a wrong answer from here on is a confident one
+# Chance that an honest run falls outside of what balls into bins allow.
+OUTSIDE = 1e-3
+RAM, LOOP = 1, 7        # majors
+LAYERS = ("stl-set", "stl-full")
+
+
+# --- balls into bins ------------------------------------------------------------
+
+
+def above(n, p, most):
+    """Chance that of @n trials of chance @p more than @most succeed."""
+    if n <= most:
+        return 0.0
+    if p >= 1:
+        return 1.0
+
+    def log_mass(k):
+        return (math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1) +
+                k * math.log(p) + (n - k) * math.log1p(-p))
+    up = most + 1 > n * p       # sum the smaller of the two tails
+    k = most + 1 if up else most
+    total = mass = math.exp(log_mass(k))
+    while mass > total * 1e-12:
+        if up:
+            if k == n:
+                break
+            mass *= (n - k) / (k + 1) * p / (1 - p)
+            k += 1
+        else:
+            if k == 0:
+                break
+            mass *= k / (n - k + 1) * (1 - p) / p
+            k -= 1
+        total += mass
+    return min(1.0, total if up else 1 - total)
+
+
+def overflowed(n, shares, slots):
+    """Chance that after @n uniform random writes one of the bins was asked for more
+    than its slots.  shares: [(how many bins, share of the writes of each)].
+
+    Bins are taken as independent.  They are not quite: what one has the others
+    lack, and so the chance is a little less than this for few bins."""
+    stay = 0.0
+    for bins, share in shares:
+        full = above(n, share, slots)
+        if full >= 1:
+            return 1.0
+        stay += bins * math.log1p(-full)
+    return -math.expm1(stay)
+
+
+def first_overflow(shares, slots, chance):
+    """The number of the write that is, with that chance, the first one too many or
+    behind it."""
+    # All bins full is the end, whatever chance says.
+    low, high = slots, slots * sum(count for count, _ in shares) + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        if overflowed(middle, shares, slots) < chance:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def bins(layout):
+    """(shares, slots of a bin) of a layer's layout, see first_overflow()."""
+    params, band = layout["params"], layout["band_blocks"]
+    blocks = layout["logical_blocks"]
+    size = {}
+    if "zone-bands" in params:
+        zone, spare = params["zone-bands"], params["provision"]
+        full, rest = divmod(layout["bands"]["data"], zone)
+        each = [zone - spare] * full
+        if rest > spare:
+            each.append(rest - spare)
+        elif full:
+            each[-1] += rest
+        slots = params["log-bands"] * band
+    else:
+        n = layout["bands"]["cache"]
+        each = [0] * n
+        for a in range(layout["bands"]["data"]):
+            each[(a >> params.get("set-shift", 0)) % n] += 1
+        slots = band
+    for bands in each:
+        size[bands] = size.get(bands, 0) + 1
+    return [(count, bands * band / blocks) for bands, count in size.items() if bands], slots
+
+
+# --- what the targets say ---------------------------------------------------------
+
+
+def _tool(*argv):
+    path = shutil.which(str(argv[0]), path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin:" +
+                        str(Path(__file__).resolve().parents[2] / "build/userspace"))
+    if not path:
+        return ""
+    done = subprocess.run([path, *map(str, argv[1:])], text=True, check=False,
+                          stdin=subprocess.DEVNULL, capture_output=True)
+    return done.stdout if done.returncode == 0 else ""
+
+
+def _numbers(path):
+    found = os.stat(path).st_rdev
+    return os.major(found), os.minor(found)
+
+
+def _name(path):
+    """Device mapper's name for it, or an empty text."""
+    try:
+        major, minor = _numbers(path)
+        if not stat.S_ISBLK(os.stat(path).st_mode):
+            return ""
+        return Path(f"/sys/dev/block/{major}:{minor}/dm/name").read_text("utf-8").strip()
+    except OSError:
+        return ""
+
+
+def _path(word):
+    """A node for MAJOR:MINOR as tables have it."""
+    if ":" not in word:
+        return word
+    kernel = os.path.basename(os.path.realpath(f"/sys/dev/block/{word}"))
+    name = Path(f"/sys/dev/block/{word}/dm/name")
+    mapped = name.exists() and f"/dev/mapper/{name.read_text('utf-8').strip()}"
+    return mapped if mapped and os.path.exists(mapped) else f"/dev/{kernel}"
+
+
+def words_of(path):
+    """(target, arguments) of the only line of a mapped device's table, or ("", [])."""
+    lines = _tool("dmsetup", "table", _name(path)).splitlines() if _name(path) else []
+    if len(lines) != 1:
+        return "", []
+    words = lines[0].split()
+    return words[2], words[3:]
+
+
+def setting(arguments, key, otherwise=None):
+    """Value behind a key in a table line."""
+    return arguments[arguments.index(key) + 1] if key in arguments[:-1] else otherwise
+
+
+def geometry(path):
+    """What a platter says of its tracks, or {}."""
+    text = _tool("dmsetup", "message", _name(path), 0, "geometry")
+    if not text:
+        return {}
+    zones = []
+    for line in re.findall(r"^zone (.*)", text, re.M):
+        _, start, blocks, _, track, swath, skew, head = map(int, line.split())
+        zones.append({"start": start * BLOCK, "bytes": blocks * BLOCK, "track": track * BLOCK,
+                      "swath": swath, "skew": skew, "head": head})
+    return {"rotation_ms": int(re.search(r"^rotation_ns (\d+)", text, re.M)[1]) / 1e6,
+            "media": re.search(r"^media (\w+)", text, re.M)[1], "zones": zones,
+            "surfaces": int(re.search(r"^surfaces (\d+)", text, re.M)[1])}
+
+
+def rate(shape, zone):
+    """MB/s of a long read within a zone: whole groups of swaths, with the angles by
+    which tracks are turned against each other."""
+    surfaces, swath = shape["surfaces"], zone["swath"]
+    tracks = surfaces * swath
+    turned = (surfaces * (swath - 1) * zone["skew"] + surfaces * zone["head"]) / (
+        zone["track"] / 512)
+    return tracks * zone["track"] / (shape["rotation_ms"] / 1000 * (tracks + turned)) / 1e6
+
+
+@dataclass
+class Truth:
+    """value: what is so, for people.  accept(answer) -> bool, or None."""
+    value: object
+    accept: object = None
+
+    def judge(self, finding):
+        """right, wrong, cannot tell or not judged."""
+        if self.accept is None:
+            return "not judged"
+        if finding is None or finding.value is None:
+            return "cannot tell"
+        return "right" if self.accept(finding.value) else "wrong"
+
+
+def exactly(value):
+    """Only that."""
+    return Truth(value, lambda found: found == value)
+
+
+def about(value, share, text=None):
+    """A number, give or take a share of it."""
+    return Truth(value if text is None else text,
+                 lambda found: abs(found - value) <= share * value)
+
+
+def between(low, high, text):
+    """A number from low to high."""
+    return Truth(text, lambda found: low <= found <= high)
+
+
+def plain(shape):
+    """A drive without a layer."""
+    out = {"drive_type": exactly("conventional"), "cache_medium": exactly("none")}
+    out.update(mechanics(shape))
+    return out
+
+
+def mechanics(shape):
+    """What a platter below says."""
+    if not shape:
+        return {}
+    zones = shape["zones"]
+    tracks = sorted({z["track"] for z in zones})
+    return {
+        "rotation_ms": about(shape["rotation_ms"], 0.005),
+        "track_bytes": between(tracks[0] - BLOCK, tracks[-1] + BLOCK,
+                               f"{tracks[0]} to {tracks[-1]}"),
+        "zone_profile": profile(shape),
+    }
+
+
+def profile(shape):
+    """The zones: each plateau must be one of them, at its speed."""
+    zones = shape["zones"]
+    rates = [rate(shape, z) for z in zones]
+
+    def accept(found):
+        speeds = [p.get("mb_s") if isinstance(p, dict) else p[-1] for p in found]
+        return len(speeds) == len(rates) and all(
+            abs(a / b - 1) < 0.05 for a, b in zip(speeds, rates))
+    return Truth(f"{len(zones)} zones, {rates[0]:.0f} to {rates[-1]:.0f} MB/s", accept)
+
+
+def medium_of(word):
+    """disk or flash, of a device that holds a cache."""
+    path = _path(word)
+    kind, arguments = words_of(path)
+    if kind == "platter":
+        return "flash" if setting(arguments, "timing") == "none" else "disk"
+    if _numbers(path)[0] == RAM:
+        return "flash"
+    rotates = Path(f"/sys/dev/block/{word}/queue/rotational")
+    return "disk" if rotates.exists() and rotates.read_text("utf-8").strip() == "1" else "flash"
+
+
+def layout_of(arguments):
+    """What shingle dump says of an open device's superblock."""
+    data, cache, meta = arguments[:3]
+    more = ["--cache", _path(cache)] if cache != "-" else []
+    more += ["--meta", _path(meta)] if meta != "-" else []
+    text = _tool("shingle", "dump", "--json", *more, _path(data))
+    return json.loads(text) if text else {}
+
+
+def place_of_cache(layout):
+    """Which end of the data device the cache bands are at."""
+    groups = layout["groups"]
+    data = min(g["start"] for g in groups if g["role"] == "data")
+    cache = min(g["start"] for g in groups if g["role"] == "cache")
+    return "single-id" if cache > data else "single-od"
+
+
+def layered(kind, arguments):
+    """A translation layer of ours."""
+    layout, cleaning = layout_of(arguments), setting(arguments, "cleaning")
+    shape = geometry(_path(arguments[0]))
+    out = {"drive_type": exactly("shingled"), **mechanics(shape)}
+    full = kind == "stl-full"
+    medium = medium_of(arguments[1] if arguments[1] != "-" else arguments[0])
+    out["cache_medium"] = exactly(medium)
+    cleaning = cleaning or ("aggressive" if full else "lazy")
+    idle = int(setting(arguments, "idle_ms", 1000 if full else 0))
+    if cleaning == "aggressive" and not idle:
+        cleaning = "lazy"
+    out["cleaning_type"] = exactly(cleaning)
+    out["mapping"] = exactly("dynamic" if full else "static")
+    order = setting(arguments, "order", "fifo")
+    out["cleaning_order"] = Truth(order)
+    if cleaning == "aggressive":
+        out["clean_idle_ms"] = about(idle, 0.1)
+        out["cleaning_order"] = exactly("fifo" if order == "fifo" else "other")
+    bypass = int(setting(arguments, "bypass_blocks", 0))
+    if bypass:
+        out["streaming_bytes"] = about(bypass * BLOCK, 0.05)
+    if "inplace" not in arguments:
+        out["torn_writes"] = Truth(False, lambda found: found in (False, "no", "none"))
+    if not layout:
+        return out
+    out["band_bytes"] = exactly(layout["band_blocks"] * BLOCK)
+    if full:
+        zones = -(-layout["bands"]["data"] // layout["params"]["zone-bands"])
+        out["cache_layout"] = Truth(f"multiple ({zones})", (
+            lambda found: found == "multiple") if zones > 2 else None)
+    elif medium == "disk":
+        out["cache_layout"] = exactly(place_of_cache(layout))
+    out.update(sizes(layout))
+    return out
+
+
+def sizes(layout):
+    """Of the cache.  The first bin that is full is the cliff that a person sees; who
+    makes up for the others from that, is wrong by what the cliff itself varies."""
+    low, high, slots = cliff(layout)
+    middle = first_overflow(*bins(layout), 0.5)
+    most = slots * high / middle
+    text = (f"{slots * BLOCK} bytes; one bin is full between write {low} and {high} "
+            f"({100 * low / slots:.1f} to {100 * high / slots:.1f} %)")
+    return {"raw_bytes": between(low * BLOCK, most * BLOCK, text),
+            "cache_bytes": between(low * BLOCK, most * BLOCK, text),
+            "map_entries": between(low, most, f"{slots} slots; {text}")}
+
+
+def cliff(layout):
+    """(low, high, slots): between which writes Test 6 must see the cliff, and what
+    there is in all."""
+    shares, slots = bins(layout)
+    return (first_overflow(shares, slots, OUTSIDE / 2),
+            first_overflow(shares, slots, 1 - OUTSIDE / 2),
+            slots * sum(count for count, _ in shares))
+
+
+def of(path):
+    """{name: Truth} of a device."""
+    kind, arguments = words_of(path)
+    if kind in LAYERS:
+        return layered(kind, arguments)
+    if kind == "platter":
+        shape = geometry(path)
+        if shape.get("media") != "cmr":
+            return mechanics(shape)
+        return plain(shape)
+    if kind or _numbers(path)[0] in (RAM, LOOP):
+        return plain({})
+    return {}
+
+
+# --- marks ------------------------------------------------------------------------
+
+
+def marks(truths, answers):
+    """{name: {mark, truth, value, confidence}}."""
+    out = {}
+    for name in [*truths, *(n for n in answers if n not in truths)]:
+        known, finding = truths.get(name, Truth(None)), answers.get(name)
+        out[name] = {"mark": known.judge(finding), "truth": known.value,
+                     "value": finding and finding.value,
+                     "confidence": finding.confidence if finding else 0.0}
+    return out
+
+
+def confidently_wrong(entries):
+    """Names of answers that are wrong and sure of it."""
+    return [name for name, e in entries.items()
+            if e["mark"] == "wrong" and e["confidence"] >= CONFIDENT]
+
+
+def write(s):
+    """Marks the answers of a session, into truth.json; yields lines."""
+    entries = marks(of(s.dev.path), verdict.answers(s.results))
+    (s.out / "truth.json").write_text(json.dumps(entries, indent=1, default=str) + "\n",
+                                      encoding="utf-8")
+    for name, e in entries.items():
+        if e["mark"] != "not judged":
+            yield (f"truth: {name}: {e['mark']}" +
+                   (f": {e['value']}, and is {e['truth']}" if e["mark"] == "wrong" else ""))
