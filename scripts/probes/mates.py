@@ -1,0 +1,317 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Which blocks does the drive clean together?
+
+A block L is written, and others around it; the drive is made to clean L's band,
+and those that moved with L are of its band.  Two ways to make it:
+
+force   L is written again and again.  Where each write takes a new place in the
+        log (Test 9) its set, or the log, is full some time, and is cleaned.
+pause   Nothing is sent, for a little longer each time, until L has moved.  L is
+        written first and *decoys* next, some way off, so that a drive that goes on
+        after L's band goes on with theirs.  Between two rounds all is cleaned.
+
+Where a block is, is told by places.py."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from .load import chain
+from .session import BLOCK
+
+DECOYS = 24
+MANY = 0.2                  # of them have moved: the pause was too long
+DRAIN_S = 10                # pauses between rounds, until all is home
+FIRST_CHUNK, GROWTH = 24, 1.5
+LONGEST_PAUSE_S = 90
+SIDE = 31                   # blocks on each side in a round
+
+
+@dataclass
+class Moved:
+    """What one cleaning did.
+
+    moved: per block True, False, or None where its reads did not agree;
+    writes: to L until it happened (force); pause_s: that sufficed (pause)."""
+    moved: list
+    writes: int = 0
+    pause_s: float = 0.0
+    before: np.ndarray | None = None
+    cached: np.ndarray | None = None
+    after: np.ndarray | None = None
+    rewrites_us: np.ndarray = field(default_factory=lambda: np.zeros(0))
+
+
+class NotMoved(Exception):
+    """The drive could not be made to clean, in a sentence."""
+
+
+class Crowded(Exception):
+    """So many blocks at once make the drive clean by themselves."""
+
+
+class Mates:
+    """Asks one drive; @rng is for the order of writes."""
+
+    def __init__(self, s, places, rng, *, most_writes):
+        self.s, self.places, self.rng = s, places, rng
+        self.most_writes = most_writes
+        self.pause_s, self.growth = 0.05, 1.25
+        self.writes = 0
+
+    def _settled(self, name, offsets):
+        """Read until two passes agree; times, and where they do not."""
+        before = self.places.read(name, offsets)
+        for _ in range(4):
+            after = self.places.read(name, offsets)
+            agree = self.places.same(before, after)
+            if agree.all():
+                break
+            before = after
+        return after, agree
+
+    def _written(self, before, cached):
+        """Where it shows that a write went to the cache."""
+        return ~self.places.same(before, cached) | self.places.in_flash(cached)
+
+    def _verdict(self, before, cached, after, agree):
+        """A block that its write has left where it was has come home at once: of
+        those nothing is known."""
+        moved = ~self.places.same(cached, after)
+        known = agree & self._written(before, cached)
+        return [bool(m) if k else None for m, k in zip(moved, known)]
+
+    def force(self, at, others, width=0, name="force"):     # pylint: disable=W0613
+        """Writes @at again and again until a block next to it has moved."""
+        others = np.asarray(others, np.uint64)
+        for _ in range(3):
+            done = self._force(at, others, name)
+            if done and (len(others) < 3 or
+                         np.mean([m is None for m in done.moved]) < 0.3):
+                return done
+        if done and len(others) < 3:
+            return done
+        raise Crowded
+
+    def _force(self, at, others, name):
+        near = self._neighbours(at)
+        asked = np.concatenate([near, others])
+        before = self.places.read(name, asked)
+        first = self.rng.permutation(asked)
+        trace = self.s.trace(name, chain((True, first, BLOCK), (True, [at], BLOCK),
+                                         self.places.ops(asked)))
+        cached = self.places.times(trace[len(first) + 1:])
+        writes, chunk, seen = 0, FIRST_CHUNK, [trace.lat_us[:len(first) + 1]]
+        self.writes += len(first)
+        n = len(near)
+        watched = self._written(before[:n], cached[:n])
+        if not watched.any():
+            return None
+        while True:
+            trace = self.s.trace(name, chain((True, np.full(int(chunk), at), BLOCK),
+                                             self.places.ops(near)))
+            seen.append(trace.lat_us[:int(chunk)])
+            writes += int(chunk)
+            now = self.places.times(trace[int(chunk):])
+            if (watched & ~self.places.same(cached[:n], now)).any():
+                again = self.places.read(name, near)
+                if (watched & ~self.places.same(cached[:n], again)).any():
+                    break
+            if writes >= self.most_writes:
+                raise NotMoved(f"{writes} writes to one block have not made the drive "
+                               "clean its band")
+            chunk = min(chunk * GROWTH, 50_000)
+            self.s.progress(None, None)
+        self.writes += writes
+        after, agree = self._settled(name, asked)
+        moved = self._verdict(before, cached, after, agree)
+        return Moved(moved[n:], writes, 0, before[n:], cached[n:], after[n:],
+                     np.concatenate(seen))
+
+    def _neighbours(self, at):
+        """On both sides, as one of them may be in the next band."""
+        last = self.s.dev.bytes // BLOCK * BLOCK - BLOCK
+        return np.asarray([o for o in (at - BLOCK, at + BLOCK) if 0 <= o <= last],
+                          np.uint64)
+
+    def decoys(self, at, width):
+        """Blocks at twice @width from @at on, on both sides, as far as there is room."""
+        last = self.s.dev.bytes * 9 // 10 // BLOCK
+        away = np.outer([1, -1], width * (2 + 0.75 * np.arange(DECOYS // 2)))
+        return (np.mod(at // BLOCK + away.ravel().astype(np.int64), last) *
+                BLOCK).astype(np.uint64)
+
+    def pause(self, at, others, width=0, name="pause"):
+        """Leaves the drive alone until @at has moved, and not much longer: if decoys
+        that were written next have, too, once more with less.  @width: blocks around
+        @at that are of interest."""
+        others = np.asarray(others, np.uint64)
+        decoys = np.setdiff1d(self.decoys(at, width or 4096), others)
+        for _ in range(8):
+            done, also = self._pause(at, others, self.rng.permutation(decoys), name)
+            known = [m for m in also if m is not None]
+            if not known or np.mean(known) <= MANY:
+                return done
+            self.pause_s, self.growth = max(0.02, 0.85 * self.pause_s), 1.02
+        raise NotMoved("the drive cleans so many bands at once when it is left alone that "
+                       "single ones can't be told")
+
+    def _pause(self, at, others, decoys, name):
+        asked = np.concatenate([[at], decoys, others]).astype(np.uint64)
+        before = self.places.read(name, asked)
+        first = np.concatenate([[at], decoys, self.rng.permutation(others)])
+        trace = self.s.trace(name, chain((True, first.astype(np.uint64), BLOCK),
+                                         self.places.ops(asked)))
+        cached = self.places.times(trace[len(first):])
+        self.writes += len(first)
+        wait = self.pause_s
+        while True:
+            self.s.pause(wait, "until the drive has cleaned a block")
+            now = self.places.read(name, asked[:1])
+            if not self.places.same(cached[:1], now)[0]:
+                again = self.places.read(name, asked[:1])
+                if not self.places.same(cached[:1], again)[0]:
+                    break
+            if wait > LONGEST_PAUSE_S:
+                raise NotMoved(f"a block that was written is where it was after a pause "
+                               f"of {wait:.0f} s")
+            wait *= self.growth
+        # The next time almost as long will do, and the border is approached slowly.
+        self.pause_s, self.growth = max(0.02, wait / self.growth ** 1.5), 1.04
+        after, agree = self._settled(name, asked)
+        moved = self._verdict(before, cached, after, agree)
+        self.drain(name, asked, cached)
+        n = 1 + len(decoys)
+        return (Moved(moved[n:], 0, wait, before[n:], cached[n:], after[n:]), moved[1:n])
+
+    def drain(self, name, asked, cached):
+        """Pauses until nearly all of @asked has moved: a drive that cleans the oldest
+        first must not have anything older than the next round."""
+        pause, left = DRAIN_S, 1.0
+        while pause < 32 * DRAIN_S:
+            self.s.pause(pause, "until the drive has cleaned the rest")
+            now = np.mean(self.places.same(cached, self.places.read(name, asked)))
+            if now <= 0.05 + 2 * self.places.coincidence or (now == left and pause > DRAIN_S):
+                return
+            left, pause = now, pause * 2
+
+
+def split(moved):
+    """The border in a row of blocks, of which the first have moved: how many have,
+    so that the fewest answers are wrong; and how many answers more would be wrong
+    with the next best border.  None counts for nothing."""
+    score = np.array([0 if m is None else 1 if m else -1 for m in moved])
+    # Right answers with a border behind the first k.
+    right = np.concatenate([[0], np.cumsum(score > 0)]) + \
+        np.concatenate([np.cumsum((score < 0)[::-1])[::-1], [0]])
+    k = int(np.argmax(right))
+    rest = np.delete(right, k)
+    return k, int(right[k] - rest.max()) if len(rest) else 0
+
+
+def spread(inside, outside, most):
+    """Up to @most whole numbers strictly between, evenly, from @inside on."""
+    n = abs(outside - inside) - 1
+    if n <= 0:
+        return []
+    step = 1 if outside > inside else -1
+    if n <= most:
+        return [inside + step * (i + 1) for i in range(n)]
+    return [inside + step * round((i + 1) * (n + 1) / (most + 1)) for i in range(most)]
+
+
+class Edges:
+    """Searches the two ends of the band that block @at (a number) is in.
+
+    clean(at, others, width) makes the drive clean and answers per block moved or
+    not; width: how far off the ends may be.  Afterwards low and high are the band's
+    first block and the one behind its last, None where there is no end within @reach
+    blocks."""
+
+    def __init__(self, at, reach, blocks, clean, side=SIDE):
+        self.at, self.clean, self.side, self.blocks = at, clean, side, blocks
+        self.limits = (max(-1, at - reach), min(blocks, at + reach))
+        self.width = max(2, reach // 8)
+        self.rounds = []
+        self.low = self.high = None
+        self.doubtful = ""
+
+    def _ask(self, rows):
+        """Those below and above, each row from @at outwards."""
+        flat = [n for row in rows for n in row]
+        moved = self.clean(self.at, flat, self.width) if flat else []
+        self.rounds.append((flat, moved))
+        return moved[:len(rows[0])], moved[len(rows[0]):]
+
+    def _doubling(self, direction, limit):
+        out, step = [], 1
+        while step < (limit - self.at) * direction:
+            out.append(self.at + direction * step)
+            step *= 2
+        return out
+
+    def search(self):
+        """Runs the rounds; True if both ends were found."""
+        for _ in range(3):
+            brackets = self._brackets()
+            if brackets is None:
+                return False
+            if self._settle(brackets):
+                self.doubtful = ""
+                return True
+        return False
+
+    def _brackets(self):
+        rows = [self._doubling(-1, self.limits[0]), self._doubling(1, self.limits[1])]
+        answers = self._ask(rows)
+        brackets = [self._bracket(rows[i], answers[i], self.limits[i]) for i in (0, 1)]
+        if None in brackets:
+            return None
+        for _ in range(12):
+            self.width = max(2, *(abs(b[1] - self.at) for b in brackets))
+            if all(abs(b[1] - b[0]) <= self.side + 1 for b in brackets):
+                break
+            rows = [spread(*b, self.side) for b in brackets]
+            answers = self._ask(rows)
+            brackets = [self._narrow(brackets[i], rows[i], answers[i]) for i in (0, 1)]
+        return brackets
+
+    def _bracket(self, row, moved, limit):
+        """(inside, outside) around an end, with one block to spare on either side."""
+        k, _ = split(moved)
+        if k == len(row):
+            end_of_drive = limit in (-1, self.blocks)
+            return (row[k - 1] if k else self.at, limit) if end_of_drive else None
+        return row[k - 2] if k >= 2 else self.at, row[min(k + 1, len(row) - 1)]
+
+    def _narrow(self, bracket, row, moved):
+        if len(row) <= 3 or abs(bracket[1] - bracket[0]) <= self.side + 1:
+            return bracket
+        k, _ = split(moved)
+        return (row[k - 2] if k >= 2 else bracket[0],
+                row[k + 1] if k + 1 < len(row) else bracket[1])
+
+    def _settle(self, brackets):
+        """Every block between, until two cleanings agree on ends that are within."""
+        seen = []
+        for _ in range(5):
+            rows = [spread(*b, self.side) for b in brackets]
+            answers = self._ask(rows)
+            ends = []
+            for i in (0, 1):
+                k, _ = split(answers[i])
+                inside, outside = brackets[i]
+                at_border = (k == 0 and inside != self.at) or (
+                    k == len(rows[i]) and outside not in (-1, self.blocks))
+                beside = (k == 0 or answers[i][k - 1]) and (
+                    k == len(rows[i]) or answers[i][k] is False)
+                ends.append(None if at_border or not beside else
+                            rows[i][k - 1] if k else inside)
+            if None not in ends:
+                ends = (ends[0], ends[1] + 1)
+                if ends in seen:
+                    self.low, self.high = ends
+                    return True
+            seen.append(ends)
+        self.doubtful = f"five cleanings did not agree on the ends of a band: {seen}"
+        return False

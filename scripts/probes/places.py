@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Where a block is, told from outside.
+
+A read that follows the read of another block takes a time that depends on the
+angle between the two.  So each block asked for is preceded by an *anchor*, a
+block that no test writes: two such times of one block, taken at different
+moments, are equal modulo a rotation if it is where it was, and differ if it was
+moved, except with the probability that a random angle comes within the
+tolerance of the old one (``Places.coincidence``)."""
+
+import numpy as np
+
+from .session import BLOCK
+
+ANCHORS = 61                # one after the other, as drives keep what they have read
+ANCHOR_STEP = 37            # blocks
+ROOM = 0.05                 # of the drive, for anchors
+FLASH_US = 700.0            # no head gets anywhere within
+LEAST_ROTATION_US = 3000    # 20,000 rpm
+MOST_ROTATION_US = 34000    # 1,800 rpm
+
+
+class Places:
+    """Reads by pairs on one drive.
+
+    rotation_us and tolerance_us are measured by calibrate(); telling says whether
+    latencies tell places apart here at all."""
+
+    def __init__(self, s, anchor):
+        self.s = s
+        self.anchor = anchor // BLOCK * BLOCK
+        self.step = max(1, min(ANCHOR_STEP, int(s.dev.bytes * ROOM / ANCHORS) // BLOCK)) * BLOCK
+        self.rotation_us = None
+        self.tolerance_us = None
+        self.flash_us = None
+        self.coincidence = 1.0
+        self.why = ""
+
+    def ops(self, offsets):
+        """Requests that read each of @offsets behind an anchor."""
+        offsets = np.asarray(offsets, np.uint64)
+        both = np.empty(2 * len(offsets), np.uint64)
+        both[0::2] = self.anchor + (np.arange(len(offsets)) % ANCHORS) * self.step
+        both[1::2] = offsets
+        return False, both, BLOCK
+
+    def times(self, trace):
+        """Latencies of the blocks asked for, of a trace that ends with ops()."""
+        return trace.lat_us[1::2]
+
+    def read(self, name, offsets):
+        """Latency of each block behind its anchor, microseconds."""
+        return self.times(self.s.trace(name, self.ops(offsets)))
+
+    def calibrate(self, offsets):
+        """Rotation and tolerance; True if places can be told apart.
+
+        @offsets: some 32 blocks, spread, at rest."""
+        again = self.s.trace("rotation", (False, np.full(25, offsets[0]), BLOCK)).lat_us[1:]
+        middle = float(np.median(again))
+        rotating = (LEAST_ROTATION_US < middle < MOST_ROTATION_US and
+                    np.mean(abs(again - middle) < 0.02 * middle) > 0.8)
+        if rotating:
+            self.rotation_us = middle
+        first, second = (self.read("repeat", offsets) for _ in range(2))
+        if not rotating:
+            # The block came from a buffer, or there is no platter: without the
+            # period only equal times are equal places.
+            self.rotation_us = None
+        noise = self.apart(first, second)
+        # Of 32 one or two may have met something else.
+        self.tolerance_us = max(25.0, 4 * float(np.quantile(noise, 0.9)))
+        width = self.rotation_us or float(np.subtract(*np.quantile(first, [0.95, 0.05])))
+        self.coincidence = min(1.0, 2 * self.tolerance_us / max(width, 1e-9))
+        if self.coincidence > 0.05:
+            self.why = ("reading tells no places apart here: times of different blocks "
+                        f"differ by {width:.0f} us, those of the same by "
+                        f"{self.tolerance_us:.0f}")
+        return not self.why
+
+    def learn_flash(self, times):
+        """From blocks that were just written: what has no seek in it comes from
+        flash, or memory, and then all of it does."""
+        if np.quantile(times, 0.9) < FLASH_US:
+            self.flash_us = FLASH_US
+        return self.flash_us is not None
+
+    def in_flash(self, times):
+        """Where a block was."""
+        times = np.asarray(times)
+        return times < self.flash_us if self.flash_us else np.zeros(len(times), bool)
+
+    def apart(self, one, other):
+        """How far apart, microseconds, modulo a rotation."""
+        gap = np.abs(np.asarray(one, float) - np.asarray(other, float))
+        if self.rotation_us:
+            gap = np.mod(gap, self.rotation_us)
+            gap = np.minimum(gap, self.rotation_us - gap)
+        return gap
+
+    def same(self, one, other):
+        """Where a block was at one time and at another: at the same place?"""
+        return np.where(self.in_flash(one) | self.in_flash(other),
+                        self.in_flash(one) == self.in_flash(other),
+                        self.apart(one, other) <= self.tolerance_us)

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Test 6: how many small writes, one at a time, until the drive must clean.
+
+Random 4 KiB writes over all addresses.  Each takes one smallest internal write
+(Tests 1a-1c), so raw size = writes x that.  A cache in parts - sets of
+stl-set, zones of stl-full - is full when the first of its parts is, and parts
+are not filled evenly: of n parts with B places each the fullest has
+m + sqrt(2 m ln n) blocks when the mean is m.  So what was written is at least
+LEAST of the cache, and that is what the interval says."""
+
+import math
+
+from . import cliff
+from .session import BLOCK, DONE, SKIPPED, Finding, Result
+
+ID, TITLE, AFTER = "6", "raw size of the persistent cache", ("1", "2", "3")
+LEAST = 0.7         # of the places taken; 0.84 with 64 parts of 256, 0.70 with 64 of 64
+STALE_S = 60        # an aggressive drive without reset is left alone for so long
+
+
+def estimate(s):
+    """Seconds of the drive's clock."""
+    return min(s.scale.max_ops * 0.012, s.scale.max_s)
+
+
+def filled(parts, places):
+    """Share of all places taken when the first of @parts is full, expected."""
+    # m + sqrt(2 m ln n) = B, solved for m.
+    c = math.sqrt(2 * math.log(max(parts, 1)))
+    root = (-c + math.sqrt(c * c + 4 * places)) / 2
+    return root * root / places
+
+
+def limit(s):
+    """Writes until no cleaning is the answer; a conventional drive needs fewer."""
+    kind = s.finding("drive_type")
+    if kind and kind.value == "conventional" and kind.confidence >= 0.9:
+        return min(s.scale.max_ops, 20_000)
+    return s.scale.max_ops
+
+
+def begin(s):
+    """An empty cache, if that can be had; what is not sure as a sentence."""
+    if s.fresh():
+        return ""
+    if s.value("cleaning_type") == "aggressive":
+        s.pause(max(STALE_S, s.scale.long_pause_s), "the drive empties its cache")
+        return ""
+    return "the cache may have held something already: --reset was not given"
+
+
+def cache(at, band_blocks):
+    """(low, high) of the places there are, from the writes until cleaning.
+
+    With the band known, and parts at least a band each, the fullest part is ahead
+    of the mean by as much as filled() says; three standard deviations more."""
+    if not band_blocks:
+        return at, at / LEAST
+    parts = max(1.0, at / band_blocks)
+    share = filled(parts, band_blocks) - 3 / math.sqrt(band_blocks) / math.sqrt(
+        2 * math.log(max(parts, 3)))
+    return at, at / max(0.3, min(1, share))
+
+
+def numbers(found, doubt):
+    """Of a cliff, for the result."""
+    out = {"writes": found.writes, "drive_seconds": round(found.seconds, 3),
+           "usual_ms": round(found.usual_us / 1000, 4)}
+    if found.at is not None:
+        out |= {"writes_until_cleaning": found.at, "stall_ms": round(found.stall_us / 1000, 3),
+                "slower_after": round(found.slower, 1), "risk": found.risk}
+    if doubt:
+        out["doubt"] = doubt
+    return out
+
+
+def measure(s, name, *, size=BLOCK, iodepth=1, seed=6):
+    """(Cliff, doubt) of random writes from an empty cache on."""
+    doubt = begin(s)
+    found = cliff.run(s, name, cliff.random_writes(s, name, size=size, iodepth=iodepth,
+                                                   seed=s.seed * 31 + seed),
+                      most_ops=max(256, limit(s) * BLOCK // size), most_s=s.scale.max_s,
+                      size=size)
+    return found, doubt
+
+
+def run(s):
+    """Until the cliff, or the limit."""
+    with s.settings():
+        found, doubt = measure(s, "writes")
+    out = Result(DONE, numbers=numbers(found, doubt), arrays=found.picture)
+    out.numbers["thesis"] = {"E1": 9_175_056, "E2": 2_464_153, "E3": 9_175_056}
+    if found.at is None:
+        out.findings["raw_bytes"] = Finding.unknown(f"{found.why}", "bytes")
+        return out
+    unit = int(s.value("write_unit_bytes", BLOCK))
+    band = s.value("band_bytes")
+    low, high = cache(found.at, band // BLOCK if band else 0)
+    said = (f"cleaning began after {found.at:,} random writes of 4 KiB, "
+            f"{found.at * BLOCK / 2 ** 30:.3f} GiB")
+    if doubt:
+        out.findings["raw_bytes"] = Finding.unknown(f"{said}; but {doubt}", "bytes")
+        out.findings["raw_bytes"].low = low * unit
+        return out
+    out.findings["raw_bytes"] = Finding(
+        found.at * unit, "bytes", low * unit, high * unit, 1 - max(found.risk, cliff.RISK),
+        f"{said}, each of which took {unit} bytes; the interval allows for parts of the "
+        "cache that are not filled evenly")
+    return out
+
+
+def draw(figure, result, arrays):
+    """Figure 2.16: time from write to write."""
+    cliff.draw(figure, result, arrays)
+
+
+def skipped(why):
+    """A result that says why there is none."""
+    return Result(SKIPPED, why=why)

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Test 8: how many bytes, in large writes, until the drive must clean.
+
+Where the map has an entry for each block, this is what Test 6 has measured.
+Where writes share an entry, it is the size of the cache as data see it."""
+
+from . import cliff, t06, t07
+from .session import BLOCK, DONE, Finding, Result
+
+ID, TITLE, AFTER = "8", "size of the persistent cache", ("1", "6", "7", "11")
+
+
+def estimate(s):
+    """Seconds of the drive's clock."""
+    return t06.estimate(s)
+
+
+def run(s):
+    """Large random writes, 31 under way."""
+    if missing := t07.never(s):
+        return t06.skipped(missing)
+    size = t07.large(s)
+    with s.settings():
+        found, doubt = t06.measure(s, "writes", size=size, iodepth=t07.DEPTH, seed=8)
+    out = Result(DONE, numbers=t06.numbers(found, doubt) | {"write_bytes": size},
+                 arrays=found.picture)
+    seen = {k: s.results[k].numbers["writes_until_cleaning"] * BLOCK for k in ("6", "7")
+            if k in s.results and "writes_until_cleaning" in s.results[k].numbers}
+    if found.at is not None:
+        seen["8"] = found.at * size
+    out.numbers["bytes_until_cleaning"] = seen
+    if doubt:
+        out.findings["cache_bytes"] = Finding.unknown(doubt, "bytes")
+    elif not seen:
+        out.findings["cache_bytes"] = Finding.unknown(found.why, "bytes")
+    else:
+        band = s.value("band_bytes")
+        out.findings["cache_bytes"] = together(seen, band // BLOCK if band else 0)
+    return out
+
+
+def together(seen, band_blocks):
+    """The size of the cache from the bytes until cleaning of the tests.
+
+    Each is as much as fitted, so the largest is nearest; large writes fill parts
+    less evenly, since there are fewer of them."""
+    best = max(seen, key=seen.get)
+    value = seen[best]
+    low, high = t06.cache(value // BLOCK, band_blocks if best == "6" else 0)
+    said = ", ".join(f"{v / 2 ** 20:,.1f} MiB in Test {k}" for k, v in seen.items())
+    return Finding(value, "bytes", low * BLOCK, high * BLOCK, 1 - 10 * cliff.RISK,
+                   f"until cleaning: {said}; the most that was held is the nearest")
+
+
+def draw(figure, result, arrays):
+    """Time from completion to completion."""
+    cliff.draw(figure, result, arrays)

@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Test 11: the size of a band.
+
+The thesis writes a block at the head of each piece of a range, lets the drive
+clean some of it and looks for stretches that are read at a constant time.  Here
+the same is asked about single blocks, so that the answer is exact to a block:
+which blocks are cleaned together with a block L?  mates.py makes the drive clean
+L's band, places.py tells what has moved.  Blocks at distances of 1, 2, 4 ...
+around L give each end within a factor, rounds between them the rest, and the last
+round, over every block, is repeated until two cleanings agree.
+
+A set of which several neighbouring bands are cleaned at once (one cache band, or
+sets of neighbours) would look like one large band.  So where the drive was forced
+to clean, the time that takes is compared: with L alone written, and with the
+first and the last block of what was found as well.  More bands take more time.
+
+A drive that is left alone cleans one band after another; decoys make sure that
+the next ones are far away.
+
+Before anything else some blocks are written twice.  Where they are still at
+their place after each, there is no cache that takes random writes, and bands
+cannot be seen."""
+
+import numpy as np
+
+
+from .load import chain
+from .mates import Crowded, Edges, Mates, NotMoved
+from .places import FLASH_US, Places
+from .session import BLOCK, DONE, MIB, Finding, Result
+
+ID, TITLE, AFTER = "11", "band size", ("1", "3", "6")
+PAIRS = 32
+AGREE, PLACES = 2, 5        # so many bands of one size, of so many at most
+REACH = 256 * MIB // BLOCK
+MOST_WRITES = 400_000       # to one block, to fill its set
+SAME_COST, OTHER_COST = 1.4, 1.7    # of one band's
+COSTS = 3
+
+
+def estimate(s):
+    """Seconds of the drive's clock."""
+    return 900 if s.dev.bytes < 1 << 36 else 2400
+
+
+def moved_by_writing(s, places, rng):
+    """Shares of blocks that their first and their second write have moved, and
+    whether they are in flash now."""
+    at = rng.choice(s.dev.bytes // BLOCK // 2, PAIRS, replace=False).astype(
+        np.uint64) * BLOCK
+    reads = places.ops(at)
+    before = places.read("stay", at)
+    trace = s.trace("stay", chain((True, at, BLOCK), reads, (True, at, BLOCK), reads))
+    once = places.times(trace[PAIRS:3 * PAIRS])
+    twice = places.times(trace[4 * PAIRS:])
+    moved = [float(np.mean(~places.same(a, b))) for a, b in ((before, once), (once, twice))]
+    return *moved, bool(moved[0] > 0.6 and places.learn_flash(twice))
+
+
+class Prober:
+    """Finds one band after another on a drive."""
+
+    def __init__(self, s, places, rng):
+        self.s, self.places, self.rng = s, places, rng
+        self.blocks = s.dev.bytes // BLOCK
+        self.reach = int(min(REACH, self.blocks // 8))
+        six = s.results.get("6")
+        full = six.numbers.get("writes_until_cleaning") if six else None
+        most = min(MOST_WRITES, int(1.1 * full) + 64 if full else s.scale.max_ops)
+        self.mates = Mates(s, places, rng, most_writes=most)
+        self.how = None
+        self.why = []
+
+    def ways(self):
+        """What is tried, in this order."""
+        kind = self.s.value("cleaning_type")
+        return ("force",) if kind == "lazy" else ("pause", "force")
+
+    def clean(self, at, others, width=0, again=2):
+        """For Edges: block numbers in, moved or not out."""
+        try:
+            moved = getattr(self.mates, self.how)(
+                at * BLOCK, np.asarray(others, np.uint64) * BLOCK, width).moved
+            unknown = [i for i, m in enumerate(moved) if m is None]
+            if again and unknown:
+                answers = self.clean(at, [others[i] for i in unknown], width, again - 1)
+                for i, answer in zip(unknown, answers):
+                    moved[i] = answer
+            return moved
+        except Crowded as crowded:
+            if len(others) < 2:
+                raise NotMoved("even a few blocks at once make the drive clean") from crowded
+        out = [None] * len(others)
+        for part in (slice(0, None, 2), slice(1, None, 2)):
+            out[part] = self.clean(at, others[part], width)
+        return out
+
+    def choose(self, at):
+        """Tries the ways on L alone; True if one of them works."""
+        for way in self.ways():
+            self.how = way
+            try:
+                self.clean(at, [at + 2], self.reach // 8)
+                return True
+            except NotMoved as no:
+                self.why.append(str(no))
+        return False
+
+    def band(self, at):
+        """Edges around block @at."""
+        edges = Edges(at, self.reach, self.blocks, self.clean)
+        edges.search()
+        return edges
+
+    def cost(self, at, others):
+        """Time that a cleaning with @others dirty takes, microseconds; and writes
+        between two cleanings."""
+        spent = []
+        for _ in range(COSTS):
+            done = self.mates.force(at * BLOCK, np.asarray(others, np.uint64) * BLOCK,
+                                    name="cost")
+            lat = done.rewrites_us
+            spent.append(float(lat.max() - np.median(lat)))
+        return float(np.median(spent))
+
+    def one_band(self, at, low, high):
+        """Whether what was found is one band: True, False, or None; and the ratio
+        of the costs."""
+        if self.how != "force":
+            return True, None
+        alone = self.cost(at, [])
+        ends = [b for b in (low, high - 1) if abs(b - at) > 1]
+        both = self.cost(at, ends)
+        ratio = both / max(alone, 1.0)
+        return (True if ratio < SAME_COST else False if ratio > OTHER_COST else None), ratio
+
+    def by_cost(self, at, low, high):
+        """Ends of L's band within [low, high), by what cleaning costs alone."""
+        alone = self.cost(at, [])
+        ends = []
+        for direction, limit in ((-1, low), (1, high - 1)):
+            inside, outside = 0, abs(limit - at) + 1
+            step = 1
+            while inside + 1 < outside:
+                # Doubling first: a band is a small part of what was found, maybe.
+                probe = inside + step if inside + step < outside and step else \
+                    (inside + outside) // 2
+                ratio = self.cost(at, [at + direction * probe]) / alone
+                if ratio < SAME_COST:
+                    inside, step = probe, step * 2
+                elif ratio > OTHER_COST:
+                    outside, step = probe, 0
+                else:
+                    return None
+            ends.append(at + direction * inside)
+        return ends[0], ends[1] + 1
+
+
+def run(s):
+    """Bands at two places or more."""
+    rng = s.rng(ID)
+    out = Result(DONE)
+    with s.settings():
+        s.fresh()
+        blocks = s.dev.bytes // BLOCK
+        # Nothing that a test writes is near the anchors.
+        places = Places(s, int(blocks * 0.93) * BLOCK)
+        spread = (rng.choice(blocks // 2, PAIRS, replace=False) * BLOCK).astype(np.uint64)
+        telling = places.calibrate(spread)
+        out.numbers |= {"rotation_us": places.rotation_us,
+                        "tolerance_us": places.tolerance_us,
+                        "coincidence": places.coincidence}
+        if not telling:
+            out.findings["band_bytes"] = Finding.unknown(places.why, "bytes")
+            return out
+        first, second, flash = moved_by_writing(s, places, rng)
+        out.numbers |= {"moved_by_write": first, "moved_by_second_write": second,
+                        "flash": flash}
+        if first < 0.15 and second < 0.15:
+            out.findings["drive_type"] = Finding(
+                "conventional", confidence=0.999,
+                says=f"{PAIRS} blocks were written twice and stayed where they were")
+            out.findings["band_bytes"] = Finding.unknown(
+                "written blocks stay where they are: nothing is cleaned", "bytes")
+            return out
+        if not s.fresh():
+            s.pause(60, "the drive may clean what was written")
+        if first > 0.6 and second > 0.6:
+            out.findings["drive_type"] = Finding(
+                "shingled", confidence=0.99,
+                says=f"blocks go elsewhere each time they are written ({second:.0%} of {PAIRS})")
+        return measure(s, places, rng, out)
+
+
+def measure(s, places, rng, out):
+    """Bands at one place after another, until AGREE of them agree."""
+    prober = Prober(s, places, rng)
+    blocks, found, arrays = prober.blocks, [], {}
+    for i in range(PLACES):
+        at = int(blocks * (0.15 + 0.45 * i % 0.6) + rng.integers(blocks // 64))
+        if i == 0 and not prober.choose(at):
+            out.findings["band_bytes"] = Finding.unknown("; ".join(prober.why), "bytes")
+            return out
+        try:
+            edges = prober.band(at)
+            band, why = decide(prober, edges)
+        except NotMoved as no:
+            band, why, edges = None, str(no), None
+        found.append((band, why))
+        if edges is not None:
+            asked = [b for r in edges.rounds for b in r[0]]
+            moved = [-1 if m is None else int(m) for r in edges.rounds for m in r[1]]
+            arrays |= {f"asked{i}": np.asarray(asked, np.int64),
+                       f"moved{i}": np.asarray(moved, np.int8)}
+            out.numbers[f"at{i}"] = at
+            out.numbers[f"rounds{i}"] = [len(r[0]) for r in edges.rounds]
+        if band:
+            out.numbers[f"band{i}"] = list(band)
+        s.progress(i + 1, PLACES)
+        sizes = [b[1] - b[0] for b, _ in found if b]
+        if band and sizes.count(band[1] - band[0]) == AGREE:
+            break
+    out.arrays = arrays
+    out.numbers |= {"way": prober.how, "writes": prober.mates.writes}
+    out.findings["band_bytes"] = answer(found, places.coincidence)
+    return out
+
+
+def decide(prober, edges):
+    """((low, high), "") in blocks, or (None, why)."""
+    if edges.low is None:
+        low, high = edges.limits[0] + 1, edges.limits[1]
+        if edges.doubtful or prober.how != "force":
+            return None, edges.doubtful or ("everything within "
+                                            f"{prober.reach * BLOCK / MIB:.0f} MiB is cleaned "
+                                            "at once")
+        one = False
+    else:
+        low, high = edges.low, edges.high
+        one, _ = prober.one_band(edges.at, low, high)
+    if one:
+        return (low, high), ""
+    if one is None:
+        return None, ("whether one band is cleaned or several does not show in the time "
+                      "that it takes")
+    ends = prober.by_cost(edges.at, low, high)
+    return (ends, "") if ends else (None, "cleaning takes too different times to compare")
+
+
+def answer(found, coincidence):
+    """From one ((low, high), why) for each place."""
+    bands = [b for b, _ in found if b]
+    sizes = [b[1] - b[0] for b in bands]
+    reasons = list(dict.fromkeys(why for b, why in found if not b and why))
+    if not sizes:
+        return Finding.unknown("; ".join(reasons) or "no band was seen", "bytes")
+    size = max(sizes, key=sizes.count)
+    where = " and ".join(f"from {b[0] * BLOCK / MIB:.3f} MiB on" for b in bands
+                         if b[1] - b[0] == size)
+    if sizes.count(size) < AGREE:
+        return Finding.unknown("no two places gave the same size: " + ", ".join(
+            f"{n} blocks" for n in sizes) + "".join(f"; {r}" for r in reasons), "bytes")
+    # An end is wrong by one if the block there was twice where it had been by chance,
+    # and the same must have happened at the other place.
+    risk = min(0.5, 4 * coincidence ** 2) + (0.001 if len(found) == AGREE else 0.02)
+    value = size * BLOCK
+    return Finding(value, "bytes", value, value, 1 - risk,
+                   f"{sizes.count(size)} bands of {value / MIB:g} MiB ({size} blocks), {where}; "
+                   "to the block" + (f" ({len(found) - sizes.count(size)} other tries failed)"
+                                     if len(found) > AGREE else ""))
+
+
+def draw(figure, result, arrays):
+    """What moved with L, by its distance; each place a panel (cf. Figure 2.17)."""
+    from . import plots                 # pylint: disable=C0415
+    which = [i for i in range(PLACES) if f"band{i}" in result.numbers][:2] or \
+        [i for i in range(PLACES) if f"asked{i}" in arrays][:2]
+    if not which:
+        return
+    for axes, i in zip(plots.panels(figure, len(which)), which):
+        asked, moved = arrays[f"asked{i}"], arrays[f"moved{i}"]
+        away = (asked - result.numbers[f"at{i}"]) * BLOCK / MIB
+        band = result.numbers.get(f"band{i}")
+        near = np.abs(away) <= 2.2 * np.ptp(band) * BLOCK / MIB if band else away == away
+        for value, colour in ((1, plots.GREEN), (0, plots.ORANGE), (-1, plots.GREY)):
+            pick = near & (moved == value)
+            plots.dots(axes, value + 0.12 * np.sin(np.arange(pick.sum())), None, away[pick],
+                       color=colour)
+        if band:
+            ends = [(b - result.numbers[f"at{i}"]) * BLOCK / MIB for b in band]
+            plots.span(axes, *ends, f"{(band[1] - band[0]) * BLOCK / MIB:g} MiB")
+        axes.set_yticks([-1, 0, 1], ["unknown", "stayed", "moved"])
+        axes.set_xlabel(f"MiB from block {result.numbers[f'at{i}']:,}")
+
+
+def ready(s):
+    """What tests after this one want: a Prober that has chosen its way, at a
+    block; or why not."""
+    rng = s.rng("ready")
+    blocks = s.dev.bytes // BLOCK
+    places = Places(s, int(blocks * 0.93) * BLOCK)
+    spread = (rng.choice(blocks // 2, PAIRS, replace=False) * BLOCK).astype(np.uint64)
+    if not places.calibrate(spread):
+        return None, places.why
+    eleven = s.results.get("11")
+    if eleven and eleven.numbers.get("flash"):
+        places.flash_us = FLASH_US
+    return Prober(s, places, rng), ""
+
+

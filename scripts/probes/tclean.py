@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: GPL-2.0
+"""How long cleaning one band takes.
+
+With one dirty block in each (the thesis: 600 ms).
+
+A drive that is forced to clean (see Test 11) makes a write wait meanwhile: its
+latency is the time, when the only dirty band is the one that is written.  The
+same with every other block of 2 MiB of the band dirty is the thesis's second case.
+
+A drive that cleans when left alone has many bands with a dirty block each, and is
+left alone for two pauses of different length: the longer one cleans more bands, and
+idle time before it begins is the same in both."""
+
+import numpy as np
+
+from . import t11
+from .load import chain
+from .mates import NotMoved
+from .session import BLOCK, DONE, MIB, Finding, Result
+from .t06 import skipped
+
+ID, TITLE, AFTER = "clean", "time to clean a band", ("3", "6", "11")
+TRIES = 5
+BANDS = 64                  # dirtied for the pauses
+LEAST, MOST = 0.15, 0.75    # of them cleaned in a pause that tells something
+
+
+def estimate(s):
+    """Seconds of the drive's clock."""
+    return 600 if s.value("cleaning_type") else 60
+
+
+def run(s):
+    """By force where that works, else by pauses."""
+    band = s.value("band_bytes")
+    if not band:
+        return skipped("it takes the band size (Test 11) to make one band dirty")
+    with s.settings():
+        s.fresh()
+        prober, why = t11.ready(s)
+        if not prober:
+            return skipped(why)
+        eleven = s.results.get("11")
+        prober.how = eleven.numbers.get("way") if eleven else None
+        if prober.how is None:
+            prober.choose(prober.blocks // 5)
+        out = Result(DONE, numbers={"way": prober.how})
+        try:
+            if prober.how == "force":
+                forced(s, prober, band // BLOCK, out)
+            else:
+                paused(s, prober, band // BLOCK, out)
+        except NotMoved as no:
+            out.findings["clean_band_ms"] = Finding.unknown(str(no), "ms")
+    return out
+
+
+def forced(s, prober, band, out):
+    """Latency of the write that meets cleaning."""
+    # First block of a band as Test 11 saw it, so that all that is dirtied is in it.
+    low = next((v[0] for k, v in sorted(s.results["11"].numbers.items())
+                if k.startswith("band")), 0) if "11" in s.results else 0
+    at = low + band // 2
+    stalls, half = [], []
+    many = min(2 * MIB // BLOCK, band) // 2
+    for _ in range(TRIES):
+        stalls.append(_longest(prober, at, []))
+    # A set has as many places as a band has blocks, or so: leave it room.
+    if 4 <= many <= band // 4:
+        near = [b for b in low + 2 * np.arange(many) if abs(b - at) > 1]
+        half = [_longest(prober, at, near) for _ in range(TRIES)]
+    out.arrays["stalls_us"] = np.asarray(stalls)
+    out.arrays["half_us"] = np.asarray(half)
+    middle = float(np.median(stalls)) / 1000
+    spread = np.ptp(stalls) / max(np.median(stalls), 1)
+    said = "a write waits so long for a band with one dirty block"
+    if half:
+        out.numbers["alternating_2mib_ms"] = float(np.median(half)) / 1000
+        said += f"; {np.median(half) / 1000:,.1f} ms with {len(near)} of them"
+    if spread > 0.5:
+        out.findings["clean_band_ms"] = Finding.unknown(
+            f"cleaning took anything from {min(stalls) / 1000:.1f} to "
+            f"{max(stalls) / 1000:.1f} ms", "ms")
+        return
+    # The median of five is within their range in 15 of 16 samples.
+    out.findings["clean_band_ms"] = Finding(
+        middle, "ms", min(stalls) / 1000, max(stalls) / 1000, 15 / 16, said)
+
+
+def _longest(prober, at, others):
+    lat = prober.mates.force(at * BLOCK, np.asarray(others, np.uint64) * BLOCK,
+                             name="force").rewrites_us
+    return float(lat.max() - np.median(lat))
+
+
+def paused(s, prober, band, out):
+    """How many more bands a longer pause cleans."""
+    places, rng = prober.places, prober.rng
+    count = int(min(BANDS, prober.blocks * 0.8 // band // 2))
+    if count < 8:
+        out.findings["clean_band_ms"] = Finding.unknown("there are too few bands", "ms")
+        return
+    pause, seen = 1.0, []
+    asked = rng.choice(int(prober.blocks * 0.8) // band // 2, count, replace=False)
+    asked = ((2 * asked * band + band // 2) * BLOCK).astype(np.uint64)
+    for _ in range(24):
+        trace = s.trace("dirty", chain((True, rng.permutation(asked), BLOCK),
+                                       places.ops(asked)))
+        cached = places.times(trace[count:])
+        s.pause(pause, "the drive cleans some of the bands")
+        share = float(np.mean(~places.same(cached, places.read("look", asked))))
+        prober.mates.drain("look", asked, cached)
+        if share < LEAST:
+            pause *= 1.4 if share else 1.7
+        elif share > MOST:
+            pause *= 0.8
+        else:
+            seen.append((pause, share * count))
+            if len(seen) == TRIES + 1:
+                break
+            pause *= 1.15 if share < 0.5 else 0.8
+        if pause > 300:
+            break
+    out.arrays["pauses_s"] = np.asarray([p for p, _ in seen])
+    out.arrays["bands"] = np.asarray([n for _, n in seen])
+    out.findings["clean_band_ms"] = rate(seen)
+
+
+def rate(seen):
+    """The slope of bands cleaned by length of pause, with its error."""
+    pauses, bands = np.asarray(seen).T if len(seen) else (np.zeros(0), np.zeros(0))
+    if len(pauses) < 4 or np.ptp(bands) < 4:
+        return Finding.unknown("no two pauses cleaned clearly different numbers of bands", "ms")
+    # Seconds as a straight line of bands: counts are whole, pauses are exact.
+    (slope, _), cov = np.polyfit(bands, pauses, 1, cov="unscaled")
+    rest = pauses - np.polyval(np.polyfit(bands, pauses, 1), bands)
+    # A count is right to a band, whatever the scatter.
+    sigma = max(float(np.sqrt((rest ** 2).sum() / (len(pauses) - 2))), abs(slope) * 0.6)
+    error = 2.5 * sigma * float(np.sqrt(cov[0, 0]))
+    if slope <= 0 or error > 0.5 * slope:
+        return Finding.unknown("the number of bands cleaned does not follow the pause", "ms")
+    return Finding(1000 * float(slope), "ms", 1000 * (slope - error), 1000 * (slope + error), 0.95,
+                   f"one more band for each so much more of a pause, over {len(pauses)} pauses")
+
+
+def draw(figure, result, arrays):
+    """Waiting times, or bands by pause."""
+    from . import plots                 # pylint: disable=C0415
+    axes = plots.panels(figure, 1)[0]
+    if "pauses_s" in arrays:
+        axes.plot(arrays["pauses_s"], arrays["bands"], "o", color=plots.GREEN)
+        axes.set_xlabel("pause, s")
+        axes.set_ylabel("bands cleaned")
+        return
+    for i, name in enumerate(("stalls_us", "half_us")):
+        if len(arrays.get(name, ())):
+            axes.plot(np.full(len(arrays[name]), i), arrays[name] / 1000, "o",
+                      color=plots.CYCLE[i])
+    axes.set_xticks([0, 1], ["one dirty block", "every other of 2 MiB"])
+    axes.set_xlim(-0.6, 1.6)
+    axes.set_ylim(bottom=0)
+    axes.set_ylabel("a write waits, ms")

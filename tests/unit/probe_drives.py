@@ -1,0 +1,395 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Small models of drives for the unit tests of scripts/probes: what a Session
+calls its load, over a disk that turns.  No guest, no fio, no time.
+
+They know as much of a real layer as the probes can see: where a block is, what
+cleaning moves, how long it takes.  Tests on emulated drives are in guests."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+
+from probes.load import Trace, as_ops   # pylint: disable=C0413,E0401
+
+BLOCK = 4096
+MIB = 1 << 20
+
+
+class Disk:
+    """A platter: rotation, seeks, tracks of so many blocks; time in microseconds."""
+
+    def __init__(self, blocks, rotation=10000.0, track=120, skew=9, jitter=0.0, seed=1):
+        self.blocks, self.rotation, self.track, self.skew = blocks, rotation, track, skew
+        self.now, self.head = 0.0, 0
+        self.jitter, self.rng = jitter, np.random.default_rng(seed)
+
+    def angle(self, block):
+        track, at = divmod(block, self.track)
+        return (at + track * self.skew) % self.track / self.track
+
+    def access(self, block, count, settle=0.0):
+        """The head goes there and passes over so many blocks."""
+        self.now += 100.0
+        track = block // self.track
+        away = abs(track - self.head)
+        if away:
+            self.now += 1000 + 15000 * (away / (self.blocks / self.track)) ** 0.5
+        self.now += settle
+        wait = (self.angle(block) - self.now / self.rotation) % 1.0
+        turned = (block + count - 1) // self.track - track
+        self.now += (wait + count / self.track +
+                     turned * self.skew / self.track) * self.rotation
+        self.head = (block + count - 1) // self.track
+        if self.jitter:
+            self.now += self.rng.exponential(self.jitter)
+
+
+class Drive:
+    """Base: a plain disk.  Answers a Session as fio on a drive would."""
+
+    def __init__(self, blocks, **disk):
+        self.blocks = blocks
+        self.disk = Disk(2 * blocks, **disk)
+        self.bytes, self.block, self.path = blocks * BLOCK, BLOCK, "model"
+        self.idle_us = None         # not aggressive
+        self.cleaned = []
+
+    # --- what layers change ----------------------------------------------------
+
+    def read(self, block, count):
+        self.disk.access(block, count)
+
+    def write(self, block, count):
+        self.disk.access(block, count, settle=300.0)
+
+    def idle_step(self):
+        """One step of cleaning; False if there is nothing to do."""
+        return False
+
+    def reset(self):
+        """Default state."""
+        self.__init__(*self.made[0], **self.made[1])    # pylint: disable=no-member
+        return True
+
+    def __new__(cls, *args, **kwargs):
+        self = super().__new__(cls)
+        self.made = (args, kwargs)
+        return self
+
+    # --- a Session's load and dev ----------------------------------------------
+
+    def settings(self, *_, **__):
+        import contextlib               # pylint: disable=C0415
+        return contextlib.nullcontext([])
+
+    def offers(self, _):
+        return False
+
+    def replay(self, name, ops, iodepth=1, watch=None):     # pylint: disable=W0613
+        write, offset, size = as_ops(ops)
+        at, lat = np.empty(len(offset)), np.empty(len(offset))
+        begin = self.disk.now
+        for i, (w, o, n) in enumerate(zip(write.tolist(), offset.tolist(), size.tolist())):
+            assert o + n <= self.bytes, f"{name}: request past the end"
+            at[i] = self.disk.now - begin
+            (self.write if w else self.read)(o // BLOCK, max(1, n // BLOCK))
+            lat[i] = self.disk.now - begin - at[i]
+        if iodepth > 1:
+            # Requests wait for each other: as many as the depth are under way.
+            end = at + lat
+            at = np.concatenate([np.zeros(min(iodepth, len(at))), end[:-iodepth]])[:len(end)]
+            lat = end - at
+        return Trace(at, lat, offset, size, write)
+
+    def job(self, name, options, watch=None):
+        size = int(options.get("bs", BLOCK))
+        rng = np.random.default_rng(int(options.get("randseed", 1)))
+        count = int(options["number_ios"])
+        whole = int(options.get("size", self.bytes)) // size
+        first = int(options.get("offset", 0))
+        if options["rw"].startswith("rand"):
+            places = rng.permutation(whole)[:count] if count <= whole else \
+                rng.integers(0, whole, count)
+        else:
+            places = np.arange(count)
+        return self.replay(name, ("write" in options["rw"], first + places.astype(np.uint64) * size,
+                                  size), int(options.get("iodepth", 1)), watch)
+
+    def sleep(self, seconds):
+        end = self.disk.now + seconds * 1e6
+        if self.idle_us is not None:
+            self.disk.now += self.idle_us
+            while self.disk.now < end and self.idle_step():
+                pass
+        self.disk.now = max(self.disk.now, end)
+
+
+class SetAssociative(Drive):
+    """stl-set: c = (a >> shift) mod n, slot after slot, a full set is cleaned."""
+
+    # pylint: disable=too-many-arguments,too-many-instance-attributes
+    def __init__(self, band, bands, caches, *, shift=0, flash=False, idle_us=None, bypass=0,
+                 **disk):
+        super().__init__(band * bands, **disk)
+        self.band, self.caches, self.shift, self.flash = band, caches, shift, flash
+        self.idle_us, self.bypass = idle_us, bypass
+        self.map = {}                   # block -> slot
+        self.used = [0] * caches
+        self.opened = []                # caches in the order of their first block
+        self.stream = (None, 0, False)  # next block, length so far, going home
+
+    def _set(self, block):
+        return (block // self.band >> self.shift) % self.caches
+
+    def _slot(self, slot, count=1):
+        if self.flash:
+            self.disk.now += 80.0
+        else:
+            self.disk.access(self.blocks + slot, count)
+
+    def read(self, block, count):
+        done = 0
+        while done < count:
+            slot = self.map.get(block + done)
+            if slot is not None:
+                self._slot(slot)
+                done += 1
+                continue
+            n = 1
+            while done + n < count and block + done + n not in self.map:
+                n += 1
+            self.disk.access(block + done, n)
+            done += n
+
+    def write(self, block, count):
+        following, length, home = self.stream
+        if block != following:
+            length, home = 0, False
+        run = []
+        for b in range(block, block + count):
+            if b % self.band == 0:
+                home = bool(self.bypass) and length >= self.bypass
+            length += 1
+            if home:
+                self.map.pop(b, None)
+                run.append(b)
+                continue
+            c = self._set(b)
+            if self.used[c] == self.band:
+                self.clean(c)
+            if not self.used[c]:
+                self.opened.append(c)
+            self.map[b] = c * self.band + self.used[c]
+            self.used[c] += 1
+            self._slot(self.map[b])
+        if run:
+            self.disk.access(run[0], len(run))
+        self.stream = (block + count, length, home)
+
+    def _rmw(self, a):
+        first = a * self.band
+        for step in (first, 2 * self.blocks - self.band, first):
+            self.disk.access(step, self.band)
+        for b in range(first, first + self.band):
+            if self.map.pop(b, None) is not None and not self.flash:
+                self.disk.now += 50.0
+        self.cleaned.append(a)
+
+    def clean(self, c):
+        while self._clean_one(c):
+            pass
+        self.used[c] = 0
+        self.opened.remove(c)
+
+    def _clean_one(self, c):
+        mine = [(slot, b // self.band) for b, slot in self.map.items()
+                if c * self.band <= slot < (c + 1) * self.band]
+        if not mine:
+            return False
+        self._rmw(min(mine)[1])
+        return True
+
+    def idle_step(self):
+        if not self.opened:
+            return False
+        c = self.opened[0]
+        if not self._clean_one(c):
+            self.used[c] = 0
+            self.opened.remove(c)
+        return True
+
+
+class FullyAssociative(Drive):
+    """stl-full: log bands for each zone, homes that move, stale logs that cost
+    nothing; whole bands written in order become home."""
+
+    # pylint: disable=too-many-arguments,too-many-instance-attributes
+    def __init__(self, band, zones, zone_bands, provision, logs, *, idle_us=1e6, **disk):
+        self.logical = zone_bands - provision
+        super().__init__(band * zones * self.logical, **disk)
+        self.disk.blocks = band * zones * zone_bands
+        self.band, self.zones, self.zone_bands, self.logs = band, zones, zone_bands, logs
+        self.idle_us = idle_us
+        self.home = {}                  # logical band -> physical
+        self.map = {}                   # block -> physical block
+        self.zone = [{"free": [z * zone_bands + self.logical + i for i in range(provision)],
+                      "logs": [], "used": band, "age": 0} for z in range(zones)]
+        self.age = 0
+        self.stream = None              # logical band, physical, next
+
+    def _home(self, a):
+        z, i = divmod(a, self.logical)
+        return self.home.get(a, z * self.zone_bands + i)
+
+    def read(self, block, count):
+        for b in range(block, block + count):
+            at = self.map.get(b)
+            if at is None:
+                at = self._home(b // self.band) * self.band + b % self.band
+            self.disk.access(at, 1)
+
+    def write(self, block, count):
+        for b in range(block, block + count):
+            a, i = divmod(b, self.band)
+            zone = self.zone[a // self.logical]
+            if i == 0 and len(zone["free"]) > 2 and len(zone["logs"]) < self.logs - 1:
+                self.stream = [a, zone["free"].pop(0), 0]
+                zone["logs"].insert(0, self.stream[1])
+            if self.stream and self.stream[0] == a and self.stream[2] == i:
+                at = self.stream[1] * self.band + i
+                self.stream[2] += 1
+                self.map[b] = at
+                self.disk.access(at, 1)
+                if self.stream[2] == self.band:
+                    self._becomes_home(a, self.stream[1])
+                    self.stream = None
+                continue
+            if zone["used"] == self.band:
+                self._room(zone)
+            at = zone["logs"][-1] * self.band + zone["used"]
+            zone["used"] += 1
+            self.map[b] = at
+            self.disk.access(at, 1)
+
+    def _becomes_home(self, a, physical):
+        for b in range(a * self.band, (a + 1) * self.band):
+            self.map.pop(b, None)
+        self.zone[a // self.logical]["free"].append(self._home(a))
+        self.zone[a // self.logical]["logs"].remove(physical)
+        self.home[a] = physical
+
+    def _live(self, log):
+        return sorted((at, b) for b, at in self.map.items() if at // self.band == log)
+
+    def _room(self, zone):
+        if len(zone["logs"]) >= self.logs:
+            while live := self._live(zone["logs"][0]):
+                self._merge(zone, live[0][1] // self.band)
+            zone["free"].append(zone["logs"].pop(0))
+        self.age += 1
+        if not zone["logs"]:
+            zone["age"] = self.age
+        zone["logs"].append(zone["free"].pop(0))
+        zone["used"] = 0
+
+    def _merge(self, zone, a):
+        new = zone["free"].pop(int(self.disk.rng.integers(len(zone["free"]))))
+        self.disk.access(self._home(a) * self.band, self.band)
+        self.disk.access(new * self.band, self.band)
+        for b in range(a * self.band, (a + 1) * self.band):
+            self.map.pop(b, None)
+        zone["free"].append(self._home(a))
+        self.home[a] = new
+        self.cleaned.append(a)
+        if self.stream and self.stream[0] == a:
+            self.stream = None
+
+    def idle_step(self):
+        """The oldest log of all zones."""
+        for zone in sorted((z for z in self.zone if z["logs"]), key=lambda z: z["age"]):
+            for log in list(zone["logs"]):
+                if live := self._live(log):
+                    self._merge(zone, live[0][1] // self.band)
+                    return True
+                zone["free"].append(log)
+                zone["logs"].remove(log)
+                zone["used"] = self.band
+        return False
+
+
+class Circular(Drive):
+    """Skylight's drive: each write an entry of 2.5 rotations in one ring, a map
+    merge each 240th, FIFO with stale detection, static bands, idle cleaning."""
+
+    def __init__(self, band, bands, entries, *, idle_us=1.2e6, **disk):
+        super().__init__(band * bands, **disk)
+        self.band, self.entries, self.idle_us = band, entries, idle_us
+        self.ring, self.map, self.count = [], {}, 0
+
+    def read(self, block, count):
+        at = self.map.get(block)
+        self.disk.access(block if at is None else self.blocks + at % self.blocks, count)
+
+    def write(self, block, count):
+        while len(self.ring) >= self.entries:
+            b, n = self.ring.pop(0)
+            if self.map.get(b) == n:
+                self._clean(b // self.band)
+        self.count += 1
+        self.disk.now += 2.5 * self.disk.rotation
+        if self.count % 240 == 0:
+            self.disk.now += 300_000
+        self.disk.head = self.blocks // self.disk.track
+        self.map[block] = self.count * 61
+        self.ring.append((block, self.count * 61))
+
+    def _clean(self, a):
+        for at in (a * self.band, self.blocks, a * self.band):
+            self.disk.access(at, self.band)
+        self.disk.now += 20 * self.disk.rotation
+        for b in range(a * self.band, (a + 1) * self.band):
+            self.map.pop(b, None)
+        self.cleaned.append(a)
+
+    def idle_step(self):
+        while self.ring and self.map.get(self.ring[0][0]) != self.ring[0][1]:
+            self.ring.pop(0)
+        if not self.ring:
+            return False
+        self._clean(self.ring[0][0] // self.band)
+        return True
+
+
+class Memory(Drive):
+    """No platter: each request takes the same, give or take."""
+
+    def read(self, block, count):
+        self.disk.now += 12.0 + self.disk.rng.exponential(2.0)
+
+    write = read
+
+
+class Thin(Drive):
+    """dm-thin over a disk: the first write of a chunk gives it a place."""
+
+    CHUNK = 16
+
+    def __init__(self, blocks, **disk):
+        super().__init__(blocks, **disk)
+        self.chunks = {}
+
+    def read(self, block, count):
+        chunk, rest = divmod(block, self.CHUNK)
+        if chunk in self.chunks:
+            self.disk.access(self.chunks[chunk] * self.CHUNK + rest, count)
+        else:
+            self.disk.now += 20.0
+
+    def write(self, block, count):
+        chunk, rest = divmod(block, self.CHUNK)
+        self.chunks.setdefault(chunk, len(self.chunks))
+        self.disk.access(self.chunks[chunk] * self.CHUNK + rest, count)
