@@ -319,7 +319,8 @@ def summary(run):
             f'{esc(value(finding.get("value"), finding.get("unit", ""), name))}</td>'
             f"<td>{esc(interval(finding, name))}</td><td>{confidence_cell(finding)}</td>"
             f"<td>{says}</td>" +
-            (f'<td class="truth">{mark_cell(run.truth.get(name))}</td>' if run.truth else "") + "</tr>")
+            (f'<td class="truth">{mark_cell(run.truth.get(name))}</td>' if run.truth else "")
+            + "</tr>")
     return ('<table class="answers"><thead><tr><th>question</th><th>answer</th><th>interval'
             f"</th><th>confidence</th><th>why</th>{marks}</tr></thead><tbody>"
             + "".join(rows) + "</tbody></table>")
@@ -334,7 +335,8 @@ def picture(run, ident):
         draw = drawing(ident)
         stored = as_result(run, ident)
         safe = "".join(c for c in ident if c.isalnum())
-        both = [plots.svg(lambda figure: draw(figure, stored, stored.arrays), f"t{safe}{kind}", size)
+        both = [plots.svg(lambda figure: draw(figure, stored, stored.arrays),
+                          f"t{safe}{kind}", size)
                 for kind, size in (("w", plots.WIDE), ("n", plots.NARROW))]
     except Exception as error:          # pylint: disable=broad-exception-caught
         return ('<p class="why">There is no picture: '
@@ -383,7 +385,9 @@ def jobs(run, result):
         parts.append(f"<details><summary><code>{esc(name)}</code></summary><pre>"
                      f"{esc(text[:SHOWN_JOB])}{' ...' if cut else ''}</pre></details>")
     folder = esc(run.info.get("folder") or run.folder.name)
-    shown = lines if len(lines) <= 12 else lines[:10] + [f"... ({len(lines)} in all)"] + lines[-1:]
+    shown = lines
+    if len(lines) > 12:
+        shown = lines[:10] + [f"... ({len(lines)} in all)"] + lines[-1:]
     return ("<h3>Do it again with plain fio</h3><p class=\"soft\">In the directory of the "
             "results; this writes to the drive, as the test did.</p><pre>"
             f"cd {folder}\n" + "\n".join(shown) + "</pre>" +

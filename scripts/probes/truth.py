@@ -17,7 +17,7 @@ import re
 import shutil
 import stat
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from . import verdict
@@ -68,11 +68,11 @@ def overflowed(n, shares, slots):
     Bins are taken as independent.  They are not quite: what one has the others
     lack, and so the chance is a little less than this for few bins."""
     stay = 0.0
-    for bins, share in shares:
+    for count, share in shares:
         full = above(n, share, slots)
         if full >= 1:
             return 1.0
-        stay += bins * math.log1p(-full)
+        stay += count * math.log1p(-full)
     return -math.expm1(stay)
 
 
@@ -195,9 +195,10 @@ def rate(shape, zone):
 
 @dataclass
 class Truth:
-    """value: what is so, for people.  accept(answer) -> bool, or None."""
+    """value: what is so, for people.  accept(answer) -> bool, or None: no judgement."""
     value: object
     accept: object = None
+    more: dict = field(default_factory=dict)    # for whoever prints tables
 
     def judge(self, finding):
         """right, wrong, cannot tell or not judged."""
@@ -300,6 +301,8 @@ def layered(kind, arguments):
         cleaning = "lazy"
     out["cleaning_type"] = exactly(cleaning)
     out["mapping"] = exactly("dynamic" if full else "static")
+    # Sets use a slot for each write; of zones, logs that are stale become free.
+    out["log_structure"] = exactly("circular" if full else "append")
     order = setting(arguments, "order", "fifo")
     out["cleaning_order"] = Truth(order)
     if cleaning == "aggressive":
@@ -331,7 +334,9 @@ def sizes(layout):
     most = slots * high / middle
     text = (f"{slots * BLOCK} bytes; one bin is full between write {low} and {high} "
             f"({100 * low / slots:.1f} to {100 * high / slots:.1f} %)")
-    return {"raw_bytes": between(low * BLOCK, most * BLOCK, text),
+    raw = between(low * BLOCK, most * BLOCK, text)
+    raw.more = {"cliff": [low, high, slots]}
+    return {"raw_bytes": raw,
             "cache_bytes": between(low * BLOCK, most * BLOCK, text),
             "map_entries": between(low, most, f"{slots} slots; {text}")}
 
@@ -370,7 +375,7 @@ def marks(truths, answers):
         known, finding = truths.get(name, Truth(None)), answers.get(name)
         out[name] = {"mark": known.judge(finding), "truth": known.value,
                      "value": finding and finding.value,
-                     "confidence": finding.confidence if finding else 0.0}
+                     "confidence": finding.confidence if finding else 0.0, **known.more}
     return out
 
 

@@ -34,6 +34,9 @@ VALUES = {
     "single-od": "one, at the outer diameter (first LBAs)",
     "single-middle": "one, in the middle", "multiple": "several, all over the disk",
     "lazy": "lazy: only when it must", "aggressive": "aggressive: also when idle",
+    "append": "a log, new room for each write",
+    "circular": "a circular log that skips what is stale",
+    "in-place": "cached blocks are overwritten in place",
     "fifo": "first in, first out", "other": "another order",
     "static": "static: each band has its place",
     "dynamic": "dynamic: a cleaned band is somewhere else",
@@ -57,14 +60,17 @@ SENTENCES = (
 # test: (question, what is done, how to read the picture)
 TESTS = {
     "1": (
-        "Is each random write as slow as any other?",
-        "Blocks of 4 KiB are written one at a time, in random order, within a small "
-        "region at the beginning of the drive, volatile write cache off.",
-        "One dot is one write.  A conventional disk has to go to the place of each "
-        "block, so latencies are anything from nothing to a rotation and more.  A "
-        "shingled one appends all of them to a log: the next place has just passed "
-        "under the head, so each write takes the same, one rotation, or much less than "
-        "that if the log is in flash."),
+        "Where is a block after it was written, and is each random write as slow as any other?",
+        "At three places of the drive blocks of 4 KiB are read, written in random order, read, "
+        "written again and read again, each read behind one of the same far block, so that its "
+        "time tells where on the track it is.  Then blocks are written one at a time, in "
+        "random order, within small regions.  The volatile write cache is off.",
+        "Left, one dot is one write.  A conventional disk has to go to the place of each "
+        "block, so latencies are anything from nothing to a rotation and more.  A shingled one "
+        "appends to a log: if there is one log only, the next place has just passed under the "
+        "head, and each write takes the same, one rotation, or next to nothing if the log is "
+        "in flash.  Right, one dot is one block: on the diagonal if the second write left it "
+        "where it was, which a shingled drive does not do."),
     "1abc": (
         "In which units does the cache write?",
         "Blocks are written one at a time and then read back in the order in which they "

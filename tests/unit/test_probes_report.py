@@ -115,7 +115,7 @@ def whole(text):
                                    ("1", "2", "6", "11", "12", "13")])
 def test_any_subset(tmp_path, tests):
     page, machine = report.write(drive(tmp_path, tests))
-    text = page.read_text()
+    text = page.read_text(encoding="utf-8")
     whole(text)
     plain = json.loads(machine.read_text())
     assert set(plain["tests"]) == set(tests)
@@ -195,7 +195,7 @@ def test_compare(tmp_path):
     folders = [drive(tmp_path / "a" / "out", ("1", "2", "11")),
                drive(tmp_path / "b" / "out", ("1", "11", "13"), band=20 * MIB)]
     page, text = compare.write(folders, tmp_path / "c.html")
-    got = page.read_text()
+    got = page.read_text(encoding="utf-8")
     whole(got)
     assert "a/out" in got and "b/out" in got
     assert "40 MiB" in text and "20 MiB" in text
