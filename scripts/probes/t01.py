@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Test 1: is it shingled, and is its cache on disk or in flash?
+
+The thesis writes a small region in random order and looks whether every write
+takes the same.  A drive with many logs (stl-set with a set for each band) does not
+look like that, so here it is asked directly: *where is a block after it was
+written?*  A conventional drive writes it where it was.  A shingled one puts each
+write elsewhere, the second to the same block too; if it answers reads from flash
+then, the cache is there.  The thesis's writes are made as well, in regions from
+1 GiB down, as a second witness."""
+
+import numpy as np
+
+from . import stats
+from .load import chain
+from .places import Places
+from .session import BLOCK, MIB, Finding, Result
+
+ID, TITLE, AFTER = "1", "drive type and medium of the cache", ()
+
+BLOCKS = 40             # asked for at each place
+SPOTS = {"low": 0.02, "mid": 0.47, "high": 0.92}
+AWAY = {"low": 0.7, "mid": 0.2, "high": 0.3}    # where a spot's anchors are
+MOST_COINCIDENCE = 0.3      # that a block elsewhere looks as if it were not
+FAST_US = 1000          # below, no platter has to turn
+EVICT = 512 * MIB       # read elsewhere, so that a buffer holds nothing else
+SMALLEST_REGION = MIB
+
+
+def regions(s):
+    """Sizes in which the thesis's random writes are made, the largest first."""
+    out = [s.scale.region_bytes]
+    while out[-1] // 16 >= SMALLEST_REGION:
+        out.append(out[-1] // 16)
+    return out
+
+
+def estimate(s):
+    """Seconds."""
+    return 0.015 * (2 * s.scale.writes * len(regions(s)) + 3 * 16 * BLOCKS) + 5
+
+
+def run(s):
+    """The test."""
+    s.fresh()
+    with s.settings() as missing:
+        spots = {name: _spot(s, name) for name in SPOTS}
+        series = _random_writes(s)
+        rewrite = s.trace("same-block", (True, np.zeros(33), BLOCK)).lat_us[1:]
+    result = Result()
+    result.numbers = {"not_offered": list(missing), "same_block_us": float(np.median(rewrite)),
+                      "spots": {k: v["numbers"] for k, v in spots.items()},
+                      "flat": _flatness(series)}
+    for name, trace in series.items():
+        result.arrays[f"write_{name}_us"] = trace.lat_us.astype(np.float32)
+        result.arrays[f"write_{name}_offset"] = trace.offset
+    for name, spot in spots.items():
+        for step in ("before", "once", "twice"):
+            result.arrays[f"{name}_{step}_us"] = spot[step].astype(np.float32)
+    result.findings = decide(spots, result.numbers["flat"], rewrite)
+    return result
+
+
+# --- where is a block after it was written? ----------------------------------------
+
+
+def tells(places, offsets):
+    """Whether many blocks together tell where they are; single ones may not."""
+    places.calibrate(offsets)
+    return places.coincidence <= MOST_COINCIDENCE
+
+
+def window(s, share, rng, count):
+    """Random blocks of a region around that share of the drive."""
+    room = min(s.scale.region_bytes, s.dev.bytes // 64) // BLOCK
+    first = int(s.dev.bytes * share) // BLOCK
+    return (first + rng.choice(room, min(count, room // 2), replace=False)).astype(
+        np.uint64) * BLOCK
+
+
+def _spot(s, name):
+    rng = s.rng(f"{ID}-{name}")
+    offsets = window(s, SPOTS[name], rng, BLOCKS)
+    places = Places(s, int(s.dev.bytes * AWAY[name]))
+    telling = tells(places, offsets)
+    before = places.read(f"{name}-before", offsets)
+    once, writes = _write_and_read(s, f"{name}-once", places, offsets, rng)
+    if not telling:
+        # Never written, they may have no place (thin provisioning); now they have.
+        places = Places(s, int(s.dev.bytes * AWAY[name]))
+        telling = tells(places, offsets)
+        once = places.read(f"{name}-again", offsets)
+    twice, more = _write_and_read(s, f"{name}-twice", places, offsets, rng)
+    fast = bool(np.mean(twice < FAST_US) > 0.5 and np.mean(before >= FAST_US) > 0.5)
+    kept = None
+    if fast:
+        room = max(1, min(EVICT, s.dev.bytes // 8) // MIB)
+        s.fio(f"{name}-evict", rw="read", bs=MIB, offset=int(s.dev.bytes * 0.6) // MIB * MIB,
+              number_ios=room, size=room * MIB, log=False)
+        kept = places.read(f"{name}-kept", offsets)
+    spot = {"before": before, "once": once, "twice": twice,
+            "write": np.concatenate([writes, more])}
+    spot["numbers"] = _numbers(spot, places, telling, kept)
+    return spot
+
+
+def _write_and_read(s, name, places, offsets, rng):
+    """Latencies of the reads in the order of @offsets, and of the writes."""
+    trace = s.trace(name, chain((True, rng.permutation(offsets), BLOCK), places.ops(offsets)))
+    return places.times(trace[len(offsets):]), trace.lat_us[:len(offsets)]
+
+
+def _numbers(spot, places, telling, kept):
+    n = len(spot["before"])
+    moved = ~places.same(spot["once"], spot["twice"])
+    first = ~places.same(spot["before"], spot["once"])
+    return {"blocks": n, "telling": bool(telling), "why": places.why,
+            "rotation_us": places.rotation_us, "tolerance_us": places.tolerance_us,
+            "coincidence": places.coincidence,
+            "moved_by_first_write": int(first.sum()), "moved_by_second_write": int(moved.sum()),
+            "fast_before": int((spot["before"] < FAST_US).sum()),
+            "fast_after": int((spot["twice"] < FAST_US).sum()),
+            "fast_kept": None if kept is None else int((kept < FAST_US).sum()),
+            "home_again": None if kept is None else
+            int(places.same(spot["before"], kept).sum()),
+            "write_us": float(np.median(spot["write"])),
+            "fast_writes": float(np.mean(spot["write"] < FAST_US))}
+
+
+# --- the thesis's writes --------------------------------------------------------------
+
+
+def _random_writes(s):
+    rng, out = s.rng(ID), {}
+    for size in regions(s):
+        blocks = size // BLOCK
+        count = min(s.scale.writes, blocks)
+        some = rng.choice(blocks, count, replace=False)
+        again = rng.choice(some, count)
+        name = f"{size // MIB}MiB"
+        out[name] = s.trace(f"random-{name}", (True, np.concatenate([some, again]) * BLOCK,
+                                               BLOCK))
+    return out
+
+
+def _flatness(series):
+    """Of the second half, which writes blocks again: the first may have met a drive
+    that gives blocks a place."""
+    out = {}
+    for name, trace in series.items():
+        lat = trace.lat_us[len(trace) // 2:]
+        verdict, confidence, middle = stats.flat(lat)
+        out[name] = {"verdict": verdict, "confidence": confidence, "median_us": middle,
+                     "within_10_percent": float(np.mean(abs(lat - middle) <= 0.1 * middle))}
+    return out
+
+
+# --- decision ------------------------------------------------------------------------
+
+
+def _kind(spot):
+    """(moves, stays or None, confidence, sentence) of one spot."""
+    if not spot["telling"]:
+        return None, 0.0, spot["why"]
+    n, k = spot["blocks"], spot["moved_by_second_write"]
+    if spot["fast_kept"] is not None:
+        return _flash_kind(spot)
+    moves, sure = stats.most(k, n, 1 - stats.SLACK - spot["coincidence"])
+    if moves is None:
+        return None, 0.0, f"of {n} blocks {k} were elsewhere after the second write"
+    if moves:
+        return "moves", sure, f"{k} of {n} blocks were elsewhere after each write"
+    return "stays", sure, f"{n - k} of {n} blocks stayed where they were when written again"
+
+
+def _flash_kind(spot):
+    """Reads are fast after writing: from flash, or from a buffer?"""
+    n = spot["blocks"]
+    kept, sure = stats.most(spot["fast_kept"], n)
+    if kept and spot["fast_writes"] > 0.8:
+        return "flash", sure, (f"{spot['fast_kept']} of {n} blocks that were written are read "
+                               f"without a rotation, also after much else was read")
+    if spot["home_again"] and stats.most(spot["home_again"], n)[0]:
+        return "stays", stats.most(spot["home_again"], n)[1], (
+            f"{spot['home_again']} of {n} blocks are read from where they were, once a "
+            "buffer does not hold them any more")
+    return None, 0.0, "some blocks that were written are read without a rotation, others not"
+
+
+def decide(spots, flatness, rewrite):
+    """Findings of all measurements."""
+    numbers = [spot["numbers"] for spot in spots.values()]
+    kinds = [_kind(spot) for spot in numbers]
+    found = {kind for kind, _, _ in kinds if kind}
+    says = "; ".join(dict.fromkeys(text for _, _, text in kinds))
+    sure = min((c for k, c, _ in kinds if k), default=0.0)
+    flat = [f for f in flatness.values() if f["verdict"]]
+    out = {}
+    if len(found) != 1 or len([k for k, _, _ in kinds if k]) < 2:
+        why = says if len(found) < 2 else f"it is not the same everywhere: {says}"
+        out["drive_type"] = Finding.unknown(why)
+        out["cache_medium"] = Finding.unknown(why)
+    elif found == {"stays"}:
+        if any(f["median_us"] >= FAST_US for f in flat):
+            why = f"{says}, but random writes all take the same"
+            out["drive_type"] = Finding.unknown(why)
+            out["cache_medium"] = Finding.unknown(why)
+        else:
+            out["drive_type"] = Finding("conventional", confidence=sure, says=says)
+            out["cache_medium"] = Finding("none", confidence=sure,
+                                          says="each write goes to its own place")
+    else:
+        out["drive_type"] = Finding("shingled", confidence=sure, says=says)
+        out["cache_medium"] = _medium(found, numbers, sure, says)
+    if "drive_type" in out and out["drive_type"].value == "shingled" and flat:
+        first = flat[0]
+        out["drive_type"].says += (
+            f"; random writes in a small region take {first['median_us'] / 1000:.2f} ms, "
+            f"{100 * first['within_10_percent']:.0f} % of them within a tenth of that")
+    out["rotation_ms"] = _rotation(numbers, rewrite)
+    return out
+
+
+def _medium(found, numbers, sure, says):
+    if found == {"flash"}:
+        return Finding("flash", confidence=sure, says=says)
+    slow = all(n["fast_after"] < 0.2 * n["blocks"] for n in numbers)
+    writes = all(n["fast_writes"] < 0.2 for n in numbers)
+    if slow and writes:
+        return Finding("disk", confidence=sure, says="writes and reads of what was written "
+                       "both wait for the platter")
+    return Finding.unknown("some writes wait for the platter, and some do not")
+
+
+def _rotation(numbers, rewrite):
+    turns = [n["rotation_us"] for n in numbers if n["rotation_us"]]
+    if len(turns) < 2 or max(turns) > 1.02 * min(turns):
+        return Finding.unknown("reading one block again and again does not take the same "
+                               "time each time", "ms")
+    middle = float(np.median(turns)) / 1000
+    return Finding(middle, "ms", min(turns) / 1000 * 0.998, max(turns) / 1000 * 1.002, 0.99,
+                   f"reading one block again and again takes {middle:.3f} ms; writing one, "
+                   f"{np.median(rewrite) / 1000:.3f} ms")
+
+
+# --- picture --------------------------------------------------------------------------
+
+
+def draw(figure, result, arrays):
+    """As Figure 2.4 of the thesis, and beside it where blocks went."""
+    from . import plots                 # pylint: disable=C0415
+    left, right = plots.panels(figure, 2, ratios=(3, 2))
+    names = list(result.numbers["flat"])
+    for name in names[:1] + names[-1:]:
+        lat = arrays[f"write_{name}_us"] / 1000
+        plots.dots(left, lat, color=plots.CYCLE[names.index(name) % len(plots.CYCLE)],
+                   label=f"within {name}")
+    turn = result.findings["rotation_ms"].value
+    if turn:
+        plots.level(left, turn, "one rotation")
+    left.set(title="random writes, one at a time", xlabel="write", ylabel="latency, ms",
+             ylim=(0, None))
+    if len(names) > 1:
+        left.legend(loc="upper right", markerscale=3)
+    for i, name in enumerate(SPOTS):
+        plots.dots(right, arrays[f"{name}_twice_us"] / 1000,
+                   x=arrays[f"{name}_once_us"] / 1000, color=plots.CYCLE[i], label=name)
+    right.set(title="reading a block, twice written", xlabel="after the first write, ms",
+              ylabel="after the second, ms")
+    right.legend(loc="upper left", markerscale=3)

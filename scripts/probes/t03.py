@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Test 3: does the drive clean when it is left alone?
+
+As in the thesis: every other block of a range within a band is written, a pause, the
+range is read.  What decides is where the written blocks are: before, right after
+writing, and after pauses that become longer, since a drive may have older things to
+clean first."""
+
+import numpy as np
+
+from . import stats
+from .load import chain
+from .places import Places
+from .session import BLOCK, Finding, Result
+from .t01 import tells
+from .t02 import holes
+
+ID, TITLE, AFTER = "3", "does it clean when idle", ("1",)
+
+ASKED = 64
+AT, ANCHOR = 0.61, 0.25
+LONGER = (1, 3, 9)      # times pause_s
+
+
+def estimate(s):
+    """Seconds."""
+    return sum(LONGER) * s.scale.pause_s + 0.02 * (ASKED * 14 + 6 * holes(s)) + 2
+
+
+def run(s):
+    """The test."""
+    rng, n = s.rng(ID), 4 * holes(s)
+    first = int(s.dev.bytes * AT) // BLOCK
+    whole = (first + np.arange(2 * n)) * BLOCK
+    written = whole[::2]
+    asked = np.sort(rng.choice(written, min(ASKED, n), replace=False)).astype(np.uint64)
+    with s.settings() as missing:
+        places = Places(s, int(s.dev.bytes * ANCHOR))
+        telling = tells(places, asked)
+        before = places.read("before", asked)
+        trace = s.trace("write", chain((True, written, BLOCK), places.ops(asked)))
+        cached = places.times(trace[n:])
+        rounds, reads, pauses = [], [], []
+        for longer in LONGER:
+            s.pause(longer * s.scale.pause_s, "does the drive clean?")
+            pauses.append(longer * s.scale.pause_s)
+            rounds.append(places.read(f"after-{longer}", asked))
+            reads.append(s.trace(f"range-{longer}", (False, whole, BLOCK)).lat_us)
+            left = ~places.same(cached, rounds[-1])
+            if left.mean() > 0.9:
+                break
+    went = ~places.same(before, cached)
+    result = Result(numbers={
+        "not_offered": list(missing), "telling": bool(telling), "why": places.why,
+        "coincidence": places.coincidence, "blocks": len(asked), "cached": int(went.sum()),
+        "pauses_s": pauses,
+        "moved": [int((~places.same(cached, r) & went).sum()) for r in rounds],
+        "home": [int((places.same(before, r) & went).sum()) for r in rounds]})
+    result.arrays = {"before_us": before, "cached_us": cached, "write_us": trace.lat_us[:n],
+                     **{f"after{i}_us": r for i, r in enumerate(rounds)},
+                     **{f"range{i}_us": r for i, r in enumerate(reads)}}
+    result.findings = {"cleaning_type": decide(result.numbers)}
+    return result
+
+
+def decide(numbers):
+    """Lazy or aggressive."""
+    if not numbers["telling"]:
+        return Finding.unknown(numbers["why"])
+    cached, blocks = numbers["cached"], numbers["blocks"]
+    if stats.most(cached, blocks, 1 - stats.SLACK - numbers["coincidence"])[0] is not True:
+        return Finding.unknown(f"of {blocks} blocks {cached} were elsewhere after writing: "
+                               "there is nothing to clean")
+    moved, pause = numbers["moved"][-1], sum(numbers["pauses_s"])
+    says, sure = stats.most(moved, cached, 1 - stats.SLACK - numbers["coincidence"])
+    if says:
+        return Finding("aggressive", confidence=sure, says=f"{moved} of {cached} blocks left "
+                       f"the cache within pauses of {pause:g} s")
+    if says is False:
+        return Finding("lazy", confidence=sure, says=f"{cached - moved} of {cached} blocks "
+                       f"were where they had been written after pauses of {pause:g} s")
+    if stats.upper_tail(moved, cached, stats.SLACK) < stats.ALPHA:
+        # Some did: it is at it, and has not come to the end.
+        return Finding("aggressive", confidence=stats.SURE, says=f"{moved} of {cached} blocks "
+                       f"left the cache within pauses of {pause:g} s, the rest not yet")
+    return Finding.unknown(f"{moved} of {cached} blocks left the cache within {pause:g} s")
+
+
+def draw(figure, result, arrays):
+    """As Figure 2.8 of the thesis, and where the blocks were."""
+    from . import plots                 # pylint: disable=C0415
+    left, right = plots.panels(figure, 2, ratios=(3, 2))
+    last = len(result.numbers["pauses_s"]) - 1
+    for i in sorted({0, last}):
+        pause = sum(result.numbers["pauses_s"][:i + 1])
+        plots.dots(left, arrays[f"range{i}_us"] / 1000, color=plots.CYCLE[i],
+                   label=f"after {pause:g} s")
+    left.set(title="reading a range of which every other block was written",
+             xlabel="block", ylabel="latency, ms", ylim=(0, None))
+    left.legend(loc="upper right", markerscale=3)
+    plots.dots(right, arrays[f"after{last}_us"] / 1000, x=arrays["cached_us"] / 1000,
+               label="after the pause")
+    most = float(max(arrays["cached_us"].max(), arrays[f"after{last}_us"].max())) / 1000
+    right.plot([0, most], [0, most], color="black", linewidth=0.8, linestyle=":")
+    right.set(title="where written blocks are", xlabel="right after writing, ms",
+              ylabel="after the pauses, ms")

@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Skylight's Tests 1 to 3 and the decisions behind them, on models of drives:
+the right answers, and "cannot tell" where there is nothing to tell by."""
+
+import math
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+
+# pylint: disable=wrong-import-position,import-error
+import probe_drives as drives
+from probes import stats, t01, t02, t03
+from probes.session import Session
+
+BAND = 1024
+
+
+class Buffered(drives.Drive):
+    """A plain disk whose write cache cannot be switched off: it answers from RAM
+    what it has there, written or read."""
+
+    def __init__(self, blocks, room=6000, **disk):
+        super().__init__(blocks, **disk)
+        self.buffer, self.room = {}, room
+
+    def _keep(self, block, count):
+        for b in range(block, block + count):
+            self.buffer.pop(b, None)
+            self.buffer[b] = True
+        while len(self.buffer) > self.room:
+            self.buffer.pop(next(iter(self.buffer)))
+
+    def read(self, block, count):
+        if all(b in self.buffer for b in range(block, block + count)):
+            self.disk.now += 60.0
+            return
+        self.disk.access(block, count)
+        self._keep(block, count)
+
+    def write(self, block, count):
+        self.disk.now += 60.0
+        self._keep(block, count)
+
+
+class Noise(drives.Drive):
+    """Latencies that tell nothing."""
+
+    def read(self, block, count):
+        self.disk.now += self.disk.rng.uniform(500, 12000)
+
+    write = read
+
+
+def cmr(**disk):
+    return drives.Drive(200_000, **disk)
+
+
+def e1(**more):
+    return drives.SetAssociative(BAND, 160, 4, **more)
+
+
+def e3(**more):
+    return drives.FullyAssociative(512, 8, 42, 6, 3, **more)
+
+
+def ask(tmp_path, drive, *tests):
+    """Findings of tests, in this order, on a drive."""
+    s = Session(drive, tmp_path, load=drive, say=lambda text: None)
+    found = {}
+    for test in tests:
+        result = s.run(test)
+        assert result.status == "done", result.why
+        found.update({f"{test.ID}.{k}": f for k, f in result.findings.items()})
+    return found, s
+
+
+def values(found):
+    return {k: f.value for k, f in found.items()}
+
+
+# --- Test 1 ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("drive,kind,medium", [
+    (cmr(), "conventional", "none"), (cmr(jitter=60.0), "conventional", "none"),
+    (e1(), "shingled", "disk"), (e1(jitter=60.0), "shingled", "disk"),
+    (e1(shift=5), "shingled", "disk"), (e1(flash=True), "shingled", "flash"),
+    (e3(), "shingled", "disk"), (drives.Circular(512, 200, 4000), "shingled", "disk"),
+    (drives.Thin(100_000), "conventional", "none"),
+    (Buffered(200_000), None, None),
+    (drives.Memory(100_000), None, None), (Noise(100_000), None, None)],
+    ids=["cmr", "cmr-noisy", "e1", "e1-noisy", "e1-one-set", "e2", "e3", "seagate", "thin",
+         "buffered", "ram", "noise"])
+def test_kind_and_medium(tmp_path, drive, kind, medium):
+    found, _ = ask(tmp_path, drive, t01)
+    assert (found["1.drive_type"].value, found["1.cache_medium"].value) == (kind, medium)
+    assert found["1.drive_type"].says
+    if kind:
+        assert found["1.drive_type"].confidence > 0.99
+
+
+@pytest.mark.parametrize("drive", [cmr(), cmr(jitter=60.0), e1(), e1(flash=True), e3()])
+def test_rotation(tmp_path, drive):
+    found, _ = ask(tmp_path, drive, t01)
+    turn = found["1.rotation_ms"]
+    assert turn.low <= 10 * (1 + 0.01 * bool(drive.disk.jitter)) and turn.value == \
+        pytest.approx(10, rel=0.01)
+
+
+def test_one_log_is_flat_and_said_so(tmp_path):
+    found, s = ask(tmp_path, e3(), t01)
+    flat = s.results["1"].numbers["flat"]
+    assert all(f["verdict"] for f in flat.values())
+    assert "% of them within a tenth" in found["1.drive_type"].says
+
+
+# --- Test 2 ---------------------------------------------------------------------------
+
+
+class Placed(drives.SetAssociative):
+    """One cache somewhere on a disk that is no larger than what it presents: its
+    slots lie between the blocks."""
+
+    def __init__(self, at):
+        super().__init__(BAND, 160, 4)
+        self.disk.blocks = self.blocks
+        self.at = int(at * (self.blocks - 4 * BAND))
+
+    def _slot(self, slot, count=1):
+        self.disk.access(self.at + slot, count)
+
+
+@pytest.mark.parametrize("at,layout", [(0, "single-od"), (0.5, "single-middle"),
+                                       (1, "single-id")])
+def test_one_cache_is_where_it_is(tmp_path, at, layout):
+    found, _ = ask(tmp_path, Placed(at), t02)
+    assert found["2.cache_layout"].value == layout
+    assert found["2.drive_type"].value == "shingled"
+
+
+@pytest.mark.parametrize("at", [0.25, 0.75])
+def test_a_cache_between_places_is_not_guessed(tmp_path, at):
+    found, _ = ask(tmp_path, Placed(at), t02)
+    assert found["2.cache_layout"].value is None
+
+
+def test_caches_everywhere(tmp_path):
+    found, _ = ask(tmp_path, e3(), t02)
+    assert found["2.cache_layout"].value == "multiple"
+
+
+@pytest.mark.parametrize("drive,why", [
+    (cmr(), "no cache"), (e1(flash=True), "no place on the platters"),
+    (drives.Memory(100_000), "tells no places apart"),
+    (Noise(100_000), "tells no places apart")])
+def test_no_place_to_be_named(tmp_path, drive, why):
+    found, _ = ask(tmp_path, drive, t02)
+    assert found["2.cache_layout"].value is None and why in found["2.cache_layout"].says
+
+
+# --- Test 3 ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("drive,cleaning", [
+    (e1(), "lazy"), (e1(flash=True), "lazy"), (e1(jitter=60.0), "lazy"),
+    (e1(idle_us=1e6), "aggressive"), (e1(idle_us=4e6), "aggressive"), (e3(), "aggressive"),
+    (drives.Circular(512, 200, 4000), "aggressive"),
+    (cmr(), None), (drives.Memory(100_000), None), (Noise(100_000), None)],
+    ids=["e1", "e2", "e1-noisy", "e1-aggressive", "e1-late", "e3", "seagate", "cmr", "ram",
+         "noise"])
+def test_cleaning(tmp_path, drive, cleaning):
+    found, _ = ask(tmp_path, drive, t03)
+    assert found["3.cleaning_type"].value == cleaning
+    assert found["3.cleaning_type"].says
+
+
+# --- statistics -------------------------------------------------------------------------
+
+
+def test_binomial_tails():
+    assert stats.upper_tail(5, 10, 0.5) == pytest.approx(638 / 1024)
+    assert stats.lower_tail(5, 10, 0.5) == pytest.approx(638 / 1024)
+    assert stats.upper_tail(0, 10, 0.1) == 1 and stats.upper_tail(11, 10, 0.1) == 0
+
+
+def test_all_or_none():
+    assert stats.most(40, 40)[0] is True and stats.most(0, 40)[0] is False
+    assert stats.most(20, 40) == (None, 0.0) and stats.most(3, 3) == (None, 0.0)
+    assert stats.most(0, 0) == (None, 0.0)
+
+
+def test_all_or_none_keep_their_error_rate():
+    """Of things that are so with the share that is allowed, hardly any are called
+    the contrary."""
+    rng = np.random.default_rng(3)
+    wrong = sum(stats.most(rng.binomial(40, 0.15), 40)[0] is True for _ in range(4000))
+    assert wrong <= 4000 * stats.ALPHA * 2
+
+
+def test_flat_and_not():
+    rng = np.random.default_rng(4)
+    log = 10000 + rng.normal(0, 100, 256)
+    log[::50] += 8000                   # a commit of the map now and then
+    assert stats.flat(log)[0] is True
+    assert stats.flat(rng.uniform(0, 10000, 256))[0] is False
+    # A small region of a plain disk: just before the head, or just behind.
+    small = np.where(rng.random(256) < 0.5, 300, 9700) + rng.uniform(0, 300, 256)
+    assert stats.flat(small)[0] is not True
+    assert stats.flat(log[:8])[0] is None
+
+
+def test_chi_square():
+    assert stats.chi2_tail(9, 9) == pytest.approx(0.437, abs=0.01)
+    assert stats.chi2_tail(27.88, 9) == pytest.approx(0.001, rel=0.1)
+
+
+def test_fisher():
+    assert stats.fisher(3, 4, 1, 4) == pytest.approx(0.4857, abs=1e-3)
+    assert stats.fisher(128, 128, 60, 128) < 1e-12 and stats.fisher(5, 10, 5, 10) > 0.999
+
+
+def test_posterior_of_equals():
+    share = stats.posterior({"a": 3.0, "b": 3.0, "c": 30.0})
+    assert share["a"] == pytest.approx(0.5) and math.isclose(sum(share.values()), 1)
