@@ -10,6 +10,7 @@ import importlib
 import json
 import math
 import os
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -152,6 +153,17 @@ def sure(confidence):
 
 def esc(text):
     return html.escape(str(text), quote=True)
+
+
+def sentence(text):
+    """With a capital and a full stop."""
+    text = (text or "").strip()
+    return text and text[0].upper() + text[1:] + ("" if text[-1] in ".!?" else ".")
+
+
+def tied(text):
+    """No line ends between a number and its unit."""
+    return re.sub(r"(?<=\d) (?=\S)", "\u00a0", text)
 
 
 # --- parts of the page ------------------------------------------------------------
@@ -307,7 +319,7 @@ def summary(run):
             rows.append(f'<tr class="group"><th class="group" colspan="{columns}">{esc(title)}'
                         "</th></tr>")
         finding = run.answers.get(name) or {"value": None, "says": ""}
-        says = esc(finding.get("says") or "")
+        says = esc(sentence(finding.get("says")))
         where = " ".join(f'<a href="#t{esc(t)}">{esc(t)}</a>' for t in tests.split()
                          if t in run.tests)
         if where:
@@ -316,8 +328,8 @@ def summary(run):
         rows.append(
             f'<tr><th scope="row">{esc(question)}</th>'
             f'<td class="value{none}">'
-            f'{esc(value(finding.get("value"), finding.get("unit", ""), name))}</td>'
-            f"<td>{esc(interval(finding, name))}</td><td>{confidence_cell(finding)}</td>"
+            f'{esc(tied(value(finding.get("value"), finding.get("unit", ""), name)))}</td>'
+            f"<td>{esc(tied(interval(finding, name)))}</td><td>{confidence_cell(finding)}</td>"
             f"<td>{says}</td>" +
             (f'<td class="truth">{mark_cell(run.truth.get(name))}</td>' if run.truth else "")
             + "</tr>")
@@ -416,9 +428,9 @@ def found(result):
         extra = ", ".join(x for x in (
             interval(finding, name),
             known(finding) and f"confidence {sure(finding.get('confidence'))[0]}") if x)
-        rows.append(f"<li>{esc(question)} <b>{esc(what)}</b>"
+        rows.append(f"<li>{esc(question)} <b>{esc(tied(what))}</b>"
                     f"{f' ({esc(extra)})' if extra else ''}. "
-                    f"{esc(finding.get('says') or '')}</li>")
+                    f"{esc(sentence(finding.get('says')))}</li>")
     return f'<ul class="found">{"".join(rows)}</ul>' if rows else ""
 
 
@@ -445,7 +457,7 @@ def section(run, ident):
         parts.append(f"<p><b>{esc(question)}</b></p>")
     if status != "done":
         parts.append(f'<p class="why">{"It failed" if status == "failed" else "Skipped"}: '
-                     f"{esc(result.get('why') or 'no reason was given')}</p>")
+                     f"{esc(sentence(result.get('why') or 'no reason was given'))}</p>")
     parts.append(found(result))
     parts.append(picture(run, ident))
     if read and status == "done":

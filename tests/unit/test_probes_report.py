@@ -125,7 +125,7 @@ def test_any_subset(tmp_path, tests):
     if "12" in tests:
         assert "&lt;within&gt; 5 s &amp; more" in text and "skipped" in text
     if "13" in tests:
-        assert "It failed: fio: error" in text
+        assert "It failed: Fio: error" in text
     if "2" in tests:
         assert "cannot tell" in text and "Too few reads to say." in text
     if "1" in tests:

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Every test's own picture, of results of model drives: in the report, wide and
+narrow, and in the comparison."""
+
+import sys
+from pathlib import Path
+
+import probe_drives
+import pytest
+from test_probes_report import whole
+
+TOP = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TOP / "scripts"))
+
+# pylint: disable=wrong-import-position,import-error
+import probes
+from probes import compare, report, session
+
+DRIVES = {
+    "set": lambda: probe_drives.SetAssociative(64, 512, 8),
+    "full": lambda: probe_drives.FullyAssociative(64, 4, 128, 8, 3),
+    "plain": lambda: probe_drives.Drive(32768),
+    "memory": lambda: probe_drives.Memory(32768),
+}
+
+
+@pytest.fixture(name="folders", scope="module")
+def every_test(tmp_path_factory):
+    """All tests on all drives."""
+    out = {}
+    for name, make in DRIVES.items():
+        out[name] = tmp_path_factory.mktemp("drives") / name
+        drive = make()
+        run = session.Session(drive, out[name], load=drive, allow_reset=True,
+                              say=lambda text: None)
+        for test in probes.tests().values():
+            run.run(test)
+    return out
+
+
+@pytest.mark.parametrize("name", DRIVES)
+def test_report(folders, name):
+    page, _ = report.write(folders[name])
+    text = page.read_text(encoding="utf-8")
+    whole(text)
+    assert "There is no picture" not in text
+    done = [t for t, r in report.load(folders[name]).tests.items() if r["status"] == "done"]
+    assert text.count('<div class="wide"><svg') == len(done) > 0
+    assert text.count('<div class="narrow"><svg') == len(done)
+
+
+def test_comparison(folders):
+    page, table = compare.write([folders["set"], folders["full"], folders["memory"]],
+                                folders["set"] / "compare.html")
+    text = page.read_text(encoding="utf-8")
+    whole(text)
+    assert "There is no picture" not in text
+    band = next(line for line in table.splitlines() if line.startswith("Band size"))
+    assert band.count("256 KiB") == 2 and band.count("cannot tell") == 1
