@@ -147,7 +147,7 @@ def scale_for(name, size):
     region = min(GIB, max(MIB, _power_of_two(size // 64)))
     # Caches have 1 to 10 % of a drive.
     return Scale(name, region, 5, 60 if size < 100 * GIB else 600, 256,
-                 int(min(4096, max(64, size // BLOCK // 16))), 128,
+                 int(min(4096, max(48, size // BLOCK // 400))), 128,
                  int(min(30_000_000, max(4096, size // BLOCK // 5))), 4 * 86400,
                  min(50 * MIB, max(16 * BLOCK, _power_of_two(size // 512))),
                  min(MIB, max(BLOCK, _power_of_two(size // 512 // 32))))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Skylight's Tests 1 to 3 and the decisions behind them, on models of drives:
+"""Skylight's Tests 1 to 5 and 12, and the decisions behind them, on models of drives:
 the right answers, and "cannot tell" where there is nothing to tell by."""
 
 import math
@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
 # pylint: disable=wrong-import-position,import-error
 import probe_drives as drives
-from probes import stats, t01, t02, t03
+from probes import stats, t01, t02, t03, t04, t05, t12
 from probes.session import Session
 
 BAND = 1024
@@ -176,6 +176,92 @@ def test_cleaning(tmp_path, drive, cleaning):
     found, _ = ask(tmp_path, drive, t03)
     assert found["3.cleaning_type"].value == cleaning
     assert found["3.cleaning_type"].says
+
+
+# --- Tests 4 and 5 --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("drive,cleaning", [
+    (e1(), "lazy"), (e1(jitter=60.0), "lazy"), (e1(flash=True), "lazy"),
+    (e1(idle_us=1e6), "aggressive"), (e3(), "aggressive"),
+    (drives.Circular(512, 200, 4000), "aggressive"), (drives.Memory(100_000), None),
+    (Noise(100_000), None)])
+def test_progress(tmp_path, drive, cleaning):
+    found, s = ask(tmp_path, drive, t04)
+    assert found["4.cleaning_type"].value == cleaning
+    moved = s.results["4"].numbers["moved"]
+    if cleaning == "lazy":
+        assert max(moved) <= 0.02 * s.results["4"].numbers["blocks"]
+
+
+class Backwards(drives.Circular):
+    """Cleans the youngest first."""
+
+    def idle_step(self):
+        while self.ring and self.map.get(self.ring[-1][0]) != self.ring[-1][1]:
+            self.ring.pop()
+        if not self.ring:
+            return False
+        self._clean(self.ring[-1][0] // self.band)
+        return True
+
+
+class Fullest(drives.Circular):
+    """Cleans the band with the most cached blocks first."""
+
+    def idle_step(self):
+        if not self.map:
+            return False
+        bands = [b // self.band for b in self.map]
+        self._clean(max(set(bands), key=lambda a: (bands.count(a), -a)))
+        return True
+
+
+@pytest.mark.parametrize("drive,order", [
+    (drives.Circular(512, 200, 4000), "fifo"), (Backwards(512, 200, 4000), "other"),
+    (Fullest(512, 200, 4000), "other"), (e3(), "fifo"), (drives.Memory(100_000), None),
+    (Noise(100_000), None)], ids=["fifo", "lifo", "fullest", "e3", "ram", "noise"])
+def test_order(tmp_path, drive, order):
+    found, _ = ask(tmp_path, drive, t05)
+    assert found["5.cleaning_order"].value == order
+
+
+def test_who_does_not_clean_is_not_asked_in_which_order(tmp_path):
+    s = ask(tmp_path, e1(), t03)[1]
+    assert s.run(t05).status == "skipped"
+
+
+# --- Test 12 --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("before", [(), (t01, t03)], ids=["alone", "informed"])
+@pytest.mark.parametrize("drive,mapping", [
+    (e1, "static"), (lambda: e1(jitter=60.0), "static"), (lambda: e1(flash=True), "static"),
+    (lambda: e1(idle_us=1e6), "static"), (e3, "dynamic"),
+    (lambda: e3(idle_us=None), "dynamic"),
+    (lambda: drives.Circular(512, 200, 4000), "static")],
+    ids=["e1", "e1-noisy", "e2", "e1-aggressive", "e3", "e3-lazy", "seagate"])
+def test_mapping(tmp_path, drive, mapping, before):
+    found, _ = ask(tmp_path, drive(), *before, t12)
+    assert found["12.mapping"].value == mapping
+    assert found["12.mapping"].confidence > 0.95
+
+
+@pytest.mark.parametrize("drive", [cmr(), drives.Memory(100_000), Noise(100_000),
+                                   drives.Thin(100_000)], ids=["cmr", "ram", "noise", "thin"])
+def test_nothing_is_mapped(tmp_path, drive):
+    found, _ = ask(tmp_path, drive, t12)
+    assert found["12.mapping"].value is None
+
+
+def test_cached_blocks_are_not_taken_for_a_band_that_moved(tmp_path):
+    """What was there before was in the cache: scattered, unlike any home."""
+    drive = e1()
+    s = Session(drive, tmp_path, load=drive, say=lambda text: None)
+    rng = np.random.default_rng(1)
+    s.trace("use", (True, rng.integers(0, drive.blocks, 3500) * 4096, 4096))
+    s.run(t12)
+    assert s.value("mapping") == "static"
 
 
 # --- statistics -------------------------------------------------------------------------

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Test 4: how fast does cleaning go on while the drive is left alone?
+
+Random blocks of the whole drive are written and read in the order of writing, then
+again after pauses.  The thesis tells cleaned blocks by the seek that their read
+needs; here each read comes behind an anchor, and a block that is not where it was
+right after writing has been cleaned.  The read that comes first after a pause also
+waits for the step under way: the shortest pause after which one does is the time
+that the drive must be idle before it begins."""
+
+import numpy as np
+
+from . import stats
+from .load import chain
+from .places import Places
+from .session import BLOCK, SKIPPED, Finding, Result
+from .t01 import tells
+
+ID, TITLE, AFTER = "4", "progress of cleaning", ("1", "3")
+
+MOST = 1024             # blocks that are asked for; the thesis's 4,096 are written
+ANCHOR = 0.08
+FROM, TO = 0.15, 0.95   # of the drive: where blocks are written
+STRANGE = 6             # times the slowest of ordinary reads: it waited for something
+
+
+def estimate(s):
+    """Seconds."""
+    if s.value("cleaning_type") == "lazy":
+        return 0.013 * s.scale.many + 0.03 * MOST * 3 + s.scale.long_pause_s
+    return 0.013 * s.scale.many + 0.03 * MOST * 7 + 2 * s.scale.long_pause_s
+
+
+def run(s):
+    """The test."""
+    if s.value("drive_type") == "conventional":
+        return Result(SKIPPED, "the drive is conventional: there is nothing to clean")
+    rng = s.rng(ID)
+    blocks = s.dev.bytes // BLOCK
+    first, last = int(blocks * FROM), int(blocks * TO)
+    written = (first + rng.choice(last - first, min(s.scale.many, (last - first) // 4),
+                                  replace=False)) * BLOCK
+    asked = written[np.sort(rng.choice(len(written), min(MOST, len(written)), replace=False))]
+    with s.settings() as missing:
+        places = Places(s, int(s.dev.bytes * ANCHOR))
+        telling = tells(places, asked[:48].astype(np.uint64))
+        before = places.read("before", asked)
+        trace = s.trace("write", chain((True, written, BLOCK), places.ops(asked),
+                                       places.ops(asked)))
+        n = len(written)
+        cached = places.times(trace[n:n + 2 * len(asked)])
+        again = places.times(trace[n + 2 * len(asked):])
+        rounds, pauses = [], []
+        for pause in _pauses(s):
+            s.pause(pause, "how much is cleaned meanwhile?")
+            pauses.append(pause)
+            rounds.append(places.read(f"round{len(rounds)}", asked))
+            if (~places.same(cached, rounds[-1])).mean() > 0.95 - places.coincidence:
+                break
+    went = ~places.same(before, cached)
+    noise = ~places.same(cached, again)
+    result = Result(numbers={
+        "not_offered": list(missing), "telling": telling, "why": places.why,
+        "coincidence": places.coincidence, "written": n, "blocks": len(asked),
+        "cached": int(went.sum()), "noise": int((noise & went).sum()),
+        "pauses_s": pauses,
+        "moved": [int((~places.same(cached, r) & went & ~noise).sum()) for r in rounds]})
+    result.arrays = {"cached_us": cached, "before_us": before, "went": went & ~noise,
+                     **{f"round{i}_us": r for i, r in enumerate(rounds)},
+                     **{f"moved{i}": ~places.same(cached, r) for i, r in enumerate(rounds)}}
+    result.findings = decide(result.numbers)
+    return result
+
+
+def _pauses(s):
+    """Seconds of each pause, doubling; their sum is the thesis's pause."""
+    out, left = [], s.scale.long_pause_s
+    pause = 2 * s.scale.pause_s
+    while left > 0:
+        out.append(min(pause, left))
+        left -= out[-1]
+        pause *= 2
+    return out
+
+
+def decide(numbers):
+    """A second opinion on the type of cleaning."""
+    if not numbers["telling"]:
+        return {"cleaning_type": Finding.unknown(numbers["why"])}
+    cached = numbers["cached"] - numbers["noise"]
+    if cached < numbers["blocks"] // 2:
+        return {"cleaning_type": Finding.unknown(
+            f"only {cached} of {numbers['blocks']} blocks were elsewhere after writing")}
+    moved, pause = numbers["moved"][-1], sum(numbers["pauses_s"])
+    # A block of another test may have been read wrong; more than a few never are.
+    if stats.upper_tail(moved, cached, 0.05) < stats.ALPHA:
+        return {"cleaning_type": Finding("aggressive", confidence=stats.SURE, says=
+                f"{moved} of {cached} blocks left the cache within pauses of {pause:g} s")}
+    if stats.lower_tail(moved, cached, 0.1) < stats.ALPHA:
+        return {"cleaning_type": Finding("lazy", confidence=stats.SURE, says=
+                f"{cached - moved} of {cached} blocks were still where they had been "
+                f"written after pauses of {pause:g} s")}
+    return {"cleaning_type": Finding.unknown(
+        f"{moved} of {cached} blocks left the cache within {pause:g} s")}
+
+
+def draw(figure, result, arrays):
+    """As Figure 2.10 of the thesis: what is still in the cache, and what is not."""
+    from . import plots                 # pylint: disable=C0415
+    rounds = len(result.numbers["pauses_s"])
+    shown = sorted({0, rounds // 2, rounds - 1})
+    axes = plots.panels(figure, len(shown), share_y=True)
+    for one, i in zip(axes, shown):
+        moved = arrays[f"moved{i}"] & arrays["went"]
+        lat, at = arrays[f"round{i}_us"] / 1000, np.arange(len(moved))
+        plots.dots(one, lat[~moved], x=at[~moved], color=plots.BLUE, label="in the cache")
+        plots.dots(one, lat[moved], x=at[moved], color=plots.ORANGE, label="cleaned")
+        one.set(title=f"after {sum(result.numbers['pauses_s'][:i + 1]):g} s",
+                xlabel="block, in the order of writing", ylim=(0, None))
+    axes[0].set_ylabel("latency behind an anchor, ms")
+    axes[-1].legend(loc="upper right", markerscale=3)

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Test 5: which blocks does the drive clean first?
+
+The thesis writes blocks of one small region, then blocks all over the drive, then
+other blocks of that region.  If the oldest block decides, and all of its band goes
+with it, the first and the third step are home before the second.  So they would be
+if the band with the most blocks were first; a fourth step, blocks of another small
+region, tells the two apart: it is the youngest, and its bands are the fullest."""
+
+import numpy as np
+
+from . import stats
+from .load import chain
+from .places import Places
+from .session import BLOCK, MIB, SKIPPED, Finding, Result
+from .t01 import tells
+
+ID, TITLE, AFTER = "5", "order of cleaning", ("1", "3", "4")
+
+REGION = 256 * MIB      # the thesis's
+A_AT, B_AT, ANCHOR = 0.31, 0.66, 0.04
+FROM, TO = 0.10, 0.95
+STEPS = ("region A", "all over", "region A again", "region B")
+PART = (0.15, 0.85)     # cleaned: then there is an order to be seen
+
+
+def estimate(s):
+    """Seconds."""
+    if s.value("cleaning_type") == "lazy":
+        return 1
+    return 6 * s.scale.few * (0.013 + 0.03 * 8) + 60
+
+
+def run(s):
+    """The test."""
+    if s.value("drive_type") == "conventional":
+        return Result(SKIPPED, "the drive is conventional: there is nothing to clean")
+    if s.value("cleaning_type") == "lazy":
+        return Result(SKIPPED, "the drive does not clean when it is left alone")
+    rng, blocks = s.rng(ID), s.dev.bytes // BLOCK
+    region = int(min(REGION, s.scale.region_bytes)) // BLOCK
+    few = int(min(s.scale.few, region // 4))
+    a = int(blocks * A_AT) + rng.choice(region, 2 * few, replace=False)
+    # More than region A has in all, so that its bands are the fullest.
+    b = int(blocks * B_AT) + rng.choice(region, 3 * few, replace=False)
+    over = int(blocks * FROM) + rng.choice(int(blocks * (TO - FROM)), few, replace=False)
+    asked = (np.concatenate([a[:few], over, a[few:], b]) * BLOCK).astype(np.uint64)
+    step = np.repeat(np.arange(4), [few, few, few, 3 * few])
+    with s.settings() as missing:
+        places = Places(s, int(s.dev.bytes * ANCHOR))
+        telling = tells(places, asked[::max(1, len(asked) // 48)])
+        before = places.read("before", asked)
+        # What earlier tests left is cleaned before.
+        s.pause(s.scale.long_pause_s, "until what is older is cleaned")
+        trace = s.trace("write", chain((True, asked, BLOCK), places.ops(asked)))
+        cached = places.times(trace[len(asked):])
+        rounds, pauses, pause = [], [], s.scale.pause_s / 4
+        while sum(pauses) < 4 * s.scale.long_pause_s:
+            s.pause(pause, "until part of it is cleaned")
+            pauses.append(pause)
+            rounds.append(places.read(f"round{len(rounds)}", asked))
+            share = (~places.same(cached, rounds[-1])).mean()
+            if share > 0.95 - places.coincidence:
+                break
+            # Slowly while there is something to be seen.
+            pause *= 2 if share < 0.05 else 1.2
+    went = ~places.same(before, cached)
+    moved = [~places.same(cached, r) & went for r in rounds]
+    result = Result(numbers={
+        "not_offered": list(missing), "telling": telling, "why": places.why,
+        "coincidence": places.coincidence, "pauses_s": pauses,
+        "cached": [int(went[step == i].sum()) for i in range(4)],
+        "moved": [[int(m[step == i].sum()) for i in range(4)] for m in moved]})
+    result.arrays = {"cached_us": cached, "step": step,
+                     **{f"round{i}_us": r for i, r in enumerate(rounds)},
+                     **{f"moved{i}": m for i, m in enumerate(moved)}}
+    result.findings = {"cleaning_order": decide(result.numbers)}
+    return result
+
+
+def decide(numbers):
+    """Is the oldest first?"""
+    if not numbers["telling"]:
+        return Finding.unknown(numbers["why"])
+    cached = np.array(numbers["cached"])
+    if min(cached) < 16:
+        return Finding.unknown("too few blocks were elsewhere after writing")
+    # The round in which the most is to be seen.
+    some = [np.array(m) for m in numbers["moved"]
+            if PART[0] < sum(m) / cached.sum() < PART[1]]
+    if not some:
+        return Finding.unknown("there was no pause after which some blocks were cleaned "
+                               "and others not")
+    seen = max(some, key=lambda m: abs(m[0] / cached[0] - m[1] / cached[1]) +
+               abs(m[0] / cached[0] - m[3] / cached[3]))
+    share = seen / cached
+    told = ", ".join(f"{name} {100 * x:.0f} %" for name, x in zip(STEPS, share))
+
+    def earlier(i, j):
+        """Step i is significantly further than step j."""
+        return share[i] > share[j] and stats.fisher(
+            int(seen[i]), int(cached[i]), int(seen[j]), int(cached[j])) < stats.ALPHA
+    # Together with its band: the second writing of region A goes with the first.
+    if earlier(0, 3) and earlier(2, 3) and not earlier(3, 1) and \
+            (earlier(0, 1) and earlier(2, 1)):
+        return Finding("fifo", confidence=0.99, says=f"cleaned by then: {told}")
+    if earlier(3, 0) or earlier(3, 1) or earlier(1, 0):
+        return Finding("other", confidence=0.95, says=f"cleaned by then: {told}")
+    return Finding.unknown(f"cleaned by then: {told}")
+
+
+def draw(figure, result, arrays):
+    """As Figure 2.12 of the thesis; and how far each step was after each pause."""
+    from . import plots                 # pylint: disable=C0415
+    left, right = plots.panels(figure, 2, ratios=(3, 2))
+    moved = np.array(result.numbers["moved"], float)
+    total = moved.sum(axis=1) / max(1, sum(result.numbers["cached"]))
+    shown = int(np.argmin(abs(total - 0.5)))
+    mask = arrays[f"moved{shown}"]
+    lat, at = arrays[f"round{shown}_us"] / 1000, np.arange(len(mask))
+    plots.dots(left, lat[~mask], x=at[~mask], color=plots.BLUE, label="in the cache")
+    plots.dots(left, lat[mask], x=at[mask], color=plots.ORANGE, label="cleaned")
+    for border in np.flatnonzero(np.diff(arrays["step"])):
+        left.axvline(border + 0.5, color="black", linewidth=0.5, linestyle=":")
+    left.set(title=f"after {sum(result.numbers['pauses_s'][:shown + 1]):.1f} s",
+             xlabel="block, in the order of writing", ylabel="latency, ms", ylim=(0, None))
+    left.legend(loc="upper right", markerscale=3)
+    time = np.cumsum(result.numbers["pauses_s"])
+    for i, name in enumerate(STEPS):
+        right.plot(time, 100 * moved[:, i] / max(1, result.numbers["cached"][i]),
+                   marker=".", color=plots.CYCLE[i], label=name)
+    right.set(title="cleaned", xlabel="pauses, s", ylabel="%", ylim=(0, 105))
+    right.legend(loc="lower right")

@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Test 12: does a band return to its place?
+
+The thesis reads two tracks of a band in turn with the band before it, overwrites
+them, has them cleaned, reads again and compares.  Here blocks of two such tracks are
+read behind anchors.  Twice they are overwritten and brought home, and where they are
+after the first time is held against where they are after the second; so it does not
+matter what was there before.  If the layer moved a band, all its blocks are turned
+by the same angle: blocks that have changed without that are no answer."""
+
+import numpy as np
+
+from . import stats
+from .load import chain
+from .places import Places
+from .session import BLOCK, MIB, SKIPPED, Finding, Result
+from .t01 import tells
+
+ID, TITLE, AFTER = "12", "static or dynamic mapping", ("1", "3", "11")
+
+TRACKS = 4 * MIB        # the thesis's two
+SOME = 48               # blocks asked for
+AT = (0.345, 0.725)
+ANCHOR = 0.15
+WATCHED = 12            # of them, while the cache is being filled
+CYCLES = 2
+LONGEST_S = 300         # of pauses for one cleaning
+FIRST, GROWTH = 64, 1.4     # writes between two looks
+MOST_LEFT = 0.6         # have left the cache: some seem to be there by chance
+
+
+class NotCleaned(Exception):
+    """It could not be made to clean, in a sentence."""
+
+
+def extent(s):
+    """Bytes from the first block on that are overwritten: two tracks, or what a
+    band has."""
+    band = s.value("band_bytes", s.scale.band_guess_bytes)
+    return int(min(TRACKS, max(8 * BLOCK, band // 2))) // BLOCK * BLOCK
+
+
+def most_writes(s):
+    """Give up after so many."""
+    six = s.results.get("6")
+    full = six.numbers.get("writes_until_cleaning") if six else None
+    return min(s.scale.max_ops, int(1.2 * full) + 1000) if full else s.scale.max_ops
+
+
+def estimate(s):
+    """Seconds."""
+    if s.value("cleaning_type") == "aggressive":
+        return len(AT) * CYCLES * (4 * s.scale.pause_s + 0.03 * SOME * 6)
+    return len(AT) * CYCLES * min(most_writes(s), 15_000) * 0.012
+
+
+def run(s):
+    """The test."""
+    if s.value("drive_type") == "conventional":
+        return Result(SKIPPED, "the drive is conventional: blocks stay where they are")
+    fresh = s.fresh()
+    with s.settings() as missing:
+        places = Places(s, int(s.dev.bytes * ANCHOR))
+        tracks = [_Tracks(s, places, i) for i in range(len(AT))]
+        telling = tells(places, np.concatenate([t.asked[:16] for t in tracks]))
+        why = places.why
+        if telling:
+            try:
+                for track in tracks:
+                    track.look(fresh)
+            except NotCleaned as not_cleaned:
+                why = str(not_cleaned)
+    result = Result(numbers={
+        "not_offered": list(missing), "fresh": fresh, "telling": telling, "why": why,
+        "rotation_us": places.rotation_us, "tolerance_us": places.tolerance_us,
+        "coincidence": places.coincidence,
+        "comparisons": [c for t in tracks for c in t.comparisons(places)],
+        "writes": [t.writes for t in tracks], "pauses_s": [t.paused for t in tracks]})
+    for i, track in enumerate(tracks):
+        for name, lat in track.seen.items():
+            result.arrays[f"band{i}_{name}_us"] = lat
+        result.arrays[f"band{i}_offset"] = track.asked
+    result.findings = {"mapping": decide(result.numbers)}
+    return result
+
+
+class _Tracks:
+    """Two tracks of one band."""
+
+    def __init__(self, s, places, number):
+        self.s, self.places, self.number = s, places, number
+        self.rng = s.rng(f"{ID}-{number}")
+        band = s.value("band_bytes")
+        first = int(s.dev.bytes * AT[number]) // BLOCK
+        if band:
+            # Bands need not begin where a multiple of their size is; often they do.
+            first = first * BLOCK // int(band) * int(band) // BLOCK
+        count = extent(s) // BLOCK
+        blocks = first + self.rng.permutation(count)
+        some = min(SOME, count // 2)
+        self.asked = (np.sort(blocks[:some]) * BLOCK).astype(np.uint64)
+        self.others = (blocks[some:] * BLOCK).astype(np.uint64)
+        self.seen, self.cached, self.homes = {}, [], []
+        self.writes, self.paused = [], []
+
+    def look(self, fresh):
+        """Overwrites and cleans; fills in homes."""
+        before = self.places.read(f"band{self.number}-before", self.asked)
+        self.seen["before"] = before
+        if fresh:
+            self.homes.append(before)
+            self.cached.append(None)
+        for cycle in range(CYCLES):
+            self._cycle(cycle)
+
+    def _cycle(self, cycle):
+        name = f"band{self.number}-cycle{cycle}"
+        written = self.rng.permutation(self.asked)
+        trace = self.s.trace(name, chain((True, written, BLOCK), self.places.ops(self.asked)))
+        cached = self.places.times(trace[len(written):])
+        self.writes.append(0)
+        self.paused.append(0.0)
+        stayed = float(np.mean(self.places.same(self.seen["before"], cached)))
+        if not cycle and stayed > 0.85:
+            raise NotCleaned("what is written stays where it was: nothing to clean")
+        if self.s.value("cleaning_type") == "lazy":
+            self._fill(name, cached)
+        elif not self._wait(name, cached):
+            self._fill(name, cached)
+        home = self.places.read(f"{name}-home", self.asked)
+        self.seen[f"cached{cycle}"], self.seen[f"home{cycle}"] = cached, home
+        self.cached.append(cached)
+        self.homes.append(home)
+
+    def _left(self, name, cached, some):
+        """Share of blocks that are not where they were cached."""
+        now = self.places.read(name, self.asked[some])
+        return 1 - float(np.mean(self.places.same(cached[some], now)))
+
+    def _wait(self, name, cached):
+        """Leaves the drive alone until they have gone home; False if it is lazy."""
+        pause = self.s.scale.pause_s
+        while self.paused[-1] < LONGEST_S:
+            self.s.pause(pause, "until what was overwritten is cleaned")
+            self.paused[-1] += pause
+            left = self._left(f"{name}-wait", cached, slice(None))
+            if left > 0.95 - self.places.coincidence:
+                return True
+            if left < 0.1 and self.paused[-1] >= 8 * self.s.scale.pause_s and \
+                    self.s.value("cleaning_type") is None:
+                return False
+            pause *= 1.5
+        raise NotCleaned(f"what was overwritten is not home after pauses of "
+                         f"{self.paused[-1]:.0f} s")
+
+    def _fill(self, name, cached):
+        """Writes other blocks of the same tracks until these are cleaned."""
+        limit, chunk = most_writes(self.s), FIRST
+        some = np.linspace(0, len(self.asked) - 1, WATCHED).astype(int)
+        while True:
+            ops = (True, self.rng.choice(self.others, chunk), BLOCK)
+            self.s.trace(f"{name}-fill", ops)
+            self.writes[-1] += chunk
+            self.s.progress(self.writes[-1], limit)
+            if self._left(f"{name}-look", cached, some) > MOST_LEFT:
+                if self._left(f"{name}-look", cached, slice(None)) > MOST_LEFT:
+                    return
+            if self.writes[-1] >= limit:
+                raise NotCleaned(f"{limit} writes to the same two tracks have not made the "
+                                 "drive clean them")
+            chunk = int(min(chunk * GROWTH, 50_000, limit - self.writes[-1] + 1))
+
+    def comparisons(self, places):
+        """Each home against the next: how many blocks are at the same place, and
+        among the others how many are turned by one and the same angle."""
+        out = []
+        for i in range(1, len(self.homes)):
+            one, two = self.homes[i - 1], self.homes[i]
+            left = np.ones(len(one), bool)
+            for cached, home in ((self.cached[i - 1], one), (self.cached[i], two)):
+                if cached is not None:
+                    left &= ~places.same(cached, home)
+            same = places.same(one, two)[left]
+            out.append({"blocks": int(left.sum()), "same": int(same.sum()),
+                        "together": _together(places, (two - one)[left][~same])})
+        return out
+
+
+def _together(places, shifts):
+    """The most blocks that are turned by the same angle; two bands may be meant."""
+    if not len(shifts):
+        return 0
+    near = places.apart(shifts[:, None], shifts[None, :]) <= 2 * places.tolerance_us
+    first = near[near.sum(axis=1).argmax()]
+    rest = near[~first][:, ~first]
+    return int(first.sum() + (rest.sum(axis=1).max() if len(rest) else 0))
+
+
+def decide(numbers):
+    """Static or dynamic."""
+    if not numbers["telling"]:
+        return Finding.unknown(numbers["why"])
+    verdicts = []
+    for c in numbers["comparisons"]:
+        n, same = c["blocks"], c["same"]
+        is_same, sure = stats.most(same, n, 1 - stats.SLACK,
+                                   stats.SLACK + numbers["coincidence"])
+        if is_same is False and stats.most(c["together"], n - same)[0] is not True:
+            is_same, sure = None, 0.0
+        verdicts.append((is_same, sure))
+    known = [v for v, _ in verdicts if v is not None]
+    told = ", ".join(f"{c['same']} of {c['blocks']}" for c in numbers["comparisons"])
+    if False in known:
+        sure = max(c for v, c in verdicts if v is False)
+        return Finding("dynamic", confidence=sure, says="after cleaning, bands were "
+                       f"elsewhere as a whole (blocks at the same place: {told})")
+    if len(known) < 2:
+        return Finding.unknown(numbers["why"] or
+                               f"after cleaning, {told} blocks were where they had been")
+    # A band that moves may by chance come to the same angle, all of it.
+    chance = numbers["coincidence"] ** len(known)
+    sure = min(min(c for v, c in verdicts if v is not None), 1 - chance)
+    return Finding("static", confidence=sure, says="after cleaning, bands were where they "
+                   f"had been before ({told} blocks)")
+
+
+def draw(figure, result, arrays):
+    """As Figure 2.19 of the thesis: the pattern before and after."""
+    from . import plots                 # pylint: disable=C0415
+    turn = (result.numbers["rotation_us"] or 0) / 1000
+    axes = plots.panels(figure, len(AT), share_y=True)
+    for i, one in enumerate(axes):
+        offset = arrays.get(f"band{i}_offset", np.zeros(0)).astype(float)
+        for k, (name, label) in enumerate((("before", "before"), ("cached1", "in the cache"),
+                                           ("home0", "cleaned"), ("home1", "cleaned again"))):
+            lat = arrays.get(f"band{i}_{name}_us")
+            if lat is None:
+                continue
+            lat = lat / 1000
+            plots.dots(one, lat % turn if turn else lat, x=(offset - offset[0]) / MIB,
+                       color=plots.CYCLE[k], label=label,
+                       marker=("o", "x", "+", ".")[k], fillstyle="none")
+        one.set(title=f"two tracks at {100 * AT[i]:.0f} % of the drive", xlabel="MiB",
+                ylabel="angle behind the anchor, ms" if turn else "latency, ms")
+    if axes[0].lines:
+        axes[0].legend(loc="upper right")
