@@ -27,6 +27,7 @@ CONFIDENT = 0.9         # a wrong answer from here on is a confident one
 # Chance that an honest run falls outside of what balls into bins allow.
 OUTSIDE = 1e-3
 RAM, LOOP = 1, 7        # majors
+WIDE = 256 << 20        # bytes of a surface after which the next has its turn
 LAYERS = ("stl-set", "stl-full")
 
 
@@ -236,13 +237,14 @@ def mechanics(shape):
     """What a platter below says."""
     if not shape:
         return {}
-    zones = shape["zones"]
-    tracks = sorted({z["track"] for z in zones})
+    first = shape["zones"][0]
+    wide = first["swath"] * first["track"] > WIDE
     return {
         "rotation_ms": about(shape["rotation_ms"], 0.005),
-        "track_bytes": between(tracks[0] - BLOCK, tracks[-1] + BLOCK,
-                               f"{tracks[0]} to {tracks[-1]}"),
+        "track_bytes": about(first["track"], 0.01),
         "zone_profile": profile(shape),
+        # Where all heads are alike a wide swath does not show.
+        "serpentine": Truth("wide") if wide else exactly("narrow"),
     }
 
 

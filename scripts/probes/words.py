@@ -37,6 +37,8 @@ VALUES = {
     "append": "a log, new room for each write",
     "circular": "a circular log that skips what is stale",
     "in-place": "cached blocks are overwritten in place",
+    "narrow": "surface after surface every few tracks",
+    "wide": "a long way on one surface, then the next",
     "fifo": "first in, first out", "other": "another order",
     "static": "static: each band has its place",
     "dynamic": "dynamic: a cleaned band is somewhere else",
@@ -81,33 +83,36 @@ TESTS = {
         "made."),
     "2": (
         "Where is the cache?",
-        "At the beginning, the middle and the end of the drive every other block of a "
-        "range is written, and then all of the range is read in order.",
-        "Where written blocks are elsewhere, the head goes there and back for each of "
-        "them, the further the slower.  So the place with the fastest reads is near the "
-        "cache.  Equally slow everywhere means several caches, no slow ones none at all, "
-        "two heights with one near nothing a cache in flash."),
+        "Blocks at the beginning, the middle and the end of the drive are read, each behind "
+        "a block at the beginning, the middle and the end; they are written, and all is read "
+        "again.  For the picture, every other block of a range is written and the range read "
+        "in order.",
+        "Where written blocks are elsewhere, the head goes there and back for each of them, "
+        "the further the slower.  Right: the time from each of the three places, before "
+        "(dotted) and after.  If the lines after writing run together wherever the blocks "
+        "belong, all of them are in one place, and the lowest end says where.  If each is as "
+        "before although its blocks have moved, each place has a cache of its own."),
     "3": (
         "Does the drive tidy up while nobody asks for anything?",
-        "As in Test 2, within one band, with a pause of a few seconds between writing "
-        "and reading.",
-        "If reading is as fast as it was before anything was written, the drive has "
-        "brought the blocks home in the pause: it cleans aggressively.  If it is as slow "
-        "as without the pause, it is lazy, or the pause was too short."),
+        "Every other block of a range within one band is written, and read at once and after "
+        "pauses that become longer.",
+        "If the blocks are somewhere else after a pause than right after writing, the drive "
+        "has brought them home meanwhile: it cleans aggressively.  If they stay where they "
+        "were written, it is lazy."),
     "4": (
         "How far does it get in how much time?",
-        "Blocks at random places are written, read in the same order, and read again "
+        "Blocks at random places are written and read in the same order, and read again "
         "after pauses.",
-        "Blocks that are still in the cache are read one after the other, at a constant "
-        "time.  Those that are home need a seek, at a random time.  The border between "
-        "the two moves with the pauses."),
+        "A block that is not where it was right after writing has been brought home.  The "
+        "longer the pauses, the more of them, on a drive that cleans when it is left alone."),
     "5": (
         "Which blocks does it bring home first?",
-        "Blocks of one small region, then blocks from all over the drive, then other "
-        "blocks of the first region are written; after a pause all are read in the same "
-        "order.",
-        "If the oldest block decides which band is cleaned next, and everything of that "
-        "band goes with it, the first and the third group are home before the second."),
+        "Blocks of one small region, then blocks from all over the drive, other blocks of the "
+        "first region, and blocks of another small region are written; after pauses it is "
+        "seen which of them are home.",
+        "If the oldest block decides which band is cleaned next, and everything of that band "
+        "goes with it, the first and the third group are home before the second, and the "
+        "fourth is last.  If full bands were first, so would be the fourth."),
     "6": (
         "How much can be written, block by block, until it must clean?",
         "Random 4 KiB writes over the whole drive, one at a time, until writes suddenly "
@@ -135,11 +140,12 @@ TESTS = {
         "smaller than the cache.  A cliff shows a log."),
     "11": (
         "How large is a band?",
-        "One block is written at the head of each piece of a range, in random order; the "
-        "drive is made to clean some of it, and then the heads are read in order.",
-        "Blocks that came home are a constant distance apart and are read in a constant "
-        "time; those in the cache are not.  The drive cleans whole bands, so a stretch of "
-        "constant time is as long as a band, or as several neighbours."),
+        "A block is written, and others around it; the drive is made to clean, and then it is "
+        "seen which blocks came home together with that one.  First at distances of 1, 2, 4 "
+        "... blocks, then between, until both ends of the band are known to the block; the "
+        "same at another place.",
+        "One dot is one block that was asked about.  Above: it was cleaned together with the "
+        "block at 0, so it is of the same band.  Below: it was not."),
     "clean": (
         "How long does it take to clean a band?",
         "A band is dirtied, cleaning is made to happen, and the drive is asked all the "
@@ -147,11 +153,11 @@ TESTS = {
         "The length of the disturbance, for each band."),
     "12": (
         "Does a band return to where it was?",
-        "Blocks of two neighbouring bands are read in turn, the second is overwritten and "
-        "cleaned, and the same is read again.",
-        "The time from one place to the other depends on where they are.  The same "
-        "pattern before and after says that the band is where it was (static map); "
-        "another one that it has moved (dynamic map)."),
+        "Blocks of a band are overwritten and brought home, twice, and each time it is seen "
+        "where they are.",
+        "The same place after both times says that the band has a place (static map).  If "
+        "all blocks are turned by the same angle, the band as a whole has moved (dynamic "
+        "map)."),
     "13": (
         "Does a power cut during a long write damage old data?",
         "Power is cut at random moments of a sequential write, and the surroundings are "
@@ -160,17 +166,17 @@ TESTS = {
         "middle of rewriting a band."),
     "14": (
         "How are tracks laid out?",
-        "The drive is read from its beginning to its end, in large requests, with "
-        "read-ahead.",
+        "Stretches from the beginning to the end of the drive are read in order, in requests "
+        "of 1 MiB, with read-ahead and look-ahead.",
         "Outer tracks are longer, so throughput falls from step to step: each step is a "
         "zone.  A shingled drive may fill thousands of tracks of one surface before it "
         "goes to the next one, and then the steps go down and up again."),
     "15": (
         "From which length on does a sequential write go past the cache?",
-        "Sequential writes of decreasing length at a fresh place, each followed by a read "
-        "of it.",
-        "What went past the cache is at home: it is written at the speed of its place and "
-        "cleaning owes nothing for it."),
+        "Sequential writes of different lengths, each at a fresh place, beginning in front of "
+        "the border of a band and going on behind it.",
+        "What went past the cache is at home at once: it is where it was before it was "
+        "written.  The shortest length of which this is so is the answer."),
 }
 
 INTRODUCTION = (
