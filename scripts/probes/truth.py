@@ -218,7 +218,7 @@ def exactly(value):
 def about(value, share, text=None):
     """A number, give or take a share of it."""
     return Truth(value if text is None else text,
-                 lambda found: abs(found - value) <= share * value)
+                 lambda found: not isinstance(found, str) and abs(found - value) <= share * value)
 
 
 def between(low, high, text):
@@ -313,12 +313,16 @@ def layered(kind, arguments):
     bypass = int(setting(arguments, "bypass_blocks", 0))
     if bypass:
         out["streaming_bytes"] = about(bypass * BLOCK, 0.05)
+    elif not full:
+        out["streaming_bytes"] = exactly("none")
     if "inplace" not in arguments:
         out["torn_writes"] = Truth(False, lambda found: found in (False, "no", "none"))
     if not layout:
         return out
     out["band_bytes"] = exactly(layout["band_blocks"] * BLOCK)
     if full:
+        # A band that is written whole and in order is home.
+        out["streaming_bytes"] = out["band_bytes"]
         zones = -(-layout["bands"]["data"] // layout["params"]["zone-bands"])
         out["cache_layout"] = Truth(f"multiple ({zones})", (
             lambda found: found == "multiple") if zones > 2 else None)

@@ -145,6 +145,7 @@ def test_flash_cache_and_outer_cache(monkeypatch):
     is_so = truth.of("/dev/mapper/x")
     assert is_so["cache_layout"].value == "single-od"
     assert is_so["cleaning_type"].value == "aggressive"
+    assert is_so["streaming_bytes"].judge(Finding(57344, confidence=1.0)) == "wrong"
     assert is_so["clean_idle_ms"].judge(Finding(540.0, confidence=1.0)) == "right"
 
 
