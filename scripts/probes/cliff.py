@@ -3,15 +3,13 @@
 
 What is followed is the time from one completion to the next, which with one
 request at a time is its latency.  A drive has its slow writes anyway: commits,
-map merges (Skylight's drive: one in 240), seeks.  So a *stall* is not enough.
-The cliff is the first of many: stalls that come one after another at the end
-and never before.
-
-If stalls came at random, or regularly, from the beginning on, the first at
-write p and k more within d writes behind it would all lie in the last d + 1 of
-p + d writes with a probability of at most ((d + 1) / (p + d)) ^ k.  Several heights of
-stall are tried, and every chunk is another look; the bound is divided by both
-(``RISK`` in all).
+map merges (Skylight's drive: one in 240), seeks.  So a *stall*, longer than any
+seek and several times the usual, is not enough.  The cliff is where stalls become
+more frequent: of all places to cut the series in two that with the largest ratio of
+likelihoods of two rates of stalls against one.  That ratio exceeds e^x by chance with
+a probability of about e^-x at each place; with the places, the heights of stall that
+are tried and the looks that are taken (each chunk is one) that is the risk, and it
+must be below RISK.  And behind the cliff writes must be slower on the whole.
 
 With very few sets a cache cleans as regularly as it begins.  Then it is the
 amount that counts: stalls that take most of the drive's time, three of them at
@@ -26,7 +24,9 @@ from .session import BLOCK
 
 RISK = 1e-4                 # of calling a cliff what is none
 HEIGHTS = (3.0, 6.0, 12.0, 25.0, 50.0, 100.0, 400.0)   # stalls, in usual gaps
-STALLS = 4                  # behind the first, at least
+SHORTEST_US = 45_000        # a seek over all, a rotation, and as much again
+STALLS = 4                  # behind the cliff, at least
+DENSER = 4.0                # stalls behind the cliff, as a rate
 SLOWER = 2.0                # behind the cliff on the whole than before, at least
 TALL, MOSTLY = 25.0, 4.0    # stalls that take most of the time
 LOOKS = 64                  # chunks, at most about so many
@@ -36,11 +36,16 @@ CHUNK, LARGEST = 256, 1 << 18
 @dataclass
 class Cliff:
     """at: writes before the first stall, or None; usual_us, stall_us: the time
-    between completions before, and of the stalls; risk: of a false alarm;
+    between completions before, and of the stalls; tall_us: what counts as one;
+    before, behind: how many there were; rate: of those behind, per write; risk: of a false alarm;
     writes, bytes, seconds: all that was done (seconds of the drive's clock)."""
     at: int | None = None
     usual_us: float = 0.0
     stall_us: float = 0.0
+    tall_us: float = 0.0
+    before: int = 0
+    behind: int = 0
+    rate: float = 0.0
     slower: float = 0.0
     risk: float = 1.0
     writes: int = 0
@@ -56,27 +61,47 @@ def gaps(trace):
     return np.diff(end, prepend=min(trace.at_us[0], end[0]))
 
 
+def likelihood(stalls, n):
+    """For each stall, of n writes, by how much two rates of stalls, one before it and
+    one from it on, explain them better than one; natural logarithm."""
+    m = len(stalls)
+    before, behind = np.arange(m, dtype=float), m - np.arange(m, dtype=float)
+    left, right = stalls.astype(float), n - stalls.astype(float)
+
+    def poisson(count, length):
+        rate = np.divide(count, length, out=np.zeros_like(length), where=length > 0)
+        return count * np.log(np.where(count > 0, rate, 1.0)) - count
+    return poisson(before, left) + poisson(behind, right) - poisson(
+        np.array([float(m)]), np.array([float(n)]))
+
+
 def find(gap, looks=1):
-    """(index of the cliff, risk, height) in a series of times, or None."""
+    """(index of the cliff, risk, height in us) in a series of times, or None."""
     if len(gap) < STALLS + 8:
         return None
     usual = float(np.median(gap[:max(8, len(gap) // 2)]))
-    # Where all is the same, a stall is still what a person would notice.
-    usual = max(usual, 50.0)
     best = None
     for height in HEIGHTS:
-        stalls = np.flatnonzero(gap > height * usual)
-        if len(stalls) <= STALLS or stalls[0] < 8:
+        tall = max(height * usual, SHORTEST_US)
+        stalls = np.flatnonzero(gap > tall)
+        if len(stalls) < 3:
+            break
+        gain = likelihood(stalls, len(gap))
+        gain[len(stalls) - STALLS:] = -np.inf
+        cut = int(np.argmax(gain))
+        p, d = int(stalls[cut]), len(gap) - int(stalls[cut])
+        risk = np.exp(-gain[cut]) * len(stalls) * len(HEIGHTS) * looks
+        denser = (len(stalls) - cut) / d > DENSER * cut / max(p, 1)
+        if p < 8 or risk >= RISK or not denser:
+            cut, p = 0, int(stalls[0])
+            d, risk = len(gap) - p, 1.0
+            if p >= 8 and len(stalls) > 3 and height >= TALL and d > 2 * p and \
+                    gap[p:].mean() > MOSTLY * gap[:p].mean():
+                risk = 0.9 * RISK
+        if p < 8 or risk >= RISK or gap[p:].mean() <= SLOWER * gap[:p].mean():
             continue
-        p, d = int(stalls[0]), len(gap) - 1 - int(stalls[0])
-        k = len(stalls) - 1
-        risk = ((d + 1) / (p + d)) ** k * len(HEIGHTS) * looks
-        before, behind = gap[:p].mean(), gap[p:].mean()
-        if risk >= RISK and k >= 3 and height >= TALL and d >= p // 2 and \
-                behind > MOSTLY * before:
-            risk = 0.9 * RISK
-        if risk < RISK and behind > SLOWER * before and (best is None or risk < best[1]):
-            best = (p, float(risk), height)
+        if best is None or risk < best[1]:
+            best = (p, float(risk), float(tall))
     return best
 
 
@@ -111,11 +136,11 @@ class Follower:
                 "high_us": np.maximum.reduceat(self.gap, edges[:-1])}
 
 
-def run(s, name, write, *, most_ops, most_s, size=BLOCK):
+def run(s, name, write, *, most_ops, most_s, size=BLOCK, stop=None):
     """Writes in chunks until the cliff is certain.
 
     write(chunk number, first, count) sends count writes and returns their Trace.
-    Chunks grow with what was written, so that what comes after the cliff, where
+    stop(gaps of a chunk), if given, may end it for another reason.  Chunks grow with what was written, so that what comes after the cliff, where
     one write may take minutes, is not much."""
     follow, spent, done, number = Follower(), 0.0, 0, 0
     chunk = CHUNK
@@ -129,6 +154,8 @@ def run(s, name, write, *, most_ops, most_s, size=BLOCK):
         s.progress(done, most_ops)
         if follow.add(gap):
             break
+        if stop and stop(gap):
+            break
         chunk = min(LARGEST, max(CHUNK, done // 4))
         # Among stalls every write costs: go on in small steps.
         if len(gap) and gap.max() > 1e6:
@@ -139,12 +166,14 @@ def run(s, name, write, *, most_ops, most_s, size=BLOCK):
         out.why = f"no cleaning within {done:,} writes" + (
             "" if done >= most_ops else f" and {spent / 1e6:.0f} s")
         return out
-    at, out.risk, height = follow.cliff
-    out.at = at
+    out.at, out.risk, out.tall_us = follow.cliff
+    at = out.at
     out.usual_us = float(np.median(follow.gap[:at]))
-    tall = follow.gap[at:][follow.gap[at:] > height * max(out.usual_us, 50.0)]
-    out.stall_us = float(np.median(tall))
+    tall = follow.gap > out.tall_us
+    out.before, out.behind = int(tall[:at].sum()), int(tall[at:].sum())
+    out.stall_us = float(np.median(follow.gap[at:][tall[at:]]))
     out.slower = float(follow.gap[at:].mean() / max(follow.gap[:at].mean(), 1e-3))
+    out.rate = out.behind / max(1, done - at)
     zoom = slice(max(0, at - 200), at + 200)
     out.picture |= {"zoom_x": np.arange(zoom.start, min(zoom.stop, len(follow.gap))),
                     "zoom_us": follow.gap[zoom]}

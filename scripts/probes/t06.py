@@ -68,7 +68,9 @@ def numbers(found, doubt):
            "usual_ms": round(found.usual_us / 1000, 4)}
     if found.at is not None:
         out |= {"writes_until_cleaning": found.at, "stall_ms": round(found.stall_us / 1000, 3),
-                "slower_after": round(found.slower, 1), "risk": found.risk}
+                "slower_after": round(found.slower, 1), "risk": found.risk,
+                "stall_from_ms": found.tall_us / 1000, "stalls_before": found.before,
+                "stalls_after": found.behind, "stall_rate": found.rate}
     if doubt:
         out["doubt"] = doubt
     return out

@@ -1,11 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0
 """Test 9: a circular log, first part.
 
-A set of random blocks, smaller than the cache, is written three times over in
-the same order: 1.3 times as many writes as fill the cache, as the thesis has it
-(30,000 of 10,000 blocks where 22,800 fill it).  When a log comes round to its
-beginning, all that lies there was written again meanwhile.  A drive that sees
-that goes on; one that does not must clean."""
+A set of random blocks, smaller than the cache, is written over and over in the same
+order: three rounds as in the thesis (30,000 writes of 10,000 blocks where 22,800 fill
+the cache), or more where that would be too few to tell.  When a log comes round to
+its beginning, all that lies there was written again meanwhile.  A drive that sees
+that goes on; one that does not must clean.
+
+What a stall is, how often there are some before cleaning, and how often when the
+cache is full, is known from Test 6.  The stalls that are met are held against both:
+that the drive cleans is said if so many would come with a probability below RISK were
+it not cleaning; that it does not, if so few would with one below RISK were it
+cleaning."""
+
+import math
 
 import numpy as np
 
@@ -14,7 +22,8 @@ from .session import BLOCK, DONE, Finding, Result
 
 ID, TITLE, AFTER = "9", "circular log, same order", ("6",)
 SHARE = 10_000 / 22_800     # blocks of the set, of those until cleaning
-ROUNDS = 3
+ROUNDS, MOST_ROUNDS = 3, 40
+RISK = 1e-3
 LARGEST = 1 << 22           # writes of one round
 
 
@@ -41,6 +50,8 @@ def setting(s):
     full = _full(s)
     if not full:
         return 0, "it takes Test 6 to know how many writes fill the cache"
+    if "stall_rate" not in s.results["6"].numbers:
+        return 0, "the result of Test 6 says nothing of stalls"
     count = int(SHARE * full)
     if count < 32:
         return 0, f"a cache that is full after {full} writes is too small for this"
@@ -50,36 +61,83 @@ def setting(s):
     return count, ""
 
 
-def follow(s, order):
-    """Writes @order, offsets, until the cliff or the end."""
+def tail(count, mean):
+    """Probabilities of so many or fewer, and of so many or more, where @mean are
+    expected (Poisson)."""
+    if mean <= 0:
+        return 1.0, 1.0 if count <= 0 else 0.0
+    steps = np.arange(count + 1)
+    logs = steps * math.log(mean) - mean - np.array([math.lgamma(i + 1) for i in steps])
+    terms = np.exp(logs)
+    return float(min(1, terms.sum())), float(max(0.0, 1 - terms[:-1].sum()))
+
+
+def rounds(six, count, thin=1.0):
+    """How often the set is written, so that cleaning would be seen if as many as
+    @thin of Test 6's stalls came."""
+    enough = -math.log(RISK) * 1.5 / max(1e-12, six["stall_rate"] * thin)
+    wanted = (six["writes_until_cleaning"] * 1.1 + enough) / count
+    return int(min(MOST_ROUNDS, max(ROUNDS, math.ceil(wanted))))
+
+
+def cleaned(six, gap, thin=1.0):
+    """True, False or None: whether these gaps met cleaning."""
+    full, tall = six["writes_until_cleaning"], 1000 * six["stall_from_ms"]
+    # Writes before the cache can be full say nothing.
+    gap = gap[full // 2:]
+    met = int((gap > tall).sum())
+    calm = len(gap) * (six["stalls_before"] + 1) / full
+    busy = max(0, len(gap) - (full - full // 2) * 1.1) * six["stall_rate"] * thin
+    few, _ = tail(met, busy)
+    _, many = tail(met, calm)
+    if many < RISK and (few > RISK or met > busy / 4):
+        return True
+    return False if few < RISK and many >= RISK else None
+
+
+def follow(s, order, thin=1.0):
+    """Writes @order, offsets; (Result, numbers).  Ends early among stalls."""
+    six, gaps = s.results["6"].numbers, []
+
     def write(_, first, count):
         return s.trace("writes", (True, order[first:first + count], BLOCK))
-    return cliff.run(s, "writes", write, most_ops=len(order), most_s=s.scale.max_s)
+
+    def stop(gap):
+        gaps.append(gap)
+        return cleaned(six, np.concatenate(gaps), thin) is True
+    found = cliff.run(s, "writes", write, most_ops=len(order), most_s=s.scale.max_s, stop=stop)
+    gap = np.concatenate(gaps) if gaps else np.zeros(0)
+    known = True if found.at is not None else cleaned(six, gap, thin)
+    tall = np.flatnonzero(gap > 1000 * six["stall_from_ms"])
+    out = Result(DONE, numbers=t06.numbers(found, "") | {"cleaned": known, "stalls": len(tall)},
+                 arrays=found.picture)
+    if known and len(tall):
+        out.numbers["first_stall"] = int(tall[0])
+    return out
 
 
 def run(s):
-    """Three rounds in one order."""
+    """Rounds in one order."""
     count, why = setting(s)
     if why:
         return t06.skipped(why)
+    times = rounds(s.results["6"].numbers, count)
     chosen = blocks(s, s.rng(ID), count)
     with s.settings():
-        doubt = t06.begin(s)
-        if doubt:
+        if doubt := t06.begin(s):
             return t06.skipped(doubt)
-        found = follow(s, np.tile(chosen, ROUNDS))
-    out = Result(DONE, numbers=t06.numbers(found, "") | {"blocks": count, "rounds": ROUNDS},
-                 arrays=found.picture)
-    out.numbers["cleaned"] = found.at is not None
+        out = follow(s, np.tile(chosen, times))
+    out.numbers |= {"blocks": count, "rounds": times}
     return out
 
 
 def structure(nine, ten, full):
     """log_structure from whether Tests 9 and 10 met cleaning.
 
-    Their error rates are those of the cliff; that nothing was met counts as far as
-    1.3 times the writes of Test 6 were done."""
-    risk = 20 * cliff.RISK
+    None: it cannot be told."""
+    if nine is None or ten is None:
+        return Finding.unknown("too few or too many stalls to tell whether they are cleaning")
+    risk = 2 * RISK
     if nine and ten:
         return Finding("append", confidence=1 - risk, says="rewritten blocks take new room "
                        f"each time: cleaning began although only {SHARE:.0%} of the "
@@ -102,7 +160,7 @@ def draw(figure, result, arrays):
     plots.dots(axes, arrays["high_us"] / 1000, "write", arrays["x"])
     for i in range(1, result.numbers.get("rounds", 1)):
         axes.axvline(i * result.numbers["blocks"], color=plots.GREY, linewidth=0.8)
-    cliff_at = result.numbers.get("writes_until_cleaning")
+    cliff_at = result.numbers.get("first_stall")
     if cliff_at is not None:
         axes.axvline(cliff_at, color=plots.MARK, linewidth=0.8)
     axes.set_yscale("log")

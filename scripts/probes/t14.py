@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Test 14: zones of recording density, from the outer diameter to the inner.
+
+With read-ahead and look-ahead on, stretches all over the drive are read in order, in
+requests of 1 MiB; a small drive as a whole.  Throughput is cut into plateaus by
+optimal partitioning: of all ways to cut the series that with the least sum of
+squares, where each cut costs 2 s^2 ln(n / ALPHA); s is the scatter from one stretch to
+the next (median, so that steps don't count).  A cut that is none comes with a probability
+below ALPHA or so, if the scatter is normal; a cut must also be of LEAST.
+
+How much is on a track: the same block is read behind the same anchor alone and with
+those that follow it; the difference is the time in which these pass the head."""
+
+import numpy as np
+
+from .places import Places
+from .session import BLOCK, DONE, MIB, Finding, Result
+
+ID, TITLE, AFTER = "14", "zone structure", ("1",)
+STRETCH = 24 * MIB
+STRETCHES = 640
+ALPHA = 1e-3
+LEAST = 0.01                # of the throughput, from one plateau to the next
+NOISE = 0.003               # whatever the scatter, as track switches come in turn
+SHORTEST = 2                # stretches in a plateau
+TRACK_BLOCKS = 32           # read at once to time them
+TRACK_PLACES = 48
+
+
+def estimate(s):
+    """Seconds of the drive's clock."""
+    return min(s.dev.bytes, STRETCH * STRETCHES) / 100e6 + 60
+
+
+def stretches(size):
+    """(offsets, bytes of each): all of a small drive, evenly spread ones of a large."""
+    if size <= STRETCHES * STRETCH:
+        # Tracks and heads come in turn, and a stretch should have some of each.
+        each = max(8 * MIB if size >= 64 * MIB else 2 * MIB, size // STRETCHES // MIB * MIB)
+        return np.arange(0, size - each + 1, each), each
+    return np.linspace(0, size - STRETCH, STRETCHES).astype(np.int64) // MIB * MIB, STRETCH
+
+
+def partition(y, alpha=ALPHA):
+    """Indices at which plateaus of @y begin, by optimal partitioning."""
+    n = len(y)
+    if n < 2 * SHORTEST:
+        return [0]
+    step = np.abs(np.diff(y))
+    # The median of |difference| of two normals is 0.954 s.
+    sigma = max(float(np.median(step)) / 0.954, float(np.mean(y)) * NOISE)
+    cost_of_cut = 2 * sigma ** 2 * np.log(n / alpha)
+    one = np.concatenate([[0], np.cumsum(y)])
+    two = np.concatenate([[0], np.cumsum(y ** 2)])
+    best, last = np.full(n + 1, np.inf), np.zeros(n + 1, int)
+    best[0] = -cost_of_cut
+    for end in range(SHORTEST, n + 1):
+        begin = np.arange(0, end - SHORTEST + 1)
+        rest = two[end] - two[begin] - (one[end] - one[begin]) ** 2 / (end - begin)
+        total = best[begin] + rest + cost_of_cut
+        last[end] = int(np.argmin(total))
+        best[end] = total[last[end]]
+    cuts, end = [], n
+    while end > 0:
+        end = int(last[end])
+        cuts.append(end)
+    return cuts[::-1]
+
+
+def plateaus(offset, rate, alpha=ALPHA):
+    """[first offset, bytes/s] for each, neighbours of the same speed put together."""
+    cuts = partition(rate, alpha)
+    out = []
+    for begin, end in zip(cuts, [*cuts[1:], len(rate)]):
+        mean = float(np.mean(rate[begin:end]))
+        if out and abs(mean / out[-1][1] - 1) < LEAST:
+            a, b = begin - out[-1][2], end - begin
+            out[-1][1] = (out[-1][1] * a + mean * b) / (a + b)
+        else:
+            out.append([int(offset[begin]), mean, begin])
+    return [o[:2] for o in out]
+
+
+def track_bytes(s, places, at):
+    """Bytes on the track around offset @at and their error, or None."""
+    where = (at // BLOCK + np.arange(TRACK_PLACES) * 7) * BLOCK
+    ops = places.ops(where)
+    alone = places.times(s.trace("track", ops))
+    sizes = np.full(2 * TRACK_PLACES, BLOCK, np.uint32)
+    sizes[1::2] = TRACK_BLOCKS * BLOCK
+    longer = places.times(s.trace("track", (ops[0], ops[1], sizes)))
+    took = longer - alone
+    # Those that crossed into the next track took its skew more: the lowest half.
+    low = np.sort(took[(took > 0) & (took < places.rotation_us)])[:TRACK_PLACES // 2]
+    if len(low) < TRACK_PLACES // 3 or low[-1] - low[0] > 0.2 * low[0] + 50:
+        return None
+    each = float(np.median(low)) / (TRACK_BLOCKS - 1)
+    return places.rotation_us / each * BLOCK
+
+
+def run(s):
+    """Throughput by place, and tracks."""
+    out = Result(DONE)
+    offsets, each = stretches(s.dev.bytes // MIB * MIB)
+    rates, fine = [], None
+    with s.settings(read_ahead=True, look_ahead=True) as missing:
+        s.fresh()
+        for i in range(0, len(offsets), 64):
+            part = offsets[i:i + 64]
+            at = (part[:, None] + np.arange(0, each, MIB)[None, :]).ravel().astype(np.uint64)
+            lat = s.trace("read", (False, at, MIB)).lat_us.reshape(len(part), -1)
+            # The first of a stretch seeks.
+            rates += list((each - MIB) / lat[:, 1:].sum(axis=1) * 1e6)
+            fine = lat[0] if fine is None else fine
+            s.progress(i + len(part), len(offsets))
+    rates = np.asarray(rates)
+    out.arrays = {"offset": offsets, "bytes_s": rates, "first_us": fine}
+    out.numbers |= {"stretch_bytes": int(each), "not_settable": list(missing)}
+    findings(s, out, offsets, rates)
+    with s.settings():
+        tracks(s, out)
+    return out
+
+
+def findings(s, out, offsets, rates):
+    """Plateaus, and whether they only fall."""
+    seen = plateaus(offsets, rates)
+    scatter = float(np.median(np.abs(np.diff(rates)))) / float(np.mean(rates)) \
+        if len(rates) > 1 else 1.0
+    out.numbers["scatter"] = scatter
+    rotation = s.value("rotation_ms")
+    if rotation and len(seen) == 1 and "look_ahead" in out.numbers["not_settable"]:
+        turns = np.median(MIB / rates * 1000) / rotation
+        if abs(turns - round(turns)) < 0.02:
+            out.findings["zone_profile"] = Finding.unknown(
+                "each request misses a rotation: look-ahead is off and can't be switched on")
+            return
+    if scatter > 0.1:
+        out.findings["zone_profile"] = Finding.unknown(
+            f"throughput scatters by {scatter:.0%} from place to place")
+        return
+    listed = [[o, round(r / 1e6, 3)] for o, r in seen]
+    fall = "" if len(seen) == 1 else (f", from {listed[0][1]:.1f} to {listed[-1][1]:.1f} MB/s "
+                                      "from the first to the last")
+    out.findings["zone_profile"] = Finding(
+        listed, confidence=1 - max(ALPHA, min(0.2, 2 * scatter / np.sqrt(len(rates) / len(seen)))),
+        says=f"{len(seen)} plateaus of throughput{fall}")
+    speeds = np.array([r for _, r in seen])
+    rises = int((np.diff(speeds) > LEAST * speeds[:-1]).sum())
+    out.numbers["rises"] = rises
+    if len(seen) >= 4 and rises >= len(seen) // 4:
+        out.findings["serpentine"] = Finding(
+            "wide", confidence=0.95, says=f"throughput rises {rises} times on the way in: a "
+            "surface is filled for a long way before the next has its turn")
+    elif len(seen) >= 4 and not rises:
+        out.findings["serpentine"] = Finding(
+            "narrow", confidence=0.95, says="throughput only falls: surfaces take turns within "
+            "less than a stretch of it")
+    else:
+        out.findings["serpentine"] = Finding.unknown(
+            f"{len(seen)} plateaus, {rises} of them faster than the one before")
+
+
+def tracks(s, out):
+    """Bytes on a track at the beginning."""
+    blocks = s.dev.bytes // BLOCK
+    places = Places(s, int(blocks * 0.93) * BLOCK)
+    spread = (s.rng(ID).choice(blocks // 2, 32, replace=False) * BLOCK).astype(np.uint64)
+    if not places.calibrate(spread) or not places.rotation_us:
+        out.findings["track_bytes"] = Finding.unknown(places.why or "nothing turns", "bytes")
+        return
+    size = track_bytes(s, places, 0)
+    if size is None or not TRACK_BLOCKS * BLOCK < size < 64 * MIB:
+        out.findings["track_bytes"] = Finding.unknown(
+            "blocks that follow each other don't pass the head at a constant speed", "bytes")
+        return
+    block = round(size / BLOCK) * BLOCK
+    error = 2 * places.tolerance_us / TRACK_BLOCKS / places.rotation_us * size / BLOCK * size
+    out.findings["track_bytes"] = Finding(
+        block, "bytes", size - error, size + error, 0.95,
+        f"{TRACK_BLOCKS} blocks at the beginning of the drive pass the head in "
+        f"{places.rotation_us / size * BLOCK * TRACK_BLOCKS / 1000:.3f} ms")
+
+
+def draw(figure, result, arrays):
+    """Figures 2.21 and 2.22: throughput by place with its plateaus."""
+    from . import plots                 # pylint: disable=C0415
+    axes = plots.panels(figure, 1)[0]
+    gib = arrays["offset"] / 2 ** 30
+    plots.dots(axes, arrays["bytes_s"] / 1e6, "read", gib)
+    found = result.findings.get("zone_profile")
+    seen = getattr(found, "value", None) if found is not None else None
+    if seen:
+        ends = [p[0] / 2 ** 30 for p in seen[1:]] + [gib[-1]]
+        for (begin, rate), end in zip(seen, ends):
+            axes.plot([begin / 2 ** 30, end], [rate, rate], color=plots.MARK)
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("GiB from the beginning")
+    axes.set_ylabel("MB/s")

@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Tests 6 to 15 of scripts/skylight on small models of drives: right answers, and
+"cannot tell" where there is none.  No guest; see probe_drives.py."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("numpy")
+
+# pylint: disable=wrong-import-position,import-error,redefined-outer-name
+from probe_drives import (BLOCK, Circular, Drive, FullyAssociative, Memory, SetAssociative,
+                          Thin)
+from probes import cliff, mates, t06, t07, t08, t09, t10, t11, t13, t14, t15, tclean
+from probes.places import Places
+from probes.session import Finding, Result, Session
+
+
+def session(drive, folder, **known):
+    """A Session on a model; @known are findings of tests before."""
+    s = Session(drive, folder, load=drive, allow_reset=True, say=lambda *_: None)
+    if known:
+        s.results["3"] = Result(findings={k: Finding(v, confidence=0.99)
+                                          for k, v in known.items()})
+    return s
+
+
+def found(s, test, name):
+    return s.run(test).findings[name]
+
+
+# --- the cliff -----------------------------------------------------------------------
+
+
+def writes(rng, n, usual=10_000.0):
+    """Latencies of a plain disk."""
+    return usual * rng.uniform(0.3, 1.7, n)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_cliff_in_noise(seed):
+    """Seeks, commits each hundredth write, a hiccup now and then: no cliff."""
+    rng = np.random.default_rng(seed)
+    gap = writes(rng, 20_000)
+    gap[99::100] += 50_000
+    gap[239::240] += 300_000
+    gap[rng.integers(0, 20_000, 6)] += 2e6
+    assert cliff.find(gap, cliff.LOOKS) is None
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_cliff_behind_map_merges(seed):
+    """325 ms each 240th write is not it, 500 ms for most writes from 1,500 on is."""
+    rng = np.random.default_rng(seed)
+    gap = np.full(1800, 25_000.0)
+    gap[239::240] += 300_000
+    stalls = rng.uniform(size=300) < 0.8
+    gap[1500:][stalls] += 475_000
+    first = 1500 + int(np.argmax(stalls))
+    at, risk, _ = cliff.find(gap, cliff.LOOKS)
+    assert abs(at - first) <= 1 and risk < cliff.RISK
+
+
+def test_slow_rise_is_no_cliff():
+    """A thin device whose chunks are farther and farther apart."""
+    rng = np.random.default_rng(1)
+    gap = np.linspace(3000, 26_000, 5000) + rng.uniform(0, 10_000, 5000)
+    assert cliff.find(gap, cliff.LOOKS) is None
+
+
+@pytest.mark.parametrize("places", [64, 256, 10240])
+def test_filled_by_balls_and_bins(places):
+    """The formula against throwing balls."""
+    rng, parts = np.random.default_rng(places), 64
+    runs = []
+    for _ in range(15 if places < 1000 else 2):
+        count = np.zeros(parts, int)
+        n = 0
+        for part in rng.integers(0, parts, parts * places):
+            count[part] += 1
+            if count[part] > places:
+                break
+            n += 1
+        runs.append(n)
+    assert np.mean(runs) / parts / places == pytest.approx(t06.filled(parts, places), abs=0.05)
+
+
+# --- whole tests on models -------------------------------------------------------------
+
+
+SHAPES = {
+    "set": (lambda: SetAssociative(96, 400, 8), "lazy", 96, "append"),
+    "set, 15 us of noise": (lambda: SetAssociative(96, 400, 8, jitter=15.), "lazy", 96,
+                            "append"),
+    "set of bands of 48 KiB": (lambda: SetAssociative(12, 700, 7), "lazy", 12, None),
+    "flash": (lambda: SetAssociative(500, 200, 5, flash=True), "lazy", 500, "append"),
+    "sets of 32 neighbours": (lambda: SetAssociative(96, 400, 4, shift=5), "lazy", 96, None),
+    "one set": (lambda: SetAssociative(96, 97, 1), "lazy", 96, "append"),
+    "set, cleans when idle": (lambda: SetAssociative(96, 400, 8, idle_us=1e6), "aggressive",
+                              96, "append"),
+    "zones": (lambda: FullyAssociative(100, 4, 60, 10, 5), "aggressive", 100, None),
+    "ring": (lambda: Circular(150, 300, 1500), "aggressive", 150, "circular"),
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_band_to_the_block(name, tmp_path):
+    drive, cleaning, band, _ = SHAPES[name]
+    finding = found(session(drive(), tmp_path, cleaning_type=cleaning), t11, "band_bytes")
+    assert finding.value == band * BLOCK, finding.says
+    assert finding.confidence > 0.9
+
+
+@pytest.mark.parametrize("name", [n for n, s in SHAPES.items() if s[3]])
+def test_log_structure(name, tmp_path):
+    drive, cleaning, _, structure = SHAPES[name]
+    s = session(drive(), tmp_path, cleaning_type=cleaning)
+    for test in (t06, t09, t10):
+        result = s.run(test)
+    assert result.findings["log_structure"].value == structure
+
+
+def test_sizes_of_a_ring(tmp_path):
+    """As many writes as there are entries, to the write."""
+    s = session(Circular(150, 300, 1500), tmp_path, cleaning_type="aggressive")
+    assert found(s, t06, "raw_bytes").value == 1500 * BLOCK
+    assert found(s, t07, "map_entries").value == 1500
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_sizes_of_sets(seed, tmp_path):
+    """8 sets of 96 places: the interval holds what there is."""
+    drive = SetAssociative(96, 400, 8)
+    s = session(drive, tmp_path, cleaning_type="lazy")
+    s.seed = seed
+    raw = found(s, t06, "raw_bytes")
+    assert raw.low <= 8 * 96 * BLOCK <= raw.high
+    s.run(t07)
+    cache = found(s, t08, "cache_bytes")
+    assert cache.low <= 8 * 96 * BLOCK <= cache.high
+
+
+@pytest.mark.parametrize("drive", [lambda: Drive(40000), lambda: Memory(40000),
+                                   lambda: Thin(40000)])
+def test_no_cache_no_answers(drive, tmp_path):
+    """A plain disk, RAM, a thin device: no sizes, no bands, no time of cleaning."""
+    s = session(drive(), tmp_path)
+    for test in (t06, t07, t08, t09, t10, t11, tclean, t15):
+        for name, finding in s.run(test).findings.items():
+            assert name == "drive_type" or finding.value is None, (name, finding)
+    kind = s.finding("drive_type")
+    assert kind is None or kind.value == "conventional"
+
+
+def test_fewer_places_than_reset_would_give(tmp_path):
+    """Without reset a lazy drive's cache may have held something: cannot tell."""
+    s = session(SetAssociative(96, 400, 8), tmp_path, cleaning_type="lazy")
+    s.allow_reset = False
+    raw = found(s, t06, "raw_bytes")
+    assert raw.value is None and "reset" in raw.says and raw.low > 0
+
+
+@pytest.mark.parametrize("name", ["set", "flash", "zones", "ring"])
+def test_cleaning_time(name, tmp_path):
+    """Within the interval, the model's own time."""
+    drive, cleaning, band, _ = SHAPES[name]
+    drive = drive()
+    s = session(drive, tmp_path, cleaning_type=cleaning, band_bytes=band * BLOCK)
+    s.run(t11)
+    finding = found(s, tclean, "clean_band_ms")
+    spent = []
+    for at in range(5):
+        drive.reset()
+        block = (10 + 7 * at) * band + band // 2
+        drive.write(block, 1)
+        begin = drive.disk.now
+        if cleaning == "lazy":
+            drive.clean(drive._set(block))      # pylint: disable=protected-access
+        else:
+            drive.idle_step()
+        spent.append((drive.disk.now - begin) / 1000)
+    assert finding.value == pytest.approx(np.median(spent), rel=0.3)
+
+
+@pytest.mark.parametrize("drive,answer,known", [
+    (lambda: SetAssociative(96, 400, 8), "none", {"cleaning_type": "lazy", "mapping": "static"}),
+    (lambda: SetAssociative(96, 400, 8, bypass=300), 300 * BLOCK,
+     {"cleaning_type": "lazy", "mapping": "static"}),
+    (lambda: SetAssociative(96, 400, 8, bypass=57, flash=True), 57 * BLOCK,
+     {"cleaning_type": "lazy", "mapping": "static"}),
+    (lambda: SetAssociative(96, 400, 8, bypass=57, idle_us=1e6), 57 * BLOCK,
+     {"cleaning_type": "aggressive", "mapping": "static"}),
+    (lambda: FullyAssociative(100, 4, 60, 10, 5), 100 * BLOCK,
+     {"cleaning_type": "aggressive", "mapping": "dynamic"})])
+def test_streaming_threshold(drive, answer, known, tmp_path):
+    s = session(drive(), tmp_path, **known)
+    s.run(t11)
+    assert found(s, t15, "streaming_bytes").value == answer
+
+
+# --- parts --------------------------------------------------------------------------
+
+
+def test_split_takes_the_likeliest_border():
+    assert mates.split([True, True, False, False]) == (2, 1)
+    assert mates.split([True, False, True, True, False, False])[0] == 4
+    assert mates.split([True, True, None, False])[0] in (2, 3)
+    assert mates.split([])[0] == 0
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_ends_with_wrong_answers(seed):
+    """One answer in fifty is wrong: the ends are right, or there is none."""
+    rng = np.random.default_rng(seed)
+
+    def clean(_, others, __):
+        return [bool((1000 <= b < 1777) ^ (rng.uniform() < 0.02)) for b in others]
+    edges = mates.Edges(1300, 20_000, 100_000, clean)
+    if edges.search():
+        assert (edges.low, edges.high) == (1000, 1777)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_ends_in_noise(seed):
+    rng = np.random.default_rng(seed)
+    edges = mates.Edges(1300, 20_000, 100_000, lambda _, others, __: [
+        bool(rng.integers(2)) for _ in others])
+    edges.search()
+    assert edges.low is None
+
+
+def test_one_band_is_not_enough():
+    """Two places must agree."""
+    assert t11.answer([((0, 96), ""), (None, "no")], 0.005).value is None
+    assert t11.answer([((0, 96), ""), ((960, 1100), "")], 0.005).value is None
+    assert t11.answer([((0, 96), ""), ((960, 1056), "")], 0.005).value == 96 * BLOCK
+
+
+def test_places_need_a_platter(tmp_path):
+    s = session(Memory(4000), tmp_path)
+    places = Places(s, 0)
+    assert not places.calibrate(np.arange(32, dtype=np.uint64) * 99 * BLOCK)
+    assert "tells no places apart" in places.why
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_plateaus_in_noise(seed):
+    y = np.random.default_rng(seed).normal(100, 1, 640)
+    assert t14.partition(y) == [0]
+
+
+def test_plateaus():
+    """16 zones of 4 % each, at their places within a stretch."""
+    rng = np.random.default_rng(1)
+    y = np.concatenate([np.full(40, 150 - 4.0 * i) for i in range(16)])
+    cuts = t14.partition(y + rng.normal(0, 0.7, len(y)))
+    assert len(cuts) == 16
+    assert max(abs(c - 40 * i) for i, c in enumerate(cuts)) <= 1
+    seen = t14.plateaus(np.arange(640), y)
+    assert [r for _, r in seen] == pytest.approx([150 - 4.0 * i for i in range(16)], rel=0.005)
+
+
+def test_track(tmp_path):
+    """120 blocks of 4 KiB."""
+    assert found(session(Drive(40000), tmp_path), t14, "track_bytes").value == 120 * BLOCK
+
+
+def test_torn_needs_a_command(tmp_path):
+    result = session(Drive(40000), tmp_path).run(t13)
+    assert result.status == "skipped" and "--powercut" in result.why
+
+
+def test_torn_verdicts():
+    """None in 50 cuts is a bound; errors that writing does not heal are no answer."""
+    none = t13.finding([0] * 50, 0)
+    assert none.value is False and none.high == pytest.approx(0.058, abs=0.001)
+    assert t13.finding([0] * 5, 0).value is None
+    assert t13.finding([3, 0, 4], 7).value is True
+    assert t13.finding([3, 0, 4], 2).value is None
