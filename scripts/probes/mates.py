@@ -24,6 +24,7 @@ MANY = 0.2                  # of them have moved: the pause was too long
 DRAIN_S = 10                # pauses between rounds, until all is home
 FIRST_CHUNK, GROWTH = 24, 1.5
 LONGEST_PAUSE_S = 90
+SURE = 3
 SIDE = 31                   # blocks on each side in a round
 
 
@@ -292,26 +293,27 @@ class Edges:
                 row[k + 1] if k + 1 < len(row) else bracket[1])
 
     def _settle(self, brackets):
-        """Every block between, until two cleanings agree on ends that are within."""
-        seen = []
-        for _ in range(5):
-            rows = [spread(*b, self.side) for b in brackets]
-            answers = self._ask(rows)
-            ends = []
-            for i in (0, 1):
-                k, _ = split(answers[i])
-                inside, outside = brackets[i]
-                at_border = (k == 0 and inside != self.at) or (
-                    k == len(rows[i]) and outside not in (-1, self.blocks))
-                beside = (k == 0 or answers[i][k - 1]) and (
-                    k == len(rows[i]) or answers[i][k] is False)
-                ends.append(None if at_border or not beside else
-                            rows[i][k - 1] if k else inside)
+        """Every block between, until the two at each end have SURE more answers for
+        their side than for the other."""
+        rows = [spread(*b, self.side) for b in brackets]
+        votes = [np.zeros(len(r), int) for r in rows]
+        for _ in range(SURE + 4):
+            for vote, answers in zip(votes, self._ask(rows)):
+                vote += [0 if m is None else 1 if m else -1 for m in answers]
+            ends = [self._end(brackets[i], rows[i], votes[i]) for i in (0, 1)]
             if None not in ends:
-                ends = (ends[0], ends[1] + 1)
-                if ends in seen:
-                    self.low, self.high = ends
-                    return True
-            seen.append(ends)
-        self.doubtful = f"five cleanings did not agree on the ends of a band: {seen}"
+                self.low, self.high = ends[0], ends[1] + 1
+                return True
+        self.doubtful = f"{SURE + 4} cleanings did not agree on the ends of a band"
         return False
+
+    def _end(self, bracket, row, vote):
+        """The last block inside, or None if the votes are not clear."""
+        inside, outside = bracket
+        k, _ = split([None if v == 0 else v > 0 for v in vote])
+        if (k == 0 and inside != self.at) or (
+                k == len(row) and outside not in (-1, self.blocks)):
+            return None
+        if (k and vote[k - 1] < SURE) or (k < len(row) and vote[k] > -SURE):
+            return None
+        return row[k - 1] if k else inside

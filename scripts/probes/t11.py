@@ -7,7 +7,8 @@ the same is asked about single blocks, so that the answer is exact to a block:
 which blocks are cleaned together with a block L?  mates.py makes the drive clean
 L's band, places.py tells what has moved.  Blocks at distances of 1, 2, 4 ...
 around L give each end within a factor, rounds between them the rest, and the last
-round, over every block, is repeated until two cleanings agree.
+round, over every block, is repeated until the blocks at both ends have three answers
+more for their side than for the other.
 
 A set of which several neighbouring bands are cleaned at once (one cache band, or
 sets of neighbours) would look like one large band.  So where the drive was forced
@@ -260,9 +261,9 @@ def answer(found, coincidence):
     if sizes.count(size) < AGREE:
         return Finding.unknown("no two places gave the same size: " + ", ".join(
             f"{n} blocks" for n in sizes) + "".join(f"; {r}" for r in reasons), "bytes")
-    # An end is wrong by one if the block there was twice where it had been by chance,
-    # and the same must have happened at the other place.
-    risk = min(0.5, 4 * coincidence ** 2) + (0.001 if len(found) == AGREE else 0.02)
+    # An end is wrong by one if the block there was three times where it had been by
+    # chance, and the same must have happened at the other place.
+    risk = min(0.5, 4 * coincidence ** 3) + (0.001 if len(found) == AGREE else 0.02)
     value = size * BLOCK
     return Finding(value, "bytes", value, value, 1 - risk,
                    f"{sizes.count(size)} bands of {value / MIB:g} MiB ({size} blocks), {where}; "
