@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Skylight's Tests 1 to 5 and 12, and the decisions behind them, on models of drives:
+"""Skylight's Tests 1 to 5, 1abc and 12, and the decisions behind them, on models of drives:
 the right answers, and "cannot tell" where there is nothing to tell by."""
 
 import math
@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
 # pylint: disable=wrong-import-position,import-error
 import probe_drives as drives
-from probes import stats, t01, t02, t03, t04, t05, t12
+from probes import stats, t01, t01abc, t02, t03, t04, t05, t12
 from probes.session import Session
 
 BAND = 1024
@@ -116,6 +116,46 @@ def test_one_log_is_flat_and_said_so(tmp_path):
     flat = s.results["1"].numbers["flat"]
     assert all(f["verdict"] for f in flat.values())
     assert "% of them within a tenth" in found["1.drive_type"].says
+
+
+# --- Tests 1a to 1c ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("drive,unit", [(e1(), 4096), (e1(jitter=60.0), 4096),
+                                        (e1(flash=True), None), (drives.Memory(100_000), None),
+                                        (Noise(100_000), None)])
+def test_write_unit(tmp_path, drive, unit):
+    found, _ = ask(tmp_path, drive, t01, t01abc)
+    assert found["1abc.write_unit_bytes"].value == unit
+
+
+def flat_at(us):
+    return {"verdict": True, "confidence": 0.999, "median_us": us}
+
+
+def test_entries_of_two_and_a_half_tracks():
+    """The thesis's drive: 25 ms to write, 5 ms to read the next; its track 2 MiB."""
+    numbers = {"rotation_ms": 10.0, "track_bytes": 2 << 20, "1a_read": flat_at(5000),
+               "1a_write": flat_at(25000)}
+    unit = t01abc.decide(numbers)
+    assert unit.value == int(2.5 * (2 << 20)) and unit.low < unit.value < unit.high
+
+
+def test_distances_that_no_write_can_have_made():
+    numbers = {"rotation_ms": 10.0, "track_bytes": 2 << 20, "1a_read": flat_at(5000),
+               "1a_write": flat_at(10000)}
+    assert t01abc.decide(numbers).value is None
+
+
+def test_steps_of_growing_writes():
+    """26 to 28 KiB and 54 to 56, as in the thesis; and none in a slope."""
+    rng = np.random.default_rng(1)
+    sizes = {k: 1000 * (25 + 5 * (k > 26) + 5 * (k > 54) + rng.normal(0, 0.3, 93))
+             for k in range(4, 72, 2)}
+    found = t01abc.steps(sizes, 10)
+    assert [s[:2] for s in found] == [[26, 28], [54, 56]]
+    assert t01abc.steps({k: np.full(9, 1000.0 * k) for k in range(4, 72, 2)}, 10) == []
+    assert t01abc.steps(sizes, None) == []
 
 
 # --- Test 2 ---------------------------------------------------------------------------

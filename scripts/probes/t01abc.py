@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Tests 1a to 1c: in which units does the cache write?
+
+1a  Blocks are written one at a time and read in the same order at once.  If each read
+    takes the same, they lie at constant distances; what part of a rotation it takes
+    says how far, but for whole tracks.
+1b  The same, written with 31 requests under way: does the drive pack them together?
+1c  Writes of growing size with 31 under way: where their time rises in a step, one
+    more unit was needed."""
+
+import numpy as np
+
+from . import stats
+from .load import chain
+from .places import Places
+from .session import BLOCK, MIB, SKIPPED, Finding, Result
+from .t01 import tells
+from .t14 import track_bytes
+
+ID, TITLE, AFTER = "1abc", "units in which the cache writes", ("1",)
+
+BLOCKS, DEPTH = 128, 31
+SIZES_KIB = (4, *range(8, 136, 8))
+BURSTS = 3              # of DEPTH writes for each size
+STEP = 0.25             # of a rotation: a rise by so much is a step
+NEXT_BLOCKS = 3         # so near is the next block
+AT = 0.0
+FRESH, ANCHOR = 0.12, 0.5   # nothing is written here: how many blocks has a track?
+
+
+def estimate(s):
+    """Seconds."""
+    return 0.011 * (4 * BLOCKS + BURSTS * DEPTH * len(SIZES_KIB)) + 5
+
+
+def region(s):
+    """Blocks within which Test 1 has found that writes take a constant time."""
+    one = s.results.get("1")
+    flat = one.numbers.get("flat", {}) if one else {}
+    good = [int(name[:-3]) for name, f in flat.items() if f["verdict"]]
+    return max(good, default=1) * MIB // BLOCK
+
+
+def run(s):
+    """The test."""
+    if s.value("drive_type") == "conventional":
+        return Result(SKIPPED, "the drive is conventional: it has no cache to write to")
+    rng, turn = s.rng(ID), s.value("rotation_ms")
+    first, room = int(s.dev.bytes * AT) // BLOCK, region(s)
+    count = min(BLOCKS, room // 2)
+    one, many = ((first + rng.choice(room, count, replace=False)) * BLOCK for _ in range(2))
+    with s.settings() as missing:
+        track = _track(s) if turn else None
+        trace = s.trace("1a", chain((True, one, BLOCK), (False, one, BLOCK)))
+        burst = s.trace("1b-write", (True, many, BLOCK), iodepth=DEPTH)
+        back = s.trace("1b-read", (False, many, BLOCK))
+        sizes = _sizes(s, rng, first, room)
+    write, read = trace.lat_us[:count], trace.lat_us[count:]
+    result = Result(numbers={
+        "not_offered": list(missing), "rotation_ms": turn, "track_bytes": track,
+        "1a_write": _flat(write), "1a_read": _flat(read[1:]), "1b_read": _flat(back.lat_us[1:]),
+        "1b_write_us": float(np.median(burst.lat_us)),
+        "1b_seconds": float((burst.at_us + burst.lat_us).max() / 1e6),
+        "1c_us": {str(k): float(np.median(v)) for k, v in sizes.items()},
+        "1c_steps_kib": steps(sizes, turn)})
+    result.arrays = {"write_us": write, "read_us": read, "burst_us": burst.lat_us,
+                     "back_us": back.lat_us,
+                     **{f"size{k}_us": v for k, v in sizes.items()}}
+    result.findings = {"write_unit_bytes": decide(result.numbers)}
+    return result
+
+
+def _flat(lat):
+    verdict, sure, middle = stats.flat(lat, width=0.05)
+    return {"verdict": verdict, "confidence": sure, "median_us": middle}
+
+
+def _track(s):
+    """Bytes of a track, or None."""
+    places = Places(s, int(s.dev.bytes * ANCHOR))
+    at = int(s.dev.bytes * FRESH) // BLOCK
+    if not tells(places, ((at + 7 * np.arange(32)) * BLOCK).astype(np.uint64)) or \
+            not places.rotation_us:
+        return None
+    return track_bytes(s, places, at * BLOCK)
+
+
+def _sizes(s, rng, first, room):
+    """Latencies of bursts of each size, in KiB."""
+    out = {}
+    for size in SIZES_KIB:
+        if size * 1024 % s.dev.block:
+            continue
+        blocks = size * 1024 // BLOCK
+        slots = max(1, room // blocks)
+        at = first + rng.integers(0, slots, BURSTS * DEPTH) * blocks
+        out[size] = s.trace(f"1c-{size}", (True, at * BLOCK, size * 1024),
+                            iodepth=DEPTH).lat_us
+    return out
+
+
+def steps(sizes, turn_ms):
+    """Sizes in KiB before and behind each step, and its height in ms."""
+    if not turn_ms:
+        return []
+    names = list(sizes)
+    middle = np.array([np.median(sizes[k]) for k in names]) / 1000
+    out = []
+    for i in range(1, len(names)):
+        rise = middle[i:i + 3].min() - middle[max(0, i - 3):i].max()
+        if rise > STEP * turn_ms:
+            out.append([names[i - 1], names[i], float(rise)])
+    # What grows all the time has no steps.
+    return out if len(out) <= len(names) // 3 else []
+
+
+def decide(numbers):
+    """The smallest internal write."""
+    turn, track = numbers["rotation_ms"], numbers["track_bytes"]
+    read, write = numbers["1a_read"], numbers["1a_write"]
+    if not turn:
+        return Finding.unknown("no rotation was found", "bytes")
+    if not track:
+        return Finding.unknown("how much is on a track was not found", "bytes")
+    if not (read["verdict"] and write["verdict"]) or read["median_us"] < 1000:
+        return Finding.unknown("blocks read in the order in which they were written do not "
+                               "take a constant time: they are not in one row", "bytes")
+    part = read["median_us"] / 1000 / turn % 1
+    sure = min(read["confidence"], write["confidence"], 0.99)
+    blocks = part * track / BLOCK
+    if blocks < NEXT_BLOCKS or part > 1 - 0.002:
+        unit = max(1, round(blocks if part < 0.5 else 0)) * BLOCK
+        return Finding(unit, "bytes", BLOCK, NEXT_BLOCKS * BLOCK, sure,
+                       f"blocks written one after the other are read in "
+                       f"{read['median_us'] / 1000:.2f} ms each, a rotation and a little: "
+                       "they lie side by side")
+    passes = write["median_us"] / 1000 / turn
+    tracks = part + max(0, round(passes - part))
+    if abs(tracks - passes) > 0.3:
+        return Finding.unknown(f"blocks lie {part:.2f} tracks apart, or whole tracks more, "
+                               f"but a write takes {passes:.2f} rotations", "bytes")
+    return Finding(int(tracks * track), "bytes", (tracks - 0.1) * track, (tracks + 0.1) * track,
+                   sure, f"each block is {tracks:.2f} tracks behind the one before, and "
+                   f"writing it takes {passes:.2f} rotations")
+
+
+def draw(figure, result, arrays):
+    """As Figures 2.6 of the thesis: reading back, and the sweep of sizes."""
+    from . import plots                 # pylint: disable=C0415
+    left, right = plots.panels(figure, 2)
+    plots.dots(left, arrays["read_us"] / 1000, color=plots.BLUE, label="written one at a time")
+    plots.dots(left, arrays["back_us"] / 1000, color=plots.ORANGE, label="31 at a time")
+    left.set(title="reading in the order of writing", xlabel="block",
+             ylabel="latency, ms", ylim=(0, None))
+    left.legend(loc="upper right", markerscale=3)
+    sizes = [int(k) for k in result.numbers["1c_us"]]
+    right.plot(sizes, [v / 1000 for v in result.numbers["1c_us"].values()], marker=".")
+    for _, behind, _ in result.numbers["1c_steps_kib"]:
+        right.axvline(behind, color="black", linewidth=0.8, linestyle=":")
+    right.set(title="writes, 31 at a time", xlabel="size, KiB", ylabel="median latency, ms",
+              ylim=(0, None))
