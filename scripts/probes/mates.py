@@ -25,6 +25,7 @@ DRAIN_S = 10                # pauses between rounds, until all is home
 FIRST_CHUNK, GROWTH = 24, 1.5
 LONGEST_PAUSE_S = 90
 SURE = 3
+MISFIT = 0.1                # of all answers, at most
 SIDE = 31                   # blocks on each side in a round
 
 
@@ -301,7 +302,7 @@ class Edges:
             for vote, answers in zip(votes, self._ask(rows)):
                 vote += [0 if m is None else 1 if m else -1 for m in answers]
             ends = [self._end(brackets[i], rows[i], votes[i]) for i in (0, 1)]
-            if None not in ends:
+            if None not in ends and self._fits(*ends):
                 self.low, self.high = ends[0], ends[1] + 1
                 return True
         self.doubtful = f"{SURE + 4} cleanings did not agree on the ends of a band"
@@ -317,3 +318,9 @@ class Edges:
         if (k and vote[k - 1] < SURE) or (k < len(row) and vote[k] > -SURE):
             return None
         return row[k - 1] if k else inside
+
+    def _fits(self, first, last):
+        """Whether no more of all answers so far contradict these ends than chance makes."""
+        known = [(first <= b <= last) == m for asked, moved in self.rounds
+                 for b, m in zip(asked, moved) if m is not None]
+        return np.mean(known) >= 1 - MISFIT

@@ -35,8 +35,9 @@ PAIRS = 32
 AGREE, PLACES = 2, 5        # so many bands of one size, of so many at most
 REACH = 256 * MIB // BLOCK
 MOST_WRITES = 400_000       # to one block, to fill its set
-SAME_COST, OTHER_COST = 1.4, 1.7    # of one band's
-COSTS = 3
+TWICE = 1.5                 # of one band's time: between one and two
+COSTS, MOST_COSTS = 3, 18   # cleanings that are compared
+SURE = 3.5                  # standard errors
 
 
 def estimate(s):
@@ -70,7 +71,7 @@ class Prober:
         most = min(MOST_WRITES, int(1.1 * full) + 64 if full else s.scale.max_ops)
         self.mates = Mates(s, places, rng, most_writes=most)
         self.how = None
-        self.why = []
+        self.why, self.alone = [], {}
 
     def ways(self):
         """What is tried, in this order."""
@@ -114,45 +115,42 @@ class Prober:
         return edges
 
     def cost(self, at, others):
-        """Time that a cleaning with @others dirty takes, microseconds; and writes
-        between two cleanings."""
-        spent = []
-        for _ in range(COSTS):
-            done = self.mates.force(at * BLOCK, np.asarray(others, np.uint64) * BLOCK,
-                                    name="cost")
-            lat = done.rewrites_us
-            spent.append(float(lat.max() - np.median(lat)))
-        return float(np.median(spent))
+        """Time that a cleaning with @others dirty takes, microseconds."""
+        lat = self.mates.force(at * BLOCK, np.asarray(others, np.uint64) * BLOCK,
+                               name="cost").rewrites_us
+        return float(lat.max() - np.median(lat))
 
-    def one_band(self, at, low, high):
-        """Whether what was found is one band: True, False, or None; and the ratio
-        of the costs."""
-        if self.how != "force":
-            return True, None
-        alone = self.cost(at, [])
-        ends = [b for b in (low, high - 1) if abs(b - at) > 1]
-        both = self.cost(at, ends)
-        ratio = both / max(alone, 1.0)
-        return (True if ratio < SAME_COST else False if ratio > OTHER_COST else None), ratio
+    def one_band(self, at, others):
+        """Whether cleaning with @others dirty as well takes as long as with the block
+        alone: True, False, or None if that is not clear."""
+        alone, both = self.alone.setdefault(at, []), []
+        while len(both) < MOST_COSTS:
+            for _ in range(COSTS):
+                both.append(self.cost(at, others))
+                if len(alone) < len(both):
+                    alone.append(self.cost(at, []))
+            ratio = np.mean(both) / np.mean(alone)
+            # Of the ratio of two means; no less than what two equal ones may hide.
+            error = ratio * max(0.02, np.hypot(
+                np.std(both, ddof=1) / np.mean(both) / len(both) ** 0.5,
+                np.std(alone, ddof=1) / np.mean(alone) / len(alone) ** 0.5))
+            if abs(ratio - TWICE) > SURE * error:
+                return bool(ratio < TWICE)
+        return None
 
     def by_cost(self, at, low, high):
         """Ends of L's band within [low, high), by what cleaning costs alone."""
-        alone = self.cost(at, [])
         ends = []
         for direction, limit in ((-1, low), (1, high - 1)):
-            inside, outside = 0, abs(limit - at) + 1
-            step = 1
+            inside, outside, step = 0, abs(limit - at) + 1, 1
             while inside + 1 < outside:
                 # Doubling first: a band is a small part of what was found, maybe.
-                probe = inside + step if inside + step < outside and step else \
+                probe = inside + step if step and inside + step < outside else \
                     (inside + outside) // 2
-                ratio = self.cost(at, [at + direction * probe]) / alone
-                if ratio < SAME_COST:
-                    inside, step = probe, step * 2
-                elif ratio > OTHER_COST:
-                    outside, step = probe, 0
-                else:
+                same = self.one_band(at, [at + direction * probe])
+                if same is None:
                     return None
+                inside, outside, step = (probe, outside, step * 2) if same else (inside, probe, 0)
             ends.append(at + direction * inside)
         return ends[0], ends[1] + 1
 
@@ -238,7 +236,8 @@ def decide(prober, edges):
         one = False
     else:
         low, high = edges.low, edges.high
-        one, _ = prober.one_band(edges.at, low, high)
+        one = prober.how != "force" or prober.one_band(
+            edges.at, [b for b in (low, high - 1) if abs(b - edges.at) > 1])
     if one:
         return (low, high), ""
     if one is None:
