@@ -462,7 +462,8 @@ static bool settle(struct shingle_device *d)
 
 	spin_lock_irq(&d->map_lock);
 	pending = d->ops->pending(d->engine);
-	wanted = d->pressure || d->forced || d->idle;
+	/* Who came back meanwhile may wait for nothing but this. */
+	wanted = d->pressure || d->forced || d->idle || shingle_waiting(d);
 	spin_unlock_irq(&d->map_lock);
 	if (!pending || (wanted && shingle_commit(d, false)))
 		return false;

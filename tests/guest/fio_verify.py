@@ -9,6 +9,7 @@ more from its seed alone."""
 import json
 import os
 import random
+import subprocess
 
 import media
 from bench import Failure, Skip, expect, run
@@ -21,6 +22,8 @@ COMMON = {
     "serialize_overlap": 1, "group_reporting": 1, "thread": 1,
     "allow_mounted_write": 0, "clocksource": "clock_gettime",
 }
+# Of what nobody may forget a write in; seldom more than two are needed.
+HURRY_S = 8
 RUNS = {
     "mixed": {"rw": "randwrite", "verify_backlog": 64},
     "trims": {"rw": "randtrimwrite"},
@@ -94,6 +97,35 @@ def verify(ctx, geo, seed, medium):
     return total
 
 
+def nothing_hurries(ctx, geo):
+    """Without a timer for commits or idle cleaning only events wake who waits:
+    whole bands and stray blocks together on a device that is always full."""
+    if not os.path.exists("/usr/bin/fio"):
+        raise Skip("no fio")
+    made = stack(ctx.pool, ctx.target, geo)
+    device = made.open()
+    device.message("idle_ms 600000")
+    device.message("commit_ms 0")
+    common = [f"--filename={device.path}", "--direct=1", "--ioengine=libaio",
+              "--iodepth=2", "--time_based", f"--runtime={HURRY_S}"]
+    argv = ["fio", "--name=stray", "--rw=randwrite", "--norandommap",
+            f"--bsrange=4k-{geo.band * 4}k", "--blockalign=4k", *common,
+            "--name=bands", "--rw=write", f"--bs={geo.band * 4}k", *common]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True,
+                          stderr=subprocess.STDOUT, cwd="/tmp") as job:
+        try:
+            said, _ = job.communicate(timeout=3 * HURRY_S)
+        except subprocess.TimeoutExpired as late:
+            # The timer frees what was forgotten, so that the guest goes on.
+            device.message("commit_ms 10")
+            job.communicate()
+            raise Failure("a write was forgotten") from late
+    expect(not job.returncode, f"fio ended with {job.returncode}: {said[-800:]}")
+    made.verify()
+    made.close()
+    made.check()
+
+
 def cases(target, options):
     seed = int(options.get("seed", 1))
     out = []
@@ -103,6 +135,8 @@ def cases(target, options):
         out.append((f"{geo.name}", lambda ctx, g=geo: verify(
             ctx, g, seed, "ram")))
     if target.persistent:
+        tiny = next(g for g in GEOMETRIES["replay"] if g.name == "tiny")
+        out.append(("nothing hurries", lambda ctx: nothing_hurries(ctx, tiny)))
         for geo in target.geometry("fio-platter"):
             out.append((f"{geo.name} over platter smr", lambda ctx, g=geo:
                         verify(ctx, g, seed, "smr")))
