@@ -14,6 +14,7 @@ import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -59,20 +60,29 @@ class Guests:
     def __init__(self, config, items):
         self.config = config
         self.wanted = {}
+        self.jobs = {}
         self.pool = ThreadPoolExecutor(
             int(os.environ.get("SHINGLE_TEST_GUESTS", "1")))
         self.booted = {}
         for item in items:
-            case = getattr(item, "callspec", None) and \
-                item.callspec.params.get("case")
+            params = item.callspec.params if hasattr(item, "callspec") else {}
+            case = params.get("case")
+            boots = item.get_closest_marker("boots")
             if isinstance(case, Case):
                 self.wanted.setdefault(case.row, []).append(case.name)
+                self.jobs[case.row] = partial(self._boot, case.row)
+            elif boots:
+                self.jobs[item.nodeid] = partial(boots.kwargs["run"], **params)
+
+    def result(self, job):
+        """Of a row of the plan, or of a test that is marked with what boots."""
+        if not self.booted:
+            self.booted = {key: self.pool.submit(run)
+                           for key, run in self.jobs.items()}
+        return self.booted[job].result()
 
     def check(self, case):
-        if not self.booted:
-            self.booted = {row: self.pool.submit(self._boot, row)
-                           for row in self.wanted}
-        results = self.booted[case.row].result()
+        results = self.result(case.row)
         result = results.get(case.name)
         if result is None:
             pytest.fail("the guest ended before this case:\n" +
@@ -119,6 +129,7 @@ def pytest_configure(config):
     config.boots, config.numbers, config.bad_ends = [], [], []
     config.addinivalue_line("markers", "quick: part of tests/run --quick")
     config.addinivalue_line("markers", "soak: only in tests/run --soak")
+    config.addinivalue_line("markers", "boots(run=f): f(**params) boots a guest of the test's own")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -156,6 +167,12 @@ def guests(request):
     booter = Guests(request.config, request.session.items)
     yield booter
     booter.pool.shutdown(cancel_futures=True)
+
+
+@pytest.fixture
+def guest(request, guests):
+    """What the guest of a test says that is marked with what boots it."""
+    return guests.result(request.node.nodeid)
 
 
 def pytest_terminal_summary(terminalreporter, config):

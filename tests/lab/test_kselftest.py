@@ -9,6 +9,7 @@ import pytest
 SCRIPTS = [
     # script, kernel, clock, environment
     ("life.sh", "uml", "real", {"TARGET": "stl-set"}),
+    ("life.sh", "uml", "real", {"TARGET": "stl-full"}),
     ("life.sh", "uml", "real", {"TARGET": "linear"}),
     ("life.sh", "uml-debug", "real", {"TARGET": "stl-set"}),
     ("life.sh", "stock", "real", {"TARGET": "stl-set"}),
@@ -36,19 +37,27 @@ def tap(text):
     return len(found) - skipped - len(failed), failed, skipped
 
 
-@pytest.mark.parametrize("row", SCRIPTS, ids=name)
-def test_script(row):
+def boot_script(row):
     script, kernel, clock, env = row
-    result = lab.run([f"tests/kselftest/{script}"], kernel=kernel,
-                     clock=clock, env=env, timeout=1200)
-    passed, failed, skipped = tap(result.out)
+    return lab.run([f"tests/kselftest/{script}"], kernel=kernel, clock=clock,
+                   env=env, timeout=1200)
+
+
+def boot_kunit():
+    return lab.run(["scripts/lab/kunit"], kernel="uml-debug", timeout=900)
+
+
+@pytest.mark.boots(run=boot_script)
+@pytest.mark.parametrize("row", SCRIPTS, ids=name)
+def test_script(row, guest):    # pylint: disable=unused-argument
+    passed, failed, skipped = tap(guest.out)
     print(f"{passed} passed, {len(failed)} failed, {skipped} skipped")
-    assert not failed and result.rc in (0, 4), str(result)
-    assert passed or skipped, str(result)
+    assert not failed and guest.rc in (0, 4), str(guest)
+    assert passed or skipped, str(guest)
 
 
-def test_kunit():
-    result = lab.run(["scripts/lab/kunit"], kernel="uml-debug", timeout=900)
-    passed, failed, _ = tap(result.out)
+@pytest.mark.boots(run=boot_kunit)
+def test_kunit(guest):
+    passed, failed, _ = tap(guest.out)
     print(f"{passed} KTAP lines passed")
-    assert result.ok and not failed and passed, str(result)
+    assert guest.ok and not failed and passed, str(guest)
