@@ -304,6 +304,7 @@ def layered(kind, arguments):
     out["cleaning_type"] = exactly(cleaning)
     out["mapping"] = exactly("dynamic" if full else "static")
     # Sets use a slot for each write; of zones, logs that are stale become free.
+    out["write_unit_bytes"] = exactly(BLOCK)
     out["log_structure"] = exactly("circular" if full else "append")
     order = setting(arguments, "order", "fifo")
     out["cleaning_order"] = Truth(order)

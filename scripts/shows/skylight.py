@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: GPL-2.0
+"""In a guest with the virtual clock, for scripts/shows/skylight: has scripts/skylight
+look at a drive, and marks the answers.
+
+    skylight.py OUT DRIVE       DRIVE is JSON, see tests/guest/skylight.py"""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests/guest"))
+
+import skylight                         # pylint: disable=wrong-import-position
+
+
+def main():
+    os.environ["PATH"] += ":/usr/sbin:/sbin"
+    drive = skylight.Drive(json.loads(sys.argv[2]))
+    status = drive.look_at_all(Path(sys.argv[1]))
+    late = drive.late()
+    if late:
+        print(f"skylight: the host was late {late} times: no exact clock", flush=True)
+    drive.close()
+    return status or (3 if late else 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

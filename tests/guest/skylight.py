@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: GPL-2.0
+"""scripts/skylight looks at small drives whose every parameter is known: does it
+name them?  For the virtual clock, and a platter with its mechanics.
+
+The medium has no store unless the drive needs one: its time is kept, its contents
+are not, and no test looks at contents.  Metadata are in RAM.
+
+A drive is a dictionary:
+
+    kind            shingled, plain, ram, thin
+    name            of the mapped device
+    sectors         of the medium
+    profile, keys   of the platter
+    create          arguments of shingle create (shingled)
+    flash_sectors   of a cache device that takes no time (shingled)
+    chunk           sectors (thin)
+    tests, scale, seed   of scripts/skylight
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import bench
+import dm
+from bench import expect
+
+SKYLIGHT = Path(bench.TOP) / "scripts/skylight"
+PROFILE = "st4000nc001"     # what the emulated drives of the thesis stood on
+META_KIB = 262144
+LAST = "14"                 # wants the drive's look-ahead, which is below a layer
+
+
+# --- drives -----------------------------------------------------------------------
+
+
+def node(name):
+    bench.run("dmsetup", "mknodes", name)
+    return f"/dev/mapper/{name}"
+
+
+class Drive:
+    """A drive as dictionaries have it; path, and close()."""
+
+    def __init__(self, spec):
+        self.spec, self.medium, self.made = spec, None, []
+        self.name = spec.get("name", "drive")
+        bench.modprobe("brd", "rd_nr=2", f"rd_size={META_KIB}")
+        bench.run("dd", "if=/dev/zero", "of=/dev/ram0", "bs=64k", "count=1")
+        try:
+            self.path = getattr(self, spec["kind"])()
+        except BaseException:
+            self.close()
+            raise
+
+    def mapped(self, name, length, target, words):
+        made = dm.Device(name, [(0, int(length) // 8 * 8, target, words)])
+        self.made.append(made)
+        return node(name), made
+
+    def platter(self, name, sectors, profile=PROFILE, keys=()):
+        return self.mapped(name, sectors, "platter", " ".join(
+            ["none 0", profile, "0", str(len(keys)), *map(str, keys)]))
+
+    def _medium(self, name):
+        path, self.medium = self.platter(name, self.spec["sectors"], self.spec.get(
+            "profile", PROFILE), self.spec.get("keys", ()))
+        return path
+
+    def plain(self):
+        return self._medium(self.name)
+
+    def shingled(self):
+        data, more = self._medium("medium"), []
+        if self.spec.get("flash_sectors"):
+            flash, _ = self.platter("flash", self.spec["flash_sectors"], "generic",
+                                    ("timing", "none"))
+            more = ["--cache", flash]
+        bench.run("shingle", "create", *self.spec["create"], "--no-udev", "--force", *more,
+                  "--meta", "/dev/ram0", data, self.name)
+        return node(self.name)
+
+    def ram(self):
+        return "/dev/ram1"
+
+    def thin(self):
+        """Over a platter; a pool hands out chunks in the order of first writes."""
+        data, sectors = self._medium("medium"), self.spec["sectors"]
+        bench.modprobe("dm-thin-pool")
+        path, pool = self.mapped("pool", sectors // 4096 * 4096, "thin-pool",
+                                 f"/dev/ram0 {data} {self.spec.get('chunk', 128)} 0 1 "
+                                 "skip_block_zeroing")
+        pool.message("create_thin 0")
+        return self.mapped(self.name, sectors // 2, "thin", f"{path} 0")[0]
+
+    def look(self, out, tests, truth=False):
+        """scripts/skylight; its exit status."""
+        words = [sys.executable, SKYLIGHT, "run", self.path, "--out", out, "--reset",
+                 "--destroy-data", "--scale", self.spec.get("scale", "auto"), "--seed",
+                 self.spec.get("seed", 1), "--tests", ",".join(tests)]
+        words += ["--truth"] if truth else []
+        return subprocess.run([str(w) for w in words], stdin=subprocess.DEVNULL,
+                              check=False).returncode
+
+    def look_at_all(self, out):
+        """The tests that the dictionary asks for; exit status."""
+        tests = self.spec["tests"].split(",")
+        first, status = [t for t in tests if t != LAST], 0
+        if first:
+            status = self.look(out, first, truth=LAST not in tests)
+        if LAST in tests:
+            # The person's hdparm -A1 of this drive: a layer does not pass it on.
+            if self.medium:
+                self.medium.message("lookahead on")
+            status |= self.look(out, [LAST], truth=True)
+        return status
+
+    def late(self):
+        """How often the host was too slow for the medium's clock."""
+        text = self.medium.message("stats") if self.medium else ""
+        return sum(int(line.split()[1]) for line in text.splitlines()
+                   if line.startswith("late "))
+
+    def close(self):
+        if self.spec["kind"] == "shingled":
+            bench.run("dmsetup", "remove", "--noudevsync", self.name, ok=None)
+        while self.made:
+            self.made.pop().remove()
+
+
+# --- the suite ----------------------------------------------------------------------
+
+
+# Bands of 1 MiB, and of each kind as few as show what it is.
+SMALL = {
+    "linear": {"plain": ({"kind": "plain", "sectors": 4 << 21, "tests": "1,2,3"},
+                         {"drive_type": "conventional"})},
+    "stl-set": {
+        "disk": ({"kind": "shingled", "sectors": 4 << 21, "tests": "1,2,3,6,11",
+                  "create": ["stl-set", "--band", "1M", "--geometry", "pack", "--bands",
+                             "1500", "--cache-size", "12b"]},
+                 {"drive_type": "shingled", "cache_medium": "disk",
+                  "cache_layout": "single-id", "cleaning_type": "lazy",
+                  "band_bytes": 1 << 20}),
+        "flash": ({"kind": "shingled", "sectors": 4 << 21, "flash_sectors": 20 << 11,
+                   "tests": "1,2,3,6",
+                   "create": ["stl-set", "--band", "1M", "--geometry", "pack", "--bands",
+                              "1500", "--cache-size", "12b"]},
+                  {"drive_type": "shingled", "cache_medium": "flash",
+                   "cleaning_type": "lazy"})},
+    "stl-full": {
+        "disk": ({"kind": "shingled", "sectors": 4 << 21, "tests": "1,2,3,6,12",
+                  "create": ["stl-full", "--band", "1M", "--geometry", "pack", "--bands",
+                             "1500", "--zone-bands", "150", "--provision", "8",
+                             "--log-bands", "3"]},
+                 {"drive_type": "shingled", "cache_medium": "disk",
+                  "cache_layout": "multiple", "cleaning_type": "aggressive",
+                  "mapping": "dynamic"})},
+}
+
+
+def named(ctx, spec, wanted):
+    """The drive is named, and nothing is said confidently that is not so."""
+    drive = Drive(spec)
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            status = drive.look_at_all(folder)
+            marks = json.loads(Path(folder, "truth.json").read_text("utf-8"))
+            page = Path(folder, "report.html").stat().st_size
+            late = drive.late()
+    finally:
+        drive.close()
+    ctx.note("; ".join(f"{k} {e['value']} {e['mark']}" for k, e in marks.items()
+                       if e["mark"] in ("right", "wrong")))
+    expect(status == 0, f"scripts/skylight ended with {status}")
+    wrong = {k: e["value"] for k, e in marks.items()
+             if e["mark"] == "wrong" and e["confidence"] >= 0.9}
+    expect(not wrong, f"confident and wrong: {wrong}")
+    for name, value in wanted.items():
+        entry = marks.get(name, {})
+        expect(entry.get("mark") == "right" and entry["value"] == value,
+               f"{name} is {value}, and {entry.get('value')} was said")
+    expect(page > 10000, f"the report has {page} bytes")
+    expect(not late, f"the host was late {late} times: no exact clock")
+    return {"right": sum(e["mark"] == "right" for e in marks.values())}
+
+
+def cases(target, _options):
+    os.environ["PATH"] = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
+    return [(f"names a drive: {name}", lambda ctx, s=spec, w=wanted: named(ctx, s, w))
+            for name, (spec, wanted) in SMALL.get(target.name, {}).items()]

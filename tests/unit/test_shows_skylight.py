@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-2.0
+"""scripts/shows/skylight without guests: the acceptance table calls right what is
+right and nothing else; drives by lot are the same with the same seed."""
+
+import random
+import sys
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_loader
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(TOP / "scripts"), str(TOP / "scripts/lab")]
+
+# pylint: disable=wrong-import-position,import-error
+from probes.report import Run
+
+MIB = 1 << 20
+CLIFF = [86800, 90500, 92160]
+
+
+@pytest.fixture(name="show", scope="module")
+def the_show():
+    loader = SourceFileLoader("shows_skylight", str(TOP / "scripts/shows/skylight"))
+    module = module_from_spec(spec_from_loader(loader.name, loader))
+    loader.exec_module(module)
+    return module
+
+
+def finding(value, confidence=0.99):
+    return {"value": value, "confidence": confidence, "unit": "", "says": ""}
+
+
+def drive(kind, **changed):
+    """A run whose every answer is right, but for what is changed."""
+    said = {"drive_type": "conventional", "cache_medium": "none", "zone_profile": [[0, 1]]}
+    if kind != "cmr":
+        said |= {"drive_type": "shingled", "cache_medium": "flash" if kind == "e2" else "disk",
+                 "cleaning_type": "aggressive" if kind == "e3" else "lazy",
+                 "mapping": "dynamic" if kind == "e3" else "static", "band_bytes": 40 * MIB,
+                 "map_entries": 90000, "cache_bytes": 90000 * 4096}
+        if kind != "e2":
+            said["cache_layout"] = "multiple" if kind == "e3" else "single-id"
+    at = changed.pop("at", None if kind == "cmr" else 88000)
+    status = changed.pop("status", "done")
+    said |= changed
+    answers = {k: finding(v) for k, v in said.items()}
+    numbers = {"writes_until_cleaning": at} if at is not None else {}
+    tests = {t: {"status": status, "findings": answers, "numbers": numbers if t == "6" else {}}
+             for t in ("1", "1abc", "2", "3", "4", "6", "7", "8", "11", "12", "13", "14")}
+    truth = {k: {"mark": "right", "truth": "", "value": v, "confidence": 0.99}
+             for k, v in said.items()}
+    truth.setdefault("raw_bytes", {"mark": "right", "value": 1, "confidence": 1})
+    truth["raw_bytes"]["cliff"] = CLIFF if kind != "cmr" else None
+    return Run(Path(kind), {}, tests, answers, truth)
+
+
+def all_right():
+    return {kind: drive(kind) for kind in ("cmr", "e1", "e2", "e3")}
+
+
+def test_all_right(show, capsys):
+    count = show.table(all_right())
+    assert count["wrong"] == count["cannot tell"] == 0 and count["right"] == 45
+    out = capsys.readouterr().out
+    assert "WRONG 0" in out and "88,000 (95.5 %)" in out
+    assert max(map(len, out.splitlines())) < 140
+
+
+@pytest.mark.parametrize("kind, changed", [
+    ("cmr", {"drive_type": "shingled"}), ("cmr", {"cache_layout": "single-od"}),
+    ("cmr", {"at": 5000}), ("e1", {"drive_type": "conventional"}),
+    ("e1", {"cache_layout": "single-od"}), ("e1", {"cleaning_type": "aggressive"}),
+    ("e1", {"at": CLIFF[0] - 2}), ("e1", {"at": CLIFF[1] + 1}), ("e2", {"cache_medium": "disk"}),
+    ("e2", {"cache_layout": "single-id"}), ("e3", {"mapping": "static"}),
+    ("e3", {"cache_layout": "single-od"})])
+def test_a_wrong_cell_is_called_wrong(show, kind, changed):
+    runs = all_right()
+    runs[kind] = drive(kind, **changed)
+    assert show.table(runs)["wrong"] >= 1
+
+
+def test_no_answer_is_not_right(show):
+    runs = all_right()
+    for name in ("drive_type", "cleaning_type", "band_bytes", "mapping"):
+        runs["e1"] = drive("e1", **{name: None})
+        count = show.table(runs)
+        assert count["cannot tell"] in (1, 2) and not count["wrong"]
+    runs["e1"] = drive("e1", at=None)
+    assert show.table(runs)["cannot tell"] == 1
+    runs["cmr"] = drive("cmr", status="failed")
+    assert show.table(runs)["cannot tell"] > 5
+
+
+def test_a_confident_wrong_answer_fails_the_show(show, capsys):
+    runs = all_right()
+    assert not show.confident(runs)
+    runs["e3"].truth["mapping"] = {"mark": "wrong", "truth": "dynamic", "value": "static",
+                                   "confidence": 0.5}
+    assert not show.confident(runs)
+    runs["e3"].truth["mapping"]["confidence"] = 0.95
+    assert show.confident(runs)
+    assert "CONFIDENT" in capsys.readouterr().out
+
+
+def test_drives_by_lot(show):
+    one, same, other = ([show.drawn(random.Random(seed))[0] for _ in range(1)]
+                        for seed in (3, 3, 4))
+    assert one == same != other
+    rng = random.Random(1)
+    many = [show.drawn(rng) for _ in range(200)]
+    words = [" ".join(spec["create"]) for spec, _ in many]
+    assert {w.split()[0] for w in words} == {"stl-set", "stl-full"}
+    assert any("cleaning=lazy" in w for w in words) and any("aggressive" in w for w in words)
+    assert any("--cache-location od" in w for w in words)
+    assert any("flash_sectors" in spec for spec, _ in many)
