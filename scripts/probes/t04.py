@@ -21,7 +21,10 @@ ID, TITLE, AFTER = "4", "progress of cleaning", ("1", "3")
 MOST = 1024             # blocks that are asked for; the thesis's 4,096 are written
 ANCHOR = 0.08
 FROM, TO = 0.15, 0.95   # of the drive: where blocks are written
-STRANGE = 6             # times the slowest of ordinary reads: it waited for something
+DIRTY = 200             # blocks written, so that there is something to clean
+GAPS = 5                # pauses of one length
+FIRST_GAP_S, LAST_GAP_S, GROWTH, FINE = 0.05, 60, 1.25, 1.02
+STRANGE = 3             # rotations, and more than usual: it waited for something
 
 
 def estimate(s):
@@ -57,19 +60,63 @@ def run(s):
             rounds.append(places.read(f"round{len(rounds)}", asked))
             if (~places.same(cached, rounds[-1])).mean() > 0.95 - places.coincidence:
                 break
+        idle = _idle(s, places, rng) if telling and rounds and \
+            (~places.same(cached, rounds[-1])).mean() > 0.1 else {}
     went = ~places.same(before, cached)
     noise = ~places.same(cached, again)
     result = Result(numbers={
         "not_offered": list(missing), "telling": telling, "why": places.why,
         "coincidence": places.coincidence, "written": n, "blocks": len(asked),
         "cached": int(went.sum()), "noise": int((noise & went).sum()),
-        "pauses_s": pauses,
+        "pauses_s": pauses, "idle": idle,
         "moved": [int((~places.same(cached, r) & went & ~noise).sum()) for r in rounds]})
     result.arrays = {"cached_us": cached, "before_us": before, "went": went & ~noise,
                      **{f"round{i}_us": r for i, r in enumerate(rounds)},
                      **{f"moved{i}": ~places.same(cached, r) for i, r in enumerate(rounds)}}
-    result.findings = decide(result.numbers)
+    result.findings = {**decide(result.numbers), **idle_time(idle)}
     return result
+
+
+def _idle(s, places, rng):
+    """Reads of one block with pauses between them, longer and longer: the shortest
+    after which reads met a step of cleaning, and the longest after which none did."""
+    blocks = s.dev.bytes // BLOCK
+    at = int(places.anchor)
+    usual = s.trace("usual", (False, np.full(16, at), BLOCK)).lat_us[1:]
+    limit = usual.max() + STRANGE * (places.rotation_us or usual.max())
+
+    def met(gap):
+        dirty = int(blocks * FROM) + rng.integers(int(blocks * (TO - FROM)), size=DIRTY)
+        s.trace("dirty", (True, dirty * BLOCK, BLOCK))
+        trace = s.fio("idle", rw="randread", bs=BLOCK, offset=at, size=BLOCK,
+                      io_size=(GAPS + 1) * BLOCK, norandommap=1, thinktime=int(gap * 1e6))
+        return int((trace.lat_us[1:] > limit).sum())
+    quiet, gap, seen, growth = 0.0, FIRST_GAP_S, [], GROWTH
+    while gap < LAST_GAP_S:
+        # The first read comes late enough after writing, by the time that fio starts.
+        seen.append([gap, met(gap)])
+        if seen[-1][1] <= GAPS // 2:
+            quiet, gap = gap, gap * growth
+        elif growth > FINE and quiet:
+            growth, gap = FINE, quiet * FINE
+        else:
+            return {"quiet_s": quiet, "cleans_s": gap, "seen": seen}
+    return {"seen": seen}
+
+
+def idle_time(idle):
+    """Finding of how long the host must be quiet."""
+    if not idle:
+        return {}
+    if not idle.get("quiet_s"):
+        return {"clean_idle_ms": Finding.unknown(
+            "no read after a pause had to wait for cleaning" if "cleans_s" not in idle else
+            "it cleans after the shortest pause already", "ms")}
+    low, high = 1000 * idle["quiet_s"], 1000 * idle["cleans_s"]
+    # Cleaning begins when the clock says so, and the read came behind the pause.
+    return {"clean_idle_ms": Finding((low + high) / 2, "ms", low, high, 0.99,
+            f"after pauses of {low:.0f} ms reads took what they always take, after "
+            f"{high:.0f} ms they waited for something")}
 
 
 def _pauses(s):

@@ -13,7 +13,7 @@ import numpy as np
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
-from probes.load import Trace, as_ops   # pylint: disable=C0413,E0401
+from probes.load import Trace, as_ops, join   # pylint: disable=C0413,E0401
 
 BLOCK = 4096
 MIB = 1 << 20
@@ -56,6 +56,7 @@ class Drive:
         self.disk = Disk(2 * blocks, **disk)
         self.bytes, self.block, self.path = blocks * BLOCK, BLOCK, "model"
         self.idle_us = None         # not aggressive
+        self.late = 0.0             # that a step takes after somebody has come
         self.cleaned = []
 
     # --- what layers change ----------------------------------------------------
@@ -97,7 +98,8 @@ class Drive:
             assert o + n <= self.bytes, f"{name}: request past the end"
             at[i] = self.disk.now - begin
             (self.write if w else self.read)(o // BLOCK, max(1, n // BLOCK))
-            lat[i] = self.disk.now - begin - at[i]
+            lat[i] = self.disk.now - begin - at[i] + self.late
+            self.late = 0.0
         if iodepth > 1:
             # Requests wait for each other: as many as the depth are under way.
             end = at + lat
@@ -107,6 +109,12 @@ class Drive:
 
     def job(self, name, options, watch=None):
         size = int(options.get("bs", BLOCK))
+        if "thinktime" in options:
+            parts = []
+            for _ in range(int(options["io_size"]) // size):
+                parts.append(self.replay(name, (False, int(options["offset"]), size)))
+                self.sleep(int(options["thinktime"]) / 1e6)
+            return join(parts)
         rng = np.random.default_rng(int(options.get("randseed", 1)))
         count = int(options["number_ios"])
         whole = int(options.get("size", self.bytes)) // size
@@ -121,10 +129,12 @@ class Drive:
 
     def sleep(self, seconds):
         end = self.disk.now + seconds * 1e6
-        if self.idle_us is not None:
+        if self.idle_us is not None and self.idle_us < seconds * 1e6:
             self.disk.now += self.idle_us
             while self.disk.now < end and self.idle_step():
                 pass
+            # Who comes meanwhile waits for the step that has begun.
+            self.late = max(0.0, self.disk.now - end)
         self.disk.now = max(self.disk.now, end)
 
 

@@ -234,6 +234,20 @@ def test_progress(tmp_path, drive, cleaning):
         assert max(moved) <= 0.02 * s.results["4"].numbers["blocks"]
 
 
+@pytest.mark.parametrize("drive,idle_ms", [
+    (e1(idle_us=7e5), 700), (e3(), 1000), (e1(idle_us=2.5e6, jitter=60.0), 2500),
+    (e1(flash=True, idle_us=1.5e6), 1500), (drives.Circular(512, 200, 4000), 1200)])
+def test_idle_time(tmp_path, drive, idle_ms):
+    found, _ = ask(tmp_path, drive, t04)
+    idle = found["4.clean_idle_ms"]
+    assert idle.low <= idle_ms <= idle.high < 1.05 * idle.low
+
+
+def test_who_never_cleans_has_no_idle_time(tmp_path):
+    found, _ = ask(tmp_path, e1(), t04)
+    assert "4.clean_idle_ms" not in found
+
+
 class Backwards(drives.Circular):
     """Cleans the youngest first."""
 
