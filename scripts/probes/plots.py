@@ -133,14 +133,15 @@ def png(draw, path, size=WIDE):
 
 
 def _points(axes):
-    """[(kind, x, y)] of what an axes shows in data coordinates."""
+    """[(dots or the style of a line, x, y)] of what an axes shows in data
+    coordinates."""
     import numpy                        # pylint: disable=C0415
     out = []
     for line in axes.lines:
         if line.get_transform() == axes.transData and len(line.get_xdata()):
-            dotted = line.get_linestyle() in ("None", "none", "", " ")
-            out.append((("dots" if dotted else "line"), numpy.asarray(line.get_xdata()),
-                        numpy.asarray(line.get_ydata())))
+            style_of = line.get_linestyle()
+            out.append(("dots" if style_of in ("None", "none", "", " ") else style_of,
+                        numpy.asarray(line.get_xdata()), numpy.asarray(line.get_ydata())))
     for some in axes.collections:
         at = numpy.ma.filled(numpy.asarray(some.get_offsets(), float), numpy.nan)
         if len(at) > 1:
@@ -153,7 +154,7 @@ def _points(axes):
                   (p.get_x(), p.get_width(), p.get_height())) for p in bars]
         along = numpy.array([v for at, wide, _ in edges for v in (at, at + wide)])
         tall = numpy.array([v for _, _, high in edges for v in (high, high)])
-        out.append(("line", *((tall, along) if flat else (along, tall))))
+        out.append(("-", *((tall, along) if flat else (along, tall))))
     return out
 
 
@@ -162,6 +163,7 @@ def overlay(figure, draws):
 
     draws: [(label, draw)], each draw(figure) as one run would be drawn alone.
     """
+    from matplotlib.ticker import FixedFormatter    # pylint: disable=C0415
     shown = []
     for label, draw in draws:
         shown.append((label, drawn(draw, tuple(figure.get_size_inches()))))
@@ -174,13 +176,15 @@ def overlay(figure, draws):
             colour, named = CYCLE[run % len(CYCLE)], False
             for kind, x, y in _points(one.axes[i]):
                 looks = ({"linestyle": "none", "marker": ".", "alpha": 0.5}
-                         if kind == "dots" else {"alpha": 0.8})
+                         if kind == "dots" else {"alpha": 0.8, "linestyle": kind})
                 axes.plot(x, y, color=colour, label=None if named else label, **looks)
                 named = True
         like = most.axes[i]
         axes.set(title=like.get_title(loc="left") or like.get_title(),
                  xlabel=like.get_xlabel(), ylabel=like.get_ylabel(),
                  xscale=like.get_xscale(), yscale=like.get_yscale())
+        if isinstance(like.xaxis.get_major_formatter(), FixedFormatter):
+            axes.set_xticks(like.get_xticks(), [t.get_text() for t in like.get_xticklabels()])
     handles, labels = all_axes[0].get_legend_handles_labels()
     if handles:
         all_axes[0].legend(handles, labels, loc="lower left", bbox_to_anchor=(0, 1.06),

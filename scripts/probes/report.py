@@ -108,7 +108,7 @@ def value(x, unit="", name=""):
         return words.VALUES.get(x, x)
     if isinstance(x, (list, tuple)):
         if name == "zone_profile" and x and isinstance(x[0], (list, tuple, dict)):
-            return f"{len(x)} zones, {_rates(x)}"
+            return f"{len(x)} zone{'s' * (len(x) != 1)}, {_rates(x)}"
         return ", ".join(value(v, unit) for v in x[:SHOWN_ITEMS]) + (
             f" ... ({len(x)})" if len(x) > SHOWN_ITEMS else "")
     if isinstance(x, dict):
@@ -125,7 +125,8 @@ def value(x, unit="", name=""):
 def _rates(plateaus):
     last = [p.get("mb_s", p.get("rate", 0)) if isinstance(p, dict) else p[-1]
             for p in plateaus]
-    return f"{number(max(last), 3)} to {number(min(last), 3)} MB/s"
+    high, low = number(max(last), 3), number(min(last), 3)
+    return f"{high} MB/s" if high == low else f"{high} to {low} MB/s"
 
 
 def interval(finding, name=""):
@@ -139,7 +140,8 @@ def interval(finding, name=""):
         return f"at most {value(high, unit, name)}"
     if high is None:
         return f"at least {value(low, unit, name)}"
-    return f"{value(low, unit, name)} to {value(high, unit, name)}"
+    low, high = value(low, unit, name), value(high, unit, name)
+    return low if low == high else f"{low} to {high}"
 
 
 def sure(confidence):
@@ -194,6 +196,7 @@ th { font-weight: 600; } thead th { color: var(--soft); font-size: .85rem; }
 th.group { padding-top: 1.1rem; color: var(--accent); font-size: .85rem; }
 tbody th { min-width: 9rem; }
 td.value { font-weight: 600; min-width: 7rem; } td.value.none { font-weight: 400; color: var(--soft); }
+td.value .soft { font-weight: 400; }
 .bar { display: inline-block; width: 3.6rem; height: .5rem; border-radius: 3px;
   background: var(--line); vertical-align: middle; overflow: hidden; }
 .bar i { display: block; height: 100%; background: var(--accent); }
