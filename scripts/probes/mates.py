@@ -60,6 +60,7 @@ class Mates:
         self.most_writes = most_writes
         self.pause_s, self.growth = 0.05, 1.25
         self.writes = 0
+        self.home = {}
 
     def _settled(self, name, offsets):
         """Read until two passes agree; times, and where they do not."""
@@ -72,21 +73,26 @@ class Mates:
             before = after
         return after, agree
 
-    def _written(self, before, cached):
-        """Where it shows that a write went to the cache."""
-        return ~self.places.same(before, cached) | self.places.in_flash(cached)
+    def _written(self, asked, before, cached):
+        """Where it shows that a write went to the cache.
 
-    def _verdict(self, before, cached, after, agree):
+        Not by comparing with its last place, which may have been the slot beside, but
+        with where it was before any write to it.  A drive that moves bands has no such
+        place; there it is as likely as any other."""
+        home = [self.home.setdefault(int(b), float(t)) for b, t in zip(asked, before)]
+        return ~self.places.same(np.asarray(home), cached) | self.places.in_flash(cached)
+
+    def _verdict(self, asked, before, cached, after, agree):
         """A block that its write has left where it was has come home at once: of
         those nothing is known."""
         moved = ~self.places.same(cached, after)
-        known = agree & self._written(before, cached)
+        known = agree & self._written(asked, before, cached)
         return [bool(m) if k else None for m, k in zip(moved, known)]
 
     def force(self, at, others, width=0, name="force"):     # pylint: disable=W0613
         """Writes @at again and again until a block next to it has moved."""
         others = np.asarray(others, np.uint64)
-        for _ in range(3):
+        for _ in range(8):
             done = self._force(at, others, name)
             if done and (len(others) < 3 or
                          np.mean([m is None for m in done.moved]) < 0.3):
@@ -99,15 +105,18 @@ class Mates:
         near = self._neighbours(at)
         asked = np.concatenate([near, others])
         before = self.places.read(name, asked)
-        first = self.rng.permutation(asked)
-        trace = self.s.trace(name, chain((True, first, BLOCK), (True, [at], BLOCK),
-                                         self.places.ops(asked)))
-        cached = self.places.times(trace[len(first) + 1:])
-        writes, chunk, seen = 0, FIRST_CHUNK, [trace.lat_us[:len(first) + 1]]
-        self.writes += len(first)
-        n = len(near)
-        watched = self._written(before[:n], cached[:n])
-        if not watched.any():
+        # How full the set is already is anybody's guess: another one each time.
+        first, n = np.full(self.rng.integers(16), at), len(near)
+        first = np.concatenate([first, self.rng.permutation(others)])
+        # Apart in the log, so that they are not at their old angles all at once.
+        for i, block in enumerate(near):
+            first = np.concatenate([first, [block], np.full(i % 2, at)])
+        first = first.astype(np.uint64)
+        trace = self.s.trace(name, chain((True, first, BLOCK), self.places.ops(asked)))
+        cached = self.places.times(trace[len(first):])
+        writes, chunk, seen = len(first), FIRST_CHUNK, [trace.lat_us[:len(first)]]
+        watched = self._written(near, before[:n], cached[:n])
+        if watched.sum() <= n // 2:
             return None
         while True:
             trace = self.s.trace(name, chain((True, np.full(int(chunk), at), BLOCK),
@@ -126,15 +135,15 @@ class Mates:
             self.s.progress(None, None)
         self.writes += writes
         after, agree = self._settled(name, asked)
-        moved = self._verdict(before, cached, after, agree)
+        moved = self._verdict(asked, before, cached, after, agree)
         return Moved(moved[n:], writes, 0, before[n:], cached[n:], after[n:],
                      np.concatenate(seen))
 
     def _neighbours(self, at):
-        """On both sides, as one of them may be in the next band."""
+        """On both sides, as those on one may be in the next band."""
         last = self.s.dev.bytes // BLOCK * BLOCK - BLOCK
-        return np.asarray([o for o in (at - BLOCK, at + BLOCK) if 0 <= o <= last],
-                          np.uint64)
+        return np.asarray([o for o in (at + i * BLOCK for i in (-2, -1, 1, 2))
+                           if 0 <= o <= last], np.uint64)
 
     def decoys(self, at, width):
         """Blocks at twice @width from @at on, on both sides, as far as there is room."""
@@ -159,9 +168,13 @@ class Mates:
                        "single ones can't be told")
 
     def _pause(self, at, others, decoys, name):
-        asked = np.concatenate([[at], decoys, others]).astype(np.uint64)
+        watched = np.concatenate([[at], self._neighbours(at)]).astype(np.uint64)
+        n = len(watched)
+        asked = np.concatenate([watched, decoys, others]).astype(np.uint64)
         before = self.places.read(name, asked)
-        first = np.concatenate([[at], decoys, self.rng.permutation(others)])
+        # Apart in the log, so that they are not at their old angles all at once.
+        first = np.concatenate([[at], decoys[:3], watched[1:3], decoys[3:10], watched[3:],
+                                decoys[10:], self.rng.permutation(others)])
         trace = self.s.trace(name, chain((True, first.astype(np.uint64), BLOCK),
                                          self.places.ops(asked)))
         cached = self.places.times(trace[len(first):])
@@ -169,11 +182,8 @@ class Mates:
         wait = self.pause_s
         while True:
             self.s.pause(wait, "until the drive has cleaned a block")
-            now = self.places.read(name, asked[:1])
-            if not self.places.same(cached[:1], now)[0]:
-                again = self.places.read(name, asked[:1])
-                if not self.places.same(cached[:1], again)[0]:
-                    break
+            if self._gone(name, watched, cached[:n]) and self._gone(name, watched, cached[:n]):
+                break
             if wait > LONGEST_PAUSE_S:
                 raise NotMoved(f"a block that was written is where it was after a pause "
                                f"of {wait:.0f} s")
@@ -181,10 +191,13 @@ class Mates:
         # The next time almost as long will do, and the border is approached slowly.
         self.pause_s, self.growth = max(0.02, wait / self.growth ** 1.5), 1.04
         after, agree = self._settled(name, asked)
-        moved = self._verdict(before, cached, after, agree)
+        moved = self._verdict(asked, before, cached, after, agree)
         self.drain(name, asked, cached)
-        n = 1 + len(decoys)
-        return (Moved(moved[n:], 0, wait, before[n:], cached[n:], after[n:]), moved[1:n])
+        d = n + len(decoys)
+        return (Moved(moved[d:], 0, wait, before[d:], cached[d:], after[d:]), moved[n:d])
+
+    def _gone(self, name, watched, cached):
+        return (~self.places.same(cached, self.places.read(name, watched))).any()
 
     def drain(self, name, asked, cached):
         """Pauses until nearly all of @asked has moved: a drive that cleans the oldest
@@ -199,16 +212,15 @@ class Mates:
 
 
 def split(moved):
-    """The border in a row of blocks, of which the first have moved: how many have,
-    so that the fewest answers are wrong; and how many answers more would be wrong
-    with the next best border.  None counts for nothing."""
-    score = np.array([0 if m is None else 1 if m else -1 for m in moved])
-    # Right answers with a border behind the first k.
-    right = np.concatenate([[0], np.cumsum(score > 0)]) + \
-        np.concatenate([np.cumsum((score < 0)[::-1])[::-1], [0]])
-    k = int(np.argmax(right))
-    rest = np.delete(right, k)
-    return k, int(right[k] - rest.max()) if len(rest) else 0
+    """The border in a row of blocks, of which the first have moved: how many have.
+
+    It is where two that follow each other have not; what comes later may have moved
+    again, as another band of the same set.  None counts for nothing."""
+    known = [(i, m) for i, m in enumerate(moved) if m is not None]
+    for (i, here), (_, there) in zip(known, [*known[1:], (0, False)]):
+        if not here and not there:
+            return i
+    return len(moved)
 
 
 def spread(inside, outside, most):
@@ -265,12 +277,19 @@ class Edges:
 
     def _brackets(self):
         rows = [self._doubling(-1, self.limits[0]), self._doubling(1, self.limits[1])]
-        answers = self._ask(rows)
-        brackets = [self._bracket(rows[i], answers[i], self.limits[i]) for i in (0, 1)]
+        # Of the next band there may be one block: what has twice not moved, has not.
+        twice = [self._ask(rows) for _ in range(2)]
+        brackets = []
+        for i in (0, 1):
+            stayed = [False in pair and True not in pair
+                      for pair in zip(twice[0][i], twice[1][i])]
+            k = stayed.index(True) if True in stayed else len(stayed)
+            brackets.append(self._bracket(rows[i], k, self.limits[i]))
         if None in brackets:
             return None
         for _ in range(12):
-            self.width = max(2, *(abs(b[1] - self.at) for b in brackets))
+            # A decoy must not be in a band beside this one.
+            self.width = max(2, brackets[1][1] - brackets[0][1])
             if all(abs(b[1] - b[0]) <= self.side + 1 for b in brackets):
                 break
             rows = [spread(*b, self.side) for b in brackets]
@@ -278,29 +297,30 @@ class Edges:
             brackets = [self._narrow(brackets[i], rows[i], answers[i]) for i in (0, 1)]
         return brackets
 
-    def _bracket(self, row, moved, limit):
-        """(inside, outside) around an end, with one block to spare on either side."""
-        k, _ = split(moved)
+    def _bracket(self, row, k, limit):
+        """(inside, outside) around an end, k of the row have moved."""
         if k == len(row):
             end_of_drive = limit in (-1, self.blocks)
             return (row[k - 1] if k else self.at, limit) if end_of_drive else None
-        return row[k - 2] if k >= 2 else self.at, row[min(k + 1, len(row) - 1)]
+        return row[k - 2] if k >= 2 else self.at, row[k]
 
     def _narrow(self, bracket, row, moved):
         if len(row) <= 3 or abs(bracket[1] - bracket[0]) <= self.side + 1:
             return bracket
-        k, _ = split(moved)
+        k = split(moved)
         return (row[k - 2] if k >= 2 else bracket[0],
                 row[k + 1] if k + 1 < len(row) else bracket[1])
 
     def _settle(self, brackets):
         """Every block between, until the two at each end have SURE more answers for
         their side than for the other."""
-        rows = [spread(*b, self.side) for b in brackets]
+        # The first one outside as well, if there is one.
+        rows = [spread(*b, self.side) + ([b[1]] if 0 <= b[1] < self.blocks else [])
+                for b in brackets]
         votes = [np.zeros(len(r), int) for r in rows]
         for _ in range(SURE + 4):
             for vote, answers in zip(votes, self._ask(rows)):
-                vote += [0 if m is None else 1 if m else -1 for m in answers]
+                vote += np.asarray([0 if m is None else 1 if m else -1 for m in answers], int)
             ends = [self._end(brackets[i], rows[i], votes[i]) for i in (0, 1)]
             if None not in ends and self._fits(*ends):
                 self.low, self.high = ends[0], ends[1] + 1
@@ -311,7 +331,7 @@ class Edges:
     def _end(self, bracket, row, vote):
         """The last block inside, or None if the votes are not clear."""
         inside, outside = bracket
-        k, _ = split([None if v == 0 else v > 0 for v in vote])
+        k = split([None if v == 0 else v > 0 for v in vote])
         if (k == 0 and inside != self.at) or (
                 k == len(row) and outside not in (-1, self.blocks)):
             return None

@@ -12,9 +12,10 @@ import numpy as np
 
 from .session import BLOCK
 
-ANCHORS = 61                # one after the other, as drives keep what they have read
+ANCHORS = 61                # several, as drives keep what they have read
 ANCHOR_STEP = 37            # blocks
 ROOM = 0.05                 # of the drive, for anchors
+MOST_COINCIDENCE = 0.08
 FLASH_US = 700.0            # no head gets anywhere within
 LEAST_ROTATION_US = 3000    # 20,000 rpm
 MOST_ROTATION_US = 34000    # 1,800 rpm
@@ -29,7 +30,9 @@ class Places:
     def __init__(self, s, anchor):
         self.s = s
         self.anchor = anchor // BLOCK * BLOCK
-        self.step = max(1, min(ANCHOR_STEP, int(s.dev.bytes * ROOM / ANCHORS) // BLOCK)) * BLOCK
+        room = int(s.dev.bytes * ROOM) // BLOCK
+        self.anchors = max(1, min(ANCHORS, room))
+        self.step = max(1, min(ANCHOR_STEP, room // ANCHORS)) * BLOCK
         self.rotation_us = None
         self.tolerance_us = None
         self.flash_us = None
@@ -40,7 +43,9 @@ class Places:
         """Requests that read each of @offsets behind an anchor."""
         offsets = np.asarray(offsets, np.uint64)
         both = np.empty(2 * len(offsets), np.uint64)
-        both[0::2] = self.anchor + (np.arange(len(offsets)) % ANCHORS) * self.step
+        # Each block has its own, so that its times can be compared whenever.
+        which = (offsets // np.uint64(BLOCK) * np.uint64(7919)) % np.uint64(self.anchors)
+        both[0::2] = np.uint64(self.anchor) + which * np.uint64(self.step)
         both[1::2] = offsets
         return False, both, BLOCK
 
@@ -69,10 +74,10 @@ class Places:
             self.rotation_us = None
         noise = self.apart(first, second)
         # Of 32 one or two may have met something else.
-        self.tolerance_us = max(25.0, 4 * float(np.quantile(noise, 0.9)))
+        self.tolerance_us = max(25.0, 2.5 * float(np.quantile(noise, 0.9)))
         width = self.rotation_us or float(np.subtract(*np.quantile(first, [0.95, 0.05])))
         self.coincidence = min(1.0, 2 * self.tolerance_us / max(width, 1e-9))
-        if self.coincidence > 0.05:
+        if self.coincidence > MOST_COINCIDENCE:
             self.why = ("reading tells no places apart here: times of different blocks "
                         f"differ by {width:.0f} us, those of the same by "
                         f"{self.tolerance_us:.0f}")

@@ -102,7 +102,7 @@ class Prober:
         for way in self.ways():
             self.how = way
             try:
-                self.clean(at, [at + 2], self.reach // 8)
+                self.clean(at, [at + 3], self.reach // 8)
                 return True
             except NotMoved as no:
                 self.why.append(str(no))
@@ -115,20 +115,26 @@ class Prober:
         return edges
 
     def cost(self, at, others):
-        """Time that a cleaning with @others dirty takes, microseconds."""
-        lat = self.mates.force(at * BLOCK, np.asarray(others, np.uint64) * BLOCK,
-                               name="cost").rewrites_us
-        return float(lat.max() - np.median(lat))
+        """Time that a cleaning with @others dirty takes, microseconds; and which of
+        them stayed where they were."""
+        done = self.mates.force(at * BLOCK, np.asarray(others, np.uint64) * BLOCK,
+                                name="cost")
+        return (float(done.rewrites_us.max() - np.median(done.rewrites_us)),
+                [m is False for m in done.moved])
 
     def one_band(self, at, others):
-        """Whether cleaning with @others dirty as well takes as long as with the block
-        alone: True, False, or None if that is not clear."""
-        alone, both = self.alone.setdefault(at, []), []
+        """Whether @others are cleaned together with the block, and in the same time as
+        the block alone: True, False, or None if that is not clear."""
+        alone, both, stayed = self.alone.setdefault(at, []), [], []
         while len(both) < MOST_COSTS:
             for _ in range(COSTS):
-                both.append(self.cost(at, others))
+                spent, left = self.cost(at, others)
+                both.append(spent)
+                stayed.append(left)
                 if len(alone) < len(both):
-                    alone.append(self.cost(at, []))
+                    alone.append(self.cost(at, [])[0])
+            if others and np.mean(stayed, axis=0).max() > 0.5:
+                return False
             ratio = np.mean(both) / np.mean(alone)
             # Of the ratio of two means; no less than what two equal ones may hide.
             error = ratio * max(0.02, np.hypot(
@@ -237,7 +243,7 @@ def decide(prober, edges):
     else:
         low, high = edges.low, edges.high
         one = prober.how != "force" or prober.one_band(
-            edges.at, [b for b in (low, high - 1) if abs(b - edges.at) > 1])
+            edges.at, [b for b in (low, high - 1) if abs(b - edges.at) > 2])
     if one:
         return (low, high), ""
     if one is None:

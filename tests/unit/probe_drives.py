@@ -247,7 +247,8 @@ class FullyAssociative(Drive):
         self.home = {}                  # logical band -> physical
         self.map = {}                   # block -> physical block
         self.zone = [{"free": [z * zone_bands + self.logical + i for i in range(provision)],
-                      "logs": [], "used": band, "age": 0} for z in range(zones)]
+                      "logs": [], "used": band, "age": 0,
+                      "open": None} for z in range(zones)]
         self.age = 0
         self.stream = None              # logical band, physical, next
 
@@ -268,7 +269,10 @@ class FullyAssociative(Drive):
             zone = self.zone[a // self.logical]
             if i == 0 and len(zone["free"]) > 2 and len(zone["logs"]) < self.logs - 1:
                 self.stream = [a, zone["free"].pop(0), 0]
-                zone["logs"].insert(0, self.stream[1])
+                if not zone["logs"]:
+                    self.age += 1
+                    zone["age"] = self.age
+                zone["logs"].append(self.stream[1])
             if self.stream and self.stream[0] == a and self.stream[2] == i:
                 at = self.stream[1] * self.band + i
                 self.stream[2] += 1
@@ -280,7 +284,7 @@ class FullyAssociative(Drive):
                 continue
             if zone["used"] == self.band:
                 self._room(zone)
-            at = zone["logs"][-1] * self.band + zone["used"]
+            at = zone["open"] * self.band + zone["used"]
             zone["used"] += 1
             self.map[b] = at
             self.disk.access(at, 1)
@@ -299,11 +303,14 @@ class FullyAssociative(Drive):
         if len(zone["logs"]) >= self.logs:
             while live := self._live(zone["logs"][0]):
                 self._merge(zone, live[0][1] // self.band)
+            if self.stream and self.stream[1] == zone["logs"][0]:
+                self.stream = None
             zone["free"].append(zone["logs"].pop(0))
         self.age += 1
         if not zone["logs"]:
             zone["age"] = self.age
-        zone["logs"].append(zone["free"].pop(0))
+        zone["open"] = zone["free"].pop(0)
+        zone["logs"].append(zone["open"])
         zone["used"] = 0
 
     def _merge(self, zone, a):
@@ -327,7 +334,10 @@ class FullyAssociative(Drive):
                     return True
                 zone["free"].append(log)
                 zone["logs"].remove(log)
-                zone["used"] = self.band
+                if zone["open"] == log:
+                    zone["used"] = self.band
+                if self.stream and self.stream[1] == log:
+                    self.stream = None
         return False
 
 

@@ -200,11 +200,12 @@ def test_streaming_threshold(drive, answer, known, tmp_path):
 # --- parts --------------------------------------------------------------------------
 
 
-def test_split_takes_the_likeliest_border():
-    assert mates.split([True, True, False, False]) == (2, 1)
-    assert mates.split([True, False, True, True, False, False])[0] == 4
-    assert mates.split([True, True, None, False])[0] in (2, 3)
-    assert mates.split([])[0] == 0
+def test_split_at_the_first_border():
+    assert mates.split([True, True, False, False]) == 2
+    assert mates.split([True, False, True, True, False, False, True, True, True]) == 4
+    assert mates.split([True, True, None, False]) == 3
+    assert mates.split([True, True]) == 2
+    assert mates.split([]) == 0
 
 
 @pytest.mark.parametrize("seed", range(20))
