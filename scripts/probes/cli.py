@@ -55,6 +55,9 @@ def parser():
     run.add_argument("--seed", type=int, default=1, help="of what is drawn at random (1)")
     run.add_argument("--max-hours", type=float, metavar="H",
                      help="Tests 6 to 8 give up after so long")
+    run.add_argument("--powercut", metavar="COMMAND", default="",
+                     help="for Test 13: a command that cuts the drive's power and returns "
+                          "when the drive is back")
     run.add_argument("--truth", action="store_true",
                      help="developers: afterwards, mark the answers by what the target says")
     run.add_argument("--json", action="store_true", help="answers as JSON on stdout")
@@ -173,7 +176,7 @@ def run_on(dev, args, tests, known):
     if restored:
         screen.say(f"settings of the run that was killed are restored: {', '.join(restored)}")
     s = session.Session(dev, out, scale=scale, seed=args.seed, allow_reset=args.reset,
-                        say=screen.say, show=screen.show)
+                        powercut=args.powercut, say=screen.say, show=screen.show)
     for test in known:
         s.stored(test)
     todo = [t for t in tests if args.again or t.ID not in s.results or

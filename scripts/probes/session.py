@@ -159,7 +159,8 @@ class Session:
     # pylint: disable=too-many-instance-attributes,too-many-arguments
 
     def __init__(self, dev, out, *, scale="auto", seed=1, allow_reset=False,
-                 load=None, say=print, show=None):
+                 powercut="", load=None, say=print, show=None):
+        self.powercut = powercut        # a command that cuts it, for Test 13
         self.dev, self.out, self.seed = dev, Path(out), seed
         self.out.mkdir(parents=True, exist_ok=True)
         self.scale = scale if isinstance(scale, Scale) else scale_for(scale, dev.bytes)
@@ -249,13 +250,13 @@ class Session:
         return result
 
     def run(self, test):
-        """Runs a test's module and stores its result; errors of fio are a failed
-        test, all else is the caller's."""
+        """Runs a test's module and stores its result; errors of fio and of the device
+        are a failed test, all else is the caller's."""
         self._test, self._jobs, self._operations = test.ID, [], 0
         begin = time.monotonic()
         try:
             result = test.run(self)
-        except loads.LoadError as error:
+        except (loads.LoadError, OSError) as error:
             result = Result(status=FAILED, why=str(error))
         result.test, result.title = test.ID, test.TITLE
         result.jobs, result.operations = self._jobs, self._operations

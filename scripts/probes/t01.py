@@ -161,7 +161,7 @@ def _flatness(series):
 def _kind(spot):
     """(moves, stays or None, confidence, sentence) of one spot."""
     if not spot["telling"]:
-        return None, 0.0, spot["why"]
+        return None, 0.0, "reading tells no places apart here"
     n, k = spot["blocks"], spot["moved_by_second_write"]
     if spot["fast_kept"] is not None:
         return _flash_kind(spot)
@@ -197,6 +197,8 @@ def decide(spots, flatness, rewrite):
     flat = [f for f in flatness.values() if f["verdict"]]
     out = {}
     if len(found) != 1 or len([k for k, _, _ in kinds if k]) < 2:
+        if not found:
+            says = next((spot["why"] for spot in numbers if not spot["telling"]), says)
         why = says if len(found) < 2 else f"it is not the same everywhere: {says}"
         out["drive_type"] = Finding.unknown(why)
         out["cache_medium"] = Finding.unknown(why)

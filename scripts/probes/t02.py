@@ -66,7 +66,7 @@ def run(s):
     fast = {g: int((after[g]["mid"] < FAST_US).sum()) for g in GROUPS}
     result = Result(numbers={
         "not_offered": list(missing), "telling": bool(telling),
-        "why": "; ".join(p.why for p in places.values() if p.why),
+        "why": next((p.why for p in places.values() if p.why), ""),
         "blocks": {g: len(o) for g, o in groups.items()}, "moved": moved, "fast": fast,
         "coincidence": max(p.coincidence for p in places.values()),
         "before_us": _means(before), "after_us": _means(after),
