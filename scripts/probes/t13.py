@@ -37,7 +37,7 @@ def estimate(s):
 
 def command(s):
     """What cuts the power, or an empty text."""
-    return getattr(s, "powercut", "") or ""
+    return s.powercut
 
 
 class Writer(threading.Thread):
@@ -135,8 +135,7 @@ def run(s):
     first = int(s.dev.bytes * 0.4) // MIB * MIB
     torn, healed, places = [], 0, []
     try:
-        # Held by nobody: the drive will be gone for a moment.
-        s.dev.close()
+        s.fio("before", rw="write", bs=MIB, offset=first, size=size, end_fsync=1, log=False)
         for i in range(CUTS):
             one = trial(s, words, rng, first, size)
             places.append(one[0])
@@ -157,13 +156,13 @@ def run(s):
 
 def trial(s, words, rng, first, size):
     """(block the write had come to, unreadable blocks, healed ones)."""
-    with s.settings(write_cache=True):
+    with s.settings(write_cache=True), s.dev.released():
         writer = Writer(s.dev.path, first, first + size)
         writer.start()
         writer.join(float(rng.uniform(0.05, LONGEST_S)))
-    cut(s, words)
-    writer.over = True
-    writer.join(BACK_S)
+        cut(s, words)
+        writer.over = True
+        writer.join(BACK_S)
     reached = writer.acked // BLOCK
     begin = max(0, reached - BEFORE)
     end = min(s.dev.bytes // BLOCK, reached + BEHIND)
