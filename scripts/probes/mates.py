@@ -61,6 +61,7 @@ class Mates:
         self.pause_s, self.growth = 0.05, 1.25
         self.writes = 0
         self.home = {}
+        self.most_decoys = DECOYS
 
     def _settled(self, name, offsets):
         """Read until two passes agree; times, and where they do not."""
@@ -148,7 +149,7 @@ class Mates:
     def decoys(self, at, width):
         """Blocks at twice @width from @at on, on both sides, as far as there is room."""
         last = self.s.dev.bytes * 9 // 10 // BLOCK
-        away = np.outer([1, -1], width * (2 + 0.75 * np.arange(DECOYS // 2)))
+        away = np.outer([1, -1], width * (2 + 0.75 * np.arange(self.most_decoys // 2)))
         return (np.mod(at // BLOCK + away.ravel().astype(np.int64), last) *
                 BLOCK).astype(np.uint64)
 
@@ -157,9 +158,14 @@ class Mates:
         that were written next have, too, once more with less.  @width: blocks around
         @at that are of interest."""
         others = np.asarray(others, np.uint64)
-        decoys = np.setdiff1d(self.decoys(at, width or 4096), others)
-        for _ in range(8):
-            done, also = self._pause(at, others, self.rng.permutation(decoys), name)
+        for attempt in range(8):
+            decoys = np.setdiff1d(self.decoys(at, width or 4096), others)
+            try:
+                done, also = self._pause(at, others, self.rng.permutation(decoys), name)
+            except Crowded:
+                if attempt >= 3 and len(others) > 1:
+                    raise
+                continue
             known = [m for m in also if m is not None]
             if not known or np.mean(known) <= MANY:
                 return done
@@ -179,6 +185,10 @@ class Mates:
                                          self.places.ops(asked)))
         cached = self.places.times(trace[len(first):])
         self.writes += len(first)
+        if self._written(watched, before[:n], cached[:n]).sum() <= n // 2:
+            # The set was full before all was written, and is clean now.
+            self.most_decoys = max(4, self.most_decoys // 2)
+            raise Crowded
         wait = self.pause_s
         while True:
             self.s.pause(wait, "until the drive has cleaned a block")
