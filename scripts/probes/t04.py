@@ -15,6 +15,7 @@ from .load import chain
 from .places import Places
 from .session import BLOCK, SKIPPED, Finding, Result
 from .t01 import tells
+from .t03 import Waits
 
 ID, TITLE, AFTER = "4", "progress of cleaning", ("1", "3")
 
@@ -24,7 +25,6 @@ FROM, TO = 0.15, 0.95   # of the drive: where blocks are written
 DIRTY = 200             # blocks written, so that there is something to clean
 GAPS = 5                # pauses of one length
 FIRST_GAP_S, LAST_GAP_S, GROWTH, FINE = 0.05, 60, 1.25, 1.02
-STRANGE = 3             # rotations, and more than usual: it waited for something
 
 
 def estimate(s):
@@ -44,6 +44,7 @@ def run(s):
     written = (first + rng.choice(last - first, min(s.scale.many, (last - first) // 4),
                                   replace=False)) * BLOCK
     asked = written[np.sort(rng.choice(len(written), min(MOST, len(written)), replace=False))]
+    s.fresh()
     with s.settings() as missing:
         places = Places(s, int(s.dev.bytes * ANCHOR))
         telling = tells(places, asked[:48].astype(np.uint64))
@@ -53,10 +54,11 @@ def run(s):
         n = len(written)
         cached = places.times(trace[n:n + 2 * len(asked)])
         again = places.times(trace[n + 2 * len(asked):])
-        rounds, pauses = [], []
+        rounds, pauses, waits = [], [], Waits(s, places)
         for pause in _pauses(s):
             s.pause(pause, "how much is cleaned meanwhile?")
             pauses.append(pause)
+            waits.look()
             rounds.append(places.read(f"round{len(rounds)}", asked))
             if (~places.same(cached, rounds[-1])).mean() > 0.95 - places.coincidence:
                 break
@@ -68,7 +70,7 @@ def run(s):
         "not_offered": list(missing), "telling": telling, "why": places.why,
         "coincidence": places.coincidence, "written": n, "blocks": len(asked),
         "cached": int(went.sum()), "noise": int((noise & went).sum()),
-        "pauses_s": pauses, "idle": idle,
+        "pauses_s": pauses, "waited": waits.seen, "idle": idle,
         "moved": [int((~places.same(cached, r) & went & ~noise).sum()) for r in rounds]})
     result.arrays = {"cached_us": cached, "before_us": before, "went": went & ~noise,
                      **{f"round{i}_us": r for i, r in enumerate(rounds)},
@@ -82,8 +84,7 @@ def _idle(s, places, rng):
     after which reads met a step of cleaning, and the longest after which none did."""
     blocks = s.dev.bytes // BLOCK
     at = int(places.anchor)
-    usual = s.trace("usual", (False, np.full(16, at), BLOCK)).lat_us[1:]
-    limit = usual.max() + STRANGE * (places.rotation_us or usual.max())
+    limit = Waits(s, places).limit
 
     def met(gap):
         dirty = int(blocks * FROM) + rng.integers(int(blocks * (TO - FROM)), size=DIRTY)
@@ -143,7 +144,7 @@ def decide(numbers):
     if stats.upper_tail(moved, cached, 0.05) < stats.ALPHA:
         return {"cleaning_type": Finding("aggressive", confidence=stats.SURE, says=
                 f"{moved} of {cached} blocks left the cache within pauses of {pause:g} s")}
-    if stats.lower_tail(moved, cached, 0.1) < stats.ALPHA:
+    if stats.lower_tail(moved, cached, 0.1) < stats.ALPHA and not any(numbers["waited"]):
         return {"cleaning_type": Finding("lazy", confidence=stats.SURE, says=
                 f"{cached - moved} of {cached} blocks were still where they had been "
                 f"written after pauses of {pause:g} s")}

@@ -218,6 +218,16 @@ def test_cleaning(tmp_path, drive, cleaning):
     assert found["3.cleaning_type"].says
 
 
+def test_what_is_older_is_cleaned_first_and_waited_for(tmp_path):
+    """A hundred dirty bands of earlier tests, oldest first."""
+    drive = e1(idle_us=1e6)
+    s = Session(drive, tmp_path, load=drive, say=lambda text: None)
+    rng = np.random.default_rng(1)
+    s.trace("use", (True, rng.integers(0, drive.blocks, 1200) * 4096, 4096))
+    s.run(t03)
+    assert s.value("cleaning_type") == "aggressive"
+
+
 # --- Tests 4 and 5 --------------------------------------------------------------------
 
 
