@@ -327,6 +327,61 @@ def test_results_of_another_drive_are_not_mixed(tmp_path):
         cli.remember(tmp_path, one, args, scale)
 
 
+class Countable:
+    """A test that counts how often it is run."""
+    TITLE, AFTER = "something", ()
+
+    def __init__(self, test_id, fails=0):
+        self.ID, self.runs, self.fails = test_id, 0, fails      # pylint: disable=C0103
+
+    @staticmethod
+    def estimate(_):
+        return 1.0
+
+    def run(self, _):
+        self.runs += 1
+        if self.runs <= self.fails:
+            raise KeyboardInterrupt
+        return Result()
+
+
+def test_an_interrupted_run_goes_on_where_it_was(tmp_path, monkeypatch):
+    monkeypatch.setattr(load, "Fio", lambda *_: Still())
+    dev = NoDrive()
+    dev.identity = lambda: {"bytes": dev.bytes, "label": "none", "serial": ""}
+    dev.restore_from = lambda note: []
+    args = cli.parser().parse_args(["run", "/dev/none", "--out", str(tmp_path)])
+    tests = [Countable("1"), Countable("2", fails=1), Countable("3")]
+    known = {t.ID: t for t in tests}
+    with pytest.raises(KeyboardInterrupt):
+        cli.run_on(dev, args, tests, known)
+    assert cli.run_on(dev, args, tests, known) == 0
+    assert [t.runs for t in tests] == [1, 2, 1]
+    args.again = True
+    assert cli.run_on(dev, args, tests[:1], known) == 0
+    assert [t.runs for t in tests] == [2, 2, 1]
+
+
+def test_time_left_is_shown_on_a_terminal_only():
+    class Terminal(list):
+        def __init__(self, tty):
+            super().__init__()
+            self.isatty, self.write, self.flush = (lambda: tty), self.append, lambda: None
+    for tty in (True, False):
+        stream = Terminal(tty)
+        screen = cli.Screen(stream)
+        screen.test("Test 1", 100, 3600)
+        screen.begin -= 50
+        screen.show(1, 4)
+        assert bool(stream) == tty
+    stream = Terminal(True)
+    screen = cli.Screen(stream)
+    screen.test("Test 1", 100, 3600)
+    screen.begin -= 50
+    screen.show(1, 4)
+    assert "25 %, 50 s so far, about 3 min left (63 min for all)" in stream[0]
+
+
 # --- settings ----------------------------------------------------------------------
 
 
