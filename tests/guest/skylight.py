@@ -42,12 +42,23 @@ def node(name):
     return f"/dev/mapper/{name}"
 
 
+def quick_fio():
+    """fio starts in a tenth of a second under the virtual clock; see fioclock.c."""
+    made = "/tmp/fioclock.so"
+    if not os.path.exists(made):
+        bench.run("cc", "-O2", "-shared", "-fPIC", "-o", made,
+                  Path(__file__).with_name("fioclock.c"))
+    os.environ["LD_PRELOAD"] = made
+
+
 class Drive:
     """A drive as dictionaries have it; path, and close()."""
 
     def __init__(self, spec):
         self.spec, self.medium, self.made = spec, None, []
         self.name = spec.get("name", "drive")
+        if os.environ.get("SHINGLE_CLOCK") == "virtual":
+            quick_fio()
         bench.modprobe("brd", "rd_nr=2", f"rd_size={META_KIB}")
         bench.run("dd", "if=/dev/zero", "of=/dev/ram0", "bs=64k", "count=1")
         try:
