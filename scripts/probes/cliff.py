@@ -22,7 +22,7 @@ import numpy as np
 from .load import Trace
 from .session import BLOCK
 
-RISK = 1e-4                 # of calling a cliff what is none
+RISK = 1e-3                 # of calling a cliff what is none
 HEIGHTS = (3.0, 6.0, 12.0, 25.0, 50.0, 100.0, 400.0)   # stalls, in usual gaps
 SHORTEST_US = 45_000        # a seek over all, a rotation, and as much again
 STALLS = 4                  # behind the cliff, at least
@@ -157,9 +157,11 @@ def run(s, name, write, *, most_ops, most_s, size=BLOCK, stop=None):
         if stop and stop(gap):
             break
         chunk = min(LARGEST, max(CHUNK, done // 4))
-        # Among stalls every write costs: go on in small steps.
-        if len(gap) and gap.max() > 1e6:
-            chunk = CHUNK
+        # What comes next tells whether stalls are more frequent now: in small steps,
+        # as each may take minutes.
+        late = np.flatnonzero(follow.gap > max(SHORTEST_US, TALL * np.median(gap)))
+        if len(late):
+            chunk = min(chunk, max(CHUNK, (done - int(late[0])) // 4))
     out = Cliff(writes=done, bytes=done * size, seconds=spent / 1e6, picture=follow.thin())
     if follow.cliff is None:
         out.usual_us = float(np.median(follow.gap)) if done else 0.0
