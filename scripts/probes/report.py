@@ -391,7 +391,7 @@ def jobs(run, result):
     parts, lines = [], []
     for name in names:
         path = run.folder / name
-        lines.append(f"fio {esc(name)}")
+        lines.append(f"fio {esc(Path(name).name)}")
         try:
             text = path.read_text(encoding="utf-8", errors="replace")
         except OSError:
@@ -405,7 +405,7 @@ def jobs(run, result):
         shown = lines[:10] + [f"... ({len(lines)} in all)"] + lines[-1:]
     return ("<h3>Do it again with plain fio</h3><p class=\"soft\">In the directory of the "
             "results; this writes to the drive, as the test did.</p><pre>"
-            f"cd {folder}\n" + "\n".join(shown) + "</pre>" +
+            f"cd {folder}/{esc(Path(names[0]).parent)}\n" + "\n".join(shown) + "</pre>" +
             ("<details><summary>job files</summary>" + "".join(parts) + "</details>"
              if len(parts) > 3 else "".join(parts)))
 
