@@ -23,6 +23,7 @@ SPOTS = {"low": 0.02, "mid": 0.47, "high": 0.92}
 AWAY = {"low": 0.7, "mid": 0.2, "high": 0.3}    # where a spot's anchors are
 MOST_COINCIDENCE = 0.3      # that a block elsewhere looks as if it were not
 FAST_US = 1000          # below, no platter has to turn
+AGAIN = (3, 9)          # times each block is written at last
 EVICT = 512 * MIB       # read elsewhere, so that a buffer holds nothing else
 SMALLEST_REGION = MIB
 
@@ -52,8 +53,8 @@ def run(s):
                       "spots": {k: v["numbers"] for k, v in spots.items()},
                       "flat": _flatness(series)}
     for name, trace in series.items():
-        result.arrays[f"write_{name}_us"] = trace.lat_us.astype(np.float32)
-        result.arrays[f"write_{name}_offset"] = trace.offset
+        result.arrays[f"write_{name.replace(' ', '')}_us"] = trace.lat_us.astype(np.float32)
+        result.arrays[f"write_{name.replace(' ', '')}_offset"] = trace.offset
     for name, spot in spots.items():
         for step in ("before", "once", "twice"):
             result.arrays[f"{name}_{step}_us"] = spot[step].astype(np.float32)
@@ -85,12 +86,16 @@ def _spot(s, name):
     telling = tells(places, offsets)
     before = places.read(f"{name}-before", offsets)
     once, writes = _write_and_read(s, f"{name}-once", places, offsets, rng)
+    told_before = telling
     if not telling:
         # Never written, they may have no place (thin provisioning); now they have.
         places = Places(s, int(s.dev.bytes * AWAY[name]))
         telling = tells(places, offsets)
         once = places.read(f"{name}-again", offsets)
-    twice, more = _write_and_read(s, f"{name}-twice", places, offsets, rng)
+    # In a log for each set a block that is written once more has moved by no more
+    # than a block; so they are written several times, and not equally often.
+    twice, more = _write_and_read(s, f"{name}-twice", places, offsets, rng,
+                                  np.repeat(offsets, rng.integers(*AGAIN, len(offsets))))
     fast = bool(np.mean(twice < FAST_US) > 0.5 and np.mean(before >= FAST_US) > 0.5)
     kept = None
     if fast:
@@ -101,13 +106,15 @@ def _spot(s, name):
     spot = {"before": before, "once": once, "twice": twice,
             "write": np.concatenate([writes, more])}
     spot["numbers"] = _numbers(spot, places, telling, kept)
+    spot["numbers"]["told_before"] = bool(told_before)
     return spot
 
 
-def _write_and_read(s, name, places, offsets, rng):
+def _write_and_read(s, name, places, offsets, rng, written=None):
     """Latencies of the reads in the order of @offsets, and of the writes."""
-    trace = s.trace(name, chain((True, rng.permutation(offsets), BLOCK), places.ops(offsets)))
-    return places.times(trace[len(offsets):]), trace.lat_us[:len(offsets)]
+    written = rng.permutation(offsets if written is None else written)
+    trace = s.trace(name, chain((True, written, BLOCK), places.ops(offsets)))
+    return places.times(trace[len(written):]), trace.lat_us[:len(written)]
 
 
 def _numbers(spot, places, telling, kept):
@@ -137,8 +144,8 @@ def _random_writes(s):
         count = min(s.scale.writes, blocks)
         some = rng.choice(blocks, count, replace=False)
         again = rng.choice(some, count)
-        name = f"{size // MIB}MiB"
-        out[name] = s.trace(f"random-{name}", (True, np.concatenate([some, again]) * BLOCK,
+        name = f"{size // MIB} MiB"
+        out[name] = s.trace(f"random-{size // MIB}", (True, np.concatenate([some, again]) * BLOCK,
                                                BLOCK))
     return out
 
@@ -162,15 +169,20 @@ def _kind(spot):
     """(moves, stays or None, confidence, sentence) of one spot."""
     if not spot["telling"]:
         return None, 0.0, "reading tells no places apart here"
-    n, k = spot["blocks"], spot["moved_by_second_write"]
     if spot["fast_kept"] is not None:
         return _flash_kind(spot)
-    moves, sure = stats.most(k, n, 1 - stats.SLACK - spot["coincidence"])
-    if moves is None:
-        return None, 0.0, f"of {n} blocks {k} were elsewhere after the second write"
-    if moves:
-        return "moves", sure, f"{k} of {n} blocks were elsewhere after each write"
-    return "stays", sure, f"{n - k} of {n} blocks stayed where they were when written again"
+    n, first, second = (spot[k] for k in ("blocks", "moved_by_first_write",
+                                          "moved_by_second_write"))
+    moves, sure = stats.most(second, n, 1 - stats.SLACK - spot["coincidence"])
+    told = f"{second} of {n} when written again"
+    if spot["told_before"]:
+        # Before they had a place, too.
+        before, more = stats.most(first, n, 1 - stats.SLACK - spot["coincidence"])
+        told = f"{first} of {n} blocks went elsewhere when written, {told}"
+        moves, sure = (moves, min(sure, more)) if moves == before else (None, 0.0)
+    else:
+        told = f"once they had a place, blocks that went elsewhere were {told}"
+    return {True: "moves", False: "stays", None: None}[moves], sure, told
 
 
 def _flash_kind(spot):
@@ -254,19 +266,23 @@ def draw(figure, result, arrays):
     left, right = plots.panels(figure, 2, ratios=(3, 2))
     names = list(result.numbers["flat"])
     for name in names[:1] + names[-1:]:
-        lat = arrays[f"write_{name}_us"] / 1000
+        lat = arrays[f"write_{name.replace(' ', '')}_us"] / 1000
         plots.dots(left, lat, color=plots.CYCLE[names.index(name) % len(plots.CYCLE)],
                    label=f"within {name}")
     turn = result.findings["rotation_ms"].value
     if turn:
         plots.level(left, turn, "one rotation")
-    left.set(title="random writes, one at a time", xlabel="write", ylabel="latency, ms",
-             ylim=(0, None))
-    if len(names) > 1:
-        left.legend(loc="upper right", markerscale=3)
+    left.set(title="random writes, one at a time", xlabel="write", ylabel="latency, ms")
+    headroom(left)
     for i, name in enumerate(SPOTS):
         plots.dots(right, arrays[f"{name}_twice_us"] / 1000,
                    x=arrays[f"{name}_once_us"] / 1000, color=plots.CYCLE[i], label=name)
     right.set(title="reading a block, twice written", xlabel="after the first write, ms",
               ylabel="after the second, ms")
     right.legend(loc="upper left", markerscale=3)
+
+
+def headroom(axes):
+    """From zero on, and the legend above what is drawn."""
+    axes.set_ylim(0, 1.25 * axes.get_ylim()[1])
+    axes.legend(loc="upper right", markerscale=3, ncols=2)

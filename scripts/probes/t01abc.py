@@ -14,7 +14,7 @@ from . import stats
 from .load import chain
 from .places import Places
 from .session import BLOCK, MIB, SKIPPED, Finding, Result
-from .t01 import tells
+from .t01 import headroom, tells
 from .t14 import track_bytes
 
 ID, TITLE, AFTER = "1abc", "units in which the cache writes", ("1",)
@@ -37,7 +37,7 @@ def region(s):
     """Blocks within which Test 1 has found that writes take a constant time."""
     one = s.results.get("1")
     flat = one.numbers.get("flat", {}) if one else {}
-    good = [int(name[:-3]) for name, f in flat.items() if f["verdict"]]
+    good = [int(name.split()[0]) for name, f in flat.items() if f["verdict"]]
     return max(good, default=1) * MIB // BLOCK
 
 
@@ -151,8 +151,8 @@ def draw(figure, result, arrays):
     plots.dots(left, arrays["read_us"] / 1000, color=plots.BLUE, label="written one at a time")
     plots.dots(left, arrays["back_us"] / 1000, color=plots.ORANGE, label="31 at a time")
     left.set(title="reading in the order of writing", xlabel="block",
-             ylabel="latency, ms", ylim=(0, None))
-    left.legend(loc="upper right", markerscale=3)
+             ylabel="latency, ms")
+    headroom(left)
     sizes = [int(k) for k in result.numbers["1c_us"]]
     right.plot(sizes, [v / 1000 for v in result.numbers["1c_us"].values()], marker=".")
     for _, behind, _ in result.numbers["1c_steps_kib"]:

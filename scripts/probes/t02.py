@@ -18,7 +18,7 @@ from . import stats
 from .load import chain
 from .places import Places
 from .session import BLOCK, MIB, Finding, Result
-from .t01 import FAST_US, tells, window
+from .t01 import FAST_US, headroom, tells, window
 
 ID, TITLE, AFTER = "2", "location and layout of the cache", ("1",)
 
@@ -196,8 +196,8 @@ def draw(figure, result, arrays):
         plots.dots(left, arrays[f"{g}_range_us"] / 1000, color=plots.CYCLE[i],
                    label=f"{g} LBAs")
     left.set(title="reading ranges of which every other block was written", xlabel="block",
-             ylabel="latency, ms", ylim=(0, None))
-    left.legend(loc="upper right", markerscale=3)
+             ylabel="latency, ms")
+    headroom(left)
     at = np.arange(len(ANCHORS))
     for i, g in enumerate(GROUPS):
         right.plot(at, [result.numbers["before_us"][g][a] / 1000 for a in ANCHORS],

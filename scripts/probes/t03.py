@@ -13,7 +13,7 @@ from . import stats
 from .load import chain
 from .places import Places
 from .session import BLOCK, Finding, Result
-from .t01 import tells
+from .t01 import headroom, tells
 from .t02 import holes
 
 ID, TITLE, AFTER = "3", "does it clean when idle", ("1",)
@@ -130,8 +130,8 @@ def draw(figure, result, arrays):
         plots.dots(left, arrays[f"range{i}_us"] / 1000, color=plots.CYCLE[i],
                    label=f"after {pause:g} s")
     left.set(title="reading a range of which every other block was written",
-             xlabel="block", ylabel="latency, ms", ylim=(0, None))
-    left.legend(loc="upper right", markerscale=3)
+             xlabel="block", ylabel="latency, ms")
+    headroom(left)
     plots.dots(right, arrays[f"after{last}_us"] / 1000, x=arrays["cached_us"] / 1000,
                label="after the pause")
     most = float(max(arrays["cached_us"].max(), arrays[f"after{last}_us"].max())) / 1000

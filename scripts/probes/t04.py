@@ -14,7 +14,7 @@ from . import stats
 from .load import chain
 from .places import Places
 from .session import BLOCK, SKIPPED, Finding, Result
-from .t01 import tells
+from .t01 import headroom, tells
 from .t03 import Waits
 
 ID, TITLE, AFTER = "4", "progress of cleaning", ("1", "3")
@@ -164,6 +164,6 @@ def draw(figure, result, arrays):
         plots.dots(one, lat[~moved], x=at[~moved], color=plots.BLUE, label="in the cache")
         plots.dots(one, lat[moved], x=at[moved], color=plots.ORANGE, label="cleaned")
         one.set(title=f"after {sum(result.numbers['pauses_s'][:i + 1]):g} s",
-                xlabel="block, in the order of writing", ylim=(0, None))
+                xlabel="block, in the order of writing")
     axes[0].set_ylabel("latency behind an anchor, ms")
-    axes[-1].legend(loc="upper right", markerscale=3)
+    headroom(axes[-1])

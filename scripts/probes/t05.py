@@ -13,7 +13,7 @@ from . import stats
 from .load import chain
 from .places import Places
 from .session import BLOCK, MIB, SKIPPED, Finding, Result
-from .t01 import tells
+from .t01 import headroom, tells
 
 ID, TITLE, AFTER = "5", "order of cleaning", ("1", "3", "4")
 
@@ -123,8 +123,8 @@ def draw(figure, result, arrays):
     for border in np.flatnonzero(np.diff(arrays["step"])):
         left.axvline(border + 0.5, color="black", linewidth=0.5, linestyle=":")
     left.set(title=f"after {sum(result.numbers['pauses_s'][:shown + 1]):.1f} s",
-             xlabel="block, in the order of writing", ylabel="latency, ms", ylim=(0, None))
-    left.legend(loc="upper right", markerscale=3)
+             xlabel="block, in the order of writing", ylabel="latency, ms")
+    headroom(left)
     time = np.cumsum(result.numbers["pauses_s"])
     for i, name in enumerate(STEPS):
         right.plot(time, 100 * moved[:, i] / max(1, result.numbers["cached"][i]),

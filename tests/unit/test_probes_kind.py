@@ -103,6 +103,27 @@ def test_kind_and_medium(tmp_path, drive, kind, medium):
         assert found["1.drive_type"].confidence > 0.99
 
 
+def test_many_logs_are_not_taken_for_a_plain_disk(tmp_path):
+    """Each block in a set of its own: written again it has moved by a block only,
+    and a block passes in less time than reads scatter."""
+    drive = drives.SetAssociative(64, 3200, 160, track=500)
+    found, _ = ask(tmp_path, drive, t01)
+    assert found["1.drive_type"].value == "shingled"
+
+
+class Remapping(drives.Circular):
+    """The first write of a block gives it a place elsewhere, and there it stays."""
+
+    def write(self, block, count):
+        self.map.setdefault(block, 61 * len(self.map))
+        self.disk.access(self.blocks + self.map[block], count)
+
+
+def test_what_moves_only_once_is_not_guessed(tmp_path):
+    found, _ = ask(tmp_path, Remapping(512, 200, 4000, idle_us=1e9), t01)
+    assert found["1.drive_type"].value is None
+
+
 @pytest.mark.parametrize("drive", [cmr(), cmr(jitter=60.0), e1(), e1(flash=True), e3()])
 def test_rotation(tmp_path, drive):
     found, _ = ask(tmp_path, drive, t01)
