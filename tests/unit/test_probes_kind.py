@@ -106,7 +106,7 @@ def test_kind_and_medium(tmp_path, drive, kind, medium):
 def test_many_logs_are_not_taken_for_a_plain_disk(tmp_path):
     """Each block in a set of its own: written again it has moved by a block only,
     and a block passes in less time than reads scatter."""
-    drive = drives.SetAssociative(64, 3200, 160, track=500)
+    drive = drives.SetAssociative(16, 12800, 1280, track=600)
     found, _ = ask(tmp_path, drive, t01)
     assert found["1.drive_type"].value == "shingled"
 
