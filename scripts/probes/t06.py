@@ -5,8 +5,8 @@ Random 4 KiB writes over all addresses.  Each takes one smallest internal write
 (Tests 1a-1c), so raw size = writes x that.  A cache in parts - sets of
 stl-set, zones of stl-full - is full when the first of its parts is, and parts
 are not filled evenly: of n parts with B places each the fullest has
-m + sqrt(2 m ln n) blocks when the mean is m.  So what was written is at least
-LEAST of the cache, and that is what the interval says."""
+m + sqrt(2 m ln n) blocks when the mean is m.  So there is more room than was written,
+and the interval says how much more there may be."""
 
 import math
 
@@ -14,7 +14,7 @@ from . import cliff
 from .session import BLOCK, DONE, SKIPPED, Finding, Result
 
 ID, TITLE, AFTER = "6", "raw size of the persistent cache", ("1", "2", "3")
-LEAST = 0.7         # of the places taken; 0.84 with 64 parts of 256, 0.70 with 64 of 64
+MOST_PARTS, LEAST_PART = 2000, 12
 STALE_S = 60        # an aggressive drive without reset is left alone for so long
 
 
@@ -52,13 +52,12 @@ def begin(s):
 def cache(at, band_blocks):
     """(low, high) of the places there are, from the writes until cleaning.
 
-    With the band known, and parts at least a band each, the fullest part is ahead
-    of the mean by as much as filled() says; three standard deviations more."""
-    if not band_blocks:
-        return at, at / LEAST
-    parts = max(1.0, at / band_blocks)
-    share = filled(parts, band_blocks) - 3 / math.sqrt(band_blocks) / math.sqrt(
-        2 * math.log(max(parts, 3)))
+    Parts have a band each at least, as far as bands are known; else there are no more
+    than MOST_PARTS, of LEAST_PART places at least.  The fullest part is ahead of the
+    mean by as much as filled() says, and three standard deviations more."""
+    places = band_blocks or max(LEAST_PART, at / MOST_PARTS)
+    parts = max(1.0, at / places)
+    share = filled(parts, places) - 3 / math.sqrt(places) / math.sqrt(2 * math.log(max(parts, 3)))
     return at, at / max(0.3, min(1, share))
 
 

@@ -73,14 +73,18 @@ class Streams:
 
     def home(self, before):
         """Whether what is behind the border is where it was: True, False, None."""
-        homes = 0
+        return self._thrice(lambda: self._home(before, "stream"))
+
+    @staticmethod
+    def _thrice(ask):
+        """No once is no, as chance makes a yes only; parts that differ are no answer."""
+        yes = 0
         for _ in range(2 * AGREE):
-            answer = self._home(before, "stream")
+            answer = ask()
             if answer is False:
-                # Not home once is not home; parts that differ are no answer.
                 return False
-            homes += bool(answer)
-            if homes == AGREE:
+            yes += bool(answer)
+            if yes == AGREE:
                 return True
         return None
 
@@ -107,9 +111,12 @@ class Streams:
         steps = np.unique(np.linspace(0, count - 1, min(ASKED, count)).astype(int))
         return ((border + steps) * BLOCK).astype(np.uint64)
 
-    def stays(self, length, pause, name="stay"):
+    def stays(self, length, pause):
         """Whether so many blocks from a border on do not move in a pause, and a
         control does."""
+        return self._thrice(lambda: self._stays(length, pause, "stay"))
+
+    def _stays(self, length, pause, name):
         border = self.border(0, length + 2 * self.band)
         if border is None:
             return None

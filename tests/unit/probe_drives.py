@@ -351,21 +351,24 @@ class Circular(Drive):
         self.ring, self.map, self.count = [], {}, 0
 
     def read(self, block, count):
-        at = self.map.get(block)
-        self.disk.access(block if at is None else self.blocks + at % self.blocks, count)
+        for b in range(block, block + count):
+            at = self.map.get(b)
+            self.disk.access(b if at is None else self.blocks + at % self.blocks, 1)
 
     def write(self, block, count):
         while len(self.ring) >= self.entries:
-            b, n = self.ring.pop(0)
-            if self.map.get(b) == n:
-                self._clean(b // self.band)
+            b, n, entries = self.ring.pop(0)
+            for i in range(entries):
+                if self.map.get(b + i) == n + i:
+                    self._clean((b + i) // self.band)
         self.count += 1
         self.disk.now += 2.5 * self.disk.rotation
         if self.count % 240 == 0:
             self.disk.now += 300_000
         self.disk.head = self.blocks // self.disk.track
-        self.map[block] = self.count * 61
-        self.ring.append((block, self.count * 61))
+        for i in range(count):
+            self.map[block + i] = self.count * 61 + i
+        self.ring.append((block, self.count * 61, count))
 
     def _clean(self, a):
         for at in (a * self.band, self.blocks, a * self.band):
@@ -376,12 +379,14 @@ class Circular(Drive):
         self.cleaned.append(a)
 
     def idle_step(self):
-        while self.ring and self.map.get(self.ring[0][0]) != self.ring[0][1]:
+        while self.ring:
+            b, n, count = self.ring[0]
+            for i in range(count):
+                if self.map.get(b + i) == n + i:
+                    self._clean((b + i) // self.band)
+                    return True
             self.ring.pop(0)
-        if not self.ring:
-            return False
-        self._clean(self.ring[0][0] // self.band)
-        return True
+        return False
 
 
 class Memory(Drive):
