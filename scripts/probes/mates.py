@@ -26,7 +26,7 @@ FIRST_CHUNK, GROWTH = 24, 1.5
 LONGEST_PAUSE_S = 90
 SURE = 3
 MISFIT = 0.1                # of all answers, at most
-SIDE = 31                   # blocks on each side in a round
+SIDE, MOST_SIDE = 31, 255   # blocks on each side in a round
 
 
 @dataclass
@@ -62,6 +62,7 @@ class Mates:
         self.writes = 0
         self.home = {}
         self.most_decoys = DECOYS
+        self.full, self.since = {}, {}
 
     def _settled(self, name, offsets):
         """Read until two passes agree; times, and where they do not."""
@@ -115,7 +116,8 @@ class Mates:
         first = first.astype(np.uint64)
         trace = self.s.trace(name, chain((True, first, BLOCK), self.places.ops(asked)))
         cached = self.places.times(trace[len(first):])
-        writes, chunk, seen = len(first), FIRST_CHUNK, [trace.lat_us[:len(first)]]
+        writes, chunk, seen = len(first), self._first_chunk(at, len(first)), \
+            [trace.lat_us[:len(first)]]
         watched = self._written(near, before[:n], cached[:n])
         if watched.sum() <= n // 2:
             return None
@@ -132,13 +134,25 @@ class Mates:
             if writes >= self.most_writes:
                 raise NotMoved(f"{writes} writes to one block have not made the drive "
                                "clean its band")
-            chunk = min(chunk * GROWTH, 50_000)
+            chunk = min(max(FIRST_CHUNK, writes * (GROWTH - 1)) if not self.full.get(at)
+                        else max(FIRST_CHUNK, self.full[at] // 16), 50_000)
             self.s.progress(None, None)
         self.writes += writes
+        # How many writes fill the set, and how many it has had since.
+        stall = int(np.argmax(np.concatenate(seen)))
+        if at in self.since:
+            self.full[at] = self.since[at] + stall
+        self.since[at] = writes - stall
         after, agree = self._settled(name, asked)
         moved = self._verdict(asked, before, cached, after, agree)
         return Moved(moved[n:], writes, 0, before[n:], cached[n:], after[n:],
                      np.concatenate(seen))
+
+    def _first_chunk(self, at, done):
+        """Nearly as many writes as are missing, if that is known."""
+        if at not in self.full:
+            return FIRST_CHUNK
+        return max(FIRST_CHUNK, self.full[at] - self.since[at] - done)
 
     def _neighbours(self, at):
         """On both sides, as those on one may be in the next band."""
@@ -302,10 +316,14 @@ class Edges:
             self.width = max(2, brackets[1][1] - brackets[0][1])
             if all(abs(b[1] - b[0]) <= self.side + 1 for b in brackets):
                 break
-            rows = [spread(*b, self.side) for b in brackets]
+            rows = [spread(*b, self._side(b)) for b in brackets]
             answers = self._ask(rows)
             brackets = [self._narrow(brackets[i], rows[i], answers[i]) for i in (0, 1)]
         return brackets
+
+    def _side(self, bracket):
+        """More blocks where there is room for them: a band has as many slots."""
+        return int(min(MOST_SIDE, max(self.side, abs(bracket[0] - self.at) // 8)))
 
     def _bracket(self, row, k, limit):
         """(inside, outside) around an end, k of the row have moved."""
