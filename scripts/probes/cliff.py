@@ -11,10 +11,17 @@ a probability of about e^-x at each place; with the places, the heights of stall
 are tried and the looks that are taken (each chunk is one) that is the risk, and it
 must be below RISK.  And behind the cliff writes must be slower on the whole.
 
-With very few sets a cache cleans as regularly as it begins.  Then it is the
-amount that counts: stalls that take most of the drive's time, three of them at
-least and far from the beginning, are what "IOPS fall to near zero" means."""
+It must also go on: a burst that is over is none.
 
+With few sets a cache cleans as regularly as it begins, and stalls are not more frequent
+than once at the first.  Then two things count: that there was none for so long, which
+random stalls of that rate would do with a probability of e^-(expected), and that in
+stretches as long there are as many each time, more evenly than random ones would
+(chi-squared, lower tail).  Their product k makes k (1 - ln k), which must be below
+RISK_REGULAR; and they must take most of the time.  What a drive does so regularly for
+most of its time, and not before so much was written, is cleaning."""
+
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -28,8 +35,8 @@ SHORTEST_US = 45_000        # a seek over all, a rotation, and as much again
 STALLS = 4                  # behind the cliff, at least
 DENSER = 4.0                # stalls behind the cliff, as a rate
 SLOWER = 2.0                # behind the cliff on the whole than before, at least
-TALL, MOSTLY = 25.0, 4.0    # stalls that take most of the time
-LOOKS = 64                  # chunks, at most about so many
+MOSTLY, STRETCHES, RISK_REGULAR = 2.0, 5, 5e-3
+LOOKS = 8                   # in which stalls are seen and still no cliff, about
 CHUNK, LARGEST = 256, 1 << 18
 
 
@@ -75,6 +82,28 @@ def likelihood(stalls, n):
         np.array([float(m)]), np.array([float(n)]))
 
 
+def below_chi2(x, df):
+    """Probability of so little or less, by Wilson and Hilferty."""
+    z = ((x / df) ** (1 / 3) - 1 + 2 / (9 * df)) / (2 / (9 * df)) ** 0.5
+    return 0.5 * math.erfc(-z / 2 ** 0.5)
+
+
+def regular(stalls, n):
+    """Probability that random stalls leave out as much in front, and are as even
+    behind."""
+    p = int(stalls[0])
+    whole = (n - p) // max(p, 1)
+    if whole < STRETCHES:
+        return 1.0
+    count = np.bincount((stalls - p) // p, minlength=whole)[:whole]
+    mean = count.mean()
+    if mean == 0:
+        return 1.0
+    k = math.exp(-p * len(stalls) / (n - p)) * below_chi2(
+        ((count - mean) ** 2).sum() / mean, whole - 1)
+    return k * (1 - math.log(max(k, 1e-300)))
+
+
 def find(gap, looks=1):
     """(index of the cliff, risk, height in us) in a series of times, or None."""
     if len(gap) < STALLS + 8:
@@ -84,24 +113,24 @@ def find(gap, looks=1):
     for height in HEIGHTS:
         tall = max(height * usual, SHORTEST_US)
         stalls = np.flatnonzero(gap > tall)
-        if len(stalls) < 3:
+        if len(stalls) <= STALLS:
             break
         gain = likelihood(stalls, len(gap))
         gain[len(stalls) - STALLS:] = -np.inf
         cut = int(np.argmax(gain))
         p, d = int(stalls[cut]), len(gap) - int(stalls[cut])
-        risk = np.exp(-gain[cut]) * len(stalls) * len(HEIGHTS) * looks
+        # Without any before, there is but one place to cut.
+        risk = np.exp(-gain[cut]) * (len(stalls) if cut else 1) * len(HEIGHTS) * looks
         denser = (len(stalls) - cut) / d > DENSER * cut / max(p, 1)
-        if p < 8 or risk >= RISK or not denser:
-            cut, p = 0, int(stalls[0])
-            d, risk = len(gap) - p, 1.0
-            if p >= 8 and len(stalls) > 3 and height >= TALL and d > 2 * p and \
-                    gap[p:].mean() > MOSTLY * gap[:p].mean():
-                risk = 0.9 * RISK
-        if p < 8 or risk >= RISK or gap[p:].mean() <= SLOWER * gap[:p].mean():
-            continue
-        if best is None or risk < best[1]:
-            best = (p, float(risk), float(tall))
+        lasts = d > 32 + p / 50 and stalls[-1] > p + 2 * d / 3
+        if risk < RISK and denser and lasts and p >= 8 and \
+                gap[p:].mean() > SLOWER * gap[:p].mean():
+            if best is None or risk < best[1]:
+                best = (p, float(risk), float(tall))
+        elif stalls[0] >= 8 and best is None:
+            p, risk = int(stalls[0]), regular(stalls, len(gap)) * looks
+            if risk < RISK_REGULAR and gap[p:].mean() > MOSTLY * gap[:p].mean():
+                best = (p, risk, float(tall))
     return best
 
 
@@ -159,7 +188,7 @@ def run(s, name, write, *, most_ops, most_s, size=BLOCK, stop=None):
         chunk = min(LARGEST, max(CHUNK, done // 4))
         # What comes next tells whether stalls are more frequent now: in small steps,
         # as each may take minutes.
-        late = np.flatnonzero(follow.gap > max(SHORTEST_US, TALL * np.median(gap)))
+        late = np.flatnonzero(follow.gap > max(SHORTEST_US, 25 * np.median(gap)))
         if len(late):
             chunk = min(chunk, max(CHUNK, (done - int(late[0])) // 4))
     out = Cliff(writes=done, bytes=done * size, seconds=spent / 1e6, picture=follow.thin())
