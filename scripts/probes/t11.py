@@ -25,6 +25,7 @@ cannot be seen."""
 import numpy as np
 
 
+from . import t14
 from .load import chain
 from .mates import Crowded, Edges, Mates, NotMoved
 from .places import FLASH_US, Places
@@ -178,6 +179,7 @@ def run(s):
         if not telling:
             out.findings["band_bytes"] = Finding.unknown(places.why, "bytes")
             return out
+        t14.track(s, places, out)
         first, second, flash = moved_by_writing(s, places, rng)
         out.numbers |= {"moved_by_write": first, "moved_by_second_write": second,
                         "flash": flash}
