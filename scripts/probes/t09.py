@@ -159,7 +159,8 @@ def draw(figure, result, arrays):
     axes = plots.panels(figure, 1)[0]
     plots.dots(axes, arrays["high_us"] / 1000, "write", arrays["x"])
     for i in range(1, result.numbers.get("rounds", 1)):
-        axes.axvline(i * result.numbers["blocks"], color=plots.GREY, linewidth=0.8)
+        if i * result.numbers["blocks"] < result.numbers["writes"]:
+            axes.axvline(i * result.numbers["blocks"], color=plots.GREY, linewidth=0.8)
     cliff_at = result.numbers.get("first_stall")
     if cliff_at is not None:
         axes.axvline(cliff_at, color=plots.MARK, linewidth=0.8)

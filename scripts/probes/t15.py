@@ -219,5 +219,6 @@ def draw(figure, result, arrays):
     plots.dots(axes, 100 * arrays["share"], "mark", np.maximum(
         arrays["tries_blocks"], 1) * BLOCK / 1024, marker="o")
     axes.set_xscale("log", base=2)
+    axes.set_ylim(-5, 105)
     axes.set_xlabel("KiB written in order")
     axes.set_ylabel("% past the cache")
