@@ -218,7 +218,7 @@ def random_writes(s, name, *, size=BLOCK, iodepth=1, span=None, seed=1):
 
     def write(number, _, count):
         options = {"rw": "randwrite", "bs": size, "size": span, "number_ios": count,
-                   "io_size": count * size, "randrepeat": 1,
+                   "io_size": count * size, "randrepeat": 0,
                    "randseed": seed * 100_003 + number}
         if count * size > span:
             options["norandommap"] = None

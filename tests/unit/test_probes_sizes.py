@@ -2,6 +2,8 @@
 """Tests 6 to 15 of scripts/skylight on small models of drives: right answers, and
 "cannot tell" where there is none.  No guest; see probe_drives.py."""
 
+import shutil
+
 import numpy as np
 import pytest
 
@@ -11,6 +13,7 @@ pytest.importorskip("numpy")
 from probe_drives import (BLOCK, Circular, Drive, FullyAssociative, Memory, SetAssociative,
                           Thin)
 from probes import cliff, mates, t06, t07, t08, t09, t10, t11, t13, t14, t15, tclean
+from probes.load import Fio
 from probes.places import Places
 from probes.session import Finding, Result, Session
 
@@ -278,3 +281,28 @@ def test_torn_verdicts():
     assert t13.finding([0] * 5, 0).value is None
     assert t13.finding([3, 0, 4], 7).value is True
     assert t13.finding([3, 0, 4], 2).value is None
+
+
+def test_random_writes_are_random(tmp_path):
+    """Chunks of fio's random writes are not the same places again, and hit twelve sets
+    evenly."""
+    if not shutil.which("fio"):
+        pytest.skip("fio is not here")
+
+    class Null:                         # pylint: disable=too-few-public-methods
+        """A device of 6 GB that nothing is written to."""
+        bytes = 6 << 30
+
+    class Load:                         # pylint: disable=too-few-public-methods
+        """Hands options to fio, but for the device."""
+        dev = Null()
+
+        def fio(self, name, **options):
+            load = Fio("/dev/null", tmp_path)
+            return load.job(name, {**options, "ioengine": "null"})
+    write = cliff.random_writes(Load(), "w", seed=3)
+    places = np.concatenate([write(i, 0, 500).offset for i in range(6)]) // BLOCK
+    assert len(np.unique(places)) > 0.99 * len(places)
+    count = np.bincount(places.astype(int) // 1024 % 12, minlength=12)
+    # 0.999 quantile of chi-squared with 11 degrees of freedom.
+    assert ((count - count.mean()) ** 2).sum() / count.mean() < 31.3
