@@ -96,22 +96,31 @@ def issued(end_ms, lat_us, one_at_a_time):
     return np.maximum(end - lat_us, 0)
 
 
-def in_order(ops, log_write, log_offset):
-    """Indices that bring log lines, which are in the order of completion, into
-    the order of @ops.  A place asked for twice has its first line first; lines
-    of requests that are none of @ops are left over."""
-    write, offset, _ = ops
+def in_order(ops, lines, runtime_ms):
+    """A Trace in the order of @ops from log lines (completion in ms, latency, write,
+    offset), which are in the order of completion.
+
+    A place asked for twice has its first line first.  Requests without a line were
+    overtaken by everything behind them and ended when fio did."""
+    end_ms, lat_us, log_write, log_offset = lines
+    write, offset, size = ops
     want, want_nr = _numbered(write, offset)
     got, got_nr = _numbered(log_write, log_offset)
-    found = {key: line for key, line in zip(zip(log_write[got].tolist(),
-             log_offset[got].tolist(), got_nr.tolist()), got.tolist())}
-    order = np.empty(len(offset), np.int64)
-    try:
-        order[want] = [found[key] for key in zip(write[want].tolist(),
-                       offset[want].tolist(), want_nr.tolist())]
-    except KeyError as error:
-        raise LoadError("fio did not log all that its iolog says") from error
-    return order
+    found = dict(zip(zip(log_write[got].tolist(), log_offset[got].tolist(),
+                         got_nr.tolist()), got.tolist()))
+    line = np.empty(len(offset), np.int64)
+    line[want] = [found.get(key, -1) for key in zip(write[want].tolist(),
+                  offset[want].tolist(), want_nr.tolist())]
+    lost = line < 0
+    at, lat = issued(end_ms, lat_us, False)[line], lat_us[line]
+    if lost.any():
+        if lost.all():
+            raise LoadError("fio has logged nothing of what its iolog says")
+        # Issued not before what was issued before them.
+        known = np.maximum.accumulate(np.where(lost, 0.0, at))
+        at[lost] = known[lost]
+        lat[lost] = np.maximum(1000.0 * runtime_ms - at[lost], 0)
+    return Trace(at, lat, offset, size, write)
 
 
 def _numbered(write, offset):
@@ -170,11 +179,12 @@ class Fio:
                 except subprocess.TimeoutExpired:
                     child.kill()
                 raise
-        error = _error_of(report)
+        error, runtime_ms = _told(report)
         if child.returncode or error:
             raise LoadError(f"fio {job.name} failed: " + (
                 error or _sentence(said) or f"status {child.returncode}"))
         report.unlink(missing_ok=True)
+        return runtime_ms
 
     def job(self, name, options, watch=None):
         """A job with these options of fio; returns its Trace.
@@ -206,20 +216,20 @@ class Fio:
             handle.write(f"fio version 2 iolog\n{path} add\n{path} open\n")
             handle.writelines(f"{path} {'write' if w else 'read'} {o} {n}\n"
                               for w, o, n in zip(*(a.tolist() for a in ops)))
-            # fio does not log what is under way when an iolog ends.
+            # fio does not log what is under way when an iolog ends: let it be these.
             handle.writelines([f"{path} read 0 {BLOCK}\n"] * (0 if iodepth == 1 else
                                                               2 * iodepth))
             handle.write(f"{path} close\n")
         job = self._write_job(name, {
             "ioengine": "psync" if iodepth == 1 else "libaio", "iodepth": iodepth,
             "read_iolog": log.name, "replay_no_stall": 1})
-        self._run(job, watch)
+        runtime_ms = self._run(job, watch)
         end, lat, write, size, offset = self._take_log(name)
-        at = issued(end, lat, iodepth == 1)
-        order = in_order(ops, write, offset) if iodepth > 1 else slice(None)
-        if iodepth == 1 and len(lat) != len(ops[0]):
+        if iodepth > 1:
+            return in_order(ops, (end, lat, write, offset), runtime_ms)
+        if len(lat) != len(ops[0]):
             raise LoadError(f"fio {job.name} logged {len(lat)} of {len(ops[0])} requests")
-        return Trace(at[order], lat[order], offset[order], size[order], write[order])
+        return Trace(issued(end, lat, True), lat, offset, size, write)
 
     def _take_log(self, name):
         """Reads the log and removes it: the results have it."""
@@ -246,15 +256,16 @@ def _watched(child, watch):
             watch(passed)
 
 
-def _error_of(report):
-    """Errors that fio counted in its report, as a sentence, or None."""
+def _told(report):
+    """(error that fio counted as a sentence or None, milliseconds that it ran)."""
     try:
         text = report.read_text(encoding="utf-8", errors="replace")
         jobs = json.loads(text[text.index("{"):])["jobs"]
     except (OSError, ValueError, KeyError):
-        return None
+        return None, 0
     number = next((job["error"] for job in jobs if job.get("error")), 0)
-    return os.strerror(number) if number else None
+    return (os.strerror(number) if number else None,
+            max((job.get("job_runtime", 0) for job in jobs), default=0))
 
 
 def _sentence(said):

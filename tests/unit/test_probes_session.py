@@ -103,6 +103,18 @@ def test_times_of_issue_follow_from_latencies():
     assert abs(at[3] - 41600) <= 1000
 
 
+def test_what_was_overtaken_by_all_others_ended_last():
+    """Three writes, of which fio logs no line for the second; it ran for 900 ms."""
+    ops = load.as_ops((True, [0, 4096, 4096], 4096))
+    lines = (np.array([10, 30, 31]), np.array([10000.0, 5000, 1000]),
+             np.array([True, True, False]), np.array([0, 4096, 0]).astype(np.uint64))
+    trace = load.in_order(ops, lines, 900)
+    assert trace.lat_us.tolist() == [10000, 5000, 875000]
+    assert trace.at_us.tolist() == [0, 25000, 25000]
+    with pytest.raises(load.LoadError):
+        load.in_order(load.as_ops((True, 8192, 4096)), lines, 900)
+
+
 def test_scalars_and_chains_of_requests():
     write, offset, size = load.chain((True, [0, 8192], 4096), (False, 4096, 8192))
     assert write.tolist() == [True, True, False]
