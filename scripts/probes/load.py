@@ -4,6 +4,7 @@ run, and its log of single requests read back."""
 
 import ctypes
 import json
+import math
 import os
 import shutil
 import signal
@@ -17,6 +18,7 @@ GLOBAL = {"direct": 1, "thread": 1, "clocksource": "clock_gettime", "disable_lat
           "disable_slat": 1, "log_offset": 1, "group_reporting": 0}
 PR_SET_PDEATHSIG = 1
 BLOCK = 4096
+START_S = 2              # fio's, at most
 
 
 class LoadError(Exception):
@@ -209,17 +211,12 @@ class Fio:
         ops = as_ops(ops)
         if not len(ops[0]):
             return Trace(*(np.zeros(0),) * 2, ops[1], ops[2], ops[0])
-        self.folder.mkdir(parents=True, exist_ok=True)
-        path = os.path.realpath(self.path)
-        log = self.folder / f"{name}.iolog"
-        with log.open("w", encoding="ascii") as handle:
-            handle.write(f"fio version 2 iolog\n{path} add\n{path} open\n")
-            handle.writelines(f"{path} {'write' if w else 'read'} {o} {n}\n"
-                              for w, o, n in zip(*(a.tolist() for a in ops)))
+        actions = [f"{'write' if w else 'read'} {o} {n}"
+                   for w, o, n in zip(*(a.tolist() for a in ops))]
+        if iodepth > 1:
             # fio does not log what is under way when an iolog ends: let it be these.
-            handle.writelines([f"{path} read 0 {BLOCK}\n"] * (0 if iodepth == 1 else
-                                                              2 * iodepth))
-            handle.write(f"{path} close\n")
+            actions += [f"read 0 {BLOCK}"] * (2 * iodepth)
+        log = self._write_iolog(name, actions)
         job = self._write_job(name, {
             "ioengine": "psync" if iodepth == 1 else "libaio", "iodepth": iodepth,
             "read_iolog": log.name, "replay_no_stall": 1})
@@ -230,6 +227,42 @@ class Fio:
         if len(lat) != len(ops[0]):
             raise LoadError(f"fio {job.name} logged {len(lat)} of {len(ops[0])} requests")
         return Trace(issued(end, lat, True), lat, offset, size, write)
+
+    def spaced(self, name, offset, gap_s, count, ops, watch=None):
+        """Reads the block at @offset again and again with pauses of @gap_s seconds,
+        @count of them or more, and then at once does @ops, one at a time.
+
+        Returns the pauses as they were, in seconds, to a millisecond, and the
+        Trace of @ops."""
+        ops = as_ops(ops)
+        # fio counts from its own start; reads before that are not spaced.
+        turns = math.ceil(START_S / gap_s) + count
+        actions = []
+        for i in range(turns):
+            actions += [f"read {int(offset)} {BLOCK}", f"wait {int((i + 1) * gap_s * 1000)} 0"]
+        actions += [f"{'write' if w else 'read'} {o} {n}"
+                    for w, o, n in zip(*(a.tolist() for a in ops))]
+        job = self._write_job(name, {"ioengine": "psync", "read_iolog":
+                                     self._write_iolog(name, actions).name})
+        self._run(job, watch)
+        end, lat, write, size, offsets = self._take_log(name)
+        if len(lat) != turns + len(ops[0]):
+            raise LoadError(f"fio {job.name} logged {len(lat)} of {turns + len(ops[0])} requests")
+        at = issued(end, lat, True)
+        rest = slice(turns, None)
+        return ((at[1:turns + 1] - at[:turns] - lat[:turns]) / 1e6,
+                Trace(at[rest], lat[rest], offsets[rest], size[rest], write[rest]))
+
+    def _write_iolog(self, name, actions):
+        """fio's second format: file, action, offset, bytes."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = os.path.realpath(self.path)
+        log = self.folder / f"{name}.iolog"
+        with log.open("w", encoding="ascii") as handle:
+            handle.write(f"fio version 2 iolog\n{path} add\n{path} open\n")
+            handle.writelines(f"{path} {action}\n" for action in actions)
+            handle.write(f"{path} close\n")
+        return log
 
     def _take_log(self, name):
         """Reads the log and removes it: the results have it."""

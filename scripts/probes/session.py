@@ -222,6 +222,14 @@ class Session:
         self._count(self._name(name), trace)
         return trace
 
+    def spaced(self, name, offset, gap_s, count, ops):
+        """Reads one block with pauses of @gap_s between, then at once does @ops;
+        returns the pauses as they were, in seconds, and the Trace of @ops."""
+        gaps, trace = self.load.spaced(self._name(name), offset, gap_s, count, ops,
+                                       self._alive)
+        self._count(self._name(name), trace)
+        return gaps, trace
+
     def fio(self, name, **options):
         """A job with these options of fio; its Trace (log=False: none)."""
         trace = self.load.job(self._name(name), options, self._alive)

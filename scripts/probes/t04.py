@@ -4,9 +4,10 @@
 Random blocks of the whole drive are written and read in the order of writing, then
 again after pauses.  The thesis tells cleaned blocks by the seek that their read
 needs; here each read comes behind an anchor, and a block that is not where it was
-right after writing has been cleaned.  The read that comes first after a pause also
-waits for the step under way: the shortest pause after which one does is the time
-that the drive must be idle before it begins."""
+right after writing has been cleaned.  How long the drive must be idle before it
+begins is the shortest pause between reads in which blocks leave the cache."""
+
+import math
 
 import numpy as np
 
@@ -22,8 +23,8 @@ ID, TITLE, AFTER = "4", "progress of cleaning", ("1", "3")
 MOST = 1024             # blocks that are asked for; the thesis's 4,096 are written
 ANCHOR = 0.08
 FROM, TO = 0.15, 0.95   # of the drive: where blocks are written
-DIRTY = 200             # blocks written, so that there is something to clean
-GAPS = 5                # pauses of one length
+DIRTY = 24              # blocks written, so that there is something to clean
+GAPS, LASTING_S = 5, 8  # pauses of one length, and all of them: a step takes its time
 FIRST_GAP_S, LAST_GAP_S, GROWTH, FINE = 0.05, 60, 1.25, 1.02
 
 
@@ -81,25 +82,51 @@ def run(s):
 
 def _idle(s, places, rng):
     """Reads of one block with pauses between them, longer and longer: the shortest
-    after which reads met a step of cleaning, and the longest after which none did."""
-    blocks = s.dev.bytes // BLOCK
-    at = int(places.anchor)
-    limit = Waits(s, places).limit
+    after which written blocks leave the cache, and the longest after which none does.
 
-    def met(gap):
-        dirty = int(blocks * FROM) + rng.integers(int(blocks * (TO - FROM)), size=DIRTY)
-        s.trace("dirty", (True, dirty * BLOCK, BLOCK))
-        trace = s.fio("idle", rw="randread", bs=BLOCK, offset=at, size=BLOCK,
-                      io_size=(GAPS + 1) * BLOCK, norandommap=1, thinktime=int(gap * 1e6))
-        return int((trace.lat_us[1:] > limit).sum())
-    quiet, gap, seen, growth = 0.0, FIRST_GAP_S, [], GROWTH
+    Nothing older may be left to clean, as that may come first: so the drive is reset,
+    or has to have cleaned what it was given."""
+    s.fresh()
+    blocks = s.dev.bytes // BLOCK
+    quiet, gap, growth, seen, last = 0.0, FIRST_GAP_S, GROWTH, [], None
+
+    def dirty():
+        some = (int(blocks * FROM) + rng.integers(int(blocks * (TO - FROM)), size=DIRTY)) * BLOCK
+        trace = s.trace("idle-write", chain((True, some, BLOCK), places.ops(some)))
+        return some, places.times(trace[DIRTY:])
+
+    def left(some, cached):
+        return int((~places.same(cached, places.read("idle-read", some))).sum())
+
+    def drained(some, cached):
+        pause, total = s.scale.pause_s, 0.0
+        while total < s.scale.long_pause_s:
+            s.pause(pause, "until the few blocks that were written are cleaned")
+            total += pause
+            if left(some, cached) > (0.9 - places.coincidence) * DIRTY:
+                return True
+        return False
+    some, cached = dirty()
     while gap < LAST_GAP_S:
-        # The first read comes late enough after writing, by the time that fio starts.
-        seen.append([gap, met(gap)])
-        if seen[-1][1] <= GAPS // 2:
+        if last is True:
+            # What is there must be what was written last.
+            if not drained(some, cached):
+                return {"seen": seen, "why": "it did not clean a few blocks in "
+                        f"{s.scale.long_pause_s:g} s"}
+            some, cached = dirty()
+        gaps, trace = s.spaced("idle", places.anchor, gap,
+                               max(GAPS, math.ceil(LASTING_S / gap)), places.ops(some))
+        moved = int((~places.same(cached, places.times(trace))).sum())
+        gap = float(gaps.max())
+        seen.append([gap, moved])
+        # One may have been read wrong.
+        last = moved > 1
+        if not last:
             quiet, gap = gap, gap * growth
         elif growth > FINE and quiet:
             growth, gap = FINE, quiet * FINE
+        elif len(seen) == 1 or growth > FINE:
+            break
         else:
             return {"quiet_s": quiet, "cleans_s": gap, "seen": seen}
     return {"seen": seen}
@@ -110,14 +137,13 @@ def idle_time(idle):
     if not idle:
         return {}
     if not idle.get("quiet_s"):
-        return {"clean_idle_ms": Finding.unknown(
-            "no read after a pause had to wait for cleaning" if "cleans_s" not in idle else
-            "it cleans after the shortest pause already", "ms")}
+        return {"clean_idle_ms": Finding.unknown(idle.get("why") or (
+            "no pause was so short that it did not clean in it"
+            if idle["seen"][-1][1] > 1 else "in no pause between reads did it clean"), "ms")}
     low, high = 1000 * idle["quiet_s"], 1000 * idle["cleans_s"]
-    # Cleaning begins when the clock says so, and the read came behind the pause.
     return {"clean_idle_ms": Finding((low + high) / 2, "ms", low, high, 0.99,
-            f"after pauses of {low:.0f} ms reads took what they always take, after "
-            f"{high:.0f} ms they waited for something")}
+            f"in pauses of {low:.0f} ms no block left the cache, in those of "
+            f"{high:.0f} ms some did")}
 
 
 def _pauses(s):

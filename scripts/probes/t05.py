@@ -46,12 +46,13 @@ def run(s):
     over = int(blocks * FROM) + rng.choice(int(blocks * (TO - FROM)), few, replace=False)
     asked = (np.concatenate([a[:few], over, a[few:], b]) * BLOCK).astype(np.uint64)
     step = np.repeat(np.arange(4), [few, few, few, 3 * few])
+    fresh = s.fresh()
     with s.settings() as missing:
         places = Places(s, int(s.dev.bytes * ANCHOR))
         telling = tells(places, asked[::max(1, len(asked) // 48)])
         before = places.read("before", asked)
-        # What earlier tests left is cleaned before.
-        s.pause(s.scale.long_pause_s, "until what is older is cleaned")
+        if not fresh:
+            s.pause(s.scale.long_pause_s, "until what is older is cleaned")
         trace = s.trace("write", chain((True, asked, BLOCK), places.ops(asked)))
         cached = places.times(trace[len(asked):])
         rounds, pauses, pause = [], [], s.scale.pause_s / 4

@@ -13,7 +13,7 @@ import numpy as np
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
-from probes.load import Trace, as_ops, join   # pylint: disable=C0413,E0401
+from probes.load import Trace, as_ops   # pylint: disable=C0413,E0401
 
 BLOCK = 4096
 MIB = 1 << 20
@@ -109,12 +109,6 @@ class Drive:
 
     def job(self, name, options, watch=None):
         size = int(options.get("bs", BLOCK))
-        if "thinktime" in options:
-            parts = []
-            for _ in range(int(options["io_size"]) // size):
-                parts.append(self.replay(name, (False, int(options["offset"]), size)))
-                self.sleep(int(options["thinktime"]) / 1e6)
-            return join(parts)
         rng = np.random.default_rng(int(options.get("randseed", 1)))
         count = int(options["number_ios"])
         whole = int(options.get("size", self.bytes)) // size
@@ -126,6 +120,12 @@ class Drive:
             places = np.arange(count)
         return self.replay(name, ("write" in options["rw"], first + places.astype(np.uint64) * size,
                                   size), int(options.get("iodepth", 1)), watch)
+
+    def spaced(self, name, offset, gap_s, count, ops, watch=None):     # pylint: disable=W0613
+        for _ in range(count):
+            self.replay(name, (False, offset, BLOCK))
+            self.sleep(gap_s)
+        return np.full(count, gap_s), self.replay(name, ops)
 
     def sleep(self, seconds):
         end = self.disk.now + seconds * 1e6
