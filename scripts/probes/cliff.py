@@ -26,7 +26,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from .load import Trace
 from .session import BLOCK
 
 RISK = 1e-3                 # of calling a cliff what is none
@@ -169,8 +168,8 @@ def run(s, name, write, *, most_ops, most_s, size=BLOCK, stop=None):
     """Writes in chunks until the cliff is certain.
 
     write(chunk number, first, count) sends count writes and returns their Trace.
-    stop(gaps of a chunk), if given, may end it for another reason.  Chunks grow with what was written, so that what comes after the cliff, where
-    one write may take minutes, is not much."""
+    stop(gaps of a chunk), if given, may end it for another reason.  Chunks grow with
+    what was written, and less so among stalls, where one write may take minutes."""
     follow, spent, done, number = Follower(), 0.0, 0, 0
     chunk = CHUNK
     while done < most_ops and spent < most_s * 1e6:

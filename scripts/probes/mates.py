@@ -48,7 +48,7 @@ class NotMoved(Exception):
     """The drive could not be made to clean, in a sentence."""
 
 
-class Crowded(Exception):
+class Crowded(NotMoved):
     """So many blocks at once make the drive clean by themselves."""
 
 
@@ -101,7 +101,8 @@ class Mates:
                 return done
         if done and len(others) < 3:
             return done
-        raise Crowded
+        raise Crowded("so few blocks at once make the drive clean that none can be "
+                      "followed")
 
     def _force(self, at, others, name):
         near = self._neighbours(at)
@@ -202,7 +203,7 @@ class Mates:
         if self._written(watched, before[:n], cached[:n]).sum() <= n // 2:
             # The set was full before all was written, and is clean now.
             self.most_decoys = max(4, self.most_decoys // 2)
-            raise Crowded
+            raise Crowded("what was written was cleaned before it could be read")
         wait = self.pause_s
         while True:
             self.s.pause(wait, "until the drive has cleaned a block")

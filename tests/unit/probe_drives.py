@@ -16,7 +16,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 from probes.load import Trace, as_ops   # pylint: disable=C0413,E0401
 
 BLOCK = 4096
-MIB = 1 << 20
 
 
 class Disk:
