@@ -210,7 +210,7 @@ def measure(s, places, rng, out):
             return out
         try:
             edges = prober.band(at)
-            band, why = decide(prober, edges)
+            band, why = decide(prober, edges, [b[1] - b[0] for b, _ in found if b])
         except NotMoved as no:
             band, why, edges = None, str(no), None
         found.append((band, why))
@@ -233,8 +233,9 @@ def measure(s, places, rng, out):
     return out
 
 
-def decide(prober, edges):
-    """((low, high), "") in blocks, or (None, why)."""
+def decide(prober, edges, sizes):
+    """((low, high), "") in blocks, or (None, why).  What is as large as a band of
+    @sizes that was found before needs no more proof that it is one."""
     if edges.low is None:
         low, high = edges.limits[0] + 1, edges.limits[1]
         if edges.doubtful or prober.how != "force":
@@ -244,7 +245,7 @@ def decide(prober, edges):
         one = False
     else:
         low, high = edges.low, edges.high
-        one = prober.how != "force" or prober.one_band(
+        one = prober.how != "force" or high - low in sizes or prober.one_band(
             edges.at, [b for b in (low, high - 1) if abs(b - edges.at) > 2])
     if one:
         return (low, high), ""
