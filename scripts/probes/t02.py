@@ -17,7 +17,7 @@ import numpy as np
 from . import stats
 from .load import chain
 from .places import Places
-from .session import BLOCK, MIB, Finding, Result
+from .session import BLOCK, Finding, Result
 from .t01 import FAST_US, headroom, tells, window
 
 ID, TITLE, AFTER = "2", "location and layout of the cache", ("1",)
