@@ -14,6 +14,7 @@ A drive is a dictionary:
     create          arguments of shingle create (shingled)
     flash_sectors   of a cache device that takes no time (shingled)
     chunk           sectors (thin)
+    powercut        Test 13 may cut the medium's power
     tests, scale, seed   of scripts/skylight
 """
 
@@ -113,6 +114,7 @@ class Drive:
                  "--destroy-data", "--scale", self.spec.get("scale", "auto"), "--seed",
                  self.spec.get("seed", 1), "--tests", ",".join(tests)]
         words += ["--truth"] if truth else []
+        words += ["--powercut", self.cutter()] if self.spec.get("powercut") else []
         return subprocess.run([str(w) for w in words], stdin=subprocess.DEVNULL,
                               check=False).returncode
 
@@ -128,6 +130,19 @@ class Drive:
                 self.medium.message("lookahead on")
             status |= self.look(out, [LAST], truth=True)
         return status
+
+    def cutter(self):
+        """A command that cuts the medium's power and brings the drive back."""
+        on = f"dmsetup message {self.medium.name} 0 powercut"
+        lines = ["set -eu", f"{on} 0", f"{on} off"]
+        if self.medium.name != self.name:
+            lines[2:] = [f"table=$(dmsetup table {self.name})",
+                         f"dmsetup remove --noudevsync {self.name}", f"{on} off",
+                         f'dmsetup create --noudevsync {self.name} --table "$table"',
+                         f"dmsetup mknodes {self.name}"]
+        path = Path("/tmp/cutter.sh")
+        path.write_text("\n".join(lines) + "\n", encoding="ascii")
+        return f"sh {path}"
 
     def late(self):
         """How often the host was too slow for the medium's clock."""
