@@ -50,13 +50,15 @@ class Disk:
 class Drive:
     """Base: a plain disk.  Answers a Session as fio on a drive would."""
 
-    def __init__(self, blocks, **disk):
+    def __init__(self, blocks, commit_us=None, **disk):
         self.blocks = blocks
         self.disk = Disk(2 * blocks, **disk)
         self.bytes, self.block, self.path = blocks * BLOCK, BLOCK, "model"
         self.idle_us = None         # not aggressive
         self.late = 0.0             # that a step takes after somebody has come
         self.cleaned = []
+        self.commit_us = commit_us  # a write so long after the last one commits, too
+        self.committed = 0.0
 
     # --- what layers change ----------------------------------------------------
 
@@ -96,6 +98,10 @@ class Drive:
         for i, (w, o, n) in enumerate(zip(write.tolist(), offset.tolist(), size.tolist())):
             assert o + n <= self.bytes, f"{name}: request past the end"
             at[i] = self.disk.now - begin
+            if w and self.commit_us and self.disk.now > self.committed + self.commit_us:
+                for _ in range(2):
+                    self.disk.access(2 * self.blocks - 64, 8)
+                self.committed = self.disk.now
             (self.write if w else self.read)(o // BLOCK, max(1, n // BLOCK))
             lat[i] = self.disk.now - begin - at[i] + self.late
             self.late = 0.0
