@@ -36,7 +36,7 @@ DENSER = 4.0                # stalls behind the cliff, as a rate
 SLOWER = 2.0                # behind the cliff on the whole than before, at least
 MOSTLY, STRETCHES, RISK_REGULAR = 2.0, 5, 5e-3
 LOOKS = 8                   # in which stalls are seen and still no cliff, about
-CHUNK, LARGEST = 256, 1 << 18
+CHUNK, LARGEST = 256, 1 << 15    # a chunk that meets the cliff may last hours
 
 
 @dataclass
@@ -184,7 +184,7 @@ def run(s, name, write, *, most_ops, most_s, size=BLOCK, stop=None):
             break
         if stop and stop(gap):
             break
-        chunk = min(LARGEST, max(CHUNK, done // 4))
+        chunk = min(LARGEST, max(CHUNK, done // 8))
         # What comes next tells whether stalls are more frequent now: in small steps,
         # as each may take minutes.
         late = np.flatnonzero(follow.gap > max(SHORTEST_US, 25 * np.median(gap)))
