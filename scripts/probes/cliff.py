@@ -105,13 +105,14 @@ def regular(stalls, n):
 
 def find(gap, looks=1):
     """(index of the cliff, risk, height in us) in a series of times, or None."""
-    if len(gap) < STALLS + 8:
+    slow = np.flatnonzero(gap > SHORTEST_US)
+    if len(gap) < STALLS + 8 or len(slow) <= STALLS:
         return None
     usual = float(np.median(gap[:max(8, len(gap) // 2)]))
     best = None
     for height in HEIGHTS:
         tall = max(height * usual, SHORTEST_US)
-        stalls = np.flatnonzero(gap > tall)
+        stalls = slow[gap[slow] > tall]
         if len(stalls) <= STALLS:
             break
         gain = likelihood(stalls, len(gap))
