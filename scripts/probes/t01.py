@@ -71,6 +71,21 @@ def tells(places, offsets):
     return places.coincidence <= MOST_COINCIDENCE
 
 
+def together(places, shifts):
+    """How many blocks are turned by the same angle as several others are: those of a
+    band that has moved, or of a few bands."""
+    near = places.apart(shifts[:, None], shifts[None, :]) <= 2 * places.tolerance_us
+    left, count = np.ones(len(shifts), bool), 0
+    while left.any():
+        most = (near & left).sum(axis=1).argmax()
+        group = near[most] & left
+        if group.sum() < max(4, len(shifts) // 8):
+            break
+        count += int(group.sum())
+        left &= ~group
+    return count
+
+
 def window(s, share, rng, count):
     """Random blocks of a region around that share of the drive."""
     room = min(s.scale.region_bytes, s.dev.bytes // 64) // BLOCK

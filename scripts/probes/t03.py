@@ -22,6 +22,8 @@ ASKED = 64
 AT, ANCHOR = 0.61, 0.25
 LONGER = (1, 3, 9)      # times pause_s
 PATIENT = (9, 18, 36)   # more of them, if something goes on in the pauses
+FEW = 0.05              # of what a lazy drive leaves alone may be read wrong
+STALL = 12              # rotations that a write takes if it has to wait for cleaning
 STRANGE = 3             # rotations more than usual: a read waited for something
 
 
@@ -42,7 +44,9 @@ def run(s):
         places = Places(s, int(s.dev.bytes * ANCHOR))
         telling = tells(places, asked)
         before = places.read("before", asked)
-        trace = s.trace("write", chain((True, written, BLOCK), places.ops(asked)))
+        # Not in order: then the angle between a block's two places is anything.
+        trace = s.trace("write", chain((True, rng.permutation(written), BLOCK),
+                                       places.ops(asked)))
         cached = places.times(trace[n:])
         rounds, reads, pauses, waits = [], [], [], Waits(s, places)
         for longer in (*LONGER, *PATIENT):
@@ -60,6 +64,7 @@ def run(s):
     result = Result(numbers={
         "not_offered": list(missing), "telling": bool(telling), "why": places.why,
         "coincidence": places.coincidence, "blocks": len(asked), "cached": int(went.sum()),
+        "slowest_write_us": float(trace.lat_us[:n].max()), "rotation_us": places.rotation_us,
         "pauses_s": pauses, "waited": waits.seen,
         "moved": [int((~places.same(cached, r) & went).sum()) for r in rounds],
         "home": [int((places.same(before, r) & went).sum()) for r in rounds]})
@@ -98,7 +103,7 @@ def decide(numbers):
         return Finding.unknown(f"of {blocks} blocks {cached} were elsewhere after writing: "
                                "there is nothing to clean")
     moved, pause = numbers["moved"][-1], sum(numbers["pauses_s"])
-    says, sure = stats.most(moved, cached, 1 - stats.SLACK - numbers["coincidence"])
+    says, sure = stats.most(moved, cached, 1 - stats.SLACK - numbers["coincidence"], FEW)
     if says:
         return Finding("aggressive", confidence=sure, says=f"{moved} of {cached} blocks left "
                        f"the cache within pauses of {pause:g} s")
@@ -110,6 +115,10 @@ def decide(numbers):
     if says is False and waited:
         return Finding.unknown(f"no block left the cache, but after {waited} pauses the "
                                "first read waited for something")
+    if says is False and numbers["slowest_write_us"] > STALL * (numbers["rotation_us"] or 1e4):
+        return Finding.unknown(
+            f"a write took {numbers['slowest_write_us'] / 1000:.0f} ms: the drive had to clean "
+            "while it was written to, and nothing may have been left for the pauses")
     if says is False:
         return Finding("lazy", confidence=sure, says=f"{cached - moved} of {cached} blocks "
                        f"were where they had been written after pauses of {pause:g} s")

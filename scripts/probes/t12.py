@@ -14,11 +14,12 @@ from . import stats
 from .load import chain
 from .places import Places
 from .session import BLOCK, MIB, SKIPPED, Finding, Result
-from .t01 import tells
+from .t01 import tells, together
 
 ID, TITLE, AFTER = "12", "static or dynamic mapping", ("1", "3", "11")
 
 TRACKS = 4 * MIB        # the thesis's two
+LEAST = 48 * BLOCK      # which may be several bands of a small drive
 SOME = 48               # blocks asked for
 AT = (0.345, 0.725)
 ANCHOR = 0.15
@@ -37,7 +38,7 @@ def extent(s):
     """Bytes from the first block on that are overwritten: two tracks, or what a
     band has."""
     band = s.value("band_bytes", s.scale.band_guess_bytes)
-    return int(min(TRACKS, max(8 * BLOCK, band // 2))) // BLOCK * BLOCK
+    return int(min(TRACKS, max(LEAST, band // 2))) // BLOCK * BLOCK
 
 
 def most_writes(s):
@@ -100,7 +101,7 @@ class _Tracks:
         some = min(SOME, count // 2)
         self.asked = (np.sort(blocks[:some]) * BLOCK).astype(np.uint64)
         self.others = (blocks[some:] * BLOCK).astype(np.uint64)
-        self.seen, self.cached, self.homes = {}, [], []
+        self.seen, self.cached, self.homes, self.went = {}, [], [], None
         self.writes, self.paused = [], []
 
     def look(self, fresh):
@@ -120,8 +121,10 @@ class _Tracks:
         cached = self.places.times(trace[len(written):])
         self.writes.append(0)
         self.paused.append(0.0)
-        stayed = float(np.mean(self.places.same(self.seen["before"], cached)))
-        if not cycle and stayed > 0.85:
+        # Small bands may be cleaned while the rest of them is written.
+        here = self.homes[-1] if self.homes else self.seen["before"]
+        self.went = np.flatnonzero(~self.places.same(here, cached))
+        if len(self.went) < max(2, len(self.asked) // 8):
             raise NotCleaned("what is written stays where it was: nothing to clean")
         if self.s.value("cleaning_type") == "lazy":
             self._fill(name, cached)
@@ -143,8 +146,8 @@ class _Tracks:
         while self.paused[-1] < LONGEST_S:
             self.s.pause(pause, "until what was overwritten is cleaned")
             self.paused[-1] += pause
-            left = self._left(f"{name}-wait", cached, slice(None))
-            if left > 0.95 - self.places.coincidence:
+            left = self._left(f"{name}-wait", cached, self.went)
+            if left > 0.8 - self.places.coincidence:
                 return True
             if left < 0.1 and self.paused[-1] >= 8 * self.s.scale.pause_s and \
                     self.s.value("cleaning_type") is None:
@@ -156,14 +159,14 @@ class _Tracks:
     def _fill(self, name, cached):
         """Writes other blocks of the same tracks until these are cleaned."""
         limit, chunk = most_writes(self.s), FIRST
-        some = np.linspace(0, len(self.asked) - 1, WATCHED).astype(int)
+        some = self.went[np.linspace(0, len(self.went) - 1, WATCHED).astype(int)]
         while True:
             ops = (True, self.rng.choice(self.others, chunk), BLOCK)
             self.s.trace(f"{name}-fill", ops)
             self.writes[-1] += chunk
             self.s.progress(self.writes[-1], limit)
             if self._left(f"{name}-look", cached, some) > MOST_LEFT:
-                if self._left(f"{name}-look", cached, slice(None)) > MOST_LEFT:
+                if self._left(f"{name}-look", cached, self.went) > MOST_LEFT:
                     return
             if self.writes[-1] >= limit:
                 raise NotCleaned(f"{limit} writes to the same two tracks have not made the "
@@ -182,18 +185,8 @@ class _Tracks:
                     left &= ~places.same(cached, home)
             same = places.same(one, two)[left]
             out.append({"blocks": int(left.sum()), "same": int(same.sum()),
-                        "together": _together(places, (two - one)[left][~same])})
+                        "together": together(places, (two - one)[left][~same])})
         return out
-
-
-def _together(places, shifts):
-    """The most blocks that are turned by the same angle; two bands may be meant."""
-    if not len(shifts):
-        return 0
-    near = places.apart(shifts[:, None], shifts[None, :]) <= 2 * places.tolerance_us
-    first = near[near.sum(axis=1).argmax()]
-    rest = near[~first][:, ~first]
-    return int(first.sum() + (rest.sum(axis=1).max() if len(rest) else 0))
 
 
 def decide(numbers):

@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
 # pylint: disable=wrong-import-position,import-error
 import probe_drives as drives
-from probes import stats, t01, t01abc, t02, t03, t04, t05, t12
+from probes import stats, t01, t01abc, t02, t03, t04, t05, t12, verdict
 from probes.session import Session
 
 BAND = 1024
@@ -347,6 +347,75 @@ def test_cached_blocks_are_not_taken_for_a_band_that_moved(tmp_path):
     s.trace("use", (True, rng.integers(0, drive.blocks, 3500) * 4096, 4096))
     s.run(t12)
     assert s.value("mapping") == "static"
+
+
+# --- by lot ---------------------------------------------------------------------------
+
+
+class First(drives.SetAssociative):
+    """The cache lies before the bands."""
+
+    def __init__(self, *args, **more):
+        super().__init__(*args, **more)
+        self.room = self.band * (self.caches + 1)
+        self.disk.blocks = self.blocks + self.room
+
+    def _slot(self, slot, count=1):
+        if self.flash:
+            super()._slot(slot, count)
+        else:
+            self.disk.access(slot, count)
+
+    def read(self, block, count):
+        for b in range(block, block + count):
+            if b in self.map:
+                self._slot(self.map[b])
+            else:
+                self.disk.access(self.room + b, 1)
+
+
+def by_lot(rng, seed):
+    """A drive and its answers."""
+    disk = {"jitter": rng.choice([0, 0, 30.0, 80.0]), "track": int(rng.choice([60, 120, 500])),
+            "skew": int(rng.choice([3, 9, 17])), "rotation": rng.choice([8333.0, 10169.0]),
+            "seed": seed}
+    kind = rng.choice(["cmr", "id", "od", "flash", "full", "full"])
+    band, blocks = int(rng.choice([64, 256, 512, 1024])), int(rng.choice([30_000, 200_000]))
+    idle, bands = rng.choice([None, 5e5, 1e6, 2e6]), max(20, blocks // band)
+    if kind == "cmr":
+        return drives.Drive(blocks, **disk), ("conventional", "none", None, None, None)
+    if kind == "full":
+        zones = int(rng.choice([4, 6, 8, 12]))
+        zone = max(8, bands // zones)
+        logs = max(2, zone // 20)
+        return (drives.FullyAssociative(band, zones, zone + logs + 3, logs + 3, logs,
+                                        idle_us=idle or 1e6, **disk),
+                ("shingled", "disk", "multiple", "aggressive", "dynamic"))
+    caches = max(250 // band + 2, int(bands * rng.uniform(0.01, 0.05)))
+    drive = (First if kind == "od" else drives.SetAssociative)(
+        band, bands, caches, flash=kind == "flash", idle_us=idle, **disk)
+    if kind == "id":
+        drive.disk.blocks = drive.blocks + band * caches
+    return drive, ("shingled", "flash" if kind == "flash" else "disk",
+                   {"id": "single-id", "od": "single-od"}.get(kind),
+                   "aggressive" if idle else "lazy", "static")
+
+
+def test_drives_by_lot(tmp_path):
+    """At least 95 % of decisions right, and not one wrong."""
+    rng, right, unknown = np.random.default_rng(11), 0, []
+    for i in range(40):
+        drive, truth = by_lot(rng, i)
+        _, s = ask(tmp_path / str(i), drive, t01, t02, t03) if truth[0] == "conventional" \
+            else ask(tmp_path / str(i), drive, t01, t02, t03, t12)
+        found = verdict.answers(s.results)
+        for name, value in zip(("drive_type", "cache_medium", "cache_layout", "cleaning_type",
+                                "mapping"), truth):
+            answer = found[name].value if name in found else None
+            assert answer in (None, value), f"drive {i}: {name} {answer}, is {value}"
+            right += answer == value
+            unknown += [] if answer == value else [f"drive {i}: {name}"]
+    assert right >= 0.95 * (right + len(unknown)), unknown
 
 
 # --- statistics -------------------------------------------------------------------------
