@@ -3,7 +3,9 @@
 
 1a  Blocks are written one at a time and read in the same order at once.  If each read
     takes the same, they lie at constant distances; what part of a rotation it takes
-    says how far, but for whole tracks.
+    says how far, but for whole tracks.  Where they lie close, pairs of blocks are
+    written, too: if those are twice as far apart, a block takes a block, however
+    many of them a track has where the cache is.
 1b  The same, written with 31 requests under way: does the drive pack them together?
 1c  Writes of growing size with 31 under way: where their time rises in a step, one
     more unit was needed."""
@@ -23,7 +25,7 @@ BLOCKS, DEPTH = 128, 31
 SIZES_KIB = (4, *range(8, 136, 8))
 BURSTS = 3              # of DEPTH writes for each size
 STEP = 0.25             # of a rotation: a rise by so much is a step
-NEXT_BLOCKS = 3         # so near is the next block
+NEAR_BLOCKS = 8         # so near, outer tracks taken as a measure, is the next one
 AT = 0.0
 FRESH, ANCHOR = 0.12, 0.5   # nothing is written here: how many blocks has a track?
 
@@ -52,13 +54,17 @@ def run(s):
     with s.settings() as missing:
         track = _track(s) if turn else None
         trace = s.trace("1a", chain((True, one, BLOCK), (False, one, BLOCK)))
+        pair = first + 2 * rng.choice(room // 2, count // 2, replace=False)
+        double = s.trace("1a-pairs", chain((True, pair * BLOCK, 2 * BLOCK),
+                                           (False, pair * BLOCK, BLOCK))).lat_us[count // 2:]
         burst = s.trace("1b-write", (True, many, BLOCK), iodepth=DEPTH)
         back = s.trace("1b-read", (False, many, BLOCK))
         sizes = _sizes(s, rng, first, room)
     write, read = trace.lat_us[:count], trace.lat_us[count:]
     result = Result(numbers={
         "not_offered": list(missing), "rotation_ms": turn, "track_bytes": track,
-        "1a_write": _flat(write), "1a_read": _flat(read[1:]), "1b_read": _flat(back.lat_us[1:]),
+        "1a_write": _flat(write), "1a_read": _flat(read[1:]),
+        "1a_pairs": _flat(double[1:]), "1b_read": _flat(back.lat_us[1:]),
         "1b_write_us": float(np.median(burst.lat_us)),
         "1b_seconds": float((burst.at_us + burst.lat_us).max() / 1e6),
         "1c_us": {str(k): float(np.median(v)) for k, v in sizes.items()},
@@ -127,13 +133,16 @@ def decide(numbers):
                                "take a constant time: they are not in one row", "bytes")
     part = read["median_us"] / 1000 / turn % 1
     sure = min(read["confidence"], write["confidence"], 0.99)
-    blocks = part * track / BLOCK
-    if blocks < NEXT_BLOCKS or part > 1 - 0.002:
-        unit = max(1, round(blocks if part < 0.5 else 0)) * BLOCK
-        return Finding(unit, "bytes", BLOCK, NEXT_BLOCKS * BLOCK, sure,
-                       f"blocks written one after the other are read in "
-                       f"{read['median_us'] / 1000:.2f} ms each, a rotation and a little: "
-                       "they lie side by side")
+    if part * track / BLOCK < NEAR_BLOCKS:
+        pairs = numbers["1a_pairs"]
+        ratio = pairs["median_us"] / 1000 / turn % 1 / part if pairs["verdict"] and part else 0
+        told = (f"blocks written one after the other are read in {read['median_us'] / 1000:.2f} "
+                "ms each, a rotation and a little: they lie side by side")
+        if not 1.6 < ratio < 2.4:
+            return Finding.unknown(f"{told}, but pairs of blocks are {ratio:.1f} times as far "
+                                   "apart", "bytes")
+        return Finding(BLOCK, "bytes", BLOCK, BLOCK, min(sure, pairs["confidence"]),
+                       f"{told}, and pairs of blocks twice as far apart")
     passes = write["median_us"] / 1000 / turn
     tracks = part + max(0, round(passes - part))
     if abs(tracks - passes) > 0.3:

@@ -162,6 +162,15 @@ def test_entries_of_two_and_a_half_tracks():
     assert unit.value == int(2.5 * (2 << 20)) and unit.low < unit.value < unit.high
 
 
+@pytest.mark.parametrize("pairs,unit", [(10084, 4096), (10042, None), (10300, None)])
+def test_blocks_side_by_side_on_short_tracks(pairs, unit):
+    """The cache is where tracks are half as long as where they were measured: 42 us are
+    one block there, and two here."""
+    numbers = {"rotation_ms": 10.0, "track_bytes": 2 << 20, "1a_read": flat_at(10042),
+               "1a_write": flat_at(10042), "1a_pairs": flat_at(pairs)}
+    assert t01abc.decide(numbers).value == unit
+
+
 def test_distances_that_no_write_can_have_made():
     numbers = {"rotation_ms": 10.0, "track_bytes": 2 << 20, "1a_read": flat_at(5000),
                "1a_write": flat_at(10000)}
