@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
 """Test 13: does a power cut in a long write damage data that were there before?
 
-A range is written, then written again in order, in requests of 1 MiB; at a random
-moment the power is cut, by a command that the person gives with --powercut, and that
-returns when the drive is back.  From 5,000 blocks before the place that the
-write had come to, 6,000 are read.  Blocks that can't be read were torn; that writing
-them again heals them is the other half of the evidence.
+A range is written, then written again; at a random moment the power is cut, by a
+command that the person gives with --powercut, and that returns when the drive is back.
+In every other cut it is written in order, in requests of 1 MiB, as in the thesis: a drive
+that streams over its bands tears there.  In the others blocks of it are written at random,
+so that a drive that cleans does: one that rewrites bands in place tears then.  All of the
+range is read, and not only what is around the place of the cut (the thesis: 5,000 blocks
+before it and 1,000 behind), since what is cleaned may be anywhere.  Blocks that can't be
+read were torn; that writing them again heals them is the other half of the evidence.
 
 N cuts without a torn block: a drive that tears one time in p would have shown it with
 a probability of 1 - (1 - p)^N; the bound at 95 % is given."""
@@ -26,7 +29,8 @@ from .t06 import skipped
 ID, TITLE, AFTER = "13", "torn writes", ("11",)
 CUTS = 50
 LONGEST_S = 10.0
-BEFORE, BEHIND = 5000, 1000     # blocks read around the place of the cut
+RANGE = 512 * MIB
+PIECE = 256                 # blocks read at once
 BACK_S = 60                     # a drive that is not back then is lost
 
 
@@ -41,12 +45,13 @@ def command(s):
 
 
 class Writer(threading.Thread):
-    """Writes in order until it fails or is told to end."""
+    """Writes a range in order, or blocks of it at random if it is given an @rng, until it
+    fails or is told to end."""
 
-    def __init__(self, path, at, end):
+    def __init__(self, path, at, end, rng=None):
         super().__init__(daemon=True)
-        self.path, self.at, self.end = path, at, end
-        self.acked, self.over = at, False
+        self.path, self.at, self.end, self.rng = path, at, end, rng
+        self.acked, self.writes, self.over = at, 0, False
         self.buf = mmap.mmap(-1, MIB)
         self.buf.write(os.urandom(BLOCK) * (MIB // BLOCK))
 
@@ -56,9 +61,17 @@ class Writer(threading.Thread):
         except OSError:
             return
         try:
-            while self.acked + MIB <= self.end and not self.over:
-                os.pwrite(fd, self.buf, self.acked)
-                self.acked += MIB
+            while not self.over:
+                if self.rng is None:
+                    if self.acked + MIB > self.end:
+                        self.acked = self.at
+                    os.pwrite(fd, self.buf, self.acked)
+                    self.acked += MIB
+                else:
+                    block = int(self.rng.integers(self.at // BLOCK, self.end // BLOCK))
+                    os.pwrite(fd, memoryview(self.buf)[:BLOCK], block * BLOCK)
+                    self.acked = (block + 1) * BLOCK
+                self.writes += 1
         except OSError:
             pass
         finally:
@@ -67,11 +80,11 @@ class Writer(threading.Thread):
 
 def unreadable(path, first, count):
     """Blocks of a range that give an error, one by one."""
-    buf, bad = mmap.mmap(-1, 64 * BLOCK), []
+    buf, bad = mmap.mmap(-1, PIECE * BLOCK), []
     fd = os.open(path, os.O_RDONLY | os.O_DIRECT | os.O_CLOEXEC)
     try:
-        for at in range(first, first + count, 64):
-            n = min(64, first + count - at)
+        for at in range(first, first + count, PIECE):
+            n = min(PIECE, first + count - at)
             if _reads(fd, buf, at, n):
                 continue
             bad += [b for b in range(at, at + n) if not _reads(fd, buf, b, 1)]
@@ -131,43 +144,45 @@ def run(s):
         return skipped("nobody cuts the power: --powercut COMMAND does, which must return when "
                        "the drive is back")
     rng, out = s.rng(ID), Result(DONE)
-    size = int(min(s.dev.bytes // 4 // MIB * MIB, 2048 * MIB))
+    size = int(min(s.dev.bytes // 4 // MIB * MIB, RANGE))
     first = int(s.dev.bytes * 0.4) // MIB * MIB
-    torn, healed, places = [], 0, []
+    torn, healed, places, writes = [], 0, [], []
     try:
         s.fio("before", rw="write", bs=MIB, offset=first, size=size, end_fsync=1, log=False)
         for i in range(CUTS):
-            one = trial(s, words, rng, first, size)
-            places.append(one[0])
-            torn.append(one[1])
-            healed += one[2]
+            place, bad, well, count = trial(s, words, rng, first, size, i % 2)
+            places.append(place)
+            torn.append(bad)
+            healed += well
+            writes.append(count)
             s.progress(i + 1, CUTS)
     except OSError as error:
         if not torn:
             return Result("failed", why=str(error))
         out.numbers["stopped"] = str(error)
     lost = [len(t) for t in torn]
-    out.arrays = {"torn": np.asarray(lost), "place": np.asarray(places, np.int64)}
+    out.arrays = {"torn": np.asarray(lost), "place": np.asarray(places, np.int64),
+                  "writes": np.asarray(writes)}
     out.numbers |= {"cuts": len(torn), "cuts_with_errors": sum(n > 0 for n in lost),
-                    "unreadable_blocks": sum(lost), "healed_blocks": healed}
+                    "unreadable_blocks": sum(lost), "healed_blocks": healed,
+                    "cuts_with_errors_in_order": sum(n > 0 for n in lost[::2])}
     out.findings["torn_writes"] = finding(lost, healed)
     return out
 
 
-def trial(s, words, rng, first, size):
-    """(block the write had come to, unreadable blocks, healed ones)."""
+def trial(s, words, rng, first, size, scattered):
+    """(block the write had come to, unreadable blocks, healed ones, writes done)."""
     with s.settings(write_cache=True), s.dev.released():
-        writer = Writer(s.dev.path, first, first + size)
+        writer = Writer(s.dev.path, first, first + size, rng if scattered else None)
+        # Drawn here: the writer has the same generator from now on.
+        wait = float(rng.uniform(0.05, LONGEST_S)) * (3 if scattered else 1)
         writer.start()
-        writer.join(float(rng.uniform(0.05, LONGEST_S)))
+        writer.join(wait)
         cut(s, words)
         writer.over = True
         writer.join(BACK_S)
-    reached = writer.acked // BLOCK
-    begin = max(0, reached - BEFORE)
-    end = min(s.dev.bytes // BLOCK, reached + BEHIND)
-    bad = unreadable(s.dev.path, begin, end - begin)
-    return reached, bad, heal(s.dev.path, bad) if bad else 0
+    bad = unreadable(s.dev.path, first // BLOCK, size // BLOCK)
+    return writer.acked // BLOCK, bad, heal(s.dev.path, bad) if bad else 0, writer.writes
 
 
 def finding(lost, healed):
