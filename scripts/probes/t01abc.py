@@ -111,13 +111,14 @@ def steps(sizes, turn_ms):
         return []
     names = list(sizes)
     middle = np.array([np.median(sizes[k]) for k in names]) / 1000
+    # What grows all the time has no steps, and the last size nothing to be held against.
+    slope = float(np.median(np.diff(middle)))
     out = []
-    for i in range(1, len(names)):
-        rise = middle[i:i + 3].min() - middle[max(0, i - 3):i].max()
-        if rise > STEP * turn_ms:
+    for i in range(1, len(names) - 1):
+        rise = middle[i:i + 2].min() - middle[max(0, i - 2):i].max()
+        if rise > STEP * turn_ms + 2 * slope:
             out.append([names[i - 1], names[i], float(rise)])
-    # What grows all the time has no steps.
-    return out if len(out) <= len(names) // 3 else []
+    return out
 
 
 def decide(numbers):

@@ -186,6 +186,11 @@ def test_steps_of_growing_writes():
     assert [s[:2] for s in found] == [[26, 28], [54, 56]]
     assert t01abc.steps({k: np.full(9, 1000.0 * k) for k in range(4, 72, 2)}, 10) == []
     assert t01abc.steps(sizes, None) == []
+    # Emulated-SMR-3, KiB: ms
+    grows = {4: 0.73, 8: 2.76, 16: 4.22, 24: 5.67, 32: 7.12, 40: 8.57, 48: 10.03, 56: 11.48,
+             64: 12.93, 72: 14.42, 80: 15.59, 88: 18.11, 96: 20.06, 104: 21.51, 112: 22.96,
+             120: 23.74, 128: 26.67}
+    assert t01abc.steps({k: np.full(9, 1000 * v) for k, v in grows.items()}, 10.17) == []
 
 
 # --- Test 2 ---------------------------------------------------------------------------
