@@ -452,3 +452,45 @@ def test_a_run_that_was_killed_is_made_good(drive, tmp_path):
     # pylint: disable=protected-access
     assert drive._switches["write_cache"].now is False and not note.exists()
     assert drive.restore_from(note) == []
+
+
+class Tools:
+    """What hdparm and dmsetup say, and what they were told."""
+
+    def __init__(self, monkeypatch, answers):
+        self.answers, self.told = answers, []
+        monkeypatch.setattr(device, "_tool", self)
+
+    def __call__(self, *command):
+        self.told.append(" ".join(map(str, command)))
+        return next((a for start, a in self.answers.items()
+                     if self.told[-1].startswith(start)), (None, ""))
+
+
+def test_the_letters_of_a_drive(monkeypatch, tmp_path, drive):
+    """A drive with a write cache that is on, and without look-ahead to be switched."""
+    tools = Tools(monkeypatch, {
+        "hdparm -W": (0, "\n/dev/sdx:\n write-caching =  1 (on)\n"),
+        "hdparm -A": (0, "\n/dev/sdx:\n look-ahead    = not supported\n")})
+    drive.path, drive.sys = "/dev/sdx", tmp_path
+    found = device._drive_switches(drive)       # pylint: disable=protected-access
+    assert list(found) == ["write_cache"]
+    drive._switches = found                     # pylint: disable=protected-access
+    with drive.settings(tmp_path / "note", write_cache=False, look_ahead=False) as missing:
+        assert missing == ["look_ahead"] and tools.told[-1] == "hdparm -W0 /dev/sdx"
+    assert tools.told[-1] == "hdparm -W1 /dev/sdx"
+
+
+def test_the_messages_of_a_mapped_drive(monkeypatch, tmp_path, drive):
+    tools = Tools(monkeypatch, {
+        "dmsetup table": (0, "0 80 stl-set 7:0 - - 0 4 wcache_blocks 64 commit_ms 0"),
+        "dmsetup message drive 0 wcache": (0, ""), "dmsetup message": (1, "no such message")})
+    (tmp_path / "dm").mkdir()
+    (tmp_path / "dm/name").write_text("drive\n", encoding="ascii")
+    drive.sys = tmp_path
+    found = device._drive_switches(drive)       # pylint: disable=protected-access
+    assert list(found) == ["write_cache"] and found["write_cache"].get() is True
+    drive._switches = found                     # pylint: disable=protected-access
+    with drive.settings(tmp_path / "note", write_cache=False):
+        assert tools.told[-1] == "dmsetup message drive 0 wcache off"
+    assert tools.told[-1] == "dmsetup message drive 0 wcache on"
