@@ -91,6 +91,14 @@ def _pixels(figure):
                 some.set_rasterized(True)
 
 
+def _sparse(figure):
+    """Few enough ticks that their labels do not meet in a narrow picture."""
+    from matplotlib.ticker import AutoLocator   # pylint: disable=C0415
+    for axes in figure.axes:
+        if is_narrow(figure) and isinstance(axes.xaxis.get_major_locator(), AutoLocator):
+            axes.locator_params(axis="x", nbins=5)
+
+
 def drawn(draw, size=WIDE):
     """A Figure by draw(figure), in our style."""
     from matplotlib import rc_context   # pylint: disable=C0415
@@ -99,6 +107,7 @@ def drawn(draw, size=WIDE):
         figure = Figure(figsize=size, layout="constrained")
         draw(figure)
         _pixels(figure)
+        _sparse(figure)
         return figure
 
 

@@ -288,11 +288,13 @@ def confidence_cell(finding):
             f'{percent}</span> <span class="soft">{word}</span>')
 
 
-def mark_cell(entry):
+def mark_cell(entry, name=""):
     if not entry:
         return ""
     text, look = MARKS.get(entry.get("mark"), (esc(entry.get("mark")), "none"))
     truth = entry.get("truth")
+    if isinstance(truth, (int, float)):
+        truth = tied(value(truth, "", name))
     return f'<span class="{look}">{text}</span>' + (
         f'<br><span class="soft">{esc(truth)}</span>' if truth not in (None, "") else "")
 
@@ -334,7 +336,7 @@ def summary(run):
             f'{esc(tied(value(finding.get("value"), finding.get("unit", ""), name)))}</td>'
             f"<td>{esc(tied(interval(finding, name)))}</td><td>{confidence_cell(finding)}</td>"
             f"<td>{says}</td>" +
-            (f'<td class="truth">{mark_cell(run.truth.get(name))}</td>' if run.truth else "")
+            (f'<td class="truth">{mark_cell(run.truth.get(name), name)}</td>' if run.truth else "")
             + "</tr>")
     return ('<table class="answers"><thead><tr><th>question</th><th>answer</th><th>interval'
             f"</th><th>confidence</th><th>why</th>{marks}</tr></thead><tbody>"
