@@ -286,16 +286,16 @@ static int gather(struct shingle_device *d, const struct shingle_step *step, u32
 /* Rule R0 for steps: neither the destination nor the window after it is in use. */
 static bool step_allowed(struct shingle_device *d, const struct shingle_step *step)
 {
-	u64 from, blocks;
 	bool ok;
 
 	/* An unsafe mode says so, and has everything in memory. */
 	if (step->whole_in_memory)
 		return true;
 	spin_lock_irq(&d->map_lock);
-	ok = !d->ops->referenced(d->engine, step->dst, step->n) &&
-	     !(shingle_window(&d->layout, step->dst, step->n, &from, &blocks) &&
-	       d->ops->referenced(d->engine, from, blocks));
+	/* Gathered blocks alone go where their older versions are. */
+	ok = (step->gathered == SHINGLE_GATHERED_ONLY ||
+	      !d->ops->referenced(d->engine, step->dst, step->n)) &&
+	     !shingle_would_destroy(&d->layout, d->engine, step->dst, step->n);
 	if (!ok)
 		d->n.r0_violations++;
 	spin_unlock_irq(&d->map_lock);

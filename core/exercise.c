@@ -148,26 +148,25 @@ static u32 *cell(struct exercise *x, u64 pblk)
 static void medium_write(struct exercise *x, u64 pblk, u32 content)
 {
 	const struct shingle_layout *l = x->plan->layout;
-	u64 from, blocks, i;
+	struct shingle_window w[SHINGLE_MAX_WINDOWS];
+	u32 nr = shingle_windows(l, pblk, 1, w);
+	u64 i;
 
 	*cell(x, pblk) = content;
-	if (!shingle_window(l, pblk, 1, &from, &blocks))
-		return;
-	for (i = from; i < from + blocks; i++) {
-		if (shingle_pblk_block(i) < l->dev_blocks[shingle_pblk_dev(i)] &&
-		    *cell(x, i) != POISON) {
-			*cell(x, i) = POISON;
-			x->res->destroyed++;
+	while (nr--) {
+		for (i = w[nr].from; i < w[nr].from + w[nr].blocks; i++) {
+			if (shingle_pblk_block(i) < l->dev_blocks[shingle_pblk_dev(i)] &&
+			    *cell(x, i) != POISON) {
+				*cell(x, i) = POISON;
+				x->res->destroyed++;
+			}
 		}
 	}
 }
 
 static int check_window(struct exercise *x, u64 pblk, u32 n, const char *who)
 {
-	u64 from, blocks;
-
-	if (shingle_window(x->plan->layout, pblk, n, &from, &blocks) &&
-	    x->plan->ops->referenced(x->e, from, blocks))
+	if (shingle_would_destroy(x->plan->layout, x->e, pblk, n))
 		return fail(x, "%s at %llu would destroy blocks in use", who,
 			    (unsigned long long)shingle_pblk_block(pblk));
 	return 0;
@@ -373,16 +372,20 @@ static void end_write(struct exercise *x, struct flight *f, bool good)
  */
 static bool held_back(struct exercise *x, const struct flight *f)
 {
-	u64 from, blocks;
-	u32 i;
+	struct shingle_window w[SHINGLE_MAX_WINDOWS];
+	u32 nr, i;
 
 	for (i = 0; i < MAX_FLIGHT; i++) {
 		const struct flight *g = &x->flight[i];
 
-		if (g->used && g->first < f->first &&
-		    shingle_window(x->plan->layout, g->run.pblk, g->run.n, &from, &blocks) &&
-		    f->run.pblk < from + blocks && from < f->run.pblk + f->run.n)
-			return true;
+		if (!g->used || g->first >= f->first)
+			continue;
+		nr = shingle_windows(x->plan->layout, g->run.pblk, g->run.n, w);
+		while (nr--) {
+			if (f->run.pblk < w[nr].from + w[nr].blocks &&
+			    w[nr].from < f->run.pblk + f->run.n)
+				return true;
+		}
 	}
 	return false;
 }
@@ -909,6 +912,7 @@ void shingle_exercise_layout(struct shingle_layout *l, const struct shingle_engi
 	memcpy(l->params, params, min_t(size_t, params_size, sizeof(l->params)));
 	l->band_blocks = shape->band_blocks;
 	l->head_tracks = shape->head_tracks;
+	l->interlaced = shape->interlaced;
 	for (i = 0; i < ARRAY_SIZE(part); i++) {
 		struct shingle_group *g = &l->groups[l->nr_groups];
 
@@ -918,6 +922,8 @@ void shingle_exercise_layout(struct shingle_layout *l, const struct shingle_engi
 		g->stride = stride;
 		g->nr_bands = part[i].bands;
 		g->track_blocks = shape->track_blocks;
+		if (shape->interlaced && part[i].role == SHINGLE_ROLE_DATA)
+			g->track_blocks = shape->band_blocks;
 		g->role = part[i].role;
 		l->nr_bands[part[i].role] = part[i].bands;
 		l->nr_groups++;

@@ -55,6 +55,7 @@ struct shingle_exercise_result {
  * @cache_bands: cache bands
  * @track_blocks: blocks per track, 0 = no tracks
  * @head_tracks: width of the head
+ * @interlaced: every band is a track, bottom, top, bottom, ...
  */
 struct shingle_exercise_shape {
 	u32 band_blocks;
@@ -63,6 +64,7 @@ struct shingle_exercise_shape {
 	u32 cache_bands;
 	u32 track_blocks;
 	u32 head_tracks;
+	bool interlaced;
 };
 
 void shingle_exercise_layout(struct shingle_layout *l, const struct shingle_engine_ops *ops,

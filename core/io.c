@@ -51,11 +51,8 @@ static void defer(struct shingle_device *d, struct bio *bio)
  */
 static bool window_clear(struct shingle_device *d, const struct shingle_run *run)
 {
-	u64 from, blocks;
-
 	lockdep_assert_held(&d->map_lock);
-	if (!shingle_window(&d->layout, run->pblk, run->n, &from, &blocks) ||
-	    !d->ops->referenced(d->engine, from, blocks))
+	if (!shingle_would_destroy(&d->layout, d->engine, run->pblk, run->n))
 		return true;
 	d->n.r0_violations++;
 	DMERR_LIMIT("%s: write of %u blocks at %llu refused: it would destroy data in use",
