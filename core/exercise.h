@@ -29,6 +29,8 @@ struct shingle_exercise_plan {
  * struct shingle_exercise_result - what happened
  * @error: a sentence if something was wrong, else empty
  * @writes: blocks written
+ * @gathered: blocks that were gathered
+ * @epochs: of them that came to their end
  * @steps: cleaning steps
  * @cuts: power cuts survived
  * @checkpoints: checkpoints taken
@@ -39,6 +41,8 @@ struct shingle_exercise_plan {
 struct shingle_exercise_result {
 	char error[256];
 	u64 writes;
+	u64 gathered;
+	u64 epochs;
 	u64 steps;
 	u64 cuts;
 	u64 checkpoints;

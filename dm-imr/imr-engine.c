@@ -841,33 +841,47 @@ static void sort_items(struct imr *s)
 	}
 }
 
-/* A track for every item: 0, or -EAGAIN if some must be released first. */
+static bool take_track(struct imr *s, struct imr_item *it, u32 largest)
+{
+	bool miss;
+
+	it->dst = imr_track_take(&s->tracks, wants_bottom(s, it->track, largest), &miss);
+	if (it->dst == IMR_NO_TRACK)
+		return false;
+	it->fresh = true;
+	s->owner[it->dst] = OWNER_TAKEN;
+	s->tier_misses += miss;
+	s->tops_allocated += imr_is_top(it->dst);
+	s->bottoms_allocated += !imr_is_top(it->dst);
+	return true;
+}
+
+/*
+ * A track for every item: 0, or -EAGAIN if some must be released first.  What is
+ * nowhere comes first: what is somewhere can be overwritten there.
+ */
 static int plan(struct imr *s)
 {
 	u32 largest = largest_level(s), i;
-	bool miss;
 
 	for (i = 0; i < s->nr_items; i++) {
 		struct imr_item *it = &s->item[i];
-		bool mapped = is_mapped(s, it->track);
+
+		if (it->dst == IMR_NO_TRACK && !is_mapped(s, it->track) &&
+		    !take_track(s, it, largest))
+			return -EAGAIN;
+	}
+	for (i = 0; i < s->nr_items; i++) {
+		struct imr_item *it = &s->item[i];
 
 		if (it->dst != IMR_NO_TRACK)
 			continue;
-		/* What has no other place is overwritten where it is. */
-		if (mapped && (!s->move || !s->tracks.nr_free)) {
+		if (s->move && take_track(s, it, largest)) {
+			s->moved_tracks++;
+		} else {
 			it->dst = s->map[it->track].phys;
 			s->overwritten_tracks++;
-			continue;
 		}
-		it->dst = imr_track_take(&s->tracks, wants_bottom(s, it->track, largest), &miss);
-		if (it->dst == IMR_NO_TRACK)
-			return -EAGAIN;
-		it->fresh = true;
-		s->owner[it->dst] = OWNER_TAKEN;
-		s->tier_misses += miss;
-		s->moved_tracks += mapped;
-		s->tops_allocated += imr_is_top(it->dst);
-		s->bottoms_allocated += !imr_is_top(it->dst);
 	}
 	s->epochs++;
 	s->epoch_tracks += s->nr_items;
@@ -950,7 +964,7 @@ static int save_step(struct imr *s, struct shingle_step *step, u32 top)
 	return 1;
 }
 
-/* A step that writes a saved top back, if there is one. */
+/* A step that writes a saved top back: 1; 0 if there is none; or -EAGAIN. */
 static int restore_step(struct imr *s, struct shingle_step *step)
 {
 	u32 found = NO_SLOT, i;
@@ -964,6 +978,8 @@ static int restore_step(struct imr *s, struct shingle_step *step)
 	}
 	if (found == NO_SLOT)
 		return 0;
+	if (!s->slot[found].solid)
+		return -EAGAIN;
 	memset(step, 0, sizeof(*step));
 	step->kind = STEP_RESTORE;
 	step->n = s->map[s->slot[found].owner].valid;
@@ -1283,7 +1299,7 @@ static int epoch_step(struct imr *s, struct shingle_step *step)
 			s->phase = s->uncertain ? PHASE_REDO_SYNC : PHASE_REDO;
 			break;
 		case PHASE_REDO_SYNC:
-			return sync_step(s, step, IMR_SYNC_REDO, SHINGLE_SYNC_FLUSH);
+			return sync_step(s, step, IMR_SYNC_REDO, SHINGLE_SYNC_COMMIT);
 		case PHASE_REDO:
 			r = restore_step(s, step);
 			if (!r)
@@ -1319,7 +1335,7 @@ static int imr_next_step(struct shingle_engine *e, enum shingle_why why,
 	if (s->nr_items || !s->nr_saved)
 		return 0;
 	if (s->uncertain)
-		return sync_step(s, step, IMR_SYNC_REDO, SHINGLE_SYNC_FLUSH);
+		return sync_step(s, step, IMR_SYNC_REDO, SHINGLE_SYNC_COMMIT);
 	r = restore_step(s, step);
 	step->sync = SHINGLE_SYNC_COMMIT;
 	return r;
@@ -1484,7 +1500,7 @@ static bool imr_pending(struct shingle_engine *e)
 	if (s->pending[0].nr || s->pending[1].nr)
 		return true;
 	for (i = 0; i < s->nr_slots; i++) {
-		if (s->slot[i].pending)
+		if (s->slot[i].pending || (s->slot[i].owner != NO_OWNER && !s->slot[i].solid))
 			return true;
 	}
 	return false;
@@ -1646,8 +1662,8 @@ static int replay_map(struct imr *s, u32 track, u64 phys, u32 valid, u32 level)
 
 	if (phys >= s->nr_phys || !valid || valid > s->track_blocks || level >= NR_LEVELS)
 		return -EUCLEAN;
-	if (t->phys != phys)
-		forget_slots(s, track, 1);
+	/* What is written is not saved any more. */
+	forget_slots(s, track, 1);
 	t->phys = phys;
 	t->valid = valid;
 	t->level = level;

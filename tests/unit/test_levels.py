@@ -574,6 +574,28 @@ def test_store_reads_back_what_it_wrote(tool, tmp_path, extra):
     assert re.fullmatch(r"\d+ blocks verified, 0 lost\n", out)
 
 
+@pytest.mark.parametrize("moves", ("keep", "rewrite", "silent"))
+@pytest.mark.parametrize("place", (
+    "seq,naive", "3phase,merged", "zigzag,naive", "compaction,naive",
+    "compaction,merged,first"))
+def test_program_protects_as_the_model_says(tool, tmp_path, place, moves):
+    """What is done on a bare interlaced disk is what the model counts, and all
+    is there at the end; tests/guest has the medium that destroys."""
+    disk = disk_file(tmp_path / "disk", 80)
+    of = json.loads(run(tool, *SMALL, "--moves", moves, "--place", place, "--model",
+                        place, "--verify", "--json", disk))
+    done, said = of["done"], of["models"][0]
+    assert {**done, "name": place} == said
+    assert said["rewrites"] > 0
+    device = of["device"]["all"]
+    assert device["flushes"] == said["syncs"]
+    # Copies and tops written back are at most whole tracks.
+    extra = device["written_bytes"] - of["store"]["written_bytes"]
+    assert 0 < extra <= 2 * said["rewrites"] * of["track_bytes"]
+    steps = device["step_s"]
+    assert all((steps[name] > 0) == (n > 0) for name, n in said["sync"].items())
+
+
 def test_same_seed_same_load(tool, tmp_path):
     text = []
     for seed in (1, 1, 2):
@@ -627,7 +649,9 @@ def test_a_manifest_cut_off_in_its_last_line(tool, tmp_path):
     (("--model", "seq,naive", "--hints"), USAGE, "need a DEVICE"),
     (("--model", "seq,naive", "--track", "3K"), USAGE, "no multiple of 4K"),
     (("--model", "seq,naive", "--file", "100B"), USAGE, "whole number of records"),
-    (("--model", "seq,naive", "--level1", "1M"), USAGE, "no room for a file"),
+    (("--model", "seq,naive", "--level1", "1B"), USAGE, "no room for a record"),
+    (("--place", "seq,merged", "--hints", "/nowhere"), USAGE, "protects tops"),
+    (("--place", "seq,quickly", "/nowhere"), USAGE, "--place 'seq,quickly': "),
     (("--model", "seq,naive", "--moves", "some"), USAGE, "none of keep, rewrite"),
     (("--model", "seq,naive", "--mix", "50"), USAGE, "R and a percentage"),
     (("--model", "seq,naive", "--theta", "1"), USAGE, "above 0 and below 1"),
