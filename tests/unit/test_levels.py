@@ -10,6 +10,7 @@ import os
 import random
 import re
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -538,6 +539,16 @@ def test_frees_wait_for_the_next_file(tool):
 
 # --- the store on a device -----------------------------------------------------
 
+@pytest.fixture(name="ram")
+def in_memory(tmp_path):
+    """A directory where a flush costs nothing."""
+    if not os.access("/dev/shm", os.W_OK):
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(prefix="levels.", dir="/dev/shm") as name:
+        yield Path(name)
+
+
 def disk_file(path, mib=64):
     with open(path, "wb") as f:
         f.truncate(mib * MIB)
@@ -552,8 +563,8 @@ SMALL = ("--scale", 32, "--file", "8M", "--level1", "16M")
     ("--place", "3phase"), ("--place", "compaction,first"),
     ("--record", "4K", "--readahead", "256K"), ("--mix", "R50"),
     ("--mix", "R10", "--ops", 50000)))
-def test_store_reads_back_what_it_wrote(tool, tmp_path, extra):
-    disk = disk_file(tmp_path / "disk")
+def test_store_reads_back_what_it_wrote(tool, tmp_path, ram, extra):
+    disk = disk_file(ram / "disk")
     of = json.loads(run(tool, *SMALL, *extra, "--verify", "--json",
                         "--manifest", tmp_path / "manifest", disk))
     store, device = of["store"], of["device"]
@@ -578,10 +589,10 @@ def test_store_reads_back_what_it_wrote(tool, tmp_path, extra):
 @pytest.mark.parametrize("place", (
     "seq,naive", "3phase,merged", "zigzag,naive", "compaction,naive",
     "compaction,merged,first"))
-def test_program_protects_as_the_model_says(tool, tmp_path, place, moves):
+def test_program_protects_as_the_model_says(tool, ram, place, moves):
     """What is done on a bare interlaced disk is what the model counts, and all
-    is there at the end; tests/guest has the medium that destroys."""
-    disk = disk_file(tmp_path / "disk", 80)
+    is there at the end; scripts/shows/imr --verify has a medium that destroys."""
+    disk = disk_file(ram / "disk", 80)
     of = json.loads(run(tool, *SMALL, "--moves", moves, "--place", place, "--model",
                         place, "--verify", "--json", disk))
     done, said = of["done"], of["models"][0]
@@ -591,7 +602,8 @@ def test_program_protects_as_the_model_says(tool, tmp_path, place, moves):
     assert device["flushes"] == said["syncs"]
     # Copies and tops written back are at most whole tracks.
     extra = device["written_bytes"] - of["store"]["written_bytes"]
-    assert 0 < extra <= 2 * said["rewrites"] * of["track_bytes"]
+    assert 0 < extra <= 2 * said["rewrites"] * of["track_bytes"] + \
+        4096 * said["files"]
     steps = device["step_s"]
     assert all((steps[name] > 0) == (n > 0) for name, n in said["sync"].items())
 

@@ -4,6 +4,7 @@
 #include <linux/fs.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -79,6 +80,22 @@ static void block_describe(const struct block *b, char *text, size_t size)
 		snprintf(text, size, "block %llu of file %llu", nr, file);
 }
 
+static bool can_discard(dev_t rdev)
+{
+	unsigned long long most = 0;
+	char path[96];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/queue/discard_max_bytes", major(rdev),
+		 minor(rdev));
+	f = fopen(path, "re");
+	if (f && fscanf(f, "%llu", &most) != 1)
+		most = 0;
+	if (f)
+		fclose(f);
+	return most;
+}
+
 static bool open_checked(struct disk *d)
 {
 	int flags = O_RDWR | O_DIRECT | O_CLOEXEC;
@@ -106,8 +123,10 @@ static bool open_checked(struct disk *d)
 		fail("size of DEVICE %s cannot be found out: %s", d->opt.path, strerror(errno));
 		return false;
 	}
-	if (d->is_block)
+	if (d->is_block) {
 		dm_device_at(st.st_rdev, &d->mapped);
+		d->opt.discards = d->opt.discards && can_discard(st.st_rdev);
+	}
 	return true;
 }
 
@@ -150,17 +169,27 @@ int disk_open(struct disk *d, const struct disk_options *opt)
 
 void disk_close(struct disk *d)
 {
+	u32 i;
+
 	if (d->ring.ring_fd >= 0)
 		io_uring_queue_exit(&d->ring);
 	if (d->fd >= 0)
 		close(d->fd);
 	dm_line_free(&d->mapped);
+	for (i = 0; d->slot && i < d->opt.backup_slots; i++)
+		free(d->slot[i].data);
+	free(d->slot);
+	free(d->valid_bytes);
+	free(d->request);
 	free(d->buffer);
 	free(d->expected);
 	d->fd = -1;
 	d->ring.ring_fd = -1;
 	d->buffer = NULL;
 	d->expected = NULL;
+	d->request = NULL;
+	d->valid_bytes = NULL;
+	d->slot = NULL;
 }
 
 static void fill_unit(u8 *buf, u64 file, u64 at, u32 bytes)
@@ -191,108 +220,125 @@ static void check_unit(struct disk *d, const struct extent *e, u64 at, const u8 
 	}
 }
 
-/**
- * struct transfer - a part of a file on its way
- * @e: the file
- * @writing: to the device
- * @at: next byte to ask for
- * @end: behind the last
- * @slot: parts under way by their buffer; bytes is 0 for a free one
- */
-struct transfer {
-	const struct extent *e;
-	bool writing;
-	u64 at, end;
-	struct {
-		u64 at;
-		u32 bytes;
-	} slot[DISK_DEPTH];
-};
-
 static u64 device_offset(const struct disk *d, const struct extent *e, u64 at)
 {
 	return (u64)e->track[at / d->opt.track_bytes] * d->opt.track_bytes +
 	       at % d->opt.track_bytes;
 }
 
-static void submit(struct disk *d, struct transfer *t, u32 slot)
+/* One more request of the step under way, cut into units. */
+static int ask(struct disk *d, struct request r)
 {
-	u8 *buf = d->buffer + (size_t)slot * d->unit_bytes;
-	u32 bytes = (u32)min((u64)d->unit_bytes - t->at % d->unit_bytes, t->end - t->at);
-	struct io_uring_sqe *sqe = io_uring_get_sqe(&d->ring);
-	u64 offset = device_offset(d, t->e, t->at);
+	u64 left = r.bytes;
 
-	if (t->writing) {
-		fill_unit(buf, t->e->id, t->at, bytes);
-		io_uring_prep_write(sqe, d->fd, buf, bytes, offset);
-		d->ledger.writes++;
-		d->ledger.written_bytes += bytes;
-	} else {
-		io_uring_prep_read(sqe, d->fd, buf, bytes, offset);
-		d->ledger.reads++;
-		d->ledger.read_bytes += bytes;
+	while (left) {
+		r.bytes = (u32)min(left, (u64)d->unit_bytes - r.offset % d->unit_bytes);
+		if (d->nr_requests == d->max_requests) {
+			u32 max = 2 * d->max_requests + 64;
+			struct request *more = realloc(d->request, max * sizeof(*more));
+
+			if (!more)
+				return -ENOMEM;
+			d->request = more;
+			d->max_requests = max;
+		}
+		d->request[d->nr_requests++] = r;
+		left -= r.bytes;
+		r.offset += r.bytes;
+		r.file_at += r.bytes;
+		if (r.data)
+			r.data += r.bytes;
 	}
-	io_uring_sqe_set_data(sqe, (void *)(uintptr_t)slot);
-	t->slot[slot].at = t->at;
-	t->slot[slot].bytes = bytes;
-	t->at += bytes;
+	return 0;
 }
 
-static int reap(struct disk *d, struct transfer *t, u32 *free_slot)
+static void submit(struct disk *d, const struct extent *e, u32 nr, u32 slot)
 {
+	const struct request *r = &d->request[nr];
+	u8 *buf = r->data ?: d->buffer + (size_t)slot * d->unit_bytes;
+	struct io_uring_sqe *sqe = io_uring_get_sqe(&d->ring);
+
+	if (r->writing) {
+		if (!r->data)
+			fill_unit(buf, e->id, r->file_at, r->bytes);
+		io_uring_prep_write(sqe, d->fd, buf, r->bytes, r->offset);
+		d->ledger.writes++;
+		d->ledger.written_bytes += r->bytes;
+	} else {
+		io_uring_prep_read(sqe, d->fd, buf, r->bytes, r->offset);
+		d->ledger.reads++;
+		d->ledger.read_bytes += r->bytes;
+	}
+	io_uring_sqe_set_data64(sqe, (u64)nr << 8 | slot);
+	io_uring_submit(&d->ring);
+}
+
+static int reap(struct disk *d, const struct extent *e, u32 *slot)
+{
+	const struct request *r;
 	struct io_uring_cqe *cqe;
 	int err, res;
-	u32 slot;
+	u64 mark;
 
 	do {
 		err = io_uring_wait_cqe(&d->ring, &cqe);
 	} while (err == -EINTR);
 	if (err)
 		return fail("io_uring: %s", strerror(-err)), err;
-	slot = (u32)(uintptr_t)io_uring_cqe_get_data(cqe);
+	mark = io_uring_cqe_get_data64(cqe);
 	res = cqe->res;
 	io_uring_cqe_seen(&d->ring, cqe);
-	if (res < 0 || (u32)res != t->slot[slot].bytes) {
-		fail("%s %u bytes at byte %llu of file %llu, byte %llu of the device: %s",
-		     t->writing ? "writing" : "reading", t->slot[slot].bytes, t->slot[slot].at,
-		     t->e->id, device_offset(d, t->e, t->slot[slot].at),
+	*slot = mark & 0xff;
+	r = &d->request[mark >> 8];
+	if (res < 0 || (u32)res != r->bytes) {
+		fail("%s %u bytes at byte %llu of %s, for file %llu: %s",
+		     r->writing ? "writing" : "reading", r->bytes, r->offset, d->opt.path, e->id,
 		     res < 0 ? strerror(-res) : "it was cut short");
-		err = res < 0 ? res : -EIO;
-	} else if (!t->writing && d->opt.verify) {
-		check_unit(d, t->e, t->slot[slot].at, d->buffer + (size_t)slot * d->unit_bytes,
-			   t->slot[slot].bytes);
+		return res < 0 ? res : -EIO;
 	}
-	t->slot[slot].bytes = 0;
-	*free_slot = slot;
-	return err;
+	if (!r->writing && !r->data && d->opt.verify)
+		check_unit(d, e, r->file_at, d->buffer + (size_t)*slot * d->unit_bytes, r->bytes);
+	return 0;
 }
 
-/* All requests of a part, up to DISK_DEPTH at once. */
-static int transfer(struct disk *d, const struct extent *e, bool writing, u64 at, u64 bytes)
+/* All requests asked for, up to DISK_DEPTH at once, in their order. */
+static int execute(struct disk *d, const struct extent *e)
 {
-	struct transfer t = { .e = e, .writing = writing };
-	u32 under_way = 0, slot = 0;
+	u32 under_way = 0, next = 0, slot;
 	int err = 0;
 
-	t.at = at / BLOCK * BLOCK;
-	t.end = round_up(at + bytes, (u64)BLOCK);
-	while (t.at < t.end && under_way < DISK_DEPTH) {
-		submit(d, &t, slot++);
-		under_way++;
-	}
-	io_uring_submit(&d->ring);
+	while (next < d->nr_requests && under_way < DISK_DEPTH)
+		submit(d, e, next++, under_way++);
 	while (under_way) {
-		int one = reap(d, &t, &slot);
+		int one = reap(d, e, &slot);
 
 		under_way--;
 		err = err ?: one;
-		if (!err && t.at < t.end) {
-			submit(d, &t, slot);
-			io_uring_submit(&d->ring);
+		if (!err && next < d->nr_requests) {
+			submit(d, e, next++, slot);
 			under_way++;
 		}
 	}
+	d->nr_requests = 0;
 	return err;
+}
+
+/* A part of a file. */
+static int transfer(struct disk *d, const struct extent *e, bool writing, u64 at, u64 bytes)
+{
+	u64 end = round_up(at + bytes, (u64)BLOCK);
+	int err = 0;
+
+	for (at = at / BLOCK * BLOCK; at < end && !err; ) {
+		struct request r = {
+			.offset = device_offset(d, e, at), .file_at = at, .writing = writing,
+			.bytes = (u32)min(d->opt.track_bytes - at % d->opt.track_bytes, end - at),
+		};
+
+		err = ask(d, r);
+		at += r.bytes;
+	}
+	return err ?: execute(d, e);
 }
 
 /* Calls @fn for each run of neighbouring tracks of a file. */
@@ -355,6 +401,140 @@ static int discard(struct disk *d, const struct extent *e, u32 track, u32 n)
 	return 0;
 }
 
+static int flush(struct disk *d, const struct extent *e)
+{
+	int err = fdatasync(d->fd) ? -errno : 0;
+
+	if (err)
+		fail("flushing %s for file %llu: %s", d->opt.path, e->id, strerror(-err));
+	d->ledger.flushes++;
+	return err;
+}
+
+/**
+ * disk_protect() - get ready to protect tops
+ * @d: the device, an interlaced disk without a translation layer
+ * @tracks: for data, an even number; the backup region follows.  There only tops
+ *	are used: no bottom beside them is ever written
+ *
+ * Returns 0 or -ENOMEM.
+ */
+int disk_protect(struct disk *d, u32 tracks)
+{
+	u32 i;
+
+	d->tracks = tracks;
+	d->valid_bytes = calloc(tracks, sizeof(*d->valid_bytes));
+	d->slot = calloc(d->opt.backup_slots, sizeof(*d->slot));
+	if (!d->valid_bytes || !d->slot)
+		return -ENOMEM;
+	for (i = 0; i < d->opt.backup_slots; i++) {
+		d->slot[i].data = aligned_alloc(BLOCK, d->opt.track_bytes);
+		if (!d->slot[i].data)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static struct slot *slot_of(struct disk *d, u32 track)
+{
+	u32 i;
+
+	for (i = d->slots_used; i--; ) {
+		if (d->slot[i].track == track)
+			return &d->slot[i];
+	}
+	return NULL;
+}
+
+/* A step of persisting the file: what is asked for until the next sync. */
+static int step(struct disk *d, char op, u32 track)
+{
+	const struct extent *e = d->file;
+	struct request r = { .offset = (u64)track * d->opt.track_bytes };
+	struct slot *s;
+	u32 i;
+	int err;
+
+	switch (op) {
+	case 'R':
+		if (!d->slots_open)
+			d->slots_used = 0;
+		if (d->slots_used == d->opt.backup_slots)
+			return -ENOSPC;
+		s = &d->slot[d->slots_used++];
+		s->track = track;
+		d->slots_open++;
+		r.bytes = d->valid_bytes[track];
+		r.data = s->data;
+		return ask(d, r);
+	case 'K':
+		/* Copied when all of the step have been read. */
+		return 0;
+	case 'r':
+		s = slot_of(d, track);
+		d->slots_open--;
+		r.bytes = d->valid_bytes[track];
+		r.data = s->data;
+		r.writing = true;
+		return ask(d, r);
+	case 'W':
+		for (i = 0; e->track[i] != track; i++)
+			;
+		r.file_at = (u64)i * d->opt.track_bytes;
+		r.bytes = (u32)round_up(min((u64)d->opt.track_bytes, e->bytes - r.file_at),
+					(u64)BLOCK);
+		r.writing = true;
+		d->valid_bytes[track] = r.bytes;
+		return ask(d, r);
+	}
+	err = execute(d, e);
+	for (i = 0; track == MODEL_SYNC_BACKUP && i < d->slots_used && !err; i++) {
+		/* On tops of the region, whose bottoms stay empty. */
+		r.offset = (d->tracks + 2ULL * i + 1) * d->opt.track_bytes;
+		r.bytes = d->valid_bytes[d->slot[i].track];
+		r.data = d->slot[i].data;
+		r.writing = true;
+		err = ask(d, r);
+	}
+	err = err ?: execute(d, e);
+	return err ?: flush(d, e);
+}
+
+static void on_step(void *ctx, char op, u32 track)
+{
+	struct disk *d = ctx;
+	double now;
+
+	if (!d->err)
+		d->err = step(d, op, track);
+	if (op != 'S')
+		return;
+	now = disk_now();
+	d->ledger.step_s[track] += now - d->step_began;
+	d->step_began = now;
+}
+
+/**
+ * disk_write_by() - persist a file as a model does, protecting tops
+ * @d: the device, after disk_protect()
+ * @e: the file, allocated in @m
+ * @m: the model
+ */
+int disk_write_by(struct disk *d, const struct extent *e, struct model *m)
+{
+	double began = disk_now();
+
+	d->file = e;
+	d->err = 0;
+	d->step_began = began;
+	m->event = on_step;
+	m->ctx = d;
+	model_persist(m, e->track, e->tracks);
+	d->ledger.persist_s += disk_now() - began;
+	return d->err;
+}
+
 /**
  * disk_write() - persist a file: its level, its blocks, a flush
  * @d: the device
@@ -371,11 +551,7 @@ int disk_write(struct disk *d, const struct extent *e)
 		err = each_run(d, e, say_level);
 	if (!err)
 		err = transfer(d, e, true, 0, e->bytes);
-	if (!err && fdatasync(d->fd)) {
-		err = -errno;
-		fail("flushing %s after file %llu: %s", d->opt.path, e->id, strerror(-err));
-	}
-	d->ledger.flushes++;
+	err = err ?: flush(d, e);
 	d->ledger.persist_s += disk_now() - began;
 	return err;
 }

@@ -19,8 +19,10 @@ static const char help[] =
 "The disk:\n"
 "      --track SIZE       files begin on multiples of it (2M)\n"
 "      --tracks N         how many are used (all of DEVICE; without one, 50000)\n"
-"      --place POLICY     order of the tracks of DEVICE: seq, 3phase, zigzag or\n"
-"                         compaction, with ',first' for the lowest free (seq)\n"
+"      --place POLICY[,OPTION]...  order of the tracks of DEVICE (seq): as\n"
+"                         --model.  With naive or merged behind it, DEVICE is an\n"
+"                         interlaced disk without a translation layer, and the\n"
+"                         program protects tops itself, as a middleware would\n"
 "      --hints            tell the target each file's level by messages\n"
 "      --no-discard       deleted files are not discarded\n"
 "The store:\n"
@@ -184,20 +186,20 @@ static bool take_model(struct words *w, const char *text)
 	return true;
 }
 
+/* RMW may be left out here. */
 static bool take_place(struct words *w, const char *text)
 {
 	size_t len = strcspn(text, ",");
 	const char *why;
-	char full[64];
+	char full[128];
 
-	if (len > 16 || strlen(text) > 32)
-		goto bad;
-	snprintf(full, sizeof(full), "%.*s,none%s", (int)len, text, text + len);
+	if (model_parse(text, &w->place, &why))
+		return true;
+	snprintf(full, sizeof(full), "%.*s,none%.64s", (int)min(len, (size_t)32), text,
+		 text + len);
 	if (model_parse(full, &w->place, &why))
 		return true;
-bad:
-	fail("--place '%s' is not seq, 3phase, zigzag or compaction, with ',first' behind it or not",
-	     text);
+	fail("--place '%s': %s", text, why);
 	return false;
 }
 
@@ -338,9 +340,9 @@ static bool scale(struct words *w)
 		     size_text(w->file_bytes).s, size_text(record).s);
 		return false;
 	}
-	if (w->level1_bytes < w->file_bytes) {
-		fail("level 1 of %s has no room for a file of %s", size_text(w->level1_bytes).s,
-		     size_text(w->file_bytes).s);
+	if (w->level1_bytes < record) {
+		fail("level 1 of %s has no room for a record of %s",
+		     size_text(w->level1_bytes).s, size_text(record).s);
 		return false;
 	}
 	if (!w->readahead_bytes)
@@ -361,17 +363,32 @@ static bool scale(struct words *w)
 static bool settle(struct words *w, struct run *r)
 {
 	u64 tracks = r->on_disk ? r->disk.bytes / w->track_bytes : 50000;
+	u64 region = 0;
+
+	if (w->place.rmw != MODEL_NO_RMW) {
+		/* A merged RMW needs two tops for each track of a file at worst. */
+		u64 file = DIV_ROUND_UP(w->file_bytes, w->track_bytes);
+
+		r->disk.opt.backup_slots = w->place.rmw == MODEL_NAIVE ? 2 : (u32)(2 * file);
+		region = 2 * r->disk.opt.backup_slots;
+		tracks = (tracks > region ? tracks - region : 0) & ~1ULL;
+	}
 
 	if (!w->tracks)
 		w->tracks = tracks;
 	if (r->on_disk && w->tracks > tracks) {
-		fail("DEVICE %s has %llu tracks of %s, not %llu", w->disk.path, tracks,
-		     size_text(w->track_bytes).s, w->tracks);
+		fail("DEVICE %s has %llu tracks of %s%s, not %llu", w->disk.path, tracks,
+		     size_text(w->track_bytes).s, region ? " besides the backup region" : "",
+		     w->tracks);
 		return false;
 	}
 	if (w->tracks < 4 || w->tracks > 1U << 30) {
 		fail("%llu tracks of %s are too few or too many: at least 4, at most 2^30",
 		     w->tracks, size_text(w->track_bytes).s);
+		return false;
+	}
+	if (w->place.rmw != MODEL_NO_RMW && w->tracks % 2) {
+		fail("%llu tracks: an even number is needed before the backup region", w->tracks);
 		return false;
 	}
 	if (!w->load_bytes)
@@ -406,6 +423,9 @@ static bool ready_models(const struct words *w, struct run *r)
 {
 	bool ok = !r->on_disk || !model_init(&r->place, &w->place, r->tracks);
 	u32 i;
+
+	if (ok && r->on_disk && w->place.rmw != MODEL_NO_RMW)
+		ok = !disk_protect(&r->disk, r->tracks);
 
 	for (i = 0; i < w->models; i++) {
 		r->model_name[i] = w->model_name[i];
@@ -541,6 +561,8 @@ int main(int argc, char **argv)
 		return misused("DEVICE or --model is missing");
 	if (!w.disk.path && (w.disk.hints || w.disk.verify || w.manifest || w.check))
 		return misused("hints, verification and manifests need a DEVICE");
+	if (w.disk.hints && w.place.rmw != MODEL_NO_RMW)
+		return misused("--hints are for a target, which protects tops itself");
 	if (!scale(&w))
 		return EXIT_USAGE;
 	return w.trace ? run_trace(&w) : run(&w);

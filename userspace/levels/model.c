@@ -319,7 +319,7 @@ static void sync_for(struct model *m, enum model_sync why)
 	while (m->nr_dirty)
 		bits_put(&m->unsynced, m->dirty[--m->nr_dirty], false);
 	m->ledger.sync[why]++;
-	tell(m, 'S', 0);
+	tell(m, 'S', why);
 }
 
 static void put(struct model *m, char op, u32 t)

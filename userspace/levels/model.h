@@ -99,7 +99,7 @@ struct model_ledger {
  * @max_held: room in @held
  * @ledger: see there
  * @event: told each step, or NULL: R read top, K write its copy, r write it
- *	back, W write, S sync
+ *	back, W write, S sync, with its cause for the track
  * @ctx: for @event
  */
 struct model {

@@ -47,6 +47,12 @@ static double last_point_speed(const struct run *r)
 		   p[0].seconds - p[-1].seconds);
 }
 
+/* Does the program itself what the target would? */
+static bool protects(const struct run *r)
+{
+	return r->on_disk && r->place.opt.rmw != MODEL_NO_RMW;
+}
+
 static void people_store(const struct run *r)
 {
 	const struct load *l = &r->load;
@@ -91,6 +97,9 @@ static void people_device(const struct run *r)
 	line("discards", d->discards);
 	line_seconds("seconds of the load", r->load_s);
 	line_seconds("  persisting files", r->load_disk.persist_s);
+	if (protects(r))
+		line_seconds("    backing up, restoring", r->load_disk.step_s[MODEL_SYNC_BACKUP] +
+			     r->load_disk.step_s[MODEL_SYNC_RESTORE]);
 	line_seconds("  reading to compact", r->load_disk.read_s);
 	line_seconds("  discarding", r->load_disk.discard_s);
 	line_seconds("  in compactions", r->load_compact_s);
@@ -107,13 +116,12 @@ static void people_device(const struct run *r)
 	}
 }
 
-static void people_model(const struct run *r, u32 nr)
+static void people_model(const char *title, const struct model *m)
 {
-	const struct model *m = &r->model[nr];
 	const struct model_ledger *g = &m->ledger;
 	u32 i;
 
-	printf("\nmodel %s\n", r->model_name[nr]);
+	printf("\n%s\n", title);
 	line("tracks written", g->tracks);
 	line("  bottoms", g->bottoms);
 	line("  of them with RMW", g->bottoms_rmw);
@@ -151,7 +159,9 @@ void report_people(const struct run *r, const struct target_stats *target)
 	if (r->on_disk)
 		people_device(r);
 	for (i = 0; i < r->models; i++)
-		people_model(r, i);
+		people_model(r->model_name[i], &r->model[i]);
+	if (protects(r))
+		people_model("done on the device", &r->place);
 	if (target->text) {
 		char *copy = strdup(target->text), *save, *row;
 
@@ -202,6 +212,8 @@ static void json_levels(struct json *j, const struct run *r)
 
 static void json_disk(struct json *j, const char *key, const struct disk_ledger *d)
 {
+	u32 i;
+
 	json_open(j, key, '{');
 	json_u64(j, "writes", d->writes);
 	json_u64(j, "written_bytes", d->written_bytes);
@@ -215,6 +227,10 @@ static void json_disk(struct json *j, const char *key, const struct disk_ledger 
 	json_double(j, "read_s", d->read_s);
 	json_double(j, "get_s", d->get_s);
 	json_double(j, "discard_s", d->discard_s);
+	json_open(j, "step_s", '{');
+	for (i = 0; i < MODEL_NR_SYNCS; i++)
+		json_double(j, model_sync_name[i], d->step_s[i]);
+	json_close(j, '}');
 	json_close(j, '}');
 }
 
@@ -233,14 +249,13 @@ static void json_device(struct json *j, const struct run *r)
 	json_close(j, '}');
 }
 
-static void json_model(struct json *j, const struct run *r, u32 nr)
+static void json_model(struct json *j, const char *key, const char *name, const struct model *m)
 {
-	const struct model *m = &r->model[nr];
 	const struct model_ledger *g = &m->ledger;
 	u32 i;
 
-	json_open(j, NULL, '{');
-	json_str(j, "name", r->model_name[nr]);
+	json_open(j, key, '{');
+	json_str(j, "name", name);
 	json_u64(j, "files", g->files);
 	json_u64(j, "tracks", g->tracks);
 	json_u64(j, "freed", g->freed);
@@ -332,8 +347,10 @@ void report_json(const struct run *r, const struct target_stats *target)
 		json_device(&j, r);
 	json_open(&j, "models", '[');
 	for (i = 0; i < r->models; i++)
-		json_model(&j, r, i);
+		json_model(&j, NULL, r->model_name[i], &r->model[i]);
 	json_close(&j, ']');
+	if (protects(r))
+		json_model(&j, "done", "done", &r->place);
 	json_points(&j, r);
 	if (target->text)
 		json_target(&j, r, target);

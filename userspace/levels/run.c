@@ -60,7 +60,8 @@ static int on_write(void *ctx, struct load_file *f)
 		if (model_allocate(&r->place, f->level, f->tracks, n))
 			return no_room(r, "the device");
 		e = extent_of(r, f);
-		err = disk_write(&r->disk, &e);
+		err = r->place.opt.rmw == MODEL_NO_RMW ? disk_write(&r->disk, &e) :
+			disk_write_by(&r->disk, &e, &r->place);
 		if (err)
 			return err;
 		manifest_add(r->manifest, &e);
