@@ -104,6 +104,7 @@ def cases(target, options):
             ctx, g, seed, "ram")))
     if target.persistent:
         for geo in target.geometry("fio-platter"):
-            out.append((f"{geo.name} over platter smr", lambda ctx, g=geo:
-                        verify(ctx, g, seed, "smr")))
+            out.append((f"{geo.name} over platter {target.medium}",
+                        lambda ctx, g=geo: verify(ctx, g, seed,
+                                                  target.medium)))
     return out
