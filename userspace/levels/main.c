@@ -195,7 +195,7 @@ static bool take_place(struct words *w, const char *text)
 
 	if (model_parse(text, &w->place, &why))
 		return true;
-	snprintf(full, sizeof(full), "%.*s,none%.64s", (int)min(len, (size_t)32), text,
+	snprintf(full, sizeof(full), "%.*s,none%.64s", (int)min_t(size_t, len, 32), text,
 		 text + len);
 	if (model_parse(full, &w->place, &why))
 		return true;

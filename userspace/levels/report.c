@@ -242,6 +242,7 @@ static void json_device(struct json *j, const struct run *r)
 	json_double(j, "load_bytes_per_s", per(load_bytes(r), r->load_s));
 	json_double(j, "last_bytes_per_s", last_point_speed(r));
 	json_double(j, "mix_s", r->mix_s);
+	json_double(j, "mix_ops_per_s", per((double)r->load.opt.ops, r->mix_s));
 	json_disk(j, "load", &r->load_disk);
 	json_disk(j, "all", &r->disk.ledger);
 	json_u64(j, "verified_blocks", r->disk.ledger.verified_blocks);
