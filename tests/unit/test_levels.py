@@ -415,6 +415,19 @@ def test_e3_isolated_bottoms_gain_syncs_only(tool, seed, tracks, fill):
             assert b.syncs <= a.syncs
 
 
+def test_the_level_with_most_tracks(tool):
+    """A first file of a new level does not turn the tiers round."""
+    lines = ["write 1 3 3", "relevel 1 3", "write 2 4 1", "write 3 3 1",
+             "write 4 2 1", "write 5 4 4", "write 6 3 1"]
+    files = model(tool, "compaction,naive,largest=most", lines, tracks=40)
+    tier = [{t % 2 for t in f.tracks} for f in files]
+    # 6 comes when level 4 has 5 tracks and level 3 has 4.
+    assert tier == [{0}, {0}, {0}, {1}, {0}, {1}]
+    files = model(tool, "compaction,naive", lines, tracks=40)
+    tier = [{t % 2 for t in f.tracks} for f in files]
+    assert tier == [{0}, {0}, {1}, {1}, {0}, {1}]
+
+
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 1 << 30), st.sampled_from((0.4, 0.7, 0.9, 1)),
        st.integers(24, 65), st.sampled_from(("first", "next")))

@@ -51,7 +51,7 @@ static const char help[] =
 "      --model POLICY,RMW[,OPTION]...\n"
 "                         RMW: naive, merged, none; options: first, next,\n"
 "                         adjsync=literal|needed, syncs=literal|needed, map,\n"
-"                         pending, surplus-first, largest=LEVEL\n"
+"                         pending, surplus-first, largest=LEVEL|most\n"
 "      --trace FILE       no load: the model is told what FILE says (- is the\n"
 "                         standard input), and each of its steps is printed\n"
 "      --record-trace F   write what is done to files to F, for --trace\n"
@@ -532,7 +532,7 @@ int main(int argc, char **argv)
 		.load = {
 			.record_bytes = 1024, .factor = 10, .trigger = 4, .theta = 0.99, .seed = 1,
 		},
-		.place = { .largest = -1 },
+		.place = { .largest = MODEL_LARGEST_ALIVE },
 		.track_bytes = 2U << 20, .file_bytes = 64U << 20, .level1_bytes = 256U << 20,
 		.scale = 1, .points = 75,
 	};

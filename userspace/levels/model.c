@@ -39,6 +39,8 @@ static bool parse_option(const char *w, size_t len, struct model_options *opt)
 		opt->surplus_first = true;
 	else if (word_is(w, len, "map"))
 		opt->map = true;
+	else if (word_is(w, len, "largest=most"))
+		opt->largest = MODEL_LARGEST_MOST;
 	else if (len > 8 && len <= 10 && !strncmp(w, "largest=", 8) &&
 		 strspn(w + 8, "0123456789") >= len - 8 && atoi(w + 8) < MODEL_LEVELS)
 		opt->largest = atoi(w + 8);
@@ -60,7 +62,7 @@ bool model_parse(const char *text, struct model_options *opt, const char **why)
 	u32 nr = 0, i;
 
 	memset(opt, 0, sizeof(*opt));
-	opt->largest = -1;
+	opt->largest = MODEL_LARGEST_ALIVE;
 	for (;; nr++) {
 		size_t len = strcspn(text, ",");
 
@@ -82,7 +84,7 @@ bool model_parse(const char *text, struct model_options *opt, const char **why)
 			else if (!word_is(text, len, "none"))
 				return false;
 		} else {
-			*why = "options are first, next, adjsync=literal|needed, syncs=literal|needed, pending, surplus-first, map, largest=0..15";
+			*why = "options are first, next, adjsync=literal|needed, syncs=literal|needed, pending, surplus-first, map, largest=0..15|most";
 			if (!parse_option(text, len, opt))
 				return false;
 		}
@@ -226,10 +228,17 @@ static s64 nearest_bottom(const struct model *m)
 
 static u32 largest_level(const struct model *m, u32 level)
 {
-	u32 i;
+	u32 i, most = 0;
 
 	if (m->opt.largest >= 0)
 		return (u32)m->opt.largest;
+	if (m->opt.largest == MODEL_LARGEST_MOST) {
+		for (i = 1; i < MODEL_LEVELS; i++) {
+			if (m->alive[i] >= m->alive[most])
+				most = i;
+		}
+		return m->alive[most] ? most : level;
+	}
 	for (i = MODEL_LEVELS - 1; i > level; i--) {
 		if (m->alive[i])
 			return i;

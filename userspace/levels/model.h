@@ -16,6 +16,10 @@
 #define MODEL_LEVELS	16	/* 0 to 15 */
 #define MODEL_CLASSES	4
 
+/* Which level has the bottoms, if not one by its number. */
+#define MODEL_LARGEST_ALIVE	(-1)
+#define MODEL_LARGEST_MOST	(-2)
+
 enum model_policy { MODEL_SEQ, MODEL_3PHASE, MODEL_ZIGZAG, MODEL_COMPACTION };
 enum model_rmw { MODEL_NO_RMW, MODEL_NAIVE, MODEL_MERGED };
 
@@ -41,7 +45,8 @@ enum model_sync {
  * @pending: what was freed can be had again only after the next file
  * @surplus_first: the largest level takes tops before bottoms that need an RMW
  * @map: a sync for the map with each file
- * @largest: the level that has the bottoms, -1 for the largest alive
+ * @largest: the level that has the bottoms, with those beyond it; or the highest
+ *	that is alive, or the one with most tracks
  */
 struct model_options {
 	enum model_policy policy;
