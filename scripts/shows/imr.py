@@ -41,9 +41,10 @@ def target(disk, words):
     paper's map was; the backup region is on the disk."""
     bench.modprobe("brd", "rd_nr=2", f"rd_size={1 << 18}")
     keys = {"policy": words["policy"], "rmw": words["rmw"],
-            "buffer_tracks": words["file_tracks"], **words["keys"]}
+            # A whole file is gathered, and it is the flush that persists it.
+            "buffer_tracks": 2 * words["file_tracks"], **words["keys"]}
     bench.run("shingle", "create", "imr", "--no-udev", "--force", "--meta",
-              "/dev/ram1", "--track", f"{words['track_bytes']}B",
+              "/dev/ram1", "--backup-tracks", 2 * words["file_tracks"],
               *(w for k, v in keys.items() for w in ("--set", f"{k}={v}")),
               disk.path, "upper")
     bench.run("dmsetup", "mknodes")
@@ -64,6 +65,7 @@ def main():
     if done.returncode:
         return done.returncode
     of = json.loads(done.stdout)
+    of["words"] = words
     of["medium"] = media.numbers(disk.message("stats"))
     out.write_text(json.dumps(of), encoding="ascii")
     if upper:
