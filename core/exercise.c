@@ -6,8 +6,9 @@
  * taken piece by piece, and power cuts, over a simulated medium whose wide head
  * destroys every block of the tracks after the one it writes.  An interlaced medium
  * has a write cache besides, which writes in any order what is not flushed: syncs
- * are all that its engine can build on.  After each read and each cut, contents are compared with what was promised.  It plays core's
- * part by core's rules (engine.h), so an engine that passes has met them.
+ * are all that its engine can build on.  After each read and each cut, contents
+ * are compared with what was promised.  It plays core's part by core's rules
+ * (engine.h), so an engine that passes has met them.
  */
 #ifndef __KERNEL__
 #include <stdarg.h>
@@ -738,7 +739,7 @@ static int epoch_step(struct exercise *x, const struct shingle_step *step, bool 
 }
 
 /* One epoch, perhaps cut short: 1 if it was by the power. */
-static int epoch(struct exercise *x, bool may_cut)
+static int run_epoch(struct exercise *x, bool may_cut)
 {
 	struct shingle_step step;
 	u32 limit = 1000;
@@ -771,7 +772,7 @@ static int epoch(struct exercise *x, bool may_cut)
 }
 
 /* What FLUSH does. */
-static int flush(struct exercise *x, bool may_cut)
+static int flush_all(struct exercise *x, bool may_cut)
 {
 	u32 limit = 100 + 4 * x->plan->layout->logical_blocks;
 	int r = 0;
@@ -779,7 +780,7 @@ static int flush(struct exercise *x, bool may_cut)
 	while (!r && gathered(x, 0, x->plan->layout->logical_blocks)) {
 		if (!--limit)
 			return fail(x, "a flush has no end");
-		r = epoch(x, may_cut);
+		r = run_epoch(x, may_cut);
 	}
 	if (!r)
 		make_durable(x);
@@ -848,7 +849,7 @@ static int progress(struct exercise *x)
 	u64 lblk = rnd(x, x->plan->layout->logical_blocks), limit;
 	int r;
 
-	if (x->e->gather_blocks && flush(x, false))
+	if (x->e->gather_blocks && flush_all(x, false))
 		return -EUCLEAN;
 	/* No cleaning needs more than two steps for each band, and one to end. */
 	limit = 4 * x->plan->layout->logical_blocks + 16;
@@ -1058,7 +1059,7 @@ static int one_round(struct exercise *x)
 
 	checkpoint_if_full(x);
 	if (x->e->gather_blocks && !rnd(x, 24)) {
-		r = rnd(x, 2) ? epoch(x, x->plan->cuts) : flush(x, x->plan->cuts);
+		r = rnd(x, 2) ? run_epoch(x, x->plan->cuts) : flush_all(x, x->plan->cuts);
 		return r > 0 ? power_cut(x) : r;
 	}
 	if (dice < 40)

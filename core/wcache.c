@@ -504,8 +504,8 @@ static bool wanted(struct shingle_device *d)
 {
 	struct shingle_wcache *wc = &d->wcache;
 
-	if (!wc->dirty || wc->flying >= (d->gathers ? 1 : DEPTH) || wc->blocked || d->mode != SHINGLE_RW ||
-	    (wc->rounds && time_before(jiffies, wc->retry_at)))
+	if (!wc->dirty || wc->flying >= (d->gathers ? 1 : DEPTH) || wc->blocked ||
+	    d->mode != SHINGLE_RW || (wc->rounds && time_before(jiffies, wc->retry_at)))
 		return false;
 	return !wc->on || wc->refused || is_full(d) || !reached(wc, wc->drain);
 }

@@ -1768,7 +1768,7 @@ static u32 verify_phys(const struct imr *s, shingle_report_fn report, void *ctx)
 		bool is_free = imr_track_is_free(&s->tracks, i);
 
 		nr_free += is_free;
-		if (is_free != (owner == OWNER_FREE)) {
+		if (owner == OWNER_FREE ? !is_free : is_free) {
 			report(ctx, "physical track %u is free and is not", i);
 			bad++;
 		}

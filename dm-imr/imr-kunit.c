@@ -172,7 +172,8 @@ static void level(struct kunit *test, struct disk *d, u32 first, u32 n, u32 leve
 {
 	struct shingle_record rec;
 	struct shingle_emit emit = { .rec = &rec, .max = 1, .seq = d->seq };
-	char a[12], b[12], c[12], what[] = "level";
+	static char what[] = "level";
+	char a[12], b[12], c[12];
 	char *argv[] = { what, a, b, c };
 	const char *why = "";
 
@@ -525,7 +526,8 @@ static void imr_e2_runs(struct kunit *test)
 				persist(test, d, list, k);
 				KUNIT_EXPECT_EQ(test, d->rewrites,
 						mode ? k + !!from : 2 * k - !from);
-				KUNIT_EXPECT_EQ(test, d->syncs, mode == 2 ? 5 : mode ? 3 : 3 * k + 1);
+				KUNIT_EXPECT_EQ(test, d->syncs,
+						mode == 2 ? 5 : mode ? 3 : 3 * k + 1);
 				KUNIT_EXPECT_EQ(test, d->backups, d->rewrites);
 				end_disk(d);
 			}
