@@ -25,8 +25,9 @@ def medium(words):
     tracks = words["tracks"] + words["spare"]
     sectors = words["track_bytes"] // 512
     store = "none"
+    # RAM for a store, and for metadata; it is taken as it is written.
+    bench.modprobe("brd", "rd_nr=2", f"rd_size={max(1 << 18, tracks * sectors // 2)}")
     if words["store"]:
-        bench.modprobe("brd", "rd_nr=1", f"rd_size={tracks * sectors // 2}")
         store = "/dev/ram0"
     keys = {"media": "imr" if words["layer"] != "plain" else "cmr",
             "track_sectors": sectors, "wcache": words["wcache"],
@@ -39,7 +40,6 @@ def medium(words):
 def target(disk, words):
     """The imr target over it, its metadata on a device of their own, as the
     paper's map was; the backup region is on the disk."""
-    bench.modprobe("brd", "rd_nr=2", f"rd_size={1 << 18}")
     keys = {"policy": words["policy"], "rmw": words["rmw"],
             # A whole file is gathered, and it is the flush that persists it.
             "buffer_tracks": 2 * words["file_tracks"], **words["keys"]}
