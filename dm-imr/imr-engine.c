@@ -1940,3 +1940,4 @@ const struct shingle_engine_ops imr_engine_ops = {
 	.map_bytes = imr_map_bytes,
 	.cached_blocks = imr_cached_blocks,
 };
+EXPORT_SYMBOL_GPL(imr_engine_ops);

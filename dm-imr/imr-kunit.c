@@ -13,6 +13,7 @@
 
 #include "exercise.h"
 #include "imr-engine.h"
+#include "policy.h"
 
 #ifndef __KERNEL__
 #include "kunit-shim.h"
@@ -30,6 +31,8 @@
  * @rewrites: in it
  * @syncs: in it
  * @last: track written last
+ * @written: tracks written, in their order
+ * @nr_written: how many
  */
 struct disk {
 	struct shingle_engine *e;
@@ -40,6 +43,8 @@ struct disk {
 	u32 backups;
 	u32 syncs;
 	u32 last;
+	u32 written[64];
+	u32 nr_written;
 };
 
 static struct disk *new_disk(struct kunit *test, u32 tracks, const char *const *keys)
@@ -104,6 +109,7 @@ static void note_step(struct disk *d, const struct shingle_step *step)
 	} else {
 		note(d, "W", band);
 		d->last = band;
+		d->written[d->nr_written++ % ARRAY_SIZE(d->written)] = band;
 	}
 }
 
@@ -121,6 +127,7 @@ static void run_epoch(struct kunit *test, struct disk *d)
 	int r;
 
 	d->text[0] = '\0';
+	d->nr_written = 0;
 	d->rewrites = 0;
 	d->backups = 0;
 	d->syncs = 0;
@@ -535,18 +542,193 @@ static void imr_e2_runs(struct kunit *test)
 	}
 }
 
-/* E7: 3phase without frees, by fill. */
+static u32 rnd(u32 *rng, u32 below)
+{
+	*rng = *rng * 1664525U + 1013904223U;
+	return (*rng >> 8) % below;
+}
+
+/* E7: 3phase without frees, by fill; also for bottoms that are overwritten. */
 static void imr_e7_phases(struct kunit *test)
 {
 	static const char *const keys[] = { "policy", "3phase", NULL };
 	struct disk *d = new_disk(test, 64, keys);
-	u32 i;
+	u32 rng = 7, i, j;
 
 	for (i = 0; i < 64; i++) {
 		persist(test, d, &i, 1);
 		KUNIT_EXPECT_EQ(test, d->rewrites, 0U);
+		for (j = 0; j < 4; j++) {
+			u32 bottom = rnd(&rng, min(i + 1, 32U));
+
+			persist(test, d, &bottom, 1);
+			KUNIT_EXPECT_LE(test, d->rewrites, i < 32 ? 0U : i < 48 ? 1U : 2U);
+		}
 	}
 	end_disk(d);
+}
+
+/* Which physical tracks hold something? */
+static void valid_tracks(struct disk *d, u32 tracks, bool *valid)
+{
+	struct shingle_run run;
+	u32 i;
+
+	memset(valid, 0, tracks);
+	for (i = 0; i < tracks; i++) {
+		d->e->ops->resolve(d->e, (u64)i * TRACK, 1, &run);
+		if (run.kind == SHINGLE_RUN_MAPPED)
+			valid[(u32)(run.pblk - d->l.groups[0].start) / TRACK] = true;
+	}
+}
+
+/* E1 and E4 for Algorithm 2: what an epoch must have cost, from what it wrote. */
+static void expect_merged(struct kunit *test, const struct disk *d, u32 tracks, const bool *valid,
+			  bool literal)
+{
+	bool saved[64] = { false };
+	u32 rmw = 0, calm = 0, tops = 0, rewrites = 0, i;
+
+	for (i = 0; i < d->nr_written; i++) {
+		u32 t = d->written[i];
+		bool below = t && valid[t - 1], above = t + 1 < tracks && valid[t + 1];
+
+		if (imr_is_top(t)) {
+			tops++;
+			continue;
+		}
+		rmw += below || above;
+		calm += !(below || above);
+		if (below)
+			saved[t - 1] = true;
+		if (above)
+			saved[t + 1] = true;
+	}
+	for (i = 0; i < tracks; i++)
+		rewrites += saved[i];
+	KUNIT_EXPECT_EQ_MSG(test, d->rewrites, rewrites, "%s", d->text);
+	KUNIT_EXPECT_EQ_MSG(test, d->backups, rewrites, "%s", d->text);
+	i = 3 * !!rmw + (literal || (calm && tops)) + (literal || calm || tops);
+	KUNIT_EXPECT_EQ_MSG(test, d->syncs, i, "%s", d->text);
+	KUNIT_EXPECT_TRUE(test, d->syncs >= 1 && d->syncs <= 5);
+}
+
+/* E1 and E4 for Algorithm 1; @valid changes as it goes. */
+static void expect_naive(struct kunit *test, const struct disk *d, u32 tracks, bool *valid,
+			 bool needed)
+{
+	bool unsynced[65] = { false };
+	u32 rewrites = 0, syncs = 1, i;
+
+	for (i = 0; i < d->nr_written; i++) {
+		u32 t = d->written[i], tops;
+
+		if (((t && unsynced[t - 1]) || unsynced[t + 1]) && (!needed || imr_is_top(t))) {
+			syncs++;
+			memset(unsynced, 0, sizeof(unsynced));
+		}
+		tops = imr_is_top(t) ? 0 : (t && valid[t - 1]) + (t + 1 < tracks && valid[t + 1]);
+		rewrites += tops;
+		syncs += tops ? 3 : 0;
+		if (tops)
+			memset(unsynced, 0, sizeof(unsynced));
+		else
+			unsynced[t] = true;
+		valid[t] = true;
+	}
+	KUNIT_EXPECT_EQ_MSG(test, d->rewrites, rewrites, "%s", d->text);
+	KUNIT_EXPECT_EQ_MSG(test, d->backups, rewrites, "%s", d->text);
+	KUNIT_EXPECT_EQ_MSG(test, d->syncs, syncs, "%s", d->text);
+}
+
+/* E1, E3, E4: random epochs, new tracks and overwritten ones, and frees. */
+static void imr_e4_costs(struct kunit *test)
+{
+	static const char *const policies[] = { "seq", "3phase", "zigzag", "compaction" };
+	u32 seed, epoch, i;
+
+	for (seed = 0; seed < 64; seed++) {
+		bool naive = seed & 1, odd = seed & 2;
+		const char *const keys[] = {
+			"policy", policies[seed / 4 % 4], "rmw", naive ? "naive" : "merged",
+			naive ? "adjsync" : "syncs",
+			!odd == naive ? "literal" : "needed", "largest", "1", NULL,
+		};
+		u32 rng = seed, tracks = 8 + rnd(&rng, 40);
+		struct disk *d = new_disk(test, tracks, keys);
+		bool valid[64];
+
+		for (epoch = 0; epoch < 30; epoch++) {
+			u32 list[12], n = 0, want = 1 + rnd(&rng, 12);
+
+			for (i = rnd(&rng, tracks); i < tracks && n < want;
+			     i += 1 + rnd(&rng, 3)) {
+				level(test, d, i, 1, rnd(&rng, 2));
+				list[n++] = i;
+			}
+			valid_tracks(d, tracks, valid);
+			persist(test, d, list, n);
+			if (naive)
+				expect_naive(test, d, tracks, valid, !strcmp(keys[5], "needed"));
+			else
+				expect_merged(test, d, tracks, valid, !strcmp(keys[5], "literal"));
+			for (i = rnd(&rng, 6); i < 3; i++)
+				forget(test, d, rnd(&rng, tracks));
+		}
+		end_disk(d);
+	}
+}
+
+/* E6: what compaction may hand out when. */
+static void imr_e6_tiers(struct kunit *test)
+{
+	u32 seed, i, k;
+
+	for (seed = 0; seed < 40; seed++) {
+		u32 rng = seed, nr = 3 + rnd(&rng, 60);
+		struct imr_tracks *t;
+
+#ifdef __KERNEL__
+		t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
+#else
+		t = kunit_calloc(test, sizeof(*t));
+#endif
+		KUNIT_ASSERT_NOT_NULL(test, t);
+		KUNIT_ASSERT_EQ(test, imr_tracks_init(t, nr), 0);
+		for (k = 0; k < 400; k++) {
+			u32 bottoms = 0, calm = 0, tops = 0, track = rnd(&rng, nr);
+			bool bottom = rnd(&rng, 2), is_free, miss;
+
+			for (i = 0; i < nr; i++) {
+				is_free = imr_track_is_free(t, i);
+				tops += is_free && imr_is_top(i);
+				bottoms += is_free && !imr_is_top(i);
+				calm += is_free && !imr_is_top(i) &&
+					(!i || imr_track_is_free(t, i - 1)) &&
+					(i + 1 == nr || imr_track_is_free(t, i + 1));
+			}
+			if (rnd(&rng, 3) == 0) {
+				if (!imr_track_is_free(t, track))
+					imr_track_give(t, track);
+				continue;
+			}
+			track = imr_track_take(t, bottom, &miss);
+			if (track == IMR_NO_TRACK) {
+				KUNIT_EXPECT_EQ(test, bottoms + tops, 0U);
+				continue;
+			}
+			KUNIT_EXPECT_EQ(test, miss, imr_is_top(track) == bottom);
+			if (imr_is_top(track)) {
+				KUNIT_EXPECT_TRUE(test, !bottom || !bottoms);
+				continue;
+			}
+			KUNIT_EXPECT_TRUE(test, bottom || !tops);
+			is_free = (!track || imr_track_is_free(t, track - 1)) &&
+				  (track + 1 == nr || imr_track_is_free(t, track + 1));
+			KUNIT_EXPECT_TRUE(test, is_free || !calm);
+		}
+		imr_tracks_exit(t);
+	}
 }
 
 static struct kunit_case imr_cases[] = {
@@ -560,6 +742,8 @@ static struct kunit_case imr_cases[] = {
 	KUNIT_CASE(imr_v8_five),
 	KUNIT_CASE(imr_v9_frees),
 	KUNIT_CASE(imr_e2_runs),
+	KUNIT_CASE(imr_e4_costs),
+	KUNIT_CASE(imr_e6_tiers),
 	KUNIT_CASE(imr_e7_phases),
 	{}
 };

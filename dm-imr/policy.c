@@ -78,6 +78,7 @@ int imr_tracks_init(struct imr_tracks *t, u32 nr)
 		__set_bit(i, t->calm);
 	return 0;
 }
+EXPORT_SYMBOL_GPL(imr_tracks_init);
 
 /**
  * imr_tracks_exit() - free all memory
@@ -93,6 +94,7 @@ void imr_tracks_exit(struct imr_tracks *t)
 		kvfree(t->free[c]);
 	kvfree(t->calm);
 }
+EXPORT_SYMBOL_GPL(imr_tracks_exit);
 
 /**
  * imr_track_is_free() - may this track be taken?
@@ -105,6 +107,7 @@ bool imr_track_is_free(const struct imr_tracks *t, u32 track)
 {
 	return test_bit(to_index(track), t->free[class_of(track)]);
 }
+EXPORT_SYMBOL_GPL(imr_track_is_free);
 
 static void look_at_bottom(struct imr_tracks *t, u32 track)
 {
@@ -153,6 +156,7 @@ void imr_track_give(struct imr_tracks *t, u32 track)
 	t->nr_free++;
 	look_around(t, track);
 }
+EXPORT_SYMBOL_GPL(imr_track_give);
 
 /* The first track of @map at or behind @from, or else from the low end on. */
 static u32 next_of(const struct imr_tracks *t, u32 class, const unsigned long *map, u32 from)
@@ -285,3 +289,4 @@ u32 imr_track_take(struct imr_tracks *t, bool bottom, bool *miss)
 	imr_track_claim(t, track);
 	return track;
 }
+EXPORT_SYMBOL_GPL(imr_track_take);
