@@ -179,11 +179,11 @@ static void level(struct kunit *test, struct disk *d, u32 first, u32 n, u32 leve
 {
 	struct shingle_record rec;
 	struct shingle_emit emit = { .rec = &rec, .max = 1, .seq = d->seq };
-	static char what[] = "level";
-	char a[12], b[12], c[12];
+	char what[8], a[12], b[12], c[12];
 	char *argv[] = { what, a, b, c };
 	const char *why = "";
 
+	snprintf(what, sizeof(what), "level");
 	snprintf(a, sizeof(a), "%u", first);
 	snprintf(b, sizeof(b), "%u", n);
 	snprintf(c, sizeof(c), "%u", level);

@@ -297,7 +297,8 @@ def try_raw(player, model, image, mark, rng, tally, what):
         tally.wrong(what, wrong)
 
 
-def raw(ctx, geo, seed, ops, between, share=1.0, lie=False, mutate=None):
+def raw(ctx, geo, seed, ops, between, share=1.0, lie=False, mutate=None,
+        limit=5):
     """Record, replay; returns the numbers."""
     rng = random.Random(seed)
     begin = time.monotonic()
@@ -314,7 +315,7 @@ def raw(ctx, geo, seed, ops, between, share=1.0, lie=False, mutate=None):
     disk = Disk(log, recorder.blocks, destroys(ctx.target, geo), rng)
     disk.solid[:] = recorder.before
     player = Player(ctx, geo, recorder.blocks)
-    tally = Tally(5)
+    tally = Tally(limit)
     for what, image, mark in crash_points(disk, log.entries, rng, between,
                                           share):
         if mutate:
@@ -336,7 +337,7 @@ def raw(ctx, geo, seed, ops, between, share=1.0, lie=False, mutate=None):
 def proof(ctx, geo, what, **kw):
     """The harness must notice a device that lies."""
     try:
-        raw(ctx, geo, 1, 200, 2, **kw)
+        raw(ctx, geo, 1, 200, 2, limit=1, **kw)
     except Failure as failure:
         expect("violations" in str(failure), f"another failure: {failure}")
         return {"noticed": 1}
