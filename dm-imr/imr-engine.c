@@ -940,7 +940,20 @@ static bool must_save(const struct imr *s, u32 phys, u32 side)
 {
 	u32 top = neighbour(s, phys, side);
 
-	return top != IMR_NO_TRACK && is_owned(s->owner[top]) && exposed(s, top);
+	return top != IMR_NO_TRACK && is_owned(s->owner[top]) && !s->map[s->owner[top]].saved;
+}
+
+static bool beside_saved(const struct imr *s, u32 phys)
+{
+	u32 side, top;
+
+	for (side = 0; side < 2; side++) {
+		top = neighbour(s, phys, side);
+		if (top != IMR_NO_TRACK && is_owned(s->owner[top]) &&
+		    s->map[s->owner[top]].saved)
+			return true;
+	}
+	return false;
 }
 
 /* A step that saves a top, or -EAGAIN while somebody writes to it. */
@@ -1082,23 +1095,16 @@ static int backup_round(struct imr *s, struct shingle_step *step)
 
 		if (it->done || imr_is_top(it->dst))
 			continue;
-		for (side = 0; side < 2; side++) {
-			u32 top = neighbour(s, it->dst, side);
-
-			need += must_save(s, it->dst, side) && !s->map[s->owner[top]].saved;
-		}
+		for (side = 0; side < 2; side++)
+			need += must_save(s, it->dst, side);
 		if (!need) {
-			it->round = must_save(s, it->dst, 0) || must_save(s, it->dst, 1);
+			it->round = beside_saved(s, it->dst);
 			continue;
 		}
 		if (need > free_slots(s))
 			return s->nr_saved ? 0 : -EAGAIN;
-		for (side = 0; side < 2; side++) {
-			u32 top = neighbour(s, it->dst, side);
-
-			if (must_save(s, it->dst, side) && !s->map[s->owner[top]].saved)
-				return save_step(s, step, top);
-		}
+		side = !must_save(s, it->dst, 0);
+		return save_step(s, step, neighbour(s, it->dst, side));
 	}
 	return 0;
 }
@@ -1205,17 +1211,11 @@ static int naive_backup(struct imr *s, struct shingle_step *step, const struct i
 	u32 need = 0, side;
 
 	for (side = 0; side < 2 && !imr_is_top(it->dst); side++)
-		need += must_save(s, it->dst, side) &&
-			!s->map[s->owner[neighbour(s, it->dst, side)]].saved;
+		need += must_save(s, it->dst, side);
 	if (need > free_slots(s))
 		return -EAGAIN;
-	for (side = 0; need && side < 2; side++) {
-		u32 top = neighbour(s, it->dst, side);
-
-		if (must_save(s, it->dst, side) && !s->map[s->owner[top]].saved)
-			return save_step(s, step, top);
-	}
-	return 0;
+	side = !must_save(s, it->dst, 0);
+	return need ? save_step(s, step, neighbour(s, it->dst, side)) : 0;
 }
 
 /* Of Algorithm 1: as merged_step(). */
