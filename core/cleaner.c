@@ -246,6 +246,7 @@ static int gather(struct shingle_device *d, const struct shingle_step *step, u32
 {
 	struct gather g = { .left = ATOMIC_INIT(1) };
 	u32 covered, nr = collect_runs(d, step, from, n, &covered), i, blocks = 0;
+	int err;
 
 	init_completion(&g.done);
 	if (covered < n && step->base == SHINGLE_NOWHERE) {
@@ -276,7 +277,10 @@ static int gather(struct shingle_device *d, const struct shingle_step *step, u32
 	spin_lock_irq(&d->map_lock);
 	d->n.clean_read_blocks += blocks;
 	spin_unlock_irq(&d->map_lock);
-	return g.failed ? gather_singly(d, step, from, n, nr) : 0;
+	err = g.failed ? gather_singly(d, step, from, n, nr) : 0;
+	if (!err && step->gathered)
+		shingle_wcache_overlay(d, step->lblk + from, n, d->copy_buf);
+	return err;
 }
 
 /* ------------------------------------------------------------------------
@@ -286,16 +290,16 @@ static int gather(struct shingle_device *d, const struct shingle_step *step, u32
 /* Rule R0 for steps: neither the destination nor the window after it is in use. */
 static bool step_allowed(struct shingle_device *d, const struct shingle_step *step)
 {
-	u64 from, blocks;
 	bool ok;
 
 	/* An unsafe mode says so, and has everything in memory. */
 	if (step->whole_in_memory)
 		return true;
 	spin_lock_irq(&d->map_lock);
-	ok = !d->ops->referenced(d->engine, step->dst, step->n) &&
-	     !(shingle_window(&d->layout, step->dst, step->n, &from, &blocks) &&
-	       d->ops->referenced(d->engine, from, blocks));
+	/* Gathered blocks alone go where their older versions are. */
+	ok = (step->gathered == SHINGLE_GATHERED_ONLY ||
+	      !d->ops->referenced(d->engine, step->dst, step->n)) &&
+	     !shingle_would_destroy(&d->layout, d->engine, step->dst, step->n);
 	if (!ok)
 		d->n.r0_violations++;
 	spin_unlock_irq(&d->map_lock);
@@ -321,6 +325,8 @@ static int copy_step(struct shingle_device *d, const struct shingle_step *step)
 
 	if (step->whole_in_memory && step->n > d->copy_blocks)
 		return -EINVAL;
+	if (step->gathered == SHINGLE_GATHERED_ONLY)
+		return shingle_epoch_copy(d, step);
 	for (at = 0; at < step->n; at += n) {
 		if (READ_ONCE(d->stopping) || READ_ONCE(d->resetting))
 			return -EINTR;
@@ -352,7 +358,8 @@ static int finish_step(struct shingle_device *d, const struct shingle_step *step
 
 	for (;;) {
 		spin_lock_irq(&d->map_lock);
-		records = d->ops->step_records + d->step_bad.nr;
+		records = d->ops->step_records + d->step_bad.nr +
+			  (step->gathered ? d->bad.nr : 0);
 		if (records > d->journal.room || d->bad.nr + d->step_bad.nr > SHINGLE_MAX_BAD) {
 			spin_unlock_irq(&d->map_lock);
 			return -ENOSPC;
@@ -367,6 +374,10 @@ static int finish_step(struct shingle_device *d, const struct shingle_step *step
 	emit.seq = d->journal.seq;
 	d->ops->step_done(d->engine, step, &emit);
 	shingle_journal_add(d, d->ops->step_records, &emit);
+	if (step->gathered) {
+		shingle_journal_cancel(d, d->bad.nr);
+		shingle_epoch_stepped(d, step);
+	}
 	for (i = 0; i < d->step_bad.nr; i++) {
 		shingle_bad_add(&d->bad, d->step_bad.lblk[i]);
 		emit.nr = 0;
@@ -393,12 +404,17 @@ static int run_step(struct shingle_device *d, const struct shingle_step *step)
 		err = finish_step(d, step);
 	if (!err) {
 		/* If this fails the device is read-only, and nothing is released. */
-		err = shingle_commit(d, false);
-		if (!err)
+		if (step->sync == SHINGLE_SYNC_FLUSH)
+			err = shingle_flush(d);
+		else if (step->sync == SHINGLE_SYNC_COMMIT)
+			err = shingle_commit(d, false);
+		if (!err && step->sync == SHINGLE_SYNC_COMMIT)
 			shingle_release(d);
 	} else {
 		spin_lock_irq(&d->map_lock);
 		d->ops->step_failed(d->engine, step);
+		if (step->gathered && err != -EINTR)
+			shingle_wcache_stepped(d, step->lblk, step->n, true);
 		d->step_bad.nr = 0;
 		d->hold_n = 0;
 		d->n.step_failures++;
@@ -416,6 +432,7 @@ static int next_step(struct shingle_device *d, struct shingle_step *step)
 {
 	int r = 0;
 
+	memset(step, 0, sizeof(*step));
 	spin_lock_irq(&d->map_lock);
 	d->cleaning = false;
 	if (d->mode != SHINGLE_RW || d->stopping || d->resetting)
@@ -424,6 +441,11 @@ static int next_step(struct shingle_device *d, struct shingle_step *step)
 		r = d->ops->next_step(d->engine, SHINGLE_WHY_RECOVERY, step);
 		if (!r)
 			d->recovering = false;
+	}
+	if (!r && d->epoch_open) {
+		r = d->ops->next_step(d->engine, SHINGLE_WHY_EPOCH, step);
+		if (!r)
+			r = -ENODATA;
 	}
 	if (!r && d->pressure) {
 		r = d->ops->next_step(d->engine, SHINGLE_WHY_PRESSURE, step);
@@ -463,7 +485,8 @@ static bool settle(struct shingle_device *d)
 	spin_lock_irq(&d->map_lock);
 	pending = d->ops->pending(d->engine);
 	/* Who came back meanwhile may wait for nothing but this. */
-	wanted = d->pressure || d->forced || d->idle || shingle_waiting(d);
+	wanted = d->pressure || d->forced || d->idle || d->epoch_open ||
+		 shingle_waiting(d);
 	spin_unlock_irq(&d->map_lock);
 	if (!pending || (wanted && shingle_commit(d, false)))
 		return false;
@@ -489,7 +512,14 @@ void shingle_clean_work(struct work_struct *work)
 	int err;
 
 	for (;;) {
+		shingle_epoch_open(d);
 		err = next_step(d, &step);
+		if (err == -ENODATA) {
+			d->retries = 0;
+			shingle_epoch_close(d);
+			kick = true;
+			continue;
+		}
 		if (err == -EAGAIN && settle(d)) {
 			kick = true;
 			continue;
@@ -498,13 +528,21 @@ void shingle_clean_work(struct work_struct *work)
 			break;
 		err = run_step(d, &step);
 		if (!err) {
-			d->retries = 0;
+			/* That what fails is not even reached proves nothing. */
+			if (step.n && !d->epoch_open)
+				d->retries = 0;
 			shingle_kick(d);
 			cond_resched();
 			continue;
 		}
+		shingle_epoch_close(d);
 		if (err == -EINTR || err == -EROFS)
 			break;
+		/* The write cache counts these, and knows when to give up. */
+		if (step.gathered) {
+			kick = true;
+			continue;
+		}
 		DMWARN_LIMIT("%s: cleaning step failed (%d), try %u of %u",
 			     dm_table_device_name(d->ti->table), err, d->retries + 1, MAX_RETRIES);
 		if (++d->retries < MAX_RETRIES) {
@@ -521,6 +559,8 @@ void shingle_clean_work(struct work_struct *work)
 	 * look, and so on without a rest: a write in flight wakes them when it
 	 * ends.
 	 */
+	if (READ_ONCE(d->mode) != SHINGLE_RW || READ_ONCE(d->stopping) || READ_ONCE(d->resetting))
+		shingle_epoch_close(d);
 	spin_lock_irq(&d->map_lock);
 	d->cleaning = false;
 	kick |= d->mode != SHINGLE_RW || d->stopping;

@@ -9,6 +9,7 @@
  *   cleaner.c     cleaning steps
  *   reset.c       secure erase
  *   wcache.c      the volatile write cache
+ *   epoch.c       writes that an engine gathers
  *
  * Locks, outermost first:
  *   reset_lock (mutex)   one reset at a time, and none while suspended
@@ -207,6 +208,7 @@ struct shingle_counters {
  * @io: for everything that is not a host bio
  * @bios: struct shingle_piece
  * @list: in the list of active devices
+ * @gathers: the engine gathers writes; constant
  * @loaded: state was read from the disk
  * @spoilt: reading it failed half-way
  * @commit_ms: commit so long after a change at the latest, 0 = never by itself
@@ -232,6 +234,8 @@ struct shingle_counters {
  * @pressure: somebody waits for room; map_lock
  * @forced: somebody asked for a clean; map_lock
  * @idle: the host is quiet; map_lock
+ * @epoch_wanted: gathered writes are to be written; map_lock
+ * @epoch_open: some of them are in the epoch; changed by the cleaner under map_lock
  * @recovering: a step interrupted by a power cut is to be finished; map_lock
  * @cleaning: a step is in progress; map_lock
  * @stopping: no new steps, end the one in progress
@@ -268,6 +272,7 @@ struct shingle_device {
 	struct dm_io_client *io;
 	struct bio_set bios;
 	struct list_head list;
+	bool gathers;
 	bool loaded;
 	bool spoilt;
 	unsigned int commit_ms;
@@ -293,6 +298,8 @@ struct shingle_device {
 	bool pressure;
 	bool forced;
 	bool idle;
+	bool epoch_wanted;
+	bool epoch_open;
 	bool recovering;
 	bool cleaning;
 	bool stopping;
@@ -347,6 +354,7 @@ int shingle_place(struct shingle_device *d, u64 lblk, u32 n, struct shingle_writ
 void shingle_write_done(struct shingle_device *d, struct shingle_write *w, blk_status_t status,
 			struct list_head *slots);
 void shingle_finish(struct shingle_device *d, struct bio *bio);
+void shingle_end_part(struct shingle_device *d, struct bio *bio);
 
 /* journal.c */
 int shingle_journal_init(struct shingle_device *d);
@@ -357,6 +365,7 @@ bool shingle_journal_reserve(struct shingle_device *d, u32 records);
 void shingle_journal_cancel(struct shingle_device *d, u32 records);
 void shingle_journal_add(struct shingle_device *d, u32 reserved, const struct shingle_emit *emit);
 int shingle_commit(struct shingle_device *d, bool for_checkpoint);
+int shingle_flush(struct shingle_device *d);
 void shingle_commit_work(struct work_struct *work);
 
 /* checkpoint.c */
@@ -375,6 +384,13 @@ void shingle_idle_work(struct work_struct *work);
 void shingle_arm_idle(struct shingle_device *d);
 void shingle_want_clean(struct shingle_device *d);
 void shingle_release(struct shingle_device *d);
+
+/* epoch.c */
+void shingle_want_epoch(struct shingle_device *d);
+void shingle_epoch_open(struct shingle_device *d);
+void shingle_epoch_close(struct shingle_device *d);
+int shingle_epoch_copy(struct shingle_device *d, const struct shingle_step *step);
+void shingle_epoch_stepped(struct shingle_device *d, const struct shingle_step *step);
 
 static inline struct shingle_io *shingle_bio_io(struct bio *bio)
 {

@@ -11,6 +11,8 @@
  * The life of a write:   place -> (data on the medium) -> commit | abort
  * The life of a step:    next_step -> (copy) -> step_done | step_failed
  *                        -> (records durable, old readers gone) -> release
+ * The life of an epoch:  place says SHINGLE_GATHER -> (the write cache) -> epoch_add
+ *                        -> next_step(EPOCH) until 0, steps as above -> epoch_end
  *
  * Space that an operation frees may still be referenced by the map that
  * recovery would rebuild, or be read by somebody who looked it up before.
@@ -33,6 +35,10 @@ struct shingle_engine_ops;
  * @cache_blocks: slots for blocks away from home
  * @idle_ms: default of the key of that name: quiet milliseconds before
  *	next_step(IDLE), 0 = never
+ * @gather_blocks: 0, or the engine gathers writes: it wants to see many of them
+ *	before it decides, and whole runs of so many blocks if there are any
+ * @buffer_blocks: what the write cache must hold for that
+ * @in_use: what was set for the size of buffers cannot be changed any more
  *
  * Engines embed it and add their own state behind it.
  */
@@ -42,7 +48,13 @@ struct shingle_engine {
 	u32 discard_blocks;
 	u64 cache_blocks;
 	u32 idle_ms;
+	u32 gather_blocks;
+	u32 buffer_blocks;
+	bool in_use;
 };
+
+/* What place() says of blocks that are to be gathered. */
+#define SHINGLE_GATHER	1
 
 enum shingle_run_kind {
 	SHINGLE_RUN_MAPPED,	/* content is at pblk */
@@ -120,6 +132,21 @@ enum shingle_why {
 	SHINGLE_WHY_PRESSURE,	/* a write found no room */
 	SHINGLE_WHY_IDLE,	/* the host is quiet */
 	SHINGLE_WHY_FORCED,	/* somebody asked for it */
+	SHINGLE_WHY_EPOCH,	/* gathered blocks are to be written */
+};
+
+/* What must be on the medium before the step after this one. */
+enum shingle_sync {
+	SHINGLE_SYNC_COMMIT,	/* data, then records; then release() */
+	SHINGLE_SYNC_FLUSH,	/* data */
+	SHINGLE_SYNC_NONE,
+};
+
+/* What the step has to do with gathered blocks from its @lblk on. */
+enum shingle_gathered {
+	SHINGLE_GATHERED_NONE,
+	SHINGLE_GATHERED_OVER,	/* they go over the content */
+	SHINGLE_GATHERED_ONLY,	/* they are written, and what is between them stays */
 };
 
 /**
@@ -131,6 +158,9 @@ enum shingle_why {
  * @lblk: first logical block, SHINGLE_NOWHERE when the content has none
  * @cookie: the engine's own
  * @whole_in_memory: @dst overlaps what is still to be read (unsafe modes)
+ * @gathered: the content of gathered blocks is newer; after step_done() the map
+ *	holds them, and they leave the write cache
+ * @sync: what the next step builds on
  *
  * Content of block i is what step_source() says, else @base + i.
  */
@@ -142,6 +172,8 @@ struct shingle_step {
 	u64 lblk;
 	u64 cookie;
 	bool whole_in_memory;
+	enum shingle_gathered gathered;
+	enum shingle_sync sync;
 };
 
 /**
@@ -181,7 +213,8 @@ typedef void (*shingle_report_fn)(void *ctx, const char *fmt, ...) __printf(2, 3
  *	prefix.  -ENOSPC: clean first (and next_step(PRESSURE) will offer how);
  *	-EBUSY: wait for the step, a write in progress or a release.  What was
  *	refused comes again, beginning at the same block, unless it was discarded or
- *	the engine replaced.
+ *	the engine replaced.  SHINGLE_GATHER: the prefix of @out->n blocks is to be
+ *	gathered.
  * @commit: the data of a placed run are on the medium; of runs that overlap and
  *	were under way together either may win, but for good
  * @abort: a placed run was not, or not wholly, written
@@ -198,6 +231,13 @@ typedef void (*shingle_report_fn)(void *ctx, const char *fmt, ...) __printf(2, 3
  * @step_failed: it is not; @step may be offered again
  * @release: all that was freed by transactions up to @seq is unreferenced
  * @pending: freed space waits for release()
+ * @epoch_add: blocks @lblk.., within one run of gather_blocks, are to be written
+ *	in the epoch that is being put together, in ascending order; -ENOSPC if
+ *	that has no room for them.  NULL if the engine gathers nothing.
+ * @epoch_end: next_step(EPOCH) has said 0, or what is left of the epoch is given
+ *	up, and comes again in another one
+ * @message: a message of several words; -ENOENT if it is none of the engine's,
+ *	-EINVAL with a sentence in @why.  May be NULL.
  * @referenced: is any block of the run in use, by the current map or by the
  *	one that recovery would rebuild?
  *
@@ -247,6 +287,10 @@ struct shingle_engine_ops {
 	void (*step_failed)(struct shingle_engine *e, const struct shingle_step *step);
 	void (*release)(struct shingle_engine *e, u64 seq);
 	bool (*pending)(struct shingle_engine *e);
+	int (*epoch_add)(struct shingle_engine *e, u64 lblk, u32 n);
+	void (*epoch_end)(struct shingle_engine *e);
+	int (*message)(struct shingle_engine *e, unsigned int argc, char **argv,
+		       struct shingle_emit *emit, const char **why);
 	bool (*referenced)(struct shingle_engine *e, u64 pblk, u64 n);
 
 	u32 (*encode)(struct shingle_engine *e, u64 *cursor, u64 *index, void *buf);
@@ -261,5 +305,29 @@ struct shingle_engine_ops {
 	u64 (*map_bytes)(struct shingle_engine *e);
 	u64 (*cached_blocks)(struct shingle_engine *e);
 };
+
+/**
+ * shingle_would_destroy() - does a write's head cover anything that is in use?
+ * @l: layout
+ * @e: the engine
+ * @pblk: first block written
+ * @n: blocks written, within one band
+ *
+ * Rule R0.
+ *
+ * Context: as referenced().
+ */
+static inline bool shingle_would_destroy(const struct shingle_layout *l, struct shingle_engine *e,
+					 u64 pblk, u32 n)
+{
+	struct shingle_window w[SHINGLE_MAX_WINDOWS];
+	u32 nr = shingle_windows(l, pblk, n, w);
+
+	while (nr--) {
+		if (e->ops->referenced(e, w[nr].from, w[nr].blocks))
+			return true;
+	}
+	return false;
+}
 
 #endif /* SHINGLE_ENGINE_H */

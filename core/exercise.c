@@ -4,9 +4,11 @@
  *
  * An engine is driven by random writes, discards, cleaning steps, checkpoints
  * taken piece by piece, and power cuts, over a simulated medium whose wide head
- * destroys every block of the tracks after the one it writes.  After each read
- * and each cut, contents are compared with what was promised.  It plays core's
- * part by core's rules (engine.h), so an engine that passes has met them.
+ * destroys every block of the tracks after the one it writes.  An interlaced medium
+ * has a write cache besides, which writes in any order what is not flushed: syncs
+ * are all that its engine can build on.  After each read and each cut, contents
+ * are compared with what was promised.  It plays core's part by core's rules
+ * (engine.h), so an engine that passes has met them.
  */
 #ifndef __KERNEL__
 #include <stdarg.h>
@@ -19,6 +21,7 @@
 #define JOURNAL		4096U
 #define MAX_CHUNKS	512U
 #define MAX_COUNTERS	32U
+#define MAX_DRIVE	48U
 
 /* Contents of a block: 0 is zeroes, else the number of the write. */
 #define POISON		U32_MAX
@@ -57,6 +60,16 @@ struct waiting {
 	u32 n;
 };
 
+/**
+ * struct drive - a block in the drive's write cache
+ * @pblk: where it belongs
+ * @content: what it holds
+ */
+struct drive {
+	u64 pblk;
+	u32 content;
+};
+
 struct chunk {
 	u64 index;
 	u32 bytes;
@@ -74,6 +87,10 @@ struct chunk {
  * @stamp: number of the last write
  * @stream: where the last sequential write ended
  * @medium: contents per device
+ * @drive: what the drive has not written yet, in the order in which it came
+ * @nr_drive: how many
+ * @dirty: per logical block, content that was gathered, 0 if none
+ * @frozen: per logical block, content that is in the open epoch, 0 if none
  * @model: per logical block
  * @flight: writes under way
  * @waiting: writes that were refused
@@ -99,6 +116,10 @@ struct exercise {
 	u32 stamp;
 	u64 stream;
 	u32 *medium[SHINGLE_NR_DEVS];
+	struct drive drive[MAX_DRIVE];
+	u32 nr_drive;
+	u32 *dirty;
+	u32 *frozen;
 	struct model *model;
 	struct flight flight[MAX_FLIGHT];
 	struct waiting waiting[MAX_FLIGHT];
@@ -145,29 +166,69 @@ static u32 *cell(struct exercise *x, u64 pblk)
 	return &x->medium[shingle_pblk_dev(pblk)][shingle_pblk_block(pblk)];
 }
 
-static void medium_write(struct exercise *x, u64 pblk, u32 content)
+static void destroy_and_write(struct exercise *x, u64 pblk, u32 content)
 {
 	const struct shingle_layout *l = x->plan->layout;
-	u64 from, blocks, i;
+	struct shingle_window w[SHINGLE_MAX_WINDOWS];
+	u32 nr = shingle_windows(l, pblk, 1, w);
+	u64 i;
 
 	*cell(x, pblk) = content;
-	if (!shingle_window(l, pblk, 1, &from, &blocks))
-		return;
-	for (i = from; i < from + blocks; i++) {
-		if (shingle_pblk_block(i) < l->dev_blocks[shingle_pblk_dev(i)] &&
-		    *cell(x, i) != POISON) {
-			*cell(x, i) = POISON;
-			x->res->destroyed++;
+	while (nr--) {
+		for (i = w[nr].from; i < w[nr].from + w[nr].blocks; i++) {
+			if (shingle_pblk_block(i) < l->dev_blocks[shingle_pblk_dev(i)] &&
+			    *cell(x, i) != POISON) {
+				*cell(x, i) = POISON;
+				x->res->destroyed++;
+			}
 		}
 	}
 }
 
+/* The drive writes some block, of several versions of one the oldest. */
+static void drive_writes(struct exercise *x)
+{
+	u32 which = rnd(x, x->nr_drive), i;
+
+	for (i = 0; x->drive[i].pblk != x->drive[which].pblk; i++)
+		;
+	destroy_and_write(x, x->drive[i].pblk, x->drive[i].content);
+	x->nr_drive--;
+	memmove(&x->drive[i], &x->drive[i + 1], (x->nr_drive - i) * sizeof(x->drive[0]));
+}
+
+static void drive_flush(struct exercise *x)
+{
+	while (x->nr_drive)
+		drive_writes(x);
+}
+
+static void medium_write(struct exercise *x, u64 pblk, u32 content)
+{
+	if (!x->plan->layout->interlaced) {
+		destroy_and_write(x, pblk, content);
+		return;
+	}
+	if (x->nr_drive == MAX_DRIVE)
+		drive_writes(x);
+	x->drive[x->nr_drive].pblk = pblk;
+	x->drive[x->nr_drive++].content = content;
+}
+
+static u32 medium_read(struct exercise *x, u64 pblk)
+{
+	u32 i;
+
+	for (i = x->nr_drive; i; i--) {
+		if (x->drive[i - 1].pblk == pblk)
+			return x->drive[i - 1].content;
+	}
+	return *cell(x, pblk);
+}
+
 static int check_window(struct exercise *x, u64 pblk, u32 n, const char *who)
 {
-	u64 from, blocks;
-
-	if (shingle_window(x->plan->layout, pblk, n, &from, &blocks) &&
-	    x->plan->ops->referenced(x->e, from, blocks))
+	if (shingle_would_destroy(x->plan->layout, x->e, pblk, n))
 		return fail(x, "%s at %llu would destroy blocks in use", who,
 			    (unsigned long long)shingle_pblk_block(pblk));
 	return 0;
@@ -185,15 +246,34 @@ static void take_records(struct exercise *x, const struct shingle_emit *emit)
 		x->journal[x->nr_records++] = emit->rec[i];
 }
 
+/* What the map says of a block, whatever was gathered of it since. */
+static u32 mapped_content(struct exercise *x, u64 lblk)
+{
+	struct shingle_run run;
+
+	x->plan->ops->resolve(x->e, lblk, 1, &run);
+	return run.kind == SHINGLE_RUN_MAPPED ? medium_read(x, run.pblk) : 0;
+}
+
 static void make_durable(struct exercise *x)
 {
 	u32 i;
 
+	drive_flush(x);
 	x->durable = x->nr_records;
 	x->seq++;
 	for (i = 0; i < x->plan->layout->logical_blocks; i++) {
-		x->model[i].nr = 1;
-		x->model[i].maybe[0] = x->model[i].now;
+		struct model *m = &x->model[i];
+
+		m->nr = 1;
+		m->maybe[0] = m->now;
+		if (!x->dirty[i] && !x->frozen[i])
+			continue;
+		m->maybe[0] = mapped_content(x, i);
+		if (x->frozen[i])
+			m->maybe[m->nr++] = x->frozen[i];
+		if (x->dirty[i])
+			m->maybe[m->nr++] = x->dirty[i];
 	}
 	/* What is under way may still come or not. */
 	for (i = 0; i < MAX_FLIGHT; i++) {
@@ -226,10 +306,7 @@ static void may_be(struct exercise *x, u64 lblk, u32 content)
 /* What a read of one block would find. */
 static u32 content_of(struct exercise *x, u64 lblk)
 {
-	struct shingle_run run;
-
-	x->plan->ops->resolve(x->e, lblk, 1, &run);
-	return run.kind == SHINGLE_RUN_MAPPED ? *cell(x, run.pblk) : 0;
+	return x->dirty[lblk] ?: x->frozen[lblk] ?: mapped_content(x, lblk);
 }
 
 static bool in_one_band(struct exercise *x, const struct shingle_run *run)
@@ -246,7 +323,7 @@ static bool in_one_band(struct exercise *x, const struct shingle_run *run)
 static int check_block(struct exercise *x, u64 lblk)
 {
 	struct shingle_run run;
-	u32 content = 0;
+	u32 content;
 
 	x->plan->ops->resolve(x->e, lblk, x->plan->layout->logical_blocks - lblk, &run);
 	if (run.lblk != lblk || !run.n)
@@ -254,8 +331,7 @@ static int check_block(struct exercise *x, u64 lblk)
 	if (run.kind != SHINGLE_RUN_ZERO && !in_one_band(x, &run))
 		return fail(x, "block %llu is in a run that is in no band or in several",
 			    (unsigned long long)lblk);
-	if (run.kind == SHINGLE_RUN_MAPPED)
-		content = *cell(x, run.pblk);
+	content = content_of(x, lblk);
 	if (content != x->model[lblk].now)
 		return fail(x, "block %llu holds write %u, not %u", (unsigned long long)lblk,
 			    content, x->model[lblk].now);
@@ -286,11 +362,47 @@ static bool in_flight(const struct exercise *x, u64 lblk, u64 n)
 	return false;
 }
 
+/* Blocks that are gathered are acknowledged at once. */
+static void gather_write(struct exercise *x, struct flight *f)
+{
+	u32 i;
+
+	for (i = 0; i < f->run.n; i++) {
+		u64 lblk = f->run.lblk + i;
+
+		may_be(x, lblk, ++x->stamp);
+		x->dirty[lblk] = x->stamp;
+		x->model[lblk].now = x->stamp;
+	}
+	x->res->gathered += f->run.n;
+}
+
+/* Is anything gathered there? */
+static bool gathered(const struct exercise *x, u64 lblk, u64 n)
+{
+	for (; n; n--, lblk++) {
+		if (x->dirty[lblk] || x->frozen[lblk])
+			return true;
+	}
+	return false;
+}
+
 /* Place a write: 0; 1 if it has to wait. */
 static int place(struct exercise *x, u64 lblk, u32 n, struct flight *f)
 {
 	u32 i;
-	int r = x->plan->ops->place(x->e, lblk, n, &f->run);
+	int r = SHINGLE_GATHER;
+
+	/* What is there already is newer than what is on the medium. */
+	f->run.lblk = lblk;
+	if (gathered(x, lblk, n))
+		f->run.n = min_t(u64, n, x->e->gather_blocks - lblk % x->e->gather_blocks);
+	else
+		r = x->plan->ops->place(x->e, lblk, n, &f->run);
+	if (r == SHINGLE_GATHER && f->run.n && f->run.n <= n) {
+		gather_write(x, f);
+		return 0;
+	}
 
 	if (r == -ENOSPC || r == -EBUSY)
 		return 1;
@@ -353,6 +465,11 @@ static void end_write(struct exercise *x, struct flight *f, bool good)
 	f->used = false;
 	if (!good) {
 		x->plan->ops->abort(x->e, &f->run);
+		/* Where blocks are overwritten, as far as it got. */
+		for (i = 0; i < n; i++) {
+			if (content_of(x, f->run.lblk + i) == f->first + i)
+				x->model[f->run.lblk + i].now = f->first + i;
+		}
 		return;
 	}
 	x->res->writes += n;
@@ -373,16 +490,20 @@ static void end_write(struct exercise *x, struct flight *f, bool good)
  */
 static bool held_back(struct exercise *x, const struct flight *f)
 {
-	u64 from, blocks;
-	u32 i;
+	struct shingle_window w[SHINGLE_MAX_WINDOWS];
+	u32 nr, i;
 
 	for (i = 0; i < MAX_FLIGHT; i++) {
 		const struct flight *g = &x->flight[i];
 
-		if (g->used && g->first < f->first &&
-		    shingle_window(x->plan->layout, g->run.pblk, g->run.n, &from, &blocks) &&
-		    f->run.pblk < from + blocks && from < f->run.pblk + f->run.n)
-			return true;
+		if (!g->used || g->first >= f->first)
+			continue;
+		nr = shingle_windows(x->plan->layout, g->run.pblk, g->run.n, w);
+		while (nr--) {
+			if (f->run.pblk < w[nr].from + w[nr].blocks &&
+			    w[nr].from < f->run.pblk + f->run.n)
+				return true;
+		}
 	}
 	return false;
 }
@@ -408,7 +529,7 @@ static int forget(struct exercise *x)
 	if (rnd(x, 2))
 		lblk -= lblk % l->band_blocks;
 	n = min_t(u64, 1 + rnd(x, 3 * l->band_blocks), l->logical_blocks - lblk);
-	if (in_flight(x, lblk, n))
+	if (in_flight(x, lblk, n) || gathered(x, lblk, n))
 		return 0;
 	r = x->plan->ops->discard(x->e, lblk, n, &done, &dropped, &emit);
 	if (r == -EBUSY)
@@ -460,13 +581,15 @@ static void gather(struct exercise *x, const struct shingle_step *step, u32 from
 	u32 at = from, i;
 
 	for (i = 0; i < n; i++)
-		buf[i] = step->base == SHINGLE_NOWHERE ? 0 : *cell(x, step->base + from + i);
+		buf[i] = step->base == SHINGLE_NOWHERE ? 0 : medium_read(x, step->base + from + i);
 	while (at < from + n && x->plan->ops->step_source(x->e, step, at, &run) &&
 	       run.lblk < from + n) {
 		for (at = run.lblk; at < min_t(u64, run.lblk + run.n, from + n); at++)
 			buf[at - from] = run.kind != SHINGLE_RUN_MAPPED ? 0 :
-					 *cell(x, run.pblk + at - run.lblk);
+					 medium_read(x, run.pblk + at - run.lblk);
 	}
+	for (i = 0; step->gathered && i < n; i++)
+		buf[i] = x->frozen[step->lblk + from + i] ?: buf[i];
 }
 
 /* Copy the first @n blocks of a step. */
@@ -483,8 +606,11 @@ static int copy(struct exercise *x, const struct shingle_step *step, u32 n)
 		/* A step that writes over its own sources holds readers back. */
 		if (!step->whole_in_memory)
 			err = meanwhile(x);
-		for (i = 0; !err && i < some && at + i < n; i++)
-			medium_write(x, step->dst + at + i, buf[i]);
+		for (i = 0; !err && i < some && at + i < n; i++) {
+			if (step->gathered != SHINGLE_GATHERED_ONLY ||
+			    x->frozen[step->lblk + at + i])
+				medium_write(x, step->dst + at + i, buf[i]);
+		}
 	}
 	kvfree(buf);
 	return err;
@@ -502,6 +628,8 @@ static int carry_out(struct exercise *x, const struct shingle_step *step)
 	emit.seq = x->seq;
 	x->plan->ops->step_done(x->e, step, &emit);
 	take_records(x, &emit);
+	if (step->gathered)
+		memset(x->frozen + step->lblk, 0, step->n * sizeof(*x->frozen));
 	x->res->steps++;
 	/* The commit takes its time. */
 	for (i = rnd(x, 4); !err && i; i--)
@@ -535,6 +663,127 @@ static int clean(struct exercise *x, enum shingle_why why, bool may_cut)
 	if (!r && may_cut && !rnd(x, 16 * x->calm))
 		return 1;
 	make_durable(x);
+	return r;
+}
+
+static void end_all_writes(struct exercise *x);
+
+static bool gathered_frozen(const struct exercise *x)
+{
+	u64 i;
+
+	for (i = 0; i < x->plan->layout->logical_blocks; i++) {
+		if (x->frozen[i])
+			return true;
+	}
+	return false;
+}
+
+/* Some of what was gathered becomes an epoch. */
+static void freeze(struct exercise *x)
+{
+	u64 blocks = x->plan->layout->logical_blocks, lblk = rnd(x, 2) ? rnd(x, blocks) : 0, n;
+
+	for (; lblk < blocks; lblk += n) {
+		n = 1;
+		if (!x->dirty[lblk])
+			continue;
+		while ((lblk + n) % x->e->gather_blocks && x->dirty[lblk + n])
+			n++;
+		if (x->plan->ops->epoch_add(x->e, lblk, n))
+			return;
+		memcpy(x->frozen + lblk, x->dirty + lblk, n * sizeof(*x->frozen));
+		memset(x->dirty + lblk, 0, n * sizeof(*x->dirty));
+	}
+}
+
+/* The rest of an epoch is given up: it was gathered, and is so again. */
+static void thaw(struct exercise *x)
+{
+	u64 i;
+
+	x->plan->ops->epoch_end(x->e);
+	for (i = 0; i < x->plan->layout->logical_blocks; i++) {
+		x->dirty[i] = x->dirty[i] ?: x->frozen[i];
+		x->frozen[i] = 0;
+	}
+}
+
+static int epoch_step(struct exercise *x, const struct shingle_step *step, bool may_cut)
+{
+	int r;
+
+	if (step->n && ((step->gathered != SHINGLE_GATHERED_ONLY &&
+			 x->plan->ops->referenced(x->e, step->dst, step->n)) ||
+			check_window(x, step->dst, step->n, "epoch")))
+		return fail(x, "an epoch would write over blocks in use");
+	if (may_cut && !rnd(x, 32 * x->calm)) {
+		r = copy(x, step, step->n ? rnd(x, step->n + 1) : 0);
+		return r ?: 1;
+	}
+	if (!rnd(x, 64)) {
+		r = copy(x, step, step->n ? rnd(x, step->n) : 0);
+		x->plan->ops->step_failed(x->e, step);
+		return r ?: -EAGAIN;
+	}
+	r = carry_out(x, step);
+	if (r || (may_cut && !rnd(x, 64 * x->calm)))
+		return r ?: 1;
+	if (step->sync == SHINGLE_SYNC_FLUSH)
+		drive_flush(x);
+	if (step->sync != SHINGLE_SYNC_COMMIT)
+		return 0;
+	make_durable(x);
+	x->plan->ops->release(x->e, x->seq - 1);
+	return 0;
+}
+
+/* One epoch, perhaps cut short: 1 if it was by the power. */
+static int run_epoch(struct exercise *x, bool may_cut)
+{
+	struct shingle_step step;
+	u32 limit = 1000;
+	int r;
+
+	freeze(x);
+	while ((r = x->plan->ops->next_step(x->e, SHINGLE_WHY_EPOCH, &step))) {
+		if (!--limit)
+			return fail(x, "an epoch has no end");
+		checkpoint_if_full(x);
+		if (r == -EAGAIN) {
+			end_all_writes(x);
+			make_durable(x);
+			x->plan->ops->release(x->e, x->seq - 1);
+			continue;
+		}
+		r = r < 0 ? r : epoch_step(x, &step, may_cut);
+		if (r == -EAGAIN) {
+			thaw(x);
+			return 0;
+		}
+		if (r)
+			return r;
+	}
+	if (gathered_frozen(x))
+		return fail(x, "an epoch leaves blocks behind");
+	x->plan->ops->epoch_end(x->e);
+	x->res->epochs++;
+	return 0;
+}
+
+/* What FLUSH does. */
+static int flush_all(struct exercise *x, bool may_cut)
+{
+	u32 limit = 100 + 4 * x->plan->layout->logical_blocks;
+	int r = 0;
+
+	while (!r && gathered(x, 0, x->plan->layout->logical_blocks)) {
+		if (!--limit)
+			return fail(x, "a flush has no end");
+		r = run_epoch(x, may_cut);
+	}
+	if (!r)
+		make_durable(x);
 	return r;
 }
 
@@ -600,6 +849,8 @@ static int progress(struct exercise *x)
 	u64 lblk = rnd(x, x->plan->layout->logical_blocks), limit;
 	int r;
 
+	if (x->e->gather_blocks && flush_all(x, false))
+		return -EUCLEAN;
 	/* No cleaning needs more than two steps for each band, and one to end. */
 	limit = 4 * x->plan->layout->logical_blocks + 16;
 	if (rnd(x, 4)) {
@@ -747,8 +998,13 @@ static int power_cut(struct exercise *x)
 	for (i = 0; i < MAX_FLIGHT; i++)
 		x->flight[i].used = false;
 	memset(x->waiting, 0, sizeof(x->waiting));
-	/* The commit that was under way may have made it. */
+	memset(x->dirty, 0, x->plan->layout->logical_blocks * sizeof(*x->dirty));
+	memset(x->frozen, 0, x->plan->layout->logical_blocks * sizeof(*x->frozen));
+	/* The commit that was under way may have made it: data first. */
 	end = rnd(x, 2) ? x->durable : x->nr_records;
+	for (i = end == x->durable ? rnd(x, x->nr_drive + 1) : x->nr_drive; i; i--)
+		drive_writes(x);
+	x->nr_drive = 0;
 	end_engine(x);
 	if (start_engine(x))
 		return -EUCLEAN;
@@ -802,6 +1058,10 @@ static int one_round(struct exercise *x)
 	int r = 0;
 
 	checkpoint_if_full(x);
+	if (x->e->gather_blocks && !rnd(x, 24)) {
+		r = rnd(x, 2) ? run_epoch(x, x->plan->cuts) : flush_all(x, x->plan->cuts);
+		return r > 0 ? power_cut(x) : r;
+	}
 	if (dice < 40)
 		return start_write(x);
 	if (dice < 75)
@@ -844,10 +1104,12 @@ static int allocate(struct exercise *x)
 			x->medium[d][i] = POISON - 1;
 	}
 	x->model = kvcalloc(l->logical_blocks, sizeof(*x->model), GFP_KERNEL);
+	x->dirty = kvcalloc(l->logical_blocks, sizeof(u32), GFP_KERNEL);
+	x->frozen = kvcalloc(l->logical_blocks, sizeof(u32), GFP_KERNEL);
 	x->journal = kvcalloc(JOURNAL, sizeof(*x->journal), GFP_KERNEL);
 	x->ckpt = kvcalloc(MAX_CHUNKS, sizeof(*x->ckpt), GFP_KERNEL);
 	x->next = kvcalloc(MAX_CHUNKS, sizeof(*x->next), GFP_KERNEL);
-	if (!x->model || !x->journal || !x->ckpt || !x->next)
+	if (!x->model || !x->dirty || !x->frozen || !x->journal || !x->ckpt || !x->next)
 		return -ENOMEM;
 	for (i = 0; i < l->logical_blocks; i++)
 		x->model[i].nr = 1;
@@ -909,6 +1171,7 @@ void shingle_exercise_layout(struct shingle_layout *l, const struct shingle_engi
 	memcpy(l->params, params, min_t(size_t, params_size, sizeof(l->params)));
 	l->band_blocks = shape->band_blocks;
 	l->head_tracks = shape->head_tracks;
+	l->interlaced = shape->interlaced;
 	for (i = 0; i < ARRAY_SIZE(part); i++) {
 		struct shingle_group *g = &l->groups[l->nr_groups];
 
@@ -918,6 +1181,8 @@ void shingle_exercise_layout(struct shingle_layout *l, const struct shingle_engi
 		g->stride = stride;
 		g->nr_bands = part[i].bands;
 		g->track_blocks = shape->track_blocks;
+		if (shape->interlaced && part[i].role == SHINGLE_ROLE_DATA)
+			g->track_blocks = shape->band_blocks;
 		g->role = part[i].role;
 		l->nr_bands[part[i].role] = part[i].bands;
 		l->nr_groups++;
@@ -961,6 +1226,8 @@ int shingle_exercise(const struct shingle_exercise_plan *plan,
 	for (d = 0; d < SHINGLE_NR_DEVS; d++)
 		kvfree(x->medium[d]);
 	kvfree(x->model);
+	kvfree(x->dirty);
+	kvfree(x->frozen);
 	kvfree(x->journal);
 	kvfree(x->ckpt);
 	kvfree(x->next);

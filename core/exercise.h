@@ -29,6 +29,8 @@ struct shingle_exercise_plan {
  * struct shingle_exercise_result - what happened
  * @error: a sentence if something was wrong, else empty
  * @writes: blocks written
+ * @gathered: blocks that were gathered
+ * @epochs: of them that came to their end
  * @steps: cleaning steps
  * @cuts: power cuts survived
  * @checkpoints: checkpoints taken
@@ -39,6 +41,8 @@ struct shingle_exercise_plan {
 struct shingle_exercise_result {
 	char error[256];
 	u64 writes;
+	u64 gathered;
+	u64 epochs;
 	u64 steps;
 	u64 cuts;
 	u64 checkpoints;
@@ -55,6 +59,7 @@ struct shingle_exercise_result {
  * @cache_bands: cache bands
  * @track_blocks: blocks per track, 0 = no tracks
  * @head_tracks: width of the head
+ * @interlaced: every band is a track, bottom, top, bottom, ...
  */
 struct shingle_exercise_shape {
 	u32 band_blocks;
@@ -63,6 +68,7 @@ struct shingle_exercise_shape {
 	u32 cache_bands;
 	u32 track_blocks;
 	u32 head_tracks;
+	bool interlaced;
 };
 
 void shingle_exercise_layout(struct shingle_layout *l, const struct shingle_engine_ops *ops,

@@ -19,6 +19,10 @@
 
 #define SHINGLE_VERSION		1
 
+/* struct shingle_sb::media: what a write destroys where bands have tracks */
+#define SHINGLE_MEDIA_SHINGLED		0	/* the tracks after it, by head_tracks */
+#define SHINGLE_MEDIA_INTERLACED	1	/* if even, the tracks on both sides */
+
 /* What kind of block a header announces: four letters, in disk order. */
 #define SHINGLE_MAGIC_SB	0x42534853U	/* "SHSB" superblock */
 #define SHINGLE_MAGIC_JOURNAL	0x4c4a4853U	/* "SHJL" journal block */
@@ -119,6 +123,7 @@ struct shingle_disk_area {
  * @head_tracks: width of the write head in tracks, 1 on a conventional medium
  * @nr_groups: entries used in the group table
  * @band_blocks: blocks of data in a band
+ * @media: SHINGLE_MEDIA_*
  * @ctime: seconds since 1970 at format time
  * @params: of the engine, in its own words
  * @reserved: zero
@@ -138,7 +143,7 @@ struct shingle_sb {
 	__le32 head_tracks;				/* 184 */
 	__le32 nr_groups;				/* 188 */
 	__le32 band_blocks;				/* 192 */
-	__le32 pad;					/* 196 */
+	__le32 media;					/* 196 */
 	__le64 ctime;					/* 200 */
 	__u8 params[SHINGLE_ENGINE_PARAMS_SIZE];	/* 208 */
 	__u8 reserved[48];				/* 464 */

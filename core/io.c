@@ -51,11 +51,8 @@ static void defer(struct shingle_device *d, struct bio *bio)
  */
 static bool window_clear(struct shingle_device *d, const struct shingle_run *run)
 {
-	u64 from, blocks;
-
 	lockdep_assert_held(&d->map_lock);
-	if (!shingle_window(&d->layout, run->pblk, run->n, &from, &blocks) ||
-	    !d->ops->referenced(d->engine, from, blocks))
+	if (!shingle_would_destroy(&d->layout, d->engine, run->pblk, run->n))
 		return true;
 	d->n.r0_violations++;
 	DMERR_LIMIT("%s: write of %u blocks at %llu refused: it would destroy data in use",
@@ -149,8 +146,9 @@ static void submit_held(struct shingle_device *d)
  * The records that its commit will leave are reserved here, so that a completion
  * never has to wait.
  *
- * Context: map lock.  Returns 0; -EROFS, -EIO if it must fail; or another error
- * if it must wait to be kicked.
+ * Context: map lock.  Returns 0; SHINGLE_GATHER if a prefix of @w->run.n blocks is to
+ * go to the write cache; -EROFS, -EIO if it must fail; or another error if it must
+ * wait to be kicked.
  */
 int shingle_place(struct shingle_device *d, u64 lblk, u32 n, struct shingle_write *w,
 		  struct bio *bio)
@@ -170,7 +168,7 @@ int shingle_place(struct shingle_device *d, u64 lblk, u32 n, struct shingle_writ
 	}
 	if (r) {
 		shingle_journal_cancel(d, records);
-		if (r != -EIO)
+		if (r != -EIO && r != SHINGLE_GATHER)
 			shingle_want_clean(d);
 		return r;
 	}
@@ -222,7 +220,7 @@ void shingle_write_done(struct shingle_device *d, struct shingle_write *w, blk_s
 	if (unlikely(slots))
 		shingle_wcache_written(d, slots, status);
 	kick = shingle_waiting(d) || !list_empty(&d->woken);
-	clean = d->pressure || d->forced;
+	clean = d->pressure || d->forced || d->epoch_open;
 	resetting = d->resetting;
 	spin_unlock_irqrestore(&d->map_lock, flags);
 	shingle_arm_idle(d);
@@ -263,6 +261,21 @@ static void put_piece(struct shingle_device *d, struct bio *parent)
 {
 	if (atomic_dec_and_test(&shingle_bio_io(parent)->pieces))
 		shingle_finish(d, parent);
+}
+
+/**
+ * shingle_end_part() - nothing more comes of a host's bio but pieces under way
+ * @d: the device
+ * @bio: the bio
+ *
+ * Context: any, interrupts included.
+ */
+void shingle_end_part(struct shingle_device *d, struct bio *bio)
+{
+	if (atomic_read(&shingle_bio_io(bio)->pieces))
+		put_piece(d, bio);
+	else
+		shingle_finish(d, bio);
 }
 
 static void piece_end_io(struct bio *bio)
@@ -306,9 +319,29 @@ static struct shingle_piece *new_piece(struct shingle_device *d, struct bio *par
 }
 
 /*
- * Write up to @n more blocks of @parent as a piece.  Worker only: allocation
- * may wait for pieces under way.  The piece is allocated before it is placed
- * because a placed write must join the order of writes at once.
+ * As shingle_place(); of an engine that gathers writes what is in the write cache
+ * is replaced there.
+ */
+static int steer(struct shingle_device *d, u64 lblk, u32 n, struct shingle_write *w,
+		 struct bio *bio)
+{
+	u32 clear = n;
+
+	lockdep_assert_held(&d->map_lock);
+	if (d->gathers)
+		clear = shingle_wcache_clear(d, lblk, n);
+	if (clear)
+		return shingle_place(d, lblk, clear, w, bio);
+	w->run.n = n;
+	return d->mode == SHINGLE_RW ? SHINGLE_GATHER : -EROFS;
+}
+
+static int buffer_some(struct shingle_device *d, struct bio *bio, u32 most);
+
+/*
+ * Write up to @n more blocks of @parent, as a piece or to the write cache.  Worker
+ * only: allocation may wait for pieces under way.  The piece is allocated before it
+ * is placed because a placed write must join the order of writes at once.
  */
 static int write_piece(struct shingle_device *d, struct bio *parent, u32 n)
 {
@@ -318,7 +351,10 @@ static int write_piece(struct shingle_device *d, struct bio *parent, u32 n)
 	int r;
 
 	spin_lock_irq(&d->map_lock);
-	r = shingle_place(d, io->lblk, n, &p->w, &p->bio);
+	d->wcache.waiting -= io->waits;
+	io->waits = false;
+	r = steer(d, io->lblk, n, &p->w, &p->bio);
+	n = p->w.run.n;
 	held = !r && p->w.held;
 	if (!r) {
 		/* Before the lock goes: once it may be submitted it may be gone. */
@@ -336,7 +372,10 @@ static int write_piece(struct shingle_device *d, struct bio *parent, u32 n)
 		bio_put(&p->bio);
 	else if (!held)
 		submit_bio_noacct(&p->bio);
-	return r;
+	if (r != SHINGLE_GATHER)
+		return r;
+	r = buffer_some(d, parent, n);
+	return r > 0 ? 0 : r ?: -EAGAIN;
 }
 
 /* ------------------------------------------------------------------------
@@ -422,18 +461,32 @@ static bool give_up(struct shingle_device *d, struct bio *bio, int err)
 	if (err != -EIO && err != -EROFS)
 		return false;
 	cmpxchg(&io->status, BLK_STS_OK, BLK_STS_IOERR);
-	if (atomic_read(&io->pieces))
-		put_piece(d, bio);
-	else
-		shingle_finish(d, bio);
+	shingle_end_part(d, bio);
 	return true;
 }
 
 /*
- * Take a prefix of what is left of a write into the write cache.  Returns how
- * many blocks were taken, 0 if there is no room, or -EROFS.
+ * All of a write is on its way.  What was gathered of it is in the write cache
+ * only: if that is not enough, it ends as a flush does.
  */
-static int buffer_some(struct shingle_device *d, struct bio *bio)
+static void end_write(struct shingle_device *d, struct bio *bio)
+{
+	bool waits = false;
+
+	if (d->gathers && (shingle_bio_io(bio)->fua || !READ_ONCE(d->wcache.on))) {
+		spin_lock_irq(&d->map_lock);
+		waits = shingle_wcache_flush(d, bio);
+		spin_unlock_irq(&d->map_lock);
+	}
+	if (!waits)
+		shingle_end_part(d, bio);
+}
+
+/*
+ * Take a prefix of what is left of a write, @most blocks of it, into the write
+ * cache.  Returns how many were taken, 0 if there is no room, or -EROFS.
+ */
+static int buffer_some(struct shingle_device *d, struct bio *bio, u32 most)
 {
 	struct shingle_io *io = shingle_bio_io(bio);
 	struct bvec_iter iter = bio->bi_iter;
@@ -444,9 +497,11 @@ static int buffer_some(struct shingle_device *d, struct bio *bio)
 	d->wcache.waiting -= io->waits;
 	io->waits = false;
 	if (d->mode == SHINGLE_RW) {
-		n = shingle_wcache_take(d, io->lblk, min_t(u64, io->n, U32_MAX), &slots);
+		n = shingle_wcache_take(d, io->lblk, min_t(u64, io->n, most), &slots);
 		io->waits = !n;
 		d->wcache.waiting += io->waits;
+		if (!n && d->gathers)
+			shingle_want_epoch(d);
 	}
 	spin_unlock_irq(&d->map_lock);
 	if (n <= 0)
@@ -462,15 +517,12 @@ static int buffer_some(struct shingle_device *d, struct bio *bio)
 static bool retry_buffered(struct shingle_device *d, struct bio *bio)
 {
 	while (shingle_bio_io(bio)->n) {
-		int r = buffer_some(d, bio);
+		int r = buffer_some(d, bio, U32_MAX);
 
 		if (r <= 0)
 			return r && give_up(d, bio, r);
 	}
-	if (atomic_read(&shingle_bio_io(bio)->pieces))
-		put_piece(d, bio);
-	else
-		shingle_finish(d, bio);
+	shingle_end_part(d, bio);
 	return true;
 }
 
@@ -491,7 +543,7 @@ static bool retry_write(struct shingle_device *d, struct bio *bio)
 {
 	struct shingle_io *io = shingle_bio_io(bio);
 
-	if (unlikely(d->wcache.blocks)) {
+	if (unlikely(d->wcache.blocks) && !d->gathers) {
 		if (!io->fua && READ_ONCE(d->wcache.on))
 			return retry_buffered(d, bio);
 		if (in_the_way(d, io))
@@ -504,7 +556,7 @@ static bool retry_write(struct shingle_device *d, struct bio *bio)
 		if (r)
 			return give_up(d, bio, r);
 	}
-	put_piece(d, bio);
+	end_write(d, bio);
 	return true;
 }
 
@@ -568,10 +620,7 @@ static bool retry_discard(struct shingle_device *d, struct bio *bio)
 				return give_up(d, bio, r);
 		}
 	}
-	if (atomic_read(&io->pieces))
-		put_piece(d, bio);
-	else
-		shingle_finish(d, bio);
+	end_write(d, bio);
 	return true;
 }
 
@@ -723,6 +772,28 @@ static int map_buffered(struct shingle_device *d, struct bio *bio)
 	return DM_MAPIO_SUBMITTED;
 }
 
+/* The write cache takes a prefix of a write that is to be gathered. */
+static u32 map_gather(struct shingle_device *d, struct bio *bio, u32 n, struct list_head *slots)
+{
+	struct shingle_io *io = shingle_bio_io(bio);
+	u32 all = bio_blocks(bio);
+
+	lockdep_assert_held(&d->map_lock);
+	/* Not before those who were here first. */
+	n = d->wcache.waiting ? 0 : shingle_wcache_take(d, bio_lblk(d, bio), n, slots);
+	if (!n) {
+		io->lblk = bio_lblk(d, bio);
+		io->n = all;
+		io->waits = true;
+		d->wcache.waiting++;
+		defer(d, bio);
+		shingle_want_epoch(d);
+	} else if (n < all) {
+		dm_accept_partial_bio(bio, n << SHINGLE_SECTORS_SHIFT);
+	}
+	return n;
+}
+
 /*
  * A write that goes through although there is a write cache.  Returns -EBUSY if
  * it must wait for what is in it, -EIO if that was lost and FUA has to say so.
@@ -739,24 +810,25 @@ static int pass_wcache(struct shingle_device *d, struct bio *bio, struct shingle
 static int map_write(struct shingle_device *d, struct bio *bio)
 {
 	struct shingle_io *io = shingle_bio_io(bio);
-	u32 n = bio_blocks(bio);
+	u32 n = bio_blocks(bio), taken = 0;
 	unsigned long flags;
+	LIST_HEAD(slots);
 	bool held = false;
 	int r = 0;
 
 	io->fua = bio->bi_opf & REQ_FUA;
 	/* A commit flushes the data before the map: FUA below would do it twice. */
 	bio->bi_opf &= ~REQ_FUA;
-	if (unlikely(d->wcache.blocks) && !io->fua && READ_ONCE(d->wcache.on))
+	if (unlikely(d->wcache.blocks) && !d->gathers && !io->fua && READ_ONCE(d->wcache.on))
 		return map_buffered(d, bio);
 
 	spin_lock_irqsave(&d->map_lock, flags);
 	d->n.host_writes++;
 	d->n.fua_writes += io->fua;
-	if (unlikely(d->wcache.blocks))
+	if (unlikely(d->wcache.blocks) && !d->gathers)
 		r = pass_wcache(d, bio, io);
 	if (!r)
-		r = shingle_place(d, bio_lblk(d, bio), n, &io->w, bio);
+		r = steer(d, bio_lblk(d, bio), n, &io->w, bio);
 	if (!r) {
 		io->state = SHINGLE_IO_WRITE;
 		d->n.host_write_blocks += io->w.run.n;
@@ -764,6 +836,8 @@ static int map_write(struct shingle_device *d, struct bio *bio)
 		if (io->w.run.n < n)
 			dm_accept_partial_bio(bio, io->w.run.n << SHINGLE_SECTORS_SHIFT);
 		shingle_remap(d, bio, io->w.run.pblk);
+	} else if (r == SHINGLE_GATHER) {
+		taken = map_gather(d, bio, io->w.run.n, &slots);
 	} else if (r != -EIO && r != -EROFS) {
 		io->lblk = bio_lblk(d, bio);
 		io->n = n;
@@ -773,6 +847,11 @@ static int map_write(struct shingle_device *d, struct bio *bio)
 
 	if (r == -EIO || r == -EROFS)
 		return DM_MAPIO_KILL;
+	if (taken) {
+		if (!shingle_wcache_fill(d, bio, bio->bi_iter, &slots))
+			bio->bi_status = BLK_STS_IOERR;
+		end_write(d, bio);
+	}
 	return r || held ? DM_MAPIO_SUBMITTED : DM_MAPIO_REMAPPED;
 }
 

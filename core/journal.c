@@ -244,6 +244,32 @@ static int commit_locked(struct shingle_device *d)
 	return 0;
 }
 
+/**
+ * shingle_flush() - make every write that has completed durable, not the map
+ * @d: the device
+ *
+ * Context: may sleep.  Returns 0, -EROFS if the device is not read-write, or the
+ * error that made it so.
+ */
+int shingle_flush(struct shingle_device *d)
+{
+	bool dirty[SHINGLE_NR_DEVS];
+	int err = -EROFS;
+
+	/* A commit must not miss what is being flushed. */
+	mutex_lock(&d->commit_lock);
+	spin_lock_irq(&d->map_lock);
+	memcpy(dirty, d->dirty, sizeof(dirty));
+	memset(d->dirty, 0, sizeof(d->dirty));
+	spin_unlock_irq(&d->map_lock);
+	if (READ_ONCE(d->mode) == SHINGLE_RW)
+		err = flush_data(d, dirty, true);
+	mutex_unlock(&d->commit_lock);
+	if (err && err != -EROFS)
+		shingle_set_mode(d, SHINGLE_RO, false, "data could not be flushed");
+	return err;
+}
+
 /* Is there room for a transaction, and for the commit that a checkpoint does? */
 static bool room_for(struct shingle_device *d, bool for_checkpoint)
 {

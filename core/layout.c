@@ -31,6 +31,8 @@ void shingle_layout_encode(const struct shingle_layout *l, u64 block, struct shi
 	sb->journal.blocks = cpu_to_le64(l->journal.blocks);
 	sb->journal_gap_blocks = cpu_to_le64(l->journal_gap_blocks);
 	sb->head_tracks = cpu_to_le32(l->head_tracks);
+	sb->media = cpu_to_le32(l->interlaced ? SHINGLE_MEDIA_INTERLACED :
+						SHINGLE_MEDIA_SHINGLED);
 	sb->nr_groups = cpu_to_le32(l->nr_groups);
 	sb->band_blocks = cpu_to_le32(l->band_blocks);
 	sb->ctime = cpu_to_le64(l->ctime);
@@ -92,6 +94,11 @@ int shingle_layout_decode(const struct shingle_sb *sb, u64 block, struct shingle
 	l->journal.start = le64_to_cpu(sb->journal.start);
 	l->journal.blocks = le64_to_cpu(sb->journal.blocks);
 	l->journal_gap_blocks = le64_to_cpu(sb->journal_gap_blocks);
+	if (le32_to_cpu(sb->media) > SHINGLE_MEDIA_INTERLACED) {
+		*why = "medium is of a kind that this build does not know";
+		return -EUCLEAN;
+	}
+	l->interlaced = le32_to_cpu(sb->media) == SHINGLE_MEDIA_INTERLACED;
 	l->head_tracks = le32_to_cpu(sb->head_tracks);
 	l->nr_groups = le32_to_cpu(sb->nr_groups);
 	l->band_blocks = le32_to_cpu(sb->band_blocks);
@@ -153,6 +160,15 @@ static int check_groups(const struct shingle_layout *l, const char **why)
 
 		if (!g->nr_bands || g->stride < l->band_blocks || g->stride > SHINGLE_PBLK_MASK) {
 			*why = "group of bands is empty or its bands overlap";
+			return -EUCLEAN;
+		}
+		if (g->track_blocks && l->interlaced &&
+		    (g->track_blocks != l->band_blocks || g->stride != l->band_blocks)) {
+			*why = "interlaced tracks are not one band each, one after the other";
+			return -EUCLEAN;
+		}
+		if (g->track_blocks && l->interlaced && g->first_band & 1) {
+			*why = "group of interlaced tracks begins with a top";
 			return -EUCLEAN;
 		}
 		if (g->track_blocks && l->head_tracks > 1) {
@@ -236,7 +252,8 @@ int shingle_layout_check(const struct shingle_layout *l, const char **why)
 {
 	u32 i;
 
-	if (!l->band_blocks || !l->head_tracks || l->head_tracks > 64) {
+	if (!l->band_blocks || !l->head_tracks || l->head_tracks > 64 ||
+	    (l->interlaced && l->head_tracks > 1)) {
 		*why = "band size or head width is out of range";
 		return -EUCLEAN;
 	}
@@ -326,33 +343,54 @@ bool shingle_band_of(const struct shingle_layout *l, u64 pblk, enum shingle_role
 }
 EXPORT_SYMBOL_GPL(shingle_band_of);
 
+/* Of interlaced tracks the even ones of a group are bottoms. */
+static u32 beside_bottom(const struct shingle_group *g, u64 pblk, struct shingle_window *w)
+{
+	u64 track = div_u64(pblk - g->start, g->track_blocks);
+	u64 start = g->start + track * g->track_blocks;
+	u32 nr = 0;
+
+	if (track & 1)
+		return 0;
+	if (track)
+		w[nr++] = (struct shingle_window){ start - g->track_blocks, g->track_blocks };
+	if (track + 1 < g->nr_bands)
+		w[nr++] = (struct shingle_window){ start + g->track_blocks, g->track_blocks };
+	return nr;
+}
+
 /**
- * shingle_window() - what else may a write destroy?
+ * shingle_windows() - what else may a write destroy?
  * @l: layout
  * @pblk: first block written
  * @n: blocks written, within one band
- * @from: result, first block of the window, right after the write or later
- * @blocks: result, length of the window
+ * @w: result, room for SHINGLE_MAX_WINDOWS
  *
- * The head covers @l->head_tracks tracks: all that lies on the tracks after
+ * A shingled head covers @l->head_tracks tracks: all that lies on the tracks after
  * the written one may go, whatever the skew.  Blocks between the end of the
  * write and the end of its track are safe only if the write stays on one track.
+ * A write to a bottom of interlaced tracks destroys the tops at both sides.
  *
- * Context: any.  Returns false if the medium has no tracks there or the head is
- * one track wide, so that nothing else is touched.
- * Spec: skylight-and-zoned.md 1.1, tiler-dualbuffer-rmwf.md R0.
+ * Context: any.  Returns how many windows there are; 0 if the medium has no tracks
+ * there or the write touches nothing else.
+ * Spec: skylight-and-zoned.md 1.1, tiler-dualbuffer-rmwf.md R0, kvimr.md 1.
  */
-bool shingle_window(const struct shingle_layout *l, u64 pblk, u32 n, u64 *from, u64 *blocks)
+u32 shingle_windows(const struct shingle_layout *l, u64 pblk, u32 n, struct shingle_window *w)
 {
-	const struct shingle_group *g = l->head_tracks > 1 ? shingle_group_of(l, pblk) : NULL;
+	const struct shingle_group *g = NULL;
 	u64 first, last, end;
 
+	if (l->interlaced || l->head_tracks > 1)
+		g = shingle_group_of(l, pblk);
 	if (!g || !g->track_blocks)
-		return false;
+		return 0;
+	if (l->interlaced)
+		return beside_bottom(g, pblk, w);
 	first = div_u64(pblk - g->start, g->track_blocks);
 	last = div_u64(pblk - g->start + n - 1, g->track_blocks);
 	end = g->start + (last + l->head_tracks) * g->track_blocks;
-	*from = first == last ? g->start + (last + 1) * g->track_blocks : pblk + n;
-	*blocks = end - *from;
-	return true;
+	w->from = first == last ? g->start + (last + 1) * g->track_blocks : pblk + n;
+	w->blocks = end - w->from;
+	return 1;
 }
+EXPORT_SYMBOL_GPL(shingle_windows);

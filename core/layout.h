@@ -69,12 +69,25 @@ struct shingle_layout {
 	u64 journal_gap_blocks;
 	u32 head_tracks;
 	u32 band_blocks;
+	bool interlaced;
 	u64 ctime;
 	u8 params[SHINGLE_ENGINE_PARAMS_SIZE];
 	u32 nr_groups;
 	struct shingle_group groups[SHINGLE_MAX_GROUPS];
 	u64 nr_bands[SHINGLE_NR_ROLES];
 };
+
+/**
+ * struct shingle_window - what a write may destroy
+ * @from: first block
+ * @blocks: how many
+ */
+struct shingle_window {
+	u64 from;
+	u64 blocks;
+};
+
+#define SHINGLE_MAX_WINDOWS	2
 
 /* The device on which superblocks, journal and checkpoints lie. */
 static inline enum shingle_dev shingle_meta_dev(const struct shingle_layout *l)
@@ -90,6 +103,6 @@ u64 shingle_band_pblk(const struct shingle_layout *l, enum shingle_role role, u6
 const struct shingle_group *shingle_group_of(const struct shingle_layout *l, u64 pblk);
 bool shingle_band_of(const struct shingle_layout *l, u64 pblk, enum shingle_role *role,
 		     u64 *band, u64 *offset);
-bool shingle_window(const struct shingle_layout *l, u64 pblk, u32 n, u64 *from, u64 *blocks);
+u32 shingle_windows(const struct shingle_layout *l, u64 pblk, u32 n, struct shingle_window *w);
 
 #endif /* SHINGLE_LAYOUT_H */

@@ -39,7 +39,7 @@ static bool quiet(struct shingle_device *d)
 	bool yes;
 
 	spin_lock_irq(&d->map_lock);
-	yes = (!d->cleaning && !d->journal.reserved && !atomic_read(&d->readers[0]) &&
+	yes = (!d->cleaning && !d->epoch_open && !d->journal.reserved && !atomic_read(&d->readers[0]) &&
 	       !atomic_read(&d->readers[1])) || d->mode != SHINGLE_RW;
 	spin_unlock_irq(&d->map_lock);
 	return yes;
@@ -49,6 +49,8 @@ static void set_resetting(struct shingle_device *d, bool yes)
 {
 	spin_lock_irq(&d->map_lock);
 	d->resetting = yes;
+	/* The cleaner gives up an epoch that is open. */
+	queue_delayed_work(d->clean_wq, &d->clean_work, 0);
 	spin_unlock_irq(&d->map_lock);
 }
 
@@ -81,6 +83,7 @@ void shingle_reset_switch(struct shingle_device *d, struct shingle_engine **fres
 	for (i = 0; i < nr; i++)
 		d->carried[i] += c[i].value;
 	swap(d->engine, *fresh);
+	d->engine->in_use = true;
 	d->bad.nr = 0;
 	d->step_bad.nr = 0;
 	d->n.resets++;

@@ -222,6 +222,7 @@ static int load_layout(struct shingle_device *d)
 	if (err)
 		return refuse(ti, err, "%s", why);
 	d->idle_ms = d->engine->idle_ms;
+	d->gathers = d->engine->gather_blocks;
 	return 0;
 }
 
@@ -345,6 +346,8 @@ static int alloc_buffers(struct shingle_device *d)
 	err = shingle_journal_init(d);
 	if (err)
 		return err;
+	if (d->gathers && !d->wcache.blocks)
+		d->wcache.blocks = d->engine->buffer_blocks;
 	d->copy_blocks = min(d->layout.band_blocks, DEFAULT_COPY_BLOCKS);
 	d->copy_blocks = max(d->copy_blocks, d->engine->copy_blocks);
 	d->copy_buf = shingle_zalloc_array(d->copy_blocks, SHINGLE_BLOCK_SIZE);
@@ -429,6 +432,7 @@ int shingle_ctr(struct dm_target *ti, unsigned int argc, char **argv,
 	if (err)
 		goto bad;
 
+	d->engine->in_use = true;
 	ti->private = d;
 	ti->per_io_data_size = sizeof(struct shingle_io);
 	ti->flush_supported = true;
@@ -638,7 +642,7 @@ static unsigned int emit_info(struct shingle_device *d, char *result, unsigned i
 	capacity = d->engine->cache_blocks;
 	used = d->journal.used;
 	steps = d->n.steps;
-	cleaning = d->cleaning || d->pressure || d->forced || d->idle;
+	cleaning = d->cleaning || d->pressure || d->forced || d->idle || d->epoch_open;
 	spin_unlock_irq(&d->map_lock);
 
 	DMEMIT("%llu/%llu %llu/%llu %llu %s %s %s", cached, capacity, used,
@@ -684,7 +688,7 @@ static unsigned int emit_options(struct shingle_device *d, bool keys, bool count
 		if (!count)
 			DMEMIT(" idle_ms %u", d->idle_ms);
 	}
-	if (keys && d->wcache.blocks) {
+	if (keys && d->wcache.blocks && d->wcache.blocks != d->engine->buffer_blocks) {
 		n += 2;
 		if (!count)
 			DMEMIT(" wcache_blocks %u", d->wcache.blocks);
@@ -863,12 +867,44 @@ static int make_durable(struct shingle_device *d, bool checkpoint)
 	return checkpoint ? shingle_checkpoint(d) : shingle_commit(d, false);
 }
 
+/* A message of several words: -ENOENT if the engine knows none of that name. */
+static int engine_message(struct shingle_device *d, unsigned int argc, char **argv,
+			  const char **why)
+{
+	struct shingle_record rec[SHINGLE_MAX_EMIT];
+	struct shingle_emit emit = { .rec = rec, .max = SHINGLE_MAX_EMIT };
+	u32 records = d->ops->discard_records;
+	int err;
+
+	if (!d->ops->message)
+		return -ENOENT;
+	for (;;) {
+		spin_lock_irq(&d->map_lock);
+		if (d->mode != SHINGLE_RW || d->resetting || !d->loaded) {
+			spin_unlock_irq(&d->map_lock);
+			*why = "the device does not take changes now";
+			return -EROFS;
+		}
+		if (shingle_journal_reserve(d, records))
+			break;
+		spin_unlock_irq(&d->map_lock);
+		err = shingle_commit(d, false);
+		if (err)
+			return err;
+	}
+	emit.seq = d->journal.seq;
+	err = d->ops->message(d->engine, argc, argv, &emit, why);
+	shingle_journal_add(d, records, &emit);
+	spin_unlock_irq(&d->map_lock);
+	return err;
+}
+
 /**
  * shingle_message() - see struct target_type
  * @ti: the target
  * @argc: number of words
  * @argv: ``stats``, ``stats_clear``, ``clean``, ``commit``, ``checkpoint``,
- *	``verify``, ``reset``, or a key and its value
+ *	``verify``, ``reset``, a key and its value, or what the engine knows
  * @result: where to
  * @maxlen: how much fits
  *
@@ -878,6 +914,7 @@ int shingle_message(struct dm_target *ti, unsigned int argc, char **argv, char *
 		    unsigned int maxlen)
 {
 	struct shingle_device *d = ti->private;
+	const char *why = "it cannot be done now";
 	int err;
 
 	if (argc == 1 && !strcmp(argv[0], "stats"))
@@ -904,6 +941,11 @@ int shingle_message(struct dm_target *ti, unsigned int argc, char **argv, char *
 			shingle_kick(d);
 		return err;
 	}
+	err = argc > 2 ? engine_message(d, argc, argv, &why) : -ENOENT;
+	if (err && err != -ENOENT)
+		DMERR("%s: %s", dm_table_device_name(ti->table), why);
+	if (err != -ENOENT)
+		return err;
 	DMERR("%s: unknown message %s", dm_table_device_name(ti->table), argv[0]);
 	return -EINVAL;
 }

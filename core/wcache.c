@@ -237,10 +237,20 @@ static void publish(struct shingle_device *d, struct shingle_wslot *s)
 	d->n.wcache_replaced_blocks++;
 }
 
-/* Destage now, or later if there is nothing else to hurry it. */
-static void arm(struct shingle_wcache *wc)
+/* An engine that gathers is to see as much as there is room for. */
+static bool is_full(const struct shingle_device *d)
 {
-	if (wc->dirty > wc->blocks / 2 || !wc->on)
+	const struct shingle_wcache *wc = &d->wcache;
+
+	return d->gathers ? wc->waiting : wc->dirty > wc->blocks / 2;
+}
+
+/* Destage now, or later if there is nothing else to hurry it. */
+static void arm(struct shingle_device *d)
+{
+	struct shingle_wcache *wc = &d->wcache;
+
+	if (is_full(d) || !wc->on)
 		run_now(wc);
 	else if (wc->destage_ms)
 		queue_delayed_work(wc->wq, &wc->work, msecs_to_jiffies(wc->destage_ms));
@@ -263,8 +273,12 @@ bool shingle_wcache_fill(struct shingle_device *d, struct bio *bio, struct bvec_
 	struct shingle_wslot *s, *next;
 	bool ok, kick;
 
-	list_for_each_entry(s, slots, link)
-		copy_block(bio, &iter, memory_of(wc, s), false);
+	list_for_each_entry(s, slots, link) {
+		if (bio_op(bio) == REQ_OP_WRITE)
+			copy_block(bio, &iter, memory_of(wc, s), false);
+		else
+			memset(memory_of(wc, s), 0, SHINGLE_BLOCK_SIZE);
+	}
 
 	spin_lock_irq(&d->map_lock);
 	ok = d->mode == SHINGLE_RW;
@@ -280,7 +294,7 @@ bool shingle_wcache_fill(struct shingle_device *d, struct bio *bio, struct bvec_
 		}
 	}
 	if (ok)
-		arm(wc);
+		arm(d);
 	kick = wc->waiting;
 	if (!wc->on && !wc->filling)
 		wake_up_all(&d->wait);
@@ -445,7 +459,7 @@ static void release_flushes(struct shingle_device *d)
 	while ((bio = bio_list_pop(&ready))) {
 		if (failed)
 			shingle_bio_io(bio)->status = BLK_STS_IOERR;
-		shingle_finish(d, bio);
+		shingle_end_part(d, bio);
 	}
 }
 
@@ -490,10 +504,10 @@ static bool wanted(struct shingle_device *d)
 {
 	struct shingle_wcache *wc = &d->wcache;
 
-	if (!wc->dirty || wc->flying >= DEPTH || wc->blocked || d->mode != SHINGLE_RW ||
-	    (wc->rounds && time_before(jiffies, wc->retry_at)))
+	if (!wc->dirty || wc->flying >= (d->gathers ? 1 : DEPTH) || wc->blocked ||
+	    d->mode != SHINGLE_RW || (wc->rounds && time_before(jiffies, wc->retry_at)))
 		return false;
-	return !wc->on || wc->refused || wc->dirty > wc->blocks / 2 || !reached(wc, wc->drain);
+	return !wc->on || wc->refused || is_full(d) || !reached(wc, wc->drain);
 }
 
 /**
@@ -557,6 +571,264 @@ static void destage_end_io(struct bio *bio)
 	wake_up_all(&d->wait);
 	spin_unlock_irqrestore(&d->map_lock, flags);
 }
+
+/* ------------------------------------------------------------------------
+ * For engines that gather writes: what is part of an epoch is in FLIGHT, and an
+ * epoch is what destages are otherwise
+ */
+
+/**
+ * shingle_wcache_clear() - how many blocks of a prefix are not here?
+ * @d: the device
+ * @lblk: first block
+ * @n: how many at most
+ *
+ * Context: map lock.
+ */
+u32 shingle_wcache_clear(struct shingle_device *d, u64 lblk, u32 n)
+{
+	struct shingle_wslot *s = find_from(&d->wcache, lblk);
+
+	lockdep_assert_held(&d->map_lock);
+	return s ? min_t(u64, n, s->lblk - lblk) : n;
+}
+
+/* The version of a block that is part of the epoch; @s is the newest. */
+static struct shingle_wslot *frozen_of(struct shingle_wslot *s)
+{
+	if (s->state == SHINGLE_WSLOT_FLIGHT)
+		return s;
+	return s->twin && s->twin->state == SHINGLE_WSLOT_FLIGHT ? s->twin : NULL;
+}
+
+/*
+ * The next run of blocks at or after *@lblk that can go into an epoch, within one
+ * of the engine's units; a whole one if @whole.  Returns its length.
+ */
+static u32 next_run(struct shingle_device *d, u64 *lblk, bool whole)
+{
+	u32 unit = d->engine->gather_blocks, offset, n;
+	struct shingle_wslot *s, *end;
+
+	for (s = find_from(&d->wcache, *lblk); s; s = end) {
+		div_u64_rem(s->lblk, unit, &offset);
+		end = s;
+		for (n = 0; end && offset + n < unit && end->lblk == s->lblk + n && eligible(end);
+		     n++)
+			end = next_of(end);
+		if (n && (!whole || n == unit)) {
+			*lblk = s->lblk;
+			return n;
+		}
+		if (!n)
+			end = next_of(s);
+	}
+	return 0;
+}
+
+/* Put runs from *@from up to @to into the epoch.  Returns how many blocks. */
+static u32 freeze_range(struct shingle_device *d, u64 *from, u64 to, bool whole)
+{
+	struct shingle_wcache *wc = &d->wcache;
+	u32 total = 0, n, i;
+
+	for (;;) {
+		struct shingle_wslot *s;
+
+		spin_lock_irq(&d->map_lock);
+		n = next_run(d, from, whole);
+		if (!n || *from >= to || d->ops->epoch_add(d->engine, *from, n))
+			break;
+		for (i = 0, s = find_from(wc, *from); i < n; i++, s = next_of(s)) {
+			s->state = SHINGLE_WSLOT_FLIGHT;
+			wc->dirty--;
+		}
+		spin_unlock_irq(&d->map_lock);
+		*from += n;
+		total += n;
+	}
+	spin_unlock_irq(&d->map_lock);
+	return total;
+}
+
+/**
+ * shingle_wcache_freeze() - put an epoch together
+ * @d: the device; none is open
+ *
+ * If there is only a want of room, what is not whole is kept back: the rest of it
+ * is likely to come.  Where the last epoch had no more room the next one begins.
+ *
+ * Context: cleaner.  Returns how many blocks are in it.
+ */
+u32 shingle_wcache_freeze(struct shingle_device *d)
+{
+	struct shingle_wcache *wc = &d->wcache;
+	u64 start = wc->cursor, at;
+	bool whole;
+	u32 n = 0;
+
+	spin_lock_irq(&d->map_lock);
+	whole = wc->on && reached(wc, wc->drain);
+	spin_unlock_irq(&d->map_lock);
+	for (;;) {
+		at = start;
+		n = freeze_range(d, &at, U64_MAX, whole);
+		wc->cursor = at;
+		if (start) {
+			u32 more;
+
+			at = 0;
+			more = freeze_range(d, &at, start, whole);
+			if (more)
+				wc->cursor = at;
+			n += more;
+		}
+		if (n || !whole)
+			break;
+		whole = false;
+	}
+	spin_lock_irq(&d->map_lock);
+	wc->flying += !!n;
+	d->n.wcache_destages += !!n;
+	d->n.wcache_destage_blocks += n;
+	spin_unlock_irq(&d->map_lock);
+	return n;
+}
+
+/**
+ * shingle_wcache_overlay() - copy what is in the epoch over older content
+ * @d: the device
+ * @lblk: first block
+ * @n: how many
+ * @buf: their content
+ *
+ * Context: cleaner.  What is in the epoch stays until the cleaner lets go of it.
+ */
+void shingle_wcache_overlay(struct shingle_device *d, u64 lblk, u32 n, u8 *buf)
+{
+	u64 at = lblk, end = lblk + n;
+
+	while (at < end) {
+		u32 got = shingle_wcache_frozen(d, &at, end, end - at, NULL);
+
+		if (!got)
+			break;
+		shingle_wcache_frozen(d, &at, end, got, buf + (at - lblk) * SHINGLE_BLOCK_SIZE);
+		at += got;
+	}
+}
+
+/**
+ * shingle_wcache_frozen() - the next run of blocks that are in the epoch
+ * @d: the device
+ * @lblk: where to begin; result, its first block
+ * @end: where to end
+ * @n: how many at most
+ * @buf: for their content, or NULL
+ *
+ * Context: cleaner.  Returns its length, 0 if there is none.
+ */
+u32 shingle_wcache_frozen(struct shingle_device *d, u64 *lblk, u64 end, u32 n, u8 *buf)
+{
+	struct shingle_wcache *wc = &d->wcache;
+	struct shingle_wslot *s, *slot[SHINGLE_WCACHE_HITS];
+	u32 got = 0, i;
+
+	spin_lock_irq(&d->map_lock);
+	s = find_from(wc, *lblk);
+	while (s && s->lblk < end && !frozen_of(s))
+		s = next_of(s);
+	if (s && s->lblk < end) {
+		*lblk = s->lblk;
+		n = min3(n, (u32)min_t(u64, end - s->lblk, U32_MAX), SHINGLE_WCACHE_HITS);
+		for (; got < n && s && s->lblk == *lblk + got && frozen_of(s); s = next_of(s))
+			slot[got++] = frozen_of(s);
+	}
+	spin_unlock_irq(&d->map_lock);
+	for (i = 0; buf && i < got; i++)
+		memcpy(buf + (size_t)i * SHINGLE_BLOCK_SIZE, memory_of(wc, slot[i]),
+		       SHINGLE_BLOCK_SIZE);
+	return got;
+}
+
+/**
+ * shingle_wcache_is_frozen() - is a block in the epoch?
+ * @d: the device
+ * @lblk: the block
+ *
+ * Context: map lock.
+ */
+bool shingle_wcache_is_frozen(struct shingle_device *d, u64 lblk)
+{
+	struct shingle_wslot *s = find_from(&d->wcache, lblk);
+
+	lockdep_assert_held(&d->map_lock);
+	return s && s->lblk == lblk && frozen_of(s);
+}
+
+/**
+ * shingle_wcache_stepped() - a step of the epoch has ended
+ * @d: the device
+ * @lblk: first block that it wrote
+ * @n: how many
+ * @failed: or could not write
+ *
+ * Context: map lock, held since the engine changed its map, as for
+ * shingle_wcache_written().
+ */
+void shingle_wcache_stepped(struct shingle_device *d, u64 lblk, u32 n, bool failed)
+{
+	struct shingle_wslot *s;
+	LIST_HEAD(slots);
+
+	lockdep_assert_held(&d->map_lock);
+	for (s = find_from(&d->wcache, lblk); s && s->lblk - lblk < n; s = next_of(s)) {
+		struct shingle_wslot *frozen = frozen_of(s);
+
+		if (frozen)
+			list_add_tail(&frozen->link, &slots);
+	}
+	shingle_wcache_written(d, &slots, failed);
+}
+
+/**
+ * shingle_wcache_thaw() - the epoch has ended
+ * @d: the device
+ *
+ * What it has not written is gathered again.
+ *
+ * Context: map lock.
+ */
+void shingle_wcache_thaw(struct shingle_device *d)
+{
+	struct shingle_wcache *wc = &d->wcache;
+	struct shingle_wslot *s, *next;
+
+	lockdep_assert_held(&d->map_lock);
+	list_for_each_entry_safe(s, next, &wc->ages, age) {
+		struct shingle_wslot *newer = s->twin;
+
+		if (s->state != SHINGLE_WSLOT_FLIGHT)
+			continue;
+		if (newer) {
+			newer->twin = NULL;
+			newer->seq = s->seq;
+			newer->since = s->since;
+			next = newer == next ? list_next_entry(newer, age) : next;
+			list_move(&newer->age, &s->age);
+			forget(wc, s);
+		} else {
+			s->state = SHINGLE_WSLOT_DIRTY;
+			wc->dirty++;
+		}
+	}
+	wc->flying--;
+	run_now(wc);
+}
+
+/* ------------------------------------------------------------------------
+ * Runs on their way
+ */
 
 /* Slots of @n blocks from @s on go to @g. */
 static void load(struct shingle_device *d, struct shingle_destage *g, struct shingle_wslot *s,
@@ -717,8 +989,10 @@ static void wcache_work(struct work_struct *work)
 	do {
 		spin_lock_irq(&d->map_lock);
 		go = wanted(d);
+		if (go && d->gathers)
+			shingle_want_epoch(d);
 		spin_unlock_irq(&d->map_lock);
-	} while (go && destage(d));
+	} while (go && !d->gathers && destage(d));
 	release_flushes(d);
 
 	spin_lock_irq(&d->map_lock);

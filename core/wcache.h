@@ -87,7 +87,7 @@ struct shingle_hits {
  * @nr: length of @ages
  * @dirty: slots in state DIRTY
  * @filling: slots in state FILLING
- * @flying: destages under way
+ * @flying: destages under way; an epoch counts as one
  * @waiting: deferred writes that found no room
  * @seq: of the last block acknowledged
  * @drain: destage everything up to this one
@@ -150,5 +150,14 @@ void shingle_wcache_kick(struct shingle_device *d);
 int shingle_wcache_drain(struct shingle_device *d);
 int shingle_wcache_switch(struct shingle_device *d, bool on);
 void shingle_wcache_stop(struct shingle_device *d);
+
+/* For engines that gather writes, see epoch.c. */
+u32 shingle_wcache_clear(struct shingle_device *d, u64 lblk, u32 n);
+u32 shingle_wcache_freeze(struct shingle_device *d);
+void shingle_wcache_overlay(struct shingle_device *d, u64 lblk, u32 n, u8 *buf);
+u32 shingle_wcache_frozen(struct shingle_device *d, u64 *lblk, u64 end, u32 n, u8 *buf);
+bool shingle_wcache_is_frozen(struct shingle_device *d, u64 lblk);
+void shingle_wcache_stepped(struct shingle_device *d, u64 lblk, u32 n, bool failed);
+void shingle_wcache_thaw(struct shingle_device *d);
 
 #endif /* SHINGLE_WCACHE_H */

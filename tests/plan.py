@@ -85,6 +85,25 @@ for stl in EVERYTHING:
         Row("torn", stl, "uml-debug", options=(("cuts", 3), ("seed", 3))),
     ]
 
+# Interlaced tracks know no persistent cache and no cleaning: suites about these
+# have nothing to ask there.
+PLAN += [
+    Row("exact", "imr", quick=True),
+    Row("replay", "imr", quick=True),
+    Row("reset", "imr"),
+    Row("fio_verify", "imr"),
+    Row("filesystems", "imr"),
+    Row("faults", "imr"),
+    Row("badtable", "imr"),
+    Row("bitflip", "imr"),
+    Row("exact", "imr", "uml-debug"),
+    Row("exact", "imr", "stock", timeout=1200),
+    Row("exact", "imr", "backports", timeout=1200),
+    Row("replay", "imr", "uml-debug", options=(
+        ("ops", 20), ("share", 0.05), ("files", 12), ("fs_share", 0.1),
+        ("seed", 9), ("only", "tiny,naive,fs"))),
+]
+
 # The other one shorter there: cuts under KASAN cost most for what they add.
 PLAN.append(Row("replay", "stl-full", "uml-debug", options=(
     ("ops", 20), ("share", 0.05), ("files", 12), ("fs_share", 0.1),

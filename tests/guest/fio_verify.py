@@ -138,6 +138,7 @@ def cases(target, options):
         tiny = next(g for g in GEOMETRIES["replay"] if g.name == "tiny")
         out.append(("nothing hurries", lambda ctx: nothing_hurries(ctx, tiny)))
         for geo in target.geometry("fio-platter"):
-            out.append((f"{geo.name} over platter smr", lambda ctx, g=geo:
-                        verify(ctx, g, seed, "smr")))
+            out.append((f"{geo.name} over platter {target.medium}",
+                        lambda ctx, g=geo: verify(ctx, g, seed,
+                                                  target.medium)))
     return out

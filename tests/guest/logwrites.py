@@ -21,6 +21,7 @@ from blk import BLOCK
 
 FLUSH, FUA, DISCARD, MARK = 1, 2, 4, 8
 SUPER = struct.Struct("<QQQI")
+RUIN = b"\xde\xad" * (BLOCK // 2)      # what a head leaves behind
 ENTRY = struct.Struct("<QQQQ")
 MAGIC = 0x6a736677736872
 
@@ -84,11 +85,14 @@ class Disk:
     """What a disk with a volatile cache may hold, entry by entry.
 
     solid: surely on the medium.  pending: [(block, data of it)] in the cache,
-    of which a power cut may take any, block by block.
+    of which a power cut may take any, block by block.  With @destroys, which
+    says of a block what stretches are gone when it is written, the cache comes
+    to the medium in any order.
     """
 
-    def __init__(self, log, blocks):
+    def __init__(self, log, blocks, destroys=None, rng=None):
         self.log = log
+        self.destroys, self.rng = destroys, rng
         self.solid = bytearray(blocks * BLOCK)
         self.pending = []
         self.mark = 0       # the last promise made so far
@@ -100,7 +104,7 @@ class Disk:
                 self.mark = int(entry.mark)
             return False
         if entry.flags & FLUSH:
-            for block, data in self.pending:
+            for block, data in self._any_order(self.pending):
                 self._put(self.solid, block, data)
             self.pending = []
         if entry.n:
@@ -117,14 +121,26 @@ class Disk:
                 self.pending += split
         return bool(entry.flags & (FLUSH | FUA))
 
-    @staticmethod
-    def _put(image, block, data):
+    def _put(self, image, block, data):
         image[block * BLOCK:(block + 1) * BLOCK] = data
+        for first, n in self.destroys(block) if self.destroys else ():
+            image[first * BLOCK:(first + n) * BLOCK] = RUIN * n
+
+    def _any_order(self, pending):
+        """Of one block the last one stays the last."""
+        if not self.destroys:
+            return pending
+        order = list(range(len(pending)))
+        self.rng.shuffle(order)
+        last = {}
+        for i, (block, _) in enumerate(pending):
+            last[block] = i
+        return [pending[i] for i in order if last[pending[i][0]] == i]
 
     def image(self, keep):
         """The medium if of the pending blocks only those survive."""
         image = bytearray(self.solid)
-        for i, (block, data) in enumerate(self.pending):
-            if keep(i):
-                self._put(image, block, data)
+        kept = [p for i, p in enumerate(self.pending) if keep(i)]
+        for block, data in self._any_order(kept):
+            self._put(image, block, data)
         return image

@@ -8,13 +8,15 @@ from bench import Skip, expect
 from blk import SECTORS
 
 
-def platter(name, under, geo, **more):
-    """An SMR medium of that device's size, tracks as in the geometry; @more
-    keys of its table line."""
-    tracks, rest = divmod(under.blocks, geo.track)
+def platter(name, under, geo, media="smr", **more):
+    """A medium of that device's size, tracks as in the geometry, of an
+    interlaced one as long as a band; @more keys of its table line."""
+    track = geo.band if media == "imr" else geo.track
+    tracks, rest = divmod(under.blocks, track)
     expect(not rest, "the device is no whole number of tracks")
-    keys = {"media": "smr", "head_tracks": geo.head, "surfaces": 1,
-            "zones": f"{tracks}x{geo.track * SECTORS}", "damage": "poison",
+    keys = {"media": media, "surfaces": 1,
+            "head_tracks": 1 if media == "imr" else geo.head,
+            "zones": f"{tracks}x{track * SECTORS}", "damage": "poison",
             "timing": "none", **more}
     words = " ".join(f"{k} {v}" for k, v in keys.items())
     try:
@@ -28,8 +30,8 @@ def platter(name, under, geo, **more):
 def stack(ctx, geo, medium, **more):
     """A fresh stack over that medium, closed; @more as platter()."""
     made = targets.stack(ctx.pool, ctx.target, geo, medium == "ram")
-    if medium == "smr":
-        made.platter = platter("medium", made.under[0], geo, **more)
+    if medium != "ram":
+        made.platter = platter("medium", made.under[0], geo, medium, **more)
         made.paths["data"] = made.platter.path
         made.format()
     return made

@@ -58,11 +58,12 @@ def sound(block, magic=None):
 
 
 def superblock(uuid, seq, at, *, engine, logical, devs, ckpt, journal, gap=0,
-               head=1, band, groups, params=b"", flags=0, version=1):
+               head=1, band, media=0, groups, params=b"", flags=0,
+               version=1):
     """groups: [(role, dev, start, stride, bands, track)]"""
     body = SUPER.pack(version, flags, engine.encode(), b"", logical, *devs,
                       *ckpt[0], *ckpt[1], *journal, gap, head, len(groups),
-                      band, 0, 1700000000)
+                      band, media, 1700000000)
     raw = bytearray(BLOCK)
     raw[40:40 + len(body)] = body
     raw[208:208 + len(params)] = params
@@ -87,7 +88,7 @@ def read_super(block):
     out = {"uuid": head[2], "seq": head[4], "version": f[0], "flags": f[1],
            "engine": f[2].rstrip(b"\0").decode(), "logical": f[4],
            "devs": f[5:8], "ckpt": (f[8:10], f[10:12]), "journal": f[12:14],
-           "gap": f[14], "head": f[15], "band": f[17]}
+           "gap": f[14], "head": f[15], "band": f[17], "media": f[18]}
     out["groups"] = [GROUP.unpack_from(block, 512 + i * GROUP.size)
                      for i in range(f[16])]
     return out

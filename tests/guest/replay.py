@@ -51,6 +51,21 @@ def split(base, target, geo):
     return paths, under
 
 
+def destroys(target, geo):
+    """target.destroys() on the one device that split() cuts."""
+    of_data = target.destroys(geo)
+    at = 0
+    for which in ORDER:
+        if which == "data":
+            break
+        at += target.sizes(geo)[which]
+    if not of_data:
+        return None
+    size = target.sizes(geo)["data"]
+    return lambda block: [(at + first, n) for first, n in of_data(block - at)] \
+        if at <= block < at + size else []
+
+
 class Recorder:
     """The target over log-writes, from its format on."""
 
@@ -282,7 +297,8 @@ def try_raw(player, model, image, mark, rng, tally, what):
         tally.wrong(what, wrong)
 
 
-def raw(ctx, geo, seed, ops, between, share=1.0, lie=False, mutate=None):
+def raw(ctx, geo, seed, ops, between, share=1.0, lie=False, mutate=None,
+        limit=5):
     """Record, replay; returns the numbers."""
     rng = random.Random(seed)
     begin = time.monotonic()
@@ -296,10 +312,10 @@ def raw(ctx, geo, seed, ops, between, share=1.0, lie=False, mutate=None):
     bypassed = recorder.stack.bypassed()
     log = recorder.finish()
     recorded = time.monotonic() - begin
-    disk = Disk(log, recorder.blocks)
+    disk = Disk(log, recorder.blocks, destroys(ctx.target, geo), rng)
     disk.solid[:] = recorder.before
     player = Player(ctx, geo, recorder.blocks)
-    tally = Tally(5)
+    tally = Tally(limit)
     for what, image, mark in crash_points(disk, log.entries, rng, between,
                                           share):
         if mutate:
@@ -321,7 +337,7 @@ def raw(ctx, geo, seed, ops, between, share=1.0, lie=False, mutate=None):
 def proof(ctx, geo, what, **kw):
     """The harness must notice a device that lies."""
     try:
-        raw(ctx, geo, 1, 200, 2, **kw)
+        raw(ctx, geo, 1, 200, 2, limit=1, **kw)
     except Failure as failure:
         expect("violations" in str(failure), f"another failure: {failure}")
         return {"noticed": 1}
@@ -431,7 +447,7 @@ def ext4(ctx, geo, seed, ops, share):
         run("umount", "/tmp/record")
     status = recorder.stack.device.status(noflush=True)
     log = recorder.finish()
-    disk = Disk(log, recorder.blocks)
+    disk = Disk(log, recorder.blocks, destroys(ctx.target, geo), rng)
     disk.solid[:] = recorder.before
     player = Player(ctx, geo, recorder.blocks)
     tally = Tally(5)
@@ -491,6 +507,11 @@ def cases(target, options):
                                           features=("inplace",))
         out.append((f"raw inplace seed {seed}", lambda ctx: raw(
             ctx, geo, seed, ops // 2, between, share)))
+    if target.destroys(GEOMETRIES["replay"][0]):
+        geo = GEOMETRIES["replay"][0].but(band=8, cache=6)
+        out += [(f"proof: {feature} is caught", lambda ctx, g=geo.but(
+            features=(feature,)): proof(ctx, g, g.features[0]))
+            for feature in target.unsafe]
     if not target.persistent:
         geo = GEOMETRIES["replay"][0]
         out += [("proof: a device that ignores flushes is caught",

@@ -61,6 +61,7 @@ class Linear:
     features = ()
     unsafe = ()             # of these, what a power cut may cost data with
     in_place = True         # overwrites a block where it lies
+    medium = "smr"          # of platter, that it is for
     streams = False         # a sequential fill costs nothing beyond itself
     cleans_when_idle = False
     keys = ()               # (key, value that is not the default)
@@ -75,6 +76,11 @@ class Linear:
     def areas(self, geo):
         """{role: (device, first block, blocks)} of what can be damaged."""
         return {"data": ("data", 0, geo.logical)}
+
+    def destroys(self, geo):
+        """None, or what is gone when a block of data is written:
+        block -> [(first, blocks)]"""
+        return None
 
     def format(self, paths, geo):
         pass
@@ -287,7 +293,84 @@ class StlFull(StlSet):
                        journal=2 * geo.journal)
 
 
-TARGETS = {row.name: row for row in (Linear(), StlSet(), StlFull())}
+class Imr(StlSet):
+    """Interlaced tracks: a band is a track, cache bands are tracks to save
+    tops in, which lie on tops, and data are behind them."""
+    name = "imr"
+    modules = ("dm-shingle", "dm-imr")
+    medium = "imr"
+    in_place = True
+    features = unsafe = ("unsafe_record", "unsafe_sync1", "unsafe_sync2",
+                         "unsafe_sync4", "unsafe_reuse")
+    keys = (("policy", "3phase"), ("start", "first"), ("rmw", "naive"),
+            ("adjsync", "needed"), ("syncs", "literal"),
+            ("overwrite", "move"), ("level", "lba"), ("largest", 2),
+            ("buffer_tracks", 3), ("wcache_blocks", 90), ("destage_ms", 5))
+    by_table = ("wcache_blocks", "buffer_tracks")
+    variants = {
+        "replay": (
+            Geometry("naive", band=5, data=24, cache=4, options=(
+                ("rmw", "naive"), ("policy", "seq"), ("buffer_tracks", 6))),
+            Geometry("move", band=6, data=24, cache=6, options=(
+                ("overwrite", "move"), ("policy", "3phase"),
+                ("destage_ms", 20), ("buffer_tracks", 4))),
+            Geometry("lba", band=8, data=20, cache=6, options=(
+                ("level", "lba"), ("rmw", "naive"), ("adjsync", "needed"),
+                ("syncs", "literal"), ("buffer_tracks", 3))),
+        ),
+        "fio-platter": (
+            Geometry("naive", band=64, data=60, cache=8, meta="separate",
+                     ckpt=64, journal=64, options=(
+                         ("rmw", "naive"), ("policy", "seq"),
+                         ("buffer_tracks", 8))),
+            Geometry("move", band=32, data=120, cache=16, meta="separate",
+                     ckpt=64, journal=64, options=(
+                         ("overwrite", "move"), ("policy", "zigzag"),
+                         ("buffer_tracks", 16))),
+        ),
+    }
+
+    @staticmethod
+    def _slots(geo):
+        return max(2, geo.cache)
+
+    def _plan(self, geo):
+        apart, slots = geo.meta == "separate", self._slots(geo)
+        at = 0 if apart else 1 + 2 * geo.ckpt + geo.journal
+        at = -(-at // (2 * geo.band)) * 2 * geo.band
+        data = at + 2 * (slots + 1) * geo.band
+        plan = super()._plan(geo.but(staging=0, cache_on="same"))
+        plan["groups"] = [
+            (ondisk.DATA, ondisk.DEV_DATA, data, geo.band, geo.data, geo.band),
+            (ondisk.STAGING, ondisk.DEV_DATA, at + geo.band, 2 * geo.band,
+             slots, 0)]
+        # Of a platter, whole tracks.
+        plan["devs"][0] = data + geo.data * geo.band + (0 if apart else 1)
+        plan["params"] = struct.pack("<II", 0, 0)
+        plan["media"] = 1
+        plan["head"] = 1
+        return plan
+
+    def destroys(self, geo):
+        start = self._plan(geo)["groups"][0][2]
+
+        def gone(block):
+            track = (block - start) // geo.band
+            if block < start or track >= geo.data or track % 2:
+                return []
+            return [(start + t * geo.band, geo.band)
+                    for t in (track - 1, track + 1) if 0 <= t < geo.data]
+        return gone
+
+    @staticmethod
+    def _devices(paths, geo):
+        return StlSet._devices(paths, geo.but(cache_on="same"))
+
+    def table(self, paths, geo):
+        return super().table(paths, geo.but(cache_on="same"))
+
+
+TARGETS = {row.name: row for row in (Linear(), StlSet(), StlFull(), Imr())}
 
 
 @dataclass

@@ -160,18 +160,21 @@ if [ "$TARGET" != linear ]; then
 	refused "a second target on the same devices" second
 	dmsetup remove --noudevsync ${X}2 2>/dev/null
 	ok "the first one is unharmed" alive
-	in_use() { rmmod dm-stl; }
+	ROOM=dm-stl
+	[ "$TARGET" = imr ] && ROOM=dm-imr
+	in_use() { rmmod $ROOM; }
 	refused "unloading a module in use" in_use
 	remove
 
-	MODULES=$(awk '$1 ~ /^dm_(stl|shingle)$/ {print $1}' /proc/modules)
+	MODULES=$(awk '$1 ~ /^dm_(stl|imr|shingle)$/ {print $1}' /proc/modules)
 	if [ -n "$SHINGLE_MODDIR" ] && [ -n "$MODULES" ]; then
 		cycle() {
 			local i
 			for i in 1 2 3; do
-				rmmod dm-stl && rmmod dm-shingle || return 1
+				rmmod dm-stl dm-imr dm-shingle || return 1
 				insmod "$SHINGLE_MODDIR/core/dm-shingle.ko" &&
-					insmod "$SHINGLE_MODDIR/dm-stl/dm-stl.ko" || return 1
+					insmod "$SHINGLE_MODDIR/dm-stl/dm-stl.ko" &&
+					insmod "$SHINGLE_MODDIR/dm-imr/dm-imr.ko" || return 1
 			done
 		}
 		ok "unload and load the modules" cycle

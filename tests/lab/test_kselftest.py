@@ -10,6 +10,7 @@ SCRIPTS = [
     # script, kernel, clock, environment
     ("life.sh", "uml", "real", {"TARGET": "stl-set"}),
     ("life.sh", "uml", "real", {"TARGET": "stl-full"}),
+    ("life.sh", "uml", "real", {"TARGET": "imr"}),
     ("life.sh", "uml", "real", {"TARGET": "linear"}),
     ("life.sh", "uml-debug", "real", {"TARGET": "stl-set"}),
     ("life.sh", "stock", "real", {"TARGET": "stl-set"}),

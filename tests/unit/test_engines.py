@@ -5,20 +5,48 @@ import re
 import subprocess
 from pathlib import Path
 
+import pytest
+
 TOP = Path(__file__).resolve().parents[2]
 SEED = 1
 
 
-def test_engines_survive_power_cuts():
+@pytest.fixture(scope="module", autouse=True)
+def built():
     subprocess.run(["make", "-s", "-C", TOP / "userspace", "exercise"], check=True)
-    done = subprocess.run([TOP / "build/userspace/shingle-exercise", str(SEED), "400"],
-                          capture_output=True, text=True, timeout=300)
+
+
+def run(*args):
+    return subprocess.run(args, capture_output=True, text=True, timeout=300)
+
+
+def exercise(*args):
+    return run(TOP / "build/userspace/shingle-exercise", *map(str, args))
+
+
+def test_engines_survive_power_cuts():
+    done = exercise(SEED, 400)
     assert done.returncode == 0, done.stdout + done.stderr
     engines = done.stdout.splitlines()
-    assert [line.split(":")[0] for line in engines] == ["stl-set", "stl-full"]
+    assert [line.split(":")[0] for line in engines] == ["stl-set", "stl-full", "imr"]
     # A load that never cut the power or never cleaned would prove nothing.
     for line in engines:
         cuts = int(re.search(r"(\d+) power cuts", line)[1])
         steps = int(re.search(r"(\d+) steps", line)[1])
         emptied = int(re.search(r"(\d+) times emptied", line)[1])
         assert cuts > 1000 and steps > 10000 and emptied > 100, line
+
+
+@pytest.mark.parametrize("feature", ["unsafe_record", "unsafe_sync1", "unsafe_sync2",
+                                     "unsafe_sync4", "unsafe_reuse"])
+def test_imr_needs_each_protection(feature):
+    """Without it data are lost, or what would save them, and that is seen."""
+    done = exercise(SEED, 400, 6000, "imr", feature)
+    assert done.returncode == 1, done.stdout
+    assert re.search("holds write|are cached, not", done.stdout), done.stdout
+
+
+def test_imr_vectors():
+    done = run(TOP / "build/userspace/imr-test")
+    assert done.returncode == 0, done.stdout
+    assert done.stdout.count("\nok ") > 10, done.stdout

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * shingle-exercise SEED [RUNS [ROUNDS [ENGINE]]]: put engines through their paces.
+ * shingle-exercise SEED [RUNS [ROUNDS [ENGINE [FEATURE]]]]: put engines through
+ * their paces, perhaps with an unsafe feature that is to be caught.
  *
  * Each run draws a small device and a load from its seed.  Prints what was done,
  * a line for each engine, or the seed and the sentence of the first failure;
@@ -11,6 +12,7 @@
 
 #include "exercise.h"
 #include "full-engine.h"
+#include "imr-engine.h"
 #include "set-engine.h"
 
 static u32 draw(u32 *rng, u32 from, u32 to)
@@ -44,6 +46,20 @@ static void draw_full(u32 *rng, struct shingle_exercise_shape *shape, struct shi
 	shingle_exercise_layout(l, &stl_full_engine_ops, shape, &p, sizeof(p));
 }
 
+/* Every band a track of its own. */
+static void draw_imr(u32 *rng, struct shingle_exercise_shape *shape, struct shingle_layout *l)
+{
+	struct imr_params p = { .spare_tracks = cpu_to_le32(draw(rng, 0, 2)) };
+
+	shape->band_blocks = draw(rng, 1, draw(rng, 1, 16));
+	shape->track_blocks = 0;
+	shape->head_tracks = 1;
+	shape->interlaced = true;
+	shape->data_bands = draw(rng, 3, 24);
+	shape->staging_bands = draw(rng, 2, 8);
+	shingle_exercise_layout(l, &imr_engine_ops, shape, &p, sizeof(p));
+}
+
 static const char *const greedy_keys[] = { "order", "greedy", NULL };
 static const char *const tight_keys[] = { "threshold", "1", NULL };
 static const char *const *const full_keys[] = { NULL, greedy_keys, tight_keys };
@@ -54,6 +70,22 @@ static const char *const *const set_keys[] = {
 	NULL, aggressive_keys, greedy_keys, bypass_keys, long_keys,
 };
 
+static const char *const naive_keys[] = { "rmw", "naive", NULL };
+static const char *const seq_keys[] = {
+	"policy", "seq", "rmw", "naive", "adjsync", "needed", NULL,
+};
+static const char *const phase_keys[] = { "policy", "3phase", "overwrite", "move", NULL };
+static const char *const zigzag_keys[] = {
+	"policy", "zigzag", "start", "first", "syncs", "literal", "buffer_tracks", "2", NULL,
+};
+static const char *const lba_keys[] = {
+	"level", "lba", "overwrite", "move", "rmw", "naive", "buffer_tracks", "3", NULL,
+};
+static const char *const merged_keys[] = { "policy", "seq", "buffer_tracks", "4", NULL };
+static const char *const *const imr_keys[] = {
+	NULL, naive_keys, seq_keys, phase_keys, zigzag_keys, lba_keys, merged_keys,
+};
+
 static const struct engine {
 	const struct shingle_engine_ops *ops;
 	void (*draw)(u32 *rng, struct shingle_exercise_shape *shape, struct shingle_layout *l);
@@ -62,10 +94,14 @@ static const struct engine {
 } engines[] = {
 	{ &stl_set_engine_ops, draw_set, set_keys, ARRAY_SIZE(set_keys) },
 	{ &stl_full_engine_ops, draw_full, full_keys, ARRAY_SIZE(full_keys) },
+	{ &imr_engine_ops, draw_imr, imr_keys, ARRAY_SIZE(imr_keys) },
 };
 
-static int exercise(const struct engine *engine, u32 seed, u32 runs, u32 rounds)
+static int exercise(const struct engine *engine, u32 seed, u32 runs, u32 rounds,
+		    const char *feature)
 {
+	const char *const features[] = { feature, NULL };
+	u64 gathered = 0, epochs = 0;
 	u64 writes = 0, steps = 0, cuts = 0, checkpoints = 0, destroyed = 0, emptied = 0, bypassed = 0;
 	struct shingle_exercise_result res;
 	static struct shingle_layout layout;
@@ -74,7 +110,7 @@ static int exercise(const struct engine *engine, u32 seed, u32 runs, u32 rounds)
 	for (; seed < end; seed++) {
 		const struct shingle_exercise_plan plan = {
 			.ops = engine->ops, .layout = &layout, .seed = seed, .rounds = rounds,
-			.cuts = true, .keys = engine->keys[seed % engine->nr_keys],
+			.cuts = true, .features = features, .keys = engine->keys[seed % engine->nr_keys],
 		};
 		struct shingle_exercise_shape shape = { 0 };
 		u32 rng = seed;
@@ -87,6 +123,8 @@ static int exercise(const struct engine *engine, u32 seed, u32 runs, u32 rounds)
 			printf("%s: seed %u: %s\n", engine->ops->name, seed, res.error);
 			return 1;
 		}
+		gathered += res.gathered;
+		epochs += res.epochs;
 		writes += res.writes;
 		steps += res.steps;
 		cuts += res.cuts;
@@ -95,10 +133,12 @@ static int exercise(const struct engine *engine, u32 seed, u32 runs, u32 rounds)
 		emptied += res.emptied;
 		bypassed += res.bypassed;
 	}
-	printf("%s: %u runs: %llu blocks written, %llu past the cache, %llu steps, "
+	printf("%s: %u runs: %llu blocks written, %llu gathered, %llu epochs, "
+	       "%llu past the cache, %llu steps, "
 	       "%llu checkpoints, %llu power cuts, %llu times emptied, "
 	       "%llu blocks destroyed by the head, 0 lost\n",
 	       engine->ops->name, runs, (unsigned long long)writes,
+	       (unsigned long long)gathered, (unsigned long long)epochs,
 	       (unsigned long long)bypassed, (unsigned long long)steps,
 	       (unsigned long long)checkpoints, (unsigned long long)cuts,
 	       (unsigned long long)emptied, (unsigned long long)destroyed);
@@ -110,12 +150,13 @@ int main(int argc, char **argv)
 	u32 seed = argc > 1 ? strtoul(argv[1], NULL, 0) : 1;
 	u32 runs = argc > 2 ? strtoul(argv[2], NULL, 0) : 200;
 	u32 rounds = argc > 3 ? strtoul(argv[3], NULL, 0) : 6000;
+	const char *feature = argc > 5 ? argv[5] : NULL;
 	int bad = 0;
 	u32 i;
 
 	for (i = 0; i < ARRAY_SIZE(engines); i++) {
 		if (argc <= 4 || !strcmp(argv[4], engines[i].ops->name))
-			bad |= exercise(&engines[i], seed, runs, rounds);
+			bad |= exercise(&engines[i], seed, runs, rounds, feature);
 	}
 	return bad;
 }

@@ -176,6 +176,16 @@ static inline unsigned long find_next_zero_bit(const unsigned long *p, unsigned 
 	return from;
 }
 
+/* @size if there is none below. */
+static inline unsigned long find_last_bit(const unsigned long *p, unsigned long size)
+{
+	unsigned long at = size;
+
+	while (at && !test_bit(at - 1, p))
+		at--;
+	return at ? at - 1 : size;
+}
+
 #define find_first_bit(p, size)		find_next_bit(p, size, 0)
 #define find_first_zero_bit(p, size)	find_next_zero_bit(p, size, 0)
 

@@ -96,6 +96,8 @@ struct format_args {
 	"                        cleaning and logs (default 5%, at least 3)\n" \
 	"  --log-bands N         stl-full: of these, how many may hold cached blocks\n" \
 	"                        (default a fifth, at least 2)\n" \
+	"  --backup-tracks N     imr: tracks to save tops in (default 1/16 of all, at most 128)\n" \
+	"  --spare-tracks N      imr: tracks that are not addressable (default 0)\n" \
 	"  --label TEXT          up to 32 bytes, for people\n" \
 	"  --force               format even if something is there already\n" \
 	"  --dry-run             show the layout and the dmsetup line, change nothing\n" \
@@ -142,6 +144,8 @@ static bool layout_option(struct format_args *a, const char *name, const char *v
 		return cache_size(&a->req, value);
 	if (!strcmp(name, "cache-location"))
 		return choice("--cache-location", value, "id", "od", &a->req.cache_first);
+	if (!strcmp(name, "backup-tracks"))
+		return parse_number("--backup-tracks", value, 2, U32_MAX, &a->req.backup_tracks);
 	if (!strcmp(name, "journal"))
 		return parse_blocks("--journal", value, 16, U32_MAX, &a->req.journal_blocks);
 	if (!strcmp(name, "geometry")) {
@@ -278,7 +282,7 @@ static bool find_media(struct format_args *a, struct image *img)
 				return false;
 			}
 			plan_uniform_tracks(m, d->blocks, (u32)a->track_blocks);
-			k = 2;
+			k = img->row->interlaced ? 1 : 2;
 		} else if (a->tracks == TRACKS_NONE) {
 			plan_no_tracks(m, d->blocks);
 		} else if (a->tracks == TRACKS_FILE && i == SHINGLE_DEV_DATA) {
@@ -381,6 +385,11 @@ static bool plan(struct format_args *a, struct image *img)
 	a->req.max_chunks = img->row->ops->max_chunks;
 	a->req.logical_blocks = img->row->ops->logical_blocks;
 	a->req.settle = img->row->settle;
+	a->req.interlaced = img->row->interlaced;
+	if (!a->req.interlaced && a->req.backup_tracks) {
+		fail("--backup-tracks means nothing to %s: leave it out", img->row->ops->name);
+		return false;
+	}
 	if (!a->req.cached && (a->req.cache || a->req.cache_first || a->cache)) {
 		fail("%s means nothing to %s, which has no cache bands: leave it out",
 		     a->cache ? "--cache" : a->req.cache ? "--cache-size" : "--cache-location",
@@ -595,6 +604,8 @@ static int run(const struct command *cmd, int argc, char **argv)
 		{ "zone-bands", required_argument, NULL, 'L' },
 		{ "provision", required_argument, NULL, 'L' },
 		{ "log-bands", required_argument, NULL, 'L' },
+		{ "backup-tracks", required_argument, NULL, 'L' },
+		{ "spare-tracks", required_argument, NULL, 'L' },
 		{ "preset", required_argument, NULL, 'P' },
 		{ "scale", required_argument, NULL, 's' },
 		{ "cache", required_argument, NULL, 'C' },

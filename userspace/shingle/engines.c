@@ -2,6 +2,7 @@
 /* What the tool knows of each translation layer: one row each. */
 #include "engines.h"
 #include "full-engine.h"
+#include "imr-engine.h"
 #include "set-engine.h"
 
 static const struct record_words core_records[] = {
@@ -63,9 +64,25 @@ static void stl_full_settle(struct shingle_layout *l)
 	p->provision = cpu_to_le32(provision);
 }
 
+static const struct record_words imr_records[] = {
+	{ IMR_MAP, "MAP", "valid", "track", "place" },
+	{ IMR_UNMAP, "UNMAP", NULL, "track", "tracks" },
+	{ IMR_BACKUP, "BACKUP", NULL, "track", "slot" },
+	{ IMR_RESTORED, "RESTORED", NULL, "track", "slot" },
+	{ IMR_LEVEL, "LEVEL", NULL, "track", "tracks" },
+	{ 0, NULL, NULL, NULL, NULL },
+};
+
+static const struct engine_param imr_params[] = {
+	{ "spare-tracks", offsetof(struct imr_params, spare_tracks), U32_MAX },
+	{ NULL, 0, 0 },
+};
+
 static const struct engine_row engines[] = {
-	{ &stl_set_engine_ops, true, 1, stl_set_records, stl_set_params, NULL },
-	{ &stl_full_engine_ops, false, 0, stl_full_records, stl_full_params, stl_full_settle },
+	{ &stl_set_engine_ops, true, 1, false, stl_set_records, stl_set_params, NULL },
+	{ &stl_full_engine_ops, false, 0, false, stl_full_records, stl_full_params,
+	  stl_full_settle },
+	{ &imr_engine_ops, false, 0, true, imr_records, imr_params, NULL },
 };
 
 const struct engine_row *engine_by_index(u32 i)

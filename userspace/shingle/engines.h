@@ -39,6 +39,7 @@ struct engine_param {
  * @ops: the engine
  * @cached: it has cache bands, which may be on a device of their own
  * @staging_bands: that it needs
+ * @interlaced: it is for interlaced tracks
  * @records: its journal records; ends with a NULL name
  * @params: settled at format time; ends with a NULL option
  * @settle: fill in the parameters that were left 0 for @l's data bands; or NULL
@@ -47,6 +48,7 @@ struct engine_row {
 	const struct shingle_engine_ops *ops;
 	bool cached;
 	u32 staging_bands;
+	bool interlaced;
 	const struct record_words *records;
 	const struct engine_param *params;
 	void (*settle)(struct shingle_layout *l);

@@ -45,20 +45,21 @@ bool medium_parse(const char *reply, struct plan_medium *m, u32 *head_tracks, ch
 
 	*head_tracks = 0;
 	m->nr_runs = 0;
+	m->interlaced = false;
 	for (line = reply; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
 		unsigned long long start, tracks;
 		unsigned int n;
 
-		if (!strncmp(line, "media imr", 9)) {
-			snprintf(why, PLAN_WHY, "it is interlaced, where bands of shingled tracks make no sense");
-			return false;
-		}
+		m->interlaced |= !strncmp(line, "media imr", 9);
 		if (sscanf(line, "window_tracks %u", &n) == 1)
 			*head_tracks = n + 1;
 		else if (sscanf(line, "run %llu %llu %u", &start, &tracks, &n) == 3 &&
 			 !add_run(m, start, tracks, n, why))
 			return false;
 	}
+	/* There the head harms both sides, which is another matter. */
+	if (m->interlaced)
+		*head_tracks = 1;
 	if (*head_tracks && m->nr_runs)
 		return true;
 	snprintf(why, PLAN_WHY, "its answer to 'geometry' lacks window_tracks or runs");

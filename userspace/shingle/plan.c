@@ -6,6 +6,11 @@
  * the last block the other superblock.  On a medium with tracks everything
  * starts on a track of its own, behind as many tracks as the write head
  * destroys.
+ *
+ * On interlaced tracks what must be written again and again lies on tops whose
+ * bottoms are left alone: track 0 holds a superblock and track 1 nothing; then
+ * one top for each checkpoint slot, one for the journal, one for each saved top,
+ * a bottom and a top that hold nothing, and the tracks for data.
  */
 #include <stdarg.h>
 
@@ -44,6 +49,7 @@ void plan_no_tracks(struct plan_medium *m, u64 blocks)
 {
 	m->blocks = blocks;
 	m->nr_runs = 0;
+	m->interlaced = false;
 }
 
 void plan_uniform_tracks(struct plan_medium *m, u64 blocks, u32 track_blocks)
@@ -53,6 +59,7 @@ void plan_uniform_tracks(struct plan_medium *m, u64 blocks, u32 track_blocks)
 	m->runs[0].start = 0;
 	m->runs[0].tracks = blocks / track_blocks;
 	m->runs[0].track_blocks = track_blocks;
+	m->interlaced = false;
 }
 
 static u64 run_end(const struct plan_run *r)
@@ -432,6 +439,117 @@ static int fit_apart(const struct plan_request *req, struct shingle_layout *l, c
 		     m->blocks, place_metadata(req, l, slot, req->journal_blocks ?: least) + 1);
 }
 
+#define DEFAULT_TRACK_BLOCKS	512U
+#define DEFAULT_BACKUP_TRACKS	128ULL
+#define MAX_BACKUP_TRACKS	2048ULL
+/* The first top that is used at all. */
+#define FIRST_TOP	3
+
+static int interlaced_tracks(const struct plan_medium *m, u32 *track_blocks, char *why)
+{
+	*track_blocks = DEFAULT_TRACK_BLOCKS;
+	if (m->nr_runs > 1)
+		return sorry(why, "DATA has tracks of several lengths, and imr needs one: give it with --track");
+	if (m->nr_runs)
+		*track_blocks = m->runs[0].track_blocks;
+	return 0;
+}
+
+/* The metadata on tops of DATA: returns the first track behind. */
+static u64 metadata_on_tops(struct shingle_layout *l, u32 track)
+{
+	struct shingle_area *area[] = { &l->ckpt[0], &l->ckpt[1], &l->journal };
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(area); i++) {
+		area[i]->start = (u64)(FIRST_TOP + 2 * i) * track;
+		area[i]->blocks = track;
+	}
+	return FIRST_TOP + 2 * ARRAY_SIZE(area) - 1;
+}
+
+/* Saved tops from the top of @from on, and data behind them up to @end. */
+static int interlaced_bands(const struct plan_request *req, struct shingle_layout *l, u64 from,
+			    u64 end, char *why)
+{
+	u64 slots = req->backup_tracks, data, n;
+	struct shingle_group *g = l->groups;
+
+	if (!slots)
+		slots = min(DEFAULT_BACKUP_TRACKS, max((end - min(from, end)) / 16, 2ULL));
+	data = from + 2 * (slots + 1);
+	if (slots < 2 || slots > MAX_BACKUP_TRACKS)
+		return sorry(why, "--backup-tracks must be from 2 to %llu", MAX_BACKUP_TRACKS);
+	if (end < data + 2)
+		return no_room(why, "DATA has room for %llu tracks of %u blocks (4 KiB each), and metadata and backup tracks take %llu of them: choose shorter tracks or a larger device",
+			       end, l->band_blocks, data);
+	n = end - data;
+	if (req->data_bands && req->data_bands > n)
+		return no_room(why, "DATA has room for %llu of the %llu tracks that are wanted", n,
+			       req->data_bands);
+	l->nr_groups = 2;
+	g[0].start = shingle_pblk(SHINGLE_DEV_DATA, (from + 1) * l->band_blocks);
+	g[0].stride = 2ULL * l->band_blocks;
+	g[0].nr_bands = slots;
+	g[0].role = SHINGLE_ROLE_STAGING;
+	g[1].start = shingle_pblk(SHINGLE_DEV_DATA, data * l->band_blocks);
+	g[1].stride = l->band_blocks;
+	g[1].nr_bands = req->data_bands ?: n;
+	g[1].track_blocks = l->band_blocks;
+	g[1].role = SHINGLE_ROLE_DATA;
+	l->nr_bands[SHINGLE_ROLE_STAGING] = slots;
+	l->nr_bands[SHINGLE_ROLE_DATA] = g[1].nr_bands;
+	return 0;
+}
+
+static int lay_interlaced(const struct plan_request *req, struct shingle_layout *l, char *why)
+{
+	const struct plan_medium *data = &req->medium[SHINGLE_DEV_DATA];
+	bool own_meta = shingle_meta_dev(l) == SHINGLE_DEV_DATA;
+	u64 from = 0, end, journal = 0;
+	u32 track;
+	int err;
+
+	err = interlaced_tracks(data, &track, why);
+	if (err)
+		return err;
+	if (req->head_tracks > 1 && data->nr_runs && !data->interlaced)
+		return sorry(why, "DATA is shingled, and imr is for interlaced or conventional tracks");
+	if (req->band_blocks && req->band_blocks != track)
+		return sorry(why, "--band means nothing to imr: a band is a track, see --track");
+	l->interlaced = true;
+	l->head_tracks = 1;
+	l->band_blocks = track;
+	/* What is left behind the last whole track belongs to one, too. */
+	end = data->blocks / track;
+	if (own_meta) {
+		from = metadata_on_tops(l, track);
+		/* The last superblock's track, and the one beside it. */
+		end = (data->blocks - 1) / track;
+		end -= !!end;
+		if (track < MIN_JOURNAL_BLOCKS)
+			return sorry(why, "a track of %u blocks is too short for the journal: put the metadata on another device with --meta",
+				     track);
+		if (req->journal_blocks)
+			return sorry(why, "--journal needs --meta here: on DATA it is as long as a track");
+	}
+	err = interlaced_bands(req, l, from, end, why);
+	if (err)
+		return err;
+	l->logical_blocks = req->logical_blocks(l);
+	if (own_meta) {
+		if (req->max_chunks(l) + 2 > track)
+			return sorry(why, "a checkpoint of %llu blocks (4 KiB each) does not fit on a track: put the metadata on another device with --meta",
+				     req->max_chunks(l) + 2);
+		return 0;
+	}
+	err = journal_length(req, l, &journal, why);
+	if (err)
+		return err;
+	place_metadata(req, l, req->max_chunks(l) + 2, journal);
+	return fit_apart(req, l, why);
+}
+
 /**
  * plan_layout() - lay out a device
  * @req: what is wanted
@@ -456,6 +574,14 @@ int plan_layout(const struct plan_request *req, struct shingle_layout *l, char *
 	l->head_tracks = req->head_tracks;
 	l->sb_seq = 1;
 
+	if (req->interlaced) {
+		err = lay_interlaced(&r, l, why);
+		if (!err && l->logical_blocks && shingle_layout_check(l, &what))
+			err = sorry(why, "these sizes do not go together: %s", what);
+		return err;
+	}
+	if (data->interlaced)
+		return sorry(why, "DATA is interlaced, where bands of shingled tracks make no sense: choose another medium, or --geometry none");
 	if (!r.band_blocks) {
 		/* By default whole tracks, where all have one length. */
 		u32 track = data->nr_runs == 1 ? data->runs[0].track_blocks : 1;

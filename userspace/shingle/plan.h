@@ -24,10 +24,12 @@ struct plan_run {
  * @blocks: its size, 0 if there is no such device
  * @nr_runs: how many runs of tracks, 0 if it has none
  * @runs: they cover the device from block 0 but for a last, partial track
+ * @interlaced: of the tracks of a run every second one is a top
  */
 struct plan_medium {
 	u64 blocks;
 	u32 nr_runs;
+	bool interlaced;
 	struct plan_run runs[PLAN_MAX_RUNS];
 };
 
@@ -50,6 +52,8 @@ enum plan_cache_unit {
  * @cached: the engine has cache bands
  * @staging_bands: how many the engine needs
  * @cache_first: cache at the outer diameter instead of the inner one
+ * @interlaced: the engine is for interlaced tracks: every band is one
+ * @backup_tracks: of these, to save tops in; 0 for the default
  * @journal_blocks: length of the ring, 0 for the default
  * @max_chunks: of the engine
  * @logical_blocks: of the engine
@@ -65,6 +69,8 @@ struct plan_request {
 	bool cached;
 	u32 staging_bands;
 	bool cache_first;
+	bool interlaced;
+	u64 backup_tracks;
 	u64 journal_blocks;
 	u64 (*max_chunks)(const struct shingle_layout *l);
 	u64 (*logical_blocks)(const struct shingle_layout *l);

@@ -90,6 +90,8 @@ void show_layout(const struct shingle_layout *l, const struct engine_row *row)
 	say("  presents %llu blocks of 4 KiB, %s", l->logical_blocks,
 	    blocks_text(l->logical_blocks).s);
 	say("  band     %u blocks, %s", l->band_blocks, blocks_text(l->band_blocks).s);
+	if (l->interlaced)
+		say("  tracks   interlaced: bottom, top, bottom, ...");
 	say("  head     %u track%s wide", l->head_tracks, l->head_tracks == 1 ? "" : "s");
 	for (i = 0; i < SHINGLE_NR_ROLES; i++)
 		show_role(l, i);
@@ -133,6 +135,7 @@ void show_layout_json(const struct shingle_layout *l, const struct engine_row *r
 	json_u64(j, "block_bytes", SHINGLE_BLOCK_SIZE);
 	json_u64(j, "logical_blocks", l->logical_blocks);
 	json_u64(j, "band_blocks", l->band_blocks);
+	json_bool(j, "interlaced", l->interlaced);
 	json_u64(j, "head_tracks", l->head_tracks);
 	json_open(j, "devices", '{');
 	for (i = 0; i < SHINGLE_NR_DEVS; i++) {

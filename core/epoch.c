@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Epochs: writes that an engine gathers.
+ *
+ * An engine whose writes cost less together asks for them to be gathered in the
+ * write cache.  When they must go to the medium - a flush, FUA, no room, time -
+ * the cleaner freezes them, hands them to the engine, and carries out its steps
+ * in its order, with its syncs.  A flush ends when the last block that it waits
+ * for has left the write cache.
+ */
+#include "device.h"
+
+/**
+ * shingle_want_epoch() - gathered writes are to be written
+ * @d: the device
+ *
+ * Context: map lock.
+ */
+void shingle_want_epoch(struct shingle_device *d)
+{
+	lockdep_assert_held(&d->map_lock);
+	d->epoch_wanted = true;
+	queue_delayed_work(d->clean_wq, &d->clean_work, 0);
+}
+
+/**
+ * shingle_epoch_open() - put an epoch together, if one is wanted and none is open
+ * @d: the device
+ *
+ * Context: cleaner.
+ */
+void shingle_epoch_open(struct shingle_device *d)
+{
+	bool go;
+
+	spin_lock_irq(&d->map_lock);
+	go = d->epoch_wanted && !d->epoch_open && d->mode == SHINGLE_RW && !d->stopping &&
+	     !d->resetting;
+	if (go)
+		d->epoch_wanted = false;
+	spin_unlock_irq(&d->map_lock);
+	if (!go)
+		return;
+	go = shingle_wcache_freeze(d);
+	spin_lock_irq(&d->map_lock);
+	d->epoch_open = go;
+	if (!go)
+		d->ops->epoch_end(d->engine);
+	spin_unlock_irq(&d->map_lock);
+}
+
+/**
+ * shingle_epoch_close() - the epoch has come to its end, or is given up
+ * @d: the device
+ *
+ * Context: cleaner.
+ */
+void shingle_epoch_close(struct shingle_device *d)
+{
+	spin_lock_irq(&d->map_lock);
+	if (d->epoch_open) {
+		d->ops->epoch_end(d->engine);
+		shingle_wcache_thaw(d);
+		d->epoch_open = false;
+	}
+	spin_unlock_irq(&d->map_lock);
+}
+
+/**
+ * shingle_epoch_copy() - write the blocks of a step that are in the epoch alone
+ * @d: the device
+ * @step: the step, SHINGLE_GATHERED_ONLY
+ *
+ * Context: cleaner.  Returns 0, -EINTR, or -EIO.
+ */
+int shingle_epoch_copy(struct shingle_device *d, const struct shingle_step *step)
+{
+	u64 at = step->lblk, end = at + step->n;
+	u32 n, got;
+	int err;
+
+	for (; at < end; at += n) {
+		if (READ_ONCE(d->stopping) || READ_ONCE(d->resetting))
+			return -EINTR;
+		for (n = 0; n < d->copy_blocks; n += got) {
+			u64 from = at + n;
+
+			got = shingle_wcache_frozen(d, &from, end, d->copy_blocks - n,
+						    d->copy_buf + (size_t)n * SHINGLE_BLOCK_SIZE);
+			if (!got || (n && from != at + n))
+				break;
+			if (!n)
+				at = from;
+		}
+		if (!n)
+			break;
+		err = shingle_rw(d, REQ_OP_WRITE, shingle_pblk_dev(step->dst),
+				 shingle_pblk_block(step->dst) + (at - step->lblk), n,
+				 d->copy_buf);
+		spin_lock_irq(&d->map_lock);
+		d->dirty[shingle_pblk_dev(step->dst)] = true;
+		d->n.clean_write_blocks += n;
+		spin_unlock_irq(&d->map_lock);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/**
+ * shingle_epoch_stepped() - the map holds what a step has written
+ * @d: the device
+ * @step: the step, which had to do with gathered blocks
+ *
+ * Blocks that were unreadable can be read again, and that is recorded: room for
+ * as many records as there are bad blocks was reserved.
+ *
+ * Context: cleaner, map lock, held since step_done().
+ */
+void shingle_epoch_stepped(struct shingle_device *d, const struct shingle_step *step)
+{
+	u32 i;
+
+	lockdep_assert_held(&d->map_lock);
+	for (i = d->bad.nr; unlikely(i); i--) {
+		struct shingle_record rec;
+		struct shingle_emit emit = { .rec = &rec, .max = 1 };
+		u64 lblk = d->bad.lblk[i - 1];
+
+		if (lblk - step->lblk >= step->n || !shingle_wcache_is_frozen(d, lblk))
+			continue;
+		shingle_bad_remove(&d->bad, lblk, 1);
+		shingle_emit(&emit, SHINGLE_REC_GOOD, 0, 0, lblk, 1);
+		shingle_journal_add(d, 0, &emit);
+	}
+	shingle_wcache_stepped(d, step->lblk, step->n, false);
+}

@@ -1,0 +1,1943 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Interlaced magnetic recording: pure code, see engine.h.
+ *
+ * Tracks are bottom, top, bottom, ...  A write to a bottom destroys what is on
+ * the tops at both sides, so that these must be saved and written again: a
+ * rewrite.  Logical tracks are put on physical ones when they are first written,
+ * by one of the policies in policy.c.  Writes are gathered, and an epoch of them
+ * is persisted at a time, by one of two orders:
+ *
+ *   naive    track after track, each with a rewrite of its own: Algorithm 1
+ *   merged   all rewrites in one, bottoms before tops: Algorithm 2
+ *
+ * Saving a top is a change of the map: a record says that the content is in the
+ * backup slot, and that is durable before the bottom is written.  So rule R0
+ * holds as for any other layer, reads find the slot, and after a power cut there is
+ * nothing to compare or to guess: what the map says is in a slot is written back.
+ * Neither a checksum nor a generation is needed, since records are only durable
+ * after the data that they are about, and a slot is not used again before the
+ * record that it was restored is.
+ *
+ * Bottoms are only written by steps, one after the other, and with a flush
+ * between a bottom and a top beside it: the drive orders nothing that is not
+ * flushed.  A write to a top that is mapped goes straight there.
+ *
+ * Spec: kvimr.md 1 to 5, 8 to 11.
+ */
+#include "imr-engine.h"
+#include "policy.h"
+
+#define NO_SLOT		U32_MAX
+#define NO_OWNER	U32_MAX
+
+/* Entries in a checkpoint piece. */
+#define PART_TRACKS	500U
+#define PART_SLOTS	1000U
+
+/* Tracks one discard call walks over, to bound the time under the map lock. */
+#define DISCARD_TRACKS	1024U
+
+#define MAX_INFLIGHT	U8_MAX
+#define NR_LEVELS	16U
+#define DEFAULT_BUFFER	64U
+#define MAX_BUFFER	1024U
+
+/* struct shingle_step::kind */
+enum { STEP_BACKUP, STEP_RESTORE, STEP_WRITE, STEP_SYNC };
+
+/* Where an epoch stands. */
+enum imr_phase {
+	PHASE_NONE,		/* there is none, or it is being put together */
+	PHASE_REDO,		/* what an earlier one left behind comes first */
+	PHASE_REDO_SYNC,
+	PHASE_PLAN,
+	PHASE_BACKUP,		/* merged, and then the rest of it in order */
+	PHASE_SYNC_1,
+	PHASE_RMW,
+	PHASE_SYNC_2,
+	PHASE_RESTORE,
+	PHASE_SYNC_3,
+	PHASE_BOTTOMS,
+	PHASE_SYNC_4,
+	PHASE_TOPS,
+	PHASE_ADJACENT,		/* naive: of @naive_at, as PHASE_BACKUP to IMR_SYNC_3 */
+	PHASE_LAST,
+	PHASE_END,
+};
+
+/**
+ * struct imr_track - a logical track
+ * @phys: where it is, IMR_NO_TRACK if it was never written or forgotten
+ * @valid: so many blocks from the first one on were written
+ * @inflight: writes straight to it that have not ended
+ * @level: of the LSM tree, by hint
+ * @busy: part of the open epoch
+ * @saved: its content is in a backup slot
+ */
+struct imr_track {
+	u32 phys;
+	u16 valid;
+	u8 inflight;
+	u8 level : 4;
+	u8 busy : 1;
+	u8 saved : 1;
+};
+
+/**
+ * struct imr_slot - a backup slot
+ * @owner: logical track that is in it, or NO_OWNER
+ * @pending: it was, until transaction @seq
+ * @taken: it is being filled
+ * @solid: that the owner is in it is durable
+ * @seq: the transaction that says so, or that it is not any more
+ */
+struct imr_slot {
+	u64 seq;
+	u32 owner;
+	bool pending;
+	bool taken;
+	bool solid;
+};
+
+/**
+ * struct imr_item - a logical track in the open epoch
+ * @track: which
+ * @first: first block to be written
+ * @end: first block behind
+ * @dst: physical track, IMR_NO_TRACK before it is allocated
+ * @fresh: it is not there yet
+ * @round: its tops are saved
+ * @half: what is written over older blocks is done, what comes behind is not
+ * @done: it is where it belongs
+ * @unsynced: ... but perhaps only in the drive's cache
+ */
+struct imr_item {
+	u32 track;
+	u32 first;
+	u32 end;
+	u32 dst;
+	bool fresh;
+	bool round;
+	bool half;
+	bool done;
+	bool unsynced;
+};
+
+/* Physical tracks that wait for release(), linked through imr::owner. */
+struct imr_pending {
+	u64 seq;
+	u32 head;
+	u32 nr;
+};
+
+/* What imr::owner says of a physical track that has none. */
+#define OWNER_FREE	U32_MAX
+#define OWNER_TAKEN	(U32_MAX - 1)
+#define OWNER_END	(U32_MAX - 2)
+#define OWNER_PENDING	0x80000000U
+#define MAX_TRACKS	0x7ffffff0U
+
+/**
+ * struct imr - the engine's state
+ * @engine: what core sees
+ * @layout: of the device, core's
+ * @track_blocks: blocks of a track
+ * @nr_logical: logical tracks
+ * @nr_phys: physical tracks
+ * @nr_slots: backup slots
+ * @tracks: which physical ones are free
+ * @map: logical tracks
+ * @owner: of a physical track: logical track, OWNER_FREE, OWNER_TAKEN, or with
+ *	OWNER_PENDING the next one in its list
+ * @slot: backup slots
+ * @pending: physical tracks that wait: [0] for an earlier transaction than [1]
+ * @nr_saved: slots that have an owner
+ * @live: mapped tracks of each level
+ * @pinned: the largest level, or NR_LEVELS to find out
+ * @naive: Algorithm 1, not 2
+ * @adjsync_needed: no sync for an un-synced top beside a bottom
+ * @syncs_literal: syncs that separate nothing, too
+ * @move: overwritten tracks are put elsewhere
+ * @by_lba: the lower half of the addresses is the largest level
+ * @unsafe_record: feature: no record of what is saved
+ * @unsafe_sync1: feature: no sync before bottoms
+ * @unsafe_sync2: feature: no sync before restoring
+ * @unsafe_sync4: feature: no sync between bottoms and tops
+ * @unsafe_reuse: feature: freed tracks and slots are used again at once
+ * @phase: enum imr_phase
+ * @item: tracks of the epoch
+ * @nr_items: how many
+ * @buffer_tracks: at most so many
+ * @naive_at: the item that Algorithm 1 is at
+ * @drain: logical track that is about to be saved and takes no writes, or NO_OWNER
+ * @uncertain: what was written may still be in the drive's cache
+ * @rmw: tops were saved in this epoch
+ * @after_3: something was written since the last sync
+ * @changed: records were left since the last commit
+ * @wrote_bottom: RMW-free bottoms were written
+ * @syncs: by cause
+ */
+struct imr {
+	struct shingle_engine engine;
+	const struct shingle_layout *layout;
+	u32 track_blocks;
+	u32 nr_logical;
+	u32 nr_phys;
+	u32 nr_slots;
+
+	struct imr_tracks tracks;
+	struct imr_track *map;
+	u32 *owner;
+	struct imr_slot *slot;
+	struct imr_pending pending[2];
+	u32 nr_saved;
+	u32 live[NR_LEVELS];
+	u32 pinned;
+
+	bool naive;
+	bool adjsync_needed;
+	bool syncs_literal;
+	bool move;
+	bool by_lba;
+	bool unsafe_record;
+	bool unsafe_sync1;
+	bool unsafe_sync2;
+	bool unsafe_sync4;
+	bool unsafe_reuse;
+
+	enum imr_phase phase;
+	struct imr_item *item;
+	u32 nr_items;
+	u32 buffer_tracks;
+	u32 naive_at;
+	u32 drain;
+	bool uncertain;
+	bool rmw;
+	bool after_3;
+	bool changed;
+	bool wrote_bottom;
+
+	u64 syncs[IMR_NR_CAUSES];
+	u64 bottoms_allocated;
+	u64 tops_allocated;
+	u64 tier_misses;
+	u64 bottoms_rmw;
+	u64 bottoms_rmw_free;
+	u64 tops_written;
+	u64 backups;
+	u64 rewrites;
+	u64 replayed;
+	u64 epochs;
+	u64 epochs_rmw;
+	u64 epoch_tracks;
+	u64 partial_tracks;
+	u64 overwritten_tracks;
+	u64 moved_tracks;
+	u64 direct_blocks;
+};
+
+static struct imr *to_imr(struct shingle_engine *e)
+{
+	return container_of(e, struct imr, engine);
+}
+
+static u64 phys_pblk(const struct imr *s, u32 phys)
+{
+	return shingle_band_pblk(s->layout, SHINGLE_ROLE_DATA, phys);
+}
+
+static u64 slot_pblk(const struct imr *s, u32 slot)
+{
+	return shingle_band_pblk(s->layout, SHINGLE_ROLE_STAGING, slot);
+}
+
+static bool is_mapped(const struct imr *s, u32 track)
+{
+	return s->map[track].phys != IMR_NO_TRACK;
+}
+
+/* ------------------------------------------------------------------------
+ * Slots
+ */
+
+static u32 slot_of(const struct imr *s, u32 track)
+{
+	u32 i;
+
+	for (i = 0; i < s->nr_slots; i++) {
+		if (s->slot[i].owner == track)
+			return i;
+	}
+	return NO_SLOT;
+}
+
+static u32 free_slots(const struct imr *s)
+{
+	u32 i, nr = 0;
+
+	for (i = 0; i < s->nr_slots; i++)
+		nr += s->slot[i].owner == NO_OWNER && !s->slot[i].pending && !s->slot[i].taken;
+	return nr;
+}
+
+static u32 free_slot(const struct imr *s)
+{
+	u32 i;
+
+	for (i = 0; i < s->nr_slots; i++) {
+		if (s->slot[i].owner == NO_OWNER && !s->slot[i].pending && !s->slot[i].taken)
+			return i;
+	}
+	return NO_SLOT;
+}
+
+/* Nothing needs the slot any more once @seq is durable. */
+static void leave_slot(struct imr *s, u32 slot, u64 seq)
+{
+	struct imr_slot *b = &s->slot[slot];
+
+	s->map[b->owner].saved = false;
+	b->owner = NO_OWNER;
+	b->pending = !s->unsafe_reuse;
+	b->solid = false;
+	b->seq = seq;
+	s->nr_saved--;
+}
+
+/* Where the content of a mapped track is. */
+static u64 where(const struct imr *s, u32 track)
+{
+	if (s->map[track].saved)
+		return slot_pblk(s, slot_of(s, track));
+	return phys_pblk(s, s->map[track].phys);
+}
+
+/* ------------------------------------------------------------------------
+ * Tracks
+ */
+
+static bool is_owned(u32 owner)
+{
+	return owner < OWNER_PENDING;
+}
+
+/* Is there anything on a top that the current map or recovery would need? */
+static bool exposed(const struct imr *s, u32 phys)
+{
+	u32 owner = s->owner[phys];
+
+	if (is_owned(owner))
+		return !s->map[owner].saved || !s->slot[slot_of(s, owner)].solid;
+	return owner != OWNER_FREE && owner != OWNER_TAKEN;
+}
+
+static void free_phys(struct imr *s, u32 phys, u64 seq)
+{
+	struct imr_pending *p = &s->pending[1];
+
+	if (s->unsafe_reuse) {
+		s->owner[phys] = OWNER_FREE;
+		imr_track_give(&s->tracks, phys);
+		return;
+	}
+	s->owner[phys] = OWNER_PENDING | (p->nr ? p->head : OWNER_END);
+	p->head = phys;
+	p->nr++;
+	p->seq = seq;
+}
+
+static void release_list(struct imr *s, struct imr_pending *p)
+{
+	u32 next;
+
+	for (; p->nr; p->nr--) {
+		next = s->owner[p->head];
+		s->owner[p->head] = OWNER_FREE;
+		imr_track_give(&s->tracks, p->head);
+		p->head = next & ~OWNER_PENDING;
+	}
+}
+
+static void set_level(struct imr *s, u32 track, u32 level)
+{
+	struct imr_track *t = &s->map[track];
+
+	if (is_mapped(s, track)) {
+		s->live[t->level]--;
+		s->live[level]++;
+	}
+	t->level = level;
+}
+
+static void map_track(struct imr *s, u32 track, u32 phys, u32 valid, struct shingle_emit *emit)
+{
+	struct imr_track *t = &s->map[track];
+
+	if (t->phys != phys) {
+		if (t->saved)
+			leave_slot(s, slot_of(s, track), emit->seq);
+		if (t->phys != IMR_NO_TRACK)
+			free_phys(s, t->phys, emit->seq);
+		else
+			s->live[t->level]++;
+		t->phys = phys;
+		s->owner[phys] = track;
+	}
+	t->valid = valid;
+	s->changed = true;
+	shingle_emit(emit, IMR_MAP, valid, t->level, track, phys);
+}
+
+static void unmap_track(struct imr *s, u32 track, u64 seq)
+{
+	struct imr_track *t = &s->map[track];
+
+	if (t->saved)
+		leave_slot(s, slot_of(s, track), seq);
+	free_phys(s, t->phys, seq);
+	s->live[t->level]--;
+	t->phys = IMR_NO_TRACK;
+	t->valid = 0;
+}
+
+/* ------------------------------------------------------------------------
+ * Construction
+ */
+
+static u32 spare_of(const struct shingle_layout *l)
+{
+	const struct imr_params *p = (const void *)l->params;
+
+	BUILD_BUG_ON(sizeof(*p) > SHINGLE_ENGINE_PARAMS_SIZE);
+	return le32_to_cpu(p->spare_tracks);
+}
+
+static const char *unfit(const struct shingle_layout *l)
+{
+	u64 tracks = l->nr_bands[SHINGLE_ROLE_DATA];
+
+	if (tracks >= MAX_TRACKS)
+		return "imr has at most 2^31 - 16 tracks";
+	if (l->band_blocks > U16_MAX)
+		return "imr has tracks of at most 65535 blocks";
+	if (l->nr_bands[SHINGLE_ROLE_CACHE])
+		return "imr has no cache bands";
+	if (l->nr_bands[SHINGLE_ROLE_STAGING] < 2)
+		return "imr needs at least 2 backup tracks";
+	if (l->nr_bands[SHINGLE_ROLE_STAGING] > 2 * MAX_BUFFER)
+		return "imr needs at most 2048 backup tracks";
+	if (spare_of(l) >= tracks)
+		return "imr must have more tracks than it keeps spare";
+	return NULL;
+}
+
+static u64 imr_logical_blocks(const struct shingle_layout *l)
+{
+	if (unfit(l))
+		return 0;
+	return (l->nr_bands[SHINGLE_ROLE_DATA] - spare_of(l)) * l->band_blocks;
+}
+
+static void imr_destroy(struct shingle_engine *e)
+{
+	struct imr *s = to_imr(e);
+
+	imr_tracks_exit(&s->tracks);
+	kvfree(s->map);
+	kvfree(s->owner);
+	kvfree(s->slot);
+	kvfree(s->item);
+	kvfree(s);
+}
+
+static bool allocate(struct imr *s)
+{
+	s->map = shingle_zalloc_array(s->nr_logical, sizeof(*s->map));
+	s->owner = shingle_zalloc_array(s->nr_phys, sizeof(*s->owner));
+	s->slot = shingle_zalloc_array(s->nr_slots, sizeof(*s->slot));
+	s->item = shingle_zalloc_array(MAX_BUFFER, sizeof(*s->item));
+	return !imr_tracks_init(&s->tracks, s->nr_phys) && s->map && s->owner && s->slot &&
+	       s->item;
+}
+
+static void set_buffer(struct imr *s, u32 tracks)
+{
+	s->buffer_tracks = tracks;
+	s->engine.buffer_blocks = tracks * s->track_blocks;
+}
+
+static int imr_create(struct shingle_engine **out, const struct shingle_layout *layout,
+		      const char **why)
+{
+	struct imr *s;
+	u32 i;
+
+	*why = unfit(layout);
+	if (!*why && layout->logical_blocks != imr_logical_blocks(layout))
+		*why = "imr presents all its tracks but the spare ones";
+	if (*why)
+		return -EINVAL;
+	*why = "out of memory";
+	s = shingle_zalloc_array(1, sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	s->engine.ops = &imr_engine_ops;
+	s->layout = layout;
+	s->track_blocks = layout->band_blocks;
+	s->nr_phys = layout->nr_bands[SHINGLE_ROLE_DATA];
+	s->nr_logical = s->nr_phys - spare_of(layout);
+	s->nr_slots = layout->nr_bands[SHINGLE_ROLE_STAGING];
+	s->engine.discard_blocks = s->track_blocks;
+	s->engine.gather_blocks = s->track_blocks;
+	s->engine.cache_blocks = (u64)s->nr_slots * s->track_blocks;
+	set_buffer(s, clamp((1U << 18) / s->track_blocks, 1U, DEFAULT_BUFFER));
+	s->pinned = NR_LEVELS;
+	s->drain = NO_OWNER;
+	if (!allocate(s)) {
+		imr_destroy(&s->engine);
+		return -ENOMEM;
+	}
+	for (i = 0; i < s->nr_logical; i++)
+		s->map[i].phys = IMR_NO_TRACK;
+	for (i = 0; i < s->nr_phys; i++)
+		s->owner[i] = OWNER_FREE;
+	for (i = 0; i < s->nr_slots; i++)
+		s->slot[i].owner = NO_OWNER;
+	*out = &s->engine;
+	return 0;
+}
+
+static const char *const policy_names[IMR_NR_POLICIES] = {
+	[IMR_SEQ] = "seq", [IMR_3PHASE] = "3phase", [IMR_ZIGZAG] = "zigzag",
+	[IMR_COMPACTION] = "compaction",
+};
+
+static bool *unsafe_feature(struct imr *s, const char *name)
+{
+	if (!strcmp(name, "unsafe_record"))
+		return &s->unsafe_record;
+	if (!strcmp(name, "unsafe_sync1"))
+		return &s->unsafe_sync1;
+	if (!strcmp(name, "unsafe_sync2"))
+		return &s->unsafe_sync2;
+	if (!strcmp(name, "unsafe_sync4"))
+		return &s->unsafe_sync4;
+	if (!strcmp(name, "unsafe_reuse"))
+		return &s->unsafe_reuse;
+	return NULL;
+}
+
+static int set_policy(struct imr *s, const char *value)
+{
+	u32 i;
+
+	for (i = 0; i < IMR_NR_POLICIES; i++) {
+		if (!strcmp(value, policy_names[i])) {
+			s->tracks.policy = i;
+			return 0;
+		}
+	}
+	return -ERANGE;
+}
+
+static int set_largest(struct imr *s, const char *value)
+{
+	u32 n = NR_LEVELS;
+
+	if (strcmp(value, "auto") && (kstrtouint(value, 10, &n) || n >= NR_LEVELS))
+		return -ERANGE;
+	s->pinned = n;
+	return 0;
+}
+
+static int set_buffer_tracks(struct imr *s, const char *value, const char **why)
+{
+	u32 n;
+
+	if (s->engine.in_use) {
+		*why = "buffer_tracks can only be set by a table, not while the device is in use";
+		return -EBUSY;
+	}
+	if (kstrtouint(value, 10, &n) || !n || n > MAX_BUFFER ||
+	    (u64)n * s->track_blocks > 1U << 18)
+		return -ERANGE;
+	set_buffer(s, n);
+	return 0;
+}
+
+static int imr_set(struct shingle_engine *e, const char *name, const char *value,
+		   const char **why)
+{
+	struct imr *s = to_imr(e);
+	bool *unsafe;
+
+	if (!value) {
+		unsafe = unsafe_feature(s, name);
+		if (!unsafe)
+			return -ENOENT;
+		*unsafe = true;
+		return 0;
+	}
+	if (!strcmp(name, "policy")) {
+		*why = "policy must be seq, 3phase, zigzag or compaction";
+		return set_policy(s, value);
+	}
+	if (!strcmp(name, "start")) {
+		*why = "start must be first or next";
+		return shingle_choose(value, "next", "first", &s->tracks.first);
+	}
+	if (!strcmp(name, "rmw")) {
+		*why = "rmw must be naive or merged";
+		return shingle_choose(value, "merged", "naive", &s->naive);
+	}
+	if (!strcmp(name, "adjsync")) {
+		*why = "adjsync must be literal or needed";
+		return shingle_choose(value, "literal", "needed", &s->adjsync_needed);
+	}
+	if (!strcmp(name, "syncs")) {
+		*why = "syncs must be literal or needed";
+		return shingle_choose(value, "needed", "literal", &s->syncs_literal);
+	}
+	if (!strcmp(name, "overwrite")) {
+		*why = "overwrite must be inplace or move";
+		return shingle_choose(value, "inplace", "move", &s->move);
+	}
+	if (!strcmp(name, "level")) {
+		*why = "level must be message or lba";
+		return shingle_choose(value, "message", "lba", &s->by_lba);
+	}
+	if (!strcmp(name, "largest")) {
+		*why = "largest must be a level from 0 to 15, or auto";
+		return set_largest(s, value);
+	}
+	if (!strcmp(name, "buffer_tracks")) {
+		*why = "buffer_tracks must be from 1 to 1024, and at most 1 GiB";
+		return set_buffer_tracks(s, value, why);
+	}
+	return -ENOENT;
+}
+
+static int word(char *value, size_t size, const char *text, bool differs)
+{
+	snprintf(value, size, "%s", text);
+	return differs;
+}
+
+static int imr_get(struct shingle_engine *e, u32 index, const char **name, char *value,
+		   size_t size)
+{
+	static const char *const names[] = {
+		"policy", "start", "rmw", "adjsync", "syncs", "overwrite", "level", "largest",
+		"buffer_tracks", "unsafe_record", "unsafe_sync1", "unsafe_sync2", "unsafe_sync4",
+		"unsafe_reuse",
+	};
+	struct imr *s = to_imr(e);
+
+	if (index >= ARRAY_SIZE(names))
+		return -ENOENT;
+	*name = names[index];
+	switch (index) {
+	case 0:
+		return word(value, size, policy_names[s->tracks.policy],
+			    s->tracks.policy != IMR_COMPACTION);
+	case 1:
+		return word(value, size, "first", s->tracks.first);
+	case 2:
+		return word(value, size, "naive", s->naive);
+	case 3:
+		return word(value, size, "needed", s->adjsync_needed);
+	case 4:
+		return word(value, size, "literal", s->syncs_literal);
+	case 5:
+		return word(value, size, "move", s->move);
+	case 6:
+		return word(value, size, "lba", s->by_lba);
+	case 7:
+		snprintf(value, size, "%u", s->pinned);
+		return s->pinned != NR_LEVELS;
+	case 8:
+		snprintf(value, size, "%u", s->buffer_tracks);
+		return s->buffer_tracks != clamp((1U << 18) / s->track_blocks, 1U, DEFAULT_BUFFER);
+	default:
+		return word(value, size, "", *unsafe_feature(s, *name));
+	}
+}
+
+/* ------------------------------------------------------------------------
+ * Hints
+ */
+
+static int number(const char *word, u32 below, u32 *n)
+{
+	return kstrtouint(word, 10, n) || *n >= below ? -EINVAL : 0;
+}
+
+/*
+ * level FIRST COUNT LEVEL says it of tracks that are about to be written, relevel
+ * of tracks that are there: a file that is moved to another level as it is.  What
+ * is forgotten forgets its level, too.
+ */
+static int imr_message(struct shingle_engine *e, unsigned int argc, char **argv,
+		       struct shingle_emit *emit, const char **why)
+{
+	struct imr *s = to_imr(e);
+	u32 first, count, level, i;
+
+	if (strcmp(argv[0], "level") && strcmp(argv[0], "relevel"))
+		return -ENOENT;
+	*why = "level and relevel want the first track, how many, and a level from 0 to 15";
+	if (argc != 4 || number(argv[1], s->nr_logical, &first) ||
+	    number(argv[2], s->nr_logical - first + 1, &count) || !count ||
+	    number(argv[3], NR_LEVELS, &level))
+		return -EINVAL;
+	for (i = first; i < first + count; i++)
+		set_level(s, i, level);
+	shingle_emit(emit, IMR_LEVEL, 0, level, first, count);
+	return 0;
+}
+
+static u32 largest_level(const struct imr *s)
+{
+	u32 level = NR_LEVELS - 1, i;
+
+	if (s->pinned < NR_LEVELS)
+		return s->pinned;
+	while (level && !s->live[level])
+		level--;
+	for (i = 0; i < s->nr_items; i++)
+		level = max_t(u32, level, s->map[s->item[i].track].level);
+	return level;
+}
+
+static bool wants_bottom(const struct imr *s, u32 track, u32 largest)
+{
+	return s->by_lba ? track < s->nr_logical / 2 : s->map[track].level >= largest;
+}
+
+/* ------------------------------------------------------------------------
+ * Host I/O
+ */
+
+static void imr_resolve(struct shingle_engine *e, u64 lblk, u32 n, struct shingle_run *out)
+{
+	struct imr *s = to_imr(e);
+	u64 track = div_u64(lblk, s->track_blocks);
+	u32 offset = lblk - track * s->track_blocks;
+	const struct imr_track *t = &s->map[track];
+
+	out->lblk = lblk;
+	if (offset >= t->valid) {
+		out->kind = SHINGLE_RUN_ZERO;
+		out->pblk = 0;
+		out->n = min(n, s->track_blocks - offset);
+		return;
+	}
+	out->kind = SHINGLE_RUN_MAPPED;
+	out->pblk = where(s, track) + offset;
+	out->n = min_t(u32, n, t->valid - offset);
+}
+
+/* Straight to its place what is on a top and harms nobody; all else is gathered. */
+static int imr_place(struct shingle_engine *e, u64 lblk, u32 n, struct shingle_run *out)
+{
+	struct imr *s = to_imr(e);
+	u64 track = div_u64(lblk, s->track_blocks);
+	u32 offset = lblk - track * s->track_blocks;
+	struct imr_track *t = &s->map[track];
+
+	out->lblk = lblk;
+	out->kind = SHINGLE_RUN_MAPPED;
+	out->n = min(n, s->track_blocks - offset);
+	if (offset >= t->valid || !imr_is_top(t->phys) || t->busy || t->saved ||
+	    track == s->drain || t->inflight == MAX_INFLIGHT)
+		return SHINGLE_GATHER;
+	out->n = min_t(u32, out->n, t->valid - offset);
+	out->pblk = phys_pblk(s, t->phys) + offset;
+	t->inflight++;
+	return 0;
+}
+
+static void imr_abort(struct shingle_engine *e, const struct shingle_run *run)
+{
+	struct imr *s = to_imr(e);
+
+	s->map[div_u64(run->lblk, s->track_blocks)].inflight--;
+}
+
+static void imr_commit(struct shingle_engine *e, const struct shingle_run *run,
+		       struct shingle_emit *emit)
+{
+	imr_abort(e, run);
+	to_imr(e)->direct_blocks += run->n;
+}
+
+/* Whole tracks only: less than one has no effect. */
+static int imr_discard(struct shingle_engine *e, u64 lblk, u64 n, u64 *done, bool *dropped,
+		       struct shingle_emit *emit)
+{
+	struct imr *s = to_imr(e);
+	u64 first = div_u64(lblk, s->track_blocks);
+	u32 offset = lblk - first * s->track_blocks, i, limit;
+
+	*dropped = !offset && n >= s->track_blocks;
+	if (!*dropped) {
+		*done = min_t(u64, n, s->track_blocks - offset);
+		return 0;
+	}
+	limit = min_t(u64, div_u64(n, s->track_blocks), DISCARD_TRACKS);
+	for (i = 0; i < limit; i++) {
+		struct imr_track *t = &s->map[first + i];
+
+		if (t->busy || t->saved || t->inflight || first + i == s->drain)
+			break;
+		if (is_mapped(s, first + i))
+			unmap_track(s, first + i, emit->seq);
+		t->level = 0;
+	}
+	if (!i)
+		return -EBUSY;
+	shingle_emit(emit, IMR_UNMAP, 0, 0, first, i);
+	*done = (u64)i * s->track_blocks;
+	return 0;
+}
+
+/* ------------------------------------------------------------------------
+ * Epochs: putting one together
+ */
+
+static int imr_epoch_add(struct shingle_engine *e, u64 lblk, u32 n)
+{
+	struct imr *s = to_imr(e);
+	u32 track = div_u64(lblk, s->track_blocks);
+	u32 offset = lblk - (u64)track * s->track_blocks;
+	struct imr_item *it = s->nr_items ? &s->item[s->nr_items - 1] : NULL;
+
+	if (!it || it->track != track) {
+		if (s->nr_items == s->buffer_tracks)
+			return -ENOSPC;
+		it = &s->item[s->nr_items++];
+		memset(it, 0, sizeof(*it));
+		it->track = track;
+		it->first = offset;
+		it->dst = IMR_NO_TRACK;
+		s->map[track].busy = true;
+	}
+	it->end = offset + n;
+	return 0;
+}
+
+/* By level, and by address within one: the order of TrackList. */
+static void sort_items(struct imr *s)
+{
+	u32 i, j;
+
+	for (i = 1; i < s->nr_items; i++) {
+		struct imr_item it = s->item[i];
+
+		for (j = i; j && s->map[s->item[j - 1].track].level > s->map[it.track].level; j--)
+			s->item[j] = s->item[j - 1];
+		s->item[j] = it;
+	}
+}
+
+static bool take_track(struct imr *s, struct imr_item *it, u32 largest)
+{
+	bool miss;
+
+	it->dst = imr_track_take(&s->tracks, wants_bottom(s, it->track, largest), &miss);
+	if (it->dst == IMR_NO_TRACK)
+		return false;
+	it->fresh = true;
+	s->owner[it->dst] = OWNER_TAKEN;
+	s->tier_misses += miss;
+	s->tops_allocated += imr_is_top(it->dst);
+	s->bottoms_allocated += !imr_is_top(it->dst);
+	return true;
+}
+
+/*
+ * A track for every item: 0, or -EAGAIN if some must be released first.  What is
+ * nowhere comes first: what is somewhere can be overwritten there.
+ */
+static int plan(struct imr *s)
+{
+	u32 largest = largest_level(s), i;
+
+	for (i = 0; i < s->nr_items; i++) {
+		struct imr_item *it = &s->item[i];
+
+		if (it->dst == IMR_NO_TRACK && !is_mapped(s, it->track) &&
+		    !take_track(s, it, largest))
+			return -EAGAIN;
+	}
+	for (i = 0; i < s->nr_items; i++) {
+		struct imr_item *it = &s->item[i];
+
+		if (it->dst != IMR_NO_TRACK)
+			continue;
+		if (s->move && take_track(s, it, largest)) {
+			s->moved_tracks++;
+		} else {
+			it->dst = s->map[it->track].phys;
+			s->overwritten_tracks++;
+		}
+	}
+	s->epochs++;
+	s->epoch_tracks += s->nr_items;
+	return 0;
+}
+
+static void imr_epoch_end(struct shingle_engine *e)
+{
+	struct imr *s = to_imr(e);
+	u32 i;
+
+	if (s->phase != PHASE_END)
+		s->uncertain = true;
+	for (i = 0; i < s->nr_items; i++) {
+		struct imr_item *it = &s->item[i];
+
+		s->map[it->track].busy = false;
+		if (it->fresh && !it->done) {
+			s->owner[it->dst] = OWNER_FREE;
+			imr_track_give(&s->tracks, it->dst);
+		}
+	}
+	for (i = 0; i < s->nr_slots; i++)
+		s->slot[i].taken = false;
+	s->drain = NO_OWNER;
+	s->nr_items = 0;
+	s->phase = PHASE_NONE;
+}
+
+/* ------------------------------------------------------------------------
+ * Epochs: steps
+ */
+
+static int sync_step(struct imr *s, struct shingle_step *step, enum imr_cause cause,
+		     enum shingle_sync sync)
+{
+	memset(step, 0, sizeof(*step));
+	step->kind = STEP_SYNC;
+	step->base = SHINGLE_NOWHERE;
+	step->lblk = SHINGLE_NOWHERE;
+	step->cookie = cause;
+	step->sync = sync;
+	return 1;
+}
+
+/* The tops beside a bottom: @side 0 and 1.  IMR_NO_TRACK where the disk ends. */
+static u32 neighbour(const struct imr *s, u32 phys, u32 side)
+{
+	if (side)
+		return phys + 1 < s->nr_phys ? phys + 1 : IMR_NO_TRACK;
+	return phys ? phys - 1 : IMR_NO_TRACK;
+}
+
+/* Must the top at this side of a bottom be saved before the bottom is written? */
+static bool must_save(const struct imr *s, u32 phys, u32 side)
+{
+	u32 top = neighbour(s, phys, side);
+
+	return top != IMR_NO_TRACK && is_owned(s->owner[top]) && !s->map[s->owner[top]].saved;
+}
+
+static bool beside_saved(const struct imr *s, u32 phys)
+{
+	u32 side, top;
+
+	for (side = 0; side < 2; side++) {
+		top = neighbour(s, phys, side);
+		if (top != IMR_NO_TRACK && is_owned(s->owner[top]) &&
+		    s->map[s->owner[top]].saved)
+			return true;
+	}
+	return false;
+}
+
+/* A step that saves a top, or -EAGAIN while somebody writes to it. */
+static int save_step(struct imr *s, struct shingle_step *step, u32 top)
+{
+	u32 track = s->owner[top], slot = free_slot(s);
+	struct imr_track *t = &s->map[track];
+
+	s->drain = track;
+	if (t->inflight)
+		return -EAGAIN;
+	memset(step, 0, sizeof(*step));
+	step->kind = STEP_BACKUP;
+	step->n = t->valid;
+	step->base = phys_pblk(s, top);
+	step->dst = slot_pblk(s, slot);
+	step->lblk = (u64)track * s->track_blocks;
+	step->cookie = slot;
+	step->sync = SHINGLE_SYNC_NONE;
+	s->slot[slot].taken = true;
+	return 1;
+}
+
+/* A step that writes a saved top back: 1; 0 if there is none; or -EAGAIN. */
+static int restore_step(struct imr *s, struct shingle_step *step)
+{
+	u32 found = NO_SLOT, i;
+
+	for (i = 0; i < s->nr_slots; i++) {
+		if (s->slot[i].owner == NO_OWNER)
+			continue;
+		if (found == NO_SLOT ||
+		    s->map[s->slot[i].owner].phys < s->map[s->slot[found].owner].phys)
+			found = i;
+	}
+	if (found == NO_SLOT)
+		return 0;
+	if (!s->slot[found].solid)
+		return -EAGAIN;
+	memset(step, 0, sizeof(*step));
+	step->kind = STEP_RESTORE;
+	step->n = s->map[s->slot[found].owner].valid;
+	step->base = slot_pblk(s, found);
+	step->dst = phys_pblk(s, s->map[s->slot[found].owner].phys);
+	step->lblk = (u64)s->slot[found].owner * s->track_blocks;
+	step->cookie = found;
+	step->sync = SHINGLE_SYNC_NONE;
+	return 1;
+}
+
+/* The next step that writes an item, or -EAGAIN if something must end first. */
+static int write_step(struct imr *s, struct shingle_step *step, u32 which)
+{
+	struct imr_item *it = &s->item[which];
+	const struct imr_track *t = &s->map[it->track];
+	u64 pblk = phys_pblk(s, it->dst), lblk = (u64)it->track * s->track_blocks;
+	u32 side, from = 0, end = it->end;
+
+	if (t->inflight)
+		return -EAGAIN;
+	/* What was forgotten there must not be needed by recovery any more. */
+	for (side = 0; side < 2 && !imr_is_top(it->dst); side++) {
+		u32 top = neighbour(s, it->dst, side);
+
+		if (top != IMR_NO_TRACK && exposed(s, top))
+			return -EAGAIN;
+	}
+	memset(step, 0, sizeof(*step));
+	step->kind = STEP_WRITE;
+	step->base = SHINGLE_NOWHERE;
+	step->cookie = which;
+	step->gathered = SHINGLE_GATHERED_OVER;
+	step->sync = SHINGLE_SYNC_NONE;
+	if (it->fresh) {
+		end = max_t(u32, end, t->valid);
+	} else if (it->first < t->valid && !it->half) {
+		from = it->first;
+		end = min_t(u32, end, t->valid);
+		step->gathered = SHINGLE_GATHERED_ONLY;
+	} else {
+		from = t->valid;
+	}
+	step->lblk = lblk + from;
+	step->dst = pblk + from;
+	step->n = end - from;
+	return 1;
+}
+
+/* A moved track takes along what is not written anew. */
+static bool imr_step_source(struct shingle_engine *e, const struct shingle_step *step, u32 offset,
+			    struct shingle_run *out)
+{
+	struct imr *s = to_imr(e);
+	const struct imr_item *it;
+	const struct imr_track *t;
+
+	if (step->kind != STEP_WRITE || !s->item[step->cookie].fresh)
+		return false;
+	it = &s->item[step->cookie];
+	t = &s->map[it->track];
+	if (offset >= t->valid)
+		return false;
+	out->lblk = offset;
+	out->n = t->valid - offset;
+	out->pblk = where(s, it->track) + offset;
+	out->kind = SHINGLE_RUN_MAPPED;
+	return true;
+}
+
+/* ------------------------------------------------------------------------
+ * Epochs: Algorithm 2, merged
+ */
+
+/* The next item on a bottom (or on a top) that is not written yet. */
+static u32 next_item(const struct imr *s, bool top, bool round)
+{
+	u32 i;
+
+	for (i = 0; i < s->nr_items; i++) {
+		const struct imr_item *it = &s->item[i];
+
+		if (!it->done && imr_is_top(it->dst) == top && (!round || it->round))
+			break;
+	}
+	return i;
+}
+
+/*
+ * A2.2 to A2.5: save every top that a bottom of this round would destroy, as long
+ * as there are slots.  Returns 1 and a step, 0 at the end, -EAGAIN.
+ */
+static int backup_round(struct imr *s, struct shingle_step *step)
+{
+	u32 i, side;
+
+	for (i = 0; i < s->nr_items; i++) {
+		struct imr_item *it = &s->item[i];
+		u32 need = 0;
+
+		if (it->done || imr_is_top(it->dst))
+			continue;
+		for (side = 0; side < 2; side++)
+			need += must_save(s, it->dst, side);
+		if (!need) {
+			it->round = beside_saved(s, it->dst);
+			continue;
+		}
+		if (need > free_slots(s))
+			return s->nr_saved ? 0 : -EAGAIN;
+		side = !must_save(s, it->dst, 0);
+		return save_step(s, step, neighbour(s, it->dst, side));
+	}
+	return 0;
+}
+
+static bool more_rounds(const struct imr *s)
+{
+	u32 i;
+
+	for (i = 0; i < s->nr_items; i++) {
+		const struct imr_item *it = &s->item[i];
+
+		if (!it->done && !imr_is_top(it->dst) &&
+		    (must_save(s, it->dst, 0) || must_save(s, it->dst, 1)))
+			return true;
+	}
+	return false;
+}
+
+/* Of Algorithm 2: 1 and a step, -EAGAIN, or 0 to look at the next phase. */
+static int merged_step(struct imr *s, struct shingle_step *step)
+{
+	u32 i;
+	int r;
+
+	switch (s->phase) {
+	case PHASE_BACKUP:
+		r = backup_round(s, step);
+		if (r)
+			return r;
+		s->drain = NO_OWNER;
+		s->phase = s->nr_saved ? PHASE_SYNC_1 : PHASE_BOTTOMS;
+		return 0;
+	case PHASE_SYNC_1:
+		s->rmw = true;
+		if (!s->unsafe_sync1)
+			return sync_step(s, step, IMR_SYNC_1, SHINGLE_SYNC_COMMIT);
+		s->phase = PHASE_RMW;
+		return 0;
+	case PHASE_RMW:
+		i = next_item(s, false, true);
+		if (i < s->nr_items)
+			return write_step(s, step, i);
+		s->phase = PHASE_SYNC_2;
+		return 0;
+	case PHASE_SYNC_2:
+		if (!s->unsafe_sync2)
+			return sync_step(s, step, IMR_SYNC_2, SHINGLE_SYNC_FLUSH);
+		s->phase = PHASE_RESTORE;
+		return 0;
+	case PHASE_RESTORE:
+		r = restore_step(s, step);
+		if (!r)
+			s->phase = PHASE_SYNC_3;
+		return r;
+	case PHASE_SYNC_3:
+		/* The slots are needed again. */
+		return sync_step(s, step, IMR_SYNC_3, more_rounds(s) ? SHINGLE_SYNC_COMMIT :
+								   SHINGLE_SYNC_FLUSH);
+	case PHASE_BOTTOMS:
+		i = next_item(s, false, false);
+		if (i < s->nr_items)
+			return write_step(s, step, i);
+		s->phase = PHASE_SYNC_4;
+		return 0;
+	case PHASE_SYNC_4:
+		if (s->syncs_literal || (s->wrote_bottom && !s->unsafe_sync4 &&
+					 next_item(s, true, false) < s->nr_items))
+			return sync_step(s, step, IMR_SYNC_4, SHINGLE_SYNC_FLUSH);
+		s->phase = PHASE_TOPS;
+		return 0;
+	case PHASE_TOPS:
+		i = next_item(s, true, false);
+		if (i < s->nr_items)
+			return write_step(s, step, i);
+		s->phase = PHASE_LAST;
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+/* ------------------------------------------------------------------------
+ * Epochs: Algorithm 1, naive
+ */
+
+/* A1.2: is a track beside this one perhaps only in the drive's cache? */
+static bool beside_unsynced(const struct imr *s, u32 phys)
+{
+	u32 i;
+
+	if (s->adjsync_needed && !imr_is_top(phys))
+		return false;
+	for (i = 0; i < s->nr_items; i++) {
+		const struct imr_item *it = &s->item[i];
+
+		if (it->unsynced && (it->dst + 1 == phys || phys + 1 == it->dst))
+			return true;
+	}
+	return false;
+}
+
+static int naive_backup(struct imr *s, struct shingle_step *step, const struct imr_item *it)
+{
+	u32 need = 0, side;
+
+	for (side = 0; side < 2 && !imr_is_top(it->dst); side++)
+		need += must_save(s, it->dst, side);
+	if (need > free_slots(s))
+		return -EAGAIN;
+	side = !must_save(s, it->dst, 0);
+	return need ? save_step(s, step, neighbour(s, it->dst, side)) : 0;
+}
+
+/* Of Algorithm 1: as merged_step(). */
+static int naive_step(struct imr *s, struct shingle_step *step)
+{
+	struct imr_item *it = &s->item[s->naive_at];
+	int r;
+
+	switch (s->phase) {
+	case PHASE_ADJACENT:
+		if (s->naive_at == s->nr_items) {
+			s->phase = PHASE_LAST;
+			return 0;
+		}
+		if (beside_unsynced(s, it->dst) && !(s->unsafe_sync4 && imr_is_top(it->dst)))
+			return sync_step(s, step, IMR_SYNC_ADJACENT, SHINGLE_SYNC_FLUSH);
+		s->phase = PHASE_BACKUP;
+		return 0;
+	case PHASE_BACKUP:
+		r = naive_backup(s, step, it);
+		if (r)
+			return r;
+		s->drain = NO_OWNER;
+		it->round = s->nr_saved;
+		s->phase = it->round ? PHASE_SYNC_1 : PHASE_RMW;
+		return 0;
+	case PHASE_SYNC_1:
+		s->rmw = true;
+		if (!s->unsafe_sync1)
+			return sync_step(s, step, IMR_SYNC_1, SHINGLE_SYNC_COMMIT);
+		s->phase = PHASE_RMW;
+		return 0;
+	case PHASE_RMW:
+		if (!it->done)
+			return write_step(s, step, s->naive_at);
+		s->phase = it->round ? PHASE_SYNC_2 : PHASE_ADJACENT;
+		s->naive_at += !it->round;
+		return 0;
+	case PHASE_SYNC_2:
+		if (!s->unsafe_sync2)
+			return sync_step(s, step, IMR_SYNC_2, SHINGLE_SYNC_FLUSH);
+		s->phase = PHASE_RESTORE;
+		return 0;
+	case PHASE_RESTORE:
+		r = restore_step(s, step);
+		if (!r)
+			s->phase = PHASE_SYNC_3;
+		return r;
+	case PHASE_SYNC_3:
+		return sync_step(s, step, IMR_SYNC_3, SHINGLE_SYNC_FLUSH);
+	default:
+		return 0;
+	}
+}
+
+/* ------------------------------------------------------------------------
+ * Epochs: from one step to the next
+ */
+
+/* A1.15, A2.23 and the map, in one commit. */
+static int last_step(struct imr *s, struct shingle_step *step)
+{
+	bool needed = s->naive || s->syncs_literal || s->after_3 || !s->rmw;
+
+	return sync_step(s, step, needed ? IMR_SYNC_5 : IMR_SYNC_MAP, SHINGLE_SYNC_COMMIT);
+}
+
+static int epoch_step(struct imr *s, struct shingle_step *step)
+{
+	int r = 0;
+
+	while (!r) {
+		switch (s->phase) {
+		case PHASE_NONE:
+			if (!s->nr_items)
+				return 0;
+			s->rmw = false;
+			s->after_3 = false;
+			s->wrote_bottom = false;
+			s->naive_at = 0;
+			s->phase = s->uncertain ? PHASE_REDO_SYNC : PHASE_REDO;
+			break;
+		case PHASE_REDO_SYNC:
+			return sync_step(s, step, IMR_SYNC_REDO, SHINGLE_SYNC_COMMIT);
+		case PHASE_REDO:
+			r = restore_step(s, step);
+			if (!r)
+				s->phase = PHASE_PLAN;
+			break;
+		case PHASE_PLAN:
+			sort_items(s);
+			r = plan(s);
+			if (!r)
+				s->phase = s->naive ? PHASE_ADJACENT : PHASE_BACKUP;
+			break;
+		case PHASE_LAST:
+			return last_step(s, step);
+		case PHASE_END:
+			return 0;
+		default:
+			r = s->naive ? naive_step(s, step) : merged_step(s, step);
+			break;
+		}
+	}
+	return r;
+}
+
+static int imr_next_step(struct shingle_engine *e, enum shingle_why why,
+			 struct shingle_step *step)
+{
+	struct imr *s = to_imr(e);
+	int r;
+
+	if (why == SHINGLE_WHY_EPOCH)
+		return epoch_step(s, step);
+	/* What a power cut or an error left in slots. */
+	if (s->nr_items || !s->nr_saved)
+		return 0;
+	if (s->uncertain)
+		return sync_step(s, step, IMR_SYNC_REDO, SHINGLE_SYNC_COMMIT);
+	r = restore_step(s, step);
+	step->sync = SHINGLE_SYNC_COMMIT;
+	return r;
+}
+
+static void synced(struct imr *s, const struct shingle_step *step)
+{
+	bool changed = s->changed;
+	u32 i;
+
+	s->syncs[step->cookie]++;
+	s->uncertain = false;
+	if (step->sync == SHINGLE_SYNC_COMMIT)
+		s->changed = false;
+	for (i = 0; i < s->nr_items; i++)
+		s->item[i].unsynced = false;
+	switch (s->phase) {
+	case PHASE_REDO_SYNC:
+		s->phase = PHASE_REDO;
+		break;
+	case PHASE_ADJACENT:
+		s->phase = PHASE_BACKUP;
+		break;
+	case PHASE_SYNC_1:
+		s->phase = PHASE_RMW;
+		break;
+	case PHASE_SYNC_2:
+		s->phase = PHASE_RESTORE;
+		break;
+	case PHASE_SYNC_3:
+		s->naive_at++;
+		s->after_3 = false;
+		s->phase = s->naive ? PHASE_ADJACENT : PHASE_BACKUP;
+		break;
+	case PHASE_SYNC_4:
+		s->phase = PHASE_TOPS;
+		break;
+	case PHASE_LAST:
+		s->epochs_rmw += s->rmw;
+		/* The records are a sync of their own behind that of the data. */
+		s->syncs[IMR_SYNC_MAP] += step->cookie == IMR_SYNC_5 && changed;
+		s->phase = PHASE_END;
+		break;
+	default:
+		break;
+	}
+}
+
+static void saved(struct imr *s, const struct shingle_step *step, struct shingle_emit *emit)
+{
+	struct imr_slot *b = &s->slot[step->cookie];
+	u32 track = div_u64(step->lblk, s->track_blocks);
+
+	b->taken = false;
+	b->owner = track;
+	b->seq = emit->seq;
+	b->solid = s->unsafe_record || s->unsafe_sync1;
+	s->map[track].saved = true;
+	s->nr_saved++;
+	s->backups++;
+	s->drain = NO_OWNER;
+	if (!s->unsafe_record)
+		shingle_emit(emit, IMR_BACKUP, 0, 0, track, step->cookie);
+}
+
+static void restored(struct imr *s, const struct shingle_step *step, struct shingle_emit *emit)
+{
+	u32 track = s->slot[step->cookie].owner;
+
+	leave_slot(s, step->cookie, emit->seq);
+	s->changed = true;
+	if (s->phase == PHASE_RESTORE)
+		s->rewrites++;
+	else
+		s->replayed++;
+	shingle_emit(emit, IMR_RESTORED, 0, 0, track, step->cookie);
+}
+
+static void written(struct imr *s, const struct shingle_step *step, struct shingle_emit *emit)
+{
+	struct imr_item *it = &s->item[step->cookie];
+	u32 end = step->lblk + step->n - (u64)it->track * s->track_blocks;
+
+	if (step->gathered == SHINGLE_GATHERED_OVER)
+		map_track(s, it->track, it->dst, end, emit);
+	s->after_3 = true;
+	it->half = true;
+	it->unsynced = true;
+	it->done = end >= it->end;
+	if (!it->done)
+		return;
+	s->partial_tracks += s->map[it->track].valid < s->track_blocks;
+	if (imr_is_top(it->dst)) {
+		s->tops_written++;
+	} else if (it->round) {
+		s->bottoms_rmw++;
+	} else {
+		s->bottoms_rmw_free++;
+		s->wrote_bottom = true;
+	}
+}
+
+static void imr_step_done(struct shingle_engine *e, const struct shingle_step *step,
+			  struct shingle_emit *emit)
+{
+	struct imr *s = to_imr(e);
+
+	switch (step->kind) {
+	case STEP_BACKUP:
+		saved(s, step, emit);
+		break;
+	case STEP_RESTORE:
+		restored(s, step, emit);
+		break;
+	case STEP_WRITE:
+		written(s, step, emit);
+		break;
+	case STEP_SYNC:
+		synced(s, step);
+		break;
+	}
+}
+
+static void imr_step_failed(struct shingle_engine *e, const struct shingle_step *step)
+{
+	struct imr *s = to_imr(e);
+
+	if (step->kind == STEP_BACKUP)
+		s->slot[step->cookie].taken = false;
+	s->drain = NO_OWNER;
+	s->uncertain = true;
+}
+
+static void imr_release(struct shingle_engine *e, u64 seq)
+{
+	struct imr *s = to_imr(e);
+	u32 i;
+
+	for (i = 0; i < s->nr_slots; i++) {
+		struct imr_slot *b = &s->slot[i];
+
+		if (b->seq > seq)
+			continue;
+		b->pending = false;
+		b->solid |= b->owner != NO_OWNER;
+	}
+	if (s->pending[0].seq <= seq)
+		release_list(s, &s->pending[0]);
+	if (!s->pending[0].nr) {
+		s->pending[0] = s->pending[1];
+		memset(&s->pending[1], 0, sizeof(s->pending[1]));
+		if (s->pending[0].seq <= seq)
+			release_list(s, &s->pending[0]);
+	}
+}
+
+static bool imr_pending(struct shingle_engine *e)
+{
+	struct imr *s = to_imr(e);
+	u32 i;
+
+	if (s->pending[0].nr || s->pending[1].nr)
+		return true;
+	for (i = 0; i < s->nr_slots; i++) {
+		if (s->slot[i].pending || (s->slot[i].owner != NO_OWNER && !s->slot[i].solid))
+			return true;
+	}
+	return false;
+}
+
+/* ------------------------------------------------------------------------
+ * What is in use
+ */
+
+static bool phys_referenced(const struct imr *s, u32 phys, u64 offset)
+{
+	u32 owner = s->owner[phys];
+
+	return exposed(s, phys) && (!is_owned(owner) || offset < s->map[owner].valid);
+}
+
+static bool slot_referenced(const struct imr *s, u32 slot)
+{
+	return s->slot[slot].owner != NO_OWNER || s->slot[slot].pending;
+}
+
+static bool imr_referenced(struct shingle_engine *e, u64 pblk, u64 n)
+{
+	struct imr *s = to_imr(e);
+	u64 end = pblk + n, band, offset;
+	enum shingle_role role;
+
+	for (; pblk < end; pblk += s->track_blocks - offset) {
+		if (!shingle_band_of(s->layout, pblk, &role, &band, &offset)) {
+			offset = s->track_blocks - 1;
+			continue;
+		}
+		if (role == SHINGLE_ROLE_DATA ? phys_referenced(s, band, offset) :
+						slot_referenced(s, band))
+			return true;
+	}
+	return false;
+}
+
+/* ------------------------------------------------------------------------
+ * The state on the disk
+ */
+
+static u32 nr_map_parts(const struct imr *s)
+{
+	return DIV_ROUND_UP(s->nr_logical, PART_TRACKS);
+}
+
+static u32 encode_tracks(const struct imr *s, u32 part, __le32 *buf)
+{
+	u32 first = part * PART_TRACKS, n = min(s->nr_logical - first, PART_TRACKS), i;
+	bool any = false;
+
+	for (i = 0; i < n; i++) {
+		const struct imr_track *t = &s->map[first + i];
+
+		/* One more, so that zero is what was never written. */
+		buf[2 * i] = cpu_to_le32(t->phys + 1);
+		buf[2 * i + 1] = cpu_to_le32(t->phys == IMR_NO_TRACK ? 0 :
+					     (u32)t->level << 16 | t->valid);
+		any |= t->phys != IMR_NO_TRACK;
+	}
+	return any ? n * 2 * sizeof(*buf) : 0;
+}
+
+static u32 encode_slots(const struct imr *s, u32 part, __le32 *buf)
+{
+	u32 first = part * PART_SLOTS, n = min(s->nr_slots - first, PART_SLOTS), i;
+	bool any = false;
+
+	for (i = 0; i < n; i++) {
+		buf[i] = cpu_to_le32(s->slot[first + i].owner + 1);
+		any |= s->slot[first + i].owner != NO_OWNER;
+	}
+	return any ? n * sizeof(*buf) : 0;
+}
+
+static u32 imr_encode(struct shingle_engine *e, u64 *cursor, u64 *index, void *buf)
+{
+	struct imr *s = to_imr(e);
+	u32 parts = nr_map_parts(s), slots = DIV_ROUND_UP(s->nr_slots, PART_SLOTS), bytes;
+
+	for (; *cursor < parts + slots; (*cursor)++) {
+		bytes = *cursor < parts ? encode_tracks(s, *cursor, buf) :
+					  encode_slots(s, *cursor - parts, buf);
+		if (bytes) {
+			*index = (*cursor)++;
+			return bytes;
+		}
+	}
+	return 0;
+}
+
+static int decode_tracks(struct imr *s, u32 first, const __le32 *buf, u32 bytes)
+{
+	u32 n = bytes / (2 * sizeof(*buf)), i;
+
+	if (bytes % (2 * sizeof(*buf)) || n > s->nr_logical - first)
+		return -EUCLEAN;
+	for (i = 0; i < n; i++) {
+		struct imr_track *t = &s->map[first + i];
+		u32 phys = le32_to_cpu(buf[2 * i]) - 1, rest = le32_to_cpu(buf[2 * i + 1]);
+
+		if (phys == IMR_NO_TRACK)
+			continue;
+		if (phys >= s->nr_phys || !(rest & 0xffff) || (rest & 0xffff) > s->track_blocks ||
+		    rest >> 16 >= NR_LEVELS)
+			return -EUCLEAN;
+		t->phys = phys;
+		t->valid = rest & 0xffff;
+		t->level = rest >> 16;
+	}
+	return 0;
+}
+
+static int decode_slots(struct imr *s, u32 first, const __le32 *buf, u32 bytes)
+{
+	u32 n = bytes / sizeof(*buf), i;
+
+	if (bytes % sizeof(*buf) || n > s->nr_slots - first)
+		return -EUCLEAN;
+	for (i = 0; i < n; i++) {
+		u32 owner = le32_to_cpu(buf[i]) - 1;
+
+		if (owner != NO_OWNER && owner >= s->nr_logical)
+			return -EUCLEAN;
+		s->slot[first + i].owner = owner;
+	}
+	return 0;
+}
+
+static int imr_decode(struct shingle_engine *e, u64 index, const void *buf, u32 bytes)
+{
+	struct imr *s = to_imr(e);
+	u32 parts = nr_map_parts(s);
+
+	if (index < parts)
+		return decode_tracks(s, index * PART_TRACKS, buf, bytes);
+	index -= parts;
+	if (index < DIV_ROUND_UP(s->nr_slots, PART_SLOTS))
+		return decode_slots(s, index * PART_SLOTS, buf, bytes);
+	return -EUCLEAN;
+}
+
+/* Whatever was saved of tracks [@first, @first + @n) is of no use. */
+static void forget_slots(struct imr *s, u32 first, u32 n)
+{
+	u32 i;
+
+	for (i = 0; i < s->nr_slots; i++) {
+		if (s->slot[i].owner != NO_OWNER && s->slot[i].owner - first < n)
+			s->slot[i].owner = NO_OWNER;
+	}
+}
+
+static int replay_map(struct imr *s, u32 track, u64 phys, u32 valid, u32 level)
+{
+	struct imr_track *t = &s->map[track];
+
+	if (phys >= s->nr_phys || !valid || valid > s->track_blocks || level >= NR_LEVELS)
+		return -EUCLEAN;
+	/* What is written is not saved any more. */
+	forget_slots(s, track, 1);
+	t->phys = phys;
+	t->valid = valid;
+	t->level = level;
+	return 0;
+}
+
+static int imr_replay(struct shingle_engine *e, const struct shingle_record *rec)
+{
+	struct imr *s = to_imr(e);
+	u64 a = le64_to_cpu(rec->a), b = le64_to_cpu(rec->b), i;
+	u32 c = le32_to_cpu(rec->c);
+
+	if (a >= s->nr_logical)
+		return -EUCLEAN;
+	switch (le16_to_cpu(rec->type)) {
+	case IMR_MAP:
+		return replay_map(s, a, b, le16_to_cpu(rec->n), c);
+	case IMR_UNMAP:
+		if (!b || b > s->nr_logical - a)
+			return -EUCLEAN;
+		forget_slots(s, a, b);
+		for (i = a; i < a + b; i++) {
+			s->map[i].phys = IMR_NO_TRACK;
+			s->map[i].valid = 0;
+			s->map[i].level = 0;
+		}
+		return 0;
+	case IMR_BACKUP:
+		if (b >= s->nr_slots)
+			return -EUCLEAN;
+		forget_slots(s, a, 1);
+		s->slot[b].owner = a;
+		return 0;
+	case IMR_RESTORED:
+		if (b >= s->nr_slots)
+			return -EUCLEAN;
+		if (s->slot[b].owner == a)
+			s->slot[b].owner = NO_OWNER;
+		return 0;
+	case IMR_LEVEL:
+		if (!b || b > s->nr_logical - a || c >= NR_LEVELS)
+			return -EUCLEAN;
+		for (i = a; i < a + b; i++)
+			s->map[i].level = c;
+		return 0;
+	}
+	return -EUCLEAN;
+}
+
+static int imr_ready(struct shingle_engine *e, const char **why)
+{
+	struct imr *s = to_imr(e);
+	u32 i;
+
+	*why = NULL;
+	for (i = 0; i < s->nr_logical; i++) {
+		const struct imr_track *t = &s->map[i];
+
+		if (t->phys == IMR_NO_TRACK)
+			continue;
+		if (s->owner[t->phys] != OWNER_FREE) {
+			*why = "two tracks are in one place";
+			return -EUCLEAN;
+		}
+		s->owner[t->phys] = i;
+		s->live[t->level]++;
+		imr_track_claim(&s->tracks, t->phys);
+	}
+	for (i = 0; i < s->nr_slots; i++) {
+		u32 owner = s->slot[i].owner;
+
+		if (owner == NO_OWNER)
+			continue;
+		if (!is_mapped(s, owner) || !imr_is_top(s->map[owner].phys) ||
+		    s->map[owner].saved) {
+			*why = "a backup slot holds what is no top, or twice";
+			return -EUCLEAN;
+		}
+		s->map[owner].saved = true;
+		s->slot[i].solid = true;
+		s->nr_saved++;
+	}
+	return 0;
+}
+
+static u64 imr_max_chunks(const struct shingle_layout *l)
+{
+	return div64_u64(l->nr_bands[SHINGLE_ROLE_DATA] + PART_TRACKS - 1, PART_TRACKS) +
+	       div64_u64(l->nr_bands[SHINGLE_ROLE_STAGING] + PART_SLOTS - 1, PART_SLOTS);
+}
+
+/* ------------------------------------------------------------------------
+ * Looking at it
+ */
+
+static u32 verify_phys(const struct imr *s, shingle_report_fn report, void *ctx)
+{
+	u32 bad = 0, pending = 0, nr_free = 0, i;
+
+	for (i = 0; i < s->nr_phys; i++) {
+		u32 owner = s->owner[i];
+		bool is_free = imr_track_is_free(&s->tracks, i);
+
+		nr_free += is_free;
+		if (owner == OWNER_FREE ? !is_free : is_free) {
+			report(ctx, "physical track %u is free and is not", i);
+			bad++;
+		}
+		if (is_owned(owner) && (owner >= s->nr_logical || s->map[owner].phys != i)) {
+			report(ctx, "physical track %u belongs to %u, which is elsewhere", i,
+			       owner);
+			bad++;
+		}
+		pending += !is_owned(owner) && owner != OWNER_FREE && owner != OWNER_TAKEN;
+	}
+	if (pending != s->pending[0].nr + s->pending[1].nr || nr_free != s->tracks.nr_free) {
+		report(ctx, "%u physical tracks wait and %u are free, not %u and %u", pending,
+		       nr_free, s->pending[0].nr + s->pending[1].nr, s->tracks.nr_free);
+		bad++;
+	}
+	return bad;
+}
+
+static u32 imr_verify(struct shingle_engine *e, shingle_report_fn report, void *ctx)
+{
+	struct imr *s = to_imr(e);
+	u32 bad = verify_phys(s, report, ctx), live[NR_LEVELS] = { 0 }, nr_saved = 0, i;
+
+	for (i = 0; i < s->nr_logical; i++) {
+		const struct imr_track *t = &s->map[i];
+
+		if (t->phys == IMR_NO_TRACK ? t->valid : !t->valid || t->valid > s->track_blocks) {
+			report(ctx, "track %u has %u valid blocks", i, t->valid);
+			bad++;
+		}
+		if (t->phys != IMR_NO_TRACK) {
+			live[t->level]++;
+			if (t->phys >= s->nr_phys || s->owner[t->phys] != i) {
+				report(ctx, "track %u is at %u, which is another's", i, t->phys);
+				bad++;
+			}
+		}
+		if (t->saved && slot_of(s, i) == NO_SLOT) {
+			report(ctx, "track %u is saved in no slot", i);
+			bad++;
+		}
+		nr_saved += t->saved;
+	}
+	if (nr_saved != s->nr_saved) {
+		report(ctx, "%u tracks are saved, not %u", nr_saved, s->nr_saved);
+		bad++;
+	}
+	for (i = 0; i < NR_LEVELS; i++) {
+		if (live[i] != s->live[i]) {
+			report(ctx, "level %u has %u tracks, not %u", i, live[i], s->live[i]);
+			bad++;
+		}
+	}
+	return bad;
+}
+
+static u32 imr_counters(struct shingle_engine *e, struct shingle_counter *c, u32 max)
+{
+	const struct imr *s = to_imr(e);
+	const struct shingle_counter all[] = {
+		{ "imr_bottoms_allocated", s->bottoms_allocated },
+		{ "imr_tops_allocated", s->tops_allocated },
+		{ "imr_tier_misses", s->tier_misses },
+		{ "imr_bottoms_rmw", s->bottoms_rmw },
+		{ "imr_bottoms_rmw_free", s->bottoms_rmw_free },
+		{ "imr_tops_written", s->tops_written },
+		{ "imr_backups", s->backups },
+		{ "imr_rewrites", s->rewrites },
+		{ "imr_replayed_tops", s->replayed },
+		{ "imr_epochs", s->epochs },
+		{ "imr_epochs_rmw", s->epochs_rmw },
+		{ "imr_epoch_tracks", s->epoch_tracks },
+		{ "imr_partial_tracks", s->partial_tracks },
+		{ "imr_overwritten_tracks", s->overwritten_tracks },
+		{ "imr_moved_tracks", s->moved_tracks },
+		{ "imr_direct_blocks", s->direct_blocks },
+		{ "imr_sync_adjacent", s->syncs[IMR_SYNC_ADJACENT] },
+		{ "imr_sync_1", s->syncs[IMR_SYNC_1] },
+		{ "imr_sync_2", s->syncs[IMR_SYNC_2] },
+		{ "imr_sync_3", s->syncs[IMR_SYNC_3] },
+		{ "imr_sync_4", s->syncs[IMR_SYNC_4] },
+		{ "imr_sync_5", s->syncs[IMR_SYNC_5] },
+		{ "imr_sync_map", s->syncs[IMR_SYNC_MAP] },
+		{ "imr_sync_redo", s->syncs[IMR_SYNC_REDO] },
+	};
+
+	memcpy(c, all, min_t(size_t, max, ARRAY_SIZE(all)) * sizeof(*c));
+	return ARRAY_SIZE(all);
+}
+
+static void imr_clear_counters(struct shingle_engine *e)
+{
+	struct imr *s = to_imr(e);
+
+	memset(s->syncs, 0, sizeof(s->syncs));
+	s->bottoms_allocated = 0;
+	s->tops_allocated = 0;
+	s->tier_misses = 0;
+	s->bottoms_rmw = 0;
+	s->bottoms_rmw_free = 0;
+	s->tops_written = 0;
+	s->backups = 0;
+	s->rewrites = 0;
+	s->replayed = 0;
+	s->epochs = 0;
+	s->epochs_rmw = 0;
+	s->epoch_tracks = 0;
+	s->partial_tracks = 0;
+	s->overwritten_tracks = 0;
+	s->moved_tracks = 0;
+	s->direct_blocks = 0;
+}
+
+static u64 imr_map_bytes(struct shingle_engine *e)
+{
+	const struct imr *s = to_imr(e);
+
+	return (u64)s->nr_logical * sizeof(*s->map) +
+	       (u64)s->nr_phys * sizeof(*s->owner) + s->nr_phys / 8 + s->nr_phys / 16 +
+	       (u64)s->nr_slots * sizeof(*s->slot) + MAX_BUFFER * sizeof(*s->item);
+}
+
+static u64 imr_cached_blocks(struct shingle_engine *e)
+{
+	const struct imr *s = to_imr(e);
+	u64 blocks = 0;
+	u32 i;
+
+	for (i = 0; i < s->nr_slots && s->nr_saved; i++) {
+		if (s->slot[i].owner != NO_OWNER)
+			blocks += s->map[s->slot[i].owner].valid;
+	}
+	return blocks;
+}
+
+const struct shingle_engine_ops imr_engine_ops = {
+	.name = "imr",
+	.commit_records = 0,
+	.step_records = 1,
+	.discard_records = 1,
+	.logical_blocks = imr_logical_blocks,
+	.create = imr_create,
+	.destroy = imr_destroy,
+	.set = imr_set,
+	.get = imr_get,
+	.resolve = imr_resolve,
+	.place = imr_place,
+	.commit = imr_commit,
+	.abort = imr_abort,
+	.discard = imr_discard,
+	.next_step = imr_next_step,
+	.step_source = imr_step_source,
+	.step_done = imr_step_done,
+	.step_failed = imr_step_failed,
+	.release = imr_release,
+	.pending = imr_pending,
+	.epoch_add = imr_epoch_add,
+	.epoch_end = imr_epoch_end,
+	.message = imr_message,
+	.referenced = imr_referenced,
+	.encode = imr_encode,
+	.decode = imr_decode,
+	.replay = imr_replay,
+	.ready = imr_ready,
+	.max_chunks = imr_max_chunks,
+	.verify = imr_verify,
+	.counters = imr_counters,
+	.clear_counters = imr_clear_counters,
+	.map_bytes = imr_map_bytes,
+	.cached_blocks = imr_cached_blocks,
+};
+EXPORT_SYMBOL_GPL(imr_engine_ops);

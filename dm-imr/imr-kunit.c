@@ -1,0 +1,768 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * KUnit tests of interlaced recording: the vectors V1 to V9 and the relations E1
+ * to E7 of kvimr.md, on disks of a few tracks.
+ *
+ * Events, as in the specification: Wn write track n, Rn Kn save top n, rn write it
+ * back, S sync.
+ */
+#ifdef __KERNEL__
+#include <kunit/test.h>
+#include <linux/module.h>
+#endif
+
+#include "exercise.h"
+#include "imr-engine.h"
+#include "policy.h"
+
+#ifndef __KERNEL__
+#include "kunit-shim.h"
+#endif
+
+#define TRACK	4U
+#define MAX_SLOTS	64U
+
+/**
+ * struct disk - an engine and what it did
+ * @e: the engine
+ * @l: its layout
+ * @seq: of the open transaction
+ * @eager: somebody commits after every step
+ * @text: events of the last epoch
+ * @rewrites: in it
+ * @syncs: in it
+ * @last: track written last
+ * @written: tracks written, in their order
+ * @nr_written: how many
+ */
+struct disk {
+	struct shingle_engine *e;
+	struct shingle_layout l;
+	u64 seq;
+	bool eager;
+	char text[512];
+	u32 rewrites;
+	u32 backups;
+	u32 syncs;
+	u32 last;
+	u32 written[64];
+	u32 nr_written;
+};
+
+static struct disk *new_disk(struct kunit *test, u32 tracks, const char *const *keys)
+{
+#ifdef __KERNEL__
+	struct disk *d = kunit_kzalloc(test, sizeof(*d), GFP_KERNEL);
+#else
+	struct disk *d = kunit_calloc(test, sizeof(*d));
+#endif
+	const struct shingle_exercise_shape shape = {
+		.band_blocks = TRACK, .data_bands = tracks, .staging_bands = MAX_SLOTS,
+		.interlaced = true, .head_tracks = 1,
+	};
+	const char *why = "";
+
+	KUNIT_ASSERT_NOT_NULL(test, d);
+	shingle_exercise_layout(&d->l, &imr_engine_ops, &shape, &(struct imr_params){ 0 },
+				sizeof(struct imr_params));
+	KUNIT_ASSERT_EQ(test, imr_engine_ops.create(&d->e, &d->l, &why), 0);
+	d->seq = 1;
+	for (; keys && keys[0]; keys += 2)
+		KUNIT_ASSERT_EQ(test, d->e->ops->set(d->e, keys[0], keys[1], &why), 0);
+	return d;
+}
+
+static void end_disk(struct disk *d)
+{
+	d->e->ops->destroy(d->e);
+}
+
+static void note(struct disk *d, const char *what, u64 track)
+{
+	size_t used = strlen(d->text);
+
+	snprintf(d->text + used, sizeof(d->text) - used, "%s%s", used ? " " : "", what);
+	used = strlen(d->text);
+	if (track != U64_MAX)
+		snprintf(d->text + used, sizeof(d->text) - used, "%u", (u32)track);
+}
+
+static void note_step(struct disk *d, const struct shingle_step *step)
+{
+	enum shingle_role role;
+	u64 band, offset;
+
+	if (!step->n) {
+		if (step->cookie != IMR_SYNC_MAP) {
+			note(d, "S", U64_MAX);
+			d->syncs++;
+		}
+		return;
+	}
+	shingle_band_of(&d->l, step->dst, &role, &band, &offset);
+	if (role == SHINGLE_ROLE_STAGING) {
+		shingle_band_of(&d->l, step->base, &role, &band, &offset);
+		note(d, "R", band);
+		note(d, "K", band);
+		d->backups++;
+	} else if (step->gathered == SHINGLE_GATHERED_NONE) {
+		note(d, "r", band);
+		d->rewrites++;
+	} else {
+		note(d, "W", band);
+		d->last = band;
+		d->written[d->nr_written++ % ARRAY_SIZE(d->written)] = band;
+	}
+}
+
+static void commit(struct disk *d)
+{
+	d->e->ops->release(d->e, d->seq++);
+}
+
+/* The epoch that was put together: every step obeys R0, and nothing is left. */
+static void run_epoch(struct kunit *test, struct disk *d)
+{
+	struct shingle_record rec[4];
+	struct shingle_step step;
+	u32 waits = 0;
+	int r;
+
+	d->text[0] = '\0';
+	d->nr_written = 0;
+	d->rewrites = 0;
+	d->backups = 0;
+	d->syncs = 0;
+	while ((r = d->e->ops->next_step(d->e, SHINGLE_WHY_EPOCH, &step))) {
+		struct shingle_emit emit = { .rec = rec, .max = 1, .seq = d->seq };
+
+		KUNIT_ASSERT_LT(test, waits++, 1000U);
+		if (r == -EAGAIN) {
+			commit(d);
+			continue;
+		}
+		KUNIT_ASSERT_EQ(test, r, 1);
+		if (step.n) {
+			KUNIT_EXPECT_FALSE(test, shingle_would_destroy(&d->l, d->e, step.dst,
+								       step.n));
+			KUNIT_EXPECT_TRUE(test, step.gathered == SHINGLE_GATHERED_ONLY ||
+					  !d->e->ops->referenced(d->e, step.dst, step.n));
+		}
+		note_step(d, &step);
+		d->e->ops->step_done(d->e, &step, &emit);
+		if (step.sync == SHINGLE_SYNC_COMMIT || d->eager)
+			commit(d);
+	}
+	d->e->ops->epoch_end(d->e);
+}
+
+/* One epoch of whole logical tracks, NULL-terminated by U32_MAX. */
+static void persist(struct kunit *test, struct disk *d, const u32 *tracks, u32 n)
+{
+	u32 i;
+
+	for (i = 0; i < n; i++)
+		KUNIT_ASSERT_EQ(test, d->e->ops->epoch_add(d->e, (u64)tracks[i] * TRACK, TRACK),
+				0);
+	run_epoch(test, d);
+}
+
+static void persist_range(struct kunit *test, struct disk *d, u32 first, u32 n)
+{
+	u32 tracks[64], i;
+
+	KUNIT_ASSERT_LT(test, n, 65U);
+	for (i = 0; i < n; i++)
+		tracks[i] = first + i;
+	persist(test, d, tracks, n);
+}
+
+static void level(struct kunit *test, struct disk *d, u32 first, u32 n, u32 level)
+{
+	struct shingle_record rec;
+	struct shingle_emit emit = { .rec = &rec, .max = 1, .seq = d->seq };
+	char what[8], a[12], b[12], c[12];
+	char *argv[] = { what, a, b, c };
+	const char *why = "";
+
+	snprintf(what, sizeof(what), "level");
+	snprintf(a, sizeof(a), "%u", first);
+	snprintf(b, sizeof(b), "%u", n);
+	snprintf(c, sizeof(c), "%u", level);
+	KUNIT_ASSERT_EQ(test, d->e->ops->message(d->e, 4, argv, &emit, &why), 0);
+}
+
+/* Logical track n is on physical track n, for those of a list. */
+static void map_some(struct kunit *test, struct disk *d, const u32 *tracks, u32 n)
+{
+	struct shingle_record rec;
+	const char *why = "";
+	u32 i;
+
+	for (i = 0; i < n; i++) {
+		shingle_record_set(&rec, IMR_MAP, TRACK, 0, tracks[i], tracks[i]);
+		KUNIT_ASSERT_EQ(test, d->e->ops->replay(d->e, &rec), 0);
+	}
+	KUNIT_ASSERT_EQ(test, d->e->ops->ready(d->e, &why), 0);
+}
+
+static void forget(struct kunit *test, struct disk *d, u32 track)
+{
+	struct shingle_record rec;
+	struct shingle_emit emit = { .rec = &rec, .max = 1, .seq = d->seq };
+	bool dropped;
+	u64 done;
+
+	KUNIT_ASSERT_EQ(test, d->e->ops->discard(d->e, (u64)track * TRACK, TRACK, &done,
+						 &dropped, &emit), 0);
+	KUNIT_EXPECT_TRUE(test, dropped);
+	commit(d);
+}
+
+static void expect_tracks(struct kunit *test, const char *name, u32 lower, const u32 *want, u32 n)
+{
+	const char *const keys[] = { "policy", name, NULL };
+	struct disk *d = new_disk(test, 8, keys);
+	u32 i;
+
+	/* A track of level 1 that is nowhere makes level 0 the lower one. */
+	if (lower)
+		KUNIT_ASSERT_EQ(test, d->e->ops->set(d->e, "largest", "1", &(const char *){ "" }),
+				0);
+	for (i = 0; i < n; i++) {
+		persist(test, d, &i, 1);
+		KUNIT_EXPECT_EQ_MSG(test, d->last, want[i], "%s: track %u of 8", name, i);
+	}
+	end_disk(d);
+}
+
+/* V1: the order of eight single allocations on an empty disk. */
+static void imr_v1_orders(struct kunit *test)
+{
+	static const u32 seq[] = { 0, 1, 2, 3, 4, 5, 6, 7 };
+	static const u32 phases[] = { 0, 2, 4, 6, 1, 5, 3, 7 };
+	static const u32 zigzag[] = { 0, 2, 4, 6, 5, 1, 3, 7 };
+	static const u32 largest[] = { 0, 2, 4, 6, 1, 3, 5, 7 };
+	static const u32 lower[] = { 1, 3, 5, 7, 0, 2, 4, 6 };
+
+	expect_tracks(test, "seq", 0, seq, 8);
+	expect_tracks(test, "3phase", 0, phases, 8);
+	expect_tracks(test, "zigzag", 0, zigzag, 8);
+	expect_tracks(test, "compaction", 0, largest, 8);
+	expect_tracks(test, "compaction", 1, lower, 8);
+}
+
+/* V2: levels steer allocation; the rewrites and naive syncs that follow. */
+static void imr_v2_levels(struct kunit *test)
+{
+	static const char *const keys[] = { "rmw", "naive", "largest", "1", NULL };
+	static const struct { u32 level, track, rewrites, syncs; } want[] = {
+		{ 0, 1, 0, 1 }, { 0, 3, 0, 1 }, { 1, 6, 0, 1 }, { 1, 4, 1, 4 },
+		{ 1, 2, 2, 4 }, { 0, 5, 0, 1 }, { 1, 0, 1, 4 },
+	};
+	struct disk *d = new_disk(test, 8, keys);
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(want); i++) {
+		level(test, d, i, 1, want[i].level);
+		persist(test, d, &i, 1);
+		KUNIT_EXPECT_EQ_MSG(test, d->last, want[i].track, "file %u", i);
+		KUNIT_EXPECT_EQ_MSG(test, d->rewrites, want[i].rewrites, "file %u: %s", i, d->text);
+		KUNIT_EXPECT_EQ_MSG(test, d->syncs, want[i].syncs, "file %u: %s", i, d->text);
+	}
+	end_disk(d);
+}
+
+/* V3: the nearest free bottom, of two as near the higher one. */
+static void imr_v3_nearest(struct kunit *test)
+{
+	static const u32 tops[] = { 1, 3, 5, 7 };
+	static const u32 want[2][3] = { { 4, 2, 0 }, { 4, 6, 0 } };
+	static const u32 last[2] = { 6, 2 };
+	u32 i, j;
+
+	for (i = 0; i < 2; i++) {
+		struct disk *d = new_disk(test, 8, NULL);
+		u32 track;
+
+		map_some(test, d, tops, 4);
+		/* Go on until the last one is where it has to be. */
+		for (track = 0, d->last = U32_MAX; d->last != last[i]; track += 2)
+			persist(test, d, &track, 1);
+		for (j = 0; j < track; j += 2) {
+			struct shingle_run run;
+
+			d->e->ops->resolve(d->e, (u64)j * TRACK, 1, &run);
+			if (run.pblk != (u64)last[i] * TRACK)
+				forget(test, d, j);
+		}
+		for (j = 0; j < 3; j++) {
+			u32 t = j * 2;
+
+			/* Any logical track that is nowhere yet. */
+			for (;; t = (t + 2) % 8) {
+				struct shingle_run run;
+
+				d->e->ops->resolve(d->e, (u64)t * TRACK, 1, &run);
+				if (run.kind == SHINGLE_RUN_ZERO)
+					break;
+			}
+			persist(test, d, &t, 1);
+			KUNIT_EXPECT_EQ_MSG(test, d->last, want[i][j], "last %u, number %u",
+					    last[i], j);
+		}
+		end_disk(d);
+	}
+}
+
+struct files {
+	const char *policy;
+	const char *levels;
+	u32 naive[4];
+	u32 merged[4];
+	u32 rewrites[2][4];
+	u32 literal;
+};
+
+/* V4: four files of two tracks on an empty disk. */
+static void imr_v4_files(struct kunit *test)
+{
+	static const struct files files[] = {
+		{ "seq", "0000", { 2, 4, 4, 4 }, { 2, 4, 4, 4 },
+		  { { 0, 1, 1, 1 }, { 0, 1, 1, 1 } }, 17 },
+		{ "3phase", "0000", { 1, 1, 1, 1 }, { 1, 1, 1, 1 }, { { 0 }, { 0 } }, 8 },
+		{ "compaction", "0110", { 1, 4, 7, 1 }, { 1, 4, 3, 1 },
+		  { { 0, 1, 3, 0 }, { 0, 1, 2, 0 } }, 14 },
+	};
+	u32 i, mode, k;
+
+	for (i = 0; i < ARRAY_SIZE(files); i++) {
+		const struct files *f = &files[i];
+
+		for (mode = 0; mode < 3; mode++) {
+			const char *const keys[] = {
+				"policy", f->policy, "rmw", mode ? "merged" : "naive",
+				"syncs", mode == 2 ? "literal" : "needed", "largest", "1", NULL,
+			};
+			struct disk *d = new_disk(test, 8, keys);
+			u32 literal = 0;
+
+			for (k = 0; k < 4; k++) {
+				level(test, d, 2 * k, 2, f->levels[k] - '0');
+				persist_range(test, d, 2 * k, 2);
+				KUNIT_EXPECT_EQ_MSG(test, d->rewrites, f->rewrites[!!mode][k],
+						    "%s mode %u file %u: %s", f->policy, mode, k,
+						    d->text);
+				literal += d->syncs;
+				if (mode < 2)
+					KUNIT_EXPECT_EQ_MSG(test, d->syncs,
+							    mode ? f->merged[k] : f->naive[k],
+							    "%s mode %u file %u: %s", f->policy,
+							    mode, k, d->text);
+			}
+			if (mode == 2)
+				KUNIT_EXPECT_EQ_MSG(test, literal, f->literal, "%s literal",
+						    f->policy);
+			end_disk(d);
+		}
+	}
+}
+
+/* V5: seq, files of 2m tracks one after the other. */
+static void imr_v5_seq(struct kunit *test)
+{
+	static const u32 sizes[] = { 1, 2, 5, 16 };
+	u32 i, mode, k;
+
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		u32 m = sizes[i];
+
+		for (mode = 0; mode < 2; mode++) {
+			const char *const keys[] = {
+				"policy", "seq", "rmw", mode ? "merged" : "naive", NULL,
+			};
+			struct disk *d = new_disk(test, 8 * m, keys);
+
+			for (k = 0; k < 4; k++) {
+				u32 rewrites = mode ? !!k : k ? m : m - 1;
+				u32 syncs = mode ? k ? m == 1 ? 4 : 5 : 2 : 4 * m - 2 * !k;
+
+				persist_range(test, d, 2 * m * k, 2 * m);
+				KUNIT_EXPECT_EQ_MSG(test, d->rewrites, rewrites,
+						    "m %u mode %u file %u", m, mode, k);
+				KUNIT_EXPECT_EQ_MSG(test, d->syncs, syncs,
+						    "m %u mode %u file %u", m, mode, k);
+			}
+			end_disk(d);
+		}
+	}
+}
+
+static void expect_events(struct kunit *test, const struct disk *d, const char *want)
+{
+	KUNIT_EXPECT_EQ_MSG(test, strcmp(d->text, want), 0, "%s, not %s", d->text, want);
+}
+
+static const u32 all_tracks[] = { 0, 1, 2, 3, 4, 5, 6, 7 };
+
+/* V6: exact events. */
+static void imr_v6_events(struct kunit *test)
+{
+	static const u32 list[] = { 2, 4 };
+	static const struct { const char *rmw, *adjsync, *overwrite, *seq; } want[] = {
+		{ "naive", "literal",
+		  "R1 K1 R3 K3 S W2 S r1 r3 S R3 K3 R5 K5 S W4 S r3 r5 S S",
+		  "W0 S W1 S R1 K1 S W2 S r1 S W3 S" },
+		{ "naive", "needed",
+		  "R1 K1 R3 K3 S W2 S r1 r3 S R3 K3 R5 K5 S W4 S r3 r5 S S",
+		  "W0 S W1 R1 K1 S W2 S r1 S W3 S" },
+		{ "merged", "literal",
+		  "R1 K1 R3 K3 R5 K5 S W2 W4 S r1 r3 r5 S",
+		  "W0 W2 S W1 W3 S" },
+	};
+	u32 i;
+
+	/* Commits in between, by whomever, change nothing. */
+	for (i = 0; i < 2 * ARRAY_SIZE(want); i++) {
+		bool eager = i >= ARRAY_SIZE(want);
+		u32 w = i % ARRAY_SIZE(want);
+		const char *const keys[] = {
+			"rmw", want[w].rmw, "adjsync", want[w].adjsync, "policy", "seq", NULL,
+		};
+		struct disk *d = new_disk(test, 8, keys);
+
+		d->eager = eager;
+		persist_range(test, d, 0, 4);
+		expect_events(test, d, want[w].seq);
+		end_disk(d);
+
+		d = new_disk(test, 8, keys);
+		d->eager = eager;
+		map_some(test, d, all_tracks, 8);
+		persist(test, d, list, 2);
+		expect_events(test, d, want[w].overwrite);
+		end_disk(d);
+	}
+}
+
+/* V7: other lists of tracks, all tops valid. */
+static void imr_v7_lists(struct kunit *test)
+{
+	static const struct { u32 n, list[4], naive[2], merged[2]; } want[] = {
+		{ 1, { 2 }, { 2, 4 }, { 2, 3 } },
+		{ 2, { 0, 2 }, { 3, 7 }, { 2, 3 } },
+		{ 2, { 2, 6 }, { 4, 7 }, { 4, 3 } },
+		{ 4, { 0, 2, 4, 6 }, { 7, 13 }, { 4, 3 } },
+	};
+	u32 i, mode;
+
+	for (i = 0; i < ARRAY_SIZE(want); i++) {
+		for (mode = 0; mode < 2; mode++) {
+			const char *const keys[] = { "rmw", mode ? "merged" : "naive", NULL };
+			const u32 *w = mode ? want[i].merged : want[i].naive;
+			struct disk *d = new_disk(test, 8, keys);
+
+			map_some(test, d, all_tracks, 8);
+			persist(test, d, want[i].list, want[i].n);
+			KUNIT_EXPECT_EQ_MSG(test, d->rewrites, w[0], "%s", d->text);
+			KUNIT_EXPECT_EQ_MSG(test, d->backups, w[0], "%s", d->text);
+			KUNIT_EXPECT_EQ_MSG(test, d->syncs, w[1], "%s", d->text);
+			end_disk(d);
+		}
+	}
+}
+
+/* V8: the case of five syncs: bottoms with and without rewrites, and tops. */
+static void imr_v8_five(struct kunit *test)
+{
+	static const u32 mapped[] = { 1, 2, 6 }, list[] = { 2, 6, 3, 4 };
+	u32 mode;
+
+	for (mode = 0; mode < 2; mode++) {
+		const char *const keys[] = { "rmw", mode ? "merged" : "naive", "largest", "1",
+					     NULL };
+		struct disk *d = new_disk(test, 8, keys);
+		u32 i;
+
+		map_some(test, d, mapped, 3);
+		/* Move the search for tops to behind 3. */
+		level(test, d, 5, 1, 0);
+		persist(test, d, (const u32[]){ 5 }, 1);
+		KUNIT_EXPECT_EQ(test, d->last, 3U);
+		forget(test, d, 5);
+		for (i = 0; i < 4; i++)
+			level(test, d, list[i], 1, 0);
+		persist(test, d, list, 4);
+		expect_events(test, d, "R1 K1 S W2 S r1 S W6 S W5 W7 S");
+		end_disk(d);
+	}
+}
+
+/* V9: what was freed is given out by class. */
+static void imr_v9_frees(struct kunit *test)
+{
+	static const char *const keys[] = { "policy", "3phase", "rmw", "naive", NULL };
+	struct disk *d = new_disk(test, 8, keys);
+	u32 i;
+
+	for (i = 0; i < 6; i++)
+		persist(test, d, &i, 1);
+	forget(test, d, 1);
+	persist(test, d, (const u32[]){ 6 }, 1);
+	expect_events(test, d, "R1 K1 S W2 S r1 S S");
+	forget(test, d, 4);
+	forget(test, d, 2);
+	persist(test, d, (const u32[]){ 4, 7 }, 2);
+	expect_events(test, d, "R5 K5 S W4 S r5 S W1 S");
+	end_disk(d);
+}
+
+/* E2: k bottoms in a row, all tops valid. */
+static void imr_e2_runs(struct kunit *test)
+{
+	u32 k, from, mode, i;
+
+	for (k = 1; k <= 16; k++) {
+		for (from = 0; from <= 2; from += 2) {
+			for (mode = 0; mode < 3; mode++) {
+				const char *const keys[] = {
+					"rmw", mode ? "merged" : "naive",
+					"syncs", mode == 2 ? "literal" : "needed", NULL,
+				};
+				struct disk *d = new_disk(test, 64, keys);
+				u32 all[64], list[16];
+
+				for (i = 0; i < 64; i++)
+					all[i] = i;
+				for (i = 0; i < k; i++)
+					list[i] = from + 2 * i;
+				map_some(test, d, all, 64);
+				persist(test, d, list, k);
+				KUNIT_EXPECT_EQ(test, d->rewrites,
+						mode ? k + !!from : 2 * k - !from);
+				KUNIT_EXPECT_EQ(test, d->syncs,
+						mode == 2 ? 5 : mode ? 3 : 3 * k + 1);
+				KUNIT_EXPECT_EQ(test, d->backups, d->rewrites);
+				end_disk(d);
+			}
+		}
+	}
+}
+
+static u32 rnd(u32 *rng, u32 below)
+{
+	*rng = *rng * 1664525U + 1013904223U;
+	return (*rng >> 8) % below;
+}
+
+/* E7: 3phase without frees, by fill; also for bottoms that are overwritten. */
+static void imr_e7_phases(struct kunit *test)
+{
+	static const char *const keys[] = { "policy", "3phase", NULL };
+	struct disk *d = new_disk(test, 64, keys);
+	u32 rng = 7, i, j;
+
+	for (i = 0; i < 64; i++) {
+		persist(test, d, &i, 1);
+		KUNIT_EXPECT_EQ(test, d->rewrites, 0U);
+		for (j = 0; j < 4; j++) {
+			u32 bottom = rnd(&rng, min(i + 1, 32U));
+
+			persist(test, d, &bottom, 1);
+			KUNIT_EXPECT_LE(test, d->rewrites, i < 32 ? 0U : i < 48 ? 1U : 2U);
+		}
+	}
+	end_disk(d);
+}
+
+/* Which physical tracks hold something? */
+static void valid_tracks(struct disk *d, u32 tracks, bool *valid)
+{
+	struct shingle_run run;
+	u32 i;
+
+	memset(valid, 0, tracks);
+	for (i = 0; i < tracks; i++) {
+		d->e->ops->resolve(d->e, (u64)i * TRACK, 1, &run);
+		if (run.kind == SHINGLE_RUN_MAPPED)
+			valid[(u32)(run.pblk - d->l.groups[0].start) / TRACK] = true;
+	}
+}
+
+/* E1 and E4 for Algorithm 2: what an epoch must have cost, from what it wrote. */
+static void expect_merged(struct kunit *test, const struct disk *d, u32 tracks, const bool *valid,
+			  bool literal)
+{
+	bool saved[64] = { false };
+	u32 rmw = 0, calm = 0, tops = 0, rewrites = 0, i;
+
+	for (i = 0; i < d->nr_written; i++) {
+		u32 t = d->written[i];
+		bool below = t && valid[t - 1], above = t + 1 < tracks && valid[t + 1];
+
+		if (imr_is_top(t)) {
+			tops++;
+			continue;
+		}
+		rmw += below || above;
+		calm += !(below || above);
+		if (below)
+			saved[t - 1] = true;
+		if (above)
+			saved[t + 1] = true;
+	}
+	for (i = 0; i < tracks; i++)
+		rewrites += saved[i];
+	KUNIT_EXPECT_EQ_MSG(test, d->rewrites, rewrites, "%s", d->text);
+	KUNIT_EXPECT_EQ_MSG(test, d->backups, rewrites, "%s", d->text);
+	i = 3 * !!rmw + (literal || (calm && tops)) + (literal || calm || tops);
+	KUNIT_EXPECT_EQ_MSG(test, d->syncs, i, "%s", d->text);
+	KUNIT_EXPECT_TRUE(test, d->syncs >= 1 && d->syncs <= 5);
+}
+
+/* E1 and E4 for Algorithm 1; @valid changes as it goes. */
+static void expect_naive(struct kunit *test, const struct disk *d, u32 tracks, bool *valid,
+			 bool needed)
+{
+	bool unsynced[65] = { false };
+	u32 rewrites = 0, syncs = 1, i;
+
+	for (i = 0; i < d->nr_written; i++) {
+		u32 t = d->written[i], tops;
+
+		if (((t && unsynced[t - 1]) || unsynced[t + 1]) && (!needed || imr_is_top(t))) {
+			syncs++;
+			memset(unsynced, 0, sizeof(unsynced));
+		}
+		tops = imr_is_top(t) ? 0 : (t && valid[t - 1]) + (t + 1 < tracks && valid[t + 1]);
+		rewrites += tops;
+		syncs += tops ? 3 : 0;
+		if (tops)
+			memset(unsynced, 0, sizeof(unsynced));
+		else
+			unsynced[t] = true;
+		valid[t] = true;
+	}
+	KUNIT_EXPECT_EQ_MSG(test, d->rewrites, rewrites, "%s", d->text);
+	KUNIT_EXPECT_EQ_MSG(test, d->backups, rewrites, "%s", d->text);
+	KUNIT_EXPECT_EQ_MSG(test, d->syncs, syncs, "%s", d->text);
+}
+
+/* E1, E3, E4: random epochs, new tracks and overwritten ones, and frees. */
+static void imr_e4_costs(struct kunit *test)
+{
+	static const char *const policies[] = { "seq", "3phase", "zigzag", "compaction" };
+	u32 seed, epoch, i;
+
+	for (seed = 0; seed < 64; seed++) {
+		bool naive = seed & 1, odd = seed & 2;
+		const char *const keys[] = {
+			"policy", policies[seed / 4 % 4], "rmw", naive ? "naive" : "merged",
+			naive ? "adjsync" : "syncs",
+			!odd == naive ? "literal" : "needed", "largest", "1", NULL,
+		};
+		u32 rng = seed, tracks = 8 + rnd(&rng, 40);
+		struct disk *d = new_disk(test, tracks, keys);
+		bool valid[64];
+
+		for (epoch = 0; epoch < 30; epoch++) {
+			u32 list[12], n = 0, want = 1 + rnd(&rng, 12);
+
+			for (i = rnd(&rng, tracks); i < tracks && n < want;
+			     i += 1 + rnd(&rng, 3)) {
+				level(test, d, i, 1, rnd(&rng, 2));
+				list[n++] = i;
+			}
+			valid_tracks(d, tracks, valid);
+			persist(test, d, list, n);
+			if (naive)
+				expect_naive(test, d, tracks, valid, !strcmp(keys[5], "needed"));
+			else
+				expect_merged(test, d, tracks, valid, !strcmp(keys[5], "literal"));
+			for (i = rnd(&rng, 6); i < 3; i++)
+				forget(test, d, rnd(&rng, tracks));
+		}
+		end_disk(d);
+	}
+}
+
+/* E6: what compaction may hand out when. */
+static void imr_e6_tiers(struct kunit *test)
+{
+	u32 seed, i, k;
+
+	for (seed = 0; seed < 40; seed++) {
+		u32 rng = seed, nr = 3 + rnd(&rng, 60);
+		struct imr_tracks *t;
+
+#ifdef __KERNEL__
+		t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
+#else
+		t = kunit_calloc(test, sizeof(*t));
+#endif
+		KUNIT_ASSERT_NOT_NULL(test, t);
+		KUNIT_ASSERT_EQ(test, imr_tracks_init(t, nr), 0);
+		for (k = 0; k < 400; k++) {
+			u32 bottoms = 0, calm = 0, tops = 0, track = rnd(&rng, nr);
+			bool bottom = rnd(&rng, 2), is_free, miss;
+
+			for (i = 0; i < nr; i++) {
+				is_free = imr_track_is_free(t, i);
+				tops += is_free && imr_is_top(i);
+				bottoms += is_free && !imr_is_top(i);
+				calm += is_free && !imr_is_top(i) &&
+					(!i || imr_track_is_free(t, i - 1)) &&
+					(i + 1 == nr || imr_track_is_free(t, i + 1));
+			}
+			if (rnd(&rng, 3) == 0) {
+				if (!imr_track_is_free(t, track))
+					imr_track_give(t, track);
+				continue;
+			}
+			track = imr_track_take(t, bottom, &miss);
+			if (track == IMR_NO_TRACK) {
+				KUNIT_EXPECT_EQ(test, bottoms + tops, 0U);
+				continue;
+			}
+			KUNIT_EXPECT_EQ(test, miss, imr_is_top(track) == bottom);
+			if (imr_is_top(track)) {
+				KUNIT_EXPECT_TRUE(test, !bottom || !bottoms);
+				continue;
+			}
+			KUNIT_EXPECT_TRUE(test, bottom || !tops);
+			is_free = (!track || imr_track_is_free(t, track - 1)) &&
+				  (track + 1 == nr || imr_track_is_free(t, track + 1));
+			KUNIT_EXPECT_TRUE(test, is_free || !calm);
+		}
+		imr_tracks_exit(t);
+	}
+}
+
+static struct kunit_case imr_cases[] = {
+	KUNIT_CASE(imr_v1_orders),
+	KUNIT_CASE(imr_v2_levels),
+	KUNIT_CASE(imr_v3_nearest),
+	KUNIT_CASE(imr_v4_files),
+	KUNIT_CASE(imr_v5_seq),
+	KUNIT_CASE(imr_v6_events),
+	KUNIT_CASE(imr_v7_lists),
+	KUNIT_CASE(imr_v8_five),
+	KUNIT_CASE(imr_v9_frees),
+	KUNIT_CASE(imr_e2_runs),
+	KUNIT_CASE(imr_e4_costs),
+	KUNIT_CASE(imr_e6_tiers),
+	KUNIT_CASE(imr_e7_phases),
+	{}
+};
+
+static struct kunit_suite imr_suite = {
+	.name = "imr",
+	.test_cases = imr_cases,
+};
+
+kunit_test_suites(&imr_suite);
+
+#ifdef __KERNEL__
+MODULE_DESCRIPTION("dm-shingle: KUnit tests of interlaced recording");
+MODULE_LICENSE("GPL");
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Which track next?  The allocation policies of interlaced recording. */
+#ifndef SHINGLE_IMR_POLICY_H
+#define SHINGLE_IMR_POLICY_H
+
+#include "pure.h"
+
+#define IMR_NO_TRACK	U32_MAX
+
+/* Tracks 2i, 4i + 1, 4i + 3: what the three phases allocate. */
+enum { IMR_BOTTOM, IMR_TOP_A, IMR_TOP_B, IMR_NR_CLASSES };
+
+enum imr_policy {
+	IMR_SEQ,
+	IMR_3PHASE,
+	IMR_ZIGZAG,
+	IMR_COMPACTION,
+	IMR_NR_POLICIES
+};
+
+/**
+ * struct imr_tracks - the free tracks and where the search for the next begins
+ * @nr: tracks
+ * @nr_free: of them free
+ * @policy: how to choose
+ * @first: begin at the low end, not behind the last one taken
+ * @free: of each class, by number in the class
+ * @calm: free bottoms between tops of which none is allocated: writing them
+ *	costs no top a rewrite
+ * @last: the last track taken of each class, IMR_NO_TRACK before the first
+ * @last_any: of all of them
+ * @last_top: of both classes of tops
+ */
+struct imr_tracks {
+	u32 nr;
+	u32 nr_free;
+	enum imr_policy policy;
+	bool first;
+	unsigned long *free[IMR_NR_CLASSES];
+	unsigned long *calm;
+	u32 last[IMR_NR_CLASSES];
+	u32 last_any;
+	u32 last_top;
+};
+
+static inline bool imr_is_top(u32 track)
+{
+	return track & 1;
+}
+
+int imr_tracks_init(struct imr_tracks *t, u32 nr);
+void imr_tracks_exit(struct imr_tracks *t);
+bool imr_track_is_free(const struct imr_tracks *t, u32 track);
+void imr_track_claim(struct imr_tracks *t, u32 track);
+void imr_track_give(struct imr_tracks *t, u32 track);
+u32 imr_track_take(struct imr_tracks *t, bool bottom, bool *miss);
+
+#endif /* SHINGLE_IMR_POLICY_H */

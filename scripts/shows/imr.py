@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0
+"""In a guest with the virtual clock, for scripts/shows/imr: one load on one
+disk, without a store but for verification.
+
+    imr.py WORDS OUT    WORDS is a JSON object, see there
+
+The ledgers of the store, of the layer and of the medium go to OUT."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(TOP / "tests/guest"))
+
+# pylint: disable=wrong-import-position,import-error
+import bench
+import dm
+import media
+
+
+def medium(words):
+    """A disk with the mechanics of the paper's: interlaced, or plain."""
+    tracks = words["tracks"] + words["spare"]
+    sectors = words["track_bytes"] // 512
+    store = "none"
+    # RAM for a store, and for metadata; it is taken as it is written.
+    bench.modprobe("brd", "rd_nr=2", f"rd_size={max(1 << 18, tracks * sectors // 2)}")
+    if words["store"]:
+        store = "/dev/ram0"
+    keys = {"media": "imr" if words["layer"] != "plain" else "cmr",
+            "track_sectors": sectors, "wcache": words["wcache"],
+            **words["medium"]}
+    return dm.Device("medium", [(
+        0, tracks * sectors, "platter", f"{store} 0 kvimr 0 {2 * len(keys)} " +
+        " ".join(f"{k} {v}" for k, v in keys.items()))])
+
+
+def target(disk, words):
+    """The imr target over it, its metadata on a device of their own, as the
+    paper's map was; the backup region is on the disk."""
+    keys = {"policy": words["policy"], "rmw": words["rmw"],
+            # A whole file is gathered, and it is the flush that persists it.
+            "buffer_tracks": 2 * words["file_tracks"], **words["keys"]}
+    bench.run("shingle", "create", "imr", "--no-udev", "--force", "--meta",
+              "/dev/ram1", "--backup-tracks", 2 * words["file_tracks"],
+              *(w for k, v in keys.items() for w in ("--set", f"{k}={v}")),
+              disk.path, "upper")
+    bench.run("dmsetup", "mknodes")
+    return "/dev/mapper/upper"
+
+
+def main():
+    words, out = json.loads(sys.argv[1]), Path(sys.argv[2])
+    disk = medium(words)
+    path, upper = disk.path, None
+    if words["layer"] == "target":
+        upper = target(disk, words)
+        path = upper
+    disk.message("stats_clear")
+    done = subprocess.run(
+        [TOP / "build/userspace/shingle-levels", "--json", *words["args"], path],
+        check=False, text=True, stdout=subprocess.PIPE)
+    if done.returncode:
+        return done.returncode
+    of = json.loads(done.stdout)
+    of["words"] = words
+    of["medium"] = media.numbers(disk.message("stats"))
+    out.write_text(json.dumps(of), encoding="ascii")
+    if upper:
+        subprocess.run(["dmsetup", "remove", "--noudevsync", "upper"], check=True)
+    disk.remove()
+    return 0
+
+
+sys.exit(main())

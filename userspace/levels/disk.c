@@ -1,0 +1,593 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The files of the load on a block device, through ordinary I/O. */
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "disk.h"
+
+#define BLOCK		4096U
+#define MAX_UNIT	(1U << 20)	/* what one bio carries */
+#define MAGIC		0x736c6576656c2d62ULL
+#define MAX_SENTENCES	10
+
+/**
+ * struct block - what each 4 KiB block of a file says
+ * @magic: MAGIC
+ * @file: id of the file
+ * @nr: of the block in it
+ * @sum: of the three
+ * @fill: follows from them
+ */
+struct block {
+	__le64 magic, file, nr, sum;
+	__le64 fill[BLOCK / 8 - 4];
+};
+
+double disk_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static u64 mix64(u64 v)
+{
+	v = (v ^ v >> 30) * 0xbf58476d1ce4e5b9ULL;
+	v = (v ^ v >> 27) * 0x94d049bb133111ebULL;
+	return v ^ v >> 31;
+}
+
+static u64 block_sum(u64 file, u64 nr)
+{
+	return mix64(MAGIC ^ mix64(file + 1) ^ mix64(~nr));
+}
+
+static void block_make(struct block *b, u64 file, u64 nr)
+{
+	u64 sum = block_sum(file, nr), i;
+
+	b->magic = cpu_to_le64(MAGIC);
+	b->file = cpu_to_le64(file);
+	b->nr = cpu_to_le64(nr);
+	b->sum = cpu_to_le64(sum);
+	for (i = 0; i < ARRAY_SIZE(b->fill); i++)
+		b->fill[i] = cpu_to_le64(sum + (i + 1) * 0x9e3779b97f4a7c15ULL);
+}
+
+/* What a block holds that should hold another, for people. */
+static void block_describe(const struct block *b, char *text, size_t size)
+{
+	u64 file = le64_to_cpu(b->file), nr = le64_to_cpu(b->nr);
+	static const struct block zeroes;
+	struct block whole;
+
+	if (!memcmp(b, &zeroes, sizeof(zeroes))) {
+		snprintf(text, size, "zeroes");
+		return;
+	}
+	block_make(&whole, file, nr);
+	if (le64_to_cpu(b->magic) != MAGIC || le64_to_cpu(b->sum) != block_sum(file, nr))
+		snprintf(text, size, "nothing that was written");
+	else if (memcmp(b, &whole, sizeof(whole)))
+		snprintf(text, size, "parts of block %llu of file %llu", nr, file);
+	else
+		snprintf(text, size, "block %llu of file %llu", nr, file);
+}
+
+static bool can_discard(dev_t rdev)
+{
+	unsigned long long most = 0;
+	char path[96];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/queue/discard_max_bytes", major(rdev),
+		 minor(rdev));
+	f = fopen(path, "re");
+	if (f && fscanf(f, "%llu", &most) != 1)
+		most = 0;
+	if (f)
+		fclose(f);
+	return most;
+}
+
+static bool open_checked(struct disk *d)
+{
+	int flags = O_RDWR | O_DIRECT | O_CLOEXEC;
+	struct stat st;
+
+	if (stat(d->opt.path, &st)) {
+		fail("DEVICE %s: %s", d->opt.path, strerror(errno));
+		return false;
+	}
+	d->is_block = S_ISBLK(st.st_mode);
+	if (!d->is_block && !S_ISREG(st.st_mode)) {
+		fail("DEVICE %s is neither a block device nor a file", d->opt.path);
+		return false;
+	}
+	d->fd = open(d->opt.path, flags | (d->is_block ? O_EXCL : 0));
+	if (d->fd < 0 && errno == EINVAL && !d->is_block)
+		d->fd = open(d->opt.path, flags & ~O_DIRECT);
+	if (d->fd < 0) {
+		fail("DEVICE %s cannot be opened: %s%s", d->opt.path, strerror(errno),
+		     errno == EBUSY ? "; unmount it, or remove what is on top of it" : "");
+		return false;
+	}
+	d->bytes = (u64)st.st_size;
+	if (d->is_block && ioctl(d->fd, BLKGETSIZE64, &d->bytes)) {
+		fail("size of DEVICE %s cannot be found out: %s", d->opt.path, strerror(errno));
+		return false;
+	}
+	if (d->is_block) {
+		dm_device_at(st.st_rdev, &d->mapped);
+		d->opt.discards = d->opt.discards && can_discard(st.st_rdev);
+	}
+	return true;
+}
+
+/**
+ * disk_open() - use a device
+ * @d: result
+ * @opt: how; @opt->path must live as long as @d
+ *
+ * Returns 0, or a negative errno after saying what is wrong; disk_close() in
+ * both cases.
+ */
+int disk_open(struct disk *d, const struct disk_options *opt)
+{
+	int err;
+
+	memset(d, 0, sizeof(*d));
+	d->opt = *opt;
+	d->fd = -1;
+	d->ring.ring_fd = -1;
+	if (!open_checked(d))
+		return -EINVAL;
+	if (opt->hints && strcmp(d->mapped.target, "imr")) {
+		fail("DEVICE %s takes no levels: it is no imr device; leave the hints out",
+		     opt->path);
+		return -EINVAL;
+	}
+	err = io_uring_queue_init(DISK_DEPTH, &d->ring, 0);
+	if (err) {
+		d->ring.ring_fd = -1;
+		fail("io_uring is not to be had: %s", strerror(-err));
+		return err;
+	}
+	d->unit_bytes = min(opt->track_bytes, MAX_UNIT);
+	while (opt->track_bytes % d->unit_bytes)
+		d->unit_bytes -= BLOCK;
+	d->buffer = aligned_alloc(BLOCK, (size_t)DISK_DEPTH * d->unit_bytes);
+	d->expected = aligned_alloc(BLOCK, d->unit_bytes);
+	return d->buffer && d->expected ? 0 : -ENOMEM;
+}
+
+void disk_close(struct disk *d)
+{
+	u32 i;
+
+	if (d->ring.ring_fd >= 0)
+		io_uring_queue_exit(&d->ring);
+	if (d->fd >= 0)
+		close(d->fd);
+	dm_line_free(&d->mapped);
+	for (i = 0; d->slot && i < d->opt.backup_slots; i++)
+		free(d->slot[i].data);
+	free(d->slot);
+	free(d->valid_bytes);
+	free(d->request);
+	free(d->buffer);
+	free(d->expected);
+	d->fd = -1;
+	d->ring.ring_fd = -1;
+	d->buffer = NULL;
+	d->expected = NULL;
+	d->request = NULL;
+	d->valid_bytes = NULL;
+	d->slot = NULL;
+}
+
+static void fill_unit(u8 *buf, u64 file, u64 at, u32 bytes)
+{
+	u32 i;
+
+	for (i = 0; i < bytes; i += BLOCK)
+		block_make((struct block *)(buf + i), file, (at + i) / BLOCK);
+}
+
+static void check_unit(struct disk *d, const struct extent *e, u64 at, const u8 *buf, u32 bytes)
+{
+	char what[96];
+	u32 i;
+
+	d->ledger.verified_blocks += bytes / BLOCK;
+	fill_unit(d->expected, e->id, at, bytes);
+	if (!memcmp(buf, d->expected, bytes))
+		return;
+	for (i = 0; i < bytes; i += BLOCK) {
+		if (!memcmp(buf + i, d->expected + i, BLOCK))
+			continue;
+		if (d->ledger.bad_blocks++ >= MAX_SENTENCES)
+			continue;
+		block_describe((const struct block *)(buf + i), what, sizeof(what));
+		fail("block %llu of file %llu, at track %u, is lost: there is %s",
+		     (at + i) / BLOCK, e->id, e->track[(at + i) / d->opt.track_bytes], what);
+	}
+}
+
+static u64 device_offset(const struct disk *d, const struct extent *e, u64 at)
+{
+	return (u64)e->track[at / d->opt.track_bytes] * d->opt.track_bytes +
+	       at % d->opt.track_bytes;
+}
+
+/* One more request of the step under way, cut into units. */
+static int ask(struct disk *d, struct request r)
+{
+	u64 left = r.bytes;
+
+	while (left) {
+		r.bytes = (u32)min(left, (u64)d->unit_bytes - r.offset % d->unit_bytes);
+		if (d->nr_requests == d->max_requests) {
+			u32 max = 2 * d->max_requests + 64;
+			struct request *more = realloc(d->request, max * sizeof(*more));
+
+			if (!more)
+				return -ENOMEM;
+			d->request = more;
+			d->max_requests = max;
+		}
+		d->request[d->nr_requests++] = r;
+		left -= r.bytes;
+		r.offset += r.bytes;
+		r.file_at += r.bytes;
+		if (r.data)
+			r.data += r.bytes;
+	}
+	return 0;
+}
+
+static void submit(struct disk *d, const struct extent *e, u32 nr, u32 slot)
+{
+	const struct request *r = &d->request[nr];
+	u8 *buf = r->data ?: d->buffer + (size_t)slot * d->unit_bytes;
+	struct io_uring_sqe *sqe = io_uring_get_sqe(&d->ring);
+
+	if (r->writing) {
+		if (!r->data)
+			fill_unit(buf, e->id, r->file_at, r->bytes);
+		io_uring_prep_write(sqe, d->fd, buf, r->bytes, r->offset);
+		d->ledger.writes++;
+		d->ledger.written_bytes += r->bytes;
+	} else {
+		io_uring_prep_read(sqe, d->fd, buf, r->bytes, r->offset);
+		d->ledger.reads++;
+		d->ledger.read_bytes += r->bytes;
+	}
+	io_uring_sqe_set_data64(sqe, (u64)nr << 8 | slot);
+	io_uring_submit(&d->ring);
+}
+
+static int reap(struct disk *d, const struct extent *e, u32 *slot)
+{
+	const struct request *r;
+	struct io_uring_cqe *cqe;
+	int err, res;
+	u64 mark;
+
+	do {
+		err = io_uring_wait_cqe(&d->ring, &cqe);
+	} while (err == -EINTR);
+	if (err)
+		return fail("io_uring: %s", strerror(-err)), err;
+	mark = io_uring_cqe_get_data64(cqe);
+	res = cqe->res;
+	io_uring_cqe_seen(&d->ring, cqe);
+	*slot = mark & 0xff;
+	r = &d->request[mark >> 8];
+	if (res < 0 || (u32)res != r->bytes) {
+		fail("%s %u bytes at byte %llu of %s, for file %llu: %s",
+		     r->writing ? "writing" : "reading", r->bytes, r->offset, d->opt.path, e->id,
+		     res < 0 ? strerror(-res) : "it was cut short");
+		return res < 0 ? res : -EIO;
+	}
+	if (!r->writing && !r->data && d->opt.verify)
+		check_unit(d, e, r->file_at, d->buffer + (size_t)*slot * d->unit_bytes, r->bytes);
+	return 0;
+}
+
+/* All requests asked for, up to DISK_DEPTH at once, in their order. */
+static int execute(struct disk *d, const struct extent *e)
+{
+	u32 under_way = 0, next = 0, slot;
+	int err = 0;
+
+	while (next < d->nr_requests && under_way < DISK_DEPTH)
+		submit(d, e, next++, under_way++);
+	while (under_way) {
+		int one = reap(d, e, &slot);
+
+		under_way--;
+		err = err ?: one;
+		if (!err && next < d->nr_requests) {
+			submit(d, e, next++, slot);
+			under_way++;
+		}
+	}
+	d->nr_requests = 0;
+	return err;
+}
+
+/* A part of a file. */
+static int transfer(struct disk *d, const struct extent *e, bool writing, u64 at, u64 bytes)
+{
+	u64 end = round_up(at + bytes, (u64)BLOCK);
+	int err = 0;
+
+	for (at = at / BLOCK * BLOCK; at < end && !err; ) {
+		struct request r = {
+			.offset = device_offset(d, e, at), .file_at = at, .writing = writing,
+			.bytes = (u32)min(d->opt.track_bytes - at % d->opt.track_bytes, end - at),
+		};
+
+		err = ask(d, r);
+		at += r.bytes;
+	}
+	return err ?: execute(d, e);
+}
+
+/* Calls @fn for each run of neighbouring tracks of a file. */
+static int each_run(struct disk *d, const struct extent *e,
+		    int (*fn)(struct disk *d, const struct extent *e, u32 track, u32 n))
+{
+	u32 i, n;
+	int err = 0;
+
+	for (i = 0; i < e->tracks && !err; i += n) {
+		for (n = 1; i + n < e->tracks && e->track[i + n] == e->track[i] + n; n++)
+			;
+		err = fn(d, e, e->track[i], n);
+	}
+	return err;
+}
+
+static int message(struct disk *d, const char *text)
+{
+	char *reply = dm_device_message(d->mapped.name, text);
+
+	if (!reply)
+		return -EIO;
+	free(reply);
+	d->ledger.messages++;
+	return 0;
+}
+
+static int say_level(struct disk *d, const struct extent *e, u32 track, u32 n)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), "level %u %u %u", track, n, e->level);
+	return message(d, text);
+}
+
+static int say_relevel(struct disk *d, const struct extent *e, u32 track, u32 n)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), "relevel %u %u %u", track, n, e->level);
+	return message(d, text);
+}
+
+static int discard(struct disk *d, const struct extent *e, u32 track, u32 n)
+{
+	u64 range[2] = { (u64)track * d->opt.track_bytes, (u64)n * d->opt.track_bytes };
+
+	if (!d->is_block)
+		return 0;
+	if (ioctl(d->fd, BLKDISCARD, range)) {
+		int err = -errno;
+
+		fail("discarding tracks %u to %u of %s: %s", track, track + n - 1, d->opt.path,
+		     strerror(-err));
+		return err;
+	}
+	d->ledger.discards++;
+	d->ledger.discarded_bytes += range[1];
+	return 0;
+}
+
+static int flush(struct disk *d, const struct extent *e)
+{
+	int err = fdatasync(d->fd) ? -errno : 0;
+
+	if (err)
+		fail("flushing %s for file %llu: %s", d->opt.path, e->id, strerror(-err));
+	d->ledger.flushes++;
+	return err;
+}
+
+/**
+ * disk_protect() - get ready to protect tops
+ * @d: the device, an interlaced disk without a translation layer
+ * @tracks: for data, an even number; the backup region follows.  There only tops
+ *	are used: no bottom beside them is ever written
+ *
+ * Returns 0 or -ENOMEM.
+ */
+int disk_protect(struct disk *d, u32 tracks)
+{
+	u32 i;
+
+	d->tracks = tracks;
+	d->valid_bytes = calloc(tracks, sizeof(*d->valid_bytes));
+	d->slot = calloc(d->opt.backup_slots, sizeof(*d->slot));
+	if (!d->valid_bytes || !d->slot)
+		return -ENOMEM;
+	for (i = 0; i < d->opt.backup_slots; i++) {
+		d->slot[i].data = aligned_alloc(BLOCK, d->opt.track_bytes);
+		if (!d->slot[i].data)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static struct slot *slot_of(struct disk *d, u32 track)
+{
+	u32 i;
+
+	for (i = d->slots_used; i--; ) {
+		if (d->slot[i].track == track)
+			return &d->slot[i];
+	}
+	return NULL;
+}
+
+/* A step of persisting the file: what is asked for until the next sync. */
+static int step(struct disk *d, char op, u32 track)
+{
+	const struct extent *e = d->file;
+	struct request r = { .offset = (u64)track * d->opt.track_bytes };
+	struct slot *s;
+	u32 i;
+	int err;
+
+	switch (op) {
+	case 'R':
+		if (!d->slots_open)
+			d->slots_used = 0;
+		if (d->slots_used == d->opt.backup_slots)
+			return -ENOSPC;
+		s = &d->slot[d->slots_used++];
+		s->track = track;
+		d->slots_open++;
+		r.bytes = d->valid_bytes[track];
+		r.data = s->data;
+		return ask(d, r);
+	case 'K':
+		/* Copied when all of the step have been read. */
+		return 0;
+	case 'r':
+		s = slot_of(d, track);
+		d->slots_open--;
+		r.bytes = d->valid_bytes[track];
+		r.data = s->data;
+		r.writing = true;
+		return ask(d, r);
+	case 'W':
+		for (i = 0; e->track[i] != track; i++)
+			;
+		r.file_at = (u64)i * d->opt.track_bytes;
+		r.bytes = (u32)round_up(min((u64)d->opt.track_bytes, e->bytes - r.file_at),
+					(u64)BLOCK);
+		r.writing = true;
+		d->valid_bytes[track] = r.bytes;
+		return ask(d, r);
+	}
+	err = execute(d, e);
+	for (i = 0; track == MODEL_SYNC_BACKUP && i < d->slots_used && !err; i++) {
+		/* On tops of the region, whose bottoms stay empty. */
+		r.offset = (d->tracks + 2ULL * i + 1) * d->opt.track_bytes;
+		r.bytes = d->valid_bytes[d->slot[i].track];
+		r.data = d->slot[i].data;
+		r.writing = true;
+		err = ask(d, r);
+	}
+	err = err ?: execute(d, e);
+	return err ?: flush(d, e);
+}
+
+static void on_step(void *ctx, char op, u32 track)
+{
+	struct disk *d = ctx;
+	double now;
+
+	if (!d->err)
+		d->err = step(d, op, track);
+	if (op != 'S')
+		return;
+	now = disk_now();
+	d->ledger.step_s[track] += now - d->step_began;
+	d->step_began = now;
+}
+
+/**
+ * disk_write_by() - persist a file as a model does, protecting tops
+ * @d: the device, after disk_protect()
+ * @e: the file, allocated in @m
+ * @m: the model
+ */
+int disk_write_by(struct disk *d, const struct extent *e, struct model *m)
+{
+	double began = disk_now();
+
+	d->file = e;
+	d->err = 0;
+	d->step_began = began;
+	m->event = on_step;
+	m->ctx = d;
+	model_persist(m, e->track, e->tracks);
+	d->ledger.persist_s += disk_now() - began;
+	return d->err;
+}
+
+/**
+ * disk_write() - persist a file: its level, its blocks, a flush
+ * @d: the device
+ * @e: the file
+ *
+ * Returns 0, or a negative errno after saying what is wrong; so do all below.
+ */
+int disk_write(struct disk *d, const struct extent *e)
+{
+	double began = disk_now();
+	int err = 0;
+
+	if (d->opt.hints)
+		err = each_run(d, e, say_level);
+	if (!err)
+		err = transfer(d, e, true, 0, e->bytes);
+	err = err ?: flush(d, e);
+	d->ledger.persist_s += disk_now() - began;
+	return err;
+}
+
+/* Read @bytes of a file from byte @at, for a compaction. */
+int disk_read(struct disk *d, const struct extent *e, u64 at, u64 bytes)
+{
+	double began = disk_now();
+	int err = transfer(d, e, false, at, bytes);
+
+	d->ledger.read_s += disk_now() - began;
+	return err;
+}
+
+/* Read the block that holds byte @at of a file. */
+int disk_get(struct disk *d, const struct extent *e, u64 at)
+{
+	double began = disk_now();
+	int err = transfer(d, e, false, at / BLOCK * BLOCK, BLOCK);
+
+	d->ledger.get_s += disk_now() - began;
+	return err;
+}
+
+/* A file stays where it is, on another level. */
+int disk_relevel(struct disk *d, const struct extent *e)
+{
+	return d->opt.hints ? each_run(d, e, say_relevel) : 0;
+}
+
+/* A file is deleted. */
+int disk_drop(struct disk *d, const struct extent *e)
+{
+	double began = disk_now();
+	int err = d->opt.discards ? each_run(d, e, discard) : 0;
+
+	d->ledger.discard_s += disk_now() - began;
+	return err;
+}
