@@ -39,8 +39,9 @@ static bool quiet(struct shingle_device *d)
 	bool yes;
 
 	spin_lock_irq(&d->map_lock);
-	yes = (!d->cleaning && !d->epoch_open && !d->journal.reserved && !atomic_read(&d->readers[0]) &&
-	       !atomic_read(&d->readers[1])) || d->mode != SHINGLE_RW;
+	yes = (!d->cleaning && !d->epoch_open && !d->journal.reserved &&
+	       !atomic_read(&d->readers[0]) && !atomic_read(&d->readers[1])) ||
+	      d->mode != SHINGLE_RW;
 	spin_unlock_irq(&d->map_lock);
 	return yes;
 }

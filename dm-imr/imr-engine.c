@@ -177,6 +177,22 @@ struct imr_pending {
  * @changed: records were left since the last commit
  * @wrote_bottom: RMW-free bottoms were written
  * @syncs: by cause
+ * @bottoms_allocated: bottoms given to logical tracks
+ * @tops_allocated: tops given to logical tracks
+ * @tier_misses: of both, those of the other tier
+ * @bottoms_rmw: bottoms written with a rewrite of tops
+ * @bottoms_rmw_free: bottoms written without
+ * @tops_written: tops written by epochs
+ * @backups: tops saved
+ * @rewrites: tops restored
+ * @replayed: of these, after a power cut or an error
+ * @epochs: epochs
+ * @epochs_rmw: of these, with rewrites
+ * @epoch_tracks: tracks in them
+ * @partial_tracks: tracks persisted that are not whole
+ * @overwritten_tracks: mapped tracks written where they were
+ * @moved_tracks: mapped tracks written elsewhere
+ * @direct_blocks: blocks written straight to tops
  */
 struct imr {
 	struct shingle_engine engine;

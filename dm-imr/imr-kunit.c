@@ -182,7 +182,7 @@ static void level(struct kunit *test, struct disk *d, u32 first, u32 n, u32 leve
 	struct shingle_record rec;
 	struct shingle_emit emit = { .rec = &rec, .max = 1, .seq = d->seq };
 	char what[8], a[12], b[12], c[12];
-	char *argv[] = { what, a, b, c };
+	char *argv[4] = { what, a, b, c };
 	const char *why = "";
 
 	snprintf(what, sizeof(what), "level");
