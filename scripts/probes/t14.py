@@ -22,7 +22,7 @@ STRETCHES = 640
 ALPHA = 1e-3
 LEAST = 0.01                # of the throughput, from one plateau to the next
 NOISE = 0.003               # whatever the scatter, as track switches come in turn
-SHORTEST = 3                # stretches in a plateau
+SHORTEST, MANY = 3, 100     # stretches in a plateau, of fewer than MANY; else two more
 TRACK_BLOCKS = 32           # read at once to time them
 TRACK_PLACES = 48
 
@@ -45,7 +45,8 @@ def partition(y, alpha=ALPHA, raw=None):
     """Indices at which plateaus of @y begin, by optimal partitioning; the scatter is that
     of @raw, if @y was smoothed."""
     n = len(y)
-    if n < 2 * SHORTEST:
+    shortest = SHORTEST if n < MANY else SHORTEST + 2
+    if n < 2 * shortest:
         return [0]
     step = np.abs(np.diff(y if raw is None else raw))
     # The median of |difference| of two normals is 0.954 s.
@@ -55,8 +56,8 @@ def partition(y, alpha=ALPHA, raw=None):
     two = np.concatenate([[0], np.cumsum(y ** 2)])
     best, last = np.full(n + 1, np.inf), np.zeros(n + 1, int)
     best[0] = -cost_of_cut
-    for end in range(SHORTEST, n + 1):
-        begin = np.arange(0, end - SHORTEST + 1)
+    for end in range(shortest, n + 1):
+        begin = np.arange(0, end - shortest + 1)
         rest = two[end] - two[begin] - (one[end] - one[begin]) ** 2 / (end - begin)
         total = best[begin] + rest + cost_of_cut
         last[end] = int(np.argmin(total))
