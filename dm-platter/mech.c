@@ -396,6 +396,9 @@ bool platter_mech_lookahead(struct platter_mech *mech, u64 now_ns, u64 blk, u64 
 			continue;
 		if (blk == s->end_blk && !filling)
 			continue;
+		/* a head that waits for room in the ring goes on when there is some */
+		if (filling && s->end_blk - s->start_blk >= mech->lookahead_blocks)
+			mech->ahead_ns = max_t(u64, mech->ahead_ns, now_ns);
 		*finish_ns = now_ns + bus;
 		/* the read that began the segment may itself be under way */
 		if (filling && mech->free_ns > *finish_ns)

@@ -591,6 +591,27 @@ static void lookahead_streams(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, platter_mech_lookahead(&d->mech, t, 1000000, 16, &due));
 }
 
+static void lookahead_waits_when_full(struct kunit *test)
+{
+	struct drive *d = make_drive(test, "st4000nc001", 0);
+	struct platter_service svc;
+	u64 t, due, blk, first;
+
+	d->mech.lookahead_blocks = 512;
+	platter_mech_service(&d->mech, 0, 0, 16, false, &svc);
+	/* by now the ring is full, and the head waits */
+	first = t = svc.finish_ns + NSEC_PER_SEC;
+	for (blk = 16; blk < 4096; blk += 16) {
+		u64 ready = t + d->mech.overhead_ns;
+
+		KUNIT_ASSERT_TRUE(test, platter_mech_lookahead(&d->mech, ready, blk, 16, &due));
+		t = due;
+	}
+	/* what was not in it comes no faster than the medium gives it */
+	KUNIT_EXPECT_GT(test, t - first, (u64)ROT_5900 * (4096 - 512) / 448);
+	KUNIT_EXPECT_LT(test, t - first, (u64)ROT_5900 * 4096 / 448 * 3 / 2);
+}
+
 static struct kunit_case platter_cases[] = {
 	KUNIT_CASE(geometry_round_trip),
 	KUNIT_CASE(geometry_runs),
@@ -609,6 +630,7 @@ static struct kunit_case platter_cases[] = {
 	KUNIT_CASE(sptf_beats_fifo),
 	KUNIT_CASE(position_equals_service),
 	KUNIT_CASE(lookahead_streams),
+	KUNIT_CASE(lookahead_waits_when_full),
 	{}
 };
 

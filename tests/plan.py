@@ -39,6 +39,8 @@ PLAN = [
     Row("faults", "linear", quick=True),
     Row("fio_verify", "linear"),
     Row("filesystems", "linear"),
+    # And a drive that is not shingled is not called that.
+    Row("skylight", "linear", clock="virtual"),
 ]
 
 for stl in STLS:
@@ -48,6 +50,7 @@ for stl in STLS:
         Row("reset", stl, quick=True),
         Row("idle", stl, clock="virtual", quick=True),
         Row("torn", stl, clock="virtual", quick=True),
+        Row("skylight", stl, clock="virtual"),
         Row("torn", stl, clock="virtual",
             options=(("cuts", 50), ("seed", 2))),
         Row("replay", stl),

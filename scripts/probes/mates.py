@@ -24,6 +24,7 @@ MANY = 0.2                  # of them have moved: the pause was too long
 DRAIN_S = 10                # pauses between rounds, until all is home
 FIRST_CHUNK, GROWTH = 24, 1.5
 LONGEST_PAUSE_S = 90
+BUDGET = 500_000            # writes in all, which take an hour and a half on a drive
 SURE = 3
 MISFIT = 0.1                # of all answers, at most
 SIDE, MOST_SIDE = 31, 255   # blocks on each side in a round
@@ -105,6 +106,8 @@ class Mates:
                       "followed")
 
     def _force(self, at, others, name):
+        if self.writes > BUDGET:
+            raise NotMoved(f"{BUDGET:,} writes were not enough to find out")
         near = self._neighbours(at)
         asked = np.concatenate([near, others])
         before = self.places.read(name, asked)

@@ -197,6 +197,10 @@ def overlay(figure, draws):
             axes.set_xticks(like.get_xticks(), [t.get_text() for t in like.get_xticklabels()])
     handles, labels = all_axes[0].get_legend_handles_labels()
     if handles:
-        all_axes[0].legend(handles, labels, loc="lower left", bbox_to_anchor=(0, 1.06),
-                           ncol=1 if is_narrow(figure) else min(4, len(labels)),
-                           markerscale=3, borderaxespad=0)
+        columns = 1 if is_narrow(figure) else min(4, len(labels))
+        rows = -(-len(labels) // columns)
+        figure.legend(handles, labels, loc="upper left", ncol=columns, markerscale=3,
+                      borderaxespad=0)
+        # A legend of an axes would take its width from the others.
+        figure.get_layout_engine().set(
+            rect=(0, 0, 1, 1 - 0.22 * rows / figure.get_figheight()))

@@ -22,7 +22,7 @@ STRETCHES = 640
 ALPHA = 1e-3
 LEAST = 0.01                # of the throughput, from one plateau to the next
 NOISE = 0.003               # whatever the scatter, as track switches come in turn
-SHORTEST = 2                # stretches in a plateau
+SHORTEST, MANY = 3, 100     # stretches in a plateau, of fewer than MANY; else two more
 TRACK_BLOCKS = 32           # read at once to time them
 TRACK_PLACES = 48
 
@@ -41,12 +41,14 @@ def stretches(size):
     return np.linspace(0, size - STRETCH, STRETCHES).astype(np.int64) // MIB * MIB, STRETCH
 
 
-def partition(y, alpha=ALPHA):
-    """Indices at which plateaus of @y begin, by optimal partitioning."""
+def partition(y, alpha=ALPHA, raw=None):
+    """Indices at which plateaus of @y begin, by optimal partitioning; the scatter is that
+    of @raw, if @y was smoothed."""
     n = len(y)
-    if n < 2 * SHORTEST:
+    shortest = SHORTEST if n < MANY else SHORTEST + 2
+    if n < 2 * shortest:
         return [0]
-    step = np.abs(np.diff(y))
+    step = np.abs(np.diff(y if raw is None else raw))
     # The median of |difference| of two normals is 0.954 s.
     sigma = max(float(np.median(step)) / 0.954, float(np.mean(y)) * NOISE)
     cost_of_cut = 2 * sigma ** 2 * np.log(n / alpha)
@@ -54,8 +56,8 @@ def partition(y, alpha=ALPHA):
     two = np.concatenate([[0], np.cumsum(y ** 2)])
     best, last = np.full(n + 1, np.inf), np.zeros(n + 1, int)
     best[0] = -cost_of_cut
-    for end in range(SHORTEST, n + 1):
-        begin = np.arange(0, end - SHORTEST + 1)
+    for end in range(shortest, n + 1):
+        begin = np.arange(0, end - shortest + 1)
         rest = two[end] - two[begin] - (one[end] - one[begin]) ** 2 / (end - begin)
         total = best[begin] + rest + cost_of_cut
         last[end] = int(np.argmin(total))
@@ -67,9 +69,21 @@ def partition(y, alpha=ALPHA):
     return cuts[::-1]
 
 
+def smooth(y):
+    """Running median of five, of three if there are few: one stretch or two in which
+    the head had to go elsewhere, to the next zone of a layer or around a defect, are no
+    zone of the medium."""
+    half = 2 if len(y) >= 40 else 1
+    if len(y) < 5:
+        return y
+    wide = np.pad(y, half, mode="edge")
+    return np.median(np.lib.stride_tricks.sliding_window_view(wide, 2 * half + 1), axis=1)
+
+
 def plateaus(offset, rate, alpha=ALPHA):
     """[first offset, bytes/s] for each, neighbours of the same speed put together."""
-    cuts = partition(rate, alpha)
+    raw, rate = rate, smooth(rate)
+    cuts = partition(rate, alpha, raw)
     out = []
     for begin, end in zip(cuts, [*cuts[1:], len(rate)]):
         mean = float(np.mean(rate[begin:end]))

@@ -233,8 +233,8 @@ def plain(shape):
     return out
 
 
-def mechanics(shape):
-    """What a platter below says."""
+def mechanics(shape, end=None):
+    """What a platter below says; @end: bytes of it that can be seen from above."""
     if not shape:
         return {}
     first = shape["zones"][0]
@@ -242,20 +242,24 @@ def mechanics(shape):
     return {
         "rotation_ms": about(shape["rotation_ms"], 0.005),
         "track_bytes": about(first["track"], 0.01),
-        "zone_profile": profile(shape),
+        "zone_profile": profile(shape, end),
         # Where all heads are alike a wide swath does not show.
         "serpentine": Truth("wide") if wide else exactly("narrow"),
     }
 
 
-def profile(shape):
-    """The zones: each plateau must be one of them, at its speed."""
-    zones = shape["zones"]
+def profile(shape, end=None):
+    """The zones: each plateau must be one of them, at its speed.  One of which less
+    than a hundredth of all is in reach need not be seen."""
+    zones = [z for z in shape["zones"] if end is None or z["start"] < end]
     rates = [rate(shape, z) for z in zones]
+    least = len(zones)
+    if end is not None and end - zones[-1]["start"] < end / 100:
+        least -= 1
 
     def accept(found):
         speeds = [p.get("mb_s") if isinstance(p, dict) else p[-1] for p in found]
-        return len(speeds) == len(rates) and all(
+        return least <= len(speeds) <= len(rates) and all(
             abs(a / b - 1) < 0.05 for a, b in zip(speeds, rates))
     return Truth(f"{len(zones)} zones, {rates[0]:.0f} to {rates[-1]:.0f} MB/s", accept)
 
@@ -281,6 +285,13 @@ def layout_of(arguments):
     return json.loads(text) if text else {}
 
 
+def reach(layout):
+    """Bytes of the data device up to the end of the data bands, or None."""
+    ends = [g["start"] + g["stride"] * g["bands"] for g in layout.get("groups", ())
+            if g["role"] == "data"]
+    return max(ends) * BLOCK if ends else None
+
+
 def place_of_cache(layout):
     """Which end of the data device the cache bands are at."""
     groups = layout["groups"]
@@ -293,8 +304,8 @@ def layered(kind, arguments):
     """A translation layer of ours."""
     layout, cleaning = layout_of(arguments), setting(arguments, "cleaning")
     shape = geometry(_path(arguments[0]))
-    out = {"drive_type": exactly("shingled"), **mechanics(shape)}
     full = kind == "stl-full"
+    out = {"drive_type": exactly("shingled"), **mechanics(shape, reach(layout))}
     medium = medium_of(arguments[1] if arguments[1] != "-" else arguments[0])
     out["cache_medium"] = exactly(medium)
     cleaning = cleaning or ("aggressive" if full else "lazy")

@@ -63,3 +63,8 @@ def test_wcache(case, guests):
 @pytest.mark.parametrize("case", cases("idle"))
 def test_idle(case, guests):
     guests.check(case)
+
+
+@pytest.mark.parametrize("case", cases("skylight"))
+def test_skylight(case, guests):
+    guests.check(case)

@@ -251,6 +251,7 @@ def test_places_need_a_platter(tmp_path):
 def test_no_plateaus_in_noise(seed):
     y = np.random.default_rng(seed).normal(100, 1, 640)
     assert t14.partition(y) == [0]
+    assert len(t14.plateaus(np.arange(640), y)) == 1
 
 
 def test_plateaus():
@@ -262,6 +263,16 @@ def test_plateaus():
     assert max(abs(c - 40 * i) for i, c in enumerate(cuts)) <= 1
     seen = t14.plateaus(np.arange(640), y)
     assert [r for _, r in seen] == pytest.approx([150 - 4.0 * i for i in range(16)], rel=0.005)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_dips_are_no_plateaus(seed):
+    """Where a layer's zones end, a stretch or two is slower by a seek."""
+    rng = np.random.default_rng(seed)
+    y = np.concatenate([np.full(40, 150 - 4.0 * i) for i in range(16)])
+    for at in rng.choice(320, 5, replace=False):
+        y[2 * at:2 * at + rng.integers(1, 3)] *= 0.97
+    assert len(t14.plateaus(np.arange(640), y + rng.normal(0, 0.2, 640))) == 16
 
 
 def test_track(tmp_path):

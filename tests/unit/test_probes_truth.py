@@ -102,8 +102,8 @@ zone 1 100000 100000 100 250 2 50 100
 """
 SET = {"band_blocks": 10240, "logical_blocks": 880 * 10240, "params": {"set-shift": 0},
        "bands": {"data": 880, "cache": 9, "staging": 1},
-       "groups": [{"role": "data", "start": 0, "device": "DATA"},
-                  {"role": "cache", "start": 99999, "device": "DATA"}]}
+       "groups": [{"role": "data", "start": 0, "stride": 10240, "bands": 880},
+                  {"role": "cache", "start": 99999, "stride": 10240, "bands": 9}]}
 
 
 def test_set_associative(monkeypatch):
@@ -139,8 +139,8 @@ def test_flash_cache_and_outer_cache(monkeypatch):
     is_so = truth.of("/dev/mapper/x")
     assert is_so["cache_medium"].value == "flash" and "cache_layout" not in is_so
     tables["x"] = "0 8 stl-set data - meta 0 4 cleaning aggressive idle_ms 500"
-    outer = {**SET, "groups": [{"role": "data", "start": 9, "device": "DATA"},
-                               {"role": "cache", "start": 1, "device": "DATA"}]}
+    outer = {**SET, "groups": [{"role": "data", "start": 9, "stride": 9, "bands": 1},
+                               {"role": "cache", "start": 1, "stride": 8, "bands": 1}]}
     Targets(monkeypatch, tables, outer, GEOMETRY)
     is_so = truth.of("/dev/mapper/x")
     assert is_so["cache_layout"].value == "single-od"
@@ -160,6 +160,15 @@ def test_plain_devices(monkeypatch):
     assert not is_so["zone_profile"].accept([[0, rates[0]]])
     assert not is_so["zone_profile"].accept([[0, rates[0]], [9, rates[0]]])
     assert truth.of("/dev/mapper/t")["drive_type"].value == "conventional"
+
+
+def test_zones_that_nobody_can_see(monkeypatch):
+    Targets(monkeypatch, {"x": "0 9 platter none 0 st4000nc001"}, {}, GEOMETRY)
+    shape = truth.geometry("x")
+    both = [[0, truth.rate(shape, z)] for z in shape["zones"]]
+    for end, one, two in ((200000, False, True), (100500, True, True), (99999, True, False)):
+        known = truth.profile(shape, end * 4096)
+        assert (known.accept(both[:1]), known.accept(both)) == (one, two)
 
 
 def test_nothing_probes_the_truth():
