@@ -337,6 +337,8 @@ struct shingle_device {
 #define SHINGLE_META_BATCH	64
 /* Default of the key destage_ms. */
 #define SHINGLE_DESTAGE_MS	100
+/* The same where blocks wait for others. */
+#define SHINGLE_GATHER_MS	5000
 
 /* target.c */
 void shingle_set_mode(struct shingle_device *d, enum shingle_mode mode, bool check,

@@ -223,6 +223,8 @@ static int load_layout(struct shingle_device *d)
 		return refuse(ti, err, "%s", why);
 	d->idle_ms = d->engine->idle_ms;
 	d->gathers = d->engine->gather_blocks;
+	if (d->gathers)
+		d->wcache.destage_ms = SHINGLE_GATHER_MS;
 	return 0;
 }
 
@@ -698,7 +700,8 @@ static unsigned int emit_options(struct shingle_device *d, bool keys, bool count
 		if (!count)
 			DMEMIT(" wcache off");
 	}
-	if (keys && d->wcache.destage_ms != SHINGLE_DESTAGE_MS) {
+	if (keys && d->wcache.destage_ms != (d->gathers ? SHINGLE_GATHER_MS :
+							  SHINGLE_DESTAGE_MS)) {
 		n += 2;
 		if (!count)
 			DMEMIT(" destage_ms %u", d->wcache.destage_ms);

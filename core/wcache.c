@@ -740,7 +740,7 @@ u32 shingle_wcache_frozen(struct shingle_device *d, u64 *lblk, u64 end, u32 n, u
 		s = next_of(s);
 	if (s && s->lblk < end) {
 		*lblk = s->lblk;
-		n = min3(n, (u32)min_t(u64, end - s->lblk, U32_MAX), SHINGLE_WCACHE_HITS);
+		n = min_t(u64, min_t(u32, n, SHINGLE_WCACHE_HITS), end - s->lblk);
 		for (; got < n && s && s->lblk == *lblk + got && frozen_of(s); s = next_of(s))
 			slot[got++] = frozen_of(s);
 	}

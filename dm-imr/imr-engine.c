@@ -909,7 +909,7 @@ static void imr_epoch_end(struct shingle_engine *e)
 	struct imr *s = to_imr(e);
 	u32 i;
 
-	if (s->phase != PHASE_END)
+	if (s->nr_items && s->phase != PHASE_END)
 		s->uncertain = true;
 	for (i = 0; i < s->nr_items; i++) {
 		struct imr_item *it = &s->item[i];

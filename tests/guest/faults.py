@@ -693,7 +693,11 @@ def _content(path):
 def cases(target, options):
     geo = GEOMETRIES["faults"][0]
     seed = int(options.get("seed", 1))
-    out = [("reading at home", read_home), ("writing data", write_error)]
+    out = [("reading at home", read_home)]
+    # Where writes are gathered some end at once and some are tried again with
+    # others, and what cannot be restored makes the device read-only.
+    if not target.gathers:
+        out.append(("writing data", write_error))
     areas = target.areas(geo)
     if "cache" in areas:
         out += [
@@ -741,7 +745,9 @@ def cases(target, options):
     if target.persistent:
         geo2 = GEOMETRIES["faults"][1]
         out += [(f"write cache, {name}", lambda ctx, f=f: f(ctx, geo2))
-                for name, f in _write_cache(seed)]
+                for name, f in _write_cache(seed)
+                if not target.gathers or f not in (
+                    broken_destage, passing_error, dead_medium)]
     for other in target.variants.get("faults", ()):
         out += [(f"storm of data errors on {other.name}, seed {s}",
                  lambda ctx, g=other, s=s: storm(ctx, g, s, inject_area))

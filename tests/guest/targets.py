@@ -61,6 +61,7 @@ class Linear:
     features = ()
     unsafe = ()             # of these, what a power cut may cost data with
     in_place = True         # overwrites a block where it lies
+    gathers = False         # keeps writes until many can be written together
     medium = "smr"          # of platter, that it is for
     streams = False         # a sequential fill costs nothing beyond itself
     cleans_when_idle = False
@@ -299,6 +300,7 @@ class Imr(StlSet):
     name = "imr"
     modules = ("dm-shingle", "dm-imr")
     medium = "imr"
+    gathers = True
     in_place = True
     features = unsafe = ("unsafe_record", "unsafe_sync1", "unsafe_sync2",
                          "unsafe_sync4", "unsafe_reuse")

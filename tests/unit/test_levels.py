@@ -550,6 +550,17 @@ def test_frees_wait_for_the_next_file(tool):
     assert [f.tracks for f in pending] == [[0, 1], [2, 3], [0, 1]]
 
 
+def test_target_and_model_take_the_same_tracks():
+    """The target's policies and the model's, from one specification."""
+    subprocess.run(["make", "-s", "-C", str(TOP / "userspace/levels-check")], check=True,
+                   stdout=subprocess.DEVNULL)
+    done = subprocess.run([TOP / "build/userspace/levels-check", "200"], text=True,
+                          capture_output=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    agreed = re.findall(r"policy (\d), (first|next): (\d+) tracks agree", done.stdout)
+    assert len(agreed) == 8 and all(int(n) > 100000 for *_, n in agreed)
+
+
 # --- the store on a device -----------------------------------------------------
 
 @pytest.fixture(name="ram")
