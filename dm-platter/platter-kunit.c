@@ -600,7 +600,7 @@ static void lookahead_waits_when_full(struct kunit *test)
 	d->mech.lookahead_blocks = 512;
 	platter_mech_service(&d->mech, 0, 0, 16, false, &svc);
 	/* by now the ring is full, and the head waits */
-	first = svc.finish_ns + NSEC_PER_SEC;
+	first = svc.finish_ns + 100ULL * ROT_5900;
 	t = first;
 	for (blk = 16; blk < 4096; blk += 16) {
 		u64 ready = t + d->mech.overhead_ns;
