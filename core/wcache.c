@@ -663,10 +663,14 @@ static u32 freeze_range(struct shingle_device *d, u64 *from, u64 to, bool whole)
 u32 shingle_wcache_freeze(struct shingle_device *d)
 {
 	struct shingle_wcache *wc = &d->wcache;
-	u64 start = wc->cursor, at;
+	u64 start, at;
 	bool whole;
 	u32 n = 0;
 
+	/* Of a unit all or nothing is before the others: its runs come together. */
+	div_u64_rem(wc->cursor, d->engine->gather_blocks, &n);
+	start = wc->cursor - n;
+	n = 0;
 	spin_lock_irq(&d->map_lock);
 	whole = wc->on && reached(wc, wc->drain);
 	spin_unlock_irq(&d->map_lock);
