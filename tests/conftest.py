@@ -108,7 +108,7 @@ class Guests:
                  *(f"{k}={v}" for k, v in row.options)],
                 kernel=row.kernel, clock=row.clock, memory=row.memory,
                 timeout=row.timeout, rw=[share],
-                modules=row.target != "linear")
+                modules=row.modules)
             found, running = {None: done}, None
             for line in out.read_text(encoding="utf-8").splitlines():
                 entry = json.loads(line)
