@@ -318,6 +318,26 @@ static void hold_readers(struct shingle_device *d, const struct shingle_step *st
 	wait_for_readers(d);
 }
 
+/**
+ * shingle_clean_write() - write what is in the copy buffer
+ * @d: the device
+ * @dst: where
+ * @n: how many blocks
+ *
+ * Context: cleaner.  Returns 0 or -EIO.
+ */
+int shingle_clean_write(struct shingle_device *d, u64 dst, u32 n)
+{
+	int err = shingle_rw(d, REQ_OP_WRITE, shingle_pblk_dev(dst), shingle_pblk_block(dst), n,
+			     d->copy_buf);
+
+	spin_lock_irq(&d->map_lock);
+	d->dirty[shingle_pblk_dev(dst)] = true;
+	d->n.clean_write_blocks += n;
+	spin_unlock_irq(&d->map_lock);
+	return err;
+}
+
 static int copy_step(struct shingle_device *d, const struct shingle_step *step)
 {
 	u32 at, n;
@@ -336,12 +356,7 @@ static int copy_step(struct shingle_device *d, const struct shingle_step *step)
 			return err;
 		if (step->whole_in_memory)
 			hold_readers(d, step);
-		err = shingle_rw(d, REQ_OP_WRITE, shingle_pblk_dev(step->dst),
-				 shingle_pblk_block(step->dst) + at, n, d->copy_buf);
-		spin_lock_irq(&d->map_lock);
-		d->dirty[shingle_pblk_dev(step->dst)] = true;
-		d->n.clean_write_blocks += n;
-		spin_unlock_irq(&d->map_lock);
+		err = shingle_clean_write(d, step->dst + at, n);
 		if (err)
 			return err;
 	}
@@ -391,6 +406,21 @@ static int finish_step(struct shingle_device *d, const struct shingle_step *step
 	return 0;
 }
 
+/* If this fails the device is read-only, and nothing is released. */
+static int sync_step(struct shingle_device *d, const struct shingle_step *step)
+{
+	int err;
+
+	if (step->sync == SHINGLE_SYNC_NONE)
+		return 0;
+	if (step->sync == SHINGLE_SYNC_FLUSH)
+		return shingle_flush(d);
+	err = shingle_commit(d, false);
+	if (!err)
+		shingle_release(d);
+	return err;
+}
+
 static int run_step(struct shingle_device *d, const struct shingle_step *step)
 {
 	const char *name = dm_table_device_name(d->ti->table);
@@ -403,13 +433,7 @@ static int run_step(struct shingle_device *d, const struct shingle_step *step)
 	if (!err)
 		err = finish_step(d, step);
 	if (!err) {
-		/* If this fails the device is read-only, and nothing is released. */
-		if (step->sync == SHINGLE_SYNC_FLUSH)
-			err = shingle_flush(d);
-		else if (step->sync == SHINGLE_SYNC_COMMIT)
-			err = shingle_commit(d, false);
-		if (!err && step->sync == SHINGLE_SYNC_COMMIT)
-			shingle_release(d);
+		err = sync_step(d, step);
 	} else {
 		spin_lock_irq(&d->map_lock);
 		d->ops->step_failed(d->engine, step);

@@ -94,13 +94,7 @@ int shingle_epoch_copy(struct shingle_device *d, const struct shingle_step *step
 		}
 		if (!n)
 			break;
-		err = shingle_rw(d, REQ_OP_WRITE, shingle_pblk_dev(step->dst),
-				 shingle_pblk_block(step->dst) + (at - step->lblk), n,
-				 d->copy_buf);
-		spin_lock_irq(&d->map_lock);
-		d->dirty[shingle_pblk_dev(step->dst)] = true;
-		d->n.clean_write_blocks += n;
-		spin_unlock_irq(&d->map_lock);
+		err = shingle_clean_write(d, step->dst + (at - step->lblk), n);
 		if (err)
 			return err;
 	}

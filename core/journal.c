@@ -195,6 +195,14 @@ static int flush_data(struct shingle_device *d, const bool *dirty, bool meta_too
 	return 0;
 }
 
+/* What was written to since the last time: it is about to be flushed. */
+static void take_dirty(struct shingle_device *d, bool *dirty)
+{
+	lockdep_assert_held(&d->map_lock);
+	memcpy(dirty, d->dirty, sizeof(d->dirty));
+	memset(d->dirty, 0, sizeof(d->dirty));
+}
+
 static int commit_locked(struct shingle_device *d)
 {
 	struct shingle_journal *j = &d->journal;
@@ -205,8 +213,7 @@ static int commit_locked(struct shingle_device *d)
 	int err;
 
 	spin_lock_irq(&d->map_lock);
-	memcpy(dirty, d->dirty, sizeof(dirty));
-	memset(d->dirty, 0, sizeof(d->dirty));
+	take_dirty(d, dirty);
 	t = &j->txn[j->open];
 	seq = j->seq;
 	/* If there are none, @t stays open and fills while we are at it. */
@@ -259,8 +266,7 @@ int shingle_flush(struct shingle_device *d)
 	/* A commit must not miss what is being flushed. */
 	mutex_lock(&d->commit_lock);
 	spin_lock_irq(&d->map_lock);
-	memcpy(dirty, d->dirty, sizeof(dirty));
-	memset(d->dirty, 0, sizeof(d->dirty));
+	take_dirty(d, dirty);
 	spin_unlock_irq(&d->map_lock);
 	if (READ_ONCE(d->mode) == SHINGLE_RW)
 		err = flush_data(d, dirty, true);
