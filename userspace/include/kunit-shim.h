@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Just enough of KUnit to run dm-platter's tests in user space, as TAP. */
-#ifndef PLATTER_KUNIT_SHIM_H
-#define PLATTER_KUNIT_SHIM_H
+/* Just enough of KUnit to run our tests in user space, as TAP. */
+#ifndef KUNIT_SHIM_H
+#define KUNIT_SHIM_H
 
 #include <setjmp.h>
 #include <stdio.h>
@@ -90,4 +90,4 @@ int main(void)								\
 }									\
 extern int platter_kunit_end
 
-#endif /* PLATTER_KUNIT_SHIM_H */
+#endif /* KUNIT_SHIM_H */

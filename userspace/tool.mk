@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-2.0
+# How a tool is built.  Its Makefile has set ROOM, its directory; BIN, its name;
+# PKGS, what pkg-config knows of, and DEBIAN, their packages; SRCS, from the top;
+# LIBS and INCLUDES if there are more.
+TOP      ?= $(abspath ../..)
+OUT      ?= $(TOP)/build/userspace
+PREFIX   ?= /usr/local
+SANITIZE ?=
+CC       ?= cc
+V        ?= 0
+Q        := $(if $(filter 0,$(V)),@)
+
+comma  := ,
+SUFFIX := $(if $(SANITIZE),-$(subst $(comma),-,$(SANITIZE)))
+WORK   := $(OUT)/obj/$(ROOM)$(SUFFIX)
+OBJS   := $(SRCS:%.c=$(WORK)/%.o)
+TOOL   := $(OUT)/$(BIN)$(SUFFIX)
+
+CFLAGS   ?= -O2 -g
+WARN     := -std=gnu11 -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes \
+	    -Wno-unused-parameter
+CPPFLAGS += -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 \
+	    $(addprefix -I$(TOP)/,userspace/include core $(INCLUDES))
+SAN      := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer -fno-sanitize-recover=all)
+
+all: $(TOOL)
+
+.PHONY: all install clean need-pkgs
+
+need-pkgs:
+	@pkg-config --exists $(PKGS) 2>/dev/null || { \
+	  echo "$(BIN) needs the development files of: $(PKGS)." >&2; \
+	  echo "Debian: apt install pkg-config $(DEBIAN)" >&2; exit 1; }
+
+$(TOOL): $(OBJS)
+	@mkdir -p $(dir $@)
+	@echo "  LD    $(notdir $@)"
+	$(Q)$(CC) $(CFLAGS) $(SAN) $(LDFLAGS) -o $@ $(OBJS) $$(pkg-config --libs $(PKGS)) $(LIBS)
+
+$(WORK)/%.o: $(TOP)/%.c | need-pkgs
+	@mkdir -p $(dir $@)
+	@echo "  CC    $*.c"
+	$(Q)$(CC) $(CPPFLAGS) $$(pkg-config --cflags $(PKGS)) $(CFLAGS) $(WARN) $(SAN) \
+	  -MMD -MP -c -o $@ $<
+
+install: all
+	install -D -m 755 $(TOOL) $(DESTDIR)$(PREFIX)/sbin/$(BIN)
+
+clean:
+	rm -rf $(addprefix $(OUT)/,$(BIN) $(BIN)-address* $(BIN)-undefined* obj/$(ROOM) obj/$(ROOM)-*)
+
+-include $(OBJS:.o=.d)
