@@ -78,8 +78,8 @@ static void wait_for_readers(struct shingle_device *d)
 	u8 old;
 
 	spin_lock_irq(&d->map_lock);
-	old = d->epoch;
-	d->epoch = !old;
+	old = d->reader_set;
+	d->reader_set = !old;
 	spin_unlock_irq(&d->map_lock);
 	wait_event(d->wait, !atomic_read(&d->readers[old]));
 }

@@ -85,7 +85,7 @@ enum shingle_io_state {
  * @pieces: parts under way, plus one while more may come
  * @status: of the parts
  * @state: enum shingle_io_state
- * @epoch: which of the two reader counts it is in
+ * @reader_set: which of the two reader counts it is in
  * @zero: fill with zeroes when read
  * @fua: commit before completion
  * @waits: counted in shingle_wcache::waiting
@@ -99,7 +99,7 @@ struct shingle_io {
 	atomic_t pieces;
 	blk_status_t status;
 	u8 state;
-	u8 epoch;
+	u8 reader_set;
 	bool zero;
 	bool fua;
 	bool waits;
@@ -226,7 +226,7 @@ struct shingle_counters {
  * @flight: writes placed and not completed, in placement order; map_lock
  * @woken: held writes whose cause to wait has ended; map_lock
  * @dirty: per device, written to since its last flush began; map_lock
- * @epoch: which of @readers counts new readers; map_lock
+ * @reader_set: which of @readers counts new readers; map_lock
  * @readers: host reads under way
  * @hold_pblk: reads of this run wait for the step in progress; map_lock
  * @hold_n: its length, 0 = none
@@ -290,7 +290,7 @@ struct shingle_device {
 	struct list_head flight;
 	struct list_head woken;
 	bool dirty[SHINGLE_NR_DEVS];
-	u8 epoch;
+	u8 reader_set;
 	atomic_t readers[2];
 	u64 hold_pblk;
 	u32 hold_n;

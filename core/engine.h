@@ -232,8 +232,9 @@ typedef void (*shingle_report_fn)(void *ctx, const char *fmt, ...) __printf(2, 3
  * @release: all that was freed by transactions up to @seq is unreferenced
  * @pending: freed space waits for release()
  * @epoch_add: blocks @lblk.., within one run of gather_blocks, are to be written
- *	in the epoch that is being put together, in ascending order; -ENOSPC if
- *	that has no room for them.  NULL if the engine gathers nothing.
+ *	in the epoch that is being put together; runs of one unit of so many come
+ *	one after another, ascending; -ENOSPC if it has no room for them.  NULL if
+ *	the engine gathers nothing.
  * @epoch_end: next_step(EPOCH) has said 0, or what is left of the epoch is given
  *	up, and comes again in another one
  * @message: a message of several words; -ENOENT if it is none of the engine's,

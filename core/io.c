@@ -443,8 +443,8 @@ static int prepare_read(struct shingle_device *d, struct bio *bio, u32 *n,
 		return -EBUSY;
 	}
 	io->state = SHINGLE_IO_READ;
-	io->epoch = d->epoch;
-	atomic_inc(&d->readers[io->epoch]);
+	io->reader_set = d->reader_set;
+	atomic_inc(&d->readers[io->reader_set]);
 	io->zero = run.kind == SHINGLE_RUN_UNWRITTEN;
 	shingle_remap(d, bio, run.pblk);
 	return DM_MAPIO_REMAPPED;
@@ -514,6 +514,12 @@ static int buffer_some(struct shingle_device *d, struct bio *bio, u32 most)
 	return n;
 }
 
+/* Is a write, of an engine that does not gather, acknowledged by the write cache? */
+static bool buffers(const struct shingle_device *d, const struct shingle_io *io)
+{
+	return !io->fua && READ_ONCE(d->wcache.on);
+}
+
 static bool retry_buffered(struct shingle_device *d, struct bio *bio)
 {
 	while (shingle_bio_io(bio)->n) {
@@ -544,7 +550,7 @@ static bool retry_write(struct shingle_device *d, struct bio *bio)
 	struct shingle_io *io = shingle_bio_io(bio);
 
 	if (unlikely(d->wcache.blocks) && !d->gathers) {
-		if (!io->fua && READ_ONCE(d->wcache.on))
+		if (buffers(d, io))
 			return retry_buffered(d, bio);
 		if (in_the_way(d, io))
 			return false;
@@ -736,44 +742,8 @@ static noinline int map_read_wcache(struct shingle_device *d, struct bio *bio)
 	return map_read(d, bio, &hits);
 }
 
-/* A write that the write cache acknowledges. */
-static int map_buffered(struct shingle_device *d, struct bio *bio)
-{
-	struct shingle_io *io = shingle_bio_io(bio);
-	u32 all = bio_blocks(bio), n = 0;
-	LIST_HEAD(slots);
-
-	spin_lock_irq(&d->map_lock);
-	d->n.host_writes++;
-	if (d->mode != SHINGLE_RW) {
-		spin_unlock_irq(&d->map_lock);
-		return DM_MAPIO_KILL;
-	}
-	/* Not before those who were here first. */
-	if (!d->wcache.waiting)
-		n = shingle_wcache_take(d, bio_lblk(d, bio), all, &slots);
-	if (!n) {
-		io->lblk = bio_lblk(d, bio);
-		io->n = all;
-		/* For when it is switched off before there is room. */
-		io->seq = d->wcache.seq;
-		io->waits = true;
-		d->wcache.waiting++;
-		defer(d, bio);
-	} else if (n < all) {
-		dm_accept_partial_bio(bio, n << SHINGLE_SECTORS_SHIFT);
-	}
-	spin_unlock_irq(&d->map_lock);
-	if (n) {
-		if (!shingle_wcache_fill(d, bio, bio->bi_iter, &slots))
-			bio->bi_status = BLK_STS_IOERR;
-		bio_endio(bio);
-	}
-	return DM_MAPIO_SUBMITTED;
-}
-
-/* The write cache takes a prefix of a write that is to be gathered. */
-static u32 map_gather(struct shingle_device *d, struct bio *bio, u32 n, struct list_head *slots)
+/* The write cache takes up to @n blocks of a write, or it waits for room there. */
+static u32 map_buffer(struct shingle_device *d, struct bio *bio, u32 n, struct list_head *slots)
 {
 	struct shingle_io *io = shingle_bio_io(bio);
 	u32 all = bio_blocks(bio);
@@ -787,7 +757,8 @@ static u32 map_gather(struct shingle_device *d, struct bio *bio, u32 n, struct l
 		io->waits = true;
 		d->wcache.waiting++;
 		defer(d, bio);
-		shingle_want_epoch(d);
+		if (d->gathers)
+			shingle_want_epoch(d);
 	} else if (n < all) {
 		dm_accept_partial_bio(bio, n << SHINGLE_SECTORS_SHIFT);
 	}
@@ -795,14 +766,20 @@ static u32 map_gather(struct shingle_device *d, struct bio *bio, u32 n, struct l
 }
 
 /*
- * A write that goes through although there is a write cache.  Returns -EBUSY if
- * it must wait for what is in it, -EIO if that was lost and FUA has to say so.
+ * Does a write go through the write cache?  0 if it does not, SHINGLE_GATHER if it
+ * does, -EROFS, -EBUSY if it must wait for what is there, -EIO if that was lost and
+ * FUA has to say so.
  */
 static int pass_wcache(struct shingle_device *d, struct bio *bio, struct shingle_io *io)
 {
+	/* Also for when it is switched off before there is room. */
+	io->seq = d->wcache.seq;
+	if (buffers(d, io)) {
+		io->w.run.n = bio_blocks(bio);
+		return d->mode == SHINGLE_RW ? SHINGLE_GATHER : -EROFS;
+	}
 	if (io->fua && d->wcache.error)
 		return -EIO;
-	io->seq = d->wcache.seq;
 	return shingle_wcache_in_the_way(d, bio_lblk(d, bio), bio_blocks(bio), io->seq) ?
 		-EBUSY : 0;
 }
@@ -819,9 +796,6 @@ static int map_write(struct shingle_device *d, struct bio *bio)
 	io->fua = bio->bi_opf & REQ_FUA;
 	/* A commit flushes the data before the map: FUA below would do it twice. */
 	bio->bi_opf &= ~REQ_FUA;
-	if (unlikely(d->wcache.blocks) && !d->gathers && !io->fua && READ_ONCE(d->wcache.on))
-		return map_buffered(d, bio);
-
 	spin_lock_irqsave(&d->map_lock, flags);
 	d->n.host_writes++;
 	d->n.fua_writes += io->fua;
@@ -837,7 +811,7 @@ static int map_write(struct shingle_device *d, struct bio *bio)
 			dm_accept_partial_bio(bio, io->w.run.n << SHINGLE_SECTORS_SHIFT);
 		shingle_remap(d, bio, io->w.run.pblk);
 	} else if (r == SHINGLE_GATHER) {
-		taken = map_gather(d, bio, io->w.run.n, &slots);
+		taken = map_buffer(d, bio, io->w.run.n, &slots);
 	} else if (r != -EIO && r != -EROFS) {
 		io->lblk = bio_lblk(d, bio);
 		io->n = n;
@@ -951,7 +925,7 @@ int shingle_end_io(struct dm_target *ti, struct bio *bio, blk_status_t *error)
 			bio->bi_iter = io->iter;
 			zero_fill_bio(bio);
 		}
-		if (atomic_dec_and_test(&d->readers[io->epoch]) && wq_has_sleeper(&d->wait))
+		if (atomic_dec_and_test(&d->readers[io->reader_set]) && wq_has_sleeper(&d->wait))
 			wake_up_all(&d->wait);
 	} else if (state == SHINGLE_IO_WRITE) {
 		shingle_write_done(d, &io->w, *error, NULL);

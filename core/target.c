@@ -196,6 +196,11 @@ static int check_devices(struct shingle_device *d)
 	return 0;
 }
 
+static unsigned int default_destage_ms(const struct shingle_device *d)
+{
+	return d->gathers ? SHINGLE_GATHER_MS : SHINGLE_DESTAGE_MS;
+}
+
 static int load_layout(struct shingle_device *d)
 {
 	enum shingle_dev dev = d->dev[SHINGLE_DEV_META] ? SHINGLE_DEV_META : SHINGLE_DEV_DATA;
@@ -223,8 +228,7 @@ static int load_layout(struct shingle_device *d)
 		return refuse(ti, err, "%s", why);
 	d->idle_ms = d->engine->idle_ms;
 	d->gathers = d->engine->gather_blocks;
-	if (d->gathers)
-		d->wcache.destage_ms = SHINGLE_GATHER_MS;
+	d->wcache.destage_ms = default_destage_ms(d);
 	return 0;
 }
 
@@ -700,8 +704,7 @@ static unsigned int emit_options(struct shingle_device *d, bool keys, bool count
 		if (!count)
 			DMEMIT(" wcache off");
 	}
-	if (keys && d->wcache.destage_ms != (d->gathers ? SHINGLE_GATHER_MS :
-							  SHINGLE_DESTAGE_MS)) {
+	if (keys && d->wcache.destage_ms != default_destage_ms(d)) {
 		n += 2;
 		if (!count)
 			DMEMIT(" destage_ms %u", d->wcache.destage_ms);

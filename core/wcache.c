@@ -663,14 +663,13 @@ static u32 freeze_range(struct shingle_device *d, u64 *from, u64 to, bool whole)
 u32 shingle_wcache_freeze(struct shingle_device *d)
 {
 	struct shingle_wcache *wc = &d->wcache;
+	u32 n, offset;
 	u64 start, at;
 	bool whole;
-	u32 n = 0;
 
 	/* Of a unit all or nothing is before the others: its runs come together. */
-	div_u64_rem(wc->cursor, d->engine->gather_blocks, &n);
-	start = wc->cursor - n;
-	n = 0;
+	div_u64_rem(wc->cursor, d->engine->gather_blocks, &offset);
+	start = wc->cursor - offset;
 	spin_lock_irq(&d->map_lock);
 	whole = wc->on && reached(wc, wc->drain);
 	spin_unlock_irq(&d->map_lock);
@@ -699,6 +698,36 @@ u32 shingle_wcache_freeze(struct shingle_device *d)
 	return n;
 }
 
+/* As shingle_wcache_frozen(), but says where they are instead of copying them. */
+static u32 frozen_run(struct shingle_device *d, u64 *lblk, u64 end, u32 n,
+		      struct shingle_wslot **slot)
+{
+	struct shingle_wslot *s;
+	u32 got = 0;
+
+	spin_lock_irq(&d->map_lock);
+	s = find_from(&d->wcache, *lblk);
+	while (s && s->lblk < end && !frozen_of(s))
+		s = next_of(s);
+	if (s && s->lblk < end) {
+		*lblk = s->lblk;
+		n = min_t(u64, min_t(u32, n, SHINGLE_WCACHE_HITS), end - s->lblk);
+		for (; got < n && s && s->lblk == *lblk + got && frozen_of(s); s = next_of(s))
+			slot[got++] = frozen_of(s);
+	}
+	spin_unlock_irq(&d->map_lock);
+	return got;
+}
+
+static void copy_slots(struct shingle_device *d, struct shingle_wslot **slot, u32 n, u8 *buf)
+{
+	u32 i;
+
+	for (i = 0; i < n; i++)
+		memcpy(buf + (size_t)i * SHINGLE_BLOCK_SIZE, memory_of(&d->wcache, slot[i]),
+		       SHINGLE_BLOCK_SIZE);
+}
+
 /**
  * shingle_wcache_overlay() - copy what is in the epoch over older content
  * @d: the device
@@ -710,15 +739,15 @@ u32 shingle_wcache_freeze(struct shingle_device *d)
  */
 void shingle_wcache_overlay(struct shingle_device *d, u64 lblk, u32 n, u8 *buf)
 {
+	struct shingle_wslot *slot[SHINGLE_WCACHE_HITS];
 	u64 at = lblk, end = lblk + n;
+	u32 got;
 
-	while (at < end) {
-		u32 got = shingle_wcache_frozen(d, &at, end, end - at, NULL);
-
+	for (; at < end; at += got) {
+		got = frozen_run(d, &at, end, end - at, slot);
 		if (!got)
 			break;
-		shingle_wcache_frozen(d, &at, end, got, buf + (at - lblk) * SHINGLE_BLOCK_SIZE);
-		at += got;
+		copy_slots(d, slot, got, buf + (at - lblk) * SHINGLE_BLOCK_SIZE);
 	}
 }
 
@@ -728,30 +757,16 @@ void shingle_wcache_overlay(struct shingle_device *d, u64 lblk, u32 n, u8 *buf)
  * @lblk: where to begin; result, its first block
  * @end: where to end
  * @n: how many at most
- * @buf: for their content, or NULL
+ * @buf: for their content
  *
  * Context: cleaner.  Returns its length, 0 if there is none.
  */
 u32 shingle_wcache_frozen(struct shingle_device *d, u64 *lblk, u64 end, u32 n, u8 *buf)
 {
-	struct shingle_wcache *wc = &d->wcache;
-	struct shingle_wslot *s, *slot[SHINGLE_WCACHE_HITS];
-	u32 got = 0, i;
+	struct shingle_wslot *slot[SHINGLE_WCACHE_HITS];
+	u32 got = frozen_run(d, lblk, end, n, slot);
 
-	spin_lock_irq(&d->map_lock);
-	s = find_from(wc, *lblk);
-	while (s && s->lblk < end && !frozen_of(s))
-		s = next_of(s);
-	if (s && s->lblk < end) {
-		*lblk = s->lblk;
-		n = min_t(u64, min_t(u32, n, SHINGLE_WCACHE_HITS), end - s->lblk);
-		for (; got < n && s && s->lblk == *lblk + got && frozen_of(s); s = next_of(s))
-			slot[got++] = frozen_of(s);
-	}
-	spin_unlock_irq(&d->map_lock);
-	for (i = 0; buf && i < got; i++)
-		memcpy(buf + (size_t)i * SHINGLE_BLOCK_SIZE, memory_of(wc, slot[i]),
-		       SHINGLE_BLOCK_SIZE);
+	copy_slots(d, slot, got, buf);
 	return got;
 }
 
@@ -1148,7 +1163,6 @@ void shingle_wcache_prepare(struct shingle_device *d)
 	struct shingle_wcache *wc = &d->wcache;
 
 	wc->on = true;
-	wc->destage_ms = SHINGLE_DESTAGE_MS;
 	wc->tree = RB_ROOT;
 	INIT_LIST_HEAD(&wc->ages);
 	INIT_LIST_HEAD(&wc->free);
