@@ -42,6 +42,8 @@
 #define NR_LEVELS	16U
 #define DEFAULT_BUFFER	64U
 #define MAX_BUFFER	1024U
+/* What the buffer may hold: 1 GiB. */
+#define MAX_BUFFER_BLOCKS	(1U << 18)
 
 /* struct shingle_step::kind */
 enum { STEP_BACKUP, STEP_RESTORE, STEP_WRITE, STEP_SYNC };
@@ -288,12 +290,17 @@ static u32 slot_of(const struct imr *s, u32 track)
 	return NO_SLOT;
 }
 
+static bool slot_is_free(const struct imr_slot *b)
+{
+	return b->owner == NO_OWNER && !b->pending && !b->taken;
+}
+
 static u32 free_slots(const struct imr *s)
 {
 	u32 i, nr = 0;
 
 	for (i = 0; i < s->nr_slots; i++)
-		nr += s->slot[i].owner == NO_OWNER && !s->slot[i].pending && !s->slot[i].taken;
+		nr += slot_is_free(&s->slot[i]);
 	return nr;
 }
 
@@ -302,7 +309,7 @@ static u32 free_slot(const struct imr *s)
 	u32 i;
 
 	for (i = 0; i < s->nr_slots; i++) {
-		if (s->slot[i].owner == NO_OWNER && !s->slot[i].pending && !s->slot[i].taken)
+		if (slot_is_free(&s->slot[i]))
 			return i;
 	}
 	return NO_SLOT;
@@ -477,6 +484,11 @@ static bool allocate(struct imr *s)
 	       s->item;
 }
 
+static u32 default_buffer(const struct imr *s)
+{
+	return clamp(MAX_BUFFER_BLOCKS / s->track_blocks, 1U, DEFAULT_BUFFER);
+}
+
 static void set_buffer(struct imr *s, u32 tracks)
 {
 	s->buffer_tracks = tracks;
@@ -507,7 +519,7 @@ static int imr_create(struct shingle_engine **out, const struct shingle_layout *
 	s->engine.discard_blocks = s->track_blocks;
 	s->engine.gather_blocks = s->track_blocks;
 	s->engine.cache_blocks = (u64)s->nr_slots * s->track_blocks;
-	set_buffer(s, clamp((1U << 18) / s->track_blocks, 1U, DEFAULT_BUFFER));
+	set_buffer(s, default_buffer(s));
 	s->pinned = NR_LEVELS;
 	s->drain = NO_OWNER;
 	if (!allocate(s)) {
@@ -576,7 +588,7 @@ static int set_buffer_tracks(struct imr *s, const char *value, const char **why)
 		return -EBUSY;
 	}
 	if (kstrtouint(value, 10, &n) || !n || n > MAX_BUFFER ||
-	    (u64)n * s->track_blocks > 1U << 18)
+	    (u64)n * s->track_blocks > MAX_BUFFER_BLOCKS)
 		return -ERANGE;
 	set_buffer(s, n);
 	return 0;
@@ -674,7 +686,7 @@ static int imr_get(struct shingle_engine *e, u32 index, const char **name, char 
 		return s->pinned != NR_LEVELS;
 	case 8:
 		snprintf(value, size, "%u", s->buffer_tracks);
-		return s->buffer_tracks != clamp((1U << 18) / s->track_blocks, 1U, DEFAULT_BUFFER);
+		return s->buffer_tracks != default_buffer(s);
 	default:
 		return word(value, size, "", *unsafe_feature(s, *name));
 	}
@@ -1079,6 +1091,33 @@ static bool imr_step_source(struct shingle_engine *e, const struct shingle_step 
 	return true;
 }
 
+/* What both orders do with the tops that were saved: as merged_step(). */
+static int rewrite_step(struct imr *s, struct shingle_step *step)
+{
+	int r;
+
+	switch (s->phase) {
+	case PHASE_SYNC_1:
+		s->rmw = true;
+		if (!s->unsafe_sync1)
+			return sync_step(s, step, IMR_SYNC_1, SHINGLE_SYNC_COMMIT);
+		s->phase = PHASE_RMW;
+		return 0;
+	case PHASE_SYNC_2:
+		if (!s->unsafe_sync2)
+			return sync_step(s, step, IMR_SYNC_2, SHINGLE_SYNC_FLUSH);
+		s->phase = PHASE_RESTORE;
+		return 0;
+	case PHASE_RESTORE:
+		r = restore_step(s, step);
+		if (!r)
+			s->phase = PHASE_SYNC_3;
+		return r;
+	default:
+		return 0;
+	}
+}
+
 /* ------------------------------------------------------------------------
  * Epochs: Algorithm 2, merged
  */
@@ -1153,28 +1192,12 @@ static int merged_step(struct imr *s, struct shingle_step *step)
 		s->drain = NO_OWNER;
 		s->phase = s->nr_saved ? PHASE_SYNC_1 : PHASE_BOTTOMS;
 		return 0;
-	case PHASE_SYNC_1:
-		s->rmw = true;
-		if (!s->unsafe_sync1)
-			return sync_step(s, step, IMR_SYNC_1, SHINGLE_SYNC_COMMIT);
-		s->phase = PHASE_RMW;
-		return 0;
 	case PHASE_RMW:
 		i = next_item(s, false, true);
 		if (i < s->nr_items)
 			return write_step(s, step, i);
 		s->phase = PHASE_SYNC_2;
 		return 0;
-	case PHASE_SYNC_2:
-		if (!s->unsafe_sync2)
-			return sync_step(s, step, IMR_SYNC_2, SHINGLE_SYNC_FLUSH);
-		s->phase = PHASE_RESTORE;
-		return 0;
-	case PHASE_RESTORE:
-		r = restore_step(s, step);
-		if (!r)
-			s->phase = PHASE_SYNC_3;
-		return r;
 	case PHASE_SYNC_3:
 		/* The slots are needed again. */
 		return sync_step(s, step, IMR_SYNC_3, more_rounds(s) ? SHINGLE_SYNC_COMMIT :
@@ -1198,7 +1221,7 @@ static int merged_step(struct imr *s, struct shingle_step *step)
 		s->phase = PHASE_LAST;
 		return 0;
 	default:
-		return 0;
+		return rewrite_step(s, step);
 	}
 }
 
@@ -1258,32 +1281,16 @@ static int naive_step(struct imr *s, struct shingle_step *step)
 		it->round = s->nr_saved;
 		s->phase = it->round ? PHASE_SYNC_1 : PHASE_RMW;
 		return 0;
-	case PHASE_SYNC_1:
-		s->rmw = true;
-		if (!s->unsafe_sync1)
-			return sync_step(s, step, IMR_SYNC_1, SHINGLE_SYNC_COMMIT);
-		s->phase = PHASE_RMW;
-		return 0;
 	case PHASE_RMW:
 		if (!it->done)
 			return write_step(s, step, s->naive_at);
 		s->phase = it->round ? PHASE_SYNC_2 : PHASE_ADJACENT;
 		s->naive_at += !it->round;
 		return 0;
-	case PHASE_SYNC_2:
-		if (!s->unsafe_sync2)
-			return sync_step(s, step, IMR_SYNC_2, SHINGLE_SYNC_FLUSH);
-		s->phase = PHASE_RESTORE;
-		return 0;
-	case PHASE_RESTORE:
-		r = restore_step(s, step);
-		if (!r)
-			s->phase = PHASE_SYNC_3;
-		return r;
 	case PHASE_SYNC_3:
 		return sync_step(s, step, IMR_SYNC_3, SHINGLE_SYNC_FLUSH);
 	default:
-		return 0;
+		return rewrite_step(s, step);
 	}
 }
 
