@@ -40,6 +40,9 @@
 
 #define MAX_INFLIGHT	U8_MAX
 #define NR_LEVELS	16U
+/* What else than a level imr::largest may be. */
+#define LARGEST_AUTO	NR_LEVELS
+#define LARGEST_MOST	(NR_LEVELS + 1)
 #define DEFAULT_BUFFER	64U
 #define MAX_BUFFER	1024U
 /* What the buffer may hold: 1 GiB. */
@@ -156,7 +159,8 @@ struct imr_pending {
  * @pending: physical tracks that wait: [0] for an earlier transaction than [1]
  * @nr_saved: slots that have an owner
  * @live: mapped tracks of each level
- * @pinned: the largest level, or NR_LEVELS to find out
+ * @largest: the level that bottoms are for; or LARGEST_AUTO, the highest one; or
+ *	LARGEST_MOST, the one with most tracks
  * @naive: Algorithm 1, not 2
  * @adjsync_needed: no sync for an un-synced top beside a bottom
  * @syncs_literal: syncs that separate nothing, too
@@ -211,7 +215,7 @@ struct imr {
 	struct imr_pending pending[2];
 	u32 nr_saved;
 	u32 live[NR_LEVELS];
-	u32 pinned;
+	u32 largest;
 
 	bool naive;
 	bool adjsync_needed;
@@ -520,7 +524,7 @@ static int imr_create(struct shingle_engine **out, const struct shingle_layout *
 	s->engine.gather_blocks = s->track_blocks;
 	s->engine.cache_blocks = (u64)s->nr_slots * s->track_blocks;
 	set_buffer(s, default_buffer(s));
-	s->pinned = NR_LEVELS;
+	s->largest = LARGEST_AUTO;
 	s->drain = NO_OWNER;
 	if (!allocate(s)) {
 		imr_destroy(&s->engine);
@@ -571,11 +575,15 @@ static int set_policy(struct imr *s, const char *value)
 
 static int set_largest(struct imr *s, const char *value)
 {
-	u32 n = NR_LEVELS;
+	u32 n;
 
-	if (strcmp(value, "auto") && (kstrtouint(value, 10, &n) || n >= NR_LEVELS))
+	if (!strcmp(value, "auto"))
+		n = LARGEST_AUTO;
+	else if (!strcmp(value, "most"))
+		n = LARGEST_MOST;
+	else if (kstrtouint(value, 10, &n) || n >= NR_LEVELS)
 		return -ERANGE;
-	s->pinned = n;
+	s->largest = n;
 	return 0;
 }
 
@@ -636,7 +644,7 @@ static int imr_set(struct shingle_engine *e, const char *name, const char *value
 		return shingle_choose(value, "message", "lba", &s->by_lba);
 	}
 	if (!strcmp(name, "largest")) {
-		*why = "largest must be a level from 0 to 15, or auto";
+		*why = "largest must be a level from 0 to 15, auto or most";
 		return set_largest(s, value);
 	}
 	if (!strcmp(name, "buffer_tracks")) {
@@ -682,8 +690,10 @@ static int imr_get(struct shingle_engine *e, u32 index, const char **name, char 
 	case 6:
 		return word(value, size, "lba", s->by_lba);
 	case 7:
-		snprintf(value, size, "%u", s->pinned);
-		return s->pinned != NR_LEVELS;
+		if (s->largest == LARGEST_MOST)
+			return word(value, size, "most", true);
+		snprintf(value, size, "%u", s->largest);
+		return s->largest != LARGEST_AUTO;
 	case 8:
 		snprintf(value, size, "%u", s->buffer_tracks);
 		return s->buffer_tracks != default_buffer(s);
@@ -725,17 +735,42 @@ static int imr_message(struct shingle_engine *e, unsigned int argc, char **argv,
 	return 0;
 }
 
-static u32 largest_level(const struct imr *s)
+/* The highest level that a track has or is about to have. */
+static u32 highest_level(const struct imr *s)
 {
 	u32 level = NR_LEVELS - 1, i;
 
-	if (s->pinned < NR_LEVELS)
-		return s->pinned;
 	while (level && !s->live[level])
 		level--;
 	for (i = 0; i < s->nr_items; i++)
 		level = max_t(u32, level, s->map[s->item[i].track].level);
 	return level;
+}
+
+/* The level of most tracks, of several the highest; of the first ones if there are none. */
+static u32 fullest_level(const struct imr *s)
+{
+	u32 nr[NR_LEVELS], level = 0, i;
+
+	memcpy(nr, s->live, sizeof(nr));
+	for (i = 0; i < NR_LEVELS && !nr[i]; i++)
+		;
+	if (i == NR_LEVELS) {
+		for (i = 0; i < s->nr_items; i++)
+			nr[s->map[s->item[i].track].level]++;
+	}
+	for (i = 1; i < NR_LEVELS; i++) {
+		if (nr[i] && nr[i] >= nr[level])
+			level = i;
+	}
+	return level;
+}
+
+static u32 largest_level(const struct imr *s)
+{
+	if (s->largest == LARGEST_AUTO)
+		return highest_level(s);
+	return s->largest == LARGEST_MOST ? fullest_level(s) : s->largest;
 }
 
 static bool wants_bottom(const struct imr *s, u32 track, u32 largest)

@@ -686,6 +686,56 @@ static void imr_e4_costs(struct kunit *test)
 	}
 }
 
+/* Which level has the bottoms: a number, the highest, the one with most tracks. */
+static void imr_largest(struct kunit *test)
+{
+	/* Three of level 1, then one of each, as a store that has begun level 2. */
+	static const u32 levels[] = { 1, 1, 1, 2, 1, 0 };
+	static const struct { const char *largest, *bottoms; } want[] = {
+		{ "1", "111110" }, { "2", "000100" }, { "auto", "111100" }, { "most", "111110" },
+	};
+	u32 i, k;
+
+	for (i = 0; i < ARRAY_SIZE(want); i++) {
+		const char *const keys[] = { "largest", want[i].largest, NULL };
+		struct disk *d = new_disk(test, 32, keys);
+
+		for (k = 0; k < ARRAY_SIZE(levels); k++) {
+			level(test, d, k, 1, levels[k]);
+			persist(test, d, &k, 1);
+			KUNIT_EXPECT_EQ_MSG(test, !imr_is_top(d->last), want[i].bottoms[k] == '1',
+					    "largest %s: track %u", want[i].largest, k);
+		}
+		end_disk(d);
+	}
+}
+
+/* A tie is for the higher level; a level that loses its tracks loses the bottoms. */
+static void imr_largest_most(struct kunit *test)
+{
+	static const char *const keys[] = { "largest", "most", NULL };
+	struct disk *d = new_disk(test, 32, keys);
+	static const u32 of[] = { 2, 1, 2, 1, 1 };
+	static const bool bottom[] = { true, false, true, false, false };
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(of); i++) {
+		level(test, d, i, 1, of[i]);
+		persist(test, d, &i, 1);
+		KUNIT_EXPECT_EQ_MSG(test, !imr_is_top(d->last), bottom[i], "track %u", i);
+	}
+	/* Three of level 1, one left of level 2; and then a move as it is. */
+	forget(test, d, 0);
+	level(test, d, 5, 1, 1);
+	persist(test, d, (const u32[]){ 5 }, 1);
+	KUNIT_EXPECT_FALSE(test, imr_is_top(d->last));
+	level(test, d, 1, 4, 2);
+	level(test, d, 6, 1, 1);
+	persist(test, d, (const u32[]){ 6 }, 1);
+	KUNIT_EXPECT_TRUE(test, imr_is_top(d->last));
+	end_disk(d);
+}
+
 /* E6: what compaction may hand out when. */
 static void imr_e6_tiers(struct kunit *test)
 {
@@ -748,6 +798,8 @@ static struct kunit_case imr_cases[] = {
 	KUNIT_CASE(imr_v7_lists),
 	KUNIT_CASE(imr_v8_five),
 	KUNIT_CASE(imr_v9_frees),
+	KUNIT_CASE(imr_largest),
+	KUNIT_CASE(imr_largest_most),
 	KUNIT_CASE(imr_e2_runs),
 	KUNIT_CASE(imr_e4_costs),
 	KUNIT_CASE(imr_e6_tiers),

@@ -82,8 +82,9 @@ static const char *const lba_keys[] = {
 	"level", "lba", "overwrite", "move", "rmw", "naive", "buffer_tracks", "3", NULL,
 };
 static const char *const merged_keys[] = { "policy", "seq", "buffer_tracks", "4", NULL };
+static const char *const most_keys[] = { "largest", "most", "buffer_tracks", "5", NULL };
 static const char *const *const imr_keys[] = {
-	NULL, naive_keys, seq_keys, phase_keys, zigzag_keys, lba_keys, merged_keys,
+	NULL, naive_keys, seq_keys, phase_keys, zigzag_keys, lba_keys, merged_keys, most_keys,
 };
 
 static const struct engine {
