@@ -27,6 +27,7 @@
  */
 #include "imr-engine.h"
 #include "policy.h"
+#include "slotmap.h"
 
 #define NO_SLOT		U32_MAX
 #define NO_OWNER	U32_MAX
@@ -66,7 +67,7 @@ enum imr_phase {
 	PHASE_BOTTOMS,
 	PHASE_SYNC_4,
 	PHASE_TOPS,
-	PHASE_ADJACENT,		/* naive: of @naive_at, as PHASE_BACKUP to IMR_SYNC_3 */
+	PHASE_ADJACENT,		/* naive: of imr::at, as PHASE_BACKUP to IMR_SYNC_3 */
 	PHASE_LAST,
 	PHASE_END,
 };
@@ -156,6 +157,7 @@ struct imr_pending {
  * @owner: of a physical track: logical track, OWNER_FREE, OWNER_TAKEN, or with
  *	OWNER_PENDING the next one in its list
  * @slot: backup slots
+ * @saved: which of them holds which logical track, since reads ask
  * @pending: physical tracks that wait: [0] for an earlier transaction than [1]
  * @nr_saved: slots that have an owner
  * @live: mapped tracks of each level
@@ -175,7 +177,8 @@ struct imr_pending {
  * @item: tracks of the epoch
  * @nr_items: how many
  * @buffer_tracks: at most so many
- * @naive_at: the item that Algorithm 1 is at
+ * @at: merged: the first item whose tops may have to be saved yet; naive: the one
+ *	that Algorithm 1 is at
  * @drain: logical track that is about to be saved and takes no writes, or NO_OWNER
  * @uncertain: what was written may still be in the drive's cache
  * @rmw: tops were saved in this epoch
@@ -212,6 +215,7 @@ struct imr {
 	struct imr_track *map;
 	u32 *owner;
 	struct imr_slot *slot;
+	struct shingle_slotmap saved;
 	struct imr_pending pending[2];
 	u32 nr_saved;
 	u32 live[NR_LEVELS];
@@ -232,7 +236,7 @@ struct imr {
 	struct imr_item *item;
 	u32 nr_items;
 	u32 buffer_tracks;
-	u32 naive_at;
+	u32 at;
 	u32 drain;
 	bool uncertain;
 	bool rmw;
@@ -285,13 +289,8 @@ static bool is_mapped(const struct imr *s, u32 track)
 
 static u32 slot_of(const struct imr *s, u32 track)
 {
-	u32 i;
-
-	for (i = 0; i < s->nr_slots; i++) {
-		if (s->slot[i].owner == track)
-			return i;
-	}
-	return NO_SLOT;
+	BUILD_BUG_ON(NO_SLOT != SHINGLE_NO_SLOT);
+	return shingle_slotmap_find(&s->saved, track);
 }
 
 static bool slot_is_free(const struct imr_slot *b)
@@ -325,6 +324,7 @@ static void leave_slot(struct imr *s, u32 slot, u64 seq)
 	struct imr_slot *b = &s->slot[slot];
 
 	s->map[b->owner].saved = false;
+	shingle_slotmap_remove(&s->saved, slot);
 	b->owner = NO_OWNER;
 	b->pending = !s->unsafe_reuse;
 	b->solid = false;
@@ -471,6 +471,7 @@ static void imr_destroy(struct shingle_engine *e)
 	struct imr *s = to_imr(e);
 
 	imr_tracks_exit(&s->tracks);
+	shingle_slotmap_exit(&s->saved);
 	kvfree(s->map);
 	kvfree(s->owner);
 	kvfree(s->slot);
@@ -484,7 +485,8 @@ static bool allocate(struct imr *s)
 	s->owner = shingle_zalloc_array(s->nr_phys, sizeof(*s->owner));
 	s->slot = shingle_zalloc_array(s->nr_slots, sizeof(*s->slot));
 	s->item = shingle_zalloc_array(MAX_BUFFER, sizeof(*s->item));
-	return !imr_tracks_init(&s->tracks, s->nr_phys) && s->map && s->owner && s->slot &&
+	return !imr_tracks_init(&s->tracks, s->nr_phys) &&
+	       !shingle_slotmap_init(&s->saved, s->nr_slots) && s->map && s->owner && s->slot &&
 	       s->item;
 }
 
@@ -1177,10 +1179,11 @@ static u32 next_item(const struct imr *s, bool top, bool round)
  */
 static int backup_round(struct imr *s, struct shingle_step *step)
 {
-	u32 i, side;
+	u32 side;
 
-	for (i = 0; i < s->nr_items; i++) {
-		struct imr_item *it = &s->item[i];
+	/* No top comes up beside an item that has been passed before it is written. */
+	for (; s->at < s->nr_items; s->at++) {
+		struct imr_item *it = &s->item[s->at];
 		u32 need = 0;
 
 		if (it->done || imr_is_top(it->dst))
@@ -1295,12 +1298,12 @@ static int naive_backup(struct imr *s, struct shingle_step *step, const struct i
 /* Of Algorithm 1: as merged_step(). */
 static int naive_step(struct imr *s, struct shingle_step *step)
 {
-	struct imr_item *it = &s->item[s->naive_at];
+	struct imr_item *it = &s->item[s->at];
 	int r;
 
 	switch (s->phase) {
 	case PHASE_ADJACENT:
-		if (s->naive_at == s->nr_items) {
+		if (s->at == s->nr_items) {
 			s->phase = PHASE_LAST;
 			return 0;
 		}
@@ -1318,9 +1321,9 @@ static int naive_step(struct imr *s, struct shingle_step *step)
 		return 0;
 	case PHASE_RMW:
 		if (!it->done)
-			return write_step(s, step, s->naive_at);
+			return write_step(s, step, s->at);
 		s->phase = it->round ? PHASE_SYNC_2 : PHASE_ADJACENT;
-		s->naive_at += !it->round;
+		s->at += !it->round;
 		return 0;
 	case PHASE_SYNC_3:
 		return sync_step(s, step, IMR_SYNC_3, SHINGLE_SYNC_FLUSH);
@@ -1353,7 +1356,7 @@ static int epoch_step(struct imr *s, struct shingle_step *step)
 			s->rmw = false;
 			s->after_3 = false;
 			s->wrote_bottom = false;
-			s->naive_at = 0;
+			s->at = 0;
 			s->phase = s->uncertain ? PHASE_REDO_SYNC : PHASE_REDO;
 			break;
 		case PHASE_REDO_SYNC:
@@ -1424,7 +1427,7 @@ static void synced(struct imr *s, const struct shingle_step *step)
 		s->phase = PHASE_RESTORE;
 		break;
 	case PHASE_SYNC_3:
-		s->naive_at++;
+		s->at += s->naive;
 		s->after_3 = false;
 		s->phase = s->naive ? PHASE_ADJACENT : PHASE_BACKUP;
 		break;
@@ -1451,6 +1454,7 @@ static void saved(struct imr *s, const struct shingle_step *step, struct shingle
 	b->owner = track;
 	b->seq = emit->seq;
 	b->solid = s->unsafe_record || s->unsafe_sync1;
+	shingle_slotmap_insert(&s->saved, step->cookie, track);
 	s->map[track].saved = true;
 	s->nr_saved++;
 	s->backups++;
@@ -1800,6 +1804,7 @@ static int imr_ready(struct shingle_engine *e, const char **why)
 			*why = "a backup slot holds what is no top, or twice";
 			return -EUCLEAN;
 		}
+		shingle_slotmap_insert(&s->saved, i, owner);
 		s->map[owner].saved = true;
 		s->slot[i].solid = true;
 		s->nr_saved++;
@@ -1848,7 +1853,7 @@ static u32 verify_phys(const struct imr *s, shingle_report_fn report, void *ctx)
 static u32 imr_verify(struct shingle_engine *e, shingle_report_fn report, void *ctx)
 {
 	struct imr *s = to_imr(e);
-	u32 bad = verify_phys(s, report, ctx), live[NR_LEVELS] = { 0 }, nr_saved = 0, i;
+	u32 bad = verify_phys(s, report, ctx), live[NR_LEVELS] = { 0 }, nr_saved = 0, slot, i;
 
 	for (i = 0; i < s->nr_logical; i++) {
 		const struct imr_track *t = &s->map[i];
@@ -1864,14 +1869,16 @@ static u32 imr_verify(struct shingle_engine *e, shingle_report_fn report, void *
 				bad++;
 			}
 		}
-		if (t->saved && slot_of(s, i) == NO_SLOT) {
+		slot = t->saved ? slot_of(s, i) : NO_SLOT;
+		if (t->saved && (slot == NO_SLOT || s->slot[slot].owner != i)) {
 			report(ctx, "track %u is saved in no slot", i);
 			bad++;
 		}
 		nr_saved += t->saved;
 	}
-	if (nr_saved != s->nr_saved) {
-		report(ctx, "%u tracks are saved, not %u", nr_saved, s->nr_saved);
+	if (nr_saved != s->nr_saved || nr_saved != s->saved.live) {
+		report(ctx, "%u tracks are saved, not %u, of which %u are found", nr_saved,
+		       s->nr_saved, s->saved.live);
 		bad++;
 	}
 	for (i = 0; i < NR_LEVELS; i++) {
@@ -1946,7 +1953,8 @@ static u64 imr_map_bytes(struct shingle_engine *e)
 
 	return (u64)s->nr_logical * sizeof(*s->map) +
 	       (u64)s->nr_phys * sizeof(*s->owner) + s->nr_phys / 8 + s->nr_phys / 16 +
-	       (u64)s->nr_slots * sizeof(*s->slot) + MAX_BUFFER * sizeof(*s->item);
+	       (u64)s->nr_slots * sizeof(*s->slot) + shingle_slotmap_bytes(&s->saved) +
+	       MAX_BUFFER * sizeof(*s->item);
 }
 
 static u64 imr_cached_blocks(struct shingle_engine *e)
