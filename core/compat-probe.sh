@@ -67,6 +67,12 @@ probe MAX_HW_DISCARD_LIMIT_ONLY '
 void t(struct queue_limits *l);
 void t(struct queue_limits *l) { l->max_hw_discard_sectors = 1; l->features |= 1; }'
 
+# Gone with 5.18, back with 6.9.
+probe BIO_WRITE_HINT '
+#include <linux/blk_types.h>
+unsigned int t(const struct bio *b);
+unsigned int t(const struct bio *b) { return b->bi_write_hint; }'
+
 probe TIMER_DELETE_SYNC '
 #include <linux/timer.h>
 int t(struct timer_list *x);

@@ -8,6 +8,7 @@
 
 #include <linux/blkdev.h>
 #include <linux/dm-io.h>
+#include <linux/fcntl.h>
 #include <linux/hrtimer.h>
 #include <linux/ioprio.h>
 
@@ -66,6 +67,31 @@ static inline int shingle_dm_io(struct dm_io_request *req, unsigned int nr,
 #define SHINGLE_DM_IO_NOTIFY(name, error, context) \
 	static void name(unsigned long error, void *context)
 #endif
+
+/**
+ * SHINGLE_HAS_WRITE_HINTS - do bios carry hints of how long what they write will live?
+ */
+#ifdef SHINGLE_HAVE_BIO_WRITE_HINT
+#define SHINGLE_HAS_WRITE_HINTS	true
+#else
+#define SHINGLE_HAS_WRITE_HINTS	false
+#endif
+
+/**
+ * shingle_bio_write_hint() - what a bio's sender says of the lifetime of its data
+ * @bio: a write
+ *
+ * Context: any.  Returns RWH_WRITE_LIFE_..., RWH_WRITE_LIFE_NOT_SET from kernels
+ * whose bios do not carry it (5.18 to 6.8).
+ */
+static inline u32 shingle_bio_write_hint(const struct bio *bio)
+{
+#ifdef SHINGLE_HAVE_BIO_WRITE_HINT
+	return bio->bi_write_hint;
+#else
+	return RWH_WRITE_LIFE_NOT_SET;
+#endif
+}
 
 /**
  * shingle_limit_discards() - how much one discard may cover

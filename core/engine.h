@@ -27,6 +27,16 @@
 
 struct shingle_engine_ops;
 
+/* How long its sender thinks that what is written will live, next to the rest. */
+enum shingle_life {
+	SHINGLE_LIFE_UNKNOWN,
+	SHINGLE_LIFE_SHORT,
+	SHINGLE_LIFE_MEDIUM,
+	SHINGLE_LIFE_LONG,
+	SHINGLE_LIFE_EXTREME,
+	SHINGLE_NR_LIVES
+};
+
 /**
  * struct shingle_engine - what core sees of an engine
  * @ops: its operations
@@ -39,6 +49,7 @@ struct shingle_engine_ops;
  *	before it decides, and whole runs of so many blocks if there are any
  * @buffer_blocks: what the write cache must hold for that
  * @in_use: what was set for the size of buffers cannot be changed any more
+ * @knows_life: place() is told how long writes will live; core's, after create
  *
  * Engines embed it and add their own state behind it.
  */
@@ -51,6 +62,7 @@ struct shingle_engine {
 	u32 gather_blocks;
 	u32 buffer_blocks;
 	bool in_use;
+	bool knows_life;
 };
 
 /* What place() says of blocks that are to be gathered. */
@@ -209,8 +221,8 @@ typedef void (*shingle_report_fn)(void *ctx, const char *fmt, ...) __printf(2, 3
  *	the default; -ENOENT past the last
  *
  * @resolve: where are blocks @lblk.. now?  @out describes a non-empty prefix.
- * @place: find room to write blocks @lblk..; @out describes a non-empty
- *	prefix.  -ENOSPC: clean first (and next_step(PRESSURE) will offer how);
+ * @place: find room to write blocks @lblk.., which their sender says will live
+ *	for @life; @out describes a non-empty prefix.  -ENOSPC: clean first (and next_step(PRESSURE) will offer how);
  *	-EBUSY: wait for the step, a write in progress or a release.  What was
  *	refused comes again, beginning at the same block, unless it was discarded or
  *	the engine replaced.  SHINGLE_GATHER: the prefix of @out->n blocks is to be
@@ -272,7 +284,8 @@ struct shingle_engine_ops {
 		   size_t size);
 
 	void (*resolve)(struct shingle_engine *e, u64 lblk, u32 n, struct shingle_run *out);
-	int (*place)(struct shingle_engine *e, u64 lblk, u32 n, struct shingle_run *out);
+	int (*place)(struct shingle_engine *e, u64 lblk, u32 n, enum shingle_life life,
+		     struct shingle_run *out);
 	void (*commit)(struct shingle_engine *e, const struct shingle_run *run,
 		       struct shingle_emit *emit);
 	void (*abort)(struct shingle_engine *e, const struct shingle_run *run);

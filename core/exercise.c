@@ -398,7 +398,7 @@ static int place(struct exercise *x, u64 lblk, u32 n, struct flight *f)
 	if (gathered(x, lblk, n))
 		f->run.n = min_t(u64, n, x->e->gather_blocks - lblk % x->e->gather_blocks);
 	else
-		r = x->plan->ops->place(x->e, lblk, n, &f->run);
+		r = x->plan->ops->place(x->e, lblk, n, rnd(x, SHINGLE_NR_LIVES), &f->run);
 	if (r == SHINGLE_GATHER && f->run.n && f->run.n <= n) {
 		gather_write(x, f);
 		return 0;
@@ -949,6 +949,7 @@ static int start_engine(struct exercise *x)
 
 	if (x->plan->ops->create(&x->e, x->plan->layout, &why))
 		return fail(x, "cannot create the engine: %s", why);
+	x->e->knows_life = true;
 	for (f = x->plan->features; f && *f; f++) {
 		if (x->plan->ops->set(x->e, *f, NULL, &why))
 			return fail(x, "cannot set %s", *f);

@@ -135,6 +135,17 @@ static void submit_held(struct shingle_device *d)
  * Writes
  */
 
+/* Its worth is in the order, which is that of the kernel's hints. */
+static enum shingle_life bio_life(const struct bio *bio)
+{
+	u32 hint = shingle_bio_write_hint(bio);
+
+	BUILD_BUG_ON(RWH_WRITE_LIFE_EXTREME - RWH_WRITE_LIFE_NONE != SHINGLE_LIFE_EXTREME);
+	if (hint < RWH_WRITE_LIFE_SHORT || hint > RWH_WRITE_LIFE_EXTREME)
+		return SHINGLE_LIFE_UNKNOWN;
+	return hint - RWH_WRITE_LIFE_NONE;
+}
+
 /**
  * shingle_place() - find room for a prefix of a write
  * @d: the device
@@ -161,7 +172,7 @@ int shingle_place(struct shingle_device *d, u64 lblk, u32 n, struct shingle_writ
 		return -EROFS;
 	if (d->resetting || !shingle_journal_reserve(d, records))
 		return -EAGAIN;
-	r = d->ops->place(d->engine, lblk, n, &w->run);
+	r = d->ops->place(d->engine, lblk, n, bio_life(bio), &w->run);
 	if (!r && !window_clear(d, &w->run)) {
 		d->ops->abort(d->engine, &w->run);
 		r = -EIO;

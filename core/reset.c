@@ -73,6 +73,7 @@ void shingle_reset_switch(struct shingle_device *d, struct shingle_engine **fres
 	int r;
 
 	lockdep_assert_held(&d->map_lock);
+	(*fresh)->knows_life = d->engine->knows_life;
 	for (i = 0;; i++) {
 		r = d->ops->get(d->engine, i, &name, value, sizeof(value));
 		if (r < 0)

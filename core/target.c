@@ -226,6 +226,7 @@ static int load_layout(struct shingle_device *d)
 	err = d->ops->create(&d->engine, &d->layout, &why);
 	if (err)
 		return refuse(ti, err, "%s", why);
+	d->engine->knows_life = SHINGLE_HAS_WRITE_HINTS;
 	d->idle_ms = d->engine->idle_ms;
 	d->gathers = d->engine->gather_blocks;
 	d->wcache.destage_ms = default_destage_ms(d);

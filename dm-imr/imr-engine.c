@@ -52,6 +52,9 @@
 /* struct shingle_step::kind */
 enum { STEP_BACKUP, STEP_RESTORE, STEP_WRITE, STEP_SYNC };
 
+/* Who says which level a track has, or which tier. */
+enum imr_levels { LEVELS_MESSAGE, LEVELS_HINT, LEVELS_LBA, NR_LEVELS_FROM };
+
 /* Where an epoch stands. */
 enum imr_phase {
 	PHASE_NONE,		/* there is none, or it is being put together */
@@ -167,7 +170,8 @@ struct imr_pending {
  * @adjsync_needed: no sync for an un-synced top beside a bottom
  * @syncs_literal: syncs that separate nothing, too
  * @move: overwritten tracks are put elsewhere
- * @by_lba: the lower half of the addresses is the largest level
+ * @levels: who says it: messages; hints of writes, too; or the address, of which
+ *	the lower half is for bottoms
  * @unsafe_record: feature: no record of what is saved
  * @unsafe_sync1: feature: no sync before bottoms
  * @unsafe_sync2: feature: no sync before restoring
@@ -225,7 +229,7 @@ struct imr {
 	bool adjsync_needed;
 	bool syncs_literal;
 	bool move;
-	bool by_lba;
+	enum imr_levels levels;
 	bool unsafe_record;
 	bool unsafe_sync1;
 	bool unsafe_sync2;
@@ -547,6 +551,10 @@ static const char *const policy_names[IMR_NR_POLICIES] = {
 	[IMR_COMPACTION] = "compaction",
 };
 
+static const char *const level_names[NR_LEVELS_FROM] = {
+	[LEVELS_MESSAGE] = "message", [LEVELS_HINT] = "hint", [LEVELS_LBA] = "lba",
+};
+
 static bool *unsafe_feature(struct imr *s, const char *name)
 {
 	if (!strcmp(name, "unsafe_record"))
@@ -573,6 +581,22 @@ static int set_policy(struct imr *s, const char *value)
 		}
 	}
 	return -ERANGE;
+}
+
+static int set_levels(struct imr *s, const char *value, const char **why)
+{
+	u32 i;
+
+	for (i = 0; i < NR_LEVELS_FROM && strcmp(value, level_names[i]); i++)
+		;
+	if (i == NR_LEVELS_FROM)
+		return -ERANGE;
+	if (i == LEVELS_HINT && !s->engine.knows_life) {
+		*why = "level hint needs a kernel whose writes carry lifetime hints: Linux 6.9 or later";
+		return -EOPNOTSUPP;
+	}
+	s->levels = i;
+	return 0;
 }
 
 static int set_largest(struct imr *s, const char *value)
@@ -642,8 +666,8 @@ static int imr_set(struct shingle_engine *e, const char *name, const char *value
 		return shingle_choose(value, "inplace", "move", &s->move);
 	}
 	if (!strcmp(name, "level")) {
-		*why = "level must be message or lba";
-		return shingle_choose(value, "message", "lba", &s->by_lba);
+		*why = "level must be message, hint or lba";
+		return set_levels(s, value, why);
 	}
 	if (!strcmp(name, "largest")) {
 		*why = "largest must be a level from 0 to 15, auto or most";
@@ -690,7 +714,7 @@ static int imr_get(struct shingle_engine *e, u32 index, const char **name, char 
 	case 5:
 		return word(value, size, "move", s->move);
 	case 6:
-		return word(value, size, "lba", s->by_lba);
+		return word(value, size, level_names[s->levels], s->levels != LEVELS_MESSAGE);
 	case 7:
 		if (s->largest == LARGEST_MOST)
 			return word(value, size, "most", true);
@@ -777,7 +801,8 @@ static u32 largest_level(const struct imr *s)
 
 static bool wants_bottom(const struct imr *s, u32 track, u32 largest)
 {
-	return s->by_lba ? track < s->nr_logical / 2 : s->map[track].level >= largest;
+	return s->levels == LEVELS_LBA ? track < s->nr_logical / 2 :
+	       s->map[track].level >= largest;
 }
 
 /* ------------------------------------------------------------------------
@@ -803,8 +828,12 @@ static void imr_resolve(struct shingle_engine *e, u64 lblk, u32 n, struct shingl
 	out->n = min_t(u32, n, t->valid - offset);
 }
 
-/* Straight to its place what is on a top and harms nobody; all else is gathered. */
-static int imr_place(struct shingle_engine *e, u64 lblk, u32 n, struct shingle_run *out)
+/*
+ * Straight to its place what is on a top and harms nobody; all else is gathered.
+ * So the epoch records the level that a hint gives.
+ */
+static int imr_place(struct shingle_engine *e, u64 lblk, u32 n, enum shingle_life life,
+		     struct shingle_run *out)
 {
 	struct imr *s = to_imr(e);
 	u64 track = div_u64(lblk, s->track_blocks);
@@ -815,8 +844,11 @@ static int imr_place(struct shingle_engine *e, u64 lblk, u32 n, struct shingle_r
 	out->kind = SHINGLE_RUN_MAPPED;
 	out->n = min(n, s->track_blocks - offset);
 	if (offset >= t->valid || !imr_is_top(t->phys) || t->busy || t->saved ||
-	    track == s->drain || t->inflight == MAX_INFLIGHT)
+	    track == s->drain || t->inflight == MAX_INFLIGHT) {
+		if (s->levels == LEVELS_HINT && life != SHINGLE_LIFE_UNKNOWN)
+			set_level(s, track, life - SHINGLE_LIFE_SHORT);
 		return SHINGLE_GATHER;
+	}
 	out->n = min_t(u32, out->n, t->valid - offset);
 	out->pblk = phys_pblk(s, t->phys) + offset;
 	t->inflight++;

@@ -736,6 +736,40 @@ static void imr_largest_most(struct kunit *test)
 	end_disk(d);
 }
 
+/* Lifetimes as levels: only by table key, and silence leaves what a message said. */
+static void imr_hints(struct kunit *test)
+{
+	static const enum shingle_life lives[] = {
+		SHINGLE_LIFE_SHORT, SHINGLE_LIFE_EXTREME, SHINGLE_LIFE_UNKNOWN, SHINGLE_LIFE_LONG,
+		SHINGLE_LIFE_UNKNOWN,
+	};
+	static const char *const want[] = { "BBTBT", "TBBTT" };
+	struct shingle_run run;
+	u32 hints, i;
+
+	for (hints = 0; hints < 2; hints++) {
+		const char *const keys[] = { "largest", "3", NULL };
+		struct disk *d = new_disk(test, 32, keys);
+		const char *why = "";
+
+		KUNIT_EXPECT_EQ(test, d->e->ops->set(d->e, "level", "hint", &why), -EOPNOTSUPP);
+		KUNIT_EXPECT_TRUE(test, strstr(why, "lifetime hints"));
+		d->e->knows_life = hints;
+		if (hints)
+			KUNIT_ASSERT_EQ(test, d->e->ops->set(d->e, "level", "hint", &why), 0);
+		for (i = 0; i < ARRAY_SIZE(lives); i++) {
+			/* What messages say, where the hint does not know better. */
+			level(test, d, i, 1, hints ? 3 * (i == 2) : 3 * (want[0][i] == 'B'));
+			KUNIT_ASSERT_EQ(test, d->e->ops->place(d->e, i * TRACK, TRACK, lives[i],
+							       &run), SHINGLE_GATHER);
+			persist(test, d, &i, 1);
+			KUNIT_EXPECT_EQ_MSG(test, imr_is_top(d->last), want[hints][i] == 'T',
+					    "hints %u: track %u", hints, i);
+		}
+		end_disk(d);
+	}
+}
+
 /* E6: what compaction may hand out when. */
 static void imr_e6_tiers(struct kunit *test)
 {
@@ -800,6 +834,7 @@ static struct kunit_case imr_cases[] = {
 	KUNIT_CASE(imr_v9_frees),
 	KUNIT_CASE(imr_largest),
 	KUNIT_CASE(imr_largest_most),
+	KUNIT_CASE(imr_hints),
 	KUNIT_CASE(imr_e2_runs),
 	KUNIT_CASE(imr_e4_costs),
 	KUNIT_CASE(imr_e6_tiers),

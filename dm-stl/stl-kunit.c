@@ -110,7 +110,7 @@ static void write_run(struct kunit *test, struct shingle_engine *e, u64 lblk, u3
 {
 	struct shingle_run run;
 
-	KUNIT_ASSERT_EQ(test, e->ops->place(e, lblk, n, &run), 0);
+	KUNIT_ASSERT_EQ(test, e->ops->place(e, lblk, n, SHINGLE_LIFE_UNKNOWN, &run), 0);
 	KUNIT_EXPECT_EQ(test, run.pblk, pblk);
 	KUNIT_EXPECT_EQ(test, run.n, n);
 	commit(e, &run);
@@ -136,8 +136,8 @@ static void stl_set_places(struct kunit *test)
 	write_block(test, e, 3, 18);
 	write_block(test, e, 6, 16);
 	write_block(test, e, 0, 17);
-	KUNIT_EXPECT_EQ(test, e->ops->place(e, 7, 1, &run), -ENOSPC);
-	KUNIT_EXPECT_EQ(test, e->ops->place(e, 4, 2, &run), 0);
+	KUNIT_EXPECT_EQ(test, e->ops->place(e, 7, 1, SHINGLE_LIFE_UNKNOWN, &run), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, e->ops->place(e, 4, 2, SHINGLE_LIFE_UNKNOWN, &run), 0);
 	KUNIT_EXPECT_EQ(test, run.pblk, 19ULL);
 	KUNIT_EXPECT_EQ(test, run.n, 2U);
 	e->ops->abort(e, &run);
@@ -172,7 +172,7 @@ static void stl_set_cleans(struct kunit *test)
 	write_block(test, e, 1, 10);
 	write_block(test, e, 4, 11);
 	KUNIT_EXPECT_EQ(test, e->ops->next_step(e, SHINGLE_WHY_PRESSURE, &step), 0);
-	KUNIT_EXPECT_EQ(test, e->ops->place(e, 0, 1, &run), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, e->ops->place(e, 0, 1, SHINGLE_LIFE_UNKNOWN, &run), -ENOSPC);
 	for (i = 0; i < ARRAY_SIZE(want); i++) {
 		KUNIT_ASSERT_EQ(test, e->ops->next_step(e, SHINGLE_WHY_PRESSURE, &step), 1);
 		KUNIT_EXPECT_EQ(test, step.base, want[i].base);
@@ -185,7 +185,7 @@ static void stl_set_cleans(struct kunit *test)
 	/* Emptied, but not before that is durable and the readers are gone. */
 	KUNIT_EXPECT_EQ(test, emit.nr, 2U);
 	KUNIT_EXPECT_TRUE(test, e->ops->pending(e));
-	KUNIT_EXPECT_EQ(test, e->ops->place(e, 0, 1, &run), -EBUSY);
+	KUNIT_EXPECT_EQ(test, e->ops->place(e, 0, 1, SHINGLE_LIFE_UNKNOWN, &run), -EBUSY);
 	e->ops->release(e, 6);
 	KUNIT_EXPECT_TRUE(test, e->ops->pending(e));
 	e->ops->release(e, 7);
@@ -331,20 +331,20 @@ static void stl_set_bypasses(struct kunit *test)
 	struct shingle_run run, other;
 
 	write_run(test, e, 6, 2, 40);
-	KUNIT_ASSERT_EQ(test, e->ops->place(e, 8, 3, &run), 0);
+	KUNIT_ASSERT_EQ(test, e->ops->place(e, 8, 3, SHINGLE_LIFE_UNKNOWN, &run), 0);
 	KUNIT_EXPECT_EQ(test, run.pblk, 8ULL);
 	KUNIT_EXPECT_TRUE(test, e->ops->referenced(e, 10, 1));
 	KUNIT_EXPECT_FALSE(test, e->ops->referenced(e, 11, 5));
 	/* Its next write waits, and what has overtaken that; a stray one does not. */
-	KUNIT_EXPECT_EQ(test, e->ops->place(e, 11, 1, &other), -EBUSY);
-	KUNIT_EXPECT_EQ(test, e->ops->place(e, 14, 1, &other), -EBUSY);
+	KUNIT_EXPECT_EQ(test, e->ops->place(e, 11, 1, SHINGLE_LIFE_UNKNOWN, &other), -EBUSY);
+	KUNIT_EXPECT_EQ(test, e->ops->place(e, 14, 1, SHINGLE_LIFE_UNKNOWN, &other), -EBUSY);
 	write_block(test, e, 30, 64);
 	expect_run(test, e, 8, 8, 8, SHINGLE_RUN_ZERO);
 	commit(e, &run);
 	expect_run(test, e, 8, 3, 8, SHINGLE_RUN_MAPPED);
 	expect_run(test, e, 11, 5, 11, SHINGLE_RUN_ZERO);
 	/* It comes before those that it had been sent before. */
-	KUNIT_EXPECT_EQ(test, e->ops->place(e, 14, 1, &run), -EBUSY);
+	KUNIT_EXPECT_EQ(test, e->ops->place(e, 14, 1, SHINGLE_LIFE_UNKNOWN, &run), -EBUSY);
 	write_run(test, e, 11, 1, 11);
 	write_block(test, e, 14, 48);
 	write_run(test, e, 12, 4, 12);
@@ -354,7 +354,7 @@ static void stl_set_bypasses(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, counter(e, "placed_blocks"), 4ULL);
 
 	/* A write that fails ends it: home holds what it held. */
-	KUNIT_ASSERT_EQ(test, e->ops->place(e, 18, 1, &run), 0);
+	KUNIT_ASSERT_EQ(test, e->ops->place(e, 18, 1, SHINGLE_LIFE_UNKNOWN, &run), 0);
 	KUNIT_EXPECT_EQ(test, run.pblk, 18ULL);
 	e->ops->abort(e, &run);
 	write_block(test, e, 18, 56);
@@ -379,13 +379,13 @@ static void stl_set_bypasses_content(struct kunit *test)
 	write_run(test, e, 8, 8, 8);
 	write_run(test, e, 6, 2, 42);
 	write_block(test, e, 15, 48);
-	KUNIT_EXPECT_EQ(test, e->ops->place(e, 8, 4, &run), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, e->ops->place(e, 8, 4, SHINGLE_LIFE_UNKNOWN, &run), -ENOSPC);
 	one_step(test, e, SHINGLE_WHY_PRESSURE, 8, 32, 8);
 	/* Not before that is durable and nobody reads at home any more. */
-	KUNIT_EXPECT_EQ(test, e->ops->place(e, 8, 4, &run), -EBUSY);
+	KUNIT_EXPECT_EQ(test, e->ops->place(e, 8, 4, SHINGLE_LIFE_UNKNOWN, &run), -EBUSY);
 	KUNIT_EXPECT_TRUE(test, e->ops->pending(e));
 	e->ops->release(e, 0);
-	KUNIT_ASSERT_EQ(test, e->ops->place(e, 8, 4, &run), 0);
+	KUNIT_ASSERT_EQ(test, e->ops->place(e, 8, 4, SHINGLE_LIFE_UNKNOWN, &run), 0);
 	KUNIT_EXPECT_EQ(test, run.pblk, 8ULL);
 	expect_run(test, e, 8, 8, 32, SHINGLE_RUN_MAPPED);
 	KUNIT_EXPECT_EQ(test, e->ops->next_step(e, SHINGLE_WHY_FORCED, &step), -EAGAIN);
@@ -415,7 +415,7 @@ static void stl_set_bypasses_to_the_end(struct kunit *test)
 	write_run(test, e, 8, 8, 8);
 	write_run(test, e, 16, 8, 16);
 	write_run(test, e, 6, 2, 42);
-	KUNIT_EXPECT_EQ(test, e->ops->place(e, 8, 8, &run), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, e->ops->place(e, 8, 8, SHINGLE_LIFE_UNKNOWN, &run), -ENOSPC);
 	one_step(test, e, SHINGLE_WHY_PRESSURE, 8, 32, 8);
 	e->ops->release(e, 0);
 	write_run(test, e, 8, 6, 8);
@@ -423,7 +423,7 @@ static void stl_set_bypasses_to_the_end(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, e->ops->next_step(e, SHINGLE_WHY_PRESSURE, &step), 0);
 	KUNIT_EXPECT_EQ(test, e->ops->next_step(e, SHINGLE_WHY_IDLE, &step), 0);
 	write_run(test, e, 14, 2, 14);
-	KUNIT_EXPECT_EQ(test, e->ops->place(e, 16, 8, &run), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, e->ops->place(e, 16, 8, SHINGLE_LIFE_UNKNOWN, &run), -ENOSPC);
 	KUNIT_ASSERT_EQ(test, e->ops->next_step(e, SHINGLE_WHY_PRESSURE, &step), 1);
 	KUNIT_EXPECT_EQ(test, step.n, 0U);
 	e->ops->step_done(e, &step, &emit);
@@ -481,9 +481,9 @@ static void stl_set_discards_home(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, dropped);
 	expect_run(test, e, 8, 8, 8, SHINGLE_RUN_ZERO);
 	write_run(test, e, 6, 2, 42);
-	KUNIT_EXPECT_EQ(test, e->ops->place(e, 8, 2, &run), -EBUSY);
+	KUNIT_EXPECT_EQ(test, e->ops->place(e, 8, 2, SHINGLE_LIFE_UNKNOWN, &run), -EBUSY);
 	e->ops->release(e, 4);
-	KUNIT_EXPECT_EQ(test, e->ops->place(e, 8, 2, &run), -EBUSY);
+	KUNIT_EXPECT_EQ(test, e->ops->place(e, 8, 2, SHINGLE_LIFE_UNKNOWN, &run), -EBUSY);
 	e->ops->release(e, 5);
 	write_run(test, e, 8, 2, 8);
 	e->ops->destroy(e);
@@ -508,7 +508,7 @@ static void stl_full_places(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, run.n, 1U);
 	KUNIT_EXPECT_EQ(test, run.kind, SHINGLE_RUN_MAPPED);
 	write_block(test, e, 1, 14);
-	KUNIT_EXPECT_EQ(test, e->ops->place(e, 4, 1, &run), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, e->ops->place(e, 4, 1, SHINGLE_LIFE_UNKNOWN, &run), -ENOSPC);
 	KUNIT_EXPECT_EQ(test, counter(e, "full_zones"), 1ULL);
 	e->ops->destroy(e);
 }
@@ -522,12 +522,12 @@ static void stl_full_cleans(struct kunit *test)
 	write_block(test, e, 1, 12);
 	write_block(test, e, 10, 13);
 	write_block(test, e, 1, 14);
-	KUNIT_EXPECT_EQ(test, e->ops->place(e, 4, 1, &run), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, e->ops->place(e, 4, 1, SHINGLE_LIFE_UNKNOWN, &run), -ENOSPC);
 	/* The first slot is stale: band 3 is the first with a block in the log. */
 	one_step(test, e, SHINGLE_WHY_PRESSURE, SHINGLE_NOWHERE, 15, 9);
 	one_step(test, e, SHINGLE_WHY_PRESSURE, SHINGLE_NOWHERE, 18, 0);
 	KUNIT_EXPECT_TRUE(test, e->ops->pending(e));
-	KUNIT_EXPECT_EQ(test, e->ops->place(e, 4, 1, &run), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, e->ops->place(e, 4, 1, SHINGLE_LIFE_UNKNOWN, &run), -ENOSPC);
 	e->ops->release(e, 0);
 	KUNIT_EXPECT_FALSE(test, e->ops->pending(e));
 	e->ops->resolve(e, 9, 3, &run);
@@ -547,11 +547,11 @@ static void stl_full_switches(struct kunit *test)
 	u64 lblk;
 
 	for (lblk = 0; lblk < 12; lblk += run.n) {
-		int err = e->ops->place(e, lblk, 2, &run);
+		int err = e->ops->place(e, lblk, 2, SHINGLE_LIFE_UNKNOWN, &run);
 
 		if (err == -EBUSY) {
 			e->ops->release(e, 0);
-			err = e->ops->place(e, lblk, 2, &run);
+			err = e->ops->place(e, lblk, 2, SHINGLE_LIFE_UNKNOWN, &run);
 		}
 		KUNIT_ASSERT_EQ(test, err, 0);
 		commit(e, &run);
@@ -598,9 +598,9 @@ static void stl_full_tunables(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, e->ops->set(e, "threshold", "4", &why), 0);
 	for (lblk = 1; lblk < 4; lblk++)
 		write_block(test, e, lblk, 11 + lblk);
-	KUNIT_EXPECT_EQ(test, e->ops->place(e, 7, 1, &run), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, e->ops->place(e, 7, 1, SHINGLE_LIFE_UNKNOWN, &run), -ENOSPC);
 	KUNIT_EXPECT_EQ(test, e->ops->set(e, "threshold", "3", &why), 0);
-	KUNIT_EXPECT_EQ(test, e->ops->place(e, 7, 1, &run), 0);
+	KUNIT_EXPECT_EQ(test, e->ops->place(e, 7, 1, SHINGLE_LIFE_UNKNOWN, &run), 0);
 	e->ops->abort(e, &run);
 
 	KUNIT_EXPECT_EQ(test, e->ops->set(e, "cleaning", "lazy", &why), 0);

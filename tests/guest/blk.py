@@ -11,6 +11,8 @@ import struct
 
 BLOCK = 4096
 SECTORS = BLOCK // 512
+F_SET_RW_HINT = 1036
+LIVES = ("unset", "none", "short", "medium", "long", "extreme")
 BLKDISCARD, BLKZEROOUT, BLKGETSIZE64, BLKFLSBUF = (
     0x1277, 0x127f, 0x80081272, 0x1261)
 
@@ -58,6 +60,11 @@ class Blk:
 
     def flush(self):
         os.fsync(self.fd)
+
+    def life(self, word):
+        """How long what is written from here on will live."""
+        fcntl.fcntl(self.fd, F_SET_RW_HINT,
+                    struct.pack("<Q", LIVES.index(word)))
 
     def discard(self, block, n):
         fcntl.ioctl(self.fd, BLKDISCARD,

@@ -14,6 +14,7 @@ Operations, in blocks (`_` is a block of zeroes, a letter a block full of it):
     r! 0 3      read 3 blocks at 0; it must fail
     d 0 3       discard                         z 0 3     write zeroes
     f           flush                           remount   close and open again
+    life long   lifetime of what is written from here on
     cut         power cut: what the devices hold now is what comes back
     clean, checkpoint, commit ...               any message of the target
 Events: R|W|D|Z block+length, W! with FUA, F flush.  The data device is meant
@@ -38,7 +39,7 @@ import shlex
 import sys
 
 import blk
-from bench import TOP, Failure, expect
+from bench import TOP, Failure, Skip, expect
 from blk import BLOCK, SECTORS
 from targets import Geometry, stack
 
@@ -251,6 +252,8 @@ class Play:
             self.holds[at:at + int(args[1])] = "_" * int(args[1])
         elif verb == "f":
             self.dev.flush()
+        elif verb == "life":
+            self.dev.life(args[0])
         elif verb in ("remount", "cut"):
             getattr(self, verb)()
         else:
@@ -266,7 +269,23 @@ class Play:
         self.holds = list(got)
 
 
+def refused(ctx, geo, words):
+    """What this kernel cannot do is refused, and it is said why."""
+    made = stack(ctx.pool, ctx.target, geo)
+    ctx.kernel()
+    try:
+        made.open()
+    except OSError:
+        said = [line for line in ctx.kernel() if words in line]
+        expect(said, f"not a word of: {words}")
+        raise Skip(said[0]) from None
+    made.close()
+    raise Failure(f"it was not refused, although {words}")
+
+
 def play(ctx, geo, steps):
+    if ctx.target.lacks(geo):
+        refused(ctx, geo, ctx.target.lacks(geo))
     game = Play(ctx, geo)
     mentions_meta = any(n == "meta" for _, _, events in steps
                         for n, _ in events)

@@ -5,6 +5,7 @@ translation layer joins every suite by joining TARGETS."""
 
 import json
 import os
+import re
 import struct
 from dataclasses import dataclass, field, replace
 
@@ -91,6 +92,10 @@ class Linear:
 
     def check(self, paths, geo):
         return 0, ""
+
+    def lacks(self, geo):
+        """What this kernel refuses a geometry for, in words of its sentence."""
+        return None
 
     def state(self, device):
         return "rw"
@@ -333,6 +338,11 @@ class Imr(StlSet):
                          ("buffer_tracks", 16))),
         ),
     }
+
+    def lacks(self, geo):
+        release = tuple(map(int, re.findall(r"\d+", os.uname().release)[:2]))
+        return "level hint needs a kernel whose writes carry lifetime hints" \
+            if ("level", "hint") in geo.options and release < (6, 9) else None
 
     @staticmethod
     def _slots(geo):

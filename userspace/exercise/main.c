@@ -82,9 +82,13 @@ static const char *const lba_keys[] = {
 	"level", "lba", "overwrite", "move", "rmw", "naive", "buffer_tracks", "3", NULL,
 };
 static const char *const merged_keys[] = { "policy", "seq", "buffer_tracks", "4", NULL };
-static const char *const most_keys[] = { "largest", "most", "buffer_tracks", "5", NULL };
+static const char *const most_keys[] = {
+	"largest", "most", "level", "hint", "buffer_tracks", "5", NULL,
+};
+static const char *const hint_keys[] = { "level", "hint", "overwrite", "move", NULL };
 static const char *const *const imr_keys[] = {
 	NULL, naive_keys, seq_keys, phase_keys, zigzag_keys, lba_keys, merged_keys, most_keys,
+	hint_keys,
 };
 
 static const struct engine {
