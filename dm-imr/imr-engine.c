@@ -1453,12 +1453,14 @@ static void synced(struct imr *s, const struct shingle_step *step)
 		s->phase = PHASE_BACKUP;
 		break;
 	case PHASE_SYNC_1:
+		s->syncs[IMR_SYNC_SAVED] += !s->unsafe_record;
 		s->phase = PHASE_RMW;
 		break;
 	case PHASE_SYNC_2:
 		s->phase = PHASE_RESTORE;
 		break;
 	case PHASE_SYNC_3:
+		s->syncs[IMR_SYNC_MAP] += step->sync == SHINGLE_SYNC_COMMIT;
 		s->at += s->naive;
 		s->after_3 = false;
 		s->phase = s->naive ? PHASE_ADJACENT : PHASE_BACKUP;
@@ -1948,6 +1950,7 @@ static u32 imr_counters(struct shingle_engine *e, struct shingle_counter *c, u32
 		{ "imr_sync_3", s->syncs[IMR_SYNC_3] },
 		{ "imr_sync_4", s->syncs[IMR_SYNC_4] },
 		{ "imr_sync_5", s->syncs[IMR_SYNC_5] },
+		{ "imr_sync_saved", s->syncs[IMR_SYNC_SAVED] },
 		{ "imr_sync_map", s->syncs[IMR_SYNC_MAP] },
 		{ "imr_sync_redo", s->syncs[IMR_SYNC_REDO] },
 	};

@@ -32,6 +32,7 @@ enum imr_cause {
 	IMR_SYNC_3,		/* tops are restored */
 	IMR_SYNC_4,		/* bottoms that needed no rewrite are written */
 	IMR_SYNC_5,		/* all is written */
+	IMR_SYNC_SAVED,		/* the records of saved tops, behind IMR_SYNC_1 */
 	IMR_SYNC_MAP,		/* only the map is behind */
 	IMR_SYNC_REDO,		/* after an epoch that did not come to its end */
 	IMR_NR_CAUSES

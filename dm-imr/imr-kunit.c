@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit tests of interlaced recording: the vectors V1 to V9 and the relations E1
- * to E7 of kvimr.md, on disks of a few tracks.
+ * KUnit tests of interlaced recording: the vectors V1 to V11 and the relations E1
+ * to E8 of kvimr.md, on disks of a few tracks.
  *
  * Events, as in the specification: Wn write track n, Rn Kn save top n, rn write it
  * back, S sync.
@@ -30,7 +30,9 @@
  * @eager: somebody commits after every step
  * @text: events of the last epoch
  * @rewrites: in it
+ * @backups: in it
  * @syncs: in it
+ * @peak: most tops that were saved at a time in it
  * @last: track written last
  * @written: tracks written, in their order
  * @nr_written: how many
@@ -44,18 +46,24 @@ struct disk {
 	u32 rewrites;
 	u32 backups;
 	u32 syncs;
+	u32 peak;
 	u32 last;
 	u32 written[64];
 	u32 nr_written;
 };
 
-static struct disk *new_disk(struct kunit *test, u32 tracks, const char *const *keys)
+static void *zalloc(struct kunit *test, size_t size)
 {
 #ifdef __KERNEL__
-	struct disk *d = kunit_kzalloc(test, sizeof(*d), GFP_KERNEL);
+	return kunit_kzalloc(test, size, GFP_KERNEL);
 #else
-	struct disk *d = kunit_calloc(test, sizeof(*d));
+	return kunit_calloc(test, size);
 #endif
+}
+
+static struct disk *new_disk(struct kunit *test, u32 tracks, const char *const *keys)
+{
+	struct disk *d = zalloc(test, sizeof(*d));
 	const struct shingle_exercise_shape shape = {
 		.band_blocks = TRACK, .data_bands = tracks, .staging_bands = MAX_SLOTS,
 		.interlaced = true, .head_tracks = 1,
@@ -133,6 +141,7 @@ static void run_epoch(struct kunit *test, struct disk *d)
 	d->rewrites = 0;
 	d->backups = 0;
 	d->syncs = 0;
+	d->peak = 0;
 	while ((r = d->e->ops->next_step(d->e, SHINGLE_WHY_EPOCH, &step))) {
 		struct shingle_emit emit = { .rec = rec, .max = 1, .seq = d->seq };
 
@@ -150,6 +159,7 @@ static void run_epoch(struct kunit *test, struct disk *d)
 		}
 		note_step(d, &step);
 		d->e->ops->step_done(d->e, &step, &emit);
+		d->peak = max_t(u32, d->peak, d->e->ops->cached_blocks(d->e) / TRACK);
 		if (step.sync == SHINGLE_SYNC_COMMIT || d->eager)
 			commit(d);
 	}
@@ -517,7 +527,175 @@ static void imr_v9_frees(struct kunit *test)
 	end_disk(d);
 }
 
-/* E2: k bottoms in a row, all tops valid. */
+#define MAX_TRACKS	8U
+#define POISON		0xdeadU
+
+/**
+ * struct medium - what tracks and slots hold, and what a power cut leaves
+ * @track: content of physical tracks
+ * @slot: content of backup slots
+ * @rec: journal records
+ * @nr: how many
+ * @durable: of them
+ */
+struct medium {
+	u32 track[MAX_TRACKS];
+	u32 slot[MAX_SLOTS];
+	struct shingle_record rec[64];
+	u32 nr;
+	u32 durable;
+};
+
+static u32 *cell(struct disk *d, struct medium *m, u64 pblk)
+{
+	enum shingle_role role;
+	u64 band, offset;
+
+	shingle_band_of(&d->l, pblk, &role, &band, &offset);
+	return role == SHINGLE_ROLE_STAGING ? &m->slot[band] : &m->track[band];
+}
+
+/* A step; new content of logical track n is 100 + n. */
+static void medium_step(struct disk *d, struct medium *m, const struct shingle_step *step)
+{
+	u32 *dst = step->n ? cell(d, m, step->dst) : NULL;
+	struct shingle_emit emit = { .rec = m->rec + m->nr, .max = 1, .seq = d->seq };
+
+	if (dst)
+		*dst = step->gathered == SHINGLE_GATHERED_NONE ? *cell(d, m, step->base) :
+		       100 + (u32)step->lblk / TRACK;
+	if (dst >= m->track && dst < m->track + MAX_TRACKS && !((dst - m->track) & 1)) {
+		if (dst > m->track)
+			dst[-1] = POISON;
+		dst[1] = POISON;
+	}
+	d->e->ops->step_done(d->e, step, &emit);
+	m->nr += emit.nr;
+	if (step->sync == SHINGLE_SYNC_COMMIT) {
+		m->durable = m->nr;
+		commit(d);
+	}
+}
+
+static u32 content(struct disk *d, struct medium *m, u32 track)
+{
+	struct shingle_run run;
+
+	d->e->ops->resolve(d->e, (u64)track * TRACK, 1, &run);
+	return run.kind == SHINGLE_RUN_ZERO ? 0 : *cell(d, m, run.pblk);
+}
+
+/*
+ * V10: what V6 says of {2, 4}, both new, cut after each of its events.  Tops 1, 3, 5,
+ * 7 hold what they held, at every cut, and 2 and 4 are there or not.
+ */
+static void imr_v10_cuts(struct kunit *test)
+{
+	static const u32 mapped[] = { 0, 1, 3, 5, 7 };
+	struct medium *m = zalloc(test, sizeof(*m));
+	u32 mode, cut, events, t, i;
+
+	KUNIT_ASSERT_NOT_NULL(test, m);
+	for (mode = 0; mode < 2; mode++) {
+		const char *const keys[] = { "rmw", mode ? "merged" : "naive", NULL };
+
+		events = U32_MAX;
+		for (cut = 0; cut <= events; cut++) {
+			struct disk *d = new_disk(test, MAX_TRACKS, keys);
+			struct shingle_step step;
+			const char *why = "";
+
+			memset(m, 0, sizeof(*m));
+			for (i = 0; i < ARRAY_SIZE(mapped); i++) {
+				m->track[mapped[i]] = mapped[i];
+				shingle_record_set(&m->rec[m->nr++], IMR_MAP, TRACK, 0, mapped[i],
+						   mapped[i]);
+			}
+			m->durable = m->nr;
+			map_some(test, d, mapped, ARRAY_SIZE(mapped));
+			for (i = 2; i <= 4; i += 2)
+				KUNIT_ASSERT_EQ(test, d->e->ops->epoch_add(d->e, (u64)i * TRACK,
+									   TRACK), 0);
+			for (i = 0; i < cut; i++) {
+				int r = d->e->ops->next_step(d->e, SHINGLE_WHY_EPOCH, &step);
+
+				if (!r) {
+					events = cut;
+					break;
+				}
+				if (r == 1) {
+					medium_step(d, m, &step);
+				} else {
+					m->durable = m->nr;
+					commit(d);
+				}
+			}
+			/* As it is, while it runs on. */
+			for (t = 1; t < MAX_TRACKS; t += 2)
+				KUNIT_EXPECT_EQ_MSG(test, content(d, m, t), t,
+						    "mode %u event %u: top %u is read wrong", mode,
+						    cut, t);
+			/* Point 7 of section 5: after a clean end nothing is left to do. */
+			for (t = 1; t < MAX_TRACKS && events == cut; t += 2)
+				KUNIT_EXPECT_EQ(test, m->track[t], t);
+			end_disk(d);
+
+			d = new_disk(test, MAX_TRACKS, keys);
+			for (i = 0; i < m->durable; i++)
+				KUNIT_ASSERT_EQ(test, d->e->ops->replay(d->e, &m->rec[i]), 0);
+			KUNIT_ASSERT_EQ(test, d->e->ops->ready(d->e, &why), 0);
+			while (d->e->ops->next_step(d->e, SHINGLE_WHY_RECOVERY, &step) == 1)
+				medium_step(d, m, &step);
+			for (t = 1; t < MAX_TRACKS; t += 2) {
+				KUNIT_EXPECT_EQ_MSG(test, content(d, m, t), t,
+						    "mode %u cut %u: top %u is lost", mode, cut, t);
+				KUNIT_EXPECT_EQ(test, m->track[t], t);
+			}
+			for (t = 2; t <= 4; t += 2) {
+				u32 found = content(d, m, t);
+
+				KUNIT_EXPECT_TRUE(test, found == 100 + t ||
+						  (!found && events != cut));
+			}
+			end_disk(d);
+		}
+		KUNIT_EXPECT_LE(test, 12U, events);
+	}
+}
+
+/*
+ * V11: of a bottom between two valid tops a part is overwritten where it is: two
+ * rewrites, three syncs of data; the records of the way back are one commit, which
+ * would be the retire mark's.  Then a part of one of these tops is, without any.
+ */
+static void imr_v11_part(struct kunit *test)
+{
+	struct disk *d = new_disk(test, 8, NULL);
+	struct shingle_counter c[64];
+	struct shingle_run run;
+	u32 i, n;
+
+	map_some(test, d, all_tracks, 8);
+	KUNIT_ASSERT_EQ(test, d->e->ops->place(d->e, 2 * TRACK + 1, 1, SHINGLE_LIFE_UNKNOWN, &run),
+			SHINGLE_GATHER);
+	KUNIT_ASSERT_EQ(test, d->e->ops->epoch_add(d->e, 2 * TRACK + 1, 1), 0);
+	run_epoch(test, d);
+	expect_events(test, d, "R1 K1 R3 K3 S W2 S r1 r3 S");
+	n = d->e->ops->counters(d->e, c, ARRAY_SIZE(c));
+	for (i = 0; i < n; i++) {
+		if (!strcmp(c[i].name, "imr_sync_map") || !strcmp(c[i].name, "imr_sync_saved"))
+			KUNIT_EXPECT_EQ_MSG(test, c[i].value, 1ULL, "%s", c[i].name);
+	}
+	KUNIT_EXPECT_EQ(test, d->e->ops->place(d->e, TRACK, 2, SHINGLE_LIFE_UNKNOWN, &run), 0);
+	KUNIT_EXPECT_EQ(test, run.pblk, d->l.groups[0].start + TRACK);
+	d->e->ops->abort(d->e, &run);
+	/* Half a track is not forgotten. */
+	d->e->ops->resolve(d->e, 2 * TRACK, 2, &run);
+	KUNIT_EXPECT_EQ(test, run.kind, SHINGLE_RUN_MAPPED);
+	end_disk(d);
+}
+
+/* E2 and E5: k bottoms in a row, all tops valid. */
 static void imr_e2_runs(struct kunit *test)
 {
 	u32 k, from, mode, i;
@@ -543,6 +721,9 @@ static void imr_e2_runs(struct kunit *test)
 				KUNIT_EXPECT_EQ(test, d->syncs,
 						mode == 2 ? 5 : mode ? 3 : 3 * k + 1);
 				KUNIT_EXPECT_EQ(test, d->backups, d->rewrites);
+				/* E5 */
+				KUNIT_EXPECT_EQ(test, d->peak, mode ? k + !!from :
+						min(2U, d->rewrites));
 				end_disk(d);
 			}
 		}
@@ -589,7 +770,7 @@ static void valid_tracks(struct disk *d, u32 tracks, bool *valid)
 	}
 }
 
-/* E1 and E4 for Algorithm 2: what an epoch must have cost, from what it wrote. */
+/* E1, E4, E5 for Algorithm 2: what an epoch must have cost, from what it wrote. */
 static void expect_merged(struct kunit *test, const struct disk *d, u32 tracks, const bool *valid,
 			  bool literal)
 {
@@ -615,12 +796,14 @@ static void expect_merged(struct kunit *test, const struct disk *d, u32 tracks, 
 		rewrites += saved[i];
 	KUNIT_EXPECT_EQ_MSG(test, d->rewrites, rewrites, "%s", d->text);
 	KUNIT_EXPECT_EQ_MSG(test, d->backups, rewrites, "%s", d->text);
+	KUNIT_EXPECT_EQ_MSG(test, d->peak, rewrites, "%s", d->text);
+	KUNIT_EXPECT_LE(test, d->peak, 2 * rmw);
 	i = 3 * !!rmw + (literal || (calm && tops)) + (literal || calm || tops);
 	KUNIT_EXPECT_EQ_MSG(test, d->syncs, i, "%s", d->text);
 	KUNIT_EXPECT_TRUE(test, d->syncs >= 1 && d->syncs <= 5);
 }
 
-/* E1 and E4 for Algorithm 1; @valid changes as it goes. */
+/* E1, E4, E5 for Algorithm 1; @valid changes as it goes. */
 static void expect_naive(struct kunit *test, const struct disk *d, u32 tracks, bool *valid,
 			 bool needed)
 {
@@ -645,10 +828,11 @@ static void expect_naive(struct kunit *test, const struct disk *d, u32 tracks, b
 	}
 	KUNIT_EXPECT_EQ_MSG(test, d->rewrites, rewrites, "%s", d->text);
 	KUNIT_EXPECT_EQ_MSG(test, d->backups, rewrites, "%s", d->text);
+	KUNIT_EXPECT_LE(test, d->peak, 2U);
 	KUNIT_EXPECT_EQ_MSG(test, d->syncs, syncs, "%s", d->text);
 }
 
-/* E1, E3, E4: random epochs, new tracks and overwritten ones, and frees. */
+/* E1, E3, E4, E5: random epochs, new tracks and overwritten ones, and frees. */
 static void imr_e4_costs(struct kunit *test)
 {
 	static const char *const policies[] = { "seq", "3phase", "zigzag", "compaction" };
@@ -777,13 +961,8 @@ static void imr_e6_tiers(struct kunit *test)
 
 	for (seed = 0; seed < 40; seed++) {
 		u32 rng = seed, nr = 3 + rnd(&rng, 60);
-		struct imr_tracks *t;
+		struct imr_tracks *t = zalloc(test, sizeof(*t));
 
-#ifdef __KERNEL__
-		t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
-#else
-		t = kunit_calloc(test, sizeof(*t));
-#endif
 		KUNIT_ASSERT_NOT_NULL(test, t);
 		KUNIT_ASSERT_EQ(test, imr_tracks_init(t, nr), 0);
 		for (k = 0; k < 400; k++) {
@@ -822,6 +1001,97 @@ static void imr_e6_tiers(struct kunit *test)
 	}
 }
 
+#define STORE_TRACKS	512U
+
+/**
+ * struct store - files of two levels: few large-level ones that live, many that go
+ * @size: tracks of a file
+ * @place: where there is none, in files
+ * @first: of each file, first logical track, U32_MAX if there is none
+ * @rewrites: what it has cost so far
+ * @syncs: what it has cost so far
+ */
+struct store {
+	u32 size;
+	u32 place[STORE_TRACKS];
+	u32 first[2][STORE_TRACKS];
+	u64 rewrites;
+	u64 syncs;
+};
+
+static void drop_file(struct kunit *test, struct disk *d, struct store *s, u32 large, u32 i)
+{
+	u32 t;
+
+	for (t = 0; s->first[large][i] != U32_MAX && t < s->size; t++)
+		forget(test, d, s->first[large][i] + t);
+	s->first[large][i] = U32_MAX;
+}
+
+/* Whole files of either level come and go; 88 % of the tracks are taken in the end. */
+static void run_store(struct kunit *test, const char *policy, const char *rmw, u32 size, u32 seed,
+		      struct store *s)
+{
+	const char *const keys[] = { "policy", policy, "rmw", rmw, "largest", "1", NULL };
+	struct disk *d = new_disk(test, STORE_TRACKS, keys);
+	u32 files[2] = { 40 * STORE_TRACKS / 100 / size, 48 * STORE_TRACKS / 100 / size };
+	u32 rng = seed, nr = STORE_TRACKS / size, i, large, n, slot;
+
+	s->size = size;
+	memset(s->first, 0xff, sizeof(s->first));
+	for (i = 0; i < nr; i++)
+		s->place[i] = i;
+	for (n = 0; n < 8 * nr; n++) {
+		large = !rnd(&rng, 4);
+		slot = rnd(&rng, files[large]);
+		if (s->first[large][slot] != U32_MAX) {
+			s->place[nr++] = s->first[large][slot] / size;
+			drop_file(test, d, s, large, slot);
+		}
+		i = rnd(&rng, nr);
+		swap(s->place[i], s->place[nr - 1]);
+		s->first[large][slot] = s->place[--nr] * size;
+		level(test, d, s->first[large][slot], size, large);
+		persist_range(test, d, s->first[large][slot], size);
+		s->rewrites += d->rewrites;
+		s->syncs += d->syncs;
+	}
+	end_disk(d);
+}
+
+/* E8: the shape of the paper's results, over loads of a store drawn at random. */
+static void imr_e8_shape(struct kunit *test)
+{
+	static const struct { const char *policy, *rmw; } schemes[] = {
+		{ "seq", "naive" }, { "3phase", "naive" }, { "compaction", "naive" },
+		{ "compaction", "merged" },
+	};
+	struct store *s = zalloc(test, sizeof(*s));
+	u64 naive = 1, merged = 1;
+	u32 size, seed, i;
+
+	KUNIT_ASSERT_NOT_NULL(test, s);
+	for (size = 2; size <= 32; size *= 2) {
+		u64 rewrites = U64_MAX, syncs = U64_MAX, before = 0;
+
+		for (i = 0; i < ARRAY_SIZE(schemes); i++) {
+			before = rewrites;
+			s->rewrites = 0;
+			s->syncs = 0;
+			for (seed = 1; seed <= 4; seed++)
+				run_store(test, schemes[i].policy, schemes[i].rmw, size, seed, s);
+			KUNIT_EXPECT_LT(test, s->rewrites, rewrites);
+			KUNIT_EXPECT_LT(test, s->syncs, syncs);
+			rewrites = s->rewrites;
+			syncs = s->syncs;
+		}
+		/* The larger a file, the more of its rewrites are saved by merging. */
+		KUNIT_EXPECT_LT(test, rewrites * naive, merged * before);
+		naive = before;
+		merged = rewrites;
+	}
+}
+
 static struct kunit_case imr_cases[] = {
 	KUNIT_CASE(imr_v1_orders),
 	KUNIT_CASE(imr_v2_levels),
@@ -832,6 +1102,8 @@ static struct kunit_case imr_cases[] = {
 	KUNIT_CASE(imr_v7_lists),
 	KUNIT_CASE(imr_v8_five),
 	KUNIT_CASE(imr_v9_frees),
+	KUNIT_CASE(imr_v10_cuts),
+	KUNIT_CASE(imr_v11_part),
 	KUNIT_CASE(imr_largest),
 	KUNIT_CASE(imr_largest_most),
 	KUNIT_CASE(imr_hints),
@@ -839,6 +1111,7 @@ static struct kunit_case imr_cases[] = {
 	KUNIT_CASE(imr_e4_costs),
 	KUNIT_CASE(imr_e6_tiers),
 	KUNIT_CASE(imr_e7_phases),
+	KUNIT_CASE(imr_e8_shape),
 	{}
 };
 
