@@ -99,6 +99,7 @@ for stl in EVERYTHING:
 PLAN += [
     Row("exact", "imr", quick=True),
     Row("replay", "imr", quick=True),
+    Row("reset", "imr", quick=True),
     Row("fio_verify", "imr"),
     Row("filesystems", "imr"),
     Row("faults", "imr"),

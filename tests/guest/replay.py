@@ -182,6 +182,34 @@ def workload(dev, mark, blocks, rng, ops, in_place, lie=False):
     return model
 
 
+def forgetful(dev, mark, blocks, _rng, ops, _in_place, _lie, n=8):
+    """Runs of @n blocks are written, and for each that is forgotten another one
+    is, before the device has been told to keep any of it."""
+    model = Model(blocks)
+
+    def put(start):
+        op = model.submit(start, n)
+        dev.write(start, model.data(op))
+        model.ack(op)
+
+    def flush():
+        sent = model.tick()
+        dev.flush()
+        mark(model.flushed(sent))
+
+    half = blocks // 2 // n * n
+    for start in range(0, half, n):
+        put(start)
+    flush()
+    for start in range(0, min(half, ops * n), n):
+        op = model.submit(start, n, zero=True, soft=True)
+        dev.discard(start, n)
+        model.ack(op)
+        put(half + start)
+        flush()
+    return model
+
+
 def _blocks(dev, start, n):
     data = dev.read(start, n)
     return [data[i * BLOCK:(i + 1) * BLOCK] for i in range(n)]
@@ -298,14 +326,14 @@ def try_raw(player, model, image, mark, rng, tally, what):
 
 
 def raw(ctx, geo, seed, ops, between, share=1.0, lie=False, mutate=None,
-        limit=5):
+        limit=5, load=workload):
     """Record, replay; returns the numbers."""
     rng = random.Random(seed)
     begin = time.monotonic()
     recorder = Recorder(ctx, geo, 64 * 1024)
     with recorder.stack.blk() as dev:
-        model = workload(dev, recorder.mark, geo.logical, rng, ops,
-                         ctx.target.in_place, lie)
+        model = load(dev, recorder.mark, geo.logical, rng, ops,
+                     ctx.target.in_place, lie)
         expect(not model.compare(dev.read(0, model.blocks)),
                "the workload itself found wrong data")
     status = recorder.stack.device.status(noflush=True)
@@ -350,6 +378,9 @@ def tear(rng, image):
     at = rng.randrange(len(image) // BLOCK) * BLOCK
     image[at:at + 512] = os.urandom(512)
     return image
+
+
+LOADS = {"workload": workload, "forgetful": forgetful}
 
 
 # ext4 on top: what was fsynced is found again.
@@ -509,9 +540,14 @@ def cases(target, options):
             ctx, geo, seed, ops // 2, between, share)))
     if target.destroys(GEOMETRIES["replay"][0]):
         geo = GEOMETRIES["replay"][0].but(band=8, cache=6)
-        out += [(f"proof: {feature} is caught", lambda ctx, g=geo.but(
-            features=(feature,)): proof(ctx, g, g.features[0]))
-            for feature in target.unsafe]
+        for feature in target.unsafe:
+            for what, (needs, load) in target.shown_by.get(
+                    feature, {"": ({}, "workload")}).items():
+                out.append((
+                    f"proof: {feature}{what and f', {what},'} is caught",
+                    lambda ctx, g=geo.but(features=(feature,), **needs),
+                    load=LOADS[load]: proof(ctx, g, g.features[0],
+                                            load=load)))
     if not target.persistent:
         geo = GEOMETRIES["replay"][0]
         out += [("proof: a device that ignores flushes is caught",

@@ -61,8 +61,10 @@ class Linear:
     messages = ()
     features = ()
     unsafe = ()             # of these, what a power cut may cost data with
+    shown_by = {}           # {one of these: {case: (geometry, load) for it}}
     in_place = True         # overwrites a block where it lies
     gathers = False         # keeps writes until many can be written together
+    cleans = True           # band by band, and counts them
     medium = "smr"          # of platter, that it is for
     streams = False         # a sequential fill costs nothing beyond itself
     cleans_when_idle = False
@@ -306,11 +308,18 @@ class Imr(StlSet):
     modules = ("dm-shingle", "dm-imr")
     medium = "imr"
     gathers = True
+    cleans = False
     in_place = True
     features = ("unsafe_record", "unsafe_sync1", "unsafe_sync2", "unsafe_sync4",
                 "unsafe_reuse")
-    # What the last one loses only the exerciser has found so far.
-    unsafe = features[:-1]
+    unsafe = features
+    # Slots that two bottoms in a row take turns in; tracks that are forgotten
+    # and taken by others before anything is committed.
+    shown_by = {"unsafe_reuse": {
+        "slots": ({"cache": 2, "options": (
+            ("rmw", "naive"), ("policy", "seq"))}, "workload"),
+        "tracks": ({"options": (
+            ("policy", "seq"), ("start", "first"))}, "forgetful")}}
     keys = (("policy", "3phase"), ("start", "first"), ("rmw", "naive"),
             ("adjsync", "needed"), ("syncs", "literal"),
             ("overwrite", "move"), ("level", "lba"), ("largest", 2),
