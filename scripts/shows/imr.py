@@ -26,7 +26,8 @@ def medium(words):
     sectors = words["track_bytes"] // 512
     store = "none"
     # RAM for a store, and for metadata; it is taken as it is written.
-    bench.modprobe("brd", "rd_nr=2", f"rd_size={max(1 << 18, tracks * sectors // 2)}")
+    kib = max(1 << 18, tracks * sectors // 2 if words["store"] else 0)
+    bench.modprobe("brd", "rd_nr=2", f"rd_size={kib}")
     if words["store"]:
         store = "/dev/ram0"
     keys = {"media": "imr" if words["layer"] != "plain" else "cmr",

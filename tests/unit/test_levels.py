@@ -548,6 +548,8 @@ def test_frees_wait_for_the_next_file(tool):
     pending = model(tool, "seq,naive,first,pending", lines)
     assert [f.tracks for f in at_once] == [[0, 1], [0, 1], [2, 3]]
     assert [f.tracks for f in pending] == [[0, 1], [2, 3], [0, 1]]
+    # What nobody needs any more is not saved from the bottom beside it.
+    assert [f.rewrites for f in pending] == [0, 0, 0]
 
 
 def test_target_and_model_take_the_same_tracks():

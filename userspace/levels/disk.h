@@ -17,6 +17,8 @@
  * @hints: send level messages
  * @discards: discard the tracks of deleted files
  * @verify: check everything that is read
+ * @contents: blocks say what they are; if not, every request moves the same memory,
+ *	for a device that keeps nothing
  * @backup_slots: tracks of a backup region behind the others, where the program
  *	protects tops itself; 0 where it need not
  */
@@ -26,6 +28,7 @@ struct disk_options {
 	bool hints;
 	bool discards;
 	bool verify;
+	bool contents;
 	u32 backup_slots;
 };
 
@@ -61,7 +64,7 @@ struct disk_ledger {
  * @file_at: bytes in the file under way
  * @bytes: at most @unit_bytes of the disk
  * @writing: to the device
- * @data: where from or where to; NULL for the content of the file
+ * @data: where from or where to; NULL for the content of the file, or for none
  */
 struct request {
 	u64 offset, file_at;
@@ -105,7 +108,8 @@ struct slot {
  * @mapped: device mapper's line of it, empty if it has none
  * @ring: of io_uring
  * @unit_bytes: size of a request
- * @buffer: DISK_DEPTH units
+ * @buffer: DISK_DEPTH units, or one without contents
+ * @registered: the ring knows @buffer, and need not look for its pages each time
  * @expected: one unit, for checks
  * @request: those of the step under way
  * @nr_requests: how many
@@ -129,6 +133,7 @@ struct disk {
 	struct io_uring ring;
 	u32 unit_bytes;
 	u8 *buffer, *expected;
+	bool registered;
 	struct request *request;
 	u32 nr_requests, max_requests;
 	const struct extent *file;

@@ -25,6 +25,8 @@ static const char help[] =
 "                         program protects tops itself, as a middleware would\n"
 "      --hints            tell the target each file's level by messages\n"
 "      --no-discard       deleted files are not discarded\n"
+"      --no-contents      what is written means nothing: faster, for a device that\n"
+"                         keeps its time and no data\n"
 "The store:\n"
 "      --load SIZE        inserted (76.8 % of the disk)\n"
 "      --record SIZE      of each (1K)\n"
@@ -67,7 +69,7 @@ static const char help[] =
 "it could not be done, 16 usage.\n";
 
 enum {
-	OPT_TRACK = 256, OPT_TRACKS, OPT_PLACE, OPT_HINTS, OPT_NO_DISCARD, OPT_LOAD, OPT_RECORD,
+	OPT_TRACK = 256, OPT_TRACKS, OPT_PLACE, OPT_HINTS, OPT_NO_DISCARD, OPT_NO_CONTENTS, OPT_LOAD, OPT_RECORD,
 	OPT_FILE, OPT_LEVEL1, OPT_FACTOR, OPT_TRIGGER, OPT_READAHEAD, OPT_SCALE, OPT_KEYS,
 	OPT_THETA, OPT_MOVES, OPT_PICK, OPT_MIX, OPT_OPS, OPT_SEED, OPT_MODEL, OPT_TRACE,
 	OPT_RECORD_TRACE, OPT_VERIFY, OPT_MANIFEST, OPT_CHECK, OPT_POINTS, OPT_JSON,
@@ -79,6 +81,7 @@ static const struct option long_options[] = {
 	{ "place", required_argument, NULL, OPT_PLACE },
 	{ "hints", no_argument, NULL, OPT_HINTS },
 	{ "no-discard", no_argument, NULL, OPT_NO_DISCARD },
+	{ "no-contents", no_argument, NULL, OPT_NO_CONTENTS },
 	{ "load", required_argument, NULL, OPT_LOAD },
 	{ "record", required_argument, NULL, OPT_RECORD },
 	{ "file", required_argument, NULL, OPT_FILE },
@@ -253,6 +256,9 @@ static bool take(struct words *w, int c, const char *v)
 		return true;
 	case OPT_NO_DISCARD:
 		w->disk.discards = false;
+		return true;
+	case OPT_NO_CONTENTS:
+		w->disk.contents = false;
 		return true;
 	case OPT_LOAD:
 		return parse_size("--load", v, &w->load_bytes);
@@ -528,7 +534,7 @@ out:
 int main(int argc, char **argv)
 {
 	static struct words w = {
-		.disk = { .discards = true },
+		.disk = { .discards = true, .contents = true },
 		.load = {
 			.record_bytes = 1024, .factor = 10, .trigger = 4, .theta = 0.99, .seed = 1,
 		},
@@ -561,6 +567,8 @@ int main(int argc, char **argv)
 		return misused("DEVICE or --model is missing");
 	if (!w.disk.path && (w.disk.hints || w.disk.verify || w.manifest || w.check))
 		return misused("hints, verification and manifests need a DEVICE");
+	if (!w.disk.contents && (w.disk.verify || w.check))
+		return misused("without contents there is nothing to verify");
 	if (w.disk.hints && w.place.rmw != MODEL_NO_RMW)
 		return misused("--hints are for a target, which protects tops itself");
 	if (!scale(&w))

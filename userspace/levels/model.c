@@ -466,11 +466,11 @@ static void persist_merged(struct model *m, const u32 *list, u32 n)
 	free(rmw);
 }
 
-static void release(struct model *m, u32 t)
+/* What is on a track is of no use: nobody will save it. */
+static void forget(struct model *m, u32 t)
 {
 	bits_put(&m->valid, t, false);
 	m->alive[m->level[t]]--;
-	set_used(m, t, false);
 	m->ledger.freed++;
 }
 
@@ -502,7 +502,7 @@ void model_persist(struct model *m, const u32 *list, u32 n)
 	if (m->opt.map)
 		sync_for(m, MODEL_SYNC_MAP);
 	while (m->nr_held)
-		release(m, m->held[--m->nr_held]);
+		set_used(m, m->held[--m->nr_held], false);
 }
 
 /**
@@ -515,9 +515,11 @@ void model_free(struct model *m, const u32 *list, u32 n)
 {
 	u32 i;
 
+	for (i = 0; i < n; i++)
+		forget(m, list[i]);
 	if (!m->opt.pending) {
 		for (i = 0; i < n; i++)
-			release(m, list[i]);
+			set_used(m, list[i], false);
 		return;
 	}
 	if (m->nr_held + n > m->max_held) {

@@ -42,7 +42,8 @@ enum model_sync {
  * @first_fit: search from the start of a class, not from where it was left
  * @adjacent_needed: sync for a neighbour only before a top
  * @syncs_literal: #4 and #5 even when they have nothing to order
- * @pending: what was freed can be had again only after the next file
+ * @pending: what was freed can be had again only after the next file, but is not
+ *	protected any more
  * @surplus_first: the largest level takes tops before bottoms that need an RMW
  * @map: a sync for the map with each file
  * @largest: the level that has the bottoms, with those beyond it; or the highest
