@@ -286,7 +286,6 @@ static void submit(struct disk *d, const struct extent *e, u32 nr, u32 slot)
 		d->ledger.read_bytes += r->bytes;
 	}
 	io_uring_sqe_set_data64(sqe, (u64)nr << 8 | slot);
-	io_uring_submit(&d->ring);
 }
 
 static int reap(struct disk *d, const struct extent *e, u32 *slot)
@@ -296,9 +295,11 @@ static int reap(struct disk *d, const struct extent *e, u32 *slot)
 	int err, res;
 	u64 mark;
 
+	/* One call for what is new and for the next that is done: there are millions. */
 	do {
-		err = io_uring_wait_cqe(&d->ring, &cqe);
-	} while (err == -EINTR);
+		err = io_uring_submit_and_wait(&d->ring, 1);
+		err = err < 0 ? err : io_uring_peek_cqe(&d->ring, &cqe);
+	} while (err == -EINTR || err == -EAGAIN);
 	if (err)
 		return fail("io_uring: %s", strerror(-err)), err;
 	mark = io_uring_cqe_get_data64(cqe);
