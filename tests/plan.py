@@ -105,6 +105,7 @@ PLAN += [
     Row("faults", "imr"),
     Row("badtable", "imr"),
     Row("bitflip", "imr"),
+    Row("levels", "imr"),
     Row("exact", "imr", "uml-debug"),
     Row("exact", "imr", "stock", timeout=1200),
     Row("exact", "imr", "backports", timeout=1200),

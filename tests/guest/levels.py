@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Two ledgers of interlaced tracks: what the imr target says it did with a load of
+shingle-levels, and what the model in shingle-levels says of the same files.
+
+Both were written from the same papers by different people.  A track that was
+forgotten may be taken again when the record of that is durable, which a timer
+makes it (commit_ms), too; without the timer nothing depends on time, and both
+have to agree to the last rewrite and the last sync.
+
+Everything is read back from a medium that destroys the tops beside a bottom."""
+
+import json
+import os
+
+import media
+from bench import TOP, expect, run
+from targets import Geometry
+
+TRACK, FILE = 4, 8          # blocks, tracks
+TRACKS = 480
+LEVELS = os.path.join(TOP, "build/userspace/shingle-levels")
+SCHEMES = tuple((policy, rmw) for policy in ("seq", "3phase", "zigzag", "compaction")
+                for rmw in ("naive", "merged"))
+
+# The model's name of what the target counts.
+SAME = {
+    "rewrites": "imr_rewrites", "backups": "imr_backups", "files": "imr_epochs",
+    "rmw_files": "imr_epochs_rmw", "tracks": "imr_epoch_tracks",
+    "bottoms": "imr_bottoms_allocated", "tops": "imr_tops_allocated",
+    "bottoms_rmw": "imr_bottoms_rmw",
+}
+SYNCS = {
+    "adjacent": "imr_sync_adjacent", "backup": "imr_sync_1", "bottom": "imr_sync_2",
+    "restore": "imr_sync_3", "free": "imr_sync_4", "last": "imr_sync_5",
+}
+
+
+def counts(of):
+    """{name: (target's, model's)}."""
+    target, model = of["target"], of["models"][0]
+    both = {name: (target[theirs], model[name]) for name, theirs in SAME.items()}
+    both["tier misses"] = (target["imr_tier_misses"], model["tier_miss"] + model["surplus"])
+    for name, theirs in SYNCS.items():
+        both[f"syncs: {name}"] = (target[theirs], model["sync"][name])
+    return both
+
+
+def load(ctx, policy, rmw, moves):
+    """One load; what shingle-levels says of it."""
+    geo = Geometry("levels", band=TRACK, data=TRACKS, cache=2 * FILE, meta="separate",
+                   journal=64, ckpt=16, options=(
+                       ("policy", policy), ("rmw", rmw),
+                       ("buffer_tracks", 2 * FILE), ("destage_ms", 0),
+                       ("commit_ms", 0)))
+    made = media.stack(ctx, geo, "imr")
+    made.open()
+    _, out = run(
+        LEVELS, "--json", "--verify", "--hints", "--tracks", TRACKS, "--track",
+        f"{4 * TRACK}K", "--file", f"{4 * TRACK * FILE}K", "--level1",
+        f"{16 * TRACK * FILE}K", "--factor", 4, "--record", "1K", "--load",
+        f"{TRACKS * TRACK * 3}K", "--pick", "overlap", "--moves", moves,
+        "--model", f"{policy},{rmw},pending", made.device.path)
+    of = json.loads(out)
+    expect(not of["device"]["bad_blocks"], f"{of['device']['bad_blocks']} blocks are lost")
+    made.verify()
+    media.judge(made)
+    made.close()
+    return of
+
+
+def agree(ctx, policy, rmw, moves):
+    of = load(ctx, policy, rmw, moves)
+    wrong = [f"{name} {a}, of the model {b}"
+             for name, (a, b) in counts(of).items() if a != b]
+    expect(not wrong, "; ".join(wrong))
+    expect(of["target"]["imr_epochs"] > 100, "hardly anything was written")
+    return {"rewrites": of["target"]["imr_rewrites"]}
+
+
+def cases(_target, _options):
+    return [(f"{policy} {rmw} {moves}",
+             lambda ctx, p=policy, r=rmw, m=moves: agree(ctx, p, r, m))
+            for policy, rmw in SCHEMES for moves in ("keep", "silent", "rewrite")]
