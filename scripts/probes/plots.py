@@ -173,7 +173,7 @@ def overlay(figure, draws):
 
     draws: [(label, draw)], each draw(figure) as one run would be drawn alone.
     """
-    from matplotlib.ticker import FixedFormatter    # pylint: disable=C0415
+    from matplotlib.ticker import FixedLocator  # pylint: disable=C0415
     shown = []
     for label, draw in draws:
         shown.append((label, drawn(draw, tuple(figure.get_size_inches()))))
@@ -193,8 +193,10 @@ def overlay(figure, draws):
         axes.set(title=like.get_title(loc="left") or like.get_title(),
                  xlabel=like.get_xlabel(), ylabel=like.get_ylabel(),
                  xscale=like.get_xscale(), yscale=like.get_yscale())
-        if isinstance(like.xaxis.get_major_formatter(), FixedFormatter):
-            axes.set_xticks(like.get_xticks(), [t.get_text() for t in like.get_xticklabels()])
+        for named, its in ((axes.xaxis, like.xaxis), (axes.yaxis, like.yaxis)):
+            if isinstance(its.get_major_locator(), FixedLocator):
+                named.set_ticks(its.get_majorticklocs(),
+                                [t.get_text() for t in its.get_majorticklabels()])
     handles, labels = all_axes[0].get_legend_handles_labels()
     if handles:
         columns = 1 if is_narrow(figure) else min(4, len(labels))

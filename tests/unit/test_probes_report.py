@@ -221,6 +221,20 @@ def test_overlay_keeps_every_series():
     assert [max(line.get_ydata()) for line in right.lines] == [6, 106]
 
 
+def test_overlay_keeps_named_ticks():
+    def draw(figure):
+        across, up = plots.panels(figure, 2)
+        across.plot([0, 1, 2], [3, 4, 5])
+        across.set(xticks=[0, 1, 2])
+        across.set_xticklabels(["low", "mid", "high"])
+        up.plot([0, 1], [0, 1])
+        up.set_yticks([0, 1], ["stayed", "moved"])
+    figure = plots.drawn(lambda f: plots.overlay(f, [("a", draw), ("b", draw)]))
+    across, up = figure.axes
+    assert [t.get_text() for t in across.get_xticklabels()] == ["low", "mid", "high"]
+    assert [t.get_text() for t in up.get_yticklabels()] == ["stayed", "moved"]
+
+
 def test_every_test_and_answer_has_words():
     for ident in ("1", "1abc", *map(str, range(2, 16)), "clean"):
         assert all(words.test(ident)), ident
