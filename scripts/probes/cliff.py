@@ -35,6 +35,8 @@ STALLS = 4                  # behind the cliff, at least
 DENSER = 4.0                # stalls behind the cliff, as a rate
 SLOWER = 2.0                # behind the cliff on the whole than before, at least
 MOSTLY, STRETCHES, RISK_REGULAR = 2.0, 5, 5e-3
+PROVEN = 1e-3               # a witness's, over all of its looks
+KNOWN = 4                   # stalls from which on their rate is known
 LOOKS = 8                   # in which stalls are seen and still no cliff, about
 CHUNK, LARGEST = 256, 1 << 15    # a chunk that meets the cliff may last hours
 
@@ -154,6 +156,20 @@ class Follower:
         self.cliff = find(self.gap, LOOKS)
         return self.cliff is not None
 
+    def proven(self, since):
+        """The drive is known to have cleaned since write @since, for the first time: the
+        cliff is the first of the stalls that are as high as the highest, give or take."""
+        gap = self.gap[since:]
+        usual = float(np.median(self.gap[:since] if since else gap))
+        tall = max(HEIGHTS[0] * usual, SHORTEST_US, float(gap.max()) / 4)
+        self.cliff = since + int(np.argmax(gap > tall)), PROVEN, tall
+
+    def known(self, done):
+        """Whether the rate of stalls can be stated, or so much was written that it is
+        low."""
+        at, _, tall = self.cliff
+        return int((self.gap[at:] > tall).sum()) >= KNOWN or done > 1.5 * at + CHUNK
+
     def thin(self, most=2000):
         """x (writes), mean and largest gap of bins, for a picture."""
         n = len(self.gap)
@@ -165,14 +181,22 @@ class Follower:
                 "high_us": np.maximum.reduceat(self.gap, edges[:-1])}
 
 
-def run(s, name, write, *, most_ops, most_s, size=BLOCK, stop=None):
+def _stalled(gap):
+    return gap.max() > max(SHORTEST_US, HEIGHTS[0] * np.median(gap))
+
+
+def run(s, name, write, *, most_ops, most_s, size=BLOCK, stop=None, witness=None):
     """Writes in chunks until the cliff is certain.
 
     write(chunk number, first, count) sends count writes and returns their Trace.
-    stop(gaps of a chunk), if given, may end it for another reason.  Chunks grow with
+    stop(gaps of a chunk), if given, may end it for another reason; @witness has
+    written its blocks and says whether they were cleaned.  Chunks grow with
     what was written, and less so among stalls, where one write may take minutes."""
     follow, spent, done, number = Follower(), 0.0, 0, 0
-    chunk = CHUNK
+    chunk, calm = CHUNK, 0
+    if witness:
+        follow.gap = witness.gaps_us.astype(np.float32)
+        done, spent = len(follow.gap), float(follow.gap.sum())
     while done < most_ops and spent < most_s * 1e6:
         count = int(min(chunk, most_ops - done))
         trace = write(number, done, count)
@@ -181,7 +205,17 @@ def run(s, name, write, *, most_ops, most_s, size=BLOCK, stop=None):
         done += len(gap)
         number += 1
         s.progress(done, most_ops)
-        if follow.add(gap):
+        if calm is not None and follow.add(gap):
+            break
+        if calm is None:
+            follow.gap = np.concatenate([follow.gap, gap.astype(np.float32)])
+        elif witness and _stalled(gap) and witness.worth(float(gap.max())):
+            if witness.cleaned(done, float(gap.max())):
+                follow.proven(calm)
+                calm = None
+            else:
+                calm = done
+        if calm is None and follow.known(done):
             break
         if stop and stop(gap):
             break
@@ -204,7 +238,8 @@ def run(s, name, write, *, most_ops, most_s, size=BLOCK, stop=None):
     out.before, out.behind = int(tall[:at].sum()), int(tall[at:].sum())
     out.stall_us = float(np.median(follow.gap[at:][tall[at:]]))
     out.slower = float(follow.gap[at:].mean() / max(follow.gap[:at].mean(), 1e-3))
-    out.rate = out.behind / max(1, done - at)
+    # Of one or two stalls nobody knows how soon the next one would have been.
+    out.rate = out.behind / max(1, done - at if out.behind >= KNOWN else done)
     zoom = slice(max(0, at - 200), at + 200)
     out.picture |= {"zoom_x": np.arange(zoom.start, min(zoom.stop, len(follow.gap))),
                     "zoom_us": follow.gap[zoom]}
@@ -212,16 +247,17 @@ def run(s, name, write, *, most_ops, most_s, size=BLOCK, stop=None):
 
 
 def random_writes(s, name, *, size=BLOCK, iodepth=1, span=None, seed=1):
-    """A writer for run(): fio's own random writes over the whole drive, none
-    twice within a chunk."""
+    """A writer for run(): fio's own random writes over the whole drive.
+
+    Without fio's map of what it has written: a block drawn again is one that an earlier
+    chunk might have drawn as well, and a map of a large drive takes longer to make
+    than a chunk to write."""
     span = (span or s.dev.bytes) // size * size
 
     def write(number, _, count):
         options = {"rw": "randwrite", "bs": size, "size": span, "number_ios": count,
-                   "io_size": count * size, "randrepeat": 0,
+                   "io_size": count * size, "norandommap": None, "randrepeat": 0,
                    "randseed": seed * 100_003 + number}
-        if count * size > span:
-            options["norandommap"] = None
         if iodepth > 1:
             options["iodepth"] = iodepth
         return s.fio(name, **options)

@@ -10,7 +10,7 @@ and the interval says how much more there may be."""
 
 import math
 
-from . import cliff
+from . import cliff, witness
 from .session import BLOCK, DONE, SKIPPED, Finding, Result
 
 ID, TITLE, AFTER = "6", "raw size of the persistent cache", ("1", "2", "3")
@@ -78,10 +78,13 @@ def numbers(found, doubt):
 def measure(s, name, *, size=BLOCK, iodepth=1, seed=6):
     """(Cliff, doubt) of random writes from an empty cache on."""
     doubt = begin(s)
+    seen, written = witness.of(s)
+    if written and not seen:
+        doubt = begin(s)
     found = cliff.run(s, name, cliff.random_writes(s, name, size=size, iodepth=iodepth,
                                                    seed=s.seed * 31 + seed),
                       most_ops=max(256, limit(s) * BLOCK // size), most_s=s.scale.max_s,
-                      size=size)
+                      size=size, witness=seen)
     return found, doubt
 
 

@@ -142,6 +142,40 @@ def test_sizes_of_sets(seed, tmp_path):
     assert cache.low <= 8 * 96 * BLOCK <= cache.high
 
 
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("caches", [1, 2, 4, 9])
+@pytest.mark.parametrize("flash", [False, True])
+def test_few_sets_are_not_filled_again_and_again(seed, caches, flash, tmp_path):
+    """What has gone home was cleaned: no need to see that stalls are regular."""
+    drive = SetAssociative(512, 100 * caches, caches, flash=flash)
+    s = session(drive, tmp_path, cleaning_type="lazy")
+    s.seed = seed
+    raw = found(s, t06, "raw_bytes")
+    numbers = s.results["6"].numbers
+    assert raw.low <= caches * 512 * BLOCK <= raw.high
+    assert numbers["writes"] < 1.5 * numbers["writes_until_cleaning"] + 2 * cliff.CHUNK
+    assert numbers["writes_until_cleaning"] > 0.7 * 512 * caches
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_stalls_without_cleaning_are_no_cliff(seed, tmp_path):
+    """A lazy drive that stalls now and then long before its cache is full."""
+    drive = SetAssociative(512, 900, 9, commit_us=2e6)
+    plain = drive.write
+    stalls = np.random.default_rng(seed)
+
+    def write(block, count):
+        if stalls.uniform() < 0.002:
+            drive.disk.now += stalls.uniform(0.2e6, 3e6)
+        plain(block, count)
+    drive.write = write
+    s = session(drive, tmp_path, cleaning_type="lazy")
+    s.allow_reset = True
+    drive.reset = lambda: True
+    found(s, t06, "raw_bytes")
+    assert s.results["6"].numbers["writes_until_cleaning"] > 0.7 * 512 * 9
+
+
 @pytest.mark.parametrize("drive", [lambda: Drive(40000), lambda: Memory(40000),
                                    lambda: Thin(40000)])
 def test_no_cache_no_answers(drive, tmp_path):
