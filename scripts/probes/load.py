@@ -6,6 +6,7 @@ import ctypes
 import json
 import math
 import os
+import select
 import shutil
 import signal
 import subprocess
@@ -19,6 +20,7 @@ GLOBAL = {"direct": 1, "thread": 1, "clocksource": "clock_gettime", "disable_lat
 PR_SET_PDEATHSIG = 1
 BLOCK = 4096
 START_S = 2              # fio's, at most
+WATCH_S = 1.0
 
 
 class LoadError(Exception):
@@ -279,14 +281,19 @@ def _die_with_parent():
 
 
 def _watched(child, watch):
-    passed = 0.0
-    while True:
-        try:
-            child.wait(0.5)
-            return
-        except subprocess.TimeoutExpired:
-            passed += 0.5
+    """Calls @watch now and then until @child has ended.
+
+    Not Popen.wait(): with a timeout that looks twenty times a second, and under a
+    virtual clock each look costs as much as one of the requests."""
+    passed, child_fd = 0.0, os.pidfd_open(child.pid)
+    try:
+        poll = select.poll()
+        poll.register(child_fd, select.POLLIN)
+        while not poll.poll(1000 * WATCH_S):
+            passed += WATCH_S
             watch(passed)
+    finally:
+        os.close(child_fd)
 
 
 def _told(report):

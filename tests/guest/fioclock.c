@@ -1,30 +1,57 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * For fio under a virtual clock, by LD_PRELOAD.  At each start fio looks at the
- * clock for 51 times 1.28 ms to find out how fast the processor's counter is, and
- * in user-mode Linux a look takes 256 ns of virtual time and some microseconds of
- * real time: 250,000 looks, three seconds and more.  Here each of these looks finds
- * 1.3 ms gone.  After them CLOCK_MONOTONIC is ahead by a constant for this process,
- * and differences are what they were.
+ * For fio under a virtual clock, by LD_PRELOAD.  There time passes only while
+ * everybody sleeps, and what costs real time are calls of the system: some
+ * microseconds each in user-mode Linux, as much as the rest of a request.
+ *
+ * At each start fio looks at the clock for 51 times 1.28 ms to find out how fast the
+ * processor's counter is, and a look takes 256 ns of virtual time: 250,000 looks,
+ * three seconds and more.  Here each of these looks finds 1.3 ms gone.  After them
+ * CLOCK_MONOTONIC is ahead by a constant for this process, and differences are what
+ * they were.
+ *
+ * For each request fio looks five times.  Between two requests of a thread that waits
+ * for each of them no time passes, so one look will do.  Who only looks, to see time
+ * pass, has every ninth look; threads that do not read or write have all of them.
+ *
+ * And its main thread, which has nothing to do but to see that the others have ended,
+ * sleeps 50 ms instead of 10: less than once for each request.
  */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/types.h>
 #include <time.h>
 #include <unistd.h>
 
 #define LOOKS	102		/* two for each of 51 measurements */
 #define JUMP_NS	1300000L
 #define SECOND	1000000000L
+#define OLD	8		/* looks that one may stand for */
+#define MAIN_US	10000
+#define NOW_US	50000
 
 static long shift_ns, looks;
+static int is_fio = -1;
+static __thread struct timespec seen;
+static __thread int left;	/* how often @seen may be used again */
+static __thread int waits;	/* this thread waits for its requests */
 
 int clock_gettime(clockid_t id, struct timespec *ts)
 {
-	long rc = syscall(SYS_clock_gettime, id, ts);
+	long rc;
 
-	if (rc || id != CLOCK_MONOTONIC || strcmp(program_invocation_short_name, "fio"))
+	if (id == CLOCK_MONOTONIC && left > 0) {
+		left--;
+		*ts = seen;
+		return 0;
+	}
+	rc = syscall(SYS_clock_gettime, id, ts);
+	if (is_fio < 0)
+		is_fio = !strcmp(program_invocation_short_name, "fio");
+	if (rc || id != CLOCK_MONOTONIC || !is_fio)
 		return rc;
 	/* Calibration is over before fio has a second thread. */
 	if (looks < LOOKS) {
@@ -36,5 +63,73 @@ int clock_gettime(clockid_t id, struct timespec *ts)
 		ts->tv_nsec -= SECOND;
 		ts->tv_sec++;
 	}
+	if (waits) {
+		seen = *ts;
+		left = OLD;
+	}
 	return 0;
+}
+
+#define REAL(name)	((__typeof__(&name))real(#name))
+
+static void *real(const char *name)
+{
+	return dlsym(RTLD_NEXT, name);
+}
+
+ssize_t pread(int fd, void *buf, size_t n, off_t at)
+{
+	ssize_t rc = syscall(SYS_pread64, fd, buf, n, at);
+
+	left = 0;
+	waits = 1;
+	return rc;
+}
+
+ssize_t pwrite(int fd, const void *buf, size_t n, off_t at)
+{
+	ssize_t rc = syscall(SYS_pwrite64, fd, buf, n, at);
+
+	left = 0;
+	waits = 1;
+	return rc;
+}
+
+ssize_t pread64(int fd, void *buf, size_t n, off_t at) __attribute__((alias("pread")));
+ssize_t pwrite64(int fd, const void *buf, size_t n, off_t at)
+	__attribute__((alias("pwrite")));
+
+int fsync(int fd)
+{
+	int rc = syscall(SYS_fsync, fd);
+
+	left = 0;
+	return rc;
+}
+
+int fdatasync(int fd)
+{
+	int rc = syscall(SYS_fdatasync, fd);
+
+	left = 0;
+	return rc;
+}
+
+int nanosleep(const struct timespec *want, struct timespec *rest)
+{
+	int rc = REAL(nanosleep)(want, rest);
+
+	left = 0;
+	return rc;
+}
+
+int usleep(useconds_t us)
+{
+	struct timespec want = { 0 };
+
+	if (us == MAIN_US)
+		us = NOW_US;
+	want.tv_sec = us / 1000000;
+	want.tv_nsec = us % 1000000 * 1000L;
+	return nanosleep(&want, NULL);
 }
