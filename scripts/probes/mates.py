@@ -2,10 +2,17 @@
 """Which blocks does the drive clean together?
 
 A block L is written, and others around it; the drive is made to clean L's band,
-and those that moved with L are of its band.  Two ways to make it:
+and those that moved with L are of its band.  Three ways to make it:
 
 force   L is written again and again.  Where each write takes a new place in the
         log (Test 9) its set, or the log, is full some time, and is cleaned.
+age     As force, but others are written late, when the log that has L is the oldest.
+        A drive with several logs that cleans all of its oldest one takes everything
+        along that was written with L; of what was written after that log it takes
+        only what belongs to the bands it cleans.  So L stays where it is, and a block
+        beside it, the *filler*, is written again and again.  How many writes there are
+        from the beginning of a log until it is cleaned must be known for that, and
+        when one begins: right after a cleaning.
 pause   Nothing is sent, for a little longer each time, until L has moved.  L is
         written first and *decoys* next, some way off, so that a drive that goes on
         after L's band goes on with theirs.  Between two rounds all is cleaned.
@@ -20,9 +27,10 @@ from .load import chain
 from .session import BLOCK
 
 DECOYS = 24
+LATE, ROOM = 0.87, 0.1      # of the writes from a log's begin to its cleaning
 MANY = 0.2                  # of them have moved: the pause was too long
 DRAIN_S = 10                # pauses between rounds, until all is home
-FIRST_CHUNK, GROWTH = 24, 1.5
+FIRST_CHUNK, GROWTH, SMALL_GROWTH = 24, 1.5, 0.125
 LONGEST_PAUSE_S = 90
 BUDGET = 500_000            # writes in all, which take an hour and a half on a drive
 SURE = 3
@@ -64,6 +72,7 @@ class Mates:
         self.home = {}
         self.most_decoys = DECOYS
         self.full, self.since = {}, {}
+        self.turn, self.phase = {}, {}
 
     def _settled(self, name, offsets):
         """Read until two passes agree; times, and where they do not."""
@@ -125,22 +134,10 @@ class Mates:
         watched = self._written(near, before[:n], cached[:n])
         if watched.sum() <= n // 2:
             return None
-        while True:
-            trace = self.s.trace(name, chain((True, np.full(int(chunk), at), BLOCK),
-                                             self.places.ops(near)))
-            seen.append(trace.lat_us[:int(chunk)])
-            writes += int(chunk)
-            now = self.places.times(trace[int(chunk):])
-            if (watched & ~self.places.same(cached[:n], now)).any():
-                again = self.places.read(name, near)
-                if (watched & ~self.places.same(cached[:n], again)).any():
-                    break
-            if writes >= self.most_writes:
-                raise NotMoved(f"{writes} writes to one block have not made the drive "
-                               "clean its band")
-            chunk = min(max(FIRST_CHUNK, writes * (GROWTH - 1)) if not self.full.get(at)
-                        else max(FIRST_CHUNK, self.full[at] // 16), 50_000)
-            self.s.progress(None, None)
+        taken = self._until_moved(name, at, near, cached[:n], watched, chunk, writes,
+                                  self.full.get(at))
+        seen.append(taken)
+        writes += len(taken)
         self.writes += writes
         # How many writes fill the set, and how many it has had since.
         stall = int(np.argmax(np.concatenate(seen)))
@@ -152,16 +149,124 @@ class Mates:
         return Moved(moved[n:], writes, 0, before[n:], cached[n:], after[n:],
                      np.concatenate(seen))
 
+    # pylint: disable=too-many-arguments,too-many-positional-arguments
+    def _until_moved(self, name, at, near, cached, watched, chunk, done, full,
+                     growth=GROWTH - 1, limit=None):
+        """Writes @at, @chunk times and on in small steps, until one of @near that is
+        @watched is not where it was @cached; what these writes took."""
+        seen, writes = [], 0
+        while True:
+            trace = self.s.trace(name, chain((True, np.full(int(chunk), at), BLOCK),
+                                             self.places.ops(near)))
+            seen.append(trace.lat_us[:int(chunk)])
+            writes += int(chunk)
+            now = self.places.times(trace[int(chunk):])
+            if (watched & ~self.places.same(cached, now)).any():
+                again = self.places.read(name, near)
+                if (watched & ~self.places.same(cached, again)).any():
+                    return np.concatenate(seen)
+            if done + writes >= (limit or self.most_writes):
+                raise NotMoved(f"{done + writes} writes to one block have not made the drive "
+                               "clean its band")
+            chunk = min(max(FIRST_CHUNK, full // 16 if full else (done + writes) * growth),
+                        50_000)
+            self.s.progress(None, None)
+
+    def age(self, at, others, width=0, name="age"):         # pylint: disable=W0613
+        """Writes @others when the log with @at is about to be cleaned."""
+        others = np.asarray(others, np.uint64)
+        done = None
+        for _ in range(8):
+            done = self._age(at, others, name)
+            if done and (len(others) < 3 or
+                         np.mean([m is None for m in done.moved]) < 0.3):
+                return done
+        if done and len(others) < 3:
+            return done
+        raise Crowded("when the drive will clean can't be foreseen")
+
+    def _age(self, at, others, name):
+        """As age(); None if it was used up to find out when logs begin.
+
+        phase: writes since a log began; turn: from there to its cleaning."""
+        if self.writes > BUDGET:
+            raise NotMoved(f"{BUDGET:,} writes were not enough to find out")
+        # Those that are asked for are written later.
+        near = np.setdiff1d(self._neighbours(at), others)
+        if len(near) < 2:
+            near = np.setdiff1d(self._neighbours(at, (-6, -5, -4, -3, 3, 4, 5, 6)), others)
+        filler, turn, n = self._filler(at, others, near), self.turn.get(at), len(near)
+        if turn and len(others) > ROOM * turn:
+            raise Crowded("there is not so much room in the newest log")
+        asked = np.concatenate([near, others])
+        before = self.places.read(name, asked)
+        if turn and self.phase[at] > turn // 8:
+            # On to where a log begins.
+            self._fill(name, filler, turn - self.phase[at])
+            self.phase[at] = 0
+        # Apart in the log, so that they are not at their old angles all at once.
+        first = np.concatenate([[at], *([block, filler] for block in near)]).astype(np.uint64)
+        now = np.array(before)
+        trace = self.s.trace(name, chain((True, first, BLOCK), self.places.ops(near)))
+        now[:n] = self.places.times(trace[len(first):])
+        done = self.phase.get(at, 0) + len(first)
+        self.writes += len(first)
+        watched = self._written(near, before[:n], now[:n])
+        if watched.sum() <= n // 2:
+            self.phase[at] = done
+            return None
+        if turn:
+            late = max(0, int(LATE * turn) - done)
+            self._fill(name, filler, late)
+            order = self.rng.permutation(others)
+            trace = self.s.trace(name, chain((True, order, BLOCK), self.places.ops(asked)))
+            seen = self.places.times(trace[len(order):])
+            done += late + len(order)
+            if (watched & ~self.places.same(now[:n], seen[:n])).any():
+                # Cleaned already: what was taken for the beginning of a log was none.
+                del self.turn[at], self.phase[at]
+                return None
+            now = seen
+        took = self._until_moved(name, filler, near, now[:n], watched,
+                                 max(FIRST_CHUNK, turn - done) if turn else FIRST_CHUNK,
+                                 # What else takes logs may have made Test 6 end sooner.
+                                 done, turn, SMALL_GROWTH, 2 * self.most_writes)
+        self.writes += len(took)
+        # The cleaning is where the next log begins.
+        stall = int(np.argmax(took))
+        if at in self.phase:
+            self.turn[at] = done + stall
+        self.phase[at] = len(took) - stall
+        if not turn:
+            return None
+        after, agree = self._settled(name, asked)
+        moved = self._verdict(asked, before, now, after, agree)
+        return Moved(moved[n:], len(took), 0, before[n:], now[n:], after[n:], took)
+
+    def _filler(self, at, others, near):
+        """A block beside @at that nobody asks for."""
+        taken = {at, *others.tolist(), *near.tolist()}
+        step = BLOCK if at < self.s.dev.bytes // 2 else -BLOCK
+        return next(o for o in range(int(at) + 3 * step, int(at) + 10_000 * step, step)
+                    if o not in taken)
+
+    def _fill(self, name, filler, count):
+        """Writes @filler so many times."""
+        while count > 0:
+            self.s.trace(name, (True, np.full(min(count, 50_000), filler), BLOCK))
+            self.writes += min(count, 50_000)
+            count -= 50_000
+
     def _first_chunk(self, at, done):
         """Nearly as many writes as are missing, if that is known."""
         if at not in self.full:
             return FIRST_CHUNK
         return max(FIRST_CHUNK, self.full[at] - self.since[at] - done)
 
-    def _neighbours(self, at):
+    def _neighbours(self, at, away=(-2, -1, 1, 2)):
         """On both sides, as those on one may be in the next band."""
         last = self.s.dev.bytes // BLOCK * BLOCK - BLOCK
-        return np.asarray([o for o in (at + i * BLOCK for i in (-2, -1, 1, 2))
+        return np.asarray([o for o in (at + i * BLOCK for i in away)
                            if 0 <= o <= last], np.uint64)
 
     def decoys(self, at, width):

@@ -77,7 +77,7 @@ class Prober:
     def ways(self):
         """What is tried, in this order."""
         kind = self.s.value("cleaning_type")
-        return ("force",) if kind == "lazy" else ("pause", "force")
+        return ("force", "age") if kind == "lazy" else ("pause", "force", "age")
 
     def clean(self, at, others, width=0, again=2):
         """For Edges: block numbers in, moved or not out."""
@@ -118,8 +118,8 @@ class Prober:
     def cost(self, at, others):
         """Time that a cleaning with @others dirty takes, microseconds; and which of
         them stayed where they were."""
-        done = self.mates.force(at * BLOCK, np.asarray(others, np.uint64) * BLOCK,
-                                name="cost")
+        done = getattr(self.mates, self.how)(
+            at * BLOCK, np.asarray(others, np.uint64) * BLOCK, name="cost")
         return (float(done.rewrites_us.max() - np.median(done.rewrites_us)),
                 [m is False for m in done.moved])
 
@@ -208,11 +208,12 @@ def measure(s, places, rng, out):
         if i == 0 and not prober.choose(at):
             out.findings["band_bytes"] = Finding.unknown("; ".join(prober.why), "bytes")
             return out
+        sizes = [b[1] - b[0] for b, _ in found if b]
         try:
             edges = prober.band(at)
-            band, why = decide(prober, edges, [b[1] - b[0] for b, _ in found if b])
+            band, why = decide(prober, edges, sizes)
         except NotMoved as no:
-            band, why, edges = None, str(no), None
+            band, why, edges = by_age(prober, at, sizes), str(no), None
         found.append((band, why))
         if edges is not None:
             asked = [b for r in edges.rounds for b in r[0]]
@@ -236,24 +237,48 @@ def measure(s, places, rng, out):
 def decide(prober, edges, sizes):
     """((low, high), "") in blocks, or (None, why).  What is as large as a band of
     @sizes that was found before needs no more proof that it is one."""
-    if edges.low is None:
-        low, high = edges.limits[0] + 1, edges.limits[1]
-        if edges.doubtful or prober.how != "force":
-            return None, edges.doubtful or ("everything within "
-                                            f"{prober.reach * BLOCK / MIB:.0f} MiB is cleaned "
-                                            "at once")
-        one = False
-    else:
-        low, high = edges.low, edges.high
-        one = prober.how != "force" or high - low in sizes or prober.one_band(
-            edges.at, [b for b in (low, high - 1) if abs(b - edges.at) > 2])
+    found, one, why = ends_of(prober, edges, sizes)
+    if not one:
+        # Several bands at once?  A drive with logs cleans all that is in its oldest.
+        other = by_age(prober, edges.at, sizes)
+        if other:
+            return other, ""
     if one:
-        return (low, high), ""
-    if one is None:
-        return None, ("whether one band is cleaned or several does not show in the time "
-                      "that it takes")
-    ends = prober.by_cost(edges.at, low, high)
+        return found, ""
+    if found is None or one is None:
+        return None, why
+    ends = prober.by_cost(edges.at, *found)
     return (ends, "") if ends else (None, "cleaning takes too different times to compare")
+
+
+def ends_of(prober, edges, sizes):
+    """((low, high) or None, whether that is one band or None, why that is not known)."""
+    if edges.low is None:
+        if edges.doubtful or prober.how == "pause":
+            return None, None, edges.doubtful or (
+                f"everything within {prober.reach * BLOCK / MIB:.0f} MiB is cleaned at once")
+        return (edges.limits[0] + 1, edges.limits[1]), False, ""
+    low, high = edges.low, edges.high
+    one = prober.how == "pause" or high - low in sizes or prober.one_band(
+        edges.at, [b for b in (low, high - 1) if abs(b - edges.at) > 2])
+    return (low, high), one, "" if one is not None else (
+        "whether one band is cleaned or several does not show in the time that it takes")
+
+
+def by_age(prober, at, sizes):
+    """(low, high) of a band of a drive with logs, or None; if there is one, that is
+    the way from now on."""
+    if prober.how != "force":
+        return None
+    prober.how = "age"
+    try:
+        found, one, _ = ends_of(prober, prober.band(at), sizes)
+    except NotMoved:
+        found, one = None, None
+    if one:
+        return found
+    prober.how = "force"
+    return None
 
 
 def answer(found, coincidence):

@@ -45,7 +45,7 @@ def run(s):
             prober.choose(prober.blocks // 5)
         out = Result(DONE, numbers={"way": prober.how})
         try:
-            if prober.how == "force":
+            if prober.how != "pause":
                 forced(s, prober, band // BLOCK, out)
             else:
                 paused(s, prober, band // BLOCK, out)

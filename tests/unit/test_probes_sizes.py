@@ -102,6 +102,12 @@ SHAPES = {
                               96, "append"),
     "zones": (lambda: FullyAssociative(100, 4, 60, 10, 5), "aggressive", 100, None),
     "ring": (lambda: Circular(150, 300, 1500), "aggressive", 150, "circular"),
+    "zones, lazy, two logs": (lambda: FullyAssociative(256, 4, 60, 8, 2, idle_us=None), "lazy",
+                              256, None),
+    "zones, lazy, three logs": (lambda: FullyAssociative(200, 3, 60, 10, 3, idle_us=None),
+                                "lazy", 200, None),
+    "zones, lazy, seven logs": (lambda: FullyAssociative(150, 2, 100, 16, 7, idle_us=None),
+                                "lazy", 150, None),
 }
 
 
