@@ -222,11 +222,11 @@ typedef void (*shingle_report_fn)(void *ctx, const char *fmt, ...) __printf(2, 3
  *
  * @resolve: where are blocks @lblk.. now?  @out describes a non-empty prefix.
  * @place: find room to write blocks @lblk.., which their sender says will live
- *	for @life; @out describes a non-empty prefix.  -ENOSPC: clean first (and next_step(PRESSURE) will offer how);
- *	-EBUSY: wait for the step, a write in progress or a release.  What was
- *	refused comes again, beginning at the same block, unless it was discarded or
- *	the engine replaced.  SHINGLE_GATHER: the prefix of @out->n blocks is to be
- *	gathered.
+ *	for @life; @out describes a non-empty prefix.  -ENOSPC: clean first (and
+ *	next_step(PRESSURE) will offer how); -EBUSY: wait for the step, a write in
+ *	progress or a release.  What was refused comes again, beginning at the same
+ *	block, unless it was discarded or the engine replaced.  SHINGLE_GATHER: the
+ *	prefix of @out->n blocks is to be gathered.
  * @commit: the data of a placed run are on the medium; of runs that overlap and
  *	were under way together either may win, but for good
  * @abort: a placed run was not, or not wholly, written
