@@ -82,7 +82,8 @@ uninstall:
 	rm -f $(if $(KREL),$(foreach r,$(ROOMS),$(MODINST)/$(r)/*.ko*))
 	-$(if $(KREL),rmdir $(ROOMS:%=$(MODINST)/%) 2>/dev/null)
 	@test -z "$(KREL)" -o -n "$(DESTDIR)" || depmod $(KREL)
-	rm -f $(DESTDIR)$(PREFIX)/sbin/shingle $(DESTDIR)$(PREFIX)/bin/platter-sim \
+	rm -f $(DESTDIR)$(PREFIX)/sbin/shingle $(DESTDIR)$(PREFIX)/sbin/shingle-levels \
+	  $(DESTDIR)$(PREFIX)/bin/platter-sim $(DESTDIR)$(PREFIX)/include/shingle-imr.h \
 	  $(DESTDIR)$(PREFIX)/share/man/man8/shingle.8 \
 	  $(DESTDIR)$(PREFIX)/share/bash-completion/completions/shingle
 

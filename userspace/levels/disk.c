@@ -147,12 +147,14 @@ int disk_open(struct disk *d, const struct disk_options *opt)
 	memset(d, 0, sizeof(*d));
 	d->opt = *opt;
 	d->fd = -1;
+	d->imr.control = -1;
 	d->ring.ring_fd = -1;
 	if (!open_checked(d))
 		return -EINVAL;
-	if (opt->hints && strcmp(d->mapped.target, "imr")) {
-		fail("DEVICE %s takes no levels: it is no imr device; leave the hints out",
-		     opt->path);
+	err = opt->hints ? shingle_imr_open(&d->imr, d->fd) : 0;
+	if (err) {
+		fail("DEVICE %s takes no levels: %s; leave the hints out", opt->path,
+		     err == -ENOTTY ? "it is no imr device" : strerror(-err));
 		return -EINVAL;
 	}
 	err = io_uring_queue_init(DISK_DEPTH, &d->ring, 0);
@@ -184,6 +186,7 @@ void disk_close(struct disk *d)
 		io_uring_queue_exit(&d->ring);
 	if (d->fd >= 0)
 		close(d->fd);
+	shingle_imr_close(&d->imr);
 	dm_line_free(&d->mapped);
 	for (i = 0; d->slot && i < d->opt.backup_slots; i++)
 		free(d->slot[i].data);
@@ -373,42 +376,44 @@ static int each_run(struct disk *d, const struct extent *e,
 	return err;
 }
 
-static int message(struct disk *d, const char *text)
+/* A message of shingle-imr.h about @n tracks of a file. */
+static int tell(struct disk *d, const struct extent *e, u32 track, u32 n,
+		int (*message)(struct shingle_imr *imr, uint64_t offset, uint64_t length,
+			       unsigned int level))
 {
-	char *reply = dm_device_message(d->mapped.name, text);
+	int err = message(&d->imr, (u64)track * d->opt.track_bytes,
+			  (u64)n * d->opt.track_bytes, e->level);
 
-	if (!reply)
-		return -EIO;
-	free(reply);
-	d->ledger.messages++;
-	return 0;
+	if (err)
+		fail("telling %s that tracks %u to %u are of level %u: %s", d->opt.path, track,
+		     track + n - 1, e->level, strerror(-err));
+	else
+		d->ledger.messages++;
+	return err;
 }
 
 static int say_level(struct disk *d, const struct extent *e, u32 track, u32 n)
 {
-	char text[64];
-
-	snprintf(text, sizeof(text), "level %u %u %u", track, n, e->level);
-	return message(d, text);
+	return tell(d, e, track, n, shingle_imr_level);
 }
 
 static int say_relevel(struct disk *d, const struct extent *e, u32 track, u32 n)
 {
-	char text[64];
-
-	snprintf(text, sizeof(text), "relevel %u %u %u", track, n, e->level);
-	return message(d, text);
+	return tell(d, e, track, n, shingle_imr_relevel);
 }
 
 static int discard(struct disk *d, const struct extent *e, u32 track, u32 n)
 {
 	u64 range[2] = { (u64)track * d->opt.track_bytes, (u64)n * d->opt.track_bytes };
+	int err;
 
 	if (!d->is_block)
 		return 0;
-	if (ioctl(d->fd, BLKDISCARD, range)) {
-		int err = -errno;
-
+	if (d->opt.hints)
+		err = shingle_imr_discard(&d->imr, range[0], range[1]);
+	else
+		err = ioctl(d->fd, BLKDISCARD, range) ? -errno : 0;
+	if (err) {
 		fail("discarding tracks %u to %u of %s: %s", track, track + n - 1, d->opt.path,
 		     strerror(-err));
 		return err;

@@ -7,6 +7,7 @@
 
 #include "../shingle/dm.h"
 #include "model.h"
+#include "shingle-imr.h"
 
 #define DISK_DEPTH	32
 
@@ -106,6 +107,7 @@ struct slot {
  * @is_block: a block device, not a file
  * @bytes: its size
  * @mapped: device mapper's line of it, empty if it has none
+ * @imr: who is told of levels, with hints
  * @ring: of io_uring
  * @unit_bytes: size of a request
  * @buffer: DISK_DEPTH units, or one without contents
@@ -130,6 +132,7 @@ struct disk {
 	bool is_block;
 	u64 bytes;
 	struct dm_line mapped;
+	struct shingle_imr imr;
 	struct io_uring ring;
 	u32 unit_bytes;
 	u8 *buffer, *expected;

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * For stores: tell an interlaced disk (target imr) what will live how long.
+ *
+ *	struct shingle_imr disk;
+ *
+ *	fd = open("/dev/mapper/disk", O_RDWR | O_DIRECT);
+ *	err = shingle_imr_open(&disk, fd);
+ *	err = shingle_imr_level(&disk, offset, length, level);	of a file, before it is written
+ *	err = shingle_imr_relevel(&disk, offset, length, level);	when it moves as it is
+ *	err = shingle_imr_discard(&disk, offset, length);	when it is deleted
+ *	shingle_imr_close(&disk);
+ *
+ * Needs the kernel's headers only, and the right to ask device mapper (root).
+ * Offsets and lengths are in bytes; what a level is said of are whole tracks, so a
+ * store does best to begin each file on a track of its own: shingle_imr::track_bytes.
+ *
+ * See Documentation/dm-imr.rst.
+ */
+#ifndef SHINGLE_IMR_H
+#define SHINGLE_IMR_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <linux/dm-ioctl.h>
+#include <linux/fs.h>
+
+#define SHINGLE_IMR_LEVELS	16
+
+/**
+ * struct shingle_imr - an interlaced disk
+ * @fd: of the device, the caller's
+ * @control: device mapper
+ * @dev: which device, as device mapper writes it
+ * @track_bytes: the unit of levels and discards
+ * @tracks: how many the device has
+ * @messages: sent so far
+ */
+struct shingle_imr {
+	int fd;
+	int control;
+	uint64_t dev;
+	uint64_t track_bytes;
+	uint64_t tracks;
+	uint64_t messages;
+};
+
+/* A request to device mapper, which answers into the same memory. */
+struct shingle_imr_request {
+	struct dm_ioctl head;
+	union {
+		struct dm_target_spec spec;
+		char room[1024];
+	} data;
+};
+
+static inline int shingle_imr_ask(const struct shingle_imr *d, unsigned long request,
+				  struct shingle_imr_request *r)
+{
+	r->head.version[0] = DM_VERSION_MAJOR;
+	r->head.data_size = sizeof(*r);
+	r->head.data_start = offsetof(struct shingle_imr_request, data);
+	r->head.dev = d->dev;
+	return ioctl(d->control, request, r) ? -errno : 0;
+}
+
+/**
+ * shingle_imr_close() - be done with it
+ * @d: what shingle_imr_open() has filled in, also where it failed
+ *
+ * The device stays open.
+ */
+static inline void shingle_imr_close(struct shingle_imr *d)
+{
+	if (d->control >= 0)
+		close(d->control);
+	d->control = -1;
+}
+
+/**
+ * shingle_imr_open() - get ready to tell a device of levels
+ * @d: result
+ * @fd: the device, open as long as @d is used
+ *
+ * Returns 0; -ENOTTY if the device is no mapped one with the target imr; or what
+ * opening and asking device mapper has failed with, -EACCES or -EPERM where the right
+ * to do so is lacking.
+ */
+static inline int shingle_imr_open(struct shingle_imr *d, int fd)
+{
+	struct shingle_imr_request r;
+	unsigned long long bytes = 0;
+	struct stat st;
+	char path[96];
+	FILE *f;
+	int err;
+
+	memset(d, 0, sizeof(*d));
+	d->fd = fd;
+	d->control = -1;
+	if (fstat(fd, &st))
+		return -errno;
+	if (!S_ISBLK(st.st_mode))
+		return -ENOTTY;
+	d->dev = (minor(st.st_rdev) & 0xff) | major(st.st_rdev) << 8 |
+		 (uint64_t)(minor(st.st_rdev) & ~0xffU) << 12;
+	d->control = open("/dev/mapper/control", O_RDWR | O_CLOEXEC);
+	if (d->control < 0)
+		return -errno;
+	memset(&r, 0, sizeof(r));
+	r.head.flags = DM_STATUS_TABLE_FLAG;
+	err = shingle_imr_ask(d, DM_TABLE_STATUS, &r);
+	if (err)
+		return err == -ENXIO ? -ENOTTY : err;
+	/* The table may be longer than there is room for: its type comes first. */
+	if (r.head.target_count != 1 || strcmp(r.data.spec.target_type, "imr"))
+		return -ENOTTY;
+	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/queue/discard_granularity",
+		 major(st.st_rdev), minor(st.st_rdev));
+	f = fopen(path, "re");
+	if (!f)
+		return -errno;
+	err = fscanf(f, "%llu", &bytes) == 1 && bytes ? 0 : -EIO;
+	fclose(f);
+	d->track_bytes = bytes;
+	d->tracks = bytes ? r.data.spec.length * 512 / bytes : 0;
+	return err;
+}
+
+/* @what of all tracks that a range has a part of. */
+static inline int shingle_imr_say(struct shingle_imr *d, const char *what, uint64_t offset,
+				  uint64_t length, unsigned int level)
+{
+	const size_t head = sizeof(struct dm_target_msg);
+	struct shingle_imr_request r;
+	uint64_t first = offset / d->track_bytes;
+	int err;
+
+	if (!length)
+		return 0;
+	memset(&r, 0, sizeof(r));
+	snprintf(r.data.room + head, sizeof(r.data.room) - head,
+		 "%s %llu %llu %u", what, (unsigned long long)first,
+		 (unsigned long long)((offset + length - 1) / d->track_bytes - first + 1), level);
+	err = shingle_imr_ask(d, DM_TARGET_MSG, &r);
+	d->messages += !err;
+	return err;
+}
+
+/**
+ * shingle_imr_level() - what is about to be written is of this level
+ * @d: the device
+ * @offset: in bytes; what was there before must be discarded already
+ * @length: in bytes
+ * @level: of the tree, below SHINGLE_IMR_LEVELS; the larger the longer it will live
+ *
+ * Tracks that the range has only a part of are meant as a whole.
+ *
+ * Returns 0, or -EINVAL if there is no such range or level, or another -errno.
+ */
+static inline int shingle_imr_level(struct shingle_imr *d, uint64_t offset, uint64_t length,
+				    unsigned int level)
+{
+	return shingle_imr_say(d, "level", offset, length, level);
+}
+
+/**
+ * shingle_imr_relevel() - what is there already is of this level from now on
+ * @d: the device
+ * @offset: as shingle_imr_level()
+ * @length: as shingle_imr_level()
+ * @level: as shingle_imr_level()
+ *
+ * Returns as shingle_imr_level().
+ */
+static inline int shingle_imr_relevel(struct shingle_imr *d, uint64_t offset, uint64_t length,
+				      unsigned int level)
+{
+	return shingle_imr_say(d, "relevel", offset, length, level);
+}
+
+/**
+ * shingle_imr_discard() - what is there is needed no more
+ * @d: the device
+ * @offset: in bytes
+ * @length: in bytes
+ *
+ * Only whole tracks are forgotten, and their levels with them; parts of one, at
+ * both ends, stay as they are.  Flush before, what is to be found after a power cut.
+ *
+ * Returns 0 or -errno.
+ */
+static inline int shingle_imr_discard(struct shingle_imr *d, uint64_t offset, uint64_t length)
+{
+	uint64_t first = (offset + d->track_bytes - 1) / d->track_bytes;
+	uint64_t end = (offset + length) / d->track_bytes;
+	uint64_t range[2] = { first * d->track_bytes, (end - first) * d->track_bytes };
+
+	if (end <= first)
+		return 0;
+	return ioctl(d->fd, BLKDISCARD, range) ? -errno : 0;
+}
+
+#endif /* SHINGLE_IMR_H */
