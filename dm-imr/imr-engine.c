@@ -83,6 +83,7 @@ enum imr_phase {
  * @level: of the LSM tree, by hint
  * @busy: part of the open epoch
  * @saved: its content is in a backup slot
+ * @told: the level was told, not supposed
  */
 struct imr_track {
 	u32 phys;
@@ -91,6 +92,7 @@ struct imr_track {
 	u8 level : 4;
 	u8 busy : 1;
 	u8 saved : 1;
+	u8 told : 1;
 };
 
 /**
@@ -114,6 +116,7 @@ struct imr_slot {
  * @track: which
  * @first: first block to be written
  * @end: first block behind
+ * @blocks: of them gathered
  * @dst: physical track, IMR_NO_TRACK before it is allocated
  * @fresh: it is not there yet
  * @round: its tops are saved
@@ -125,6 +128,7 @@ struct imr_item {
 	u32 track;
 	u32 first;
 	u32 end;
+	u32 blocks;
 	u32 dst;
 	bool fresh;
 	bool round;
@@ -172,6 +176,7 @@ struct imr_pending {
  * @move: overwritten tracks are put elsewhere
  * @levels: who says it: messages; hints of writes, too; or the address, of which
  *	the lower half is for bottoms
+ * @by_level: tracks that are written in parts get the tier of their level, too
  * @unsafe_record: feature: no record of what is saved
  * @unsafe_sync1: feature: no sync before bottoms
  * @unsafe_sync2: feature: no sync before restoring
@@ -203,6 +208,7 @@ struct imr_pending {
  * @epochs_rmw: of these, with rewrites
  * @epoch_tracks: tracks in them
  * @partial_tracks: tracks persisted that are not whole
+ * @parked_tracks: put on tops since they were written in parts
  * @overwritten_tracks: mapped tracks written where they were
  * @moved_tracks: mapped tracks written elsewhere
  * @direct_blocks: blocks written straight to tops
@@ -230,6 +236,7 @@ struct imr {
 	bool syncs_literal;
 	bool move;
 	enum imr_levels levels;
+	bool by_level;
 	bool unsafe_record;
 	bool unsafe_sync1;
 	bool unsafe_sync2;
@@ -262,6 +269,7 @@ struct imr {
 	u64 epochs_rmw;
 	u64 epoch_tracks;
 	u64 partial_tracks;
+	u64 parked_tracks;
 	u64 overwritten_tracks;
 	u64 moved_tracks;
 	u64 direct_blocks;
@@ -399,6 +407,7 @@ static void set_level(struct imr *s, u32 track, u32 level)
 		s->live[level]++;
 	}
 	t->level = level;
+	t->told = true;
 }
 
 static void map_track(struct imr *s, u32 track, u32 phys, u32 valid, struct shingle_emit *emit)
@@ -669,6 +678,10 @@ static int imr_set(struct shingle_engine *e, const char *name, const char *value
 		*why = "level must be message, hint or lba";
 		return set_levels(s, value, why);
 	}
+	if (!strcmp(name, "partial")) {
+		*why = "partial must be top or level";
+		return shingle_choose(value, "top", "level", &s->by_level);
+	}
 	if (!strcmp(name, "largest")) {
 		*why = "largest must be a level from 0 to 15, auto or most";
 		return set_largest(s, value);
@@ -690,8 +703,8 @@ static int imr_get(struct shingle_engine *e, u32 index, const char **name, char 
 		   size_t size)
 {
 	static const char *const names[] = {
-		"policy", "start", "rmw", "adjsync", "syncs", "overwrite", "level", "largest",
-		"buffer_tracks", "unsafe_record", "unsafe_sync1", "unsafe_sync2", "unsafe_sync4",
+		"policy", "start", "rmw", "adjsync", "syncs", "overwrite", "level", "partial",
+		"largest", "buffer_tracks", "unsafe_record", "unsafe_sync1", "unsafe_sync2", "unsafe_sync4",
 		"unsafe_reuse",
 	};
 	struct imr *s = to_imr(e);
@@ -716,11 +729,13 @@ static int imr_get(struct shingle_engine *e, u32 index, const char **name, char 
 	case 6:
 		return word(value, size, level_names[s->levels], s->levels != LEVELS_MESSAGE);
 	case 7:
+		return word(value, size, "level", s->by_level);
+	case 8:
 		if (s->largest == LARGEST_MOST)
 			return word(value, size, "most", true);
 		snprintf(value, size, "%u", s->largest);
 		return s->largest != LARGEST_AUTO;
-	case 8:
+	case 9:
 		snprintf(value, size, "%u", s->buffer_tracks);
 		return s->buffer_tracks != default_buffer(s);
 	default:
@@ -799,10 +814,21 @@ static u32 largest_level(const struct imr *s)
 	return s->largest == LARGEST_MOST ? fullest_level(s) : s->largest;
 }
 
-static bool wants_bottom(const struct imr *s, u32 track, u32 largest)
+/*
+ * What is written in parts will be written again.  On a top that costs nothing, so it
+ * goes there unless somebody knows better.
+ */
+static bool is_parked(const struct imr *s, const struct imr_item *it)
 {
-	return s->levels == LEVELS_LBA ? track < s->nr_logical / 2 :
-	       s->map[track].level >= largest;
+	return s->tracks.policy == IMR_COMPACTION && s->levels != LEVELS_LBA && !s->by_level &&
+	       !s->map[it->track].told && it->blocks < s->track_blocks;
+}
+
+static bool wants_bottom(const struct imr *s, const struct imr_item *it, u32 largest)
+{
+	if (s->levels == LEVELS_LBA)
+		return it->track < s->nr_logical / 2;
+	return !is_parked(s, it) && s->map[it->track].level >= largest;
 }
 
 /* ------------------------------------------------------------------------
@@ -891,6 +917,7 @@ static int imr_discard(struct shingle_engine *e, u64 lblk, u64 n, u64 *done, boo
 		if (is_mapped(s, first + i))
 			unmap_track(s, first + i, emit->seq);
 		t->level = 0;
+		t->told = false;
 	}
 	if (!i)
 		return -EBUSY;
@@ -921,6 +948,7 @@ static int imr_epoch_add(struct shingle_engine *e, u64 lblk, u32 n)
 		s->map[track].busy = true;
 	}
 	it->end = offset + n;
+	it->blocks += n;
 	return 0;
 }
 
@@ -942,15 +970,41 @@ static bool take_track(struct imr *s, struct imr_item *it, u32 largest)
 {
 	bool miss;
 
-	it->dst = imr_track_take(&s->tracks, wants_bottom(s, it->track, largest), &miss);
+	it->dst = imr_track_take(&s->tracks, wants_bottom(s, it, largest), &miss);
 	if (it->dst == IMR_NO_TRACK)
 		return false;
 	it->fresh = true;
+	s->parked_tracks += is_parked(s, it) && !miss;
 	s->owner[it->dst] = OWNER_TAKEN;
 	s->tier_misses += miss;
 	s->tops_allocated += imr_is_top(it->dst);
 	s->bottoms_allocated += !imr_is_top(it->dst);
 	return true;
+}
+
+/* The tops beside a bottom: @side 0 and 1.  IMR_NO_TRACK where the disk ends. */
+static u32 neighbour(const struct imr *s, u32 phys, u32 side)
+{
+	if (side)
+		return phys + 1 < s->nr_phys ? phys + 1 : IMR_NO_TRACK;
+	return phys ? phys - 1 : IMR_NO_TRACK;
+}
+
+/* Must the top at this side of a bottom be saved before the bottom is written? */
+static bool must_save(const struct imr *s, u32 phys, u32 side)
+{
+	u32 top = neighbour(s, phys, side);
+
+	return top != IMR_NO_TRACK && is_owned(s->owner[top]) && !s->map[s->owner[top]].saved;
+}
+
+/* Is a part of a bottom better written elsewhere than with a rewrite of tops? */
+static bool leaves_bottom(const struct imr *s, const struct imr_item *it)
+{
+	u32 phys = s->map[it->track].phys;
+
+	return is_parked(s, it) && !imr_is_top(phys) && imr_top_is_left(&s->tracks) &&
+	       (must_save(s, phys, 0) || must_save(s, phys, 1));
 }
 
 /*
@@ -973,7 +1027,7 @@ static int plan(struct imr *s)
 
 		if (it->dst != IMR_NO_TRACK)
 			continue;
-		if (s->move && take_track(s, it, largest)) {
+		if ((s->move || leaves_bottom(s, it)) && take_track(s, it, largest)) {
 			s->moved_tracks++;
 		} else {
 			it->dst = s->map[it->track].phys;
@@ -1022,22 +1076,6 @@ static int sync_step(struct imr *s, struct shingle_step *step, enum imr_cause ca
 	step->cookie = cause;
 	step->sync = sync;
 	return 1;
-}
-
-/* The tops beside a bottom: @side 0 and 1.  IMR_NO_TRACK where the disk ends. */
-static u32 neighbour(const struct imr *s, u32 phys, u32 side)
-{
-	if (side)
-		return phys + 1 < s->nr_phys ? phys + 1 : IMR_NO_TRACK;
-	return phys ? phys - 1 : IMR_NO_TRACK;
-}
-
-/* Must the top at this side of a bottom be saved before the bottom is written? */
-static bool must_save(const struct imr *s, u32 phys, u32 side)
-{
-	u32 top = neighbour(s, phys, side);
-
-	return top != IMR_NO_TRACK && is_owned(s->owner[top]) && !s->map[s->owner[top]].saved;
 }
 
 static bool beside_saved(const struct imr *s, u32 phys)
@@ -1785,6 +1823,7 @@ static int imr_replay(struct shingle_engine *e, const struct shingle_record *rec
 			s->map[i].phys = IMR_NO_TRACK;
 			s->map[i].valid = 0;
 			s->map[i].level = 0;
+			s->map[i].told = false;
 		}
 		return 0;
 	case IMR_BACKUP:
@@ -1802,8 +1841,10 @@ static int imr_replay(struct shingle_engine *e, const struct shingle_record *rec
 	case IMR_LEVEL:
 		if (!b || b > s->nr_logical - a || c >= NR_LEVELS)
 			return -EUCLEAN;
-		for (i = a; i < a + b; i++)
+		for (i = a; i < a + b; i++) {
 			s->map[i].level = c;
+			s->map[i].told = true;
+		}
 		return 0;
 	}
 	return -EUCLEAN;
@@ -1941,6 +1982,7 @@ static u32 imr_counters(struct shingle_engine *e, struct shingle_counter *c, u32
 		{ "imr_epochs_rmw", s->epochs_rmw },
 		{ "imr_epoch_tracks", s->epoch_tracks },
 		{ "imr_partial_tracks", s->partial_tracks },
+		{ "imr_parked_tracks", s->parked_tracks },
 		{ "imr_overwritten_tracks", s->overwritten_tracks },
 		{ "imr_moved_tracks", s->moved_tracks },
 		{ "imr_direct_blocks", s->direct_blocks },
@@ -1977,6 +2019,7 @@ static void imr_clear_counters(struct shingle_engine *e)
 	s->epochs_rmw = 0;
 	s->epoch_tracks = 0;
 	s->partial_tracks = 0;
+	s->parked_tracks = 0;
 	s->overwritten_tracks = 0;
 	s->moved_tracks = 0;
 	s->direct_blocks = 0;

@@ -261,6 +261,18 @@ static u32 take_tiered(const struct imr_tracks *t, bool bottom, bool *miss)
 }
 
 /**
+ * imr_top_is_left() - is any top free?
+ * @t: the tracks
+ *
+ * Context: any.
+ */
+bool imr_top_is_left(const struct imr_tracks *t)
+{
+	return next_top(t, search_from(t, t->last_top)) != IMR_NO_TRACK;
+}
+EXPORT_SYMBOL_GPL(imr_top_is_left);
+
+/**
  * imr_track_take() - allocate a track
  * @t: the tracks
  * @bottom: compaction: it is for the largest level

@@ -53,6 +53,7 @@ void imr_tracks_exit(struct imr_tracks *t);
 bool imr_track_is_free(const struct imr_tracks *t, u32 track);
 void imr_track_claim(struct imr_tracks *t, u32 track);
 void imr_track_give(struct imr_tracks *t, u32 track);
+bool imr_top_is_left(const struct imr_tracks *t);
 u32 imr_track_take(struct imr_tracks *t, bool bottom, bool *miss);
 
 #endif /* SHINGLE_IMR_POLICY_H */

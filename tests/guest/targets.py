@@ -322,7 +322,8 @@ class Imr(StlSet):
             ("policy", "seq"), ("start", "first"))}, "forgetful")}}
     keys = (("policy", "3phase"), ("start", "first"), ("rmw", "naive"),
             ("adjsync", "needed"), ("syncs", "literal"),
-            ("overwrite", "move"), ("level", "lba"), ("largest", 2),
+            ("overwrite", "move"), ("level", "lba"), ("partial", "level"),
+            ("largest", 2),
             ("buffer_tracks", 3), ("wcache_blocks", 90), ("destage_ms", 5))
     by_table = ("wcache_blocks", "buffer_tracks")
     variants = {

@@ -70,7 +70,7 @@ static const char *const *const set_keys[] = {
 	NULL, aggressive_keys, greedy_keys, bypass_keys, long_keys,
 };
 
-static const char *const naive_keys[] = { "rmw", "naive", NULL };
+static const char *const naive_keys[] = { "rmw", "naive", "partial", "level", NULL };
 static const char *const seq_keys[] = {
 	"policy", "seq", "rmw", "naive", "adjsync", "needed", NULL,
 };
