@@ -7,7 +7,7 @@
  * struct ckpt_writer - a checkpoint on its way into its slot
  * @d: the device
  * @engine: whose state it is
- * @area: the slot
+ * @slot: where
  * @seq: number of the checkpoint
  * @nr: chunks so far
  * @crc: over their header crcs
@@ -16,7 +16,7 @@
 struct ckpt_writer {
 	struct shingle_device *d;
 	struct shingle_engine *engine;
-	const struct shingle_area *area;
+	u32 slot;
 	u64 seq;
 	u64 nr;
 	u32 crc;
@@ -32,7 +32,7 @@ static int write_batch(struct ckpt_writer *w)
 	if (!n)
 		return 0;
 	return shingle_rw(d, REQ_OP_WRITE, shingle_meta_dev(&d->layout),
-			  w->area->start + w->nr - n, n, d->meta_buf);
+			  shingle_ckpt_block(&d->layout, w->slot, w->nr - n), n, d->meta_buf);
 }
 
 static struct shingle_chunk *next_chunk(struct ckpt_writer *w)
@@ -45,15 +45,19 @@ static struct shingle_chunk *next_chunk(struct ckpt_writer *w)
 
 static int put_chunk(struct ckpt_writer *w, struct shingle_chunk *c, u64 index, u32 bytes)
 {
-	if (w->nr + 1 >= w->area->blocks)
+	const struct shingle_layout *l = &w->d->layout;
+	u64 block = shingle_ckpt_block(l, w->slot, w->nr);
+
+	if (w->nr + 1 >= shingle_ckpt_room(l, w->slot))
 		return -ENOSPC;
 	c->index = cpu_to_le64(index);
 	c->bytes = cpu_to_le32(bytes);
-	shingle_seal(c, SHINGLE_MAGIC_CHUNK, w->d->layout.uuid, w->area->start + w->nr, w->seq);
+	shingle_seal(c, SHINGLE_MAGIC_CHUNK, l->uuid, block, w->seq);
 	w->crc = crc32c(w->crc, &c->h.crc, sizeof(c->h.crc));
-	w->nr++;
 	w->fill++;
-	return w->fill == SHINGLE_META_BATCH ? write_batch(w) : 0;
+	w->nr++;
+	return w->fill == SHINGLE_META_BATCH || shingle_ckpt_run(l, w->nr - 1) == 1 ?
+	       write_batch(w) : 0;
 }
 
 /*
@@ -93,7 +97,8 @@ static int write_footer(struct ckpt_writer *w, u64 journal_seq, u64 journal_pos,
 {
 	struct shingle_device *d = w->d;
 	struct shingle_footer *f = (void *)d->meta_buf;
-	u64 block = w->area->start + w->area->blocks - 1;
+	const struct shingle_layout *l = &d->layout;
+	u64 block = shingle_ckpt_block(l, w->slot, shingle_ckpt_room(l, w->slot) - 1);
 
 	memset(f, 0, sizeof(*f));
 	f->nr_chunks = cpu_to_le64(w->nr);
@@ -112,7 +117,7 @@ static int checkpoint_locked(struct shingle_device *d, struct shingle_engine **f
 	struct shingle_journal *j = &d->journal;
 	u32 slot = !d->ckpt_slot, prev_crc;
 	struct ckpt_writer w = {
-		.d = d, .engine = fresh ? *fresh : d->engine, .area = &d->layout.ckpt[slot],
+		.d = d, .engine = fresh ? *fresh : d->engine, .slot = slot,
 		.seq = d->ckpt_seq + 1,
 	};
 	u64 seq, pos, used;

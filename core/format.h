@@ -126,6 +126,8 @@ struct shingle_disk_area {
  * @media: SHINGLE_MEDIA_*
  * @ctime: seconds since 1970 at format time
  * @params: of the engine, in its own words
+ * @ckpt_stretch_blocks: 0, or so many blocks of a checkpoint slot lie together,
+ *	and as many behind them are left alone
  * @reserved: zero
  * @groups: the group table
  */
@@ -146,7 +148,8 @@ struct shingle_sb {
 	__le32 media;					/* 196 */
 	__le64 ctime;					/* 200 */
 	__u8 params[SHINGLE_ENGINE_PARAMS_SIZE];	/* 208 */
-	__u8 reserved[48];				/* 464 */
+	__le32 ckpt_stretch_blocks;			/* 464 */
+	__u8 reserved[44];				/* 468 */
 	struct shingle_disk_group groups[SHINGLE_MAX_GROUPS]; /* 512 */
 	__u8 tail[24];					/* 4072 */
 } __packed;

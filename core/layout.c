@@ -30,6 +30,7 @@ void shingle_layout_encode(const struct shingle_layout *l, u64 block, struct shi
 	sb->journal.start = cpu_to_le64(l->journal.start);
 	sb->journal.blocks = cpu_to_le64(l->journal.blocks);
 	sb->journal_gap_blocks = cpu_to_le64(l->journal_gap_blocks);
+	sb->ckpt_stretch_blocks = cpu_to_le32(l->ckpt_stretch_blocks);
 	sb->head_tracks = cpu_to_le32(l->head_tracks);
 	sb->media = cpu_to_le32(l->interlaced ? SHINGLE_MEDIA_INTERLACED :
 						SHINGLE_MEDIA_SHINGLED);
@@ -94,6 +95,7 @@ int shingle_layout_decode(const struct shingle_sb *sb, u64 block, struct shingle
 	l->journal.start = le64_to_cpu(sb->journal.start);
 	l->journal.blocks = le64_to_cpu(sb->journal.blocks);
 	l->journal_gap_blocks = le64_to_cpu(sb->journal_gap_blocks);
+	l->ckpt_stretch_blocks = le32_to_cpu(sb->ckpt_stretch_blocks);
 	if (le32_to_cpu(sb->media) > SHINGLE_MEDIA_INTERLACED) {
 		*why = "medium is of a kind that this build does not know";
 		return -EUCLEAN;
@@ -233,6 +235,11 @@ static int check_areas(const struct shingle_layout *l, const char **why)
 				return -EUCLEAN;
 			}
 		}
+	}
+	if (l->ckpt_stretch_blocks && (!l->interlaced || dev != SHINGLE_DEV_DATA ||
+				       l->ckpt_stretch_blocks != l->band_blocks)) {
+		*why = "checkpoint slots have gaps that no interlaced track explains";
+		return -EUCLEAN;
 	}
 	if (l->journal.blocks < l->journal_gap_blocks + 4) {
 		*why = "journal is too short for its gap";

@@ -67,6 +67,7 @@ struct shingle_layout {
 	struct shingle_area ckpt[2];
 	struct shingle_area journal;
 	u64 journal_gap_blocks;
+	u32 ckpt_stretch_blocks;
 	u32 head_tracks;
 	u32 band_blocks;
 	bool interlaced;
@@ -93,6 +94,53 @@ struct shingle_window {
 static inline enum shingle_dev shingle_meta_dev(const struct shingle_layout *l)
 {
 	return l->dev_blocks[SHINGLE_DEV_META] ? SHINGLE_DEV_META : SHINGLE_DEV_DATA;
+}
+
+/**
+ * shingle_ckpt_block() - where a block of a checkpoint is
+ * @l: layout
+ * @slot: 0 or 1
+ * @i: number of the block in the slot, below shingle_ckpt_room()
+ *
+ * Context: any.
+ */
+static inline u64 shingle_ckpt_block(const struct shingle_layout *l, u32 slot, u64 i)
+{
+	u32 stretch = l->ckpt_stretch_blocks;
+
+	return l->ckpt[slot].start + i + (stretch ? div_u64(i, stretch) * stretch : 0);
+}
+
+/**
+ * shingle_ckpt_room() - how many blocks a checkpoint slot has room for
+ * @l: layout
+ * @slot: 0 or 1
+ *
+ * Context: any.  The last of them is the footer's.
+ */
+static inline u64 shingle_ckpt_room(const struct shingle_layout *l, u32 slot)
+{
+	u64 blocks = l->ckpt[slot].blocks, whole;
+	u32 stretch = l->ckpt_stretch_blocks;
+
+	if (!stretch)
+		return blocks;
+	whole = div_u64(blocks, 2 * stretch);
+	return whole * stretch + min_t(u64, blocks - whole * 2 * stretch, stretch);
+}
+
+/**
+ * shingle_ckpt_run() - how many blocks from one of a checkpoint on lie together
+ * @l: layout
+ * @i: number of the block
+ *
+ * Context: any.
+ */
+static inline u32 shingle_ckpt_run(const struct shingle_layout *l, u64 i)
+{
+	u32 stretch = l->ckpt_stretch_blocks;
+
+	return stretch ? stretch - (u32)(i - div_u64(i, stretch) * stretch) : U32_MAX;
 }
 
 void shingle_layout_encode(const struct shingle_layout *l, u64 block, struct shingle_sb *sb);

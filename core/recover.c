@@ -68,14 +68,14 @@ static int read_footer(const struct shingle_reader *r, const struct shingle_layo
 		       struct shingle_footer *f)
 {
 	enum shingle_dev dev = shingle_meta_dev(l);
-	u64 block = l->ckpt[slot].start + l->ckpt[slot].blocks - 1;
+	u64 room = shingle_ckpt_room(l, slot), block = shingle_ckpt_block(l, slot, room - 1);
 	int err = r->read(r->ctx, dev, block, 1, f);
 
 	if (err)
 		return err;
 	if (shingle_check_block(f, SHINGLE_MAGIC_FOOTER, l->uuid, block))
 		return -EUCLEAN;
-	if (le64_to_cpu(f->nr_chunks) >= l->ckpt[slot].blocks ||
+	if (le64_to_cpu(f->nr_chunks) >= room ||
 	    le64_to_cpu(f->journal_pos) >= l->journal.blocks)
 		return -EUCLEAN;
 	return 0;
@@ -119,9 +119,10 @@ static int load_checkpoint(const struct shingle_reader *r, const struct shingle_
 
 	for (pass = 0; pass < 2; pass++) {
 		for (at = 0; at < nr; at += n) {
-			u64 block = l->ckpt[slot].start + at;
+			u64 block = shingle_ckpt_block(l, slot, at);
 
 			n = min_t(u64, READ_BATCH, nr - at);
+			n = min(n, shingle_ckpt_run(l, at));
 			err = r->read(r->ctx, dev, block, n, buf);
 			if (err)
 				return err;

@@ -58,7 +58,7 @@ def sound(block, magic=None):
 
 
 def superblock(uuid, seq, at, *, engine, logical, devs, ckpt, journal, gap=0,
-               head=1, band, media=0, groups, params=b"", flags=0,
+               head=1, band, media=0, groups, params=b"", stretch=0, flags=0,
                version=1):
     """groups: [(role, dev, start, stride, bands, track)]"""
     body = SUPER.pack(version, flags, engine.encode(), b"", logical, *devs,
@@ -67,6 +67,7 @@ def superblock(uuid, seq, at, *, engine, logical, devs, ckpt, journal, gap=0,
     raw = bytearray(BLOCK)
     raw[40:40 + len(body)] = body
     raw[208:208 + len(params)] = params
+    struct.pack_into("<I", raw, 464, stretch)
     for i, (role, dev, start, stride, bands, track) in enumerate(groups):
         GROUP.pack_into(raw, 512 + i * GROUP.size, start, stride, bands,
                         track, role, dev)

@@ -33,6 +33,7 @@ class Geometry:
     head: int = 1           # tracks under the write head
     journal: int = 24
     ckpt: int = 8           # blocks in a checkpoint slot
+    tops: bool = False      # metadata on tops, slots on several of them each
     tail: int = 0           # blocks after the last band
     medium: str = "ram"     # see bench.Pool
     options: tuple = ()     # key words of the table line: (("commit_ms", 0),)
@@ -333,6 +334,8 @@ class Imr(StlSet):
             Geometry("move", band=6, data=24, cache=6, options=(
                 ("overwrite", "move"), ("policy", "3phase"),
                 ("destage_ms", 20), ("buffer_tracks", 4))),
+            # Some chunks of the map, on tops of two blocks.
+            Geometry("tops", band=2, data=1200, cache=6, ckpt=8, tops=True),
             Geometry("lba", band=8, data=20, cache=6, options=(
                 ("level", "lba"), ("rmw", "naive"), ("adjsync", "needed"),
                 ("syncs", "literal"), ("buffer_tracks", 3))),
@@ -361,6 +364,8 @@ class Imr(StlSet):
     def _plan(self, geo):
         apart, slots = geo.meta == "separate", self._slots(geo)
         at = 0 if apart else 1 + 2 * geo.ckpt + geo.journal
+        if geo.tops:
+            at = self._on_tops(geo)[1] + 2 * geo.ckpt + geo.journal
         at = -(-at // (2 * geo.band)) * 2 * geo.band
         data = at + 2 * (slots + 1) * geo.band
         plan = super()._plan(geo.but(staging=0, cache_on="same"))
@@ -373,7 +378,18 @@ class Imr(StlSet):
         plan["params"] = struct.pack("<II", 0, 0)
         plan["media"] = 1
         plan["head"] = 1
+        if geo.tops:
+            span = 2 * geo.ckpt - geo.band
+            plan["ckpt"] = tuple((first, span) for first in self._on_tops(geo))
+            plan["journal"] = (plan["ckpt"][1][0] + span + geo.band,
+                               geo.journal)
+            plan["stretch"] = geo.band
         return plan
+
+    @staticmethod
+    def _on_tops(geo):
+        """First blocks of the slots: what is between is as long as they are."""
+        return 3 * geo.band, 3 * geo.band + 2 * geo.ckpt
 
     def destroys(self, geo):
         start = self._plan(geo)["groups"][0][2]

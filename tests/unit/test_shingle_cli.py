@@ -375,6 +375,23 @@ def test_full_scale(run):
         assert out["logical_blocks"] * BLOCK > 0.85 * size
 
 
+@pytest.mark.parametrize("tracks, tops", [(6000, 1), (8000, 2), (60000, 8)])
+def test_checkpoint_on_tops(run, tracks, tops):
+    """Slots begin and end with a top; bottoms between are no part of them."""
+    track = 16
+    disk = blank(run.dir / "d", tracks * track)
+    made = json.loads(run("format", "imr", "--json", "--track", f"{4 * track}K", disk))
+    areas = [made["checkpoints"][0], made["checkpoints"][1], made["journal"]]
+    end = 3 * track         # nothing before that, and no bottom beside any
+    for area, n in zip(areas, (tops, tops, 1)):
+        assert (area["start"], area["blocks"]) == (end, (2 * n - 1) * track)
+        end += 2 * n * track
+    assert made["logical_blocks"] > (tracks - 300 - 4 * tops) * track
+    sb = disk.read_bytes()[:BLOCK]
+    assert sb[464:468] == struct.pack("<I", track if tops > 1 else 0)
+    assert "clean" in run("check", disk)
+
+
 def test_default_journal(run):
     assert layout_of(run, 1 << 24)["journal"]["blocks"] == 16384
     assert layout_of(run, 1 << 18)["journal"]["blocks"] == 4096

@@ -156,9 +156,9 @@ out:
 
 static void check_footer(struct image *img, struct check *c, u32 slot)
 {
-	const struct shingle_area *area = &img->l.ckpt[slot];
 	struct slot_state *s = &c->slot[slot];
-	u64 block = area->start + area->blocks - 1;
+	u64 room = shingle_ckpt_room(&img->l, slot);
+	u64 block = shingle_ckpt_block(&img->l, slot, room - 1);
 	int err = device_read(image_meta(img), block, 1, &s->footer);
 	enum shingle_block_fault fault;
 
@@ -181,7 +181,7 @@ static void check_footer(struct image *img, struct check *c, u32 slot)
 				    shingle_fault_text(fault));
 		return;
 	}
-	if (le64_to_cpu(s->footer.nr_chunks) >= area->blocks ||
+	if (le64_to_cpu(s->footer.nr_chunks) >= room ||
 	    le64_to_cpu(s->footer.journal_pos) >= img->l.journal.blocks) {
 		s->damaged = true;
 		finding_add(&c->found, FINDING_ERROR, block,
@@ -230,7 +230,7 @@ static void check_chunks(struct image *img, struct check *c, u32 slot)
 
 	s->chunks_sound = chunk;
 	for (at = 0; chunk && at < nr; at++) {
-		u64 block = img->l.ckpt[slot].start + at;
+		u64 block = shingle_ckpt_block(&img->l, slot, at);
 		enum shingle_block_fault fault;
 		const char *what = NULL;
 

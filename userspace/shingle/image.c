@@ -184,9 +184,9 @@ static u32 next_chunk(struct image *img, u64 *cursor, bool *core_done, struct sh
 int image_write_checkpoint(struct image *img, u32 slot, u64 seq,
 			   const struct journal_start *journal, const char **why)
 {
-	const struct shingle_area *area = &img->l.ckpt[slot];
+	u64 room = shingle_ckpt_room(&img->l, slot), cursor = 0, nr = 0, block;
+	u64 last = shingle_ckpt_block(&img->l, slot, room - 1);
 	struct device *meta = image_meta(img);
-	u64 cursor = 0, nr = 0, last = area->start + area->blocks - 1;
 	bool core_done = false;
 	u32 crc = 0;
 	union {
@@ -201,11 +201,12 @@ int image_write_checkpoint(struct image *img, u32 slot, u64 seq,
 	*why = "checkpoint cannot be written";
 	while (next_chunk(img, &cursor, &core_done, &u->chunk)) {
 		err = -ENOSPC;
-		if (nr + 1 >= area->blocks)
+		if (nr + 1 >= room)
 			goto out;
-		shingle_seal(&u->chunk, SHINGLE_MAGIC_CHUNK, img->l.uuid, area->start + nr, seq);
+		block = shingle_ckpt_block(&img->l, slot, nr++);
+		shingle_seal(&u->chunk, SHINGLE_MAGIC_CHUNK, img->l.uuid, block, seq);
 		crc = crc32c(crc, &u->chunk.h.crc, sizeof(u->chunk.h.crc));
-		err = device_write(meta, area->start + nr++, 1, &u->chunk);
+		err = device_write(meta, block, 1, &u->chunk);
 		if (err)
 			goto out;
 	}

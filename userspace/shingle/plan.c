@@ -455,17 +455,22 @@ static int interlaced_tracks(const struct plan_medium *m, u32 *track_blocks, cha
 	return 0;
 }
 
-/* The metadata on tops of DATA: returns the first track behind. */
-static u64 metadata_on_tops(struct shingle_layout *l, u32 track)
+/* The metadata on tops of DATA, slots on @tops: returns the first track behind. */
+static u64 metadata_on_tops(struct shingle_layout *l, u32 track, u64 tops)
 {
 	struct shingle_area *area[] = { &l->ckpt[0], &l->ckpt[1], &l->journal };
+	u64 top = FIRST_TOP;
 	u32 i;
 
 	for (i = 0; i < ARRAY_SIZE(area); i++) {
-		area[i]->start = (u64)(FIRST_TOP + 2 * i) * track;
-		area[i]->blocks = track;
+		u64 n = area[i] == &l->journal ? 1 : tops;
+
+		area[i]->start = top * track;
+		area[i]->blocks = (2 * n - 1) * track;
+		top += 2 * n;
 	}
-	return FIRST_TOP + 2 * ARRAY_SIZE(area) - 1;
+	l->ckpt_stretch_blocks = tops > 1 ? track : 0;
+	return top - 1;
 }
 
 /* Saved tops from the top of @from on, and data behind them up to @end. */
@@ -523,7 +528,7 @@ static int lay_interlaced(const struct plan_request *req, struct shingle_layout 
 	/* What is left behind the last whole track belongs to one, too. */
 	end = data->blocks / track;
 	if (own_meta) {
-		from = metadata_on_tops(l, track);
+		from = metadata_on_tops(l, track, 1);
 		/* The last superblock's track, and the one beside it. */
 		end = (data->blocks - 1) / track;
 		end -= !!end;
@@ -537,12 +542,16 @@ static int lay_interlaced(const struct plan_request *req, struct shingle_layout 
 	if (err)
 		return err;
 	l->logical_blocks = req->logical_blocks(l);
-	if (own_meta) {
-		if (req->max_chunks(l) + 2 > track)
-			return sorry(why, "a checkpoint of %llu blocks (4 KiB each) does not fit on a track: put the metadata on another device with --meta",
-				     req->max_chunks(l) + 2);
-		return 0;
+	if (own_meta && req->max_chunks(l) + 2 > track) {
+		/* As long as it would be if all these tracks were left for data. */
+		from = metadata_on_tops(l, track, DIV_ROUND_UP(req->max_chunks(l) + 2, track));
+		err = interlaced_bands(req, l, from, end, why);
+		if (err)
+			return err;
+		l->logical_blocks = req->logical_blocks(l);
 	}
+	if (own_meta)
+		return 0;
 	err = journal_length(req, l, &journal, why);
 	if (err)
 		return err;
