@@ -181,6 +181,7 @@ struct imr_pending {
  * @unsafe_sync1: feature: no sync before bottoms
  * @unsafe_sync2: feature: no sync before restoring
  * @unsafe_sync4: feature: no sync between bottoms and tops
+ * @unsafe_retire: feature: no record of what is restored
  * @unsafe_reuse: feature: freed tracks and slots are used again at once
  * @phase: enum imr_phase
  * @item: tracks of the epoch
@@ -241,6 +242,7 @@ struct imr {
 	bool unsafe_sync1;
 	bool unsafe_sync2;
 	bool unsafe_sync4;
+	bool unsafe_retire;
 	bool unsafe_reuse;
 
 	enum imr_phase phase;
@@ -574,6 +576,8 @@ static bool *unsafe_feature(struct imr *s, const char *name)
 		return &s->unsafe_sync2;
 	if (!strcmp(name, "unsafe_sync4"))
 		return &s->unsafe_sync4;
+	if (!strcmp(name, "unsafe_retire"))
+		return &s->unsafe_retire;
 	if (!strcmp(name, "unsafe_reuse"))
 		return &s->unsafe_reuse;
 	return NULL;
@@ -705,7 +709,7 @@ static int imr_get(struct shingle_engine *e, u32 index, const char **name, char 
 	static const char *const names[] = {
 		"policy", "start", "rmw", "adjsync", "syncs", "overwrite", "level", "partial",
 		"largest", "buffer_tracks", "unsafe_record", "unsafe_sync1", "unsafe_sync2", "unsafe_sync4",
-		"unsafe_reuse",
+		"unsafe_retire", "unsafe_reuse",
 	};
 	struct imr *s = to_imr(e);
 
@@ -1545,7 +1549,8 @@ static void restored(struct imr *s, const struct shingle_step *step, struct shin
 		s->rewrites++;
 	else
 		s->replayed++;
-	shingle_emit(emit, IMR_RESTORED, 0, 0, track, step->cookie);
+	if (!s->unsafe_retire)
+		shingle_emit(emit, IMR_RESTORED, 0, 0, track, step->cookie);
 }
 
 static void written(struct imr *s, const struct shingle_step *step, struct shingle_emit *emit)

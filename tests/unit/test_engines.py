@@ -38,7 +38,7 @@ def test_engines_survive_power_cuts():
 
 
 @pytest.mark.parametrize("feature", ["unsafe_record", "unsafe_sync1", "unsafe_sync2",
-                                     "unsafe_sync4", "unsafe_reuse"])
+                                     "unsafe_sync4", "unsafe_retire", "unsafe_reuse"])
 def test_imr_needs_each_protection(feature):
     """Without it data are lost, or what would save them, and that is seen."""
     done = exercise(SEED, 400, 6000, "imr", feature)
