@@ -3,6 +3,8 @@
 
 import argparse
 import json
+import os
+import re
 import subprocess
 import sys
 import time
@@ -13,6 +15,8 @@ import dmz_format
 MIB = 1 << 20
 SECTORS = 2048          # in a MiB
 SIZE_MIB = 384          # of each device under test
+SPAN_MIB = 256          # of it, what is read and written
+DITHER_MIB = 2
 
 
 def sh(*argv, stdin=None, check=True):
@@ -60,6 +64,13 @@ def stl_full(ram):
        data, "stl-full")
 
 
+def imr(ram):
+    """All that is asked of it is of a level that lies on tops."""
+    data, meta = ram.cut("imr-data", 2 * SIZE_MIB + 64), ram.cut("imr-meta", 72)
+    sh("shingle", "create", "imr", "--meta", meta, "--track", "2M", "--set", "largest=1",
+       data, "imr")
+
+
 def writecache(ram):
     origin, cache = ram.cut("wc-origin", SIZE_MIB), ram.cut("wc-cache", 640)
     sh("dmsetup", "create", "writecache", "--table",
@@ -93,14 +104,19 @@ def zoned(_ram):
     sh("dmsetup", "create", "zoned", "--table", f"0 {length} zoned /dev/nullb0")
 
 
-TARGETS = {"linear": linear, "stl-set": stl_set, "stl-full": stl_full,
+TARGETS = {"linear": linear, "stl-set": stl_set, "stl-full": stl_full, "imr": imr,
            "writecache": writecache, "thin": thin, "zoned": zoned}
-OURS = ("stl-set", "stl-full")
+OURS = ("stl-set", "stl-full", "imr")
+CLEANED = ("stl-set", "stl-full")
+DATA = {"stl-set": "stl-data", "stl-full": "full-data"}
 
 # name: fio's rw, block size, MiB moved in one pass, passes in one round.  Writes go to
 # 64 bands; stl-set has a cache band as large as each of them, stl-full 66 log bands for
-# all: less than 256 MiB finds room without cleaning.  That much is written in sequence in a few of fio's clock ticks:
-# several passes make up for it.
+# all: less than 256 MiB finds room without cleaning.  That much is written in sequence in
+# 25 ms, of which fio counts whole ones, so one of them would be 4 %: there are several
+# passes, each DITHER_MIB shorter than the one before, so that what is lost by rounding is
+# another part of a millisecond each time.
+# All that imr is asked to write lies on tops.
 WORKLOADS = {
     "random read 4K": ("randread", "4k", 192, 1),
     "random write 4K": ("randwrite", "4k", 192, 1),
@@ -111,7 +127,7 @@ WORKLOADS = {
 
 def settle(target):
     """Back to where random writes have room again."""
-    if target in OURS:
+    if target in CLEANED:
         sh("dmsetup", "message", target, "0", "clean")
     elif target == "writecache":
         sh("dmsetup", "message", target, "0", "flush")
@@ -124,51 +140,126 @@ def measure(target, rw, bs, mib):
     out = sh("fio", "--name=bench", f"--filename=/dev/mapper/{target}", "--direct=1",
              "--ioengine=libaio", "--iodepth=32", "--iodepth_batch=32",
              "--iodepth_batch_complete_min=32", "--gtod_reduce=1", f"--rw={rw}", f"--bs={bs}",
-             "--size=256m", f"--io_size={mib}m", "--norandommap", "--randrepeat=0",
+             f"--size={SPAN_MIB}m", f"--io_size={mib}m", "--norandommap", "--randrepeat=0",
              "--clocksource=clock_gettime", "--output-format=json")
     job = json.loads(out)["jobs"][0]
     side = job["write" if "write" in rw else "read"]
     return side["io_bytes"], side["runtime"]
 
 
-def sample(target, rw, bs, mib, passes):
-    """Bytes per second, and cleaning steps meanwhile: there should be none."""
-    moved = ms = cleaned = 0
-    for _ in range(passes):
-        before = steps(target) if target in OURS else 0
-        done = measure(target, rw, bs, mib)
-        moved, ms = moved + done[0], ms + done[1]
-        if target in OURS:
-            cleaned += steps(target) - before
-        if "write" in rw:
-            settle(target)
-    return moved / (ms or 1) * 1000, cleaned
+TRACING = Path("/sys/kernel/tracing")
+REMAP = TRACING / "events/block/block_bio_remap/enable"
+REMAPPED = re.compile(r"block_bio_remap: 1,0 (\w+) (\d+) \+ (\d+) <- \((\d+,\d+)\)")
 
 
-def steps(target):
+def where(target, rw, bs, mib):
+    """[first sector, sectors] of the RAM disk that one pass over a target touches, in
+    its order, as the block layer's tracepoint says."""
+    if not REMAP.exists():
+        sh("mount", "-t", "tracefs", "tracefs", str(TRACING))
+    (TRACING / "buffer_size_kb").write_text("16384")
+    (TRACING / "trace").write_text("")
+    REMAP.write_text("1")
+    done, _ = measure(target, rw, bs, mib)
+    REMAP.write_text("0")
+    numbers = os.stat(f"/dev/mapper/{DATA[target]}").st_rdev
+    dev = f"{os.major(numbers)},{os.minor(numbers)}"
+    runs = []
+    for op, sector, n, by in REMAPPED.findall((TRACING / "trace").read_text()):
+        if by != dev or op[0] != rw[0].upper():
+            continue
+        sector, n = int(sector), int(n)
+        if runs and sum(runs[-1]) == sector:
+            runs[-1][1] += n
+        else:
+            runs.append([sector, n])
+    if 512 * sum(n for _, n in runs) != done:
+        sys.exit(f"{target} was asked for {done} bytes in sequence and moved "
+                 f"{512 * sum(n for _, n in runs)}")
+    return runs
+
+
+def control(target, workload):
+    """The control of what is in sequence: dm-linear over the very memory that the target
+    uses, led by its table from place to place as the target goes."""
+    rw, bs, mib, _ = WORKLOADS[workload]
+    at, table = 0, []
+    runs = where(target, rw, bs, min(mib, SPAN_MIB))
+    # A pass of writes ends before the last MiB, but fio wants to see them.
+    for first, n in runs + runs:
+        n = min(n, SPAN_MIB * SECTORS - at)
+        if n:
+            table.append(f"{at} {n} linear /dev/ram0 {first}")
+        at += n
+    settle(target)
+    name = f"{target}-{rw}"
+    sh("dmsetup", "create", name, stdin="\n".join(table))
+    return name
+
+
+def straight(before, after, moved):
+    """All that was asked of imr went straight to tops, or its figure is of something
+    else."""
+    blocks = after["imr_direct_blocks"] - before["imr_direct_blocks"]
+    if blocks * 4096 != moved:
+        sys.exit(f"imr wrote {blocks} blocks straight to tops, not {moved // 4096}")
+
+
+def sample(target, rw, bs, mib, passes, led=None):
+    """Bytes per second; of the control too, if there is one; and cleaning steps
+    meanwhile: there should be none."""
+    moved, ms, cleaned = [0, 0], [0, 0], 0
+    for short in range(passes):
+        for i, path in enumerate([target, led] if led else [target]):
+            before = stats(target) if target in OURS else {}
+            done = measure(path, rw, bs, mib - DITHER_MIB * short)
+            moved[i], ms[i] = moved[i] + done[0], ms[i] + done[1]
+            after = stats(target) if target in OURS else {}
+            if target in CLEANED:
+                cleaned += after["steps"] - before["steps"]
+            elif target == "imr" and "write" in rw:
+                straight(before, after, done[0])
+            if led and i and "write" in rw:
+                # Both begin behind the same: a pass of the target, and cleaning.
+                measure(target, rw, bs, mib)
+            if "write" in rw:
+                settle(target)
+    rates = [m / (t or 1) * 1000 for m, t in zip(moved, ms)]
+    return rates[0], rates[1] if led else None, cleaned
+
+
+def stats(target):
     out = sh("dmsetup", "message", target, "0", "stats")
-    return int(dict(line.split() for line in out.splitlines())["steps"])
+    return {k: int(v) for k, v in (line.split() for line in out.splitlines())
+            if v.isdigit()}
 
 
 def speed(rounds):
-    ram = Ram(4200)
+    ram = Ram(5100)
     for name, create in TARGETS.items():
         progress(f"setting up {name}")
         create(ram)
         sh("dd", "if=/dev/zero", f"of=/dev/mapper/{name}", f"bs={MIB}", "oflag=direct",
-           "count=256", check=False)
+           f"count={SPAN_MIB}", check=False)
         settle(name)
+    leads = {(w, t): control(t, w) for w in WORKLOADS if w.startswith("sequential")
+             for t in CLEANED}
     results = {w: {t: [] for t in TARGETS} for w in WORKLOADS}
-    cleaned = {t: 0 for t in OURS}
+    controls = {w: {t: [] for t in CLEANED} for w, _ in leads}
+    cleaned = {t: 0 for t in CLEANED}
     for i in range(rounds):
         progress(f"round {i + 1} of {rounds}")
         for workload, what in WORKLOADS.items():
             for target in TARGETS:
-                rate, steps_taken = sample(target, *what)
+                led = leads.get((workload, target))
+                rate, other, steps_taken = sample(target, *what, led)
                 results[workload][target].append(rate)
-                if target in OURS:
+                if led:
+                    controls[workload][target].append(other)
+                if target in CLEANED:
                     cleaned[target] += steps_taken
-    return {"bytes_per_second": results, "cleaning_steps_while_measuring": cleaned}
+    return {"bytes_per_second": results, "control_bytes_per_second": controls,
+            "cleaning_steps_while_measuring": cleaned}
 
 
 def timed(*argv):
