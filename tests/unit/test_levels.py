@@ -634,6 +634,20 @@ def test_program_protects_as_the_model_says(tool, ram, place, moves):
     assert all((steps[name] > 0) == (n > 0) for name, n in said["sync"].items())
 
 
+@pytest.mark.parametrize("place", ("seq,naive", "compaction,merged", "3phase"))
+def test_without_contents_the_same_is_asked(tool, ram, place):
+    said = []
+    for more in ((), ("--no-contents",)):
+        disk = disk_file(ram / "disk", 80)
+        of = json.loads(run(tool, *SMALL, "--place", place, *more, "--json", disk))
+        said.append((of["store"], of.get("done"), {
+            k: v for k, v in of["device"]["all"].items() if not k.endswith("_s")}))
+        assert any(disk.read_bytes()) == (not more)
+    assert said[0] == said[1]
+    assert "nothing to verify" in run(tool, *SMALL, "--no-contents", "--verify", disk,
+                                      rc=USAGE)
+
+
 def test_same_seed_same_load(tool, tmp_path):
     text = []
     for seed in (1, 1, 2):
