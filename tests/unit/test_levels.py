@@ -630,6 +630,12 @@ def test_program_protects_as_the_model_says(tool, ram, place, moves):
     extra = device["written_bytes"] - of["store"]["written_bytes"]
     assert 0 < extra <= 2 * said["rewrites"] * of["track_bytes"] + \
         4096 * said["files"]
+    again = json.loads(run(tool, *SMALL, "--moves", moves, "--place", place, "--reread",
+                           "--verify", "--json", disk))
+    assert again["done"] == done
+    # Whole tracks but for the last one of a file.
+    more = again["device"]["load"]["read_bytes"] - of["device"]["load"]["read_bytes"]
+    assert 0 < more <= done["backups"] * of["track_bytes"]
     steps = device["step_s"]
     assert all((steps[name] > 0) == (n > 0) for name, n in said["sync"].items())
 

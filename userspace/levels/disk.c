@@ -469,14 +469,33 @@ static struct slot *slot_of(struct disk *d, u32 track)
 	return NULL;
 }
 
+/* Write the copies of the RMW under way to the backup region, or read them there. */
+static int copies(struct disk *d, bool writing)
+{
+	int err = 0;
+	u32 i;
+
+	for (i = 0; i < d->slots_used && !err; i++) {
+		struct request r = {
+			/* On tops of the region, whose bottoms stay empty. */
+			.offset = (d->tracks + 2ULL * i + 1) * d->opt.track_bytes,
+			.bytes = d->valid_bytes[d->slot[i].track],
+			.data = d->slot[i].data, .writing = writing,
+		};
+
+		err = ask(d, r);
+	}
+	return err ?: execute(d, d->file);
+}
+
 /* A step of persisting the file: what is asked for until the next sync. */
 static int step(struct disk *d, char op, u32 track)
 {
 	const struct extent *e = d->file;
 	struct request r = { .offset = (u64)track * d->opt.track_bytes };
 	struct slot *s;
-	u32 i;
 	int err;
+	u32 i;
 
 	switch (op) {
 	case 'R':
@@ -494,6 +513,10 @@ static int step(struct disk *d, char op, u32 track)
 		/* Copied when all of the step have been read. */
 		return 0;
 	case 'r':
+		/* All of them before the first one. */
+		err = d->opt.reread && d->slots_open == d->slots_used ? copies(d, false) : 0;
+		if (err)
+			return err;
 		s = slot_of(d, track);
 		d->slots_open--;
 		r.bytes = d->valid_bytes[track];
@@ -511,15 +534,8 @@ static int step(struct disk *d, char op, u32 track)
 		return ask(d, r);
 	}
 	err = execute(d, e);
-	for (i = 0; track == MODEL_SYNC_BACKUP && i < d->slots_used && !err; i++) {
-		/* On tops of the region, whose bottoms stay empty. */
-		r.offset = (d->tracks + 2ULL * i + 1) * d->opt.track_bytes;
-		r.bytes = d->valid_bytes[d->slot[i].track];
-		r.data = d->slot[i].data;
-		r.writing = true;
-		err = ask(d, r);
-	}
-	err = err ?: execute(d, e);
+	if (track == MODEL_SYNC_BACKUP)
+		err = err ?: copies(d, true);
 	return err ?: flush(d, e);
 }
 

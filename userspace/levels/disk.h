@@ -20,6 +20,8 @@
  * @verify: check everything that is read
  * @contents: blocks say what they are; if not, every request moves the same memory,
  *	for a device that keeps nothing
+ * @reread: what goes back to tops is read from the backup region, as the paper's
+ *	algorithms say; else it is kept in memory, too
  * @backup_slots: tracks of a backup region behind the others, where the program
  *	protects tops itself; 0 where it need not
  */
@@ -30,6 +32,7 @@ struct disk_options {
 	bool discards;
 	bool verify;
 	bool contents;
+	bool reread;
 	u32 backup_slots;
 };
 

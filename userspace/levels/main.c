@@ -23,6 +23,8 @@ static const char help[] =
 "                         --model.  With naive or merged behind it, DEVICE is an\n"
 "                         interlaced disk without a translation layer, and the\n"
 "                         program protects tops itself, as a middleware would\n"
+"      --reread           with naive or merged: what is written back to tops is read\n"
+"                         from the backup region, not kept in memory\n"
 "      --hints            tell the target each file's level by messages\n"
 "      --no-discard       deleted files are not discarded\n"
 "      --no-contents      what is written means nothing: faster, for a device that\n"
@@ -69,8 +71,8 @@ static const char help[] =
 "it could not be done, 16 usage.\n";
 
 enum {
-	OPT_TRACK = 256, OPT_TRACKS, OPT_PLACE, OPT_HINTS, OPT_NO_DISCARD, OPT_NO_CONTENTS, OPT_LOAD, OPT_RECORD,
-	OPT_FILE, OPT_LEVEL1, OPT_FACTOR, OPT_TRIGGER, OPT_READAHEAD, OPT_SCALE, OPT_KEYS,
+	OPT_TRACK = 256, OPT_TRACKS, OPT_PLACE, OPT_REREAD, OPT_HINTS, OPT_NO_DISCARD,
+	OPT_NO_CONTENTS, OPT_LOAD, OPT_RECORD, OPT_FILE, OPT_LEVEL1, OPT_FACTOR, OPT_TRIGGER, OPT_READAHEAD, OPT_SCALE, OPT_KEYS,
 	OPT_THETA, OPT_MOVES, OPT_PICK, OPT_MIX, OPT_OPS, OPT_SEED, OPT_MODEL, OPT_TRACE,
 	OPT_RECORD_TRACE, OPT_VERIFY, OPT_MANIFEST, OPT_CHECK, OPT_POINTS, OPT_JSON,
 };
@@ -79,6 +81,7 @@ static const struct option long_options[] = {
 	{ "track", required_argument, NULL, OPT_TRACK },
 	{ "tracks", required_argument, NULL, OPT_TRACKS },
 	{ "place", required_argument, NULL, OPT_PLACE },
+	{ "reread", no_argument, NULL, OPT_REREAD },
 	{ "hints", no_argument, NULL, OPT_HINTS },
 	{ "no-discard", no_argument, NULL, OPT_NO_DISCARD },
 	{ "no-contents", no_argument, NULL, OPT_NO_CONTENTS },
@@ -251,6 +254,9 @@ static bool take(struct words *w, int c, const char *v)
 		return parse_number("--tracks", v, 4, 1U << 30, &w->tracks);
 	case OPT_PLACE:
 		return take_place(w, v);
+	case OPT_REREAD:
+		w->disk.reread = true;
+		return true;
 	case OPT_HINTS:
 		w->disk.hints = true;
 		return true;
@@ -571,6 +577,8 @@ int main(int argc, char **argv)
 		return misused("without contents there is nothing to verify");
 	if (w.disk.hints && w.place.rmw != MODEL_NO_RMW)
 		return misused("--hints are for a target, which protects tops itself");
+	if (w.disk.reread && w.place.rmw == MODEL_NO_RMW)
+		return misused("--reread goes with --place and naive or merged behind it");
 	if (!scale(&w))
 		return EXIT_USAGE;
 	return w.trace ? run_trace(&w) : run(&w);
