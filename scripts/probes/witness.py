@@ -22,7 +22,7 @@ from .session import BLOCK
 BLOCKS, FEWEST = 128, 16
 PART = 400              # of a drive, one block: caches have 1 % and more
 ANCHOR = 0.93           # of the drive
-RISK = 1e-4             # of one look; each stall may bring one
+RISK = 1e-6             # of one look; each stall may bring one
 ODD = 0.005             # of the places that are read twice are wrong, at least
 EQUAL_LOOKS = 3         # after stalls of about the same height
 TALLER = 1.5
@@ -64,15 +64,15 @@ class Witness:
         times already, is none either."""
         return stall_us > self.tallest_us * (0.5 if self.looks < EQUAL_LOOKS else TALLER)
 
-    def cleaned(self, written, stall_us):
-        """After so many writes, the last of them a stall: have more of the blocks left
-        the cache than chance explains?"""
+    def cleaned(self, written_bytes, stall_us):
+        """After so much was written, and the last writes have stalled: have more of the
+        blocks left the cache than chance explains?"""
         self.looks = 1 if stall_us > TALLER * self.tallest_us else self.looks + 1
         self.tallest_us = max(self.tallest_us, stall_us)
         gone = np.ones(len(self.at), bool)
         for _ in range(2):
             gone &= ~self.places.same(self.cached, self.places.read("watched", self.at))
-        share = self.odd + 2 * written / (self.s.dev.bytes // BLOCK)
+        share = self.odd + 2 * written_bytes / self.s.dev.bytes
         return stats.upper_tail(int(gone.sum()), len(gone), min(1.0, share)) < RISK
 
 

@@ -13,7 +13,7 @@ pytest.importorskip("numpy")
 from probe_drives import (BLOCK, Circular, Drive, FullyAssociative, Memory, SetAssociative,
                           Thin)
 from probes import cliff, mates, t06, t07, t08, t09, t10, t11, t13, t14, t15, tclean
-from probes.load import Fio
+from probes.load import Fio, Trace
 from probes.places import Places
 from probes.session import Finding, Result, Session
 
@@ -161,6 +161,27 @@ def test_few_sets_are_not_filled_again_and_again(seed, caches, flash, tmp_path):
     assert raw.low <= caches * 512 * BLOCK <= raw.high
     assert numbers["writes"] < 1.5 * numbers["writes_until_cleaning"] + 2 * cliff.CHUNK
     assert numbers["writes_until_cleaning"] > 0.7 * 512 * caches
+
+
+def test_the_first_of_many_under_way_is_no_stall():
+    """31 at a time: the first completion has waited for the queue."""
+    end = 310_000.0 + 10_000.0 * np.arange(256)
+    at = np.concatenate([np.zeros(31), end[:-31]])
+    gap = cliff.gaps(Trace(at, end - at, *[np.zeros(256)] * 3))
+    assert gap.max() < 50_000
+
+
+@pytest.mark.parametrize("caches", [2, 4, 9])
+def test_large_writes_into_few_sets(caches, tmp_path):
+    """What a witness has written is counted in bytes, and few sets that are full at once
+    are no rate of stalls."""
+    drive = SetAssociative(512, 100 * caches, caches, flash=True)
+    s = session(drive, tmp_path, cleaning_type="lazy")
+    for test in (t06, t07, t08, t09, t10):
+        s.run(test)
+    seen = s.results["8"].numbers["bytes_until_cleaning"]
+    assert 0.35 < seen["8"] / (512 * caches * BLOCK) <= 1.05
+    assert s.value("log_structure") in ("append", None)
 
 
 @pytest.mark.parametrize("seed", range(3))
