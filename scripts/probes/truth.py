@@ -329,6 +329,9 @@ def layered(kind, arguments):
         out["streaming_bytes"] = exactly("none")
     if "inplace" not in arguments:
         out["torn_writes"] = Truth(False, lambda found: found in (False, "no", "none"))
+    elif shape.get("media") == "smr":
+        # Over a medium whose head harms nothing old blocks stay whole.
+        out["torn_writes"] = exactly(True)
     if not layout:
         return out
     out["band_bytes"] = exactly(layout["band_blocks"] * BLOCK)

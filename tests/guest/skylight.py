@@ -138,7 +138,7 @@ class Drive:
         lines = ["set -eu", f"{on} 0", f"{on} off"]
         if self.medium.name != self.name:
             lines[2:] = [f"table=$(dmsetup table {self.name})",
-                         f"dmsetup remove --noudevsync {self.name}", f"{on} off",
+                         f"dmsetup remove --retry --noudevsync {self.name}", f"{on} off",
                          f'dmsetup create --noudevsync {self.name} --table "$table"',
                          f"dmsetup mknodes {self.name}"]
         path = Path("/tmp/cutter.sh")
@@ -182,7 +182,13 @@ SMALL = {
                    "create": ["stl-set", "--band", "1M", "--geometry", "pack", "--bands",
                               "1500", "--cache-size", "12b"]},
                   {"drive_type": "shingled", "cache_medium": "flash",
-                   "cleaning_type": "lazy"})},
+                  "cleaning_type": "lazy"}),
+        "no staging": ({"kind": "shingled", "sectors": 1 << 21, "tests": "13",
+                        "powercut": True,
+                        "keys": ["media", "smr", "head_tracks", "2", "track_sectors", "512"],
+                        "create": ["stl-set", "--band", "1M", "--bands", "400",
+                                   "--cache-size", "8b", "--feature", "inplace"]},
+                       {"torn_writes": True})},
     "stl-full": {
         "disk": ({"kind": "shingled", "sectors": 4 << 21, "tests": "1,2,3,6,12",
                   "create": ["stl-full", "--band", "1M", "--geometry", "pack", "--bands",
