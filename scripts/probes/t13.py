@@ -172,6 +172,11 @@ def run(s):
 
 def trial(s, words, rng, first, size, scattered):
     """(block the write had come to, unreadable blocks, healed ones, writes done)."""
+    # Where nothing is written nothing is torn.
+    try:
+        heal(s.dev.path, [first // BLOCK])
+    except OSError as error:
+        raise OSError(error.errno, f"the drive takes no writes: {error.strerror}") from error
     with s.settings(write_cache=True), s.dev.released():
         writer = Writer(s.dev.path, first, first + size, rng if scattered else None)
         # Drawn here: the writer has the same generator from now on.

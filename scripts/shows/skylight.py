@@ -19,11 +19,11 @@ def main():
     os.environ["PATH"] += ":/usr/sbin:/sbin"
     drive = skylight.Drive(json.loads(sys.argv[2]))
     status = drive.look_at_all(Path(sys.argv[1]))
-    late = drive.late()
+    late, too_often = drive.late()
     if late:
         print(f"skylight: {late}", flush=True)
     drive.close()
-    return status or (3 if late else 0)
+    return status or (3 if too_often else 0)
 
 
 if __name__ == "__main__":

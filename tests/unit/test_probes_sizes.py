@@ -346,6 +346,14 @@ def test_torn_needs_a_command(tmp_path):
     assert result.status == "skipped" and "--powercut" in result.why
 
 
+def test_a_drive_that_takes_no_writes_is_not_whole(tmp_path):
+    """Fifty cuts of a drive that fails all writes after the first show nothing."""
+    s = session(Drive(40000), tmp_path)
+    s.dev.path = str(tmp_path / "gone")
+    with pytest.raises(OSError, match="takes no writes"):
+        t13.trial(s, "true", np.random.default_rng(1), 0, 1 << 20, 0)
+
+
 def test_torn_verdicts():
     """None in 50 cuts is a bound; errors that writing does not heal are no answer."""
     none = t13.finding([0] * 50, 0)
