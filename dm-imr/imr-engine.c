@@ -1549,7 +1549,10 @@ static void restored(struct imr *s, const struct shingle_step *step, struct shin
 		s->rewrites++;
 	else
 		s->replayed++;
-	if (!s->unsafe_retire)
+	/* A record in any case, or nothing would be committed and the slot not released. */
+	if (s->unsafe_retire)
+		shingle_emit(emit, IMR_LEVEL, 0, s->map[track].level, track, 1);
+	else
 		shingle_emit(emit, IMR_RESTORED, 0, 0, track, step->cookie);
 }
 
