@@ -605,7 +605,7 @@ static int set_levels(struct imr *s, const char *value, const char **why)
 	if (i == NR_LEVELS_FROM)
 		return -ERANGE;
 	if (i == LEVELS_HINT && !s->engine.knows_life) {
-		*why = "level hint needs a kernel whose writes carry lifetime hints: Linux 6.9 or later";
+		*why = "level hint needs a kernel whose writes carry lifetime hints (Linux 6.9)";
 		return -EOPNOTSUPP;
 	}
 	s->levels = i;
@@ -708,8 +708,8 @@ static int imr_get(struct shingle_engine *e, u32 index, const char **name, char 
 {
 	static const char *const names[] = {
 		"policy", "start", "rmw", "adjsync", "syncs", "overwrite", "level", "partial",
-		"largest", "buffer_tracks", "unsafe_record", "unsafe_sync1", "unsafe_sync2", "unsafe_sync4",
-		"unsafe_retire", "unsafe_reuse",
+		"largest", "buffer_tracks", "unsafe_record", "unsafe_sync1", "unsafe_sync2",
+		"unsafe_sync4", "unsafe_retire", "unsafe_reuse",
 	};
 	struct imr *s = to_imr(e);
 
@@ -792,30 +792,42 @@ static u32 highest_level(const struct imr *s)
 	return level;
 }
 
-/* The level of most tracks, of several the highest; of the first ones if there are none. */
-static u32 fullest_level(const struct imr *s)
-{
-	u32 nr[NR_LEVELS], level = 0, i;
+/**
+ * struct levels - who gets bottoms, while an epoch's tracks are allocated
+ * @largest: the level and those beyond it, unless it is LARGEST_MOST
+ * @tracks: of each level that have a place
+ */
+struct levels {
+	u32 largest;
+	u32 tracks[NR_LEVELS];
+};
 
-	memcpy(nr, s->live, sizeof(nr));
-	for (i = 0; i < NR_LEVELS && !nr[i]; i++)
-		;
-	if (i == NR_LEVELS) {
-		for (i = 0; i < s->nr_items; i++)
-			nr[s->map[s->item[i].track].level]++;
+static void look_at_levels(const struct imr *s, struct levels *l)
+{
+	u32 i;
+
+	l->largest = s->largest == LARGEST_AUTO ? highest_level(s) : s->largest;
+	memcpy(l->tracks, s->live, sizeof(l->tracks));
+	for (i = 0; i < s->nr_items; i++) {
+		const struct imr_item *it = &s->item[i];
+
+		if (it->dst != IMR_NO_TRACK && !is_mapped(s, it->track))
+			l->tracks[s->map[it->track].level]++;
 	}
-	for (i = 1; i < NR_LEVELS; i++) {
-		if (nr[i] && nr[i] >= nr[level])
-			level = i;
-	}
-	return level;
 }
 
-static u32 largest_level(const struct imr *s)
+/* Most tracks: of several levels the highest, of none the one that asks. */
+static u32 largest_level(const struct levels *l, u32 level)
 {
-	if (s->largest == LARGEST_AUTO)
-		return highest_level(s);
-	return s->largest == LARGEST_MOST ? fullest_level(s) : s->largest;
+	u32 most = 0, i;
+
+	if (l->largest != LARGEST_MOST)
+		return l->largest;
+	for (i = 1; i < NR_LEVELS; i++) {
+		if (l->tracks[i] >= l->tracks[most])
+			most = i;
+	}
+	return l->tracks[most] ? most : level;
 }
 
 /*
@@ -828,11 +840,13 @@ static bool is_parked(const struct imr *s, const struct imr_item *it)
 	       !s->map[it->track].told && it->blocks < s->track_blocks;
 }
 
-static bool wants_bottom(const struct imr *s, const struct imr_item *it, u32 largest)
+static bool wants_bottom(const struct imr *s, const struct imr_item *it, const struct levels *l)
 {
+	u32 level = s->map[it->track].level;
+
 	if (s->levels == LEVELS_LBA)
 		return it->track < s->nr_logical / 2;
-	return !is_parked(s, it) && s->map[it->track].level >= largest;
+	return !is_parked(s, it) && level >= largest_level(l, level);
 }
 
 /* ------------------------------------------------------------------------
@@ -970,14 +984,15 @@ static void sort_items(struct imr *s)
 	}
 }
 
-static bool take_track(struct imr *s, struct imr_item *it, u32 largest)
+static bool take_track(struct imr *s, struct imr_item *it, struct levels *l)
 {
 	bool miss;
 
-	it->dst = imr_track_take(&s->tracks, wants_bottom(s, it, largest), &miss);
+	it->dst = imr_track_take(&s->tracks, wants_bottom(s, it, l), &miss);
 	if (it->dst == IMR_NO_TRACK)
 		return false;
 	it->fresh = true;
+	l->tracks[s->map[it->track].level] += !is_mapped(s, it->track);
 	s->parked_tracks += is_parked(s, it) && !miss;
 	s->owner[it->dst] = OWNER_TAKEN;
 	s->tier_misses += miss;
@@ -1017,13 +1032,15 @@ static bool leaves_bottom(const struct imr *s, const struct imr_item *it)
  */
 static int plan(struct imr *s)
 {
-	u32 largest = largest_level(s), i;
+	struct levels l;
+	u32 i;
 
+	look_at_levels(s, &l);
 	for (i = 0; i < s->nr_items; i++) {
 		struct imr_item *it = &s->item[i];
 
 		if (it->dst == IMR_NO_TRACK && !is_mapped(s, it->track) &&
-		    !take_track(s, it, largest))
+		    !take_track(s, it, &l))
 			return -EAGAIN;
 	}
 	for (i = 0; i < s->nr_items; i++) {
@@ -1031,7 +1048,7 @@ static int plan(struct imr *s)
 
 		if (it->dst != IMR_NO_TRACK)
 			continue;
-		if ((s->move || leaves_bottom(s, it)) && take_track(s, it, largest)) {
+		if ((s->move || leaves_bottom(s, it)) && take_track(s, it, &l)) {
 			s->moved_tracks++;
 		} else {
 			it->dst = s->map[it->track].phys;

@@ -45,13 +45,13 @@ def counts(of):
     return both
 
 
-def load(ctx, policy, rmw, moves):
+def load(ctx, policy, rmw, moves, *options):
     """One load; what shingle-levels says of it."""
     geo = Geometry("levels", band=TRACK, data=TRACKS, cache=2 * FILE, meta="separate",
                    journal=64, ckpt=16, options=(
                        ("policy", policy), ("rmw", rmw),
                        ("buffer_tracks", 2 * FILE), ("destage_ms", 0),
-                       ("commit_ms", 0)))
+                       ("commit_ms", 0), *options))
     made = media.stack(ctx, geo, "imr")
     made.open()
     _, out = run(
@@ -59,7 +59,8 @@ def load(ctx, policy, rmw, moves):
         f"{4 * TRACK}K", "--file", f"{4 * TRACK * FILE}K", "--level1",
         f"{16 * TRACK * FILE}K", "--factor", 4, "--record", "1K", "--load",
         f"{TRACKS * TRACK * 3}K", "--pick", "overlap", "--moves", moves,
-        "--model", f"{policy},{rmw},pending", made.device.path)
+        "--model", ",".join([policy, rmw, "pending", *("=".join(o) for o in options)]),
+        made.device.path)
     of = json.loads(out)
     expect(not of["device"]["bad_blocks"], f"{of['device']['bad_blocks']} blocks are lost")
     made.verify()
@@ -68,8 +69,8 @@ def load(ctx, policy, rmw, moves):
     return of
 
 
-def agree(ctx, policy, rmw, moves):
-    of = load(ctx, policy, rmw, moves)
+def agree(ctx, policy, rmw, moves, *options):
+    of = load(ctx, policy, rmw, moves, *options)
     wrong = [f"{name} {a}, of the model {b}"
              for name, (a, b) in counts(of).items() if a != b]
     expect(not wrong, "; ".join(wrong))
@@ -78,6 +79,10 @@ def agree(ctx, policy, rmw, moves):
 
 
 def cases(_target, _options):
-    return [(f"{policy} {rmw} {moves}",
-             lambda ctx, p=policy, r=rmw, m=moves: agree(ctx, p, r, m))
-            for policy, rmw in SCHEMES for moves in ("keep", "silent", "rewrite")]
+    out = [(f"{policy} {rmw} {moves}",
+            lambda ctx, p=policy, r=rmw, m=moves: agree(ctx, p, r, m))
+           for policy, rmw in SCHEMES for moves in ("keep", "silent", "rewrite")]
+    out += [(f"compaction {rmw} {moves}, largest most",
+             lambda ctx, r=rmw, m=moves: agree(ctx, "compaction", r, m, ("largest", "most")))
+            for rmw in ("naive", "merged") for moves in ("keep", "silent", "rewrite")]
+    return out
