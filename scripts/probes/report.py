@@ -86,7 +86,7 @@ def answers(run):
 def number(x, digits=4):
     if isinstance(x, float) and not math.isfinite(x):
         return str(x)
-    if float(x) == int(x) and abs(x) < 1e15:
+    if (float(x) == int(x) or abs(x) >= 10 ** digits) and abs(x) < 1e15:
         return f"{int(x):,}".replace(",", "\u2009")
     return f"{x:.{digits}g}"
 
@@ -136,6 +136,9 @@ def interval(finding, name=""):
     unit = finding.get("unit", "")
     if low == high:
         return "exactly"
+    if isinstance(finding["value"], bool) and high is not None:
+        # Of what happens now and then, how often.
+        return f"at most {100 * high:.2g} %"
     if low is None:
         return f"at most {value(high, unit, name)}"
     if high is None:

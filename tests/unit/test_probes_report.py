@@ -221,6 +221,13 @@ def test_overlay_keeps_every_series():
     assert [max(line.get_ydata()) for line in right.lines] == [6, 106]
 
 
+def test_intervals_for_people():
+    entries = {"value": 90979, "low": 90979, "high": 201613.4}
+    assert report.interval(entries, "map_entries") == "90\u2009979 to 201\u2009613"
+    torn = {"value": False, "low": 0.0, "high": 0.05816}
+    assert report.interval(torn, "torn_writes") == "at most 5.8 %"
+
+
 def test_overlay_keeps_named_ticks():
     def draw(figure):
         across, up = plots.panels(figure, 2)
