@@ -443,7 +443,8 @@ def found(result):
 
 
 def duration(seconds):
-    if not seconds:
+    # What takes no time was not done.
+    if not seconds or seconds < 1e-3:
         return ""
     if seconds < 120:
         return f"{number(seconds, 3)} s"

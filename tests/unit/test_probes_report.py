@@ -228,6 +228,11 @@ def test_intervals_for_people():
     assert report.interval(torn, "torn_writes") == "at most 5.8 %"
 
 
+def test_durations_for_people():
+    assert [report.duration(s) for s in (None, 2.56e-7, 0.25, 130, 9000)] == [
+        "", "", "0.25 s", "2 min", "2.5 h"]
+
+
 def test_overlay_keeps_named_ticks():
     def draw(figure):
         across, up = plots.panels(figure, 2)
