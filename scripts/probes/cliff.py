@@ -286,7 +286,8 @@ def draw(figure, result, arrays, what="writes"):
     if not zoomed or cliff is None:
         return
     axes[0].axvline(cliff, color=plots.MARK, linewidth=0.8)
-    plots.dots(axes[1], arrays["zoom_us"] / 1000, "write", arrays["zoom_x"])
+    # From the stall on, so that those of several drives lie on top of each other.
+    plots.dots(axes[1], arrays["zoom_us"] / 1000, "write", arrays["zoom_x"] - cliff)
     axes[1].set_yscale("log")
-    axes[1].axvline(cliff, color=plots.MARK, linewidth=0.8)
-    axes[1].set_xlabel(f"{what}, around the first stall ({cliff:,})")
+    axes[1].axvline(0, color=plots.MARK, linewidth=0.8)
+    axes[1].set_xlabel(f"{what}, from the first stall on")
