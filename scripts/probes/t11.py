@@ -36,6 +36,7 @@ PAIRS = 32
 AGREE, PLACES = 2, 5        # so many bands of one size, of so many at most
 REACH = 256 * MIB // BLOCK
 MOST_WRITES = 400_000       # to one block, to fill its set
+APART = 0.6                 # of what went along: at least two bands
 TWICE = 1.5                 # of one band's time: between one and two
 COSTS, MOST_COSTS = 3, 18   # cleanings that are compared
 SURE = 3.5                  # standard errors
@@ -72,7 +73,7 @@ class Prober:
         most = min(MOST_WRITES, int(1.1 * full) + 64 if full else s.scale.max_ops)
         self.mates = Mates(s, places, rng, most_writes=most)
         self.how = None
-        self.why, self.alone = [], {}
+        self.why, self.alone, self.widest = [], {}, None
 
     def ways(self):
         """What is tried, in this order."""
@@ -240,6 +241,7 @@ def decide(prober, edges, sizes):
     found, one, why = ends_of(prober, edges, sizes)
     if not one:
         # Several bands at once?  A drive with logs cleans all that is in its oldest.
+        prober.widest = found and found[1] - found[0]
         other = by_age(prober, edges.at, sizes)
         if other:
             return other, ""
@@ -259,7 +261,10 @@ def ends_of(prober, edges, sizes):
                 f"everything within {prober.reach * BLOCK / MIB:.0f} MiB is cleaned at once")
         return (edges.limits[0] + 1, edges.limits[1]), False, ""
     low, high = edges.low, edges.high
-    one = prober.how == "pause" or high - low in sizes or prober.one_band(
+    # That more was cleaned along with the block when it was written at the same time,
+    # is proof as well: sets of neighbours do not ask when.
+    apart = prober.how == "age" and prober.widest and high - low < APART * prober.widest
+    one = prober.how == "pause" or apart or high - low in sizes or prober.one_band(
         edges.at, [b for b in (low, high - 1) if abs(b - edges.at) > 2])
     return (low, high), one, "" if one is not None else (
         "whether one band is cleaned or several does not show in the time that it takes")
