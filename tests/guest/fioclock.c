@@ -18,7 +18,6 @@
  * sleeps 50 ms instead of 10: less than once for each request.
  */
 #define _GNU_SOURCE
-#include <dlfcn.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -70,13 +69,6 @@ int clock_gettime(clockid_t id, struct timespec *ts)
 	return 0;
 }
 
-#define REAL(name)	((__typeof__(&name))real(#name))
-
-static void *real(const char *name)
-{
-	return dlsym(RTLD_NEXT, name);
-}
-
 ssize_t pread(int fd, void *buf, size_t n, off_t at)
 {
 	ssize_t rc = syscall(SYS_pread64, fd, buf, n, at);
@@ -95,9 +87,15 @@ ssize_t pwrite(int fd, const void *buf, size_t n, off_t at)
 	return rc;
 }
 
-ssize_t pread64(int fd, void *buf, size_t n, off_t at) __attribute__((alias("pread")));
+ssize_t pread64(int fd, void *buf, size_t n, off_t at)
+{
+	return pread(fd, buf, n, at);
+}
+
 ssize_t pwrite64(int fd, const void *buf, size_t n, off_t at)
-	__attribute__((alias("pwrite")));
+{
+	return pwrite(fd, buf, n, at);
+}
 
 int fsync(int fd)
 {
@@ -117,7 +115,7 @@ int fdatasync(int fd)
 
 int nanosleep(const struct timespec *want, struct timespec *rest)
 {
-	int rc = REAL(nanosleep)(want, rest);
+	int rc = syscall(SYS_nanosleep, want, rest);
 
 	left = 0;
 	return rc;
