@@ -53,6 +53,20 @@ void shingle_slotmap_exit(struct shingle_slotmap *m)
 }
 EXPORT_SYMBOL_GPL(shingle_slotmap_exit);
 
+/* Blocks from @lblk on, @n at most, whose buckets lie side by side. */
+static u32 side_by_side(u32 lblk, u32 n)
+{
+	return min(n, GROUP - (lblk & (GROUP - 1)));
+}
+
+/* @s: first slot + 1 of the block's bucket.  Returns the block's, or 0. */
+static u32 look_for(const struct shingle_slotmap *m, u32 s, u32 lblk)
+{
+	while (s && m->owner[s - 1] != lblk + SHINGLE_SLOT_OWNED)
+		s = m->next[s - 1];
+	return s;
+}
+
 /**
  * shingle_slotmap_find() - where is a block?
  * @m: the map
@@ -62,52 +76,109 @@ EXPORT_SYMBOL_GPL(shingle_slotmap_exit);
  */
 u32 shingle_slotmap_find(const struct shingle_slotmap *m, u32 lblk)
 {
-	u32 s = m->head[bucket(m, lblk)];
-
-	while (s && m->owner[s - 1] != lblk + SHINGLE_SLOT_OWNED)
-		s = m->next[s - 1];
-	return s - 1;	/* 0 - 1 is SHINGLE_NO_SLOT */
+	return look_for(m, m->head[bucket(m, lblk)], lblk) - 1;	/* 0 - 1 is SHINGLE_NO_SLOT */
 }
 EXPORT_SYMBOL_GPL(shingle_slotmap_find);
 
 /**
- * shingle_slotmap_insert() - a slot holds a block from now on
+ * shingle_slotmap_absent() - how many blocks from one on are not in the map?
  * @m: the map
- * @slot: not in the hash
- * @lblk: not in the map
+ * @lblk: the first
+ * @n: at most so many
  *
  * Context: map lock.
  */
-void shingle_slotmap_insert(struct shingle_slotmap *m, u32 slot, u32 lblk)
+u32 shingle_slotmap_absent(const struct shingle_slotmap *m, u32 lblk, u32 n)
 {
-	u32 *head = &m->head[bucket(m, lblk)];
+	u32 done, part, i;
 
-	m->owner[slot] = lblk + SHINGLE_SLOT_OWNED;
-	m->next[slot] = *head;
-	*head = slot + 1;
-	m->live++;
+	for (done = 0; done < n; done += part) {
+		const u32 *head = &m->head[bucket(m, lblk + done)];
+
+		part = side_by_side(lblk + done, n - done);
+		for (i = 0; i < part; i++) {
+			if (look_for(m, head[i], lblk + done + i))
+				return done + i;
+		}
+	}
+	return n;
+}
+EXPORT_SYMBOL_GPL(shingle_slotmap_absent);
+
+/**
+ * shingle_slotmap_run() - how many slots from one on hold consecutive blocks?
+ * @m: the map
+ * @slot: the first, in the hash
+ * @n: at most so many
+ *
+ * Context: map lock.
+ */
+u32 shingle_slotmap_run(const struct shingle_slotmap *m, u32 slot, u32 n)
+{
+	u32 i;
+
+	for (i = 1; i < n && m->owner[slot + i] == m->owner[slot] + i; i++)
+		;
+	return i;
+}
+EXPORT_SYMBOL_GPL(shingle_slotmap_run);
+
+/**
+ * shingle_slotmap_insert() - consecutive slots hold consecutive blocks from now on
+ * @m: the map
+ * @slot: the first; none is in the hash
+ * @lblk: the first; none is in the map
+ * @n: how many
+ *
+ * Context: map lock.
+ */
+void shingle_slotmap_insert(struct shingle_slotmap *m, u32 slot, u32 lblk, u32 n)
+{
+	u32 part, i;
+
+	m->live += n;
+	for (; n; n -= part, lblk += part) {
+		u32 *head = &m->head[bucket(m, lblk)];
+
+		part = side_by_side(lblk, n);
+		for (i = 0; i < part; i++, slot++) {
+			m->owner[slot] = lblk + i + SHINGLE_SLOT_OWNED;
+			m->next[slot] = head[i];
+			head[i] = slot + 1;
+		}
+	}
 }
 EXPORT_SYMBOL_GPL(shingle_slotmap_insert);
 
 /**
- * shingle_slotmap_remove() - a slot's content is not current any more
+ * shingle_slotmap_remove() - the content of slots is not current any more
  * @m: the map
- * @slot: in the hash; becomes SHINGLE_SLOT_SPENT
+ * @slot: the first
+ * @n: how many, which hold consecutive blocks; they become SHINGLE_SLOT_SPENT
  *
  * Context: map lock.
  */
-void shingle_slotmap_remove(struct shingle_slotmap *m, u32 slot)
+void shingle_slotmap_remove(struct shingle_slotmap *m, u32 slot, u32 n)
 {
-	u32 *p = &m->head[bucket(m, shingle_slot_lblk(m, slot))];
+	u32 lblk = shingle_slot_lblk(m, slot), part, i;
 
-	while (*p && *p != slot + 1)
-		p = &m->next[*p - 1];
-	if (WARN_ON_ONCE(!*p))
-		return;
-	*p = m->next[slot];
-	m->next[slot] = 0;
-	m->owner[slot] = SHINGLE_SLOT_SPENT;
-	m->live--;
+	for (; n; n -= part, lblk += part) {
+		u32 *head = &m->head[bucket(m, lblk)];
+
+		part = side_by_side(lblk, n);
+		for (i = 0; i < part; i++, slot++) {
+			u32 *p = &head[i];
+
+			while (*p && *p != slot + 1)
+				p = &m->next[*p - 1];
+			if (WARN_ON_ONCE(!*p))
+				return;
+			*p = m->next[slot];
+			m->next[slot] = 0;
+			m->owner[slot] = SHINGLE_SLOT_SPENT;
+			m->live--;
+		}
+	}
 }
 EXPORT_SYMBOL_GPL(shingle_slotmap_remove);
 

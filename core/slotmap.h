@@ -34,8 +34,10 @@ struct shingle_slotmap {
 int shingle_slotmap_init(struct shingle_slotmap *m, u32 nr_slots);
 void shingle_slotmap_exit(struct shingle_slotmap *m);
 u32 shingle_slotmap_find(const struct shingle_slotmap *m, u32 lblk);
-void shingle_slotmap_insert(struct shingle_slotmap *m, u32 slot, u32 lblk);
-void shingle_slotmap_remove(struct shingle_slotmap *m, u32 slot);
+u32 shingle_slotmap_absent(const struct shingle_slotmap *m, u32 lblk, u32 n);
+u32 shingle_slotmap_run(const struct shingle_slotmap *m, u32 slot, u32 n);
+void shingle_slotmap_insert(struct shingle_slotmap *m, u32 slot, u32 lblk, u32 n);
+void shingle_slotmap_remove(struct shingle_slotmap *m, u32 slot, u32 n);
 u64 shingle_slotmap_bytes(const struct shingle_slotmap *m);
 
 enum shingle_slot_state { SHINGLE_SLOT_FREE = 0, SHINGLE_SLOT_SPENT = 1, SHINGLE_SLOT_OWNED };

@@ -338,7 +338,7 @@ static void leave_slot(struct imr *s, u32 slot, u64 seq)
 	struct imr_slot *b = &s->slot[slot];
 
 	s->map[b->owner].saved = false;
-	shingle_slotmap_remove(&s->saved, slot);
+	shingle_slotmap_remove(&s->saved, slot, 1);
 	b->owner = NO_OWNER;
 	b->pending = !s->unsafe_reuse;
 	b->solid = false;
@@ -1547,7 +1547,7 @@ static void saved(struct imr *s, const struct shingle_step *step, struct shingle
 	b->owner = track;
 	b->seq = emit->seq;
 	b->solid = s->unsafe_record || s->unsafe_sync1;
-	shingle_slotmap_insert(&s->saved, step->cookie, track);
+	shingle_slotmap_insert(&s->saved, step->cookie, track, 1);
 	s->map[track].saved = true;
 	s->nr_saved++;
 	s->backups++;
@@ -1904,7 +1904,7 @@ static int imr_ready(struct shingle_engine *e, const char **why)
 			*why = "a backup slot holds what is no top, or twice";
 			return -EUCLEAN;
 		}
-		shingle_slotmap_insert(&s->saved, i, owner);
+		shingle_slotmap_insert(&s->saved, i, owner, 1);
 		s->map[owner].saved = true;
 		s->slot[i].solid = true;
 		s->nr_saved++;

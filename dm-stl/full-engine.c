@@ -667,37 +667,38 @@ static int stl_full_place(struct shingle_engine *e, u64 lblk, u32 n, enum shingl
 	return 0;
 }
 
-/* Forget the cached copy of a block. */
-static void drop_slot(struct stl_full *s, u32 slot)
+/* Forget cached copies of up to @n blocks of @band, which @slot begins.  How many? */
+static u32 drop_slots(struct stl_full *s, u32 band, u32 slot, u32 n)
 {
-	s->band_live[shingle_slot_lblk(&s->map, slot) / s->band_blocks]--;
-	s->log[slot / s->band_blocks].live--;
-	shingle_slotmap_remove(&s->map, slot);
-}
+	u32 log = slot / s->band_blocks;
 
-/* Make @slot the current copy of @lblk. */
-static void adopt_slot(struct stl_full *s, u32 slot, u32 lblk)
-{
-	u32 band = lblk / s->band_blocks;
-	u32 old = s->band_live[band] ? shingle_slotmap_find(&s->map, lblk) : SHINGLE_NO_SLOT;
-
-	if (old != SHINGLE_NO_SLOT)
-		drop_slot(s, old);
-	shingle_slotmap_insert(&s->map, slot, lblk);
-	s->band_live[band]++;
-	s->log[slot / s->band_blocks].live++;
+	n = shingle_slotmap_run(&s->map, slot, min(n, (log + 1) * s->band_blocks - slot));
+	s->band_live[band] -= n;
+	s->log[log].live -= n;
+	shingle_slotmap_remove(&s->map, slot, n);
+	return n;
 }
 
 static void drop_range(struct stl_full *s, u32 band, u32 lblk, u32 n)
 {
-	u32 i;
+	u32 part;
 
-	for (i = 0; i < n && s->band_live[band]; i++) {
-		u32 slot = shingle_slotmap_find(&s->map, lblk + i);
-
-		if (slot != SHINGLE_NO_SLOT)
-			drop_slot(s, slot);
+	for (; n && s->band_live[band]; n -= part, lblk += part) {
+		part = shingle_slotmap_absent(&s->map, lblk, n);
+		if (!part)
+			part = drop_slots(s, band, shingle_slotmap_find(&s->map, lblk), n);
 	}
+}
+
+/* Make slots of a log the current copies of blocks of a band. */
+static void adopt_slots(struct stl_full *s, u32 slot, u32 lblk, u32 n)
+{
+	u32 band = lblk / s->band_blocks;
+
+	drop_range(s, band, lblk, n);
+	shingle_slotmap_insert(&s->map, slot, lblk, n);
+	s->band_live[band] += n;
+	s->log[slot / s->band_blocks].live += n;
 }
 
 static void drop_band(struct stl_full *s, u32 band)
@@ -737,15 +738,12 @@ static void move_home(struct stl_full *s, u32 band, u32 to, struct shingle_emit 
 /* Every slot of @log is current: is it a band in order?  Then it is home. */
 static void try_switch(struct stl_full *s, u32 log, struct shingle_emit *emit)
 {
-	const u32 *owner = &s->map.owner[log * s->band_blocks];
-	u32 lblk = owner[0] - SHINGLE_SLOT_OWNED, band = lblk / s->band_blocks, i;
+	u32 slot = log * s->band_blocks, lblk = shingle_slot_lblk(&s->map, slot);
+	u32 band = lblk / s->band_blocks;
 
-	if (lblk % s->band_blocks)
+	if (lblk % s->band_blocks ||
+	    shingle_slotmap_run(&s->map, slot, s->band_blocks) < s->band_blocks)
 		return;
-	for (i = 1; i < s->band_blocks; i++) {
-		if (owner[i] != owner[0] + i)
-			return;
-	}
 	move_home(s, band, s->log[log].band, emit);
 	clear_log(s, log, emit);
 	s->bands_switched++;
@@ -765,12 +763,11 @@ static void stl_full_commit(struct shingle_engine *e, const struct shingle_run *
 			    struct shingle_emit *emit)
 {
 	struct stl_full *s = to_full(e);
-	u32 lblk = run->lblk, offset, log = log_of(s, run->pblk, &offset), i;
+	u32 lblk = run->lblk, offset, log = log_of(s, run->pblk, &offset);
 	u32 slot = log * s->band_blocks + offset;
 	struct full_log *l = &s->log[log];
 
-	for (i = 0; i < run->n; i++)
-		adopt_slot(s, slot + i, lblk + i);
+	adopt_slots(s, slot, lblk, run->n);
 	l->inflight--;
 	s->band_inflight[lblk / s->band_blocks]--;
 	/* Whoever finds a block must know the band that it is in. */
@@ -1214,7 +1211,7 @@ static int decode_log(struct stl_full *s, u32 log, u32 part, const __le32 *p, u3
 		lblk -= SHINGLE_SLOT_OWNED;
 		if (lblk >= s->layout->logical_blocks)
 			return -EUCLEAN;
-		adopt_slot(s, log * s->band_blocks + first + i, lblk);
+		adopt_slots(s, log * s->band_blocks + first + i, lblk, 1);
 	}
 	return 0;
 }
@@ -1237,13 +1234,19 @@ static int stl_full_decode(struct shingle_engine *e, u64 index, const void *buf,
 	return decode_log(s, div_u64(index, parts), index % parts, buf, bytes);
 }
 
+/* A slot that is about to hold something else. */
+static void replay_over(struct stl_full *s, u32 slot)
+{
+	if (shingle_slot_state(&s->map, slot) == SHINGLE_SLOT_OWNED)
+		drop_slots(s, shingle_slot_lblk(&s->map, slot) / s->band_blocks, slot, 1);
+}
+
 static void replay_clear(struct stl_full *s, u32 log)
 {
 	u32 slot = log * s->band_blocks, i;
 
 	for (i = 0; i < s->band_blocks; i++) {
-		if (shingle_slot_state(&s->map, slot + i) == SHINGLE_SLOT_OWNED)
-			drop_slot(s, slot + i);
+		replay_over(s, slot + i);
 		s->map.owner[slot + i] = 0;
 	}
 	s->log[log].band = NO_BAND;
@@ -1262,10 +1265,10 @@ static int replay_map(struct stl_full *s, u64 lblk, u64 slot, u32 n)
 	if (n > s->band_blocks - offset ||
 	    zone_of_band(s, (u32)lblk / s->band_blocks) != zone_of_log(s, log))
 		return -EUCLEAN;
+	/* One by one: nobody has said that they are of one band. */
 	for (i = 0; i < n; i++) {
-		if (shingle_slot_state(&s->map, slot + i) == SHINGLE_SLOT_OWNED)
-			drop_slot(s, slot + i);
-		adopt_slot(s, slot + i, lblk + i);
+		replay_over(s, slot + i);
+		adopt_slots(s, slot + i, lblk + i, 1);
 	}
 	s->log[log].fill = max(s->log[log].fill, offset + n);
 	return 0;

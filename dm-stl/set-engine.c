@@ -661,38 +661,51 @@ static int stl_set_place(struct shingle_engine *e, u64 lblk, u32 n, enum shingle
 	return 0;
 }
 
-/* Forget the cached copy of a block. */
-static void drop_slot(struct stl_set *s, u32 band, u32 slot)
+/* Forget the cached copies of consecutive blocks. */
+static void drop_slots(struct stl_set *s, u32 band, u32 slot, u32 n)
 {
-	shingle_slotmap_remove(&s->map, slot);
-	s->band_live[band]--;
-	s->set_live[set_of_band(s, band)]--;
+	shingle_slotmap_remove(&s->map, slot, n);
+	s->band_live[band] -= n;
+	s->set_live[set_of_band(s, band)] -= n;
 }
 
-/* Make @slot the current copy of @lblk, unless a later slot already is. */
-static void adopt_slot(struct stl_set *s, u32 band, u32 slot, u32 lblk)
+/* Make slots the current copies of blocks, but of those of which a later slot is. */
+static void adopt_slots(struct stl_set *s, u32 band, u32 slot, u32 lblk, u32 n)
 {
-	u32 old = find_slot(s, band, lblk);
+	u32 part, old;
 
-	if (old != SHINGLE_NO_SLOT) {
-		if (old > slot)
-			return;
-		drop_slot(s, band, old);
+	for (; n; n -= part, slot += part, lblk += part) {
+		part = s->band_live[band] ? shingle_slotmap_absent(&s->map, lblk, n) : n;
+		if (!part) {
+			part = 1;
+			old = shingle_slotmap_find(&s->map, lblk);
+			if (old > slot)
+				continue;
+			drop_slots(s, band, old, 1);
+		}
+		shingle_slotmap_insert(&s->map, slot, lblk, part);
+		s->band_live[band] += part;
+		s->set_live[set_of_band(s, band)] += part;
 	}
-	shingle_slotmap_insert(&s->map, slot, lblk);
-	s->band_live[band]++;
-	s->set_live[set_of_band(s, band)]++;
 }
 
 static void drop_range(struct stl_set *s, u32 band, u32 lblk, u32 n, u32 below)
 {
-	u32 i;
+	u32 part, slot, at;
 
-	for (i = 0; i < n && s->band_live[band]; i++) {
-		u32 slot = shingle_slotmap_find(&s->map, lblk + i);
-
-		if (slot != SHINGLE_NO_SLOT && slot % s->band_blocks < below)
-			drop_slot(s, band, slot);
+	for (; n && s->band_live[band]; n -= part, lblk += part) {
+		part = shingle_slotmap_absent(&s->map, lblk, n);
+		if (part)
+			continue;
+		slot = shingle_slotmap_find(&s->map, lblk);
+		at = slot % s->band_blocks;
+		if (at < below) {
+			part = shingle_slotmap_run(&s->map, slot, min3(n, below - at,
+								       s->band_blocks - at));
+			drop_slots(s, band, slot, part);
+		} else {
+			part = 1;
+		}
 	}
 }
 
@@ -718,7 +731,7 @@ static void stl_set_commit(struct shingle_engine *e, const struct shingle_run *r
 			   struct shingle_emit *emit)
 {
 	struct stl_set *s = to_set(e);
-	u32 band = (u32)run->lblk / s->band_blocks, set = set_of_band(s, band), slot, i;
+	u32 band = (u32)run->lblk / s->band_blocks, set = set_of_band(s, band), slot;
 
 	if (is_direct(s, run)) {
 		commit_direct(s, run, emit);
@@ -726,8 +739,7 @@ static void stl_set_commit(struct shingle_engine *e, const struct shingle_run *r
 	}
 	slot = set * s->band_blocks +
 	       (run->pblk - shingle_band_pblk(s->layout, SHINGLE_ROLE_CACHE, set));
-	for (i = 0; i < run->n; i++)
-		adopt_slot(s, band, slot + i, run->lblk + i);
+	adopt_slots(s, band, slot, run->lblk, run->n);
 	s->inflight[set]--;
 	shingle_emit(emit, STL_SET_MAP, run->n, s->opened[set], run->lblk, slot);
 }
@@ -1324,7 +1336,7 @@ static int stl_set_decode(struct shingle_engine *e, u64 index, const void *buf, 
 
 /*
  * While the journal is replayed there is no hash yet, only owners.  A block may
- * own several slots; ready() lets the last one win, as adopt_slot() does.
+ * own several slots; ready() lets the last one win, as adopt_slots() does.
  */
 static void replay_drop(struct stl_set *s, u32 set, u32 below, u32 lblk, u64 n)
 {
@@ -1463,7 +1475,7 @@ static int stl_set_ready(struct shingle_engine *e, const char **why)
 				*why = "cache map names a block of another set";
 				return -EUCLEAN;
 			}
-			adopt_slot(s, lblk / s->band_blocks, slot, lblk);
+			adopt_slots(s, lblk / s->band_blocks, slot, lblk, 1);
 		}
 	}
 	return 0;

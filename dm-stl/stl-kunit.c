@@ -6,6 +6,7 @@
 #include "exercise.h"
 #include "full-engine.h"
 #include "set-engine.h"
+#include "slotmap.h"
 
 struct shape_case {
 	const char *name;
@@ -613,7 +614,85 @@ static void stl_full_tunables(struct kunit *test)
 	e->ops->destroy(e);
 }
 
+#define MAP_SLOTS	150U
+#define MAP_LBLKS	1000U
+
+static u32 draw(u64 *seed, u32 below)
+{
+	*seed = *seed * 6364136223846793005ULL + 1442695040888963407ULL;
+	return (u32)(*seed >> 33) % below;
+}
+
+/* How many of @n, from the first on, are none? */
+static u32 count_none(const u32 *x, u32 n)
+{
+	u32 i;
+
+	for (i = 0; i < n && x[i] == SHINGLE_NO_SLOT; i++)
+		;
+	return i;
+}
+
+/* How many of @n, from the first on, count up? */
+static u32 count_up(const u32 *x, u32 n)
+{
+	u32 i;
+
+	for (i = 0; i < n && x[i] == x[0] + i; i++)
+		;
+	return i;
+}
+
+/* Runs, against a table.  Six blocks share a bucket, and runs cross groups. */
+static void stl_slotmap_runs(struct kunit *test)
+{
+	u32 *where = kunit_kcalloc(test, MAP_LBLKS, sizeof(u32), GFP_KERNEL);
+	u32 *holds = kunit_kcalloc(test, MAP_SLOTS, sizeof(u32), GFP_KERNEL);
+	struct shingle_slotmap m;
+	u32 round, live = 0, i;
+	u64 seed = 1;
+
+	KUNIT_ASSERT_TRUE(test, where && holds);
+	KUNIT_ASSERT_EQ(test, shingle_slotmap_init(&m, MAP_SLOTS), 0);
+	memset(where, 0xff, MAP_LBLKS * sizeof(u32));
+	memset(holds, 0xff, MAP_SLOTS * sizeof(u32));
+	for (round = 0; round < 5000; round++) {
+		u32 slot = draw(&seed, MAP_SLOTS), lblk = draw(&seed, MAP_LBLKS), n, most;
+
+		most = 1 + draw(&seed, 100);
+		n = min(most, MAP_LBLKS - lblk);
+		KUNIT_EXPECT_EQ(test, shingle_slotmap_absent(&m, lblk, n),
+				count_none(&where[lblk], n));
+		most = min(most, MAP_SLOTS - slot);
+		if (holds[slot] != SHINGLE_NO_SLOT) {
+			n = count_up(&holds[slot], most);
+			KUNIT_EXPECT_EQ(test, shingle_slotmap_run(&m, slot, most), n);
+			shingle_slotmap_remove(&m, slot, n);
+			for (i = 0; i < n; i++) {
+				where[holds[slot + i]] = SHINGLE_NO_SLOT;
+				holds[slot + i] = SHINGLE_NO_SLOT;
+			}
+			live -= n;
+		} else {
+			n = min(count_none(&holds[slot], most), count_none(&where[lblk], n));
+			if (!n)
+				continue;
+			shingle_slotmap_insert(&m, slot, lblk, n);
+			for (i = 0; i < n; i++) {
+				where[lblk + i] = slot + i;
+				holds[slot + i] = lblk + i;
+			}
+			live += n;
+		}
+		KUNIT_EXPECT_EQ(test, m.live, live);
+	}
+	for (i = 0; i < MAP_LBLKS; i++)
+		KUNIT_EXPECT_EQ(test, shingle_slotmap_find(&m, i), where[i]);
+	shingle_slotmap_exit(&m);
+}
+
 static struct kunit_case stl_cases[] = {
+	KUNIT_CASE(stl_slotmap_runs),
 	KUNIT_CASE(stl_set_places),
 	KUNIT_CASE(stl_set_cleans),
 	KUNIT_CASE(stl_set_orders),
