@@ -91,8 +91,11 @@ def test_without_fio_it_is_said(tmp_path, monkeypatch):
 
 
 @needs_fio
-def test_an_interruption_ends_the_load(fio):
+def test_an_interruption_ends_the_load(fio, request):
     """Ctrl-C comes while fio runs: it is gone when the exception is."""
+    # Who runs in the background of a shell without job control ignores it.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
     threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()
     begin = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
