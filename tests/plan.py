@@ -118,3 +118,5 @@ PLAN += [
 PLAN.append(Row("replay", "stl-full", "uml-debug", options=(
     ("ops", 20), ("share", 0.05), ("files", 12), ("fs_share", 0.1),
     ("seed", 8), ("only", "tiny,fs"))))
+
+SUITES = tuple(dict.fromkeys(row.suite for row in PLAN))
