@@ -103,20 +103,26 @@ class Mates:
 
     def force(self, at, others, width=0, name="force"):     # pylint: disable=W0613
         """Writes @at again and again until a block next to it has moved."""
+        return self._until_known(self._force, at, others, name,
+                                 "so few blocks at once make the drive clean that none can "
+                                 "be followed")
+
+    # pylint: disable-next=too-many-arguments,too-many-positional-arguments
+    def _until_known(self, once, at, others, name, why):
+        """What once(@at, @others, @name) says, as soon as it says it of most of many;
+        Crowded for the reason @why if it never does."""
         others = np.asarray(others, np.uint64)
         for _ in range(8):
-            done = self._force(at, others, name)
+            if self.writes > BUDGET:
+                raise NotMoved(f"{BUDGET:,} writes were not enough to find out")
+            done = once(at, others, name)
             if done and (len(others) < 3 or
                          np.mean([m is None for m in done.moved]) < 0.3):
                 return done
-        if done and len(others) < 3:
-            return done
-        raise Crowded("so few blocks at once make the drive clean that none can be "
-                      "followed")
+        raise Crowded(why)
 
     def _force(self, at, others, name):
-        if self.writes > BUDGET:
-            raise NotMoved(f"{BUDGET:,} writes were not enough to find out")
+        """As force(); None if nothing can be seen to move."""
         near = self._neighbours(at)
         asked = np.concatenate([near, others])
         before = self.places.read(name, asked)
@@ -174,23 +180,13 @@ class Mates:
 
     def age(self, at, others, width=0, name="age"):         # pylint: disable=W0613
         """Writes @others when the log with @at is about to be cleaned."""
-        others = np.asarray(others, np.uint64)
-        done = None
-        for _ in range(8):
-            done = self._age(at, others, name)
-            if done and (len(others) < 3 or
-                         np.mean([m is None for m in done.moved]) < 0.3):
-                return done
-        if done and len(others) < 3:
-            return done
-        raise Crowded("when the drive will clean can't be foreseen")
+        return self._until_known(self._age, at, others, name,
+                                 "when the drive will clean can't be foreseen")
 
     def _age(self, at, others, name):
         """As age(); None if it was used up to find out when logs begin.
 
         phase: writes since a log began; turn: from there to its cleaning."""
-        if self.writes > BUDGET:
-            raise NotMoved(f"{BUDGET:,} writes were not enough to find out")
         # Those that are asked for are written later.
         near = np.setdiff1d(self._neighbours(at), others)
         if len(near) < 2:
