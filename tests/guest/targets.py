@@ -349,6 +349,9 @@ class Imr(StlSet):
                      ckpt=64, journal=64, options=(
                          ("overwrite", "move"), ("policy", "zigzag"),
                          ("buffer_tracks", 16))),
+            # And the metadata where they may destroy one another.
+            Geometry("tops", band=4, data=1200, cache=6, ckpt=8, journal=4,
+                     tops=True, options=(("buffer_tracks", 16),)),
         ),
     }
 
@@ -373,8 +376,9 @@ class Imr(StlSet):
             (ondisk.DATA, ondisk.DEV_DATA, data, geo.band, geo.data, geo.band),
             (ondisk.STAGING, ondisk.DEV_DATA, at + geo.band, 2 * geo.band,
              slots, 0)]
-        # Of a platter, whole tracks.
-        plan["devs"][0] = data + geo.data * geo.band + (0 if apart else 1)
+        # Of a platter, whole tracks; the last superblock on a top of its own.
+        tail = 0 if apart else 2 * geo.band if geo.tops else 1
+        plan["devs"][0] = data + geo.data * geo.band + tail
         plan["params"] = struct.pack("<II", 0, 0)
         plan["media"] = 1
         plan["head"] = 1
