@@ -21,7 +21,7 @@ import ondisk
 from bench import Failure, expect
 from blk import BLOCK
 from model import Model, read_stamp
-from targets import GEOMETRIES, stack
+from targets import stack
 
 
 class Patient:
@@ -79,15 +79,16 @@ class Patient:
         sb = ondisk.read_super(self.block(0))
         out = {0: "superblock", size - 1: "second superblock"}
         feet = []
-        for start, n in sb["ckpt"]:
-            foot = self.block(start + n - 1)
+        for slot in range(2):
+            blocks = ondisk.slot_blocks(sb, slot)
+            foot = self.block(blocks[-1])
             if ondisk.sound(foot, ondisk.FOOTER):
-                feet.append((ondisk.HEADER.unpack_from(foot)[4], start, n,
+                feet.append((ondisk.HEADER.unpack_from(foot)[4], blocks,
                              ondisk.FOOT.unpack_from(foot, 40)))
-        _, start, n, foot = max(feet)
-        out[start + n - 1] = "footer"
-        for i in range(foot[0]):
-            out[start + i] = "chunk"
+        _, blocks, foot = max(feet)
+        out[blocks[-1]] = "footer"
+        for block in blocks[:foot[0]]:
+            out[block] = "chunk"
         _, first, length = areas["journal"]
         seq, pos = foot[1], foot[2]
         last = None
@@ -277,7 +278,7 @@ def cases(target, options):
     seed = int(options.get("seed", 1))
     per = int(options.get("flips", 12))
     out = []
-    for geo in GEOMETRIES["bitflip"]:
+    for geo in target.geometry("bitflip"):
         out += [(f"{geo.name}: {name}", lambda c, g=geo, k=kinds, p=per:
                  flips(c, g, seed, k, p))
                 for name, kinds in (

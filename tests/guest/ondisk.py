@@ -89,7 +89,15 @@ def read_super(block):
     out = {"uuid": head[2], "seq": head[4], "version": f[0], "flags": f[1],
            "engine": f[2].rstrip(b"\0").decode(), "logical": f[4],
            "devs": f[5:8], "ckpt": (f[8:10], f[10:12]), "journal": f[12:14],
-           "gap": f[14], "head": f[15], "band": f[17], "media": f[18]}
+           "gap": f[14], "head": f[15], "band": f[17], "media": f[18],
+           "stretch": struct.unpack_from("<I", block, 464)[0]}
     out["groups"] = [GROUP.unpack_from(block, 512 + i * GROUP.size)
                      for i in range(f[16])]
     return out
+
+
+def slot_blocks(sb, slot):
+    """The blocks of a checkpoint slot in their order, the last is the footer's."""
+    start, n = sb["ckpt"][slot]
+    stretch = sb["stretch"] or n
+    return [start + i for i in range(n) if i // stretch % 2 == 0]

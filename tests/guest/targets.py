@@ -353,6 +353,10 @@ class Imr(StlSet):
             Geometry("tops", band=4, data=1200, cache=6, ckpt=8, journal=4,
                      tops=True, options=(("buffer_tracks", 16),)),
         ),
+        # Chunks on both tops of a slot.
+        "bitflip": (
+            Geometry("tops", band=2, data=1200, cache=3, ckpt=8, tops=True),
+        ),
     }
 
     def lacks(self, geo):
