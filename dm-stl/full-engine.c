@@ -631,7 +631,7 @@ static int pick_log(struct stl_full *s, u32 band, u32 offset, u32 *log)
 }
 
 static int stl_full_place(struct shingle_engine *e, u64 lblk, u32 n, enum shingle_life life,
-			    struct shingle_run *out)
+			  struct shingle_run *out)
 {
 	struct stl_full *s = to_full(e);
 	u32 band = (u32)lblk / s->band_blocks, offset = (u32)lblk % s->band_blocks;

@@ -641,7 +641,7 @@ static int place_cached(struct stl_set *s, u32 band, u32 n, struct shingle_run *
 }
 
 static int stl_set_place(struct shingle_engine *e, u64 lblk, u32 n, enum shingle_life life,
-			   struct shingle_run *out)
+			 struct shingle_run *out)
 {
 	struct stl_set *s = to_set(e);
 	struct set_stream *st = s->bypass ? stream_at(s, lblk) : NULL;
