@@ -37,6 +37,8 @@ SLOWER = 2.0                # behind the cliff on the whole than before, at leas
 MOSTLY, STRETCHES, RISK_REGULAR = 2.0, 5, 5e-3
 PROVEN = 1e-3               # a witness's, over all of its looks
 KNOWN = 4                   # stalls from which on their rate is known
+ALIKE = 0.1                 # stalls of one kind differ by less, as a share
+NEAR = 0.9                  # of the writes before the crowd, where one of them may be
 LOOKS = 8                   # in which stalls are seen and still no cliff, about
 CHUNK, LARGEST = 256, 1 << 15    # a chunk that meets the cliff may last hours
 
@@ -139,7 +141,33 @@ def find(gap, looks=1):
             p, risk = int(stalls[0]), regular(stalls, len(gap)) * looks
             if risk < RISK_REGULAR and gap[p:].mean() > MOSTLY * gap[:p].mean():
                 best = (p, risk, float(tall))
-    return best
+    return best and (first_of(gap, *best, looks), *best[1:])
+
+
+def first_of(gap, p, _risk, tall, looks):
+    """Where the change that is known at @p began.
+
+    Of many parts of a cache some are full before the others, and stalls become more
+    frequent more than once: as long as those in front are crowded towards the end, by
+    chance with less than RISK, it is the first of the crowd.  And one by itself shortly
+    before belongs to them if it took as long as they do, where they are all alike and
+    nothing else ever took that long."""
+    while True:
+        stalls = np.flatnonzero(gap[:p] > tall)
+        if not len(stalls):
+            return p
+        gain = likelihood(stalls, p)
+        cut = int(np.argmax(gain))
+        if stalls[cut] < 8 or \
+                np.exp(-gain[cut]) * len(stalls) * len(HEIGHTS) * looks >= RISK:
+            break
+        p = int(stalls[cut])
+    behind = gap[p:][gap[p:] > tall]
+    usual = np.median(behind)
+    if np.mean(np.abs(behind / usual - 1) < ALIKE) > 0.5:
+        same = stalls[np.abs(gap[stalls] / usual - 1) < ALIKE]
+        p = int(same[0]) if len(same) and same[0] > NEAR * p else p
+    return p
 
 
 class Follower:

@@ -63,6 +63,21 @@ def test_cliff_behind_map_merges(seed):
     assert abs(at - first) <= 1 and risk < cliff.RISK
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_cliff_where_the_first_of_many_bins_is_full(seed):
+    """952 bins of 10,240 places: one is full long before stalls are frequent."""
+    rng, usual = np.random.default_rng(seed), 20_000
+    full = np.sort(rng.gamma(10_240, usual / 10_240, 952)).astype(int)
+    gap = writes(rng, int(1.03 * usual))
+    stalls = full[full < len(gap)]
+    gap[stalls] = 2e8 * rng.uniform(0.95, 1.05, len(stalls))
+    follow = cliff.Follower()
+    for at in range(0, len(gap), 200):
+        if follow.add(gap[at:at + 200]):
+            break
+    assert follow.cliff[0] == full[0]
+
+
 def test_slow_rise_is_no_cliff():
     """A thin device whose chunks are farther and farther apart."""
     rng = np.random.default_rng(1)
