@@ -74,7 +74,8 @@ struct format_args {
 	"  --preset NAME         a drive of the literature, see 'shingle presets'; TARGET is\n" \
 	"                        then left out, and other options count for more than it\n" \
 	"  --scale N             with --preset: all capacities divided by N, bands as they are\n" \
-	"  --band SIZE           data in a band (default 30M, rounded to whole tracks)\n" \
+	"  --band SIZE           data in a band (default 30M, rounded to whole tracks);\n" \
+	"                        of imr a band is a track\n" \
 	"  --cache DEV           put the persistent cache and staging on another device\n" \
 	"  --cache-size N        size of the cache: N% of all bands (default 5%),\n" \
 	"                        a SIZE, or N bands written as Nb\n" \
@@ -83,12 +84,13 @@ struct format_args {
 	"  --cache-location L    id: after the data bands (default); od: before them\n" \
 	"  --meta DEV            put superblocks, checkpoints and journal on another\n" \
 	"                        device, so that DATA sees data only\n" \
-	"  --journal SIZE        length of the journal (default 64M, at most 1/64 of DATA)\n" \
+	"  --journal SIZE        length of the journal (default 64M, at most 1/64 of DATA;\n" \
+	"                        of imr without --meta it is a track)\n" \
 	"  --geometry auto|pack|none|FILE\n" \
 	"                        tracks of DATA: as a platter device says (default); the same,\n" \
 	"                        but none if its head harms none; none; or as in FILE, which\n" \
 	"                        holds what a platter would say\n" \
-	"  --track SIZE          all tracks of DATA have this length\n" \
+	"  --track SIZE          all tracks of DATA have this length (imr: default 2M)\n" \
 	"  --head-tracks K       the write head is K tracks wide (default with --track: 2)\n" \
 	"  --set-shift N         stl-set: 2^N neighbouring bands share a set (default 0)\n" \
 	"  --zone-bands N        stl-full: bands in a zone (default 40G worth)\n" \
@@ -96,7 +98,7 @@ struct format_args {
 	"                        cleaning and logs (default 5%, at least 3)\n" \
 	"  --log-bands N         stl-full: of these, how many may hold cached blocks\n" \
 	"                        (default a fifth, at least 2)\n" \
-	"  --backup-tracks N     imr: tracks to save tops in (default 1/16 of all, at most 128)\n" \
+	"  --backup-tracks N     imr: tracks to save tops in (default 1/16 of all, 2 to 128)\n" \
 	"  --spare-tracks N      imr: tracks that are not addressable (default 0)\n" \
 	"  --label TEXT          up to 32 bytes, for people\n" \
 	"  --force               format even if something is there already\n" \

@@ -29,7 +29,7 @@ _shingle()
 		mapfile -t COMPREPLY < <(compgen -W "$(shingle status --json 2>/dev/null |
 			sed -n 's/^ *"name": "\(.*\)",$/\1/p')" -- "$cur")
 	elif [[ $command == create || $command == format ]] && ((COMP_CWORD == 2)); then
-		mapfile -t COMPREPLY < <(compgen -W "stl-full stl-set" -- "$cur")
+		mapfile -t COMPREPLY < <(compgen -W "imr stl-full stl-set" -- "$cur")
 	else
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 	fi
