@@ -174,7 +174,7 @@ struct shingle_record {
 } __packed;
 
 #define SHINGLE_REC_BAD		0x0001	/* block @a is unreadable */
-#define SHINGLE_REC_GOOD	0x0002	/* blocks @a..@a+@n-1 are readable again */
+#define SHINGLE_REC_GOOD	0x0002	/* @b blocks from @a on are readable again */
 #define SHINGLE_REC_ENGINE	0x0100
 
 #define SHINGLE_JOURNAL_RECORDS	168

@@ -18,7 +18,7 @@ struct stl_set_params {
 
 /* Journal records. */
 enum {
-	STL_SET_MAP = SHINGLE_REC_ENGINE,	/* n blocks: a = lblk, b = slot */
+	STL_SET_MAP = SHINGLE_REC_ENGINE, /* n blocks: a = lblk, b = slot, c = age of the set */
 	STL_SET_STAGED,		/* a = band, b = first slot offset not in the copy */
 	STL_SET_CLEANED,	/* a = band, b = as STAGED; the copy is home */
 	STL_SET_RESET,		/* a = set: all its slots are empty */
