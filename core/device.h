@@ -243,10 +243,16 @@ struct shingle_counters {
  * @suspended: between postsuspend and resume
  * @retries: failures of the step in progress in a row; cleaner only
  * @wait: for readers, for checkpoints, for the end of cleaning
- * @wq: @work and @commit_work: bios that wait, commits
+ * @wq: @work and @commit_work
  * @clean_wq: @clean_work, which may wait for a commit, and @idle_work
  * @ckpt_wq: @ckpt_work and @sb_work, for which commits may wait: apart, so that
  *	each has a rescuer of its own when memory is short
+ * @work: looks at the bios that wait
+ * @commit_work: commits
+ * @clean_work: cleans
+ * @idle_work: looks whether the host is quiet
+ * @ckpt_work: takes a checkpoint
+ * @sb_work: writes the superblocks
  * @reset_lock: see above
  * @commit_lock: see above
  * @ckpt_lock: see above

@@ -130,6 +130,7 @@ struct shingle_disk_area {
  *	and as many behind them are left alone
  * @reserved: zero
  * @groups: the group table
+ * @tail: zero
  */
 struct shingle_sb {
 	struct shingle_header h;			/* 0 */

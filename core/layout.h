@@ -46,6 +46,11 @@ struct shingle_group {
 	enum shingle_role role;
 };
 
+/**
+ * struct shingle_area - a stretch of metadata blocks, in CPU order
+ * @start: first block, on the metadata device
+ * @blocks: length
+ */
 struct shingle_area {
 	u64 start;
 	u64 blocks;
@@ -53,8 +58,25 @@ struct shingle_area {
 
 /**
  * struct shingle_layout - a superblock, decoded and found sane
- * See struct shingle_sb for the fields; @sb_seq is the generation of the copy
- * that was read.
+ * @uuid: of the device
+ * @sb_seq: generation of the copy that was read
+ * @flags: SHINGLE_SB_*
+ * @engine: name of the translation layer
+ * @label: free text
+ * @logical_blocks: size of the device that the target presents
+ * @dev_blocks: size of each device at format time, 0 where it has none
+ * @ckpt: the two checkpoint slots
+ * @journal: the journal ring
+ * @journal_gap_blocks: what a journal write may destroy in front of it
+ * @ckpt_stretch_blocks: see struct shingle_sb
+ * @head_tracks: width of the write head in tracks, 1 on a conventional medium
+ * @band_blocks: blocks of data in a band
+ * @interlaced: bands are tracks, bottom, top, bottom, ...
+ * @ctime: seconds since 1970 at format time
+ * @params: of the engine, in its own words
+ * @nr_groups: entries used in @groups
+ * @groups: bands, by role in band order
+ * @nr_bands: of each role
  */
 struct shingle_layout {
 	u8 uuid[SHINGLE_UUID_SIZE];

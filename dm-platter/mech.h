@@ -60,6 +60,7 @@ struct platter_segment {
  * @surface: which head
  * @free_ns: when the actuator becomes free
  * @lookahead_blocks: size of a buffer segment; 0 = look-ahead off
+ * @nr_segments: how many the buffer has; 0 becomes PLATTER_MAX_SEGMENTS
  * @segment: what is in the buffer
  * @tick: for replacement
  * @ahead_seg: segment being filled, or -1

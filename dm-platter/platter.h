@@ -143,12 +143,58 @@ struct platter_io {
 
 /**
  * struct platter - a drive
+ * @ti: its target
+ * @dev: holds the contents, or NULL
+ * @state_dev: keeps the map of destroyed blocks, or NULL
+ * @start: first sector on @dev
+ * @damage_mode: what becomes of blocks that the head destroys
+ * @timing: requests take the model's time
+ * @sptf: the queue is served by position, not in order of arrival
+ * @discard: discards pass to @dev
+ * @queue_depth: requests that the scheduler sees
+ * @wcache_blocks: size of the write cache
+ * @wcache_idle_ms: it is written when the host has paused for so long
+ * @lookahead_blocks: size of a look-ahead segment, when it is on
+ * @nr_saved: words in @saved
+ * @saved: key arguments, for the table line
+ * @bs: for what is issued to @dev
+ * @destage_bs: for what the write cache writes
+ * @wq: @work
+ * @work: admits, serves and completes requests
+ * @timer: when the model has something to do
  * @in_lock: protects @incoming; taken in any context
+ * @incoming: requests that @work has not seen
  * @lock: everything below it; sleeps
+ * @pending: requests beyond @queue_depth
+ * @visible: requests that the scheduler sees
+ * @timed: requests that need only time, and perhaps @dev
+ * @flushing: a flush that waits until the write cache is empty
+ * @nr_visible: requests admitted and not completed
+ * @active: what the actuator does, or NULL
+ * @last_host_ns: when the last request of the host ended
  * @fast: bios may be remapped straight from .map (no model, nothing to order)
  * @leaving: about to be suspended: nothing new is started
  * @powered_off: every request fails
  * @cut_armed: @cut_left counts
+ * @cut_left: blocks until the power fails
+ * @wcache_on: writes go to the write cache
+ * @lookahead_on: the head reads on
+ * @destage_failed: the next flush has to say so
+ * @last_was_destage: the last thing the actuator did was for the write cache
+ * @destaged_ns: when the destage that has just ended did; or 0
+ * @wcache: pages by block
+ * @wcache_count: blocks in it
+ * @destage_cursor: where its next run begins
+ * @destage: its request
+ * @drained: for the end of the write cache's work
+ * @log: the head log, a ring
+ * @log_size: its entries
+ * @log_head: entries ever made
+ * @counter: by enum platter_counter
+ * @damage: destroyed blocks
+ * @geo: geometry
+ * @mech: mechanics
+ * @cfg: what both were made from
  */
 struct platter {
 	struct dm_target *ti;
@@ -194,9 +240,9 @@ struct platter {
 
 	bool wcache_on;
 	bool lookahead_on;
-	bool destage_failed;	/* the next flush has to say so */
+	bool destage_failed;
 	bool last_was_destage;
-	u64 destaged_ns;	/* when the destage that has just ended did; or 0 */
+	u64 destaged_ns;
 	struct xarray wcache;
 	u32 wcache_count;
 	unsigned long destage_cursor;

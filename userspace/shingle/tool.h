@@ -61,6 +61,9 @@ bool confirm(const char *question);
  * @what: the operation, as the start of a line
  * @total: units in all, 0 to stay silent
  * @done: so far
+ * @began: when, in seconds
+ * @shown: when it was shown last
+ * @visible: on a terminal, and not silent
  */
 struct progress {
 	const char *what;
