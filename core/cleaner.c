@@ -242,7 +242,9 @@ static int gather_singly(struct shingle_device *d, const struct shingle_step *st
 	return 0;
 }
 
-static int gather(struct shingle_device *d, const struct shingle_step *step, u32 from, u32 n)
+/* @fresh: how many of the blocks are not moved, but come from the write cache. */
+static int gather(struct shingle_device *d, const struct shingle_step *step, u32 from, u32 n,
+		  u32 *fresh)
 {
 	struct gather g = { .left = ATOMIC_INIT(1) };
 	u32 covered, nr = collect_runs(d, step, from, n, &covered), i, blocks = 0;
@@ -278,8 +280,9 @@ static int gather(struct shingle_device *d, const struct shingle_step *step, u32
 	d->n.clean_read_blocks += blocks;
 	spin_unlock_irq(&d->map_lock);
 	err = g.failed ? gather_singly(d, step, from, n, nr) : 0;
+	*fresh = 0;
 	if (!err && step->gathered)
-		shingle_wcache_overlay(d, step->lblk + from, n, d->copy_buf);
+		*fresh = shingle_wcache_overlay(d, step->lblk + from, n, d->copy_buf);
 	return err;
 }
 
@@ -323,24 +326,25 @@ static void hold_readers(struct shingle_device *d, const struct shingle_step *st
  * @d: the device
  * @dst: where
  * @n: how many blocks
+ * @fresh: of them, what the write cache has counted already
  *
  * Context: cleaner.  Returns 0 or -EIO.
  */
-int shingle_clean_write(struct shingle_device *d, u64 dst, u32 n)
+int shingle_clean_write(struct shingle_device *d, u64 dst, u32 n, u32 fresh)
 {
 	int err = shingle_rw(d, REQ_OP_WRITE, shingle_pblk_dev(dst), shingle_pblk_block(dst), n,
 			     d->copy_buf);
 
 	spin_lock_irq(&d->map_lock);
 	d->dirty[shingle_pblk_dev(dst)] = true;
-	d->n.clean_write_blocks += n;
+	d->n.clean_write_blocks += n - fresh;
 	spin_unlock_irq(&d->map_lock);
 	return err;
 }
 
 static int copy_step(struct shingle_device *d, const struct shingle_step *step)
 {
-	u32 at, n;
+	u32 at, n, fresh;
 	int err;
 
 	if (step->whole_in_memory && step->n > d->copy_blocks)
@@ -351,12 +355,12 @@ static int copy_step(struct shingle_device *d, const struct shingle_step *step)
 		if (READ_ONCE(d->stopping) || READ_ONCE(d->resetting))
 			return -EINTR;
 		n = min(step->n - at, d->copy_blocks);
-		err = gather(d, step, at, n);
+		err = gather(d, step, at, n, &fresh);
 		if (err)
 			return err;
 		if (step->whole_in_memory)
 			hold_readers(d, step);
-		err = shingle_clean_write(d, step->dst + at, n);
+		err = shingle_clean_write(d, step->dst + at, n, fresh);
 		if (err)
 			return err;
 	}

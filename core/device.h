@@ -392,7 +392,7 @@ void shingle_idle_work(struct work_struct *work);
 void shingle_arm_idle(struct shingle_device *d);
 void shingle_want_clean(struct shingle_device *d);
 void shingle_release(struct shingle_device *d);
-int shingle_clean_write(struct shingle_device *d, u64 dst, u32 n);
+int shingle_clean_write(struct shingle_device *d, u64 dst, u32 n, u32 fresh);
 
 /* epoch.c */
 void shingle_want_epoch(struct shingle_device *d);

@@ -736,19 +736,22 @@ static void copy_slots(struct shingle_device *d, struct shingle_wslot **slot, u3
  * @buf: their content
  *
  * Context: cleaner.  What is in the epoch stays until the cleaner lets go of it.
+ * Returns how many blocks were copied.
  */
-void shingle_wcache_overlay(struct shingle_device *d, u64 lblk, u32 n, u8 *buf)
+u32 shingle_wcache_overlay(struct shingle_device *d, u64 lblk, u32 n, u8 *buf)
 {
 	struct shingle_wslot *slot[SHINGLE_WCACHE_HITS];
 	u64 at = lblk, end = lblk + n;
-	u32 got;
+	u32 got, copied = 0;
 
 	for (; at < end; at += got) {
 		got = frozen_run(d, &at, end, end - at, slot);
 		if (!got)
 			break;
 		copy_slots(d, slot, got, buf + (at - lblk) * SHINGLE_BLOCK_SIZE);
+		copied += got;
 	}
+	return copied;
 }
 
 /**

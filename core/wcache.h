@@ -154,7 +154,7 @@ void shingle_wcache_stop(struct shingle_device *d);
 /* For engines that gather writes, see epoch.c. */
 u32 shingle_wcache_clear(struct shingle_device *d, u64 lblk, u32 n);
 u32 shingle_wcache_freeze(struct shingle_device *d);
-void shingle_wcache_overlay(struct shingle_device *d, u64 lblk, u32 n, u8 *buf);
+u32 shingle_wcache_overlay(struct shingle_device *d, u64 lblk, u32 n, u8 *buf);
 u32 shingle_wcache_frozen(struct shingle_device *d, u64 *lblk, u64 end, u32 n, u8 *buf);
 bool shingle_wcache_is_frozen(struct shingle_device *d, u64 lblk);
 void shingle_wcache_stepped(struct shingle_device *d, u64 lblk, u32 n, bool failed);

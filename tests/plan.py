@@ -98,6 +98,7 @@ for stl in EVERYTHING:
 # have nothing to ask there.
 PLAN += [
     Row("exact", "imr", quick=True),
+    Row("ledger", "imr", quick=True),
     Row("replay", "imr", quick=True),
     Row("reset", "imr", quick=True),
     Row("fio_verify", "imr"),
