@@ -6,7 +6,9 @@
  *
  * A request is a line "TIME r|w BLOCK COUNT": TIME in microseconds is the think
  * time since the last completion, or with -o the time of arrival.  The answer is
- * a line "ARRIVAL_US SERVICE_US SEEK_US ROTATION_US TRANSFER_US h|m".
+ * a line "ARRIVAL_US SERVICE_US SEEK_US ROTATION_US TRANSFER_US h|m", h for what
+ * was in the buffer; with -q there is none but the mean.  -b: the drive has so many
+ * blocks; -l: a look-ahead segment has so many, 0: no look-ahead.
  *
  * A geometry file has lines of words, numbers in the drive's own sectors and in
  * nanoseconds; # begins a comment:
