@@ -214,12 +214,22 @@ def _flash_kind(spot):
     return None, 0.0, "some blocks that were written are read without a rotation, others not"
 
 
+def _by_place(sentences):
+    """What was seen, and where if it is not the same everywhere."""
+    places = {}
+    for name, text in sentences:
+        places.setdefault(text, []).append(name)
+    if len(places) == 1:
+        return next(iter(places))
+    return "; ".join(f"{' and '.join(names)} LBAs: {text}" for text, names in places.items())
+
+
 def decide(spots, flatness, rewrite):
     """Findings of all measurements."""
     numbers = [spot["numbers"] for spot in spots.values()]
     kinds = [_kind(spot) for spot in numbers]
     found = {kind for kind, _, _ in kinds if kind}
-    says = "; ".join(dict.fromkeys(text for _, _, text in kinds))
+    says = _by_place(zip(spots, (text for _, _, text in kinds)))
     sure = min((c for k, c, _ in kinds if k), default=0.0)
     flat = [f for f in flatness.values() if f["verdict"]]
     out = {}
