@@ -156,7 +156,9 @@ def first_of(gap, p, _risk, tall, looks):
         stalls = np.flatnonzero(gap[:p] > tall)
         if not len(stalls):
             return p
+        front = np.arange(len(stalls))
         gain = likelihood(stalls, p)
+        gain[(len(stalls) - front) * stalls <= DENSER * front * (p - stalls)] = -np.inf
         cut = int(np.argmax(gain))
         if stalls[cut] < 8 or \
                 np.exp(-gain[cut]) * len(stalls) * len(HEIGHTS) * looks >= RISK:

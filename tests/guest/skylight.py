@@ -151,10 +151,12 @@ class Drive:
         if self.medium.name != self.name:
             # Metadata first: no layer lives to write down that its medium has failed.
             lines.insert(3, on(self.meta.name, 0))
+            # It is the same drive afterwards, and says so.
             lines[-1:] = [f"table=$(dmsetup table {self.name})",
+                          f"uuid=$(dmsetup info -c --noheadings -o uuid {self.name})",
                           f"dmsetup remove --retry --noudevsync {self.name}",
                           on(self.meta.name, "off"), on(self.medium.name, "off"),
-                          f'dmsetup create --noudevsync {self.name} --table "$table"',
+                          f'dmsetup create --noudevsync {self.name} --uuid "$uuid" --table "$table"',
                           f"dmsetup mknodes {self.name}"]
         path = Path("/tmp/cutter.sh")
         path.write_text("\n".join(lines) + "\n", encoding="ascii")

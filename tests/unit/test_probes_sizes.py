@@ -78,6 +78,19 @@ def test_cliff_where_the_first_of_many_bins_is_full(seed):
     assert follow.cliff[0] == full[0]
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_cliff_behind_stalls_that_become_rare(seed):
+    """Each chunk begins with one, and chunks become longer."""
+    rng = np.random.default_rng(seed)
+    gap, first = writes(rng, 94_000, 6_000), 90_000
+    begins = np.unique((300 * 1.125 ** np.arange(49)).astype(int))
+    gap[begins[begins < first]] = 2e5
+    stalls = first + np.flatnonzero(rng.uniform(size=4000) < 0.06)
+    gap[stalls] = 2e5
+    at, risk, _ = cliff.find(gap, cliff.LOOKS)
+    assert at == stalls[0] and risk < cliff.RISK
+
+
 def test_slow_rise_is_no_cliff():
     """A thin device whose chunks are farther and farther apart."""
     rng = np.random.default_rng(1)
