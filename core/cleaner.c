@@ -209,6 +209,27 @@ static u64 source_of(const struct shingle_device *d, const struct shingle_step *
 }
 
 /*
+ * Block @i of a step cannot be read at @pblk: is its content lost?  Not if the host
+ * has written it since the copy there was made, or will have when this step is done.
+ * Returns false if there is no room to remember that it is.
+ */
+static bool note_lost(struct shingle_device *d, const struct shingle_step *step, u32 i, u64 pblk)
+{
+	u64 lblk = step->lblk + i;
+	struct shingle_run now;
+	bool ok = true;
+
+	spin_lock_irq(&d->map_lock);
+	d->n.read_errors++;
+	d->ops->resolve(d->engine, lblk, 1, &now);
+	if (now.kind == SHINGLE_RUN_MAPPED && now.pblk == pblk &&
+	    !(step->gathered && shingle_wcache_is_frozen(d, lblk)))
+		ok = shingle_bad_add(&d->step_bad, lblk);
+	spin_unlock_irq(&d->map_lock);
+	return ok;
+}
+
+/*
  * A read failed: find out which blocks are gone.  They are moved as "bad",
  * which they remain for the host until it writes them.
  */
@@ -220,7 +241,6 @@ static int gather_singly(struct shingle_device *d, const struct shingle_step *st
 	for (i = from; i < from + n; i++) {
 		u8 *buf = d->copy_buf + (size_t)(i - from) * SHINGLE_BLOCK_SIZE;
 		u64 pblk = source_of(d, step, nr, i);
-		bool full;
 
 		if (pblk == SHINGLE_NOWHERE) {
 			memset(buf, 0, SHINGLE_BLOCK_SIZE);
@@ -232,11 +252,7 @@ static int gather_singly(struct shingle_device *d, const struct shingle_step *st
 		if (step->lblk == SHINGLE_NOWHERE)
 			return -EIO;
 		memset(buf, 0, SHINGLE_BLOCK_SIZE);
-		spin_lock_irq(&d->map_lock);
-		full = !shingle_bad_add(&d->step_bad, step->lblk + i);
-		d->n.read_errors++;
-		spin_unlock_irq(&d->map_lock);
-		if (full)
+		if (!note_lost(d, step, i, pblk))
 			return -EIO;
 	}
 	return 0;

@@ -220,7 +220,8 @@ typedef void (*shingle_report_fn)(void *ctx, const char *fmt, ...) __printf(2, 3
  *	the default: 1 and its name, and its value or "" for a feature; 0 if it is
  *	the default; -ENOENT past the last
  *
- * @resolve: where are blocks @lblk.. now?  @out describes a non-empty prefix.
+ * @resolve: where are blocks @lblk.. now?  @out describes a non-empty prefix.  Of a
+ *	block that was not written since, what a step in progress copies.
  * @place: find room to write blocks @lblk.., which their sender says will live
  *	for @life; @out describes a non-empty prefix.  -ENOSPC: clean first (and
  *	next_step(PRESSURE) will offer how); -EBUSY: wait for the step, a write in

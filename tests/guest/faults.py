@@ -18,9 +18,10 @@ import glob
 import os
 import random
 import threading
+import time
 
 import blk
-from bench import Failure, Skip, expect, modprobe
+from bench import Failure, Skip, expect, modprobe, run
 from blk import BLOCK, SECTORS
 from ledger import stats
 from model import Model, read_stamp, stamp
@@ -121,6 +122,11 @@ class Faulty:
             expect(not more, f"{when}: blocks {sorted(more)[:8]} fail")
         return failed
 
+    def say(self, text):
+        """A message that takes its time, while other threads go on."""
+        return run("dmsetup", "message", self.stack.device.name, "0", text,
+                   ok=None)[0]
+
     def fill(self):
         """Every block written, all of it cleaned home, flushed."""
         step = self.geo.band
@@ -160,6 +166,27 @@ class Faulty:
         self.again()
         self.compare("in the end, activated again")
         self.close()
+
+
+@contextlib.contextmanager
+def beside(function):
+    """Runs it in a thread meanwhile; its failure is ours."""
+    failed = []
+
+    def body():
+        try:
+            function()
+        except Exception as error:  # pylint: disable=broad-except
+            failed.append(error)
+
+    thread = threading.Thread(target=body)
+    thread.start()
+    try:
+        yield thread
+    finally:
+        thread.join()
+    if failed:
+        raise failed[0]
 
 
 @contextlib.contextmanager
@@ -277,6 +304,54 @@ def cleaning_read(ctx, geo, area):
         for b in sorted(failed):
             game.write(b, must=True)
         game.compare("overwritten")
+        game.alive()
+
+
+def newer_than_staged(ctx, geo):
+    """A staged band is written to again, and then the staged copy of that very
+    block cannot be read: nothing is lost, since nobody needs it."""
+    with faulty(ctx, geo) as game:
+        game.fill()
+        game.write(0, must=True)
+        game.break_("data", "error_writes")
+        with beside(lambda: game.say("clean")):
+            while not stats(game.stack.device)["step_failures"]:
+                time.sleep(.01)
+            game.write(0, must=True)
+            game.flush(must=True)
+        expect(game.state() == "ro", f"the state is {game.state()}")
+        game.heal()
+        game.close()
+        which, start, _ = game.areas["staging"]
+        game.areas["staged block"] = (which, start, 1)
+        game.break_("staged block")
+        game.stack.open()
+        game.dev = game.stack.blk()
+        while not stats(game.stack.device)["steps"]:
+            time.sleep(.01)         # recovery brings it home
+        game.compare("the staged copy is unreadable")
+        game.heal()
+        game.alive()
+
+
+def newer_than_moved(ctx, geo):
+    """A track is moved whose old place cannot be read: what the host has just
+    written anew is not lost with the rest."""
+    if not error_reads():
+        raise Skip("dm-flakey knows no error_reads in this kernel")
+    with faulty(ctx, geo) as game:
+        game.write(0, geo.band, must=True)
+        game.flush(must=True)
+        game.write(1, must=True)
+        game.break_("data", "error_reads")
+        game.flush(must=True)
+        game.heal()
+        lost = set(range(geo.band)) - {1}
+        expect(game.compare("healed", lost) == lost, "not moved")
+        game.again()
+        expect(game.compare("activated again", lost) == lost, "not moved")
+        for b in lost:
+            game.write(b, must=True)
         game.alive()
 
 
@@ -710,6 +785,9 @@ def cases(target, options):
             ("cleaning, writing the staged copy",
              lambda c, g: cleaning_write(c, g, "staging")),
         ]
+        if not target.gathers:
+            out.append(("cleaning, reading a staged copy that is out of date",
+                        newer_than_staged))
     if target.persistent:
         out += [
             ("cleaning, writing back",
@@ -748,6 +826,10 @@ def cases(target, options):
                 for name, f in _write_cache(seed)
                 if not target.gathers or f not in (
                     broken_destage, passing_error, dead_medium)]
+    if target.gathers:
+        moves = geo.but(options=(*geo.options, ("overwrite", "move")))
+        out.append(("moving, reading what is written anew",
+                    lambda ctx: newer_than_moved(ctx, moves)))
     for other in target.variants.get("faults", ()):
         out += [(f"storm of data errors on {other.name}, seed {s}",
                  lambda ctx, g=other, s=s: storm(ctx, g, s, inject_area))
