@@ -270,9 +270,10 @@ int shingle_flush(struct shingle_device *d)
 	spin_unlock_irq(&d->map_lock);
 	if (READ_ONCE(d->mode) == SHINGLE_RW)
 		err = flush_data(d, dirty, true);
-	mutex_unlock(&d->commit_lock);
+	/* Before the next commit, which would not flush them again. */
 	if (err && err != -EROFS)
 		shingle_set_mode(d, SHINGLE_RO, false, "data could not be flushed");
+	mutex_unlock(&d->commit_lock);
 	return err;
 }
 
@@ -304,9 +305,12 @@ int shingle_commit(struct shingle_device *d, bool for_checkpoint)
 	int err;
 
 	for (;;) {
-		if (READ_ONCE(d->mode) != SHINGLE_RW)
-			return -EROFS;
 		mutex_lock(&d->commit_lock);
+		/* Under the lock: what the last one has lost this one would build on. */
+		if (READ_ONCE(d->mode) != SHINGLE_RW) {
+			mutex_unlock(&d->commit_lock);
+			return -EROFS;
+		}
 		if (room_for(d, for_checkpoint))
 			break;
 		mutex_unlock(&d->commit_lock);

@@ -21,6 +21,7 @@ import threading
 import time
 
 import blk
+import dm
 from bench import Failure, Skip, expect, modprobe, run
 from blk import BLOCK, SECTORS
 from ledger import stats
@@ -398,6 +399,37 @@ def _forget_unpromised(game, sent):
                 op.acked = op.acked or game.model.tick()
                 break
     return failed
+
+
+def commit_behind(ctx, geo):
+    """A commit fails while a flush waits for its turn: the flush fails too, even
+    if by then the fault is gone, since what it builds on is not on the disk."""
+    expect(modprobe("dm-delay"), "no dm-delay in this kernel")
+    with faulty(ctx, geo) as game:
+        game.fill()
+        game.write(2, must=True)
+        which, _, _ = game.areas["journal"]
+        start, length, _, params = game.plain[which][0]
+        path, offset = params.split()
+        deep = dm.linear("deep", [(path, int(offset), length)])
+        good = deep.table()
+        game.under[which].reload(
+            [(start, length, "delay", f"{deep.path} 0 0 {deep.path} 0 300")],
+            noflush=True, lockfs=False)
+        deep.reload([(0, length, "error", "")], noflush=True, lockfs=False)
+        with beside(lambda: game.say("commit")):
+            time.sleep(.1)
+            game.write(3, must=True)
+            with beside(lambda: game.flush(must=False)):
+                while game.state() == "rw":
+                    time.sleep(.01)
+                deep.reload(good, noflush=True, lockfs=False)
+        game.heal()
+        deep.remove()
+        sent = game.model.sent_by(game.model.marks)
+        game.again(repair=True)
+        _forget_unpromised(game, sent)
+        game.alive()
 
 
 def activation(ctx, geo, area):
@@ -801,6 +833,7 @@ def cases(target, options):
             ("checkpoint", lambda c, g: meta_write(
                 c, g, "checkpoint",
                 lambda game: game.message("checkpoint", False))),
+            ("journal, while a flush waits for its turn", commit_behind),
             ("activation, superblock",
              lambda c, g: activation(c, g, "superblock")),
             ("activation, checkpoint",
