@@ -390,8 +390,8 @@ void shingle_wcache_read(struct shingle_device *d, struct bio *bio, struct shing
  * @seq: shingle_wcache::seq when the request came: what was acknowledged later
  *	may come before it or after it
  *
- * A version that is under way would land on top of the request's, so that one
- * is waited for in any case.
+ * A version that is under way is waited for in any case: it would land on top of
+ * the request's, or below it and hide it until then.
  *
  * Context: map lock.  If true, it is being destaged, and the deferred bios are
  * looked at when it was.
@@ -406,7 +406,7 @@ bool shingle_wcache_in_the_way(struct shingle_device *d, u64 lblk, u64 n, u64 se
 	if (d->mode != SHINGLE_RW)
 		return false;
 	for (s = find_from(wc, lblk); s && s->lblk - lblk < n; s = next_of(s)) {
-		if (s->seq > seq && !s->twin)
+		if (s->seq > seq && !s->twin && s->state != SHINGLE_WSLOT_FLIGHT)
 			continue;
 		wc->drain = max(wc->drain, s->seq);
 		run_now(wc);

@@ -39,12 +39,13 @@ class Slow:
         self.device = self.made.open()
         self.dev = self.made.blk()
 
-    def write(self, block, version, fua=False):
+    def write(self, block, version, fua=False, n=1):
         queue = blk.Aio(self.dev, 1)
-        queue.write(block, stamp(block, version), None, fua)
+        queue.write(block, b"".join(stamp(block + i, version)
+                                    for i in range(n)), None, fua)
         result = queue.reap()[0][1]
         queue.close()
-        expect(result == BLOCK, f"write of block {block} returned {result}")
+        expect(result == n * BLOCK, f"write of block {block} returned {result}")
 
     def holds(self, block):
         version, why = read_stamp(self.dev.read(block), block)
@@ -213,6 +214,34 @@ def fua_behind(ctx, geo):
     expect(slow.holds(5) == 5 and slow.dirty() == 0, "left in memory")
     slow.again()
     expect(slow.holds(5) == 5, "the older version came back")
+    slow.close()
+
+
+def fua_beside(ctx, geo):
+    """FUA to two blocks waits for what is on its way to one of them; a newer
+    version of the other sets out meanwhile.  Either may be what is there in the
+    end, but not first the one and then the other."""
+    slow = Slow(ctx, geo.but(cache_on="separate", meta="separate"), 0)
+    which = list(slow.made.paths).index("cache")
+    under, deep = slow.made.under[which], list(slow.deep)[which]
+    under.reload([(at * SECTORS, n * SECTORS, "delay", " ".join(
+        f"{deep.path} {at * SECTORS} {ms}" for ms in (0, late, 0)))
+        for at, n, late in ((0, 1, 300), (1, 1, 1200),
+                            (2, under.blocks - 2, 0))], noflush=True)
+    slow.write(1, 1)
+    with beside(slow.dev.flush):
+        time.sleep(.1)
+        with beside(lambda: slow.write(0, 2, fua=True, n=2)) as fua:
+            time.sleep(.1)
+            slow.write(0, 3)
+            with beside(slow.dev.flush):
+                expect(fua.is_alive(), "too slow to see it")
+                fua.join()
+                ended = slow.holds(0)
+    expect(slow.holds(0) == ended, f"it held {ended} when both had ended, and "
+                                   f"{slow.holds(0)} later")
+    slow.again()
+    expect(slow.holds(0) == ended, "not for good")
     slow.close()
 
 
@@ -469,7 +498,8 @@ def cases(target, options):
            ("pressure", pressure), ("by itself", by_itself),
            ("off while a write waits", switched_off)]
     if "bypass_blocks" in dict(target.keys):
-        out.append(("ahead of a stream", ahead_of_a_stream))
+        out += [("ahead of a stream", ahead_of_a_stream),
+                ("FUA beside what is on its way", fua_beside)]
     out += [(f"a slow medium, seed {s}", lambda c, g, s=s: slow_medium(c, g, s))
             for s in range(seed, seed + 2)]
     out += [(f"{what} under load", lambda c, g, w=what: under_load(c, g, w))
