@@ -111,6 +111,20 @@ static int write_footer(struct ckpt_writer *w, u64 journal_seq, u64 journal_pos,
 			  block, 1, f);
 }
 
+/*
+ * Other commits go on meanwhile.  In the end there must be room for the commit of
+ * the next checkpoint, or nothing would ever make any.
+ */
+static void keep_room(struct shingle_device *d, u64 will_free)
+{
+	struct shingle_journal *j = &d->journal;
+
+	lockdep_assert_held(&d->commit_lock);
+	spin_lock_irq(&d->map_lock);
+	j->keep = j->max_blocks - min_t(u64, will_free, j->max_blocks);
+	spin_unlock_irq(&d->map_lock);
+}
+
 /* Of @fresh, if given, which then takes the place of the device's engine. */
 static int checkpoint_locked(struct shingle_device *d, struct shingle_engine **fresh)
 {
@@ -123,12 +137,14 @@ static int checkpoint_locked(struct shingle_device *d, struct shingle_engine **f
 	u64 seq, pos, used;
 	int err;
 
+	lockdep_assert_held(&d->ckpt_lock);
 	/* With no commit under way the open transaction's place is known. */
 	mutex_lock(&d->commit_lock);
 	seq = j->seq;
 	pos = j->pos;
 	used = j->used;
 	prev_crc = j->prev_crc;
+	keep_room(d, used);
 	mutex_unlock(&d->commit_lock);
 
 	err = write_chunks(&w);
@@ -152,6 +168,7 @@ static int checkpoint_locked(struct shingle_device *d, struct shingle_engine **f
 	d->ckpt_slot = slot;
 	spin_lock_irq(&d->map_lock);
 	j->used -= used;
+	j->keep = 0;
 	if (fresh)
 		shingle_reset_switch(d, fresh);
 	d->n.checkpoints++;
@@ -215,12 +232,15 @@ void shingle_checkpoint_work(struct work_struct *work)
 	struct shingle_device *d = container_of(work, struct shingle_device, ckpt_work);
 	u64 ring = d->layout.journal.blocks - d->layout.journal_gap_blocks, used;
 
+	mutex_lock(&d->ckpt_lock);
+	/* Two commits may have asked for the same one, or one that ended just now will do. */
 	spin_lock_irq(&d->map_lock);
 	used = d->journal.used;
 	spin_unlock_irq(&d->map_lock);
-	/* Two commits may have asked for the same checkpoint. */
-	if (used >= ring / 2 || ring - used < 2 * d->journal.max_blocks)
-		shingle_checkpoint(d);
+	if (READ_ONCE(d->mode) == SHINGLE_RW &&
+	    (used >= ring / 2 || ring - used < 2 * d->journal.max_blocks))
+		checkpoint_locked(d, NULL);
+	mutex_unlock(&d->ckpt_lock);
 	wake_up_all(&d->wait);
 }
 

@@ -141,6 +141,8 @@ struct shingle_txn {
  * @pos: where in the ring the open transaction will go; changes under
  *	commit_lock and map_lock
  * @used: ring blocks from the tail to @pos; as @pos
+ * @keep: so many blocks more than else other commits leave to a checkpoint under
+ *	way, which will free less than its own commit may take; map_lock
  * @prev_crc: end of the checksum chain; commit_lock
  */
 struct shingle_journal {
@@ -153,6 +155,7 @@ struct shingle_journal {
 	u64 durable_seq;
 	u64 pos;
 	u64 used;
+	u32 keep;
 	u32 prev_crc;
 };
 

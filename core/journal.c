@@ -280,12 +280,13 @@ int shingle_flush(struct shingle_device *d)
 /* Is there room for a transaction, and for the commit that a checkpoint does? */
 static bool room_for(struct shingle_device *d, bool for_checkpoint)
 {
-	u64 room;
+	const struct shingle_journal *j = &d->journal;
+	bool room;
 
 	spin_lock_irq(&d->map_lock);
-	room = ring_room(d);
+	room = ring_room(d) >= (for_checkpoint ? j->max_blocks : 2 * j->max_blocks + j->keep);
 	spin_unlock_irq(&d->map_lock);
-	return room >= (for_checkpoint ? 1 : 2) * d->journal.max_blocks;
+	return room;
 }
 
 /**

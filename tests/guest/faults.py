@@ -432,6 +432,41 @@ def commit_behind(ctx, geo):
         game.alive()
 
 
+def full_ring(ctx, geo):
+    """So much is committed during a checkpoint that found the journal empty that
+    it is full in the end: the next checkpoint has room for its own commit."""
+    expect(modprobe("dm-delay"), "no dm-delay in this kernel")
+    with faulty(ctx, geo) as game:
+        game.write(0, must=True)
+        game.flush(must=True)
+        game.message("checkpoint", must=True)
+        which, at, n = game.areas["checkpoint"]
+        _, length, _, params = game.plain[which][0]
+        path, offset = params.split()
+        offset, first, count = int(offset), at * SECTORS, n * SECTORS
+        game.under[which].reload([
+            (0, first, "linear", f"{path} {offset}"),
+            (first, count, "delay", " ".join(
+                f"{path} {offset + first} {ms}" for ms in (0, 400, 0))),
+            (first + count, length - first - count, "linear",
+             f"{path} {offset + first + count}")], noflush=True, lockfs=False)
+        with beside(lambda: game.say("checkpoint")):
+            time.sleep(.1)
+            done = []
+            work = threading.Thread(target=lambda: done.extend(
+                game.write(b) and game.flush() for b in range(4)), daemon=True)
+            work.start()
+            time.sleep(.2)
+            game.write(5, must=True)
+        work.join(20)
+        expect(not work.is_alive(), "the next flush waits for ever")
+        expect(all(done), f"flushes: {done}")
+        game.heal()
+        game.again()
+        game.compare("activated again")
+        game.alive()
+
+
 def activation(ctx, geo, area):
     """Metadata cannot be read: activation is refused in one sentence."""
     with faulty(ctx, geo) as game:
@@ -834,6 +869,8 @@ def cases(target, options):
                 c, g, "checkpoint",
                 lambda game: game.message("checkpoint", False))),
             ("journal, while a flush waits for its turn", commit_behind),
+            ("checkpoint, while the journal fills", lambda c, g: full_ring(
+                c, g.but(journal=4 if target.name != "stl-full" else 2))),
             ("activation, superblock",
              lambda c, g: activation(c, g, "superblock")),
             ("activation, checkpoint",
