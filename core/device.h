@@ -250,7 +250,10 @@ struct shingle_counters {
  * @clean_wq: @clean_work, which may wait for a commit, and @idle_work
  * @ckpt_wq: @ckpt_work and @sb_work, for which commits may wait: apart, so that
  *	each has a rescuer of its own when memory is short
+ * @order_wq: @order_work, which sends what @work has placed and may wait for: apart
+ *	for the same reason
  * @work: looks at the bios that wait
+ * @order_work: sends writes that waited for others
  * @commit_work: commits
  * @clean_work: cleans
  * @idle_work: looks whether the host is quiet
@@ -320,7 +323,9 @@ struct shingle_device {
 	struct workqueue_struct *wq;
 	struct workqueue_struct *clean_wq;
 	struct workqueue_struct *ckpt_wq;
+	struct workqueue_struct *order_wq;
 	struct work_struct work;
+	struct work_struct order_work;
 	struct delayed_work commit_work;
 	struct delayed_work clean_work;
 	struct delayed_work idle_work;

@@ -108,9 +108,13 @@ static void join_flight(struct shingle_device *d, struct shingle_write *w)
 	}
 }
 
-/* Submit the writes whose turn has come. */
-static void submit_held(struct shingle_device *d)
+/*
+ * Submit the writes whose turn has come.  In a worker of its own: the one that looks
+ * at what waits may need the memory of these.
+ */
+static void order_work(struct work_struct *work)
 {
+	struct shingle_device *d = container_of(work, struct shingle_device, order_work);
 	struct bio_list ready = BIO_EMPTY_LIST;
 	struct shingle_write *w, *f;
 	struct bio *bio;
@@ -209,7 +213,7 @@ void shingle_write_done(struct shingle_device *d, struct shingle_write *w, blk_s
 	struct shingle_emit emit = { .rec = rec, .max = SHINGLE_MAX_EMIT };
 	u32 records = d->ops->commit_records + 1;
 	unsigned long flags;
-	bool kick, clean, resetting;
+	bool kick, order, clean, resetting;
 
 	spin_lock_irqsave(&d->map_lock, flags);
 	list_del_init(&w->flight);
@@ -230,12 +234,15 @@ void shingle_write_done(struct shingle_device *d, struct shingle_write *w, blk_s
 	}
 	if (unlikely(slots))
 		shingle_wcache_written(d, slots, status);
-	kick = shingle_waiting(d) || !list_empty(&d->woken);
+	kick = shingle_waiting(d);
+	order = !list_empty(&d->woken);
 	clean = d->pressure || d->forced || d->epoch_open;
 	resetting = d->resetting;
 	spin_unlock_irqrestore(&d->map_lock, flags);
 	shingle_arm_idle(d);
 
+	if (unlikely(order))
+		queue_work(d->order_wq, &d->order_work);
 	if (unlikely(kick))
 		shingle_kick(d);
 	if (unlikely(clean))
@@ -681,8 +688,6 @@ void shingle_io_work(struct work_struct *work)
 	struct bio_list todo, again = BIO_EMPTY_LIST;
 	struct bio *bio;
 
-	submit_held(d);
-
 	spin_lock_irq(&d->map_lock);
 	todo = d->deferred;
 	bio_list_init(&d->deferred);
@@ -976,4 +981,5 @@ void shingle_io_init(struct shingle_device *d)
 	INIT_LIST_HEAD(&d->flight);
 	INIT_LIST_HEAD(&d->woken);
 	INIT_WORK(&d->work, shingle_io_work);
+	INIT_WORK(&d->order_work, order_work);
 }

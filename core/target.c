@@ -130,6 +130,8 @@ static void free_device(struct shingle_device *d)
 		destroy_workqueue(d->clean_wq);
 	if (d->ckpt_wq)
 		destroy_workqueue(d->ckpt_wq);
+	if (d->order_wq)
+		destroy_workqueue(d->order_wq);
 	shingle_wcache_exit(d);
 	if (d->engine)
 		d->ops->destroy(d->engine);
@@ -363,7 +365,9 @@ static int alloc_buffers(struct shingle_device *d)
 	d->wq = alloc_workqueue("shingle-io", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
 	d->clean_wq = alloc_workqueue("shingle-clean", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
 	d->ckpt_wq = alloc_workqueue("shingle-ckpt", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
-	if (!d->copy_buf || !d->copy_runs || !d->meta_buf || !d->wq || !d->clean_wq || !d->ckpt_wq)
+	d->order_wq = alloc_workqueue("shingle-order", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
+	if (!d->copy_buf || !d->copy_runs || !d->meta_buf || !d->wq || !d->clean_wq ||
+	    !d->ckpt_wq || !d->order_wq)
 		return -ENOMEM;
 	err = shingle_wcache_init(d);
 	if (err)

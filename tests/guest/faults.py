@@ -659,6 +659,44 @@ def failing_memory(ctx, geo, group):
         game.alive()
 
 
+def starving_pieces(ctx, geo):
+    """There is no memory but what was put aside, and pieces of one request wait
+    for one another: each is sent when it is its turn, though there is nothing
+    left for the next one."""
+    low, high = modules_text(ctx.target.modules)
+    expect(modprobe("dm-delay"), "no dm-delay in this kernel")
+    with faulty(ctx, geo) as game:
+        game.fill()
+        start, length, _, params = game.plain["data"][0]
+        path, offset = params.split()
+        game.under["data"].reload(
+            [(start, length, "delay", f"{path} {offset} 0 {path} {offset} 30")],
+            noflush=True, lockfs=False)
+        before = stats(game.stack.device)["ordered_waits"]
+        op = game.model.submit(1, geo.band - 1, zero=True)
+
+        def body():
+            # What is below may find no memory, and say so.
+            with contextlib.suppress(OSError):
+                game.dev.zero(1, geo.band - 1)
+                game.model.ack(op)
+
+        zero = threading.Thread(target=body)
+        with injecting("failslab", 100, ignore_gfp_wait="N",
+                       require_start=hex(low), require_end=hex(high),
+                       stacktrace_depth=32):
+            zero.start()
+            zero.join(4)
+            hangs = zero.is_alive()
+        zero.join()
+        expect(not hangs, "it hangs until there is memory again")
+        expect(stats(game.stack.device)["ordered_waits"] > before + 1,
+               "no piece had to wait for another")
+        game.compare("zeroed")
+        game.heal()
+        game.alive()
+
+
 def failing_requests(ctx, geo):
     """Requests to the devices below fail at random."""
     if not os.path.isdir(f"{DEBUG}/fail_make_request"):
@@ -900,6 +938,11 @@ def cases(target, options):
         moves = geo.but(options=(*geo.options, ("overwrite", "move")))
         out.append(("moving, reading what is written anew",
                     lambda ctx: newer_than_moved(ctx, moves)))
+    if target.persistent and not target.gathers:
+        tracks = geo.but(band=256, data=2, cache=2, cache_on="same", track=16,
+                         head=2, journal=24, medium="loop")
+        out.append(("failslab, pieces that wait for one another",
+                    lambda ctx: starving_pieces(ctx, tracks)))
     for other in target.variants.get("faults", ()):
         out += [(f"storm of data errors on {other.name}, seed {s}",
                  lambda ctx, g=other, s=s: storm(ctx, g, s, inject_area))
