@@ -891,7 +891,8 @@ static int engine_message(struct shingle_device *d, unsigned int argc, char **ar
 		return -ENOENT;
 	for (;;) {
 		spin_lock_irq(&d->map_lock);
-		if (d->mode != SHINGLE_RW || d->resetting || !d->loaded) {
+		/* While suspended there is nobody to commit it before another table is in use. */
+		if (d->mode != SHINGLE_RW || d->resetting || READ_ONCE(d->suspended)) {
 			spin_unlock_irq(&d->map_lock);
 			*why = "the device does not take changes now";
 			return -EROFS;

@@ -659,6 +659,23 @@ def failing_memory(ctx, geo, group):
         game.alive()
 
 
+def suspended_message(ctx, geo):
+    """What a message changes while the device is suspended would be committed
+    beside the table that takes its place: it is refused, nothing is written."""
+    with faulty(ctx, geo) as game:
+        game.fill()
+        game.stack.device.suspend()
+        meta = game.stack.paths["meta"]
+        before = _content(meta)
+        game.message("level 0 1 3", must=False)
+        time.sleep(1.3)
+        same = _content(meta) == before
+        game.stack.device.resume()
+        expect(same, "it was written to while it was suspended")
+        game.message("level 0 1 3", must=True)
+        game.alive()
+
+
 def starving_pieces(ctx, geo):
     """There is no memory but what was put aside, and pieces of one request wait
     for one another: each is sent when it is its turn, though there is nothing
@@ -936,8 +953,10 @@ def cases(target, options):
                     broken_destage, passing_error, dead_medium)]
     if target.gathers:
         moves = geo.but(options=(*geo.options, ("overwrite", "move")))
-        out.append(("moving, reading what is written anew",
-                    lambda ctx: newer_than_moved(ctx, moves)))
+        out += [("moving, reading what is written anew",
+                 lambda ctx: newer_than_moved(ctx, moves)),
+                ("a message while suspended",
+                 lambda ctx: suspended_message(ctx, geo))]
     if target.persistent and not target.gathers:
         tracks = geo.but(band=256, data=2, cache=2, cache_on="same", track=16,
                          head=2, journal=24, medium="loop")
