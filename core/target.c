@@ -666,7 +666,7 @@ static unsigned int emit_info(struct shingle_device *d, char *result, unsigned i
 static unsigned int emit_options(struct shingle_device *d, bool keys, bool count, char *result,
 				 unsigned int maxlen)
 {
-	unsigned int sz = 0, n = 0, idle_ms;
+	unsigned int sz = 0, n = 0, idle_ms, buffer_blocks;
 	const char *name;
 	char value[32];
 	int r;
@@ -691,15 +691,17 @@ static unsigned int emit_options(struct shingle_device *d, bool keys, bool count
 		if (!count)
 			DMEMIT(" commit_ms %u", d->commit_ms);
 	}
+	/* A reset puts another engine in this one's place, and frees it. */
 	spin_lock_irq(&d->map_lock);
 	idle_ms = d->engine->idle_ms;
+	buffer_blocks = d->engine->buffer_blocks;
 	spin_unlock_irq(&d->map_lock);
 	if (keys && d->idle_ms != idle_ms) {
 		n += 2;
 		if (!count)
 			DMEMIT(" idle_ms %u", d->idle_ms);
 	}
-	if (keys && d->wcache.blocks && d->wcache.blocks != d->engine->buffer_blocks) {
+	if (keys && d->wcache.blocks && d->wcache.blocks != buffer_blocks) {
 		n += 2;
 		if (!count)
 			DMEMIT(" wcache_blocks %u", d->wcache.blocks);

@@ -667,10 +667,10 @@ u32 shingle_wcache_freeze(struct shingle_device *d)
 	u64 start, at;
 	bool whole;
 
+	spin_lock_irq(&d->map_lock);
 	/* Of a unit all or nothing is before the others: its runs come together. */
 	div_u64_rem(wc->cursor, d->engine->gather_blocks, &offset);
 	start = wc->cursor - offset;
-	spin_lock_irq(&d->map_lock);
 	whole = wc->on && reached(wc, wc->drain);
 	spin_unlock_irq(&d->map_lock);
 	for (;;) {
