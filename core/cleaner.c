@@ -402,7 +402,7 @@ static int finish_step(struct shingle_device *d, const struct shingle_step *step
 		if (shingle_journal_reserve(d, records))
 			break;
 		spin_unlock_irq(&d->map_lock);
-		err = shingle_commit(d, false);
+		err = shingle_journal_make_room(d, records);
 		if (err)
 			return err;
 	}

@@ -136,6 +136,7 @@ struct shingle_txn {
  * @txn: one is open, the other may be on its way to the disk
  * @open: which one is open; map_lock
  * @reserved: records promised to operations under way; map_lock
+ * @awaited: somebody waits until there are fewer of these; map_lock
  * @seq: number of the open transaction; map_lock
  * @durable_seq: last transaction on the disk; map_lock
  * @pos: where in the ring the open transaction will go; changes under
@@ -151,6 +152,7 @@ struct shingle_journal {
 	struct shingle_txn txn[2];
 	u32 open;
 	u32 reserved;
+	bool awaited;
 	u64 seq;
 	u64 durable_seq;
 	u64 pos;
@@ -380,6 +382,7 @@ bool shingle_journal_tight(const struct shingle_device *d);
 bool shingle_journal_reserve(struct shingle_device *d, u32 records);
 void shingle_journal_cancel(struct shingle_device *d, u32 records);
 void shingle_journal_add(struct shingle_device *d, u32 reserved, const struct shingle_emit *emit);
+int shingle_journal_make_room(struct shingle_device *d, u32 records);
 int shingle_commit(struct shingle_device *d, bool for_checkpoint);
 int shingle_flush(struct shingle_device *d);
 void shingle_commit_work(struct work_struct *work);

@@ -213,7 +213,7 @@ void shingle_write_done(struct shingle_device *d, struct shingle_write *w, blk_s
 	struct shingle_emit emit = { .rec = rec, .max = SHINGLE_MAX_EMIT };
 	u32 records = d->ops->commit_records + 1;
 	unsigned long flags;
-	bool kick, order, clean, resetting;
+	bool kick, order, clean, wake;
 
 	spin_lock_irqsave(&d->map_lock, flags);
 	list_del_init(&w->flight);
@@ -237,7 +237,8 @@ void shingle_write_done(struct shingle_device *d, struct shingle_write *w, blk_s
 	kick = shingle_waiting(d);
 	order = !list_empty(&d->woken);
 	clean = d->pressure || d->forced || d->epoch_open;
-	resetting = d->resetting;
+	wake = d->resetting || d->journal.awaited;
+	d->journal.awaited = false;
 	spin_unlock_irqrestore(&d->map_lock, flags);
 	shingle_arm_idle(d);
 
@@ -247,7 +248,7 @@ void shingle_write_done(struct shingle_device *d, struct shingle_write *w, blk_s
 		shingle_kick(d);
 	if (unlikely(clean))
 		queue_delayed_work(d->clean_wq, &d->clean_work, 0);
-	if (unlikely(resetting))
+	if (unlikely(wake))
 		wake_up_all(&d->wait);
 }
 

@@ -89,7 +89,8 @@ bool shingle_journal_tight(const struct shingle_device *d)
  * @records: how many
  *
  * Context: map lock.  Returns false if there is none; a commit is then on its
- * way, and the waiting bios will be looked at after it.
+ * way, and the waiting bios will be looked at after it.  If all room is promised,
+ * it is the end of a write under way that does both.
  */
 bool shingle_journal_reserve(struct shingle_device *d, u32 records)
 {
@@ -97,7 +98,8 @@ bool shingle_journal_reserve(struct shingle_device *d, u32 records)
 
 	lockdep_assert_held(&d->map_lock);
 	if (j->txn[j->open].nr + j->reserved + records > j->room) {
-		mod_delayed_work(d->wq, &d->commit_work, 0);
+		if (j->txn[j->open].nr)
+			mod_delayed_work(d->wq, &d->commit_work, 0);
 		return false;
 	}
 	j->reserved += records;
@@ -324,6 +326,37 @@ int shingle_commit(struct shingle_device *d, bool for_checkpoint)
 					       d->layout.journal_gap_blocks) / 2)
 		queue_work(d->ckpt_wq, &d->ckpt_work);
 	mutex_unlock(&d->commit_lock);
+	return err;
+}
+
+/* Might so many records be promised if all that were left so far are committed? */
+static bool may_promise(struct shingle_device *d, u32 records)
+{
+	struct shingle_journal *j = &d->journal;
+	bool may;
+
+	spin_lock_irq(&d->map_lock);
+	may = j->reserved + records <= j->room;
+	j->awaited |= !may;
+	spin_unlock_irq(&d->map_lock);
+	return may;
+}
+
+/**
+ * shingle_journal_make_room() - after shingle_journal_reserve() found none
+ * @d: the device
+ * @records: how many are wanted, no more than there can ever be room for
+ *
+ * Context: may sleep, waits for writes under way if all room is promised to them.
+ * Returns as shingle_commit(); then it is worth another try.
+ */
+int shingle_journal_make_room(struct shingle_device *d, u32 records)
+{
+	int err = shingle_commit(d, false);
+
+	if (!err)
+		wait_event(d->wait, may_promise(d, records) ||
+			   READ_ONCE(d->mode) != SHINGLE_RW);
 	return err;
 }
 

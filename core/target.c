@@ -902,7 +902,7 @@ static int engine_message(struct shingle_device *d, unsigned int argc, char **ar
 		if (shingle_journal_reserve(d, records))
 			break;
 		spin_unlock_irq(&d->map_lock);
-		err = shingle_commit(d, false);
+		err = shingle_journal_make_room(d, records);
 		if (err)
 			return err;
 	}

@@ -659,6 +659,49 @@ def failing_memory(ctx, geo, group):
         game.alive()
 
 
+def _jiffies():
+    """Of all processors: busy, idle."""
+    with open("/proc/stat", encoding="ascii") as handle:
+        ticks = list(map(int, handle.readline().split()[1:9]))
+    idle = ticks[3] + ticks[4]
+    return sum(ticks) - idle, idle
+
+
+def promised_ring(ctx, geo):
+    """So many writes are under way that the journal has no room for records but
+    theirs, and a cleaning step is done: it waits for them, and lets them end."""
+    expect(modprobe("dm-delay"), "no dm-delay in this kernel")
+    with faulty(ctx, geo) as game:
+        game.write(0, must=True)            # for the first set
+        start, length, _, params = game.plain["cache"][0]
+        path, offset = params.split()
+        game.under["cache"].reload(
+            [(start, length, "delay", f"{path} {offset} 0 {path} {offset} 800")],
+            noflush=True, lockfs=False)
+        queue = blk.Aio(game.dev, 2 * geo.band)
+        ops = [game.model.submit(b, 1) for b in range(geo.band, 2 * geo.band)]
+        for op in ops:
+            queue.write(op.block, game.model.data(op), op)
+        expect(stats(game.stack.device)["deferred"], "there is room for all")
+        before = _jiffies()
+        with beside(lambda: game.say("clean")):
+            left = len(ops)
+            while left:
+                done = queue.reap(left)
+                left -= len(done)
+                for op, result, _ in done:
+                    expect(result == BLOCK, f"a write returned {result}")
+                    game.model.ack(op)
+        busy, idle = (b - a for a, b in zip(before, _jiffies()))
+        ctx.note(f"{busy} ticks busy, {idle} idle")
+        expect(idle > 4 * busy, "it did not wait, it asked again and again")
+        queue.close()
+        game.heal()
+        game.compare("in the end")
+        game.again()
+        game.compare("activated again")
+
+
 def suspended_message(ctx, geo):
     """What a message changes while the device is suspended would be committed
     beside the table that takes its place: it is refused, nothing is written."""
@@ -962,6 +1005,10 @@ def cases(target, options):
                          head=2, journal=24, medium="loop")
         out.append(("failslab, pieces that wait for one another",
                     lambda ctx: starving_pieces(ctx, tracks)))
+    if "cache" in areas:
+        short = geo.but(band=128, data=2, cache=2, journal=4)
+        out.append(("cleaning, while all of the journal is promised",
+                    lambda ctx: promised_ring(ctx, short)))
     for other in target.variants.get("faults", ()):
         out += [(f"storm of data errors on {other.name}, seed {s}",
                  lambda ctx, g=other, s=s: storm(ctx, g, s, inject_area))
