@@ -457,7 +457,12 @@ def full_ring(ctx, geo):
                 game.write(b) and game.flush() for b in range(4)), daemon=True)
             work.start()
             time.sleep(.2)
-            game.write(5, must=True)
+            queue = blk.Aio(game.dev, 1)    # the other thread has the buffer
+            op = game.model.submit(5, 1)
+            queue.write(5, game.model.data(op), op)
+            expect(queue.reap()[0][1] == BLOCK, "a write failed")
+            game.model.ack(op)
+            queue.close()
         work.join(20)
         expect(not work.is_alive(), "the next flush waits for ever")
         expect(all(done), f"flushes: {done}")
