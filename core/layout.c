@@ -237,7 +237,8 @@ static int check_areas(const struct shingle_layout *l, const char **why)
 		}
 	}
 	if (l->ckpt_stretch_blocks && (!l->interlaced || dev != SHINGLE_DEV_DATA ||
-				       l->ckpt_stretch_blocks != l->band_blocks)) {
+				       l->ckpt_stretch_blocks != l->band_blocks ||
+				       l->ckpt_stretch_blocks > U32_MAX / 2)) {
 		*why = "checkpoint slots have gaps that no interlaced track explains";
 		return -EUCLEAN;
 	}

@@ -986,6 +986,9 @@ int shingle_iterate_devices(struct dm_target *ti, iterate_devices_callout_fn fn,
 }
 EXPORT_SYMBOL_GPL(shingle_iterate_devices);
 
+/* Limits of a queue are bytes of 32 bits. */
+#define MAX_DISCARD_GRAIN_BLOCKS	(1U << (31 - SHINGLE_BLOCK_SHIFT))
+
 /**
  * shingle_io_hints() - see struct target_type
  * @ti: the target
@@ -1003,7 +1006,8 @@ void shingle_io_hints(struct dm_target *ti, struct queue_limits *limits)
 	limits->io_opt = min_t(u64, (u64)d->layout.band_blocks << SHINGLE_BLOCK_SHIFT,
 			       UINT_MAX & ~(SHINGLE_BLOCK_SIZE - 1));
 	shingle_limit_discards(limits, UINT_MAX & ~(SHINGLE_BLOCK_SECTORS - 1),
-			       d->engine->discard_blocks << SHINGLE_BLOCK_SHIFT);
+			       min(d->engine->discard_blocks, MAX_DISCARD_GRAIN_BLOCKS) <<
+			       SHINGLE_BLOCK_SHIFT);
 	limits->max_write_zeroes_sectors = UINT_MAX & ~(SHINGLE_BLOCK_SECTORS - 1);
 }
 EXPORT_SYMBOL_GPL(shingle_io_hints);
