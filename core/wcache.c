@@ -1007,8 +1007,9 @@ static void wcache_work(struct work_struct *work)
 		wc->drain = wc->seq;
 	spin_unlock_irq(&d->map_lock);
 
-	bury(d);
 	do {
+		/* Also of what the last round has refused, or flushes wait for it. */
+		bury(d);
 		spin_lock_irq(&d->map_lock);
 		go = wanted(d);
 		if (go && d->gathers)
