@@ -545,6 +545,22 @@ static int forget(struct exercise *x)
 	return 0;
 }
 
+/* Somebody sends a message: another value for a key. */
+static int turn(struct exercise *x)
+{
+	const char *const *key = x->plan->turns, *why = "";
+	u32 n = 0;
+
+	while (key && key[n])
+		n += 2;
+	if (!n)
+		return 0;
+	key += rnd(x, n / 2) * 2;
+	if (x->plan->ops->set(x->e, key[0], key[1], &why))
+		return fail(x, "cannot set %s %s: %s", key[0], key[1], why);
+	return 0;
+}
+
 static void checkpoint_if_full(struct exercise *x);
 static void checkpoint_some(struct exercise *x);
 
@@ -569,6 +585,8 @@ static int meanwhile(struct exercise *x)
 		if (!rnd(x, 4))
 			make_durable(x);
 		return 0;
+	case 6:
+		return rnd(x, 16) ? 0 : turn(x);
 	default:
 		return 0;
 	}
@@ -1079,6 +1097,8 @@ static int one_round(struct exercise *x)
 		checkpoint_some(x);
 	else if (dice < 98 && x->plan->ops->verify(x->e, report, x))
 		return -EUCLEAN;
+	else if (dice < 98 && !rnd(x, 8))
+		return turn(x);
 	else if (dice < 99 && x->plan->cuts)
 		r = !rnd(x, 4 * x->calm);
 	else if (dice == 99 && !rnd(x, 8))

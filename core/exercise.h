@@ -11,6 +11,7 @@
  * @layout: of the simulated device; metadata areas are not used
  * @features: NULL-terminated list of features to switch on, or NULL
  * @keys: NULL-terminated list of keys and values to set, or NULL
+ * @turns: such a list, of what may be set at any moment, or NULL
  * @seed: of the random numbers
  * @rounds: operations to try
  * @cuts: cut the power now and then
@@ -20,6 +21,7 @@ struct shingle_exercise_plan {
 	const struct shingle_layout *layout;
 	const char *const *features;
 	const char *const *keys;
+	const char *const *turns;
 	u32 seed;
 	u32 rounds;
 	bool cuts;

@@ -170,7 +170,7 @@ struct imr_pending {
  * @live: mapped tracks of each level
  * @largest: the level that bottoms are for; or LARGEST_AUTO, the highest one; or
  *	LARGEST_MOST, the one with most tracks
- * @naive: Algorithm 1, not 2
+ * @naive: epochs that begin from now on are by Algorithm 1, not 2
  * @adjsync_needed: no sync for an un-synced top beside a bottom
  * @syncs_literal: syncs that separate nothing, too
  * @move: overwritten tracks are put elsewhere
@@ -184,6 +184,7 @@ struct imr_pending {
  * @unsafe_retire: feature: no record of what is restored
  * @unsafe_reuse: feature: freed tracks and slots are used again at once
  * @phase: enum imr_phase
+ * @by_track: the open epoch is by Algorithm 1
  * @item: tracks of the epoch
  * @nr_items: how many
  * @buffer_tracks: at most so many
@@ -246,6 +247,7 @@ struct imr {
 	bool unsafe_reuse;
 
 	enum imr_phase phase;
+	bool by_track;
 	struct imr_item *item;
 	u32 nr_items;
 	u32 buffer_tracks;
@@ -1430,7 +1432,7 @@ static int naive_step(struct imr *s, struct shingle_step *step)
 /* A1.15, A2.23 and the map, in one commit. */
 static int last_step(struct imr *s, struct shingle_step *step)
 {
-	bool needed = s->naive || s->syncs_literal || s->after_3 || !s->rmw;
+	bool needed = s->by_track || s->syncs_literal || s->after_3 || !s->rmw;
 
 	return sync_step(s, step, needed ? IMR_SYNC_5 : IMR_SYNC_MAP, SHINGLE_SYNC_COMMIT);
 }
@@ -1448,6 +1450,7 @@ static int epoch_step(struct imr *s, struct shingle_step *step)
 			s->after_3 = false;
 			s->wrote_bottom = false;
 			s->at = 0;
+			s->by_track = s->naive;
 			s->phase = s->uncertain ? PHASE_REDO_SYNC : PHASE_REDO;
 			break;
 		case PHASE_REDO_SYNC:
@@ -1461,14 +1464,14 @@ static int epoch_step(struct imr *s, struct shingle_step *step)
 			sort_items(s);
 			r = plan(s);
 			if (!r)
-				s->phase = s->naive ? PHASE_ADJACENT : PHASE_BACKUP;
+				s->phase = s->by_track ? PHASE_ADJACENT : PHASE_BACKUP;
 			break;
 		case PHASE_LAST:
 			return last_step(s, step);
 		case PHASE_END:
 			return 0;
 		default:
-			r = s->naive ? naive_step(s, step) : merged_step(s, step);
+			r = s->by_track ? naive_step(s, step) : merged_step(s, step);
 			break;
 		}
 	}
@@ -1520,9 +1523,9 @@ static void synced(struct imr *s, const struct shingle_step *step)
 		break;
 	case PHASE_SYNC_3:
 		s->syncs[IMR_SYNC_MAP] += step->sync == SHINGLE_SYNC_COMMIT;
-		s->at += s->naive;
+		s->at += s->by_track;
 		s->after_3 = false;
-		s->phase = s->naive ? PHASE_ADJACENT : PHASE_BACKUP;
+		s->phase = s->by_track ? PHASE_ADJACENT : PHASE_BACKUP;
 		break;
 	case PHASE_SYNC_4:
 		s->phase = PHASE_TOPS;

@@ -91,15 +91,34 @@ static const char *const *const imr_keys[] = {
 	hint_keys,
 };
 
+/* What may be set while the device is in use. */
+static const char *const set_turns[] = {
+	"cleaning", "lazy", "cleaning", "aggressive", "order", "fifo", "order", "greedy",
+	"bypass_blocks", "0", "bypass_blocks", "1", "bypass_blocks", "4", NULL,
+};
+static const char *const full_turns[] = {
+	"cleaning", "lazy", "cleaning", "aggressive", "order", "fifo", "order", "greedy",
+	"threshold", "1", NULL,
+};
+static const char *const imr_turns[] = {
+	"policy", "seq", "policy", "3phase", "policy", "zigzag", "policy", "compaction",
+	"start", "first", "start", "next", "rmw", "naive", "rmw", "merged",
+	"adjsync", "literal", "adjsync", "needed", "syncs", "literal", "syncs", "needed",
+	"overwrite", "inplace", "overwrite", "move", "level", "message", "level", "hint",
+	"level", "lba", "partial", "top", "partial", "level", "largest", "auto",
+	"largest", "most", "largest", "1", NULL,
+};
+
 static const struct engine {
 	const struct shingle_engine_ops *ops;
 	void (*draw)(u32 *rng, struct shingle_exercise_shape *shape, struct shingle_layout *l);
 	const char *const *const *keys;
 	u32 nr_keys;
+	const char *const *turns;
 } engines[] = {
-	{ &stl_set_engine_ops, draw_set, set_keys, ARRAY_SIZE(set_keys) },
-	{ &stl_full_engine_ops, draw_full, full_keys, ARRAY_SIZE(full_keys) },
-	{ &imr_engine_ops, draw_imr, imr_keys, ARRAY_SIZE(imr_keys) },
+	{ &stl_set_engine_ops, draw_set, set_keys, ARRAY_SIZE(set_keys), set_turns },
+	{ &stl_full_engine_ops, draw_full, full_keys, ARRAY_SIZE(full_keys), full_turns },
+	{ &imr_engine_ops, draw_imr, imr_keys, ARRAY_SIZE(imr_keys), imr_turns },
 };
 
 static int exercise(const struct engine *engine, u32 seed, u32 runs, u32 rounds,
@@ -116,6 +135,8 @@ static int exercise(const struct engine *engine, u32 seed, u32 runs, u32 rounds,
 		const struct shingle_exercise_plan plan = {
 			.ops = engine->ops, .layout = &layout, .seed = seed, .rounds = rounds,
 			.cuts = true, .features = features, .keys = engine->keys[seed % engine->nr_keys],
+			/* Every other drive is left as it was made. */
+			.turns = seed % 2 ? engine->turns : NULL,
 		};
 		struct shingle_exercise_shape shape = { 0 };
 		u32 rng = seed;
