@@ -243,6 +243,17 @@ static void break_direct(struct stl_set *s)
 	s->streams_broken++;
 }
 
+/*
+ * No stream waits for a band to be staged any more.  Nor may others, who were
+ * kept from its set for that: with no set being cleaned no step would come.
+ */
+static void drop_wish(struct stl_set *s)
+{
+	s->wish_band = NO_BAND;
+	if (s->clean_set == NO_SET)
+		s->drain_set = NO_SET;
+}
+
 /* ------------------------------------------------------------------------
  * Construction
  */
@@ -364,6 +375,7 @@ static int set_bypass(struct stl_set *s, const char *value, const char **why)
 	s->bypass = n;
 	memset(s->stream, 0, sizeof(s->stream));
 	break_direct(s);
+	drop_wish(s);
 	return 0;
 }
 
@@ -565,12 +577,12 @@ static int enter_band(struct stl_set *s, u32 band)
 	if (!at_home(s, band)) {
 		break_direct(s);
 		s->direct_band = band;
-		s->wish_band = NO_BAND;
+		drop_wish(s);
 		return 1;
 	}
 	/* Others wait for the staging band, or it is a drive that does without. */
 	if (s->inplace || s->clean_set != NO_SET || s->want_head != NO_SET) {
-		s->wish_band = NO_BAND;
+		drop_wish(s);
 		return 0;
 	}
 	s->wish_band = band;
@@ -1084,7 +1096,7 @@ static void stl_set_step_done(struct shingle_engine *e, const struct shingle_ste
 			s->held_seq = emit->seq;
 		}
 		if (s->step_band == s->wish_band)
-			s->wish_band = NO_BAND;
+			drop_wish(s);
 		shingle_emit(emit, STL_SET_STAGED, 0, 0, s->step_band, step->cookie);
 		break;
 	case STEP_WRITEBACK:

@@ -457,6 +457,33 @@ static void stl_set_tells_streams(struct kunit *test)
 	e->ops->destroy(e);
 }
 
+/*
+ * What keeps writes from a band that a stream waits for goes with it.  A second
+ * stream ends the first one's wish, and there is no step left that they could
+ * wait for.
+ */
+static void stl_set_drains_for_a_wish(struct kunit *test)
+{
+	struct shingle_engine *e = new_bypass(test, "2");
+	struct shingle_run run, other;
+	struct shingle_step step;
+
+	write_run(test, e, 6, 2, 40);
+	write_run(test, e, 8, 8, 8);
+	KUNIT_ASSERT_EQ(test, e->ops->place(e, 12, 1, SHINGLE_LIFE_UNKNOWN, &other), 0);
+	write_run(test, e, 6, 2, 42);
+	KUNIT_EXPECT_EQ(test, e->ops->place(e, 8, 4, SHINGLE_LIFE_UNKNOWN, &run), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, e->ops->next_step(e, SHINGLE_WHY_PRESSURE, &step), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, e->ops->place(e, 15, 1, SHINGLE_LIFE_UNKNOWN, &run), -EBUSY);
+	write_run(test, e, 22, 2, 56);
+	write_run(test, e, 24, 1, 24);
+	commit(e, &other);
+	write_run(test, e, 8, 4, 49);
+	write_block(test, e, 15, 53);
+	KUNIT_EXPECT_EQ(test, e->ops->next_step(e, SHINGLE_WHY_PRESSURE, &step), 0);
+	e->ops->destroy(e);
+}
+
 /* A home that was forgotten is not written over before that is durable. */
 static void stl_set_discards_home(struct kunit *test)
 {
@@ -700,6 +727,7 @@ static struct kunit_case stl_cases[] = {
 	KUNIT_CASE(stl_set_bypasses_content),
 	KUNIT_CASE(stl_set_bypasses_to_the_end),
 	KUNIT_CASE(stl_set_tells_streams),
+	KUNIT_CASE(stl_set_drains_for_a_wish),
 	KUNIT_CASE(stl_set_discards_home),
 	KUNIT_CASE(stl_full_places),
 	KUNIT_CASE(stl_full_cleans),
