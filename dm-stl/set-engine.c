@@ -1386,7 +1386,7 @@ static int replay_discard(struct stl_set *s, u64 band, u64 nr)
 		return -EUCLEAN;
 	for (i = band; i < band + nr; i++)
 		forget_home(s, i);
-	for (i = 0; i < min_t(u64, nr, s->nr_sets << s->set_shift); i++) {
+	for (i = 0; i < min_t(u64, nr, (u64)s->nr_sets << s->set_shift); i++) {
 		/* Every set that the range touches, each once. */
 		u32 set = set_of_band(s, band + i);
 

@@ -28,7 +28,7 @@ static void draw_set(u32 *rng, struct shingle_exercise_shape *shape, struct shin
 	shape->data_bands = draw(rng, 1, 20);
 	shape->staging_bands = 1;
 	shape->cache_bands = draw(rng, 1, 5);
-	p.set_shift = cpu_to_le32(draw(rng, 0, 2));
+	p.set_shift = cpu_to_le32(draw(rng, 0, 4) ? draw(rng, 0, 2) : draw(rng, 30, 31));
 	shingle_exercise_layout(l, &stl_set_engine_ops, shape, &p, sizeof(p));
 }
 
