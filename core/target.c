@@ -514,7 +514,15 @@ static int load_state(struct shingle_device *d)
 	const char *name = dm_table_device_name(d->ti->table), *why;
 	struct shingle_recovery rec;
 	struct shingle_layout *l;
-	int err;
+	int err, i;
+
+	/*
+	 * If there was no power cut a drive may still hold what was written last,
+	 * and write it after what comes now: a bottom after the top beside it.
+	 */
+	for (i = 0; i < SHINGLE_NR_DEVS; i++)
+		d->dirty[i] = d->dev[i];
+	shingle_flush(d);
 
 	/* The table may have been loaded while another one was still writing. */
 	l = shingle_zalloc_array(1, sizeof(*l));
