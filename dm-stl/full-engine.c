@@ -992,7 +992,6 @@ static bool stl_full_step_source(struct shingle_engine *e, const struct shingle_
 			continue;
 		stl_full_resolve(e, step->lblk + offset, step->n - offset, out);
 		out->lblk = offset;
-		s->merged_blocks += out->n;
 		return true;
 	}
 	return false;
@@ -1030,6 +1029,7 @@ static void stl_full_step_done(struct shingle_engine *e, const struct shingle_st
 
 	if (step->kind == STEP_MERGE) {
 		zone = zone_of_band(s, s->step_band);
+		s->merged_blocks += s->band_live[s->step_band];
 		move_home(s, s->step_band, step->cookie, emit);
 		s->bands_cleaned++;
 	} else {

@@ -97,6 +97,7 @@ struct set_stream {
  * @forced: a forced clean is going on
  * @forced_age: it does without sets of this age and later
  * @step_band: band of the step in progress, or U64_MAX
+ * @step_live: of its blocks, those that were cached when the step began
  * @staged: the staging band holds @staged_band
  * @staged_band: which data band
  * @staged_snapshot: slots of its set from here on are newer than the copy
@@ -152,6 +153,7 @@ struct stl_set {
 	bool forced;
 	u32 forced_age;
 	u64 step_band;
+	u32 step_live;
 
 	bool staged;
 	u32 staged_band;
@@ -940,6 +942,7 @@ static int rewrite_step(struct stl_set *s, u32 band, struct shingle_step *step)
 	if (s->inflight[set] || band == s->flight_band)
 		return -EAGAIN;
 	s->step_band = band;
+	s->step_live = s->band_live[band];
 	step->kind = s->inplace ? STEP_INPLACE : STEP_STAGE;
 	step->n = s->band_blocks;
 	step->base = whole_at_home(s, band) ? native(s, band) : SHINGLE_NOWHERE;
@@ -1050,7 +1053,6 @@ static bool stl_set_step_source(struct shingle_engine *e, const struct shingle_s
 	while (offset + out->n < step->n &&
 	       find_slot(s, band, step->lblk + offset + out->n) == slot + out->n)
 		out->n++;
-	s->merged_blocks += out->n;
 	return true;
 }
 
@@ -1084,6 +1086,7 @@ static void stl_set_step_done(struct shingle_engine *e, const struct shingle_ste
 
 	switch (step->kind) {
 	case STEP_STAGE:
+		s->merged_blocks += s->step_live;
 		s->staged = true;
 		s->staged_band = s->step_band;
 		s->staged_snapshot = step->cookie;
@@ -1104,6 +1107,7 @@ static void stl_set_step_done(struct shingle_engine *e, const struct shingle_ste
 		band_cleaned(s, s->step_band, s->staged_snapshot, emit);
 		break;
 	case STEP_INPLACE:
+		s->merged_blocks += s->step_live;
 		band_cleaned(s, s->step_band, step->cookie, emit);
 		break;
 	case STEP_RETIRE:

@@ -239,6 +239,40 @@ static u64 counter(struct shingle_engine *e, const char *name)
 	return U64_MAX;
 }
 
+/*
+ * Core asks again for each piece of a step, and a run may begin beyond it or go on
+ * there: a block is merged once, and not at all by a step that fails.
+ */
+static void stl_counts_merged_blocks(struct kunit *test)
+{
+	const struct shape_case c[] = {
+		{ "", &stl_set_engine_ops, { 6, 2, 1, 1, 0, 1 } },
+		{ "", &stl_full_engine_ops, { 6, 6, 0, 0, 0, 1 }, .params = { 6, 2, 1 } },
+	};
+	struct shingle_record rec[16];
+	struct shingle_emit emit = { .rec = rec, .max = ARRAY_SIZE(rec) };
+	struct shingle_engine *e;
+	struct shingle_step step;
+	struct shingle_run run;
+	const char *why;
+	u32 i, at;
+
+	for (i = 0; i < ARRAY_SIZE(c); i++) {
+		KUNIT_ASSERT_EQ(test, c[i].ops->create(&e, new_layout(test, &c[i]), &why), 0);
+		KUNIT_ASSERT_EQ(test, e->ops->ready(e, &why), 0);
+		KUNIT_ASSERT_EQ(test, e->ops->place(e, 2, 3, SHINGLE_LIFE_UNKNOWN, &run), 0);
+		commit(e, &run);
+		KUNIT_ASSERT_EQ(test, e->ops->next_step(e, SHINGLE_WHY_FORCED, &step), 1);
+		e->ops->step_failed(e, &step);
+		KUNIT_ASSERT_EQ(test, e->ops->next_step(e, SHINGLE_WHY_FORCED, &step), 1);
+		for (at = 0; at < step.n; at++)
+			KUNIT_EXPECT_EQ(test, e->ops->step_source(e, &step, at, &run), at < 5);
+		e->ops->step_done(e, &step, &emit);
+		KUNIT_EXPECT_EQ(test, counter(e, "merged_blocks"), 3ULL);
+		e->ops->destroy(e);
+	}
+}
+
 /* Spec 1.6, Algorithm 1: the oldest block's band first, or else the most stale. */
 static void stl_set_orders(struct kunit *test)
 {
@@ -722,6 +756,7 @@ static struct kunit_case stl_cases[] = {
 	KUNIT_CASE(stl_slotmap_runs),
 	KUNIT_CASE(stl_set_places),
 	KUNIT_CASE(stl_set_cleans),
+	KUNIT_CASE(stl_counts_merged_blocks),
 	KUNIT_CASE(stl_set_orders),
 	KUNIT_CASE(stl_set_bypasses),
 	KUNIT_CASE(stl_set_bypasses_content),
