@@ -349,19 +349,6 @@ static int check_all(struct exercise *x)
 	return 0;
 }
 
-static bool in_flight(const struct exercise *x, u64 lblk, u64 n)
-{
-	u32 i;
-
-	for (i = 0; i < MAX_FLIGHT; i++) {
-		const struct shingle_run *r = &x->flight[i].run;
-
-		if (x->flight[i].used && lblk < r->lblk + r->n && r->lblk < lblk + n)
-			return true;
-	}
-	return false;
-}
-
 /* Blocks that are gathered are acknowledged at once. */
 static void gather_write(struct exercise *x, struct flight *f)
 {
@@ -529,8 +516,6 @@ static int forget(struct exercise *x)
 	if (rnd(x, 2))
 		lblk -= lblk % l->band_blocks;
 	n = min_t(u64, 1 + rnd(x, 3 * l->band_blocks), l->logical_blocks - lblk);
-	if (in_flight(x, lblk, n) || gathered(x, lblk, n))
-		return 0;
 	r = x->plan->ops->discard(x->e, lblk, n, &done, &dropped, &emit);
 	if (r == -EBUSY)
 		return 0;
@@ -538,14 +523,35 @@ static int forget(struct exercise *x)
 		return fail(x, "cannot discard %llu blocks at %llu (%d)",
 			    (unsigned long long)n, (unsigned long long)lblk, r);
 	take_records(x, &emit);
-	for (i = 0; dropped && i < done; i++) {
-		x->model[lblk + i].now = 0;
-		may_be(x, lblk + i, 0);
+	/* What was gathered and what is under way comes after it. */
+	for (i = lblk; dropped && i < lblk + done; i++) {
+		x->model[i].now = x->dirty[i] ?: x->frozen[i];
+		may_be(x, i, 0);
 	}
 	return 0;
 }
 
-/* Somebody sends a message: another value for a key. */
+/* A message that the engine knows says what level some tracks have. */
+static int tell(struct exercise *x)
+{
+	u64 units = div_u64(x->plan->layout->logical_blocks, x->e->gather_blocks);
+	u32 first = rnd(x, units), n = 1 + rnd(x, units - first);
+	struct shingle_record rec[16];
+	struct shingle_emit emit = { .rec = rec, .max = x->plan->ops->discard_records,
+				     .seq = x->seq };
+	char word[3][12], *argv[] = { "level", word[0], word[1], word[2] };
+	const char *why = "";
+
+	snprintf(word[0], sizeof(word[0]), "%u", first);
+	snprintf(word[1], sizeof(word[1]), "%u", n);
+	snprintf(word[2], sizeof(word[2]), "%u", rnd(x, 4));
+	if (x->plan->ops->message(x->e, 4, argv, &emit, &why))
+		return fail(x, "level %u %u is refused: %s", first, n, why);
+	take_records(x, &emit);
+	return 0;
+}
+
+/* Somebody sends a message, mostly another value for a key. */
 static int turn(struct exercise *x)
 {
 	const char *const *key = x->plan->turns, *why = "";
@@ -555,6 +561,8 @@ static int turn(struct exercise *x)
 		n += 2;
 	if (!n)
 		return 0;
+	if (x->plan->ops->message && !rnd(x, 4))
+		return tell(x);
 	key += rnd(x, n / 2) * 2;
 	if (x->plan->ops->set(x->e, key[0], key[1], &why))
 		return fail(x, "cannot set %s %s: %s", key[0], key[1], why);
