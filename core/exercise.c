@@ -503,19 +503,16 @@ static void end_some_write(struct exercise *x)
 		end_write(x, f, rnd(x, 16));
 }
 
-static int forget(struct exercise *x)
+/* Discard a prefix: how many blocks, 0 if it has to wait, or -errno. */
+static int forget_some(struct exercise *x, u64 lblk, u64 n)
 {
-	const struct shingle_layout *l = x->plan->layout;
 	struct shingle_record rec[16];
 	struct shingle_emit emit = { .rec = rec, .max = x->plan->ops->discard_records,
 				     .seq = x->seq };
-	u64 lblk = rnd(x, l->logical_blocks), n, done = 0, i;
 	bool dropped = false;
+	u64 done = 0, i;
 	int r;
 
-	if (rnd(x, 2))
-		lblk -= lblk % l->band_blocks;
-	n = min_t(u64, 1 + rnd(x, 3 * l->band_blocks), l->logical_blocks - lblk);
 	r = x->plan->ops->discard(x->e, lblk, n, &done, &dropped, &emit);
 	if (r == -EBUSY)
 		return 0;
@@ -528,7 +525,18 @@ static int forget(struct exercise *x)
 		x->model[i].now = x->dirty[i] ?: x->frozen[i];
 		may_be(x, i, 0);
 	}
-	return 0;
+	return done;
+}
+
+static int forget(struct exercise *x)
+{
+	const struct shingle_layout *l = x->plan->layout;
+	u64 lblk = rnd(x, l->logical_blocks);
+
+	if (rnd(x, 2))
+		lblk -= lblk % l->band_blocks;
+	return min(forget_some(x, lblk, min_t(u64, 1 + rnd(x, 3 * l->band_blocks),
+					      l->logical_blocks - lblk)), 0);
 }
 
 /* A message that the engine knows says what level some tracks have. */
@@ -866,6 +874,28 @@ static int help_waiting(struct exercise *x)
 	return 0;
 }
 
+/* Everything is discarded: what must wait has something to wait for. */
+static int forget_all(struct exercise *x, u64 limit)
+{
+	u64 lblk = 0, end = x->plan->layout->logical_blocks;
+	int r;
+
+	while (lblk < end) {
+		bool pending = x->plan->ops->pending(x->e);
+
+		checkpoint_if_full(x);
+		r = forget_some(x, lblk, end - lblk);
+		if (r < 0)
+			return r;
+		lblk += r;
+		if (!r && help(x, SHINGLE_WHY_PRESSURE) <= 0 && !pending)
+			return fail(x, "a discard waits, and nothing is left to wake it");
+		if (!--limit)
+			return fail(x, "a discard has no end");
+	}
+	return 0;
+}
+
 /*
  * Nothing waits for ever: with no write under way a new one finds room, and a
  * clean of everything ends and leaves nothing.
@@ -879,6 +909,8 @@ static int progress(struct exercise *x)
 		return -EUCLEAN;
 	/* No cleaning needs more than two steps for each band, and one to end. */
 	limit = 4 * x->plan->layout->logical_blocks + 16;
+	if (!rnd(x, 8))
+		return forget_all(x, limit);
 	if (rnd(x, 4)) {
 		while ((r = place(x, lblk, 1, &x->flight[0])) > 0 && --limit) {
 			r = help_waiting(x);
