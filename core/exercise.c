@@ -1039,6 +1039,118 @@ static int check_recovered(struct exercise *x)
 	return 0;
 }
 
+static void report(void *ctx, const char *fmt, ...) __printf(2, 3);
+static void report(void *ctx, const char *fmt, ...)
+{
+	struct exercise *x = ctx;
+	va_list args;
+
+	va_start(args, fmt);
+	if (!x->res->error[0])
+		vsnprintf(x->res->error, sizeof(x->res->error), fmt, args);
+	va_end(args);
+}
+
+/* A random byte of a piece of metadata, or of a record, is another one. */
+static void spoil(struct exercise *x, void *buf, u32 bytes)
+{
+	u8 *p = buf;
+
+	if (bytes && !rnd(x, 4))
+		p[rnd(x, bytes)] = rnd(x, 2) ? rnd(x, 4) : rnd(x, 256);
+}
+
+/* A clean of everything comes to its end, whatever it moves. */
+static int clean_nonsense(struct exercise *x, struct shingle_engine *e)
+{
+	const struct shingle_engine_ops *ops = x->plan->ops;
+	u32 limit = 4 * x->plan->layout->logical_blocks + 16, at;
+	struct shingle_record rec[16];
+	struct shingle_step step;
+	struct shingle_run run;
+	int r;
+
+	while ((r = ops->next_step(e, SHINGLE_WHY_FORCED, &step)) && --limit) {
+		struct shingle_emit emit = { .rec = rec, .max = ops->step_records,
+					     .seq = x->seq };
+
+		for (at = 0; r > 0 && at < step.n; at = run.lblk + run.n) {
+			if (!ops->step_source(e, &step, at, &run))
+				break;
+		}
+		if (r > 0)
+			ops->step_done(e, &step, &emit);
+		ops->release(e, x->seq);
+	}
+	return limit ? 0 : fail(x, "a clean of nonsense has no end");
+}
+
+/*
+ * Metadata that make no sense are refused, or lead to a map that contradicts
+ * nothing and can be looked at.  Checksums say otherwise before, but not of what a
+ * bug or somebody with bad intentions has written.
+ */
+static int load_nonsense(struct exercise *x)
+{
+	const struct shingle_engine_ops *ops = x->plan->ops;
+	struct shingle_engine *e;
+	struct shingle_run run;
+	const char *why = "";
+	struct chunk *c;
+	int err = 0;
+	u64 lblk;
+	u32 i;
+
+	c = kvcalloc(1, sizeof(*c), GFP_KERNEL);
+	if (!c)
+		return -ENOMEM;
+	if (ops->create(&e, x->plan->layout, &why)) {
+		kvfree(c);
+		return fail(x, "cannot create an engine for nonsense: %s", why);
+	}
+	for (i = 0; !err && i < x->nr_ckpt; i++) {
+		*c = x->ckpt[i];
+		spoil(x, c->payload, c->bytes);
+		if (!rnd(x, 16))
+			c->bytes = rnd(x, sizeof(c->payload) + 1);
+		if (!rnd(x, 16))
+			c->index = rnd(x, 2) ? rnd(x, 8) : (u64)rnd(x, U32_MAX) << rnd(x, 31);
+		err = ops->decode(e, c->index, c->payload, c->bytes);
+		if (!err && !rnd(x, 16))
+			err = ops->decode(e, c->index, c->payload, c->bytes);
+	}
+	for (i = x->ckpt_from; !err && i < x->nr_records; i++) {
+		struct shingle_record rec = x->journal[i];
+
+		if (!rnd(x, 8))
+			spoil(x, &rec, sizeof(rec));
+		if (!rnd(x, 16))
+			rec = x->journal[rnd(x, x->nr_records)];
+		err = ops->replay(e, &rec);
+	}
+	err = err ?: ops->ready(e, &why);
+	if (!err) {
+		x->res->nonsense++;
+		for (lblk = 0; lblk < x->plan->layout->logical_blocks; lblk += run.n) {
+			ops->resolve(e, lblk, x->plan->layout->logical_blocks - lblk, &run);
+			if (!run.n)
+				break;
+		}
+		if (lblk < x->plan->layout->logical_blocks || ops->verify(e, report, x))
+			err = fail(x, "nonsense leads to a map that contradicts itself");
+		err = err ?: clean_nonsense(x, e);
+		if (!err && ops->verify(e, report, x))
+			err = fail(x, "nonsense contradicts itself when it was cleaned");
+	} else if (err != -EUCLEAN) {
+		err = fail(x, "nonsense is refused with %d", err);
+	} else {
+		err = 0;
+	}
+	ops->destroy(e);
+	kvfree(c);
+	return err;
+}
+
 static int power_cut(struct exercise *x)
 {
 	/* If only the host went down, the drive goes on with what it holds. */
@@ -1088,7 +1200,7 @@ static int power_cut(struct exercise *x)
 	x->nr_records = end;
 	x->cursor = U64_MAX;
 	x->res->cuts++;
-	if (check_recovered(x))
+	if (check_recovered(x) || load_nonsense(x))
 		return -EUCLEAN;
 	if (exact && x->plan->ops->cached_blocks(x->e) != cached)
 		return fail(x, "after cut %llu %llu blocks are cached, not %llu",
@@ -1097,18 +1209,6 @@ static int power_cut(struct exercise *x)
 			    (unsigned long long)cached);
 	make_durable(x);
 	return clean(x, SHINGLE_WHY_RECOVERY, false);
-}
-
-static void report(void *ctx, const char *fmt, ...) __printf(2, 3);
-static void report(void *ctx, const char *fmt, ...)
-{
-	struct exercise *x = ctx;
-	va_list args;
-
-	va_start(args, fmt);
-	if (!x->res->error[0])
-		vsnprintf(x->res->error, sizeof(x->res->error), fmt, args);
-	va_end(args);
 }
 
 static int one_round(struct exercise *x)

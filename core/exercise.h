@@ -38,6 +38,7 @@ struct shingle_exercise_plan {
  * @checkpoints: checkpoints taken
  * @emptied: times that a clean of everything left nothing to clean
  * @bypassed: of @writes, those that the engine says went past its cache
+ * @nonsense: times that spoilt metadata led to a sound map
  * @destroyed: blocks that wide writes destroyed
  */
 struct shingle_exercise_result {
@@ -50,6 +51,7 @@ struct shingle_exercise_result {
 	u64 checkpoints;
 	u64 emptied;
 	u64 bypassed;
+	u64 nonsense;
 	u64 destroyed;
 };
 

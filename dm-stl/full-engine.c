@@ -1187,6 +1187,13 @@ static int decode_homes(struct stl_full *s, u32 part, const __le32 *p, u32 bytes
 	return 0;
 }
 
+/* A slot that is about to hold something else. */
+static void replay_over(struct stl_full *s, u32 slot)
+{
+	if (shingle_slot_state(&s->map, slot) == SHINGLE_SLOT_OWNED)
+		drop_slots(s, shingle_slot_lblk(&s->map, slot) / s->band_blocks, slot, 1);
+}
+
 /*
  * Pieces of one checkpoint may contradict each other: a block in two slots, two
  * bands under the number of one log.  Whatever is believed here, the records
@@ -1211,6 +1218,8 @@ static int decode_log(struct stl_full *s, u32 log, u32 part, const __le32 *p, u3
 		lblk -= SHINGLE_SLOT_OWNED;
 		if (lblk >= s->layout->logical_blocks)
 			return -EUCLEAN;
+		/* No sound checkpoint has a piece twice. */
+		replay_over(s, log * s->band_blocks + first + i);
 		adopt_slots(s, log * s->band_blocks + first + i, lblk, 1);
 	}
 	return 0;
@@ -1232,13 +1241,6 @@ static int stl_full_decode(struct shingle_engine *e, u64 index, const void *buf,
 	if (index >= (u64)s->nr_logs * parts)
 		return -EUCLEAN;
 	return decode_log(s, div_u64(index, parts), index % parts, buf, bytes);
-}
-
-/* A slot that is about to hold something else. */
-static void replay_over(struct stl_full *s, u32 slot)
-{
-	if (shingle_slot_state(&s->map, slot) == SHINGLE_SLOT_OWNED)
-		drop_slots(s, shingle_slot_lblk(&s->map, slot) / s->band_blocks, slot, 1);
 }
 
 static void replay_clear(struct stl_full *s, u32 log)

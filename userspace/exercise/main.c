@@ -127,6 +127,7 @@ static int exercise(const struct engine *engine, u32 seed, u32 runs, u32 rounds,
 	const char *const features[] = { feature, NULL };
 	u64 gathered = 0, epochs = 0;
 	u64 writes = 0, steps = 0, cuts = 0, checkpoints = 0, destroyed = 0, emptied = 0, bypassed = 0;
+	u64 nonsense = 0;
 	struct shingle_exercise_result res;
 	static struct shingle_layout layout;
 	u32 end = seed + runs;
@@ -158,16 +159,19 @@ static int exercise(const struct engine *engine, u32 seed, u32 runs, u32 rounds,
 		destroyed += res.destroyed;
 		emptied += res.emptied;
 		bypassed += res.bypassed;
+		nonsense += res.nonsense;
 	}
 	printf("%s: %u runs: %llu blocks written, %llu gathered, %llu epochs, "
 	       "%llu past the cache, %llu steps, "
 	       "%llu checkpoints, %llu power cuts, %llu times emptied, "
+	       "%llu times nonsense believed, "
 	       "%llu blocks destroyed by the head, 0 lost\n",
 	       engine->ops->name, runs, (unsigned long long)writes,
 	       (unsigned long long)gathered, (unsigned long long)epochs,
 	       (unsigned long long)bypassed, (unsigned long long)steps,
 	       (unsigned long long)checkpoints, (unsigned long long)cuts,
-	       (unsigned long long)emptied, (unsigned long long)destroyed);
+	       (unsigned long long)emptied, (unsigned long long)nonsense,
+	       (unsigned long long)destroyed);
 	return 0;
 }
 
