@@ -874,13 +874,13 @@ static u32 band_in_log(const struct stl_full *s, u32 log)
 	return busy;
 }
 
-static void set_victim(struct full_zone *z, u32 log)
+static void set_victim(struct stl_full *s, struct full_zone *z, u32 log)
 {
 	z->victim = log;
 	if (z->open == log)
 		z->open = NO_LOG;
 	if (z->stream == log)
-		z->stream = NO_LOG;
+		break_stream(s, z);
 }
 
 static int merge_step(struct stl_full *s, u32 zone, u32 band, struct shingle_step *step)
@@ -924,7 +924,7 @@ static int zone_step(struct stl_full *s, u32 zone, enum shingle_why why,
 
 		if (log == NO_LOG)
 			return why == SHINGLE_WHY_PRESSURE ? -EAGAIN : 0;
-		set_victim(z, log);
+		set_victim(s, z, log);
 	}
 	if (!s->log[z->victim].live) {
 		if (s->log[z->victim].inflight)

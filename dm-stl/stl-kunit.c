@@ -645,6 +645,13 @@ static void stl_full_breaks_streams(struct kunit *test)
 	write_block(test, e, 5, 14);		/* what the stream left is used up */
 	KUNIT_EXPECT_EQ(test, counter(e, "bands_switched"), 0ULL);
 	e->ops->destroy(e);
+
+	/* Nor does one get to its end whose log is cleaned meanwhile. */
+	e = new_full(test, 9, 5, 3);
+	write_block(test, e, 0, 12);
+	one_step(test, e, SHINGLE_WHY_FORCED, SHINGLE_NOWHERE, 15, 0);
+	KUNIT_EXPECT_EQ(test, counter(e, "streams_broken"), 1ULL);
+	e->ops->destroy(e);
 }
 
 /* Free bands that writes leave alone, and who is cleaned when. */
