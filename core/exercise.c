@@ -6,9 +6,10 @@
  * taken piece by piece, and power cuts, over a simulated medium whose wide head
  * destroys every block of the tracks after the one it writes.  An interlaced medium
  * has a write cache besides, which writes in any order what is not flushed: syncs
- * are all that its engine can build on.  After each read and each cut, contents
- * are compared with what was promised.  It plays core's part by core's rules
- * (engine.h), so an engine that passes has met them.
+ * are all that its engine can build on.  A shingled one may have one that loses what
+ * came last.  After each read and each cut, contents are compared with what was
+ * promised.  It plays core's part by core's rules (engine.h), so an engine that
+ * passes has met them.
  */
 #ifndef __KERNEL__
 #include <stdarg.h>
@@ -83,6 +84,7 @@ struct chunk {
  * @e: the engine
  * @rng: state of the random numbers
  * @calm: of so many chances to cut the power one is taken
+ * @caching: the drive has a write cache
  * @quiet: the host starts nothing for the time being
  * @stamp: number of the last write
  * @stream: where the last sequential write ended
@@ -112,6 +114,7 @@ struct exercise {
 	struct shingle_engine *e;
 	u32 rng;
 	u32 calm;
+	bool caching;
 	bool quiet;
 	u32 stamp;
 	u64 stream;
@@ -185,10 +188,10 @@ static void destroy_and_write(struct exercise *x, u64 pblk, u32 content)
 	}
 }
 
-/* The drive writes some block, of several versions of one the oldest. */
+/* The drive writes some block, of several versions of one the oldest; or in order. */
 static void drive_writes(struct exercise *x)
 {
-	u32 which = rnd(x, x->nr_drive), i;
+	u32 which = x->plan->layout->interlaced ? rnd(x, x->nr_drive) : 0, i;
 
 	for (i = 0; x->drive[i].pblk != x->drive[which].pblk; i++)
 		;
@@ -205,7 +208,7 @@ static void drive_flush(struct exercise *x)
 
 static void medium_write(struct exercise *x, u64 pblk, u32 content)
 {
-	if (!x->plan->layout->interlaced) {
+	if (!x->caching) {
 		destroy_and_write(x, pblk, content);
 		return;
 	}
@@ -1381,6 +1384,7 @@ int shingle_exercise(const struct shingle_exercise_plan *plan,
 	x->rng = plan->seed * 2654435761U + 1;
 	/* Some states take long to get into. */
 	x->calm = 1 << plan->seed % 3;
+	x->caching = plan->layout->interlaced || plan->seed % 5 < 2;
 	x->seq = 1;
 	x->cursor = U64_MAX;
 	err = allocate(x);
