@@ -289,7 +289,8 @@ static void make_durable(struct exercise *x)
 			m->maybe[m->nr++] = f->first + j;
 		}
 	}
-	if (rnd(x, 2))
+	/* A reader may take his time. */
+	if (!rnd(x, 2 * x->calm))
 		x->plan->ops->release(x->e, x->seq - 1);
 }
 
@@ -421,13 +422,13 @@ static int retry(struct exercise *x, struct waiting *w, struct flight *f)
 	return min(r, 0);
 }
 
-/* Every other write goes on where the last one of its kind has ended. */
+/* Every other write, or most, go on where the last one of their kind has ended. */
 static int start_write(struct exercise *x)
 {
 	const struct shingle_layout *l = x->plan->layout;
 	struct waiting *w = &x->waiting[rnd(x, MAX_FLIGHT)];
 	struct flight *f = &x->flight[rnd(x, MAX_FLIGHT)];
-	bool stream = rnd(x, 2);
+	bool stream = rnd(x, x->plan->seed % 4 ? 2 : 12);
 
 	if (f->used)
 		return 0;
@@ -606,6 +607,10 @@ static int meanwhile(struct exercise *x)
 		return 0;
 	case 6:
 		return rnd(x, 16) ? 0 : turn(x);
+	case 7:
+		/* Of what is durable by now, which this step is not. */
+		x->plan->ops->release(x->e, x->seq - 1);
+		return 0;
 	default:
 		return 0;
 	}
@@ -668,8 +673,8 @@ static int carry_out(struct exercise *x, const struct shingle_step *step)
 	if (step->gathered)
 		memset(x->frozen + step->lblk, 0, step->n * sizeof(*x->frozen));
 	x->res->steps++;
-	/* The commit takes its time. */
-	for (i = rnd(x, 4); !err && i; i--)
+	/* The commit takes its time, now and then a long one. */
+	for (i = rnd(x, rnd(x, 8) ? 4 : 48); !err && i; i--)
 		err = meanwhile(x);
 	return err;
 }
@@ -794,6 +799,8 @@ static int run_epoch(struct exercise *x, bool may_cut)
 			continue;
 		}
 		r = r < 0 ? r : epoch_step(x, &step, may_cut);
+		if (!r && !rnd(x, 256))
+			r = -EAGAIN;
 		if (r == -EAGAIN) {
 			thaw(x);
 			return 0;
@@ -1211,7 +1218,8 @@ static int power_cut(struct exercise *x)
 			    (unsigned long long)x->plan->ops->cached_blocks(x->e),
 			    (unsigned long long)cached);
 	make_durable(x);
-	return clean(x, SHINGLE_WHY_RECOVERY, false);
+	/* The host does not wait for that. */
+	return rnd(x, 4) ? clean(x, SHINGLE_WHY_RECOVERY, false) : 0;
 }
 
 static int one_round(struct exercise *x)
