@@ -898,6 +898,26 @@ def fua_fails(ctx, geo):
         game.alive()
 
 
+def flush_first(ctx, geo):
+    """A disk that cannot be flushed when it is activated is read-only; what was
+    promised is there."""
+    with faulty(ctx, geo.but(name="flushfirst", medium="cached")) as game:
+        game.fill()
+        game.close()
+        game.break_("data", "error_writes")
+        game.stack.open()
+        game.dev = game.stack.blk()
+        expect(game.state() == "ro", f"it is {game.state()}")
+        expect("needs_check" not in game.stack.device.status(noflush=True),
+               "it needs a check, and nothing is wrong with the map")
+        game.compare("read-only")
+        game.write(0, must=False)
+        game.heal()
+        game.again()
+        game.compare("activated again")
+        game.alive()
+
+
 def lying_disk(ctx, geo, seed):
     """Metadata writes vanish, then the power goes.  Nothing can be promised of
     a disk that lies; but what comes back was written once, somewhere, or the
@@ -980,6 +1000,7 @@ def cases(target, options):
              lambda c, g: activation(c, g, "checkpoint")),
             ("activation, journal",
              lambda c, g: activation(c, g, "journal")),
+            ("activation, flush", flush_first),
             ("dm-dust under cleaning", dust),
             ("failslab", lambda c, g: failing_memory(c, g, "failslab")),
             ("fail_page_alloc",
