@@ -45,9 +45,11 @@ enum { STEP_MERGE, STEP_FREE };
 /* Longest run that a record can name. */
 #define MAX_RUN		U16_MAX
 
-/* Slots in one checkpoint piece, after band, age and fill; homes in one. */
+/* Slots in one checkpoint piece, after band, age and fill; homes in one.  Tests take less. */
+#ifndef PART_SLOTS
 #define PART_SLOTS	1000U
 #define PART_HOMES	1000U
+#endif
 
 /* Bands one discard call walks over, to bound the time under the map lock. */
 #define DISCARD_BANDS	1024U

@@ -29,11 +29,11 @@ enum { STEP_STAGE, STEP_WRITEBACK, STEP_INPLACE, STEP_RETIRE };
 /* Longest run that a record can name. */
 #define MAX_RUN		U16_MAX
 
-/* Slots in one checkpoint piece, after the fill count. */
+/* In one checkpoint piece: slots, after the fill count; bands of prefixes.  Tests take less. */
+#ifndef PART_SLOTS
 #define PART_SLOTS	1000U
-
-/* Bands in one checkpoint piece of prefixes. */
 #define PART_BANDS	1000U
+#endif
 
 /* Blocks that core needs in a checkpoint slot: its own piece and the footer. */
 #define CORE_CHUNKS	2U

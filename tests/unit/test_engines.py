@@ -20,8 +20,8 @@ def run(*args):
     return subprocess.run(args, capture_output=True, text=True, timeout=300)
 
 
-def exercise(*args):
-    return run(TOP / "build/userspace/shingle-exercise", *map(str, args))
+def exercise(*args, tool="shingle-exercise"):
+    return run(TOP / "build/userspace" / tool, *map(str, args))
 
 
 def test_engines_survive_power_cuts():
@@ -35,6 +35,14 @@ def test_engines_survive_power_cuts():
         steps = int(re.search(r"(\d+) steps", line)[1])
         emptied = int(re.search(r"(\d+) times emptied", line)[1])
         assert cuts > 1000 and steps > 10000 and emptied > 100, line
+
+
+def test_checkpoints_in_many_pieces():
+    """Each piece of another moment; real ones have more than a test's device fills."""
+    done = exercise(SEED, 400, tool="shingle-exercise-pieces")
+    assert done.returncode == 0, done.stdout + done.stderr
+    for line in done.stdout.splitlines():
+        assert int(re.search(r"(\d+) checkpoints", line)[1]) > 1000, line
 
 
 @pytest.mark.parametrize("feature", ["unsafe_record", "unsafe_sync1", "unsafe_sync2",
