@@ -8,6 +8,7 @@ import json
 import os
 import re
 import subprocess
+import threading
 import time
 import traceback
 
@@ -45,6 +46,27 @@ def run(*argv, ok=(0,), **kw):
         raise Failure(f"{' '.join(map(str, argv))} ended with "
                       f"{done.returncode}: {done.stdout.strip()[-2000:]}")
     return done.returncode, done.stdout
+
+
+@contextlib.contextmanager
+def beside(function):
+    """Runs it in a thread meanwhile; its failure is ours."""
+    failed = []
+
+    def body():
+        try:
+            function()
+        except Exception as error:  # pylint: disable=broad-except
+            failed.append(error)
+
+    thread = threading.Thread(target=body)
+    thread.start()
+    try:
+        yield thread
+    finally:
+        thread.join()
+    if failed:
+        raise failed[0]
 
 
 def modprobe(name, *args):

@@ -22,7 +22,7 @@ import time
 
 import blk
 import dm
-from bench import Failure, Skip, expect, modprobe, run
+from bench import Failure, Skip, beside, expect, modprobe, run
 from blk import BLOCK, SECTORS
 from ledger import stats
 from model import Model, read_stamp, stamp
@@ -167,27 +167,6 @@ class Faulty:
         self.again()
         self.compare("in the end, activated again")
         self.close()
-
-
-@contextlib.contextmanager
-def beside(function):
-    """Runs it in a thread meanwhile; its failure is ours."""
-    failed = []
-
-    def body():
-        try:
-            function()
-        except Exception as error:  # pylint: disable=broad-except
-            failed.append(error)
-
-    thread = threading.Thread(target=body)
-    thread.start()
-    try:
-        yield thread
-    finally:
-        thread.join()
-    if failed:
-        raise failed[0]
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ import time
 
 import blk
 import dm
-from bench import expect, modprobe
+from bench import beside, expect, modprobe
 from blk import BLOCK, SECTORS
 from ledger import stats
 from model import stamp, read_stamp
@@ -76,27 +76,6 @@ class Slow:
         self.made.verify()
         self.made.close()
         self.made.check()
-
-
-@contextlib.contextmanager
-def beside(function):
-    """Runs it in a thread meanwhile; its failure is ours."""
-    failed = []
-
-    def body():
-        try:
-            function()
-        except Exception as error:  # pylint: disable=broad-except
-            failed.append(error)
-
-    thread = threading.Thread(target=body)
-    thread.start()
-    try:
-        yield thread
-    finally:
-        thread.join()
-    if failed:
-        raise failed[0]
 
 
 def overtaken(ctx, geo):
