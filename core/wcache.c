@@ -1007,15 +1007,16 @@ static void wcache_work(struct work_struct *work)
 		wc->drain = wc->seq;
 	spin_unlock_irq(&d->map_lock);
 
+	bury(d);
 	do {
-		/* Also of what the last round has refused, or flushes wait for it. */
-		bury(d);
 		spin_lock_irq(&d->map_lock);
 		go = wanted(d);
 		if (go && d->gathers)
 			shingle_want_epoch(d);
 		spin_unlock_irq(&d->map_lock);
 	} while (go && !d->gathers && destage(d));
+	/* What was refused just now, or flushes would wait for it. */
+	bury(d);
 	release_flushes(d);
 
 	spin_lock_irq(&d->map_lock);
