@@ -141,10 +141,13 @@ def find(gap, looks=1):
             p, risk = int(stalls[0]), regular(stalls, len(gap)) * looks
             if risk < RISK_REGULAR and gap[p:].mean() > MOSTLY * gap[:p].mean():
                 best = (p, risk, float(tall))
-    return best and (first_of(gap, *best, looks), *best[1:])
+    if best is None:
+        return None
+    p, risk, tall = best
+    return first_of(gap, p, tall, looks), risk, tall
 
 
-def first_of(gap, p, _risk, tall, looks):
+def first_of(gap, p, tall, looks):
     """Where the change that is known at @p began.
 
     Of many parts of a cache some are full before the others, and stalls become more

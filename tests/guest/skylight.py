@@ -156,7 +156,8 @@ class Drive:
                           f"uuid=$(dmsetup info -c --noheadings -o uuid {self.name})",
                           f"dmsetup remove --retry --noudevsync {self.name}",
                           on(self.meta.name, "off"), on(self.medium.name, "off"),
-                          f'dmsetup create --noudevsync {self.name} --uuid "$uuid" --table "$table"',
+                          f'dmsetup create --noudevsync {self.name} --uuid "$uuid" '
+                          '--table "$table"',
                           f"dmsetup mknodes {self.name}"]
         path = Path("/tmp/cutter.sh")
         path.write_text("\n".join(lines) + "\n", encoding="ascii")
