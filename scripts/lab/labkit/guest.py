@@ -417,7 +417,8 @@ def one_core(cpus):
 
 
 def settle(cpus):
-    """In the child: no guest outlives a runner that was killed."""
+    """In the child: it keeps to these processors, and no guest outlives a runner that
+    was killed."""
     pr_set_pdeathsig = 1
     prctl(pr_set_pdeathsig, signal.SIGKILL)
     # Without the right to, it is only slower.
