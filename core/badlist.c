@@ -18,6 +18,20 @@ static u32 lower_bound(const struct shingle_badlist *b, u64 lblk)
 	return lo;
 }
 
+static bool add(struct shingle_badlist *b, u64 lblk, u32 room)
+{
+	u32 i = lower_bound(b, lblk);
+
+	if (i < b->nr && b->lblk[i] == lblk)
+		return true;
+	if (b->nr >= room)
+		return false;
+	memmove(&b->lblk[i + 1], &b->lblk[i], (b->nr - i) * sizeof(b->lblk[0]));
+	b->lblk[i] = lblk;
+	b->nr++;
+	return true;
+}
+
 /**
  * shingle_bad_add() - a block became unreadable
  * @b: the list
@@ -27,16 +41,24 @@ static u32 lower_bound(const struct shingle_badlist *b, u64 lblk)
  */
 bool shingle_bad_add(struct shingle_badlist *b, u64 lblk)
 {
-	u32 i = lower_bound(b, lblk);
+	return add(b, lblk, SHINGLE_MAX_BAD);
+}
 
-	if (i < b->nr && b->lblk[i] == lblk)
-		return true;
-	if (b->nr == SHINGLE_MAX_BAD)
-		return false;
-	memmove(&b->lblk[i + 1], &b->lblk[i], (b->nr - i) * sizeof(b->lblk[0]));
-	b->lblk[i] = lblk;
-	b->nr++;
-	return true;
+/**
+ * shingle_bad_replay() - a block became unreadable, says the journal
+ * @b: the list
+ * @lblk: the block
+ *
+ * A checkpoint has the list as it was after some of the records that are replayed
+ * on top of it.  While they are, the list holds what it held then and what it holds
+ * in the checkpoint: up to twice as much as it may.  When all have been, it is again
+ * what it was.
+ *
+ * Context: before I/O.  Returns false if no list was ever so long.
+ */
+bool shingle_bad_replay(struct shingle_badlist *b, u64 lblk)
+{
+	return add(b, lblk, ARRAY_SIZE(b->lblk));
 }
 
 /**

@@ -10,7 +10,7 @@
 /**
  * struct shingle_badlist - unreadable logical blocks, ascending
  * @nr: how many
- * @lblk: which
+ * @lblk: which; beyond SHINGLE_MAX_BAD of them only while the journal is replayed
  *
  * Cleaning moves whole bands.  A block that cannot be read any more is moved
  * as "unreadable", so that it goes on failing, and only it, until somebody
@@ -18,10 +18,11 @@
  */
 struct shingle_badlist {
 	u32 nr;
-	u64 lblk[SHINGLE_MAX_BAD];
+	u64 lblk[2 * SHINGLE_MAX_BAD];
 };
 
 bool shingle_bad_add(struct shingle_badlist *b, u64 lblk);
+bool shingle_bad_replay(struct shingle_badlist *b, u64 lblk);
 bool shingle_bad_hit(const struct shingle_badlist *b, u64 lblk, u64 n, u64 *first);
 bool shingle_bad_remove(struct shingle_badlist *b, u64 lblk, u64 n);
 u32 shingle_bad_encode(const struct shingle_badlist *b, void *buf);

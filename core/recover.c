@@ -149,7 +149,7 @@ static int replay_record(const struct shingle_layout *l, const struct shingle_lo
 
 	switch (le16_to_cpu(rec->type)) {
 	case SHINGLE_REC_BAD:
-		return lblk < l->logical_blocks && shingle_bad_add(to->bad, lblk) ? 0 : -EUCLEAN;
+		return lblk < l->logical_blocks && shingle_bad_replay(to->bad, lblk) ? 0 : -EUCLEAN;
 	case SHINGLE_REC_GOOD:
 		/* The length needs more bits than rec->n has: it is in b. */
 		shingle_bad_remove(to->bad, lblk, le64_to_cpu(rec->b));
@@ -357,6 +357,11 @@ static int replay_journal(struct replay *p, const struct shingle_loaded *to, boo
 	if (err) {
 		*why = "journal cannot be read";
 		return err;
+	}
+	/* What comes before a hole may end where the checkpoint's list was not yet true. */
+	if (to->bad->nr > SHINGLE_MAX_BAD) {
+		*why = "journal holds more unreadable blocks than a device can have";
+		return -EUCLEAN;
 	}
 	if (rec->hole && !stop_at_hole) {
 		*why = "journal has a hole: a block in its middle is damaged";

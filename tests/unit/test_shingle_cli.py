@@ -22,7 +22,7 @@ CLEAN, CORRECTED, ERRORS, FAILED, USAGE = 0, 1, 4, 8, 16
 RECORD = struct.Struct("<HHIQQ")
 # dm-stl/set-engine.h
 MAP, STAGED, CLEANED, RESET, DISCARD, DROP = range(0x100, 0x106)
-BAD = 1
+BAD, GOOD = 1, 2
 
 
 @pytest.fixture(scope="session", name="tool")
@@ -640,6 +640,23 @@ def test_nonsense_under_a_good_checksum(image, record):
     image.commit([record])
     assert "no sense" in image.check(rc=ERRORS)["findings"][0]["text"]
     assert "cannot be repaired" in image.run("repair", "--yes", *image.args, rc=ERRORS)
+
+
+def test_list_of_unreadable_blocks_is_full(run):
+    """The checkpoint has it as it was in the end, the journal from before."""
+    image = Image(run, "--cache-size", "5b", blocks=2000)
+    full = 4032 // 8
+    image.checkpoint(1, 2, {1 << 63: struct.pack(f"<{full}Q", *range(1, full + 1))})
+    image.commit([(BAD, 0, 0, 0, 0)])
+    image.commit([(GOOD, 0, 0, 0, 1)])
+    assert image.check()["bad_blocks"] == full
+    image.commit([(BAD, 0, 0, 0, 0)])
+    assert "more unreadable blocks" in image.check(rc=ERRORS)["findings"][0]["text"]
+    image.commit([(GOOD, 0, 0, 0, 1)])
+    assert image.check()["bad_blocks"] == full
+    for first in range(full + 1, 2 * full + 2, 64):
+        image.commit([(BAD, 0, 0, b, 0) for b in range(first, first + 64)])
+    assert "no sense" in image.check(rc=ERRORS)["findings"][0]["text"]
 
 
 def test_state_that_contradicts_itself(image):
