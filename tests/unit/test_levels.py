@@ -9,6 +9,7 @@ import json
 import os
 import random
 import re
+import struct
 import subprocess
 import tempfile
 from pathlib import Path
@@ -728,6 +729,24 @@ def test_bad_trace(tool, line):
     out = run(tool, "--model", "seq,naive", "--trace", "-", rc=FAILED,
               text=f"write 5 0 1\n{line}\n")
     assert f"line 2, '{line}'" in out
+
+
+def test_what_is_there_is_left_alone(tool, tmp_path):
+    """A partition table; and its own files are read back without being asked."""
+    disk = disk_file(tmp_path / "disk")
+    with open(disk, "r+b") as f:
+        f.seek(446)
+        f.write(struct.pack("<B3sB3sII", 0, b"\0\2\0", 0x83, b"\0\4\0", 1, 2000))
+        f.seek(510)
+        f.write(b"\x55\xaa")
+    before = disk.read_bytes()
+    out = run(tool, *SMALL, "--load", "12M", disk, rc=FAILED)
+    assert "holds a partition table of type dos" in out and "--force" in out
+    assert disk.read_bytes() == before
+    manifest = tmp_path / "manifest"
+    run(tool, *SMALL, "--load", "12M", "--force", "--manifest", manifest, disk)
+    assert disk.read_bytes() != before
+    run(tool, *SMALL, "--check", manifest, disk)
 
 
 def test_device_too_small(tool, tmp_path):

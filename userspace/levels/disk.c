@@ -96,6 +96,23 @@ static bool can_discard(dev_t rdev)
 	return most;
 }
 
+/* Is there nothing that somebody may want back? */
+static bool may_be_written(const struct disk_options *opt)
+{
+	struct device look;
+	char what[256];
+	bool holds;
+
+	if (!device_open(&look, "DEVICE", opt->path, DEVICE_READ))
+		return false;
+	holds = device_holds(&look, what, sizeof(what));
+	device_close(&look);
+	if (holds && !opt->force)
+		fail("DEVICE %s holds %s: it was left alone; --force writes over it", opt->path,
+		     what);
+	return !holds || opt->force;
+}
+
 static bool open_checked(struct disk *d)
 {
 	int flags = O_RDWR | O_DIRECT | O_CLOEXEC;
@@ -110,6 +127,8 @@ static bool open_checked(struct disk *d)
 		fail("DEVICE %s is neither a block device nor a file", d->opt.path);
 		return false;
 	}
+	if (!d->opt.reading && !may_be_written(&d->opt))
+		return false;
 	d->fd = open(d->opt.path, flags | (d->is_block ? O_EXCL : 0));
 	if (d->fd < 0 && errno == EINVAL && !d->is_block)
 		d->fd = open(d->opt.path, flags & ~O_DIRECT);

@@ -5,6 +5,7 @@
 
 #include <liburing.h>
 
+#include "../shingle/device.h"
 #include "../shingle/dm.h"
 #include "model.h"
 #include "shingle-imr.h"
@@ -20,6 +21,8 @@
  * @verify: check everything that is read
  * @contents: blocks say what they are; if not, every request moves the same memory,
  *	for a device that keeps nothing
+ * @force: write over what is there
+ * @reading: nothing is written
  * @reread: what goes back to tops is read from the backup region, as the paper's
  *	algorithms say; else it is kept in memory, too
  * @backup_slots: tracks of a backup region behind the others, where the program
@@ -32,6 +35,8 @@ struct disk_options {
 	bool discards;
 	bool verify;
 	bool contents;
+	bool force;
+	bool reading;
 	bool reread;
 	u32 backup_slots;
 };

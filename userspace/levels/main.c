@@ -27,6 +27,7 @@ static const char help[] =
 "                         from the backup region, not kept in memory\n"
 "      --hints            tell the target each file's level by messages\n"
 "      --no-discard       deleted files are not discarded\n"
+"      --force            write over a file system or whatever the device holds\n"
 "      --no-contents      what is written means nothing: faster, for a device that\n"
 "                         keeps its time and no data\n"
 "The store:\n"
@@ -72,7 +73,7 @@ static const char help[] =
 
 enum {
 	OPT_TRACK = 256, OPT_TRACKS, OPT_PLACE, OPT_REREAD, OPT_HINTS, OPT_NO_DISCARD,
-	OPT_NO_CONTENTS, OPT_LOAD, OPT_RECORD, OPT_FILE, OPT_LEVEL1, OPT_FACTOR, OPT_TRIGGER, OPT_READAHEAD, OPT_SCALE, OPT_KEYS,
+	OPT_NO_CONTENTS, OPT_FORCE, OPT_LOAD, OPT_RECORD, OPT_FILE, OPT_LEVEL1, OPT_FACTOR, OPT_TRIGGER, OPT_READAHEAD, OPT_SCALE, OPT_KEYS,
 	OPT_THETA, OPT_MOVES, OPT_PICK, OPT_MIX, OPT_OPS, OPT_SEED, OPT_MODEL, OPT_TRACE,
 	OPT_RECORD_TRACE, OPT_VERIFY, OPT_MANIFEST, OPT_CHECK, OPT_POINTS, OPT_JSON,
 };
@@ -85,6 +86,7 @@ static const struct option long_options[] = {
 	{ "hints", no_argument, NULL, OPT_HINTS },
 	{ "no-discard", no_argument, NULL, OPT_NO_DISCARD },
 	{ "no-contents", no_argument, NULL, OPT_NO_CONTENTS },
+	{ "force", no_argument, NULL, OPT_FORCE },
 	{ "load", required_argument, NULL, OPT_LOAD },
 	{ "record", required_argument, NULL, OPT_RECORD },
 	{ "file", required_argument, NULL, OPT_FILE },
@@ -265,6 +267,9 @@ static bool take(struct words *w, int c, const char *v)
 		return true;
 	case OPT_NO_CONTENTS:
 		w->disk.contents = false;
+		return true;
+	case OPT_FORCE:
+		w->disk.force = true;
 		return true;
 	case OPT_LOAD:
 		return parse_size("--load", v, &w->load_bytes);
@@ -567,6 +572,7 @@ int main(int argc, char **argv)
 	if (argc - optind > 1)
 		return misused("there is more than one DEVICE");
 	w.disk.path = argv[optind];
+	w.disk.reading = w.check;
 	if (w.trace && (w.models != 1 || w.disk.path))
 		return misused("--trace goes with one --model and no DEVICE");
 	if (!w.trace && !w.disk.path && !w.models)
