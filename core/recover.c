@@ -169,15 +169,16 @@ struct replay {
 	int err;	/* why they could not be read */
 	u32 singly;	/* blocks to be read one by one */
 	u32 unreadable;	/* blocks in a row that could not be read */
+	bool forgiving;	/* what cannot be read is lost, and the caller knows */
 };
 
 /*
  * On a shingled medium the blocks in front of the last write are what the wide
  * head left of them; a medium error there is as good as another block's content.
  */
-static bool lost_to_head(const struct shingle_layout *l, int err)
+static bool is_lost(const struct replay *p, int err)
 {
-	return l->journal_gap_blocks && (err == -EIO || err == -ENODATA);
+	return (p->l->journal_gap_blocks || p->forgiving) && (err == -EIO || err == -ENODATA);
 }
 
 static int read_ring(struct replay *p, u64 pos, u32 n)
@@ -237,7 +238,7 @@ static int whole_transaction(struct replay *p, u64 pos, u64 seq, u32 *prev_crc, 
 		const struct shingle_journal_block *b = ring_block(p, pos, &err);
 
 		if (err)
-			return lost_to_head(p->l, err) ? 0 : err;
+			return is_lost(p, err) ? 0 : err;
 		if (!belongs(p, b, pos, seq, index, *count, crc))
 			return 0;
 		if (!index)
@@ -283,8 +284,13 @@ static int look_beyond(struct replay *p, struct shingle_recovery *rec)
 		enum shingle_block_fault fault;
 
 		if (err) {
-			if (!lost_to_head(p->l, err))
+			if (!is_lost(p, err))
 				return err;
+			/* Where there is a head, what it destroyed lies here in any case. */
+			if (chained && !p->l->journal_gap_blocks) {
+				rec->torn_end = true;
+				rec->torn_pos = pos;
+			}
 			chained = false;
 			continue;
 		}
@@ -376,7 +382,8 @@ static int replay_journal(struct replay *p, const struct shingle_loaded *to, boo
  * @l: the device's layout
  * @to: where to put what is found; the engine must be fresh from create
  * @slot: checkpoint to start from, or SHINGLE_SLOT_NEWEST
- * @stop_at_hole: when the journal has a hole, take what comes before it
+ * @stop_at_hole: when the journal has a hole, or a block that cannot be read, take
+ *	what comes before it
  * @rec: result; on error, as far as it got
  * @why: on error, a sentence tail
  *
@@ -391,7 +398,7 @@ int shingle_recover_slot(const struct shingle_reader *r, const struct shingle_la
 {
 	struct shingle_footer *f[2] = { NULL, NULL };
 	int err = -ENOMEM, slot_err[2];
-	struct replay p = { .r = r, .l = l };
+	struct replay p = { .r = r, .l = l, .forgiving = stop_at_hole };
 	u32 i;
 	u8 *buf;
 

@@ -30,7 +30,7 @@ struct shingle_reader {
  * @used_blocks: ring blocks that the replayed transactions fill
  * @torn_end: the block after the last transaction was to be the next one, and
  *	is rotten: a transaction that a power cut tore (on a disk that tears
- *	blocks), or damage to the last one
+ *	blocks), or damage to the last one; or it may have been, and cannot be read
  * @torn_pos: its place in the ring
  * @hole: sound transactions lie beyond the end, so that something is missing
  * @max_seq: highest transaction number seen anywhere in the ring

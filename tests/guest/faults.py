@@ -479,6 +479,45 @@ def activation(ctx, geo, area):
         game.alive()
 
 
+def unreadable_journal(ctx, geo):
+    """A block of the ring, out of date, cannot be read until it is written: activation
+    is refused, and repair mends it without losing what was promised."""
+    if not modprobe("dm-dust"):
+        raise Skip("no dm-dust in this kernel")
+    with faulty(ctx, geo) as game:
+        which, start, n = game.areas["journal"]
+        under = game.under[which]
+        _, length, _, params = game.plain[which][0]
+        path, offset = params.split()
+        lost = 0
+        for at in sorted({0, 1, 2, n // 2, n - 1}):
+            game.fill()
+            game.write(0, must=True)
+            game.flush(must=True)
+            game.message("checkpoint", must=True)
+            game.close()
+            under.reload([(0, length, "dust", f"{path} {offset} {BLOCK}")])
+            under.message(f"addbadblock {start + at}")
+            under.message("enable")
+            try:
+                game.stack.open()
+            except OSError:
+                pass
+            else:
+                raise Failure(f"activated with block {at} of the journal unreadable")
+            done, said = ctx.target.repair(game.stack.paths, geo)
+            expect(done == 1, f"block {at}: repair ended with {done}: {said.strip()}")
+            lost += "What will be lost" in said
+            under.message("disable")
+            game.stack.check()
+            game.heal()
+            game.stack.open()
+            game.dev = game.stack.blk()
+            game.compare(f"block {at} mended")
+        expect(lost <= 1, f"{lost} blocks of the ring were its end")
+        game.alive()
+
+
 def storm(ctx, geo, seed, inject):
     """Random work while faults come and go."""
     rng = random.Random(seed)
@@ -980,6 +1019,7 @@ def cases(target, options):
             ("activation, journal",
              lambda c, g: activation(c, g, "journal")),
             ("activation, flush", flush_first),
+            ("activation and repair, a block of the journal", unreadable_journal),
             ("dm-dust under cleaning", dust),
             ("failslab", lambda c, g: failing_memory(c, g, "failslab")),
             ("fail_page_alloc",

@@ -208,6 +208,34 @@ static int write_checkpoint(struct image *img, const struct check *c, const stru
 	return image_write_checkpoint(img, !r->from, seq + 1, &journal, why);
 }
 
+/*
+ * Writing heals a block that cannot be read, or the disk puts another in its place;
+ * the ring must be readable as a whole.  All that was in it is in the checkpoint.
+ * On a shingled medium such blocks are what the head leaves, and no fault.
+ */
+static int rewrite_unreadable(struct image *img, const char **why)
+{
+	struct device *meta = image_meta(img);
+	u64 block = img->l.journal.start, end = block + img->l.journal.blocks;
+	void *b = img->l.journal_gap_blocks ? NULL : shingle_zalloc_array(1, SHINGLE_BLOCK_SIZE);
+	int err = 0;
+
+	if (img->l.journal_gap_blocks)
+		return 0;
+	*why = "out of memory";
+	if (!b)
+		return -ENOMEM;
+	*why = "a block of the journal can neither be read nor written";
+	for (; block < end && !err; block++) {
+		if (!device_read(meta, block, 1, b))
+			continue;
+		memset(b, 0, SHINGLE_BLOCK_SIZE);
+		err = device_write(meta, block, 1, b);
+	}
+	kvfree(b);
+	return err ?: device_sync(meta);
+}
+
 static int write_superblocks(struct image *img, const struct check *c)
 {
 	u64 block[2] = { 0, image_last_block(img) };
@@ -226,7 +254,7 @@ static int carry_out(struct image *img, struct check *c, const struct repair *r,
 	int err = 0;
 
 	if (r->checkpoint)
-		err = write_checkpoint(img, c, r, &why);
+		err = write_checkpoint(img, c, r, &why) ?: rewrite_unreadable(img, &why);
 	if (!err && r->superblock) {
 		why = "superblock cannot be written";
 		err = write_superblocks(img, c);
