@@ -212,7 +212,8 @@ const struct command cmd_stats = {
 	.summary = "what an open device did",
 	.help = "Usage: shingle stats NAME [options]\n\n"
 		"Everything that the target counts, and from that its write amplification:\n"
-		"(host + cleaning + journal + checkpoint blocks written) / host blocks written.\n\n"
+		"(host + cleaning + journal + checkpoint blocks written) / host blocks written;\n"
+		"what the write cache took counts when it is destaged.\n\n"
 		"  --json            in JSON\n"
 		"  --watch SECONDS   again and again, with rates\n"
 		"  --clear           set the counters to zero instead\n",
