@@ -10,9 +10,9 @@ import re
 
 import blk
 import dm
-from bench import Failure, Skip, expect
+from bench import Failure, Skip, expect, run
 from blk import SECTORS
-from targets import GEOMETRIES, stack
+from targets import GEOMETRIES, SHINGLE, stack
 
 SENTENCE = re.compile(r"device-mapper: table: \S+ \S+ ?(.*) \((-\w+)\)$")
 NUMBERS = ["0", "1", "2", "3", "4", "16", "32", "33", "-1", "4294967295",
@@ -278,6 +278,45 @@ def matrix(ctx, geo):
     return {"lines": len(wrong) + 1}
 
 
+def refused_by_tool(what, *args):
+    """The sentence with which the tool does nothing."""
+    status, said = run(SHINGLE, *args, ok=None)
+    expect(status == 8 and said.count("\n") == 1, f"{what}: {status}: {said}")
+    return said
+
+
+def rotten(ctx):
+    """A device of which a part cannot be read is not an empty one."""
+    under = ctx.pool.slice(4096, "under")
+    run("mkfs.ext4", "-q", "-F", under.path)
+    end = under.blocks * SECTORS
+    whole = (0, end, "linear", f"{under.path} 0")
+    command = ["format", ctx.target.name, "--track", "64K",
+               *([] if ctx.target.medium == "imr" else ["--band", "160K"])]
+
+    def content_of():
+        with blk.opened(under.path) as dev:
+            return dev.read(0, under.blocks)
+
+    before = content_of()
+    with dm.Device("rotten", [whole]) as device:
+        said = refused_by_tool("ext4", *command, device.path)
+        expect("type ext4" in said, said)
+        for what, at, after in (("btrfs's place", 128, 136), ("end", end - 128, end),
+                                ("beginning", 0, 8)):
+            device.reload([row for row in (
+                (0, at, "linear", f"{under.path} 0"), (at, after - at, "error", ""),
+                (after, end - after, "linear", f"{under.path} {after}"))
+                if row[1]])
+            said = refused_by_tool(what, *command, device.path)
+            expect("cannot be read" in said, f"{what}: {said}")
+            ctx.note(said.strip())
+            expect(content_of() == before, f"{what}: the disk was changed")
+        device.reload([whole])
+        run(SHINGLE, *command, "--force", device.path)
+        expect(content_of() != before, "--force has written nothing")
+
+
 def cases(target, options):
     if not target.persistent:
         return []
@@ -285,4 +324,5 @@ def cases(target, options):
     count = int(options.get("examples", 400))
     return [("matrix", lambda ctx: matrix(ctx, geo)),
             ("table lines", lambda ctx: lines(ctx, geo, count)),
-            ("messages", lambda ctx: messages(ctx, geo, count))]
+            ("messages", lambda ctx: messages(ctx, geo, count)),
+            ("unreadable blocks", lambda ctx: rotten(ctx))]

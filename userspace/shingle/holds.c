@@ -36,30 +36,36 @@ static const char *lookup(blkid_probe pr, const char *name)
  * @what: what it holds, as the object of a sentence
  * @size: of @what
  *
- * Returns false if nothing is known to be there.
+ * Returns false if nothing is there.  What cannot be read or looked at may be
+ * anything.
  */
 bool device_holds(struct device *d, char *what, size_t size)
 {
 	const char *type, *label;
 	blkid_probe pr;
-	bool found = false;
+	bool found = true;
 	int got, fd;
 
+	if (!d->blocks)
+		return false;
 	if (holds_ours(d, what, size))
 		return true;
 
 	/* libblkid reads in its own way, which direct I/O may not allow. */
 	fd = open(d->path, O_RDONLY | O_CLOEXEC);
 	pr = blkid_new_probe();
-	if (fd < 0 || !pr || blkid_probe_set_device(pr, fd, 0, 0))
+	if (fd < 0 || !pr || blkid_probe_set_device(pr, fd, 0, 0)) {
+		snprintf(what, size, "something that libblkid cannot look at");
 		goto out;
+	}
 	blkid_probe_enable_superblocks(pr, 1);
 	blkid_probe_set_superblocks_flags(pr, BLKID_SUBLKS_TYPE | BLKID_SUBLKS_LABEL);
 	blkid_probe_enable_partitions(pr, 1);
 	got = blkid_do_safeprobe(pr);
 	if (got == -2) {
 		snprintf(what, size, "signatures of more than one file system");
-		found = true;
+	} else if (got < 0) {
+		snprintf(what, size, "blocks that cannot be read, so nobody knows what else");
 	} else if (got == 0) {
 		type = lookup(pr, "TYPE");
 		label = lookup(pr, "LABEL");
@@ -69,7 +75,8 @@ bool device_holds(struct device *d, char *what, size_t size)
 		else
 			snprintf(what, size, "a partition table of type %s",
 				 lookup(pr, "PTTYPE") ?: "unknown");
-		found = true;
+	} else {
+		found = false;
 	}
 out:
 	if (pr)
