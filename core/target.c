@@ -3,13 +3,13 @@
 #include <linux/module.h>
 
 #include "device.h"
+#include "keys.h"
 #include "shingle.h"
 
 #define CREATE_TRACE_POINTS
 #include "trace.h"
 
 #define DEFAULT_COMMIT_MS	1000
-#define MAX_MS			600000
 #define DEFAULT_COPY_BLOCKS	1024U
 
 /* Devices in use by an active target, so that no two write to one of them. */
@@ -235,42 +235,22 @@ static int load_layout(struct shingle_device *d)
 	return 0;
 }
 
-static int set_ms(unsigned int *key, const char *value)
+static int set_wcache_blocks(struct shingle_device *d, unsigned int blocks, const char **why)
 {
-	unsigned int ms;
-
-	if (kstrtouint(value, 10, &ms) || ms > MAX_MS)
-		return -ERANGE;
-	WRITE_ONCE(*key, ms);
-	return 0;
-}
-
-static int set_wcache_blocks(struct shingle_device *d, const char *value, const char **why)
-{
-	unsigned int blocks;
-
 	if (d->ti->private) {
 		*why = "wcache_blocks can only be set by a table, not while the device is in use";
 		return -EBUSY;
 	}
-	*why = "wcache_blocks must be from 0 (no write cache) to 65536 blocks of 4096 bytes";
-	if (kstrtouint(value, 10, &blocks) || blocks > SHINGLE_WCACHE_MAX)
-		return -ERANGE;
 	d->wcache.blocks = blocks;
 	return 0;
 }
 
-static int set_wcache(struct shingle_device *d, const char *value, const char **why)
+static int set_wcache(struct shingle_device *d, bool on, const char **why)
 {
-	bool on;
 	int err;
 
-	*why = "wcache must be on or off";
-	err = shingle_choose(value, "off", "on", &on);
-	if (err)
-		return err;
 	if (!d->wcache.blocks) {
-		*why = "There is no write cache to be switched on: give wcache_blocks first";
+		*why = SHINGLE_NO_WCACHE;
 		return on ? -EINVAL : 0;
 	}
 	err = shingle_wcache_switch(d, on);
@@ -285,27 +265,32 @@ static int set_option(struct shingle_device *d, const char *name, const char *va
 {
 	struct dm_target *ti = d->ti;
 	const char *why = NULL;
+	unsigned int number;
 	unsigned long flags;
-	int err;
+	int err = value ? shingle_key_parse(name, value, &number, &why) : -ENOENT;
 
-	if (value && !strcmp(name, "commit_ms")) {
-		err = set_ms(&d->commit_ms, value);
-		why = "commit_ms must be from 0 (never by itself) to 600000 milliseconds";
-	} else if (value && !strcmp(name, "idle_ms")) {
-		err = set_ms(&d->idle_ms, value);
-		why = "idle_ms must be from 0 (never) to 600000 milliseconds";
+	switch (err) {
+	case SHINGLE_KEY_COMMIT_MS:
+		WRITE_ONCE(d->commit_ms, number);
+		return 0;
+	case SHINGLE_KEY_IDLE_MS:
+		WRITE_ONCE(d->idle_ms, number);
 		shingle_arm_idle(d);
-	} else if (value && !strcmp(name, "wcache_blocks")) {
-		err = set_wcache_blocks(d, value, &why);
-	} else if (value && !strcmp(name, "wcache")) {
-		err = set_wcache(d, value, &why);
-	} else if (value && !strcmp(name, "destage_ms")) {
-		err = set_ms(&d->wcache.destage_ms, value);
-		why = "destage_ms must be from 0 (only when it must) to 600000 milliseconds";
-	} else {
+		return 0;
+	case SHINGLE_KEY_WCACHE_BLOCKS:
+		err = set_wcache_blocks(d, number, &why);
+		break;
+	case SHINGLE_KEY_WCACHE:
+		err = set_wcache(d, number, &why);
+		break;
+	case SHINGLE_KEY_DESTAGE_MS:
+		WRITE_ONCE(d->wcache.destage_ms, number);
+		return 0;
+	case -ENOENT:
 		spin_lock_irqsave(&d->map_lock, flags);
 		err = d->ops->set(d->engine, name, value, &why);
 		spin_unlock_irqrestore(&d->map_lock, flags);
+		break;
 	}
 	if (err == -ENOENT)
 		return refuse(ti, -EINVAL, "Unknown %s %.64s", value ? "key" : "feature", name);

@@ -10,8 +10,6 @@
 
 struct shingle_device;
 
-/* 256 MiB: no drive has more. */
-#define SHINGLE_WCACHE_MAX	65536
 /* Blocks of a read that are served at a time. */
 #define SHINGLE_WCACHE_HITS	32
 

@@ -210,6 +210,53 @@ def test_create_dry_run_changes_nothing(run):
     assert not any(data.read_bytes())
 
 
+@pytest.mark.parametrize("target, options, what", [
+    ("stl-set", ["idel_ms=1"], "no key 'idel_ms'"), ("stl-set", ["threshold=1"], "no key"),
+    ("stl-set", ["x" * 80 + "=1"], "no key"), ("stl-set", ["inplace=1"], "no key 'inplace'"),
+    ("stl-set", ["cleaning=lzay"], "cleaning must be lazy or aggressive"),
+    ("stl-set", ["order=fifo", "bypass_blocks=-1"], "bypass_blocks must be"),
+    ("stl-full", ["threshold=99"], "threshold must be"),
+    ("imr", ["policy=random"], "policy must be"),
+    ("imr", ["buffer_tracks=0"], "buffer_tracks must be"),
+    ("stl-set", ["commit_ms=600001"], "commit_ms must be"),
+    ("stl-set", ["commit_ms=soon"], "commit_ms must be"),
+    ("stl-set", ["idle_ms=-1"], "idle_ms must be"), ("stl-full", ["idle_ms="], "idle_ms must be"),
+    ("stl-set", ["destage_ms=1.5"], "destage_ms must be"),
+    ("imr", ["wcache_blocks=65537"], "wcache_blocks must be"),
+    ("stl-set", ["wcache_blocks=8", "wcache=half"], "on or off"),
+    ("stl-set", ["wcache=on"], "give wcache_blocks first"),
+    ("stl-set", ["wcache=on", "wcache_blocks=8"], "give wcache_blocks first"),
+])
+@pytest.mark.parametrize("more", [["--dry-run"], ["--force"]])
+def test_create_knows_keys(run, target, options, what, more):
+    """What the kernel would refuse is refused before anything is written."""
+    data = blank(run.dir / "data", 5000)
+    said = run("create", target, *more, "--track", "80K", data, "x",
+               *(["--band", "80K"] if target != "imr" else []),
+               *(word for o in options for word in ("--set", o)), rc=FAILED)
+    assert said.startswith("shingle: ") and what in said
+    assert not any(data.read_bytes())
+
+
+@pytest.mark.parametrize("target, options", [
+    ("stl-set", ["commit_ms=0", "idle_ms=600000", "wcache_blocks=65536", "wcache=on",
+                 "destage_ms=7", "cleaning=aggressive", "order=greedy", "bypass_blocks=64"]),
+    ("stl-full", ["threshold=1", "wcache=off", "cleaning=lazy"]),
+    ("imr", ["policy=zigzag", "level=hint", "largest=most", "buffer_tracks=2"]),
+])
+def test_create_takes_keys(run, target, options):
+    data = blank(run.dir / "data", 5000)
+    said = run("create", target, "--dry-run", "--track", "80K", data, "x",
+               *(["--band", "80K"] if target != "imr" else []),
+               *(word for o in options for word in ("--set", o)))
+    assert f" 0 {2 * len(options)} " + " ".join(options).replace("=", " ") + "'" in said
+
+
+def test_open_knows_keys(image):
+    said = image.run("open", *image.args, "x", "--dry-run", "--set", "cleaning=lzay", rc=FAILED)
+    assert "cleaning must be" in said
+
+
 def test_create_points_to_open(image):
     out = image.run("create", "stl-set", "--band", "12K", *image.args, "x", rc=FAILED)
     assert "shingle open" in out

@@ -3,6 +3,7 @@
 #include <sys/sysmacros.h>
 
 #include "dm.h"
+#include "keys.h"
 #include "show.h"
 #include "table.h"
 
@@ -41,21 +42,62 @@ bool table_option(struct table_args *t, int c, const char *value)
 	return true;
 }
 
+static void unknown_key(const struct image *img, const char *key)
+{
+	const char *name;
+	char value[64];
+	u32 i;
+
+	fail("%s has no key '%s'; it has:", img->row->ops->name, key);
+	for (i = 0; i < ARRAY_SIZE(shingle_keys); i++)
+		fprintf(stderr, "  %s\n", shingle_keys[i].name);
+	for (i = 0; img->row->ops->get(img->engine, i, &name, value, sizeof(value)) >= 0; i++) {
+		if (*value)	/* else it is a feature */
+			fprintf(stderr, "  %s\n", name);
+	}
+}
+
+static bool key_checked(const struct image *img, const char *key, unsigned int *wcache_blocks)
+{
+	const char *value = strchr(key, '=') + 1, *why = "";
+	unsigned int number = 0;
+	char name[64];
+	int err;
+
+	snprintf(name, sizeof(name), "%.*s", (int)(value - 1 - key), key);
+	err = shingle_key_parse(name, value, &number, &why);
+	if (err == SHINGLE_KEY_WCACHE_BLOCKS) {
+		*wcache_blocks = number;
+	} else if (err == SHINGLE_KEY_WCACHE && number && !*wcache_blocks) {
+		err = -EINVAL;
+		why = SHINGLE_NO_WCACHE;
+	} else if (err == -ENOENT) {
+		err = img->row->ops->set(img->engine, name, value, &why);
+	}
+	if (err == -ENOENT)
+		unknown_key(img, name);
+	else if (err < 0)
+		fail("%s", why);
+	return err >= 0;
+}
+
 /**
- * table_checked() - does the engine know the features?
+ * table_checked() - will the target take the features and the keys?
  * @img: with an engine
  * @t: what was asked for
  *
- * The keys may be core's, which the kernel checks.  Returns false after saying
- * what is wrong.
+ * In the order of the table line, as the kernel does.  What depends on the
+ * kernel is left to it.  Returns false after saying what is wrong.
  */
 bool table_checked(const struct image *img, const struct table_args *t)
 {
 	const struct shingle_engine_ops *ops = img->row->ops;
 	const char *name, *why = "";
+	unsigned int wcache_blocks = 0;
 	char value[64];
 	u32 i, k;
 
+	img->engine->knows_life = true;
 	for (i = 0; i < t->nr_features; i++) {
 		if (!ops->set(img->engine, t->feature[i], NULL, &why))
 			continue;
@@ -63,6 +105,10 @@ bool table_checked(const struct image *img, const struct table_args *t)
 		for (k = 0; ops->get(img->engine, k, &name, value, sizeof(value)) >= 0; k++)
 			fprintf(stderr, "  %s\n", name);
 		return false;
+	}
+	for (i = 0; i < t->nr_keys; i++) {
+		if (!key_checked(img, t->key[i], &wcache_blocks))
+			return false;
 	}
 	return true;
 }
