@@ -12,6 +12,7 @@ import blk
 import dm
 from bench import Failure, Skip, expect, run
 from blk import SECTORS
+from media import platter
 from targets import GEOMETRIES, SHINGLE, stack
 
 SENTENCE = re.compile(r"device-mapper: table: \S+ \S+ ?(.*) \((-\w+)\)$")
@@ -317,6 +318,37 @@ def rotten(ctx):
         expect(content_of() != before, "--force has written nothing")
 
 
+def removing(ctx, geo):
+    """The tool takes down what is ours, and no other's device."""
+    made = stack(ctx.pool, ctx.target, geo)
+    other = ctx.pool.slice(256, "other")
+    with dm.Device("mixed", [
+            (0, 8, "linear", f"{other.path} 0"), (8, 8, "zero", "")]):
+        for name in ("mixed", "other", "under-data"):
+            said = refused_by_tool(name, "remove", "--no-udev", name)
+            expect("'linear'" in said and f"dmsetup remove {name}" in said, said)
+            ctx.note(said.strip())
+            expect(name in dm.names(), f"{name} is gone")
+    said = refused_by_tool("no device", "remove", "--no-udev", "nowhere")
+    expect("no such device" in said, said)
+
+    def gone(device, what):
+        expect(device.name in dm.names(), f"{what}: there was none")
+        run(SHINGLE, "remove", "--no-udev", device.name)
+        expect(device.name not in dm.names(), f"{what}: still there")
+
+    gone(dm.Device("empty"), "without a table")
+    gone(platter("disk", other, geo.but(band=4, track=4), ctx.target.medium),
+         "platter")
+    device = made.open()
+    device.suspend()
+    gone(device, "suspended")
+    made.device = None
+    gone(made.open(), "open")
+    made.device = None
+    made.check()
+
+
 def cases(target, options):
     if not target.persistent:
         return []
@@ -325,4 +357,5 @@ def cases(target, options):
     return [("matrix", lambda ctx: matrix(ctx, geo)),
             ("table lines", lambda ctx: lines(ctx, geo, count)),
             ("messages", lambda ctx: messages(ctx, geo, count)),
-            ("unreadable blocks", lambda ctx: rotten(ctx))]
+            ("unreadable blocks", rotten),
+            ("removing", lambda ctx: removing(ctx, geo))]

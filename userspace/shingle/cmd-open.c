@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* shingle open, shingle remove. */
 #include "dm.h"
+#include "engines.h"
 #include "table.h"
 
 static int do_open(struct image *img, const char *const path[], const char *name,
@@ -87,6 +88,22 @@ const struct command cmd_open = {
 	.run = run_open,
 };
 
+/* Ours are the translation layers and their medium; one without a table is nobody's. */
+static bool may_remove(const char *name)
+{
+	struct dm_line line;
+	bool ours;
+
+	if (!dm_device_status(name, &line))
+		return false;
+	ours = !*line.target || engine_by_name(line.target) || !strcmp(line.target, "platter");
+	if (!ours)
+		fail("%s is a device of type '%s', not one of dm-shingle's: 'dmsetup remove %s' would do it",
+		     name, line.target, name);
+	dm_line_free(&line);
+	return ours;
+}
+
 static int run_remove(const struct command *cmd, int argc, char **argv)
 {
 	static const struct option options[] = {
@@ -106,7 +123,7 @@ static int run_remove(const struct command *cmd, int argc, char **argv)
 	}
 	if (!parse_operands(cmd, argc, argv, 1, "NAME", &name))
 		return EXIT_USAGE;
-	return dm_device_remove(name, udev) ? EXIT_CLEAN : EXIT_OPERATION;
+	return may_remove(name) && dm_device_remove(name, udev) ? EXIT_CLEAN : EXIT_OPERATION;
 }
 
 const struct command cmd_remove = {
@@ -114,7 +131,8 @@ const struct command cmd_remove = {
 	.summary = "close an open device; its data stay",
 	.help = "Usage: shingle remove NAME\n\n"
 		"Writes what is pending and takes /dev/mapper/NAME away.  Nothing is lost:\n"
-		"'shingle open' brings it back.\n\n"
+		"'shingle open' brings it back.  Devices of other targets than dm-shingle's are\n"
+		"left alone.\n\n"
 		"  --no-udev         do not wait for udev\n",
 	.run = run_remove,
 };
