@@ -303,8 +303,8 @@ def rotten(ctx):
     with dm.Device("rotten", [whole]) as device:
         said = refused_by_tool("ext4", *command, device.path)
         expect("type ext4" in said, said)
-        for what, at, after in (("btrfs's place", 128, 136), ("end", end - 128, end),
-                                ("beginning", 0, 8)):
+        for what, at, after in (("end", end - 128, end), ("beginning", 0, 8),
+                                ("btrfs's place", 128, 136)):
             device.reload([row for row in (
                 (0, at, "linear", f"{under.path} 0"), (at, after - at, "error", ""),
                 (after, end - after, "linear", f"{under.path} {after}"))
@@ -313,9 +313,12 @@ def rotten(ctx):
             expect("cannot be read" in said, f"{what}: {said}")
             ctx.note(said.strip())
             expect(content_of() == before, f"{what}: the disk was changed")
-        device.reload([whole])
         run(SHINGLE, *command, "--force", device.path)
         expect(content_of() != before, "--force has written nothing")
+        device.reload([whole])
+        run(SHINGLE, "check", device.path)
+        said = run("wipefs", "-n", device.path)[1]
+        expect(not said, f"--force has left {said}")
 
 
 def removing(ctx, geo):

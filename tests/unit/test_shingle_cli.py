@@ -11,6 +11,7 @@ import random
 import shutil
 import struct
 import subprocess
+import zlib
 from pathlib import Path
 
 import pytest
@@ -538,8 +539,56 @@ def make_mbr(path):
     put(path, 510, b"\x55\xaa")
 
 
+def make_btrfs(path):
+    """64 KiB from the start; copies at 64 MiB and 256 GiB would follow."""
+    sb = bytearray(BLOCK)
+    struct.pack_into("<16sQQ8s", sb, 32, b"btrfs fs".ljust(16, b"!"), 65536, 1, b"_BHRfS_M")
+    struct.pack_into("<QQQQII", sb, 0x70, 3000 * BLOCK, BLOCK, 6, 1, BLOCK, 4 * BLOCK)
+    struct.pack_into("<I", sb, 0, crc32c(0xffffffff, bytes(sb[32:])) ^ 0xffffffff)
+    put(path, 65536, sb)
+
+
+def make_md(path):
+    """Version 1.0: 8 KiB before the end."""
+    at = (path.stat().st_size // 512 - 16) & ~7
+    sb = bytearray(512)
+    struct.pack_into("<IIII16s32s", sb, 0, 0xa92b4efc, 1, 0, 0, b"array".ljust(16, b"!"), b"md0")
+    struct.pack_into("<QIIQ", sb, 64, 0, 1, 0, at)
+    struct.pack_into("<QQQ", sb, 128, 0, at, at)
+    struct.pack_into("<I", sb, 216, 0)
+    total = sum(struct.unpack_from("<64I", sb))
+    struct.pack_into("<I", sb, 216, (total & 0xffffffff) + (total >> 32))
+    put(path, at * 512, sb)
+
+
+def make_gpt(path):
+    """A protective MBR, and header and entries at both ends."""
+    last = path.stat().st_size // 512 - 1
+    entries = struct.pack("<16s16sQQ", b"a type".ljust(16, b"!"), b"a partition".ljust(16, b"!"),
+                          2048, 4095).ljust(128 * 128, b"\0")
+    put(path, 446, struct.pack("<B3sB3sII", 0, b"\0\2\0", 0xee, b"\xff\xff\xff", 1, last))
+    put(path, 510, b"\x55\xaa")
+    for here, there, at in ((1, last, 2), (last, 1, last - 32)):
+        head = bytearray(struct.pack("<8sIIIIQQQQ16sQIII", b"EFI PART", 0x10000, 92, 0, 0, here,
+                                     there, 34, last - 33, b"the disk".ljust(16, b"!"), at, 128,
+                                     128, zlib.crc32(entries)))
+        struct.pack_into("<I", head, 16, zlib.crc32(head))
+        put(path, here * 512, head)
+        put(path, at * 512, entries)
+
+
+def signatures(path):
+    """What util-linux finds."""
+    tool = shutil.which("wipefs", path=os.environ["PATH"] + ":/usr/sbin:/sbin")
+    if not tool:
+        pytest.skip("wipefs is not here")
+    return subprocess.run([tool, "-n", path], check=True, text=True, capture_output=True).stdout
+
+
 @pytest.mark.parametrize("make, what", [(make_ext4, "ext4 labelled 'precious'"),
-                                        (make_swap, "type swap"),
+                                        (make_swap, "type swap"), (make_btrfs, "type btrfs"),
+                                        (make_md, "type linux_raid_member"),
+                                        (make_gpt, "partition table of type gpt"),
                                         (make_mbr, "partition table of type dos")])
 @pytest.mark.parametrize("which", ["data", "meta", "cache"])
 def test_what_is_there_is_left_alone(run, make, what, which):
@@ -549,8 +598,28 @@ def test_what_is_there_is_left_alone(run, make, what, which):
     args = ["format", "stl-set", "--band", "40K", path["data"], "--meta", path["meta"],
             "--cache", path["cache"]]
     assert what in run(*args, rc=FAILED)
+    assert signatures(path[which])
+    run(*args, "--force", "--dry-run")
     assert {n: p.read_bytes() for n, p in path.items()} == before
     assert "overwritten" in run(*args, "--force")
+    assert not signatures(path[which])
+    if which != "meta":     # where the format writes nothing
+        changed = [(a, b) for a, b in zip(before[which], path[which].read_bytes()) if a != b]
+        assert len(changed) < 64 and not any(b for _, b in changed)
+
+
+def test_force_wipes_whole_and_broken(run):
+    """Two at once, one with a wrong checksum, which others may forgive."""
+    data, meta = blank(run.dir / "data", 3000), blank(run.dir / "meta", 900)
+    make_btrfs(data)
+    put(data, 65536, b"none")
+    make_md(data)
+    found = signatures(data)
+    assert "btrfs" in found and "linux_raid_member" in found
+    args = ["format", "stl-set", "--band", "40K", data, "--meta", meta]
+    run(*args, rc=FAILED)
+    run(*args, "--force")
+    assert not signatures(data)
 
 
 def test_another_format_is_left_alone(image):

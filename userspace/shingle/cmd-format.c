@@ -101,7 +101,8 @@ struct format_args {
 	"  --backup-tracks N     imr: tracks to save tops in (default 1/16 of all, 2 to 128)\n" \
 	"  --spare-tracks N      imr: tracks that are not addressable (default 0)\n" \
 	"  --label TEXT          up to 32 bytes, for people\n" \
-	"  --force               format even if something is there already\n" \
+	"  --force               format even if something is there already, and wipe its\n" \
+	"                        signatures\n" \
 	"  --dry-run             show the layout and the dmsetup line, change nothing\n" \
 	"  --json                the layout in JSON\n"
 
@@ -448,6 +449,24 @@ static void tell_overwritten(struct image *img)
 	}
 }
 
+/* Who looks for file systems and arrays would still find the old ones. */
+static bool wipe_signatures(struct image *img)
+{
+	u32 i;
+
+	for (i = 0; i < SHINGLE_NR_DEVS; i++) {
+		struct device *d = &img->ds.dev[i];
+		int err = d->path ? device_wipe_signatures(d) : 0;
+
+		if (err) {
+			fail("%s %s: the signatures of what it holds cannot be wiped: %s", d->arg,
+			     d->path, strerror(-err));
+			return false;
+		}
+	}
+	return true;
+}
+
 /* A superblock left on a device that gets none now would be found again. */
 static int forget_old(struct device *d)
 {
@@ -542,6 +561,8 @@ static int do_format(struct format_args *a, struct image *img)
 		return creating && !a->json ? table_open(img, &a->table, a->name, true) : EXIT_CLEAN;
 	if (a->force && !a->json)
 		tell_overwritten(img);
+	if (a->force && !wipe_signatures(img))
+		return EXIT_OPERATION;
 	ret = write_format(img);
 	if (ret)
 		return ret;
@@ -699,7 +720,8 @@ const struct command cmd_format = {
 	.help = "Usage: shingle format TARGET [options] DATA\n"
 		"       shingle format --preset NAME [options] DATA\n\n"
 		"Writes two superblocks and an empty checkpoint, nothing else.  A device that\n"
-		"is in use is refused; so is one that holds something, without --force.\n\n"
+		"is in use is refused; so is one that holds something, without --force, which\n"
+		"wipes signatures too.\n\n"
 		LAYOUT_HELP "\n" LAYOUT_UNITS,
 	.run = run,
 };

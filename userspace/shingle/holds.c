@@ -6,6 +6,9 @@
 
 #include "device.h"
 
+/* Of a wipe; libblkid knows less than 200 signatures, and passes each once. */
+#define MAX_ERRORS	1000
+
 static bool holds_ours(struct device *d, char *what, size_t size)
 {
 	struct shingle_layout *l = shingle_zalloc_array(1, sizeof(*l));
@@ -84,4 +87,47 @@ out:
 	if (fd >= 0)
 		close(fd);
 	return found;
+}
+
+/**
+ * device_wipe_signatures() - nobody is to find what the device held
+ * @d: the device, open for writing
+ *
+ * Signatures and their copies that libblkid knows are zeroed, with checksums
+ * right or wrong; nothing else is, and what cannot be read is passed over.
+ *
+ * Returns 0 or -errno.
+ */
+int device_wipe_signatures(struct device *d)
+{
+	int fd = open(d->path, O_RDWR | O_CLOEXEC), got = 0, err = 0;
+	blkid_probe pr = blkid_new_probe();
+	bool wiped = false;
+	u32 errors = 0;
+
+	if (fd < 0 || !pr || blkid_probe_set_device(pr, fd, 0, 0)) {
+		err = errno ? -errno : -EIO;
+		goto out;
+	}
+	blkid_probe_enable_superblocks(pr, 1);
+	blkid_probe_set_superblocks_flags(pr, BLKID_SUBLKS_TYPE | BLKID_SUBLKS_MAGIC |
+					      BLKID_SUBLKS_BADCSUM);
+	blkid_probe_enable_partitions(pr, 1);
+	blkid_probe_set_partitions_flags(pr, BLKID_PARTS_MAGIC | BLKID_PARTS_FORCE_GPT);
+	while (!err && got != 1 && errors < MAX_ERRORS) {
+		got = blkid_do_probe(pr);
+		if (got < 0)
+			errors++;
+		else if (!got && blkid_do_wipe(pr, 0))
+			err = -EIO;
+		wiped |= !got;
+	}
+	if (!err && wiped && fsync(fd))
+		err = -errno;
+out:
+	if (pr)
+		blkid_free_probe(pr);
+	if (fd >= 0)
+		close(fd);
+	return err;
 }
