@@ -197,10 +197,18 @@ class Follower:
 
     def proven(self, since):
         """The drive is known to have cleaned since write @since, for the first time: the
-        cliff is the first of the stalls that are as high as the highest, give or take."""
+        cliff is the first of the stalls that are as high as the highest, give or take.
+
+        It is not the first write of all, for which nothing could be cleaned: a drive may
+        wake up then.  And if none stands out, as all of them are slow, it is the highest."""
         gap = self.gap[since:]
         usual = float(np.median(self.gap[:since] if since else gap))
-        tall = max(HEIGHTS[0] * usual, SHORTEST_US, float(gap.max()) / 4)
+        tall = _tall(gap, usual)
+        if not since and len(gap) > 1 and (gap[0] > tall or not (gap > tall).any()):
+            since, gap = 1, gap[1:]
+            tall = _tall(gap, usual)
+        if not (gap > tall).any():
+            tall = float(gap.max()) * (1 - ALIKE)
         self.cliff = since + int(np.argmax(gap > tall)), PROVEN, tall
 
     def known(self, done):
@@ -218,6 +226,20 @@ class Follower:
         return {"x": edges[:-1],
                 "mean_us": np.add.reduceat(self.gap, edges[:-1]) / np.diff(edges),
                 "high_us": np.maximum.reduceat(self.gap, edges[:-1])}
+
+
+def _tall(gap, usual):
+    return max(HEIGHTS[0] * usual, SHORTEST_US, float(gap.max()) / 4)
+
+
+def ahead_of(gap, at, tall):
+    """Times before the cliff @at; where there is none but stalls, those that are none
+    wherever they are, and of stalls only, all."""
+    before = gap[:at]
+    if (before <= tall).any():
+        return before
+    rest = gap[gap <= tall]
+    return rest if len(rest) else gap
 
 
 def _stalled(gap):
@@ -274,11 +296,12 @@ def run(s, name, write, *, most_ops, most_s, size=BLOCK, stop=None, witness=None
         return out
     out.at, out.risk, out.tall_us = follow.cliff
     at = out.at
-    out.usual_us = float(np.median(follow.gap[:at]))
+    before = ahead_of(follow.gap, at, out.tall_us)
+    out.usual_us = float(np.median(before))
     tall = follow.gap > out.tall_us
     out.before, out.behind = int(tall[:at].sum()), int(tall[at:].sum())
     out.stall_us = float(np.median(follow.gap[at:][tall[at:]]))
-    out.slower = float(follow.gap[at:].mean() / max(follow.gap[:at].mean(), 1e-3))
+    out.slower = float(follow.gap[at:].mean() / max(before.mean(), 1e-3))
     # Few sets are full at about the same time, and then none is for long.
     out.rate = out.behind / max(1, done if out.risk == PROVEN else done - at)
     zoom = slice(max(0, at - 200), at + 200)

@@ -258,14 +258,25 @@ class Session:
         return result
 
     def run(self, test):
-        """Runs a test's module and stores its result; errors of fio and of the device
-        are a failed test, all else is the caller's."""
+        """Runs a test's module and stores its result; errors of fio and of the device, and
+        numbers that are none, are a failed test, all else is the caller's."""
         self._test, self._jobs, self._operations = test.ID, [], 0
         begin = time.monotonic()
         try:
             result = test.run(self)
         except (loads.LoadError, OSError) as error:
             result = Result(status=FAILED, why=str(error))
+        except ValueError as error:
+            # Hours of other tests are not to be lost for it.
+            result = Result(status=FAILED, why=f"Test {test.ID} can't make sense of what it "
+                            f"has measured: {error}")
+        try:
+            return self._keep(test, result, begin)
+        except ValueError as error:
+            return self._keep(test, Result(FAILED, f"what Test {test.ID} has found can't be "
+                                           f"stored: {error}"), begin)
+
+    def _keep(self, test, result, begin):
         result.test, result.title = test.ID, test.TITLE
         result.jobs, result.operations = self._jobs, self._operations
         result.seconds = time.monotonic() - begin

@@ -210,6 +210,22 @@ def test_a_test_that_fio_fails_is_a_failed_test(tmp_path):
     assert result.status == FAILED and result.why == "no such disk"
 
 
+@pytest.mark.parametrize("number", [float("nan"), np.float64("inf")])
+def test_a_number_that_is_none_is_a_failed_test(tmp_path, number):
+    """The others are still run, and the report is written."""
+    s = session(tmp_path)
+    for run in (lambda _: Result(numbers={"stall_ms": number}),
+                lambda _: Result(findings={"raw_bytes": Finding(1, low=number)})):
+        result = s.run(module(run))
+        assert result.status == FAILED and "Test 3" in result.why
+        assert session(tmp_path).stored("3").why == result.why
+
+
+def test_what_a_test_cannot_work_with_is_a_failed_test(tmp_path):
+    result = session(tmp_path).run(module(lambda _: Result(numbers={"n": int(float("nan"))})))
+    assert result.status == FAILED and "Test 3" in result.why and "NaN" in result.why
+
+
 def test_a_half_written_result_is_none(tmp_path):
     """Interrupted in a test: nothing is stored, and nothing half."""
     s = session(tmp_path)

@@ -91,6 +91,74 @@ def test_cliff_behind_stalls_that_become_rare(seed):
     assert at == stalls[0] and risk < cliff.RISK
 
 
+def steady(first, usual, stalls, n=2000):
+    """Writes of 5 ms, the first and some others slow."""
+    gap = np.full(n, usual)
+    gap[0] = first
+    gap[stalls] = 4e5
+    return gap
+
+
+@pytest.mark.parametrize("gap,at,usual", [
+    (steady(5000, 5000, [900, 1400]), 900, 5000),
+    (steady(4e5, 5000, [900, 1400]), 900, 5000),
+    (steady(9e6, 5000, [900, 1400]), 900, 5000),
+    (steady(4e5, 5000, [1, 2]), 1, 5000),
+    (steady(4e5, 5000, [900]), 900, 5000),
+    (np.full(600, 3e5), 1, 3e5)],
+    ids=["usual", "alike", "wakes up", "at once", "twice", "all slow"])
+def test_a_cliff_that_a_witness_proves_at_the_first_writes(tmp_path, monkeypatch, gap, at, usual):
+    """With nothing in front of it all numbers are finite, and the first write of all,
+    before which there was nothing to clean, is none."""
+    follow = cliff.Follower()
+    follow.add(gap)
+    follow.proven(0)
+    assert follow.cliff[0] == at and follow.gap[at] > follow.cliff[2]
+    out = proven_by(gap, tmp_path, monkeypatch)
+    assert (out.at, out.usual_us, out.risk) == (at, usual, cliff.PROVEN)
+    assert out.behind >= 1 and out.stall_us > 1e5
+    assert out.slower == pytest.approx(
+        gap[at:].mean() / (usual if at == 1 else gap[:at].mean()), rel=1e-5)
+    for value in t06.numbers(out, "").values():
+        assert np.isfinite(value)
+
+
+def test_a_cliff_that_no_write_stands_out_of():
+    """Cleaning since write 1,000 of a drive whose writes took as long before."""
+    gap = np.where(np.arange(2000) < 1000, 2e5, 1e5)
+    gap[1500] = 3e5
+    follow = cliff.Follower()
+    follow.add(gap)
+    follow.proven(1000)
+    assert follow.cliff[0] == 1500 and follow.cliff[2] < 3e5
+    assert follow.known(2000 + 3 * 1500)
+
+
+class Proof:
+    """A witness that has written nothing, and says that the drive cleans."""
+    gaps_us = np.zeros(0)
+
+    @staticmethod
+    def worth(_):
+        return True
+
+    cleaned = staticmethod(lambda *_: True)
+
+
+def proven_by(gap, folder, monkeypatch):
+    """cliff.run() of these times, and a witness at the first stall."""
+    monkeypatch.setattr(cliff, "find", lambda *_: None)
+    monkeypatch.setattr(cliff, "CHUNK", len(gap))
+
+    def write(_, first, count):
+        lat = gap[first:first + count]
+        return Trace(np.cumsum(lat) - lat, lat, np.zeros(count), np.zeros(count),
+                     np.ones(count, bool))
+    monkeypatch.setattr(cliff, "_stalled", lambda gap: True)
+    return cliff.run(session(Drive(1000), folder), "x", write, most_ops=len(gap), most_s=1e9,
+                     witness=Proof())
+
+
 def test_slow_rise_is_no_cliff():
     """A thin device whose chunks are farther and farther apart."""
     rng = np.random.default_rng(1)
