@@ -177,6 +177,7 @@ def run_on(dev, args, tests, known):
         screen.say(f"settings of the run that was killed are restored: {', '.join(restored)}")
     s = session.Session(dev, out, scale=scale, seed=args.seed, allow_reset=args.reset,
                         powercut=args.powercut, say=screen.say, show=screen.show)
+    s.tell_unrestored()
     for test in known:
         s.stored(test)
     todo = [t for t in tests if args.again or t.ID not in s.results or
@@ -253,6 +254,7 @@ def main(argv=None):
         print(f"skylight: {error}", file=sys.stderr)
         return USAGE
     except KeyboardInterrupt:
-        print("\nskylight: interrupted; settings are as they were, and the same command "
-              "goes on with the test that was interrupted", file=sys.stderr)
+        print("\nskylight: interrupted; settings are as they were, if nothing else is said "
+              "above, and the same command goes on with the test that was interrupted",
+              file=sys.stderr)
         return INTERRUPTED

@@ -59,6 +59,7 @@ class Device:
         self.label = self._label()
         self._switches = {"read_ahead": ReadAhead(self)}
         self._switches.update(_drive_switches(self))
+        self.unrestored = {}        # what could not be set back, by name of the switch
 
     # --- may it be written to? -----------------------------------------------
 
@@ -133,41 +134,66 @@ class Device:
     def settings(self, note, **wanted):
         """Sets what is offered for the time of the block; restored whatever happens.
 
-        @note is a file with what to restore, for a run that was killed.  Yields
-        the names of what could not be set."""
-        before, missing = {}, []
+        @note is a file with what to restore, for a run that was killed, and what an
+        earlier block could not set back: that is tried again first, and at the end.
+        Yields the names of what could not be set; see unrestored."""
+        self.restore_from(note)
+        before, missing = dict(self.unrestored), []
         try:
             for name, value in wanted.items():
                 switch = self._switches.get(name)
-                if not switch:
+                had = switch.get() if switch else None
+                if had is None:
                     missing.append(name)
                     continue
-                had = switch.get()
                 new = switch.value(value)
                 if had == new:
                     continue
-                before[name] = had
+                before.setdefault(name, had)
                 note.write_text(json.dumps(before), encoding="utf-8")
-                switch.set(new)
+                if not self._turn(name, new):
+                    missing.append(name)
             yield missing
         finally:
-            self._restore(before)
-            note.unlink(missing_ok=True)
+            self._restore(before, note)
 
-    def _restore(self, before):
-        for name, value in reversed(list(before.items())):
-            if name in self._switches:
-                self._switches[name].set(value)
+    def _turn(self, name, value):
+        """Sets a switch; whether it stands so then."""
+        switch = self._switches.get(name)
+        if switch is None:
+            return False
+        try:
+            switch.set(value)
+            return switch.get() == value
+        except OSError:
+            return False
+
+    def _restore(self, before, note):
+        """Sets back what can be; the note keeps the rest, for the next block or run."""
+        left = [name for name in reversed(list(before)) if not self._turn(name, before[name])]
+        self.unrestored = {name: value for name, value in before.items() if name in left}
+        if not left:
+            note.unlink(missing_ok=True)
+        elif len(left) < len(before):
+            # If there is no room for it, the longer one stays, which does no harm.
+            with contextlib.suppress(OSError):
+                note.write_text(json.dumps(self.unrestored), encoding="utf-8")
 
     def restore_from(self, note):
-        """After a run that was killed; returns what was restored."""
+        """After a run that was killed; returns what was restored, and see unrestored."""
         try:
-            before = json.loads(note.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            before = dict(json.loads(note.read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError):
+            self.unrestored = {}
             return []
-        self._restore(before)
-        note.unlink(missing_ok=True)
-        return list(before)
+        self._restore(before, note)
+        return [name for name in before if name not in self.unrestored]
+
+    def by_hand(self):
+        """Commands that set back what could not be."""
+        return "; ".join(self._switches[name].by_hand(value) if name in self._switches
+                         else f"{name} back to {value}"
+                         for name, value in self.unrestored.items())
 
     # --- default state ---------------------------------------------------------
 
@@ -260,8 +286,12 @@ class ReadAhead:
         return max(self.get(), 256) if wanted else 0
 
     def set(self, value):
-        """Sectors."""
+        """Sectors: whole pages, as get() and value() give them."""
         self.dev.read_ahead_sectors(value)
+
+    def by_hand(self, value):
+        """A command that does it."""
+        return f"blockdev --setra {value} {self.dev.path}"
 
 
 class Hdparm:
@@ -285,6 +315,10 @@ class Hdparm:
         """On or off."""
         _tool("hdparm", f"-{self.letter}{int(value)}", self.dev.path)
 
+    def by_hand(self, value):
+        """A command that does it."""
+        return f"hdparm -{self.letter}{int(value)} {self.dev.path}"
+
 
 class CacheType:
     """Write cache of a SCSI or SATA disk by its mode page."""
@@ -304,8 +338,15 @@ class CacheType:
     def set(self, value):
         """On or off."""
         with contextlib.suppress(OSError):
-            Path(self.path).write_text("write back" if value else "write through",
-                                       encoding="ascii")
+            Path(self.path).write_text(self._word(value), encoding="ascii")
+
+    def by_hand(self, value):
+        """A command that does it."""
+        return f"echo {self._word(value)} > {self.path}"
+
+    @staticmethod
+    def _word(value):
+        return "write back" if value else "write through"
 
 
 class Message:
@@ -327,6 +368,11 @@ class Message:
         """On or off."""
         if self.dev.message(f"{self.word} {'on' if value else 'off'}") is not None:
             self.now = value
+
+    def by_hand(self, value):
+        """A command that does it."""
+        return (f"dmsetup message {_read(self.dev.sys / 'dm/name')} 0 {self.word} "
+                f"{'on' if value else 'off'}")
 
 
 def _drive_switches(dev):

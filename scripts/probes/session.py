@@ -171,6 +171,7 @@ class Session:
         self._sleep = getattr(self.load, "sleep", time.sleep)
         self._test, self._jobs, self._operations = "", [], 0
         self.results = {}
+        self._told = {}
 
     def rng(self, test_id):
         """Random numbers of a test: the same in each run with the same seed."""
@@ -205,9 +206,21 @@ class Session:
         """Switches for the time of the block; yields names of what isn't offered.
 
         Without them a drive is as it is, and a test may have to say so."""
-        with self.dev.settings(self.out / "restore.json", read_ahead=read_ahead,
-                               look_ahead=look_ahead, write_cache=write_cache) as missing:
-            yield missing
+        try:
+            with self.dev.settings(self.out / "restore.json", read_ahead=read_ahead,
+                                   look_ahead=look_ahead, write_cache=write_cache) as missing:
+                yield missing
+        finally:
+            self.tell_unrestored()
+
+    def tell_unrestored(self):
+        """Says, once, what of the drive's settings is not as it was."""
+        left = dict(getattr(self.dev, "unrestored", {}))
+        if left and left != self._told:
+            self.say(f"{self.dev.path}: {' and '.join(left)} could not be set back.  By hand: "
+                     f"{self.dev.by_hand()}.  {self.out / 'restore.json'} has what it was, and "
+                     "each further test of this --out tries again")
+        self._told = left
 
     def _count(self, name, trace):
         self._operations += len(trace) if trace is not None else 0

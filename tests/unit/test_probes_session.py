@@ -458,11 +458,29 @@ class Switch:
         self.told.append(value)
 
 
+class Stubborn(Switch):
+    """It takes only some values."""
+
+    def __init__(self, now, takes):
+        super().__init__(now)
+        self.takes = takes
+
+    def set(self, value):
+        self.told.append(value)
+        if value not in self.takes:
+            return
+        self.now = value
+
+    @staticmethod
+    def by_hand(value):
+        return f"turn it {'on' if value else 'off'}"
+
+
 @pytest.fixture(name="drive")
 def switches():
     dev = device.Device.__new__(device.Device)
     # pylint: disable=protected-access
-    dev._fd = -1
+    dev._fd, dev.unrestored, dev.path, dev.bytes = -1, {}, "/dev/none", 400 * MIB
     dev._switches = {"write_cache": Switch(True), "read_ahead": Switch(False)}
     return dev
 
@@ -490,31 +508,156 @@ def test_a_run_that_was_killed_is_made_good(drive, tmp_path):
     assert drive.restore_from(note) == []
 
 
+def noted(note):
+    return json.loads(note.read_text(encoding="utf-8"))
+
+
+def test_what_is_refused_is_missing(drive, tmp_path):
+    """A write cache that can't be switched off: it is known, and nothing is left to do."""
+    note = tmp_path / "restore.json"
+    # pylint: disable=protected-access
+    drive._switches["write_cache"] = Stubborn(True, takes=[True])
+    with drive.settings(note, write_cache=False, look_ahead=False) as missing:
+        assert missing == ["write_cache", "look_ahead"]
+    assert not note.exists() and not drive.unrestored
+
+
+def test_what_tells_nothing_is_left_alone(drive, tmp_path):
+    # pylint: disable=protected-access
+    drive._switches["write_cache"] = Switch(None)
+    with drive.settings(tmp_path / "restore.json", write_cache=False) as missing:
+        assert missing == ["write_cache"]
+    assert not drive._switches["write_cache"].told
+
+
+def test_what_is_not_set_back_is_kept_and_tried_again(drive, tmp_path):
+    """hdparm -W1 fails: once the drive has come to its senses, the next block of settings
+    makes it good, whatever it asks for itself."""
+    note = tmp_path / "restore.json"
+    # pylint: disable=protected-access
+    cache = drive._switches["write_cache"] = Stubborn(True, takes=[False])
+    ahead = drive._switches["read_ahead"]
+    with drive.settings(note, write_cache=False, read_ahead=True) as missing:
+        assert missing == []
+    assert noted(note) == drive.unrestored == {"write_cache": True}
+    assert ahead.now is False                   # all else is set back
+    with drive.settings(note):                  # nothing else is asked for
+        assert noted(note) == {"write_cache": True}
+    with drive.settings(note, write_cache=False, read_ahead=True):
+        assert noted(note) == {"write_cache": True, "read_ahead": False}
+    assert noted(note) == {"write_cache": True}
+    cache.takes = [False, True]
+    with drive.settings(note):
+        assert cache.now is True and not note.exists()
+    assert not drive.unrestored and not note.exists()
+
+
+def test_a_killed_run_that_can_not_be_made_good(drive, tmp_path):
+    note = tmp_path / "restore.json"
+    note.write_text('{"write_cache": true, "other": 1, "read_ahead": true}', encoding="utf-8")
+    # pylint: disable=protected-access
+    drive._switches["write_cache"] = Stubborn(False, takes=[])
+    assert drive.restore_from(note) == ["read_ahead"]
+    assert noted(note) == drive.unrestored == {"write_cache": True, "other": 1}
+    assert drive.by_hand() == "turn it on; other back to 1"
+
+
+def test_what_is_not_set_back_is_said_once(drive, tmp_path):
+    # pylint: disable=protected-access
+    drive._switches["write_cache"] = Stubborn(True, takes=[False])
+    said = []
+    s = Session(drive, tmp_path, load=Still(), say=said.append)
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            with s.settings():
+                raise KeyboardInterrupt
+    assert len(said) == 1 and "write_cache" in said[0] and "turn it on" in said[0] \
+        and "restore.json" in said[0]
+    drive._switches["write_cache"].takes = [True, False]
+    with s.settings():
+        pass
+    assert len(said) == 1 and not (tmp_path / "restore.json").exists()
+
+
+def test_a_switch_that_fails_does_not_keep_the_others(drive, tmp_path):
+    """The device has gone: the note keeps what is not set back."""
+    note = tmp_path / "restore.json"
+    # pylint: disable=protected-access
+    ahead = drive._switches["read_ahead"]
+    with drive.settings(note, read_ahead=True, write_cache=False):
+        def gone(_):
+            raise OSError(19, "no such device")
+        ahead.set = gone
+    assert noted(note) == {"read_ahead": False}
+    assert drive._switches["write_cache"].now is True
+
+
 class Tools:
     """What hdparm and dmsetup say, and what they were told."""
 
     def __init__(self, monkeypatch, answers):
         self.answers, self.told = answers, []
+        self.then = {}          # what another command says after one, by its beginning
         monkeypatch.setattr(device, "_tool", self)
 
     def __call__(self, *command):
         self.told.append(" ".join(map(str, command)))
+        self.answers.update([c for start, c in self.then.items()
+                             if self.told[-1].startswith(start)])
         return next((a for start, a in self.answers.items()
                      if self.told[-1].startswith(start)), (None, ""))
 
 
 def test_the_letters_of_a_drive(monkeypatch, tmp_path, drive):
     """A drive with a write cache that is on, and without look-ahead to be switched."""
-    tools = Tools(monkeypatch, {
-        "hdparm -W": (0, "\n/dev/sdx:\n write-caching =  1 (on)\n"),
-        "hdparm -A": (0, "\n/dev/sdx:\n look-ahead    = not supported\n")})
+    caching = "\n/dev/sdx:\n write-caching =  {} (o{})\n".format
+    answers = {
+        "hdparm -W": (0, caching(1, "n")),
+        "hdparm -A": (0, "\n/dev/sdx:\n look-ahead    = not supported\n")}
+    tools = Tools(monkeypatch, answers)
     drive.path, drive.sys = "/dev/sdx", tmp_path
     found = device._drive_switches(drive)       # pylint: disable=protected-access
     assert list(found) == ["write_cache"]
     drive._switches = found                     # pylint: disable=protected-access
+    answers["hdparm -W "] = answers.pop("hdparm -W")
+    tools.then = {"hdparm -W0": ("hdparm -W ", (0, caching(0, "ff"))),
+                  "hdparm -W1": ("hdparm -W ", (0, caching(1, "n")))}
     with drive.settings(tmp_path / "note", write_cache=False, look_ahead=False) as missing:
-        assert missing == ["look_ahead"] and tools.told[-1] == "hdparm -W0 /dev/sdx"
-    assert tools.told[-1] == "hdparm -W1 /dev/sdx"
+        assert missing == ["look_ahead"]
+    assert [t for t in tools.told if t.startswith("hdparm -W") and "-W " not in t] == [
+        "hdparm -W0 /dev/sdx", "hdparm -W1 /dev/sdx"]
+    assert not drive.unrestored
+    tools.then = {}                             # it says that it has done so, and has not
+    with drive.settings(tmp_path / "note", write_cache=False) as missing:
+        assert missing == ["write_cache"]
+    assert not drive.unrestored
+    tools.then = {"hdparm -W0": ("hdparm -W ", (0, caching(0, "ff")))}
+    with drive.settings(tmp_path / "note", write_cache=False) as missing:
+        assert missing == []
+    assert drive.by_hand() == "hdparm -W1 /dev/sdx"
+
+
+def test_the_mode_page_of_a_drive(monkeypatch, tmp_path, drive):
+    """sd takes one of two words, which it reads again from the drive."""
+    Tools(monkeypatch, {})
+    folder = tmp_path / "device/scsi_disk/0:0:0:0"
+    folder.mkdir(parents=True)
+    page, note = folder / "cache_type", tmp_path / "note"
+    page.write_text("write back\n", encoding="ascii")
+    drive.path, drive.sys = "/dev/sdx", tmp_path
+    drive._switches = device._drive_switches(drive)     # pylint: disable=protected-access
+    with drive.settings(note, write_cache=False) as missing:
+        assert not missing and page.read_text(encoding="ascii") == "write through"
+    assert page.read_text(encoding="ascii") == "write back"
+    with monkeypatch.context() as refusing:
+        refusing.setattr(Path, "write_text", lambda self, *_, write=Path.write_text, **more:
+                         None if self == page else write(self, *_, **more))
+        with drive.settings(note, write_cache=False) as missing:
+            assert missing == ["write_cache"]
+    page.write_text("write through\n", encoding="ascii")
+    with drive.settings(note, write_cache=False) as missing:
+        assert not missing
+    assert not drive.unrestored and not note.exists()
 
 
 def test_the_messages_of_a_mapped_drive(monkeypatch, tmp_path, drive):
