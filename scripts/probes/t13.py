@@ -11,9 +11,12 @@ before it and 1,000 behind), since what is cleaned may be anywhere.  Blocks that
 read were torn; that writing them again heals them is the other half of the evidence.
 
 N cuts without a torn block: a drive that tears one time in p would have shown it with
-a probability of 1 - (1 - p)^N; the bound at 95 % is given."""
+a probability of 1 - (1 - p)^N; the bound at 95 % is given.  Only those count that the
+writer has met: from the command on a write failed, or took longer than NOTICED_S.  Of
+others nobody knows whether they were cuts at all."""
 
 import errno
+import math
 import mmap
 import os
 import shlex
@@ -32,6 +35,8 @@ LONGEST_S = 10.0
 RANGE = 512 * MIB
 PIECE = 256                 # blocks read at once
 BACK_S = 60                     # a drive that is not back then is lost
+NOTICED_S = 1.0                 # longer than any write takes that meets no cut
+FEWEST = 10                     # cuts
 
 
 def estimate(s):
@@ -48,12 +53,24 @@ class Writer(threading.Thread):
     """Writes a range in order, or blocks of it at random if it is given an @rng, until it
     fails or is told to end."""
 
+    # pylint: disable=too-many-instance-attributes
+
     def __init__(self, path, at, end, rng=None):
         super().__init__(daemon=True)
         self.path, self.at, self.end, self.rng = path, at, end, rng
         self.acked, self.writes, self.over = at, 0, False
+        self.failed, self.since, self.longest_s = False, math.inf, 0.0
         self.buf = mmap.mmap(-1, MIB)
         self.buf.write(os.urandom(BLOCK) * (MIB // BLOCK))
+
+    def expect(self):
+        """A cut begins now; False if there is no write that could meet it."""
+        self.since = time.monotonic()
+        return self.is_alive() and not self.failed
+
+    def met(self):
+        """Whether a write has failed or waited since then, or still does."""
+        return self.failed or self.longest_s > NOTICED_S or self.is_alive()
 
     def run(self):
         try:
@@ -62,6 +79,7 @@ class Writer(threading.Thread):
             return
         try:
             while not self.over:
+                begin = time.monotonic()
                 if self.rng is None:
                     if self.acked + MIB > self.end:
                         self.acked = self.at
@@ -72,8 +90,10 @@ class Writer(threading.Thread):
                     os.pwrite(fd, memoryview(self.buf)[:BLOCK], block * BLOCK)
                     self.acked = (block + 1) * BLOCK
                 self.writes += 1
+                self.longest_s = max(self.longest_s,
+                                     time.monotonic() - max(begin, self.since))
         except OSError:
-            pass
+            self.failed = True
         finally:
             os.close(fd)
 
@@ -146,15 +166,16 @@ def run(s):
     rng, out = s.rng(ID), Result(DONE)
     size = int(min(s.dev.bytes // 4 // MIB * MIB, RANGE))
     first = int(s.dev.bytes * 0.4) // MIB * MIB
-    torn, healed, places, writes = [], 0, [], []
+    torn, healed, places, writes, met = [], 0, [], [], []
     try:
         s.fio("before", rw="write", bs=MIB, offset=first, size=size, end_fsync=1, log=False)
         for i in range(CUTS):
-            place, bad, well, count = trial(s, words, rng, first, size, i % 2)
+            place, bad, well, count, noticed = trial(s, words, rng, first, size, i % 2)
             places.append(place)
             torn.append(bad)
             healed += well
             writes.append(count)
+            met.append(noticed)
             s.progress(i + 1, CUTS)
     except OSError as error:
         if not torn:
@@ -162,16 +183,18 @@ def run(s):
         out.numbers["stopped"] = str(error)
     lost = [len(t) for t in torn]
     out.arrays = {"torn": np.asarray(lost), "place": np.asarray(places, np.int64),
-                  "writes": np.asarray(writes)}
-    out.numbers |= {"cuts": len(torn), "cuts_with_errors": sum(n > 0 for n in lost),
+                  "writes": np.asarray(writes), "met": np.asarray(met)}
+    out.numbers |= {"cuts": len(torn), "cuts_met": sum(met),
+                    "cuts_with_errors": sum(n > 0 for n in lost),
                     "unreadable_blocks": sum(lost), "healed_blocks": healed,
                     "cuts_with_errors_in_order": sum(n > 0 for n in lost[::2])}
-    out.findings["torn_writes"] = finding(lost, healed)
+    out.findings["torn_writes"] = finding(lost, healed, sum(met))
     return out
 
 
 def trial(s, words, rng, first, size, scattered):
-    """(block the write had come to, unreadable blocks, healed ones, writes done)."""
+    """(block the write had come to, unreadable blocks, healed ones, writes done, whether
+    a write met the cut)."""
     # Where nothing is written nothing is torn.
     try:
         heal(s.dev.path, [first // BLOCK])
@@ -183,15 +206,17 @@ def trial(s, words, rng, first, size, scattered):
         wait = float(rng.uniform(0.05, LONGEST_S)) * (3 if scattered else 1)
         writer.start()
         writer.join(wait)
+        awaited = writer.expect()
         cut(s, words)
         writer.over = True
         writer.join(BACK_S)
     bad = unreadable(s.dev.path, first // BLOCK, size // BLOCK)
-    return writer.acked // BLOCK, bad, heal(s.dev.path, bad) if bad else 0, writer.writes
+    return writer.acked // BLOCK, bad, heal(s.dev.path, bad) if bad else 0, \
+        writer.writes, awaited and writer.met()
 
 
-def finding(lost, healed):
-    """From the unreadable blocks of each cut."""
+def finding(lost, healed, met):
+    """From the unreadable blocks of each cut, and how many cuts a write has met."""
     cuts, hit = len(lost), sum(n > 0 for n in lost)
     if hit and healed == sum(lost):
         return Finding(True, confidence=0.999 if hit > 1 else 0.9,
@@ -200,11 +225,18 @@ def finding(lost, healed):
     if hit:
         return Finding.unknown(f"{sum(lost)} blocks can't be read, and writing them heals only "
                                f"{healed}: the drive may be broken otherwise")
-    if cuts < 10:
+    if cuts < FEWEST:
         return Finding.unknown(f"no torn block in {cuts} power cuts, which are too few")
-    bound = 1 - 0.05 ** (1 / cuts)
+    unseen = f"no write failed or took longer than {NOTICED_S:g} s"
+    if not met:
+        return Finding.unknown(f"--powercut has cut nothing, {cuts} times: {unseen}")
+    if met < FEWEST:
+        return Finding.unknown(f"no torn block in {met} power cuts, which are too few; in "
+                               f"{cuts - met} more --powercut has cut nothing: {unseen}")
+    bound = 1 - 0.05 ** (1 / met)
+    some = f" that a write has met, of {cuts}" if met < cuts else ""
     return Finding(False, high=bound, low=0.0, confidence=0.95,
-                   says=f"no torn block in {cuts} power cuts: fewer than {bound:.1%} tear, at "
+                   says=f"no torn block in {met} power cuts{some}: fewer than {bound:.1%} tear, at "
                    "95 %")
 
 

@@ -2,7 +2,11 @@
 """Tests 6 to 15 of scripts/skylight on small models of drives: right answers, and
 "cannot tell" where there is none.  No guest; see probe_drives.py."""
 
+import contextlib
+import os
 import shutil
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -452,11 +456,69 @@ def test_a_drive_that_takes_no_writes_is_not_whole(tmp_path):
 
 def test_torn_verdicts():
     """None in 50 cuts is a bound; errors that writing does not heal are no answer."""
-    none = t13.finding([0] * 50, 0)
+    none = t13.finding([0] * 50, 0, 50)
     assert none.value is False and none.high == pytest.approx(0.058, abs=0.001)
-    assert t13.finding([0] * 5, 0).value is None
-    assert t13.finding([3, 0, 4], 7).value is True
-    assert t13.finding([3, 0, 4], 2).value is None
+    assert t13.finding([0] * 5, 0, 5).value is None
+    assert t13.finding([3, 0, 4], 7, 0).value is True
+    assert t13.finding([3, 0, 4], 2, 3).value is None
+
+
+def test_only_cuts_that_were_met_are_a_bound():
+    some = t13.finding([0] * 50, 0, 25)
+    assert some.value is False and some.high == pytest.approx(0.113, abs=0.001)
+    assert "25 power cuts that a write has met, of 50" in some.says
+    few, none = (t13.finding([0] * 50, 0, met) for met in (9, 0))
+    assert few.value is None and "too few" in few.says
+    assert none.value is None and "--powercut has cut nothing" in none.says
+
+
+@pytest.mark.parametrize("cuts", ["nothing", "writes fail", "a write waits", "failed before"])
+def test_a_cut_that_cuts_nothing_is_noticed(tmp_path, monkeypatch, cuts):
+    """A command that does nothing shows nothing; one that takes the power away for
+    a moment, or for as long as the kernel tries again, does."""
+    pwrite, met = os.pwrite, threading.Event()
+    state = {"off": cuts == "failed before", "wait": False}
+
+    def write(fd, data, at):
+        if threading.current_thread() is not threading.main_thread():
+            if state["off"]:
+                met.set()
+                raise OSError(5, "no power")
+            if state["wait"]:
+                state["wait"] = False
+                met.set()
+                time.sleep(0.3)
+        return pwrite(fd, data, at)
+
+    def cut(*_):
+        state["off"] |= cuts == "writes fail"
+        state["wait"] = cuts == "a write waits"
+        assert met.wait(30)
+        met.clear()
+    monkeypatch.setattr(t13.os, "pwrite", write)
+    monkeypatch.setattr(t13, "LONGEST_S", 0.06)
+    monkeypatch.setattr(t13, "NOTICED_S", 0.2, raising=False)
+    monkeypatch.setattr(t13, "CUTS", 12)
+    if cuts != "nothing":
+        monkeypatch.setattr(t13, "cut", cut)
+    drive = Drive((8 << 20) // BLOCK)
+    s = session(drive, tmp_path)
+    s.powercut, s.fio, drive.path = "true", lambda *_, **__: None, str(tmp_path / "disk")
+    drive.released = contextlib.nullcontext
+    with open(drive.path, "wb") as handle:
+        handle.write(bytes(8 << 20))
+
+    def trial(*args, run=t13.trial):
+        state["off"] = cuts == "failed before"
+        return run(*args)
+    monkeypatch.setattr(t13, "trial", trial)
+    result = s.run(t13)
+    said = result.findings["torn_writes"]
+    if cuts in ("nothing", "failed before"):
+        assert said.value is None and "--powercut has cut nothing" in said.says
+    else:
+        assert said.value is False and said.confidence == 0.95 and \
+            result.numbers["cuts_met"] == 12
 
 
 def test_random_writes_are_random(tmp_path):
