@@ -49,17 +49,24 @@ class Device:
 
     path, bytes, block (bytes: the unit that tests use), label (for people)."""
 
+    _lost = False       # another drive has its name
+
     def __init__(self, path, destroy_data=False):
         self.path = str(path)
         self._fd = self._open(destroy_data)
-        self.bytes = self._size()
+        self._look()
         self.block = max(BLOCK, self._int(BLKPBSZGET))
-        number = os.fstat(self._fd).st_rdev
-        self.sys = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}")
-        self.label = self._label()
         self._switches = {"read_ahead": ReadAhead(self)}
         self._switches.update(_drive_switches(self))
         self.unrestored = {}        # what could not be set back, by name of the switch
+
+    def _look(self):
+        """What makes it known."""
+        self.bytes = self._size()
+        number = os.fstat(self._fd).st_rdev
+        # That number may be another one, when it comes back.
+        self.sys = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}")
+        self.label = self._label()
 
     # --- may it be written to? -----------------------------------------------
 
@@ -102,8 +109,15 @@ class Device:
             raise
         return fd
 
+    def held(self):
+        """OSError with a sentence if the device has gone, or another has its name."""
+        if self._fd < 0:
+            raise OSError(errno.ENODEV, f"{self.path} is not there any more, or is another "
+                          "drive: it is left alone")
+        return self._fd
+
     def _ioctl(self, number, buf):
-        fcntl.ioctl(self._fd, number, buf)
+        fcntl.ioctl(self.held(), number, buf)
         return buf
 
     def _int(self, number):
@@ -160,7 +174,7 @@ class Device:
     def _turn(self, name, value):
         """Sets a switch; whether it stands so then."""
         switch = self._switches.get(name)
-        if switch is None:
+        if switch is None or self._lost:
             return False
         try:
             switch.set(value)
@@ -199,6 +213,7 @@ class Device:
 
     def reset(self):
         """Secure erase or discard of everything; False if neither is offered."""
+        self.held()
         if (self.sys / "dm").exists() and self.message("reset") is not None:
             return True
         if int(_read(self.sys / "queue/discard_max_bytes") or 0):
@@ -219,19 +234,44 @@ class Device:
     @contextlib.contextmanager
     def released(self):
         """Held by nobody for the time of the block, in which it may be gone and come
-        back (Test 13)."""
+        back (Test 13).  Another drive of that name is let go again: OSError, as with all
+        that is asked of a device that is not held."""
+        was = self.identity()
         self.close()
         try:
             yield
         finally:
+            self._take_again(was)
+
+    def _take_again(self, was):
+        try:
             self._fd = os.open(self.path, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC)
+        except OSError as error:
+            raise OSError(error.errno, f"{self.path} did not come back: {error.strerror}"
+                          ) from error
+        try:
+            self._look()
+            now = self.identity()
+            if now != was:
+                raise OSError(errno.ENODEV, f"{self.path} came back as another drive, which "
+                              f"is left alone: it was {_named(was)}, and is {_named(now)}")
+        except OSError:
+            self.close()
+            self._lost = True
+            self.bytes, self.label = was["bytes"], was["label"]
+            raise
 
     def read_ahead_sectors(self, value=None):
         """Gets or sets the kernel's read-ahead of the device."""
         if value is None:
             return struct.unpack("l", self._ioctl(BLKRAGET, bytearray(8)))[0]
-        fcntl.ioctl(self._fd, BLKRASET, value)
+        fcntl.ioctl(self.held(), BLKRASET, value)
         return value
+
+
+def _named(identity):
+    return " ".join(filter(None, (identity["label"], identity["serial"]))) + \
+        f" with {identity['bytes']} bytes"
 
 
 def signatures(path):

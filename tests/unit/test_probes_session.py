@@ -508,6 +508,80 @@ def test_a_run_that_was_killed_is_made_good(drive, tmp_path):
     assert drive.restore_from(note) == []
 
 
+# --- a drive that goes, and comes back --------------------------------------------
+
+
+@pytest.fixture(name="coming")
+def one_that_comes_back(tmp_path, monkeypatch):
+    """(a Device on a file, what the next look at it finds)"""
+    found = {"bytes": 400 * MIB, "label": "disk", "serial": "1"}
+    dev = device.Device.__new__(device.Device)
+    # pylint: disable=protected-access
+    dev.path, dev.unrestored = str(tmp_path / "dev"), {}
+    dev._switches = {"read_ahead": device.ReadAhead(dev)}
+    Path(dev.path).write_bytes(b"")
+    monkeypatch.setattr(dev, "_size", lambda: dev.held() and found["bytes"])
+    monkeypatch.setattr(dev, "_label", lambda: found["label"])
+    monkeypatch.setattr(device, "_read", lambda path: {
+        "serial": found["serial"], "discard_max_bytes": "4096"}.get(Path(path).name, ""))
+    # The file stands for a block device.
+    dev._fd = os.open(dev.path, os.O_RDONLY)
+    dev.sys, dev.bytes, dev.label = tmp_path, found["bytes"], found["label"]
+    yield dev, found
+    dev.close()
+
+
+def test_a_drive_that_comes_back_is_held_again(coming):
+    dev, _ = coming
+    with dev.released():
+        with pytest.raises(OSError, match="not there any more"):
+            dev.held()
+    assert dev.held() >= 0
+
+
+@pytest.mark.parametrize("what,other", [("serial", "2"), ("bytes", 401 * MIB),
+                                        ("label", "stick")])
+def test_another_drive_is_left_alone(coming, monkeypatch, tmp_path, what, other):
+    """Nothing is written to it, discarded or set: not by the tests that follow, either."""
+    dev, found = coming
+    tools = Tools(monkeypatch, {"blkdiscard": (0, "")})
+    assert dev.reset() and tools.told
+    tools.told.clear()
+    # pylint: disable=protected-access
+    cache = dev._switches["write_cache"] = Switch(False)
+    cache.by_hand = str
+    with pytest.raises(OSError, match="another drive.*it was disk 1 with"):
+        with dev.settings(tmp_path / "restore.json", write_cache=True), dev.released():
+            found[what] = other
+    assert cache.told == [True] and dev.unrestored == {"write_cache": False}
+    for attempt in (dev.reset, dev.read_ahead_sectors, lambda: dev.read_ahead_sectors(0)):
+        with pytest.raises(OSError, match="left alone"):
+            attempt()
+    with pytest.raises(OSError, match="left alone"):
+        with dev.settings(tmp_path / "restore.json", read_ahead=False):
+            pass
+    assert dev.identity()["bytes"] == 400 * MIB and not tools.told
+
+
+def test_a_drive_that_does_not_come_back(coming, tmp_path):
+    """The test that cut its power has failed with a sentence, and so have all others."""
+    dev, _ = coming
+    s = Session(dev, tmp_path / "out", load=Still(), say=lambda text: None, allow_reset=True)
+
+    def cut(_):
+        with dev.released():
+            os.unlink(dev.path)
+    result = s.run(module(cut))
+    assert result.status == FAILED and "did not come back" in result.why
+
+    def settings(s):
+        with s.settings():
+            return Result()
+    for run in (settings, lambda s: s.fresh() and Result()):
+        result = s.run(module(run, "14"))
+        assert result.status == FAILED and "not there any more" in result.why
+
+
 def noted(note):
     return json.loads(note.read_text(encoding="utf-8"))
 
