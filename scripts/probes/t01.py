@@ -58,7 +58,7 @@ def run(s):
     for name, spot in spots.items():
         for step in ("before", "once", "twice"):
             result.arrays[f"{name}_{step}_us"] = spot[step].astype(np.float32)
-    result.findings = decide(spots, result.numbers["flat"], rewrite)
+    result.findings = decide(spots, result.numbers["flat"], rewrite, missing)
     return result
 
 
@@ -224,8 +224,8 @@ def _by_place(sentences):
     return "; ".join(f"{' and '.join(names)} LBAs: {text}" for text, names in places.items())
 
 
-def decide(spots, flatness, rewrite):
-    """Findings of all measurements."""
+def decide(spots, flatness, rewrite, missing=()):
+    """Findings of all measurements; @missing are settings that could not be had."""
     numbers = [spot["numbers"] for spot in spots.values()]
     kinds = [_kind(spot) for spot in numbers]
     found = {kind for kind, _, _ in kinds if kind}
@@ -248,6 +248,12 @@ def decide(spots, flatness, rewrite):
             out["drive_type"] = Finding("conventional", confidence=sure, says=says)
             out["cache_medium"] = Finding("none", confidence=sure,
                                           says="each write goes to its own place")
+    elif found == {"flash"} and "write_cache" in missing:
+        # It may be larger than all that was read to empty it.
+        why = (f"{says}: that may be a persistent cache in flash, or the drive's write cache, "
+               "which can't be switched off")
+        out["drive_type"] = Finding.unknown(why)
+        out["cache_medium"] = Finding.unknown(why)
     else:
         out["drive_type"] = Finding("shingled", confidence=sure, says=says)
         out["cache_medium"] = _medium(found, numbers, sure, says)

@@ -2,6 +2,7 @@
 """Skylight's Tests 1 to 5, 1abc and 12, and the decisions behind them, on models of drives:
 the right answers, and "cannot tell" where there is nothing to tell by."""
 
+import contextlib
 import math
 import sys
 from pathlib import Path
@@ -44,6 +45,28 @@ class Buffered(drives.Drive):
     def write(self, block, count):
         self.disk.now += 60.0
         self._keep(block, count)
+
+
+class WriteBack(Buffered):
+    """The same with a cache for writes, larger than all that a test reads to empty it."""
+
+    def __init__(self, blocks, **disk):
+        super().__init__(blocks, room=blocks, **disk)
+
+    def settings(self, *_, **wanted):
+        return contextlib.nullcontext(["write_cache"] if "write_cache" in wanted else [])
+
+    def read(self, block, count):
+        if all(b in self.buffer for b in range(block, block + count)):
+            self.disk.now += 60.0
+        else:
+            self.disk.access(block, count)
+
+
+class Fixed(drives.SetAssociative):
+    """A shingled drive with a write cache that can't be switched off."""
+
+    settings = WriteBack.settings
 
 
 class Noise(drives.Drive):
@@ -101,6 +124,21 @@ def test_kind_and_medium(tmp_path, drive, kind, medium):
     assert found["1.drive_type"].says
     if kind:
         assert found["1.drive_type"].confidence > 0.99
+
+
+def test_a_large_write_cache_is_not_taken_for_flash(tmp_path):
+    """A plain disk that answers from a write-back cache which can't be switched off."""
+    found, s = ask(tmp_path, WriteBack(200_000), t01)
+    assert s.results["1"].numbers["not_offered"] == ["write_cache"]
+    for name in ("1.drive_type", "1.cache_medium"):
+        assert found[name].value is None and "can't be switched off" in found[name].says
+    assert found["1.rotation_ms"].value == pytest.approx(10, rel=0.01)
+
+
+def test_what_moves_on_the_platters_is_no_write_cache(tmp_path):
+    found, _ = ask(tmp_path, Fixed(BAND, 160, 4), t01)
+    assert found["1.drive_type"].value == "shingled" and \
+        found["1.cache_medium"].value == "disk"
 
 
 def test_many_logs_are_not_taken_for_a_plain_disk(tmp_path):
