@@ -49,7 +49,10 @@ class Device:
 
     path, bytes, block (bytes: the unit that tests use), label (for people)."""
 
+    # pylint: disable=too-many-instance-attributes
+
     _lost = False       # another drive has its name
+    discarded = False   # reset() has left nothing that is read from the medium
 
     def __init__(self, path, destroy_data=False):
         self.path = str(path)
@@ -215,9 +218,12 @@ class Device:
         """Secure erase or discard of everything; False if neither is offered."""
         self.held()
         if (self.sys / "dm").exists() and self.message("reset") is not None:
+            self.discarded = False
             return True
-        if int(_read(self.sys / "queue/discard_max_bytes") or 0):
-            return _tool("blkdiscard", "--force", self.path)[0] == 0
+        if int(_read(self.sys / "queue/discard_max_bytes") or 0) and \
+                _tool("blkdiscard", "--force", self.path)[0] == 0:
+            self.discarded = True
+            return True
         return False
 
     def message(self, text):

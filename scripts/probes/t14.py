@@ -125,6 +125,13 @@ def run(s):
     rates = (each - MIB) / lat[:, 1:].sum(axis=1) * 1e6
     out.arrays = {"offset": offsets, "bytes_s": rates, "first_us": lat[0]}
     out.numbers |= {"stretch_bytes": int(each), "not_settable": list(missing)}
+    if getattr(s.dev, "discarded", False):
+        why = ("the drive was brought to its first state by a discard, and what nobody has "
+               "written since is read from nowhere; without --reset, once all of it is "
+               "written, it may be told")
+        out.findings["zone_profile"] = Finding.unknown(why)
+        out.findings["track_bytes"] = Finding.unknown(why, "bytes")
+        return out
     findings(s, out, offsets, rates)
     with s.settings():
         tracks(s, out)

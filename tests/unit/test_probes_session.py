@@ -508,6 +508,22 @@ def test_a_run_that_was_killed_is_made_good(drive, tmp_path):
     assert drive.restore_from(note) == []
 
 
+def test_a_reset_by_discard_is_remembered(monkeypatch, tmp_path, drive):
+    """And one by message is no discard."""
+    answers = {"blkdiscard": (0, ""), "dmsetup message drive 0 reset": (0, "")}
+    Tools(monkeypatch, answers)
+    monkeypatch.setattr(drive, "held", lambda: 3, raising=False)
+    (tmp_path / "queue").mkdir()
+    (tmp_path / "queue/discard_max_bytes").write_text("4096\n", encoding="ascii")
+    drive.sys = tmp_path
+    assert not drive.discarded and drive.reset() and drive.discarded
+    (tmp_path / "dm").mkdir()
+    (tmp_path / "dm/name").write_text("drive\n", encoding="ascii")
+    assert drive.reset() and not drive.discarded
+    answers["blkdiscard"] = answers["dmsetup message drive 0 reset"] = (1, "")
+    assert not drive.reset() and not drive.discarded
+
+
 # --- a drive that goes, and comes back --------------------------------------------
 
 
@@ -549,7 +565,6 @@ def test_another_drive_is_left_alone(coming, monkeypatch, tmp_path, what, other)
     tools.told.clear()
     # pylint: disable=protected-access
     cache = dev._switches["write_cache"] = Switch(False)
-    cache.by_hand = str
     with pytest.raises(OSError, match="another drive.*it was disk 1 with"):
         with dev.settings(tmp_path / "restore.json", write_cache=True), dev.released():
             found[what] = other

@@ -138,7 +138,7 @@ def test_a_cliff_that_no_write_stands_out_of():
     assert follow.known(2000 + 3 * 1500)
 
 
-class Proof:
+class Proof:                        # pylint: disable=too-few-public-methods
     """A witness that has written nothing, and says that the drive cleans."""
     gaps_us = np.zeros(0)
 
@@ -439,6 +439,37 @@ def test_dips_are_no_plateaus(seed):
 def test_track(tmp_path):
     """120 blocks of 4 KiB."""
     assert found(session(Drive(40000), tmp_path), t14, "track_bytes").value == 120 * BLOCK
+
+
+class Discarded(Drive):
+    """Reset by discard; what is not written since is read from nowhere."""
+
+    discarded = False
+
+    def reset(self):
+        self.discarded = True
+        return True
+
+    def read(self, block, count):
+        if self.discarded:
+            self.disk.now += 10.0 + 10.0 * count
+        else:
+            super().read(block, count)
+
+
+def test_what_is_read_from_nowhere_has_no_zones(tmp_path):
+    """After a discard there is nothing to measure; without one, as ever."""
+    drive = Discarded(40000)
+    result = session(drive, tmp_path / "a").run(t14)
+    assert drive.discarded and result.status == "done"
+    for name in ("zone_profile", "track_bytes"):
+        assert result.findings[name].value is None and "discard" in result.findings[name].says
+    assert "serpentine" not in result.findings
+    s = session(Discarded(40000), tmp_path / "b")
+    s.allow_reset = False
+    result = s.run(t14)
+    assert result.findings["zone_profile"].value and \
+        result.findings["track_bytes"].value == 120 * BLOCK
 
 
 def test_torn_needs_a_command(tmp_path):
