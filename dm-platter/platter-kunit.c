@@ -116,6 +116,36 @@ static void geometry_runs(struct kunit *test)
 	}
 }
 
+/* track_sectors stretches the outermost zone's track, and all others by as much. */
+static void stretched_tracks_have_a_limit(struct kunit *test)
+{
+	struct drive *d = make_drive(test, "generic", 2048);
+	const char *error = "";
+
+	d->cfg.nr_zones = 2;
+	d->cfg.zone[0].tracks = 1;
+	d->cfg.zone[0].track_sectors = 8;
+	d->cfg.zone[1].tracks = 1;
+	d->cfg.track_blocks = PLATTER_MAX_TRACK_BLOCKS;
+
+	/* 2^32 blocks, 2^29 blocks of 8 units, one block too many */
+	d->cfg.zone[1].track_sectors = 524288;
+	KUNIT_EXPECT_EQ(test, -EINVAL,
+			platter_config_build(&d->cfg, &d->geo, &d->mech, &error));
+	d->cfg.zone[1].track_sectors = 65536;
+	d->cfg.track_skew_sectors = 8;
+	KUNIT_EXPECT_EQ(test, -EINVAL,
+			platter_config_build(&d->cfg, &d->geo, &d->mech, &error));
+	d->cfg.zone[0].track_sectors = 65535 * 8;
+	d->cfg.zone[1].track_sectors = 524288;
+	KUNIT_EXPECT_EQ(test, -EINVAL,
+			platter_config_build(&d->cfg, &d->geo, &d->mech, &error));
+
+	d->cfg.zone[0].track_sectors = 524288;
+	KUNIT_EXPECT_EQ(test, 0,
+			platter_config_build(&d->cfg, &d->geo, &d->mech, &error));
+}
+
 static void geometry_conventional(struct kunit *test)
 {
 	struct drive *d = fresh(test, struct drive);
@@ -616,6 +646,7 @@ static void lookahead_waits_when_full(struct kunit *test)
 static struct kunit_case platter_cases[] = {
 	KUNIT_CASE(geometry_round_trip),
 	KUNIT_CASE(geometry_runs),
+	KUNIT_CASE(stretched_tracks_have_a_limit),
 	KUNIT_CASE(geometry_conventional),
 	KUNIT_CASE(torn_write_fig_2_23),
 	KUNIT_CASE(overlap_is_additive),

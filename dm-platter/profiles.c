@@ -145,6 +145,19 @@ static u64 round_div(u64 a, u64 b)
 	return div64_u64(a + b / 2, b);
 }
 
+/* A zone keeps its proportion to the outermost, whose track is given. */
+static int stretch(u32 *track_blocks, u32 given, u32 od, const char **error)
+{
+	u64 blocks = round_div((u64)*track_blocks * given, od);
+
+	if (blocks > PLATTER_MAX_TRACK_BLOCKS) {
+		*error = "track_sectors makes another zone's track longer than 524288 sectors";
+		return -EINVAL;
+	}
+	*track_blocks = max_t(u64, 1, blocks);
+	return 0;
+}
+
 /*
  * Lay the zones out over @cfg->blocks with their proportions kept: each zone
  * gets its share of the capacity, rounded to whole cylinders; the innermost
@@ -179,8 +192,8 @@ static int build_zones(const struct platter_config *cfg, struct platter_geo *geo
 
 		zone_shape(cfg, i, nr, &tracks, &tb);
 		sum += (u64)tracks * tb;
-		if (cfg->track_blocks)
-			tb = max_t(u64, 1, round_div((u64)tb * cfg->track_blocks, od));
+		if (cfg->track_blocks && stretch(&tb, cfg->track_blocks, od, error))
+			return -EINVAL;
 		for (s = 0; s < geo->surfaces; s++)
 			per_cyl += max_t(u32, 1, tb * geo->density[s] / 1000);
 		if (i + 1 == nr) {

@@ -145,6 +145,8 @@ none 0 generic 0 2 zones 10x
 none 0 generic 0 2 zones 0x8
 none 0 generic 0 2 zones 10x9
 none 0 generic 0 2 zones 10x8,
+none 0 generic 0 4 zones 1x8,1x524288 track_sectors 524288
+none 0 generic 0 6 zones 1x8,1x65536 track_sectors 524288 track_skew 8
 none 0 generic 0 2 seek 0:5
 none 0 generic 0 2 seek 5:5,4:6
 none 0 generic 0 2 seek 5
