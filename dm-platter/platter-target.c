@@ -502,6 +502,10 @@ static int open_state(struct platter *p, const char *path, char **error)
 		*error = "Cannot open the state device";
 		return r;
 	}
+	if (p->dev && p->state_dev->bdev == p->dev->bdev) {
+		*error = "The state device must be another one than the device of the contents";
+		return -EINVAL;
+	}
 	return damage_open(&p->damage, p->state_dev->bdev, p->geo.blocks,
 			   geometry_hash(&p->geo), error);
 }

@@ -163,6 +163,7 @@ none 0 generic 0 2 wcache maybe
 none 0 generic 0 2 timing lies
 none 0 generic 0 2 state $LOOP2
 none 0 generic 0 4 media smr state /dev/does-not-exist
+$LOOP 0 generic 0 4 media smr state $LOOP
 none 0 generic 0 2 nosuchkey 1
 LINES
 result $bad "bad table lines are refused"
