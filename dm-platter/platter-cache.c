@@ -273,7 +273,8 @@ void platter_cache_destaged(struct platter *p, struct bio *bio, u64 blk, bool ok
  * platter_cache_flush_untimed - empty the cache at an orderly power-down
  * @p: the drive; no request in flight
  *
- * Takes no model time: the drive is leaving.
+ * Takes no model time: the drive is leaving.  But it may be back, so the next
+ * flush has to say what was lost.
  *
  * Context: under p->lock; may sleep.
  * Return: 0 or -errno; what could not be written is lost.
@@ -290,7 +291,10 @@ int platter_cache_flush_untimed(struct platter *p)
 		platter_cache_destaged(p, bio, blk, !r);
 		platter_count(p, PC_wcache_destages, 1);
 	}
-	if (r)
+	if (r) {
 		platter_cache_drop(p);
+		p->destage_failed = true;
+		platter_update_fast(p);
+	}
 	return r;
 }

@@ -421,6 +421,7 @@ static bool finish_active(struct platter *p, u64 now, struct list_head *done)
 				    io->n, (unsigned long long)io->blk);
 			platter_count(p, PC_wcache_lost_blocks, io->n);
 			p->destage_failed = true;
+			platter_update_fast(p);
 		}
 		/* a cache that cannot write does not keep trying for ever */
 		platter_cache_destaged(p, io->bio, io->blk, true);
@@ -597,6 +598,7 @@ static void admit_flush(struct platter *p, struct platter_io *io, u64 now)
 	if (p->destage_failed) {
 		p->destage_failed = false;
 		io->status = BLK_STS_IOERR;
+		platter_update_fast(p);
 	}
 	if (p->state_dev && blkdev_issue_flush(p->state_dev->bdev))
 		io->status = BLK_STS_IOERR;
@@ -803,7 +805,8 @@ void platter_update_fast(struct platter *p)
 {
 	bool ordered = p->state_dev || p->cut_armed || p->log_size ||
 		       p->damage_mode == DAMAGE_SHADOW;
-	bool cached = p->wcache_on || p->wcache_count;
+	/* a flush that has something to say cannot be passed on */
+	bool cached = p->wcache_on || p->wcache_count || p->destage_failed;
 
 	WRITE_ONCE(p->fast, !p->timing && !ordered && !cached && !p->powered_off);
 }

@@ -347,6 +347,20 @@ create w 512 "/dev/mapper/$T-bad 0 tiny8 0 6 media cmr wcache on wcache_idle_ms 
 wblk "$D" 8 4 x; wrote=$?
 ! dd if=/dev/zero of="$D" bs=4096 count=0 conv=notrunc,fsync status=none 2> "$TMP/dd" && [ $wrote = 0 ]
 result $? "wcache: a flush fails when the medium would not take the data"
+remove w
+create w 512 "/dev/mapper/$T-bad 0 tiny8 0 6 media cmr wcache on wcache_idle_ms 600000" && D=$(node w)
+wblk "$D" 8 4 x; wrote=$?
+dms suspend --noudevsync "$T-w"; dms resume --noudevsync "$T-w"
+! dd if=/dev/zero of="$D" bs=4096 count=0 conv=notrunc,fsync status=none 2> "$TMP/dd" && [ $wrote = 0 ] &&
+	dd if=/dev/zero of="$D" bs=4096 count=0 conv=notrunc,fsync status=none
+result $? "wcache: what a suspend could not write fails the next flush, and only that"
+remove w
+create w 512 "/dev/mapper/$T-bad 0 tiny8 0 8 media cmr timing none wcache on wcache_idle_ms 600000" && D=$(node w)
+wblk "$D" 8 4 x; wrote=$?
+msg w wcache off
+! dd if=/dev/zero of="$D" bs=4096 count=0 conv=notrunc,fsync status=none 2> "$TMP/dd" && [ $wrote = 0 ] &&
+	dd if=/dev/zero of="$D" bs=4096 count=0 conv=notrunc,fsync status=none
+result $? "wcache: what switching it off could not write fails the next flush, and only that"
 remove w; remove bad
 
 ### suspend, resume and reload under load; every queue order
