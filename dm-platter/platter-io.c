@@ -840,7 +840,9 @@ static int map_fast(struct platter *p, struct bio *bio, struct platter_io *io)
 	    (io->write ? platter_geo_window(&p->geo) || READ_ONCE(p->damage.damaged) :
 			 READ_ONCE(p->damage.damaged))) {
 		mutex_lock(&p->lock);
-		if (!p->fast) {
+		/* only a worker that sees the write succeed may heal what it rewrites */
+		if (!p->fast ||
+		    (io->write && damage_count(&p->damage, io->blk, io->n))) {
 			mutex_unlock(&p->lock);
 			return -EAGAIN;
 		}

@@ -361,7 +361,15 @@ msg w wcache off
 ! dd if=/dev/zero of="$D" bs=4096 count=0 conv=notrunc,fsync status=none 2> "$TMP/dd" && [ $wrote = 0 ] &&
 	dd if=/dev/zero of="$D" bs=4096 count=0 conv=notrunc,fsync status=none
 result $? "wcache: what switching it off could not write fails the next flush, and only that"
-remove w; remove bad
+remove w
+for fast in model none; do
+	create w 512 "/dev/mapper/$T-bad 0 tiny8 0 4 timing $fast time_scale 10" && D=$(node w)
+	msg w poison 8 2
+	! wblk "$D" 8 2 z && [ "$(msg w damaged 0 64 | head -1)" = "8 2" ]
+	result $? "timing $fast: a write that the device below fails heals nothing"
+	remove w
+done
+remove bad
 
 ### suspend, resume and reload under load; every queue order
 ok=0
