@@ -183,6 +183,9 @@ void platter_cache_forget(struct platter *p, u64 blk, u32 n)
  * platter_cache_drop - lose everything, as at a power cut
  * @p: the drive
  *
+ * A run under way is not counted as lost: what becomes of it is known when the
+ * medium is done with it.
+ *
  * Context: under p->lock.
  */
 void platter_cache_drop(struct platter *p)
@@ -190,9 +193,10 @@ void platter_cache_drop(struct platter *p)
 	struct page *page;
 	unsigned long i;
 
-	platter_count(p, PC_wcache_lost_blocks, p->wcache_count);
 	xa_for_each(&p->wcache, i, page) {
 		xa_erase(&p->wcache, i);
+		if (!page_private(page))
+			platter_count(p, PC_wcache_lost_blocks, 1);
 		put_cache_page(page);
 	}
 	p->wcache_count = 0;

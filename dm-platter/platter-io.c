@@ -355,7 +355,8 @@ static void start_write(struct platter *p, struct platter_io *io, u64 now,
 	}
 	if (p->cut_armed) {
 		p->cut_left -= n;
-		if (n < io->n)
+		/* what a destage could not write is lost with the rest of the cache */
+		if (n < io->n && !io->destage)
 			io->status = BLK_STS_IOERR;
 		if (!p->cut_left)
 			platter_power_off(p, done);
@@ -416,10 +417,12 @@ static bool finish_active(struct platter *p, u64 now, struct list_head *done)
 			io->status = errno_to_blk_status(r);
 	}
 	if (io->destage) {
+		u32 lost = io->status ? io->n : io->n - io->media_n;
+
+		platter_count(p, PC_wcache_lost_blocks, lost);
 		if (io->status) {
 			DMERR_LIMIT("destaging %u blocks at %llu failed: they are lost",
 				    io->n, (unsigned long long)io->blk);
-			platter_count(p, PC_wcache_lost_blocks, io->n);
 			p->destage_failed = true;
 			platter_update_fast(p);
 		}

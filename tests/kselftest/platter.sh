@@ -319,6 +319,15 @@ head -c 4096 /dev/zero | tr '\0' f | dd of="$D" bs=4096 seek=9 count=1 oflag=dir
 msg w powercut 0; msg w powercut off
 holds "$D" 9 1 f
 result $? "wcache: a durable write survives"
+wblk "$D" 24 8 o; dd if=/dev/zero of="$D" bs=4096 count=0 conv=notrunc,fsync status=none
+wblk "$D" 24 8 n; msg w stats_clear; msg w powercut 4
+! dd if=/dev/zero of="$D" bs=4096 count=0 conv=notrunc,fsync status=none 2> "$TMP/dd"; r=$?
+sleep 0.1; msg w powercut off
+note "$(stat_of w wcache_lost_blocks) of 8 blocks lost"
+[ $r = 0 ] && [ "$(stat_of w wcache_lost_blocks)" = 4 ] && holds "$D" 24 4 n && holds "$D" 28 4 o
+result $? "wcache: a power cut inside a destage loses what was not yet written, counted once"
+dd if=/dev/zero of="$D" bs=4096 count=0 conv=notrunc,fsync status=none 2> "$TMP/dd"
+result $? "wcache: a destage that the power cut tore fails no later flush"
 wblk "$D" 20 4 s; remove w
 create w 512 "$LOOP 0 tiny8 0 2 media cmr" && D=$(node w); holds "$D" 20 4 s
 result $? "wcache: removal writes it back"
