@@ -321,6 +321,7 @@ static u32 header_crc(void *page)
 	return sum;
 }
 
+/* Takes the place of what the set held; what failed half-way has to be repeated. */
 static int read_mirror(struct platter_damage *d, u64 blocks, void *buf)
 {
 	unsigned long i, last = (blocks - 1) / DAMAGE_PAGE_BLOCKS;
@@ -332,13 +333,21 @@ static int read_mirror(struct platter_damage *d, u64 blocks, void *buf)
 		r = mirror_io(d, i + 1, buf, REQ_OP_READ);
 		if (r)
 			return r;
-		if (!memchr_inv(buf, 0, DAMAGE_PAGE_BYTES))
+		if (!memchr_inv(buf, 0, DAMAGE_PAGE_BYTES)) {
+			p = xa_erase(&d->pages, i);
+			if (p) {
+				d->damaged -= p->count;
+				d->nr_pages--;
+				free_page_entry(p);
+			}
 			continue;
+		}
 		p = get_page_entry(d, i);
 		if (!p)
 			return -ENOMEM;
 		memcpy(p->bits, buf, DAMAGE_PAGE_BYTES);
 		swap_bits(p->bits);
+		d->damaged -= p->count;
 		p->count = weight(p->bits, 0, DAMAGE_PAGE_BLOCKS);
 		d->damaged += p->count;
 	}
@@ -365,6 +374,25 @@ static int format_mirror(struct platter_damage *d, u64 blocks, u64 geometry, voi
 	return mirror_io(d, 0, buf, REQ_OP_WRITE | REQ_FUA | REQ_PREFLUSH);
 }
 
+static int check_header(void *buf, u64 blocks, u64 geometry, char **error)
+{
+	struct damage_header *h = buf;
+
+	if (le64_to_cpu(h->magic) != DAMAGE_MAGIC) {
+		*error = "state device holds something else: neither zeroes nor a damage map";
+		return -EINVAL;
+	}
+	if (le32_to_cpu(h->version) != 1 || le32_to_cpu(h->crc) != header_crc(buf)) {
+		*error = "state device: damage map with a bad checksum or unknown version";
+		return -EINVAL;
+	}
+	if (le64_to_cpu(h->blocks) != blocks || le64_to_cpu(h->geometry) != geometry) {
+		*error = "state device belongs to a medium of another length or geometry";
+		return -EINVAL;
+	}
+	return 0;
+}
+
 /**
  * damage_open - attach the mirror; read it, or make it on a zeroed device
  * @d: an empty set
@@ -380,7 +408,6 @@ int damage_open(struct platter_damage *d, struct block_device *bdev, u64 blocks,
 		u64 geometry, char **error)
 {
 	u64 need = ((blocks + DAMAGE_PAGE_BLOCKS - 1) / DAMAGE_PAGE_BLOCKS + 1) << 3;
-	struct damage_header *h;
 	void *buf;
 	int r;
 
@@ -399,32 +426,58 @@ int damage_open(struct platter_damage *d, struct block_device *bdev, u64 blocks,
 		*error = "Cannot read the header of the state device";
 		goto out;
 	}
-	h = buf;
 	if (!memchr_inv(buf, 0, DAMAGE_PAGE_BYTES)) {
 		r = format_mirror(d, blocks, geometry, buf);
 		if (r)
 			*error = "Cannot format the state device";
 		goto out;
 	}
-	r = -EINVAL;
-	if (le64_to_cpu(h->magic) != DAMAGE_MAGIC) {
-		*error = "state device holds something else: neither zeroes nor a damage map";
+	r = check_header(buf, blocks, geometry, error);
+	if (r)
 		goto out;
-	}
-	if (le32_to_cpu(h->version) != 1 || le32_to_cpu(h->crc) != header_crc(buf)) {
-		*error = "state device: damage map with a bad checksum or unknown version";
-		goto out;
-	}
-	if (le64_to_cpu(h->blocks) != blocks || le64_to_cpu(h->geometry) != geometry) {
-		*error = "state device belongs to a medium of another length or geometry";
-		goto out;
-	}
 	r = read_mirror(d, blocks, buf);
 	if (r)
 		*error = "Cannot read the damage map from the state device";
 out:
 	if (r)
 		d->state = NULL;
+	kfree(buf);
+	return r;
+}
+
+/**
+ * damage_reload - read the mirror again
+ * @d: a set that damage_open() has attached
+ * @blocks: blocks of the medium
+ * @geometry: a hash of what decides where damage falls
+ * @error: set to a sentence on failure
+ *
+ * For when another set has written to the mirror since damage_open().
+ *
+ * Context: may sleep; allocates with GFP_NOIO.
+ * Return: 0 or -errno; then the set is not to be used before this has succeeded.
+ */
+int damage_reload(struct platter_damage *d, u64 blocks, u64 geometry, char **error)
+{
+	void *buf = kzalloc(DAMAGE_PAGE_BYTES, GFP_NOIO);
+	int r;
+
+	if (!buf) {
+		*error = "Out of memory";
+		return -ENOMEM;
+	}
+	r = mirror_io(d, 0, buf, REQ_OP_READ);
+	if (r) {
+		*error = "Cannot read the header of the state device";
+		goto out;
+	}
+	r = check_header(buf, blocks, geometry, error);
+	if (r)
+		goto out;
+	r = read_mirror(d, blocks, buf);
+	if (r)
+		*error = "Cannot read the damage map from the state device";
+out:
 	kfree(buf);
 	return r;
 }

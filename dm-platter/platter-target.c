@@ -658,6 +658,27 @@ static int platter_map(struct dm_target *ti, struct bio *bio)
 	return platter_map_bio(ti->private, bio);
 }
 
+/*
+ * When the constructor read the mirror, the table before this one was perhaps
+ * still at work on it.  Now that one is suspended, and has written all it knew.
+ */
+static int platter_preresume(struct dm_target *ti)
+{
+	struct platter *p = ti->private;
+	char *error = "Unknown error";
+	int r = 0;
+
+	mutex_lock(&p->lock);
+	if (p->state_dev && !p->damage_live) {
+		r = damage_reload(&p->damage, p->geo.blocks, geometry_hash(&p->geo), &error);
+		p->damage_live = !r;
+	}
+	mutex_unlock(&p->lock);
+	if (r)
+		DMERR("cannot resume: %s", error);
+	return r;
+}
+
 /* An orderly power-down: what the cache holds goes to the medium. */
 static void platter_postsuspend(struct dm_target *ti)
 {
@@ -1047,6 +1068,7 @@ static struct target_type platter_target = {
 	.dtr = platter_dtr,
 	.map = platter_map,
 	.postsuspend = platter_postsuspend,
+	.preresume = platter_preresume,
 	.status = platter_status,
 	.message = platter_message,
 	.iterate_devices = platter_iterate_devices,

@@ -192,6 +192,7 @@ struct platter_io {
  * @log_head: entries ever made
  * @counter: by enum platter_counter
  * @damage: destroyed blocks
+ * @damage_live: @damage is what @state_dev held when no other table used it
  * @geo: geometry
  * @mech: mechanics
  * @cfg: what both were made from
@@ -256,6 +257,7 @@ struct platter {
 	atomic64_t counter[PC_NR];
 
 	struct platter_damage damage;
+	bool damage_live;
 	struct platter_geo geo;
 	struct platter_mech mech;
 	struct platter_config cfg;

@@ -280,6 +280,14 @@ create s 512 "$LOOP 0 tiny8 0 4 state $LOOP2 time_scale 10" && D=$(node s)
 after=$(msg s damaged 0 64)
 [ -n "$before" ] && [ "$before" = "$after" ] && ! rblk "$D" 16 1 > /dev/null
 result $? "the damage map survives on a state device"
+wblk "$D" 8 24 x; wblk "$D" 32 32 x; healed=$(msg s damaged 0 64)
+dmsetup table "$T-s" | dms load "$T-s"
+wblk "$D" 24 8 y; before=$(msg s damaged 0 64)
+dms suspend --noudevsync "$T-s"; dms resume --noudevsync "$T-s"
+note "ruined before the load: $healed, before the reload: $before, after: $(msg s damaged 0 64)"
+[ -n "$before" ] && [ "$healed" != "$before" ] && [ "$before" = "$(msg s damaged 0 64)" ] &&
+	! rblk "$D" 32 1 > /dev/null
+result $? "a reload knows what was ruined after its table was loaded"
 remove s
 ! create s 512 "$LOOP 0 tiny8 0 6 state $LOOP2 time_scale 10 head_tracks 3"
 result $? "a damage map of another geometry is refused"
