@@ -90,7 +90,8 @@ static int trim_effect(void *context, enum platter_effect effect, u64 blk, u32 n
  * Before the data move: everything the head will pass over counts as ruined, in
  * memory and on the mirror.  If the machine dies in between, a block may be
  * called ruined that is not, in a write nobody was told had succeeded; never
- * the other way round.
+ * the other way round, unless the mirror's device has a volatile cache and
+ * loses it: then this holds for what was written before the last flush.
  */
 static int damage_before(struct platter *p, u64 blk, u32 n)
 {
