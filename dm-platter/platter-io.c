@@ -242,8 +242,11 @@ int platter_media_write_sync(struct platter *p, struct bio *bio, u64 blk, u32 n)
 static void end_io(struct platter *p, struct platter_io *io, u64 now,
 		   struct list_head *done)
 {
-	if (p->timing && io->due_ns && now > io->due_ns + PLATTER_LATE_NS) {
-		u64 us = div_u64(now - io->due_ns, 1000);
+	/* a hit that waited for a place in the queue could not end before it got one */
+	u64 due_ns = max(io->due_ns, io->held_ns);
+
+	if (p->timing && io->due_ns && now > due_ns + PLATTER_LATE_NS) {
+		u64 us = div_u64(now - due_ns, 1000);
 
 		platter_count(p, PC_late, 1);
 		if (us > atomic64_read(&p->counter[PC_late_max_us]))
@@ -572,6 +575,8 @@ static bool admit_read_hit(struct platter *p, struct platter_io *io, u64 now)
 	if (platter_cache_holds(p, io->blk, io->n, &any)) {
 		platter_cache_read(p, io->bio, io->blk);
 		platter_count(p, PC_wcache_read_hits, 1);
+		if (io->arrival_ns <= p->full_ns)
+			io->held_ns = now;
 		admit_timed(p, io, due);
 		log_io(p, 'h', io->blk, io->n, now, due, NULL);
 		return true;
@@ -620,6 +625,8 @@ static bool admit(struct platter *p, u64 now)
 	struct platter_io *io, *next;
 	bool progress = false;
 
+	if (p->nr_visible >= p->queue_depth || !list_empty(&p->flushing))
+		p->full_ns = now;
 	list_for_each_entry(io, &p->visible, list) {
 		if (io->state == IO_SPACE) {
 			list_del_init(&io->list);

@@ -112,6 +112,7 @@ enum platter_io_state {
  * @bio: the request, or the cache's own for a destage
  * @arrival_ns: when it arrived
  * @due_ns: when the model says it is done
+ * @held_ns: when a cache hit got its place in the queue, if it waited for one; or 0
  * @blk: first block
  * @n: blocks; 0 for a flush
  * @media_n: blocks that reached the medium before a power cut
@@ -129,6 +130,7 @@ struct platter_io {
 	struct bio *bio;
 	u64 arrival_ns;
 	u64 due_ns;
+	u64 held_ns;
 	u64 blk;
 	u32 n;
 	u32 media_n;
@@ -170,6 +172,7 @@ struct platter_io {
  * @timed: requests that need only time, and perhaps @dev
  * @flushing: a flush that waits until the write cache is empty
  * @nr_visible: requests admitted and not completed
+ * @full_ns: when the queue last had no place for @pending
  * @active: what the actuator does, or NULL
  * @last_host_ns: when the last request of the host ended
  * @fast: bios may be remapped straight from .map (no model, nothing to order)
@@ -231,6 +234,7 @@ struct platter {
 	struct list_head timed;
 	struct list_head flushing;
 	unsigned int nr_visible;
+	u64 full_ns;
 	struct platter_io *active;
 	u64 last_host_ns;
 	bool fast;

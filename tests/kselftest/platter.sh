@@ -356,6 +356,23 @@ else
 fi
 remove w
 
+create w 131072 "none 0 generic 0 6 queue_depth 1 wcache on wcache_idle_ms 600000" && D=$(node w)
+wblk "$D" 0 1 x; msg w stats_clear
+readers=
+for b in 3000 9000 6000 12000; do
+	rblk "$D" $b 1 > /dev/null & readers="$readers $!"
+done
+sleep 0.001; rblk "$D" 0 1 > /dev/null; wait $readers
+got="$(stat_of w wcache_read_hits) $(stat_of w late)"
+note "read hits and late: $got"
+if [ $VIRTUAL = 1 ]; then
+	[ "$got" = "1 0" ]
+	result $? "wcache: a hit that waited for a place in the queue is not late"
+else
+	skip "wcache: a hit that waited for a place in the queue is not late" "real clock"
+fi
+remove w
+
 dmsetup create "$T-bad" --noudevsync --table "0 64 linear $LOOP 0
 64 64 error
 128 384 linear $LOOP 128"
