@@ -18,6 +18,7 @@
  */
 #include <linux/blkdev.h>
 #include <linux/math64.h>
+#include <linux/rcupdate.h>
 
 #include "compat.h"
 #include "platter.h"
@@ -150,9 +151,15 @@ static void backing_endio(struct bio *clone)
 	if (clone->bi_status && !io->status)
 		io->status = clone->bi_status;
 	bio_put(clone);
-	/* the last thing done to @io here: afterwards the worker may end it */
+	/*
+	 * The last thing done to @io here: afterwards the worker may end it.  Then
+	 * only the grace period between unbinding a table and freeing it, see
+	 * dm_sync_table(), keeps @p.
+	 */
+	rcu_read_lock();
 	atomic_set_release(&io->pending, 0);
 	queue_work(p->wq, &p->work);
+	rcu_read_unlock();
 }
 
 static struct bio *make_clone(struct platter *p, struct bio *bio, u64 blk, u32 skip,
