@@ -14,6 +14,12 @@
 
 #include "platter.h"
 
+/*
+ * A shortage has a way out, writing through, so it must not be waited out under
+ * p->lock, which the writes that would end it may need.
+ */
+#define CACHE_GFP	(GFP_NOIO | __GFP_NORETRY | __GFP_NOMEMALLOC | __GFP_NOWARN)
+
 static void put_cache_page(struct page *page)
 {
 	if (!page_private(page))
@@ -28,7 +34,7 @@ static void put_cache_page(struct page *page)
  * @blk: its first block
  * @n: its blocks
  *
- * Context: may sleep; GFP_NOIO.
+ * Context: may sleep; GFP_NOIO, and gives up early.
  * Return: 0; -ENOSPC if there is no room now; -ENOMEM if there is no memory
  * (then nothing is cached and the caller writes through).
  */
@@ -44,13 +50,13 @@ int platter_cache_write(struct platter *p, struct bio *bio, u64 blk, u32 n)
 		return -ENOSPC;
 	/* memory first, so that a shortage leaves the cache as it was */
 	for (i = 0; i < n; i++) {
-		page = alloc_page(GFP_NOIO | __GFP_NOWARN | __GFP_HIGHMEM);
+		page = alloc_page(CACHE_GFP | __GFP_HIGHMEM);
 		if (!page)
 			goto nomem;
 		set_page_private(page, 0);
 		list_add_tail(&page->lru, &pages);
 		if (!xa_load(&p->wcache, blk + i) &&
-		    xa_reserve(&p->wcache, blk + i, GFP_NOIO)) {
+		    xa_reserve(&p->wcache, blk + i, CACHE_GFP)) {
 			goto nomem;
 		}
 	}
