@@ -225,12 +225,15 @@ class StlSet(Linear):
         return run(SHINGLE, "repair", "--yes", *self._devices(paths, geo),
                    ok=None)
 
+    def dump(self, paths, geo, *more):
+        """Closed: what lies on the devices, as the tool finds it."""
+        _, text = run(SHINGLE, "dump", "--json", *more, *self._devices(paths, geo))
+        return json.loads(text)
+
     def lies(self, paths, geo):
         """Closed: {logical block: (device, block)} as recovery finds it."""
-        _, text = run(SHINGLE, "dump", "--map", "--json",
-                      *self._devices(paths, geo))
         return {r["lblk"] + i: (r["device"], r["block"] + i)
-                for r in json.loads(text)["map"] if r["kind"] == "mapped"
+                for r in self.dump(paths, geo, "--map")["map"] if r["kind"] == "mapped"
                 for i in range(r["blocks"])}
 
     @staticmethod
