@@ -60,6 +60,19 @@ class Faulty:
         self.under[which].reload([t for t in table if t[1]], noflush=True,
                                  lockfs=False)
 
+    def dusty(self, which, bad):
+        """These blocks of a device cannot be read until they are written."""
+        if not modprobe("dm-dust"):
+            raise Skip("no dm-dust in this kernel")
+        _, length, _, params = self.plain[which][0]
+        path, offset = params.split()
+        under = self.under[which]
+        under.reload([(0, length, "dust", f"{path} {offset} {BLOCK}")],
+                     noflush=True, lockfs=False)
+        for b in bad:
+            under.message(f"addbadblock {b}")
+        under.message("enable")
+
     def heal(self):
         for which, device in self.under.items():
             device.reload(self.plain[which], noflush=True, lockfs=False)
@@ -483,13 +496,8 @@ def unreadable_journal(ctx, geo):
     """A block of the ring, out of date, cannot be read until it is written: activation
     is refused, and repair mends it without losing what was promised.  Where it may have
     been the next transaction, that is said, and only there."""
-    if not modprobe("dm-dust"):
-        raise Skip("no dm-dust in this kernel")
     with faulty(ctx, geo) as game:
         which, start, n = game.areas["journal"]
-        under = game.under[which]
-        _, length, _, params = game.plain[which][0]
-        path, offset = params.split()
         for ahead in (0, 1, n // 2, n - 1):
             game.fill()
             game.write(0, must=True)
@@ -498,9 +506,7 @@ def unreadable_journal(ctx, geo):
             game.close()
             end = ctx.target.dump(game.stack.paths, geo)["recovery"]["next_pos"]
             at = (end + ahead) % n
-            under.reload([(0, length, "dust", f"{path} {offset} {BLOCK}")])
-            under.message(f"addbadblock {start + at}")
-            under.message("enable")
+            game.dusty(which, [start + at])
             try:
                 game.stack.open()
             except OSError:
@@ -512,7 +518,7 @@ def unreadable_journal(ctx, geo):
             expect(("What will be lost: transaction" in said) == (not ahead) and
                    ("Nothing will be lost" in said) == bool(ahead),
                    f"block {ahead} behind the journal's end: {said.strip()}")
-            under.message("disable")
+            game.under[which].message("disable")
             game.stack.check()
             game.heal()
             game.stack.open()
@@ -580,22 +586,13 @@ def inject_area(game, rng):
 
 def dust(ctx, geo):
     """Single bad blocks under cleaning; writing heals them."""
-    if not modprobe("dm-dust"):
-        raise Skip("no dm-dust in this kernel")
     with faulty(ctx, geo) as game:
         game.fill()
         for b in range(0, geo.logical, geo.band):
             game.write(b, must=True)
         which, start, n = game.areas["data"]
-        _, length, _, params = game.plain[which][0]
-        path, offset = params.split()
-        under = game.under[which]
-        under.reload([(0, length, "dust", f"{path} {offset} {BLOCK}")],
-                     noflush=True, lockfs=False)
         bad = {start + 1, start + n // 2 + 1}
-        for b in bad:
-            under.message(f"addbadblock {b}")
-        under.message("enable")
+        game.dusty(which, bad)
         failed = game.compare("dusty", True)
         expect(len(failed) <= len(bad), f"{len(failed)} blocks fail of "
                                         f"{len(bad)} bad ones")
