@@ -393,15 +393,33 @@ static int check_header(void *buf, u64 blocks, u64 geometry, char **error)
 	return 0;
 }
 
+/* With a buffer of one page in @buf, which holds the header afterwards. */
+static int read_header(struct platter_damage *d, void **buf, char **error)
+{
+	int r;
+
+	*buf = kzalloc(DAMAGE_PAGE_BYTES, GFP_NOIO);
+	if (!*buf) {
+		*error = "Out of memory";
+		return -ENOMEM;
+	}
+	r = mirror_io(d, 0, *buf, REQ_OP_READ);
+	if (r)
+		*error = "Cannot read the header of the state device";
+	return r;
+}
+
 /**
- * damage_open - attach the mirror; read it, or make it on a zeroed device
+ * damage_open - attach the mirror, or make it on a zeroed device
  * @d: an empty set
  * @bdev: the device; must outlive @d
  * @blocks: blocks of the medium
  * @geometry: a hash of what decides where damage falls
  * @error: set to a sentence on failure
  *
- * Context: may sleep.
+ * Looks at the header only, as another set may be writing to the mirror still.
+ *
+ * Context: may sleep; allocates with GFP_NOIO.
  * Return: 0 or -errno; a foreign or rotten mirror is never overwritten.
  */
 int damage_open(struct platter_damage *d, struct block_device *bdev, u64 blocks,
@@ -415,30 +433,15 @@ int damage_open(struct platter_damage *d, struct block_device *bdev, u64 blocks,
 		*error = "state device too small: needs 8 sectors plus 8 per 128 MiB of medium";
 		return -ENOSPC;
 	}
-	buf = kzalloc(DAMAGE_PAGE_BYTES, GFP_KERNEL);
-	if (!buf) {
-		*error = "Out of memory";
-		return -ENOMEM;
-	}
 	d->state = bdev;
-	r = mirror_io(d, 0, buf, REQ_OP_READ);
-	if (r) {
-		*error = "Cannot read the header of the state device";
-		goto out;
-	}
-	if (!memchr_inv(buf, 0, DAMAGE_PAGE_BYTES)) {
+	r = read_header(d, &buf, error);
+	if (!r && memchr_inv(buf, 0, DAMAGE_PAGE_BYTES)) {
+		r = check_header(buf, blocks, geometry, error);
+	} else if (!r) {
 		r = format_mirror(d, blocks, geometry, buf);
 		if (r)
 			*error = "Cannot format the state device";
-		goto out;
 	}
-	r = check_header(buf, blocks, geometry, error);
-	if (r)
-		goto out;
-	r = read_mirror(d, blocks, buf);
-	if (r)
-		*error = "Cannot read the damage map from the state device";
-out:
 	if (r)
 		d->state = NULL;
 	kfree(buf);
@@ -446,38 +449,27 @@ out:
 }
 
 /**
- * damage_reload - read the mirror again
+ * damage_load - read what the mirror holds
  * @d: a set that damage_open() has attached
  * @blocks: blocks of the medium
  * @geometry: a hash of what decides where damage falls
  * @error: set to a sentence on failure
  *
- * For when another set has written to the mirror since damage_open().
+ * For when no other set is going to write to the mirror any more.
  *
  * Context: may sleep; allocates with GFP_NOIO.
  * Return: 0 or -errno; then the set is not to be used before this has succeeded.
  */
-int damage_reload(struct platter_damage *d, u64 blocks, u64 geometry, char **error)
+int damage_load(struct platter_damage *d, u64 blocks, u64 geometry, char **error)
 {
-	void *buf = kzalloc(DAMAGE_PAGE_BYTES, GFP_NOIO);
-	int r;
+	void *buf;
+	int r = read_header(d, &buf, error) ?: check_header(buf, blocks, geometry, error);
 
-	if (!buf) {
-		*error = "Out of memory";
-		return -ENOMEM;
+	if (!r) {
+		r = read_mirror(d, blocks, buf);
+		if (r)
+			*error = "Cannot read the damage map from the state device";
 	}
-	r = mirror_io(d, 0, buf, REQ_OP_READ);
-	if (r) {
-		*error = "Cannot read the header of the state device";
-		goto out;
-	}
-	r = check_header(buf, blocks, geometry, error);
-	if (r)
-		goto out;
-	r = read_mirror(d, blocks, buf);
-	if (r)
-		*error = "Cannot read the damage map from the state device";
-out:
 	kfree(buf);
 	return r;
 }

@@ -40,7 +40,7 @@ bool damage_next(struct platter_damage *d, u64 *blk, u64 end);
 void damage_trim(struct platter_damage *d, u64 blk, u64 n);
 int damage_open(struct platter_damage *d, struct block_device *bdev, u64 blocks,
 		u64 geometry, char **error);
-int damage_reload(struct platter_damage *d, u64 blocks, u64 geometry, char **error);
+int damage_load(struct platter_damage *d, u64 blocks, u64 geometry, char **error);
 int damage_sync(struct platter_damage *d);
 
 #endif /* PLATTER_DAMAGE_H */

@@ -658,10 +658,7 @@ static int platter_map(struct dm_target *ti, struct bio *bio)
 	return platter_map_bio(ti->private, bio);
 }
 
-/*
- * When the constructor read the mirror, the table before this one was perhaps
- * still at work on it.  Now that one is suspended, and has written all it knew.
- */
+/* A table before this one is suspended now, and has written all it knew. */
 static int platter_preresume(struct dm_target *ti)
 {
 	struct platter *p = ti->private;
@@ -669,9 +666,9 @@ static int platter_preresume(struct dm_target *ti)
 	int r = 0;
 
 	mutex_lock(&p->lock);
-	if (p->state_dev && !p->damage_live) {
-		r = damage_reload(&p->damage, p->geo.blocks, geometry_hash(&p->geo), &error);
-		p->damage_live = !r;
+	if (p->state_dev && !p->damage_loaded) {
+		r = damage_load(&p->damage, p->geo.blocks, geometry_hash(&p->geo), &error);
+		p->damage_loaded = !r;
 	}
 	mutex_unlock(&p->lock);
 	if (r)

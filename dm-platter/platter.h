@@ -195,7 +195,7 @@ struct platter_io {
  * @log_head: entries ever made
  * @counter: by enum platter_counter
  * @damage: destroyed blocks
- * @damage_live: @damage is what @state_dev held when no other table used it
+ * @damage_loaded: @damage has been read from @state_dev, which no other table writes to
  * @geo: geometry
  * @mech: mechanics
  * @cfg: what both were made from
@@ -261,7 +261,7 @@ struct platter {
 	atomic64_t counter[PC_NR];
 
 	struct platter_damage damage;
-	bool damage_live;
+	bool damage_loaded;
 	struct platter_geo geo;
 	struct platter_mech mech;
 	struct platter_config cfg;

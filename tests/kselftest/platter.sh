@@ -289,6 +289,19 @@ note "ruined before the load: $healed, before the reload: $before, after: $(msg 
 	! rblk "$D" 32 1 > /dev/null
 result $? "a reload knows what was ruined after its table was loaded"
 remove s
+dms create "$T-st" --noudevsync --table "0 8 linear $LOOP2 0
+8 8 error"
+S=$(node st)
+dms create "$T-s" --noudevsync --notable
+dms load "$T-s" --table "0 512 platter $LOOP 0 tiny8 0 4 state $S time_scale 10" &&
+	! dms resume --noudevsync "$T-s"; failed=$?
+dms load "$T-st" --table "0 16 linear $LOOP2 0"; dms resume --noudevsync "$T-st"
+dms load "$T-s" --table "0 512 platter $LOOP 0 tiny8 0 4 state $S time_scale 10" &&
+	dms resume --noudevsync "$T-s" && [ "$failed" = 0 ] &&
+	[ "$before" = "$(msg s damaged 0 64)" ]
+result $? "a damage map that cannot be read is no empty one"
+remove s
+remove st
 ! create s 512 "$LOOP 0 tiny8 0 6 state $LOOP2 time_scale 10 head_tracks 3"
 result $? "a damage map of another geometry is refused"
 printf junk | dd of="$LOOP2" bs=4 count=1 status=none conv=notrunc,fsync

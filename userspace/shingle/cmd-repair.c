@@ -217,11 +217,12 @@ static int rewrite_unreadable(struct image *img, const char **why)
 {
 	struct device *meta = image_meta(img);
 	u64 block = img->l.journal.start, end = block + img->l.journal.blocks;
-	void *b = img->l.journal_gap_blocks ? NULL : shingle_zalloc_array(1, SHINGLE_BLOCK_SIZE);
 	int err = 0;
+	void *b;
 
 	if (img->l.journal_gap_blocks)
 		return 0;
+	b = shingle_zalloc_array(1, SHINGLE_BLOCK_SIZE);
 	*why = "out of memory";
 	if (!b)
 		return -ENOMEM;
