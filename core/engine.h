@@ -49,6 +49,8 @@ enum shingle_life {
  *	before it decides, and whole runs of so many blocks if there are any
  * @buffer_blocks: what the write cache must hold for that
  * @in_use: what was set for the size of buffers cannot be changed any more
+ * @unsafe_order: feature of tests: records are written before the data that they
+ *	speak of are flushed
  * @knows_life: place() is told how long writes will live; core's, after create
  *
  * Engines embed it and add their own state behind it.
@@ -62,6 +64,7 @@ struct shingle_engine {
 	u32 gather_blocks;
 	u32 buffer_blocks;
 	bool in_use;
+	bool unsafe_order;
 	bool knows_life;
 };
 

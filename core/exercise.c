@@ -1184,7 +1184,8 @@ static int power_cut(struct exercise *x)
 	memset(x->frozen, 0, x->plan->layout->logical_blocks * sizeof(*x->frozen));
 	/* The commit that was under way may have made it: data first. */
 	end = rnd(x, 2) ? x->durable : x->nr_records;
-	for (i = end == x->durable ? rnd(x, x->nr_drive + 1) : x->nr_drive; i; i--)
+	i = x->nr_drive;
+	for (i = end == x->durable || x->e->unsafe_order ? rnd(x, i + 1) : i; i; i--)
 		drive_writes(x);
 	if (lost)
 		x->nr_drive = 0;

@@ -149,9 +149,10 @@ static int write_blocks(struct shingle_device *d, const struct shingle_txn *t, u
 	const struct shingle_area *ring = &d->layout.journal;
 	enum shingle_dev dev = shingle_meta_dev(&d->layout);
 	u32 first = min_t(u64, nr, ring->blocks - d->journal.pos);
+	blk_opf_t after_data = d->engine->unsafe_order ? 0 : REQ_PREFLUSH;
 	int err;
 
-	err = shingle_rw(d, REQ_OP_WRITE | REQ_PREFLUSH | REQ_FUA | REQ_SYNC, dev,
+	err = shingle_rw(d, REQ_OP_WRITE | after_data | REQ_FUA | REQ_SYNC, dev,
 			 ring->start + d->journal.pos, first, t->blocks);
 	if (!err && nr > first)
 		err = shingle_rw(d, REQ_OP_WRITE | REQ_FUA | REQ_SYNC, dev, ring->start,
@@ -211,6 +212,7 @@ static int commit_locked(struct shingle_device *d)
 	bool dirty[SHINGLE_NR_DEVS];
 	struct shingle_txn *t;
 	u32 records, nr = 0;
+	bool unordered;
 	u64 seq;
 	int err;
 
@@ -227,11 +229,14 @@ static int commit_locked(struct shingle_device *d)
 	}
 	spin_unlock_irq(&d->map_lock);
 
-	err = flush_data(d, dirty, !records);
+	unordered = records && d->engine->unsafe_order;
+	err = unordered ? 0 : flush_data(d, dirty, !records);
 	if (records && !err) {
 		nr = seal_blocks(d, t, seq);
 		err = write_blocks(d, t, nr);
 	}
+	if (unordered && !err)
+		err = flush_data(d, dirty, true);
 	trace_shingle_commit(dm_table_device_name(d->ti->table), seq, records, nr, err);
 	if (err) {
 		shingle_set_mode(d, SHINGLE_RO, true, "the map could not be committed");

@@ -584,6 +584,8 @@ static bool *unsafe_feature(struct imr *s, const char *name)
 		return &s->unsafe_retire;
 	if (!strcmp(name, "unsafe_reuse"))
 		return &s->unsafe_reuse;
+	if (!strcmp(name, "unsafe_order"))
+		return &s->engine.unsafe_order;
 	return NULL;
 }
 
@@ -713,7 +715,7 @@ static int imr_get(struct shingle_engine *e, u32 index, const char **name, char 
 	static const char *const names[] = {
 		"policy", "start", "rmw", "adjsync", "syncs", "overwrite", "level", "partial",
 		"largest", "buffer_tracks", "unsafe_record", "unsafe_sync1", "unsafe_sync2",
-		"unsafe_sync4", "unsafe_retire", "unsafe_reuse",
+		"unsafe_sync4", "unsafe_retire", "unsafe_reuse", "unsafe_order",
 	};
 	struct imr *s = to_imr(e);
 

@@ -315,7 +315,7 @@ class Imr(StlSet):
     cleans = False
     in_place = True
     features = ("unsafe_record", "unsafe_sync1", "unsafe_sync2", "unsafe_sync4",
-                "unsafe_retire", "unsafe_reuse")
+                "unsafe_retire", "unsafe_reuse", "unsafe_order")
     unsafe = features
     # Slots that two bottoms in a row take turns in; tracks that are forgotten
     # and taken by others before anything is committed.

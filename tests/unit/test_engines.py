@@ -46,7 +46,8 @@ def test_checkpoints_in_many_pieces():
 
 
 @pytest.mark.parametrize("feature", ["unsafe_record", "unsafe_sync1", "unsafe_sync2",
-                                     "unsafe_sync4", "unsafe_retire", "unsafe_reuse"])
+                                     "unsafe_sync4", "unsafe_retire", "unsafe_reuse",
+                                     "unsafe_order"])
 def test_imr_needs_each_protection(feature):
     """Without it data are lost, or what would save them, and that is seen."""
     done = exercise(SEED, 400, 6000, "imr", feature)
