@@ -7,8 +7,8 @@ import os
 import random
 import shutil
 
+import media
 from bench import Skip, expect, modprobe, run
-from targets import stack
 
 WHERE = "/tmp/fs"
 MKFS = {
@@ -114,13 +114,13 @@ class Tree:
         self.compare(self.files)
 
 
-def storm(ctx, geo, kind, seed, steps):
+def storm(ctx, geo, kind, seed, steps, medium="ram"):
     for tool in (MKFS[kind][0], FSCK[kind][0]):
         if not shutil.which(tool):
             raise Skip(f"no {tool} here")
     if not modprobe(MODULE[kind]):
         raise Skip(f"no {kind} in this kernel")
-    made = stack(ctx.pool, ctx.target, geo)
+    made = media.stack(ctx, geo, medium)
     path = made.open().path
     run(*MKFS[kind], path)
     os.makedirs(WHERE, exist_ok=True)
@@ -153,10 +153,11 @@ def storm(ctx, geo, kind, seed, steps):
     cleaned += _steps(made)
     made.close()
     made.check()
+    judged = media.judge(made)
     size = sum(map(len, tree.files.values())) >> 10
     ctx.note(f"{steps} steps, {len(tree.files)} files, {size} KiB, "
              f"{cleaned} cleaning steps")
-    return {"steps": steps, "cleaned": cleaned}
+    return {"steps": steps, "cleaned": cleaned, **judged}
 
 
 def _steps(made):
@@ -167,6 +168,13 @@ def _steps(made):
 
 def cases(target, options):
     seed, steps = int(options.get("seed", 1)), int(options.get("steps", 5000))
-    return [(f"{kind} on {geo.name}", lambda ctx, g=geo, k=kind:
-             storm(ctx, g, k, seed, steps))
-            for geo in target.geometry("fs") for kind in MKFS]
+    out = [(f"{kind} on {geo.name}", lambda ctx, g=geo, k=kind:
+            storm(ctx, g, k, seed, steps))
+           for geo in target.geometry("fs") for kind in MKFS]
+    if target.persistent:
+        # Metadata apart, so that the medium is whole tracks.
+        geo = target.geometry("fs")[0].but(band=60, track=16, head=2, meta="separate")
+        out += [(f"{kind} on {geo.name} over platter {target.medium}",
+                 lambda ctx, k=kind: storm(ctx, geo, k, seed, steps, target.medium))
+                for kind in MKFS]
+    return out

@@ -540,14 +540,22 @@ def cases(target, options):
             ctx, geo, seed, ops // 2, between, share)))
     if target.destroys(GEOMETRIES["replay"][0]):
         geo = GEOMETRIES["replay"][0].but(band=8, cache=6)
+        tried = {}
         for feature in target.unsafe:
             for what, (needs, load) in target.shown_by.get(
                     feature, {"": ({}, "workload")}).items():
+                tried[what] = needs, load
                 out.append((
                     f"proof: {feature}{what and f', {what},'} is caught",
                     lambda ctx, g=geo.but(features=(feature,), **needs),
                     load=LOADS[load]: proof(ctx, g, g.features[0],
                                             load=load)))
+        # Else a load that is wrong about what it was promised would prove all.
+        for what, (needs, load) in tried.items():
+            out.append((
+                f"raw {what or 'unsafe'}, as in the proof, with every protection",
+                lambda ctx, g=geo.but(**needs), load=LOADS[load]:
+                raw(ctx, g, 1, 200, 2, load=load)))
     if not target.persistent:
         geo = GEOMETRIES["replay"][0]
         out += [("proof: a device that ignores flushes is caught",
