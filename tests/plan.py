@@ -99,7 +99,8 @@ for stl in EVERYTHING:
 PLAN += [
     Row("exact", "imr", quick=True),
     Row("ledger", "imr", quick=True),
-    Row("replay", "imr", quick=True),
+    # The power goes at every barrier.
+    Row("replay", "imr", quick=True, options=(("share", 1), ("fs_share", 1))),
     Row("reset", "imr", quick=True),
     Row("fio_verify", "imr"),
     Row("filesystems", "imr"),
