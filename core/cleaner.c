@@ -591,6 +591,8 @@ void shingle_clean_work(struct work_struct *work)
 			     dm_table_device_name(d->ti->table), err, d->retries + 1, MAX_RETRIES);
 		if (++d->retries < MAX_RETRIES) {
 			queue_delayed_work(d->clean_wq, &d->clean_work, RETRY_DELAY);
+			/* Readers that waited for the step: there may be no other one. */
+			kick = true;
 			break;
 		}
 		/* Data could not be moved; the map is as good as ever. */

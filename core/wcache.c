@@ -944,6 +944,11 @@ static void bury(struct shingle_device *d)
 
 		if (d->mode != SHINGLE_RW)
 			break;
+		/* What a reset forgets must not come back with its records. */
+		if (d->resetting) {
+			wc->blocked = true;
+			break;
+		}
 		full = d->bad.nr == SHINGLE_MAX_BAD;
 		if (full)
 			break;

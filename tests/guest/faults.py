@@ -742,6 +742,44 @@ def suspended_message(ctx, geo):
         game.alive()
 
 
+def held_reader(ctx, geo):
+    """A step that writes over its own sources holds readers back: they go on when
+    it has failed, as there may be no other one."""
+    expect(modprobe("dm-delay"), "no dm-delay in this kernel")
+    with faulty(ctx, geo) as game:
+        game.fill()
+        _, length, _, params = game.plain["data"][0]
+        path, offset = params.split()
+        broken = dm.Device("broken", [
+            (0, length, "flakey", f"{path} {offset} {FOREVER} 1 error_writes")])
+        try:
+            game.write(1, must=True)
+            game.flush(must=True)
+            game.under["data"].reload([(0, length, "delay", f"{broken.path} 0 0 "
+                                        f"{broken.path} 0 400")], noflush=True,
+                                      lockfs=False)
+            waited = []
+
+            def read():
+                begin = time.monotonic()
+                game.dev.read(2)
+                waited.append(time.monotonic() - begin)
+
+            time.sleep(.3)          # it was quiet for 200 ms, and the step writes
+            with beside(read) as reader:
+                reader.join(4)
+                done = bool(waited)
+                game.heal()
+                game.write(0, must=True)
+            expect(done, "a read waits on after the step that it waited for")
+            expect(waited[0] > .1, f"it only took {waited[0]:.3f} s: no step held it")
+            game.compare("healed")
+            game.alive()
+        finally:
+            game.heal()
+            broken.remove()
+
+
 def starving_pieces(ctx, geo):
     """There is no memory but what was put aside, and pieces of one request wait
     for one another: each is sent when it is its turn, though there is nothing
@@ -1050,6 +1088,12 @@ def cases(target, options):
                          head=2, journal=24, medium="loop")
         out.append(("failslab, pieces that wait for one another",
                     lambda ctx: starving_pieces(ctx, tracks)))
+    if "inplace" in target.features:
+        idle = geo.but(features=("inplace",), options=(
+            *geo.options, ("cleaning", "aggressive"), ("idle_ms", 200),
+            ("commit_ms", 0)))
+        out.append(("a read that waits for a step that fails",
+                    lambda ctx: held_reader(ctx, idle)))
     if "cache" in areas:
         short = geo.but(band=128, data=2, cache=2, journal=4)
         out.append(("cleaning, while all of the journal is promised",
