@@ -9,6 +9,7 @@ import json
 import os
 import random
 import re
+import shutil
 import struct
 import subprocess
 import tempfile
@@ -757,3 +758,35 @@ def test_device_too_small(tool, tmp_path):
     assert "the device is full" in out
     out = run(tool, *SMALL, "--hints", disk, rc=FAILED)
     assert "takes no levels" in out
+
+
+@pytest.mark.parametrize("compiler,standards", (
+    ("cc", ("c99", "c11", "c17", "gnu17")), ("g++", ("c++11", "c++20"))))
+def test_header_for_stores_compiles_alone(tmp_path, compiler, standards):
+    """As a store includes it: first, in strict C and in C++."""
+    if not shutil.which(compiler):
+        pytest.skip(f"there is no {compiler}")
+    source = tmp_path / ("store.c" if compiler == "cc" else "store.cc")
+    source.write_text("""#include <shingle-imr.h>
+int store(int fd);
+int store(int fd)
+{
+	struct shingle_imr disk;
+	int err = shingle_imr_open(&disk, fd);
+
+	if (!err)
+		err = shingle_imr_level(&disk, 0, disk.track_bytes, 1);
+	if (!err)
+		err = shingle_imr_relevel(&disk, 0, disk.track_bytes, 2);
+	if (!err)
+		err = shingle_imr_discard(&disk, 0, disk.track_bytes);
+	shingle_imr_close(&disk);
+	return err;
+}
+""", encoding="ascii")
+    for standard in standards:
+        done = subprocess.run(
+            [compiler, f"-std={standard}", "-Wall", "-Wextra", "-pedantic", "-Werror",
+             f"-I{TOP}/userspace/include", "-fsyntax-only", source],
+            text=True, capture_output=True, check=False, timeout=60)
+        assert done.returncode == 0, f"{standard}:\n{done.stderr}"
