@@ -665,6 +665,16 @@ def test_same_seed_same_load(tool, tmp_path):
     assert text[0] == text[1] != text[2]
 
 
+def test_points_are_of_the_load(tool):
+    """Also where it has fewer memtables than points, and a mix inserts more."""
+    of = json.loads(run(tool, *SMALL, "--tracks", 1024, "--model", "seq,naive", "--load",
+                        "10M", "--mix", "R10", "--ops", 20000, "--points", 1000, "--json"))
+    assert of["store"]["inserted"] > of["load"]["inserted"]
+    assert of["points"]
+    assert max(p["inserted"] for p in of["points"]) <= of["load"]["inserted"]
+    assert max(p["files"] for p in of["points"]) <= of["load"]["files"]
+
+
 def test_damage_is_found_and_named(tool, tmp_path):
     disk, manifest = disk_file(tmp_path / "disk"), tmp_path / "manifest"
     run(tool, *SMALL, "--manifest", manifest, disk)

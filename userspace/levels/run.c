@@ -159,7 +159,8 @@ static int on_tick(void *ctx)
 
 	progress_add(&r->progress, l->ledger.inserted - r->shown);
 	r->shown = l->ledger.inserted;
-	if (r->points >= r->points_wanted || l->ledger.inserted < due)
+	/* The mix inserts as well, and is no part of the load. */
+	if (!r->filling || r->points >= r->points_wanted || l->ledger.inserted < due)
 		return 0;
 	p->inserted = l->ledger.inserted;
 	p->files = files_written(&l->ledger);
@@ -192,7 +193,9 @@ int run_load(struct run *r, const struct load_options *opt)
 	r->began = disk_now();
 	if (!err) {
 		progress_begin(&r->progress, "load", opt->records);
+		r->filling = true;
 		err = load_fill(&r->load);
+		r->filling = false;
 		progress_end(&r->progress);
 	}
 	r->load_s = disk_now() - r->began;
