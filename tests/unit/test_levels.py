@@ -710,6 +710,100 @@ def test_a_manifest_cut_off_in_its_last_line(tool, tmp_path):
     assert ", 0 lost" in run(tool, *SMALL, "--check", manifest, disk)
 
 
+@pytest.mark.parametrize("where", ("--manifest", "--record-trace"))
+def test_a_log_that_cannot_be_written(tool, tmp_path, where):
+    disk = disk_file(tmp_path / "disk")
+    out = run(tool, *SMALL, "--load", "12M", where, "/dev/full", disk, rc=FAILED)
+    assert "cannot be written: No space left on device" in out
+    assert out.count("cannot be written") == 1
+
+
+@pytest.mark.parametrize("args", (
+    ("--load", "12M", "--json"), ("--load", "12M"), ("--trace", "-"), ("--help",)))
+def test_output_that_cannot_be_written(tool, args):
+    with open("/dev/full", "w", encoding="ascii") as full:
+        done = subprocess.run([tool, *map(str, SMALL), "--model", "seq,naive", *args],
+                              text=True, input="write 1 0 1\n", stdout=full, stderr=subprocess.PIPE,
+                              check=False, timeout=60)
+    assert done.returncode == FAILED
+    assert done.stderr == "shingle: output cannot be written: No space left on device\n"
+
+
+SYNCED = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+int fdatasync(int fd)
+{
+	int (*real)(int fd) = (int (*)(int))dlsym(RTLD_NEXT, "fdatasync");
+	char link[64], path[512] = "";
+	FILE *f = fopen(getenv("SYNCED"), "a");
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	if (!f || readlink(link, path, sizeof(path) - 1) < 0)
+		abort();
+	fprintf(f, "%s\n", path);
+	fclose(f);
+	return real(fd);
+}
+"""
+
+
+def test_manifest_is_on_its_medium(tmp_path):
+    """A file is flushed, and then the line that says so; before a file goes, the
+    line that says that."""
+    subprocess.run(["make", "-s", "-C", str(TOP / "userspace/levels")], check=True,
+                   stdout=subprocess.DEVNULL)
+    (tmp_path / "synced.c").write_text(SYNCED, encoding="ascii")
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", tmp_path / "synced.so",
+                    tmp_path / "synced.c", "-ldl"], check=True)
+    disk, manifest = disk_file(tmp_path / "disk"), tmp_path / "manifest"
+    log = tmp_path / "log"
+    subprocess.run([TOP / "build/userspace/shingle-levels", *map(str, SMALL), "--manifest",
+                    manifest, disk], check=True, stdout=subprocess.DEVNULL, timeout=60,
+                   env={**os.environ, "LD_PRELOAD": str(tmp_path / "synced.so"),
+                        "SYNCED": str(log)})
+    wanted = []
+    for line in manifest.read_text().splitlines():
+        wanted += [disk] if line[0] == "+" else []
+        wanted.append(manifest)
+    assert wanted.count(manifest) > wanted.count(disk) > 20
+    assert log.read_text().splitlines() == list(map(str, wanted))
+
+
+def test_manifest_may_be_a_pipe(tool, tmp_path):
+    disk, pipe = disk_file(tmp_path / "disk"), tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE, text=True) as cat:
+        run(tool, *SMALL, "--load", "12M", "--manifest", pipe, disk)
+        assert cat.communicate(timeout=60)[0].startswith("+ 1 0 ")
+
+
+@pytest.mark.parametrize("more", (
+    ("--manifest",), ("--record-trace",), ("--mix", "R50"), ("--model", "seq,naive")))
+def test_check_only_reads(tool, tmp_path, more):
+    """The manifest above all, if it is named twice."""
+    disk, manifest = disk_file(tmp_path / "disk"), tmp_path / "manifest"
+    run(tool, *SMALL, "--load", "12M", "--manifest", manifest, disk)
+    text = manifest.read_text()
+    out = run(tool, *SMALL, "--check", manifest, *more,
+              *((manifest,) if len(more) == 1 else ()), disk, rc=USAGE)
+    assert "--check only reads back" in out
+    assert manifest.read_text() == text != ""
+
+
+def test_check_of_nothing(tool, tmp_path):
+    disk, manifest = disk_file(tmp_path / "disk"), tmp_path / "manifest"
+    manifest.write_text("")
+    assert "names no file that is there: nothing to check" in \
+        run(tool, *SMALL, "--check", manifest, disk)
+    assert "cannot be read: Is a directory" in \
+        run(tool, *SMALL, "--check", tmp_path, disk, rc=FAILED)
+
+
 @pytest.mark.parametrize("args,rc,sentence", (
     ((), USAGE, "DEVICE or --model is missing"),
     (("--model", "best,naive"), USAGE, "the policy is one of seq, 3phase"),
