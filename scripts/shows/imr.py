@@ -68,7 +68,10 @@ def main():
     of = json.loads(done.stdout)
     of["words"] = words
     of["medium"] = media.numbers(disk.message("stats"))
-    out.write_text(json.dumps(of), encoding="ascii")
+    # All or nothing: --resume takes what it finds.
+    fresh = out.with_name(out.name + ".new")
+    fresh.write_text(json.dumps(of), encoding="ascii")
+    fresh.replace(out)
     if upper:
         subprocess.run(["dmsetup", "remove", "--noudevsync", "upper"], check=True)
     disk.remove()

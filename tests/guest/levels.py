@@ -78,6 +78,23 @@ def agree(ctx, policy, rmw, moves, *options):
     return {"rewrites": of["target"]["imr_rewrites"]}
 
 
+def parts_of_tracks(ctx):
+    """Levels are of whole tracks of the disk, so files begin on these."""
+    geo = Geometry("levels", band=TRACK, data=TRACKS, cache=2 * FILE, meta="separate",
+                   journal=64, ckpt=16)
+    made = media.stack(ctx, geo, "imr")
+    made.open()
+    for blocks in (TRACK // 2, TRACK + 2):
+        _, out = run(LEVELS, "--hints", "--tracks", 64, "--track", f"{4 * blocks}K", "--file",
+                     f"{4 * blocks * FILE}K", "--level1", f"{16 * blocks * FILE}K",
+                     "--record", "1K", made.device.path, ok=(8,))
+        expect(out == f"shingle: tracks of {4 * blocks} KiB are no multiple of those of "
+               f"DEVICE {made.device.path}, which are of {4 * TRACK} KiB: choose another "
+               "--track\n", f"it says: {out}")
+    made.close()
+    return {}
+
+
 def cases(_target, _options):
     out = [(f"{policy} {rmw} {moves}",
             lambda ctx, p=policy, r=rmw, m=moves: agree(ctx, p, r, m))
@@ -85,4 +102,5 @@ def cases(_target, _options):
     out += [(f"compaction {rmw} {moves}, largest most",
              lambda ctx, r=rmw, m=moves: agree(ctx, "compaction", r, m, ("largest", "most")))
             for rmw in ("naive", "merged") for moves in ("keep", "silent", "rewrite")]
+    out.append(("levels of parts of tracks", parts_of_tracks))
     return out

@@ -9,6 +9,7 @@ import json
 import os
 import random
 import re
+import shutil
 import struct
 import subprocess
 import tempfile
@@ -664,6 +665,16 @@ def test_same_seed_same_load(tool, tmp_path):
     assert text[0] == text[1] != text[2]
 
 
+def test_points_are_of_the_load(tool):
+    """Also where it has fewer memtables than points, and a mix inserts more."""
+    of = json.loads(run(tool, *SMALL, "--tracks", 1024, "--model", "seq,naive", "--load",
+                        "10M", "--mix", "R10", "--ops", 20000, "--points", 1000, "--json"))
+    assert of["store"]["inserted"] > of["load"]["inserted"]
+    assert of["points"]
+    assert max(p["inserted"] for p in of["points"]) <= of["load"]["inserted"]
+    assert max(p["files"] for p in of["points"]) <= of["load"]["files"]
+
+
 def test_damage_is_found_and_named(tool, tmp_path):
     disk, manifest = disk_file(tmp_path / "disk"), tmp_path / "manifest"
     run(tool, *SMALL, "--manifest", manifest, disk)
@@ -697,6 +708,100 @@ def test_a_manifest_cut_off_in_its_last_line(tool, tmp_path):
     text = manifest.read_text()
     manifest.write_text(text[:text.rindex("+ ") + 9])
     assert ", 0 lost" in run(tool, *SMALL, "--check", manifest, disk)
+
+
+@pytest.mark.parametrize("where", ("--manifest", "--record-trace"))
+def test_a_log_that_cannot_be_written(tool, tmp_path, where):
+    disk = disk_file(tmp_path / "disk")
+    out = run(tool, *SMALL, "--load", "12M", where, "/dev/full", disk, rc=FAILED)
+    assert "cannot be written: No space left on device" in out
+    assert out.count("cannot be written") == 1
+
+
+@pytest.mark.parametrize("args", (
+    ("--load", "12M", "--json"), ("--load", "12M"), ("--trace", "-"), ("--help",)))
+def test_output_that_cannot_be_written(tool, args):
+    with open("/dev/full", "w", encoding="ascii") as full:
+        done = subprocess.run([tool, *map(str, SMALL), "--model", "seq,naive", *args],
+                              text=True, input="write 1 0 1\n", stdout=full, stderr=subprocess.PIPE,
+                              check=False, timeout=60)
+    assert done.returncode == FAILED
+    assert done.stderr == "shingle: output cannot be written: No space left on device\n"
+
+
+SYNCED = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+int fdatasync(int fd)
+{
+	int (*real)(int fd) = (int (*)(int))dlsym(RTLD_NEXT, "fdatasync");
+	char link[64], path[512] = "";
+	FILE *f = fopen(getenv("SYNCED"), "a");
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	if (!f || readlink(link, path, sizeof(path) - 1) < 0)
+		abort();
+	fprintf(f, "%s\n", path);
+	fclose(f);
+	return real(fd);
+}
+"""
+
+
+def test_manifest_is_on_its_medium(tmp_path):
+    """A file is flushed, and then the line that says so; before a file goes, the
+    line that says that."""
+    subprocess.run(["make", "-s", "-C", str(TOP / "userspace/levels")], check=True,
+                   stdout=subprocess.DEVNULL)
+    (tmp_path / "synced.c").write_text(SYNCED, encoding="ascii")
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", tmp_path / "synced.so",
+                    tmp_path / "synced.c", "-ldl"], check=True)
+    disk, manifest = disk_file(tmp_path / "disk"), tmp_path / "manifest"
+    log = tmp_path / "log"
+    subprocess.run([TOP / "build/userspace/shingle-levels", *map(str, SMALL), "--manifest",
+                    manifest, disk], check=True, stdout=subprocess.DEVNULL, timeout=60,
+                   env={**os.environ, "LD_PRELOAD": str(tmp_path / "synced.so"),
+                        "SYNCED": str(log)})
+    wanted = []
+    for line in manifest.read_text().splitlines():
+        wanted += [disk] if line[0] == "+" else []
+        wanted.append(manifest)
+    assert wanted.count(manifest) > wanted.count(disk) > 20
+    assert log.read_text().splitlines() == list(map(str, wanted))
+
+
+def test_manifest_may_be_a_pipe(tool, tmp_path):
+    disk, pipe = disk_file(tmp_path / "disk"), tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE, text=True) as cat:
+        run(tool, *SMALL, "--load", "12M", "--manifest", pipe, disk)
+        assert cat.communicate(timeout=60)[0].startswith("+ 1 0 ")
+
+
+@pytest.mark.parametrize("more", (
+    ("--manifest",), ("--record-trace",), ("--mix", "R50"), ("--model", "seq,naive")))
+def test_check_only_reads(tool, tmp_path, more):
+    """The manifest above all, if it is named twice."""
+    disk, manifest = disk_file(tmp_path / "disk"), tmp_path / "manifest"
+    run(tool, *SMALL, "--load", "12M", "--manifest", manifest, disk)
+    text = manifest.read_text()
+    out = run(tool, *SMALL, "--check", manifest, *more,
+              *((manifest,) if len(more) == 1 else ()), disk, rc=USAGE)
+    assert "--check only reads back" in out
+    assert manifest.read_text() == text != ""
+
+
+def test_check_of_nothing(tool, tmp_path):
+    disk, manifest = disk_file(tmp_path / "disk"), tmp_path / "manifest"
+    manifest.write_text("")
+    assert "names no file that is there: nothing to check" in \
+        run(tool, *SMALL, "--check", manifest, disk)
+    assert "cannot be read: Is a directory" in \
+        run(tool, *SMALL, "--check", tmp_path, disk, rc=FAILED)
 
 
 @pytest.mark.parametrize("args,rc,sentence", (
@@ -757,3 +862,35 @@ def test_device_too_small(tool, tmp_path):
     assert "the device is full" in out
     out = run(tool, *SMALL, "--hints", disk, rc=FAILED)
     assert "takes no levels" in out
+
+
+@pytest.mark.parametrize("compiler,standards", (
+    ("cc", ("c99", "c11", "c17", "gnu17")), ("g++", ("c++11", "c++20"))))
+def test_header_for_stores_compiles_alone(tmp_path, compiler, standards):
+    """As a store includes it: first, in strict C and in C++."""
+    if not shutil.which(compiler):
+        pytest.skip(f"there is no {compiler}")
+    source = tmp_path / ("store.c" if compiler == "cc" else "store.cc")
+    source.write_text("""#include <shingle-imr.h>
+int store(int fd);
+int store(int fd)
+{
+	struct shingle_imr disk;
+	int err = shingle_imr_open(&disk, fd);
+
+	if (!err)
+		err = shingle_imr_level(&disk, 0, disk.track_bytes, 1);
+	if (!err)
+		err = shingle_imr_relevel(&disk, 0, disk.track_bytes, 2);
+	if (!err)
+		err = shingle_imr_discard(&disk, 0, disk.track_bytes);
+	shingle_imr_close(&disk);
+	return err;
+}
+""", encoding="ascii")
+    for standard in standards:
+        done = subprocess.run(
+            [compiler, f"-std={standard}", "-Wall", "-Wextra", "-pedantic", "-Werror",
+             f"-I{TOP}/userspace/include", "-fsyntax-only", source],
+            text=True, capture_output=True, check=False, timeout=60)
+        assert done.returncode == 0, f"{standard}:\n{done.stderr}"

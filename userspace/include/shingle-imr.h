@@ -36,6 +36,13 @@
 
 #define SHINGLE_IMR_LEVELS	16
 
+/* Strict C without feature macros hides it: then a second call does it. */
+#ifdef O_CLOEXEC
+#define SHINGLE_IMR_CLOEXEC	O_CLOEXEC
+#else
+#define SHINGLE_IMR_CLOEXEC	0
+#endif
+
 /**
  * struct shingle_imr - an interlaced disk
  * @fd: of the device, the caller's
@@ -113,8 +120,10 @@ static inline int shingle_imr_open(struct shingle_imr *d, int fd)
 		return -ENOTTY;
 	d->dev = (minor(st.st_rdev) & 0xff) | major(st.st_rdev) << 8 |
 		 (uint64_t)(minor(st.st_rdev) & ~0xffU) << 12;
-	d->control = open("/dev/mapper/control", O_RDWR | O_CLOEXEC);
+	d->control = open("/dev/mapper/control", O_RDWR | SHINGLE_IMR_CLOEXEC);
 	if (d->control < 0)
+		return -errno;
+	if (!SHINGLE_IMR_CLOEXEC && fcntl(d->control, F_SETFD, FD_CLOEXEC))
 		return -errno;
 	memset(&r, 0, sizeof(r));
 	r.head.flags = DM_STATUS_TABLE_FLAG;

@@ -176,6 +176,11 @@ int disk_open(struct disk *d, const struct disk_options *opt)
 		     err == -ENOTTY ? "it is no imr device" : strerror(-err));
 		return -EINVAL;
 	}
+	if (opt->hints && opt->track_bytes % d->imr.track_bytes) {
+		fail("tracks of %s are no multiple of those of DEVICE %s, which are of %s: choose another --track",
+		     size_text(opt->track_bytes).s, opt->path, size_text(d->imr.track_bytes).s);
+		return -EINVAL;
+	}
 	err = io_uring_queue_init(DISK_DEPTH, &d->ring, 0);
 	if (err) {
 		d->ring.ring_fd = -1;

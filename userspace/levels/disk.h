@@ -57,7 +57,9 @@ struct disk_options {
  * @read_s: in reads of compactions
  * @get_s: in reads of records
  * @discard_s: in discards
- * @step_s: of @persist_s, by what the step ended with, where tops are protected
+ * @step_s: of @persist_s, by what the step ended with, where tops are protected.  A
+ *	backup's has tracks of the file, too: those written since the sync before it,
+ *	which go to the device in one batch with its reads
  */
 struct disk_ledger {
 	u64 writes, reads, written_bytes, read_bytes, flushes, messages;

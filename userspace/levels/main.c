@@ -436,6 +436,29 @@ static bool open_log(const char *arg, const char *path, FILE **f)
 	return false;
 }
 
+/* What it has not taken until now is lost. */
+static bool close_log(const char *arg, const char *path, FILE **f)
+{
+	bool whole = !*f || !ferror(*f);
+
+	errno = 0;
+	if (*f && fclose(*f))
+		whole = false;
+	*f = NULL;
+	if (!whole)
+		fail("%s %s cannot be written: %s", arg, path, strerror(errno ?: EIO));
+	return whole;
+}
+
+/* The program's status, if what it has printed went somewhere. */
+static int told(int rc)
+{
+	errno = 0;
+	if ((fflush(stdout) || ferror(stdout)) && rc == EXIT_CLEAN)
+		return fail("output cannot be written: %s", strerror(errno ?: EIO));
+	return rc;
+}
+
 static bool ready_models(const struct words *w, struct run *r)
 {
 	bool ok = !r->on_disk || !model_init(&r->place, &w->place, r->tracks);
@@ -538,6 +561,9 @@ static int run(struct words *w)
 	else if (clear_stats(&r) && !run_load(&r, &w->load))
 		rc = finish(w, &r);
 out:
+	if (rc == EXIT_CLEAN && !(close_log("--record-trace", w->record, &r.record) &&
+				  close_log("--manifest", w->manifest, &r.manifest)))
+		rc = EXIT_OPERATION;
 	run_exit(&r);
 	return rc;
 }
@@ -560,7 +586,7 @@ int main(int argc, char **argv)
 	while ((c = getopt_long(argc, argv, ":h", long_options, NULL)) != -1) {
 		if (c == 'h') {
 			fputs(help, stdout);
-			return EXIT_CLEAN;
+			return told(EXIT_CLEAN);
 		}
 		if (c == ':')
 			return misused("the last option needs a value");
@@ -579,6 +605,8 @@ int main(int argc, char **argv)
 		return misused("DEVICE or --model is missing");
 	if (!w.disk.path && (w.disk.hints || w.disk.verify || w.manifest || w.check))
 		return misused("hints, verification and manifests need a DEVICE");
+	if (w.check && (w.manifest || w.record || w.mix || w.models))
+		return misused("--check only reads back: leave out --manifest, --record-trace, --mix and --model");
 	if (!w.disk.contents && (w.disk.verify || w.check))
 		return misused("without contents there is nothing to verify");
 	if (w.disk.hints && w.place.rmw != MODEL_NO_RMW)
@@ -587,5 +615,5 @@ int main(int argc, char **argv)
 		return misused("--reread goes with --place and naive or merged behind it");
 	if (!scale(&w))
 		return EXIT_USAGE;
-	return w.trace ? run_trace(&w) : run(&w);
+	return told(w.trace ? run_trace(&w) : run(&w));
 }

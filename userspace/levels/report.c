@@ -97,6 +97,7 @@ static void people_device(const struct run *r)
 	line("discards", d->discards);
 	line_seconds("seconds of the load", r->load_s);
 	line_seconds("  persisting files", r->load_disk.persist_s);
+	/* With the few tracks of files that went along, see struct disk_ledger. */
 	if (protects(r))
 		line_seconds("    backing up, restoring", r->load_disk.step_s[MODEL_SYNC_BACKUP] +
 			     r->load_disk.step_s[MODEL_SYNC_RESTORE]);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The load, on a device and through any number of models at once. */
+#include <unistd.h>
+
 #include "run.h"
 
 static u32 tracks_of(const struct run *r, const struct load_file *f)
@@ -21,12 +23,25 @@ static struct extent extent_of(const struct run *r, const struct load_file *f)
 	};
 }
 
-static void manifest_add(FILE *f, const struct extent *e)
+/* What the manifest says is on its medium before anything that relies on it. */
+static int manifest_sync(FILE *f)
+{
+	int err = 0;
+
+	/* EINVAL: a pipe or the like, which nothing could be asked of. */
+	if (fflush(f) || ferror(f) || (fdatasync(fileno(f)) && errno != EINVAL))
+		err = -(errno ?: EIO);
+	if (err)
+		fail("the manifest cannot be written: %s", strerror(-err));
+	return err;
+}
+
+static int manifest_add(FILE *f, const struct extent *e)
 {
 	u32 i, n;
 
 	if (!f)
-		return;
+		return 0;
 	fprintf(f, "+ %llu %u %llu", e->id, e->level, e->bytes);
 	for (i = 0; i < e->tracks; i += n) {
 		for (n = 1; i + n < e->tracks && e->track[i + n] == e->track[i] + n; n++)
@@ -34,7 +49,15 @@ static void manifest_add(FILE *f, const struct extent *e)
 		fprintf(f, " %u+%u", e->track[i], n);
 	}
 	fputc('\n', f);
-	fflush(f);
+	return manifest_sync(f);
+}
+
+static int manifest_remove(FILE *f, u64 id)
+{
+	if (!f)
+		return 0;
+	fprintf(f, "- %llu\n", id);
+	return manifest_sync(f);
 }
 
 static int no_room(const struct run *r, const char *where)
@@ -62,9 +85,9 @@ static int on_write(void *ctx, struct load_file *f)
 		e = extent_of(r, f);
 		err = r->place.opt.rmw == MODEL_NO_RMW ? disk_write(&r->disk, &e) :
 			disk_write_by(&r->disk, &e, &r->place);
+		err = err ?: manifest_add(r->manifest, &e);
 		if (err)
 			return err;
-		manifest_add(r->manifest, &e);
 	}
 	for (i = 0; i < r->models; i++) {
 		u32 *list = tracks_in(r, f, i + 1);
@@ -118,6 +141,7 @@ static int on_drop(void *ctx, struct load_file *f)
 {
 	struct run *r = ctx;
 	struct extent e = extent_of(r, f);
+	int err;
 	u32 i;
 
 	if (r->record)
@@ -126,10 +150,9 @@ static int on_drop(void *ctx, struct load_file *f)
 		model_free(&r->model[i], tracks_in(r, f, i + 1), e.tracks);
 	if (!r->on_disk)
 		return 0;
-	if (r->manifest) {
-		fprintf(r->manifest, "- %llu\n", f->id);
-		fflush(r->manifest);
-	}
+	err = manifest_remove(r->manifest, f->id);
+	if (err)
+		return err;
 	model_free(&r->place, f->tracks, e.tracks);
 	return disk_drop(&r->disk, &e);
 }
@@ -159,7 +182,8 @@ static int on_tick(void *ctx)
 
 	progress_add(&r->progress, l->ledger.inserted - r->shown);
 	r->shown = l->ledger.inserted;
-	if (r->points >= r->points_wanted || l->ledger.inserted < due)
+	/* The mix inserts as well, and is no part of the load. */
+	if (!r->filling || r->points >= r->points_wanted || l->ledger.inserted < due)
 		return 0;
 	p->inserted = l->ledger.inserted;
 	p->files = files_written(&l->ledger);
@@ -192,7 +216,9 @@ int run_load(struct run *r, const struct load_options *opt)
 	r->began = disk_now();
 	if (!err) {
 		progress_begin(&r->progress, "load", opt->records);
+		r->filling = true;
 		err = load_fill(&r->load);
+		r->filling = false;
 		progress_end(&r->progress);
 	}
 	r->load_s = disk_now() - r->began;
@@ -295,6 +321,12 @@ int run_check(struct run *r, const char *path)
 			fail("manifest %s is not of this device: %s", path, line);
 			err = -EINVAL;
 		}
+	}
+	if (ferror(f)) {
+		err = -(errno ?: EIO);
+		fail("manifest %s cannot be read: %s", path, strerror(-err));
+	} else if (!err && !n) {
+		say("manifest %s names no file that is there: nothing to check", path);
 	}
 	r->disk.opt.verify = true;
 	for (i = 0; i < n; i++) {

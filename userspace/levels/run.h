@@ -49,6 +49,7 @@ struct target_stats {
  * @point: the load in equal parts
  * @points: how many of them have passed
  * @points_wanted: of the load
+ * @filling: the load is under way, not the mix
  * @progress: see there
  * @shown: records that @progress knows of
  * @began: when the load did
@@ -74,6 +75,7 @@ struct run {
 	FILE *manifest;
 	struct point point[MAX_POINTS];
 	u32 points, points_wanted;
+	bool filling;
 	struct progress progress;
 	u64 shown;
 	double began, load_s, mix_s;

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: GPL-2.0
+"""scripts/shows/imr without guests: it takes up only what this tree has measured,
+sets nothing of the mix against the load, and says what is wrong with its words."""
+
+import json
+import subprocess
+import sys
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_loader
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).resolve().parents[2]
+SHOW = TOP / "scripts/shows/imr"
+
+
+@pytest.fixture(name="show", scope="module")
+def the_show():
+    loader = SourceFileLoader("shows_imr", str(SHOW))
+    module = module_from_spec(spec_from_loader(loader.name, loader))
+    loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("args,sentence", (
+    (("--set", "foo"), "--set 'foo' is no KEY=VALUE"),
+    (("--scale", "0"), "--scale 0 is less than 1"),
+    (("--scale", "3", "--record", "3072"), "--scale is a power of 2 up to 512"),
+    (("--scale", "3"), "--scale is a power of 2 up to 512"),
+    (("--scale", "1024"), "--scale is a power of 2 up to 512"),
+    (("--record", "0"), "--record 0 is less than 1"),
+    (("--record", "96"), "files of 64 MB do not hold a whole number of records of 96 KiB"),
+    (("--sizes", "x"), "--sizes: 'x' is no number from 1 on"),
+    (("--sizes", "64,0"), "--sizes: '0' is no number from 1 on"),
+    (("--seeds", ","), "--seeds: '' is no number from 0 on"),
+    (("--seeds=-1",), "--seeds: '-1' is no number from 0 on"),
+    (("--jobs", "0"), "--jobs 0 is less than 1"),
+    (("--timeout", "0"), "--timeout 0 is less than 1"),
+    (("--load", "0"), "--load 0 is less than 1"),
+    (("--tracks", "2"), "--tracks 2 is less than 4"),
+    (("--tracks", "5001"), "an even number is needed"),
+    (("--schemes", "best"), "scheme 'best' is none of"),
+))
+def test_bad_words(args, sentence):
+    done = subprocess.run([sys.executable, SHOW, *args], text=True, capture_output=True,
+                          check=False, timeout=30)
+    assert done.returncode == 1 and not done.stdout
+    assert done.stderr.count("\n") == 1 and done.stderr.startswith("imr: ")
+    assert sentence in done.stderr
+
+
+def test_sources_are_those_of_the_tree(show, tmp_path):
+    for name in show.SOURCES:
+        assert (TOP / name).exists(), name
+    for name, text in (("core/journal.c", "a"), ("dm-imr/Kbuild", "b"),
+                       ("scripts/shows/imr.py", "c")):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    for name in show.SOURCES:
+        if "." not in name:
+            (tmp_path / name).mkdir(parents=True, exist_ok=True)
+    seen = {show.sources(tmp_path)}
+    assert show.sources(tmp_path) in seen
+    for name in ("core/journal.c", "dm-imr/Kbuild", "scripts/shows/imr.py",
+                 "userspace/levels/run.h"):
+        (tmp_path / name).write_text("d")
+        seen.add(show.sources(tmp_path))
+    assert len(seen) == 5
+    (tmp_path / "core/journal.o").write_text("e")
+    assert show.sources(tmp_path) in seen
+
+
+def test_only_its_own_results_are_taken_up(show, tmp_path):
+    out, words = tmp_path / "out", {"args": ["--seed", "1"], "sources": "12ab"}
+    assert show.earlier(out, words) is None
+    for text in ("", "{", json.dumps({"words": {**words, "sources": "34cd"}}),
+                 json.dumps({"words": {"args": words["args"]}}), json.dumps({})):
+        out.write_text(text)
+        assert show.earlier(out, words) is None
+    out.write_text(json.dumps({"words": words, "device": {}}))
+    assert show.earlier(out, words) == {"words": words, "device": {}}
+
+
+def result(layer, mixed):
+    """As the guest writes it, of a load of 10 files and perhaps a mix of 30 more."""
+    of = {
+        "track_bytes": 1 << 21, "record_bytes": 1 << 20,
+        "load": {"files": 10, "written_bytes": 320 << 21, "compactions": 3},
+        "points": [{"inserted": 75 * i, "seconds": 10. * i} for i in range(1, 76)],
+        "device": {"load_s": 750., "load_compact_s": 300., "load_bytes_per_s": 1e6,
+                   "mix_s": 100. if mixed else 0, "mix_ops_per_s": 5. if mixed else 0,
+                   "verified_blocks": 0, "bad_blocks": 0,
+                   "load": {"persist_s": 200., "flushes": 10,
+                            "step_s": {"backup": 10., "restore": 30.}},
+                   "all": {"flushes": 40 if mixed else 10}},
+        "medium": {"late": 0, "destroyed_reads": 0, "destroyed_blocks": 0},
+    }
+    if layer == "middleware":
+        of["done"] = {"rewrites": 160, "syncs": 640}
+    elif layer == "target":
+        of["target"] = {"type": "imr", "imr_rewrites": 160, "imr_sync_adjacent": 40,
+                        "imr_sync_map": 7, **{f"imr_sync_{i}": 120 for i in range(1, 6)}}
+        of["models"] = [{"rewrites": 160, "syncs": 640}] * 2
+    return of
+
+
+@pytest.mark.parametrize("layer", ("middleware", "target"))
+def test_columns_of_a_load(show, capsys, layer):
+    got = {"plain": show.figures(result("plain", False)),
+           "seq": show.figures(result(layer, False)),
+           "3phase": show.figures(result(layer, False))}
+    show.table("load", got)
+    out = capsys.readouterr().out
+    row = next(line for line in out.splitlines() if line.startswith("seq"))
+    assert row.split()[-5:-1] == ["160", "640", "16.000", "64.000"]
+
+
+@pytest.mark.parametrize("layer", ("middleware", "target"))
+def test_with_a_mix_nothing_is_said_of_a_file(show, capsys, layer):
+    """What was counted over both is no figure of the load's files."""
+    got = {name: show.figures(result("plain" if name == "plain" else layer, True))
+           for name in ("plain", "seq", "3phase", "compaction", "compaction-merged")}
+    show.table("mix", got)
+    run = {(s, "silent", size, layer, 1): g for s, g in got.items()
+           for size in (64 << 20, 128 << 20)}
+    show.growth([64 << 20, 128 << 20], [1], run, "silent", layer)
+    show.verified(run)
+    out = capsys.readouterr().out
+    for name in got:
+        row = next(line for line in out.splitlines() if line.startswith(name))
+        assert row.split()[-5:-1] == ["-"] * 4
+    assert "below" not in out and "rewrites saved in 1,000 tracks written -;" in out
+    assert "operations/s of the mix: plain 5.0" in out
+    # Totals stay: they are set against totals.
+    assert "160 rewrites, 640 syncs" in out
+    if layer == "target":
+        assert "the target 160 rewrites, 640 syncs and 7 of the map" in out
