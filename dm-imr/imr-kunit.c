@@ -235,7 +235,7 @@ static void expect_tracks(struct kunit *test, const char *name, u32 lower, const
 	struct disk *d = new_disk(test, 8, keys);
 	u32 i;
 
-	/* A track of level 1 that is nowhere makes level 0 the lower one. */
+	/* With bottoms for level 1, level 0, which all tracks have, is the lower one. */
 	if (lower)
 		KUNIT_ASSERT_EQ(test, d->e->ops->set(d->e, "largest", "1", &(const char *){ "" }),
 				0);
