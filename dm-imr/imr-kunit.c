@@ -711,6 +711,49 @@ static void imr_v11_part(struct kunit *test)
 	end_disk(d);
 }
 
+/*
+ * V11: a track that was discarded is not had again before the commit.  Where others
+ * are free these are taken; where none is, the epoch waits, and the commit of an
+ * earlier transaction is not the one that it waits for.
+ */
+static void imr_v11_reuse(struct kunit *test)
+{
+	static const char *const keys[] = { "policy", "3phase", NULL };
+	struct disk *d = new_disk(test, 8, keys);
+	struct shingle_step step;
+	u64 pblk;
+	u32 i;
+
+	/* As V9, which has 2 again; there it was committed. */
+	for (i = 0; i < 6; i++)
+		persist(test, d, &i, 1);
+	KUNIT_EXPECT_TRUE(test, discard(test, d, TRACK, TRACK));
+	persist(test, d, (const u32[]){ 6 }, 1);
+	KUNIT_EXPECT_EQ(test, d->last, 3U);
+	persist(test, d, (const u32[]){ 7 }, 1);
+	KUNIT_EXPECT_EQ(test, d->last, 2U);
+	persist(test, d, (const u32[]){ 1 }, 1);
+	KUNIT_EXPECT_EQ(test, d->last, 7U);
+
+	/* The disk is full; 7, on 2, goes. */
+	pblk = d->l.groups[0].start + 2 * TRACK;
+	KUNIT_EXPECT_TRUE(test, discard(test, d, 7 * TRACK, TRACK));
+	KUNIT_EXPECT_TRUE(test, d->e->ops->pending(d->e));
+	KUNIT_ASSERT_EQ(test, d->e->ops->epoch_add(d->e, 7 * TRACK, TRACK), 0);
+	for (i = 0; i < 2; i++) {
+		KUNIT_EXPECT_EQ(test, d->e->ops->next_step(d->e, SHINGLE_WHY_EPOCH, &step),
+				-EAGAIN);
+		KUNIT_EXPECT_TRUE(test, d->e->ops->referenced(d->e, pblk, TRACK));
+		d->e->ops->release(d->e, d->seq - 1);
+	}
+	commit(d);
+	KUNIT_EXPECT_FALSE(test, d->e->ops->referenced(d->e, pblk, TRACK));
+	KUNIT_EXPECT_FALSE(test, d->e->ops->pending(d->e));
+	run_epoch(test, d);
+	expect_events(test, d, "R1 K1 R3 K3 S W2 S r1 r3 S");
+	end_disk(d);
+}
+
 /* E2 and E5: k bottoms in a row, all tops valid. */
 static void imr_e2_runs(struct kunit *test)
 {
@@ -1120,6 +1163,7 @@ static struct kunit_case imr_cases[] = {
 	KUNIT_CASE(imr_v9_frees),
 	KUNIT_CASE(imr_v10_cuts),
 	KUNIT_CASE(imr_v11_part),
+	KUNIT_CASE(imr_v11_reuse),
 	KUNIT_CASE(imr_largest),
 	KUNIT_CASE(imr_largest_most),
 	KUNIT_CASE(imr_hints),
