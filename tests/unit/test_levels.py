@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 TOP = Path(__file__).resolve().parents[2]
@@ -402,18 +402,29 @@ def test_e2_neighbouring_bottoms(tool, k, edge):
     assert (merged.syncs, literal.syncs) == (3, 5)
 
 
-@settings(max_examples=15, deadline=None)
-@given(st.integers(0, 1 << 30), st.integers(24, 65),
-       st.sampled_from((0.5, 0.8, 1)))
-def test_e3_isolated_bottoms_gain_syncs_only(tool, seed, tracks, fill):
-    lines = any_load(seed, tracks, fill, 6)
-    naive = model(tool, "compaction,naive", lines, tracks)
-    merged = model(tool, "compaction,merged", lines, tracks)
-    for a, b in zip(naive, merged):
-        assert a.tracks == b.tracks
-        if all(t % 2 == 0 for t in a.tracks) and set(runs(a.tracks)) == {1}:
-            assert a.rewrites == b.rewrites
-            assert b.syncs <= a.syncs
+def test_e3_isolated_bottoms_gain_syncs_only(tool):
+    compared, fewer = 0, 0
+
+    @settings(max_examples=15, deadline=None)
+    @given(st.integers(0, 1 << 30), st.integers(24, 65),
+           st.sampled_from((0.5, 0.8, 1)))
+    @example(22, 64, 1)         # has ten of them, whatever else is drawn
+    def of_any_load(seed, tracks, fill):
+        nonlocal compared, fewer
+        lines = any_load(seed, tracks, fill, 6)
+        naive = model(tool, "compaction,naive", lines, tracks)
+        merged = model(tool, "compaction,merged", lines, tracks)
+        for a, b in zip(naive, merged, strict=True):
+            assert a.tracks == b.tracks
+            if all(t % 2 == 0 for t in a.tracks) and set(runs(a.tracks)) == {1}:
+                assert a.rewrites == b.rewrites
+                assert b.syncs <= a.syncs
+                # One bottom alone says little: of several each had its own.
+                compared += len(a.tracks) > 1 and a.rewrites > 0
+                fewer += b.syncs < a.syncs
+
+    of_any_load()
+    assert compared >= 10 and fewer >= 10
 
 
 def test_the_level_with_most_tracks(tool):
@@ -472,7 +483,8 @@ def test_e7_phases(tool, tracks, policy):
     for i, got in enumerate(files):
         bound = 0 if 2 * i <= tracks else 1 if 4 * i <= 3 * tracks else 2
         assert got.rewrites <= bound
-    # A bottom freed in phase 2 has one valid top at most, in phase 3 two.
+    # A bottom freed after phase 2 has one valid top, after phase 3 two, but for
+    # the first one.
     order = flat(files)
     for used, bound in ((tracks * 3 // 4, 1), (tracks, 2)):
         for bottom in (0, tracks // 2 // 2 * 2):
@@ -480,7 +492,7 @@ def test_e7_phases(tool, tracks, policy):
                                           "write 9999 0 1"]
             got = model(tool, f"{policy},naive,first", lines, tracks)[-1]
             assert got.tracks == [bottom]
-            assert (1 if bottom == 0 else bound) >= got.rewrites > 0
+            assert got.rewrites == (1 if bottom == 0 else bound)
 
 
 SCHEMES = ("seq,naive", "seq,merged", "3phase,naive", "3phase,merged",
