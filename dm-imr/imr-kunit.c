@@ -216,16 +216,23 @@ static void map_some(struct kunit *test, struct disk *d, const u32 *tracks, u32 
 	KUNIT_ASSERT_EQ(test, d->e->ops->ready(d->e, &why), 0);
 }
 
-static void forget(struct kunit *test, struct disk *d, u32 track)
+/* A discard that nothing has committed yet; true if anything was forgotten. */
+static bool discard(struct kunit *test, struct disk *d, u64 lblk, u32 n)
 {
 	struct shingle_record rec;
 	struct shingle_emit emit = { .rec = &rec, .max = 1, .seq = d->seq };
 	bool dropped;
 	u64 done;
 
-	KUNIT_ASSERT_EQ(test, d->e->ops->discard(d->e, (u64)track * TRACK, TRACK, &done,
-						 &dropped, &emit), 0);
-	KUNIT_EXPECT_TRUE(test, dropped);
+	KUNIT_ASSERT_EQ(test, d->e->ops->discard(d->e, lblk, n, &done, &dropped, &emit), 0);
+	KUNIT_EXPECT_EQ(test, done, (u64)n);
+	KUNIT_EXPECT_EQ(test, emit.nr, (u32)dropped);
+	return dropped;
+}
+
+static void forget(struct kunit *test, struct disk *d, u32 track)
+{
+	KUNIT_EXPECT_TRUE(test, discard(test, d, (u64)track * TRACK, TRACK));
 	commit(d);
 }
 
@@ -235,7 +242,7 @@ static void expect_tracks(struct kunit *test, const char *name, u32 lower, const
 	struct disk *d = new_disk(test, 8, keys);
 	u32 i;
 
-	/* A track of level 1 that is nowhere makes level 0 the lower one. */
+	/* With bottoms for level 1, level 0, which all tracks have, is the lower one. */
 	if (lower)
 		KUNIT_ASSERT_EQ(test, d->e->ops->set(d->e, "largest", "1", &(const char *){ "" }),
 				0);
@@ -673,7 +680,7 @@ static void imr_v11_part(struct kunit *test)
 	struct disk *d = new_disk(test, 8, NULL);
 	struct shingle_counter c[64];
 	struct shingle_run run;
-	u32 i, n;
+	u32 i, n, found = 0;
 
 	map_some(test, d, all_tracks, 8);
 	KUNIT_ASSERT_EQ(test, d->e->ops->place(d->e, 2 * TRACK + 1, 1, SHINGLE_LIFE_UNKNOWN, &run),
@@ -683,15 +690,67 @@ static void imr_v11_part(struct kunit *test)
 	expect_events(test, d, "R1 K1 R3 K3 S W2 S r1 r3 S");
 	n = d->e->ops->counters(d->e, c, ARRAY_SIZE(c));
 	for (i = 0; i < n; i++) {
-		if (!strcmp(c[i].name, "imr_sync_map") || !strcmp(c[i].name, "imr_sync_saved"))
-			KUNIT_EXPECT_EQ_MSG(test, c[i].value, 1ULL, "%s", c[i].name);
+		if (strcmp(c[i].name, "imr_sync_map") && strcmp(c[i].name, "imr_sync_saved"))
+			continue;
+		KUNIT_EXPECT_EQ_MSG(test, c[i].value, 1ULL, "%s", c[i].name);
+		found++;
 	}
+	KUNIT_EXPECT_EQ(test, found, 2U);
 	KUNIT_EXPECT_EQ(test, d->e->ops->place(d->e, TRACK, 2, SHINGLE_LIFE_UNKNOWN, &run), 0);
 	KUNIT_EXPECT_EQ(test, run.pblk, d->l.groups[0].start + TRACK);
 	d->e->ops->abort(d->e, &run);
-	/* Half a track is not forgotten. */
-	d->e->ops->resolve(d->e, 2 * TRACK, 2, &run);
-	KUNIT_EXPECT_EQ(test, run.kind, SHINGLE_RUN_MAPPED);
+	/* Half a track is not forgotten, whichever. */
+	for (i = 0; i < TRACK; i += TRACK / 2) {
+		KUNIT_EXPECT_FALSE(test, discard(test, d, 2 * TRACK + i, TRACK / 2));
+		commit(d);
+		d->e->ops->resolve(d->e, 2 * TRACK, TRACK, &run);
+		KUNIT_EXPECT_EQ(test, run.kind, SHINGLE_RUN_MAPPED);
+		KUNIT_EXPECT_EQ(test, run.n, TRACK);
+		KUNIT_EXPECT_EQ(test, run.pblk, d->l.groups[0].start + 2 * TRACK);
+	}
+	end_disk(d);
+}
+
+/*
+ * V11: a track that was discarded is not had again before the commit.  Where others
+ * are free these are taken; where none is, the epoch waits, and the commit of an
+ * earlier transaction is not the one that it waits for.
+ */
+static void imr_v11_reuse(struct kunit *test)
+{
+	static const char *const keys[] = { "policy", "3phase", NULL };
+	struct disk *d = new_disk(test, 8, keys);
+	struct shingle_step step;
+	u64 pblk;
+	u32 i;
+
+	/* As V9, which has 2 again; there it was committed. */
+	for (i = 0; i < 6; i++)
+		persist(test, d, &i, 1);
+	KUNIT_EXPECT_TRUE(test, discard(test, d, TRACK, TRACK));
+	persist(test, d, (const u32[]){ 6 }, 1);
+	KUNIT_EXPECT_EQ(test, d->last, 3U);
+	persist(test, d, (const u32[]){ 7 }, 1);
+	KUNIT_EXPECT_EQ(test, d->last, 2U);
+	persist(test, d, (const u32[]){ 1 }, 1);
+	KUNIT_EXPECT_EQ(test, d->last, 7U);
+
+	/* The disk is full; 7, on 2, goes. */
+	pblk = d->l.groups[0].start + 2 * TRACK;
+	KUNIT_EXPECT_TRUE(test, discard(test, d, 7 * TRACK, TRACK));
+	KUNIT_EXPECT_TRUE(test, d->e->ops->pending(d->e));
+	KUNIT_ASSERT_EQ(test, d->e->ops->epoch_add(d->e, 7 * TRACK, TRACK), 0);
+	for (i = 0; i < 2; i++) {
+		KUNIT_EXPECT_EQ(test, d->e->ops->next_step(d->e, SHINGLE_WHY_EPOCH, &step),
+				-EAGAIN);
+		KUNIT_EXPECT_TRUE(test, d->e->ops->referenced(d->e, pblk, TRACK));
+		d->e->ops->release(d->e, d->seq - 1);
+	}
+	commit(d);
+	KUNIT_EXPECT_FALSE(test, d->e->ops->referenced(d->e, pblk, TRACK));
+	KUNIT_EXPECT_FALSE(test, d->e->ops->pending(d->e));
+	run_epoch(test, d);
+	expect_events(test, d, "R1 K1 R3 K3 S W2 S r1 r3 S");
 	end_disk(d);
 }
 
@@ -736,7 +795,11 @@ static u32 rnd(u32 *rng, u32 below)
 	return (*rng >> 8) % below;
 }
 
-/* E7: 3phase without frees, by fill; also for bottoms that are overwritten. */
+/*
+ * E7: 3phase without frees, by fill; also for bottoms that are overwritten.  At the
+ * end of a phase each of them costs all that it may: after phase 2 one of the tops
+ * beside it is taken, after phase 3 both are, and bottom 0 has but one.
+ */
 static void imr_e7_phases(struct kunit *test)
 {
 	static const char *const keys[] = { "policy", "3phase", NULL };
@@ -744,13 +807,24 @@ static void imr_e7_phases(struct kunit *test)
 	u32 rng = 7, i, j;
 
 	for (i = 0; i < 64; i++) {
+		u32 bound = i < 32 ? 0 : i < 48 ? 1 : 2;
+
 		persist(test, d, &i, 1);
 		KUNIT_EXPECT_EQ(test, d->rewrites, 0U);
 		for (j = 0; j < 4; j++) {
 			u32 bottom = rnd(&rng, min(i + 1, 32U));
 
 			persist(test, d, &bottom, 1);
-			KUNIT_EXPECT_LE(test, d->rewrites, i < 32 ? 0U : i < 48 ? 1U : 2U);
+			KUNIT_EXPECT_LE(test, d->rewrites, bound);
+		}
+		if (i != 31 && i != 47 && i != 63)
+			continue;
+		/* Logical tracks 0 to 31 are on the bottoms. */
+		for (j = 0; j < 32; j++) {
+			persist(test, d, &j, 1);
+			KUNIT_EXPECT_EQ(test, d->last, 2 * j);
+			KUNIT_EXPECT_EQ_MSG(test, d->rewrites, j ? bound : min(bound, 1U),
+					    "%u tracks taken: bottom %u", i + 1, d->last);
 		}
 	}
 	end_disk(d);
@@ -1104,6 +1178,7 @@ static struct kunit_case imr_cases[] = {
 	KUNIT_CASE(imr_v9_frees),
 	KUNIT_CASE(imr_v10_cuts),
 	KUNIT_CASE(imr_v11_part),
+	KUNIT_CASE(imr_v11_reuse),
 	KUNIT_CASE(imr_largest),
 	KUNIT_CASE(imr_largest_most),
 	KUNIT_CASE(imr_hints),

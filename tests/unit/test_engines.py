@@ -58,4 +58,10 @@ def test_imr_needs_each_protection(feature):
 def test_imr_vectors():
     done = run(TOP / "build/userspace/imr-test")
     assert done.returncode == 0, done.stdout
-    assert done.stdout.count("\nok ") > 10, done.stdout
+    # Every case of the source, and each vector of the specification.
+    source = (TOP / "dm-imr/imr-kunit.c").read_text()
+    cases = re.findall(r"^static void (imr_\w+)\(struct kunit \*test\)$", source, re.M)
+    ran = re.findall(r"^ok \d+ (\w+)$", done.stdout, re.M)
+    assert sorted(ran) == sorted(cases), done.stdout
+    assert done.stdout.endswith(f"\n1..{len(cases)}\n"), done.stdout
+    assert {int(n) for n in re.findall(r"imr_v(\d+)_", " ".join(ran))} == set(range(1, 12))

@@ -15,8 +15,9 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 TOP = Path(__file__).resolve().parents[2]
@@ -403,18 +404,29 @@ def test_e2_neighbouring_bottoms(tool, k, edge):
     assert (merged.syncs, literal.syncs) == (3, 5)
 
 
-@settings(max_examples=15, deadline=None)
-@given(st.integers(0, 1 << 30), st.integers(24, 65),
-       st.sampled_from((0.5, 0.8, 1)))
-def test_e3_isolated_bottoms_gain_syncs_only(tool, seed, tracks, fill):
-    lines = any_load(seed, tracks, fill, 6)
-    naive = model(tool, "compaction,naive", lines, tracks)
-    merged = model(tool, "compaction,merged", lines, tracks)
-    for a, b in zip(naive, merged):
-        assert a.tracks == b.tracks
-        if all(t % 2 == 0 for t in a.tracks) and set(runs(a.tracks)) == {1}:
-            assert a.rewrites == b.rewrites
-            assert b.syncs <= a.syncs
+def test_e3_isolated_bottoms_gain_syncs_only(tool):
+    compared, fewer = 0, 0
+
+    @settings(max_examples=15, deadline=None)
+    @given(st.integers(0, 1 << 30), st.integers(24, 65),
+           st.sampled_from((0.5, 0.8, 1)))
+    @example(22, 64, 1)         # has ten of them, whatever else is drawn
+    def of_any_load(seed, tracks, fill):
+        nonlocal compared, fewer
+        lines = any_load(seed, tracks, fill, 6)
+        naive = model(tool, "compaction,naive", lines, tracks)
+        merged = model(tool, "compaction,merged", lines, tracks)
+        for a, b in zip(naive, merged, strict=True):
+            assert a.tracks == b.tracks
+            if all(t % 2 == 0 for t in a.tracks) and set(runs(a.tracks)) == {1}:
+                assert a.rewrites == b.rewrites
+                assert b.syncs <= a.syncs
+                # One bottom alone says little: of several each had its own.
+                compared += len(a.tracks) > 1 and a.rewrites > 0
+                fewer += b.syncs < a.syncs
+
+    of_any_load()
+    assert compared >= 10 and fewer >= 10
 
 
 def test_the_level_with_most_tracks(tool):
@@ -473,7 +485,8 @@ def test_e7_phases(tool, tracks, policy):
     for i, got in enumerate(files):
         bound = 0 if 2 * i <= tracks else 1 if 4 * i <= 3 * tracks else 2
         assert got.rewrites <= bound
-    # A bottom freed in phase 2 has one valid top at most, in phase 3 two.
+    # A bottom freed after phase 2 has one valid top, after phase 3 two, but for
+    # the first one.
     order = flat(files)
     for used, bound in ((tracks * 3 // 4, 1), (tracks, 2)):
         for bottom in (0, tracks // 2 // 2 * 2):
@@ -481,7 +494,7 @@ def test_e7_phases(tool, tracks, policy):
                                           "write 9999 0 1"]
             got = model(tool, f"{policy},naive,first", lines, tracks)[-1]
             assert got.tracks == [bottom]
-            assert (1 if bottom == 0 else bound) >= got.rewrites > 0
+            assert got.rewrites == (1 if bottom == 0 else bound)
 
 
 SCHEMES = ("seq,naive", "seq,merged", "3phase,naive", "3phase,merged",
@@ -505,6 +518,47 @@ def test_e8_shape(paper):
         for what in ("rewrites", "syncs"):
             assert got["seq,naive"][what] > got["3phase,naive"][what] > \
                 got["compaction,naive"][what] > got["compaction,merged"][what]
+
+
+def test_e8_gap_of_merging_grows_with_fill(paper):
+    """An eighth of the load fills 9.6 % of the disk.  Below half of it nothing
+    is rewritten and so nothing saved, and then ever more for each file.  With
+    two tiers and moves that nobody is told of it is less again in the end."""
+    for moves, of in paper.items():
+        points = [of["points"][round(i * len(of["points"]) / 8) - 1]
+                  for i in range(1, 9)]
+        files = np.diff([0] + [p["files"] for p in points])
+        for what in ("rewrites", "syncs"):
+            for policy in ("3phase", "compaction"):
+                saved = [p[what][SCHEMES.index(f"{policy},naive")] -
+                         p[what][SCHEMES.index(f"{policy},merged")]
+                         for p in points]
+                gap = np.diff([0] + saved) / files
+                where = (moves, what, policy, gap)
+                assert not any(gap[:5]) and gap[7] > 0, where
+                if (moves, policy) != ("silent", "compaction"):
+                    assert all(np.diff(gap[5:]) >= 0) and gap[7] > gap[5], where
+
+
+@pytest.mark.parametrize("moves", ("rewrite", "silent"))
+def test_e8_mixes_gain_with_the_share_of_writes(tool, paper, moves):
+    """What the same number of operations behind the load is spared, by two
+    tiers and by merging, the more of them are writes."""
+    names = ("seq,naive", "3phase,naive", "compaction,naive", "compaction,merged")
+    words = [w for name in names for w in ("--model", name)]
+    spared = []
+    for mix in ("R90", "R50", "R10"):
+        of = json.loads(run(tool, "--record", "1M", "--load", "76800M", "--moves",
+                            moves, "--mix", mix, *words, "--json"))
+        assert of["load"] == paper[moves]["load"]
+        before = {m["name"]: m for m in paper[moves]["models"]}
+        cost = {(m["name"], what): m[what] - before[m["name"]][what]
+                for m in of["models"] for what in ("rewrites", "syncs")}
+        spared.append([cost[worse, what] - cost[better, what]
+                       for what in ("rewrites", "syncs")
+                       for worse in names[:2] for better in names[2:]])
+    for r90, r50, r10 in zip(*spared, strict=True):
+        assert 0 < r90 < r50 < r10, spared
 
 
 def test_paper_load(paper):
