@@ -445,6 +445,7 @@ static int run_step(struct shingle_device *d, const struct shingle_step *step)
 {
 	const char *name = dm_table_device_name(d->ti->table);
 	ktime_t start = ktime_get();
+	u64 took_us;
 	int err = 0;
 
 	trace_shingle_step(name, step, "start", 0);
@@ -465,8 +466,10 @@ static int run_step(struct shingle_device *d, const struct shingle_step *step)
 		spin_unlock_irq(&d->map_lock);
 	}
 	trace_shingle_step(name, step, "end", err);
+	took_us = ktime_us_delta(ktime_get(), start);
 	spin_lock_irq(&d->map_lock);
-	d->n.clean_us += ktime_us_delta(ktime_get(), start);
+	d->n.clean_us += took_us;
+	d->step_us[step->kind] += took_us;
 	spin_unlock_irq(&d->map_lock);
 	return err;
 }

@@ -273,6 +273,7 @@ struct shingle_counters {
  * @copy_runs: @copy_blocks entries; cleaner only
  * @n: counters; map_lock
  * @carried: what engines before a reset have counted; map_lock
+ * @step_us: time that steps have taken, by their kind; map_lock
  */
 struct shingle_device {
 	struct dm_target *ti;
@@ -348,6 +349,7 @@ struct shingle_device {
 
 	struct shingle_counters n;
 	u64 carried[SHINGLE_MAX_COUNTERS];
+	u64 step_us[SHINGLE_STEP_KINDS];
 };
 
 #define SHINGLE_META_BATCH	64

@@ -164,9 +164,12 @@ enum shingle_gathered {
 	SHINGLE_GATHERED_ONLY,	/* they are written, and what is between them stays */
 };
 
+/* Kinds of steps that an engine can have. */
+#define SHINGLE_STEP_KINDS	4
+
 /**
  * struct shingle_step - one piece of cleaning
- * @kind: the engine's own
+ * @kind: the engine's own, below SHINGLE_STEP_KINDS
  * @n: blocks to copy, 0 when the step only changes the map
  * @base: holds the bulk of the content, or SHINGLE_NOWHERE for zeroes
  * @dst: where the merged content goes, in ascending order
@@ -209,6 +212,8 @@ typedef void (*shingle_report_fn)(void *ctx, const char *fmt, ...) __printf(2, 3
  * @name: as in the superblock and the table line
  * @commit_records: at most so many records per commit()
  * @step_records: at most so many per step_done()
+ * @step_kinds: names of the values of struct shingle_step::kind, for the time that
+ *	each has taken
  * @discard_records: at most so many per discard()
  *
  * @logical_blocks: size of the device that a layout presents; 0 if the layout is
@@ -276,6 +281,7 @@ struct shingle_engine_ops {
 	const char *name;
 	u32 commit_records;
 	u32 step_records;
+	const char *step_kinds[SHINGLE_STEP_KINDS];
 	u32 discard_records;
 
 	u64 (*logical_blocks)(const struct shingle_layout *layout);

@@ -766,13 +766,14 @@ EXPORT_SYMBOL_GPL(shingle_status);
 static int emit_stats(struct shingle_device *d, char *result, unsigned int maxlen)
 {
 	struct shingle_counter c[SHINGLE_MAX_COUNTERS];
+	u64 cached, bytes, step_us[SHINGLE_STEP_KINDS];
 	struct shingle_counters n;
-	u64 cached, bytes;
 	unsigned int sz = 0;
 	u32 nr, dirty, i;
 
 	spin_lock_irq(&d->map_lock);
 	n = d->n;
+	memcpy(step_us, d->step_us, sizeof(step_us));
 	nr = min_t(u32, d->ops->counters(d->engine, c, ARRAY_SIZE(c)), ARRAY_SIZE(c));
 	for (i = 0; i < nr; i++)
 		c[i].value += d->carried[i];
@@ -789,6 +790,8 @@ static int emit_stats(struct shingle_device *d, char *result, unsigned int maxle
 #define X(name) DMEMIT(#name " %llu\n", n.name)
 	SHINGLE_COUNTERS(X, ;);
 #undef X
+	for (i = 0; i < SHINGLE_STEP_KINDS && d->ops->step_kinds[i]; i++)
+		DMEMIT("step_%s_us %llu\n", d->ops->step_kinds[i], step_us[i]);
 	for (i = 0; i < nr; i++)
 		DMEMIT("%s %llu\n", c[i].name, c[i].value);
 	return 1;
@@ -799,6 +802,7 @@ static void clear_stats(struct shingle_device *d)
 	spin_lock_irq(&d->map_lock);
 	memset(&d->n, 0, sizeof(d->n));
 	memset(d->carried, 0, sizeof(d->carried));
+	memset(d->step_us, 0, sizeof(d->step_us));
 	d->ops->clear_counters(d->engine);
 	spin_unlock_irq(&d->map_lock);
 }

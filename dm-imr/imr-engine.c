@@ -2084,6 +2084,10 @@ const struct shingle_engine_ops imr_engine_ops = {
 	.name = "imr",
 	.commit_records = 0,
 	.step_records = 1,
+	.step_kinds = {
+		[STEP_BACKUP] = "backup", [STEP_RESTORE] = "restore", [STEP_WRITE] = "write",
+		[STEP_SYNC] = "sync",
+	},
 	.discard_records = 1,
 	.logical_blocks = imr_logical_blocks,
 	.create = imr_create,

@@ -1552,6 +1552,7 @@ const struct shingle_engine_ops stl_full_engine_ops = {
 	.name = "stl-full",
 	.commit_records = 4,
 	.step_records = 1 + FREE_AT_ONCE,
+	.step_kinds = { [STEP_MERGE] = "merge", [STEP_FREE] = "free" },
 	.discard_records = 1,
 	.logical_blocks = stl_full_logical_blocks,
 	.create = stl_full_create,

@@ -1628,6 +1628,10 @@ const struct shingle_engine_ops stl_set_engine_ops = {
 	.name = "stl-set",
 	.commit_records = 1,
 	.step_records = 2,
+	.step_kinds = {
+		[STEP_STAGE] = "stage", [STEP_WRITEBACK] = "writeback",
+		[STEP_INPLACE] = "inplace", [STEP_RETIRE] = "retire",
+	},
 	.discard_records = 1,
 	.logical_blocks = stl_set_logical_blocks,
 	.create = stl_set_create,

@@ -50,6 +50,10 @@ def agree(made, before, what):
     expect(now[0] - before[0] == reads,
            f"{what}: {now[0] - before[0]} blocks read below, {reads} said")
     expect(not count["r0_violations"], f"{what}: R0 was violated")
+    kinds = [v for name, v in count.items()
+             if name.startswith("step_") and name.endswith("_us")]
+    expect(kinds and sum(kinds) == count["clean_us"], f"{what}: steps of {kinds} us, "
+                                            f"together {count['clean_us']} us")
     expect(not count["wcache_dirty_blocks"],
            f"{what}: {count['wcache_dirty_blocks']} blocks in the write cache")
     expect(count["wcache_write_blocks"] == count["wcache_destage_blocks"] +
