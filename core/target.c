@@ -249,6 +249,12 @@ static int set_wcache(struct shingle_device *d, bool on, const char **why)
 {
 	int err;
 
+	/* Whether there is one is known when the whole line has been read. */
+	if (!d->ti->private) {
+		d->wcache.on = on;
+		d->wcache.wanted = on;
+		return 0;
+	}
 	if (!d->wcache.blocks) {
 		*why = SHINGLE_NO_WCACHE;
 		return on ? -EINVAL : 0;
@@ -333,6 +339,16 @@ static int parse_options(struct shingle_device *d, struct dm_arg_set *as)
 	return err;
 }
 
+/* The table line is read: what it leaves open depends on all of it. */
+static int size_wcache(struct shingle_device *d)
+{
+	if (d->gathers && !d->wcache.blocks)
+		d->wcache.blocks = d->engine->buffer_blocks;
+	if (d->wcache.wanted && !d->wcache.blocks)
+		return refuse(d->ti, -EINVAL, "%s", SHINGLE_NO_WCACHE);
+	return 0;
+}
+
 static int alloc_buffers(struct shingle_device *d)
 {
 	int err;
@@ -340,8 +356,6 @@ static int alloc_buffers(struct shingle_device *d)
 	err = shingle_journal_init(d);
 	if (err)
 		return err;
-	if (d->gathers && !d->wcache.blocks)
-		d->wcache.blocks = d->engine->buffer_blocks;
 	d->copy_blocks = min(d->layout.band_blocks, DEFAULT_COPY_BLOCKS);
 	d->copy_blocks = max(d->copy_blocks, d->engine->copy_blocks);
 	d->copy_buf = shingle_zalloc_array(d->copy_blocks, SHINGLE_BLOCK_SIZE);
@@ -421,6 +435,8 @@ int shingle_ctr(struct dm_target *ti, unsigned int argc, char **argv,
 		err = load_layout(d);
 	if (!err)
 		err = parse_options(d, &as);
+	if (!err)
+		err = size_wcache(d);
 	if (err)
 		goto bad;
 	ti->error = "Out of memory";

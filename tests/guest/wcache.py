@@ -463,12 +463,46 @@ def words(ctx, geo):
     slow.close()
 
 
+def lines(ctx, geo):
+    """What a table line says of the cache holds in whatever order it says it,
+    and where its size is the target's own."""
+    size = ("wcache_blocks", dict(geo.options)["wcache_blocks"])
+    sizes = [(size,), ()] if ctx.target.gathers else [(size,)]
+    made = stack(ctx.pool, ctx.target, geo)
+    for n, (state, keys) in enumerate(dict.fromkeys(
+            (state, keys) for state in ("off", "on") for blocks in sizes
+            for keys in ((("wcache", state), *blocks),
+                         (*blocks, ("wcache", state))))):
+        what = " ".join(f"{key} {value}" for key, value in keys)
+        # By another name it is another device: nothing of the last one is left.
+        made.geo = geo.but(name=f"lines{n}",
+                           options=keys + (("destage_ms", 0),))
+        made.format()
+        device = made.open()
+        # In another band each time: where there is a block one may be written.
+        for again, block in (("", 0), (", as the table says it", 4 * geo.band)):
+            table = device.table()
+            with made.blk() as dev:
+                dev.write(block, stamp(block, 1))
+                dirty = stats(device)["wcache_dirty_blocks"]
+            expect(dirty == (state == "on"),
+                   f"{what}{again}: {dirty} blocks in memory")
+            expect(("wcache off" in table[0][3]) == (state == "off"),
+                   f"{what}{again}: the table says {table[0][3]}")
+            device.reload(table)
+            expect(device.table() == table,
+                   f"{what}: loaded again it says {device.table()[0][3]}")
+        made.close()
+        made.check()
+
+
 def cases(target, options):
     if not target.persistent:
         return []
     geo = GEOMETRIES["wcache"][0]
     seed = int(options.get("seed", 1))
-    out = [("words", words), ("written again on its way", overtaken),
+    out = [("words", words), ("table lines", lines),
+           ("written again on its way", overtaken),
            ("written again and again, one by one", one_by_one),
            ("written again before its turn", before_its_turn),
            ("written again, and the first fails", first_fails),
