@@ -266,6 +266,20 @@ static int set_wcache(struct shingle_device *d, bool on, const char **why)
 	return err;
 }
 
+/* Records may wait for a timer set before, or for none.  Too early does no harm. */
+static void set_commit_ms(struct shingle_device *d, unsigned int ms)
+{
+	unsigned long flags;
+	bool sooner;
+
+	spin_lock_irqsave(&d->map_lock, flags);
+	sooner = ms && (!d->commit_ms || ms < d->commit_ms);
+	WRITE_ONCE(d->commit_ms, ms);
+	if (sooner && d->journal.txn[d->journal.open].nr && !READ_ONCE(d->suspended))
+		mod_delayed_work(d->wq, &d->commit_work, 0);
+	spin_unlock_irqrestore(&d->map_lock, flags);
+}
+
 /* A feature (@value is NULL) or a key; the engine's own or core's. */
 static int set_option(struct shingle_device *d, const char *name, const char *value)
 {
@@ -277,11 +291,13 @@ static int set_option(struct shingle_device *d, const char *name, const char *va
 
 	switch (err) {
 	case SHINGLE_KEY_COMMIT_MS:
-		WRITE_ONCE(d->commit_ms, number);
+		set_commit_ms(d, number);
 		return 0;
 	case SHINGLE_KEY_IDLE_MS:
 		WRITE_ONCE(d->idle_ms, number);
-		shingle_arm_idle(d);
+		/* It may wait for a timer set before; it knows for how long it still has to. */
+		if (number && !READ_ONCE(d->stopping))
+			mod_delayed_work(d->clean_wq, &d->idle_work, 0);
 		return 0;
 	case SHINGLE_KEY_WCACHE_BLOCKS:
 		err = set_wcache_blocks(d, number, &why);
@@ -291,6 +307,7 @@ static int set_option(struct shingle_device *d, const char *name, const char *va
 		break;
 	case SHINGLE_KEY_DESTAGE_MS:
 		WRITE_ONCE(d->wcache.destage_ms, number);
+		shingle_wcache_look(d);
 		return 0;
 	case -ENOENT:
 		spin_lock_irqsave(&d->map_lock, flags);

@@ -1042,6 +1042,23 @@ void shingle_wcache_kick(struct shingle_device *d)
 	spin_unlock_irqrestore(&d->map_lock, flags);
 }
 
+/**
+ * shingle_wcache_look() - destage_ms has become another: when is the next block due?
+ * @d: the device
+ *
+ * Context: any.  What is here may wait for a timer set before, or for none.
+ */
+void shingle_wcache_look(struct shingle_device *d)
+{
+	struct shingle_wcache *wc = &d->wcache;
+	unsigned long flags;
+
+	spin_lock_irqsave(&d->map_lock, flags);
+	if (wc->dirty && !READ_ONCE(d->suspended))
+		run_now(wc);
+	spin_unlock_irqrestore(&d->map_lock, flags);
+}
+
 /* ------------------------------------------------------------------------
  * Emptying it, switching it, its life
  */

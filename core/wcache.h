@@ -147,6 +147,7 @@ bool shingle_wcache_in_the_way(struct shingle_device *d, u64 lblk, u64 n, u64 se
 bool shingle_wcache_flush(struct shingle_device *d, struct bio *bio);
 void shingle_wcache_written(struct shingle_device *d, struct list_head *slots, bool failed);
 void shingle_wcache_kick(struct shingle_device *d);
+void shingle_wcache_look(struct shingle_device *d);
 int shingle_wcache_drain(struct shingle_device *d);
 int shingle_wcache_switch(struct shingle_device *d, bool on);
 void shingle_wcache_stop(struct shingle_device *d);

@@ -287,6 +287,48 @@ def by_itself(ctx, geo):
     slow.close()
 
 
+def sooner(ctx, geo):
+    """A time made shorter by message holds for what waits already, without any
+    more I/O: blocks in the cache, records, blocks away from home."""
+    late, options = 600000, dict(geo.options)
+    if ctx.target.cleans:
+        options.update(cleaning="aggressive")
+    for first in (0, late):
+        made = stack(ctx.pool, ctx.target, geo.but(options=tuple(
+            {**options, "destage_ms": first, "commit_ms": first,
+             "idle_ms": late}.items())))
+        device = made.open()
+
+        def becomes(key, done, what, first=first, device=device):
+            device.message(f"{key} 50")
+            for _ in range(100):
+                if done(stats(device)):
+                    return
+                time.sleep(.02)
+            expect(False, f"{key} {first} to 50: {what}")
+
+        with made.blk() as dev:
+            dev.write(0, stamp(0, 1))
+            time.sleep(.1)
+            count = stats(device)
+            expect(count["wcache_dirty_blocks"] == 1, "written before its time")
+            becomes("destage_ms", lambda c: not c["wcache_dirty_blocks"],
+                    "the block stays in the cache")
+            if ctx.target.cleans:       # else an epoch has committed it
+                before = stats(device)
+                expect(before["commits"] == count["commits"],
+                       "committed before its time")
+                becomes("commit_ms", lambda c: c["commits"] > before["commits"],
+                        "its records are not committed")
+                expect(stats(device)["cached_blocks"], "home before its time")
+                becomes("idle_ms", lambda c: not c["cached_blocks"],
+                        "it is still away from home", late)
+        made.close()
+        made.check()
+        for under in made.under:
+            under.remove()
+
+
 def slow_medium(ctx, geo, seed):
     """Random work, 16 in flight, over a slow medium."""
     slow = Slow(ctx, geo, 10, destage_ms=20)
@@ -509,6 +551,7 @@ def cases(target, options):
            ("FUA to what is on its way", fua_behind),
            ("a discard of what is on its way", discard_behind),
            ("pressure", pressure), ("by itself", by_itself),
+           ("sooner than was said", sooner),
            ("off while a write waits", switched_off)]
     if "bypass_blocks" in dict(target.keys):
         out += [("ahead of a stream", ahead_of_a_stream),
