@@ -296,7 +296,8 @@ bool shingle_wcache_fill(struct shingle_device *d, struct bio *bio, struct bvec_
 	if (ok)
 		arm(d);
 	kick = wc->waiting;
-	if (!wc->on && !wc->filling)
+	/* Even if it is on: perhaps again, while somebody waits to switch it off. */
+	if (!wc->filling && wq_has_sleeper(&d->wait))
 		wake_up_all(&d->wait);
 	spin_unlock_irq(&d->map_lock);
 	if (kick)
