@@ -1034,7 +1034,7 @@ void shingle_io_hints(struct dm_target *ti, struct queue_limits *limits)
 	shingle_limit_discards(limits, UINT_MAX & ~(SHINGLE_BLOCK_SECTORS - 1),
 			       min(d->engine->discard_blocks, MAX_DISCARD_GRAIN_BLOCKS) <<
 			       SHINGLE_BLOCK_SHIFT);
-	limits->max_write_zeroes_sectors = UINT_MAX & ~(SHINGLE_BLOCK_SECTORS - 1);
+	shingle_limit_write_zeroes(limits, UINT_MAX & ~(SHINGLE_BLOCK_SECTORS - 1));
 }
 EXPORT_SYMBOL_GPL(shingle_io_hints);
 
