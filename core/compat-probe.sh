@@ -67,6 +67,12 @@ probe MAX_HW_DISCARD_LIMIT_ONLY '
 void t(struct queue_limits *l);
 void t(struct queue_limits *l) { l->max_hw_discard_sectors = 1; l->features |= 1; }'
 
+# Since 6.17.
+probe MAX_HW_WZEROES_UNMAP '
+#include <linux/blkdev.h>
+void t(struct queue_limits *l);
+void t(struct queue_limits *l) { l->max_hw_wzeroes_unmap_sectors = 0; }'
+
 # Gone with 5.18, back with 6.9.
 probe BIO_WRITE_HINT '
 #include <linux/blk_types.h>

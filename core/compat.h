@@ -112,4 +112,22 @@ static inline void shingle_limit_discards(struct queue_limits *limits, unsigned 
 #endif
 }
 
+/**
+ * shingle_limit_write_zeroes() - how much may be zeroed at once
+ * @limits: of the queue
+ * @sectors: the most, in sectors of 512 bytes
+ *
+ * That it unmaps is not promised, whatever the devices below say: a kernel that
+ * knows the difference takes either the same number for both or none.
+ *
+ * Context: io_hints.
+ */
+static inline void shingle_limit_write_zeroes(struct queue_limits *limits, unsigned int sectors)
+{
+	limits->max_write_zeroes_sectors = sectors;
+#ifdef SHINGLE_HAVE_MAX_HW_WZEROES_UNMAP
+	limits->max_hw_wzeroes_unmap_sectors = 0;
+#endif
+}
+
 #endif /* SHINGLE_COMPAT_H */

@@ -272,8 +272,9 @@ void shingle_finish(struct shingle_device *d, struct bio *bio)
 	}
 	spin_lock_irqsave(&d->map_lock, flags);
 	bio_list_add(&d->commits, bio);
-	spin_unlock_irqrestore(&d->map_lock, flags);
+	/* Within the lock: a commit under way may complete it, and then @d may be freed. */
 	mod_delayed_work(d->wq, &d->commit_work, 0);
+	spin_unlock_irqrestore(&d->map_lock, flags);
 }
 
 static void put_piece(struct shingle_device *d, struct bio *parent)

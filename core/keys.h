@@ -10,7 +10,7 @@
 #define SHINGLE_WCACHE_MAX	65536
 
 #define SHINGLE_NO_WCACHE \
-	"There is no write cache to be switched on: give wcache_blocks first"
+	"There is no write cache to be switched on: give wcache_blocks"
 
 enum shingle_key {
 	SHINGLE_KEY_COMMIT_MS,

@@ -249,6 +249,12 @@ static int set_wcache(struct shingle_device *d, bool on, const char **why)
 {
 	int err;
 
+	/* Whether there is one is known when the whole line has been read. */
+	if (!d->ti->private) {
+		d->wcache.on = on;
+		d->wcache.wanted = on;
+		return 0;
+	}
 	if (!d->wcache.blocks) {
 		*why = SHINGLE_NO_WCACHE;
 		return on ? -EINVAL : 0;
@@ -258,6 +264,20 @@ static int set_wcache(struct shingle_device *d, bool on, const char **why)
 		err = shingle_commit(d, false);
 	*why = "The write cache is off, but what it held could not all be written";
 	return err;
+}
+
+/* Records may wait for a timer set before, or for none.  Too early does no harm. */
+static void set_commit_ms(struct shingle_device *d, unsigned int ms)
+{
+	unsigned long flags;
+	bool sooner;
+
+	spin_lock_irqsave(&d->map_lock, flags);
+	sooner = ms && (!d->commit_ms || ms < d->commit_ms);
+	WRITE_ONCE(d->commit_ms, ms);
+	if (sooner && d->journal.txn[d->journal.open].nr && !READ_ONCE(d->suspended))
+		mod_delayed_work(d->wq, &d->commit_work, 0);
+	spin_unlock_irqrestore(&d->map_lock, flags);
 }
 
 /* A feature (@value is NULL) or a key; the engine's own or core's. */
@@ -271,11 +291,13 @@ static int set_option(struct shingle_device *d, const char *name, const char *va
 
 	switch (err) {
 	case SHINGLE_KEY_COMMIT_MS:
-		WRITE_ONCE(d->commit_ms, number);
+		set_commit_ms(d, number);
 		return 0;
 	case SHINGLE_KEY_IDLE_MS:
 		WRITE_ONCE(d->idle_ms, number);
-		shingle_arm_idle(d);
+		/* It may wait for a timer set before; it knows for how long it still has to. */
+		if (number && !READ_ONCE(d->stopping))
+			mod_delayed_work(d->clean_wq, &d->idle_work, 0);
 		return 0;
 	case SHINGLE_KEY_WCACHE_BLOCKS:
 		err = set_wcache_blocks(d, number, &why);
@@ -285,6 +307,7 @@ static int set_option(struct shingle_device *d, const char *name, const char *va
 		break;
 	case SHINGLE_KEY_DESTAGE_MS:
 		WRITE_ONCE(d->wcache.destage_ms, number);
+		shingle_wcache_look(d);
 		return 0;
 	case -ENOENT:
 		spin_lock_irqsave(&d->map_lock, flags);
@@ -333,6 +356,16 @@ static int parse_options(struct shingle_device *d, struct dm_arg_set *as)
 	return err;
 }
 
+/* The table line is read: what it leaves open depends on all of it. */
+static int size_wcache(struct shingle_device *d)
+{
+	if (d->gathers && !d->wcache.blocks)
+		d->wcache.blocks = d->engine->buffer_blocks;
+	if (d->wcache.wanted && !d->wcache.blocks)
+		return refuse(d->ti, -EINVAL, "%s", SHINGLE_NO_WCACHE);
+	return 0;
+}
+
 static int alloc_buffers(struct shingle_device *d)
 {
 	int err;
@@ -340,8 +373,6 @@ static int alloc_buffers(struct shingle_device *d)
 	err = shingle_journal_init(d);
 	if (err)
 		return err;
-	if (d->gathers && !d->wcache.blocks)
-		d->wcache.blocks = d->engine->buffer_blocks;
 	d->copy_blocks = min(d->layout.band_blocks, DEFAULT_COPY_BLOCKS);
 	d->copy_blocks = max(d->copy_blocks, d->engine->copy_blocks);
 	d->copy_buf = shingle_zalloc_array(d->copy_blocks, SHINGLE_BLOCK_SIZE);
@@ -421,6 +452,8 @@ int shingle_ctr(struct dm_target *ti, unsigned int argc, char **argv,
 		err = load_layout(d);
 	if (!err)
 		err = parse_options(d, &as);
+	if (!err)
+		err = size_wcache(d);
 	if (err)
 		goto bad;
 	ti->error = "Out of memory";
@@ -1005,7 +1038,7 @@ void shingle_io_hints(struct dm_target *ti, struct queue_limits *limits)
 	shingle_limit_discards(limits, UINT_MAX & ~(SHINGLE_BLOCK_SECTORS - 1),
 			       min(d->engine->discard_blocks, MAX_DISCARD_GRAIN_BLOCKS) <<
 			       SHINGLE_BLOCK_SHIFT);
-	limits->max_write_zeroes_sectors = UINT_MAX & ~(SHINGLE_BLOCK_SECTORS - 1);
+	shingle_limit_write_zeroes(limits, UINT_MAX & ~(SHINGLE_BLOCK_SECTORS - 1));
 }
 EXPORT_SYMBOL_GPL(shingle_io_hints);
 

@@ -296,7 +296,8 @@ bool shingle_wcache_fill(struct shingle_device *d, struct bio *bio, struct bvec_
 	if (ok)
 		arm(d);
 	kick = wc->waiting;
-	if (!wc->on && !wc->filling)
+	/* Even if it is on: perhaps again, while somebody waits to switch it off. */
+	if (!wc->filling && wq_has_sleeper(&d->wait))
 		wake_up_all(&d->wait);
 	spin_unlock_irq(&d->map_lock);
 	if (kick)
@@ -1043,6 +1044,23 @@ void shingle_wcache_kick(struct shingle_device *d)
 
 	spin_lock_irqsave(&d->map_lock, flags);
 	if (wc->blocked || d->mode != SHINGLE_RW)
+		run_now(wc);
+	spin_unlock_irqrestore(&d->map_lock, flags);
+}
+
+/**
+ * shingle_wcache_look() - destage_ms has become another: when is the next block due?
+ * @d: the device
+ *
+ * Context: any.  What is here may wait for a timer set before, or for none.
+ */
+void shingle_wcache_look(struct shingle_device *d)
+{
+	struct shingle_wcache *wc = &d->wcache;
+	unsigned long flags;
+
+	spin_lock_irqsave(&d->map_lock, flags);
+	if (wc->dirty && !READ_ONCE(d->suspended))
 		run_now(wc);
 	spin_unlock_irqrestore(&d->map_lock, flags);
 }

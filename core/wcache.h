@@ -68,6 +68,7 @@ struct shingle_hits {
  * struct shingle_wcache - the cache of a device
  * @blocks: its size, 0 = none; constant once constructed
  * @on: take writes in; set under map_lock, read anywhere
+ * @wanted: the table line says that it is on; constructor
  * @destage_ms: write a block so long after it came at the latest, 0 = not for
  *	that reason
  * @wq: @work; apart, since it may wait for bios that others submit
@@ -102,6 +103,7 @@ struct shingle_hits {
 struct shingle_wcache {
 	u32 blocks;
 	bool on;
+	bool wanted;
 	unsigned int destage_ms;
 
 	struct workqueue_struct *wq;
@@ -145,6 +147,7 @@ bool shingle_wcache_in_the_way(struct shingle_device *d, u64 lblk, u64 n, u64 se
 bool shingle_wcache_flush(struct shingle_device *d, struct bio *bio);
 void shingle_wcache_written(struct shingle_device *d, struct list_head *slots, bool failed);
 void shingle_wcache_kick(struct shingle_device *d);
+void shingle_wcache_look(struct shingle_device *d);
 int shingle_wcache_drain(struct shingle_device *d);
 int shingle_wcache_switch(struct shingle_device *d, bool on);
 void shingle_wcache_stop(struct shingle_device *d);

@@ -245,7 +245,8 @@ def matrix(ctx, geo):
         ("a value that is no number", sectors, f"{line} 0 2 commit_ms soon"),
         ("a negative value", sectors, f"{line} 0 2 commit_ms -1"),
         ("a write cache too large", sectors, f"{line} 0 2 wcache_blocks 65537"),
-        ("no write cache to switch on", sectors, f"{line} 0 2 wcache on"),
+        *([] if made.target.gathers else
+          [("no write cache to switch on", sectors, f"{line} 0 2 wcache on")]),
         ("a write cache half on", sectors,
          f"{line} 0 4 wcache_blocks 8 wcache half"),
         ("too many features announced", sectors, f"{line} 9 inplace"),

@@ -287,6 +287,48 @@ def by_itself(ctx, geo):
     slow.close()
 
 
+def sooner(ctx, geo):
+    """A time made shorter by message holds for what waits already, without any
+    more I/O: blocks in the cache, records, blocks away from home."""
+    late, options = 600000, dict(geo.options)
+    if ctx.target.cleans:
+        options.update(cleaning="aggressive")
+    for first in (0, late):
+        made = stack(ctx.pool, ctx.target, geo.but(options=tuple(
+            {**options, "destage_ms": first, "commit_ms": first,
+             "idle_ms": late}.items())))
+        device = made.open()
+
+        def becomes(key, done, what, first=first, device=device):
+            device.message(f"{key} 50")
+            for _ in range(100):
+                if done(stats(device)):
+                    return
+                time.sleep(.02)
+            expect(False, f"{key} {first} to 50: {what}")
+
+        with made.blk() as dev:
+            dev.write(0, stamp(0, 1))
+            time.sleep(.1)
+            count = stats(device)
+            expect(count["wcache_dirty_blocks"] == 1, "written before its time")
+            becomes("destage_ms", lambda c: not c["wcache_dirty_blocks"],
+                    "the block stays in the cache")
+            if ctx.target.cleans:       # else an epoch has committed it
+                before = stats(device)
+                expect(before["commits"] == count["commits"],
+                       "committed before its time")
+                becomes("commit_ms", lambda c: c["commits"] > before["commits"],
+                        "its records are not committed")
+                expect(stats(device)["cached_blocks"], "home before its time")
+                becomes("idle_ms", lambda c: not c["cached_blocks"],
+                        "it is still away from home", late)
+        made.close()
+        made.check()
+        for under in made.under:
+            under.remove()
+
+
 def slow_medium(ctx, geo, seed):
     """Random work, 16 in flight, over a slow medium."""
     slow = Slow(ctx, geo, 10, destage_ms=20)
@@ -463,18 +505,53 @@ def words(ctx, geo):
     slow.close()
 
 
+def lines(ctx, geo):
+    """What a table line says of the cache holds in whatever order it says it,
+    and where its size is the target's own."""
+    size = ("wcache_blocks", dict(geo.options)["wcache_blocks"])
+    sizes = [(size,), ()] if ctx.target.gathers else [(size,)]
+    made = stack(ctx.pool, ctx.target, geo)
+    for n, (state, keys) in enumerate(dict.fromkeys(
+            (state, keys) for state in ("off", "on") for blocks in sizes
+            for keys in ((("wcache", state), *blocks),
+                         (*blocks, ("wcache", state))))):
+        what = " ".join(f"{key} {value}" for key, value in keys)
+        # By another name it is another device: nothing of the last one is left.
+        made.geo = geo.but(name=f"lines{n}",
+                           options=keys + (("destage_ms", 0),))
+        made.format()
+        device = made.open()
+        # In another band each time: where there is a block one may be written.
+        for again, block in (("", 0), (", as the table says it", 4 * geo.band)):
+            table = device.table()
+            with made.blk() as dev:
+                dev.write(block, stamp(block, 1))
+                dirty = stats(device)["wcache_dirty_blocks"]
+            expect(dirty == (state == "on"),
+                   f"{what}{again}: {dirty} blocks in memory")
+            expect(("wcache off" in table[0][3]) == (state == "off"),
+                   f"{what}{again}: the table says {table[0][3]}")
+            device.reload(table)
+            expect(device.table() == table,
+                   f"{what}: loaded again it says {device.table()[0][3]}")
+        made.close()
+        made.check()
+
+
 def cases(target, options):
     if not target.persistent:
         return []
     geo = GEOMETRIES["wcache"][0]
     seed = int(options.get("seed", 1))
-    out = [("words", words), ("written again on its way", overtaken),
+    out = [("words", words), ("table lines", lines),
+           ("written again on its way", overtaken),
            ("written again and again, one by one", one_by_one),
            ("written again before its turn", before_its_turn),
            ("written again, and the first fails", first_fails),
            ("FUA to what is on its way", fua_behind),
            ("a discard of what is on its way", discard_behind),
            ("pressure", pressure), ("by itself", by_itself),
+           ("sooner than was said", sooner),
            ("off while a write waits", switched_off)]
     if "bypass_blocks" in dict(target.keys):
         out += [("ahead of a stream", ahead_of_a_stream),

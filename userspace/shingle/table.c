@@ -57,7 +57,13 @@ static void unknown_key(const struct image *img, const char *key)
 	}
 }
 
-static bool key_checked(const struct image *img, const char *key, unsigned int *wcache_blocks)
+/* What keys say of the write cache; as shingle_wcache has it. */
+struct wcache_wish {
+	unsigned int blocks;
+	bool wanted;
+};
+
+static bool key_checked(const struct image *img, const char *key, struct wcache_wish *wcache)
 {
 	const char *value = strchr(key, '=') + 1, *why = "";
 	unsigned int number = 0;
@@ -67,10 +73,9 @@ static bool key_checked(const struct image *img, const char *key, unsigned int *
 	snprintf(name, sizeof(name), "%.*s", (int)(value - 1 - key), key);
 	err = shingle_key_parse(name, value, &number, &why);
 	if (err == SHINGLE_KEY_WCACHE_BLOCKS) {
-		*wcache_blocks = number;
-	} else if (err == SHINGLE_KEY_WCACHE && number && !*wcache_blocks) {
-		err = -EINVAL;
-		why = SHINGLE_NO_WCACHE;
+		wcache->blocks = number;
+	} else if (err == SHINGLE_KEY_WCACHE) {
+		wcache->wanted = number;
 	} else if (err == -ENOENT) {
 		err = img->row->ops->set(img->engine, name, value, &why);
 	}
@@ -93,7 +98,7 @@ bool table_checked(const struct image *img, const struct table_args *t)
 {
 	const struct shingle_engine_ops *ops = img->row->ops;
 	const char *name, *why = "";
-	unsigned int wcache_blocks = 0;
+	struct wcache_wish wcache = { 0 };
 	char value[64];
 	u32 i, k;
 
@@ -107,10 +112,13 @@ bool table_checked(const struct image *img, const struct table_args *t)
 		return false;
 	}
 	for (i = 0; i < t->nr_keys; i++) {
-		if (!key_checked(img, t->key[i], &wcache_blocks))
+		if (!key_checked(img, t->key[i], &wcache))
 			return false;
 	}
-	return true;
+	if (!wcache.wanted || wcache.blocks || img->engine->gather_blocks)
+		return true;
+	fail("%s", SHINGLE_NO_WCACHE);
+	return false;
 }
 
 /**
