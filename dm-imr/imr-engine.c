@@ -86,6 +86,8 @@ enum imr_phase {
  * @busy: part of the open epoch
  * @saved: its content is in a backup slot
  * @told: the level was told, not supposed
+ * @flee: it could not be written where it is, and goes elsewhere if it can.  In memory
+ *	only: after an activation it is tried there once more
  */
 struct imr_track {
 	u32 phys;
@@ -95,6 +97,7 @@ struct imr_track {
 	u8 busy : 1;
 	u8 saved : 1;
 	u8 told : 1;
+	u8 flee : 1;
 };
 
 /**
@@ -428,6 +431,7 @@ static void map_track(struct imr *s, u32 track, u32 phys, u32 valid, struct shin
 		else
 			s->live[t->level]++;
 		t->phys = phys;
+		t->flee = false;
 		s->owner[phys] = track;
 	}
 	t->valid = valid;
@@ -445,6 +449,7 @@ static void unmap_track(struct imr *s, u32 track, u64 seq)
 	s->live[t->level]--;
 	t->phys = IMR_NO_TRACK;
 	t->valid = 0;
+	t->flee = false;
 }
 
 /* ------------------------------------------------------------------------
@@ -1032,6 +1037,11 @@ static bool leaves_bottom(const struct imr *s, const struct imr_item *it)
 	       (must_save(s, phys, 0) || must_save(s, phys, 1));
 }
 
+static bool goes_elsewhere(const struct imr *s, const struct imr_item *it)
+{
+	return s->move || s->map[it->track].flee || leaves_bottom(s, it);
+}
+
 /*
  * A track for every item: 0, or -EAGAIN if some must be released first.  What is
  * nowhere comes first: what is somewhere can be overwritten there.
@@ -1054,7 +1064,7 @@ static int plan(struct imr *s)
 
 		if (it->dst != IMR_NO_TRACK)
 			continue;
-		if ((s->move || leaves_bottom(s, it)) && take_track(s, it, &l)) {
+		if (goes_elsewhere(s, it) && take_track(s, it, &l)) {
 			s->moved_tracks++;
 		} else {
 			it->dst = s->map[it->track].phys;
@@ -1631,6 +1641,9 @@ static void imr_step_failed(struct shingle_engine *e, const struct shingle_step 
 
 	if (step->kind == STEP_BACKUP)
 		s->slot[step->cookie].taken = false;
+	/* Or it was interrupted: then that costs a copy, and nothing else. */
+	if (step->kind == STEP_WRITE && !s->item[step->cookie].fresh)
+		s->map[s->item[step->cookie].track].flee = true;
 	s->drain = NO_OWNER;
 	s->uncertain = true;
 }
@@ -1967,6 +1980,10 @@ static u32 imr_verify(struct shingle_engine *e, shingle_report_fn report, void *
 
 		if (t->phys == IMR_NO_TRACK ? t->valid : !t->valid || t->valid > s->track_blocks) {
 			report(ctx, "track %u has %u valid blocks", i, t->valid);
+			bad++;
+		}
+		if (t->phys == IMR_NO_TRACK && t->flee) {
+			report(ctx, "track %u flees and is nowhere", i);
 			bad++;
 		}
 		if (t->phys != IMR_NO_TRACK) {
