@@ -106,6 +106,7 @@ struct imr_track {
  * @pending: it was, until transaction @seq
  * @taken: it is being filled
  * @solid: that the owner is in it is durable
+ * @suspect: it could not be written, and is used when no other is free
  * @seq: the transaction that says so, or that it is not any more
  */
 struct imr_slot {
@@ -114,6 +115,7 @@ struct imr_slot {
 	bool pending;
 	bool taken;
 	bool solid;
+	bool suspect;
 };
 
 /**
@@ -172,6 +174,7 @@ struct imr_pending {
  * @saved: which of them holds which logical track, since reads ask
  * @pending: physical tracks that wait: [0] for an earlier transaction than [1]
  * @nr_saved: slots that have an owner
+ * @nr_suspects: slots that could not be written
  * @live: mapped tracks of each level
  * @largest: the level that bottoms are for; or LARGEST_AUTO, the highest one; or
  *	LARGEST_MOST, the one with most tracks
@@ -235,6 +238,7 @@ struct imr {
 	struct shingle_slotmap saved;
 	struct imr_pending pending[2];
 	u32 nr_saved;
+	u32 nr_suspects;
 	u32 live[NR_LEVELS];
 	u32 largest;
 
@@ -319,24 +323,38 @@ static bool slot_is_free(const struct imr_slot *b)
 	return b->owner == NO_OWNER && !b->pending && !b->taken;
 }
 
+/* A bottom between two tops needs two: only then can the suspects be left alone. */
 static u32 free_slots(const struct imr *s)
 {
+	bool spared = s->nr_slots - s->nr_suspects >= 2;
 	u32 i, nr = 0;
 
 	for (i = 0; i < s->nr_slots; i++)
-		nr += slot_is_free(&s->slot[i]);
+		nr += slot_is_free(&s->slot[i]) && !(spared && s->slot[i].suspect);
 	return nr;
 }
 
 static u32 free_slot(const struct imr *s)
 {
-	u32 i;
+	u32 last = NO_SLOT, i;
 
 	for (i = 0; i < s->nr_slots; i++) {
-		if (slot_is_free(&s->slot[i]))
+		if (!slot_is_free(&s->slot[i]))
+			continue;
+		if (!s->slot[i].suspect)
 			return i;
+		if (last == NO_SLOT)
+			last = i;
 	}
-	return NO_SLOT;
+	return last;
+}
+
+static void suspect_slot(struct imr *s, u32 slot, bool suspect)
+{
+	struct imr_slot *b = &s->slot[slot];
+
+	s->nr_suspects += suspect - b->suspect;
+	b->suspect = suspect;
 }
 
 /* Nothing needs the slot any more once @seq is durable. */
@@ -1560,6 +1578,7 @@ static void saved(struct imr *s, const struct shingle_step *step, struct shingle
 	struct imr_slot *b = &s->slot[step->cookie];
 	u32 track = div_u64(step->lblk, s->track_blocks);
 
+	suspect_slot(s, step->cookie, false);
 	b->taken = false;
 	b->owner = track;
 	b->seq = emit->seq;
@@ -1639,8 +1658,10 @@ static void imr_step_failed(struct shingle_engine *e, const struct shingle_step 
 {
 	struct imr *s = to_imr(e);
 
-	if (step->kind == STEP_BACKUP)
+	if (step->kind == STEP_BACKUP) {
 		s->slot[step->cookie].taken = false;
+		suspect_slot(s, step->cookie, true);
+	}
 	/* Or it was interrupted: then that costs a copy, and nothing else. */
 	if (step->kind == STEP_WRITE && !s->item[step->cookie].fresh)
 		s->map[s->item[step->cookie].track].flee = true;
@@ -1974,6 +1995,7 @@ static u32 imr_verify(struct shingle_engine *e, shingle_report_fn report, void *
 {
 	struct imr *s = to_imr(e);
 	u32 bad = verify_phys(s, report, ctx), live[NR_LEVELS] = { 0 }, nr_saved = 0, slot, i;
+	u32 nr_suspects = 0;
 
 	for (i = 0; i < s->nr_logical; i++) {
 		const struct imr_track *t = &s->map[i];
@@ -1999,6 +2021,12 @@ static u32 imr_verify(struct shingle_engine *e, shingle_report_fn report, void *
 			bad++;
 		}
 		nr_saved += t->saved;
+	}
+	for (i = 0; i < s->nr_slots; i++)
+		nr_suspects += s->slot[i].suspect;
+	if (nr_suspects != s->nr_suspects) {
+		report(ctx, "%u slots are suspect, not %u", nr_suspects, s->nr_suspects);
+		bad++;
 	}
 	if (nr_saved != s->nr_saved || nr_saved != s->saved.live) {
 		report(ctx, "%u tracks are saved, not %u, of which %u are found", nr_saved,

@@ -783,6 +783,32 @@ def bad_place_behind(ctx, geo):
         game.alive()
 
 
+def bad_slot(ctx, geo):
+    """The first of three backup slots cannot be written any more: the others do, for
+    more tops than there are slots, too."""
+    step = geo.band
+    with faulty(ctx, geo) as game:
+        for track in range(8):
+            game.write(track * step, step, must=True)
+            game.flush(must=True)
+        which, start, _ = game.areas["staging"]
+        game.areas["slot"] = (which, start, 1)
+        game.break_("slot", "error_writes")
+        for bottoms in ((2,), (0, 2, 4, 6), (6, 2), (0, 2, 4, 6)):
+            for track in bottoms:
+                game.write(track * step, must=True)
+            game.flush(must=True)
+            expect(game.state() == "rw", f"the state is {game.state()}")
+        count = stats(game.stack.device)
+        expect(count["step_failures"] == 1, f"{count['step_failures']} steps failed")
+        expect(not count["wcache_lost_blocks"], "blocks were lost")
+        game.compare("rewritten")
+        game.again()
+        game.compare("activated again")
+        game.heal()
+        game.alive()
+
+
 def suspended_message(ctx, geo):
     """What a message changes while the device is suspended would be committed
     beside the table that takes its place: it is refused, nothing is written."""
@@ -1107,6 +1133,9 @@ def cases(target, options):
                    bad_place(ctx, g)) for rmw in ("merged", "naive")),
                 ("a block behind what is on a top",
                  lambda ctx: bad_place_behind(ctx, geo)),
+                *((f"the first backup slot, {rmw}",
+                   lambda ctx, g=seq.but(options=(*seq.options, ("rmw", rmw))):
+                   bad_slot(ctx, g)) for rmw in ("merged", "naive")),
                 ("a message while suspended",
                  lambda ctx: suspended_message(ctx, geo))]
     if target.persistent and not target.gathers:
