@@ -2063,6 +2063,7 @@ static u32 imr_counters(struct shingle_engine *e, struct shingle_counter *c, u32
 		{ "imr_overwritten_tracks", s->overwritten_tracks },
 		{ "imr_moved_tracks", s->moved_tracks },
 		{ "imr_direct_blocks", s->direct_blocks },
+		{ "imr_pending_tracks", s->pending[0].nr + s->pending[1].nr },
 		{ "imr_sync_adjacent", s->syncs[IMR_SYNC_ADJACENT] },
 		{ "imr_sync_1", s->syncs[IMR_SYNC_1] },
 		{ "imr_sync_2", s->syncs[IMR_SYNC_2] },
