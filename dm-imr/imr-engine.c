@@ -40,6 +40,8 @@
 
 /* Tracks one discard call walks over, to bound the time under the map lock. */
 #define DISCARD_TRACKS	1024U
+/* And one message, which only sets a level. */
+#define LEVEL_TRACKS	65536U
 
 #define MAX_INFLIGHT	U8_MAX
 #define NR_LEVELS	16U
@@ -803,6 +805,10 @@ static int imr_message(struct shingle_engine *e, unsigned int argc, char **argv,
 	    number(argv[2], s->nr_logical - first + 1, &count) || !count ||
 	    number(argv[3], NR_LEVELS, &level))
 		return -EINVAL;
+	if (count > LEVEL_TRACKS) {
+		*why = "level and relevel take at most 65536 tracks at a time";
+		return -EINVAL;
+	}
 	for (i = first; i < first + count; i++)
 		set_level(s, i, level);
 	shingle_emit(emit, IMR_LEVEL, 0, level, first, count);

@@ -1121,6 +1121,27 @@ static void imr_pending_tracks(struct kunit *test)
 	end_disk(d);
 }
 
+/* What one message says is said under a lock: of so many tracks, not more. */
+static void imr_message_bound(struct kunit *test)
+{
+	char what[8] = "relevel", first[4] = "1", count[8], many[4] = "3";
+	char *argv[4] = { what, first, count, many };
+	struct disk *d = new_disk(test, 65600, NULL);
+	struct shingle_record rec;
+	struct shingle_emit emit = { .rec = &rec, .max = 1, .seq = d->seq };
+	const char *why = "";
+
+	snprintf(count, sizeof(count), "65537");
+	KUNIT_EXPECT_EQ(test, d->e->ops->message(d->e, 4, argv, &emit, &why), -EINVAL);
+	KUNIT_EXPECT_EQ(test, strcmp(why, "level and relevel take at most 65536 tracks at a time"),
+			0);
+	KUNIT_EXPECT_EQ(test, emit.nr, 0U);
+	snprintf(count, sizeof(count), "65536");
+	KUNIT_EXPECT_EQ(test, d->e->ops->message(d->e, 4, argv, &emit, &why), 0);
+	KUNIT_EXPECT_EQ(test, emit.nr, 1U);
+	end_disk(d);
+}
+
 static struct kunit_case imr_cases[] = {
 	KUNIT_CASE(imr_v1_orders),
 	KUNIT_CASE(imr_v2_levels),
@@ -1142,6 +1163,7 @@ static struct kunit_case imr_cases[] = {
 	KUNIT_CASE(imr_e7_phases),
 	KUNIT_CASE(imr_e8_shape),
 	KUNIT_CASE(imr_pending_tracks),
+	KUNIT_CASE(imr_message_bound),
 	{}
 };
 
