@@ -66,7 +66,9 @@ def forgotten(ctx, geo):
             gathered = ctx.target.gathers and not again
             if ctx.target.gathers and not gathered:
                 dev.flush()
+                dev.discard(0, geo.band)    # freed, and not committed yet
             table, before = device.table(), ledger.stats(device)
+            expect(gathered or before.get("imr_pending_tracks", 1), "none is waiting")
             below = ledger.below(made)
             device.message("reset")
             after = ledger.stats(device)
