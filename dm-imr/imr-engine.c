@@ -215,7 +215,7 @@ struct imr_pending {
  * @tops_written: tops written by epochs
  * @backups: tops saved
  * @rewrites: tops restored
- * @replayed: of these, after a power cut or an error
+ * @replayed: tops restored after a power cut or an error, not among @rewrites
  * @epochs: epochs
  * @epochs_rmw: of these, with rewrites
  * @epoch_tracks: tracks in them
@@ -909,7 +909,8 @@ static void imr_resolve(struct shingle_engine *e, u64 lblk, u32 n, struct shingl
 
 /*
  * Straight to its place what is on a top and harms nobody; all else is gathered.
- * So the epoch records the level that a hint gives.
+ * The level that a hint gives is recorded by the next record of the track's place:
+ * an overwrite in place leaves none.
  */
 static int imr_place(struct shingle_engine *e, u64 lblk, u32 n, enum shingle_life life,
 		     struct shingle_run *out)
