@@ -132,6 +132,7 @@ struct imr_slot {
  * @half: what is written over older blocks is done, what comes behind is not
  * @done: it is where it belongs
  * @unsynced: ... but perhaps only in the drive's cache
+ * @failed: it could not be written there
  */
 struct imr_item {
 	u32 track;
@@ -144,6 +145,7 @@ struct imr_item {
 	bool half;
 	bool done;
 	bool unsynced;
+	bool failed;
 };
 
 /* Physical tracks that wait for release(), linked through imr::owner. */
@@ -200,6 +202,8 @@ struct imr_pending {
  * @buffer_tracks: at most so many
  * @at: merged: the first item whose tops may have to be saved yet; naive: the one
  *	that Algorithm 1 is at
+ * @shunned: physical track that a new place could not be written to, kept until the next
+ *	epoch has its places; or IMR_NO_TRACK
  * @drain: logical track that is about to be saved and takes no writes, or NO_OWNER
  * @uncertain: what was written may still be in the drive's cache
  * @rmw: tops were saved in this epoch
@@ -263,6 +267,7 @@ struct imr {
 	u32 nr_items;
 	u32 buffer_tracks;
 	u32 at;
+	u32 shunned;
 	u32 drain;
 	bool uncertain;
 	bool rmw;
@@ -571,6 +576,7 @@ static int imr_create(struct shingle_engine **out, const struct shingle_layout *
 	s->engine.cache_blocks = (u64)s->nr_slots * s->track_blocks;
 	set_buffer(s, default_buffer(s));
 	s->largest = LARGEST_AUTO;
+	s->shunned = IMR_NO_TRACK;
 	s->drain = NO_OWNER;
 	if (!allocate(s)) {
 		imr_destroy(&s->engine);
@@ -1020,11 +1026,27 @@ static void sort_items(struct imr *s)
 	}
 }
 
+/* @phys is left alone for one epoch; what was until now is free again. */
+static void shun(struct imr *s, u32 phys)
+{
+	u32 was = s->shunned;
+
+	s->shunned = phys;
+	if (was == IMR_NO_TRACK)
+		return;
+	s->owner[was] = OWNER_FREE;
+	imr_track_give(&s->tracks, was);
+}
+
 static bool take_track(struct imr *s, struct imr_item *it, struct levels *l)
 {
 	bool miss;
 
 	it->dst = imr_track_take(&s->tracks, wants_bottom(s, it, l), &miss);
+	if (it->dst == IMR_NO_TRACK && s->shunned != IMR_NO_TRACK) {
+		shun(s, IMR_NO_TRACK);
+		it->dst = imr_track_take(&s->tracks, wants_bottom(s, it, l), &miss);
+	}
 	if (it->dst == IMR_NO_TRACK)
 		return false;
 	it->fresh = true;
@@ -1096,6 +1118,7 @@ static int plan(struct imr *s)
 			s->overwritten_tracks++;
 		}
 	}
+	shun(s, IMR_NO_TRACK);
 	s->epochs++;
 	s->epoch_tracks += s->nr_items;
 	return 0;
@@ -1112,7 +1135,9 @@ static void imr_epoch_end(struct shingle_engine *e)
 		struct imr_item *it = &s->item[i];
 
 		s->map[it->track].busy = false;
-		if (it->fresh && !it->done) {
+		if (it->fresh && !it->done && it->failed) {
+			shun(s, it->dst);
+		} else if (it->fresh && !it->done) {
 			s->owner[it->dst] = OWNER_FREE;
 			imr_track_give(&s->tracks, it->dst);
 		}
@@ -1672,6 +1697,8 @@ static void imr_step_failed(struct shingle_engine *e, const struct shingle_step 
 	/* Or it was interrupted: then that costs a copy, and nothing else. */
 	if (step->kind == STEP_WRITE && !s->item[step->cookie].fresh)
 		s->map[s->item[step->cookie].track].flee = true;
+	else if (step->kind == STEP_WRITE)
+		s->item[step->cookie].failed = true;
 	s->drain = NO_OWNER;
 	s->uncertain = true;
 }

@@ -761,6 +761,31 @@ def bad_place(ctx, geo):
         game.alive()
 
 
+def bad_free_place(ctx, geo):
+    """A free track that cannot be written, and that the policy takes whenever it is
+    asked: the next try is in another place, and that is not for good."""
+    step = geo.band
+    with faulty(ctx, geo) as game:
+        _track(game, 0, 1)
+        game.break_("block", "error_writes")
+        game.write(0, step, must=True)
+        game.flush(must=True)
+        count = stats(game.stack.device)
+        expect(count["step_failures"] == 1, f"{count['step_failures']} steps failed")
+        expect(not count["wcache_lost_blocks"], "blocks were lost")
+        expect(game.state() == "rw", f"the state is {game.state()}")
+        game.compare("elsewhere")
+        game.stack.verify()
+        game.heal()
+        for b in range(step, geo.logical, step):
+            game.write(b, step, must=True)
+        game.flush(must=True)
+        game.compare("all places taken")
+        game.again()
+        game.compare("activated again")
+        game.alive()
+
+
 def bad_place_behind(ctx, geo):
     """What a track on a top is made longer by cannot be written there: all of it
     goes elsewhere."""
@@ -1131,6 +1156,9 @@ def cases(target, options):
                 *((f"a block of a bottom, {rmw}",
                    lambda ctx, g=seq.but(options=(*seq.options, ("rmw", rmw))):
                    bad_place(ctx, g)) for rmw in ("merged", "naive")),
+                ("a block of a free track",
+                 lambda ctx, g=seq.but(options=(*seq.options, ("start", "first"))):
+                 bad_free_place(ctx, g)),
                 ("a block behind what is on a top",
                  lambda ctx: bad_place_behind(ctx, geo)),
                 *((f"the first backup slot, {rmw}",
