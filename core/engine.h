@@ -273,7 +273,7 @@ typedef void (*shingle_report_fn)(void *ctx, const char *fmt, ...) __printf(2, 3
  *
  * @verify: report every broken invariant, return how many
  * @counters: fill in up to @max, return how many there are
- * @clear_counters: set them to zero
+ * @clear_counters: set them to zero, but not what says how many there are now
  * @map_bytes: RAM used for maps
  * @cached_blocks: logical blocks that live away from home
  */

@@ -84,6 +84,11 @@ void shingle_reset_switch(struct shingle_device *d, struct shingle_engine **fres
 	nr = min_t(u32, d->ops->counters(d->engine, c, ARRAY_SIZE(c)), ARRAY_SIZE(c));
 	for (i = 0; i < nr; i++)
 		d->carried[i] += c[i].value;
+	/* What is left then is no count, but what there is: it goes. */
+	d->ops->clear_counters(d->engine);
+	d->ops->counters(d->engine, c, ARRAY_SIZE(c));
+	for (i = 0; i < nr; i++)
+		d->carried[i] -= c[i].value;
 	swap(d->engine, *fresh);
 	d->engine->in_use = true;
 	d->bad.nr = 0;

@@ -40,6 +40,8 @@
 
 /* Tracks one discard call walks over, to bound the time under the map lock. */
 #define DISCARD_TRACKS	1024U
+/* And one message, which only sets a level. */
+#define LEVEL_TRACKS	65536U
 
 #define MAX_INFLIGHT	U8_MAX
 #define NR_LEVELS	16U
@@ -86,6 +88,8 @@ enum imr_phase {
  * @busy: part of the open epoch
  * @saved: its content is in a backup slot
  * @told: the level was told, not supposed
+ * @flee: it could not be written where it is, and goes elsewhere if it can.  In memory
+ *	only: after an activation it is tried there once more
  */
 struct imr_track {
 	u32 phys;
@@ -95,6 +99,7 @@ struct imr_track {
 	u8 busy : 1;
 	u8 saved : 1;
 	u8 told : 1;
+	u8 flee : 1;
 };
 
 /**
@@ -103,6 +108,7 @@ struct imr_track {
  * @pending: it was, until transaction @seq
  * @taken: it is being filled
  * @solid: that the owner is in it is durable
+ * @suspect: it could not be written, and is used when no other is free
  * @seq: the transaction that says so, or that it is not any more
  */
 struct imr_slot {
@@ -111,6 +117,7 @@ struct imr_slot {
 	bool pending;
 	bool taken;
 	bool solid;
+	bool suspect;
 };
 
 /**
@@ -125,6 +132,7 @@ struct imr_slot {
  * @half: what is written over older blocks is done, what comes behind is not
  * @done: it is where it belongs
  * @unsynced: ... but perhaps only in the drive's cache
+ * @failed: it could not be written there
  */
 struct imr_item {
 	u32 track;
@@ -137,6 +145,7 @@ struct imr_item {
 	bool half;
 	bool done;
 	bool unsynced;
+	bool failed;
 };
 
 /* Physical tracks that wait for release(), linked through imr::owner. */
@@ -169,6 +178,7 @@ struct imr_pending {
  * @saved: which of them holds which logical track, since reads ask
  * @pending: physical tracks that wait: [0] for an earlier transaction than [1]
  * @nr_saved: slots that have an owner
+ * @nr_suspects: slots that could not be written
  * @live: mapped tracks of each level
  * @largest: the level that bottoms are for; or LARGEST_AUTO, the highest one; or
  *	LARGEST_MOST, the one with most tracks
@@ -192,6 +202,8 @@ struct imr_pending {
  * @buffer_tracks: at most so many
  * @at: merged: the first item whose tops may have to be saved yet; naive: the one
  *	that Algorithm 1 is at
+ * @shunned: physical track that a new place could not be written to, kept until the next
+ *	epoch has its places; or IMR_NO_TRACK
  * @drain: logical track that is about to be saved and takes no writes, or NO_OWNER
  * @uncertain: what was written may still be in the drive's cache
  * @rmw: tops were saved in this epoch
@@ -207,7 +219,7 @@ struct imr_pending {
  * @tops_written: tops written by epochs
  * @backups: tops saved
  * @rewrites: tops restored
- * @replayed: of these, after a power cut or an error
+ * @replayed: tops restored after a power cut or an error, not among @rewrites
  * @epochs: epochs
  * @epochs_rmw: of these, with rewrites
  * @epoch_tracks: tracks in them
@@ -232,6 +244,7 @@ struct imr {
 	struct shingle_slotmap saved;
 	struct imr_pending pending[2];
 	u32 nr_saved;
+	u32 nr_suspects;
 	u32 live[NR_LEVELS];
 	u32 largest;
 
@@ -254,6 +267,7 @@ struct imr {
 	u32 nr_items;
 	u32 buffer_tracks;
 	u32 at;
+	u32 shunned;
 	u32 drain;
 	bool uncertain;
 	bool rmw;
@@ -316,24 +330,38 @@ static bool slot_is_free(const struct imr_slot *b)
 	return b->owner == NO_OWNER && !b->pending && !b->taken;
 }
 
+/* A bottom between two tops needs two: only then can the suspects be left alone. */
 static u32 free_slots(const struct imr *s)
 {
+	bool spared = s->nr_slots - s->nr_suspects >= 2;
 	u32 i, nr = 0;
 
 	for (i = 0; i < s->nr_slots; i++)
-		nr += slot_is_free(&s->slot[i]);
+		nr += slot_is_free(&s->slot[i]) && !(spared && s->slot[i].suspect);
 	return nr;
 }
 
 static u32 free_slot(const struct imr *s)
 {
-	u32 i;
+	u32 last = NO_SLOT, i;
 
 	for (i = 0; i < s->nr_slots; i++) {
-		if (slot_is_free(&s->slot[i]))
+		if (!slot_is_free(&s->slot[i]))
+			continue;
+		if (!s->slot[i].suspect)
 			return i;
+		if (last == NO_SLOT)
+			last = i;
 	}
-	return NO_SLOT;
+	return last;
+}
+
+static void suspect_slot(struct imr *s, u32 slot, bool suspect)
+{
+	struct imr_slot *b = &s->slot[slot];
+
+	s->nr_suspects += suspect - b->suspect;
+	b->suspect = suspect;
 }
 
 /* Nothing needs the slot any more once @seq is durable. */
@@ -428,6 +456,7 @@ static void map_track(struct imr *s, u32 track, u32 phys, u32 valid, struct shin
 		else
 			s->live[t->level]++;
 		t->phys = phys;
+		t->flee = false;
 		s->owner[phys] = track;
 	}
 	t->valid = valid;
@@ -445,6 +474,7 @@ static void unmap_track(struct imr *s, u32 track, u64 seq)
 	s->live[t->level]--;
 	t->phys = IMR_NO_TRACK;
 	t->valid = 0;
+	t->flee = false;
 }
 
 /* ------------------------------------------------------------------------
@@ -546,6 +576,7 @@ static int imr_create(struct shingle_engine **out, const struct shingle_layout *
 	s->engine.cache_blocks = (u64)s->nr_slots * s->track_blocks;
 	set_buffer(s, default_buffer(s));
 	s->largest = LARGEST_AUTO;
+	s->shunned = IMR_NO_TRACK;
 	s->drain = NO_OWNER;
 	if (!allocate(s)) {
 		imr_destroy(&s->engine);
@@ -780,6 +811,10 @@ static int imr_message(struct shingle_engine *e, unsigned int argc, char **argv,
 	    number(argv[2], s->nr_logical - first + 1, &count) || !count ||
 	    number(argv[3], NR_LEVELS, &level))
 		return -EINVAL;
+	if (count > LEVEL_TRACKS) {
+		*why = "level and relevel take at most 65536 tracks at a time";
+		return -EINVAL;
+	}
 	for (i = first; i < first + count; i++)
 		set_level(s, i, level);
 	shingle_emit(emit, IMR_LEVEL, 0, level, first, count);
@@ -880,7 +915,8 @@ static void imr_resolve(struct shingle_engine *e, u64 lblk, u32 n, struct shingl
 
 /*
  * Straight to its place what is on a top and harms nobody; all else is gathered.
- * So the epoch records the level that a hint gives.
+ * The level that a hint gives is recorded by the next record of the track's place:
+ * an overwrite in place leaves none.
  */
 static int imr_place(struct shingle_engine *e, u64 lblk, u32 n, enum shingle_life life,
 		     struct shingle_run *out)
@@ -990,11 +1026,27 @@ static void sort_items(struct imr *s)
 	}
 }
 
+/* @phys is left alone for one epoch; what was until now is free again. */
+static void shun(struct imr *s, u32 phys)
+{
+	u32 was = s->shunned;
+
+	s->shunned = phys;
+	if (was == IMR_NO_TRACK)
+		return;
+	s->owner[was] = OWNER_FREE;
+	imr_track_give(&s->tracks, was);
+}
+
 static bool take_track(struct imr *s, struct imr_item *it, struct levels *l)
 {
 	bool miss;
 
 	it->dst = imr_track_take(&s->tracks, wants_bottom(s, it, l), &miss);
+	if (it->dst == IMR_NO_TRACK && s->shunned != IMR_NO_TRACK) {
+		shun(s, IMR_NO_TRACK);
+		it->dst = imr_track_take(&s->tracks, wants_bottom(s, it, l), &miss);
+	}
 	if (it->dst == IMR_NO_TRACK)
 		return false;
 	it->fresh = true;
@@ -1032,6 +1084,11 @@ static bool leaves_bottom(const struct imr *s, const struct imr_item *it)
 	       (must_save(s, phys, 0) || must_save(s, phys, 1));
 }
 
+static bool goes_elsewhere(const struct imr *s, const struct imr_item *it)
+{
+	return s->move || s->map[it->track].flee || leaves_bottom(s, it);
+}
+
 /*
  * A track for every item: 0, or -EAGAIN if some must be released first.  What is
  * nowhere comes first: what is somewhere can be overwritten there.
@@ -1054,13 +1111,14 @@ static int plan(struct imr *s)
 
 		if (it->dst != IMR_NO_TRACK)
 			continue;
-		if ((s->move || leaves_bottom(s, it)) && take_track(s, it, &l)) {
+		if (goes_elsewhere(s, it) && take_track(s, it, &l)) {
 			s->moved_tracks++;
 		} else {
 			it->dst = s->map[it->track].phys;
 			s->overwritten_tracks++;
 		}
 	}
+	shun(s, IMR_NO_TRACK);
 	s->epochs++;
 	s->epoch_tracks += s->nr_items;
 	return 0;
@@ -1077,7 +1135,9 @@ static void imr_epoch_end(struct shingle_engine *e)
 		struct imr_item *it = &s->item[i];
 
 		s->map[it->track].busy = false;
-		if (it->fresh && !it->done) {
+		if (it->fresh && !it->done && it->failed) {
+			shun(s, it->dst);
+		} else if (it->fresh && !it->done) {
 			s->owner[it->dst] = OWNER_FREE;
 			imr_track_give(&s->tracks, it->dst);
 		}
@@ -1550,6 +1610,7 @@ static void saved(struct imr *s, const struct shingle_step *step, struct shingle
 	struct imr_slot *b = &s->slot[step->cookie];
 	u32 track = div_u64(step->lblk, s->track_blocks);
 
+	suspect_slot(s, step->cookie, false);
 	b->taken = false;
 	b->owner = track;
 	b->seq = emit->seq;
@@ -1629,8 +1690,15 @@ static void imr_step_failed(struct shingle_engine *e, const struct shingle_step 
 {
 	struct imr *s = to_imr(e);
 
-	if (step->kind == STEP_BACKUP)
+	if (step->kind == STEP_BACKUP) {
 		s->slot[step->cookie].taken = false;
+		suspect_slot(s, step->cookie, true);
+	}
+	/* Or it was interrupted: then that costs a copy, and nothing else. */
+	if (step->kind == STEP_WRITE && !s->item[step->cookie].fresh)
+		s->map[s->item[step->cookie].track].flee = true;
+	else if (step->kind == STEP_WRITE)
+		s->item[step->cookie].failed = true;
 	s->drain = NO_OWNER;
 	s->uncertain = true;
 }
@@ -1961,12 +2029,17 @@ static u32 imr_verify(struct shingle_engine *e, shingle_report_fn report, void *
 {
 	struct imr *s = to_imr(e);
 	u32 bad = verify_phys(s, report, ctx), live[NR_LEVELS] = { 0 }, nr_saved = 0, slot, i;
+	u32 nr_suspects = 0;
 
 	for (i = 0; i < s->nr_logical; i++) {
 		const struct imr_track *t = &s->map[i];
 
 		if (t->phys == IMR_NO_TRACK ? t->valid : !t->valid || t->valid > s->track_blocks) {
 			report(ctx, "track %u has %u valid blocks", i, t->valid);
+			bad++;
+		}
+		if (t->phys == IMR_NO_TRACK && t->flee) {
+			report(ctx, "track %u flees and is nowhere", i);
 			bad++;
 		}
 		if (t->phys != IMR_NO_TRACK) {
@@ -1982,6 +2055,12 @@ static u32 imr_verify(struct shingle_engine *e, shingle_report_fn report, void *
 			bad++;
 		}
 		nr_saved += t->saved;
+	}
+	for (i = 0; i < s->nr_slots; i++)
+		nr_suspects += s->slot[i].suspect;
+	if (nr_suspects != s->nr_suspects) {
+		report(ctx, "%u slots are suspect, not %u", nr_suspects, s->nr_suspects);
+		bad++;
 	}
 	if (nr_saved != s->nr_saved || nr_saved != s->saved.live) {
 		report(ctx, "%u tracks are saved, not %u, of which %u are found", nr_saved,
@@ -2018,6 +2097,7 @@ static u32 imr_counters(struct shingle_engine *e, struct shingle_counter *c, u32
 		{ "imr_overwritten_tracks", s->overwritten_tracks },
 		{ "imr_moved_tracks", s->moved_tracks },
 		{ "imr_direct_blocks", s->direct_blocks },
+		{ "imr_pending_tracks", s->pending[0].nr + s->pending[1].nr },
 		{ "imr_sync_adjacent", s->syncs[IMR_SYNC_ADJACENT] },
 		{ "imr_sync_1", s->syncs[IMR_SYNC_1] },
 		{ "imr_sync_2", s->syncs[IMR_SYNC_2] },

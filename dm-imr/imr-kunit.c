@@ -1166,6 +1166,56 @@ static void imr_e8_shape(struct kunit *test)
 	}
 }
 
+/* Freed tracks wait for a commit, and are counted as long. */
+static void imr_pending_tracks(struct kunit *test)
+{
+	struct disk *d = new_disk(test, 8, NULL);
+	struct shingle_record rec;
+	struct shingle_emit emit = { .rec = &rec, .max = 1, .seq = d->seq };
+	struct shingle_counter c[64];
+	u32 turn, i, n, seen = 0;
+	bool dropped;
+	u64 done;
+
+	map_some(test, d, all_tracks, 8);
+	KUNIT_ASSERT_EQ(test, d->e->ops->discard(d->e, 2 * TRACK, 3 * TRACK, &done, &dropped,
+						 &emit), 0);
+	for (turn = 0; turn < 2; turn++) {
+		d->e->ops->clear_counters(d->e);
+		n = d->e->ops->counters(d->e, c, ARRAY_SIZE(c));
+		for (i = 0; i < n; i++) {
+			if (strcmp(c[i].name, "imr_pending_tracks"))
+				continue;
+			KUNIT_EXPECT_EQ(test, c[i].value, turn ? 0ULL : 3ULL);
+			seen++;
+		}
+		commit(d);
+	}
+	KUNIT_EXPECT_EQ(test, seen, 2U);
+	end_disk(d);
+}
+
+/* What one message says is said under a lock: of so many tracks, not more. */
+static void imr_message_bound(struct kunit *test)
+{
+	char what[8] = "relevel", first[4] = "1", count[8], many[4] = "3";
+	char *argv[4] = { what, first, count, many };
+	struct disk *d = new_disk(test, 65600, NULL);
+	struct shingle_record rec;
+	struct shingle_emit emit = { .rec = &rec, .max = 1, .seq = d->seq };
+	const char *why = "";
+
+	snprintf(count, sizeof(count), "65537");
+	KUNIT_EXPECT_EQ(test, d->e->ops->message(d->e, 4, argv, &emit, &why), -EINVAL);
+	KUNIT_EXPECT_EQ(test, strcmp(why, "level and relevel take at most 65536 tracks at a time"),
+			0);
+	KUNIT_EXPECT_EQ(test, emit.nr, 0U);
+	snprintf(count, sizeof(count), "65536");
+	KUNIT_EXPECT_EQ(test, d->e->ops->message(d->e, 4, argv, &emit, &why), 0);
+	KUNIT_EXPECT_EQ(test, emit.nr, 1U);
+	end_disk(d);
+}
+
 static struct kunit_case imr_cases[] = {
 	KUNIT_CASE(imr_v1_orders),
 	KUNIT_CASE(imr_v2_levels),
@@ -1187,6 +1237,8 @@ static struct kunit_case imr_cases[] = {
 	KUNIT_CASE(imr_e6_tiers),
 	KUNIT_CASE(imr_e7_phases),
 	KUNIT_CASE(imr_e8_shape),
+	KUNIT_CASE(imr_pending_tracks),
+	KUNIT_CASE(imr_message_bound),
 	{}
 };
 

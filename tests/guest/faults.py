@@ -725,6 +725,115 @@ def promised_ring(ctx, geo):
         game.compare("activated again")
 
 
+def _track(game, track, offset):
+    """One block of a physical track is an area of its own."""
+    which, start, _ = game.areas["data"]
+    game.areas["block"] = (which, start + track * game.geo.band + offset, 1)
+
+
+def bad_place(ctx, geo):
+    """One block of a mapped track cannot be written any more, and there are free
+    tracks: the track goes there, and nothing is lost."""
+    step = geo.band
+    with faulty(ctx, geo) as game:
+        for track in range(6):
+            game.write(track * step, step, must=True)
+            game.flush(must=True)
+        _track(game, 2, 1)
+        game.break_("block", "error_writes")
+        for b in (2 * step + 1, 2 * step, 0):
+            game.write(b, must=True)
+        game.flush(must=True)
+        count = stats(game.stack.device)
+        expect(count["step_failures"] == 1, f"{count['step_failures']} steps failed")
+        expect(count["imr_moved_tracks"] == 1, "it was not moved")
+        expect(not count["wcache_lost_blocks"], "blocks were lost")
+        game.compare("moved")
+        game.again()
+        game.compare("activated again")
+        for b in range(0, 6 * step, 2):
+            game.write(b, 2, must=True)
+        game.flush(must=True)
+        expect(game.state() == "rw", f"the state is {game.state()}")
+        game.stack.verify()
+        game.compare("written again")
+        game.heal()
+        game.alive()
+
+
+def bad_free_place(ctx, geo):
+    """A free track that cannot be written, and that the policy takes whenever it is
+    asked: the next try is in another place, and that is not for good."""
+    step = geo.band
+    with faulty(ctx, geo) as game:
+        _track(game, 0, 1)
+        game.break_("block", "error_writes")
+        game.write(0, step, must=True)
+        game.flush(must=True)
+        count = stats(game.stack.device)
+        expect(count["step_failures"] == 1, f"{count['step_failures']} steps failed")
+        expect(not count["wcache_lost_blocks"], "blocks were lost")
+        expect(game.state() == "rw", f"the state is {game.state()}")
+        game.compare("elsewhere")
+        game.stack.verify()
+        game.heal()
+        for b in range(step, geo.logical, step):
+            game.write(b, step, must=True)
+        game.flush(must=True)
+        game.compare("all places taken")
+        game.again()
+        game.compare("activated again")
+        game.alive()
+
+
+def bad_place_behind(ctx, geo):
+    """What a track on a top is made longer by cannot be written there: all of it
+    goes elsewhere."""
+    with faulty(ctx, geo) as game:
+        game.write(0, 2, must=True)
+        game.flush(must=True)
+        _track(game, 1, 3)
+        game.break_("block", "error_writes")
+        game.write(2, 2, must=True)
+        game.flush(must=True)
+        count = stats(game.stack.device)
+        expect(count["step_failures"] == 1, f"{count['step_failures']} steps failed")
+        expect(count["imr_moved_tracks"] == 1, "it was not moved")
+        expect(not count["wcache_lost_blocks"], "blocks were lost")
+        expect(game.state() == "rw", f"the state is {game.state()}")
+        game.compare("moved")
+        game.again()
+        game.compare("activated again")
+        game.heal()
+        game.alive()
+
+
+def bad_slot(ctx, geo):
+    """The first of three backup slots cannot be written any more: the others do, for
+    more tops than there are slots, too."""
+    step = geo.band
+    with faulty(ctx, geo) as game:
+        for track in range(8):
+            game.write(track * step, step, must=True)
+            game.flush(must=True)
+        which, start, _ = game.areas["staging"]
+        game.areas["slot"] = (which, start, 1)
+        game.break_("slot", "error_writes")
+        for bottoms in ((2,), (0, 2, 4, 6), (6, 2), (0, 2, 4, 6)):
+            for track in bottoms:
+                game.write(track * step, must=True)
+            game.flush(must=True)
+            expect(game.state() == "rw", f"the state is {game.state()}")
+        count = stats(game.stack.device)
+        expect(count["step_failures"] == 1, f"{count['step_failures']} steps failed")
+        expect(not count["wcache_lost_blocks"], "blocks were lost")
+        game.compare("rewritten")
+        game.again()
+        game.compare("activated again")
+        game.heal()
+        game.alive()
+
+
 def suspended_message(ctx, geo):
     """What a message changes while the device is suspended would be committed
     beside the table that takes its place: it is refused, nothing is written."""
@@ -1079,8 +1188,20 @@ def cases(target, options):
                     broken_destage, passing_error, dead_medium)]
     if target.gathers:
         moves = geo.but(options=(*geo.options, ("overwrite", "move")))
+        seq = geo.but(options=(*geo.options, ("policy", "seq")))
         out += [("moving, reading what is written anew",
                  lambda ctx: newer_than_moved(ctx, moves)),
+                *((f"a block of a bottom, {rmw}",
+                   lambda ctx, g=seq.but(options=(*seq.options, ("rmw", rmw))):
+                   bad_place(ctx, g)) for rmw in ("merged", "naive")),
+                ("a block of a free track",
+                 lambda ctx, g=seq.but(options=(*seq.options, ("start", "first"))):
+                 bad_free_place(ctx, g)),
+                ("a block behind what is on a top",
+                 lambda ctx: bad_place_behind(ctx, geo)),
+                *((f"the first backup slot, {rmw}",
+                   lambda ctx, g=seq.but(options=(*seq.options, ("rmw", rmw))):
+                   bad_slot(ctx, g)) for rmw in ("merged", "naive")),
                 ("a message while suspended",
                  lambda ctx: suspended_message(ctx, geo))]
     if target.persistent and not target.gathers:

@@ -25,7 +25,8 @@ from model import read_stamp, stamp
 from targets import GEOMETRIES, SHINGLE, stack
 
 # What describes the moment; everything else counts on.
-MOMENTARY = ("cached_blocks", "map_bytes", "bad_blocks", "wcache_dirty_blocks")
+MOMENTARY = ("cached_blocks", "map_bytes", "bad_blocks", "wcache_dirty_blocks",
+             "imr_pending_tracks")
 
 
 def geometries():
@@ -65,7 +66,9 @@ def forgotten(ctx, geo):
             gathered = ctx.target.gathers and not again
             if ctx.target.gathers and not gathered:
                 dev.flush()
+                dev.discard(0, geo.band)    # freed, and not committed yet
             table, before = device.table(), ledger.stats(device)
+            expect(gathered or before.get("imr_pending_tracks", 1), "none is waiting")
             below = ledger.below(made)
             device.message("reset")
             after = ledger.stats(device)
@@ -81,6 +84,7 @@ def forgotten(ctx, geo):
                      if k not in MOMENTARY and after[k] < v]
             expect(not fewer, f"these count backwards: {fewer}")
             expect(not after["cached_blocks"], "blocks are cached")
+            expect(not after.get("imr_pending_tracks"), "freed tracks are waiting")
             expect(after["map_bytes"] == before["map_bytes"],
                    "the map has another size")
             empty(dev, geo.logical, "after the reset")

@@ -35,6 +35,8 @@
 #include <linux/fs.h>
 
 #define SHINGLE_IMR_LEVELS	16
+/* What one message takes. */
+#define SHINGLE_IMR_TRACKS	65536
 
 /* Strict C without feature macros hides it: then a second call does it. */
 #ifdef O_CLOEXEC
@@ -145,23 +147,39 @@ static inline int shingle_imr_open(struct shingle_imr *d, int fd)
 	return err;
 }
 
+/* @what of some tracks. */
+static inline int shingle_imr_send(struct shingle_imr *d, const char *what, uint64_t first,
+				   uint64_t n, unsigned int level)
+{
+	const size_t head = sizeof(struct dm_target_msg);
+	struct shingle_imr_request r;
+	int err;
+
+	memset(&r, 0, sizeof(r));
+	snprintf(r.data.room + head, sizeof(r.data.room) - head, "%s %llu %llu %u", what,
+		 (unsigned long long)first, (unsigned long long)n, level);
+	err = shingle_imr_ask(d, DM_TARGET_MSG, &r);
+	d->messages += !err;
+	return err;
+}
+
 /* @what of all tracks that a range has a part of. */
 static inline int shingle_imr_say(struct shingle_imr *d, const char *what, uint64_t offset,
 				  uint64_t length, unsigned int level)
 {
-	const size_t head = sizeof(struct dm_target_msg);
-	struct shingle_imr_request r;
-	uint64_t first = offset / d->track_bytes;
-	int err;
+	uint64_t first = offset / d->track_bytes, end, n;
+	int err = 0;
 
 	if (!length)
 		return 0;
-	memset(&r, 0, sizeof(r));
-	snprintf(r.data.room + head, sizeof(r.data.room) - head,
-		 "%s %llu %llu %u", what, (unsigned long long)first,
-		 (unsigned long long)((offset + length - 1) / d->track_bytes - first + 1), level);
-	err = shingle_imr_ask(d, DM_TARGET_MSG, &r);
-	d->messages += !err;
+	end = (offset + length - 1) / d->track_bytes + 1;
+	/* A range that is refused is refused before anything of it was said. */
+	if (offset + length - 1 < offset || end > d->tracks)
+		return -EINVAL;
+	for (; first < end && !err; first += n) {
+		n = end - first < SHINGLE_IMR_TRACKS ? end - first : SHINGLE_IMR_TRACKS;
+		err = shingle_imr_send(d, what, first, n, level);
+	}
 	return err;
 }
 
