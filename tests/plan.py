@@ -105,6 +105,7 @@ PLAN += [
     Row("fio_verify", "imr"),
     Row("filesystems", "imr"),
     Row("faults", "imr"),
+    Row("wcache", "imr", quick=True),
     Row("badtable", "imr"),
     Row("bitflip", "imr"),
     Row("levels", "imr"),

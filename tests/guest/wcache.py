@@ -556,6 +556,9 @@ def cases(target, options):
     if "bypass_blocks" in dict(target.keys):
         out += [("ahead of a stream", ahead_of_a_stream),
                 ("FUA beside what is on its way", fua_beside)]
+    if target.gathers:      # what is written when is an epoch's matter there
+        out = [case for case in out if case[1] in (words, lines, sooner)]
+        return [(name, lambda ctx, f=f: f(ctx, geo)) for name, f in out]
     out += [(f"a slow medium, seed {s}", lambda c, g, s=s: slow_medium(c, g, s))
             for s in range(seed, seed + 2)]
     out += [(f"{what} under load", lambda c, g, w=what: under_load(c, g, w))
