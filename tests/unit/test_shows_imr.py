@@ -100,6 +100,7 @@ def result(layer, mixed):
         of["done"] = {"rewrites": 160, "syncs": 640}
     elif layer == "target":
         of["target"] = {"type": "imr", "imr_rewrites": 160, "imr_sync_adjacent": 40,
+                        "step_backup_us": 10000000, "step_restore_us": 30000000,
                         "imr_sync_map": 7, **{f"imr_sync_{i}": 120 for i in range(1, 6)}}
         of["models"] = [{"rewrites": 160, "syncs": 640}] * 2
     return of
@@ -114,6 +115,8 @@ def test_columns_of_a_load(show, capsys, layer):
     out = capsys.readouterr().out
     row = next(line for line in out.splitlines() if line.startswith("seq"))
     assert row.split()[-5:-1] == ["160", "640", "16.000", "64.000"]
+    share = 40 / show.figures(result(layer, False))["persist"]
+    assert f" {100 * share:.1f} %" in row
 
 
 @pytest.mark.parametrize("layer", ("middleware", "target"))
