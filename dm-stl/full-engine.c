@@ -329,11 +329,11 @@ static u32 use_which(const struct stl_full *s, u32 band)
 }
 
 /*
- * A free band of the zone, which has some; the caller says what for.  The first that
- * did not fail, or the one that failed the longest ago: core gives up after a few tries,
- * and each is in another band as long as there are any.
+ * A free band of the zone, which has some: the first that did not fail, or the one that
+ * failed the longest ago.  Core gives up after a few tries, and each is in another band
+ * as long as there are any.
  */
-static u32 take_band(struct stl_full *s, u32 zone)
+static u32 free_band(const struct stl_full *s, u32 zone)
 {
 	u32 band = first_band(s, zone), end = end_band(s, zone), best = NO_BAND;
 
@@ -345,8 +345,16 @@ static u32 take_band(struct stl_full *s, u32 zone)
 		if (!s->suspect[best])
 			break;
 	}
-	s->zone[zone].free--;
 	return best;
+}
+
+/* The caller says what for. */
+static u32 take_band(struct stl_full *s, u32 zone)
+{
+	u32 band = free_band(s, zone);
+
+	s->zone[zone].free--;
+	return band;
 }
 
 static void give_band(struct stl_full *s, u32 band)
@@ -999,7 +1007,8 @@ static int zone_step(struct stl_full *s, u32 zone, enum shingle_why why,
 		s->step_log = z->victim;
 		return 1;
 	}
-	if (!z->free)
+	/* A band that waits for a commit is better than one that could not be written. */
+	if (!z->free || (z->pending && s->suspect[free_band(s, zone)]))
 		return -EAGAIN;
 	band = band_in_log(s, z->victim);
 	if (s->band_inflight[band]) {

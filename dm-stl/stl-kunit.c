@@ -723,6 +723,7 @@ static void expect_sound(struct kunit *test, struct shingle_engine *e)
 static void stl_full_shuns_bad_bands(struct kunit *test)
 {
 	struct shingle_engine *e = new_full(test, 9, 5, 1);
+	struct shingle_step step;
 
 	write_block(test, e, 1, 12);
 	failed_step(test, e, 15);
@@ -741,12 +742,17 @@ static void stl_full_shuns_bad_bands(struct kunit *test)
 	failed_step(test, e, 24);
 	one_step(test, e, SHINGLE_WHY_IDLE, SHINGLE_NOWHERE, 15, 3);
 	e->ops->release(e, 0);
-	/* 3 was the home of band 1.  Home again at 15, and that is forgotten. */
+	/* 3 was the home of band 1.  A home again at 15, and that is forgotten. */
 	write_block(test, e, 4, 0);
 	one_step(test, e, SHINGLE_WHY_IDLE, 15, 3, 3);
 	e->ops->release(e, 0);
-	write_block(test, e, 4, 0);
+	write_run(test, e, 4, 2, 0);
+	write_block(test, e, 7, 2);
 	one_step(test, e, SHINGLE_WHY_IDLE, 3, 15, 3);
+	/* 12, 18 and 24 have failed: the old home is waited for. */
+	KUNIT_EXPECT_EQ(test, e->ops->next_step(e, SHINGLE_WHY_IDLE, &step), -EAGAIN);
+	e->ops->release(e, 0);
+	one_step(test, e, SHINGLE_WHY_IDLE, SHINGLE_NOWHERE, 3, 6);
 	expect_sound(test, e);
 	e->ops->destroy(e);
 }
