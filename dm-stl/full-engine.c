@@ -427,7 +427,8 @@ static bool allocate(struct stl_full *s)
 	s->suspect = shingle_zalloc_array(s->g.bands, sizeof(u32));
 	s->pending = shingle_zalloc_array(s->nr_pending_max, sizeof(*s->pending));
 	return s->log && s->zone && s->home && s->written && s->band_live && s->band_inflight &&
-	       s->use && s->suspect && s->pending && !shingle_slotmap_init(&s->map, s->nr_logs * s->band_blocks);
+	       s->use && s->suspect && s->pending &&
+	       !shingle_slotmap_init(&s->map, s->nr_logs * s->band_blocks);
 }
 
 static int stl_full_create(struct shingle_engine **out, const struct shingle_layout *layout,
