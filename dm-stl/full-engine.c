@@ -57,6 +57,9 @@ enum { STEP_MERGE, STEP_FREE };
 /* Log bands one step frees besides, for its records are limited. */
 #define FREE_AT_ONCE	8U
 
+/* So many writes to a log band in a row fail, and it is left for another one. */
+#define ABORTS_IN_A_ROW		2U
+
 #define DEFAULT_THRESHOLD	2U
 #define IDLE_MS			1000
 
@@ -87,6 +90,7 @@ struct full_shape {
  * @fill: next empty slot
  * @live: slots that are current
  * @inflight: placements not yet committed or aborted
+ * @aborts: so many failed since the last commit
  * @recorded: a record says that it is there
  */
 struct full_log {
@@ -95,6 +99,7 @@ struct full_log {
 	u32 fill;
 	u32 live;
 	u32 inflight;
+	u32 aborts;
 	bool recorded;
 };
 
@@ -147,6 +152,9 @@ struct full_pending {
  * @band_live: per logical band, blocks whose current copy is in a log
  * @band_inflight: per logical band, placements not yet committed or aborted
  * @use: per physical band, what it is used for
+ * @suspect: per physical band, which of all failures to write was the last one there; 0:
+ *	none since it was last written whole.  Not persistent
+ * @failures: to write to a band, so far
  * @pending: ring of bands that wait for release(), in order of @seq
  * @nr_pending_max: its size
  * @pending_head: the first
@@ -187,6 +195,8 @@ struct stl_full {
 	u32 *band_live;
 	u32 *band_inflight;
 	u32 *use;
+	u32 *suspect;
+	u32 failures;
 
 	struct full_pending *pending;
 	u32 nr_pending_max;
@@ -318,13 +328,31 @@ static u32 use_which(const struct stl_full *s, u32 band)
 	return s->use[band] & ((1U << USE_SHIFT) - 1);
 }
 
-/* A free band of the zone, which has some; the caller says what for. */
+/*
+ * A free band of the zone, which has some: the first that did not fail, or the one that
+ * failed the longest ago.  Core gives up after a few tries, and each is in another band
+ * as long as there are any.
+ */
+static u32 free_band(const struct stl_full *s, u32 zone)
+{
+	u32 band = first_band(s, zone), end = end_band(s, zone), best = NO_BAND;
+
+	for (; band < end; band++) {
+		if (use_kind(s, band) != USE_FREE)
+			continue;
+		if (best == NO_BAND || s->suspect[band] < s->suspect[best])
+			best = band;
+		if (!s->suspect[best])
+			break;
+	}
+	return best;
+}
+
+/* The caller says what for. */
 static u32 take_band(struct stl_full *s, u32 zone)
 {
-	u32 band = first_band(s, zone);
+	u32 band = free_band(s, zone);
 
-	while (use_kind(s, band) != USE_FREE)
-		band++;
 	s->zone[zone].free--;
 	return band;
 }
@@ -333,6 +361,12 @@ static void give_band(struct stl_full *s, u32 band)
 {
 	set_use(s, band, USE_FREE, 0);
 	s->zone[zone_of_physical(s, band)].free++;
+}
+
+/* What was to be written to @band was not, or perhaps not. */
+static void suspect_band(struct stl_full *s, u32 band)
+{
+	s->suspect[band] = ++s->failures;
 }
 
 /* Nothing refers to @band any more once transaction @seq is durable. */
@@ -363,6 +397,7 @@ static void stl_full_destroy(struct shingle_engine *e)
 	kvfree(s->band_live);
 	kvfree(s->band_inflight);
 	kvfree(s->use);
+	kvfree(s->suspect);
 	kvfree(s->pending);
 	kvfree(s);
 }
@@ -389,9 +424,11 @@ static bool allocate(struct stl_full *s)
 	s->band_live = shingle_zalloc_array(s->nr_bands, sizeof(u32));
 	s->band_inflight = shingle_zalloc_array(s->nr_bands, sizeof(u32));
 	s->use = shingle_zalloc_array(s->g.bands, sizeof(u32));
+	s->suspect = shingle_zalloc_array(s->g.bands, sizeof(u32));
 	s->pending = shingle_zalloc_array(s->nr_pending_max, sizeof(*s->pending));
 	return s->log && s->zone && s->home && s->written && s->band_live && s->band_inflight &&
-	       s->use && s->pending && !shingle_slotmap_init(&s->map, s->nr_logs * s->band_blocks);
+	       s->use && s->suspect && s->pending &&
+	       !shingle_slotmap_init(&s->map, s->nr_logs * s->band_blocks);
 }
 
 static int stl_full_create(struct shingle_engine **out, const struct shingle_layout *layout,
@@ -564,6 +601,7 @@ static u32 open_log(struct stl_full *s, u32 zone)
 
 	l->band = take_band(s, zone);
 	l->age = s->age++;
+	l->aborts = 0;
 	l->recorded = false;
 	set_use(s, l->band, USE_LOG, log);
 	s->logs_opened++;
@@ -733,6 +771,8 @@ static void move_home(struct stl_full *s, u32 band, u32 to, struct shingle_emit 
 	retire_band(s, s->home[band], emit->seq);
 	s->home[band] = to;
 	set_use(s, to, USE_HOME, band);
+	/* All of it was written. */
+	s->suspect[to] = 0;
 	__set_bit(band, s->written);
 	shingle_emit(emit, STL_FULL_HOME, 0, 0, band, to);
 }
@@ -771,6 +811,7 @@ static void stl_full_commit(struct shingle_engine *e, const struct shingle_run *
 
 	adopt_slots(s, slot, lblk, run->n);
 	l->inflight--;
+	l->aborts = 0;
 	s->band_inflight[lblk / s->band_blocks]--;
 	/* Whoever finds a block must know the band that it is in. */
 	if (!l->recorded)
@@ -781,15 +822,47 @@ static void stl_full_commit(struct shingle_engine *e, const struct shingle_run *
 		try_switch(s, log, emit);
 }
 
+/* Is there another band for what does not go to @log? */
+static bool other_log(const struct stl_full *s, u32 zone, u32 log)
+{
+	const struct full_zone *z = &s->zone[zone];
+	u32 spare = spare_log(s, zone);
+
+	return room(s, zone, z->free) || (spare != NO_LOG && spare != log) ||
+	       (z->open != log && has_room(s, z->open));
+}
+
+/*
+ * Take no more writes in @log, if another one can take them.  After a recovery it may:
+ * no record tells slots that were given up from those that were never placed.
+ */
+static void give_up_log(struct stl_full *s, u32 log)
+{
+	u32 zone = zone_of_log(s, log), slot = log * s->band_blocks;
+	struct full_zone *z = &s->zone[zone];
+	struct full_log *l = &s->log[log];
+
+	if (!other_log(s, zone, log))
+		return;
+	if (z->stream == log)
+		break_stream(s, z);
+	for (; l->fill < s->band_blocks; l->fill++)
+		s->map.owner[slot + l->fill] = SHINGLE_SLOT_SPENT;
+}
+
 static void stl_full_abort(struct shingle_engine *e, const struct shingle_run *run)
 {
 	struct stl_full *s = to_full(e);
 	u32 offset, log = log_of(s, run->pblk, &offset);
+	struct full_log *l = &s->log[log];
 
 	/* The slots stay spent: nobody knows what the medium holds there. */
-	s->log[log].inflight--;
+	l->inflight--;
 	s->band_inflight[(u32)run->lblk / s->band_blocks]--;
 	s->aborted_blocks += run->n;
+	suspect_band(s, l->band);
+	if (++l->aborts >= ABORTS_IN_A_ROW && has_room(s, log))
+		give_up_log(s, log);
 }
 
 static int stl_full_discard(struct shingle_engine *e, u64 lblk, u64 n, u64 *done, bool *dropped,
@@ -935,7 +1008,8 @@ static int zone_step(struct stl_full *s, u32 zone, enum shingle_why why,
 		s->step_log = z->victim;
 		return 1;
 	}
-	if (!z->free)
+	/* A band that waits for a commit is better than one that could not be written. */
+	if (!z->free || (z->pending && s->suspect[free_band(s, zone)]))
 		return -EAGAIN;
 	band = band_in_log(s, z->victim);
 	if (s->band_inflight[band]) {
@@ -1046,8 +1120,11 @@ static void stl_full_step_failed(struct shingle_engine *e, const struct shingle_
 {
 	struct stl_full *s = to_full(e);
 
-	if (step->kind == STEP_MERGE)
+	/* Or it was interrupted, or not even begun: then that costs nothing. */
+	if (step->kind == STEP_MERGE) {
+		suspect_band(s, step->cookie);
 		give_band(s, step->cookie);
+	}
 	s->step_band = NO_BAND;
 	s->step_log = NO_LOG;
 }
@@ -1539,7 +1616,7 @@ static u64 stl_full_map_bytes(struct shingle_engine *e)
 
 	return shingle_slotmap_bytes(&s->map) + (u64)sizeof(*s->log) * s->nr_logs +
 	       (u64)sizeof(*s->zone) * s->g.nr_zones + 3ULL * sizeof(u32) * s->nr_bands +
-	       BITS_TO_LONGS(s->nr_bands) * sizeof(long) + (u64)sizeof(u32) * s->g.bands +
+	       BITS_TO_LONGS(s->nr_bands) * sizeof(long) + 2ULL * sizeof(u32) * s->g.bands +
 	       (u64)sizeof(*s->pending) * s->nr_pending_max;
 }
 

@@ -198,10 +198,11 @@ static void stl_set_cleans(struct kunit *test)
 	e->ops->destroy(e);
 }
 
-static struct shingle_engine *new_full(struct kunit *test, u32 bands, u32 provision, u32 logs)
+static struct shingle_engine *new_full_of(struct kunit *test, u32 band_blocks, u32 bands,
+					  u32 provision, u32 logs)
 {
 	const struct shape_case c = {
-		"", &stl_full_engine_ops, { 3, bands, 0, 0, 0, 1 },
+		"", &stl_full_engine_ops, { band_blocks, bands, 0, 0, 0, 1 },
 		.params = { bands, provision, logs },
 	};
 	struct shingle_engine *e;
@@ -210,6 +211,11 @@ static struct shingle_engine *new_full(struct kunit *test, u32 bands, u32 provis
 	KUNIT_ASSERT_EQ(test, stl_full_engine_ops.create(&e, new_layout(test, &c), &why), 0);
 	KUNIT_ASSERT_EQ(test, e->ops->ready(e, &why), 0);
 	return e;
+}
+
+static struct shingle_engine *new_full(struct kunit *test, u32 bands, u32 provision, u32 logs)
+{
+	return new_full_of(test, 3, bands, provision, logs);
 }
 
 static void one_step(struct kunit *test, struct shingle_engine *e, enum shingle_why why,
@@ -682,6 +688,124 @@ static void stl_full_tunables(struct kunit *test)
 	e->ops->destroy(e);
 }
 
+static void failed_step(struct kunit *test, struct shingle_engine *e, u64 dst)
+{
+	struct shingle_step step;
+
+	KUNIT_ASSERT_EQ(test, e->ops->next_step(e, SHINGLE_WHY_IDLE, &step), 1);
+	KUNIT_EXPECT_EQ(test, step.dst, dst);
+	e->ops->step_failed(e, &step);
+}
+
+static void failed_write(struct kunit *test, struct shingle_engine *e, u64 lblk, u64 pblk)
+{
+	struct shingle_run run;
+
+	KUNIT_ASSERT_EQ(test, e->ops->place(e, lblk, 1, SHINGLE_LIFE_UNKNOWN, &run), 0);
+	KUNIT_EXPECT_EQ(test, run.pblk, pblk);
+	e->ops->abort(e, &run);
+}
+
+static __printf(2, 3) void count_report(void *ctx, const char *fmt, ...)
+{
+	++*(u32 *)ctx;
+}
+
+static void expect_sound(struct kunit *test, struct shingle_engine *e)
+{
+	u32 reports = 0;
+
+	KUNIT_EXPECT_EQ(test, e->ops->verify(e, count_report, &reports), 0U);
+	KUNIT_EXPECT_EQ(test, reports, 0U);
+}
+
+/* A band that could not be written is the last to be taken again, and not for good. */
+static void stl_full_shuns_bad_bands(struct kunit *test)
+{
+	struct shingle_engine *e = new_full(test, 9, 5, 1);
+	struct shingle_step step;
+
+	write_block(test, e, 1, 12);
+	failed_step(test, e, 15);
+	failed_step(test, e, 18);
+	failed_step(test, e, 21);
+	failed_step(test, e, 24);
+	/* Not one is left that did not fail: in turn. */
+	failed_step(test, e, 15);
+	failed_step(test, e, 18);
+	one_step(test, e, SHINGLE_WHY_IDLE, SHINGLE_NOWHERE, 21, 0);
+	expect_sound(test, e);
+	e->ops->release(e, 0);
+	/* The old home and the log, which never failed; then the longest ago. */
+	write_block(test, e, 4, 0);
+	failed_step(test, e, 12);
+	failed_step(test, e, 24);
+	one_step(test, e, SHINGLE_WHY_IDLE, SHINGLE_NOWHERE, 15, 3);
+	e->ops->release(e, 0);
+	/* 3 was the home of band 1.  A home again at 15, and that is forgotten. */
+	write_block(test, e, 4, 0);
+	one_step(test, e, SHINGLE_WHY_IDLE, 15, 3, 3);
+	e->ops->release(e, 0);
+	write_run(test, e, 4, 2, 0);
+	write_block(test, e, 7, 2);
+	one_step(test, e, SHINGLE_WHY_IDLE, 3, 15, 3);
+	/* 12, 18 and 24 have failed: the old home is waited for. */
+	KUNIT_EXPECT_EQ(test, e->ops->next_step(e, SHINGLE_WHY_IDLE, &step), -EAGAIN);
+	e->ops->release(e, 0);
+	one_step(test, e, SHINGLE_WHY_IDLE, SHINGLE_NOWHERE, 3, 6);
+	expect_sound(test, e);
+	e->ops->destroy(e);
+}
+
+/* After two failures in a row a log is left, as long as there may be another one. */
+static void stl_full_leaves_bad_logs(struct kunit *test)
+{
+	/* Bands 0-3 at home at 0 6 12 18, free ones at 24 30 36 42 48. */
+	struct shingle_engine *e = new_full_of(test, 6, 9, 5, 3);
+	struct shingle_run a, b;
+
+	failed_write(test, e, 1, 24);
+	write_block(test, e, 1, 25);
+	failed_write(test, e, 2, 26);
+	failed_write(test, e, 2, 27);
+	failed_write(test, e, 2, 30);
+	failed_write(test, e, 2, 31);
+	expect_sound(test, e);
+	failed_write(test, e, 2, 36);
+	failed_write(test, e, 2, 37);
+	/* Writes leave two free bands alone. */
+	failed_write(test, e, 2, 38);
+	write_block(test, e, 2, 39);
+	KUNIT_EXPECT_EQ(test, counter(e, "logs_opened"), 3ULL);
+	KUNIT_EXPECT_EQ(test, counter(e, "placed_blocks"), 10ULL);
+	KUNIT_EXPECT_EQ(test, counter(e, "aborted_blocks"), 8ULL);
+	KUNIT_EXPECT_EQ(test, e->ops->cached_blocks(e), 2ULL);
+	expect_sound(test, e);
+	/* The second log holds nothing; the others are emptied by one merge. */
+	one_step(test, e, SHINGLE_WHY_FORCED, SHINGLE_NOWHERE, 0, SHINGLE_NOWHERE);
+	one_step(test, e, SHINGLE_WHY_FORCED, SHINGLE_NOWHERE, 42, 0);
+	e->ops->release(e, 0);
+	write_run(test, e, 7, 2, 40);
+	/* The log bands that are free have failed; the old home of band 0 has not. */
+	write_block(test, e, 7, 0);
+	expect_sound(test, e);
+	e->ops->destroy(e);
+
+	/* The stream, too, and what ends when that is decided changes nothing. */
+	e = new_full_of(test, 6, 9, 5, 3);
+	KUNIT_ASSERT_EQ(test, e->ops->place(e, 0, 1, SHINGLE_LIFE_UNKNOWN, &a), 0);
+	KUNIT_ASSERT_EQ(test, e->ops->place(e, 1, 1, SHINGLE_LIFE_UNKNOWN, &b), 0);
+	KUNIT_EXPECT_EQ(test, b.pblk, 25ULL);
+	failed_write(test, e, 2, 26);
+	e->ops->abort(e, &a);
+	KUNIT_EXPECT_EQ(test, counter(e, "streams_broken"), 1ULL);
+	write_block(test, e, 0, 30);
+	commit(e, &b);
+	expect_sound(test, e);
+	KUNIT_EXPECT_EQ(test, e->ops->cached_blocks(e), 2ULL);
+	e->ops->destroy(e);
+}
+
 #define MAP_SLOTS	150U
 #define MAP_LBLKS	1000U
 
@@ -776,6 +900,8 @@ static struct kunit_case stl_cases[] = {
 	KUNIT_CASE(stl_full_switches),
 	KUNIT_CASE(stl_full_breaks_streams),
 	KUNIT_CASE(stl_full_tunables),
+	KUNIT_CASE(stl_full_shuns_bad_bands),
+	KUNIT_CASE(stl_full_leaves_bad_logs),
 	KUNIT_CASE_PARAM(stl_exercise, shape_gen_params),
 	{}
 };

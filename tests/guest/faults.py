@@ -786,6 +786,75 @@ def bad_free_place(ctx, geo):
         game.alive()
 
 
+def _band(game, band, offset, n):
+    """Some blocks of a physical band are an area of their own."""
+    which, start, _ = game.areas["data"]
+    game.areas["blocks"] = (which, start + band * game.geo.stride + offset, n)
+
+
+def _cleaned(game, bands):
+    """Idle cleaning has merged so many bands since the counters began."""
+    end = time.monotonic() + 10
+    while (count := stats(game.stack.device))["bands_cleaned"] < bands:
+        expect(game.state() == "rw", f"the state is {game.state()} after "
+                                     f"{count['step_failures']} failures")
+        expect(time.monotonic() < end, f"{count['bands_cleaned']} bands cleaned "
+                                       f"of {bands}")
+        time.sleep(.02)
+    return count
+
+
+def bad_free_band(ctx, geo):
+    """A free band cannot be written, and cleaning would take it whenever it is quiet:
+    the next try is in another one, and that is remembered until it is activated anew."""
+    step = geo.band
+    with faulty(ctx, geo) as game:
+        _band(game, geo.data // 2 + 1, 1, 1)    # the one before it is the log
+        game.break_("blocks", "error_writes")
+        for when in ("new", "activated again"):
+            for i in range(1, 5):
+                for b in range(0, 3 * step, step):
+                    game.write(b + i % step, must=True)
+                count = _cleaned(game, 3 * i)
+                game.compare(f"{when}, cleaned {i} times")
+            expect(count["step_failures"] == 1,
+                   f"{when}: {count['step_failures']} steps failed")
+            game.flush(must=True)
+            game.stack.verify()
+            game.again()
+            game.compare("activated again")
+        game.heal()
+        game.alive()
+
+
+def bad_log_band(ctx, geo):
+    """No block of the open log band can be written: what was acknowledged is tried
+    in another band before it is given up."""
+    step = geo.band
+    with faulty(ctx, geo) as game:
+        _band(game, geo.data // 2, 0, step)
+        game.break_("blocks", "error_writes")
+        game.write(1, must=True)
+        game.flush(must=True)
+        count = stats(game.stack.device)
+        expect(count["write_errors"] == 2, f"{count['write_errors']} writes failed")
+        for _ in range(3):
+            for b in range(4 * step):
+                game.write(b, must=True)
+                if b % 3:
+                    game.flush(must=True)
+            game.message("clean", must=True)
+            count = stats(game.stack.device)
+            expect(not count["wcache_lost_blocks"], "blocks were lost")
+            expect(game.state() == "rw", f"the state is {game.state()}")
+            game.compare("elsewhere")
+            game.stack.verify()
+            game.again()
+            game.compare("activated again")
+        game.heal()
+        game.alive()
+
+
 def bad_place_behind(ctx, geo):
     """What a track on a top is made longer by cannot be written there: all of it
     goes elsewhere."""
@@ -1209,6 +1278,13 @@ def cases(target, options):
                          head=2, journal=24, medium="loop")
         out.append(("failslab, pieces that wait for one another",
                     lambda ctx: starving_pieces(ctx, tracks)))
+    if target.name == "stl-full":
+        idle = geo.but(options=(("cleaning", "aggressive"), ("idle_ms", 50),
+                                ("commit_ms", 0)))
+        out += [("a block of a free band, cleaning when idle",
+                 lambda ctx: bad_free_band(ctx, idle)),
+                ("all of a log band, write cache",
+                 lambda ctx: bad_log_band(ctx, GEOMETRIES["faults"][1]))]
     if "inplace" in target.features:
         idle = geo.but(features=("inplace",), options=(
             *geo.options, ("cleaning", "aggressive"), ("idle_ms", 200),
