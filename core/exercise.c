@@ -997,15 +997,33 @@ static void checkpoint_if_full(struct exercise *x)
 		checkpoint_some(x);
 }
 
-static void end_engine(struct exercise *x)
+/**
+ * shingle_exercise_counter() - what an engine says that it has counted
+ * @e: the engine
+ * @name: of the counter
+ *
+ * Context: as the engine's counters().  Returns the number, U64_MAX if it has no
+ * counter of that name.
+ */
+u64 shingle_exercise_counter(struct shingle_engine *e, const char *name)
 {
 	struct shingle_counter c[MAX_COUNTERS];
-	u32 n = min_t(u32, x->plan->ops->counters(x->e, c, MAX_COUNTERS), MAX_COUNTERS), i;
+	u32 n = min_t(u32, e->ops->counters(e, c, MAX_COUNTERS), MAX_COUNTERS), i;
 
 	for (i = 0; i < n; i++) {
-		if (!strcmp(c[i].name, "bypassed_blocks"))
-			x->res->bypassed += c[i].value;
+		if (!strcmp(c[i].name, name))
+			return c[i].value;
 	}
+	return U64_MAX;
+}
+EXPORT_SYMBOL_GPL(shingle_exercise_counter);
+
+static void end_engine(struct exercise *x)
+{
+	u64 bypassed = shingle_exercise_counter(x->e, "bypassed_blocks");
+
+	if (bypassed != U64_MAX)
+		x->res->bypassed += bypassed;
 	x->plan->ops->destroy(x->e);
 	x->e = NULL;
 }
@@ -1185,7 +1203,9 @@ static int power_cut(struct exercise *x)
 	/* The commit that was under way may have made it: data first. */
 	end = rnd(x, 2) ? x->durable : x->nr_records;
 	i = x->nr_drive;
-	for (i = end == x->durable || x->e->unsafe_order ? rnd(x, i + 1) : i; i; i--)
+	if (end == x->durable || x->e->unsafe_order)
+		i = rnd(x, i + 1);
+	for (; i; i--)
 		drive_writes(x);
 	if (lost)
 		x->nr_drive = 0;

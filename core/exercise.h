@@ -78,6 +78,7 @@ struct shingle_exercise_shape {
 void shingle_exercise_layout(struct shingle_layout *l, const struct shingle_engine_ops *ops,
 			     const struct shingle_exercise_shape *shape, const void *params,
 			     size_t params_size);
+u64 shingle_exercise_counter(struct shingle_engine *e, const char *name);
 int shingle_exercise(const struct shingle_exercise_plan *plan,
 		     struct shingle_exercise_result *result);
 

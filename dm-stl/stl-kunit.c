@@ -233,18 +233,6 @@ static void one_step(struct kunit *test, struct shingle_engine *e, enum shingle_
 	e->ops->step_done(e, &step, &emit);
 }
 
-static u64 counter(struct shingle_engine *e, const char *name)
-{
-	struct shingle_counter c[32];
-	u32 n = e->ops->counters(e, c, ARRAY_SIZE(c)), i;
-
-	for (i = 0; i < n; i++) {
-		if (!strcmp(c[i].name, name))
-			return c[i].value;
-	}
-	return U64_MAX;
-}
-
 /*
  * Core asks again for each piece of a step, and a run may begin beyond it or go on
  * there: a block is merged once, and not at all by a step that fails.
@@ -274,7 +262,7 @@ static void stl_counts_merged_blocks(struct kunit *test)
 		for (at = 0; at < step.n; at++)
 			KUNIT_EXPECT_EQ(test, e->ops->step_source(e, &step, at, &run), at < 5);
 		e->ops->step_done(e, &step, &emit);
-		KUNIT_EXPECT_EQ(test, counter(e, "merged_blocks"), 3ULL);
+		KUNIT_EXPECT_EQ(test, shingle_exercise_counter(e, "merged_blocks"), 3ULL);
 		e->ops->destroy(e);
 	}
 }
@@ -391,15 +379,15 @@ static void stl_set_bypasses(struct kunit *test)
 	write_run(test, e, 12, 4, 12);
 	expect_run(test, e, 8, 8, 8, SHINGLE_RUN_MAPPED);
 	write_run(test, e, 16, 2, 16);
-	KUNIT_EXPECT_EQ(test, counter(e, "bypassed_blocks"), 10ULL);
-	KUNIT_EXPECT_EQ(test, counter(e, "placed_blocks"), 4ULL);
+	KUNIT_EXPECT_EQ(test, shingle_exercise_counter(e, "bypassed_blocks"), 10ULL);
+	KUNIT_EXPECT_EQ(test, shingle_exercise_counter(e, "placed_blocks"), 4ULL);
 
 	/* A write that fails ends it: home holds what it held. */
 	KUNIT_ASSERT_EQ(test, e->ops->place(e, 18, 1, SHINGLE_LIFE_UNKNOWN, &run), 0);
 	KUNIT_EXPECT_EQ(test, run.pblk, 18ULL);
 	e->ops->abort(e, &run);
 	write_block(test, e, 18, 56);
-	KUNIT_EXPECT_EQ(test, counter(e, "streams_broken"), 1ULL);
+	KUNIT_EXPECT_EQ(test, shingle_exercise_counter(e, "streams_broken"), 1ULL);
 	e = reborn(test, e);
 	expect_run(test, e, 8, 8, 8, SHINGLE_RUN_MAPPED);
 	expect_run(test, e, 16, 2, 16, SHINGLE_RUN_MAPPED);
@@ -472,7 +460,7 @@ static void stl_set_bypasses_to_the_end(struct kunit *test)
 	one_step(test, e, SHINGLE_WHY_PRESSURE, 16, 32, 16);
 	e->ops->release(e, 0);
 	write_run(test, e, 16, 8, 16);
-	KUNIT_EXPECT_EQ(test, counter(e, "streams_broken"), 0ULL);
+	KUNIT_EXPECT_EQ(test, shingle_exercise_counter(e, "streams_broken"), 0ULL);
 	e->ops->destroy(e);
 }
 
@@ -487,7 +475,7 @@ static void stl_set_tells_streams(struct kunit *test)
 	write_run(test, e, 10, 2, 10);
 	write_block(test, e, 30, 65);		/* is one: both go to the cache */
 	write_block(test, e, 12, 48);
-	KUNIT_EXPECT_EQ(test, counter(e, "streams_broken"), 1ULL);
+	KUNIT_EXPECT_EQ(test, shingle_exercise_counter(e, "streams_broken"), 1ULL);
 	write_block(test, e, 31, 66);
 	write_run(test, e, 13, 3, 49);
 	/* Alone for 3 blocks, but a band is entered at its beginning. */
@@ -577,7 +565,7 @@ static void stl_full_places(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, run.kind, SHINGLE_RUN_MAPPED);
 	write_block(test, e, 1, 14);
 	KUNIT_EXPECT_EQ(test, e->ops->place(e, 4, 1, SHINGLE_LIFE_UNKNOWN, &run), -ENOSPC);
-	KUNIT_EXPECT_EQ(test, counter(e, "full_zones"), 1ULL);
+	KUNIT_EXPECT_EQ(test, shingle_exercise_counter(e, "full_zones"), 1ULL);
 	e->ops->destroy(e);
 }
 
@@ -624,10 +612,10 @@ static void stl_full_switches(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, err, 0);
 		commit(e, &run);
 	}
-	KUNIT_EXPECT_EQ(test, counter(e, "placed_blocks"), 12ULL);
-	KUNIT_EXPECT_EQ(test, counter(e, "bands_switched"), 4ULL);
-	KUNIT_EXPECT_EQ(test, counter(e, "bands_cleaned"), 0ULL);
-	KUNIT_EXPECT_EQ(test, counter(e, "full_zones"), 0ULL);
+	KUNIT_EXPECT_EQ(test, shingle_exercise_counter(e, "placed_blocks"), 12ULL);
+	KUNIT_EXPECT_EQ(test, shingle_exercise_counter(e, "bands_switched"), 4ULL);
+	KUNIT_EXPECT_EQ(test, shingle_exercise_counter(e, "bands_cleaned"), 0ULL);
+	KUNIT_EXPECT_EQ(test, shingle_exercise_counter(e, "full_zones"), 0ULL);
 	KUNIT_EXPECT_EQ(test, e->ops->cached_blocks(e), 0ULL);
 	for (lblk = 0; lblk < 12; lblk += 3) {
 		e->ops->resolve(e, lblk, 12, &run);
@@ -646,17 +634,17 @@ static void stl_full_breaks_streams(struct kunit *test)
 	write_block(test, e, 4, 15);		/* into the open log */
 	write_block(test, e, 1, 13);
 	write_block(test, e, 0, 16);		/* not the next one of band 0 */
-	KUNIT_EXPECT_EQ(test, counter(e, "streams_broken"), 1ULL);
+	KUNIT_EXPECT_EQ(test, shingle_exercise_counter(e, "streams_broken"), 1ULL);
 	write_block(test, e, 2, 17);
 	write_block(test, e, 5, 14);		/* what the stream left is used up */
-	KUNIT_EXPECT_EQ(test, counter(e, "bands_switched"), 0ULL);
+	KUNIT_EXPECT_EQ(test, shingle_exercise_counter(e, "bands_switched"), 0ULL);
 	e->ops->destroy(e);
 
 	/* Nor does one get to its end whose log is cleaned meanwhile. */
 	e = new_full(test, 9, 5, 3);
 	write_block(test, e, 0, 12);
 	one_step(test, e, SHINGLE_WHY_FORCED, SHINGLE_NOWHERE, 15, 0);
-	KUNIT_EXPECT_EQ(test, counter(e, "streams_broken"), 1ULL);
+	KUNIT_EXPECT_EQ(test, shingle_exercise_counter(e, "streams_broken"), 1ULL);
 	e->ops->destroy(e);
 }
 
@@ -776,9 +764,9 @@ static void stl_full_leaves_bad_logs(struct kunit *test)
 	/* Writes leave two free bands alone. */
 	failed_write(test, e, 2, 38);
 	write_block(test, e, 2, 39);
-	KUNIT_EXPECT_EQ(test, counter(e, "logs_opened"), 3ULL);
-	KUNIT_EXPECT_EQ(test, counter(e, "placed_blocks"), 10ULL);
-	KUNIT_EXPECT_EQ(test, counter(e, "aborted_blocks"), 8ULL);
+	KUNIT_EXPECT_EQ(test, shingle_exercise_counter(e, "logs_opened"), 3ULL);
+	KUNIT_EXPECT_EQ(test, shingle_exercise_counter(e, "placed_blocks"), 10ULL);
+	KUNIT_EXPECT_EQ(test, shingle_exercise_counter(e, "aborted_blocks"), 8ULL);
 	KUNIT_EXPECT_EQ(test, e->ops->cached_blocks(e), 2ULL);
 	expect_sound(test, e);
 	/* The second log holds nothing; the others are emptied by one merge. */
@@ -798,7 +786,7 @@ static void stl_full_leaves_bad_logs(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, b.pblk, 25ULL);
 	failed_write(test, e, 2, 26);
 	e->ops->abort(e, &a);
-	KUNIT_EXPECT_EQ(test, counter(e, "streams_broken"), 1ULL);
+	KUNIT_EXPECT_EQ(test, shingle_exercise_counter(e, "streams_broken"), 1ULL);
 	write_block(test, e, 0, 30);
 	commit(e, &b);
 	expect_sound(test, e);
