@@ -60,6 +60,20 @@ class Faulty:
         self.under[which].reload([t for t in table if t[1]], noflush=True,
                                  lockfs=False)
 
+    def break_part(self, area, offset, n=1):
+        """Some blocks of an area cannot be written."""
+        which, start, _ = self.areas[area]
+        self.areas["part"] = (which, start + offset, n)
+        self.break_("part", "error_writes")
+
+    def failed_once(self):
+        """One step had to be done again, and that was all; the counters."""
+        count = stats(self.stack.device)
+        expect(count["step_failures"] == 1, f"{count['step_failures']} steps failed")
+        expect(not count["wcache_lost_blocks"], "blocks were lost")
+        expect(self.state() == "rw", f"the state is {self.state()}")
+        return count
+
     def dusty(self, which, bad):
         """These blocks of a device cannot be read until they are written."""
         if not modprobe("dm-dust"):
@@ -725,12 +739,6 @@ def promised_ring(ctx, geo):
         game.compare("activated again")
 
 
-def _track(game, track, offset):
-    """One block of a physical track is an area of its own."""
-    which, start, _ = game.areas["data"]
-    game.areas["block"] = (which, start + track * game.geo.band + offset, 1)
-
-
 def bad_place(ctx, geo):
     """One block of a mapped track cannot be written any more, and there are free
     tracks: the track goes there, and nothing is lost."""
@@ -739,15 +747,11 @@ def bad_place(ctx, geo):
         for track in range(6):
             game.write(track * step, step, must=True)
             game.flush(must=True)
-        _track(game, 2, 1)
-        game.break_("block", "error_writes")
+        game.break_part("data", 2 * step + 1)
         for b in (2 * step + 1, 2 * step, 0):
             game.write(b, must=True)
         game.flush(must=True)
-        count = stats(game.stack.device)
-        expect(count["step_failures"] == 1, f"{count['step_failures']} steps failed")
-        expect(count["imr_moved_tracks"] == 1, "it was not moved")
-        expect(not count["wcache_lost_blocks"], "blocks were lost")
+        expect(game.failed_once()["imr_moved_tracks"] == 1, "it was not moved")
         game.compare("moved")
         game.again()
         game.compare("activated again")
@@ -766,14 +770,10 @@ def bad_free_place(ctx, geo):
     asked: the next try is in another place, and that is not for good."""
     step = geo.band
     with faulty(ctx, geo) as game:
-        _track(game, 0, 1)
-        game.break_("block", "error_writes")
+        game.break_part("data", 1)
         game.write(0, step, must=True)
         game.flush(must=True)
-        count = stats(game.stack.device)
-        expect(count["step_failures"] == 1, f"{count['step_failures']} steps failed")
-        expect(not count["wcache_lost_blocks"], "blocks were lost")
-        expect(game.state() == "rw", f"the state is {game.state()}")
+        game.failed_once()
         game.compare("elsewhere")
         game.stack.verify()
         game.heal()
@@ -784,12 +784,6 @@ def bad_free_place(ctx, geo):
         game.again()
         game.compare("activated again")
         game.alive()
-
-
-def _band(game, band, offset, n):
-    """Some blocks of a physical band are an area of their own."""
-    which, start, _ = game.areas["data"]
-    game.areas["blocks"] = (which, start + band * game.geo.stride + offset, n)
 
 
 def _cleaned(game, bands):
@@ -809,8 +803,8 @@ def bad_free_band(ctx, geo):
     the next try is in another one, and that is remembered until it is activated anew."""
     step = geo.band
     with faulty(ctx, geo) as game:
-        _band(game, geo.data // 2 + 1, 1, 1)    # the one before it is the log
-        game.break_("blocks", "error_writes")
+        # The band before it is the log.
+        game.break_part("data", (geo.data // 2 + 1) * geo.stride + 1)
         for when in ("new", "activated again"):
             for i in range(1, 5):
                 for b in range(0, 3 * step, step):
@@ -832,8 +826,7 @@ def bad_log_band(ctx, geo):
     in another band before it is given up."""
     step = geo.band
     with faulty(ctx, geo) as game:
-        _band(game, geo.data // 2, 0, step)
-        game.break_("blocks", "error_writes")
+        game.break_part("data", geo.data // 2 * geo.stride, step)
         game.write(1, must=True)
         game.flush(must=True)
         count = stats(game.stack.device)
@@ -861,15 +854,10 @@ def bad_place_behind(ctx, geo):
     with faulty(ctx, geo) as game:
         game.write(0, 2, must=True)
         game.flush(must=True)
-        _track(game, 1, 3)
-        game.break_("block", "error_writes")
+        game.break_part("data", geo.band + 3)
         game.write(2, 2, must=True)
         game.flush(must=True)
-        count = stats(game.stack.device)
-        expect(count["step_failures"] == 1, f"{count['step_failures']} steps failed")
-        expect(count["imr_moved_tracks"] == 1, "it was not moved")
-        expect(not count["wcache_lost_blocks"], "blocks were lost")
-        expect(game.state() == "rw", f"the state is {game.state()}")
+        expect(game.failed_once()["imr_moved_tracks"] == 1, "it was not moved")
         game.compare("moved")
         game.again()
         game.compare("activated again")
@@ -885,17 +873,13 @@ def bad_slot(ctx, geo):
         for track in range(8):
             game.write(track * step, step, must=True)
             game.flush(must=True)
-        which, start, _ = game.areas["staging"]
-        game.areas["slot"] = (which, start, 1)
-        game.break_("slot", "error_writes")
+        game.break_part("staging", 0)
         for bottoms in ((2,), (0, 2, 4, 6), (6, 2), (0, 2, 4, 6)):
             for track in bottoms:
                 game.write(track * step, must=True)
             game.flush(must=True)
             expect(game.state() == "rw", f"the state is {game.state()}")
-        count = stats(game.stack.device)
-        expect(count["step_failures"] == 1, f"{count['step_failures']} steps failed")
-        expect(not count["wcache_lost_blocks"], "blocks were lost")
+        game.failed_once()
         game.compare("rewritten")
         game.again()
         game.compare("activated again")
