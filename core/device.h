@@ -41,9 +41,6 @@
 /* Records one engine operation may emit, core's own included. */
 #define SHINGLE_MAX_EMIT	16
 
-/* Numbers that an engine may count. */
-#define SHINGLE_MAX_COUNTERS	32
-
 enum shingle_mode {
 	SHINGLE_RW,
 	SHINGLE_RO,

@@ -194,6 +194,9 @@ struct shingle_step {
 	enum shingle_sync sync;
 };
 
+/* Numbers that an engine may count. */
+#define SHINGLE_MAX_COUNTERS	32U
+
 /**
  * struct shingle_counter - a number that the engine counts
  * @name: snake_case, with its unit
@@ -272,7 +275,7 @@ typedef void (*shingle_report_fn)(void *ctx, const char *fmt, ...) __printf(2, 3
  * @max_chunks: most pieces that encode can ever produce
  *
  * @verify: report every broken invariant, return how many
- * @counters: fill in up to @max, return how many there are
+ * @counters: fill in up to @max, return how many there are, at most SHINGLE_MAX_COUNTERS
  * @clear_counters: set them to zero, but not what says how many there are now
  * @map_bytes: RAM used for maps
  * @cached_blocks: logical blocks that live away from home

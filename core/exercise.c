@@ -21,7 +21,6 @@
 #define MAX_HISTORY	48
 #define JOURNAL		4096U
 #define MAX_CHUNKS	512U
-#define MAX_COUNTERS	32U
 #define MAX_DRIVE	48U
 
 /* Contents of a block: 0 is zeroes, else the number of the write. */
@@ -1007,8 +1006,8 @@ static void checkpoint_if_full(struct exercise *x)
  */
 u64 shingle_exercise_counter(struct shingle_engine *e, const char *name)
 {
-	struct shingle_counter c[MAX_COUNTERS];
-	u32 n = min_t(u32, e->ops->counters(e, c, MAX_COUNTERS), MAX_COUNTERS), i;
+	struct shingle_counter c[SHINGLE_MAX_COUNTERS];
+	u32 n = min_t(u32, e->ops->counters(e, c, ARRAY_SIZE(c)), ARRAY_SIZE(c)), i;
 
 	for (i = 0; i < n; i++) {
 		if (!strcmp(c[i].name, name))

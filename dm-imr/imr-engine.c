@@ -198,6 +198,7 @@ struct imr_pending {
  * @phase: enum imr_phase
  * @by_track: the open epoch is by Algorithm 1
  * @item: tracks of the epoch
+ * @sorted: as many more, where they are put in order
  * @nr_items: how many
  * @buffer_tracks: at most so many
  * @at: merged: the first item whose tops may have to be saved yet; naive: the one
@@ -264,6 +265,7 @@ struct imr {
 	enum imr_phase phase;
 	bool by_track;
 	struct imr_item *item;
+	struct imr_item *sorted;
 	u32 nr_items;
 	u32 buffer_tracks;
 	u32 at;
@@ -525,6 +527,7 @@ static void imr_destroy(struct shingle_engine *e)
 	kvfree(s->owner);
 	kvfree(s->slot);
 	kvfree(s->item);
+	kvfree(s->sorted);
 	kvfree(s);
 }
 
@@ -534,9 +537,10 @@ static bool allocate(struct imr *s)
 	s->owner = shingle_zalloc_array(s->nr_phys, sizeof(*s->owner));
 	s->slot = shingle_zalloc_array(s->nr_slots, sizeof(*s->slot));
 	s->item = shingle_zalloc_array(MAX_BUFFER, sizeof(*s->item));
+	s->sorted = shingle_zalloc_array(MAX_BUFFER, sizeof(*s->sorted));
 	return !imr_tracks_init(&s->tracks, s->nr_phys) &&
 	       !shingle_slotmap_init(&s->saved, s->nr_slots) && s->map && s->owner && s->slot &&
-	       s->item;
+	       s->item && s->sorted;
 }
 
 static u32 default_buffer(const struct imr *s)
@@ -1012,18 +1016,21 @@ static int imr_epoch_add(struct shingle_engine *e, u64 lblk, u32 n)
 	return 0;
 }
 
-/* By level, and by address within one: the order of TrackList. */
+/*
+ * By level, and by address within one: the order of TrackList.  Counted, since a lock is
+ * held meanwhile and there may be MAX_BUFFER tracks.
+ */
 static void sort_items(struct imr *s)
 {
-	u32 i, j;
+	u32 at[NR_LEVELS + 1] = { 0 }, i;
 
-	for (i = 1; i < s->nr_items; i++) {
-		struct imr_item it = s->item[i];
-
-		for (j = i; j && s->map[s->item[j - 1].track].level > s->map[it.track].level; j--)
-			s->item[j] = s->item[j - 1];
-		s->item[j] = it;
-	}
+	for (i = 0; i < s->nr_items; i++)
+		at[s->map[s->item[i].track].level + 1]++;
+	for (i = 1; i < NR_LEVELS; i++)
+		at[i] += at[i - 1];
+	for (i = 0; i < s->nr_items; i++)
+		s->sorted[at[s->map[s->item[i].track].level]++] = s->item[i];
+	swap(s->item, s->sorted);
 }
 
 /* @phys is left alone for one epoch; what was until now is free again. */
@@ -2109,6 +2116,7 @@ static u32 imr_counters(struct shingle_engine *e, struct shingle_counter *c, u32
 		{ "imr_sync_redo", s->syncs[IMR_SYNC_REDO] },
 	};
 
+	BUILD_BUG_ON(ARRAY_SIZE(all) > SHINGLE_MAX_COUNTERS);
 	memcpy(c, all, min_t(size_t, max, ARRAY_SIZE(all)) * sizeof(*c));
 	return ARRAY_SIZE(all);
 }
@@ -2144,7 +2152,7 @@ static u64 imr_map_bytes(struct shingle_engine *e)
 	return (u64)s->nr_logical * sizeof(*s->map) +
 	       (u64)s->nr_phys * sizeof(*s->owner) + s->nr_phys / 8 + s->nr_phys / 16 +
 	       (u64)s->nr_slots * sizeof(*s->slot) + shingle_slotmap_bytes(&s->saved) +
-	       MAX_BUFFER * sizeof(*s->item);
+	       2 * MAX_BUFFER * sizeof(*s->item);
 }
 
 static u64 imr_cached_blocks(struct shingle_engine *e)

@@ -1590,6 +1590,7 @@ static u32 stl_full_counters(struct shingle_engine *e, struct shingle_counter *c
 	};
 	u32 i;
 
+	BUILD_BUG_ON(ARRAY_SIZE(all) > SHINGLE_MAX_COUNTERS);
 	for (i = 0; i < min_t(u32, max, ARRAY_SIZE(all)); i++)
 		c[i] = all[i];
 	return ARRAY_SIZE(all);
