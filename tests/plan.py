@@ -110,6 +110,7 @@ PLAN += [
     Row("bitflip", "imr"),
     Row("levels", "imr"),
     Row("exact", "imr", "uml-debug"),
+    Row("faults", "imr", "uml-debug"),
     Row("exact", "imr", "stock", timeout=1200),
     Row("exact", "imr", "backports", timeout=1200),
     Row("replay", "imr", "uml-debug", options=(

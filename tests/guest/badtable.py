@@ -141,9 +141,12 @@ def messages(ctx, geo, count):
         st.sampled_from(known + NUMBERS + WORDS),
         st.text(st.characters(min_codepoint=32, max_codepoint=126),
                 max_size=10)), min_size=1, max_size=4)
+    numbered = st.builds(lambda word, numbers: [word, *numbers],
+                         st.sampled_from(known),
+                         st.lists(st.sampled_from(NUMBERS), max_size=3))
 
     @settings(hypothesis, count)
-    @given(message)
+    @given(st.one_of(message, numbered))
     def one(words):
         text = " ".join(words)
         ctx.kernel()

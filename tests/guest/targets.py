@@ -305,6 +305,9 @@ class StlFull(StlSet):
                        journal=2 * geo.journal)
 
 
+NAIVE = (("rmw", "naive"), ("policy", "seq"))
+
+
 class Imr(StlSet):
     """Interlaced tracks: a band is a track, cache bands are tracks to save
     tops in, which lie on tops, and data are behind them."""
@@ -317,13 +320,22 @@ class Imr(StlSet):
     features = ("unsafe_record", "unsafe_sync1", "unsafe_sync2", "unsafe_sync4",
                 "unsafe_retire", "unsafe_reuse", "unsafe_order")
     unsafe = features
-    # Slots that two bottoms in a row take turns in; tracks that are forgotten
-    # and taken by others before anything is committed.
-    shown_by = {"unsafe_reuse": {
-        "slots": ({"cache": 2, "options": (
-            ("rmw", "naive"), ("policy", "seq"))}, "workload"),
+    messages = (*StlSet.messages, "level", "relevel", "largest", "level 0 2",
+                "relevel 1 1", "largest auto", "policy seq")
+    # Each by both algorithms.  In sequence all bottoms but the first have a top in use
+    # beside them and are synced for that; slots that two bottoms in a row take turns
+    # in; tracks that are forgotten and taken by others before anything is committed.
+    shown_by = {feature: {"merged": ({}, "workload"),
+                          "naive": ({"options": NAIVE}, "workload")}
+                for feature in unsafe}
+    shown_by["unsafe_sync4"] = {
+        "merged": ({}, "workload"),
+        "by address": ({"options": (
+            ("rmw", "naive"), ("level", "lba"))}, "workload")}
+    shown_by["unsafe_reuse"] = {
+        "slots": ({"cache": 2, "options": NAIVE}, "workload"),
         "tracks": ({"options": (
-            ("policy", "seq"), ("start", "first"))}, "forgetful")}}
+            ("policy", "seq"), ("start", "first"))}, "forgetful")}
     keys = (("policy", "3phase"), ("start", "first"), ("rmw", "naive"),
             ("adjsync", "needed"), ("syncs", "literal"),
             ("overwrite", "move"), ("level", "lba"), ("partial", "level"),
