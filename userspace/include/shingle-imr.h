@@ -222,7 +222,8 @@ static inline int shingle_imr_relevel(struct shingle_imr *d, uint64_t offset, ui
  * @length: in bytes
  *
  * Only whole tracks are forgotten, and their levels with them; parts of one, at
- * both ends, stay as they are.  Flush before, what is to be found after a power cut.
+ * both ends, stay as they are.  Flush first what takes the place of this: after a power
+ * cut the discard may count, though what was written before it and not flushed is lost.
  *
  * Returns 0 or -errno.
  */
