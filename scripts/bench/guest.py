@@ -108,7 +108,7 @@ TARGETS = {"linear": linear, "stl-set": stl_set, "stl-full": stl_full, "imr": im
            "writecache": writecache, "thin": thin, "zoned": zoned}
 OURS = ("stl-set", "stl-full", "imr")
 CLEANED = ("stl-set", "stl-full")
-DATA = {"stl-set": "stl-data", "stl-full": "full-data"}
+DATA = {"stl-set": "stl-data", "stl-full": "full-data", "imr": "imr-data"}
 
 # name: fio's rw, block size, MiB moved in one pass, passes in one round.  Writes go to
 # 64 bands; stl-set has a cache band as large as each of them, stl-full 66 log bands for
@@ -126,9 +126,11 @@ WORKLOADS = {
 
 
 def settle(target):
-    """Back to where random writes have room again."""
+    """Back to where random writes have room again, and nothing is in memory."""
     if target in CLEANED:
         sh("dmsetup", "message", target, "0", "clean")
+    elif target == "imr":
+        sh("dmsetup", "message", target, "0", "commit")
     elif target == "writecache":
         sh("dmsetup", "message", target, "0", "flush")
     elif target == "zoned":
@@ -217,7 +219,7 @@ def sample(target, rw, bs, mib, passes, led=None):
             after = stats(target) if target in OURS else {}
             if target in CLEANED:
                 cleaned += after["steps"] - before["steps"]
-            elif target == "imr" and "write" in rw:
+            elif path == "imr" and "write" in rw:
                 straight(before, after, done[0])
             if led and i and "write" in rw:
                 # Both begin behind the same: a pass of the target, and cleaning.
@@ -243,9 +245,9 @@ def speed(rounds):
            f"count={SPAN_MIB}", check=False)
         settle(name)
     leads = {(w, t): control(t, w) for w in WORKLOADS if w.startswith("sequential")
-             for t in CLEANED}
+             for t in OURS}
     results = {w: {t: [] for t in TARGETS} for w in WORKLOADS}
-    controls = {w: {t: [] for t in CLEANED} for w, _ in leads}
+    controls = {w: {t: [] for t in OURS} for w, _ in leads}
     cleaned = {t: 0 for t in CLEANED}
     for i in range(rounds):
         progress(f"round {i + 1} of {rounds}")
