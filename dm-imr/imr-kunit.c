@@ -1194,6 +1194,9 @@ static void imr_message_bound(struct kunit *test)
 	snprintf(count, sizeof(count), "65536");
 	KUNIT_EXPECT_EQ(test, d->e->ops->message(d->e, 4, argv, &emit, &why), 0);
 	KUNIT_EXPECT_EQ(test, emit.nr, 1U);
+	snprintf(many, sizeof(many), "16");
+	KUNIT_EXPECT_EQ(test, d->e->ops->message(d->e, 4, argv, &emit, &why), -EINVAL);
+	KUNIT_EXPECT_EQ(test, emit.nr, 1U);
 	end_disk(d);
 }
 
