@@ -452,6 +452,10 @@ def test_default_journal(run):
     ("window_tracks 1\nrun 5 10 10\n", "follow"),
     ("window_tracks 1\n" + "".join(f"run {i * (i + 1) // 2} 1 {i + 1}\n" for i in range(100)),
      "89"),
+    ("media imr\nwindow_tracks 1\nrun 0 5 64 0 0 0 in imr\nrun 320 5 64 0 1 4 out imr\n",
+     "a bottom follows a bottom"),
+    ("media imr\nwindow_tracks 1\nrun 0 5 64 0 0 0 in conventional\n"
+     "run 320 6 64 0 0 5 in imr\nrun 704 5 64 0 1 9 out imr\n", "a bottom follows a bottom"),
 ])
 def test_odd_geometry(run, text, what):
     (run.dir / "g").write_text(text)

@@ -31,6 +31,47 @@ static bool add_run(struct plan_medium *m, u64 start, u64 tracks, u32 track_bloc
 }
 
 /**
+ * struct side - which tracks lie side by side
+ * @zone: of the last run line
+ * @surface: of it
+ * @outward: it goes to the outer diameter
+ * @odd: so far an odd number of tracks do: the next one of them is a top
+ * @start: first block of the last run line
+ */
+struct side {
+	unsigned int zone;
+	int surface;
+	bool outward;
+	bool odd;
+	unsigned long long start;
+};
+
+/*
+ * Where tracks of another surface, zone or direction begin, bottoms and tops do so
+ * anew: behind an odd number of them two bottoms would follow each other.
+ */
+static bool keeps_turns(struct side *s, const char *line, u64 start, u64 tracks, char *why)
+{
+	struct side now = { .start = start };
+	char way[4] = "";
+
+	if (sscanf(line, "run %*u %*u %*u %u %d %*u %3s", &now.zone, &now.surface, way) != 3)
+		now.surface = -1;
+	now.outward = !strcmp(way, "out");
+	now.odd = tracks & 1;
+	if (start && now.surface >= 0 && now.zone == s->zone && now.surface == s->surface &&
+	    now.outward == s->outward) {
+		now.odd ^= s->odd;
+	} else if (start && s->odd) {
+		snprintf(why, PLAN_WHY, "behind an odd number of interlaced tracks at block %llu a bottom follows a bottom: give it surfaces 1, or even numbers of tracks in zones and swaths",
+			 s->start);
+		return false;
+	}
+	*s = now;
+	return true;
+}
+
+/**
  * medium_parse() - understand platter's answer to `geometry'
  * @reply: the lines
  * @m: result; @m->blocks is what the device has
@@ -41,6 +82,7 @@ static bool add_run(struct plan_medium *m, u64 start, u64 tracks, u32 track_bloc
  */
 bool medium_parse(const char *reply, struct plan_medium *m, u32 *head_tracks, char *why)
 {
+	struct side side = { 0 };
 	const char *line;
 
 	*head_tracks = 0;
@@ -54,7 +96,8 @@ bool medium_parse(const char *reply, struct plan_medium *m, u32 *head_tracks, ch
 		if (sscanf(line, "window_tracks %u", &n) == 1)
 			*head_tracks = n + 1;
 		else if (sscanf(line, "run %llu %llu %u", &start, &tracks, &n) == 3 &&
-			 !add_run(m, start, tracks, n, why))
+			 (!add_run(m, start, tracks, n, why) ||
+			  (m->interlaced && !keeps_turns(&side, line, start, tracks, why))))
 			return false;
 	}
 	/* There the head harms both sides, which is another matter. */

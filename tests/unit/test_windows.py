@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What core and the planner believe that a write destroys, against what
+dm-platter's head destroys, over random media: no guest."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def built():
+    subprocess.run(["make", "-s", "-C", TOP / "userspace", "windows-check"], check=True)
+
+
+def check(*args):
+    done = subprocess.run([TOP / "build/userspace/windows-check", *map(str, args)],
+                          capture_output=True, text=True, timeout=300)
+    media, layouts, refused, writes, destroyed, wrong = map(
+        int, re.findall(r"\d+", done.stdout.splitlines()[-1]))
+    assert done.returncode == (wrong != 0), done.stdout + done.stderr
+    # Media that are all refused, or destroy nothing, would prove nothing.
+    assert media > refused / 2 and layouts > media and writes > 50 * layouts
+    assert destroyed > writes
+    return wrong, done.stdout
+
+
+def test_nothing_outside_its_windows_is_destroyed():
+    wrong, text = check(1, 1500)
+    assert wrong == 0, text
+
+
+def test_a_head_that_is_wider_than_told_is_noticed():
+    assert check(1, 100, "narrow")[0] > 1000

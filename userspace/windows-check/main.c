@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * windows-check: what core and the planner believe that a write may destroy, held
+ * against what dm-platter's head destroys, over random media and layouts.
+ *
+ *   R0 of bands     all that a write destroys lies in its windows, and of data in
+ *                   its own band behind it, or on tops beside a bottom
+ *   R0 of metadata  a superblock destroys nothing that is used, a slot or the ring
+ *                   only itself in front of the write, the ring no farther than its
+ *                   gap
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "engines.h"
+#include "medium.h"
+#include "shingle/dm.h"
+#include "shingle/medium.h"
+
+static struct shingle_layout l;
+static u64 state, media_drawn, layouts, refused, writes, destroyed, wrong;
+static const char *what;
+
+static u32 below(u32 n)
+{
+	/* splitmix64 */
+	u64 z = (state += 0x9e3779b97f4a7c15ULL);
+
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+	return (u32)((z ^ (z >> 31)) >> 32) % n;
+}
+
+static u32 between(u64 from, u64 to)
+{
+	return from + below(to - from + 1);
+}
+
+/* A write, and what it may destroy. */
+struct attempt {
+	u64 block;
+	u64 n;
+	u64 from;	/* of metadata: free from here ... */
+	u64 to;		/* ... up to here */
+	bool band;
+};
+
+static void complain(const struct attempt *a, u64 block, const char *why)
+{
+	wrong++;
+	if (wrong <= 20)
+		printf("%s: writing %llu blocks at %llu (%s) destroys block %llu: %s\n",
+		       l.engine, (unsigned long long)a->n, (unsigned long long)a->block, what,
+		       (unsigned long long)block, why);
+}
+
+static bool in_metadata(u64 block)
+{
+	const struct shingle_area *area[] = { &l.ckpt[0], &l.ckpt[1], &l.journal };
+	u64 last = l.dev_blocks[SHINGLE_DEV_DATA] - 1, i, k;
+
+	if (block == 0 || block == last)
+		return true;
+	for (i = 0; i < 2; i++) {
+		for (k = 0; k < shingle_ckpt_room(&l, i); k++) {
+			if (shingle_ckpt_block(&l, i, k) == block)
+				return true;
+		}
+	}
+	return block - area[2]->start < area[2]->blocks;
+}
+
+static void judge_band(const struct attempt *a, u64 block)
+{
+	struct shingle_window w[SHINGLE_MAX_WINDOWS];
+	u32 nr = shingle_windows(&l, a->block, a->n, w);
+	enum shingle_role role, own;
+	u64 band, offset, own_band, own_offset;
+	bool inside = false;
+
+	while (nr--)
+		inside |= block - w[nr].from < w[nr].blocks;
+	if (in_metadata(block))
+		complain(a, block, "metadata");
+	shingle_band_of(&l, a->block, &own, &own_band, &own_offset);
+	/* Guards, and tracks that are left alone. */
+	if (!shingle_band_of(&l, block, &role, &band, &offset))
+		return;
+	if (!inside)
+		complain(a, block, "no window of the write");
+	if (l.interlaced && (role != SHINGLE_ROLE_DATA || own != SHINGLE_ROLE_DATA ||
+			     own_band & 1 || (band + 1 != own_band && band != own_band + 1)))
+		complain(a, block, "no top beside a bottom");
+	if (!l.interlaced && (role != own || band != own_band))
+		complain(a, block, "another band");
+}
+
+static void judge_metadata(const struct attempt *a, u64 block)
+{
+	enum shingle_role role;
+	u64 band, offset;
+
+	if (block >= a->from && block < a->to)
+		return;
+	if (in_metadata(block))
+		complain(a, block, "metadata");
+	else if (shingle_band_of(&l, block, &role, &band, &offset))
+		complain(a, block, "a band");
+}
+
+static int judge(void *ctx, uint64_t block, uint32_t n)
+{
+	const struct attempt *a = ctx;
+
+	for (; n; n--, block++) {
+		destroyed++;
+		if (block - a->block < a->n)
+			complain(a, block, "what it has just written");
+		else if (a->band)
+			judge_band(a, block);
+		else
+			judge_metadata(a, block);
+	}
+	return 0;
+}
+
+static void try_write(struct attempt *a, const char *name)
+{
+	what = name;
+	writes++;
+	medium_write(a->block, a->n, judge, a);
+}
+
+static void try_bands(void)
+{
+	static const char *const names[] = { "data", "cache", "staging" };
+	u32 i;
+
+	for (i = 0; i < 60; i++) {
+		enum shingle_role role = below(SHINGLE_NR_ROLES);
+		struct attempt a = { .band = true };
+		u64 offset;
+
+		if (!l.nr_bands[role])
+			continue;
+		offset = below(l.band_blocks);
+		a.block = shingle_band_pblk(&l, role, below(l.nr_bands[role])) + offset;
+		a.n = between(1, below(2) ? l.band_blocks - offset :
+					    min(l.band_blocks - offset, 8ULL));
+		try_write(&a, names[role]);
+	}
+}
+
+static void try_slots(void)
+{
+	u32 i;
+
+	for (i = 0; i < 20; i++) {
+		u32 slot = below(2);
+		u64 room = shingle_ckpt_room(&l, slot), at = below(room);
+		struct attempt a = { .block = shingle_ckpt_block(&l, slot, at) };
+
+		a.n = between(1, min3(room - at, 64ULL, (u64)shingle_ckpt_run(&l, at)));
+		/* What lies in front of it is not written yet. */
+		a.from = a.block + a.n;
+		a.to = l.ckpt[slot].start + l.ckpt[slot].blocks;
+		try_write(&a, "checkpoint slot");
+	}
+}
+
+static void try_ring(void)
+{
+	u32 i;
+
+	for (i = 0; i < 20; i++) {
+		u64 at = below(l.journal.blocks);
+		struct attempt a = { .block = l.journal.start + at };
+
+		a.n = between(1, min(l.journal.blocks - at, 64ULL));
+		a.from = a.block + a.n;
+		a.to = min(a.from + l.journal_gap_blocks, l.journal.start + l.journal.blocks);
+		try_write(&a, "journal");
+	}
+}
+
+static void try_layout(void)
+{
+	struct attempt first = { .block = 0, .n = 1 };
+	struct attempt last = { .block = l.dev_blocks[SHINGLE_DEV_DATA] - 1, .n = 1 };
+
+	layouts++;
+	try_write(&first, "first superblock");
+	try_write(&last, "last superblock");
+	try_slots();
+	try_ring();
+	try_bands();
+}
+
+/* The device mapper is not asked: the medium is drawn. */
+bool dm_device_at(dev_t rdev, struct dm_line *line)
+{
+	return false;
+}
+
+char *dm_device_message(const char *name, const char *message)
+{
+	return NULL;
+}
+
+void dm_line_free(struct dm_line *line)
+{
+}
+
+int fail(const char *fmt, ...)
+{
+	return 1;
+}
+
+static bool lay_out(const struct engine_row *row, struct plan_request *req)
+{
+	char why[PLAN_WHY];
+	u32 i;
+
+	memset(&l, 0, sizeof(l));
+	snprintf(l.engine, sizeof(l.engine), "%s", row->ops->name);
+	for (i = 0; row->params[i].option; i++) {
+		/* A few bands a zone, so that there are several; the rest by default. */
+		if (!strcmp(row->params[i].option, "zone-bands"))
+			engine_param_set(&row->params[i], l.params, between(4, 12));
+	}
+	req->cached = row->cached;
+	req->staging_bands = row->staging_bands;
+	req->interlaced = row->interlaced;
+	req->max_chunks = row->ops->max_chunks;
+	req->logical_blocks = row->ops->logical_blocks;
+	req->settle = row->settle;
+	req->journal_blocks = 0;
+	req->cache_first = row->cached && below(2);
+	req->band_blocks = row->interlaced ? 0 : between(1, 200);
+	return !plan_layout(req, &l, why) && l.logical_blocks;
+}
+
+/* @narrow: core is told of a head one track narrower: then this must find something. */
+static void try_medium(bool narrow)
+{
+	static char reply[1 << 20];
+	struct plan_request req = { 0 };
+	char why[PLAN_WHY];
+	bool interlaced = below(4) == 0;
+	u32 i, head_tracks;
+
+	plan_no_tracks(&req.medium[SHINGLE_DEV_DATA],
+		       medium_draw(below, interlaced, reply, sizeof(reply)));
+	media_drawn++;
+	if (!medium_parse(reply, &req.medium[SHINGLE_DEV_DATA], &head_tracks, why)) {
+		refused++;
+		return;
+	}
+	req.head_tracks = head_tracks - (narrow && head_tracks > 1);
+	for (i = 0; engine_by_index(i); i++) {
+		const struct engine_row *row = engine_by_index(i);
+
+		if (row->interlaced != interlaced)
+			continue;
+		if (lay_out(row, &req))
+			try_layout();
+		else
+			refused++;
+	}
+}
+
+int main(int argc, char **argv)
+{
+	u64 seed = argc > 1 ? strtoull(argv[1], NULL, 0) : 1;
+	u64 count = argc > 2 ? strtoull(argv[2], NULL, 0) : 1000, i;
+
+	for (i = 0; i < count; i++) {
+		state = (seed << 32) + i;
+		try_medium(argc > 3 && !strcmp(argv[3], "narrow"));
+	}
+	printf("%llu media, %llu layouts, %llu refused, %llu writes, %llu blocks destroyed, %llu that should not be\n",
+	       (unsigned long long)media_drawn, (unsigned long long)layouts,
+	       (unsigned long long)refused, (unsigned long long)writes,
+	       (unsigned long long)destroyed, (unsigned long long)wrong);
+	return !!wrong;
+}
