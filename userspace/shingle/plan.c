@@ -580,6 +580,11 @@ int plan_layout(const struct plan_request *req, struct shingle_layout *l, char *
 
 	for (i = 0; i < SHINGLE_NR_DEVS; i++)
 		l->dev_blocks[i] = req->medium[i].blocks;
+	for (i = SHINGLE_DEV_CACHE; i < SHINGLE_NR_DEVS; i++) {
+		if (req->medium[i].blocks && req->medium[i].interlaced)
+			return sorry(why, "%s is interlaced, where every second write would destroy what is beside it: choose another medium, or --geometry none",
+				     i == SHINGLE_DEV_CACHE ? "CACHE" : "META");
+	}
 	l->head_tracks = req->head_tracks;
 	l->sb_seq = 1;
 

@@ -38,6 +38,7 @@ static u32 between(u64 from, u64 to)
 
 /* A write, and what it may destroy. */
 struct attempt {
+	u32 dev;
 	u64 block;
 	u64 n;
 	u64 from;	/* of metadata: free from here ... */
@@ -49,16 +50,18 @@ static void complain(const struct attempt *a, u64 block, const char *why)
 {
 	wrong++;
 	if (wrong <= 20)
-		printf("%s: writing %llu blocks at %llu (%s) destroys block %llu: %s\n",
-		       l.engine, (unsigned long long)a->n, (unsigned long long)a->block, what,
+		printf("%s: writing %llu blocks at %llu of device %u (%s) destroys block %llu: %s\n",
+		       l.engine, (unsigned long long)a->n, (unsigned long long)a->block, a->dev, what,
 		       (unsigned long long)block, why);
 }
 
-static bool in_metadata(u64 block)
+static bool in_metadata(u32 dev, u64 block)
 {
 	const struct shingle_area *area[] = { &l.ckpt[0], &l.ckpt[1], &l.journal };
-	u64 last = l.dev_blocks[SHINGLE_DEV_DATA] - 1, i, k;
+	u64 last = l.dev_blocks[dev] - 1, i, k;
 
+	if (dev != shingle_meta_dev(&l))
+		return false;
 	if (block == 0 || block == last)
 		return true;
 	for (i = 0; i < 2; i++) {
@@ -73,18 +76,19 @@ static bool in_metadata(u64 block)
 static void judge_band(const struct attempt *a, u64 block)
 {
 	struct shingle_window w[SHINGLE_MAX_WINDOWS];
-	u32 nr = shingle_windows(&l, a->block, a->n, w);
+	u64 start = shingle_pblk(a->dev, a->block), pblk = shingle_pblk(a->dev, block);
+	u32 nr = shingle_windows(&l, start, a->n, w);
 	enum shingle_role role, own;
 	u64 band, offset, own_band, own_offset;
 	bool inside = false;
 
 	while (nr--)
-		inside |= block - w[nr].from < w[nr].blocks;
-	if (in_metadata(block))
+		inside |= pblk - w[nr].from < w[nr].blocks;
+	if (in_metadata(a->dev, block))
 		complain(a, block, "metadata");
-	shingle_band_of(&l, a->block, &own, &own_band, &own_offset);
+	shingle_band_of(&l, start, &own, &own_band, &own_offset);
 	/* Guards, and tracks that are left alone. */
-	if (!shingle_band_of(&l, block, &role, &band, &offset))
+	if (!shingle_band_of(&l, pblk, &role, &band, &offset))
 		return;
 	if (!inside)
 		complain(a, block, "no window of the write");
@@ -102,9 +106,9 @@ static void judge_metadata(const struct attempt *a, u64 block)
 
 	if (block >= a->from && block < a->to)
 		return;
-	if (in_metadata(block))
+	if (in_metadata(a->dev, block))
 		complain(a, block, "metadata");
-	else if (shingle_band_of(&l, block, &role, &band, &offset))
+	else if (shingle_band_of(&l, shingle_pblk(a->dev, block), &role, &band, &offset))
 		complain(a, block, "a band");
 }
 
@@ -128,7 +132,7 @@ static void try_write(struct attempt *a, const char *name)
 {
 	what = name;
 	writes++;
-	medium_write(a->block, a->n, judge, a);
+	medium_write(a->dev, a->block, a->n, judge, a);
 }
 
 static void try_bands(void)
@@ -139,12 +143,14 @@ static void try_bands(void)
 	for (i = 0; i < 60; i++) {
 		enum shingle_role role = below(SHINGLE_NR_ROLES);
 		struct attempt a = { .band = true };
-		u64 offset;
+		u64 offset, pblk;
 
 		if (!l.nr_bands[role])
 			continue;
 		offset = below(l.band_blocks);
-		a.block = shingle_band_pblk(&l, role, below(l.nr_bands[role])) + offset;
+		pblk = shingle_band_pblk(&l, role, below(l.nr_bands[role])) + offset;
+		a.dev = shingle_pblk_dev(pblk);
+		a.block = shingle_pblk_block(pblk);
 		a.n = between(1, below(2) ? l.band_blocks - offset :
 					    min(l.band_blocks - offset, 8ULL));
 		try_write(&a, names[role]);
@@ -158,7 +164,8 @@ static void try_slots(void)
 	for (i = 0; i < 20; i++) {
 		u32 slot = below(2);
 		u64 room = shingle_ckpt_room(&l, slot), at = below(room);
-		struct attempt a = { .block = shingle_ckpt_block(&l, slot, at) };
+		struct attempt a = { .dev = shingle_meta_dev(&l),
+				     .block = shingle_ckpt_block(&l, slot, at) };
 
 		a.n = between(1, min3(room - at, 64ULL, (u64)shingle_ckpt_run(&l, at)));
 		/* What lies in front of it is not written yet. */
@@ -174,7 +181,8 @@ static void try_ring(void)
 
 	for (i = 0; i < 20; i++) {
 		u64 at = below(l.journal.blocks);
-		struct attempt a = { .block = l.journal.start + at };
+		struct attempt a = { .dev = shingle_meta_dev(&l),
+				     .block = l.journal.start + at };
 
 		a.n = between(1, min(l.journal.blocks - at, 64ULL));
 		a.from = a.block + a.n;
@@ -185,8 +193,9 @@ static void try_ring(void)
 
 static void try_layout(void)
 {
-	struct attempt first = { .block = 0, .n = 1 };
-	struct attempt last = { .block = l.dev_blocks[SHINGLE_DEV_DATA] - 1, .n = 1 };
+	u32 meta = shingle_meta_dev(&l);
+	struct attempt first = { .dev = meta, .block = 0, .n = 1 };
+	struct attempt last = { .dev = meta, .block = l.dev_blocks[meta] - 1, .n = 1 };
 
 	layouts++;
 	try_write(&first, "first superblock");
@@ -240,29 +249,44 @@ static bool lay_out(const struct engine_row *row, struct plan_request *req)
 	return !plan_layout(req, &l, why) && l.logical_blocks;
 }
 
-/* @narrow: core is told of a head one track narrower: then this must find something. */
-static void try_medium(bool narrow)
+/* A platter for a device, as `shingle create' would ask it. */
+static bool draw(u32 dev, bool interlaced, struct plan_medium *m, u32 *head_tracks)
 {
 	static char reply[1 << 20];
-	struct plan_request req = { 0 };
 	char why[PLAN_WHY];
-	bool interlaced = below(4) == 0;
-	u32 i, head_tracks;
+	u32 own;
 
-	plan_no_tracks(&req.medium[SHINGLE_DEV_DATA],
-		       medium_draw(below, interlaced, reply, sizeof(reply)));
 	media_drawn++;
-	if (!medium_parse(reply, &req.medium[SHINGLE_DEV_DATA], &head_tracks, why)) {
+	plan_no_tracks(m, medium_draw(dev, below, interlaced, reply, sizeof(reply)));
+	if (!medium_parse(reply, m, &own, why)) {
 		refused++;
-		return;
+		return false;
 	}
-	req.head_tracks = head_tracks - (narrow && head_tracks > 1);
+	*head_tracks = max(*head_tracks, own);
+	return true;
+}
+
+/* @narrow: core is told of a head one track narrower: then this must find something. */
+static void try_media(bool narrow)
+{
+	struct plan_request req = { .head_tracks = 1 };
+	u32 i;
+
+	if (!draw(SHINGLE_DEV_DATA, below(4) == 0, &req.medium[SHINGLE_DEV_DATA],
+		  &req.head_tracks) ||
+	    (!below(3) && !draw(SHINGLE_DEV_META, below(4) == 0, &req.medium[SHINGLE_DEV_META],
+				&req.head_tracks)) ||
+	    (!below(3) && !draw(SHINGLE_DEV_CACHE, below(4) == 0,
+				&req.medium[SHINGLE_DEV_CACHE], &req.head_tracks)))
+		return;
+	req.head_tracks -= narrow && req.head_tracks > 1;
 	for (i = 0; engine_by_index(i); i++) {
 		const struct engine_row *row = engine_by_index(i);
+		struct plan_request r = req;
 
-		if (row->interlaced != interlaced)
-			continue;
-		if (lay_out(row, &req))
+		if (!row->cached)
+			r.medium[SHINGLE_DEV_CACHE].blocks = 0;
+		if (lay_out(row, &r))
 			try_layout();
 		else
 			refused++;
@@ -276,7 +300,7 @@ int main(int argc, char **argv)
 
 	for (i = 0; i < count; i++) {
 		state = (seed << 32) + i;
-		try_medium(argc > 3 && !strcmp(argv[3], "narrow"));
+		try_media(argc > 3 && !strcmp(argv[3], "narrow"));
 	}
 	printf("%llu media, %llu layouts, %llu refused, %llu writes, %llu blocks destroyed, %llu that should not be\n",
 	       (unsigned long long)media_drawn, (unsigned long long)layouts,

@@ -6,70 +6,72 @@
 #include "geometry.h"
 #include "medium.h"
 
-static struct platter_geo geo;
+static struct platter_geo media[MEDIA];
 
-static void draw_zone(struct platter_zone *z, medium_random random, u32 track_blocks)
+static void draw_zone(const struct platter_geo *geo, struct platter_zone *z,
+		      medium_random random, u32 track_blocks)
 {
 	u32 units;
 
 	z->cyls = 6 + random(60);
 	z->track_blocks = track_blocks;
-	units = track_blocks * geo.sub_units;
+	units = track_blocks * geo->sub_units;
 	/* As often whole blocks as not, and any angle. */
-	z->track_skew_units = random(2) ? random(track_blocks) * geo.sub_units : random(units);
+	z->track_skew_units = random(2) ? random(track_blocks) * geo->sub_units : random(units);
 	z->head_skew_units = random(units);
 	z->group_skew_units = random(units);
 	z->swath_cyls = random(2) ? 0 : 3 + random(z->cyls);
 }
 
-static void draw(medium_random random, bool interlaced)
+static void draw(struct platter_geo *geo, medium_random random, bool interlaced)
 {
 	u32 i, longest = 4 + random(60);
 	u64 total;
 
-	memset(&geo, 0, sizeof(geo));
-	geo.sub_units = 8;
-	geo.rot_ns = 8333333;
-	geo.media = interlaced ? PLATTER_IMR : PLATTER_SMR;
+	memset(geo, 0, sizeof(*geo));
+	geo->sub_units = 8;
+	geo->rot_ns = 8333333;
+	geo->media = interlaced ? PLATTER_IMR : PLATTER_SMR;
 	/* From a head that reaches just into the next track to one four tracks wide. */
-	geo.head_mtracks = interlaced ? 1500 : 1001 + random(3999);
-	geo.surfaces = 1 + random(3);
-	geo.nr_zones = interlaced ? 1 : 1 + random(4);
+	geo->head_mtracks = interlaced ? 1500 : 1001 + random(3999);
+	geo->surfaces = 1 + random(3);
+	geo->nr_zones = interlaced ? 1 : 1 + random(4);
 	if (interlaced)
 		longest = 16 + random(48);
-	for (i = 0; i < geo.surfaces && !interlaced && random(3) == 0; i++)
-		geo.density[i] = 800 + random(200);
-	for (i = 0; i < geo.nr_zones; i++)
-		draw_zone(&geo.zone[i], random, longest - random(interlaced ? 1 : longest / 2));
-	for (total = 0, i = 0; i < geo.nr_zones; i++)
-		total += (u64)geo.zone[i].cyls * geo.zone[i].track_blocks * geo.surfaces;
+	for (i = 0; i < geo->surfaces && !interlaced && random(3) == 0; i++)
+		geo->density[i] = 800 + random(200);
+	for (i = 0; i < geo->nr_zones; i++)
+		draw_zone(geo, &geo->zone[i], random, longest - random(interlaced ? 1 : longest / 2));
+	for (total = 0, i = 0; i < geo->nr_zones; i++)
+		total += (u64)geo->zone[i].cyls * geo->zone[i].track_blocks * geo->surfaces;
 	if (random(4) == 0) {
-		geo.nr_conv = 1;
-		geo.conv[0].start_blk = random(total / 2);
-		geo.conv[0].blocks = 1 + random(total / 8);
+		geo->nr_conv = 1;
+		geo->conv[0].start_blk = random(total / 2);
+		geo->conv[0].blocks = 1 + random(total / 8);
 	}
 }
 
-uint64_t medium_draw(medium_random random, bool interlaced, char *reply, size_t size)
+uint64_t medium_draw(int nr, medium_random random, bool interlaced, char *reply, size_t size)
 {
+	struct platter_geo *geo = &media[nr];
 	const char *error = "";
 	struct platter_run run;
 	size_t sz = 0;
 	u64 b;
 
 	do {
-		draw(random, interlaced);
-		if (!platter_geo_init(&geo, &error) && random(2)) {
+		draw(geo, random, interlaced);
+		if (!platter_geo_init(geo, &error) && random(2)) {
 			/* The device may end anywhere in its last track. */
-			geo.blocks -= random(geo.zone[geo.nr_zones - 1].track_blocks);
+			geo->blocks -= random(geo->zone[geo->nr_zones - 1].track_blocks);
 			error = "";
 		}
-	} while (*error || (geo.nr_conv && geo.conv[0].start_blk + geo.conv[0].blocks > geo.blocks));
+	} while (*error || (geo->nr_conv && geo->conv[0].start_blk + geo->conv[0].blocks > geo->blocks));
 
 	/* As msg_geometry() of the target. */
 	sz += snprintf(reply + sz, size - sz, "media %s\nwindow_tracks %u\n",
-		       interlaced ? "imr" : "smr", platter_geo_window(&geo));
-	for (b = 0; platter_geo_run(&geo, b, &run); b = run.start_blk + run.blocks)
+		       interlaced ? "imr" : "smr", platter_geo_window(geo));
+	for (b = 0; platter_geo_run(geo, b, &run); b = run.start_blk + run.blocks)
 		sz += snprintf(reply + sz, size - sz, "run %llu %llu %u %u %d %u %s %s\n",
 			       (unsigned long long)run.start_blk,
 			       (unsigned long long)((run.blocks + run.track_blocks - 1) /
@@ -78,7 +80,7 @@ uint64_t medium_draw(medium_random random, bool interlaced, char *reply, size_t 
 			       run.conventional ? "conventional" : interlaced ? "imr" : "smr");
 	if (sz >= size)
 		abort();
-	return geo.blocks;
+	return geo->blocks;
 }
 
 #define MAX_RANGES	4096
@@ -120,14 +122,14 @@ static int effect(void *ctx, enum platter_effect effect, u64 blk, u32 n, u64 src
 	return 0;
 }
 
-int medium_write(uint64_t block, uint64_t n, medium_destroyed fn, void *ctx)
+int medium_write(int nr, uint64_t block, uint64_t n, medium_destroyed fn, void *ctx)
 {
 	static struct covered c;
 	int r = 0;
 	u32 i;
 
 	c.nr = 0;
-	platter_geo_write(&geo, block, n, effect, &c);
+	platter_geo_write(&media[nr], block, n, effect, &c);
 	for (i = 0; i < c.nr && !r; i++)
 		r = c.range[i].n ? fn(ctx, c.range[i].blk, c.range[i].n) : 0;
 	return r;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A random platter, for the side that knows nothing but what it says of itself.
+ * Random platters, for the side that knows nothing but what they say of themselves.
  * Apart, since the two sides name the same types in headers of their own.
  */
 #ifndef WINDOWS_CHECK_MEDIUM_H
@@ -10,11 +10,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define MEDIA	3
+
 typedef uint32_t (*medium_random)(uint32_t below);
 typedef int (*medium_destroyed)(void *ctx, uint64_t block, uint32_t n);
 
 /**
  * medium_draw() - make a platter
+ * @nr: which one, below MEDIA
  * @random: a number from 0 to below its argument
  * @interlaced: with bottoms and tops, else shingled
  * @reply: result, what the target answers to `geometry'
@@ -22,10 +25,12 @@ typedef int (*medium_destroyed)(void *ctx, uint64_t block, uint32_t n);
  *
  * Returns its blocks.
  */
-uint64_t medium_draw(medium_random random, bool interlaced, char *reply, size_t size);
+uint64_t medium_draw(int nr, medium_random random, bool interlaced, char *reply,
+		     size_t size);
 
 /**
- * medium_write() - what a write leaves destroyed on the platter drawn last
+ * medium_write() - what a write leaves destroyed on a platter
+ * @nr: which one
  * @block: first block written
  * @n: how many
  * @fn: told of every range; what it returns but 0 ends the walk
@@ -34,6 +39,6 @@ uint64_t medium_draw(medium_random random, bool interlaced, char *reply, size_t 
  * What the write covers first and writes then is not destroyed.  Returns 0, or what
  * @fn returned.
  */
-int medium_write(uint64_t block, uint64_t n, medium_destroyed fn, void *ctx);
+int medium_write(int nr, uint64_t block, uint64_t n, medium_destroyed fn, void *ctx);
 
 #endif /* WINDOWS_CHECK_MEDIUM_H */
