@@ -118,8 +118,8 @@ class StlSet(Linear):
     messages = ("stats", "stats_clear", "clean", "verify", "checkpoint",
                 "commit")
     keys = (("cleaning", "aggressive"), ("order", "greedy"),
-            ("bypass_blocks", 64), ("idle_ms", 7), ("wcache_blocks", 9),
-            ("destage_ms", 5))
+            ("bypass_blocks", 64), ("read_home", "always"), ("idle_ms", 7),
+            ("wcache_blocks", 9), ("destage_ms", 5))
     variants = {
         "replay": (Geometry("bypass", band=8, data=20, cache=4, ckpt=12,
                             options=(("bypass_blocks", 8),)),
@@ -256,7 +256,7 @@ class StlFull(StlSet):
     features = ()
     unsafe = ()
     keys = (("cleaning", "lazy"), ("order", "greedy"), ("threshold", 1),
-            ("idle_ms", 0), ("wcache_blocks", 9), ("destage_ms", 5))
+            ("read_home", "always"), ("idle_ms", 0), ("wcache_blocks", 9), ("destage_ms", 5))
     variants = {
         "replay": (Geometry("policy", band=5, data=24, cache=5, options=(
             ("cleaning", "lazy"), ("order", "greedy"), ("threshold", 1))),),
