@@ -301,7 +301,8 @@ static void stl_reads_home(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, e->ops->set(e, "read_home", "sometimes", &why), -ERANGE);
 		KUNIT_EXPECT_EQ(test, e->ops->set(e, "read_home", "always", &why), 0);
 		for (j = 0; j < ARRAY_SIZE(want); j++) {
-			KUNIT_ASSERT_EQ(test, e->ops->place(e, 2, 3, SHINGLE_LIFE_UNKNOWN, &run), 0);
+			KUNIT_ASSERT_EQ(test, 0, e->ops->place(e, 2, 3, SHINGLE_LIFE_UNKNOWN,
+							       &run));
 			commit(e, &run);
 			KUNIT_ASSERT_EQ(test, e->ops->next_step(e, SHINGLE_WHY_FORCED, &step), 1);
 			KUNIT_EXPECT_EQ(test, step.read_blocks, 6U);
