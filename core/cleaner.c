@@ -258,25 +258,38 @@ static int gather_singly(struct shingle_device *d, const struct shingle_step *st
 	return 0;
 }
 
+/* So many of blocks [from, from + n) of the step's base, of which @covered are not needed. */
+static u32 base_blocks(const struct shingle_step *step, u32 from, u32 n, u32 covered)
+{
+	if (step->base == SHINGLE_NOWHERE)
+		return 0;
+	if (step->read_blocks)
+		return clamp(step->read_blocks, from, from + n) - from;
+	return covered < n ? n : 0;
+}
+
 /* @fresh: how many of the blocks are not moved, but come from the write cache. */
 static int gather(struct shingle_device *d, const struct shingle_step *step, u32 from, u32 n,
 		  u32 *fresh)
 {
 	struct gather g = { .left = ATOMIC_INIT(1) };
-	u32 covered, nr = collect_runs(d, step, from, n, &covered), i, blocks = 0;
+	u32 covered, nr = collect_runs(d, step, from, n, &covered), i;
+	u32 blocks = base_blocks(step, from, n, covered);
 	int err;
 
 	init_completion(&g.done);
-	if (covered < n && step->base == SHINGLE_NOWHERE) {
+	if (covered < n && step->base == SHINGLE_NOWHERE)
 		memset(d->copy_buf, 0, (size_t)n * SHINGLE_BLOCK_SIZE);
-	} else if (covered < n) {
+	if (blocks) {
 		/* One long read; what is newer goes over it afterwards. */
-		gather_read(d, &g, step->base + from, n, d->copy_buf);
-		blocks += n;
+		gather_read(d, &g, step->base + from, blocks, d->copy_buf);
 		gather_put(&g);
 		wait_for_completion(&g.done);
 		atomic_set(&g.left, 1);
 		reinit_completion(&g.done);
+		/* What is read by habit alone is not missed. */
+		if (covered == n)
+			g.failed = false;
 	}
 	for (i = 0; i < nr && !g.failed; i++) {
 		const struct shingle_run *r = &d->copy_runs[i];

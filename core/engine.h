@@ -172,6 +172,9 @@ enum shingle_gathered {
  * @kind: the engine's own, below SHINGLE_STEP_KINDS
  * @n: blocks to copy, 0 when the step only changes the map
  * @base: holds the bulk of the content, or SHINGLE_NOWHERE for zeroes
+ * @read_blocks: so many blocks at @base are read, whatever step_source() says: that
+ *	is the drive's habit.  What cannot be read is missed only where it is content.
+ *	The content of others never comes from the base.  0: what is needed is read.
  * @dst: where the merged content goes, in ascending order
  * @lblk: first logical block, SHINGLE_NOWHERE when the content has none
  * @cookie: the engine's own
@@ -186,6 +189,7 @@ struct shingle_step {
 	u32 kind;
 	u32 n;
 	u64 base;
+	u32 read_blocks;
 	u64 dst;
 	u64 lblk;
 	u64 cookie;

@@ -621,8 +621,14 @@ static void gather(struct exercise *x, const struct shingle_step *step, u32 from
 	struct shingle_run run;
 	u32 at = from, i;
 
-	for (i = 0; i < n; i++)
-		buf[i] = step->base == SHINGLE_NOWHERE ? 0 : medium_read(x, step->base + from + i);
+	for (i = 0; i < n; i++) {
+		if (step->base == SHINGLE_NOWHERE)
+			buf[i] = 0;
+		else if (step->read_blocks && from + i >= step->read_blocks)
+			buf[i] = POISON;
+		else
+			buf[i] = medium_read(x, step->base + from + i);
+	}
 	while (at < from + n && x->plan->ops->step_source(x->e, step, at, &run) &&
 	       run.lblk < from + n) {
 		for (at = run.lblk; at < min_t(u64, run.lblk + run.n, from + n); at++)

@@ -144,6 +144,7 @@ struct full_pending {
  * @threshold: free bands that writes leave alone
  * @lazy: nothing is cleaned before a write needs the room
  * @greedy: clean the log band with the fewest current blocks, not the oldest
+ * @read_all: all of a band is read at home, needed or not
  * @map: which slot holds which block; slot = log * band_blocks + offset
  * @log: log bands
  * @zone: zones
@@ -186,6 +187,7 @@ struct stl_full {
 	u32 threshold;
 	bool lazy;
 	bool greedy;
+	bool read_all;
 
 	struct shingle_slotmap map;
 	struct full_log *log;
@@ -491,6 +493,10 @@ static int stl_full_set(struct shingle_engine *e, const char *name, const char *
 		*why = "order must be fifo or greedy";
 		return shingle_choose(value, "fifo", "greedy", &s->greedy);
 	}
+	if (!strcmp(name, "read_home")) {
+		*why = "read_home must be needed or always";
+		return shingle_choose(value, "needed", "always", &s->read_all);
+	}
 	if (strcmp(name, "threshold"))
 		return -ENOENT;
 	*why = "threshold must be at least 1 and less than the provision of a zone";
@@ -518,6 +524,10 @@ static int stl_full_get(struct shingle_engine *e, u32 index, const char **name, 
 		*name = "threshold";
 		snprintf(value, size, "%u", s->threshold);
 		return s->threshold != min(DEFAULT_THRESHOLD, s->g.provision - 1);
+	case 3:
+		*name = "read_home";
+		snprintf(value, size, "%s", s->read_all ? "always" : "needed");
+		return s->read_all;
 	}
 	return -ENOENT;
 }
@@ -970,7 +980,8 @@ static int merge_step(struct stl_full *s, u32 zone, u32 band, struct shingle_ste
 	s->step_band = band;
 	step->kind = STEP_MERGE;
 	step->n = s->band_blocks;
-	if (test_bit(band, s->written))
+	step->read_blocks = s->read_all ? s->band_blocks : 0;
+	if (s->read_all || test_bit(band, s->written))
 		step->base = band_pblk(s, s->home[band]);
 	step->dst = band_pblk(s, dst);
 	step->lblk = (u64)band * s->band_blocks;
@@ -1062,9 +1073,11 @@ static bool stl_full_step_source(struct shingle_engine *e, const struct shingle_
 {
 	struct stl_full *s = to_full(e);
 	u32 band = step->lblk / s->band_blocks;
+	/* Nothing that is read there is content. */
+	bool empty = step->base != SHINGLE_NOWHERE && !test_bit(band, s->written);
 
 	for (; offset < step->n; offset++) {
-		if (slot_of(s, band, step->lblk + offset) == SHINGLE_NO_SLOT)
+		if (!empty && slot_of(s, band, step->lblk + offset) == SHINGLE_NO_SLOT)
 			continue;
 		stl_full_resolve(e, step->lblk + offset, step->n - offset, out);
 		out->lblk = offset;

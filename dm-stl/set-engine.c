@@ -79,6 +79,7 @@ struct set_stream {
  * @inplace: rewrite bands without staging: loses data at a power cut
  * @aggressive: clean also when the host is quiet
  * @greedy: clean what has the most stale slots first, not the oldest
+ * @read_all: all that can be read of a band at home is read, needed or not
  * @bypass: a stream of so many blocks goes home past the cache; 0: none does
  * @map: which slot holds which block; slot = set * band_blocks + offset
  * @fill: per set, next empty slot
@@ -133,6 +134,7 @@ struct stl_set {
 	bool inplace;
 	bool aggressive;
 	bool greedy;
+	bool read_all;
 	u32 bypass;
 
 	struct shingle_slotmap map;
@@ -399,6 +401,10 @@ static int stl_set_set(struct shingle_engine *e, const char *name, const char *v
 	}
 	if (!strcmp(name, "bypass_blocks"))
 		return set_bypass(s, value, why);
+	if (!strcmp(name, "read_home")) {
+		*why = "read_home must be needed or always";
+		return shingle_choose(value, "needed", "always", &s->read_all);
+	}
 	if (strcmp(name, "order"))
 		return -ENOENT;
 	*why = "order must be fifo or greedy";
@@ -427,6 +433,10 @@ static int stl_set_get(struct shingle_engine *e, u32 index, const char **name, c
 		*name = "bypass_blocks";
 		snprintf(value, size, "%u", s->bypass);
 		return s->bypass;
+	case 4:
+		*name = "read_home";
+		snprintf(value, size, "%s", s->read_all ? "always" : "needed");
+		return s->read_all;
 	}
 	return -ENOENT;
 }
@@ -930,6 +940,15 @@ static bool whole_at_home(const struct stl_set *s, u32 band)
 	return s->valid[band] == s->band_blocks;
 }
 
+/*
+ * So many of the first blocks at the home of @band can be read.  A home that holds
+ * nothing can, unless a stream was there: what the head has destroyed is left alone.
+ */
+static u32 readable(const struct stl_set *s, u32 band)
+{
+	return s->valid[band] ? at_home(s, band) : s->band_blocks;
+}
+
 /* Neither a write to the set of @band nor one to its home may be under way. */
 static int rewrite_step(struct stl_set *s, u32 band, struct shingle_step *step)
 {
@@ -945,7 +964,9 @@ static int rewrite_step(struct stl_set *s, u32 band, struct shingle_step *step)
 	s->step_live = s->band_live[band];
 	step->kind = s->inplace ? STEP_INPLACE : STEP_STAGE;
 	step->n = s->band_blocks;
-	step->base = whole_at_home(s, band) ? native(s, band) : SHINGLE_NOWHERE;
+	step->read_blocks = s->read_all ? readable(s, band) : 0;
+	step->base = step->read_blocks || whole_at_home(s, band) ? native(s, band) :
+								  SHINGLE_NOWHERE;
 	step->dst = s->inplace ? native(s, band) : staging(s);
 	step->lblk = (u64)band * s->band_blocks;
 	step->cookie = s->fill[set];
@@ -1025,16 +1046,19 @@ static bool stl_set_step_source(struct shingle_engine *e, const struct shingle_s
 				u32 offset, struct shingle_run *out)
 {
 	struct stl_set *s = to_set(e);
-	u32 band = step->lblk / s->band_blocks, slot = SHINGLE_NO_SLOT, home = 0;
+	u32 band = step->lblk / s->band_blocks, slot = SHINGLE_NO_SLOT, home, end;
+	bool based = step->base != SHINGLE_NOWHERE;
 
 	if (step->kind == STEP_WRITEBACK)
 		return false;
-	/* In front of a prefix there may be anything: it is read by itself. */
-	if (!whole_at_home(s, band))
-		home = at_home(s, band);
+	/*
+	 * In front of a prefix there may be anything.  Without a base it is read by
+	 * itself; with one, what is not at home is zeroes.
+	 */
+	home = at_home(s, band);
 	for (; offset < step->n; offset++) {
 		slot = find_slot(s, band, step->lblk + offset);
-		if (slot != SHINGLE_NO_SLOT || offset < home)
+		if (slot != SHINGLE_NO_SLOT || based == (offset >= home))
 			break;
 	}
 	if (offset == step->n)
@@ -1044,7 +1068,10 @@ static bool stl_set_step_source(struct shingle_engine *e, const struct shingle_s
 	out->n = 1;
 	if (slot == SHINGLE_NO_SLOT) {
 		out->pblk = native(s, band) + offset;
-		while (offset + out->n < home &&
+		if (based)
+			out->kind = SHINGLE_RUN_ZERO;
+		end = based ? step->n : home;
+		while (offset + out->n < end &&
 		       find_slot(s, band, step->lblk + offset + out->n) == SHINGLE_NO_SLOT)
 			out->n++;
 		return true;

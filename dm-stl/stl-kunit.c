@@ -23,6 +23,10 @@ static const char *const aggressive[] = { "cleaning", "aggressive", NULL };
 static const char *const bypass[] = { "bypass_blocks", "1", NULL };
 static const char *const long_bypass[] = { "bypass_blocks", "5", "cleaning", "aggressive", NULL };
 static const char *const tight[] = { "threshold", "1", NULL };
+static const char *const always[] = { "read_home", "always", NULL };
+static const char *const bypass_always[] = {
+	"bypass_blocks", "2", "read_home", "always", NULL
+};
 
 static const struct shape_case shapes[] = {
 	{ "set: 19 blocks, 12 KiB bands", &stl_set_engine_ops, { 3, 3, 1, 2, 0, 1 } },
@@ -40,6 +44,8 @@ static const struct shape_case shapes[] = {
 	  .keys = bypass },
 	{ "set: long bypass, aggressive, head of 3", &stl_set_engine_ops, { 16, 20, 1, 4, 8, 3 },
 	  .keys = long_bypass },
+	{ "set: the whole home read, head of 2", &stl_set_engine_ops, { 8, 7, 1, 2, 4, 2 },
+	  .keys = bypass_always },
 	{ "set: in place", &stl_set_engine_ops, { 8, 7, 1, 2, 4, 2 }, .features = inplace },
 	{ "full: one zone, 12 KiB bands", &stl_full_engine_ops, { 3, 9, 0, 0, 0, 1 },
 	  .params = { 9, 3, 2 } },
@@ -49,6 +55,8 @@ static const struct shape_case shapes[] = {
 	  .keys = tight, .params = { 8, 3, 2 } },
 	{ "full: greedy, head of 3", &stl_full_engine_ops, { 5, 30, 0, 0, 2, 3 },
 	  .keys = greedy, .params = { 14, 6, 4 } },
+	{ "full: the whole home read", &stl_full_engine_ops, { 4, 12, 0, 0, 0, 1 },
+	  .keys = always, .params = { 12, 3, 2 } },
 	{ "full: 16-block bands, head of 3", &stl_full_engine_ops, { 16, 24, 0, 0, 8, 3 },
 	  .params = { 24, 5, 3 } },
 };
@@ -94,7 +102,7 @@ static void stl_exercise(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, !plan.cuts || res.cuts > 10);
 		KUNIT_EXPECT_GT(test, res.checkpoints, 5ULL);
 
-		if (c->keys == bypass || c->keys == long_bypass)
+		if (c->keys == bypass || c->keys == long_bypass || c->keys == bypass_always)
 			KUNIT_EXPECT_GT(test, res.bypassed, 5ULL);
 	}
 }
@@ -263,6 +271,60 @@ static void stl_counts_merged_blocks(struct kunit *test)
 			KUNIT_EXPECT_EQ(test, e->ops->step_source(e, &step, at, &run), at < 5);
 		e->ops->step_done(e, &step, &emit);
 		KUNIT_EXPECT_EQ(test, shingle_exercise_counter(e, "merged_blocks"), 3ULL);
+		e->ops->destroy(e);
+	}
+}
+
+/*
+ * With read_home=always all of a home is read, and only what is known to be there is
+ * content: in a band that was never written nothing, in one that was what is not newer.
+ */
+static void stl_reads_home(struct kunit *test)
+{
+	const struct shape_case c[] = {
+		{ "", &stl_set_engine_ops, { 6, 2, 1, 1, 0, 1 } },
+		{ "", &stl_full_engine_ops, { 6, 6, 0, 0, 0, 1 }, .params = { 6, 2, 1 } },
+	};
+	static const struct { u32 lblk, n; bool content; } want[2][3] = {
+		{ { 0, 2, false }, { 2, 3, true }, { 5, 1, false } }, { { 2, 3, true } },
+	};
+	struct shingle_record rec[16];
+	struct shingle_engine *e;
+	struct shingle_step step;
+	struct shingle_run run;
+	const char *why;
+	u32 i, j, k, at;
+
+	for (i = 0; i < ARRAY_SIZE(c); i++) {
+		KUNIT_ASSERT_EQ(test, c[i].ops->create(&e, new_layout(test, &c[i]), &why), 0);
+		KUNIT_ASSERT_EQ(test, e->ops->ready(e, &why), 0);
+		KUNIT_EXPECT_EQ(test, e->ops->set(e, "read_home", "sometimes", &why), -ERANGE);
+		KUNIT_EXPECT_EQ(test, e->ops->set(e, "read_home", "always", &why), 0);
+		for (j = 0; j < ARRAY_SIZE(want); j++) {
+			KUNIT_ASSERT_EQ(test, 0, e->ops->place(e, 2, 3, SHINGLE_LIFE_UNKNOWN,
+							       &run));
+			commit(e, &run);
+			KUNIT_ASSERT_EQ(test, e->ops->next_step(e, SHINGLE_WHY_FORCED, &step), 1);
+			KUNIT_EXPECT_EQ(test, step.read_blocks, 6U);
+			e->ops->resolve(e, 0, 1, &run);
+			KUNIT_EXPECT_EQ(test, step.base, run.pblk);
+			for (at = 0, k = 0; at < step.n; at = run.lblk + run.n, k++) {
+				if (!e->ops->step_source(e, &step, at, &run))
+					break;
+				KUNIT_ASSERT_LT(test, k, 3U);
+				KUNIT_EXPECT_EQ(test, run.lblk, (u64)want[j][k].lblk);
+				KUNIT_EXPECT_EQ(test, run.n, want[j][k].n);
+				KUNIT_EXPECT_EQ(test, run.kind == SHINGLE_RUN_MAPPED,
+						want[j][k].content);
+			}
+			KUNIT_EXPECT_EQ(test, k, j ? 1U : 3U);
+			do {	/* stl-set has two steps, and stl-full may have a log to free */
+				struct shingle_emit emit = { .rec = rec, .max = ARRAY_SIZE(rec) };
+
+				e->ops->step_done(e, &step, &emit);
+				e->ops->release(e, 0);
+			} while (e->ops->next_step(e, SHINGLE_WHY_FORCED, &step) == 1);
+		}
 		e->ops->destroy(e);
 	}
 }
@@ -876,6 +938,7 @@ static struct kunit_case stl_cases[] = {
 	KUNIT_CASE(stl_set_places),
 	KUNIT_CASE(stl_set_cleans),
 	KUNIT_CASE(stl_counts_merged_blocks),
+	KUNIT_CASE(stl_reads_home),
 	KUNIT_CASE(stl_set_orders),
 	KUNIT_CASE(stl_set_bypasses),
 	KUNIT_CASE(stl_set_bypasses_content),

@@ -75,7 +75,8 @@ def lines(ctx, geo, count):
     options = st.lists(st.sampled_from(
         ["1", "2", "0", "inplace", "commit_ms", "idle_ms", "cleaning", "order",
          "wcache_blocks", "wcache", "on", "off", "destage_ms",
-         "threshold", "lazy", "aggressive", "greedy", "0", "50", "-1"]), max_size=7)
+         "threshold", "lazy", "aggressive", "greedy", "read_home", "always", "needed",
+         "0", "50", "-1"]), max_size=7)
     changes = st.lists(st.tuples(
         st.sampled_from(["drop", "replace", "insert", "swap"]),
         st.integers(0, 8), tokens), max_size=3)

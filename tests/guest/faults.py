@@ -314,6 +314,43 @@ def cleaning_read(ctx, geo, area):
         game.alive()
 
 
+def read_by_habit(ctx, geo):
+    """A home is read though nothing of it is needed, and cannot be: that costs nothing.
+    Of one that is needed in part the same holds for the rest."""
+    band = geo.band
+    with faulty(ctx, geo) as game:
+        for b in range(band, geo.logical, band):
+            game.write(b, band, must=True)
+        game.message("clean", must=True)
+        game.close()
+        lies = ctx.target.lies(game.stack.paths, geo)
+        game.stack.open()
+        game.dev = game.stack.blk()
+        which, start, _ = game.areas["data"]
+        for what, unread, writes in (
+                ("never written", (start, band), (1,)),
+                # Not in order, or it might be home where it is.
+                ("cached as a whole", (lies[band][1], band), (band + 1, band, *range(
+                    band + 2, 2 * band))),
+                ("cached where it is bad", (lies[2 * band][1], 1), (2 * band,))):
+            for b in writes:
+                game.write(b, must=True)
+            game.areas["home"] = (which, *unread)
+            game.break_("home", "error_reads" if error_reads() else "error")
+            before = stats(game.stack.device)
+            game.message("clean", must=True)
+            count = stats(game.stack.device)
+            game.heal()
+            expect(count["clean_read_blocks"] - before["clean_read_blocks"] >= band,
+                   f"{what}: not all of it was read")
+            for name in ("read_errors", "bad_blocks", "step_failures", "cached_blocks"):
+                expect(not count[name], f"{what}: {name} {count[name]}")
+            game.compare(what)
+        game.again()
+        game.compare("activated again")
+        game.alive()
+
+
 def newer_than_staged(ctx, geo):
     """A staged band is written to again, and then the staged copy of that very
     block cannot be read: nothing is lost, since nobody needs it."""
@@ -1269,6 +1306,12 @@ def cases(target, options):
                  lambda ctx: bad_free_band(ctx, idle)),
                 ("all of a log band, write cache",
                  lambda ctx: bad_log_band(ctx, GEOMETRIES["faults"][1]))]
+    if any(key == "read_home" for key, _ in target.keys):
+        habit = geo.but(options=(("read_home", "always"), ("idle_ms", 0)))
+        out += [("cleaning, reading what is not needed",
+                 lambda ctx: read_by_habit(ctx, habit)),
+                ("cleaning, reading the base, all of it",
+                 lambda ctx: cleaning_read(ctx, habit, "data"))]
     if "inplace" in target.features:
         idle = geo.but(features=("inplace",), options=(
             *geo.options, ("cleaning", "aggressive"), ("idle_ms", 200),

@@ -4,15 +4,17 @@
 A sequential fill, then uniform random overwrites, cleaning of everything and a
 look at every block: the blocks that the data device was written and read are
 those that the layer's counters say, to the block; where metadata lie on the same
-device, they are in the account."""
+device, they are in the account.  And what one cleaned band costs, by kind."""
 
 import os
 import random
 import time
+from collections import Counter
 
+import exact
 from bench import expect
 from blk import SECTORS
-from targets import stack
+from targets import Geometry, stack
 
 CHUNK = 64      # blocks of a sequential write
 METADATA = ("journal_blocks", "checkpoint_blocks", "superblock_blocks")
@@ -119,6 +121,91 @@ def run(ctx, geo):
                                    count["host_write_blocks"], 2)}
 
 
+# A band of 40 MiB; of its blocks so many are cached, no two of them neighbours.
+COST = Geometry("cost", band=10240, data=1, cache=1, meta="separate", ckpt=32, journal=48)
+CACHED = 100
+
+
+def by_kind(events, cache, areas):
+    """{(R or W, what was there): blocks} of traced events."""
+    out, staging = Counter(), areas.get("staging", ("", 0, 0))
+    for device, event in events:
+        letter, _, where = event.partition(" ")
+        if not where:
+            continue            # a flush
+        at, n = map(int, where.split("+"))
+        kind = "metadata" if device == "meta" else "cache" if at in cache else \
+            "staging" if device == staging[0] and 0 <= at - staging[1] < staging[2] else "home"
+        out[letter[0], kind] += n
+    return out
+
+
+def cleaned(game, blocks):
+    """Writes these blocks; what does it cost to bring them home?"""
+    device, tracer, cache = game.stack.device, game.tracer, set()
+    for at, n in blocks:
+        game.dev.write(at, os.urandom(4096) * n)
+    device.message("commit")
+    for _, event in tracer.take():
+        where = event.partition(" ")[2]
+        if where:
+            at, n = map(int, where.split("+"))
+            cache.update(range(at, at + n))
+    before = stats(device)
+    device.message("clean")
+    now = stats(device)
+    cost = by_kind([e for e in tracer.take() if e[1][0] in "RW"], cache,
+                   game.stack.target.areas(game.stack.geo))
+    count = {name: now[name] - before[name] for name in now if name in before}
+    expect(count["bands_cleaned"] == 1 and not now["cached_blocks"],
+           f"{count['bands_cleaned']} bands cleaned, {now['cached_blocks']} blocks left")
+    for letter, name in (("R", "clean_read_blocks"), ("W", "clean_write_blocks")):
+        moved = sum(n for (way, kind), n in cost.items() if way == letter and kind != "metadata")
+        expect(moved == count[name], f"{moved} blocks seen, {count[name]} said: {name}")
+    expect(cost["W", "metadata"] == sum(count[name] for name in METADATA),
+           f"{cost['W', 'metadata']} blocks of metadata seen, not what is said")
+    return cost
+
+
+def band_cost(ctx, geo):
+    """One band, cleaned when it was never written, when part of it is cached and when
+    all of it is: blocks read and written, by what was there."""
+    game = exact.Play(ctx, geo)
+    always = dict(geo.options)["read_home"] == "always"
+    staged = "staging" in ctx.target.areas(geo) and "inplace" not in geo.features
+    half = geo.band // 2
+    some = [(1 + 101 * i, 1) for i in range(CACHED)]
+    # Not in order, or it would be home where there are streams.
+    whole = [(at, CHUNK) for first in (half, 0) for at in range(first, first + half, CHUNK)]
+    notes = {}
+    try:
+        game.tracer = exact.Tracer(game.names)
+        for what, blocks, home in (("new", some, always), ("part", some, True),
+                                   ("whole", whole, always)):
+            want = Counter({("R", "home"): home * geo.band, ("W", "home"): geo.band,
+                            ("R", "cache"): sum(n for _, n in blocks),
+                            ("R", "staging"): staged * geo.band,
+                            ("W", "staging"): staged * geo.band})
+            cost = cleaned(game, blocks)
+            notes[what] = " ".join(f"{way} {kind} {n}" for (way, kind), n in sorted(cost.items()))
+            meta = cost.pop(("W", "metadata"), 0)
+            expect(meta and +cost == +want, f"{what}: {notes[what]}, not {dict(+want)}")
+    finally:
+        if game.tracer:
+            game.tracer.close()
+        game.close()
+    return notes
+
+
+def costs(target):
+    for home in ("needed", "always"):
+        for features in ((),) + (("inplace",),) * ("inplace" in target.features):
+            geo = COST.but(features=features, options=(
+                ("read_home", home), ("commit_ms", 0), ("idle_ms", 0)))
+            yield (f"a cleaned band, {' '.join((home, *features))}",
+                   lambda ctx, g=geo: band_cost(ctx, g))
+
+
 def idle(ctx, geo):
     """Nothing to do but wait: then nothing is left to clean."""
     made = stack(ctx.pool, ctx.target, geo.but(options=(("idle_ms", 100),)))
@@ -142,6 +229,8 @@ def idle(ctx, geo):
 def cases(target, _options):
     out = [(f"ledger {geo.name}", lambda ctx, geo=geo: run(ctx, geo))
            for geo in target.geometry("ledger")]
+    if any(key == "read_home" for key, _ in target.keys):
+        out += costs(target)
     if target.cleans_when_idle:
         out += [(f"idle {geo.name}", lambda ctx, geo=geo: idle(ctx, geo))
                 for geo in target.geometry("ledger")[:1]]

@@ -118,8 +118,8 @@ class StlSet(Linear):
     messages = ("stats", "stats_clear", "clean", "verify", "checkpoint",
                 "commit")
     keys = (("cleaning", "aggressive"), ("order", "greedy"),
-            ("bypass_blocks", 64), ("idle_ms", 7), ("wcache_blocks", 9),
-            ("destage_ms", 5))
+            ("bypass_blocks", 64), ("read_home", "always"), ("idle_ms", 7),
+            ("wcache_blocks", 9), ("destage_ms", 5))
     variants = {
         "replay": (Geometry("bypass", band=8, data=20, cache=4, ckpt=12,
                             options=(("bypass_blocks", 8),)),
@@ -129,13 +129,17 @@ class StlSet(Linear):
                                      ("destage_ms", 20))),
                    Geometry("policy", band=5, data=24, cache=4, options=(
                        ("cleaning", "aggressive"), ("order", "greedy"),
-                       ("idle_ms", 15)))),
+                       ("read_home", "always"), ("idle_ms", 15)))),
         "fio": (Geometry("bypass", band=64, data=100, cache=10, ckpt=64,
                          journal=64, options=(("bypass_blocks", 32),)),),
         "fio-platter": (
             Geometry("bypassguards", band=60, data=80, cache=8, track=16,
                      head=2, meta="separate", ckpt=64, journal=64,
-                     options=(("bypass_blocks", 32),)),),
+                     options=(("bypass_blocks", 32),)),
+            # What the head has destroyed is not read, by habit or otherwise.
+            Geometry("habitguards", band=60, data=30, cache=4, track=16,
+                     head=2, meta="separate", ckpt=64, journal=64,
+                     options=(("bypass_blocks", 32), ("read_home", "always"))),),
         "fs": (Geometry("bypass", band=64, data=1536, cache=16, ckpt=64,
                         journal=128, options=(("bypass_blocks", 32),)),),
         "faults": (Geometry("bypass", band=4, data=12, cache=3,
@@ -256,10 +260,11 @@ class StlFull(StlSet):
     features = ()
     unsafe = ()
     keys = (("cleaning", "lazy"), ("order", "greedy"), ("threshold", 1),
-            ("idle_ms", 0), ("wcache_blocks", 9), ("destage_ms", 5))
+            ("read_home", "always"), ("idle_ms", 0), ("wcache_blocks", 9), ("destage_ms", 5))
     variants = {
         "replay": (Geometry("policy", band=5, data=24, cache=5, options=(
-            ("cleaning", "lazy"), ("order", "greedy"), ("threshold", 1))),),
+            ("cleaning", "lazy"), ("order", "greedy"), ("threshold", 1),
+            ("read_home", "always"))),),
     }
     streams = True
     cleans_when_idle = True

@@ -43,6 +43,7 @@ modprobe brd rd_nr=2 rd_size=36864
 refused "it does not fit without --scale, and says so" create
 ok "what was refused has changed nothing" cmp -n 37748736 /dev/ram0 /dev/zero
 ok "create" create --scale $SCALE --band $BAND
+made=$(dmsetup table $X)
 ok "the label is the preset's" eval \
 	'shingle dump $(flash) /dev/ram0 | grep -q "$PRESET, 1/$SCALE"'
 ok "write it all at random, and find it all" load
@@ -54,8 +55,10 @@ ok "remove" remove
 # shellcheck disable=SC2046
 ok "check" shingle check $(flash) /dev/ram0
 # shellcheck disable=SC2046
-ok "open" shingle open --no-udev $(flash) /dev/ram0 $X
+ok "open" shingle open --no-udev $(flash) --preset "$PRESET" /dev/ram0 $X
 dmsetup mknodes $X
+ok "its habits are those that it was made with" eval \
+	'[ "$(dmsetup table $X)" = "$made" ] && [[ $made == *"read_home always"* ]]'
 ok "everything is still there" load --verify_only
 ok "remove again" remove
 ktap_end

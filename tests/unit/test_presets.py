@@ -52,7 +52,7 @@ def test_table_2_1(run, drive, meta):
         assert abs(cache * mib / 1024 - 9.98) < 0.01
     if drive < 3:
         assert out["logical_blocks"] == data * mib * MIB
-        assert out["table"].endswith("0 2 cleaning lazy")
+        assert out["table"].endswith(" 1 inplace 4 cleaning lazy read_home always")
         assert out["params"] == {"set-shift": 0}
     if meta:
         assert roles["data"]["start"] == 0
@@ -67,7 +67,7 @@ def test_zones_of_emulated_smr_3(run):
     zones += rest > provision
     assert out["logical_blocks"] == (185966 - zones * provision) * 20 * MIB
     assert abs(zones * logs * 20 / 1024 - 37.2) < 0.2
-    assert out["table"].endswith("0 4 cleaning aggressive idle_ms 1000")
+    assert out["table"].endswith(" 0 6 cleaning aggressive idle_ms 1000 read_home always")
 
 
 @pytest.mark.parametrize("scale", [2, 7, 10, 100, 409, 952])
@@ -113,15 +113,56 @@ def test_explicit_options_count_for_more(run):
                              *devices(run, 1, DISK // 40, meta=False), "x"))
         assert out["bands"]["cache"] == 5 and out["params"] == {"set-shift": 3}
         assert out["label"] == "mine"
-        assert out["table"].endswith(" 0 4 cleaning aggressive idle_ms 7")
+        assert out["table"].endswith(" 1 inplace 6 cleaning aggressive idle_ms 7 "
+                                     "read_home always")
     out = layout(run, 3, "--scale", "40", "--log-bands", "3", "--set", "commit_ms=5",
                  blocks=DISK // 40)
     assert out["params"]["log-bands"] == 3
-    assert out["table"].endswith(" 0 6 commit_ms 5 cleaning aggressive idle_ms 1000")
+    assert out["table"].endswith(" 0 8 commit_ms 5 cleaning aggressive idle_ms 1000 "
+                                 "read_home always")
     out = layout(run, 1, "--scale", "40", "--bands", "100", "--cache-location", "od",
                  blocks=DISK // 40)
     assert out["bands"]["data"] == 100
     assert [g["role"] for g in out["groups"]] == ["cache", "staging", "data"]
+
+
+SMALL = ["--preset", "emulated-smr-1", "--scale", "58200", "--band", "48K"]
+
+
+def test_what_a_preset_risks_can_be_left_out(run):
+    data = blank(run.dir / "d", 17000)
+    for more, tail in (
+            ([], " 1 inplace 4 cleaning lazy read_home always"),
+            (["--feature", "inplace"], " 1 inplace 4 cleaning lazy read_home always"),
+            (["--no-feature", "inplace"], " 0 4 cleaning lazy read_home always"),
+            (["--no-feature", "inplace", "--set", "read_home=needed"],
+             " 0 4 read_home needed cleaning lazy")):
+        line = run("create", "--dry-run", *SMALL, *more, data, "x").splitlines()[-1]
+        assert line.endswith(f"{tail}'"), line
+
+
+def test_a_preset_is_opened_as_one(run):
+    """Its habits are not on the disk; without them it is opened as any other."""
+    data = blank(run.dir / "d", 17000)
+    run("format", *SMALL, data)
+    preset = ["open", data, "x", "--dry-run", "--preset", "emulated-smr-1"]
+    assert run("open", data, "x", "--dry-run").endswith(f" stl-set {data} - -'\n")
+    assert run(*preset).endswith(" 1 inplace 4 cleaning lazy read_home always'\n")
+    assert run(*preset, "--no-feature", "inplace", "--set", "order=greedy").endswith(
+        " 0 6 order greedy cleaning lazy read_home always'\n")
+    assert "emulated-smr-3 is stl-full, and" in run(*preset[:-1], "emulated-smr-3", rc=FAILED)
+    assert "choose one of emulated-smr-1" in run(*preset[:-1], "emulated", rc=USAGE)
+    assert "goes with --preset" in run(*preset[:4], "--no-feature", "inplace", rc=USAGE)
+    assert "does not have" in run(*preset, "--no-feature", "in", rc=USAGE)
+
+
+@pytest.mark.parametrize("target", ["stl-set", "stl-full"])
+def test_read_home_is_a_key(run, target):
+    data = blank(run.dir / "d", 17000)
+    create = ["create", target, "--dry-run", "--band", "48K", data, "x", "--set"]
+    assert run(*create, "read_home=always").endswith(" 0 2 read_home always'\n")
+    assert run(*create, "read_home=sometimes", rc=FAILED) == \
+        "shingle: read_home must be needed or always\n"
 
 
 def test_the_scale_that_is_proposed_fits(run):
@@ -157,6 +198,9 @@ def test_the_scale_that_is_proposed_fits(run):
     (["--preset", "emulated-smr-1", "--scale", "900", "--log-bands", "2", "d", "x"],
      "means nothing", FAILED),
     (["--scale", "2", "stl-set", "d", "x"], "goes with --preset", USAGE),
+    (["--no-feature", "inplace", "stl-set", "d", "x"], "goes with --preset", USAGE),
+    (["--preset", "emulated-smr-3", "--no-feature", "inplace", "d", "x"], "does not have",
+     USAGE),
     (["stl-set", "--bands", "0", "d", "x"], "at least 1", USAGE),
     (["stl-set", "--bands", "100000", "d", "x"], "DATA has room for", FAILED),
 ])
@@ -202,6 +246,10 @@ def test_presets_command(run):
         assert row["paper"]["band_blocks"] == mib * MIB and row["paper"]["size"] == "3.9 TB"
         assert row["options"]["bands"] == str(data) and "2.1" in row["source"]
         assert row["name"] in run("presets")
+        assert "read_home=always" in row["set"]
+        # Who rewrites bands in place says what that risks, and who does not need not.
+        assert row["feature"] == (["inplace"] if row["target"] == "stl-set" else [])
+        assert ("power cut" in row.get("doc", "")) == bool(row["feature"])
     assert "9279" in run("presets", "--scale", "10")
     assert "at most 409" in run("presets", "--scale", "500", rc=FAILED)
     run("presets", "x", rc=USAGE)

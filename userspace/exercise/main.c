@@ -62,12 +62,14 @@ static void draw_imr(u32 *rng, struct shingle_exercise_shape *shape, struct shin
 
 static const char *const greedy_keys[] = { "order", "greedy", NULL };
 static const char *const tight_keys[] = { "threshold", "1", NULL };
-static const char *const *const full_keys[] = { NULL, greedy_keys, tight_keys };
+static const char *const always_keys[] = { "read_home", "always", NULL };
+static const char *const *const full_keys[] = { NULL, greedy_keys, tight_keys, always_keys };
 static const char *const aggressive_keys[] = { "cleaning", "aggressive", NULL };
 static const char *const bypass_keys[] = { "bypass_blocks", "1", NULL };
 static const char *const long_keys[] = { "bypass_blocks", "4", "cleaning", "aggressive", NULL };
+static const char *const habit_keys[] = { "bypass_blocks", "2", "read_home", "always", NULL };
 static const char *const *const set_keys[] = {
-	NULL, aggressive_keys, greedy_keys, bypass_keys, long_keys,
+	NULL, aggressive_keys, greedy_keys, bypass_keys, long_keys, always_keys, habit_keys,
 };
 
 static const char *const naive_keys[] = { "rmw", "naive", "partial", "level", NULL };
@@ -94,11 +96,12 @@ static const char *const *const imr_keys[] = {
 /* What may be set while the device is in use. */
 static const char *const set_turns[] = {
 	"cleaning", "lazy", "cleaning", "aggressive", "order", "fifo", "order", "greedy",
-	"bypass_blocks", "0", "bypass_blocks", "1", "bypass_blocks", "4", NULL,
+	"bypass_blocks", "0", "bypass_blocks", "1", "bypass_blocks", "4",
+	"read_home", "needed", "read_home", "always", NULL,
 };
 static const char *const full_turns[] = {
 	"cleaning", "lazy", "cleaning", "aggressive", "order", "fifo", "order", "greedy",
-	"threshold", "1", NULL,
+	"threshold", "1", "read_home", "needed", "read_home", "always", NULL,
 };
 static const char *const imr_turns[] = {
 	"policy", "seq", "policy", "3phase", "policy", "zigzag", "policy", "compaction",

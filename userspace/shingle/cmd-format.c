@@ -226,22 +226,6 @@ static bool take_options(struct format_args *a, u64 scale, char *why)
 	return true;
 }
 
-/* The habits of the preset, where the command line has none of that name. */
-static void take_keys(struct format_args *a)
-{
-	u32 given = a->table.nr_keys, i, k;
-
-	for (i = 0; a->preset->keys[i]; i++) {
-		const char *key = a->preset->keys[i];
-		size_t len = (size_t)(strchr(key, '=') - key) + 1;
-
-		for (k = 0; k < given && strncmp(a->table.key[k], key, len); k++)
-			;
-		if (k == given && a->table.nr_keys < TABLE_MAX_ARGS)
-			a->table.key[a->table.nr_keys++] = key;
-	}
-}
-
 static bool take_params(const struct format_args *a, const struct engine_row *row,
 			struct shingle_layout *l)
 {
@@ -570,7 +554,12 @@ static int do_format(struct format_args *a, struct image *img)
 		say("%s formatted: %s, %s in %llu bands of %s", a->data, a->target,
 		    blocks_text(img->l.logical_blocks).s, img->l.nr_bands[SHINGLE_ROLE_DATA],
 		    blocks_text(img->l.band_blocks).s);
-	return creating ? table_open(img, &a->table, a->name, false) : EXIT_CLEAN;
+	if (!creating)
+		return EXIT_CLEAN;
+	ret = table_open(img, &a->table, a->name, false);
+	if (!ret)
+		table_warn(&a->table, a->preset);
+	return ret;
 }
 
 static bool give(struct format_args *a, const char *option, const char *value)
@@ -582,20 +571,6 @@ static bool give(struct format_args *a, const char *option, const char *value)
 	a->given[a->nr_given].option = option;
 	a->given[a->nr_given++].value = value;
 	return true;
-}
-
-static bool find_preset(struct format_args *a, const char *name)
-{
-	char names[256];
-
-	a->preset = preset_by_name(name);
-	if (a->preset) {
-		a->target = a->preset->target;
-		return true;
-	}
-	fail("--preset '%s' is not known: choose one of %s", name,
-	     preset_names(names, sizeof(names)));
-	return false;
 }
 
 /* A preset says the target itself. */
@@ -657,7 +632,9 @@ static int run(const struct command *cmd, int argc, char **argv)
 			ok = give(a, options[which].name, optarg);
 			break;
 		case 'P':
-			ok = find_preset(a, optarg);
+			a->preset = table_find_preset(optarg);
+			ok = a->preset;
+			a->target = ok ? a->preset->target : NULL;
 			break;
 		case 's':
 			ok = parse_number("--scale", optarg, 1, PRESET_MAX_SCALE, &a->scale);
@@ -678,6 +655,7 @@ static int run(const struct command *cmd, int argc, char **argv)
 			a->json = true;
 			break;
 		case 'F':
+		case 'W':
 		case 'S':
 		case 'U':
 			ok = creating && table_option(&a->table, c, optarg);
@@ -703,8 +681,8 @@ static int run(const struct command *cmd, int argc, char **argv)
 	}
 	a->scale = max(a->scale, 1ULL);
 	ok = take_options(a, a->scale, why) && operands(cmd, a, argc, argv);
-	if (ok && a->preset && creating)
-		take_keys(a);
+	if (ok && creating)
+		ok = table_take_preset(&a->table, a->preset);
 	if (ok)
 		ret = do_format(a, img);
 out:

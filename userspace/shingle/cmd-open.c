@@ -5,9 +5,10 @@
 #include "table.h"
 
 static int do_open(struct image *img, const char *const path[], const char *name,
-		   const struct table_args *t, bool dry_run)
+		   const struct table_args *t, const struct preset *preset, bool dry_run)
 {
 	const char *why = "";
+	int ret;
 
 	if (!devices_open(&img->ds, path[SHINGLE_DEV_DATA], path[SHINGLE_DEV_CACHE],
 			  path[SHINGLE_DEV_META], DEVICE_READ) || !image_load(img))
@@ -15,6 +16,9 @@ static int do_open(struct image *img, const char *const path[], const char *name
 	if (img->l.dev_blocks[SHINGLE_DEV_CACHE] && !img->ds.dev[SHINGLE_DEV_CACHE].path)
 		return fail("%s keeps its cache on another device: name it with --cache",
 			    path[SHINGLE_DEV_DATA]);
+	if (preset && strcmp(preset->target, img->row->ops->name))
+		return fail("%s is %s, and %s holds %s", preset->name, preset->target,
+			    path[SHINGLE_DEV_DATA], img->row->ops->name);
 	if (image_fresh_engine(img, &why))
 		return fail("%s: %s", img->row->ops->name, why);
 	if (!table_checked(img, t))
@@ -25,7 +29,10 @@ static int do_open(struct image *img, const char *const path[], const char *name
 	if (img->l.flags & SHINGLE_SB_NEEDS_CHECK)
 		fprintf(stderr, "shingle: %s is marked needs_check: run 'shingle check', then 'shingle repair'\n",
 			path[SHINGLE_DEV_DATA]);
-	return table_open(img, t, name, dry_run);
+	ret = table_open(img, t, name, dry_run);
+	if (!ret && !dry_run)
+		table_warn(t, preset);
+	return ret;
 }
 
 static int run_open(const struct command *cmd, int argc, char **argv)
@@ -33,6 +40,7 @@ static int run_open(const struct command *cmd, int argc, char **argv)
 	static const struct option options[] = {
 		{ "cache", required_argument, NULL, 'C' },
 		{ "meta", required_argument, NULL, 'M' },
+		{ "preset", required_argument, NULL, 'P' },
 		{ "dry-run", no_argument, NULL, 'n' },
 		{ "help", no_argument, NULL, 'h' },
 		TABLE_OPTIONS,
@@ -40,6 +48,7 @@ static int run_open(const struct command *cmd, int argc, char **argv)
 	};
 	const char *path[SHINGLE_NR_DEVS] = { NULL }, *name;
 	struct table_args table = { 0 };
+	const struct preset *preset = NULL;
 	struct image *img;
 	bool dry_run = false;
 	int c, ret;
@@ -53,10 +62,16 @@ static int run_open(const struct command *cmd, int argc, char **argv)
 		case 'M':
 			path[SHINGLE_DEV_META] = optarg;
 			break;
+		case 'P':
+			preset = table_find_preset(optarg);
+			if (!preset)
+				return EXIT_USAGE;
+			break;
 		case 'n':
 			dry_run = true;
 			break;
 		case 'F':
+		case 'W':
 		case 'S':
 		case 'U':
 			if (!table_option(&table, c, optarg))
@@ -68,10 +83,12 @@ static int run_open(const struct command *cmd, int argc, char **argv)
 	}
 	if (!parse_operands(cmd, argc, argv, 2, "DATA", &path[SHINGLE_DEV_DATA], "NAME", &name))
 		return EXIT_USAGE;
+	if (!table_take_preset(&table, preset))
+		return EXIT_USAGE;
 	img = image_new();
 	if (!img)
 		return EXIT_OPERATION;
-	ret = do_open(img, path, name, &table, dry_run);
+	ret = do_open(img, path, name, &table, preset, dry_run);
 	image_free(img);
 	return ret;
 }
@@ -83,6 +100,7 @@ const struct command cmd_open = {
 		"Reads the superblock, and loads the table that it asks for.\n\n"
 		"  --cache DEV       the cache device, if it was formatted with one\n"
 		"  --meta DEV        the metadata device, if it was formatted with one\n"
+		"  --preset NAME     the settings of a drive of the literature, see 'shingle presets'\n"
 		TABLE_HELP
 		"  --dry-run         print the dmsetup line, change nothing\n",
 	.run = run_open,

@@ -29,11 +29,15 @@ static void tell(const struct preset *p, const struct preset_option *opt, u64 sc
 	printf("  options ");
 	for (; opt->name; opt++)
 		printf(" --%s %s", opt->name, opt->value);
+	for (i = 0; p->features[i]; i++)
+		printf(" --feature %s", p->features[i]);
 	for (i = 0; p->keys[i]; i++)
 		printf(" --set %s", p->keys[i]);
 	say("%s", p->flash ? " --cache DEV" : "");
 	say("  takes    %llu bands, %s%s", bands, blocks_text(bands * p->band_blocks).s,
 	    p->zone_bands ? "" : p->flash ? ", and its cache on DEV" : ", and its cache");
+	if (p->doc)
+		say("  risk     %s", p->doc);
 }
 
 static void tell_json(const struct preset *p, const struct preset_option *opt, u64 scale,
@@ -60,6 +64,12 @@ static void tell_json(const struct preset *p, const struct preset_option *opt, u
 	for (; opt->name; opt++)
 		json_str(j, opt->name, opt->value);
 	json_close(j, '}');
+	json_open(j, "feature", '[');
+	for (i = 0; p->features[i]; i++)
+		json_str(j, NULL, p->features[i]);
+	json_close(j, ']');
+	if (p->doc)
+		json_str(j, "doc", p->doc);
 	json_open(j, "set", '[');
 	for (i = 0; p->keys[i]; i++)
 		json_str(j, NULL, p->keys[i]);

@@ -14,8 +14,14 @@
 /* Two logs, the least that a zone can do with, are 1 % of this. */
 #define LEAST_ZONE_BANDS	195
 
-static const char *const lazy[] = { "cleaning=lazy", NULL };
-static const char *const aggressive[] = { "cleaning=aggressive", "idle_ms=1000", NULL };
+static const char *const lazy[] = { "cleaning=lazy", "read_home=always", NULL };
+static const char *const aggressive[] = {
+	"cleaning=aggressive", "idle_ms=1000", "read_home=always", NULL
+};
+static const char *const unstaged[] = { "inplace", NULL };
+static const char *const safe[] = { NULL };
+static const char unstaged_doc[] =
+	"bands are cleaned by writing over them, as the original did: a power cut meanwhile loses up to a band, also what was flushed long before; --no-feature inplace stages them";
 
 static const struct preset presets[] = {
 	{
@@ -23,17 +29,18 @@ static const struct preset presets[] = {
 		.paper = { "set-associative", "disk, single, at ID, 37.2 GiB", "lazy", "static",
 			   "3.9 TB" },
 		.band_blocks = 40 * MIB_BLOCKS, .bands = 92983, .cache_bands = 952, .keys = lazy,
+		.features = unstaged, .doc = unstaged_doc,
 	}, {
 		.name = "emulated-smr-2", .target = "stl-set", .source = SKYLIGHT,
 		.paper = { "set-associative", "flash, 9.98 GiB", "lazy", "static", "3.9 TB" },
 		.band_blocks = 25 * MIB_BLOCKS, .bands = 148773, .cache_bands = 409, .flash = true,
-		.keys = lazy,
+		.keys = lazy, .features = unstaged, .doc = unstaged_doc,
 	}, {
 		.name = "emulated-smr-3", .target = "stl-full", .source = SKYLIGHT,
 		.paper = { "fully-associative", "disk, multiple, 37.2 GiB", "aggressive",
 			   "dynamic", "3.9 TB" },
 		.band_blocks = 20 * MIB_BLOCKS, .bands = 185966, .zone_bands = 2048,
-		.log_bands = 21, .keys = aggressive,
+		.log_bands = 21, .keys = aggressive, .features = safe,
 	},
 };
 

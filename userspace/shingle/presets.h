@@ -22,6 +22,8 @@
  * @zone_bands: bands in a zone, 0 where there are no zones
  * @log_bands: of each zone, that may hold cached blocks
  * @keys: of the table line, as for --set; ends with NULL
+ * @features: of the table line, as for --feature; ends with NULL
+ * @doc: what these risk, a sentence for who opens the drive; NULL if they risk nothing
  */
 struct preset {
 	const char *name;
@@ -41,6 +43,8 @@ struct preset {
 	u32 zone_bands;
 	u32 log_bands;
 	const char *const *keys;
+	const char *const *features;
+	const char *doc;
 };
 
 /**

@@ -21,7 +21,8 @@ bool table_option(struct table_args *t, int c, const char *value)
 		t->no_udev = true;
 		return true;
 	}
-	if (t->nr_features == TABLE_MAX_ARGS || t->nr_keys == TABLE_MAX_ARGS) {
+	if (t->nr_features == TABLE_MAX_ARGS || t->nr_keys == TABLE_MAX_ARGS ||
+	    t->nr_without == TABLE_MAX_ARGS) {
 		fail("at most %u features and %u settings can be given", TABLE_MAX_ARGS,
 		     TABLE_MAX_ARGS);
 		return false;
@@ -34,12 +35,95 @@ bool table_option(struct table_args *t, int c, const char *value)
 		t->feature[t->nr_features++] = value;
 		return true;
 	}
+	if (c == 'W') {
+		t->without[t->nr_without++] = value;
+		return true;
+	}
 	if (!strchr(value, '=') || *value == '=') {
 		fail("--set %s has no value: write it as KEY=VALUE", value);
 		return false;
 	}
 	t->key[t->nr_keys++] = value;
 	return true;
+}
+
+/**
+ * table_find_preset() - the preset that somebody has named
+ * @name: its name
+ *
+ * Returns NULL after saying which there are.
+ */
+const struct preset *table_find_preset(const char *name)
+{
+	const struct preset *p = preset_by_name(name);
+	char names[256];
+
+	if (!p)
+		fail("--preset '%s' is not known: choose one of %s", name,
+		     preset_names(names, sizeof(names)));
+	return p;
+}
+
+static bool among(const char *name, size_t len, const char *const *list, u32 nr)
+{
+	u32 i;
+
+	for (i = 0; i < nr && list[i]; i++) {
+		if (!strncmp(list[i], name, len))
+			return true;
+	}
+	return false;
+}
+
+/**
+ * table_take_preset() - the habits of a preset, where none of that name was given
+ * @t: what was asked for
+ * @p: the preset, or NULL
+ *
+ * Returns false after saying what is wrong.
+ */
+bool table_take_preset(struct table_args *t, const struct preset *p)
+{
+	u32 features = t->nr_features, keys = t->nr_keys, i;
+
+	for (i = 0; i < t->nr_without; i++) {
+		const char *name = t->without[i];
+
+		if (p && among(name, strlen(name) + 1, p->features, TABLE_MAX_ARGS))
+			continue;
+		if (p)
+			fail("--no-feature %s leaves out what %s does not have", name, p->name);
+		else
+			fail("--no-feature %s leaves out what a preset has: it goes with --preset",
+			     name);
+		return false;
+	}
+	for (i = 0; p && p->features[i] && t->nr_features < TABLE_MAX_ARGS; i++) {
+		size_t len = strlen(p->features[i]) + 1;
+
+		if (!among(p->features[i], len, t->feature, features) &&
+		    !among(p->features[i], len, t->without, t->nr_without))
+			t->feature[t->nr_features++] = p->features[i];
+	}
+	for (i = 0; p && p->keys[i] && t->nr_keys < TABLE_MAX_ARGS; i++) {
+		size_t len = (size_t)(strchr(p->keys[i], '=') - p->keys[i]) + 1;
+
+		if (!among(p->keys[i], len, t->key, keys))
+			t->key[t->nr_keys++] = p->keys[i];
+	}
+	return true;
+}
+
+/**
+ * table_warn() - say what the habits of a preset risk
+ * @t: the table that was loaded
+ * @p: the preset, or NULL
+ */
+void table_warn(const struct table_args *t, const struct preset *p)
+{
+	if (p && p->doc && among(p->features[0], strlen(p->features[0]) + 1, t->feature,
+				 t->nr_features))
+		fprintf(stderr, "shingle: %s: %s\n", p->name, p->doc);
 }
 
 static void unknown_key(const struct image *img, const char *key)

@@ -4,6 +4,7 @@
 #define SHINGLE_TABLE_H
 
 #include "image.h"
+#include "presets.h"
 
 #define TABLE_MAX_ARGS	16
 
@@ -13,6 +14,8 @@
  * @feature: switches
  * @nr_keys: used of @key
  * @key: "name=value"
+ * @nr_without: used of @without
+ * @without: features of the preset that are not wanted
  * @no_udev: make the node ourselves
  */
 struct table_args {
@@ -20,21 +23,28 @@ struct table_args {
 	const char *feature[TABLE_MAX_ARGS];
 	u32 nr_keys;
 	const char *key[TABLE_MAX_ARGS];
+	u32 nr_without;
+	const char *without[TABLE_MAX_ARGS];
 	bool no_udev;
 };
 
 /* Options of commands that open a device. */
 #define TABLE_OPTIONS					\
 	{ "feature", required_argument, NULL, 'F' },	\
+	{ "no-feature", required_argument, NULL, 'W' },	\
 	{ "set", required_argument, NULL, 'S' },	\
 	{ "no-udev", no_argument, NULL, 'U' }
 
 #define TABLE_HELP \
 	"  --feature F       switch on a feature of the target (may be repeated)\n" \
+	"  --no-feature F    leave out a feature of the preset (may be repeated)\n" \
 	"  --set KEY=VALUE   set a tunable of the target (may be repeated)\n" \
 	"  --no-udev         make the device node without waiting for udev\n"
 
 bool table_option(struct table_args *t, int c, const char *value);
+const struct preset *table_find_preset(const char *name);
+bool table_take_preset(struct table_args *t, const struct preset *p);
+void table_warn(const struct table_args *t, const struct preset *p);
 bool table_checked(const struct image *img, const struct table_args *t);
 bool table_needs_blocks(const struct image *img);
 char *table_params(const struct image *img, const struct table_args *t);
