@@ -230,7 +230,7 @@ int shingle_checkpoint_reset(struct shingle_device *d, struct shingle_engine **f
 void shingle_checkpoint_work(struct work_struct *work)
 {
 	struct shingle_device *d = container_of(work, struct shingle_device, ckpt_work);
-	u64 ring = d->layout.journal.blocks - d->layout.journal_gap_blocks, used;
+	u64 ring = shingle_journal_room(&d->layout), used;
 
 	mutex_lock(&d->ckpt_lock);
 	/* Two commits may have asked for the same one, or one that ended just now will do. */

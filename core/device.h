@@ -381,6 +381,7 @@ bool shingle_journal_tight(const struct shingle_device *d);
 bool shingle_journal_reserve(struct shingle_device *d, u32 records);
 void shingle_journal_cancel(struct shingle_device *d, u32 records);
 void shingle_journal_add(struct shingle_device *d, u32 reserved, const struct shingle_emit *emit);
+int shingle_journal_remark(struct shingle_device *d, const struct shingle_recovery *rec);
 int shingle_journal_make_room(struct shingle_device *d, u32 records);
 int shingle_commit(struct shingle_device *d, bool for_checkpoint);
 int shingle_flush(struct shingle_device *d);

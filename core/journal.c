@@ -12,7 +12,7 @@
 
 static u64 ring_room(const struct shingle_device *d)
 {
-	return d->layout.journal.blocks - d->layout.journal_gap_blocks - d->journal.used;
+	return shingle_journal_room(&d->layout) - d->journal.used;
 }
 
 /**
@@ -24,14 +24,14 @@ static u64 ring_room(const struct shingle_device *d)
 int shingle_journal_init(struct shingle_device *d)
 {
 	struct shingle_journal *j = &d->journal;
-	u64 ring = d->layout.journal.blocks - d->layout.journal_gap_blocks;
 	u32 i;
 
-	/* A checkpoint needs room for two more: its own commit and one before. */
-	j->max_blocks = clamp_t(u64, ring / 4, 1, 64);
+	j->max_blocks = shingle_txn_blocks(&d->layout);
 	j->room = j->max_blocks * SHINGLE_JOURNAL_RECORDS;
 	for (i = 0; i < 2; i++) {
-		j->txn[i].blocks = shingle_zalloc_array(j->max_blocks, SHINGLE_BLOCK_SIZE);
+		j->txn[i].blocks = shingle_zalloc_array(j->max_blocks +
+							shingle_journal_mark(&d->layout),
+							SHINGLE_BLOCK_SIZE);
 		if (!j->txn[i].blocks)
 			return -ENOMEM;
 	}
@@ -66,6 +66,28 @@ void shingle_journal_start(struct shingle_device *d, const struct shingle_recove
 	j->pos = rec->next_pos;
 	j->used = rec->used_blocks;
 	j->prev_crc = rec->prev_crc;
+}
+
+/**
+ * shingle_journal_remark() - write the mark that a power cut has kept from the disk
+ * @d: the device
+ * @rec: what recovery found
+ *
+ * Before anybody builds on the last transaction, or a checkpoint names the place
+ * behind it.
+ *
+ * Context: before I/O, may sleep.  Returns 0 or -errno.
+ */
+int shingle_journal_remark(struct shingle_device *d, const struct shingle_recovery *rec)
+{
+	struct shingle_journal *j = &d->journal;
+	struct shingle_journal_block *b = j->txn[0].blocks;
+
+	shingle_journal_seal_mark(&d->layout, b, rec->last_blocks, j->pos, j->durable_seq,
+				  j->prev_crc);
+	d->n.journal_blocks++;
+	return shingle_rw(d, REQ_OP_WRITE | REQ_FUA | REQ_SYNC, shingle_meta_dev(&d->layout),
+			  d->layout.journal.start + j->pos, 1, b);
 }
 
 /**
@@ -160,29 +182,6 @@ static int write_blocks(struct shingle_device *d, const struct shingle_txn *t, u
 	return err;
 }
 
-static u32 seal_blocks(struct shingle_device *d, const struct shingle_txn *t, u64 seq)
-{
-	struct shingle_journal *j = &d->journal;
-	u32 nr = DIV_ROUND_UP(t->nr, SHINGLE_JOURNAL_RECORDS), crc = j->prev_crc, i;
-
-	for (i = 0; i < nr; i++) {
-		struct shingle_journal_block *b = &t->blocks[i];
-		u64 pos = j->pos + i;
-
-		if (pos >= d->layout.journal.blocks)
-			pos -= d->layout.journal.blocks;
-		b->prev_crc = cpu_to_le32(crc);
-		b->index = cpu_to_le16(i);
-		b->count = cpu_to_le16(nr);
-		b->nr_records = cpu_to_le32(min(t->nr - i * SHINGLE_JOURNAL_RECORDS,
-						(u32)SHINGLE_JOURNAL_RECORDS));
-		shingle_seal(b, SHINGLE_MAGIC_JOURNAL, d->layout.uuid,
-			     d->layout.journal.start + pos, seq);
-		crc = le32_to_cpu(b->h.crc);
-	}
-	return nr;
-}
-
 /* Flush what was written to since the last time; the metadata device apart. */
 static int flush_data(struct shingle_device *d, const bool *dirty, bool meta_too)
 {
@@ -232,8 +231,8 @@ static int commit_locked(struct shingle_device *d)
 	unordered = records && d->engine->unsafe_order;
 	err = unordered ? 0 : flush_data(d, dirty, !records);
 	if (records && !err) {
-		nr = seal_blocks(d, t, seq);
-		err = write_blocks(d, t, nr);
+		nr = shingle_journal_seal(&d->layout, t->blocks, t->nr, j->pos, seq, j->prev_crc);
+		err = write_blocks(d, t, nr + shingle_journal_mark(&d->layout));
 	}
 	if (unordered && !err)
 		err = flush_data(d, dirty, true);
@@ -253,7 +252,7 @@ static int commit_locked(struct shingle_device *d)
 		j->pos -= d->layout.journal.blocks;
 	j->used += nr;
 	d->n.commits++;
-	d->n.journal_blocks += nr;
+	d->n.journal_blocks += nr + shingle_journal_mark(&d->layout);
 	spin_unlock_irq(&d->map_lock);
 	return 0;
 }
@@ -327,8 +326,7 @@ int shingle_commit(struct shingle_device *d, bool for_checkpoint)
 	}
 	err = commit_locked(d);
 	/* Long before it is needed, so that nobody has to wait for it. */
-	if (!for_checkpoint && ring_room(d) < (d->layout.journal.blocks -
-					       d->layout.journal_gap_blocks) / 2)
+	if (!for_checkpoint && ring_room(d) < shingle_journal_room(&d->layout) / 2)
 		queue_work(d->ckpt_wq, &d->ckpt_work);
 	mutex_unlock(&d->commit_lock);
 	return err;

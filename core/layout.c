@@ -242,7 +242,7 @@ static int check_areas(const struct shingle_layout *l, const char **why)
 		*why = "checkpoint slots have gaps that no interlaced track explains";
 		return -EUCLEAN;
 	}
-	if (l->journal.blocks < l->journal_gap_blocks + 4) {
+	if (l->journal.blocks < 4 || l->journal_gap_blocks > l->journal.blocks - 4) {
 		*why = "journal is too short for its gap";
 		return -EUCLEAN;
 	}

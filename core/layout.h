@@ -165,6 +165,41 @@ static inline u32 shingle_ckpt_run(const struct shingle_layout *l, u64 i)
 	return stretch ? stretch - (u32)(i - div_u64(i, stretch) * stretch) : U32_MAX;
 }
 
+/**
+ * shingle_txn_blocks() - blocks of the longest transaction
+ * @l: layout
+ *
+ * A checkpoint needs room for two more: its own commit and one before.
+ *
+ * Context: any.
+ */
+static inline u32 shingle_txn_blocks(const struct shingle_layout *l)
+{
+	return clamp_t(u64, (l->journal.blocks - l->journal_gap_blocks) / 4, 1, 64);
+}
+
+/**
+ * shingle_journal_mark() - blocks behind a transaction that say that it was whole
+ * @l: layout
+ *
+ * Context: any.  Returns 1 where the head destroys what is in front of it, else 0.
+ */
+static inline u32 shingle_journal_mark(const struct shingle_layout *l)
+{
+	return l->journal_gap_blocks ? 1 : 0;
+}
+
+/**
+ * shingle_journal_room() - blocks of the ring that transactions may fill
+ * @l: layout
+ *
+ * Context: any.
+ */
+static inline u64 shingle_journal_room(const struct shingle_layout *l)
+{
+	return l->journal.blocks - l->journal_gap_blocks - shingle_journal_mark(l);
+}
+
 void shingle_layout_encode(const struct shingle_layout *l, u64 block, struct shingle_sb *sb);
 int shingle_layout_decode(const struct shingle_sb *sb, u64 block, struct shingle_layout *l,
 			  const char **why);

@@ -45,6 +45,9 @@ int shingle_load_sb(const struct shingle_reader *r, enum shingle_dev dev, u64 de
 		const char *text = "cannot be read";
 		int err = r->read(r->ctx, dev, block, 1, sb);
 
+		/* Below it means that no superblock is there. */
+		if (err == -ENODATA)
+			err = -EIO;
 		if (!err)
 			err = shingle_layout_decode(sb, block, copy, &text);
 		if (!err && (!found || copy->sb_seq > l->sb_seq)) {
@@ -166,19 +169,94 @@ struct replay {
 	u8 *buf;	/* READ_BATCH blocks */
 	u64 have;	/* ring position of buf[0] */
 	u32 nr;		/* blocks in buf */
-	int err;	/* why they could not be read */
+	int errs[READ_BATCH];	/* of each: why it could not be read */
+	u64 edge;	/* ring position that no long read goes across */
 	u32 singly;	/* blocks to be read one by one */
 	u32 unreadable;	/* blocks in a row that could not be read */
 	bool forgiving;	/* what cannot be read is lost, and the caller knows */
 };
 
+static u64 ring_next(const struct shingle_layout *l, u64 pos)
+{
+	return pos + 1 == l->journal.blocks ? 0 : pos + 1;
+}
+
+static u64 ring_add(const struct shingle_layout *l, u64 pos, u64 n)
+{
+	return pos < l->journal.blocks - n ? pos + n : pos - (l->journal.blocks - n);
+}
+
+/**
+ * shingle_journal_seal_mark() - the block behind a transaction
+ * @l: layout
+ * @b: the block
+ * @count: blocks of the transaction
+ * @pos: place in the ring of the block
+ * @seq: number of the transaction
+ * @prev_crc: checksum of its last block
+ *
+ * Context: any.
+ */
+void shingle_journal_seal_mark(const struct shingle_layout *l, struct shingle_journal_block *b,
+			       u32 count, u64 pos, u64 seq, u32 prev_crc)
+{
+	memset(b, 0, sizeof(*b));
+	b->prev_crc = cpu_to_le32(prev_crc);
+	b->index = cpu_to_le16(count);
+	b->count = cpu_to_le16(count);
+	shingle_seal(b, SHINGLE_MAGIC_JOURNAL, l->uuid, l->journal.start + pos, seq);
+}
+
+/**
+ * shingle_journal_seal() - make a transaction of blocks that are full of records
+ * @l: layout
+ * @b: the blocks, and room for shingle_journal_mark() more
+ * @records: in them
+ * @pos: place in the ring of the first one
+ * @seq: number of the transaction
+ * @prev_crc: checksum of the block before it
+ *
+ * Context: any.  Returns how many blocks the transaction has; the mark comes behind
+ * them.
+ */
+u32 shingle_journal_seal(const struct shingle_layout *l, struct shingle_journal_block *b,
+			 u32 records, u64 pos, u64 seq, u32 prev_crc)
+{
+	u32 nr = DIV_ROUND_UP(records, SHINGLE_JOURNAL_RECORDS), i;
+
+	for (i = 0; i < nr; i++, b++, pos = ring_next(l, pos)) {
+		b->prev_crc = cpu_to_le32(prev_crc);
+		b->index = cpu_to_le16(i);
+		b->count = cpu_to_le16(nr);
+		b->nr_records = cpu_to_le32(min(records - i * SHINGLE_JOURNAL_RECORDS,
+						(u32)SHINGLE_JOURNAL_RECORDS));
+		shingle_seal(b, SHINGLE_MAGIC_JOURNAL, l->uuid, l->journal.start + pos, seq);
+		prev_crc = le32_to_cpu(b->h.crc);
+	}
+	if (shingle_journal_mark(l))
+		shingle_journal_seal_mark(l, b, nr, pos, seq, prev_crc);
+	return nr;
+}
+
 /*
  * On a shingled medium the blocks in front of the last write are what the wide
  * head left of them; a medium error there is as good as another block's content.
+ * Any other error says nothing of what the block holds.
  */
-static bool is_lost(const struct replay *p, int err)
+static bool is_destroyed(const struct replay *p, int err)
 {
-	return (p->l->journal_gap_blocks || p->forgiving) && (err == -EIO || err == -ENODATA);
+	return p->l->journal_gap_blocks && err == -ENODATA;
+}
+
+static bool is_forgiven(const struct replay *p, int err)
+{
+	return p->forgiving && (err == -EIO || err == -ENODATA);
+}
+
+/* So many blocks from the journal's end on may have been under a head. */
+static u64 head_reach(const struct shingle_layout *l)
+{
+	return l->journal_gap_blocks ? shingle_txn_blocks(l) + l->journal_gap_blocks : 0;
 }
 
 static int read_ring(struct replay *p, u64 pos, u32 n)
@@ -187,29 +265,44 @@ static int read_ring(struct replay *p, u64 pos, u32 n)
 }
 
 /*
- * The journal block at @pos, from a read-ahead buffer.  When a long read fails,
- * perhaps one block of many is unreadable, and not this one: go on one by one.
- * After as many in a row it is what the head destroyed.
+ * When a long read fails, perhaps one block of many is unreadable.  If they cannot
+ * be asked for all at once, go on one by one, but not for ever: after as many in a
+ * row it is what the head destroyed.
  */
+static void fill_buf(struct replay *p, u64 pos)
+{
+	u32 n = p->singly ? 1 : min_t(u64, READ_BATCH, p->l->journal.blocks - pos), i;
+	int err;
+
+	if (pos < p->edge)
+		n = min_t(u64, n, p->edge - pos);
+	p->have = pos;
+	p->nr = n;
+	err = read_ring(p, pos, n);
+	if (err && n > 1 && p->r->read_each) {
+		err = p->r->read_each(p->r->ctx, shingle_meta_dev(p->l), p->l->journal.start + pos,
+				      n, p->buf, p->errs);
+		if (!err)
+			return;
+	} else if (err && n > 1 && p->unreadable < READ_BATCH) {
+		p->singly = n;
+		p->nr = 1;
+		err = read_ring(p, pos, 1);
+	}
+	if (p->singly)
+		p->singly--;
+	p->unreadable = err ? p->unreadable + p->nr : 0;
+	for (i = 0; i < p->nr; i++)
+		p->errs[i] = err;
+}
+
+/* The journal block at @pos, from a read-ahead buffer. */
 static const struct shingle_journal_block *ring_block(struct replay *p, u64 pos, int *err)
 {
-	if (pos - p->have >= p->nr) {
-		u32 n = p->singly ? 1 : min_t(u64, READ_BATCH, p->l->journal.blocks - pos);
-
-		p->err = read_ring(p, pos, n);
-		if (p->err && n > 1 && p->unreadable < READ_BATCH) {
-			p->singly = n;
-			n = 1;
-			p->err = read_ring(p, pos, n);
-		}
-		if (p->singly)
-			p->singly--;
-		p->unreadable = p->err ? p->unreadable + n : 0;
-		p->have = pos;
-		p->nr = n;
-	}
-	*err = p->err;
-	return p->err ? NULL : (void *)(p->buf + (pos - p->have) * SHINGLE_BLOCK_SIZE);
+	if (pos - p->have >= p->nr)
+		fill_buf(p, pos);
+	*err = p->errs[pos - p->have];
+	return *err ? NULL : (void *)(p->buf + (pos - p->have) * SHINGLE_BLOCK_SIZE);
 }
 
 static bool belongs(const struct replay *p, const struct shingle_journal_block *b, u64 pos,
@@ -223,11 +316,6 @@ static bool belongs(const struct replay *p, const struct shingle_journal_block *
 	       le32_to_cpu(b->nr_records) <= SHINGLE_JOURNAL_RECORDS;
 }
 
-static u64 ring_next(const struct shingle_layout *l, u64 pos)
-{
-	return pos + 1 == l->journal.blocks ? 0 : pos + 1;
-}
-
 /* Is a whole transaction there?  Sets @count and the checksum of its end. */
 static int whole_transaction(struct replay *p, u64 pos, u64 seq, u32 *prev_crc, u32 *count)
 {
@@ -238,7 +326,7 @@ static int whole_transaction(struct replay *p, u64 pos, u64 seq, u32 *prev_crc, 
 		const struct shingle_journal_block *b = ring_block(p, pos, &err);
 
 		if (err)
-			return is_lost(p, err) ? 0 : err;
+			return is_destroyed(p, err) || is_forgiven(p, err) ? 0 : err;
 		if (!belongs(p, b, pos, seq, index, *count, crc))
 			return 0;
 		if (!index)
@@ -265,6 +353,51 @@ static bool was_next(const struct replay *p, const struct shingle_journal_block 
 	return marks >= 2;
 }
 
+/**
+ * struct beyond - what is found from the journal's end on
+ * @index: of the block of the next transaction that cannot be read, U32_MAX if none
+ * @count: of its blocks, if a readable one has told
+ * @odd: that block is not where a head may have destroyed it
+ * @whole: that transaction was whole once
+ */
+struct beyond {
+	u32 index;
+	u32 count;
+	bool odd;
+	bool whole;
+};
+
+static bool is_mark(const struct shingle_journal_block *b)
+{
+	return b->index == b->count;
+}
+
+/* Is the last transaction known to be whole by what is behind it, which is sound? */
+static bool marks_end(const struct shingle_recovery *rec, const struct shingle_journal_block *b)
+{
+	u64 seq = le64_to_cpu(b->h.seq);
+
+	return seq >= rec->next_seq || (seq == rec->next_seq - 1 && is_mark(b));
+}
+
+/*
+ * A head goes upwards, and the mark comes last.  So the first block of a
+ * transaction is there when any other of it is, and all are when the mark is.
+ * Blocks of an attempt that a power cut ended may bear the same number, but all of
+ * them were overwritten up to the one that cannot be read: only a mark proves that
+ * those behind the first were there.
+ */
+static bool proves_whole(const struct beyond *end, const struct shingle_journal_block *b, u64 seq,
+			 u64 at)
+{
+	if (end->index == U32_MAX)
+		return false;
+	if (!end->index)
+		return le64_to_cpu(b->h.seq) >= seq;
+	return le64_to_cpu(b->h.seq) == seq && at == end->count && is_mark(b) &&
+	       le16_to_cpu(b->count) == end->count;
+}
+
 /*
  * Replay stopped at a block that is not the next one.  That is how a journal
  * ends, but also how a damaged block in its middle looks.  A transaction is
@@ -272,23 +405,32 @@ static bool was_next(const struct replay *p, const struct shingle_journal_block 
  * higher number proves damage, and going on would silently lose what was
  * promised.
  */
-static int look_beyond(struct replay *p, struct shingle_recovery *rec)
+static int look_beyond(struct replay *p, struct shingle_recovery *rec, struct beyond *end)
 {
 	u64 left = p->l->journal.blocks - rec->used_blocks, pos = rec->next_pos, i;
+	u64 reach = min(head_reach(p->l), left);
 	u32 crc = rec->prev_crc, count = 0;
 	bool chained = true;
 	int err;
 
+	rec->unmarked = reach;
+	p->edge = ring_add(p->l, pos, reach);
+	if (reach && p->edge > p->have)
+		p->nr = min_t(u64, p->nr, p->edge - p->have);
 	for (i = 0; i < left; i++, pos = ring_next(p->l, pos)) {
 		const struct shingle_journal_block *b = ring_block(p, pos, &err);
 		enum shingle_block_fault fault;
 
 		if (err) {
-			if (!is_lost(p, err))
+			bool head = is_destroyed(p, err) && i < reach;
+
+			if (!head && !is_forgiven(p, err))
 				return err;
-			/* Where there is a head, what it destroyed lies here in any case. */
-			if (chained && !p->l->journal_gap_blocks) {
-				rec->torn_end = true;
+			if (chained) {
+				end->index = i;
+				end->count = count;
+				/* What a checkpoint names was readable when it was taken. */
+				end->odd = !head || (!i && !rec->transactions);
 				rec->torn_pos = pos;
 			}
 			chained = false;
@@ -296,8 +438,12 @@ static int look_beyond(struct replay *p, struct shingle_recovery *rec)
 		}
 		fault = shingle_check_block(b, SHINGLE_MAGIC_JOURNAL, p->l->uuid,
 					    p->l->journal.start + pos);
-		if (!fault)
+		if (!fault) {
 			rec->max_seq = max(rec->max_seq, le64_to_cpu(b->h.seq));
+			end->whole |= proves_whole(end, b, rec->next_seq, i);
+		}
+		if (!i && p->l->journal_gap_blocks)
+			rec->unmarked = rec->transactions && (fault || !marks_end(rec, b));
 		if (!chained)
 			continue;
 
@@ -316,10 +462,37 @@ static int look_beyond(struct replay *p, struct shingle_recovery *rec)
 	return 0;
 }
 
+/* What is to be said of the journal's end.  @lost: go on whatever it is. */
+static int judge_end(struct shingle_recovery *rec, const struct beyond *end, bool lost,
+		     const char **why)
+{
+	if (end->index != U32_MAX) {
+		rec->torn_end = end->odd || end->whole;
+		rec->cut = !rec->torn_end && !rec->hole;
+	}
+	if (rec->hole && !lost) {
+		*why = "journal has a hole: a block in its middle is damaged";
+		return -EUCLEAN;
+	}
+	if (end->index != U32_MAX && rec->torn_end && !lost) {
+		*why = end->whole ? "journal's last transaction is damaged: a block of it is lost" :
+		       "journal has lost a block where no write head has been";
+		return -ENODATA;
+	}
+	return 0;
+}
+
+static const char *unread(const struct replay *p, int err)
+{
+	return is_destroyed(p, err) ? "journal has lost a block where no write head has been" :
+				      "journal cannot be read";
+}
+
 static int replay_journal(struct replay *p, const struct shingle_loaded *to, bool stop_at_hole,
 			  struct shingle_recovery *rec, const char **why)
 {
 	u64 pos = rec->tail_pos, seq = rec->tail_seq, used = 0;
+	struct beyond end = { .index = U32_MAX };
 	u32 crc = rec->prev_crc;
 	int err;
 
@@ -328,7 +501,7 @@ static int replay_journal(struct replay *p, const struct shingle_loaded *to, boo
 		int whole = whole_transaction(p, pos, seq, &crc, &count);
 
 		if (whole < 0) {
-			*why = "journal cannot be read";
+			*why = unread(p, whole);
 			return whole;
 		}
 		if (!whole || used + count > p->l->journal.blocks)
@@ -337,21 +510,24 @@ static int replay_journal(struct replay *p, const struct shingle_loaded *to, boo
 			const struct shingle_journal_block *b = ring_block(p, pos, &err);
 
 			if (err) {
-				*why = "journal cannot be read";
+				*why = unread(p, err);
 				return err;
 			}
 			for (i = 0; i < le32_to_cpu(b->nr_records); i++) {
 				err = replay_record(p->l, to, &b->records[i]);
 				if (err) {
-					*why = "journal holds a record that makes no sense";
+					*why = err == -ENOMEM ? "out of memory" :
+					       "journal holds a record that makes no sense";
 					return err;
 				}
 				rec->records++;
 			}
 			pos = ring_next(p->l, pos);
+			cond_resched();
 		}
 		used += count;
 		seq++;
+		rec->last_blocks = count;
 		rec->transactions++;
 	}
 	rec->next_pos = pos;
@@ -359,9 +535,9 @@ static int replay_journal(struct replay *p, const struct shingle_loaded *to, boo
 	rec->prev_crc = crc;
 	rec->used_blocks = used;
 	rec->max_seq = seq - 1;
-	err = look_beyond(p, rec);
+	err = look_beyond(p, rec, &end);
 	if (err) {
-		*why = "journal cannot be read";
+		*why = unread(p, err);
 		return err;
 	}
 	/* What comes before a hole may end where the checkpoint's list was not yet true. */
@@ -369,11 +545,7 @@ static int replay_journal(struct replay *p, const struct shingle_loaded *to, boo
 		*why = "journal holds more unreadable blocks than a device can have";
 		return -EUCLEAN;
 	}
-	if (rec->hole && !stop_at_hole) {
-		*why = "journal has a hole: a block in its middle is damaged";
-		return -EUCLEAN;
-	}
-	return 0;
+	return judge_end(rec, &end, stop_at_hole, why);
 }
 
 /**
@@ -410,8 +582,17 @@ int shingle_recover_slot(const struct shingle_reader *r, const struct shingle_la
 	if (!buf || !f[0] || !f[1])
 		goto out;
 
-	for (i = 0; i < 2; i++)
+	for (i = 0; i < 2; i++) {
 		slot_err[i] = read_footer(r, l, i, f[i]);
+		/*
+		 * It may be the newest one, and be there again when the number that
+		 * follows the other's is given to the next.
+		 */
+		err = slot_err[i];
+		*why = "a checkpoint cannot be read";
+		if (err && err != -EUCLEAN && err != -ENODATA && !stop_at_hole)
+			goto out;
+	}
 	err = -EUCLEAN;
 	*why = "neither checkpoint is usable";
 	if (slot_err[0] && slot_err[1])
@@ -432,7 +613,8 @@ int shingle_recover_slot(const struct shingle_reader *r, const struct shingle_la
 		 * power cut.  The older state may have lost its journal, so
 		 * going back to it is for `shingle repair' and its user.
 		 */
-		*why = "newest checkpoint is damaged";
+		*why = err == -EUCLEAN || err == -ENODATA ? "newest checkpoint is damaged" :
+		       err == -ENOMEM ? "out of memory" : "newest checkpoint cannot be read";
 		goto out;
 	}
 

@@ -8,11 +8,16 @@
 
 /**
  * struct shingle_reader - how to read blocks
- * @read: read @n blocks at @block of @dev into @buf; 0 or -errno.  May sleep.
- * @ctx: handed to @read
+ * @read: read @n blocks at @block of @dev into @buf; 0; -ENODATA if the medium has
+ *	lost one of them, which reading once more would not change; or another -errno.
+ *	May sleep.
+ * @read_each: the same for each block by itself: what @read would say of it goes to
+ *	@errs.  Returns 0, or -errno if they could not be asked for.  May be NULL.
+ * @ctx: handed to both
  */
 struct shingle_reader {
 	int (*read)(void *ctx, enum shingle_dev dev, u64 block, u32 n, void *buf);
+	int (*read_each)(void *ctx, enum shingle_dev dev, u64 block, u32 n, void *buf, int *errs);
 	void *ctx;
 };
 
@@ -32,6 +37,11 @@ struct shingle_reader {
  *	is rotten: a transaction that a power cut tore (on a disk that tears
  *	blocks), or damage to the last one; or it may have been, and cannot be read
  * @torn_pos: its place in the ring
+ * @cut: the last transaction is not whole, for the medium has lost blocks of it where
+ *	the head of its write has been: a power cut
+ * @last_blocks: of the last replayed transaction, 0 if there was none
+ * @unmarked: the block at @next_pos does not say that the last transaction was whole,
+ *	or cannot be read: it must be written before anybody builds on either
  * @hole: sound transactions lie beyond the end, so that something is missing
  * @max_seq: highest transaction number seen anywhere in the ring
  * @transactions: replayed
@@ -50,6 +60,9 @@ struct shingle_recovery {
 	u64 used_blocks;
 	bool torn_end;
 	u64 torn_pos;
+	bool cut;
+	u32 last_blocks;
+	bool unmarked;
 	bool hole;
 	u64 max_seq;
 	u64 transactions;
@@ -71,6 +84,10 @@ struct shingle_loaded {
 /* shingle_recover_slot()'s @slot: the newest one that has a sound footer. */
 #define SHINGLE_SLOT_NEWEST	U32_MAX
 
+u32 shingle_journal_seal(const struct shingle_layout *l, struct shingle_journal_block *b,
+			 u32 records, u64 pos, u64 seq, u32 prev_crc);
+void shingle_journal_seal_mark(const struct shingle_layout *l, struct shingle_journal_block *b,
+			       u32 count, u64 pos, u64 seq, u32 prev_crc);
 int shingle_load_sb(const struct shingle_reader *r, enum shingle_dev dev, u64 dev_blocks,
 		    struct shingle_layout *l, const char **why);
 int shingle_recover(const struct shingle_reader *r, const struct shingle_layout *l,

@@ -6,6 +6,8 @@
  * on the disk.  The footer of that checkpoint is one block: a power cut before
  * it finds the old state, one after it an empty device.
  */
+#include <linux/sched/mm.h>
+
 #include "device.h"
 
 static const char *device_name(const struct shingle_device *d)
@@ -127,6 +129,7 @@ int shingle_reset(struct shingle_device *d)
 {
 	struct shingle_engine *fresh = NULL;
 	const char *why = "out of memory";
+	unsigned int noio;
 	int err;
 
 	err = mutex_lock_killable(&d->reset_lock);
@@ -142,10 +145,15 @@ int shingle_reset(struct shingle_device *d)
 		      device_name(d));
 		goto out;
 	}
-	/* Now: while host I/O is held back, nothing may wait for memory. */
+	/*
+	 * Now: while host I/O is held back, nothing may wait for memory.  Nor may
+	 * memory be freed by writing here, if it is being suspended meanwhile.
+	 */
+	noio = memalloc_noio_save();
 	err = d->ops->create(&fresh, &d->layout, &why);
 	if (!err)
 		err = d->ops->ready(fresh, &why);
+	memalloc_noio_restore(noio);
 	if (err) {
 		DMERR("%s: reset refused: %s; nothing was erased", device_name(d), why);
 		goto out;

@@ -49,6 +49,7 @@ void shingle_slotmap_exit(struct shingle_slotmap *m)
 	kvfree(m->owner);
 	kvfree(m->next);
 	kvfree(m->head);
+	kvfree(m->crowd);
 	memset(m, 0, sizeof(*m));
 }
 EXPORT_SYMBOL_GPL(shingle_slotmap_exit);
@@ -88,7 +89,7 @@ EXPORT_SYMBOL_GPL(shingle_slotmap_find);
  *
  * Context: map lock.
  */
-u32 shingle_slotmap_absent(const struct shingle_slotmap *m, u32 lblk, u32 n)
+u32 shingle_slotmap_absent(struct shingle_slotmap *m, u32 lblk, u32 n)
 {
 	u32 done, part, i;
 
@@ -96,10 +97,19 @@ u32 shingle_slotmap_absent(const struct shingle_slotmap *m, u32 lblk, u32 n)
 		const u32 *head = &m->head[bucket(m, lblk + done)];
 
 		part = side_by_side(lblk + done, n - done);
+		if (m->crowd) {
+			m->looks++;
+			if (!m->crowd[(lblk + done) >> GROUP_SHIFT])
+				continue;
+		}
 		for (i = 0; i < part; i++) {
 			if (look_for(m, head[i], lblk + done + i))
-				return done + i;
+				break;
 		}
+		if (m->crowd)
+			m->looks += i;
+		if (i < part)
+			return done + i;
 	}
 	return n;
 }
@@ -141,6 +151,8 @@ void shingle_slotmap_insert(struct shingle_slotmap *m, u32 slot, u32 lblk, u32 n
 		u32 *head = &m->head[bucket(m, lblk)];
 
 		part = side_by_side(lblk, n);
+		if (m->crowd)
+			m->crowd[lblk >> GROUP_SHIFT] += part;
 		for (i = 0; i < part; i++, slot++) {
 			m->owner[slot] = lblk + i + SHINGLE_SLOT_OWNED;
 			m->next[slot] = head[i];
@@ -178,9 +190,51 @@ void shingle_slotmap_remove(struct shingle_slotmap *m, u32 slot, u32 n)
 			m->owner[slot] = SHINGLE_SLOT_SPENT;
 			m->live--;
 		}
+		if (m->crowd)
+			m->crowd[lblk >> GROUP_SHIFT] -= part;
 	}
 }
 EXPORT_SYMBOL_GPL(shingle_slotmap_remove);
+
+/**
+ * shingle_slotmap_crowd() - long stretches without a block will be asked for
+ * @m: the map
+ * @lblks: no block is at or above this one
+ *
+ * A record may name a band of which one block is cached: with a byte for each 64
+ * blocks shingle_slotmap_absent() looks at 64 of them at a time.  One map in
+ * memory for that is too much for good, but not while a journal is replayed.  Of
+ * owners all or none are in the hash.
+ *
+ * Context: before I/O, may sleep.  Returns 0 or -ENOMEM.
+ */
+int shingle_slotmap_crowd(struct shingle_slotmap *m, u64 lblks)
+{
+	u32 slot;
+
+	m->crowd = shingle_zalloc_array((lblks + GROUP - 1) >> GROUP_SHIFT, 1);
+	if (!m->crowd)
+		return -ENOMEM;
+	for (slot = 0; m->live && slot < m->nr_slots; slot++) {
+		if (shingle_slot_state(m, slot) == SHINGLE_SLOT_OWNED)
+			m->crowd[shingle_slot_lblk(m, slot) >> GROUP_SHIFT]++;
+	}
+	return 0;
+}
+EXPORT_SYMBOL_GPL(shingle_slotmap_crowd);
+
+/**
+ * shingle_slotmap_uncrowd() - the journal has been replayed
+ * @m: the map
+ *
+ * Context: before I/O, may sleep.
+ */
+void shingle_slotmap_uncrowd(struct shingle_slotmap *m)
+{
+	kvfree(m->crowd);
+	m->crowd = NULL;
+}
+EXPORT_SYMBOL_GPL(shingle_slotmap_uncrowd);
 
 /**
  * shingle_slotmap_bytes() - RAM that the map takes

@@ -17,6 +17,9 @@
  * @owner: per slot, 0 = free, 1 = spent (placed, or superseded), else lblk + 2
  * @next: per slot, next slot of its bucket + 1, 0 = none
  * @head: per bucket, first slot + 1, 0 = none
+ * @crowd: per 64 logical blocks, how many are in the hash; only while a journal is
+ *	replayed, else NULL
+ * @looks: how many blocks, groups of them and bands were looked at for that
  *
  * Twelve bytes of RAM a slot, all allocated by the constructor.  Neighbouring
  * blocks hash to neighbouring buckets, so that long runs cost few cache misses.
@@ -29,15 +32,19 @@ struct shingle_slotmap {
 	u32 *owner;
 	u32 *next;
 	u32 *head;
+	u8 *crowd;
+	u64 looks;
 };
 
 int shingle_slotmap_init(struct shingle_slotmap *m, u32 nr_slots);
 void shingle_slotmap_exit(struct shingle_slotmap *m);
 u32 shingle_slotmap_find(const struct shingle_slotmap *m, u32 lblk);
-u32 shingle_slotmap_absent(const struct shingle_slotmap *m, u32 lblk, u32 n);
+u32 shingle_slotmap_absent(struct shingle_slotmap *m, u32 lblk, u32 n);
 u32 shingle_slotmap_run(const struct shingle_slotmap *m, u32 slot, u32 n);
 void shingle_slotmap_insert(struct shingle_slotmap *m, u32 slot, u32 lblk, u32 n);
 void shingle_slotmap_remove(struct shingle_slotmap *m, u32 slot, u32 n);
+int shingle_slotmap_crowd(struct shingle_slotmap *m, u64 lblks);
+void shingle_slotmap_uncrowd(struct shingle_slotmap *m);
 u64 shingle_slotmap_bytes(const struct shingle_slotmap *m);
 
 enum shingle_slot_state { SHINGLE_SLOT_FREE = 0, SHINGLE_SLOT_SPENT = 1, SHINGLE_SLOT_OWNED };

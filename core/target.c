@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Constructor, status, messages, suspend and resume: the same for every target. */
 #include <linux/module.h>
+#include <linux/sched/mm.h>
 
 #include "device.h"
 #include "keys.h"
@@ -40,6 +41,48 @@ static const char *const dev_names[SHINGLE_NR_DEVS] = { "data", "cache", "metada
  * Reading and writing for ourselves
  */
 
+/* Pages that one of our reads goes to: what is on the stack for them is 1 KiB. */
+#define READ_PAGES	64
+
+/* Let a read go to @buf, or to as much of it as fits.  Returns the bytes. */
+static unsigned int add_pages(struct bio *bio, const void *buf, size_t bytes)
+{
+	unsigned int done = 0, part;
+
+	for (; done < bytes; done += part) {
+		const void *p = buf + done;
+		struct page *page = is_vmalloc_addr(p) ? vmalloc_to_page(p) : virt_to_page(p);
+
+		part = min_t(size_t, PAGE_SIZE - offset_in_page(p), bytes - done);
+		if (bio_add_page(bio, page, part, offset_in_page(p)) != part)
+			break;
+	}
+	return done;
+}
+
+/* By bios of our own: dm_io() says of every error that it is one, and no more. */
+static int read_blocks(struct block_device *bdev, blk_opf_t opf, sector_t sector, u32 n, void *buf)
+{
+	size_t bytes = (size_t)n << SHINGLE_BLOCK_SHIFT, at;
+	struct bio_vec pages[READ_PAGES];
+	unsigned int part;
+	struct bio bio;
+	int err = 0;
+
+	if (is_vmalloc_addr(buf))
+		flush_kernel_vmap_range(buf, bytes);
+	for (at = 0; !err && at < bytes; at += part) {
+		bio_init(&bio, bdev, pages, ARRAY_SIZE(pages), opf);
+		bio.bi_iter.bi_sector = sector + (at >> SECTOR_SHIFT);
+		part = add_pages(&bio, buf + at, bytes - at);
+		err = submit_bio_wait(&bio);
+		bio_uninit(&bio);
+	}
+	if (is_vmalloc_addr(buf))
+		invalidate_kernel_vmap_range(buf, bytes);
+	return err;
+}
+
 /**
  * shingle_rw() - read or write blocks and wait
  * @d: the device
@@ -49,7 +92,8 @@ static const char *const dev_names[SHINGLE_NR_DEVS] = { "data", "cache", "metada
  * @n: how many
  * @buf: vmalloc or kvmalloc memory
  *
- * Context: may sleep.  Returns 0 or -EIO.
+ * Context: may sleep.  Returns 0; of a read, what became of it, -ENODATA if the
+ * medium has lost one of the blocks; of a write, -EIO.
  */
 int shingle_rw(struct shingle_device *d, blk_opf_t opf, enum shingle_dev dev, u64 block, u32 n,
 	       void *buf)
@@ -67,12 +111,79 @@ int shingle_rw(struct shingle_device *d, blk_opf_t opf, enum shingle_dev dev, u6
 	};
 	unsigned long bits = 0;
 
+	if ((opf & REQ_OP_MASK) == REQ_OP_READ)
+		return read_blocks(where.bdev, opf, where.sector, n, buf);
 	return shingle_dm_io(&req, 1, &where, &bits) || bits ? -EIO : 0;
 }
 
 static int reader_read(void *ctx, enum shingle_dev dev, u64 block, u32 n, void *buf)
 {
 	return shingle_rw(ctx, REQ_OP_READ, dev, block, n, buf);
+}
+
+/**
+ * struct each_read - blocks that are read together, each by itself
+ * @left: of them under way, plus one while more are sent
+ * @done: when there is none
+ * @one: of each block; a block may be on two pages
+ */
+struct each_read {
+	atomic_t left;
+	struct completion done;
+	struct {
+		struct bio bio;
+		struct bio_vec pages[2];
+	} one[];
+};
+
+static void each_put(struct each_read *r)
+{
+	if (atomic_dec_and_test(&r->left))
+		complete(&r->done);
+}
+
+static void each_endio(struct bio *bio)
+{
+	each_put(bio->bi_private);
+}
+
+static int reader_read_each(void *ctx, enum shingle_dev dev, u64 block, u32 n, void *buf,
+			    int *errs)
+{
+	size_t bytes = (size_t)n << SHINGLE_BLOCK_SHIFT;
+	struct shingle_device *d = ctx;
+	struct each_read *r;
+	u32 i;
+
+	r = kvzalloc(struct_size(r, one, n), GFP_KERNEL);
+	if (!r)
+		return -ENOMEM;
+	atomic_set(&r->left, 1);
+	init_completion(&r->done);
+	if (is_vmalloc_addr(buf))
+		flush_kernel_vmap_range(buf, bytes);
+	for (i = 0; i < n; i++) {
+		struct bio *bio = &r->one[i].bio;
+
+		bio_init(bio, d->dev[dev]->bdev, r->one[i].pages, ARRAY_SIZE(r->one[i].pages),
+			 REQ_OP_READ);
+		bio->bi_iter.bi_sector = (block + i) << SHINGLE_SECTORS_SHIFT;
+		bio->bi_private = r;
+		bio->bi_end_io = each_endio;
+		add_pages(bio, buf + ((size_t)i << SHINGLE_BLOCK_SHIFT), SHINGLE_BLOCK_SIZE);
+		atomic_inc(&r->left);
+		submit_bio(bio);
+	}
+	each_put(r);
+	wait_for_completion_io(&r->done);
+	if (is_vmalloc_addr(buf))
+		invalidate_kernel_vmap_range(buf, bytes);
+	for (i = 0; i < n; i++) {
+		errs[i] = blk_status_to_errno(r->one[i].bio.bi_status);
+		bio_uninit(&r->one[i].bio);
+	}
+	kvfree(r);
+	return 0;
 }
 
 /**
@@ -206,7 +317,7 @@ static unsigned int default_destage_ms(const struct shingle_device *d)
 static int load_layout(struct shingle_device *d)
 {
 	enum shingle_dev dev = d->dev[SHINGLE_DEV_META] ? SHINGLE_DEV_META : SHINGLE_DEV_DATA;
-	const struct shingle_reader r = { reader_read, d };
+	const struct shingle_reader r = { .read = reader_read, .ctx = d };
 	struct dm_target *ti = d->ti;
 	const char *why;
 	int err;
@@ -527,7 +638,9 @@ static int claim(struct shingle_device *d)
 
 static int load_state(struct shingle_device *d)
 {
-	const struct shingle_reader r = { reader_read, d };
+	const struct shingle_reader r = {
+		.read = reader_read, .read_each = reader_read_each, .ctx = d,
+	};
 	const struct shingle_loaded to = { d->ops, d->engine, &d->bad };
 	const char *name = dm_table_device_name(d->ti->table), *why;
 	struct shingle_recovery rec;
@@ -567,6 +680,9 @@ static int load_state(struct shingle_device *d)
 	d->ckpt_seq = rec.ckpt_seq;
 	d->ckpt_slot = rec.ckpt_slot;
 	d->recovering = true;
+	if (rec.cut)
+		DMINFO("%s: transaction %llu is not whole: a power cut in the middle of its write",
+		       name, rec.next_seq);
 	if (rec.transactions)
 		DMINFO("%s: replayed %llu transactions with %llu records", name, rec.transactions,
 		       rec.records);
@@ -574,6 +690,13 @@ static int load_state(struct shingle_device *d)
 		d->needs_check = true;
 		DMWARN("%s: read-only: it needs 'shingle check' and 'shingle repair' first", name);
 		d->mode = SHINGLE_RO;
+	}
+	if (d->mode == SHINGLE_RW && rec.unmarked) {
+		err = shingle_journal_remark(d, &rec);
+		if (err) {
+			shingle_set_mode(d, SHINGLE_RO, false, "the journal cannot be written");
+			return 0;
+		}
 	}
 	return d->mode == SHINGLE_RW && shingle_journal_tight(d) ? shingle_checkpoint(d) : 0;
 }
@@ -590,6 +713,7 @@ static int load_state(struct shingle_device *d)
 int shingle_preresume(struct dm_target *ti)
 {
 	struct shingle_device *d = ti->private;
+	unsigned int noio;
 	int err = claim(d);
 
 	if (err || d->loaded)
@@ -600,7 +724,13 @@ int shingle_preresume(struct dm_target *ti)
 		      dm_table_device_name(ti->table));
 		return -EIO;
 	}
+	/*
+	 * The table before this one is suspended: to free memory by writing to this
+	 * very device would be to wait for ourselves.
+	 */
+	noio = memalloc_noio_save();
 	err = load_state(d);
+	memalloc_noio_restore(noio);
 	d->loaded = !err;
 	d->spoilt = err;
 	return err;
@@ -683,7 +813,7 @@ static unsigned int emit_info(struct shingle_device *d, char *result, unsigned i
 	spin_unlock_irq(&d->map_lock);
 
 	DMEMIT("%llu/%llu %llu/%llu %llu %s %s %s", cached, capacity, used,
-	       d->layout.journal.blocks - d->layout.journal_gap_blocks, steps,
+	       shingle_journal_room(&d->layout), steps,
 	       cleaning ? "cleaning" : "idle",
 	       READ_ONCE(d->needs_check) ? "needs_check" : "-", mode_name(d));
 	return sz;

@@ -1869,6 +1869,8 @@ static int decode_slots(struct imr *s, u32 first, const __le32 *buf, u32 bytes)
 		if (owner != NO_OWNER && owner >= s->nr_logical)
 			return -EUCLEAN;
 		s->slot[first + i].owner = owner;
+		if (owner != NO_OWNER)
+			s->map[owner].saved = true;
 	}
 	return 0;
 }
@@ -1886,11 +1888,21 @@ static int imr_decode(struct shingle_engine *e, u64 index, const void *buf, u32 
 	return -EUCLEAN;
 }
 
-/* Whatever was saved of tracks [@first, @first + @n) is of no use. */
+/*
+ * Whatever was saved of tracks [@first, @first + @n) is of no use.  Until ready()
+ * says it for good, what is not marked as saved is in no slot.
+ */
 static void forget_slots(struct imr *s, u32 first, u32 n)
 {
+	bool some = false;
 	u32 i;
 
+	for (i = first; i < first + n; i++) {
+		some |= s->map[i].saved;
+		s->map[i].saved = false;
+	}
+	if (!some)
+		return;
 	for (i = 0; i < s->nr_slots; i++) {
 		if (s->slot[i].owner != NO_OWNER && s->slot[i].owner - first < n)
 			s->slot[i].owner = NO_OWNER;
@@ -1938,6 +1950,7 @@ static int imr_replay(struct shingle_engine *e, const struct shingle_record *rec
 			return -EUCLEAN;
 		forget_slots(s, a, 1);
 		s->slot[b].owner = a;
+		s->map[a].saved = true;
 		return 0;
 	case IMR_RESTORED:
 		if (b >= s->nr_slots)
@@ -1964,8 +1977,9 @@ static int imr_ready(struct shingle_engine *e, const char **why)
 
 	*why = NULL;
 	for (i = 0; i < s->nr_logical; i++) {
-		const struct imr_track *t = &s->map[i];
+		struct imr_track *t = &s->map[i];
 
+		t->saved = false;
 		if (t->phys == IMR_NO_TRACK)
 			continue;
 		if (s->owner[t->phys] != OWNER_FREE) {

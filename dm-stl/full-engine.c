@@ -1339,17 +1339,17 @@ static void replay_clear(struct stl_full *s, u32 log)
 {
 	u32 slot = log * s->band_blocks, i;
 
-	for (i = 0; i < s->band_blocks; i++) {
+	/* ready() does the rest of it. */
+	for (i = 0; i < s->band_blocks && s->log[log].live; i++)
 		replay_over(s, slot + i);
-		s->map.owner[slot + i] = 0;
-	}
+	s->map.looks += i;
 	s->log[log].band = NO_BAND;
 	s->log[log].fill = 0;
 }
 
 static int replay_map(struct stl_full *s, u64 lblk, u64 slot, u32 n)
 {
-	u32 log, offset, i;
+	u32 log, offset, part, i;
 
 	if (!n || lblk >= s->layout->logical_blocks || n > s->layout->logical_blocks - lblk ||
 	    slot >= s->map.nr_slots)
@@ -1359,10 +1359,12 @@ static int replay_map(struct stl_full *s, u64 lblk, u64 slot, u32 n)
 	if (n > s->band_blocks - offset ||
 	    zone_of_band(s, (u32)lblk / s->band_blocks) != zone_of_log(s, log))
 		return -EUCLEAN;
-	/* One by one: nobody has said that they are of one band. */
-	for (i = 0; i < n; i++) {
+	for (i = 0; i < n; i++)
 		replay_over(s, slot + i);
-		adopt_slots(s, slot + i, lblk + i, 1);
+	/* Nobody has said that they are of one band. */
+	for (i = 0; i < n; i += part) {
+		part = min(n - i, s->band_blocks - ((u32)lblk + i) % s->band_blocks);
+		adopt_slots(s, slot + i, lblk + i, part);
 	}
 	s->log[log].fill = max(s->log[log].fill, offset + n);
 	return 0;
@@ -1378,6 +1380,7 @@ static int replay_discard(struct stl_full *s, u64 band, u64 nr)
 		__clear_bit(i, s->written);
 		drop_band(s, i);
 	}
+	s->map.looks += nr;
 	return 0;
 }
 
@@ -1400,6 +1403,8 @@ static int stl_full_replay(struct shingle_engine *e, const struct shingle_record
 	u64 a = le64_to_cpu(rec->a), b = le64_to_cpu(rec->b);
 	u32 n = le16_to_cpu(rec->n);
 
+	if (!s->map.crowd && shingle_slotmap_crowd(&s->map, s->layout->logical_blocks))
+		return -ENOMEM;
 	switch (le16_to_cpu(rec->type)) {
 	case STL_FULL_OPEN:
 		if (a >= s->nr_logs || b >= s->g.bands)
@@ -1477,6 +1482,7 @@ static int stl_full_ready(struct shingle_engine *e, const char **why)
 	struct stl_full *s = to_full(e);
 	u32 i;
 
+	shingle_slotmap_uncrowd(&s->map);
 	for (i = 0; i < s->nr_bands; i++) {
 		if (claim(s, s->home[i], zone_of_band(s, i), USE_HOME, i)) {
 			*why = "two bands have one home, or one in another zone";
@@ -1486,6 +1492,7 @@ static int stl_full_ready(struct shingle_engine *e, const char **why)
 	for (i = 0; i < s->nr_logs; i++) {
 		if (ready_log(s, i, why))
 			return -EUCLEAN;
+		cond_resched();
 	}
 	for (i = 0; i < s->g.bands; i++)
 		s->zone[zone_of_physical(s, i)].free += use_kind(s, i) == USE_FREE;
@@ -1600,6 +1607,7 @@ static u32 stl_full_counters(struct shingle_engine *e, struct shingle_counter *c
 		{ "logs_freed", s->logs_freed },
 		{ "streams_broken", s->streams_broken },
 		{ "full_zones", s->full_zones },
+		{ "replay_looks", s->map.looks },
 	};
 	u32 i;
 
@@ -1622,6 +1630,7 @@ static void stl_full_clear_counters(struct shingle_engine *e)
 	s->logs_freed = 0;
 	s->streams_broken = 0;
 	s->full_zones = 0;
+	s->map.looks = 0;
 }
 
 static u64 stl_full_map_bytes(struct shingle_engine *e)

@@ -87,6 +87,8 @@ struct set_stream {
  * @inflight: per set, placements not yet committed or aborted
  * @set_live: per set, blocks whose current copy is in it
  * @band_live: per data band, blocks whose current copy is in the cache
+ * @hashed: what a checkpoint says of slots is in the hash of @map, not only in its
+ *	owners
  * @valid: per data band, how many of its first blocks the native place holds, or
  *	RAGGED
  * @want: per set, next set + 1 in the queue of full sets; self + 1 at the end
@@ -138,6 +140,7 @@ struct stl_set {
 	u32 bypass;
 
 	struct shingle_slotmap map;
+	bool hashed;
 	u32 *fill;
 	u32 *opened;
 	u32 *inflight;
@@ -1378,22 +1381,54 @@ static int stl_set_decode(struct shingle_engine *e, u64 index, const void *buf, 
 }
 
 /*
- * While the journal is replayed there is no hash yet, only owners.  A block may
- * own several slots; ready() lets the last one win, as adopt_slots() does.
+ * From the owners that the checkpoint left to the hash.  A block may own several
+ * slots, for its pieces are of different moments: the last one wins.
  */
-static void replay_drop(struct stl_set *s, u32 set, u32 below, u32 lblk, u64 n)
+static int hash_owners(struct stl_set *s)
 {
-	u32 *owner = &s->map.owner[set * s->band_blocks], i;
+	u32 set, offset;
 
-	for (i = 0; i < min(below, s->band_blocks); i++) {
-		if (owner[i] >= SHINGLE_SLOT_OWNED && owner[i] - SHINGLE_SLOT_OWNED - lblk < n)
-			owner[i] = SHINGLE_SLOT_SPENT;
+	for (set = 0; set < s->nr_sets; set++) {
+		u32 slot = set * s->band_blocks;
+
+		for (offset = 0; offset < s->fill[set]; offset++, slot++) {
+			u32 lblk = s->map.owner[slot];
+
+			if (lblk < SHINGLE_SLOT_OWNED)
+				continue;
+			lblk -= SHINGLE_SLOT_OWNED;
+			s->map.owner[slot] = SHINGLE_SLOT_SPENT;
+			if (lblk >= s->layout->logical_blocks ||
+			    set_of_band(s, lblk / s->band_blocks) != set)
+				return -EUCLEAN;
+			adopt_slots(s, lblk / s->band_blocks, slot, lblk, 1);
+		}
+		cond_resched();
 	}
+	s->hashed = true;
+	return 0;
+}
+
+static void replay_drop(struct stl_set *s, u32 lblk, u32 n, u32 below)
+{
+	drop_range(s, lblk / s->band_blocks, lblk, n, below);
+}
+
+static void replay_reset(struct stl_set *s, u32 set)
+{
+	u32 slot = set * s->band_blocks, end = slot + s->fill[set];
+
+	for (; slot < end && s->set_live[set]; slot++) {
+		s->map.looks++;
+		if (shingle_slot_state(&s->map, slot) == SHINGLE_SLOT_OWNED)
+			drop_slots(s, shingle_slot_lblk(&s->map, slot) / s->band_blocks, slot, 1);
+	}
+	s->fill[set] = 0;
 }
 
 static int replay_map(struct stl_set *s, u64 lblk, u64 slot, u32 n, u32 opened)
 {
-	u32 set, offset, i;
+	u32 set, offset, part, i;
 
 	if (!n || lblk >= s->layout->logical_blocks || n > s->layout->logical_blocks - lblk ||
 	    slot >= s->map.nr_slots || n > s->map.nr_slots - slot)
@@ -1402,9 +1437,22 @@ static int replay_map(struct stl_set *s, u64 lblk, u64 slot, u32 n, u32 opened)
 	offset = (u32)slot % s->band_blocks;
 	if (n > s->band_blocks - offset || set != set_of_band(s, (u32)lblk / s->band_blocks))
 		return -EUCLEAN;
-	for (i = 0; i < n; i++)
-		s->map.owner[slot + i] = lblk + i + SHINGLE_SLOT_OWNED;
+	for (i = 0; i < n; i++) {
+		u32 old = s->map.owner[slot + i];
+
+		if (old >= SHINGLE_SLOT_OWNED)
+			drop_slots(s, (old - SHINGLE_SLOT_OWNED) / s->band_blocks, slot + i, 1);
+	}
 	s->fill[set] = max(s->fill[set], offset + n);
+	/* Nobody has said that they are of one band. */
+	for (i = 0; i < n; i += part) {
+		u32 at = (u32)lblk + i, band = at / s->band_blocks;
+
+		part = min(n - i, s->band_blocks - at % s->band_blocks);
+		if (set_of_band(s, band) != set)
+			return -EUCLEAN;
+		adopt_slots(s, band, slot + i, at, part);
+	}
 	s->opened[set] = opened;
 	return 0;
 }
@@ -1415,16 +1463,13 @@ static int replay_discard(struct stl_set *s, u64 band, u64 nr)
 
 	if (band >= s->nr_bands || nr > s->nr_bands - band)
 		return -EUCLEAN;
-	for (i = band; i < band + nr; i++)
-		forget_home(s, i);
-	for (i = 0; i < min_t(u64, nr, (u64)s->nr_sets << s->set_shift); i++) {
-		/* Every set that the range touches, each once. */
-		u32 set = set_of_band(s, band + i);
-
-		if (i && set == set_of_band(s, band + i - 1))
-			continue;
-		replay_drop(s, set, U32_MAX, band * s->band_blocks, nr * s->band_blocks);
+	for (i = band; i < band + nr; i++) {
+		if (s->valid[i])
+			forget_home(s, i);
+		if (s->band_live[i])
+			replay_drop(s, i * s->band_blocks, s->band_blocks, U32_MAX);
 	}
+	s->map.looks += nr;
 	return 0;
 }
 
@@ -1439,7 +1484,7 @@ static int replay_direct(struct stl_set *s, u64 lblk, u32 n)
 	if (n > s->band_blocks - offset)
 		return -EUCLEAN;
 	set_at_home(s, band, offset + n);
-	replay_drop(s, set_of_band(s, band), U32_MAX, lblk, n);
+	replay_drop(s, lblk, n, U32_MAX);
 	return 0;
 }
 
@@ -1448,7 +1493,13 @@ static int stl_set_replay(struct shingle_engine *e, const struct shingle_record 
 	struct stl_set *s = to_set(e);
 	u64 a = le64_to_cpu(rec->a), b = le64_to_cpu(rec->b);
 	u32 n = le16_to_cpu(rec->n);
+	int err;
 
+	if (!s->hashed) {
+		err = shingle_slotmap_crowd(&s->map, s->layout->logical_blocks) ?: hash_owners(s);
+		if (err)
+			return err;
+	}
 	switch (le16_to_cpu(rec->type)) {
 	case STL_SET_MAP:
 		return replay_map(s, a, b, n, le32_to_cpu(rec->c));
@@ -1470,20 +1521,20 @@ static int stl_set_replay(struct shingle_engine *e, const struct shingle_record 
 			return -EUCLEAN;
 		s->staged = false;
 		s->valid[a] = s->band_blocks;
-		replay_drop(s, set_of_band(s, a), b, a * s->band_blocks, s->band_blocks);
+		replay_drop(s, a * s->band_blocks, s->band_blocks, b);
 		return 0;
 	case STL_SET_RESET:
 		if (a >= s->nr_sets)
 			return -EUCLEAN;
-		s->fill[a] = 0;
-		memset(&s->map.owner[a * s->band_blocks], 0, s->band_blocks * sizeof(u32));
+		replay_reset(s, a);
 		return 0;
 	case STL_SET_DISCARD:
 		return replay_discard(s, a, b);
 	case STL_SET_DROP:
-		if (a >= s->layout->logical_blocks)
+		if (a >= s->layout->logical_blocks ||
+		    n > s->band_blocks - (u32)a % s->band_blocks)
 			return -EUCLEAN;
-		replay_drop(s, set_of_band(s, (u32)a / s->band_blocks), U32_MAX, a, n);
+		replay_drop(s, a, n, U32_MAX);
 		return 0;
 	case STL_SET_DIRECT:
 		return replay_direct(s, a, n);
@@ -1501,25 +1552,23 @@ static int stl_set_ready(struct shingle_engine *e, const char **why)
 		*why = "staging band holds a band that does not exist";
 		return -EUCLEAN;
 	}
+	if (!s->hashed && hash_owners(s)) {
+		*why = "cache map names a block of another set";
+		return -EUCLEAN;
+	}
+	shingle_slotmap_uncrowd(&s->map);
 	for (set = 0; set < s->nr_sets; set++) {
+		u32 *owner = &s->map.owner[set * s->band_blocks];
+
 		if (s->fill[set])
 			s->age = max(s->age, s->opened[set] + 1);
+		/* Placed, but the power went before the commit was durable. */
 		for (offset = 0; offset < s->band_blocks; offset++) {
-			u32 slot = set * s->band_blocks + offset, lblk = s->map.owner[slot];
-
-			/* Placed, but the power went before the commit was durable. */
-			s->map.owner[slot] = offset < s->fill[set] ? SHINGLE_SLOT_SPENT :
-								     SHINGLE_SLOT_FREE;
-			if (lblk < SHINGLE_SLOT_OWNED || offset >= s->fill[set])
-				continue;
-			lblk -= SHINGLE_SLOT_OWNED;
-			if (lblk >= s->layout->logical_blocks ||
-			    set_of_band(s, lblk / s->band_blocks) != set) {
-				*why = "cache map names a block of another set";
-				return -EUCLEAN;
-			}
-			adopt_slots(s, lblk / s->band_blocks, slot, lblk, 1);
+			if (owner[offset] < SHINGLE_SLOT_OWNED)
+				owner[offset] = offset < s->fill[set] ? SHINGLE_SLOT_SPENT :
+									SHINGLE_SLOT_FREE;
 		}
+		cond_resched();
 	}
 	return 0;
 }
@@ -1616,6 +1665,7 @@ static u32 stl_set_counters(struct shingle_engine *e, struct shingle_counter *c,
 		{ "full_sets", s->full_sets },
 		{ "bypassed_blocks", s->bypassed_blocks },
 		{ "streams_broken", s->streams_broken },
+		{ "replay_looks", s->map.looks },
 	};
 	u32 i;
 
@@ -1637,6 +1687,7 @@ static void stl_set_clear_counters(struct shingle_engine *e)
 	s->full_sets = 0;
 	s->bypassed_blocks = 0;
 	s->streams_broken = 0;
+	s->map.looks = 0;
 }
 
 static u64 stl_set_map_bytes(struct shingle_engine *e)

@@ -45,6 +45,20 @@ def test_checkpoints_in_many_pieces():
         assert int(re.search(r"(\d+) checkpoints", line)[1]) > 1000, line
 
 
+def test_recovery_of_a_ring():
+    """Over a medium whose head destroys; what fails otherwise is refused, and replay
+    does not look at all of the band that a record names."""
+    done = exercise(SEED, 100, tool="recover-test")
+    assert done.returncode == 0, done.stdout + done.stderr
+    rings, *looks = done.stdout.splitlines()
+    for what, least in (("power cuts", 3000), ("ends destroyed", 1000), ("refused", 5000)):
+        assert int(re.search(rf"(\d+) {what}", rings)[1]) > least, rings
+    assert len(looks) == 10
+    for line in looks:
+        band, each = map(int, re.search(r"of (\d+) blocks: (\d+) looks", line).groups())
+        assert each < band // 64 + 128, line
+
+
 @pytest.mark.parametrize("feature", ["unsafe_record", "unsafe_sync1", "unsafe_sync2",
                                      "unsafe_sync4", "unsafe_retire", "unsafe_reuse",
                                      "unsafe_order"])

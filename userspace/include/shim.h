@@ -41,6 +41,8 @@ typedef __s64 s64;
 #define fallthrough	__attribute__((__fallthrough__))
 #define EXPORT_SYMBOL_GPL(symbol)	extern int shim_no_modules
 
+#define cond_resched()	do { } while (0)
+
 #define likely(x)	__builtin_expect(!!(x), 1)
 #define unlikely(x)	__builtin_expect(!!(x), 0)
 
