@@ -184,8 +184,8 @@ static int checkpoint_locked(struct shingle_device *d, struct shingle_engine **f
  *
  * Host I/O goes on meanwhile.
  *
- * Context: may sleep.  Returns 0 or -errno; on a write error the device has
- * become read-only.  DESIGN 4.5.
+ * Context: may sleep.  Returns 0 or -errno, -EAGAIN if a suspend came before its
+ * turn; on a write error the device has become read-only.  DESIGN 4.5.
  */
 int shingle_checkpoint(struct shingle_device *d)
 {
@@ -193,7 +193,7 @@ int shingle_checkpoint(struct shingle_device *d)
 
 	mutex_lock(&d->ckpt_lock);
 	if (READ_ONCE(d->mode) == SHINGLE_RW)
-		err = checkpoint_locked(d, NULL);
+		err = READ_ONCE(d->leaving) ? -EAGAIN : checkpoint_locked(d, NULL);
 	mutex_unlock(&d->ckpt_lock);
 	return err;
 }

@@ -7,6 +7,7 @@
 #define SHINGLE_COMPAT_H
 
 #include <linux/blkdev.h>
+#include <linux/device-mapper.h>
 #include <linux/dm-io.h>
 #include <linux/fcntl.h>
 #include <linux/hrtimer.h>
@@ -30,6 +31,21 @@ static inline void shingle_hrtimer_setup(struct hrtimer *timer,
 #else
 	hrtimer_init(timer, clock, mode);
 	timer->function = function;
+#endif
+}
+
+/**
+ * shingle_table_writable() - was a table loaded for reading and writing?
+ * @t: the table
+ *
+ * Context: any.  Returns false of one loaded read-only (``dmsetup create -r``).
+ */
+static inline bool shingle_table_writable(struct dm_table *t)
+{
+#ifdef SHINGLE_HAVE_BLK_MODE_T
+	return !!(dm_table_get_mode(t) & BLK_OPEN_WRITE);
+#else
+	return !!(dm_table_get_mode(t) & FMODE_WRITE);
 #endif
 }
 

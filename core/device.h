@@ -211,7 +211,10 @@ struct shingle_counters {
  * @bios: struct shingle_piece
  * @list: in the list of active devices
  * @gathers: the engine gathers writes; constant
- * @loaded: state was read from the disk
+ * @read_only: the table is, or one of the devices: nothing is ever written to them,
+ *	not even what is wrong with them; constant
+ * @loaded: state was read from the disk: before that no message touches the
+ *	engine; set under map_lock, never cleared
  * @spoilt: reading it failed half-way
  * @commit_ms: commit so long after a change at the latest, 0 = never by itself
  * @idle_ms: clean when the host was quiet for so long, 0 = never
@@ -220,7 +223,7 @@ struct shingle_counters {
  * @last_io: when one began or ended, in jiffies; roughly
  * @map_lock: see above
  * @mode: enum shingle_mode; set under map_lock, read anywhere
- * @needs_check: the superblock says so, or is about to
+ * @needs_check: the superblock says so, or is about to, or would if it could be written
  * @deferred: bios that wait for room, in order; map_lock
  * @retrying: the worker has them, and those that still have to wait come back;
  *	map_lock
@@ -235,6 +238,7 @@ struct shingle_counters {
  * @step_bad: blocks of the step in progress that could not be read; map_lock
  * @pressure: somebody waits for room; map_lock
  * @forced: somebody asked for a clean; map_lock
+ * @cleans: so many wait for it; map_lock
  * @idle: the host is quiet; map_lock
  * @epoch_wanted: gathered writes are to be written; map_lock
  * @epoch_open: some of them are in the epoch; changed by the cleaner under map_lock
@@ -242,6 +246,7 @@ struct shingle_counters {
  * @cleaning: a step is in progress; map_lock
  * @stopping: no new steps, end the one in progress
  * @resetting: the same, and new bios wait; map_lock
+ * @leaving: a suspend has begun, which messages must not keep waiting; map_lock
  * @suspended: between postsuspend and resume
  * @retries: failures of the step in progress in a row; cleaner only
  * @wait: for readers, for checkpoints, for the end of cleaning
@@ -285,6 +290,7 @@ struct shingle_device {
 	struct bio_set bios;
 	struct list_head list;
 	bool gathers;
+	bool read_only;
 	bool loaded;
 	bool spoilt;
 	unsigned int commit_ms;
@@ -309,6 +315,7 @@ struct shingle_device {
 	struct shingle_badlist step_bad;
 	bool pressure;
 	bool forced;
+	u32 cleans;
 	bool idle;
 	bool epoch_wanted;
 	bool epoch_open;
@@ -316,6 +323,7 @@ struct shingle_device {
 	bool cleaning;
 	bool stopping;
 	bool resetting;
+	bool leaving;
 	bool suspended;
 	u32 retries;
 
@@ -360,6 +368,7 @@ void shingle_set_mode(struct shingle_device *d, enum shingle_mode mode, bool che
 		      const char *why);
 int shingle_rw(struct shingle_device *d, blk_opf_t opf, enum shingle_dev dev, u64 block, u32 n,
 	       void *buf);
+int shingle_may_change(struct shingle_device *d, const char **why);
 
 /* io.c */
 void shingle_io_init(struct shingle_device *d);

@@ -864,6 +864,8 @@ static int map_bio(struct shingle_device *d, struct bio *bio)
 		io->fua = true;
 		spin_lock_irq(&d->map_lock);
 		d->n.flushes++;
+		/* Of a table that takes no writes there is nothing to be made durable. */
+		io->fua = !d->read_only;
 		waits = unlikely(d->wcache.blocks) && shingle_wcache_flush(d, bio);
 		spin_unlock_irq(&d->map_lock);
 		if (!waits)

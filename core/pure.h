@@ -37,10 +37,14 @@
  * @size: bytes of each
  *
  * For constructors only: may sleep and recurse into I/O.  Freed with
- * kvfree().  Returns NULL when there is no memory or @n * @size overflows.
+ * kvfree().  Returns NULL when there is no memory, or for more than INT_MAX bytes,
+ * which the kernel never gives.
  */
 static inline void *shingle_zalloc_array(size_t n, size_t size)
 {
+	/* It would warn of it, as of a caller that should have known. */
+	if (size && n > INT_MAX / size)
+		return NULL;
 	return kvcalloc(n, size, GFP_KERNEL);
 }
 

@@ -17,19 +17,9 @@ static const char *device_name(const struct shingle_device *d)
 
 static int may_reset(struct shingle_device *d)
 {
-	const char *why = NULL;
-	int err = 0;
+	const char *why;
+	int err = shingle_may_change(d, &why);
 
-	if (READ_ONCE(d->suspended)) {
-		why = "it is suspended or was never resumed";
-		err = -EAGAIN;
-	} else if (READ_ONCE(d->mode) == SHINGLE_RO) {
-		why = "it is read-only";
-		err = -EROFS;
-	} else if (READ_ONCE(d->mode) == SHINGLE_FAIL) {
-		why = "it has failed";
-		err = -EIO;
-	}
 	if (err)
 		DMERR("%s: reset refused: %s; nothing was erased", device_name(d), why);
 	return err;
@@ -102,10 +92,12 @@ static int reset_quiet(struct shingle_device *d, struct shingle_engine **fresh)
 {
 	int err;
 
-	/* Killed here, nothing has happened yet. */
-	err = wait_event_killable(d->wait, quiet(d));
+	/* Killed or interrupted here, nothing has happened yet. */
+	err = wait_event_killable(d->wait, quiet(d) || READ_ONCE(d->leaving));
 	if (err)
 		return err;
+	if (READ_ONCE(d->leaving))
+		return -EAGAIN;
 	/* So that no record of the old engine is left for a later commit. */
 	err = shingle_commit(d, false);
 	return err ?: shingle_checkpoint_reset(d, fresh);
@@ -119,14 +111,16 @@ static int reset_quiet(struct shingle_device *d, struct shingle_engine **fresh)
  * that is under way meanwhile is either before or after it.  The blocks on the
  * medium are not overwritten.  Takes the memory of a second map meanwhile.
  *
- * Context: process, may sleep, allocates.  Returns 0; -EAGAIN while suspended;
- * -EROFS; -EIO; -ENOMEM; -ERESTARTSYS if killed before it began.  On a write
+ * Context: process, may sleep, allocates.  Returns 0; -EAGAIN while suspended, or
+ * if a suspend came before it began; -EROFS; -EIO; -ENOMEM; -ERESTARTSYS if killed
+ * before it began.  On a write
  * error the device has become read-only and holds, after the next activation,
  * either everything or nothing.
  * DESIGN 6.
  */
 int shingle_reset(struct shingle_device *d)
 {
+	static const char interrupted[] = "a suspend came first, ask again";
 	struct shingle_engine *fresh = NULL;
 	const char *why = "out of memory";
 	unsigned int noio;
@@ -141,8 +135,8 @@ int shingle_reset(struct shingle_device *d)
 	/* What was acknowledged before goes as well; what was lost is gone already. */
 	err = shingle_wcache_drain(d);
 	if (err && err != -EIO) {
-		DMERR("%s: reset refused: its write cache cannot be emptied; nothing was erased",
-		      device_name(d));
+		DMERR("%s: reset refused: %s; nothing was erased", device_name(d),
+		      err == -EAGAIN ? interrupted : "its write cache cannot be emptied");
 		goto out;
 	}
 	/*
@@ -165,7 +159,9 @@ int shingle_reset(struct shingle_device *d)
 	shingle_kick(d);
 	/* Whoever asked for cleaning hears that there is nothing to clean. */
 	queue_delayed_work(d->clean_wq, &d->clean_work, 0);
-	if (err)
+	if (err == -EAGAIN)
+		DMERR("%s: reset refused: %s; nothing was erased", device_name(d), interrupted);
+	else if (err)
 		DMERR("%s: reset failed (%d)", device_name(d), err);
 	else
 		DMINFO("%s: reset: all that it held is forgotten", device_name(d));

@@ -12,6 +12,8 @@ int shingle_ctr(struct dm_target *ti, unsigned int argc, char **argv,
 void shingle_dtr(struct dm_target *ti);
 int shingle_map(struct dm_target *ti, struct bio *bio);
 int shingle_end_io(struct dm_target *ti, struct bio *bio, blk_status_t *error);
+void shingle_presuspend(struct dm_target *ti);
+void shingle_presuspend_undo(struct dm_target *ti);
 void shingle_postsuspend(struct dm_target *ti);
 int shingle_preresume(struct dm_target *ti);
 void shingle_resume(struct dm_target *ti);
@@ -27,6 +29,8 @@ void shingle_io_hints(struct dm_target *ti, struct queue_limits *limits);
 	.dtr = shingle_dtr,					\
 	.map = shingle_map,					\
 	.end_io = shingle_end_io,				\
+	.presuspend = shingle_presuspend,			\
+	.presuspend_undo = shingle_presuspend_undo,		\
 	.postsuspend = shingle_postsuspend,			\
 	.preresume = shingle_preresume,				\
 	.resume = shingle_resume,				\

@@ -17,14 +17,15 @@ static u32 bucket(const struct shingle_slotmap *m, u32 lblk)
 /**
  * shingle_slotmap_init() - make an empty map
  * @m: the map
- * @nr_slots: slots, below 2^31
+ * @nr_slots: slots, at most SHINGLE_SLOTMAP_SLOTS
  *
  * Context: may sleep.  Returns 0, -EINVAL or -ENOMEM.
  */
 int shingle_slotmap_init(struct shingle_slotmap *m, u32 nr_slots)
 {
 	memset(m, 0, sizeof(*m));
-	if (!nr_slots || nr_slots > S32_MAX)
+	BUILD_BUG_ON(SHINGLE_SLOTMAP_SLOTS % GROUP || SHINGLE_SLOTMAP_SLOTS > INT_MAX / sizeof(u32));
+	if (!nr_slots || nr_slots > SHINGLE_SLOTMAP_SLOTS)
 		return -EINVAL;
 	m->nr_slots = nr_slots;
 	m->nr_buckets = DIV_ROUND_UP(nr_slots, GROUP) * GROUP;

@@ -8,6 +8,8 @@
 #define SHINGLE_NO_SLOT		U32_MAX
 /* Highest logical block + 1 that a slot can name: 16 TiB less a little. */
 #define SHINGLE_SLOTMAP_LBLKS	(U32_MAX - 2ULL)
+/* Most slots, 2 TiB less 256 KiB: an array has at most INT_MAX bytes, whole groups of 64. */
+#define SHINGLE_SLOTMAP_SLOTS	(INT_MAX / 4 / 64 * 64)
 
 /**
  * struct shingle_slotmap - which slot holds which logical block, and back

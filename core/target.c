@@ -93,7 +93,8 @@ static int read_blocks(struct block_device *bdev, blk_opf_t opf, sector_t sector
  * @buf: vmalloc or kvmalloc memory
  *
  * Context: may sleep.  Returns 0; of a read, what became of it, -ENODATA if the
- * medium has lost one of the blocks; of a write, -EIO.
+ * medium has lost one of the blocks; of a write, -EIO, or -EROFS if the table is
+ * read-only.
  */
 int shingle_rw(struct shingle_device *d, blk_opf_t opf, enum shingle_dev dev, u64 block, u32 n,
 	       void *buf)
@@ -113,6 +114,9 @@ int shingle_rw(struct shingle_device *d, blk_opf_t opf, enum shingle_dev dev, u6
 
 	if ((opf & REQ_OP_MASK) == REQ_OP_READ)
 		return read_blocks(where.bdev, opf, where.sector, n, buf);
+	/* The block layer would let it pass.  Whoever asks has not looked at the mode. */
+	if (WARN_ON_ONCE(d->read_only && op_is_write(opf)))
+		return -EROFS;
 	return shingle_dm_io(&req, 1, &where, &bits) || bits ? -EIO : 0;
 }
 
@@ -214,7 +218,8 @@ void shingle_set_mode(struct shingle_device *d, enum shingle_mode mode, bool che
 	      check ? "; run 'shingle check' when it is inactive" : "");
 	if (check) {
 		WRITE_ONCE(d->needs_check, true);
-		queue_work(d->ckpt_wq, &d->sb_work);
+		if (!d->read_only)
+			queue_work(d->ckpt_wq, &d->sb_work);
 	}
 	shingle_fail_waiting(d);
 	dm_table_event(d->ti->table);
@@ -263,9 +268,11 @@ static void free_device(struct shingle_device *d)
 static int parse_devices(struct shingle_device *d, struct dm_arg_set *as)
 {
 	struct dm_target *ti = d->ti;
+	bool ro_table = !shingle_table_writable(ti->table);
 	const char *path;
 	int i, err;
 
+	d->read_only = ro_table;
 	for (i = 0; i < SHINGLE_NR_DEVS; i++) {
 		path = dm_shift_arg(as);
 		if (!path)
@@ -275,8 +282,10 @@ static int parse_devices(struct shingle_device *d, struct dm_arg_set *as)
 			continue;
 		err = dm_get_device(ti, path, dm_table_get_mode(ti->table), &d->dev[i]);
 		if (err)
-			return refuse(ti, err, "Cannot open the %s device %.100s", dev_names[i],
-				      path);
+			return refuse(ti, err, "Cannot open the %s device %.100s%s", dev_names[i],
+				      path, ro_table ? "" : " for writing");
+		/* Some kernels open what is read-only for writing, too. */
+		d->read_only |= bdev_read_only(d->dev[i]->bdev);
 		d->blocks[i] = bdev_nr_bytes(d->dev[i]->bdev) >> SHINGLE_BLOCK_SHIFT;
 	}
 	return 0;
@@ -329,6 +338,8 @@ static int load_layout(struct shingle_device *d)
 	if (strcmp(d->layout.engine, d->ops->name))
 		return refuse(ti, -EINVAL, "The device was formatted for target %s, not %s",
 			      d->layout.engine, d->ops->name);
+	if (d->read_only)
+		d->mode = SHINGLE_RO;
 	err = check_devices(d);
 	if (err)
 		return err;
@@ -371,9 +382,12 @@ static int set_wcache(struct shingle_device *d, bool on, const char **why)
 		return on ? -EINVAL : 0;
 	}
 	err = shingle_wcache_switch(d, on);
-	if (!err && !on && d->loaded)
+	/* A suspend has committed all there was, and where nothing is written nothing is. */
+	if (!err && !on && !d->read_only && !READ_ONCE(d->suspended))
 		err = shingle_commit(d, false);
-	*why = "The write cache is off, but what it held could not all be written";
+	*why = err == -EAGAIN ?
+		"The write cache is off, but a suspend came before all of it was written: ask again" :
+		"The write cache is off, but what it held could not all be written";
 	return err;
 }
 
@@ -405,7 +419,9 @@ static int set_option(struct shingle_device *d, const char *name, const char *va
 		set_commit_ms(d, number);
 		return 0;
 	case SHINGLE_KEY_IDLE_MS:
+		spin_lock_irqsave(&d->map_lock, flags);
 		WRITE_ONCE(d->idle_ms, number);
+		spin_unlock_irqrestore(&d->map_lock, flags);
 		/* It may wait for a timer set before; it knows for how long it still has to. */
 		if (number && !READ_ONCE(d->stopping))
 			mod_delayed_work(d->clean_wq, &d->idle_work, 0);
@@ -417,7 +433,9 @@ static int set_option(struct shingle_device *d, const char *name, const char *va
 		err = set_wcache(d, number, &why);
 		break;
 	case SHINGLE_KEY_DESTAGE_MS:
+		spin_lock_irqsave(&d->map_lock, flags);
 		WRITE_ONCE(d->wcache.destage_ms, number);
+		spin_unlock_irqrestore(&d->map_lock, flags);
 		shingle_wcache_look(d);
 		return 0;
 	case -ENOENT:
@@ -428,7 +446,7 @@ static int set_option(struct shingle_device *d, const char *name, const char *va
 	}
 	if (err == -ENOENT)
 		return refuse(ti, -EINVAL, "Unknown %s %.64s", value ? "key" : "feature", name);
-	return err ? refuse(ti, -EINVAL, "%s", why) : 0;
+	return err ? refuse(ti, err == -EAGAIN ? err : -EINVAL, "%s", why) : 0;
 }
 
 static int parse_options(struct shingle_device *d, struct dm_arg_set *as)
@@ -689,7 +707,11 @@ static int load_state(struct shingle_device *d)
 	if (d->layout.flags & SHINGLE_SB_NEEDS_CHECK) {
 		d->needs_check = true;
 		DMWARN("%s: read-only: it needs 'shingle check' and 'shingle repair' first", name);
-		d->mode = SHINGLE_RO;
+		/* Only ever down: it may be lower already. */
+		spin_lock_irq(&d->map_lock);
+		if (d->mode < SHINGLE_RO)
+			WRITE_ONCE(d->mode, SHINGLE_RO);
+		spin_unlock_irq(&d->map_lock);
 	}
 	if (d->mode == SHINGLE_RW && rec.unmarked) {
 		err = shingle_journal_remark(d, &rec);
@@ -731,7 +753,9 @@ int shingle_preresume(struct dm_target *ti)
 	noio = memalloc_noio_save();
 	err = load_state(d);
 	memalloc_noio_restore(noio);
+	spin_lock_irq(&d->map_lock);
 	d->loaded = !err;
+	spin_unlock_irq(&d->map_lock);
 	d->spoilt = err;
 	return err;
 }
@@ -747,6 +771,9 @@ void shingle_resume(struct dm_target *ti)
 {
 	struct shingle_device *d = ti->private;
 
+	spin_lock_irq(&d->map_lock);
+	WRITE_ONCE(d->leaving, false);
+	spin_unlock_irq(&d->map_lock);
 	WRITE_ONCE(d->stopping, false);
 	WRITE_ONCE(d->suspended, false);
 	queue_delayed_work(d->clean_wq, &d->clean_work, 0);
@@ -754,6 +781,41 @@ void shingle_resume(struct dm_target *ti)
 	shingle_arm_idle(d);
 }
 EXPORT_SYMBOL_GPL(shingle_resume);
+
+static void set_leaving(struct shingle_device *d, bool yes)
+{
+	spin_lock_irq(&d->map_lock);
+	WRITE_ONCE(d->leaving, yes);
+	spin_unlock_irq(&d->map_lock);
+	wake_up_all(&d->wait);
+}
+
+/**
+ * shingle_presuspend() - a suspend begins
+ * @ti: the target
+ *
+ * From the next moment on dm holds I/O back until all messages have returned: those
+ * that wait for what may take long give up.  I/O still goes on here.
+ *
+ * Context: may sleep, does not.
+ */
+void shingle_presuspend(struct dm_target *ti)
+{
+	set_leaving(ti->private, true);
+}
+EXPORT_SYMBOL_GPL(shingle_presuspend);
+
+/**
+ * shingle_presuspend_undo() - the suspend came to nothing
+ * @ti: the target
+ *
+ * Context: may sleep, does not.
+ */
+void shingle_presuspend_undo(struct dm_target *ti)
+{
+	set_leaving(ti->private, false);
+}
+EXPORT_SYMBOL_GPL(shingle_presuspend_undo);
 
 /**
  * shingle_postsuspend() - no I/O is under way any more
@@ -805,7 +867,7 @@ static unsigned int emit_info(struct shingle_device *d, char *result, unsigned i
 	bool cleaning;
 
 	spin_lock_irq(&d->map_lock);
-	cached = d->ops->cached_blocks(d->engine);
+	cached = d->loaded ? d->ops->cached_blocks(d->engine) : 0;
 	capacity = d->engine->cache_blocks;
 	used = d->journal.used;
 	steps = d->n.steps;
@@ -819,60 +881,71 @@ static unsigned int emit_info(struct shingle_device *d, char *result, unsigned i
 	return sz;
 }
 
-static unsigned int emit_options(struct shingle_device *d, bool keys, bool count, char *result,
-				 unsigned int maxlen)
+/* As shingle_engine_ops::get: the keys that every target has. */
+static int get_key(const struct shingle_device *d, u32 index, const char **name, char *value,
+		   size_t size)
 {
-	unsigned int sz = 0, n = 0, idle_ms, buffer_blocks;
+	const struct shingle_wcache *wc = &d->wcache;
+
+	lockdep_assert_held(&d->map_lock);
+	switch (index) {
+	case 0:
+		*name = "commit_ms";
+		snprintf(value, size, "%u", d->commit_ms);
+		return d->commit_ms != DEFAULT_COMMIT_MS;
+	case 1:
+		*name = "idle_ms";
+		snprintf(value, size, "%u", d->idle_ms);
+		return d->idle_ms != d->engine->idle_ms;
+	case 2:
+		*name = "wcache_blocks";
+		snprintf(value, size, "%u", wc->blocks);
+		return wc->blocks && wc->blocks != d->engine->buffer_blocks;
+	case 3:
+		*name = "wcache";
+		snprintf(value, size, "off");
+		return wc->blocks && !wc->on;
+	case 4:
+		*name = "destage_ms";
+		snprintf(value, size, "%u", wc->destage_ms);
+		return wc->destage_ms != default_destage_ms(d);
+	}
+	return -ENOENT;
+}
+
+/* How emit_options() says them: their number, as in a table line, or to be measured. */
+enum emit_as { EMIT_COUNT, EMIT_TABLE, EMIT_IMA };
+
+/* Features or @keys, as far as they are not the default; or only how many words. */
+static unsigned int emit_options(const struct shingle_device *d, bool keys, enum emit_as as,
+				 char *result, unsigned int maxlen)
+{
+	unsigned int sz = 0, n = 0, own;
 	const char *name;
 	char value[32];
-	int r;
 	u32 i;
+	int r;
 
-	for (i = 0;; i++) {
-		spin_lock_irq(&d->map_lock);
-		r = d->ops->get(d->engine, i, &name, value, sizeof(value));
-		spin_unlock_irq(&d->map_lock);
-		if (r < 0)
-			break;
-		if (!r || keys != (value[0] != '\0'))
-			continue;
-		n += keys ? 2 : 1;
-		if (!count && keys)
-			DMEMIT(" %s %s", name, value);
-		else if (!count)
-			DMEMIT(" %s", name);
+	lockdep_assert_held(&d->map_lock);
+	/* The engine's, then every target's own. */
+	for (own = 0; own < 2; own++) {
+		for (i = 0;; i++) {
+			r = own ? get_key(d, i, &name, value, sizeof(value)) :
+				  d->ops->get(d->engine, i, &name, value, sizeof(value));
+			if (r < 0)
+				break;
+			if (!r || keys != (value[0] != '\0'))
+				continue;
+			n += keys ? 2 : 1;
+			if (as == EMIT_IMA)
+				DMEMIT(",%s=%s", name, keys ? value : "y");
+			else if (as == EMIT_TABLE && keys)
+				DMEMIT(" %s %s", name, value);
+			else if (as == EMIT_TABLE)
+				DMEMIT(" %s", name);
+		}
 	}
-	if (keys && d->commit_ms != DEFAULT_COMMIT_MS) {
-		n += 2;
-		if (!count)
-			DMEMIT(" commit_ms %u", d->commit_ms);
-	}
-	/* A reset puts another engine in this one's place, and frees it. */
-	spin_lock_irq(&d->map_lock);
-	idle_ms = d->engine->idle_ms;
-	buffer_blocks = d->engine->buffer_blocks;
-	spin_unlock_irq(&d->map_lock);
-	if (keys && d->idle_ms != idle_ms) {
-		n += 2;
-		if (!count)
-			DMEMIT(" idle_ms %u", d->idle_ms);
-	}
-	if (keys && d->wcache.blocks && d->wcache.blocks != buffer_blocks) {
-		n += 2;
-		if (!count)
-			DMEMIT(" wcache_blocks %u", d->wcache.blocks);
-	}
-	if (keys && d->wcache.blocks && !READ_ONCE(d->wcache.on)) {
-		n += 2;
-		if (!count)
-			DMEMIT(" wcache off");
-	}
-	if (keys && d->wcache.destage_ms != default_destage_ms(d)) {
-		n += 2;
-		if (!count)
-			DMEMIT(" destage_ms %u", d->wcache.destage_ms);
-	}
-	return count ? n : sz;
+	return as == EMIT_COUNT ? n : sz;
 }
 
 static unsigned int emit_table(struct shingle_device *d, char *result, unsigned int maxlen)
@@ -882,11 +955,30 @@ static unsigned int emit_table(struct shingle_device *d, char *result, unsigned 
 
 	for (i = 0; i < SHINGLE_NR_DEVS; i++)
 		DMEMIT("%s%s", i ? " " : "", d->dev[i] ? d->dev[i]->name : "-");
+	/* One lock: a message may change them, and a reset puts another engine there. */
+	spin_lock_irq(&d->map_lock);
 	for (keys = 0; keys < 2; keys++) {
-		DMEMIT(" %u", emit_options(d, keys, true, NULL, 0));
-		sz += emit_options(d, keys, false, result + sz, maxlen - sz);
+		DMEMIT(" %u", emit_options(d, keys, EMIT_COUNT, NULL, 0));
+		sz += emit_options(d, keys, EMIT_TABLE, result + sz, maxlen - sz);
 	}
+	spin_unlock_irq(&d->map_lock);
 	return sz;
+}
+
+static void emit_ima(struct shingle_device *d, char *result, unsigned int maxlen)
+{
+	unsigned int sz = 0, keys;
+	int i;
+
+	DMEMIT_TARGET_NAME_VERSION(d->ti->type);
+	DMEMIT(",uuid=%pUb", d->layout.uuid);
+	for (i = 0; i < SHINGLE_NR_DEVS; i++)
+		DMEMIT(",%s=%s", dev_names[i], d->dev[i] ? d->dev[i]->name : "-");
+	spin_lock_irq(&d->map_lock);
+	for (keys = 0; keys < 2; keys++)
+		sz += emit_options(d, keys, EMIT_IMA, result + sz, maxlen - sz);
+	spin_unlock_irq(&d->map_lock);
+	DMEMIT(";");
 }
 
 /**
@@ -906,7 +998,6 @@ void shingle_status(struct dm_target *ti, status_type_t type, unsigned int flags
 		    char *result, unsigned int maxlen)
 {
 	struct shingle_device *d = ti->private;
-	unsigned int sz = 0;
 
 	switch (type) {
 	case STATUSTYPE_INFO:
@@ -916,11 +1007,7 @@ void shingle_status(struct dm_target *ti, status_type_t type, unsigned int flags
 		emit_table(d, result, maxlen);
 		break;
 	case STATUSTYPE_IMA:
-		DMEMIT_TARGET_NAME_VERSION(ti->type);
-		DMEMIT(",uuid=%pUb,data=%s,cache=%s,metadata=%s;", d->layout.uuid,
-		       d->dev[SHINGLE_DEV_DATA]->name,
-		       d->dev[SHINGLE_DEV_CACHE] ? d->dev[SHINGLE_DEV_CACHE]->name : "-",
-		       d->dev[SHINGLE_DEV_META] ? d->dev[SHINGLE_DEV_META]->name : "-");
+		emit_ima(d, result, maxlen);
 		break;
 	}
 }
@@ -993,7 +1080,52 @@ static int verify(struct shingle_device *d)
 		return 0;
 	/* Nothing that it says can be believed any more. */
 	shingle_set_mode(d, SHINGLE_FAIL, true, "the map contradicts itself");
+	/* If it is suspended another table may be about to read what that writes. */
+	flush_work(&d->sb_work);
 	return -EUCLEAN;
+}
+
+/* 0, or why nothing can be changed on the disks now. */
+static int no_change(const struct shingle_device *d, const char **why)
+{
+	lockdep_assert_held(&d->map_lock);
+	if (!d->loaded || READ_ONCE(d->suspended) || d->leaving) {
+		*why = "it is suspended or was never resumed";
+		return -EAGAIN;
+	}
+	if (d->mode == SHINGLE_FAIL) {
+		*why = "it has failed";
+		return -EIO;
+	}
+	*why = d->read_only ? "its table or a device of it is read-only" : "it is read-only";
+	return d->mode == SHINGLE_RO ? -EROFS : 0;
+}
+
+/**
+ * shingle_may_change() - can a message change anything on the disks now?
+ * @d: the device
+ * @why: if not, a sentence tail
+ *
+ * While the device is suspended nobody would carry it out, or it would be written
+ * beside the table that takes this one's place.
+ *
+ * Context: process.  Returns 0; -EAGAIN before the first resume, while suspended and
+ * while a suspend is on its way; -EROFS; or -EIO.
+ */
+int shingle_may_change(struct shingle_device *d, const char **why)
+{
+	int err;
+
+	spin_lock_irq(&d->map_lock);
+	err = no_change(d, why);
+	spin_unlock_irq(&d->map_lock);
+	return err;
+}
+
+static bool all_clean(const struct shingle_device *d)
+{
+	lockdep_assert_held(&d->map_lock);
+	return !d->forced && !d->recovering;
 }
 
 static bool forced_over(struct shingle_device *d)
@@ -1001,43 +1133,62 @@ static bool forced_over(struct shingle_device *d)
 	bool over;
 
 	spin_lock_irq(&d->map_lock);
-	over = !(d->forced || d->recovering) || d->stopping || d->mode != SHINGLE_RW;
+	over = all_clean(d) || d->stopping || d->leaving || d->mode != SHINGLE_RW;
 	spin_unlock_irq(&d->map_lock);
 	return over;
 }
 
 static int clean_all(struct shingle_device *d)
 {
-	int err;
+	int err, killed;
 
-	if (READ_ONCE(d->suspended))
-		return -EAGAIN;
 	err = shingle_wcache_drain(d);
 	if (err && err != -EIO)		/* What was lost need not be cleaned. */
 		return err;
 	spin_lock_irq(&d->map_lock);
 	d->forced = true;
+	d->cleans++;
 	spin_unlock_irq(&d->map_lock);
 	mod_delayed_work(d->clean_wq, &d->clean_work, 0);
-	err = wait_event_killable(d->wait, forced_over(d));
-	if (err)
-		return err;
-	if (READ_ONCE(d->mode) != SHINGLE_RW)
-		return -EROFS;
-	return READ_ONCE(d->stopping) ? -EAGAIN : 0;
+	killed = wait_event_killable(d->wait, forced_over(d));
+	spin_lock_irq(&d->map_lock);
+	err = d->mode != SHINGLE_RW ? -EROFS : all_clean(d) ? 0 : -EAGAIN;
+	/* Nobody waits for the rest. */
+	if (!--d->cleans)
+		d->forced = false;
+	spin_unlock_irq(&d->map_lock);
+	return killed ?: err;
 }
 
 /* Commit or checkpoint, what was acknowledged so far included. */
 static int make_durable(struct shingle_device *d, bool checkpoint)
 {
-	int err;
+	int err = shingle_wcache_drain(d);
 
-	if (!d->loaded)
-		return -EAGAIN;
-	err = shingle_wcache_drain(d);
 	if (err)
 		return err;
 	return checkpoint ? shingle_checkpoint(d) : shingle_commit(d, false);
+}
+
+/* ``clean``, ``commit`` or ``checkpoint``. */
+static int write_all(struct shingle_device *d, const char *what)
+{
+	const char *name = dm_table_device_name(d->ti->table), *why;
+	int err = shingle_may_change(d, &why);
+
+	if (err) {
+		DMERR("%s: %s refused: %s", name, what, why);
+		return err;
+	}
+	if (!strcmp(what, "clean"))
+		err = clean_all(d);
+	else
+		err = make_durable(d, !strcmp(what, "checkpoint"));
+	if (err == -EAGAIN)
+		DMERR("%s: %s interrupted: a suspend came before its end, ask again", name, what);
+	else if (err)
+		DMERR("%s: %s failed (%d): not all could be written", name, what, err);
+	return err;
 }
 
 /* A message of several words: -ENOENT if the engine knows none of that name. */
@@ -1053,15 +1204,19 @@ static int engine_message(struct shingle_device *d, unsigned int argc, char **ar
 		return -ENOENT;
 	for (;;) {
 		spin_lock_irq(&d->map_lock);
-		/* While suspended there is nobody to commit it before another table is in use. */
-		if (d->mode != SHINGLE_RW || d->resetting || READ_ONCE(d->suspended)) {
+		err = no_change(d, why);
+		if (!err && d->resetting) {
+			*why = "it is being reset";
+			err = -EAGAIN;
+		}
+		if (err) {
 			spin_unlock_irq(&d->map_lock);
-			*why = "the device does not take changes now";
-			return -EROFS;
+			return err;
 		}
 		if (shingle_journal_reserve(d, records))
 			break;
 		spin_unlock_irq(&d->map_lock);
+		*why = "it cannot be done now";
 		err = shingle_journal_make_room(d, records);
 		if (err)
 			return err;
@@ -1073,6 +1228,16 @@ static int engine_message(struct shingle_device *d, unsigned int argc, char **ar
 	return err;
 }
 
+static bool is_loaded(struct shingle_device *d)
+{
+	bool yes;
+
+	spin_lock_irq(&d->map_lock);
+	yes = d->loaded;
+	spin_unlock_irq(&d->map_lock);
+	return yes;
+}
+
 /**
  * shingle_message() - see struct target_type
  * @ti: the target
@@ -1082,15 +1247,22 @@ static int engine_message(struct shingle_device *d, unsigned int argc, char **ar
  * @result: where to
  * @maxlen: how much fits
  *
+ * dm sends messages while the table is being activated, and a suspend waits for
+ * them with all I/O held back.
+ *
  * Context: may sleep.
  */
 int shingle_message(struct dm_target *ti, unsigned int argc, char **argv, char *result,
 		    unsigned int maxlen)
 {
 	struct shingle_device *d = ti->private;
-	const char *why = "it cannot be done now";
+	const char *name = dm_table_device_name(ti->table), *why = "it cannot be done now";
 	int err;
 
+	if (!is_loaded(d)) {
+		DMERR("%s: %s refused: it is not active yet", name, argv[0]);
+		return -EAGAIN;
+	}
 	if (argc == 1 && !strcmp(argv[0], "stats"))
 		return emit_stats(d, result, maxlen);
 	if (argc == 1 && !strcmp(argv[0], "stats_clear")) {
@@ -1099,28 +1271,25 @@ int shingle_message(struct dm_target *ti, unsigned int argc, char **argv, char *
 	}
 	if (argc == 1 && !strcmp(argv[0], "verify"))
 		return verify(d);
-	if (argc == 1 && !strcmp(argv[0], "clean"))
-		return clean_all(d);
-	if (argc == 1 && !strcmp(argv[0], "commit"))
-		return make_durable(d, false);
-	if (argc == 1 && !strcmp(argv[0], "checkpoint"))
-		return make_durable(d, true);
+	if (argc == 1 && (!strcmp(argv[0], "clean") || !strcmp(argv[0], "commit") ||
+			  !strcmp(argv[0], "checkpoint")))
+		return write_all(d, argv[0]);
 	if (argc == 1 && !strcmp(argv[0], "reset"))
 		return shingle_reset(d);
 	if (argc == 2) {
 		err = set_option(d, argv[0], argv[1]);
 		if (err)
-			DMERR("%s: %s", dm_table_device_name(ti->table), ti->error);
+			DMERR("%s: %s", name, ti->error);
 		else	/* It may have made room for who waits. */
 			shingle_kick(d);
 		return err;
 	}
 	err = argc > 2 ? engine_message(d, argc, argv, &why) : -ENOENT;
 	if (err && err != -ENOENT)
-		DMERR("%s: %s", dm_table_device_name(ti->table), why);
+		DMERR("%s: %s refused: %s", name, argv[0], why);
 	if (err != -ENOENT)
 		return err;
-	DMERR("%s: unknown message %s", dm_table_device_name(ti->table), argv[0]);
+	DMERR("%s: unknown message %s", name, argv[0]);
 	return -EINVAL;
 }
 EXPORT_SYMBOL_GPL(shingle_message);

@@ -1074,7 +1074,7 @@ static bool drained(struct shingle_device *d, u64 seq)
 	bool done;
 
 	spin_lock_irq(&d->map_lock);
-	done = d->mode != SHINGLE_RW || reached(&d->wcache, seq);
+	done = d->mode != SHINGLE_RW || d->leaving || reached(&d->wcache, seq);
 	spin_unlock_irq(&d->map_lock);
 	return done;
 }
@@ -1085,8 +1085,9 @@ static bool drained(struct shingle_device *d, u64 seq)
  *
  * The map is not committed.
  *
- * Context: may sleep.  Returns 0, -EROFS if it cannot be written, -EIO if some of
- * it could not and no flush has said so yet, -EINTR.
+ * Context: a message, may sleep.  Returns 0, -EROFS if it cannot be written, -EIO if
+ * some of it could not and no flush has said so yet, -EAGAIN if a suspend came
+ * before the end, which writes the rest, -ERESTARTSYS if killed.
  */
 int shingle_wcache_drain(struct shingle_device *d)
 {
@@ -1110,7 +1111,10 @@ int shingle_wcache_drain(struct shingle_device *d)
 			return err;
 	}
 	spin_lock_irq(&d->map_lock);
-	err = !reached(wc, seq) ? -EROFS : wc->error ? -EIO : 0;
+	if (reached(wc, seq))
+		err = wc->error ? -EIO : 0;
+	else
+		err = d->mode == SHINGLE_RW ? -EAGAIN : -EROFS;
 	spin_unlock_irq(&d->map_lock);
 	return err;
 }

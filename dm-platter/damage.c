@@ -259,6 +259,8 @@ static int mirror_io(struct platter_damage *d, unsigned long index, void *buf,
 	struct bio bio;
 	int r;
 
+	if (WARN_ON_ONCE(d->read_only && op_is_write(opf)))
+		return -EROFS;
 	bio_init(&bio, d->state, &bvec, 1, opf);
 	bio.bi_iter.bi_sector = (sector_t)index << 3;
 	__bio_add_page(&bio, virt_to_page(buf), DAMAGE_PAGE_BYTES, offset_in_page(buf));
@@ -413,6 +415,8 @@ static int read_header(struct platter_damage *d, void **buf, char **error)
  * damage_open - attach the mirror, or make it on a zeroed device
  * @d: an empty set
  * @bdev: the device; must outlive @d
+ * @read_only: never to be written to: one that is zeroed is left as it is, and
+ *	nothing is ruined
  * @blocks: blocks of the medium
  * @geometry: a hash of what decides where damage falls
  * @error: set to a sentence on failure
@@ -422,8 +426,8 @@ static int read_header(struct platter_damage *d, void **buf, char **error)
  * Context: may sleep; allocates with GFP_NOIO.
  * Return: 0 or -errno; a foreign or rotten mirror is never overwritten.
  */
-int damage_open(struct platter_damage *d, struct block_device *bdev, u64 blocks,
-		u64 geometry, char **error)
+int damage_open(struct platter_damage *d, struct block_device *bdev, bool read_only,
+		u64 blocks, u64 geometry, char **error)
 {
 	u64 need = ((blocks + DAMAGE_PAGE_BLOCKS - 1) / DAMAGE_PAGE_BLOCKS + 1) << 3;
 	void *buf;
@@ -434,10 +438,11 @@ int damage_open(struct platter_damage *d, struct block_device *bdev, u64 blocks,
 		return -ENOSPC;
 	}
 	d->state = bdev;
+	d->read_only = read_only;
 	r = read_header(d, &buf, error);
 	if (!r && memchr_inv(buf, 0, DAMAGE_PAGE_BYTES)) {
 		r = check_header(buf, blocks, geometry, error);
-	} else if (!r) {
+	} else if (!r && !read_only) {
 		r = format_mirror(d, blocks, geometry, buf);
 		if (r)
 			*error = "Cannot format the state device";
@@ -463,9 +468,12 @@ int damage_open(struct platter_damage *d, struct block_device *bdev, u64 blocks,
 int damage_load(struct platter_damage *d, u64 blocks, u64 geometry, char **error)
 {
 	void *buf;
-	int r = read_header(d, &buf, error) ?: check_header(buf, blocks, geometry, error);
+	int r = read_header(d, &buf, error);
+	bool none = !r && d->read_only && !memchr_inv(buf, 0, DAMAGE_PAGE_BYTES);
 
-	if (!r) {
+	if (!r && !none)
+		r = check_header(buf, blocks, geometry, error);
+	if (!r && !none) {
 		r = read_mirror(d, blocks, buf);
 		if (r)
 			*error = "Cannot read the damage map from the state device";

@@ -21,6 +21,7 @@ struct block_device;
  * @damaged: how many blocks are ruined now
  * @nr_pages: memory in use, in pages of 4 KiB
  * @state: device of the mirror, or NULL
+ * @read_only: the mirror is never written to
  *
  * All calls are serialised by the caller and may sleep.
  */
@@ -29,6 +30,7 @@ struct platter_damage {
 	u64 damaged;
 	u64 nr_pages;
 	struct block_device *state;
+	bool read_only;
 };
 
 void damage_init(struct platter_damage *d);
@@ -38,8 +40,8 @@ void damage_clear(struct platter_damage *d, u64 blk, u64 n);
 u64 damage_count(struct platter_damage *d, u64 blk, u64 n);
 bool damage_next(struct platter_damage *d, u64 *blk, u64 end);
 void damage_trim(struct platter_damage *d, u64 blk, u64 n);
-int damage_open(struct platter_damage *d, struct block_device *bdev, u64 blocks,
-		u64 geometry, char **error);
+int damage_open(struct platter_damage *d, struct block_device *bdev, bool read_only,
+		u64 blocks, u64 geometry, char **error);
 int damage_load(struct platter_damage *d, u64 blocks, u64 geometry, char **error);
 int damage_sync(struct platter_damage *d);
 

@@ -914,6 +914,9 @@ int platter_map_bio(struct platter *p, struct bio *bio)
 
 	if (READ_ONCE(p->powered_off))
 		return DM_MAPIO_KILL;
+	/* The block layer only warns of it. */
+	if (unlikely(p->read_only) && sectors && op_is_write(bio_op(bio)))
+		return DM_MAPIO_KILL;
 	if (bio_op(bio) == REQ_OP_DISCARD) {
 		platter_count(p, PC_discards, 1);
 		if (!p->dev) {

@@ -409,9 +409,12 @@ static int open_device(struct platter *p, const char *path, const char *start,
 	}
 	r = dm_get_device(ti, path, dm_table_get_mode(ti->table), &p->dev);
 	if (r) {
-		*error = "Cannot open the device";
+		*error = p->read_only ? "Cannot open the device" :
+					"Cannot open the device for writing";
 		return r;
 	}
+	/* Some kernels open what is read-only for writing, too. */
+	p->read_only |= bdev_read_only(p->dev->bdev);
 	if (bdev_logical_block_size(p->dev->bdev) > PLATTER_BLOCK_SIZE) {
 		*error = "The device's logical blocks are larger than 4096 bytes";
 		return -EINVAL;
@@ -502,11 +505,12 @@ static int open_state(struct platter *p, const char *path, char **error)
 		*error = "Cannot open the state device";
 		return r;
 	}
+	p->read_only |= bdev_read_only(p->state_dev->bdev);
 	if (p->dev && p->state_dev->bdev == p->dev->bdev) {
 		*error = "The state device must be another one than the device of the contents";
 		return -EINVAL;
 	}
-	return damage_open(&p->damage, p->state_dev->bdev, p->geo.blocks,
+	return damage_open(&p->damage, p->state_dev->bdev, p->read_only, p->geo.blocks,
 			   geometry_hash(&p->geo), error);
 }
 
@@ -587,6 +591,7 @@ static int platter_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 	p->sptf = false;
 	p->queue_depth = PLATTER_MAX_QUEUE_DEPTH;
 	p->damage_mode = DAMAGE_POISON;
+	p->read_only = !shingle_table_writable(ti->table);
 	p->wcache_idle_ms = PLATTER_DESTAGE_IDLE_MS;
 	xa_init(&p->wcache);
 	damage_init(&p->damage);
@@ -673,7 +678,25 @@ static int platter_preresume(struct dm_target *ti)
 	mutex_unlock(&p->lock);
 	if (r)
 		DMERR("cannot resume: %s", error);
+	else
+		WRITE_ONCE(p->suspending, false);
 	return r;
+}
+
+/* From the next moment on dm holds I/O back until all messages have returned. */
+static void platter_presuspend(struct dm_target *ti)
+{
+	struct platter *p = ti->private;
+
+	WRITE_ONCE(p->suspending, true);
+	wake_up_all(&p->drained);
+}
+
+static void platter_presuspend_undo(struct dm_target *ti)
+{
+	struct platter *p = ti->private;
+
+	WRITE_ONCE(p->suspending, false);
 }
 
 /* An orderly power-down: what the cache holds goes to the medium. */
@@ -705,20 +728,51 @@ static u64 counter(struct platter *p, enum platter_counter c)
 	return atomic64_read(&p->counter[c]);
 }
 
+/* What messages change is looked at once, so that its count and its words agree. */
 static void emit_table(struct platter *p, char *result, unsigned int maxlen)
 {
+	bool wcache_on = READ_ONCE(p->wcache_on), lookahead_on = READ_ONCE(p->lookahead_on);
 	unsigned int i, sz = 0;
 
 	DMEMIT("%s %llu %s %u%s %u", p->dev ? p->dev->name : "none",
 	       (unsigned long long)p->start, p->cfg.profile.name, p->discard,
-	       p->discard ? " discard" : "", p->nr_saved + 2 * p->wcache_on +
-	       2 * p->lookahead_on);
+	       p->discard ? " discard" : "", p->nr_saved + 2 * wcache_on + 2 * lookahead_on);
 	for (i = 0; i < p->nr_saved; i++)
 		DMEMIT(" %s", p->saved[i]);
-	if (p->wcache_on)
+	if (wcache_on)
 		DMEMIT(" wcache on");
-	if (p->lookahead_on)
+	if (lookahead_on)
 		DMEMIT(" lookahead on");
+}
+
+/* A list of zones has commas in it, which part attributes. */
+static unsigned int emit_escaped(const char *value, char *result, unsigned int maxlen)
+{
+	unsigned int sz = 0;
+
+	for (; *value; value++)
+		DMEMIT("%s%c", strchr(",;=\\", *value) ? "\\" : "", *value);
+	return sz;
+}
+
+static void emit_ima(struct platter *p, char *result, unsigned int maxlen)
+{
+	unsigned int i, sz = 0;
+
+	DMEMIT_TARGET_NAME_VERSION(p->ti->type);
+	DMEMIT(",device=%s,start=%llu,profile=%s,media=%s,damage=%s,discard=%c,wcache=%s,lookahead=%s",
+	       p->dev ? p->dev->name : "none", (unsigned long long)p->start,
+	       p->cfg.profile.name, media_names[p->geo.media], damage_names[p->damage_mode],
+	       p->discard ? 'y' : 'n', onoff_names[READ_ONCE(p->wcache_on)],
+	       onoff_names[READ_ONCE(p->lookahead_on)]);
+	for (i = 0; i + 1 < p->nr_saved; i += 2) {
+		/* As they have come out, they are there already. */
+		if (!strcmp(p->saved[i], "media") || !strcmp(p->saved[i], "damage"))
+			continue;
+		DMEMIT(",%s=", p->saved[i]);
+		sz += emit_escaped(p->saved[i + 1], result + sz, maxlen - sz);
+	}
+	DMEMIT(";");
 }
 
 static void emit_info(struct platter *p, char *result, unsigned int maxlen)
@@ -731,14 +785,13 @@ static void emit_info(struct platter *p, char *result, unsigned int maxlen)
 	       counter(p, PC_blocks_read), counter(p, PC_blocks_written),
 	       READ_ONCE(p->damage.damaged), counter(p, PC_destroyed_reads),
 	       counter(p, PC_late), READ_ONCE(p->wcache_count), p->wcache_blocks,
-	       READ_ONCE(p->powered_off) ? "fail" : "rw");
+	       READ_ONCE(p->powered_off) ? "fail" : p->read_only ? "ro" : "rw");
 }
 
 static void platter_status(struct dm_target *ti, status_type_t type,
 			   unsigned int status_flags, char *result, unsigned int maxlen)
 {
 	struct platter *p = ti->private;
-	unsigned int sz = 0;
 
 	switch (type) {
 	case STATUSTYPE_INFO:
@@ -748,11 +801,7 @@ static void platter_status(struct dm_target *ti, status_type_t type,
 		emit_table(p, result, maxlen);
 		break;
 	case STATUSTYPE_IMA:
-		DMEMIT_TARGET_NAME_VERSION(ti->type);
-		DMEMIT(",device=%s,start=%llu,profile=%s,media=%s,damage=%s;",
-		       p->dev ? p->dev->name : "none", (unsigned long long)p->start,
-		       p->cfg.profile.name, media_names[p->geo.media],
-		       damage_names[p->damage_mode]);
+		emit_ima(p, result, maxlen);
 		break;
 	}
 }
@@ -943,7 +992,10 @@ static int msg_powercut(struct platter *p, const char *arg)
 	return 0;
 }
 
-/* Switching the cache off returns when it is empty, like the drive's own command. */
+/*
+ * Switching the cache off returns when it is empty, like the drive's own command, or
+ * when a suspend begins, which will empty it.
+ */
 static int msg_wcache(struct platter *p, const char *arg)
 {
 	int on = parse_name(onoff_names, ARRAY_SIZE(onoff_names), arg);
@@ -960,11 +1012,17 @@ static int msg_wcache(struct platter *p, const char *arg)
 	platter_kick(p);
 	if (dm_suspended(p->ti))
 		return 0;
-	if (wait_event_interruptible(p->drained, !READ_ONCE(p->wcache_count)))
+	if (wait_event_interruptible(p->drained, !READ_ONCE(p->wcache_count) ||
+						 READ_ONCE(p->suspending)))
 		r = -EINTR;
 	mutex_lock(&p->lock);
+	if (!r && p->wcache_count && !p->wcache_on)
+		r = -EAGAIN;
 	platter_update_fast(p);
 	mutex_unlock(&p->lock);
+	if (r == -EAGAIN)
+		DMERR("%s: wcache off interrupted: a suspend came before it was empty, ask again",
+		      dm_table_device_name(p->ti->table));
 	return r;
 }
 
@@ -982,11 +1040,29 @@ static int msg_lookahead(struct platter *p, const char *arg)
 	return 0;
 }
 
+/* What the mirror says is not known before the first resume, nor may it be changed then. */
+static int may_touch_map(struct platter *p, const char *what)
+{
+	bool heal = !strcmp(what, "heal"), poison = !strcmp(what, "poison");
+	const char *name = dm_table_device_name(p->ti->table);
+
+	if (p->state_dev && !p->damage_loaded && (heal || poison || !strcmp(what, "damaged"))) {
+		DMERR("%s: %s refused: it is not active yet", name, what);
+		return -EAGAIN;
+	}
+	if (p->read_only && (heal || poison)) {
+		DMERR("%s: %s refused: its table or a device of it is read-only", name, what);
+		return -EROFS;
+	}
+	return 0;
+}
+
 static int locked_message(struct platter *p, unsigned int argc, char **argv,
 			  char *result, unsigned int maxlen)
 {
 	u64 blk, n;
 	unsigned int i;
+	int r;
 
 	if (argc == 1 && !strcmp(argv[0], "stats"))
 		return msg_stats(p, result, maxlen);
@@ -1003,6 +1079,9 @@ static int locked_message(struct platter *p, unsigned int argc, char **argv,
 		return msg_geometry(p, result, maxlen);
 	if (argc == 1 && !strcmp(argv[0], "where"))
 		return msg_where(p, result, maxlen);
+	r = may_touch_map(p, argv[0]);
+	if (r)
+		return r;
 	if (argc == 1 && !strcmp(argv[0], "heal"))
 		return msg_poison(p, 0, p->geo.blocks, true);
 	if (argc == 3 && parse_range(p, argv, &blk, &n))
@@ -1064,6 +1143,8 @@ static struct target_type platter_target = {
 	.ctr = platter_ctr,
 	.dtr = platter_dtr,
 	.map = platter_map,
+	.presuspend = platter_presuspend,
+	.presuspend_undo = platter_presuspend_undo,
 	.postsuspend = platter_postsuspend,
 	.preresume = platter_preresume,
 	.status = platter_status,

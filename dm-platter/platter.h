@@ -153,6 +153,7 @@ struct platter_io {
  * @timing: requests take the model's time
  * @sptf: the queue is served by position, not in order of arrival
  * @discard: discards pass to @dev
+ * @read_only: the table is, or one of the devices: nothing is ever written to them
  * @queue_depth: requests that the scheduler sees
  * @wcache_blocks: size of the write cache
  * @wcache_idle_ms: it is written when the host has paused for so long
@@ -176,6 +177,7 @@ struct platter_io {
  * @active: what the actuator does, or NULL
  * @last_host_ns: when the last request of the host ended
  * @fast: bios may be remapped straight from .map (no model, nothing to order)
+ * @suspending: a suspend has begun, which messages must not keep waiting; read anywhere
  * @leaving: about to be suspended: nothing new is started
  * @powered_off: every request fails
  * @cut_armed: @cut_left counts
@@ -209,6 +211,7 @@ struct platter {
 	bool timing;
 	bool sptf;
 	bool discard;
+	bool read_only;
 	u32 queue_depth;
 	u32 wcache_blocks;
 	u32 wcache_idle_ms;
@@ -238,6 +241,7 @@ struct platter {
 	struct platter_io *active;
 	u64 last_host_ns;
 	bool fast;
+	bool suspending;
 	bool leaving;
 	bool powered_off;
 	bool cut_armed;

@@ -408,8 +408,8 @@ static int check_layout(const struct shingle_layout *l, struct full_shape *g, co
 {
 	if (full_shape(l, g, why))
 		return -EINVAL;
-	if ((u64)g->nr_zones * g->log_bands > S32_MAX / l->band_blocks)
-		*why = "stl-full can cache at most 8 TiB";
+	if ((u64)g->nr_zones * g->log_bands > SHINGLE_SLOTMAP_SLOTS / l->band_blocks)
+		*why = "stl-full can cache at most 2 TiB less 256 KiB";
 	else if (l->logical_blocks != stl_full_logical_blocks(l))
 		*why = "stl-full presents its data bands without the provision of each zone";
 	else if (l->logical_blocks > SHINGLE_SLOTMAP_LBLKS)

@@ -293,8 +293,8 @@ static int check_layout(const struct shingle_layout *l, const struct stl_set_par
 		*why = "stl-set needs at least one cache band";
 	else if (l->nr_bands[SHINGLE_ROLE_STAGING] != 1)
 		*why = "stl-set needs exactly one staging band";
-	else if (l->nr_bands[SHINGLE_ROLE_CACHE] > S32_MAX / l->band_blocks)
-		*why = "stl-set can cache at most 8 TiB";
+	else if (l->nr_bands[SHINGLE_ROLE_CACHE] > SHINGLE_SLOTMAP_SLOTS / l->band_blocks)
+		*why = "stl-set can cache at most 2 TiB less 256 KiB";
 	else if (l->logical_blocks != stl_set_logical_blocks(l))
 		*why = "stl-set presents its data bands, no more and no less";
 	else if (l->logical_blocks > SHINGLE_SLOTMAP_LBLKS)

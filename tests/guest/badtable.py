@@ -10,6 +10,7 @@ import re
 
 import blk
 import dm
+import face
 from bench import Failure, Skip, expect, run
 from blk import SECTORS
 from media import platter
@@ -366,4 +367,5 @@ def cases(target, options):
             ("table lines", lambda ctx: lines(ctx, geo, count)),
             ("messages", lambda ctx: messages(ctx, geo, count)),
             ("unreadable blocks", rotten),
-            ("removing", lambda ctx: removing(ctx, geo))]
+            ("removing", lambda ctx: removing(ctx, geo)),
+            *face.cases(target, *GEOMETRIES["faults"][:2])]

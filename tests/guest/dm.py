@@ -10,7 +10,7 @@ HEADER = struct.Struct("<3IIIIiIIIQ128s129s7s")
 SPEC = struct.Struct("<QQiI16s")
 CREATE, REMOVE, SUSPEND, LOAD, CLEAR, TABLE_STATUS, MESSAGE, LIST, INFO = (
     3, 4, 6, 9, 10, 12, 14, 2, 7)
-F_SUSPEND, F_STATUS_TABLE, F_BUFFER_FULL = 1 << 1, 1 << 4, 1 << 8
+F_READONLY, F_SUSPEND, F_STATUS_TABLE, F_BUFFER_FULL = 1, 1 << 1, 1 << 4, 1 << 8
 F_SKIP_LOCKFS, F_NOFLUSH, F_DATA_OUT, F_IMA = 1 << 10, 1 << 11, 1 << 16, 1 << 19
 BUFFER = 1 << 18
 
@@ -51,7 +51,7 @@ class Device:
                 self.remove()
                 raise
 
-    def load(self, table):
+    def load(self, table, read_only=False):
         """table: [(start, length, type, params)], in sectors."""
         blob = b""
         for start, length, kind, params in table:
@@ -59,7 +59,7 @@ class Device:
             raw += b"\0" * (-len(raw) % 8)
             blob += SPEC.pack(start, length, 0, SPEC.size + len(raw),
                               kind.encode()) + raw
-        _call(LOAD, self.name, blob, targets=len(table))
+        _call(LOAD, self.name, blob, F_READONLY if read_only else 0, len(table))
 
     def clear(self):
         _call(CLEAR, self.name)
@@ -94,6 +94,10 @@ class Device:
 
     def table(self):
         return self._status(F_STATUS_TABLE)
+
+    def ima(self):
+        """What would be measured of the first target."""
+        return self._status(F_IMA)[0][3]
 
     def message(self, text, sector=0):
         """Sends a message; returns what the target answers."""

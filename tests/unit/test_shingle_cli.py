@@ -466,6 +466,24 @@ def test_odd_geometry(run, text, what):
 # Bad input
 
 
+def sparse(path, size):
+    with open(path, "wb") as handle:
+        handle.truncate(size)
+    return path
+
+
+@pytest.mark.parametrize("line, least, most", [
+    ("stl-set --band 256K --cache-size {}b", 8388607, 8388608),
+    ("stl-full --band 1G --zone-bands 9999 --provision 3000 --log-bands {}", 2047, 2048),
+])
+def test_most_cache(run, line, least, most):
+    """The kernel gives no array for more: said before anything is written."""
+    disk = sparse(run.dir / "d", 9 << 40)
+    for size, rc in (least, 0), (most, FAILED):
+        out = run("format", *line.format(size).split(), "--dry-run", disk, rc=rc)
+        assert ("can cache at most 2 TiB less 256 KiB" in out) == bool(rc)
+
+
 @pytest.mark.parametrize("options, what", [
     (["--band", "3K"], "multiple of 4K"), (["--band", "30"], "no unit"),
     (["--band", "-4K"], "not a size"), (["--band", "99999999999999T"], "not a size"),

@@ -1,0 +1,405 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What a table, a message and a suspend may do to a device: a read-only table
+writes nothing, no message touches what is not loaded, none keeps a suspend
+waiting, and the table says what is.  Cases of badtable."""
+
+import contextlib
+import errno
+import fcntl
+import os
+import re
+import struct
+import time
+
+import blk
+import dm
+from bench import Failure, beside, expect
+from blk import BLOCK, SECTORS
+from faults import faulty
+from ledger import stats
+from model import read_stamp
+from reset import Child
+from targets import stack
+
+BLKROSET = 0x125d
+WRITING = ("clean", "commit", "checkpoint", "reset")
+
+
+def refused(ctx, device, text, number, why):
+    """One sentence, the right errno."""
+    ctx.kernel()
+    try:
+        device.message(text)
+    except OSError as error:
+        expect(error.errno == number, f"'{text}': {error}")
+    else:
+        raise Failure(f"'{text}' was carried out")
+    said = [line for line in ctx.kernel() if "device-mapper" in line]
+    expect(len(said) == 1 and why in said[0], f"'{text}': {said}")
+
+
+def contents(game):
+    out = {}
+    for which, path in game.stack.paths.items():
+        with blk.opened(path) as dev:
+            out[which] = dev.read(0, blk.size(path))
+    return out
+
+
+def set_ro(path, on):
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.ioctl(fd, BLKROSET, struct.pack("i", on))
+    finally:
+        os.close(fd)
+
+
+def blocks_of(path, logical):
+    """What each block reads as: its stamp, or None if it cannot be read."""
+    out = []
+    with blk.Blk(path, os.O_RDONLY) as dev:
+        for b in range(logical):
+            try:
+                out.append(read_stamp(dev.read(b), b)[0])
+            except OSError:
+                out.append(None)
+    return out
+
+
+def left_over(game):
+    """A device that has much to do when it is opened: a journal to replay, steps
+    to finish, blocks to clean."""
+    game.fill()
+    game.message("checkpoint", must=True)
+    for b in range(0, game.geo.logical, game.geo.band):
+        game.write(b, must=True)
+    game.flush(must=True)
+    saved = None
+    # Cleaning ends in the middle of a step, and then the power fails.
+    game.break_("data", "error_writes")
+    game.message("clean")
+    game.write(1)
+    game.flush()
+    game.heal()
+    saved = contents(game)
+    game.close()
+    for which, path in game.stack.paths.items():
+        with blk.opened(path) as dev:
+            dev.write(0, saved[which])
+
+
+def read_only(ctx, geo, table_too):
+    """Of a read-only table, or read-only devices, not a byte is written."""
+    with faulty(ctx, geo) as game:
+        left_over(game)
+        before = contents(game)
+        paths = list(game.stack.paths.values())
+        try:
+            for path in paths:
+                set_ro(path, 1)
+            device = dm.Device("target")
+            game.stack.device = device
+            lines = game.stack.target.table(game.stack.paths, geo)
+            try:
+                device.load(lines, read_only=table_too)
+            except OSError:
+                # Then dm itself opens nothing that is read-only for writing.
+                expect(not table_too, "refused")
+                return
+            device.resume()
+            expect(game.state() == "ro", f"it is {device.status(noflush=True)}")
+            found = blocks_of(device.path, geo.logical)
+            for text in WRITING:
+                refused(ctx, device, text, errno.EROFS, "read-only")
+            for text in ctx.target.messages:
+                if text not in WRITING:
+                    with contextlib.suppress(OSError):
+                        device.message(text)
+            for text in ("commit_ms 5", "idle_ms 5", "destage_ms 5", "wcache off"):
+                with contextlib.suppress(OSError):
+                    device.message(text)
+            above = dm.linear("above", [(device.path, 0, geo.logical * SECTORS)])
+            with contextlib.suppress(OSError), blk.opened(above.path) as dev:
+                for call in (lambda: dev.write(0, b"x" * BLOCK),
+                             lambda: dev.discard(0, geo.logical),
+                             lambda: dev.zero(0, geo.logical)):
+                    try:
+                        call()
+                    except OSError:
+                        continue
+                    raise Failure("a write succeeded")
+            above.remove()
+            fd = os.open(device.path, os.O_RDONLY)
+            os.fsync(fd)
+            os.close(fd)
+            expect(game.state() == "ro", f"it is {device.status(noflush=True)}")
+            device.suspend()
+            device.resume()
+            time.sleep(.05)         # what idle_ms and commit_ms would do
+            expect(blocks_of(device.path, geo.logical) == found,
+                   "its content has changed")
+            game.stack.close()
+            after = contents(game)
+            for which in before:
+                expect(after[which] == before[which],
+                       f"the {which} device was written to")
+        finally:
+            for path in paths:
+                set_ro(path, 0)
+        game.stack.open()
+        expect(blocks_of(game.stack.device.path, geo.logical) == found,
+               "for writing it holds something else")
+        ctx.note(f"{found.count(None)} of {len(found)} blocks unreadable, as for "
+                 f"writing")
+
+
+def held(game, which, name, start, n):
+    """Some blocks of a device below lie on one that can be suspended."""
+    _, length, _, params = game.plain[which][0]
+    path, offset = params.split()
+    first, count, offset = start * SECTORS, n * SECTORS, int(offset)
+    gate = dm.linear(name, [(path, offset + first, count)])
+    game.under[which].reload([row for row in (
+        (0, first, "linear", f"{path} {offset}"),
+        (first, count, "linear", f"{gate.path} 0"),
+        (first + count, length - first - count, "linear",
+         f"{path} {offset + first + count}")) if row[1]], noflush=True, lockfs=False)
+    return gate
+
+
+def below_waits(path):
+    """Is anything under way to a device, for longer than RAM would take?"""
+    name = os.path.basename(os.path.realpath(path))
+    for _ in range(20):
+        with open(f"/sys/block/{name}/inflight", encoding="ascii") as handle:
+            if not sum(map(int, handle.read().split())):
+                return False
+        time.sleep(.005)
+    return True
+
+
+def until(condition, what, seconds=30):
+    """A bound for what would never come; nothing is judged by it."""
+    limit = time.monotonic() + seconds
+    while not condition():
+        expect(time.monotonic() < limit, f"{what}: never")
+        time.sleep(.002)
+
+
+def activating(ctx, geo):
+    """Messages while the state is being read: none is let at it, the status is
+    there, and the device comes up as healthy as it is."""
+    with faulty(ctx, geo) as game:
+        game.fill()
+        for b in range(0, geo.logical, geo.band):
+            game.write(b, must=True)
+        game.flush(must=True)
+        game.message("checkpoint", must=True)
+        game.close()
+        which, start, n = game.areas["journal"]
+        gate = held(game, which, "gate", start, n)
+        device = dm.Device("target")
+        game.stack.device = device
+        device.load(game.stack.target.table(game.stack.paths, geo))
+        gate.suspend(noflush=True, lockfs=False)
+        up = Child(device.resume)
+        try:
+            until(lambda: below_waits(game.stack.paths[which]), "reading the journal")
+            expect(up.ended() is None, "it is active already")
+            texts = dict.fromkeys((
+                *ctx.target.messages, *WRITING, "wcache off", "idle_ms 5", "commit_ms 5",
+                *(f"{key} {value}" for key, value in ctx.target.keys)))
+            for text in texts:
+                refused(ctx, device, text, errno.EAGAIN, "not active yet")
+            expect(" - " in device.status(noflush=True), "a check is needed")
+            device.table()
+            expect(up.ended() is None, "it was not being activated")
+        finally:
+            gate.resume()
+        up.end("the activation")
+        game.dev = game.stack.blk()
+        expect(game.state() == "rw" and " - " in device.status(noflush=True),
+               f"it is {device.status(noflush=True)}")
+        game.compare("activated")
+        game.dev.close()
+        game.stack.close()
+        game.heal()
+        gate.remove()
+        game.stack.open()
+        game.dev = game.stack.blk()
+        game.alive()
+
+
+@contextlib.contextmanager
+def standstill(game):
+    """No I/O for data ends meanwhile; metadata go on."""
+    gates = [held(game, which, f"gate-{which}", 0, device.blocks)
+             for which, device in game.under.items() if which != "meta"]
+    shut = []
+
+    def go():
+        while shut:
+            shut.pop().resume()
+    try:
+        for gate in gates:
+            gate.suspend(noflush=True, lockfs=False)
+            shut.append(gate)
+        yield go
+    finally:
+        go()
+        game.heal()
+        for gate in gates:
+            gate.remove()
+
+
+def waits(game):
+    """Is something under way that stands still?"""
+    return any([below_waits(path) for which, path in game.stack.paths.items()
+                if which != "meta"])
+
+
+def interrupted(ctx, game, text):
+    """A suspend comes while a message waits: it ends at once, though nothing
+    below goes on, says so, and can be asked again."""
+    device = game.stack.device
+    ctx.kernel()
+    with standstill(game) as go:
+        asked = Child(lambda: device.message(text))
+        until(lambda: waits(game), f"{text} has begun")
+        expect(asked.ended() is None, f"{text} did not wait")
+        leaving = Child(device.suspend)
+        codes = []
+
+        def ended():
+            if not codes:
+                code = asked.ended()
+                codes.extend([] if code is None else [code])
+            return codes
+
+        # All that it waits for stands still: only the suspend can end it.
+        until(ended, f"{text} gives way to a suspend", 20)
+        expect(codes[0] == errno.EAGAIN,
+               f"{text} ended with {os.strerror(codes[0])}")
+        expect(leaving.ended() is None, "it is suspended with I/O under way")
+        go()
+        leaving.end("the suspend")
+    said = [line for line in ctx.kernel() if "suspend came" in line]
+    expect(len(said) == 1, f"{text}: {said}")
+    ctx.note(said[0].split(": ", 2)[-1])
+    device.resume()
+
+
+def suspended_clean(ctx, geo):
+    """A clean of all bands is interrupted; most are as they were; it is asked
+    again and does the rest.  A suspend that comes to nothing changes nothing."""
+    with faulty(ctx, geo) as game:
+        game.fill()
+        device = game.stack.device
+        device.message("stats_clear")
+        for b in range(0, geo.logical, geo.band):
+            game.write(b, must=True)
+        game.flush(must=not ctx.target.gathers)
+        if ctx.target.gathers:      # which has no cache: gathered anew
+            for b in range(1, geo.logical, geo.band):
+                game.write(b, must=True)
+        device.message("stats_clear")
+        interrupted(ctx, game, "clean")
+        part = stats(device)["steps"]
+        cached = int(device.status(noflush=True).split("/")[0])
+        game.message("clean", must=True)
+        all_ = stats(device)["steps"]
+        game.compare("cleaned")
+        if not ctx.target.gathers:
+            expect(cached and part < all_, f"{part} of {all_} steps were made "
+                                           f"before the suspend")
+        ctx.note(f"{part} of {all_} steps before the suspend")
+        # A suspend that cannot be finished, and is given up.
+        game.write(0, must=True)
+        with standstill(game) as go:
+            with beside(lambda: game.dev.read(2)):
+                until(lambda: waits(game), "the read")
+                leaving = Child(device.suspend)
+                # Refused or interrupted, according to who comes first.
+                asked = Child(lambda: device.message("clean"))
+                until(lambda: asked.ended() is not None, "the clean gives way", 20)
+                os.kill(leaving.pid, 9)
+                until(lambda: leaving.ended() is not None, "the suspend is given up")
+                go()
+        game.message("clean", must=True)
+        game.alive()
+
+
+def suspended_drain(ctx, geo, text):
+    """Messages that write what the write cache holds."""
+    with faulty(ctx, geo) as game:
+        game.fill()
+        for b in range(0, geo.logical, geo.band):
+            game.write(b, must=True)
+        device = game.stack.device
+        dirty = stats(device)["wcache_dirty_blocks"]
+        expect(dirty, "nothing is in the write cache")
+        interrupted(ctx, game, text)
+        expect(not stats(device)["wcache_dirty_blocks"],
+               "it was suspended with blocks in the write cache")
+        game.compare("suspended and resumed")
+        game.message(text, must=True)
+        if text == "reset":
+            expect(not game.dev.read(0, geo.logical).strip(b"\0"), "not forgotten")
+            game.model.ack(game.model.submit(0, geo.logical, zero=True))
+        game.compare("asked again")
+        game.message("wcache on", must=True)
+        game.alive()
+
+
+def options_agree(ctx, geo):
+    """While messages change it, the table counts as many options as it lists."""
+    made = stack(ctx.pool, ctx.target, geo)
+    device = made.open()
+
+    def change():
+        while True:
+            for text in ("idle_ms 7", "wcache off", "destage_ms 3", "commit_ms 9",
+                         "idle_ms 0", "wcache on", "destage_ms 5", "commit_ms 1000"):
+                device.message(text)
+
+    child = Child(change)
+    try:
+        for _ in range(300):
+            words = device.table()[0][3].split()[3:]
+            features = int(words[0])
+            keys = int(words[1 + features])
+            expect(len(words) == 2 + features + keys,
+                   f"{features} features and {keys} words of keys: {words}")
+    finally:
+        os.kill(child.pid, 9)
+        until(lambda: child.ended() is not None, "a message hangs")
+    made.close()
+
+
+def measured(ctx, geo):
+    """What IMA is told has every option in it."""
+    seen = 0
+    for options, features in ((ctx.target.keys, ()), ((), ctx.target.features)):
+        made = stack(ctx.pool, ctx.target, geo.but(options=options, features=features))
+        device = made.open()
+        text = device.ima()
+        expect(text.endswith(";"), text)
+        for name, value in (*options, *((f, "y") for f in features)):
+            expect(re.search(rf",{name}={value}[,;]", text), f"no {name} in {text}")
+            seen += 1
+        made.close()
+    return {"options": seen}
+
+
+def cases(target, geo, geo2):
+    out = [("a read-only table", lambda c: read_only(c, geo, True)),
+           ("a read-only table, write cache", lambda c: read_only(c, geo2, True)),
+           ("read-only devices", lambda c: read_only(c, geo, False)),
+           ("messages while it is activated", lambda c: activating(c, geo)),
+           ("a suspend interrupts clean", lambda c: suspended_clean(c, geo))]
+    out += [(f"a suspend interrupts {text}, write cache",
+             lambda c, t=text: suspended_drain(c, geo2, t))
+            for text in ("wcache off", *WRITING)]
+    out += [("the table while messages change it", lambda c: options_agree(c, geo2)),
+            ("what is measured", lambda c: measured(c, geo))]
+    return out
