@@ -85,7 +85,8 @@ uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/sbin/shingle $(DESTDIR)$(PREFIX)/sbin/shingle-levels \
 	  $(DESTDIR)$(PREFIX)/bin/platter-sim $(DESTDIR)$(PREFIX)/include/shingle-imr.h \
 	  $(DESTDIR)$(PREFIX)/share/man/man8/shingle.8 \
-	  $(DESTDIR)$(PREFIX)/share/bash-completion/completions/shingle
+	  $(DESTDIR)$(PREFIX)/share/bash-completion/completions/shingle \
+	  $(DESTDIR)$(if $(filter /usr,$(PREFIX)),/usr/lib,/etc)/udev/rules.d/65-shingle.rules
 
 # --- in virtual machines; each gets what it lacks -----------------------------
 .PHONY: demo check kunit bench python

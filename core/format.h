@@ -17,7 +17,7 @@
 #define SHINGLE_SECTORS_SHIFT	(SHINGLE_BLOCK_SHIFT - 9)
 #define SHINGLE_BLOCK_SECTORS	(1U << SHINGLE_SECTORS_SHIFT)
 
-#define SHINGLE_VERSION		1
+#define SHINGLE_VERSION		2
 
 /* struct shingle_sb::media: what a write destroys where bands have tracks */
 #define SHINGLE_MEDIA_SHINGLED		0	/* the tracks after it, by head_tracks */
@@ -28,6 +28,7 @@
 #define SHINGLE_MAGIC_JOURNAL	0x4c4a4853U	/* "SHJL" journal block */
 #define SHINGLE_MAGIC_CHUNK	0x4b434853U	/* "SHCK" checkpoint chunk */
 #define SHINGLE_MAGIC_FOOTER	0x54464853U	/* "SHFT" checkpoint footer */
+#define SHINGLE_MAGIC_MEMBER	0x424d4853U	/* "SHMB" first and last of other devices */
 
 #define SHINGLE_UUID_SIZE	16
 
@@ -156,6 +157,36 @@ struct shingle_sb {
 } __packed;
 
 /**
+ * struct shingle_member - what a device without superblocks bears, at block 0 and
+ * at its last block
+ * @h: header; @h.uuid is the target's, @h.seq is 1
+ * @version: SHINGLE_VERSION
+ * @flags: zero
+ * @engine: as in the superblock
+ * @label: as in the superblock
+ * @blocks: size of this device at format time
+ * @dev: which of the target's devices it is, enum shingle_dev
+ * @pad: zero
+ * @ctime: as in the superblock
+ * @reserved: zero
+ *
+ * Written when the devices are formatted, and never again but by a repair.  Up to
+ * @label the fields are where the superblock has them, for whoever probes.
+ */
+struct shingle_member {
+	struct shingle_header h;			/* 0 */
+	__le32 version;					/* 40 */
+	__le32 flags;					/* 44 */
+	char engine[SHINGLE_ENGINE_NAME_SIZE];		/* 48 */
+	char label[SHINGLE_LABEL_SIZE];			/* 64 */
+	__le64 blocks;					/* 96 */
+	__le32 dev;					/* 104 */
+	__le32 pad;					/* 108 */
+	__le64 ctime;					/* 112 */
+	__u8 reserved[3976];				/* 120 */
+} __packed;
+
+/**
  * struct shingle_record - one change of a map
  * @type: below SHINGLE_REC_ENGINE core's own, else the engine's
  * @n: usually a number of blocks
@@ -257,6 +288,10 @@ static inline void shingle_format_check(void)
 	BUILD_BUG_ON(sizeof(struct shingle_record) != 24);
 	BUILD_BUG_ON(offsetof(struct shingle_sb, groups) != SHINGLE_SB_GROUPS_OFFSET);
 	BUILD_BUG_ON(sizeof(struct shingle_sb) != SHINGLE_BLOCK_SIZE);
+	BUILD_BUG_ON(offsetof(struct shingle_member, version) !=
+		     offsetof(struct shingle_sb, version));
+	BUILD_BUG_ON(offsetof(struct shingle_member, label) != offsetof(struct shingle_sb, label));
+	BUILD_BUG_ON(sizeof(struct shingle_member) != SHINGLE_BLOCK_SIZE);
 	BUILD_BUG_ON(sizeof(struct shingle_journal_block) != SHINGLE_BLOCK_SIZE);
 	BUILD_BUG_ON(sizeof(struct shingle_chunk) != SHINGLE_BLOCK_SIZE);
 	BUILD_BUG_ON(sizeof(struct shingle_footer) != SHINGLE_BLOCK_SIZE);

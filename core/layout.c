@@ -61,7 +61,7 @@ void shingle_layout_encode(const struct shingle_layout *l, u64 block, struct shi
  *
  * Context: any.  Returns 0; -ENODATA if the block is no superblock at all;
  * -EUCLEAN if it is one, but rotten, misplaced or not sane; -EPROTONOSUPPORT if
- * a newer version wrote it.
+ * another version wrote it.
  */
 int shingle_layout_decode(const struct shingle_sb *sb, u64 block, struct shingle_layout *l,
 			  const char **why)
@@ -71,11 +71,15 @@ int shingle_layout_decode(const struct shingle_sb *sb, u64 block, struct shingle
 	u32 i;
 
 	if (fault) {
-		*why = shingle_fault_text(fault);
+		*why = shingle_check_block(sb, SHINGLE_MAGIC_MEMBER, NULL, block) ?
+		       shingle_fault_text(fault) :
+		       "it belongs to a dm-shingle device whose metadata are on another one";
 		return fault == SHINGLE_BLOCK_FOREIGN ? -ENODATA : -EUCLEAN;
 	}
 	if (le32_to_cpu(sb->version) != SHINGLE_VERSION) {
-		*why = "format version is not one that this build knows";
+		*why = le32_to_cpu(sb->version) > SHINGLE_VERSION ?
+		       "format version is newer than this build knows" :
+		       "format version is an older one that this build does not read: copy the data out with the older dm-shingle, then format anew";
 		return -EPROTONOSUPPORT;
 	}
 
@@ -152,13 +156,27 @@ static bool overlap(u64 a, u64 an, u64 b, u64 bn)
 	return a < b + bn && b < a + an;
 }
 
+/*
+ * Superblock or member, every device begins and ends with a block of its own.  The
+ * first is safe from bands behind it, where the head reaches forward only.
+ */
+static bool headers_left_alone(const struct shingle_layout *l, const struct shingle_group *g,
+			       u64 blocks)
+{
+	u64 span = group_span(l, g);
+
+	if (g->track_blocks && l->head_tracks > 1)
+		span = g->nr_bands * g->stride;
+	return shingle_pblk_block(g->start) && area_fits(shingle_pblk_block(g->start), span, blocks - 1);
+}
+
 static int check_groups(const struct shingle_layout *l, const char **why)
 {
 	u32 i, j;
 
 	for (i = 0; i < l->nr_groups; i++) {
 		const struct shingle_group *g = &l->groups[i];
-		u64 limit = l->dev_blocks[shingle_pblk_dev(g->start)];
+		u64 blocks = l->dev_blocks[shingle_pblk_dev(g->start)];
 
 		if (!g->nr_bands || g->stride < l->band_blocks || g->stride > SHINGLE_PBLK_MASK) {
 			*why = "group of bands is empty or its bands overlap";
@@ -183,8 +201,12 @@ static int check_groups(const struct shingle_layout *l, const char **why)
 		}
 		/* The product cannot overflow once each factor is bounded. */
 		if (g->nr_bands > div64_u64(SHINGLE_PBLK_MASK, g->stride) ||
-		    !area_fits(shingle_pblk_block(g->start), group_span(l, g), limit)) {
+		    !area_fits(shingle_pblk_block(g->start), group_span(l, g), blocks)) {
 			*why = "group of bands lies outside its device";
+			return -EUCLEAN;
+		}
+		if (!headers_left_alone(l, g, blocks)) {
+			*why = "bands overlap the header of their device, or their writes destroy it";
 			return -EUCLEAN;
 		}
 		for (j = 0; j < i; j++) {
@@ -402,3 +424,113 @@ u32 shingle_windows(const struct shingle_layout *l, u64 pblk, u32 n, struct shin
 	return 1;
 }
 EXPORT_SYMBOL_GPL(shingle_windows);
+
+/* ------------------------------------------------------------------------
+ * Devices without superblocks
+ */
+
+static const char *const member_names[SHINGLE_NR_DEVS] = { "data", "cache", "metadata" };
+
+static const char *member_kind(u32 dev)
+{
+	return dev < SHINGLE_NR_DEVS ? member_names[dev] : "unknown";
+}
+
+#define UUID_FORMAT "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x"
+#define UUID_BYTES(u) (u)[0], (u)[1], (u)[2], (u)[3], (u)[4], (u)[5], (u)[6], (u)[7], \
+	(u)[8], (u)[9], (u)[10], (u)[11], (u)[12], (u)[13], (u)[14], (u)[15]
+
+/**
+ * shingle_member_encode() - write the header of a device that has no superblocks
+ * @l: layout
+ * @dev: which device
+ * @block: where this copy goes: 0 or the last block of the device
+ * @m: result, sealed
+ *
+ * Context: any.
+ */
+void shingle_member_encode(const struct shingle_layout *l, enum shingle_dev dev, u64 block,
+			   struct shingle_member *m)
+{
+	memset(m, 0, sizeof(*m));
+	m->version = cpu_to_le32(SHINGLE_VERSION);
+	memcpy(m->engine, l->engine, SHINGLE_ENGINE_NAME_SIZE);
+	memcpy(m->label, l->label, SHINGLE_LABEL_SIZE);
+	m->blocks = cpu_to_le64(l->dev_blocks[dev]);
+	m->dev = cpu_to_le32(dev);
+	m->ctime = cpu_to_le64(l->ctime);
+	shingle_seal(m, SHINGLE_MAGIC_MEMBER, l->uuid, block, 1);
+}
+
+/**
+ * shingle_member_name() - which device bears this block at its start or end?
+ * @buf: 4 KiB as read
+ * @name: result, such as "the cache device of 01234567-89ab-cdef-0123-456789abcdef"
+ * @size: of @name
+ *
+ * Context: any.  Returns false if the block is neither a sound superblock nor a
+ * sound header of another device.
+ */
+bool shingle_member_name(const void *buf, char *name, size_t size)
+{
+	const struct shingle_member *m = buf;
+	const u8 *uuid = m->h.uuid;
+
+	if (!shingle_check_block(buf, SHINGLE_MAGIC_SB, NULL, U64_MAX)) {
+		snprintf(name, size, "the superblock of " UUID_FORMAT, UUID_BYTES(uuid));
+		return true;
+	}
+	if (shingle_check_block(buf, SHINGLE_MAGIC_MEMBER, NULL, U64_MAX))
+		return false;
+	snprintf(name, size, "the %s device of " UUID_FORMAT, member_kind(le32_to_cpu(m->dev)),
+		 UUID_BYTES(uuid));
+	return true;
+}
+
+/**
+ * shingle_member_examine() - is this block the header of the target's device?
+ * @l: layout
+ * @dev: which device
+ * @block: where it was read from: 0 or the last block of the device
+ * @buf: 4 KiB as read, or NULL if it could not be read
+ * @why: if it is not, what was found and what was wanted, SHINGLE_MEMBER_WHY bytes
+ *
+ * Context: any.
+ */
+enum shingle_member_fault shingle_member_examine(const struct shingle_layout *l,
+						 enum shingle_dev dev, u64 block, const void *buf,
+						 char *why)
+{
+	enum shingle_member_fault fault = SHINGLE_MEMBER_STRANGER;
+	const struct shingle_member *m = buf;
+	char found[80] = "no dm-shingle header";
+
+	if (!buf) {
+		snprintf(found, sizeof(found), "a header that cannot be read");
+		fault = SHINGLE_MEMBER_DAMAGED;
+	} else if (shingle_check_block(m, SHINGLE_MAGIC_MEMBER, l->uuid, block)) {
+		bool ours = !memcmp(m->h.uuid, l->uuid, SHINGLE_UUID_SIZE);
+
+		/* Its UUID and one more of the marks: it was ours, and here. */
+		if (!shingle_member_name(buf, found, sizeof(found)) && ours &&
+		    (le32_to_cpu(m->h.magic) == SHINGLE_MAGIC_MEMBER ||
+		     le64_to_cpu(m->h.block) == block)) {
+			snprintf(found, sizeof(found), "a damaged header");
+			fault = SHINGLE_MEMBER_DAMAGED;
+		}
+	} else if (le32_to_cpu(m->version) != SHINGLE_VERSION) {
+		snprintf(found, sizeof(found), "a header of format version %u",
+			 le32_to_cpu(m->version));
+	} else if (le32_to_cpu(m->dev) != dev) {
+		shingle_member_name(buf, found, sizeof(found));
+	} else if (le64_to_cpu(m->blocks) != l->dev_blocks[dev]) {
+		snprintf(found, sizeof(found), "one of %llu blocks, not %llu",
+			 (unsigned long long)le64_to_cpu(m->blocks),
+			 (unsigned long long)l->dev_blocks[dev]);
+	} else {
+		return SHINGLE_MEMBER_OK;
+	}
+	snprintf(why, SHINGLE_MEMBER_WHY, "found %s; wanted the %s device of " UUID_FORMAT, found,
+		 member_kind(dev), UUID_BYTES(l->uuid));
+	return fault;
+}

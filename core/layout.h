@@ -200,6 +200,22 @@ static inline u64 shingle_journal_room(const struct shingle_layout *l)
 	return l->journal.blocks - l->journal_gap_blocks - shingle_journal_mark(l);
 }
 
+/* What a block is that should be the header of a target's device. */
+enum shingle_member_fault {
+	SHINGLE_MEMBER_OK,
+	SHINGLE_MEMBER_DAMAGED,		/* it was this header once, or cannot be read */
+	SHINGLE_MEMBER_STRANGER,	/* nothing of the kind, or another's */
+};
+
+/* Room for a sentence about it, two UUIDs included. */
+#define SHINGLE_MEMBER_WHY	192
+
+void shingle_member_encode(const struct shingle_layout *l, enum shingle_dev dev, u64 block,
+			   struct shingle_member *m);
+enum shingle_member_fault shingle_member_examine(const struct shingle_layout *l,
+						 enum shingle_dev dev, u64 block, const void *buf,
+						 char *why);
+bool shingle_member_name(const void *buf, char *name, size_t size);
 void shingle_layout_encode(const struct shingle_layout *l, u64 block, struct shingle_sb *sb);
 int shingle_layout_decode(const struct shingle_sb *sb, u64 block, struct shingle_layout *l,
 			  const char **why);

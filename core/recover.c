@@ -67,6 +67,59 @@ out:
 	return found ? 0 : worst;
 }
 
+/**
+ * shingle_check_member() - is this the device that was formatted with the others?
+ * @r: how to read
+ * @l: layout
+ * @dev: the device to look at; one without superblocks
+ * @copy: what its two copies are, for the first and the last block; or NULL
+ * @why: on error, what was found and what was wanted, SHINGLE_MEMBER_WHY bytes
+ *
+ * One sound copy is enough, unless the other is a stranger's: then somebody has
+ * used the device for something else since.
+ *
+ * Context: may sleep.  Returns 0; -EINVAL if it is a stranger; -EUCLEAN if neither
+ * copy can be believed; -ENOMEM.
+ */
+int shingle_check_member(const struct shingle_reader *r, const struct shingle_layout *l,
+			 enum shingle_dev dev, enum shingle_member_fault *copy, char *why)
+{
+	void *buf = shingle_zalloc_array(1, SHINGLE_BLOCK_SIZE);
+	bool sound = false, foreign = false, damaged = false;
+	char text[SHINGLE_MEMBER_WHY], name[80];
+	u32 i;
+
+	snprintf(why, SHINGLE_MEMBER_WHY, "out of memory");
+	if (!buf)
+		return -ENOMEM;
+	for (i = 0; i < 2; i++) {
+		u64 block = i ? l->dev_blocks[dev] - 1 : 0;
+		int err = r->read(r->ctx, dev, block, 1, buf);
+		enum shingle_member_fault fault;
+
+		fault = shingle_member_examine(l, dev, block, err ? NULL : buf, text);
+		if (copy)
+			copy[i] = fault;
+		if (fault == SHINGLE_MEMBER_OK) {
+			sound = true;
+			continue;
+		}
+		/* What it says of another device is worth more than that it says nothing. */
+		if (fault == SHINGLE_MEMBER_STRANGER && shingle_member_name(buf, name, sizeof(name))) {
+			if (!foreign)
+				memcpy(why, text, sizeof(text));
+			foreign = true;
+		} else if (!foreign && (!damaged || fault == SHINGLE_MEMBER_DAMAGED)) {
+			memcpy(why, text, sizeof(text));
+			damaged |= fault == SHINGLE_MEMBER_DAMAGED;
+		}
+	}
+	kvfree(buf);
+	if (foreign)
+		return -EINVAL;
+	return sound ? 0 : damaged ? -EUCLEAN : -EINVAL;
+}
+
 static int read_footer(const struct shingle_reader *r, const struct shingle_layout *l, u32 slot,
 		       struct shingle_footer *f)
 {

@@ -90,6 +90,8 @@ void shingle_journal_seal_mark(const struct shingle_layout *l, struct shingle_jo
 			       u32 count, u64 pos, u64 seq, u32 prev_crc);
 int shingle_load_sb(const struct shingle_reader *r, enum shingle_dev dev, u64 dev_blocks,
 		    struct shingle_layout *l, const char **why);
+int shingle_check_member(const struct shingle_reader *r, const struct shingle_layout *l,
+			 enum shingle_dev dev, enum shingle_member_fault *copy, char *why);
 int shingle_recover(const struct shingle_reader *r, const struct shingle_layout *l,
 		    const struct shingle_loaded *to, struct shingle_recovery *rec,
 		    const char **why);

@@ -318,6 +318,28 @@ static int check_devices(struct shingle_device *d)
 	return 0;
 }
 
+#define MEMBERS_WHY	(SHINGLE_MEMBER_WHY + 64)
+
+/* Devices without superblocks say themselves whose they are.  @why: a sentence. */
+static int check_members(struct shingle_device *d, char *why)
+{
+	const struct shingle_reader r = { reader_read, d };
+	char found[SHINGLE_MEMBER_WHY];
+	int i, err;
+
+	for (i = 0; i < SHINGLE_NR_DEVS; i++) {
+		if (!d->dev[i] || i == shingle_meta_dev(&d->layout))
+			continue;
+		err = shingle_check_member(&r, &d->layout, i, NULL, found);
+		if (err) {
+			snprintf(why, MEMBERS_WHY, "The %s device is not the one that was formatted: %s",
+				 dev_names[i], found);
+			return err;
+		}
+	}
+	return 0;
+}
+
 static unsigned int default_destage_ms(const struct shingle_device *d)
 {
 	return d->gathers ? SHINGLE_GATHER_MS : SHINGLE_DESTAGE_MS;
@@ -328,6 +350,7 @@ static int load_layout(struct shingle_device *d)
 	enum shingle_dev dev = d->dev[SHINGLE_DEV_META] ? SHINGLE_DEV_META : SHINGLE_DEV_DATA;
 	const struct shingle_reader r = { .read = reader_read, .ctx = d };
 	struct dm_target *ti = d->ti;
+	char member_why[MEMBERS_WHY];
 	const char *why;
 	int err;
 
@@ -343,6 +366,9 @@ static int load_layout(struct shingle_device *d)
 	err = check_devices(d);
 	if (err)
 		return err;
+	err = check_members(d, member_why);
+	if (err)
+		return refuse(ti, err, "%s", member_why);
 	if (ti->len != d->layout.logical_blocks << SHINGLE_SECTORS_SHIFT || ti->begin)
 		return refuse(ti, -EINVAL,
 			      "Wrong start or length: the table must say 0 %llu; resizing is not supported, another size needs 'shingle format'",
@@ -662,6 +688,7 @@ static int load_state(struct shingle_device *d)
 	const struct shingle_loaded to = { d->ops, d->engine, &d->bad };
 	const char *name = dm_table_device_name(d->ti->table), *why;
 	struct shingle_recovery rec;
+	char member_why[MEMBERS_WHY];
 	struct shingle_layout *l;
 	int err, i;
 
@@ -682,6 +709,10 @@ static int load_state(struct shingle_device *d)
 	if (!err && memcmp(l->uuid, d->layout.uuid, sizeof(l->uuid))) {
 		why = "it was formatted anew after the table was loaded";
 		err = -EUCLEAN;
+	}
+	if (!err) {
+		err = check_members(d, member_why);
+		why = member_why;
 	}
 	if (!err) {
 		d->layout.sb_seq = l->sb_seq;

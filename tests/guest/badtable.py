@@ -11,6 +11,7 @@ import re
 import blk
 import dm
 import face
+import ondisk
 from bench import Failure, Skip, expect, run
 from blk import SECTORS
 from media import platter
@@ -38,6 +39,12 @@ def settings(hypothesis, count):
         max_examples=count, derandomize=True, database=None, deadline=None,
         phases=[hypothesis.Phase.generate, hypothesis.Phase.shrink],
         suppress_health_check=list(hypothesis.HealthCheck))
+
+
+def uuid_text(name):
+    """Of a set that targets.format() made."""
+    raw = name.encode().ljust(16, b"\0").hex()
+    return "-".join((raw[:8], raw[8:12], raw[12:16], raw[16:20], raw[20:]))
 
 
 def content(made):
@@ -285,6 +292,78 @@ def matrix(ctx, geo):
     return {"lines": len(wrong) + 1}
 
 
+def strangers(ctx, geo):
+    """Every device says whose it is: one of another set is refused, when the table
+    is loaded and when it is activated."""
+    made = stack(ctx.pool, ctx.target, geo)
+    other = stack(ctx.pool, ctx.target, geo.but(name="another"), name="other")
+    good = made.target.table(made.paths, geo)
+    before = content(made) + content(other)
+    ours, theirs = (uuid_text(g.name) for g in (made.geo, other.geo))
+    tried = 0
+    with dm.Device("bad") as device:
+        for which, path in other.paths.items():
+            wanted, found = (theirs, ours) if which == "meta" else (ours, theirs)
+            said = sentence(device, made.target.table(
+                {**made.paths, which: path}, geo), f"another {which}", ctx)
+            expect("not the one that was formatted" in said and
+                   re.search(f"found the .* device of {found}; wanted the .* "
+                             f"device of {wanted}", said), said)
+            tried += 1
+        for which, under in zip(made.paths, made.under):
+            if which == "meta":
+                continue
+            empty = ctx.pool.slice(under.blocks, f"empty-{which}")
+            said = sentence(device, made.target.table(
+                {**made.paths, which: empty.path}, geo), f"an empty {which}", ctx)
+            expect("found no dm-shingle header" in said and ours in said, said)
+            tried += 1
+        with blk.opened(made.paths["meta"]) as meta:
+            sound = meta.read(0)
+            for version, words in ((1, "older dm-shingle"), (3, "is newer")):
+                raw = bytearray(sound)
+                raw[40:44] = version.to_bytes(4, "little")
+                for at in (0, made.under[-1].blocks - 1):
+                    meta.write(at, ondisk.seal(raw, at=at))
+                said = sentence(device, good, f"version {version}", ctx)
+                expect(words in said, said)
+            for at in (0, made.under[-1].blocks - 1):
+                meta.write(at, ondisk.seal(bytearray(sound), at=at))
+        expect(content(made) + content(other) == before,
+               "what was refused changed the disk")
+
+        device.load(good)       # and only then somebody else takes the device
+        with blk.opened(made.paths["data"]) as data, \
+                blk.opened(other.paths["data"]) as another:
+            sound = data.read(0)
+            data.write(0, another.read(0))
+            ctx.kernel()
+            try:
+                device.resume()
+            except OSError:
+                said = refusals(ctx.kernel())
+            else:
+                raise Failure("a stranger was activated")
+            expect(len(said) == 1 and "not the one that was formatted" in said[0],
+                   f"at activation: {said}")
+            ctx.note(f"at activation: {said[0]}")
+            data.write(0, sound)
+    expect(content(made) + content(other) == before,
+           "what was refused changed the disk")
+    made.open()
+    with made.blk() as dev:
+        dev.write(0, b"a" * blk.BLOCK)
+        dev.flush()
+    made.device.message("reset")
+    made.close()
+    made.open()                 # a reset leaves the headers alone
+    with made.blk() as dev:
+        expect(not any(dev.read(0)), "the content is still there")
+    made.close()
+    made.check()
+    return {"tables": tried}
+
+
 def refused_by_tool(what, *args):
     """The sentence with which the tool does nothing."""
     status, said = run(SHINGLE, *args, ok=None)
@@ -366,6 +445,7 @@ def cases(target, options):
     return [("matrix", lambda ctx: matrix(ctx, geo)),
             ("table lines", lambda ctx: lines(ctx, geo, count)),
             ("messages", lambda ctx: messages(ctx, geo, count)),
+            ("strangers", lambda ctx: strangers(ctx, GEOMETRIES["faults"][0])),
             ("unreadable blocks", rotten),
             ("removing", lambda ctx: removing(ctx, geo)),
             *face.cases(target, *GEOMETRIES["faults"][:2])]

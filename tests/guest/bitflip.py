@@ -32,8 +32,7 @@ class Patient:
         self.stack = stack(ctx.pool, ctx.target, geo)
         self.model = Model(geo.logical)
         self.rng = random.Random(seed)
-        where, _, _ = ctx.target.areas(geo)["journal"]
-        self.meta = self.stack.paths[where]
+        self.meta, _, _ = ctx.target.areas(geo)["journal"]
         self._use()
         self.images = {p: self._read(p) for p in self.stack.paths.values()}
 
@@ -65,17 +64,26 @@ class Patient:
             with blk.opened(path) as dev:
                 dev.write(0, image)
 
-    def block(self, at):
-        return bytearray(self.images[self.meta][at * BLOCK:(at + 1) * BLOCK])
+    def image(self, which=None):
+        return self.images[self.stack.paths[which or self.meta]]
 
-    def put(self, at, data):
-        with blk.opened(self.meta) as dev:
+    def block(self, at, which=None):
+        return bytearray(self.image(which)[at * BLOCK:(at + 1) * BLOCK])
+
+    def put(self, at, data, which=None):
+        with blk.opened(self.stack.paths[which or self.meta]) as dev:
             dev.write(at, bytes(data))
 
+    def headers(self):
+        """Of the other devices: {(device, block): kind}"""
+        return {(which, at): f"{kind} of {which}"
+                for which, places in self.ctx.target.headers(self.geo).items()
+                for kind, at in zip(("header", "second header"), places)}
+
     def live(self):
-        """Blocks that count: {block: kind}, by our own reading."""
+        """Blocks of metadata that count: {block: kind}, by our own reading."""
         areas = self.ctx.target.areas(self.geo)
-        size = len(self.images[self.meta]) // BLOCK
+        size = len(self.image()) // BLOCK
         sb = ondisk.read_super(self.block(0))
         out = {0: "superblock", size - 1: "second superblock"}
         feet = []
@@ -161,27 +169,31 @@ class Patient:
 
 def flips(ctx, geo, seed, kinds, per_block):
     patient = Patient(ctx, geo, seed)
-    live = patient.live()
+    live = {(patient.meta, at): kind for at, kind in patient.live().items()}
+    live.update(patient.headers())
     rng, tally = random.Random(seed), {}
-    blocks = [b for b, kind in live.items() if kind in kinds]
+    blocks = [b for b, kind in live.items() if kind.split(" of ")[0] in kinds]
     expect(blocks, f"the device has no {' or '.join(kinds)}")
-    for at in blocks:
+    for which, at in blocks:
+        kind = live[which, at]
         for _ in range(per_block):
             bit = rng.randrange(BLOCK * 8) if rng.random() < .5 else \
                 rng.randrange(128 * 8)
-            data = patient.block(at)
+            data = patient.block(at, which)
             data[bit // 8] ^= 1 << bit % 8
             patient.reset()
-            patient.put(at, data)
+            patient.put(at, data, which)
             status = patient.check()
-            what = f"{live[at]} in block {at}, bit {bit}"
+            what = f"{kind} in block {at}, bit {bit}"
             try:
                 expect(status, "check found nothing")
                 saw = patient.look(False)
                 if saw == "older":
-                    expect(live[at] == "journal", "an older state")
+                    expect(kind == "journal", "an older state")
+                expect(saw == "right" or "header" not in kind,
+                       "the other copy is there")
                 patient.reset()
-                patient.put(at, data)
+                patient.put(at, data, which)
                 mended = patient.repair()
             except (Failure, OSError) as error:
                 raise Failure(f"{what}: {error}") from error
@@ -225,16 +237,18 @@ def dead(ctx, geo, seed, count):
 def crafted(ctx, geo, seed, count):
     """Random fields under a good checksum."""
     patient = Patient(ctx, geo, seed)
-    live = patient.live()
+    live = {(patient.meta, at): kind for at, kind in patient.live().items()}
+    live.update(patient.headers())
     rng, tally = random.Random(seed), {}
     odd = [0, 1, 2, 3, 7, 0xff, 0x7fff, 0xffff, 1 << 31, (1 << 32) - 1,
            1 << 55, 1 << 56, (1 << 63) - 1, 1 << 63, (1 << 64) - 1]
     for _ in range(count):
-        at = rng.choice(list(live))
-        data = patient.block(at)
+        which, at = rng.choice(list(live))
+        kind = live[which, at]
+        data = patient.block(at, which)
         for _ in range(rng.choice((1, 1, 2, 5))):
             # Fields begin at 40; groups at 512; payload and records at 56.
-            end = 1024 if "superblock" in live[at] else 400
+            end = 1024 if "superblock" in kind else 400
             width = rng.choice((1, 2, 4, 8))
             where = rng.randrange(40, end, width) // width * width
             value = rng.choice(odd) if rng.random() < .7 else \
@@ -244,10 +258,10 @@ def crafted(ctx, geo, seed, count):
         seq = rng.choice((None, None, None, 0, (1 << 64) - 1,
                           rng.getrandbits(64)))
         patient.reset()
-        patient.put(at, ondisk.seal(data, seq=seq))
-        if live[at] == "superblock" and rng.random() < .8:
+        patient.put(at, ondisk.seal(data, seq=seq), which)
+        if kind == "superblock" and rng.random() < .8:
             # Both copies agree in their nonsense.
-            twin = len(patient.images[patient.meta]) // BLOCK - 1
+            twin = len(patient.image()) // BLOCK - 1
             patient.put(twin, ondisk.seal(data, at=twin, seq=seq))
         patient.check()
         try:
@@ -266,7 +280,7 @@ def crafted(ctx, geo, seed, count):
             saw = "refused"
         patient.stack.close()
         patient.ctx.target.repair(patient.stack.paths, geo)
-        key = f"{live[at]} {saw}"
+        key = f"{kind} {saw}"
         tally[key] = tally.get(key, 0) + 1
     ctx.note(", ".join(f"{v} {k}" for k, v in sorted(tally.items())))
     return tally
@@ -286,6 +300,10 @@ def cases(target, options):
                     ("second superblock", ("second superblock",)),
                     ("footer", ("footer",)), ("chunk", ("chunk",)),
                     ("journal", ("journal",)))]
+        if target.headers(geo):
+            out.append((f"{geo.name}: headers of other devices",
+                        lambda c, g=geo: flips(
+                            c, g, seed, ("header", "second header"), per)))
         out.append((f"{geo.name}: blocks that do not count",
                     lambda c, g=geo: dead(c, g, seed, 3 * per)))
         out.append((f"{geo.name}: crafted",

@@ -19,7 +19,8 @@ Operations, in blocks (`_` is a block of zeroes, a letter a block full of it):
     clean, checkpoint, commit ...               any message of the target
 Events: R|W|D|Z block+length, W! with FUA, F flush.  The data device is meant
 unless the event begins with `cache:` or `meta:`; `meta:` events are only
-looked at in cases that mention one.
+looked at in cases that mention one.  Blocks are counted from behind the header
+of a device that has one; that it is read when the device is opened is no event.
 
 Events come from the tracepoint block_bio_queue of the devices below, which
 fires once for every bio that the target sends, before anything can split,
@@ -51,18 +52,18 @@ BLKPARSE_LINE = re.compile(
     r"^\s*(\d+),(\d+)\s+\d+\s+\d+\s+[\d.]+\s+\d+\s+Q\s+(\S+)\s+(\d+) \+ (\d+)")
 
 
-def event(rwbs, sector, sectors):
-    """An event in the words of the test files."""
+def event(rwbs, sector, sectors, first=0):
+    """An event in the words of the test files, which count from block @first."""
     where = ""
     if sectors:
         expect(sector % SECTORS == 0 and sectors % SECTORS == 0,
                f"event off the 4 KiB grid: {rwbs} {sector}+{sectors}")
-        where = f" {sector // SECTORS}+{sectors // SECTORS}"
+        where = f" {sector // SECTORS - first}+{sectors // SECTORS}"
     if rwbs.startswith("F"):
         if not sectors:
             return "F"
         rwbs = rwbs[1:]
-        return "F+" + event(rwbs, sector, sectors)
+        return "F+" + event(rwbs, sector, sectors, first)
     letter = {"R": "R", "W": "W", "D": "D"}.get(rwbs[0])
     if rwbs.startswith("DE"):
         letter = "E"
@@ -72,7 +73,7 @@ def event(rwbs, sector, sectors):
     return letter + ("!" if "F" in rwbs[1:] else "") + where
 
 
-def events_of(text, pattern, names):
+def events_of(text, pattern, names, headers, begins):
     """Events of trace output: [(device name, event)]."""
     out = []
     for line in text.splitlines():
@@ -80,16 +81,20 @@ def events_of(text, pattern, names):
         if found:
             major, minor, rwbs, sector, length = found.groups()
             name = names.get((int(major), int(minor)))
-            if name is not None:
-                out.append((name, event(rwbs, int(sector), int(length))))
+            if name is None or (rwbs[0] == "R" and int(sector) // SECTORS
+                                in headers.get(name, ())):
+                continue
+            out.append((name, event(rwbs, int(sector), int(length),
+                                    begins.get(name, 0))))
     return out
 
 
 class Tracer:
     """Bios that arrive at some devices."""
 
-    def __init__(self, devices):
-        """devices: {name: dm.Device}"""
+    def __init__(self, devices, headers, begins):
+        """devices: {name: dm.Device}; see targets.Linear for the others"""
+        self.headers, self.begins = headers, begins
         self.names = {(d.major, d.minor): n for n, d in devices.items()}
         test = " || ".join(f"dev == {major << 20 | minor}"
                            for major, minor in self.names)
@@ -111,7 +116,7 @@ class Tracer:
                   errors="replace") as handle:
             text = handle.read()
         self._write(TRACING + "/trace", "")
-        return events_of(text, TRACE_LINE, self.names)
+        return events_of(text, TRACE_LINE, self.names, self.headers, self.begins)
 
     def close(self):
         self.on(False)
@@ -291,7 +296,8 @@ def play(ctx, geo, steps):
                         for n, _ in events)
     watched = {n: d for n, d in game.names.items()
                if n != "meta" or mentions_meta}
-    tracer = game.tracer = Tracer(watched)
+    tracer = game.tracer = Tracer(watched, ctx.target.headers(geo),
+                                  ctx.target.begins(geo))
     try:
         total = 0
         for number, ops, wanted in steps:

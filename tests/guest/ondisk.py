@@ -10,10 +10,13 @@ import struct
 
 BLOCK = 4096
 SB, JOURNAL, CHUNK, FOOTER = b"SHSB", b"SHJL", b"SHCK", b"SHFT"
+MEMBER = b"SHMB"
+VERSION = 2
 HEADER = struct.Struct("<4sI16sQQ")
 SUPER = struct.Struct("<II16s32sQ3Q2Q2Q2QQIIIIQ")
 GROUP = struct.Struct("<QQQIHH8x")
 FOOT = struct.Struct("<QQQII")
+PART = struct.Struct("<II16s32sQIIQ")
 DATA, CACHE, STAGING = 0, 1, 2              # roles
 DEV_DATA, DEV_CACHE, DEV_META = 0, 1, 2
 ROLES = ("data", "cache", "staging")
@@ -51,7 +54,7 @@ def seal(block, magic=None, uuid=None, at=None, seq=None):
 def sound(block, magic=None):
     """Is this a metadata block with a checksum that fits?"""
     head = HEADER.unpack_from(block)
-    if head[0] not in (SB, JOURNAL, CHUNK, FOOTER) or magic not in (
+    if head[0] not in (SB, JOURNAL, CHUNK, FOOTER, MEMBER) or magic not in (
             None, head[0]):
         return False
     return head[1] == crc32c(int.from_bytes(head[0], "little"), block[8:])
@@ -59,7 +62,7 @@ def sound(block, magic=None):
 
 def superblock(uuid, seq, at, *, engine, logical, devs, ckpt, journal, gap=0,
                head=1, band, media=0, groups, params=b"", stretch=0, flags=0,
-               version=1):
+               version=VERSION):
     """groups: [(role, dev, start, stride, bands, track)]"""
     body = SUPER.pack(version, flags, engine.encode(), b"", logical, *devs,
                       *ckpt[0], *ckpt[1], *journal, gap, head, len(groups),
@@ -72,6 +75,15 @@ def superblock(uuid, seq, at, *, engine, logical, devs, ckpt, journal, gap=0,
         GROUP.pack_into(raw, 512 + i * GROUP.size, start, stride, bands,
                         track, role, dev)
     return seal(raw, SB, uuid, at, seq)
+
+
+def member(uuid, at, *, engine, dev, blocks, version=VERSION,
+           ctime=1700000000):
+    """The header of a device that has no superblocks."""
+    raw = bytearray(BLOCK)
+    PART.pack_into(raw, 40, version, 0, engine.encode(), b"", blocks, dev, 0,
+                   ctime)
+    return seal(raw, MEMBER, uuid, at, 1)
 
 
 def footer(uuid, seq, at, journal_seq, journal_pos=0, prev_crc=0, chunks=0,

@@ -82,6 +82,14 @@ class Linear:
         """{role: (device, first block, blocks)} of what can be damaged."""
         return {"data": ("data", 0, geo.logical)}
 
+    def headers(self, geo):
+        """{device: the blocks of it that say whose it is}, if it has no superblock."""
+        return {}
+
+    def begins(self, geo):
+        """{device: the first block that is not its header's, nor spared for that}"""
+        return {}
+
     def destroys(self, geo):
         """None, or what is gone when a block of data is written:
         block -> [(first, blocks)]"""
@@ -147,15 +155,20 @@ class StlSet(Linear):
                             options=(("bypass_blocks", 4),)),),
     }
 
+    @staticmethod
+    def _bands_from(geo):
+        """The first block of DATA that is not metadata's, on a track's start; the
+        head spares it while block 0 is written."""
+        if geo.meta == "separate":
+            return geo.head * geo.track if geo.track else 1
+        at = 1 + 2 * geo.ckpt + geo.journal
+        return -(-at // geo.track) * geo.track if geo.track else at
+
     def _plan(self, geo):
         """Superblock fields, by the simplest arithmetic there is."""
         apart = geo.meta == "separate"
         devs = [0, 0, 0]
-        at = 0
-        if not apart:
-            at = 1 + 2 * geo.ckpt + geo.journal
-            if geo.track:           # bands begin on a track
-                at = -(-at // geo.track) * geo.track
+        at = self._bands_from(geo)
         groups = []
         places = [(ondisk.DATA, geo.data)]
         if geo.staging:
@@ -163,15 +176,16 @@ class StlSet(Linear):
         if geo.cache_on == "same":
             places.append((ondisk.CACHE, geo.cache))
         else:
-            groups.append((ondisk.CACHE, ondisk.DEV_CACHE, 0, geo.band,
+            groups.append((ondisk.CACHE, ondisk.DEV_CACHE, 1, geo.band,
                            geo.cache, 0))
-            devs[1] = geo.cache * geo.band
+            devs[1] = 1 + geo.cache * geo.band + 1
         for role, bands in places:
             groups.append((role, ondisk.DEV_DATA, at, geo.stride, bands,
                            geo.track))
             at += bands * geo.stride
         groups.sort()
-        devs[0] = at + geo.tail + (0 if apart else 1)
+        # With a header a track of its own, so that a platter has whole ones.
+        devs[0] = at + (max(geo.tail + 1, geo.track) if apart else geo.tail + 1)
         devs[2] = 2 + 2 * geo.ckpt + geo.journal if apart else 0
         return {"engine": self.name, "logical": geo.logical, "devs": devs,
                 "ckpt": ((1, geo.ckpt), (1 + geo.ckpt, geo.ckpt)),
@@ -192,11 +206,30 @@ class StlSet(Linear):
         out["superblock"] = (where, 0, 1)
         return out
 
+    def headers(self, geo):
+        where = "meta" if geo.meta == "separate" else "data"
+        return {dev: (0, blocks - 1) for dev, blocks in
+                StlSet.sizes(self, geo).items() if blocks and dev != where}
+
+    def begins(self, geo):
+        starts = {}
+        for _, dev, start, _, _, _ in self._plan(geo)["groups"]:
+            starts.setdefault(ondisk.DEVS[dev], []).append(start)
+        return {dev: min(starts[dev]) for dev in self.headers(geo)}
+
     def format(self, paths, geo):
         plan = self._plan(geo)
         uuid = struct.pack("<16s", geo.name.encode()[:16])
         where = "meta" if geo.meta == "separate" else "data"
         last = plan["devs"][ondisk.DEVS.index(where)] - 1
+        for name, places in self.headers(geo).items():
+            dev = ondisk.DEVS.index(name)
+            with blk.opened(paths[name]) as disk:
+                for at in places:
+                    disk.write(at, ondisk.member(
+                        uuid, at, engine=self.name, dev=dev,
+                        blocks=plan["devs"][dev]))
+                disk.flush()
         with blk.opened(paths[where]) as dev:
             for at in (0, last):
                 dev.write(at, ondisk.superblock(uuid, 1, at, **plan))
@@ -291,6 +324,12 @@ class StlFull(StlSet):
 
     def areas(self, geo):
         return super().areas(self._fit(geo))
+
+    def headers(self, geo):
+        return super().headers(self._fit(geo))
+
+    def begins(self, geo):
+        return super().begins(self._fit(geo))
 
     def format(self, paths, geo):
         super().format(paths, self._fit(geo))
@@ -390,7 +429,7 @@ class Imr(StlSet):
 
     def _plan(self, geo):
         apart, slots = geo.meta == "separate", self._slots(geo)
-        at = 0 if apart else 1 + 2 * geo.ckpt + geo.journal
+        at = 1 if apart else 1 + 2 * geo.ckpt + geo.journal
         if geo.tops:
             at = self._on_tops(geo)[1] + 2 * geo.ckpt + geo.journal
         at = -(-at // (2 * geo.band)) * 2 * geo.band
@@ -400,8 +439,8 @@ class Imr(StlSet):
             (ondisk.DATA, ondisk.DEV_DATA, data, geo.band, geo.data, geo.band),
             (ondisk.STAGING, ondisk.DEV_DATA, at + geo.band, 2 * geo.band,
              slots, 0)]
-        # Of a platter, whole tracks; the last superblock on a top of its own.
-        tail = 0 if apart else 2 * geo.band if geo.tops else 1
+        # Of a platter, whole tracks; what is in the last block on a top of its own.
+        tail = 2 * geo.band if geo.tops or apart else 1
         plan["devs"][0] = data + geo.data * geo.band + tail
         plan["params"] = struct.pack("<II", 0, 0)
         plan["media"] = 1
@@ -418,6 +457,11 @@ class Imr(StlSet):
     def _on_tops(geo):
         """First blocks of the slots: what is between is as long as they are."""
         return 3 * geo.band, 3 * geo.band + 2 * geo.ckpt
+
+    def begins(self, geo):
+        # The bottom beside the first saved top, which the header's track spares.
+        return {dev: start - geo.band
+                for dev, start in super().begins(geo).items()}
 
     def destroys(self, geo):
         start = self._plan(geo)["groups"][0][2]
@@ -489,12 +533,12 @@ class Stack:
                             f"{text.strip()[-600:]}")
 
 
-def stack(pool, target, geo, formatted=True):
-    """A fresh, formatted, closed stack on slices of RAM."""
+def stack(pool, target, geo, formatted=True, name="under"):
+    """A fresh, formatted, closed stack on slices of RAM; @name of these."""
     under, paths = [], {}
     for which, blocks in target.sizes(geo).items():
         if blocks:
-            under.append(pool.on(geo.medium).slice(blocks, f"under-{which}"))
+            under.append(pool.on(geo.medium).slice(blocks, f"{name}-{which}"))
             paths[which] = under[-1].path
     made = Stack(target, geo, paths, under)
     if formatted:
@@ -504,8 +548,8 @@ def stack(pool, target, geo, formatted=True):
 
 # What the suites run over.  Names are stable: test reports quote them.
 GEOMETRIES = {
-    # 76 KiB as in Skylight's own tests: bands 0-2 at 0-8, staging at 9,
-    # cache bands at 12 and 15.
+    # 76 KiB as in Skylight's own tests, between the headers: bands 0-2 at 0-8,
+    # staging at 9, cache bands at 12 and 15, counted from behind the first.
     "exact": (
         Geometry("skylight", meta="separate", tail=1),
     ),

@@ -15,8 +15,8 @@ import zlib
 from pathlib import Path
 
 import pytest
-from ondisk import (BLOCK, CHUNK, FOOTER, JOURNAL, SB, crc32c, footer, read_super,
-                    seal, sound)
+from ondisk import (BLOCK, CHUNK, FOOTER, HEADER, JOURNAL, MEMBER, PART, SB, crc32c, footer,
+                    member, read_super, seal, sound)
 
 TOP = Path(__file__).resolve().parents[2]
 CLEAN, CORRECTED, ERRORS, FAILED, USAGE = 0, 1, 4, 8, 16
@@ -163,25 +163,40 @@ def busy_image(image):
 # Format, geometry and the table line
 
 
-def test_format_writes_four_blocks_and_is_clean(image):
-    """Two superblocks and an empty checkpoint's footer; no other byte."""
+def content(path, at):
+    """A block, counted from the end if negative."""
+    with open(path, "rb") as f:
+        f.seek(at * BLOCK, os.SEEK_SET if at >= 0 else os.SEEK_END)
+        return f.read(BLOCK)
+
+
+def test_format_writes_headers_and_is_clean(image):
+    """Two superblocks and an empty checkpoint's footer, a header at both ends of
+    DATA; no other byte."""
     written = [i for i in range(image.last + 1) if any(image.read(i))]
     start, blocks = image.sb["ckpt"][0]
     assert written == [0, start + blocks - 1, image.last]
     assert sound(image.read(0), SB) and sound(image.read(image.last), SB)
     assert image.read(start + blocks - 1) == footer(
         image.sb["uuid"], 1, start + blocks - 1, journal_seq=1)
+    for at in (0, 99):
+        block = content(image.data, at)
+        ctime = PART.unpack_from(block, 40)[-1]
+        assert block == member(image.sb["uuid"], at, engine="stl-set", dev=0, blocks=100,
+                               ctime=ctime)
+    assert ctime == image.dump()["ctime"]
     with open(image.data, "rb") as f:
-        assert not any(f.read())
+        assert not any(f.read()[BLOCK:-BLOCK])
     out = image.check()
     assert out["checkpoint"] == 1 and out["transactions"] == 0
 
 
 def test_tiny_geometry(run):
-    """19 blocks, bands of 3: three of data, one of staging, two of cache."""
-    image = Image(run, "--cache-size", "2b", blocks=19)
+    """18 blocks and a header at both ends, bands of 3: three of data, one of staging,
+    two of cache."""
+    image = Image(run, "--cache-size", "2b", blocks=20)
     groups = [(g[4], g[5], g[0], g[1], g[2]) for g in image.sb["groups"]]
-    assert groups == [(0, 0, 0, 3, 3), (2, 0, 9, 3, 1), (1, 0, 12, 3, 2)]
+    assert groups == [(0, 0, 1, 3, 3), (2, 0, 10, 3, 1), (1, 0, 13, 3, 2)]
     assert image.sb["logical"] == 9
     image.check()
     line = run("open", *image.args, "tiny", "--dry-run", "--feature", "inplace",
@@ -191,7 +206,7 @@ def test_tiny_geometry(run):
 
 
 def test_cache_on_its_own_device(run):
-    data, cache = blank(run.dir / "data", 4000), blank(run.dir / "cache", 60)
+    data, cache = blank(run.dir / "data", 4000), blank(run.dir / "cache", 62)
     run("format", "stl-set", "--band", "40K", "--cache", cache, data)
     out = json.loads(run("dump", "--json", data, "--cache", cache))
     assert {g["role"]: g["device"] for g in out["groups"]} == {
@@ -338,9 +353,9 @@ def assert_harmless(out, tracks, head, meta_apart=False):
             assert first in tracks.start
             assert tracks.start[tracks.of(first) + 1:tracks.of(first) + 2] in (
                 [], [first + g["track_blocks"]])
+    last = out["devices"]["DATA"] - 1
+    parts += [(0, 0, "header"), (last, last, "header")]
     if not meta_apart:
-        last = out["devices"]["DATA"] - 1
-        parts += [(0, 0, "superblock"), (last, last, "superblock")]
         parts += [(a["start"], a["start"] + a["blocks"] - 1, "area")
                   for a in (*out["checkpoints"], out["journal"])]
         for a in (*out["checkpoints"], out["journal"]):
@@ -373,7 +388,7 @@ def test_any_uniform_tracks(run, seed):
     width = -(-band // track)
     total = sum(out["bands"].values())
     if apart:
-        assert total == (blocks // track + head - 1) // (width + head - 1)
+        assert total == ((blocks - 1) // track - head) // (width + head - 1)
     else:
         after = max(g["start"] + g["bands"] * g["stride"] for g in out["groups"])
         left = tracks.start[tracks.of(blocks - 1)] - after
@@ -537,7 +552,7 @@ def test_help(run, command):
 
 
 def test_version(run):
-    assert "on-disk format 1" in run("--version")
+    assert "on-disk format 2" in run("--version")
 
 
 def put(path, at, data):
@@ -626,8 +641,9 @@ def test_what_is_there_is_left_alone(run, make, what, which):
     assert {n: p.read_bytes() for n, p in path.items()} == before
     assert "overwritten" in run(*args, "--force")
     assert not signatures(path[which])
-    if which != "meta":     # where the format writes nothing
-        changed = [(a, b) for a, b in zip(before[which], path[which].read_bytes()) if a != b]
+    if which != "meta":     # where the format writes nothing but headers
+        changed = [(a, b) for a, b in zip(before[which][BLOCK:-BLOCK],
+                                          path[which].read_bytes()[BLOCK:-BLOCK]) if a != b]
         assert len(changed) < 64 and not any(b for _, b in changed)
 
 
@@ -691,11 +707,243 @@ def test_unknown_engine_and_version(image):
     for at in (0, image.last):
         image.write(at, seal(raw, SB, at=at))
     assert "does not know" in image.run("check", *image.args, rc=FAILED)
-    raw[40] = 2
-    for at in (0, image.last):
-        image.write(at, seal(raw, SB, at=at))
-    assert "version" in image.run("check", *image.args, rc=ERRORS)
-    assert "version" in image.run("open", *image.args, "x", "--dry-run", rc=FAILED)
+    for version, what in ((3, "newer than this build"), (1, "older dm-shingle")):
+        raw[40] = version
+        for at in (0, image.last):
+            image.write(at, seal(raw, SB, at=at))
+        assert what in image.run("check", *image.args, rc=ERRORS)
+        assert what in image.run("repair", "--yes", *image.args, rc=ERRORS)
+        for command in ("open", "dump"):
+            more = ["x", "--dry-run"] if command == "open" else []
+            assert what in image.run(command, *image.args, *more, rc=FAILED)
+
+
+# --------------------------------------------------------------------------
+# Whose device is it?
+
+DEVICES = ("data", "cache", "meta")
+
+
+class Set:
+    """A device of three, or of some of them, by name."""
+
+    def __init__(self, run, name, *options, which=DEVICES, target="stl-set"):
+        self.run, self.path = run, {w: blank(run.dir / f"{name}-{w}", 600) for w in which}
+        self.before = {}
+        run("format", target, *(["--band", "40K"] if target != "imr" else ["--track", "80K"]),
+            *options, *self.args())
+        self.keep()
+
+    def keep(self):
+        self.before = {w: p.read_bytes() for w, p in self.path.items()}
+
+    def args(self, **other):
+        path = {**self.path, **other}
+        out = [path["data"]]
+        for which in DEVICES[1:]:
+            if path.get(which):
+                out += [f"--{which}", path[which]]
+        return out
+
+    def refused(self, *words, **other):
+        """By all that look at it, in one line, with nothing changed."""
+        for command, more in (("open", ["x", "--dry-run"]), ("check", []), ("dump", []),
+                              ("repair", ["--yes"])):
+            said = self.run(command, *self.args(**other), *more, rc=FAILED)
+            assert said.count("\n") == 1 and all(w in said for w in words), f"{command}: {said}"
+        assert {w: p.read_bytes() for w, p in self.path.items()} == self.before
+
+
+def uuid_of(path):
+    raw = HEADER.unpack_from(content(path, 0))[2].hex()
+    return "-".join((raw[:8], raw[8:12], raw[12:16], raw[16:20], raw[20:]))
+
+
+@pytest.mark.parametrize("target, which", [
+    ("stl-set", DEVICES), ("stl-set", ("data", "cache")), ("stl-set", ("data", "meta")),
+    ("stl-full", ("data", "meta")), ("imr", ("data", "meta"))])
+def test_strangers_are_refused(run, target, which):
+    """A device of another set, of equal size and kind, in every place."""
+    one, two = (Set(run, name, which=which, target=target) for name in "ab")
+    own = "meta" if "meta" in which else "data"
+    ours, theirs = uuid_of(one.path[own]), uuid_of(two.path[own])
+    run("check", *one.args())
+    run("open", *one.args(), "x", "--dry-run")
+    for other in which:
+        swapped = {other: two.path[other]}
+        if other == own:        # then all the others are strangers
+            ours, theirs = theirs, ours
+        one.refused("not the one that was formatted", f"device of {theirs};", f"device of {ours}",
+                    **swapped)
+        if other == own:
+            ours, theirs = theirs, ours
+    empty = blank(run.dir / "empty", 600)
+    for other in set(which) - {own}:
+        one.refused("not the one that was formatted", "no dm-shingle header", f"of {ours}",
+                    **{other: empty})
+
+
+def test_places_are_not_exchanged(run):
+    one = Set(run, "a")
+    uuid = uuid_of(one.path["meta"])
+    one.refused(f"found the cache device of {uuid}", f"wanted the data device of {uuid}",
+                data=one.path["cache"], cache=one.path["data"])
+    one.refused("no dm-shingle superblock", f"it is the data device of {uuid}",
+                data=one.path["meta"], meta=one.path["data"])
+
+
+def test_a_device_of_its_own_is_a_stranger(run):
+    one, two = Set(run, "a"), Set(run, "b", which=("data",))
+    one.refused(f"found the superblock of {uuid_of(two.path['data'])}", data=two.path["data"])
+
+
+def test_without_its_metadata_it_says_where_they_are(run):
+    """Whoever forgets --meta is not told to format."""
+    one = Set(run, "a")
+    for command, more in (("open", ["x", "--dry-run"]), ("check", []), ("dump", []),
+                          ("repair", ["--yes"])):
+        said = run(command, one.path["data"], *more, rc=FAILED)
+        assert f"it is the data device of {uuid_of(one.path['data'])}" in said
+        assert "--meta" in said and "format" not in said
+
+
+@pytest.mark.parametrize("which", DEVICES)
+def test_format_leaves_any_of_them_alone(run, which):
+    one = Set(run, "a")
+    said = run("format", "stl-set", "--band", "40K", one.path[which], rc=FAILED)
+    assert "left alone" in said and "dm-shingle device" in said
+    assert one.path[which].read_bytes() == one.before[which]
+    run("format", "stl-set", "--band", "40K", "--force", one.path[which])
+    run("check", one.path[which])
+
+
+STOP_AFTER = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <sys/types.h>
+#include <unistd.h>
+ssize_t pwrite64(int fd, const void *buf, size_t n, off_t at)
+{
+	static int written;
+	ssize_t (*real)(int, const void *, size_t, off_t) = dlsym(RTLD_NEXT, "pwrite64");
+
+	if (written++ == atoi(getenv("WRITES")))
+		_exit(99);
+	return real(fd, buf, n, at);
+}
+ssize_t pwrite(int fd, const void *buf, size_t n, off_t at)
+{
+	return pwrite64(fd, buf, n, at);
+}
+"""
+
+
+@pytest.fixture(scope="session", name="stop_after")
+def build_stop_after(tmp_path_factory):
+    """What ends a program at its nth write."""
+    where = tmp_path_factory.mktemp("stop")
+    (where / "stop.c").write_text(STOP_AFTER)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", where / "stop.so", where / "stop.c", "-ldl"],
+                   check=True)
+    return where / "stop.so"
+
+
+@pytest.mark.parametrize("which", [("data",), ("data", "meta"), DEVICES])
+def test_power_cut_while_formatting(run, stop_after, which):
+    """Over older ones: at every moment what is there is refused or complete."""
+    one = Set(run, "a", which=which)
+    old, own = uuid_of(one.path["meta" if "meta" in which else "data"]), one.args()
+    refused = 0
+    for writes in range(100):
+        for path, raw in zip(one.path.values(), one.before.values()):
+            path.write_bytes(raw)
+        done = subprocess.run(
+            [run.tool, "format", "stl-set", "--force", "--band", "40K", *own], check=False,
+            env={**os.environ, "LD_PRELOAD": str(stop_after), "WRITES": str(writes)},
+            stdout=subprocess.DEVNULL)
+        if not done.returncode:
+            break
+        assert done.returncode == 99
+        said = subprocess.run([run.tool, "open", *own, "x", "--dry-run"], check=False, text=True,
+                              capture_output=True)
+        if said.returncode == CLEAN:
+            found = json.loads(run("dump", "--json", *own))
+            assert bool(found["findings"]) == (writes > 0)
+            assert found["recovery"]["checkpoint"] == 1
+            # The old one before anything was written, or the new one but for a copy.
+            assert (found["uuid"] == old) == (writes < 2)
+            if found["uuid"] == old:
+                run("repair", "--yes", *own, rc=CORRECTED if writes else CLEAN)
+        else:
+            assert said.returncode == FAILED and said.stderr.count("\n") == 1
+            refused += 1
+    # The second of the old superblocks is gone, and none of the new ones is there yet.
+    assert refused == writes - 3 >= 1
+    run("check", *own)
+
+
+@pytest.mark.parametrize("which", ["data", "cache"])
+def test_flips_in_headers(run, which):
+    """One bit: check says where, it opens all the same, repair mends it."""
+    one = Set(run, "a")
+    path, rng = one.path[which], random.Random(17)
+    whole = path.read_bytes()
+    bits = [*range(0, 120 * 8, 7), *(rng.randrange(120 * 8, BLOCK * 8) for _ in range(20))]
+    for at in (0, 599):
+        for n, bit in enumerate(bits):
+            raw = bytearray(whole)
+            raw[at * BLOCK + bit // 8] ^= 1 << bit % 8
+            path.write_bytes(raw)
+            assert f"header of {which.upper()}, in its block {at}" in run(
+                "check", *one.args(), rc=ERRORS)
+            run("open", *one.args(), "x", "--dry-run")
+            if n % 16 == 0:
+                said = run("repair", "--yes", *one.args(), rc=CORRECTED)
+                assert "Nothing will be lost" in said and f"block {at} anew" in said
+                assert path.read_bytes() == whole
+    one.keep()
+    path.write_bytes(whole)
+    one.keep()
+    run("check", *one.args())
+
+
+def test_both_headers_damaged(run):
+    """Refused, and mended while something says that it was ours."""
+    one = Set(run, "a")
+    path = one.path["data"]
+    whole = path.read_bytes()
+    for at in (200, (600 - 1) * BLOCK + 200):
+        put(path, at, b"?")
+    assert "'shingle repair' may mend it" in run("open", *one.args(), "x", "--dry-run", rc=FAILED)
+    assert run("check", *one.args(), rc=ERRORS).count("header of DATA") == 2
+    run("repair", "--yes", *one.args(), rc=CORRECTED)
+    assert path.read_bytes() == whole
+    put(path, 0, bytes(BLOCK))
+    put(path, 599 * BLOCK, bytes(BLOCK))
+    one.keep()
+    one.refused("no dm-shingle header")
+
+
+def test_one_header_of_another(run):
+    """Somebody has used a part of the device for something else since."""
+    one, two = Set(run, "a"), Set(run, "b")
+    put(one.path["cache"], 0, content(two.path["cache"], 0))
+    one.keep()
+    one.refused("not the one that was formatted", uuid_of(two.path["meta"]))
+
+
+@pytest.mark.parametrize("change, what", [
+    ({"version": 3}, "a header of format version 3"), ({"dev": 2}, "found the metadata device"),
+    ({"dev": 77}, "found the unknown device"), ({"blocks": 599}, "one of 599 blocks, not 600")])
+def test_crafted_headers(run, change, what):
+    one = Set(run, "a")
+    uuid = HEADER.unpack_from(content(one.path["meta"], 0))[2]
+    for at in (0, 599):
+        put(one.path["data"], at * BLOCK, member(
+            uuid, at, **{"engine": "stl-set", "dev": 0, "blocks": 600, **change}))
+    one.keep()
+    one.refused(what)
 
 
 # --------------------------------------------------------------------------

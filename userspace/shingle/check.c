@@ -125,8 +125,7 @@ static bool check_superblocks(struct image *img, struct check *c)
 	read_copy(img, &copy[1], last);
 
 	if (copy[0].err == -ENODATA && copy[1].err == -ENODATA) {
-		fail("%s %s holds no dm-shingle superblock: format it, or name the device of its metadata with --meta",
-		     meta->arg, meta->path);
+		image_no_superblock(img, copy[0].why);
 		goto out;
 	}
 	for (i = 0; i < 2; i++) {
@@ -148,6 +147,24 @@ static bool check_superblocks(struct image *img, struct check *c)
 out:
 	kvfree(copy);
 	return ok;
+}
+
+static void check_members(struct image *img, struct check *c)
+{
+	u32 i, k;
+
+	for (i = 0; i < SHINGLE_NR_DEVS; i++) {
+		for (k = 0; k < 2; k++) {
+			if (img->member[i][k] == SHINGLE_MEMBER_OK)
+				continue;
+			c->bad_members++;
+			finding_add(&c->found, FINDING_ERROR, U64_MAX,
+				    "header of %s, in its block %llu: %s", img->ds.dev[i].arg,
+				    image_member_block(img, i, k),
+				    img->member[i][k] == SHINGLE_MEMBER_DAMAGED ?
+				    "damaged, or cannot be read" : "there is none");
+		}
+	}
 }
 
 /* ------------------------------------------------------------------------
@@ -395,6 +412,7 @@ bool check_run(struct image *img, struct check *c)
 	c->newest = SHINGLE_SLOT_NEWEST;
 	if (!check_superblocks(img, c) || !image_accept(img))
 		return false;
+	check_members(img, c);
 	if (img->l.flags & SHINGLE_SB_NEEDS_CHECK)
 		finding_add(&c->found, FINDING_ERROR, U64_MAX,
 			    "device is marked needs_check: a metadata error was seen while it was open");

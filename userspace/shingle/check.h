@@ -58,6 +58,7 @@ struct slot_state {
  * struct check - what checking found
  * @found: the lines
  * @copy: the superblocks
+ * @bad_members: headers of other devices that are not sound
  * @slot: the checkpoints
  * @newest: the slot that counts, SHINGLE_SLOT_NEWEST if none does
  * @recovered: the state could be loaded
@@ -66,6 +67,7 @@ struct slot_state {
 struct check {
 	struct findings found;
 	enum copy_state copy[2];
+	u32 bad_members;
 	struct slot_state slot[2];
 	u32 newest;
 	bool recovered;

@@ -409,7 +409,7 @@ static bool nothing_there(struct image *img, bool creating)
 
 		if (!d->path || !device_holds(d, what, sizeof(what)))
 			continue;
-		if (creating && !strncmp(what, "a dm-shingle device", 19))
+		if (creating && strstr(what, "a dm-shingle device"))
 			fail("%s %s already holds %s: 'shingle open' opens it; --force makes it anew and loses its data",
 			     d->arg, d->path, what);
 		else
@@ -451,44 +451,63 @@ static bool wipe_signatures(struct image *img)
 	return true;
 }
 
-/* A superblock left on a device that gets none now would be found again. */
+/* What says that the device is one of ours, now or of old; what cannot be read, too. */
 static int forget_old(struct device *d)
 {
 	u8 *buf = shingle_zalloc_array(1, SHINGLE_BLOCK_SIZE);
 	int err = buf ? 0 : -ENOMEM;
+	bool changed = false;
 	u32 i;
 
 	for (i = 0; i < 2 && !err && d->blocks; i++) {
 		u64 block = i ? d->blocks - 1 : 0;
 
-		err = device_read(d, block, 1, buf);
-		if (err || shingle_check_block(buf, SHINGLE_MAGIC_SB, NULL, U64_MAX) ==
-			   SHINGLE_BLOCK_FOREIGN)
+		if (!device_read(d, block, 1, buf) &&
+		    shingle_check_block(buf, SHINGLE_MAGIC_SB, NULL, U64_MAX) ==
+		    SHINGLE_BLOCK_FOREIGN &&
+		    shingle_check_block(buf, SHINGLE_MAGIC_MEMBER, NULL, U64_MAX) ==
+		    SHINGLE_BLOCK_FOREIGN)
 			continue;
 		memset(buf, 0, SHINGLE_BLOCK_SIZE);
-		err = device_write(d, block, 1, buf) ?: device_sync(d);
+		err = device_write(d, block, 1, buf);
+		changed = true;
 	}
+	if (!err && changed)
+		err = device_sync(d);
 	kvfree(buf);
 	return err;
 }
 
-/* The superblocks come last: until then the device is what it was. */
+/*
+ * The old superblocks go first and the new ones come last: in between nothing opens,
+ * whatever of the old devices or the new ones is there.  One of the new ones means
+ * that all else is in its place.
+ */
 static int write_format(struct image *img)
 {
 	const struct journal_start journal = { .seq = 1 };
 	const char *why = "cannot be written";
+	enum shingle_dev meta = devices_meta(&img->ds);
+	struct device *d = image_meta(img);
+	int err = forget_old(d);
 	u32 i;
-	int err = 0;
 
 	for (i = 0; i < SHINGLE_NR_DEVS && !err; i++) {
-		if (img->ds.dev[i].path && i != devices_meta(&img->ds))
-			err = forget_old(&img->ds.dev[i]);
+		if (!img->ds.dev[i].path || i == meta)
+			continue;
+		d = &img->ds.dev[i];
+		err = forget_old(d) ?:
+		      image_write_member(img, i, image_member_block(img, i, 1)) ?:
+		      image_write_member(img, i, image_member_block(img, i, 0));
 	}
-	err = err ?: image_write_checkpoint(img, 0, 1, &journal, &why);
+	if (!err) {
+		d = image_meta(img);
+		err = image_write_checkpoint(img, 0, 1, &journal, &why);
+	}
 	err = err ?: image_write_superblock(img, image_last_block(img));
 	err = err ?: image_write_superblock(img, 0);
 	if (err)
-		return fail("formatting %s: %s: %s", image_meta(img)->path, why, strerror(-err));
+		return fail("formatting %s: %s: %s", d->path, why, strerror(-err));
 	return EXIT_CLEAN;
 }
 
@@ -697,9 +716,10 @@ const struct command cmd_format = {
 	.summary = "lay out a device and write its metadata",
 	.help = "Usage: shingle format TARGET [options] DATA\n"
 		"       shingle format --preset NAME [options] DATA\n\n"
-		"Writes two superblocks and an empty checkpoint, nothing else.  A device that\n"
-		"is in use is refused; so is one that holds something, without --force, which\n"
-		"wipes signatures too.\n\n"
+		"Writes two superblocks and an empty checkpoint, and on every device that has no\n"
+		"superblock a header at its start and end, nothing else.  A device that is in\n"
+		"use is refused; so is one that holds something, without --force, which wipes\n"
+		"signatures too.\n\n"
 		LAYOUT_HELP "\n" LAYOUT_UNITS,
 	.run = run,
 };

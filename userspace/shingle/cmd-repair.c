@@ -171,6 +171,11 @@ static void tell_plan(struct image *img, const struct check *c, const struct rep
 			say("- rewrite the superblock in block %llu from the other",
 			    i ? image_last_block(img) : 0ULL);
 	}
+	for (i = 0; i < 2 * SHINGLE_NR_DEVS; i++) {
+		if (img->member[i / 2][i % 2] != SHINGLE_MEMBER_OK)
+			say("- write the header of %s in its block %llu anew",
+			    img->ds.dev[i / 2].arg, image_member_block(img, i / 2, i % 2));
+	}
 	if (img->l.flags & SHINGLE_SB_NEEDS_CHECK)
 		say("- clear the mark needs_check");
 	if (r->truncated)
@@ -248,13 +253,29 @@ static int write_superblocks(struct image *img, const struct check *c)
 	       image_write_superblock(img, block[!first]);
 }
 
+static int write_members(struct image *img)
+{
+	int err = 0;
+	u32 i;
+
+	for (i = 0; i < 2 * SHINGLE_NR_DEVS && !err; i++) {
+		if (img->member[i / 2][i % 2] != SHINGLE_MEMBER_OK)
+			err = image_write_member(img, i / 2, image_member_block(img, i / 2, i % 2));
+	}
+	return err;
+}
+
 static int carry_out(struct image *img, struct check *c, const struct repair *r, const char *path)
 {
 	const char *why = "superblock cannot be written";
 	struct check again;
 	int err = 0;
 
-	if (r->checkpoint)
+	if (c->bad_members) {
+		why = "header cannot be written";
+		err = write_members(img);
+	}
+	if (!err && r->checkpoint)
 		err = write_checkpoint(img, c, r, &why) ?: rewrite_unreadable(img, &why);
 	if (!err && r->superblock) {
 		why = "superblock cannot be written";

@@ -9,6 +9,27 @@
 /* Of a wipe; libblkid knows less than 200 signatures, and passes each once. */
 #define MAX_ERRORS	1000
 
+/**
+ * device_member_of() - is it the cache device, say, of a dm-shingle device?
+ * @d: the device
+ * @name: which one of which, as the object of a sentence
+ * @size: of @name
+ *
+ * Returns false if neither its first nor its last block says so.
+ */
+bool device_member_of(struct device *d, char *name, size_t size)
+{
+	void *buf = shingle_zalloc_array(1, SHINGLE_BLOCK_SIZE);
+	bool found = false;
+	u32 i;
+
+	for (i = 0; i < 2 && buf && d->blocks && !found; i++)
+		found = !device_read(d, i ? d->blocks - 1 : 0, 1, buf) &&
+			shingle_member_name(buf, name, size);
+	kvfree(buf);
+	return found;
+}
+
 static bool holds_ours(struct device *d, char *what, size_t size)
 {
 	struct shingle_layout *l = shingle_zalloc_array(1, sizeof(*l));
@@ -16,14 +37,20 @@ static bool holds_ours(struct device *d, char *what, size_t size)
 	struct shingle_reader r = devices_reader(&alone);
 	const char *why = "";
 	int err = l ? shingle_load_sb(&r, SHINGLE_DEV_DATA, d->blocks, l, &why) : -ENODATA;
+	bool ours = true;
+	char name[80];
 
 	if (!err)
 		snprintf(what, size, "a dm-shingle device of type %s%s%s%s", l->engine,
 			 l->label[0] ? " labelled '" : "", l->label, l->label[0] ? "'" : "");
 	else if (err == -EUCLEAN || err == -EPROTONOSUPPORT)
 		snprintf(what, size, "a dm-shingle superblock (%s)", why);
+	else if (device_member_of(d, name, sizeof(name)))
+		snprintf(what, size, "a part of a dm-shingle device (it is %s)", name);
+	else
+		ours = false;
 	kvfree(l);
-	return err != -ENODATA && err != -ENOMEM && err != -EIO;
+	return ours;
 }
 
 static const char *lookup(blkid_probe pr, const char *name)

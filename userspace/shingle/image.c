@@ -53,9 +53,43 @@ static bool size_fits(const struct image *img, enum shingle_dev dev)
 	return false;
 }
 
+/* Where a device has its header: @copy 0 at the start, 1 at the end. */
+u64 image_member_block(const struct image *img, enum shingle_dev dev, u32 copy)
+{
+	return copy ? img->l.dev_blocks[dev] - 1 : 0;
+}
+
+static bool has_member(const struct image *img, enum shingle_dev dev)
+{
+	return img->ds.dev[dev].path && dev != shingle_meta_dev(&img->l);
+}
+
+/* Do the devices belong together?  Damage is no stranger, if @damage_too. */
+static bool members_fit(struct image *img, bool damage_too)
+{
+	struct shingle_reader r = devices_reader(&img->ds);
+	char why[SHINGLE_MEMBER_WHY];
+	u32 i;
+
+	for (i = 0; i < SHINGLE_NR_DEVS; i++) {
+		const struct device *d = &img->ds.dev[i];
+		int err = has_member(img, i) ?
+			  shingle_check_member(&r, &img->l, i, img->member[i], why) : 0;
+
+		if (!err || (err == -EUCLEAN && damage_too))
+			continue;
+		fail("%s %s is not the one that was formatted: %s%s", d->arg, d->path, why,
+		     err == -EUCLEAN ? "; 'shingle repair' may mend it" : "");
+		return false;
+	}
+	return true;
+}
+
 /**
  * image_accept() - can this tool work with the layout, on these devices?
  * @img: @img->l is filled in
+ *
+ * Damaged headers are left to the caller, in @img->member.
  *
  * Returns false after saying why not.
  */
@@ -83,7 +117,28 @@ bool image_accept(struct image *img)
 		return false;
 	}
 	return size_fits(img, SHINGLE_DEV_DATA) && size_fits(img, SHINGLE_DEV_CACHE) &&
-	       size_fits(img, SHINGLE_DEV_META);
+	       size_fits(img, SHINGLE_DEV_META) && members_fit(img, true);
+}
+
+/**
+ * image_no_superblock() - say what to do where no superblock was found
+ * @img: its devices are open
+ * @why: what was found, as the tail of a sentence
+ */
+void image_no_superblock(struct image *img, const char *why)
+{
+	bool apart = devices_meta(&img->ds) == SHINGLE_DEV_META;
+	struct device *meta = image_meta(img);
+	char name[80];
+
+	if (device_member_of(meta, name, sizeof(name)))
+		fail("%s %s holds no dm-shingle superblock: it is %s; %s", meta->arg, meta->path,
+		     name, apart ? "name the one that has its metadata" :
+		     "name the device of its metadata with --meta");
+	else
+		fail("%s %s holds no dm-shingle superblock (%s): %s", meta->arg, meta->path, why,
+		     apart ? "is it the right device?" :
+		     "format it, or name the device of its metadata with --meta");
 }
 
 /**
@@ -100,17 +155,14 @@ bool image_load(struct image *img)
 	int err = shingle_load_sb(&r, devices_meta(&img->ds), meta->blocks, &img->l, &why);
 
 	if (err == -ENODATA) {
-		fail("%s %s holds no dm-shingle superblock (%s): %s", meta->arg, meta->path, why,
-		     devices_meta(&img->ds) == SHINGLE_DEV_META ?
-		     "is it the right device?" :
-		     "format it, or name the device of its metadata with --meta");
+		image_no_superblock(img, why);
 		return false;
 	}
 	if (err) {
 		fail("superblock of %s %s: %s; 'shingle check' says more", meta->arg, meta->path, why);
 		return false;
 	}
-	return image_accept(img);
+	return image_accept(img) && members_fit(img, false);
 }
 
 /**
@@ -245,5 +297,27 @@ int image_write_superblock(struct image *img, u64 block)
 	shingle_layout_encode(&img->l, block, sb);
 	err = device_write(meta, block, 1, sb) ?: device_sync(meta);
 	kvfree(sb);
+	return err;
+}
+
+/**
+ * image_write_member() - write one copy of the header of a device without superblocks
+ * @img: with its layout
+ * @dev: which device
+ * @block: where
+ *
+ * Returns 0 or -errno.
+ */
+int image_write_member(struct image *img, enum shingle_dev dev, u64 block)
+{
+	struct shingle_member *m = shingle_zalloc_array(1, sizeof(*m));
+	struct device *d = &img->ds.dev[dev];
+	int err;
+
+	if (!m)
+		return -ENOMEM;
+	shingle_member_encode(&img->l, dev, block, m);
+	err = device_write(d, block, 1, m) ?: device_sync(d);
+	kvfree(m);
 	return err;
 }

@@ -14,6 +14,8 @@
  * @engine: the engine, once recovered, or NULL
  * @bad: the list of unreadable blocks, once recovered
  * @rec: what recovery found
+ * @member: what the headers of devices without superblocks are, in the first and
+ *	in the last block
  */
 struct image {
 	struct devices ds;
@@ -22,6 +24,7 @@ struct image {
 	struct shingle_engine *engine;
 	struct shingle_badlist bad;
 	struct shingle_recovery rec;
+	enum shingle_member_fault member[SHINGLE_NR_DEVS][2];
 };
 
 /* Which journal a checkpoint goes on with. */
@@ -41,6 +44,9 @@ int image_recover(struct image *img, u32 slot, bool stop_at_hole, const char **w
 int image_write_checkpoint(struct image *img, u32 slot, u64 seq,
 			   const struct journal_start *journal, const char **why);
 int image_write_superblock(struct image *img, u64 block);
+int image_write_member(struct image *img, enum shingle_dev dev, u64 block);
+u64 image_member_block(const struct image *img, enum shingle_dev dev, u32 copy);
+void image_no_superblock(struct image *img, const char *why);
 u64 image_last_block(const struct image *img);
 
 #endif /* SHINGLE_IMAGE_H */

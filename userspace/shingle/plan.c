@@ -3,14 +3,16 @@
  * Where to lay bands and metadata on given devices: pure arithmetic.
  *
  * From block 0 on: superblock, two checkpoint slots, the journal, the bands; in
- * the last block the other superblock.  On a medium with tracks everything
+ * the last block the other superblock.  Other devices have headers of their own
+ * in these two places, and bands between them.  On a medium with tracks everything
  * starts on a track of its own, behind as many tracks as the write head
  * destroys.
  *
  * On interlaced tracks what must be written again and again lies on tops whose
  * bottoms are left alone: track 0 holds a superblock and track 1 nothing; then
  * one top for each checkpoint slot, one for the journal, one for each saved top,
- * a bottom and a top that hold nothing, and the tracks for data.
+ * a bottom and a top that hold nothing, and the tracks for data.  With the metadata
+ * elsewhere track 0 holds a header, and the first saved top is on track 3.
  */
 #include <stdarg.h>
 
@@ -117,8 +119,7 @@ static u64 after_write(const struct plan_medium *m, u32 head_tracks, u64 last)
  * @head_tracks: width of the write head
  * @band_blocks: blocks per band
  * @at: first free block
- * @end: nothing may be written from here on
- * @guarded: nor destroyed: there is something
+ * @end: nothing may be written or destroyed from here on
  */
 struct room {
 	const struct plan_medium *m;
@@ -126,7 +127,6 @@ struct room {
 	u64 band_blocks;
 	u64 at;
 	u64 end;
-	bool guarded;
 };
 
 /*
@@ -156,7 +156,7 @@ static u64 take_stretch(struct room *room, u64 want, struct shingle_group *g)
 			next = start + n * stride;
 			if (r)
 				next = max(next, after_write(m, room->head_tracks, last));
-			if (!room->guarded || next <= room->end)
+			if (next <= room->end)
 				break;
 		}
 		if (!n)
@@ -261,22 +261,27 @@ static u64 wanted_bands(const struct plan_request *req)
 	return bands + max((bands * percent + (100 - percent) / 2) / (100 - percent), 1ULL);
 }
 
+/* A device from block @at on, with what is in its last block left alone. */
+static struct room room_from(const struct plan_request *req, const struct shingle_layout *l,
+			     enum shingle_dev dev, u64 at)
+{
+	const struct plan_medium *m = &req->medium[dev];
+
+	return (struct room){
+		.m = m, .head_tracks = req->head_tracks, .band_blocks = l->band_blocks,
+		.at = at, .end = m->blocks ? track_start(m, m->blocks - 1) : 0,
+	};
+}
+
 /* Divide what room there is among the roles.  At most @limit bands on DATA. */
 static int place_all_bands(const struct plan_request *req, struct shingle_layout *l, u64 data_from,
 			   u64 limit, char *why)
 {
-	const struct plan_medium *data = &req->medium[SHINGLE_DEV_DATA];
 	const struct plan_medium *cache = &req->medium[SHINGLE_DEV_CACHE];
-	bool own_meta = shingle_meta_dev(l) == SHINGLE_DEV_DATA, apart = cache->blocks;
-	struct room room = {
-		.m = data, .head_tracks = req->head_tracks, .band_blocks = l->band_blocks,
-		.at = data_from, .guarded = own_meta,
-		.end = own_meta ? track_start(data, data->blocks - 1) : data->blocks,
-	};
-	struct room flash = {
-		.m = cache, .head_tracks = req->head_tracks, .band_blocks = l->band_blocks,
-		.end = cache->blocks,
-	};
+	bool apart = cache->blocks;
+	struct room room = room_from(req, l, SHINGLE_DEV_DATA, data_from);
+	struct room flash = room_from(req, l, SHINGLE_DEV_CACHE,
+				      apart ? after_write(cache, req->head_tracks, 0) : 0);
 	u64 bands = min(count_bands(room), limit), there = apart ? count_bands(flash) : 0;
 	u64 nr[SHINGLE_NR_ROLES];
 	int err = 0;
@@ -352,13 +357,13 @@ static void forget_bands(struct shingle_layout *l, const u8 *params)
 static int try_bands(const struct plan_request *req, struct shingle_layout *l, const u8 *params,
 		     u64 limit, u64 journal, u64 *got, char *why)
 {
+	u64 from = after_write(&req->medium[SHINGLE_DEV_DATA], req->head_tracks, 0);
 	bool own_meta = shingle_meta_dev(l) == SHINGLE_DEV_DATA;
 	int err;
 	u32 i;
-	u64 from;
 
 	forget_bands(l, params);
-	err = place_all_bands(req, l, 0, limit, why);
+	err = place_all_bands(req, l, from, limit, why);
 	if (err)
 		return err;
 	/* The engine's own chunks, core's one, and the footer. */
@@ -511,7 +516,7 @@ static int lay_interlaced(const struct plan_request *req, struct shingle_layout 
 {
 	const struct plan_medium *data = &req->medium[SHINGLE_DEV_DATA];
 	bool own_meta = shingle_meta_dev(l) == SHINGLE_DEV_DATA;
-	u64 from = 0, end, journal = 0;
+	u64 from = FIRST_TOP - 1, end, journal = 0;
 	u32 track;
 	int err;
 
@@ -525,13 +530,11 @@ static int lay_interlaced(const struct plan_request *req, struct shingle_layout 
 	l->interlaced = true;
 	l->head_tracks = 1;
 	l->band_blocks = track;
-	/* What is left behind the last whole track belongs to one, too. */
-	end = data->blocks / track;
+	/* The last block's track, and the one beside it. */
+	end = (data->blocks - 1) / track;
+	end -= !!end;
 	if (own_meta) {
 		from = metadata_on_tops(l, track, 1);
-		/* The last superblock's track, and the one beside it. */
-		end = (data->blocks - 1) / track;
-		end -= !!end;
 		if (track < MIN_JOURNAL_BLOCKS)
 			return sorry(why, "a track of %u blocks is too short for the journal: put the metadata on another device with --meta",
 				     track);

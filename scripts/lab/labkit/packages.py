@@ -111,8 +111,8 @@ def archive(label="Debian"):
 class Suites:
     """apt over suites of our choice, apart from the machine's own set-up."""
 
-    def __init__(self, *suites):
-        self.home = CACHE / "apt" / suites[0]
+    def __init__(self, *suites, types="deb"):
+        self.home = CACHE / "apt" / (suites[0] + types[len("deb"):])
         self.fresh = False
         keyring = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
         text = ""
@@ -125,7 +125,7 @@ class Suites:
                 raise LabError("no Debian archive in this machine's apt "
                                "configuration; set SHINGLE_ARCHIVE to the "
                                "address of one")
-            text += (f"Types: deb\nURIs: {address}\nSuites: {suite}\n"
+            text += (f"Types: {types}\nURIs: {address}\nSuites: {suite}\n"
                      "Components: main\nArchitectures: amd64\n")
             if keyring.exists():
                 text += f"Signed-By: {keyring}\n"
@@ -174,6 +174,27 @@ class Suites:
             raise LabError(f"{package} in {self.home.name} depends on nothing "
                            f"like {pattern}; is this a Debian archive?")
         return found.group(1)
+
+    def source(self, package, version, into):
+        """The original sources of a package, unpacked under a directory, which
+        is complete if it is there; with types="deb-src"."""
+        if Path(into).is_dir():
+            return
+        with lock("source-" + digest(into)):
+            if Path(into).is_dir():
+                return
+            fresh = Path(f"{into}.new")
+            shutil.rmtree(fresh, ignore_errors=True)
+            fresh.mkdir(parents=True)
+            self._ask("showsrc", package)
+            step(f"downloading the sources of {package}",
+                 self._apt("apt-get", "source", "--download-only",
+                           f"{package}={version}"),
+                 CACHE / "logs/source.log", cwd=fresh)
+            for archive_file in fresh.glob("*.orig.tar.*"):
+                subprocess.run(["tar", "-xf", archive_file, "-C", fresh,
+                                "--strip-components=1"], check=True)
+            fresh.replace(into)
 
     def unpack(self, packages, into):
         """Downloads packages and unpacks them under a directory."""

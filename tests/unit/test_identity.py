@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What others see of a closed device: `shingle probe` and its udev rule, and
+libblkid with the prober that Documentation/libblkid offers for it."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from labkit import packages
+from labkit.cache import CACHE, LabError
+from test_shingle_cli import (BLOCK, CLEAN, DEVICES, FAILED, Set, blank, content, put,
+                              uuid_of)
+from test_shingle_cli import build_tool, runner     # noqa: F401  pylint: disable=W0611
+
+TOP = Path(__file__).resolve().parents[2]
+PROBER = TOP / "Documentation/libblkid/shingle.c"
+
+# What util-linux's configure would find on any glibc.
+CONFIG = ("NANOSLEEP", "ENVIRON_DECL", "ERR_H", "FSYNC", "PROGRAM_INVOCATION_SHORT_NAME")
+
+ASK = r"""
+#include <blkid/blkid.h>
+#include <fcntl.h>
+#include <stdio.h>
+
+/* ask DEV: what blkid -p would say; ask wipe DEV: what wipefs -a would do */
+int main(int argc, char **argv)
+{
+	const char *name, *value;
+	int fd = open(argv[argc - 1], O_RDWR), got, i, wiped = 0;
+	blkid_probe pr = blkid_new_probe();
+
+	if (fd < 0 || !pr || blkid_probe_set_device(pr, fd, 0, 0))
+		return 99;
+	blkid_probe_enable_superblocks(pr, 1);
+	blkid_probe_set_superblocks_flags(pr, BLKID_SUBLKS_DEFAULT | BLKID_SUBLKS_VERSION |
+					  BLKID_SUBLKS_MAGIC | BLKID_SUBLKS_USAGE);
+	blkid_probe_enable_partitions(pr, 1);
+	if (argc > 2) {
+		while (!blkid_do_probe(pr) && !blkid_do_wipe(pr, 0))
+			wiped++;
+		printf("%d\n", wiped);
+		return 0;
+	}
+	got = blkid_do_safeprobe(pr);
+	for (i = 0; !got && i < blkid_probe_numof_values(pr); i++) {
+		blkid_probe_get_value(pr, i, &name, &value, NULL);
+		printf("%s=%s\n", name, value);
+	}
+	return got;
+}
+"""
+
+
+def one_line(*argv):
+    return subprocess.run(argv, check=True, text=True, capture_output=True).stdout.strip()
+
+
+@pytest.fixture(scope="session", name="ask")
+def build_ask(tmp_path_factory):
+    """libblkid as it is installed, the same version's table of probers with ours in it,
+    and a program that asks it."""
+    out = tmp_path_factory.mktemp("libblkid")
+    try:
+        version = one_line("dpkg-query", "-W", "-f", "${source:Version}", "libblkid-dev")
+        release = re.search(r"VERSION_CODENAME=(\w+)", Path("/etc/os-release").read_text(
+            encoding="utf-8"))[1]
+        tree = CACHE / f"src/util-linux-{version}"
+        if not tree.is_dir():
+            packages.Suites(release, f"{release}-updates", f"{release}-security",
+                            types="deb-src").source("util-linux", version, tree)
+    except (OSError, TypeError, subprocess.CalledProcessError, LabError) as error:
+        pytest.skip(f"the sources of this machine's libblkid are not to be had: {error}")
+    blkid = tree / "libblkid/src"
+    (out / "config.h").write_text("".join(f"#define HAVE_{c} 1\n" for c in CONFIG))
+    (out / "blkid.h").write_text(re.sub(r"@LIBBLKID_\w+@", "x", (blkid / "blkid.h.in")
+                                        .read_text(encoding="utf-8")))
+    # The two lines that README.rst there asks for.
+    for name, before, ours in (
+            ("superblocks.h", r"^extern const struct blkid_idinfo stratis_idinfo;$",
+             "extern const struct blkid_idinfo shingle_idinfo;"),
+            ("superblocks.c", r"^\t&stratis_idinfo,$", "\t&shingle_idinfo,")):
+        text, count = re.subn(before, lambda m, add=ours: f"{m[0]}\n{add}", (
+            blkid / "superblocks" / name).read_text(encoding="utf-8"), flags=re.M)
+        assert count == 1
+        (out / name).write_text(text)
+    for source in (out / "superblocks.c", PROBER):
+        done = subprocess.run(
+            ["cc", "-c", "-O1", "-Wall", "-Wextra", "-D_GNU_SOURCE", "-include", out / "config.h",
+             "-I", out, "-I", blkid, "-I", blkid / "superblocks", "-I", tree / "include", source,
+             "-o", out / f"{source.stem}.o"], check=False, text=True, capture_output=True)
+        assert not done.returncode, done.stderr
+        assert not re.search(r"shingle\.c:[\d:]+ warning", done.stderr), done.stderr
+    (out / "ask.c").write_text(ASK)
+    subprocess.run(["cc", "-o", out / "ask", out / "ask.c", out / "superblocks.o",
+                    out / "shingle.o", "-l:libblkid.a"], check=True)
+
+    def ask(*argv):
+        done = subprocess.run([out / "ask", *argv], check=False, text=True, errors="replace",
+                              capture_output=True)
+        assert not done.stderr
+        return done.returncode, done.stdout
+    return ask
+
+
+def fields(text):
+    return dict(line.split("=", 1) for line in text.splitlines())
+
+
+def test_probe(run):
+    one = Set(run, "a", "--label", "my disk/1")
+    for which in DEVICES:
+        said = run("probe", one.path[which])
+        assert fields(said) == {
+            "ID_FS_TYPE": "shingle_member", "ID_FS_USAGE": "raid", "ID_FS_VERSION": "2",
+            "ID_FS_UUID": uuid_of(one.path["meta"]), "ID_FS_UUID_ENC": uuid_of(one.path["meta"]),
+            "ID_FS_LABEL": "my_disk/1", "ID_FS_LABEL_ENC": r"my\x20disk\x2f1",
+            "ID_SHINGLE_TARGET": "stl-set", "ID_SHINGLE_DEVICE": which.upper()}
+    alone = Set(run, "b", which=("data",))
+    assert fields(run("probe", alone.path["data"]))["ID_SHINGLE_DEVICE"] == "DATA"
+    put(one.path["data"], 300, b"?")
+    for path in (one.path["data"], blank(run.dir / "empty", 4), blank(run.dir / "nothing", 0)):
+        said = run("probe", path, rc=FAILED)
+        assert said.startswith("shingle: ") and said.count("\n") == 1
+
+
+@pytest.mark.parametrize("prefix, rules", [("/usr/local", "etc"), ("/usr", "usr/lib")])
+def test_udev_rule(run, prefix, rules):
+    """Installed where udev looks; what it runs is there, and says what rules take."""
+    subprocess.run(["make", "-s", "-C", TOP / "userspace/shingle", "install", f"PREFIX={prefix}",
+                    f"DESTDIR={run.dir}"], check=True, stdout=subprocess.DEVNULL)
+    text = (run.dir / rules / "udev/rules.d/65-shingle.rules").read_text(encoding="utf-8")
+    program = re.search(r'IMPORT\{program\}="(\S+) probe \$devnode"', text)[1]
+    one = Set(run, "a")
+    said = one_line(f"{run.dir}{program}", "probe", one.path["cache"])
+    assert all(re.fullmatch(r"ID_[A-Z_]+=\S+", line) for line in said.splitlines())
+    assert "@" not in text
+
+
+@pytest.mark.parametrize("label", [(), ("--label", "my disk")])
+def test_libblkid_with_our_prober(run, ask, label):
+    one = Set(run, "a", *label)
+    for which, magic in zip(DEVICES, ("SHMB", "SHMB", "SHSB")):
+        code, said = ask(one.path[which])
+        assert code == 0 and fields(said) == {
+            "TYPE": "shingle_member", "USAGE": "raid", "VERSION": "2", "SBMAGIC": magic,
+            "SBMAGIC_OFFSET": "0", "UUID": uuid_of(one.path["meta"]),
+            **({"LABEL": "my disk"} if label else {})}
+
+
+def test_libblkid_takes_nothing_else_for_ours(run, ask):
+    one = Set(run, "a")
+    whole = content(one.path["meta"], 0)
+    for change in (0, 3, 4, 8, 24, 40, 64, 2000, BLOCK - 1):
+        put(one.path["meta"], change, bytes([whole[change] ^ 1]))
+        assert ask(one.path["meta"]) == (1, ""), f"byte {change}"
+        put(one.path["meta"], 0, whole)
+    assert ask(one.path["meta"])[0] == 0
+    # A block of ours at the wrong place, and other things.
+    put(one.path["meta"], 0, content(one.path["meta"], -1))
+    assert ask(one.path["meta"])[0] == 1
+    assert ask(blank(run.dir / "empty", 64))[0] == 1
+    other = blank(run.dir / "other", 3000)
+    if shutil.which("mkfs.ext4"):
+        subprocess.run(["mkfs.ext4", "-q", "-F", other], check=True)
+        assert fields(ask(other)[1])["TYPE"] == "ext4"
+
+
+def test_wipefs_with_our_prober(run, ask):
+    """One magic, and it is gone; the other copy is for dm-shingle itself."""
+    one = Set(run, "a", which=("data",))
+    assert ask("wipe", one.path["data"]) == (CLEAN, "1\n")
+    assert ask(one.path["data"])[0] == 1
+    assert run("check", one.path["data"], rc=4)

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0
+/* shingle probe: is this one of our devices, in the words of udev. */
+#include <blkid/blkid.h>
+
+#include "codec.h"
+#include "show.h"
+
+/* Fields where struct shingle_member has them, too: see shingle_format_check(). */
+static bool is_ours(const struct shingle_sb *sb)
+{
+	return !shingle_check_block(sb, SHINGLE_MAGIC_SB, NULL, 0) ||
+	       !shingle_check_block(sb, SHINGLE_MAGIC_MEMBER, NULL, 0);
+}
+
+/* Which part of its target a device plays. */
+static const char *part_of(const struct shingle_sb *sb)
+{
+	const struct shingle_member *m = (const void *)sb;
+
+	if (le32_to_cpu(sb->h.magic) == SHINGLE_MAGIC_MEMBER)
+		return dev_name(le32_to_cpu(m->dev));
+	return sb->dev_blocks[SHINGLE_DEV_META] ? "META" : "DATA";
+}
+
+/* As udev's own builtin writes it: one safe to use in a name, one that says it all. */
+static void say_label(const char *key, const char *text)
+{
+	char buf[4 * SHINGLE_LABEL_SIZE + 1];
+
+	if (!*text)
+		return;
+	if (!blkid_safe_string(text, buf, sizeof(buf)))
+		say("ID_FS_%s=%s", key, buf);
+	if (!blkid_encode_string(text, buf, sizeof(buf)))
+		say("ID_FS_%s_ENC=%s", key, buf);
+}
+
+static void say_all(const struct shingle_sb *sb)
+{
+	char text[SHINGLE_LABEL_SIZE + 1] = "", uuid[UUID_TEXT];
+
+	uuid_text(sb->h.uuid, uuid);
+	say("ID_FS_TYPE=shingle_member");
+	say("ID_FS_USAGE=raid");
+	say("ID_FS_VERSION=%u", le32_to_cpu(sb->version));
+	say("ID_FS_UUID=%s", uuid);
+	say("ID_FS_UUID_ENC=%s", uuid);
+	memcpy(text, sb->label, SHINGLE_LABEL_SIZE);
+	say_label("LABEL", text);
+	memset(text, 0, sizeof(text));
+	memcpy(text, sb->engine, SHINGLE_ENGINE_NAME_SIZE);
+	say("ID_SHINGLE_TARGET=%s", text);
+	say("ID_SHINGLE_DEVICE=%s", part_of(sb));
+}
+
+static int run(const struct command *cmd, int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "help", no_argument, NULL, 'h' },
+		{ NULL, 0, NULL, 0 },
+	};
+	struct shingle_sb *sb;
+	struct device d;
+	const char *path;
+	int c, ret = EXIT_OPERATION;
+
+	opterr = 0;
+	while ((c = getopt_long(argc, argv, ":h", options, NULL)) != -1)
+		return option_error(cmd, c, argv[optind - 1]);
+	if (!parse_operands(cmd, argc, argv, 1, "DEV", &path))
+		return EXIT_USAGE;
+	if (!device_open(&d, "DEV", path, DEVICE_LOOK))
+		return EXIT_OPERATION;
+	sb = shingle_zalloc_array(1, sizeof(*sb));
+	if (!sb) {
+		fail("out of memory");
+	} else if (!d.blocks || device_read(&d, 0, 1, sb) || !is_ours(sb)) {
+		fail("DEV %s does not begin as a device of dm-shingle does", path);
+	} else {
+		say_all(sb);
+		ret = EXIT_CLEAN;
+	}
+	kvfree(sb);
+	device_close(&d);
+	return ret;
+}
+
+const struct command cmd_probe = {
+	.name = "probe",
+	.summary = "is this a device of dm-shingle? in the words of udev",
+	.help = "Usage: shingle probe DEV\n\n"
+		"Reads the first block of DEV, open or closed, and says what it belongs to, as\n"
+		"properties for udev's rules.  Any version of the format is recognised.\n\n"
+		"Exit codes: 0 it is one of ours, 8 it is not or cannot be read, 16 wrong usage.\n",
+	.run = run,
+};
