@@ -1381,6 +1381,10 @@ def cases(target, options):
                    bad_slot(ctx, g)) for rmw in ("merged", "naive")),
                 ("a message while suspended",
                  lambda ctx: suspended_message(ctx, geo))]
+    if target.persistent:
+        fs = GEOMETRIES["replay-fs"][0]
+        out.append(("reload under a mounted file system",
+                    lambda ctx: reload_mounted(ctx, fs)))
     if "inplace" in target.features:
         headed = geo.but(band=64, data=16, cache=8, ckpt=16, gap=3, journal=43,
                          cache_on="same", options=(("commit_ms", 0),))
@@ -1413,6 +1417,64 @@ def cases(target, options):
                  lambda ctx, g=other, s=s: storm(ctx, g, s, inject_area))
                 for s in range(seed, seed + 3)]
     return out
+
+
+TRACING = "/sys/kernel/tracing"
+
+
+def _trace(name, value):
+    with open(f"{TRACING}/{name}", "w", encoding="ascii") as handle:
+        handle.write(f"{value}\n")
+
+
+def reload_mounted(ctx, geo):
+    """The table is loaded again under a mounted file system that has much to write
+    back.  What recovery allocates while the device is suspended must not wait for
+    that: its buffer, the only allocation of 64 pages, says so."""
+    expect(modprobe("ext4"), "no ext4 in this kernel")
+    run("mount", "-t", "tracefs", "tracefs", TRACING, ok=None)
+    if not os.path.isdir(f"{TRACING}/events/kmem/mm_page_alloc"):
+        raise Skip("page allocations cannot be traced in this kernel")
+    made = stack(ctx.pool, ctx.target, geo)
+    made.open()
+    table, where, seen = made.device.table(), "/tmp/reload", []
+    run("mkfs.ext4", "-q", "-b", 4096, "-J", "size=4", made.device.path)
+    os.makedirs(where, exist_ok=True)
+    run("mount", "-t", "ext4", made.device.path, where)
+    try:
+        for i in range(4):
+            with open(f"{where}/{i}", "wb") as handle:
+                handle.write(random.Random(i).randbytes(1 << 21))
+            made.device.load(table)
+            made.device.suspend()
+            with open(f"{where}/0", "rb") as handle:    # and memory is short
+                handle.read()
+            _trace("trace", "")
+            _trace("events/kmem/mm_page_alloc/filter", "order == 6")
+            _trace("events/kmem/mm_page_alloc/enable", 1)
+            made.device.resume()
+            _trace("events/kmem/mm_page_alloc/enable", 0)
+            with open(f"{TRACING}/trace", encoding="ascii") as handle:
+                seen += [line.split("gfp_flags=")[1].strip() for line in handle
+                         if f"-{os.getpid()} " in line and "gfp_flags=" in line]
+        expect(len(seen) >= 4, f"{len(seen)} buffers were allocated, not 4")
+        bad = [flags for flags in seen if "GFP_KERNEL" in flags or "__GFP_IO" in flags]
+        expect(not bad, f"allocated with {bad[:1]} while suspended")
+        run("sync")
+        _drop_caches()
+        for i in range(4):
+            with open(f"{where}/{i}", "rb") as handle:
+                expect(handle.read() == random.Random(i).randbytes(1 << 21),
+                       f"file {i} is not what was written")
+    finally:
+        run("umount", where, ok=None)
+    made.close()
+    made.check()
+
+
+def _drop_caches():
+    with open("/proc/sys/vm/drop_caches", "w", encoding="ascii") as handle:
+        handle.write("3\n")
 
 
 def _write_cache(seed):
