@@ -479,6 +479,7 @@ static int look_beyond(struct replay *p, struct shingle_recovery *rec, struct be
 
 			if (!head && !is_forgiven(p, err))
 				return err;
+			rec->unread_blocks += !head;
 			if (chained) {
 				end->index = i;
 				end->count = count;

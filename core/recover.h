@@ -37,6 +37,7 @@ struct shingle_reader {
  *	is rotten: a transaction that a power cut tore (on a disk that tears
  *	blocks), or damage to the last one; or it may have been, and cannot be read
  * @torn_pos: its place in the ring
+ * @unread_blocks: of the ring, where no head has been, or not for what it has done
  * @cut: the last transaction is not whole, for the medium has lost blocks of it where
  *	the head of its write has been: a power cut
  * @last_blocks: of the last replayed transaction, 0 if there was none
@@ -60,6 +61,7 @@ struct shingle_recovery {
 	u64 used_blocks;
 	bool torn_end;
 	u64 torn_pos;
+	u64 unread_blocks;
 	bool cut;
 	u32 last_blocks;
 	bool unmarked;

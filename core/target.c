@@ -45,7 +45,7 @@ static const char *const dev_names[SHINGLE_NR_DEVS] = { "data", "cache", "metada
 #define READ_PAGES	64
 
 /* Let a read go to @buf, or to as much of it as fits.  Returns the bytes. */
-static unsigned int add_pages(struct bio *bio, const void *buf, size_t bytes)
+static unsigned int add_buffer(struct bio *bio, const void *buf, size_t bytes)
 {
 	unsigned int done = 0, part;
 
@@ -74,7 +74,7 @@ static int read_blocks(struct block_device *bdev, blk_opf_t opf, sector_t sector
 	for (at = 0; !err && at < bytes; at += part) {
 		bio_init(&bio, bdev, pages, ARRAY_SIZE(pages), opf);
 		bio.bi_iter.bi_sector = sector + (at >> SECTOR_SHIFT);
-		part = add_pages(&bio, buf + at, bytes - at);
+		part = add_buffer(&bio, buf + at, bytes - at);
 		err = submit_bio_wait(&bio);
 		bio_uninit(&bio);
 	}
@@ -174,7 +174,7 @@ static int reader_read_each(void *ctx, enum shingle_dev dev, u64 block, u32 n, v
 		bio->bi_iter.bi_sector = (block + i) << SHINGLE_SECTORS_SHIFT;
 		bio->bi_private = r;
 		bio->bi_end_io = each_endio;
-		add_pages(bio, buf + ((size_t)i << SHINGLE_BLOCK_SHIFT), SHINGLE_BLOCK_SIZE);
+		add_buffer(bio, buf + ((size_t)i << SHINGLE_BLOCK_SHIFT), SHINGLE_BLOCK_SIZE);
 		atomic_inc(&r->left);
 		submit_bio(bio);
 	}

@@ -22,6 +22,7 @@ import time
 
 import blk
 import dm
+import media
 from bench import Failure, Skip, beside, expect, modprobe, run
 from blk import BLOCK, SECTORS
 from ledger import stats
@@ -541,6 +542,127 @@ def activation(ctx, geo, area):
         game.dev = game.stack.blk()
         game.compare("healed")
         game.alive()
+
+
+def refused(ctx, game, what):
+    """Activation is, with a sentence of the metadata's trouble, and writes nothing."""
+    ctx.kernel()
+    try:
+        game.stack.open()
+    except OSError:
+        said = [line for line in ctx.kernel() if "cannot activate" in line]
+        expect(len(said) == 1, f"{what}: {len(said)} sentences say why")
+        ctx.note(f"{what}: {said[0].split('cannot activate: ')[1]}")
+    else:
+        raise Failure(f"{what}: activated")
+    game.stack.close()
+
+
+def failing_ring(ctx, geo):
+    """Where the head destroys what is in front of the journal's end, an error that is
+    not the medium's says nothing of that: activation is refused, nothing is lost."""
+    with faulty(ctx, geo) as game:
+        game.fill()
+        which, start, n = game.areas["journal"]
+        for ahead in (None, -1, 0, 1, geo.gap, n // 2):
+            game.message("checkpoint", must=True)
+            for b in range(3):
+                game.write(b, must=True)
+                game.flush(must=True)
+            game.close()
+            before = _content(game.stack.paths["meta"])
+            end = ctx.target.dump(game.stack.paths, geo)["recovery"]["next_pos"]
+            if ahead is None:
+                game.break_("journal")
+            else:
+                game.areas["one"] = (which, start + (end + ahead) % n, 1)
+                game.break_("one")
+            refused(ctx, game, "the ring fails" if ahead is None else
+                    f"block {ahead} from the journal's end fails")
+            game.heal()
+            expect(_content(game.stack.paths["meta"]) == before, "it was written to")
+            game.stack.open()
+            game.dev = game.stack.blk()
+            game.compare("healed")
+        game.alive()
+
+
+class Headed(Faulty):
+    """With the ring, and nothing else of the metadata, on shingled tracks of a block."""
+
+    def __init__(self, ctx, geo):
+        super().__init__(ctx, geo)
+        self.close()
+        _, start, n = self.areas["journal"]
+        under = next(d for w, d in self.under.items() if w == "meta")
+        self.blocks = under.blocks
+        self.platter = media.platter(
+            "medium", under, geo.but(track=1, head=geo.gap),
+            conventional=f"0+{start * SECTORS},{(start + n) * SECTORS}+"
+                         f"{(self.blocks - start - n) * SECTORS}")
+        self.stack.paths["meta"] = self.platter.path
+        self.stack.format()
+        self.stack.open()
+        self.dev = self.stack.blk()
+        self.model = Model(geo.logical)
+
+    def down(self):
+        self.close()
+        self.platter.remove()
+
+
+def cut_commits(ctx, geo):
+    """The power goes in the middle of transactions of several blocks, again and again:
+    what was promised is there, and a mark is what is not lost unnoticed."""
+    rng = random.Random(5)
+    game = Headed(ctx, geo)
+    torn = 0
+    try:
+        game.fill()
+        for _ in range(24):
+            game.platter.message(f"powercut {rng.randrange(1, 40)}")
+            while game.state() == "rw":
+                for _ in range(rng.choice((1, 20, 400))):
+                    if not game.write(rng.randrange(geo.logical)):
+                        break
+                game.flush()
+            sent = game.model.sent_by(game.model.marks)
+            game.close()
+            game.platter.message("powercut off")
+            torn += len(game.platter.message(f"damaged 0 {game.blocks}").split()) > 0
+            game.stack.check()
+            game.stack.open()
+            game.dev = game.stack.blk()
+            expect(not _forget_unpromised(game, sent), "blocks cannot be read")
+            game.stack.verify()
+        expect(torn > 12, f"{torn} cuts left something destroyed")
+        # What was promised is destroyed by a write that has no business there: all
+        # that is behind a checkpoint, or what a mark stands behind.
+        _, start, n = game.areas["journal"]
+        for commits, back, what in ((1, 2, "right behind the checkpoint"),
+                                    (4, 3, "in front of its mark")):
+            while True:
+                game.message("checkpoint", must=True)
+                for _ in range(commits):
+                    game.write(0, must=True)
+                    game.flush(must=True)
+                game.close()
+                end = ctx.target.dump(game.stack.paths, geo)["recovery"]["next_pos"]
+                if back < end < n - 1:
+                    break
+                game.stack.open()
+                game.dev = game.stack.blk()
+            with blk.opened(game.stack.paths["meta"]) as dev:
+                first = start + end - back
+                saved = dev.read(first, back + 1)
+                dev.write(first, bytes(BLOCK))
+                refused(ctx, game, f"the last transaction, {what}, is destroyed")
+                dev.write(first, saved)
+            game.stack.open()
+            game.dev = game.stack.blk()
+            game.compare("mended")
+    finally:
+        game.down()
 
 
 def unreadable_journal(ctx, geo):
@@ -1255,6 +1377,8 @@ def cases(target, options):
              lambda c, g: activation(c, g, "checkpoint")),
             ("activation, journal",
              lambda c, g: activation(c, g, "journal")),
+            ("activation, journal with a gap", lambda c, g: failing_ring(
+                c, g.but(gap=4, journal=32))),
             ("activation, flush", flush_first),
             ("activation and repair, a block of the journal", unreadable_journal),
             ("dm-dust under cleaning", dust),
@@ -1294,6 +1418,15 @@ def cases(target, options):
                    bad_slot(ctx, g)) for rmw in ("merged", "naive")),
                 ("a message while suspended",
                  lambda ctx: suspended_message(ctx, geo))]
+    if target.persistent:
+        fs = GEOMETRIES["replay-fs"][0]
+        out.append(("reload under a mounted file system",
+                    lambda ctx: reload_mounted(ctx, fs)))
+    if "inplace" in target.features:
+        headed = geo.but(band=64, data=16, cache=8, ckpt=16, gap=3, journal=43,
+                         cache_on="same", options=(("commit_ms", 0),))
+        out.append(("activation, power cut in the middle of commits",
+                    lambda ctx: cut_commits(ctx, headed)))
     if target.persistent and not target.gathers:
         tracks = geo.but(band=256, data=2, cache=2, cache_on="same", track=16,
                          head=2, journal=24, medium="loop")
@@ -1327,6 +1460,64 @@ def cases(target, options):
                  lambda ctx, g=other, s=s: storm(ctx, g, s, inject_area))
                 for s in range(seed, seed + 3)]
     return out
+
+
+TRACING = "/sys/kernel/tracing"
+
+
+def _trace(name, value):
+    with open(f"{TRACING}/{name}", "w", encoding="ascii") as handle:
+        handle.write(f"{value}\n")
+
+
+def reload_mounted(ctx, geo):
+    """The table is loaded again under a mounted file system that has much to write
+    back.  What recovery allocates while the device is suspended must not wait for
+    that: its buffer, the only allocation of 64 pages, says so."""
+    expect(modprobe("ext4"), "no ext4 in this kernel")
+    run("mount", "-t", "tracefs", "tracefs", TRACING, ok=None)
+    if not os.path.isdir(f"{TRACING}/events/kmem/mm_page_alloc"):
+        raise Skip("page allocations cannot be traced in this kernel")
+    made = stack(ctx.pool, ctx.target, geo)
+    made.open()
+    table, where, seen = made.device.table(), "/tmp/reload", []
+    run("mkfs.ext4", "-q", "-b", 4096, "-J", "size=4", made.device.path)
+    os.makedirs(where, exist_ok=True)
+    run("mount", "-t", "ext4", made.device.path, where)
+    try:
+        for i in range(4):
+            with open(f"{where}/{i}", "wb") as handle:
+                handle.write(random.Random(i).randbytes(1 << 21))
+            made.device.load(table)
+            made.device.suspend()
+            with open(f"{where}/0", "rb") as handle:    # and memory is short
+                handle.read()
+            _trace("trace", "")
+            _trace("events/kmem/mm_page_alloc/filter", "order == 6")
+            _trace("events/kmem/mm_page_alloc/enable", 1)
+            made.device.resume()
+            _trace("events/kmem/mm_page_alloc/enable", 0)
+            with open(f"{TRACING}/trace", encoding="ascii") as handle:
+                seen += [line.split("gfp_flags=")[1].strip() for line in handle
+                         if f"-{os.getpid()} " in line and "gfp_flags=" in line]
+        expect(len(seen) >= 4, f"{len(seen)} buffers were allocated, not 4")
+        bad = [flags for flags in seen if "GFP_KERNEL" in flags or "__GFP_IO" in flags]
+        expect(not bad, f"allocated with {bad[:1]} while suspended")
+        run("sync")
+        _drop_caches()
+        for i in range(4):
+            with open(f"{where}/{i}", "rb") as handle:
+                expect(handle.read() == random.Random(i).randbytes(1 << 21),
+                       f"file {i} is not what was written")
+    finally:
+        run("umount", where, ok=None)
+    made.close()
+    made.check()
+
+
+def _drop_caches():
+    with open("/proc/sys/vm/drop_caches", "w", encoding="ascii") as handle:
+        handle.write("3\n")
 
 
 def _write_cache(seed):

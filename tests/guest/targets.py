@@ -32,6 +32,7 @@ class Geometry:
     track: int = 0          # blocks in a track, 0: no tracks
     head: int = 1           # tracks under the write head
     journal: int = 24
+    gap: int = 0            # of the journal, what its head destroys ahead
     ckpt: int = 8           # blocks in a checkpoint slot
     tops: bool = False      # metadata on tops, slots on several of them each
     tail: int = 0           # blocks after the last band
@@ -189,7 +190,7 @@ class StlSet(Linear):
         devs[2] = 2 + 2 * geo.ckpt + geo.journal if apart else 0
         return {"engine": self.name, "logical": geo.logical, "devs": devs,
                 "ckpt": ((1, geo.ckpt), (1 + geo.ckpt, geo.ckpt)),
-                "journal": (1 + 2 * geo.ckpt, geo.journal),
+                "journal": (1 + 2 * geo.ckpt, geo.journal), "gap": geo.gap,
                 "head": geo.head, "band": geo.band, "groups": groups,
                 "params": struct.pack("<II", geo.set_shift, 0)}
 

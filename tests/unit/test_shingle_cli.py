@@ -1223,6 +1223,17 @@ def test_repair_hole(busy):
     assert busy.check()["transactions"] == 1
 
 
+@pytest.mark.parametrize("gap", [2**64 - 1, 2**64 - 4, 2**63])
+def test_gap_that_overflows(image, gap):
+    """What is left of a ring in front of an absurd gap is not taken for a lot."""
+    for at in (0, image.last):
+        raw = bytearray(image.read(at))
+        struct.pack_into("<Q", raw, 176, gap)
+        image.write(at, seal(raw))
+    found = image.check(rc=ERRORS)["findings"]
+    assert any("too short for its gap" in f["text"] for f in found), found
+
+
 def test_repair_torn_end(busy):
     busy.flip(busy.journal[-1], 600)
     assert_repaired(busy, "if it was complete")

@@ -180,7 +180,7 @@ static void check_footer(struct image *img, struct check *c, u32 slot)
 	enum shingle_block_fault fault;
 
 	if (err) {
-		s->damaged = !shingled(img);
+		s->damaged = !shingled(img) || err != -ENODATA;
 		finding_add(&c->found, s->damaged ? FINDING_ERROR : FINDING_NOTE, block,
 			    "footer of checkpoint slot %u cannot be read", slot);
 		return;

@@ -7,6 +7,7 @@
 #include "dm.h"
 #include "medium.h"
 #include "presets.h"
+#include "ring.h"
 #include "show.h"
 #include "table.h"
 
@@ -502,7 +503,12 @@ static int write_format(struct image *img)
 	}
 	if (!err) {
 		d = image_meta(img);
-		err = image_write_checkpoint(img, 0, 1, &journal, &why);
+		/* What a head has destroyed there was none of this device's. */
+		if (img->l.journal_gap_blocks)
+			err = ring_make_readable(img, &why);
+		if (!err)
+			why = "cannot be written";
+		err = err ?: image_write_checkpoint(img, 0, 1, &journal, &why);
 	}
 	err = err ?: image_write_superblock(img, image_last_block(img));
 	err = err ?: image_write_superblock(img, 0);

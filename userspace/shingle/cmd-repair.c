@@ -185,6 +185,9 @@ static void tell_plan(struct image *img, const struct check *c, const struct rep
 		    img->rec.next_seq);
 	else
 		say("Nothing will be lost.");
+	if (img->rec.unread_blocks)
+		say("%llu blocks of the journal cannot be read.  If that may pass, as with a cable or a\nlink, leave it as it is, and open it when it has: they may hold more than is said here.",
+		    img->rec.unread_blocks);
 }
 
 /*
@@ -211,35 +214,6 @@ static int write_checkpoint(struct image *img, const struct check *c, const stru
 			seq = max(seq, slot_seq(&c->slot[i]));
 	}
 	return image_write_checkpoint(img, !r->from, seq + 1, &journal, why);
-}
-
-/*
- * Writing heals a block that cannot be read, or the disk puts another in its place;
- * the ring must be readable as a whole.  All that was in it is in the checkpoint.
- * On a shingled medium such blocks are what the head leaves, and no fault.
- */
-static int rewrite_unreadable(struct image *img, const char **why)
-{
-	struct device *meta = image_meta(img);
-	u64 block = img->l.journal.start, end = block + img->l.journal.blocks;
-	int err = 0;
-	void *b;
-
-	if (img->l.journal_gap_blocks)
-		return 0;
-	b = shingle_zalloc_array(1, SHINGLE_BLOCK_SIZE);
-	*why = "out of memory";
-	if (!b)
-		return -ENOMEM;
-	*why = "a block of the journal can neither be read nor written";
-	for (; block < end && !err; block++) {
-		if (!device_read(meta, block, 1, b))
-			continue;
-		memset(b, 0, SHINGLE_BLOCK_SIZE);
-		err = device_write(meta, block, 1, b);
-	}
-	kvfree(b);
-	return err ?: device_sync(meta);
 }
 
 static int write_superblocks(struct image *img, const struct check *c)
@@ -276,7 +250,7 @@ static int carry_out(struct image *img, struct check *c, const struct repair *r,
 		err = write_members(img);
 	}
 	if (!err && r->checkpoint)
-		err = write_checkpoint(img, c, r, &why) ?: rewrite_unreadable(img, &why);
+		err = write_checkpoint(img, c, r, &why) ?: ring_make_readable(img, &why);
 	if (!err && r->superblock) {
 		why = "superblock cannot be written";
 		err = write_superblocks(img, c);

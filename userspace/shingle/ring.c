@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Walking over the journal ring block by block. */
+/* The journal ring, block by block. */
 #include "codec.h"
 #include "ring.h"
 
@@ -32,4 +32,56 @@ int ring_walk(struct image *img, u64 from, u64 blocks, ring_fn fn, void *ctx)
 	}
 	kvfree(b);
 	return err;
+}
+
+/* Blocks that are read or written together. */
+#define RING_BATCH	256
+
+/* Where no head passes only what cannot be read is written. */
+static int mend_singly(struct device *meta, u64 block, u32 n, void *b)
+{
+	int err = 0;
+
+	for (; n && !err; n--, block++) {
+		if (!device_read(meta, block, 1, b))
+			continue;
+		memset(b, 0, SHINGLE_BLOCK_SIZE);
+		err = device_write(meta, block, 1, b);
+	}
+	return err;
+}
+
+/**
+ * ring_make_readable() - write what cannot be read of the ring
+ * @img: its layout is known; nothing in the ring is needed any more
+ * @why: on error, a sentence tail
+ *
+ * Writing heals a block that cannot be read, or the disk puts another in its place.
+ * Where a head destroys what is in front of it, all from that block on is written:
+ * what a head has left counts as such at the journal's end only, and that is
+ * elsewhere from now on.  Returns 0 or -errno.
+ */
+int ring_make_readable(struct image *img, const char **why)
+{
+	void *b = shingle_zalloc_array(RING_BATCH, SHINGLE_BLOCK_SIZE);
+	u64 left = img->l.journal.blocks, block = img->l.journal.start;
+	struct device *meta = image_meta(img);
+	bool writing = false;
+	int err = 0;
+	u32 n;
+
+	*why = "out of memory";
+	if (!b)
+		return -ENOMEM;
+	*why = "a block of the journal can neither be read nor written";
+	for (; left && !err; left -= n, block += n) {
+		n = min_t(u64, left, RING_BATCH);
+		if (!writing && !device_read(meta, block, n, b))
+			continue;
+		writing = img->l.journal_gap_blocks;
+		memset(b, 0, (size_t)n * SHINGLE_BLOCK_SIZE);
+		err = writing ? device_write(meta, block, n, b) : mend_singly(meta, block, n, b);
+	}
+	kvfree(b);
+	return err ?: device_sync(meta);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Walking over the journal ring block by block. */
+/* The journal ring, block by block. */
 #ifndef SHINGLE_RING_H
 #define SHINGLE_RING_H
 
@@ -12,5 +12,6 @@
 typedef int (*ring_fn)(void *ctx, u64 pos, const struct shingle_journal_block *b);
 
 int ring_walk(struct image *img, u64 from, u64 blocks, ring_fn fn, void *ctx);
+int ring_make_readable(struct image *img, const char **why);
 
 #endif /* SHINGLE_RING_H */
