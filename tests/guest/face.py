@@ -379,8 +379,9 @@ def options_agree(ctx, geo):
 def measured(ctx, geo):
     """What IMA is told has every option in it."""
     seen = 0
+    made = stack(ctx.pool, ctx.target, geo)
     for options, features in ((ctx.target.keys, ()), ((), ctx.target.features)):
-        made = stack(ctx.pool, ctx.target, geo.but(options=options, features=features))
+        made.geo = geo.but(options=options, features=features)
         device = made.open()
         text = device.ima()
         expect(text.endswith(";"), text)

@@ -418,6 +418,73 @@ for fast in model none; do
 done
 remove bad
 
+### a suspend interrupts who waits for the cache to be empty
+dms create "$T-u" --noudevsync --table "0 512 linear $LOOP 0"; U=$(node u)
+create w 512 "$U 0 tiny8 0 8 media cmr timing none wcache on wcache_idle_ms 600000" && D=$(node w)
+wblk "$D" 8 4 x
+dms suspend --noflush --nolockfs --noudevsync "$T-u"	# nothing below ends any more
+dmsetup message "$T-w" 0 wcache off 2> /dev/null & off=$!
+until [ "$(stat_of w media_writes)" -gt 0 ]; do sleep 0.01; done
+dmsetup suspend --noudevsync "$T-w" & suspended=$!
+for i in $(seq 1000); do kill -0 $off 2> /dev/null || break; sleep 0.02; done
+kill -0 $off 2> /dev/null; waits=$?
+dms resume --noudevsync "$T-u"
+wait $off; said=$?
+wait $suspended && dms resume --noudevsync "$T-w" && msg w wcache off &&
+	[ $waits = 1 ] && [ $said != 0 ] && [ "$(stat_of w wcache_dirty_blocks)" = 0 ] &&
+	holds "$D" 8 4 x && holds "$LOOP" 8 4 x
+result $? "wcache: a suspend interrupts switching it off, which can be asked again"
+remove w; remove u
+
+### a read-only table, or device, is never written to
+sum() { dd if="$1" bs=4096 iflag=direct status=none | cksum; }
+dd if=/dev/zero of="$LOOP2" bs=4096 count=16 status=none conv=fsync
+dms create "$T-r" --readonly --noudevsync --table "0 512 platter $LOOP 0 tiny8 0 4 timing none state $LOOP2"
+msg r poison 8 2; said=$?
+[ "$(sum "$LOOP2")" = "$(head -c 65536 /dev/zero | cksum)" ] && [ $said != 0 ] &&
+	[ -z "$(msg r damaged 0 64)" ]
+result $? "read-only: an empty state device stays empty"
+remove r
+create r 512 "$LOOP 0 tiny8 0 4 timing none state $LOOP2" && D=$(node r)
+wblk "$D" 0 64 x; wblk "$D" 8 8 y; before=$(msg r damaged 0 64)
+remove r
+disk=$(sum "$LOOP") state=$(sum "$LOOP2") ok=0
+for how in table device; do
+	readonly=--readonly
+	[ $how = device ] && { readonly=; blockdev --setro "$LOOP"; blockdev --setro "$LOOP2"; }
+	# Some kernels open nothing that is read-only for writing.
+	if dms create "$T-r" $readonly --noudevsync --table "0 512 platter $LOOP 0 tiny8 0 4 timing none state $LOOP2"; then
+		D=$(node r)
+		case $(dmsetup status "$T-r") in *" ro") ;; *) ok=1 ;; esac
+		[ "$(msg r damaged 0 64)" = "$before" ] || ok=1
+		msg r poison 40 2 && ok=1
+		msg r heal && ok=1
+		dms create "$T-q" --noudevsync --table "0 512 linear $D 0" && {
+			wblk "$(node q)" 40 2 z && ok=1; remove q; }
+		holds "$D" 0 8 x || ok=1
+		dms suspend --noudevsync "$T-r" && dms resume --noudevsync "$T-r" && remove r || ok=1
+	else
+		[ $how = device ] || ok=1
+	fi
+	[ $how = device ] && { blockdev --setrw "$LOOP"; blockdev --setrw "$LOOP2"; }
+	[ "$(sum "$LOOP") $(sum "$LOOP2")" = "$disk $state" ] || ok=1
+	note "$how: $ok"
+done
+result $ok "read-only: neither the contents nor the map of destroyed blocks is written"
+
+### no message touches a map of destroyed blocks that is not read yet
+dms create "$T-u" --noudevsync --table "0 $(blockdev --getsz "$LOOP2") linear $LOOP2 0"; U=$(node u)
+dms create "$T-r" --noudevsync --notable
+dms load "$T-r" --table "0 512 platter $LOOP 0 tiny8 0 4 timing none state $U"
+dms load "$T-u" --table "0 16 error"; dms resume --noudevsync "$T-u"
+! dms resume --noudevsync "$T-r" && ! msg r poison 40 2 && ! msg r heal && ! msg r damaged 0 64
+ok=$?
+remove r; remove u
+create r 512 "$LOOP 0 tiny8 0 4 timing none state $LOOP2"
+[ $ok = 0 ] && [ "$(msg r damaged 0 64)" = "$before" ]
+result $? "messages before the map of destroyed blocks is read are refused"
+remove r
+
 ### suspend, resume and reload under load; every queue order
 ok=0
 for q in fifo sptf; do
