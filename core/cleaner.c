@@ -41,12 +41,6 @@ void shingle_arm_idle(struct shingle_device *d)
 		queue_delayed_work(d->clean_wq, &d->idle_work, msecs_to_jiffies(ms));
 }
 
-/* For how many jiffies has the host been quiet?  0 if something is under way. */
-static unsigned long quiet_for(struct shingle_device *d)
-{
-	return atomic_read(&d->host_ios) ? 0 : jiffies - READ_ONCE(d->last_io);
-}
-
 /**
  * shingle_idle_work() - is the host quiet?  Then clean
  * @work: shingle_device::idle_work
@@ -58,7 +52,7 @@ void shingle_idle_work(struct work_struct *work)
 	struct shingle_device *d = container_of(to_delayed_work(work), struct shingle_device,
 						idle_work);
 	unsigned long delay = msecs_to_jiffies(READ_ONCE(d->idle_ms));
-	unsigned long quiet = quiet_for(d);
+	unsigned long quiet = shingle_quiet_for(d);
 
 	if (!delay || READ_ONCE(d->stopping))
 		return;
@@ -81,7 +75,7 @@ static void wait_for_readers(struct shingle_device *d)
 	old = d->reader_set;
 	d->reader_set = !old;
 	spin_unlock_irq(&d->map_lock);
-	wait_event(d->wait, !atomic_read(&d->readers[old]));
+	wait_event(d->wait, !shingle_reading(d, old));
 }
 
 /**
@@ -474,8 +468,11 @@ static int run_step(struct shingle_device *d, const struct shingle_step *step)
 	return err;
 }
 
-/* The next step and whether there is one, for whatever reason there is. */
-static int next_step(struct shingle_device *d, struct shingle_step *step)
+/*
+ * The next step and whether there is one, for whatever reason there is.  *@kick: who
+ * found no room may find some now.
+ */
+static int next_step(struct shingle_device *d, struct shingle_step *step, bool *kick)
 {
 	int r = 0;
 
@@ -496,8 +493,11 @@ static int next_step(struct shingle_device *d, struct shingle_step *step)
 	}
 	if (!r && d->pressure) {
 		r = d->ops->next_step(d->engine, SHINGLE_WHY_PRESSURE, step);
-		if (!r)
+		if (!r) {
 			d->pressure = false;
+			*kick |= d->awaits_room;
+			d->awaits_room = false;
+		}
 	}
 	if (!r && d->forced) {
 		r = d->ops->next_step(d->engine, SHINGLE_WHY_FORCED, step);
@@ -506,7 +506,7 @@ static int next_step(struct shingle_device *d, struct shingle_step *step)
 	}
 	if (!r && d->idle) {
 		/* Whatever the host did meanwhile, it must be quiet again for as long. */
-		bool busy = quiet_for(d) < msecs_to_jiffies(READ_ONCE(d->idle_ms));
+		bool busy = shingle_quiet_for(d) < msecs_to_jiffies(READ_ONCE(d->idle_ms));
 
 		if (!busy)
 			r = d->ops->next_step(d->engine, SHINGLE_WHY_IDLE, step);
@@ -560,7 +560,7 @@ void shingle_clean_work(struct work_struct *work)
 
 	for (;;) {
 		shingle_epoch_open(d);
-		err = next_step(d, &step);
+		err = next_step(d, &step, &kick);
 		if (err == -ENODATA) {
 			d->retries = 0;
 			shingle_epoch_close(d);

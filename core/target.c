@@ -140,6 +140,7 @@ static void free_device(struct shingle_device *d)
 	kvfree(d->copy_runs);
 	kvfree(d->meta_buf);
 	bioset_exit(&d->bios);
+	free_percpu(d->cpu);
 	if (!IS_ERR_OR_NULL(d->io))
 		dm_io_client_destroy(d->io);
 	for (i = 0; i < SHINGLE_NR_DEVS; i++) {
@@ -382,7 +383,8 @@ static int alloc_buffers(struct shingle_device *d)
 	d->clean_wq = alloc_workqueue("shingle-clean", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
 	d->ckpt_wq = alloc_workqueue("shingle-ckpt", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
 	d->order_wq = alloc_workqueue("shingle-order", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
-	if (!d->copy_buf || !d->copy_runs || !d->meta_buf || !d->wq || !d->clean_wq ||
+	d->cpu = alloc_percpu(struct shingle_cpu);
+	if (!d->cpu || !d->copy_buf || !d->copy_runs || !d->meta_buf || !d->wq || !d->clean_wq ||
 	    !d->ckpt_wq || !d->order_wq)
 		return -ENOMEM;
 	err = shingle_wcache_init(d);
@@ -806,6 +808,7 @@ static int emit_stats(struct shingle_device *d, char *result, unsigned int maxle
 
 	spin_lock_irq(&d->map_lock);
 	n = d->n;
+	shingle_add_counters(d, &n);
 	memcpy(step_us, d->step_us, sizeof(step_us));
 	nr = min_t(u32, d->ops->counters(d->engine, c, ARRAY_SIZE(c)), ARRAY_SIZE(c));
 	for (i = 0; i < nr; i++)
@@ -833,7 +836,7 @@ static int emit_stats(struct shingle_device *d, char *result, unsigned int maxle
 static void clear_stats(struct shingle_device *d)
 {
 	spin_lock_irq(&d->map_lock);
-	memset(&d->n, 0, sizeof(d->n));
+	shingle_clear_counters(d);
 	memset(d->carried, 0, sizeof(d->carried));
 	memset(d->step_us, 0, sizeof(d->step_us));
 	d->ops->clear_counters(d->engine);
