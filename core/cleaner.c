@@ -13,6 +13,8 @@
 
 #define MAX_RETRIES	3
 #define RETRY_DELAY	msecs_to_jiffies(200)
+/* Blocks of a step that the engine is asked about in one go. */
+#define SOURCE_BLOCKS	256U
 
 /**
  * shingle_want_clean() - a write found no room
@@ -89,6 +91,7 @@ static void wait_for_readers(struct shingle_device *d)
  */
 void shingle_release(struct shingle_device *d)
 {
+	bool more;
 	u64 seq;
 
 	spin_lock_irq(&d->map_lock);
@@ -97,9 +100,12 @@ void shingle_release(struct shingle_device *d)
 
 	wait_for_readers(d);
 
-	spin_lock_irq(&d->map_lock);
-	d->ops->release(d->engine, seq);
-	spin_unlock_irq(&d->map_lock);
+	do {
+		spin_lock_irq(&d->map_lock);
+		more = d->ops->release(d->engine, seq);
+		spin_unlock_irq(&d->map_lock);
+		cond_resched();
+	} while (more);
 }
 
 /* ------------------------------------------------------------------------
@@ -164,25 +170,33 @@ static int by_place(const void *a, const void *b)
 	return x->pblk < y->pblk ? -1 : x->pblk > y->pblk;
 }
 
-/* What of blocks [from, from + n) of the step comes from elsewhere than its base? */
+/*
+ * What of blocks [from, from + n) of the step comes from elsewhere than its base?  Asked
+ * for in parts: the map may change between two of them as it may between two copies.
+ */
 static u32 collect_runs(struct shingle_device *d, const struct shingle_step *step, u32 from, u32 n,
 			u32 *covered)
 {
+	struct shingle_step part = *step;
 	u32 at = from, nr = 0;
 
 	*covered = 0;
-	spin_lock_irq(&d->map_lock);
 	while (at < from + n) {
-		struct shingle_run *r = &d->copy_runs[nr];
+		part.n = min(at + SOURCE_BLOCKS, from + n);
+		spin_lock_irq(&d->map_lock);
+		while (at < part.n) {
+			struct shingle_run *r = &d->copy_runs[nr];
 
-		if (!d->ops->step_source(d->engine, step, at, r) || r->lblk >= from + n)
-			break;
-		r->n = min_t(u32, r->n, from + n - r->lblk);
-		at = r->lblk + r->n;
-		*covered += r->n;
-		nr++;
+			if (!d->ops->step_source(d->engine, &part, at, r) || r->lblk >= part.n)
+				break;
+			r->n = min_t(u32, r->n, part.n - r->lblk);
+			at = r->lblk + r->n;
+			*covered += r->n;
+			nr++;
+		}
+		spin_unlock_irq(&d->map_lock);
+		at = part.n;
 	}
-	spin_unlock_irq(&d->map_lock);
 	sort(d->copy_runs, nr, sizeof(*d->copy_runs), by_place, NULL);
 	return nr;
 }
@@ -420,6 +434,19 @@ static int finish_step(struct shingle_device *d, const struct shingle_step *step
 	return 0;
 }
 
+/* What the step has made useless is forgotten before the next one. */
+static void tidy(struct shingle_device *d)
+{
+	bool more = d->ops->tidy;
+
+	while (more) {
+		spin_lock_irq(&d->map_lock);
+		more = d->ops->tidy(d->engine);
+		spin_unlock_irq(&d->map_lock);
+		cond_resched();
+	}
+}
+
 /* If this fails the device is read-only, and nothing is released. */
 static int sync_step(struct shingle_device *d, const struct shingle_step *step)
 {
@@ -448,6 +475,7 @@ static int run_step(struct shingle_device *d, const struct shingle_step *step)
 	if (!err)
 		err = finish_step(d, step);
 	if (!err) {
+		tidy(d);
 		err = sync_step(d, step);
 	} else {
 		spin_lock_irq(&d->map_lock);

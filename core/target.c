@@ -855,13 +855,27 @@ static void report_verify(void *ctx, const char *fmt, ...)
 	va_end(args);
 }
 
+/* Part by part while I/O goes on; a reset would put another engine in its place. */
+static u32 verify_parts(struct shingle_device *d)
+{
+	u64 cursor = 0;
+	u32 bad = 0;
+
+	mutex_lock(&d->reset_lock);
+	while (cursor != SHINGLE_NOWHERE) {
+		spin_lock_irq(&d->map_lock);
+		bad += d->ops->verify(d->engine, &cursor, report_verify, d);
+		spin_unlock_irq(&d->map_lock);
+		cond_resched();
+	}
+	mutex_unlock(&d->reset_lock);
+	return bad;
+}
+
 static int verify(struct shingle_device *d)
 {
-	u32 bad;
+	u32 bad = verify_parts(d);
 
-	spin_lock_irq(&d->map_lock);
-	bad = d->ops->verify(d->engine, report_verify, d);
-	spin_unlock_irq(&d->map_lock);
 	if (!bad)
 		return 0;
 	/* Nothing that it says can be believed any more. */
@@ -920,10 +934,13 @@ static int engine_message(struct shingle_device *d, unsigned int argc, char **ar
 	struct shingle_record rec[SHINGLE_MAX_EMIT];
 	struct shingle_emit emit = { .rec = rec, .max = SHINGLE_MAX_EMIT };
 	u32 records = d->ops->discard_records;
+	u64 done = 0;
 	int err;
 
 	if (!d->ops->message)
 		return -ENOENT;
+again:
+	emit.nr = 0;
 	for (;;) {
 		spin_lock_irq(&d->map_lock);
 		/* While suspended there is nobody to commit it before another table is in use. */
@@ -940,9 +957,13 @@ static int engine_message(struct shingle_device *d, unsigned int argc, char **ar
 			return err;
 	}
 	emit.seq = d->journal.seq;
-	err = d->ops->message(d->engine, argc, argv, &emit, why);
+	err = d->ops->message(d->engine, argc, argv, &done, &emit, why);
 	shingle_journal_add(d, records, &emit);
 	spin_unlock_irq(&d->map_lock);
+	if (err > 0) {
+		cond_resched();
+		goto again;
+	}
 	return err;
 }
 
