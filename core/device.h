@@ -219,6 +219,7 @@ struct shingle_journal {
 	X(step_failures) then	\
 	X(clean_us) then	\
 	X(deferred) then	\
+	X(retried) then	\
 	X(ordered_waits) then	\
 	X(read_errors) then	\
 	X(write_errors) then	\

@@ -575,8 +575,10 @@ static void leave_readers(struct shingle_device *d, u8 set)
 	this_cpu_dec(d->cpu->readers[set]);
 	/* As in prepare_to_wait(): who waits sees that, or we see that somebody does. */
 	smp_mb();
-	if (unlikely(READ_ONCE(d->reader_set) != set || READ_ONCE(d->resetting)) &&
-	    waitqueue_active(&d->wait))
+	if (likely(READ_ONCE(d->reader_set) == set && !READ_ONCE(d->resetting)))
+		return;
+	/* Behind the same barrier. */
+	if (waitqueue_active(&d->wait))
 		wake_up_all(&d->wait);
 }
 
@@ -802,6 +804,7 @@ void shingle_io_work(struct work_struct *work)
 	struct shingle_device *d = container_of(work, struct shingle_device, work);
 	struct bio_list todo, again = BIO_EMPTY_LIST;
 	struct bio *bio;
+	u32 tried = 0;
 
 	spin_lock_irq(&d->map_lock);
 	todo = d->deferred;
@@ -814,10 +817,13 @@ void shingle_io_work(struct work_struct *work)
 	while ((bio = bio_list_pop(&todo))) {
 		bool done;
 
+		if (d->no_promise && bio_op(bio) != REQ_OP_READ) {
+			bio_list_add(&again, bio);
+			continue;
+		}
+		tried++;
 		if (bio_op(bio) == REQ_OP_READ)
 			done = retry_read(d, bio);
-		else if (d->no_promise)
-			done = false;
 		else if (bio_op(bio) == REQ_OP_WRITE)
 			done = retry_write(d, bio);
 		else
@@ -829,6 +835,7 @@ void shingle_io_work(struct work_struct *work)
 	spin_lock_irq(&d->map_lock);
 	bio_list_merge_head(&d->deferred, &again);
 	d->retrying = false;
+	d->n.retried += tried;
 	spin_unlock_irq(&d->map_lock);
 	if (unlikely(d->wcache.blocks))
 		shingle_wcache_kick(d);
@@ -1039,6 +1046,7 @@ unsigned long shingle_quiet_for(struct shingle_device *d)
 		ios += READ_ONCE(per_cpu_ptr(d->cpu, cpu)->ios);
 	if (ios)
 		return 0;
+	/* As in host_done(). */
 	smp_rmb();
 	for_each_possible_cpu(cpu) {
 		unsigned long last = READ_ONCE(per_cpu_ptr(d->cpu, cpu)->last_io);
