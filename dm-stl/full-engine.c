@@ -1650,9 +1650,10 @@ static u32 verify_uses(struct stl_full *s, shingle_report_fn report, void *ctx)
 
 	for (; w->uses < end; w->uses++) {
 		u32 kind = min_t(u32, use_kind(s, w->uses), USE_STEP);
+		bool is_free = kind == USE_FREE;
 
 		w->nr[kind]++;
-		if (test_bit(w->uses, s->is_free) == (kind == USE_FREE))
+		if (test_bit(w->uses, s->is_free) == is_free)
 			continue;
 		report(ctx, "band %u is free and is not", w->uses);
 		bad++;
@@ -1741,7 +1742,8 @@ static u64 stl_full_map_bytes(struct shingle_engine *e)
 
 	return shingle_slotmap_bytes(&s->map) + (u64)sizeof(*s->log) * s->nr_logs +
 	       (u64)sizeof(*s->zone) * s->g.nr_zones + 3ULL * sizeof(u32) * s->nr_bands +
-	       (BITS_TO_LONGS(s->nr_bands) + BITS_TO_LONGS(s->g.bands)) * sizeof(long) + 2ULL * sizeof(u32) * s->g.bands +
+	       (BITS_TO_LONGS(s->nr_bands) + BITS_TO_LONGS(s->g.bands)) * sizeof(long) +
+	       2ULL * sizeof(u32) * s->g.bands +
 	       (u64)sizeof(*s->pending) * s->nr_pending_max;
 }
 

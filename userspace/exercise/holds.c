@@ -26,18 +26,17 @@
 
 enum op {
 	OP_RESOLVE, OP_PLACE, OP_COMMIT, OP_DISCARD, OP_NEXT_STEP, OP_SOURCE, OP_DONE,
-	OP_RELEASE, OP_ENCODE, OP_VERIFY, OP_STATS, OP_MESSAGE, NR_OPS
+	OP_TIDY, OP_RELEASE, OP_ENCODE, OP_VERIFY, OP_STATS, OP_MESSAGE, NR_OPS
 };
 
 static const char *const op_names[NR_OPS] = {
 	"resolve", "place", "commit", "discard", "next_step", "step_source", "step_done",
-	"release", "encode", "verify", "stats", "message",
+	"tidy", "release", "encode", "verify", "stats", "message",
 };
 
 static unsigned long walked, since, most[NR_OPS];
 static double took[NR_OPS], start;
 
-void __sanitizer_cov_trace_pc(void);
 void __sanitizer_cov_trace_pc(void)
 {
 	walked++;
@@ -141,6 +140,17 @@ static void release(struct device *d)
 	d->seq++;
 }
 
+static void tidy(struct device *d)
+{
+	bool more = d->e->ops->tidy;
+
+	while (more) {
+		begin();
+		more = d->e->ops->tidy(d->e);
+		end(OP_TIDY);
+	}
+}
+
 /* One step, as core's cleaner takes it.  Returns what next_step() says. */
 static int step(struct device *d, enum shingle_why why)
 {
@@ -168,6 +178,7 @@ static int step(struct device *d, enum shingle_why why)
 	begin();
 	d->e->ops->step_done(d->e, &s, emit(d));
 	end(OP_DONE);
+	tidy(d);
 	release(d);
 	return 1;
 }
@@ -224,7 +235,7 @@ static void look(struct device *d)
 }
 
 /* All of it, as blkdiscard does. */
-static void discard(struct device *d)
+static void forget_all(struct device *d)
 {
 	u64 lblk = 0, done;
 	bool dropped;
@@ -283,7 +294,7 @@ static void hold_set(struct device *d)
 	for (i = 0; i < 60 && step(d, SHINGLE_WHY_FORCED) > 0; i++)
 		;
 	look(d);
-	discard(d);
+	forget_all(d);
 	d->e->ops->destroy(d->e);
 }
 
@@ -309,7 +320,7 @@ static void hold_full(struct device *d)
 	for (i = 0; i < 60 && step(d, SHINGLE_WHY_FORCED) > 0; i++)
 		;
 	look(d);
-	discard(d);
+	forget_all(d);
 	d->e->ops->destroy(d->e);
 }
 
@@ -321,7 +332,7 @@ static void hold_imr(struct device *d)
 		.interlaced = true, .head_tracks = 1,
 	};
 	struct imr_params p = { 0 };
-	char *argv[] = { "level", "1000", "65536", "3" };
+	char *argv[4] = { "level", "1000", "65536", "3" };
 	struct shingle_record rec;
 	const char *why;
 	u64 done = 0;
@@ -348,7 +359,7 @@ static void hold_imr(struct device *d)
 		;
 	d->e->ops->epoch_end(d->e);
 	look(d);
-	discard(d);
+	forget_all(d);
 	d->e->ops->destroy(d->e);
 }
 
@@ -360,6 +371,7 @@ int main(int argc, char **argv)
 
 	if (!d)
 		die("out of memory");
+	setlinebuf(stdout);
 	hold_set(d);
 	failed = show("stl-set", bound);
 	hold_full(d);
