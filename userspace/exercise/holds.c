@@ -19,8 +19,8 @@
 #include "imr-engine.h"
 #include "set-engine.h"
 
-/* Blocks core copies at a time, and asks for their sources in one go. */
-#define COPY_BLOCKS	1024U
+/* Blocks that core asks for the sources of in one go. */
+#define SOURCE_BLOCKS	256U
 /* The longest bio that is likely. */
 #define BIO_BLOCKS	256U
 
@@ -154,7 +154,7 @@ static void tidy(struct device *d)
 /* One step, as core's cleaner takes it.  Returns what next_step() says. */
 static int step(struct device *d, enum shingle_why why)
 {
-	struct shingle_step s;
+	struct shingle_step s, part;
 	struct shingle_run run;
 	u32 at, from;
 	int r;
@@ -167,10 +167,12 @@ static int step(struct device *d, enum shingle_why why)
 		release(d);
 	if (r <= 0)
 		return r;
-	for (from = 0; from < s.n; from += COPY_BLOCKS) {
+	part = s;
+	for (from = 0; from < s.n; from += SOURCE_BLOCKS) {
+		part.n = min(from + SOURCE_BLOCKS, s.n);
 		begin();
-		for (at = from; at < min(from + COPY_BLOCKS, s.n); at = run.lblk + run.n) {
-			if (!d->e->ops->step_source(d->e, &s, at, &run))
+		for (at = from; at < part.n; at = run.lblk + run.n) {
+			if (!d->e->ops->step_source(d->e, &part, at, &run))
 				break;
 		}
 		end(OP_SOURCE);
