@@ -77,8 +77,12 @@ static int write_chunks(struct ckpt_writer *w)
 		spin_lock_irq(&d->map_lock);
 		bytes = d->ops->encode(w->engine, &cursor, &index, c->payload);
 		spin_unlock_irq(&d->map_lock);
-		if (!bytes)
+		if (!bytes && cursor == SHINGLE_NOWHERE)
 			break;
+		if (!bytes) {
+			cond_resched();
+			continue;
+		}
 		err = put_chunk(w, c, index, bytes);
 		if (err)
 			return err;

@@ -13,6 +13,8 @@
 
 #define MAX_RETRIES	3
 #define RETRY_DELAY	msecs_to_jiffies(200)
+/* Blocks of a step that the engine is asked about in one go. */
+#define SOURCE_BLOCKS	256U
 
 /**
  * shingle_want_clean() - a write found no room
@@ -41,12 +43,6 @@ void shingle_arm_idle(struct shingle_device *d)
 		queue_delayed_work(d->clean_wq, &d->idle_work, msecs_to_jiffies(ms));
 }
 
-/* For how many jiffies has the host been quiet?  0 if something is under way. */
-static unsigned long quiet_for(struct shingle_device *d)
-{
-	return atomic_read(&d->host_ios) ? 0 : jiffies - READ_ONCE(d->last_io);
-}
-
 /**
  * shingle_idle_work() - is the host quiet?  Then clean
  * @work: shingle_device::idle_work
@@ -58,7 +54,7 @@ void shingle_idle_work(struct work_struct *work)
 	struct shingle_device *d = container_of(to_delayed_work(work), struct shingle_device,
 						idle_work);
 	unsigned long delay = msecs_to_jiffies(READ_ONCE(d->idle_ms));
-	unsigned long quiet = quiet_for(d);
+	unsigned long quiet = shingle_quiet_for(d);
 
 	if (!delay || READ_ONCE(d->stopping))
 		return;
@@ -81,7 +77,7 @@ static void wait_for_readers(struct shingle_device *d)
 	old = d->reader_set;
 	d->reader_set = !old;
 	spin_unlock_irq(&d->map_lock);
-	wait_event(d->wait, !atomic_read(&d->readers[old]));
+	wait_event(d->wait, !shingle_reading(d, old));
 }
 
 /**
@@ -95,6 +91,7 @@ static void wait_for_readers(struct shingle_device *d)
  */
 void shingle_release(struct shingle_device *d)
 {
+	bool more;
 	u64 seq;
 
 	spin_lock_irq(&d->map_lock);
@@ -103,9 +100,12 @@ void shingle_release(struct shingle_device *d)
 
 	wait_for_readers(d);
 
-	spin_lock_irq(&d->map_lock);
-	d->ops->release(d->engine, seq);
-	spin_unlock_irq(&d->map_lock);
+	do {
+		spin_lock_irq(&d->map_lock);
+		more = d->ops->release(d->engine, seq);
+		spin_unlock_irq(&d->map_lock);
+		cond_resched();
+	} while (more);
 }
 
 /* ------------------------------------------------------------------------
@@ -170,25 +170,33 @@ static int by_place(const void *a, const void *b)
 	return x->pblk < y->pblk ? -1 : x->pblk > y->pblk;
 }
 
-/* What of blocks [from, from + n) of the step comes from elsewhere than its base? */
+/*
+ * What of blocks [from, from + n) of the step comes from elsewhere than its base?  Asked
+ * for in parts: the map may change between two of them as it may between two copies.
+ */
 static u32 collect_runs(struct shingle_device *d, const struct shingle_step *step, u32 from, u32 n,
 			u32 *covered)
 {
+	struct shingle_step part = *step;
 	u32 at = from, nr = 0;
 
 	*covered = 0;
-	spin_lock_irq(&d->map_lock);
 	while (at < from + n) {
-		struct shingle_run *r = &d->copy_runs[nr];
+		part.n = min(at + SOURCE_BLOCKS, from + n);
+		spin_lock_irq(&d->map_lock);
+		while (at < part.n) {
+			struct shingle_run *r = &d->copy_runs[nr];
 
-		if (!d->ops->step_source(d->engine, step, at, r) || r->lblk >= from + n)
-			break;
-		r->n = min_t(u32, r->n, from + n - r->lblk);
-		at = r->lblk + r->n;
-		*covered += r->n;
-		nr++;
+			if (!d->ops->step_source(d->engine, &part, at, r) || r->lblk >= part.n)
+				break;
+			r->n = min_t(u32, r->n, part.n - r->lblk);
+			at = r->lblk + r->n;
+			*covered += r->n;
+			nr++;
+		}
+		spin_unlock_irq(&d->map_lock);
+		at = part.n;
 	}
-	spin_unlock_irq(&d->map_lock);
 	sort(d->copy_runs, nr, sizeof(*d->copy_runs), by_place, NULL);
 	return nr;
 }
@@ -439,6 +447,19 @@ static int finish_step(struct shingle_device *d, const struct shingle_step *step
 	return 0;
 }
 
+/* What the step has made useless is forgotten before the next one. */
+static void tidy(struct shingle_device *d)
+{
+	bool more = d->ops->tidy;
+
+	while (more) {
+		spin_lock_irq(&d->map_lock);
+		more = d->ops->tidy(d->engine);
+		spin_unlock_irq(&d->map_lock);
+		cond_resched();
+	}
+}
+
 /* If this fails the device is read-only, and nothing is released. */
 static int sync_step(struct shingle_device *d, const struct shingle_step *step)
 {
@@ -467,6 +488,7 @@ static int run_step(struct shingle_device *d, const struct shingle_step *step)
 	if (!err)
 		err = finish_step(d, step);
 	if (!err) {
+		tidy(d);
 		err = sync_step(d, step);
 	} else {
 		spin_lock_irq(&d->map_lock);
@@ -487,8 +509,11 @@ static int run_step(struct shingle_device *d, const struct shingle_step *step)
 	return err;
 }
 
-/* The next step and whether there is one, for whatever reason there is. */
-static int next_step(struct shingle_device *d, struct shingle_step *step)
+/*
+ * The next step and whether there is one, for whatever reason there is.  *@kick: who
+ * found no room may find some now.
+ */
+static int next_step(struct shingle_device *d, struct shingle_step *step, bool *kick)
 {
 	int r = 0;
 
@@ -509,8 +534,11 @@ static int next_step(struct shingle_device *d, struct shingle_step *step)
 	}
 	if (!r && d->pressure) {
 		r = d->ops->next_step(d->engine, SHINGLE_WHY_PRESSURE, step);
-		if (!r)
+		if (!r) {
 			d->pressure = false;
+			*kick |= d->awaits_room;
+			d->awaits_room = false;
+		}
 	}
 	if (!r && d->forced) {
 		r = d->ops->next_step(d->engine, SHINGLE_WHY_FORCED, step);
@@ -519,7 +547,7 @@ static int next_step(struct shingle_device *d, struct shingle_step *step)
 	}
 	if (!r && d->idle) {
 		/* Whatever the host did meanwhile, it must be quiet again for as long. */
-		bool busy = quiet_for(d) < msecs_to_jiffies(READ_ONCE(d->idle_ms));
+		bool busy = shingle_quiet_for(d) < msecs_to_jiffies(READ_ONCE(d->idle_ms));
 
 		if (!busy)
 			r = d->ops->next_step(d->engine, SHINGLE_WHY_IDLE, step);
@@ -573,7 +601,7 @@ void shingle_clean_work(struct work_struct *work)
 
 	for (;;) {
 		shingle_epoch_open(d);
-		err = next_step(d, &step);
+		err = next_step(d, &step, &kick);
 		if (err == -ENODATA) {
 			d->retries = 0;
 			shingle_epoch_close(d);

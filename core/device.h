@@ -26,6 +26,8 @@
 #include <linux/device-mapper.h>
 #include <linux/dm-io.h>
 #include <linux/mutex.h>
+#include <linux/percpu.h>
+#include <linux/rbtree.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
@@ -51,6 +53,8 @@ enum shingle_mode {
  * struct shingle_write - a placed write on its way to the medium
  * @run: where it goes
  * @flight: in shingle_device::flight, if order on the medium matters
+ * @flight_last: last block of all below @flight in the tree
+ * @turn: when it was placed, counted by shingle_device::turns
  * @waiters: held writes that wait for this one
  * @wait: if held: in @waiters of another, or in shingle_device::woken
  * @bio: what is to be submitted
@@ -58,11 +62,39 @@ enum shingle_mode {
  */
 struct shingle_write {
 	struct shingle_run run;
-	struct list_head flight;
+	struct rb_node flight;
+	u64 flight_last;
+	u64 turn;
 	struct list_head waiters;
 	struct list_head wait;
 	struct bio *bio;
 	bool held;
+};
+
+/*
+ * Numbers that each processor counts for itself, as SHINGLE_COUNTERS otherwise: bios
+ * that need nothing would take turns at them.
+ */
+#define SHINGLE_CPU_COUNTERS(X, then)	\
+	X(host_reads) then	\
+	X(host_writes) then	\
+	X(host_read_blocks) then	\
+	X(host_write_blocks)
+
+/**
+ * struct shingle_cpu - what one processor counts
+ * @ios: bios that have begun less those that have ended here; only the sum over all
+ *	processors has a meaning
+ * @last_io: when one ended, in jiffies
+ * @readers: of each set, reads looked up less reads ended here, as @ios
+ */
+struct shingle_cpu {
+	long ios;
+	unsigned long last_io;
+	long readers[2];
+#define X(name) u64 name
+	SHINGLE_CPU_COUNTERS(X, ;);
+#undef X
 };
 
 /* struct shingle_io::state */
@@ -187,6 +219,7 @@ struct shingle_journal {
 	X(step_failures) then	\
 	X(clean_us) then	\
 	X(deferred) then	\
+	X(retried) then	\
 	X(ordered_waits) then	\
 	X(read_errors) then	\
 	X(write_errors) then	\
@@ -219,20 +252,23 @@ struct shingle_counters {
  * @commit_ms: commit so long after a change at the latest, 0 = never by itself
  * @idle_ms: clean when the host was quiet for so long, 0 = never
  * @wcache: see there
- * @host_ios: bios under way
- * @last_io: when one began or ended, in jiffies; roughly
+ * @cpu: see struct shingle_cpu
  * @map_lock: see above
  * @mode: enum shingle_mode; set under map_lock, read anywhere
  * @needs_check: the superblock says so, or is about to, or would if it could be written
  * @deferred: bios that wait for room, in order; map_lock
+ * @awaits_write: one of them, or a destage, may go on when a write ends; map_lock
+ * @awaits_room: one of them may go on when the engine has nothing to clean for it, too;
+ *	map_lock
+ * @no_promise: the journal had no room for one of them: none for others; the worker's
  * @retrying: the worker has them, and those that still have to wait come back;
  *	map_lock
  * @commits: flushes and FUA writes that wait for a commit; map_lock
- * @flight: writes placed and not completed, in placement order; map_lock
+ * @flight: writes placed and not completed, by position; map_lock
+ * @turns: writes that were in @flight so far; map_lock
  * @woken: held writes whose cause to wait has ended; map_lock
  * @dirty: per device, written to since its last flush began; map_lock
  * @reader_set: which of @readers counts new readers; map_lock
- * @readers: host reads under way
  * @hold_pblk: reads of this run wait for the step in progress; map_lock
  * @hold_n: its length, 0 = none
  * @step_bad: blocks of the step in progress that could not be read; map_lock
@@ -274,6 +310,7 @@ struct shingle_counters {
  * @copy_blocks: blocks copied at a time
  * @copy_runs: @copy_blocks entries; cleaner only
  * @n: counters; map_lock
+ * @cleared: what @cpu had counted when counters were cleared; map_lock
  * @carried: what engines before a reset have counted; map_lock
  * @step_us: time that steps have taken, by their kind; map_lock
  */
@@ -296,20 +333,23 @@ struct shingle_device {
 	unsigned int commit_ms;
 	unsigned int idle_ms;
 	struct shingle_wcache wcache;
-	atomic_t host_ios;
-	unsigned long last_io;
+	struct shingle_cpu __percpu *cpu;
 
-	spinlock_t map_lock;	/* the engine and what says so above */
+	/* Not beside what others look at without it. */
+	spinlock_t map_lock ____cacheline_aligned_in_smp;
 	enum shingle_mode mode;
 	bool needs_check;
 	struct bio_list deferred;
+	bool awaits_write;
+	bool awaits_room;
+	bool no_promise;
 	bool retrying;
 	struct bio_list commits;
-	struct list_head flight;
+	struct rb_root_cached flight;
+	u64 turns;
 	struct list_head woken;
 	bool dirty[SHINGLE_NR_DEVS];
 	u8 reader_set;
-	atomic_t readers[2];
 	u64 hold_pblk;
 	u32 hold_n;
 	struct shingle_badlist step_bad;
@@ -353,6 +393,7 @@ struct shingle_device {
 	struct shingle_run *copy_runs;
 
 	struct shingle_counters n;
+	struct shingle_cpu cleared;
 	u64 carried[SHINGLE_MAX_COUNTERS];
 	u64 step_us[SHINGLE_STEP_KINDS];
 };
@@ -380,6 +421,10 @@ int shingle_place(struct shingle_device *d, u64 lblk, u32 n, struct shingle_writ
 void shingle_write_done(struct shingle_device *d, struct shingle_write *w, blk_status_t status,
 			struct list_head *slots);
 void shingle_finish(struct shingle_device *d, struct bio *bio);
+bool shingle_reading(struct shingle_device *d, u8 set);
+unsigned long shingle_quiet_for(struct shingle_device *d);
+void shingle_add_counters(struct shingle_device *d, struct shingle_counters *n);
+void shingle_clear_counters(struct shingle_device *d);
 void shingle_end_part(struct shingle_device *d, struct bio *bio);
 
 /* journal.c */

@@ -5,7 +5,9 @@
  *
  * Core calls every operation under the target's map lock (a spinlock), except
  * create, destroy, decode, replay, ready, which run before or after I/O.
- * An operation may not sleep or allocate.  Logical and physical addresses and
+ * An operation may not sleep or allocate, nor may it walk over all of a large device:
+ * what has to be looked at in full is looked at in parts, SHINGLE_WALK items in a call.
+ * Logical and physical addresses and
  * lengths are in 4 KiB blocks; physical ones carry their device (layout.h).
  *
  * The life of a write:   place -> (data on the medium) -> commit | abort
@@ -26,6 +28,9 @@
 #include "layout.h"
 
 struct shingle_engine_ops;
+
+/* So many items that may each be anywhere in memory are looked at in one call. */
+#define SHINGLE_WALK	1024U
 
 /* How long its sender thinks that what is written will live, next to the rest. */
 enum shingle_life {
@@ -257,7 +262,11 @@ typedef void (*shingle_report_fn)(void *ctx, const char *fmt, ...) __printf(2, 3
  *	base: fills @out (lblk relative to the step) and returns true
  * @step_done: the copy is on the medium; change the map
  * @step_failed: it is not; @step may be offered again
- * @release: all that was freed by transactions up to @seq is unreferenced
+ * @tidy: forget a part of what step_done() has made useless, and is not looked at any
+ *	more: true if there is more of it.  Called until there is not, before the next
+ *	step; I/O may come between.  May be NULL.
+ * @release: all that was freed by transactions up to @seq is unreferenced: give a part
+ *	of it back, true if there is more
  * @pending: freed space waits for release()
  * @epoch_add: blocks @lblk.., within one run of gather_blocks, are to be written
  *	in the epoch that is being put together; runs of one unit of so many come
@@ -265,20 +274,24 @@ typedef void (*shingle_report_fn)(void *ctx, const char *fmt, ...) __printf(2, 3
  *	the engine gathers nothing.
  * @epoch_end: next_step(EPOCH) has said 0, or what is left of the epoch is given
  *	up, and comes again in another one
- * @message: a message of several words; -ENOENT if it is none of the engine's,
- *	-EINVAL with a sentence in @why.  May be NULL.
+ * @message: a message of several words; 0, or 1 if only a part was done and it is to be
+ *	called again with the same *@done, 0 at first; -ENOENT if it is none of the
+ *	engine's, -EINVAL with a sentence in @why.  May be NULL.
  * @referenced: is any block of the run in use, by the current map or by the
  *	one that recovery would rebuild?
  *
- * @encode: the next piece of the state at or after *@cursor: its index, and
- *	its bytes as return value; 0 at the end.  Pieces may be taken while I/O
+ * @encode: the piece of the state at *@cursor, 0 at first: its index, and its bytes as
+ *	return value; 0 if there is nothing in it, or if *@cursor has become
+ *	SHINGLE_NOWHERE: there is no other.  Pieces may be taken while I/O
  *	goes on: replaying the records since then must lead to the same state.
  * @decode: take a piece back
  * @replay: apply a record to the state being loaded
  * @ready: everything is loaded; build what is derived.  May sleep.
  * @max_chunks: most pieces that encode can ever produce
  *
- * @verify: report every broken invariant, return how many
+ * @verify: report every broken invariant in the part of the state at *@cursor, 0 at
+ *	first and SHINGLE_NOWHERE after the last one; return how many.  I/O may come
+ *	between.
  * @counters: fill in up to @max, return how many there are, at most SHINGLE_MAX_COUNTERS
  * @clear_counters: set them to zero, but not what says how many there are now
  * @map_bytes: RAM used for maps
@@ -316,11 +329,12 @@ struct shingle_engine_ops {
 	void (*step_done)(struct shingle_engine *e, const struct shingle_step *step,
 			  struct shingle_emit *emit);
 	void (*step_failed)(struct shingle_engine *e, const struct shingle_step *step);
-	void (*release)(struct shingle_engine *e, u64 seq);
+	bool (*tidy)(struct shingle_engine *e);
+	bool (*release)(struct shingle_engine *e, u64 seq);
 	bool (*pending)(struct shingle_engine *e);
 	int (*epoch_add)(struct shingle_engine *e, u64 lblk, u32 n);
 	void (*epoch_end)(struct shingle_engine *e);
-	int (*message)(struct shingle_engine *e, unsigned int argc, char **argv,
+	int (*message)(struct shingle_engine *e, unsigned int argc, char **argv, u64 *done,
 		       struct shingle_emit *emit, const char **why);
 	bool (*referenced)(struct shingle_engine *e, u64 pblk, u64 n);
 
@@ -330,12 +344,76 @@ struct shingle_engine_ops {
 	int (*ready)(struct shingle_engine *e, const char **why);
 	u64 (*max_chunks)(const struct shingle_layout *layout);
 
-	u32 (*verify)(struct shingle_engine *e, shingle_report_fn report, void *ctx);
+	u32 (*verify)(struct shingle_engine *e, u64 *cursor, shingle_report_fn report,
+		      void *ctx);
 	u32 (*counters)(struct shingle_engine *e, struct shingle_counter *c, u32 max);
 	void (*clear_counters)(struct shingle_engine *e);
 	u64 (*map_bytes)(struct shingle_engine *e);
 	u64 (*cached_blocks)(struct shingle_engine *e);
 };
+
+/**
+ * shingle_encode() - the next piece of the state that holds something
+ * @e: the engine
+ * @cursor: as encode()
+ * @index: as encode()
+ * @buf: as encode()
+ *
+ * Context: as encode(), but for where time does not matter.  Returns its bytes, 0 at the
+ * end.
+ */
+static inline u32 shingle_encode(struct shingle_engine *e, u64 *cursor, u64 *index, void *buf)
+{
+	u32 bytes;
+
+	do
+		bytes = e->ops->encode(e, cursor, index, buf);
+	while (!bytes && *cursor != SHINGLE_NOWHERE);
+	return bytes;
+}
+
+/**
+ * shingle_verify() - report every broken invariant
+ * @e: the engine
+ * @report: as verify()
+ * @ctx: as verify()
+ *
+ * Context: as verify(), but for where time does not matter.  Returns how many.
+ */
+static inline u32 shingle_verify(struct shingle_engine *e, shingle_report_fn report, void *ctx)
+{
+	u64 cursor = 0;
+	u32 bad = 0;
+
+	while (cursor != SHINGLE_NOWHERE)
+		bad += e->ops->verify(e, &cursor, report, ctx);
+	return bad;
+}
+
+/**
+ * shingle_settle_step() - all that comes after step_done(), in one go
+ * @e: the engine
+ *
+ * Context: as tidy(), but for where time does not matter.
+ */
+static inline void shingle_settle_step(struct shingle_engine *e)
+{
+	while (e->ops->tidy && e->ops->tidy(e))
+		;
+}
+
+/**
+ * shingle_release_all() - all that was freed by transactions is unreferenced
+ * @e: the engine
+ * @seq: up to this one
+ *
+ * Context: as release(), but for where time does not matter.
+ */
+static inline void shingle_release_all(struct shingle_engine *e, u64 seq)
+{
+	while (e->ops->release(e, seq))
+		;
+}
 
 /**
  * shingle_would_destroy() - does a write's head cover anything that is in use?

@@ -290,7 +290,7 @@ static void make_durable(struct exercise *x)
 	}
 	/* A reader may take his time. */
 	if (!rnd(x, 2 * x->calm))
-		x->plan->ops->release(x->e, x->seq - 1);
+		shingle_release_all(x->e, x->seq - 1);
 }
 
 static void may_be(struct exercise *x, u64 lblk, u32 content)
@@ -552,11 +552,12 @@ static int tell(struct exercise *x)
 				     .seq = x->seq };
 	char word[3][12], *argv[] = { "level", word[0], word[1], word[2] };
 	const char *why = "";
+	u64 done = 0;
 
 	snprintf(word[0], sizeof(word[0]), "%u", first);
 	snprintf(word[1], sizeof(word[1]), "%u", n);
 	snprintf(word[2], sizeof(word[2]), "%u", rnd(x, 4));
-	if (x->plan->ops->message(x->e, 4, argv, &emit, &why))
+	if (x->plan->ops->message(x->e, 4, argv, &done, &emit, &why))
 		return fail(x, "level %u %u is refused: %s", first, n, why);
 	take_records(x, &emit);
 	return 0;
@@ -608,7 +609,7 @@ static int meanwhile(struct exercise *x)
 		return rnd(x, 16) ? 0 : turn(x);
 	case 7:
 		/* Of what is durable by now, which this step is not. */
-		x->plan->ops->release(x->e, x->seq - 1);
+		shingle_release_all(x->e, x->seq - 1);
 		return 0;
 	default:
 		return 0;
@@ -674,6 +675,7 @@ static int carry_out(struct exercise *x, const struct shingle_step *step)
 		return err;
 	emit.seq = x->seq;
 	x->plan->ops->step_done(x->e, step, &emit);
+	shingle_settle_step(x->e);
 	take_records(x, &emit);
 	if (step->gathered)
 		memset(x->frozen + step->lblk, 0, step->n * sizeof(*x->frozen));
@@ -781,7 +783,7 @@ static int epoch_step(struct exercise *x, const struct shingle_step *step, bool 
 	if (step->sync != SHINGLE_SYNC_COMMIT)
 		return 0;
 	make_durable(x);
-	x->plan->ops->release(x->e, x->seq - 1);
+	shingle_release_all(x->e, x->seq - 1);
 	return 0;
 }
 
@@ -800,7 +802,7 @@ static int run_epoch(struct exercise *x, bool may_cut)
 		if (r == -EAGAIN) {
 			end_all_writes(x);
 			make_durable(x);
-			x->plan->ops->release(x->e, x->seq - 1);
+			shingle_release_all(x->e, x->seq - 1);
 			continue;
 		}
 		r = r < 0 ? r : epoch_step(x, &step, may_cut);
@@ -859,7 +861,7 @@ static int help(struct exercise *x, enum shingle_why why)
 	if (r > 0 && carry_out(x, &step))
 		return -EUCLEAN;
 	make_durable(x);
-	x->plan->ops->release(x->e, x->seq - 1);
+	shingle_release_all(x->e, x->seq - 1);
 	return r;
 }
 
@@ -976,7 +978,7 @@ static void checkpoint_some(struct exercise *x)
 		x->next_from = x->nr_records;
 		return;
 	}
-	c->bytes = x->plan->ops->encode(x->e, &x->cursor, &c->index, c->payload);
+	c->bytes = shingle_encode(x->e, &x->cursor, &c->index, c->payload);
 	if (c->bytes) {
 		x->nr_next++;
 		return;
@@ -1113,7 +1115,8 @@ static int clean_nonsense(struct exercise *x, struct shingle_engine *e)
 		}
 		if (r > 0)
 			ops->step_done(e, &step, &emit);
-		ops->release(e, x->seq);
+		shingle_settle_step(e);
+		shingle_release_all(e, x->seq);
 	}
 	return limit ? 0 : fail(x, "a clean of nonsense has no end");
 }
@@ -1169,10 +1172,10 @@ static int load_nonsense(struct exercise *x)
 			if (!run.n)
 				break;
 		}
-		if (lblk < x->plan->layout->logical_blocks || ops->verify(e, report, x))
+		if (lblk < x->plan->layout->logical_blocks || shingle_verify(e, report, x))
 			err = fail(x, "nonsense leads to a map that contradicts itself");
 		err = err ?: clean_nonsense(x, e);
-		if (!err && ops->verify(e, report, x))
+		if (!err && shingle_verify(e, report, x))
 			err = fail(x, "nonsense contradicts itself when it was cleaned");
 	} else if (err != -EUCLEAN) {
 		err = fail(x, "nonsense is refused with %d", err);
@@ -1273,10 +1276,10 @@ static int one_round(struct exercise *x)
 	else if (dice < 92)
 		make_durable(x);
 	else if (dice < 93)
-		x->plan->ops->release(x->e, x->seq - 1);
+		shingle_release_all(x->e, x->seq - 1);
 	else if (dice < 97)
 		checkpoint_some(x);
-	else if (dice < 98 && x->plan->ops->verify(x->e, report, x))
+	else if (dice < 98 && shingle_verify(x->e, report, x))
 		return -EUCLEAN;
 	else if (dice < 98 && !rnd(x, 8))
 		return turn(x);
@@ -1338,7 +1341,7 @@ static int run(struct exercise *x)
 		err = -EUCLEAN;
 	if (!err)
 		err = check_all(x);
-	if (!err && x->plan->ops->verify(x->e, report, x))
+	if (!err && shingle_verify(x->e, report, x))
 		err = -EUCLEAN;
 	return err;
 }

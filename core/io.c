@@ -3,9 +3,22 @@
  * Bios: looking up, placing, ordering, completing.
  *
  * What needs nothing is remapped straight from .map.  Everything else waits in
- * one list and is tried again, in order, whenever a step, a commit or a write
- * has ended.
+ * one list and is tried again, in order, when what it waits for may have come:
+ *
+ *   no room in the journal    the end of a commit; if all room is promised to writes
+ *                             under way (awaits_write), the end of one
+ *   engine: -EBUSY            the end of a write (awaits_write), of a step, a release
+ *   engine: -ENOSPC           the end of a step, a release, or that there is nothing to
+ *                             clean (awaits_room); the end of a write makes the cleaner
+ *                             look again, as long as there is pressure
+ *   the write cache           the end of a destage, a step of an epoch, a reader less
+ *   a step, a reset           its end
+ *
+ * Whoever finds that it must wait says so under the map lock, in the critical section
+ * in which it has found it; whoever changes that looks under the map lock afterwards.
  */
+#include <linux/interval_tree_generic.h>
+
 #include "device.h"
 #include "shingle.h"
 #include "trace.h"
@@ -60,18 +73,64 @@ static bool window_clear(struct shingle_device *d, const struct shingle_run *run
 	return false;
 }
 
+#define FLIGHT_START(w)	((w)->run.pblk)
+#define FLIGHT_LAST(w)	((w)->run.pblk + (w)->run.n - 1)
+
+INTERVAL_TREE_DEFINE(struct shingle_write, flight, u64, flight_last, FLIGHT_START, FLIGHT_LAST,
+		     static, flight);
+
+/**
+ * struct window - where writes are that another one could meet
+ * @g: all of it is in this group
+ * @from: first block
+ * @to: first block behind
+ */
+struct window {
+	const struct shingle_group *g;
+	u64 from;
+	u64 to;
+};
+
+/*
+ * Of writes with a block in [@first, @last] the latest that was placed before @w and
+ * could meet it, unless @latest is later.
+ */
+static struct shingle_write *later_one(struct shingle_device *d, const struct shingle_write *w,
+				       const struct window *win, u64 first, u64 last,
+				       struct shingle_write *latest)
+{
+	u64 start = w->run.pblk, end = start + w->run.n;
+	struct shingle_write *f;
+
+	lockdep_assert_held(&d->map_lock);
+	for (f = flight_iter_first(&d->flight, first, last); f;
+	     f = flight_iter_next(f, first, last)) {
+		u64 f_start = f->run.pblk, f_end = f_start + f->run.n;
+
+		if (f->turn < w->turn && (!latest || f->turn > latest->turn) &&
+		    f_start < win->to && f_end > win->from && f_start >= win->g->start &&
+		    max(end, f_end) - min(start, f_start) > win->g->track_blocks / 2)
+			latest = f;
+	}
+	return latest;
+}
+
 /*
  * Which write placed before @w must it wait for?  One that it could meet in a
  * column of the medium: on another track under the same head.  Which angles the
  * two are at depends on the skew, which the layers above a medium do not know;
  * but within half a track of each other no skew of up to half a track lets them
  * meet.  Of several the latest is chosen, since it is likely to end last.
+ *
+ * Writes to a log are all in one window, and nearly all within half a track: only
+ * those are looked at that begin or end farther away than that, or overlap.
  */
 static struct shingle_write *must_wait(struct shingle_device *d, const struct shingle_write *w)
 {
 	const struct shingle_group *g = shingle_group_of(&d->layout, w->run.pblk);
-	u64 start = w->run.pblk, end = start + w->run.n, from, to, first;
-	struct shingle_write *f = (struct shingle_write *)w;
+	u64 start = w->run.pblk, end = start + w->run.n, first, half;
+	struct shingle_write *f = NULL;
+	struct window win = { .g = g };
 
 	lockdep_assert_held(&d->map_lock);
 	if (!g || !g->track_blocks)
@@ -79,19 +138,17 @@ static struct shingle_write *must_wait(struct shingle_device *d, const struct sh
 	/* All blocks of the group on tracks that share a head with one of @w's. */
 	first = div_u64(start - g->start, g->track_blocks);
 	first -= min_t(u64, first, d->layout.head_tracks - 1);
-	from = g->start + first * g->track_blocks;
-	to = g->start + (div_u64(end - 1 - g->start, g->track_blocks) +
-			 d->layout.head_tracks) * g->track_blocks;
-	to = min(to, g->start + g->nr_bands * g->stride);
+	win.from = g->start + first * g->track_blocks;
+	win.to = g->start + (div_u64(end - 1 - g->start, g->track_blocks) +
+			     d->layout.head_tracks) * g->track_blocks;
+	win.to = min(win.to, g->start + g->nr_bands * g->stride);
+	half = g->track_blocks / 2;
 
-	list_for_each_entry_continue_reverse(f, &d->flight, flight) {
-		u64 f_start = f->run.pblk, f_end = f_start + f->run.n;
-
-		if (f_start < to && f_end > from && f_start >= g->start &&
-		    max(end, f_end) - min(start, f_start) > g->track_blocks / 2)
-			return f;
-	}
-	return NULL;
+	if (end > win.from + half)
+		f = later_one(d, w, &win, win.from, end - half - 1, f);
+	if (start + half < win.to)
+		f = later_one(d, w, &win, start + half, win.to - 1, f);
+	return later_one(d, w, &win, start, end - 1, f);
 }
 
 /* @w follows others into the air, unless it has to wait for one. */
@@ -99,13 +156,22 @@ static void join_flight(struct shingle_device *d, struct shingle_write *w)
 {
 	struct shingle_write *f;
 
-	list_add_tail(&w->flight, &d->flight);
+	INIT_LIST_HEAD(&w->waiters);
+	w->turn = d->turns++;
+	flight_insert(w, &d->flight);
 	f = must_wait(d, w);
 	w->held = f;
 	if (f) {
 		list_add_tail(&w->wait, &f->waiters);
 		d->n.ordered_waits++;
 	}
+}
+
+/* @w has ended: who waited for it may have to wait for another one. */
+static void leave_flight(struct shingle_device *d, struct shingle_write *w)
+{
+	flight_remove(w, &d->flight);
+	list_splice_tail_init(&w->waiters, &d->woken);
 }
 
 /*
@@ -183,14 +249,17 @@ int shingle_place(struct shingle_device *d, u64 lblk, u32 n, struct shingle_writ
 	}
 	if (r) {
 		shingle_journal_cancel(d, records);
-		if (r != -EIO && r != SHINGLE_GATHER)
-			shingle_want_clean(d);
+		if (r == -EIO || r == SHINGLE_GATHER)
+			return r;
+		if (r == -ENOSPC)
+			d->awaits_room = true;
+		else
+			d->awaits_write = true;
+		shingle_want_clean(d);
 		return r;
 	}
 	w->bio = bio;
 	w->held = false;
-	INIT_LIST_HEAD(&w->flight);
-	INIT_LIST_HEAD(&w->waiters);
 	if (d->layout.head_tracks > 1)
 		join_flight(d, w);
 	trace_shingle_place(dm_table_device_name(d->ti->table), &w->run);
@@ -216,8 +285,8 @@ void shingle_write_done(struct shingle_device *d, struct shingle_write *w, blk_s
 	bool kick, order, clean, wake;
 
 	spin_lock_irqsave(&d->map_lock, flags);
-	list_del_init(&w->flight);
-	list_splice_tail_init(&w->waiters, &d->woken);
+	if (d->layout.head_tracks > 1)
+		leave_flight(d, w);
 	d->dirty[shingle_pblk_dev(w->run.pblk)] = true;
 	if (status) {
 		d->ops->abort(d->engine, &w->run);
@@ -234,7 +303,9 @@ void shingle_write_done(struct shingle_device *d, struct shingle_write *w, blk_s
 	}
 	if (unlikely(slots))
 		shingle_wcache_written(d, slots, status);
-	kick = shingle_waiting(d);
+	kick = (d->awaits_write || slots) && shingle_waiting(d);
+	if (kick)
+		d->awaits_write = false;
 	order = !list_empty(&d->woken);
 	clean = d->pressure || d->forced || d->epoch_open;
 	wake = d->resetting || d->journal.awaited;
@@ -395,7 +466,7 @@ static int write_piece(struct shingle_device *d, struct bio *parent, u32 n)
 	if (r != SHINGLE_GATHER)
 		return r;
 	r = buffer_some(d, parent, n);
-	return r > 0 ? 0 : r ?: -EAGAIN;
+	return r > 0 ? 0 : r ?: -ENOSPC;
 }
 
 /* ------------------------------------------------------------------------
@@ -419,10 +490,10 @@ static void end_unreadable(struct bio *bio)
  * Look up a prefix of a read: DM_MAPIO_REMAPPED when it may be submitted,
  * DM_MAPIO_SUBMITTED when it is zeroes, DM_MAPIO_KILL, -ENODATA when it is known
  * to be unreadable, -EBUSY to wait, or -EALREADY when it is in the write cache.
- * Sets @n to the length of the prefix.  @hits is NULL if there was nothing in the
- * write cache when the read came.
+ * Sets @n to the length of the prefix, @pblk to its place.  @hits is NULL if there was
+ * nothing in the write cache when the read came.
  */
-static int prepare_read(struct shingle_device *d, struct bio *bio, u32 *n,
+static int prepare_read(struct shingle_device *d, struct bio *bio, u32 *n, u64 *pblk,
 			struct shingle_hits *hits)
 {
 	struct shingle_io *io = shingle_bio_io(bio);
@@ -453,7 +524,6 @@ static int prepare_read(struct shingle_device *d, struct bio *bio, u32 *n,
 	}
 	d->ops->resolve(d->engine, lblk, *n, &run);
 	*n = run.n;
-	d->n.host_read_blocks += run.n;
 	if (run.kind == SHINGLE_RUN_ZERO)
 		return DM_MAPIO_SUBMITTED;
 	if (unlikely(d->hold_n) && run.pblk < d->hold_pblk + d->hold_n &&
@@ -464,10 +534,52 @@ static int prepare_read(struct shingle_device *d, struct bio *bio, u32 *n,
 	}
 	io->state = SHINGLE_IO_READ;
 	io->reader_set = d->reader_set;
-	atomic_inc(&d->readers[io->reader_set]);
+	this_cpu_inc(d->cpu->readers[io->reader_set]);
 	io->zero = run.kind == SHINGLE_RUN_UNWRITTEN;
-	shingle_remap(d, bio, run.pblk);
+	*pblk = run.pblk;
 	return DM_MAPIO_REMAPPED;
+}
+
+/* What prepare_read() has found needs no lock any more. */
+static void follow_map(struct shingle_device *d, struct bio *bio, int r, u32 n, u64 pblk)
+{
+	if (r == DM_MAPIO_REMAPPED || r == DM_MAPIO_SUBMITTED)
+		this_cpu_add(d->cpu->host_read_blocks, n);
+	if (r == DM_MAPIO_REMAPPED)
+		shingle_remap(d, bio, pblk);
+	shingle_bio_io(bio)->iter = bio->bi_iter;
+}
+
+/**
+ * shingle_reading() - is any read under way that belongs to a set?
+ * @d: the device
+ * @set: which, and not shingle_device::reader_set: no read joins it meanwhile
+ *
+ * What has joined it is counted, since that was under the map lock, and what leaves it
+ * meanwhile makes the sum less: if it comes to zero, all have left.
+ *
+ * Context: any, after the map lock was held with another set current.
+ */
+bool shingle_reading(struct shingle_device *d, u8 set)
+{
+	long nr = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		nr += READ_ONCE(per_cpu_ptr(d->cpu, cpu)->readers[set]);
+	return nr;
+}
+
+static void leave_readers(struct shingle_device *d, u8 set)
+{
+	this_cpu_dec(d->cpu->readers[set]);
+	/* As in prepare_to_wait(): who waits sees that, or we see that somebody does. */
+	smp_mb();
+	if (likely(READ_ONCE(d->reader_set) == set && !READ_ONCE(d->resetting)))
+		return;
+	/* Behind the same barrier. */
+	if (waitqueue_active(&d->wait))
+		wake_up_all(&d->wait);
 }
 
 /* ------------------------------------------------------------------------
@@ -478,6 +590,7 @@ static bool give_up(struct shingle_device *d, struct bio *bio, int err)
 {
 	struct shingle_io *io = shingle_bio_io(bio);
 
+	d->no_promise |= err == -EAGAIN;
 	if (err != -EIO && err != -EROFS)
 		return false;
 	cmpxchg(&io->status, BLK_STS_OK, BLK_STS_IOERR);
@@ -604,6 +717,7 @@ static int discard_some(struct shingle_device *d, struct shingle_io *io, u64 *do
 	r = d->ops->discard(d->engine, io->lblk, io->n, done, dropped, &emit);
 	if (r) {
 		shingle_journal_cancel(d, records);
+		d->awaits_write = true;
 		shingle_want_clean(d);
 		goto out;
 	}
@@ -654,10 +768,11 @@ static bool retry_read(struct shingle_device *d, struct bio *bio)
 {
 	struct shingle_hits hits;
 	u32 n = bio_blocks(bio);
+	u64 pblk;
 	int r;
 
 	spin_lock_irq(&d->map_lock);
-	r = prepare_read(d, bio, &n, &hits);
+	r = prepare_read(d, bio, &n, &pblk, &hits);
 	spin_unlock_irq(&d->map_lock);
 	if (r == -EBUSY)
 		return false;
@@ -666,7 +781,7 @@ static bool retry_read(struct shingle_device *d, struct bio *bio)
 		bio_endio(bio);
 		return true;
 	}
-	shingle_bio_io(bio)->iter = bio->bi_iter;
+	follow_map(d, bio, r, n, pblk);
 	if (r == DM_MAPIO_KILL)
 		bio_io_error(bio);
 	else if (r == -ENODATA)
@@ -689,6 +804,7 @@ void shingle_io_work(struct work_struct *work)
 	struct shingle_device *d = container_of(work, struct shingle_device, work);
 	struct bio_list todo, again = BIO_EMPTY_LIST;
 	struct bio *bio;
+	u32 tried = 0;
 
 	spin_lock_irq(&d->map_lock);
 	todo = d->deferred;
@@ -697,9 +813,15 @@ void shingle_io_work(struct work_struct *work)
 	d->retrying = !bio_list_empty(&todo);
 	spin_unlock_irq(&d->map_lock);
 
+	d->no_promise = false;
 	while ((bio = bio_list_pop(&todo))) {
 		bool done;
 
+		if (d->no_promise && bio_op(bio) != REQ_OP_READ) {
+			bio_list_add(&again, bio);
+			continue;
+		}
+		tried++;
 		if (bio_op(bio) == REQ_OP_READ)
 			done = retry_read(d, bio);
 		else if (bio_op(bio) == REQ_OP_WRITE)
@@ -713,6 +835,7 @@ void shingle_io_work(struct work_struct *work)
 	spin_lock_irq(&d->map_lock);
 	bio_list_merge_head(&d->deferred, &again);
 	d->retrying = false;
+	d->n.retried += tried;
 	spin_unlock_irq(&d->map_lock);
 	if (unlikely(d->wcache.blocks))
 		shingle_wcache_kick(d);
@@ -725,23 +848,23 @@ void shingle_io_work(struct work_struct *work)
 static __always_inline int map_read(struct shingle_device *d, struct bio *bio,
 				    struct shingle_hits *hits)
 {
-	struct shingle_io *io = shingle_bio_io(bio);
 	u32 all = bio_blocks(bio), n = all;
-	unsigned long flags;
+	u64 pblk;
 	int r;
 
-	spin_lock_irqsave(&d->map_lock, flags);
-	d->n.host_reads++;
-	r = prepare_read(d, bio, &n, hits);
+	this_cpu_inc(d->cpu->host_reads);
+	spin_lock_irq(&d->map_lock);
+	r = prepare_read(d, bio, &n, &pblk, hits);
 	if (n < all)
 		dm_accept_partial_bio(bio, n << SHINGLE_SECTORS_SHIFT);
 	if (r == -EBUSY)
 		defer(d, bio);
-	spin_unlock_irqrestore(&d->map_lock, flags);
+	spin_unlock_irq(&d->map_lock);
+	if (r == -EBUSY)
+		return DM_MAPIO_SUBMITTED;
 
-	if (r == DM_MAPIO_REMAPPED)
-		io->iter = bio->bi_iter;
-	else if (r == DM_MAPIO_SUBMITTED)
+	follow_map(d, bio, r, n, pblk);
+	if (r == DM_MAPIO_SUBMITTED)
 		end_zeroes(bio);
 	else if (r == -ENODATA)
 		end_unreadable(bio);
@@ -806,7 +929,6 @@ static int map_write(struct shingle_device *d, struct bio *bio)
 {
 	struct shingle_io *io = shingle_bio_io(bio);
 	u32 n = bio_blocks(bio), taken = 0;
-	unsigned long flags;
 	LIST_HEAD(slots);
 	bool held = false;
 	int r = 0;
@@ -814,8 +936,8 @@ static int map_write(struct shingle_device *d, struct bio *bio)
 	io->fua = bio->bi_opf & REQ_FUA;
 	/* A commit flushes the data before the map: FUA below would do it twice. */
 	bio->bi_opf &= ~REQ_FUA;
-	spin_lock_irqsave(&d->map_lock, flags);
-	d->n.host_writes++;
+	this_cpu_inc(d->cpu->host_writes);
+	spin_lock_irq(&d->map_lock);
 	d->n.fua_writes += io->fua;
 	if (unlikely(d->wcache.blocks) && !d->gathers)
 		r = pass_wcache(d, bio, io);
@@ -823,11 +945,13 @@ static int map_write(struct shingle_device *d, struct bio *bio)
 		r = steer(d, bio_lblk(d, bio), n, &io->w, bio);
 	if (!r) {
 		io->state = SHINGLE_IO_WRITE;
-		d->n.host_write_blocks += io->w.run.n;
 		held = io->w.held;
 		if (io->w.run.n < n)
 			dm_accept_partial_bio(bio, io->w.run.n << SHINGLE_SECTORS_SHIFT);
-		shingle_remap(d, bio, io->w.run.pblk);
+		this_cpu_add(d->cpu->host_write_blocks, io->w.run.n);
+		/* Once the lock goes it may be submitted. */
+		if (unlikely(held))
+			shingle_remap(d, bio, io->w.run.pblk);
 	} else if (r == SHINGLE_GATHER) {
 		taken = map_buffer(d, bio, io->w.run.n, &slots);
 	} else if (r != -EIO && r != -EROFS) {
@@ -835,8 +959,12 @@ static int map_write(struct shingle_device *d, struct bio *bio)
 		io->n = n;
 		defer(d, bio);
 	}
-	spin_unlock_irqrestore(&d->map_lock, flags);
+	spin_unlock_irq(&d->map_lock);
 
+	if (likely(!r && !held)) {
+		shingle_remap(d, bio, io->w.run.pblk);
+		return DM_MAPIO_REMAPPED;
+	}
 	if (r == -EIO || r == -EROFS)
 		return DM_MAPIO_KILL;
 	if (taken) {
@@ -844,7 +972,7 @@ static int map_write(struct shingle_device *d, struct bio *bio)
 			bio->bi_status = BLK_STS_IOERR;
 		end_write(d, bio);
 	}
-	return r || held ? DM_MAPIO_SUBMITTED : DM_MAPIO_REMAPPED;
+	return DM_MAPIO_SUBMITTED;
 }
 
 static int map_bio(struct shingle_device *d, struct bio *bio)
@@ -898,8 +1026,81 @@ static int map_bio(struct shingle_device *d, struct bio *bio)
 
 static void host_done(struct shingle_device *d)
 {
-	WRITE_ONCE(d->last_io, jiffies);
-	atomic_dec(&d->host_ios);
+	this_cpu_write(d->cpu->last_io, jiffies);
+	/* Who misses it among those under way sees when it has ended. */
+	smp_wmb();
+	this_cpu_dec(d->cpu->ios);
+}
+
+/**
+ * shingle_quiet_for() - for how long has the host been quiet?
+ * @d: the device
+ *
+ * Context: any.  Returns jiffies, 0 if something is under way.
+ */
+unsigned long shingle_quiet_for(struct shingle_device *d)
+{
+	unsigned long now = jiffies, quiet = ULONG_MAX;
+	long ios = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		ios += READ_ONCE(per_cpu_ptr(d->cpu, cpu)->ios);
+	if (ios)
+		return 0;
+	/* As in host_done(). */
+	smp_rmb();
+	for_each_possible_cpu(cpu) {
+		unsigned long last = READ_ONCE(per_cpu_ptr(d->cpu, cpu)->last_io);
+
+		quiet = min(quiet, time_after(last, now) ? 0 : now - last);
+	}
+	return quiet;
+}
+
+static void sum_counters(struct shingle_device *d, struct shingle_cpu *sum)
+{
+	int cpu;
+
+	memset(sum, 0, sizeof(*sum));
+	for_each_possible_cpu(cpu) {
+		const struct shingle_cpu *c = per_cpu_ptr(d->cpu, cpu);
+
+#define X(name) sum->name += READ_ONCE(c->name)
+		SHINGLE_CPU_COUNTERS(X, ;);
+#undef X
+	}
+}
+
+/**
+ * shingle_add_counters() - add what processors have counted for themselves
+ * @d: the device
+ * @n: counters; result
+ *
+ * Context: map lock.
+ */
+void shingle_add_counters(struct shingle_device *d, struct shingle_counters *n)
+{
+	struct shingle_cpu sum;
+
+	lockdep_assert_held(&d->map_lock);
+	sum_counters(d, &sum);
+#define X(name) n->name += sum.name - d->cleared.name
+	SHINGLE_CPU_COUNTERS(X, ;);
+#undef X
+}
+
+/**
+ * shingle_clear_counters() - all counters are zero from now on
+ * @d: the device
+ *
+ * Context: map lock.
+ */
+void shingle_clear_counters(struct shingle_device *d)
+{
+	lockdep_assert_held(&d->map_lock);
+	memset(&d->n, 0, sizeof(d->n));
+	sum_counters(d, &d->cleared);
 }
 
 /**
@@ -914,7 +1115,7 @@ int shingle_map(struct dm_target *ti, struct bio *bio)
 	struct shingle_device *d = ti->private;
 	int r;
 
-	atomic_inc(&d->host_ios);
+	this_cpu_inc(d->cpu->ios);
 	r = map_bio(d, bio);
 	/* Then there is no end_io. */
 	if (r == DM_MAPIO_KILL)
@@ -945,8 +1146,7 @@ int shingle_end_io(struct dm_target *ti, struct bio *bio, blk_status_t *error)
 			bio->bi_iter = io->iter;
 			zero_fill_bio(bio);
 		}
-		if (atomic_dec_and_test(&d->readers[io->reader_set]) && wq_has_sleeper(&d->wait))
-			wake_up_all(&d->wait);
+		leave_readers(d, io->reader_set);
 	} else if (state == SHINGLE_IO_WRITE) {
 		shingle_write_done(d, &io->w, *error, NULL);
 		if (io->fua && !*error) {
@@ -982,7 +1182,7 @@ void shingle_io_init(struct shingle_device *d)
 {
 	bio_list_init(&d->deferred);
 	bio_list_init(&d->commits);
-	INIT_LIST_HEAD(&d->flight);
+	d->flight = RB_ROOT_CACHED;
 	INIT_LIST_HEAD(&d->woken);
 	INIT_WORK(&d->work, shingle_io_work);
 	INIT_WORK(&d->order_work, order_work);

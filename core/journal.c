@@ -122,6 +122,8 @@ bool shingle_journal_reserve(struct shingle_device *d, u32 records)
 	if (j->txn[j->open].nr + j->reserved + records > j->room) {
 		if (j->txn[j->open].nr)
 			mod_delayed_work(d->wq, &d->commit_work, 0);
+		else
+			d->awaits_write = true;
 		return false;
 	}
 	j->reserved += records;
@@ -161,7 +163,8 @@ void shingle_journal_add(struct shingle_device *d, u32 reserved, const struct sh
 		t->blocks[t->nr / SHINGLE_JOURNAL_RECORDS]
 			.records[t->nr % SHINGLE_JOURNAL_RECORDS] = emit->rec[i];
 	d->n.records += emit->nr;
-	if (emit->nr && d->commit_ms)
+	/* If it is pending it will see these: it must have the lock first. */
+	if (emit->nr && d->commit_ms && !delayed_work_pending(&d->commit_work))
 		queue_delayed_work(d->wq, &d->commit_work, msecs_to_jiffies(d->commit_ms));
 }
 

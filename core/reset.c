@@ -32,7 +32,7 @@ static bool quiet(struct shingle_device *d)
 
 	spin_lock_irq(&d->map_lock);
 	yes = (!d->cleaning && !d->epoch_open && !d->journal.reserved &&
-	       !atomic_read(&d->readers[0]) && !atomic_read(&d->readers[1])) ||
+	       !shingle_reading(d, 0) && !shingle_reading(d, 1)) ||
 	      d->mode != SHINGLE_RW;
 	spin_unlock_irq(&d->map_lock);
 	return yes;

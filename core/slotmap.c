@@ -148,6 +148,7 @@ void shingle_slotmap_insert(struct shingle_slotmap *m, u32 slot, u32 lblk, u32 n
 	u32 part, i;
 
 	m->live += n;
+	m->seen_live += shingle_slotmap_seen(m, slot, n);
 	for (; n; n -= part, lblk += part) {
 		u32 *head = &m->head[bucket(m, lblk)];
 
@@ -175,6 +176,7 @@ void shingle_slotmap_remove(struct shingle_slotmap *m, u32 slot, u32 n)
 {
 	u32 lblk = shingle_slot_lblk(m, slot), part, i;
 
+	m->seen_live -= shingle_slotmap_seen(m, slot, n);
 	for (; n; n -= part, lblk += part) {
 		u32 *head = &m->head[bucket(m, lblk)];
 

@@ -16,6 +16,8 @@
  * @nr_slots: slots
  * @nr_buckets: hash buckets, a multiple of 64
  * @live: slots in the hash
+ * @seen: a walk over the slots has come so far
+ * @seen_live: of those below, in the hash; kept right by what happens meanwhile
  * @owner: per slot, 0 = free, 1 = spent (placed, or superseded), else lblk + 2
  * @next: per slot, next slot of its bucket + 1, 0 = none
  * @head: per bucket, first slot + 1, 0 = none
@@ -31,6 +33,8 @@ struct shingle_slotmap {
 	u32 nr_slots;
 	u32 nr_buckets;
 	u32 live;
+	u32 seen;
+	u32 seen_live;
 	u32 *owner;
 	u32 *next;
 	u32 *head;
@@ -54,6 +58,12 @@ enum shingle_slot_state { SHINGLE_SLOT_FREE = 0, SHINGLE_SLOT_SPENT = 1, SHINGLE
 static inline enum shingle_slot_state shingle_slot_state(const struct shingle_slotmap *m, u32 slot)
 {
 	return min_t(u32, m->owner[slot], SHINGLE_SLOT_OWNED);
+}
+
+/* How many of @n slots from @slot on has the walk seen? */
+static inline u32 shingle_slotmap_seen(const struct shingle_slotmap *m, u32 slot, u32 n)
+{
+	return likely(slot >= m->seen) ? 0 : min(n, m->seen - slot);
 }
 
 /* Only for slots in state SHINGLE_SLOT_OWNED. */

@@ -256,6 +256,7 @@ static void free_device(struct shingle_device *d)
 	kvfree(d->copy_runs);
 	kvfree(d->meta_buf);
 	bioset_exit(&d->bios);
+	free_percpu(d->cpu);
 	if (!IS_ERR_OR_NULL(d->io))
 		dm_io_client_destroy(d->io);
 	for (i = 0; i < SHINGLE_NR_DEVS; i++) {
@@ -537,7 +538,8 @@ static int alloc_buffers(struct shingle_device *d)
 	d->clean_wq = alloc_workqueue("shingle-clean", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
 	d->ckpt_wq = alloc_workqueue("shingle-ckpt", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
 	d->order_wq = alloc_workqueue("shingle-order", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
-	if (!d->copy_buf || !d->copy_runs || !d->meta_buf || !d->wq || !d->clean_wq ||
+	d->cpu = alloc_percpu(struct shingle_cpu);
+	if (!d->cpu || !d->copy_buf || !d->copy_runs || !d->meta_buf || !d->wq || !d->clean_wq ||
 	    !d->ckpt_wq || !d->order_wq)
 		return -ENOMEM;
 	err = shingle_wcache_init(d);
@@ -1054,6 +1056,7 @@ static int emit_stats(struct shingle_device *d, char *result, unsigned int maxle
 
 	spin_lock_irq(&d->map_lock);
 	n = d->n;
+	shingle_add_counters(d, &n);
 	memcpy(step_us, d->step_us, sizeof(step_us));
 	nr = min_t(u32, d->ops->counters(d->engine, c, ARRAY_SIZE(c)), ARRAY_SIZE(c));
 	for (i = 0; i < nr; i++)
@@ -1081,7 +1084,7 @@ static int emit_stats(struct shingle_device *d, char *result, unsigned int maxle
 static void clear_stats(struct shingle_device *d)
 {
 	spin_lock_irq(&d->map_lock);
-	memset(&d->n, 0, sizeof(d->n));
+	shingle_clear_counters(d);
 	memset(d->carried, 0, sizeof(d->carried));
 	memset(d->step_us, 0, sizeof(d->step_us));
 	d->ops->clear_counters(d->engine);
@@ -1100,13 +1103,27 @@ static void report_verify(void *ctx, const char *fmt, ...)
 	va_end(args);
 }
 
+/* Part by part while I/O goes on; a reset would put another engine in its place. */
+static u32 verify_parts(struct shingle_device *d)
+{
+	u64 cursor = 0;
+	u32 bad = 0;
+
+	mutex_lock(&d->reset_lock);
+	while (cursor != SHINGLE_NOWHERE) {
+		spin_lock_irq(&d->map_lock);
+		bad += d->ops->verify(d->engine, &cursor, report_verify, d);
+		spin_unlock_irq(&d->map_lock);
+		cond_resched();
+	}
+	mutex_unlock(&d->reset_lock);
+	return bad;
+}
+
 static int verify(struct shingle_device *d)
 {
-	u32 bad;
+	u32 bad = verify_parts(d);
 
-	spin_lock_irq(&d->map_lock);
-	bad = d->ops->verify(d->engine, report_verify, d);
-	spin_unlock_irq(&d->map_lock);
 	if (!bad)
 		return 0;
 	/* Nothing that it says can be believed any more. */
@@ -1229,10 +1246,13 @@ static int engine_message(struct shingle_device *d, unsigned int argc, char **ar
 	struct shingle_record rec[SHINGLE_MAX_EMIT];
 	struct shingle_emit emit = { .rec = rec, .max = SHINGLE_MAX_EMIT };
 	u32 records = d->ops->discard_records;
+	u64 done = 0;
 	int err;
 
 	if (!d->ops->message)
 		return -ENOENT;
+again:
+	emit.nr = 0;
 	for (;;) {
 		spin_lock_irq(&d->map_lock);
 		err = no_change(d, why);
@@ -1253,9 +1273,13 @@ static int engine_message(struct shingle_device *d, unsigned int argc, char **ar
 			return err;
 	}
 	emit.seq = d->journal.seq;
-	err = d->ops->message(d->engine, argc, argv, &emit, why);
+	err = d->ops->message(d->engine, argc, argv, &done, &emit, why);
 	shingle_journal_add(d, records, &emit);
 	spin_unlock_irq(&d->map_lock);
+	if (err > 0) {
+		cond_resched();
+		goto again;
+	}
 	return err;
 }
 

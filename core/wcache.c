@@ -529,6 +529,7 @@ void shingle_wcache_written(struct shingle_device *d, struct list_head *slots, b
 	list_for_each_entry_safe(s, next, slots, link) {
 		struct shingle_wslot *newer = s->twin;
 
+		wc->frozen -= d->gathers;
 		list_del(&s->link);
 		if (newer) {
 			newer->twin = NULL;
@@ -604,26 +605,32 @@ static struct shingle_wslot *frozen_of(struct shingle_wslot *s)
 
 /*
  * The next run of blocks at or after *@lblk that can go into an epoch, within one
- * of the engine's units; a whole one if @whole.  Returns its length.
+ * of the engine's units; a whole one if @whole.  Returns its length; 0 if there is none,
+ * or none in the part that was looked at and *@lblk is where the next part begins.
  */
 static u32 next_run(struct shingle_device *d, u64 *lblk, bool whole)
 {
-	u32 unit = d->engine->gather_blocks, offset, n;
+	u32 unit = d->engine->gather_blocks, offset, seen = 0, n;
 	struct shingle_wslot *s, *end;
+	u64 from = *lblk;
 
-	for (s = find_from(&d->wcache, *lblk); s; s = end) {
+	*lblk = U64_MAX;
+	for (s = find_from(&d->wcache, from); s; s = end) {
+		*lblk = s->lblk;
+		if (seen >= SHINGLE_WALK)
+			return 0;
 		div_u64_rem(s->lblk, unit, &offset);
 		end = s;
 		for (n = 0; end && offset + n < unit && end->lblk == s->lblk + n && eligible(end);
 		     n++)
 			end = next_of(end);
-		if (n && (!whole || n == unit)) {
-			*lblk = s->lblk;
+		if (n && (!whole || n == unit))
 			return n;
-		}
 		if (!n)
 			end = next_of(s);
+		seen += n ?: 1;
 	}
+	*lblk = U64_MAX;
 	return 0;
 }
 
@@ -632,20 +639,31 @@ static u32 freeze_range(struct shingle_device *d, u64 *from, u64 to, bool whole)
 {
 	struct shingle_wcache *wc = &d->wcache;
 	u32 total = 0, n, i;
+	u64 at = *from;
 
 	for (;;) {
 		struct shingle_wslot *s;
 
 		spin_lock_irq(&d->map_lock);
-		n = next_run(d, from, whole);
-		if (!n || *from >= to || d->ops->epoch_add(d->engine, *from, n))
+		n = next_run(d, &at, whole);
+		if (!n && at < to) {
+			spin_unlock_irq(&d->map_lock);
+			cond_resched();
+			continue;
+		}
+		if (!n)
+			break;
+		*from = at;
+		if (*from >= to || d->ops->epoch_add(d->engine, *from, n))
 			break;
 		for (i = 0, s = find_from(wc, *from); i < n; i++, s = next_of(s)) {
 			s->state = SHINGLE_WSLOT_FLIGHT;
 			wc->dirty--;
 		}
+		wc->frozen += n;
 		spin_unlock_irq(&d->map_lock);
 		*from += n;
+		at = *from;
 		total += n;
 	}
 	spin_unlock_irq(&d->map_lock);
@@ -831,8 +849,12 @@ void shingle_wcache_thaw(struct shingle_device *d)
 	list_for_each_entry_safe(s, next, &wc->ages, age) {
 		struct shingle_wslot *newer = s->twin;
 
+		/* After an epoch that came to its end there is nothing to look for. */
+		if (!wc->frozen)
+			break;
 		if (s->state != SHINGLE_WSLOT_FLIGHT)
 			continue;
+		wc->frozen--;
 		if (newer) {
 			newer->twin = NULL;
 			newer->seq = s->seq;

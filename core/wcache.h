@@ -87,6 +87,7 @@ struct shingle_hits {
  * @dirty: slots in state DIRTY
  * @filling: slots in state FILLING
  * @flying: destages under way; an epoch counts as one
+ * @frozen: blocks in the epoch
  * @waiting: deferred writes that found no room
  * @seq: of the last block acknowledged
  * @drain: destage everything up to this one
@@ -123,6 +124,7 @@ struct shingle_wcache {
 	u32 dirty;
 	u32 filling;
 	u32 flying;
+	u32 frozen;
 	u32 waiting;
 	u64 seq;
 	u64 drain;

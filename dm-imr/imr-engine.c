@@ -40,8 +40,9 @@
 
 /* Tracks one discard call walks over, to bound the time under the map lock. */
 #define DISCARD_TRACKS	1024U
-/* And one message, which only sets a level. */
+/* And one message, which only sets a level; and how many of them in one go. */
 #define LEVEL_TRACKS	65536U
+#define LEVEL_AT_ONCE	8192U
 
 #define MAX_INFLIGHT	U8_MAX
 #define NR_LEVELS	16U
@@ -163,6 +164,26 @@ struct imr_pending {
 #define MAX_TRACKS	0x7ffffff0U
 
 /**
+ * struct imr_walk - sums over a part of the state
+ * @changes: imr::changes when it began
+ * @phys: so many physical tracks were seen
+ * @nr_free: of them free
+ * @pending: of them waiting for release()
+ * @logical: so many logical tracks were seen
+ * @nr_saved: of them in a backup slot
+ * @live: of them mapped, by their level
+ */
+struct imr_walk {
+	u64 changes;
+	u32 phys;
+	u32 nr_free;
+	u32 pending;
+	u32 logical;
+	u32 nr_saved;
+	u32 live[NR_LEVELS];
+};
+
+/**
  * struct imr - the engine's state
  * @engine: what core sees
  * @layout: of the device, core's
@@ -211,6 +232,8 @@ struct imr_pending {
  * @after_3: something was written since the last sync
  * @changed: records were left since the last commit
  * @wrote_bottom: RMW-free bottoms were written
+ * @changes: counts what changes any of what verify() sums up
+ * @walk: what verify() has summed up so far
  * @syncs: by cause
  * @bottoms_allocated: bottoms given to logical tracks
  * @tops_allocated: tops given to logical tracks
@@ -276,6 +299,9 @@ struct imr {
 	bool after_3;
 	bool changed;
 	bool wrote_bottom;
+
+	u64 changes;
+	struct imr_walk walk;
 
 	u64 syncs[IMR_NR_CAUSES];
 	u64 bottoms_allocated;
@@ -422,11 +448,12 @@ static void free_phys(struct imr *s, u32 phys, u64 seq)
 	p->seq = seq;
 }
 
-static void release_list(struct imr *s, struct imr_pending *p)
+/* Give up to *@most tracks back. */
+static void release_list(struct imr *s, struct imr_pending *p, u32 *most)
 {
 	u32 next;
 
-	for (; p->nr; p->nr--) {
+	for (; p->nr && *most; p->nr--, (*most)--) {
 		next = s->owner[p->head];
 		s->owner[p->head] = OWNER_FREE;
 		imr_track_give(&s->tracks, p->head);
@@ -438,6 +465,7 @@ static void set_level(struct imr *s, u32 track, u32 level)
 {
 	struct imr_track *t = &s->map[track];
 
+	s->changes++;
 	if (is_mapped(s, track)) {
 		s->live[t->level]--;
 		s->live[level]++;
@@ -802,11 +830,11 @@ static int number(const char *word, u32 below, u32 *n)
  * of tracks that are there: a file that is moved to another level as it is.  What
  * is forgotten forgets its level, too.
  */
-static int imr_message(struct shingle_engine *e, unsigned int argc, char **argv,
+static int imr_message(struct shingle_engine *e, unsigned int argc, char **argv, u64 *done,
 		       struct shingle_emit *emit, const char **why)
 {
 	struct imr *s = to_imr(e);
-	u32 first, count, level, i;
+	u32 first, count, level, n, i;
 
 	if (strcmp(argv[0], "level") && strcmp(argv[0], "relevel"))
 		return -ENOENT;
@@ -819,10 +847,13 @@ static int imr_message(struct shingle_engine *e, unsigned int argc, char **argv,
 		*why = "level and relevel take at most 65536 tracks at a time";
 		return -EINVAL;
 	}
-	for (i = first; i < first + count; i++)
+	first += *done;
+	n = min_t(u32, count - *done, LEVEL_AT_ONCE);
+	for (i = first; i < first + n; i++)
 		set_level(s, i, level);
-	shingle_emit(emit, IMR_LEVEL, 0, level, first, count);
-	return 0;
+	shingle_emit(emit, IMR_LEVEL, 0, level, first, n);
+	*done += n;
+	return *done < count;
 }
 
 /* The highest level that a track has or is about to have. */
@@ -985,6 +1016,7 @@ static int imr_discard(struct shingle_engine *e, u64 lblk, u64 n, u64 *done, boo
 	}
 	if (!i)
 		return -EBUSY;
+	s->changes++;
 	shingle_emit(emit, IMR_UNMAP, 0, 0, first, i);
 	*done = (u64)i * s->track_blocks;
 	return 0;
@@ -1136,6 +1168,7 @@ static void imr_epoch_end(struct shingle_engine *e)
 	struct imr *s = to_imr(e);
 	u32 i;
 
+	s->changes++;
 	if (s->nr_items && s->phase != PHASE_END)
 		s->uncertain = true;
 	for (i = 0; i < s->nr_items; i++) {
@@ -1555,6 +1588,7 @@ static int imr_next_step(struct shingle_engine *e, enum shingle_why why,
 	struct imr *s = to_imr(e);
 	int r;
 
+	s->changes++;
 	if (why == SHINGLE_WHY_EPOCH)
 		return epoch_step(s, step);
 	/* What a power cut or an error left in slots. */
@@ -1677,6 +1711,7 @@ static void imr_step_done(struct shingle_engine *e, const struct shingle_step *s
 {
 	struct imr *s = to_imr(e);
 
+	s->changes++;
 	switch (step->kind) {
 	case STEP_BACKUP:
 		saved(s, step, emit);
@@ -1697,6 +1732,7 @@ static void imr_step_failed(struct shingle_engine *e, const struct shingle_step 
 {
 	struct imr *s = to_imr(e);
 
+	s->changes++;
 	if (step->kind == STEP_BACKUP) {
 		s->slot[step->cookie].taken = false;
 		suspect_slot(s, step->cookie, true);
@@ -1710,11 +1746,12 @@ static void imr_step_failed(struct shingle_engine *e, const struct shingle_step 
 	s->uncertain = true;
 }
 
-static void imr_release(struct shingle_engine *e, u64 seq)
+static bool imr_release(struct shingle_engine *e, u64 seq)
 {
 	struct imr *s = to_imr(e);
-	u32 i;
+	u32 most = SHINGLE_WALK, i;
 
+	s->changes++;
 	for (i = 0; i < s->nr_slots; i++) {
 		struct imr_slot *b = &s->slot[i];
 
@@ -1724,13 +1761,14 @@ static void imr_release(struct shingle_engine *e, u64 seq)
 		b->solid |= b->owner != NO_OWNER;
 	}
 	if (s->pending[0].seq <= seq)
-		release_list(s, &s->pending[0]);
+		release_list(s, &s->pending[0], &most);
 	if (!s->pending[0].nr) {
 		s->pending[0] = s->pending[1];
 		memset(&s->pending[1], 0, sizeof(s->pending[1]));
 		if (s->pending[0].seq <= seq)
-			release_list(s, &s->pending[0]);
+			release_list(s, &s->pending[0], &most);
 	}
+	return s->pending[0].nr && s->pending[0].seq <= seq;
 }
 
 static bool imr_pending(struct shingle_engine *e)
@@ -1822,17 +1860,16 @@ static u32 encode_slots(const struct imr *s, u32 part, __le32 *buf)
 static u32 imr_encode(struct shingle_engine *e, u64 *cursor, u64 *index, void *buf)
 {
 	struct imr *s = to_imr(e);
-	u32 parts = nr_map_parts(s), slots = DIV_ROUND_UP(s->nr_slots, PART_SLOTS), bytes;
+	u32 parts = nr_map_parts(s), slots = DIV_ROUND_UP(s->nr_slots, PART_SLOTS);
+	u64 at = *cursor;
 
-	for (; *cursor < parts + slots; (*cursor)++) {
-		bytes = *cursor < parts ? encode_tracks(s, *cursor, buf) :
-					  encode_slots(s, *cursor - parts, buf);
-		if (bytes) {
-			*index = (*cursor)++;
-			return bytes;
-		}
+	if (at >= parts + slots) {
+		*cursor = SHINGLE_NOWHERE;
+		return 0;
 	}
-	return 0;
+	*index = at;
+	*cursor = at + 1;
+	return at < parts ? encode_tracks(s, at, buf) : encode_slots(s, at - parts, buf);
 }
 
 static int decode_tracks(struct imr *s, u32 first, const __le32 *buf, u32 bytes)
@@ -2018,15 +2055,16 @@ static u64 imr_max_chunks(const struct shingle_layout *l)
  * Looking at it
  */
 
-static u32 verify_phys(const struct imr *s, shingle_report_fn report, void *ctx)
+static u32 verify_phys(struct imr *s, shingle_report_fn report, void *ctx)
 {
-	u32 bad = 0, pending = 0, nr_free = 0, i;
+	struct imr_walk *w = &s->walk;
+	u32 end = w->phys + min(s->nr_phys - w->phys, SHINGLE_WALK), bad = 0, i;
 
-	for (i = 0; i < s->nr_phys; i++) {
+	for (i = w->phys; i < end; i++) {
 		u32 owner = s->owner[i];
 		bool is_free = imr_track_is_free(&s->tracks, i);
 
-		nr_free += is_free;
+		w->nr_free += is_free;
 		if (owner == OWNER_FREE ? !is_free : is_free) {
 			report(ctx, "physical track %u is free and is not", i);
 			bad++;
@@ -2036,64 +2074,99 @@ static u32 verify_phys(const struct imr *s, shingle_report_fn report, void *ctx)
 			       owner);
 			bad++;
 		}
-		pending += !is_owned(owner) && owner != OWNER_FREE && owner != OWNER_TAKEN;
+		w->pending += !is_owned(owner) && owner != OWNER_FREE && owner != OWNER_TAKEN;
 	}
-	if (pending != s->pending[0].nr + s->pending[1].nr || nr_free != s->tracks.nr_free) {
-		report(ctx, "%u physical tracks wait and %u are free, not %u and %u", pending,
-		       nr_free, s->pending[0].nr + s->pending[1].nr, s->tracks.nr_free);
+	w->phys = end;
+	return bad;
+}
+
+static u32 verify_track(struct imr *s, u32 track, shingle_report_fn report, void *ctx)
+{
+	const struct imr_track *t = &s->map[track];
+	u32 bad = 0, slot;
+
+	if (t->phys == IMR_NO_TRACK ? t->valid : !t->valid || t->valid > s->track_blocks) {
+		report(ctx, "track %u has %u valid blocks", track, t->valid);
 		bad++;
+	}
+	if (t->phys == IMR_NO_TRACK && t->flee) {
+		report(ctx, "track %u flees and is nowhere", track);
+		bad++;
+	}
+	if (t->phys != IMR_NO_TRACK) {
+		s->walk.live[t->level]++;
+		if (t->phys >= s->nr_phys || s->owner[t->phys] != track) {
+			report(ctx, "track %u is at %u, which is another's", track, t->phys);
+			bad++;
+		}
+	}
+	slot = t->saved ? slot_of(s, track) : NO_SLOT;
+	if (t->saved && (slot == NO_SLOT || s->slot[slot].owner != track)) {
+		report(ctx, "track %u is saved in no slot", track);
+		bad++;
+	}
+	s->walk.nr_saved += t->saved;
+	return bad;
+}
+
+static u32 verify_tracks(struct imr *s, shingle_report_fn report, void *ctx)
+{
+	struct imr_walk *w = &s->walk;
+	u32 end = w->logical + min(s->nr_logical - w->logical, SHINGLE_WALK), bad = 0;
+
+	for (; w->logical < end; w->logical++)
+		bad += verify_track(s, w->logical, report, ctx);
+	return bad;
+}
+
+static u32 verify_sums(struct imr *s, shingle_report_fn report, void *ctx)
+{
+	const struct imr_walk *w = &s->walk;
+	u32 waits = s->pending[0].nr + s->pending[1].nr, bad = 0, i;
+
+	if (w->pending != waits || w->nr_free != s->tracks.nr_free) {
+		report(ctx, "%u physical tracks wait and %u are free, not %u and %u", w->pending,
+		       w->nr_free, waits, s->tracks.nr_free);
+		bad++;
+	}
+	if (w->nr_saved != s->nr_saved || w->nr_saved != s->saved.live) {
+		report(ctx, "%u tracks are saved, not %u, of which %u are found", w->nr_saved,
+		       s->nr_saved, s->saved.live);
+		bad++;
+	}
+	for (i = 0; i < NR_LEVELS; i++) {
+		if (w->live[i] != s->live[i]) {
+			report(ctx, "level %u has %u tracks, not %u", i, w->live[i], s->live[i]);
+			bad++;
+		}
 	}
 	return bad;
 }
 
-static u32 imr_verify(struct shingle_engine *e, shingle_report_fn report, void *ctx)
+/* Physical tracks, logical ones, slots, and then the sums, if all is as it was. */
+static u32 imr_verify(struct shingle_engine *e, u64 *cursor, shingle_report_fn report, void *ctx)
 {
 	struct imr *s = to_imr(e);
-	u32 bad = verify_phys(s, report, ctx), live[NR_LEVELS] = { 0 }, nr_saved = 0, slot, i;
-	u32 nr_suspects = 0;
+	u32 nr_suspects = 0, bad = 0, i;
 
-	for (i = 0; i < s->nr_logical; i++) {
-		const struct imr_track *t = &s->map[i];
-
-		if (t->phys == IMR_NO_TRACK ? t->valid : !t->valid || t->valid > s->track_blocks) {
-			report(ctx, "track %u has %u valid blocks", i, t->valid);
-			bad++;
-		}
-		if (t->phys == IMR_NO_TRACK && t->flee) {
-			report(ctx, "track %u flees and is nowhere", i);
-			bad++;
-		}
-		if (t->phys != IMR_NO_TRACK) {
-			live[t->level]++;
-			if (t->phys >= s->nr_phys || s->owner[t->phys] != i) {
-				report(ctx, "track %u is at %u, which is another's", i, t->phys);
-				bad++;
-			}
-		}
-		slot = t->saved ? slot_of(s, i) : NO_SLOT;
-		if (t->saved && (slot == NO_SLOT || s->slot[slot].owner != i)) {
-			report(ctx, "track %u is saved in no slot", i);
-			bad++;
-		}
-		nr_saved += t->saved;
+	if (!*cursor) {
+		memset(&s->walk, 0, sizeof(s->walk));
+		s->walk.changes = s->changes;
 	}
+	(*cursor)++;
+	if (s->walk.phys < s->nr_phys)
+		return verify_phys(s, report, ctx);
+	if (s->walk.logical < s->nr_logical)
+		return verify_tracks(s, report, ctx);
 	for (i = 0; i < s->nr_slots; i++)
 		nr_suspects += s->slot[i].suspect;
 	if (nr_suspects != s->nr_suspects) {
 		report(ctx, "%u slots are suspect, not %u", nr_suspects, s->nr_suspects);
 		bad++;
 	}
-	if (nr_saved != s->nr_saved || nr_saved != s->saved.live) {
-		report(ctx, "%u tracks are saved, not %u, of which %u are found", nr_saved,
-		       s->nr_saved, s->saved.live);
-		bad++;
-	}
-	for (i = 0; i < NR_LEVELS; i++) {
-		if (live[i] != s->live[i]) {
-			report(ctx, "level %u has %u tracks, not %u", i, live[i], s->live[i]);
-			bad++;
-		}
-	}
+	if (s->walk.changes == s->changes)
+		bad += verify_sums(s, report, ctx);
+	*cursor = SHINGLE_NOWHERE;
 	return bad;
 }
 

@@ -194,12 +194,13 @@ static void level(struct kunit *test, struct disk *d, u32 first, u32 n, u32 leve
 	char what[8], a[12], b[12], c[12];
 	char *argv[4] = { what, a, b, c };
 	const char *why = "";
+	u64 done = 0;
 
 	snprintf(what, sizeof(what), "level");
 	snprintf(a, sizeof(a), "%u", first);
 	snprintf(b, sizeof(b), "%u", n);
 	snprintf(c, sizeof(c), "%u", level);
-	KUNIT_ASSERT_EQ(test, d->e->ops->message(d->e, 4, argv, &emit, &why), 0);
+	KUNIT_ASSERT_EQ(test, d->e->ops->message(d->e, 4, argv, &done, &emit, &why), 0);
 }
 
 /* Logical track n is on physical track n, for those of a list. */
@@ -1185,17 +1186,26 @@ static void imr_message_bound(struct kunit *test)
 	struct shingle_record rec;
 	struct shingle_emit emit = { .rec = &rec, .max = 1, .seq = d->seq };
 	const char *why = "";
+	u64 done = 0, calls;
 
 	snprintf(count, sizeof(count), "65537");
-	KUNIT_EXPECT_EQ(test, d->e->ops->message(d->e, 4, argv, &emit, &why), -EINVAL);
+	KUNIT_EXPECT_EQ(test, d->e->ops->message(d->e, 4, argv, &done, &emit, &why), -EINVAL);
 	KUNIT_EXPECT_EQ(test, strcmp(why, "level and relevel take at most 65536 tracks at a time"),
 			0);
 	KUNIT_EXPECT_EQ(test, emit.nr, 0U);
 	snprintf(count, sizeof(count), "65536");
-	KUNIT_EXPECT_EQ(test, d->e->ops->message(d->e, 4, argv, &emit, &why), 0);
+	/* In parts, each with its record. */
+	for (calls = 1; d->e->ops->message(d->e, 4, argv, &done, &emit, &why) == 1; calls++) {
+		KUNIT_EXPECT_EQ(test, emit.nr, 1U);
+		KUNIT_EXPECT_EQ(test, (u64)le64_to_cpu(rec.b) * calls, done);
+		emit.nr = 0;
+	}
+	KUNIT_EXPECT_EQ(test, done, 65536ULL);
+	KUNIT_EXPECT_TRUE(test, calls > 1);
 	KUNIT_EXPECT_EQ(test, emit.nr, 1U);
+	done = 0;
 	snprintf(many, sizeof(many), "16");
-	KUNIT_EXPECT_EQ(test, d->e->ops->message(d->e, 4, argv, &emit, &why), -EINVAL);
+	KUNIT_EXPECT_EQ(test, d->e->ops->message(d->e, 4, argv, &done, &emit, &why), -EINVAL);
 	KUNIT_EXPECT_EQ(test, emit.nr, 1U);
 	end_disk(d);
 }

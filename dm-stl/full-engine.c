@@ -134,6 +134,28 @@ struct full_pending {
 };
 
 /**
+ * struct full_walk - what verify() has counted so far
+ * @log: the log it is in; logs below were seen
+ * @live: slots of it that were seen and are current
+ * @logs: logs of which the current blocks are in @in_logs
+ * @in_logs: current blocks of them
+ * @bands: so many logical bands were seen
+ * @in_bands: cached blocks of these
+ * @uses: so many physical bands were seen
+ * @nr: of these, in the zone that it is in, by their use
+ */
+struct full_walk {
+	u32 log;
+	u32 live;
+	u32 logs;
+	u64 in_logs;
+	u32 bands;
+	u64 in_bands;
+	u32 uses;
+	u32 nr[USE_STEP + 1];
+};
+
+/**
  * struct stl_full - the engine's state
  * @engine: what core sees
  * @layout: of the device, core's
@@ -153,6 +175,7 @@ struct full_pending {
  * @band_live: per logical band, blocks whose current copy is in a log
  * @band_inflight: per logical band, placements not yet committed or aborted
  * @use: per physical band, what it is used for
+ * @is_free: those that are used for nothing
  * @suspect: per physical band, which of all failures to write was the last one there; 0:
  *	none since it was last written whole.  Not persistent
  * @failures: to write to a band, so far
@@ -167,6 +190,7 @@ struct full_pending {
  * @forced_age: it does without logs of this age and later
  * @step_band: logical band of the step in progress, or NO_BAND
  * @step_log: log of the step in progress, or NO_LOG
+ * @walk: see struct full_walk; kept right by what happens meanwhile
  * @placed_blocks: slots handed out
  * @aborted_blocks: slots spent on writes that failed
  * @merged_blocks: cached blocks copied into bands
@@ -197,6 +221,7 @@ struct stl_full {
 	u32 *band_live;
 	u32 *band_inflight;
 	u32 *use;
+	unsigned long *is_free;
 	u32 *suspect;
 	u32 failures;
 
@@ -212,6 +237,8 @@ struct stl_full {
 	u32 forced_age;
 	u32 step_band;
 	u32 step_log;
+
+	struct full_walk walk;
 
 	u64 placed_blocks;
 	u64 aborted_blocks;
@@ -315,14 +342,25 @@ static u64 slot_pblk(const struct stl_full *s, u32 slot)
 	return band_pblk(s, s->log[slot / s->band_blocks].band) + slot % s->band_blocks;
 }
 
-static void set_use(struct stl_full *s, u32 band, u32 kind, u32 which)
-{
-	s->use[band] = kind << USE_SHIFT | which;
-}
-
 static u32 use_kind(const struct stl_full *s, u32 band)
 {
 	return s->use[band] >> USE_SHIFT;
+}
+
+static void set_use(struct stl_full *s, u32 band, u32 kind, u32 which)
+{
+	struct full_walk *w = &s->walk;
+
+	if (unlikely(band < w->uses &&
+		     zone_of_physical(s, band) == zone_of_physical(s, w->uses))) {
+		w->nr[use_kind(s, band)]--;
+		w->nr[kind]++;
+	}
+	if (kind == USE_FREE)
+		__set_bit(band, s->is_free);
+	else
+		__clear_bit(band, s->is_free);
+	s->use[band] = kind << USE_SHIFT | which;
 }
 
 static u32 use_which(const struct stl_full *s, u32 band)
@@ -337,11 +375,10 @@ static u32 use_which(const struct stl_full *s, u32 band)
  */
 static u32 free_band(const struct stl_full *s, u32 zone)
 {
-	u32 band = first_band(s, zone), end = end_band(s, zone), best = NO_BAND;
+	u32 end = end_band(s, zone), best = NO_BAND, band;
 
-	for (; band < end; band++) {
-		if (use_kind(s, band) != USE_FREE)
-			continue;
+	for (band = find_next_bit(s->is_free, end, first_band(s, zone)); band < end;
+	     band = find_next_bit(s->is_free, end, band + 1)) {
 		if (best == NO_BAND || s->suspect[band] < s->suspect[best])
 			best = band;
 		if (!s->suspect[best])
@@ -399,6 +436,7 @@ static void stl_full_destroy(struct shingle_engine *e)
 	kvfree(s->band_live);
 	kvfree(s->band_inflight);
 	kvfree(s->use);
+	kvfree(s->is_free);
 	kvfree(s->suspect);
 	kvfree(s->pending);
 	kvfree(s);
@@ -426,10 +464,11 @@ static bool allocate(struct stl_full *s)
 	s->band_live = shingle_zalloc_array(s->nr_bands, sizeof(u32));
 	s->band_inflight = shingle_zalloc_array(s->nr_bands, sizeof(u32));
 	s->use = shingle_zalloc_array(s->g.bands, sizeof(u32));
+	s->is_free = shingle_zalloc_array(BITS_TO_LONGS(s->g.bands), sizeof(unsigned long));
 	s->suspect = shingle_zalloc_array(s->g.bands, sizeof(u32));
 	s->pending = shingle_zalloc_array(s->nr_pending_max, sizeof(*s->pending));
 	return s->log && s->zone && s->home && s->written && s->band_live && s->band_inflight &&
-	       s->use && s->suspect && s->pending &&
+	       s->use && s->is_free && s->suspect && s->pending &&
 	       !shingle_slotmap_init(&s->map, s->nr_logs * s->band_blocks);
 }
 
@@ -468,6 +507,8 @@ static int stl_full_create(struct shingle_engine **out, const struct shingle_lay
 		s->log[i].band = NO_BAND;
 	for (i = 0; i < s->nr_bands; i++)
 		s->home[i] = first_home(s, i);
+	for (i = 0; i < g.bands; i++)
+		__set_bit(i, s->is_free);
 	for (i = 0; i < g.nr_zones; i++) {
 		s->zone[i].open = NO_LOG;
 		s->zone[i].stream = NO_LOG;
@@ -717,14 +758,29 @@ static int stl_full_place(struct shingle_engine *e, u64 lblk, u32 n, enum shingl
 	return 0;
 }
 
+/* @n slots of a log from @slot on hold more blocks of @band, or hold none any more. */
+static void count_live(struct stl_full *s, u32 band, u32 slot, u32 n, bool more)
+{
+	u32 log = slot / s->band_blocks, sign = more ? 1 : -1;
+	struct full_walk *w = &s->walk;
+
+	s->band_live[band] += sign * n;
+	s->log[log].live += sign * n;
+	if (log == w->log)
+		w->live += sign * shingle_slotmap_seen(&s->map, slot, n);
+	if (unlikely(log < w->logs))
+		w->in_logs += more ? n : -(u64)n;
+	if (unlikely(band < w->bands))
+		w->in_bands += more ? n : -(u64)n;
+}
+
 /* Forget cached copies of up to @n blocks of @band, which @slot begins.  How many? */
 static u32 drop_slots(struct stl_full *s, u32 band, u32 slot, u32 n)
 {
 	u32 log = slot / s->band_blocks;
 
 	n = shingle_slotmap_run(&s->map, slot, min(n, (log + 1) * s->band_blocks - slot));
-	s->band_live[band] -= n;
-	s->log[log].live -= n;
+	count_live(s, band, slot, n, false);
 	shingle_slotmap_remove(&s->map, slot, n);
 	return n;
 }
@@ -747,8 +803,7 @@ static void adopt_slots(struct stl_full *s, u32 slot, u32 lblk, u32 n)
 
 	drop_range(s, band, lblk, n);
 	shingle_slotmap_insert(&s->map, slot, lblk, n);
-	s->band_live[band] += n;
-	s->log[slot / s->band_blocks].live += n;
+	count_live(s, band, slot, n, true);
 }
 
 static void drop_band(struct stl_full *s, u32 band)
@@ -1142,9 +1197,10 @@ static void stl_full_step_failed(struct shingle_engine *e, const struct shingle_
 	s->step_log = NO_LOG;
 }
 
-static void stl_full_release(struct shingle_engine *e, u64 seq)
+static bool stl_full_release(struct shingle_engine *e, u64 seq)
 {
 	struct stl_full *s = to_full(e);
+	u32 most = SHINGLE_WALK;
 
 	while (s->nr_pending && s->pending[s->pending_head].seq <= seq) {
 		u32 band = s->pending[s->pending_head].band;
@@ -1153,7 +1209,10 @@ static void stl_full_release(struct shingle_engine *e, u64 seq)
 		s->nr_pending--;
 		s->zone[zone_of_physical(s, band)].pending--;
 		give_band(s, band);
+		if (!--most)
+			return true;
 	}
+	return false;
 }
 
 static bool stl_full_pending(struct shingle_engine *e)
@@ -1250,22 +1309,22 @@ static u32 stl_full_encode(struct shingle_engine *e, u64 *cursor, u64 *index, vo
 	struct stl_full *s = to_full(e);
 	u32 maps = DIV_ROUND_UP(s->nr_bands, SHINGLE_CHUNK_BITS);
 	u32 homes = DIV_ROUND_UP(s->nr_bands, PART_HOMES);
-	u32 parts = parts_per_log(s->band_blocks), bytes = 0;
-	u64 end = (u64)maps + homes + (u64)s->nr_logs * parts;
+	u32 parts = parts_per_log(s->band_blocks);
+	u64 end = (u64)maps + homes + (u64)s->nr_logs * parts, at = *cursor;
 
-	for (; !bytes && *cursor < end; (*cursor)++) {
-		u64 at = *cursor;
-
-		*index = at;
-		if (at < maps)
-			bytes = shingle_bits_encode(s->written, s->nr_bands, at, buf);
-		else if (at < maps + homes)
-			bytes = encode_homes(s, at - maps, buf);
-		else
-			bytes = encode_log(s, div_u64(at - maps - homes, parts),
-					   (at - maps - homes) % parts, buf);
+	if (at >= end) {
+		*cursor = SHINGLE_NOWHERE;
+		return 0;
 	}
-	return bytes;
+	*index = at;
+	*cursor = at + 1;
+	if (at < maps)
+		return shingle_bits_encode(s->written, s->nr_bands, at, buf);
+	at -= maps;
+	if (at < homes)
+		return encode_homes(s, at, buf);
+	at -= homes;
+	return encode_log(s, div_u64(at, parts), at % parts, buf);
 }
 
 static int decode_homes(struct stl_full *s, u32 part, const __le32 *p, u32 bytes)
@@ -1526,15 +1585,11 @@ static u32 verify_slot(struct stl_full *s, u32 slot, shingle_report_fn report, v
 	return 0;
 }
 
-static u32 verify_log(struct stl_full *s, u32 log, shingle_report_fn report, void *ctx)
+static u32 verify_log(struct stl_full *s, u32 log, u32 live, shingle_report_fn report, void *ctx)
 {
 	const struct full_log *l = &s->log[log];
-	u32 bad = 0, live = 0, i;
+	u32 bad = 0;
 
-	for (i = log * s->band_blocks; i < (log + 1) * s->band_blocks; i++) {
-		bad += verify_slot(s, i, report, ctx);
-		live += shingle_slot_state(&s->map, i) == SHINGLE_SLOT_OWNED;
-	}
 	if (live != l->live) {
 		report(ctx, "log %u counts %u current blocks and has %u", log, l->live, live);
 		bad++;
@@ -1547,14 +1602,53 @@ static u32 verify_log(struct stl_full *s, u32 log, shingle_report_fn report, voi
 	return bad;
 }
 
+/* Slots of the log that the walk is in; with the last one, the log. */
+static u32 verify_slots(struct stl_full *s, shingle_report_fn report, void *ctx)
+{
+	struct shingle_slotmap *m = &s->map;
+	struct full_walk *w = &s->walk;
+	u32 log_end = (w->log + 1) * s->band_blocks, bad = 0;
+	u32 end = m->seen + min(log_end - m->seen, SHINGLE_WALK);
+
+	for (; m->seen < end; m->seen++) {
+		bool live = shingle_slot_state(m, m->seen) == SHINGLE_SLOT_OWNED;
+
+		bad += verify_slot(s, m->seen, report, ctx);
+		m->seen_live += live;
+		w->live += live;
+	}
+	if (end < log_end)
+		return bad;
+	bad += verify_log(s, w->log, w->live, report, ctx);
+	w->in_logs += s->log[w->log].live;
+	w->logs++;
+	w->log++;
+	w->live = 0;
+	return bad;
+}
+
+static u32 verify_bands(struct stl_full *s, shingle_report_fn report, void *ctx)
+{
+	struct full_walk *w = &s->walk;
+	u32 end = w->bands + min(s->nr_bands - w->bands, SHINGLE_WALK), bad = 0;
+
+	for (; w->bands < end; w->bands++) {
+		w->in_bands += s->band_live[w->bands];
+		if (s->use[s->home[w->bands]] == (USE_HOME << USE_SHIFT | w->bands))
+			continue;
+		report(ctx, "band %u is not at home in band %u", w->bands, s->home[w->bands]);
+		bad++;
+	}
+	return bad;
+}
+
 /* Every band of the zone is of use for one thing, and what is no home is counted. */
-static u32 verify_zone(struct stl_full *s, u32 zone, shingle_report_fn report, void *ctx)
+static u32 verify_zone(struct stl_full *s, u32 zone, const u32 *nr, shingle_report_fn report,
+		       void *ctx)
 {
 	const struct full_zone *z = &s->zone[zone];
-	u32 nr[USE_STEP + 1] = { 0 }, logs = 0, i;
+	u32 logs = 0, i;
 
-	for (i = first_band(s, zone); i < end_band(s, zone); i++)
-		nr[min_t(u32, use_kind(s, i), USE_STEP)]++;
 	for (i = zone * s->g.log_bands; i < (zone + 1) * s->g.log_bands; i++)
 		logs += s->log[i].band != NO_BAND;
 	if (nr[USE_FREE] == z->free && nr[USE_PENDING] == z->pending && nr[USE_LOG] == logs &&
@@ -1567,30 +1661,61 @@ static u32 verify_zone(struct stl_full *s, u32 zone, shingle_report_fn report, v
 	return 1;
 }
 
-static u32 stl_full_verify(struct shingle_engine *e, shingle_report_fn report, void *ctx)
+/* Physical bands of the zone that the walk is in; with the last one, the zone. */
+static u32 verify_uses(struct stl_full *s, shingle_report_fn report, void *ctx)
+{
+	struct full_walk *w = &s->walk;
+	u32 zone = zone_of_physical(s, w->uses), zone_end = end_band(s, zone), bad = 0;
+	u32 end = w->uses + min(zone_end - w->uses, SHINGLE_WALK);
+
+	for (; w->uses < end; w->uses++) {
+		u32 kind = min_t(u32, use_kind(s, w->uses), USE_STEP);
+		bool is_free = kind == USE_FREE;
+
+		w->nr[kind]++;
+		if (test_bit(w->uses, s->is_free) == is_free)
+			continue;
+		report(ctx, "band %u is free and is not", w->uses);
+		bad++;
+	}
+	if (end < zone_end)
+		return bad;
+	bad += verify_zone(s, zone, w->nr, report, ctx);
+	memset(w->nr, 0, sizeof(w->nr));
+	return bad;
+}
+
+/* Logs, bands, zones, and then the sums, to which counts were kept meanwhile. */
+static u32 stl_full_verify(struct shingle_engine *e, u64 *cursor, shingle_report_fn report,
+			   void *ctx)
 {
 	struct stl_full *s = to_full(e);
-	u64 in_logs = 0, in_bands = 0;
-	u32 bad = 0, i;
+	struct full_walk *w = &s->walk;
+	u32 bad = 0;
 
-	for (i = 0; i < s->nr_logs; i++) {
-		bad += verify_log(s, i, report, ctx);
-		in_logs += s->log[i].live;
+	if (!*cursor) {
+		memset(w, 0, sizeof(*w));
+		s->map.seen = 0;
+		s->map.seen_live = 0;
 	}
-	for (i = 0; i < s->nr_bands; i++) {
-		in_bands += s->band_live[i];
-		if (s->use[s->home[i]] == (USE_HOME << USE_SHIFT | i))
-			continue;
-		report(ctx, "band %u is not at home in band %u", i, s->home[i]);
+	(*cursor)++;
+	if (w->logs < s->nr_logs)
+		return verify_slots(s, report, ctx);
+	if (w->bands < s->nr_bands)
+		return verify_bands(s, report, ctx);
+	if (w->uses < s->g.bands)
+		return verify_uses(s, report, ctx);
+	if (w->in_logs != s->map.live || w->in_logs != w->in_bands ||
+	    w->in_logs != s->map.seen_live) {
+		report(ctx, "cached blocks: %u hashed, %u slots, %llu by log, %llu by band",
+		       s->map.live, s->map.seen_live, (unsigned long long)w->in_logs,
+		       (unsigned long long)w->in_bands);
 		bad++;
 	}
-	for (i = 0; i < s->g.nr_zones; i++)
-		bad += verify_zone(s, i, report, ctx);
-	if (in_logs != s->map.live || in_logs != in_bands) {
-		report(ctx, "cached blocks: %u hashed, %llu by log, %llu by band", s->map.live,
-		       (unsigned long long)in_logs, (unsigned long long)in_bands);
-		bad++;
-	}
+	/* Nobody has to keep anything right for a walk that has ended. */
+	memset(w, 0, sizeof(*w));
+	s->map.seen = 0;
+	*cursor = SHINGLE_NOWHERE;
 	return bad;
 }
 
@@ -1639,7 +1764,8 @@ static u64 stl_full_map_bytes(struct shingle_engine *e)
 
 	return shingle_slotmap_bytes(&s->map) + (u64)sizeof(*s->log) * s->nr_logs +
 	       (u64)sizeof(*s->zone) * s->g.nr_zones + 3ULL * sizeof(u32) * s->nr_bands +
-	       BITS_TO_LONGS(s->nr_bands) * sizeof(long) + 2ULL * sizeof(u32) * s->g.bands +
+	       (BITS_TO_LONGS(s->nr_bands) + BITS_TO_LONGS(s->g.bands)) * sizeof(long) +
+	       2ULL * sizeof(u32) * s->g.bands +
 	       (u64)sizeof(*s->pending) * s->nr_pending_max;
 }
 

@@ -69,6 +69,20 @@ struct set_stream {
 };
 
 /**
+ * struct set_walk - cached blocks by band and by set
+ * @bands: so many bands were seen
+ * @sets: so many sets
+ * @in_bands: cached blocks of these bands
+ * @in_sets: cached blocks in these sets
+ */
+struct set_walk {
+	u32 bands;
+	u32 sets;
+	u64 in_bands;
+	u64 in_sets;
+};
+
+/**
  * struct stl_set - the engine's state
  * @engine: what core sees
  * @layout: of the device, core's
@@ -106,6 +120,8 @@ struct set_stream {
  * @staged_snapshot: slots of its set from here on are newer than the copy
  * @staged_valid: how many of its first blocks are home again; @valid says
  *	nothing of it
+ * @tidied: of how many of its first blocks the cache has forgotten what is older than
+ *	the copy
  * @stream: what goes on sequentially; at most one has been @alone for @bypass
  * @stream_clock: counts @stream[].used
  * @direct_band: the stream's next write goes home, behind the prefix of this
@@ -117,6 +133,7 @@ struct set_stream {
  * @held_seq: transaction that gives them up
  * @reset_set: emptied, but recovery might still look into it; or NO_SET
  * @reset_seq: transaction that says that it is empty
+ * @walk: what verify() has counted so far, kept right by what happens meanwhile
  * @placed_blocks: slots handed out
  * @aborted_blocks: slots spent on writes that failed
  * @bands_cleaned: data bands rewritten
@@ -164,6 +181,7 @@ struct stl_set {
 	u32 staged_band;
 	u32 staged_snapshot;
 	u32 staged_valid;
+	u32 tidied;
 
 	struct set_stream stream[NR_STREAMS];
 	u64 stream_clock;
@@ -177,6 +195,8 @@ struct stl_set {
 
 	u32 reset_set;
 	u64 reset_seq;
+
+	struct set_walk walk;
 
 	u64 placed_blocks;
 	u64 aborted_blocks;
@@ -688,12 +708,24 @@ static int stl_set_place(struct shingle_engine *e, u64 lblk, u32 n, enum shingle
 	return 0;
 }
 
+/* The cache holds @n more blocks of @band, or so many less. */
+static void count_live(struct stl_set *s, u32 band, s32 n)
+{
+	u32 set = set_of_band(s, band);
+
+	s->band_live[band] += n;
+	s->set_live[set] += n;
+	if (unlikely(band < s->walk.bands))
+		s->walk.in_bands += n;
+	if (unlikely(set < s->walk.sets))
+		s->walk.in_sets += n;
+}
+
 /* Forget the cached copies of consecutive blocks. */
 static void drop_slots(struct stl_set *s, u32 band, u32 slot, u32 n)
 {
 	shingle_slotmap_remove(&s->map, slot, n);
-	s->band_live[band] -= n;
-	s->set_live[set_of_band(s, band)] -= n;
+	count_live(s, band, -(s32)n);
 }
 
 /* Make slots the current copies of blocks, but of those of which a later slot is. */
@@ -711,8 +743,7 @@ static void adopt_slots(struct stl_set *s, u32 band, u32 slot, u32 lblk, u32 n)
 			drop_slots(s, band, old, 1);
 		}
 		shingle_slotmap_insert(&s->map, slot, lblk, part);
-		s->band_live[band] += part;
-		s->set_live[set_of_band(s, band)] += part;
+		count_live(s, band, part);
 	}
 }
 
@@ -1121,6 +1152,7 @@ static void stl_set_step_done(struct shingle_engine *e, const struct shingle_ste
 		s->staged_band = s->step_band;
 		s->staged_snapshot = step->cookie;
 		s->staged_valid = 0;
+		s->tidied = 0;
 		/* Its home is free, once the record is durable and readers are gone. */
 		if (s->step_band == s->wish_band && s->clean_set == NO_SET) {
 			break_direct(s);
@@ -1156,7 +1188,22 @@ static void stl_set_step_failed(struct shingle_engine *e, const struct shingle_s
 	s->step_band = U64_MAX;
 }
 
-static void stl_set_release(struct shingle_engine *e, u64 seq)
+/* The copy is the band: locate() does not look at what is older any more. */
+static bool stl_set_tidy(struct shingle_engine *e)
+{
+	struct stl_set *s = to_set(e);
+	u32 n;
+
+	if (!s->staged || s->tidied == s->band_blocks)
+		return false;
+	n = min(s->band_blocks - s->tidied, SHINGLE_WALK);
+	drop_range(s, s->staged_band, s->staged_band * s->band_blocks + s->tidied, n,
+		   s->staged_snapshot);
+	s->tidied += n;
+	return s->tidied < s->band_blocks;
+}
+
+static bool stl_set_release(struct shingle_engine *e, u64 seq)
 {
 	struct stl_set *s = to_set(e);
 	u32 set = s->reset_set;
@@ -1164,10 +1211,11 @@ static void stl_set_release(struct shingle_engine *e, u64 seq)
 	if (s->held_seq <= seq)
 		s->held = false;
 	if (set == NO_SET || s->reset_seq > seq)
-		return;
+		return false;
 	memset(&s->map.owner[set * s->band_blocks], 0, s->band_blocks * sizeof(u32));
 	s->fill[set] = 0;
 	s->reset_set = NO_SET;
+	return false;
 }
 
 static bool stl_set_pending(struct shingle_engine *e)
@@ -1277,24 +1325,22 @@ static u32 stl_set_encode(struct shingle_engine *e, u64 *cursor, u64 *index, voi
 	u32 parts = parts_per_set(s->band_blocks);
 	u32 maps = DIV_ROUND_UP(s->nr_bands, SHINGLE_CHUNK_BITS);
 	u64 slots = (u64)s->nr_sets * parts;
-	u64 end = 1 + maps + slots + DIV_ROUND_UP(s->nr_bands, PART_BANDS);
-	u32 bytes = 0;
+	u64 end = 1 + maps + slots + DIV_ROUND_UP(s->nr_bands, PART_BANDS), at = *cursor;
 
-	for (; !bytes && *cursor < end; (*cursor)++) {
-		u64 at = *cursor;
-
-		*index = at;
-		if (!at)
-			bytes = encode_globals(s, buf);
-		else if (at <= maps)
-			bytes = encode_whole(s, at - 1, buf);
-		else if (at - 1 - maps < slots)
-			bytes = encode_slots(s, div_u64(at - 1 - maps, parts),
-					     (at - 1 - maps) % parts, buf);
-		else
-			bytes = encode_prefixes(s, at - 1 - maps - slots, buf);
+	if (at >= end) {
+		*cursor = SHINGLE_NOWHERE;
+		return 0;
 	}
-	return bytes;
+	*index = at;
+	*cursor = at + 1;
+	if (!at)
+		return encode_globals(s, buf);
+	if (at <= maps)
+		return encode_whole(s, at - 1, buf);
+	at -= 1 + maps;
+	if (at < slots)
+		return encode_slots(s, div_u64(at, parts), at % parts, buf);
+	return encode_prefixes(s, at - slots, buf);
 }
 
 /* Early builds knew no bypass: nothing of what they have staged is at home. */
@@ -1547,6 +1593,7 @@ static int stl_set_ready(struct shingle_engine *e, const char **why)
 	struct stl_set *s = to_set(e);
 	u32 set, offset;
 
+	s->tidied = s->band_blocks;
 	if (s->staged && (s->staged_band >= s->nr_bands || s->staged_snapshot > s->band_blocks ||
 			  s->staged_valid > s->band_blocks)) {
 		*why = "staging band holds a band that does not exist";
@@ -1556,6 +1603,10 @@ static int stl_set_ready(struct shingle_engine *e, const char **why)
 		*why = "cache map names a block of another set";
 		return -EUCLEAN;
 	}
+	/* As after tidy(). */
+	if (s->staged)
+		drop_range(s, s->staged_band, s->staged_band * s->band_blocks, s->band_blocks,
+			   s->staged_snapshot);
 	shingle_slotmap_uncrowd(&s->map);
 	for (set = 0; set < s->nr_sets; set++) {
 		u32 *owner = &s->map.owner[set * s->band_blocks];
@@ -1602,16 +1653,46 @@ static u32 verify_slot(struct stl_set *s, u32 slot, shingle_report_fn report, vo
 	return 0;
 }
 
-static u32 verify_homes(struct stl_set *s, shingle_report_fn report, void *ctx)
+static u32 verify_slots(struct stl_set *s, shingle_report_fn report, void *ctx)
 {
-	u32 bad = 0, i;
+	u32 end = s->map.seen + min(s->map.nr_slots - s->map.seen, SHINGLE_WALK), bad = 0;
 
-	for (i = 0; i < s->nr_bands; i++) {
-		if (at_home(s, i) > s->band_blocks) {
-			report(ctx, "band %u holds %u blocks at home", i, at_home(s, i));
+	for (; s->map.seen < end; s->map.seen++) {
+		bad += verify_slot(s, s->map.seen, report, ctx);
+		s->map.seen_live += shingle_slot_state(&s->map, s->map.seen) == SHINGLE_SLOT_OWNED;
+	}
+	return bad;
+}
+
+static u32 verify_bands(struct stl_set *s, shingle_report_fn report, void *ctx)
+{
+	struct set_walk *w = &s->walk;
+	u32 end = w->bands + min(s->nr_bands - w->bands, SHINGLE_WALK), bad = 0;
+
+	for (; w->bands < end; w->bands++) {
+		w->in_bands += s->band_live[w->bands];
+		if (at_home(s, w->bands) > s->band_blocks) {
+			report(ctx, "band %u holds %u blocks at home", w->bands,
+			       at_home(s, w->bands));
 			bad++;
 		}
 	}
+	return bad;
+}
+
+static void count_sets(struct stl_set *s)
+{
+	struct set_walk *w = &s->walk;
+	u32 end = w->sets + min(s->nr_sets - w->sets, SHINGLE_WALK);
+
+	for (; w->sets < end; w->sets++)
+		w->in_sets += s->set_live[w->sets];
+}
+
+static u32 verify_stream(struct stl_set *s, shingle_report_fn report, void *ctx)
+{
+	u32 bad = 0;
+
 	if (s->flight_band != NO_BAND &&
 	    (s->flight_band == s->step_band || s->flight_end <= at_home(s, s->flight_band) ||
 	     s->flight_end > s->band_blocks)) {
@@ -1629,27 +1710,40 @@ static u32 verify_homes(struct stl_set *s, shingle_report_fn report, void *ctx)
 	return bad;
 }
 
-static u32 stl_set_verify(struct shingle_engine *e, shingle_report_fn report, void *ctx)
+/* Slots, bands, sets, and then the sums, to which counts were kept meanwhile. */
+static u32 stl_set_verify(struct shingle_engine *e, u64 *cursor, shingle_report_fn report,
+			  void *ctx)
 {
 	struct stl_set *s = to_set(e);
-	u64 live = 0, in_bands = 0, in_sets = 0;
-	u32 bad = 0, i;
+	struct set_walk *w = &s->walk;
+	u32 live, bad;
 
-	for (i = 0; i < s->map.nr_slots; i++) {
-		bad += verify_slot(s, i, report, ctx);
-		live += shingle_slot_state(&s->map, i) == SHINGLE_SLOT_OWNED;
+	if (!*cursor) {
+		s->map.seen = 0;
+		s->map.seen_live = 0;
+		memset(w, 0, sizeof(*w));
 	}
-	for (i = 0; i < s->nr_bands; i++)
-		in_bands += s->band_live[i];
-	for (i = 0; i < s->nr_sets; i++)
-		in_sets += s->set_live[i];
-	bad += verify_homes(s, report, ctx);
-	if (live != s->map.live || live != in_bands || live != in_sets) {
-		report(ctx, "cached blocks: %llu slots, %u hashed, %llu by band, %llu by set",
-		       (unsigned long long)live, s->map.live, (unsigned long long)in_bands,
-		       (unsigned long long)in_sets);
+	(*cursor)++;
+	if (s->map.seen < s->map.nr_slots)
+		return verify_slots(s, report, ctx);
+	if (w->bands < s->nr_bands)
+		return verify_bands(s, report, ctx);
+	if (w->sets < s->nr_sets) {
+		count_sets(s);
+		return 0;
+	}
+	bad = verify_stream(s, report, ctx);
+	live = s->map.seen_live;
+	if (live != s->map.live || live != w->in_bands || live != w->in_sets) {
+		report(ctx, "cached blocks: %u slots, %u hashed, %llu by band, %llu by set",
+		       live, s->map.live, (unsigned long long)w->in_bands,
+		       (unsigned long long)w->in_sets);
 		bad++;
 	}
+	/* Nobody has to keep anything right for a walk that has ended. */
+	s->map.seen = 0;
+	memset(w, 0, sizeof(*w));
+	*cursor = SHINGLE_NOWHERE;
 	return bad;
 }
 
@@ -1726,6 +1820,7 @@ const struct shingle_engine_ops stl_set_engine_ops = {
 	.step_source = stl_set_step_source,
 	.step_done = stl_set_step_done,
 	.step_failed = stl_set_step_failed,
+	.tidy = stl_set_tidy,
 	.release = stl_set_release,
 	.pending = stl_set_pending,
 	.referenced = stl_set_referenced,

@@ -2,8 +2,11 @@
 """The benchmark's part in the guest: set the targets up, measure, print JSON."""
 
 import argparse
+import gc
 import json
+import mmap
 import os
+import random
 import re
 import subprocess
 import sys
@@ -31,19 +34,28 @@ def progress(text):
 
 
 class Ram:
-    """Devices cut from one RAM disk, so that all have the same kind of memory."""
+    """Devices cut from one RAM disk, so that all have the same kind of memory; each a
+    @part of its size, but for what holds metadata."""
 
-    def __init__(self, mib):
+    def __init__(self, mib, part=1):
+        mib = mib // part + (part > 1) * 256
         sh("modprobe", "brd", "rd_nr=1", f"rd_size={mib * 1024}")
+        self.part = part
         self.next = 0
         progress(f"touching {mib} MiB of RAM")
         sh("dd", "if=/dev/zero", "of=/dev/ram0", f"bs={MIB}", check=False)
 
-    def cut(self, name, mib):
+    def cut(self, name, mib, whole=False):
+        mib = mib if whole else mib // self.part
         sh("dmsetup", "create", name, "--table",
            f"0 {mib * SECTORS} linear /dev/ram0 {self.next}")
         self.next += mib * SECTORS
         return f"/dev/mapper/{name}"
+
+
+def bare(_ram):
+    """The RAM disk itself, where dm-linear lies."""
+    sh("ln", "-s", "/dev/ram0", "/dev/mapper/bare")
 
 
 def linear(ram):
@@ -51,22 +63,23 @@ def linear(ram):
 
 
 def stl_set(ram):
-    data, meta = ram.cut("stl-data", 1400), ram.cut("stl-meta", 72)
+    data, meta = ram.cut("stl-data", 1400), ram.cut("stl-meta", 72, True)
     sh("shingle", "create", "stl-set", "--meta", meta, "--band", "4M",
        "--cache-size", "45%", "--journal", "32M", data, "stl-set")
 
 
 def stl_full(ram):
     """One zone, whose logs hold a round of random writes; no idle cleaning in it."""
-    data, meta = ram.cut("full-data", 720), ram.cut("full-meta", 72)
-    sh("shingle", "create", "stl-full", "--meta", meta, "--band", "4M", "--zone-bands", "180",
-       "--provision", "72", "--log-bands", "66", "--journal", "32M", "--set", "cleaning=lazy",
+    data, meta = ram.cut("full-data", 720), ram.cut("full-meta", 72, True)
+    sh("shingle", "create", "stl-full", "--meta", meta, "--band", "4M", "--zone-bands",
+       str(180 // ram.part), "--provision", str(72 // ram.part), "--log-bands",
+       str(66 // ram.part), "--journal", "32M", "--set", "cleaning=lazy",
        data, "stl-full")
 
 
 def imr(ram):
     """All that is asked of it is of a level that lies on tops."""
-    data, meta = ram.cut("imr-data", 2 * SIZE_MIB + 64), ram.cut("imr-meta", 72)
+    data, meta = ram.cut("imr-data", 2 * SIZE_MIB + 64), ram.cut("imr-meta", 72, True)
     sh("shingle", "create", "imr", "--meta", meta, "--track", "2M", "--set", "largest=1",
        data, "imr")
 
@@ -74,18 +87,19 @@ def imr(ram):
 def writecache(ram):
     origin, cache = ram.cut("wc-origin", SIZE_MIB), ram.cut("wc-cache", 640)
     sh("dmsetup", "create", "writecache", "--table",
-       f"0 {SIZE_MIB * SECTORS} writecache s {origin} {cache} 4096 0")
+       f"0 {SIZE_MIB // ram.part * SECTORS} writecache s {origin} {cache} 4096 0")
 
 
 def thin(ram):
-    data, meta = ram.cut("thin-data", SIZE_MIB + 64), ram.cut("thin-meta", 16)
+    mib = SIZE_MIB // ram.part
+    data, meta = ram.cut("thin-data", SIZE_MIB + 64), ram.cut("thin-meta", 16, True)
     sh("dd", "if=/dev/zero", f"of={meta}", "bs=4k", "count=1")
     sh("dmsetup", "create", "pool", "--table",
-       f"0 {(SIZE_MIB + 64) * SECTORS} thin-pool {meta} {data} 128 0 "
+       f"0 {(SIZE_MIB + 64) // ram.part * SECTORS} thin-pool {meta} {data} 128 0 "
        "1 skip_block_zeroing")
     sh("dmsetup", "message", "pool", "0", "create_thin 0")
     sh("dmsetup", "create", "thin", "--table",
-       f"0 {SIZE_MIB * SECTORS} thin /dev/mapper/pool 0")
+       f"0 {mib * SECTORS} thin /dev/mapper/pool 0")
 
 
 def zoned(_ram):
@@ -138,12 +152,13 @@ def settle(target):
     sh("sync")
 
 
-def measure(target, rw, bs, mib):
+def measure(target, rw, bs, mib, jobs=1):
     out = sh("fio", "--name=bench", f"--filename=/dev/mapper/{target}", "--direct=1",
              "--ioengine=libaio", "--iodepth=32", "--iodepth_batch=32",
              "--iodepth_batch_complete_min=32", "--gtod_reduce=1", f"--rw={rw}", f"--bs={bs}",
              f"--size={SPAN_MIB}m", f"--io_size={mib}m", "--norandommap", "--randrepeat=0",
-             "--clocksource=clock_gettime", "--output-format=json")
+             "--clocksource=clock_gettime", f"--numjobs={jobs}", "--group_reporting",
+             "--output-format=json")
     job = json.loads(out)["jobs"][0]
     side = job["write" if "write" in rw else "read"]
     return side["io_bytes"], side["runtime"]
@@ -264,6 +279,82 @@ def speed(rounds):
             "cleaning_steps_while_measuring": cleaned}
 
 
+SHARED = ("linear", "stl-set", "stl-full", "imr")
+MOST_MIB = 160          # of random writes, what all find room for without cleaning
+
+
+def processors(rounds):
+    """Bytes per second of random 4 KiB operations by one job and by two, target by
+    target, on a kernel with two processors."""
+    ram = Ram(4100)
+    result = {}
+    for name in SHARED:
+        progress(f"setting up {name}")
+        TARGETS[name](ram)
+        sh("dd", "if=/dev/zero", f"of=/dev/mapper/{name}", f"bs={MIB}", "oflag=direct",
+           f"count={SPAN_MIB}", check=False)
+        settle(name)
+    for i in range(rounds):
+        progress(f"round {i + 1} of {rounds}")
+        for rw in ("randread", "randwrite"):
+            for name in SHARED:
+                for jobs in (1, 2):
+                    moved, ms = measure(name, rw, "4k", MOST_MIB // jobs, jobs)
+                    result.setdefault(rw, {}).setdefault(name, {}).setdefault(
+                        jobs, []).append(moved / (ms or 1) * 1000)
+                    if rw == "randwrite":
+                        settle(name)
+    return result
+
+
+# What a 4 KiB operation costs, in instructions: QEMU's clock counts them, and nothing
+# else moves it, so that the difference of two lengths of one load is the load's alone.
+# Each target is a PART of its size for speed(), and that is what is read and written.
+PART = 8
+COUNTED = ("bare", "linear", "stl-set", "stl-full", "imr", "writecache", "thin")
+OPS = 1000
+SHIFT = 1               # scripts/lab: -icount shift=1, two nanoseconds for each
+
+
+def count(target, write, n):
+    """Nanoseconds for @n operations at random places."""
+    places = random.Random(n)
+    blocks = [places.randrange(SPAN_MIB // PART * 256) * 4096 for _ in range(n)]
+    buffer = mmap.mmap(-1, 4096)
+    vector = [buffer]
+    operation = os.pwritev if write else os.preadv
+    fd = os.open(f"/dev/mapper/{target}", os.O_RDWR | os.O_DIRECT)
+    try:
+        start = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+        for at in blocks:
+            operation(fd, vector, at)
+        return time.clock_gettime_ns(time.CLOCK_MONOTONIC) - start
+    finally:
+        os.close(fd)
+
+
+def instructions():
+    """Of one operation, target by target, reads and writes, whatever is below included."""
+    ram = Ram(5000, PART)
+    result = {}
+    gc.disable()
+    for name in COUNTED:
+        progress(f"counting {name}")
+        (bare if name == "bare" else TARGETS[name])(ram)
+        sh("dd", "if=/dev/zero", f"of=/dev/mapper/{name}", f"bs={MIB}", "oflag=direct",
+           f"count={SPAN_MIB // PART}", check=False)
+        settle(name)
+        for op, write in (("read", False), ("write", True)):
+            took = []
+            for n in (OPS, OPS, 2 * OPS):   # the first one is for what is done once
+                took.append(count(name, write, n))
+                if write:
+                    settle(name)
+            result.setdefault(op, {})[name] = (took[2] - took[1]) / OPS / (1 << SHIFT)
+            progress(f"{name} {op}: {result[op][name]:.0f} instructions")
+    return result
+
+
 def timed(*argv):
     start = time.monotonic()
     sh(*argv)
@@ -302,10 +393,12 @@ def scale():
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--part", choices=("speed", "scale"), required=True)
+    parser.add_argument("--part", required=True,
+                        choices=("speed", "scale", "instructions", "processors"))
     args = parser.parse_args()
-    result = speed(args.rounds) if args.part == "speed" else scale()
-    print(json.dumps(result))
+    parts = {"speed": lambda: speed(args.rounds), "scale": scale,
+             "instructions": instructions, "processors": lambda: processors(args.rounds)}
+    print(json.dumps(parts[args.part]()))
 
 
 if __name__ == "__main__":

@@ -69,6 +69,20 @@ def test_imr_needs_each_protection(feature):
     assert re.search("holds write|are cached, not", done.stdout), done.stdout
 
 
+def test_no_operation_walks_over_a_device():
+    """A spinlock is held meanwhile, interrupts off.  What is counted is the pieces of
+    code that the longest call of each operation goes through, on devices of 4 TB; so
+    many take 1 ms at most."""
+    done = exercise(250000, tool="shingle-holds")
+    assert done.returncode == 0, done.stdout + done.stderr
+    print(done.stdout)
+    seen = set(re.findall(r"^(\S+) (\w+): \d+ pieces of code, \d+ us$", done.stdout, re.M))
+    for engine in ("stl-set", "stl-full", "imr"):
+        for op in ("resolve", "discard", "next_step", "step_done", "release", "encode",
+                   "verify", "stats"):
+            assert (engine, op) in seen, done.stdout
+
+
 def test_imr_vectors():
     done = run(TOP / "build/userspace/imr-test")
     assert done.returncode == 0, done.stdout

@@ -165,9 +165,14 @@ static inline bool __test_and_clear_bit(unsigned long n, unsigned long *p)
 static inline unsigned long find_next_bit(const unsigned long *p, unsigned long size,
 					  unsigned long from)
 {
-	while (from < size && !test_bit(from, p))
-		from++;
-	return from;
+	while (from < size && !test_bit(from, p)) {
+		/* Past what is left of a word in which there is none, as the kernel does. */
+		if (p[from / BITS_PER_LONG] >> from % BITS_PER_LONG)
+			from++;
+		else
+			from += BITS_PER_LONG - from % BITS_PER_LONG;
+	}
+	return from < size ? from : size;
 }
 
 static inline unsigned long find_next_zero_bit(const unsigned long *p, unsigned long size,

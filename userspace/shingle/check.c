@@ -332,7 +332,7 @@ static void map_report(void *ctx, const char *fmt, ...)
  */
 u32 check_map(struct image *img, struct findings *f)
 {
-	u32 broken = img->row->ops->verify(img->engine, map_report, f);
+	u32 broken = shingle_verify(img->engine, map_report, f);
 	struct shingle_run run;
 	u64 lblk, n;
 

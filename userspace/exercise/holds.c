@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * shingle-holds [MOST]: how long does the longest call of each engine operation take?
+ *
+ * Core calls them under a spinlock with interrupts off, so none may walk over all of a
+ * large device.  The engines are compiled with -fsanitize-coverage=trace-pc, which
+ * counts each piece of code that is walked through: a measure that neither the machine
+ * nor what else it does can change.  The time beside it is for the reader.
+ *
+ * Prints a line for each operation of each engine, on devices of some TB; exit status 1
+ * if one walks through more than MOST pieces of code.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "exercise.h"
+#include "full-engine.h"
+#include "imr-engine.h"
+#include "set-engine.h"
+
+/* Blocks that core asks for the sources of in one go. */
+#define SOURCE_BLOCKS	256U
+/* The longest bio that is likely. */
+#define BIO_BLOCKS	256U
+
+enum op {
+	OP_RESOLVE, OP_PLACE, OP_COMMIT, OP_DISCARD, OP_NEXT_STEP, OP_SOURCE, OP_DONE,
+	OP_TIDY, OP_RELEASE, OP_ENCODE, OP_VERIFY, OP_STATS, OP_MESSAGE, NR_OPS
+};
+
+static const char *const op_names[NR_OPS] = {
+	"resolve", "place", "commit", "discard", "next_step", "step_source", "step_done",
+	"tidy", "release", "encode", "verify", "stats", "message",
+};
+
+static unsigned long walked, since, most[NR_OPS];
+static double took[NR_OPS], start;
+
+void __sanitizer_cov_trace_pc(void)
+{
+	walked++;
+}
+
+static double now_us(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1e6 + t.tv_nsec / 1e3;
+}
+
+static void begin(void)
+{
+	start = now_us();
+	since = walked;
+}
+
+static void end(enum op op)
+{
+	unsigned long n = walked - since;
+	double us = now_us() - start;
+
+	if (n <= most[op])
+		return;
+	most[op] = n;
+	took[op] = us;
+}
+
+/**
+ * struct device - an engine and what core would know
+ * @e: the engine
+ * @l: its layout
+ * @seq: open transaction
+ * @rng: state of the random numbers
+ * @rec: for records
+ * @emit: of the call under way
+ */
+struct device {
+	struct shingle_engine *e;
+	struct shingle_layout l;
+	u64 seq;
+	u32 rng;
+	struct shingle_record rec[16];
+	struct shingle_emit emit;
+};
+
+static u32 rnd(struct device *d, u32 below)
+{
+	d->rng = d->rng * 1664525U + 1013904223U;
+	return (u64)d->rng * below >> 32;
+}
+
+static struct shingle_emit *emit(struct device *d)
+{
+	d->emit = (struct shingle_emit){ .rec = d->rec, .max = 16, .seq = d->seq };
+	return &d->emit;
+}
+
+static void die(const char *what)
+{
+	fprintf(stderr, "shingle-holds: %s\n", what);
+	exit(2);
+}
+
+static void report(void *ctx, const char *fmt, ...)
+{
+	die(fmt);
+}
+
+static void create(struct device *d, const struct shingle_engine_ops *ops,
+		   const struct shingle_exercise_shape *shape, const void *params, size_t size)
+{
+	const char *why;
+
+	shingle_exercise_layout(&d->l, ops, shape, params, size);
+	if (ops->create(&d->e, &d->l, &why))
+		die(why);
+	d->seq = 1;
+}
+
+static void ready(struct device *d)
+{
+	const char *why;
+
+	if (d->e->ops->ready(d->e, &why))
+		die(why);
+}
+
+/* Everything so far is durable, and nobody reads. */
+static void release(struct device *d)
+{
+	bool more = true;
+
+	while (more) {
+		begin();
+		more = d->e->ops->release(d->e, d->seq);
+		end(OP_RELEASE);
+	}
+	d->seq++;
+}
+
+static void tidy(struct device *d)
+{
+	bool more = d->e->ops->tidy;
+
+	while (more) {
+		begin();
+		more = d->e->ops->tidy(d->e);
+		end(OP_TIDY);
+	}
+}
+
+/* One step, as core's cleaner takes it.  Returns what next_step() says. */
+static int step(struct device *d, enum shingle_why why)
+{
+	struct shingle_step s, part;
+	struct shingle_run run;
+	u32 at, from;
+	int r;
+
+	memset(&s, 0, sizeof(s));
+	begin();
+	r = d->e->ops->next_step(d->e, why, &s);
+	end(OP_NEXT_STEP);
+	if (r < 0)
+		release(d);
+	if (r <= 0)
+		return r;
+	part = s;
+	for (from = 0; from < s.n; from += SOURCE_BLOCKS) {
+		part.n = min(from + SOURCE_BLOCKS, s.n);
+		begin();
+		for (at = from; at < part.n; at = run.lblk + run.n) {
+			if (!d->e->ops->step_source(d->e, &part, at, &run))
+				break;
+		}
+		end(OP_SOURCE);
+	}
+	begin();
+	d->e->ops->step_done(d->e, &s, emit(d));
+	end(OP_DONE);
+	tidy(d);
+	release(d);
+	return 1;
+}
+
+static void write_at(struct device *d, u64 lblk, u32 n)
+{
+	struct shingle_run run;
+	int r;
+
+	for (;;) {
+		begin();
+		r = d->e->ops->place(d->e, lblk, n, SHINGLE_LIFE_UNKNOWN, &run);
+		end(OP_PLACE);
+		if (!r)
+			break;
+		step(d, SHINGLE_WHY_PRESSURE);
+	}
+	begin();
+	d->e->ops->commit(d->e, &run, emit(d));
+	end(OP_COMMIT);
+}
+
+static void look(struct device *d)
+{
+	struct shingle_counter c[SHINGLE_MAX_COUNTERS];
+	u8 *buf = calloc(1, SHINGLE_CHUNK_BYTES);
+	u64 cursor = 0, index;
+	struct shingle_run run;
+	u32 bytes, i;
+
+	while (cursor != SHINGLE_NOWHERE) {
+		begin();
+		d->e->ops->verify(d->e, &cursor, report, NULL);
+		end(OP_VERIFY);
+	}
+	for (cursor = 0, bytes = 1; bytes || cursor != SHINGLE_NOWHERE;) {
+		begin();
+		bytes = d->e->ops->encode(d->e, &cursor, &index, buf);
+		end(OP_ENCODE);
+	}
+	begin();
+	d->e->ops->counters(d->e, c, ARRAY_SIZE(c));
+	d->e->ops->cached_blocks(d->e);
+	d->e->ops->map_bytes(d->e);
+	end(OP_STATS);
+	for (i = 0; i < 1000; i++) {
+		u64 lblk = (u64)rnd(d, d->l.logical_blocks / BIO_BLOCKS) * BIO_BLOCKS;
+
+		begin();
+		d->e->ops->resolve(d->e, lblk, BIO_BLOCKS, &run);
+		end(OP_RESOLVE);
+	}
+	free(buf);
+}
+
+/* All of it, as blkdiscard does. */
+static void forget_all(struct device *d)
+{
+	u64 lblk = 0, done;
+	bool dropped;
+
+	while (lblk < d->l.logical_blocks) {
+		begin();
+		if (d->e->ops->discard(d->e, lblk, d->l.logical_blocks - lblk, &done, &dropped,
+				       emit(d)))
+			die("a discard has to wait for nothing");
+		end(OP_DISCARD);
+		lblk += done;
+	}
+	release(d);
+	look(d);
+}
+
+static int show(const char *engine, unsigned long bound)
+{
+	int failed = 0, i;
+
+	for (i = 0; i < NR_OPS; i++) {
+		bool over = bound && most[i] > bound;
+
+		if (most[i])
+			printf("%s %s: %lu pieces of code, %.0f us%s\n", engine, op_names[i],
+			       most[i], took[i], over ? ": TOO LONG" : "");
+		failed |= over;
+		most[i] = 0;
+		took[i] = 0;
+	}
+	return failed;
+}
+
+/* 4 TB in bands of 40 MiB; what is cached lies anywhere, and all of one band is. */
+static void hold_set(struct device *d)
+{
+	const struct shingle_exercise_shape shape = {
+		.band_blocks = 10240, .data_bands = 95367, .staging_bands = 1, .cache_bands = 64,
+		.head_tracks = 1,
+	};
+	struct stl_set_params p = { .set_shift = 0 };
+	u32 i;
+
+	create(d, &stl_set_engine_ops, &shape, &p, sizeof(p));
+	ready(d);
+	for (i = 0; i < 10240; i++)
+		write_at(d, 5 * 10240 + i * 3389ULL % 10240, 1);
+	for (i = 0; i < 100000; i++) {
+		u32 lblk = rnd(d, d->l.logical_blocks);
+
+		/* The set of that one is full. */
+		if (lblk / 10240 % 64 != 5)
+			write_at(d, lblk, i % 1000 ? 1 : BIO_BLOCKS);
+	}
+	look(d);
+	for (i = 0; i < 60 && step(d, SHINGLE_WHY_FORCED) > 0; i++)
+		;
+	look(d);
+	forget_all(d);
+	d->e->ops->destroy(d->e);
+}
+
+/* 4 TB in zones of bands of 20 MiB. */
+static void hold_full(struct device *d)
+{
+	const struct shingle_exercise_shape shape = {
+		.band_blocks = 5120, .data_bands = 190735, .head_tracks = 1,
+	};
+	struct stl_full_params p = {
+		.zone_bands = cpu_to_le32(40000), .provision = cpu_to_le32(400),
+		.log_bands = cpu_to_le32(380),
+	};
+	u32 i;
+
+	create(d, &stl_full_engine_ops, &shape, &p, sizeof(p));
+	ready(d);
+	for (i = 0; i < 5120; i++)
+		write_at(d, 5 * 5120 + i * 3389ULL % 5120, 1);
+	for (i = 0; i < 100000; i++)
+		write_at(d, rnd(d, d->l.logical_blocks), 1);
+	look(d);
+	for (i = 0; i < 60 && step(d, SHINGLE_WHY_FORCED) > 0; i++)
+		;
+	look(d);
+	forget_all(d);
+	d->e->ops->destroy(d->e);
+}
+
+/* 4 TB in tracks of 1 MiB, all written. */
+static void hold_imr(struct device *d)
+{
+	const struct shingle_exercise_shape shape = {
+		.band_blocks = 256, .data_bands = 3814697, .staging_bands = 16,
+		.interlaced = true, .head_tracks = 1,
+	};
+	struct imr_params p = { 0 };
+	char *argv[4] = { "level", "1000", "65536", "3" };
+	struct shingle_record rec;
+	const char *why;
+	u64 done = 0;
+	u32 i;
+	int r;
+
+	create(d, &imr_engine_ops, &shape, &p, sizeof(p));
+	for (i = 0; i < shape.data_bands; i++) {
+		shingle_record_set(&rec, IMR_MAP, 256, 0, i, i);
+		if (d->e->ops->replay(d->e, &rec))
+			die("imr refuses a record");
+	}
+	ready(d);
+	look(d);
+	do {
+		begin();
+		r = d->e->ops->message(d->e, 4, argv, &done, emit(d), &why);
+		end(OP_MESSAGE);
+	} while (r > 0);
+	/* An epoch over bottoms: tops beside them are saved and restored. */
+	for (i = 0; i < 64; i++)
+		d->e->ops->epoch_add(d->e, i * 512000ULL, 256);
+	while (step(d, SHINGLE_WHY_EPOCH))
+		;
+	d->e->ops->epoch_end(d->e);
+	look(d);
+	forget_all(d);
+	d->e->ops->destroy(d->e);
+}
+
+int main(int argc, char **argv)
+{
+	unsigned long bound = argc > 1 ? strtoul(argv[1], NULL, 0) : 0;
+	struct device *d = calloc(1, sizeof(*d));
+	int failed;
+
+	if (!d)
+		die("out of memory");
+	setlinebuf(stdout);
+	hold_set(d);
+	failed = show("stl-set", bound);
+	hold_full(d);
+	failed |= show("stl-full", bound);
+	hold_imr(d);
+	failed |= show("imr", bound);
+	free(d);
+	return failed;
+}
