@@ -59,5 +59,6 @@ enum shingle_dev devices_meta(const struct devices *ds);
 /* What a device holds already, as the end of a sentence; false if nothing. */
 bool device_holds(struct device *d, char *what, size_t size);
 int device_wipe_signatures(struct device *d);
+int device_forget_partitions(struct device *d);
 
 #endif /* SHINGLE_DEVICE_H */
