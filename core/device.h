@@ -34,6 +34,7 @@
 #include "compat.h"
 #include "engine.h"
 #include "recover.h"
+#include "trimlist.h"
 #include "wcache.h"
 
 #define DM_MSG_PREFIX "shingle"
@@ -205,12 +206,14 @@ struct shingle_counters {
  * @engine: map_lock
  * @layout: constant but for flags and sb_seq, which ckpt_lock protects
  * @bad: unreadable blocks; map_lock
+ * @trims: discarded blocks that are not forgotten; map_lock
  * @dev: the devices of the table line
  * @blocks: their sizes
  * @io: for everything that is not a host bio
  * @bios: struct shingle_piece
  * @list: in the list of active devices
  * @gathers: the engine gathers writes; constant
+ * @rotational: the queue says that it rotates; constant
  * @loaded: state was read from the disk
  * @spoilt: reading it failed half-way
  * @commit_ms: commit so long after a change at the latest, 0 = never by itself
@@ -278,6 +281,7 @@ struct shingle_device {
 	struct shingle_engine *engine;
 	struct shingle_layout layout;
 	struct shingle_badlist bad;
+	struct shingle_trimlist trims;
 
 	struct dm_dev *dev[SHINGLE_NR_DEVS];
 	u64 blocks[SHINGLE_NR_DEVS];
@@ -285,6 +289,7 @@ struct shingle_device {
 	struct bio_set bios;
 	struct list_head list;
 	bool gathers;
+	bool rotational;
 	bool loaded;
 	bool spoilt;
 	unsigned int commit_ms;

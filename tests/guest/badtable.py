@@ -74,7 +74,7 @@ def lines(ctx, geo, count):
                 min_size=1, max_size=12))
     options = st.lists(st.sampled_from(
         ["1", "2", "0", "inplace", "commit_ms", "idle_ms", "cleaning", "order",
-         "wcache_blocks", "wcache", "on", "off", "destage_ms",
+         "wcache_blocks", "wcache", "on", "off", "destage_ms", "rotational",
          "threshold", "lazy", "aggressive", "greedy", "0", "50", "-1"]), max_size=7)
     changes = st.lists(st.tuples(
         st.sampled_from(["drop", "replace", "insert", "swap"]),
