@@ -123,6 +123,7 @@ enum platter_io_state {
  * @fua: must reach the medium
  * @destage: from the cache
  * @overlay: cached blocks are newer than what the medium returned
+ * @failed: the backing device did, whatever @status says
  */
 struct platter_io {
 	struct list_head list;
@@ -141,6 +142,7 @@ struct platter_io {
 	bool fua;
 	bool destage;
 	bool overlay;
+	bool failed;
 };
 
 /**
@@ -153,6 +155,7 @@ struct platter_io {
  * @timing: requests take the model's time
  * @sptf: the queue is served by position, not in order of arrival
  * @discard: discards pass to @dev
+ * @rotational: the queue says that it rotates
  * @queue_depth: requests that the scheduler sees
  * @wcache_blocks: size of the write cache
  * @wcache_idle_ms: it is written when the host has paused for so long
@@ -209,6 +212,7 @@ struct platter {
 	bool timing;
 	bool sptf;
 	bool discard;
+	bool rotational;
 	u32 queue_depth;
 	u32 wcache_blocks;
 	u32 wcache_idle_ms;
