@@ -67,6 +67,12 @@ probe MAX_HW_DISCARD_LIMIT_ONLY '
 void t(struct queue_limits *l);
 void t(struct queue_limits *l) { l->max_hw_discard_sectors = 1; l->features |= 1; }'
 
+# A flag of the queue before 6.11.
+probe FEAT_ROTATIONAL '
+#include <linux/blkdev.h>
+void t(struct queue_limits *l);
+void t(struct queue_limits *l) { l->features |= BLK_FEAT_ROTATIONAL; }'
+
 # Since 6.17.
 probe MAX_HW_WZEROES_UNMAP '
 #include <linux/blkdev.h>

@@ -113,7 +113,8 @@ static inline u32 shingle_bio_write_hint(const struct bio *bio)
  * shingle_limit_discards() - how much one discard may cover
  * @limits: of the queue
  * @sectors: the most, in sectors of 512 bytes
- * @granularity: bytes below which a discard does nothing
+ * @granularity: bytes of which it must be a multiple, a power of two: with any other
+ *	number the block layer cuts discards at multiples of something else
  *
  * Context: io_hints.
  */
@@ -143,6 +144,50 @@ static inline void shingle_limit_write_zeroes(struct queue_limits *limits, unsig
 	limits->max_write_zeroes_sectors = sectors;
 #ifdef SHINGLE_HAVE_MAX_HW_WZEROES_UNMAP
 	limits->max_hw_wzeroes_unmap_sectors = 0;
+#endif
+}
+
+/**
+ * shingle_limit_disk() - what a device says of itself as a disk
+ * @limits: of the queue
+ * @rotational: whether it rotates, whatever the devices below say
+ *
+ * A disk has no queues to poll: what is asked of it waits for cleaning and for the
+ * head, is cut and is sent on by others.  Kernels before 6.11 have neither in the
+ * limits: there shingle_tell_disk() tells.
+ *
+ * Context: io_hints.
+ */
+static inline void shingle_limit_disk(struct queue_limits *limits, bool rotational)
+{
+#ifdef SHINGLE_HAVE_FEAT_ROTATIONAL
+	limits->features &= ~(BLK_FEAT_POLL | BLK_FEAT_ROTATIONAL);
+	if (rotational)
+		limits->features |= BLK_FEAT_ROTATIONAL;
+#endif
+}
+
+/**
+ * shingle_tell_disk() - the same on kernels before 6.11
+ * @ti: the target
+ * @rotational: whether it rotates
+ *
+ * Device mapper puts together there what the devices below say, whenever a table is
+ * bound, and asks no target.  A target that does not rotate has the last word only
+ * if it is the whole table.
+ *
+ * Context: resume.
+ */
+static inline void shingle_tell_disk(struct dm_target *ti, bool rotational)
+{
+#ifndef SHINGLE_HAVE_FEAT_ROTATIONAL
+	struct request_queue *q = dm_disk(dm_table_get_md(ti->table))->queue;
+
+	blk_queue_flag_clear(QUEUE_FLAG_POLL, q);
+	if (rotational)
+		blk_queue_flag_clear(QUEUE_FLAG_NONROT, q);
+	else if (ti->len == dm_table_get_size(ti->table))
+		blk_queue_flag_set(QUEUE_FLAG_NONROT, q);
 #endif
 }
 

@@ -36,6 +36,7 @@
 #include "compat.h"
 #include "engine.h"
 #include "recover.h"
+#include "trimlist.h"
 #include "wcache.h"
 
 #define DM_MSG_PREFIX "shingle"
@@ -238,6 +239,7 @@ struct shingle_counters {
  * @engine: map_lock
  * @layout: constant but for flags and sb_seq, which ckpt_lock protects
  * @bad: unreadable blocks; map_lock
+ * @trims: discarded blocks that are not forgotten; map_lock
  * @dev: the devices of the table line
  * @blocks: their sizes
  * @io: for everything that is not a host bio
@@ -246,6 +248,7 @@ struct shingle_counters {
  * @gathers: the engine gathers writes; constant
  * @read_only: the table is, or one of the devices: nothing is ever written to them,
  *	not even what is wrong with them; constant
+ * @rotational: the queue says that it rotates; constant
  * @loaded: state was read from the disk: before that no message touches the
  *	engine; set under map_lock, never cleared
  * @spoilt: reading it failed half-way
@@ -320,6 +323,7 @@ struct shingle_device {
 	struct shingle_engine *engine;
 	struct shingle_layout layout;
 	struct shingle_badlist bad;
+	struct shingle_trimlist trims;
 
 	struct dm_dev *dev[SHINGLE_NR_DEVS];
 	u64 blocks[SHINGLE_NR_DEVS];
@@ -328,6 +332,7 @@ struct shingle_device {
 	struct list_head list;
 	bool gathers;
 	bool read_only;
+	bool rotational;
 	bool loaded;
 	bool spoilt;
 	unsigned int commit_ms;

@@ -46,7 +46,8 @@ enum shingle_life {
  * struct shingle_engine - what core sees of an engine
  * @ops: its operations
  * @copy_blocks: core's copy buffer must hold so many blocks at least
- * @discard_blocks: discards of less than this may do nothing
+ * @discard_blocks: runs of so many, at a multiple of it, can always be forgotten;
+ *	less than that perhaps not
  * @cache_blocks: slots for blocks away from home
  * @idle_ms: default of the key of that name: quiet milliseconds before
  *	next_step(IDLE), 0 = never

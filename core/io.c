@@ -399,7 +399,8 @@ static struct shingle_piece *new_piece(struct shingle_device *d, struct bio *par
 		for (; n; n--)
 			__bio_add_page(bio, ZERO_PAGE(0), SHINGLE_BLOCK_SIZE, 0);
 	}
-	bio->bi_opf &= ~(REQ_FUA | REQ_PREFLUSH);
+	/* Who polls asks for @parent: nobody would reap this one. */
+	bio->bi_opf &= ~(REQ_FUA | REQ_PREFLUSH | REQ_POLLED);
 	bio->bi_end_io = piece_end_io;
 	p = container_of(bio, struct shingle_piece, bio);
 	p->d = d;
@@ -699,12 +700,36 @@ static bool retry_write(struct shingle_device *d, struct bio *bio)
 	return true;
 }
 
-static int discard_some(struct shingle_device *d, struct shingle_io *io, u64 *done,
-			bool *dropped)
+/*
+ * A discard begins with @part of what can only be forgotten as a whole.  If the rest
+ * was discarded before, @lblk and @n become that whole, and @left of its blocks do
+ * not read as zeroes yet.
+ */
+static bool joins(struct shingle_device *d, u64 *lblk, u64 *n, u64 *part, u64 *left)
+{
+	u32 unit = d->engine->discard_blocks, offset;
+
+	lockdep_assert_held(&d->map_lock);
+	div_u64_rem(*lblk, unit, &offset);
+	if (!offset && *n >= unit)
+		return false;
+	*part = min_t(u64, *n, unit - offset);
+	shingle_trim_add(&d->trims, *lblk, *part, false);
+	if (!shingle_trim_covers(&d->trims, *lblk - offset, unit, left))
+		return false;
+	*lblk -= offset;
+	*n = unit;
+	return true;
+}
+
+static int discard_some(struct shingle_device *d, struct shingle_io *io, bool zeroes,
+			u64 *done, bool *dropped)
 {
 	struct shingle_record rec[SHINGLE_MAX_EMIT];
 	struct shingle_emit emit = { .rec = rec, .max = SHINGLE_MAX_EMIT };
 	u32 records = d->ops->discard_records + 1;
+	u64 lblk = io->lblk, n = io->n, part = 0, left = 0;
+	bool joined;
 	int r = -EROFS;
 
 	spin_lock_irq(&d->map_lock);
@@ -714,7 +739,8 @@ static int discard_some(struct shingle_device *d, struct shingle_io *io, u64 *do
 	if (d->resetting || !shingle_journal_reserve(d, records))
 		goto out;
 	emit.seq = d->journal.seq;
-	r = d->ops->discard(d->engine, io->lblk, io->n, done, dropped, &emit);
+	joined = !zeroes && joins(d, &lblk, &n, &part, &left);
+	r = d->ops->discard(d->engine, lblk, n, done, dropped, &emit);
 	if (r) {
 		shingle_journal_cancel(d, records);
 		d->awaits_write = true;
@@ -722,11 +748,17 @@ static int discard_some(struct shingle_device *d, struct shingle_io *io, u64 *do
 		goto out;
 	}
 	if (*dropped) {
-		d->n.discard_blocks += *done;
-		shingle_bad_remove(&d->step_bad, io->lblk, *done);
-		if (shingle_bad_remove(&d->bad, io->lblk, *done))
-			shingle_emit(&emit, SHINGLE_REC_GOOD, 0, 0, io->lblk, *done);
+		d->n.discard_blocks += joined ? left : *done;
+		shingle_bad_remove(&d->step_bad, lblk, *done);
+		if (shingle_bad_remove(&d->bad, lblk, *done))
+			shingle_emit(&emit, SHINGLE_REC_GOOD, 0, 0, lblk, *done);
+		if (part && !joined)
+			shingle_trim_add(&d->trims, lblk, *done, true);
+		else if (d->trims.nr)
+			shingle_trim_remove(&d->trims, lblk, *done);
 	}
+	if (joined)
+		*done = part;
 	shingle_journal_add(d, records, &emit);
 out:
 	spin_unlock_irq(&d->map_lock);
@@ -743,7 +775,7 @@ static bool retry_discard(struct shingle_device *d, struct bio *bio)
 	while (io->n) {
 		bool dropped;
 		u64 done, end;
-		int r = discard_some(d, io, &done, &dropped);
+		int r = discard_some(d, io, zeroes, &done, &dropped);
 
 		if (r)
 			return give_up(d, bio, r);
@@ -939,6 +971,8 @@ static int map_write(struct shingle_device *d, struct bio *bio)
 	this_cpu_inc(d->cpu->host_writes);
 	spin_lock_irq(&d->map_lock);
 	d->n.fua_writes += io->fua;
+	if (unlikely(d->trims.nr))
+		shingle_trim_remove(&d->trims, bio_lblk(d, bio), n);
 	if (unlikely(d->wcache.blocks) && !d->gathers)
 		r = pass_wcache(d, bio, io);
 	if (!r)

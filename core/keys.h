@@ -18,6 +18,7 @@ enum shingle_key {
 	SHINGLE_KEY_WCACHE_BLOCKS,
 	SHINGLE_KEY_WCACHE,		/* 0 is off, 1 is on */
 	SHINGLE_KEY_DESTAGE_MS,
+	SHINGLE_KEY_ROTATIONAL,		/* as SHINGLE_KEY_WCACHE */
 };
 
 /**
@@ -49,6 +50,7 @@ static const struct shingle_key_row shingle_keys[] = {
 		"destage_ms", SHINGLE_MAX_MS,
 		"destage_ms must be from 0 (only when it must) to 600000 milliseconds",
 	},
+	[SHINGLE_KEY_ROTATIONAL] = { "rotational", 1, "rotational must be on or off" },
 };
 
 /**
@@ -75,7 +77,7 @@ static inline int shingle_key_parse(const char *name, const char *value, unsigne
 	if (i == ARRAY_SIZE(shingle_keys))
 		return -ENOENT;
 	*why = shingle_keys[i].why;
-	if (i == SHINGLE_KEY_WCACHE) {
+	if (i == SHINGLE_KEY_WCACHE || i == SHINGLE_KEY_ROTATIONAL) {
 		err = shingle_choose(value, "off", "on", &on);
 		*number = on;
 	} else {

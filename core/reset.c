@@ -85,6 +85,7 @@ void shingle_reset_switch(struct shingle_device *d, struct shingle_engine **fres
 	d->engine->in_use = true;
 	d->bad.nr = 0;
 	d->step_bad.nr = 0;
+	d->trims.nr = 0;
 	d->n.resets++;
 }
 

@@ -394,6 +394,16 @@ static int set_wcache_blocks(struct shingle_device *d, unsigned int blocks, cons
 	return 0;
 }
 
+static int set_rotational(struct shingle_device *d, bool on, const char **why)
+{
+	if (d->ti->private) {
+		*why = "rotational can only be set by a table: what stands above has asked by now";
+		return -EBUSY;
+	}
+	d->rotational = on;
+	return 0;
+}
+
 static int set_wcache(struct shingle_device *d, bool on, const char **why)
 {
 	int err;
@@ -465,6 +475,9 @@ static int set_option(struct shingle_device *d, const char *name, const char *va
 		spin_unlock_irqrestore(&d->map_lock, flags);
 		shingle_wcache_look(d);
 		return 0;
+	case SHINGLE_KEY_ROTATIONAL:
+		err = set_rotational(d, number, &why);
+		break;
 	case -ENOENT:
 		spin_lock_irqsave(&d->map_lock, flags);
 		err = d->ops->set(d->engine, name, value, &why);
@@ -577,6 +590,7 @@ int shingle_ctr(struct dm_target *ti, unsigned int argc, char **argv,
 	d->ti = ti;
 	d->ops = ops;
 	d->commit_ms = DEFAULT_COMMIT_MS;
+	d->rotational = true;
 	d->stopping = true;
 	d->suspended = true;
 	INIT_LIST_HEAD(&d->list);
@@ -804,6 +818,7 @@ void shingle_resume(struct dm_target *ti)
 {
 	struct shingle_device *d = ti->private;
 
+	shingle_tell_disk(ti, d->rotational);
 	spin_lock_irq(&d->map_lock);
 	WRITE_ONCE(d->leaving, false);
 	spin_unlock_irq(&d->map_lock);
@@ -942,6 +957,10 @@ static int get_key(const struct shingle_device *d, u32 index, const char **name,
 		*name = "destage_ms";
 		snprintf(value, size, "%u", wc->destage_ms);
 		return wc->destage_ms != default_destage_ms(d);
+	case 5:
+		*name = "rotational";
+		snprintf(value, size, "off");
+		return !d->rotational;
 	}
 	return -ENOENT;
 }
@@ -1371,28 +1390,40 @@ int shingle_iterate_devices(struct dm_target *ti, iterate_devices_callout_fn fn,
 EXPORT_SYMBOL_GPL(shingle_iterate_devices);
 
 /* Limits of a queue are bytes of 32 bits. */
-#define MAX_DISCARD_GRAIN_BLOCKS	(1U << (31 - SHINGLE_BLOCK_SHIFT))
+#define MAX_LIMIT_BLOCKS	(1U << (31 - SHINGLE_BLOCK_SHIFT))
+
+/*
+ * 1 MiB: the kernel reads ahead twice as much, some one and a half tracks.  Then a
+ * reader that comes back to the drive after others waits about as long for the head
+ * as for the data.  With none a reader of older kernels gets 128 KiB; with the band,
+ * which says nothing to a reader, it would get hundreds of milliseconds of data that
+ * it may not want.  A power of two, since mkfs takes it for the width of a stripe.
+ */
+#define READ_BLOCKS		256U
 
 /**
  * shingle_io_hints() - see struct target_type
  * @ti: the target
  * @limits: of the queue
  *
+ * An engine that gathers writes wants them by its unit, and that is what is told.
+ *
  * Context: may sleep.
  */
 void shingle_io_hints(struct dm_target *ti, struct queue_limits *limits)
 {
 	struct shingle_device *d = ti->private;
+	u32 best = d->gathers ? d->engine->gather_blocks : READ_BLOCKS;
 
 	limits->logical_block_size = SHINGLE_BLOCK_SIZE;
 	limits->physical_block_size = SHINGLE_BLOCK_SIZE;
 	limits->io_min = SHINGLE_BLOCK_SIZE;
-	limits->io_opt = min_t(u64, (u64)d->layout.band_blocks << SHINGLE_BLOCK_SHIFT,
-			       UINT_MAX & ~(SHINGLE_BLOCK_SIZE - 1));
+	limits->io_opt = min(best, MAX_LIMIT_BLOCKS) << SHINGLE_BLOCK_SHIFT;
+	/* Not the band: pieces of one count, see trimlist.h. */
 	shingle_limit_discards(limits, UINT_MAX & ~(SHINGLE_BLOCK_SECTORS - 1),
-			       min(d->engine->discard_blocks, MAX_DISCARD_GRAIN_BLOCKS) <<
-			       SHINGLE_BLOCK_SHIFT);
+			       SHINGLE_BLOCK_SIZE);
 	shingle_limit_write_zeroes(limits, UINT_MAX & ~(SHINGLE_BLOCK_SECTORS - 1));
+	shingle_limit_disk(limits, d->rotational);
 }
 EXPORT_SYMBOL_GPL(shingle_io_hints);
 

@@ -20,6 +20,7 @@
 struct damage_page {
 	u32 count;
 	unsigned long *bits;
+	struct damage_page *next;	/* in the reserve */
 };
 
 struct damage_header {
@@ -48,6 +49,43 @@ static void free_page_entry(struct damage_page *p)
 	kfree(p);
 }
 
+static struct damage_page *new_page_entry(gfp_t gfp)
+{
+	struct damage_page *p = kzalloc(sizeof(*p), gfp);
+
+	if (!p)
+		return NULL;
+	p->bits = kzalloc(DAMAGE_PAGE_BYTES, gfp);
+	if (p->bits)
+		return p;
+	kfree(p);
+	return NULL;
+}
+
+/* An entry that nothing refers to, its bits clear. */
+static void put_page_entry(struct platter_damage *d, struct damage_page *p)
+{
+	if (d->nr_reserve >= d->want_reserve) {
+		free_page_entry(p);
+		return;
+	}
+	p->next = d->reserve;
+	d->reserve = p;
+	d->nr_reserve++;
+}
+
+static bool fill_reserve(struct platter_damage *d, gfp_t gfp)
+{
+	while (d->nr_reserve < d->want_reserve) {
+		struct damage_page *p = new_page_entry(gfp);
+
+		if (!p)
+			return false;
+		put_page_entry(d, p);
+	}
+	return true;
+}
+
 /**
  * damage_exit - free all memory
  * @d: the set
@@ -62,8 +100,39 @@ void damage_exit(struct platter_damage *d)
 	xa_for_each(&d->pages, i, p)
 		free_page_entry(p);
 	xa_destroy(&d->pages);
+	while ((p = d->reserve)) {
+		d->reserve = p->next;
+		free_page_entry(p);
+	}
+	d->nr_reserve = 0;
 	d->nr_pages = 0;
 	d->damaged = 0;
+}
+
+/**
+ * damage_reserve - have memory for when there is none
+ * @d: an empty set
+ * @blocks: blocks of the medium
+ * @nr: pages that one write may need at most
+ *
+ * The index is there from now on, 9 bytes for 128 MiB, and so are @nr pages.  Those
+ * that were used are made up for before the next write, as soon as there is memory.
+ *
+ * Context: may sleep and recurse into I/O.
+ * Return: 0 or -ENOMEM.
+ */
+int damage_reserve(struct platter_damage *d, u64 blocks, u32 nr)
+{
+	unsigned long i, last = (blocks - 1) / DAMAGE_PAGE_BLOCKS;
+
+	/* One more: a node of the index whose last entry goes would go with it. */
+	for (i = 0; i <= last + 1; i++) {
+		if (xa_reserve(&d->pages, i, GFP_KERNEL))
+			return -ENOMEM;
+		cond_resched();
+	}
+	d->want_reserve = nr;
+	return fill_reserve(d, GFP_KERNEL) ? 0 : -ENOMEM;
 }
 
 static struct damage_page *get_page_entry(struct platter_damage *d, unsigned long i)
@@ -72,16 +141,33 @@ static struct damage_page *get_page_entry(struct platter_damage *d, unsigned lon
 
 	if (p)
 		return p;
-	p = kzalloc(sizeof(*p), GFP_NOIO);
+	p = new_page_entry(GFP_NOIO | __GFP_NORETRY | __GFP_NOWARN);
+	if (!p && d->reserve) {
+		p = d->reserve;
+		d->reserve = p->next;
+		d->nr_reserve--;
+	}
+	/* Worth waiting for, at last. */
+	if (!p)
+		p = new_page_entry(GFP_NOIO);
 	if (!p)
 		return NULL;
-	p->bits = kzalloc(DAMAGE_PAGE_BYTES, GFP_NOIO);
-	if (!p->bits || xa_err(xa_store(&d->pages, i, p, GFP_NOIO))) {
-		free_page_entry(p);
+	if (xa_err(xa_store(&d->pages, i, p, GFP_NOIO))) {
+		put_page_entry(d, p);
 		return NULL;
 	}
 	d->nr_pages++;
 	return p;
+}
+
+static void drop_page_entry(struct platter_damage *d, unsigned long i)
+{
+	struct damage_page *p = xa_erase(&d->pages, i);
+
+	/* Its place stays, which needs no memory: its node does, see damage_reserve(). */
+	WARN_ON_ONCE(d->want_reserve && xa_reserve(&d->pages, i, GFP_NOIO));
+	put_page_entry(d, p);
+	d->nr_pages--;
 }
 
 static u32 weight(const unsigned long *bits, u32 off, u32 n)
@@ -108,11 +194,13 @@ static u32 weight(const unsigned long *bits, u32 off, u32 n)
  * @n: blocks
  * @newly: incremented by the number that were not ruined before
  *
- * Context: may sleep; allocates with GFP_NOIO.
+ * Context: may sleep; allocates with GFP_NOIO, and from the reserve.
  * Return: 0, or -ENOMEM; then a part may be marked, which errs on the safe side.
  */
 int damage_set(struct platter_damage *d, u64 blk, u32 n, u64 *newly)
 {
+	if (d->nr_reserve < d->want_reserve)
+		fill_reserve(d, GFP_NOIO | __GFP_NORETRY | __GFP_NOWARN);
 	while (n) {
 		u32 off = blk % DAMAGE_PAGE_BLOCKS;
 		u32 len = min_t(u32, n, DAMAGE_PAGE_BLOCKS - off);
@@ -245,9 +333,7 @@ void damage_trim(struct platter_damage *d, u64 blk, u64 n)
 			continue;
 		if (d->state && xa_get_mark(&d->pages, i, DAMAGE_DIRTY))
 			continue;
-		xa_erase(&d->pages, i);
-		free_page_entry(p);
-		d->nr_pages--;
+		drop_page_entry(d, i);
 	}
 }
 
@@ -336,11 +422,12 @@ static int read_mirror(struct platter_damage *d, u64 blocks, void *buf)
 		if (r)
 			return r;
 		if (!memchr_inv(buf, 0, DAMAGE_PAGE_BYTES)) {
-			p = xa_erase(&d->pages, i);
+			p = xa_load(&d->pages, i);
 			if (p) {
 				d->damaged -= p->count;
-				d->nr_pages--;
-				free_page_entry(p);
+				p->count = 0;
+				bitmap_zero(p->bits, DAMAGE_PAGE_BLOCKS);
+				drop_page_entry(d, i);
 			}
 			continue;
 		}

@@ -11,6 +11,7 @@
 #include <linux/xarray.h>
 
 struct block_device;
+struct damage_page;
 
 #define DAMAGE_PAGE_BYTES	4096U
 #define DAMAGE_PAGE_BLOCKS	(8 * DAMAGE_PAGE_BYTES)
@@ -22,6 +23,9 @@ struct block_device;
  * @nr_pages: memory in use, in pages of 4 KiB
  * @state: device of the mirror, or NULL
  * @read_only: the mirror is never written to
+ * @reserve: pages for when there is no memory
+ * @nr_reserve: how many
+ * @want_reserve: how many there should be, see damage_reserve()
  *
  * All calls are serialised by the caller and may sleep.
  */
@@ -31,10 +35,14 @@ struct platter_damage {
 	u64 nr_pages;
 	struct block_device *state;
 	bool read_only;
+	struct damage_page *reserve;
+	u32 nr_reserve;
+	u32 want_reserve;
 };
 
 void damage_init(struct platter_damage *d);
 void damage_exit(struct platter_damage *d);
+int damage_reserve(struct platter_damage *d, u64 blocks, u32 nr);
 int damage_set(struct platter_damage *d, u64 blk, u32 n, u64 *newly);
 void damage_clear(struct platter_damage *d, u64 blk, u64 n);
 u64 damage_count(struct platter_damage *d, u64 blk, u64 n);

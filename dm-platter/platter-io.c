@@ -148,8 +148,11 @@ static void backing_endio(struct bio *clone)
 	struct platter_io *io = clone->bi_private;
 	struct platter *p = io->target;
 
-	if (clone->bi_status && !io->status)
-		io->status = clone->bi_status;
+	if (clone->bi_status) {
+		io->failed = true;
+		if (!io->status)
+			io->status = clone->bi_status;
+	}
 	bio_put(clone);
 	/*
 	 * The last thing done to @io here: afterwards the worker may end it.  Then
@@ -167,6 +170,8 @@ static struct bio *make_clone(struct platter *p, struct bio *bio, u64 blk, u32 s
 {
 	struct bio *clone = bio_alloc_clone(p->dev->bdev, bio, GFP_NOIO, &p->bs);
 
+	/* Who polls asks for @bio: nobody would reap this one. */
+	bio_clear_polled(clone);
 	if (n)
 		bio_trim(clone, skip * PLATTER_BLOCK_SECTORS, n * PLATTER_BLOCK_SECTORS);
 	clone->bi_iter.bi_sector = p->start + blk * PLATTER_BLOCK_SECTORS;
@@ -358,8 +363,10 @@ static void start_write(struct platter *p, struct platter_io *io, u64 now,
 	if (n && p->dev) {
 		if (p->damage_mode == DAMAGE_SHADOW) {
 			r = shadow_write(p, io->bio, io->blk, n);
-			if (r)
+			if (r) {
+				io->failed = true;
 				io->status = errno_to_blk_status(r);
+			}
 		} else {
 			issue(p, io, n);
 		}
@@ -420,8 +427,8 @@ static bool finish_active(struct platter *p, u64 now, struct list_head *done)
 	if (!io || now < io->due_ns || atomic_read_acquire(&io->pending))
 		return false;
 	WRITE_ONCE(p->active, NULL);
-	if (io->write && io->media_n &&
-	    (!io->status || io->media_n < io->n)) {
+	/* What a power cut has left of a write is on the medium, if that could take it. */
+	if (io->write && io->media_n && !io->failed) {
 		int r = damage_after(p, io->blk, io->media_n);
 
 		if (r && !io->status)
@@ -442,6 +449,8 @@ static bool finish_active(struct platter *p, u64 now, struct list_head *done)
 		platter_count(p, PC_wcache_destages, 1);
 		p->destaged_ns = io->due_ns;
 		io->bio = NULL;
+		/* One that outlived its cache was in the way of a flush. */
+		platter_update_fast(p);
 		wake_up_all(&p->drained);
 		return true;
 	}
@@ -474,6 +483,12 @@ static bool start_destage(struct platter *p, u64 now, struct list_head *done)
 	io->arrival_ns = p->destaged_ns ?: now;
 	start_io(p, io, now, done);
 	return true;
+}
+
+/* After a power cut a destage may still be under way, and the cache is empty. */
+static bool destaging(struct platter *p)
+{
+	return p->wcache_count || (p->active && p->active->destage);
 }
 
 /* Is anyone waiting for the cache to become smaller? */
@@ -651,7 +666,7 @@ static bool admit(struct platter *p, u64 now)
 
 	io = list_first_entry_or_null(&p->flushing, struct platter_io, list);
 	if (io) {
-		if (p->wcache_count || (p->active && p->active->destage))
+		if (destaging(p))
 			return progress;
 		list_for_each_entry(next, &p->visible, list)
 			if (next->state == IO_SPACE)
@@ -669,7 +684,7 @@ static bool admit(struct platter *p, u64 now)
 		p->nr_visible++;
 		progress = true;
 		if (!io->n) {
-			if (p->wcache_count)
+			if (destaging(p))
 				list_add_tail(&io->list, &p->flushing);
 			else
 				admit_flush(p, io, now);
@@ -824,7 +839,7 @@ void platter_update_fast(struct platter *p)
 	bool ordered = p->state_dev || p->cut_armed || p->log_size ||
 		       p->damage_mode == DAMAGE_SHADOW;
 	/* a flush that has something to say cannot be passed on */
-	bool cached = p->wcache_on || p->wcache_count || p->destage_failed;
+	bool cached = p->wcache_on || destaging(p) || p->destage_failed;
 
 	WRITE_ONCE(p->fast, !p->timing && !ordered && !cached && !p->powered_off);
 }

@@ -271,6 +271,10 @@ static int set_key(struct parse *s, const char *key, const char *value, char **e
 		r = parse_name(onoff_names, ARRAY_SIZE(onoff_names), value);
 		*error = "lookahead must be on or off";
 		p->lookahead_on = r == 1;
+	} else if (!strcmp(key, "rotational")) {
+		r = parse_name(onoff_names, ARRAY_SIZE(onoff_names), value);
+		*error = "rotational must be on or off";
+		p->rotational = r == 1;
 	} else if (!strcmp(key, "head_tracks")) {
 		r = parse_milli(value, &v);
 		if (!r && (v < 1000 || v > PLATTER_MAX_HEAD_MTRACKS))
@@ -541,6 +545,16 @@ static void platter_free(struct platter *p)
 	kvfree(p);
 }
 
+/* What the head of one write covers may begin and end anywhere, on both of its sides. */
+static u32 damage_pages(const struct platter *p)
+{
+	u32 i, track = 0;
+
+	for (i = 0; i < p->geo.nr_zones; i++)
+		track = max(track, p->geo.zone[i].track_blocks);
+	return 4 + 2 * DIV_ROUND_UP(platter_geo_window(&p->geo) * track, DAMAGE_PAGE_BLOCKS);
+}
+
 static int start_machinery(struct platter *p, char **error)
 {
 	*error = "Out of memory";
@@ -549,6 +563,9 @@ static int start_machinery(struct platter *p, char **error)
 		if (!p->log)
 			return -ENOMEM;
 	}
+	if (p->damage_mode != DAMAGE_NONE &&
+	    damage_reserve(&p->damage, p->geo.blocks, damage_pages(p)))
+		return -ENOMEM;
 	if (bioset_init(&p->bs, 64, 0, 0) ||
 	    bioset_init(&p->destage_bs, 2, 0, BIOSET_NEED_BVECS))
 		return -ENOMEM;
@@ -588,6 +605,7 @@ static int platter_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 	s->p = p;
 	p->ti = ti;
 	p->timing = true;
+	p->rotational = true;
 	p->sptf = false;
 	p->queue_depth = PLATTER_MAX_QUEUE_DEPTH;
 	p->damage_mode = DAMAGE_POISON;
@@ -697,6 +715,13 @@ static void platter_presuspend_undo(struct dm_target *ti)
 	struct platter *p = ti->private;
 
 	WRITE_ONCE(p->suspending, false);
+}
+
+static void platter_resume(struct dm_target *ti)
+{
+	struct platter *p = ti->private;
+
+	shingle_tell_disk(ti, p->rotational);
 }
 
 /* An orderly power-down: what the cache holds goes to the medium. */
@@ -1128,12 +1153,15 @@ static int platter_iterate_devices(struct dm_target *ti, iterate_devices_callout
 
 static void platter_io_hints(struct dm_target *ti, struct queue_limits *limits)
 {
+	struct platter *p = ti->private;
+
 	limits->logical_block_size = PLATTER_BLOCK_SIZE;
 	limits->physical_block_size = PLATTER_BLOCK_SIZE;
 	limits->io_min = PLATTER_BLOCK_SIZE;
 	if (limits->discard_granularity)
 		limits->discard_granularity = max(limits->discard_granularity,
 						  PLATTER_BLOCK_SIZE);
+	shingle_limit_disk(limits, p->rotational);
 }
 
 static struct target_type platter_target = {
@@ -1147,6 +1175,7 @@ static struct target_type platter_target = {
 	.presuspend_undo = platter_presuspend_undo,
 	.postsuspend = platter_postsuspend,
 	.preresume = platter_preresume,
+	.resume = platter_resume,
 	.status = platter_status,
 	.message = platter_message,
 	.iterate_devices = platter_iterate_devices,

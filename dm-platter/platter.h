@@ -123,6 +123,7 @@ enum platter_io_state {
  * @fua: must reach the medium
  * @destage: from the cache
  * @overlay: cached blocks are newer than what the medium returned
+ * @failed: the backing device did, whatever @status says
  */
 struct platter_io {
 	struct list_head list;
@@ -141,6 +142,7 @@ struct platter_io {
 	bool fua;
 	bool destage;
 	bool overlay;
+	bool failed;
 };
 
 /**
@@ -154,6 +156,7 @@ struct platter_io {
  * @sptf: the queue is served by position, not in order of arrival
  * @discard: discards pass to @dev
  * @read_only: the table is, or one of the devices: nothing is ever written to them
+ * @rotational: the queue says that it rotates
  * @queue_depth: requests that the scheduler sees
  * @wcache_blocks: size of the write cache
  * @wcache_idle_ms: it is written when the host has paused for so long
@@ -212,6 +215,7 @@ struct platter {
 	bool sptf;
 	bool discard;
 	bool read_only;
+	bool rotational;
 	u32 queue_depth;
 	u32 wcache_blocks;
 	u32 wcache_idle_ms;

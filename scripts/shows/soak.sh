@@ -52,7 +52,8 @@ while [ $(($(clock) - begin)) -lt "$limit" ]; do
 		--offset=$((n % 10 * 10))% ;;
 	2) pass middle --rw=randwrite --bs=16k $(depth 32) --io_size=32m ;;
 	3) pass large --rw=randwrite --bs=256k $(depth 8) ;;
-	5) pass trims --rw=randtrimwrite --bs=16k $(depth 8) --io_size=32m ;;
+	5) pass trims --rw=randtrimwrite --bs=16k $(depth 8) --io_size=32m
+	   pass bands --rw=randtrimwrite --bs=2m $(depth 2) --io_size=64m ;;
 	0) pass stream --rw=write --bs=1m $(depth 4) ;;
 	esac
 	hours=$((($(clock) - begin) / 3600))

@@ -82,7 +82,7 @@ def lines(ctx, geo, count):
                 min_size=1, max_size=12))
     options = st.lists(st.sampled_from(
         ["1", "2", "0", "inplace", "commit_ms", "idle_ms", "cleaning", "order",
-         "wcache_blocks", "wcache", "on", "off", "destage_ms",
+         "wcache_blocks", "wcache", "on", "off", "destage_ms", "rotational",
          "threshold", "lazy", "aggressive", "greedy", "read_home", "always", "needed",
          "0", "50", "-1"]), max_size=7)
     changes = st.lists(st.tuples(

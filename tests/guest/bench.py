@@ -107,6 +107,7 @@ class Pool:
 
     ram: brd.  loop: a loop device over tmpfs, which knows write-zeroes.
     cached: null_blk with a volatile write cache, which is sent flushes.
+    polled: null_blk whose requests end when they are polled for.
     """
 
     def __init__(self, mib=4096, medium="ram"):
@@ -133,22 +134,28 @@ class Pool:
                    "/dev/shm/pool")[1].strip()
 
     @staticmethod
-    def _cached(mib):
+    def _null(mib, name, **more):
         if not os.path.exists("/sys/kernel/config/nullb"):
             expect(modprobe("null_blk", "nr_devices=0"), "no null_blk")
             # Where configfs is a module nobody has mounted it yet.
             run("mount", "-t", "configfs", "configfs", "/sys/kernel/config",
                 ok=None)
-        root = "/sys/kernel/config/nullb/pool"
+        root = f"/sys/kernel/config/nullb/{name}"
         os.makedirs(root, exist_ok=True)
-        for name, value in (("memory_backed", 1), ("size", mib),
-                            ("blocksize", 4096), ("cache_size", mib),
-                            ("irqmode", 0), ("discard", 1), ("power", 1)):
-            with open(f"{root}/{name}", "w", encoding="ascii") as handle:
+        values = {"memory_backed": 1, "size": mib, "blocksize": 4096, "irqmode": 0,
+                  "discard": 1, **more, "power": 1}
+        for key, value in values.items():
+            with open(f"{root}/{key}", "w", encoding="ascii") as handle:
                 handle.write(f"{value}\n")
         with open(f"{root}/index", encoding="ascii") as handle:
             path = f"/dev/nullb{handle.read().strip()}"
-        return path if os.path.exists(path) else "/dev/pool"
+        return path if os.path.exists(path) else f"/dev/{name}"
+
+    def _cached(self, mib):
+        return self._null(mib, "pool", cache_size=mib)
+
+    def _polled(self, mib):
+        return self._null(mib, "polled", poll_queues=1)
 
     def on(self, medium):
         """The pool of another medium."""

@@ -40,6 +40,7 @@ import shlex
 import sys
 
 import blk
+import limits
 from bench import TOP, Failure, Skip, expect
 from blk import BLOCK, SECTORS
 from targets import Geometry, stack
@@ -333,6 +334,8 @@ def cases(target, options):
     for path in sorted(glob.glob(pattern)):
         for name, (geo, steps) in parse(path).items():
             out.append((name, lambda ctx, g=geo, s=steps: play(ctx, g, s)))
+    if "files" not in options:
+        out += limits.cases(target)
     return out
 
 

@@ -26,6 +26,7 @@ import media
 from bench import Failure, Skip, beside, expect, modprobe, run
 from blk import BLOCK, SECTORS
 from ledger import stats
+from media import numbers
 from model import Model, read_stamp, stamp
 from targets import GEOMETRIES, stack
 
@@ -855,6 +856,25 @@ def failing_memory(ctx, geo, group):
         game.alive()
 
 
+def medium_without_memory(ctx):
+    """What is destroyed at four places far apart is marked while there is no memory
+    for that, and again when what was kept in reserve has been made up for."""
+    low, high = modules_text(("dm-platter",))
+    far = (128 << 20) // BLOCK
+    with dm.Device("medium", [(0, 20 * far * SECTORS, "platter",
+                               "none 0 generic 0 8 timing none media smr damage poison "
+                               "track_sectors 2048")]) as device, \
+            blk.opened(device.path) as dev:
+        for turn in (0, 10):
+            dev.write(far * (turn + 5), bytes(BLOCK))
+            with injecting("failslab", 100, ignore_gfp_wait="N", require_start=hex(low),
+                           require_end=hex(high), stacktrace_depth=32):
+                for place in range(4):
+                    dev.write(far * (turn + place) + far // 2, bytes(BLOCK))
+        damaged = numbers(device.message("stats"))["damaged_blocks"]
+        expect(damaged >= 10, f"only {damaged} blocks are destroyed")
+
+
 def _jiffies():
     """Of all processors: busy, idle."""
     with open("/proc/stat", encoding="ascii") as handle:
@@ -1434,6 +1454,8 @@ def cases(target, options):
         out.append(("activation, power cut in the middle of commits",
                     lambda ctx: cut_commits(ctx, headed)))
     if target.persistent and not target.gathers:
+        out.append(("failslab, a medium that marks what is destroyed",
+                    medium_without_memory))
         tracks = geo.but(band=256, data=2, cache=2, cache_on="same", track=16,
                          head=2, journal=24, medium="loop")
         out.append(("failslab, pieces that wait for one another",

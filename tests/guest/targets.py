@@ -72,7 +72,7 @@ class Linear:
     cleans_when_idle = False
     keys = ()               # (key, value that is not the default)
     by_table = ("wcache_blocks",    # keys that no message sets, or not on every
-                "bypass_blocks")    # device
+                "bypass_blocks", "rotational")      # device
     variants = {}           # {suite: geometries that only this target has}
 
     def sizes(self, geo):
@@ -128,7 +128,7 @@ class StlSet(Linear):
                 "commit")
     keys = (("cleaning", "aggressive"), ("order", "greedy"),
             ("bypass_blocks", 64), ("read_home", "always"), ("idle_ms", 7),
-            ("wcache_blocks", 9), ("destage_ms", 5))
+            ("wcache_blocks", 9), ("destage_ms", 5), ("rotational", "off"))
     variants = {
         "replay": (Geometry("bypass", band=8, data=20, cache=4, ckpt=12,
                             options=(("bypass_blocks", 8),)),
@@ -294,7 +294,8 @@ class StlFull(StlSet):
     features = ()
     unsafe = ()
     keys = (("cleaning", "lazy"), ("order", "greedy"), ("threshold", 1),
-            ("read_home", "always"), ("idle_ms", 0), ("wcache_blocks", 9), ("destage_ms", 5))
+            ("read_home", "always"), ("idle_ms", 0), ("wcache_blocks", 9), ("destage_ms", 5),
+            ("rotational", "off"))
     variants = {
         "replay": (Geometry("policy", band=5, data=24, cache=5, options=(
             ("cleaning", "lazy"), ("order", "greedy"), ("threshold", 1),
@@ -385,8 +386,9 @@ class Imr(StlSet):
             ("adjsync", "needed"), ("syncs", "literal"),
             ("overwrite", "move"), ("level", "lba"), ("partial", "level"),
             ("largest", 2),
-            ("buffer_tracks", 3), ("wcache_blocks", 90), ("destage_ms", 5))
-    by_table = ("wcache_blocks", "buffer_tracks")
+            ("buffer_tracks", 3), ("wcache_blocks", 90), ("destage_ms", 5),
+            ("rotational", "off"))
+    by_table = ("wcache_blocks", "buffer_tracks", "rotational")
     variants = {
         "replay": (
             Geometry("naive", band=5, data=24, cache=4, options=(

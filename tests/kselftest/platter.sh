@@ -89,7 +89,7 @@ for line in \
 	"$LOOP 0 generic 0 8 media smr damage shadow wcache on lookahead on" \
 	"none 0 generic 0 12 zones 100x256,50x128 seek 1:800,10:2000,50:9000 conventional 0+2048,8192+256 media smr time_scale 100 headlog 64" \
 	"none 0 generic 0 26 rpm 7200 surfaces 2 swath_tracks 8 seek_min_us 1 seek_avg_us 2 seek_max_us 3 head_switch_us 4 write_settle_us 5 overhead_us 6 bus_mb_s 600 wcache_kib 64 lookahead_kib 64 track_skew 16" \
-	"none 0 kvimr 0 2 timing none"; do
+	"none 0 kvimr 0 4 timing none rotational off"; do
 	create rt 16384 "$line" || note "$line: $(cat "$TMP/err")"
 	a=$(dms table "$T-rt"); a2=$(dmsetup table "$T-rt" | dms load "$T-rt"; echo $?)
 	dms resume --noudevsync "$T-rt"; b=$(dms table "$T-rt")
@@ -131,6 +131,7 @@ none 0 generic 0 2 rpm 99999999999999999999
 none 0 generic 0 2 queue_depth 0
 none 0 generic 0 2 queue_depth 33
 none 0 generic 0 2 queue lifo
+none 0 generic 0 2 rotational yes
 none 0 generic 0 2 head_tracks 0
 none 0 generic 0 2 head_tracks 0.9
 none 0 generic 0 2 head_tracks 1.
@@ -213,6 +214,18 @@ msg t geometry | awk '
 result $? "geometry lists runs without gap to the end"
 remove t
 
+### it rotates, unless it is told not to, and cannot be polled
+for keys in "0" "2 rotational on" "2 rotational off"; do
+	for dev in none "$LOOP"; do
+		create q 8192 "$dev 0 generic 0 $keys"
+		q=/sys/dev/block/$(dms info -c --noheadings --separator : -o major,minor "$T-q")/queue
+		want=1; [ "${keys##* }" != off ] || want=0
+		[ "$(cat "$q/rotational" "$q/io_poll")" = "$want"$'\n0' ]
+		result $? "queue: $keys over ${dev//$LOOP/LOOP}"
+		remove q
+	done
+done
+
 ### overlap: tiny8 has 8 tracks of 8 blocks, skew 2 blocks
 for fast in model none; do
 	create o 512 "$LOOP 0 tiny8 0 4 timing $fast time_scale 10" && D=$(node o)
@@ -294,10 +307,10 @@ dms create "$T-st" --noudevsync --table "0 8 linear $LOOP2 0
 S=$(node st)
 dms create "$T-s" --noudevsync --notable
 dms load "$T-s" --table "0 512 platter $LOOP 0 tiny8 0 4 state $S time_scale 10" &&
-	! dms resume --noudevsync "$T-s"; failed=$?
+	! dms resume --noudevsync "$T-s"; resumed=$?
 dms load "$T-st" --table "0 16 linear $LOOP2 0"; dms resume --noudevsync "$T-st"
 dms load "$T-s" --table "0 512 platter $LOOP 0 tiny8 0 4 state $S time_scale 10" &&
-	dms resume --noudevsync "$T-s" && [ "$failed" = 0 ] &&
+	dms resume --noudevsync "$T-s" && [ "$resumed" = 0 ] &&
 	[ "$before" = "$(msg s damaged 0 64)" ]
 result $? "a damage map that cannot be read is no empty one"
 remove s
@@ -319,6 +332,20 @@ msg c powercut off
 holds "$D" 8 3 n && holds "$D" 11 5 o && [ "$(dms status "$T-c" | awk '{ print $NF }')" = rw ]
 result $? "powercut n: torn exactly after the n-th block"
 remove c
+
+# What the device below has refused as well is as it was: destroyed.
+printf '0 1024 linear %s 0\n1024 1024 error\n2048 4096 linear %s 2048\n' "$LOOP" "$LOOP" |
+	dms create "$T-broken" --noudevsync
+create c 6144 "$(node broken) 0 generic 0 8 media smr track_sectors 128 damage poison timing none" &&
+	D=$(node c)
+msg c poison 128 8; msg c powercut 4
+! dd if=/dev/zero of="$D" bs=32768 seek=16 count=1 oflag=direct conv=notrunc status=none \
+	2> "$TMP/dd"; r=$?
+msg c powercut off
+note "$(msg c damaged 128 8)"
+[ $r = 0 ] && [ "$(msg c damaged 128 8)" = "128 8" ]
+result $? "powercut n: what the device below did not take heals nothing"
+remove c; remove broken
 
 ### volatile write cache
 create w 512 "$LOOP 0 tiny8 0 8 media cmr wcache on wcache_kib 128 wcache_idle_ms 600000" && D=$(node w)
@@ -349,6 +376,24 @@ note "$(stat_of w wcache_lost_blocks) of 8 blocks lost"
 result $? "wcache: a power cut inside a destage loses what was not yet written, counted once"
 dd if=/dev/zero of="$D" bs=4096 count=0 conv=notrunc,fsync status=none 2> "$TMP/dd"
 result $? "wcache: a destage that the power cut tore fails no later flush"
+# One that is under way when the power is back is waited for.
+if modprobe -q dm-delay 2> /dev/null && dms create "$T-slow" --noudevsync --table \
+	"0 16384 delay $LOOP 0 0 $LOOP 0 2000 $LOOP 0 0"; then
+	for keys in "6 timing none" "4"; do
+		create s 16384 "$(node slow) 0 generic 0 $keys wcache on wcache_idle_ms 0" &&
+			S=$(node s)
+		wblk "$S" 8 1 d; msg s powercut 0; msg s wcache off; msg s powercut off
+		r=$(stat_of s wcache_destages)
+		dd if=/dev/zero of="$S" bs=4096 count=0 conv=notrunc,fsync status=none
+		note "destages ended: $r, after the flush $(stat_of s wcache_destages)"
+		[ "$r" = 0 ] && [ "$(stat_of s wcache_destages)" = 1 ]
+		result $? "wcache: a flush after a power cut waits for a destage under way: $keys"
+		remove s
+	done
+	remove slow
+else
+	skip "wcache: a flush after a power cut waits for a destage under way" "no dm-delay"
+fi
 wblk "$D" 20 4 s; remove w
 create w 512 "$LOOP 0 tiny8 0 2 media cmr" && D=$(node w); holds "$D" 20 4 s
 result $? "wcache: removal writes it back"

@@ -240,6 +240,7 @@ def test_create_dry_run_changes_nothing(run):
     ("stl-set", ["destage_ms=1.5"], "destage_ms must be"),
     ("imr", ["wcache_blocks=65537"], "wcache_blocks must be"),
     ("stl-set", ["wcache_blocks=8", "wcache=half"], "on or off"),
+    ("stl-full", ["rotational=1"], "rotational must be on or off"),
     ("stl-set", ["wcache=on"], "give wcache_blocks"),
     ("stl-set", ["wcache=on", "wcache_blocks=0"], "give wcache_blocks"),
 ])
@@ -257,7 +258,7 @@ def test_create_knows_keys(run, target, options, what, more):
 @pytest.mark.parametrize("target, options", [
     ("stl-set", ["commit_ms=0", "idle_ms=600000", "wcache_blocks=65536", "wcache=on",
                  "destage_ms=7", "cleaning=aggressive", "order=greedy", "bypass_blocks=64"]),
-    ("stl-full", ["threshold=1", "wcache=off", "cleaning=lazy"]),
+    ("stl-full", ["threshold=1", "wcache=off", "cleaning=lazy", "rotational=off"]),
     ("stl-set", ["wcache=on", "wcache_blocks=8"]), ("imr", ["wcache=on"]),
     ("imr", ["policy=zigzag", "level=hint", "largest=most", "buffer_tracks=2"]),
 ])

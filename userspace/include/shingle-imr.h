@@ -135,7 +135,7 @@ static inline int shingle_imr_open(struct shingle_imr *d, int fd)
 	/* The table may be longer than there is room for: its type comes first. */
 	if (r.head.target_count != 1 || strcmp(r.data.spec.target_type, "imr"))
 		return -ENOTTY;
-	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/queue/discard_granularity",
+	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/queue/optimal_io_size",
 		 major(st.st_rdev), minor(st.st_rdev));
 	f = fopen(path, "re");
 	if (!f)

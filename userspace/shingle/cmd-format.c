@@ -452,6 +452,20 @@ static bool wipe_signatures(struct image *img)
 	return true;
 }
 
+/* The kernel still has the partitions of a table that is not there any more. */
+static void forget_partitions(struct image *img)
+{
+	u32 i;
+
+	for (i = 0; i < SHINGLE_NR_DEVS; i++) {
+		struct device *d = &img->ds.dev[i];
+
+		if (d->path && device_forget_partitions(d))
+			fprintf(stderr, "shingle: %s %s: the kernel goes on showing the partitions that were there: %s\n",
+				d->arg, d->path, strerror(errno));
+	}
+}
+
 /* What says that the device is one of ours, now or of old; what cannot be read, too. */
 static int forget_old(struct device *d)
 {
@@ -575,6 +589,8 @@ static int do_format(struct format_args *a, struct image *img)
 	ret = write_format(img);
 	if (ret)
 		return ret;
+	if (a->force)
+		forget_partitions(img);
 	if (!a->json)
 		say("%s formatted: %s, %s in %llu bands of %s", a->data, a->target,
 		    blocks_text(img->l.logical_blocks).s, img->l.nr_bands[SHINGLE_ROLE_DATA],

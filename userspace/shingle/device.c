@@ -213,6 +213,18 @@ int device_sync(struct device *d)
 }
 
 /**
+ * device_forget_partitions() - the kernel looks for partitions again
+ * @d: the device, open for writing and written
+ *
+ * Returns 0, also where there can be none, or -1 and errno.
+ */
+int device_forget_partitions(struct device *d)
+{
+	/* EINVAL: a device without partitions, or one itself. */
+	return d->is_block && ioctl(d->fd, BLKRRPART) && errno != EINVAL && errno != ENOTTY ? -1 : 0;
+}
+
+/**
  * devices_open() - open the devices of one dm-shingle device
  * @ds: result
  * @data: name of the data device

@@ -60,5 +60,6 @@ enum shingle_dev devices_meta(const struct devices *ds);
 bool device_holds(struct device *d, char *what, size_t size);
 bool device_member_of(struct device *d, char *name, size_t size);
 int device_wipe_signatures(struct device *d);
+int device_forget_partitions(struct device *d);
 
 #endif /* SHINGLE_DEVICE_H */

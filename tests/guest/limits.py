@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What a device says of itself to those above it, and whether they come out well
+with that: rotation, read-ahead, discards however they are cut, polled requests.
+Cases of the suite `exact`, which runs on every kernel."""
+
+import os
+import random
+import re
+import struct
+
+import dm
+from bench import Skip, expect, modprobe, run
+from blk import BLOCK, SECTORS
+from ledger import stats
+from targets import SHINGLE, Geometry, Stack, stack
+
+WHERE = "/tmp/limits"
+
+
+def queue(path, name):
+    number = os.stat(path).st_rdev
+    with open(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}/queue/{name}",
+              encoding="ascii") as handle:
+        return int(handle.read())
+
+
+def rotates(ctx, geo):
+    """Whatever lies below says; after every table, not only the first."""
+    made = stack(ctx.pool, ctx.target, geo)
+    path = made.open().path
+
+    def says(device, what, when):
+        got = queue(device, "rotational")
+        expect(got == what, f"{when} queue/rotational is {got}")
+
+    says(made.paths["data"], 0, "of the RAM below")
+    says(path, 1, "by default")
+    with dm.linear("above", [(path, 0, geo.logical * SECTORS)]) as above:
+        says(above.path, 1, "of what stands above")
+    made.device.reload(ctx.target.table(
+        made.paths, geo.but(options=(("rotational", "off"),))))
+    says(path, 0, "with rotational off")
+    made.device.reload(ctx.target.table(made.paths, geo))
+    says(path, 1, "by another table again")
+    made.device.suspend()
+    made.device.resume()
+    says(path, 1, "after suspend and resume")
+    made.close()
+
+
+def reads_ahead(ctx, geo):
+    """For a reader, not for a band; and what mkfs makes of it."""
+    made = stack(ctx.pool, ctx.target, geo)
+    path = made.open().path
+    ahead, best = queue(path, "read_ahead_kb"), queue(path, "optimal_io_size")
+    least = queue(path, "minimum_io_size")
+    # An interlaced disk's tracks of tests are smaller than any read-ahead.
+    want = geo.band * BLOCK if ctx.target.gathers else 1 << 20
+    expect(best == want, f"optimal_io_size is {best}, not {want}")
+    expect(least == BLOCK, f"minimum_io_size is {least}")
+    expect(128 <= ahead <= max(128, 2 * want >> 10), f"read_ahead_kb is {ahead}")
+    made.close()
+
+
+def _pieces(rng, start, end):
+    """[start, end) cut into pieces, in any order."""
+    cuts = sorted({start, end, *(rng.randrange(start, end)
+                                 for _ in range(rng.randrange(4)))})
+    out = list(zip(cuts, cuts[1:]))
+    rng.shuffle(out)
+    return out
+
+
+def in_pieces(ctx, geo):
+    """Bands are written and sent home, then discarded in pieces of any size, each
+    band twice, and once one block of it is written between two of them."""
+    made = stack(ctx.pool, ctx.target, geo)
+    device, rng = made.open(), random.Random(5)
+
+    with made.blk() as dev:
+        for turn in ("forgotten", "kept", "forgotten"):
+            for b in range(geo.logical):
+                dev.write(b, bytes([65 + b % 26]) * BLOCK)
+            device.message("clean")
+            dev.flush()
+            before, cut = stats(device)["discard_blocks"], []
+            for band in range(geo.data):
+                start = band * geo.band
+                pieces = _pieces(rng, start, start + geo.band)
+                if len(pieces) > 1:
+                    cut += range(start, start + geo.band)
+                for i, (a, b) in enumerate(pieces):
+                    dev.discard(a, b - a)
+                    if turn == "kept" and not i:
+                        dev.write(a, b"!" * BLOCK)
+                if turn == "kept":
+                    expect(dev.read(pieces[0][0]) == b"!" * BLOCK,
+                           f"what was written in band {band} is gone")
+            got = stats(device)["discard_blocks"] - before
+            zero = {b for b in range(geo.logical) if not dev.read(b).strip(b"\0")}
+            if turn == "forgotten":
+                expect(got == geo.logical, f"{got} of {geo.logical} blocks forgotten")
+                expect(len(zero) == geo.logical, "some were forgotten and can be read")
+            else:
+                expect(cut and not zero & set(cut), "others of a band are forgotten")
+    made.verify()
+    made.close()
+    made.check()
+
+
+def cut_by_the_kernel(ctx, geo):
+    """One discard of more than the 4 GiB that a request can say: bands of 30 MiB
+    are no part of that.  The medium stores nothing, so that it has the size."""
+    sizes = ctx.target.sizes(geo)
+    try:
+        none = dm.Device("none", [(0, sizes["data"] * SECTORS, "platter",
+                                   "none 0 generic 0 4 timing none media cmr")])
+    except OSError as error:
+        raise Skip(f"no platter: {error}") from error
+    meta = ctx.pool.slice(sizes["meta"], "meta")
+    made = Stack(ctx.target, geo, {"data": none.path, "meta": meta.path}, [none, meta])
+    made.format()
+    device = made.open()
+    cut = (1 << 32) // BLOCK // geo.band
+    with made.blk() as dev:
+        for band in (1, 2, cut - 1, cut, cut + 1, cut + 2, geo.data - 2):
+            dev.write(band * geo.band + 5, b"x" * BLOCK)
+        dev.flush()
+        device.message("clean")
+        dev.discard(geo.band, (geo.data - 2) * geo.band)
+    got, want = stats(device)["discard_blocks"], (geo.data - 2) * geo.band
+    expect(got == want, f"{got} blocks forgotten of {want}")
+    made.verify()
+    made.close()
+    made.check()
+
+
+def _free(path):
+    """Blocks that ext4 does not use."""
+    _, text = run("dumpe2fs", path)
+    out = set()
+    for line in re.findall(r"^  Free blocks: (.*)$", text, re.M):
+        for part in filter(None, line.split(", ")):
+            first, _, last = part.partition("-")
+            out.update(range(int(first), int(last or first) + 1))
+    return out
+
+
+def trimmed(ctx, geo):
+    """fstrim of ext4, whose groups are cut from the device as they are from one
+    that is sixteen times as large: a band that lies in two comes in two pieces."""
+    if not modprobe("ext4"):
+        raise Skip("no ext4 in this kernel")
+    made = stack(ctx.pool, ctx.target, geo)
+    device = made.open()
+    run("mkfs.ext4", "-q", "-F", "-b", BLOCK, "-g", 2048, "-m", 0, "-O",
+        "^has_journal,^resize_inode,sparse_super2", "-E",
+        "nodiscard,lazy_itable_init=0,num_backup_sb=0", device.path)
+    os.makedirs(WHERE, exist_ok=True)
+    run("mount", device.path, WHERE)
+    try:
+        size = geo.logical * BLOCK * 4 // 5
+        with open(f"{WHERE}/file", "wb") as handle:
+            os.posix_fallocate(handle.fileno(), 0, size)
+            for at in range(0, size, 64 * BLOCK):
+                os.pwrite(handle.fileno(), b"f" * BLOCK, at)
+            os.fsync(handle.fileno())
+        device.message("clean")
+        with made.blk() as dev:
+            before = dev.read(0, geo.logical)
+        os.unlink(f"{WHERE}/file")
+        run("sync")
+        run("fstrim", WHERE)
+    finally:
+        run("umount", WHERE)
+    free = _free(device.path)
+    with made.blk() as dev:
+        after = dev.read(0, geo.logical)
+    bands = [b for b in range(geo.data)
+             if all(b * geo.band + i in free for i in range(geo.band))]
+    lay = [b for b in bands if b"f" * BLOCK in _band(before, b, geo)]
+    still = [b for b in bands if _band(after, b, geo).strip(b"\0")]
+    forgotten = stats(device)["discard_blocks"]
+    ctx.note(f"{len(bands)} of {geo.data} bands free, {len(still)} not forgotten")
+    expect(len(lay) >= geo.data // 2, f"of the file's bands {len(lay)} were free")
+    expect(not still, f"{len(still)} of {len(bands)} free bands not forgotten: {still}")
+    expect(forgotten >= len(bands) * geo.band, f"{forgotten} blocks forgotten")
+    made.verify()
+    made.close()
+    made.check()
+
+
+def _band(data, band, geo):
+    return data[band * geo.band * BLOCK:(band + 1) * geo.band * BLOCK]
+
+
+def polled(ctx, geo):
+    """Over a medium that can be polled for its requests: those of a disk, which
+    cannot, do not wait for that.  Kernels refuse at once, or do not poll."""
+    if not os.path.exists("/usr/bin/fio"):
+        raise Skip("no fio")
+    made = stack(ctx.pool, ctx.target, geo)
+    path = made.open().path
+    expect(queue(made.paths["data"], "io_poll"), "the medium cannot be polled")
+    argv = ["fio", "--name=polled", f"--filename={path}", "--ioengine=io_uring",
+            "--direct=1", "--iodepth=8", "--rw=randrw", "--bssplit=4k/50:64k/30:256k/20",
+            "--verify=crc32c", "--verify_fatal=1", "--serialize_overlap=1", "--size=100%",
+            "--verify_state_save=0", "--clocksource=clock_gettime"]
+    if ctx.target.persistent:
+        expect(not queue(path, "io_poll"), "a disk that moves its head says that it can be polled")
+        status, said = run(*argv, "--hipri=1", cwd="/tmp", ok=None)
+        expect(not status or "Operation not supported" in said, said[-1500:])
+    run(*argv, cwd="/tmp")
+    made.verify()
+    made.close()
+    made.check()
+
+
+def old_partitions(ctx):
+    """What --force has overwritten is not shown by the kernel any more."""
+    modprobe("loop")
+    with open("/dev/shm/disk", "wb") as disk:
+        disk.truncate(64 << 20)
+        disk.seek(446)
+        disk.write(struct.pack("<8B2I", 0, 0, 0, 0, 0x83, 0, 0, 0, 2048, 65536))
+        disk.seek(510)
+        disk.write(b"\x55\xaa")
+    try:
+        _, loop = run("losetup", "--find", "--show", "--partscan", "/dev/shm/disk")
+        name = os.path.basename(loop.strip())
+        shown = f"/sys/block/{name}/{name}p1"
+        if not os.path.exists(shown):
+            raise Skip("no partitions of loop devices in this kernel")
+        run(SHINGLE, "format", "--force", "--track" if ctx.target.gathers else "--band", "256K",
+            ctx.target.name, loop.strip())
+        expect(not os.path.exists(shown), f"{shown} is still there")
+    finally:
+        run("losetup", "--detach", loop.strip(), ok=None)
+        os.unlink("/dev/shm/disk")
+
+
+def cases(target):
+    """[(case, function)]"""
+    geo = Geometry("limits", band=7, data=4, cache=2, meta="separate")
+    poll = Geometry("polled", band=37, data=40, cache=5, ckpt=32, journal=32,
+                    medium="polled")
+    out = [("polled requests", lambda ctx: polled(ctx, poll))]
+    if not target.persistent:
+        return out
+    few = (("buffer_tracks", 4),) if target.gathers else ()
+    huge = Geometry("huge", band=1920 if target.gathers else 7680,
+                    data=1200 if target.gathers else 300, cache=2, meta="separate",
+                    ckpt=256, journal=64, options=few)
+    out += [("it says that it rotates", lambda ctx: rotates(ctx, geo)),
+            ("what is read ahead", lambda ctx: reads_ahead(ctx, geo)),
+            ("discards in pieces", lambda ctx: in_pieces(ctx, geo)),
+            ("partitions that were there", old_partitions),
+            ("a discard of 9 GiB", lambda ctx: cut_by_the_kernel(ctx, huge))]
+    # Bands of 20, 25, 30 and 40 MiB, those of the presets and one more, and of 256:
+    # more than a group.
+    for band in (320, 400, 480, 640, 4096):
+        cut = Geometry("ext4", band=band, data=max(5, 8192 // band), cache=2,
+                       meta="separate", ckpt=64, journal=64, options=few)
+        out.append((f"fstrim of ext4, bands of {band >> 4} MiB by 16",
+                    lambda ctx, g=cut: trimmed(ctx, g)))
+    return out
