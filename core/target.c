@@ -324,7 +324,7 @@ static int check_devices(struct shingle_device *d)
 /* Devices without superblocks say themselves whose they are.  @why: a sentence. */
 static int check_members(struct shingle_device *d, char *why)
 {
-	const struct shingle_reader r = { reader_read, d };
+	const struct shingle_reader r = { .read = reader_read, .ctx = d };
 	char found[SHINGLE_MEMBER_WHY];
 	int i, err;
 

@@ -43,8 +43,8 @@ def tables(heads):
 
 
 # In the order of the document.
-STRUCTS = ("shingle_header", "shingle_sb", "shingle_disk_group", "shingle_journal_block",
-           "shingle_record", "shingle_chunk", "shingle_footer")
+STRUCTS = ("shingle_header", "shingle_sb", "shingle_disk_group", "shingle_member",
+           "shingle_journal_block", "shingle_record", "shingle_chunk", "shingle_footer")
 LAYOUTS = tables(["offset", "bytes", "meaning"])
 
 

@@ -5,9 +5,9 @@
  *
  *   R0 of bands     all that a write destroys lies in its windows, and of data in
  *                   its own band behind it, or on tops beside a bottom
- *   R0 of metadata  a superblock destroys nothing that is used, a slot or the ring
- *                   only itself in front of the write, the ring no farther than its
- *                   gap
+ *   R0 of metadata  the first and the last block of a device destroy nothing that is
+ *                   used, a slot or the ring only itself in front of the write, the
+ *                   ring no farther than its gap
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,10 +60,11 @@ static bool in_metadata(u32 dev, u64 block)
 	const struct shingle_area *area[] = { &l.ckpt[0], &l.ckpt[1], &l.journal };
 	u64 last = l.dev_blocks[dev] - 1, i, k;
 
-	if (dev != shingle_meta_dev(&l))
-		return false;
+	/* Superblocks, or what says whose the device is. */
 	if (block == 0 || block == last)
 		return true;
+	if (dev != shingle_meta_dev(&l))
+		return false;
 	for (i = 0; i < 2; i++) {
 		for (k = 0; k < shingle_ckpt_room(&l, i); k++) {
 			if (shingle_ckpt_block(&l, i, k) == block)
@@ -193,13 +194,18 @@ static void try_ring(void)
 
 static void try_layout(void)
 {
-	u32 meta = shingle_meta_dev(&l);
-	struct attempt first = { .dev = meta, .block = 0, .n = 1 };
-	struct attempt last = { .dev = meta, .block = l.dev_blocks[meta] - 1, .n = 1 };
+	u32 dev;
 
 	layouts++;
-	try_write(&first, "first superblock");
-	try_write(&last, "last superblock");
+	for (dev = 0; dev < SHINGLE_NR_DEVS; dev++) {
+		struct attempt first = { .dev = dev, .block = 0, .n = 1 };
+		struct attempt last = { .dev = dev, .block = l.dev_blocks[dev] - 1, .n = 1 };
+
+		if (!l.dev_blocks[dev])
+			continue;
+		try_write(&first, "first block of a device");
+		try_write(&last, "last block of a device");
+	}
 	try_slots();
 	try_ring();
 	try_bands();
