@@ -1092,7 +1092,7 @@ static bool stl_set_step_source(struct shingle_engine *e, const struct shingle_s
 	home = at_home(s, band);
 	for (; offset < step->n; offset++) {
 		slot = find_slot(s, band, step->lblk + offset);
-		if (slot != SHINGLE_NO_SLOT || based == (offset >= home))
+		if (slot != SHINGLE_NO_SLOT || (based ? offset >= home : offset < home))
 			break;
 	}
 	if (offset == step->n)
