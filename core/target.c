@@ -129,15 +129,12 @@ static int reader_read(void *ctx, enum shingle_dev dev, u64 block, u32 n, void *
  * struct each_read - blocks that are read together, each by itself
  * @left: of them under way, plus one while more are sent
  * @done: when there is none
- * @one: of each block; a block may be on two pages
+ * @bio: of each block, NULL if there was no memory for it
  */
 struct each_read {
 	atomic_t left;
 	struct completion done;
-	struct {
-		struct bio bio;
-		struct bio_vec pages[2];
-	} one[];
+	struct bio *bio[];
 };
 
 static void each_put(struct each_read *r)
@@ -159,7 +156,7 @@ static int reader_read_each(void *ctx, enum shingle_dev dev, u64 block, u32 n, v
 	struct each_read *r;
 	u32 i;
 
-	r = kvzalloc(struct_size(r, one, n), GFP_KERNEL);
+	r = kvzalloc(struct_size(r, bio, n), GFP_KERNEL);
 	if (!r)
 		return -ENOMEM;
 	atomic_set(&r->left, 1);
@@ -167,10 +164,13 @@ static int reader_read_each(void *ctx, enum shingle_dev dev, u64 block, u32 n, v
 	if (is_vmalloc_addr(buf))
 		flush_kernel_vmap_range(buf, bytes);
 	for (i = 0; i < n; i++) {
-		struct bio *bio = &r->one[i].bio;
+		/* On two pages perhaps.  All are held: nothing may wait for one of them. */
+		struct bio *bio = bio_alloc(d->dev[dev]->bdev, 2, REQ_OP_READ,
+					    GFP_NOWAIT | __GFP_NOWARN);
 
-		bio_init(bio, d->dev[dev]->bdev, r->one[i].pages, ARRAY_SIZE(r->one[i].pages),
-			 REQ_OP_READ);
+		r->bio[i] = bio;
+		if (!bio)
+			continue;
 		bio->bi_iter.bi_sector = (block + i) << SHINGLE_SECTORS_SHIFT;
 		bio->bi_private = r;
 		bio->bi_end_io = each_endio;
@@ -183,8 +183,13 @@ static int reader_read_each(void *ctx, enum shingle_dev dev, u64 block, u32 n, v
 	if (is_vmalloc_addr(buf))
 		invalidate_kernel_vmap_range(buf, bytes);
 	for (i = 0; i < n; i++) {
-		errs[i] = blk_status_to_errno(r->one[i].bio.bi_status);
-		bio_uninit(&r->one[i].bio);
+		if (r->bio[i]) {
+			errs[i] = blk_status_to_errno(r->bio[i]->bi_status);
+			bio_put(r->bio[i]);
+		} else {
+			errs[i] = reader_read(ctx, dev, block + i, 1,
+					      buf + ((size_t)i << SHINGLE_BLOCK_SHIFT));
+		}
 	}
 	kvfree(r);
 	return 0;
