@@ -207,7 +207,8 @@ def activating(ctx, geo):
             until(lambda: below_waits(game.stack.paths[which]), "reading the journal")
             expect(up.ended() is None, "it is active already")
             texts = dict.fromkeys((
-                *ctx.target.messages, *WRITING, "wcache off", "idle_ms 5", "commit_ms 5",
+                "verify", *ctx.target.messages, *WRITING, "wcache off", "idle_ms 5",
+                "commit_ms 5",
                 *(f"{key} {value}" for key, value in ctx.target.keys)))
             for text in texts:
                 refused(ctx, device, text, errno.EAGAIN, "not active yet")
@@ -292,13 +293,14 @@ def interrupted(ctx, game, text):
 def suspended_clean(ctx, geo):
     """A clean of all bands is interrupted; most are as they were; it is asked
     again and does the rest.  A suspend that comes to nothing changes nothing."""
+    # What is cleaned is cleaned because somebody asked for it.
+    geo = geo.but(options=(*geo.options, ("idle_ms", 0)))
     with faulty(ctx, geo) as game:
         game.fill()
         device = game.stack.device
-        device.message("stats_clear")
         for b in range(0, geo.logical, geo.band):
             game.write(b, must=True)
-        game.flush(must=not ctx.target.gathers)
+        game.flush(must=True)
         if ctx.target.gathers:      # which has no cache: gathered anew
             for b in range(1, geo.logical, geo.band):
                 game.write(b, must=True)
