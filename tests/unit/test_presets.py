@@ -55,7 +55,7 @@ def test_table_2_1(run, drive, meta):
         assert out["table"].endswith("0 2 cleaning lazy")
         assert out["params"] == {"set-shift": 0}
     if meta:
-        assert roles["data"]["start"] == 0
+        assert roles["data"]["start"] == 1      # behind the header
 
 
 def test_zones_of_emulated_smr_3(run):
