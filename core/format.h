@@ -50,6 +50,8 @@ struct shingle_header {
 
 /* struct shingle_sb::flags */
 #define SHINGLE_SB_NEEDS_CHECK	0x1U	/* a metadata error was seen */
+/* A device, by enum shingle_dev, that keeps nothing, and so has no header either. */
+#define SHINGLE_SB_UNMARKED(dev)	(0x100U << (dev))
 
 /* struct shingle_disk_group::role */
 enum shingle_role {

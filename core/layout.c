@@ -77,9 +77,9 @@ int shingle_layout_decode(const struct shingle_sb *sb, u64 block, struct shingle
 		return fault == SHINGLE_BLOCK_FOREIGN ? -ENODATA : -EUCLEAN;
 	}
 	if (le32_to_cpu(sb->version) != SHINGLE_VERSION) {
-		*why = le32_to_cpu(sb->version) > SHINGLE_VERSION ?
-		       "format version is newer than this build knows" :
-		       "format version is an older one that this build does not read: copy the data out with the older dm-shingle, then format anew";
+		*why = "format version is newer than this build knows";
+		if (le32_to_cpu(sb->version) < SHINGLE_VERSION)
+			*why = "format version is an older one: copy the data out with the older dm-shingle, then format anew";
 		return -EPROTONOSUPPORT;
 	}
 
@@ -163,11 +163,11 @@ static bool overlap(u64 a, u64 an, u64 b, u64 bn)
 static bool headers_left_alone(const struct shingle_layout *l, const struct shingle_group *g,
 			       u64 blocks)
 {
-	u64 span = group_span(l, g);
+	u64 start = shingle_pblk_block(g->start), span = group_span(l, g);
 
 	if (g->track_blocks && l->head_tracks > 1)
 		span = g->nr_bands * g->stride;
-	return shingle_pblk_block(g->start) && area_fits(shingle_pblk_block(g->start), span, blocks - 1);
+	return start && area_fits(start, span, blocks - 1);
 }
 
 static int check_groups(const struct shingle_layout *l, const char **why)
@@ -206,7 +206,7 @@ static int check_groups(const struct shingle_layout *l, const char **why)
 			return -EUCLEAN;
 		}
 		if (!headers_left_alone(l, g, blocks)) {
-			*why = "bands overlap the header of their device, or their writes destroy it";
+			*why = "bands overlap the header of their device or destroy it";
 			return -EUCLEAN;
 		}
 		for (j = 0; j < i; j++) {

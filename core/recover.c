@@ -76,7 +76,8 @@ out:
  * @why: on error, what was found and what was wanted, SHINGLE_MEMBER_WHY bytes
  *
  * One sound copy is enough, unless the other is a stranger's: then somebody has
- * used the device for something else since.
+ * used the device for something else since.  On an emulated medium that keeps
+ * nothing there is none, which the superblock says.
  *
  * Context: may sleep.  Returns 0; -EINVAL if it is a stranger; -EUCLEAN if neither
  * copy can be believed; -ENOMEM.
@@ -85,7 +86,8 @@ int shingle_check_member(const struct shingle_reader *r, const struct shingle_la
 			 enum shingle_dev dev, enum shingle_member_fault *copy, char *why)
 {
 	void *buf = shingle_zalloc_array(1, SHINGLE_BLOCK_SIZE);
-	bool sound = false, foreign = false, damaged = false;
+	bool sound = l->flags & SHINGLE_SB_UNMARKED(dev), unmarked = sound;
+	bool foreign = false, damaged = false;
 	char text[SHINGLE_MEMBER_WHY], name[80];
 	u32 i;
 
@@ -99,13 +101,14 @@ int shingle_check_member(const struct shingle_reader *r, const struct shingle_la
 
 		fault = shingle_member_examine(l, dev, block, err ? NULL : buf, text);
 		if (copy)
-			copy[i] = fault;
+			copy[i] = unmarked ? SHINGLE_MEMBER_OK : fault;
 		if (fault == SHINGLE_MEMBER_OK) {
 			sound = true;
 			continue;
 		}
 		/* What it says of another device is worth more than that it says nothing. */
-		if (fault == SHINGLE_MEMBER_STRANGER && shingle_member_name(buf, name, sizeof(name))) {
+		if (fault == SHINGLE_MEMBER_STRANGER &&
+		    shingle_member_name(buf, name, sizeof(name))) {
 			if (!foreign)
 				memcpy(why, text, sizeof(text));
 			foreign = true;

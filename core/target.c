@@ -338,7 +338,8 @@ static int check_members(struct shingle_device *d, char *why)
 			continue;
 		err = shingle_check_member(&r, &d->layout, i, NULL, found);
 		if (err) {
-			snprintf(why, MEMBERS_WHY, "The %s device is not the one that was formatted: %s",
+			snprintf(why, MEMBERS_WHY,
+				 "The %s device is not the one that was formatted: %s",
 				 dev_names[i], found);
 			return err;
 		}

@@ -364,6 +364,26 @@ def strangers(ctx, geo):
     return {"tables": tried}
 
 
+def forgetful(ctx):
+    """A medium that keeps nothing serves, and what bears another's header does not."""
+    tool = ctx.target.name
+    words = ["--track", "80K"] if tool == "imr" else ["--band", "40K"]
+    meta = ctx.pool.slice(1000, "meta")
+    stranger = ctx.pool.slice(6000, "stranger")
+    run(SHINGLE, "format", tool, *words, stranger.path, "--meta",
+        ctx.pool.slice(1000, "another").path)
+    with dm.Device("forgets", [(0, 6000 * SECTORS, "zero", "")]) as data:
+        _, said = run(SHINGLE, "format", tool, *words, data.path, "--meta", meta.path)
+        expect("keeps nothing" in said, said)
+        for _ in range(2):
+            run(SHINGLE, "check", data.path, "--meta", meta.path)
+            run(SHINGLE, "open", "--no-udev", data.path, "--meta", meta.path, "over")
+            run(SHINGLE, "remove", "--no-udev", "over")
+    said = refused_by_tool("a stranger", "open", stranger.path, "--meta", meta.path, "over")
+    expect("not the one that was formatted" in said, said)
+    ctx.note(said.strip())
+
+
 def refused_by_tool(what, *args):
     """The sentence with which the tool does nothing."""
     status, said = run(SHINGLE, *args, ok=None)
@@ -446,6 +466,7 @@ def cases(target, options):
             ("table lines", lambda ctx: lines(ctx, geo, count)),
             ("messages", lambda ctx: messages(ctx, geo, count)),
             ("strangers", lambda ctx: strangers(ctx, GEOMETRIES["faults"][0])),
+            ("a medium that keeps nothing", forgetful),
             ("unreadable blocks", rotten),
             ("removing", lambda ctx: removing(ctx, geo)),
             *face.cases(target, *GEOMETRIES["faults"][:2])]

@@ -55,7 +55,7 @@ def test_table_2_1(run, drive, meta):
         assert out["table"].endswith(" 1 inplace 4 cleaning lazy read_home always")
         assert out["params"] == {"set-shift": 0}
     if meta:
-        assert roles["data"]["start"] == 0
+        assert roles["data"]["start"] == 1      # behind the header
 
 
 def test_zones_of_emulated_smr_3(run):

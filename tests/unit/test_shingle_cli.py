@@ -667,7 +667,7 @@ def test_another_format_is_left_alone(image):
     assert "labelled" not in image.run("format", "stl-set", *image.args, rc=FAILED)
     image.flip(0, 5000)
     image.flip(image.last, 5000)
-    assert "superblock" in image.run("format", "stl-set", *image.args, rc=FAILED)
+    assert "superblock" in image.run("format", "stl-set", image.meta, rc=FAILED)
     image.flip(0, 5000)
     assert image.read(0) == before
 

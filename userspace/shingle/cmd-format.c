@@ -494,11 +494,49 @@ static int forget_old(struct device *d)
 }
 
 /*
+ * A medium without a store reads as zeroes, whatever was written.  To refuse it
+ * would be to refuse to emulate large disks in little memory.
+ */
+static int keeps_nothing(struct device *d, const u64 *places, bool *nothing)
+{
+	u8 *buf = shingle_zalloc_array(1, SHINGLE_BLOCK_SIZE);
+	int err = buf ? 0 : -ENOMEM;
+	u32 i, k;
+
+	*nothing = true;
+	for (i = 0; i < 2 && !err; i++) {
+		err = device_read(d, places[i], 1, buf);
+		for (k = 0; !err && k < SHINGLE_BLOCK_SIZE; k++)
+			*nothing &= !buf[k];
+	}
+	kvfree(buf);
+	return err;
+}
+
+static int write_headers(struct image *img, enum shingle_dev dev, bool quiet)
+{
+	const u64 places[] = { image_member_block(img, dev, 1), image_member_block(img, dev, 0) };
+	struct device *d = &img->ds.dev[dev];
+	bool nothing;
+	int err;
+
+	err = forget_old(d) ?: image_write_member(img, dev, places[0]) ?:
+	      image_write_member(img, dev, places[1]) ?: keeps_nothing(d, places, &nothing);
+	if (err || !nothing)
+		return err;
+	img->l.flags |= SHINGLE_SB_UNMARKED(dev);
+	if (!quiet)
+		say("%s %s keeps nothing of what is written: it gets no header, and another one in its place is not noticed",
+		    d->arg, d->path);
+	return 0;
+}
+
+/*
  * The old superblocks go first and the new ones come last: in between nothing opens,
  * whatever of the old devices or the new ones is there.  One of the new ones means
  * that all else is in its place.
  */
-static int write_format(struct image *img)
+static int write_format(struct image *img, bool quiet)
 {
 	const struct journal_start journal = { .seq = 1 };
 	const char *why = "cannot be written";
@@ -511,9 +549,7 @@ static int write_format(struct image *img)
 		if (!img->ds.dev[i].path || i == meta)
 			continue;
 		d = &img->ds.dev[i];
-		err = forget_old(d) ?:
-		      image_write_member(img, i, image_member_block(img, i, 1)) ?:
-		      image_write_member(img, i, image_member_block(img, i, 0));
+		err = write_headers(img, i, quiet);
 	}
 	if (!err) {
 		d = image_meta(img);
@@ -586,7 +622,7 @@ static int do_format(struct format_args *a, struct image *img)
 		tell_overwritten(img);
 	if (a->force && !wipe_signatures(img))
 		return EXIT_OPERATION;
-	ret = write_format(img);
+	ret = write_format(img, a->json);
 	if (ret)
 		return ret;
 	if (a->force)

@@ -49,7 +49,8 @@ static void show_areas(const struct shingle_layout *l)
 	say("  journal       block %llu, %llu blocks, %s, gap %llu blocks", l->journal.start,
 	    l->journal.blocks, blocks_text(l->journal.blocks).s, l->journal_gap_blocks);
 	for (i = 0; i < SHINGLE_NR_DEVS; i++) {
-		if (l->dev_blocks[i] && i != shingle_meta_dev(l))
+		if (l->dev_blocks[i] && i != shingle_meta_dev(l) &&
+		    !(l->flags & SHINGLE_SB_UNMARKED(i)))
 			say("  header of %-5s block 0 and block %llu", dev_name(i),
 			    l->dev_blocks[i] - 1);
 	}
