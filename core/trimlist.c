@@ -117,16 +117,16 @@ void shingle_trim_add(struct shingle_trimlist *t, u64 lblk, u64 n, bool gone)
  */
 bool shingle_trim_covers(const struct shingle_trimlist *t, u64 lblk, u64 n, u64 *left)
 {
-	u64 at = lblk, end = lblk + n, upto;
+	u64 at = lblk, end = lblk + n, until;
 	u32 i;
 
 	*left = 0;
-	for (i = first_behind(t, at); at < end; i++, at = upto) {
+	for (i = first_behind(t, at); at < end; i++, at = until) {
 		if (i == t->nr || t->trim[i].start > at)
 			return false;
-		upto = min(t->trim[i].end, end);
+		until = min(t->trim[i].end, end);
 		if (!t->trim[i].gone)
-			*left += upto - at;
+			*left += until - at;
 	}
 	return true;
 }

@@ -220,8 +220,10 @@ int device_sync(struct device *d)
  */
 int device_forget_partitions(struct device *d)
 {
-	/* EINVAL: a device without partitions, or one itself. */
-	return d->is_block && ioctl(d->fd, BLKRRPART) && errno != EINVAL && errno != ENOTTY ? -1 : 0;
+	if (!d->is_block || !ioctl(d->fd, BLKRRPART))
+		return 0;
+	/* A device without partitions, or one itself. */
+	return errno == EINVAL || errno == ENOTTY ? 0 : -1;
 }
 
 /**
