@@ -163,7 +163,7 @@ static u32 move_ns(const struct platter_mech *mech, const struct platter_pos *po
 		ns = max_t(u32, ns, mech->head_switch_ns);
 	else if (!distance)
 		return 0;
-	return ns + (write ? mech->write_settle_ns : 0);
+	return write ? max_t(s64, ns + mech->write_settle_ns, 0) : ns;
 }
 
 static u32 rotation_wait_ns(const struct platter_mech *mech,

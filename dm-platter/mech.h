@@ -52,7 +52,8 @@ struct platter_segment {
  * @geo: its geometry
  * @seek: its seek curve
  * @head_switch_ns: change of surface
- * @write_settle_ns: more exact settling before a write, after any move
+ * @write_settle_ns: more exact settling before a write, after any move; below 0
+ *	where the seek curve was measured by writes and reads settle for longer
  * @overhead_ns: command processing before the actuator can move
  * @write_overhead_ns: the same for a write
  * @bus_block_ns: time to move one block between host and buffer
@@ -70,7 +71,7 @@ struct platter_mech {
 	const struct platter_geo *geo;
 	struct platter_seek seek;
 	u32 head_switch_ns;
-	u32 write_settle_ns;
+	s64 write_settle_ns;
 	u32 overhead_ns;
 	u32 write_overhead_ns;
 	u32 bus_block_ns;

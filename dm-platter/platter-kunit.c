@@ -595,6 +595,30 @@ static void position_equals_service(struct kunit *test)
 	}
 }
 
+/* Settling, longer or shorter than a read's, is part of a move and never below 0. */
+static void settling_needs_a_move(struct kunit *test)
+{
+	static const s64 settle[] = { 300000, 0, -300000, -1000000000 };
+	struct drive *d = make_drive(test, "st5000as0011", 0);
+	struct platter_service svc;
+	u64 far = d->geo.blocks / 2, t = 0;
+	s64 ns;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(settle); i++) {
+		d->mech.write_settle_ns = settle[i];
+		platter_mech_service(&d->mech, t, 0, 1, false, &svc);
+		platter_mech_service(&d->mech, svc.finish_ns, 1, 1, true, &svc);
+		KUNIT_EXPECT_EQ(test, svc.seek_ns, 0);
+		platter_mech_service(&d->mech, svc.finish_ns, far, 1, false, &svc);
+		ns = max_t(s64, (s64)svc.seek_ns + settle[i], 0);
+		platter_mech_service(&d->mech, svc.finish_ns, 0, 1, false, &svc);
+		platter_mech_service(&d->mech, svc.finish_ns, far, 1, true, &svc);
+		KUNIT_EXPECT_EQ(test, svc.seek_ns, (u64)ns);
+		t = svc.finish_ns;
+	}
+}
+
 static void lookahead_streams(struct kunit *test)
 {
 	struct drive *d = make_drive(test, "st4000nc001", 0);
@@ -661,6 +685,7 @@ static struct kunit_case platter_cases[] = {
 	KUNIT_CASE(outer_tracks_are_faster),
 	KUNIT_CASE(sptf_beats_fifo),
 	KUNIT_CASE(position_equals_service),
+	KUNIT_CASE(settling_needs_a_move),
 	KUNIT_CASE(lookahead_streams),
 	KUNIT_CASE(lookahead_waits_when_full),
 	{}

@@ -2,40 +2,42 @@
 /*
  * Feeds dm-platter's mechanics a list of requests, offline.
  *
- *   platter-sim [-p PROFILE [-b BLOCKS] | -g FILE] [-l BLOCKS] [-o] [-q] [REQUESTS]
+ *   platter-sim [-p PROFILE [-b BLOCKS] | -g FILE [-t]] [-l BLOCKS] [-o] [-q] [REQUESTS]
  *
  * A request is a line "TIME r|w BLOCK COUNT": TIME in microseconds is the think
  * time since the last completion, or with -o the time of arrival.  The answer is
  * a line "ARRIVAL_US SERVICE_US SEEK_US ROTATION_US TRANSFER_US h|m", h for what
  * was in the buffer; with -q there is none but the mean.  -b: the drive has so many
- * blocks; -l: a look-ahead segment has so many, 0: no look-ahead.
+ * blocks; -l: a look-ahead segment has so many, 0: no look-ahead; -t: the
+ * electronics of a geometry file give way to the target's own look-ahead.
  *
  * A geometry file has lines of words, numbers in the drive's own sectors and in
  * nanoseconds; # begins a comment:
  *   rotation_ns N          surfaces N
  *   zone CYLINDERS TRACK_SECTORS TRACK_SKEW CYLINDER_SKEW [FIRST_BLOCK_OFFSET]
+ *   map LBN SECTOR COUNT   (where LBNs lie, ascending; none: where they count)
  *   seek DISTANCE NS       (ascending; or seek_min_ns, seek_avg_ns, seek_max_ns)
  *   head_switch_ns N       write_settle_ns N (may be negative)
- *   read_overhead_ns N     write_overhead_ns N
- *   read_hit_overhead_ns N write_hit_overhead_ns N
- *   bus_sector_ns N        overlap_bus 0|1 (a read's bus transfer hides under
- *                          the media transfer but for the last sector)
- *   segments N             segment_sectors N
- *   write_cache 0|1        (a write is done when the drive has it)
+ * and of the drive's electronics, in the words of struct drive (drive.h); those
+ * with two numbers say them for after a read and after a write, bus_ns for a
+ * sector read and written.
  */
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "drive.h"
 #include "profiles.h"
 
 static struct platter_geo geo;
 static struct platter_mech mech;
-static s64 write_settle_ns;
+static struct drive drive = {
+	.segments = 1, .segment_sectors = 1,
+};
 static u64 read_hit_ns, write_hit_ns;
-static u64 bus_ns;
-static int overlap_bus = 1, write_cache;
+static u64 bus_ns[2];
+static bool write_cache;
 static u32 zone_offset[PLATTER_MAX_ZONES];
 static bool have_offset;
 
@@ -44,6 +46,91 @@ static void die(const char *what, const char *detail)
 	fprintf(stderr, "platter-sim: %s%s%s\n", what, detail ? ": " : "",
 		detail ? detail : "");
 	exit(2);
+}
+
+/* A line's word, where its numbers go, how wide each is and how many there are. */
+static const struct word {
+	const char *name;
+	size_t width;
+	int nr;
+	void *to;
+} words[] = {
+#define U32(name, member)	{ name, 4, 1, &(member) }
+#define U64(name, member)	{ name, 8, sizeof(member) / 8, &(member) }
+	U32("rotation_ns", geo.rot_ns),
+	U32("surfaces", geo.surfaces),
+	U32("seek_min_ns", mech.seek.min_ns),
+	U32("seek_avg_ns", mech.seek.avg_ns),
+	U32("seek_max_ns", mech.seek.max_ns),
+	U32("head_switch_ns", mech.head_switch_ns),
+	U64("write_settle_ns", mech.write_settle_ns),
+	U64("read_hit_ns", drive.read_hit_ns),
+	U64("read_miss_ns", drive.read_miss_ns),
+	U64("write_hit_ns", drive.write_hit_ns),
+	U64("write_miss_ns", drive.write_miss_ns),
+	U64("read_done_ns", drive.read_done_ns),
+	U64("write_done_ns", drive.write_done_ns),
+	U64("prep_ns", drive.prep_ns),
+	U64("read_disconnect_ns", drive.read_disconnect_ns),
+	U64("write_disconnect_ns", drive.write_disconnect_ns),
+	U64("reselect_ns", drive.reselect_ns),
+	U32("extra_disconnect", drive.extra_disconnect),
+	U64("extra_ns", drive.extra_ns),
+	U64("min_write_seek_ns", drive.min_write_seek_ns),
+	U64("bus_ns", drive.bus_ns),
+	U32("read_water_permille", drive.read_water_permille),
+	U32("water_by_request", drive.water_by_request),
+	U32("hold_read", drive.hold_read),
+	U32("never_disconnect", drive.never_disconnect),
+	U32("segments", drive.segments),
+	U32("segment_sectors", drive.segment_sectors),
+	U32("write_segment", drive.write_segment),
+	U32("ahead", drive.ahead),
+	U32("ahead_sectors", drive.ahead_sectors),
+	U32("ahead_keeps", drive.ahead_keeps),
+	U32("forget_read", drive.forget_read),
+	U32("ahead_on_hit", drive.ahead_on_hit),
+	U32("stop_in_sector", drive.stop_in_sector),
+	U32("fast_write", drive.fast_write),
+	U32("combine", drive.combine),
+	U32("zero_latency", drive.zero_latency),
+};
+
+static void read_word(const char *key, const char *line, const s64 *v, int n)
+{
+	u32 i;
+	int k;
+
+	for (i = 0; i < ARRAY_SIZE(words); i++) {
+		const struct word *w = &words[i];
+
+		if (strcmp(key, w->name))
+			continue;
+		for (k = 0; k < n; k++)
+			if (v[k] < 0 && w->to != &mech.write_settle_ns)
+				die("below 0", line);
+		if (n != w->nr)
+			die("not as many numbers as it takes", line);
+		for (k = 0; k < n; k++) {
+			if (w->width == 8)
+				((s64 *)w->to)[k] = v[k];
+			else
+				((u32 *)w->to)[k] = v[k];
+		}
+		return;
+	}
+	die("not understood", line);
+}
+
+static void read_map(u64 lbn, u64 block, u64 count)
+{
+	if (!(drive.nr_map & (drive.nr_map + 1)) || !drive.map) {
+		drive.map = realloc(drive.map, (2 * (size_t)drive.nr_map + 2) *
+					       sizeof(*drive.map));
+		if (!drive.map)
+			die("no memory", NULL);
+	}
+	drive.map[drive.nr_map++] = (struct drive_map){ lbn, block, count };
 }
 
 static void read_geometry(const char *path)
@@ -59,63 +146,30 @@ static void read_geometry(const char *path)
 	geo.media = PLATTER_CMR;
 	geo.head_mtracks = 1000;
 	while (fgets(line, sizeof(line), f)) {
-		unsigned long long a = 0, b = 0, c = 0, d = 0, e = 0;
-		long long s = 0;
 		struct platter_zone *z = &geo.zone[geo.nr_zones];
+		s64 v[5] = { 0 };
 		int n;
 
 		if (sscanf(line, "%63s", key) != 1 || key[0] == '#')
 			continue;
-		n = sscanf(line, "%*s %llu %llu %llu %llu %llu", &a, &b, &c, &d, &e);
-		sscanf(line, "%*s %lld", &s);
+		n = sscanf(line, "%*s %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64,
+			   &v[0], &v[1], &v[2], &v[3], &v[4]);
 		if (!strcmp(key, "zone") && n >= 4 && geo.nr_zones < PLATTER_MAX_ZONES) {
-			z->cyls = a;
-			z->track_blocks = b;
-			z->head_skew_units = c;
-			z->group_skew_units = d;
+			z->cyls = v[0];
+			z->track_blocks = v[1];
+			z->head_skew_units = v[2];
+			z->group_skew_units = v[3];
 			z->swath_cyls = 1;
-			zone_offset[geo.nr_zones++] = n > 4 ? e : 0;
+			zone_offset[geo.nr_zones++] = n > 4 ? v[4] : 0;
 			have_offset |= n > 4;
 		} else if (!strcmp(key, "seek") && n == 2 &&
 			   mech.seek.nr < PLATTER_MAX_SEEK_POINTS) {
-			mech.seek.point[mech.seek.nr].distance = a;
-			mech.seek.point[mech.seek.nr++].ns = b;
-		} else if (!strcmp(key, "write_settle_ns")) {
-			write_settle_ns = s;
-		} else if (n < 1) {
-			die("not understood", line);
-		} else if (!strcmp(key, "rotation_ns")) {
-			geo.rot_ns = a;
-		} else if (!strcmp(key, "surfaces")) {
-			geo.surfaces = a;
-		} else if (!strcmp(key, "seek_min_ns")) {
-			mech.seek.min_ns = a;
-		} else if (!strcmp(key, "seek_avg_ns")) {
-			mech.seek.avg_ns = a;
-		} else if (!strcmp(key, "seek_max_ns")) {
-			mech.seek.max_ns = a;
-		} else if (!strcmp(key, "head_switch_ns")) {
-			mech.head_switch_ns = a;
-		} else if (!strcmp(key, "read_overhead_ns")) {
-			mech.overhead_ns = a;
-		} else if (!strcmp(key, "write_overhead_ns")) {
-			mech.write_overhead_ns = a;
-		} else if (!strcmp(key, "read_hit_overhead_ns")) {
-			read_hit_ns = a;
-		} else if (!strcmp(key, "write_hit_overhead_ns")) {
-			write_hit_ns = a;
-		} else if (!strcmp(key, "bus_sector_ns")) {
-			bus_ns = a;
-		} else if (!strcmp(key, "overlap_bus")) {
-			overlap_bus = a;
-		} else if (!strcmp(key, "segments")) {
-			mech.nr_segments = a;
-		} else if (!strcmp(key, "segment_sectors")) {
-			mech.lookahead_blocks = a;
-		} else if (!strcmp(key, "write_cache")) {
-			write_cache = a;
+			mech.seek.point[mech.seek.nr].distance = v[0];
+			mech.seek.point[mech.seek.nr++].ns = v[1];
+		} else if (!strcmp(key, "map") && n == 3) {
+			read_map(v[0], v[1], v[2]);
 		} else {
-			die("not understood", line);
+			read_word(key, line, v, n);
 		}
 	}
 	fclose(f);
@@ -127,9 +181,30 @@ static void read_geometry(const char *path)
 	mech.seek.cyls = geo.cyls;
 	if (platter_seek_init(&mech.seek, &error))
 		die(path, error);
-	mech.bus_block_ns = bus_ns;
-	if (write_settle_ns > 0)
-		mech.write_settle_ns = write_settle_ns;
+	platter_mech_init(&mech, &geo);
+	drive.geo = &geo;
+	drive.mech = &mech;
+	error = drive_init(&drive);
+	if (error)
+		die(path, error);
+}
+
+/* The target's own buffer in the place of a drive's: one overhead, one bus. */
+static void use_target(void)
+{
+	mech.overhead_ns = (drive.read_miss_ns[0] + drive.read_miss_ns[1]) / 2 +
+			   drive.read_done_ns;
+	mech.write_overhead_ns = (drive.write_miss_ns[0] + drive.write_miss_ns[1]) / 2 +
+				 drive.write_done_ns;
+	read_hit_ns = (drive.read_hit_ns[0] + drive.read_hit_ns[1]) / 2 + drive.read_done_ns;
+	write_hit_ns = (drive.write_hit_ns[0] + drive.write_hit_ns[1]) / 2 +
+		       drive.write_done_ns;
+	bus_ns[0] = drive.bus_ns[0];
+	bus_ns[1] = drive.bus_ns[1];
+	mech.bus_block_ns = bus_ns[0];
+	mech.nr_segments = drive.segments;
+	mech.lookahead_blocks = drive.segment_sectors;
+	write_cache = drive.fast_write != DRIVE_WRITE_THROUGH;
 	platter_mech_init(&mech, &geo);
 }
 
@@ -149,24 +224,16 @@ static void use_profile(const char *name, u64 blocks)
 	cfg.time_permille = 1000;
 	if (platter_config_build(&cfg, &geo, &mech, &error))
 		die(name, error);
-	bus_ns = mech.bus_block_ns;
+	bus_ns[0] = mech.bus_block_ns;
+	bus_ns[1] = mech.bus_block_ns;
 	read_hit_ns = mech.overhead_ns;
 	write_hit_ns = mech.write_overhead_ns;
-}
-
-/*
- * Reads settle, writes settle for longer; a drive measured by its writes has a
- * seek table that must be shortened for a write's sake when the time is negative.
- */
-static u64 write_shift(void)
-{
-	return write_settle_ns < 0 ? -write_settle_ns : 0;
 }
 
 static u64 serve(u64 arrival, bool write, u64 blk, u64 n, struct platter_service *svc,
 		 bool *hit)
 {
-	u64 bus = n * bus_ns, start, done;
+	u64 bus = n * bus_ns[write], start, done;
 
 	*hit = false;
 	memset(svc, 0, sizeof(*svc));
@@ -179,7 +246,8 @@ static u64 serve(u64 arrival, bool write, u64 blk, u64 n, struct platter_service
 		if (start < mech.free_ns)
 			start = mech.free_ns;
 		platter_mech_service(&mech, start, blk, n, false, svc);
-		return svc->finish_ns + (overlap_bus ? bus_ns : bus);
+		/* the bus goes on while the medium is read, but for the last block */
+		return svc->finish_ns + bus_ns[0];
 	}
 	platter_mech_invalidate(&mech, blk, n);
 	if (write_cache) {
@@ -195,8 +263,6 @@ static u64 serve(u64 arrival, bool write, u64 blk, u64 n, struct platter_service
 	start = arrival + mech.write_overhead_ns;
 	if (start < mech.free_ns)
 		start = mech.free_ns;
-	if (write_shift() && start > write_shift())
-		start -= write_shift();
 	platter_mech_service(&mech, start, blk, n, true, svc);
 	return svc->finish_ns;
 }
@@ -206,12 +272,12 @@ int main(int argc, char **argv)
 	const char *profile = NULL, *file = NULL;
 	u64 blocks = 0, clock = 0, count = 0, skipped = 0, total = 0;
 	long lookahead = -1;
-	bool open_loop = false, quiet = false;
+	bool open_loop = false, quiet = false, target = false;
 	char line[256];
 	FILE *in = stdin;
 	int c;
 
-	while ((c = getopt(argc, argv, "p:b:g:l:oq")) != -1) {
+	while ((c = getopt(argc, argv, "p:b:g:l:oqt")) != -1) {
 		switch (c) {
 		case 'p':
 			profile = optarg;
@@ -231,8 +297,11 @@ int main(int argc, char **argv)
 		case 'q':
 			quiet = true;
 			break;
+		case 't':
+			target = true;
+			break;
 		default:
-			fprintf(stderr, "usage: platter-sim [-p PROFILE [-b BLOCKS] | -g FILE] [-l BLOCKS] [-o] [-q] [REQUESTS]\n");
+			fprintf(stderr, "usage: platter-sim [-p PROFILE [-b BLOCKS] | -g FILE [-t]] [-l BLOCKS] [-o] [-q] [REQUESTS]\n");
 			return 2;
 		}
 	}
@@ -242,6 +311,12 @@ int main(int argc, char **argv)
 		use_profile(profile, blocks);
 	else
 		read_geometry(file);
+	if (profile)
+		target = true;
+	else if (target)
+		use_target();
+	if ((lookahead >= 0 || open_loop) && !target)
+		die("-l and -o go with -p or -t", NULL);
 	if (lookahead >= 0)
 		mech.lookahead_blocks = lookahead;
 	if (optind < argc && !(in = fopen(argv[optind], "r")))
@@ -251,7 +326,7 @@ int main(int argc, char **argv)
 		struct platter_service svc;
 		double time_us;
 		char op;
-		u64 blk, n, arrival, done;
+		u64 blk, n, limit, arrival, done;
 		bool hit;
 
 		if (line[0] == '#' || line[0] == '\n')
@@ -259,12 +334,26 @@ int main(int argc, char **argv)
 		if (sscanf(line, "%lf %c %" SCNu64 " %" SCNu64, &time_us, &op, &blk, &n) != 4 ||
 		    time_us < 0 || (op != 'r' && op != 'w') || !n)
 			die("not a request", line);
-		if (blk >= geo.blocks || n > geo.blocks - blk) {
+		limit = profile ? geo.blocks : drive.lbns;
+		if (blk >= limit || n > limit - blk || n > DRIVE_MAX_REQUEST) {
 			skipped++;
 			continue;
 		}
 		arrival = (open_loop ? 0 : clock) + (u64)(time_us * 1000);
-		done = serve(arrival, op == 'w', blk, n, &svc, &hit);
+		if (target) {
+			if (file)
+				blk = drive_span(&drive, blk, &n);
+			done = serve(arrival, op == 'w', blk, n, &svc, &hit);
+		} else {
+			struct drive_answer a;
+
+			drive_serve(&drive, arrival, op == 'w', blk, n, &a);
+			svc.seek_ns = a.seek_ns;
+			svc.rotation_ns = a.rotation_ns;
+			svc.transfer_ns = a.transfer_ns;
+			done = a.done_ns;
+			hit = a.hit;
+		}
 		clock = done;
 		total += done - arrival;
 		count++;

@@ -1,0 +1,442 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Platter against real drives: is a drive in DiskSim's words understood to the
+letter, is what cannot be followed refused, and is the table in the documentation
+that of the present model.
+
+The measured drives are not part of the project.  SHINGLE_DISKSIM=DIRECTORY, with
+them, holds the whole table; without it the table's fingerprint is held, of what
+the model makes of drives that never were (scripts/platter/fictive.py).
+"""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+TOP = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TOP / "scripts/platter"))
+
+# pylint: disable=wrong-import-position,import-error
+import disksim_compare
+import disksim_drive
+import fictive
+
+COMPARE = TOP / "scripts/platter/disksim_compare.py"
+RST = TOP / "Documentation/platter-validation.rst"
+
+
+@pytest.fixture(scope="session", name="sim")
+def build_sim(tmp_path_factory):
+    """With sanitizers: the numbers are the same, and a slip is not missed."""
+    out = tmp_path_factory.mktemp("platter-sim")
+    subprocess.run(["make", "-s", "-C", str(TOP / "userspace/platter-sim"), f"OUT={out}",
+                    "SANITIZE=address,undefined", str(out / "platter-sim")], check=True)
+    return str(out / "platter-sim")
+
+
+@pytest.fixture(name="folder")
+def one_drive(tmp_path):
+    """A folder with one whole drive, per-track spares."""
+    fictive.make(tmp_path, [3])
+    return tmp_path
+
+
+def change(folder, file, old, new, name="fictive3"):
+    path = folder / f"{name}.{file}"
+    text = path.read_text(encoding="utf-8")
+    assert re.search(old, text), f"no {old} in {file}"
+    path.write_text(re.sub(old, new, text), encoding="utf-8")
+
+
+def drive(folder, name="fictive3", bus=None):
+    return disksim_drive.Drive(disksim_drive.Folder(folder), name, bus)
+
+
+def refused(folder, words, name="fictive3"):
+    with pytest.raises(disksim_drive.Problem) as problem:
+        drive(folder, name)
+    for word in words:
+        assert word in str(problem.value)
+
+
+# --- where LBNs lie -----------------------------------------------------------
+
+def sector(zone, lbn):
+    """DiskSim's translation of an LBN of a zone, scheme by scheme, as its layout_g1
+    does it, to a sector counted from the zone's first; no slips that turn tracks."""
+    scheme, slips, lbn = zone.scheme, zone.slips, lbn + zone.front
+    if scheme == 0:
+        return lbn
+    if scheme == 1:
+        track, rest = divmod(lbn, zone.track)
+        for slip in slips:
+            track += slip <= track
+        for bad, spare in zone.remapped:
+            if bad == track:
+                track = spare
+                break
+        return track * zone.track + rest
+    if scheme == 3:
+        track, rest = divmod(lbn, zone.track - zone.spares)
+        for slip in slips:
+            rest += 0 <= slip - track * zone.track <= rest
+        return track * zone.track + rest
+    if scheme in (2, 4, 7):
+        per = zone.cyl - (zone.spares if scheme != 7 else 0)
+        cyl, rest = divmod(lbn, per)
+        count = 0
+        for slip in slips:
+            count += (scheme != 2 and slip // zone.cyl < cyl) or \
+                0 <= slip - cyl * zone.cyl <= rest + count
+        rest += count
+        if scheme != 2:
+            cyl, rest = cyl + rest // per, rest % per
+        return cyl * zone.cyl + rest
+    if scheme == 8:
+        size = zone.cyl * zone.range_cyls
+        nth, rest = divmod(lbn, size - zone.spares)
+        count = 0
+        for slip in slips:
+            count += 0 <= slip - nth * size <= rest + count
+        rest += count
+        for bad, spare in zone.remapped:
+            if bad == nth * size + rest:
+                rest = spare % size
+                break
+        return nth * size + rest
+    assert scheme in (9, 10)
+    for slip in slips:
+        lbn += slip <= lbn
+    return lbn
+
+
+def lbn_at_front(zone, number):
+    """The other way, for spares at a cylinder's front, where DiskSim has only that:
+    the LBN of a sector, or None."""
+    cyl, rest = divmod(number, zone.cyl)
+    here = [s for s in zone.slips if s // zone.cyl == cyl]
+    if number in here:
+        return None
+    if zone.scheme == 6:
+        if rest < zone.spares:
+            return None
+        lbn = cyl * (zone.cyl - zone.spares) + rest - zone.spares
+        return lbn - sum(s < number and s % zone.cyl >= zone.spares for s in zone.slips)
+    # slips use up spares: the last so many sectors that are sound
+    after = zone.cyl - rest - 1 - sum(s > number for s in here)
+    per = zone.cyl - zone.spares
+    return None if after >= per else cyl * per + per - 1 - after
+
+
+@pytest.mark.parametrize("scheme", range(11))
+def test_lbns_lie_where_disksim_has_them(tmp_path, scheme):
+    fictive.make(tmp_path, [scheme])
+    layout = drive(tmp_path, f"fictive{scheme}").layout
+    assert layout.lbns == fictive.LBNS[scheme]
+    for zone in layout.zones:
+        data = disksim_drive.cut(zone.data(), zone.front, zone.lbns())
+        ours = [a + i for a, n in zone.moved(data) for i in range(n)]
+        assert len(ours) == zone.lbns()
+        if scheme in (5, 6):
+            theirs = {lbn_at_front(zone, s): s for s in range(zone.raw)}
+            assert ours == [theirs[lbn + zone.front] for lbn in range(zone.lbns())]
+        else:
+            assert ours == [sector(zone, lbn) for lbn in range(zone.lbns())]
+
+
+@pytest.mark.parametrize("scheme", range(11))
+def test_every_lbn_has_a_sector_of_its_own(tmp_path, scheme):
+    fictive.make(tmp_path, [scheme])
+    layout = drive(tmp_path, f"fictive{scheme}").layout
+    seen, next_lbn = set(), 0
+    for lbn, block, count in layout.map():
+        assert lbn == next_lbn
+        next_lbn += count
+        assert not seen & set(range(block, block + count))
+        seen |= set(range(block, block + count))
+    assert next_lbn == layout.lbns
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(0, 10), st.integers(1, 4), st.integers(2, 9), st.integers(5, 12),
+       st.integers(0, 4), st.integers(0, 9), st.integers(1, 4), st.data())
+def test_totals_of_any_zone(scheme, surfaces, cyls, track, spares, front, ranges, data):
+    slips = data.draw(st.sets(st.integers(0, cyls * surfaces * track - 1), max_size=spares))
+    if scheme == 1:
+        slips = {s // track for s in slips}
+    text = fictive.ZONE.format(first=0, last=cyls - 1, track=track, offset=0, front=front,
+                               spares=spares, slips=", ".join(map(str, slips)), defects="")
+    zone = disksim_drive.Zone(text, surfaces, scheme, ranges)
+    try:
+        extents = zone.extents()
+    except disksim_drive.Problem:
+        return       # more slips than spares in one place, or in spares: said, not guessed
+    assert sum(n for _, n in extents) == zone.lbns()
+    sectors = [a + i for a, n in extents for i in range(n)]
+    assert len(set(sectors)) == len(sectors)
+    assert all(0 <= s < zone.raw for s in sectors)
+    if scheme not in disksim_drive.TURNING:
+        assert not set(sectors) & (slips if scheme not in (0, 1) else set())
+
+
+def test_slips_turn_the_tracks_after_them(tmp_path):
+    fictive.make(tmp_path, [3])
+    zone = drive(tmp_path).layout.zones[0]
+    extents = zone.turned([(2 * 60, 60), (3 * 60, 60), (131 * 60, 60)])
+    assert extents == [(120, 60),                          # the slip at 130 is on it
+                       (181, 59), (180, 1),                # one before it
+                       (131 * 60 + 3, 57), (131 * 60, 3)]  # three
+
+
+# --- what is found, what is missing --------------------------------------------
+
+@pytest.mark.parametrize("file, old, new, words", [
+    ("model", "Sparing scheme used = 3", "Sparing scheme used = 11",
+     ["sparing scheme 11 is not known"]),
+    ("model", "mapping scheme = 0", "mapping scheme = 3", ["mapping scheme 3 is not known"]),
+    ("model", "Layout Model = dm_layout_g1", "Layout Model = dm_layout_g4",
+     ["dm_layout_g4", "only dm_layout_g1"]),
+    ("model", "Seek type = constant", "Seek type = curve", ["seek type 'curve'"]),
+    ("model", "Seek type = constant,", "Seek type = extracted, Full seek curve = other.seek,",
+     ["other.seek is not there"]),
+    ("model", "Head switch time = 0.8", "Head switch time = soon", ["'soon', not a number"]),
+    ("model", "Rangesize for sparing = 4,", "", ["'Rangesize for sparing' is missing"]),
+    ("diskspecs", "Read hit over. after write = 0.5,", "",
+     ["'Read hit over. after write' is missing"]),
+    ("diskspecs", "source fictive3.model", "source gone.model",
+     ["names gone.model, which is not there"]),
+    ("parv", "Write block transfer time = 0.19", "", ["'Write block transfer time'"]),
+    ("trace", "(?s).*", "", ["has no request"]),
+])
+def test_what_is_not_known_is_refused(folder, file, old, new, words):
+    change(folder, file, old, new)
+    if file == "trace":
+        with pytest.raises(disksim_drive.Problem, match="no request"):
+            drive(folder).trace()
+        return
+    if "Rangesize" in new or "Rangesize" in old:
+        change(folder, "model", "Sparing scheme used = 3", "Sparing scheme used = 8")
+    refused(folder, words)
+
+
+def test_bus_is_never_taken_to_cost_nothing(folder):
+    (folder / "fictive3.parv").unlink()
+    assert drive(folder).bus_ms == [0.04, 0.04]
+    assert any("as fast as the drive" in n for n in drive(folder).notes)
+    change(folder, "diskspecs", "Bulk sector transfer time = 0.04",
+           "Bulk sector transfer time = 0.0")
+    refused(folder, ["bus's speed is missing", "no fictive3.parv", "--bus"])
+    assert drive(folder, bus=(0.1, 0.2)).bus_ms == [0.1, 0.2]
+
+
+def test_bus_comes_from_the_parameter_file(folder):
+    assert drive(folder).bus_ms == [0.17, 0.19]      # slower than the drive's 0.04
+    change(folder, "parv", r"0\.17", "0.01")
+    assert drive(folder).bus_ms == [0.04, 0.19]
+
+
+def test_two_candidates(folder):
+    model = (folder / "fictive3.model").read_text(encoding="utf-8")
+    (folder / "fictive3_validate.model").write_text(model, encoding="utf-8")
+    assert any("fictive3_validate.model is there, too" in n for n in drive(folder).notes)
+    change(folder, "diskspecs", "Model = source fictive3.model,", "")
+    refused(folder, ["two candidates for its .model", "fictive3.model",
+                     "fictive3_validate.model"])
+    change(folder, "diskspecs", "disksim_disk", "disksim_disk other {{ }}\ndisksim_disk")
+    assert drive_kind(folder) == "fictive3_drive"    # the .parv says which
+    (folder / "fictive3.parv").unlink()
+    refused(folder, ["describes 2 drives", "nothing says which"])
+
+
+def drive_kind(folder):
+    (folder / "fictive3_validate.model").unlink()
+    return drive(folder).kind
+
+
+def test_what_is_not_modelled_is_said(folder):
+    change(folder, "diskspecs", "Combine", "Preseeking level = 1,\n   Combine")
+    change(folder, "model", "Block count = ", "Block count = 1")
+    notes = " ".join(drive(folder).notes)
+    assert "'Preseeking level' is not modelled" in notes and "'Block count' is 1" in notes
+
+
+def tool(*args, rc=0):
+    done = subprocess.run([sys.executable, str(COMPARE), *map(str, args)], text=True,
+                          capture_output=True, check=False, timeout=300)
+    assert done.returncode == rc, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def test_any_drive_of_a_folder(tmp_path, sim):
+    fictive.make(tmp_path, [1, 8])
+    (tmp_path / "lonely.diskspecs").write_text("", encoding="utf-8")
+    said = tool(tmp_path, "--sim", sim)
+    assert "fictive1_drive" in said and "fictive8_drive" in said
+    assert "lonely.diskspecs without a lonely.trace" in said
+    change(tmp_path, "model", "Sparing scheme used = 8", "Sparing scheme used = 77",
+           "fictive8")
+    said = tool(tmp_path, "--sim", sim, rc=1)
+    assert "fictive8: left out: sparing scheme 77" in said and "fictive1_drive" in said
+    rst = tmp_path / "table.rst"
+    rst.write_text(f"a\n{disksim_compare.BEGIN}\n{disksim_compare.END}\nb\n", encoding="utf-8")
+    before = rst.read_text(encoding="utf-8")
+    assert "stays as it is" in tool(tmp_path, "--sim", sim, "--rst", rst, rc=1)
+    assert rst.read_text(encoding="utf-8") == before
+    for file in tmp_path.glob("fictive8.*"):
+        file.unlink()
+    tool(tmp_path, "--sim", sim, "--check", rst, rc=1)
+    tool(tmp_path, "--sim", sim, "--rst", rst)
+    tool(tmp_path, "--sim", sim, "--check", rst)
+
+
+def test_no_drive(tmp_path, sim):
+    (tmp_path / "notes.txt").write_text("", encoding="utf-8")
+    said = tool(tmp_path, "--sim", sim, rc=1)
+    assert "no drive found" in said and "NAME.trace" in said and "notes.txt" in said
+
+
+# --- the electronics, against vectors worked out by hand --------------------------
+
+# 10 ms a turn, 100 sectors of 0.1 ms, every seek 1 ms
+PLAIN = """rotation_ns 10000000
+surfaces 1
+zone 100 100 0 0
+seek 1 1000000
+seek 99 1000000
+segments 2
+segment_sectors 50
+write_segment 1
+"""
+
+
+def serve(sim, tmp_path, words, *requests):
+    """Answers in ms: (service, seek, rotation, transfer, h or m)"""
+    path = tmp_path / "geometry"
+    path.write_text(PLAIN + words, encoding="utf-8")
+    done = subprocess.run([sim, "-g", str(path)], input="\n".join(requests) + "\n",
+                          text=True, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return [tuple(float(x) / 1000 for x in line.split()[1:5]) + (line.split()[5],)
+            for line in done.stdout.splitlines()]
+
+
+def test_settling_only_after_a_move(sim, tmp_path):
+    words = "write_settle_ns -400000\nwrite_miss_ns 1000000 1000000\nbus_ns 0 0\n"
+    there, moved = serve(sim, tmp_path, words, "0 w 10 1", "0 w 110 1")
+    assert there[:4] == (1.1, 0.0, 0.0, 0.1)
+    assert moved[1] == 0.6
+
+
+@pytest.mark.parametrize("bus, water, hold, ms", [
+    (0.2, 0, 0, 2.1),       # one sector is awaited, then the bus is the slower one
+    (0.2, 1000, 0, 3.0),    # all ten are
+    (0.2, 500, 0, 2.5),
+    (0.05, 0, 1, 1.05),     # the medium is the slower one: the last sector's bus
+    (0.05, 0, 0, 1.05),     # letting it go costs nothing here
+])
+def test_read_water_mark(sim, tmp_path, bus, water, hold, ms):
+    words = (f"bus_ns {int(bus * 1e6)} 0\nread_water_permille {water}\n"
+             f"water_by_request 1\nhold_read {hold}\n")
+    [read] = serve(sim, tmp_path, words, "0 r 0 10")
+    assert read[0] == pytest.approx(ms)
+
+
+def test_letting_the_bus_go_costs(sim, tmp_path):
+    words = ("bus_ns 50000 0\nread_water_permille 500\nwater_by_request 1\n"
+             "read_disconnect_ns 20000 0\nreselect_ns 30000 0\nprep_ns 5000\n"
+             "read_done_ns 7000\n")
+    [read] = serve(sim, tmp_path, words, "0 r 0 10")
+    # five are there at 0.5; connected at 0.535, five out at 0.785, seven there: 0.885;
+    # eight there: 0.935; nine: 0.985; then let go, the tenth is there, taken again
+    assert read[0] == pytest.approx(0.985 + 0.02 + 0.035 + 0.05 + 0.007)
+
+
+def test_overheads_go_by_the_request_before(sim, tmp_path):
+    words = ("bus_ns 50000 50000\nahead 3\nahead_sectors 40\nread_hit_ns 300000 500000\n"
+             "write_hit_ns 450000 350000\nfast_write 1\n")
+    got = serve(sim, tmp_path, words, "0 r 0 4", "100000 r 4 4", "100000 w 5000 2",
+                "100000 r 8 4", "100000 w 6000 2", "100000 w 7000 2")
+    assert [round(g[0], 6) for g in got[1:]] == [0.5, 0.55, 0.7, 0.55, 0.45]
+    assert [g[4] for g in got] == list("mhhhhh")
+
+
+def test_read_ahead_slides_over_what_it_was_for(sim, tmp_path):
+    asked = "0 r 0 4", "100000 r 4 4"
+    assert serve(sim, tmp_path, "ahead 3\nahead_sectors 40\n", *asked)[1][4] == "h"
+    # to the end of the track, of which the segment holds the last fifty
+    assert serve(sim, tmp_path, "ahead 4\n", *asked)[1][4] == "m"
+    assert serve(sim, tmp_path, "ahead 4\nsegment_sectors 100\n", *asked)[1][4] == "h"
+
+
+def test_never_reads_what_was_overwritten(sim, tmp_path):
+    words = "ahead 3\nahead_sectors 40\nfast_write 1\n"
+    got = serve(sim, tmp_path, words, "0 r 0 4", "100 w 2 4", "100000 r 0 4")
+    assert got[2][4] == "m"
+
+
+def test_write_waits_for_its_data(sim, tmp_path):
+    [write] = serve(sim, tmp_path, "bus_ns 0 200000\n", "0 w 0 3")
+    assert write[0] == pytest.approx(10.3)     # the first sector had just gone by
+    write = serve(sim, tmp_path, "bus_ns 0 200000\n", "0 w 3 3")[0]
+    assert write[0] == pytest.approx(10.6)     # the second came too late
+    [write] = serve(sim, tmp_path, "bus_ns 0 200000\nfast_write 1\n", "0 w 3 3")
+    assert write[0] == pytest.approx(0.6)
+
+
+def test_zero_latency_read(sim, tmp_path):
+    words = "read_miss_ns 500000 0\nbus_ns 0 0\n"
+    assert serve(sim, tmp_path, words, "0 r 0 50")[0][0] == pytest.approx(15.0)
+    words += "zero_latency 1\n"
+    assert serve(sim, tmp_path, words, "0 r 0 50")[0][0] == pytest.approx(10.5)
+
+
+def test_map_is_followed(sim, tmp_path):
+    words = "map 0 0 5\nmap 5 5050 1\nmap 6 6 90\n"
+    [read] = serve(sim, tmp_path, words, "0 r 4 1")
+    assert read[0] == pytest.approx(0.5)
+    [read] = serve(sim, tmp_path, words, "0 r 4 3")
+    # to cylinder 50 and its sector 50, back to the sixth of the next turn
+    assert read[0] == pytest.approx(10.7)
+
+
+@pytest.mark.parametrize("words, why", [
+    ("map 0 0 5\nmap 6 6 1\n", "every LBN once"), ("map 0 9999 2\n", "within the zones"),
+    ("segments 1\n", "1 to 64 segments"), ("ahead 5\n", "0 to 4"),
+    ("bus_ns 1\n", "not as many numbers"), ("bus_ns -1 0\n", "below 0"),
+    ("nonsense 1\n", "not understood")])
+def test_a_geometry_that_makes_no_sense(sim, tmp_path, words, why):
+    path = tmp_path / "geometry"
+    path.write_text(PLAIN + words, encoding="utf-8")
+    done = subprocess.run([sim, "-g", str(path)], input="", text=True,
+                          capture_output=True, check=False)
+    assert done.returncode == 2 and why in done.stderr
+
+
+# --- the table -----------------------------------------------------------------------
+
+def test_table_is_of_this_model(sim):
+    """What the present model makes of fictive drives is what it made of them when the
+    table was written; if not: scripts/platter/disksim_compare.py DIRECTORY --rst ..."""
+    _, section, _ = disksim_compare.split(RST)
+    assert re.search(r"\.\. model (\w+)", section)[1] == disksim_compare.fingerprint(sim)
+    header, *rows = [re.split(r"\s{2,}", line)
+                     for line in section.split("experiment")[0].splitlines()
+                     if re.match(r"drive|[A-Z]", line)]
+    assert tuple(header) == disksim_compare.COLUMNS
+    assert len(rows) >= 5
+    for row in rows:
+        published, ours, ratio = (float(row[i]) for i in (2, 4, 5))
+        assert published in disksim_compare.PUBLISHED.values()
+        assert ratio == pytest.approx(ours / published, abs=0.01)
+        assert ratio <= 1.5
+
+
+@pytest.mark.skipif(not os.environ.get("SHINGLE_DISKSIM"),
+                    reason="SHINGLE_DISKSIM names no folder with the measured drives")
+def test_table_is_of_the_measured_drives(sim):
+    tool(os.environ["SHINGLE_DISKSIM"], "--sim", sim, "--check", RST)
