@@ -1128,29 +1128,46 @@ static void report_verify(void *ctx, const char *fmt, ...)
 	va_end(args);
 }
 
-/* Part by part while I/O goes on; a reset would put another engine in its place. */
-static u32 verify_parts(struct shingle_device *d)
+/* A suspend is on its way, and with I/O held back it waits for messages. */
+static bool must_hurry(const struct shingle_device *d)
+{
+	return READ_ONCE(d->leaving) && !READ_ONCE(d->suspended);
+}
+
+/*
+ * Part by part while I/O goes on; a reset would put another engine in its place.
+ * Returns -EAGAIN if it did not come to the end.
+ */
+static int verify_parts(struct shingle_device *d, u32 *bad)
 {
 	u64 cursor = 0;
-	u32 bad = 0;
 
 	mutex_lock(&d->reset_lock);
-	while (cursor != SHINGLE_NOWHERE) {
+	while (cursor != SHINGLE_NOWHERE && !must_hurry(d)) {
 		spin_lock_irq(&d->map_lock);
-		bad += d->ops->verify(d->engine, &cursor, report_verify, d);
+		*bad += d->ops->verify(d->engine, &cursor, report_verify, d);
 		spin_unlock_irq(&d->map_lock);
 		cond_resched();
 	}
 	mutex_unlock(&d->reset_lock);
-	return bad;
+	return cursor == SHINGLE_NOWHERE ? 0 : -EAGAIN;
+}
+
+static void say_interrupted(struct shingle_device *d, const char *what)
+{
+	DMERR("%s: %s interrupted: a suspend came before its end, ask again",
+	      dm_table_device_name(d->ti->table), what);
 }
 
 static int verify(struct shingle_device *d)
 {
-	u32 bad = verify_parts(d);
+	u32 bad = 0;
+	int err = verify_parts(d, &bad);
 
+	if (!bad && err)
+		say_interrupted(d, "verify");
 	if (!bad)
-		return 0;
+		return err;
 	/* Nothing that it says can be believed any more. */
 	shingle_set_mode(d, SHINGLE_FAIL, true, "the map contradicts itself");
 	/* If it is suspended another table may be about to read what that writes. */
@@ -1258,7 +1275,7 @@ static int write_all(struct shingle_device *d, const char *what)
 	else
 		err = make_durable(d, !strcmp(what, "checkpoint"));
 	if (err == -EAGAIN)
-		DMERR("%s: %s interrupted: a suspend came before its end, ask again", name, what);
+		say_interrupted(d, what);
 	else if (err)
 		DMERR("%s: %s failed (%d): not all could be written", name, what, err);
 	return err;
