@@ -429,7 +429,7 @@ static int set_wcache(struct shingle_device *d, bool on, const char **why)
 	if (!err && !on && !d->read_only && !READ_ONCE(d->suspended))
 		err = shingle_commit(d, false);
 	*why = err == -EAGAIN ?
-		"The write cache is off, but a suspend came before all of it was written: ask again" :
+		"The write cache is off, but a suspend came before all was written: ask again" :
 		"The write cache is off, but what it held could not all be written";
 	return err;
 }

@@ -785,11 +785,11 @@ static void emit_ima(struct platter *p, char *result, unsigned int maxlen)
 	unsigned int i, sz = 0;
 
 	DMEMIT_TARGET_NAME_VERSION(p->ti->type);
-	DMEMIT(",device=%s,start=%llu,profile=%s,media=%s,damage=%s,discard=%c,wcache=%s,lookahead=%s",
+	DMEMIT(",device=%s,start=%llu,profile=%s,media=%s,damage=%s",
 	       p->dev ? p->dev->name : "none", (unsigned long long)p->start,
-	       p->cfg.profile.name, media_names[p->geo.media], damage_names[p->damage_mode],
-	       p->discard ? 'y' : 'n', onoff_names[READ_ONCE(p->wcache_on)],
-	       onoff_names[READ_ONCE(p->lookahead_on)]);
+	       p->cfg.profile.name, media_names[p->geo.media], damage_names[p->damage_mode]);
+	DMEMIT(",discard=%c,wcache=%s,lookahead=%s", p->discard ? 'y' : 'n',
+	       onoff_names[READ_ONCE(p->wcache_on)], onoff_names[READ_ONCE(p->lookahead_on)]);
 	for (i = 0; i + 1 < p->nr_saved; i += 2) {
 		/* As they have come out, they are there already. */
 		if (!strcmp(p->saved[i], "media") || !strcmp(p->saved[i], "damage"))
@@ -1037,8 +1037,8 @@ static int msg_wcache(struct platter *p, const char *arg)
 	platter_kick(p);
 	if (dm_suspended(p->ti))
 		return 0;
-	if (wait_event_interruptible(p->drained, !READ_ONCE(p->wcache_count) ||
-						 READ_ONCE(p->suspending)))
+	if (wait_event_interruptible(p->drained,
+				     !READ_ONCE(p->wcache_count) || READ_ONCE(p->suspending)))
 		r = -EINTR;
 	mutex_lock(&p->lock);
 	if (!r && p->wcache_count && !p->wcache_on)
