@@ -118,7 +118,8 @@ class Guest:
         shutil.copy(LAB / "guest/rc", self.home / "rc")
 
     def leak_scan(self):
-        return self.kernel.debug and not self.options.no_leak_scan
+        return self.kernel.debug and not self.kernel.smp and \
+            not self.options.no_leak_scan
 
     # --- how each kind boots ---------------------------------------------
 
@@ -137,7 +138,11 @@ class Guest:
         # Two processors want the faster way to run processes, one can do without.
         command += ["seccomp=on", f"ncpus={self.options.cpus}"] if self.kernel.smp \
             else ["seccomp=auto"]
-        if self.kernel.debug:
+        if self.kernel.debug and self.kernel.smp:
+            # With it every allocation saves another stack, and to disable interrupts
+            # is two system calls here: it takes minutes to boot.
+            command.append("kmemleak=off")
+        elif self.kernel.debug:
             # SLUB's caches of free objects keep stale pointers, which hide
             # leaks from kmemleak; a cache with a debug flag has none.
             command.append("slab_debug=F")

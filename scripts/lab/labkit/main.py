@@ -49,8 +49,7 @@ def parser():
     p.add_argument("--no-load", action="store_true",
                    help="build the modules but leave loading to the command")
     p.add_argument("--no-leak-scan", action="store_true",
-                   help="uml-debug, uml-smp: no kmemleak scan at the end "
-                   "(saves 6 s)")
+                   help="uml-debug: no kmemleak scan at the end (saves 6 s)")
     p.add_argument("--expect-report", action="append", default=[],
                    metavar="REGEX", help="a kernel report that is no failure")
     p.add_argument("--cut-after", type=float, metavar="S",
