@@ -296,10 +296,11 @@ class Storm:
         self.repeat("tables", {"suspend": suspend, "reload": reload, "drop": drop})
 
     def messages(self):
-        known = self.ctx.target.messages
+        texts = ["verify", "checkpoint", "commit", "clean", "stats_clear"]
+        if self.ctx.target.gathers:
+            texts.append("level 0 1 3")
         kinds = {text: (lambda _, text=text: self.made.device.message(text))
-                 for text in ("verify", "checkpoint", "commit", "clean", "stats_clear",
-                              "level 0 2", "relevel 1 1") if text in known}
+                 for text in texts}
         self.repeat("messages", kinds)
 
     def keys(self):
