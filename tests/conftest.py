@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""pytest over guests: one boot for each (kernel, suite, target), a pytest test
-for each case in it.
+"""pytest over guests: one boot for each row of the plan, or for rows that share one,
+and a pytest test for each case in it.
 
     from conftest import cases
     @pytest.mark.parametrize("case", cases("exact"))
@@ -9,6 +9,7 @@ for each case in it.
 
 import json
 import os
+import shlex
 import sys
 import tempfile
 import time
@@ -53,13 +54,18 @@ def cases(suite):
     return out
 
 
+# The slow ones first, so that in the end no processor waits for a long one.
+SLOWNESS = ("stock", "backports", "uml-smp", "uml-debug", "uml")
+
+
 class Guests:
-    """Boots the guests in the order of their tests, a few at a time, from when
-    the first result is asked for."""
+    """Boots the guests, the slow kernels' first, a few at a time, from when the first
+    result is asked for."""
 
     def __init__(self, config, items):
         self.config = config
         self.wanted = {}
+        self.rows = {}
         self.jobs = {}
         self.pool = ThreadPoolExecutor(
             int(os.environ.get("SHINGLE_TEST_GUESTS", "1")))
@@ -69,24 +75,33 @@ class Guests:
             case = params.get("case")
             boots = item.get_closest_marker("boots")
             if isinstance(case, Case):
-                self.wanted.setdefault(case.row, []).append(case.name)
-                self.jobs[case.row] = partial(self._boot, case.row)
+                row = case.row
+                self.wanted.setdefault(row, []).append(case.name)
+                rows = self.rows.setdefault(self.key(row), [])
+                if row not in rows:
+                    rows.append(row)
+                self.jobs[self.key(row)] = (row.kernel, partial(self._boot, rows))
             elif boots:
-                self.jobs[item.nodeid] = partial(boots.kwargs["run"], **params)
+                self.jobs[item.nodeid] = (boots.kwargs["kernel"](**params), partial(
+                    self._other, item, boots.kwargs["run"], params))
+
+    @staticmethod
+    def key(row):
+        return (row.kernel, row.clock, row.guest) if row.guest else row
 
     def result(self, job):
-        """Of a row of the plan, or of a test that is marked with what boots."""
+        """Of a guest of the plan, or of a test that is marked with what boots."""
         if not self.booted:
-            self.booted = {key: self.pool.submit(run)
-                           for key, run in self.jobs.items()}
+            order = sorted(self.jobs.items(), key=lambda job: SLOWNESS.index(job[1][0]))
+            self.booted = {key: self.pool.submit(run) for key, (_, run) in order}
         return self.booted[job].result()
 
     def check(self, case):
-        results = self.result(case.row)
+        results = self.result(self.key(case.row))[case.row]
         result = results.get(case.name)
         if result is None:
             pytest.fail("the guest ended before this case:\n" +
-                        str(results[None]), pytrace=False)
+                        results[None]["why"], pytrace=False)
         for note in result.get("notes", ()):
             print(note)
         self.config.numbers.append((case, result))
@@ -96,40 +111,76 @@ class Guests:
             pytest.fail("\n".join([result["why"], "--- kernel log",
                                    *result.get("kernel", ())]), pytrace=False)
 
-    def _boot(self, row):
+    def _other(self, item, run, params):
         begin = time.monotonic()
-        with tempfile.TemporaryDirectory(prefix="shingle-test.") as share:
-            only, out = Path(share, "only"), Path(share, "out")
-            only.write_text("\n".join(self.wanted[row]), encoding="utf-8")
-            out.touch()
-            done = lab.run(
-                ["tests/guest/suite.py", row.suite, "--target", row.target,
-                 "--only", str(only), "--out", str(out),
-                 *(f"{k}={v}" for k, v in row.options)],
-                kernel=row.kernel, clock=row.clock, memory=row.memory,
-                timeout=row.timeout, rw=[share],
-                modules=row.modules)
-            found, running = {None: done}, None
-            for line in out.read_text(encoding="utf-8").splitlines():
-                entry = json.loads(line)
-                running = entry.get("begin", running)
-                if "case" in entry:
-                    found[entry["case"]] = entry
-            if running and running not in found:
-                found[running] = {"outcome": "failed", "why":
-                                  f"the guest died in this case: {done}"}
-            elif done.rc not in (0, 1):
+        result = run(**params)
+        self.config.others.append((item, time.monotonic() - begin))
+        return result
+
+    def _boot(self, rows):
+        """{row: {case: result}}; those that a guest which died has left over are
+        given another one."""
+        found, left = {}, list(rows)
+        while left:
+            begin = time.monotonic()
+            fresh, done = self._boot_once(left)
+            found.update(fresh)
+            took = time.monotonic() - begin
+            self.config.boots.append(([r for r in left if r in fresh], took, fresh))
+            left = [r for r in left if r not in fresh]
+            if done.rc not in (0, 1) and not any(
+                    r["outcome"] == "failed" for row in fresh.values()
+                    for case, r in row.items() if case):
                 # All cases had ended, and then the kernel reported something.
-                self.config.bad_ends.append((row, done))
-        self.config.boots.append((row, time.monotonic() - begin, len(found)))
+                self.config.bad_ends.append((rows[0], done))
+        return found
+
+    def _boot_once(self, rows):
+        """Of the rows that had their turn, the results; and how it ended."""
+        first = rows[0]
+        with tempfile.TemporaryDirectory(prefix="shingle-test.") as share:
+            script = ["status=0"]
+            for i, row in enumerate(rows):
+                only, out = Path(share, f"only{i}"), Path(share, f"out{i}")
+                only.write_text("\n".join(self.wanted[row]), encoding="utf-8")
+                out.touch()
+                script.append(shlex.join([
+                    "tests/guest/suite.py", row.suite, "--target", row.target,
+                    "--only", str(only), "--out", str(out),
+                    *(f"{k}={v}" for k, v in row.options)]) + " || status=$?")
+            done = lab.run(
+                "\n".join([*script, "exit $status"]),
+                kernel=first.kernel, clock=first.clock, memory=first.memory,
+                timeout=sum(row.timeout for row in rows), rw=[share],
+                modules=first.modules)
+            fresh = {}
+            for i, row in enumerate(rows):
+                lines = Path(share, f"out{i}").read_text(encoding="utf-8").splitlines()
+                if lines or not fresh:
+                    fresh[row] = self._results(lines, done)
+        return fresh, done
+
+    @staticmethod
+    def _results(lines, done):
+        found, running = {None: {"outcome": "", "why": str(done)}}, None
+        for line in lines:
+            entry = json.loads(line)
+            running = entry.get("begin", running)
+            if "case" in entry:
+                found[entry["case"]] = entry
+        if running and running not in found:
+            found[running] = {"outcome": "failed", "why":
+                              f"the guest died in this case: {done}"}
         return found
 
 
 def pytest_configure(config):
     config.boots, config.numbers, config.bad_ends = [], [], []
+    config.others = []
     config.addinivalue_line("markers", "quick: part of tests/run --quick")
     config.addinivalue_line("markers", "soak: only in tests/run --soak")
-    config.addinivalue_line("markers", "boots(run=f): f(**params) boots a guest of the test's own")
+    config.addinivalue_line("markers", "boots(run=f, kernel=g): f(**params) boots a guest of the "
+                            "test's own, of the kernel g(**params)")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -175,6 +226,46 @@ def guest(request, guests):
     return guests.result(request.node.nodeid)
 
 
+def pytest_runtest_logreport(report):
+    if report.when == "call" and "/unit/" in f"/{report.nodeid}":
+        Spent.units += report.duration
+
+
+class Spent:
+    units = 0.
+
+
+def durations(config):
+    """Lines: seconds of each suite under each kernel, as its cases took them, and what
+    guests took besides: to boot, to get ready, to be looked over in the end."""
+    table = {}
+
+    def add(suite, kernel, seconds):
+        row = table.setdefault(suite, dict.fromkeys((*reversed(SLOWNESS), "host"), 0.))
+        row[kernel] += seconds
+
+    for rows, seconds, found in config.boots:
+        for row in rows:
+            inside = sum(r.get("seconds", 0) for r in found[row].values())
+            add(row.suite, row.kernel, inside)
+            seconds -= inside
+        add("(guests)", rows[0].kernel, seconds)
+    for item, seconds in config.others:
+        boots = item.get_closest_marker("boots").kwargs
+        add(item.originalname.removeprefix("test_"),
+            boots["kernel"](**item.callspec.params if hasattr(item, "callspec") else {}),
+            seconds)
+    add("unit", "host", Spent.units)
+    kernels = list(next(iter(table.values())))
+    yield f"{'seconds':14}" + "".join(f"{k:>11}" for k in (*kernels, "all"))
+    for suite, row in sorted(table.items(), key=lambda r: -sum(r[1].values())):
+        yield f"{suite:14}" + "".join(
+            f"{s:11.0f}" if s else f"{'-':>11}" for s in (*row.values(),
+                                                         sum(row.values())))
+    total = [sum(row[k] for row in table.values()) for k in kernels]
+    yield f"{'all':14}" + "".join(f"{s:11.0f}" for s in (*total, sum(total)))
+
+
 def pytest_terminal_summary(terminalreporter, config):
     """What was tried, in numbers: guests, crash points."""
     write = terminalreporter.write_line
@@ -183,8 +274,14 @@ def pytest_terminal_summary(terminalreporter, config):
         write(str(done))
     if config.boots:
         terminalreporter.section("guests")
-        for row, seconds, count in config.boots:
-            write(f"{row.id:40} {count - 1:4} cases {seconds:7.1f} s")
+        for rows, seconds, found in config.boots:
+            inside = sum(len(found[row]) - 1 for row in rows)
+            write(f"{', '.join(row.id for row in rows):40} {inside:4} cases "
+                  f"{seconds:7.1f} s")
+    if os.environ.get("SHINGLE_TEST_DURATIONS"):
+        terminalreporter.section("where the time goes")
+        for line in durations(config):
+            write(line)
     points = [(c, r["numbers"]) for c, r in config.numbers
               if r.get("numbers", {}).get("points")]
     if points:

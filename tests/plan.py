@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What is run where.  A row is one guest; a target joins a suite by a row.
+"""What is run where.  A row is one guest, unless it shares one; a target joins a
+suite by a row.
 
 Suites are tests/guest/SUITE.py.  `quick` rows make up tests/run --quick; `soak`
 rows are only run by tests/run --soak.
@@ -20,6 +21,8 @@ class Row:
     quick: bool = False
     soak: bool = False
     medium: bool = False    # platter below, whatever the target is
+    guest: str = ""         # shared by rows of a kernel that say the same: where to
+                            # boot, and to look for leaks, takes longer than a row
 
     @property
     def modules(self):
@@ -67,13 +70,14 @@ for stl in STLS:
         Row("badtable", stl),
         Row("bitflip", stl),
         # KASAN, lockdep, kmemleak.
-        Row("exact", stl, "uml-debug"),
-        Row("badtable", stl, "uml-debug", options=(("examples", 150),)),
+        Row("exact", stl, "uml-debug", guest="short"),
+        Row("badtable", stl, "uml-debug", guest="short",
+            options=(("examples", 150),)),
         # And failing memory.
         Row("faults", stl, "uml-debug"),
         # Distributions' kernels, two processors, no shortcuts.
-        Row("exact", stl, "stock", timeout=1200),
-        Row("exact", stl, "backports", timeout=1200),
+        Row("exact", stl, "stock", timeout=1200, guest="all"),
+        Row("exact", stl, "backports", timeout=1200, guest="all"),
         # Every combination, for hours.
         Row("replay", stl, soak=True, timeout=36000, options=(
             ("ops", 400), ("rounds", 20), ("share", 1), ("seed", 100),
@@ -109,10 +113,10 @@ PLAN += [
     Row("badtable", "imr"),
     Row("bitflip", "imr"),
     Row("levels", "imr"),
-    Row("exact", "imr", "uml-debug"),
+    Row("exact", "imr", "uml-debug", guest="short"),
     Row("faults", "imr", "uml-debug"),
-    Row("exact", "imr", "stock", timeout=1200),
-    Row("exact", "imr", "backports", timeout=1200),
+    Row("exact", "imr", "stock", timeout=1200, guest="all"),
+    Row("exact", "imr", "backports", timeout=1200, guest="all"),
     Row("replay", "imr", "uml-debug", options=(
         ("ops", 20), ("share", 0.05), ("files", 12), ("fs_share", 0.1),
         ("seed", 9), ("only", "tiny,naive,fs"))),
@@ -122,5 +126,24 @@ PLAN += [
 PLAN.append(Row("replay", "stl-full", "uml-debug", options=(
     ("ops", 20), ("share", 0.05), ("files", 12), ("fs_share", 0.1),
     ("seed", 8), ("only", "tiny,fs"))))
+
+# Two real processors, and all that races on them.  The first row is the tool itself:
+# what nobody has written must be noticed.
+PLAN.append(Row("storm", "linear", options=(("events", 10), ("rounds", 1))))
+for target in (*STLS, "imr"):
+    PLAN += [
+        Row("storm", target, options=(("events", 6), ("rounds", 1))),
+        Row("storm", target, "uml-smp", guest="storm", options=(
+            ("events", 6), ("rounds", 1), ("pool", 512))),
+        # Slow there, and for the while not measured.
+        Row("exact", target, "uml-smp", soak=True, guest=target, timeout=36000,
+            options=(("load", 2),)),
+        *(Row(suite, target, "uml-smp", soak=True, guest=target, timeout=36000)
+          for suite in ("wcache", "reset", "faults")),
+        Row("storm", target, "uml-smp", soak=True, timeout=36000, options=(
+            ("seed", 100), ("events", 1000), ("rounds", 20))),
+    ]
+PLAN.append(Row("badtable", "stl-set", "uml-smp", soak=True, guest="stl-set",
+                timeout=36000, options=(("examples", 100),)))
 
 SUITES = tuple(dict.fromkeys(row.suite for row in PLAN))

@@ -5,7 +5,10 @@ Every one either works, and then its table loads again as it is; or is refused
 with exactly one sentence in the kernel's log, and then not one byte on the
 devices has changed.  What a lab guest reports as oops fails the case."""
 
+import errno
 import hashlib
+import itertools
+import random
 import re
 
 import blk
@@ -15,6 +18,8 @@ import ondisk
 from bench import Failure, Skip, expect, run
 from blk import SECTORS
 from media import platter
+from model import read_stamp, stamp
+from reset import Child
 from targets import GEOMETRIES, SHINGLE, stack
 
 SENTENCE = re.compile(r"device-mapper: table: \S+ \S+ ?(.*) \((-\w+)\)$")
@@ -138,11 +143,15 @@ def lines(ctx, geo, count):
     return tally
 
 
-def messages(ctx, geo, count):
+def messages(ctx, geo, count, jobs=0):
+    """Messages; @jobs processes write and read meanwhile, and only what a reset may
+    have forgotten is not what they have written."""
     hypothesis = _hypothesis()
     given, st = hypothesis.given, hypothesis.strategies
     made = stack(ctx.pool, ctx.target, geo)
     device = made.open()
+    writers = [Child(lambda i=i: scribbler(device.path, range(i, geo.logical, jobs)))
+               for i in range(jobs)]
     known = [*ctx.target.messages, "commit_ms 5", "commit_ms", "reset",
              "wcache off", "wcache on", "wcache_blocks 5"]
     tally = {"worked": 0, "refused": 0}
@@ -170,12 +179,34 @@ def messages(ctx, geo, count):
         expect(ctx.target.state(device) == "rw", f"'{text}' left it "
                                                  f"{device.status()}")
 
-    one()
+    try:
+        one()
+        expect(all(child.ended() is None for child in writers), "a writer has failed")
+    finally:
+        for child in writers:
+            child.kill()
     made.verify()
     made.close()
     made.check()
     ctx.note(f"{tally['worked']} messages worked, {tally['refused']} refused")
     return tally
+
+
+def scribbler(path, mine):
+    """Writes and reads these blocks until it is killed."""
+    rng, newest = random.Random(mine[0]), {}
+    with blk.opened(path) as dev:
+        for version in itertools.count(1):
+            b = rng.choice(mine)
+            found, _ = read_stamp(dev.read(b), b)
+            if found not in (0, newest.get(b, 0)):
+                raise OSError(errno.EILSEQ, "not what was written")
+            dev.write(b, stamp(b, version))
+            newest[b] = version
+            if version % 16 == 0:
+                dev.flush()
+            elif version % 16 == 8:
+                dev.discard(b, 1)
 
 
 def sentence(device, table, what, ctx):
@@ -467,6 +498,7 @@ def cases(target, options):
             ("messages", lambda ctx: messages(ctx, geo, count)),
             ("strangers", lambda ctx: strangers(ctx, GEOMETRIES["faults"][0])),
             ("a medium that keeps nothing", forgetful),
+            ("messages beside I/O", lambda ctx: messages(ctx, geo, count // 2, 2)),
             ("unreadable blocks", rotten),
             ("removing", lambda ctx: removing(ctx, geo)),
             *face.cases(target, *GEOMETRIES["faults"][:2])]

@@ -7,6 +7,7 @@ import gc
 import json
 import os
 import re
+import signal
 import subprocess
 import threading
 import time
@@ -35,6 +36,19 @@ class Skip(Exception):
 def expect(condition, text):
     if not condition:
         raise Failure(text)
+
+
+# How long a thing may take that comes to its end by itself, however busy the host.
+HANG_S = 120
+
+
+def until(condition, what):
+    """Waits for an event; returns what the condition was in the end."""
+    limit = time.monotonic() + HANG_S
+    while not (now := condition()):
+        expect(time.monotonic() < limit, f"waited in vain: {what}")
+        time.sleep(.005)
+    return now
 
 
 def run(*argv, ok=(0,), **kw):
@@ -71,6 +85,32 @@ def beside(function):
 
 def modprobe(name, *args):
     return run("modprobe", name, *args, ok=None)[0] == 0
+
+
+class Held:
+    """Devices stand still, and so does all that is sent to them, until go() or the
+    end of the block; then what was begun by also() is waited for."""
+
+    def __init__(self, devices):
+        self.devices = devices
+        self._begun = contextlib.ExitStack()
+
+    def __enter__(self):
+        for device in self.devices:
+            device.suspend(noflush=True, lockfs=False)
+        return self
+
+    def also(self, function):
+        """Begins it in a thread."""
+        return self._begun.enter_context(beside(function))
+
+    def go(self):
+        for device in self.devices:
+            device.resume()
+
+    def __exit__(self, *exc):
+        self.go()
+        self._begun.close()
 
 
 class Log:
@@ -253,10 +293,35 @@ def _one(case, run_it, ctx):
     return result
 
 
+@contextlib.contextmanager
+def busy(processes):
+    """So many processes keep the machine busy meanwhile with I/O of their own, to a
+    second RAM disk."""
+    pids = []
+    for _ in range(processes):
+        pid = os.fork()
+        if not pid:
+            with blk.opened("/dev/ram1") as dev:
+                while True:
+                    dev.write(0, dev.read(0, 16))
+        pids.append(pid)
+    try:
+        yield
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+
+
 def run_cases(cases, target, options, out):
     """Runs [(name, function)], writes a JSON line each, returns failures."""
     dm.remove_all()
     ctx = Context(Pool(int(options.get("pool", 4096))), target, options)
+    with busy(int(options.get("load", 0))):
+        return _run_cases(cases, ctx, out)
+
+
+def _run_cases(cases, ctx, out):
     failed = 0
     with open(out, "a", encoding="utf-8") as handle:
         for name, run_it in cases:

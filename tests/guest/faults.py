@@ -23,7 +23,7 @@ import time
 import blk
 import dm
 import media
-from bench import Failure, Skip, beside, expect, modprobe, run
+from bench import HANG_S, Failure, Held, Skip, beside, expect, modprobe, run, until
 from blk import BLOCK, SECTORS
 from ledger import stats
 from media import numbers
@@ -449,7 +449,6 @@ def _forget_unpromised(game, sent):
 def commit_behind(ctx, geo):
     """A commit fails while a flush waits for its turn: the flush fails too, even
     if by then the fault is gone, since what it builds on is not on the disk."""
-    expect(modprobe("dm-delay"), "no dm-delay in this kernel")
     with faulty(ctx, geo) as game:
         game.fill()
         game.write(2, must=True)
@@ -458,17 +457,18 @@ def commit_behind(ctx, geo):
         path, offset = params.split()
         deep = dm.linear("deep", [(path, int(offset), length)])
         good = deep.table()
-        game.under[which].reload(
-            [(start, length, "delay", f"{deep.path} 0 0 {deep.path} 0 300")],
-            noflush=True, lockfs=False)
+        game.under[which].reload([(start, length, "linear", f"{deep.path} 0")],
+                                 noflush=True, lockfs=False)
         deep.reload([(0, length, "error", "")], noflush=True, lockfs=False)
-        with beside(lambda: game.say("commit")):
+        with Held([game.under[which]]) as held:
+            held.also(lambda: game.say("commit"))
             time.sleep(.1)
             game.write(3, must=True)
-            with beside(lambda: game.flush(must=False)):
-                while game.state() == "rw":
-                    time.sleep(.01)
-                deep.reload(good, noflush=True, lockfs=False)
+            held.also(lambda: game.flush(must=False))
+            time.sleep(.1)
+            held.go()
+            until(lambda: game.state() != "rw", "the commit does not fail")
+            deep.reload(good, noflush=True, lockfs=False)
         game.heal()
         deep.remove()
         sent = game.model.sent_by(game.model.marks)
@@ -480,7 +480,6 @@ def commit_behind(ctx, geo):
 def full_ring(ctx, geo):
     """So much is committed during a checkpoint that found the journal empty that
     it is full in the end: the next checkpoint has room for its own commit."""
-    expect(modprobe("dm-delay"), "no dm-delay in this kernel")
     with faulty(ctx, geo) as game:
         game.write(0, must=True)
         game.flush(must=True)
@@ -489,13 +488,14 @@ def full_ring(ctx, geo):
         _, length, _, params = game.plain[which][0]
         path, offset = params.split()
         offset, first, count = int(offset), at * SECTORS, n * SECTORS
+        slots = dm.linear("slots", [(path, offset + first, count)])
         game.under[which].reload([
             (0, first, "linear", f"{path} {offset}"),
-            (first, count, "delay", " ".join(
-                f"{path} {offset + first} {ms}" for ms in (0, 400, 0))),
+            (first, count, "linear", f"{slots.path} 0"),
             (first + count, length - first - count, "linear",
              f"{path} {offset + first + count}")], noflush=True, lockfs=False)
-        with beside(lambda: game.say("checkpoint")):
+        with Held([slots]) as held:
+            held.also(lambda: game.say("checkpoint"))
             time.sleep(.1)
             done = []
             work = threading.Thread(target=lambda: done.extend(
@@ -505,13 +505,15 @@ def full_ring(ctx, geo):
             queue = blk.Aio(game.dev, 1)    # the other thread has the buffer
             op = game.model.submit(5, 1)
             queue.write(5, game.model.data(op), op)
+            held.go()
             expect(queue.reap()[0][1] == BLOCK, "a write failed")
             game.model.ack(op)
             queue.close()
-        work.join(20)
+        work.join(HANG_S)
         expect(not work.is_alive(), "the next flush waits for ever")
         expect(all(done), f"flushes: {done}")
         game.heal()
+        slots.remove()
         game.again()
         game.compare("activated again")
         game.alive()
@@ -875,33 +877,49 @@ def medium_without_memory(ctx):
         expect(damaged >= 10, f"only {damaged} blocks are destroyed")
 
 
-def _jiffies():
-    """Of all processors: busy, idle."""
-    with open("/proc/stat", encoding="ascii") as handle:
-        ticks = list(map(int, handle.readline().split()[1:9]))
-    idle = ticks[3] + ticks[4]
-    return sum(ticks) - idle, idle
+class Commits:
+    """Counts how often it is tried to commit, something or nothing."""
+
+    PATH = "/sys/kernel/tracing"
+    EVENT = "events/shingle/shingle_commit/enable"
+
+    def __enter__(self):
+        self.set(self.EVENT, "1")
+        self.set("trace", "")
+        return self
+
+    def set(self, name, value):
+        with open(f"{self.PATH}/{name}", "w", encoding="ascii") as handle:
+            handle.write(value)
+
+    def count(self):
+        with open(f"{self.PATH}/trace", encoding="ascii", errors="replace") as handle:
+            return sum("shingle_commit:" in line for line in handle)
+
+    def __exit__(self, *exc):
+        self.set(self.EVENT, "0")
 
 
 def promised_ring(ctx, geo):
     """So many writes are under way that the journal has no room for records but
     theirs, and a cleaning step is done: it waits for them, and lets them end."""
-    expect(modprobe("dm-delay"), "no dm-delay in this kernel")
-    with faulty(ctx, geo) as game:
+    with faulty(ctx, geo) as game, Commits() as commits:
         game.write(0, must=True)            # for the first set
-        start, length, _, params = game.plain["cache"][0]
-        path, offset = params.split()
-        game.under["cache"].reload(
-            [(start, length, "delay", f"{path} {offset} 0 {path} {offset} 800")],
-            noflush=True, lockfs=False)
         queue = blk.Aio(game.dev, 2 * geo.band)
         ops = [game.model.submit(b, 1) for b in range(geo.band, 2 * geo.band)]
-        for op in ops:
-            queue.write(op.block, game.model.data(op), op)
-        had = stats(game.stack.device)
-        expect(had["deferred"], "there is room for all")
-        before = _jiffies()
-        with beside(lambda: game.say("clean")):
+        with Held([game.under["cache"]]) as held:
+            for op in ops:
+                queue.write(op.block, game.model.data(op), op)
+            had = stats(game.stack.device)
+            expect(had["deferred"], "there is room for all")
+            before = commits.count()
+            held.also(lambda: game.say("clean"))
+            until(lambda: commits.count() > before, "the step is not done")
+            time.sleep(.3)
+            tried = commits.count() - before
+            ctx.note(f"tried {tried} times")
+            expect(tried < 50, "it did not wait, it asked again and again")
+            held.go()
             left = len(ops)
             while left:
                 done = queue.reap(left)
@@ -909,9 +927,6 @@ def promised_ring(ctx, geo):
                 for op, result, _ in done:
                     expect(result == BLOCK, f"a write returned {result}")
                     game.model.ack(op)
-        busy, idle = (b - a for a, b in zip(before, _jiffies()))
-        ctx.note(f"{busy} ticks busy, {idle} idle")
-        expect(idle > 4 * busy, "it did not wait, it asked again and again")
         # One may go when one has ended: then it is tried, and the next one in vain.
         tried = stats(game.stack.device)["retried"] - had["retried"]
         ctx.note(f"{had['deferred']} waited and were tried {tried} times")
@@ -973,7 +988,7 @@ def bad_free_place(ctx, geo):
 
 def _cleaned(game, bands):
     """Idle cleaning has merged so many bands since the counters began."""
-    end = time.monotonic() + 10
+    end = time.monotonic() + HANG_S
     while (count := stats(game.stack.device))["bands_cleaned"] < bands:
         expect(game.state() == "rw", f"the state is {game.state()} after "
                                      f"{count['step_failures']} failures")
@@ -1154,7 +1169,7 @@ def starving_pieces(ctx, geo):
                        require_start=hex(low), require_end=hex(high),
                        stacktrace_depth=32):
             zero.start()
-            zero.join(4)
+            zero.join(HANG_S / 4)
             hangs = zero.is_alive()
         zero.join()
         expect(not hangs, "it hangs until there is memory again")
@@ -1243,11 +1258,13 @@ def passing_error(ctx, geo):
         game.break_(area, "error_writes")
         for b in range(0, geo.logical, geo.band):
             game.write(b, must=True)
-        healer = threading.Timer(.15, game.heal)
-        healer.start()
-        game.flush(must=True)
-        healer.join()
-        expect(stats(game.stack.device)["write_errors"] > 0, "no error was met")
+
+        def heal():
+            until(lambda: stats(game.stack.device)["write_errors"], "no error was met")
+            game.heal()
+
+        with beside(heal):
+            game.flush(must=True)
         game.compare("flushed")
         game.alive()
 

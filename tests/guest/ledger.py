@@ -12,7 +12,7 @@ import time
 from collections import Counter
 
 import exact
-from bench import expect
+from bench import expect, until
 from blk import SECTORS
 from targets import Geometry, stack
 
@@ -36,7 +36,7 @@ def stats(device):
 def agree(made, before, what):
     """The ledgers since `before`; returns the layer's own."""
     made.device.message("commit")       # what is in the write cache, too
-    for _ in range(20):
+    for _ in range(600):
         now, count = below(made), stats(made.device)
         reads = count["host_read_blocks"] - count["wcache_hits_blocks"] + \
             count["clean_read_blocks"]
@@ -215,13 +215,9 @@ def idle(ctx, geo):
             dev.write(at, bytes(4096))
             if at > geo.cache * geo.band:
                 break
-    for _ in range(100):
-        if not stats(device)["cached_blocks"]:
-            break
-        time.sleep(0.1)
+    until(lambda: not stats(device)["cached_blocks"],
+          "blocks are away from home when idle")
     count = stats(device)
-    expect(not count["cached_blocks"],
-           f"{count['cached_blocks']} blocks are away from home when idle")
     made.close()
     return {"steps": count["steps"]}
 

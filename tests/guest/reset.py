@@ -6,6 +6,7 @@ any instant since, and for `shingle repair`; habits and counters stay; I/O under
 way is, block by block, before or after it; at a bad moment it is refused in one
 sentence and nothing has changed."""
 
+import contextlib
 import errno
 import os
 import random
@@ -17,7 +18,7 @@ import blk
 import dm
 import ledger
 import replay
-from bench import Failure, Skip, expect, modprobe
+from bench import HANG_S, Failure, Skip, expect, modprobe
 from blk import BLOCK, SECTORS
 from faults import error_reads, faulty
 from logwrites import MARK, Disk
@@ -229,12 +230,18 @@ class Child:
         pid, status = os.waitpid(self.pid, os.WNOHANG)
         return os.waitstatus_to_exitcode(status) if pid else None
 
-    def end(self, what, seconds=60):
+    def end(self, what, seconds=HANG_S):
         limit = time.monotonic() + seconds
         while (code := self.ended()) is None:
             expect(time.monotonic() < limit, f"{what} hangs")
             time.sleep(.001)
         expect(not code, f"{what}: {os.strerror(code)}")
+
+    def kill(self):
+        """It need not have come to its end."""
+        with contextlib.suppress(ChildProcessError, ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
 
 
 def slow(ctx, geo, ms):
@@ -389,7 +396,7 @@ def with_suspends(ctx, geo):
             scribble(dev, geo, random.Random(i), 5)
         expect(child.ended() is None, "a reset failed")
         os.kill(child.pid, signal.SIGKILL)
-        limit = time.monotonic() + 60
+        limit = time.monotonic() + HANG_S
         while child.ended() is None:
             expect(time.monotonic() < limit, "a reset hangs")
         done = ledger.stats(device)["resets"]

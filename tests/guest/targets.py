@@ -631,6 +631,19 @@ GEOMETRIES = {
         Geometry("wcache", band=4, data=24, cache=5, ckpt=16,
                  options=(("wcache_blocks", 32), ("destage_ms", 0))),
     ),
+    # So small that everything meets: bands are cleaned, and the journal is full, all
+    # the time.
+    "storm": (
+        Geometry("small", band=8, data=24, cache=4, ckpt=16, journal=32),
+        Geometry("wcache", band=8, data=24, cache=4, ckpt=16, journal=32,
+                 meta="separate", options=(("wcache_blocks", 48), ("destage_ms", 5),
+                                           ("idle_ms", 5), ("commit_ms", 10))),
+    ),
+    "storm-platter": (
+        Geometry("guards", band=12, data=40, cache=6, track=4, head=2,
+                 meta="separate", ckpt=32, journal=48,
+                 options=(("idle_ms", 5), ("commit_ms", 10))),
+    ),
     "bitflip": (
         Geometry("apart", band=4, data=12, cache=3, meta="separate"),
         Geometry("same", band=4, data=12, cache=3),

@@ -48,7 +48,7 @@ def boot_kunit():
     return lab.run(["scripts/lab/kunit"], kernel="uml-debug", timeout=900)
 
 
-@pytest.mark.boots(run=boot_script)
+@pytest.mark.boots(run=boot_script, kernel=lambda row: row[1])
 @pytest.mark.parametrize("row", SCRIPTS, ids=name)
 def test_script(row, guest):    # pylint: disable=unused-argument
     passed, failed, skipped = tap(guest.out)
@@ -57,7 +57,7 @@ def test_script(row, guest):    # pylint: disable=unused-argument
     assert passed or skipped, str(guest)
 
 
-@pytest.mark.boots(run=boot_kunit)
+@pytest.mark.boots(run=boot_kunit, kernel=lambda: "uml-debug")
 def test_kunit(guest):
     passed, failed, _ = tap(guest.out)
     print(f"{passed} KTAP lines passed")

@@ -9,7 +9,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts/lab"))
 
 # pylint: disable=wrong-import-position,import-error
-from labkit import guest
+from labkit import cache, guest, kernels, modules
 
 
 @pytest.fixture(autouse=True)
@@ -28,3 +28,30 @@ def test_each_guest_has_a_processor_while_there_are_enough():
     assert again == {2}
     second.close()
     fourth.close()
+
+
+def test_a_kernel_for_which_no_module_is_built_is_an_error(tmp_path, monkeypatch):
+    """A build tree that was copied builds where it came from, and says nothing."""
+    tree = tmp_path / "copy"
+    (tree / "include/generated").mkdir(parents=True)
+    (tree / "include/generated/utsrelease.h").write_text(
+        '#define UTS_RELEASE "0.0-copy"\n', encoding="ascii")
+    (tree / "Module.symvers").touch()
+    (tree / "Makefile").write_text(
+        f"export KBUILD_OUTPUT = {tmp_path}/original\nmodules:\n\t@:\n",
+        encoding="ascii")
+    monkeypatch.setenv("MODDIR", str(tmp_path / "modules"))
+    monkeypatch.setattr(cache, "CACHE", tmp_path / "cache")
+    stamp = modules.TOP / "build/.lab/copy"
+    for _ in range(2):      # the second finds what the first has left
+        with pytest.raises(cache.LabError, match="no module to load.*/original"):
+            modules.build(kernels.Kernel("copy", tree, "um"))
+    stamp.unlink()
+    stamp.with_suffix(".log").unlink()
+
+
+def test_two_processors_and_a_virtual_clock_are_refused(capsys):
+    from labkit import main     # pylint: disable=import-outside-toplevel
+    assert main.main(["--kernel", "uml-smp", "--clock", "virtual", "--",
+                      "true"]) == guest.LAB_FAILED
+    assert "no virtual clock" in capsys.readouterr().err

@@ -118,7 +118,7 @@ class Guest:
         shutil.copy(LAB / "guest/rc", self.home / "rc")
 
     def leak_scan(self):
-        return self.kernel.name == "uml-debug" and \
+        return self.kernel.debug and not self.kernel.smp and \
             not self.options.no_leak_scan
 
     # --- how each kind boots ---------------------------------------------
@@ -130,12 +130,19 @@ class Guest:
             "rootflags=/", "ro", f"init={guest_init()}",
             f"mem={self.options.memory}", "con=null", "con0=null,fd:1",
             f"con1=null,fd:{out}", f"con2=null,fd:{err}",
-            f"con3=null,fd:{ctl}", "panic=-1", "loglevel=7", "seccomp=auto",
+            f"con3=null,fd:{ctl}", "panic=-1", "loglevel=7",
             f"uml_dir={self.home}/", f"LAB_RUN={self.home}",
         ]
         if self.options.clock == "virtual":
             command.append("time-travel=inf-cpu")
-        if self.kernel.name == "uml-debug":
+        # Two processors want the faster way to run processes, one can do without.
+        command += ["seccomp=on", f"ncpus={self.options.cpus}"] if self.kernel.smp \
+            else ["seccomp=auto"]
+        if self.kernel.debug and self.kernel.smp:
+            # With it every allocation saves another stack, and to disable interrupts
+            # is two system calls here: it takes minutes to boot.
+            command.append("kmemleak=off")
+        elif self.kernel.debug:
             # SLUB's caches of free objects keep stale pointers, which hide
             # leaks from kmemleak; a cache with a debug flag has none.
             command.append("slab_debug=F")
@@ -218,7 +225,8 @@ class Guest:
         env, cpus = None, os.sched_getaffinity(0)
         if self.kernel.uml:
             env = dict(os.environ, TMPDIR="/dev/shm")
-            cpus, self.core = one_core(cpus)
+            if not self.kernel.smp:
+                cpus, self.core = one_core(cpus)
         self.process = subprocess.Popen(
             [str(c) for c in command], stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=env,

@@ -22,8 +22,11 @@ SUITES = {
 FRAGMENTS = {
     "uml": ("uml.config",),
     "uml-debug": ("uml.config", "debug.config"),
+    "uml-smp": ("uml.config", "debug.config", "smp.config", "smp-debug.config"),
+    "uml-smp-fast": ("uml.config", "smp.config", "smp-fast.config"),
 }
-NAMES = ("stock", "backports", "uml", "uml-debug", "host")
+USUAL = {"uml": 5, "uml-debug": 10, "uml-smp": 9, "uml-smp-fast": 4}    # minutes
+NAMES = ("stock", "backports", *FRAGMENTS, "host")
 
 
 @dataclass
@@ -39,6 +42,20 @@ class Kernel:
     @property
     def uml(self):
         return self.arch == "um"
+
+    @property
+    def debug(self):
+        """With every checker that user-mode Linux can carry."""
+        return "debug.config" in FRAGMENTS.get(self.name, ())
+
+    @property
+    def smp(self):
+        return smp(self.name)
+
+
+def smp(name):
+    """User-mode Linux with two processors, and no virtual clock."""
+    return "smp.config" in FRAGMENTS.get(name, ())
 
 
 def jobs():
@@ -144,7 +161,7 @@ def _build_uml(name):
         _check_config(wanted, read(out / ".config"))
         step(f"building kernel {name} from {tree.name}", [*make, jobs()],
              logs / f"{name}-build.log",
-             usual="5 min on 2 idle cores")
+             usual=f"{USUAL[name]} min on 2 idle cores")
         shutil.rmtree(out / "mods", ignore_errors=True)
         step(f"installing modules of {name}",
              [*make, f"INSTALL_MOD_PATH={out}/mods", "modules_install"],
@@ -316,4 +333,4 @@ def listing():
             state = "cached, " + (
                 read(place(name) / "include/config/kernel.release") or
                 read(place(name) / "release")).strip()
-        yield f"{name:10} {state}"
+        yield f"{name:12} {state}"

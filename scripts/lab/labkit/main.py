@@ -31,9 +31,9 @@ def parser():
     p.add_argument("--clock", default="real", choices=("real", "virtual"),
                    help="virtual: idle time costs nothing")
     p.add_argument("--memory", default=None, metavar="M",
-                   help="guest memory (default: 1G; uml-debug and QEMU 2G)")
+                   help="guest memory (default: 1G; with checkers and QEMU 2G)")
     p.add_argument("--cpus", type=int, default=2, metavar="N",
-                   help="QEMU with the real clock only (default: 2)")
+                   help="QEMU and uml-smp, with the real clock (default: 2)")
     p.add_argument("--disk", action="append", default=[], metavar="SIZE",
                    help="a fresh blank disk; may be given again")
     p.add_argument("--disk-file", action="append", default=[], metavar="PATH",
@@ -114,7 +114,11 @@ def main(argv=None):
         if not options.command:
             p.error("no command; for example: scripts/lab/run -- dmsetup targets")
         if options.memory is None:
-            options.memory = "1G" if options.kernel == "uml" else "2G"
+            options.memory = "1G" if options.kernel in ("uml", "uml-smp-fast") \
+                else "2G"
+        if options.clock == "virtual" and kernels.smp(options.kernel):
+            raise LabError(f"{options.kernel} has two processors and no virtual "
+                           "clock; use --kernel uml, or --clock real")
         packages.setup()
         kernel = kernels.get(options.kernel)
         moddir, load = None, []

@@ -2,6 +2,7 @@
 """Builds this checkout's modules for a kernel, only if something changed."""
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -74,7 +75,23 @@ def build(kernel):
     if not have:
         with lock("modules-" + digest(TOP, kernel.name)):
             have = _valid(kernel, stamp) or _build(kernel, stamp)
-    return Path(have[0]), have[1:]
+    directory, load = Path(have[0]), have[1:]
+    if not any(line.startswith("insmod ") for line in load):
+        _nothing_built(kernel, directory)
+    return directory, load
+
+
+def _nothing_built(kernel, directory):
+    """A test that loads no module of ours passes or fails for the wrong reason."""
+    found = re.search(r"^(?:export )?KBUILD_OUTPUT *[:?]?= *(\S+)",
+                      read(kernel.kdir / "Makefile"), re.M)
+    elsewhere = found and Path(found[1]).resolve() != kernel.kdir.resolve()
+    raise LabError(
+        f"there is no module to load: building for {kernel.name} left none in "
+        f"{directory}; " +
+        (f"{kernel.kdir} was copied from elsewhere, its Makefile builds in {found[1]}: "
+         "remove it, and the next run makes another" if elsewhere else
+         f"see {TOP}/build/.lab/{kernel.name}.log, or use --no-modules"))
 
 
 def _valid(kernel, stamp):
