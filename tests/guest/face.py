@@ -16,7 +16,7 @@ import dm
 from bench import Failure, beside, expect
 from blk import BLOCK, SECTORS
 from faults import faulty
-from ledger import stats
+from media import stats
 from model import read_stamp
 from reset import Child
 from targets import stack

@@ -25,8 +25,7 @@ import dm
 import media
 from bench import HANG_S, Failure, Held, Skip, beside, expect, modprobe, run, until
 from blk import BLOCK, SECTORS
-from ledger import stats
-from media import numbers
+from media import numbers, stats
 from model import Model, read_stamp, stamp
 from targets import GEOMETRIES, stack
 

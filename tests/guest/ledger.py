@@ -14,6 +14,7 @@ from collections import Counter
 import exact
 from bench import expect, until
 from blk import SECTORS
+from media import stats
 from targets import Geometry, stack
 
 CHUNK = 64      # blocks of a sequential write
@@ -26,11 +27,6 @@ def below(made):
     with open(f"/sys/block/{name}/stat", encoding="ascii") as handle:
         words = handle.read().split()
     return int(words[2]) // SECTORS, int(words[6]) // SECTORS
-
-
-def stats(device):
-    pairs = (line.split() for line in device.message("stats").splitlines())
-    return {k: int(v) for k, v in pairs if v.isdigit()}
 
 
 def agree(made, before, what):

@@ -11,7 +11,7 @@ import struct
 import dm
 from bench import Skip, expect, modprobe, run
 from blk import BLOCK, SECTORS
-from ledger import stats
+from media import stats
 from targets import SHINGLE, Geometry, Stack, stack
 
 WHERE = "/tmp/limits"

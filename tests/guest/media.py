@@ -47,6 +47,11 @@ def numbers(text):
     return out
 
 
+def stats(device):
+    """{name: value} of what a mapped device counts."""
+    return numbers(device.message("stats"))
+
+
 def judge(made):
     """The medium's verdict, as numbers; destroyed blocks must not be asked
     for."""

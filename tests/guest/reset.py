@@ -17,6 +17,7 @@ import time
 import blk
 import dm
 import ledger
+import media
 import replay
 from bench import HANG_S, Failure, Skip, expect, modprobe
 from blk import BLOCK, SECTORS
@@ -68,11 +69,11 @@ def forgotten(ctx, geo):
             if ctx.target.gathers and not gathered:
                 dev.flush()
                 dev.discard(0, geo.band)    # freed, and not committed yet
-            table, before = device.table(), ledger.stats(device)
+            table, before = device.table(), media.stats(device)
             expect(gathered or before.get("imr_pending_tracks", 1), "none is waiting")
             below = ledger.below(made)
             device.message("reset")
-            after = ledger.stats(device)
+            after = media.stats(device)
             expect(geo.meta == "same" or gathered or
                    ledger.below(made) == below,
                    "the data device was touched")
@@ -106,7 +107,7 @@ def forgotten(ctx, geo):
                 dev.write(at, b"".join(stamp(b, turn) for b in range(
                     at, min(at + 2, geo.logical))))
         device.message("clean")
-        expect(not ledger.stats(device)["cached_blocks"], "clean left blocks")
+        expect(not media.stats(device)["cached_blocks"], "clean left blocks")
     made.verify()
     made.close()
     made.check()
@@ -359,7 +360,7 @@ def while_cleaning(ctx, geo):
             expect(clean.ended() is None, "nothing was cleaned")
         device.message("reset")
         clean.end("the clean")
-        after = ledger.stats(device)
+        after = media.stats(device)
         cleaned = after["bands_cleaned"] if ctx.target.cleans else 0
         expect(cleaned < geo.data - 1,
                f"the reset waited for {cleaned} bands")
@@ -399,7 +400,7 @@ def with_suspends(ctx, geo):
         limit = time.monotonic() + HANG_S
         while child.ended() is None:
             expect(time.monotonic() < limit, "a reset hangs")
-        done = ledger.stats(device)["resets"]
+        done = media.stats(device)["resets"]
         device.message("reset")
         empty(dev, geo.logical, "after the last reset")
     made.verify()
@@ -424,7 +425,7 @@ def bad_blocks(ctx, geo):
         failed = game.compare("healed", True)
         expect(failed, "no block was lost")
         game.message("reset", must=True)
-        expect(not ledger.stats(game.stack.device)["bad_blocks"],
+        expect(not media.stats(game.stack.device)["bad_blocks"],
                "there are bad blocks")
         empty(game.dev, geo.logical, "after the reset")
         game.again()

@@ -30,7 +30,7 @@ import dm
 import media
 from bench import Failure, expect, say
 from blk import BLOCK, SECTORS
-from ledger import stats
+from media import stats
 from model import read_stamp, stamp
 from targets import GEOMETRIES
 

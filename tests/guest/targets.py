@@ -222,7 +222,7 @@ class StlSet(Linear):
         plan = self._plan(geo)
         uuid = struct.pack("<16s", geo.name.encode()[:16])
         where = "meta" if geo.meta == "separate" else "data"
-        last = plan["devs"][ondisk.DEVS.index(where)] - 1
+        last, flags = plan["devs"][ondisk.DEVS.index(where)] - 1, 0
         for name, places in self.headers(geo).items():
             dev = ondisk.DEVS.index(name)
             with blk.opened(paths[name]) as disk:
@@ -231,9 +231,11 @@ class StlSet(Linear):
                         uuid, at, engine=self.name, dev=dev,
                         blocks=plan["devs"][dev]))
                 disk.flush()
+                if not disk.read(0).strip(b"\0"):       # it keeps nothing
+                    flags |= ondisk.UNMARKED << dev
         with blk.opened(paths[where]) as dev:
             for at in (0, last):
-                dev.write(at, ondisk.superblock(uuid, 1, at, **plan))
+                dev.write(at, ondisk.superblock(uuid, 1, at, flags=flags, **plan))
             for slot in (0, 1):
                 start, n = plan["ckpt"][slot]
                 dev.write(start + n - 1, ondisk.footer(

@@ -13,7 +13,7 @@ import blk
 import dm
 from bench import HANG_S, Held, beside, expect, modprobe, run, until
 from blk import BLOCK, SECTORS
-from ledger import stats
+from media import stats
 from model import stamp, read_stamp
 from replay import workload
 from targets import GEOMETRIES, stack
