@@ -23,6 +23,7 @@ sys.path.insert(0, str(TOP / "tests/guest"))
 import dm                               # pylint: disable=C0413
 
 SECTORS = 7814037168        # of the 4 TB drive that the emulated ones stood on
+FLASH_SECTORS = 410 * 25 * 2048 + 16    # 409 cache bands, one for staging, two headers
 PROFILE = "st4000nc001"
 BLOCK = 4096
 MIB = 1 << 20
@@ -75,8 +76,8 @@ class Stack:
         self.media = {"data": self.platter("platter", SECTORS // scale // 8 * 8, PROFILE)}
         more = []
         if drive == 2:
-            # 409 cache bands and one for staging; a medium that takes no time.
-            self.media["flash"] = self.platter("flash", 410 * 25 * 2048, "generic",
+            # A medium that takes no time.
+            self.media["flash"] = self.platter("flash", FLASH_SECTORS, "generic",
                                                "timing", "none")
             more = ["--cache", self.media["flash"].path]
         self.words = ["--no-udev", "--force", "--preset", f"emulated-smr-{drive}", *more, "--meta",
