@@ -542,6 +542,10 @@ static int next_step(struct shingle_device *d, struct shingle_step *step, bool *
 	}
 	if (!r && d->forced) {
 		r = d->ops->next_step(d->engine, SHINGLE_WHY_FORCED, step);
+		if (!r && d->forced_again) {
+			d->forced_again = false;
+			r = d->ops->next_step(d->engine, SHINGLE_WHY_FORCED, step);
+		}
 		if (!r)
 			d->forced = false;
 	}

@@ -278,6 +278,8 @@ struct shingle_counters {
  * @pressure: somebody waits for room; map_lock
  * @forced: somebody asked for a clean; map_lock
  * @cleans: so many wait for it; map_lock
+ * @forced_again: the engine has begun one before the last of them asked, and takes no
+ *	notice of what came between: when it has come to its end, another one; map_lock
  * @idle: the host is quiet; map_lock
  * @epoch_wanted: gathered writes are to be written; map_lock
  * @epoch_open: some of them are in the epoch; changed by the cleaner under map_lock
@@ -361,6 +363,7 @@ struct shingle_device {
 	bool pressure;
 	bool forced;
 	u32 cleans;
+	bool forced_again;
 	bool idle;
 	bool epoch_wanted;
 	bool epoch_open;

@@ -1236,6 +1236,7 @@ static int clean_all(struct shingle_device *d)
 	if (err && err != -EIO)		/* What was lost need not be cleaned. */
 		return err;
 	spin_lock_irq(&d->map_lock);
+	d->forced_again |= d->forced;
 	d->forced = true;
 	d->cleans++;
 	spin_unlock_irq(&d->map_lock);
@@ -1243,9 +1244,11 @@ static int clean_all(struct shingle_device *d)
 	killed = wait_event_killable(d->wait, forced_over(d));
 	spin_lock_irq(&d->map_lock);
 	err = d->mode != SHINGLE_RW ? -EROFS : all_clean(d) ? 0 : -EAGAIN;
-	/* Nobody waits for the rest. */
-	if (!--d->cleans)
+	/* Nobody waits for the rest.  The engine does not know: it is in the middle of it. */
+	if (!--d->cleans) {
+		d->forced_again |= d->forced;
 		d->forced = false;
+	}
 	spin_unlock_irq(&d->map_lock);
 	return killed ?: err;
 }

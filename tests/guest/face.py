@@ -331,6 +331,25 @@ def suspended_clean(ctx, geo):
         game.alive()
 
 
+def suspended_clean_again(ctx, geo):
+    """A clean that was interrupted is asked again, and what came between is
+    cleaned, too."""
+    geo = geo.but(options=(*geo.options, ("idle_ms", 0)))
+    with faulty(ctx, geo) as game:
+        game.fill()
+        device = game.stack.device
+        # Of what is used to cache it the engine has only begun some.
+        game.write(0, must=True)
+        game.flush(must=True)
+        interrupted(ctx, game, "clean")
+        for b in range(1, geo.logical, geo.band):
+            game.write(b, must=True)
+        game.message("clean", must=True)
+        cached = int(device.status(noflush=True).split("/")[0])
+        expect(not cached, f"{cached} blocks are cached after a clean")
+        game.compare("cleaned")
+
+
 def suspended_drain(ctx, geo, text):
     """Messages that write what the write cache holds."""
     with faulty(ctx, geo) as game:
@@ -400,6 +419,9 @@ def cases(target, geo, geo2):
            ("read-only devices", lambda c: read_only(c, geo, False)),
            ("messages while it is activated", lambda c: activating(c, geo)),
            ("a suspend interrupts clean", lambda c: suspended_clean(c, geo))]
+    if not target.gathers:
+        out.append(("a clean after one that was interrupted",
+                    lambda c: suspended_clean_again(c, geo)))
     out += [(f"a suspend interrupts {text}, write cache",
              lambda c, t=text: suspended_drain(c, geo2, t))
             for text in ("wcache off", *WRITING)]
