@@ -432,6 +432,8 @@ static int finish_step(struct shingle_device *d, const struct shingle_step *step
 	shingle_journal_add(d, d->ops->step_records, &emit);
 	if (step->gathered) {
 		shingle_journal_cancel(d, d->bad.nr);
+		/* As in shingle_write_done(). */
+		shingle_trim_remove(&d->trims, step->lblk, step->n);
 		shingle_epoch_stepped(d, step);
 	}
 	for (i = 0; i < d->step_bad.nr; i++) {

@@ -299,6 +299,9 @@ void shingle_write_done(struct shingle_device *d, struct shingle_write *w, blk_s
 			shingle_bad_remove(&d->step_bad, w->run.lblk, w->run.n);
 		if (unlikely(d->bad.nr) && shingle_bad_remove(&d->bad, w->run.lblk, w->run.n))
 			shingle_emit(&emit, SHINGLE_REC_GOOD, 0, 0, w->run.lblk, w->run.n);
+		/* Since it came a discard may have: the host reads what was written. */
+		if (unlikely(d->trims.nr))
+			shingle_trim_remove(&d->trims, w->run.lblk, w->run.n);
 		shingle_journal_add(d, records, &emit);
 	}
 	if (unlikely(slots))

@@ -255,6 +255,30 @@ def discard_behind(ctx, geo):
     slow.close()
 
 
+def discard_ahead(ctx, geo):
+    """A block is written while a discard of it waits.  What the host reads when both
+    have ended is there for good, also when the rest of the band is discarded."""
+    slow = Slow(ctx, geo, 0)
+    for b in range(geo.band):
+        slow.write(b, 1)
+    slow.device.message("clean")
+    slow.write(0, 2)
+    count = stats(slow.device)
+    with slow.held() as held:
+        held.also(slow.dev.flush)
+        slow.sets_out(count["wcache_destages"] + 1)
+        held.also(lambda: slow.dev.discard(0, 1))
+        until(lambda: stats(slow.device)["retried"] > count["retried"],
+              "the discard waits")
+        slow.write(0, 3)
+    slow.dev.flush()
+    ended = slow.holds(0)
+    slow.dev.discard(1, geo.band - 1)
+    expect(slow.holds(0) == ended, f"it held {ended} when both had ended, and "
+                                   f"{slow.holds(0)} when others were discarded")
+    slow.close()
+
+
 def pressure(ctx, geo):
     """It never holds more than it was given; half of it is left alone."""
     slow = Slow(ctx, geo, 30)
@@ -558,6 +582,7 @@ def cases(target, options):
            ("written again, and the first fails", first_fails),
            ("FUA to what is on its way", fua_behind),
            ("a discard of what is on its way", discard_behind),
+           ("written while its discard waits", discard_ahead),
            ("pressure", pressure), ("by itself", by_itself),
            ("sooner than was said", sooner),
            ("off while a write waits", switched_off)]
