@@ -234,17 +234,32 @@ void shingle_set_mode(struct shingle_device *d, enum shingle_mode mode, bool che
  * Constructor
  */
 
+/* No work is under way or will be.  Each may have asked for others at its end. */
+static void end_works(struct shingle_device *d)
+{
+	int pass;
+
+	for (pass = 0; pass < 2; pass++) {
+		cancel_delayed_work_sync(&d->commit_work);
+		cancel_delayed_work_sync(&d->idle_work);
+		cancel_delayed_work_sync(&d->clean_work);
+		cancel_delayed_work_sync(&d->wcache.work);
+		cancel_work_sync(&d->work);
+		cancel_work_sync(&d->order_work);
+		cancel_work_sync(&d->ckpt_work);
+	}
+	flush_work(&d->sb_work);
+}
+
 static void free_device(struct shingle_device *d)
 {
 	int i;
 
+	/* Until then they may write to its devices. */
+	end_works(d);
 	mutex_lock(&active_lock);
 	list_del_init(&d->list);
 	mutex_unlock(&active_lock);
-	cancel_delayed_work_sync(&d->commit_work);
-	cancel_delayed_work_sync(&d->idle_work);
-	cancel_delayed_work_sync(&d->clean_work);
-	cancel_delayed_work_sync(&d->wcache.work);
 	if (d->wq)
 		destroy_workqueue(d->wq);
 	if (d->clean_wq)
@@ -543,7 +558,7 @@ static int size_wcache(struct shingle_device *d)
 
 static int alloc_buffers(struct shingle_device *d)
 {
-	int err;
+	int err, cpu;
 
 	err = shingle_journal_init(d);
 	if (err)
@@ -561,6 +576,8 @@ static int alloc_buffers(struct shingle_device *d)
 	if (!d->cpu || !d->copy_buf || !d->copy_runs || !d->meta_buf || !d->wq || !d->clean_wq ||
 	    !d->ckpt_wq || !d->order_wq)
 		return -ENOMEM;
+	for_each_possible_cpu(cpu)
+		per_cpu_ptr(d->cpu, cpu)->last_io = jiffies;
 	err = shingle_wcache_init(d);
 	if (err)
 		return err;
@@ -896,6 +913,8 @@ void shingle_postsuspend(struct dm_target *ti)
 	cancel_delayed_work_sync(&d->clean_work);
 	flush_work(&d->work);
 	cancel_delayed_work_sync(&d->commit_work);
+	/* It may have been asked for by the last commit. */
+	cancel_delayed_work_sync(&d->clean_work);
 	if (d->loaded)
 		shingle_commit(d, false);
 	flush_work(&d->ckpt_work);
@@ -925,7 +944,8 @@ static unsigned int emit_info(struct shingle_device *d, char *result, unsigned i
 	capacity = d->engine->cache_blocks;
 	used = d->journal.used;
 	steps = d->n.steps;
-	cleaning = d->cleaning || d->pressure || d->forced || d->idle || d->epoch_open;
+	cleaning = d->mode == SHINGLE_RW &&
+		   (d->cleaning || d->pressure || d->forced || d->idle || d->epoch_open);
 	spin_unlock_irq(&d->map_lock);
 
 	DMEMIT("%llu/%llu %llu/%llu %llu %s %s %s", cached, capacity, used,
