@@ -780,7 +780,7 @@ def unreadable_journal(ctx, geo):
     been the next transaction, that is said, and only there."""
     with faulty(ctx, geo) as game:
         which, start, n = game.areas["journal"]
-        for ahead in (0, 1, n // 2, n - 1):
+        for ahead, link in ((0, False), (1, True), (n // 2, False), (n - 1, True), (0, True)):
             game.fill()
             game.write(0, must=True)
             game.flush(must=True)
@@ -788,19 +788,26 @@ def unreadable_journal(ctx, geo):
             game.close()
             end = ctx.target.dump(game.stack.paths, geo)["recovery"]["next_pos"]
             at = (end + ahead) % n
-            game.dusty(which, [start + at])
+            before = _content(game.stack.paths["meta"])
+            (game.dusty if link else game.poisoned)(which, [start + at])
             try:
                 game.stack.open()
             except OSError:
                 pass
             else:
                 raise Failure(f"activated with block {at} of the journal unreadable")
-            done, said = ctx.target.repair(game.stack.paths, geo)
+            if link:    # That may pass: nothing is done but when one is asked.
+                done, said = ctx.target.repair(game.stack.paths, geo)
+                expect(done == 4 and "left as it is" in said and "may pass" in said,
+                       f"block {at}: repair ended with {done}: {said.strip()}")
+                game.under[which].message("disable")
+                expect(_content(game.stack.paths["meta"]) == before, "it was written to")
+                game.under[which].message("enable")
+            done, said = ctx.target.repair(game.stack.paths, geo, asked=link)
             expect(done == 1, f"block {at}: repair ended with {done}: {said.strip()}")
             expect(("What will be lost: transaction" in said) == (not ahead) and
                    ("Nothing will be lost" in said) == bool(ahead),
                    f"block {ahead} behind the journal's end: {said.strip()}")
-            game.under[which].message("disable")
             game.stack.check()
             game.heal()
             game.stack.open()
