@@ -217,24 +217,30 @@ static u64 source_of(const struct shingle_device *d, const struct shingle_step *
 }
 
 /*
- * Block @i of a step cannot be read at @pblk: is its content lost?  Not if the host
- * has written it since the copy there was made, or will have when this step is done.
- * Returns false if there is no room to remember that it is.
+ * Block @i of a step cannot be read at @pblk, for @err: go on without it?  Nothing is
+ * missed if the host has written it since the copy there was made, or will have when
+ * this step is done.  Else it is lost if the medium says so, and that is remembered.
+ * Of any other error nothing follows: the block may be read the next time.
  */
-static bool note_lost(struct shingle_device *d, const struct shingle_step *step, u32 i, u64 pblk)
+static int note_unread(struct shingle_device *d, const struct shingle_step *step, u32 i, u64 pblk,
+		       int err)
 {
 	u64 lblk = step->lblk + i;
 	struct shingle_run now;
-	bool ok = true;
+	bool needed;
 
 	spin_lock_irq(&d->map_lock);
 	d->n.read_errors++;
 	d->ops->resolve(d->engine, lblk, 1, &now);
-	if (now.kind == SHINGLE_RUN_MAPPED && now.pblk == pblk &&
-	    !(step->gathered && shingle_wcache_is_frozen(d, lblk)))
-		ok = shingle_bad_add(&d->step_bad, lblk);
+	needed = now.kind == SHINGLE_RUN_MAPPED && now.pblk == pblk &&
+		 !(step->gathered && shingle_wcache_is_frozen(d, lblk));
+	if (!needed || (err == -ENODATA && shingle_bad_add(&d->step_bad, lblk)))
+		err = 0;
 	spin_unlock_irq(&d->map_lock);
-	return ok;
+	if (err)
+		DMERR_LIMIT("%s: cleaning cannot read block %llu, for error %d",
+			    dm_table_device_name(d->ti->table), lblk, err);
+	return err;
 }
 
 /*
@@ -244,6 +250,7 @@ static bool note_lost(struct shingle_device *d, const struct shingle_step *step,
 static int gather_singly(struct shingle_device *d, const struct shingle_step *step, u32 from,
 			 u32 n, u32 nr)
 {
+	int err;
 	u32 i;
 
 	for (i = from; i < from + n; i++) {
@@ -254,14 +261,15 @@ static int gather_singly(struct shingle_device *d, const struct shingle_step *st
 			memset(buf, 0, SHINGLE_BLOCK_SIZE);
 			continue;
 		}
-		if (!shingle_rw(d, REQ_OP_READ, shingle_pblk_dev(pblk), shingle_pblk_block(pblk),
-				1, buf))
+		err = shingle_rw(d, REQ_OP_READ, shingle_pblk_dev(pblk), shingle_pblk_block(pblk),
+				 1, buf);
+		if (!err)
 			continue;
-		if (step->lblk == SHINGLE_NOWHERE)
-			return -EIO;
+		if (step->lblk != SHINGLE_NOWHERE)
+			err = note_unread(d, step, i, pblk, err);
+		if (err)
+			return err;
 		memset(buf, 0, SHINGLE_BLOCK_SIZE);
-		if (!note_lost(d, step, i, pblk))
-			return -EIO;
 	}
 	return 0;
 }
@@ -379,7 +387,8 @@ int shingle_clean_write(struct shingle_device *d, u64 dst, u32 n, u32 fresh)
 	return err;
 }
 
-static int copy_step(struct shingle_device *d, const struct shingle_step *step)
+/* @unread: it failed because what it moves could not be read, and nothing is lost. */
+static int copy_step(struct shingle_device *d, const struct shingle_step *step, bool *unread)
 {
 	u32 at, n, fresh;
 	int err;
@@ -393,6 +402,7 @@ static int copy_step(struct shingle_device *d, const struct shingle_step *step)
 			return -EINTR;
 		n = min(step->n - at, d->copy_blocks);
 		err = gather(d, step, at, n, &fresh);
+		*unread = err;
 		if (err)
 			return err;
 		if (step->whole_in_memory)
@@ -477,7 +487,7 @@ static int sync_step(struct shingle_device *d, const struct shingle_step *step)
 	return err;
 }
 
-static int run_step(struct shingle_device *d, const struct shingle_step *step)
+static int run_step(struct shingle_device *d, const struct shingle_step *step, bool *unread)
 {
 	const char *name = dm_table_device_name(d->ti->table);
 	ktime_t start = ktime_get();
@@ -486,7 +496,7 @@ static int run_step(struct shingle_device *d, const struct shingle_step *step)
 
 	trace_shingle_step(name, step, "start", 0);
 	if (step->n)
-		err = step_allowed(d, step) ? copy_step(d, step) : -EUCLEAN;
+		err = step_allowed(d, step) ? copy_step(d, step, unread) : -EUCLEAN;
 	if (!err)
 		err = finish_step(d, step);
 	if (!err) {
@@ -495,7 +505,8 @@ static int run_step(struct shingle_device *d, const struct shingle_step *step)
 	} else {
 		spin_lock_irq(&d->map_lock);
 		d->ops->step_failed(d->engine, step);
-		if (step->gathered && err != -EINTR)
+		/* What could not be read says nothing of the place where it was to go. */
+		if (step->gathered && err != -EINTR && !*unread)
 			shingle_wcache_stepped(d, step->lblk, step->n, true);
 		d->step_bad.nr = 0;
 		d->hold_n = 0;
@@ -606,6 +617,8 @@ void shingle_clean_work(struct work_struct *work)
 	int err;
 
 	for (;;) {
+		bool unread = false;
+
 		shingle_epoch_open(d);
 		err = next_step(d, &step, &kick);
 		if (err == -ENODATA) {
@@ -620,7 +633,7 @@ void shingle_clean_work(struct work_struct *work)
 		}
 		if (err <= 0)
 			break;
-		err = run_step(d, &step);
+		err = run_step(d, &step, &unread);
 		if (!err) {
 			/* That what fails is not even reached proves nothing. */
 			if (step.n && !d->epoch_open)
@@ -632,15 +645,16 @@ void shingle_clean_work(struct work_struct *work)
 		shingle_epoch_close(d);
 		if (err == -EINTR || err == -EROFS)
 			break;
-		/* The write cache counts these, and knows when to give up. */
-		if (step.gathered) {
+		/* The write cache counts these, and knows when to give up a block. */
+		if (step.gathered && !unread) {
 			kick = true;
 			continue;
 		}
 		DMWARN_LIMIT("%s: cleaning step failed (%d), try %u of %u",
 			     dm_table_device_name(d->ti->table), err, d->retries + 1, MAX_RETRIES);
 		if (++d->retries < MAX_RETRIES) {
-			queue_delayed_work(d->clean_wq, &d->clean_work, RETRY_DELAY);
+			/* Even if somebody has asked meanwhile: it would fail as fast. */
+			mod_delayed_work(d->clean_wq, &d->clean_work, RETRY_DELAY);
 			/* Readers that waited for the step: there may be no other one. */
 			kick = true;
 			break;

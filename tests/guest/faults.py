@@ -8,7 +8,7 @@ that was promised is there.
 
 Phases are aimed at by place: cache and metadata lie on devices of their own,
 staging and home at known blocks.  Faults are tables swapped in under the
-running target: dm-error, dm-flakey, dm-dust; on a debug kernel also failing
+running target: dm-error, dm-flakey, dm-dust, dm-platter; on a debug kernel also failing
 allocations (only those made from our modules) and fail_make_request.
 """
 
@@ -47,19 +47,23 @@ class Faulty:
         self.dev = self.stack.blk()
 
     def break_(self, area, how="error"):
-        """Breaks an area: error, error_writes, error_reads, drop_writes."""
+        """Breaks an area: error, error_writes, error_reads, drop_writes; medium: what
+        is there is lost, block by block until it is written."""
         which, start, n = self.areas[area]
         _, length, _, params = self.plain[which][0]
         path, offset = params.split()
         first, count = start * SECTORS, n * SECTORS
         at = int(offset) + first
         bad = (first, count, "error", "") if how == "error" else (
+            first, count, *_platter(path, at, n)) if how == "medium" else (
             first, count, "flakey", f"{path} {at} {FOREVER} 1 {how}")
         table = [(0, first, "linear", f"{path} {offset}"), bad,
                  (first + count, length - first - count, "linear",
                   f"{path} {at + count}")]
         self.under[which].reload([t for t in table if t[1]], noflush=True,
                                  lockfs=False)
+        if how == "medium":
+            self.under[which].message(f"poison 0 {n}", first)
 
     def break_part(self, area, offset, n=1):
         """Some blocks of an area cannot be written."""
@@ -75,8 +79,19 @@ class Faulty:
         expect(self.state() == "rw", f"the state is {self.state()}")
         return count
 
+    def poisoned(self, which, bad):
+        """The medium has lost these blocks of a device, until they are written."""
+        _, length, _, params = self.plain[which][0]
+        path, offset = params.split()
+        under = self.under[which]
+        under.reload([(0, length, *_platter(path, int(offset), length // SECTORS))],
+                     noflush=True, lockfs=False)
+        for b in bad:
+            under.message(f"poison {b} 1")
+
     def dusty(self, which, bad):
-        """These blocks of a device cannot be read until they are written."""
+        """These blocks of a device cannot be read until they are written, and it does
+        not say why."""
         if not modprobe("dm-dust"):
             raise Skip("no dm-dust in this kernel")
         _, length, _, params = self.plain[which][0]
@@ -197,6 +212,14 @@ class Faulty:
         self.close()
 
 
+def _platter(path, at, blocks):
+    """Of tracks of a block, whose head writes none but its own; a table's type and
+    the rest of its line."""
+    return "platter", (f"{path} {at} generic 0 14 media smr damage poison timing none "
+                       f"head_tracks 1 surfaces 1 zones {blocks}x{SECTORS} track_sectors "
+                       f"{SECTORS}")
+
+
 @contextlib.contextmanager
 def faulty(ctx, geo):
     game = Faulty(ctx, geo)
@@ -290,13 +313,13 @@ def cleaning_write(ctx, geo, area):
 
 
 def cleaning_read(ctx, geo, area):
-    """Cleaning meets what it cannot read: exactly that stays unreadable."""
+    """Cleaning meets what the medium has lost: exactly that stays unreadable."""
     with faulty(ctx, geo) as game:
         game.fill()
         for b in range(0, geo.logical, geo.band):
             game.write(b, must=True)
-        game.break_(area, "error_reads" if error_reads() else "error")
-        game.message("clean")
+        game.break_(area, "medium")
+        game.message("clean", must=True)
         game.heal()
         failed = game.compare("healed", True)
         game.again(repair=True)
@@ -308,10 +331,96 @@ def cleaning_read(ctx, geo, area):
             set(range(geo.logical))     # cached ones are among the bands
         expect(failed <= allowed, f"blocks {sorted(failed - allowed)[:5]} "
                                   f"were lost that could be read")
+        expect(failed, "nothing of what cleaning had to read was lost")
         ctx.note(f"{len(failed)} blocks were lost to the medium")
         for b in sorted(failed):
             game.write(b, must=True)
         game.compare("overwritten")
+        game.alive()
+
+
+def _none_lost(game, when):
+    """All that was promised can be read."""
+    count = stats(game.stack.device)
+    for name in ("bad_blocks", "wcache_lost_blocks"):
+        expect(not count[name], f"{when}: {name} {count[name]}")
+    expect("needs_check" not in game.stack.device.status(noflush=True),
+           f"{when}: the map is said to be wrong")
+    expect(game.state() in ("rw", "ro"), f"{when}: the state is {game.state()}")
+
+
+def cleaning_link(ctx, geo, area):
+    """Cleaning meets what cannot be read, though not for the medium: whether that
+    passes soon or not, nothing is given up."""
+    with faulty(ctx, geo) as game:
+        game.fill()
+        went = []
+        for passes in (True, False):
+            for b in range(0, geo.logical, geo.band):
+                game.write(b, must=True)
+            had = stats(game.stack.device)["step_failures"]
+            game.break_(area, "error_reads" if error_reads() else "error")
+            # Where writes are gathered a flush is what waits for them.
+            flush = ctx.target.gathers and not passes
+            with beside(lambda w=flush: game.flush(must=False) if w else
+                        game.say("clean")) as cleaning:
+                until(lambda: stats(game.stack.device)["step_failures"] > had or
+                      not cleaning.is_alive(), "no step fails")
+                if passes:
+                    game.heal()
+            _none_lost(game, "broken")
+            expect(stats(game.stack.device)["step_failures"] > had, "no step failed")
+            went.append(game.state())
+            if not passes:
+                expect(went[-1] == "ro", f"the state is {went[-1]}")
+                game.write(1, must=False)
+                game.compare("broken", True)
+                game.heal()
+            game.compare("healed")
+            sent = game.model.sent_by(game.model.marks)
+            if went[-1] == "ro":
+                game.again()
+                expect(not _forget_unpromised(game, sent), "unreadable blocks")
+            game.message("clean", must=True)
+            game.flush(must=True)
+            _none_lost(game, "cleaned")
+            game.compare("cleaned")
+        ctx.note(f"healed soon it went {went[0]}, else {went[1]}")
+        game.alive()
+
+
+def restoring_link(ctx, geo):
+    """What was staged or saved cannot be brought home when it is activated again, since
+    it cannot be read, though not for the medium: it stays where it is."""
+    with faulty(ctx, geo) as game:
+        game.fill()
+        anew = set(range(0, geo.logical, geo.band))
+        for b in anew:
+            game.write(b, must=True)
+        game.break_("data", "error_writes")
+        game.message("clean", must=False)
+        expect(game.state() == "ro", f"the state is {game.state()}")
+        game.heal()
+        sent = game.model.sent_by(game.model.marks)
+        game.close()
+        game.break_("staging", "error_reads" if error_reads() else "error")
+        game.stack.open()
+        game.dev = game.stack.blk()
+        game.message("clean")           # not before it is restored
+        count = stats(game.stack.device)
+        most = len(anew) if ctx.target.gathers else 0
+        expect(count["bad_blocks"] <= most, f"{count['bad_blocks']} blocks of what was "
+               "staged were given up")
+        expect(count["step_failures"] and game.state() == "ro", "nothing was tried again")
+        game.write(1, must=False)
+        game.heal()
+        game.again()
+        # Where writes are gathered, those that could not be written were not promised.
+        lost = _forget_unpromised(game, sent)
+        expect(set(lost) <= (anew if ctx.target.gathers else set()),
+               f"blocks {lost[:8]} were lost")
+        for b in lost:
+            game.write(b, must=True)
         game.alive()
 
 
@@ -382,13 +491,11 @@ def newer_than_staged(ctx, geo):
 def newer_than_moved(ctx, geo):
     """A track is moved whose old place cannot be read: what the host has just
     written anew is not lost with the rest."""
-    if not error_reads():
-        raise Skip("dm-flakey knows no error_reads in this kernel")
     with faulty(ctx, geo) as game:
         game.write(0, geo.band, must=True)
         game.flush(must=True)
         game.write(1, must=True)
-        game.break_("data", "error_reads")
+        game.break_("data", "medium")
         game.flush(must=True)
         game.heal()
         lost = set(range(geo.band)) - {1}
@@ -673,7 +780,7 @@ def unreadable_journal(ctx, geo):
     been the next transaction, that is said, and only there."""
     with faulty(ctx, geo) as game:
         which, start, n = game.areas["journal"]
-        for ahead in (0, 1, n // 2, n - 1):
+        for ahead, link in ((0, False), (1, True), (n // 2, False), (n - 1, True), (0, True)):
             game.fill()
             game.write(0, must=True)
             game.flush(must=True)
@@ -681,19 +788,26 @@ def unreadable_journal(ctx, geo):
             game.close()
             end = ctx.target.dump(game.stack.paths, geo)["recovery"]["next_pos"]
             at = (end + ahead) % n
-            game.dusty(which, [start + at])
+            before = _content(game.stack.paths["meta"])
+            (game.dusty if link else game.poisoned)(which, [start + at])
             try:
                 game.stack.open()
             except OSError:
                 pass
             else:
                 raise Failure(f"activated with block {at} of the journal unreadable")
-            done, said = ctx.target.repair(game.stack.paths, geo)
+            if link:    # That may pass: nothing is done but when one is asked.
+                done, said = ctx.target.repair(game.stack.paths, geo)
+                expect(done == 4 and "left as it is" in said and "may pass" in said,
+                       f"block {at}: repair ended with {done}: {said.strip()}")
+                game.under[which].message("disable")
+                expect(_content(game.stack.paths["meta"]) == before, "it was written to")
+                game.under[which].message("enable")
+            done, said = ctx.target.repair(game.stack.paths, geo, asked=link)
             expect(done == 1, f"block {at}: repair ended with {done}: {said.strip()}")
             expect(("What will be lost: transaction" in said) == (not ahead) and
                    ("Nothing will be lost" in said) == bool(ahead),
                    f"block {ahead} behind the journal's end: {said.strip()}")
-            game.under[which].message("disable")
             game.stack.check()
             game.heal()
             game.stack.open()
@@ -755,11 +869,11 @@ def inject_area(game, rng):
     """Some area fails in some way."""
     areas = [a for a in game.areas if a in ("data", "cache", "staging")]
     game.break_(rng.choice(areas), rng.choice(
-        ["error", "error_writes"] + ["error_reads"] * error_reads()))
+        ["error", "error_writes", "medium", "medium"] + ["error_reads"] * error_reads()))
     return set()
 
 
-def dust(ctx, geo):
+def bad_blocks(ctx, geo):
     """Single bad blocks under cleaning; writing heals them."""
     with faulty(ctx, geo) as game:
         game.fill()
@@ -767,11 +881,11 @@ def dust(ctx, geo):
             game.write(b, must=True)
         which, start, n = game.areas["data"]
         bad = {start + 1, start + n // 2 + 1}
-        game.dusty(which, bad)
-        failed = game.compare("dusty", True)
+        game.poisoned(which, bad)
+        failed = game.compare("poisoned", True)
         expect(len(failed) <= len(bad), f"{len(failed)} blocks fail of "
                                         f"{len(bad)} bad ones")
-        game.message("clean")
+        game.message("clean", must=True)
         after = game.compare("cleaned", True)
         expect(after == failed, f"{sorted(after)} fail after cleaning, "
                                 f"{sorted(failed)} before")
@@ -1388,11 +1502,14 @@ def cases(target, options):
             ("reading cached blocks", read_cached),
             ("cleaning, reading the cache",
              lambda c, g: cleaning_read(c, g, "cache")),
+            ("cleaning, the cache behind a failing link",
+             lambda c, g: cleaning_link(c, g, "cache")),
         ]
     if "staging" in areas:
         out += [
             ("cleaning, writing the staged copy",
              lambda c, g: cleaning_write(c, g, "staging")),
+            ("activation, the staged copy behind a failing link", restoring_link),
         ]
         if not target.gathers:
             out.append(("cleaning, reading a staged copy that is out of date",
@@ -1403,6 +1520,8 @@ def cases(target, options):
              lambda c, g: cleaning_write(c, g, "data")),
             ("cleaning, reading the base",
              lambda c, g: cleaning_read(c, g, "data")),
+            ("cleaning, the base behind a failing link",
+             lambda c, g: cleaning_link(c, g, "data")),
             ("journal, on flush", lambda c, g: meta_write(
                 c, g, "journal", lambda game: game.flush(must=False))),
             ("journal, on FUA and commit", lambda c, g: meta_write(
@@ -1423,7 +1542,7 @@ def cases(target, options):
                 c, g.but(gap=4, journal=32))),
             ("activation, flush", flush_first),
             ("activation and repair, a block of the journal", unreadable_journal),
-            ("dm-dust under cleaning", dust),
+            ("single bad blocks under cleaning", bad_blocks),
             ("failslab", lambda c, g: failing_memory(c, g, "failslab")),
             ("fail_page_alloc",
              lambda c, g: failing_memory(c, g, "fail_page_alloc")),
@@ -1488,8 +1607,14 @@ def cases(target, options):
         out += [("cleaning, reading what is not needed",
                  lambda ctx: read_by_habit(ctx, habit)),
                 ("cleaning, reading the base, all of it",
-                 lambda ctx: cleaning_read(ctx, habit, "data"))]
+                 lambda ctx: cleaning_read(ctx, habit, "data")),
+                ("cleaning, reading the base, all of it, behind a failing link",
+                 lambda ctx: cleaning_link(ctx, habit, "data"))]
     if "inplace" in target.features:
+        unstaged = geo.but(features=("inplace",))
+        out += [(f"cleaning in place, the {area} behind a failing link",
+                 lambda ctx, a=area: cleaning_link(ctx, unstaged, a))
+                for area in ("cache", "data")]
         idle = geo.but(features=("inplace",), options=(
             *geo.options, ("cleaning", "aggressive"), ("idle_ms", 200),
             ("commit_ms", 0)))

@@ -261,7 +261,11 @@ class StlSet(Linear):
             return 0, ""
         return run(SHINGLE, "check", *self._devices(paths, geo), ok=None)
 
-    def repair(self, paths, geo):
+    def repair(self, paths, geo, asked=False):
+        """asked: says yes when it asks, and not before."""
+        if asked:
+            return run("sh", "-c", 'echo y | "$@"', "sh", SHINGLE, "repair",
+                       *self._devices(paths, geo), ok=None)
         return run(SHINGLE, "repair", "--yes", *self._devices(paths, geo),
                    ok=None)
 

@@ -186,8 +186,27 @@ static void tell_plan(struct image *img, const struct check *c, const struct rep
 	else
 		say("Nothing will be lost.");
 	if (img->rec.unread_blocks)
-		say("%llu blocks of the journal cannot be read.  If that may pass, as with a cable or a\nlink, leave it as it is, and open it when it has: they may hold more than is said here.",
-		    img->rec.unread_blocks);
+		say("%llu blocks of the journal cannot be read.", img->rec.unread_blocks);
+}
+
+/* Does a device fail in a way that says nothing of what it holds?  Says so. */
+static bool tell_unread(const struct image *img)
+{
+	bool any = false;
+	u32 i;
+
+	for (i = 0; i < SHINGLE_NR_DEVS; i++) {
+		const struct device *d = &img->ds.dev[i];
+
+		if (!d->path || !d->unread)
+			continue;
+		say("%s %s: reading failed (%s), and it does not say that its medium has lost what is there.",
+		    d->arg, d->path, strerror(d->unread));
+		any = true;
+	}
+	if (any)
+		say("That may pass, as with a cable or a link: see to it, and check again.  What cannot be read\nmay hold more than is said here.");
+	return any;
 }
 
 /*
@@ -274,9 +293,11 @@ static int do_repair(struct image *img, struct check *c, const struct offline_ar
 	const char *path = a->path[SHINGLE_DEV_DATA];
 	bool checked = check_run(img, c);
 	struct repair r = { 0 };
+	bool unread;
 
 	findings_print(&c->found);
 	if (!checked) {
+		tell_unread(img);
 		if (c->found.nr_errors)
 			say("%s: this cannot be repaired", path);
 		return c->found.nr_errors ? EXIT_UNCORRECTED : EXIT_OPERATION;
@@ -286,11 +307,17 @@ static int do_repair(struct image *img, struct check *c, const struct offline_ar
 		return EXIT_CLEAN;
 	}
 	if (!make_plan(img, c, &r)) {
+		tell_unread(img);
 		say("%s: left as it is; what can be read, read before formatting it anew", path);
 		return EXIT_UNCORRECTED;
 	}
 	tell_plan(img, c, &r);
-	if (!a->yes && !confirm("Go on?")) {
+	unread = tell_unread(img);
+	if (unread && a->yes) {
+		say("%s: left as it is; without --yes you are asked whether to go on without that", path);
+		return EXIT_UNCORRECTED;
+	}
+	if (!a->yes && !confirm(unread ? "Go on without what cannot be read?" : "Go on?")) {
 		say("%s: left as it is", path);
 		return EXIT_UNCORRECTED;
 	}
@@ -313,7 +340,8 @@ const struct command cmd_repair = {
 	.summary = "bring a closed device back to its last consistent state",
 	.help = "Usage: shingle repair DATA [options]\n\n"
 		"Checks the device as 'shingle check' does.  If there are errors, says what can\n"
-		"be done and what will be lost, and asks before it writes anything.\n\n"
+		"be done and what will be lost, and asks before it writes anything.  Where reading\n"
+		"fails for a reason that may pass, --yes is no answer.\n\n"
 		OFFLINE_HELP
 		"  --yes             do not ask\n\n"
 		"Exit codes: 0 nothing to repair, 1 repaired, 4 errors remain, 8 could not be\n"

@@ -186,6 +186,8 @@ static int transfer(struct device *d, bool writing, u64 block, u32 n, void *buf)
 		got = writing ? pwrite(d->fd, m, part, at) : pread(d->fd, m, part, at);
 		if (got < 0 && errno == EINTR)
 			continue;
+		if (got < 0 && !writing && errno != ENODATA)
+			d->unread = errno;
 		if (got <= 0)
 			return got ? -errno : -EIO;
 		if (!writing && d->bounce)

@@ -17,6 +17,8 @@
  * @is_block: a block device, not a file
  * @rdev: its number, if it is one
  * @bounce: aligned memory for direct I/O, NULL if not needed
+ * @unread: why a read of it has failed, if not for the medium (ENODATA): what is there
+ *	may be read the next time.  0 if none has
  */
 struct device {
 	const char *path;
@@ -26,6 +28,7 @@ struct device {
 	bool is_block;
 	dev_t rdev;
 	void *bounce;
+	int unread;
 };
 
 enum device_mode {
