@@ -414,12 +414,14 @@ static bool was_next(const struct replay *p, const struct shingle_journal_block 
  * @index: of the block of the next transaction that cannot be read, U32_MAX if none
  * @count: of its blocks, if a readable one has told
  * @odd: that block is not where a head may have destroyed it
+ * @changed: it can be read, but is not the one that was written
  * @whole: that transaction was whole once
  */
 struct beyond {
 	u32 index;
 	u32 count;
 	bool odd;
+	bool changed;
 	bool whole;
 };
 
@@ -441,17 +443,19 @@ static bool marks_end(const struct shingle_recovery *rec, const struct shingle_j
  * transaction is there when any other of it is, and all are when the mark is.
  * Blocks of an attempt that a power cut ended may bear the same number, but all of
  * them were overwritten up to the one that cannot be read: only a mark proves that
- * those behind the first were there.
+ * those behind the first were there.  And only a mark proves it of a block that can
+ * be read, where it says how many are in front of it: the first may be one that the
+ * disk has torn.
  */
 static bool proves_whole(const struct beyond *end, const struct shingle_journal_block *b, u64 seq,
 			 u64 at)
 {
 	if (end->index == U32_MAX)
 		return false;
-	if (!end->index)
+	if (!end->index && !end->changed)
 		return le64_to_cpu(b->h.seq) >= seq;
-	return le64_to_cpu(b->h.seq) == seq && at == end->count && is_mark(b) &&
-	       le16_to_cpu(b->count) == end->count;
+	return le64_to_cpu(b->h.seq) == seq && is_mark(b) && at == le16_to_cpu(b->count) &&
+	       (!end->index || at == end->count);
 }
 
 /*
@@ -509,11 +513,15 @@ static int look_beyond(struct replay *p, struct shingle_recovery *rec, struct be
 		if (chained) {
 			count = le16_to_cpu(b->count);
 			crc = le32_to_cpu(b->h.crc);
-		} else if ((fault == SHINGLE_BLOCK_ROTTEN || fault == SHINGLE_BLOCK_FOREIGN) &&
-			   was_next(p, b, pos, rec->next_seq, crc)) {
-			rec->torn_end = true;
-			rec->torn_pos = pos;
+			continue;
 		}
+		if ((fault == SHINGLE_BLOCK_ROTTEN || fault == SHINGLE_BLOCK_FOREIGN) &&
+		    was_next(p, b, pos, rec->next_seq, crc))
+			rec->torn_end = true;
+		rec->torn_pos = pos;
+		end->index = i;
+		end->count = count;
+		end->changed = true;
 	}
 	rec->hole = rec->max_seq > rec->next_seq;
 	return 0;
@@ -523,17 +531,21 @@ static int look_beyond(struct replay *p, struct shingle_recovery *rec, struct be
 static int judge_end(struct shingle_recovery *rec, const struct beyond *end, bool lost,
 		     const char **why)
 {
-	if (end->index != U32_MAX) {
+	if (end->index != U32_MAX && !end->changed) {
 		rec->torn_end = end->odd || end->whole;
 		rec->cut = !rec->torn_end && !rec->hole;
 	}
+	rec->torn_end |= end->whole;
 	if (rec->hole && !lost) {
 		*why = "journal has a hole: a block in its middle is damaged";
 		return -EUCLEAN;
 	}
-	if (end->index != U32_MAX && rec->torn_end && !lost) {
-		*why = end->whole ? "journal's last transaction is damaged: a block of it is lost" :
-		       "journal has lost a block where no write head has been";
+	if (end->whole && !lost) {
+		*why = "journal's last transaction is damaged: a block of it is lost";
+		return end->changed ? -EUCLEAN : -ENODATA;
+	}
+	if (end->odd && !lost) {
+		*why = "journal has lost a block where no write head has been";
 		return -ENODATA;
 	}
 	return 0;

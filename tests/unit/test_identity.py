@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from labkit import packages
 from labkit.cache import CACHE, LabError
+from ondisk import crc32c
 from test_shingle_cli import (BLOCK, CLEAN, DEVICES, FAILED, Set, blank, content, put,
                               uuid_of)
 from test_shingle_cli import build_tool, runner     # noqa: F401  pylint: disable=W0611
@@ -124,6 +125,19 @@ def test_probe(run):
     for path in (one.path["data"], blank(run.dir / "empty", 4), blank(run.dir / "nothing", 0)):
         said = run("probe", path, rc=FAILED)
         assert said.startswith("shingle: ") and said.count("\n") == 1
+
+
+def test_probe_of_hostile_text(run):
+    """Whoever made a disk does not thereby say what udev takes for true."""
+    one = Set(run, "a", which=("data",))
+    raw = bytearray(content(one.path["data"], 0))
+    raw[48:64] = b"\nSYSTEMD_READY=0"
+    raw[64:96] = b"x\nUDISKS_AUTO=1'\"$(id)`\xff".ljust(32, b"\0")
+    raw[4:8] = crc32c(int.from_bytes(raw[:4], "little"), bytes(raw[8:])).to_bytes(4, "little")
+    put(one.path["data"], 0, bytes(raw))
+    said = run("probe", one.path["data"])
+    assert all(re.match(r"ID_[A-Z_]+=", line) for line in said.rstrip("\n").split("\n"))
+    assert fields(said)["ID_SHINGLE_TARGET"] == r"\x0aSYSTEMD_READY=0"
 
 
 @pytest.mark.parametrize("prefix, rules", [("/usr/local", "etc"), ("/usr", "usr/lib")])

@@ -61,6 +61,7 @@ struct ring {
 	u64 used;
 	u32 prev_crc;
 	u64 ckpt;
+	u32 last;
 	u64 cuts;
 	u64 cut_ends;
 	u64 faults;
@@ -198,6 +199,7 @@ static void revive(struct ring *r)
 		die("a transaction that was never written is there");
 	r->cuts++;
 	r->cut_ends += rec.cut || rec.unmarked;
+	r->last = 0;
 	r->seq = rec.next_seq;
 	r->acked = rec.next_seq - 1;
 	r->pos = rec.next_pos;
@@ -237,6 +239,7 @@ static void commit(struct ring *r, u32 blocks, u32 stop)
 	r->acked = r->seq++;
 	r->pos = (r->pos + blocks) % r->l.journal.blocks;
 	r->used += blocks;
+	r->last = blocks;
 }
 
 /* Blocks fail for one recovery: it refuses, or it has lost nothing. */
@@ -271,6 +274,34 @@ static void fail_some(struct ring *r)
 		die("a damaged transaction was not noticed");
 }
 
+/* A block of the last transaction reads as something else; its mark is there. */
+static void rot_one(struct ring *r)
+{
+	static u8 saved[SHINGLE_BLOCK_SIZE];
+	struct shingle_recovery rec;
+	u32 how = rnd(r, 3);
+	u64 pos, block;
+	int err;
+
+	if (!r->used || !r->l.journal_gap_blocks || !r->last)
+		return;
+	pos = (r->pos + r->l.journal.blocks - 1 - rnd(r, r->last)) % r->l.journal.blocks;
+	block = r->l.journal.start + pos;
+	memcpy(saved, r->block[block], sizeof(saved));
+	if (how == 0)
+		r->block[block][100 + rnd(r, 3000)] ^= 1;
+	else if (how == 1)
+		memset(r->block[block], 0, SHINGLE_BLOCK_SIZE);
+	else
+		memset(r->block[block], 0x5a, SHINGLE_BLOCK_SIZE);
+	err = recover(r, &rec);
+	memcpy(r->block[block], saved, sizeof(saved));
+	r->faults++;
+	r->refused += err != 0;
+	if (!err)
+		die("a transaction was dropped in silence that its mark proves");
+}
+
 static void one_round(struct ring *r)
 {
 	u32 most = shingle_txn_blocks(&r->l), blocks = 1 + rnd(r, rnd(r, 3) ? min(most, 3U) : most);
@@ -282,6 +313,7 @@ static void one_round(struct ring *r)
 		revive(r);
 	if (!rnd(r, 2))
 		fail_some(r);
+	rot_one(r);
 }
 
 static void rings(u32 seed, u32 runs)

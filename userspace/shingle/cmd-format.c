@@ -553,9 +553,8 @@ static int write_format(struct image *img, bool quiet)
 	}
 	if (!err) {
 		d = image_meta(img);
-		/* What a head has destroyed there was none of this device's. */
-		if (img->l.journal_gap_blocks)
-			err = ring_make_readable(img, &why);
+		/* What cannot be read there was none of this device's; a start reads it all. */
+		err = ring_make_readable(img, &why);
 		if (!err)
 			why = "cannot be written";
 		err = err ?: image_write_checkpoint(img, 0, 1, &journal, &why);

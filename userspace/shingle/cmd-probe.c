@@ -38,6 +38,7 @@ static void say_label(const char *key, const char *text)
 static void say_all(const struct shingle_sb *sb)
 {
 	char text[SHINGLE_LABEL_SIZE + 1] = "", uuid[UUID_TEXT];
+	char encoded[4 * SHINGLE_ENGINE_NAME_SIZE + 1];
 
 	uuid_text(sb->h.uuid, uuid);
 	say("ID_FS_TYPE=shingle_member");
@@ -47,9 +48,11 @@ static void say_all(const struct shingle_sb *sb)
 	say("ID_FS_UUID_ENC=%s", uuid);
 	memcpy(text, sb->label, SHINGLE_LABEL_SIZE);
 	say_label("LABEL", text);
+	/* Whoever wrote the block may have written a line break and a property of his own. */
 	memset(text, 0, sizeof(text));
 	memcpy(text, sb->engine, SHINGLE_ENGINE_NAME_SIZE);
-	say("ID_SHINGLE_TARGET=%s", text);
+	if (!blkid_encode_string(text, encoded, sizeof(encoded)))
+		say("ID_SHINGLE_TARGET=%s", encoded);
 	say("ID_SHINGLE_DEVICE=%s", part_of(sb));
 }
 

@@ -225,6 +225,9 @@ static int write_checkpoint(struct image *img, const struct check *c, const stru
 
 	if (cut_short(rec)) {
 		journal.seq = max(rec->max_seq, rec->next_seq) + 1;
+		/* What cannot be read now may be there again: it holds no more than so many. */
+		if (rec->unread_blocks)
+			journal.seq += img->l.journal.blocks;
 		journal.pos = 0;
 		journal.prev_crc = 0;
 	}
