@@ -67,6 +67,19 @@ out:
 	return found ? 0 : worst;
 }
 
+/* Neither a header nor what is left of one: somebody else's. */
+static bool is_foreign(const void *buf)
+{
+	const u8 *byte = buf;
+	const struct shingle_member *m = buf;
+	char name[80];
+
+	if (shingle_member_name(buf, name, sizeof(name)))
+		return true;
+	return le32_to_cpu(m->h.magic) != SHINGLE_MAGIC_MEMBER &&
+	       (byte[0] || memcmp(byte, byte + 1, SHINGLE_BLOCK_SIZE - 1));
+}
+
 /**
  * shingle_check_member() - is this the device that was formatted with the others?
  * @r: how to read
@@ -75,20 +88,21 @@ out:
  * @copy: what its two copies are, for the first and the last block; or NULL
  * @why: on error, what was found and what was wanted, SHINGLE_MEMBER_WHY bytes
  *
- * One sound copy is enough, unless the other is a stranger's: then somebody has
- * used the device for something else since.  On an emulated medium that keeps
+ * One sound copy is enough, unless there is something else in the place of the other:
+ * then somebody has used the device since.  On an emulated medium that keeps
  * nothing there is none, which the superblock says.
  *
  * Context: may sleep.  Returns 0; -EINVAL if it is a stranger; -EUCLEAN if neither
- * copy can be believed; -ENOMEM.
+ * copy is sound, but one says that it was ours; -EIO if what may say so cannot be read;
+ * -ENOMEM.
  */
 int shingle_check_member(const struct shingle_reader *r, const struct shingle_layout *l,
 			 enum shingle_dev dev, enum shingle_member_fault *copy, char *why)
 {
 	void *buf = shingle_zalloc_array(1, SHINGLE_BLOCK_SIZE);
 	bool sound = l->flags & SHINGLE_SB_UNMARKED(dev), unmarked = sound;
-	bool foreign = false, damaged = false;
-	char text[SHINGLE_MEMBER_WHY], name[80];
+	bool foreign = false, ours = false, unread = false;
+	char text[SHINGLE_MEMBER_WHY];
 	u32 i;
 
 	snprintf(why, SHINGLE_MEMBER_WHY, "out of memory");
@@ -98,6 +112,7 @@ int shingle_check_member(const struct shingle_reader *r, const struct shingle_la
 		u64 block = i ? l->dev_blocks[dev] - 1 : 0;
 		int err = r->read(r->ctx, dev, block, 1, buf);
 		enum shingle_member_fault fault;
+		bool other;
 
 		fault = shingle_member_examine(l, dev, block, err ? NULL : buf, text);
 		if (copy)
@@ -106,21 +121,20 @@ int shingle_check_member(const struct shingle_reader *r, const struct shingle_la
 			sound = true;
 			continue;
 		}
-		/* What it says of another device is worth more than that it says nothing. */
-		if (fault == SHINGLE_MEMBER_STRANGER &&
-		    shingle_member_name(buf, name, sizeof(name))) {
-			if (!foreign)
-				memcpy(why, text, sizeof(text));
-			foreign = true;
-		} else if (!foreign && (!damaged || fault == SHINGLE_MEMBER_DAMAGED)) {
+		other = fault == SHINGLE_MEMBER_STRANGER && is_foreign(buf);
+		/* What is there is worth more than that something is not. */
+		if (!foreign && (other || !ours))
 			memcpy(why, text, sizeof(text));
-			damaged |= fault == SHINGLE_MEMBER_DAMAGED;
-		}
+		foreign |= other;
+		ours |= fault == SHINGLE_MEMBER_DAMAGED && !err;
+		unread |= err;
 	}
 	kvfree(buf);
 	if (foreign)
 		return -EINVAL;
-	return sound ? 0 : damaged ? -EUCLEAN : -EINVAL;
+	if (sound)
+		return 0;
+	return ours ? -EUCLEAN : unread ? -EIO : -EINVAL;
 }
 
 static int read_footer(const struct shingle_reader *r, const struct shingle_layout *l, u32 slot,

@@ -188,21 +188,17 @@ def first_fails(ctx, geo):
 
 def fua_behind(ctx, geo):
     """FUA to a block that is on its way lands on top of it."""
-    slow = Slow(ctx, geo, 0)
+    slow = Slow(ctx, geo, 300)
     slow.write(5, 1)
-    with slow.held() as held:
-        held.also(slow.dev.flush)
-        slow.sets_out(1)
-        held.also(lambda: slow.write(5, 2, fua=True))
+    with beside(slow.dev.flush):
         time.sleep(.1)
+        slow.write(5, 2, fua=True)
     expect(slow.holds(5) == 2, "the older version landed on top")
     slow.write(5, 3)
-    with slow.held() as held:
-        held.also(slow.dev.flush)
-        slow.sets_out(2)
-        slow.write(5, 4)
-        held.also(lambda: slow.write(5, 5, fua=True))
+    with beside(slow.dev.flush):
         time.sleep(.1)
+        slow.write(5, 4)
+        slow.write(5, 5, fua=True)
     expect(slow.holds(5) == 5 and slow.dirty() == 0, "left in memory")
     slow.again()
     expect(slow.holds(5) == 5, "the older version came back")
