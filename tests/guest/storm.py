@@ -362,8 +362,8 @@ class Storm:
                 self.wait_little()
                 medium.resume()
             kinds["platter"] = again
-            for text in ("stats", "where", "wcache off", "wcache on", "lookahead off",
-                         "lookahead on"):
+            # Not its write cache: see "Known issues" of dm-platter.rst.
+            for text in ("stats", "where", "lookahead off", "lookahead on"):
                 kinds[text] = lambda _, text=text: medium.message(text)
         self.repeat("below", kinds)
 
@@ -507,9 +507,20 @@ class Storm:
         numbers = {"requests": self.shared.io(), **{
             name: self.shared[name] for name in ("tables", "messages", "keys", "looks",
                                                  "below")},
-            "resets": self.shared["done"], **media.judge(self.made)}
+            "resets": self.shared["done"], **self.medium()}
         self.ctx.note(", ".join(f"{v} {k}" for k, v in numbers.items()))
         return numbers
+
+
+    def medium(self):
+        """What it counts.  Destroyed blocks may be asked for: a drive that was reset
+        goes and looks where nothing was written since, and a band may be read whole."""
+        if not hasattr(self.made, "platter"):
+            return {}
+        count = stats(self.made.platter)
+        expect(count["destroyed_blocks"] > 0, "the head never destroyed anything")
+        return {k: count[k] for k in ("destroyed_blocks", "destroyed_reads",
+                                      "blocks_written", "blocks_read")}
 
 
 def storm(ctx, geo, medium):
