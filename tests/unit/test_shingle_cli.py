@@ -786,6 +786,18 @@ def test_strangers_are_refused(run, target, which):
                     **{other: empty})
 
 
+@pytest.mark.parametrize("at", ["first", "last"])
+def test_a_device_that_was_used_since_is_a_stranger(run, at):
+    """mkswap writes at the start and leaves the end alone; nothing mends that away."""
+    one = Set(run, "a")
+    data = one.path["data"]
+    with open(data, "r+b") as disk:
+        disk.seek(0 if at == "first" else data.stat().st_size - BLOCK)
+        disk.write(b"\0" * (BLOCK - 10) + b"SWAPSPACE2")
+    one.keep()
+    one.refused("not the one that was formatted", "no dm-shingle header")
+
+
 def test_places_are_not_exchanged(run):
     one = Set(run, "a")
     uuid = uuid_of(one.path["meta"])
