@@ -181,7 +181,11 @@ class Pool:
             run("mount", "-t", "configfs", "configfs", "/sys/kernel/config",
                 ok=None)
         root = f"/sys/kernel/config/nullb/{name}"
-        os.makedirs(root, exist_ok=True)
+        if os.path.exists(root):        # of a suite before, in the same guest
+            with open(f"{root}/power", "w", encoding="ascii") as handle:
+                handle.write("0\n")
+            os.rmdir(root)
+        os.makedirs(root)
         values = {"memory_backed": 1, "size": mib, "blocksize": 4096, "irqmode": 0,
                   "discard": 1, **more, "power": 1}
         for key, value in values.items():
