@@ -34,7 +34,6 @@ By hand: blkparse output on standard input, events on standard output:
 """
 
 import glob
-import os
 import re
 import shlex
 import sys

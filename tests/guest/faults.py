@@ -26,7 +26,7 @@ import media
 from bench import HANG_S, Failure, Held, Skip, beside, expect, modprobe, run, until
 from blk import BLOCK, SECTORS
 from media import numbers, stats
-from model import Model, read_stamp, stamp
+from model import Model, read_stamp
 from targets import GEOMETRIES, stack
 
 FOREVER = "0 3600"      # dm-flakey: never up

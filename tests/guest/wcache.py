@@ -4,7 +4,6 @@ that takes its time, so that blocks are overwritten, read, discarded and
 suspended while they are on their way.  Exact events are in tests/exact, power
 cuts in replay, errors in faults."""
 
-import contextlib
 import random
 import threading
 import time

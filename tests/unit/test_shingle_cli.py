@@ -15,7 +15,7 @@ import zlib
 from pathlib import Path
 
 import pytest
-from ondisk import (BLOCK, CHUNK, FOOTER, HEADER, JOURNAL, MEMBER, PART, SB, crc32c, footer,
+from ondisk import (BLOCK, CHUNK, HEADER, JOURNAL, PART, SB, crc32c, footer,
                     member, read_super, seal, sound)
 
 TOP = Path(__file__).resolve().parents[2]
