@@ -3,23 +3,33 @@
  * The set of ruined blocks and its mirror.
  *
  * Mirror, little-endian, in units of 4 KiB: block 0 is the header, block 1 + i
- * holds the bits of blocks i * 32768 onwards, bit b of byte a standing for
- * block i * 32768 + a * 8 + b, set = ruined.
+ * holds, behind 16 bytes of its own, the bits of blocks i * 32640 onwards, bit b of
+ * byte a of them standing for block i * 32640 + a * 8 + b, set = ruined.
  */
 #include <linux/bio.h>
 #include <linux/blkdev.h>
 #include <linux/crc32c.h>
+#include <linux/math64.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
 
 #include "damage.h"
 
 #define DAMAGE_MAGIC	0x3174616d44746c50ULL	/* "PltDmat1" */
+#define DAMAGE_VERSION	2
 #define DAMAGE_DIRTY	XA_MARK_0
+
+/* As it is on the mirror, but for the order of bytes in @bits: see swap_bits(). */
+struct damage_block {
+	__le32 crc;		/* crc32c of the rest of the 4 KiB */
+	__le32 zero;
+	__le64 index;		/* which of them, from 0 */
+	unsigned long bits[DAMAGE_PAGE_BLOCKS / BITS_PER_LONG];
+};
 
 struct damage_page {
 	u32 count;
-	unsigned long *bits;
+	struct damage_block *block;
 	struct damage_page *next;	/* in the reserve */
 };
 
@@ -30,6 +40,23 @@ struct damage_header {
 	__le64 blocks;
 	__le64 geometry;
 } __packed;
+
+static_assert(sizeof(struct damage_block) == DAMAGE_PAGE_BYTES);
+static_assert(offsetof(struct damage_block, bits) == DAMAGE_HEAD_BYTES);
+
+/* The page that a block's bit is in; @off is set to the bit. */
+static unsigned long page_of(u64 blk, u32 *off)
+{
+	return div_u64_rem(blk, DAMAGE_PAGE_BLOCKS, off);
+}
+
+/* The last page of a medium of so many blocks. */
+static unsigned long last_page(u64 blocks)
+{
+	u32 off;
+
+	return page_of(blocks - 1, &off);
+}
 
 /**
  * damage_init - an empty set
@@ -45,7 +72,7 @@ void damage_init(struct platter_damage *d)
 
 static void free_page_entry(struct damage_page *p)
 {
-	kfree(p->bits);
+	kfree(p->block);
 	kfree(p);
 }
 
@@ -55,8 +82,8 @@ static struct damage_page *new_page_entry(gfp_t gfp)
 
 	if (!p)
 		return NULL;
-	p->bits = kzalloc(DAMAGE_PAGE_BYTES, gfp);
-	if (p->bits)
+	p->block = kzalloc(DAMAGE_PAGE_BYTES, gfp);
+	if (p->block)
 		return p;
 	kfree(p);
 	return NULL;
@@ -115,7 +142,7 @@ void damage_exit(struct platter_damage *d)
  * @blocks: blocks of the medium
  * @nr: pages that one write may need at most
  *
- * The index is there from now on, 9 bytes for 128 MiB, and so are @nr pages.  Those
+ * The index is there from now on, 9 bytes for 127.5 MiB, and so are @nr pages.  Those
  * that were used are made up for before the next write, as soon as there is memory.
  *
  * Context: may sleep and recurse into I/O.
@@ -123,7 +150,7 @@ void damage_exit(struct platter_damage *d)
  */
 int damage_reserve(struct platter_damage *d, u64 blocks, u32 nr)
 {
-	unsigned long i, last = (blocks - 1) / DAMAGE_PAGE_BLOCKS;
+	unsigned long i, last = last_page(blocks);
 
 	/* One more: a node of the index whose last entry goes would go with it. */
 	for (i = 0; i <= last + 1; i++) {
@@ -202,20 +229,20 @@ int damage_set(struct platter_damage *d, u64 blk, u32 n, u64 *newly)
 	if (d->nr_reserve < d->want_reserve)
 		fill_reserve(d, GFP_NOIO | __GFP_NORETRY | __GFP_NOWARN);
 	while (n) {
-		u32 off = blk % DAMAGE_PAGE_BLOCKS;
-		u32 len = min_t(u32, n, DAMAGE_PAGE_BLOCKS - off);
-		struct damage_page *p = get_page_entry(d, blk / DAMAGE_PAGE_BLOCKS);
-		u32 fresh;
+		u32 off, len, fresh;
+		unsigned long i = page_of(blk, &off);
+		struct damage_page *p = get_page_entry(d, i);
 
 		if (!p)
 			return -ENOMEM;
-		fresh = len - weight(p->bits, off, len);
+		len = min(n, DAMAGE_PAGE_BLOCKS - off);
+		fresh = len - weight(p->block->bits, off, len);
 		if (fresh) {
-			bitmap_set(p->bits, off, len);
+			bitmap_set(p->block->bits, off, len);
 			p->count += fresh;
 			d->damaged += fresh;
 			*newly += fresh;
-			xa_set_mark(&d->pages, blk / DAMAGE_PAGE_BLOCKS, DAMAGE_DIRTY);
+			xa_set_mark(&d->pages, i, DAMAGE_DIRTY);
 		}
 		blk += len;
 		n -= len;
@@ -236,16 +263,17 @@ int damage_set(struct platter_damage *d, u64 blk, u32 n, u64 *newly)
 void damage_clear(struct platter_damage *d, u64 blk, u64 n)
 {
 	while (n) {
-		u32 off = blk % DAMAGE_PAGE_BLOCKS;
+		u32 off;
+		unsigned long i = page_of(blk, &off);
 		u32 len = min_t(u64, n, DAMAGE_PAGE_BLOCKS - off);
-		struct damage_page *p = xa_load(&d->pages, blk / DAMAGE_PAGE_BLOCKS);
-		u32 gone = p ? weight(p->bits, off, len) : 0;
+		struct damage_page *p = xa_load(&d->pages, i);
+		u32 gone = p ? weight(p->block->bits, off, len) : 0;
 
 		if (gone) {
-			bitmap_clear(p->bits, off, len);
+			bitmap_clear(p->block->bits, off, len);
 			p->count -= gone;
 			d->damaged -= gone;
-			xa_set_mark(&d->pages, blk / DAMAGE_PAGE_BLOCKS, DAMAGE_DIRTY);
+			xa_set_mark(&d->pages, i, DAMAGE_DIRTY);
 		}
 		blk += len;
 		n -= len;
@@ -268,12 +296,12 @@ u64 damage_count(struct platter_damage *d, u64 blk, u64 n)
 	if (!d->damaged)
 		return 0;
 	while (n) {
-		u32 off = blk % DAMAGE_PAGE_BLOCKS;
+		u32 off;
+		struct damage_page *p = xa_load(&d->pages, page_of(blk, &off));
 		u32 len = min_t(u64, n, DAMAGE_PAGE_BLOCKS - off);
-		struct damage_page *p = xa_load(&d->pages, blk / DAMAGE_PAGE_BLOCKS);
 
 		if (p)
-			sum += weight(p->bits, off, len);
+			sum += weight(p->block->bits, off, len);
 		blk += len;
 		n -= len;
 	}
@@ -291,10 +319,9 @@ u64 damage_count(struct platter_damage *d, u64 blk, u64 n)
  */
 bool damage_next(struct platter_damage *d, u64 *blk, u64 end)
 {
-	unsigned long i = *blk / DAMAGE_PAGE_BLOCKS;
-	u32 off = *blk % DAMAGE_PAGE_BLOCKS;
+	u32 off;
+	unsigned long i = page_of(*blk, &off), want = i;
 	struct damage_page *p;
-	unsigned long want = i;
 
 	for (p = xa_find(&d->pages, &i, ULONG_MAX, XA_PRESENT); p;
 	     p = xa_find_after(&d->pages, &i, ULONG_MAX, XA_PRESENT)) {
@@ -302,7 +329,7 @@ bool damage_next(struct platter_damage *d, u64 *blk, u64 end)
 
 		if (base >= end)
 			return false;
-		off = find_next_bit(p->bits, DAMAGE_PAGE_BLOCKS, i == want ? off : 0);
+		off = find_next_bit(p->block->bits, DAMAGE_PAGE_BLOCKS, i == want ? off : 0);
 		if (off < DAMAGE_PAGE_BLOCKS) {
 			*blk = base + off;
 			return *blk < end;
@@ -323,10 +350,10 @@ bool damage_next(struct platter_damage *d, u64 *blk, u64 end)
  */
 void damage_trim(struct platter_damage *d, u64 blk, u64 n)
 {
-	unsigned long i = blk / DAMAGE_PAGE_BLOCKS;
-	unsigned long last = (blk + n - 1) / DAMAGE_PAGE_BLOCKS;
+	unsigned long i, last = last_page(blk + n);
+	u32 off;
 
-	for (; n && i <= last; i++) {
+	for (i = page_of(blk, &off); n && i <= last; i++) {
 		struct damage_page *p = xa_load(&d->pages, i);
 
 		if (!p || p->count)
@@ -366,6 +393,36 @@ static void swap_bits(unsigned long *bits)
 #endif
 }
 
+static u32 block_crc(const struct damage_block *b)
+{
+	return crc32c(~0, &b->zero, DAMAGE_PAGE_BYTES - sizeof(b->crc));
+}
+
+static int write_block(struct platter_damage *d, unsigned long i, struct damage_block *b)
+{
+	int r;
+
+	swap_bits(b->bits);
+	b->index = cpu_to_le64(i);
+	b->crc = cpu_to_le32(block_crc(b));
+	r = mirror_io(d, i + 1, b, REQ_OP_WRITE | REQ_SYNC);
+	swap_bits(b->bits);
+	return r;
+}
+
+/* -EUCLEAN if it is not what was written there. */
+static int read_block(struct platter_damage *d, unsigned long i, struct damage_block *b)
+{
+	int r = mirror_io(d, i + 1, b, REQ_OP_READ);
+
+	if (r)
+		return r;
+	if (le32_to_cpu(b->crc) != block_crc(b) || le64_to_cpu(b->index) != i)
+		return -EUCLEAN;
+	swap_bits(b->bits);
+	return 0;
+}
+
 /**
  * damage_sync - bring the mirror up to date
  * @d: the set
@@ -385,11 +442,8 @@ int damage_sync(struct platter_damage *d)
 	if (!d->state)
 		return 0;
 	xa_for_each_marked(&d->pages, i, p, DAMAGE_DIRTY) {
-		int r;
+		int r = write_block(d, i, p->block);
 
-		swap_bits(p->bits);
-		r = mirror_io(d, i + 1, p->bits, REQ_OP_WRITE | REQ_SYNC);
-		swap_bits(p->bits);
 		if (r)
 			return r;
 		xa_clear_mark(&d->pages, i, DAMAGE_DIRTY);
@@ -410,53 +464,48 @@ static u32 header_crc(void *page)
 }
 
 /* Takes the place of what the set held; what failed half-way has to be repeated. */
-static int read_mirror(struct platter_damage *d, u64 blocks, void *buf)
+static int read_mirror(struct platter_damage *d, u64 blocks, struct damage_block *buf)
 {
-	unsigned long i, last = (blocks - 1) / DAMAGE_PAGE_BLOCKS;
-	int r;
+	unsigned long i, last = last_page(blocks);
 
 	for (i = 0; i <= last; i++) {
 		struct damage_page *p;
+		int r = read_block(d, i, buf);
+		u32 count;
 
-		r = mirror_io(d, i + 1, buf, REQ_OP_READ);
 		if (r)
 			return r;
-		if (!memchr_inv(buf, 0, DAMAGE_PAGE_BYTES)) {
-			p = xa_load(&d->pages, i);
-			if (p) {
-				d->damaged -= p->count;
-				p->count = 0;
-				bitmap_zero(p->bits, DAMAGE_PAGE_BLOCKS);
-				drop_page_entry(d, i);
-			}
-			continue;
-		}
-		p = get_page_entry(d, i);
-		if (!p)
+		count = weight(buf->bits, 0, DAMAGE_PAGE_BLOCKS);
+		p = count ? get_page_entry(d, i) : xa_load(&d->pages, i);
+		if (count && !p)
 			return -ENOMEM;
-		memcpy(p->bits, buf, DAMAGE_PAGE_BYTES);
-		swap_bits(p->bits);
+		if (!p)
+			continue;
 		d->damaged -= p->count;
-		p->count = weight(p->bits, 0, DAMAGE_PAGE_BLOCKS);
-		d->damaged += p->count;
+		d->damaged += count;
+		p->count = count;
+		memcpy(p->block->bits, buf->bits, sizeof(buf->bits));
+		if (!count)
+			drop_page_entry(d, i);
 	}
 	return 0;
 }
 
 static int format_mirror(struct platter_damage *d, u64 blocks, u64 geometry, void *buf)
 {
-	unsigned long i, last = (blocks - 1) / DAMAGE_PAGE_BLOCKS;
+	unsigned long i, last = last_page(blocks);
 	struct damage_header *h = buf;
 	int r;
 
 	memset(buf, 0, DAMAGE_PAGE_BYTES);
 	for (i = 0; i <= last; i++) {
-		r = mirror_io(d, i + 1, buf, REQ_OP_WRITE);
+		r = write_block(d, i, buf);
 		if (r)
 			return r;
 	}
+	memset(buf, 0, DAMAGE_PAGE_BYTES);
 	h->magic = cpu_to_le64(DAMAGE_MAGIC);
-	h->version = cpu_to_le32(1);
+	h->version = cpu_to_le32(DAMAGE_VERSION);
 	h->blocks = cpu_to_le64(blocks);
 	h->geometry = cpu_to_le64(geometry);
 	h->crc = cpu_to_le32(header_crc(buf));
@@ -471,8 +520,12 @@ static int check_header(void *buf, u64 blocks, u64 geometry, char **error)
 		*error = "state device holds something else: neither zeroes nor a damage map";
 		return -EINVAL;
 	}
-	if (le32_to_cpu(h->version) != 1 || le32_to_cpu(h->crc) != header_crc(buf)) {
-		*error = "state device: damage map with a bad checksum or unknown version";
+	if (le32_to_cpu(h->crc) != header_crc(buf)) {
+		*error = "state device: the header of its damage map has a bad checksum";
+		return -EINVAL;
+	}
+	if (le32_to_cpu(h->version) != DAMAGE_VERSION) {
+		*error = "state device: its damage map is of a version that is not known here";
 		return -EINVAL;
 	}
 	if (le64_to_cpu(h->blocks) != blocks || le64_to_cpu(h->geometry) != geometry) {
@@ -516,12 +569,12 @@ static int read_header(struct platter_damage *d, void **buf, char **error)
 int damage_open(struct platter_damage *d, struct block_device *bdev, bool read_only,
 		u64 blocks, u64 geometry, char **error)
 {
-	u64 need = ((blocks + DAMAGE_PAGE_BLOCKS - 1) / DAMAGE_PAGE_BLOCKS + 1) << 3;
+	u64 need = (u64)(last_page(blocks) + 2) << 3;
 	void *buf;
 	int r;
 
 	if (bdev_nr_sectors(bdev) < need) {
-		*error = "state device too small: needs 8 sectors plus 8 per 128 MiB of medium";
+		*error = "state device too small: needs 8 sectors plus 8 per 127.5 MiB of medium";
 		return -ENOSPC;
 	}
 	d->state = bdev;
@@ -562,7 +615,9 @@ int damage_load(struct platter_damage *d, u64 blocks, u64 geometry, char **error
 		r = check_header(buf, blocks, geometry, error);
 	if (!r && !none) {
 		r = read_mirror(d, blocks, buf);
-		if (r)
+		if (r == -EUCLEAN)
+			*error = "state device: a block of its damage map has a bad checksum";
+		else if (r)
 			*error = "Cannot read the damage map from the state device";
 	}
 	kfree(buf);

@@ -14,7 +14,8 @@ struct block_device;
 struct damage_page;
 
 #define DAMAGE_PAGE_BYTES	4096U
-#define DAMAGE_PAGE_BLOCKS	(8 * DAMAGE_PAGE_BYTES)
+#define DAMAGE_HEAD_BYTES	16U
+#define DAMAGE_PAGE_BLOCKS	(8 * (DAMAGE_PAGE_BYTES - DAMAGE_HEAD_BYTES))
 
 /**
  * struct platter_damage - the set of ruined blocks

@@ -59,8 +59,8 @@ SLOWNESS = ("stock", "backports", "uml-smp", "uml-debug", "uml")
 
 
 class Guests:
-    """Boots the guests, the slow kernels' first, a few at a time, from when the first
-    result is asked for."""
+    """Boots the guests, the slow kernels' first, a few at a time, from the first test on:
+    units have a processor, guests the other."""
 
     def __init__(self, config, items):
         self.config = config
@@ -89,11 +89,12 @@ class Guests:
     def key(row):
         return (row.kernel, row.clock, row.guest) if row.guest else row
 
+    def begin(self):
+        order = sorted(self.jobs.items(), key=lambda job: SLOWNESS.index(job[1][0]))
+        self.booted = {key: self.pool.submit(run) for key, (_, run) in order}
+
     def result(self, job):
         """Of a guest of the plan, or of a test that is marked with what boots."""
-        if not self.booted:
-            order = sorted(self.jobs.items(), key=lambda job: SLOWNESS.index(job[1][0]))
-            self.booted = {key: self.pool.submit(run) for key, (_, run) in order}
         return self.booted[job].result()
 
     def check(self, case):
@@ -212,10 +213,11 @@ def pytest_sessionfinish(session):
         session.exitstatus = 1
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="session", autouse=True)
 def guests(request):
     """Ends with those guests that run already, if the tests end early."""
     booter = Guests(request.config, request.session.items)
+    booter.begin()
     yield booter
     booter.pool.shutdown(cancel_futures=True)
 

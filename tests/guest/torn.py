@@ -95,7 +95,7 @@ class Bench:
         self.made = targets.stack(ctx.pool, ctx.target, geo, False)
         self.store = self.made.under[0]
         self.blocks = self.store.blocks
-        self.state = ctx.pool.slice(1 + -(-self.blocks // 32768), "state")
+        self.state = ctx.pool.slice(1 + -(-self.blocks // 32640), "state")
         self.areas = ctx.target.areas(geo)
         # Metadata lie on conventional tracks at both ends.
         self.first = min(self.areas[role][1] for role in ("data", "staging",

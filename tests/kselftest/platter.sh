@@ -284,6 +284,8 @@ msg o geometry | grep -qx 'window_tracks 1'
 result $? "media smr brings a head that shingles"
 remove o
 
+sum() { dd if="$1" bs=4096 iflag=direct status=none | cksum; }
+
 ### the damage map survives
 dd if=/dev/zero of="$LOOP2" bs=4096 count=16 status=none conv=fsync
 create s 512 "$LOOP 0 tiny8 0 4 state $LOOP2 time_scale 10" && D=$(node s)
@@ -317,6 +319,15 @@ remove s
 remove st
 ! create s 512 "$LOOP 0 tiny8 0 6 state $LOOP2 time_scale 10 head_tracks 3"
 result $? "a damage map of another geometry is refused"
+dd if="$LOOP2" of="$TMP/map" bs=4096 count=2 status=none
+printf '\001' | dd of="$LOOP2" bs=1 seek=$((4096 + 16 + 7)) status=none conv=notrunc,fsync
+was=$(sum "$LOOP2")
+! create s 512 "$LOOP 0 tiny8 0 4 state $LOOP2 time_scale 10" && [ "$was" = "$(sum "$LOOP2")" ]
+result $? "a damage map with a bit that has changed is refused and left as it is"
+dd if="$TMP/map" of="$LOOP2" bs=4096 status=none conv=notrunc,fsync
+create s 512 "$LOOP 0 tiny8 0 4 state $LOOP2 time_scale 10" && [ "$before" = "$(msg s damaged 0 64)" ]
+result $? "a damage map that is as it was again is taken"
+remove s
 printf junk | dd of="$LOOP2" bs=4 count=1 status=none conv=notrunc,fsync
 ! create s 512 "$LOOP 0 tiny8 0 4 state $LOOP2 time_scale 10"
 result $? "a rotten damage map is refused"
@@ -482,7 +493,6 @@ result $? "wcache: a suspend interrupts switching it off, which can be asked aga
 remove w; remove u
 
 ### a read-only table, or device, is never written to
-sum() { dd if="$1" bs=4096 iflag=direct status=none | cksum; }
 dd if=/dev/zero of="$LOOP2" bs=4096 count=16 status=none conv=fsync
 dms create "$T-r" --readonly --noudevsync --table "0 512 platter $LOOP 0 tiny8 0 4 timing none state $LOOP2"
 msg r poison 8 2; said=$?
