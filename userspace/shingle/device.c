@@ -10,7 +10,8 @@
 
 #include "device.h"
 
-#define BOUNCE_BLOCKS	64
+/* Long transfers: between two of them a disk may turn once. */
+#define BOUNCE_BLOCKS	256
 
 /* First line of a small file; false if there is none. */
 static bool first_line(const char *path, char *line, size_t size)
