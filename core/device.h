@@ -288,6 +288,7 @@ struct shingle_counters {
  * @stopping: no new steps, end the one in progress
  * @resetting: the same, and new bios wait; map_lock
  * @leaving: a suspend has begun, which messages must not keep waiting; map_lock
+ * @leavings: so many have; map_lock
  * @suspended: between postsuspend and resume
  * @retries: failures of the step in progress in a row; cleaner only
  * @wait: for readers, for checkpoints, for the end of cleaning
@@ -372,6 +373,7 @@ struct shingle_device {
 	bool stopping;
 	bool resetting;
 	bool leaving;
+	u32 leavings;
 	bool suspended;
 	u32 retries;
 

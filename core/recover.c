@@ -241,8 +241,6 @@ struct replay {
 	u32 nr;		/* blocks in buf */
 	int errs[READ_BATCH];	/* of each: why it could not be read */
 	u64 edge;	/* ring position that no long read goes across */
-	u32 singly;	/* blocks to be read one by one */
-	u32 unreadable;	/* blocks in a row that could not be read */
 	bool forgiving;	/* what cannot be read is lost, and the caller knows */
 };
 
@@ -334,14 +332,10 @@ static int read_ring(struct replay *p, u64 pos, u32 n)
 	return p->r->read(p->r->ctx, shingle_meta_dev(p->l), p->l->journal.start + pos, n, p->buf);
 }
 
-/*
- * When a long read fails, perhaps one block of many is unreadable.  If they cannot
- * be asked for all at once, go on one by one, but not for ever: after as many in a
- * row it is what the head destroyed.
- */
+/* When a long read fails, perhaps one block of many is unreadable. */
 static void fill_buf(struct replay *p, u64 pos)
 {
-	u32 n = p->singly ? 1 : min_t(u64, READ_BATCH, p->l->journal.blocks - pos), i;
+	u32 n = min_t(u64, READ_BATCH, p->l->journal.blocks - pos), i;
 	int err;
 
 	if (pos < p->edge)
@@ -349,20 +343,13 @@ static void fill_buf(struct replay *p, u64 pos)
 	p->have = pos;
 	p->nr = n;
 	err = read_ring(p, pos, n);
-	if (err && n > 1 && p->r->read_each) {
+	if (err && n > 1) {
 		err = p->r->read_each(p->r->ctx, shingle_meta_dev(p->l), p->l->journal.start + pos,
 				      n, p->buf, p->errs);
 		if (!err)
 			return;
-	} else if (err && n > 1 && p->unreadable < READ_BATCH) {
-		p->singly = n;
-		p->nr = 1;
-		err = read_ring(p, pos, 1);
 	}
-	if (p->singly)
-		p->singly--;
-	p->unreadable = err ? p->unreadable + p->nr : 0;
-	for (i = 0; i < p->nr; i++)
+	for (i = 0; i < n; i++)
 		p->errs[i] = err;
 }
 

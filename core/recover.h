@@ -12,7 +12,7 @@
  *	lost one of them, which reading once more would not change; or another -errno.
  *	May sleep.
  * @read_each: the same for each block by itself: what @read would say of it goes to
- *	@errs.  Returns 0, or -errno if they could not be asked for.  May be NULL.
+ *	@errs.  Returns 0, or -errno if they could not be asked for.  Only recovery asks.
  * @ctx: handed to both
  */
 struct shingle_reader {

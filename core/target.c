@@ -771,6 +771,10 @@ static int load_state(struct shingle_device *d)
 	if (rec.cut)
 		DMINFO("%s: transaction %llu is not whole: a power cut in the middle of its write",
 		       name, rec.next_seq);
+	if (rec.torn_end)
+		DMWARN("%s: transaction %llu, the last one, is damaged and dropped: %s", name,
+		       rec.next_seq, shingle_journal_mark(&d->layout) ?
+		       "it was never promised" : "a power cut tore it, or what it promised is lost");
 	if (rec.transactions)
 		DMINFO("%s: replayed %llu transactions with %llu records", name, rec.transactions,
 		       rec.records);
@@ -857,6 +861,7 @@ static void set_leaving(struct shingle_device *d, bool yes)
 {
 	spin_lock_irq(&d->map_lock);
 	WRITE_ONCE(d->leaving, yes);
+	WRITE_ONCE(d->leavings, d->leavings + yes);
 	spin_unlock_irq(&d->map_lock);
 	wake_up_all(&d->wait);
 }
@@ -1148,29 +1153,38 @@ static void report_verify(void *ctx, const char *fmt, ...)
 	va_end(args);
 }
 
-/* A suspend is on its way, and with I/O held back it waits for messages. */
-static bool must_hurry(const struct shingle_device *d)
+/*
+ * A suspend is on its way, and with I/O held back it waits for messages, or a removal,
+ * which is suspended the next moment and waits for them then.  @since: of d->leavings,
+ * when the message came.
+ */
+static bool must_hurry(const struct shingle_device *d, u32 since)
 {
-	return READ_ONCE(d->leaving) && !READ_ONCE(d->suspended);
+	return READ_ONCE(d->leavings) != since || fatal_signal_pending(current) ||
+	       (READ_ONCE(d->leaving) && !READ_ONCE(d->suspended));
 }
 
 /*
  * Part by part while I/O goes on; a reset would put another engine in its place.
- * Returns -EAGAIN if it did not come to the end.
+ * Returns -EAGAIN if it did not come to the end, -EINTR if it was killed.
  */
 static int verify_parts(struct shingle_device *d, u32 *bad)
 {
+	u32 since = READ_ONCE(d->leavings);
 	u64 cursor = 0;
 
-	mutex_lock(&d->reset_lock);
-	while (cursor != SHINGLE_NOWHERE && !must_hurry(d)) {
+	if (mutex_lock_killable(&d->reset_lock))
+		return -EINTR;
+	while (cursor != SHINGLE_NOWHERE && !must_hurry(d, since)) {
 		spin_lock_irq(&d->map_lock);
 		*bad += d->ops->verify(d->engine, &cursor, report_verify, d);
 		spin_unlock_irq(&d->map_lock);
 		cond_resched();
 	}
 	mutex_unlock(&d->reset_lock);
-	return cursor == SHINGLE_NOWHERE ? 0 : -EAGAIN;
+	if (cursor == SHINGLE_NOWHERE)
+		return 0;
+	return fatal_signal_pending(current) ? -EINTR : -EAGAIN;
 }
 
 static void say_interrupted(struct shingle_device *d, const char *what)
@@ -1184,7 +1198,7 @@ static int verify(struct shingle_device *d)
 	u32 bad = 0;
 	int err = verify_parts(d, &bad);
 
-	if (!bad && err)
+	if (!bad && err == -EAGAIN)
 		say_interrupted(d, "verify");
 	if (!bad)
 		return err;

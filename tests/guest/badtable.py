@@ -10,12 +10,13 @@ import hashlib
 import itertools
 import random
 import re
+import time
 
 import blk
 import dm
 import face
 import ondisk
-from bench import Failure, Skip, expect, run
+from bench import Failure, Skip, expect, run, until
 from blk import SECTORS
 from media import platter
 from model import read_stamp, stamp
@@ -415,6 +416,36 @@ def forgetful(ctx):
     ctx.note(said.strip())
 
 
+def interrupting(ctx):
+    """A removal interrupts a verify that is under way, as a suspend does.  The map is
+    large enough to come in the middle of it."""
+    size = (256 << 30) // blk.BLOCK
+    meta = ctx.pool.slice(20000, "meta")
+    with dm.Device("forgets", [(0, size * SECTORS, "zero", "")]) as data:
+        create = ["create", ctx.target.name, "--journal", "4M", "--cache-size", "16G", data.path,
+                  "--meta", meta.path, "over"]
+        line = re.search(r"--table '(\d+) (\d+) (\S+) (.*)'",
+                         run(SHINGLE, *create, "--dry-run")[1])
+        run(SHINGLE, "format", *create[1:-1])
+        table = [(int(line[1]), int(line[2]), line[3], line[4])]
+        with dm.Device("over", table) as over:
+            begin = time.monotonic()
+            over.message("verify")
+            took = time.monotonic() - begin
+        ctx.note(f"a whole one takes {took * 1000:.0f} ms")
+        for tries in range(1, 31):
+            over = dm.Device("over", table)
+            ctx.kernel()
+            asked = Child(lambda over=over: over.message("verify"))
+            time.sleep(took * (tries % 10) / 10)
+            over.remove()
+            until(lambda asked=asked: (code := asked.ended()) is not None and [code],
+                  "the verify ends")
+            if any("verify interrupted" in text for text in ctx.kernel()):
+                return {"tries": tries}
+        raise Failure(f"no verify was interrupted by any of {tries} removals")
+
+
 def refused_by_tool(what, *args):
     """The sentence with which the tool does nothing."""
     status, said = run(SHINGLE, *args, ok=None)
@@ -501,4 +532,6 @@ def cases(target, options):
             ("messages beside I/O", lambda ctx: messages(ctx, geo, count // 2, 2)),
             ("unreadable blocks", rotten),
             ("removing", lambda ctx: removing(ctx, geo)),
+            *([("a removal interrupts verify", interrupting)]
+              if target.name == "stl-set" else []),
             *face.cases(target, *GEOMETRIES["faults"][:2])]

@@ -187,9 +187,12 @@ def flips(ctx, geo, seed, kinds, per_block):
             what = f"{kind} in block {at}, bit {bit}"
             try:
                 expect(status, "check found nothing")
+                ctx.kernel()
                 saw = patient.look(False)
                 if saw == "older":
                     expect(kind == "journal", "an older state")
+                    expect(any("is damaged and dropped" in line for line in ctx.kernel()),
+                           "an older state, and not a word in the log")
                 expect(saw == "right" or "header" not in kind,
                        "the other copy is there")
                 patient.reset()

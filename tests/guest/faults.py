@@ -1237,26 +1237,26 @@ def held_reader(ctx, geo):
         broken = dm.Device("broken", [
             (0, length, "flakey", f"{path} {offset} {FOREVER} 1 error_writes")])
         try:
-            game.write(1, must=True)
+            under = game.under["data"]
+            # Writes stand still there until the table goes; reads and flushes do not.
+            under.reload([(0, length, "delay", " ".join(
+                f"{broken.path} 0 {ms}" for ms in (0, 3600000, 0)))], noflush=True, lockfs=False)
+            game.write(1, must=True)        # into the cache, which is elsewhere
             game.flush(must=True)
-            game.under["data"].reload([(0, length, "delay", f"{broken.path} 0 0 "
-                                        f"{broken.path} 0 400")], noflush=True,
-                                      lockfs=False)
-            waited = []
-
-            def read():
-                begin = time.monotonic()
-                game.dev.read(2)
-                waited.append(time.monotonic() - begin)
-
-            time.sleep(.3)          # it was quiet for 200 ms, and the step writes
-            with beside(read) as reader:
-                reader.join(4)
-                done = bool(waited)
-                game.heal()
-                game.write(0, must=True)
+            until(lambda: under.status(noflush=True).split()[1] != "0", "a step that writes")
+            before = stats(game.stack.device)["deferred"]
+            with beside(lambda: game.dev.read(2)) as reader:
+                try:
+                    until(lambda: stats(game.stack.device)["deferred"] > before,
+                          "a read that the step holds")
+                    under.reload([(0, length, "linear", f"{broken.path} 0")], noflush=True,
+                                 lockfs=False)
+                    reader.join(HANG_S)
+                    done = not reader.is_alive()
+                finally:
+                    game.heal()
+                    game.write(0, must=True)
             expect(done, "a read waits on after the step that it waited for")
-            expect(waited[0] > .1, f"it only took {waited[0]:.3f} s: no step held it")
             game.compare("healed")
             game.alive()
         finally:

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from labkit import packages
 from labkit.cache import CACHE, LabError
-from ondisk import crc32c
-from test_shingle_cli import (BLOCK, CLEAN, DEVICES, FAILED, Set, blank, content, put,
-                              uuid_of)
+from ondisk import crc32c, seal
+from test_shingle_cli import (BLOCK, CLEAN, DEVICES, FAILED, Set, blank, content,
+                              make_swap, put, uuid_of)
 from test_shingle_cli import build_tool, runner     # noqa: F401  pylint: disable=W0611
 
 TOP = Path(__file__).resolve().parents[2]
@@ -138,6 +138,31 @@ def test_probe_of_hostile_text(run):
     said = run("probe", one.path["data"])
     assert all(re.match(r"ID_[A-Z_]+=", line) for line in said.rstrip("\n").split("\n"))
     assert fields(said)["ID_SHINGLE_TARGET"] == r"\x0aSYSTEMD_READY=0"
+
+
+def test_hostile_label_on_a_terminal(run):
+    """It is shown as what it is, and commands nothing."""
+    label = "Größe 'a', \\ \x1b[31m\r\x7f\u009b2J\n".encode() + b"\x9b"
+    path = blank(run.dir / "d", 300)
+    subprocess.run([run.tool, "format", "stl-set", "--band", "40K", b"--label", label, path],
+                   check=True, stdout=subprocess.DEVNULL)
+    for words in (("dump", path), ("format", "stl-set", "--band", "40K", path),
+                  ("format", "stl-set", "--band", "40K", "--dry-run", "--force", b"--label",
+                   label, path)):
+        said = subprocess.run([run.tool, *words], check=False, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT).stdout
+        shown = r"'Größe 'a', \x5c \x1b[31m\x0d\x7f\xc2\x9b2J\x0a\x9b'".encode()
+        assert shown in said and not re.search(rb"[\x00-\x09\x0b-\x1f\x7f]|\xc2[\x80-\x9f]",
+                                               said), said
+    # An engine that nobody knows, under a good checksum; another's label.
+    for at in (0, 299):
+        raw = bytearray(content(path, at))
+        raw[48:64] = b"\x1b[2J".ljust(16, b"\0")
+        put(path, at * BLOCK, seal(raw))
+    assert r"type '\x1b[2J'" in run("check", path, rc=FAILED)
+    make_swap(path := blank(run.dir / "swap", 3000))
+    put(path, 1024 + 28, b"\x1b[2J")
+    assert r"labelled '\x1b[2J'" in run("format", "stl-set", "--band", "40K", path, rc=FAILED)
 
 
 @pytest.mark.parametrize("prefix, rules", [("/usr/local", "etc"), ("/usr", "usr/lib")])

@@ -1150,6 +1150,65 @@ def test_head_destroys_a_checkpoint_slot(shingled):
     assert not image.check()["errors"]
 
 
+LOSES = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/types.h>
+#include <unistd.h>
+static off_t lost(const char *name)
+{
+	return atol(getenv(name)) * 4096;
+}
+ssize_t pread64(int fd, void *buf, size_t n, off_t at)
+{
+	ssize_t (*real)(int, void *, size_t, off_t) = dlsym(RTLD_NEXT, "pread64");
+
+	if (at < lost("LOST_END") && at + (off_t)n > lost("LOST")) {
+		errno = ENODATA;
+		return -1;
+	}
+	return real(fd, buf, n, at);
+}
+ssize_t pread(int fd, void *buf, size_t n, off_t at)
+{
+	return pread64(fd, buf, n, at);
+}
+"""
+
+
+@pytest.mark.parametrize("lost", [20, 64, 65, 100, 127])
+def test_what_lies_behind_many_unreadable_blocks(run, tmp_path, lost):
+    """Each block of the ring counts as what it is, however many in front of it are
+    gone: where the kernel refuses, check finds damage."""
+    (tmp_path / "loses.c").write_text(LOSES)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", tmp_path / "loses.so", tmp_path / "loses.c",
+                    "-ldl"], check=True)
+    image = Image(run, "--track", "512K", "--head-tracks", "2", "--band", "1M", "--journal", "2M",
+                  "--cache-size", "2b", blocks=6000, meta=0)
+    start, ring = image.sb["journal"]
+    assert ring > 200
+    for i in range(3):
+        image.commit([(MAP, 1, 0, i, i)])
+    end = image.pos
+    image.seq, image.pos = 9, end + lost
+    env = {**os.environ, "LD_PRELOAD": str(tmp_path / "loses.so"),
+           "LOST": str(start + end), "LOST_END": str(start + end + lost)}
+
+    def check():
+        done = subprocess.run([run.tool, "check", "--json", *image.args], env=env, check=False,
+                              capture_output=True, text=True)
+        return json.loads(done.stdout)
+
+    assert check()["clean"], "that is what a head leaves"
+    image.commit([(MAP, 1, 0, 7, 7)])
+    found = check()["findings"]
+    assert any("transaction 4 is damaged or missing, though later ones up to 9" in f["text"]
+               for f in found), found
+
+
 # --------------------------------------------------------------------------
 # Repair
 

@@ -31,7 +31,6 @@
  * @block: contents
  * @err: what a read of a block says for good
  * @fault: what it says besides, for one recovery
- * @each: the reader can read each block by itself
  * @seq: number of the next transaction
  * @acked: the last one that was acknowledged
  * @pos: its place
@@ -53,7 +52,6 @@ struct ring {
 	u8 block[MOST_BLOCKS][SHINGLE_BLOCK_SIZE];
 	int err[MOST_BLOCKS];
 	int fault[MOST_BLOCKS];
-	bool each;
 	u64 seq;
 	u64 acked;
 	u64 pos;
@@ -161,7 +159,6 @@ static void format(struct ring *r)
 	r->l.journal = (struct shingle_area){ 5, gap + room };
 	r->l.journal_gap_blocks = gap;
 	r->l.dev_blocks[SHINGLE_DEV_META] = MOST_BLOCKS;
-	r->each = rnd(r, 2);
 	r->seq = 1;
 	write_footer(r, 1, 0, 0);
 }
@@ -169,7 +166,7 @@ static void format(struct ring *r)
 static int recover(struct ring *r, struct shingle_recovery *rec)
 {
 	const struct shingle_reader reader = {
-		.read = read_blocks, .read_each = r->each ? read_each : NULL, .ctx = r,
+		.read = read_blocks, .read_each = read_each, .ctx = r,
 	};
 	static struct shingle_badlist bad;
 	struct shingle_loaded to = { .ops = &stl_set_engine_ops, .bad = &bad };

@@ -10,7 +10,8 @@
 
 #include "device.h"
 
-#define BOUNCE_BLOCKS	64
+/* Long transfers: between two of them a disk may turn once. */
+#define BOUNCE_BLOCKS	256
 
 /* First line of a small file; false if there is none. */
 static bool first_line(const char *path, char *line, size_t size)
@@ -295,7 +296,19 @@ static int reader_read(void *ctx, enum shingle_dev dev, u64 block, u32 n, void *
 	return device_read(&ds->dev[dev], block, n, buf);
 }
 
+static int reader_read_each(void *ctx, enum shingle_dev dev, u64 block, u32 n, void *buf,
+			    int *errs)
+{
+	u32 i;
+
+	for (i = 0; i < n; i++)
+		errs[i] = reader_read(ctx, dev, block + i, 1, (u8 *)buf + i * SHINGLE_BLOCK_SIZE);
+	return 0;
+}
+
 struct shingle_reader devices_reader(struct devices *ds)
 {
-	return (struct shingle_reader){ .read = reader_read, .ctx = ds };
+	return (struct shingle_reader){
+		.read = reader_read, .read_each = reader_read_each, .ctx = ds,
+	};
 }

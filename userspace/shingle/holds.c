@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "device.h"
+#include "show.h"
 
 /* Of a wipe; libblkid knows less than 200 signatures, and passes each once. */
 #define MAX_ERRORS	1000
@@ -41,8 +41,9 @@ static bool holds_ours(struct device *d, char *what, size_t size)
 	char name[80];
 
 	if (!err)
-		snprintf(what, size, "a dm-shingle device of type %s%s%s%s", l->engine,
-			 l->label[0] ? " labelled '" : "", l->label, l->label[0] ? "'" : "");
+		snprintf(what, size, "a dm-shingle device of type %s%s%s%s", shown(l->engine).s,
+			 l->label[0] ? " labelled '" : "", shown(l->label).s,
+			 l->label[0] ? "'" : "");
 	else if (err == -EUCLEAN || err == -EPROTONOSUPPORT)
 		snprintf(what, size, "a dm-shingle superblock (%s)", why);
 	else if (device_member_of(d, name, sizeof(name)))
@@ -101,7 +102,8 @@ bool device_holds(struct device *d, char *what, size_t size)
 		label = lookup(pr, "LABEL");
 		if (type)
 			snprintf(what, size, "a file system or superblock of type %s%s%s%s", type,
-				 label ? " labelled '" : "", label ?: "", label ? "'" : "");
+				 label ? " labelled '" : "", shown(label ?: "").s,
+				 label ? "'" : "");
 		else
 			snprintf(what, size, "a partition table of type %s",
 				 lookup(pr, "PTTYPE") ?: "unknown");

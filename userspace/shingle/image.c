@@ -2,6 +2,7 @@
 /* A dm-shingle device, seen from outside: its metadata in memory. */
 #include "image.h"
 #include "codec.h"
+#include "show.h"
 
 struct image *image_new(void)
 {
@@ -101,7 +102,8 @@ bool image_accept(struct image *img)
 	img->row = engine_by_name(img->l.engine);
 	if (!img->row) {
 		fail("%s %s is of type '%s', which this build does not know (it knows %s): use a newer shingle",
-		     meta->arg, meta->path, img->l.engine, engine_names(names, sizeof(names)));
+		     meta->arg, meta->path, shown(img->l.engine).s,
+		     engine_names(names, sizeof(names)));
 		return false;
 	}
 	if (shingle_meta_dev(&img->l) != devices_meta(&img->ds)) {
