@@ -437,7 +437,7 @@ class Pair:
         self.drives = []
         for name, keys in (("plain", {}), ("cached", {
                 "wcache": "on", "wcache_kib": 4 * 48, "wcache_idle_ms": 1,
-                "timing": "model"})):
+                "timing": "model", "time_scale": 100})):
             under = ctx.pool.slice(self.blocks, f"{name}-store")
             self.drives.append(media.platter(
                 name, under, geo, kind, track_skew=SKEW * SECTORS,
@@ -469,16 +469,17 @@ class Pair:
             self.drives[1].message("wcache off")
             self.drives[1].message("wcache on")
         elif what < .5:
-            time.sleep(rng.random() * .04)
+            time.sleep(rng.random() * .004)
 
     def compare(self):
         self.devs[1].flush()
         plain, cached = (ruined(drive, self.blocks) for drive in self.drives)
-        expect(not cached - plain, f"destroyed only with the cache: {sorted(cached - plain)}")
+        expect(not cached - plain,
+               f"destroyed only with the cache: {sorted(cached - plain)}")
         for b in set(range(self.blocks)) - cached:
             version, why = read_stamp(self.devs[1].read(b), b)
-            expect(version == self.newest.get(b, 0), f"block {b} holds {why or version}, "
-                                                     f"written: {self.newest.get(b, 0)}")
+            expect(version == self.newest.get(b, 0),
+                   f"block {b} holds {why or version}, not {self.newest.get(b, 0)}")
         return len(plain), len(cached)
 
     def close(self):
@@ -491,14 +492,14 @@ class Pair:
 def ordered(ctx, kind, seed):
     """What was destroyed with the cache is destroyed without it."""
     pair = Pair(ctx, kind, seed)
-    for version in range(1, 601):
+    for version in range(1, 401):
         pair.step(version)
-        if version % 100 == 0:
-            pair.compare()
-    plain, cached = pair.compare()
+        if version % 80 == 0:
+            plain, cached = pair.compare()
     done = media.stats(pair.drives[1])
     pair.close()
-    expect(done["wcache_writes"] and done["fua_writes"] and plain, f"too little was tried: {done}")
+    expect(done["wcache_writes"] and done["fua_writes"] and plain,
+           f"too little was tried: {done}")
     return {"writes": done["writes"], "destages": done["wcache_destages"],
             "plain": plain, "cached": cached}
 
@@ -506,8 +507,8 @@ def ordered(ctx, kind, seed):
 def cases(target, options):
     count, seed = int(options.get("cuts", CUTS)), int(options.get("seed", 1))
     return [("figure 2.23", figure)] + [
-        (f"the drive's cache, {kind}, seed {s}", lambda ctx, k=kind, s=s: ordered(ctx, k, s))
-        for kind in ("smr", "imr") for s in (seed, seed + 1)] + [
+        (f"the drive's cache, {kind}", lambda ctx, k=kind: ordered(ctx, k, seed))
+        for kind in ("smr", "imr")] + [
         (f"{geo.name} {' '.join(features) or 'safe'}"
          f"{', write cache' if wcache else ''}: {count} cuts",
          lambda ctx, g=geo, f=features, w=wcache:
