@@ -522,6 +522,85 @@ int platter_geo_write(const struct platter_geo *geo, u64 blk, u64 n,
 }
 
 /**
+ * platter_geo_reach - from where a write could destroy what is here
+ * @geo: an initialised geometry
+ * @blk: first block of a range
+ * @n: its blocks, at least 1; it must lie within the device
+ * @reach: filled in, by whole tracks: not all of it need be at an angle that counts
+ *
+ * Context: any; O(zones + surfaces).
+ */
+void platter_geo_reach(const struct platter_geo *geo, u64 blk, u64 n,
+		       struct platter_reach *reach)
+{
+	u32 window = platter_geo_window(geo);
+	struct platter_pos first, last;
+	u64 end = blk + n, first_end, last_end;
+	bool several;
+
+	reach->before = blk;
+	reach->before_end = blk;
+	reach->after = end;
+	reach->after_end = end;
+	if (!window)
+		return;
+	platter_geo_pos(geo, blk, &first);
+	platter_geo_pos(geo, end - 1, &last);
+	first_end = min_t(u64, first.track_start + first.track_blocks, geo->blocks);
+	last_end = min_t(u64, last.track_start + last.track_blocks, geo->blocks);
+	several = end > first_end;
+
+	/* What shares a track with the range reaches its next one, or the one before. */
+	reach->before = first.track_start;
+	reach->before_end = several ? blk : first.track_start;
+	if (!platter_geo_conventional(geo, blk) &&
+	    (geo->media == PLATTER_SMR || (first.index & 1)))
+		reach->before -= (u64)min_t(u32, window, first.index) * first.track_blocks;
+	if (geo->media == PLATTER_SMR)
+		return;
+	reach->after = several ? end : last_end;
+	reach->after_end = last_end;
+	if ((last.index & 1) && last.index + 1 < last.run_tracks)
+		reach->after_end = min_t(u64, last_end + last.track_blocks, geo->blocks);
+}
+
+/**
+ * platter_geo_passes - passes over the medium in which everything can be written
+ * @geo: a geometry
+ *
+ * Context: any.
+ * Return: how many; see platter_geo_pass().
+ */
+u32 platter_geo_passes(const struct platter_geo *geo)
+{
+	return geo->media == PLATTER_IMR ? 2 : 1;
+}
+
+/**
+ * platter_geo_pass - in which pass a block has its turn
+ * @geo: an initialised geometry
+ * @blk: a block
+ * @end: set to the first block after it whose turn may be in another pass
+ *
+ * Blocks that are written pass by pass, each pass upwards, destroy none that was
+ * written before: bottoms come before tops.
+ *
+ * Context: any; O(zones + surfaces).
+ * Return: 0 to platter_geo_passes() - 1.
+ */
+u32 platter_geo_pass(const struct platter_geo *geo, u64 blk, u64 *end)
+{
+	struct platter_pos pos;
+
+	*end = geo->blocks;
+	if (geo->media != PLATTER_IMR)
+		return 0;
+	platter_geo_pos(geo, blk, &pos);
+	*end = min_t(u64, pos.track_start + pos.track_blocks, geo->blocks);
+	return pos.index & 1;
+}
+
+/**
  * platter_geo_run - the run that a block begins or lies in
  * @geo: an initialised geometry
  * @blk: a block

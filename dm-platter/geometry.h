@@ -149,6 +149,25 @@ int platter_geo_write(const struct platter_geo *geo, u64 blk, u64 n,
 		      platter_effect_fn fn, void *ctx);
 
 /**
+ * struct platter_reach - from where a write could destroy a range, beside the range itself
+ * @before: first block below the range; none if it is @before_end
+ * @before_end: where that ends, at the range or below it
+ * @after: first block above the range, or its end; none if it is @after_end
+ * @after_end: where that ends
+ */
+struct platter_reach {
+	u64 before;
+	u64 before_end;
+	u64 after;
+	u64 after_end;
+};
+
+void platter_geo_reach(const struct platter_geo *geo, u64 blk, u64 n,
+		       struct platter_reach *reach);
+u32 platter_geo_passes(const struct platter_geo *geo);
+u32 platter_geo_pass(const struct platter_geo *geo, u64 blk, u64 *end);
+
+/**
  * struct platter_run - a stretch of LBAs with one track size, for layers above
  * @start_blk: first LBA
  * @blocks: its length; the last track of the device may be a part of one

@@ -1,16 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The volatile write cache.  It holds the data really, in pages of its own, so
+ * The volatile write cache.  It holds the data really, in memory of its own, so
  * that a power cut really loses what was acknowledged from it.
  *
- * A page on its way to the medium is marked in page_private(); a block written
- * again meanwhile gets a new page, so no block is ever torn.
+ * A block on its way to the medium is marked; one that is written again meanwhile
+ * gets other memory, so none is ever torn.
  *
- * All calls are made under p->lock.
+ * Where tracks overlap, a write that came later must not be destroyed by one that
+ * came before.  So blocks are of generations: a sweep takes those of one, which all
+ * were there when it began, and what comes meanwhile is of the next one.  Within a
+ * sweep blocks are written in an order in which none destroys another, see
+ * platter_geo_pass().  Where nothing overlaps all are of one generation for ever,
+ * and the sweep goes round.
+ *
+ * All calls are made under p->lock, except for those of the module.
  */
 #include <linux/blkdev.h>
 #include <linux/highmem.h>
 #include <linux/mm.h>
+#include <linux/slab.h>
 
 #include "platter.h"
 
@@ -20,11 +28,61 @@
  */
 #define CACHE_GFP	(GFP_NOIO | __GFP_NORETRY | __GFP_NOMEMALLOC | __GFP_NOWARN)
 
-static void put_cache_page(struct page *page)
+/* What of p->wcache is of one of the two generations that there can be. */
+#define GENERATION(gen)	((gen) & 1 ? XA_MARK_1 : XA_MARK_0)
+/* The destage under way has the memory. */
+#define UNDER_WAY	XA_MARK_2
+
+/* Blocks of all drives: a page each would be 64 KiB on some machines. */
+static struct kmem_cache *block_cache;
+
+/* A block that is not filled yet. */
+struct spare {
+	struct spare *next;
+};
+
+static void *get_spare(struct spare **spares)
 {
-	if (!page_private(page))
-		__free_page(page);
+	struct spare *block = *spares;
+
+	if (block)
+		*spares = block->next;
+	return block;
+}
+
+/* It leaves the cache, or is about to be replaced there. */
+static void put_block(struct platter *p, u64 blk, void *block)
+{
+	if (!xa_get_mark(&p->wcache, blk, UNDER_WAY))
+		kmem_cache_free(block_cache, block);
 	/* else platter_cache_destaged() frees it */
+}
+
+static void store_block(struct platter *p, u64 blk, void *block)
+{
+	u64 gen = platter_cache_generation(p);
+	void *old = xa_load(&p->wcache, blk);
+
+	if (old)
+		put_block(p, blk, old);
+	else
+		p->wcache_count++;
+	xa_store(&p->wcache, blk, block, GFP_NOIO);
+	xa_clear_mark(&p->wcache, blk, UNDER_WAY);
+	xa_clear_mark(&p->wcache, blk, GENERATION(gen + 1));
+	xa_set_mark(&p->wcache, blk, GENERATION(gen));
+}
+
+/**
+ * platter_cache_generation - of which generation is what comes now
+ * @p: the drive
+ *
+ * Context: under p->lock.
+ * Return: its number, never 0.
+ */
+u64 platter_cache_generation(struct platter *p)
+{
+	return p->wcache_gen + !!platter_geo_window(&p->geo);
 }
 
 /**
@@ -40,65 +98,50 @@ static void put_cache_page(struct page *page)
  */
 int platter_cache_write(struct platter *p, struct bio *bio, u64 blk, u32 n)
 {
+	struct spare *spares = NULL, *spare;
 	struct bvec_iter iter;
 	struct bio_vec bv;
-	u32 i = 0, off = 0;
-	LIST_HEAD(pages);
-	struct page *page, *next;
+	u32 i, off = 0;
+	void *block;
 
 	if (p->wcache_count + n > p->wcache_blocks)
 		return -ENOSPC;
 	/* memory first, so that a shortage leaves the cache as it was */
 	for (i = 0; i < n; i++) {
-		page = alloc_page(CACHE_GFP | __GFP_HIGHMEM);
-		if (!page)
+		spare = kmem_cache_alloc(block_cache, CACHE_GFP);
+		if (!spare)
 			goto nomem;
-		set_page_private(page, 0);
-		list_add_tail(&page->lru, &pages);
+		spare->next = spares;
+		spares = spare;
 		if (!xa_load(&p->wcache, blk + i) &&
-		    xa_reserve(&p->wcache, blk + i, CACHE_GFP)) {
+		    xa_reserve(&p->wcache, blk + i, CACHE_GFP))
 			goto nomem;
-		}
 	}
 
-	page = list_first_entry(&pages, struct page, lru);
+	block = get_spare(&spares);
 	bio_for_each_segment(bv, bio, iter) {
 		u32 done = 0;
 
 		while (done < bv.bv_len) {
 			u32 len = min(bv.bv_len - done, PLATTER_BLOCK_SIZE - off);
 
-			memcpy_page(page, off, bv.bv_page, bv.bv_offset + done, len);
+			memcpy_from_page(block + off, bv.bv_page, bv.bv_offset + done, len);
 			off += len;
 			done += len;
 			if (off == PLATTER_BLOCK_SIZE) {
 				off = 0;
-				page = list_next_entry(page, lru);
+				store_block(p, blk++, block);
+				block = get_spare(&spares);
 			}
 		}
-	}
-
-	i = 0;
-	list_for_each_entry_safe(page, next, &pages, lru) {
-		struct page *old;
-
-		list_del(&page->lru);
-		old = xa_store(&p->wcache, blk + i, page, GFP_NOIO);
-		if (old)
-			put_cache_page(old);
-		else
-			p->wcache_count++;
-		i++;
 	}
 	return 0;
 
 nomem:
 	for (i = 0; i < n; i++)
 		xa_release(&p->wcache, blk + i);
-	list_for_each_entry_safe(page, next, &pages, lru) {
-		list_del(&page->lru);
-		__free_page(page);
-	}
+	while ((spare = get_spare(&spares)))
+		kmem_cache_free(block_cache, spare);
 	return -ENOMEM;
 }
 
@@ -148,11 +191,11 @@ void platter_cache_read(struct platter *p, struct bio *bio, u64 blk)
 
 		while (done < bv.bv_len) {
 			u32 len = min(bv.bv_len - done, PLATTER_BLOCK_SIZE - off);
-			struct page *page = xa_load(&p->wcache, blk);
+			void *block = xa_load(&p->wcache, blk);
 
-			if (page)
-				memcpy_page(bv.bv_page, bv.bv_offset + done, page,
-					    off, len);
+			if (block)
+				memcpy_to_page(bv.bv_page, bv.bv_offset + done,
+					       block + off, len);
 			off += len;
 			done += len;
 			if (off == PLATTER_BLOCK_SIZE) {
@@ -176,10 +219,11 @@ void platter_cache_forget(struct platter *p, u64 blk, u32 n)
 	u32 i;
 
 	for (i = 0; i < n && p->wcache_count; i++) {
-		struct page *page = xa_erase(&p->wcache, blk + i);
+		void *block = xa_load(&p->wcache, blk + i);
 
-		if (page) {
-			put_cache_page(page);
+		if (block) {
+			put_block(p, blk + i, block);
+			xa_erase(&p->wcache, blk + i);
 			p->wcache_count--;
 		}
 	}
@@ -196,54 +240,82 @@ void platter_cache_forget(struct platter *p, u64 blk, u32 n)
  */
 void platter_cache_drop(struct platter *p)
 {
-	struct page *page;
 	unsigned long i;
+	void *block;
 
-	xa_for_each(&p->wcache, i, page) {
-		xa_erase(&p->wcache, i);
-		if (!page_private(page))
+	xa_for_each(&p->wcache, i, block) {
+		if (!xa_get_mark(&p->wcache, i, UNDER_WAY))
 			platter_count(p, PC_wcache_lost_blocks, 1);
-		put_cache_page(page);
+		put_block(p, i, block);
+		xa_erase(&p->wcache, i);
 	}
 	p->wcache_count = 0;
 }
 
+/* The first block from @from on that this pass of the sweep takes. */
+static bool next_block(struct platter *p, unsigned long *from)
+{
+	while (xa_find(&p->wcache, from, ULONG_MAX, GENERATION(p->wcache_gen))) {
+		u64 end;
+
+		if (platter_geo_pass(&p->geo, *from, &end) == p->wcache_pass)
+			return true;
+		*from = end;
+		cond_resched();
+	}
+	return false;
+}
+
+/* Over again, from the outside in: the next pass, or the next sweep. */
+static void next_pass(struct platter *p)
+{
+	if (++p->wcache_pass < platter_geo_passes(&p->geo))
+		return;
+	p->wcache_pass = 0;
+	p->wcache_gen = platter_cache_generation(p);
+}
+
 /**
  * platter_cache_run - choose what to write to the medium next
- * @p: the drive
+ * @p: the drive; no destage under way
  * @blk: set to the first block
  * @n: set to the number of blocks
  *
  * One sweep after the other in ascending order, in runs of consecutive blocks.
  *
  * Context: under p->lock; may sleep.
- * Return: a write bio over the cache's pages, without a device, or NULL if the
+ * Return: a write bio over the cache's memory, without a device, or NULL if the
  * cache is empty.
  */
 struct bio *platter_cache_run(struct platter *p, u64 *blk, u32 *n)
 {
+	xa_mark_t generation;
 	unsigned long i = p->destage_cursor;
-	struct page *page;
 	struct bio *bio;
+	u64 end;
 
-	page = xa_find(&p->wcache, &i, ULONG_MAX, XA_PRESENT);
-	if (!page) {
-		i = 0;
-		page = xa_find(&p->wcache, &i, ULONG_MAX, XA_PRESENT);
-	}
-	if (!page)
+	if (!p->wcache_count)
 		return NULL;
+	while (!next_block(p, &i)) {
+		next_pass(p);
+		i = 0;
+	}
+	generation = GENERATION(p->wcache_gen);
 	bio = bio_alloc_bioset(NULL, PLATTER_DESTAGE_BLOCKS, REQ_OP_WRITE, GFP_NOIO,
 			       &p->destage_bs);
 	*blk = i;
 	*n = 0;
-	while (page && *n < PLATTER_DESTAGE_BLOCKS) {
-		if (bio_add_page(bio, page, PLATTER_BLOCK_SIZE, 0) != PLATTER_BLOCK_SIZE)
+	platter_geo_pass(&p->geo, *blk, &end);
+	do {
+		void *block = xa_load(&p->wcache, *blk + *n);
+
+		if (bio_add_page(bio, virt_to_page(block), PLATTER_BLOCK_SIZE,
+				 offset_in_page(block)) != PLATTER_BLOCK_SIZE)
 			break;
-		set_page_private(page, 1);
-		(*n)++;
-		page = xa_load(&p->wcache, *blk + *n);
-	}
+		xa_set_mark(&p->wcache, *blk + *n, UNDER_WAY);
+		p->destaging[(*n)++] = block;
+	} while (*n < PLATTER_DESTAGE_BLOCKS && *blk + *n < end &&
+		 xa_get_mark(&p->wcache, *blk + *n, generation));
 	p->destage_cursor = *blk + *n;
 	return bio;
 }
@@ -253,30 +325,63 @@ struct bio *platter_cache_run(struct platter *p, u64 *blk, u32 *n)
  * @p: the drive
  * @bio: from platter_cache_run(); freed
  * @blk: its first block
+ * @n: its blocks
  * @ok: whether it was written; if not, the blocks stay cached
  *
  * Context: under p->lock.
  */
-void platter_cache_destaged(struct platter *p, struct bio *bio, u64 blk, bool ok)
+void platter_cache_destaged(struct platter *p, struct bio *bio, u64 blk, u32 n, bool ok)
 {
-	struct bvec_iter_all iter;
-	struct bio_vec *bv;
+	u32 i;
 
-	/* pages may have been merged into larger segments: walk page by page */
-	bio_for_each_segment_all(bv, bio, iter) {
-		struct page *page = bv->bv_page;
-		bool current_page = xa_load(&p->wcache, blk) == page;
+	for (i = 0; i < n; i++) {
+		/* else it was replaced meanwhile, or the cache has lost it */
+		bool ours = xa_get_mark(&p->wcache, blk + i, UNDER_WAY);
 
-		set_page_private(page, 0);
-		if (current_page && ok) {
-			xa_erase(&p->wcache, blk);
+		xa_clear_mark(&p->wcache, blk + i, UNDER_WAY);
+		if (ours && !ok)
+			continue;
+		if (ours) {
+			xa_erase(&p->wcache, blk + i);
 			p->wcache_count--;
 		}
-		if (!current_page || ok)
-			__free_page(page);
-		blk++;
+		kmem_cache_free(block_cache, p->destaging[i]);
 	}
 	bio_put(bio);
+}
+
+static bool holds_of(struct platter *p, u64 from, u64 end, u64 gen)
+{
+	unsigned long i = from;
+
+	return from < end && xa_find(&p->wcache, &i, end - 1, GENERATION(gen));
+}
+
+/**
+ * platter_cache_threatens - would the cache destroy that, were it on the medium?
+ * @p: the drive
+ * @blk: first block of a write past the cache
+ * @n: its blocks
+ * @gen: what came after this generation does not count
+ *
+ * By whole tracks: it may be said of a write that nothing would happen to.
+ *
+ * Context: under p->lock.
+ * Return: true if a block that is cached, and not written again by that write, might.
+ */
+bool platter_cache_threatens(struct platter *p, u64 blk, u32 n, u64 gen)
+{
+	struct platter_reach r;
+	u64 g;
+
+	if (!p->wcache_count || !platter_geo_window(&p->geo))
+		return false;
+	platter_geo_reach(&p->geo, blk, n, &r);
+	for (g = p->wcache_gen; g <= min(gen, p->wcache_gen + 1); g++)
+		if (holds_of(p, r.before, r.before_end, g) ||
+		    holds_of(p, r.after, r.after_end, g))
+			return true;
+	return false;
 }
 
 /**
@@ -298,7 +403,7 @@ int platter_cache_flush_untimed(struct platter *p)
 
 	while (!r && !p->powered_off && (bio = platter_cache_run(p, &blk, &n))) {
 		r = platter_media_write_sync(p, bio, blk, n);
-		platter_cache_destaged(p, bio, blk, !r);
+		platter_cache_destaged(p, bio, blk, n, !r);
 		platter_count(p, PC_wcache_destages, 1);
 	}
 	if (r) {
@@ -307,4 +412,27 @@ int platter_cache_flush_untimed(struct platter *p)
 		platter_update_fast(p);
 	}
 	return r;
+}
+
+/**
+ * platter_cache_init - memory for the blocks of all drives
+ *
+ * Context: module init.
+ * Return: 0 or -ENOMEM.
+ */
+int __init platter_cache_init(void)
+{
+	block_cache = kmem_cache_create("dm_platter_block", PLATTER_BLOCK_SIZE,
+					PLATTER_BLOCK_SIZE, 0, NULL);
+	return block_cache ? 0 : -ENOMEM;
+}
+
+/**
+ * platter_cache_exit - give it back
+ *
+ * Context: module init and exit; no drive is left.
+ */
+void platter_cache_exit(void)
+{
+	kmem_cache_destroy(block_cache);
 }

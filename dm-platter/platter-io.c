@@ -445,7 +445,7 @@ static bool finish_active(struct platter *p, u64 now, struct list_head *done)
 			platter_update_fast(p);
 		}
 		/* a cache that cannot write does not keep trying for ever */
-		platter_cache_destaged(p, io->bio, io->blk, true);
+		platter_cache_destaged(p, io->bio, io->blk, io->n, true);
 		platter_count(p, PC_wcache_destages, 1);
 		p->destaged_ns = io->due_ns;
 		io->bio = NULL;
@@ -502,7 +502,7 @@ static bool cache_pressure(struct platter *p)
 	    p->wcache_count > p->wcache_blocks / 2)
 		return true;
 	list_for_each_entry(io, &p->visible, list)
-		if (io->state == IO_SPACE)
+		if (io->state == IO_SPACE || io->behind)
 			return true;
 	return false;
 }
@@ -510,6 +510,17 @@ static bool cache_pressure(struct platter *p)
 static u64 destage_idle_ns(struct platter *p)
 {
 	return (u64)p->wcache_idle_ms * 1000 * p->cfg.time_permille;
+}
+
+/*
+ * What the cache held when a write came that goes past it may destroy that write, and
+ * was acknowledged before; what the cache has taken since is none of its business.
+ */
+static bool threatened(struct platter *p, struct platter_io *io)
+{
+	if (io->behind && !platter_cache_threatens(p, io->blk, io->n, io->behind))
+		io->behind = 0;
+	return io->behind;
 }
 
 /* The oldest request, or the one the head can reach first. */
@@ -523,7 +534,7 @@ static struct platter_io *choose(struct platter *p, u64 now)
 	list_for_each_entry(io, &p->visible, list) {
 		u64 start, ns;
 
-		if (io->state != IO_QUEUED)
+		if (io->state != IO_QUEUED || threatened(p, io))
 			continue;
 		/* the list is in order of arrival: only its head can be starved */
 		if (!best && (!p->sptf || !p->timing || now > io->arrival_ns + starved))
@@ -565,6 +576,14 @@ static void admit_timed(struct platter *p, struct platter_io *io, u64 due_ns)
 	io->state = IO_TIMED;
 	io->due_ns = p->timing ? due_ns : 0;
 	list_add_tail(&io->list, &p->timed);
+}
+
+static void admit_media(struct platter *p, struct platter_io *io)
+{
+	if (io->write)
+		io->behind = platter_cache_generation(p);
+	/* at once, so that nothing seems to wait for the cache that does not */
+	threatened(p, io);
 }
 
 static bool admit_cached_write(struct platter *p, struct platter_io *io, u64 now)
@@ -654,6 +673,7 @@ static bool admit(struct platter *p, u64 now)
 			list_del_init(&io->list);
 			io->state = IO_QUEUED;
 			if (!admit_cached_write(p, io, now)) {
+				admit_media(p, io);
 				list_add(&io->list, &p->visible);
 			} else if (io->state == IO_SPACE) {
 				list_add(&io->list, &p->visible);
@@ -696,6 +716,7 @@ static bool admit(struct platter *p, u64 now)
 				list_add_tail(&io->list, &p->visible);
 			continue;
 		}
+		admit_media(p, io);
 		list_add_tail(&io->list, &p->visible);
 	}
 	return progress;

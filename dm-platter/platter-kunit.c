@@ -415,6 +415,102 @@ static void overlap_ends_with_the_run(struct kunit *test)
 	expect_bad(test, map, 29, 26, 28, 0, 0);
 }
 
+struct covers {
+	u64 blk;
+	u64 n;
+	bool hit;
+};
+
+static int look_for_cover(void *ctx, enum platter_effect effect, u64 blk, u32 n, u64 src)
+{
+	struct covers *c = ctx;
+
+	c->hit |= effect == PLATTER_COVERED && blk < c->blk + c->n && c->blk < blk + n;
+	return 0;
+}
+
+/* Does writing that block destroy one of these? */
+static bool covers(const struct drive *d, u64 writes, u64 blk, u64 n)
+{
+	struct covers c = { .blk = blk, .n = n };
+
+	platter_geo_write(&d->geo, writes, 1, look_for_cover, &c);
+	return c.hit;
+}
+
+static void reach_is_where_damage_comes_from(struct kunit *test)
+{
+	u64 rnd = 7;
+	u32 i, k, meant = 0, hits = 0;
+
+	for (i = 0; i < 30; i++) {
+		u32 tb = 1 + next_random(&rnd) % 9;
+		struct drive *d = plain_drive(test, i & 1 ? PLATTER_IMR : PLATTER_SMR, 9, tb,
+					      1000 + next_random(&rnd) % 4000,
+					      next_random(&rnd) % 100, 8);
+
+		if (i % 3 == 0) {	/* two tracks in the middle, and the last is cut short */
+			d->geo.nr_conv = 1;
+			d->geo.conv[0].start_blk = 4 * tb;
+			d->geo.conv[0].blocks = 2 * tb;
+			d->geo.blocks -= tb / 2;
+		}
+		for (k = 0; k < 60; k++) {
+			u64 blk = next_random(&rnd) % d->geo.blocks, w;
+			u64 n = 1 + next_random(&rnd) % (3 * tb);
+			struct platter_reach r;
+
+			n = min_t(u64, n, d->geo.blocks - blk);
+			platter_geo_reach(&d->geo, blk, n, &r);
+			KUNIT_ASSERT_GE(test, r.before_end, r.before);
+			KUNIT_ASSERT_GE(test, blk, r.before_end);
+			KUNIT_ASSERT_GE(test, r.after, blk + n);
+			KUNIT_ASSERT_GE(test, r.after_end, r.after);
+			KUNIT_ASSERT_GE(test, d->geo.blocks, r.after_end);
+			for (w = 0; w < d->geo.blocks; w++) {
+				bool in = (w >= r.before && w < r.before_end) ||
+					  (w >= r.after && w < r.after_end);
+				bool hit = (w < blk || w >= blk + n) &&
+					   covers(d, w, blk, n);
+
+				KUNIT_ASSERT_TRUE(test, in || !hit);
+				meant += in;
+				hits += hit;
+			}
+		}
+	}
+	/* by whole tracks, but not by many */
+	KUNIT_EXPECT_LT(test, meant, 4 * hits);
+}
+
+static void passes_destroy_nothing_before_them(struct kunit *test)
+{
+	u64 rnd = 8;
+	u32 i;
+
+	for (i = 0; i < 30; i++) {
+		struct drive *d = plain_drive(test, i & 1 ? PLATTER_IMR : PLATTER_SMR, 9,
+					      1 + next_random(&rnd) % 6,
+					      1000 + next_random(&rnd) % 4000,
+					      next_random(&rnd) % 100, 8);
+		u64 a, b, end;
+
+		for (a = 0; a < d->geo.blocks; a++) {
+			u32 turn = platter_geo_pass(&d->geo, a, &end);
+
+			KUNIT_ASSERT_LT(test, turn, platter_geo_passes(&d->geo));
+			KUNIT_ASSERT_LT(test, a, end);
+			for (b = 0; b < d->geo.blocks; b++) {
+				u32 other = platter_geo_pass(&d->geo, b, &end);
+
+				if (covers(d, a, b, 1))
+					KUNIT_ASSERT_TRUE(test, turn < other ||
+							  (turn == other && a < b));
+			}
+		}
+	}
+}
+
 /* ---------------------------------------------------------------- mechanics */
 
 static void seek_monotone(struct kunit *test)
@@ -678,6 +774,8 @@ static struct kunit_case platter_cases[] = {
 	KUNIT_CASE(overlap_smr_window),
 	KUNIT_CASE(overlap_imr_window),
 	KUNIT_CASE(overlap_ends_with_the_run),
+	KUNIT_CASE(reach_is_where_damage_comes_from),
+	KUNIT_CASE(passes_destroy_nothing_before_them),
 	KUNIT_CASE(seek_monotone),
 	KUNIT_CASE(seek_table),
 	KUNIT_CASE(adjacent_writes_cost_a_rotation),

@@ -612,6 +612,7 @@ static int platter_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 	p->read_only = !shingle_table_writable(ti->table);
 	p->wcache_idle_ms = PLATTER_DESTAGE_IDLE_MS;
 	xa_init(&p->wcache);
+	p->wcache_gen = 1;
 	damage_init(&p->damage);
 	platter_io_init(p);
 
@@ -1184,16 +1185,22 @@ static struct target_type platter_target = {
 
 static int __init dm_platter_init(void)
 {
-	int r = dm_register_target(&platter_target);
+	int r = platter_cache_init();
 
-	if (r < 0)
+	if (r)
+		return r;
+	r = dm_register_target(&platter_target);
+	if (r < 0) {
 		DMERR("register failed: %d", r);
+		platter_cache_exit();
+	}
 	return r;
 }
 
 static void __exit dm_platter_exit(void)
 {
 	dm_unregister_target(&platter_target);
+	platter_cache_exit();
 }
 
 module_init(dm_platter_init);

@@ -115,6 +115,8 @@ enum platter_io_state {
  * @held_ns: when a cache hit got its place in the queue, if it waited for one; or 0
  * @blk: first block
  * @n: blocks; 0 for a flush
+ * @behind: a write past the cache that waits for blocks of the cache up to this
+ *	generation, which would destroy it; or 0
  * @media_n: blocks that reached the medium before a power cut
  * @pending: 1 while the backing device is at work
  * @state: where it is
@@ -133,6 +135,7 @@ struct platter_io {
 	u64 due_ns;
 	u64 held_ns;
 	u64 blk;
+	u64 behind;
 	u32 n;
 	u32 media_n;
 	atomic_t pending;
@@ -190,9 +193,12 @@ struct platter_io {
  * @destage_failed: the next flush has to say so
  * @last_was_destage: the last thing the actuator did was for the write cache
  * @destaged_ns: when the destage that has just ended did; or 0
- * @wcache: pages by block
+ * @wcache: memory by block
  * @wcache_count: blocks in it
+ * @wcache_gen: the generation that is being written, see platter-cache.c
+ * @wcache_pass: in which pass over the medium
  * @destage_cursor: where its next run begins
+ * @destaging: the memory of the run under way
  * @destage: its request
  * @drained: for the end of the write cache's work
  * @log: the head log, a ring
@@ -258,7 +264,10 @@ struct platter {
 	u64 destaged_ns;
 	struct xarray wcache;
 	u32 wcache_count;
+	u64 wcache_gen;
+	u32 wcache_pass;
 	unsigned long destage_cursor;
+	void *destaging[PLATTER_DESTAGE_BLOCKS];
 	struct platter_io destage;
 	wait_queue_head_t drained;
 
@@ -290,13 +299,17 @@ void platter_end_ios(struct list_head *done);
 int platter_media_write_sync(struct platter *p, struct bio *bio, u64 blk, u32 n);
 
 /* platter-cache.c */
+int platter_cache_init(void);
+void platter_cache_exit(void);
+u64 platter_cache_generation(struct platter *p);
+bool platter_cache_threatens(struct platter *p, u64 blk, u32 n, u64 gen);
 int platter_cache_write(struct platter *p, struct bio *bio, u64 blk, u32 n);
 bool platter_cache_holds(struct platter *p, u64 blk, u32 n, bool *any);
 void platter_cache_read(struct platter *p, struct bio *bio, u64 blk);
 void platter_cache_forget(struct platter *p, u64 blk, u32 n);
 void platter_cache_drop(struct platter *p);
 struct bio *platter_cache_run(struct platter *p, u64 *blk, u32 *n);
-void platter_cache_destaged(struct platter *p, struct bio *bio, u64 blk, bool ok);
+void platter_cache_destaged(struct platter *p, struct bio *bio, u64 blk, u32 n, bool ok);
 int platter_cache_flush_untimed(struct platter *p);
 
 #endif /* PLATTER_H */

@@ -235,7 +235,9 @@ class Storm:
         self.pace = int(options.get("pace", 12))
         self.rng = random.Random(f"{geo.name}{options.get('seed', 1)}")
         self.shared = Shared()
-        self.made = media.stack(ctx, geo, medium)
+        # The medium's cache is so small that there is always something to be written.
+        self.made = media.stack(ctx, geo, medium, **(
+            {} if medium == "ram" else {"wcache_kib": 256, "wcache_idle_ms": 1}))
         self.seen = [Seen() for _ in range(JOBS)]
         self.pieces = self.cut()
         self.alive = set()
@@ -362,8 +364,8 @@ class Storm:
                 self.wait_little()
                 medium.resume()
             kinds["platter"] = again
-            # Not its write cache: see "Known issues" of dm-platter.rst.
-            for text in ("stats", "where", "lookahead off", "lookahead on"):
+            for text in ("stats", "where", "lookahead off", "lookahead on",
+                         "wcache off", "wcache on"):
                 kinds[text] = lambda _, text=text: medium.message(text)
         self.repeat("below", kinds)
 
@@ -519,8 +521,11 @@ class Storm:
             return {}
         count = stats(self.made.platter)
         expect(count["destroyed_blocks"] > 0, "the head never destroyed anything")
+        expect(count["wcache_destages"] > 0, "the medium's write cache was never used")
+        expect(not count["wcache_lost_blocks"], "the medium's write cache has lost blocks")
         return {k: count[k] for k in ("destroyed_blocks", "destroyed_reads",
-                                      "blocks_written", "blocks_read")}
+                                      "blocks_written", "blocks_read", "wcache_writes",
+                                      "wcache_destages")}
 
 
 def storm(ctx, geo, medium):

@@ -15,7 +15,9 @@ state device), and
   the model   says what all others may hold
 
 With its volatile write cache on the drive loses what is in it, and only what was
-flushed is promised.
+flushed is promised.  Nothing that it writes later may destroy what came after it: one
+drive with the cache and one without are given the same writes, and what the second one
+can read the first one can.
 
 A layer that stages its bands, or moves them, must have no such block at all.
 With a feature that is `unsafe` some cuts must have one, or nothing was tried:
@@ -28,13 +30,14 @@ the same block of the same write in every run.
 
 import errno
 import random
+import time
 
 import blk
 import media
 import targets
 from bench import expect
 from blk import BLOCK, SECTORS
-from model import Model, read_stamp
+from model import Model, read_stamp, stamp
 
 CHUNK = 4       # blocks of a write
 SKEW = 2        # blocks that each track is turned against the one before
@@ -422,9 +425,90 @@ def figure(ctx):
     return {"cuts": len(FIGURE)}
 
 
+class Pair:
+    """The same drive twice, with a write cache and without, one write at a time."""
+
+    def __init__(self, ctx, kind, seed):
+        self.rng = random.Random(f"{kind}{seed}")
+        self.track, self.tracks = 16, 24
+        self.blocks = self.track * self.tracks
+        geo = targets.Geometry("pair", band=self.track, data=self.tracks,
+                               track=self.track, head=3)
+        self.drives = []
+        for name, keys in (("plain", {}), ("cached", {
+                "wcache": "on", "wcache_kib": 4 * 48, "wcache_idle_ms": 1,
+                "timing": "model", "time_scale": 100})):
+            under = ctx.pool.slice(self.blocks, f"{name}-store")
+            self.drives.append(media.platter(
+                name, under, geo, kind, track_skew=SKEW * SECTORS,
+                conventional=f"{8 * self.track * SECTORS}+{self.track * SECTORS}",
+                **keys))
+        self.devs = [blk.Blk(drive.path) for drive in self.drives]
+        self.queues = [blk.Aio(dev, 1) for dev in self.devs]
+        self.newest = {}
+
+    def write(self, block, n, version, fua):
+        data = b"".join(stamp(b, version) for b in range(block, block + n))
+        for queue in self.queues:
+            queue.write(block, data, None, fua)
+            (_, result, _), = queue.reap()
+            expect(result == len(data), f"a write ended with {result}")
+        self.newest.update((b, version) for b in range(block, block + n))
+
+    def step(self, version):
+        rng = self.rng
+        # Short ones beside each other, so that most of them meet another.
+        n = rng.choice((1, 1, 2, 3, self.track, 2 * self.track))
+        at = rng.randrange(rng.choice((3, 6, self.tracks))) * self.track
+        self.write(min(at + rng.randrange(self.track), self.blocks - n), n, version,
+                   rng.random() < .2)
+        what = rng.random()
+        if what < .03:
+            self.devs[1].flush()
+        elif what < .05:
+            self.drives[1].message("wcache off")
+            self.drives[1].message("wcache on")
+        elif what < .5:
+            time.sleep(rng.random() * .004)
+
+    def compare(self):
+        self.devs[1].flush()
+        plain, cached = (ruined(drive, self.blocks) for drive in self.drives)
+        expect(not cached - plain,
+               f"destroyed only with the cache: {sorted(cached - plain)}")
+        for b in set(range(self.blocks)) - cached:
+            version, why = read_stamp(self.devs[1].read(b), b)
+            expect(version == self.newest.get(b, 0),
+                   f"block {b} holds {why or version}, not {self.newest.get(b, 0)}")
+        return len(plain), len(cached)
+
+    def close(self):
+        for each in (*self.queues, *self.devs):
+            each.close()
+        for drive in self.drives:
+            drive.remove()
+
+
+def ordered(ctx, kind, seed):
+    """What was destroyed with the cache is destroyed without it."""
+    pair = Pair(ctx, kind, seed)
+    for version in range(1, 401):
+        pair.step(version)
+        if version % 80 == 0:
+            plain, cached = pair.compare()
+    done = media.stats(pair.drives[1])
+    pair.close()
+    expect(done["wcache_writes"] and done["fua_writes"] and plain,
+           f"too little was tried: {done}")
+    return {"writes": done["writes"], "destages": done["wcache_destages"],
+            "plain": plain, "cached": cached}
+
+
 def cases(target, options):
     count, seed = int(options.get("cuts", CUTS)), int(options.get("seed", 1))
     return [("figure 2.23", figure)] + [
+        (f"the drive's cache, {kind}", lambda ctx, k=kind: ordered(ctx, k, seed))
+        for kind in ("smr", "imr")] + [
         (f"{geo.name} {' '.join(features) or 'safe'}"
          f"{', write cache' if wcache else ''}: {count} cuts",
          lambda ctx, g=geo, f=features, w=wcache:

@@ -410,6 +410,66 @@ create w 512 "$LOOP 0 tiny8 0 2 media cmr" && D=$(node w); holds "$D" 20 4 s
 result $? "wcache: removal writes it back"
 remove w
 
+### on overlapping tracks the cache keeps the order of writes that meet
+flush() { dd if=/dev/zero of="$1" bs=4096 count=0 conv=notrunc,fsync status=none; }
+durable() { head -c 32768 /dev/zero | tr '\0' "$3" | dd of="$1" bs=32768 seek=$(($2 / 8)) count=1 \
+	oflag=direct,dsync iflag=fullblock conv=notrunc status=none; }
+lasts() {	# lasts BLOCK BYTE BLOCK BYTE RUINED: what the medium holds in the end
+	note "ruined: $(msg o damaged 0 64 | tr '\n' ';')"
+	holds "$D" "$1" 8 "$2" && holds "$D" "$3" 8 "$4" && [ "$(msg o damaged 0 64)" = "$5" ]
+}
+keys="timing none wcache on wcache_kib 512 wcache_idle_ms"
+create o 512 "$LOOP 0 tiny8 0 8 $keys 600000" && D=$(node o)
+wblk "$D" 8 8 a; durable "$D" 16 b; flush "$D"
+note "$(stat_of o fua_writes) durable writes"
+[ "$(stat_of o fua_writes)" = 1 ] && lasts 8 a 16 b "24 8"
+result $? "wcache on smr: a durable write outlives what was written before it"
+remove o
+
+create o 512 "$LOOP 0 tiny8 0 8 $keys 600000" && D=$(node o)
+wblk "$D" 36 1 x; flush "$D"	# the sweep is in the middle of track 4
+wblk "$D" 32 8 a; wblk "$D" 40 8 b; flush "$D"
+lasts 32 a 40 b "48 8"
+result $? "wcache on smr: a sweep begins again with what is below it"
+remove o
+
+create o 512 "$LOOP 0 tiny8 0 10 media imr $keys 600000" && D=$(node o)
+wblk "$D" 16 8 a; wblk "$D" 8 8 b; wblk "$D" 24 8 c; flush "$D"
+lasts 16 a 8 b "" && holds "$D" 24 8 c
+result $? "wcache on imr: tops come after the bottoms beside them"
+remove o
+
+dms create "$T-u" --noudevsync --table "0 512 linear $LOOP 0"; U=$(node u)
+stand() { dms suspend --noflush --nolockfs --noudevsync "$T-u"; }	# nothing below ends any more
+until_stat() {
+	local i
+	for i in $(seq 1000); do
+		[ "$(stat_of o "$1")" -ge "$2" ] && return
+		sleep 0.01
+	done
+	return 1
+}
+create o 512 "$U 0 tiny8 0 8 $keys 0" && D=$(node o); stand
+wblk "$D" 0 8 x; until_stat media_writes 1; r=$?
+wblk "$D" 0 8 a; wblk "$D" 8 8 b
+dms resume --noudevsync "$T-u"; flush "$D"
+[ $r = 0 ] && lasts 0 a 8 b "16 8"
+result $? "wcache on smr: written again on its way, and then what it covers"
+remove o
+
+create o 512 "$U 0 tiny8 0 8 $keys 600000" && D=$(node o); stand
+wblk "$D" 0 8 x; wblk "$D" 16 8 a
+dmsetup message "$T-o" 0 wcache off 2> /dev/null & off=$!
+until_stat media_writes 1; r=$?
+wblk "$D" 24 8 b & through=$!
+until_stat writes 3 || r=1
+dms resume --noudevsync "$T-u"; wait $through && wait $off && [ $r = 0 ] && lasts 16 a 24 b "8 8
+32 8"
+result $? "wcache on smr: a write past a cache that is switched off waits for what would destroy it"
+remove o
+
+remove u
+
 # What lies ready in the drive goes to the medium without missing a turn: at first
 # the head waits for a block, then never longer than tracks are turned; runs of
 # 1 MiB end inside a track.  Two turns of 8333 us are more than begin and end cost.
