@@ -76,6 +76,8 @@ struct shingle_engine {
 
 /* What place() says of blocks that are to be gathered. */
 #define SHINGLE_GATHER	1
+/* What place() and discard() say where nothing that is to come will ever make room. */
+#define SHINGLE_FULL	(-EDQUOT)
 
 enum shingle_run_kind {
 	SHINGLE_RUN_MAPPED,	/* content is at pblk */
@@ -248,13 +250,16 @@ typedef void (*shingle_report_fn)(void *ctx, const char *fmt, ...) __printf(2, 3
  *	next_step(PRESSURE) will offer how); -EBUSY: wait for the step, a write in
  *	progress or a release.  What was refused comes again, beginning at the same
  *	block, unless it was discarded or the engine replaced.  SHINGLE_GATHER: the
- *	prefix of @out->n blocks is to be gathered.
+ *	prefix of @out->n blocks is to be gathered, and there is room for all of its
+ *	unit of gather_blocks.  SHINGLE_FULL: no cleaning makes room for the first
+ *	block, and the write fails; of what the write cache has acknowledged a FLUSH
+ *	says that it is lost.
  * @commit: the data of a placed run are on the medium; of runs that overlap and
  *	were under way together either may win, but for good
  * @abort: a placed run was not, or not wholly, written
  * @discard: forget blocks @lblk..; @done says how many were dealt with (at
  *	least 1), @dropped whether they now read as zeroes.  -EBUSY: wait for
- *	the step in progress.
+ *	the step in progress.  SHINGLE_FULL: as place().
  *
  * @next_step: 1 and a step; 0 if there is nothing to do for this reason;
  *	-EAGAIN if there will be, once writes in flight are done or space was

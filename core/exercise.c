@@ -377,7 +377,7 @@ static bool gathered(const struct exercise *x, u64 lblk, u64 n)
 	return false;
 }
 
-/* Place a write: 0; 1 if it has to wait. */
+/* Place a write: 0; 1 if it has to wait; SHINGLE_FULL, of which nothing may be left. */
 static int place(struct exercise *x, u64 lblk, u32 n, struct flight *f)
 {
 	u32 i;
@@ -396,6 +396,10 @@ static int place(struct exercise *x, u64 lblk, u32 n, struct flight *f)
 
 	if (r == -ENOSPC || r == -EBUSY)
 		return 1;
+	if (r == SHINGLE_FULL) {
+		x->res->refused++;
+		return r;
+	}
 	if (r || f->run.lblk != lblk || !f->run.n || f->run.n > n)
 		return fail(x, "placing %u blocks at %llu failed (%d)", n,
 			    (unsigned long long)lblk, r);
@@ -414,6 +418,10 @@ static int retry(struct exercise *x, struct waiting *w, struct flight *f)
 {
 	int r = place(x, w->lblk, w->n, f);
 
+	if (r == SHINGLE_FULL) {
+		w->n = 0;
+		return 0;
+	}
 	if (!r) {
 		w->lblk += f->run.n;
 		w->n -= f->run.n;
@@ -519,6 +527,10 @@ static int forget_some(struct exercise *x, u64 lblk, u64 n)
 	r = x->plan->ops->discard(x->e, lblk, n, &done, &dropped, &emit);
 	if (r == -EBUSY)
 		return 0;
+	if (r == SHINGLE_FULL) {
+		x->res->refused++;
+		return n;
+	}
 	if (r || !done || done > n)
 		return fail(x, "cannot discard %llu blocks at %llu (%d)",
 			    (unsigned long long)n, (unsigned long long)lblk, r);
@@ -936,7 +948,7 @@ static int progress(struct exercise *x)
 		}
 		if (!limit)
 			return fail(x, "a write finds no room, and no cleaning makes any");
-		return r;
+		return r == SHINGLE_FULL ? 0 : r;
 	}
 	/* The first may be the rest of one that was asked for before. */
 	while (help(x, SHINGLE_WHY_FORCED) && --limit)

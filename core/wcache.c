@@ -918,7 +918,7 @@ static bool destage(struct shingle_device *d)
 	for (end = s; end && n < RUN_BLOCKS && end->lblk == s->lblk + n && eligible(end); n++)
 		end = next_of(end);
 	r = shingle_place(d, s->lblk, n, &g->w, bio);
-	if (r == -EIO) {
+	if (r == -EIO || r == SHINGLE_FULL) {
 		/* Refused: for these blocks it is as bad as an error of the medium. */
 		load(d, g, s, n);
 		wc->refused = false;
@@ -947,7 +947,7 @@ out:
 		bio_put(bio);
 	else if (!held)
 		submit_bio_noacct(bio);
-	return !r || r == -EIO;
+	return !r || r == -EIO || r == SHINGLE_FULL;
 }
 
 /*
