@@ -34,6 +34,7 @@
 
 #include "badlist.h"
 #include "compat.h"
+#include "counters.h"
 #include "engine.h"
 #include "recover.h"
 #include "trimlist.h"
@@ -71,16 +72,6 @@ struct shingle_write {
 	struct bio *bio;
 	bool held;
 };
-
-/*
- * Numbers that each processor counts for itself, as SHINGLE_COUNTERS otherwise: bios
- * that need nothing would take turns at them.
- */
-#define SHINGLE_CPU_COUNTERS(X, then)	\
-	X(host_reads) then	\
-	X(host_writes) then	\
-	X(host_read_blocks) then	\
-	X(host_write_blocks)
 
 /**
  * struct shingle_cpu - what one processor counts
@@ -189,47 +180,6 @@ struct shingle_journal {
 	u64 used;
 	u32 keep;
 	u32 prev_crc;
-};
-
-/* Numbers, all in blocks unless the name says otherwise; map_lock. */
-#define SHINGLE_COUNTERS(X, then)	\
-	X(host_reads) then	\
-	X(host_writes) then	\
-	X(host_read_blocks) then	\
-	X(host_write_blocks) then	\
-	X(discard_blocks) then	\
-	X(zeroed_blocks) then	\
-	X(wcache_write_blocks) then	\
-	X(wcache_replaced_blocks) then	\
-	X(wcache_hits_blocks) then	\
-	X(wcache_destages) then	\
-	X(wcache_destage_blocks) then	\
-	X(wcache_lost_blocks) then	\
-	X(clean_read_blocks) then	\
-	X(clean_write_blocks) then	\
-	X(journal_blocks) then	\
-	X(checkpoint_blocks) then	\
-	X(superblock_blocks) then	\
-	X(flushes) then	\
-	X(fua_writes) then	\
-	X(commits) then	\
-	X(records) then	\
-	X(checkpoints) then	\
-	X(resets) then	\
-	X(steps) then	\
-	X(step_failures) then	\
-	X(clean_us) then	\
-	X(deferred) then	\
-	X(retried) then	\
-	X(ordered_waits) then	\
-	X(read_errors) then	\
-	X(write_errors) then	\
-	X(r0_violations)
-
-struct shingle_counters {
-#define X(name) u64 name
-	SHINGLE_COUNTERS(X, ;);
-#undef X
 };
 
 /**

@@ -25,6 +25,7 @@
 #define SHINGLE_ENGINE_H
 
 #include "codec.h"
+#include "counters.h"
 #include "layout.h"
 
 struct shingle_engine_ops;
@@ -59,7 +60,8 @@ enum shingle_life {
  *	speak of are flushed
  * @knows_life: place() is told how long writes will live; core's, after create
  *
- * Engines embed it and add their own state behind it.
+ * Engines embed it and add their own state behind it: it comes first, and the tables of
+ * their ops say where in that state things are.
  */
 struct shingle_engine {
 	const struct shingle_engine_ops *ops;
@@ -209,16 +211,6 @@ struct shingle_step {
 /* Numbers that an engine may count. */
 #define SHINGLE_MAX_COUNTERS	32U
 
-/**
- * struct shingle_counter - a number that the engine counts
- * @name: snake_case, with its unit
- * @value: current value
- */
-struct shingle_counter {
-	const char *name;
-	u64 value;
-};
-
 /* Called once for each broken invariant, with a sentence. */
 typedef void (*shingle_report_fn)(void *ctx, const char *fmt, ...) __printf(2, 3);
 
@@ -230,6 +222,7 @@ typedef void (*shingle_report_fn)(void *ctx, const char *fmt, ...) __printf(2, 3
  * @step_kinds: names of the values of struct shingle_step::kind, for the time that
  *	each has taken
  * @discard_records: at most so many per discard()
+ * @counters: what it counts, in itself; at most SHINGLE_MAX_COUNTERS, and a NULL name
  *
  * @logical_blocks: size of the device that a layout presents; 0 if the layout is
  *	not sane, and then create says why
@@ -298,8 +291,6 @@ typedef void (*shingle_report_fn)(void *ctx, const char *fmt, ...) __printf(2, 3
  * @verify: report every broken invariant in the part of the state at *@cursor, 0 at
  *	first and SHINGLE_NOWHERE after the last one; return how many.  I/O may come
  *	between.
- * @counters: fill in up to @max, return how many there are, at most SHINGLE_MAX_COUNTERS
- * @clear_counters: set them to zero, but not what says how many there are now
  * @map_bytes: RAM used for maps
  * @cached_blocks: logical blocks that live away from home
  */
@@ -309,6 +300,7 @@ struct shingle_engine_ops {
 	u32 step_records;
 	const char *step_kinds[SHINGLE_STEP_KINDS];
 	u32 discard_records;
+	const struct shingle_counter *counters;
 
 	u64 (*logical_blocks)(const struct shingle_layout *layout);
 	int (*create)(struct shingle_engine **e, const struct shingle_layout *layout,
@@ -352,8 +344,6 @@ struct shingle_engine_ops {
 
 	u32 (*verify)(struct shingle_engine *e, u64 *cursor, shingle_report_fn report,
 		      void *ctx);
-	u32 (*counters)(struct shingle_engine *e, struct shingle_counter *c, u32 max);
-	void (*clear_counters)(struct shingle_engine *e);
 	u64 (*map_bytes)(struct shingle_engine *e);
 	u64 (*cached_blocks)(struct shingle_engine *e);
 };

@@ -1021,17 +1021,16 @@ static void checkpoint_if_full(struct exercise *x)
  * @e: the engine
  * @name: of the counter
  *
- * Context: as the engine's counters().  Returns the number, U64_MAX if it has no
+ * Context: as an engine's operations.  Returns the number, U64_MAX if it has no
  * counter of that name.
  */
 u64 shingle_exercise_counter(struct shingle_engine *e, const char *name)
 {
-	struct shingle_counter c[SHINGLE_MAX_COUNTERS];
-	u32 n = min_t(u32, e->ops->counters(e, c, ARRAY_SIZE(c)), ARRAY_SIZE(c)), i;
+	const struct shingle_counter *c;
 
-	for (i = 0; i < n; i++) {
-		if (!strcmp(c[i].name, name))
-			return c[i].value;
+	for (c = e->ops->counters; c->name; c++) {
+		if (!strcmp(c->name, name))
+			return shingle_counter_get(c, e);
 	}
 	return U64_MAX;
 }

@@ -58,10 +58,10 @@ static void set_resetting(struct shingle_device *d, bool yes)
  */
 void shingle_reset_switch(struct shingle_device *d, struct shingle_engine **fresh)
 {
-	struct shingle_counter c[SHINGLE_MAX_COUNTERS];
+	const struct shingle_counter *c = d->ops->counters;
 	const char *name, *why;
 	char value[32];
-	u32 nr, i;
+	u32 i;
 	int r;
 
 	lockdep_assert_held(&d->map_lock);
@@ -73,14 +73,11 @@ void shingle_reset_switch(struct shingle_device *d, struct shingle_engine **fres
 		if (r)
 			WARN_ON_ONCE(d->ops->set(*fresh, name, value[0] ? value : NULL, &why));
 	}
-	nr = min_t(u32, d->ops->counters(d->engine, c, ARRAY_SIZE(c)), ARRAY_SIZE(c));
-	for (i = 0; i < nr; i++)
-		d->carried[i] += c[i].value;
-	/* What is left then is no count, but what there is: it goes. */
-	d->ops->clear_counters(d->engine);
-	d->ops->counters(d->engine, c, ARRAY_SIZE(c));
-	for (i = 0; i < nr; i++)
-		d->carried[i] -= c[i].value;
+	/* What is no count, but what there is, goes. */
+	for (i = 0; c[i].name; i++) {
+		if (c[i].kind == SHINGLE_COUNTER_COUNT)
+			d->carried[i] += shingle_counter_get(&c[i], d->engine);
+	}
 	swap(d->engine, *fresh);
 	d->engine->in_use = true;
 	d->bad.nr = 0;

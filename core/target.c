@@ -1093,36 +1093,36 @@ EXPORT_SYMBOL_GPL(shingle_status);
 
 static int emit_stats(struct shingle_device *d, char *result, unsigned int maxlen)
 {
-	struct shingle_counter c[SHINGLE_MAX_COUNTERS];
-	u64 cached, bytes, step_us[SHINGLE_STEP_KINDS];
+	u64 step_us[SHINGLE_STEP_KINDS], own[SHINGLE_MAX_COUNTERS];
+	const struct shingle_counter *c = d->ops->counters;
+	struct shingle_gauges now;
 	struct shingle_counters n;
 	unsigned int sz = 0;
-	u32 nr, dirty, i;
+	u32 i;
 
 	spin_lock_irq(&d->map_lock);
 	n = d->n;
 	shingle_add_counters(d, &n);
 	memcpy(step_us, d->step_us, sizeof(step_us));
-	nr = min_t(u32, d->ops->counters(d->engine, c, ARRAY_SIZE(c)), ARRAY_SIZE(c));
-	for (i = 0; i < nr; i++)
-		c[i].value += d->carried[i];
-	cached = d->ops->cached_blocks(d->engine);
-	bytes = d->ops->map_bytes(d->engine);
-	dirty = d->wcache.nr;
+	for (i = 0; c[i].name; i++)
+		own[i] = shingle_counter_get(&c[i], d->engine) + d->carried[i];
+	now.cached_blocks = d->ops->cached_blocks(d->engine);
+	now.map_bytes = d->ops->map_bytes(d->engine);
+	now.bad_blocks = d->bad.nr;
+	now.wcache_dirty_blocks = d->wcache.nr;
 	spin_unlock_irq(&d->map_lock);
 
 	DMEMIT("mode %s\n", mode_name(d));
-	DMEMIT("cached_blocks %llu\n", cached);
-	DMEMIT("map_bytes %llu\n", bytes);
-	DMEMIT("bad_blocks %u\n", d->bad.nr);
-	DMEMIT("wcache_dirty_blocks %u\n", dirty);
+#define X(name) DMEMIT(#name " %llu\n", now.name)
+	SHINGLE_GAUGES(X, ;);
+#undef X
 #define X(name) DMEMIT(#name " %llu\n", n.name)
 	SHINGLE_COUNTERS(X, ;);
 #undef X
 	for (i = 0; i < SHINGLE_STEP_KINDS && d->ops->step_kinds[i]; i++)
 		DMEMIT("step_%s_us %llu\n", d->ops->step_kinds[i], step_us[i]);
-	for (i = 0; i < nr; i++)
-		DMEMIT("%s %llu\n", c[i].name, c[i].value);
+	for (i = 0; c[i].name; i++)
+		DMEMIT("%s %llu\n", c[i].name, own[i]);
 	return 1;
 }
 
@@ -1132,7 +1132,7 @@ static void clear_stats(struct shingle_device *d)
 	shingle_clear_counters(d);
 	memset(d->carried, 0, sizeof(d->carried));
 	memset(d->step_us, 0, sizeof(d->step_us));
-	d->ops->clear_counters(d->engine);
+	shingle_counters_clear(d->ops->counters, d->engine);
 	spin_unlock_irq(&d->map_lock);
 }
 

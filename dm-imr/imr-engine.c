@@ -198,6 +198,7 @@ struct imr_walk {
  * @slot: backup slots
  * @saved: which of them holds which logical track, since reads ask
  * @pending: physical tracks that wait: [0] for an earlier transaction than [1]
+ * @nr_pending: in both lists
  * @nr_saved: slots that have an owner
  * @nr_suspects: slots that could not be written
  * @live: mapped tracks of each level
@@ -267,6 +268,7 @@ struct imr {
 	struct imr_slot *slot;
 	struct shingle_slotmap saved;
 	struct imr_pending pending[2];
+	u32 nr_pending;
 	u32 nr_saved;
 	u32 nr_suspects;
 	u32 live[NR_LEVELS];
@@ -446,6 +448,7 @@ static void free_phys(struct imr *s, u32 phys, u64 seq)
 	p->head = phys;
 	p->nr++;
 	p->seq = seq;
+	s->nr_pending++;
 }
 
 /* Give up to *@most tracks back. */
@@ -458,6 +461,7 @@ static void release_list(struct imr *s, struct imr_pending *p, u32 *most)
 		s->owner[p->head] = OWNER_FREE;
 		imr_track_give(&s->tracks, p->head);
 		p->head = next & ~OWNER_PENDING;
+		s->nr_pending--;
 	}
 }
 
@@ -1776,7 +1780,7 @@ static bool imr_pending(struct shingle_engine *e)
 	struct imr *s = to_imr(e);
 	u32 i;
 
-	if (s->pending[0].nr || s->pending[1].nr)
+	if (s->nr_pending)
 		return true;
 	for (i = 0; i < s->nr_slots; i++) {
 		if (s->slot[i].pending || (s->slot[i].owner != NO_OWNER && !s->slot[i].solid))
@@ -2122,11 +2126,11 @@ static u32 verify_tracks(struct imr *s, shingle_report_fn report, void *ctx)
 static u32 verify_sums(struct imr *s, shingle_report_fn report, void *ctx)
 {
 	const struct imr_walk *w = &s->walk;
-	u32 waits = s->pending[0].nr + s->pending[1].nr, bad = 0, i;
+	u32 bad = 0, i;
 
-	if (w->pending != waits || w->nr_free != s->tracks.nr_free) {
+	if (w->pending != s->nr_pending || w->nr_free != s->tracks.nr_free) {
 		report(ctx, "%u physical tracks wait and %u are free, not %u and %u", w->pending,
-		       w->nr_free, waits, s->tracks.nr_free);
+		       w->nr_free, s->nr_pending, s->tracks.nr_free);
 		bad++;
 	}
 	if (w->nr_saved != s->nr_saved || w->nr_saved != s->saved.live) {
@@ -2170,67 +2174,41 @@ static u32 imr_verify(struct shingle_engine *e, u64 *cursor, shingle_report_fn r
 	return bad;
 }
 
-static u32 imr_counters(struct shingle_engine *e, struct shingle_counter *c, u32 max)
-{
-	const struct imr *s = to_imr(e);
-	const struct shingle_counter all[] = {
-		{ "imr_bottoms_allocated", s->bottoms_allocated },
-		{ "imr_tops_allocated", s->tops_allocated },
-		{ "imr_tier_misses", s->tier_misses },
-		{ "imr_bottoms_rmw", s->bottoms_rmw },
-		{ "imr_bottoms_rmw_free", s->bottoms_rmw_free },
-		{ "imr_tops_written", s->tops_written },
-		{ "imr_backups", s->backups },
-		{ "imr_rewrites", s->rewrites },
-		{ "imr_replayed_tops", s->replayed },
-		{ "imr_epochs", s->epochs },
-		{ "imr_epochs_rmw", s->epochs_rmw },
-		{ "imr_epoch_tracks", s->epoch_tracks },
-		{ "imr_partial_tracks", s->partial_tracks },
-		{ "imr_parked_tracks", s->parked_tracks },
-		{ "imr_overwritten_tracks", s->overwritten_tracks },
-		{ "imr_moved_tracks", s->moved_tracks },
-		{ "imr_direct_blocks", s->direct_blocks },
-		{ "imr_pending_tracks", s->pending[0].nr + s->pending[1].nr },
-		{ "imr_sync_adjacent", s->syncs[IMR_SYNC_ADJACENT] },
-		{ "imr_sync_1", s->syncs[IMR_SYNC_1] },
-		{ "imr_sync_2", s->syncs[IMR_SYNC_2] },
-		{ "imr_sync_3", s->syncs[IMR_SYNC_3] },
-		{ "imr_sync_4", s->syncs[IMR_SYNC_4] },
-		{ "imr_sync_5", s->syncs[IMR_SYNC_5] },
-		{ "imr_sync_saved", s->syncs[IMR_SYNC_SAVED] },
-		{ "imr_sync_map", s->syncs[IMR_SYNC_MAP] },
-		{ "imr_sync_redo", s->syncs[IMR_SYNC_REDO] },
-	};
+#define COUNT(name)	SHINGLE_COUNTER("imr_" #name, struct imr, name, COUNT)
+#define SYNC(name, cause)	SHINGLE_COUNTER("imr_" #name, struct imr, syncs[cause], COUNT)
 
-	BUILD_BUG_ON(ARRAY_SIZE(all) > SHINGLE_MAX_COUNTERS);
-	memcpy(c, all, min_t(size_t, max, ARRAY_SIZE(all)) * sizeof(*c));
-	return ARRAY_SIZE(all);
-}
-
-static void imr_clear_counters(struct shingle_engine *e)
-{
-	struct imr *s = to_imr(e);
-
-	memset(s->syncs, 0, sizeof(s->syncs));
-	s->bottoms_allocated = 0;
-	s->tops_allocated = 0;
-	s->tier_misses = 0;
-	s->bottoms_rmw = 0;
-	s->bottoms_rmw_free = 0;
-	s->tops_written = 0;
-	s->backups = 0;
-	s->rewrites = 0;
-	s->replayed = 0;
-	s->epochs = 0;
-	s->epochs_rmw = 0;
-	s->epoch_tracks = 0;
-	s->partial_tracks = 0;
-	s->parked_tracks = 0;
-	s->overwritten_tracks = 0;
-	s->moved_tracks = 0;
-	s->direct_blocks = 0;
-}
+static const struct shingle_counter imr_counters[] = {
+	COUNT(bottoms_allocated),
+	COUNT(tops_allocated),
+	COUNT(tier_misses),
+	COUNT(bottoms_rmw),
+	COUNT(bottoms_rmw_free),
+	COUNT(tops_written),
+	COUNT(backups),
+	COUNT(rewrites),
+	SHINGLE_COUNTER("imr_replayed_tops", struct imr, replayed, COUNT),
+	COUNT(epochs),
+	COUNT(epochs_rmw),
+	COUNT(epoch_tracks),
+	COUNT(partial_tracks),
+	COUNT(parked_tracks),
+	COUNT(overwritten_tracks),
+	COUNT(moved_tracks),
+	COUNT(direct_blocks),
+	SHINGLE_COUNTER("imr_pending_tracks", struct imr, nr_pending, NOW),
+	SYNC(sync_adjacent, IMR_SYNC_ADJACENT),
+	SYNC(sync_1, IMR_SYNC_1),
+	SYNC(sync_2, IMR_SYNC_2),
+	SYNC(sync_3, IMR_SYNC_3),
+	SYNC(sync_4, IMR_SYNC_4),
+	SYNC(sync_5, IMR_SYNC_5),
+	SYNC(sync_saved, IMR_SYNC_SAVED),
+	SYNC(sync_map, IMR_SYNC_MAP),
+	SYNC(sync_redo, IMR_SYNC_REDO),
+	{ }
+};
+static_assert(ARRAY_SIZE(imr_counters) <= SHINGLE_MAX_COUNTERS + 1);
+static_assert(!offsetof(struct imr, engine));
 
 static u64 imr_map_bytes(struct shingle_engine *e)
 {
@@ -2264,6 +2242,7 @@ const struct shingle_engine_ops imr_engine_ops = {
 		[STEP_SYNC] = "sync",
 	},
 	.discard_records = 1,
+	.counters = imr_counters,
 	.logical_blocks = imr_logical_blocks,
 	.create = imr_create,
 	.destroy = imr_destroy,
@@ -2290,8 +2269,6 @@ const struct shingle_engine_ops imr_engine_ops = {
 	.ready = imr_ready,
 	.max_chunks = imr_max_chunks,
 	.verify = imr_verify,
-	.counters = imr_counters,
-	.clear_counters = imr_clear_counters,
 	.map_bytes = imr_map_bytes,
 	.cached_blocks = imr_cached_blocks,
 };

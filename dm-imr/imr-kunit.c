@@ -1169,7 +1169,7 @@ static void imr_pending_tracks(struct kunit *test)
 	map_some(test, d, all_tracks, 8);
 	KUNIT_EXPECT_TRUE(test, discard(test, d, 2 * TRACK, 3 * TRACK));
 	for (turn = 0; turn < 2; turn++) {
-		d->e->ops->clear_counters(d->e);
+		shingle_counters_clear(d->e->ops->counters, d->e);
 		KUNIT_EXPECT_EQ(test, shingle_exercise_counter(d->e, "imr_pending_tracks"),
 				turn ? 0ULL : 3ULL);
 		commit(d);

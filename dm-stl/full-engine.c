@@ -1719,44 +1719,23 @@ static u32 stl_full_verify(struct shingle_engine *e, u64 *cursor, shingle_report
 	return bad;
 }
 
-static u32 stl_full_counters(struct shingle_engine *e, struct shingle_counter *c, u32 max)
-{
-	struct stl_full *s = to_full(e);
-	const struct shingle_counter all[] = {
-		{ "placed_blocks", s->placed_blocks },
-		{ "aborted_blocks", s->aborted_blocks },
-		{ "merged_blocks", s->merged_blocks },
-		{ "bands_cleaned", s->bands_cleaned },
-		{ "bands_switched", s->bands_switched },
-		{ "logs_opened", s->logs_opened },
-		{ "logs_freed", s->logs_freed },
-		{ "streams_broken", s->streams_broken },
-		{ "full_zones", s->full_zones },
-		{ "replay_looks", s->map.looks },
-	};
-	u32 i;
+#define COUNT(name)	SHINGLE_COUNTER(#name, struct stl_full, name, COUNT)
 
-	BUILD_BUG_ON(ARRAY_SIZE(all) > SHINGLE_MAX_COUNTERS);
-	for (i = 0; i < min_t(u32, max, ARRAY_SIZE(all)); i++)
-		c[i] = all[i];
-	return ARRAY_SIZE(all);
-}
-
-static void stl_full_clear_counters(struct shingle_engine *e)
-{
-	struct stl_full *s = to_full(e);
-
-	s->placed_blocks = 0;
-	s->aborted_blocks = 0;
-	s->merged_blocks = 0;
-	s->bands_cleaned = 0;
-	s->bands_switched = 0;
-	s->logs_opened = 0;
-	s->logs_freed = 0;
-	s->streams_broken = 0;
-	s->full_zones = 0;
-	s->map.looks = 0;
-}
+static const struct shingle_counter stl_full_counters[] = {
+	COUNT(placed_blocks),
+	COUNT(aborted_blocks),
+	COUNT(merged_blocks),
+	COUNT(bands_cleaned),
+	COUNT(bands_switched),
+	COUNT(logs_opened),
+	COUNT(logs_freed),
+	COUNT(streams_broken),
+	COUNT(full_zones),
+	SHINGLE_COUNTER("replay_looks", struct stl_full, map.looks, COUNT),
+	{ }
+};
+static_assert(ARRAY_SIZE(stl_full_counters) <= SHINGLE_MAX_COUNTERS + 1);
+static_assert(!offsetof(struct stl_full, engine));
 
 static u64 stl_full_map_bytes(struct shingle_engine *e)
 {
@@ -1780,6 +1759,7 @@ const struct shingle_engine_ops stl_full_engine_ops = {
 	.step_records = 1 + FREE_AT_ONCE,
 	.step_kinds = { [STEP_MERGE] = "merge", [STEP_FREE] = "free" },
 	.discard_records = 1,
+	.counters = stl_full_counters,
 	.logical_blocks = stl_full_logical_blocks,
 	.create = stl_full_create,
 	.destroy = stl_full_destroy,
@@ -1803,8 +1783,6 @@ const struct shingle_engine_ops stl_full_engine_ops = {
 	.ready = stl_full_ready,
 	.max_chunks = stl_full_max_chunks,
 	.verify = stl_full_verify,
-	.counters = stl_full_counters,
-	.clear_counters = stl_full_clear_counters,
 	.map_bytes = stl_full_map_bytes,
 	.cached_blocks = stl_full_cached_blocks,
 };

@@ -1747,42 +1747,22 @@ static u32 stl_set_verify(struct shingle_engine *e, u64 *cursor, shingle_report_
 	return bad;
 }
 
-static u32 stl_set_counters(struct shingle_engine *e, struct shingle_counter *c, u32 max)
-{
-	struct stl_set *s = to_set(e);
-	const struct shingle_counter all[] = {
-		{ "placed_blocks", s->placed_blocks },
-		{ "aborted_blocks", s->aborted_blocks },
-		{ "bands_cleaned", s->bands_cleaned },
-		{ "sets_cleaned", s->sets_cleaned },
-		{ "merged_blocks", s->merged_blocks },
-		{ "full_sets", s->full_sets },
-		{ "bypassed_blocks", s->bypassed_blocks },
-		{ "streams_broken", s->streams_broken },
-		{ "replay_looks", s->map.looks },
-	};
-	u32 i;
+#define COUNT(name)	SHINGLE_COUNTER(#name, struct stl_set, name, COUNT)
 
-	BUILD_BUG_ON(ARRAY_SIZE(all) > SHINGLE_MAX_COUNTERS);
-	for (i = 0; i < min_t(u32, max, ARRAY_SIZE(all)); i++)
-		c[i] = all[i];
-	return ARRAY_SIZE(all);
-}
-
-static void stl_set_clear_counters(struct shingle_engine *e)
-{
-	struct stl_set *s = to_set(e);
-
-	s->placed_blocks = 0;
-	s->aborted_blocks = 0;
-	s->bands_cleaned = 0;
-	s->sets_cleaned = 0;
-	s->merged_blocks = 0;
-	s->full_sets = 0;
-	s->bypassed_blocks = 0;
-	s->streams_broken = 0;
-	s->map.looks = 0;
-}
+static const struct shingle_counter stl_set_counters[] = {
+	COUNT(placed_blocks),
+	COUNT(aborted_blocks),
+	COUNT(bands_cleaned),
+	COUNT(sets_cleaned),
+	COUNT(merged_blocks),
+	COUNT(full_sets),
+	COUNT(bypassed_blocks),
+	COUNT(streams_broken),
+	SHINGLE_COUNTER("replay_looks", struct stl_set, map.looks, COUNT),
+	{ }
+};
+static_assert(ARRAY_SIZE(stl_set_counters) <= SHINGLE_MAX_COUNTERS + 1);
+static_assert(!offsetof(struct stl_set, engine));
 
 static u64 stl_set_map_bytes(struct shingle_engine *e)
 {
@@ -1806,6 +1786,7 @@ const struct shingle_engine_ops stl_set_engine_ops = {
 		[STEP_INPLACE] = "inplace", [STEP_RETIRE] = "retire",
 	},
 	.discard_records = 1,
+	.counters = stl_set_counters,
 	.logical_blocks = stl_set_logical_blocks,
 	.create = stl_set_create,
 	.destroy = stl_set_destroy,
@@ -1830,8 +1811,6 @@ const struct shingle_engine_ops stl_set_engine_ops = {
 	.ready = stl_set_ready,
 	.max_chunks = stl_set_max_chunks,
 	.verify = stl_set_verify,
-	.counters = stl_set_counters,
-	.clear_counters = stl_set_clear_counters,
 	.map_bytes = stl_set_map_bytes,
 	.cached_blocks = stl_set_cached_blocks,
 };
