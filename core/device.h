@@ -36,6 +36,7 @@
 #include "compat.h"
 #include "counters.h"
 #include "engine.h"
+#include "keys.h"
 #include "recover.h"
 #include "trimlist.h"
 #include "wcache.h"
@@ -198,12 +199,10 @@ struct shingle_journal {
  * @gathers: the engine gathers writes; constant
  * @read_only: the table is, or one of the devices: nothing is ever written to them,
  *	not even what is wrong with them; constant
- * @rotational: the queue says that it rotates; constant
  * @loaded: state was read from the disk: before that no message touches the
  *	engine; set under map_lock, never cleared
  * @spoilt: reading it failed half-way
- * @commit_ms: commit so long after a change at the latest, 0 = never by itself
- * @idle_ms: clean when the host was quiet for so long, 0 = never
+ * @config: what its keys say; set under map_lock
  * @wcache: see there
  * @cpu: see struct shingle_cpu
  * @map_lock: see above
@@ -284,11 +283,9 @@ struct shingle_device {
 	struct list_head list;
 	bool gathers;
 	bool read_only;
-	bool rotational;
 	bool loaded;
 	bool spoilt;
-	unsigned int commit_ms;
-	unsigned int idle_ms;
+	struct shingle_config config;
 	struct shingle_wcache wcache;
 	struct shingle_cpu __percpu *cpu;
 
@@ -357,10 +354,6 @@ struct shingle_device {
 };
 
 #define SHINGLE_META_BATCH	64
-/* Default of the key destage_ms. */
-#define SHINGLE_DESTAGE_MS	100
-/* The same where blocks wait for others. */
-#define SHINGLE_GATHER_MS	5000
 
 /* target.c */
 void shingle_set_mode(struct shingle_device *d, enum shingle_mode mode, bool check,

@@ -27,6 +27,7 @@
 #include "codec.h"
 #include "counters.h"
 #include "layout.h"
+#include "options.h"
 
 struct shingle_engine_ops;
 
@@ -134,23 +135,6 @@ static inline void shingle_emit(struct shingle_emit *e, u16 type, u16 n, u32 c, 
 		shingle_record_set(&e->rec[e->nr++], type, n, c, a, b);
 }
 
-/**
- * shingle_choose() - a tunable that has two values
- * @value: what is wanted
- * @no: the value for false
- * @yes: the value for true
- * @result: which of the two it is
- *
- * Context: any.  Returns 0, or -ERANGE if @value is neither.
- */
-static inline int shingle_choose(const char *value, const char *no, const char *yes, bool *result)
-{
-	if (strcmp(value, no) && strcmp(value, yes))
-		return -ERANGE;
-	*result = !strcmp(value, yes);
-	return 0;
-}
-
 /* Why core asks for a cleaning step. */
 enum shingle_why {
 	SHINGLE_WHY_RECOVERY,	/* finish what a power cut interrupted */
@@ -222,6 +206,8 @@ typedef void (*shingle_report_fn)(void *ctx, const char *fmt, ...) __printf(2, 3
  * @step_kinds: names of the values of struct shingle_step::kind, for the time that
  *	each has taken
  * @discard_records: at most so many per discard()
+ * @options: what can be set; of a device that is loading its table, or by a message, under
+ *	the map lock; ends with a NULL name
  * @counters: what it counts, in itself; at most SHINGLE_MAX_COUNTERS, and a NULL name
  *
  * @logical_blocks: size of the device that a layout presents; 0 if the layout is
@@ -229,12 +215,6 @@ typedef void (*shingle_report_fn)(void *ctx, const char *fmt, ...) __printf(2, 3
  * @create: build an engine for @layout; on failure say @why in a sentence.
  *	May sleep.
  * @destroy: undo create
- * @set: change a tunable, or switch a feature on (@value is NULL); -ENOENT if
- *	there is none of that name, -ERANGE with a sentence in @why if the value
- *	is out of bounds
- * @get: tunable or feature number @index for the table line, if it differs from
- *	the default: 1 and its name, and its value or "" for a feature; 0 if it is
- *	the default; -ENOENT past the last
  *
  * @resolve: where are blocks @lblk.. now?  @out describes a non-empty prefix.  Of a
  *	block that was not written since, what a step in progress copies.
@@ -300,16 +280,13 @@ struct shingle_engine_ops {
 	u32 step_records;
 	const char *step_kinds[SHINGLE_STEP_KINDS];
 	u32 discard_records;
+	const struct shingle_option *options;
 	const struct shingle_counter *counters;
 
 	u64 (*logical_blocks)(const struct shingle_layout *layout);
 	int (*create)(struct shingle_engine **e, const struct shingle_layout *layout,
 		      const char **why);
 	void (*destroy)(struct shingle_engine *e);
-	int (*set)(struct shingle_engine *e, const char *name, const char *value,
-		   const char **why);
-	int (*get)(struct shingle_engine *e, u32 index, const char **name, char *value,
-		   size_t size);
 
 	void (*resolve)(struct shingle_engine *e, u64 lblk, u32 n, struct shingle_run *out);
 	int (*place)(struct shingle_engine *e, u64 lblk, u32 n, enum shingle_life life,
@@ -347,6 +324,21 @@ struct shingle_engine_ops {
 	u64 (*map_bytes)(struct shingle_engine *e);
 	u64 (*cached_blocks)(struct shingle_engine *e);
 };
+
+/**
+ * shingle_set() - set an option of an engine
+ * @e: the engine
+ * @name: of the option
+ * @value: its value, NULL for a feature
+ * @why: on error what is wrong, in a sentence
+ *
+ * Context: as an engine's operations.  Returns what shingle_option_set() does.
+ */
+static inline int shingle_set(struct shingle_engine *e, const char *name, const char *value,
+			      const char **why)
+{
+	return shingle_option_set(e->ops->options, e, e->in_use, name, value, why);
+}
 
 /**
  * shingle_encode() - the next piece of the state that holds something

@@ -588,7 +588,7 @@ static int turn(struct exercise *x)
 	if (x->plan->ops->message && !rnd(x, 4))
 		return tell(x);
 	key += rnd(x, n / 2) * 2;
-	if (x->plan->ops->set(x->e, key[0], key[1], &why))
+	if (shingle_set(x->e, key[0], key[1], &why))
 		return fail(x, "cannot set %s %s: %s", key[0], key[1], why);
 	return 0;
 }
@@ -1055,11 +1055,11 @@ static int start_engine(struct exercise *x)
 		return fail(x, "cannot create the engine: %s", why);
 	x->e->knows_life = true;
 	for (f = x->plan->features; f && *f; f++) {
-		if (x->plan->ops->set(x->e, *f, NULL, &why))
+		if (shingle_set(x->e, *f, NULL, &why))
 			return fail(x, "cannot set %s", *f);
 	}
 	for (f = x->plan->keys; f && *f; f += 2) {
-		if (x->plan->ops->set(x->e, f[0], f[1], &why))
+		if (shingle_set(x->e, f[0], f[1], &why))
 			return fail(x, "cannot set %s %s: %s", f[0], f[1], why);
 	}
 	return 0;

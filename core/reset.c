@@ -59,19 +59,16 @@ static void set_resetting(struct shingle_device *d, bool yes)
 void shingle_reset_switch(struct shingle_device *d, struct shingle_engine **fresh)
 {
 	const struct shingle_counter *c = d->ops->counters;
-	const char *name, *why;
+	const struct shingle_option *o;
 	char value[32];
+	const char *why;
 	u32 i;
-	int r;
 
 	lockdep_assert_held(&d->map_lock);
 	(*fresh)->knows_life = d->engine->knows_life;
-	for (i = 0;; i++) {
-		r = d->ops->get(d->engine, i, &name, value, sizeof(value));
-		if (r < 0)
-			break;
-		if (r)
-			WARN_ON_ONCE(d->ops->set(*fresh, name, value[0] ? value : NULL, &why));
+	for (o = d->ops->options; o->name; o++) {
+		if (shingle_option_show(o, d->engine, value, sizeof(value)))
+			WARN_ON_ONCE(shingle_set(*fresh, o->name, value[0] ? value : NULL, &why));
 	}
 	/* What is no count, but what there is, goes. */
 	for (i = 0; c[i].name; i++) {
@@ -80,6 +77,7 @@ void shingle_reset_switch(struct shingle_device *d, struct shingle_engine **fres
 	}
 	swap(d->engine, *fresh);
 	d->engine->in_use = true;
+	d->config.engine = d->engine;
 	d->bad.nr = 0;
 	d->step_bad.nr = 0;
 	d->trims.nr = 0;
