@@ -97,7 +97,8 @@ static const struct shingle_option shingle_keys[] = {
 		.when = SHINGLE_OPTION_TABLE,
 		SHINGLE_OPTION_AT(struct shingle_config, wcache_blocks),
 		.max = SHINGLE_WCACHE_MAX, .find_initial = shingle_initial_wcache_blocks,
-		.range = "wcache_blocks must be from 0 (no write cache) to 65536 blocks of 4096 bytes",
+		.range =
+		"wcache_blocks must be from 0 (no write cache) to 65536 blocks of 4096 bytes",
 		.busy = "wcache_blocks can only be set by a table, not while the device is in use",
 		.help = "size of the write cache in blocks of 4 KiB",
 	},

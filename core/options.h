@@ -13,6 +13,7 @@ enum shingle_option_kind {
 	SHINGLE_OPTION_FEATURE,	/* is there or not: a bool */
 	SHINGLE_OPTION_NUMBER,	/* from min to max: a u32; words stand for max + 1 and on */
 	SHINGLE_OPTION_WORD,	/* one of the words: its index, a u32, or of two a bool */
+	SHINGLE_OPTION_TEXT,	/* what read() makes of it */
 };
 
 enum shingle_option_when {
@@ -25,7 +26,7 @@ enum shingle_option_when {
  * @name: in the table line
  * @help: what it is, in a line
  * @range: the sentence for every other value
- * @busy: with SHINGLE_OPTION_TABLE, the sentence for a message; NULL: the usual one
+ * @busy: with SHINGLE_OPTION_TABLE, the sentence for a message
  * @words: ends with NULL; or NULL
  * @kind: what values it has
  * @when: it may be set
@@ -34,9 +35,11 @@ enum shingle_option_when {
  * @min: smallest number
  * @max: largest number
  * @initial: the default
+ * @from: who says the default, in a word, if it is not the table; or NULL
  * @find_initial: the default if it depends on others, or NULL
  * @set: called before the value is changed, for what else there is to be done: 0, or
  *	-errno with a sentence in @why, which is @range before; or NULL
+ * @read: take a text; returns as @set
  */
 struct shingle_option {
 	const char *name;
@@ -51,8 +54,10 @@ struct shingle_option {
 	u32 min;
 	u32 max;
 	u32 initial;
+	const char *from;
 	u32 (*find_initial)(const void *of);
 	int (*set)(void *of, u32 value, const char **why);
+	int (*read)(void *of, const char *text, const char **why);
 };
 
 /* Where the value is: in an option's initializer. */
@@ -61,9 +66,14 @@ struct shingle_option {
 
 #define SHINGLE_OPTION_WORDS(...)	((const char *const[]){ __VA_ARGS__, NULL })
 
+static inline bool shingle_is_feature(const struct shingle_option *o)
+{
+	return o->kind == SHINGLE_OPTION_FEATURE;
+}
+
 /**
  * shingle_option_get() - the value of an option
- * @o: the option
+ * @o: the option, none of a text
  * @of: what it is an option of
  *
  * Context: as the value asks for.
@@ -114,8 +124,10 @@ static inline u32 shingle_option_initial(const struct shingle_option *o, const v
  */
 static inline void shingle_options_init(const struct shingle_option *o, void *of)
 {
-	for (; o->name; o++)
-		shingle_option_put(o, of, shingle_option_initial(o, of));
+	for (; o->name; o++) {
+		if (o->kind != SHINGLE_OPTION_TEXT)
+			shingle_option_put(o, of, shingle_option_initial(o, of));
+	}
 }
 
 /**
@@ -130,7 +142,7 @@ static inline const struct shingle_option *
 shingle_option_find(const struct shingle_option *o, const char *name, bool feature)
 {
 	for (; o->name; o++) {
-		if (feature == (o->kind == SHINGLE_OPTION_FEATURE) && !strcmp(o->name, name))
+		if (shingle_is_feature(o) == feature && !strcmp(o->name, name))
 			return o;
 	}
 	return NULL;
@@ -207,6 +219,10 @@ static inline int shingle_option_set(const struct shingle_option *table, void *o
 
 	if (!o)
 		return -ENOENT;
+	if (o->kind == SHINGLE_OPTION_TEXT) {
+		*why = o->range;
+		return o->read(of, text, why);
+	}
 	err = shingle_option_check(o, text, in_use, &value, why);
 	if (!err && o->set)
 		err = o->set(of, value, why);
@@ -217,7 +233,7 @@ static inline int shingle_option_set(const struct shingle_option *table, void *o
 
 /**
  * shingle_option_show() - the value of an option, as it was asked for
- * @o: the option
+ * @o: the option, none of a text
  * @of: what it is an option of
  * @text: result, "" for a feature
  * @size: of @text
@@ -229,7 +245,7 @@ static inline bool shingle_option_show(const struct shingle_option *o, const voi
 {
 	u32 value = shingle_option_get(o, of);
 
-	if (o->kind == SHINGLE_OPTION_FEATURE)
+	if (shingle_is_feature(o))
 		text[0] = '\0';
 	else if (o->kind == SHINGLE_OPTION_WORD)
 		snprintf(text, size, "%s", o->words[value]);

@@ -937,7 +937,7 @@ static unsigned int emit_some(const struct shingle_option *table, const void *of
 	char value[32];
 
 	for (o = table; o->name; o++) {
-		if (keys == (o->kind == SHINGLE_OPTION_FEATURE) ||
+		if (shingle_is_feature(o) == keys ||
 		    !shingle_option_show(o, of, value, sizeof(value)))
 			continue;
 		*n += keys ? 2 : 1;

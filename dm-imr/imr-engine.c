@@ -609,7 +609,8 @@ static int set_levels(void *of, u32 levels, const char **why)
 
 /* Words in the order of enum imr_policy, enum imr_levels, LARGEST_AUTO and LARGEST_MOST. */
 static const struct shingle_option imr_options[] = {
-	{ .name = "policy", .kind = SHINGLE_OPTION_WORD, OPTION(tracks.policy), .initial = IMR_COMPACTION,
+	{ .name = "policy", .kind = SHINGLE_OPTION_WORD, OPTION(tracks.policy),
+	  .initial = IMR_COMPACTION,
 	  .words = SHINGLE_OPTION_WORDS("seq", "3phase", "zigzag", "compaction"),
 	  .range = "policy must be seq, 3phase, zigzag or compaction",
 	  .help = "which physical track a logical one gets" },
@@ -2091,6 +2092,7 @@ static const struct shingle_counter imr_counters[] = {
 	SYNC(sync_redo, IMR_SYNC_REDO),
 	{ }
 };
+
 static_assert(ARRAY_SIZE(imr_counters) <= SHINGLE_MAX_COUNTERS + 1);
 static_assert(!offsetof(struct imr, engine));
 

@@ -1715,6 +1715,7 @@ static const struct shingle_counter stl_full_counters[] = {
 	SHINGLE_COUNTER("replay_looks", struct stl_full, map.looks, COUNT),
 	{ }
 };
+
 static_assert(ARRAY_SIZE(stl_full_counters) <= SHINGLE_MAX_COUNTERS + 1);
 static_assert(!offsetof(struct stl_full, engine));
 

@@ -1732,6 +1732,7 @@ static const struct shingle_counter stl_set_counters[] = {
 	SHINGLE_COUNTER("replay_looks", struct stl_set, map.looks, COUNT),
 	{ }
 };
+
 static_assert(ARRAY_SIZE(stl_set_counters) <= SHINGLE_MAX_COUNTERS + 1);
 static_assert(!offsetof(struct stl_set, engine));
 

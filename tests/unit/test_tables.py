@@ -29,7 +29,9 @@ static void options(const char *of, const struct shingle_option *o)
 
 	for (; o->name; o++) {
 		printf("option|%s|%s|%u|%u|%u|%u|", of, o->name, o->kind, o->when, o->min, o->max);
-		if (!o->find_initial)
+		if (o->from)
+			printf("%s", o->from);
+		else if (!o->find_initial)
 			text(o, o->initial);
 		printf("|");
 		for (i = 0; o->words && o->words[i]; i++)
@@ -38,7 +40,7 @@ static void options(const char *of, const struct shingle_option *o)
 	}
 }
 
-static void counters(const char *of, const struct shingle_counter *c)
+static inline void counters(const char *of, const struct shingle_counter *c)
 {
 	for (; c->name; c++)
 		printf("counter|%s|%s\n", of, c->name);
@@ -46,9 +48,21 @@ static void counters(const char *of, const struct shingle_counter *c)
 """
 
 
+def said(where, name, headers, main, files):
+    """What a program prints that has been linked with these files: rows of fields."""
+    source = where / f"{name}.c"
+    source.write_text("".join(f'#include "{file}"\n' for file in headers) + "#include \"counters.h\"\n" + PROGRAM +
+                      "int main(void)\n{\n" + "\n".join(main) + "\nreturn 0;\n}\n")
+    subprocess.run(["gcc", "-std=gnu11", "-o", where / name, source,
+                    *(TOP / file for file in files)] +
+                   [f"-I{TOP}/{d}" for d in ("userspace/include", "core")], check=True)
+    out = subprocess.run([where / name], check=True, capture_output=True, text=True).stdout
+    return [line.split("|") for line in out.splitlines()]
+
+
 @pytest.fixture(scope="module")
 def told(tmp_path_factory):
-    """What the code's tables say: rows of fields."""
+    """What the code's tables say."""
     where = tmp_path_factory.mktemp("tables")
     main = ['options("core", shingle_keys);',
             '#define X(name) printf("counter|core|%s\\n", #name)',
@@ -58,20 +72,15 @@ def told(tmp_path_factory):
         main += [f'options("{name}", {ops}.options);', f'counters("{name}", {ops}.counters);',
                  f"for (int i = 0; i < SHINGLE_STEP_KINDS && {ops}.step_kinds[i]; i++)",
                  f'printf("counter|{name}|step_%s_us\\n", {ops}.step_kinds[i]);']
-    source = where / "tables.c"
-    source.write_text('#include "keys.h"\n' + "".join(
-        f'#include "{TOP}/{file}.h"\n' for file in ENGINES.values()) + PROGRAM +
-        "int main(void)\n{\n" + "\n".join(main) + "\nreturn 0;\n}\n")
-    pure = ["core/codec.c", "core/layout.c", "core/slotmap.c", "userspace/include/shim.c",
-            "dm-imr/policy.c", *(f"{file}.c" for file in ENGINES.values())]
-    subprocess.run(["gcc", "-std=gnu11", "-o", where / "tables", source,
-                    *(TOP / file for file in pure)] +
-                   [f"-I{TOP}/{d}" for d in ("userspace/include", "core")], check=True)
-    out = subprocess.run([where / "tables"], check=True, capture_output=True, text=True).stdout
-    return [line.split("|") for line in out.splitlines()]
+    return said(where, "engines", ["keys.h", *(f"{TOP}/{e}.h" for e in ENGINES.values())], main,
+                ["core/codec.c", "core/layout.c", "core/slotmap.c", "userspace/include/shim.c",
+                 "dm-imr/policy.c", *(f"{e}.c" for e in ENGINES.values())]) + \
+        said(where, "platter", [f"{TOP}/dm-platter/platter-options.h"],
+             ['options("platter", platter_options);'],
+             ["dm-platter/platter-options.c", "userspace/include/shim.c"])
 
 
-FEATURE, NUMBER, _ = range(3)
+FEATURE, NUMBER, WORD, TEXT = range(4)
 TABLE = 1
 
 
@@ -126,19 +135,20 @@ def described(engine):
             for name in names(cells[0])}
 
 
-@pytest.mark.parametrize("of", ["core", *ENGINES])
+@pytest.mark.parametrize("of", ["core", "platter", *ENGINES])
 def test_sentences(of, told):
     """What a wrong value is answered with has every right one in it."""
     for name, (kind, when, low, high, _, words, help_, range_, busy) in options(told, of).items():
         assert 10 < len(help_) < 90 and not help_.endswith("."), name
-        if kind == FEATURE:
+        if kind == FEATURE or not range_:
             continue
         assert range_.startswith(f"{name} must be "), range_
         for word in words:
             assert re.search(rf"\b{word}\b", range_), (name, word)
         if kind == NUMBER and high != 2 ** 32 - 1:
-            assert re.search(rf"\b{low} ", range_) and re.search(rf"\b{high}\b", range_), name
-        assert bool(busy) == (when == TABLE), name
+            assert re.search(rf"\b{low} ", range_), name
+            assert re.search(rf"\b{high}\b", range_) or high == 2 ** 30 and "2^30" in range_
+        assert bool(busy) == (when == TABLE) or of == "platter", name
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -167,6 +177,45 @@ def test_options(engine, told):
             assert re.search(rf"\b{high}\b", text), name
     extra = {name for name in rst if re.fullmatch(r"[a-z]+(_[a-z0-9]+)*", name)} - set(known)
     assert extra <= {"data", "dev", "cache", "metadata", "device", "key", "feature"}, extra
+
+
+def test_options_of_platter(told):
+    text, known = section(document("platter"), "Table line"), options(told, "platter")
+    rst = {name: cells for cells in rows(text) for name in names(cells[0])
+           if name in known or len(cells) == 3}
+    assert set(rst) - {"key"} == {name for name, row in known.items() if row[0] != FEATURE}
+    features = {name for name, row in known.items() if row[0] == FEATURE}
+    assert features == set(re.findall(r"``(\w+)``", re.search(r"^Features: .*", text, re.M)[0]))
+    for name, (kind, _, _, high, default, words, *_) in known.items():
+        if kind == FEATURE:
+            continue
+        cells = rst[name]
+        if "," not in cells[0]:
+            assert cells[1] == default, name
+        for word in words:
+            assert re.search(rf"\b{word}\b", cells[2]), (name, word)
+        # Or where the first of those is that have the same.
+        if kind == NUMBER and high not in (1000000, 2 ** 30):
+            assert re.search(rf"\b{high}\b", cells[2]), name
+    # What a message may change is among the messages.
+    messages = [cells[0] for cells in rows(section(document("platter"), "Messages"))]
+    for name, row in known.items():
+        if row[0] != FEATURE:
+            assert (f"{name} on|off" in messages) == (row[1] != TABLE), name
+
+
+def test_counters_of_platter():
+    code = (TOP / "dm-platter/platter.h").read_text(encoding="utf-8") + \
+        (TOP / "dm-platter/platter-target.c").read_text(encoding="utf-8")
+    own = re.findall(r"^\tX\((\w+)\)", code, re.M)
+    own += re.findall(r'DMEMIT\("(\w+) %ll?u\\n"', re.search(
+        r"^static int msg_stats.*?^}", code, re.M | re.S)[0]) + \
+        re.findall(r'DMEMIT\("(\w+) %u\\n"', re.search(
+            r"^static int msg_stats.*?^}", code, re.M | re.S)[0])
+    text = re.search(r"^Counters: (.*?)\n\n", document("platter"), re.M | re.S)[1]
+    words = {word for quoted in re.findall(r"``(.*?)``", text, re.S) for word in quoted.split()}
+    assert "media_*" in words
+    assert words - {"media_*"} == {name for name in own if not name.startswith("media_")}
 
 
 def counted(engine):

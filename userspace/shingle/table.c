@@ -130,7 +130,7 @@ void table_warn(const struct table_args *t, const struct preset *p)
 static void list_options(const struct shingle_option *o, bool features)
 {
 	for (; o->name; o++) {
-		if (features == (o->kind == SHINGLE_OPTION_FEATURE))
+		if (shingle_is_feature(o) == features)
 			fprintf(stderr, "  %s\n", o->name);
 	}
 }
