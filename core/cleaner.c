@@ -37,7 +37,7 @@ void shingle_want_clean(struct shingle_device *d)
  */
 void shingle_arm_idle(struct shingle_device *d)
 {
-	unsigned int ms = READ_ONCE(d->idle_ms);
+	unsigned int ms = READ_ONCE(d->config.idle_ms);
 
 	if (ms && !READ_ONCE(d->stopping))
 		queue_delayed_work(d->clean_wq, &d->idle_work, msecs_to_jiffies(ms));
@@ -53,7 +53,7 @@ void shingle_idle_work(struct work_struct *work)
 {
 	struct shingle_device *d = container_of(to_delayed_work(work), struct shingle_device,
 						idle_work);
-	unsigned long delay = msecs_to_jiffies(READ_ONCE(d->idle_ms));
+	unsigned long delay = msecs_to_jiffies(READ_ONCE(d->config.idle_ms));
 	unsigned long quiet = shingle_quiet_for(d);
 
 	if (!delay || READ_ONCE(d->stopping))
@@ -564,7 +564,7 @@ static int next_step(struct shingle_device *d, struct shingle_step *step, bool *
 	}
 	if (!r && d->idle) {
 		/* Whatever the host did meanwhile, it must be quiet again for as long. */
-		bool busy = shingle_quiet_for(d) < msecs_to_jiffies(READ_ONCE(d->idle_ms));
+		bool busy = shingle_quiet_for(d) < msecs_to_jiffies(READ_ONCE(d->config.idle_ms));
 
 		if (!busy)
 			r = d->ops->next_step(d->engine, SHINGLE_WHY_IDLE, step);

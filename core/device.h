@@ -34,7 +34,9 @@
 
 #include "badlist.h"
 #include "compat.h"
+#include "counters.h"
 #include "engine.h"
+#include "keys.h"
 #include "recover.h"
 #include "trimlist.h"
 #include "wcache.h"
@@ -71,16 +73,6 @@ struct shingle_write {
 	struct bio *bio;
 	bool held;
 };
-
-/*
- * Numbers that each processor counts for itself, as SHINGLE_COUNTERS otherwise: bios
- * that need nothing would take turns at them.
- */
-#define SHINGLE_CPU_COUNTERS(X, then)	\
-	X(host_reads) then	\
-	X(host_writes) then	\
-	X(host_read_blocks) then	\
-	X(host_write_blocks)
 
 /**
  * struct shingle_cpu - what one processor counts
@@ -191,47 +183,6 @@ struct shingle_journal {
 	u32 prev_crc;
 };
 
-/* Numbers, all in blocks unless the name says otherwise; map_lock. */
-#define SHINGLE_COUNTERS(X, then)	\
-	X(host_reads) then	\
-	X(host_writes) then	\
-	X(host_read_blocks) then	\
-	X(host_write_blocks) then	\
-	X(discard_blocks) then	\
-	X(zeroed_blocks) then	\
-	X(wcache_write_blocks) then	\
-	X(wcache_replaced_blocks) then	\
-	X(wcache_hits_blocks) then	\
-	X(wcache_destages) then	\
-	X(wcache_destage_blocks) then	\
-	X(wcache_lost_blocks) then	\
-	X(clean_read_blocks) then	\
-	X(clean_write_blocks) then	\
-	X(journal_blocks) then	\
-	X(checkpoint_blocks) then	\
-	X(superblock_blocks) then	\
-	X(flushes) then	\
-	X(fua_writes) then	\
-	X(commits) then	\
-	X(records) then	\
-	X(checkpoints) then	\
-	X(resets) then	\
-	X(steps) then	\
-	X(step_failures) then	\
-	X(clean_us) then	\
-	X(deferred) then	\
-	X(retried) then	\
-	X(ordered_waits) then	\
-	X(read_errors) then	\
-	X(write_errors) then	\
-	X(r0_violations)
-
-struct shingle_counters {
-#define X(name) u64 name
-	SHINGLE_COUNTERS(X, ;);
-#undef X
-};
-
 /**
  * struct shingle_device - a translation target
  * @ti: its target
@@ -248,12 +199,10 @@ struct shingle_counters {
  * @gathers: the engine gathers writes; constant
  * @read_only: the table is, or one of the devices: nothing is ever written to them,
  *	not even what is wrong with them; constant
- * @rotational: the queue says that it rotates; constant
  * @loaded: state was read from the disk: before that no message touches the
  *	engine; set under map_lock, never cleared
  * @spoilt: reading it failed half-way
- * @commit_ms: commit so long after a change at the latest, 0 = never by itself
- * @idle_ms: clean when the host was quiet for so long, 0 = never
+ * @config: what its keys say; set under map_lock
  * @wcache: see there
  * @cpu: see struct shingle_cpu
  * @map_lock: see above
@@ -335,11 +284,9 @@ struct shingle_device {
 	struct list_head list;
 	bool gathers;
 	bool read_only;
-	bool rotational;
 	bool loaded;
 	bool spoilt;
-	unsigned int commit_ms;
-	unsigned int idle_ms;
+	struct shingle_config config;
 	struct shingle_wcache wcache;
 	struct shingle_cpu __percpu *cpu;
 
@@ -409,10 +356,6 @@ struct shingle_device {
 };
 
 #define SHINGLE_META_BATCH	64
-/* Default of the key destage_ms. */
-#define SHINGLE_DESTAGE_MS	100
-/* The same where blocks wait for others. */
-#define SHINGLE_GATHER_MS	5000
 
 /* target.c */
 void shingle_set_mode(struct shingle_device *d, enum shingle_mode mode, bool check,

@@ -25,7 +25,9 @@
 #define SHINGLE_ENGINE_H
 
 #include "codec.h"
+#include "counters.h"
 #include "layout.h"
+#include "options.h"
 
 struct shingle_engine_ops;
 
@@ -59,7 +61,8 @@ enum shingle_life {
  *	speak of are flushed
  * @knows_life: place() is told how long writes will live; core's, after create
  *
- * Engines embed it and add their own state behind it.
+ * Engines embed it and add their own state behind it: it comes first, and the tables of
+ * their ops say where in that state things are.
  */
 struct shingle_engine {
 	const struct shingle_engine_ops *ops;
@@ -76,6 +79,8 @@ struct shingle_engine {
 
 /* What place() says of blocks that are to be gathered. */
 #define SHINGLE_GATHER	1
+/* What place() and discard() say where nothing that is to come will ever make room. */
+#define SHINGLE_FULL	(-EDQUOT)
 
 enum shingle_run_kind {
 	SHINGLE_RUN_MAPPED,	/* content is at pblk */
@@ -128,23 +133,6 @@ static inline void shingle_emit(struct shingle_emit *e, u16 type, u16 n, u32 c, 
 {
 	if (!WARN_ON_ONCE(e->nr == e->max))
 		shingle_record_set(&e->rec[e->nr++], type, n, c, a, b);
-}
-
-/**
- * shingle_choose() - a tunable that has two values
- * @value: what is wanted
- * @no: the value for false
- * @yes: the value for true
- * @result: which of the two it is
- *
- * Context: any.  Returns 0, or -ERANGE if @value is neither.
- */
-static inline int shingle_choose(const char *value, const char *no, const char *yes, bool *result)
-{
-	if (strcmp(value, no) && strcmp(value, yes))
-		return -ERANGE;
-	*result = !strcmp(value, yes);
-	return 0;
 }
 
 /* Why core asks for a cleaning step. */
@@ -207,16 +195,6 @@ struct shingle_step {
 /* Numbers that an engine may count. */
 #define SHINGLE_MAX_COUNTERS	32U
 
-/**
- * struct shingle_counter - a number that the engine counts
- * @name: snake_case, with its unit
- * @value: current value
- */
-struct shingle_counter {
-	const char *name;
-	u64 value;
-};
-
 /* Called once for each broken invariant, with a sentence. */
 typedef void (*shingle_report_fn)(void *ctx, const char *fmt, ...) __printf(2, 3);
 
@@ -228,18 +206,15 @@ typedef void (*shingle_report_fn)(void *ctx, const char *fmt, ...) __printf(2, 3
  * @step_kinds: names of the values of struct shingle_step::kind, for the time that
  *	each has taken
  * @discard_records: at most so many per discard()
+ * @options: what can be set; of a device that is loading its table, or by a message, under
+ *	the map lock; ends with a NULL name
+ * @counters: what it counts, in itself; at most SHINGLE_MAX_COUNTERS, and a NULL name
  *
  * @logical_blocks: size of the device that a layout presents; 0 if the layout is
  *	not sane, and then create says why
  * @create: build an engine for @layout; on failure say @why in a sentence.
  *	May sleep.
  * @destroy: undo create
- * @set: change a tunable, or switch a feature on (@value is NULL); -ENOENT if
- *	there is none of that name, -ERANGE with a sentence in @why if the value
- *	is out of bounds
- * @get: tunable or feature number @index for the table line, if it differs from
- *	the default: 1 and its name, and its value or "" for a feature; 0 if it is
- *	the default; -ENOENT past the last
  *
  * @resolve: where are blocks @lblk.. now?  @out describes a non-empty prefix.  Of a
  *	block that was not written since, what a step in progress copies.
@@ -248,13 +223,16 @@ typedef void (*shingle_report_fn)(void *ctx, const char *fmt, ...) __printf(2, 3
  *	next_step(PRESSURE) will offer how); -EBUSY: wait for the step, a write in
  *	progress or a release.  What was refused comes again, beginning at the same
  *	block, unless it was discarded or the engine replaced.  SHINGLE_GATHER: the
- *	prefix of @out->n blocks is to be gathered.
+ *	prefix of @out->n blocks is to be gathered, and there is room for all of its
+ *	unit of gather_blocks.  SHINGLE_FULL: no cleaning makes room for the first
+ *	block, and the write fails; of what the write cache has acknowledged a FLUSH
+ *	says that it is lost.
  * @commit: the data of a placed run are on the medium; of runs that overlap and
  *	were under way together either may win, but for good
  * @abort: a placed run was not, or not wholly, written
  * @discard: forget blocks @lblk..; @done says how many were dealt with (at
  *	least 1), @dropped whether they now read as zeroes.  -EBUSY: wait for
- *	the step in progress.
+ *	the step in progress.  SHINGLE_FULL: as place().
  *
  * @next_step: 1 and a step; 0 if there is nothing to do for this reason;
  *	-EAGAIN if there will be, once writes in flight are done or space was
@@ -293,8 +271,6 @@ typedef void (*shingle_report_fn)(void *ctx, const char *fmt, ...) __printf(2, 3
  * @verify: report every broken invariant in the part of the state at *@cursor, 0 at
  *	first and SHINGLE_NOWHERE after the last one; return how many.  I/O may come
  *	between.
- * @counters: fill in up to @max, return how many there are, at most SHINGLE_MAX_COUNTERS
- * @clear_counters: set them to zero, but not what says how many there are now
  * @map_bytes: RAM used for maps
  * @cached_blocks: logical blocks that live away from home
  */
@@ -304,15 +280,13 @@ struct shingle_engine_ops {
 	u32 step_records;
 	const char *step_kinds[SHINGLE_STEP_KINDS];
 	u32 discard_records;
+	const struct shingle_option *options;
+	const struct shingle_counter *counters;
 
 	u64 (*logical_blocks)(const struct shingle_layout *layout);
 	int (*create)(struct shingle_engine **e, const struct shingle_layout *layout,
 		      const char **why);
 	void (*destroy)(struct shingle_engine *e);
-	int (*set)(struct shingle_engine *e, const char *name, const char *value,
-		   const char **why);
-	int (*get)(struct shingle_engine *e, u32 index, const char **name, char *value,
-		   size_t size);
 
 	void (*resolve)(struct shingle_engine *e, u64 lblk, u32 n, struct shingle_run *out);
 	int (*place)(struct shingle_engine *e, u64 lblk, u32 n, enum shingle_life life,
@@ -347,11 +321,24 @@ struct shingle_engine_ops {
 
 	u32 (*verify)(struct shingle_engine *e, u64 *cursor, shingle_report_fn report,
 		      void *ctx);
-	u32 (*counters)(struct shingle_engine *e, struct shingle_counter *c, u32 max);
-	void (*clear_counters)(struct shingle_engine *e);
 	u64 (*map_bytes)(struct shingle_engine *e);
 	u64 (*cached_blocks)(struct shingle_engine *e);
 };
+
+/**
+ * shingle_set() - set an option of an engine
+ * @e: the engine
+ * @name: of the option
+ * @value: its value, NULL for a feature
+ * @why: on error what is wrong, in a sentence
+ *
+ * Context: as an engine's operations.  Returns what shingle_option_set() does.
+ */
+static inline int shingle_set(struct shingle_engine *e, const char *name, const char *value,
+			      const char **why)
+{
+	return shingle_option_set(e->ops->options, e, e->in_use, name, value, why);
+}
 
 /**
  * shingle_encode() - the next piece of the state that holds something

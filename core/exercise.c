@@ -377,7 +377,7 @@ static bool gathered(const struct exercise *x, u64 lblk, u64 n)
 	return false;
 }
 
-/* Place a write: 0; 1 if it has to wait. */
+/* Place a write: 0; 1 if it has to wait; SHINGLE_FULL, of which nothing may be left. */
 static int place(struct exercise *x, u64 lblk, u32 n, struct flight *f)
 {
 	u32 i;
@@ -396,6 +396,10 @@ static int place(struct exercise *x, u64 lblk, u32 n, struct flight *f)
 
 	if (r == -ENOSPC || r == -EBUSY)
 		return 1;
+	if (r == SHINGLE_FULL) {
+		x->res->refused++;
+		return r;
+	}
 	if (r || f->run.lblk != lblk || !f->run.n || f->run.n > n)
 		return fail(x, "placing %u blocks at %llu failed (%d)", n,
 			    (unsigned long long)lblk, r);
@@ -414,6 +418,10 @@ static int retry(struct exercise *x, struct waiting *w, struct flight *f)
 {
 	int r = place(x, w->lblk, w->n, f);
 
+	if (r == SHINGLE_FULL) {
+		w->n = 0;
+		return 0;
+	}
 	if (!r) {
 		w->lblk += f->run.n;
 		w->n -= f->run.n;
@@ -519,6 +527,10 @@ static int forget_some(struct exercise *x, u64 lblk, u64 n)
 	r = x->plan->ops->discard(x->e, lblk, n, &done, &dropped, &emit);
 	if (r == -EBUSY)
 		return 0;
+	if (r == SHINGLE_FULL) {
+		x->res->refused++;
+		return n;
+	}
 	if (r || !done || done > n)
 		return fail(x, "cannot discard %llu blocks at %llu (%d)",
 			    (unsigned long long)n, (unsigned long long)lblk, r);
@@ -576,7 +588,7 @@ static int turn(struct exercise *x)
 	if (x->plan->ops->message && !rnd(x, 4))
 		return tell(x);
 	key += rnd(x, n / 2) * 2;
-	if (x->plan->ops->set(x->e, key[0], key[1], &why))
+	if (shingle_set(x->e, key[0], key[1], &why))
 		return fail(x, "cannot set %s %s: %s", key[0], key[1], why);
 	return 0;
 }
@@ -936,7 +948,7 @@ static int progress(struct exercise *x)
 		}
 		if (!limit)
 			return fail(x, "a write finds no room, and no cleaning makes any");
-		return r;
+		return r == SHINGLE_FULL ? 0 : r;
 	}
 	/* The first may be the rest of one that was asked for before. */
 	while (help(x, SHINGLE_WHY_FORCED) && --limit)
@@ -1009,17 +1021,16 @@ static void checkpoint_if_full(struct exercise *x)
  * @e: the engine
  * @name: of the counter
  *
- * Context: as the engine's counters().  Returns the number, U64_MAX if it has no
+ * Context: as an engine's operations.  Returns the number, U64_MAX if it has no
  * counter of that name.
  */
 u64 shingle_exercise_counter(struct shingle_engine *e, const char *name)
 {
-	struct shingle_counter c[SHINGLE_MAX_COUNTERS];
-	u32 n = min_t(u32, e->ops->counters(e, c, ARRAY_SIZE(c)), ARRAY_SIZE(c)), i;
+	const struct shingle_counter *c;
 
-	for (i = 0; i < n; i++) {
-		if (!strcmp(c[i].name, name))
-			return c[i].value;
+	for (c = e->ops->counters; c->name; c++) {
+		if (!strcmp(c->name, name))
+			return shingle_counter_get(c, e);
 	}
 	return U64_MAX;
 }
@@ -1044,11 +1055,11 @@ static int start_engine(struct exercise *x)
 		return fail(x, "cannot create the engine: %s", why);
 	x->e->knows_life = true;
 	for (f = x->plan->features; f && *f; f++) {
-		if (x->plan->ops->set(x->e, *f, NULL, &why))
+		if (shingle_set(x->e, *f, NULL, &why))
 			return fail(x, "cannot set %s", *f);
 	}
 	for (f = x->plan->keys; f && *f; f += 2) {
-		if (x->plan->ops->set(x->e, f[0], f[1], &why))
+		if (shingle_set(x->e, f[0], f[1], &why))
 			return fail(x, "cannot set %s %s: %s", f[0], f[1], why);
 	}
 	return 0;

@@ -31,6 +31,7 @@ struct shingle_exercise_plan {
  * struct shingle_exercise_result - what happened
  * @error: a sentence if something was wrong, else empty
  * @writes: blocks written
+ * @refused: writes and discards that the engine said it will never have room for
  * @gathered: blocks that were gathered
  * @epochs: of them that came to their end
  * @steps: cleaning steps
@@ -44,6 +45,7 @@ struct shingle_exercise_plan {
 struct shingle_exercise_result {
 	char error[256];
 	u64 writes;
+	u64 refused;
 	u64 gathered;
 	u64 epochs;
 	u64 steps;

@@ -14,6 +14,8 @@
  *   the write cache           the end of a destage, a step of an epoch, a reader less
  *   a step, a reset           its end
  *
+ * An engine that says SHINGLE_FULL has nothing to wait for: the bio ends, without room.
+ *
  * Whoever finds that it must wait says so under the map lock, in the critical section
  * in which it has found it; whoever changes that looks under the map lock afterwards.
  */
@@ -205,6 +207,12 @@ static void order_work(struct work_struct *work)
  * Writes
  */
 
+/* Is it an answer of shingle_place() with which the bio ends? */
+static bool is_final(int r)
+{
+	return r == -EIO || r == -EROFS || r == SHINGLE_FULL;
+}
+
 /* Its worth is in the order, which is that of the kernel's hints. */
 static enum shingle_life bio_life(const struct bio *bio)
 {
@@ -228,8 +236,8 @@ static enum shingle_life bio_life(const struct bio *bio)
  * never has to wait.
  *
  * Context: map lock.  Returns 0; SHINGLE_GATHER if a prefix of @w->run.n blocks is to
- * go to the write cache; -EROFS, -EIO if it must fail; or another error if it must
- * wait to be kicked.
+ * go to the write cache; -EROFS, -EIO, SHINGLE_FULL if it must fail; or another error
+ * if it must wait to be kicked.
  */
 int shingle_place(struct shingle_device *d, u64 lblk, u32 n, struct shingle_write *w,
 		  struct bio *bio)
@@ -249,7 +257,7 @@ int shingle_place(struct shingle_device *d, u64 lblk, u32 n, struct shingle_writ
 	}
 	if (r) {
 		shingle_journal_cancel(d, records);
-		if (r == -EIO || r == SHINGLE_GATHER)
+		if (is_final(r) || r == SHINGLE_GATHER)
 			return r;
 		if (r == -ENOSPC)
 			d->awaits_room = true;
@@ -420,14 +428,16 @@ static struct shingle_piece *new_piece(struct shingle_device *d, struct bio *par
 static int steer(struct shingle_device *d, u64 lblk, u32 n, struct shingle_write *w,
 		 struct bio *bio)
 {
-	u32 clear = n;
+	u32 clear = n, offset;
 
 	lockdep_assert_held(&d->map_lock);
 	if (d->gathers)
 		clear = shingle_wcache_clear(d, lblk, n);
 	if (clear)
 		return shingle_place(d, lblk, clear, w, bio);
-	w->run.n = n;
+	/* Of the next unit the engine may have nothing there, nor room for it. */
+	div_u64_rem(lblk, d->engine->gather_blocks, &offset);
+	w->run.n = min(n, d->engine->gather_blocks - offset);
 	return d->mode == SHINGLE_RW ? SHINGLE_GATHER : -EROFS;
 }
 
@@ -595,9 +605,9 @@ static bool give_up(struct shingle_device *d, struct bio *bio, int err)
 	struct shingle_io *io = shingle_bio_io(bio);
 
 	d->no_promise |= err == -EAGAIN;
-	if (err != -EIO && err != -EROFS)
+	if (!is_final(err))
 		return false;
-	cmpxchg(&io->status, BLK_STS_OK, BLK_STS_IOERR);
+	cmpxchg(&io->status, BLK_STS_OK, err == SHINGLE_FULL ? BLK_STS_NOSPC : BLK_STS_IOERR);
 	shingle_end_part(d, bio);
 	return true;
 }
@@ -746,6 +756,8 @@ static int discard_some(struct shingle_device *d, struct shingle_io *io, bool ze
 	r = d->ops->discard(d->engine, lblk, n, done, dropped, &emit);
 	if (r) {
 		shingle_journal_cancel(d, records);
+		if (is_final(r))
+			goto out;
 		d->awaits_write = true;
 		shingle_want_clean(d);
 		goto out;
@@ -991,7 +1003,7 @@ static int map_write(struct shingle_device *d, struct bio *bio)
 			shingle_remap(d, bio, io->w.run.pblk);
 	} else if (r == SHINGLE_GATHER) {
 		taken = map_buffer(d, bio, io->w.run.n, &slots);
-	} else if (r != -EIO && r != -EROFS) {
+	} else if (!is_final(r)) {
 		io->lblk = bio_lblk(d, bio);
 		io->n = n;
 		defer(d, bio);
@@ -1002,7 +1014,12 @@ static int map_write(struct shingle_device *d, struct bio *bio)
 		shingle_remap(d, bio, io->w.run.pblk);
 		return DM_MAPIO_REMAPPED;
 	}
-	if (r == -EIO || r == -EROFS)
+	if (unlikely(r == SHINGLE_FULL)) {
+		bio->bi_status = BLK_STS_NOSPC;
+		bio_endio(bio);
+		return DM_MAPIO_SUBMITTED;
+	}
+	if (is_final(r))
 		return DM_MAPIO_KILL;
 	if (taken) {
 		if (!shingle_wcache_fill(d, bio, bio->bi_iter, &slots))

@@ -164,8 +164,8 @@ void shingle_journal_add(struct shingle_device *d, u32 reserved, const struct sh
 			.records[t->nr % SHINGLE_JOURNAL_RECORDS] = emit->rec[i];
 	d->n.records += emit->nr;
 	/* If it is pending it will see these: it must have the lock first. */
-	if (emit->nr && d->commit_ms && !delayed_work_pending(&d->commit_work))
-		queue_delayed_work(d->wq, &d->commit_work, msecs_to_jiffies(d->commit_ms));
+	if (emit->nr && d->config.commit_ms && !delayed_work_pending(&d->commit_work))
+		queue_delayed_work(d->wq, &d->commit_work, msecs_to_jiffies(d->config.commit_ms));
 }
 
 /* Write the sealed blocks of a transaction, cut where the ring ends. */

@@ -8,82 +8,160 @@
 #define SHINGLE_MAX_MS		600000
 /* 256 MiB: no drive has more. */
 #define SHINGLE_WCACHE_MAX	65536
+/* Default of destage_ms. */
+#define SHINGLE_DESTAGE_MS	100
+/* The same where blocks wait for others. */
+#define SHINGLE_GATHER_MS	5000
 
 #define SHINGLE_NO_WCACHE \
 	"There is no write cache to be switched on: give wcache_blocks"
+
+/**
+ * struct shingle_config - what these keys have set
+ * @engine: whose defaults count
+ * @commit_ms: commit so long after a change at the latest, 0 = never by itself
+ * @idle_ms: clean when the host was quiet for so long, 0 = never
+ * @wcache_blocks: size of the write cache, 0 = none, or as the engine needs it
+ * @wcache: it takes writes in
+ * @wcache_wanted: that was asked for
+ * @destage_ms: write a block of it so long after it came at the latest, 0 = not for that
+ *	reason
+ * @rotational: the queue says that it rotates
+ */
+struct shingle_config {
+	const struct shingle_engine *engine;
+	u32 commit_ms;
+	u32 idle_ms;
+	u32 wcache_blocks;
+	bool wcache;
+	bool wcache_wanted;
+	u32 destage_ms;
+	bool rotational;
+};
 
 enum shingle_key {
 	SHINGLE_KEY_COMMIT_MS,
 	SHINGLE_KEY_IDLE_MS,
 	SHINGLE_KEY_WCACHE_BLOCKS,
-	SHINGLE_KEY_WCACHE,		/* 0 is off, 1 is on */
+	SHINGLE_KEY_WCACHE,
 	SHINGLE_KEY_DESTAGE_MS,
-	SHINGLE_KEY_ROTATIONAL,		/* as SHINGLE_KEY_WCACHE */
+	SHINGLE_KEY_ROTATIONAL,
 };
 
-/**
- * struct shingle_key_row - one of them
- * @name: in the table line
- * @max: largest value
- * @why: the sentence for every other value
- */
-struct shingle_key_row {
-	const char *name;
-	unsigned int max;
-	const char *why;
-};
+static inline u32 shingle_initial_idle_ms(const void *of)
+{
+	const struct shingle_config *c = of;
 
-static const struct shingle_key_row shingle_keys[] = {
+	return c->engine->idle_ms;
+}
+
+static inline u32 shingle_initial_wcache_blocks(const void *of)
+{
+	const struct shingle_config *c = of;
+
+	return c->engine->buffer_blocks;
+}
+
+static inline u32 shingle_initial_destage_ms(const void *of)
+{
+	const struct shingle_config *c = of;
+
+	return c->engine->gather_blocks ? SHINGLE_GATHER_MS : SHINGLE_DESTAGE_MS;
+}
+
+static inline int shingle_want_wcache(void *of, u32 value, const char **why)
+{
+	struct shingle_config *c = of;
+
+	c->wcache_wanted = value;
+	return 0;
+}
+
+static const struct shingle_option shingle_keys[] = {
 	[SHINGLE_KEY_COMMIT_MS] = {
-		"commit_ms", SHINGLE_MAX_MS,
-		"commit_ms must be from 0 (never by itself) to 600000 milliseconds",
+		.name = "commit_ms", .kind = SHINGLE_OPTION_NUMBER,
+		SHINGLE_OPTION_AT(struct shingle_config, commit_ms),
+		.max = SHINGLE_MAX_MS, .initial = 1000,
+		.range = "commit_ms must be from 0 (never by itself) to 600000 milliseconds",
+		.help = "commit so long after a change at the latest; 0: only when asked to",
 	},
 	[SHINGLE_KEY_IDLE_MS] = {
-		"idle_ms", SHINGLE_MAX_MS, "idle_ms must be from 0 (never) to 600000 milliseconds",
+		.name = "idle_ms", .kind = SHINGLE_OPTION_NUMBER,
+		SHINGLE_OPTION_AT(struct shingle_config, idle_ms),
+		.max = SHINGLE_MAX_MS, .find_initial = shingle_initial_idle_ms,
+		.range = "idle_ms must be from 0 (never) to 600000 milliseconds",
+		.help = "the host is quiet after so long without a request; 0: never",
 	},
 	[SHINGLE_KEY_WCACHE_BLOCKS] = {
-		"wcache_blocks", SHINGLE_WCACHE_MAX,
+		.name = "wcache_blocks", .kind = SHINGLE_OPTION_NUMBER,
+		.when = SHINGLE_OPTION_TABLE,
+		SHINGLE_OPTION_AT(struct shingle_config, wcache_blocks),
+		.max = SHINGLE_WCACHE_MAX, .find_initial = shingle_initial_wcache_blocks,
+		.range =
 		"wcache_blocks must be from 0 (no write cache) to 65536 blocks of 4096 bytes",
+		.busy = "wcache_blocks can only be set by a table, not while the device is in use",
+		.help = "size of the write cache in blocks of 4 KiB",
 	},
-	[SHINGLE_KEY_WCACHE] = { "wcache", 1, "wcache must be on or off" },
+	[SHINGLE_KEY_WCACHE] = {
+		.name = "wcache", .kind = SHINGLE_OPTION_WORD,
+		SHINGLE_OPTION_AT(struct shingle_config, wcache),
+		.words = SHINGLE_OPTION_WORDS("off", "on"), .initial = true,
+		.set = shingle_want_wcache,
+		.range = "wcache must be on or off",
+		.help = "whether the write cache takes writes in",
+	},
 	[SHINGLE_KEY_DESTAGE_MS] = {
-		"destage_ms", SHINGLE_MAX_MS,
-		"destage_ms must be from 0 (only when it must) to 600000 milliseconds",
+		.name = "destage_ms", .kind = SHINGLE_OPTION_NUMBER,
+		SHINGLE_OPTION_AT(struct shingle_config, destage_ms),
+		.max = SHINGLE_MAX_MS, .find_initial = shingle_initial_destage_ms,
+		.range = "destage_ms must be from 0 (only when it must) to 600000 milliseconds",
+		.help = "write a cached block so long after it came at the latest; 0: when it must",
 	},
-	[SHINGLE_KEY_ROTATIONAL] = { "rotational", 1, "rotational must be on or off" },
+	[SHINGLE_KEY_ROTATIONAL] = {
+		.name = "rotational", .kind = SHINGLE_OPTION_WORD,
+		.when = SHINGLE_OPTION_TABLE,
+		SHINGLE_OPTION_AT(struct shingle_config, rotational),
+		.words = SHINGLE_OPTION_WORDS("off", "on"), .initial = true,
+		.range = "rotational must be on or off",
+		.busy = "rotational can only be set by a table: what stands above has asked by now",
+		.help = "what the queue says",
+	},
+	{ }
 };
 
 /**
- * shingle_key_parse() - is a key one of these, and does it take the value?
- * @name: the key
- * @value: what is wanted
- * @number: the same as a number
- * @why: on -ERANGE what is wrong, in a sentence
+ * shingle_config_init() - before options are set
+ * @c: all of it has defaults
+ * @engine: whose
+ *
+ * Context: any.
+ */
+static inline void shingle_config_init(struct shingle_config *c,
+				       const struct shingle_engine *engine)
+{
+	c->engine = engine;
+	shingle_options_init(shingle_keys, c);
+	/* How much the engine needs may depend on options of its own. */
+	c->wcache_blocks = 0;
+}
+
+/**
+ * shingle_config_settle() - options are set: what they leave open depends on all of them
+ * @c: the configuration
+ * @why: on error what is wrong, in a sentence
  *
  * The tool asks before it writes anything, the targets when a table is loaded.
  *
- * Context: any.  Returns an enum shingle_key; -ENOENT if the key is none of
- * these and may be the engine's; or -ERANGE.
+ * Context: any.  Returns 0 or -EINVAL.
  */
-static inline int shingle_key_parse(const char *name, const char *value, unsigned int *number,
-				    const char **why)
+static inline int shingle_config_settle(struct shingle_config *c, const char **why)
 {
-	bool on = false;
-	unsigned int i;
-	int err;
-
-	for (i = 0; i < ARRAY_SIZE(shingle_keys) && strcmp(shingle_keys[i].name, name); i++)
-		;
-	if (i == ARRAY_SIZE(shingle_keys))
-		return -ENOENT;
-	*why = shingle_keys[i].why;
-	if (i == SHINGLE_KEY_WCACHE || i == SHINGLE_KEY_ROTATIONAL) {
-		err = shingle_choose(value, "off", "on", &on);
-		*number = on;
-	} else {
-		err = kstrtouint(value, 10, number);
-	}
-	return err || *number > shingle_keys[i].max ? -ERANGE : (int)i;
+	if (c->engine->gather_blocks && !c->wcache_blocks)
+		c->wcache_blocks = c->engine->buffer_blocks;
+	if (!c->wcache_blocks)
+		c->wcache = true;
+	*why = SHINGLE_NO_WCACHE;
+	return c->wcache_wanted && !c->wcache_blocks ? -EINVAL : 0;
 }
 
 #endif /* SHINGLE_KEYS_H */

@@ -58,31 +58,26 @@ static void set_resetting(struct shingle_device *d, bool yes)
  */
 void shingle_reset_switch(struct shingle_device *d, struct shingle_engine **fresh)
 {
-	struct shingle_counter c[SHINGLE_MAX_COUNTERS];
-	const char *name, *why;
+	const struct shingle_counter *c = d->ops->counters;
+	const struct shingle_option *o;
 	char value[32];
-	u32 nr, i;
-	int r;
+	const char *why;
+	u32 i;
 
 	lockdep_assert_held(&d->map_lock);
 	(*fresh)->knows_life = d->engine->knows_life;
-	for (i = 0;; i++) {
-		r = d->ops->get(d->engine, i, &name, value, sizeof(value));
-		if (r < 0)
-			break;
-		if (r)
-			WARN_ON_ONCE(d->ops->set(*fresh, name, value[0] ? value : NULL, &why));
+	for (o = d->ops->options; o->name; o++) {
+		if (shingle_option_show(o, d->engine, value, sizeof(value)))
+			WARN_ON_ONCE(shingle_set(*fresh, o->name, value[0] ? value : NULL, &why));
 	}
-	nr = min_t(u32, d->ops->counters(d->engine, c, ARRAY_SIZE(c)), ARRAY_SIZE(c));
-	for (i = 0; i < nr; i++)
-		d->carried[i] += c[i].value;
-	/* What is left then is no count, but what there is: it goes. */
-	d->ops->clear_counters(d->engine);
-	d->ops->counters(d->engine, c, ARRAY_SIZE(c));
-	for (i = 0; i < nr; i++)
-		d->carried[i] -= c[i].value;
+	/* What is no count, but what there is, goes. */
+	for (i = 0; c[i].name; i++) {
+		if (c[i].kind == SHINGLE_COUNTER_COUNT)
+			d->carried[i] += shingle_counter_get(&c[i], d->engine);
+	}
 	swap(d->engine, *fresh);
 	d->engine->in_use = true;
+	d->config.engine = d->engine;
 	d->bad.nr = 0;
 	d->step_bad.nr = 0;
 	d->trims.nr = 0;

@@ -4,13 +4,11 @@
 #include <linux/sched/mm.h>
 
 #include "device.h"
-#include "keys.h"
 #include "shingle.h"
 
 #define CREATE_TRACE_POINTS
 #include "trace.h"
 
-#define DEFAULT_COMMIT_MS	1000
 #define DEFAULT_COPY_BLOCKS	1024U
 
 /* Devices in use by an active target, so that no two write to one of them. */
@@ -362,11 +360,6 @@ static int check_members(struct shingle_device *d, char *why)
 	return 0;
 }
 
-static unsigned int default_destage_ms(const struct shingle_device *d)
-{
-	return d->gathers ? SHINGLE_GATHER_MS : SHINGLE_DESTAGE_MS;
-}
-
 static int load_layout(struct shingle_device *d)
 {
 	enum shingle_dev dev = d->dev[SHINGLE_DEV_META] ? SHINGLE_DEV_META : SHINGLE_DEV_DATA;
@@ -399,47 +392,16 @@ static int load_layout(struct shingle_device *d)
 	if (err)
 		return refuse(ti, err, "%s", why);
 	d->engine->knows_life = SHINGLE_HAS_WRITE_HINTS;
-	d->idle_ms = d->engine->idle_ms;
 	d->gathers = d->engine->gather_blocks;
-	d->wcache.destage_ms = default_destage_ms(d);
+	shingle_config_init(&d->config, d->engine);
 	return 0;
 }
 
-static int set_wcache_blocks(struct shingle_device *d, unsigned int blocks, const char **why)
+/* By a message. */
+static int switch_wcache(struct shingle_device *d, bool on, const char **why)
 {
-	if (d->ti->private) {
-		*why = "wcache_blocks can only be set by a table, not while the device is in use";
-		return -EBUSY;
-	}
-	d->wcache.blocks = blocks;
-	return 0;
-}
+	int err = shingle_wcache_switch(d, on);
 
-static int set_rotational(struct shingle_device *d, bool on, const char **why)
-{
-	if (d->ti->private) {
-		*why = "rotational can only be set by a table: what stands above has asked by now";
-		return -EBUSY;
-	}
-	d->rotational = on;
-	return 0;
-}
-
-static int set_wcache(struct shingle_device *d, bool on, const char **why)
-{
-	int err;
-
-	/* Whether there is one is known when the whole line has been read. */
-	if (!d->ti->private) {
-		d->wcache.on = on;
-		d->wcache.wanted = on;
-		return 0;
-	}
-	if (!d->wcache.blocks) {
-		*why = SHINGLE_NO_WCACHE;
-		return on ? -EINVAL : 0;
-	}
-	err = shingle_wcache_switch(d, on);
 	/* A suspend has committed all there was, and where nothing is written nothing is. */
 	if (!err && !on && !d->read_only && !READ_ONCE(d->suspended))
 		err = shingle_commit(d, false);
@@ -449,61 +411,69 @@ static int set_wcache(struct shingle_device *d, bool on, const char **why)
 	return err;
 }
 
-/* Records may wait for a timer set before, or for none.  Too early does no harm. */
-static void set_commit_ms(struct shingle_device *d, unsigned int ms)
+/* A key of core's has another value: by a message, what follows from it. */
+static int key_changed(struct shingle_device *d, enum shingle_key key, u32 value, const char **why)
 {
-	unsigned long flags;
-	bool sooner;
+	switch (key) {
+	case SHINGLE_KEY_IDLE_MS:
+		/* It may wait for a timer set before; it knows for how long it still has to. */
+		if (value && !READ_ONCE(d->stopping))
+			mod_delayed_work(d->clean_wq, &d->idle_work, 0);
+		return 0;
+	case SHINGLE_KEY_WCACHE:
+		return switch_wcache(d, value, why);
+	case SHINGLE_KEY_DESTAGE_MS:
+		shingle_wcache_look(d);
+		return 0;
+	default:
+		return 0;
+	}
+}
 
+static int set_key(struct shingle_device *d, const struct shingle_option *o, const char *text,
+		   const char **why)
+{
+	bool in_use = d->ti->private, sooner = false;
+	enum shingle_key key = o - shingle_keys;
+	unsigned long flags;
+	u32 value;
+	int err;
+
+	err = shingle_option_check(o, text, in_use, &value, why);
+	if (err)
+		return err;
+	if (in_use && key == SHINGLE_KEY_WCACHE && !d->wcache.blocks) {
+		*why = SHINGLE_NO_WCACHE;
+		return value ? -EINVAL : 0;
+	}
 	spin_lock_irqsave(&d->map_lock, flags);
-	sooner = ms && (!d->commit_ms || ms < d->commit_ms);
-	WRITE_ONCE(d->commit_ms, ms);
+	/* Records may wait for a timer set before, or for none.  Too early does no harm. */
+	if (in_use && key == SHINGLE_KEY_COMMIT_MS)
+		sooner = value && (!d->config.commit_ms || value < d->config.commit_ms);
+	if (o->set)
+		o->set(&d->config, value, why);
+	shingle_option_put(o, &d->config, value);
 	if (sooner && d->journal.txn[d->journal.open].nr && !READ_ONCE(d->suspended))
 		mod_delayed_work(d->wq, &d->commit_work, 0);
 	spin_unlock_irqrestore(&d->map_lock, flags);
+	return in_use ? key_changed(d, key, value, why) : 0;
 }
 
 /* A feature (@value is NULL) or a key; the engine's own or core's. */
 static int set_option(struct shingle_device *d, const char *name, const char *value)
 {
+	const struct shingle_option *o = shingle_option_find(shingle_keys, name, !value);
 	struct dm_target *ti = d->ti;
 	const char *why = NULL;
-	unsigned int number;
 	unsigned long flags;
-	int err = value ? shingle_key_parse(name, value, &number, &why) : -ENOENT;
+	int err;
 
-	switch (err) {
-	case SHINGLE_KEY_COMMIT_MS:
-		set_commit_ms(d, number);
-		return 0;
-	case SHINGLE_KEY_IDLE_MS:
+	if (o) {
+		err = set_key(d, o, value, &why);
+	} else {
 		spin_lock_irqsave(&d->map_lock, flags);
-		WRITE_ONCE(d->idle_ms, number);
+		err = shingle_set(d->engine, name, value, &why);
 		spin_unlock_irqrestore(&d->map_lock, flags);
-		/* It may wait for a timer set before; it knows for how long it still has to. */
-		if (number && !READ_ONCE(d->stopping))
-			mod_delayed_work(d->clean_wq, &d->idle_work, 0);
-		return 0;
-	case SHINGLE_KEY_WCACHE_BLOCKS:
-		err = set_wcache_blocks(d, number, &why);
-		break;
-	case SHINGLE_KEY_WCACHE:
-		err = set_wcache(d, number, &why);
-		break;
-	case SHINGLE_KEY_DESTAGE_MS:
-		spin_lock_irqsave(&d->map_lock, flags);
-		WRITE_ONCE(d->wcache.destage_ms, number);
-		spin_unlock_irqrestore(&d->map_lock, flags);
-		shingle_wcache_look(d);
-		return 0;
-	case SHINGLE_KEY_ROTATIONAL:
-		err = set_rotational(d, number, &why);
-		break;
-	case -ENOENT:
-		spin_lock_irqsave(&d->map_lock, flags);
-		err = d->ops->set(d->engine, name, value, &why);
-		spin_unlock_irqrestore(&d->map_lock, flags);
-		break;
 	}
 	if (err == -ENOENT)
 		return refuse(ti, -EINVAL, "Unknown %s %.64s", value ? "key" : "feature", name);
@@ -546,13 +516,14 @@ static int parse_options(struct shingle_device *d, struct dm_arg_set *as)
 	return err;
 }
 
-/* The table line is read: what it leaves open depends on all of it. */
-static int size_wcache(struct shingle_device *d)
+static int settle_options(struct shingle_device *d)
 {
-	if (d->gathers && !d->wcache.blocks)
-		d->wcache.blocks = d->engine->buffer_blocks;
-	if (d->wcache.wanted && !d->wcache.blocks)
-		return refuse(d->ti, -EINVAL, "%s", SHINGLE_NO_WCACHE);
+	const char *why;
+
+	if (shingle_config_settle(&d->config, &why))
+		return refuse(d->ti, -EINVAL, "%s", why);
+	d->wcache.blocks = d->config.wcache_blocks;
+	d->wcache.on = d->config.wcache;
 	return 0;
 }
 
@@ -612,8 +583,6 @@ int shingle_ctr(struct dm_target *ti, unsigned int argc, char **argv,
 	}
 	d->ti = ti;
 	d->ops = ops;
-	d->commit_ms = DEFAULT_COMMIT_MS;
-	d->rotational = true;
 	d->stopping = true;
 	d->suspended = true;
 	INIT_LIST_HEAD(&d->list);
@@ -647,7 +616,7 @@ int shingle_ctr(struct dm_target *ti, unsigned int argc, char **argv,
 	if (!err)
 		err = parse_options(d, &as);
 	if (!err)
-		err = size_wcache(d);
+		err = settle_options(d);
 	if (err)
 		goto bad;
 	ti->error = "Out of memory";
@@ -845,7 +814,7 @@ void shingle_resume(struct dm_target *ti)
 {
 	struct shingle_device *d = ti->private;
 
-	shingle_tell_disk(ti, d->rotational);
+	shingle_tell_disk(ti, d->config.rotational);
 	spin_lock_irq(&d->map_lock);
 	WRITE_ONCE(d->leaving, false);
 	spin_unlock_irq(&d->map_lock);
@@ -960,74 +929,42 @@ static unsigned int emit_info(struct shingle_device *d, char *result, unsigned i
 	return sz;
 }
 
-/* As shingle_engine_ops::get: the keys that every target has. */
-static int get_key(const struct shingle_device *d, u32 index, const char **name, char *value,
-		   size_t size)
-{
-	const struct shingle_wcache *wc = &d->wcache;
-
-	lockdep_assert_held(&d->map_lock);
-	switch (index) {
-	case 0:
-		*name = "commit_ms";
-		snprintf(value, size, "%u", d->commit_ms);
-		return d->commit_ms != DEFAULT_COMMIT_MS;
-	case 1:
-		*name = "idle_ms";
-		snprintf(value, size, "%u", d->idle_ms);
-		return d->idle_ms != d->engine->idle_ms;
-	case 2:
-		*name = "wcache_blocks";
-		snprintf(value, size, "%u", wc->blocks);
-		return wc->blocks && wc->blocks != d->engine->buffer_blocks;
-	case 3:
-		*name = "wcache";
-		snprintf(value, size, "off");
-		return wc->blocks && !wc->on;
-	case 4:
-		*name = "destage_ms";
-		snprintf(value, size, "%u", wc->destage_ms);
-		return wc->destage_ms != default_destage_ms(d);
-	case 5:
-		*name = "rotational";
-		snprintf(value, size, "off");
-		return !d->rotational;
-	}
-	return -ENOENT;
-}
-
 /* How emit_options() says them: their number, as in a table line, or to be measured. */
 enum emit_as { EMIT_COUNT, EMIT_TABLE, EMIT_IMA };
 
-/* Features or @keys, as far as they are not the default; or only how many words. */
+/* Features or @keys of @table, as far as they are not the default; adds their words to @n. */
+static unsigned int emit_some(const struct shingle_option *table, const void *of, bool keys,
+			      enum emit_as as, unsigned int *n, char *result,
+			      unsigned int maxlen)
+{
+	const struct shingle_option *o;
+	unsigned int sz = 0;
+	char value[32];
+
+	for (o = table; o->name; o++) {
+		if (shingle_is_feature(o) == keys ||
+		    !shingle_option_show(o, of, value, sizeof(value)))
+			continue;
+		*n += keys ? 2 : 1;
+		if (as == EMIT_IMA)
+			DMEMIT(",%s=%s", o->name, keys ? value : "y");
+		else if (as == EMIT_TABLE && keys)
+			DMEMIT(" %s %s", o->name, value);
+		else if (as == EMIT_TABLE)
+			DMEMIT(" %s", o->name);
+	}
+	return sz;
+}
+
+/* The engine's, then every target's own; or only how many words. */
 static unsigned int emit_options(const struct shingle_device *d, bool keys, enum emit_as as,
 				 char *result, unsigned int maxlen)
 {
-	unsigned int sz = 0, n = 0, own;
-	const char *name;
-	char value[32];
-	u32 i;
-	int r;
+	unsigned int n = 0, sz;
 
 	lockdep_assert_held(&d->map_lock);
-	/* The engine's, then every target's own. */
-	for (own = 0; own < 2; own++) {
-		for (i = 0;; i++) {
-			r = own ? get_key(d, i, &name, value, sizeof(value)) :
-				  d->ops->get(d->engine, i, &name, value, sizeof(value));
-			if (r < 0)
-				break;
-			if (!r || keys != (value[0] != '\0'))
-				continue;
-			n += keys ? 2 : 1;
-			if (as == EMIT_IMA)
-				DMEMIT(",%s=%s", name, keys ? value : "y");
-			else if (as == EMIT_TABLE && keys)
-				DMEMIT(" %s %s", name, value);
-			else if (as == EMIT_TABLE)
-				DMEMIT(" %s", name);
-		}
-	}
+	sz = emit_some(d->ops->options, d->engine, keys, as, &n, result, maxlen);
+	sz += emit_some(shingle_keys, &d->config, keys, as, &n, result + sz, maxlen - sz);
 	return as == EMIT_COUNT ? n : sz;
 }
 
@@ -1098,36 +1035,36 @@ EXPORT_SYMBOL_GPL(shingle_status);
 
 static int emit_stats(struct shingle_device *d, char *result, unsigned int maxlen)
 {
-	struct shingle_counter c[SHINGLE_MAX_COUNTERS];
-	u64 cached, bytes, step_us[SHINGLE_STEP_KINDS];
+	u64 step_us[SHINGLE_STEP_KINDS], own[SHINGLE_MAX_COUNTERS];
+	const struct shingle_counter *c = d->ops->counters;
+	struct shingle_gauges now;
 	struct shingle_counters n;
 	unsigned int sz = 0;
-	u32 nr, dirty, i;
+	u32 i;
 
 	spin_lock_irq(&d->map_lock);
 	n = d->n;
 	shingle_add_counters(d, &n);
 	memcpy(step_us, d->step_us, sizeof(step_us));
-	nr = min_t(u32, d->ops->counters(d->engine, c, ARRAY_SIZE(c)), ARRAY_SIZE(c));
-	for (i = 0; i < nr; i++)
-		c[i].value += d->carried[i];
-	cached = d->ops->cached_blocks(d->engine);
-	bytes = d->ops->map_bytes(d->engine);
-	dirty = d->wcache.nr;
+	for (i = 0; c[i].name; i++)
+		own[i] = shingle_counter_get(&c[i], d->engine) + d->carried[i];
+	now.cached_blocks = d->ops->cached_blocks(d->engine);
+	now.map_bytes = d->ops->map_bytes(d->engine);
+	now.bad_blocks = d->bad.nr;
+	now.wcache_dirty_blocks = d->wcache.nr;
 	spin_unlock_irq(&d->map_lock);
 
 	DMEMIT("mode %s\n", mode_name(d));
-	DMEMIT("cached_blocks %llu\n", cached);
-	DMEMIT("map_bytes %llu\n", bytes);
-	DMEMIT("bad_blocks %u\n", d->bad.nr);
-	DMEMIT("wcache_dirty_blocks %u\n", dirty);
+#define X(name) DMEMIT(#name " %llu\n", now.name)
+	SHINGLE_GAUGES(X, ;);
+#undef X
 #define X(name) DMEMIT(#name " %llu\n", n.name)
 	SHINGLE_COUNTERS(X, ;);
 #undef X
 	for (i = 0; i < SHINGLE_STEP_KINDS && d->ops->step_kinds[i]; i++)
 		DMEMIT("step_%s_us %llu\n", d->ops->step_kinds[i], step_us[i]);
-	for (i = 0; i < nr; i++)
-		DMEMIT("%s %llu\n", c[i].name, c[i].value);
+	for (i = 0; c[i].name; i++)
+		DMEMIT("%s %llu\n", c[i].name, own[i]);
 	return 1;
 }
 
@@ -1137,7 +1074,7 @@ static void clear_stats(struct shingle_device *d)
 	shingle_clear_counters(d);
 	memset(d->carried, 0, sizeof(d->carried));
 	memset(d->step_us, 0, sizeof(d->step_us));
-	d->ops->clear_counters(d->engine);
+	shingle_counters_clear(d->ops->counters, d->engine);
 	spin_unlock_irq(&d->map_lock);
 }
 
@@ -1483,7 +1420,7 @@ void shingle_io_hints(struct dm_target *ti, struct queue_limits *limits)
 	shingle_limit_discards(limits, UINT_MAX & ~(SHINGLE_BLOCK_SECTORS - 1),
 			       SHINGLE_BLOCK_SIZE);
 	shingle_limit_write_zeroes(limits, UINT_MAX & ~(SHINGLE_BLOCK_SECTORS - 1));
-	shingle_limit_disk(limits, d->rotational);
+	shingle_limit_disk(limits, d->config.rotational);
 }
 EXPORT_SYMBOL_GPL(shingle_io_hints);
 

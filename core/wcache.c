@@ -252,8 +252,8 @@ static void arm(struct shingle_device *d)
 
 	if (is_full(d) || !wc->on)
 		run_now(wc);
-	else if (wc->destage_ms)
-		queue_delayed_work(wc->wq, &wc->work, msecs_to_jiffies(wc->destage_ms));
+	else if (d->config.destage_ms)
+		queue_delayed_work(wc->wq, &wc->work, msecs_to_jiffies(d->config.destage_ms));
 }
 
 /**
@@ -918,7 +918,7 @@ static bool destage(struct shingle_device *d)
 	for (end = s; end && n < RUN_BLOCKS && end->lblk == s->lblk + n && eligible(end); n++)
 		end = next_of(end);
 	r = shingle_place(d, s->lblk, n, &g->w, bio);
-	if (r == -EIO) {
+	if (r == -EIO || r == SHINGLE_FULL) {
 		/* Refused: for these blocks it is as bad as an error of the medium. */
 		load(d, g, s, n);
 		wc->refused = false;
@@ -947,7 +947,7 @@ out:
 		bio_put(bio);
 	else if (!held)
 		submit_bio_noacct(bio);
-	return !r || r == -EIO;
+	return !r || r == -EIO || r == SHINGLE_FULL;
 }
 
 /*
@@ -1012,8 +1012,8 @@ static void rearm(struct shingle_device *d)
 		return;
 	if (wc->rounds && time_before(now, wc->retry_at))
 		at = wc->retry_at;
-	else if (wc->destage_ms)
-		at = oldest(wc)->since + msecs_to_jiffies(wc->destage_ms);
+	else if (d->config.destage_ms)
+		at = oldest(wc)->since + msecs_to_jiffies(d->config.destage_ms);
 	else
 		return;
 	queue_delayed_work(wc->wq, &wc->work, time_after(at, now) ? at - now : 1);
@@ -1030,8 +1030,8 @@ static void wcache_work(struct work_struct *work)
 	spin_lock_irq(&d->map_lock);
 	wc->blocked = false;
 	s = oldest(wc);
-	if (s && wc->destage_ms &&
-	    time_after_eq(jiffies, s->since + msecs_to_jiffies(wc->destage_ms)))
+	if (s && d->config.destage_ms &&
+	    time_after_eq(jiffies, s->since + msecs_to_jiffies(d->config.destage_ms)))
 		wc->drain = wc->seq;
 	spin_unlock_irq(&d->map_lock);
 
@@ -1216,7 +1216,6 @@ void shingle_wcache_prepare(struct shingle_device *d)
 {
 	struct shingle_wcache *wc = &d->wcache;
 
-	wc->on = true;
 	wc->tree = RB_ROOT;
 	INIT_LIST_HEAD(&wc->ages);
 	INIT_LIST_HEAD(&wc->free);

@@ -68,9 +68,6 @@ struct shingle_hits {
  * struct shingle_wcache - the cache of a device
  * @blocks: its size, 0 = none; constant once constructed
  * @on: take writes in; set under map_lock, read anywhere
- * @wanted: the table line says that it is on; constructor
- * @destage_ms: write a block so long after it came at the latest, 0 = not for
- *	that reason
  * @wq: @work; apart, since it may wait for bios that others submit
  * @work: destages, completes flushes
  * @bios: struct shingle_destage
@@ -104,8 +101,6 @@ struct shingle_hits {
 struct shingle_wcache {
 	u32 blocks;
 	bool on;
-	bool wanted;
-	unsigned int destage_ms;
 
 	struct workqueue_struct *wq;
 	struct delayed_work work;

@@ -198,6 +198,7 @@ struct imr_walk {
  * @slot: backup slots
  * @saved: which of them holds which logical track, since reads ask
  * @pending: physical tracks that wait: [0] for an earlier transaction than [1]
+ * @nr_pending: in both lists
  * @nr_saved: slots that have an owner
  * @nr_suspects: slots that could not be written
  * @live: mapped tracks of each level
@@ -267,6 +268,7 @@ struct imr {
 	struct imr_slot *slot;
 	struct shingle_slotmap saved;
 	struct imr_pending pending[2];
+	u32 nr_pending;
 	u32 nr_saved;
 	u32 nr_suspects;
 	u32 live[NR_LEVELS];
@@ -446,6 +448,7 @@ static void free_phys(struct imr *s, u32 phys, u64 seq)
 	p->head = phys;
 	p->nr++;
 	p->seq = seq;
+	s->nr_pending++;
 }
 
 /* Give up to *@most tracks back. */
@@ -458,6 +461,7 @@ static void release_list(struct imr *s, struct imr_pending *p, u32 *most)
 		s->owner[p->head] = OWNER_FREE;
 		imr_track_give(&s->tracks, p->head);
 		p->head = next & ~OWNER_PENDING;
+		s->nr_pending--;
 	}
 }
 
@@ -571,16 +575,93 @@ static bool allocate(struct imr *s)
 	       s->item && s->sorted;
 }
 
-static u32 default_buffer(const struct imr *s)
+static u32 initial_buffer(const void *of)
 {
+	const struct imr *s = of;
+
 	return clamp(MAX_BUFFER_BLOCKS / s->track_blocks, 1U, DEFAULT_BUFFER);
 }
 
-static void set_buffer(struct imr *s, u32 tracks)
+static int set_buffer(void *of, u32 tracks, const char **why)
 {
-	s->buffer_tracks = tracks;
+	struct imr *s = of;
+
+	if ((u64)tracks * s->track_blocks > MAX_BUFFER_BLOCKS)
+		return -ERANGE;
 	s->engine.buffer_blocks = tracks * s->track_blocks;
+	return 0;
 }
+
+static int set_levels(void *of, u32 levels, const char **why)
+{
+	const struct imr *s = of;
+
+	if (levels != LEVELS_HINT || s->engine.knows_life)
+		return 0;
+	*why = "level hint needs a kernel whose writes carry lifetime hints (Linux 6.9)";
+	return -EOPNOTSUPP;
+}
+
+#define OPTION(member)	SHINGLE_OPTION_AT(struct imr, member)
+#define UNSAFE(word, member, what)						\
+	{ .name = word, .kind = SHINGLE_OPTION_FEATURE, .when = SHINGLE_OPTION_TABLE,	\
+	  OPTION(member), .help = "for tests, without " what }
+
+/* Words in the order of enum imr_policy, enum imr_levels, LARGEST_AUTO and LARGEST_MOST. */
+static const struct shingle_option imr_options[] = {
+	{ .name = "policy", .kind = SHINGLE_OPTION_WORD, OPTION(tracks.policy),
+	  .initial = IMR_COMPACTION,
+	  .words = SHINGLE_OPTION_WORDS("seq", "3phase", "zigzag", "compaction"),
+	  .range = "policy must be seq, 3phase, zigzag or compaction",
+	  .help = "which physical track a logical one gets" },
+	{ .name = "start", .kind = SHINGLE_OPTION_WORD, OPTION(tracks.first),
+	  .words = SHINGLE_OPTION_WORDS("next", "first"),
+	  .range = "start must be first or next",
+	  .help = "where seq and zigzag look for a free track" },
+	{ .name = "rmw", .kind = SHINGLE_OPTION_WORD, OPTION(naive),
+	  .words = SHINGLE_OPTION_WORDS("merged", "naive"),
+	  .range = "rmw must be naive or merged",
+	  .help = "one rewrite for all bottoms of an epoch, or one for each" },
+	{ .name = "adjsync", .kind = SHINGLE_OPTION_WORD, OPTION(adjsync_needed),
+	  .words = SHINGLE_OPTION_WORDS("literal", "needed"),
+	  .range = "adjsync must be literal or needed",
+	  .help = "of naive: a sync before a bottom beside what is not synced" },
+	{ .name = "syncs", .kind = SHINGLE_OPTION_WORD, OPTION(syncs_literal),
+	  .words = SHINGLE_OPTION_WORDS("needed", "literal"),
+	  .range = "syncs must be literal or needed",
+	  .help = "of merged: syncs that separate nothing, too, or not" },
+	{ .name = "overwrite", .kind = SHINGLE_OPTION_WORD, OPTION(move),
+	  .words = SHINGLE_OPTION_WORDS("inplace", "move"),
+	  .range = "overwrite must be inplace or move",
+	  .help = "mapped tracks are written where they are, or elsewhere" },
+	{ .name = "level", .kind = SHINGLE_OPTION_WORD, OPTION(levels), .set = set_levels,
+	  .words = SHINGLE_OPTION_WORDS("message", "hint", "lba"),
+	  .range = "level must be message, hint or lba",
+	  .help = "who says which level a track has" },
+	{ .name = "partial", .kind = SHINGLE_OPTION_WORD, OPTION(by_level),
+	  .words = SHINGLE_OPTION_WORDS("top", "level"),
+	  .range = "partial must be top or level",
+	  .help = "where tracks go that are written in parts" },
+	{ .name = "largest", .kind = SHINGLE_OPTION_NUMBER, OPTION(largest),
+	  .max = NR_LEVELS - 1, .words = SHINGLE_OPTION_WORDS("auto", "most"),
+	  .initial = LARGEST_AUTO,
+	  .range = "largest must be a level from 0 to 15, auto or most",
+	  .help = "the level that bottoms are for, with those beyond it" },
+	{ .name = "buffer_tracks", .kind = SHINGLE_OPTION_NUMBER, .when = SHINGLE_OPTION_TABLE,
+	  OPTION(buffer_tracks), .min = 1, .max = MAX_BUFFER,
+	  .find_initial = initial_buffer, .set = set_buffer,
+	  .range = "buffer_tracks must be from 1 to 1024, and at most 1 GiB",
+	  .busy = "buffer_tracks can only be set by a table, not while the device is in use",
+	  .help = "tracks of an epoch at most, and the size of the buffer" },
+	UNSAFE("unsafe_record", unsafe_record, "records of saved tops"),
+	UNSAFE("unsafe_sync1", unsafe_sync1, "the sync before bottoms"),
+	UNSAFE("unsafe_sync2", unsafe_sync2, "the sync before restoring"),
+	UNSAFE("unsafe_sync4", unsafe_sync4, "the sync between bottoms and tops"),
+	UNSAFE("unsafe_retire", unsafe_retire, "records of restored tops"),
+	UNSAFE("unsafe_reuse", unsafe_reuse, "waiting before freed tracks are used again"),
+	UNSAFE("unsafe_order", engine.unsafe_order, "the flush of data before their records"),
+	{ }
+};
 
 static int imr_create(struct shingle_engine **out, const struct shingle_layout *layout,
 		      const char **why)
@@ -606,14 +687,14 @@ static int imr_create(struct shingle_engine **out, const struct shingle_layout *
 	s->engine.discard_blocks = s->track_blocks;
 	s->engine.gather_blocks = s->track_blocks;
 	s->engine.cache_blocks = (u64)s->nr_slots * s->track_blocks;
-	set_buffer(s, default_buffer(s));
-	s->largest = LARGEST_AUTO;
+	s->engine.buffer_blocks = initial_buffer(s) * s->track_blocks;
 	s->shunned = IMR_NO_TRACK;
 	s->drain = NO_OWNER;
 	if (!allocate(s)) {
 		imr_destroy(&s->engine);
 		return -ENOMEM;
 	}
+	shingle_options_init(imr_options, s);
 	for (i = 0; i < s->nr_logical; i++)
 		s->map[i].phys = IMR_NO_TRACK;
 	for (i = 0; i < s->nr_phys; i++)
@@ -622,198 +703,6 @@ static int imr_create(struct shingle_engine **out, const struct shingle_layout *
 		s->slot[i].owner = NO_OWNER;
 	*out = &s->engine;
 	return 0;
-}
-
-static const char *const policy_names[IMR_NR_POLICIES] = {
-	[IMR_SEQ] = "seq", [IMR_3PHASE] = "3phase", [IMR_ZIGZAG] = "zigzag",
-	[IMR_COMPACTION] = "compaction",
-};
-
-static const char *const level_names[NR_LEVELS_FROM] = {
-	[LEVELS_MESSAGE] = "message", [LEVELS_HINT] = "hint", [LEVELS_LBA] = "lba",
-};
-
-static bool *unsafe_feature(struct imr *s, const char *name)
-{
-	if (!strcmp(name, "unsafe_record"))
-		return &s->unsafe_record;
-	if (!strcmp(name, "unsafe_sync1"))
-		return &s->unsafe_sync1;
-	if (!strcmp(name, "unsafe_sync2"))
-		return &s->unsafe_sync2;
-	if (!strcmp(name, "unsafe_sync4"))
-		return &s->unsafe_sync4;
-	if (!strcmp(name, "unsafe_retire"))
-		return &s->unsafe_retire;
-	if (!strcmp(name, "unsafe_reuse"))
-		return &s->unsafe_reuse;
-	if (!strcmp(name, "unsafe_order"))
-		return &s->engine.unsafe_order;
-	return NULL;
-}
-
-static int set_policy(struct imr *s, const char *value)
-{
-	u32 i;
-
-	for (i = 0; i < IMR_NR_POLICIES; i++) {
-		if (!strcmp(value, policy_names[i])) {
-			s->tracks.policy = i;
-			return 0;
-		}
-	}
-	return -ERANGE;
-}
-
-static int set_levels(struct imr *s, const char *value, const char **why)
-{
-	u32 i;
-
-	for (i = 0; i < NR_LEVELS_FROM && strcmp(value, level_names[i]); i++)
-		;
-	if (i == NR_LEVELS_FROM)
-		return -ERANGE;
-	if (i == LEVELS_HINT && !s->engine.knows_life) {
-		*why = "level hint needs a kernel whose writes carry lifetime hints (Linux 6.9)";
-		return -EOPNOTSUPP;
-	}
-	s->levels = i;
-	return 0;
-}
-
-static int set_largest(struct imr *s, const char *value)
-{
-	u32 n;
-
-	if (!strcmp(value, "auto"))
-		n = LARGEST_AUTO;
-	else if (!strcmp(value, "most"))
-		n = LARGEST_MOST;
-	else if (kstrtouint(value, 10, &n) || n >= NR_LEVELS)
-		return -ERANGE;
-	s->largest = n;
-	return 0;
-}
-
-static int set_buffer_tracks(struct imr *s, const char *value, const char **why)
-{
-	u32 n;
-
-	if (s->engine.in_use) {
-		*why = "buffer_tracks can only be set by a table, not while the device is in use";
-		return -EBUSY;
-	}
-	if (kstrtouint(value, 10, &n) || !n || n > MAX_BUFFER ||
-	    (u64)n * s->track_blocks > MAX_BUFFER_BLOCKS)
-		return -ERANGE;
-	set_buffer(s, n);
-	return 0;
-}
-
-static int imr_set(struct shingle_engine *e, const char *name, const char *value,
-		   const char **why)
-{
-	struct imr *s = to_imr(e);
-	bool *unsafe;
-
-	if (!value) {
-		unsafe = unsafe_feature(s, name);
-		if (!unsafe)
-			return -ENOENT;
-		*unsafe = true;
-		return 0;
-	}
-	if (!strcmp(name, "policy")) {
-		*why = "policy must be seq, 3phase, zigzag or compaction";
-		return set_policy(s, value);
-	}
-	if (!strcmp(name, "start")) {
-		*why = "start must be first or next";
-		return shingle_choose(value, "next", "first", &s->tracks.first);
-	}
-	if (!strcmp(name, "rmw")) {
-		*why = "rmw must be naive or merged";
-		return shingle_choose(value, "merged", "naive", &s->naive);
-	}
-	if (!strcmp(name, "adjsync")) {
-		*why = "adjsync must be literal or needed";
-		return shingle_choose(value, "literal", "needed", &s->adjsync_needed);
-	}
-	if (!strcmp(name, "syncs")) {
-		*why = "syncs must be literal or needed";
-		return shingle_choose(value, "needed", "literal", &s->syncs_literal);
-	}
-	if (!strcmp(name, "overwrite")) {
-		*why = "overwrite must be inplace or move";
-		return shingle_choose(value, "inplace", "move", &s->move);
-	}
-	if (!strcmp(name, "level")) {
-		*why = "level must be message, hint or lba";
-		return set_levels(s, value, why);
-	}
-	if (!strcmp(name, "partial")) {
-		*why = "partial must be top or level";
-		return shingle_choose(value, "top", "level", &s->by_level);
-	}
-	if (!strcmp(name, "largest")) {
-		*why = "largest must be a level from 0 to 15, auto or most";
-		return set_largest(s, value);
-	}
-	if (!strcmp(name, "buffer_tracks")) {
-		*why = "buffer_tracks must be from 1 to 1024, and at most 1 GiB";
-		return set_buffer_tracks(s, value, why);
-	}
-	return -ENOENT;
-}
-
-static int word(char *value, size_t size, const char *text, bool differs)
-{
-	snprintf(value, size, "%s", text);
-	return differs;
-}
-
-static int imr_get(struct shingle_engine *e, u32 index, const char **name, char *value,
-		   size_t size)
-{
-	static const char *const names[] = {
-		"policy", "start", "rmw", "adjsync", "syncs", "overwrite", "level", "partial",
-		"largest", "buffer_tracks", "unsafe_record", "unsafe_sync1", "unsafe_sync2",
-		"unsafe_sync4", "unsafe_retire", "unsafe_reuse", "unsafe_order",
-	};
-	struct imr *s = to_imr(e);
-
-	if (index >= ARRAY_SIZE(names))
-		return -ENOENT;
-	*name = names[index];
-	switch (index) {
-	case 0:
-		return word(value, size, policy_names[s->tracks.policy],
-			    s->tracks.policy != IMR_COMPACTION);
-	case 1:
-		return word(value, size, "first", s->tracks.first);
-	case 2:
-		return word(value, size, "naive", s->naive);
-	case 3:
-		return word(value, size, "needed", s->adjsync_needed);
-	case 4:
-		return word(value, size, "literal", s->syncs_literal);
-	case 5:
-		return word(value, size, "move", s->move);
-	case 6:
-		return word(value, size, level_names[s->levels], s->levels != LEVELS_MESSAGE);
-	case 7:
-		return word(value, size, "level", s->by_level);
-	case 8:
-		if (s->largest == LARGEST_MOST)
-			return word(value, size, "most", true);
-		snprintf(value, size, "%u", s->largest);
-		return s->largest != LARGEST_AUTO;
-	case 9:
-		snprintf(value, size, "%u", s->buffer_tracks);
-		return s->buffer_tracks != default_buffer(s);
-	default:
-		return word(value, size, "", *unsafe_feature(s, *name));
-	}
 }
 
 /* ------------------------------------------------------------------------
@@ -1776,7 +1665,7 @@ static bool imr_pending(struct shingle_engine *e)
 	struct imr *s = to_imr(e);
 	u32 i;
 
-	if (s->pending[0].nr || s->pending[1].nr)
+	if (s->nr_pending)
 		return true;
 	for (i = 0; i < s->nr_slots; i++) {
 		if (s->slot[i].pending || (s->slot[i].owner != NO_OWNER && !s->slot[i].solid))
@@ -2122,11 +2011,11 @@ static u32 verify_tracks(struct imr *s, shingle_report_fn report, void *ctx)
 static u32 verify_sums(struct imr *s, shingle_report_fn report, void *ctx)
 {
 	const struct imr_walk *w = &s->walk;
-	u32 waits = s->pending[0].nr + s->pending[1].nr, bad = 0, i;
+	u32 bad = 0, i;
 
-	if (w->pending != waits || w->nr_free != s->tracks.nr_free) {
+	if (w->pending != s->nr_pending || w->nr_free != s->tracks.nr_free) {
 		report(ctx, "%u physical tracks wait and %u are free, not %u and %u", w->pending,
-		       w->nr_free, waits, s->tracks.nr_free);
+		       w->nr_free, s->nr_pending, s->tracks.nr_free);
 		bad++;
 	}
 	if (w->nr_saved != s->nr_saved || w->nr_saved != s->saved.live) {
@@ -2170,67 +2059,42 @@ static u32 imr_verify(struct shingle_engine *e, u64 *cursor, shingle_report_fn r
 	return bad;
 }
 
-static u32 imr_counters(struct shingle_engine *e, struct shingle_counter *c, u32 max)
-{
-	const struct imr *s = to_imr(e);
-	const struct shingle_counter all[] = {
-		{ "imr_bottoms_allocated", s->bottoms_allocated },
-		{ "imr_tops_allocated", s->tops_allocated },
-		{ "imr_tier_misses", s->tier_misses },
-		{ "imr_bottoms_rmw", s->bottoms_rmw },
-		{ "imr_bottoms_rmw_free", s->bottoms_rmw_free },
-		{ "imr_tops_written", s->tops_written },
-		{ "imr_backups", s->backups },
-		{ "imr_rewrites", s->rewrites },
-		{ "imr_replayed_tops", s->replayed },
-		{ "imr_epochs", s->epochs },
-		{ "imr_epochs_rmw", s->epochs_rmw },
-		{ "imr_epoch_tracks", s->epoch_tracks },
-		{ "imr_partial_tracks", s->partial_tracks },
-		{ "imr_parked_tracks", s->parked_tracks },
-		{ "imr_overwritten_tracks", s->overwritten_tracks },
-		{ "imr_moved_tracks", s->moved_tracks },
-		{ "imr_direct_blocks", s->direct_blocks },
-		{ "imr_pending_tracks", s->pending[0].nr + s->pending[1].nr },
-		{ "imr_sync_adjacent", s->syncs[IMR_SYNC_ADJACENT] },
-		{ "imr_sync_1", s->syncs[IMR_SYNC_1] },
-		{ "imr_sync_2", s->syncs[IMR_SYNC_2] },
-		{ "imr_sync_3", s->syncs[IMR_SYNC_3] },
-		{ "imr_sync_4", s->syncs[IMR_SYNC_4] },
-		{ "imr_sync_5", s->syncs[IMR_SYNC_5] },
-		{ "imr_sync_saved", s->syncs[IMR_SYNC_SAVED] },
-		{ "imr_sync_map", s->syncs[IMR_SYNC_MAP] },
-		{ "imr_sync_redo", s->syncs[IMR_SYNC_REDO] },
-	};
+#define COUNT(name)	SHINGLE_COUNTER("imr_" #name, struct imr, name, COUNT)
+#define SYNC(name, cause)	SHINGLE_COUNTER("imr_" #name, struct imr, syncs[cause], COUNT)
 
-	BUILD_BUG_ON(ARRAY_SIZE(all) > SHINGLE_MAX_COUNTERS);
-	memcpy(c, all, min_t(size_t, max, ARRAY_SIZE(all)) * sizeof(*c));
-	return ARRAY_SIZE(all);
-}
+static const struct shingle_counter imr_counters[] = {
+	COUNT(bottoms_allocated),
+	COUNT(tops_allocated),
+	COUNT(tier_misses),
+	COUNT(bottoms_rmw),
+	COUNT(bottoms_rmw_free),
+	COUNT(tops_written),
+	COUNT(backups),
+	COUNT(rewrites),
+	SHINGLE_COUNTER("imr_replayed_tops", struct imr, replayed, COUNT),
+	COUNT(epochs),
+	COUNT(epochs_rmw),
+	COUNT(epoch_tracks),
+	COUNT(partial_tracks),
+	COUNT(parked_tracks),
+	COUNT(overwritten_tracks),
+	COUNT(moved_tracks),
+	COUNT(direct_blocks),
+	SHINGLE_COUNTER("imr_pending_tracks", struct imr, nr_pending, NOW),
+	SYNC(sync_adjacent, IMR_SYNC_ADJACENT),
+	SYNC(sync_1, IMR_SYNC_1),
+	SYNC(sync_2, IMR_SYNC_2),
+	SYNC(sync_3, IMR_SYNC_3),
+	SYNC(sync_4, IMR_SYNC_4),
+	SYNC(sync_5, IMR_SYNC_5),
+	SYNC(sync_saved, IMR_SYNC_SAVED),
+	SYNC(sync_map, IMR_SYNC_MAP),
+	SYNC(sync_redo, IMR_SYNC_REDO),
+	{ }
+};
 
-static void imr_clear_counters(struct shingle_engine *e)
-{
-	struct imr *s = to_imr(e);
-
-	memset(s->syncs, 0, sizeof(s->syncs));
-	s->bottoms_allocated = 0;
-	s->tops_allocated = 0;
-	s->tier_misses = 0;
-	s->bottoms_rmw = 0;
-	s->bottoms_rmw_free = 0;
-	s->tops_written = 0;
-	s->backups = 0;
-	s->rewrites = 0;
-	s->replayed = 0;
-	s->epochs = 0;
-	s->epochs_rmw = 0;
-	s->epoch_tracks = 0;
-	s->partial_tracks = 0;
-	s->parked_tracks = 0;
-	s->overwritten_tracks = 0;
-	s->moved_tracks = 0;
-	s->direct_blocks = 0;
-}
+static_assert(ARRAY_SIZE(imr_counters) <= SHINGLE_MAX_COUNTERS + 1);
+static_assert(!offsetof(struct imr, engine));
 
 static u64 imr_map_bytes(struct shingle_engine *e)
 {
@@ -2264,11 +2128,11 @@ const struct shingle_engine_ops imr_engine_ops = {
 		[STEP_SYNC] = "sync",
 	},
 	.discard_records = 1,
+	.options = imr_options,
+	.counters = imr_counters,
 	.logical_blocks = imr_logical_blocks,
 	.create = imr_create,
 	.destroy = imr_destroy,
-	.set = imr_set,
-	.get = imr_get,
 	.resolve = imr_resolve,
 	.place = imr_place,
 	.commit = imr_commit,
@@ -2290,8 +2154,6 @@ const struct shingle_engine_ops imr_engine_ops = {
 	.ready = imr_ready,
 	.max_chunks = imr_max_chunks,
 	.verify = imr_verify,
-	.counters = imr_counters,
-	.clear_counters = imr_clear_counters,
 	.map_bytes = imr_map_bytes,
 	.cached_blocks = imr_cached_blocks,
 };

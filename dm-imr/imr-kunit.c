@@ -76,7 +76,7 @@ static struct disk *new_disk(struct kunit *test, u32 tracks, const char *const *
 	KUNIT_ASSERT_EQ(test, imr_engine_ops.create(&d->e, &d->l, &why), 0);
 	d->seq = 1;
 	for (; keys && keys[0]; keys += 2)
-		KUNIT_ASSERT_EQ(test, d->e->ops->set(d->e, keys[0], keys[1], &why), 0);
+		KUNIT_ASSERT_EQ(test, shingle_set(d->e, keys[0], keys[1], &why), 0);
 	return d;
 }
 
@@ -245,7 +245,7 @@ static void expect_tracks(struct kunit *test, const char *name, u32 lower, const
 
 	/* With bottoms for level 1, level 0, which all tracks have, is the lower one. */
 	if (lower)
-		KUNIT_ASSERT_EQ(test, d->e->ops->set(d->e, "largest", "1", &(const char *){ "" }),
+		KUNIT_ASSERT_EQ(test, shingle_set(d->e, "largest", "1", &(const char *){ "" }),
 				0);
 	for (i = 0; i < n; i++) {
 		persist(test, d, &i, 1);
@@ -1004,11 +1004,11 @@ static void imr_hints(struct kunit *test)
 		struct disk *d = new_disk(test, 32, keys);
 		const char *why = "";
 
-		KUNIT_EXPECT_EQ(test, d->e->ops->set(d->e, "level", "hint", &why), -EOPNOTSUPP);
+		KUNIT_EXPECT_EQ(test, shingle_set(d->e, "level", "hint", &why), -EOPNOTSUPP);
 		KUNIT_EXPECT_TRUE(test, strstr(why, "lifetime hints"));
 		d->e->knows_life = hints;
 		if (hints)
-			KUNIT_ASSERT_EQ(test, d->e->ops->set(d->e, "level", "hint", &why), 0);
+			KUNIT_ASSERT_EQ(test, shingle_set(d->e, "level", "hint", &why), 0);
 		for (i = 0; i < ARRAY_SIZE(lives); i++) {
 			/* What messages say, where the hint does not know better. */
 			level(test, d, i, 1, hints ? 3 * (i == 2) : 3 * (want[0][i] == 'B'));
@@ -1169,7 +1169,7 @@ static void imr_pending_tracks(struct kunit *test)
 	map_some(test, d, all_tracks, 8);
 	KUNIT_EXPECT_TRUE(test, discard(test, d, 2 * TRACK, 3 * TRACK));
 	for (turn = 0; turn < 2; turn++) {
-		d->e->ops->clear_counters(d->e);
+		shingle_counters_clear(d->e->ops->counters, d->e);
 		KUNIT_EXPECT_EQ(test, shingle_exercise_counter(d->e, "imr_pending_tracks"),
 				turn ? 0ULL : 3ULL);
 		commit(d);

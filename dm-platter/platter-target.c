@@ -6,7 +6,6 @@
  * Table line, status and messages; see Documentation/dm-platter.rst.
  */
 #include <linux/blkdev.h>
-#include <linux/ctype.h>
 #include <linux/module.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
@@ -16,299 +15,7 @@
 
 #define PLATTER_MAX_KEYS	40
 
-static const char * const media_names[] = { "cmr", "smr", "imr" };
-static const char * const damage_names[] = { "none", "count", "poison", "shadow" };
-static const char * const queue_names[] = { "fifo", "sptf" };
-static const char * const onoff_names[] = { "off", "on" };
-static const char * const timing_names[] = { "none", "model" };
-
 /* ------------------------------------------------------------------ parsing */
-
-static int parse_name(const char * const *names, unsigned int nr, const char *value)
-{
-	unsigned int i;
-
-	for (i = 0; i < nr; i++)
-		if (!strcmp(names[i], value))
-			return i;
-	return -EINVAL;
-}
-
-/* "2" or "1.5": thousandths of a track */
-static int parse_milli(const char *value, u32 *milli)
-{
-	u32 scale = 100, sum = 0;
-	const char *c = value;
-
-	if (!isdigit(*c))
-		return -EINVAL;
-	for (; isdigit(*c); c++) {
-		sum = sum * 10 + *c - '0';
-		if (sum > 1000)
-			return -EINVAL;
-	}
-	sum *= 1000;
-	if (*c == '.') {
-		if (!isdigit(c[1]))
-			return -EINVAL;
-		for (c++; isdigit(*c); c++) {
-			sum += (*c - '0') * scale;
-			scale /= 10;
-		}
-	}
-	if (*c)
-		return -EINVAL;
-	*milli = sum;
-	return 0;
-}
-
-/* "a<sep>b,a<sep>b,..."; @value is left as it was found */
-static int parse_pairs(const char *value, char sep, unsigned int max, u64 (*pair)[2])
-{
-	unsigned int nr = 0;
-	const char *c = value;
-
-	while (*c) {
-		unsigned int i;
-
-		if (nr == max)
-			return -E2BIG;
-		for (i = 0; i < 2; i++) {
-			unsigned long long v = 0;
-
-			if (!isdigit(*c))
-				return -EINVAL;
-			for (; isdigit(*c); c++) {
-				if (v > (~0ULL - 9) / 10)
-					return -EINVAL;
-				v = v * 10 + *c - '0';
-			}
-			pair[nr][i] = v;
-			if (!i && *c++ != sep)
-				return -EINVAL;
-		}
-		nr++;
-		if (*c == ',' && c[1])
-			c++;
-		else if (*c)
-			return -EINVAL;
-	}
-	return nr ? nr : -EINVAL;
-}
-
-/* What the key arguments set beside the configuration. */
-struct parse {
-	struct platter *p;
-	const char *state;
-	bool head_given;
-	u64 pair[PLATTER_MAX_SEEK_POINTS][2];
-};
-
-struct number_key {
-	const char *name;
-	size_t offset;		/* of a u32 in struct platter */
-	u32 min;
-	u32 max;
-	char *error;
-};
-
-#define CFG(member)	offsetof(struct platter, cfg.member)
-
-static const struct number_key number_keys[] = {
-	{ "surfaces", CFG(surfaces), 1, PLATTER_MAX_SURFACES,
-	  "surfaces must be 1 to 32" },
-	{ "rpm", CFG(profile.rpm), 60, 60000, "rpm must be 60 to 60000" },
-	{ "swath_tracks", CFG(swath_tracks), 0, PLATTER_MAX_CYLINDERS,
-	  "swath_tracks must be 0 (a whole zone) to 2^30" },
-	{ "seek_min_us", CFG(profile.seek_min_us), 0, 1000000,
-	  "seek_min_us must be 0 to 1000000" },
-	{ "seek_avg_us", CFG(profile.seek_avg_us), 0, 1000000,
-	  "seek_avg_us must be 0 to 1000000" },
-	{ "seek_max_us", CFG(profile.seek_max_us), 0, 1000000,
-	  "seek_max_us must be 0 to 1000000" },
-	{ "head_switch_us", CFG(profile.head_switch_us), 0, 1000000,
-	  "head_switch_us must be 0 to 1000000" },
-	{ "write_settle_us", CFG(profile.write_settle_us), 0, 1000000,
-	  "write_settle_us must be 0 to 1000000" },
-	{ "overhead_us", CFG(profile.overhead_us), 0, 1000000,
-	  "overhead_us must be 0 to 1000000" },
-	{ "bus_mb_s", CFG(profile.bus_mb_s), 1, 100000,
-	  "bus_mb_s must be 1 to 100000" },
-	{ "wcache_kib", CFG(profile.wcache_kib), 8, 1048576,
-	  "wcache_kib must be 8 to 1048576" },
-	{ "lookahead_kib", CFG(profile.lookahead_kib), 4, 1048576,
-	  "lookahead_kib must be 4 to 1048576" },
-	{ "density_spread", CFG(profile.density_spread), 0, 500,
-	  "density_spread must be 0 to 500 per mille" },
-	{ "track_skew", CFG(track_skew_sectors), 0, PLATTER_MAX_TRACK_BLOCKS * 8,
-	  "track_skew must be 0 to 524288 sectors" },
-	{ "head_skew", CFG(head_skew_sectors), 0, PLATTER_MAX_TRACK_BLOCKS * 8,
-	  "head_skew must be 0 to 524288 sectors" },
-	{ "time_scale", CFG(time_permille), 1, 2000,
-	  "time_scale must be 1 to 2000 (1000 = the drive's own pace)" },
-	{ "wcache_idle_ms", offsetof(struct platter, wcache_idle_ms), 0, 3600000,
-	  "wcache_idle_ms must be 0 to 3600000" },
-	{ "queue_depth", offsetof(struct platter, queue_depth), 1,
-	  PLATTER_MAX_QUEUE_DEPTH, "queue_depth must be 1 to 32" },
-	{ "headlog", offsetof(struct platter, log_size), 0, PLATTER_MAX_HEADLOG,
-	  "headlog must be 0 to 65536 entries" },
-};
-
-static int set_number(struct platter *p, const struct number_key *k, const char *value,
-		      char **error)
-{
-	u32 v;
-
-	if (kstrtou32(value, 10, &v) || v < k->min || v > k->max) {
-		*error = k->error;
-		return -EINVAL;
-	}
-	*(u32 *)((char *)p + k->offset) = v;
-	return 0;
-}
-
-static int set_zones(struct parse *s, const char *value, char **error)
-{
-	struct platter_config *cfg = &s->p->cfg;
-	int i, nr;
-
-	nr = parse_pairs(value, 'x', PLATTER_MAX_ZONES, s->pair);
-	for (i = 0; i < nr; i++) {
-		if (!s->pair[i][0] || s->pair[i][0] > PLATTER_MAX_CYLINDERS ||
-		    !s->pair[i][1] || s->pair[i][1] % PLATTER_BLOCK_SECTORS ||
-		    s->pair[i][1] > PLATTER_MAX_TRACK_BLOCKS * 8) {
-			nr = -EINVAL;
-			break;
-		}
-		cfg->zone[i].tracks = s->pair[i][0];
-		cfg->zone[i].track_sectors = s->pair[i][1];
-	}
-	if (nr < 0) {
-		*error = "zones must be 1 to 64 TRACKSxTRACK_SECTORS,... (8 to 524288, by 8)";
-		return -EINVAL;
-	}
-	cfg->nr_zones = nr;
-	return 0;
-}
-
-static int set_seek(struct parse *s, const char *value, char **error)
-{
-	struct platter_config *cfg = &s->p->cfg;
-	int i, nr;
-
-	nr = parse_pairs(value, ':', PLATTER_MAX_SEEK_POINTS, s->pair);
-	for (i = 0; i < nr; i++) {
-		if (!s->pair[i][0] || s->pair[i][0] > PLATTER_MAX_CYLINDERS ||
-		    s->pair[i][1] > 1000000) {
-			nr = -EINVAL;
-			break;
-		}
-		cfg->seek[i].distance = s->pair[i][0];
-		cfg->seek[i].ns = s->pair[i][1];
-	}
-	if (nr < 0) {
-		*error = "seek must be 1 to 256 TRACKS:MICROSECONDS,... (at most 1000000 us)";
-		return -EINVAL;
-	}
-	cfg->nr_seek = nr;
-	return 0;
-}
-
-static int set_conventional(struct parse *s, const char *value, char **error)
-{
-	struct platter_config *cfg = &s->p->cfg;
-	int i, nr;
-
-	nr = parse_pairs(value, '+', PLATTER_MAX_CONV, s->pair);
-	for (i = 0; i < nr; i++) {
-		if ((s->pair[i][0] | s->pair[i][1]) % PLATTER_BLOCK_SECTORS) {
-			nr = -EINVAL;
-			break;
-		}
-		cfg->conv[i].start_blk = s->pair[i][0] / PLATTER_BLOCK_SECTORS;
-		cfg->conv[i].blocks = s->pair[i][1] / PLATTER_BLOCK_SECTORS;
-	}
-	if (nr < 0) {
-		*error = "conventional must be 1 to 16 START+LENGTH,... in sectors, multiples of 8";
-		return -EINVAL;
-	}
-	cfg->nr_conv = nr;
-	return 0;
-}
-
-static int set_key(struct parse *s, const char *key, const char *value, char **error)
-{
-	struct platter *p = s->p;
-	unsigned int i;
-	u32 v;
-	int r;
-
-	for (i = 0; i < ARRAY_SIZE(number_keys); i++)
-		if (!strcmp(number_keys[i].name, key))
-			return set_number(p, &number_keys[i], value, error);
-
-	if (!strcmp(key, "media")) {
-		r = parse_name(media_names, ARRAY_SIZE(media_names), value);
-		*error = "media must be cmr, smr or imr";
-		p->cfg.profile.media = r;
-	} else if (!strcmp(key, "damage")) {
-		r = parse_name(damage_names, ARRAY_SIZE(damage_names), value);
-		*error = "damage must be none, count, poison or shadow";
-		p->damage_mode = r;
-	} else if (!strcmp(key, "queue")) {
-		r = parse_name(queue_names, ARRAY_SIZE(queue_names), value);
-		*error = "queue must be fifo or sptf";
-		p->sptf = r == 1;
-	} else if (!strcmp(key, "timing")) {
-		r = parse_name(timing_names, ARRAY_SIZE(timing_names), value);
-		*error = "timing must be none or model";
-		p->timing = r == 1;
-	} else if (!strcmp(key, "wcache")) {
-		r = parse_name(onoff_names, ARRAY_SIZE(onoff_names), value);
-		*error = "wcache must be on or off";
-		p->wcache_on = r == 1;
-	} else if (!strcmp(key, "lookahead")) {
-		r = parse_name(onoff_names, ARRAY_SIZE(onoff_names), value);
-		*error = "lookahead must be on or off";
-		p->lookahead_on = r == 1;
-	} else if (!strcmp(key, "rotational")) {
-		r = parse_name(onoff_names, ARRAY_SIZE(onoff_names), value);
-		*error = "rotational must be on or off";
-		p->rotational = r == 1;
-	} else if (!strcmp(key, "head_tracks")) {
-		r = parse_milli(value, &v);
-		if (!r && (v < 1000 || v > PLATTER_MAX_HEAD_MTRACKS))
-			r = -EINVAL;
-		*error = "head_tracks must be 1 to 64, with up to three decimals";
-		p->cfg.profile.head_mtracks = v;
-		s->head_given = true;
-	} else if (!strcmp(key, "track_sectors")) {
-		r = kstrtou32(value, 10, &v);
-		if (!r && (!v || v % PLATTER_BLOCK_SECTORS ||
-			   v > PLATTER_MAX_TRACK_BLOCKS * 8))
-			r = -EINVAL;
-		*error = "track_sectors must be 8 to 524288 and a multiple of 8";
-		p->cfg.track_blocks = r ? 0 : v / PLATTER_BLOCK_SECTORS;
-	} else if (!strcmp(key, "zones")) {
-		r = set_zones(s, value, error);
-	} else if (!strcmp(key, "seek")) {
-		r = set_seek(s, value, error);
-	} else if (!strcmp(key, "conventional")) {
-		r = set_conventional(s, value, error);
-	} else if (!strcmp(key, "state")) {
-		s->state = value;
-		r = 0;
-	} else {
-		*error = "Unknown key argument";
-		r = -EINVAL;
-	}
-	return r < 0 ? -EINVAL : 0;
-}
-
-static bool runtime_key(const char *key)
-{
-	return !strcmp(key, "wcache") || !strcmp(key, "lookahead");
-}
 
 static int save_arg(struct platter *p, const char *arg)
 {
@@ -319,7 +26,7 @@ static int save_arg(struct platter *p, const char *arg)
 	return 0;
 }
 
-static int parse_features(struct platter *p, struct dm_arg_set *as, char **error)
+static int parse_features(struct platter_options *s, struct dm_arg_set *as, char **error)
 {
 	static const struct dm_arg args[] = {
 		{ 0, 1, "Invalid number of feature arguments: 0 or 1" },
@@ -333,24 +40,40 @@ static int parse_features(struct platter *p, struct dm_arg_set *as, char **error
 	if (r)
 		return r;
 	while (argc--) {
-		const char *arg = dm_shift_arg(as);
+		const char *why;
 
-		if (strcmp(arg, "discard")) {
+		if (shingle_option_set(platter_options, s, false, dm_shift_arg(as), NULL, &why)) {
 			*error = "Unknown feature argument: only discard is known";
 			return -EINVAL;
 		}
-		p->discard = true;
 	}
 	return 0;
 }
 
-static int parse_keys(struct parse *s, struct dm_arg_set *as, char **error)
+static int set_key(struct platter_options *s, const char *key, const char *value, char **error)
+{
+	const char *why = "Unknown key argument";
+	int r = shingle_option_set(platter_options, s, false, key, value, &why);
+
+	*error = (char *)why;
+	return r ? -EINVAL : 0;
+}
+
+/* May a message set it?  Then the table line has it as it is now. */
+static bool is_runtime(const char *key)
+{
+	const struct shingle_option *o = shingle_option_find(platter_options, key, false);
+
+	return o && o->when == SHINGLE_OPTION_MESSAGE;
+}
+
+static int parse_keys(struct platter *p, struct platter_options *s, struct dm_arg_set *as,
+		      char **error)
 {
 	static const struct dm_arg args[] = {
 		{ 0, 2 * PLATTER_MAX_KEYS,
 		  "Invalid number of key arguments: an even number up to 80" },
 	};
-	struct platter *p = s->p;
 	unsigned int argc;
 	int r;
 
@@ -375,8 +98,7 @@ static int parse_keys(struct parse *s, struct dm_arg_set *as, char **error)
 		r = set_key(s, key, value, error);
 		if (r)
 			return r;
-		/* what messages can change is emitted as it is then */
-		if (runtime_key(key))
+		if (is_runtime(key))
 			continue;
 		if (save_arg(p, key) || save_arg(p, value)) {
 			*error = "Out of memory";
@@ -573,6 +295,21 @@ static int start_machinery(struct platter *p, char **error)
 	return p->wq ? 0 : -ENOMEM;
 }
 
+static void take_options(struct platter *p, const struct platter_options *s)
+{
+	p->cfg = s->cfg;
+	p->damage_mode = s->damage_mode;
+	p->discard = s->discard;
+	p->timing = s->timing;
+	p->sptf = s->sptf;
+	p->wcache_on = s->wcache_on;
+	p->lookahead_on = s->lookahead_on;
+	p->rotational = s->rotational;
+	p->queue_depth = s->queue_depth;
+	p->wcache_idle_ms = s->wcache_idle_ms;
+	p->log_size = s->headlog;
+}
+
 /*
  * platter <dev|none> <start sector> <profile>
  *	[<#feature args> [<feature>]* [<#key args> [<key> <value>]*]]
@@ -582,7 +319,7 @@ static int platter_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 	const struct platter_profile *profile;
 	const char *path, *start, *name;
 	struct dm_arg_set as = { .argc = argc, .argv = argv };
-	struct parse *s = NULL;
+	struct platter_options *s = NULL;
 	struct platter *p;
 	int r;
 
@@ -602,15 +339,8 @@ static int platter_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 		kvfree(p);
 		return -ENOMEM;
 	}
-	s->p = p;
 	p->ti = ti;
-	p->timing = true;
-	p->rotational = true;
-	p->sptf = false;
-	p->queue_depth = PLATTER_MAX_QUEUE_DEPTH;
-	p->damage_mode = DAMAGE_POISON;
 	p->read_only = !shingle_table_writable(ti->table);
-	p->wcache_idle_ms = PLATTER_DESTAGE_IDLE_MS;
 	xa_init(&p->wcache);
 	p->wcache_gen = 1;
 	damage_init(&p->damage);
@@ -625,23 +355,18 @@ static int platter_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 		ti->error = "Unknown profile; Documentation/dm-platter.rst lists them";
 		goto bad;
 	}
-	p->cfg.profile = *profile;
-	p->cfg.blocks = ti->len / PLATTER_BLOCK_SECTORS;
-	p->cfg.swath_tracks = PLATTER_AUTO;
-	p->cfg.track_skew_sectors = PLATTER_AUTO;
-	p->cfg.head_skew_sectors = PLATTER_AUTO;
-	p->cfg.time_permille = 1000;
-
-	r = parse_features(p, &as, &ti->error);
+	platter_options_init(s, profile, ti->len / PLATTER_BLOCK_SECTORS);
+	r = parse_features(s, &as, &ti->error);
 	if (r)
 		goto bad;
-	r = parse_keys(s, &as, &ti->error);
+	r = parse_keys(p, s, &as, &ti->error);
 	if (r)
 		goto bad;
 	/* a drive turned into a shingled one needs a head that shingles */
-	if (p->cfg.profile.media == PLATTER_SMR && profile->media != PLATTER_SMR &&
+	if (s->cfg.profile.media == PLATTER_SMR && profile->media != PLATTER_SMR &&
 	    !s->head_given)
-		p->cfg.profile.head_mtracks = 2000;
+		s->cfg.profile.head_mtracks = 2000;
+	take_options(p, s);
 	r = open_device(p, path, start, &ti->error);
 	if (r)
 		goto bad;
@@ -788,9 +513,11 @@ static void emit_ima(struct platter *p, char *result, unsigned int maxlen)
 	DMEMIT_TARGET_NAME_VERSION(p->ti->type);
 	DMEMIT(",device=%s,start=%llu,profile=%s,media=%s,damage=%s",
 	       p->dev ? p->dev->name : "none", (unsigned long long)p->start,
-	       p->cfg.profile.name, media_names[p->geo.media], damage_names[p->damage_mode]);
+	       p->cfg.profile.name, platter_media_names[p->geo.media],
+	       platter_damage_names[p->damage_mode]);
 	DMEMIT(",discard=%c,wcache=%s,lookahead=%s", p->discard ? 'y' : 'n',
-	       onoff_names[READ_ONCE(p->wcache_on)], onoff_names[READ_ONCE(p->lookahead_on)]);
+	       platter_onoff_names[READ_ONCE(p->wcache_on)],
+	       platter_onoff_names[READ_ONCE(p->lookahead_on)]);
 	for (i = 0; i + 1 < p->nr_saved; i += 2) {
 		/* As they have come out, they are there already. */
 		if (!strcmp(p->saved[i], "media") || !strcmp(p->saved[i], "damage"))
@@ -806,7 +533,7 @@ static void emit_info(struct platter *p, char *result, unsigned int maxlen)
 	unsigned int sz = 0;
 
 	DMEMIT("%s %s %llu %llu %llu %llu %llu %llu %llu %u/%u %s",
-	       media_names[p->geo.media], damage_names[p->damage_mode],
+	       platter_media_names[p->geo.media], platter_damage_names[p->damage_mode],
 	       counter(p, PC_reads), counter(p, PC_writes),
 	       counter(p, PC_blocks_read), counter(p, PC_blocks_written),
 	       READ_ONCE(p->damage.damaged), counter(p, PC_destroyed_reads),
@@ -890,7 +617,7 @@ static int msg_geometry(struct platter *p, char *result, unsigned int maxlen)
 
 	DMEMIT("platter 1\n");
 	DMEMIT("blocks %llu\n", g->blocks);
-	DMEMIT("media %s\n", media_names[g->media]);
+	DMEMIT("media %s\n", platter_media_names[g->media]);
 	DMEMIT("head_tracks %u.%03u\n", g->head_mtracks / 1000, g->head_mtracks % 1000);
 	DMEMIT("window_tracks %u\n", platter_geo_window(g));
 	DMEMIT("surfaces %u\n", g->surfaces);
@@ -910,7 +637,7 @@ static int msg_geometry(struct platter *p, char *result, unsigned int maxlen)
 		       div_u64(run.blocks + run.track_blocks - 1, run.track_blocks),
 		       run.track_blocks, run.zone, run.surface, run.first_cyl,
 		       run.inward ? "in" : "out",
-		       run.conventional ? "conventional" : media_names[g->media]);
+		       run.conventional ? "conventional" : platter_media_names[g->media]);
 		cond_resched();
 	}
 	return 1;
@@ -1022,13 +749,10 @@ static int msg_powercut(struct platter *p, const char *arg)
  * Switching the cache off returns when it is empty, like the drive's own command, or
  * when a suspend begins, which will empty it.
  */
-static int msg_wcache(struct platter *p, const char *arg)
+static int msg_wcache(struct platter *p, bool on)
 {
-	int on = parse_name(onoff_names, ARRAY_SIZE(onoff_names), arg);
 	int r = 0;
 
-	if (on < 0)
-		return -EINVAL;
 	mutex_lock(&p->lock);
 	p->wcache_on = on;
 	platter_update_fast(p);
@@ -1052,18 +776,35 @@ static int msg_wcache(struct platter *p, const char *arg)
 	return r;
 }
 
-static int msg_lookahead(struct platter *p, const char *arg)
+static int msg_lookahead(struct platter *p, bool on)
 {
-	int on = parse_name(onoff_names, ARRAY_SIZE(onoff_names), arg);
-
-	if (on < 0)
-		return -EINVAL;
 	mutex_lock(&p->lock);
 	p->lookahead_on = on;
 	platter_mech_drop(&p->mech);
 	p->mech.lookahead_blocks = on ? p->lookahead_blocks : 0;
 	mutex_unlock(&p->lock);
 	return 0;
+}
+
+/* A message that gives a key a value: -ENOENT if there is no such key. */
+static int msg_option(struct platter *p, const char *key, const char *text)
+{
+	const struct shingle_option *o = shingle_option_find(platter_options, key, false);
+	const char *name = dm_table_device_name(p->ti->table), *why;
+	u32 value;
+
+	if (!o)
+		return -ENOENT;
+	if (o->when == SHINGLE_OPTION_TABLE) {
+		DMERR("%s: %s can only be set by a table, not while the device is in use", name,
+		      key);
+		return -EINVAL;
+	}
+	if (shingle_option_parse(o, text, &value, &why)) {
+		DMERR("%s: %s", name, why);
+		return -EINVAL;
+	}
+	return strcmp(key, "wcache") ? msg_lookahead(p, value) : msg_wcache(p, value);
 }
 
 /* What the mirror says is not known before the first resume, nor may it be changed then. */
@@ -1132,10 +873,11 @@ static int platter_message(struct dm_target *ti, unsigned int argc, char **argv,
 		return -EINVAL;
 	if (argc == 2 && !strcmp(argv[0], "powercut"))
 		return msg_powercut(p, argv[1]);
-	if (argc == 2 && !strcmp(argv[0], "wcache"))
-		return msg_wcache(p, argv[1]);
-	if (argc == 2 && !strcmp(argv[0], "lookahead"))
-		return msg_lookahead(p, argv[1]);
+	if (argc == 2 && strcmp(argv[0], "headlog")) {
+		r = msg_option(p, argv[0], argv[1]);
+		if (r != -ENOENT)
+			return r;
+	}
 	mutex_lock(&p->lock);
 	r = locked_message(p, argc, argv, result, maxlen);
 	mutex_unlock(&p->lock);

@@ -6,7 +6,7 @@
  *   platter-io.c       queue, actuator, completion
  *   platter-cache.c    volatile write cache
  *   damage.c           the set of ruined blocks
- *   geometry.c mech.c profiles.c   pure
+ *   platter-options.c geometry.c mech.c profiles.c   pure
  */
 #ifndef PLATTER_H
 #define PLATTER_H
@@ -22,30 +22,18 @@
 #include <linux/xarray.h>
 
 #include "damage.h"
-#include "profiles.h"
+#include "platter-options.h"
 
 #define DM_MSG_PREFIX "platter"
 
 #define PLATTER_BLOCK_SHIFT	12
 #define PLATTER_BLOCK_SIZE	(1U << PLATTER_BLOCK_SHIFT)
-#define PLATTER_BLOCK_SECTORS	8U
-#define PLATTER_MAX_QUEUE_DEPTH	32
 #define PLATTER_DESTAGE_BLOCKS	256U
-#define PLATTER_MAX_HEADLOG	65536U
 
 /* A completion this much behind the model's time is counted. */
 #define PLATTER_LATE_NS		1000000ULL
-/* By default a cache that nobody hurries waits this long for the host to pause. */
-#define PLATTER_DESTAGE_IDLE_MS	50U
 /* Shortest-positioning-first serves a request this old out of turn. */
 #define PLATTER_STARVED_NS	500000000ULL
-
-enum platter_damage_mode {
-	DAMAGE_NONE,
-	DAMAGE_COUNT,
-	DAMAGE_POISON,
-	DAMAGE_SHADOW,
-};
 
 #define PLATTER_COUNTERS(X)		\
 	X(reads)			\

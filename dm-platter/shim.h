@@ -16,7 +16,7 @@
 #include <linux/string.h>
 #include <linux/types.h>
 
-#else
+#elif !defined(SHINGLE_SHIM_H)	/* core's has the same, and more */
 
 #include <errno.h>
 #include <stdbool.h>

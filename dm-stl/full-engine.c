@@ -472,6 +472,42 @@ static bool allocate(struct stl_full *s)
 	       !shingle_slotmap_init(&s->map, s->nr_logs * s->band_blocks);
 }
 
+static u32 initial_threshold(const void *of)
+{
+	const struct stl_full *s = of;
+
+	return min(DEFAULT_THRESHOLD, s->g.provision - 1);
+}
+
+static int set_threshold(void *of, u32 bands, const char **why)
+{
+	const struct stl_full *s = of;
+
+	return bands < s->g.provision ? 0 : -ERANGE;
+}
+
+#define OPTION(member)	SHINGLE_OPTION_AT(struct stl_full, member)
+
+static const struct shingle_option stl_full_options[] = {
+	{ .name = "cleaning", .kind = SHINGLE_OPTION_WORD, OPTION(lazy),
+	  .words = SHINGLE_OPTION_WORDS("aggressive", "lazy"),
+	  .range = "cleaning must be lazy or aggressive",
+	  .help = "when a write needs the room, or also when the host is quiet" },
+	{ .name = "order", .kind = SHINGLE_OPTION_WORD, OPTION(greedy),
+	  .words = SHINGLE_OPTION_WORDS("fifo", "greedy"),
+	  .range = "order must be fifo or greedy",
+	  .help = "which log band is cleaned first" },
+	{ .name = "threshold", .kind = SHINGLE_OPTION_NUMBER, OPTION(threshold),
+	  .min = 1, .max = U32_MAX, .find_initial = initial_threshold, .set = set_threshold,
+	  .range = "threshold must be at least 1 and less than the provision of a zone",
+	  .help = "so many bands of a zone that are free are kept for cleaning" },
+	{ .name = "read_home", .kind = SHINGLE_OPTION_WORD, OPTION(read_all),
+	  .words = SHINGLE_OPTION_WORDS("needed", "always"),
+	  .range = "read_home must be needed or always",
+	  .help = "what cleaning reads of a band at its native place" },
+	{ }
+};
+
 static int stl_full_create(struct shingle_engine **out, const struct shingle_layout *layout,
 			   const char **why)
 {
@@ -494,7 +530,7 @@ static int stl_full_create(struct shingle_engine **out, const struct shingle_lay
 	s->nr_bands = g.bands - g.nr_zones * g.provision;
 	s->nr_logs = g.nr_zones * g.log_bands;
 	s->nr_pending_max = g.nr_zones * g.provision;
-	s->threshold = min(DEFAULT_THRESHOLD, g.provision - 1);
+	shingle_options_init(stl_full_options, s);
 	s->drain = NO_BAND;
 	s->step_band = NO_BAND;
 	s->step_log = NO_LOG;
@@ -516,61 +552,6 @@ static int stl_full_create(struct shingle_engine **out, const struct shingle_lay
 	}
 	*out = &s->engine;
 	return 0;
-}
-
-static int stl_full_set(struct shingle_engine *e, const char *name, const char *value,
-			const char **why)
-{
-	struct stl_full *s = to_full(e);
-	u32 n;
-
-	if (!value)
-		return -ENOENT;
-	if (!strcmp(name, "cleaning")) {
-		*why = "cleaning must be lazy or aggressive";
-		return shingle_choose(value, "aggressive", "lazy", &s->lazy);
-	}
-	if (!strcmp(name, "order")) {
-		*why = "order must be fifo or greedy";
-		return shingle_choose(value, "fifo", "greedy", &s->greedy);
-	}
-	if (!strcmp(name, "read_home")) {
-		*why = "read_home must be needed or always";
-		return shingle_choose(value, "needed", "always", &s->read_all);
-	}
-	if (strcmp(name, "threshold"))
-		return -ENOENT;
-	*why = "threshold must be at least 1 and less than the provision of a zone";
-	if (kstrtouint(value, 10, &n) || !n || n >= s->g.provision)
-		return -ERANGE;
-	s->threshold = n;
-	return 0;
-}
-
-static int stl_full_get(struct shingle_engine *e, u32 index, const char **name, char *value,
-			size_t size)
-{
-	const struct stl_full *s = to_full(e);
-
-	switch (index) {
-	case 0:
-		*name = "cleaning";
-		snprintf(value, size, "%s", s->lazy ? "lazy" : "aggressive");
-		return s->lazy;
-	case 1:
-		*name = "order";
-		snprintf(value, size, "%s", s->greedy ? "greedy" : "fifo");
-		return s->greedy;
-	case 2:
-		*name = "threshold";
-		snprintf(value, size, "%u", s->threshold);
-		return s->threshold != min(DEFAULT_THRESHOLD, s->g.provision - 1);
-	case 3:
-		*name = "read_home";
-		snprintf(value, size, "%s", s->read_all ? "always" : "needed");
-		return s->read_all;
-	}
-	return -ENOENT;
 }
 
 /* ------------------------------------------------------------------------
@@ -1719,44 +1700,24 @@ static u32 stl_full_verify(struct shingle_engine *e, u64 *cursor, shingle_report
 	return bad;
 }
 
-static u32 stl_full_counters(struct shingle_engine *e, struct shingle_counter *c, u32 max)
-{
-	struct stl_full *s = to_full(e);
-	const struct shingle_counter all[] = {
-		{ "placed_blocks", s->placed_blocks },
-		{ "aborted_blocks", s->aborted_blocks },
-		{ "merged_blocks", s->merged_blocks },
-		{ "bands_cleaned", s->bands_cleaned },
-		{ "bands_switched", s->bands_switched },
-		{ "logs_opened", s->logs_opened },
-		{ "logs_freed", s->logs_freed },
-		{ "streams_broken", s->streams_broken },
-		{ "full_zones", s->full_zones },
-		{ "replay_looks", s->map.looks },
-	};
-	u32 i;
+#define COUNT(name)	SHINGLE_COUNTER(#name, struct stl_full, name, COUNT)
 
-	BUILD_BUG_ON(ARRAY_SIZE(all) > SHINGLE_MAX_COUNTERS);
-	for (i = 0; i < min_t(u32, max, ARRAY_SIZE(all)); i++)
-		c[i] = all[i];
-	return ARRAY_SIZE(all);
-}
+static const struct shingle_counter stl_full_counters[] = {
+	COUNT(placed_blocks),
+	COUNT(aborted_blocks),
+	COUNT(merged_blocks),
+	COUNT(bands_cleaned),
+	COUNT(bands_switched),
+	COUNT(logs_opened),
+	COUNT(logs_freed),
+	COUNT(streams_broken),
+	COUNT(full_zones),
+	SHINGLE_COUNTER("replay_looks", struct stl_full, map.looks, COUNT),
+	{ }
+};
 
-static void stl_full_clear_counters(struct shingle_engine *e)
-{
-	struct stl_full *s = to_full(e);
-
-	s->placed_blocks = 0;
-	s->aborted_blocks = 0;
-	s->merged_blocks = 0;
-	s->bands_cleaned = 0;
-	s->bands_switched = 0;
-	s->logs_opened = 0;
-	s->logs_freed = 0;
-	s->streams_broken = 0;
-	s->full_zones = 0;
-	s->map.looks = 0;
-}
+static_assert(ARRAY_SIZE(stl_full_counters) <= SHINGLE_MAX_COUNTERS + 1);
+static_assert(!offsetof(struct stl_full, engine));
 
 static u64 stl_full_map_bytes(struct shingle_engine *e)
 {
@@ -1780,11 +1741,11 @@ const struct shingle_engine_ops stl_full_engine_ops = {
 	.step_records = 1 + FREE_AT_ONCE,
 	.step_kinds = { [STEP_MERGE] = "merge", [STEP_FREE] = "free" },
 	.discard_records = 1,
+	.options = stl_full_options,
+	.counters = stl_full_counters,
 	.logical_blocks = stl_full_logical_blocks,
 	.create = stl_full_create,
 	.destroy = stl_full_destroy,
-	.set = stl_full_set,
-	.get = stl_full_get,
 	.resolve = stl_full_resolve,
 	.place = stl_full_place,
 	.commit = stl_full_commit,
@@ -1803,8 +1764,6 @@ const struct shingle_engine_ops stl_full_engine_ops = {
 	.ready = stl_full_ready,
 	.max_chunks = stl_full_max_chunks,
 	.verify = stl_full_verify,
-	.counters = stl_full_counters,
-	.clear_counters = stl_full_clear_counters,
 	.map_bytes = stl_full_map_bytes,
 	.cached_blocks = stl_full_cached_blocks,
 };

@@ -388,81 +388,52 @@ static u64 stl_set_max_chunks(const struct shingle_layout *l)
 	       DIV_ROUND_UP(bands, (u64)PART_BANDS);
 }
 
-static int set_bypass(struct stl_set *s, const char *value, const char **why)
+static int set_inplace(void *of, u32 yes, const char **why)
 {
-	u64 slot = s->layout->ckpt[0].blocks;
-	u32 n;
+	struct stl_set *s = of;
 
-	*why = "bypass_blocks must be from 0 (never) to 16777216 (64 GiB)";
-	if (kstrtouint(value, 10, &n) || n > MAX_BYPASS)
-		return -ERANGE;
+	s->engine.copy_blocks = s->band_blocks;
+	return 0;
+}
+
+static int set_bypass(void *of, u32 blocks, const char **why)
+{
+	struct stl_set *s = of;
+	u64 slot = s->layout->ckpt[0].blocks;
+
 	*why = "bypass_blocks needs larger checkpoints than this device was formatted with";
-	if (n && slot && slot < stl_set_max_chunks(s->layout) + CORE_CHUNKS)
+	if (blocks && slot && slot < stl_set_max_chunks(s->layout) + CORE_CHUNKS)
 		return -ERANGE;
-	s->bypass = n;
 	memset(s->stream, 0, sizeof(s->stream));
 	break_direct(s);
 	drop_wish(s);
 	return 0;
 }
 
-static int stl_set_set(struct shingle_engine *e, const char *name, const char *value,
-		       const char **why)
-{
-	struct stl_set *s = to_set(e);
+#define OPTION(member)	SHINGLE_OPTION_AT(struct stl_set, member)
 
-	if (!strcmp(name, "inplace") && !value) {
-		s->inplace = true;
-		e->copy_blocks = s->band_blocks;
-		return 0;
-	}
-	if (!value)
-		return -ENOENT;
-	if (!strcmp(name, "cleaning")) {
-		*why = "cleaning must be lazy or aggressive";
-		return shingle_choose(value, "lazy", "aggressive", &s->aggressive);
-	}
-	if (!strcmp(name, "bypass_blocks"))
-		return set_bypass(s, value, why);
-	if (!strcmp(name, "read_home")) {
-		*why = "read_home must be needed or always";
-		return shingle_choose(value, "needed", "always", &s->read_all);
-	}
-	if (strcmp(name, "order"))
-		return -ENOENT;
-	*why = "order must be fifo or greedy";
-	return shingle_choose(value, "fifo", "greedy", &s->greedy);
-}
-
-static int stl_set_get(struct shingle_engine *e, u32 index, const char **name, char *value,
-		       size_t size)
-{
-	const struct stl_set *s = to_set(e);
-
-	switch (index) {
-	case 0:
-		*name = "inplace";
-		value[0] = '\0';
-		return s->inplace;
-	case 1:
-		*name = "cleaning";
-		snprintf(value, size, "%s", s->aggressive ? "aggressive" : "lazy");
-		return s->aggressive;
-	case 2:
-		*name = "order";
-		snprintf(value, size, "%s", s->greedy ? "greedy" : "fifo");
-		return s->greedy;
-	case 3:
-		*name = "bypass_blocks";
-		snprintf(value, size, "%u", s->bypass);
-		return s->bypass;
-	case 4:
-		*name = "read_home";
-		snprintf(value, size, "%s", s->read_all ? "always" : "needed");
-		return s->read_all;
-	}
-	return -ENOENT;
-}
+static const struct shingle_option stl_set_options[] = {
+	{ .name = "inplace", .kind = SHINGLE_OPTION_FEATURE, .when = SHINGLE_OPTION_TABLE,
+	  OPTION(inplace), .set = set_inplace,
+	  .help = "rewrite bands without staging: a power cut costs one" },
+	{ .name = "cleaning", .kind = SHINGLE_OPTION_WORD, OPTION(aggressive),
+	  .words = SHINGLE_OPTION_WORDS("lazy", "aggressive"),
+	  .range = "cleaning must be lazy or aggressive",
+	  .help = "when a write needs the room, or also when the host is quiet" },
+	{ .name = "order", .kind = SHINGLE_OPTION_WORD, OPTION(greedy),
+	  .words = SHINGLE_OPTION_WORDS("fifo", "greedy"),
+	  .range = "order must be fifo or greedy",
+	  .help = "which cache band and which data band are cleaned first" },
+	{ .name = "bypass_blocks", .kind = SHINGLE_OPTION_NUMBER, OPTION(bypass),
+	  .max = MAX_BYPASS, .set = set_bypass,
+	  .range = "bypass_blocks must be from 0 (never) to 16777216 (64 GiB)",
+	  .help = "streams of so many blocks go past the cache; 0: none does" },
+	{ .name = "read_home", .kind = SHINGLE_OPTION_WORD, OPTION(read_all),
+	  .words = SHINGLE_OPTION_WORDS("needed", "always"),
+	  .range = "read_home must be needed or always",
+	  .help = "what cleaning reads of a band at its native place" },
+	{ }
+};
 
 /* ------------------------------------------------------------------------
  * Reading and writing
@@ -1747,42 +1718,23 @@ static u32 stl_set_verify(struct shingle_engine *e, u64 *cursor, shingle_report_
 	return bad;
 }
 
-static u32 stl_set_counters(struct shingle_engine *e, struct shingle_counter *c, u32 max)
-{
-	struct stl_set *s = to_set(e);
-	const struct shingle_counter all[] = {
-		{ "placed_blocks", s->placed_blocks },
-		{ "aborted_blocks", s->aborted_blocks },
-		{ "bands_cleaned", s->bands_cleaned },
-		{ "sets_cleaned", s->sets_cleaned },
-		{ "merged_blocks", s->merged_blocks },
-		{ "full_sets", s->full_sets },
-		{ "bypassed_blocks", s->bypassed_blocks },
-		{ "streams_broken", s->streams_broken },
-		{ "replay_looks", s->map.looks },
-	};
-	u32 i;
+#define COUNT(name)	SHINGLE_COUNTER(#name, struct stl_set, name, COUNT)
 
-	BUILD_BUG_ON(ARRAY_SIZE(all) > SHINGLE_MAX_COUNTERS);
-	for (i = 0; i < min_t(u32, max, ARRAY_SIZE(all)); i++)
-		c[i] = all[i];
-	return ARRAY_SIZE(all);
-}
+static const struct shingle_counter stl_set_counters[] = {
+	COUNT(placed_blocks),
+	COUNT(aborted_blocks),
+	COUNT(bands_cleaned),
+	COUNT(sets_cleaned),
+	COUNT(merged_blocks),
+	COUNT(full_sets),
+	COUNT(bypassed_blocks),
+	COUNT(streams_broken),
+	SHINGLE_COUNTER("replay_looks", struct stl_set, map.looks, COUNT),
+	{ }
+};
 
-static void stl_set_clear_counters(struct shingle_engine *e)
-{
-	struct stl_set *s = to_set(e);
-
-	s->placed_blocks = 0;
-	s->aborted_blocks = 0;
-	s->bands_cleaned = 0;
-	s->sets_cleaned = 0;
-	s->merged_blocks = 0;
-	s->full_sets = 0;
-	s->bypassed_blocks = 0;
-	s->streams_broken = 0;
-	s->map.looks = 0;
-}
+static_assert(ARRAY_SIZE(stl_set_counters) <= SHINGLE_MAX_COUNTERS + 1);
+static_assert(!offsetof(struct stl_set, engine));
 
 static u64 stl_set_map_bytes(struct shingle_engine *e)
 {
@@ -1806,11 +1758,11 @@ const struct shingle_engine_ops stl_set_engine_ops = {
 		[STEP_INPLACE] = "inplace", [STEP_RETIRE] = "retire",
 	},
 	.discard_records = 1,
+	.options = stl_set_options,
+	.counters = stl_set_counters,
 	.logical_blocks = stl_set_logical_blocks,
 	.create = stl_set_create,
 	.destroy = stl_set_destroy,
-	.set = stl_set_set,
-	.get = stl_set_get,
 	.resolve = stl_set_resolve,
 	.place = stl_set_place,
 	.commit = stl_set_commit,
@@ -1830,8 +1782,6 @@ const struct shingle_engine_ops stl_set_engine_ops = {
 	.ready = stl_set_ready,
 	.max_chunks = stl_set_max_chunks,
 	.verify = stl_set_verify,
-	.counters = stl_set_counters,
-	.clear_counters = stl_set_clear_counters,
 	.map_bytes = stl_set_map_bytes,
 	.cached_blocks = stl_set_cached_blocks,
 };

@@ -301,8 +301,8 @@ static void stl_reads_home(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(c); i++) {
 		KUNIT_ASSERT_EQ(test, c[i].ops->create(&e, new_layout(test, &c[i]), &why), 0);
 		KUNIT_ASSERT_EQ(test, e->ops->ready(e, &why), 0);
-		KUNIT_EXPECT_EQ(test, e->ops->set(e, "read_home", "sometimes", &why), -ERANGE);
-		KUNIT_EXPECT_EQ(test, e->ops->set(e, "read_home", "always", &why), 0);
+		KUNIT_EXPECT_EQ(test, shingle_set(e, "read_home", "sometimes", &why), -ERANGE);
+		KUNIT_EXPECT_EQ(test, shingle_set(e, "read_home", "always", &why), 0);
 		for (j = 0; j < ARRAY_SIZE(want); j++) {
 			KUNIT_ASSERT_EQ(test, 0, e->ops->place(e, 2, 3, SHINGLE_LIFE_UNKNOWN,
 							       &run));
@@ -356,8 +356,8 @@ static void stl_set_orders(struct kunit *test)
 		struct shingle_emit emit = { .rec = rec, .max = ARRAY_SIZE(rec) };
 
 		KUNIT_ASSERT_EQ(test, stl_set_engine_ops.create(&e, l, &why), 0);
-		KUNIT_EXPECT_EQ(test, e->ops->set(e, "order", "lifo", &why), -ERANGE);
-		KUNIT_EXPECT_EQ(test, e->ops->set(e, "order", want[i].order, &why), 0);
+		KUNIT_EXPECT_EQ(test, shingle_set(e, "order", "lifo", &why), -ERANGE);
+		KUNIT_EXPECT_EQ(test, shingle_set(e, "order", want[i].order, &why), 0);
 		for (j = 0; j < ARRAY_SIZE(writes); j++)
 			write_block(test, e, writes[j][0], writes[j][1]);
 		for (j = 0; e->ops->next_step(e, SHINGLE_WHY_FORCED, &step) == 1; j++) {
@@ -395,9 +395,9 @@ static struct shingle_engine *new_bypass(struct kunit *test, const char *blocks)
 	const char *why;
 
 	KUNIT_ASSERT_EQ(test, stl_set_engine_ops.create(&e, new_layout(test, &c), &why), 0);
-	KUNIT_EXPECT_EQ(test, e->ops->set(e, "bypass_blocks", "16777217", &why), -ERANGE);
-	KUNIT_EXPECT_EQ(test, e->ops->set(e, "bypass_blocks", "two", &why), -ERANGE);
-	KUNIT_ASSERT_EQ(test, e->ops->set(e, "bypass_blocks", blocks, &why), 0);
+	KUNIT_EXPECT_EQ(test, shingle_set(e, "bypass_blocks", "16777217", &why), -ERANGE);
+	KUNIT_EXPECT_EQ(test, shingle_set(e, "bypass_blocks", "two", &why), -ERANGE);
+	KUNIT_ASSERT_EQ(test, shingle_set(e, "bypass_blocks", blocks, &why), 0);
 	return e;
 }
 
@@ -722,19 +722,19 @@ static void stl_full_tunables(struct kunit *test)
 	const char *why;
 	u64 lblk;
 
-	KUNIT_EXPECT_EQ(test, e->ops->set(e, "threshold", "5", &why), -ERANGE);
-	KUNIT_EXPECT_EQ(test, e->ops->set(e, "threshold", "4", &why), 0);
+	KUNIT_EXPECT_EQ(test, shingle_set(e, "threshold", "5", &why), -ERANGE);
+	KUNIT_EXPECT_EQ(test, shingle_set(e, "threshold", "4", &why), 0);
 	for (lblk = 1; lblk < 4; lblk++)
 		write_block(test, e, lblk, 11 + lblk);
 	KUNIT_EXPECT_EQ(test, e->ops->place(e, 7, 1, SHINGLE_LIFE_UNKNOWN, &run), -ENOSPC);
-	KUNIT_EXPECT_EQ(test, e->ops->set(e, "threshold", "3", &why), 0);
+	KUNIT_EXPECT_EQ(test, shingle_set(e, "threshold", "3", &why), 0);
 	KUNIT_EXPECT_EQ(test, e->ops->place(e, 7, 1, SHINGLE_LIFE_UNKNOWN, &run), 0);
 	e->ops->abort(e, &run);
 
-	KUNIT_EXPECT_EQ(test, e->ops->set(e, "cleaning", "lazy", &why), 0);
+	KUNIT_EXPECT_EQ(test, shingle_set(e, "cleaning", "lazy", &why), 0);
 	KUNIT_EXPECT_EQ(test, e->ops->next_step(e, SHINGLE_WHY_IDLE, &step), 0);
-	KUNIT_EXPECT_EQ(test, e->ops->set(e, "cleaning", "now", &why), -ERANGE);
-	KUNIT_EXPECT_EQ(test, e->ops->set(e, "cleaning", "aggressive", &why), 0);
+	KUNIT_EXPECT_EQ(test, shingle_set(e, "cleaning", "now", &why), -ERANGE);
+	KUNIT_EXPECT_EQ(test, shingle_set(e, "cleaning", "aggressive", &why), 0);
 	KUNIT_ASSERT_EQ(test, e->ops->next_step(e, SHINGLE_WHY_IDLE, &step), 1);
 	KUNIT_EXPECT_EQ(test, step.n, 3U);
 	e->ops->step_failed(e, &step);

@@ -519,6 +519,28 @@ def removing(ctx, geo):
     made.check()
 
 
+def medium_messages(ctx, geo):
+    """A medium's keys by message: those that can be changed are, all others hear why
+    not, in one sentence, and nothing has changed."""
+    other = ctx.pool.slice(256, "other")
+    with platter("disk", other, geo.but(band=4, track=4), ctx.target.medium) as disk:
+        before = disk.table()
+        for text, why in (("rpm 5400", "rpm can only be set by a table"),
+                          ("media cmr", "media can only be set by a table"),
+                          ("state none", "state can only be set by a table"),
+                          ("wcache half", "wcache must be on or off"),
+                          ("lookahead 1", "lookahead must be on or off"),
+                          ("rmp 5400", "unrecognised message")):
+            face.refused(ctx, disk, text, errno.EINVAL, why)
+        expect(disk.table() == before, f"{before} has become {disk.table()}")
+        for text in ("wcache on", "lookahead on"):
+            disk.message(text)
+            expect(text in disk.table()[0][3], f"{text}: {disk.table()}")
+        for text in ("wcache off", "lookahead off"):
+            disk.message(text)
+        expect(disk.table() == before, f"{before} has become {disk.table()}")
+
+
 def cases(target, options):
     if not target.persistent:
         return []
@@ -531,6 +553,8 @@ def cases(target, options):
             ("a medium that keeps nothing", forgetful),
             ("messages beside I/O", lambda ctx: messages(ctx, geo, count // 2, 2)),
             ("unreadable blocks", rotten),
+            ("a medium's keys by message", lambda ctx: medium_messages(
+                ctx, GEOMETRIES["faults"][0])),
             ("removing", lambda ctx: removing(ctx, geo)),
             *([("a removal interrupts verify", interrupting)]
               if target.name == "stl-set" else []),

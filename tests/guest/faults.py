@@ -1391,6 +1391,64 @@ def passing_error(ctx, geo):
         game.alive()
 
 
+def no_room(ctx, geo):
+    """An engine has no room for some blocks, and no cleaning will make any: what is
+    written there ends at once, with ENOSPC, and nothing else is the worse for it."""
+    knob_ = "/sys/module/shingle_full/parameters/from_block"
+    if not os.path.exists(knob_):
+        raise Skip("no target that is full in this kernel")
+
+    def full_from(block):
+        with open(knob_, "w", encoding="ascii") as handle:
+            handle.write(str(block))
+
+    def without_room(call, *args):
+        try:
+            call(*args)
+        except OSError as error:
+            expect(error.errno == errno.ENOSPC, f"it ends with {error}")
+        else:
+            raise Failure("written where there is no room")
+
+    edge = geo.logical - 2 * geo.band
+    late = not ctx.target.gathers and dict(geo.options).get("wcache_blocks")
+    with faulty(ctx, geo) as game:
+        game.fill()
+        device, dev, model = game.stack.device, game.dev, game.model
+        device.reload([(start, length, f"full-{kind}", words)
+                       for start, length, kind, words in device.table()])
+        full_from(edge)
+        try:
+            for b in (0, edge - 1):
+                game.write(b, must=True)
+            # Behind the last one that is there, which the write cache may hold now.
+            for b, n in ((edge - 1, 2), (edge, 1)):
+                op = model.submit(b, n)
+                if late:        # acknowledged; a flush tells
+                    dev.write(b, model.data(op))
+                    game.flush(must=False)
+                else:
+                    without_room(dev.write, b, model.data(op))
+            if not late:
+                model.submit(edge, geo.band, zero=True)
+                without_room(dev.zero, edge, geo.band)
+                model.submit(edge, geo.band, zero=True)
+                without_room(dev.discard, edge, geo.band)
+            expect(_fua(game, edge) == -errno.ENOSPC, "FUA finds room")
+            game.write(1, must=True)
+            game.flush(must=True)
+            expect(game.state() == "rw", f"it is {game.state()}")
+            game.compare("full", {edge} if late else ())
+        finally:
+            full_from(2 ** 32 - 1)
+        game.write(edge - 1, geo.band, must=True)
+        game.fill()
+        game.compare("there is room")
+        device.reload([(start, length, kind.removeprefix("full-"), words)
+                       for start, length, kind, words in device.table()])
+        game.alive()
+
+
 def dead_medium(ctx, geo):
     """Nothing can be written any more: read-only, writes are refused, what is
     in memory can be read, and what was flushed is there afterwards."""
@@ -1556,6 +1614,7 @@ def cases(target, options):
             ("fail_page_alloc",
              lambda c, g: failing_memory(c, g, "fail_page_alloc")),
         ]
+        out.append(("no room, and none to come", no_room))
         out += [(f"metadata writes vanish, seed {s}",
                  lambda c, g, s=s: lying_disk(c, g, s))
                 for s in range(seed, seed + 4)]
@@ -1704,6 +1763,7 @@ def _write_cache(seed):
         ("an error that passes", passing_error),
         ("a dead medium", dead_medium),
         ("FUA", fua_fails),
+        ("no room, and none to come", no_room),
         ("journal, on flush", lambda c, g: meta_write(
             c, g, "journal", lambda game: game.flush(must=False))),
         ("checkpoint", lambda c, g: meta_write(

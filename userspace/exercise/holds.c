@@ -205,7 +205,6 @@ static void write_at(struct device *d, u64 lblk, u32 n)
 
 static void look(struct device *d)
 {
-	struct shingle_counter c[SHINGLE_MAX_COUNTERS];
 	u8 *buf = calloc(1, SHINGLE_CHUNK_BYTES);
 	u64 cursor = 0, index;
 	struct shingle_run run;
@@ -222,7 +221,6 @@ static void look(struct device *d)
 		end(OP_ENCODE);
 	}
 	begin();
-	d->e->ops->counters(d->e, c, ARRAY_SIZE(c));
 	d->e->ops->cached_blocks(d->e);
 	d->e->ops->map_bytes(d->e);
 	end(OP_STATS);

@@ -124,20 +124,54 @@ static const struct engine {
 	{ &imr_engine_ops, draw_imr, imr_keys, ARRAY_SIZE(imr_keys), imr_turns },
 };
 
+/* An engine that never has room for some blocks, whatever is cleaned. */
+static const struct shingle_engine_ops *roomy;
+
+/* Is there none for @lblk?  Else @n becomes what there is room for behind it. */
+static bool is_full(const struct shingle_engine *e, u64 lblk, u64 *n)
+{
+	u32 unit = e->gather_blocks ?: 16;
+
+	*n = min_t(u64, *n, unit - lblk % unit);
+	return lblk / unit % 8 == 7;
+}
+
+static int place_if_room(struct shingle_engine *e, u64 lblk, u32 n, enum shingle_life life,
+			 struct shingle_run *out)
+{
+	u64 most = n;
+
+	return is_full(e, lblk, &most) ? SHINGLE_FULL : roomy->place(e, lblk, most, life, out);
+}
+
+static int discard_if_room(struct shingle_engine *e, u64 lblk, u64 n, u64 *done, bool *dropped,
+			   struct shingle_emit *emit)
+{
+	u64 most = n;
+
+	return is_full(e, lblk, &most) ? SHINGLE_FULL :
+					 roomy->discard(e, lblk, n, done, dropped, emit);
+}
+
 static int exercise(const struct engine *engine, u32 seed, u32 runs, u32 rounds,
 		    const char *feature)
 {
 	const char *const features[] = { feature, NULL };
 	u64 gathered = 0, epochs = 0;
 	u64 writes = 0, steps = 0, cuts = 0, checkpoints = 0, destroyed = 0, emptied = 0, bypassed = 0;
-	u64 nonsense = 0;
+	u64 nonsense = 0, refused = 0;
+	struct shingle_engine_ops full = *engine->ops;
 	struct shingle_exercise_result res;
 	static struct shingle_layout layout;
 	u32 end = seed + runs;
 
+	roomy = engine->ops;
+	full.place = place_if_room;
+	full.discard = discard_if_room;
 	for (; seed < end; seed++) {
 		const struct shingle_exercise_plan plan = {
-			.ops = engine->ops, .layout = &layout, .seed = seed, .rounds = rounds,
+			.ops = seed % 16 == 7 ? &full : engine->ops,
+			.layout = &layout, .seed = seed, .rounds = rounds,
 			.cuts = true, .features = features, .keys = engine->keys[seed % engine->nr_keys],
 			/* Every other drive is left as it was made. */
 			.turns = seed % 2 ? engine->turns : NULL,
@@ -163,18 +197,19 @@ static int exercise(const struct engine *engine, u32 seed, u32 runs, u32 rounds,
 		emptied += res.emptied;
 		bypassed += res.bypassed;
 		nonsense += res.nonsense;
+		refused += res.refused;
 	}
 	printf("%s: %u runs: %llu blocks written, %llu gathered, %llu epochs, "
 	       "%llu past the cache, %llu steps, "
 	       "%llu checkpoints, %llu power cuts, %llu times emptied, "
-	       "%llu times nonsense believed, "
+	       "%llu times nonsense believed, %llu times no room, "
 	       "%llu blocks destroyed by the head, 0 lost\n",
 	       engine->ops->name, runs, (unsigned long long)writes,
 	       (unsigned long long)gathered, (unsigned long long)epochs,
 	       (unsigned long long)bypassed, (unsigned long long)steps,
 	       (unsigned long long)checkpoints, (unsigned long long)cuts,
 	       (unsigned long long)emptied, (unsigned long long)nonsense,
-	       (unsigned long long)destroyed);
+	       (unsigned long long)refused, (unsigned long long)destroyed);
 	return 0;
 }
 

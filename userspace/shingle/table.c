@@ -126,47 +126,32 @@ void table_warn(const struct table_args *t, const struct preset *p)
 		fprintf(stderr, "shingle: %s: %s\n", p->name, p->doc);
 }
 
-static void unknown_key(const struct image *img, const char *key)
+/* The names of a table, features or what has a value. */
+static void list_options(const struct shingle_option *o, bool features)
 {
-	const char *name;
-	char value[64];
-	u32 i;
-
-	fail("%s has no key '%s'; it has:", img->row->ops->name, key);
-	for (i = 0; i < ARRAY_SIZE(shingle_keys); i++)
-		fprintf(stderr, "  %s\n", shingle_keys[i].name);
-	for (i = 0; img->row->ops->get(img->engine, i, &name, value, sizeof(value)) >= 0; i++) {
-		if (*value)	/* else it is a feature */
-			fprintf(stderr, "  %s\n", name);
+	for (; o->name; o++) {
+		if (shingle_is_feature(o) == features)
+			fprintf(stderr, "  %s\n", o->name);
 	}
 }
 
-/* What keys say of the write cache; as shingle_wcache has it. */
-struct wcache_wish {
-	unsigned int blocks;
-	bool wanted;
-};
-
-static bool key_checked(const struct image *img, const char *key, struct wcache_wish *wcache)
+static bool key_checked(const struct image *img, const char *key, struct shingle_config *config)
 {
 	const char *value = strchr(key, '=') + 1, *why = "";
-	unsigned int number = 0;
 	char name[64];
 	int err;
 
 	snprintf(name, sizeof(name), "%.*s", (int)(value - 1 - key), key);
-	err = shingle_key_parse(name, value, &number, &why);
-	if (err == SHINGLE_KEY_WCACHE_BLOCKS) {
-		wcache->blocks = number;
-	} else if (err == SHINGLE_KEY_WCACHE) {
-		wcache->wanted = number;
-	} else if (err == -ENOENT) {
-		err = img->row->ops->set(img->engine, name, value, &why);
-	}
+	err = shingle_option_set(shingle_keys, config, false, name, value, &why);
 	if (err == -ENOENT)
-		unknown_key(img, name);
-	else if (err < 0)
+		err = shingle_set(img->engine, name, value, &why);
+	if (err == -ENOENT) {
+		fail("%s has no key '%s'; it has:", img->row->ops->name, name);
+		list_options(shingle_keys, false);
+		list_options(img->row->ops->options, false);
+	} else if (err < 0) {
 		fail("%s", why);
+	}
 	return err >= 0;
 }
 
@@ -181,27 +166,26 @@ static bool key_checked(const struct image *img, const char *key, struct wcache_
 bool table_checked(const struct image *img, const struct table_args *t)
 {
 	const struct shingle_engine_ops *ops = img->row->ops;
-	const char *name, *why = "";
-	struct wcache_wish wcache = { 0 };
-	char value[64];
-	u32 i, k;
+	struct shingle_config config = { 0 };
+	const char *why = "";
+	u32 i;
 
 	img->engine->knows_life = true;
+	shingle_config_init(&config, img->engine);
 	for (i = 0; i < t->nr_features; i++) {
-		if (!ops->set(img->engine, t->feature[i], NULL, &why))
+		if (!shingle_set(img->engine, t->feature[i], NULL, &why))
 			continue;
 		fail("%s has no feature '%s'; it has:", ops->name, t->feature[i]);
-		for (k = 0; ops->get(img->engine, k, &name, value, sizeof(value)) >= 0; k++)
-			fprintf(stderr, "  %s\n", name);
+		list_options(ops->options, true);
 		return false;
 	}
 	for (i = 0; i < t->nr_keys; i++) {
-		if (!key_checked(img, t->key[i], &wcache))
+		if (!key_checked(img, t->key[i], &config))
 			return false;
 	}
-	if (!wcache.wanted || wcache.blocks || img->engine->gather_blocks)
+	if (!shingle_config_settle(&config, &why))
 		return true;
-	fail("%s", SHINGLE_NO_WCACHE);
+	fail("%s", why);
 	return false;
 }
 

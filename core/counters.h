@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Counters as a table.  Pure. */
+#ifndef SHINGLE_COUNTERS_H
+#define SHINGLE_COUNTERS_H
+
+#include "pure.h"
+
+enum shingle_counter_kind {
+	SHINGLE_COUNTER_COUNT,	/* how often, or how many so far: can be set to zero */
+	SHINGLE_COUNTER_NOW,	/* how many there are */
+};
+
+/**
+ * struct shingle_counter - a number that is counted
+ * @name: snake_case, with its unit
+ * @kind: enum shingle_counter_kind
+ * @bytes: of the number: 4 or 8
+ * @offset: of the number in what has counted it
+ */
+struct shingle_counter {
+	const char *name;
+	u8 kind;
+	u8 bytes;
+	u32 offset;
+};
+
+/* A row; COUNT or NOW. */
+#define SHINGLE_COUNTER(counted, type, member, what)	\
+	{ .name = counted, .kind = SHINGLE_COUNTER_##what,	\
+	  .bytes = sizeof(((type *)0)->member), .offset = offsetof(type, member) }
+
+/**
+ * shingle_counter_get() - what was counted
+ * @c: which
+ * @of: what has counted it
+ *
+ * Context: as the number asks for.
+ */
+static inline u64 shingle_counter_get(const struct shingle_counter *c, const void *of)
+{
+	const u8 *at = (const u8 *)of + c->offset;
+
+	return c->bytes == sizeof(u32) ? *(const u32 *)at : *(const u64 *)at;
+}
+
+/**
+ * shingle_counters_clear() - begin anew
+ * @c: table, ends with a NULL name
+ * @of: what has counted
+ *
+ * Context: as the numbers ask for.
+ */
+static inline void shingle_counters_clear(const struct shingle_counter *c, void *of)
+{
+	for (; c->name; c++) {
+		if (c->kind == SHINGLE_COUNTER_COUNT)
+			memset((u8 *)of + c->offset, 0, c->bytes);
+	}
+}
+
+/*
+ * Of every device.  Numbers that each processor counts for itself: bios that need nothing
+ * would take turns at them.
+ */
+#define SHINGLE_CPU_COUNTERS(X, then)	\
+	X(host_reads) then	\
+	X(host_writes) then	\
+	X(host_read_blocks) then	\
+	X(host_write_blocks)
+
+/* These and the others, all in blocks unless the name says otherwise; map lock. */
+#define SHINGLE_COUNTERS(X, then)	\
+	SHINGLE_CPU_COUNTERS(X, then) then	\
+	X(discard_blocks) then	\
+	X(zeroed_blocks) then	\
+	X(wcache_write_blocks) then	\
+	X(wcache_replaced_blocks) then	\
+	X(wcache_hits_blocks) then	\
+	X(wcache_destages) then	\
+	X(wcache_destage_blocks) then	\
+	X(wcache_lost_blocks) then	\
+	X(clean_read_blocks) then	\
+	X(clean_write_blocks) then	\
+	X(journal_blocks) then	\
+	X(checkpoint_blocks) then	\
+	X(superblock_blocks) then	\
+	X(flushes) then	\
+	X(fua_writes) then	\
+	X(commits) then	\
+	X(records) then	\
+	X(checkpoints) then	\
+	X(resets) then	\
+	X(steps) then	\
+	X(step_failures) then	\
+	X(clean_us) then	\
+	X(deferred) then	\
+	X(retried) then	\
+	X(ordered_waits) then	\
+	X(read_errors) then	\
+	X(write_errors) then	\
+	X(r0_violations)
+
+/* How many there are now, of every device. */
+#define SHINGLE_GAUGES(X, then)	\
+	X(cached_blocks) then	\
+	X(map_bytes) then	\
+	X(bad_blocks) then	\
+	X(wcache_dirty_blocks)
+
+struct shingle_counters {
+#define X(name) u64 name
+	SHINGLE_COUNTERS(X, ;);
+#undef X
+};
+
+struct shingle_gauges {
+#define X(name) u64 name
+	SHINGLE_GAUGES(X, ;);
+#undef X
+};
+
+#endif /* SHINGLE_COUNTERS_H */

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Tables of the documentation against those of the code: options and counters."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).resolve().parents[2]
+ENGINES = {"stl-set": "dm-stl/set-engine", "stl-full": "dm-stl/full-engine",
+           "imr": "dm-imr/imr-engine"}
+RULE = re.compile(r"^=+(  *=+)+$")
+
+PROGRAM = r"""
+static void text(const struct shingle_option *o, u32 value)
+{
+	if (o->kind == SHINGLE_OPTION_WORD)
+		printf("%s", o->words[value]);
+	else if (o->words && value > o->max)
+		printf("%s", o->words[value - o->max - 1]);
+	else
+		printf("%u", value);
+}
+
+static void options(const char *of, const struct shingle_option *o)
+{
+	unsigned int i;
+
+	for (; o->name; o++) {
+		printf("option|%s|%s|%u|%u|%u|%u|", of, o->name, o->kind, o->when, o->min, o->max);
+		if (o->from)
+			printf("%s", o->from);
+		else if (!o->find_initial)
+			text(o, o->initial);
+		printf("|");
+		for (i = 0; o->words && o->words[i]; i++)
+			printf(" %s", o->words[i]);
+		printf("|%s|%s|%s\n", o->help, o->range ?: "", o->busy ?: "");
+	}
+}
+
+static inline void counters(const char *of, const struct shingle_counter *c)
+{
+	for (; c->name; c++)
+		printf("counter|%s|%s\n", of, c->name);
+}
+"""
+
+
+def said(where, name, headers, main, files):
+    """What a program prints that has been linked with these files: rows of fields."""
+    source = where / f"{name}.c"
+    source.write_text("".join(f'#include "{file}"\n' for file in headers) + "#include \"counters.h\"\n" + PROGRAM +
+                      "int main(void)\n{\n" + "\n".join(main) + "\nreturn 0;\n}\n")
+    subprocess.run(["gcc", "-std=gnu11", "-o", where / name, source,
+                    *(TOP / file for file in files)] +
+                   [f"-I{TOP}/{d}" for d in ("userspace/include", "core")], check=True)
+    out = subprocess.run([where / name], check=True, capture_output=True, text=True).stdout
+    return [line.split("|") for line in out.splitlines()]
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory):
+    """What the code's tables say."""
+    where = tmp_path_factory.mktemp("tables")
+    main = ['options("core", shingle_keys);',
+            '#define X(name) printf("counter|core|%s\\n", #name)',
+            "SHINGLE_GAUGES(X, ;);", "SHINGLE_COUNTERS(X, ;);"]
+    for name in ENGINES:
+        ops = f"{name.replace('-', '_')}_engine_ops"
+        main += [f'options("{name}", {ops}.options);', f'counters("{name}", {ops}.counters);',
+                 f"for (int i = 0; i < SHINGLE_STEP_KINDS && {ops}.step_kinds[i]; i++)",
+                 f'printf("counter|{name}|step_%s_us\\n", {ops}.step_kinds[i]);']
+    return said(where, "engines", ["keys.h", *(f"{TOP}/{e}.h" for e in ENGINES.values())], main,
+                ["core/codec.c", "core/layout.c", "core/slotmap.c", "userspace/include/shim.c",
+                 "dm-imr/policy.c", *(f"{e}.c" for e in ENGINES.values())]) + \
+        said(where, "platter", [f"{TOP}/dm-platter/platter-options.h"],
+             ['options("platter", platter_options);'],
+             ["dm-platter/platter-options.c", "userspace/include/shim.c"])
+
+
+FEATURE, NUMBER, WORD, TEXT = range(4)
+TABLE = 1
+
+
+def options(told, of):
+    """{name: (kind, when, min, max, default, words, help, range, busy)}"""
+    return {row[2]: (*map(int, row[3:7]), row[7], row[8].split(), *row[9:])
+            for row in told if row[:2] == ["option", of]}
+
+
+def counters(told, of):
+    return [row[2] for row in told if row[:2] == ["counter", of]]
+
+
+def document(name):
+    return (TOP / f"Documentation/dm-{name}.rst").read_text(encoding="utf-8")
+
+
+def rows(text):
+    """Every row of every table: its cells.  A line goes on with the row before if its
+    first cell is empty, holds a value, or the one before it ends with a comma."""
+    found, cut, lines = [], None, text.splitlines()
+    for i, line in enumerate(lines):
+        if RULE.match(line):
+            starts = [m.start() for m in re.finditer(r"=+", line)]
+            cut = [slice(a, b) for a, b in zip(starts, [*starts[1:], None])]
+            fresh = True
+        elif not line.strip():
+            cut = None
+        elif cut:
+            cells = [line[c].strip() for c in cut]
+            if not fresh and (not cells[0] or cells[0][0] == "<" or found[-1][0][-1:] == ","):
+                found[-1] = [" ".join(filter(None, pair)) for pair in zip(found[-1], cells)]
+            else:
+                found.append(cells)
+            fresh = False
+    return found
+
+
+def section(text, title):
+    """Of a document, from a heading to the next of its kind or above."""
+    body = re.search(rf"^{title}\n(=+|-+)\n(.*?)(?=^[^\n]+\n(?:\1|=+)\n|\Z)", text, re.M | re.S)
+    return body[2]
+
+
+def names(cell):
+    return [word.strip("`") for word in re.sub(r"<[^>]*>", "", cell).replace(",", " ").split()]
+
+
+def described(engine):
+    """{option: the row that has it} of the constructor's tables"""
+    return {name: cells for cells in rows(section(document(engine), "Constructor"))
+            for name in names(cells[0])}
+
+
+@pytest.mark.parametrize("of", ["core", "platter", *ENGINES])
+def test_sentences(of, told):
+    """What a wrong value is answered with has every right one in it."""
+    for name, (kind, when, low, high, _, words, help_, range_, busy) in options(told, of).items():
+        assert 10 < len(help_) < 90 and not help_.endswith("."), name
+        if kind == FEATURE or not range_:
+            continue
+        assert range_.startswith(f"{name} must be "), range_
+        for word in words:
+            assert re.search(rf"\b{word}\b", range_), (name, word)
+        if kind == NUMBER and high != 2 ** 32 - 1:
+            assert re.search(rf"\b{low} ", range_), name
+            assert re.search(rf"\b{high}\b", range_) or high == 2 ** 30 and "2^30" in range_
+        assert bool(busy) == (when == TABLE) or of == "platter", name
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_options(engine, told):
+    rst, own = described(engine), options(told, engine)
+    features = section(document(engine), "Constructor") if engine != "imr" else document("imr")
+    known = {**own, **options(told, "core")}
+    for name, (kind, when, low, high, default, words, *_) in known.items():
+        if kind == FEATURE:
+            assert any(name in names(cells[0]) for cells in rows(features)), name
+            continue
+        assert name in rst, f"{name} is not described"
+        cells = rst[name]
+        text = " ".join(cells[1:])
+        assert (when == TABLE) == bool(re.search("by (the )?table only", text)), name
+        # In a column, or beside the value.
+        if default and len(cells) > 2:
+            assert cells[1] == default, name
+        elif default and name in own:
+            assert re.search(rf"``{default}`` \(default\)|``{default}``.*: ", text), name
+        if name not in own and engine != "stl-set":
+            continue        # its range is where it is described first
+        for word in words:
+            assert re.search(rf"\b{word}\b", " ".join(cells)), (name, word)
+        if kind == NUMBER and high != 2 ** 32 - 1:
+            assert re.search(rf"\b{high}\b", text), name
+    extra = {name for name in rst if re.fullmatch(r"[a-z]+(_[a-z0-9]+)*", name)} - set(known)
+    assert extra <= {"data", "dev", "cache", "metadata", "device", "key", "feature"}, extra
+
+
+def test_options_of_platter(told):
+    text, known = section(document("platter"), "Table line"), options(told, "platter")
+    rst = {name: cells for cells in rows(text) for name in names(cells[0])
+           if name in known or len(cells) == 3}
+    assert set(rst) - {"key"} == {name for name, row in known.items() if row[0] != FEATURE}
+    features = {name for name, row in known.items() if row[0] == FEATURE}
+    assert features == set(re.findall(r"``(\w+)``", re.search(r"^Features: .*", text, re.M)[0]))
+    for name, (kind, _, _, high, default, words, *_) in known.items():
+        if kind == FEATURE:
+            continue
+        cells = rst[name]
+        if "," not in cells[0]:
+            assert cells[1] == default, name
+        for word in words:
+            assert re.search(rf"\b{word}\b", cells[2]), (name, word)
+        # Or where the first of those is that have the same.
+        if kind == NUMBER and high not in (1000000, 2 ** 30):
+            assert re.search(rf"\b{high}\b", cells[2]), name
+    # What a message may change is among the messages.
+    messages = [cells[0] for cells in rows(section(document("platter"), "Messages"))]
+    for name, row in known.items():
+        if row[0] != FEATURE:
+            assert (f"{name} on|off" in messages) == (row[1] != TABLE), name
+
+
+def test_counters_of_platter():
+    code = (TOP / "dm-platter/platter.h").read_text(encoding="utf-8") + \
+        (TOP / "dm-platter/platter-target.c").read_text(encoding="utf-8")
+    own = re.findall(r"^\tX\((\w+)\)", code, re.M)
+    own += re.findall(r'DMEMIT\("(\w+) %ll?u\\n"', re.search(
+        r"^static int msg_stats.*?^}", code, re.M | re.S)[0]) + \
+        re.findall(r'DMEMIT\("(\w+) %u\\n"', re.search(
+            r"^static int msg_stats.*?^}", code, re.M | re.S)[0])
+    text = re.search(r"^Counters: (.*?)\n\n", document("platter"), re.M | re.S)[1]
+    words = {word for quoted in re.findall(r"``(.*?)``", text, re.S) for word in quoted.split()}
+    assert "media_*" in words
+    assert words - {"media_*"} == {name for name in own if not name.startswith("media_")}
+
+
+def counted(engine):
+    out = []
+    for cells in rows(section(document(engine), "Counters")):
+        found = re.fullmatch(r"(\w+_)(\d) \.\. \w+_(\d)", cells[0])
+        out += [f"{found[1]}{i}" for i in range(int(found[2]), int(found[3]) + 1)] if found \
+            else names(cells[0])
+    return out
+
+
+@pytest.mark.parametrize("engine, more", [
+    ("stl-set", ("core", ["mode"])), ("stl-full", None), ("imr", None)])
+def test_counters(engine, more, told):
+    """Each is described, once, and nothing else."""
+    own = counters(told, engine)
+    if engine == "imr":     # in the text below the table
+        assert all(f"*{name}*" in document("imr") for name in own if name.startswith("step_"))
+        own = [name for name in own if not name.startswith("step_")] + ["name"]
+    if more:
+        own += counters(told, more[0]) + more[1]
+    assert sorted(counted(engine)) == sorted(own)
