@@ -17,7 +17,7 @@
 #ifndef PLATTER_GEOMETRY_H
 #define PLATTER_GEOMETRY_H
 
-#include "shim.h"
+#include "pure.h"
 
 #define PLATTER_MAX_ZONES	64
 #define PLATTER_MAX_SURFACES	32
