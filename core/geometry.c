@@ -264,20 +264,20 @@ static const struct platter_zone *zone_of(const struct platter_geo *geo, u64 blk
 	return &geo->zone[lo];
 }
 
-/**
- * platter_geo_pos - find where a block lies
- * @geo: an initialised geometry
- * @blk: a block below @geo->blocks
- * @pos: filled in
- *
- * Context: any; O(zones + surfaces).
- */
-void platter_geo_pos(const struct platter_geo *geo, u64 blk, struct platter_pos *pos)
+/* Whose turn it is in a group of swaths. */
+struct turn {
+	u32 group;
+	u32 nth;
+	u32 cyls;
+};
+
+static void locate(const struct platter_geo *geo, u64 blk, struct platter_pos *pos,
+		   struct turn *turn)
 {
 	const struct platter_zone *z = zone_of(geo, blk);
 	u64 off = blk - z->start_blk;
-	u64 goff, ns, used;
-	u32 group, cyls, n, s, tb, rem;
+	u64 goff, used;
+	u32 group, cyls, n, s, tb;
 
 	group = div64_u64_rem(off, z->group_blocks, &goff);
 	cyls = group_cyls(z, group);
@@ -305,11 +305,109 @@ void platter_geo_pos(const struct platter_geo *geo, u64 blk, struct platter_pos 
 	used = min_t(u64, (u64)tb * cyls, geo->blocks - pos->run_start);
 	pos->run_tracks = div_u64(used + tb - 1, tb);
 
+	turn->group = group;
+	turn->nth = n;
+	turn->cyls = cyls;
+}
+
+/**
+ * platter_geo_track - find where a block lies, but for the angle
+ * @geo: an initialised geometry
+ * @blk: a block below @geo->blocks
+ * @pos: filled in, all but @pos->run_ns
+ *
+ * Context: any; O(log zones + surfaces).
+ */
+void platter_geo_track(const struct platter_geo *geo, u64 blk, struct platter_pos *pos)
+{
+	struct turn turn;
+
+	locate(geo, blk, pos, &turn);
+}
+
+/**
+ * platter_geo_pos - find where a block lies
+ * @geo: an initialised geometry
+ * @blk: a block below @geo->blocks
+ * @pos: filled in
+ *
+ * Context: any; O(zones + surfaces).
+ */
+void platter_geo_pos(const struct platter_geo *geo, u64 blk, struct platter_pos *pos)
+{
+	const struct platter_zone *z;
+	struct turn turn;
+	u64 ns;
+	u32 rem;
+
+	locate(geo, blk, pos, &turn);
+	z = &geo->zone[pos->zone];
 	ns = z->base_ns +
-	     (u64)group * z->group_ns +
-	     group_advance_ns(geo, z, cyls, n, group);
+	     (u64)turn.group * z->group_ns +
+	     group_advance_ns(geo, z, turn.cyls, turn.nth, turn.group);
 	div_u64_rem(ns, geo->rot_ns, &rem);
 	pos->run_ns = rem;
+}
+
+static bool even_tracks(const struct platter_geo *geo, const struct platter_zone *z)
+{
+	u32 s;
+
+	for (s = 1; s < geo->surfaces; s++)
+		if (surface_track_blocks(geo, z, s) != surface_track_blocks(geo, z, 0))
+			return false;
+	return true;
+}
+
+/**
+ * platter_geo_length - where tracks have one length
+ * @geo: an initialised geometry
+ * @blk: a block below @geo->blocks
+ * @start: first block of tracks of one length, @blk among them: a zone, or a run
+ * @end: first block behind, which may be behind the device
+ * @track_blocks: blocks on each
+ *
+ * What lies beside these may have the same length.
+ *
+ * Context: any; O(log zones + surfaces).
+ */
+void platter_geo_length(const struct platter_geo *geo, u64 blk, u64 *start, u64 *end,
+			u32 *track_blocks)
+{
+	const struct platter_zone *z = zone_of(geo, blk);
+	struct platter_pos pos;
+	struct turn turn;
+
+	if (even_tracks(geo, z)) {
+		*start = z->start_blk;
+		*end = z->start_blk + z->blocks;
+		*track_blocks = surface_track_blocks(geo, z, 0);
+		return;
+	}
+	locate(geo, blk, &pos, &turn);
+	*start = pos.run_start;
+	*end = pos.run_start + (u64)pos.track_blocks * turn.cyls;
+	*track_blocks = pos.track_blocks;
+}
+
+/**
+ * platter_geo_lengths - how often tracks may change their length
+ * @geo: an initialised geometry
+ *
+ * Context: any; O(zones * surfaces).
+ * Return: how many pieces platter_geo_length() cuts the medium into.
+ */
+u64 platter_geo_lengths(const struct platter_geo *geo)
+{
+	u64 sum = 0;
+	u32 i;
+
+	for (i = 0; i < geo->nr_zones; i++) {
+		const struct platter_zone *z = &geo->zone[i];
+
+		sum += even_tracks(geo, z) ? 1 : (u64)zone_groups(z) * geo->surfaces;
+	}
+	return sum;
 }
 
 /**
@@ -512,7 +610,7 @@ int platter_geo_write(const struct platter_geo *geo, u64 blk, u64 n,
 	while (n && !r) {
 		u32 piece;
 
-		platter_geo_pos(geo, blk, &pos);
+		platter_geo_track(geo, blk, &pos);
 		piece = min_t(u64, n, pos.track_blocks - pos.sector);
 		r = write_piece(geo, &pos, piece, fn, ctx);
 		blk += piece;
