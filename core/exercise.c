@@ -1405,6 +1405,7 @@ void shingle_exercise_layout(struct shingle_layout *l, const struct shingle_engi
 		at += part[i].bands * stride;
 	}
 	l->dev_blocks[SHINGLE_DEV_DATA] = at;
+	shingle_layout_index(l);
 	l->logical_blocks = ops->logical_blocks(l);
 }
 EXPORT_SYMBOL_GPL(shingle_exercise_layout);

@@ -17,7 +17,7 @@
 #define SHINGLE_SECTORS_SHIFT	(SHINGLE_BLOCK_SHIFT - 9)
 #define SHINGLE_BLOCK_SECTORS	(1U << SHINGLE_SECTORS_SHIFT)
 
-#define SHINGLE_VERSION		2
+#define SHINGLE_VERSION		3
 
 /* struct shingle_sb::media: what a write destroys where bands have tracks */
 #define SHINGLE_MEDIA_SHINGLED		0	/* the tracks after it, by head_tracks */
@@ -72,15 +72,16 @@ enum shingle_dev {
 /**
  * struct shingle_disk_group - bands of one role at equal distances
  * @start: first block of the first band
- * @stride: blocks from one band's start to the next, guard included
+ * @stride: blocks from one band's start to the next, guard included; or 0: they follow
+ *	each other over tracks of any length, as shingle_take_bands() puts them
  * @nr_bands: how many bands
- * @track_blocks: blocks per track there, 0 where the medium has no tracks
+ * @track_blocks: blocks per track there, 0 where the medium has no tracks, or with
+ *	a @stride of 0
  * @role: enum shingle_role
  * @dev: enum shingle_dev
  * @pad: zero
  *
- * A zone of the medium has its own track length, hence its own group.  Groups
- * of one role follow each other in band order.
+ * Groups of one role follow each other in band order.
  */
 struct shingle_disk_group {
 	__le64 start;
@@ -93,8 +94,66 @@ struct shingle_disk_group {
 } __packed;
 
 #define SHINGLE_SB_GROUPS_OFFSET	512
-#define SHINGLE_MAX_GROUPS	((SHINGLE_BLOCK_SIZE - SHINGLE_SB_GROUPS_OFFSET) / \
-				 sizeof(struct shingle_disk_group))
+#define SHINGLE_MAX_GROUPS	16
+
+/* A surface holds so much at most of what is usual, per mille. */
+#define SHINGLE_MAX_DENSITY	2000
+
+/**
+ * struct shingle_disk_zone - cylinders whose tracks have one length on each surface
+ * @cyls: cylinders
+ * @track_blocks: blocks on a track of a surface of usual density
+ * @swath_cyls: tracks of one surface before the next surface's turn
+ * @track_skew: from a track to the next of the same run, 512-byte sectors
+ */
+struct shingle_disk_zone {
+	__le32 cyls;
+	__le32 track_blocks;
+	__le32 swath_cyls;
+	__le32 track_skew;
+} __packed;
+
+/**
+ * struct shingle_disk_conv - tracks that are as wide as the head
+ * @start: first block, at the start of a track
+ * @blocks: how many
+ */
+struct shingle_disk_conv {
+	__le64 start;
+	__le64 blocks;
+} __packed;
+
+/**
+ * struct shingle_disk_medium - how a device's medium is made
+ * @blocks: so many of them are described here
+ * @kind: 0 conventional, 1 shingled, 2 interlaced
+ * @columns: 1 if it is known which blocks lie side by side; 0 if only the lengths of
+ *	tracks are
+ * @surfaces: recording surfaces
+ * @nr_zones: entries used in @zone; 0 if nothing is known of the medium
+ * @nr_conv: entries used in @conv
+ * @pad: zero
+ * @head_mtracks: width of the write head, 1/1000 track
+ * @density: of each surface, per mille
+ * @zone: zones, from the outer diameter inwards
+ * @conv: conventional ranges, ascending
+ */
+struct shingle_disk_medium {
+	__le64 blocks;					/* 0 */
+	__le16 kind;					/* 8 */
+	__le16 columns;					/* 10 */
+	__le16 surfaces;				/* 12 */
+	__le16 nr_zones;				/* 14 */
+	__le16 nr_conv;					/* 16 */
+	__le16 pad;					/* 18 */
+	__le32 head_mtracks;				/* 20 */
+	__le16 density[32];				/* 24 */
+	struct shingle_disk_zone zone[64];		/* 88 */
+	struct shingle_disk_conv conv[16];		/* 1112 */
+} __packed;
+
+/* Devices that have bands, hence a description: DATA and CACHE. */
+#define SHINGLE_NR_MEDIA	2
 
 #define SHINGLE_ENGINE_NAME_SIZE	16
 #define SHINGLE_LABEL_SIZE		32
@@ -133,6 +192,7 @@ struct shingle_disk_area {
  *	and as many behind them are left alone
  * @reserved: zero
  * @groups: the group table
+ * @medium: of DATA and of CACHE
  * @tail: zero
  */
 struct shingle_sb {
@@ -155,7 +215,8 @@ struct shingle_sb {
 	__le32 ckpt_stretch_blocks;			/* 464 */
 	__u8 reserved[44];				/* 468 */
 	struct shingle_disk_group groups[SHINGLE_MAX_GROUPS]; /* 512 */
-	__u8 tail[24];					/* 4072 */
+	struct shingle_disk_medium medium[SHINGLE_NR_MEDIA]; /* 1152 */
+	__u8 tail[208];					/* 3888 */
 } __packed;
 
 /**
@@ -287,6 +348,7 @@ static inline void shingle_format_check(void)
 {
 	BUILD_BUG_ON(sizeof(struct shingle_header) != 40);
 	BUILD_BUG_ON(sizeof(struct shingle_disk_group) != 40);
+	BUILD_BUG_ON(sizeof(struct shingle_disk_medium) != 1368);
 	BUILD_BUG_ON(sizeof(struct shingle_record) != 24);
 	BUILD_BUG_ON(offsetof(struct shingle_sb, groups) != SHINGLE_SB_GROUPS_OFFSET);
 	BUILD_BUG_ON(sizeof(struct shingle_sb) != SHINGLE_BLOCK_SIZE);

@@ -34,12 +34,12 @@ void shingle_layout_encode(const struct shingle_layout *l, u64 block, struct shi
 	sb->head_tracks = cpu_to_le32(l->head_tracks);
 	sb->media = cpu_to_le32(l->interlaced ? SHINGLE_MEDIA_INTERLACED :
 						SHINGLE_MEDIA_SHINGLED);
-	sb->nr_groups = cpu_to_le32(l->nr_groups);
+	sb->nr_groups = cpu_to_le32(l->nr_entries);
 	sb->band_blocks = cpu_to_le32(l->band_blocks);
 	sb->ctime = cpu_to_le64(l->ctime);
 	memcpy(sb->params, l->params, sizeof(sb->params));
-	for (i = 0; i < l->nr_groups; i++) {
-		const struct shingle_group *g = &l->groups[i];
+	for (i = 0; i < l->nr_entries; i++) {
+		const struct shingle_group *g = &l->entries[i];
 		struct shingle_disk_group *d = &sb->groups[i];
 
 		d->start = cpu_to_le64(shingle_pblk_block(g->start));
@@ -49,6 +49,8 @@ void shingle_layout_encode(const struct shingle_layout *l, u64 block, struct shi
 		d->role = cpu_to_le16(g->role);
 		d->dev = cpu_to_le16(shingle_pblk_dev(g->start));
 	}
+	for (i = 0; i < SHINGLE_NR_MEDIA; i++)
+		shingle_medium_encode(&l->medium[i], &sb->medium[i]);
 	shingle_seal(sb, SHINGLE_MAGIC_SB, l->uuid, block, l->sb_seq);
 }
 
@@ -67,8 +69,7 @@ int shingle_layout_decode(const struct shingle_sb *sb, u64 block, struct shingle
 			  const char **why)
 {
 	enum shingle_block_fault fault = shingle_check_block(sb, SHINGLE_MAGIC_SB, NULL, block);
-	u64 first[SHINGLE_NR_ROLES] = { 0 };
-	u32 i;
+	u32 nr_entries, i;
 
 	if (fault) {
 		*why = shingle_check_block(sb, SHINGLE_MAGIC_MEMBER, NULL, block) ?
@@ -106,17 +107,21 @@ int shingle_layout_decode(const struct shingle_sb *sb, u64 block, struct shingle
 	}
 	l->interlaced = le32_to_cpu(sb->media) == SHINGLE_MEDIA_INTERLACED;
 	l->head_tracks = le32_to_cpu(sb->head_tracks);
-	l->nr_groups = le32_to_cpu(sb->nr_groups);
 	l->band_blocks = le32_to_cpu(sb->band_blocks);
 	l->ctime = le64_to_cpu(sb->ctime);
 	memcpy(l->params, sb->params, sizeof(l->params));
-	if (l->nr_groups > SHINGLE_MAX_GROUPS) {
+	for (i = 0; i < SHINGLE_NR_MEDIA; i++) {
+		if (shingle_medium_decode(&sb->medium[i], l->dev_blocks[i], &l->medium[i], why))
+			return -EUCLEAN;
+	}
+	nr_entries = le32_to_cpu(sb->nr_groups);
+	if (nr_entries > SHINGLE_MAX_GROUPS) {
 		*why = "group table is longer than a superblock can hold";
 		return -EUCLEAN;
 	}
-	for (i = 0; i < l->nr_groups; i++) {
+	for (i = 0; i < nr_entries; i++) {
 		const struct shingle_disk_group *d = &sb->groups[i];
-		struct shingle_group *g = &l->groups[i];
+		struct shingle_group g;
 
 		if (le16_to_cpu(d->role) >= SHINGLE_NR_ROLES ||
 		    le16_to_cpu(d->dev) >= SHINGLE_NR_DEVS ||
@@ -124,20 +129,137 @@ int shingle_layout_decode(const struct shingle_sb *sb, u64 block, struct shingle
 			*why = "group table names an unknown role or device";
 			return -EUCLEAN;
 		}
-		g->role = le16_to_cpu(d->role);
-		g->start = shingle_pblk(le16_to_cpu(d->dev), le64_to_cpu(d->start));
-		g->stride = le64_to_cpu(d->stride);
-		g->nr_bands = le64_to_cpu(d->nr_bands);
-		g->track_blocks = le32_to_cpu(d->track_blocks);
-		g->first_band = first[g->role];
-		if (g->nr_bands > U32_MAX || first[g->role] + g->nr_bands > U32_MAX) {
-			*why = "group table has more bands than a device can have";
+		g.role = le16_to_cpu(d->role);
+		g.start = shingle_pblk(le16_to_cpu(d->dev), le64_to_cpu(d->start));
+		g.stride = le64_to_cpu(d->stride);
+		g.nr_bands = le64_to_cpu(d->nr_bands);
+		g.track_blocks = le32_to_cpu(d->track_blocks);
+		if (shingle_layout_add(l, &g, why))
+			return -EUCLEAN;
+	}
+	shingle_layout_index(l);
+	return shingle_layout_check(l, why);
+}
+
+/**
+ * shingle_layout_room() - what is left of a device for bands
+ * @l: layout, but for bands
+ * @dev: DATA or CACHE
+ * @at: first free block
+ *
+ * What is in its last block is left alone.
+ *
+ * Context: any.
+ */
+struct shingle_room shingle_layout_room(const struct shingle_layout *l, enum shingle_dev dev,
+					u64 at)
+{
+	const struct shingle_medium *m = &l->medium[dev];
+
+	return (struct shingle_room){
+		.m = m, .head_tracks = l->head_tracks, .band_blocks = l->band_blocks, .at = at,
+		.end = m->blocks ? shingle_medium_track_start(m, m->blocks - 1) : 0,
+	};
+}
+
+static int add_group(struct shingle_layout *l, const struct shingle_group *from,
+		     const struct shingle_bands *b, const char **why)
+{
+	struct shingle_group *g = &l->groups[l->nr_groups];
+	enum shingle_role role = from->role;
+
+	if (l->nr_groups == SHINGLE_LAYOUT_GROUPS) {
+		*why = "bands are cut by tracks of too many lengths";
+		return -EUCLEAN;
+	}
+	if (b->nr_bands > U32_MAX || l->nr_bands[role] + b->nr_bands > U32_MAX) {
+		*why = "group table has more bands than a device can have";
+		return -EUCLEAN;
+	}
+	g->start = shingle_pblk(shingle_pblk_dev(from->start), b->start);
+	g->stride = b->stride;
+	g->nr_bands = b->nr_bands;
+	g->track_blocks = b->track_blocks;
+	g->role = role;
+	g->first_band = l->nr_bands[role];
+	l->nr_bands[role] += b->nr_bands;
+	l->nr_groups++;
+	return 0;
+}
+
+/**
+ * shingle_layout_add() - add an entry of the group table to a layout
+ * @l: layout, with all that decides where bands fit
+ * @entry: role, start, stride, number of bands and track length
+ * @why: on error, what is wrong, as the tail of a sentence
+ *
+ * Context: any.  Returns 0 or -EUCLEAN.
+ */
+int shingle_layout_add(struct shingle_layout *l, const struct shingle_group *entry,
+		       const char **why)
+{
+	enum shingle_dev dev = shingle_pblk_dev(entry->start);
+	struct shingle_bands b = {
+		.start = shingle_pblk_block(entry->start), .stride = entry->stride,
+		.nr_bands = entry->nr_bands, .track_blocks = entry->track_blocks,
+	};
+	u64 left = entry->nr_bands;
+	struct shingle_room room;
+
+	if (l->nr_entries == SHINGLE_MAX_GROUPS) {
+		*why = "group table is longer than a superblock can hold";
+		return -EUCLEAN;
+	}
+	l->entries[l->nr_entries++] = *entry;
+	if (entry->stride)
+		return add_group(l, entry, &b, why);
+	if (dev >= SHINGLE_NR_MEDIA || !shingle_medium_has_tracks(&l->medium[dev]) ||
+	    !l->band_blocks || !l->head_tracks || l->head_tracks > 64) {
+		*why = "bands follow tracks that the superblock does not describe";
+		return -EUCLEAN;
+	}
+	room = shingle_layout_room(l, dev, b.start);
+	while (left) {
+		if (!shingle_take_bands(&room, left, &b)) {
+			*why = "bands are more than their medium has room for";
 			return -EUCLEAN;
 		}
-		first[g->role] += g->nr_bands;
+		left -= b.nr_bands;
+		if (add_group(l, entry, &b, why))
+			return -EUCLEAN;
 	}
-	memcpy(l->nr_bands, first, sizeof(first));
-	return shingle_layout_check(l, why);
+	return 0;
+}
+
+static bool comes_before(const struct shingle_group *a, const struct shingle_group *b, bool place)
+{
+	if (place)
+		return a->start < b->start;
+	return a->role == b->role ? a->first_band < b->first_band : a->role < b->role;
+}
+
+/* Nearly all are in order already. */
+static void sort_groups(const struct shingle_layout *l, u16 *by, bool place)
+{
+	u32 i, j;
+
+	for (i = 0; i < l->nr_groups; i++) {
+		for (j = i; j && comes_before(&l->groups[i], &l->groups[by[j - 1]], place); j--)
+			by[j] = by[j - 1];
+		by[j] = i;
+	}
+}
+
+/**
+ * shingle_layout_index() - make bands and places easy to find
+ * @l: layout, all groups filled in
+ *
+ * Context: any.
+ */
+void shingle_layout_index(struct shingle_layout *l)
+{
+	sort_groups(l, l->by_band, false);
+	sort_groups(l, l->by_place, true);
 }
 
 static bool area_fits(u64 start, u64 blocks, u64 limit)
@@ -172,7 +294,7 @@ static bool headers_left_alone(const struct shingle_layout *l, const struct shin
 
 static int check_groups(const struct shingle_layout *l, const char **why)
 {
-	u32 i, j;
+	u32 i;
 
 	for (i = 0; i < l->nr_groups; i++) {
 		const struct shingle_group *g = &l->groups[i];
@@ -209,18 +331,15 @@ static int check_groups(const struct shingle_layout *l, const char **why)
 			*why = "bands overlap the header of their device or destroy it";
 			return -EUCLEAN;
 		}
-		for (j = 0; j < i; j++) {
-			const struct shingle_group *o = &l->groups[j];
+	}
+	for (i = 1; i < l->nr_groups; i++) {
+		const struct shingle_group *o = &l->groups[l->by_place[i - 1]];
+		const struct shingle_group *g = &l->groups[l->by_place[i]];
 
-			if (shingle_pblk_dev(o->start) == shingle_pblk_dev(g->start) &&
-			    overlap(g->start, group_span(l, g), o->start, group_span(l, o))) {
-				*why = "groups of bands overlap";
-				return -EUCLEAN;
-			}
-			if (o->role == g->role && o->first_band > g->first_band) {
-				*why = "groups of bands are out of order";
-				return -EUCLEAN;
-			}
+		if (shingle_pblk_dev(o->start) == shingle_pblk_dev(g->start) &&
+		    overlap(g->start, group_span(l, g), o->start, group_span(l, o))) {
+			*why = "groups of bands overlap";
+			return -EUCLEAN;
 		}
 	}
 	return 0;
@@ -314,15 +433,23 @@ int shingle_layout_check(const struct shingle_layout *l, const char **why)
  */
 u64 shingle_band_pblk(const struct shingle_layout *l, enum shingle_role role, u64 band)
 {
-	u32 i;
+	const struct shingle_group key = { .role = role, .first_band = band }, *g;
+	u32 low = 0, high = l->nr_groups;
 
-	for (i = 0; i < l->nr_groups; i++) {
-		const struct shingle_group *g = &l->groups[i];
+	while (low < high) {
+		u32 middle = (low + high) / 2;
 
-		if (g->role == role && band - g->first_band < g->nr_bands)
-			return g->start + (band - g->first_band) * g->stride;
+		if (comes_before(&key, &l->groups[l->by_band[middle]], false))
+			high = middle;
+		else
+			low = middle + 1;
 	}
-	return SHINGLE_NOWHERE;
+	if (!low)
+		return SHINGLE_NOWHERE;
+	g = &l->groups[l->by_band[low - 1]];
+	if (g->role != role || band - g->first_band >= g->nr_bands)
+		return SHINGLE_NOWHERE;
+	return g->start + (band - g->first_band) * g->stride;
 }
 EXPORT_SYMBOL_GPL(shingle_band_pblk);
 
@@ -335,15 +462,21 @@ EXPORT_SYMBOL_GPL(shingle_band_pblk);
  */
 const struct shingle_group *shingle_group_of(const struct shingle_layout *l, u64 pblk)
 {
-	u32 i;
+	const struct shingle_group *g;
+	u32 low = 0, high = l->nr_groups;
 
-	for (i = 0; i < l->nr_groups; i++) {
-		const struct shingle_group *g = &l->groups[i];
+	while (low < high) {
+		u32 middle = (low + high) / 2;
 
-		if (pblk >= g->start && pblk - g->start < g->nr_bands * g->stride)
-			return g;
+		if (pblk < l->groups[l->by_place[middle]].start)
+			high = middle;
+		else
+			low = middle + 1;
 	}
-	return NULL;
+	if (!low)
+		return NULL;
+	g = &l->groups[l->by_place[low - 1]];
+	return pblk - g->start < g->nr_bands * g->stride ? g : NULL;
 }
 EXPORT_SYMBOL_GPL(shingle_group_of);
 

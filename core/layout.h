@@ -4,6 +4,7 @@
 #define SHINGLE_LAYOUT_H
 
 #include "format.h"
+#include "tracks.h"
 
 /*
  * A physical block address carries its device in the top byte, so that one
@@ -46,6 +47,9 @@ struct shingle_group {
 	enum shingle_role role;
 };
 
+/* So many as tracks may change their length, and roles may meet. */
+#define SHINGLE_LAYOUT_GROUPS	(SHINGLE_MAX_LENGTHS + SHINGLE_MAX_GROUPS)
+
 /**
  * struct shingle_area - a stretch of metadata blocks, in CPU order
  * @start: first block, on the metadata device
@@ -74,8 +78,14 @@ struct shingle_area {
  * @interlaced: bands are tracks, bottom, top, bottom, ...
  * @ctime: seconds since 1970 at format time
  * @params: of the engine, in its own words
+ * @medium: of DATA and of CACHE
+ * @nr_entries: entries used in @entries
+ * @entries: the group table as the superblock has it; of bands that follow each other
+ *	over tracks of several lengths @stride is 0
  * @nr_groups: entries used in @groups
- * @groups: bands, by role in band order
+ * @groups: bands at equal distances, by role in band order: @entries, laid out
+ * @by_band: numbers of groups by role and band
+ * @by_place: numbers of groups by where they are
  * @nr_bands: of each role
  */
 struct shingle_layout {
@@ -95,8 +105,13 @@ struct shingle_layout {
 	bool interlaced;
 	u64 ctime;
 	u8 params[SHINGLE_ENGINE_PARAMS_SIZE];
+	struct shingle_medium medium[SHINGLE_NR_MEDIA];
+	u32 nr_entries;
+	struct shingle_group entries[SHINGLE_MAX_GROUPS];
 	u32 nr_groups;
-	struct shingle_group groups[SHINGLE_MAX_GROUPS];
+	struct shingle_group groups[SHINGLE_LAYOUT_GROUPS];
+	u16 by_band[SHINGLE_LAYOUT_GROUPS];
+	u16 by_place[SHINGLE_LAYOUT_GROUPS];
 	u64 nr_bands[SHINGLE_NR_ROLES];
 };
 
@@ -219,6 +234,11 @@ bool shingle_member_name(const void *buf, char *name, size_t size);
 void shingle_layout_encode(const struct shingle_layout *l, u64 block, struct shingle_sb *sb);
 int shingle_layout_decode(const struct shingle_sb *sb, u64 block, struct shingle_layout *l,
 			  const char **why);
+struct shingle_room shingle_layout_room(const struct shingle_layout *l, enum shingle_dev dev,
+					u64 at);
+int shingle_layout_add(struct shingle_layout *l, const struct shingle_group *entry,
+		       const char **why);
+void shingle_layout_index(struct shingle_layout *l);
 int shingle_layout_check(const struct shingle_layout *l, const char **why);
 u64 shingle_band_pblk(const struct shingle_layout *l, enum shingle_role role, u64 band);
 const struct shingle_group *shingle_group_of(const struct shingle_layout *l, u64 pblk);

@@ -621,6 +621,10 @@ static int msg_geometry(struct platter *p, char *result, unsigned int maxlen)
 	DMEMIT("head_tracks %u.%03u\n", g->head_mtracks / 1000, g->head_mtracks % 1000);
 	DMEMIT("window_tracks %u\n", platter_geo_window(g));
 	DMEMIT("surfaces %u\n", g->surfaces);
+	DMEMIT("density");
+	for (i = 0; i < g->surfaces; i++)
+		DMEMIT(" %u", g->density[i]);
+	DMEMIT("\n");
 	DMEMIT("cylinders %u\n", g->cyls);
 	DMEMIT("rotation_ns %u\n", g->rot_ns);
 	for (i = 0; i < g->nr_zones; i++)

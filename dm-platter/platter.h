@@ -6,7 +6,7 @@
  *   platter-io.c       queue, actuator, completion
  *   platter-cache.c    volatile write cache
  *   damage.c           the set of ruined blocks
- *   platter-options.c geometry.c mech.c profiles.c   pure
+ *   platter-options.c mech.c profiles.c   pure, as is geometry.c, which is core/'s
  */
 #ifndef PLATTER_H
 #define PLATTER_H

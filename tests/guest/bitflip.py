@@ -250,8 +250,8 @@ def crafted(ctx, geo, seed, count):
         kind = live[which, at]
         data = patient.block(at, which)
         for _ in range(rng.choice((1, 1, 2, 5))):
-            # Fields begin at 40; groups at 512; payload and records at 56.
-            end = 1024 if "superblock" in kind else 400
+            # Fields begin at 40; groups at 512, media at 1152; payload and records at 56.
+            end = 1300 if "superblock" in kind else 400
             width = rng.choice((1, 2, 4, 8))
             where = rng.randrange(40, end, width) // width * width
             value = rng.choice(odd) if rng.random() < .7 else \

@@ -11,7 +11,7 @@ import struct
 BLOCK = 4096
 SB, JOURNAL, CHUNK, FOOTER = b"SHSB", b"SHJL", b"SHCK", b"SHFT"
 MEMBER = b"SHMB"
-VERSION = 2
+VERSION = 3
 UNMARKED = 1 << 8          # of a superblock's flags, << device
 HEADER = struct.Struct("<4sI16sQQ")
 SUPER = struct.Struct("<II16s32sQ3Q2Q2Q2QQIIIIQ")

@@ -43,7 +43,8 @@ def tables(heads):
 
 
 # In the order of the document.
-STRUCTS = ("shingle_header", "shingle_sb", "shingle_disk_group", "shingle_member",
+STRUCTS = ("shingle_header", "shingle_sb", "shingle_disk_group", "shingle_disk_medium",
+           "shingle_disk_zone", "shingle_disk_conv", "shingle_member",
            "shingle_journal_block", "shingle_record", "shingle_chunk", "shingle_footer")
 LAYOUTS = tables(["offset", "bytes", "meaning"])
 
@@ -75,14 +76,14 @@ def compiled(tmp_path_factory):
                   f"sizeof(((struct {struct} *)0)->{name}));" for name in fields(struct)]
         lines.append(f'printf("{struct} 0 %zu\\n", sizeof(struct {struct}));')
     for number in ("SHINGLE_VERSION", "SHINGLE_MAX_GROUPS", "SHINGLE_JOURNAL_RECORDS",
-                   "SHINGLE_CHUNK_BYTES", "SHINGLE_MAX_BAD", "SHINGLE_MAGIC_SB",
+                   "SHINGLE_CHUNK_BYTES", "SHINGLE_MAX_BAD", "SHINGLE_MAX_LENGTHS", "SHINGLE_MAGIC_SB",
                    "SHINGLE_MAGIC_JOURNAL", "SHINGLE_MAGIC_CHUNK", "SHINGLE_MAGIC_FOOTER",
                    "SHINGLE_REC_BAD", "SHINGLE_REC_GOOD"):
         lines.append(f'printf("{number} 0 %lld\\n", (long long){number});')
     for engine in RECORDS:
         lines += [f'printf("{name} 0 %d\\n", {name});' for name in records(engine)]
     source = where / "format.c"
-    source.write_text('#include "codec.h"\n#include "badlist.h"\n' + "".join(
+    source.write_text('#include "codec.h"\n#include "badlist.h"\n#include "tracks.h"\n' + "".join(
         f'#include "{file}"\n' for file, _ in RECORDS.values()) +
         "int main(void)\n{\n" + "\n".join(lines) + "\nreturn 0;\n}\n")
     subprocess.run(["gcc", "-std=gnu11", "-o", where / "format", source] +
@@ -109,6 +110,7 @@ def test_layout(struct, compiled):
     ("SHINGLE_VERSION", r"version of this format: (\d+)"),
     ("SHINGLE_MAX_GROUPS", r"entries used in the group table, at most (\d+)"),
     ("SHINGLE_MAX_GROUPS", r"group table: (\d+) entries of 40 bytes"),
+    ("SHINGLE_MAX_LENGTHS", r"length more than (\d+)"),
     ("SHINGLE_JOURNAL_RECORDS", r"records used below, at most (\d+)"),
     ("SHINGLE_JOURNAL_RECORDS", r"(\d+) records of 24 bytes"),
     ("SHINGLE_CHUNK_BYTES", r"bytes used below, at most (\d+)"),

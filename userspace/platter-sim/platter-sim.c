@@ -23,7 +23,6 @@
  * sector read and written.
  */
 #include <getopt.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -152,7 +151,7 @@ static void read_geometry(const char *path)
 
 		if (sscanf(line, "%63s", key) != 1 || key[0] == '#')
 			continue;
-		n = sscanf(line, "%*s %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64,
+		n = sscanf(line, "%*s %lld %lld %lld %lld %lld",
 			   &v[0], &v[1], &v[2], &v[3], &v[4]);
 		if (!strcmp(key, "zone") && n >= 4 && geo.nr_zones < PLATTER_MAX_ZONES) {
 			z->cyls = v[0];
@@ -331,7 +330,7 @@ int main(int argc, char **argv)
 
 		if (line[0] == '#' || line[0] == '\n')
 			continue;
-		if (sscanf(line, "%lf %c %" SCNu64 " %" SCNu64, &time_us, &op, &blk, &n) != 4 ||
+		if (sscanf(line, "%lf %c %llu %llu", &time_us, &op, &blk, &n) != 4 ||
 		    time_us < 0 || (op != 'r' && op != 'w') || !n)
 			die("not a request", line);
 		limit = profile ? geo.blocks : drive.lbns;
@@ -363,10 +362,10 @@ int main(int argc, char **argv)
 			       svc.rotation_ns / 1e3, svc.transfer_ns / 1e3,
 			       hit ? 'h' : 'm');
 	}
-	fprintf(stderr, "%" PRIu64 " requests, mean %.3f ms", count,
+	fprintf(stderr, "%llu requests, mean %.3f ms", count,
 		count ? total / 1e6 / count : 0.0);
 	if (skipped)
-		fprintf(stderr, ", %" PRIu64 " beyond the drive", skipped);
+		fprintf(stderr, ", %llu beyond the drive", skipped);
 	fprintf(stderr, "\n");
 	return 0;
 }

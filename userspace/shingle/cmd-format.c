@@ -258,7 +258,7 @@ static bool find_media(struct format_args *a, struct image *img)
 
 	for (i = 0; i < SHINGLE_NR_DEVS; i++) {
 		const struct device *d = &img->ds.dev[i];
-		struct plan_medium *m = &a->req.medium[i];
+		struct shingle_medium *m = &a->req.medium[i];
 		u32 k = 1;
 
 		if (!d->path)
@@ -285,6 +285,9 @@ static bool find_media(struct format_args *a, struct image *img)
 	}
 	if (!a->req.head_tracks)
 		a->req.head_tracks = head;
+	/* Whoever knows better than the medium knows it of its windows too. */
+	for (i = 0; i < SHINGLE_NR_DEVS && a->req.head_tracks != head; i++)
+		a->req.medium[i].geo.head_mtracks = a->req.head_tracks * 1000;
 	return true;
 }
 

@@ -3,31 +3,128 @@
 #include "medium.h"
 #include "dm.h"
 
-static bool add_run(struct plan_medium *m, u64 start, u64 tracks, u32 track_blocks, char *why)
+/* Of a medium that tells no more than its runs each change of length is a zone. */
+static bool add_run(struct shingle_medium *m, u64 start, u64 tracks, u32 track_blocks, char *why)
 {
-	struct plan_run *last = m->nr_runs ? &m->runs[m->nr_runs - 1] : NULL;
-	u64 end = last ? last->start + last->tracks * last->track_blocks : 0;
+	struct platter_geo *geo = &m->geo;
+	struct platter_zone *last = geo->nr_zones ? &geo->zone[geo->nr_zones - 1] : NULL;
 
-	if (start != end || !track_blocks || tracks > m->blocks) {
+	if (start != geo->blocks || !track_blocks || tracks > m->blocks) {
 		snprintf(why, PLAN_WHY, "its tracks do not follow each other at block %llu", start);
 		return false;
 	}
 	/* The device may end inside its last track. */
-	if (start + tracks * track_blocks > m->blocks)
-		tracks = (m->blocks - start) / track_blocks;
-	if (!tracks)
+	if (start >= m->blocks || !tracks)
 		return true;
+	geo->blocks += tracks * track_blocks;
 	if (last && last->track_blocks == track_blocks) {
-		last->tracks += tracks;
+		last->cyls += tracks;
 		return true;
 	}
-	if (m->nr_runs == PLAN_MAX_RUNS) {
-		snprintf(why, PLAN_WHY, "its tracks change their length more than %u times, and a superblock has no room for that",
-			 (u32)PLAN_MAX_RUNS);
+	if (geo->nr_zones == PLATTER_MAX_ZONES) {
+		snprintf(why, PLAN_WHY, "its tracks change their length more than %u times, and it tells no surfaces and densities by which they do",
+			 PLATTER_MAX_ZONES);
 		return false;
 	}
-	m->runs[m->nr_runs++] = (struct plan_run){ start, tracks, track_blocks };
+	geo->zone[geo->nr_zones].cyls = tracks;
+	geo->zone[geo->nr_zones++].track_blocks = track_blocks;
 	return true;
+}
+
+/* Surfaces, in per mille of what a zone's tracks hold; more than there may be: false. */
+static bool take_densities(struct platter_geo *geo, const char *text)
+{
+	char *end;
+	u32 i;
+
+	for (i = 0; *text == ' '; i++, text = end) {
+		unsigned long v = strtoul(text, &end, 10);
+
+		if (end == text + 1 || i == PLATTER_MAX_SURFACES || !v || v > SHINGLE_MAX_DENSITY)
+			return false;
+		geo->density[i] = v;
+	}
+	return i == geo->surfaces;
+}
+
+/* What a line says of how the medium is made; false if it makes no sense. */
+static bool take_line(struct platter_geo *geo, const char *line, u32 *told)
+{
+	struct platter_zone *z = &geo->zone[geo->nr_zones];
+	unsigned long long start, blocks;
+	unsigned int a, b;
+
+	if (sscanf(line, "blocks %llu", &start) == 1)
+		geo->blocks = start;
+	else if (sscanf(line, "head_tracks %u.%u", &a, &b) == 2)
+		geo->head_mtracks = a * 1000 + b;
+	else if (sscanf(line, "surfaces %u", &a) == 1)
+		geo->surfaces = a;
+	else if (!strncmp(line, "media smr", 9))
+		geo->media = PLATTER_SMR;
+	else if (!strncmp(line, "media imr", 9))
+		geo->media = PLATTER_IMR;
+	else if (!strncmp(line, "density ", 8))
+		*told |= take_densities(geo, line + 7) ? 1 : 4;
+	else if (sscanf(line, "conventional %llu %llu", &start, &blocks) == 2) {
+		if (geo->nr_conv == PLATTER_MAX_CONV)
+			return false;
+		geo->conv[geo->nr_conv].start_blk = start;
+		geo->conv[geo->nr_conv++].blocks = blocks;
+	} else if (!strncmp(line, "zone ", 5)) {
+		if (geo->nr_zones == PLATTER_MAX_ZONES ||
+		    sscanf(line, "zone %*u %*u %*u %u %u %u %u %*u", &z->cyls, &z->track_blocks,
+			   &z->swath_cyls, &z->track_skew_units) != 4)
+			return false;
+		geo->nr_zones++;
+		*told |= 2;
+	}
+	return !(*told & 4);
+}
+
+static const char *next_line(const char *line)
+{
+	line = strchr(line, '\n');
+	return line ? line + 1 : NULL;
+}
+
+/*
+ * A medium that describes itself, as platter does.  Returns 1; 0 if it tells too little
+ * for that; or -EINVAL with what is wrong.
+ */
+static int take_description(const char *reply, struct shingle_medium *m, char *why)
+{
+	const char *line, *what = "its zones make no sense";
+	u32 told = 0;
+
+	for (line = reply; line; line = next_line(line)) {
+		if (!take_line(&m->geo, line, &told)) {
+			snprintf(why, PLAN_WHY, "%s", what);
+			return -EINVAL;
+		}
+	}
+	/* Where a write harms nothing surfaces may take turns every few tracks. */
+	if (told != 3 || m->geo.media == PLATTER_CMR)
+		return 0;
+	m->columns = true;
+	if (shingle_medium_init(m, &what)) {
+		snprintf(why, PLAN_WHY, "%s", what);
+		return -EINVAL;
+	}
+	return 1;
+}
+
+/* Does it say the same twice? */
+static bool same_run(const struct shingle_medium *m, u64 start, u32 track_blocks, char *why)
+{
+	struct platter_run run;
+
+	if (start >= m->geo.blocks ||
+	    (platter_geo_run(&m->geo, start, &run) && run.start_blk == start &&
+	     run.track_blocks == track_blocks))
+		return true;
+	snprintf(why, PLAN_WHY, "its zones and its runs do not agree at block %llu", start);
+	return false;
 }
 
 /**
@@ -78,32 +175,48 @@ static bool keeps_turns(struct side *s, const char *line, u64 start, u64 tracks,
  * @head_tracks: result
  * @why: PLAN_WHY bytes; on error, a sentence tail
  *
+ * Lines `run' are enough, but then it is not known which blocks lie side by side.
+ *
  * Context: any.  Returns whether it was understood.
  */
-bool medium_parse(const char *reply, struct plan_medium *m, u32 *head_tracks, char *why)
+bool medium_parse(const char *reply, struct shingle_medium *m, u32 *head_tracks, char *why)
 {
 	struct side side = { 0 };
-	const char *line;
+	const char *line, *what;
+	bool interlaced;
+	int described;
 
 	*head_tracks = 0;
-	m->nr_runs = 0;
-	m->interlaced = false;
-	for (line = reply; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
+	plan_no_tracks(m, m->blocks);
+	described = take_description(reply, m, why);
+	if (described < 0)
+		return false;
+	interlaced = m->geo.media == PLATTER_IMR;
+	if (!described) {
+		plan_no_tracks(m, m->blocks);
+		m->geo.surfaces = 1;
+		m->geo.media = interlaced ? PLATTER_IMR : PLATTER_SMR;
+	}
+	for (line = reply; line; line = next_line(line)) {
 		unsigned long long start, tracks;
 		unsigned int n;
 
-		m->interlaced |= !strncmp(line, "media imr", 9);
 		if (sscanf(line, "window_tracks %u", &n) == 1)
 			*head_tracks = n + 1;
 		else if (sscanf(line, "run %llu %llu %u", &start, &tracks, &n) == 3 &&
-			 (!add_run(m, start, tracks, n, why) ||
-			  (m->interlaced && !keeps_turns(&side, line, start, tracks, why))))
+			 (!(described ? same_run(m, start, n, why) :
+					add_run(m, start, tracks, n, why)) ||
+			  (interlaced && !keeps_turns(&side, line, start, tracks, why))))
 			return false;
 	}
+	if (!described && shingle_medium_init(m, &what)) {
+		snprintf(why, PLAN_WHY, "%s", what);
+		return false;
+	}
 	/* There the head harms both sides, which is another matter. */
-	if (m->interlaced)
+	if (interlaced)
 		*head_tracks = 1;
-	if (*head_tracks && m->nr_runs)
+	if (*head_tracks && shingle_medium_has_tracks(m))
 		return true;
 	snprintf(why, PLAN_WHY, "its answer to 'geometry' lacks window_tracks or runs");
 	return false;
@@ -118,7 +231,7 @@ bool medium_parse(const char *reply, struct plan_medium *m, u32 *head_tracks, ch
  *
  * Returns false after saying what is wrong.
  */
-bool medium_read(const char *path, const struct device *d, struct plan_medium *m, u32 *head_tracks)
+bool medium_read(const char *path, const struct device *d, struct shingle_medium *m, u32 *head_tracks)
 {
 	char why[PLAN_WHY] = "", *text = NULL;
 	FILE *f = fopen(path, "re");
@@ -150,7 +263,7 @@ bool medium_read(const char *path, const struct device *d, struct plan_medium *m
  *
  * Returns false after saying what is wrong.
  */
-bool medium_ask(const struct device *d, struct plan_medium *m, u32 *head_tracks)
+bool medium_ask(const struct device *d, struct shingle_medium *m, u32 *head_tracks)
 {
 	char why[PLAN_WHY] = "", *reply;
 	struct dm_line line;

@@ -6,9 +6,9 @@
 #include "device.h"
 #include "plan.h"
 
-bool medium_parse(const char *reply, struct plan_medium *m, u32 *head_tracks, char *why);
-bool medium_read(const char *path, const struct device *d, struct plan_medium *m,
+bool medium_parse(const char *reply, struct shingle_medium *m, u32 *head_tracks, char *why);
+bool medium_read(const char *path, const struct device *d, struct shingle_medium *m,
 		 u32 *head_tracks);
-bool medium_ask(const struct device *d, struct plan_medium *m, u32 *head_tracks);
+bool medium_ask(const struct device *d, struct shingle_medium *m, u32 *head_tracks);
 
 #endif /* SHINGLE_MEDIUM_H */

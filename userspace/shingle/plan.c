@@ -47,169 +47,91 @@ static int no_room(char *why, const char *fmt, ...)
 	return -ENOSPC;
 }
 
-void plan_no_tracks(struct plan_medium *m, u64 blocks)
+void plan_no_tracks(struct shingle_medium *m, u64 blocks)
 {
+	memset(m, 0, sizeof(*m));
 	m->blocks = blocks;
-	m->nr_runs = 0;
-	m->interlaced = false;
 }
 
-void plan_uniform_tracks(struct plan_medium *m, u64 blocks, u32 track_blocks)
+/* Tracks of one length, of which nothing else is known. */
+void plan_uniform_tracks(struct shingle_medium *m, u64 blocks, u32 track_blocks)
 {
-	m->blocks = blocks;
-	m->nr_runs = 1;
-	m->runs[0].start = 0;
-	m->runs[0].tracks = blocks / track_blocks;
-	m->runs[0].track_blocks = track_blocks;
-	m->interlaced = false;
+	const char *why;
+
+	plan_no_tracks(m, blocks);
+	m->geo.media = PLATTER_SMR;
+	m->geo.surfaces = 1;
+	m->geo.nr_zones = 1;
+	m->geo.zone[0].track_blocks = track_blocks;
+	m->geo.zone[0].cyls = DIV_ROUND_UP(blocks, track_blocks);
+	if (shingle_medium_init(m, &why))
+		plan_no_tracks(m, blocks);
 }
 
-static u64 run_end(const struct plan_run *r)
+static bool is_interlaced(const struct shingle_medium *m)
 {
-	return r->start + r->tracks * r->track_blocks;
+	return shingle_medium_has_tracks(m) && m->geo.media == PLATTER_IMR;
 }
 
-static u64 runs_end(const struct plan_medium *m)
+/* The length of all tracks, or 0 if there are none, or several lengths. */
+static u32 only_length(const struct shingle_medium *m)
 {
-	return run_end(&m->runs[m->nr_runs - 1]);
+	struct shingle_tracks t;
+
+	if (!shingle_medium_tracks(m, 0, &t))
+		return 0;
+	return t.end + t.track_blocks > m->geo.blocks ? t.track_blocks : 0;
 }
 
-/* First block of the track that holds @block. */
-static u64 track_start(const struct plan_medium *m, u64 block)
+static u64 count_bands(struct shingle_room room)
 {
-	u32 i;
-
-	for (i = 0; i < m->nr_runs; i++) {
-		const struct plan_run *r = &m->runs[i];
-
-		if (block < run_end(r))
-			return block - (block - r->start) % r->track_blocks;
-	}
-	return m->nr_runs ? runs_end(m) : block;
-}
-
-/* First block that a write ending with @last leaves alone: start of a track. */
-static u64 after_write(const struct plan_medium *m, u32 head_tracks, u64 last)
-{
-	u64 left = head_tracks, from = last;
-	u32 i;
-
-	if (!m->nr_runs)
-		return last + 1;
-	for (i = 0; i < m->nr_runs; i++) {
-		const struct plan_run *r = &m->runs[i];
-		u64 track;
-
-		if (from >= run_end(r))
-			continue;
-		track = (from - r->start) / r->track_blocks;
-		if (track + left < r->tracks)
-			return r->start + (track + left) * r->track_blocks;
-		left -= r->tracks - track;
-		from = run_end(r);
-		if (!left)
-			return from;
-	}
-	return m->blocks;
-}
-
-/**
- * struct room - what is left of a device for bands
- * @m: the device
- * @head_tracks: width of the write head
- * @band_blocks: blocks per band
- * @at: first free block
- * @end: nothing may be written or destroyed from here on
- */
-struct room {
-	const struct plan_medium *m;
-	u32 head_tracks;
-	u64 band_blocks;
-	u64 at;
-	u64 end;
-};
-
-/*
- * Take up to @want bands out of the next stretch of equal tracks.  Returns how
- * many, 0 when the device is full; *@g says where.
- */
-static u64 take_stretch(struct room *room, u64 want, struct shingle_group *g)
-{
-	const struct plan_medium *m = room->m;
-	u32 i;
-
-	for (i = 0; i < max(m->nr_runs, 1U); i++) {
-		const struct plan_run *r = m->nr_runs ? &m->runs[i] : NULL;
-		u64 track = r ? r->track_blocks : 1, guard = r ? room->head_tracks - 1 : 0;
-		u64 from = r ? r->start : 0, to = r ? run_end(r) : m->blocks;
-		u64 data = DIV_ROUND_UP(room->band_blocks, track) * track;
-		u64 stride = data + guard * track, start, n, next;
-
-		start = from + roundup(max(room->at, from) - from, track);
-		to = min(to, room->end);
-		if (start >= to || to - start < data)
-			continue;
-		n = min(want, (to - start - data) / stride + 1);
-		for (; n; n--) {
-			u64 last = start + (n - 1) * stride + data - 1;
-
-			next = start + n * stride;
-			if (r)
-				next = max(next, after_write(m, room->head_tracks, last));
-			if (next <= room->end)
-				break;
-		}
-		if (!n)
-			continue;
-		g->start = start;
-		g->stride = stride;
-		g->nr_bands = n;
-		g->track_blocks = r ? r->track_blocks : 0;
-		room->at = next;
-		return n;
-	}
-	return 0;
-}
-
-static u64 count_bands(struct room room)
-{
-	struct shingle_group g;
+	struct shingle_bands b;
 	u64 total = 0, n;
 
-	while ((n = take_stretch(&room, U64_MAX, &g)))
+	while ((n = shingle_take_bands(&room, U64_MAX, &b)))
 		total += n;
 	return total;
 }
 
-static int place_bands(struct shingle_layout *l, struct room *room, enum shingle_dev dev,
+static int place_bands(struct shingle_layout *l, struct shingle_room *room, enum shingle_dev dev,
 		       enum shingle_role role, u64 want, char *why)
 {
-	while (want) {
-		struct shingle_group *g = &l->groups[l->nr_groups];
+	struct shingle_group g = { .role = role };
+	struct shingle_bands b;
+	const char *what;
+	u64 got;
 
-		if (l->nr_groups == SHINGLE_MAX_GROUPS)
-			return sorry(why, "the medium has more zones than the %u groups of bands that a superblock holds",
-				     (u32)SHINGLE_MAX_GROUPS);
-		if (!take_stretch(room, want, g))
-			return sorry(why, "bands do not fit where they were counted to fit");
-		want -= g->nr_bands;
-		g->start = shingle_pblk(dev, g->start);
-		g->role = role;
-		g->first_band = l->nr_bands[role];
-		l->nr_bands[role] += g->nr_bands;
-		l->nr_groups++;
+	if (!want)
+		return 0;
+	got = shingle_take_bands(room, want, &b);
+	g.start = shingle_pblk(dev, b.start);
+	g.nr_bands = want;
+	/* Over tracks of several lengths the place of the first one says it all. */
+	if (got == want) {
+		g.stride = b.stride;
+		g.track_blocks = b.track_blocks;
 	}
+	while (got && want > got) {
+		want -= got;
+		got = shingle_take_bands(room, want, &b);
+	}
+	if (!got)
+		return sorry(why, "bands do not fit where they were counted to fit");
+	if (shingle_layout_add(l, &g, &what))
+		return sorry(why, "%s", what);
 	return 0;
 }
 
-static u64 journal_gap(const struct plan_request *req, const struct plan_medium *m)
+static u64 journal_gap(const struct plan_request *req, const struct shingle_medium *m)
 {
-	u32 longest = 0, i;
+	struct shingle_tracks t;
+	u32 longest = 0;
+	u64 at;
 
 	if (req->head_tracks == 1)
 		return 0;
-	for (i = 0; i < m->nr_runs; i++)
-		longest = max(longest, m->runs[i].track_blocks);
+	for (at = 0; shingle_medium_tracks(m, at, &t); at = t.end)
+		longest = max(longest, t.track_blocks);
 	return (u64)req->head_tracks * longest;
 }
 
@@ -217,18 +139,18 @@ static u64 journal_gap(const struct plan_request *req, const struct plan_medium 
 static u64 place_metadata(const struct plan_request *req, struct shingle_layout *l, u64 slot,
 			  u64 journal)
 {
-	const struct plan_medium *m = &req->medium[shingle_meta_dev(l)];
-	u64 at = after_write(m, req->head_tracks, 0);
+	const struct shingle_medium *m = &req->medium[shingle_meta_dev(l)];
+	u64 at = shingle_medium_after_write(m, req->head_tracks, 0);
 	u32 i;
 
 	for (i = 0; i < 2; i++) {
 		l->ckpt[i].start = at;
 		l->ckpt[i].blocks = slot;
-		at = after_write(m, req->head_tracks, at + slot - 1);
+		at = shingle_medium_after_write(m, req->head_tracks, at + slot - 1);
 	}
 	l->journal.start = at;
 	l->journal.blocks = journal;
-	return after_write(m, req->head_tracks, at + journal - 1);
+	return shingle_medium_after_write(m, req->head_tracks, at + journal - 1);
 }
 
 static u64 wanted_cache(const struct plan_request *req, u64 total)
@@ -261,27 +183,15 @@ static u64 wanted_bands(const struct plan_request *req)
 	return bands + max((bands * percent + (100 - percent) / 2) / (100 - percent), 1ULL);
 }
 
-/* A device from block @at on, with what is in its last block left alone. */
-static struct room room_from(const struct plan_request *req, const struct shingle_layout *l,
-			     enum shingle_dev dev, u64 at)
-{
-	const struct plan_medium *m = &req->medium[dev];
-
-	return (struct room){
-		.m = m, .head_tracks = req->head_tracks, .band_blocks = l->band_blocks,
-		.at = at, .end = m->blocks ? track_start(m, m->blocks - 1) : 0,
-	};
-}
-
 /* Divide what room there is among the roles.  At most @limit bands on DATA. */
 static int place_all_bands(const struct plan_request *req, struct shingle_layout *l, u64 data_from,
 			   u64 limit, char *why)
 {
-	const struct plan_medium *cache = &req->medium[SHINGLE_DEV_CACHE];
+	const struct shingle_medium *cache = &req->medium[SHINGLE_DEV_CACHE];
 	bool apart = cache->blocks;
-	struct room room = room_from(req, l, SHINGLE_DEV_DATA, data_from);
-	struct room flash = room_from(req, l, SHINGLE_DEV_CACHE,
-				      apart ? after_write(cache, req->head_tracks, 0) : 0);
+	struct shingle_room room = shingle_layout_room(l, SHINGLE_DEV_DATA, data_from);
+	struct shingle_room flash = shingle_layout_room(l, SHINGLE_DEV_CACHE,
+							apart ? shingle_medium_after_write(cache, req->head_tracks, 0) : 0);
 	u64 bands = min(count_bands(room), limit), there = apart ? count_bands(flash) : 0;
 	u64 nr[SHINGLE_NR_ROLES];
 	int err = 0;
@@ -329,7 +239,7 @@ static int place_all_bands(const struct plan_request *req, struct shingle_layout
 	err = err ?: place_bands(l, &room, SHINGLE_DEV_DATA, SHINGLE_ROLE_DATA,
 				 nr[SHINGLE_ROLE_DATA], why);
 	if (apart || !req->cache_first) {
-		struct room *r = apart ? &flash : &room;
+		struct shingle_room *r = apart ? &flash : &room;
 		enum shingle_dev dev = apart ? SHINGLE_DEV_CACHE : SHINGLE_DEV_DATA;
 
 		err = err ?: place_bands(l, r, dev, SHINGLE_ROLE_STAGING,
@@ -337,6 +247,7 @@ static int place_all_bands(const struct plan_request *req, struct shingle_layout
 		err = err ?: place_bands(l, r, dev, SHINGLE_ROLE_CACHE,
 					 nr[SHINGLE_ROLE_CACHE], why);
 	}
+	shingle_layout_index(l);
 	if (!err && req->settle)
 		req->settle(l);
 	l->logical_blocks = req->logical_blocks(l);
@@ -347,17 +258,17 @@ static int place_all_bands(const struct plan_request *req, struct shingle_layout
 static void forget_bands(struct shingle_layout *l, const u8 *params)
 {
 	memcpy(l->params, params, sizeof(l->params));
+	l->nr_entries = 0;
 	l->nr_groups = 0;
 	l->logical_blocks = 0;
 	memset(l->nr_bands, 0, sizeof(l->nr_bands));
-	memset(l->groups, 0, sizeof(l->groups));
 }
 
 /* Lay out at most @limit bands with the checkpoint slots that they need. */
 static int try_bands(const struct plan_request *req, struct shingle_layout *l, const u8 *params,
 		     u64 limit, u64 journal, u64 *got, char *why)
 {
-	u64 from = after_write(&req->medium[SHINGLE_DEV_DATA], req->head_tracks, 0);
+	u64 from = shingle_medium_after_write(&req->medium[SHINGLE_DEV_DATA], req->head_tracks, 0);
 	bool own_meta = shingle_meta_dev(l) == SHINGLE_DEV_DATA;
 	int err;
 	u32 i;
@@ -410,7 +321,7 @@ static int most_bands(const struct plan_request *req, struct shingle_layout *l, 
 static int journal_length(const struct plan_request *req, struct shingle_layout *l, u64 *journal,
 			  char *why)
 {
-	const struct plan_medium *m = &req->medium[shingle_meta_dev(l)];
+	const struct shingle_medium *m = &req->medium[shingle_meta_dev(l)];
 
 	l->journal_gap_blocks = journal_gap(req, m);
 	*journal = req->journal_blocks;
@@ -428,8 +339,8 @@ static int journal_length(const struct plan_request *req, struct shingle_layout 
 /* With a device of their own the metadata must fit there; the journal yields. */
 static int fit_apart(const struct plan_request *req, struct shingle_layout *l, char *why)
 {
-	const struct plan_medium *m = &req->medium[SHINGLE_DEV_META];
-	u64 end = track_start(m, m->blocks - 1), slot = l->ckpt[0].blocks;
+	const struct shingle_medium *m = &req->medium[SHINGLE_DEV_META];
+	u64 end = shingle_medium_track_start(m, m->blocks - 1), slot = l->ckpt[0].blocks;
 	u64 least = MIN_JOURNAL_BLOCKS + l->journal_gap_blocks, journal = l->journal.blocks;
 
 	if (place_metadata(req, l, slot, journal) <= end)
@@ -450,13 +361,14 @@ static int fit_apart(const struct plan_request *req, struct shingle_layout *l, c
 /* The first top that is used at all. */
 #define FIRST_TOP	3
 
-static int interlaced_tracks(const struct plan_medium *m, u32 *track_blocks, char *why)
+static int interlaced_tracks(const struct shingle_medium *m, u32 *track_blocks, char *why)
 {
 	*track_blocks = DEFAULT_TRACK_BLOCKS;
-	if (m->nr_runs > 1)
+	if (!shingle_medium_has_tracks(m))
+		return 0;
+	*track_blocks = only_length(m);
+	if (!*track_blocks)
 		return sorry(why, "DATA has tracks of several lengths, and imr needs one: give it with --track");
-	if (m->nr_runs)
-		*track_blocks = m->runs[0].track_blocks;
 	return 0;
 }
 
@@ -483,8 +395,11 @@ static int interlaced_bands(const struct plan_request *req, struct shingle_layou
 			    u64 end, char *why)
 {
 	u64 slots = req->backup_tracks, data, n;
-	struct shingle_group *g = l->groups;
+	struct shingle_group g[2] = { };
+	u8 params[SHINGLE_ENGINE_PARAMS_SIZE];
+	const char *what;
 
+	memcpy(params, l->params, sizeof(params));
 	if (!slots)
 		slots = min(DEFAULT_BACKUP_TRACKS, max((end - min(from, end)) / 16, 2ULL));
 	data = from + 2 * (slots + 1);
@@ -497,7 +412,6 @@ static int interlaced_bands(const struct plan_request *req, struct shingle_layou
 	if (req->data_bands && req->data_bands > n)
 		return no_room(why, "DATA has room for %llu of the %llu tracks that are wanted", n,
 			       req->data_bands);
-	l->nr_groups = 2;
 	g[0].start = shingle_pblk(SHINGLE_DEV_DATA, (from + 1) * l->band_blocks);
 	g[0].stride = 2ULL * l->band_blocks;
 	g[0].nr_bands = slots;
@@ -507,14 +421,16 @@ static int interlaced_bands(const struct plan_request *req, struct shingle_layou
 	g[1].nr_bands = req->data_bands ?: n;
 	g[1].track_blocks = l->band_blocks;
 	g[1].role = SHINGLE_ROLE_DATA;
-	l->nr_bands[SHINGLE_ROLE_STAGING] = slots;
-	l->nr_bands[SHINGLE_ROLE_DATA] = g[1].nr_bands;
+	forget_bands(l, params);
+	if (shingle_layout_add(l, &g[0], &what) || shingle_layout_add(l, &g[1], &what))
+		return sorry(why, "%s", what);
+	shingle_layout_index(l);
 	return 0;
 }
 
 static int lay_interlaced(const struct plan_request *req, struct shingle_layout *l, char *why)
 {
-	const struct plan_medium *data = &req->medium[SHINGLE_DEV_DATA];
+	const struct shingle_medium *data = &req->medium[SHINGLE_DEV_DATA];
 	bool own_meta = shingle_meta_dev(l) == SHINGLE_DEV_DATA;
 	u64 from = FIRST_TOP - 1, end, journal = 0;
 	u32 track;
@@ -523,7 +439,7 @@ static int lay_interlaced(const struct plan_request *req, struct shingle_layout 
 	err = interlaced_tracks(data, &track, why);
 	if (err)
 		return err;
-	if (req->head_tracks > 1 && data->nr_runs && !data->interlaced)
+	if (req->head_tracks > 1 && shingle_medium_has_tracks(data) && !is_interlaced(data))
 		return sorry(why, "DATA is shingled, and imr is for interlaced or conventional tracks");
 	if (req->band_blocks && req->band_blocks != track)
 		return sorry(why, "--band means nothing to imr: a band is a track, see --track");
@@ -574,8 +490,9 @@ static int lay_interlaced(const struct plan_request *req, struct shingle_layout 
  */
 int plan_layout(const struct plan_request *req, struct shingle_layout *l, char *why)
 {
-	const struct plan_medium *data = &req->medium[SHINGLE_DEV_DATA];
+	const struct shingle_medium *data = &req->medium[SHINGLE_DEV_DATA];
 	struct plan_request r = *req;
+	struct shingle_tracks t;
 	const char *what = "";
 	u64 journal;
 	u32 i;
@@ -583,8 +500,10 @@ int plan_layout(const struct plan_request *req, struct shingle_layout *l, char *
 
 	for (i = 0; i < SHINGLE_NR_DEVS; i++)
 		l->dev_blocks[i] = req->medium[i].blocks;
+	for (i = 0; i < SHINGLE_NR_MEDIA; i++)
+		l->medium[i] = req->medium[i];
 	for (i = SHINGLE_DEV_CACHE; i < SHINGLE_NR_DEVS; i++) {
-		if (req->medium[i].blocks && req->medium[i].interlaced)
+		if (req->medium[i].blocks && is_interlaced(&req->medium[i]))
 			return sorry(why, "%s is interlaced, where every second write would destroy what is beside it: choose another medium, or --geometry none",
 				     i == SHINGLE_DEV_CACHE ? "CACHE" : "META");
 	}
@@ -597,18 +516,18 @@ int plan_layout(const struct plan_request *req, struct shingle_layout *l, char *
 			err = sorry(why, "these sizes do not go together: %s", what);
 		return err;
 	}
-	if (data->interlaced)
+	if (is_interlaced(data))
 		return sorry(why, "DATA is interlaced, where bands of shingled tracks make no sense: choose another medium, or --geometry none");
 	if (!r.band_blocks) {
 		/* By default whole tracks, where all have one length. */
-		u32 track = data->nr_runs == 1 ? data->runs[0].track_blocks : 1;
+		u32 track = only_length(data) ?: 1;
 
 		r.band_blocks = max((DEFAULT_BAND_BLOCKS + track / 2) / track, 1ULL) * track;
 	}
 	l->band_blocks = r.band_blocks;
 	for (i = 0; i < SHINGLE_NR_DEVS; i++) {
-		if (req->medium[i].blocks && req->medium[i].nr_runs &&
-		    !runs_end(&req->medium[i]))
+		if (req->medium[i].blocks && shingle_medium_has_tracks(&req->medium[i]) &&
+		    !shingle_medium_tracks(&req->medium[i], 0, &t))
 			return sorry(why, "device is smaller than one track");
 	}
 

@@ -5,34 +5,6 @@
 
 #include "layout.h"
 
-#define PLAN_MAX_RUNS	SHINGLE_MAX_GROUPS
-
-/**
- * struct plan_run - tracks of one length that follow each other
- * @start: first block
- * @tracks: how many
- * @track_blocks: blocks on each
- */
-struct plan_run {
-	u64 start;
-	u64 tracks;
-	u32 track_blocks;
-};
-
-/**
- * struct plan_medium - a device, as the planner sees it
- * @blocks: its size, 0 if there is no such device
- * @nr_runs: how many runs of tracks, 0 if it has none
- * @runs: they cover the device from block 0 but for a last, partial track
- * @interlaced: of the tracks of a run every second one is a top
- */
-struct plan_medium {
-	u64 blocks;
-	u32 nr_runs;
-	bool interlaced;
-	struct plan_run runs[PLAN_MAX_RUNS];
-};
-
 enum plan_cache_unit {
 	PLAN_CACHE_PERCENT,	/* of all bands */
 	PLAN_CACHE_BLOCKS,
@@ -60,7 +32,7 @@ enum plan_cache_unit {
  * @settle: of the engine, see struct engine_row; or NULL
  */
 struct plan_request {
-	struct plan_medium medium[SHINGLE_NR_DEVS];
+	struct shingle_medium medium[SHINGLE_NR_DEVS];
 	u32 head_tracks;
 	u64 band_blocks;
 	enum plan_cache_unit cache_unit;
@@ -79,8 +51,8 @@ struct plan_request {
 
 #define PLAN_WHY	256
 
-void plan_no_tracks(struct plan_medium *m, u64 blocks);
-void plan_uniform_tracks(struct plan_medium *m, u64 blocks, u32 track_blocks);
+void plan_no_tracks(struct shingle_medium *m, u64 blocks);
+void plan_uniform_tracks(struct shingle_medium *m, u64 blocks, u32 track_blocks);
 int plan_layout(const struct plan_request *req, struct shingle_layout *l, char *why);
 
 #endif /* SHINGLE_PLAN_H */

@@ -8,6 +8,9 @@
  *   R0 of metadata  the first and the last block of a device destroy nothing that is
  *                   used, a slot or the ring only itself in front of the write, the
  *                   ring no farther than its gap
+ *
+ * windows-check SEED MEDIA [narrow]
+ * windows-check describe PROFILE	what a platter of a named drive answers to `geometry'
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -256,7 +259,7 @@ static bool lay_out(const struct engine_row *row, struct plan_request *req)
 }
 
 /* A platter for a device, as `shingle create' would ask it. */
-static bool draw(u32 dev, bool interlaced, struct plan_medium *m, u32 *head_tracks)
+static bool draw(u32 dev, bool interlaced, struct shingle_medium *m, u32 *head_tracks)
 {
 	static char reply[1 << 20];
 	char why[PLAN_WHY];
@@ -301,9 +304,16 @@ static void try_media(bool narrow)
 
 int main(int argc, char **argv)
 {
+	static char reply[1 << 20];
 	u64 seed = argc > 1 ? strtoull(argv[1], NULL, 0) : 1;
 	u64 count = argc > 2 ? strtoull(argv[2], NULL, 0) : 1000, i;
 
+	if (argc == 3 && !strcmp(argv[1], "describe")) {
+		if (!medium_profile(argv[2], reply, sizeof(reply)))
+			return 2;
+		fputs(reply, stdout);
+		return 0;
+	}
 	for (i = 0; i < count; i++) {
 		state = (seed << 32) + i;
 		try_media(argc > 3 && !strcmp(argv[3], "narrow"));

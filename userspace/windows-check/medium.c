@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "geometry.h"
 #include "medium.h"
+#include "profiles.h"
 
 static struct platter_geo media[MEDIA];
 
@@ -51,13 +51,48 @@ static void draw(struct platter_geo *geo, medium_random random, bool interlaced)
 	}
 }
 
+/* As msg_geometry() of the target. */
+static void describe(const struct platter_geo *geo, char *reply, size_t size)
+{
+	static const char *const names[] = { "cmr", "smr", "imr" };
+	struct platter_run run;
+	size_t sz = 0;
+	u64 b;
+	u32 i;
+
+	sz += snprintf(reply + sz, size - sz,
+		       "blocks %llu\nmedia %s\nhead_tracks %u.%03u\nwindow_tracks %u\nsurfaces %u\ndensity",
+		       (unsigned long long)geo->blocks, names[geo->media],
+		       geo->head_mtracks / 1000, geo->head_mtracks % 1000, platter_geo_window(geo),
+		       geo->surfaces);
+	for (i = 0; i < geo->surfaces; i++)
+		sz += snprintf(reply + sz, size - sz, " %u", geo->density[i]);
+	sz += snprintf(reply + sz, size - sz, "\n");
+	for (i = 0; i < geo->nr_zones; i++)
+		sz += snprintf(reply + sz, size - sz, "zone %u %llu %llu %u %u %u %u %u\n", i,
+			       (unsigned long long)geo->zone[i].start_blk,
+			       (unsigned long long)geo->zone[i].blocks, geo->zone[i].cyls,
+			       geo->zone[i].track_blocks, geo->zone[i].swath_cyls,
+			       geo->zone[i].track_skew_units, geo->zone[i].head_skew_units);
+	for (i = 0; i < geo->nr_conv; i++)
+		sz += snprintf(reply + sz, size - sz, "conventional %llu %llu\n",
+			       (unsigned long long)geo->conv[i].start_blk,
+			       (unsigned long long)geo->conv[i].blocks);
+	for (b = 0; platter_geo_run(geo, b, &run); b = run.start_blk + run.blocks)
+		sz += snprintf(reply + sz, size - sz, "run %llu %llu %u %u %d %u %s %s\n",
+			       (unsigned long long)run.start_blk,
+			       (unsigned long long)((run.blocks + run.track_blocks - 1) /
+						    run.track_blocks), run.track_blocks,
+			       run.zone, run.surface, run.first_cyl, run.inward ? "in" : "out",
+			       run.conventional ? "conventional" : names[geo->media]);
+	if (sz >= size)
+		abort();
+}
+
 uint64_t medium_draw(int nr, medium_random random, bool interlaced, char *reply, size_t size)
 {
 	struct platter_geo *geo = &media[nr];
 	const char *error = "";
-	struct platter_run run;
-	size_t sz = 0;
-	u64 b;
 
 	do {
 		draw(geo, random, interlaced);
@@ -68,19 +103,28 @@ uint64_t medium_draw(int nr, medium_random random, bool interlaced, char *reply,
 		}
 	} while (*error || (geo->nr_conv && geo->conv[0].start_blk + geo->conv[0].blocks > geo->blocks));
 
-	/* As msg_geometry() of the target. */
-	sz += snprintf(reply + sz, size - sz, "media %s\nwindow_tracks %u\n",
-		       interlaced ? "imr" : "smr", platter_geo_window(geo));
-	for (b = 0; platter_geo_run(geo, b, &run); b = run.start_blk + run.blocks)
-		sz += snprintf(reply + sz, size - sz, "run %llu %llu %u %u %d %u %s %s\n",
-			       (unsigned long long)run.start_blk,
-			       (unsigned long long)((run.blocks + run.track_blocks - 1) /
-						    run.track_blocks), run.track_blocks,
-			       run.zone, run.surface, run.first_cyl, run.inward ? "in" : "out",
-			       run.conventional ? "conventional" : interlaced ? "imr" : "smr");
-	if (sz >= size)
-		abort();
+	describe(geo, reply, size);
 	return geo->blocks;
+}
+
+bool medium_profile(const char *name, char *reply, size_t size)
+{
+	static struct platter_config cfg = {
+		.track_skew_sectors = PLATTER_AUTO, .head_skew_sectors = PLATTER_AUTO,
+		.swath_tracks = PLATTER_AUTO, .time_permille = 1000,
+	};
+	const struct platter_profile *p = platter_profile_find(name);
+	static struct platter_mech mech;
+	const char *error;
+
+	if (!p)
+		return false;
+	cfg.profile = *p;
+	cfg.blocks = p->sectors / 8;
+	if (platter_config_build(&cfg, &media[0], &mech, &error))
+		return false;
+	describe(&media[0], reply, size);
+	return true;
 }
 
 #define MAX_RANGES	4096

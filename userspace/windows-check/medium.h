@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Random platters, for the side that knows nothing but what they say of themselves.
- * Apart, since the two sides name the same types in headers of their own.
+ * Platters, for the side that knows nothing but what they say of themselves.
  */
 #ifndef WINDOWS_CHECK_MEDIUM_H
 #define WINDOWS_CHECK_MEDIUM_H
@@ -27,6 +26,16 @@ typedef int (*medium_destroyed)(void *ctx, uint64_t block, uint32_t n);
  */
 uint64_t medium_draw(int nr, medium_random random, bool interlaced, char *reply,
 		     size_t size);
+
+/**
+ * medium_profile() - make platter 0 one of the named drives, at its full size
+ * @name: of the profile
+ * @reply: result, as of medium_draw()
+ * @size: of @reply
+ *
+ * Returns whether there is one.
+ */
+bool medium_profile(const char *name, char *reply, size_t size);
 
 /**
  * medium_write() - what a write leaves destroyed on a platter

@@ -17,7 +17,7 @@
 #ifndef PLATTER_GEOMETRY_H
 #define PLATTER_GEOMETRY_H
 
-#include "shim.h"
+#include "pure.h"
 
 #define PLATTER_MAX_ZONES	64
 #define PLATTER_MAX_SURFACES	32
@@ -138,7 +138,11 @@ typedef int (*platter_effect_fn)(void *ctx, enum platter_effect effect,
 				 u64 blk, u32 n, u64 src_blk);
 
 int platter_geo_init(struct platter_geo *geo, const char **error);
+void platter_geo_track(const struct platter_geo *geo, u64 blk, struct platter_pos *pos);
 void platter_geo_pos(const struct platter_geo *geo, u64 blk, struct platter_pos *pos);
+void platter_geo_length(const struct platter_geo *geo, u64 blk, u64 *start, u64 *end,
+			u32 *track_blocks);
+u64 platter_geo_lengths(const struct platter_geo *geo);
 int platter_geo_block(const struct platter_geo *geo, u32 cyl, u32 surface,
 		      u32 sector, u64 *blk);
 u32 platter_geo_angle_ns(const struct platter_geo *geo,
