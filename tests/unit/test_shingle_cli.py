@@ -555,7 +555,7 @@ def test_help(run, command):
 
 
 def test_version(run):
-    assert "on-disk format 2" in run("--version")
+    assert "on-disk format 3" in run("--version")
 
 
 def put(path, at, data):
@@ -949,7 +949,7 @@ def test_one_header_of_another(run):
 
 
 @pytest.mark.parametrize("change, what", [
-    ({"version": 3}, "a header of format version 3"), ({"dev": 2}, "found the metadata device"),
+    ({"version": 4}, "a header of format version 4"), ({"dev": 2}, "found the metadata device"),
     ({"dev": 77}, "found the unknown device"), ({"blocks": 599}, "one of 599 blocks, not 600")])
 def test_crafted_headers(run, change, what):
     one = Set(run, "a")
