@@ -7,21 +7,63 @@
  * struct ckpt_writer - a checkpoint on its way into its slot
  * @d: the device
  * @engine: whose state it is
+ * @all: takes all pieces, and begins the slot; else what has changed, behind the last one
  * @slot: where
+ * @first: block of the slot that it begins at
  * @seq: number of the checkpoint
- * @nr: chunks so far
+ * @nr: blocks of the slot up to its last chunk
  * @crc: over their header crcs
+ * @bad: the list of unreadable blocks has some
  * @fill: chunks in the batch buffer
+ * @written: chunks, those of an attempt that found no room included
  */
 struct ckpt_writer {
 	struct shingle_device *d;
 	struct shingle_engine *engine;
+	bool all;
 	u32 slot;
+	u64 first;
 	u64 seq;
 	u64 nr;
 	u32 crc;
+	bool bad;
 	u32 fill;
+	u64 written;
 };
+
+/* Of all pieces, into the slot that does not count. */
+static void begin_slot(struct ckpt_writer *w)
+{
+	w->all = true;
+	w->slot = !w->d->ckpt_slot;
+	w->first = 0;
+	w->nr = 0;
+	w->crc = 0;
+	w->fill = 0;
+}
+
+/*
+ * Behind the last one, if what has changed has room there.  Only behind one that this
+ * activation has written: it knows what came between.
+ */
+static void begin(struct ckpt_writer *w, bool all)
+{
+	struct shingle_device *d = w->d;
+	u64 changed;
+
+	spin_lock_irq(&d->map_lock);
+	changed = d->engine->marks.nr;
+	spin_unlock_irq(&d->map_lock);
+	/* Core's piece, and the footer. */
+	if (all || !d->ckpt_end ||
+	    d->ckpt_end + changed + 2 > shingle_ckpt_room(&d->layout, d->ckpt_slot)) {
+		begin_slot(w);
+		return;
+	}
+	w->slot = d->ckpt_slot;
+	w->first = d->ckpt_end;
+	w->nr = d->ckpt_end;
+}
 
 static int write_batch(struct ckpt_writer *w)
 {
@@ -56,6 +98,7 @@ static int put_chunk(struct ckpt_writer *w, struct shingle_chunk *c, u64 index, 
 	w->crc = crc32c(w->crc, &c->h.crc, sizeof(c->h.crc));
 	w->fill++;
 	w->nr++;
+	w->written++;
 	return w->fill == SHINGLE_META_BATCH || shingle_ckpt_run(l, w->nr - 1) == 1 ?
 	       write_batch(w) : 0;
 }
@@ -70,30 +113,27 @@ static int write_chunks(struct ckpt_writer *w)
 	struct shingle_chunk *c;
 	u64 cursor = 0, index;
 	u32 bytes;
+	bool any;
 	int err;
 
-	for (;;) {
+	do {
 		c = next_chunk(w);
 		spin_lock_irq(&d->map_lock);
-		bytes = d->ops->encode(w->engine, &cursor, &index, c->payload);
+		any = shingle_encode_next(w->engine, w->all, &cursor, &index, c->payload, &bytes);
 		spin_unlock_irq(&d->map_lock);
-		if (!bytes && cursor == SHINGLE_NOWHERE)
-			break;
-		if (!bytes) {
-			cond_resched();
-			continue;
-		}
-		err = put_chunk(w, c, index, bytes);
+		err = any ? put_chunk(w, c, index, bytes) : 0;
 		if (err)
 			return err;
 		cond_resched();
-	}
+	} while (cursor != SHINGLE_NOWHERE);
 	c = next_chunk(w);
 	spin_lock_irq(&d->map_lock);
 	/* Another one than the device's is empty. */
 	bytes = w->engine == d->engine ? shingle_bad_encode(&d->bad, c->payload) : 0;
 	spin_unlock_irq(&d->map_lock);
-	err = bytes ? put_chunk(w, c, SHINGLE_CHUNK_CORE, bytes) : 0;
+	w->bad = bytes;
+	/* That there are none any more must be said, too. */
+	err = bytes || (!w->all && d->ckpt_bad) ? put_chunk(w, c, SHINGLE_CHUNK_CORE, bytes) : 0;
 	return err ?: write_batch(w);
 }
 
@@ -102,17 +142,23 @@ static int write_footer(struct ckpt_writer *w, u64 journal_seq, u64 journal_pos,
 	struct shingle_device *d = w->d;
 	struct shingle_footer *f = (void *)d->meta_buf;
 	const struct shingle_layout *l = &d->layout;
-	u64 block = shingle_ckpt_block(l, w->slot, shingle_ckpt_room(l, w->slot) - 1);
+	u64 block = shingle_ckpt_block(l, w->slot, w->nr);
+	int err;
 
 	memset(f, 0, sizeof(*f));
-	f->nr_chunks = cpu_to_le64(w->nr);
+	f->nr_chunks = cpu_to_le64(w->nr - w->first);
+	f->first = cpu_to_le64(w->first);
+	f->prev_crc = cpu_to_le32(w->first ? d->ckpt_crc : 0);
 	f->journal_seq = cpu_to_le64(journal_seq);
 	f->journal_pos = cpu_to_le64(journal_pos);
 	f->journal_prev_crc = cpu_to_le32(prev_crc);
 	f->chunks_crc = cpu_to_le32(w->crc);
 	shingle_seal(f, SHINGLE_MAGIC_FOOTER, d->layout.uuid, block, w->seq);
-	return shingle_rw(d, REQ_OP_WRITE | REQ_PREFLUSH | REQ_FUA, shingle_meta_dev(&d->layout),
-			  block, 1, f);
+	err = shingle_rw(d, REQ_OP_WRITE | REQ_PREFLUSH | REQ_FUA, shingle_meta_dev(&d->layout),
+			 block, 1, f);
+	if (!err)
+		d->ckpt_crc = le32_to_cpu(f->h.crc);
+	return err;
 }
 
 /*
@@ -129,15 +175,17 @@ static void keep_room(struct shingle_device *d, u64 will_free)
 	spin_unlock_irq(&d->map_lock);
 }
 
-/* Of @fresh, if given, which then takes the place of the device's engine. */
-static int checkpoint_locked(struct shingle_device *d, struct shingle_engine **fresh)
+/*
+ * Of @fresh, if given, which then takes the place of the device's engine; @all: of all
+ * pieces, whatever has changed.
+ */
+static int checkpoint_locked(struct shingle_device *d, struct shingle_engine **fresh, bool all)
 {
 	struct shingle_journal *j = &d->journal;
-	u32 slot = !d->ckpt_slot, prev_crc;
 	struct ckpt_writer w = {
-		.d = d, .engine = fresh ? *fresh : d->engine, .slot = slot,
-		.seq = d->ckpt_seq + 1,
+		.d = d, .engine = fresh ? *fresh : d->engine, .seq = d->ckpt_seq + 1,
 	};
+	u32 prev_crc;
 	u64 seq, pos, used;
 	int err;
 
@@ -151,7 +199,13 @@ static int checkpoint_locked(struct shingle_device *d, struct shingle_engine **f
 	keep_room(d, used);
 	mutex_unlock(&d->commit_lock);
 
+	begin(&w, all);
 	err = write_chunks(&w);
+	/* More has changed meanwhile than there was when it began. */
+	if (err == -ENOSPC && !w.all) {
+		begin_slot(&w);
+		err = write_chunks(&w);
+	}
 	/*
 	 * The pieces hold changes that are not in the journal yet, perhaps one
 	 * half of a change without the other: commit them all before the footer
@@ -161,32 +215,37 @@ static int checkpoint_locked(struct shingle_device *d, struct shingle_engine **f
 		err = shingle_commit(d, true);
 	if (!err)
 		err = write_footer(&w, seq, pos, prev_crc);
-	trace_shingle_checkpoint(dm_table_device_name(d->ti->table), w.seq, w.nr, err);
+	trace_shingle_checkpoint(dm_table_device_name(d->ti->table), w.seq, w.written, err);
 	if (err) {
+		/* Marks were taken away for what was not written. */
+		d->ckpt_end = 0;
 		if (err != -EROFS)
 			shingle_set_mode(d, SHINGLE_RO, true, "a checkpoint could not be written");
 		return err;
 	}
 
 	d->ckpt_seq = w.seq;
-	d->ckpt_slot = slot;
+	d->ckpt_slot = w.slot;
+	d->ckpt_end = w.nr + 1;
+	d->ckpt_bad = w.bad;
 	spin_lock_irq(&d->map_lock);
 	j->used -= used;
 	j->keep = 0;
 	if (fresh)
 		shingle_reset_switch(d, fresh);
 	d->n.checkpoints++;
-	d->n.checkpoint_blocks += w.nr + 1;
+	d->n.checkpoint_blocks += w.written + 1;
 	spin_unlock_irq(&d->map_lock);
 	wake_up_all(&d->wait);
 	return 0;
 }
 
 /**
- * shingle_checkpoint() - write the whole state down and empty the journal
+ * shingle_checkpoint() - write down what of the state has changed and empty the journal
  * @d: the device
  *
- * Host I/O goes on meanwhile.
+ * Host I/O goes on meanwhile.  The first of an activation, and one that finds its slot
+ * full, writes all of it.
  *
  * Context: may sleep.  Returns 0 or -errno, -EAGAIN if a suspend came before its
  * turn; on a write error the device has become read-only.  DESIGN 4.5.
@@ -197,7 +256,7 @@ int shingle_checkpoint(struct shingle_device *d)
 
 	mutex_lock(&d->ckpt_lock);
 	if (READ_ONCE(d->mode) == SHINGLE_RW)
-		err = READ_ONCE(d->leaving) ? -EAGAIN : checkpoint_locked(d, NULL);
+		err = READ_ONCE(d->leaving) ? -EAGAIN : checkpoint_locked(d, NULL, false);
 	mutex_unlock(&d->ckpt_lock);
 	return err;
 }
@@ -218,9 +277,9 @@ int shingle_checkpoint_reset(struct shingle_device *d, struct shingle_engine **f
 
 	mutex_lock(&d->ckpt_lock);
 	if (READ_ONCE(d->mode) == SHINGLE_RW)
-		err = checkpoint_locked(d, fresh);
+		err = checkpoint_locked(d, fresh, true);
 	if (!err)
-		err = checkpoint_locked(d, NULL);
+		err = checkpoint_locked(d, NULL, true);
 	mutex_unlock(&d->ckpt_lock);
 	return err;
 }
@@ -243,7 +302,7 @@ void shingle_checkpoint_work(struct work_struct *work)
 	spin_unlock_irq(&d->map_lock);
 	if (READ_ONCE(d->mode) == SHINGLE_RW &&
 	    (used >= ring / 2 || ring - used < 2 * d->journal.max_blocks))
-		checkpoint_locked(d, NULL);
+		checkpoint_locked(d, NULL, false);
 	mutex_unlock(&d->ckpt_lock);
 	wake_up_all(&d->wait);
 }

@@ -260,6 +260,10 @@ struct shingle_journal {
  * @journal: see there
  * @ckpt_seq: of the last checkpoint; ckpt_lock
  * @ckpt_slot: of the last checkpoint; ckpt_lock
+ * @ckpt_end: block of that slot behind it, 0 if nothing is to be written there;
+ *	ckpt_lock
+ * @ckpt_crc: of its footer; ckpt_lock
+ * @ckpt_bad: it says that there are unreadable blocks; ckpt_lock
  * @meta_buf: SHINGLE_META_BATCH blocks for checkpoints; ckpt_lock
  * @copy_buf: @copy_blocks blocks; cleaner only
  * @copy_blocks: blocks copied at a time
@@ -343,6 +347,9 @@ struct shingle_device {
 	struct shingle_journal journal;
 	u64 ckpt_seq;
 	u32 ckpt_slot;
+	u64 ckpt_end;
+	u32 ckpt_crc;
+	bool ckpt_bad;
 	u8 *meta_buf;
 
 	u8 *copy_buf;

@@ -45,8 +45,23 @@ enum shingle_life {
 };
 
 /**
+ * struct shingle_marks - which pieces of the state have changed
+ * @bits: a bit for each piece: it is not what was last written of it
+ * @nr_pieces: as max_chunks() says
+ * @nr: bits that are set
+ */
+struct shingle_marks {
+	unsigned long *bits;
+	u32 nr_pieces;
+	u32 nr;
+};
+
+/**
  * struct shingle_engine - what core sees of an engine
  * @ops: its operations
+ * @marks: the pieces that have changed since they were last encoded for a checkpoint;
+ *	every change of what encode() says keeps them, but not decode, replay and ready:
+ *	core takes all pieces after these
  * @copy_blocks: core's copy buffer must hold so many blocks at least
  * @discard_blocks: runs of so many, at a multiple of it, can always be forgotten;
  *	less than that perhaps not
@@ -66,6 +81,7 @@ enum shingle_life {
  */
 struct shingle_engine {
 	const struct shingle_engine_ops *ops;
+	struct shingle_marks marks;
 	u32 copy_blocks;
 	u32 discard_blocks;
 	u64 cache_blocks;
@@ -259,10 +275,11 @@ typedef void (*shingle_report_fn)(void *ctx, const char *fmt, ...) __printf(2, 3
  * @referenced: is any block of the run in use, by the current map or by the
  *	one that recovery would rebuild?
  *
- * @encode: the piece of the state at *@cursor, 0 at first: its index, and its bytes as
- *	return value; 0 if there is nothing in it, or if *@cursor has become
- *	SHINGLE_NOWHERE: there is no other.  Pieces may be taken while I/O
- *	goes on: replaying the records since then must lead to the same state.
+ * @encode: the piece of the state of number *@cursor, which becomes the next one's: its
+ *	index, the same number, and its bytes as return value; 0 if there is nothing in
+ *	it, or if *@cursor has become SHINGLE_NOWHERE: there is no other.  Pieces may be
+ *	taken while I/O goes on: replaying the records since then must lead to the same
+ *	state.  A piece that is not marked is what it was when its mark was taken away.
  * @decode: take a piece back
  * @replay: apply a record to the state being loaded
  * @ready: everything is loaded; build what is derived.  May sleep.
@@ -338,6 +355,90 @@ static inline int shingle_set(struct shingle_engine *e, const char *name, const 
 			      const char **why)
 {
 	return shingle_option_set(e->ops->options, e, e->in_use, name, value, why);
+}
+
+/**
+ * shingle_marks_init() - nothing has changed so far
+ * @e: the engine, in create()
+ * @nr_pieces: what max_chunks() says
+ *
+ * Context: may sleep.  Returns 0 or -ENOMEM.
+ */
+static inline int shingle_marks_init(struct shingle_engine *e, u64 nr_pieces)
+{
+	if (nr_pieces > INT_MAX)
+		return -ENOMEM;
+	e->marks.nr_pieces = nr_pieces;
+	e->marks.bits = shingle_zalloc_array(BITS_TO_LONGS(nr_pieces), sizeof(unsigned long));
+	return e->marks.bits ? 0 : -ENOMEM;
+}
+
+/**
+ * shingle_marks_exit() - undo shingle_marks_init()
+ * @e: the engine, in destroy()
+ *
+ * Context: may sleep.
+ */
+static inline void shingle_marks_exit(struct shingle_engine *e)
+{
+	kvfree(e->marks.bits);
+}
+
+/**
+ * shingle_mark() - pieces of the state have changed
+ * @e: the engine
+ * @first: the first
+ * @n: how many, all of one set or log at most
+ *
+ * Context: inside an engine operation.
+ */
+static inline void shingle_mark(struct shingle_engine *e, u32 first, u32 n)
+{
+	for (; n; n--, first++) {
+		if (test_bit(first, e->marks.bits))
+			continue;
+		__set_bit(first, e->marks.bits);
+		e->marks.nr++;
+	}
+}
+
+/* So many marks are looked at in one call. */
+#define SHINGLE_MARKS_WALK	(64U * SHINGLE_WALK)
+
+/**
+ * shingle_encode_next() - the next piece that is to be written
+ * @e: the engine
+ * @all: take those that have not changed, too, but none that is empty
+ * @cursor: 0 at first; SHINGLE_NOWHERE when there is no other
+ * @index: its index
+ * @buf: as encode()
+ * @bytes: its bytes
+ *
+ * Its mark is taken away.
+ *
+ * Context: as encode().  Returns whether there is one here; if not, there may be one
+ * further on.
+ */
+static inline bool shingle_encode_next(struct shingle_engine *e, bool all, u64 *cursor, u64 *index,
+				       void *buf, u32 *bytes)
+{
+	struct shingle_marks *m = &e->marks;
+	u32 end;
+
+	if (!all) {
+		end = min_t(u64, m->nr_pieces, *cursor + SHINGLE_MARKS_WALK);
+		*cursor = find_next_bit(m->bits, end, *cursor);
+		if (*cursor == end && end < m->nr_pieces)
+			return false;
+	}
+	*bytes = e->ops->encode(e, cursor, index, buf);
+	if (*cursor == SHINGLE_NOWHERE)
+		return false;
+	if (test_bit(*index, m->bits)) {
+		__clear_bit(*index, m->bits);
+		m->nr--;
+	}
+	return !all || *bytes;
 }
 
 /**

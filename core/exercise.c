@@ -76,6 +76,12 @@ struct chunk {
 	u8 payload[SHINGLE_CHUNK_BYTES];
 };
 
+/* Is a piece what it was? */
+static bool same_piece(const struct chunk *a, const struct chunk *b)
+{
+	return a->bytes == b->bytes && !memcmp(a->payload, b->payload, a->bytes);
+}
+
 /**
  * struct exercise - a run
  * @plan: what to do
@@ -99,11 +105,14 @@ struct chunk {
  * @nr_records: in @journal
  * @durable: of them on the disk
  * @seq: number of the open transaction
- * @ckpt: the last whole checkpoint
- * @nr_ckpt: its pieces
+ * @ckpt: what the checkpoints so far say, by piece
+ * @order: the pieces that they hold, in the order in which they were written
+ * @nr_ckpt: how many
  * @ckpt_from: first record to replay on it
- * @next: the checkpoint being taken
+ * @next: the checkpoint being taken: what it writes
  * @nr_next: its pieces so far
+ * @all: it takes all pieces, not only those that have changed
+ * @loaded: nothing was written of this engine yet
  * @next_from: first record to replay on it
  * @cursor: where it stands, U64_MAX when none is being taken
  */
@@ -130,10 +139,13 @@ struct exercise {
 	u32 durable;
 	u64 seq;
 	struct chunk *ckpt;
+	u32 *order;
 	u32 nr_ckpt;
 	u32 ckpt_from;
 	struct chunk *next;
 	u32 nr_next;
+	bool all;
+	bool loaded;
 	u32 next_from;
 	u64 cursor;
 };
@@ -980,25 +992,82 @@ static int must_progress(struct exercise *x)
  * Checkpoints and power cuts
  */
 
+/* What was written of a piece before counts no more. */
+static void forget_piece(struct exercise *x, u64 index)
+{
+	u32 i;
+
+	for (i = 0; i < x->nr_ckpt && x->order[i] != index; i++)
+		;
+	if (i == x->nr_ckpt)
+		return;
+	x->nr_ckpt--;
+	memmove(&x->order[i], &x->order[i + 1], (x->nr_ckpt - i) * sizeof(x->order[0]));
+	x->ckpt[index].bytes = 0;
+}
+
+static void put_pieces(struct exercise *x)
+{
+	u32 i;
+
+	while (x->all && x->nr_ckpt)
+		forget_piece(x, x->order[x->nr_ckpt - 1]);
+	for (i = 0; i < x->nr_next; i++) {
+		const struct chunk *c = &x->next[i];
+
+		forget_piece(x, c->index);
+		if (!c->bytes)
+			continue;
+		x->ckpt[c->index] = *c;
+		x->order[x->nr_ckpt++] = c->index;
+	}
+	x->res->pieces += x->nr_next;
+}
+
+/* Pieces that are not marked, up to *@cursor, are those that were written last. */
+static void check_unmarked(struct exercise *x, u64 from, u64 to)
+{
+	struct chunk *now = &x->next[MAX_CHUNKS];
+	u64 cursor;
+
+	for (; from < to; from++) {
+		cursor = from;
+		now->bytes = x->e->ops->encode(x->e, &cursor, &now->index, now->payload);
+		if (cursor == SHINGLE_NOWHERE)
+			break;
+		if (!same_piece(now, &x->ckpt[from]))
+			fail(x, "piece %llu of the state has changed and is not marked",
+			     (unsigned long long)from);
+		x->res->unchanged++;
+	}
+}
+
 static void checkpoint_some(struct exercise *x)
 {
 	struct chunk *c = &x->next[x->nr_next];
+	u64 from = x->cursor;
 
 	if (x->cursor == U64_MAX) {
 		x->cursor = 0;
 		x->nr_next = 0;
 		x->next_from = x->nr_records;
+		x->all = x->loaded || !rnd(x, 8);
 		return;
 	}
-	c->bytes = shingle_encode(x->e, &x->cursor, &c->index, c->payload);
-	if (c->bytes) {
+	if (shingle_encode_next(x->e, x->all, &x->cursor, &c->index, c->payload, &c->bytes)) {
 		x->nr_next++;
+		if (!x->all)
+			check_unmarked(x, from, c->index);
 		return;
 	}
+	if (x->cursor != SHINGLE_NOWHERE)
+		return;
+	if (!x->all)
+		check_unmarked(x, from, U64_MAX);
 	/* All pieces are there: commit, then they count. */
 	make_durable(x);
-	memcpy(x->ckpt, x->next, x->nr_next * sizeof(*x->ckpt));
-	x->nr_ckpt = x->nr_next;
+	put_pieces(x);
+	x->loaded = false;
 	x->nr_records -= x->next_from;
 	x->durable -= x->next_from;
 	memmove(x->journal, x->journal + x->next_from, x->nr_records * sizeof(*x->journal));
@@ -1054,6 +1123,7 @@ static int start_engine(struct exercise *x)
 	if (x->plan->ops->create(&x->e, x->plan->layout, &why))
 		return fail(x, "cannot create the engine: %s", why);
 	x->e->knows_life = true;
+	x->loaded = true;
 	for (f = x->plan->features; f && *f; f++) {
 		if (shingle_set(x->e, *f, NULL, &why))
 			return fail(x, "cannot set %s", *f);
@@ -1156,7 +1226,7 @@ static int load_nonsense(struct exercise *x)
 		return fail(x, "cannot create an engine for nonsense: %s", why);
 	}
 	for (i = 0; !err && i < x->nr_ckpt; i++) {
-		*c = x->ckpt[i];
+		*c = x->ckpt[x->order[i]];
 		spoil(x, c->payload, c->bytes);
 		if (!rnd(x, 16))
 			c->bytes = rnd(x, sizeof(c->payload) + 1);
@@ -1234,7 +1304,7 @@ static int power_cut(struct exercise *x)
 	if (start_engine(x))
 		return -EUCLEAN;
 	for (i = 0; i < x->nr_ckpt; i++) {
-		struct chunk *c = &x->ckpt[i];
+		struct chunk *c = &x->ckpt[x->order[i]];
 
 		if (x->plan->ops->decode(x->e, c->index, c->payload, c->bytes))
 			return fail(x, "checkpoint piece %llu is not taken back",
@@ -1324,8 +1394,11 @@ static int allocate(struct exercise *x)
 	x->frozen = kvcalloc(l->logical_blocks, sizeof(u32), GFP_KERNEL);
 	x->journal = kvcalloc(JOURNAL, sizeof(*x->journal), GFP_KERNEL);
 	x->ckpt = kvcalloc(MAX_CHUNKS, sizeof(*x->ckpt), GFP_KERNEL);
-	x->next = kvcalloc(MAX_CHUNKS, sizeof(*x->next), GFP_KERNEL);
-	if (!x->model || !x->dirty || !x->frozen || !x->journal || !x->ckpt || !x->next)
+	x->order = kvcalloc(MAX_CHUNKS, sizeof(*x->order), GFP_KERNEL);
+	/* And one to compare with. */
+	x->next = kvcalloc(MAX_CHUNKS + 1, sizeof(*x->next), GFP_KERNEL);
+	if (!x->model || !x->dirty || !x->frozen || !x->journal || !x->ckpt || !x->order ||
+	    !x->next)
 		return -ENOMEM;
 	for (i = 0; i < l->logical_blocks; i++)
 		x->model[i].nr = 1;
@@ -1341,6 +1414,8 @@ static int run(struct exercise *x)
 		err = fail(x, "an empty engine is not ready");
 	for (i = 0; !err && i < x->plan->rounds; i++) {
 		err = one_round(x);
+		if (!err && x->res->error[0])
+			err = -EUCLEAN;
 		if (!err && !(i % 256))
 			err = check_all(x);
 	}
@@ -1448,6 +1523,7 @@ int shingle_exercise(const struct shingle_exercise_plan *plan,
 	kvfree(x->frozen);
 	kvfree(x->journal);
 	kvfree(x->ckpt);
+	kvfree(x->order);
 	kvfree(x->next);
 	kvfree(x);
 	return err;

@@ -37,6 +37,8 @@ struct shingle_exercise_plan {
  * @steps: cleaning steps
  * @cuts: power cuts survived
  * @checkpoints: checkpoints taken
+ * @pieces: of the state, written into them
+ * @unchanged: pieces that were not marked, and left as they were
  * @emptied: times that a clean of everything left nothing to clean
  * @bypassed: of @writes, those that the engine says went past its cache
  * @nonsense: times that spoilt metadata led to a sound map
@@ -51,6 +53,8 @@ struct shingle_exercise_result {
 	u64 steps;
 	u64 cuts;
 	u64 checkpoints;
+	u64 pieces;
+	u64 unchanged;
 	u64 emptied;
 	u64 bypassed;
 	u64 nonsense;

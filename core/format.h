@@ -310,7 +310,8 @@ struct shingle_journal_block {
  * @payload: the piece
  * @tail: zero
  *
- * Pieces whose state is the default are left out.
+ * A checkpoint of all pieces leaves out those whose state is the default; one of what
+ * has changed has them with no byte.
  */
 struct shingle_chunk {
 	struct shingle_header h;			/* 0 */
@@ -325,13 +326,16 @@ struct shingle_chunk {
 #define SHINGLE_CHUNK_CORE	(1ULL << 63)
 
 /**
- * struct shingle_footer - last block of a checkpoint slot, written last
+ * struct shingle_footer - block behind the chunks of a checkpoint, written last
  * @h: header; @h.seq is the number of the checkpoint
- * @nr_chunks: chunks from the slot's first block on
+ * @nr_chunks: chunks in front of it
  * @journal_seq: first transaction to replay
  * @journal_pos: its place in the ring, in blocks
  * @journal_prev_crc: what its first block's @prev_crc must be
  * @chunks_crc: crc32c over the header crcs of the chunks, in order
+ * @first: which block of the slot the first of the chunks is; 0: they are all pieces,
+ *	else those that have changed since the checkpoint in front
+ * @prev_crc: @h.crc of the footer of the checkpoint in front, 0 if @first is 0
  * @reserved: zero
  */
 struct shingle_footer {
@@ -341,7 +345,9 @@ struct shingle_footer {
 	__le64 journal_pos;				/* 56 */
 	__le32 journal_prev_crc;			/* 64 */
 	__le32 chunks_crc;				/* 68 */
-	__u8 reserved[4024];				/* 72 */
+	__le64 first;					/* 72 */
+	__le32 prev_crc;				/* 80 */
+	__u8 reserved[4012];				/* 84 */
 } __packed;
 
 static inline void shingle_format_check(void)

@@ -181,6 +181,20 @@ static inline u32 shingle_ckpt_run(const struct shingle_layout *l, u64 i)
 }
 
 /**
+ * shingle_ckpt_blocks() - how long a checkpoint slot should be
+ * @max_chunks: of the engine
+ *
+ * Room for a checkpoint of all pieces, core's and the footer, and for as much again of
+ * what changes: so what is written is at most twice what has changed.
+ *
+ * Context: any.
+ */
+static inline u64 shingle_ckpt_blocks(u64 max_chunks)
+{
+	return 2 * (max_chunks + 2);
+}
+
+/**
  * shingle_txn_blocks() - blocks of the longest transaction
  * @l: layout
  *

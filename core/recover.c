@@ -137,21 +137,161 @@ int shingle_check_member(const struct shingle_reader *r, const struct shingle_la
 	return ours ? -EUCLEAN : unread ? -EIO : -EINVAL;
 }
 
-static int read_footer(const struct shingle_reader *r, const struct shingle_layout *l, u32 slot,
-		       struct shingle_footer *f)
+/**
+ * struct scan - a walk through a checkpoint slot
+ * @l: layout
+ * @s: what was found
+ * @seq: number of the checkpoint that goes on here, 0: not known yet
+ * @first: block of the slot that it began at
+ * @crc: over its header crcs
+ * @prev_crc: of the footer in front of it
+ * @strange: blocks in a row that are none of it, nor of a later one; from the first on
+ *	nothing is whole any more
+ * @broken: there was such a one
+ */
+struct scan {
+	const struct shingle_layout *l;
+	struct shingle_slot_scan *s;
+	u64 seq;
+	u64 first;
+	u32 crc;
+	u32 prev_crc;
+	u32 strange;
+	bool broken;
+};
+
+/* Does the checkpoint end here, with all of its chunks in front? */
+static bool is_end(const struct scan *c, const struct shingle_footer *f, u64 i)
+{
+	return le64_to_cpu(f->first) == c->first && le64_to_cpu(f->nr_chunks) == i - c->first &&
+	       le32_to_cpu(f->chunks_crc) == c->crc && le32_to_cpu(f->prev_crc) == c->prev_crc &&
+	       le64_to_cpu(f->journal_pos) < c->l->journal.blocks;
+}
+
+/* @buf, sound, is block @i of the slot: does it go on with what was there so far? */
+static bool goes_on(struct scan *c, const void *buf, u64 i)
+{
+	const struct shingle_header *h = buf;
+	const struct shingle_footer *f = buf;
+
+	if (c->broken || (c->seq && le64_to_cpu(h->seq) != c->seq))
+		return false;
+	c->seq = le64_to_cpu(h->seq);
+	if (!i)
+		c->s->first_seq = c->seq;
+	if (le32_to_cpu(h->magic) == SHINGLE_MAGIC_CHUNK) {
+		c->crc = crc32c(c->crc, &h->crc, sizeof(h->crc));
+		return true;
+	}
+	if (!is_end(c, f, i))
+		return false;
+	c->s->nr++;
+	c->s->last = *f;
+	c->s->end = i + 1;
+	c->seq++;
+	c->first = i + 1;
+	c->crc = 0;
+	c->prev_crc = le32_to_cpu(h->crc);
+	return true;
+}
+
+static bool is_sound(const struct shingle_layout *l, const void *buf, u64 block)
+{
+	return !shingle_check_block(buf, SHINGLE_MAGIC_CHUNK, l->uuid, block) ||
+	       !shingle_check_block(buf, SHINGLE_MAGIC_FOOTER, l->uuid, block);
+}
+
+/*
+ * The checksum is wrong, but of what says what a block is two are right: it was one of
+ * the slot's, and here.  A sound one of another place is what a head has copied.
+ */
+static bool was_here(const struct scan *c, const void *buf, u64 block)
+{
+	const struct shingle_header *h = buf;
+	u32 magic = le32_to_cpu(h->magic);
+
+	if (shingle_check_block(buf, magic, NULL, U64_MAX) == SHINGLE_BLOCK_OK)
+		return false;
+	return (magic == SHINGLE_MAGIC_CHUNK || magic == SHINGLE_MAGIC_FOOTER) +
+	       !memcmp(h->uuid, c->l->uuid, SHINGLE_UUID_SIZE) +
+	       (le64_to_cpu(h->block) == block) >= 2;
+}
+
+/*
+ * What comes behind the last whole checkpoint: leftovers, of earlier rounds of the slot or
+ * of a checkpoint that a power cut ended.  But the footer of a later one proves that there
+ * was more, for it is written when all in front of it is on the medium.
+ */
+static void look_at(struct scan *c, const void *buf, u64 block, u64 i)
+{
+	const struct shingle_header *h = buf;
+	const struct shingle_footer *f = buf;
+	bool sound = buf && is_sound(c->l, buf, block), later;
+
+	if (sound && goes_on(c, buf, i))
+		return;
+	later = sound && (!c->seq || le64_to_cpu(h->seq) >= c->seq);
+	if (!c->broken) {
+		c->s->unread = !buf && i == c->s->end;
+		c->s->more = i > c->s->end;
+	}
+	c->s->torn |= !c->broken && buf && !sound && was_here(c, buf, block);
+	c->broken = true;
+	c->s->more |= later;
+	c->strange = later ? 0 : c->strange + 1;
+	if (!later || le32_to_cpu(h->magic) != SHINGLE_MAGIC_FOOTER ||
+	    le64_to_cpu(h->seq) < c->s->beyond_seq)
+		return;
+	c->s->beyond_seq = le64_to_cpu(h->seq);
+	c->s->beyond_journal_seq = le64_to_cpu(f->journal_seq);
+}
+
+/**
+ * shingle_scan_slot() - which checkpoints does a slot hold?
+ * @r: how to read
+ * @l: layout
+ * @slot: 0 or 1
+ * @s: what was found
+ *
+ * Context: may sleep.  Returns 0; -ENOMEM; or the error of a read that says nothing of
+ * what the medium holds.
+ */
+int shingle_scan_slot(const struct shingle_reader *r, const struct shingle_layout *l, u32 slot,
+		      struct shingle_slot_scan *s)
 {
 	enum shingle_dev dev = shingle_meta_dev(l);
-	u64 room = shingle_ckpt_room(l, slot), block = shingle_ckpt_block(l, slot, room - 1);
-	int err = r->read(r->ctx, dev, block, 1, f);
+	u64 room = shingle_ckpt_room(l, slot), i;
+	struct scan c = { .l = l, .s = s };
+	u32 n, k;
+	int err = 0;
+	u8 *buf;
 
-	if (err)
-		return err;
-	if (shingle_check_block(f, SHINGLE_MAGIC_FOOTER, l->uuid, block))
-		return -EUCLEAN;
-	if (le64_to_cpu(f->nr_chunks) >= room ||
-	    le64_to_cpu(f->journal_pos) >= l->journal.blocks)
-		return -EUCLEAN;
-	return 0;
+	memset(s, 0, sizeof(*s));
+	buf = shingle_zalloc_array(READ_BATCH, SHINGLE_BLOCK_SIZE);
+	if (!buf)
+		return -ENOMEM;
+	for (i = 0; i < room && c.strange < READ_BATCH; i += n) {
+		u64 block = shingle_ckpt_block(l, slot, i);
+
+		n = min_t(u64, READ_BATCH, room - i);
+		n = min(n, shingle_ckpt_run(l, i));
+		err = r->read(r->ctx, dev, block, n, buf);
+		for (k = 0; k < n; k++) {
+			u8 *one = buf + k * SHINGLE_BLOCK_SIZE;
+			int lost = err ? r->read(r->ctx, dev, block + k, 1, one) : 0;
+
+			if (lost && lost != -ENODATA) {
+				err = lost;
+				goto out;
+			}
+			look_at(&c, lost ? NULL : one, block + k, i + k);
+		}
+		err = 0;
+		cond_resched();
+	}
+out:
+	kvfree(buf);
+	return err;
 }
 
 static int decode_chunk(const struct shingle_loaded *to, const struct shingle_chunk *c)
@@ -159,60 +299,152 @@ static int decode_chunk(const struct shingle_loaded *to, const struct shingle_ch
 	u64 index = le64_to_cpu(c->index);
 	u32 bytes = le32_to_cpu(c->bytes);
 
-	if (bytes > SHINGLE_CHUNK_BYTES)
-		return -EUCLEAN;
+	if (!bytes)
+		return 0;
 	if (index == SHINGLE_CHUNK_CORE)
 		return shingle_bad_decode(to->bad, c->payload, bytes);
-	if (index & SHINGLE_CHUNK_CORE)
-		return -EUCLEAN;
 	return to->ops->decode(to->engine, index, c->payload, bytes);
 }
 
-static int check_chunk(const struct shingle_chunk *c, const u8 *uuid, u64 block, __le64 seq,
-		       u32 *crc)
+/* Which of the pieces, core's last, does a chunk hold?  @pieces: none there can be. */
+static u64 piece_of(const struct shingle_chunk *c, u64 pieces)
 {
-	if (shingle_check_block(c, SHINGLE_MAGIC_CHUNK, uuid, block) || c->h.seq != seq)
-		return -EUCLEAN;
-	*crc = crc32c(*crc, &c->h.crc, sizeof(c->h.crc));
-	return 0;
+	u64 index = le64_to_cpu(c->index);
+
+	if (le32_to_cpu(c->bytes) > SHINGLE_CHUNK_BYTES)
+		return pieces;
+	return index == SHINGLE_CHUNK_CORE ? pieces - 1 : index < pieces - 1 ? index : pieces;
 }
 
 /*
- * Two passes: every chunk is checked before the first one reaches the engine,
- * so that a rotten checkpoint leaves the engine empty for the older one.
+ * Two passes over the chunks of all checkpoints of the slot: where the newest of each
+ * piece is, and then these go to the engine.  That they are whole is known before.
  */
 static int load_checkpoint(const struct shingle_reader *r, const struct shingle_layout *l,
-			   u32 slot, const struct shingle_footer *f,
-			   const struct shingle_loaded *to, u8 *buf)
+			   u32 slot, const struct shingle_slot_scan *s,
+			   const struct shingle_loaded *to, u8 *buf, u64 *chunks)
 {
 	enum shingle_dev dev = shingle_meta_dev(l);
-	u64 nr = le64_to_cpu(f->nr_chunks), at;
-	u32 crc = 0, pass, n, i;
-	int err;
+	u64 pieces = to->ops->max_chunks(l) + 1, at;
+	u32 pass, n, i, *newest;
+	int err = 0;
 
+	*chunks = 0;
+	if (s->end > U32_MAX)
+		return -EUCLEAN;
+	newest = shingle_zalloc_array(pieces, sizeof(*newest));
+	if (!newest)
+		return -ENOMEM;
 	for (pass = 0; pass < 2; pass++) {
-		for (at = 0; at < nr; at += n) {
+		for (at = 0; at < s->end; at += n) {
 			u64 block = shingle_ckpt_block(l, slot, at);
 
-			n = min_t(u64, READ_BATCH, nr - at);
+			n = min_t(u64, READ_BATCH, s->end - at);
 			n = min(n, shingle_ckpt_run(l, at));
 			err = r->read(r->ctx, dev, block, n, buf);
 			if (err)
-				return err;
+				goto out;
 			for (i = 0; i < n; i++) {
 				const struct shingle_chunk *c;
+				u64 piece;
 
 				c = (void *)(buf + i * SHINGLE_BLOCK_SIZE);
-				err = pass ? decode_chunk(to, c) :
-					     check_chunk(c, l->uuid, block + i, f->h.seq, &crc);
+				err = -EUCLEAN;
+				if (!is_sound(l, c, block + i))
+					goto out;
+				err = 0;
+				if (le32_to_cpu(c->h.magic) == SHINGLE_MAGIC_FOOTER)
+					continue;
+				piece = piece_of(c, pieces);
+				err = -EUCLEAN;
+				if (piece == pieces)
+					goto out;
+				err = 0;
+				*chunks += !pass;
+				if (!pass)
+					newest[piece] = at + i;
+				else if (newest[piece] == at + i)
+					err = decode_chunk(to, c);
 				if (err)
-					return err;
+					goto out;
 			}
+			cond_resched();
 		}
-		if (!pass && crc != le32_to_cpu(f->chunks_crc))
-			return -EUCLEAN;
 	}
-	return 0;
+out:
+	kvfree(newest);
+	return err;
+}
+
+/* The number that a slot begins with, 0 if it cannot be told. */
+static int begins_with(const struct shingle_reader *r, const struct shingle_layout *l, u32 slot,
+		       void *buf, u64 *seq)
+{
+	u64 block = shingle_ckpt_block(l, slot, 0);
+	const struct shingle_header *h = buf;
+	int err = r->read(r->ctx, shingle_meta_dev(l), block, 1, buf);
+
+	*seq = 0;
+	if (!err && is_sound(l, buf, block))
+		*seq = le64_to_cpu(h->seq);
+	return err == -ENODATA ? 0 : err;
+}
+
+/*
+ * The slot that was begun last counts, if all of its first checkpoint is there; else it
+ * was being rewritten, and the other counts.  The other is looked at, too, if it does not
+ * say what it begins with: that may be what is newest.
+ */
+static int find_slot(const struct shingle_reader *r, const struct shingle_layout *l, void *buf,
+		     u32 *slot, struct shingle_slot_scan *s, const char **why)
+{
+	u64 begin[2], newest = 0, beyond = 0;
+	struct shingle_slot_scan *one;
+	u32 i, k, first;
+	int err;
+
+	one = shingle_zalloc_array(1, sizeof(*one));
+	*why = "out of memory";
+	if (!one)
+		return -ENOMEM;
+	*why = "a checkpoint cannot be read";
+	for (i = 0; i < 2; i++) {
+		err = begins_with(r, l, i, buf, &begin[i]);
+		if (err)
+			goto out;
+	}
+	first = begin[1] > begin[0];
+	*slot = SHINGLE_SLOT_NEWEST;
+	for (i = 0; i < 2; i++) {
+		k = first ^ i;
+		if (*slot != SHINGLE_SLOT_NEWEST && begin[k])
+			continue;
+		err = shingle_scan_slot(r, l, k, one);
+		if (err)
+			goto out;
+		beyond = max(beyond, one->beyond_seq);
+		if (!one->nr || (*slot != SHINGLE_SLOT_NEWEST && one->first_seq < newest))
+			continue;
+		*slot = k;
+		*s = *one;
+		newest = le64_to_cpu(s->last.h.seq);
+	}
+	err = 0;
+	*why = "neither checkpoint is usable";
+	if (*slot == SHINGLE_SLOT_NEWEST)
+		err = -EUCLEAN;
+	/*
+	 * A footer is written last: a sound one over a checkpoint that is not whole is
+	 * damage, not a power cut.  The older state may have lost its journal, so going
+	 * back to it is for `shingle repair' and its user.
+	 */
+	if (beyond > newest) {
+		*why = "newest checkpoint is damaged";
+		err = -EUCLEAN;
+	}
+out:
+	kvfree(one);
+	return err;
 }
 
 static int replay_record(const struct shingle_layout *l, const struct shingle_loaded *to,
@@ -638,71 +870,50 @@ int shingle_recover_slot(const struct shingle_reader *r, const struct shingle_la
 			 const struct shingle_loaded *to, u32 slot, bool stop_at_hole,
 			 struct shingle_recovery *rec, const char **why)
 {
-	struct shingle_footer *f[2] = { NULL, NULL };
-	int err = -ENOMEM, slot_err[2];
 	struct replay p = { .r = r, .l = l, .forgiving = stop_at_hole };
-	u32 i;
+	struct shingle_slot_scan *s;
+	int err = -ENOMEM;
 	u8 *buf;
 
 	memset(rec, 0, sizeof(*rec));
 	*why = "out of memory";
 	buf = shingle_zalloc_array(READ_BATCH, SHINGLE_BLOCK_SIZE);
-	for (i = 0; i < 2; i++)
-		f[i] = shingle_zalloc_array(1, sizeof(*f[i]));
-	if (!buf || !f[0] || !f[1])
+	s = shingle_zalloc_array(1, sizeof(*s));
+	if (!buf || !s)
 		goto out;
 
-	for (i = 0; i < 2; i++) {
-		slot_err[i] = read_footer(r, l, i, f[i]);
-		/*
-		 * It may be the newest one, and be there again when the number that
-		 * follows the other's is given to the next.
-		 */
-		err = slot_err[i];
+	if (slot == SHINGLE_SLOT_NEWEST) {
+		err = find_slot(r, l, buf, &slot, s, why);
+	} else {
 		*why = "a checkpoint cannot be read";
-		if (err && err != -EUCLEAN && err != -ENODATA && !stop_at_hole)
-			goto out;
+		err = shingle_scan_slot(r, l, slot, s);
+		if (!err && !s->nr) {
+			*why = "checkpoint has no sound footer";
+			err = -EUCLEAN;
+		}
 	}
-	err = -EUCLEAN;
-	*why = "neither checkpoint is usable";
-	if (slot_err[0] && slot_err[1])
-		goto out;
-	if (slot == SHINGLE_SLOT_NEWEST)
-		slot = slot_err[0] || (!slot_err[1] &&
-				       le64_to_cpu(f[1]->h.seq) > le64_to_cpu(f[0]->h.seq));
-	*why = "checkpoint has no sound footer";
-	if (slot_err[slot])
+	if (err)
 		goto out;
 
-	err = load_checkpoint(r, l, slot, f[slot], to, buf);
+	err = load_checkpoint(r, l, slot, s, to, buf, &rec->ckpt_chunks);
 	if (err) {
-		/*
-		 * A checkpoint slot is only rewritten after the other one and
-		 * the journal since were made good, and a footer is written
-		 * last: a sound footer over rotten chunks is damage, not a
-		 * power cut.  The older state may have lost its journal, so
-		 * going back to it is for `shingle repair' and its user.
-		 */
 		*why = err == -EUCLEAN || err == -ENODATA ? "newest checkpoint is damaged" :
 		       err == -ENOMEM ? "out of memory" : "newest checkpoint cannot be read";
 		goto out;
 	}
 
-	rec->older = slot_err[!slot] != 0;
 	rec->ckpt_slot = slot;
-	rec->ckpt_seq = le64_to_cpu(f[slot]->h.seq);
-	rec->ckpt_chunks = le64_to_cpu(f[slot]->nr_chunks);
-	rec->tail_seq = le64_to_cpu(f[slot]->journal_seq);
-	rec->tail_pos = le64_to_cpu(f[slot]->journal_pos);
-	rec->prev_crc = le32_to_cpu(f[slot]->journal_prev_crc);
+	rec->ckpt_seq = le64_to_cpu(s->last.h.seq);
+	rec->tail_seq = le64_to_cpu(s->last.journal_seq);
+	rec->tail_pos = le64_to_cpu(s->last.journal_pos);
+	rec->prev_crc = le32_to_cpu(s->last.journal_prev_crc);
 
 	p.buf = buf;
 	err = replay_journal(&p, to, stop_at_hole, rec, why);
 	if (!err)
 		err = to->ops->ready(to->engine, why);
 out:
-	kvfree(f[0]);
-	kvfree(f[1]);
+	kvfree(s);
 	kvfree(buf);
 	return err;
 }
@@ -716,7 +927,7 @@ out:
  * @why: on error, a sentence tail
  *
  * Loads the newest checkpoint and replays every whole transaction after it.
- * The work is bounded by a checkpoint slot plus the journal ring.
+ * The work is bounded by the checkpoint slots plus the journal ring.
  *
  * Context: before I/O, may sleep.  Returns 0; -EUCLEAN if there is no usable
  * checkpoint or the metadata contradict themselves; -ENOMEM; or a read error.

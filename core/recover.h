@@ -25,8 +25,7 @@ struct shingle_reader {
  * struct shingle_recovery - what recovery found
  * @ckpt_seq: number of the checkpoint that was loaded
  * @ckpt_slot: its slot, 0 or 1
- * @ckpt_chunks: its pieces
- * @older: the other slot holds no sound footer: it was being rewritten
+ * @ckpt_chunks: chunks of it and of those in front of it in its slot
  * @tail_seq: first transaction that must be kept for this checkpoint
  * @tail_pos: its place in the ring
  * @next_seq: number for the next transaction
@@ -52,7 +51,6 @@ struct shingle_recovery {
 	u64 ckpt_seq;
 	u32 ckpt_slot;
 	u64 ckpt_chunks;
-	bool older;
 	u64 tail_seq;
 	u64 tail_pos;
 	u64 next_seq;
@@ -69,6 +67,30 @@ struct shingle_recovery {
 	u64 max_seq;
 	u64 transactions;
 	u64 records;
+};
+
+/**
+ * struct shingle_slot_scan - what a checkpoint slot holds
+ * @nr: checkpoints, one behind the other, that are whole
+ * @last: footer of the last of them, if there is one
+ * @first_seq: number of the checkpoint that its first block is of, 0 if that is not sound
+ * @end: the block of the slot behind them
+ * @beyond_seq: number of the last checkpoint further on that was whole once, 0 if none
+ * @beyond_journal_seq: first transaction to replay on that one
+ * @torn: at @end is what is left of a block that belongs there
+ * @unread: the block at @end cannot be read
+ * @more: at @end or behind it are blocks of a checkpoint that was not finished
+ */
+struct shingle_slot_scan {
+	u64 nr;
+	struct shingle_footer last;
+	u64 first_seq;
+	u64 end;
+	u64 beyond_seq;
+	u64 beyond_journal_seq;
+	bool torn;
+	bool unread;
+	bool more;
 };
 
 /**
@@ -94,6 +116,8 @@ int shingle_load_sb(const struct shingle_reader *r, enum shingle_dev dev, u64 de
 		    struct shingle_layout *l, const char **why);
 int shingle_check_member(const struct shingle_reader *r, const struct shingle_layout *l,
 			 enum shingle_dev dev, enum shingle_member_fault *copy, char *why);
+int shingle_scan_slot(const struct shingle_reader *r, const struct shingle_layout *l, u32 slot,
+		      struct shingle_slot_scan *s);
 int shingle_recover(const struct shingle_reader *r, const struct shingle_layout *l,
 		    const struct shingle_loaded *to, struct shingle_recovery *rec,
 		    const char **why);

@@ -346,6 +346,25 @@ static bool is_mapped(const struct imr *s, u32 track)
 }
 
 /* ------------------------------------------------------------------------
+ * Pieces of the state, in their order: tracks, slots
+ */
+
+static u32 nr_map_parts(const struct imr *s)
+{
+	return DIV_ROUND_UP(s->nr_logical, PART_TRACKS);
+}
+
+static void mark_track(struct imr *s, u32 track)
+{
+	shingle_mark(&s->engine, track / PART_TRACKS, 1);
+}
+
+static void mark_slot(struct imr *s, u32 slot)
+{
+	shingle_mark(&s->engine, nr_map_parts(s) + slot / PART_SLOTS, 1);
+}
+
+/* ------------------------------------------------------------------------
  * Slots
  */
 
@@ -402,6 +421,7 @@ static void leave_slot(struct imr *s, u32 slot, u64 seq)
 	s->map[b->owner].saved = false;
 	shingle_slotmap_remove(&s->saved, slot, 1);
 	b->owner = NO_OWNER;
+	mark_slot(s, slot);
 	b->pending = !s->unsafe_reuse;
 	b->solid = false;
 	b->seq = seq;
@@ -473,6 +493,7 @@ static void set_level(struct imr *s, u32 track, u32 level)
 	if (is_mapped(s, track)) {
 		s->live[t->level]--;
 		s->live[level]++;
+		mark_track(s, track);
 	}
 	t->level = level;
 	t->told = true;
@@ -494,6 +515,7 @@ static void map_track(struct imr *s, u32 track, u32 phys, u32 valid, struct shin
 		s->owner[phys] = track;
 	}
 	t->valid = valid;
+	mark_track(s, track);
 	s->changed = true;
 	shingle_emit(emit, IMR_MAP, valid, t->level, track, phys);
 }
@@ -508,6 +530,7 @@ static void unmap_track(struct imr *s, u32 track, u64 seq)
 	s->live[t->level]--;
 	t->phys = IMR_NO_TRACK;
 	t->valid = 0;
+	mark_track(s, track);
 	t->flee = false;
 }
 
@@ -560,7 +583,14 @@ static void imr_destroy(struct shingle_engine *e)
 	kvfree(s->slot);
 	kvfree(s->item);
 	kvfree(s->sorted);
+	shingle_marks_exit(e);
 	kvfree(s);
+}
+
+static u64 imr_max_chunks(const struct shingle_layout *l)
+{
+	return div64_u64(l->nr_bands[SHINGLE_ROLE_DATA] + PART_TRACKS - 1, PART_TRACKS) +
+	       div64_u64(l->nr_bands[SHINGLE_ROLE_STAGING] + PART_SLOTS - 1, PART_SLOTS);
 }
 
 static bool allocate(struct imr *s)
@@ -572,7 +602,8 @@ static bool allocate(struct imr *s)
 	s->sorted = shingle_zalloc_array(MAX_BUFFER, sizeof(*s->sorted));
 	return !imr_tracks_init(&s->tracks, s->nr_phys) &&
 	       !shingle_slotmap_init(&s->saved, s->nr_slots) && s->map && s->owner && s->slot &&
-	       s->item && s->sorted;
+	       s->item && s->sorted &&
+	       !shingle_marks_init(&s->engine, imr_max_chunks(s->layout));
 }
 
 static u32 initial_buffer(const void *of)
@@ -1543,6 +1574,7 @@ static void saved(struct imr *s, const struct shingle_step *step, struct shingle
 	suspect_slot(s, step->cookie, false);
 	b->taken = false;
 	b->owner = track;
+	mark_slot(s, step->cookie);
 	b->seq = emit->seq;
 	b->solid = s->unsafe_record || s->unsafe_sync1;
 	shingle_slotmap_insert(&s->saved, step->cookie, track, 1);
@@ -1711,11 +1743,6 @@ static bool imr_referenced(struct shingle_engine *e, u64 pblk, u64 n)
 /* ------------------------------------------------------------------------
  * The state on the disk
  */
-
-static u32 nr_map_parts(const struct imr *s)
-{
-	return DIV_ROUND_UP(s->nr_logical, PART_TRACKS);
-}
 
 static u32 encode_tracks(const struct imr *s, u32 part, __le32 *buf)
 {
@@ -1932,12 +1959,6 @@ static int imr_ready(struct shingle_engine *e, const char **why)
 		s->nr_saved++;
 	}
 	return 0;
-}
-
-static u64 imr_max_chunks(const struct shingle_layout *l)
-{
-	return div64_u64(l->nr_bands[SHINGLE_ROLE_DATA] + PART_TRACKS - 1, PART_TRACKS) +
-	       div64_u64(l->nr_bands[SHINGLE_ROLE_STAGING] + PART_SLOTS - 1, PART_SLOTS);
 }
 
 /* ------------------------------------------------------------------------

@@ -326,6 +326,52 @@ static u32 zone_of_log(const struct stl_full *s, u32 log)
 	return log / s->g.log_bands;
 }
 
+/* ------------------------------------------------------------------------
+ * Pieces of the state, in their order: written bands, homes, slots
+ */
+
+static u32 parts_per_log(u32 band_blocks)
+{
+	return DIV_ROUND_UP(band_blocks, PART_SLOTS);
+}
+
+static u32 nr_written_parts(const struct stl_full *s)
+{
+	return DIV_ROUND_UP(s->nr_bands, SHINGLE_CHUNK_BITS);
+}
+
+static u32 nr_home_parts(const struct stl_full *s)
+{
+	return DIV_ROUND_UP(s->nr_bands, PART_HOMES);
+}
+
+/* @n slots of one log. */
+static void mark_slots(struct stl_full *s, u32 slot, u32 n)
+{
+	u32 log = slot / s->band_blocks, first = slot % s->band_blocks / PART_SLOTS;
+	u32 last = (slot % s->band_blocks + n - 1) / PART_SLOTS;
+
+	shingle_mark(&s->engine, nr_written_parts(s) + nr_home_parts(s) +
+		     log * parts_per_log(s->band_blocks) + first, last - first + 1);
+}
+
+static void set_written(struct stl_full *s, u32 band, bool written)
+{
+	if (test_bit(band, s->written) == written)
+		return;
+	if (written)
+		__set_bit(band, s->written);
+	else
+		__clear_bit(band, s->written);
+	shingle_mark(&s->engine, band / SHINGLE_CHUNK_BITS, 1);
+}
+
+static void set_home(struct stl_full *s, u32 band, u32 to)
+{
+	s->home[band] = to;
+	shingle_mark(&s->engine, nr_written_parts(s) + band / PART_HOMES, 1);
+}
+
 /* Where a band lives as long as it was never written. */
 static u32 first_home(const struct stl_full *s, u32 band)
 {
@@ -439,6 +485,7 @@ static void stl_full_destroy(struct shingle_engine *e)
 	kvfree(s->is_free);
 	kvfree(s->suspect);
 	kvfree(s->pending);
+	shingle_marks_exit(e);
 	kvfree(s);
 }
 
@@ -455,6 +502,19 @@ static int check_layout(const struct shingle_layout *l, struct full_shape *g, co
 	return *why ? -EINVAL : 0;
 }
 
+static u64 stl_full_max_chunks(const struct shingle_layout *l)
+{
+	struct full_shape g;
+	const char *why;
+	u32 bands;
+
+	if (full_shape(l, &g, &why))
+		return 0;
+	bands = g.bands - g.nr_zones * g.provision;
+	return DIV_ROUND_UP(bands, SHINGLE_CHUNK_BITS) + DIV_ROUND_UP(bands, PART_HOMES) +
+	       (u64)g.nr_zones * g.log_bands * parts_per_log(l->band_blocks);
+}
+
 static bool allocate(struct stl_full *s)
 {
 	s->log = shingle_zalloc_array(s->nr_logs, sizeof(*s->log));
@@ -469,7 +529,8 @@ static bool allocate(struct stl_full *s)
 	s->pending = shingle_zalloc_array(s->nr_pending_max, sizeof(*s->pending));
 	return s->log && s->zone && s->home && s->written && s->band_live && s->band_inflight &&
 	       s->use && s->is_free && s->suspect && s->pending &&
-	       !shingle_slotmap_init(&s->map, s->nr_logs * s->band_blocks);
+	       !shingle_slotmap_init(&s->map, s->nr_logs * s->band_blocks) &&
+	       !shingle_marks_init(&s->engine, stl_full_max_chunks(s->layout));
 }
 
 static u32 initial_threshold(const void *of)
@@ -730,6 +791,7 @@ static int stl_full_place(struct shingle_engine *e, u64 lblk, u32 n, enum shingl
 	for (i = 0; i < n; i++)
 		s->map.owner[slot + i] = SHINGLE_SLOT_SPENT;
 	l->fill += n;
+	mark_slots(s, slot, n);
 	l->inflight++;
 	s->band_inflight[band]++;
 	s->placed_blocks += n;
@@ -763,6 +825,7 @@ static u32 drop_slots(struct stl_full *s, u32 band, u32 slot, u32 n)
 	n = shingle_slotmap_run(&s->map, slot, min(n, (log + 1) * s->band_blocks - slot));
 	count_live(s, band, slot, n, false);
 	shingle_slotmap_remove(&s->map, slot, n);
+	mark_slots(s, slot, n);
 	return n;
 }
 
@@ -784,6 +847,7 @@ static void adopt_slots(struct stl_full *s, u32 slot, u32 lblk, u32 n)
 
 	drop_range(s, band, lblk, n);
 	shingle_slotmap_insert(&s->map, slot, lblk, n);
+	mark_slots(s, slot, n);
 	count_live(s, band, slot, n, true);
 }
 
@@ -799,6 +863,7 @@ static void clear_log(struct stl_full *s, u32 log, struct shingle_emit *emit)
 	struct full_log *l = &s->log[log];
 
 	memset(&s->map.owner[log * s->band_blocks], 0, s->band_blocks * sizeof(u32));
+	mark_slots(s, log * s->band_blocks, s->band_blocks);
 	l->band = NO_BAND;
 	l->fill = 0;
 	if (z->open == log)
@@ -815,11 +880,11 @@ static void move_home(struct stl_full *s, u32 band, u32 to, struct shingle_emit 
 {
 	drop_band(s, band);
 	retire_band(s, s->home[band], emit->seq);
-	s->home[band] = to;
+	set_home(s, band, to);
 	set_use(s, to, USE_HOME, band);
 	/* All of it was written. */
 	s->suspect[to] = 0;
-	__set_bit(band, s->written);
+	set_written(s, band, true);
 	shingle_emit(emit, STL_FULL_HOME, 0, 0, band, to);
 }
 
@@ -892,6 +957,7 @@ static void give_up_log(struct stl_full *s, u32 log)
 		return;
 	if (z->stream == log)
 		break_stream(s, z);
+	mark_slots(s, slot, s->band_blocks);
 	for (; l->fill < s->band_blocks; l->fill++)
 		s->map.owner[slot + l->fill] = SHINGLE_SLOT_SPENT;
 }
@@ -940,7 +1006,7 @@ static int stl_full_discard(struct shingle_engine *e, u64 lblk, u64 n, u64 *done
 		if (!s->band_live[band] && !test_bit(band, s->written))
 			continue;
 		changed = true;
-		__clear_bit(band, s->written);
+		set_written(s, band, false);
 		if (s->band_live[band]) {
 			drop_band(s, band);
 			band++;
@@ -1239,24 +1305,6 @@ static bool stl_full_referenced(struct shingle_engine *e, u64 pblk, u64 n)
  * Persistence
  */
 
-static u32 parts_per_log(u32 band_blocks)
-{
-	return DIV_ROUND_UP(band_blocks, PART_SLOTS);
-}
-
-static u64 stl_full_max_chunks(const struct shingle_layout *l)
-{
-	struct full_shape g;
-	const char *why;
-	u32 bands;
-
-	if (full_shape(l, &g, &why))
-		return 0;
-	bands = g.bands - g.nr_zones * g.provision;
-	return DIV_ROUND_UP(bands, SHINGLE_CHUNK_BITS) + DIV_ROUND_UP(bands, PART_HOMES) +
-	       (u64)g.nr_zones * g.log_bands * parts_per_log(l->band_blocks);
-}
-
 static u32 encode_homes(const struct stl_full *s, u32 part, __le32 *p)
 {
 	u32 first = part * PART_HOMES, n = min(s->nr_bands - first, PART_HOMES), i;
@@ -1279,7 +1327,8 @@ static u32 encode_log(const struct stl_full *s, u32 log, u32 part, __le32 *p)
 	n = min(l->fill - first, PART_SLOTS);
 	p[0] = cpu_to_le32(l->band);
 	p[1] = cpu_to_le32(l->age);
-	p[2] = cpu_to_le32(l->fill);
+	/* No further than this piece: what comes behind it does not change it. */
+	p[2] = cpu_to_le32(first + n);
 	for (i = 0; i < n; i++)
 		p[i + 3] = cpu_to_le32(s->map.owner[log * s->band_blocks + first + i]);
 	return (n + 3) * sizeof(*p);
@@ -1288,8 +1337,7 @@ static u32 encode_log(const struct stl_full *s, u32 log, u32 part, __le32 *p)
 static u32 stl_full_encode(struct shingle_engine *e, u64 *cursor, u64 *index, void *buf)
 {
 	struct stl_full *s = to_full(e);
-	u32 maps = DIV_ROUND_UP(s->nr_bands, SHINGLE_CHUNK_BITS);
-	u32 homes = DIV_ROUND_UP(s->nr_bands, PART_HOMES);
+	u32 maps = nr_written_parts(s), homes = nr_home_parts(s);
 	u32 parts = parts_per_log(s->band_blocks);
 	u64 end = (u64)maps + homes + (u64)s->nr_logs * parts, at = *cursor;
 
@@ -1360,8 +1408,7 @@ static int decode_log(struct stl_full *s, u32 log, u32 part, const __le32 *p, u3
 static int stl_full_decode(struct shingle_engine *e, u64 index, const void *buf, u32 bytes)
 {
 	struct stl_full *s = to_full(e);
-	u32 maps = DIV_ROUND_UP(s->nr_bands, SHINGLE_CHUNK_BITS);
-	u32 homes = DIV_ROUND_UP(s->nr_bands, PART_HOMES);
+	u32 maps = nr_written_parts(s), homes = nr_home_parts(s);
 	u32 parts = parts_per_log(s->band_blocks);
 
 	if (index < maps)
@@ -1417,7 +1464,7 @@ static int replay_discard(struct stl_full *s, u64 band, u64 nr)
 	if (band >= s->nr_bands || nr > s->nr_bands - band)
 		return -EUCLEAN;
 	for (i = band; i < band + nr; i++) {
-		__clear_bit(i, s->written);
+		set_written(s, i, false);
 		drop_band(s, i);
 	}
 	s->map.looks += nr;

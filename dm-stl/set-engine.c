@@ -239,6 +239,52 @@ static bool is_staged(const struct stl_set *s, u32 band)
 	return s->staged && band == s->staged_band;
 }
 
+/* ------------------------------------------------------------------------
+ * Pieces of the state, in their order: globals, whole bands, slots, prefixes
+ */
+
+static u32 parts_per_set(u32 band_blocks)
+{
+	return DIV_ROUND_UP(band_blocks, PART_SLOTS);
+}
+
+static u32 nr_whole_parts(const struct stl_set *s)
+{
+	return DIV_ROUND_UP(s->nr_bands, SHINGLE_CHUNK_BITS);
+}
+
+static void mark_globals(struct stl_set *s)
+{
+	shingle_mark(&s->engine, 0, 1);
+}
+
+/* @n slots of one set. */
+static void mark_slots(struct stl_set *s, u32 slot, u32 n)
+{
+	u32 set = slot / s->band_blocks, first = slot % s->band_blocks / PART_SLOTS;
+	u32 last = (slot % s->band_blocks + n - 1) / PART_SLOTS;
+
+	shingle_mark(&s->engine, 1 + nr_whole_parts(s) + set * parts_per_set(s->band_blocks) + first,
+		     last - first + 1);
+}
+
+static u32 prefix_word(const struct stl_set *s, u32 blocks)
+{
+	return blocks == s->band_blocks ? 0 : blocks;
+}
+
+static void set_valid(struct stl_set *s, u32 band, u32 blocks)
+{
+	u32 old = s->valid[band];
+
+	s->valid[band] = blocks;
+	if ((old == s->band_blocks) != (blocks == s->band_blocks))
+		shingle_mark(&s->engine, 1 + band / SHINGLE_CHUNK_BITS, 1);
+	if (prefix_word(s, old) != prefix_word(s, blocks))
+		shingle_mark(&s->engine, 1 + nr_whole_parts(s) +
+			     s->nr_sets * parts_per_set(s->band_blocks) + band / PART_BANDS, 1);
+}
+
 /* So many of the first blocks of @band, where they are not cached, are at home. */
 static u32 at_home(const struct stl_set *s, u32 band)
 {
@@ -249,16 +295,18 @@ static u32 at_home(const struct stl_set *s, u32 band)
 
 static void set_at_home(struct stl_set *s, u32 band, u32 blocks)
 {
-	if (is_staged(s, band))
+	if (is_staged(s, band)) {
 		s->staged_valid = blocks;
-	else
-		s->valid[band] = blocks;
+		mark_globals(s);
+	} else {
+		set_valid(s, band, blocks);
+	}
 }
 
 /* Home holds nothing of @band from now on. */
 static void forget_home(struct stl_set *s, u32 band)
 {
-	s->valid[band] = s->valid[band] && s->valid[band] != s->band_blocks ? RAGGED : 0;
+	set_valid(s, band, s->valid[band] && s->valid[band] != s->band_blocks ? RAGGED : 0);
 }
 
 /* The stream will not go on to the end of its band. */
@@ -297,6 +345,7 @@ static void stl_set_destroy(struct shingle_engine *e)
 	kvfree(s->band_live);
 	kvfree(s->valid);
 	kvfree(s->want);
+	shingle_marks_exit(e);
 	kvfree(s);
 }
 
@@ -322,6 +371,15 @@ static int check_layout(const struct shingle_layout *l, const struct stl_set_par
 	else if (le32_to_cpu(p->set_shift) > 31)
 		*why = "stl-set's set_shift is above 31";
 	return *why ? -EINVAL : 0;
+}
+
+static u64 stl_set_max_chunks(const struct shingle_layout *l)
+{
+	u64 bands = l->nr_bands[SHINGLE_ROLE_DATA];
+
+	return 1 + DIV_ROUND_UP(bands, (u64)SHINGLE_CHUNK_BITS) +
+	       l->nr_bands[SHINGLE_ROLE_CACHE] * parts_per_set(l->band_blocks) +
+	       DIV_ROUND_UP(bands, (u64)PART_BANDS);
 }
 
 static int stl_set_create(struct shingle_engine **out, const struct shingle_layout *layout,
@@ -365,27 +423,14 @@ static int stl_set_create(struct shingle_engine **out, const struct shingle_layo
 	s->band_live = shingle_zalloc_array(bands, sizeof(u32));
 	s->valid = shingle_zalloc_array(bands, sizeof(u32));
 	if (!s->fill || !s->opened || !s->inflight || !s->set_live || !s->want || !s->band_live ||
-	    !s->valid || shingle_slotmap_init(&s->map, sets * s->band_blocks)) {
+	    !s->valid || shingle_slotmap_init(&s->map, sets * s->band_blocks) ||
+	    shingle_marks_init(&s->engine, stl_set_max_chunks(layout))) {
 		stl_set_destroy(&s->engine);
 		return -ENOMEM;
 	}
 	s->engine.cache_blocks = s->map.nr_slots;
 	*out = &s->engine;
 	return 0;
-}
-
-static u32 parts_per_set(u32 band_blocks)
-{
-	return DIV_ROUND_UP(band_blocks, PART_SLOTS);
-}
-
-static u64 stl_set_max_chunks(const struct shingle_layout *l)
-{
-	u64 bands = l->nr_bands[SHINGLE_ROLE_DATA];
-
-	return 1 + DIV_ROUND_UP(bands, (u64)SHINGLE_CHUNK_BITS) +
-	       l->nr_bands[SHINGLE_ROLE_CACHE] * parts_per_set(l->band_blocks) +
-	       DIV_ROUND_UP(bands, (u64)PART_BANDS);
 }
 
 static int set_inplace(void *of, u32 yes, const char **why)
@@ -624,7 +669,7 @@ static int place_direct(struct stl_set *s, struct set_stream *st, u32 lblk, u32 
 	if (!offset && s->held)
 		return -EBUSY;
 	if (!s->valid[band])
-		s->valid[band] = RAGGED;
+		set_valid(s, band, RAGGED);
 	s->flight_band = band;
 	s->flight_end = offset + n;
 	if (s->flight_end == s->band_blocks)
@@ -653,6 +698,7 @@ static int place_cached(struct stl_set *s, u32 band, u32 n, struct shingle_run *
 	if (!s->fill[set])
 		s->opened[set] = s->age++;
 	s->fill[set] += n;
+	mark_slots(s, slot, n);
 	s->inflight[set]++;
 	s->placed_blocks += n;
 	return 0;
@@ -696,6 +742,7 @@ static void count_live(struct stl_set *s, u32 band, s32 n)
 static void drop_slots(struct stl_set *s, u32 band, u32 slot, u32 n)
 {
 	shingle_slotmap_remove(&s->map, slot, n);
+	mark_slots(s, slot, n);
 	count_live(s, band, -(s32)n);
 }
 
@@ -714,6 +761,7 @@ static void adopt_slots(struct stl_set *s, u32 band, u32 slot, u32 lblk, u32 n)
 			drop_slots(s, band, old, 1);
 		}
 		shingle_slotmap_insert(&s->map, slot, lblk, part);
+		mark_slots(s, slot, part);
 		count_live(s, band, part);
 	}
 }
@@ -1091,6 +1139,7 @@ static bool stl_set_step_source(struct shingle_engine *e, const struct shingle_s
 static void emit_reset(struct stl_set *s, u32 set, struct shingle_emit *emit)
 {
 	shingle_emit(emit, STL_SET_RESET, 0, 0, set, 0);
+	mark_slots(s, set * s->band_blocks, s->band_blocks);
 	s->reset_set = set;
 	s->reset_seq = emit->seq;
 	s->sets_cleaned++;
@@ -1102,7 +1151,7 @@ static void band_cleaned(struct stl_set *s, u32 band, u32 snapshot, struct shing
 	u32 set = set_of_band(s, band);
 
 	drop_range(s, band, band * s->band_blocks, s->band_blocks, snapshot);
-	s->valid[band] = s->band_blocks;
+	set_valid(s, band, s->band_blocks);
 	s->bands_cleaned++;
 	shingle_emit(emit, STL_SET_CLEANED, 0, 0, band, snapshot);
 	if (s->clean_set == set && !s->set_live[set] && !s->inflight[set]) {
@@ -1123,6 +1172,7 @@ static void stl_set_step_done(struct shingle_engine *e, const struct shingle_ste
 		s->staged_band = s->step_band;
 		s->staged_snapshot = step->cookie;
 		s->staged_valid = 0;
+		mark_globals(s);
 		s->tidied = 0;
 		/* Its home is free, once the record is durable and readers are gone. */
 		if (s->step_band == s->wish_band && s->clean_set == NO_SET) {
@@ -1137,6 +1187,7 @@ static void stl_set_step_done(struct shingle_engine *e, const struct shingle_ste
 		break;
 	case STEP_WRITEBACK:
 		s->staged = false;
+		mark_globals(s);
 		band_cleaned(s, s->step_band, s->staged_snapshot, emit);
 		break;
 	case STEP_INPLACE:
@@ -1283,7 +1334,8 @@ static u32 encode_slots(const struct stl_set *s, u32 set, u32 part, __le32 *p)
 	if (first >= s->fill[set])
 		return 0;
 	n = min(s->fill[set] - first, PART_SLOTS);
-	p[0] = cpu_to_le32(s->fill[set]);
+	/* No further than this piece: what comes behind it does not change it. */
+	p[0] = cpu_to_le32(first + n);
 	for (i = 0; i < n; i++)
 		p[i + 1] = cpu_to_le32(s->map.owner[set * s->band_blocks + first + i]);
 	p[n + 1] = cpu_to_le32(s->opened[set]);
@@ -1294,7 +1346,7 @@ static u32 stl_set_encode(struct shingle_engine *e, u64 *cursor, u64 *index, voi
 {
 	struct stl_set *s = to_set(e);
 	u32 parts = parts_per_set(s->band_blocks);
-	u32 maps = DIV_ROUND_UP(s->nr_bands, SHINGLE_CHUNK_BITS);
+	u32 maps = nr_whole_parts(s);
 	u64 slots = (u64)s->nr_sets * parts;
 	u64 end = 1 + maps + slots + DIV_ROUND_UP(s->nr_bands, PART_BANDS), at = *cursor;
 
@@ -1382,7 +1434,7 @@ static int stl_set_decode(struct shingle_engine *e, u64 index, const void *buf, 
 {
 	struct stl_set *s = to_set(e);
 	u32 parts = parts_per_set(s->band_blocks);
-	u32 maps = DIV_ROUND_UP(s->nr_bands, SHINGLE_CHUNK_BITS);
+	u32 maps = nr_whole_parts(s);
 
 	if (!index)
 		return decode_globals(s, buf, bytes);

@@ -86,17 +86,13 @@ class Patient:
         size = len(self.image()) // BLOCK
         sb = ondisk.read_super(self.block(0))
         out = {0: "superblock", size - 1: "second superblock"}
-        feet = []
-        for slot in range(2):
-            blocks = ondisk.slot_blocks(sb, slot)
-            foot = self.block(blocks[-1])
-            if ondisk.sound(foot, ondisk.FOOTER):
-                feet.append((ondisk.HEADER.unpack_from(foot)[4], blocks,
-                             ondisk.FOOT.unpack_from(foot, 40)))
-        _, blocks, foot = max(feet)
-        out[blocks[-1]] = "footer"
-        for block in blocks[:foot[0]]:
-            out[block] = "chunk"
+        slots = [ondisk.checkpoints(sb, slot, self.block) for slot in range(2)]
+        newest = max((parts for parts in slots if parts),
+                     key=lambda parts: parts[-1][0])
+        for _, block, _, chunks in newest:
+            out[block] = "footer"
+            out.update(dict.fromkeys(chunks, "chunk"))
+        foot = newest[-1][2]
         _, first, length = areas["journal"]
         seq, pos = foot[1], foot[2]
         last = None

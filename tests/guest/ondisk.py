@@ -110,7 +110,26 @@ def read_super(block):
 
 
 def slot_blocks(sb, slot):
-    """The blocks of a checkpoint slot in their order, the last is the footer's."""
+    """The blocks of a checkpoint slot in their order."""
     start, n = sb["ckpt"][slot]
     stretch = sb["stretch"] or n
     return [start + i for i in range(n) if i // stretch % 2 == 0]
+
+
+def checkpoints(sb, slot, read):
+    """The whole checkpoints of a slot: [(number, block of the footer, its fields,
+    blocks of the chunks)].  read(block) returns its bytes."""
+    out, chunks, number = [], [], None
+    for block in slot_blocks(sb, slot):
+        raw = read(block)
+        seq = HEADER.unpack_from(raw)[4]
+        if not (sound(raw, CHUNK) or sound(raw, FOOTER)) or \
+                number not in (None, seq):
+            break
+        number = seq
+        if sound(raw, CHUNK):
+            chunks.append(block)
+            continue
+        out.append((seq, block, FOOT.unpack_from(raw, 40), chunks))
+        chunks, number = [], seq + 1
+    return out

@@ -18,6 +18,7 @@ import blk
 import dm
 import ledger
 import media
+import ondisk
 import replay
 from bench import HANG_S, Failure, expect, modprobe
 from blk import BLOCK, SECTORS
@@ -128,11 +129,12 @@ def no_way_back(ctx, geo):
         dev.flush()
     device.message("reset")
     made.close()
-    where, start, n = ctx.target.areas(geo)["checkpoint"]
+    where, _, _ = ctx.target.areas(geo)["checkpoint"]
     with blk.opened(made.paths[where]) as dev:
-        at, footer = max(((at, dev.read(at)) for at in
-                          (start + n // 2 - 1, start + n - 1)),
-                         key=lambda f: int.from_bytes(f[1][32:40], "little"))
+        sb = ondisk.read_super(dev.read(0))
+        _, at, _, _ = max(part for slot in range(2) for part in
+                          ondisk.checkpoints(sb, slot, dev.read))
+        footer = dev.read(at)
         dev.write(at, footer[:100] + b"rot" + footer[103:])
         dev.flush()
     made.target.check(made.paths, geo)

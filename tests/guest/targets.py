@@ -237,9 +237,8 @@ class StlSet(Linear):
             for at in (0, last):
                 dev.write(at, ondisk.superblock(uuid, 1, at, flags=flags, **plan))
             for slot in (0, 1):
-                start, n = plan["ckpt"][slot]
-                dev.write(start + n - 1, ondisk.footer(
-                    uuid, 1 + slot, start + n - 1, 1))
+                start, _ = plan["ckpt"][slot]
+                dev.write(start, ondisk.footer(uuid, 1 + slot, start, 1))
             dev.flush()
 
     def table(self, paths, geo):

@@ -43,6 +43,8 @@ def test_checkpoints_in_many_pieces():
     assert done.returncode == 0, done.stdout + done.stderr
     for line in done.stdout.splitlines():
         assert int(re.search(r"(\d+) checkpoints", line)[1]) > 1000, line
+        # Each was compared with what was written of it last.
+        assert int(re.search(r"(\d+) left unchanged", line)[1]) > 5000, line
 
 
 def test_recovery_of_a_ring():
@@ -50,9 +52,11 @@ def test_recovery_of_a_ring():
     does not look at all of the band that a record names."""
     done = exercise(SEED, 100, tool="recover-test")
     assert done.returncode == 0, done.stdout + done.stderr
-    rings, *looks = done.stdout.splitlines()
+    rings, slots, *looks = done.stdout.splitlines()
     for what, least in (("power cuts", 3000), ("ends destroyed", 1000), ("refused", 5000)):
         assert int(re.search(rf"(\d+) {what}", rings)[1]) > least, rings
+    for what, least in (("of changes", 10000), ("power cuts", 3000), ("refused", 10000)):
+        assert int(re.search(rf"(\d+) {what}", slots)[1]) > least, slots
     assert len(looks) == 10
     for line in looks:
         band, each = map(int, re.search(r"of (\d+) blocks: (\d+) looks", line).groups())

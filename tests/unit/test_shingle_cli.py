@@ -994,6 +994,7 @@ def test_one_header_of_another(run):
 
 @pytest.mark.parametrize("change, what", [
     ({"version": 2}, "a header of format version 2"), ({"dev": 2}, "found the metadata device"),
+    ({"version": 4}, "a header of format version 4"),
     ({"dev": 77}, "found the unknown device"), ({"blocks": 599}, "one of 599 blocks, not 600")])
 def test_crafted_headers(run, change, what):
     one = Set(run, "a")

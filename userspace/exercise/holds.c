@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * shingle-holds [MOST]: how long does the longest call of each engine operation take?
+ * shingle-holds cost: how many blocks does a checkpoint of 4 TB write?
  *
  * Core calls them under a spinlock with interrupts off, so none may walk over all of a
  * large device.  The engines are compiled with -fsanitize-coverage=trace-pc, which
@@ -208,17 +209,19 @@ static void look(struct device *d)
 	u8 *buf = calloc(1, SHINGLE_CHUNK_BYTES);
 	u64 cursor = 0, index;
 	struct shingle_run run;
-	u32 bytes, i;
+	u32 bytes, i, all;
 
 	while (cursor != SHINGLE_NOWHERE) {
 		begin();
 		d->e->ops->verify(d->e, &cursor, report, NULL);
 		end(OP_VERIFY);
 	}
-	for (cursor = 0, bytes = 1; bytes || cursor != SHINGLE_NOWHERE;) {
-		begin();
-		bytes = d->e->ops->encode(d->e, &cursor, &index, buf);
-		end(OP_ENCODE);
+	for (all = 0; all < 2; all++) {
+		for (cursor = 0; cursor != SHINGLE_NOWHERE;) {
+			begin();
+			shingle_encode_next(d->e, all, &cursor, &index, buf, &bytes);
+			end(OP_ENCODE);
+		}
 	}
 	begin();
 	d->e->ops->cached_blocks(d->e);
@@ -363,6 +366,137 @@ static void hold_imr(struct device *d)
 	d->e->ops->destroy(d->e);
 }
 
+/* ------------------------------------------------------------------------
+ * What a checkpoint costs
+ */
+
+/* Blocks of a checkpoint, its footer included; the state is then as it was written. */
+static u64 checkpoint(struct device *d, bool all)
+{
+	static u8 buf[SHINGLE_CHUNK_BYTES];
+	u64 cursor = 0, index, blocks = 1;
+	u32 bytes;
+
+	while (cursor != SHINGLE_NOWHERE)
+		blocks += shingle_encode_next(d->e, all, &cursor, &index, buf, &bytes);
+	return blocks;
+}
+
+static void show_cost(struct device *d, u32 percent, bool anywhere)
+{
+	u64 changed = checkpoint(d, false), all = checkpoint(d, true);
+
+	printf("%s, %u %% changed %s: %llu blocks before, %llu now\n", d->e->ops->name, percent,
+	       anywhere ? "anywhere" : "in one place", (unsigned long long)all,
+	       (unsigned long long)changed);
+	d->e->ops->destroy(d->e);
+}
+
+/*
+ * Writes of 32 KiB until the cache is full, of which the last @percent after a
+ * checkpoint: in turn to each of @parts of the device, or first to one of them.
+ */
+static void fill_cache(struct device *d, u32 parts, u32 percent, bool anywhere)
+{
+	const u32 n = 8;
+	u64 writes = d->e->cache_blocks / n, i;
+	u32 band = d->l.band_blocks, bands = d->l.logical_blocks / band;
+
+	for (i = 0; i < writes; i++) {
+		u32 part = anywhere ? i % parts : div64_u64(i * parts, writes), at;
+
+		if (i == writes - writes * percent / 100)
+			checkpoint(d, true);
+		/* Sets of stl-set are bands that many apart, zones of stl-full lie together. */
+		at = d->e->ops == &stl_set_engine_ops ? part + rnd(d, bands / parts) * parts :
+							part * (bands / parts) + rnd(d, bands / parts);
+		write_at(d, (u64)at * band + rnd(d, band / n) * n, n);
+	}
+}
+
+static void cost_set(struct device *d, u32 percent, bool anywhere)
+{
+	const struct shingle_exercise_shape shape = {
+		.band_blocks = 10240, .data_bands = 94412, .staging_bands = 1, .cache_bands = 954,
+		.head_tracks = 1,
+	};
+	struct stl_set_params p = { .set_shift = 0 };
+
+	create(d, &stl_set_engine_ops, &shape, &p, sizeof(p));
+	ready(d);
+	fill_cache(d, shape.cache_bands, percent, anywhere);
+	show_cost(d, percent, anywhere);
+}
+
+static void cost_full(struct device *d, u32 percent, bool anywhere)
+{
+	const struct shingle_exercise_shape shape = {
+		.band_blocks = 5120, .data_bands = 200000, .head_tracks = 1,
+	};
+	struct stl_full_params p = {
+		.zone_bands = cpu_to_le32(40000), .provision = cpu_to_le32(400),
+		.log_bands = cpu_to_le32(380),
+	};
+
+	create(d, &stl_full_engine_ops, &shape, &p, sizeof(p));
+	ready(d);
+	fill_cache(d, 5, percent, anywhere);
+	show_cost(d, percent, anywhere);
+}
+
+/* Of all tracks, which were written, another level is told. */
+static void cost_imr(struct device *d, u32 percent, bool anywhere)
+{
+	const struct shingle_exercise_shape shape = {
+		.band_blocks = 256, .data_bands = 3814697, .staging_bands = 16,
+		.interlaced = true, .head_tracks = 1,
+	};
+	struct imr_params p = { 0 };
+	struct shingle_record rec;
+	char first[16], nr[16];
+	char *argv[4] = { "level", first, nr, "3" };
+	u32 tracks, n, i;
+	const char *why;
+	u64 done;
+	int r;
+
+	create(d, &imr_engine_ops, &shape, &p, sizeof(p));
+	tracks = div_u64(d->l.logical_blocks, shape.band_blocks);
+	for (i = 0; i < tracks; i++) {
+		shingle_record_set(&rec, IMR_MAP, 256, 0, i, i);
+		if (d->e->ops->replay(d->e, &rec))
+			die("imr refuses a record");
+	}
+	ready(d);
+	checkpoint(d, true);
+	n = (u64)tracks * percent / 100;
+	for (i = 0; i < (anywhere ? n : 1); i++) {
+		snprintf(first, sizeof(first), "%u", anywhere ? rnd(d, tracks) : 0);
+		snprintf(nr, sizeof(nr), "%u", anywhere ? 1 : n);
+		done = 0;
+		do {
+			r = d->e->ops->message(d->e, 4, argv, &done, emit(d), &why);
+		} while (r > 0);
+		if (r)
+			die(why);
+	}
+	show_cost(d, percent, anywhere);
+}
+
+static void costs(struct device *d)
+{
+	static const u32 percent[] = { 1, 10, 100 };
+	u32 i, anywhere;
+
+	for (i = 0; i < ARRAY_SIZE(percent); i++) {
+		for (anywhere = 0; anywhere < 2; anywhere++) {
+			cost_set(d, percent[i], anywhere);
+			cost_full(d, percent[i], anywhere);
+			cost_imr(d, percent[i], anywhere);
+		}
+	}
+}
+
 int main(int argc, char **argv)
 {
 	unsigned long bound = argc > 1 ? strtoul(argv[1], NULL, 0) : 0;
@@ -372,6 +506,11 @@ int main(int argc, char **argv)
 	if (!d)
 		die("out of memory");
 	setlinebuf(stdout);
+	if (argc > 1 && !strcmp(argv[1], "cost")) {
+		costs(d);
+		free(d);
+		return 0;
+	}
 	hold_set(d);
 	failed = show("stl-set", bound);
 	hold_full(d);

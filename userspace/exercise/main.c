@@ -159,7 +159,7 @@ static int exercise(const struct engine *engine, u32 seed, u32 runs, u32 rounds,
 	const char *const features[] = { feature, NULL };
 	u64 gathered = 0, epochs = 0;
 	u64 writes = 0, steps = 0, cuts = 0, checkpoints = 0, destroyed = 0, emptied = 0, bypassed = 0;
-	u64 nonsense = 0, refused = 0;
+	u64 nonsense = 0, refused = 0, pieces = 0, unchanged = 0;
 	struct shingle_engine_ops full = *engine->ops;
 	struct shingle_exercise_result res;
 	static struct shingle_layout layout;
@@ -193,6 +193,8 @@ static int exercise(const struct engine *engine, u32 seed, u32 runs, u32 rounds,
 		steps += res.steps;
 		cuts += res.cuts;
 		checkpoints += res.checkpoints;
+		pieces += res.pieces;
+		unchanged += res.unchanged;
 		destroyed += res.destroyed;
 		emptied += res.emptied;
 		bypassed += res.bypassed;
@@ -201,13 +203,14 @@ static int exercise(const struct engine *engine, u32 seed, u32 runs, u32 rounds,
 	}
 	printf("%s: %u runs: %llu blocks written, %llu gathered, %llu epochs, "
 	       "%llu past the cache, %llu steps, "
-	       "%llu checkpoints, %llu power cuts, %llu times emptied, "
+	       "%llu checkpoints of %llu pieces, %llu left unchanged, %llu power cuts, %llu times emptied, "
 	       "%llu times nonsense believed, %llu times no room, "
 	       "%llu blocks destroyed by the head, 0 lost\n",
 	       engine->ops->name, runs, (unsigned long long)writes,
 	       (unsigned long long)gathered, (unsigned long long)epochs,
 	       (unsigned long long)bypassed, (unsigned long long)steps,
-	       (unsigned long long)checkpoints, (unsigned long long)cuts,
+	       (unsigned long long)checkpoints, (unsigned long long)pieces,
+	       (unsigned long long)unchanged, (unsigned long long)cuts,
 	       (unsigned long long)emptied, (unsigned long long)nonsense,
 	       (unsigned long long)refused, (unsigned long long)destroyed);
 	return 0;

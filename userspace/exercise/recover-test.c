@@ -8,6 +8,9 @@
  * Then blocks fail that no head has been at, or in another way than a medium fails:
  * recovery must refuse, or have lost nothing.
  *
+ * In the same way checkpoints are written behind each other into their slots: what is
+ * found must be the state at one of them, and the last one that was whole.
+ *
  * And how much replay looks at, for records that name whole bands.
  */
 #include <stdio.h>
@@ -129,7 +132,7 @@ static void write_block(struct ring *r, u64 block, const void *data)
 static void write_footer(struct ring *r, u64 seq, u64 pos, u32 prev_crc)
 {
 	u32 slot = r->ckpt++ % 2;
-	u64 block = shingle_ckpt_block(&r->l, slot, shingle_ckpt_room(&r->l, slot) - 1);
+	u64 block = shingle_ckpt_block(&r->l, slot, 0);
 	static struct shingle_footer f;
 
 	memset(&f, 0, sizeof(f));
@@ -341,6 +344,329 @@ static void rings(u32 seed, u32 runs)
 	       (unsigned long long)refused);
 }
 
+/* ------------------------------------------------------------------------
+ * Checkpoint slots
+ */
+
+#define PIECES		9U
+#define MOST_CKPTS	4096U
+#define SLOT_MOST	200U
+
+/* An engine whose pieces hold a number each. */
+struct numbers {
+	struct shingle_engine engine;
+	u32 piece[PIECES];
+};
+
+static u32 numbers_found[PIECES];
+
+static int numbers_create(struct shingle_engine **e, const struct shingle_layout *l,
+			  const char **why)
+{
+	struct numbers *s = calloc(1, sizeof(*s));
+
+	*e = &s->engine;
+	return s ? 0 : -ENOMEM;
+}
+
+static void numbers_destroy(struct shingle_engine *e)
+{
+	free(container_of(e, struct numbers, engine));
+}
+
+static int numbers_decode(struct shingle_engine *e, u64 index, const void *buf, u32 bytes)
+{
+	struct numbers *s = container_of(e, struct numbers, engine);
+
+	if (index >= PIECES || bytes != sizeof(u32) || s->piece[index])
+		return -EUCLEAN;
+	memcpy(&s->piece[index], buf, sizeof(u32));
+	return 0;
+}
+
+static int numbers_replay(struct shingle_engine *e, const struct shingle_record *rec)
+{
+	return -EUCLEAN;
+}
+
+static int numbers_ready(struct shingle_engine *e, const char **why)
+{
+	memcpy(numbers_found, container_of(e, struct numbers, engine)->piece,
+	       sizeof(numbers_found));
+	return 0;
+}
+
+static u64 numbers_max_chunks(const struct shingle_layout *l)
+{
+	return PIECES;
+}
+
+static const struct shingle_engine_ops numbers_ops = {
+	.create = numbers_create,
+	.destroy = numbers_destroy,
+	.decode = numbers_decode,
+	.replay = numbers_replay,
+	.ready = numbers_ready,
+	.max_chunks = numbers_max_chunks,
+};
+
+/**
+ * struct slots - checkpoints on a medium whose head may destroy what lies ahead
+ * @r: the device; of its ring nothing is ever written
+ * @now: the state
+ * @dirty: which pieces have changed
+ * @was: what it was at each checkpoint, by number
+ * @foot: the place of its footer
+ * @newest: number of the last one that is whole
+ * @slot: of it
+ * @end: blocks of the slot up to its end, 0: the next one begins the other slot
+ * @crc: of its footer
+ * @cuts: power cuts
+ * @changes: checkpoints of what has changed
+ * @faults: times that blocks were damaged
+ * @refused: of them that recovery refused
+ * @back: of them that an older state was found
+ */
+struct slots {
+	struct ring r;
+	u32 now[PIECES];
+	bool dirty[PIECES];
+	u32 was[MOST_CKPTS][PIECES];
+	u64 foot[MOST_CKPTS];
+	u64 newest;
+	u32 slot;
+	u64 end;
+	u32 crc;
+	u64 cuts;
+	u64 changes;
+	u64 faults;
+	u64 refused;
+	u64 back;
+};
+
+static void slots_format(struct slots *s)
+{
+	struct ring *r = &s->r;
+	u32 room = PIECES + 2 + rnd(r, SLOT_MOST - PIECES - 2), i;
+
+	r->track = 1 + rnd(r, 12);
+	r->head = rnd(r, 3) ? 1 : 2 + rnd(r, 3);
+	r->skew = rnd(r, r->track);
+	for (i = 0; i < 2; i++)
+		r->l.ckpt[i] = (struct shingle_area){ 1 + i * SLOT_MOST, room };
+	r->l.journal = (struct shingle_area){ 1 + 2 * SLOT_MOST, 8 };
+	/* Bottoms between the tops. */
+	if (!rnd(r, 3) && room > 2 * (PIECES + 2))
+		r->l.ckpt_stretch_blocks = 1 + rnd(r, 8);
+	if (shingle_ckpt_room(&r->l, 0) < PIECES + 2)
+		r->l.ckpt_stretch_blocks = 0;
+	r->l.logical_blocks = 1;
+	r->l.dev_blocks[SHINGLE_DEV_META] = MOST_BLOCKS;
+	s->slot = 1;
+}
+
+/* Of a slot: what the head destroys may fail, be noise, or a copy of a neighbour. */
+static void slot_write(struct slots *s, u32 slot, u64 i, const void *data)
+{
+	struct ring *r = &s->r;
+	const struct shingle_area *area = &r->l.ckpt[slot];
+	u64 block = shingle_ckpt_block(&r->l, slot, i), at = block - area->start, k, hit;
+
+	memcpy(r->block[block], data, SHINGLE_BLOCK_SIZE);
+	r->err[block] = 0;
+	if (r->l.ckpt_stretch_blocks)
+		return;
+	for (k = 1; k < r->head; k++) {
+		hit = (at / r->track + k) * r->track +
+		      (at % r->track + k * (r->track - r->skew)) % r->track;
+		if (hit >= area->blocks)
+			continue;
+		hit += area->start;
+		r->err[hit] = rnd(r, 3) ? 0 : -ENODATA;
+		if (rnd(r, 2))
+			memset(r->block[hit], rnd(r, 256), SHINGLE_BLOCK_SIZE);
+		else
+			memcpy(r->block[hit], data, SHINGLE_BLOCK_SIZE);
+	}
+}
+
+static int slots_recover(struct slots *s, struct shingle_recovery *rec)
+{
+	const struct shingle_reader reader = { .read = read_blocks, .ctx = &s->r };
+	static struct shingle_badlist bad;
+	struct shingle_loaded to = { .ops = &numbers_ops, .bad = &bad };
+	const char *why = NULL;
+	int err;
+
+	bad.nr = 0;
+	memset(numbers_found, 0, sizeof(numbers_found));
+	if (to.ops->create(&to.engine, &s->r.l, &why))
+		die("out of memory");
+	err = shingle_recover(&reader, &s->r.l, &to, rec, &why);
+	to.ops->destroy(to.engine);
+	if (err)
+		return err;
+	if (rec->ckpt_seq >= MOST_CKPTS ||
+	    memcmp(numbers_found, s->was[rec->ckpt_seq], sizeof(numbers_found)))
+		die("a state that no checkpoint has had");
+	return bad.nr == !!(rec->ckpt_seq % 3) ? 0 : -ERANGE;
+}
+
+static void slots_revive(struct slots *s)
+{
+	struct shingle_recovery rec;
+
+	if (slots_recover(s, &rec))
+		die("checkpoints are refused after a power cut");
+	if (rec.ckpt_seq != s->newest || rec.ckpt_slot != s->slot)
+		die("not the newest checkpoint after a power cut");
+	memcpy(s->now, numbers_found, sizeof(s->now));
+	s->end = 0;
+	s->cuts++;
+}
+
+/*
+ * As core writes it.  If the power goes before the footer is there, of what was not
+ * flushed any blocks may be.
+ */
+static void slots_checkpoint(struct slots *s, bool cut)
+{
+	static struct shingle_chunk chunk[PIECES + 1];
+	static struct shingle_footer f;
+	struct ring *r = &s->r;
+	u32 slot = s->slot, nr = 0, crc = 0, i;
+	u64 first = s->end, seq = s->newest + 1, n;
+	bool all = !first || first + PIECES + 2 > shingle_ckpt_room(&r->l, slot);
+	__le64 bad = cpu_to_le64(0);
+
+	if (all) {
+		slot = !slot;
+		first = 0;
+	}
+	for (i = 0; i <= PIECES; i++) {
+		struct shingle_chunk *c = &chunk[nr];
+		bool core = i == PIECES;
+
+		memset(c, 0, sizeof(*c));
+		if (core ? all && !(seq % 3) : all ? !s->now[i] : !s->dirty[i])
+			continue;
+		c->index = cpu_to_le64(core ? SHINGLE_CHUNK_CORE : i);
+		if (core)
+			c->bytes = cpu_to_le32(seq % 3 ? sizeof(bad) : 0);
+		else
+			c->bytes = cpu_to_le32(s->now[i] ? sizeof(u32) : 0);
+		memcpy(c->payload, core ? (void *)&bad : &s->now[i], core ? sizeof(bad) : sizeof(u32));
+		shingle_seal(c, SHINGLE_MAGIC_CHUNK, r->l.uuid,
+			     shingle_ckpt_block(&r->l, slot, first + nr), seq);
+		crc = crc32c(crc, &c->h.crc, sizeof(c->h.crc));
+		nr++;
+	}
+	n = cut ? rnd(r, nr + 1) : nr;
+	for (i = 0; i < n; i++) {
+		/* A wide head goes upwards. */
+		if (cut && r->head == 1 && !rnd(r, 3))
+			continue;
+		slot_write(s, slot, first + i, &chunk[i]);
+	}
+	if (cut) {
+		slots_revive(s);
+		return;
+	}
+	memset(&f, 0, sizeof(f));
+	f.nr_chunks = cpu_to_le64(nr);
+	f.journal_seq = cpu_to_le64(1);
+	f.chunks_crc = cpu_to_le32(crc);
+	f.first = cpu_to_le64(first);
+	f.prev_crc = cpu_to_le32(first ? s->crc : 0);
+	shingle_seal(&f, SHINGLE_MAGIC_FOOTER, r->l.uuid,
+		     shingle_ckpt_block(&r->l, slot, first + nr), seq);
+	slot_write(s, slot, first + nr, &f);
+	memcpy(s->was[seq], s->now, sizeof(s->now));
+	memset(s->dirty, 0, sizeof(s->dirty));
+	s->newest = seq;
+	s->slot = slot;
+	s->end = first + nr + 1;
+	s->foot[seq] = first + nr;
+	s->crc = le32_to_cpu(f.h.crc);
+	s->changes += !all;
+}
+
+/*
+ * A block of what counts is another one, or lost.  Only of the last footer it can be
+ * that nothing tells; then there is an older state, whose journal tells.
+ */
+static void slots_spoil(struct slots *s)
+{
+	static u8 saved[SHINGLE_BLOCK_SIZE];
+	struct ring *r = &s->r;
+	u64 i = rnd(r, s->foot[s->newest] + 1), block = shingle_ckpt_block(&r->l, s->slot, i);
+	struct shingle_recovery rec;
+	u32 how = rnd(r, 5);
+	int err;
+
+	memcpy(saved, r->block[block], sizeof(saved));
+	if (how == 0)
+		r->block[block][rnd(r, SHINGLE_BLOCK_SIZE)] ^= 1 << rnd(r, 8);
+	else if (how == 1)
+		memset(r->block[block], 0, SHINGLE_BLOCK_SIZE);
+	else if (how == 2)
+		memcpy(r->block[block], r->block[r->l.ckpt[!s->slot].start], SHINGLE_BLOCK_SIZE);
+	else
+		r->fault[block] = how == 3 ? -ENODATA : -EIO;
+	err = slots_recover(s, &rec);
+	memset(r->fault, 0, sizeof(r->fault));
+	memcpy(r->block[block], saved, sizeof(saved));
+	s->faults++;
+	s->refused += !!err;
+	if (!err && how == 4)
+		die("an error that says nothing of the medium was not refused");
+	if (!err && rec.ckpt_seq == s->newest)
+		die("a checkpoint counts of which a block is damaged");
+	if (!err && i != s->foot[s->newest])
+		die("an older checkpoint counts though the newest is there");
+	s->back += !err;
+}
+
+static void slots(u32 seed, u32 runs)
+{
+	u64 cuts = 0, changes = 0, all = 0, faults = 0, refused = 0, back = 0;
+	struct slots *s = calloc(1, sizeof(*s));
+	u32 end = seed + runs, i, k;
+
+	if (!s)
+		die("out of memory");
+	for (; seed < end; seed++) {
+		memset(s, 0, sizeof(*s));
+		failed_seed = seed;
+		s->r.rng = seed * 2654435761U + 1;
+		slots_format(s);
+		slots_checkpoint(s, false);
+		for (i = 0; i < 400; i++) {
+			for (k = rnd(&s->r, 2 * PIECES); k; k--) {
+				u32 piece = rnd(&s->r, PIECES);
+
+				s->now[piece] = rnd(&s->r, 3) ? 1 + rnd(&s->r, 1000) : 0;
+				s->dirty[piece] = true;
+			}
+			slots_checkpoint(s, !rnd(&s->r, 12));
+			if (!rnd(&s->r, 12))
+				slots_revive(s);
+			slots_spoil(s);
+		}
+		cuts += s->cuts;
+		changes += s->changes;
+		all += s->newest;
+		faults += s->faults;
+		refused += s->refused;
+		back += s->back;
+	}
+	free(s);
+	printf("slots: %u runs, %llu checkpoints, %llu of changes, %llu power cuts, %llu faults, %llu refused, %llu one back, 0 mixed\n",
+	       runs, (unsigned long long)all, (unsigned long long)changes,
+	       (unsigned long long)cuts, (unsigned long long)faults,
+	       (unsigned long long)refused, (unsigned long long)back);
+}
+
 static void replay(struct shingle_engine *e, u16 type, u16 n, u64 a, u64 b)
 {
 	struct shingle_record rec;
@@ -414,8 +740,10 @@ static void all_looks(void)
 int main(int argc, char **argv)
 {
 	u32 seed = argc > 1 ? strtoul(argv[1], NULL, 0) : 1;
+	u32 runs = argc > 2 ? strtoul(argv[2], NULL, 0) : 100;
 
-	rings(seed, argc > 2 ? strtoul(argv[2], NULL, 0) : 100);
+	rings(seed, runs);
+	slots(seed, runs);
 	all_looks();
 	return 0;
 }

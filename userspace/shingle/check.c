@@ -17,22 +17,6 @@ static bool shingled(const struct image *img)
 	return img->l.head_tracks > 1;
 }
 
-static bool our_uuid(const struct image *img, const void *buf)
-{
-	const struct shingle_header *h = buf;
-
-	return !memcmp(h->uuid, img->l.uuid, SHINGLE_UUID_SIZE);
-}
-
-/* Of magic, uuid and place two are right: it was ours, and here. */
-static bool was_here(const struct image *img, const void *buf, u32 magic, u64 block)
-{
-	const struct shingle_header *h = buf;
-
-	return (le32_to_cpu(h->magic) == magic) + our_uuid(img, buf) +
-	       (le64_to_cpu(h->block) == block) >= 2;
-}
-
 /* ------------------------------------------------------------------------
  * Superblocks
  */
@@ -171,139 +155,80 @@ static void check_members(struct image *img, struct check *c)
  * Checkpoints
  */
 
-static void check_footer(struct image *img, struct check *c, u32 slot)
+static void scan_slot(struct image *img, struct check *c, u32 slot)
+{
+	struct shingle_reader r = devices_reader(&img->ds);
+	struct slot_state *s = &c->slot[slot];
+
+	if (!shingle_scan_slot(&r, &img->l, slot, &s->scan))
+		return;
+	s->damaged = true;
+	finding_add(&c->found, FINDING_ERROR, img->l.ckpt[slot].start,
+		    "checkpoint slot %u cannot be read", slot);
+}
+
+/* Might what is behind the slot's last whole checkpoint be newer than what counts? */
+static bool may_be_newest(const struct check *c, u32 slot)
+{
+	const struct shingle_slot_scan *s = &c->slot[slot].scan;
+
+	return c->newest == SHINGLE_SLOT_NEWEST || slot == c->newest || !s->first_seq ||
+	       s->first_seq > slot_seq(&c->slot[c->newest]);
+}
+
+static void check_slot(struct image *img, struct check *c, u32 slot)
 {
 	struct slot_state *s = &c->slot[slot];
+	u64 newest = c->newest == SHINGLE_SLOT_NEWEST ? 0 : slot_seq(&c->slot[c->newest]);
 	u64 room = shingle_ckpt_room(&img->l, slot);
-	u64 block = shingle_ckpt_block(&img->l, slot, room - 1);
-	int err = device_read(image_meta(img), block, 1, &s->footer);
-	enum shingle_block_fault fault;
+	u64 block = shingle_ckpt_block(&img->l, slot, min(s->scan.end, room - 1));
 
-	if (err) {
-		s->damaged = !shingled(img) || err != -ENODATA;
-		finding_add(&c->found, s->damaged ? FINDING_ERROR : FINDING_NOTE, block,
-			    "footer of checkpoint slot %u cannot be read", slot);
+	if (s->scan.beyond_seq > newest) {
+		s->damaged = true;
+		if (s->scan.beyond_seq > c->lost_seq) {
+			c->lost_seq = s->scan.beyond_seq;
+			c->lost_journal_seq = s->scan.beyond_journal_seq;
+		}
+		finding_add(&c->found, FINDING_ERROR, block,
+			    "newest checkpoint, slot %u: a block from here on is damaged, for checkpoint %llu was whole",
+			    slot, s->scan.beyond_seq);
+	} else if (!may_be_newest(c, slot)) {
 		return;
-	}
-	fault = shingle_check_block(&s->footer, SHINGLE_MAGIC_FOOTER, img->l.uuid, block);
-	if (fault == SHINGLE_BLOCK_OTHER_UUID)
-		return;		/* left by an earlier format: the slot is empty */
-	if (fault) {
-		s->damaged = was_here(img, &s->footer, SHINGLE_MAGIC_FOOTER, block) ||
-			     (our_uuid(img, &s->footer) && !shingled(img));
-		if (s->damaged)
-			finding_add(&c->found, FINDING_ERROR, block,
-				    "footer of checkpoint slot %u: %s", slot,
-				    fault == SHINGLE_BLOCK_FOREIGN ? "it does not begin as a footer does" :
-				    shingle_fault_text(fault));
-		return;
-	}
-	if (le64_to_cpu(s->footer.nr_chunks) >= room ||
-	    le64_to_cpu(s->footer.journal_pos) >= img->l.journal.blocks) {
+	} else if (s->scan.torn || (s->scan.unread && !shingled(img))) {
 		s->damaged = true;
 		finding_add(&c->found, FINDING_ERROR, block,
-			    "footer of checkpoint slot %u points outside the slot or the journal",
-			    slot);
-		return;
-	}
-	s->footer_sound = true;
-}
-
-/*
- * A chunk that is not the footer's.  In the older slot it may belong to a
- * checkpoint that was being written when the power went.  False: that is so.
- */
-static bool odd_chunk(struct image *img, struct check *c, u32 slot, u64 block, const void *buf,
-		      const char *what)
-{
-	const struct shingle_header *h = buf;
-	bool sound = buf && !shingle_check_block(buf, SHINGLE_MAGIC_CHUNK, img->l.uuid, block);
-	bool older = slot != c->newest;
-
-	if (older && sound && le64_to_cpu(h->seq) > slot_seq(&c->slot[c->newest])) {
+			    "checkpoint slot %u: a block from here on %s", slot,
+			    s->scan.torn ? "is damaged" : "cannot be read");
+	} else if (s->scan.unread) {
 		finding_add(&c->found, FINDING_NOTE, block,
-			    "checkpoint slot %u was being rewritten: a power cut came", slot);
-		return false;
-	}
-	if (older && shingled(img) && !(buf && was_here(img, buf, SHINGLE_MAGIC_CHUNK, block))) {
+			    "checkpoint slot %u: the head destroyed what lay ahead", slot);
+	} else if (s->scan.more) {
 		finding_add(&c->found, FINDING_NOTE, block,
-			    "checkpoint slot %u was being rewritten, and the head destroyed what lay ahead",
-			    slot);
-		return false;
-	}
-	c->slot[slot].damaged = true;
-	finding_add(&c->found, FINDING_ERROR, block, "%s checkpoint, slot %u: %s",
-		    older ? "older" : "newest", slot, what);
-	return true;
-}
-
-static void check_chunks(struct image *img, struct check *c, u32 slot)
-{
-	struct slot_state *s = &c->slot[slot];
-	struct shingle_chunk *chunk = shingle_zalloc_array(1, sizeof(*chunk));
-	struct shingle_reader r = devices_reader(&img->ds);
-	u64 nr = le64_to_cpu(s->footer.nr_chunks), at;
-	u32 crc = 0;
-
-	s->chunks_sound = chunk;
-	for (at = 0; chunk && at < nr; at++) {
-		u64 block = shingle_ckpt_block(&img->l, slot, at);
-		enum shingle_block_fault fault;
-		const char *what = NULL;
-
-		if (r.read(r.ctx, devices_meta(&img->ds), block, 1, chunk)) {
-			s->chunks_sound = false;
-			if (odd_chunk(img, c, slot, block, NULL, "chunk cannot be read"))
-				continue;
-			break;
-		}
-		fault = shingle_check_block(chunk, SHINGLE_MAGIC_CHUNK, img->l.uuid, block);
-		if (fault)
-			what = fault == SHINGLE_BLOCK_FOREIGN ? "block does not begin as a chunk does" :
-			       shingle_fault_text(fault);
-		else if (chunk->h.seq != s->footer.h.seq)
-			what = "chunk belongs to another checkpoint";
-		crc = crc32c(crc, &chunk->h.crc, sizeof(chunk->h.crc));
-		if (!what)
-			continue;
-		s->chunks_sound = false;
-		if (!odd_chunk(img, c, slot, block, chunk, what))
-			break;
-	}
-	if (s->chunks_sound && crc != le32_to_cpu(s->footer.chunks_crc)) {
-		s->chunks_sound = false;
-		s->damaged = true;
-		finding_add(&c->found, FINDING_ERROR, img->l.ckpt[slot].start,
-			    "checkpoint slot %u: its chunks are not those that its footer names",
+			    "checkpoint slot %u: a checkpoint was being written: a power cut came",
 			    slot);
 	}
-	kvfree(chunk);
 }
 
 static void check_checkpoints(struct image *img, struct check *c, struct progress *p)
 {
-	u64 total = img->l.journal.blocks, chunks;
+	u64 total = img->l.journal.blocks;
 	u32 i;
 
 	c->newest = SHINGLE_SLOT_NEWEST;
 	for (i = 0; i < 2; i++) {
-		check_footer(img, c, i);
-		if (c->slot[i].footer_sound &&
+		scan_slot(img, c, i);
+		if (c->slot[i].scan.nr &&
 		    (c->newest == SHINGLE_SLOT_NEWEST ||
 		     slot_seq(&c->slot[i]) > slot_seq(&c->slot[c->newest])))
 			c->newest = i;
 	}
-	for (i = 0; i < 2; i++) {
-		/* The newest one is read once more, and twice by the recovery. */
-		chunks = c->slot[i].footer_sound ? le64_to_cpu(c->slot[i].footer.nr_chunks) : 0;
-		total += i == c->newest ? 3 * chunks : chunks;
-	}
+	/* The recovery reads the newest one thrice. */
+	if (c->newest != SHINGLE_SLOT_NEWEST)
+		total += 3 * c->slot[c->newest].scan.end;
 	progress_begin(p, "Checking", total);
 	img->ds.progress = p;
-	for (i = 0; i < 2; i++) {
-		if (c->slot[i].footer_sound)
-			check_chunks(img, c, i);
-	}
+	for (i = 0; i < 2; i++)
+		check_slot(img, c, i);
 }
 
 /* ------------------------------------------------------------------------
@@ -382,7 +307,7 @@ static void check_state(struct image *img, struct check *c)
 		finding_add(&c->found, FINDING_ERROR, U64_MAX, "neither checkpoint has a sound footer");
 		return;
 	}
-	if (!c->slot[c->newest].chunks_sound)
+	if (c->lost_seq)
 		return;		/* has been said */
 	err = image_recover(img, SHINGLE_SLOT_NEWEST, false, &why);
 	journal_findings(img, c, err, why);

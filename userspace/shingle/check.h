@@ -42,16 +42,12 @@ enum copy_state { COPY_SOUND, COPY_OLDER, COPY_BAD };
 
 /**
  * struct slot_state - a checkpoint slot
- * @footer_sound: it has a footer that can be believed
  * @damaged: something in it is broken that no power cut breaks
- * @chunks_sound: its chunks are what the footer says
- * @footer: the footer, if sound
+ * @scan: what it holds
  */
 struct slot_state {
-	bool footer_sound;
 	bool damaged;
-	bool chunks_sound;
-	struct shingle_footer footer;
+	struct shingle_slot_scan scan;
 };
 
 /**
@@ -60,7 +56,9 @@ struct slot_state {
  * @copy: the superblocks
  * @bad_members: headers of other devices that are not sound
  * @slot: the checkpoints
- * @newest: the slot that counts, SHINGLE_SLOT_NEWEST if none does
+ * @newest: the slot with the newest whole checkpoint, SHINGLE_SLOT_NEWEST if there is none
+ * @lost_seq: number of a newer one that is damaged, 0 if there is none
+ * @lost_journal_seq: first transaction to replay on that one
  * @recovered: the state could be loaded
  * @broken_map: the engine found its map broken
  */
@@ -70,6 +68,8 @@ struct check {
 	u32 bad_members;
 	struct slot_state slot[2];
 	u32 newest;
+	u64 lost_seq;
+	u64 lost_journal_seq;
 	bool recovered;
 	u32 broken_map;
 };
@@ -85,7 +85,7 @@ u32 check_map(struct image *img, struct findings *f);
 
 static inline u64 slot_seq(const struct slot_state *s)
 {
-	return le64_to_cpu(s->footer.h.seq);
+	return le64_to_cpu(s->scan.last.h.seq);
 }
 
 #endif /* SHINGLE_CHECK_H */

@@ -21,25 +21,28 @@ struct dump {
 static void dump_slot(const struct dump *d, const struct check *c, u32 slot)
 {
 	const struct slot_state *s = &c->slot[slot];
-	const struct shingle_footer *f = &s->footer;
+	const struct shingle_footer *f = &s->scan.last;
 
 	if (!d->j) {
-		if (!s->footer_sound)
+		if (!s->scan.nr)
 			say("  slot %u    %s", slot, s->damaged ? "damaged" : "empty");
 		else
-			say("  slot %u    number %llu, %llu chunks%s; journal from transaction %llu at position %llu, after checksum 0x%08x%s",
-			    slot, slot_seq(s), (u64)le64_to_cpu(f->nr_chunks),
-			    s->chunks_sound ? "" : " (not sound)", (u64)le64_to_cpu(f->journal_seq),
+			say("  slot %u    %llu checkpoints in %llu blocks, up to number %llu, %llu chunks%s; journal from transaction %llu at position %llu, after checksum 0x%08x%s",
+			    slot, s->scan.nr, s->scan.end, slot_seq(s),
+			    (u64)le64_to_cpu(f->nr_chunks), s->damaged ? " (damage behind it)" : "",
+			    (u64)le64_to_cpu(f->journal_seq),
 			    (u64)le64_to_cpu(f->journal_pos), le32_to_cpu(f->journal_prev_crc),
 			    slot == c->newest ? "; counts" : "");
 		return;
 	}
 	json_open(d->j, NULL, '{');
 	json_u64(d->j, "slot", slot);
-	json_bool(d->j, "sound", s->footer_sound && s->chunks_sound);
+	json_bool(d->j, "sound", s->scan.nr && s->scan.beyond_seq <= slot_seq(s));
 	json_bool(d->j, "damaged", s->damaged);
 	json_bool(d->j, "counts", slot == c->newest);
-	if (s->footer_sound) {
+	if (s->scan.nr) {
+		json_u64(d->j, "checkpoints", s->scan.nr);
+		json_u64(d->j, "blocks", s->scan.end);
 		json_u64(d->j, "number", slot_seq(s));
 		json_u64(d->j, "chunks", le64_to_cpu(f->nr_chunks));
 		json_u64(d->j, "journal_seq", le64_to_cpu(f->journal_seq));

@@ -78,15 +78,10 @@ static void tell_loss(struct image *img)
  */
 static bool fall_back(struct image *img, struct check *c, struct repair *r)
 {
-	u32 older = !c->newest;
-	u64 needed = le64_to_cpu(c->slot[c->newest].footer.journal_seq);
+	u64 needed = c->lost_journal_seq;
 	const char *why = "";
 
-	if (!c->slot[older].footer_sound || !c->slot[older].chunks_sound) {
-		say("The newest checkpoint is damaged and there is no older one: this cannot be repaired.");
-		return false;
-	}
-	if (image_recover(img, older, true, &why)) {
+	if (image_recover(img, c->newest, true, &why)) {
 		say("The newest checkpoint is damaged, and the older one is of no use either: %s.", why);
 		return false;
 	}
@@ -96,7 +91,6 @@ static bool fall_back(struct image *img, struct check *c, struct repair *r)
 		    img->rec.next_seq - 1, needed - 1);
 		return false;
 	}
-	r->from = older;
 	r->truncated = img->rec.hole;
 	return true;
 }
@@ -113,13 +107,14 @@ static bool find_state(struct image *img, struct check *c, struct repair *r)
 	r->from = c->newest;
 	if (c->recovered)
 		return !c->broken_map;
-	if (!c->slot[c->newest].chunks_sound)
+	if (c->lost_seq)
 		return fall_back(img, c, r);
 	if (image_recover(img, c->newest, true, &why)) {
 		say("The state cannot be rebuilt: %s: this cannot be repaired.", why);
 		return false;
 	}
-	if (img->rec.hole && !img->rec.transactions && c->slot[!c->newest].damaged) {
+	if (img->rec.hole && !img->rec.transactions &&
+	    (c->slot[0].damaged || c->slot[1].damaged)) {
 		say("A newer checkpoint is damaged, and the journal no longer reaches from the older one to");
 		say("it: this cannot be repaired.");
 		return false;
@@ -232,8 +227,7 @@ static int write_checkpoint(struct image *img, const struct check *c, const stru
 		journal.prev_crc = 0;
 	}
 	for (i = 0; i < 2; i++) {
-		if (c->slot[i].footer_sound)
-			seq = max(seq, slot_seq(&c->slot[i]));
+		seq = max3(seq, slot_seq(&c->slot[i]), c->slot[i].scan.beyond_seq);
 	}
 	return image_write_checkpoint(img, !r->from, seq + 1, &journal, why);
 }

@@ -239,7 +239,6 @@ int image_write_checkpoint(struct image *img, u32 slot, u64 seq,
 			   const struct journal_start *journal, const char **why)
 {
 	u64 room = shingle_ckpt_room(&img->l, slot), cursor = 0, nr = 0, block;
-	u64 last = shingle_ckpt_block(&img->l, slot, room - 1);
 	struct device *meta = image_meta(img);
 	bool core_done = false;
 	u32 crc = 0;
@@ -274,8 +273,9 @@ int image_write_checkpoint(struct image *img, u32 slot, u64 seq,
 	u->footer.journal_pos = cpu_to_le64(journal->pos);
 	u->footer.journal_prev_crc = cpu_to_le32(journal->prev_crc);
 	u->footer.chunks_crc = cpu_to_le32(crc);
-	shingle_seal(&u->footer, SHINGLE_MAGIC_FOOTER, img->l.uuid, last, seq);
-	err = device_write(meta, last, 1, &u->footer) ?: device_sync(meta);
+	block = shingle_ckpt_block(&img->l, slot, nr);
+	shingle_seal(&u->footer, SHINGLE_MAGIC_FOOTER, img->l.uuid, block, seq);
+	err = device_write(meta, block, 1, &u->footer) ?: device_sync(meta);
 out:
 	kvfree(u);
 	return err;

@@ -277,8 +277,7 @@ static int try_bands(const struct plan_request *req, struct shingle_layout *l, c
 	err = place_all_bands(req, l, from, limit, why);
 	if (err)
 		return err;
-	/* The engine's own chunks, core's one, and the footer. */
-	from = place_metadata(req, l, req->max_chunks(l) + 2, journal);
+	from = place_metadata(req, l, shingle_ckpt_blocks(req->max_chunks(l)), journal);
 	if (own_meta) {
 		forget_bands(l, params);
 		err = place_all_bands(req, l, from, limit, why);
@@ -461,9 +460,10 @@ static int lay_interlaced(const struct plan_request *req, struct shingle_layout 
 	if (err)
 		return err;
 	l->logical_blocks = req->logical_blocks(l);
-	if (own_meta && req->max_chunks(l) + 2 > track) {
+	if (own_meta && shingle_ckpt_blocks(req->max_chunks(l)) > track) {
 		/* As long as it would be if all these tracks were left for data. */
-		from = metadata_on_tops(l, track, DIV_ROUND_UP(req->max_chunks(l) + 2, track));
+		from = metadata_on_tops(l, track,
+					DIV_ROUND_UP(shingle_ckpt_blocks(req->max_chunks(l)), track));
 		err = interlaced_bands(req, l, from, end, why);
 		if (err)
 			return err;
@@ -474,7 +474,7 @@ static int lay_interlaced(const struct plan_request *req, struct shingle_layout 
 	err = journal_length(req, l, &journal, why);
 	if (err)
 		return err;
-	place_metadata(req, l, req->max_chunks(l) + 2, journal);
+	place_metadata(req, l, shingle_ckpt_blocks(req->max_chunks(l)), journal);
 	return fit_apart(req, l, why);
 }
 
