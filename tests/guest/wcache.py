@@ -72,6 +72,10 @@ class Slow:
         """So many have left the cache so far, to where they are held."""
         until(lambda: stats(self.device)["wcache_destages"] >= n, f"{n} destages")
 
+    def begins_fua(self, n):
+        """So many writes with FUA have come so far, and go on or wait."""
+        until(lambda: stats(self.device)["fua_writes"] >= n, f"{n} writes with FUA")
+
     def again(self):
         self.dev.close()
         self.made.close()
@@ -84,6 +88,25 @@ class Slow:
         self.made.verify()
         self.made.close()
         self.made.check()
+
+
+class Gate(Held):
+    """A block of a device to which writes stand still; reads and flushes do not."""
+
+    def __init__(self, name, path, block):
+        self._plain = [(0, SECTORS, "linear", f"{path} {block * SECTORS}")]
+        super().__init__([dm.Device(name, [(0, SECTORS, "delay", " ".join(
+            f"{path} {block * SECTORS} {ms}" for ms in (0, 3600000, 0)))])])
+
+    def __enter__(self):
+        return self
+
+    @property
+    def path(self):
+        return self.devices[0].path
+
+    def go(self):
+        self.devices[0].reload(self._plain, noflush=True, lockfs=False)
 
 
 def overtaken(ctx, geo):
@@ -186,21 +209,25 @@ def first_fails(ctx, geo):
 
 
 def fua_behind(ctx, geo):
-    """FUA to a block that is on its way lands on top of it."""
-    slow = Slow(ctx, geo, 300)
-    slow.write(5, 1)
-    with beside(slow.dev.flush):
-        time.sleep(.1)
-        slow.write(5, 2, fua=True)
-    expect(slow.holds(5) == 2, "the older version landed on top")
-    slow.write(5, 3)
-    with beside(slow.dev.flush):
-        time.sleep(.1)
-        slow.write(5, 4)
-        slow.write(5, 5, fua=True)
-    expect(slow.holds(5) == 5 and slow.dirty() == 0, "left in memory")
+    """FUA to a block that is on its way lands on top of it, and takes along what was
+    written between."""
+    slow = Slow(ctx, geo, 0)
+    # Where nothing has to be read before: it would stand still, too.
+    blocks = (5, 5 + 8 * geo.band)
+    for n, block in enumerate(blocks, 1):
+        slow.write(block, 1)
+        out = stats(slow.device)["wcache_destages"]
+        with slow.held() as held:
+            held.also(slow.dev.flush)
+            slow.sets_out(out + 1)
+            if n > 1:
+                slow.write(block, 2)
+            held.also(lambda block=block: slow.write(block, 3, fua=True))
+            slow.begins_fua(n)
+        expect(slow.holds(block) == 3, "the older version landed on top")
+        expect(slow.dirty() == 0, "left in memory")
     slow.again()
-    expect(slow.holds(5) == 5, "the older version came back")
+    expect([slow.holds(block) for block in blocks] == [3, 3], "the older version came back")
     slow.close()
 
 
@@ -209,23 +236,34 @@ def fua_beside(ctx, geo):
     version of the other sets out meanwhile.  Either may be what is there in the
     end, but not first the one and then the other."""
     slow = Slow(ctx, geo.but(cache_on="separate", meta="separate"), 0)
-    which = list(slow.made.paths).index("cache")
-    under, deep = slow.made.under[which], list(slow.deep)[which]
-    under.reload([(at * SECTORS, n * SECTORS, "delay", " ".join(
-        f"{deep.path} {at * SECTORS} {ms}" for ms in (0, late, 0)))
-        for at, n, late in ((0, 1, 300), (1, 1, 1200),
-                            (2, under.blocks - 2, 0))], noflush=True)
-    slow.write(1, 1)
-    with beside(slow.dev.flush):
-        time.sleep(.1)
-        with beside(lambda: slow.write(0, 2, fua=True, n=2)) as fua:
-            time.sleep(.1)
-            slow.write(0, 3)
-            with beside(slow.dev.flush):
-                expect(fua.is_alive(), "too slow to see it")
-                fua.join()
-                ended = slow.holds(0)
-    expect(slow.holds(0) == ended, f"it held {ended} when both had ended, and "
+    under = slow.made.under[list(slow.made.paths).index("cache")]
+    deep = next(dev.path for dev in slow.deep if dev.name == "deep-cache")
+    at = ctx.target.areas(slow.geo)["cache"][1]     # where the first two slots are
+    with Gate("late", deep, at + 1) as late, Gate("first", deep, at) as first:
+        under.reload([
+            (0, at * SECTORS, "linear", f"{deep} 0"),
+            (at * SECTORS, SECTORS, "linear", f"{first.path} 0"),
+            ((at + 1) * SECTORS, SECTORS, "linear", f"{late.path} 0"),
+            ((at + 2) * SECTORS, (under.blocks - at - 2) * SECTORS, "linear",
+             f"{deep} {(at + 2) * SECTORS}")], noflush=True)
+        slow.write(1, 1)
+        late.also(slow.dev.flush)
+        slow.sets_out(1)
+        fua = late.also(lambda: slow.write(0, 2, fua=True, n=2))
+        slow.begins_fua(1)
+        slow.write(0, 3)
+        late.also(slow.dev.flush)
+        slow.sets_out(2)
+        expect(fua.is_alive(), "it did not wait for what is on its way")
+        tried = stats(slow.device)["retried"]
+        first.go()
+        until(lambda: not fua.is_alive() or stats(slow.device)["retried"] > tried,
+              "it goes on")
+        if fua.is_alive():      # it waits for the newer version as well
+            late.go()
+            fua.join()
+        ended = slow.holds(0)
+    expect(slow.holds(0) == ended, f"it held {ended} when it had ended, and "
                                    f"{slow.holds(0)} later")
     slow.again()
     expect(slow.holds(0) == ended, "not for good")
@@ -269,7 +307,7 @@ def discard_ahead(ctx, geo):
     slow.dev.flush()
     ended = slow.holds(0)
     slow.dev.discard(1, geo.band - 1)
-    expect(slow.holds(0) == ended, f"it held {ended} when both had ended, and "
+    expect(slow.holds(0) == ended, f"it held {ended} when it had ended, and "
                                    f"{slow.holds(0)} when others were discarded")
     slow.close()
 
