@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "show.h"
+#include "text.h"
 
 /* Of a wipe; libblkid knows less than 200 signatures, and passes each once. */
 #define MAX_ERRORS	1000

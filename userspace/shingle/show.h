@@ -4,14 +4,10 @@
 #define SHINGLE_SHOW_H
 
 #include "image.h"
+#include "text.h"
 
 #define UUID_TEXT	37
 
-/* What a device says of itself, as people may see it; by value, as size_text(). */
-struct shown_text {
-	char s[1100];
-};
-struct shown_text shown(const char *text);
 void uuid_text(const u8 *uuid, char *text);
 const char *role_name(enum shingle_role role);
 const char *dev_name(enum shingle_dev dev);
