@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "image.h"
 #include "text.h"
 
 /* Of a wipe; libblkid knows less than 200 signatures, and passes each once. */
