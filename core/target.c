@@ -742,8 +742,8 @@ static int load_state(struct shingle_device *d)
 		       name, rec.next_seq);
 	if (rec.torn_end)
 		DMWARN("%s: transaction %llu, the last one, is damaged and dropped: %s", name,
-		       rec.next_seq, shingle_journal_mark(&d->layout) ?
-		       "it was never promised" : "a power cut tore it, or what it promised is lost");
+		       rec.next_seq, shingle_journal_mark(&d->layout) ? "it was never promised" :
+		       "a power cut tore it, or what it promised is lost");
 	if (rec.transactions)
 		DMINFO("%s: replayed %llu transactions with %llu records", name, rec.transactions,
 		       rec.records);
