@@ -224,6 +224,8 @@ typedef void (*shingle_report_fn)(void *ctx, const char *fmt, ...) __printf(2, 3
  * @discard_records: at most so many per discard()
  * @options: what can be set; of a device that is loading its table, or by a message, under
  *	the map lock; ends with a NULL name
+ * @params: what is settled when a device is formatted: in the params of its superblock, as
+ *	a 32-bit number, little-endian; ends with a NULL name
  * @counters: what it counts, in itself; at most SHINGLE_MAX_COUNTERS, and a NULL name
  *
  * @logical_blocks: size of the device that a layout presents; 0 if the layout is
@@ -298,6 +300,7 @@ struct shingle_engine_ops {
 	const char *step_kinds[SHINGLE_STEP_KINDS];
 	u32 discard_records;
 	const struct shingle_option *options;
+	const struct shingle_option *params;
 	const struct shingle_counter *counters;
 
 	u64 (*logical_blocks)(const struct shingle_layout *layout);

@@ -19,6 +19,7 @@ enum shingle_option_kind {
 enum shingle_option_when {
 	SHINGLE_OPTION_MESSAGE,	/* by table and by message */
 	SHINGLE_OPTION_TABLE,	/* by table only */
+	SHINGLE_OPTION_FORMAT,	/* when a device is formatted */
 };
 
 /**

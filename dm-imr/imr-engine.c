@@ -2080,6 +2080,16 @@ static u32 imr_verify(struct shingle_engine *e, u64 *cursor, shingle_report_fn r
 	return bad;
 }
 
+#define PARAM(word, member, most)						\
+	.name = word, .kind = SHINGLE_OPTION_NUMBER, .when = SHINGLE_OPTION_FORMAT,	\
+	SHINGLE_OPTION_AT(struct imr_params, member), .max = most
+
+static const struct shingle_option imr_format[] = {
+	{ PARAM("spare-tracks", spare_tracks, U32_MAX), .from = "0",
+	  .help = "tracks that are not addressable" },
+	{ }
+};
+
 #define COUNT(name)	SHINGLE_COUNTER("imr_" #name, struct imr, name, COUNT)
 #define SYNC(name, cause)	SHINGLE_COUNTER("imr_" #name, struct imr, syncs[cause], COUNT)
 
@@ -2150,6 +2160,7 @@ const struct shingle_engine_ops imr_engine_ops = {
 	},
 	.discard_records = 1,
 	.options = imr_options,
+	.params = imr_format,
 	.counters = imr_counters,
 	.logical_blocks = imr_logical_blocks,
 	.create = imr_create,

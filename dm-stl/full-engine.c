@@ -1747,6 +1747,20 @@ static u32 stl_full_verify(struct shingle_engine *e, u64 *cursor, shingle_report
 	return bad;
 }
 
+#define PARAM(word, member, most)						\
+	.name = word, .kind = SHINGLE_OPTION_NUMBER, .when = SHINGLE_OPTION_FORMAT,	\
+	SHINGLE_OPTION_AT(struct stl_full_params, member), .max = most
+
+static const struct shingle_option stl_full_format[] = {
+	{ PARAM("zone-bands", zone_bands, U32_MAX), .from = "40 GiB worth",
+	  .help = "bands in a zone" },
+	{ PARAM("provision", provision, U32_MAX), .from = "5 %, at least 3",
+	  .help = "bands of each zone kept free for cleaning and logs" },
+	{ PARAM("log-bands", log_bands, U32_MAX), .from = "a fifth, at least 2",
+	  .help = "of these, how many may hold cached blocks" },
+	{ }
+};
+
 #define COUNT(name)	SHINGLE_COUNTER(#name, struct stl_full, name, COUNT)
 
 static const struct shingle_counter stl_full_counters[] = {
@@ -1789,6 +1803,7 @@ const struct shingle_engine_ops stl_full_engine_ops = {
 	.step_kinds = { [STEP_MERGE] = "merge", [STEP_FREE] = "free" },
 	.discard_records = 1,
 	.options = stl_full_options,
+	.params = stl_full_format,
 	.counters = stl_full_counters,
 	.logical_blocks = stl_full_logical_blocks,
 	.create = stl_full_create,

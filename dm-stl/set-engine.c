@@ -1770,6 +1770,16 @@ static u32 stl_set_verify(struct shingle_engine *e, u64 *cursor, shingle_report_
 	return bad;
 }
 
+#define PARAM(word, member, most)						\
+	.name = word, .kind = SHINGLE_OPTION_NUMBER, .when = SHINGLE_OPTION_FORMAT,	\
+	SHINGLE_OPTION_AT(struct stl_set_params, member), .max = most
+
+static const struct shingle_option stl_set_format[] = {
+	{ PARAM("set-shift", set_shift, 31), .from = "0",
+	  .help = "2^N neighbouring bands share a set" },
+	{ }
+};
+
 #define COUNT(name)	SHINGLE_COUNTER(#name, struct stl_set, name, COUNT)
 
 static const struct shingle_counter stl_set_counters[] = {
@@ -1811,6 +1821,7 @@ const struct shingle_engine_ops stl_set_engine_ops = {
 	},
 	.discard_records = 1,
 	.options = stl_set_options,
+	.params = stl_set_format,
 	.counters = stl_set_counters,
 	.logical_blocks = stl_set_logical_blocks,
 	.create = stl_set_create,

@@ -34,6 +34,8 @@ def test_engines_survive_power_cuts():
         cuts = int(re.search(r"(\d+) power cuts", line)[1])
         steps = int(re.search(r"(\d+) steps", line)[1])
         emptied = int(re.search(r"(\d+) times emptied", line)[1])
+        # Some never have room for some blocks.
+        assert int(re.search(r"(\d+) times no room", line)[1]) > 100, line
         assert cuts > 1000 and steps > 10000 and emptied > 100, line
 
 

@@ -597,6 +597,16 @@ def test_help(run, command):
     assert run(command, "--help").startswith(f"Usage: shingle {command} ")
 
 
+def test_help_knows_options(run):
+    """Those of the targets come from their tables."""
+    said = run("create", "--help")
+    for line in ("--set-shift    N       2^N", "commit_ms=N ", "wcache=off|on ", "inplace ",
+                 "order=fifo|greedy ", "policy=seq|3phase|zigzag|compaction\n", "unsafe_reuse "):
+        assert f"\n  {line}" in said, line
+    assert "\n  --zone-bands " in run("format", "--help")
+    assert "\n  threshold=N " in run("open", "--help")
+
+
 def test_version(run):
     assert "on-disk format 3" in run("--version")
 

@@ -69,11 +69,12 @@ def told(tmp_path_factory):
             "SHINGLE_GAUGES(X, ;);", "SHINGLE_COUNTERS(X, ;);"]
     for name in ENGINES:
         ops = f"{name.replace('-', '_')}_engine_ops"
-        main += [f'options("{name}", {ops}.options);', f'counters("{name}", {ops}.counters);',
+        main += [f'options("{name}", {ops}.options);', f'options("{name}-", {ops}.params);',
+                 f'counters("{name}", {ops}.counters);',
                  f"for (int i = 0; i < SHINGLE_STEP_KINDS && {ops}.step_kinds[i]; i++)",
                  f'printf("counter|{name}|step_%s_us\\n", {ops}.step_kinds[i]);']
     return said(where, "engines", ["keys.h", *(f"{TOP}/{e}.h" for e in ENGINES.values())], main,
-                ["core/codec.c", "core/layout.c", "core/slotmap.c", "userspace/include/shim.c",
+                ["core/codec.c", "core/keys.c", "core/layout.c", "core/slotmap.c", "userspace/include/shim.c",
                  "dm-imr/policy.c", *(f"{e}.c" for e in ENGINES.values())]) + \
         said(where, "platter", [f"{TOP}/dm-platter/platter-options.h"],
              ['options("platter", platter_options);'],
@@ -81,7 +82,7 @@ def told(tmp_path_factory):
 
 
 FEATURE, NUMBER, WORD, TEXT = range(4)
-TABLE = 1
+TABLE, FORMAT = 1, 2
 
 
 def options(told, of):
@@ -177,6 +178,16 @@ def test_options(engine, told):
             assert re.search(rf"\b{high}\b", text), name
     extra = {name for name in rst if re.fullmatch(r"[a-z]+(_[a-z0-9]+)*", name)} - set(known)
     assert extra <= {"data", "dev", "cache", "metadata", "device", "key", "feature"}, extra
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_parameters(engine, told):
+    """What is settled when a device is formatted, here and in the manual page."""
+    manual = (TOP / "userspace/shingle/shingle.8").read_text(encoding="utf-8")
+    for name, row in options(told, f"{engine}-").items():
+        assert row[1] == FORMAT and row[4], name
+        assert f"``--{name}" in document(engine), name
+        assert "\\-\\-" + name.replace("-", "\\-") in manual, name
 
 
 def test_options_of_platter(told):

@@ -14,6 +14,7 @@
 enum tracks_from { TRACKS_AUTO, TRACKS_PACK, TRACKS_NONE, TRACKS_UNIFORM, TRACKS_FILE };
 
 #define MAX_GIVEN	64
+#define MAX_PARAMS	16
 
 /**
  * struct format_args - the command line
@@ -93,14 +94,7 @@ struct format_args {
 	"                        holds what a platter would say\n" \
 	"  --track SIZE          all tracks of DATA have this length (imr: default 2M)\n" \
 	"  --head-tracks K       the write head is K tracks wide (default with --track: 2)\n" \
-	"  --set-shift N         stl-set: 2^N neighbouring bands share a set (default 0)\n" \
-	"  --zone-bands N        stl-full: bands in a zone (default 40G worth)\n" \
-	"  --provision N         stl-full: bands of each zone that are kept free for\n" \
-	"                        cleaning and logs (default 5%, at least 3)\n" \
-	"  --log-bands N         stl-full: of these, how many may hold cached blocks\n" \
-	"                        (default a fifth, at least 2)\n" \
 	"  --backup-tracks N     imr: tracks to save tops in (default 1/16 of all, 2 to 128)\n" \
-	"  --spare-tracks N      imr: tracks that are not addressable (default 0)\n" \
 	"  --label TEXT          up to 32 bytes, for people\n" \
 	"  --force               format even if something is there already, and wipe its\n" \
 	"                        signatures\n" \
@@ -233,19 +227,19 @@ static bool take_params(const struct format_args *a, const struct engine_row *ro
 	u32 i, k;
 
 	for (i = 0; i < a->nr_params; i++) {
-		const struct engine_param *p = row->params;
+		const struct shingle_option *p = row->ops->params;
 		char arg[64];
 		u64 v;
 
-		for (k = 0; p[k].option && strcmp(p[k].option, a->param[i].option); k++)
+		for (k = 0; p[k].name && strcmp(p[k].name, a->param[i].option); k++)
 			;
-		if (!p[k].option) {
+		if (!p[k].name) {
 			fail("--%s means nothing to %s: leave it out", a->param[i].option,
 			     row->ops->name);
 			return false;
 		}
-		snprintf(arg, sizeof(arg), "--%s", p[k].option);
-		if (!parse_number(arg, a->param[i].value, 0, p[k].max_value, &v))
+		snprintf(arg, sizeof(arg), "--%s", p[k].name);
+		if (!parse_number(arg, a->param[i].value, p[k].min, p[k].max, &v))
 			return false;
 		engine_param_set(&p[k], l->params, (u32)v);
 	}
@@ -665,9 +659,45 @@ static bool operands(const struct command *cmd, struct format_args *a, int argc,
 	return parse_operands(cmd, argc, argv, 2, "TARGET", &a->target, "DATA", &a->data);
 }
 
+/* Parameters of all engines; ends the list. */
+static void add_params(struct option *to)
+{
+	const struct option like = { NULL, required_argument, NULL, 'L' };
+	const struct engine_row *row;
+	const struct shingle_option *o;
+	u32 i, nr = 0;
+
+	for (i = 0; (row = engine_by_index(i)); i++) {
+		for (o = row->ops->params; o->name && nr < MAX_PARAMS; o++, nr++) {
+			to[nr] = like;
+			to[nr].name = o->name;
+		}
+	}
+	memset(&to[nr], 0, sizeof(to[nr]));
+}
+
+static void params_help(void)
+{
+	const struct engine_row *row;
+	const struct shingle_option *o;
+	u32 i;
+
+	for (i = 0; (row = engine_by_index(i)); i++) {
+		printf("\n%s, when it is formatted:\n\n", row->ops->name);
+		for (o = row->ops->params; o->name; o++)
+			printf("  --%-12s N       %s (default %s)\n", o->name, o->help, o->from);
+	}
+}
+
+static void create_help(void)
+{
+	params_help();
+	table_help();
+}
+
 static int run(const struct command *cmd, int argc, char **argv)
 {
-	static const struct option options[] = {
+	static const struct option own[] = {
 		{ "band", required_argument, NULL, 'L' },
 		{ "bands", required_argument, NULL, 'L' },
 		{ "cache-size", required_argument, NULL, 'L' },
@@ -677,12 +707,7 @@ static int run(const struct command *cmd, int argc, char **argv)
 		{ "track", required_argument, NULL, 'L' },
 		{ "head-tracks", required_argument, NULL, 'L' },
 		{ "label", required_argument, NULL, 'L' },
-		{ "set-shift", required_argument, NULL, 'L' },
-		{ "zone-bands", required_argument, NULL, 'L' },
-		{ "provision", required_argument, NULL, 'L' },
-		{ "log-bands", required_argument, NULL, 'L' },
 		{ "backup-tracks", required_argument, NULL, 'L' },
-		{ "spare-tracks", required_argument, NULL, 'L' },
 		{ "preset", required_argument, NULL, 'P' },
 		{ "scale", required_argument, NULL, 's' },
 		{ "cache", required_argument, NULL, 'C' },
@@ -692,8 +717,8 @@ static int run(const struct command *cmd, int argc, char **argv)
 		{ "json", no_argument, NULL, 'j' },
 		{ "help", no_argument, NULL, 'h' },
 		TABLE_OPTIONS,
-		{ NULL, 0, NULL, 0 },
 	};
+	struct option options[ARRAY_SIZE(own) + MAX_PARAMS + 1];
 	bool creating = cmd == &cmd_create, ok;
 	struct format_args *a = shingle_zalloc_array(1, sizeof(*a));
 	struct image *img = image_new();
@@ -702,6 +727,8 @@ static int run(const struct command *cmd, int argc, char **argv)
 
 	if (!a || !img)
 		goto out;
+	memcpy(options, own, sizeof(own));
+	add_params(options + ARRAY_SIZE(own));
 	ret = EXIT_USAGE;
 	opterr = 0;
 	while ((c = getopt_long(argc, argv, ":h", options, &which)) != -1) {
@@ -781,6 +808,7 @@ const struct command cmd_format = {
 		"use is refused; so is one that holds something, without --force, which wipes\n"
 		"signatures too.\n\n"
 		LAYOUT_HELP "\n" LAYOUT_UNITS,
+	.more_help = params_help,
 	.run = run,
 };
 
@@ -791,5 +819,6 @@ const struct command cmd_create = {
 		"       shingle create --preset NAME [options] DATA NAME\n\n"
 		"Formats DATA as 'shingle format' does and opens it as /dev/mapper/NAME.\n\n"
 		LAYOUT_HELP TABLE_HELP "\n" LAYOUT_UNITS,
+	.more_help = create_help,
 	.run = run,
 };

@@ -103,6 +103,7 @@ const struct command cmd_open = {
 		"  --preset NAME     the settings of a drive of the literature, see 'shingle presets'\n"
 		TABLE_HELP
 		"  --dry-run         print the dmsetup line, change nothing\n",
+	.more_help = table_help,
 	.run = run_open,
 };
 

@@ -22,11 +22,6 @@ static const struct record_words stl_set_records[] = {
 	{ 0, NULL, NULL, NULL, NULL },
 };
 
-static const struct engine_param stl_set_params[] = {
-	{ "set-shift", offsetof(struct stl_set_params, set_shift), 31 },
-	{ NULL, 0, 0 },
-};
-
 static const struct record_words stl_full_records[] = {
 	{ STL_FULL_OPEN, "OPEN", NULL, "log", "place" },
 	{ STL_FULL_MAP, "MAP", "blocks", "lblk", "slot" },
@@ -35,13 +30,6 @@ static const struct record_words stl_full_records[] = {
 	{ STL_FULL_DISCARD, "DISCARD", NULL, "band", "bands" },
 	{ STL_FULL_DROP, "DROP", "blocks", "lblk", NULL },
 	{ 0, NULL, NULL, NULL, NULL },
-};
-
-static const struct engine_param stl_full_params[] = {
-	{ "zone-bands", offsetof(struct stl_full_params, zone_bands), U32_MAX },
-	{ "provision", offsetof(struct stl_full_params, provision), U32_MAX },
-	{ "log-bands", offsetof(struct stl_full_params, log_bands), U32_MAX },
-	{ NULL, 0, 0 },
 };
 
 #define FULL_ZONE_BLOCKS	((40ULL << 30) / SHINGLE_BLOCK_SIZE)
@@ -73,16 +61,10 @@ static const struct record_words imr_records[] = {
 	{ 0, NULL, NULL, NULL, NULL },
 };
 
-static const struct engine_param imr_params[] = {
-	{ "spare-tracks", offsetof(struct imr_params, spare_tracks), U32_MAX },
-	{ NULL, 0, 0 },
-};
-
 static const struct engine_row engines[] = {
-	{ &stl_set_engine_ops, true, 1, false, stl_set_records, stl_set_params, NULL },
-	{ &stl_full_engine_ops, false, 0, false, stl_full_records, stl_full_params,
-	  stl_full_settle },
-	{ &imr_engine_ops, false, 0, true, imr_records, imr_params, NULL },
+	{ &stl_set_engine_ops, true, 1, false, stl_set_records, NULL },
+	{ &stl_full_engine_ops, false, 0, false, stl_full_records, stl_full_settle },
+	{ &imr_engine_ops, false, 0, true, imr_records, NULL },
 };
 
 const struct engine_row *engine_by_index(u32 i)
@@ -113,14 +95,14 @@ const char *engine_names(char *buf, size_t size)
 	return buf;
 }
 
-void engine_param_set(const struct engine_param *p, u8 *params, u32 value)
+void engine_param_set(const struct shingle_option *p, u8 *params, u32 value)
 {
 	__le32 v = cpu_to_le32(value);
 
 	memcpy(params + p->offset, &v, sizeof(v));
 }
 
-u32 engine_param_get(const struct engine_param *p, const u8 *params)
+u32 engine_param_get(const struct shingle_option *p, const u8 *params)
 {
 	__le32 v;
 

@@ -23,25 +23,12 @@ struct record_words {
 };
 
 /**
- * struct engine_param - a 32-bit number in struct shingle_sb::params
- * @option: its name on the command line, without dashes
- * @offset: where it is
- * @max_value: upper bound
- */
-struct engine_param {
-	const char *option;
-	u32 offset;
-	u32 max_value;
-};
-
-/**
  * struct engine_row - a translation layer
  * @ops: the engine
  * @cached: it has cache bands, which may be on a device of their own
  * @staging_bands: that it needs
  * @interlaced: it is for interlaced tracks
  * @records: its journal records; ends with a NULL name
- * @params: settled at format time; ends with a NULL option
  * @settle: fill in the parameters that were left 0 for @l's data bands; or NULL
  */
 struct engine_row {
@@ -50,15 +37,14 @@ struct engine_row {
 	u32 staging_bands;
 	bool interlaced;
 	const struct record_words *records;
-	const struct engine_param *params;
 	void (*settle)(struct shingle_layout *l);
 };
 
 const struct engine_row *engine_by_index(u32 i);
 const struct engine_row *engine_by_name(const char *name);
 const char *engine_names(char *buf, size_t size);
-void engine_param_set(const struct engine_param *p, u8 *params, u32 value);
-u32 engine_param_get(const struct engine_param *p, const u8 *params);
+void engine_param_set(const struct shingle_option *p, u8 *params, u32 value);
+u32 engine_param_get(const struct shingle_option *p, const u8 *params);
 
 const char *record_name(const struct engine_row *row, u16 type);
 void record_print(const struct engine_row *row, const struct shingle_record *r, FILE *f);

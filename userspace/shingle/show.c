@@ -106,8 +106,8 @@ void show_layout(const struct shingle_layout *l, const struct engine_row *row)
 			say("  %-8s %llu blocks, %s", dev_name(i), l->dev_blocks[i],
 			    blocks_text(l->dev_blocks[i]).s);
 	}
-	for (i = 0; row && row->params[i].option; i++)
-		say("  %s %u", row->params[i].option, engine_param_get(&row->params[i], l->params));
+	for (i = 0; row && row->ops->params[i].name; i++)
+		say("  %s %u", row->ops->params[i].name, engine_param_get(&row->ops->params[i], l->params));
 	show_areas(l);
 	show_groups(l);
 }
@@ -161,8 +161,8 @@ void show_layout_json(const struct shingle_layout *l, const struct engine_row *r
 	area_json(&l->journal, "journal", j);
 	json_u64(j, "journal_gap_blocks", l->journal_gap_blocks);
 	json_open(j, "params", '{');
-	for (i = 0; row && row->params[i].option; i++)
-		json_u64(j, row->params[i].option, engine_param_get(&row->params[i], l->params));
+	for (i = 0; row && row->ops->params[i].name; i++)
+		json_u64(j, row->ops->params[i].name, engine_param_get(&row->ops->params[i], l->params));
 	json_close(j, '}');
 	json_open(j, "groups", '[');
 	for (i = 0; i < l->nr_groups; i++) {

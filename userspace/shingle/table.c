@@ -7,6 +7,45 @@
 #include "show.h"
 #include "table.h"
 
+/* What may be said of each option of a table, in a line or two. */
+static void describe(const struct shingle_option *o)
+{
+	char values[64] = "";
+	size_t used = 0;
+	int width;
+	u32 i;
+
+	if (o->kind == SHINGLE_OPTION_NUMBER)
+		used += (size_t)snprintf(values, sizeof(values), "=N");
+	for (i = 0; o->words && o->words[i] && used < sizeof(values); i++)
+		used += (size_t)snprintf(values + used, sizeof(values) - used, "%s%s",
+					 used ? "|" : "=", o->words[i]);
+	width = printf("  %s%s", o->name, values);
+	if (width > 22)
+		printf("\n%24s%s\n", "", o->help);
+	else
+		printf("%*s%s\n", 24 - width, "", o->help);
+}
+
+/**
+ * table_help() - the features and keys of all targets, for --help
+ */
+void table_help(void)
+{
+	const struct engine_row *row;
+	const struct shingle_option *o;
+	u32 i;
+
+	printf("\nKeys of every target (--set):\n\n");
+	for (o = shingle_keys; o->name; o++)
+		describe(o);
+	for (i = 0; (row = engine_by_index(i)); i++) {
+		printf("\nFeatures and keys of %s:\n\n", row->ops->name);
+		for (o = row->ops->options; o->name; o++)
+			describe(o);
+	}
+}
+
 /**
  * table_option() - take one of TABLE_OPTIONS
  * @t: where to

@@ -41,6 +41,7 @@ struct table_args {
 	"  --set KEY=VALUE   set a tunable of the target (may be repeated)\n" \
 	"  --no-udev         make the device node without waiting for udev\n"
 
+void table_help(void);
 bool table_option(struct table_args *t, int c, const char *value);
 const struct preset *table_find_preset(const char *name);
 bool table_take_preset(struct table_args *t, const struct preset *p);

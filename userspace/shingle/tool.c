@@ -46,6 +46,8 @@ int option_error(const struct command *cmd, int c, const char *word)
 {
 	if (c == 'h') {
 		fputs(cmd->help, stdout);
+		if (cmd->more_help)
+			cmd->more_help();
 		return EXIT_CLEAN;
 	}
 	if (c == ':')

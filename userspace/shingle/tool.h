@@ -21,13 +21,15 @@ enum {
  * struct command - one of the tool's commands
  * @name: first word after "shingle"
  * @summary: one line for the list of commands
- * @help: the whole text of --help
+ * @help: the text of --help
+ * @more_help: prints the rest of it; or NULL
  * @run: does it; @argv[0] is @name; returns an exit code
  */
 struct command {
 	const char *name;
 	const char *summary;
 	const char *help;
+	void (*more_help)(void);
 	int (*run)(const struct command *cmd, int argc, char **argv);
 };
 

@@ -241,10 +241,10 @@ static bool lay_out(const struct engine_row *row, struct plan_request *req)
 
 	memset(&l, 0, sizeof(l));
 	snprintf(l.engine, sizeof(l.engine), "%s", row->ops->name);
-	for (i = 0; row->params[i].option; i++) {
+	for (i = 0; row->ops->params[i].name; i++) {
 		/* A few bands a zone, so that there are several; the rest by default. */
-		if (!strcmp(row->params[i].option, "zone-bands"))
-			engine_param_set(&row->params[i], l.params, between(4, 12));
+		if (!strcmp(row->ops->params[i].name, "zone-bands"))
+			engine_param_set(&row->ops->params[i], l.params, between(4, 12));
 	}
 	req->cached = row->cached;
 	req->staging_bands = row->staging_bands;
