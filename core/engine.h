@@ -521,11 +521,12 @@ static inline void shingle_release_all(struct shingle_engine *e, u64 seq)
 static inline bool shingle_would_destroy(const struct shingle_layout *l, struct shingle_engine *e,
 					 u64 pblk, u32 n)
 {
-	struct shingle_window w[SHINGLE_MAX_WINDOWS];
-	u32 nr = shingle_windows(l, pblk, n, w);
+	struct shingle_windows it;
+	struct shingle_window w;
 
-	while (nr--) {
-		if (e->ops->referenced(e, w[nr].from, w[nr].blocks))
+	shingle_windows_begin(&it, l, pblk, n);
+	while (shingle_windows_next(&it, &w)) {
+		if (e->ops->referenced(e, w.from, w.blocks))
 			return true;
 	}
 	return false;

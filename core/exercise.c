@@ -183,13 +183,14 @@ static u32 *cell(struct exercise *x, u64 pblk)
 static void destroy_and_write(struct exercise *x, u64 pblk, u32 content)
 {
 	const struct shingle_layout *l = x->plan->layout;
-	struct shingle_window w[SHINGLE_MAX_WINDOWS];
-	u32 nr = shingle_windows(l, pblk, 1, w);
+	struct shingle_windows it;
+	struct shingle_window w;
 	u64 i;
 
 	*cell(x, pblk) = content;
-	while (nr--) {
-		for (i = w[nr].from; i < w[nr].from + w[nr].blocks; i++) {
+	shingle_windows_begin(&it, l, pblk, 1);
+	while (shingle_windows_next(&it, &w)) {
+		for (i = w.from; i < w.from + w.blocks; i++) {
 			if (shingle_pblk_block(i) < l->dev_blocks[shingle_pblk_dev(i)] &&
 			    *cell(x, i) != POISON) {
 				*cell(x, i) = POISON;
@@ -500,18 +501,19 @@ static void end_write(struct exercise *x, struct flight *f, bool good)
  */
 static bool held_back(struct exercise *x, const struct flight *f)
 {
-	struct shingle_window w[SHINGLE_MAX_WINDOWS];
-	u32 nr, i;
+	struct shingle_windows it;
+	struct shingle_window w;
+	u32 i;
 
 	for (i = 0; i < MAX_FLIGHT; i++) {
 		const struct flight *g = &x->flight[i];
 
 		if (!g->used || g->first >= f->first)
 			continue;
-		nr = shingle_windows(x->plan->layout, g->run.pblk, g->run.n, w);
-		while (nr--) {
-			if (f->run.pblk < w[nr].from + w[nr].blocks &&
-			    w[nr].from < f->run.pblk + f->run.n)
+		shingle_windows_begin(&it, x->plan->layout, g->run.pblk, g->run.n);
+		while (shingle_windows_next(&it, &w)) {
+			if (f->run.pblk < w.from + w.blocks &&
+			    w.from < f->run.pblk + f->run.n)
 				return true;
 		}
 	}
@@ -1432,6 +1434,25 @@ static int run(struct exercise *x)
 	return err;
 }
 
+/* The medium of a small device: tracks of one length on one surface, with skew. */
+static void describe(struct shingle_layout *l, const struct shingle_exercise_shape *shape)
+{
+	struct shingle_medium *m = &l->medium[SHINGLE_DEV_DATA];
+	u32 track = shape->interlaced ? shape->band_blocks : shape->track_blocks;
+	const char *why = "";
+
+	m->blocks = l->dev_blocks[SHINGLE_DEV_DATA];
+	m->geo.media = shape->interlaced ? PLATTER_IMR : PLATTER_SMR;
+	m->geo.head_mtracks = shape->head_tracks * 1000;
+	m->geo.surfaces = 1;
+	m->geo.nr_zones = 1;
+	m->geo.zone[0].track_blocks = track;
+	/* Of interlaced tracks saved tops are on every one here, as if bottoms lay between. */
+	m->geo.zone[0].cyls = shape->interlaced ? shape->data_bands : div_u64(m->blocks, track);
+	m->geo.zone[0].track_skew_units = shape->skew_units % (track * SHINGLE_SUB_UNITS);
+	m->columns = !WARN_ON_ONCE(shingle_medium_init(m, &why));
+}
+
 /**
  * shingle_exercise_layout() - lay a small device out: data, staging, cache
  * @l: result; its metadata areas are empty
@@ -1480,6 +1501,8 @@ void shingle_exercise_layout(struct shingle_layout *l, const struct shingle_engi
 		at += part[i].bands * stride;
 	}
 	l->dev_blocks[SHINGLE_DEV_DATA] = at;
+	if (shape->columns)
+		describe(l, shape);
 	shingle_layout_index(l);
 	l->logical_blocks = ops->logical_blocks(l);
 }

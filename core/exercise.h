@@ -70,6 +70,8 @@ struct shingle_exercise_result {
  * @track_blocks: blocks per track, 0 = no tracks
  * @head_tracks: width of the head
  * @interlaced: every band is a track, bottom, top, bottom, ...
+ * @columns: the layout says which blocks lie side by side
+ * @skew_units: then, from a track to the next, 512-byte sectors
  */
 struct shingle_exercise_shape {
 	u32 band_blocks;
@@ -79,6 +81,8 @@ struct shingle_exercise_shape {
 	u32 track_blocks;
 	u32 head_tracks;
 	bool interlaced;
+	bool columns;
+	u32 skew_units;
 };
 
 void shingle_exercise_layout(struct shingle_layout *l, const struct shingle_engine_ops *ops,

@@ -526,28 +526,37 @@ static int emit(const struct platter_geo *geo, platter_effect_fn fn, void *ctx,
 }
 
 /*
- * Cover what lies at the same angles on the track @delta tracks further in the
- * run.  Going one track on, the layout turns forward by the skew, so the cell
- * under a given angle has a lower number there.
+ * What lies at the same angles as @n blocks from @sector on, @delta tracks further in
+ * the run: how many blocks, of which the first is *@first.  Going one track on, the
+ * layout turns forward by the skew, so the cell under a given angle has a lower number
+ * there.
  */
+static u32 cover(u32 tu, u32 sub, u32 skew, u32 sector, u32 n, s32 delta, u32 *first)
+{
+	u32 tb = tu / sub, turn, from, count;
+
+	div_u64_rem((u64)(delta < 0 ? -delta : delta) * skew, tu, &turn);
+	if (delta > 0 && turn)
+		turn = tu - turn;
+	from = sector * sub + turn;
+	if (from >= tu)
+		from -= tu;
+	*first = from / sub;
+	count = (from + n * sub - 1) / sub - *first + 1;
+	return n == tb || count > tb ? tb : count;
+}
+
 static int cover_track(const struct platter_geo *geo, const struct platter_pos *pos,
 		       u32 sector, u32 n, int delta, platter_effect_fn fn, void *ctx)
 {
-	u32 tu = pos->track_units, tb = pos->track_blocks, sub = geo->sub_units;
-	u64 start = pos->track_start + (s64)delta * tb;
+	u64 start = pos->track_start + (s64)delta * pos->track_blocks;
 	u64 src = pos->track_start + sector;
-	u32 turn, from, first, count, head;
+	u32 first, count, head;
 	int r;
 
-	div_u64_rem((u64)(delta < 0 ? -delta : delta) * pos->skew_units, tu, &turn);
-	if (delta > 0)
-		turn = (tu - turn) % tu;
-	from = (sector * sub + turn) % tu;
-	first = from / sub;
-	count = (from + n * sub - 1) / sub - first + 1;
-	if (n == tb || count > tb)
-		count = tb;
-	head = min_t(u32, count, tb - first);
+	count = cover(pos->track_units, geo->sub_units, pos->skew_units, sector, n, delta,
+		      &first);
+	head = min_t(u32, count, pos->track_blocks - first);
 	r = emit(geo, fn, ctx, start + first, head, src);
 	if (!r && count > head)
 		r = emit(geo, fn, ctx, start, count - head, src + head);
@@ -620,26 +629,26 @@ int platter_geo_write(const struct platter_geo *geo, u64 blk, u64 n,
 }
 
 /**
- * platter_geo_reach - from where a write could destroy what is here
+ * platter_geo_threat - from where a write could destroy what is here
  * @geo: an initialised geometry
  * @blk: first block of a range
  * @n: its blocks, at least 1; it must lie within the device
- * @reach: filled in, by whole tracks: not all of it need be at an angle that counts
+ * @threat: filled in, by whole tracks: not all of it need be at an angle that counts
  *
  * Context: any; O(zones + surfaces).
  */
-void platter_geo_reach(const struct platter_geo *geo, u64 blk, u64 n,
-		       struct platter_reach *reach)
+void platter_geo_threat(const struct platter_geo *geo, u64 blk, u64 n,
+			struct platter_threat *threat)
 {
 	u32 window = platter_geo_window(geo);
 	struct platter_pos first, last;
 	u64 end = blk + n, first_end, last_end;
 	bool several;
 
-	reach->before = blk;
-	reach->before_end = blk;
-	reach->after = end;
-	reach->after_end = end;
+	threat->before = blk;
+	threat->before_end = blk;
+	threat->after = end;
+	threat->after_end = end;
 	if (!window)
 		return;
 	platter_geo_pos(geo, blk, &first);
@@ -649,17 +658,17 @@ void platter_geo_reach(const struct platter_geo *geo, u64 blk, u64 n,
 	several = end > first_end;
 
 	/* What shares a track with the range reaches its next one, or the one before. */
-	reach->before = first.track_start;
-	reach->before_end = several ? blk : first.track_start;
+	threat->before = first.track_start;
+	threat->before_end = several ? blk : first.track_start;
 	if (!platter_geo_conventional(geo, blk) &&
 	    (geo->media == PLATTER_SMR || (first.index & 1)))
-		reach->before -= (u64)min_t(u32, window, first.index) * first.track_blocks;
+		threat->before -= (u64)min_t(u32, window, first.index) * first.track_blocks;
 	if (geo->media == PLATTER_SMR)
 		return;
-	reach->after = several ? end : last_end;
-	reach->after_end = last_end;
+	threat->after = several ? end : last_end;
+	threat->after_end = last_end;
 	if ((last.index & 1) && last.index + 1 < last.run_tracks)
-		reach->after_end = min_t(u64, last_end + last.track_blocks, geo->blocks);
+		threat->after_end = min_t(u64, last_end + last.track_blocks, geo->blocks);
 }
 
 /**
@@ -696,6 +705,198 @@ u32 platter_geo_pass(const struct platter_geo *geo, u64 blk, u64 *end)
 	platter_geo_pos(geo, blk, &pos);
 	*end = min_t(u64, pos.track_start + pos.track_blocks, geo->blocks);
 	return pos.index & 1;
+}
+
+/**
+ * platter_reach_begin - walk over what lies under the head with a write
+ * @r: the walk
+ * @geo: an initialised geometry
+ * @blk: first block written
+ * @n: blocks written; the range must lie within the device
+ * @both: with what is found by writing there, this write would be reached, too
+ *
+ * Without @both that is what the write destroys and does not write itself afterwards.
+ *
+ * Context: any.
+ */
+void platter_reach_begin(struct platter_reach *r, const struct platter_geo *geo, u64 blk,
+			 u64 n, bool both)
+{
+	r->geo = geo;
+	r->blk = blk;
+	r->end = blk + n;
+	r->both = both;
+	r->at = 1;
+	r->until = 0;
+	r->rest_n = 0;
+}
+
+/*
+ * The next part of the write that reaches anything: within a run, between conventional
+ * ranges; of interlaced tracks one track.
+ */
+static bool next_part(struct platter_reach *r, u32 window)
+{
+	const struct platter_geo *geo = r->geo;
+
+	while (r->blk < r->end) {
+		struct platter_pos pos;
+		u64 end, behind = 0;
+		u32 i;
+
+		platter_geo_track(geo, r->blk, &pos);
+		r->low = 0;
+		r->high = pos.run_tracks - 1;
+		for (i = 0; i < geo->nr_conv; i++) {
+			u64 start = geo->conv[i].start_blk;
+
+			end = start + geo->conv[i].blocks;
+			if (end <= r->blk) {
+				if (end > pos.run_start)
+					r->low = div_u64(end - pos.run_start, pos.track_blocks);
+			} else if (start > r->blk) {
+				u64 tracks = div_u64(start - pos.run_start, pos.track_blocks);
+
+				r->high = min_t(u64, r->high, tracks - 1);
+				break;
+			} else {
+				behind = end;
+			}
+		}
+		if (behind) {
+			r->blk = behind;
+			continue;
+		}
+		r->run_start = pos.run_start;
+		r->track_blocks = pos.track_blocks;
+		r->track_units = pos.track_units;
+		r->skew_units = pos.skew_units;
+		r->first = pos.index;
+		r->from = pos.sector;
+		r->last = geo->media == PLATTER_IMR ? r->first : r->high;
+		end = min_t(u64, r->end, r->run_start + (u64)(r->last + 1) * r->track_blocks);
+		r->last = div_u64_rem(end - 1 - r->run_start, r->track_blocks, &r->to);
+		r->to++;
+		r->blk = end;
+		r->at = r->both || geo->media == PLATTER_IMR ?
+			r->first - min_t(u32, r->first - r->low, window) :
+			r->last + (r->first == r->last);
+		r->until = min_t(u64, r->high, (u64)r->last + window);
+		/* A top is narrow and harms nothing. */
+		if (geo->media == PLATTER_IMR && r->first & 1 && !r->both)
+			r->at = r->until + 1;
+		r->piece = 0;
+		if (r->at <= r->until)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * What the next piece of the write reaches on the track at hand: its first track, its
+ * last one, or a whole one between them.
+ */
+static bool next_piece(struct platter_reach *r, u32 window, u32 *sector, u32 *count)
+{
+	u32 low = max_t(u32, r->first, r->at - min_t(u32, r->at, window));
+	u32 high = min_t(u64, r->last, (u64)r->at + window);
+	u32 n;
+
+	if (r->at == r->first && r->at == r->last)
+		return false;
+	if (!r->both && r->geo->media != PLATTER_IMR && high >= r->at)
+		high = r->at - 1;
+	if (!r->piece && max_t(u32, low, r->first + 1) + 1 <= min_t(u32, high + 1, r->last)) {
+		r->piece = 2;
+		*sector = 0;
+		*count = r->track_blocks;
+		return true;
+	}
+	while (r->piece < 2) {
+		bool is_first = !r->piece++;
+		u32 track = is_first ? r->first : r->last;
+
+		if (track == r->at || track < low || track > high ||
+		    (!is_first && r->first == r->last))
+			continue;
+		*sector = is_first ? r->from : 0;
+		n = (track == r->last ? r->to : r->track_blocks) - *sector;
+		*count = cover(r->track_units, r->geo->sub_units, r->skew_units, *sector, n,
+			       (s32)r->at - (s32)track, sector);
+		return true;
+	}
+	return false;
+}
+
+/* Cut a range of the track at hand to what is asked for, and is there. */
+static bool cut(const struct platter_reach *r, u32 from, u32 to, u64 *blk, u32 *n)
+{
+	u64 start = r->run_start + (u64)r->at * r->track_blocks;
+
+	if (r->at == r->first && r->first < r->last)
+		to = min_t(u32, to, r->from);
+	if (r->at == r->last && r->first < r->last)
+		from = max_t(u32, from, r->to);
+	if (start + to > r->geo->blocks)
+		to = r->geo->blocks > start ? r->geo->blocks - start : 0;
+	*blk = start + from;
+	/* What is written afterwards is not destroyed. */
+	if (r->geo->media == PLATTER_IMR && r->at > r->last && *blk < r->end) {
+		from += min_t(u64, r->end - *blk, to - min_t(u32, from, to));
+		*blk = start + from;
+	}
+	*n = to > from ? to - from : 0;
+	return *n;
+}
+
+/**
+ * platter_reach_next - the next range of blocks
+ * @r: the walk
+ * @blk: result, first block
+ * @n: result, how many
+ *
+ * Ranges may overlap, but none lies on two tracks.
+ *
+ * Context: any.
+ * Return: false if there is no other.
+ */
+bool platter_reach_next(struct platter_reach *r, u64 *blk, u32 *n)
+{
+	u32 window = platter_geo_window(r->geo), sector, count, head;
+
+	if (r->rest_n) {
+		*blk = r->rest_blk;
+		*n = r->rest_n;
+		r->rest_n = 0;
+		return true;
+	}
+	if (!window)
+		return false;
+	for (;;) {
+		bool inner = r->at > r->first && r->at < r->last;
+
+		if (r->at > r->until) {
+			if (!next_part(r, window))
+				return false;
+			continue;
+		}
+		if (inner || !next_piece(r, window, &sector, &count)) {
+			r->at++;
+			r->piece = 0;
+			continue;
+		}
+		head = min_t(u32, count, r->track_blocks - sector);
+		if (count > head && !cut(r, 0, count - head, &r->rest_blk, &r->rest_n))
+			r->rest_n = 0;
+		if (cut(r, sector, sector + head, blk, n))
+			return true;
+		if (r->rest_n) {
+			*blk = r->rest_blk;
+			*n = r->rest_n;
+			r->rest_n = 0;
+			return true;
+		}
+	}
 }
 
 /**

@@ -153,23 +153,71 @@ int platter_geo_write(const struct platter_geo *geo, u64 blk, u64 n,
 		      platter_effect_fn fn, void *ctx);
 
 /**
- * struct platter_reach - from where a write could destroy a range, beside the range itself
+ * struct platter_threat - from where a write could destroy a range, beside the range itself
  * @before: first block below the range; none if it is @before_end
  * @before_end: where that ends, at the range or below it
  * @after: first block above the range, or its end; none if it is @after_end
  * @after_end: where that ends
  */
-struct platter_reach {
+struct platter_threat {
 	u64 before;
 	u64 before_end;
 	u64 after;
 	u64 after_end;
 };
 
-void platter_geo_reach(const struct platter_geo *geo, u64 blk, u64 n,
-		       struct platter_reach *reach);
+void platter_geo_threat(const struct platter_geo *geo, u64 blk, u64 n,
+			struct platter_threat *threat);
 u32 platter_geo_passes(const struct platter_geo *geo);
 u32 platter_geo_pass(const struct platter_geo *geo, u64 blk, u64 *end);
+
+/**
+ * struct platter_reach - a walk over what lies under the head with a write
+ * @geo: the geometry
+ * @blk: of the write what has not been looked at yet, up to
+ * @end: here
+ * @both: also those tracks whose writing would reach into this one
+ * @run_start: first block of the run that is being looked at
+ * @track_blocks: blocks on each of its tracks
+ * @track_units: angular units on each
+ * @skew_units: from one to the next
+ * @first: the written tracks in it, by number, from @from on the first
+ * @last: to before @to on the last
+ * @from: block of its track
+ * @to: block of its track
+ * @low: the tracks in it that a head may be over, from here
+ * @high: to here
+ * @at: the one that is being looked at
+ * @until: the last one
+ * @piece: which piece of the write is next to be looked at for it
+ * @rest_blk: second half of the last range, which went over the start of its track
+ * @rest_n: its length
+ */
+struct platter_reach {
+	const struct platter_geo *geo;
+	u64 blk;
+	u64 end;
+	bool both;
+	u64 run_start;
+	u32 track_blocks;
+	u32 track_units;
+	u32 skew_units;
+	u32 first;
+	u32 last;
+	u32 from;
+	u32 to;
+	u32 low;
+	u32 high;
+	u32 at;
+	u32 until;
+	u32 piece;
+	u64 rest_blk;
+	u32 rest_n;
+};
+
+void platter_reach_begin(struct platter_reach *r, const struct platter_geo *geo, u64 blk,
+			 u64 n, bool both);
+bool platter_reach_next(struct platter_reach *r, u64 *blk, u32 *n);
 
 /**
  * struct platter_run - a stretch of LBAs with one track size, for layers above

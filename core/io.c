@@ -93,48 +93,52 @@ struct window {
 	u64 to;
 };
 
+static bool could_meet(const struct window *win, const struct shingle_write *w,
+		       const struct shingle_write *f)
+{
+	u64 start = w->run.pblk, end = start + w->run.n;
+	u64 f_start = f->run.pblk, f_end = f_start + f->run.n;
+
+	return f_start < win->to && f_end > win->from && f_start >= win->g->start &&
+	       max(end, f_end) - min(start, f_start) > win->g->track_blocks / 2;
+}
+
 /*
- * Of writes with a block in [@first, @last] the latest that was placed before @w and
- * could meet it, unless @latest is later.
+ * Of writes with a block in [@first, @last] the latest that was placed before @w, and
+ * could meet it in @win, unless @latest is later.  Without @win all of them meet it.
  */
 static struct shingle_write *later_one(struct shingle_device *d, const struct shingle_write *w,
 				       const struct window *win, u64 first, u64 last,
 				       struct shingle_write *latest)
 {
-	u64 start = w->run.pblk, end = start + w->run.n;
 	struct shingle_write *f;
 
 	lockdep_assert_held(&d->map_lock);
 	for (f = flight_iter_first(&d->flight, first, last); f;
 	     f = flight_iter_next(f, first, last)) {
-		u64 f_start = f->run.pblk, f_end = f_start + f->run.n;
-
 		if (f->turn < w->turn && (!latest || f->turn > latest->turn) &&
-		    f_start < win->to && f_end > win->from && f_start >= win->g->start &&
-		    max(end, f_end) - min(start, f_start) > win->g->track_blocks / 2)
+		    (!win || could_meet(win, w, f)))
 			latest = f;
 	}
 	return latest;
 }
 
 /*
- * Which write placed before @w must it wait for?  One that it could meet in a
- * column of the medium: on another track under the same head.  Which angles the
- * two are at depends on the skew, which the layers above a medium do not know;
- * but within half a track of each other no skew of up to half a track lets them
- * meet.  Of several the latest is chosen, since it is likely to end last.
+ * On a medium whose columns are not known two writes meet if they are on tracks under
+ * the same head, unless they are so near to each other that no skew of up to half a
+ * track lets them.
  *
  * Writes to a log are all in one window, and nearly all within half a track: only
  * those are looked at that begin or end farther away than that, or overlap.
  */
-static struct shingle_write *must_wait(struct shingle_device *d, const struct shingle_write *w)
+static struct shingle_write *may_have_to_wait(struct shingle_device *d,
+					      const struct shingle_write *w)
 {
 	const struct shingle_group *g = shingle_group_of(&d->layout, w->run.pblk);
 	u64 start = w->run.pblk, end = start + w->run.n, first, half;
 	struct shingle_write *f = NULL;
 	struct window win = { .g = g };
 
-	lockdep_assert_held(&d->map_lock);
 	if (!g || !g->track_blocks)
 		return NULL;
 	/* All blocks of the group on tracks that share a head with one of @w's. */
@@ -151,6 +155,27 @@ static struct shingle_write *must_wait(struct shingle_device *d, const struct sh
 	if (start + half < win.to)
 		f = later_one(d, w, &win, start + half, win.to - 1, f);
 	return later_one(d, w, &win, start, end - 1, f);
+}
+
+/*
+ * Which write placed before @w must it wait for?  One that it could meet in a
+ * column of the medium: on another track under the same head; or one to its own blocks.
+ * Of several the latest is chosen, since it is likely to end last.
+ */
+static struct shingle_write *must_wait(struct shingle_device *d, const struct shingle_write *w)
+{
+	u64 start = w->run.pblk;
+	struct shingle_write *f;
+	struct shingle_windows it;
+	struct shingle_window near;
+
+	lockdep_assert_held(&d->map_lock);
+	if (!shingle_neighbours_begin(&it, &d->layout, start, w->run.n))
+		return may_have_to_wait(d, w);
+	f = later_one(d, w, NULL, start, start + w->run.n - 1, NULL);
+	while (shingle_windows_next(&it, &near))
+		f = later_one(d, w, NULL, near.from, near.from + near.blocks - 1, f);
+	return f;
 }
 
 /* @w follows others into the air, unless it has to wait for one. */

@@ -422,6 +422,9 @@ int shingle_layout_check(const struct shingle_layout *l, const char **why)
 	return check_areas(l, why);
 }
 
+/* So many are looked through faster than divided. */
+#define FEW_GROUPS	4
+
 /**
  * shingle_band_pblk() - first block of a band
  * @l: layout
@@ -433,23 +436,34 @@ int shingle_layout_check(const struct shingle_layout *l, const char **why)
  */
 u64 shingle_band_pblk(const struct shingle_layout *l, enum shingle_role role, u64 band)
 {
-	const struct shingle_group key = { .role = role, .first_band = band }, *g;
-	u32 low = 0, high = l->nr_groups;
+	const struct shingle_group *g;
+	u32 i;
 
-	while (low < high) {
-		u32 middle = (low + high) / 2;
+	if (unlikely(l->nr_groups > FEW_GROUPS)) {
+		const struct shingle_group key = { .role = role, .first_band = band };
+		u32 low = 0, high = l->nr_groups;
 
-		if (comes_before(&key, &l->groups[l->by_band[middle]], false))
-			high = middle;
-		else
-			low = middle + 1;
+		while (low < high) {
+			u32 middle = (low + high) / 2;
+
+			if (comes_before(&key, &l->groups[l->by_band[middle]], false))
+				high = middle;
+			else
+				low = middle + 1;
+		}
+		if (!low)
+			return SHINGLE_NOWHERE;
+		g = &l->groups[l->by_band[low - 1]];
+		if (g->role == role && band - g->first_band < g->nr_bands)
+			return g->start + (band - g->first_band) * g->stride;
+		return SHINGLE_NOWHERE;
 	}
-	if (!low)
-		return SHINGLE_NOWHERE;
-	g = &l->groups[l->by_band[low - 1]];
-	if (g->role != role || band - g->first_band >= g->nr_bands)
-		return SHINGLE_NOWHERE;
-	return g->start + (band - g->first_band) * g->stride;
+	for (i = 0; i < l->nr_groups; i++) {
+		g = &l->groups[i];
+		if (g->role == role && band - g->first_band < g->nr_bands)
+			return g->start + (band - g->first_band) * g->stride;
+	}
+	return SHINGLE_NOWHERE;
 }
 EXPORT_SYMBOL_GPL(shingle_band_pblk);
 
@@ -463,20 +477,30 @@ EXPORT_SYMBOL_GPL(shingle_band_pblk);
 const struct shingle_group *shingle_group_of(const struct shingle_layout *l, u64 pblk)
 {
 	const struct shingle_group *g;
-	u32 low = 0, high = l->nr_groups;
+	u32 i;
 
-	while (low < high) {
-		u32 middle = (low + high) / 2;
+	if (unlikely(l->nr_groups > FEW_GROUPS)) {
+		u32 low = 0, high = l->nr_groups;
 
-		if (pblk < l->groups[l->by_place[middle]].start)
-			high = middle;
-		else
-			low = middle + 1;
+		while (low < high) {
+			u32 middle = (low + high) / 2;
+
+			if (pblk < l->groups[l->by_place[middle]].start)
+				high = middle;
+			else
+				low = middle + 1;
+		}
+		if (!low)
+			return NULL;
+		g = &l->groups[l->by_place[low - 1]];
+		return pblk - g->start < g->nr_bands * g->stride ? g : NULL;
 	}
-	if (!low)
-		return NULL;
-	g = &l->groups[l->by_place[low - 1]];
-	return pblk - g->start < g->nr_bands * g->stride ? g : NULL;
+	for (i = 0; i < l->nr_groups; i++) {
+		g = &l->groups[i];
+		if (pblk >= g->start && pblk - g->start < g->nr_bands * g->stride)
+			return g;
+	}
+	return NULL;
 }
 EXPORT_SYMBOL_GPL(shingle_group_of);
 
@@ -522,23 +546,8 @@ static u32 beside_bottom(const struct shingle_group *g, u64 pblk, struct shingle
 	return nr;
 }
 
-/**
- * shingle_windows() - what else may a write destroy?
- * @l: layout
- * @pblk: first block written
- * @n: blocks written, within one band
- * @w: result, room for SHINGLE_MAX_WINDOWS
- *
- * A shingled head covers @l->head_tracks tracks: all that lies on the tracks after
- * the written one may go, whatever the skew.  Blocks between the end of the
- * write and the end of its track are safe only if the write stays on one track.
- * A write to a bottom of interlaced tracks destroys the tops at both sides.
- *
- * Context: any.  Returns how many windows there are; 0 if the medium has no tracks
- * there or the write touches nothing else.
- * Spec: skylight-and-zoned.md 1.1, tiler-dualbuffer-rmwf.md R0, kvimr.md 1.
- */
-u32 shingle_windows(const struct shingle_layout *l, u64 pblk, u32 n, struct shingle_window *w)
+/* As far as only the lengths of tracks are known. */
+static u32 whole_tracks(const struct shingle_layout *l, u64 pblk, u32 n, struct shingle_window *w)
 {
 	const struct shingle_group *g = NULL;
 	u64 first, last, end;
@@ -556,7 +565,91 @@ u32 shingle_windows(const struct shingle_layout *l, u64 pblk, u32 n, struct shin
 	w->blocks = end - w->from;
 	return 1;
 }
-EXPORT_SYMBOL_GPL(shingle_windows);
+
+/* Returns whether the medium's columns are known there. */
+static bool begin_reach(struct shingle_windows *it, const struct shingle_layout *l, u64 pblk,
+			u32 n, bool both)
+{
+	enum shingle_dev dev = shingle_pblk_dev(pblk);
+	u64 block = shingle_pblk_block(pblk), blocks;
+
+	it->exact = dev < SHINGLE_NR_MEDIA && l->medium[dev].columns;
+	if (!it->exact)
+		return false;
+	blocks = l->medium[dev].geo.blocks;
+	it->dev = pblk - block;
+	/* What is not described has no tracks. */
+	platter_reach_begin(&it->reach, &l->medium[dev].geo, block,
+			    block < blocks ? min_t(u64, n, blocks - block) : 0, both);
+	return true;
+}
+
+/**
+ * shingle_windows_begin() - what else may a write destroy?
+ * @it: the walk, for shingle_windows_next()
+ * @l: layout
+ * @pblk: first block written
+ * @n: blocks written, within one band
+ *
+ * Where the medium is described that is to the block what its head destroys.
+ * Else a shingled head covers @l->head_tracks tracks: all that lies on the tracks after
+ * the written one may go, whatever the skew.  Blocks between the end of the
+ * write and the end of its track are safe only if the write stays on one track.
+ * A write to a bottom of interlaced tracks destroys the tops at both sides.
+ *
+ * Context: any.  There are no windows if the medium has no tracks there or the write
+ * touches nothing else.
+ * Spec: skylight-and-zoned.md 1.1, tiler-dualbuffer-rmwf.md R0, kvimr.md 1.
+ */
+void shingle_windows_begin(struct shingle_windows *it, const struct shingle_layout *l, u64 pblk,
+			   u32 n)
+{
+	if (!begin_reach(it, l, pblk, n, false))
+		it->nr = whole_tracks(l, pblk, n, it->w);
+}
+EXPORT_SYMBOL_GPL(shingle_windows_begin);
+
+/**
+ * shingle_neighbours_begin() - which blocks can a write not be under way with?
+ * @it: the walk, for shingle_windows_next()
+ * @l: layout
+ * @pblk: first block written
+ * @n: blocks written
+ *
+ * Those that it destroys, and those whose writing destroys one of its own; these apart.
+ *
+ * Context: any.  Returns false, and there is no walk, if that is not known.
+ */
+bool shingle_neighbours_begin(struct shingle_windows *it, const struct shingle_layout *l,
+			      u64 pblk, u32 n)
+{
+	return begin_reach(it, l, pblk, n, true);
+}
+
+/**
+ * shingle_windows_next() - the next range
+ * @it: the walk
+ * @w: result
+ *
+ * Context: any.  Returns false if there is no other.
+ */
+bool shingle_windows_next(struct shingle_windows *it, struct shingle_window *w)
+{
+	u32 n;
+
+	if (it->exact) {
+		if (!platter_reach_next(&it->reach, &w->from, &n))
+			return false;
+		w->from += it->dev;
+		w->blocks = n;
+		return true;
+	}
+	if (!it->nr)
+		return false;
+	*w = it->w[--it->nr];
+	return true;
+}
+EXPORT_SYMBOL_GPL(shingle_windows_next);
 
 /* ------------------------------------------------------------------------
  * Devices without superblocks

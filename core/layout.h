@@ -125,7 +125,21 @@ struct shingle_window {
 	u64 blocks;
 };
 
-#define SHINGLE_MAX_WINDOWS	2
+/**
+ * struct shingle_windows - a walk over the windows of a write
+ * @exact: the medium's columns are known
+ * @reach: then, a walk over these
+ * @dev: bits of the device
+ * @w: else, whole tracks
+ * @nr: used in @w
+ */
+struct shingle_windows {
+	bool exact;
+	struct platter_reach reach;
+	u64 dev;
+	struct shingle_window w[2];
+	u32 nr;
+};
 
 /* The device on which superblocks, journal and checkpoints lie. */
 static inline enum shingle_dev shingle_meta_dev(const struct shingle_layout *l)
@@ -258,6 +272,10 @@ u64 shingle_band_pblk(const struct shingle_layout *l, enum shingle_role role, u6
 const struct shingle_group *shingle_group_of(const struct shingle_layout *l, u64 pblk);
 bool shingle_band_of(const struct shingle_layout *l, u64 pblk, enum shingle_role *role,
 		     u64 *band, u64 *offset);
-u32 shingle_windows(const struct shingle_layout *l, u64 pblk, u32 n, struct shingle_window *w);
+void shingle_windows_begin(struct shingle_windows *it, const struct shingle_layout *l, u64 pblk,
+			   u32 n);
+bool shingle_neighbours_begin(struct shingle_windows *it, const struct shingle_layout *l,
+			      u64 pblk, u32 n);
+bool shingle_windows_next(struct shingle_windows *it, struct shingle_window *w);
 
 #endif /* SHINGLE_LAYOUT_H */

@@ -371,12 +371,12 @@ static bool holds_of(struct platter *p, u64 from, u64 end, u64 gen)
  */
 bool platter_cache_threatens(struct platter *p, u64 blk, u32 n, u64 gen)
 {
-	struct platter_reach r;
+	struct platter_threat r;
 	u64 g;
 
 	if (!p->wcache_count || !platter_geo_window(&p->geo))
 		return false;
-	platter_geo_reach(&p->geo, blk, n, &r);
+	platter_geo_threat(&p->geo, blk, n, &r);
 	for (g = p->wcache_gen; g <= min(gen, p->wcache_gen + 1); g++)
 		if (holds_of(p, r.before, r.before_end, g) ||
 		    holds_of(p, r.after, r.after_end, g))

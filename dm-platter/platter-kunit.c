@@ -438,7 +438,7 @@ static bool covers(const struct drive *d, u64 writes, u64 blk, u64 n)
 	return c.hit;
 }
 
-static void reach_is_where_damage_comes_from(struct kunit *test)
+static void threat_is_where_damage_comes_from(struct kunit *test)
 {
 	u64 rnd = 7;
 	u32 i, k, meant = 0, hits = 0;
@@ -458,10 +458,10 @@ static void reach_is_where_damage_comes_from(struct kunit *test)
 		for (k = 0; k < 60; k++) {
 			u64 blk = next_random(&rnd) % d->geo.blocks, w;
 			u64 n = 1 + next_random(&rnd) % (3 * tb);
-			struct platter_reach r;
+			struct platter_threat r;
 
 			n = min_t(u64, n, d->geo.blocks - blk);
-			platter_geo_reach(&d->geo, blk, n, &r);
+			platter_geo_threat(&d->geo, blk, n, &r);
 			KUNIT_ASSERT_GE(test, r.before_end, r.before);
 			KUNIT_ASSERT_GE(test, blk, r.before_end);
 			KUNIT_ASSERT_GE(test, r.after, blk + n);
@@ -509,6 +509,75 @@ static void passes_destroy_nothing_before_them(struct kunit *test)
 			}
 		}
 	}
+}
+
+static void draw_medium(struct platter_geo *geo, u64 *rnd)
+{
+	u32 i;
+
+	geo->sub_units = 8;
+	geo->rot_ns = ROT_5900;
+	geo->media = next_random(rnd) % 4 ? PLATTER_SMR : PLATTER_IMR;
+	geo->head_mtracks = 1000 + next_random(rnd) % 5000;
+	geo->surfaces = 1 + next_random(rnd) % 3;
+	geo->nr_zones = 1 + next_random(rnd) % 3;
+	for (i = 0; i < geo->surfaces; i++)
+		geo->density[i] = 800 + next_random(rnd) % 400;
+	for (i = 0; i < geo->nr_zones; i++) {
+		struct platter_zone *z = &geo->zone[i];
+
+		z->cyls = 1 + next_random(rnd) % 20;
+		z->track_blocks = 1 + next_random(rnd) % 20;
+		z->swath_cyls = next_random(rnd) % 8;
+		z->track_skew_units = next_random(rnd) % 200;
+	}
+	geo->nr_conv = next_random(rnd) % 3;
+	for (i = 0; i < geo->nr_conv; i++) {
+		geo->conv[i].start_blk = next_random(rnd) % 8;
+		geo->conv[i].blocks = 1 + next_random(rnd) % 12;
+	}
+}
+
+/* What the layers above are told of a write is what it does, to the block. */
+static void reach_is_what_a_write_covers(struct kunit *test)
+{
+	struct damage_map *map = fresh(test, struct damage_map);
+	struct drive *d = fresh(test, struct drive);
+	struct platter_reach reach;
+	u64 rnd = 11, blk, n, k, from, drawn = 0;
+	const char *error;
+	u32 i, j, m;
+
+	KUNIT_ASSERT_NOT_NULL(test, map);
+	KUNIT_ASSERT_NOT_NULL(test, d);
+	for (i = 0; i < 400; i++) {
+		memset(&d->geo, 0, sizeof(d->geo));
+		draw_medium(&d->geo, &rnd);
+		if (platter_geo_init(&d->geo, &error))
+			continue;
+		if (!d->geo.nr_conv)
+			d->geo.blocks -= next_random(&rnd) % min_t(u64, d->geo.blocks, 8);
+		drawn++;
+		for (j = 0; j < 30; j++) {
+			memset(map, 0, sizeof(*map));
+			blk = next_random(&rnd) % d->geo.blocks;
+			n = d->geo.blocks - blk;
+			n = 1 + next_random(&rnd) % (j & 1 ? n : min_t(u64, n, 8));
+			write_map(d, map, blk, n);
+			platter_reach_begin(&reach, &d->geo, blk, n, false);
+			/* 1: covered; 2: and told; a block may be told of twice. */
+			while (platter_reach_next(&reach, &from, &m)) {
+				KUNIT_ASSERT_TRUE(test, from + m <= d->geo.blocks);
+				for (k = from; k < from + m; k++) {
+					KUNIT_ASSERT_TRUE(test, map->bad[k]);
+					map->bad[k] = 2;
+				}
+			}
+			for (k = 0; k < d->geo.blocks; k++)
+				KUNIT_ASSERT_TRUE(test, map->bad[k] != 1);
+		}
+	}
+	KUNIT_EXPECT_TRUE(test, drawn > 300);
 }
 
 /* ---------------------------------------------------------------- mechanics */
@@ -774,8 +843,12 @@ static struct kunit_case platter_cases[] = {
 	KUNIT_CASE(overlap_smr_window),
 	KUNIT_CASE(overlap_imr_window),
 	KUNIT_CASE(overlap_ends_with_the_run),
-	KUNIT_CASE(reach_is_where_damage_comes_from),
+<<<<<<< HEAD
+	KUNIT_CASE(threat_is_where_damage_comes_from),
 	KUNIT_CASE(passes_destroy_nothing_before_them),
+=======
+	KUNIT_CASE(reach_is_what_a_write_covers),
+>>>>>>> geom
 	KUNIT_CASE(seek_monotone),
 	KUNIT_CASE(seek_table),
 	KUNIT_CASE(adjacent_writes_cost_a_rotation),

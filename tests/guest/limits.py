@@ -8,6 +8,7 @@ import random
 import re
 import struct
 
+import blk
 import dm
 from bench import Skip, expect, modprobe, run
 from blk import BLOCK, SECTORS
@@ -217,6 +218,48 @@ def polled(ctx, geo):
     made.check()
 
 
+def at_full_size(ctx, drive, sectors):
+    """A named shingled drive as it is, hundreds of lengths of tracks: bands in every zone
+    are written, cleaned and read back, and nobody asks for what the head destroyed."""
+    modprobe("loop")
+    with open("/dev/shm/drive", "wb") as handle:
+        handle.truncate(sectors * 512)
+    _, loop = run("losetup", "--find", "--show", "/dev/shm/drive")
+    rng = random.Random(7)
+    try:
+        with dm.Device("drive", [(0, sectors, "platter", f"{loop.strip()} 0 {drive} 0 4 "
+                                  "timing none damage poison")]) as data:
+            run(SHINGLE, "format", ctx.target.name, "--band", "8M", "--cache-size", "20b",
+                data.path)
+            run(SHINGLE, "open", "--no-udev", data.path, "over")
+            blocks = blk.size("/dev/mapper/over")
+            expect(blocks * BLOCK > 0.7 * sectors * 512, f"it has {blocks} blocks")
+            places = [at + rng.randrange(blocks // 6) for at in range(0, blocks, blocks // 5)][:5]
+            written = {}
+            with blk.opened("/dev/mapper/over") as over:
+                for at in places:
+                    for far in 0, 1, 300, 1500:
+                        if at + far < blocks:
+                            written[at + far] = os.urandom(BLOCK)
+                            over.write(at + far, written[at + far])
+                over.flush()
+                run("dmsetup", "message", "over", 0, "clean")
+                for at, what in written.items():
+                    expect(over.read(at) == what, f"block {at} is not what was written")
+            run("dmsetup", "message", "over", 0, "verify")
+            run(SHINGLE, "remove", "--no-udev", "over")
+            # Before the check, which looks into the journal in front of its end.
+            seen = stats(data)
+            run(SHINGLE, "check", data.path)
+            expect(seen["destroyed_blocks"] and not seen["destroyed_reads"], f"{seen}")
+            ctx.note(f"{blocks} blocks, {seen['destroyed_blocks']} destroyed, "
+                     f"{seen['destroyed_reads']} of them asked for")
+    finally:
+        dm.remove_all()
+        run("losetup", "--detach", loop.strip(), ok=None)
+        os.unlink("/dev/shm/drive")
+
+
 def old_partitions(ctx):
     """What --force has overwritten is not shown by the kernel any more."""
     modprobe("loop")
@@ -257,6 +300,10 @@ def cases(target):
             ("discards in pieces", lambda ctx: in_pieces(ctx, geo)),
             ("partitions that were there", old_partitions),
             ("a discard of 9 GiB", lambda ctx: cut_by_the_kernel(ctx, huge))]
+    if target.name == "stl-set":
+        out += [(f"{drive} at full size", lambda ctx, d=drive, s=sectors: at_full_size(ctx, d, s))
+                for drive, sectors in (("st5000as0011", 9767541168),
+                                       ("st8000as0002", 15628053168))]
     # Bands of 20, 25, 30 and 40 MiB, those of the presets and one more, and of 256:
     # more than a group.
     for band in (320, 400, 480, 640, 4096):

@@ -454,7 +454,7 @@ def build_drives():
         text = subprocess.run([TOP / "build/userspace/windows-check", "describe", name],
                               check=True, capture_output=True, text=True).stdout
         path.write_text(text)
-        return path, int(text.split("blocks ", 1)[1].split()[0])
+        return path, int(text.split("\nblocks ")[1].split()[0])
     return drive
 
 

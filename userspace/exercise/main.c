@@ -182,6 +182,9 @@ static int exercise(const struct engine *engine, u32 seed, u32 runs, u32 rounds,
 		shape.band_blocks = draw(&rng, 1, 24);
 		shape.head_tracks = draw(&rng, 1, 4);
 		shape.track_blocks = shape.head_tracks > 1 ? draw(&rng, 1, 12) : 0;
+		shape.columns = (shape.track_blocks || engine->ops == &imr_engine_ops) &&
+				seed % 4 < 3;
+		shape.skew_units = seed % 4 ? draw(&rng, 0, 0xffff) : 0;
 		engine->draw(&rng, &shape, &layout);
 		if (shingle_exercise(&plan, &res)) {
 			printf("%s: seed %u: %s\n", engine->ops->name, seed, res.error);

@@ -4,7 +4,10 @@
  * against what dm-platter's head destroys, over random media and layouts.
  *
  *   R0 of bands     all that a write destroys lies in its windows, and of data in
- *                   its own band behind it, or on tops beside a bottom
+ *                   its own band behind it, or on tops beside a bottom; where the medium
+ *                   has described itself nothing else lies in them
+ *   R1              two writes of which one destroys blocks of the other are neighbours;
+ *                   where the medium has described itself no others are
  *   R0 of metadata  the first and the last block of a device destroy nothing that is
  *                   used, a slot or the ring only itself in front of the write, the
  *                   ring no farther than its gap
@@ -21,7 +24,7 @@
 #include "shingle/medium.h"
 
 static struct shingle_layout l;
-static u64 state, media_drawn, layouts, refused, writes, destroyed, wrong;
+static u64 state, media_drawn, layouts, refused, writes, destroyed, wrong, exact, pairs;
 static const char *what;
 
 static u32 below(u32 n)
@@ -77,17 +80,26 @@ static bool in_metadata(u32 dev, u64 block)
 	return block - area[2]->start < area[2]->blocks;
 }
 
+static bool in_windows(const struct attempt *a, u64 block)
+{
+	struct shingle_windows it;
+	struct shingle_window w;
+
+	shingle_windows_begin(&it, &l, shingle_pblk(a->dev, a->block), a->n);
+	while (shingle_windows_next(&it, &w)) {
+		if (shingle_pblk(a->dev, block) - w.from < w.blocks)
+			return true;
+	}
+	return false;
+}
+
 static void judge_band(const struct attempt *a, u64 block)
 {
-	struct shingle_window w[SHINGLE_MAX_WINDOWS];
 	u64 start = shingle_pblk(a->dev, a->block), pblk = shingle_pblk(a->dev, block);
-	u32 nr = shingle_windows(&l, start, a->n, w);
+	bool inside = in_windows(a, block);
 	enum shingle_role role, own;
 	u64 band, offset, own_band, own_offset;
-	bool inside = false;
 
-	while (nr--)
-		inside |= pblk - w[nr].from < w[nr].blocks;
 	if (in_metadata(a->dev, block))
 		complain(a, block, "metadata");
 	shingle_band_of(&l, start, &own, &own_band, &own_offset);
@@ -132,6 +144,76 @@ static int judge(void *ctx, uint64_t block, uint32_t n)
 	return 0;
 }
 
+static int mark(void *ctx, uint64_t block, uint32_t n)
+{
+	memset((u8 *)ctx + block, 1, n);
+	return 0;
+}
+
+/* All that its windows name the write has destroyed. */
+static void judge_windows(const struct attempt *a)
+{
+	u8 *gone = calloc(l.dev_blocks[a->dev] + 1, 1);
+	struct shingle_windows it;
+	struct shingle_window w;
+	u64 i;
+
+	if (a->dev >= SHINGLE_NR_MEDIA || !l.medium[a->dev].columns || !gone) {
+		free(gone);
+		return;
+	}
+	exact++;
+	medium_write(a->dev, a->block, a->n, mark, gone);
+	shingle_windows_begin(&it, &l, shingle_pblk(a->dev, a->block), a->n);
+	while (shingle_windows_next(&it, &w)) {
+		for (i = 0; i < w.blocks; i++) {
+			u64 block = shingle_pblk_block(w.from) + i;
+
+			if (block >= l.dev_blocks[a->dev] || !gone[block])
+				complain(a, block, "not at all, but a window names it");
+		}
+	}
+	free(gone);
+}
+
+struct target {
+	u64 block;
+	u64 n;
+};
+
+static int meets(void *ctx, uint64_t block, uint32_t n)
+{
+	const struct target *t = ctx;
+
+	return block < t->block + t->n && t->block < block + n;
+}
+
+/* May a write near by be under way with this one? */
+static void judge_pair(const struct attempt *a)
+{
+	struct target one = { a->block, a->n }, two;
+	u64 reach = 3 * 64, blocks = l.dev_blocks[a->dev];
+	bool harm, near = false;
+	struct shingle_windows it;
+	struct shingle_window w;
+
+	two.block = a->block > reach ? a->block - reach : 0;
+	two.block += below(2 * reach);
+	two.n = between(1, below(3) ? 4 : 100);
+	if (two.block + two.n > blocks ||
+	    (two.block < one.block + one.n && one.block < two.block + two.n) ||
+	    !shingle_neighbours_begin(&it, &l, shingle_pblk(a->dev, a->block), a->n))
+		return;
+	pairs++;
+	harm = medium_write(a->dev, one.block, one.n, meets, &two) ||
+	       medium_write(a->dev, two.block, two.n, meets, &one);
+	while (shingle_windows_next(&it, &w))
+		near |= meets(&two, shingle_pblk_block(w.from), w.blocks);
+	if (near != harm)
+		complain(a, two.block, harm ? "or is harmed by what begins there, no neighbour" :
+					      "not at all, but it is a neighbour");
+}
+
 static void try_write(struct attempt *a, const char *name)
 {
 	what = name;
@@ -158,6 +240,8 @@ static void try_bands(void)
 		a.n = between(1, below(2) ? l.band_blocks - offset :
 					    min(l.band_blocks - offset, 8ULL));
 		try_write(&a, names[role]);
+		judge_windows(&a);
+		judge_pair(&a);
 	}
 }
 
@@ -267,6 +351,9 @@ static bool draw(u32 dev, bool interlaced, struct shingle_medium *m, u32 *head_t
 
 	media_drawn++;
 	plan_no_tracks(m, medium_draw(dev, below, interlaced, reply, sizeof(reply)));
+	/* Some tell no more than their runs: then whole tracks are all that is known. */
+	if (!below(4))
+		memcpy(strstr(reply, "density"), "gravity", 7);
 	if (!medium_parse(reply, m, &own, why)) {
 		refused++;
 		return false;
@@ -288,7 +375,11 @@ static void try_media(bool narrow)
 	    (!below(3) && !draw(SHINGLE_DEV_CACHE, below(4) == 0,
 				&req.medium[SHINGLE_DEV_CACHE], &req.head_tracks)))
 		return;
-	req.head_tracks -= narrow && req.head_tracks > 1;
+	if (narrow && req.head_tracks > 1) {
+		req.head_tracks--;
+		for (i = 0; i < SHINGLE_NR_DEVS; i++)
+			req.medium[i].geo.head_mtracks = req.head_tracks * 1000;
+	}
 	for (i = 0; engine_by_index(i); i++) {
 		const struct engine_row *row = engine_by_index(i);
 		struct plan_request r = req;
@@ -318,9 +409,10 @@ int main(int argc, char **argv)
 		state = (seed << 32) + i;
 		try_media(argc > 3 && !strcmp(argv[3], "narrow"));
 	}
-	printf("%llu media, %llu layouts, %llu refused, %llu writes, %llu blocks destroyed, %llu that should not be\n",
+	printf("%llu media, %llu layouts, %llu refused, %llu writes, %llu to the block, %llu pairs, %llu blocks destroyed, %llu that should not be\n",
 	       (unsigned long long)media_drawn, (unsigned long long)layouts,
 	       (unsigned long long)refused, (unsigned long long)writes,
+	       (unsigned long long)exact, (unsigned long long)pairs,
 	       (unsigned long long)destroyed, (unsigned long long)wrong);
 	return !!wrong;
 }

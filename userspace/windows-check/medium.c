@@ -61,7 +61,7 @@ static void describe(const struct platter_geo *geo, char *reply, size_t size)
 	u32 i;
 
 	sz += snprintf(reply + sz, size - sz,
-		       "blocks %llu\nmedia %s\nhead_tracks %u.%03u\nwindow_tracks %u\nsurfaces %u\ndensity",
+		       "platter 1\nblocks %llu\nmedia %s\nhead_tracks %u.%03u\nwindow_tracks %u\nsurfaces %u\ndensity",
 		       (unsigned long long)geo->blocks, names[geo->media],
 		       geo->head_mtracks / 1000, geo->head_mtracks % 1000, platter_geo_window(geo),
 		       geo->surfaces);
