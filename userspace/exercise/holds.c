@@ -410,8 +410,9 @@ static void fill_cache(struct device *d, u32 parts, u32 percent, bool anywhere)
 		if (i == writes - writes * percent / 100)
 			checkpoint(d, true);
 		/* Sets of stl-set are bands that many apart, zones of stl-full lie together. */
-		at = d->e->ops == &stl_set_engine_ops ? part + rnd(d, bands / parts) * parts :
-							part * (bands / parts) + rnd(d, bands / parts);
+		at = rnd(d, bands / parts);
+		at = d->e->ops == &stl_set_engine_ops ? part + at * parts :
+							part * (bands / parts) + at;
 		write_at(d, (u64)at * band + rnd(d, band / n) * n, n);
 	}
 }
