@@ -391,18 +391,16 @@ static inline void shingle_marks_exit(struct shingle_engine *e)
  * shingle_mark() - pieces of the state have changed
  * @e: the engine
  * @first: the first
- * @n: how many, all of one set or log at most
+ * @n: how many, at least one, all of one set or log at most
  *
  * Context: inside an engine operation.
  */
 static inline void shingle_mark(struct shingle_engine *e, u32 first, u32 n)
 {
-	for (; n; n--, first++) {
-		if (test_bit(first, e->marks.bits))
-			continue;
-		__set_bit(first, e->marks.bits);
-		e->marks.nr++;
-	}
+	do {
+		e->marks.nr += !test_bit(first, e->marks.bits);
+		__set_bit(first++, e->marks.bits);
+	} while (--n);
 }
 
 /* So many marks are looked at in one call. */

@@ -264,8 +264,9 @@ static void mark_slots(struct stl_set *s, u32 slot, u32 n)
 	u32 set = slot / s->band_blocks, first = slot % s->band_blocks / PART_SLOTS;
 	u32 last = (slot % s->band_blocks + n - 1) / PART_SLOTS;
 
-	shingle_mark(&s->engine, 1 + nr_whole_parts(s) + set * parts_per_set(s->band_blocks) + first,
-		     last - first + 1);
+	first += set * parts_per_set(s->band_blocks);
+	last += set * parts_per_set(s->band_blocks);
+	shingle_mark(&s->engine, 1 + nr_whole_parts(s) + first, last - first + 1);
 }
 
 static u32 prefix_word(const struct stl_set *s, u32 blocks)
@@ -275,10 +276,11 @@ static u32 prefix_word(const struct stl_set *s, u32 blocks)
 
 static void set_valid(struct stl_set *s, u32 band, u32 blocks)
 {
+	bool was_whole = s->valid[band] == s->band_blocks, whole = blocks == s->band_blocks;
 	u32 old = s->valid[band];
 
 	s->valid[band] = blocks;
-	if ((old == s->band_blocks) != (blocks == s->band_blocks))
+	if (whole != was_whole)
 		shingle_mark(&s->engine, 1 + band / SHINGLE_CHUNK_BITS, 1);
 	if (prefix_word(s, old) != prefix_word(s, blocks))
 		shingle_mark(&s->engine, 1 + nr_whole_parts(s) +

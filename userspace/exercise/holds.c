@@ -408,8 +408,9 @@ static void fill_cache(struct device *d, u32 parts, u32 percent, bool anywhere)
 		if (i == writes - writes * percent / 100)
 			checkpoint(d, true);
 		/* Sets of stl-set are bands that many apart, zones of stl-full lie together. */
-		at = d->e->ops == &stl_set_engine_ops ? part + rnd(d, bands / parts) * parts :
-							part * (bands / parts) + rnd(d, bands / parts);
+		at = rnd(d, bands / parts);
+		at = d->e->ops == &stl_set_engine_ops ? part + at * parts :
+							part * (bands / parts) + at;
 		write_at(d, (u64)at * band + rnd(d, band / n) * n, n);
 	}
 }
@@ -451,6 +452,7 @@ static void cost_imr(struct device *d, u32 percent, bool anywhere)
 		.band_blocks = 256, .data_bands = 3814697, .staging_bands = 16,
 		.interlaced = true, .head_tracks = 1,
 	};
+	const u32 most = 65536;
 	struct imr_params p = { 0 };
 	struct shingle_record rec;
 	char first[16], nr[16];
@@ -470,9 +472,9 @@ static void cost_imr(struct device *d, u32 percent, bool anywhere)
 	ready(d);
 	checkpoint(d, true);
 	n = (u64)tracks * percent / 100;
-	for (i = 0; i < (anywhere ? n : 1); i++) {
-		snprintf(first, sizeof(first), "%u", anywhere ? rnd(d, tracks) : 0);
-		snprintf(nr, sizeof(nr), "%u", anywhere ? 1 : n);
+	for (i = 0; i < n; i += anywhere ? 1 : most) {
+		snprintf(first, sizeof(first), "%u", anywhere ? rnd(d, tracks) : i);
+		snprintf(nr, sizeof(nr), "%u", anywhere ? 1 : min(most, n - i));
 		done = 0;
 		do {
 			r = d->e->ops->message(d->e, 4, argv, &done, emit(d), &why);

@@ -555,7 +555,10 @@ static void slots_checkpoint(struct slots *s, bool cut)
 			c->bytes = cpu_to_le32(seq % 3 ? sizeof(bad) : 0);
 		else
 			c->bytes = cpu_to_le32(s->now[i] ? sizeof(u32) : 0);
-		memcpy(c->payload, core ? (void *)&bad : &s->now[i], core ? sizeof(bad) : sizeof(u32));
+		if (core)
+			memcpy(c->payload, &bad, sizeof(bad));
+		else
+			memcpy(c->payload, &s->now[i], sizeof(u32));
 		shingle_seal(c, SHINGLE_MAGIC_CHUNK, r->l.uuid,
 			     shingle_ckpt_block(&r->l, slot, first + nr), seq);
 		crc = crc32c(crc, &c->h.crc, sizeof(c->h.crc));
