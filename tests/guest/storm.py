@@ -37,6 +37,9 @@ from targets import GEOMETRIES
 JOBS = 3
 DEPTH = 8
 SERIAL_BITS = 24        # a version is a job's number, then how many it has written
+# In place of the resets begun: discarded, which may take effect when what can only be
+# forgotten together with it is discarded, too.
+SOFT = -1
 # What a message may answer while the table is being changed under it.
 LATER = (errno.EAGAIN, errno.EROFS, errno.EINTR)
 # With nothing done for so long somebody waits for ever.  No test of speed.
@@ -81,7 +84,7 @@ class Seen:
         may = self.may.get(b, [(0, 0, 0)])
         for entry in may:
             if entry[0] == found and (not found or done <= entry[2]):
-                self.may[b] = [entry]
+                self.may[b] = [entry, *(e for e in may if found and e[2] == SOFT)]
                 return None
         if found == 0 and any(shared["begun"] > sent for _, sent, _ in may):
             self.may[b] = [(0, 0, 0)]
@@ -173,7 +176,7 @@ class Job:
         if mine:
             for b in blocks:
                 old = self.seen.may.get(b, []) if soft else []
-                self.seen.may[b] = [*old, (0, sent, 0)]
+                self.seen.may[b] = [*old, (0, sent, SOFT if soft else 0)]
 
     def maybe(self, blocks, version, sent):
         """What failed may be there or not."""
