@@ -656,7 +656,8 @@ static void end_write(struct shingle_device *d, struct bio *bio)
 
 /*
  * Take a prefix of what is left of a write, @most blocks of it, into the write
- * cache.  Returns how many were taken, 0 if there is no room, or -EROFS.
+ * cache.  Returns how many were taken, 0 if there is no room, -EROFS, or -ECANCELED if
+ * it was switched off, unless the engine gathers.
  */
 static int buffer_some(struct shingle_device *d, struct bio *bio, u32 most)
 {
@@ -668,7 +669,10 @@ static int buffer_some(struct shingle_device *d, struct bio *bio, u32 most)
 	spin_lock_irq(&d->map_lock);
 	d->wcache.waiting -= io->waits;
 	io->waits = false;
-	if (d->mode == SHINGLE_RW) {
+	if (!d->gathers && !d->wcache.on) {
+		/* Who has switched it off may have been told already that it is empty. */
+		n = -ECANCELED;
+	} else if (d->mode == SHINGLE_RW) {
 		n = shingle_wcache_take(d, io->lblk, min_t(u64, io->n, most), &slots);
 		io->waits = !n;
 		d->wcache.waiting += io->waits;
@@ -692,16 +696,14 @@ static bool buffers(const struct shingle_device *d, const struct shingle_io *io)
 	return !io->fua && READ_ONCE(d->wcache.on);
 }
 
-static bool retry_buffered(struct shingle_device *d, struct bio *bio)
+/* As buffer_some(), of all that is left; above 0 when nothing is. */
+static int buffer_all(struct shingle_device *d, struct bio *bio)
 {
-	while (shingle_bio_io(bio)->n) {
-		int r = buffer_some(d, bio, U32_MAX);
+	int r = 1;
 
-		if (r <= 0)
-			return r && give_up(d, bio, r);
-	}
-	shingle_end_part(d, bio);
-	return true;
+	while (r > 0 && shingle_bio_io(bio)->n)
+		r = buffer_some(d, bio, U32_MAX);
+	return r;
 }
 
 /* Is something older than the bio's blocks still in the write cache? */
@@ -722,8 +724,14 @@ static bool retry_write(struct shingle_device *d, struct bio *bio)
 	struct shingle_io *io = shingle_bio_io(bio);
 
 	if (unlikely(d->wcache.blocks) && !d->gathers) {
-		if (buffers(d, io))
-			return retry_buffered(d, bio);
+		int r = buffers(d, io) ? buffer_all(d, bio) : -ECANCELED;
+
+		if (r > 0) {
+			shingle_end_part(d, bio);
+			return true;
+		}
+		if (r != -ECANCELED)
+			return r && give_up(d, bio, r);
 		if (in_the_way(d, io))
 			return false;
 	}

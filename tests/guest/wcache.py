@@ -10,7 +10,7 @@ import time
 
 import blk
 import dm
-from bench import HANG_S, Held, beside, expect, modprobe, run, until
+from bench import HANG_S, Held, beside, expect, modprobe, process, run, until
 from blk import BLOCK, SECTORS
 from media import stats
 from model import stamp, read_stamp
@@ -542,6 +542,40 @@ def under_load(ctx, geo, what):
     return {"writes": writers.count}
 
 
+def write_on(path, logical):
+    """Never ends: writes, of which some always find no room."""
+    rng = random.Random(1)
+    with blk.opened(path) as dev:
+        queue = blk.Aio(dev, 16)
+        while True:
+            queue.write(rng.randrange(logical - 8), bytes(8 * BLOCK), None)
+            if queue.flying == queue.depth:
+                queue.reap()
+
+
+def off_is_off(ctx, geo):
+    """Once `wcache off` has returned nothing is taken in, not even what had waited for
+    room and was about to be tried again."""
+    made = stack(ctx.pool, ctx.target, geo.but(options=tuple(
+        {**dict(geo.options), "wcache_blocks": 9}.items())))
+    device = made.open()
+    times = int(ctx.options.get("switches", 12))
+    with process(lambda: write_on(device.path, geo.logical)):
+        for i in range(times):
+            before = stats(device)["deferred"]
+            until(lambda before=before: stats(device)["deferred"] > before + 16,
+                  "no write had to wait")
+            device.message("wcache off")
+            left = stats(device)["wcache_dirty_blocks"]
+            expect(not left, f"switched off {i + 1} times, and it holds {left} blocks")
+            device.message("wcache on")
+    count = stats(device)
+    made.verify()
+    made.close()
+    made.check()
+    return {"retried": count["retried"]}
+
+
 def words(ctx, geo):
     """What is refused, and what the table says when it is off."""
     slow = Slow(ctx, geo, 0)
@@ -618,13 +652,14 @@ def cases(target, options):
            ("written while its discard waits", discard_ahead),
            ("pressure", pressure), ("by itself", by_itself),
            ("sooner than was said", sooner),
-           ("off while a write waits", switched_off)]
+           ("off while a write waits", switched_off),
+           ("off while writes are tried again", off_is_off)]
     if "bypass_blocks" in dict(target.keys):
         out += [("ahead of a stream", ahead_of_a_stream),
                 ("FUA beside what is on its way", fua_beside)]
     if target.gathers:      # it has epochs, not runs that set out one by one
         out = [case for case in out if case[1] not in (
-            one_by_one, before_its_turn, first_fails, by_itself)]
+            one_by_one, before_its_turn, first_fails, by_itself, off_is_off)]
     out += [(f"a slow medium, seed {s}", lambda c, g, s=s: slow_medium(c, g, s))
             for s in range(seed, seed + 2)]
     out += [(f"{what} under load", lambda c, g, w=what: under_load(c, g, w))
