@@ -843,12 +843,9 @@ static struct kunit_case platter_cases[] = {
 	KUNIT_CASE(overlap_smr_window),
 	KUNIT_CASE(overlap_imr_window),
 	KUNIT_CASE(overlap_ends_with_the_run),
-<<<<<<< HEAD
 	KUNIT_CASE(threat_is_where_damage_comes_from),
 	KUNIT_CASE(passes_destroy_nothing_before_them),
-=======
 	KUNIT_CASE(reach_is_what_a_write_covers),
->>>>>>> geom
 	KUNIT_CASE(seek_monotone),
 	KUNIT_CASE(seek_table),
 	KUNIT_CASE(adjacent_writes_cost_a_rotation),
