@@ -751,17 +751,15 @@ static bool next_part(struct platter_reach *r, u32 window)
 			u64 start = geo->conv[i].start_blk;
 
 			end = start + geo->conv[i].blocks;
-			if (end <= r->blk) {
-				if (end > pos.run_start)
-					r->low = div_u64(end - pos.run_start, pos.track_blocks);
-			} else if (start > r->blk) {
-				u64 tracks = div_u64(start - pos.run_start, pos.track_blocks);
-
-				r->high = min_t(u64, r->high, tracks - 1);
+			if (start > r->blk) {
+				r->high = min_t(u64, r->high,
+						div_u64(start - pos.run_start, pos.track_blocks) - 1);
 				break;
-			} else {
-				behind = end;
 			}
+			if (end > r->blk)
+				behind = end;
+			else if (end > pos.run_start)
+				r->low = div_u64(end - pos.run_start, pos.track_blocks);
 		}
 		if (behind) {
 			r->blk = behind;

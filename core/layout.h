@@ -87,6 +87,9 @@ struct shingle_area {
  * @by_band: numbers of groups by role and band
  * @by_place: numbers of groups by where they are
  * @nr_bands: of each role
+ *
+ * Of a device in use only @sb_seq and @flags change, under its ckpt_lock; all else, the
+ * windows that are worked out from it included, is looked at without a lock.
  */
 struct shingle_layout {
 	u8 uuid[SHINGLE_UUID_SIZE];

@@ -190,8 +190,8 @@ static int place_all_bands(const struct plan_request *req, struct shingle_layout
 	const struct shingle_medium *cache = &req->medium[SHINGLE_DEV_CACHE];
 	bool apart = cache->blocks;
 	struct shingle_room room = shingle_layout_room(l, SHINGLE_DEV_DATA, data_from);
-	struct shingle_room flash = shingle_layout_room(l, SHINGLE_DEV_CACHE,
-							apart ? shingle_medium_after_write(cache, req->head_tracks, 0) : 0);
+	u64 cache_from = apart ? shingle_medium_after_write(cache, req->head_tracks, 0) : 0;
+	struct shingle_room flash = shingle_layout_room(l, SHINGLE_DEV_CACHE, cache_from);
 	u64 bands = min(count_bands(room), limit), there = apart ? count_bands(flash) : 0;
 	u64 nr[SHINGLE_NR_ROLES];
 	int err = 0;
