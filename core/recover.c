@@ -203,7 +203,8 @@ static bool is_sound(const struct shingle_layout *l, const void *buf, u64 block)
 
 /*
  * The checksum is wrong, but of what says what a block is two are right: it was one of
- * the slot's, and here.  A sound one of another place is what a head has copied.
+ * the slot's, and here.  A sound one of another place is what a head has copied, or was
+ * written to the wrong one.
  */
 static bool was_here(const struct scan *c, const void *buf, u64 block)
 {
@@ -211,7 +212,8 @@ static bool was_here(const struct scan *c, const void *buf, u64 block)
 	u32 magic = le32_to_cpu(h->magic);
 
 	if (shingle_check_block(buf, magic, NULL, U64_MAX) == SHINGLE_BLOCK_OK)
-		return false;
+		return c->l->head_tracks == 1 &&
+		       !memcmp(h->uuid, c->l->uuid, SHINGLE_UUID_SIZE);
 	return (magic == SHINGLE_MAGIC_CHUNK || magic == SHINGLE_MAGIC_FOOTER) +
 	       !memcmp(h->uuid, c->l->uuid, SHINGLE_UUID_SIZE) +
 	       (le64_to_cpu(h->block) == block) >= 2;

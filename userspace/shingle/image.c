@@ -276,6 +276,12 @@ int image_write_checkpoint(struct image *img, u32 slot, u64 seq,
 	block = shingle_ckpt_block(&img->l, slot, nr);
 	shingle_seal(&u->footer, SHINGLE_MAGIC_FOOTER, img->l.uuid, block, seq);
 	err = device_write(meta, block, 1, &u->footer) ?: device_sync(meta);
+	if (err || nr + 1 == room)
+		goto out;
+	/* What is left there of a damaged one would look like the next. */
+	memset(u, 0, sizeof(*u));
+	err = device_write(meta, shingle_ckpt_block(&img->l, slot, nr + 1), 1, u) ?:
+	      device_sync(meta);
 out:
 	kvfree(u);
 	return err;
