@@ -440,7 +440,8 @@ result $? "wcache on imr: tops come after the bottoms beside them"
 remove o
 
 dms create "$T-u" --noudevsync --table "0 512 linear $LOOP 0"; U=$(node u)
-stand() { dms suspend --noflush --nolockfs --noudevsync "$T-u"; }	# nothing below ends any more
+# From here on nothing below ends any more.
+stand() { dms suspend --noflush --nolockfs --noudevsync "$T-u"; }
 until_stat() {
 	local i
 	for i in $(seq 1000); do
