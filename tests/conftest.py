@@ -45,8 +45,13 @@ def cases(suite):
             continue
         marks = [getattr(pytest.mark, m) for m in ("quick", "soak")
                  if getattr(row, m)]
-        for name, _ in guest_suite.listing(row.suite, row.target,
-                                           dict(row.options)):
+        names = [name for name, _ in guest_suite.listing(row.suite, row.target,
+                                                         dict(row.options))]
+        for words in row.cases:
+            assert any(words in name for name in names), f"{row.id}: no case {words}"
+        for name in names:
+            if row.cases and not any(words in name for words in row.cases):
+                continue
             out.append(pytest.param(
                 Case(row, name), marks=marks,
                 id=f"{row.kernel}-{row.target}-{name}" +

@@ -298,35 +298,23 @@ def _one(case, run_it, ctx):
 
 
 @contextlib.contextmanager
-def process(function):
-    """Runs it, which never ends, in a process of its own meanwhile."""
-    pid = os.fork()
-    if not pid:
-        try:
-            function()
-        finally:
-            os._exit(1)
-    try:
-        yield
-    finally:
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
-
-
-def _io_of_its_own():
-    with blk.opened("/dev/ram1") as dev:
-        while True:
-            dev.write(0, dev.read(0, 16))
-
-
-@contextlib.contextmanager
 def busy(processes):
     """So many processes keep the machine busy meanwhile with I/O of their own, to a
     second RAM disk."""
-    with contextlib.ExitStack() as stack:
-        for _ in range(processes):
-            stack.enter_context(process(_io_of_its_own))
+    pids = []
+    for _ in range(processes):
+        pid = os.fork()
+        if not pid:
+            with blk.opened("/dev/ram1") as dev:
+                while True:
+                    dev.write(0, dev.read(0, 16))
+        pids.append(pid)
+    try:
         yield
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
 
 
 def run_cases(cases, target, options, out):

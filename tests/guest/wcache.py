@@ -10,7 +10,7 @@ import time
 
 import blk
 import dm
-from bench import HANG_S, Held, beside, expect, modprobe, process, run, until
+from bench import HANG_S, Held, beside, expect, modprobe, run, until
 from blk import BLOCK, SECTORS
 from media import stats
 from model import stamp, read_stamp
@@ -542,33 +542,37 @@ def under_load(ctx, geo, what):
     return {"writes": writers.count}
 
 
-def write_on(path, logical):
-    """Never ends: writes, of which some always find no room."""
-    rng = random.Random(1)
-    with blk.opened(path) as dev:
-        queue = blk.Aio(dev, 16)
-        while True:
-            queue.write(rng.randrange(logical - 8), bytes(8 * BLOCK), None)
-            if queue.flying == queue.depth:
-                queue.reap()
-
-
 def off_is_off(ctx, geo):
     """Once `wcache off` has returned nothing is taken in, not even what had waited for
     room and was about to be tried again."""
     made = stack(ctx.pool, ctx.target, geo.but(options=tuple(
         {**dict(geo.options), "wcache_blocks": 9}.items())))
     device = made.open()
-    times = int(ctx.options.get("switches", 12))
-    with process(lambda: write_on(device.path, geo.logical)):
-        for i in range(times):
-            before = stats(device)["deferred"]
-            until(lambda before=before: stats(device)["deferred"] > before + 16,
-                  "no write had to wait")
-            device.message("wcache off")
-            left = stats(device)["wcache_dirty_blocks"]
-            expect(not left, f"switched off {i + 1} times, and it holds {left} blocks")
-            device.message("wcache on")
+    done = threading.Event()
+
+    def write():
+        """Of these some always find no room."""
+        rng = random.Random(1)
+        with blk.opened(device.path) as dev:
+            queue = blk.Aio(dev, 16)
+            while not done.is_set():
+                queue.write(rng.randrange(geo.logical - 8), bytes(8 * BLOCK), None)
+                if queue.flying == queue.depth:
+                    queue.reap()
+            queue.close()
+
+    with beside(write):
+        try:
+            for i in range(int(ctx.options.get("switches", 12))):
+                before = stats(device)["deferred"]
+                until(lambda before=before: stats(device)["deferred"] > before + 2,
+                      "no write had to wait")
+                device.message("wcache off")
+                left = stats(device)["wcache_dirty_blocks"]
+                expect(not left, f"switched off {i + 1} times, and it holds {left} blocks")
+                device.message("wcache on")
+        finally:
+            done.set()
     count = stats(device)
     made.verify()
     made.close()
