@@ -34,6 +34,7 @@ struct shingle_exercise_plan {
  * @gathered: blocks that were gathered
  * @epochs: of them that came to their end
  * @steps: cleaning steps
+ * @scattered: of them, those that are no single extent
  * @cuts: power cuts survived
  * @checkpoints: checkpoints taken
  * @emptied: times that a clean of everything left nothing to clean
@@ -47,6 +48,7 @@ struct shingle_exercise_result {
 	u64 gathered;
 	u64 epochs;
 	u64 steps;
+	u64 scattered;
 	u64 cuts;
 	u64 checkpoints;
 	u64 emptied;
