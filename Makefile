@@ -8,7 +8,7 @@ KDIR  ?= /lib/modules/$(shell uname -r)/build
 V     ?= 0
 TOP   := $(CURDIR)
 
-ROOMS := core dm-platter dm-stl dm-imr
+ROOMS := core dm-platter dm-stl dm-imr tests
 
 kmake  = $(MAKE) -C $(KDIR) $(if $(ARCH),ARCH=$(ARCH))
 # The release that modules carry; Debian's headers answer kernelrelease otherwise.
