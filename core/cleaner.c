@@ -322,10 +322,10 @@ static u64 source_of(const struct shingle_device *d, const struct shingle_step *
 }
 
 /*
- * Block @lblk cannot be read at @pblk, for @err: does the step go on without it?  Nothing is
- * missed if the host has written it since the copy there was made, or will have when
- * this step is done.  Else it is lost if the medium says so, and that is remembered.
- * Of any other error nothing follows: the block may be read the next time.
+ * Block @lblk cannot be read at @pblk, for @err: go on without it?  Nothing is missed
+ * if the host has written it since the copy there was made, or will have when this
+ * step is done.  Else it is lost if the medium says so, and that is remembered.  Of any
+ * other error nothing follows: the block may be read the next time.
  */
 static int note_unread(struct shingle_device *d, const struct shingle_step *step, u64 lblk,
 		       u64 pblk, int err)
@@ -662,7 +662,7 @@ static int run_step(struct shingle_device *d, const struct shingle_step *step, b
 	const char *name = dm_table_device_name(d->ti->table);
 	u32 records = shingle_step_records(d->engine, step);
 	ktime_t start = ktime_get();
-	bool reserved;
+	bool reserved, wake;
 	u64 took_us;
 	int err;
 
@@ -694,7 +694,12 @@ static int run_step(struct shingle_device *d, const struct shingle_step *step, b
 	spin_lock_irq(&d->map_lock);
 	d->n.clean_us += took_us;
 	d->step_us[step->kind] += took_us;
+	wake = d->journal.awaited;
+	d->journal.awaited = false;
 	spin_unlock_irq(&d->map_lock);
+	/* For what was promised to the step. */
+	if (wake)
+		wake_up_all(&d->wait);
 	return err;
 }
 
