@@ -15,6 +15,8 @@
 #define RETRY_DELAY	msecs_to_jiffies(200)
 /* Blocks of a step that the engine is asked about in one go. */
 #define SOURCE_BLOCKS	256U
+/* The same of extents. */
+#define EXTENTS		64U
 
 /**
  * shingle_want_clean() - a write found no room
@@ -113,6 +115,72 @@ void shingle_release(struct shingle_device *d)
  */
 
 /**
+ * struct stretch - blocks of a step that the copy buffer holds at a time
+ * @from: first of them
+ * @n: how many
+ * @nr: extents, in shingle_device::copy_extents
+ * @cursor: as step_extent()
+ * @rest: of the last extent, what the copy buffer did not hold
+ */
+struct stretch {
+	u32 from;
+	u32 n;
+	u32 nr;
+	u64 cursor;
+	struct shingle_extent rest;
+};
+
+/* Take the first @n blocks off @x. */
+static struct shingle_extent take(struct shingle_extent *x, u32 n)
+{
+	struct shingle_extent part = *x;
+
+	part.n = min(x->n, n);
+	x->n -= part.n;
+	x->dst += part.n;
+	if (x->lblk != SHINGLE_NOWHERE)
+		x->lblk += part.n;
+	if (x->src != SHINGLE_NOWHERE)
+		x->src += part.n;
+	return part;
+}
+
+/* Go on to the next stretch.  Returns false if there is none. */
+static bool next_stretch(struct shingle_device *d, const struct shingle_step *step,
+			 struct stretch *s)
+{
+	bool more = true;
+	u32 i;
+
+	s->from += s->n;
+	s->n = 0;
+	s->nr = 0;
+	while (more && s->n < d->copy_blocks) {
+		spin_lock_irq(&d->map_lock);
+		for (i = 0; i < EXTENTS && s->n < d->copy_blocks; i++) {
+			more = s->rest.n ||
+			       shingle_step_extent(d->engine, step, &s->cursor, &s->rest);
+			if (!more || !s->rest.n)
+				break;
+			d->copy_extents[s->nr] = take(&s->rest, d->copy_blocks - s->n);
+			s->n += d->copy_extents[s->nr++].n;
+		}
+		spin_unlock_irq(&d->map_lock);
+	}
+	return s->n;
+}
+
+/* Which logical block is block @i of the stretch? */
+static u64 lblk_of(const struct shingle_device *d, u32 i)
+{
+	const struct shingle_extent *x = d->copy_extents;
+
+	for (; i >= x->n; x++)
+		i -= x->n;
+	return x->lblk == SHINGLE_NOWHERE ? SHINGLE_NOWHERE : x->lblk + i;
+}
+
+/**
  * struct gather - reads under way
  * @left: how many, plus one while more are being issued
  * @failed: one of them failed
@@ -170,19 +238,41 @@ static int by_place(const void *a, const void *b)
 	return x->pblk < y->pblk ? -1 : x->pblk > y->pblk;
 }
 
+/* Of a scattered step everything comes from elsewhere, in as long runs as there are. */
+static u32 extent_runs(struct shingle_device *d, const struct stretch *s)
+{
+	struct shingle_run *r = NULL;
+	u32 at = s->from, i;
+
+	for (i = 0; i < s->nr; i++) {
+		const struct shingle_extent *x = &d->copy_extents[i];
+
+		if (r && r->kind == SHINGLE_RUN_MAPPED && r->pblk + r->n == x->src) {
+			r->n += x->n;
+		} else {
+			r = r ? r + 1 : d->copy_runs;
+			r->lblk = at;
+			r->pblk = x->src;
+			r->n = x->n;
+			r->kind = x->src == SHINGLE_NOWHERE ? SHINGLE_RUN_ZERO : SHINGLE_RUN_MAPPED;
+		}
+		at += x->n;
+	}
+	return r - d->copy_runs + 1;
+}
+
 /*
- * What of blocks [from, from + n) of the step comes from elsewhere than its base?  Asked
- * for in parts: the map may change between two of them as it may between two copies.
+ * What of the stretch comes from elsewhere than the step's base?  Asked for in parts: the
+ * map may change between two of them as it may between two copies.
  */
-static u32 collect_runs(struct shingle_device *d, const struct shingle_step *step, u32 from, u32 n,
-			u32 *covered)
+static u32 source_runs(struct shingle_device *d, const struct shingle_step *step,
+		       const struct stretch *s, u32 *covered)
 {
 	struct shingle_step part = *step;
-	u32 at = from, nr = 0;
+	u32 at = s->from, end = s->from + s->n, nr = 0;
 
-	*covered = 0;
-	while (at < from + n) {
-		part.n = min(at + SOURCE_BLOCKS, from + n);
+	while (at < end) {
+		part.n = min(at + SOURCE_BLOCKS, end);
 		spin_lock_irq(&d->map_lock);
 		while (at < part.n) {
 			struct shingle_run *r = &d->copy_runs[nr];
@@ -197,8 +287,23 @@ static u32 collect_runs(struct shingle_device *d, const struct shingle_step *ste
 		spin_unlock_irq(&d->map_lock);
 		at = part.n;
 	}
+	return nr;
+}
+
+static u32 collect_runs(struct shingle_device *d, const struct shingle_step *step,
+			const struct stretch *s, u32 *covered)
+{
+	u32 nr;
+
+	*covered = step->scattered ? s->n : 0;
+	nr = step->scattered ? extent_runs(d, s) : source_runs(d, step, s, covered);
 	sort(d->copy_runs, nr, sizeof(*d->copy_runs), by_place, NULL);
 	return nr;
+}
+
+static bool has_base(const struct shingle_step *step)
+{
+	return !step->scattered && step->base != SHINGLE_NOWHERE;
 }
 
 static u64 source_of(const struct shingle_device *d, const struct shingle_step *step, u32 nr,
@@ -213,19 +318,18 @@ static u64 source_of(const struct shingle_device *d, const struct shingle_step *
 			return r->kind == SHINGLE_RUN_MAPPED ? r->pblk + block - r->lblk :
 							       SHINGLE_NOWHERE;
 	}
-	return step->base == SHINGLE_NOWHERE ? SHINGLE_NOWHERE : step->base + block;
+	return has_base(step) ? step->base + block : SHINGLE_NOWHERE;
 }
 
 /*
- * Block @i of a step cannot be read at @pblk, for @err: go on without it?  Nothing is
- * missed if the host has written it since the copy there was made, or will have when
- * this step is done.  Else it is lost if the medium says so, and that is remembered.
- * Of any other error nothing follows: the block may be read the next time.
+ * Block @lblk cannot be read at @pblk, for @err: go on without it?  Nothing is missed
+ * if the host has written it since the copy there was made, or will have when this
+ * step is done.  Else it is lost if the medium says so, and that is remembered.  Of any
+ * other error nothing follows: the block may be read the next time.
  */
-static int note_unread(struct shingle_device *d, const struct shingle_step *step, u32 i, u64 pblk,
-		       int err)
+static int note_unread(struct shingle_device *d, const struct shingle_step *step, u64 lblk,
+		       u64 pblk, int err)
 {
-	u64 lblk = step->lblk + i;
 	struct shingle_run now;
 	bool needed;
 
@@ -247,15 +351,15 @@ static int note_unread(struct shingle_device *d, const struct shingle_step *step
  * A read failed: find out which blocks are gone.  They are moved as "bad",
  * which they remain for the host until it writes them.
  */
-static int gather_singly(struct shingle_device *d, const struct shingle_step *step, u32 from,
-			 u32 n, u32 nr)
+static int gather_singly(struct shingle_device *d, const struct shingle_step *step,
+			 const struct stretch *s, u32 nr)
 {
 	int err;
 	u32 i;
 
-	for (i = from; i < from + n; i++) {
-		u8 *buf = d->copy_buf + (size_t)(i - from) * SHINGLE_BLOCK_SIZE;
-		u64 pblk = source_of(d, step, nr, i);
+	for (i = 0; i < s->n; i++) {
+		u8 *buf = d->copy_buf + (size_t)i * SHINGLE_BLOCK_SIZE;
+		u64 pblk = source_of(d, step, nr, s->from + i), lblk = lblk_of(d, i);
 
 		if (pblk == SHINGLE_NOWHERE) {
 			memset(buf, 0, SHINGLE_BLOCK_SIZE);
@@ -265,8 +369,8 @@ static int gather_singly(struct shingle_device *d, const struct shingle_step *st
 				 1, buf);
 		if (!err)
 			continue;
-		if (step->lblk != SHINGLE_NOWHERE)
-			err = note_unread(d, step, i, pblk, err);
+		if (lblk != SHINGLE_NOWHERE)
+			err = note_unread(d, step, lblk, pblk, err);
 		if (err)
 			return err;
 		memset(buf, 0, SHINGLE_BLOCK_SIZE);
@@ -274,42 +378,42 @@ static int gather_singly(struct shingle_device *d, const struct shingle_step *st
 	return 0;
 }
 
-/* So many of blocks [from, from + n) of the step's base, of which @covered are not needed. */
-static u32 base_blocks(const struct shingle_step *step, u32 from, u32 n, u32 covered)
+/* So many blocks of the stretch are read at the base, of which @covered are not needed. */
+static u32 base_blocks(const struct shingle_step *step, const struct stretch *s, u32 covered)
 {
-	if (step->base == SHINGLE_NOWHERE)
+	if (!has_base(step))
 		return 0;
 	if (step->read_blocks)
-		return clamp(step->read_blocks, from, from + n) - from;
-	return covered < n ? n : 0;
+		return clamp(step->read_blocks, s->from, s->from + s->n) - s->from;
+	return covered < s->n ? s->n : 0;
 }
 
 /* @fresh: how many of the blocks are not moved, but come from the write cache. */
-static int gather(struct shingle_device *d, const struct shingle_step *step, u32 from, u32 n,
-		  u32 *fresh)
+static int gather(struct shingle_device *d, const struct shingle_step *step,
+		  const struct stretch *s, u32 *fresh)
 {
 	struct gather g = { .left = ATOMIC_INIT(1) };
-	u32 covered, nr = collect_runs(d, step, from, n, &covered), i;
-	u32 blocks = base_blocks(step, from, n, covered);
+	u32 covered, nr = collect_runs(d, step, s, &covered), i;
+	u32 blocks = base_blocks(step, s, covered);
 	int err;
 
 	init_completion(&g.done);
-	if (covered < n && step->base == SHINGLE_NOWHERE)
-		memset(d->copy_buf, 0, (size_t)n * SHINGLE_BLOCK_SIZE);
+	if (covered < s->n && !has_base(step))
+		memset(d->copy_buf, 0, (size_t)s->n * SHINGLE_BLOCK_SIZE);
 	if (blocks) {
 		/* One long read; what is newer goes over it afterwards. */
-		gather_read(d, &g, step->base + from, blocks, d->copy_buf);
+		gather_read(d, &g, step->base + s->from, blocks, d->copy_buf);
 		gather_put(&g);
 		wait_for_completion(&g.done);
 		atomic_set(&g.left, 1);
 		reinit_completion(&g.done);
 		/* What is read by habit alone is not missed. */
-		if (covered == n)
+		if (covered == s->n)
 			g.failed = false;
 	}
 	for (i = 0; i < nr && !g.failed; i++) {
 		const struct shingle_run *r = &d->copy_runs[i];
-		u8 *buf = d->copy_buf + (r->lblk - from) * SHINGLE_BLOCK_SIZE;
+		u8 *buf = d->copy_buf + (r->lblk - s->from) * SHINGLE_BLOCK_SIZE;
 
 		if (r->kind != SHINGLE_RUN_MAPPED) {
 			memset(buf, 0, (size_t)r->n * SHINGLE_BLOCK_SIZE);
@@ -324,10 +428,10 @@ static int gather(struct shingle_device *d, const struct shingle_step *step, u32
 	spin_lock_irq(&d->map_lock);
 	d->n.clean_read_blocks += blocks;
 	spin_unlock_irq(&d->map_lock);
-	err = g.failed ? gather_singly(d, step, from, n, nr) : 0;
+	err = g.failed ? gather_singly(d, step, s, nr) : 0;
 	*fresh = 0;
 	if (!err && step->gathered)
-		*fresh = shingle_wcache_overlay(d, step->lblk + from, n, d->copy_buf);
+		*fresh = shingle_wcache_overlay(d, step->lblk + s->from, s->n, d->copy_buf);
 	return err;
 }
 
@@ -335,25 +439,43 @@ static int gather(struct shingle_device *d, const struct shingle_step *step, u32
  * Steps
  */
 
-/* Rule R0 for steps: neither the destination nor the window after it is in use. */
+/* Rule R0 for steps: neither a destination nor the window after it is in use. */
+static bool extent_allowed(struct shingle_device *d, const struct shingle_step *step,
+			   const struct shingle_extent *x)
+{
+	/* Gathered blocks alone go where their older versions are. */
+	return (step->gathered == SHINGLE_GATHERED_ONLY ||
+		!d->ops->referenced(d->engine, x->dst, x->n)) &&
+	       !shingle_would_destroy(&d->layout, d->engine, x->dst, x->n);
+}
+
 static bool step_allowed(struct shingle_device *d, const struct shingle_step *step)
 {
-	bool ok;
+	struct shingle_extent x = { .dst = 0 };
+	bool ok = true, more = true;
+	u64 cursor = 0, end = 0;
+	u32 i;
 
 	/* An unsafe mode says so, and has everything in memory. */
 	if (step->whole_in_memory)
 		return true;
-	spin_lock_irq(&d->map_lock);
-	/* Gathered blocks alone go where their older versions are. */
-	ok = (step->gathered == SHINGLE_GATHERED_ONLY ||
-	      !d->ops->referenced(d->engine, step->dst, step->n)) &&
-	     !shingle_would_destroy(&d->layout, d->engine, step->dst, step->n);
-	if (!ok)
-		d->n.r0_violations++;
-	spin_unlock_irq(&d->map_lock);
+	while (ok && more) {
+		spin_lock_irq(&d->map_lock);
+		for (i = 0; i < EXTENTS && ok; i++) {
+			more = shingle_step_extent(d->engine, step, &cursor, &x);
+			if (!more || !x.n)
+				break;
+			/* Or the head would destroy what the step has written before. */
+			ok = x.dst >= end && extent_allowed(d, step, &x);
+			end = x.dst + x.n;
+		}
+		if (!ok)
+			d->n.r0_violations++;
+		spin_unlock_irq(&d->map_lock);
+	}
 	if (!ok)
 		DMERR("%s: cleaning refused: it would destroy data in use at block %llu",
-		      dm_table_device_name(d->ti->table), shingle_pblk_block(step->dst));
+		      dm_table_device_name(d->ti->table), shingle_pblk_block(x.dst));
 	return ok;
 }
 
@@ -367,18 +489,19 @@ static void hold_readers(struct shingle_device *d, const struct shingle_step *st
 }
 
 /**
- * shingle_clean_write() - write what is in the copy buffer
+ * shingle_clean_write() - write what was copied
  * @d: the device
  * @dst: where
  * @n: how many blocks
+ * @buf: their content
  * @fresh: of them, what the write cache has counted already
  *
  * Context: cleaner.  Returns 0 or -EIO.
  */
-int shingle_clean_write(struct shingle_device *d, u64 dst, u32 n, u32 fresh)
+int shingle_clean_write(struct shingle_device *d, u64 dst, u32 n, void *buf, u32 fresh)
 {
 	int err = shingle_rw(d, REQ_OP_WRITE, shingle_pblk_dev(dst), shingle_pblk_block(dst), n,
-			     d->copy_buf);
+			     buf);
 
 	spin_lock_irq(&d->map_lock);
 	d->dirty[shingle_pblk_dev(dst)] = true;
@@ -387,59 +510,104 @@ int shingle_clean_write(struct shingle_device *d, u64 dst, u32 n, u32 fresh)
 	return err;
 }
 
+/* Write a stretch, in one go what goes to one place.  @fresh: as gather(). */
+static int put(struct shingle_device *d, const struct stretch *s, u32 fresh)
+{
+	const struct shingle_extent *x = d->copy_extents, *end = x + s->nr;
+	u8 *buf = d->copy_buf;
+	u64 dst;
+	u32 n;
+	int err = 0;
+
+	while (!err && x < end) {
+		dst = x->dst;
+		for (n = 0; x < end && x->dst == dst + n; x++)
+			n += x->n;
+		err = shingle_clean_write(d, dst, n, buf, fresh);
+		buf += (size_t)n * SHINGLE_BLOCK_SIZE;
+		/* Only steps with one destination know of any. */
+		fresh = 0;
+	}
+	return err;
+}
+
 /* @unread: it failed because what it moves could not be read, and nothing is lost. */
 static int copy_step(struct shingle_device *d, const struct shingle_step *step, bool *unread)
 {
-	u32 at, n, fresh;
+	struct stretch s = { .n = 0 };
+	u32 fresh;
 	int err;
 
 	if (step->whole_in_memory && step->n > d->copy_blocks)
 		return -EINVAL;
+	if (WARN_ON_ONCE(step->scattered && (step->whole_in_memory || step->gathered)))
+		return -EINVAL;
 	if (step->gathered == SHINGLE_GATHERED_ONLY)
 		return shingle_epoch_copy(d, step);
-	for (at = 0; at < step->n; at += n) {
+	while (next_stretch(d, step, &s)) {
 		if (READ_ONCE(d->stopping) || READ_ONCE(d->resetting))
 			return -EINTR;
-		n = min(step->n - at, d->copy_blocks);
-		err = gather(d, step, at, n, &fresh);
+		err = gather(d, step, &s, &fresh);
 		*unread = err;
 		if (err)
 			return err;
 		if (step->whole_in_memory)
 			hold_readers(d, step);
-		err = shingle_clean_write(d, step->dst + at, n, fresh);
+		err = put(d, &s, fresh);
 		if (err)
 			return err;
 	}
 	return 0;
 }
 
-/* The copy is on the medium: change the map and say which blocks were lost. */
-static int finish_step(struct shingle_device *d, const struct shingle_step *step)
+/* Room in the journal before the step begins: what it copies is not copied in vain. */
+static int reserve_step(struct shingle_device *d, u32 records)
 {
-	struct shingle_record rec[SHINGLE_MAX_EMIT];
-	struct shingle_emit emit = { .rec = rec, .max = SHINGLE_MAX_EMIT };
-	u32 records, i;
+	bool done;
+	int err;
+
+	if (WARN_ON_ONCE(records > d->step_rec_max))
+		return -EINVAL;
+	for (;;) {
+		spin_lock_irq(&d->map_lock);
+		done = shingle_journal_reserve(d, records);
+		spin_unlock_irq(&d->map_lock);
+		if (done)
+			return 0;
+		err = shingle_journal_make_room(d, records);
+		if (err)
+			return err;
+	}
+}
+
+/*
+ * The copy is on the medium: change the map and say which blocks were lost.  There is
+ * room for @records, but not for what the step could not read.
+ */
+static int finish_step(struct shingle_device *d, const struct shingle_step *step, u32 records)
+{
+	struct shingle_emit emit = { .rec = d->step_rec, .max = records };
+	u32 more, i;
 	int err;
 
 	for (;;) {
 		spin_lock_irq(&d->map_lock);
-		records = d->ops->step_records + d->step_bad.nr +
-			  (step->gathered ? d->bad.nr : 0);
-		if (records > d->journal.room || d->bad.nr + d->step_bad.nr > SHINGLE_MAX_BAD) {
+		more = d->step_bad.nr + (step->gathered ? d->bad.nr : 0);
+		if (records + more > d->journal.room ||
+		    d->bad.nr + d->step_bad.nr > SHINGLE_MAX_BAD) {
 			spin_unlock_irq(&d->map_lock);
 			return -ENOSPC;
 		}
-		if (shingle_journal_reserve(d, records))
+		if (!more || shingle_journal_reserve(d, more))
 			break;
 		spin_unlock_irq(&d->map_lock);
-		err = shingle_journal_make_room(d, records);
+		err = shingle_journal_make_room(d, more);
 		if (err)
 			return err;
 	}
 	emit.seq = d->journal.seq;
 	d->ops->step_done(d->engine, step, &emit);
-	shingle_journal_add(d, d->ops->step_records, &emit);
+	shingle_journal_add(d, records, &emit);
 	if (step->gathered) {
 		shingle_journal_cancel(d, d->bad.nr);
 		/* As in shingle_write_done(). */
@@ -447,10 +615,12 @@ static int finish_step(struct shingle_device *d, const struct shingle_step *step
 		shingle_epoch_stepped(d, step);
 	}
 	for (i = 0; i < d->step_bad.nr; i++) {
+		struct shingle_record rec;
+		struct shingle_emit bad = { .rec = &rec, .max = 1 };
+
 		shingle_bad_add(&d->bad, d->step_bad.lblk[i]);
-		emit.nr = 0;
-		shingle_emit(&emit, SHINGLE_REC_BAD, 0, 0, d->step_bad.lblk[i], 0);
-		shingle_journal_add(d, 1, &emit);
+		shingle_emit(&bad, SHINGLE_REC_BAD, 0, 0, d->step_bad.lblk[i], 0);
+		shingle_journal_add(d, 1, &bad);
 	}
 	d->step_bad.nr = 0;
 	d->hold_n = 0;
@@ -490,20 +660,26 @@ static int sync_step(struct shingle_device *d, const struct shingle_step *step)
 static int run_step(struct shingle_device *d, const struct shingle_step *step, bool *unread)
 {
 	const char *name = dm_table_device_name(d->ti->table);
+	u32 records = shingle_step_records(d->engine, step);
 	ktime_t start = ktime_get();
+	bool reserved, wake;
 	u64 took_us;
-	int err = 0;
+	int err;
 
 	trace_shingle_step(name, step, "start", 0);
-	if (step->n)
+	err = reserve_step(d, records);
+	reserved = !err;
+	if (!err && step->n)
 		err = step_allowed(d, step) ? copy_step(d, step, unread) : -EUCLEAN;
 	if (!err)
-		err = finish_step(d, step);
+		err = finish_step(d, step, records);
 	if (!err) {
 		tidy(d);
 		err = sync_step(d, step);
 	} else {
 		spin_lock_irq(&d->map_lock);
+		if (reserved)
+			shingle_journal_cancel(d, records);
 		d->ops->step_failed(d->engine, step);
 		/* What could not be read says nothing of the place where it was to go. */
 		if (step->gathered && err != -EINTR && !*unread)
@@ -518,7 +694,12 @@ static int run_step(struct shingle_device *d, const struct shingle_step *step, b
 	spin_lock_irq(&d->map_lock);
 	d->n.clean_us += took_us;
 	d->step_us[step->kind] += took_us;
+	wake = d->journal.awaited;
+	d->journal.awaited = false;
 	spin_unlock_irq(&d->map_lock);
+	/* For what was promised to the step. */
+	if (wake)
+		wake_up_all(&d->wait);
 	return err;
 }
 

@@ -267,7 +267,10 @@ struct shingle_journal {
  * @meta_buf: SHINGLE_META_BATCH blocks for checkpoints; ckpt_lock
  * @copy_buf: @copy_blocks blocks; cleaner only
  * @copy_blocks: blocks copied at a time
+ * @copy_extents: @copy_blocks entries; cleaner only
  * @copy_runs: @copy_blocks entries; cleaner only
+ * @step_rec: room for the records of a step; cleaner only
+ * @step_rec_max: for so many
  * @n: counters; map_lock
  * @cleared: what @cpu had counted when counters were cleared; map_lock
  * @carried: what engines before a reset have counted; map_lock
@@ -354,7 +357,10 @@ struct shingle_device {
 
 	u8 *copy_buf;
 	u32 copy_blocks;
+	struct shingle_extent *copy_extents;
 	struct shingle_run *copy_runs;
+	struct shingle_record *step_rec;
+	u32 step_rec_max;
 
 	struct shingle_counters n;
 	struct shingle_cpu cleared;
@@ -417,7 +423,7 @@ void shingle_idle_work(struct work_struct *work);
 void shingle_arm_idle(struct shingle_device *d);
 void shingle_want_clean(struct shingle_device *d);
 void shingle_release(struct shingle_device *d);
-int shingle_clean_write(struct shingle_device *d, u64 dst, u32 n, u32 fresh);
+int shingle_clean_write(struct shingle_device *d, u64 dst, u32 n, void *buf, u32 fresh);
 
 /* epoch.c */
 void shingle_want_epoch(struct shingle_device *d);

@@ -11,7 +11,8 @@
  * lengths are in 4 KiB blocks; physical ones carry their device (layout.h).
  *
  * The life of a write:   place -> (data on the medium) -> commit | abort
- * The life of a step:    next_step -> (copy) -> step_done | step_failed
+ * The life of a step:    next_step -> step_extent, step_source -> (copy)
+ *                        -> step_done | step_failed
  *                        -> (records durable, old readers gone) -> release
  * The life of an epoch:  place says SHINGLE_GATHER -> (the write cache) -> epoch_add
  *                        -> next_step(EPOCH) until 0, steps as above -> epoch_end
@@ -71,6 +72,7 @@ struct shingle_marks {
  * @gather_blocks: 0, or the engine gathers writes: it wants to see many of them
  *	before it decides, and whole runs of so many blocks if there are any
  * @buffer_blocks: what the write cache must hold for that
+ * @step_records: most that shingle_step::records will ever say, 0 if no step says it
  * @in_use: what was set for the size of buffers cannot be changed any more
  * @unsafe_order: feature of tests: records are written before the data that they
  *	speak of are flushed
@@ -88,6 +90,7 @@ struct shingle_engine {
 	u32 idle_ms;
 	u32 gather_blocks;
 	u32 buffer_blocks;
+	u32 step_records;
 	bool in_use;
 	bool unsafe_order;
 	bool knows_life;
@@ -178,9 +181,27 @@ enum shingle_gathered {
 #define SHINGLE_STEP_KINDS	4
 
 /**
+ * struct shingle_extent - a part of a step: consecutive blocks from one place to another
+ * @lblk: first logical block, SHINGLE_NOWHERE when the content has none
+ * @src: where the content is, or SHINGLE_NOWHERE for zeroes
+ * @dst: where it goes, all in one band
+ * @n: length; 0: none was found where it was looked for, ask again
+ */
+struct shingle_extent {
+	u64 lblk;
+	u64 src;
+	u64 dst;
+	u32 n;
+};
+
+/**
  * struct shingle_step - one piece of cleaning
  * @kind: the engine's own, below SHINGLE_STEP_KINDS
  * @n: blocks to copy, 0 when the step only changes the map
+ * @records: at most so many per step_done(); 0: as many as the engine's ops say.  There
+ *	is room for them in the journal before the step begins
+ * @scattered: it moves what step_extent() says, and @base to @lblk mean nothing.  Not
+ *	for steps that are @whole_in_memory or have to do with gathered blocks
  * @base: holds the bulk of the content, or SHINGLE_NOWHERE for zeroes
  * @read_blocks: so many blocks at @base are read, whatever step_source() says: that
  *	is the drive's habit.  What cannot be read is missed only where it is content.
@@ -193,11 +214,15 @@ enum shingle_gathered {
  *	holds them, and they leave the write cache
  * @sync: what the next step builds on
  *
- * Content of block i is what step_source() says, else @base + i.
+ * Unless it is scattered a step is one extent, from @base to @dst, of which the content
+ * of block i is what step_source() says, else @base + i.  Whatever its shape, one commit
+ * makes all of it count.
  */
 struct shingle_step {
 	u32 kind;
 	u32 n;
+	u32 records;
+	bool scattered;
 	u64 base;
 	u32 read_blocks;
 	u64 dst;
@@ -218,7 +243,7 @@ typedef void (*shingle_report_fn)(void *ctx, const char *fmt, ...) __printf(2, 3
  * struct shingle_engine_ops - a translation layer
  * @name: as in the superblock and the table line
  * @commit_records: at most so many records per commit()
- * @step_records: at most so many per step_done()
+ * @step_records: at most so many per step_done(), unless the step says how many
  * @step_kinds: names of the values of struct shingle_step::kind, for the time that
  *	each has taken
  * @discard_records: at most so many per discard()
@@ -255,8 +280,14 @@ typedef void (*shingle_report_fn)(void *ctx, const char *fmt, ...) __printf(2, 3
  * @next_step: 1 and a step; 0 if there is nothing to do for this reason;
  *	-EAGAIN if there will be, once writes in flight are done or space was
  *	released
- * @step_source: the first run at or after @offset that does not come from the
- *	base: fills @out (lblk relative to the step) and returns true
+ * @step_extent: the extent at *@cursor, 0 at first, of a step that is scattered: moves
+ *	*@cursor behind it and returns true; false if there is no other.  Destinations
+ *	ascend.  They are asked for more than once, and only @src may have changed then.
+ *	Until the step has ended no write may be under way whose head would cover them.
+ *	NULL if no step is scattered.
+ * @step_source: the first run at or after @offset of any other step that does not come
+ *	from the base: fills @out (lblk relative to the step) and returns true.  NULL if
+ *	all steps are scattered.
  * @step_done: the copy is on the medium; change the map
  * @step_failed: it is not; @step may be offered again
  * @tidy: forget a part of what step_done() has made useless, and is not looked at any
@@ -319,6 +350,8 @@ struct shingle_engine_ops {
 
 	int (*next_step)(struct shingle_engine *e, enum shingle_why why,
 			 struct shingle_step *step);
+	bool (*step_extent)(struct shingle_engine *e, const struct shingle_step *step,
+			    u64 *cursor, struct shingle_extent *out);
 	bool (*step_source)(struct shingle_engine *e, const struct shingle_step *step,
 			    u32 offset, struct shingle_run *out);
 	void (*step_done)(struct shingle_engine *e, const struct shingle_step *step,
@@ -478,6 +511,48 @@ static inline u32 shingle_verify(struct shingle_engine *e, shingle_report_fn rep
 	while (cursor != SHINGLE_NOWHERE)
 		bad += e->ops->verify(e, &cursor, report, ctx);
 	return bad;
+}
+
+/**
+ * shingle_step_extent() - the next extent of a step, whatever its shape
+ * @e: the engine
+ * @step: the step
+ * @cursor: as step_extent()
+ * @out: as step_extent()
+ *
+ * Context: as step_extent().  Returns false if there is no other.
+ */
+static inline bool shingle_step_extent(struct shingle_engine *e, const struct shingle_step *step,
+				       u64 *cursor, struct shingle_extent *out)
+{
+	if (step->scattered)
+		return e->ops->step_extent(e, step, cursor, out);
+	*out = (struct shingle_extent){ step->lblk, step->base, step->dst, step->n };
+	return step->n && !(*cursor)++;
+}
+
+/**
+ * shingle_step_records() - how many records may a step leave?
+ * @e: the engine
+ * @step: the step
+ *
+ * Context: any.
+ */
+static inline u32 shingle_step_records(const struct shingle_engine *e,
+				       const struct shingle_step *step)
+{
+	return step->records ?: e->ops->step_records;
+}
+
+/**
+ * shingle_most_step_records() - how many may any of its steps leave?
+ * @e: the engine
+ *
+ * Context: any.
+ */
+static inline u32 shingle_most_step_records(const struct shingle_engine *e)
+{
+	return max(e->step_records, e->ops->step_records);
 }
 
 /**

@@ -94,7 +94,7 @@ int shingle_epoch_copy(struct shingle_device *d, const struct shingle_step *step
 		}
 		if (!n)
 			break;
-		err = shingle_clean_write(d, step->dst + (at - step->lblk), n, n);
+		err = shingle_clean_write(d, step->dst + (at - step->lblk), n, d->copy_buf, n);
 		if (err)
 			return err;
 	}

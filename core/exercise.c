@@ -101,6 +101,7 @@ static bool same_piece(const struct chunk *a, const struct chunk *b)
  * @model: per logical block
  * @flight: writes under way
  * @waiting: writes that were refused
+ * @rec: room for the records of a step
  * @journal: all records since the last checkpoint began
  * @nr_records: in @journal
  * @durable: of them on the disk
@@ -134,6 +135,7 @@ struct exercise {
 	struct model *model;
 	struct flight flight[MAX_FLIGHT];
 	struct waiting waiting[MAX_FLIGHT];
+	struct shingle_record *rec;
 	struct shingle_record *journal;
 	u32 nr_records;
 	u32 durable;
@@ -642,20 +644,60 @@ static int meanwhile(struct exercise *x)
 	}
 }
 
-/* Gather blocks [@from, @from + @n) of a step as core does: runs, then contents. */
-static void gather(struct exercise *x, const struct shingle_step *step, u32 from, u32 n, u32 *buf)
+/* The next extent of a step that is not empty. */
+static bool next_extent(struct exercise *x, const struct shingle_step *step, u64 *cursor,
+			struct shingle_extent *ext)
+{
+	do {
+		if (!shingle_step_extent(x->e, step, cursor, ext))
+			return false;
+	} while (!ext->n);
+	return true;
+}
+
+/* A step writes what it says, in ascending order, and over nothing that is in use. */
+static int check_step(struct exercise *x, const struct shingle_step *step, const char *who)
+{
+	struct shingle_extent ext;
+	struct shingle_run run;
+	u64 cursor = 0, end = 0;
+	u32 n = 0;
+
+	while (next_extent(x, step, &cursor, &ext)) {
+		run.pblk = ext.dst;
+		run.n = ext.n;
+		if (ext.dst < end || !in_one_band(x, &run))
+			return fail(x, "%s has a destination in no band, or out of order", who);
+		if (step->gathered != SHINGLE_GATHERED_ONLY &&
+		    x->plan->ops->referenced(x->e, ext.dst, ext.n))
+			return fail(x, "%s would write over blocks in use", who);
+		if (check_window(x, ext.dst, ext.n, who))
+			return -EUCLEAN;
+		end = ext.dst + ext.n;
+		n += ext.n;
+	}
+	if (n != step->n)
+		return fail(x, "%s has extents of %u blocks, not %u", who, n, step->n);
+	return 0;
+}
+
+/* Gather blocks [@from, @from + @n) of an extent as core does: runs, then contents. */
+static void gather(struct exercise *x, const struct shingle_step *step,
+		   const struct shingle_extent *ext, u32 from, u32 n, u32 *buf)
 {
 	struct shingle_run run;
 	u32 at = from, i;
 
 	for (i = 0; i < n; i++) {
-		if (step->base == SHINGLE_NOWHERE)
+		if (ext->src == SHINGLE_NOWHERE)
 			buf[i] = 0;
 		else if (step->read_blocks && from + i >= step->read_blocks)
 			buf[i] = POISON;
 		else
-			buf[i] = medium_read(x, step->base + from + i);
+			buf[i] = medium_read(x, ext->src + from + i);
 	}
+	if (step->scattered)
+		return;
 	while (at < from + n && x->plan->ops->step_source(x->e, step, at, &run) &&
 	       run.lblk < from + n) {
 		for (at = run.lblk; at < min_t(u64, run.lblk + run.n, from + n); at++)
@@ -669,21 +711,24 @@ static void gather(struct exercise *x, const struct shingle_step *step, u32 from
 /* Copy the first @n blocks of a step. */
 static int copy(struct exercise *x, const struct shingle_step *step, u32 n)
 {
-	u32 piece = step->whole_in_memory ? step->n : 1 + rnd(x, 6), at, i;
+	u32 piece = step->whole_in_memory ? step->n : 1 + rnd(x, 6), at, some, i;
 	u32 *buf = kvcalloc(max(piece, 1U), sizeof(u32), GFP_KERNEL);
+	struct shingle_extent ext;
 	int err = buf ? 0 : -ENOMEM;
+	u64 cursor = 0;
 
-	for (at = 0; !err && at < n; at += piece) {
-		u32 some = min(piece, step->n - at);
-
-		gather(x, step, at, some, buf);
-		/* A step that writes over its own sources holds readers back. */
-		if (!step->whole_in_memory)
-			err = meanwhile(x);
-		for (i = 0; !err && i < some && at + i < n; i++) {
-			if (step->gathered != SHINGLE_GATHERED_ONLY ||
-			    x->frozen[step->lblk + at + i])
-				medium_write(x, step->dst + at + i, buf[i]);
+	while (!err && n && next_extent(x, step, &cursor, &ext)) {
+		for (at = 0; !err && n && at < ext.n; at += some) {
+			some = min(piece, ext.n - at);
+			gather(x, step, &ext, at, some, buf);
+			/* A step that writes over its own sources holds readers back. */
+			if (!step->whole_in_memory)
+				err = meanwhile(x);
+			for (i = 0; !err && n && i < some; i++, n--) {
+				if (step->gathered != SHINGLE_GATHERED_ONLY ||
+				    x->frozen[ext.lblk + at + i])
+					medium_write(x, ext.dst + at + i, buf[i]);
+			}
 		}
 	}
 	kvfree(buf);
@@ -692,8 +737,7 @@ static int copy(struct exercise *x, const struct shingle_step *step, u32 n)
 
 static int carry_out(struct exercise *x, const struct shingle_step *step)
 {
-	struct shingle_record rec[16];
-	struct shingle_emit emit = { .rec = rec, .max = x->plan->ops->step_records };
+	struct shingle_emit emit = { .rec = x->rec, .max = shingle_step_records(x->e, step) };
 	int err = copy(x, step, step->n);
 	u32 i;
 
@@ -706,6 +750,7 @@ static int carry_out(struct exercise *x, const struct shingle_step *step)
 	if (step->gathered)
 		memset(x->frozen + step->lblk, 0, step->n * sizeof(*x->frozen));
 	x->res->steps++;
+	x->res->scattered += step->scattered;
 	/* The commit takes its time, now and then a long one. */
 	for (i = rnd(x, rnd(x, 8) ? 4 : 48); !err && i; i--)
 		err = meanwhile(x);
@@ -720,10 +765,8 @@ static int clean(struct exercise *x, enum shingle_why why, bool may_cut)
 
 	if (r <= 0)
 		return r == -EAGAIN ? 0 : r;
-	if (step.n && !step.whole_in_memory &&
-	    (check_window(x, step.dst, step.n, "cleaning") ||
-	     x->plan->ops->referenced(x->e, step.dst, step.n)))
-		return fail(x, "cleaning would write over blocks in use");
+	if (!step.whole_in_memory && check_step(x, &step, "cleaning"))
+		return -EUCLEAN;
 	if (may_cut && step.n && !rnd(x, 8 * x->calm)) {
 		r = copy(x, &step, rnd(x, step.n + 1));
 		return r ?: 1;
@@ -788,10 +831,8 @@ static int epoch_step(struct exercise *x, const struct shingle_step *step, bool 
 {
 	int r;
 
-	if (step->n && ((step->gathered != SHINGLE_GATHERED_ONLY &&
-			 x->plan->ops->referenced(x->e, step->dst, step->n)) ||
-			check_window(x, step->dst, step->n, "epoch")))
-		return fail(x, "an epoch would write over blocks in use");
+	if (check_step(x, step, "an epoch"))
+		return -EUCLEAN;
 	if (may_cut && !rnd(x, 32 * x->calm)) {
 		r = copy(x, step, step->n ? rnd(x, step->n + 1) : 0);
 		return r ?: 1;
@@ -1081,9 +1122,11 @@ static void checkpoint_some(struct exercise *x)
 /* A full journal is checkpointed, as core does. */
 static void checkpoint_if_full(struct exercise *x)
 {
-	if (x->nr_records > JOURNAL - 64 && x->cursor == U64_MAX)
+	u32 most = JOURNAL - 64 - x->e->step_records;
+
+	if (x->nr_records > most && x->cursor == U64_MAX)
 		checkpoint_some(x);
-	while (x->nr_records > JOURNAL - 64)
+	while (x->nr_records > most)
 		checkpoint_some(x);
 }
 
@@ -1178,26 +1221,38 @@ static void spoil(struct exercise *x, void *buf, u32 bytes)
 		p[rnd(x, bytes)] = rnd(x, 2) ? rnd(x, 4) : rnd(x, 256);
 }
 
+/* All that core asks of a step. */
+static void ask_step(struct shingle_engine *e, const struct shingle_step *step)
+{
+	struct shingle_extent ext;
+	struct shingle_run run;
+	u64 cursor = 0;
+	u32 at;
+
+	while (step->scattered && shingle_step_extent(e, step, &cursor, &ext))
+		;
+	for (at = 0; !step->scattered && at < step->n; at = run.lblk + run.n) {
+		if (!e->ops->step_source(e, step, at, &run))
+			break;
+	}
+}
+
 /* A clean of everything comes to its end, whatever it moves. */
 static int clean_nonsense(struct exercise *x, struct shingle_engine *e)
 {
 	const struct shingle_engine_ops *ops = x->plan->ops;
-	u32 limit = 4 * x->plan->layout->logical_blocks + 16, at;
-	struct shingle_record rec[16];
+	u32 limit = 4 * x->plan->layout->logical_blocks + 16;
 	struct shingle_step step;
-	struct shingle_run run;
 	int r;
 
 	while ((r = ops->next_step(e, SHINGLE_WHY_FORCED, &step)) && --limit) {
-		struct shingle_emit emit = { .rec = rec, .max = ops->step_records,
-					     .seq = x->seq };
+		struct shingle_emit emit = { .rec = x->rec, .seq = x->seq };
 
-		for (at = 0; r > 0 && at < step.n; at = run.lblk + run.n) {
-			if (!ops->step_source(e, &step, at, &run))
-				break;
-		}
-		if (r > 0)
+		if (r > 0) {
+			emit.max = shingle_step_records(e, &step);
+			ask_step(e, &step);
 			ops->step_done(e, &step, &emit);
+		}
 		shingle_settle_step(e);
 		shingle_release_all(e, x->seq);
 	}
@@ -1412,7 +1467,12 @@ static int run(struct exercise *x)
 	u32 i;
 	int err = start_engine(x);
 
-	if (!err && x->plan->ops->ready(x->e, &(const char *){ "" }))
+	if (err)
+		return err;
+	x->rec = kvcalloc(shingle_most_step_records(x->e), sizeof(*x->rec), GFP_KERNEL);
+	if (!x->rec)
+		return -ENOMEM;
+	if (x->plan->ops->ready(x->e, &(const char *){ "" }))
 		err = fail(x, "an empty engine is not ready");
 	for (i = 0; !err && i < x->plan->rounds; i++) {
 		err = one_round(x);
@@ -1544,6 +1604,7 @@ int shingle_exercise(const struct shingle_exercise_plan *plan,
 	kvfree(x->model);
 	kvfree(x->dirty);
 	kvfree(x->frozen);
+	kvfree(x->rec);
 	kvfree(x->journal);
 	kvfree(x->ckpt);
 	kvfree(x->order);

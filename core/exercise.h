@@ -35,6 +35,7 @@ struct shingle_exercise_plan {
  * @gathered: blocks that were gathered
  * @epochs: of them that came to their end
  * @steps: cleaning steps
+ * @scattered: of them, those that are no single extent
  * @cuts: power cuts survived
  * @checkpoints: checkpoints taken
  * @pieces: of the state, written into them
@@ -51,6 +52,7 @@ struct shingle_exercise_result {
 	u64 gathered;
 	u64 epochs;
 	u64 steps;
+	u64 scattered;
 	u64 cuts;
 	u64 checkpoints;
 	u64 pieces;

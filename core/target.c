@@ -271,7 +271,9 @@ static void free_device(struct shingle_device *d)
 		d->ops->destroy(d->engine);
 	shingle_journal_exit(d);
 	kvfree(d->copy_buf);
+	kvfree(d->copy_extents);
 	kvfree(d->copy_runs);
+	kvfree(d->step_rec);
 	kvfree(d->meta_buf);
 	bioset_exit(&d->bios);
 	free_percpu(d->cpu);
@@ -537,15 +539,21 @@ static int alloc_buffers(struct shingle_device *d)
 	d->copy_blocks = min(d->layout.band_blocks, DEFAULT_COPY_BLOCKS);
 	d->copy_blocks = max(d->copy_blocks, d->engine->copy_blocks);
 	d->copy_buf = shingle_zalloc_array(d->copy_blocks, SHINGLE_BLOCK_SIZE);
+	d->copy_extents = shingle_zalloc_array(d->copy_blocks, sizeof(*d->copy_extents));
 	d->copy_runs = shingle_zalloc_array(d->copy_blocks, sizeof(*d->copy_runs));
+	d->step_rec_max = shingle_most_step_records(d->engine);
+	if (d->step_rec_max > d->journal.room)
+		return refuse(d->ti, -EINVAL, "A journal of %llu blocks has no room for the records of a cleaning step",
+			      d->layout.journal.blocks);
+	d->step_rec = shingle_zalloc_array(d->step_rec_max, sizeof(*d->step_rec));
 	d->meta_buf = shingle_zalloc_array(SHINGLE_META_BATCH, SHINGLE_BLOCK_SIZE);
 	d->wq = alloc_workqueue("shingle-io", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
 	d->clean_wq = alloc_workqueue("shingle-clean", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
 	d->ckpt_wq = alloc_workqueue("shingle-ckpt", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
 	d->order_wq = alloc_workqueue("shingle-order", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
 	d->cpu = alloc_percpu(struct shingle_cpu);
-	if (!d->cpu || !d->copy_buf || !d->copy_runs || !d->meta_buf || !d->wq || !d->clean_wq ||
-	    !d->ckpt_wq || !d->order_wq)
+	if (!d->cpu || !d->copy_buf || !d->copy_extents || !d->copy_runs || !d->step_rec ||
+	    !d->meta_buf || !d->wq || !d->clean_wq || !d->ckpt_wq || !d->order_wq)
 		return -ENOMEM;
 	for_each_possible_cpu(cpu)
 		per_cpu_ptr(d->cpu, cpu)->last_io = jiffies;
@@ -605,8 +613,7 @@ int shingle_ctr(struct dm_target *ti, unsigned int argc, char **argv,
 		err = PTR_ERR(d->io);
 		goto bad;
 	}
-	if (WARN_ON_ONCE(max3(ops->commit_records, ops->step_records, ops->discard_records) + 1 >
-			 SHINGLE_MAX_EMIT)) {
+	if (WARN_ON_ONCE(max(ops->commit_records, ops->discard_records) + 1 > SHINGLE_MAX_EMIT)) {
 		err = -EINVAL;
 		goto bad;
 	}

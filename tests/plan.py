@@ -123,6 +123,9 @@ PLAN += [
         ("seed", 9), ("only", "tiny,naive,fs"))),
 ]
 
+# An engine of tests, whose steps are many extents.
+PLAN.append(Row("replay", "comb", options=(("ops", 200), ("only", "comb,wide,wcache"))))
+
 # The other one shorter there: cuts under KASAN cost most for what they add.
 PLAN.append(Row("replay", "stl-full", "uml-debug", options=(
     ("ops", 20), ("share", 0.05), ("files", 12), ("fs_share", 0.1),

@@ -490,7 +490,42 @@ class Imr(StlSet):
         return super().table(paths, geo.but(cache_on="same"))
 
 
-TARGETS = {row.name: row for row in (Linear(), StlSet(), StlFull(), Imr())}
+class Comb(StlSet):
+    """A log in two combs, of tests/: no tool knows it."""
+    name = "comb"
+    modules = ("dm-shingle", "shingle-comb")
+    features = ()
+    unsafe = ()
+    keys = (("idle_ms", 7), ("wcache_blocks", 9), ("destage_ms", 5),
+            ("rotational", "off"))
+    variants = {
+        "replay": (Geometry("comb", band=16, data=12, ckpt=6, journal=48),
+                   Geometry("wide", band=8, data=64, ckpt=6, journal=48, track=4,
+                            head=2, options=(("idle_ms", 5),)),
+                   Geometry("wcache", band=5, data=30, ckpt=6, journal=48,
+                            meta="separate", options=(("wcache_blocks", 24),
+                                                      ("destage_ms", 20)))),
+    }
+
+    def geometry(self, suite):
+        return self.variants.get(suite, ())
+
+    def _plan(self, geo):
+        """Bands of a tooth of each comb; the head spares the next one.  A quarter of a
+        comb's teeth present nothing."""
+        pitch = geo.track * geo.head if geo.track else 2
+        teeth = geo.logical // 3 * 4 + geo.logical % 3
+        plan = super()._plan(geo.but(band=pitch + 1, data=teeth, cache=0, staging=0))
+        plan["groups"] = [g for g in plan["groups"] if g[4]]
+        plan["logical"] = geo.logical
+        plan["params"] = struct.pack("<I", pitch)
+        return plan
+
+    def check(self, paths, geo):
+        return 0, ""
+
+
+TARGETS = {row.name: row for row in (Linear(), StlSet(), StlFull(), Imr(), Comb())}
 
 
 @dataclass

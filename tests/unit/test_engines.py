@@ -28,7 +28,8 @@ def test_engines_survive_power_cuts():
     done = exercise(SEED, 400)
     assert done.returncode == 0, done.stdout + done.stderr
     engines = done.stdout.splitlines()
-    assert [line.split(":")[0] for line in engines] == ["stl-set", "stl-full", "imr"]
+    assert [line.split(":")[0] for line in engines] == ["stl-set", "stl-full", "imr",
+                                                        "comb"]
     # A load that never cut the power or never cleaned would prove nothing.
     for line in engines:
         cuts = int(re.search(r"(\d+) power cuts", line)[1])
@@ -37,6 +38,9 @@ def test_engines_survive_power_cuts():
         # Some never have room for some blocks.
         assert int(re.search(r"(\d+) times no room", line)[1]) > 100, line
         assert cuts > 1000 and steps > 10000 and emptied > 100, line
+        # Of this one all are many extents; no other has such.
+        scattered = int(re.search(r"(\d+) of them scattered", line)[1])
+        assert scattered == (steps if line.startswith("comb") else 0), line
 
 
 def test_checkpoints_in_many_pieces():

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "comb-engine.h"
 #include "exercise.h"
 #include "full-engine.h"
 #include "imr-engine.h"
@@ -60,6 +61,17 @@ static void draw_imr(u32 *rng, struct shingle_exercise_shape *shape, struct shin
 	shingle_exercise_layout(l, &imr_engine_ops, shape, &p, sizeof(p));
 }
 
+/* Teeth as far from each other as the head is wide, or at any distance. */
+static void draw_comb(u32 *rng, struct shingle_exercise_shape *shape, struct shingle_layout *l)
+{
+	u32 pitch = shape->head_tracks > 1 ? shape->head_tracks * shape->track_blocks :
+					     draw(rng, 1, 3);
+	struct comb_params p = { .pitch_blocks = cpu_to_le32(pitch) };
+
+	shape->data_bands = draw(rng, 4, 40);
+	shingle_exercise_layout(l, &comb_engine_ops, shape, &p, sizeof(p));
+}
+
 static const char *const greedy_keys[] = { "order", "greedy", NULL };
 static const char *const tight_keys[] = { "threshold", "1", NULL };
 static const char *const always_keys[] = { "read_home", "always", NULL };
@@ -71,6 +83,7 @@ static const char *const habit_keys[] = { "bypass_blocks", "2", "read_home", "al
 static const char *const *const set_keys[] = {
 	NULL, aggressive_keys, greedy_keys, bypass_keys, long_keys, always_keys, habit_keys,
 };
+static const char *const *const no_keys[] = { NULL };
 
 static const char *const naive_keys[] = { "rmw", "naive", "partial", "level", NULL };
 static const char *const seq_keys[] = {
@@ -122,6 +135,7 @@ static const struct engine {
 	{ &stl_set_engine_ops, draw_set, set_keys, ARRAY_SIZE(set_keys), set_turns },
 	{ &stl_full_engine_ops, draw_full, full_keys, ARRAY_SIZE(full_keys), full_turns },
 	{ &imr_engine_ops, draw_imr, imr_keys, ARRAY_SIZE(imr_keys), imr_turns },
+	{ &comb_engine_ops, draw_comb, no_keys, ARRAY_SIZE(no_keys), NULL },
 };
 
 /* An engine that never has room for some blocks, whatever is cleaned. */
@@ -159,7 +173,7 @@ static int exercise(const struct engine *engine, u32 seed, u32 runs, u32 rounds,
 	const char *const features[] = { feature, NULL };
 	u64 gathered = 0, epochs = 0;
 	u64 writes = 0, steps = 0, cuts = 0, checkpoints = 0, destroyed = 0, emptied = 0, bypassed = 0;
-	u64 nonsense = 0, refused = 0, pieces = 0, unchanged = 0;
+	u64 nonsense = 0, refused = 0, pieces = 0, unchanged = 0, scattered = 0;
 	struct shingle_engine_ops full = *engine->ops;
 	struct shingle_exercise_result res;
 	static struct shingle_layout layout;
@@ -194,6 +208,7 @@ static int exercise(const struct engine *engine, u32 seed, u32 runs, u32 rounds,
 		epochs += res.epochs;
 		writes += res.writes;
 		steps += res.steps;
+		scattered += res.scattered;
 		cuts += res.cuts;
 		checkpoints += res.checkpoints;
 		pieces += res.pieces;
@@ -205,13 +220,14 @@ static int exercise(const struct engine *engine, u32 seed, u32 runs, u32 rounds,
 		refused += res.refused;
 	}
 	printf("%s: %u runs: %llu blocks written, %llu gathered, %llu epochs, "
-	       "%llu past the cache, %llu steps, "
-	       "%llu checkpoints of %llu pieces, %llu left unchanged, %llu power cuts, %llu times emptied, "
-	       "%llu times nonsense believed, %llu times no room, "
+	       "%llu past the cache, %llu steps, %llu of them scattered, "
+	       "%llu checkpoints of %llu pieces, %llu left unchanged, %llu power cuts, "
+	       "%llu times emptied, %llu times nonsense believed, %llu times no room, "
 	       "%llu blocks destroyed by the head, 0 lost\n",
 	       engine->ops->name, runs, (unsigned long long)writes,
 	       (unsigned long long)gathered, (unsigned long long)epochs,
 	       (unsigned long long)bypassed, (unsigned long long)steps,
+	       (unsigned long long)scattered,
 	       (unsigned long long)checkpoints, (unsigned long long)pieces,
 	       (unsigned long long)unchanged, (unsigned long long)cuts,
 	       (unsigned long long)emptied, (unsigned long long)nonsense,
