@@ -752,8 +752,8 @@ static bool next_part(struct platter_reach *r, u32 window)
 
 			end = start + geo->conv[i].blocks;
 			if (start > r->blk) {
-				r->high = min_t(u64, r->high,
-						div_u64(start - pos.run_start, pos.track_blocks) - 1);
+				start = div_u64(start - pos.run_start, pos.track_blocks);
+				r->high = min_t(u64, r->high, start - 1);
 				break;
 			}
 			if (end > r->blk)
