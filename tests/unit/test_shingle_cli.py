@@ -709,7 +709,7 @@ def test_unknown_engine_and_version(image):
     for at in (0, image.last):
         image.write(at, seal(raw, SB, at=at))
     assert "does not know" in image.run("check", *image.args, rc=FAILED)
-    for version, what in ((3, "newer than this build"), (1, "older dm-shingle")):
+    for version, what in ((4, "newer than this build"), (2, "older dm-shingle")):
         raw[40] = version
         for at in (0, image.last):
             image.write(at, seal(raw, SB, at=at))
