@@ -500,7 +500,7 @@ class Comb(StlSet):
             ("rotational", "off"))
     variants = {
         "replay": (Geometry("comb", band=16, data=12, ckpt=6, journal=48),
-                   Geometry("wide", band=8, data=64, ckpt=6, journal=48, track=4,
+                   Geometry("wide", band=8, data=8, ckpt=6, journal=48, track=4,
                             head=2, options=(("idle_ms", 5),)),
                    Geometry("wcache", band=5, data=30, ckpt=6, journal=48,
                             meta="separate", options=(("wcache_blocks", 24),
