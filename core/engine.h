@@ -527,8 +527,11 @@ static inline bool shingle_step_extent(struct shingle_engine *e, const struct sh
 {
 	if (step->scattered)
 		return e->ops->step_extent(e, step, cursor, out);
+	if (*cursor || !step->n)
+		return false;
+	*cursor = 1;
 	*out = (struct shingle_extent){ step->lblk, step->base, step->dst, step->n };
-	return step->n && !(*cursor)++;
+	return true;
 }
 
 /**
