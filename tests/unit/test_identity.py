@@ -115,7 +115,7 @@ def test_probe(run):
     for which in DEVICES:
         said = run("probe", one.path[which])
         assert fields(said) == {
-            "ID_FS_TYPE": "shingle_member", "ID_FS_USAGE": "raid", "ID_FS_VERSION": "2",
+            "ID_FS_TYPE": "shingle_member", "ID_FS_USAGE": "raid", "ID_FS_VERSION": "3",
             "ID_FS_UUID": uuid_of(one.path["meta"]), "ID_FS_UUID_ENC": uuid_of(one.path["meta"]),
             "ID_FS_LABEL": "my_disk/1", "ID_FS_LABEL_ENC": r"my\x20disk\x2f1",
             "ID_SHINGLE_TARGET": "stl-set", "ID_SHINGLE_DEVICE": which.upper()}
@@ -184,7 +184,7 @@ def test_libblkid_with_our_prober(run, ask, label):
     for which, magic in zip(DEVICES, ("SHMB", "SHMB", "SHSB")):
         code, said = ask(one.path[which])
         assert code == 0 and fields(said) == {
-            "TYPE": "shingle_member", "USAGE": "raid", "VERSION": "2", "SBMAGIC": magic,
+            "TYPE": "shingle_member", "USAGE": "raid", "VERSION": "3", "SBMAGIC": magic,
             "SBMAGIC_OFFSET": "0", "UUID": uuid_of(one.path["meta"]),
             **({"LABEL": "my disk"} if label else {})}
 
