@@ -74,7 +74,8 @@ def told(tmp_path_factory):
                  f"for (int i = 0; i < SHINGLE_STEP_KINDS && {ops}.step_kinds[i]; i++)",
                  f'printf("counter|{name}|step_%s_us\\n", {ops}.step_kinds[i]);']
     return said(where, "engines", ["keys.h", *(f"{TOP}/{e}.h" for e in ENGINES.values())], main,
-                ["core/codec.c", "core/keys.c", "core/layout.c", "core/slotmap.c", "userspace/include/shim.c",
+                ["core/codec.c", "core/geometry.c", "core/keys.c", "core/layout.c", "core/slotmap.c",
+                 "core/tracks.c", "userspace/include/shim.c",
                  "dm-imr/policy.c", *(f"{e}.c" for e in ENGINES.values())]) + \
         said(where, "platter", [f"{TOP}/dm-platter/platter-options.h"],
              ['options("platter", platter_options);'],
