@@ -543,8 +543,7 @@ static int alloc_buffers(struct shingle_device *d)
 	d->copy_runs = shingle_zalloc_array(d->copy_blocks, sizeof(*d->copy_runs));
 	d->step_rec_max = shingle_most_step_records(d->engine);
 	if (d->step_rec_max > d->journal.room)
-		return refuse(d->ti, -EINVAL, "A journal of %llu blocks has no room for the records of a cleaning step",
-			      d->layout.journal.blocks);
+		return refuse(d->ti, -EINVAL, "The journal has no room for a cleaning step's records");
 	d->step_rec = shingle_zalloc_array(d->step_rec_max, sizeof(*d->step_rec));
 	d->meta_buf = shingle_zalloc_array(SHINGLE_META_BATCH, SHINGLE_BLOCK_SIZE);
 	d->wq = alloc_workqueue("shingle-io", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);

@@ -117,7 +117,7 @@ static int check_layout(const struct shingle_layout *l, const char **why)
 	if (l->interlaced || l->nr_bands[SHINGLE_ROLE_CACHE] || l->nr_bands[SHINGLE_ROLE_STAGING])
 		*why = "comb has data bands on a shingled medium, and nothing else";
 	else if (!comb_logical_blocks(l) || l->logical_blocks != comb_logical_blocks(l))
-		*why = "comb presents three quarters of the teeth of a comb, no more than its journal can move at once";
+		*why = "comb presents three quarters of its teeth, or what its journal can move";
 	for (i = 0; i < l->nr_groups && l->head_tracks > 1; i++) {
 		if (pitch_of(l) < (u64)l->groups[i].track_blocks * l->head_tracks)
 			*why = "comb's teeth are closer than the head is wide";
