@@ -153,7 +153,7 @@ for target in (*STLS, "imr"):
 PLAN.append(Row("badtable", "stl-set", "uml-smp", soak=True, guest="stl-set",
                 timeout=36000, options=(("examples", 100),)))
 
-# A case there takes as long as eight in uml: of the other suites those in which
+# A case there takes many times as long as in uml: of the other suites those in which
 # something is changed by one processor while another one uses it.
 RACES = {
     "badtable": ("messages beside I/O", "messages while it is activated",
