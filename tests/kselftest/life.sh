@@ -168,6 +168,8 @@ if [ "$TARGET" != linear ]; then
 
 	MODULES=$(awk '$1 ~ /^dm_(stl|imr|shingle)$/ {print $1}' /proc/modules)
 	if [ -n "$SHINGLE_MODDIR" ] && [ -n "$MODULES" ]; then
+		# Targets for tests only stand on these.
+		awk '$1 ~ /^shingle_/ {print $1}' /proc/modules | xargs -r rmmod
 		cycle() {
 			local i
 			for i in 1 2 3; do
