@@ -44,6 +44,21 @@ static inline u64 shingle_counter_get(const struct shingle_counter *c, const voi
 }
 
 /**
+ * shingle_counters_nr() - how many are counted
+ * @c: table, ends with a NULL name
+ *
+ * Context: any.
+ */
+static inline u32 shingle_counters_nr(const struct shingle_counter *c)
+{
+	u32 nr = 0;
+
+	while (c[nr].name)
+		nr++;
+	return nr;
+}
+
+/**
  * shingle_counters_clear() - begin anew
  * @c: table, ends with a NULL name
  * @of: what has counted

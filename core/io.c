@@ -789,10 +789,10 @@ static int discard_some(struct shingle_device *d, struct shingle_io *io, bool ze
 	r = d->ops->discard(d->engine, lblk, n, done, dropped, &emit);
 	if (r) {
 		shingle_journal_cancel(d, records);
-		if (is_final(r))
-			goto out;
-		d->awaits_write = true;
-		shingle_want_clean(d);
+		if (!is_final(r)) {
+			d->awaits_write = true;
+			shingle_want_clean(d);
+		}
 		goto out;
 	}
 	if (*dropped) {

@@ -543,7 +543,8 @@ static int alloc_buffers(struct shingle_device *d)
 	d->copy_runs = shingle_zalloc_array(d->copy_blocks, sizeof(*d->copy_runs));
 	d->step_rec_max = shingle_most_step_records(d->engine);
 	if (d->step_rec_max > d->journal.room)
-		return refuse(d->ti, -EINVAL, "The journal has no room for a cleaning step's records");
+		return refuse(d->ti, -EINVAL,
+			      "The journal has no room for a cleaning step's records");
 	d->step_rec = shingle_zalloc_array(d->step_rec_max, sizeof(*d->step_rec));
 	d->meta_buf = shingle_zalloc_array(SHINGLE_META_BATCH, SHINGLE_BLOCK_SIZE);
 	d->wq = alloc_workqueue("shingle-io", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
@@ -612,7 +613,8 @@ int shingle_ctr(struct dm_target *ti, unsigned int argc, char **argv,
 		err = PTR_ERR(d->io);
 		goto bad;
 	}
-	if (WARN_ON_ONCE(max(ops->commit_records, ops->discard_records) + 1 > SHINGLE_MAX_EMIT)) {
+	if (WARN_ON_ONCE(max(ops->commit_records, ops->discard_records) + 1 > SHINGLE_MAX_EMIT ||
+			 shingle_counters_nr(ops->counters) > SHINGLE_MAX_COUNTERS)) {
 		err = -EINVAL;
 		goto bad;
 	}

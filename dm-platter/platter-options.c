@@ -104,18 +104,16 @@ static int read_zones(void *of, const char *value, const char **why)
 	int i, nr;
 
 	nr = parse_pairs(value, 'x', PLATTER_MAX_ZONES, s->pair);
+	if (nr < 0)
+		return -ERANGE;
 	for (i = 0; i < nr; i++) {
 		if (!s->pair[i][0] || s->pair[i][0] > PLATTER_MAX_CYLINDERS ||
 		    !s->pair[i][1] || s->pair[i][1] % PLATTER_BLOCK_SECTORS ||
-		    s->pair[i][1] > PLATTER_MAX_TRACK_BLOCKS * 8) {
-			nr = -EINVAL;
-			break;
-		}
+		    s->pair[i][1] > PLATTER_MAX_TRACK_BLOCKS * 8)
+			return -ERANGE;
 		cfg->zone[i].tracks = s->pair[i][0];
 		cfg->zone[i].track_sectors = s->pair[i][1];
 	}
-	if (nr < 0)
-		return -ERANGE;
 	cfg->nr_zones = nr;
 	return 0;
 }
@@ -127,17 +125,15 @@ static int read_seek(void *of, const char *value, const char **why)
 	int i, nr;
 
 	nr = parse_pairs(value, ':', PLATTER_MAX_SEEK_POINTS, s->pair);
+	if (nr < 0)
+		return -ERANGE;
 	for (i = 0; i < nr; i++) {
 		if (!s->pair[i][0] || s->pair[i][0] > PLATTER_MAX_CYLINDERS ||
-		    s->pair[i][1] > 1000000) {
-			nr = -EINVAL;
-			break;
-		}
+		    s->pair[i][1] > 1000000)
+			return -ERANGE;
 		cfg->seek[i].distance = s->pair[i][0];
 		cfg->seek[i].ns = s->pair[i][1];
 	}
-	if (nr < 0)
-		return -ERANGE;
 	cfg->nr_seek = nr;
 	return 0;
 }
@@ -149,16 +145,14 @@ static int read_conventional(void *of, const char *value, const char **why)
 	int i, nr;
 
 	nr = parse_pairs(value, '+', PLATTER_MAX_CONV, s->pair);
+	if (nr < 0)
+		return -ERANGE;
 	for (i = 0; i < nr; i++) {
-		if ((s->pair[i][0] | s->pair[i][1]) % PLATTER_BLOCK_SECTORS) {
-			nr = -EINVAL;
-			break;
-		}
+		if ((s->pair[i][0] | s->pair[i][1]) % PLATTER_BLOCK_SECTORS)
+			return -ERANGE;
 		cfg->conv[i].start_blk = s->pair[i][0] / PLATTER_BLOCK_SECTORS;
 		cfg->conv[i].blocks = s->pair[i][1] / PLATTER_BLOCK_SECTORS;
 	}
-	if (nr < 0)
-		return -ERANGE;
 	cfg->nr_conv = nr;
 	return 0;
 }
