@@ -322,16 +322,23 @@ def revive(bench, at, model, bad, clean):
 
 def cuts(ctx, geo, features, wcache, count, seed):
     """For each cut: (block, where it fell, model, blocks with medium errors,
-    sentences about others that hold what they must not)."""
+    sentences about others that hold what they must not).  Beyond @count only
+    while none has done what is to be tried here."""
     geo = geo.but(features=features)
     bench = Bench(ctx, geo, wcache)
     # With every write flushed the loss is known to the block.
     sync = 1 if features else 3
     total = measure(bench, seed, sync)
-    for i, at in enumerate(sorted(random.Random(seed).sample(
-            range(1, total), min(count, total - 1)))):
+    drawn = random.Random(seed).sample(range(1, total),
+                                       min(max(count, CUTS), total - 1))
+    tore = False
+    for i, at in enumerate(sorted(drawn[:count]) + drawn[count:]):
+        if i >= count and (tore or not features) and \
+                (bench.forgotten or not wcache):
+            break
         model, place, bad = cut(bench, at, seed, sync)
         hard, wrong = revive(bench, at, model, bad, i % 2 == 0)
+        tore = tore or bool(hard)
         yield at, place, model, hard, wrong
     expect(bool(bench.forgotten) == wcache,
            f"the write cache has lost {bench.forgotten} blocks")
