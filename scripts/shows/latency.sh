@@ -7,18 +7,13 @@ set -eu
 out=$1
 writes=$2
 sectors=9767541168	# of the 5 TB drive; no store: only its time is kept
-# Four heads and a swath for each zone: a superblock has no room for all the
-# changes of track length that eight heads and narrower swaths bring.
-keys="surfaces 4 swath_tracks 0"
 
 modprobe brd rd_nr=1 rd_size=1048576 2>/dev/null || true
 
-platter() {	# name, pairs of keys
-	name=$1
-	shift
-	dmsetup create --noudevsync "$name" --table \
-		"0 $sectors platter none 0 st5000as0011 0 $#  $*"
-	dmsetup mknodes "$name"
+platter() {	# keys
+	dmsetup create --noudevsync platter --table \
+		"0 $sectors platter none 0 st5000as0011 0 $# $*"
+	dmsetup mknodes platter
 }
 
 measure() {	# device, log
@@ -34,15 +29,13 @@ late() {
 	dmsetup message platter 0 stats | awk '$1 == "late" { print $2 }' >>/tmp/late
 }
 
-# shellcheck disable=SC2086
-platter platter media cmr $keys
+platter media cmr
 measure /dev/mapper/platter cmr
 late
 dmsetup remove --noudevsync platter
 
 for shift in 20 0; do
-	# shellcheck disable=SC2086
-	platter platter media smr $keys
+	platter media smr
 	dd if=/dev/zero of=/dev/ram0 bs=1M count=1 status=none
 	shingle create stl-set --no-udev --force --meta /dev/ram0 --band 40M \
 		--cache-size 37G --set-shift $shift /dev/mapper/platter shingled >/dev/null 2>&1
