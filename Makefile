@@ -9,6 +9,8 @@ V     ?= 0
 TOP   := $(CURDIR)
 
 ROOMS := core dm-platter dm-stl dm-imr tests
+# Of core each layer has a folder.
+FOLDERS := $(ROOMS) $(patsubst $(TOP)/%/,%,$(wildcard $(TOP)/core/*/))
 
 kmake  = $(MAKE) -C $(KDIR) $(if $(ARCH),ARCH=$(ARCH))
 # The release that modules carry; Debian's headers answer kernelrelease otherwise.
@@ -37,7 +39,7 @@ have-kdir:
 mirror: have-kdir
 	@mkdir -p $(MODDIR)
 	@ln -sf $(TOP)/Kbuild $(MODDIR)/Kbuild
-	@for d in $(ROOMS); do mkdir -p $(MODDIR)/$$d; \
+	@for d in $(FOLDERS); do mkdir -p $(MODDIR)/$$d; \
 	  find $(TOP)/$$d -maxdepth 1 \( -name '*.[ch]' -o -name Kbuild -o -name '*.sh' \) \
 	    -exec ln -sf -t $(MODDIR)/$$d {} +; \
 	  find $(MODDIR)/$$d -maxdepth 1 -xtype l -delete; done

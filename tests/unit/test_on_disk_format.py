@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""on-disk-format.rst against core/format.h and the engines: byte by byte."""
+"""on-disk-format.rst against core/pure/format.h and the engines: byte by byte."""
 
 import re
 import subprocess
@@ -9,7 +9,7 @@ import pytest
 
 TOP = Path(__file__).resolve().parents[2]
 DOCUMENT = (TOP / "Documentation/on-disk-format.rst").read_text(encoding="utf-8")
-HEADER = (TOP / "core/format.h").read_text(encoding="utf-8")
+HEADER = (TOP / "core/pure/format.h").read_text(encoding="utf-8")
 RULE = re.compile(r"^=+(  +=+)+$")
 
 
@@ -87,7 +87,7 @@ def compiled(tmp_path_factory):
         f'#include "{file}"\n' for file, _ in RECORDS.values()) +
         "int main(void)\n{\n" + "\n".join(lines) + "\nreturn 0;\n}\n")
     subprocess.run(["gcc", "-std=gnu11", "-o", where / "format", source] +
-                   [f"-I{TOP}/{d}" for d in ("userspace/include", "core", ".")],
+                   [f"-I{TOP}/{d}" for d in ("userspace/include", "core/pure", ".")],
                    check=True)
     out = subprocess.run([where / "format"], check=True, capture_output=True, text=True).stdout
     return {name: (int(offset), int(size)) for name, offset, size in

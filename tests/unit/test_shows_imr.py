@@ -53,7 +53,7 @@ def test_bad_words(args, sentence):
 def test_sources_are_those_of_the_tree(show, tmp_path):
     for name in show.SOURCES:
         assert (TOP / name).exists(), name
-    for name, text in (("core/journal.c", "a"), ("dm-imr/Kbuild", "b"),
+    for name, text in (("core/log/journal.c", "a"), ("dm-imr/Kbuild", "b"),
                        ("scripts/shows/imr.py", "c")):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
@@ -62,12 +62,12 @@ def test_sources_are_those_of_the_tree(show, tmp_path):
             (tmp_path / name).mkdir(parents=True, exist_ok=True)
     seen = {show.sources(tmp_path)}
     assert show.sources(tmp_path) in seen
-    for name in ("core/journal.c", "dm-imr/Kbuild", "scripts/shows/imr.py",
+    for name in ("core/log/journal.c", "dm-imr/Kbuild", "scripts/shows/imr.py",
                  "userspace/levels/run.h"):
         (tmp_path / name).write_text("d")
         seen.add(show.sources(tmp_path))
     assert len(seen) == 5
-    (tmp_path / "core/journal.o").write_text("e")
+    (tmp_path / "core/log/journal.o").write_text("e")
     assert show.sources(tmp_path) in seen
 
 

@@ -55,7 +55,7 @@ def said(where, name, headers, main, files):
                       "int main(void)\n{\n" + "\n".join(main) + "\nreturn 0;\n}\n")
     subprocess.run(["gcc", "-std=gnu11", "-o", where / name, source,
                     *(TOP / file for file in files)] +
-                   [f"-I{TOP}/{d}" for d in ("userspace/include", "core")], check=True)
+                   [f"-I{TOP}/{d}" for d in ("userspace/include", "core/pure")], check=True)
     out = subprocess.run([where / name], check=True, capture_output=True, text=True).stdout
     return [line.split("|") for line in out.splitlines()]
 
@@ -74,8 +74,9 @@ def told(tmp_path_factory):
                  f"for (int i = 0; i < SHINGLE_STEP_KINDS && {ops}.step_kinds[i]; i++)",
                  f'printf("counter|{name}|step_%s_us\\n", {ops}.step_kinds[i]);']
     return said(where, "engines", ["keys.h", *(f"{TOP}/{e}.h" for e in ENGINES.values())], main,
-                ["core/codec.c", "core/geometry.c", "core/keys.c", "core/layout.c", "core/slotmap.c",
-                 "core/tracks.c", "userspace/include/shim.c",
+                [*(f"core/pure/{name}.c" for name in ("codec", "geometry", "keys", "layout",
+                                                       "slotmap", "tracks")),
+                 "userspace/include/shim.c",
                  "dm-imr/policy.c", *(f"{e}.c" for e in ENGINES.values())]) + \
         said(where, "platter", [f"{TOP}/dm-platter/platter-options.h"],
              ['options("platter", platter_options);'],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""core/trimlist.c against a list of blocks, long and short."""
+"""core/pure/trimlist.c against a list of blocks, long and short."""
 
 import subprocess
 from pathlib import Path
@@ -88,8 +88,8 @@ def test_it_says_what_was_discarded(tmp_path, most):
     (tmp_path / "trims.c").write_text(PROGRAM, encoding="ascii")
     subprocess.run(["cc", "-O1", "-Wall", "-Wextra", "-Werror", "-fsanitize=address,undefined",
                     f"-DSHINGLE_MAX_TRIMS={most}", "-I", TOP / "userspace/include",
-                    "-I", TOP / "core", "-o", tmp_path / "trims", tmp_path / "trims.c",
-                    TOP / "core/trimlist.c"], check=True)
+                    "-I", TOP / "core/pure", "-o", tmp_path / "trims", tmp_path / "trims.c",
+                    TOP / "core/pure/trimlist.c"], check=True)
     for seed in range(2):
         done = subprocess.run([tmp_path / "trims", str(seed)], capture_output=True,
                               text=True, check=False)

@@ -15,12 +15,17 @@ def rooms():
                   if p.parent.name != "build")
 
 
+def folders():
+    """Where sources are: rooms, and a folder of core's for each layer."""
+    return rooms() + sorted(p for p in (TOP / "core").iterdir() if p.is_dir())
+
+
 def fingerprint(kernel):
     """Changes whenever a source, a Makefile or the kernel does."""
     facts = [kernel.kdir, (kernel.kdir / "Module.symvers").stat().st_mtime_ns]
     names = [TOP / "Makefile", TOP / "Kbuild"]
-    for room in rooms():
-        names += [Path(e.path) for e in os.scandir(room) if e.is_file()]
+    for folder in folders():
+        names += [Path(e.path) for e in os.scandir(folder) if e.is_file()]
     for name in sorted(names):
         stat = name.stat()
         facts += [name, stat.st_size, stat.st_mtime_ns]
