@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Core's own view of a device, shared by its rooms:
+ * Core's own view of a device, shared by its layers.  From above to below, each with a
+ * header of its folder's name:
  *
- *   target.c      constructor, status, messages, suspend and resume
- *   io.c          bios: looking up, placing, ordering, completing
- *   journal.c     commit of map changes, flush and FUA
- *   checkpoint.c  bounding the journal; the superblock
- *   cleaner.c     cleaning steps
- *   reset.c       secure erase
- *   wcache.c      the volatile write cache
- *   epoch.c       writes that an engine gathers
+ *   face/     constructor, status, messages, suspend and resume, secure erase
+ *   clean/    cleaning steps, and the epochs of writes that an engine gathers
+ *   front/    host bios, and the volatile write cache
+ *   map/      placing, and what the map says when a write has landed
+ *   log/      journal, checkpoints, superblock; flush and FUA; what is read back
+ *   medium/   reading and writing; who must not overtake whom
+ *   base/     this, the failure ladder, wake.h
+ *
+ * Each calls those below it.  Upwards there is wake.h, which queues work, and what was
+ * handed down to be called: shingle_landed_fn, a bio's end.
  *
  * Locks, outermost first:
  *   reset_lock (mutex)   one reset at a time, and none while suspended
@@ -32,14 +35,14 @@
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 
-#include "badlist.h"
-#include "compat.h"
-#include "counters.h"
-#include "engine.h"
-#include "keys.h"
-#include "recover.h"
-#include "trimlist.h"
-#include "wcache.h"
+#include "pure/badlist.h"
+#include "base/compat.h"
+#include "pure/counters.h"
+#include "pure/engine.h"
+#include "pure/keys.h"
+#include "pure/recover.h"
+#include "pure/trimlist.h"
+#include "base/wcache.h"
 
 #define DM_MSG_PREFIX "shingle"
 
@@ -370,77 +373,9 @@ struct shingle_device {
 
 #define SHINGLE_META_BATCH	64
 
-/* target.c */
-void shingle_set_mode(struct shingle_device *d, enum shingle_mode mode, bool check,
-		      const char *why);
-int shingle_rw(struct shingle_device *d, blk_opf_t opf, enum shingle_dev dev, u64 block, u32 n,
-	       void *buf);
-int shingle_may_change(struct shingle_device *d, const char **why);
-
-/* io.c */
-void shingle_io_init(struct shingle_device *d);
-void shingle_io_work(struct work_struct *work);
-void shingle_kick(struct shingle_device *d);
-void shingle_fail_waiting(struct shingle_device *d);
-int shingle_place(struct shingle_device *d, u64 lblk, u32 n, struct shingle_write *w,
-		  struct bio *bio);
-void shingle_write_done(struct shingle_device *d, struct shingle_write *w, blk_status_t status,
-			struct list_head *slots);
-void shingle_finish(struct shingle_device *d, struct bio *bio);
-bool shingle_reading(struct shingle_device *d, u8 set);
-unsigned long shingle_quiet_for(struct shingle_device *d);
-void shingle_add_counters(struct shingle_device *d, struct shingle_counters *n);
-void shingle_clear_counters(struct shingle_device *d);
-void shingle_end_part(struct shingle_device *d, struct bio *bio);
-
-/* journal.c */
-int shingle_journal_init(struct shingle_device *d);
-void shingle_journal_exit(struct shingle_device *d);
-void shingle_journal_start(struct shingle_device *d, const struct shingle_recovery *rec);
-bool shingle_journal_tight(const struct shingle_device *d);
-bool shingle_journal_reserve(struct shingle_device *d, u32 records);
-void shingle_journal_cancel(struct shingle_device *d, u32 records);
-void shingle_journal_add(struct shingle_device *d, u32 reserved, const struct shingle_emit *emit);
-int shingle_journal_remark(struct shingle_device *d, const struct shingle_recovery *rec);
-int shingle_journal_make_room(struct shingle_device *d, u32 records);
-int shingle_commit(struct shingle_device *d, bool for_checkpoint);
-int shingle_flush(struct shingle_device *d);
-void shingle_commit_work(struct work_struct *work);
-
-/* checkpoint.c */
-int shingle_checkpoint(struct shingle_device *d);
-int shingle_checkpoint_reset(struct shingle_device *d, struct shingle_engine **fresh);
-void shingle_checkpoint_work(struct work_struct *work);
-void shingle_superblock_work(struct work_struct *work);
-
-/* reset.c */
-int shingle_reset(struct shingle_device *d);
-void shingle_reset_switch(struct shingle_device *d, struct shingle_engine **fresh);
-
-/* cleaner.c */
-void shingle_clean_work(struct work_struct *work);
-void shingle_idle_work(struct work_struct *work);
-void shingle_arm_idle(struct shingle_device *d);
-void shingle_want_clean(struct shingle_device *d);
-void shingle_release(struct shingle_device *d);
-int shingle_clean_write(struct shingle_device *d, u64 dst, u32 n, void *buf, u32 fresh);
-
-/* epoch.c */
-void shingle_want_epoch(struct shingle_device *d);
-void shingle_epoch_open(struct shingle_device *d);
-void shingle_epoch_close(struct shingle_device *d);
-int shingle_epoch_copy(struct shingle_device *d, const struct shingle_step *step);
-void shingle_epoch_stepped(struct shingle_device *d, const struct shingle_step *step);
-
 static inline struct shingle_io *shingle_bio_io(struct bio *bio)
 {
 	return dm_per_bio_data(bio, sizeof(struct shingle_io));
-}
-
-static inline void shingle_remap(const struct shingle_device *d, struct bio *bio, u64 pblk)
-{
-	bio_set_dev(bio, d->dev[shingle_pblk_dev(pblk)]->bdev);
-	bio->bi_iter.bi_sector = shingle_pblk_block(pblk) << SHINGLE_SECTORS_SHIFT;
 }
 
 /* Does anybody wait for shingle_kick()?  Context: map lock. */

@@ -5,53 +5,21 @@
  * One step at a time: copy, let the engine change its map, make that durable,
  * wait for readers who looked up the old map, give the freed space back.
  */
-#include <linux/completion.h>
-#include <linux/sort.h>
-
-#include "device.h"
-#include "trace.h"
+#include "base/device.h"
+#include "base/host.h"
+#include "base/mode.h"
+#include "base/trace.h"
+#include "base/wake.h"
+#include "clean/clean.h"
+#include "front/wcache.h"
+#include "log/log.h"
+#include "medium/medium.h"
 
 #define MAX_RETRIES	3
 #define RETRY_DELAY	msecs_to_jiffies(200)
-/* Blocks of a step that the engine is asked about in one go. */
-#define SOURCE_BLOCKS	256U
-/* The same of extents. */
-#define EXTENTS		64U
 
-/**
- * shingle_want_clean() - a write found no room
- * @d: the device
- *
- * Context: map lock.
- */
-void shingle_want_clean(struct shingle_device *d)
-{
-	lockdep_assert_held(&d->map_lock);
-	d->pressure = true;
-	queue_delayed_work(d->clean_wq, &d->clean_work, 0);
-}
-
-/**
- * shingle_arm_idle() - look later whether the host is quiet
- * @d: the device
- *
- * Context: any.
- */
-void shingle_arm_idle(struct shingle_device *d)
-{
-	unsigned int ms = READ_ONCE(d->config.idle_ms);
-
-	if (ms && !READ_ONCE(d->stopping))
-		queue_delayed_work(d->clean_wq, &d->idle_work, msecs_to_jiffies(ms));
-}
-
-/**
- * shingle_idle_work() - is the host quiet?  Then clean
- * @work: shingle_device::idle_work
- *
- * Context: workqueue.
- */
-void shingle_idle_work(struct work_struct *work)
+/* Is the host quiet?  Then clean. */
+static void idle_work(struct work_struct *work)
 {
 	struct shingle_device *d = container_of(to_delayed_work(work), struct shingle_device,
 						idle_work);
@@ -68,496 +36,6 @@ void shingle_idle_work(struct work_struct *work)
 		spin_unlock_irq(&d->map_lock);
 		queue_delayed_work(d->clean_wq, &d->clean_work, 0);
 	}
-}
-
-/* Wait until nobody reads by a map that was looked up before now. */
-static void wait_for_readers(struct shingle_device *d)
-{
-	u8 old;
-
-	spin_lock_irq(&d->map_lock);
-	old = d->reader_set;
-	d->reader_set = !old;
-	spin_unlock_irq(&d->map_lock);
-	wait_event(d->wait, !shingle_reading(d, old));
-}
-
-/**
- * shingle_release() - give freed space back to the engine, if it is safe by now
- * @d: the device
- *
- * Rule R2: space is not reused before the reads that were looked up against it
- * have ended.
- *
- * Context: cleaner, may sleep.
- */
-void shingle_release(struct shingle_device *d)
-{
-	bool more;
-	u64 seq;
-
-	spin_lock_irq(&d->map_lock);
-	seq = d->journal.durable_seq;
-	spin_unlock_irq(&d->map_lock);
-
-	wait_for_readers(d);
-
-	do {
-		spin_lock_irq(&d->map_lock);
-		more = d->ops->release(d->engine, seq);
-		spin_unlock_irq(&d->map_lock);
-		cond_resched();
-	} while (more);
-}
-
-/* ------------------------------------------------------------------------
- * Gathering the content of a stretch of a step into the copy buffer
- */
-
-/**
- * struct stretch - blocks of a step that the copy buffer holds at a time
- * @from: first of them
- * @n: how many
- * @nr: extents, in shingle_device::copy_extents
- * @cursor: as step_extent()
- * @rest: of the last extent, what the copy buffer did not hold
- */
-struct stretch {
-	u32 from;
-	u32 n;
-	u32 nr;
-	u64 cursor;
-	struct shingle_extent rest;
-};
-
-/* Take the first @n blocks off @x. */
-static struct shingle_extent take(struct shingle_extent *x, u32 n)
-{
-	struct shingle_extent part = *x;
-
-	part.n = min(x->n, n);
-	x->n -= part.n;
-	x->dst += part.n;
-	if (x->lblk != SHINGLE_NOWHERE)
-		x->lblk += part.n;
-	if (x->src != SHINGLE_NOWHERE)
-		x->src += part.n;
-	return part;
-}
-
-/* Go on to the next stretch.  Returns false if there is none. */
-static bool next_stretch(struct shingle_device *d, const struct shingle_step *step,
-			 struct stretch *s)
-{
-	bool more = true;
-	u32 i;
-
-	s->from += s->n;
-	s->n = 0;
-	s->nr = 0;
-	while (more && s->n < d->copy_blocks) {
-		spin_lock_irq(&d->map_lock);
-		for (i = 0; i < EXTENTS && s->n < d->copy_blocks; i++) {
-			more = s->rest.n ||
-			       shingle_step_extent(d->engine, step, &s->cursor, &s->rest);
-			if (!more || !s->rest.n)
-				break;
-			d->copy_extents[s->nr] = take(&s->rest, d->copy_blocks - s->n);
-			s->n += d->copy_extents[s->nr++].n;
-		}
-		spin_unlock_irq(&d->map_lock);
-	}
-	return s->n;
-}
-
-/* Which logical block is block @i of the stretch? */
-static u64 lblk_of(const struct shingle_device *d, u32 i)
-{
-	const struct shingle_extent *x = d->copy_extents;
-
-	for (; i >= x->n; x++)
-		i -= x->n;
-	return x->lblk == SHINGLE_NOWHERE ? SHINGLE_NOWHERE : x->lblk + i;
-}
-
-/**
- * struct gather - reads under way
- * @left: how many, plus one while more are being issued
- * @failed: one of them failed
- * @done: all have ended
- */
-struct gather {
-	atomic_t left;
-	bool failed;
-	struct completion done;
-};
-
-static void gather_put(struct gather *g)
-{
-	if (atomic_dec_and_test(&g->left))
-		complete(&g->done);
-}
-
-/* Reads and writes are always supported: there is nothing but errors. */
-SHINGLE_DM_IO_NOTIFY(gather_read_done, error, context)
-{
-	struct gather *g = context;
-
-	if (error)
-		WRITE_ONCE(g->failed, true);
-	gather_put(g);
-}
-
-static void gather_read(struct shingle_device *d, struct gather *g, u64 pblk, u32 n, void *buf)
-{
-	struct dm_io_region where = {
-		.bdev = d->dev[shingle_pblk_dev(pblk)]->bdev,
-		.sector = shingle_pblk_block(pblk) << SHINGLE_SECTORS_SHIFT,
-		.count = (sector_t)n << SHINGLE_SECTORS_SHIFT,
-	};
-	struct dm_io_request req = {
-		.bi_opf = REQ_OP_READ,
-		.mem.type = is_vmalloc_addr(buf) ? DM_IO_VMA : DM_IO_KMEM,
-		.mem.ptr.addr = buf,
-		.notify.fn = gather_read_done,
-		.notify.context = g,
-		.client = d->io,
-	};
-
-	atomic_inc(&g->left);
-	if (shingle_dm_io(&req, 1, &where, NULL)) {
-		WRITE_ONCE(g->failed, true);
-		gather_put(g);
-	}
-}
-
-static int by_place(const void *a, const void *b)
-{
-	const struct shingle_run *x = a, *y = b;
-
-	return x->pblk < y->pblk ? -1 : x->pblk > y->pblk;
-}
-
-/* Of a scattered step everything comes from elsewhere, in as long runs as there are. */
-static u32 extent_runs(struct shingle_device *d, const struct stretch *s)
-{
-	struct shingle_run *r = NULL;
-	u32 at = s->from, i;
-
-	for (i = 0; i < s->nr; i++) {
-		const struct shingle_extent *x = &d->copy_extents[i];
-
-		if (r && r->kind == SHINGLE_RUN_MAPPED && r->pblk + r->n == x->src) {
-			r->n += x->n;
-		} else {
-			r = r ? r + 1 : d->copy_runs;
-			r->lblk = at;
-			r->pblk = x->src;
-			r->n = x->n;
-			r->kind = x->src == SHINGLE_NOWHERE ? SHINGLE_RUN_ZERO : SHINGLE_RUN_MAPPED;
-		}
-		at += x->n;
-	}
-	return r - d->copy_runs + 1;
-}
-
-/*
- * What of the stretch comes from elsewhere than the step's base?  Asked for in parts: the
- * map may change between two of them as it may between two copies.
- */
-static u32 source_runs(struct shingle_device *d, const struct shingle_step *step,
-		       const struct stretch *s, u32 *covered)
-{
-	struct shingle_step part = *step;
-	u32 at = s->from, end = s->from + s->n, nr = 0;
-
-	while (at < end) {
-		part.n = min(at + SOURCE_BLOCKS, end);
-		spin_lock_irq(&d->map_lock);
-		while (at < part.n) {
-			struct shingle_run *r = &d->copy_runs[nr];
-
-			if (!d->ops->step_source(d->engine, &part, at, r) || r->lblk >= part.n)
-				break;
-			r->n = min_t(u32, r->n, part.n - r->lblk);
-			at = r->lblk + r->n;
-			*covered += r->n;
-			nr++;
-		}
-		spin_unlock_irq(&d->map_lock);
-		at = part.n;
-	}
-	return nr;
-}
-
-static u32 collect_runs(struct shingle_device *d, const struct shingle_step *step,
-			const struct stretch *s, u32 *covered)
-{
-	u32 nr;
-
-	*covered = step->scattered ? s->n : 0;
-	nr = step->scattered ? extent_runs(d, s) : source_runs(d, step, s, covered);
-	sort(d->copy_runs, nr, sizeof(*d->copy_runs), by_place, NULL);
-	return nr;
-}
-
-static bool has_base(const struct shingle_step *step)
-{
-	return !step->scattered && step->base != SHINGLE_NOWHERE;
-}
-
-static u64 source_of(const struct shingle_device *d, const struct shingle_step *step, u32 nr,
-		     u32 block)
-{
-	u32 i;
-
-	for (i = 0; i < nr; i++) {
-		const struct shingle_run *r = &d->copy_runs[i];
-
-		if (block - r->lblk < r->n)
-			return r->kind == SHINGLE_RUN_MAPPED ? r->pblk + block - r->lblk :
-							       SHINGLE_NOWHERE;
-	}
-	return has_base(step) ? step->base + block : SHINGLE_NOWHERE;
-}
-
-/*
- * Block @lblk cannot be read at @pblk, for @err: go on without it?  Nothing is missed
- * if the host has written it since the copy there was made, or will have when this
- * step is done.  Else it is lost if the medium says so, and that is remembered.  Of any
- * other error nothing follows: the block may be read the next time.
- */
-static int note_unread(struct shingle_device *d, const struct shingle_step *step, u64 lblk,
-		       u64 pblk, int err)
-{
-	struct shingle_run now;
-	bool needed;
-
-	spin_lock_irq(&d->map_lock);
-	d->n.read_errors++;
-	d->ops->resolve(d->engine, lblk, 1, &now);
-	needed = now.kind == SHINGLE_RUN_MAPPED && now.pblk == pblk &&
-		 !(step->gathered && shingle_wcache_is_frozen(d, lblk));
-	if (!needed || (err == -ENODATA && shingle_bad_add(&d->step_bad, lblk)))
-		err = 0;
-	spin_unlock_irq(&d->map_lock);
-	if (err)
-		DMERR_LIMIT("%s: cleaning cannot read block %llu, for error %d",
-			    dm_table_device_name(d->ti->table), lblk, err);
-	return err;
-}
-
-/*
- * A read failed: find out which blocks are gone.  They are moved as "bad",
- * which they remain for the host until it writes them.
- */
-static int gather_singly(struct shingle_device *d, const struct shingle_step *step,
-			 const struct stretch *s, u32 nr)
-{
-	int err;
-	u32 i;
-
-	for (i = 0; i < s->n; i++) {
-		u8 *buf = d->copy_buf + (size_t)i * SHINGLE_BLOCK_SIZE;
-		u64 pblk = source_of(d, step, nr, s->from + i), lblk = lblk_of(d, i);
-
-		if (pblk == SHINGLE_NOWHERE) {
-			memset(buf, 0, SHINGLE_BLOCK_SIZE);
-			continue;
-		}
-		err = shingle_rw(d, REQ_OP_READ, shingle_pblk_dev(pblk), shingle_pblk_block(pblk),
-				 1, buf);
-		if (!err)
-			continue;
-		if (lblk != SHINGLE_NOWHERE)
-			err = note_unread(d, step, lblk, pblk, err);
-		if (err)
-			return err;
-		memset(buf, 0, SHINGLE_BLOCK_SIZE);
-	}
-	return 0;
-}
-
-/* So many blocks of the stretch are read at the base, of which @covered are not needed. */
-static u32 base_blocks(const struct shingle_step *step, const struct stretch *s, u32 covered)
-{
-	if (!has_base(step))
-		return 0;
-	if (step->read_blocks)
-		return clamp(step->read_blocks, s->from, s->from + s->n) - s->from;
-	return covered < s->n ? s->n : 0;
-}
-
-/* @fresh: how many of the blocks are not moved, but come from the write cache. */
-static int gather(struct shingle_device *d, const struct shingle_step *step,
-		  const struct stretch *s, u32 *fresh)
-{
-	struct gather g = { .left = ATOMIC_INIT(1) };
-	u32 covered, nr = collect_runs(d, step, s, &covered), i;
-	u32 blocks = base_blocks(step, s, covered);
-	int err;
-
-	init_completion(&g.done);
-	if (covered < s->n && !has_base(step))
-		memset(d->copy_buf, 0, (size_t)s->n * SHINGLE_BLOCK_SIZE);
-	if (blocks) {
-		/* One long read; what is newer goes over it afterwards. */
-		gather_read(d, &g, step->base + s->from, blocks, d->copy_buf);
-		gather_put(&g);
-		wait_for_completion(&g.done);
-		atomic_set(&g.left, 1);
-		reinit_completion(&g.done);
-		/* What is read by habit alone is not missed. */
-		if (covered == s->n)
-			g.failed = false;
-	}
-	for (i = 0; i < nr && !g.failed; i++) {
-		const struct shingle_run *r = &d->copy_runs[i];
-		u8 *buf = d->copy_buf + (r->lblk - s->from) * SHINGLE_BLOCK_SIZE;
-
-		if (r->kind != SHINGLE_RUN_MAPPED) {
-			memset(buf, 0, (size_t)r->n * SHINGLE_BLOCK_SIZE);
-			continue;
-		}
-		gather_read(d, &g, r->pblk, r->n, buf);
-		blocks += r->n;
-	}
-	gather_put(&g);
-	wait_for_completion(&g.done);
-
-	spin_lock_irq(&d->map_lock);
-	d->n.clean_read_blocks += blocks;
-	spin_unlock_irq(&d->map_lock);
-	err = g.failed ? gather_singly(d, step, s, nr) : 0;
-	*fresh = 0;
-	if (!err && step->gathered)
-		*fresh = shingle_wcache_overlay(d, step->lblk + s->from, s->n, d->copy_buf);
-	return err;
-}
-
-/* ------------------------------------------------------------------------
- * Steps
- */
-
-/* Rule R0 for steps: neither a destination nor the window after it is in use. */
-static bool extent_allowed(struct shingle_device *d, const struct shingle_step *step,
-			   const struct shingle_extent *x)
-{
-	/* Gathered blocks alone go where their older versions are. */
-	return (step->gathered == SHINGLE_GATHERED_ONLY ||
-		!d->ops->referenced(d->engine, x->dst, x->n)) &&
-	       !shingle_would_destroy(&d->layout, d->engine, x->dst, x->n);
-}
-
-static bool step_allowed(struct shingle_device *d, const struct shingle_step *step)
-{
-	struct shingle_extent x = { .dst = 0 };
-	bool ok = true, more = true;
-	u64 cursor = 0, end = 0;
-	u32 i;
-
-	/* An unsafe mode says so, and has everything in memory. */
-	if (step->whole_in_memory)
-		return true;
-	while (ok && more) {
-		spin_lock_irq(&d->map_lock);
-		for (i = 0; i < EXTENTS && ok; i++) {
-			more = shingle_step_extent(d->engine, step, &cursor, &x);
-			if (!more || !x.n)
-				break;
-			/* Or the head would destroy what the step has written before. */
-			ok = x.dst >= end && extent_allowed(d, step, &x);
-			end = x.dst + x.n;
-		}
-		if (!ok)
-			d->n.r0_violations++;
-		spin_unlock_irq(&d->map_lock);
-	}
-	if (!ok)
-		DMERR("%s: cleaning refused: it would destroy data in use at block %llu",
-		      dm_table_device_name(d->ti->table), shingle_pblk_block(x.dst));
-	return ok;
-}
-
-static void hold_readers(struct shingle_device *d, const struct shingle_step *step)
-{
-	spin_lock_irq(&d->map_lock);
-	d->hold_pblk = step->dst;
-	d->hold_n = step->n;
-	spin_unlock_irq(&d->map_lock);
-	wait_for_readers(d);
-}
-
-/**
- * shingle_clean_write() - write what was copied
- * @d: the device
- * @dst: where
- * @n: how many blocks
- * @buf: their content
- * @fresh: of them, what the write cache has counted already
- *
- * Context: cleaner.  Returns 0 or -EIO.
- */
-int shingle_clean_write(struct shingle_device *d, u64 dst, u32 n, void *buf, u32 fresh)
-{
-	int err = shingle_rw(d, REQ_OP_WRITE, shingle_pblk_dev(dst), shingle_pblk_block(dst), n,
-			     buf);
-
-	spin_lock_irq(&d->map_lock);
-	d->dirty[shingle_pblk_dev(dst)] = true;
-	d->n.clean_write_blocks += n - fresh;
-	spin_unlock_irq(&d->map_lock);
-	return err;
-}
-
-/* Write a stretch, in one go what goes to one place.  @fresh: as gather(). */
-static int put(struct shingle_device *d, const struct stretch *s, u32 fresh)
-{
-	const struct shingle_extent *x = d->copy_extents, *end = x + s->nr;
-	u8 *buf = d->copy_buf;
-	u64 dst;
-	u32 n;
-	int err = 0;
-
-	while (!err && x < end) {
-		dst = x->dst;
-		for (n = 0; x < end && x->dst == dst + n; x++)
-			n += x->n;
-		err = shingle_clean_write(d, dst, n, buf, fresh);
-		buf += (size_t)n * SHINGLE_BLOCK_SIZE;
-		/* Only steps with one destination know of any. */
-		fresh = 0;
-	}
-	return err;
-}
-
-/* @unread: it failed because what it moves could not be read, and nothing is lost. */
-static int copy_step(struct shingle_device *d, const struct shingle_step *step, bool *unread)
-{
-	struct stretch s = { .n = 0 };
-	u32 fresh;
-	int err;
-
-	if (step->whole_in_memory && step->n > d->copy_blocks)
-		return -EINVAL;
-	if (WARN_ON_ONCE(step->scattered && (step->whole_in_memory || step->gathered)))
-		return -EINVAL;
-	if (step->gathered == SHINGLE_GATHERED_ONLY)
-		return shingle_epoch_copy(d, step);
-	while (next_stretch(d, step, &s)) {
-		if (READ_ONCE(d->stopping) || READ_ONCE(d->resetting))
-			return -EINTR;
-		err = gather(d, step, &s, &fresh);
-		*unread = err;
-		if (err)
-			return err;
-		if (step->whole_in_memory)
-			hold_readers(d, step);
-		err = put(d, &s, fresh);
-		if (err)
-			return err;
-	}
-	return 0;
 }
 
 /* Room in the journal before the step begins: what it copies is not copied in vain. */
@@ -670,7 +148,7 @@ static int run_step(struct shingle_device *d, const struct shingle_step *step, b
 	err = reserve_step(d, records);
 	reserved = !err;
 	if (!err && step->n)
-		err = step_allowed(d, step) ? copy_step(d, step, unread) : -EUCLEAN;
+		err = shingle_step_allowed(d, step) ? shingle_copy_step(d, step, unread) : -EUCLEAN;
 	if (!err)
 		err = finish_step(d, step, records);
 	if (!err) {
@@ -783,13 +261,8 @@ static bool settle(struct shingle_device *d)
 	return wanted || !pending;
 }
 
-/**
- * shingle_clean_work() - clean as long as there is a reason
- * @work: shingle_device::clean_work
- *
- * Context: workqueue.
- */
-void shingle_clean_work(struct work_struct *work)
+/* Clean as long as there is a reason. */
+static void clean_work(struct work_struct *work)
 {
 	struct shingle_device *d = container_of(to_delayed_work(work), struct shingle_device,
 						clean_work);
@@ -859,4 +332,16 @@ void shingle_clean_work(struct work_struct *work)
 	if (kick)
 		shingle_kick(d);
 	wake_up_all(&d->wait);
+}
+
+/**
+ * shingle_clean_init() - prepare a device's cleaner
+ * @d: the device
+ *
+ * Context: constructor.
+ */
+void shingle_clean_init(struct shingle_device *d)
+{
+	INIT_DELAYED_WORK(&d->clean_work, clean_work);
+	INIT_DELAYED_WORK(&d->idle_work, idle_work);
 }

@@ -8,20 +8,10 @@
  * in its order, with its syncs.  A flush ends when the last block that it waits
  * for has left the write cache.
  */
-#include "device.h"
-
-/**
- * shingle_want_epoch() - gathered writes are to be written
- * @d: the device
- *
- * Context: map lock.
- */
-void shingle_want_epoch(struct shingle_device *d)
-{
-	lockdep_assert_held(&d->map_lock);
-	d->epoch_wanted = true;
-	queue_delayed_work(d->clean_wq, &d->clean_work, 0);
-}
+#include "base/device.h"
+#include "clean/clean.h"
+#include "front/wcache.h"
+#include "log/log.h"
 
 /**
  * shingle_epoch_open() - put an epoch together, if one is wanted and none is open

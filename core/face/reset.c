@@ -8,7 +8,13 @@
  */
 #include <linux/sched/mm.h>
 
-#include "device.h"
+#include "base/device.h"
+#include "base/mode.h"
+#include "base/wake.h"
+#include "face/face.h"
+#include "front/wcache.h"
+#include "log/log.h"
+#include "medium/medium.h"
 
 static const char *device_name(const struct shingle_device *d)
 {
@@ -45,43 +51,6 @@ static void set_resetting(struct shingle_device *d, bool yes)
 	/* The cleaner gives up an epoch that is open. */
 	queue_delayed_work(d->clean_wq, &d->clean_work, 0);
 	spin_unlock_irq(&d->map_lock);
-}
-
-/**
- * shingle_reset_switch() - the old engine's place is taken
- * @d: the device, quiet
- * @fresh: an engine that holds nothing, and the old one after it
- *
- * Tunables and counters go with the device, not with its content.
- *
- * Context: map lock.
- */
-void shingle_reset_switch(struct shingle_device *d, struct shingle_engine **fresh)
-{
-	const struct shingle_counter *c = d->ops->counters;
-	const struct shingle_option *o;
-	char value[32];
-	const char *why;
-	u32 i;
-
-	lockdep_assert_held(&d->map_lock);
-	(*fresh)->knows_life = d->engine->knows_life;
-	for (o = d->ops->options; o->name; o++) {
-		if (shingle_option_show(o, d->engine, value, sizeof(value)))
-			WARN_ON_ONCE(shingle_set(*fresh, o->name, value[0] ? value : NULL, &why));
-	}
-	/* What is no count, but what there is, goes. */
-	for (i = 0; c[i].name; i++) {
-		if (c[i].kind == SHINGLE_COUNTER_COUNT)
-			d->carried[i] += shingle_counter_get(&c[i], d->engine);
-	}
-	swap(d->engine, *fresh);
-	d->engine->in_use = true;
-	d->config.engine = d->engine;
-	d->bad.nr = 0;
-	d->step_bad.nr = 0;
-	d->trims.nr = 0;
-	d->n.resets++;
 }
 
 static int reset_quiet(struct shingle_device *d, struct shingle_engine **fresh)

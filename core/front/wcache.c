@@ -14,74 +14,14 @@
  */
 #include <linux/highmem.h>
 
-#include "device.h"
-#include "trace.h"
+#include "base/device.h"
+#include "base/wake.h"
+#include "front/front.h"
+#include "front/slots.h"
 
-/* Blocks of one destage: 1 MiB. */
-#define RUN_BLOCKS	256U
-/* Destages under way. */
-#define DEPTH		8
-/* Of so many runs one begins with the oldest block, wherever it is. */
-#define BATCH		16
 /* Attempts to write a block, each in a new place. */
 #define MAX_TRIES	3
-/* Rounds of attempts of which none succeeded: the device cannot be written. */
-#define MAX_ROUNDS	10
 #define RETRY_DELAY	msecs_to_jiffies(100)
-#define SLOTS_PER_PAGE	(PAGE_SIZE / SHINGLE_BLOCK_SIZE)
-
-/**
- * struct shingle_destage - a run on its way to the medium
- * @d: the device
- * @w: the placement
- * @slots: what is written, ascending
- * @bio: the write; last, dictated by the bio_set
- */
-struct shingle_destage {
-	struct shingle_device *d;
-	struct shingle_write w;
-	struct list_head slots;
-	struct bio bio;
-};
-
-static struct page *page_of(const struct shingle_wcache *wc, const struct shingle_wslot *s)
-{
-	return wc->pages[(s - wc->slots) / SLOTS_PER_PAGE];
-}
-
-static u32 offset_of(const struct shingle_wcache *wc, const struct shingle_wslot *s)
-{
-	return (s - wc->slots) % SLOTS_PER_PAGE * SHINGLE_BLOCK_SIZE;
-}
-
-static void *memory_of(const struct shingle_wcache *wc, const struct shingle_wslot *s)
-{
-	return page_address(page_of(wc, s)) + offset_of(wc, s);
-}
-
-/* The first block at or after @lblk. */
-static struct shingle_wslot *find_from(const struct shingle_wcache *wc, u64 lblk)
-{
-	struct rb_node *node = wc->tree.rb_node;
-	struct shingle_wslot *found = NULL;
-
-	while (node) {
-		struct shingle_wslot *s = rb_entry(node, struct shingle_wslot, node);
-
-		if (s->lblk < lblk) {
-			node = node->rb_right;
-		} else {
-			found = s;
-			node = node->rb_left;
-		}
-	}
-	return found;
-}
-
-static struct shingle_wslot *next_of(struct shingle_wslot *s)
-{
-	return rb_entry_safe(rb_next(&s->node), struct shingle_wslot, node);
-}
 
 static void insert(struct shingle_wcache *wc, struct shingle_wslot *s)
 {
@@ -107,30 +47,43 @@ static void put_slot(struct shingle_wcache *wc, struct shingle_wslot *s)
 	wc->nr_free++;
 }
 
-/* @s is not what its block holds any more, or is on the medium. */
-static void forget(struct shingle_wcache *wc, struct shingle_wslot *s)
+/**
+ * shingle_wslot_from() - the newest version of the first block that is here
+ * @wc: the cache
+ * @lblk: at or after this one
+ *
+ * Context: map lock.  Returns NULL if there is none.
+ */
+struct shingle_wslot *shingle_wslot_from(const struct shingle_wcache *wc, u64 lblk)
+{
+	struct rb_node *node = wc->tree.rb_node;
+	struct shingle_wslot *found = NULL;
+
+	while (node) {
+		struct shingle_wslot *s = rb_entry(node, struct shingle_wslot, node);
+
+		if (s->lblk < lblk) {
+			node = node->rb_right;
+		} else {
+			found = s;
+			node = node->rb_left;
+		}
+	}
+	return found;
+}
+
+/**
+ * shingle_wslot_forget() - a slot is not what its block holds any more
+ * @wc: the cache
+ * @s: the slot; or what it holds is on the medium
+ *
+ * Context: map lock.
+ */
+void shingle_wslot_forget(struct shingle_wcache *wc, struct shingle_wslot *s)
 {
 	list_del(&s->age);
 	wc->nr--;
 	put_slot(wc, s);
-}
-
-static struct shingle_wslot *oldest(struct shingle_wcache *wc)
-{
-	return list_first_entry_or_null(&wc->ages, struct shingle_wslot, age);
-}
-
-/* Is everything up to @seq on the medium, or never will be? */
-static bool reached(struct shingle_wcache *wc, u64 seq)
-{
-	struct shingle_wslot *s = oldest(wc);
-
-	return !s || s->seq > seq;
-}
-
-static void run_now(struct shingle_wcache *wc)
-{
-	mod_delayed_work(wc->wq, &wc->work, 0);
 }
 
 /* ------------------------------------------------------------------------
@@ -168,7 +121,7 @@ static void copy_block(struct bio *bio, struct bvec_iter *iter, u8 *mem, bool to
 u32 shingle_wcache_take(struct shingle_device *d, u64 lblk, u32 n, struct list_head *slots)
 {
 	struct shingle_wcache *wc = &d->wcache;
-	struct shingle_wslot *here = find_from(wc, lblk), *s;
+	struct shingle_wslot *here = shingle_wslot_from(wc, lblk), *s;
 	u32 i;
 
 	lockdep_assert_held(&d->map_lock);
@@ -196,7 +149,7 @@ u32 shingle_wcache_take(struct shingle_device *d, u64 lblk, u32 n, struct list_h
 static void publish(struct shingle_device *d, struct shingle_wslot *s)
 {
 	struct shingle_wcache *wc = &d->wcache;
-	struct shingle_wslot *old = find_from(wc, s->lblk);
+	struct shingle_wslot *old = shingle_wslot_from(wc, s->lblk);
 
 	lockdep_assert_held(&d->map_lock);
 	s->state = SHINGLE_WSLOT_DIRTY;
@@ -233,16 +186,8 @@ static void publish(struct shingle_device *d, struct shingle_wslot *s)
 		if (s->twin)
 			s->twin->twin = s;
 	}
-	forget(wc, old);
+	shingle_wslot_forget(wc, old);
 	d->n.wcache_replaced_blocks++;
-}
-
-/* An engine that gathers is to see as much as there is room for. */
-static bool is_full(const struct shingle_device *d)
-{
-	const struct shingle_wcache *wc = &d->wcache;
-
-	return d->gathers ? wc->waiting : wc->dirty > wc->blocks / 2;
 }
 
 /* Destage now, or later if there is nothing else to hurry it. */
@@ -320,7 +265,7 @@ bool shingle_wcache_fill(struct shingle_device *d, struct bio *bio, struct bvec_
  */
 bool shingle_wcache_find(struct shingle_device *d, u64 lblk, u32 *n, struct shingle_hits *hits)
 {
-	struct shingle_wslot *s = find_from(&d->wcache, lblk);
+	struct shingle_wslot *s = shingle_wslot_from(&d->wcache, lblk);
 
 	lockdep_assert_held(&d->map_lock);
 	hits->n = 0;
@@ -406,7 +351,7 @@ bool shingle_wcache_in_the_way(struct shingle_device *d, u64 lblk, u64 n, u64 se
 	/* Then it will fail, and there is nothing to wait for. */
 	if (d->mode != SHINGLE_RW)
 		return false;
-	for (s = find_from(wc, lblk); s && s->lblk - lblk < n; s = next_of(s)) {
+	for (s = shingle_wslot_from(wc, lblk); s && s->lblk - lblk < n; s = next_of(s)) {
 		if (s->seq > seq && !s->twin && s->state != SHINGLE_WSLOT_FLIGHT)
 			continue;
 		wc->drain = max(wc->drain, s->seq);
@@ -438,78 +383,9 @@ bool shingle_wcache_flush(struct shingle_device *d, struct bio *bio)
 	return true;
 }
 
-/* Flushes that need not wait any more. */
-static void release_flushes(struct shingle_device *d)
-{
-	struct shingle_wcache *wc = &d->wcache;
-	struct bio_list ready = BIO_EMPTY_LIST;
-	bool failed = false;
-	struct bio *bio;
-
-	spin_lock_irq(&d->map_lock);
-	while ((bio = bio_list_peek(&wc->flushes))) {
-		if (d->mode == SHINGLE_RW && !reached(wc, shingle_bio_io(bio)->seq))
-			break;
-		bio_list_add(&ready, bio_list_pop(&wc->flushes));
-		failed = wc->error;
-	}
-	if (failed)
-		wc->error = false;
-	spin_unlock_irq(&d->map_lock);
-
-	while ((bio = bio_list_pop(&ready))) {
-		if (failed)
-			shingle_bio_io(bio)->status = BLK_STS_IOERR;
-		shingle_end_part(d, bio);
-	}
-}
-
 /* ------------------------------------------------------------------------
- * Destaging
+ * A destage has ended
  */
-
-/* May it set out now? */
-static bool eligible(const struct shingle_wslot *s)
-{
-	return s->state == SHINGLE_WSLOT_DIRTY && !s->twin;
-}
-
-/* Where the next run begins: the elevator goes up and begins again below. */
-static struct shingle_wslot *pick(struct shingle_wcache *wc)
-{
-	struct shingle_wslot *s;
-
-	/*
-	 * Somebody who writes just before it must not keep others from their flush.
-	 * But what was refused comes first: the cursor is there.
-	 */
-	if (!wc->refused && wc->picks % BATCH == BATCH - 1) {
-		list_for_each_entry(s, &wc->ages, age) {
-			if (eligible(s))
-				return s;
-		}
-		return NULL;
-	}
-	for (s = find_from(wc, wc->cursor); s; s = next_of(s)) {
-		if (eligible(s))
-			return s;
-	}
-	for (s = find_from(wc, 0); s && s->lblk < wc->cursor; s = next_of(s)) {
-		if (eligible(s))
-			return s;
-	}
-	return NULL;
-}
-
-static bool wanted(struct shingle_device *d)
-{
-	struct shingle_wcache *wc = &d->wcache;
-
-	if (!wc->dirty || wc->flying >= (d->gathers ? 1 : DEPTH) || wc->blocked ||
-	    d->mode != SHINGLE_RW || (wc->rounds && time_before(jiffies, wc->retry_at)))
-		return false;
-	return !wc->on || wc->refused || is_full(d) || !reached(wc, wc->drain);
-}
 
 /**
  * shingle_wcache_written() - a destage has ended
@@ -538,10 +414,10 @@ void shingle_wcache_written(struct shingle_device *d, struct list_head *slots, b
 				newer->since = s->since;
 				list_move(&newer->age, &s->age);
 			}
-			forget(wc, s);
+			shingle_wslot_forget(wc, s);
 		} else if (!failed) {
 			rb_erase(&s->node, &wc->tree);
-			forget(wc, s);
+			shingle_wslot_forget(wc, s);
 		} else if (++s->tries < MAX_TRIES) {
 			s->state = SHINGLE_WSLOT_DIRTY;
 			wc->dirty++;
@@ -556,535 +432,6 @@ void shingle_wcache_written(struct shingle_device *d, struct list_head *slots, b
 		wc->rounds++;
 		wc->retry_at = jiffies + RETRY_DELAY;
 	}
-}
-
-static void destage_end_io(struct bio *bio)
-{
-	struct shingle_destage *g = container_of(bio, struct shingle_destage, bio);
-	struct shingle_device *d = g->d;
-	unsigned long flags;
-
-	shingle_write_done(d, &g->w, bio->bi_status, &g->slots);
-	bio_put(bio);
-	/* Last: who waits for it may free the device. */
-	spin_lock_irqsave(&d->map_lock, flags);
-	d->wcache.flying--;
-	run_now(&d->wcache);
-	wake_up_all(&d->wait);
-	spin_unlock_irqrestore(&d->map_lock, flags);
-}
-
-/* ------------------------------------------------------------------------
- * For engines that gather writes: what is part of an epoch is in FLIGHT, and an
- * epoch is what destages are otherwise
- */
-
-/**
- * shingle_wcache_clear() - how many blocks of a prefix are not here?
- * @d: the device
- * @lblk: first block
- * @n: how many at most
- *
- * Context: map lock.
- */
-u32 shingle_wcache_clear(struct shingle_device *d, u64 lblk, u32 n)
-{
-	struct shingle_wslot *s = find_from(&d->wcache, lblk);
-
-	lockdep_assert_held(&d->map_lock);
-	return s ? min_t(u64, n, s->lblk - lblk) : n;
-}
-
-/* The version of a block that is part of the epoch; @s is the newest. */
-static struct shingle_wslot *frozen_of(struct shingle_wslot *s)
-{
-	if (s->state == SHINGLE_WSLOT_FLIGHT)
-		return s;
-	return s->twin && s->twin->state == SHINGLE_WSLOT_FLIGHT ? s->twin : NULL;
-}
-
-/*
- * The next run of blocks at or after *@lblk that can go into an epoch, within one
- * of the engine's units; a whole one if @whole.  Returns its length; 0 if there is none,
- * or none in the part that was looked at and *@lblk is where the next part begins.
- */
-static u32 next_run(struct shingle_device *d, u64 *lblk, bool whole)
-{
-	u32 unit = d->engine->gather_blocks, offset, seen = 0, n;
-	struct shingle_wslot *s, *end;
-	u64 from = *lblk;
-
-	*lblk = U64_MAX;
-	for (s = find_from(&d->wcache, from); s; s = end) {
-		*lblk = s->lblk;
-		if (seen >= SHINGLE_WALK)
-			return 0;
-		div_u64_rem(s->lblk, unit, &offset);
-		end = s;
-		for (n = 0; end && offset + n < unit && end->lblk == s->lblk + n && eligible(end);
-		     n++)
-			end = next_of(end);
-		if (n && (!whole || n == unit))
-			return n;
-		if (!n)
-			end = next_of(s);
-		seen += n ?: 1;
-	}
-	*lblk = U64_MAX;
-	return 0;
-}
-
-/* Put runs from *@from up to @to into the epoch.  Returns how many blocks. */
-static u32 freeze_range(struct shingle_device *d, u64 *from, u64 to, bool whole)
-{
-	struct shingle_wcache *wc = &d->wcache;
-	u32 total = 0, n, i;
-	u64 at = *from;
-
-	for (;;) {
-		struct shingle_wslot *s;
-
-		spin_lock_irq(&d->map_lock);
-		n = next_run(d, &at, whole);
-		if (!n && at < to) {
-			spin_unlock_irq(&d->map_lock);
-			cond_resched();
-			continue;
-		}
-		if (!n)
-			break;
-		*from = at;
-		if (*from >= to || d->ops->epoch_add(d->engine, *from, n))
-			break;
-		for (i = 0, s = find_from(wc, *from); i < n; i++, s = next_of(s)) {
-			s->state = SHINGLE_WSLOT_FLIGHT;
-			wc->dirty--;
-		}
-		wc->frozen += n;
-		spin_unlock_irq(&d->map_lock);
-		*from += n;
-		at = *from;
-		total += n;
-	}
-	spin_unlock_irq(&d->map_lock);
-	return total;
-}
-
-/**
- * shingle_wcache_freeze() - put an epoch together
- * @d: the device; none is open
- *
- * If there is only a want of room, what is not whole is kept back: the rest of it
- * is likely to come.  Where the last epoch had no more room the next one begins.
- *
- * Context: cleaner.  Returns how many blocks are in it.
- */
-u32 shingle_wcache_freeze(struct shingle_device *d)
-{
-	struct shingle_wcache *wc = &d->wcache;
-	u32 n, offset;
-	u64 start, at;
-	bool whole;
-
-	spin_lock_irq(&d->map_lock);
-	/* Of a unit all or nothing is before the others: its runs come together. */
-	div_u64_rem(wc->cursor, d->engine->gather_blocks, &offset);
-	start = wc->cursor - offset;
-	whole = wc->on && reached(wc, wc->drain);
-	spin_unlock_irq(&d->map_lock);
-	for (;;) {
-		at = start;
-		n = freeze_range(d, &at, U64_MAX, whole);
-		wc->cursor = at;
-		if (start) {
-			u32 more;
-
-			at = 0;
-			more = freeze_range(d, &at, start, whole);
-			if (more)
-				wc->cursor = at;
-			n += more;
-		}
-		if (n || !whole)
-			break;
-		whole = false;
-	}
-	spin_lock_irq(&d->map_lock);
-	wc->flying += !!n;
-	d->n.wcache_destages += !!n;
-	d->n.wcache_destage_blocks += n;
-	spin_unlock_irq(&d->map_lock);
-	return n;
-}
-
-/* As shingle_wcache_frozen(), but says where they are instead of copying them. */
-static u32 frozen_run(struct shingle_device *d, u64 *lblk, u64 end, u32 n,
-		      struct shingle_wslot **slot)
-{
-	struct shingle_wslot *s;
-	u32 got = 0;
-
-	spin_lock_irq(&d->map_lock);
-	s = find_from(&d->wcache, *lblk);
-	while (s && s->lblk < end && !frozen_of(s))
-		s = next_of(s);
-	if (s && s->lblk < end) {
-		*lblk = s->lblk;
-		n = min_t(u64, min_t(u32, n, SHINGLE_WCACHE_HITS), end - s->lblk);
-		for (; got < n && s && s->lblk == *lblk + got && frozen_of(s); s = next_of(s))
-			slot[got++] = frozen_of(s);
-	}
-	spin_unlock_irq(&d->map_lock);
-	return got;
-}
-
-static void copy_slots(struct shingle_device *d, struct shingle_wslot **slot, u32 n, u8 *buf)
-{
-	u32 i;
-
-	for (i = 0; i < n; i++)
-		memcpy(buf + (size_t)i * SHINGLE_BLOCK_SIZE, memory_of(&d->wcache, slot[i]),
-		       SHINGLE_BLOCK_SIZE);
-}
-
-/**
- * shingle_wcache_overlay() - copy what is in the epoch over older content
- * @d: the device
- * @lblk: first block
- * @n: how many
- * @buf: their content
- *
- * Context: cleaner.  What is in the epoch stays until the cleaner lets go of it.
- * Returns how many blocks were copied.
- */
-u32 shingle_wcache_overlay(struct shingle_device *d, u64 lblk, u32 n, u8 *buf)
-{
-	struct shingle_wslot *slot[SHINGLE_WCACHE_HITS];
-	u64 at = lblk, end = lblk + n;
-	u32 got, copied = 0;
-
-	for (; at < end; at += got) {
-		got = frozen_run(d, &at, end, end - at, slot);
-		if (!got)
-			break;
-		copy_slots(d, slot, got, buf + (at - lblk) * SHINGLE_BLOCK_SIZE);
-		copied += got;
-	}
-	return copied;
-}
-
-/**
- * shingle_wcache_frozen() - the next run of blocks that are in the epoch
- * @d: the device
- * @lblk: where to begin; result, its first block
- * @end: where to end
- * @n: how many at most
- * @buf: for their content
- *
- * Context: cleaner.  Returns its length, 0 if there is none.
- */
-u32 shingle_wcache_frozen(struct shingle_device *d, u64 *lblk, u64 end, u32 n, u8 *buf)
-{
-	struct shingle_wslot *slot[SHINGLE_WCACHE_HITS];
-	u32 got = frozen_run(d, lblk, end, n, slot);
-
-	copy_slots(d, slot, got, buf);
-	return got;
-}
-
-/**
- * shingle_wcache_is_frozen() - is a block in the epoch?
- * @d: the device
- * @lblk: the block
- *
- * Context: map lock.
- */
-bool shingle_wcache_is_frozen(struct shingle_device *d, u64 lblk)
-{
-	struct shingle_wslot *s = find_from(&d->wcache, lblk);
-
-	lockdep_assert_held(&d->map_lock);
-	return s && s->lblk == lblk && frozen_of(s);
-}
-
-/**
- * shingle_wcache_stepped() - a step of the epoch has ended
- * @d: the device
- * @lblk: first block that it wrote
- * @n: how many
- * @failed: or could not write
- *
- * Context: map lock, held since the engine changed its map, as for
- * shingle_wcache_written().
- */
-void shingle_wcache_stepped(struct shingle_device *d, u64 lblk, u32 n, bool failed)
-{
-	struct shingle_wslot *s;
-	LIST_HEAD(slots);
-
-	lockdep_assert_held(&d->map_lock);
-	for (s = find_from(&d->wcache, lblk); s && s->lblk - lblk < n; s = next_of(s)) {
-		struct shingle_wslot *frozen = frozen_of(s);
-
-		if (frozen)
-			list_add_tail(&frozen->link, &slots);
-	}
-	shingle_wcache_written(d, &slots, failed);
-}
-
-/**
- * shingle_wcache_thaw() - the epoch has ended
- * @d: the device
- *
- * What it has not written is gathered again.
- *
- * Context: map lock.
- */
-void shingle_wcache_thaw(struct shingle_device *d)
-{
-	struct shingle_wcache *wc = &d->wcache;
-	struct shingle_wslot *s, *next;
-
-	lockdep_assert_held(&d->map_lock);
-	list_for_each_entry_safe(s, next, &wc->ages, age) {
-		struct shingle_wslot *newer = s->twin;
-
-		/* After an epoch that came to its end there is nothing to look for. */
-		if (!wc->frozen)
-			break;
-		if (s->state != SHINGLE_WSLOT_FLIGHT)
-			continue;
-		wc->frozen--;
-		if (newer) {
-			newer->twin = NULL;
-			newer->seq = s->seq;
-			newer->since = s->since;
-			next = newer == next ? list_next_entry(newer, age) : next;
-			list_move(&newer->age, &s->age);
-			forget(wc, s);
-		} else {
-			s->state = SHINGLE_WSLOT_DIRTY;
-			wc->dirty++;
-		}
-	}
-	wc->flying--;
-	run_now(wc);
-}
-
-/* ------------------------------------------------------------------------
- * Runs on their way
- */
-
-/* Slots of @n blocks from @s on go to @g. */
-static void load(struct shingle_device *d, struct shingle_destage *g, struct shingle_wslot *s,
-		 u32 n)
-{
-	struct shingle_wcache *wc = &d->wcache;
-
-	for (; n; n--, s = next_of(s)) {
-		s->state = SHINGLE_WSLOT_FLIGHT;
-		wc->dirty--;
-		list_add_tail(&s->link, &g->slots);
-		__bio_add_page(&g->bio, page_of(wc, s), SHINGLE_BLOCK_SIZE, offset_of(wc, s));
-	}
-}
-
-/*
- * Destage a run.  As with a piece of a host's write, the bio must be complete
- * when the lock goes: it may be submitted by who ends an earlier one.  Returns
- * false if there is nothing to be done, or no room.
- */
-static bool destage(struct shingle_device *d)
-{
-	struct shingle_wcache *wc = &d->wcache;
-	struct shingle_wslot *s, *end;
-	struct shingle_destage *g;
-	bool held = false;
-	struct bio *bio;
-	u32 n = 0;
-	int r = -ENOENT;
-
-	bio = bio_alloc_bioset(d->dev[SHINGLE_DEV_DATA]->bdev, RUN_BLOCKS, REQ_OP_WRITE,
-			       GFP_NOIO, &wc->bios);
-	bio->bi_end_io = destage_end_io;
-	g = container_of(bio, struct shingle_destage, bio);
-	g->d = d;
-	INIT_LIST_HEAD(&g->slots);
-
-	spin_lock_irq(&d->map_lock);
-	s = wanted(d) ? pick(wc) : NULL;
-	if (!s)
-		goto out;
-	for (end = s; end && n < RUN_BLOCKS && end->lblk == s->lblk + n && eligible(end); n++)
-		end = next_of(end);
-	r = shingle_place(d, s->lblk, n, &g->w, bio);
-	if (r == -EIO || r == SHINGLE_FULL) {
-		/* Refused: for these blocks it is as bad as an error of the medium. */
-		load(d, g, s, n);
-		wc->refused = false;
-		shingle_wcache_written(d, &g->slots, true);
-	} else if (r) {
-		/* Until this one comes again the engine may refuse others. */
-		wc->blocked = true;
-		wc->refused = true;
-		wc->cursor = s->lblk;
-	} else {
-		n = g->w.run.n;
-		load(d, g, s, n);
-		shingle_remap(d, bio, g->w.run.pblk);
-		wc->flying++;
-		wc->picks++;
-		wc->refused = false;
-		wc->cursor = s->lblk + n;
-		d->n.wcache_destages++;
-		d->n.wcache_destage_blocks += n;
-		held = g->w.held;
-		trace_shingle_destage(dm_table_device_name(d->ti->table), &g->w.run, wc->dirty);
-	}
-out:
-	spin_unlock_irq(&d->map_lock);
-	if (r)
-		bio_put(bio);
-	else if (!held)
-		submit_bio_noacct(bio);
-	return !r || r == -EIO || r == SHINGLE_FULL;
-}
-
-/*
- * Blocks that could not be written anywhere become unreadable, as if the medium
- * had lost them, and the next flush says that something is gone.
- */
-static void bury(struct shingle_device *d)
-{
-	struct shingle_wcache *wc = &d->wcache;
-	bool full = false, kick = false;
-	struct shingle_wslot *s;
-
-	spin_lock_irq(&d->map_lock);
-	while ((s = list_first_entry_or_null(&wc->lost, struct shingle_wslot, link))) {
-		struct shingle_record rec;
-		struct shingle_emit emit = { .rec = &rec, .max = 1 };
-
-		if (d->mode != SHINGLE_RW)
-			break;
-		/* What a reset forgets must not come back with its records. */
-		if (d->resetting) {
-			wc->blocked = true;
-			break;
-		}
-		full = d->bad.nr == SHINGLE_MAX_BAD;
-		if (full)
-			break;
-		if (!shingle_journal_reserve(d, 1)) {
-			wc->blocked = true;
-			break;
-		}
-		shingle_bad_add(&d->bad, s->lblk);
-		emit.seq = d->journal.seq;
-		shingle_emit(&emit, SHINGLE_REC_BAD, 0, 0, s->lblk, 0);
-		shingle_journal_add(d, 1, &emit);
-		d->n.wcache_lost_blocks++;
-		wc->error = true;
-		DMERR_LIMIT("%s: block %llu was acknowledged and cannot be written",
-			    dm_table_device_name(d->ti->table), s->lblk);
-		list_del(&s->link);
-		rb_erase(&s->node, &wc->tree);
-		forget(wc, s);
-		kick = shingle_waiting(d);
-	}
-	full |= wc->rounds >= MAX_ROUNDS;
-	spin_unlock_irq(&d->map_lock);
-	if (kick)
-		shingle_kick(d);
-	if (full)
-		shingle_set_mode(d, SHINGLE_RO, false,
-				 "the write cache cannot be emptied, see the errors of its devices");
-}
-
-/* When to look again, if nothing that ends before will say so. */
-static void rearm(struct shingle_device *d)
-{
-	struct shingle_wcache *wc = &d->wcache;
-	unsigned long at, now = jiffies;
-
-	lockdep_assert_held(&d->map_lock);
-	if (!wc->dirty || wc->flying || wc->blocked || d->mode != SHINGLE_RW)
-		return;
-	if (wc->rounds && time_before(now, wc->retry_at))
-		at = wc->retry_at;
-	else if (d->config.destage_ms)
-		at = oldest(wc)->since + msecs_to_jiffies(d->config.destage_ms);
-	else
-		return;
-	queue_delayed_work(wc->wq, &wc->work, time_after(at, now) ? at - now : 1);
-}
-
-static void wcache_work(struct work_struct *work)
-{
-	struct shingle_device *d = container_of(to_delayed_work(work), struct shingle_device,
-						wcache.work);
-	struct shingle_wcache *wc = &d->wcache;
-	struct shingle_wslot *s;
-	bool go;
-
-	spin_lock_irq(&d->map_lock);
-	wc->blocked = false;
-	s = oldest(wc);
-	if (s && d->config.destage_ms &&
-	    time_after_eq(jiffies, s->since + msecs_to_jiffies(d->config.destage_ms)))
-		wc->drain = wc->seq;
-	spin_unlock_irq(&d->map_lock);
-
-	bury(d);
-	do {
-		spin_lock_irq(&d->map_lock);
-		go = wanted(d);
-		if (go && d->gathers)
-			shingle_want_epoch(d);
-		spin_unlock_irq(&d->map_lock);
-	} while (go && !d->gathers && destage(d));
-	/* What was refused just now, or flushes would wait for it. */
-	bury(d);
-	release_flushes(d);
-
-	spin_lock_irq(&d->map_lock);
-	rearm(d);
-	spin_unlock_irq(&d->map_lock);
-	wake_up_all(&d->wait);
-}
-
-/**
- * shingle_wcache_kick() - something has changed that a destage may wait for
- * @d: the device
- *
- * Context: any.
- */
-void shingle_wcache_kick(struct shingle_device *d)
-{
-	struct shingle_wcache *wc = &d->wcache;
-	unsigned long flags;
-
-	spin_lock_irqsave(&d->map_lock, flags);
-	if (wc->blocked || d->mode != SHINGLE_RW)
-		run_now(wc);
-	spin_unlock_irqrestore(&d->map_lock, flags);
-}
-
-/**
- * shingle_wcache_look() - destage_ms has become another: when is the next block due?
- * @d: the device
- *
- * Context: any.  What is here may wait for a timer set before, or for none.
- */
-void shingle_wcache_look(struct shingle_device *d)
-{
-	struct shingle_wcache *wc = &d->wcache;
-	unsigned long flags;
-
-	spin_lock_irqsave(&d->map_lock, flags);
-	if (wc->dirty && !READ_ONCE(d->suspended))
-		run_now(wc);
-	spin_unlock_irqrestore(&d->map_lock, flags);
 }
 
 /* ------------------------------------------------------------------------
@@ -1221,7 +568,7 @@ void shingle_wcache_prepare(struct shingle_device *d)
 	INIT_LIST_HEAD(&wc->free);
 	INIT_LIST_HEAD(&wc->lost);
 	bio_list_init(&wc->flushes);
-	INIT_DELAYED_WORK(&wc->work, wcache_work);
+	INIT_DELAYED_WORK(&wc->work, shingle_destage_work);
 }
 
 /**

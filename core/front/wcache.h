@@ -1,136 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The volatile write cache of a drive: acknowledged from memory, written later. */
-#ifndef SHINGLE_WCACHE_H
-#define SHINGLE_WCACHE_H
+/* The volatile write cache, for those who use it. */
+#ifndef SHINGLE_FRONT_WCACHE_H
+#define SHINGLE_FRONT_WCACHE_H
 
-#include <linux/bio.h>
-#include <linux/list.h>
-#include <linux/rbtree.h>
-#include <linux/workqueue.h>
-
-struct shingle_device;
-
-/* Blocks of a read that are served at a time. */
-#define SHINGLE_WCACHE_HITS	32
-
-enum shingle_wslot_state {
-	SHINGLE_WSLOT_FREE,
-	SHINGLE_WSLOT_FILLING,	/* being copied into, nobody else knows it */
-	SHINGLE_WSLOT_DIRTY,	/* the newest version of its block */
-	SHINGLE_WSLOT_FLIGHT,	/* on its way to the medium; perhaps not the newest */
-	SHINGLE_WSLOT_LOST,	/* could not be written: reads fail */
-	SHINGLE_WSLOT_GONE,	/* would be free, but somebody still reads it */
-};
-
-/**
- * struct shingle_wslot - room for one block
- * @node: in shingle_wcache::tree, if it is the newest version of its block
- * @age: in shingle_wcache::ages, if DIRTY, FLIGHT or LOST
- * @link: in shingle_wcache::free or ::lost, in the list of a write that fills it
- *	or of the destage that it is part of
- * @twin: of two versions of a block the other one: the older is in FLIGHT, the
- *	newer DIRTY, and must not set out before the older has arrived
- * @lblk: which block
- * @seq: when it was acknowledged; that of the version which it replaced, so that
- *	a flush that waits for the one waits for the other
- * @since: the same in jiffies
- * @pins: reads that copy from it
- * @state: enum shingle_wslot_state
- * @tries: failed attempts to write it
- *
- * What lies in a slot never changes from DIRTY on: an overwrite takes another
- * one.  So nobody can see half a block, and copying needs no lock.
- */
-struct shingle_wslot {
-	struct rb_node node;
-	struct list_head age;
-	struct list_head link;
-	struct shingle_wslot *twin;
-	u64 lblk;
-	u64 seq;
-	unsigned long since;
-	u32 pins;
-	u8 state;
-	u8 tries;
-};
-
-/**
- * struct shingle_hits - blocks of a read that were found
- * @n: how many
- * @slot: where, pinned
- */
-struct shingle_hits {
-	u32 n;
-	struct shingle_wslot *slot[SHINGLE_WCACHE_HITS];
-};
-
-/**
- * struct shingle_wcache - the cache of a device
- * @blocks: its size, 0 = none; constant once constructed
- * @on: take writes in; set under map_lock, read anywhere
- * @wq: @work; apart, since it may wait for bios that others submit
- * @work: destages, completes flushes
- * @bios: struct shingle_destage
- * @pages: of all slots
- * @slots: @blocks and @spare
- * @spare: slots for overwrites of blocks that are here already
- * @tree: newest versions, by block
- * @ages: all that is not on the medium, by @seq
- * @free: slots
- * @lost: slots in state LOST, not yet in the list of unreadable blocks
- * @flushes: that wait for destaging, in order
- * @nr_free: length of @free
- * @nr: length of @ages
- * @dirty: slots in state DIRTY
- * @filling: slots in state FILLING
- * @flying: destages under way; an epoch counts as one
- * @frozen: blocks in the epoch
- * @waiting: deferred writes that found no room
- * @seq: of the last block acknowledged
- * @drain: destage everything up to this one
- * @cursor: the elevator
- * @picks: runs chosen
- * @rounds: attempts since the last one that succeeded
- * @retry_at: in jiffies, if @rounds
- * @blocked: the engine or the journal had no room
- * @refused: the engine or the journal had none for the block at @cursor
- * @error: blocks were lost, and no flush has said so yet
- *
- * All that changes is under map_lock, unless said otherwise.
- */
-struct shingle_wcache {
-	u32 blocks;
-	bool on;
-
-	struct workqueue_struct *wq;
-	struct delayed_work work;
-	struct bio_set bios;
-	struct page **pages;
-	struct shingle_wslot *slots;
-	u32 spare;
-
-	struct rb_root tree;
-	struct list_head ages;
-	struct list_head free;
-	struct list_head lost;
-	struct bio_list flushes;
-	u32 nr_free;
-	u32 nr;
-	u32 dirty;
-	u32 filling;
-	u32 flying;
-	u32 frozen;
-	u32 waiting;
-	u64 seq;
-	u64 drain;
-	u64 cursor;
-	u32 picks;
-	u32 rounds;
-	unsigned long retry_at;
-	bool blocked;
-	bool refused;
-	bool error;
-};
+#include "base/device.h"
 
 void shingle_wcache_prepare(struct shingle_device *d);
 int shingle_wcache_init(struct shingle_device *d);
@@ -149,7 +22,7 @@ int shingle_wcache_drain(struct shingle_device *d);
 int shingle_wcache_switch(struct shingle_device *d, bool on);
 void shingle_wcache_stop(struct shingle_device *d);
 
-/* For engines that gather writes, see epoch.c. */
+/* For engines that gather writes, see gather.c. */
 u32 shingle_wcache_clear(struct shingle_device *d, u64 lblk, u32 n);
 u32 shingle_wcache_freeze(struct shingle_device *d);
 u32 shingle_wcache_overlay(struct shingle_device *d, u64 lblk, u32 n, u8 *buf);
@@ -158,4 +31,4 @@ bool shingle_wcache_is_frozen(struct shingle_device *d, u64 lblk);
 void shingle_wcache_stepped(struct shingle_device *d, u64 lblk, u32 n, bool failed);
 void shingle_wcache_thaw(struct shingle_device *d);
 
-#endif /* SHINGLE_WCACHE_H */
+#endif /* SHINGLE_FRONT_WCACHE_H */

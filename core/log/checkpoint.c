@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Checkpoints, which bound the journal, and the superblock. */
-#include "device.h"
-#include "trace.h"
+#include "base/device.h"
+#include "base/mode.h"
+#include "base/trace.h"
+#include "log/log.h"
+#include "medium/medium.h"
 
 /**
  * struct ckpt_writer - a checkpoint on its way into its slot
@@ -176,6 +179,38 @@ static void keep_room(struct shingle_device *d, u64 will_free)
 }
 
 /*
+ * @fresh takes the place of the old engine, which is quiet; afterwards it is the old one.
+ * Tunables and counters go with the device, not with its content.
+ */
+static void switch_engine(struct shingle_device *d, struct shingle_engine **fresh)
+{
+	const struct shingle_counter *c = d->ops->counters;
+	const struct shingle_option *o;
+	char value[32];
+	const char *why;
+	u32 i;
+
+	lockdep_assert_held(&d->map_lock);
+	(*fresh)->knows_life = d->engine->knows_life;
+	for (o = d->ops->options; o->name; o++) {
+		if (shingle_option_show(o, d->engine, value, sizeof(value)))
+			WARN_ON_ONCE(shingle_set(*fresh, o->name, value[0] ? value : NULL, &why));
+	}
+	/* What is no count, but what there is, goes. */
+	for (i = 0; c[i].name; i++) {
+		if (c[i].kind == SHINGLE_COUNTER_COUNT)
+			d->carried[i] += shingle_counter_get(&c[i], d->engine);
+	}
+	swap(d->engine, *fresh);
+	d->engine->in_use = true;
+	d->config.engine = d->engine;
+	d->bad.nr = 0;
+	d->step_bad.nr = 0;
+	d->trims.nr = 0;
+	d->n.resets++;
+}
+
+/*
  * Of @fresh, if given, which then takes the place of the device's engine; @all: of all
  * pieces, whatever has changed.
  */
@@ -232,7 +267,7 @@ static int checkpoint_locked(struct shingle_device *d, struct shingle_engine **f
 	j->used -= used;
 	j->keep = 0;
 	if (fresh)
-		shingle_reset_switch(d, fresh);
+		switch_engine(d, fresh);
 	d->n.checkpoints++;
 	d->n.checkpoint_blocks += w.written + 1;
 	spin_unlock_irq(&d->map_lock);

@@ -7,8 +7,12 @@
  * FUA.  Only then are the flushes and FUA writes that waited for it completed.
  * So a record on the disk never points to data that are not.
  */
-#include "device.h"
-#include "trace.h"
+#include "base/device.h"
+#include "base/mode.h"
+#include "base/trace.h"
+#include "base/wake.h"
+#include "log/log.h"
+#include "medium/medium.h"
 
 static u64 ring_room(const struct shingle_device *d)
 {
@@ -396,7 +400,7 @@ void shingle_commit_work(struct work_struct *work)
 	spin_lock_irq(&d->map_lock);
 	kick = shingle_waiting(d);
 	if (!err && d->ops->pending(d->engine))
-		queue_delayed_work(d->clean_wq, &d->clean_work, 0);
+		shingle_wake_cleaner(d);
 	spin_unlock_irq(&d->map_lock);
 	if (kick)
 		shingle_kick(d);

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-2.0
+/* What each processor counts of the host's bios, seen together. */
+#include "base/device.h"
+#include "base/host.h"
+
+/**
+ * shingle_quiet_for() - for how long has the host been quiet?
+ * @d: the device
+ *
+ * Context: any.  Returns jiffies, 0 if something is under way.
+ */
+unsigned long shingle_quiet_for(struct shingle_device *d)
+{
+	unsigned long now = jiffies, quiet = ULONG_MAX;
+	long ios = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		ios += READ_ONCE(per_cpu_ptr(d->cpu, cpu)->ios);
+	if (ios)
+		return 0;
+	/* As in host_done(). */
+	smp_rmb();
+	for_each_possible_cpu(cpu) {
+		unsigned long last = READ_ONCE(per_cpu_ptr(d->cpu, cpu)->last_io);
+
+		quiet = min(quiet, time_after(last, now) ? 0 : now - last);
+	}
+	return quiet;
+}
+
+static void sum_counters(struct shingle_device *d, struct shingle_cpu *sum)
+{
+	int cpu;
+
+	memset(sum, 0, sizeof(*sum));
+	for_each_possible_cpu(cpu) {
+		const struct shingle_cpu *c = per_cpu_ptr(d->cpu, cpu);
+
+#define X(name) sum->name += READ_ONCE(c->name)
+		SHINGLE_CPU_COUNTERS(X, ;);
+#undef X
+	}
+}
+
+/**
+ * shingle_add_counters() - add what processors have counted for themselves
+ * @d: the device
+ * @n: counters; result
+ *
+ * Context: map lock.
+ */
+void shingle_add_counters(struct shingle_device *d, struct shingle_counters *n)
+{
+	struct shingle_cpu sum;
+
+	lockdep_assert_held(&d->map_lock);
+	sum_counters(d, &sum);
+#define X(name) n->name += sum.name - d->cleared.name
+	SHINGLE_CPU_COUNTERS(X, ;);
+#undef X
+}
+
+/**
+ * shingle_clear_counters() - all counters are zero from now on
+ * @d: the device
+ *
+ * Context: map lock.
+ */
+void shingle_clear_counters(struct shingle_device *d)
+{
+	lockdep_assert_held(&d->map_lock);
+	memset(&d->n, 0, sizeof(d->n));
+	sum_counters(d, &d->cleared);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The way up: a layer calls those below it, and wakes those above it.
+ *
+ * Nothing here calls anybody.  A worker of the layer above looks for itself at what
+ * has changed.
+ */
+#ifndef SHINGLE_WAKE_H
+#define SHINGLE_WAKE_H
+
+#include "base/device.h"
+
+/**
+ * shingle_kick() - look at the waiting bios again
+ * @d: the device
+ *
+ * Context: any.
+ */
+static inline void shingle_kick(struct shingle_device *d)
+{
+	queue_work(d->wq, &d->work);
+}
+
+/**
+ * shingle_wake_cleaner() - there may be a reason to clean
+ * @d: the device
+ *
+ * Context: any.
+ */
+static inline void shingle_wake_cleaner(struct shingle_device *d)
+{
+	queue_delayed_work(d->clean_wq, &d->clean_work, 0);
+}
+
+/**
+ * shingle_want_clean() - a write found no room
+ * @d: the device
+ *
+ * Context: map lock.
+ */
+static inline void shingle_want_clean(struct shingle_device *d)
+{
+	lockdep_assert_held(&d->map_lock);
+	d->pressure = true;
+	shingle_wake_cleaner(d);
+}
+
+/**
+ * shingle_want_epoch() - gathered writes are to be written
+ * @d: the device
+ *
+ * Context: map lock.
+ */
+static inline void shingle_want_epoch(struct shingle_device *d)
+{
+	lockdep_assert_held(&d->map_lock);
+	d->epoch_wanted = true;
+	shingle_wake_cleaner(d);
+}
+
+/**
+ * shingle_arm_idle() - look later whether the host is quiet
+ * @d: the device
+ *
+ * Context: any.
+ */
+static inline void shingle_arm_idle(struct shingle_device *d)
+{
+	unsigned int ms = READ_ONCE(d->config.idle_ms);
+
+	if (ms && !READ_ONCE(d->stopping))
+		queue_delayed_work(d->clean_wq, &d->idle_work, msecs_to_jiffies(ms));
+}
+
+/**
+ * shingle_fail_waiting() - nothing will make room any more
+ * @d: the device, not SHINGLE_RW
+ *
+ * Context: any.  The worker finds the mode changed and ends what waits.
+ */
+static inline void shingle_fail_waiting(struct shingle_device *d)
+{
+	shingle_kick(d);
+	mod_delayed_work(d->wq, &d->commit_work, 0);
+	wake_up_all(&d->wait);
+}
+
+#endif /* SHINGLE_WAKE_H */

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The face's own view of itself; what targets see of it is shingle.h. */
+#ifndef SHINGLE_FACE_H
+#define SHINGLE_FACE_H
+
+#include "base/device.h"
+
+/* options.c */
+int shingle_refuse(struct dm_target *ti, int err, const char *fmt, ...) __printf(3, 4);
+int shingle_set_option(struct shingle_device *d, const char *name, const char *value);
+int shingle_parse_options(struct shingle_device *d, struct dm_arg_set *as);
+int shingle_settle_options(struct shingle_device *d);
+
+/* status.c */
+int shingle_emit_stats(struct shingle_device *d, char *result, unsigned int maxlen);
+void shingle_clear_stats(struct shingle_device *d);
+
+/* reset.c */
+int shingle_reset(struct shingle_device *d);
+
+#endif /* SHINGLE_FACE_H */

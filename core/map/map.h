@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The map: where blocks go and where they are. */
+#ifndef SHINGLE_MAP_H
+#define SHINGLE_MAP_H
+
+#include "base/device.h"
+
+/* A write has landed, or failed.  Context: map lock, interrupts included. */
+typedef void (*shingle_landed_fn)(struct shingle_device *d, struct shingle_write *w, bool failed);
+
+int shingle_place(struct shingle_device *d, u64 lblk, u32 n, struct shingle_write *w,
+		  struct bio *bio);
+void shingle_write_done(struct shingle_device *d, struct shingle_write *w, blk_status_t status,
+			shingle_landed_fn landed);
+
+/* Is it an answer of shingle_place() with which the bio ends? */
+static inline bool shingle_is_final(int r)
+{
+	return r == -EIO || r == -EROFS || r == SHINGLE_FULL;
+}
+
+static inline void shingle_remap(const struct shingle_device *d, struct bio *bio, u64 pblk)
+{
+	bio_set_dev(bio, d->dev[shingle_pblk_dev(pblk)]->bdev);
+	bio->bi_iter.bi_sector = shingle_pblk_block(pblk) << SHINGLE_SECTORS_SHIFT;
+}
+
+#endif /* SHINGLE_MAP_H */

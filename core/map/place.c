@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Where a write goes, and what the map says when it has landed. */
+#include "base/device.h"
+#include "base/trace.h"
+#include "base/wake.h"
+#include "log/log.h"
+#include "map/map.h"
+#include "medium/medium.h"
+
+/*
+ * Rule R0: before a write, nothing that its head will cover may be in use, neither by
+ * the current map nor by the one that recovery would rebuild now.
+ */
+static bool window_clear(struct shingle_device *d, const struct shingle_run *run)
+{
+	lockdep_assert_held(&d->map_lock);
+	if (!shingle_would_destroy(&d->layout, d->engine, run->pblk, run->n))
+		return true;
+	d->n.r0_violations++;
+	DMERR_LIMIT("%s: write of %u blocks at %llu refused: it would destroy data in use",
+		    dm_table_device_name(d->ti->table), run->n, shingle_pblk_block(run->pblk));
+	return false;
+}
+
+/* Its worth is in the order, which is that of the kernel's hints. */
+static enum shingle_life bio_life(const struct bio *bio)
+{
+	u32 hint = shingle_bio_write_hint(bio);
+
+	BUILD_BUG_ON(RWH_WRITE_LIFE_EXTREME - RWH_WRITE_LIFE_NONE != SHINGLE_LIFE_EXTREME);
+	if (hint < RWH_WRITE_LIFE_SHORT || hint > RWH_WRITE_LIFE_EXTREME)
+		return SHINGLE_LIFE_UNKNOWN;
+	return hint - RWH_WRITE_LIFE_NONE;
+}
+
+/**
+ * shingle_place() - find room for a prefix of a write
+ * @d: the device
+ * @lblk: first block
+ * @n: how many
+ * @w: result
+ * @bio: what will be submitted
+ *
+ * The records that its commit will leave are reserved here, so that a completion
+ * never has to wait.
+ *
+ * Context: map lock.  Returns 0; SHINGLE_GATHER if a prefix of @w->run.n blocks is to
+ * go to the write cache; -EROFS, -EIO, SHINGLE_FULL if it must fail; or another error
+ * if it must wait to be kicked.
+ */
+int shingle_place(struct shingle_device *d, u64 lblk, u32 n, struct shingle_write *w,
+		  struct bio *bio)
+{
+	u32 records = d->ops->commit_records + 1;
+	int r;
+
+	lockdep_assert_held(&d->map_lock);
+	if (d->mode != SHINGLE_RW)
+		return -EROFS;
+	if (d->resetting || !shingle_journal_reserve(d, records))
+		return -EAGAIN;
+	r = d->ops->place(d->engine, lblk, n, bio_life(bio), &w->run);
+	if (!r && !window_clear(d, &w->run)) {
+		d->ops->abort(d->engine, &w->run);
+		r = -EIO;
+	}
+	if (r) {
+		shingle_journal_cancel(d, records);
+		if (shingle_is_final(r) || r == SHINGLE_GATHER)
+			return r;
+		if (r == -ENOSPC)
+			d->awaits_room = true;
+		else
+			d->awaits_write = true;
+		shingle_want_clean(d);
+		return r;
+	}
+	w->bio = bio;
+	w->held = false;
+	if (d->layout.head_tracks > 1)
+		shingle_join_flight(d, w);
+	trace_shingle_place(dm_table_device_name(d->ti->table), &w->run);
+	return 0;
+}
+
+/**
+ * shingle_write_done() - the data of a placed write are on the medium, or are not
+ * @d: the device
+ * @w: the write
+ * @status: of its bio
+ * @landed: who else must know in the critical section in which the map changes, or NULL
+ *
+ * Context: any, interrupts included.
+ */
+void shingle_write_done(struct shingle_device *d, struct shingle_write *w, blk_status_t status,
+			shingle_landed_fn landed)
+{
+	struct shingle_record rec[SHINGLE_MAX_EMIT];
+	struct shingle_emit emit = { .rec = rec, .max = SHINGLE_MAX_EMIT };
+	u32 records = d->ops->commit_records + 1;
+	unsigned long flags;
+	bool kick, order, clean, wake;
+
+	spin_lock_irqsave(&d->map_lock, flags);
+	if (d->layout.head_tracks > 1)
+		shingle_leave_flight(d, w);
+	d->dirty[shingle_pblk_dev(w->run.pblk)] = true;
+	if (status) {
+		d->ops->abort(d->engine, &w->run);
+		d->n.write_errors++;
+		shingle_journal_cancel(d, records);
+	} else {
+		emit.seq = d->journal.seq;
+		d->ops->commit(d->engine, &w->run, &emit);
+		if (unlikely(d->step_bad.nr))
+			shingle_bad_remove(&d->step_bad, w->run.lblk, w->run.n);
+		if (unlikely(d->bad.nr) && shingle_bad_remove(&d->bad, w->run.lblk, w->run.n))
+			shingle_emit(&emit, SHINGLE_REC_GOOD, 0, 0, w->run.lblk, w->run.n);
+		/* Since it came a discard may have: the host reads what was written. */
+		if (unlikely(d->trims.nr))
+			shingle_trim_remove(&d->trims, w->run.lblk, w->run.n);
+		shingle_journal_add(d, records, &emit);
+	}
+	if (unlikely(landed))
+		landed(d, w, status);
+	kick = (d->awaits_write || landed) && shingle_waiting(d);
+	if (kick)
+		d->awaits_write = false;
+	order = !list_empty(&d->woken);
+	clean = d->pressure || d->forced || d->epoch_open;
+	wake = d->resetting || d->journal.awaited;
+	d->journal.awaited = false;
+	spin_unlock_irqrestore(&d->map_lock, flags);
+	shingle_arm_idle(d);
+
+	if (unlikely(order))
+		queue_work(d->order_wq, &d->order_work);
+	if (unlikely(kick))
+		shingle_kick(d);
+	if (unlikely(clean))
+		shingle_wake_cleaner(d);
+	if (unlikely(wake))
+		wake_up_all(&d->wait);
+}

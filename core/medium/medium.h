@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The medium: what is read and written for ourselves, and the order of it all. */
+#ifndef SHINGLE_MEDIUM_H
+#define SHINGLE_MEDIUM_H
+
+#include "base/device.h"
+
+/* order.c */
+void shingle_order_init(struct shingle_device *d);
+void shingle_join_flight(struct shingle_device *d, struct shingle_write *w);
+void shingle_leave_flight(struct shingle_device *d, struct shingle_write *w);
+
+/* readers.c */
+bool shingle_reading(struct shingle_device *d, u8 set);
+void shingle_wait_for_readers(struct shingle_device *d);
+void shingle_release(struct shingle_device *d);
+
+/* rw.c */
+int shingle_rw(struct shingle_device *d, blk_opf_t opf, enum shingle_dev dev, u64 block, u32 n,
+	       void *buf);
+int shingle_reader_read(void *ctx, enum shingle_dev dev, u64 block, u32 n, void *buf);
+int shingle_reader_read_each(void *ctx, enum shingle_dev dev, u64 block, u32 n, void *buf,
+			     int *errs);
+
+/* A read of a set has ended. */
+static inline void shingle_leave_readers(struct shingle_device *d, u8 set)
+{
+	this_cpu_dec(d->cpu->readers[set]);
+	/* As in prepare_to_wait(): who waits sees that, or we see that somebody does. */
+	smp_mb();
+	if (likely(READ_ONCE(d->reader_set) == set && !READ_ONCE(d->resetting)))
+		return;
+	/* Behind the same barrier. */
+	if (waitqueue_active(&d->wait))
+		wake_up_all(&d->wait);
+}
+
+#endif /* SHINGLE_MEDIUM_H */

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Reading and writing for ourselves. */
+#include "base/device.h"
+#include "medium/medium.h"
+
+/* Pages that one of our reads goes to: what is on the stack for them is 1 KiB. */
+#define READ_PAGES	64
+
+/* Let a read go to @buf, or to as much of it as fits.  Returns the bytes. */
+static unsigned int add_buffer(struct bio *bio, const void *buf, size_t bytes)
+{
+	unsigned int done = 0, part;
+
+	for (; done < bytes; done += part) {
+		const void *p = buf + done;
+		struct page *page = is_vmalloc_addr(p) ? vmalloc_to_page(p) : virt_to_page(p);
+
+		part = min_t(size_t, PAGE_SIZE - offset_in_page(p), bytes - done);
+		if (bio_add_page(bio, page, part, offset_in_page(p)) != part)
+			break;
+	}
+	return done;
+}
+
+/* By bios of our own: dm_io() says of every error that it is one, and no more. */
+static int read_blocks(struct block_device *bdev, blk_opf_t opf, sector_t sector, u32 n, void *buf)
+{
+	size_t bytes = (size_t)n << SHINGLE_BLOCK_SHIFT, at;
+	struct bio_vec pages[READ_PAGES];
+	unsigned int part;
+	struct bio bio;
+	int err = 0;
+
+	if (is_vmalloc_addr(buf))
+		flush_kernel_vmap_range(buf, bytes);
+	for (at = 0; !err && at < bytes; at += part) {
+		bio_init(&bio, bdev, pages, ARRAY_SIZE(pages), opf);
+		bio.bi_iter.bi_sector = sector + (at >> SECTOR_SHIFT);
+		part = add_buffer(&bio, buf + at, bytes - at);
+		err = submit_bio_wait(&bio);
+		bio_uninit(&bio);
+	}
+	if (is_vmalloc_addr(buf))
+		invalidate_kernel_vmap_range(buf, bytes);
+	return err;
+}
+
+/**
+ * shingle_rw() - read or write blocks and wait
+ * @d: the device
+ * @opf: REQ_OP_READ or REQ_OP_WRITE with flags
+ * @dev: which of its devices
+ * @block: first block there
+ * @n: how many
+ * @buf: vmalloc or kvmalloc memory
+ *
+ * Context: may sleep.  Returns 0; of a read, what became of it, -ENODATA if the
+ * medium has lost one of the blocks; of a write, -EIO, or -EROFS if the table is
+ * read-only.
+ */
+int shingle_rw(struct shingle_device *d, blk_opf_t opf, enum shingle_dev dev, u64 block, u32 n,
+	       void *buf)
+{
+	struct dm_io_region where = {
+		.bdev = d->dev[dev]->bdev,
+		.sector = block << SHINGLE_SECTORS_SHIFT,
+		.count = (sector_t)n << SHINGLE_SECTORS_SHIFT,
+	};
+	struct dm_io_request req = {
+		.bi_opf = opf,
+		.mem.type = is_vmalloc_addr(buf) ? DM_IO_VMA : DM_IO_KMEM,
+		.mem.ptr.addr = buf,
+		.client = d->io,
+	};
+	unsigned long bits = 0;
+
+	if ((opf & REQ_OP_MASK) == REQ_OP_READ)
+		return read_blocks(where.bdev, opf, where.sector, n, buf);
+	/* The block layer would let it pass.  Whoever asks has not looked at the mode. */
+	if (WARN_ON_ONCE(d->read_only && op_is_write(opf)))
+		return -EROFS;
+	return shingle_dm_io(&req, 1, &where, &bits) || bits ? -EIO : 0;
+}
+
+/**
+ * shingle_reader_read() - struct shingle_reader's read
+ * @ctx: the device
+ * @dev: which of its devices
+ * @block: first block there
+ * @n: how many
+ * @buf: for them
+ *
+ * Context: may sleep.  Returns as shingle_rw().
+ */
+int shingle_reader_read(void *ctx, enum shingle_dev dev, u64 block, u32 n, void *buf)
+{
+	return shingle_rw(ctx, REQ_OP_READ, dev, block, n, buf);
+}
+
+/**
+ * struct each_read - blocks that are read together, each by itself
+ * @left: of them under way, plus one while more are sent
+ * @done: when there is none
+ * @bio: of each block, NULL if there was no memory for it
+ */
+struct each_read {
+	atomic_t left;
+	struct completion done;
+	struct bio *bio[];
+};
+
+static void each_put(struct each_read *r)
+{
+	if (atomic_dec_and_test(&r->left))
+		complete(&r->done);
+}
+
+static void each_endio(struct bio *bio)
+{
+	each_put(bio->bi_private);
+}
+
+/**
+ * shingle_reader_read_each() - struct shingle_reader's read_each
+ * @ctx: the device
+ * @dev: which of its devices
+ * @block: first block there
+ * @n: how many
+ * @buf: for them
+ * @errs: what became of each
+ *
+ * Context: may sleep.  Returns 0 or -ENOMEM.
+ */
+int shingle_reader_read_each(void *ctx, enum shingle_dev dev, u64 block, u32 n, void *buf,
+			     int *errs)
+{
+	size_t bytes = (size_t)n << SHINGLE_BLOCK_SHIFT;
+	struct shingle_device *d = ctx;
+	struct each_read *r;
+	u32 i;
+
+	r = kvzalloc(struct_size(r, bio, n), GFP_KERNEL);
+	if (!r)
+		return -ENOMEM;
+	atomic_set(&r->left, 1);
+	init_completion(&r->done);
+	if (is_vmalloc_addr(buf))
+		flush_kernel_vmap_range(buf, bytes);
+	for (i = 0; i < n; i++) {
+		/* On two pages perhaps.  All are held: nothing may wait for one of them. */
+		struct bio *bio = bio_alloc(d->dev[dev]->bdev, 2, REQ_OP_READ,
+					    GFP_NOWAIT | __GFP_NOWARN);
+
+		r->bio[i] = bio;
+		if (!bio)
+			continue;
+		bio->bi_iter.bi_sector = (block + i) << SHINGLE_SECTORS_SHIFT;
+		bio->bi_private = r;
+		bio->bi_end_io = each_endio;
+		add_buffer(bio, buf + ((size_t)i << SHINGLE_BLOCK_SHIFT), SHINGLE_BLOCK_SIZE);
+		atomic_inc(&r->left);
+		submit_bio(bio);
+	}
+	each_put(r);
+	wait_for_completion_io(&r->done);
+	if (is_vmalloc_addr(buf))
+		invalidate_kernel_vmap_range(buf, bytes);
+	for (i = 0; i < n; i++) {
+		if (r->bio[i]) {
+			errs[i] = blk_status_to_errno(r->bio[i]->bi_status);
+			bio_put(r->bio[i]);
+		} else {
+			errs[i] = shingle_reader_read(ctx, dev, block + i, 1,
+						      buf + ((size_t)i << SHINGLE_BLOCK_SHIFT));
+		}
+	}
+	kvfree(r);
+	return 0;
+}
