@@ -88,8 +88,8 @@ enum imr_phase {
  * @level: of the LSM tree, by hint
  * @busy: part of the open epoch
  * @saved: its content is in a backup slot
- * @told: the level was told, not supposed
- * @flee: it could not be written where it is, and goes elsewhere if it can.  In memory
+ * @explicit: the level was said by a message or a hint, not supposed
+ * @relocate: it could not be written where it is, and goes elsewhere if it can.  In memory
  *	only: after an activation it is tried there once more
  */
 struct imr_track {
@@ -99,8 +99,8 @@ struct imr_track {
 	u8 level : 4;
 	u8 busy : 1;
 	u8 saved : 1;
-	u8 told : 1;
-	u8 flee : 1;
+	u8 explicit : 1;
+	u8 relocate : 1;
 };
 
 /**
@@ -108,8 +108,8 @@ struct imr_track {
  * @owner: logical track that is in it, or NO_OWNER
  * @pending: it was, until transaction @seq
  * @taken: it is being filled
- * @solid: that the owner is in it is durable
- * @suspect: it could not be written, and is used when no other is free
+ * @durable: that the owner is in it is durable
+ * @failed: its last write did, and it is used when no other is free
  * @seq: the transaction that says so, or that it is not any more
  */
 struct imr_slot {
@@ -117,8 +117,8 @@ struct imr_slot {
 	u32 owner;
 	bool pending;
 	bool taken;
-	bool solid;
-	bool suspect;
+	bool durable;
+	bool failed;
 };
 
 /**
@@ -129,8 +129,8 @@ struct imr_slot {
  * @blocks: of them gathered
  * @dst: physical track, IMR_NO_TRACK before it is allocated
  * @fresh: it is not there yet
- * @round: its tops are saved
- * @half: what is written over older blocks is done, what comes behind is not
+ * @rmw: its tops are saved: it is written with a rewrite of them
+ * @overwritten: what is written over older blocks is done, what comes behind is not
  * @done: it is where it belongs
  * @unsynced: ... but perhaps only in the drive's cache
  * @failed: it could not be written there
@@ -142,8 +142,8 @@ struct imr_item {
 	u32 blocks;
 	u32 dst;
 	bool fresh;
-	bool round;
-	bool half;
+	bool rmw;
+	bool overwritten;
 	bool done;
 	bool unsynced;
 	bool failed;
@@ -200,7 +200,7 @@ struct imr_walk {
  * @pending: physical tracks that wait: [0] for an earlier transaction than [1]
  * @nr_pending: in both lists
  * @nr_saved: slots that have an owner
- * @nr_suspects: slots that could not be written
+ * @nr_failed: slots whose last write failed
  * @live: mapped tracks of each level
  * @largest: the level that bottoms are for; or LARGEST_AUTO, the highest one; or
  *	LARGEST_MOST, the one with most tracks
@@ -225,7 +225,7 @@ struct imr_walk {
  * @buffer_tracks: at most so many
  * @at: merged: the first item whose tops may have to be saved yet; naive: the one
  *	that Algorithm 1 is at
- * @shunned: physical track that a new place could not be written to, kept until the next
+ * @quarantined: physical track that a new place could not be written to, kept until the next
  *	epoch has its places; or IMR_NO_TRACK
  * @drain: logical track that is about to be saved and takes no writes, or NO_OWNER
  * @uncertain: what was written may still be in the drive's cache
@@ -249,7 +249,7 @@ struct imr_walk {
  * @epochs_rmw: of these, with rewrites
  * @epoch_tracks: tracks in them
  * @partial_tracks: tracks persisted that are not whole
- * @parked_tracks: put on tops since they were written in parts
+ * @partial_tops: put on tops since they were written in parts
  * @overwritten_tracks: mapped tracks written where they were
  * @moved_tracks: mapped tracks written elsewhere
  * @direct_blocks: blocks written straight to tops
@@ -270,7 +270,7 @@ struct imr {
 	struct imr_pending pending[2];
 	u32 nr_pending;
 	u32 nr_saved;
-	u32 nr_suspects;
+	u32 nr_failed;
 	u32 live[NR_LEVELS];
 	u32 largest;
 
@@ -294,7 +294,7 @@ struct imr {
 	u32 nr_items;
 	u32 buffer_tracks;
 	u32 at;
-	u32 shunned;
+	u32 quarantined;
 	u32 drain;
 	bool uncertain;
 	bool rmw;
@@ -319,7 +319,7 @@ struct imr {
 	u64 epochs_rmw;
 	u64 epoch_tracks;
 	u64 partial_tracks;
-	u64 parked_tracks;
+	u64 partial_tops;
 	u64 overwritten_tracks;
 	u64 moved_tracks;
 	u64 direct_blocks;
@@ -379,14 +379,14 @@ static bool slot_is_free(const struct imr_slot *b)
 	return b->owner == NO_OWNER && !b->pending && !b->taken;
 }
 
-/* A bottom between two tops needs two: only then can the suspects be left alone. */
+/* A bottom between two tops needs two: only then can those that failed be left alone. */
 static u32 free_slots(const struct imr *s)
 {
-	bool spared = s->nr_slots - s->nr_suspects >= 2;
+	bool spared = s->nr_slots - s->nr_failed >= 2;
 	u32 i, nr = 0;
 
 	for (i = 0; i < s->nr_slots; i++)
-		nr += slot_is_free(&s->slot[i]) && !(spared && s->slot[i].suspect);
+		nr += slot_is_free(&s->slot[i]) && !(spared && s->slot[i].failed);
 	return nr;
 }
 
@@ -397,7 +397,7 @@ static u32 free_slot(const struct imr *s)
 	for (i = 0; i < s->nr_slots; i++) {
 		if (!slot_is_free(&s->slot[i]))
 			continue;
-		if (!s->slot[i].suspect)
+		if (!s->slot[i].failed)
 			return i;
 		if (last == NO_SLOT)
 			last = i;
@@ -405,12 +405,12 @@ static u32 free_slot(const struct imr *s)
 	return last;
 }
 
-static void suspect_slot(struct imr *s, u32 slot, bool suspect)
+static void set_failed(struct imr *s, u32 slot, bool failed)
 {
 	struct imr_slot *b = &s->slot[slot];
 
-	s->nr_suspects += suspect - b->suspect;
-	b->suspect = suspect;
+	s->nr_failed += failed - b->failed;
+	b->failed = failed;
 }
 
 /* Nothing needs the slot any more once @seq is durable. */
@@ -423,7 +423,7 @@ static void leave_slot(struct imr *s, u32 slot, u64 seq)
 	b->owner = NO_OWNER;
 	mark_slot(s, slot);
 	b->pending = !s->unsafe_reuse;
-	b->solid = false;
+	b->durable = false;
 	b->seq = seq;
 	s->nr_saved--;
 }
@@ -451,7 +451,7 @@ static bool exposed(const struct imr *s, u32 phys)
 	u32 owner = s->owner[phys];
 
 	if (is_owned(owner))
-		return !s->map[owner].saved || !s->slot[slot_of(s, owner)].solid;
+		return !s->map[owner].saved || !s->slot[slot_of(s, owner)].durable;
 	return owner != OWNER_FREE && owner != OWNER_TAKEN;
 }
 
@@ -496,7 +496,7 @@ static void set_level(struct imr *s, u32 track, u32 level)
 		mark_track(s, track);
 	}
 	t->level = level;
-	t->told = true;
+	t->explicit = true;
 }
 
 static void map_track(struct imr *s, u32 track, u32 phys, u32 valid, struct shingle_emit *emit)
@@ -511,7 +511,7 @@ static void map_track(struct imr *s, u32 track, u32 phys, u32 valid, struct shin
 		else
 			s->live[t->level]++;
 		t->phys = phys;
-		t->flee = false;
+		t->relocate = false;
 		s->owner[phys] = track;
 	}
 	t->valid = valid;
@@ -531,7 +531,7 @@ static void unmap_track(struct imr *s, u32 track, u64 seq)
 	t->phys = IMR_NO_TRACK;
 	t->valid = 0;
 	mark_track(s, track);
-	t->flee = false;
+	t->relocate = false;
 }
 
 /* ------------------------------------------------------------------------
@@ -719,7 +719,7 @@ static int imr_create(struct shingle_engine **out, const struct shingle_layout *
 	s->engine.gather_blocks = s->track_blocks;
 	s->engine.cache_blocks = (u64)s->nr_slots * s->track_blocks;
 	s->engine.buffer_blocks = initial_buffer(s) * s->track_blocks;
-	s->shunned = IMR_NO_TRACK;
+	s->quarantined = IMR_NO_TRACK;
 	s->drain = NO_OWNER;
 	if (!allocate(s)) {
 		imr_destroy(&s->engine);
@@ -830,10 +830,10 @@ static u32 largest_level(const struct levels *l, u32 level)
  * What is written in parts will be written again.  On a top that costs nothing, so it
  * goes there unless somebody knows better.
  */
-static bool is_parked(const struct imr *s, const struct imr_item *it)
+static bool partial_to_top(const struct imr *s, const struct imr_item *it)
 {
 	return s->tracks.policy == IMR_COMPACTION && s->levels != LEVELS_LBA && !s->by_level &&
-	       !s->map[it->track].told && it->blocks < s->track_blocks;
+	       !s->map[it->track].explicit && it->blocks < s->track_blocks;
 }
 
 static bool wants_bottom(const struct imr *s, const struct imr_item *it, const struct levels *l)
@@ -842,7 +842,7 @@ static bool wants_bottom(const struct imr *s, const struct imr_item *it, const s
 
 	if (s->levels == LEVELS_LBA)
 		return it->track < s->nr_logical / 2;
-	return !is_parked(s, it) && level >= largest_level(l, level);
+	return !partial_to_top(s, it) && level >= largest_level(l, level);
 }
 
 /* ------------------------------------------------------------------------
@@ -932,7 +932,7 @@ static int imr_discard(struct shingle_engine *e, u64 lblk, u64 n, u64 *done, boo
 		if (is_mapped(s, first + i))
 			unmap_track(s, first + i, emit->seq);
 		t->level = 0;
-		t->told = false;
+		t->explicit = false;
 	}
 	if (!i)
 		return -EBUSY;
@@ -986,11 +986,11 @@ static void sort_items(struct imr *s)
 }
 
 /* @phys is left alone for one epoch; what was until now is free again. */
-static void shun(struct imr *s, u32 phys)
+static void quarantine(struct imr *s, u32 phys)
 {
-	u32 was = s->shunned;
+	u32 was = s->quarantined;
 
-	s->shunned = phys;
+	s->quarantined = phys;
 	if (was == IMR_NO_TRACK)
 		return;
 	s->owner[was] = OWNER_FREE;
@@ -1002,15 +1002,15 @@ static bool take_track(struct imr *s, struct imr_item *it, struct levels *l)
 	bool miss;
 
 	it->dst = imr_track_take(&s->tracks, wants_bottom(s, it, l), &miss);
-	if (it->dst == IMR_NO_TRACK && s->shunned != IMR_NO_TRACK) {
-		shun(s, IMR_NO_TRACK);
+	if (it->dst == IMR_NO_TRACK && s->quarantined != IMR_NO_TRACK) {
+		quarantine(s, IMR_NO_TRACK);
 		it->dst = imr_track_take(&s->tracks, wants_bottom(s, it, l), &miss);
 	}
 	if (it->dst == IMR_NO_TRACK)
 		return false;
 	it->fresh = true;
 	l->tracks[s->map[it->track].level] += !is_mapped(s, it->track);
-	s->parked_tracks += is_parked(s, it) && !miss;
+	s->partial_tops += partial_to_top(s, it) && !miss;
 	s->owner[it->dst] = OWNER_TAKEN;
 	s->tier_misses += miss;
 	s->tops_allocated += imr_is_top(it->dst);
@@ -1039,13 +1039,13 @@ static bool leaves_bottom(const struct imr *s, const struct imr_item *it)
 {
 	u32 phys = s->map[it->track].phys;
 
-	return is_parked(s, it) && !imr_is_top(phys) && imr_top_is_left(&s->tracks) &&
+	return partial_to_top(s, it) && !imr_is_top(phys) && imr_top_is_left(&s->tracks) &&
 	       (must_save(s, phys, 0) || must_save(s, phys, 1));
 }
 
 static bool goes_elsewhere(const struct imr *s, const struct imr_item *it)
 {
-	return s->move || s->map[it->track].flee || leaves_bottom(s, it);
+	return s->move || s->map[it->track].relocate || leaves_bottom(s, it);
 }
 
 /*
@@ -1077,7 +1077,7 @@ static int plan(struct imr *s)
 			s->overwritten_tracks++;
 		}
 	}
-	shun(s, IMR_NO_TRACK);
+	quarantine(s, IMR_NO_TRACK);
 	s->epochs++;
 	s->epoch_tracks += s->nr_items;
 	return 0;
@@ -1096,7 +1096,7 @@ static void imr_epoch_end(struct shingle_engine *e)
 
 		s->map[it->track].busy = false;
 		if (it->fresh && !it->done && it->failed) {
-			shun(s, it->dst);
+			quarantine(s, it->dst);
 		} else if (it->fresh && !it->done) {
 			s->owner[it->dst] = OWNER_FREE;
 			imr_track_give(&s->tracks, it->dst);
@@ -1173,7 +1173,7 @@ static int restore_step(struct imr *s, struct shingle_step *step)
 	}
 	if (found == NO_SLOT)
 		return 0;
-	if (!s->slot[found].solid)
+	if (!s->slot[found].durable)
 		return -EAGAIN;
 	memset(step, 0, sizeof(*step));
 	step->kind = STEP_RESTORE;
@@ -1211,7 +1211,7 @@ static int write_step(struct imr *s, struct shingle_step *step, u32 which)
 	step->sync = SHINGLE_SYNC_NONE;
 	if (it->fresh) {
 		end = max_t(u32, end, t->valid);
-	} else if (it->first < t->valid && !it->half) {
+	} else if (it->first < t->valid && !it->overwritten) {
 		from = it->first;
 		end = min_t(u32, end, t->valid);
 		step->gathered = SHINGLE_GATHERED_ONLY;
@@ -1277,14 +1277,14 @@ static int rewrite_step(struct imr *s, struct shingle_step *step)
  */
 
 /* The next item on a bottom (or on a top) that is not written yet. */
-static u32 next_item(const struct imr *s, bool top, bool round)
+static u32 next_item(const struct imr *s, bool top, bool rmw)
 {
 	u32 i;
 
 	for (i = 0; i < s->nr_items; i++) {
 		const struct imr_item *it = &s->item[i];
 
-		if (!it->done && imr_is_top(it->dst) == top && (!round || it->round))
+		if (!it->done && imr_is_top(it->dst) == top && (!rmw || it->rmw))
 			break;
 	}
 	return i;
@@ -1308,7 +1308,7 @@ static int backup_round(struct imr *s, struct shingle_step *step)
 		for (side = 0; side < 2; side++)
 			need += must_save(s, it->dst, side);
 		if (!need) {
-			it->round = beside_saved(s, it->dst);
+			it->rmw = beside_saved(s, it->dst);
 			continue;
 		}
 		if (need > free_slots(s))
@@ -1433,14 +1433,14 @@ static int naive_step(struct imr *s, struct shingle_step *step)
 		if (r)
 			return r;
 		s->drain = NO_OWNER;
-		it->round = s->nr_saved;
-		s->phase = it->round ? PHASE_SYNC_1 : PHASE_RMW;
+		it->rmw = s->nr_saved;
+		s->phase = it->rmw ? PHASE_SYNC_1 : PHASE_RMW;
 		return 0;
 	case PHASE_RMW:
 		if (!it->done)
 			return write_step(s, step, s->at);
-		s->phase = it->round ? PHASE_SYNC_2 : PHASE_ADJACENT;
-		s->at += !it->round;
+		s->phase = it->rmw ? PHASE_SYNC_2 : PHASE_ADJACENT;
+		s->at += !it->rmw;
 		return 0;
 	case PHASE_SYNC_3:
 		return sync_step(s, step, IMR_SYNC_3, SHINGLE_SYNC_FLUSH);
@@ -1571,12 +1571,12 @@ static void saved(struct imr *s, const struct shingle_step *step, struct shingle
 	struct imr_slot *b = &s->slot[step->cookie];
 	u32 track = div_u64(step->lblk, s->track_blocks);
 
-	suspect_slot(s, step->cookie, false);
+	set_failed(s, step->cookie, false);
 	b->taken = false;
 	b->owner = track;
 	mark_slot(s, step->cookie);
 	b->seq = emit->seq;
-	b->solid = s->unsafe_record || s->unsafe_sync1;
+	b->durable = s->unsafe_record || s->unsafe_sync1;
 	shingle_slotmap_insert(&s->saved, step->cookie, track, 1);
 	s->map[track].saved = true;
 	s->nr_saved++;
@@ -1611,7 +1611,7 @@ static void written(struct imr *s, const struct shingle_step *step, struct shing
 	if (step->gathered == SHINGLE_GATHERED_OVER)
 		map_track(s, it->track, it->dst, end, emit);
 	s->after_3 = true;
-	it->half = true;
+	it->overwritten = true;
 	it->unsynced = true;
 	it->done = end >= it->end;
 	if (!it->done)
@@ -1619,7 +1619,7 @@ static void written(struct imr *s, const struct shingle_step *step, struct shing
 	s->partial_tracks += s->map[it->track].valid < s->track_blocks;
 	if (imr_is_top(it->dst)) {
 		s->tops_written++;
-	} else if (it->round) {
+	} else if (it->rmw) {
 		s->bottoms_rmw++;
 	} else {
 		s->bottoms_rmw_free++;
@@ -1656,11 +1656,11 @@ static void imr_step_failed(struct shingle_engine *e, const struct shingle_step 
 	s->changes++;
 	if (step->kind == STEP_BACKUP) {
 		s->slot[step->cookie].taken = false;
-		suspect_slot(s, step->cookie, true);
+		set_failed(s, step->cookie, true);
 	}
 	/* Or it was interrupted: then that costs a copy, and nothing else. */
 	if (step->kind == STEP_WRITE && !s->item[step->cookie].fresh)
-		s->map[s->item[step->cookie].track].flee = true;
+		s->map[s->item[step->cookie].track].relocate = true;
 	else if (step->kind == STEP_WRITE)
 		s->item[step->cookie].failed = true;
 	s->drain = NO_OWNER;
@@ -1679,7 +1679,7 @@ static bool imr_release(struct shingle_engine *e, u64 seq)
 		if (b->seq > seq)
 			continue;
 		b->pending = false;
-		b->solid |= b->owner != NO_OWNER;
+		b->durable |= b->owner != NO_OWNER;
 	}
 	if (s->pending[0].seq <= seq)
 		release_list(s, &s->pending[0], &most);
@@ -1700,7 +1700,7 @@ static bool imr_pending(struct shingle_engine *e)
 	if (s->nr_pending)
 		return true;
 	for (i = 0; i < s->nr_slots; i++) {
-		if (s->slot[i].pending || (s->slot[i].owner != NO_OWNER && !s->slot[i].solid))
+		if (s->slot[i].pending || (s->slot[i].owner != NO_OWNER && !s->slot[i].durable))
 			return true;
 	}
 	return false;
@@ -1895,7 +1895,7 @@ static int imr_replay(struct shingle_engine *e, const struct shingle_record *rec
 			s->map[i].phys = IMR_NO_TRACK;
 			s->map[i].valid = 0;
 			s->map[i].level = 0;
-			s->map[i].told = false;
+			s->map[i].explicit = false;
 		}
 		return 0;
 	case IMR_BACKUP:
@@ -1916,7 +1916,7 @@ static int imr_replay(struct shingle_engine *e, const struct shingle_record *rec
 			return -EUCLEAN;
 		for (i = a; i < a + b; i++) {
 			s->map[i].level = c;
-			s->map[i].told = true;
+			s->map[i].explicit = true;
 		}
 		return 0;
 	}
@@ -1955,7 +1955,7 @@ static int imr_ready(struct shingle_engine *e, const char **why)
 		}
 		shingle_slotmap_insert(&s->saved, i, owner, 1);
 		s->map[owner].saved = true;
-		s->slot[i].solid = true;
+		s->slot[i].durable = true;
 		s->nr_saved++;
 	}
 	return 0;
@@ -1999,8 +1999,8 @@ static u32 verify_track(struct imr *s, u32 track, shingle_report_fn report, void
 		report(ctx, "track %u has %u valid blocks", track, t->valid);
 		bad++;
 	}
-	if (t->phys == IMR_NO_TRACK && t->flee) {
-		report(ctx, "track %u flees and is nowhere", track);
+	if (t->phys == IMR_NO_TRACK && t->relocate) {
+		report(ctx, "track %u is to be relocated and is nowhere", track);
 		bad++;
 	}
 	if (t->phys != IMR_NO_TRACK) {
@@ -2057,7 +2057,7 @@ static u32 verify_sums(struct imr *s, shingle_report_fn report, void *ctx)
 static u32 imr_verify(struct shingle_engine *e, u64 *cursor, shingle_report_fn report, void *ctx)
 {
 	struct imr *s = to_imr(e);
-	u32 nr_suspects = 0, bad = 0, i;
+	u32 nr_failed = 0, bad = 0, i;
 
 	if (!*cursor) {
 		memset(&s->walk, 0, sizeof(s->walk));
@@ -2069,9 +2069,9 @@ static u32 imr_verify(struct shingle_engine *e, u64 *cursor, shingle_report_fn r
 	if (s->walk.logical < s->nr_logical)
 		return verify_tracks(s, report, ctx);
 	for (i = 0; i < s->nr_slots; i++)
-		nr_suspects += s->slot[i].suspect;
-	if (nr_suspects != s->nr_suspects) {
-		report(ctx, "%u slots are suspect, not %u", nr_suspects, s->nr_suspects);
+		nr_failed += s->slot[i].failed;
+	if (nr_failed != s->nr_failed) {
+		report(ctx, "%u slots have failed, not %u", nr_failed, s->nr_failed);
 		bad++;
 	}
 	if (s->walk.changes == s->changes)
@@ -2107,7 +2107,7 @@ static const struct shingle_counter imr_counters[] = {
 	COUNT(epochs_rmw),
 	COUNT(epoch_tracks),
 	COUNT(partial_tracks),
-	COUNT(parked_tracks),
+	COUNT(partial_tops),
 	COUNT(overwritten_tracks),
 	COUNT(moved_tracks),
 	COUNT(direct_blocks),

@@ -70,12 +70,12 @@ int imr_tracks_init(struct imr_tracks *t, u32 nr)
 		for (i = 0; i < class_size(t, c); i++)
 			__set_bit(i, t->free[c]);
 	}
-	t->calm = shingle_zalloc_array(BITS_TO_LONGS(class_size(t, IMR_BOTTOM)),
+	t->rmw_free = shingle_zalloc_array(BITS_TO_LONGS(class_size(t, IMR_BOTTOM)),
 				       sizeof(unsigned long));
-	if (!t->calm)
+	if (!t->rmw_free)
 		return -ENOMEM;
 	for (i = 0; i < class_size(t, IMR_BOTTOM); i++)
-		__set_bit(i, t->calm);
+		__set_bit(i, t->rmw_free);
 	return 0;
 }
 EXPORT_SYMBOL_GPL(imr_tracks_init);
@@ -92,7 +92,7 @@ void imr_tracks_exit(struct imr_tracks *t)
 
 	for (c = 0; c < IMR_NR_CLASSES; c++)
 		kvfree(t->free[c]);
-	kvfree(t->calm);
+	kvfree(t->rmw_free);
 }
 EXPORT_SYMBOL_GPL(imr_tracks_exit);
 
@@ -113,9 +113,9 @@ static void look_at_bottom(struct imr_tracks *t, u32 track)
 {
 	if (imr_track_is_free(t, track) && (!track || imr_track_is_free(t, track - 1)) &&
 	    (track + 1 == t->nr || imr_track_is_free(t, track + 1)))
-		__set_bit(to_index(track), t->calm);
+		__set_bit(to_index(track), t->rmw_free);
 	else
-		__clear_bit(to_index(track), t->calm);
+		__clear_bit(to_index(track), t->rmw_free);
 }
 
 static void look_around(struct imr_tracks *t, u32 track)
@@ -245,7 +245,7 @@ static u32 nearest_bottom(const struct imr_tracks *t)
 
 static u32 take_bottom(const struct imr_tracks *t)
 {
-	u32 track = next_of(t, IMR_BOTTOM, t->calm, search_from(t, t->last[IMR_BOTTOM]));
+	u32 track = next_of(t, IMR_BOTTOM, t->rmw_free, search_from(t, t->last[IMR_BOTTOM]));
 
 	return track != IMR_NO_TRACK ? track : nearest_bottom(t);
 }

@@ -25,7 +25,7 @@ enum imr_policy {
  * @policy: how to choose
  * @first: begin at the low end, not behind the last one taken
  * @free: of each class, by number in the class
- * @calm: free bottoms between tops of which none is allocated: writing them
+ * @rmw_free: free bottoms between tops of which none is allocated: writing them
  *	costs no top a rewrite
  * @last: the last track taken of each class, IMR_NO_TRACK before the first
  * @last_any: of all of them
@@ -37,7 +37,7 @@ struct imr_tracks {
 	enum imr_policy policy;
 	bool first;
 	unsigned long *free[IMR_NR_CLASSES];
-	unsigned long *calm;
+	unsigned long *rmw_free;
 	u32 last[IMR_NR_CLASSES];
 	u32 last_any;
 	u32 last_top;
