@@ -184,24 +184,23 @@ struct imr_walk {
 };
 
 /**
- * struct imr - the engine's state
- * @engine: what core sees
- * @layout: of the device, core's
- * @track_blocks: blocks of a track
- * @nr_logical: logical tracks
- * @nr_phys: physical tracks
- * @nr_slots: backup slots
- * @tracks: which physical ones are free
- * @map: logical tracks
- * @owner: of a physical track: logical track, OWNER_FREE, OWNER_TAKEN, or with
- *	OWNER_PENDING the next one in its list
- * @slot: backup slots
- * @saved: which of them holds which logical track, since reads ask
- * @pending: physical tracks that wait: [0] for an earlier transaction than [1]
- * @nr_pending: in both lists
+ * struct imr_backup - BackupRegion: where tops are while a bottom beside them is written
+ * @nr: slots
+ * @slot: each
+ * @index: which of them holds which logical track, since reads ask
  * @nr_saved: slots that have an owner
  * @nr_failed: slots whose last write failed
- * @live: mapped tracks of each level
+ */
+struct imr_backup {
+	u32 nr;
+	struct imr_slot *slot;
+	struct shingle_slotmap index;
+	u32 nr_saved;
+	u32 nr_failed;
+};
+
+/**
+ * struct imr_options - what can be set, but how tracks are chosen, which is the policy's
  * @largest: the level that bottoms are for; or LARGEST_AUTO, the highest one; or
  *	LARGEST_MOST, the one with most tracks
  * @naive: epochs that begin from now on are by Algorithm 1, not 2
@@ -211,30 +210,67 @@ struct imr_walk {
  * @levels: who says it: messages; hints of writes, too; or the address, of which
  *	the lower half is for bottoms
  * @by_level: tracks that are written in parts get the tier of their level, too
+ * @buffer_tracks: of an epoch at most
  * @unsafe_record: feature: no record of what is saved
  * @unsafe_sync1: feature: no sync before bottoms
  * @unsafe_sync2: feature: no sync before restoring
  * @unsafe_sync4: feature: no sync between bottoms and tops
  * @unsafe_retire: feature: no record of what is restored
  * @unsafe_reuse: feature: freed tracks and slots are used again at once
+ */
+struct imr_options {
+	u32 largest;
+	bool naive;
+	bool adjsync_needed;
+	bool syncs_literal;
+	bool move;
+	enum imr_levels levels;
+	bool by_level;
+	u32 buffer_tracks;
+	bool unsafe_record;
+	bool unsafe_sync1;
+	bool unsafe_sync2;
+	bool unsafe_sync4;
+	bool unsafe_retire;
+	bool unsafe_reuse;
+};
+
+/**
+ * struct imr_epoch - the open epoch, and what the last one left to the next
  * @phase: enum imr_phase
- * @by_track: the open epoch is by Algorithm 1
- * @item: tracks of the epoch
- * @sorted: as many more, where they are put in order
- * @nr_items: how many
- * @buffer_tracks: at most so many
+ * @naive: it is by Algorithm 1
+ * @track_list: the paper's TrackList
+ * @sorted: as many items more, where they are put in order
+ * @nr: items
  * @at: merged: the first item whose tops may have to be saved yet; naive: the one
  *	that Algorithm 1 is at
- * @quarantined: physical track that a new place could not be written to, kept until the next
- *	epoch has its places; or IMR_NO_TRACK
+ * @quarantined: physical track that a new place could not be written to, kept until the
+ *	next epoch has its places; or IMR_NO_TRACK
  * @drain: logical track that is about to be saved and takes no writes, or NO_OWNER
  * @uncertain: what was written may still be in the drive's cache
  * @rmw: tops were saved in this epoch
  * @after_3: something was written since the last sync
  * @changed: records were left since the last commit
  * @wrote_bottom: RMW-free bottoms were written
- * @changes: counts what changes any of what verify() sums up
- * @walk: what verify() has summed up so far
+ */
+struct imr_epoch {
+	enum imr_phase phase;
+	bool naive;
+	struct imr_item *track_list;
+	struct imr_item *sorted;
+	u32 nr;
+	u32 at;
+	u32 quarantined;
+	u32 drain;
+	bool uncertain;
+	bool rmw;
+	bool after_3;
+	bool changed;
+	bool wrote_bottom;
+};
+
+/**
+ * struct imr_counts - what is counted
  * @syncs: by cause
  * @bottoms_allocated: bottoms given to logical tracks
  * @tops_allocated: tops given to logical tracks
@@ -254,57 +290,7 @@ struct imr_walk {
  * @moved_tracks: mapped tracks written elsewhere
  * @direct_blocks: blocks written straight to tops
  */
-struct imr {
-	struct shingle_engine engine;
-	const struct shingle_layout *layout;
-	u32 track_blocks;
-	u32 nr_logical;
-	u32 nr_phys;
-	u32 nr_slots;
-
-	struct imr_tracks tracks;
-	struct imr_track *map;
-	u32 *owner;
-	struct imr_slot *slot;
-	struct shingle_slotmap saved;
-	struct imr_pending pending[2];
-	u32 nr_pending;
-	u32 nr_saved;
-	u32 nr_failed;
-	u32 live[NR_LEVELS];
-	u32 largest;
-
-	bool naive;
-	bool adjsync_needed;
-	bool syncs_literal;
-	bool move;
-	enum imr_levels levels;
-	bool by_level;
-	bool unsafe_record;
-	bool unsafe_sync1;
-	bool unsafe_sync2;
-	bool unsafe_sync4;
-	bool unsafe_retire;
-	bool unsafe_reuse;
-
-	enum imr_phase phase;
-	bool by_track;
-	struct imr_item *item;
-	struct imr_item *sorted;
-	u32 nr_items;
-	u32 buffer_tracks;
-	u32 at;
-	u32 quarantined;
-	u32 drain;
-	bool uncertain;
-	bool rmw;
-	bool after_3;
-	bool changed;
-	bool wrote_bottom;
-
-	u64 changes;
-	struct imr_walk walk;
-
+struct imr_counts {
 	u64 syncs[IMR_NR_CAUSES];
 	u64 bottoms_allocated;
 	u64 tops_allocated;
@@ -323,6 +309,49 @@ struct imr {
 	u64 overwritten_tracks;
 	u64 moved_tracks;
 	u64 direct_blocks;
+};
+
+/**
+ * struct imr - the engine's state
+ * @engine: what core sees
+ * @layout: of the device, core's
+ * @track_blocks: blocks of a track
+ * @nr_logical: logical tracks
+ * @nr_phys: physical tracks
+ * @tracks: which physical ones are free
+ * @map: logical tracks: the paper's S2TMap, by address
+ * @owner: of a physical track: logical track, OWNER_FREE, OWNER_TAKEN, or with
+ *	OWNER_PENDING the next one in its list
+ * @backup: tops that are saved
+ * @pending: physical tracks that wait: [0] for an earlier transaction than [1]
+ * @nr_pending: in both lists
+ * @live: mapped tracks of each level
+ * @opt: options
+ * @epoch: what is written
+ * @changes: counts what changes any of what verify() sums up
+ * @walk: what verify() has summed up so far
+ * @count: counters
+ */
+struct imr {
+	struct shingle_engine engine;
+	const struct shingle_layout *layout;
+	u32 track_blocks;
+	u32 nr_logical;
+	u32 nr_phys;
+
+	struct imr_tracks tracks;
+	struct imr_track *map;
+	u32 *owner;
+	struct imr_backup backup;
+	struct imr_pending pending[2];
+	u32 nr_pending;
+	u32 live[NR_LEVELS];
+
+	struct imr_options opt;
+	struct imr_epoch epoch;
+	u64 changes;
+	struct imr_walk walk;
+	struct imr_counts count;
 };
 
 static struct imr *to_imr(struct shingle_engine *e)
@@ -371,7 +400,7 @@ static void mark_slot(struct imr *s, u32 slot)
 static u32 slot_of(const struct imr *s, u32 track)
 {
 	BUILD_BUG_ON(NO_SLOT != SHINGLE_NO_SLOT);
-	return shingle_slotmap_find(&s->saved, track);
+	return shingle_slotmap_find(&s->backup.index, track);
 }
 
 static bool slot_is_free(const struct imr_slot *b)
@@ -382,11 +411,11 @@ static bool slot_is_free(const struct imr_slot *b)
 /* A bottom between two tops needs two: only then can those that failed be left alone. */
 static u32 free_slots(const struct imr *s)
 {
-	bool spared = s->nr_slots - s->nr_failed >= 2;
+	bool spared = s->backup.nr - s->backup.nr_failed >= 2;
 	u32 i, nr = 0;
 
-	for (i = 0; i < s->nr_slots; i++)
-		nr += slot_is_free(&s->slot[i]) && !(spared && s->slot[i].failed);
+	for (i = 0; i < s->backup.nr; i++)
+		nr += slot_is_free(&s->backup.slot[i]) && !(spared && s->backup.slot[i].failed);
 	return nr;
 }
 
@@ -394,10 +423,10 @@ static u32 free_slot(const struct imr *s)
 {
 	u32 last = NO_SLOT, i;
 
-	for (i = 0; i < s->nr_slots; i++) {
-		if (!slot_is_free(&s->slot[i]))
+	for (i = 0; i < s->backup.nr; i++) {
+		if (!slot_is_free(&s->backup.slot[i]))
 			continue;
-		if (!s->slot[i].failed)
+		if (!s->backup.slot[i].failed)
 			return i;
 		if (last == NO_SLOT)
 			last = i;
@@ -407,25 +436,25 @@ static u32 free_slot(const struct imr *s)
 
 static void set_failed(struct imr *s, u32 slot, bool failed)
 {
-	struct imr_slot *b = &s->slot[slot];
+	struct imr_slot *b = &s->backup.slot[slot];
 
-	s->nr_failed += failed - b->failed;
+	s->backup.nr_failed += failed - b->failed;
 	b->failed = failed;
 }
 
 /* Nothing needs the slot any more once @seq is durable. */
 static void leave_slot(struct imr *s, u32 slot, u64 seq)
 {
-	struct imr_slot *b = &s->slot[slot];
+	struct imr_slot *b = &s->backup.slot[slot];
 
 	s->map[b->owner].saved = false;
-	shingle_slotmap_remove(&s->saved, slot, 1);
+	shingle_slotmap_remove(&s->backup.index, slot, 1);
 	b->owner = NO_OWNER;
 	mark_slot(s, slot);
-	b->pending = !s->unsafe_reuse;
+	b->pending = !s->opt.unsafe_reuse;
 	b->durable = false;
 	b->seq = seq;
-	s->nr_saved--;
+	s->backup.nr_saved--;
 }
 
 /* Where the content of a mapped track is. */
@@ -451,7 +480,7 @@ static bool exposed(const struct imr *s, u32 phys)
 	u32 owner = s->owner[phys];
 
 	if (is_owned(owner))
-		return !s->map[owner].saved || !s->slot[slot_of(s, owner)].durable;
+		return !s->map[owner].saved || !s->backup.slot[slot_of(s, owner)].durable;
 	return owner != OWNER_FREE && owner != OWNER_TAKEN;
 }
 
@@ -459,7 +488,7 @@ static void free_phys(struct imr *s, u32 phys, u64 seq)
 {
 	struct imr_pending *p = &s->pending[1];
 
-	if (s->unsafe_reuse) {
+	if (s->opt.unsafe_reuse) {
 		s->owner[phys] = OWNER_FREE;
 		imr_track_give(&s->tracks, phys);
 		return;
@@ -516,7 +545,7 @@ static void map_track(struct imr *s, u32 track, u32 phys, u32 valid, struct shin
 	}
 	t->valid = valid;
 	mark_track(s, track);
-	s->changed = true;
+	s->epoch.changed = true;
 	shingle_emit(emit, IMR_MAP, valid, t->level, track, phys);
 }
 
@@ -577,12 +606,12 @@ static void imr_destroy(struct shingle_engine *e)
 	struct imr *s = to_imr(e);
 
 	imr_tracks_exit(&s->tracks);
-	shingle_slotmap_exit(&s->saved);
+	shingle_slotmap_exit(&s->backup.index);
 	kvfree(s->map);
 	kvfree(s->owner);
-	kvfree(s->slot);
-	kvfree(s->item);
-	kvfree(s->sorted);
+	kvfree(s->backup.slot);
+	kvfree(s->epoch.track_list);
+	kvfree(s->epoch.sorted);
 	shingle_marks_exit(e);
 	kvfree(s);
 }
@@ -597,12 +626,12 @@ static bool allocate(struct imr *s)
 {
 	s->map = shingle_zalloc_array(s->nr_logical, sizeof(*s->map));
 	s->owner = shingle_zalloc_array(s->nr_phys, sizeof(*s->owner));
-	s->slot = shingle_zalloc_array(s->nr_slots, sizeof(*s->slot));
-	s->item = shingle_zalloc_array(MAX_BUFFER, sizeof(*s->item));
-	s->sorted = shingle_zalloc_array(MAX_BUFFER, sizeof(*s->sorted));
+	s->backup.slot = shingle_zalloc_array(s->backup.nr, sizeof(*s->backup.slot));
+	s->epoch.track_list = shingle_zalloc_array(MAX_BUFFER, sizeof(*s->epoch.track_list));
+	s->epoch.sorted = shingle_zalloc_array(MAX_BUFFER, sizeof(*s->epoch.sorted));
 	return !imr_tracks_init(&s->tracks, s->nr_phys) &&
-	       !shingle_slotmap_init(&s->saved, s->nr_slots) && s->map && s->owner && s->slot &&
-	       s->item && s->sorted &&
+	       !shingle_slotmap_init(&s->backup.index, s->backup.nr) && s->map && s->owner &&
+	       s->backup.slot && s->epoch.track_list && s->epoch.sorted &&
 	       !shingle_marks_init(&s->engine, imr_max_chunks(s->layout));
 }
 
@@ -649,47 +678,47 @@ static const struct shingle_option imr_options[] = {
 	  .words = SHINGLE_OPTION_WORDS("next", "first"),
 	  .range = "start must be first or next",
 	  .help = "where seq and zigzag look for a free track" },
-	{ .name = "rmw", .kind = SHINGLE_OPTION_WORD, OPTION(naive),
+	{ .name = "rmw", .kind = SHINGLE_OPTION_WORD, OPTION(opt.naive),
 	  .words = SHINGLE_OPTION_WORDS("merged", "naive"),
 	  .range = "rmw must be naive or merged",
 	  .help = "one rewrite for all bottoms of an epoch, or one for each" },
-	{ .name = "adjsync", .kind = SHINGLE_OPTION_WORD, OPTION(adjsync_needed),
+	{ .name = "adjsync", .kind = SHINGLE_OPTION_WORD, OPTION(opt.adjsync_needed),
 	  .words = SHINGLE_OPTION_WORDS("literal", "needed"),
 	  .range = "adjsync must be literal or needed",
 	  .help = "of naive: a sync before a bottom beside what is not synced" },
-	{ .name = "syncs", .kind = SHINGLE_OPTION_WORD, OPTION(syncs_literal),
+	{ .name = "syncs", .kind = SHINGLE_OPTION_WORD, OPTION(opt.syncs_literal),
 	  .words = SHINGLE_OPTION_WORDS("needed", "literal"),
 	  .range = "syncs must be literal or needed",
 	  .help = "of merged: syncs that separate nothing, too, or not" },
-	{ .name = "overwrite", .kind = SHINGLE_OPTION_WORD, OPTION(move),
+	{ .name = "overwrite", .kind = SHINGLE_OPTION_WORD, OPTION(opt.move),
 	  .words = SHINGLE_OPTION_WORDS("inplace", "move"),
 	  .range = "overwrite must be inplace or move",
 	  .help = "mapped tracks are written where they are, or elsewhere" },
-	{ .name = "level", .kind = SHINGLE_OPTION_WORD, OPTION(levels), .set = set_levels,
+	{ .name = "level", .kind = SHINGLE_OPTION_WORD, OPTION(opt.levels), .set = set_levels,
 	  .words = SHINGLE_OPTION_WORDS("message", "hint", "lba"),
 	  .range = "level must be message, hint or lba",
 	  .help = "who says which level a track has" },
-	{ .name = "partial", .kind = SHINGLE_OPTION_WORD, OPTION(by_level),
+	{ .name = "partial", .kind = SHINGLE_OPTION_WORD, OPTION(opt.by_level),
 	  .words = SHINGLE_OPTION_WORDS("top", "level"),
 	  .range = "partial must be top or level",
 	  .help = "where tracks go that are written in parts" },
-	{ .name = "largest", .kind = SHINGLE_OPTION_NUMBER, OPTION(largest),
+	{ .name = "largest", .kind = SHINGLE_OPTION_NUMBER, OPTION(opt.largest),
 	  .max = NR_LEVELS - 1, .words = SHINGLE_OPTION_WORDS("auto", "most"),
 	  .initial = LARGEST_AUTO,
 	  .range = "largest must be a level from 0 to 15, auto or most",
 	  .help = "the level that bottoms are for, with those beyond it" },
 	{ .name = "buffer_tracks", .kind = SHINGLE_OPTION_NUMBER, .when = SHINGLE_OPTION_TABLE,
-	  OPTION(buffer_tracks), .min = 1, .max = MAX_BUFFER,
+	  OPTION(opt.buffer_tracks), .min = 1, .max = MAX_BUFFER,
 	  .find_initial = initial_buffer, .set = set_buffer,
 	  .range = "buffer_tracks must be from 1 to 1024, and at most 1 GiB",
 	  .busy = "buffer_tracks can only be set by a table, not while the device is in use",
 	  .help = "tracks of an epoch at most, and the size of the buffer" },
-	UNSAFE("unsafe_record", unsafe_record, "records of saved tops"),
-	UNSAFE("unsafe_sync1", unsafe_sync1, "the sync before bottoms"),
-	UNSAFE("unsafe_sync2", unsafe_sync2, "the sync before restoring"),
-	UNSAFE("unsafe_sync4", unsafe_sync4, "the sync between bottoms and tops"),
-	UNSAFE("unsafe_retire", unsafe_retire, "records of restored tops"),
-	UNSAFE("unsafe_reuse", unsafe_reuse, "waiting before freed tracks are used again"),
+	UNSAFE("unsafe_record", opt.unsafe_record, "records of saved tops"),
+	UNSAFE("unsafe_sync1", opt.unsafe_sync1, "the sync before bottoms"),
+	UNSAFE("unsafe_sync2", opt.unsafe_sync2, "the sync before restoring"),
+	UNSAFE("unsafe_sync4", opt.unsafe_sync4, "the sync between bottoms and tops"),
+	UNSAFE("unsafe_retire", opt.unsafe_retire, "records of restored tops"),
+	UNSAFE("unsafe_reuse", opt.unsafe_reuse, "waiting before freed tracks are used again"),
 	UNSAFE("unsafe_order", engine.unsafe_order, "the flush of data before their records"),
 	{ }
 };
@@ -714,13 +743,13 @@ static int imr_create(struct shingle_engine **out, const struct shingle_layout *
 	s->track_blocks = layout->band_blocks;
 	s->nr_phys = layout->nr_bands[SHINGLE_ROLE_DATA];
 	s->nr_logical = s->nr_phys - spare_of(layout);
-	s->nr_slots = layout->nr_bands[SHINGLE_ROLE_STAGING];
+	s->backup.nr = layout->nr_bands[SHINGLE_ROLE_STAGING];
 	s->engine.discard_blocks = s->track_blocks;
 	s->engine.gather_blocks = s->track_blocks;
-	s->engine.cache_blocks = (u64)s->nr_slots * s->track_blocks;
+	s->engine.cache_blocks = (u64)s->backup.nr * s->track_blocks;
 	s->engine.buffer_blocks = initial_buffer(s) * s->track_blocks;
-	s->quarantined = IMR_NO_TRACK;
-	s->drain = NO_OWNER;
+	s->epoch.quarantined = IMR_NO_TRACK;
+	s->epoch.drain = NO_OWNER;
 	if (!allocate(s)) {
 		imr_destroy(&s->engine);
 		return -ENOMEM;
@@ -730,8 +759,8 @@ static int imr_create(struct shingle_engine **out, const struct shingle_layout *
 		s->map[i].phys = IMR_NO_TRACK;
 	for (i = 0; i < s->nr_phys; i++)
 		s->owner[i] = OWNER_FREE;
-	for (i = 0; i < s->nr_slots; i++)
-		s->slot[i].owner = NO_OWNER;
+	for (i = 0; i < s->backup.nr; i++)
+		s->backup.slot[i].owner = NO_OWNER;
 	*out = &s->engine;
 	return 0;
 }
@@ -783,8 +812,8 @@ static u32 highest_level(const struct imr *s)
 
 	while (level && !s->live[level])
 		level--;
-	for (i = 0; i < s->nr_items; i++)
-		level = max_t(u32, level, s->map[s->item[i].track].level);
+	for (i = 0; i < s->epoch.nr; i++)
+		level = max_t(u32, level, s->map[s->epoch.track_list[i].track].level);
 	return level;
 }
 
@@ -802,10 +831,10 @@ static void look_at_levels(const struct imr *s, struct levels *l)
 {
 	u32 i;
 
-	l->largest = s->largest == LARGEST_AUTO ? highest_level(s) : s->largest;
+	l->largest = s->opt.largest == LARGEST_AUTO ? highest_level(s) : s->opt.largest;
 	memcpy(l->tracks, s->live, sizeof(l->tracks));
-	for (i = 0; i < s->nr_items; i++) {
-		const struct imr_item *it = &s->item[i];
+	for (i = 0; i < s->epoch.nr; i++) {
+		const struct imr_item *it = &s->epoch.track_list[i];
 
 		if (it->dst != IMR_NO_TRACK && !is_mapped(s, it->track))
 			l->tracks[s->map[it->track].level]++;
@@ -832,15 +861,15 @@ static u32 largest_level(const struct levels *l, u32 level)
  */
 static bool partial_to_top(const struct imr *s, const struct imr_item *it)
 {
-	return s->tracks.policy == IMR_COMPACTION && s->levels != LEVELS_LBA && !s->by_level &&
-	       !s->map[it->track].explicit && it->blocks < s->track_blocks;
+	return s->tracks.policy == IMR_COMPACTION && s->opt.levels != LEVELS_LBA &&
+	       !s->opt.by_level && !s->map[it->track].explicit && it->blocks < s->track_blocks;
 }
 
 static bool wants_bottom(const struct imr *s, const struct imr_item *it, const struct levels *l)
 {
 	u32 level = s->map[it->track].level;
 
-	if (s->levels == LEVELS_LBA)
+	if (s->opt.levels == LEVELS_LBA)
 		return it->track < s->nr_logical / 2;
 	return !partial_to_top(s, it) && level >= largest_level(l, level);
 }
@@ -885,8 +914,8 @@ static int imr_place(struct shingle_engine *e, u64 lblk, u32 n, enum shingle_lif
 	out->kind = SHINGLE_RUN_MAPPED;
 	out->n = min(n, s->track_blocks - offset);
 	if (offset >= t->valid || !imr_is_top(t->phys) || t->busy || t->saved ||
-	    track == s->drain || t->inflight == MAX_INFLIGHT) {
-		if (s->levels == LEVELS_HINT && life != SHINGLE_LIFE_UNKNOWN)
+	    track == s->epoch.drain || t->inflight == MAX_INFLIGHT) {
+		if (s->opt.levels == LEVELS_HINT && life != SHINGLE_LIFE_UNKNOWN)
 			set_level(s, track, life - SHINGLE_LIFE_SHORT);
 		return SHINGLE_GATHER;
 	}
@@ -907,7 +936,7 @@ static void imr_commit(struct shingle_engine *e, const struct shingle_run *run,
 		       struct shingle_emit *emit)
 {
 	imr_abort(e, run);
-	to_imr(e)->direct_blocks += run->n;
+	to_imr(e)->count.direct_blocks += run->n;
 }
 
 /* Whole tracks only: less than one has no effect. */
@@ -927,7 +956,7 @@ static int imr_discard(struct shingle_engine *e, u64 lblk, u64 n, u64 *done, boo
 	for (i = 0; i < limit; i++) {
 		struct imr_track *t = &s->map[first + i];
 
-		if (t->busy || t->saved || t->inflight || first + i == s->drain)
+		if (t->busy || t->saved || t->inflight || first + i == s->epoch.drain)
 			break;
 		if (is_mapped(s, first + i))
 			unmap_track(s, first + i, emit->seq);
@@ -951,12 +980,12 @@ static int imr_epoch_add(struct shingle_engine *e, u64 lblk, u32 n)
 	struct imr *s = to_imr(e);
 	u32 track = div_u64(lblk, s->track_blocks);
 	u32 offset = lblk - (u64)track * s->track_blocks;
-	struct imr_item *it = s->nr_items ? &s->item[s->nr_items - 1] : NULL;
+	struct imr_item *it = s->epoch.nr ? &s->epoch.track_list[s->epoch.nr - 1] : NULL;
 
 	if (!it || it->track != track) {
-		if (s->nr_items == s->buffer_tracks)
+		if (s->epoch.nr == s->opt.buffer_tracks)
 			return -ENOSPC;
-		it = &s->item[s->nr_items++];
+		it = &s->epoch.track_list[s->epoch.nr++];
 		memset(it, 0, sizeof(*it));
 		it->track = track;
 		it->first = offset;
@@ -976,21 +1005,22 @@ static void sort_items(struct imr *s)
 {
 	u32 at[NR_LEVELS + 1] = { 0 }, i;
 
-	for (i = 0; i < s->nr_items; i++)
-		at[s->map[s->item[i].track].level + 1]++;
+	for (i = 0; i < s->epoch.nr; i++)
+		at[s->map[s->epoch.track_list[i].track].level + 1]++;
 	for (i = 1; i < NR_LEVELS; i++)
 		at[i] += at[i - 1];
-	for (i = 0; i < s->nr_items; i++)
-		s->sorted[at[s->map[s->item[i].track].level]++] = s->item[i];
-	swap(s->item, s->sorted);
+	for (i = 0; i < s->epoch.nr; i++)
+		s->epoch.sorted[at[s->map[s->epoch.track_list[i].track].level]++] =
+			s->epoch.track_list[i];
+	swap(s->epoch.track_list, s->epoch.sorted);
 }
 
 /* @phys is left alone for one epoch; what was until now is free again. */
 static void quarantine(struct imr *s, u32 phys)
 {
-	u32 was = s->quarantined;
+	u32 was = s->epoch.quarantined;
 
-	s->quarantined = phys;
+	s->epoch.quarantined = phys;
 	if (was == IMR_NO_TRACK)
 		return;
 	s->owner[was] = OWNER_FREE;
@@ -1002,7 +1032,7 @@ static bool take_track(struct imr *s, struct imr_item *it, struct levels *l)
 	bool miss;
 
 	it->dst = imr_track_take(&s->tracks, wants_bottom(s, it, l), &miss);
-	if (it->dst == IMR_NO_TRACK && s->quarantined != IMR_NO_TRACK) {
+	if (it->dst == IMR_NO_TRACK && s->epoch.quarantined != IMR_NO_TRACK) {
 		quarantine(s, IMR_NO_TRACK);
 		it->dst = imr_track_take(&s->tracks, wants_bottom(s, it, l), &miss);
 	}
@@ -1010,11 +1040,11 @@ static bool take_track(struct imr *s, struct imr_item *it, struct levels *l)
 		return false;
 	it->fresh = true;
 	l->tracks[s->map[it->track].level] += !is_mapped(s, it->track);
-	s->partial_tops += partial_to_top(s, it) && !miss;
+	s->count.partial_tops += partial_to_top(s, it) && !miss;
 	s->owner[it->dst] = OWNER_TAKEN;
-	s->tier_misses += miss;
-	s->tops_allocated += imr_is_top(it->dst);
-	s->bottoms_allocated += !imr_is_top(it->dst);
+	s->count.tier_misses += miss;
+	s->count.tops_allocated += imr_is_top(it->dst);
+	s->count.bottoms_allocated += !imr_is_top(it->dst);
 	return true;
 }
 
@@ -1045,7 +1075,7 @@ static bool leaves_bottom(const struct imr *s, const struct imr_item *it)
 
 static bool goes_elsewhere(const struct imr *s, const struct imr_item *it)
 {
-	return s->move || s->map[it->track].relocate || leaves_bottom(s, it);
+	return s->opt.move || s->map[it->track].relocate || leaves_bottom(s, it);
 }
 
 /*
@@ -1058,28 +1088,28 @@ static int plan(struct imr *s)
 	u32 i;
 
 	look_at_levels(s, &l);
-	for (i = 0; i < s->nr_items; i++) {
-		struct imr_item *it = &s->item[i];
+	for (i = 0; i < s->epoch.nr; i++) {
+		struct imr_item *it = &s->epoch.track_list[i];
 
 		if (it->dst == IMR_NO_TRACK && !is_mapped(s, it->track) &&
 		    !take_track(s, it, &l))
 			return -EAGAIN;
 	}
-	for (i = 0; i < s->nr_items; i++) {
-		struct imr_item *it = &s->item[i];
+	for (i = 0; i < s->epoch.nr; i++) {
+		struct imr_item *it = &s->epoch.track_list[i];
 
 		if (it->dst != IMR_NO_TRACK)
 			continue;
 		if (goes_elsewhere(s, it) && take_track(s, it, &l)) {
-			s->moved_tracks++;
+			s->count.moved_tracks++;
 		} else {
 			it->dst = s->map[it->track].phys;
-			s->overwritten_tracks++;
+			s->count.overwritten_tracks++;
 		}
 	}
 	quarantine(s, IMR_NO_TRACK);
-	s->epochs++;
-	s->epoch_tracks += s->nr_items;
+	s->count.epochs++;
+	s->count.epoch_tracks += s->epoch.nr;
 	return 0;
 }
 
@@ -1089,10 +1119,10 @@ static void imr_epoch_end(struct shingle_engine *e)
 	u32 i;
 
 	s->changes++;
-	if (s->nr_items && s->phase != PHASE_END)
-		s->uncertain = true;
-	for (i = 0; i < s->nr_items; i++) {
-		struct imr_item *it = &s->item[i];
+	if (s->epoch.nr && s->epoch.phase != PHASE_END)
+		s->epoch.uncertain = true;
+	for (i = 0; i < s->epoch.nr; i++) {
+		struct imr_item *it = &s->epoch.track_list[i];
 
 		s->map[it->track].busy = false;
 		if (it->fresh && !it->done && it->failed) {
@@ -1102,11 +1132,11 @@ static void imr_epoch_end(struct shingle_engine *e)
 			imr_track_give(&s->tracks, it->dst);
 		}
 	}
-	for (i = 0; i < s->nr_slots; i++)
-		s->slot[i].taken = false;
-	s->drain = NO_OWNER;
-	s->nr_items = 0;
-	s->phase = PHASE_NONE;
+	for (i = 0; i < s->backup.nr; i++)
+		s->backup.slot[i].taken = false;
+	s->epoch.drain = NO_OWNER;
+	s->epoch.nr = 0;
+	s->epoch.phase = PHASE_NONE;
 }
 
 /* ------------------------------------------------------------------------
@@ -1144,7 +1174,7 @@ static int save_step(struct imr *s, struct shingle_step *step, u32 top)
 	u32 track = s->owner[top], slot = free_slot(s);
 	struct imr_track *t = &s->map[track];
 
-	s->drain = track;
+	s->epoch.drain = track;
 	if (t->inflight)
 		return -EAGAIN;
 	memset(step, 0, sizeof(*step));
@@ -1155,7 +1185,7 @@ static int save_step(struct imr *s, struct shingle_step *step, u32 top)
 	step->lblk = (u64)track * s->track_blocks;
 	step->cookie = slot;
 	step->sync = SHINGLE_SYNC_NONE;
-	s->slot[slot].taken = true;
+	s->backup.slot[slot].taken = true;
 	return 1;
 }
 
@@ -1164,23 +1194,23 @@ static int restore_step(struct imr *s, struct shingle_step *step)
 {
 	u32 found = NO_SLOT, i;
 
-	for (i = 0; i < s->nr_slots; i++) {
-		if (s->slot[i].owner == NO_OWNER)
+	for (i = 0; i < s->backup.nr; i++) {
+		if (s->backup.slot[i].owner == NO_OWNER)
 			continue;
 		if (found == NO_SLOT ||
-		    s->map[s->slot[i].owner].phys < s->map[s->slot[found].owner].phys)
+		    s->map[s->backup.slot[i].owner].phys < s->map[s->backup.slot[found].owner].phys)
 			found = i;
 	}
 	if (found == NO_SLOT)
 		return 0;
-	if (!s->slot[found].durable)
+	if (!s->backup.slot[found].durable)
 		return -EAGAIN;
 	memset(step, 0, sizeof(*step));
 	step->kind = STEP_RESTORE;
-	step->n = s->map[s->slot[found].owner].valid;
+	step->n = s->map[s->backup.slot[found].owner].valid;
 	step->base = slot_pblk(s, found);
-	step->dst = phys_pblk(s, s->map[s->slot[found].owner].phys);
-	step->lblk = (u64)s->slot[found].owner * s->track_blocks;
+	step->dst = phys_pblk(s, s->map[s->backup.slot[found].owner].phys);
+	step->lblk = (u64)s->backup.slot[found].owner * s->track_blocks;
 	step->cookie = found;
 	step->sync = SHINGLE_SYNC_NONE;
 	return 1;
@@ -1189,7 +1219,7 @@ static int restore_step(struct imr *s, struct shingle_step *step)
 /* The next step that writes an item, or -EAGAIN if something must end first. */
 static int write_step(struct imr *s, struct shingle_step *step, u32 which)
 {
-	struct imr_item *it = &s->item[which];
+	struct imr_item *it = &s->epoch.track_list[which];
 	const struct imr_track *t = &s->map[it->track];
 	u64 pblk = phys_pblk(s, it->dst), lblk = (u64)it->track * s->track_blocks;
 	u32 side, from = 0, end = it->end;
@@ -1232,9 +1262,9 @@ static bool imr_step_source(struct shingle_engine *e, const struct shingle_step 
 	const struct imr_item *it;
 	const struct imr_track *t;
 
-	if (step->kind != STEP_WRITE || !s->item[step->cookie].fresh)
+	if (step->kind != STEP_WRITE || !s->epoch.track_list[step->cookie].fresh)
 		return false;
-	it = &s->item[step->cookie];
+	it = &s->epoch.track_list[step->cookie];
 	t = &s->map[it->track];
 	if (offset >= t->valid)
 		return false;
@@ -1250,22 +1280,22 @@ static int rewrite_step(struct imr *s, struct shingle_step *step)
 {
 	int r;
 
-	switch (s->phase) {
+	switch (s->epoch.phase) {
 	case PHASE_SYNC_1:
-		s->rmw = true;
-		if (!s->unsafe_sync1)
+		s->epoch.rmw = true;
+		if (!s->opt.unsafe_sync1)
 			return sync_step(s, step, IMR_SYNC_1, SHINGLE_SYNC_COMMIT);
-		s->phase = PHASE_RMW;
+		s->epoch.phase = PHASE_RMW;
 		return 0;
 	case PHASE_SYNC_2:
-		if (!s->unsafe_sync2)
+		if (!s->opt.unsafe_sync2)
 			return sync_step(s, step, IMR_SYNC_2, SHINGLE_SYNC_FLUSH);
-		s->phase = PHASE_RESTORE;
+		s->epoch.phase = PHASE_RESTORE;
 		return 0;
 	case PHASE_RESTORE:
 		r = restore_step(s, step);
 		if (!r)
-			s->phase = PHASE_SYNC_3;
+			s->epoch.phase = PHASE_SYNC_3;
 		return r;
 	default:
 		return 0;
@@ -1281,8 +1311,8 @@ static u32 next_item(const struct imr *s, bool top, bool rmw)
 {
 	u32 i;
 
-	for (i = 0; i < s->nr_items; i++) {
-		const struct imr_item *it = &s->item[i];
+	for (i = 0; i < s->epoch.nr; i++) {
+		const struct imr_item *it = &s->epoch.track_list[i];
 
 		if (!it->done && imr_is_top(it->dst) == top && (!rmw || it->rmw))
 			break;
@@ -1299,8 +1329,8 @@ static int backup_round(struct imr *s, struct shingle_step *step)
 	u32 side;
 
 	/* No top comes up beside an item that has been passed before it is written. */
-	for (; s->at < s->nr_items; s->at++) {
-		struct imr_item *it = &s->item[s->at];
+	for (; s->epoch.at < s->epoch.nr; s->epoch.at++) {
+		struct imr_item *it = &s->epoch.track_list[s->epoch.at];
 		u32 need = 0;
 
 		if (it->done || imr_is_top(it->dst))
@@ -1312,7 +1342,7 @@ static int backup_round(struct imr *s, struct shingle_step *step)
 			continue;
 		}
 		if (need > free_slots(s))
-			return s->nr_saved ? 0 : -EAGAIN;
+			return s->backup.nr_saved ? 0 : -EAGAIN;
 		side = !must_save(s, it->dst, 0);
 		return save_step(s, step, neighbour(s, it->dst, side));
 	}
@@ -1323,8 +1353,8 @@ static bool more_rounds(const struct imr *s)
 {
 	u32 i;
 
-	for (i = 0; i < s->nr_items; i++) {
-		const struct imr_item *it = &s->item[i];
+	for (i = 0; i < s->epoch.nr; i++) {
+		const struct imr_item *it = &s->epoch.track_list[i];
 
 		if (!it->done && !imr_is_top(it->dst) &&
 		    (must_save(s, it->dst, 0) || must_save(s, it->dst, 1)))
@@ -1339,19 +1369,19 @@ static int merged_step(struct imr *s, struct shingle_step *step)
 	u32 i;
 	int r;
 
-	switch (s->phase) {
+	switch (s->epoch.phase) {
 	case PHASE_BACKUP:
 		r = backup_round(s, step);
 		if (r)
 			return r;
-		s->drain = NO_OWNER;
-		s->phase = s->nr_saved ? PHASE_SYNC_1 : PHASE_BOTTOMS;
+		s->epoch.drain = NO_OWNER;
+		s->epoch.phase = s->backup.nr_saved ? PHASE_SYNC_1 : PHASE_BOTTOMS;
 		return 0;
 	case PHASE_RMW:
 		i = next_item(s, false, true);
-		if (i < s->nr_items)
+		if (i < s->epoch.nr)
 			return write_step(s, step, i);
-		s->phase = PHASE_SYNC_2;
+		s->epoch.phase = PHASE_SYNC_2;
 		return 0;
 	case PHASE_SYNC_3:
 		/* The slots are needed again. */
@@ -1359,21 +1389,21 @@ static int merged_step(struct imr *s, struct shingle_step *step)
 								   SHINGLE_SYNC_FLUSH);
 	case PHASE_BOTTOMS:
 		i = next_item(s, false, false);
-		if (i < s->nr_items)
+		if (i < s->epoch.nr)
 			return write_step(s, step, i);
-		s->phase = PHASE_SYNC_4;
+		s->epoch.phase = PHASE_SYNC_4;
 		return 0;
 	case PHASE_SYNC_4:
-		if (s->syncs_literal || (s->wrote_bottom && !s->unsafe_sync4 &&
-					 next_item(s, true, false) < s->nr_items))
+		if (s->opt.syncs_literal || (s->epoch.wrote_bottom && !s->opt.unsafe_sync4 &&
+					 next_item(s, true, false) < s->epoch.nr))
 			return sync_step(s, step, IMR_SYNC_4, SHINGLE_SYNC_FLUSH);
-		s->phase = PHASE_TOPS;
+		s->epoch.phase = PHASE_TOPS;
 		return 0;
 	case PHASE_TOPS:
 		i = next_item(s, true, false);
-		if (i < s->nr_items)
+		if (i < s->epoch.nr)
 			return write_step(s, step, i);
-		s->phase = PHASE_LAST;
+		s->epoch.phase = PHASE_LAST;
 		return 0;
 	default:
 		return rewrite_step(s, step);
@@ -1389,10 +1419,10 @@ static bool beside_unsynced(const struct imr *s, u32 phys)
 {
 	u32 i;
 
-	if (s->adjsync_needed && !imr_is_top(phys))
+	if (s->opt.adjsync_needed && !imr_is_top(phys))
 		return false;
-	for (i = 0; i < s->nr_items; i++) {
-		const struct imr_item *it = &s->item[i];
+	for (i = 0; i < s->epoch.nr; i++) {
+		const struct imr_item *it = &s->epoch.track_list[i];
 
 		if (it->unsynced && (it->dst + 1 == phys || phys + 1 == it->dst))
 			return true;
@@ -1415,32 +1445,32 @@ static int naive_backup(struct imr *s, struct shingle_step *step, const struct i
 /* Of Algorithm 1: as merged_step(). */
 static int naive_step(struct imr *s, struct shingle_step *step)
 {
-	struct imr_item *it = &s->item[s->at];
+	struct imr_item *it = &s->epoch.track_list[s->epoch.at];
 	int r;
 
-	switch (s->phase) {
+	switch (s->epoch.phase) {
 	case PHASE_ADJACENT:
-		if (s->at == s->nr_items) {
-			s->phase = PHASE_LAST;
+		if (s->epoch.at == s->epoch.nr) {
+			s->epoch.phase = PHASE_LAST;
 			return 0;
 		}
-		if (beside_unsynced(s, it->dst) && !(s->unsafe_sync4 && imr_is_top(it->dst)))
+		if (beside_unsynced(s, it->dst) && !(s->opt.unsafe_sync4 && imr_is_top(it->dst)))
 			return sync_step(s, step, IMR_SYNC_ADJACENT, SHINGLE_SYNC_FLUSH);
-		s->phase = PHASE_BACKUP;
+		s->epoch.phase = PHASE_BACKUP;
 		return 0;
 	case PHASE_BACKUP:
 		r = naive_backup(s, step, it);
 		if (r)
 			return r;
-		s->drain = NO_OWNER;
-		it->rmw = s->nr_saved;
-		s->phase = it->rmw ? PHASE_SYNC_1 : PHASE_RMW;
+		s->epoch.drain = NO_OWNER;
+		it->rmw = s->backup.nr_saved;
+		s->epoch.phase = it->rmw ? PHASE_SYNC_1 : PHASE_RMW;
 		return 0;
 	case PHASE_RMW:
 		if (!it->done)
-			return write_step(s, step, s->at);
-		s->phase = it->rmw ? PHASE_SYNC_2 : PHASE_ADJACENT;
-		s->at += !it->rmw;
+			return write_step(s, step, s->epoch.at);
+		s->epoch.phase = it->rmw ? PHASE_SYNC_2 : PHASE_ADJACENT;
+		s->epoch.at += !it->rmw;
 		return 0;
 	case PHASE_SYNC_3:
 		return sync_step(s, step, IMR_SYNC_3, SHINGLE_SYNC_FLUSH);
@@ -1456,7 +1486,7 @@ static int naive_step(struct imr *s, struct shingle_step *step)
 /* A1.15, A2.23 and the map, in one commit. */
 static int last_step(struct imr *s, struct shingle_step *step)
 {
-	bool needed = s->by_track || s->syncs_literal || s->after_3 || !s->rmw;
+	bool needed = s->epoch.naive || s->opt.syncs_literal || s->epoch.after_3 || !s->epoch.rmw;
 
 	return sync_step(s, step, needed ? IMR_SYNC_5 : IMR_SYNC_MAP, SHINGLE_SYNC_COMMIT);
 }
@@ -1466,36 +1496,36 @@ static int epoch_step(struct imr *s, struct shingle_step *step)
 	int r = 0;
 
 	while (!r) {
-		switch (s->phase) {
+		switch (s->epoch.phase) {
 		case PHASE_NONE:
-			if (!s->nr_items)
+			if (!s->epoch.nr)
 				return 0;
-			s->rmw = false;
-			s->after_3 = false;
-			s->wrote_bottom = false;
-			s->at = 0;
-			s->by_track = s->naive;
-			s->phase = s->uncertain ? PHASE_REDO_SYNC : PHASE_REDO;
+			s->epoch.rmw = false;
+			s->epoch.after_3 = false;
+			s->epoch.wrote_bottom = false;
+			s->epoch.at = 0;
+			s->epoch.naive = s->opt.naive;
+			s->epoch.phase = s->epoch.uncertain ? PHASE_REDO_SYNC : PHASE_REDO;
 			break;
 		case PHASE_REDO_SYNC:
 			return sync_step(s, step, IMR_SYNC_REDO, SHINGLE_SYNC_COMMIT);
 		case PHASE_REDO:
 			r = restore_step(s, step);
 			if (!r)
-				s->phase = PHASE_PLAN;
+				s->epoch.phase = PHASE_PLAN;
 			break;
 		case PHASE_PLAN:
 			sort_items(s);
 			r = plan(s);
 			if (!r)
-				s->phase = s->by_track ? PHASE_ADJACENT : PHASE_BACKUP;
+				s->epoch.phase = s->epoch.naive ? PHASE_ADJACENT : PHASE_BACKUP;
 			break;
 		case PHASE_LAST:
 			return last_step(s, step);
 		case PHASE_END:
 			return 0;
 		default:
-			r = s->by_track ? naive_step(s, step) : merged_step(s, step);
+			r = s->epoch.naive ? naive_step(s, step) : merged_step(s, step);
 			break;
 		}
 	}
@@ -1512,9 +1542,9 @@ static int imr_next_step(struct shingle_engine *e, enum shingle_why why,
 	if (why == SHINGLE_WHY_EPOCH)
 		return epoch_step(s, step);
 	/* What a power cut or an error left in slots. */
-	if (s->nr_items || !s->nr_saved)
+	if (s->epoch.nr || !s->backup.nr_saved)
 		return 0;
-	if (s->uncertain)
+	if (s->epoch.uncertain)
 		return sync_step(s, step, IMR_SYNC_REDO, SHINGLE_SYNC_COMMIT);
 	r = restore_step(s, step);
 	step->sync = SHINGLE_SYNC_COMMIT;
@@ -1523,43 +1553,43 @@ static int imr_next_step(struct shingle_engine *e, enum shingle_why why,
 
 static void synced(struct imr *s, const struct shingle_step *step)
 {
-	bool changed = s->changed;
+	bool changed = s->epoch.changed;
 	u32 i;
 
-	s->syncs[step->cookie]++;
-	s->uncertain = false;
+	s->count.syncs[step->cookie]++;
+	s->epoch.uncertain = false;
 	if (step->sync == SHINGLE_SYNC_COMMIT)
-		s->changed = false;
-	for (i = 0; i < s->nr_items; i++)
-		s->item[i].unsynced = false;
-	switch (s->phase) {
+		s->epoch.changed = false;
+	for (i = 0; i < s->epoch.nr; i++)
+		s->epoch.track_list[i].unsynced = false;
+	switch (s->epoch.phase) {
 	case PHASE_REDO_SYNC:
-		s->phase = PHASE_REDO;
+		s->epoch.phase = PHASE_REDO;
 		break;
 	case PHASE_ADJACENT:
-		s->phase = PHASE_BACKUP;
+		s->epoch.phase = PHASE_BACKUP;
 		break;
 	case PHASE_SYNC_1:
-		s->syncs[IMR_SYNC_SAVED] += !s->unsafe_record;
-		s->phase = PHASE_RMW;
+		s->count.syncs[IMR_SYNC_SAVED] += !s->opt.unsafe_record;
+		s->epoch.phase = PHASE_RMW;
 		break;
 	case PHASE_SYNC_2:
-		s->phase = PHASE_RESTORE;
+		s->epoch.phase = PHASE_RESTORE;
 		break;
 	case PHASE_SYNC_3:
-		s->syncs[IMR_SYNC_MAP] += step->sync == SHINGLE_SYNC_COMMIT;
-		s->at += s->by_track;
-		s->after_3 = false;
-		s->phase = s->by_track ? PHASE_ADJACENT : PHASE_BACKUP;
+		s->count.syncs[IMR_SYNC_MAP] += step->sync == SHINGLE_SYNC_COMMIT;
+		s->epoch.at += s->epoch.naive;
+		s->epoch.after_3 = false;
+		s->epoch.phase = s->epoch.naive ? PHASE_ADJACENT : PHASE_BACKUP;
 		break;
 	case PHASE_SYNC_4:
-		s->phase = PHASE_TOPS;
+		s->epoch.phase = PHASE_TOPS;
 		break;
 	case PHASE_LAST:
-		s->epochs_rmw += s->rmw;
+		s->count.epochs_rmw += s->epoch.rmw;
 		/* The records are a sync of their own behind that of the data. */
-		s->syncs[IMR_SYNC_MAP] += step->cookie == IMR_SYNC_5 && changed;
-		s->phase = PHASE_END;
+		s->count.syncs[IMR_SYNC_MAP] += step->cookie == IMR_SYNC_5 && changed;
+		s->epoch.phase = PHASE_END;
 		break;
 	default:
 		break;
@@ -1568,7 +1598,7 @@ static void synced(struct imr *s, const struct shingle_step *step)
 
 static void saved(struct imr *s, const struct shingle_step *step, struct shingle_emit *emit)
 {
-	struct imr_slot *b = &s->slot[step->cookie];
+	struct imr_slot *b = &s->backup.slot[step->cookie];
 	u32 track = div_u64(step->lblk, s->track_blocks);
 
 	set_failed(s, step->cookie, false);
@@ -1576,28 +1606,28 @@ static void saved(struct imr *s, const struct shingle_step *step, struct shingle
 	b->owner = track;
 	mark_slot(s, step->cookie);
 	b->seq = emit->seq;
-	b->durable = s->unsafe_record || s->unsafe_sync1;
-	shingle_slotmap_insert(&s->saved, step->cookie, track, 1);
+	b->durable = s->opt.unsafe_record || s->opt.unsafe_sync1;
+	shingle_slotmap_insert(&s->backup.index, step->cookie, track, 1);
 	s->map[track].saved = true;
-	s->nr_saved++;
-	s->backups++;
-	s->drain = NO_OWNER;
-	if (!s->unsafe_record)
+	s->backup.nr_saved++;
+	s->count.backups++;
+	s->epoch.drain = NO_OWNER;
+	if (!s->opt.unsafe_record)
 		shingle_emit(emit, IMR_BACKUP, 0, 0, track, step->cookie);
 }
 
 static void restored(struct imr *s, const struct shingle_step *step, struct shingle_emit *emit)
 {
-	u32 track = s->slot[step->cookie].owner;
+	u32 track = s->backup.slot[step->cookie].owner;
 
 	leave_slot(s, step->cookie, emit->seq);
-	s->changed = true;
-	if (s->phase == PHASE_RESTORE)
-		s->rewrites++;
+	s->epoch.changed = true;
+	if (s->epoch.phase == PHASE_RESTORE)
+		s->count.rewrites++;
 	else
-		s->replayed++;
+		s->count.replayed++;
 	/* A record in any case, or nothing would be committed and the slot not released. */
-	if (s->unsafe_retire)
+	if (s->opt.unsafe_retire)
 		shingle_emit(emit, IMR_LEVEL, 0, s->map[track].level, track, 1);
 	else
 		shingle_emit(emit, IMR_RESTORED, 0, 0, track, step->cookie);
@@ -1605,25 +1635,25 @@ static void restored(struct imr *s, const struct shingle_step *step, struct shin
 
 static void written(struct imr *s, const struct shingle_step *step, struct shingle_emit *emit)
 {
-	struct imr_item *it = &s->item[step->cookie];
+	struct imr_item *it = &s->epoch.track_list[step->cookie];
 	u32 end = step->lblk + step->n - (u64)it->track * s->track_blocks;
 
 	if (step->gathered == SHINGLE_GATHERED_OVER)
 		map_track(s, it->track, it->dst, end, emit);
-	s->after_3 = true;
+	s->epoch.after_3 = true;
 	it->overwritten = true;
 	it->unsynced = true;
 	it->done = end >= it->end;
 	if (!it->done)
 		return;
-	s->partial_tracks += s->map[it->track].valid < s->track_blocks;
+	s->count.partial_tracks += s->map[it->track].valid < s->track_blocks;
 	if (imr_is_top(it->dst)) {
-		s->tops_written++;
+		s->count.tops_written++;
 	} else if (it->rmw) {
-		s->bottoms_rmw++;
+		s->count.bottoms_rmw++;
 	} else {
-		s->bottoms_rmw_free++;
-		s->wrote_bottom = true;
+		s->count.bottoms_rmw_free++;
+		s->epoch.wrote_bottom = true;
 	}
 }
 
@@ -1655,16 +1685,16 @@ static void imr_step_failed(struct shingle_engine *e, const struct shingle_step 
 
 	s->changes++;
 	if (step->kind == STEP_BACKUP) {
-		s->slot[step->cookie].taken = false;
+		s->backup.slot[step->cookie].taken = false;
 		set_failed(s, step->cookie, true);
 	}
 	/* Or it was interrupted: then that costs a copy, and nothing else. */
-	if (step->kind == STEP_WRITE && !s->item[step->cookie].fresh)
-		s->map[s->item[step->cookie].track].relocate = true;
+	if (step->kind == STEP_WRITE && !s->epoch.track_list[step->cookie].fresh)
+		s->map[s->epoch.track_list[step->cookie].track].relocate = true;
 	else if (step->kind == STEP_WRITE)
-		s->item[step->cookie].failed = true;
-	s->drain = NO_OWNER;
-	s->uncertain = true;
+		s->epoch.track_list[step->cookie].failed = true;
+	s->epoch.drain = NO_OWNER;
+	s->epoch.uncertain = true;
 }
 
 static bool imr_release(struct shingle_engine *e, u64 seq)
@@ -1673,8 +1703,8 @@ static bool imr_release(struct shingle_engine *e, u64 seq)
 	u32 most = SHINGLE_WALK, i;
 
 	s->changes++;
-	for (i = 0; i < s->nr_slots; i++) {
-		struct imr_slot *b = &s->slot[i];
+	for (i = 0; i < s->backup.nr; i++) {
+		struct imr_slot *b = &s->backup.slot[i];
 
 		if (b->seq > seq)
 			continue;
@@ -1699,8 +1729,10 @@ static bool imr_pending(struct shingle_engine *e)
 
 	if (s->nr_pending)
 		return true;
-	for (i = 0; i < s->nr_slots; i++) {
-		if (s->slot[i].pending || (s->slot[i].owner != NO_OWNER && !s->slot[i].durable))
+	for (i = 0; i < s->backup.nr; i++) {
+		const struct imr_slot *b = &s->backup.slot[i];
+
+		if (b->pending || (b->owner != NO_OWNER && !b->durable))
 			return true;
 	}
 	return false;
@@ -1719,7 +1751,7 @@ static bool phys_referenced(const struct imr *s, u32 phys, u64 offset)
 
 static bool slot_referenced(const struct imr *s, u32 slot)
 {
-	return s->slot[slot].owner != NO_OWNER || s->slot[slot].pending;
+	return s->backup.slot[slot].owner != NO_OWNER || s->backup.slot[slot].pending;
 }
 
 static bool imr_referenced(struct shingle_engine *e, u64 pblk, u64 n)
@@ -1763,12 +1795,12 @@ static u32 encode_tracks(const struct imr *s, u32 part, __le32 *buf)
 
 static u32 encode_slots(const struct imr *s, u32 part, __le32 *buf)
 {
-	u32 first = part * PART_SLOTS, n = min(s->nr_slots - first, PART_SLOTS), i;
+	u32 first = part * PART_SLOTS, n = min(s->backup.nr - first, PART_SLOTS), i;
 	bool any = false;
 
 	for (i = 0; i < n; i++) {
-		buf[i] = cpu_to_le32(s->slot[first + i].owner + 1);
-		any |= s->slot[first + i].owner != NO_OWNER;
+		buf[i] = cpu_to_le32(s->backup.slot[first + i].owner + 1);
+		any |= s->backup.slot[first + i].owner != NO_OWNER;
 	}
 	return any ? n * sizeof(*buf) : 0;
 }
@@ -1776,7 +1808,7 @@ static u32 encode_slots(const struct imr *s, u32 part, __le32 *buf)
 static u32 imr_encode(struct shingle_engine *e, u64 *cursor, u64 *index, void *buf)
 {
 	struct imr *s = to_imr(e);
-	u32 parts = nr_map_parts(s), slots = DIV_ROUND_UP(s->nr_slots, PART_SLOTS);
+	u32 parts = nr_map_parts(s), slots = DIV_ROUND_UP(s->backup.nr, PART_SLOTS);
 	u64 at = *cursor;
 
 	if (at >= parts + slots) {
@@ -1814,14 +1846,14 @@ static int decode_slots(struct imr *s, u32 first, const __le32 *buf, u32 bytes)
 {
 	u32 n = bytes / sizeof(*buf), i;
 
-	if (bytes % sizeof(*buf) || n > s->nr_slots - first)
+	if (bytes % sizeof(*buf) || n > s->backup.nr - first)
 		return -EUCLEAN;
 	for (i = 0; i < n; i++) {
 		u32 owner = le32_to_cpu(buf[i]) - 1;
 
 		if (owner != NO_OWNER && owner >= s->nr_logical)
 			return -EUCLEAN;
-		s->slot[first + i].owner = owner;
+		s->backup.slot[first + i].owner = owner;
 		if (owner != NO_OWNER)
 			s->map[owner].saved = true;
 	}
@@ -1836,7 +1868,7 @@ static int imr_decode(struct shingle_engine *e, u64 index, const void *buf, u32 
 	if (index < parts)
 		return decode_tracks(s, index * PART_TRACKS, buf, bytes);
 	index -= parts;
-	if (index < DIV_ROUND_UP(s->nr_slots, PART_SLOTS))
+	if (index < DIV_ROUND_UP(s->backup.nr, PART_SLOTS))
 		return decode_slots(s, index * PART_SLOTS, buf, bytes);
 	return -EUCLEAN;
 }
@@ -1856,9 +1888,9 @@ static void forget_slots(struct imr *s, u32 first, u32 n)
 	}
 	if (!some)
 		return;
-	for (i = 0; i < s->nr_slots; i++) {
-		if (s->slot[i].owner != NO_OWNER && s->slot[i].owner - first < n)
-			s->slot[i].owner = NO_OWNER;
+	for (i = 0; i < s->backup.nr; i++) {
+		if (s->backup.slot[i].owner != NO_OWNER && s->backup.slot[i].owner - first < n)
+			s->backup.slot[i].owner = NO_OWNER;
 	}
 }
 
@@ -1899,17 +1931,17 @@ static int imr_replay(struct shingle_engine *e, const struct shingle_record *rec
 		}
 		return 0;
 	case IMR_BACKUP:
-		if (b >= s->nr_slots)
+		if (b >= s->backup.nr)
 			return -EUCLEAN;
 		forget_slots(s, a, 1);
-		s->slot[b].owner = a;
+		s->backup.slot[b].owner = a;
 		s->map[a].saved = true;
 		return 0;
 	case IMR_RESTORED:
-		if (b >= s->nr_slots)
+		if (b >= s->backup.nr)
 			return -EUCLEAN;
-		if (s->slot[b].owner == a)
-			s->slot[b].owner = NO_OWNER;
+		if (s->backup.slot[b].owner == a)
+			s->backup.slot[b].owner = NO_OWNER;
 		return 0;
 	case IMR_LEVEL:
 		if (!b || b > s->nr_logical - a || c >= NR_LEVELS)
@@ -1943,8 +1975,8 @@ static int imr_ready(struct shingle_engine *e, const char **why)
 		s->live[t->level]++;
 		imr_track_claim(&s->tracks, t->phys);
 	}
-	for (i = 0; i < s->nr_slots; i++) {
-		u32 owner = s->slot[i].owner;
+	for (i = 0; i < s->backup.nr; i++) {
+		u32 owner = s->backup.slot[i].owner;
 
 		if (owner == NO_OWNER)
 			continue;
@@ -1953,10 +1985,10 @@ static int imr_ready(struct shingle_engine *e, const char **why)
 			*why = "a backup slot holds what is no top, or twice";
 			return -EUCLEAN;
 		}
-		shingle_slotmap_insert(&s->saved, i, owner, 1);
+		shingle_slotmap_insert(&s->backup.index, i, owner, 1);
 		s->map[owner].saved = true;
-		s->slot[i].durable = true;
-		s->nr_saved++;
+		s->backup.slot[i].durable = true;
+		s->backup.nr_saved++;
 	}
 	return 0;
 }
@@ -2011,7 +2043,7 @@ static u32 verify_track(struct imr *s, u32 track, shingle_report_fn report, void
 		}
 	}
 	slot = t->saved ? slot_of(s, track) : NO_SLOT;
-	if (t->saved && (slot == NO_SLOT || s->slot[slot].owner != track)) {
+	if (t->saved && (slot == NO_SLOT || s->backup.slot[slot].owner != track)) {
 		report(ctx, "track %u is saved in no slot", track);
 		bad++;
 	}
@@ -2039,9 +2071,9 @@ static u32 verify_sums(struct imr *s, shingle_report_fn report, void *ctx)
 		       w->nr_free, s->nr_pending, s->tracks.nr_free);
 		bad++;
 	}
-	if (w->nr_saved != s->nr_saved || w->nr_saved != s->saved.live) {
+	if (w->nr_saved != s->backup.nr_saved || w->nr_saved != s->backup.index.live) {
 		report(ctx, "%u tracks are saved, not %u, of which %u are found", w->nr_saved,
-		       s->nr_saved, s->saved.live);
+		       s->backup.nr_saved, s->backup.index.live);
 		bad++;
 	}
 	for (i = 0; i < NR_LEVELS; i++) {
@@ -2068,10 +2100,10 @@ static u32 imr_verify(struct shingle_engine *e, u64 *cursor, shingle_report_fn r
 		return verify_phys(s, report, ctx);
 	if (s->walk.logical < s->nr_logical)
 		return verify_tracks(s, report, ctx);
-	for (i = 0; i < s->nr_slots; i++)
-		nr_failed += s->slot[i].failed;
-	if (nr_failed != s->nr_failed) {
-		report(ctx, "%u slots have failed, not %u", nr_failed, s->nr_failed);
+	for (i = 0; i < s->backup.nr; i++)
+		nr_failed += s->backup.slot[i].failed;
+	if (nr_failed != s->backup.nr_failed) {
+		report(ctx, "%u slots have failed, not %u", nr_failed, s->backup.nr_failed);
 		bad++;
 	}
 	if (s->walk.changes == s->changes)
@@ -2090,8 +2122,9 @@ static const struct shingle_option imr_format[] = {
 	{ }
 };
 
-#define COUNT(name)	SHINGLE_COUNTER("imr_" #name, struct imr, name, COUNT)
-#define SYNC(name, cause)	SHINGLE_COUNTER("imr_" #name, struct imr, syncs[cause], COUNT)
+#define COUNT(name)	SHINGLE_COUNTER("imr_" #name, struct imr, count.name, COUNT)
+#define SYNC(name, cause)	\
+	SHINGLE_COUNTER("imr_" #name, struct imr, count.syncs[cause], COUNT)
 
 static const struct shingle_counter imr_counters[] = {
 	COUNT(bottoms_allocated),
@@ -2102,7 +2135,7 @@ static const struct shingle_counter imr_counters[] = {
 	COUNT(tops_written),
 	COUNT(backups),
 	COUNT(rewrites),
-	SHINGLE_COUNTER("imr_replayed_tops", struct imr, replayed, COUNT),
+	SHINGLE_COUNTER("imr_replayed_tops", struct imr, count.replayed, COUNT),
 	COUNT(epochs),
 	COUNT(epochs_rmw),
 	COUNT(epoch_tracks),
@@ -2133,8 +2166,9 @@ static u64 imr_map_bytes(struct shingle_engine *e)
 
 	return (u64)s->nr_logical * sizeof(*s->map) +
 	       (u64)s->nr_phys * sizeof(*s->owner) + s->nr_phys / 8 + s->nr_phys / 16 +
-	       (u64)s->nr_slots * sizeof(*s->slot) + shingle_slotmap_bytes(&s->saved) +
-	       2 * MAX_BUFFER * sizeof(*s->item);
+	       (u64)s->backup.nr * sizeof(*s->backup.slot) +
+	       shingle_slotmap_bytes(&s->backup.index) +
+	       2 * MAX_BUFFER * sizeof(*s->epoch.track_list);
 }
 
 static u64 imr_cached_blocks(struct shingle_engine *e)
@@ -2143,9 +2177,9 @@ static u64 imr_cached_blocks(struct shingle_engine *e)
 	u64 blocks = 0;
 	u32 i;
 
-	for (i = 0; i < s->nr_slots && s->nr_saved; i++) {
-		if (s->slot[i].owner != NO_OWNER)
-			blocks += s->map[s->slot[i].owner].valid;
+	for (i = 0; i < s->backup.nr && s->backup.nr_saved; i++) {
+		if (s->backup.slot[i].owner != NO_OWNER)
+			blocks += s->map[s->backup.slot[i].owner].valid;
 	}
 	return blocks;
 }
