@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The state of the engine of interlaced recording, and its changes: backup slots, physical
+ * tracks, logical ones.  What was freed is not used again before release().
+ */
+#include "imr-state.h"
+
+/* ------------------------------------------------------------------------
+ * Slots
+ */
+
+static bool slot_is_free(const struct imr_slot *b)
+{
+	return b->owner == NO_OWNER && !b->pending && !b->taken;
+}
+
+/**
+ * imr_free_slots() - into how many slots may tops be saved?
+ * @s: the engine
+ *
+ * A bottom between two tops needs two: only then can those that failed be left alone.
+ *
+ * Context: under the map lock.
+ */
+u32 imr_free_slots(const struct imr *s)
+{
+	const struct imr_backup *b = &s->backup;
+	bool spared = b->nr - b->nr_failed >= 2;
+	u32 i, nr = 0;
+
+	for (i = 0; i < b->nr; i++)
+		nr += slot_is_free(&b->slot[i]) && !(spared && b->slot[i].failed);
+	return nr;
+}
+
+/**
+ * imr_free_slot() - the slot that a top is saved into next
+ * @s: the engine
+ *
+ * Context: under the map lock.  Returns NO_SLOT if none is free.
+ */
+u32 imr_free_slot(const struct imr *s)
+{
+	u32 last = NO_SLOT, i;
+
+	for (i = 0; i < s->backup.nr; i++) {
+		if (!slot_is_free(&s->backup.slot[i]))
+			continue;
+		if (!s->backup.slot[i].failed)
+			return i;
+		if (last == NO_SLOT)
+			last = i;
+	}
+	return last;
+}
+
+/**
+ * imr_set_failed() - did the last write to a slot fail?
+ * @s: the engine
+ * @slot: which
+ * @failed: it did
+ *
+ * Context: under the map lock.
+ */
+void imr_set_failed(struct imr *s, u32 slot, bool failed)
+{
+	struct imr_slot *b = &s->backup.slot[slot];
+
+	s->backup.nr_failed += failed - b->failed;
+	b->failed = failed;
+}
+
+/**
+ * imr_enter_slot() - the content of a top is in a slot from now on
+ * @s: the engine
+ * @slot: which
+ * @track: logical track
+ * @seq: transaction that says so
+ *
+ * Context: under the map lock.
+ */
+void imr_enter_slot(struct imr *s, u32 slot, u32 track, u64 seq)
+{
+	struct imr_slot *b = &s->backup.slot[slot];
+
+	imr_set_failed(s, slot, false);
+	b->taken = false;
+	b->owner = track;
+	imr_mark_slot(s, slot);
+	b->seq = seq;
+	b->durable = s->opt.unsafe_record || s->opt.unsafe_sync1;
+	shingle_slotmap_insert(&s->backup.index, slot, track, 1);
+	s->map[track].saved = true;
+	s->backup.nr_saved++;
+}
+
+/**
+ * imr_leave_slot() - nothing needs a slot any more
+ * @s: the engine
+ * @slot: which, with an owner
+ * @seq: once this transaction is durable
+ *
+ * Context: under the map lock.
+ */
+void imr_leave_slot(struct imr *s, u32 slot, u64 seq)
+{
+	struct imr_slot *b = &s->backup.slot[slot];
+
+	s->map[b->owner].saved = false;
+	shingle_slotmap_remove(&s->backup.index, slot, 1);
+	b->owner = NO_OWNER;
+	imr_mark_slot(s, slot);
+	b->pending = !s->opt.unsafe_reuse;
+	b->durable = false;
+	b->seq = seq;
+	s->backup.nr_saved--;
+}
+
+/* ------------------------------------------------------------------------
+ * Physical tracks
+ */
+
+/**
+ * imr_exposed() - is there anything that the current map or recovery would need?
+ * @s: the engine
+ * @phys: physical track
+ *
+ * Context: under the map lock.
+ */
+bool imr_exposed(const struct imr *s, u32 phys)
+{
+	u32 owner = s->owner[phys];
+
+	if (imr_is_owned(owner))
+		return !s->map[owner].saved ||
+		       !s->backup.slot[imr_slot_of(s, owner)].durable;
+	return owner != OWNER_FREE && owner != OWNER_TAKEN;
+}
+
+/**
+ * imr_rewrites() - how many tops must be saved before a track is written?
+ * @s: the engine
+ * @phys: physical track
+ * @top: the first of them; may be NULL
+ *
+ * Those beside a bottom that hold valid data which is in no slot yet.
+ *
+ * Context: under the map lock.
+ */
+u32 imr_rewrites(const struct imr *s, u32 phys, u32 *top)
+{
+	u32 nr = 0, side, at;
+
+	for (side = 0; side < 2 && !imr_is_top(phys); side++) {
+		at = imr_adjacent_top(s, phys, side);
+		if (at == IMR_NO_TRACK || !imr_is_owned(s->owner[at]) ||
+		    s->map[s->owner[at]].saved)
+			continue;
+		if (!nr++ && top)
+			*top = at;
+	}
+	return nr;
+}
+
+/**
+ * imr_give_track() - a track that was taken, and written by nobody, is free again
+ * @s: the engine
+ * @phys: physical track
+ *
+ * Context: under the map lock.
+ */
+void imr_give_track(struct imr *s, u32 phys)
+{
+	s->owner[phys] = OWNER_FREE;
+	imr_track_give(&s->tracks, phys);
+}
+
+static void free_phys(struct imr *s, u32 phys, u64 seq)
+{
+	struct imr_pending *p = &s->pending[1];
+
+	if (s->opt.unsafe_reuse) {
+		imr_give_track(s, phys);
+		return;
+	}
+	s->owner[phys] = OWNER_PENDING | (p->nr ? p->head : OWNER_END);
+	p->head = phys;
+	p->nr++;
+	p->seq = seq;
+	s->nr_pending++;
+}
+
+/* Give up to *@most tracks back. */
+static void release_list(struct imr *s, struct imr_pending *p, u32 *most)
+{
+	u32 next;
+
+	for (; p->nr && *most; p->nr--, (*most)--) {
+		next = s->owner[p->head];
+		imr_give_track(s, p->head);
+		p->head = next & ~OWNER_PENDING;
+		s->nr_pending--;
+	}
+}
+
+/* Operation of an engine. */
+bool imr_release(struct shingle_engine *e, u64 seq)
+{
+	struct imr *s = to_imr(e);
+	u32 most = SHINGLE_WALK, i;
+
+	s->changes++;
+	for (i = 0; i < s->backup.nr; i++) {
+		struct imr_slot *b = &s->backup.slot[i];
+
+		if (b->seq > seq)
+			continue;
+		b->pending = false;
+		b->durable |= b->owner != NO_OWNER;
+	}
+	if (s->pending[0].seq <= seq)
+		release_list(s, &s->pending[0], &most);
+	if (!s->pending[0].nr) {
+		s->pending[0] = s->pending[1];
+		memset(&s->pending[1], 0, sizeof(s->pending[1]));
+		if (s->pending[0].seq <= seq)
+			release_list(s, &s->pending[0], &most);
+	}
+	return s->pending[0].nr && s->pending[0].seq <= seq;
+}
+
+/* Operation of an engine. */
+bool imr_pending(struct shingle_engine *e)
+{
+	struct imr *s = to_imr(e);
+	u32 i;
+
+	if (s->nr_pending)
+		return true;
+	for (i = 0; i < s->backup.nr; i++) {
+		const struct imr_slot *b = &s->backup.slot[i];
+
+		if (b->pending || (b->owner != NO_OWNER && !b->durable))
+			return true;
+	}
+	return false;
+}
+
+/* ------------------------------------------------------------------------
+ * Logical tracks
+ */
+
+/**
+ * imr_set_level() - somebody says which level a track has
+ * @s: the engine
+ * @track: logical track
+ * @level: of the LSM tree
+ *
+ * Context: under the map lock.
+ */
+void imr_set_level(struct imr *s, u32 track, u32 level)
+{
+	struct imr_track *t = &s->map[track];
+
+	s->changes++;
+	if (imr_is_mapped(s, track)) {
+		s->live[t->level]--;
+		s->live[level]++;
+		imr_mark_track(s, track);
+	}
+	t->level = level;
+	t->explicit = true;
+}
+
+/**
+ * imr_map_track() - a logical track is there from now on
+ * @s: the engine
+ * @track: logical track
+ * @phys: physical track, taken or its own
+ * @valid: so many blocks of it, from the first one on
+ * @emit: where the record goes
+ *
+ * Context: under the map lock.
+ */
+void imr_map_track(struct imr *s, u32 track, u32 phys, u32 valid, struct shingle_emit *emit)
+{
+	struct imr_track *t = &s->map[track];
+
+	if (t->phys != phys) {
+		if (t->saved)
+			imr_leave_slot(s, imr_slot_of(s, track), emit->seq);
+		if (t->phys != IMR_NO_TRACK)
+			free_phys(s, t->phys, emit->seq);
+		else
+			s->live[t->level]++;
+		t->phys = phys;
+		t->relocate = false;
+		s->owner[phys] = track;
+	}
+	t->valid = valid;
+	imr_mark_track(s, track);
+	s->epoch.changed = true;
+	shingle_emit(emit, IMR_MAP, valid, t->level, track, phys);
+}
+
+/**
+ * imr_unmap_track() - a logical track is nowhere from now on
+ * @s: the engine
+ * @track: logical track, mapped
+ * @seq: transaction that says so
+ *
+ * Context: under the map lock.
+ */
+void imr_unmap_track(struct imr *s, u32 track, u64 seq)
+{
+	struct imr_track *t = &s->map[track];
+
+	if (t->saved)
+		imr_leave_slot(s, imr_slot_of(s, track), seq);
+	free_phys(s, t->phys, seq);
+	s->live[t->level]--;
+	t->phys = IMR_NO_TRACK;
+	t->valid = 0;
+	imr_mark_track(s, track);
+	t->relocate = false;
+}
+
+/* ------------------------------------------------------------------------
+ * What is in use
+ */
+
+static bool phys_referenced(const struct imr *s, u32 phys, u64 offset)
+{
+	u32 owner = s->owner[phys];
+
+	return imr_exposed(s, phys) &&
+	       (!imr_is_owned(owner) || offset < s->map[owner].valid);
+}
+
+static bool slot_referenced(const struct imr *s, u32 slot)
+{
+	return s->backup.slot[slot].owner != NO_OWNER || s->backup.slot[slot].pending;
+}
+
+/* Operation of an engine. */
+bool imr_referenced(struct shingle_engine *e, u64 pblk, u64 n)
+{
+	struct imr *s = to_imr(e);
+	u64 end = pblk + n, band, offset;
+	enum shingle_role role;
+
+	for (; pblk < end; pblk += s->track_blocks - offset) {
+		if (!shingle_band_of(s->layout, pblk, &role, &band, &offset)) {
+			offset = s->track_blocks - 1;
+			continue;
+		}
+		if (role == SHINGLE_ROLE_DATA ? phys_referenced(s, band, offset) :
+						slot_referenced(s, band))
+			return true;
+	}
+	return false;
+}
+
+/* Operation of an engine. */
+u64 imr_cached_blocks(struct shingle_engine *e)
+{
+	const struct imr *s = to_imr(e);
+	u64 blocks = 0;
+	u32 i;
+
+	for (i = 0; i < s->backup.nr && s->backup.nr_saved; i++) {
+		if (s->backup.slot[i].owner != NO_OWNER)
+			blocks += s->map[s->backup.slot[i].owner].valid;
+	}
+	return blocks;
+}
