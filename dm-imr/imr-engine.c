@@ -275,6 +275,7 @@ const struct shingle_engine_ops imr_engine_ops = {
 	.options = imr_options,
 	.params = imr_format_options,
 	.counters = imr_counters,
+	.records = imr_records,
 	.logical_blocks = imr_logical_blocks,
 	.create = imr_create,
 	.destroy = imr_destroy,

@@ -5,6 +5,7 @@
  * See Documentation/on-disk-format.rst.
  */
 #include "imr-state.h"
+#include "pieces.h"
 
 /* Entries in a checkpoint piece.  Tests take less. */
 #ifndef PART_SLOTS
@@ -13,49 +14,25 @@
 #endif
 
 /* ------------------------------------------------------------------------
- * Pieces of the state, in their order: tracks, slots
+ * Pieces
  */
 
-static u32 nr_map_parts(const struct imr *s)
+static const struct imr *of(const struct shingle_engine *e)
 {
-	return DIV_ROUND_UP(s->nr_logical, PART_TRACKS);
+	return container_of(e, const struct imr, engine);
 }
 
-/**
- * imr_mark_track() - what a checkpoint says of a logical track has changed
- * @s: the engine
- * @track: which
- *
- * Context: under the map lock.
- */
-void imr_mark_track(struct imr *s, u32 track)
+static u32 nr_tracks(const struct shingle_engine *e)
 {
-	shingle_mark(&s->engine, track / PART_TRACKS, 1);
+	return of(e)->nr_logical;
 }
 
-/**
- * imr_mark_slot() - what a checkpoint says of a backup slot has changed
- * @s: the engine
- * @slot: which
- *
- * Context: under the map lock.
- */
-void imr_mark_slot(struct imr *s, u32 slot)
+static bool encode_tracks(const struct shingle_engine *e, u32 first, u32 n, void *to)
 {
-	shingle_mark(&s->engine, nr_map_parts(s) + slot / PART_SLOTS, 1);
-}
-
-/* Operation of an engine. */
-u64 imr_max_chunks(const struct shingle_layout *l)
-{
-	return div64_u64(l->nr_bands[SHINGLE_ROLE_DATA] + PART_TRACKS - 1, PART_TRACKS) +
-	       div64_u64(l->nr_bands[SHINGLE_ROLE_STAGING] + PART_SLOTS - 1, PART_SLOTS);
-}
-
-static u32 encode_tracks(const struct imr *s, u32 part, __le32 *buf)
-{
-	u32 first = part * PART_TRACKS, n = min(s->nr_logical - first, PART_TRACKS), i;
+	const struct imr *s = of(e);
 	bool any = false;
+	__le32 *buf = to;
+	u32 i;
 
 	for (i = 0; i < n; i++) {
 		const struct imr_track *t = &s->map[first + i];
@@ -66,43 +43,15 @@ static u32 encode_tracks(const struct imr *s, u32 part, __le32 *buf)
 					     (u32)t->level << 16 | t->valid);
 		any |= t->phys != IMR_NO_TRACK;
 	}
-	return any ? n * 2 * sizeof(*buf) : 0;
+	return any;
 }
 
-static u32 encode_slots(const struct imr *s, u32 part, __le32 *buf)
-{
-	u32 first = part * PART_SLOTS, n = min(s->backup.nr - first, PART_SLOTS), i;
-	bool any = false;
-
-	for (i = 0; i < n; i++) {
-		buf[i] = cpu_to_le32(s->backup.slot[first + i].owner + 1);
-		any |= s->backup.slot[first + i].owner != NO_OWNER;
-	}
-	return any ? n * sizeof(*buf) : 0;
-}
-
-/* Operation of an engine. */
-u32 imr_encode(struct shingle_engine *e, u64 *cursor, u64 *index, void *buf)
+static int decode_tracks(struct shingle_engine *e, u32 first, u32 n, const void *from)
 {
 	struct imr *s = to_imr(e);
-	u32 parts = nr_map_parts(s), slots = DIV_ROUND_UP(s->backup.nr, PART_SLOTS);
-	u64 at = *cursor;
+	const __le32 *buf = from;
+	u32 i;
 
-	if (at >= parts + slots) {
-		*cursor = SHINGLE_NOWHERE;
-		return 0;
-	}
-	*index = at;
-	*cursor = at + 1;
-	return at < parts ? encode_tracks(s, at, buf) : encode_slots(s, at - parts, buf);
-}
-
-static int decode_tracks(struct imr *s, u32 first, const __le32 *buf, u32 bytes)
-{
-	u32 n = bytes / (2 * sizeof(*buf)), i;
-
-	if (bytes % (2 * sizeof(*buf)) || n > s->nr_logical - first)
-		return -EUCLEAN;
 	for (i = 0; i < n; i++) {
 		struct imr_track *t = &s->map[first + i];
 		u32 phys = le32_to_cpu(buf[2 * i]) - 1, rest = le32_to_cpu(buf[2 * i + 1]);
@@ -119,12 +68,31 @@ static int decode_tracks(struct imr *s, u32 first, const __le32 *buf, u32 bytes)
 	return 0;
 }
 
-static int decode_slots(struct imr *s, u32 first, const __le32 *buf, u32 bytes)
+static u32 nr_slots(const struct shingle_engine *e)
 {
-	u32 n = bytes / sizeof(*buf), i;
+	return of(e)->backup.nr;
+}
 
-	if (bytes % sizeof(*buf) || n > s->backup.nr - first)
-		return -EUCLEAN;
+static bool encode_slots(const struct shingle_engine *e, u32 first, u32 n, void *to)
+{
+	const struct imr *s = of(e);
+	bool any = false;
+	__le32 *buf = to;
+	u32 i;
+
+	for (i = 0; i < n; i++) {
+		buf[i] = cpu_to_le32(s->backup.slot[first + i].owner + 1);
+		any |= s->backup.slot[first + i].owner != NO_OWNER;
+	}
+	return any;
+}
+
+static int decode_slots(struct shingle_engine *e, u32 first, u32 n, const void *from)
+{
+	struct imr *s = to_imr(e);
+	const __le32 *buf = from;
+	u32 i;
+
 	for (i = 0; i < n; i++) {
 		u32 owner = le32_to_cpu(buf[i]) - 1;
 
@@ -137,19 +105,62 @@ static int decode_slots(struct imr *s, u32 first, const __le32 *buf, u32 bytes)
 	return 0;
 }
 
+enum { PIECES_TRACKS, PIECES_SLOTS };
+
+static const struct shingle_piece_kind pieces[] = {
+	[PIECES_TRACKS] = { "logical tracks", PART_TRACKS, 2 * sizeof(__le32), nr_tracks,
+			    encode_tracks, decode_tracks },
+	[PIECES_SLOTS] = { "slots", PART_SLOTS, sizeof(__le32), nr_slots,
+			   encode_slots, decode_slots },
+	{ }
+};
+
+/* Operation of an engine: as if no track were spare. */
+u64 imr_max_chunks(const struct shingle_layout *l)
+{
+	return div64_u64(l->nr_bands[SHINGLE_ROLE_DATA] + PART_TRACKS - 1, PART_TRACKS) +
+	       div64_u64(l->nr_bands[SHINGLE_ROLE_STAGING] + PART_SLOTS - 1, PART_SLOTS);
+}
+
+/**
+ * imr_mark_track() - what a checkpoint says of a logical track has changed
+ * @s: the engine
+ * @track: which
+ *
+ * Context: under the map lock.
+ */
+void imr_mark_track(struct imr *s, u32 track)
+{
+	shingle_pieces_mark(pieces, &pieces[PIECES_TRACKS], &s->engine, track);
+}
+
+/**
+ * imr_mark_slot() - what a checkpoint says of a backup slot has changed
+ * @s: the engine
+ * @slot: which
+ *
+ * Context: under the map lock.
+ */
+void imr_mark_slot(struct imr *s, u32 slot)
+{
+	shingle_pieces_mark(pieces, &pieces[PIECES_SLOTS], &s->engine, slot);
+}
+
+/* Operation of an engine. */
+u32 imr_encode(struct shingle_engine *e, u64 *cursor, u64 *index, void *buf)
+{
+	return shingle_pieces_encode(pieces, e, cursor, index, buf);
+}
+
 /* Operation of an engine. */
 int imr_decode(struct shingle_engine *e, u64 index, const void *buf, u32 bytes)
 {
-	struct imr *s = to_imr(e);
-	u32 parts = nr_map_parts(s);
-
-	if (index < parts)
-		return decode_tracks(s, index * PART_TRACKS, buf, bytes);
-	index -= parts;
-	if (index < DIV_ROUND_UP(s->backup.nr, PART_SLOTS))
-		return decode_slots(s, index * PART_SLOTS, buf, bytes);
-	return -EUCLEAN;
+	return shingle_pieces_decode(pieces, e, index, buf, bytes);
 }
+
+/* ------------------------------------------------------------------------
+ * Records
+ */
 
 /*
  * Whatever was saved of tracks [@first, @first + @n) is of no use.  Until ready()
@@ -167,13 +178,18 @@ static void forget_slots(struct imr *s, u32 first, u32 n)
 	if (!some)
 		return;
 	for (i = 0; i < s->backup.nr; i++) {
-		if (s->backup.slot[i].owner != NO_OWNER && s->backup.slot[i].owner - first < n)
-			s->backup.slot[i].owner = NO_OWNER;
+		struct imr_slot *b = &s->backup.slot[i];
+
+		if (b->owner != NO_OWNER && b->owner - first < n)
+			b->owner = NO_OWNER;
 	}
 }
 
-static int replay_map(struct imr *s, u32 track, u64 phys, u32 valid, u32 level)
+static int replay_map(struct shingle_engine *e, const struct shingle_record *rec)
 {
+	u64 track = le64_to_cpu(rec->a), phys = le64_to_cpu(rec->b);
+	u32 valid = le16_to_cpu(rec->n), level = le32_to_cpu(rec->c);
+	struct imr *s = to_imr(e);
 	struct imr_track *t = &s->map[track];
 
 	if (phys >= s->nr_phys || !valid || valid > s->track_blocks || level >= NR_LEVELS)
@@ -186,52 +202,80 @@ static int replay_map(struct imr *s, u32 track, u64 phys, u32 valid, u32 level)
 	return 0;
 }
 
-/* Operation of an engine. */
+static int replay_unmap(struct shingle_engine *e, const struct shingle_record *rec)
+{
+	u64 first = le64_to_cpu(rec->a), n = le64_to_cpu(rec->b), i;
+	struct imr *s = to_imr(e);
+
+	if (!n || n > s->nr_logical - first)
+		return -EUCLEAN;
+	forget_slots(s, first, n);
+	for (i = first; i < first + n; i++) {
+		s->map[i].phys = IMR_NO_TRACK;
+		s->map[i].valid = 0;
+		s->map[i].level = 0;
+		s->map[i].explicit = false;
+	}
+	return 0;
+}
+
+static int replay_backup(struct shingle_engine *e, const struct shingle_record *rec)
+{
+	u64 track = le64_to_cpu(rec->a), slot = le64_to_cpu(rec->b);
+	struct imr *s = to_imr(e);
+
+	if (slot >= s->backup.nr)
+		return -EUCLEAN;
+	forget_slots(s, track, 1);
+	s->backup.slot[slot].owner = track;
+	s->map[track].saved = true;
+	return 0;
+}
+
+static int replay_restored(struct shingle_engine *e, const struct shingle_record *rec)
+{
+	u64 track = le64_to_cpu(rec->a), slot = le64_to_cpu(rec->b);
+	struct imr *s = to_imr(e);
+
+	if (slot >= s->backup.nr)
+		return -EUCLEAN;
+	if (s->backup.slot[slot].owner == track)
+		s->backup.slot[slot].owner = NO_OWNER;
+	return 0;
+}
+
+static int replay_level(struct shingle_engine *e, const struct shingle_record *rec)
+{
+	u64 first = le64_to_cpu(rec->a), n = le64_to_cpu(rec->b), i;
+	u32 level = le32_to_cpu(rec->c);
+	struct imr *s = to_imr(e);
+
+	if (!n || n > s->nr_logical - first || level >= NR_LEVELS)
+		return -EUCLEAN;
+	for (i = first; i < first + n; i++) {
+		s->map[i].level = level;
+		s->map[i].explicit = true;
+	}
+	return 0;
+}
+
+const struct shingle_record_kind imr_records[] = {
+	{ IMR_MAP, "MAP", .a = "track", .b = "place", .n = "valid", .c = "level",
+	  .replay = replay_map },
+	{ IMR_UNMAP, "UNMAP", .a = "track", .b = "tracks", .replay = replay_unmap },
+	{ IMR_BACKUP, "BACKUP", .a = "track", .b = "slot", .replay = replay_backup },
+	{ IMR_RESTORED, "RESTORED", .a = "track", .b = "slot", .replay = replay_restored },
+	{ IMR_LEVEL, "LEVEL", .a = "track", .b = "tracks", .c = "level",
+	  .replay = replay_level },
+	{ }
+};
+
+/* Operation of an engine.  All begin with a logical track. */
 int imr_replay(struct shingle_engine *e, const struct shingle_record *rec)
 {
-	struct imr *s = to_imr(e);
-	u64 a = le64_to_cpu(rec->a), b = le64_to_cpu(rec->b), i;
-	u32 c = le32_to_cpu(rec->c);
-
-	if (a >= s->nr_logical)
+	if (le64_to_cpu(rec->a) >= of(e)->nr_logical)
 		return -EUCLEAN;
-	switch (le16_to_cpu(rec->type)) {
-	case IMR_MAP:
-		return replay_map(s, a, b, le16_to_cpu(rec->n), c);
-	case IMR_UNMAP:
-		if (!b || b > s->nr_logical - a)
-			return -EUCLEAN;
-		forget_slots(s, a, b);
-		for (i = a; i < a + b; i++) {
-			s->map[i].phys = IMR_NO_TRACK;
-			s->map[i].valid = 0;
-			s->map[i].level = 0;
-			s->map[i].explicit = false;
-		}
-		return 0;
-	case IMR_BACKUP:
-		if (b >= s->backup.nr)
-			return -EUCLEAN;
-		forget_slots(s, a, 1);
-		s->backup.slot[b].owner = a;
-		s->map[a].saved = true;
-		return 0;
-	case IMR_RESTORED:
-		if (b >= s->backup.nr)
-			return -EUCLEAN;
-		if (s->backup.slot[b].owner == a)
-			s->backup.slot[b].owner = NO_OWNER;
-		return 0;
-	case IMR_LEVEL:
-		if (!b || b > s->nr_logical - a || c >= NR_LEVELS)
-			return -EUCLEAN;
-		for (i = a; i < a + b; i++) {
-			s->map[i].level = c;
-			s->map[i].explicit = true;
-		}
-		return 0;
-	}
-	return -EUCLEAN;
+	return shingle_record_replay(imr_records, e, rec);
 }
 
 /* Operation of an engine. */

@@ -11,6 +11,7 @@
 
 #include "imr-engine.h"
 #include "policy.h"
+#include "records.h"
 #include "slotmap.h"
 
 #define NO_SLOT		U32_MAX
@@ -436,6 +437,7 @@ void imr_step_done(struct shingle_engine *e, const struct shingle_step *step,
 		   struct shingle_emit *emit);
 
 /* imr-format.c */
+extern const struct shingle_record_kind imr_records[];
 void imr_mark_track(struct imr *s, u32 track);
 void imr_mark_slot(struct imr *s, u32 slot);
 u64 imr_max_chunks(const struct shingle_layout *l);

@@ -29,6 +29,7 @@
 #include "counters.h"
 #include "layout.h"
 #include "options.h"
+#include "records.h"
 
 struct shingle_engine_ops;
 
@@ -252,6 +253,7 @@ typedef void (*shingle_report_fn)(void *ctx, const char *fmt, ...) __printf(2, 3
  * @params: what is settled when a device is formatted: in the params of its superblock, as
  *	a 32-bit number, little-endian; ends with a NULL name
  * @counters: what it counts, in itself; at most SHINGLE_MAX_COUNTERS, and a NULL name
+ * @records: what its records say, for the tool's dump; ends with a NULL name
  *
  * @logical_blocks: size of the device that a layout presents; 0 if the layout is
  *	not sane, and then create says why
@@ -333,6 +335,7 @@ struct shingle_engine_ops {
 	const struct shingle_option *options;
 	const struct shingle_option *params;
 	const struct shingle_counter *counters;
+	const struct shingle_record_kind *records;
 
 	u64 (*logical_blocks)(const struct shingle_layout *layout);
 	int (*create)(struct shingle_engine **e, const struct shingle_layout *layout,

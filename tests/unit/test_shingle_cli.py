@@ -59,12 +59,13 @@ def blank(path, blocks):
 class Image:
     """A formatted device with its metadata apart, or not."""
 
-    def __init__(self, run, *options, blocks=100, meta=64):
+    def __init__(self, run, *options, blocks=100, meta=64,
+                 target=("stl-set", "--band", "12K")):
         self.run = run
         self.data = blank(run.dir / "data", blocks)
         self.meta = blank(run.dir / "meta", meta) if meta else None
         self.args = [self.data, *(["--meta", self.meta] if meta else [])]
-        run("format", "stl-set", "--band", "12K", *options, *self.args)
+        run("format", *target, *options, *self.args)
         self.file = self.meta or self.data
         self.sb = read_super(self.read(0))
         self.last = (self.file.stat().st_size // BLOCK) - 1
@@ -1126,6 +1127,22 @@ def test_dump_of_damage(busy):
     out = busy.dump("--journal", "--map", rc=ERRORS)
     assert out["findings"] and "map" not in out
     assert len(out["journal_blocks"]) == 6
+
+
+def test_dump_of_records(run):
+    """In the words of the engine's own table."""
+    image = Image(run, blocks=300, target=("imr", "--track", "12K"))
+    image.commit([(0x100, 2, 5, 3, 7), (0x102, 0, 0, 3, 1), (0x103, 0, 0, 3, 1),
+                  (0x104, 0, 6, 2, 4), (0x101, 0, 0, 2, 3), (BAD, 0, 0, 9, 0)])
+    blocks = image.dump("--journal")["journal_blocks"]
+    assert [r for b in blocks for r in b["records"]] == [
+        {"record": "MAP", "track": 3, "valid": 2, "place": 7, "level": 5},
+        {"record": "BACKUP", "track": 3, "slot": 1}, {"record": "RESTORED", "track": 3, "slot": 1},
+        {"record": "LEVEL", "track": 2, "tracks": 4, "level": 6},
+        {"record": "UNMAP", "track": 2, "tracks": 3}, {"record": "BAD", "lblk": 9}]
+    said = run("dump", "--journal", *image.args)
+    assert "\n    MAP track=3 valid=2 place=7 level=5\n" in said
+    assert "\n    LEVEL track=2 tracks=4 level=6\n" in said
 
 
 # --------------------------------------------------------------------------

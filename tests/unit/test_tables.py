@@ -40,6 +40,13 @@ static void options(const char *of, const struct shingle_option *o)
 	}
 }
 
+static inline void records(const char *of, const struct shingle_record_kind *k)
+{
+	for (; k && k->name; k++)
+		printf("record|%s|0x%04x|%s|%s%s%s%s\n", of, k->type, k->name, k->n ? " n" : "",
+		       k->a ? " a" : "", k->b ? " b" : "", k->c ? " c" : "");
+}
+
 static inline void counters(const char *of, const struct shingle_counter *c)
 {
 	for (; c->name; c++)
@@ -57,7 +64,8 @@ def files_of(room):
 def said(where, name, headers, main, files):
     """What a program prints that has been linked with these files: rows of fields."""
     source = where / f"{name}.c"
-    source.write_text("".join(f'#include "{file}"\n' for file in headers) + "#include \"counters.h\"\n" + PROGRAM +
+    headers = [*headers, "counters.h", "records.h"]
+    source.write_text("".join(f'#include "{file}"\n' for file in headers) + PROGRAM +
                       "int main(void)\n{\n" + "\n".join(main) + "\nreturn 0;\n}\n")
     subprocess.run(["gcc", "-std=gnu11", "-o", where / name, source,
                     *(TOP / file for file in files)] +
@@ -76,14 +84,14 @@ def told(tmp_path_factory):
     for name in ENGINES:
         ops = f"{name.replace('-', '_')}_engine_ops"
         main += [f'options("{name}", {ops}.options);', f'options("{name}-", {ops}.params);',
-                 f'counters("{name}", {ops}.counters);',
+                 f'counters("{name}", {ops}.counters);', f'records("{name}", {ops}.records);',
                  f"for (int i = 0; i < SHINGLE_STEP_KINDS && {ops}.step_kinds[i]; i++)",
                  f'printf("counter|{name}|step_%s_us\\n", {ops}.step_kinds[i]);']
     return said(where, "engines", ["keys.h", *(f"{TOP}/{e}.h" for e in ENGINES.values())], main,
                 [*(f"core/pure/{name}.c" for name in ("codec", "geometry", "keys", "layout",
                                                        "slotmap", "tracks")),
                  "userspace/include/shim.c",
-                 *files_of("dm-imr"), *(f"{e}.c" for e in ENGINES.values() if e.startswith("dm-stl"))]) + \
+                 *files_of("dm-imr"), *(f"{e}.c" for e in ENGINES.values() if "stl" in e)]) + \
         said(where, "platter", [f"{TOP}/dm-platter/platter-options.h"],
              ['options("platter", platter_options);'],
              ["dm-platter/platter-options.c", "userspace/include/shim.c"])
@@ -103,8 +111,12 @@ def counters(told, of):
     return [row[2] for row in told if row[:2] == ["counter", of]]
 
 
+def document_of(name):
+    return (TOP / f"Documentation/{name}.rst").read_text(encoding="utf-8")
+
+
 def document(name):
-    return (TOP / f"Documentation/dm-{name}.rst").read_text(encoding="utf-8")
+    return document_of(f"dm-{name}")
 
 
 def rows(text):
@@ -257,3 +269,13 @@ def test_counters(engine, more, told):
     if more:
         own += counters(told, more[0]) + more[1]
     assert sorted(counted(engine)) == sorted(own)
+
+
+@pytest.mark.parametrize("engine", ["imr"])
+def test_records(engine, told):
+    """What the tool says of a record has every field that the format gives it."""
+    own = {row[2]: (row[3], row[4].split()) for row in told if row[:2] == ["record", engine]}
+    text = section(document_of("on-disk-format"), engine)
+    found = {cells[0]: (cells[1], sorted(re.findall(r"\*(\w)\*", cells[2]), key="nabc".index))
+             for cells in rows(text) if cells[0].startswith("0x")}
+    assert own and own == found

@@ -37,7 +37,7 @@ struct lost {
 static int count_lost(void *ctx, u64 pos, const struct shingle_journal_block *b)
 {
 	struct lost *lost = ctx;
-	const struct record_words *w;
+	const struct shingle_record_kind *k;
 	u32 i;
 
 	if (le64_to_cpu(b->h.seq) < lost->img->rec.next_seq)
@@ -47,9 +47,8 @@ static int count_lost(void *ctx, u64 pos, const struct shingle_journal_block *b)
 		const struct shingle_record *r = &b->records[i];
 
 		lost->records++;
-		for (w = lost->img->row->records; w->name; w++) {
-			if (w->type != le16_to_cpu(r->type) || !w->n)
-				continue;
+		k = shingle_record_find(engine_records(lost->img->row), le16_to_cpu(r->type));
+		if (k && k->n) {
 			lost->maps++;
 			lost->named += le16_to_cpu(r->n);
 		}

@@ -5,31 +5,31 @@
 #include "imr-engine.h"
 #include "set-engine.h"
 
-static const struct record_words core_records[] = {
-	{ SHINGLE_REC_BAD, "BAD", NULL, "lblk", NULL },
-	{ SHINGLE_REC_GOOD, "GOOD", NULL, "lblk", "blocks" },
-	{ 0, NULL, NULL, NULL, NULL },
+static const struct shingle_record_kind core_records[] = {
+	{ SHINGLE_REC_BAD, "BAD", .a = "lblk" },
+	{ SHINGLE_REC_GOOD, "GOOD", .a = "lblk", .b = "blocks" },
+	{ }
 };
 
-static const struct record_words stl_set_records[] = {
-	{ STL_SET_MAP, "MAP", "blocks", "lblk", "slot" },
-	{ STL_SET_STAGED, "STAGED", NULL, "band", "snapshot" },
-	{ STL_SET_CLEANED, "CLEANED", NULL, "band", "snapshot" },
-	{ STL_SET_RESET, "RESET", NULL, "set", NULL },
-	{ STL_SET_DISCARD, "DISCARD", NULL, "band", "bands" },
-	{ STL_SET_DROP, "DROP", "blocks", "lblk", NULL },
-	{ STL_SET_DIRECT, "DIRECT", "blocks", "lblk", NULL },
-	{ 0, NULL, NULL, NULL, NULL },
+static const struct shingle_record_kind stl_set_records[] = {
+	{ STL_SET_MAP, "MAP", .n = "blocks", .a = "lblk", .b = "slot" },
+	{ STL_SET_STAGED, "STAGED", .a = "band", .b = "snapshot" },
+	{ STL_SET_CLEANED, "CLEANED", .a = "band", .b = "snapshot" },
+	{ STL_SET_RESET, "RESET", .a = "set" },
+	{ STL_SET_DISCARD, "DISCARD", .a = "band", .b = "bands" },
+	{ STL_SET_DROP, "DROP", .n = "blocks", .a = "lblk" },
+	{ STL_SET_DIRECT, "DIRECT", .n = "blocks", .a = "lblk" },
+	{ }
 };
 
-static const struct record_words stl_full_records[] = {
-	{ STL_FULL_OPEN, "OPEN", NULL, "log", "place" },
-	{ STL_FULL_MAP, "MAP", "blocks", "lblk", "slot" },
-	{ STL_FULL_HOME, "HOME", NULL, "band", "place" },
-	{ STL_FULL_FREE, "FREE", NULL, "log", NULL },
-	{ STL_FULL_DISCARD, "DISCARD", NULL, "band", "bands" },
-	{ STL_FULL_DROP, "DROP", "blocks", "lblk", NULL },
-	{ 0, NULL, NULL, NULL, NULL },
+static const struct shingle_record_kind stl_full_records[] = {
+	{ STL_FULL_OPEN, "OPEN", .a = "log", .b = "place" },
+	{ STL_FULL_MAP, "MAP", .n = "blocks", .a = "lblk", .b = "slot" },
+	{ STL_FULL_HOME, "HOME", .a = "band", .b = "place" },
+	{ STL_FULL_FREE, "FREE", .a = "log" },
+	{ STL_FULL_DISCARD, "DISCARD", .a = "band", .b = "bands" },
+	{ STL_FULL_DROP, "DROP", .n = "blocks", .a = "lblk" },
+	{ }
 };
 
 #define FULL_ZONE_BLOCKS	((40ULL << 30) / SHINGLE_BLOCK_SIZE)
@@ -52,19 +52,10 @@ static void stl_full_settle(struct shingle_layout *l)
 	p->provision = cpu_to_le32(provision);
 }
 
-static const struct record_words imr_records[] = {
-	{ IMR_MAP, "MAP", "valid", "track", "place" },
-	{ IMR_UNMAP, "UNMAP", NULL, "track", "tracks" },
-	{ IMR_BACKUP, "BACKUP", NULL, "track", "slot" },
-	{ IMR_RESTORED, "RESTORED", NULL, "track", "slot" },
-	{ IMR_LEVEL, "LEVEL", NULL, "track", "tracks" },
-	{ 0, NULL, NULL, NULL, NULL },
-};
-
 static const struct engine_row engines[] = {
 	{ &stl_set_engine_ops, true, 1, false, stl_set_records, NULL },
 	{ &stl_full_engine_ops, false, 0, false, stl_full_records, stl_full_settle },
-	{ &imr_engine_ops, false, 0, true, imr_records, NULL },
+	{ &imr_engine_ops, false, 0, true, NULL, NULL },
 };
 
 const struct engine_row *engine_by_index(u32 i)
@@ -110,20 +101,16 @@ u32 engine_param_get(const struct shingle_option *p, const u8 *params)
 	return le32_to_cpu(v);
 }
 
-static const struct record_words *words_of(const struct engine_row *row, u16 type)
+static const struct shingle_record_kind *words_of(const struct engine_row *row, u16 type)
 {
-	const struct record_words *w = core_records;
-
-	if (type >= SHINGLE_REC_ENGINE)
-		w = row ? row->records : NULL;
-	while (w && w->name && w->type != type)
-		w++;
-	return w && w->name ? w : NULL;
+	if (type < SHINGLE_REC_ENGINE)
+		return shingle_record_find(core_records, type);
+	return row ? shingle_record_find(engine_records(row), type) : NULL;
 }
 
 const char *record_name(const struct engine_row *row, u16 type)
 {
-	const struct record_words *w = words_of(row, type);
+	const struct shingle_record_kind *w = words_of(row, type);
 
 	return w ? w->name : "unknown";
 }
@@ -131,7 +118,7 @@ const char *record_name(const struct engine_row *row, u16 type)
 void record_print(const struct engine_row *row, const struct shingle_record *r, FILE *f)
 {
 	u16 type = le16_to_cpu(r->type);
-	const struct record_words *w = words_of(row, type);
+	const struct shingle_record_kind *w = words_of(row, type);
 
 	if (!w) {
 		fprintf(f, "unknown type=0x%04x n=%u c=%u a=%llu b=%llu", type, le16_to_cpu(r->n),
@@ -145,12 +132,14 @@ void record_print(const struct engine_row *row, const struct shingle_record *r, 
 		fprintf(f, " %s=%u", w->n, le16_to_cpu(r->n));
 	if (w->b)
 		fprintf(f, " %s=%llu", w->b, (u64)le64_to_cpu(r->b));
+	if (w->c)
+		fprintf(f, " %s=%u", w->c, le32_to_cpu(r->c));
 }
 
 void record_json(const struct engine_row *row, const struct shingle_record *r, struct json *j)
 {
 	u16 type = le16_to_cpu(r->type);
-	const struct record_words *w = words_of(row, type);
+	const struct shingle_record_kind *w = words_of(row, type);
 
 	json_open(j, NULL, '{');
 	json_str(j, "record", w ? w->name : "unknown");
@@ -162,5 +151,7 @@ void record_json(const struct engine_row *row, const struct shingle_record *r, s
 		json_u64(j, w ? w->n : "n", le16_to_cpu(r->n));
 	if (!w || w->b)
 		json_u64(j, w ? w->b : "b", le64_to_cpu(r->b));
+	if (!w || w->c)
+		json_u64(j, w ? w->c : "c", le32_to_cpu(r->c));
 	json_close(j, '}');
 }

@@ -7,28 +7,12 @@
 #include "json.h"
 
 /**
- * struct record_words - a journal record in words
- * @type: struct shingle_record::type
- * @name: of the record
- * @n: what its n counts, NULL if unused; so @a, @b
- * @a: what its a is
- * @b: what its b is
- */
-struct record_words {
-	u16 type;
-	const char *name;
-	const char *n;
-	const char *a;
-	const char *b;
-};
-
-/**
  * struct engine_row - a translation layer
  * @ops: the engine
  * @cached: it has cache bands, which may be on a device of their own
  * @staging_bands: that it needs
  * @interlaced: it is for interlaced tracks
- * @records: its journal records; ends with a NULL name
+ * @records: its journal records, unless the engine says them; ends with a NULL name
  * @settle: fill in the parameters that were left 0 for @l's data bands; or NULL
  */
 struct engine_row {
@@ -36,9 +20,14 @@ struct engine_row {
 	bool cached;
 	u32 staging_bands;
 	bool interlaced;
-	const struct record_words *records;
+	const struct shingle_record_kind *records;
 	void (*settle)(struct shingle_layout *l);
 };
+
+static inline const struct shingle_record_kind *engine_records(const struct engine_row *row)
+{
+	return row->ops->records ?: row->records;
+}
 
 const struct engine_row *engine_by_index(u32 i);
 const struct engine_row *engine_by_name(const char *name);
