@@ -354,7 +354,7 @@ static bool holds_of(struct platter *p, u64 from, u64 end, u64 gen)
 {
 	unsigned long i = from;
 
-	return from < end && xa_find(&p->wcache, &i, end - 1, GENERATION(gen));
+	return xa_find(&p->wcache, &i, end - 1, GENERATION(gen));
 }
 
 /**
@@ -364,23 +364,24 @@ static bool holds_of(struct platter *p, u64 from, u64 end, u64 gen)
  * @n: its blocks
  * @gen: what came after this generation does not count
  *
- * By whole tracks: it may be said of a write that nothing would happen to.
- *
  * Context: under p->lock.
- * Return: true if a block that is cached, and not written again by that write, might.
+ * Return: true if a block that is cached, and not written again by that write, would.
  */
 bool platter_cache_threatens(struct platter *p, u64 blk, u32 n, u64 gen)
 {
-	struct platter_threat r;
-	u64 g;
+	struct platter_reach reach;
+	u64 from, g;
+	u32 count;
 
-	if (!p->wcache_count || !platter_geo_window(&p->geo))
+	if (!p->wcache_count)
 		return false;
-	platter_geo_threat(&p->geo, blk, n, &r);
-	for (g = p->wcache_gen; g <= min(gen, p->wcache_gen + 1); g++)
-		if (holds_of(p, r.before, r.before_end, g) ||
-		    holds_of(p, r.after, r.after_end, g))
-			return true;
+	platter_reach_begin(&reach, &p->geo, blk, n, PLATTER_DESTROYED_BY);
+	while (platter_reach_next(&reach, &from, &count)) {
+		for (g = p->wcache_gen; g <= min(gen, p->wcache_gen + 1); g++) {
+			if (holds_of(p, from, from + count, g))
+				return true;
+		}
+	}
 	return false;
 }
 

@@ -438,51 +438,6 @@ static bool covers(const struct drive *d, u64 writes, u64 blk, u64 n)
 	return c.hit;
 }
 
-static void threat_is_where_damage_comes_from(struct kunit *test)
-{
-	u64 rnd = 7;
-	u32 i, k, meant = 0, hits = 0;
-
-	for (i = 0; i < 30; i++) {
-		u32 tb = 1 + next_random(&rnd) % 9;
-		struct drive *d = plain_drive(test, i & 1 ? PLATTER_IMR : PLATTER_SMR, 9, tb,
-					      1000 + next_random(&rnd) % 4000,
-					      next_random(&rnd) % 100, 8);
-
-		if (i % 3 == 0) {	/* two tracks in the middle, and the last is cut short */
-			d->geo.nr_conv = 1;
-			d->geo.conv[0].start_blk = 4 * tb;
-			d->geo.conv[0].blocks = 2 * tb;
-			d->geo.blocks -= tb / 2;
-		}
-		for (k = 0; k < 60; k++) {
-			u64 blk = next_random(&rnd) % d->geo.blocks, w;
-			u64 n = 1 + next_random(&rnd) % (3 * tb);
-			struct platter_threat r;
-
-			n = min_t(u64, n, d->geo.blocks - blk);
-			platter_geo_threat(&d->geo, blk, n, &r);
-			KUNIT_ASSERT_GE(test, r.before_end, r.before);
-			KUNIT_ASSERT_GE(test, blk, r.before_end);
-			KUNIT_ASSERT_GE(test, r.after, blk + n);
-			KUNIT_ASSERT_GE(test, r.after_end, r.after);
-			KUNIT_ASSERT_GE(test, d->geo.blocks, r.after_end);
-			for (w = 0; w < d->geo.blocks; w++) {
-				bool in = (w >= r.before && w < r.before_end) ||
-					  (w >= r.after && w < r.after_end);
-				bool hit = (w < blk || w >= blk + n) &&
-					   covers(d, w, blk, n);
-
-				KUNIT_ASSERT_TRUE(test, in || !hit);
-				meant += in;
-				hits += hit;
-			}
-		}
-	}
-	/* by whole tracks, but not by many */
-	KUNIT_EXPECT_LT(test, meant, 4 * hits);
-}
-
 static void passes_destroy_nothing_before_them(struct kunit *test)
 {
 	u64 rnd = 8;
@@ -538,6 +493,46 @@ static void draw_medium(struct platter_geo *geo, u64 *rnd)
 	}
 }
 
+/* What would destroy a range is what does, to the block: a write at a time is tried. */
+static void threat_is_where_damage_comes_from(struct kunit *test)
+{
+	struct damage_map *map = fresh(test, struct damage_map);
+	struct drive *d = fresh(test, struct drive);
+	u64 rnd = 7, blk, n, from, w, hits = 0;
+	struct platter_reach reach;
+	const char *error;
+	u32 i, j, m;
+
+	KUNIT_ASSERT_NOT_NULL(test, map);
+	KUNIT_ASSERT_NOT_NULL(test, d);
+	for (i = 0; i < 150; i++) {
+		memset(&d->geo, 0, sizeof(d->geo));
+		draw_medium(&d->geo, &rnd);
+		if (platter_geo_init(&d->geo, &error))
+			continue;
+		if (!d->geo.nr_conv)
+			d->geo.blocks -= next_random(&rnd) % min_t(u64, d->geo.blocks, 8);
+		for (j = 0; j < 12; j++) {
+			memset(map, 0, sizeof(*map));
+			blk = next_random(&rnd) % d->geo.blocks;
+			n = d->geo.blocks - blk;
+			n = 1 + next_random(&rnd) % min_t(u64, n, j & 1 ? 60 : 8);
+			platter_reach_begin(&reach, &d->geo, blk, n, PLATTER_DESTROYED_BY);
+			while (platter_reach_next(&reach, &from, &m)) {
+				KUNIT_ASSERT_TRUE(test, from + m <= d->geo.blocks);
+				memset(map->bad + from, 1, m);
+			}
+			for (w = 0; w < d->geo.blocks; w++) {
+				bool hit = (w < blk || w >= blk + n) && covers(d, w, blk, n);
+
+				KUNIT_ASSERT_EQ(test, !!map->bad[w], hit);
+				hits += hit;
+			}
+		}
+	}
+	KUNIT_EXPECT_TRUE(test, hits > 10000);
+}
+
 /* What the layers above are told of a write is what it does, to the block. */
 static void reach_is_what_a_write_covers(struct kunit *test)
 {
@@ -564,7 +559,7 @@ static void reach_is_what_a_write_covers(struct kunit *test)
 			n = d->geo.blocks - blk;
 			n = 1 + next_random(&rnd) % (j & 1 ? n : min_t(u64, n, 8));
 			write_map(d, map, blk, n);
-			platter_reach_begin(&reach, &d->geo, blk, n, false);
+			platter_reach_begin(&reach, &d->geo, blk, n, PLATTER_DESTROYS);
 			/* 1: covered; 2: and told; a block may be told of twice. */
 			while (platter_reach_next(&reach, &from, &m)) {
 				KUNIT_ASSERT_TRUE(test, from + m <= d->geo.blocks);

@@ -629,49 +629,6 @@ int platter_geo_write(const struct platter_geo *geo, u64 blk, u64 n,
 }
 
 /**
- * platter_geo_threat - from where a write could destroy what is here
- * @geo: an initialised geometry
- * @blk: first block of a range
- * @n: its blocks, at least 1; it must lie within the device
- * @threat: filled in, by whole tracks: not all of it need be at an angle that counts
- *
- * Context: any; O(zones + surfaces).
- */
-void platter_geo_threat(const struct platter_geo *geo, u64 blk, u64 n,
-			struct platter_threat *threat)
-{
-	u32 window = platter_geo_window(geo);
-	struct platter_pos first, last;
-	u64 end = blk + n, first_end, last_end;
-	bool several;
-
-	threat->before = blk;
-	threat->before_end = blk;
-	threat->after = end;
-	threat->after_end = end;
-	if (!window)
-		return;
-	platter_geo_pos(geo, blk, &first);
-	platter_geo_pos(geo, end - 1, &last);
-	first_end = min_t(u64, first.track_start + first.track_blocks, geo->blocks);
-	last_end = min_t(u64, last.track_start + last.track_blocks, geo->blocks);
-	several = end > first_end;
-
-	/* What shares a track with the range reaches its next one, or the one before. */
-	threat->before = first.track_start;
-	threat->before_end = several ? blk : first.track_start;
-	if (!platter_geo_conventional(geo, blk) &&
-	    (geo->media == PLATTER_SMR || (first.index & 1)))
-		threat->before -= (u64)min_t(u32, window, first.index) * first.track_blocks;
-	if (geo->media == PLATTER_SMR)
-		return;
-	threat->after = several ? end : last_end;
-	threat->after_end = last_end;
-	if ((last.index & 1) && last.index + 1 < last.run_tracks)
-		threat->after_end = min_t(u64, last_end + last.track_blocks, geo->blocks);
-}
-
-/**
  * platter_geo_passes - passes over the medium in which everything can be written
  * @geo: a geometry
  *
@@ -708,24 +665,23 @@ u32 platter_geo_pass(const struct platter_geo *geo, u64 blk, u64 *end)
 }
 
 /**
- * platter_reach_begin - walk over what lies under the head with a write
+ * platter_reach_begin - walk over what lies under the head with a write, or it with that
  * @r: the walk
  * @geo: an initialised geometry
  * @blk: first block written
  * @n: blocks written; the range must lie within the device
- * @both: with what is found by writing there, this write would be reached, too
- *
- * Without @both that is what the write destroys and does not write itself afterwards.
+ * @way: which of both
  *
  * Context: any.
  */
 void platter_reach_begin(struct platter_reach *r, const struct platter_geo *geo, u64 blk,
-			 u64 n, bool both)
+			 u64 n, enum platter_way way)
 {
 	r->geo = geo;
+	r->way = way;
+	r->start = blk;
 	r->blk = blk;
 	r->end = blk + n;
-	r->both = both;
 	r->at = 1;
 	r->until = 0;
 	r->rest_n = 0;
@@ -776,12 +732,14 @@ static bool next_part(struct platter_reach *r, u32 window)
 		r->last = div_u64_rem(end - 1 - r->run_start, r->track_blocks, &r->to);
 		r->to++;
 		r->blk = end;
-		r->at = r->both || geo->media == PLATTER_IMR ?
+		r->at = r->way != PLATTER_DESTROYS || geo->media == PLATTER_IMR ?
 			r->first - min_t(u32, r->first - r->low, window) :
 			r->last + (r->first == r->last);
-		r->until = min_t(u64, r->high, (u64)r->last + window);
+		r->until = r->way != PLATTER_DESTROYED_BY || geo->media == PLATTER_IMR ?
+			min_t(u64, r->high, (u64)r->last + window) : r->first;
 		/* A top is narrow and harms nothing. */
-		if (geo->media == PLATTER_IMR && r->first & 1 && !r->both)
+		if (geo->media == PLATTER_IMR && r->way != PLATTER_EITHER &&
+		    (r->first & 1) == (r->way == PLATTER_DESTROYS))
 			r->at = r->until + 1;
 		r->piece = 0;
 		if (r->at <= r->until)
@@ -802,7 +760,7 @@ static bool next_piece(struct platter_reach *r, u32 window, u32 *sector, u32 *co
 
 	if (r->at == r->first && r->at == r->last)
 		return false;
-	if (!r->both && r->geo->media != PLATTER_IMR && high >= r->at)
+	if (r->way == PLATTER_DESTROYS && r->geo->media != PLATTER_IMR && high >= r->at)
 		high = r->at - 1;
 	if (!r->piece && max_t(u32, low, r->first + 1) + 1 <= min_t(u32, high + 1, r->last)) {
 		r->piece = 2;
@@ -838,6 +796,9 @@ static bool cut(const struct platter_reach *r, u32 from, u32 to, u64 *blk, u32 *
 	if (start + to > r->geo->blocks)
 		to = r->geo->blocks > start ? r->geo->blocks - start : 0;
 	*blk = start + from;
+	/* Nor does the write destroy itself. */
+	if (r->way == PLATTER_DESTROYED_BY && r->at < r->first)
+		to = min_t(u64, to, r->start - min(r->start, start));
 	/* What is written afterwards is not destroyed. */
 	if (r->geo->media == PLATTER_IMR && r->at > r->last && *blk < r->end) {
 		from += min_t(u64, r->end - *blk, to - min_t(u32, from, to));

@@ -152,31 +152,23 @@ u32 platter_geo_window(const struct platter_geo *geo);
 int platter_geo_write(const struct platter_geo *geo, u64 blk, u64 n,
 		      platter_effect_fn fn, void *ctx);
 
-/**
- * struct platter_threat - from where a write could destroy a range, beside the range itself
- * @before: first block below the range; none if it is @before_end
- * @before_end: where that ends, at the range or below it
- * @after: first block above the range, or its end; none if it is @after_end
- * @after_end: where that ends
- */
-struct platter_threat {
-	u64 before;
-	u64 before_end;
-	u64 after;
-	u64 after_end;
-};
-
-void platter_geo_threat(const struct platter_geo *geo, u64 blk, u64 n,
-			struct platter_threat *threat);
 u32 platter_geo_passes(const struct platter_geo *geo);
 u32 platter_geo_pass(const struct platter_geo *geo, u64 blk, u64 *end);
 
+/* Which blocks a write has to do with, beside its own. */
+enum platter_way {
+	PLATTER_DESTROYS,	/* what it destroys, and does not write itself afterwards */
+	PLATTER_DESTROYED_BY,	/* what would destroy some of it, were that written */
+	PLATTER_EITHER,
+};
+
 /**
- * struct platter_reach - a walk over what lies under the head with a write
+ * struct platter_reach - a walk over what lies under the head with a write, or it with that
  * @geo: the geometry
+ * @way: which of both
+ * @start: first block of the write
  * @blk: of the write what has not been looked at yet, up to
  * @end: here
- * @both: also those tracks whose writing would reach into this one
  * @run_start: first block of the run that is being looked at
  * @track_blocks: blocks on each of its tracks
  * @track_units: angular units on each
@@ -195,9 +187,10 @@ u32 platter_geo_pass(const struct platter_geo *geo, u64 blk, u64 *end);
  */
 struct platter_reach {
 	const struct platter_geo *geo;
+	enum platter_way way;
+	u64 start;
 	u64 blk;
 	u64 end;
-	bool both;
 	u64 run_start;
 	u32 track_blocks;
 	u32 track_units;
@@ -216,7 +209,7 @@ struct platter_reach {
 };
 
 void platter_reach_begin(struct platter_reach *r, const struct platter_geo *geo, u64 blk,
-			 u64 n, bool both);
+			 u64 n, enum platter_way way);
 bool platter_reach_next(struct platter_reach *r, u64 *blk, u32 *n);
 
 /**

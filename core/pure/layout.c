@@ -568,7 +568,7 @@ static u32 whole_tracks(const struct shingle_layout *l, u64 pblk, u32 n, struct 
 
 /* Returns whether the medium's columns are known there. */
 static bool begin_reach(struct shingle_windows *it, const struct shingle_layout *l, u64 pblk,
-			u32 n, bool both)
+			u32 n, enum platter_way way)
 {
 	enum shingle_dev dev = shingle_pblk_dev(pblk);
 	u64 block = shingle_pblk_block(pblk), blocks;
@@ -580,7 +580,7 @@ static bool begin_reach(struct shingle_windows *it, const struct shingle_layout 
 	it->dev = pblk - block;
 	/* What is not described has no tracks. */
 	platter_reach_begin(&it->reach, &l->medium[dev].geo, block,
-			    block < blocks ? min_t(u64, n, blocks - block) : 0, both);
+			    block < blocks ? min_t(u64, n, blocks - block) : 0, way);
 	return true;
 }
 
@@ -604,7 +604,7 @@ static bool begin_reach(struct shingle_windows *it, const struct shingle_layout 
 void shingle_windows_begin(struct shingle_windows *it, const struct shingle_layout *l, u64 pblk,
 			   u32 n)
 {
-	if (!begin_reach(it, l, pblk, n, false))
+	if (!begin_reach(it, l, pblk, n, PLATTER_DESTROYS))
 		it->nr = whole_tracks(l, pblk, n, it->w);
 }
 EXPORT_SYMBOL_GPL(shingle_windows_begin);
@@ -623,7 +623,7 @@ EXPORT_SYMBOL_GPL(shingle_windows_begin);
 bool shingle_neighbours_begin(struct shingle_windows *it, const struct shingle_layout *l,
 			      u64 pblk, u32 n)
 {
-	return begin_reach(it, l, pblk, n, true);
+	return begin_reach(it, l, pblk, n, PLATTER_EITHER);
 }
 
 /**
