@@ -104,7 +104,7 @@ int platter_cache_write(struct platter *p, struct bio *bio, u64 blk, u32 n)
 	u32 i, off = 0;
 	void *block;
 
-	if (p->wcache_count + n > p->wcache_blocks)
+	if (p->wcache_count + n > platter_wcache_blocks(p))
 		return -ENOSPC;
 	/* memory first, so that a shortage leaves the cache as it was */
 	for (i = 0; i < n; i++) {

@@ -499,7 +499,7 @@ static bool cache_pressure(struct platter *p)
 	if (!p->wcache_count)
 		return false;
 	if (!p->wcache_on || !list_empty(&p->flushing) ||
-	    p->wcache_count > p->wcache_blocks / 2)
+	    p->wcache_count > platter_wcache_blocks(p) / 2)
 		return true;
 	list_for_each_entry(io, &p->visible, list)
 		if (io->state == IO_SPACE || io->behind)
@@ -590,7 +590,7 @@ static bool admit_cached_write(struct platter *p, struct platter_io *io, u64 now
 {
 	int r;
 
-	if (!p->wcache_on || io->fua || io->n > p->wcache_blocks / 2)
+	if (!p->wcache_on || io->fua || io->n > platter_wcache_blocks(p) / 2)
 		return false;
 	r = platter_cache_write(p, io->bio, io->blk, io->n);
 	if (r == -ENOMEM)

@@ -197,9 +197,7 @@ static int build(struct platter *p, char **error)
 		*error = (char *)sentence;
 		return r;
 	}
-	p->wcache_blocks = cfg->profile.wcache_kib / 4;
-	p->lookahead_blocks = cfg->profile.lookahead_kib / 4;
-	p->mech.lookahead_blocks = p->lookahead_on ? p->lookahead_blocks : 0;
+	p->mech.lookahead_blocks = p->lookahead_on ? platter_lookahead_blocks(p) : 0;
 	if (p->damage_mode == DAMAGE_SHADOW) {
 		if (!p->dev) {
 			*error = "damage shadow needs a device to hold the shadows";
@@ -537,7 +535,7 @@ static void emit_info(struct platter *p, char *result, unsigned int maxlen)
 	       counter(p, PC_reads), counter(p, PC_writes),
 	       counter(p, PC_blocks_read), counter(p, PC_blocks_written),
 	       READ_ONCE(p->damage.damaged), counter(p, PC_destroyed_reads),
-	       counter(p, PC_late), READ_ONCE(p->wcache_count), p->wcache_blocks,
+	       counter(p, PC_late), READ_ONCE(p->wcache_count), platter_wcache_blocks(p),
 	       READ_ONCE(p->powered_off) ? "fail" : p->read_only ? "ro" : "rw");
 }
 
@@ -785,7 +783,7 @@ static int msg_lookahead(struct platter *p, bool on)
 	mutex_lock(&p->lock);
 	p->lookahead_on = on;
 	platter_mech_drop(&p->mech);
-	p->mech.lookahead_blocks = on ? p->lookahead_blocks : 0;
+	p->mech.lookahead_blocks = on ? platter_lookahead_blocks(p) : 0;
 	mutex_unlock(&p->lock);
 	return 0;
 }

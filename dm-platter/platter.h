@@ -149,9 +149,7 @@ struct platter_io {
  * @read_only: the table is, or one of the devices: nothing is ever written to them
  * @rotational: the queue says that it rotates
  * @queue_depth: requests that the scheduler sees
- * @wcache_blocks: size of the write cache
  * @wcache_idle_ms: it is written when the host has paused for so long
- * @lookahead_blocks: size of a look-ahead segment, when it is on
  * @nr_saved: words in @saved
  * @saved: key arguments, for the table line
  * @bs: for what is issued to @dev
@@ -211,9 +209,7 @@ struct platter {
 	bool read_only;
 	bool rotational;
 	u32 queue_depth;
-	u32 wcache_blocks;
 	u32 wcache_idle_ms;
-	u32 lookahead_blocks;
 
 	unsigned int nr_saved;
 	char **saved;
@@ -271,6 +267,18 @@ struct platter {
 	struct platter_mech mech;
 	struct platter_config cfg;
 };
+
+/* Size of the write cache, whether it is on or not. */
+static inline u32 platter_wcache_blocks(const struct platter *p)
+{
+	return p->cfg.profile.wcache_kib / 4;
+}
+
+/* Size of a look-ahead segment, when it is on. */
+static inline u32 platter_lookahead_blocks(const struct platter *p)
+{
+	return p->cfg.profile.lookahead_kib / 4;
+}
 
 static inline void platter_count(struct platter *p, enum platter_counter c, u64 n)
 {
