@@ -34,7 +34,7 @@
  * free after a release, and one can be opened.
  */
 #include "full-engine.h"
-#include "slotmap.h"
+#include "slotlog.h"
 
 /* struct shingle_step::kind */
 enum { STEP_MERGE, STEP_FREE };
@@ -42,12 +42,8 @@ enum { STEP_MERGE, STEP_FREE };
 #define NO_BAND		U32_MAX
 #define NO_LOG		U32_MAX
 
-/* Longest run that a record can name. */
-#define MAX_RUN		U16_MAX
-
-/* Slots in one checkpoint piece, after band, age and fill; homes in one.  Tests take less. */
-#ifndef PART_SLOTS
-#define PART_SLOTS	1000U
+/* Homes in one checkpoint piece.  Tests take less. */
+#ifndef PART_HOMES
 #define PART_HOMES	1000U
 #endif
 
@@ -84,21 +80,13 @@ struct full_shape {
 };
 
 /**
- * struct full_log - a log band
+ * struct full_log - where a log is, next to what its slots are
  * @band: which physical band, NO_BAND if it is none
- * @age: a later one was opened later
- * @fill: next empty slot
- * @live: slots that are current
- * @inflight: placements not yet committed or aborted
  * @aborts: so many failed since the last commit
  * @recorded: a record says that it is there
  */
 struct full_log {
 	u32 band;
-	u32 age;
-	u32 fill;
-	u32 live;
-	u32 inflight;
 	u32 aborts;
 	bool recorded;
 };
@@ -134,23 +122,11 @@ struct full_pending {
 };
 
 /**
- * struct full_walk - what verify() has counted so far
- * @log: the log it is in; logs below were seen
- * @live: slots of it that were seen and are current
- * @logs: logs of which the current blocks are in @in_logs
- * @in_logs: current blocks of them
- * @bands: so many logical bands were seen
- * @in_bands: cached blocks of these
+ * struct full_walk - what verify() has counted so far, next to slots and bands
  * @uses: so many physical bands were seen
  * @nr: of these, in the zone that it is in, by their use
  */
 struct full_walk {
-	u32 log;
-	u32 live;
-	u32 logs;
-	u64 in_logs;
-	u32 bands;
-	u64 in_bands;
 	u32 uses;
 	u32 nr[USE_STEP + 1];
 };
@@ -167,12 +143,11 @@ struct full_walk {
  * @lazy: nothing is cleaned before a write needs the room
  * @greedy: clean the log band with the fewest current blocks, not the oldest
  * @read_all: all of a band is read at home, needed or not
- * @map: which slot holds which block; slot = log * band_blocks + offset
- * @log: log bands
+ * @logs: the logs and what is in them
+ * @log: where they are
  * @zone: zones
  * @home: per logical band, its physical band
  * @written: per logical band, whether the home holds its content
- * @band_live: per logical band, blocks whose current copy is in a log
  * @band_inflight: per logical band, placements not yet committed or aborted
  * @use: per physical band, what it is used for
  * @is_free: those that are used for nothing
@@ -183,7 +158,6 @@ struct full_walk {
  * @nr_pending_max: its size
  * @pending_head: the first
  * @nr_pending: how many
- * @age: of the next log band
  * @next_zone: where next_step() looks first
  * @drain: logical band that takes no placements until those in flight are done
  * @forced: a forced clean is going on
@@ -191,8 +165,6 @@ struct full_walk {
  * @step_band: logical band of the step in progress, or NO_BAND
  * @step_log: log of the step in progress, or NO_LOG
  * @walk: see struct full_walk; kept right by what happens meanwhile
- * @placed_blocks: slots handed out
- * @aborted_blocks: slots spent on writes that failed
  * @merged_blocks: cached blocks copied into bands
  * @bands_cleaned: logical bands merged
  * @bands_switched: log bands that became home without a copy
@@ -213,12 +185,11 @@ struct stl_full {
 	bool greedy;
 	bool read_all;
 
-	struct shingle_slotmap map;
+	struct shingle_slotlogs logs;
 	struct full_log *log;
 	struct full_zone *zone;
 	u32 *home;
 	unsigned long *written;
-	u32 *band_live;
 	u32 *band_inflight;
 	u32 *use;
 	unsigned long *is_free;
@@ -230,7 +201,6 @@ struct stl_full {
 	u32 pending_head;
 	u32 nr_pending;
 
-	u32 age;
 	u32 next_zone;
 	u32 drain;
 	bool forced;
@@ -240,8 +210,6 @@ struct stl_full {
 
 	struct full_walk walk;
 
-	u64 placed_blocks;
-	u64 aborted_blocks;
 	u64 merged_blocks;
 	u64 bands_cleaned;
 	u64 bands_switched;
@@ -326,14 +294,16 @@ static u32 zone_of_log(const struct stl_full *s, u32 log)
 	return log / s->g.log_bands;
 }
 
+static bool may_hold(struct shingle_engine *e, u32 log, u32 band)
+{
+	struct stl_full *s = to_full(e);
+
+	return zone_of_band(s, band) == zone_of_log(s, log);
+}
+
 /* ------------------------------------------------------------------------
  * Pieces of the state, in their order: written bands, homes, slots
  */
-
-static u32 parts_per_log(u32 band_blocks)
-{
-	return DIV_ROUND_UP(band_blocks, PART_SLOTS);
-}
 
 static u32 nr_written_parts(const struct stl_full *s)
 {
@@ -343,16 +313,6 @@ static u32 nr_written_parts(const struct stl_full *s)
 static u32 nr_home_parts(const struct stl_full *s)
 {
 	return DIV_ROUND_UP(s->nr_bands, PART_HOMES);
-}
-
-/* @n slots of one log. */
-static void mark_slots(struct stl_full *s, u32 slot, u32 n)
-{
-	u32 log = slot / s->band_blocks, first = slot % s->band_blocks / PART_SLOTS;
-	u32 last = (slot % s->band_blocks + n - 1) / PART_SLOTS;
-
-	shingle_mark(&s->engine, nr_written_parts(s) + nr_home_parts(s) +
-		     log * parts_per_log(s->band_blocks) + first, last - first + 1);
 }
 
 static void set_written(struct stl_full *s, u32 band, bool written)
@@ -474,12 +434,11 @@ static void stl_full_destroy(struct shingle_engine *e)
 {
 	struct stl_full *s = to_full(e);
 
-	shingle_slotmap_exit(&s->map);
+	shingle_slotlogs_exit(&s->logs);
 	kvfree(s->log);
 	kvfree(s->zone);
 	kvfree(s->home);
 	kvfree(s->written);
-	kvfree(s->band_live);
 	kvfree(s->band_inflight);
 	kvfree(s->use);
 	kvfree(s->is_free);
@@ -512,7 +471,7 @@ static u64 stl_full_max_chunks(const struct shingle_layout *l)
 		return 0;
 	bands = g.bands - g.nr_zones * g.provision;
 	return DIV_ROUND_UP(bands, SHINGLE_CHUNK_BITS) + DIV_ROUND_UP(bands, PART_HOMES) +
-	       (u64)g.nr_zones * g.log_bands * parts_per_log(l->band_blocks);
+	       (u64)g.nr_zones * g.log_bands * shingle_slotlog_parts(l->band_blocks);
 }
 
 static bool allocate(struct stl_full *s)
@@ -521,15 +480,14 @@ static bool allocate(struct stl_full *s)
 	s->zone = shingle_zalloc_array(s->g.nr_zones, sizeof(*s->zone));
 	s->home = shingle_zalloc_array(s->nr_bands, sizeof(u32));
 	s->written = shingle_zalloc_array(BITS_TO_LONGS(s->nr_bands), sizeof(unsigned long));
-	s->band_live = shingle_zalloc_array(s->nr_bands, sizeof(u32));
 	s->band_inflight = shingle_zalloc_array(s->nr_bands, sizeof(u32));
 	s->use = shingle_zalloc_array(s->g.bands, sizeof(u32));
 	s->is_free = shingle_zalloc_array(BITS_TO_LONGS(s->g.bands), sizeof(unsigned long));
 	s->suspect = shingle_zalloc_array(s->g.bands, sizeof(u32));
 	s->pending = shingle_zalloc_array(s->nr_pending_max, sizeof(*s->pending));
-	return s->log && s->zone && s->home && s->written && s->band_live && s->band_inflight &&
-	       s->use && s->is_free && s->suspect && s->pending &&
-	       !shingle_slotmap_init(&s->map, s->nr_logs * s->band_blocks) &&
+	return s->log && s->zone && s->home && s->written && s->band_inflight && s->use &&
+	       s->is_free && s->suspect && s->pending &&
+	       !shingle_slotlogs_init(&s->logs) &&
 	       !shingle_marks_init(&s->engine, stl_full_max_chunks(s->layout));
 }
 
@@ -591,6 +549,12 @@ static int stl_full_create(struct shingle_engine **out, const struct shingle_lay
 	s->nr_bands = g.bands - g.nr_zones * g.provision;
 	s->nr_logs = g.nr_zones * g.log_bands;
 	s->nr_pending_max = g.nr_zones * g.provision;
+	s->logs.engine = &s->engine;
+	s->logs.may_hold = may_hold;
+	s->logs.nr_logs = s->nr_logs;
+	s->logs.nr_bands = s->nr_bands;
+	s->logs.band_blocks = s->band_blocks;
+	s->logs.first_piece = nr_written_parts(s) + nr_home_parts(s);
 	shingle_options_init(stl_full_options, s);
 	s->drain = NO_BAND;
 	s->step_band = NO_BAND;
@@ -599,7 +563,7 @@ static int stl_full_create(struct shingle_engine **out, const struct shingle_lay
 		stl_full_destroy(&s->engine);
 		return -ENOMEM;
 	}
-	s->engine.cache_blocks = s->map.nr_slots;
+	s->engine.cache_blocks = s->logs.map.nr_slots;
 	for (i = 0; i < s->nr_logs; i++)
 		s->log[i].band = NO_BAND;
 	for (i = 0; i < s->nr_bands; i++)
@@ -619,17 +583,12 @@ static int stl_full_create(struct shingle_engine **out, const struct shingle_lay
  * Reading
  */
 
-static u32 slot_of(const struct stl_full *s, u32 band, u32 lblk)
-{
-	return s->band_live[band] ? shingle_slotmap_find(&s->map, lblk) : SHINGLE_NO_SLOT;
-}
-
 /* A run is in one log or at home: neighbours in number may be bands apart. */
 static void stl_full_resolve(struct shingle_engine *e, u64 lblk, u32 n, struct shingle_run *out)
 {
 	struct stl_full *s = to_full(e);
 	u32 band = (u32)lblk / s->band_blocks, offset = (u32)lblk % s->band_blocks;
-	u32 slot = slot_of(s, band, lblk);
+	u32 slot = shingle_slotlog_find(&s->logs, band, lblk);
 
 	n = min(n, s->band_blocks - offset);
 	out->lblk = lblk;
@@ -638,15 +597,15 @@ static void stl_full_resolve(struct shingle_engine *e, u64 lblk, u32 n, struct s
 		out->pblk = slot_pblk(s, slot);
 		out->kind = SHINGLE_RUN_MAPPED;
 		n = min(n, s->band_blocks - slot % s->band_blocks);
-		while (out->n < n && slot_of(s, band, lblk + out->n) == slot + out->n)
+		while (out->n < n && shingle_slotlog_find(&s->logs, band, lblk + out->n) == slot + out->n)
 			out->n++;
 		return;
 	}
 	out->pblk = band_pblk(s, s->home[band]) + offset;
 	out->kind = test_bit(band, s->written) ? SHINGLE_RUN_MAPPED : SHINGLE_RUN_UNWRITTEN;
-	if (!s->band_live[band])
+	if (!s->logs.band_live[band])
 		out->n = n;
-	while (out->n < n && slot_of(s, band, lblk + out->n) == SHINGLE_NO_SLOT)
+	while (out->n < n && shingle_slotlog_find(&s->logs, band, lblk + out->n) == SHINGLE_NO_SLOT)
 		out->n++;
 }
 
@@ -670,12 +629,10 @@ static u32 spare_log(const struct stl_full *s, u32 zone)
 	u32 log = zone * s->g.log_bands, end = log + s->g.log_bands, best = NO_LOG;
 
 	for (; log < end; log++) {
-		const struct full_log *l = &s->log[log];
-
-		if (l->band == NO_BAND || l->fill == s->band_blocks || log == z->open ||
-		    log == z->stream || log == z->victim)
+		if (s->log[log].band == NO_BAND || shingle_slotlog_is_full(&s->logs, log) ||
+		    log == z->open || log == z->stream || log == z->victim)
 			continue;
-		if (best == NO_LOG || l->age < s->log[best].age)
+		if (best == NO_LOG || s->logs.log[log].age < s->logs.log[best].age)
 			best = log;
 	}
 	return best;
@@ -693,7 +650,7 @@ static u32 open_log(struct stl_full *s, u32 zone)
 	struct full_log *l = &s->log[log];
 
 	l->band = take_band(s, zone);
-	l->age = s->age++;
+	shingle_slotlog_open(&s->logs, log);
 	l->aborts = 0;
 	l->recorded = false;
 	set_use(s, l->band, USE_LOG, log);
@@ -712,7 +669,7 @@ static void break_stream(struct stl_full *s, struct full_zone *z)
 
 static bool has_room(const struct stl_full *s, u32 log)
 {
-	return log != NO_LOG && s->log[log].fill < s->band_blocks;
+	return log != NO_LOG && !shingle_slotlog_is_full(&s->logs, log);
 }
 
 /* Which log does a write at @offset of @band go to? */
@@ -723,7 +680,7 @@ static int pick_log(struct stl_full *s, u32 band, u32 offset, u32 *log)
 
 	if (z->stream != NO_LOG && z->stream_band == band) {
 		*log = z->stream;
-		if (offset == s->log[*log].fill)
+		if (offset == s->logs.log[*log].fill)
 			return 0;
 		break_stream(s, z);
 	}
@@ -769,8 +726,7 @@ static int stl_full_place(struct shingle_engine *e, u64 lblk, u32 n, enum shingl
 	struct stl_full *s = to_full(e);
 	u32 band = (u32)lblk / s->band_blocks, offset = (u32)lblk % s->band_blocks;
 	struct full_zone *z = &s->zone[zone_of_band(s, band)];
-	struct full_log *l;
-	u32 log, slot, i;
+	u32 log, slot;
 	int r;
 
 	/* Its content is being moved, or will be once nobody writes: one step. */
@@ -779,93 +735,34 @@ static int stl_full_place(struct shingle_engine *e, u64 lblk, u32 n, enum shingl
 	r = pick_log(s, band, offset, &log);
 	if (r)
 		return r;
-	l = &s->log[log];
 	n = min(n, s->band_blocks - offset);
-	n = min3(n, s->band_blocks - l->fill, (u32)MAX_RUN);
+	n = min3(n, s->band_blocks - s->logs.log[log].fill, (u32)SHINGLE_SLOTLOG_RUN);
 
-	slot = log * s->band_blocks + l->fill;
+	slot = shingle_slotlog_place(&s->logs, log, n);
 	out->lblk = lblk;
 	out->pblk = slot_pblk(s, slot);
 	out->n = n;
 	out->kind = SHINGLE_RUN_MAPPED;
-	for (i = 0; i < n; i++)
-		s->map.owner[slot + i] = SHINGLE_SLOT_SPENT;
-	l->fill += n;
-	mark_slots(s, slot, n);
-	l->inflight++;
 	s->band_inflight[band]++;
-	s->placed_blocks += n;
 	/* A stream that came to its end is a log band like any other. */
-	if (log == z->stream && l->fill == s->band_blocks)
+	if (log == z->stream && shingle_slotlog_is_full(&s->logs, log))
 		z->stream = NO_LOG;
 	return 0;
 }
 
-/* @n slots of a log from @slot on hold more blocks of @band, or hold none any more. */
-static void count_live(struct stl_full *s, u32 band, u32 slot, u32 n, bool more)
-{
-	u32 log = slot / s->band_blocks, sign = more ? 1 : -1;
-	struct full_walk *w = &s->walk;
-
-	s->band_live[band] += sign * n;
-	s->log[log].live += sign * n;
-	if (log == w->log)
-		w->live += sign * shingle_slotmap_seen(&s->map, slot, n);
-	if (unlikely(log < w->logs))
-		w->in_logs += more ? n : -(u64)n;
-	if (unlikely(band < w->bands))
-		w->in_bands += more ? n : -(u64)n;
-}
-
-/* Forget cached copies of up to @n blocks of @band, which @slot begins.  How many? */
-static u32 drop_slots(struct stl_full *s, u32 band, u32 slot, u32 n)
-{
-	u32 log = slot / s->band_blocks;
-
-	n = shingle_slotmap_run(&s->map, slot, min(n, (log + 1) * s->band_blocks - slot));
-	count_live(s, band, slot, n, false);
-	shingle_slotmap_remove(&s->map, slot, n);
-	mark_slots(s, slot, n);
-	return n;
-}
-
-static void drop_range(struct stl_full *s, u32 band, u32 lblk, u32 n)
-{
-	u32 part;
-
-	for (; n && s->band_live[band]; n -= part, lblk += part) {
-		part = shingle_slotmap_absent(&s->map, lblk, n);
-		if (!part)
-			part = drop_slots(s, band, shingle_slotmap_find(&s->map, lblk), n);
-	}
-}
-
-/* Make slots of a log the current copies of blocks of a band. */
-static void adopt_slots(struct stl_full *s, u32 slot, u32 lblk, u32 n)
-{
-	u32 band = lblk / s->band_blocks;
-
-	drop_range(s, band, lblk, n);
-	shingle_slotmap_insert(&s->map, slot, lblk, n);
-	mark_slots(s, slot, n);
-	count_live(s, band, slot, n, true);
-}
-
 static void drop_band(struct stl_full *s, u32 band)
 {
-	drop_range(s, band, band * s->band_blocks, s->band_blocks);
+	shingle_slotlog_drop(&s->logs, band * s->band_blocks, s->band_blocks, U32_MAX);
 }
 
 /* A log that holds nothing current: its number may be used again. */
 static void clear_log(struct stl_full *s, u32 log, struct shingle_emit *emit)
 {
 	struct full_zone *z = &s->zone[zone_of_log(s, log)];
-	struct full_log *l = &s->log[log];
 
-	memset(&s->map.owner[log * s->band_blocks], 0, s->band_blocks * sizeof(u32));
-	mark_slots(s, log * s->band_blocks, s->band_blocks);
-	l->band = NO_BAND;
-	l->fill = 0;
+	shingle_slotlog_clear(&s->logs, log);
+	shingle_slotlog_mark(&s->logs, log * s->band_blocks, s->band_blocks);
+	s->log[log].band = NO_BAND;
 	if (z->open == log)
 		z->open = NO_LOG;
 	if (z->stream == log)
@@ -891,11 +788,11 @@ static void move_home(struct stl_full *s, u32 band, u32 to, struct shingle_emit 
 /* Every slot of @log is current: is it a band in order?  Then it is home. */
 static void try_switch(struct stl_full *s, u32 log, struct shingle_emit *emit)
 {
-	u32 slot = log * s->band_blocks, lblk = shingle_slot_lblk(&s->map, slot);
+	u32 slot = log * s->band_blocks, lblk = shingle_slot_lblk(&s->logs.map, slot);
 	u32 band = lblk / s->band_blocks;
 
 	if (lblk % s->band_blocks ||
-	    shingle_slotmap_run(&s->map, slot, s->band_blocks) < s->band_blocks)
+	    shingle_slotmap_run(&s->logs.map, slot, s->band_blocks) < s->band_blocks)
 		return;
 	move_home(s, band, s->log[log].band, emit);
 	clear_log(s, log, emit);
@@ -920,16 +817,15 @@ static void stl_full_commit(struct shingle_engine *e, const struct shingle_run *
 	u32 slot = log * s->band_blocks + offset;
 	struct full_log *l = &s->log[log];
 
-	adopt_slots(s, slot, lblk, run->n);
-	l->inflight--;
+	shingle_slotlog_commit(&s->logs, slot, lblk, run->n);
 	l->aborts = 0;
 	s->band_inflight[lblk / s->band_blocks]--;
 	/* Whoever finds a block must know the band that it is in. */
 	if (!l->recorded)
-		shingle_emit(emit, STL_FULL_OPEN, 0, l->age, log, l->band);
+		shingle_emit(emit, STL_FULL_OPEN, 0, s->logs.log[log].age, log, l->band);
 	l->recorded = true;
 	shingle_emit(emit, STL_FULL_MAP, run->n, 0, lblk, slot);
-	if (l->live == s->band_blocks)
+	if (s->logs.log[log].live == s->band_blocks)
 		try_switch(s, log, emit);
 }
 
@@ -949,17 +845,14 @@ static bool other_log(const struct stl_full *s, u32 zone, u32 log)
  */
 static void give_up_log(struct stl_full *s, u32 log)
 {
-	u32 zone = zone_of_log(s, log), slot = log * s->band_blocks;
+	u32 zone = zone_of_log(s, log);
 	struct full_zone *z = &s->zone[zone];
-	struct full_log *l = &s->log[log];
 
 	if (!other_log(s, zone, log))
 		return;
 	if (z->stream == log)
 		break_stream(s, z);
-	mark_slots(s, slot, s->band_blocks);
-	for (; l->fill < s->band_blocks; l->fill++)
-		s->map.owner[slot + l->fill] = SHINGLE_SLOT_SPENT;
+	shingle_slotlog_give_up(&s->logs, log);
 }
 
 static void stl_full_abort(struct shingle_engine *e, const struct shingle_run *run)
@@ -968,10 +861,8 @@ static void stl_full_abort(struct shingle_engine *e, const struct shingle_run *r
 	u32 offset, log = log_of(s, run->pblk, &offset);
 	struct full_log *l = &s->log[log];
 
-	/* The slots stay spent: nobody knows what the medium holds there. */
-	l->inflight--;
+	shingle_slotlog_abort(&s->logs, log, run->n);
 	s->band_inflight[(u32)run->lblk / s->band_blocks]--;
-	s->aborted_blocks += run->n;
 	suspect_band(s, l->band);
 	if (++l->aborts >= ABORTS_IN_A_ROW && has_room(s, log))
 		give_up_log(s, log);
@@ -990,10 +881,10 @@ static int stl_full_discard(struct shingle_engine *e, u64 lblk, u64 n, u64 *done
 
 	if (offset || n < s->band_blocks) {
 		*done = min_t(u64, n, s->band_blocks - offset);
-		*done = min_t(u64, *done, MAX_RUN);
+		*done = min_t(u64, *done, SHINGLE_SLOTLOG_RUN);
 		*dropped = !test_bit(band, s->written);
-		if (*dropped && s->band_live[band]) {
-			drop_range(s, band, lblk, *done);
+		if (*dropped && s->logs.band_live[band]) {
+			shingle_slotlog_drop(&s->logs, lblk, *done, U32_MAX);
 			shingle_emit(emit, STL_FULL_DROP, *done, 0, lblk, 0);
 		}
 		return 0;
@@ -1003,11 +894,11 @@ static int stl_full_discard(struct shingle_engine *e, u64 lblk, u64 n, u64 *done
 		if (band == s->step_band)
 			break;
 		*done += s->band_blocks;
-		if (!s->band_live[band] && !test_bit(band, s->written))
+		if (!s->logs.band_live[band] && !test_bit(band, s->written))
 			continue;
 		changed = true;
 		set_written(s, band, false);
-		if (s->band_live[band]) {
+		if (s->logs.band_live[band]) {
 			drop_band(s, band);
 			band++;
 			break;
@@ -1030,14 +921,14 @@ static u32 pick_victim(const struct stl_full *s, u32 zone, u32 age)
 	u32 log = zone * s->g.log_bands, end = log + s->g.log_bands, best = NO_LOG;
 
 	for (; log < end; log++) {
-		const struct full_log *l = &s->log[log];
+		const struct shingle_log *l = &s->logs.log[log];
 
-		if (l->band == NO_BAND || l->age >= age)
+		if (s->log[log].band == NO_BAND || l->age >= age)
 			continue;
 		if (!l->live && !l->inflight && log != z->open && log != z->stream)
 			return log;
-		if (best == NO_LOG ||
-		    (s->greedy ? l->live < s->log[best].live : l->age < s->log[best].age))
+		if (best == NO_LOG || (s->greedy ? l->live < s->logs.log[best].live :
+						   l->age < s->logs.log[best].age))
 			best = log;
 	}
 	return best;
@@ -1046,14 +937,13 @@ static u32 pick_victim(const struct stl_full *s, u32 zone, u32 age)
 /* A logical band with blocks in @log, if possible one that nobody writes to. */
 static u32 band_in_log(const struct stl_full *s, u32 log)
 {
-	u32 slot = log * s->band_blocks, end = slot + s->log[log].fill, busy = NO_BAND;
+	u32 slot = log * s->band_blocks, end = slot + s->logs.log[log].fill, busy = NO_BAND;
 
 	for (; slot < end; slot++) {
-		u32 band;
+		u32 band = shingle_slotlog_band(&s->logs, slot);
 
-		if (shingle_slot_state(&s->map, slot) != SHINGLE_SLOT_OWNED)
+		if (band == NO_BAND)
 			continue;
-		band = shingle_slot_lblk(&s->map, slot) / s->band_blocks;
 		if (!s->band_inflight[band])
 			return band;
 		busy = band;
@@ -1107,15 +997,15 @@ static int zone_step(struct stl_full *s, u32 zone, enum shingle_why why,
 		if (room(s, zone, z->free + z->pending))
 			return -EAGAIN;
 	}
-	if (z->victim == NO_LOG || s->log[z->victim].age >= age) {
+	if (z->victim == NO_LOG || s->logs.log[z->victim].age >= age) {
 		u32 log = pick_victim(s, zone, age);
 
 		if (log == NO_LOG)
 			return why == SHINGLE_WHY_PRESSURE ? -EAGAIN : 0;
 		set_victim(s, z, log);
 	}
-	if (!s->log[z->victim].live) {
-		if (s->log[z->victim].inflight)
+	if (!s->logs.log[z->victim].live) {
+		if (s->logs.log[z->victim].inflight)
 			return -EAGAIN;
 		step->kind = STEP_FREE;
 		s->step_log = z->victim;
@@ -1153,7 +1043,7 @@ static int stl_full_next_step(struct shingle_engine *e, enum shingle_why why,
 	if (why == SHINGLE_WHY_FORCED && !s->forced) {
 		/* What is opened from now on is not asked for. */
 		s->forced = true;
-		s->forced_age = s->age;
+		s->forced_age = s->logs.age;
 	}
 	for (i = 0; i < s->g.nr_zones; i++) {
 		u32 zone = (s->next_zone + i) % s->g.nr_zones;
@@ -1179,7 +1069,7 @@ static bool stl_full_step_source(struct shingle_engine *e, const struct shingle_
 	bool empty = step->base != SHINGLE_NOWHERE && !test_bit(band, s->written);
 
 	for (; offset < step->n; offset++) {
-		if (!empty && slot_of(s, band, step->lblk + offset) == SHINGLE_NO_SLOT)
+		if (!empty && shingle_slotlog_find(&s->logs, band, step->lblk + offset) == SHINGLE_NO_SLOT)
 			continue;
 		stl_full_resolve(e, step->lblk + offset, step->n - offset, out);
 		out->lblk = offset;
@@ -1202,9 +1092,9 @@ static void free_empty_logs(struct stl_full *s, u32 zone, struct shingle_emit *e
 	u32 log = zone * s->g.log_bands, end = log + s->g.log_bands, n = 0;
 
 	for (; log < end && n < FREE_AT_ONCE; log++) {
-		const struct full_log *l = &s->log[log];
+		const struct shingle_log *l = &s->logs.log[log];
 
-		if (l->band == NO_BAND || l->live || l->inflight || log == z->open ||
+		if (s->log[log].band == NO_BAND || l->live || l->inflight || log == z->open ||
 		    log == z->stream)
 			continue;
 		free_log(s, log, emit);
@@ -1220,7 +1110,7 @@ static void stl_full_step_done(struct shingle_engine *e, const struct shingle_st
 
 	if (step->kind == STEP_MERGE) {
 		zone = zone_of_band(s, s->step_band);
-		s->merged_blocks += s->band_live[s->step_band];
+		s->merged_blocks += s->logs.band_live[s->step_band];
 		move_home(s, s->step_band, step->cookie, emit);
 		s->bands_cleaned++;
 	} else {
@@ -1273,7 +1163,7 @@ static bool band_referenced(const struct stl_full *s, u32 band, u64 offset)
 	case USE_HOME:
 		return test_bit(use_which(s, band), s->written);
 	case USE_LOG:
-		return offset < s->log[use_which(s, band)].fill;
+		return offset < s->logs.log[use_which(s, band)].fill;
 	case USE_PENDING:
 		return true;
 	}
@@ -1319,18 +1209,16 @@ static u32 encode_homes(const struct stl_full *s, u32 part, __le32 *p)
 
 static u32 encode_log(const struct stl_full *s, u32 log, u32 part, __le32 *p)
 {
-	const struct full_log *l = &s->log[log];
-	u32 first = part * PART_SLOTS, n, i;
+	u32 n;
 
-	if (l->band == NO_BAND || first >= l->fill)
+	if (s->log[log].band == NO_BAND)
 		return 0;
-	n = min(l->fill - first, PART_SLOTS);
-	p[0] = cpu_to_le32(l->band);
-	p[1] = cpu_to_le32(l->age);
-	/* No further than this piece: what comes behind it does not change it. */
-	p[2] = cpu_to_le32(first + n);
-	for (i = 0; i < n; i++)
-		p[i + 3] = cpu_to_le32(s->map.owner[log * s->band_blocks + first + i]);
+	n = shingle_slotlog_encode(&s->logs, log, part, p + 3);
+	if (!n)
+		return 0;
+	p[0] = cpu_to_le32(s->log[log].band);
+	p[1] = cpu_to_le32(s->logs.log[log].age);
+	p[2] = cpu_to_le32(part * PART_SLOTS + n);
 	return (n + 3) * sizeof(*p);
 }
 
@@ -1338,7 +1226,7 @@ static u32 stl_full_encode(struct shingle_engine *e, u64 *cursor, u64 *index, vo
 {
 	struct stl_full *s = to_full(e);
 	u32 maps = nr_written_parts(s), homes = nr_home_parts(s);
-	u32 parts = parts_per_log(s->band_blocks);
+	u32 parts = shingle_slotlog_parts(s->band_blocks);
 	u64 end = (u64)maps + homes + (u64)s->nr_logs * parts, at = *cursor;
 
 	if (at >= end) {
@@ -1367,40 +1255,25 @@ static int decode_homes(struct stl_full *s, u32 part, const __le32 *p, u32 bytes
 	return 0;
 }
 
-/* A slot that is about to hold something else. */
-static void replay_over(struct stl_full *s, u32 slot)
-{
-	if (shingle_slot_state(&s->map, slot) == SHINGLE_SLOT_OWNED)
-		drop_slots(s, shingle_slot_lblk(&s->map, slot) / s->band_blocks, slot, 1);
-}
-
-/*
- * Pieces of one checkpoint may contradict each other: a block in two slots, two
- * bands under the number of one log.  Whatever is believed here, the records
- * since the checkpoint began put it right.
- */
+/* Two bands may be under the number of one log: see shingle_slotlog_adopt(). */
 static int decode_log(struct stl_full *s, u32 log, u32 part, const __le32 *p, u32 bytes)
 {
 	u32 first = part * PART_SLOTS, n = bytes / sizeof(*p), i;
-	struct full_log *l = &s->log[log];
+	struct shingle_log *l = &s->logs.log[log];
 
 	if (n < 4 || bytes % sizeof(*p) || n - 3 > s->band_blocks - first ||
 	    le32_to_cpu(p[2]) > s->band_blocks)
 		return -EUCLEAN;
-	l->band = le32_to_cpu(p[0]);
+	s->log[log].band = le32_to_cpu(p[0]);
 	l->age = le32_to_cpu(p[1]);
 	l->fill = max(l->fill, le32_to_cpu(p[2]));
 	for (i = 0; i < n - 3; i++) {
 		u32 lblk = le32_to_cpu(p[i + 3]);
 
-		if (lblk < SHINGLE_SLOT_OWNED)
-			continue;
-		lblk -= SHINGLE_SLOT_OWNED;
-		if (lblk >= s->layout->logical_blocks)
+		if (lblk >= SHINGLE_SLOT_OWNED &&
+		    shingle_slotlog_adopt(&s->logs, log * s->band_blocks + first + i,
+					  lblk - SHINGLE_SLOT_OWNED))
 			return -EUCLEAN;
-		/* No sound checkpoint has a piece twice. */
-		replay_over(s, log * s->band_blocks + first + i);
-		adopt_slots(s, log * s->band_blocks + first + i, lblk, 1);
 	}
 	return 0;
 }
@@ -1409,7 +1282,7 @@ static int stl_full_decode(struct shingle_engine *e, u64 index, const void *buf,
 {
 	struct stl_full *s = to_full(e);
 	u32 maps = nr_written_parts(s), homes = nr_home_parts(s);
-	u32 parts = parts_per_log(s->band_blocks);
+	u32 parts = shingle_slotlog_parts(s->band_blocks);
 
 	if (index < maps)
 		return shingle_bits_decode(s->written, s->nr_bands, index, buf, bytes);
@@ -1422,41 +1295,6 @@ static int stl_full_decode(struct shingle_engine *e, u64 index, const void *buf,
 	return decode_log(s, div_u64(index, parts), index % parts, buf, bytes);
 }
 
-static void replay_clear(struct stl_full *s, u32 log)
-{
-	u32 slot = log * s->band_blocks, i;
-
-	/* ready() does the rest of it. */
-	for (i = 0; i < s->band_blocks && s->log[log].live; i++)
-		replay_over(s, slot + i);
-	s->map.looks += i;
-	s->log[log].band = NO_BAND;
-	s->log[log].fill = 0;
-}
-
-static int replay_map(struct stl_full *s, u64 lblk, u64 slot, u32 n)
-{
-	u32 log, offset, part, i;
-
-	if (!n || lblk >= s->layout->logical_blocks || n > s->layout->logical_blocks - lblk ||
-	    slot >= s->map.nr_slots)
-		return -EUCLEAN;
-	log = (u32)slot / s->band_blocks;
-	offset = (u32)slot % s->band_blocks;
-	if (n > s->band_blocks - offset ||
-	    zone_of_band(s, (u32)lblk / s->band_blocks) != zone_of_log(s, log))
-		return -EUCLEAN;
-	for (i = 0; i < n; i++)
-		replay_over(s, slot + i);
-	/* Nobody has said that they are of one band. */
-	for (i = 0; i < n; i += part) {
-		part = min(n - i, s->band_blocks - ((u32)lblk + i) % s->band_blocks);
-		adopt_slots(s, slot + i, lblk + i, part);
-	}
-	s->log[log].fill = max(s->log[log].fill, offset + n);
-	return 0;
-}
-
 static int replay_discard(struct stl_full *s, u64 band, u64 nr)
 {
 	u32 i;
@@ -1467,20 +1305,15 @@ static int replay_discard(struct stl_full *s, u64 band, u64 nr)
 		set_written(s, i, false);
 		drop_band(s, i);
 	}
-	s->map.looks += nr;
+	s->logs.map.looks += nr;
 	return 0;
 }
 
 static int replay_drop(struct stl_full *s, u64 lblk, u32 n)
 {
-	u32 band;
-
-	if (lblk >= s->layout->logical_blocks)
+	if (lblk >= s->layout->logical_blocks || n > s->band_blocks - (u32)lblk % s->band_blocks)
 		return -EUCLEAN;
-	band = (u32)lblk / s->band_blocks;
-	if (n > s->band_blocks - (u32)lblk % s->band_blocks)
-		return -EUCLEAN;
-	drop_range(s, band, lblk, n);
+	shingle_slotlog_drop(&s->logs, lblk, n, U32_MAX);
 	return 0;
 }
 
@@ -1490,7 +1323,8 @@ static int stl_full_replay(struct shingle_engine *e, const struct shingle_record
 	u64 a = le64_to_cpu(rec->a), b = le64_to_cpu(rec->b);
 	u32 n = le16_to_cpu(rec->n);
 
-	if (!s->map.crowd && shingle_slotmap_crowd(&s->map, s->layout->logical_blocks))
+	if (!s->logs.map.crowd &&
+	    shingle_slotmap_crowd(&s->logs.map, s->layout->logical_blocks))
 		return -ENOMEM;
 	switch (le16_to_cpu(rec->type)) {
 	case STL_FULL_OPEN:
@@ -1498,10 +1332,10 @@ static int stl_full_replay(struct shingle_engine *e, const struct shingle_record
 			return -EUCLEAN;
 		/* It is clear: the record that freed it came before. */
 		s->log[a].band = b;
-		s->log[a].age = le32_to_cpu(rec->c);
+		s->logs.log[a].age = le32_to_cpu(rec->c);
 		return 0;
 	case STL_FULL_MAP:
-		return replay_map(s, a, b, n);
+		return shingle_slotlog_replay(&s->logs, a, b, n);
 	case STL_FULL_HOME:
 		if (a >= s->nr_bands || b >= s->g.bands)
 			return -EUCLEAN;
@@ -1512,7 +1346,8 @@ static int stl_full_replay(struct shingle_engine *e, const struct shingle_record
 	case STL_FULL_FREE:
 		if (a >= s->nr_logs)
 			return -EUCLEAN;
-		replay_clear(s, a);
+		shingle_slotlog_replay_clear(&s->logs, a);
+		s->log[a].band = NO_BAND;
 		return 0;
 	case STL_FULL_DISCARD:
 		return replay_discard(s, a, b);
@@ -1535,32 +1370,21 @@ static int claim(struct stl_full *s, u32 band, u32 zone, u32 kind, u32 which)
 static int ready_log(struct stl_full *s, u32 log, const char **why)
 {
 	struct full_log *l = &s->log[log];
-	u32 offset;
 
-	if (l->band != NO_BAND && claim(s, l->band, zone_of_log(s, log), USE_LOG, log)) {
+	if (l->band == NO_BAND) {
+		s->logs.log[log].fill = 0;
+	} else if (claim(s, l->band, zone_of_log(s, log), USE_LOG, log)) {
 		*why = "two bands or logs are at one place";
 		return -EUCLEAN;
 	}
-	if (l->band == NO_BAND)
-		l->fill = 0;
-	for (offset = 0; offset < s->band_blocks; offset++) {
-		u32 *owner = &s->map.owner[log * s->band_blocks + offset];
-
-		if (*owner >= SHINGLE_SLOT_OWNED) {
-			u32 band = (*owner - SHINGLE_SLOT_OWNED) / s->band_blocks;
-
-			if (offset < l->fill && zone_of_band(s, band) == zone_of_log(s, log))
-				continue;
-			*why = "a log names a block that it cannot hold";
-			return -EUCLEAN;
-		}
-		/* Placed, but the power went before the commit was durable. */
-		*owner = offset < l->fill ? SHINGLE_SLOT_SPENT : SHINGLE_SLOT_FREE;
+	if (shingle_slotlog_ready(&s->logs, log)) {
+		*why = "a log names a block that it cannot hold";
+		return -EUCLEAN;
 	}
 	if (l->band == NO_BAND)
 		return 0;
 	l->recorded = true;
-	s->age = max(s->age, l->age + 1);
+	s->logs.age = max(s->logs.age, s->logs.log[log].age + 1);
 	return 0;
 }
 
@@ -1569,7 +1393,7 @@ static int stl_full_ready(struct shingle_engine *e, const char **why)
 	struct stl_full *s = to_full(e);
 	u32 i;
 
-	shingle_slotmap_uncrowd(&s->map);
+	shingle_slotmap_uncrowd(&s->logs.map);
 	for (i = 0; i < s->nr_bands; i++) {
 		if (claim(s, s->home[i], zone_of_band(s, i), USE_HOME, i)) {
 			*why = "two bands have one home, or one in another zone";
@@ -1590,81 +1414,39 @@ static int stl_full_ready(struct shingle_engine *e, const char **why)
  * Being looked at
  */
 
-static u32 verify_slot(struct stl_full *s, u32 slot, shingle_report_fn report, void *ctx)
+/* The log is in the band that is its own. */
+static u32 verify_log(struct stl_full *s, u32 log, shingle_report_fn report, void *ctx)
 {
-	u32 log = slot / s->band_blocks, offset = slot % s->band_blocks, lblk;
-	enum shingle_slot_state state = shingle_slot_state(&s->map, slot);
-	bool used = state != SHINGLE_SLOT_FREE, below = offset < s->log[log].fill;
+	const struct shingle_log *l = &s->logs.log[log];
+	u32 band = s->log[log].band;
 
-	if (used != below) {
-		report(ctx, "slot %u of log %u is %s, but the fill mark is %u", offset, log,
-		       used ? "used" : "free", s->log[log].fill);
-		return 1;
-	}
-	if (state != SHINGLE_SLOT_OWNED)
+	if (band == NO_BAND ? !l->fill && !l->inflight :
+	    s->use[band] == (USE_LOG << USE_SHIFT | log))
 		return 0;
-	lblk = shingle_slot_lblk(&s->map, slot);
-	if (lblk >= s->layout->logical_blocks ||
-	    zone_of_band(s, lblk / s->band_blocks) != zone_of_log(s, log) ||
-	    shingle_slotmap_find(&s->map, lblk) != slot) {
-		report(ctx, "slot %u of log %u claims block %u wrongly", offset, log, lblk);
-		return 1;
-	}
-	return 0;
-}
-
-static u32 verify_log(struct stl_full *s, u32 log, u32 live, shingle_report_fn report, void *ctx)
-{
-	const struct full_log *l = &s->log[log];
-	u32 bad = 0;
-
-	if (live != l->live) {
-		report(ctx, "log %u counts %u current blocks and has %u", log, l->live, live);
-		bad++;
-	}
-	if (l->band == NO_BAND ? l->fill || l->inflight :
-	    s->use[l->band] != (USE_LOG << USE_SHIFT | log)) {
-		report(ctx, "log %u is not where it should be, in band %u", log, l->band);
-		bad++;
-	}
-	return bad;
+	report(ctx, "log %u is not where it should be, in band %u", log, band);
+	return 1;
 }
 
 /* Slots of the log that the walk is in; with the last one, the log. */
 static u32 verify_slots(struct stl_full *s, shingle_report_fn report, void *ctx)
 {
-	struct shingle_slotmap *m = &s->map;
-	struct full_walk *w = &s->walk;
-	u32 log_end = (w->log + 1) * s->band_blocks, bad = 0;
-	u32 end = m->seen + min(log_end - m->seen, SHINGLE_WALK);
+	u32 log = s->logs.walk.log, bad = shingle_slotlogs_verify(&s->logs, report, ctx);
 
-	for (; m->seen < end; m->seen++) {
-		bool live = shingle_slot_state(m, m->seen) == SHINGLE_SLOT_OWNED;
-
-		bad += verify_slot(s, m->seen, report, ctx);
-		m->seen_live += live;
-		w->live += live;
-	}
-	if (end < log_end)
-		return bad;
-	bad += verify_log(s, w->log, w->live, report, ctx);
-	w->in_logs += s->log[w->log].live;
-	w->logs++;
-	w->log++;
-	w->live = 0;
-	return bad;
+	return log == s->logs.walk.log ? bad : bad + verify_log(s, log, report, ctx);
 }
 
 static u32 verify_bands(struct stl_full *s, shingle_report_fn report, void *ctx)
 {
-	struct full_walk *w = &s->walk;
+	const struct shingle_slotlog_walk *w = &s->logs.walk;
 	u32 end = w->bands + min(s->nr_bands - w->bands, SHINGLE_WALK), bad = 0;
 
-	for (; w->bands < end; w->bands++) {
-		w->in_bands += s->band_live[w->bands];
-		if (s->use[s->home[w->bands]] == (USE_HOME << USE_SHIFT | w->bands))
+	while (w->bands < end) {
+		u32 band = w->bands;
+
+		shingle_slotlogs_saw_band(&s->logs);
+		if (s->use[s->home[band]] == (USE_HOME << USE_SHIFT | band))
 			continue;
-		report(ctx, "band %u is not at home in band %u", w->bands, s->home[w->bands]);
+		report(ctx, "band %u is not at home in band %u", band, s->home[band]);
 		bad++;
 	}
 	return bad;
@@ -1719,30 +1501,23 @@ static u32 stl_full_verify(struct shingle_engine *e, u64 *cursor, shingle_report
 {
 	struct stl_full *s = to_full(e);
 	struct full_walk *w = &s->walk;
-	u32 bad = 0;
+	u32 bad;
 
 	if (!*cursor) {
+		shingle_slotlogs_walk(&s->logs);
 		memset(w, 0, sizeof(*w));
-		s->map.seen = 0;
-		s->map.seen_live = 0;
 	}
 	(*cursor)++;
-	if (w->logs < s->nr_logs)
+	if (!shingle_slotlogs_walked(&s->logs))
 		return verify_slots(s, report, ctx);
-	if (w->bands < s->nr_bands)
+	if (s->logs.walk.bands < s->nr_bands)
 		return verify_bands(s, report, ctx);
 	if (w->uses < s->g.bands)
 		return verify_uses(s, report, ctx);
-	if (w->in_logs != s->map.live || w->in_logs != w->in_bands ||
-	    w->in_logs != s->map.seen_live) {
-		report(ctx, "cached blocks: %u hashed, %u slots, %llu by log, %llu by band",
-		       s->map.live, s->map.seen_live, (unsigned long long)w->in_logs,
-		       (unsigned long long)w->in_bands);
-		bad++;
-	}
+	bad = shingle_slotlogs_verify_sums(&s->logs, report, ctx);
 	/* Nobody has to keep anything right for a walk that has ended. */
+	shingle_slotlogs_walk(&s->logs);
 	memset(w, 0, sizeof(*w));
-	s->map.seen = 0;
 	*cursor = SHINGLE_NOWHERE;
 	return bad;
 }
@@ -1762,10 +1537,11 @@ static const struct shingle_option stl_full_format[] = {
 };
 
 #define COUNT(name)	SHINGLE_COUNTER(#name, struct stl_full, name, COUNT)
+#define COUNT_OF_LOGS(name)	SHINGLE_COUNTER(#name, struct stl_full, logs.name, COUNT)
 
 static const struct shingle_counter stl_full_counters[] = {
-	COUNT(placed_blocks),
-	COUNT(aborted_blocks),
+	COUNT_OF_LOGS(placed_blocks),
+	COUNT_OF_LOGS(aborted_blocks),
 	COUNT(merged_blocks),
 	COUNT(bands_cleaned),
 	COUNT(bands_switched),
@@ -1773,7 +1549,7 @@ static const struct shingle_counter stl_full_counters[] = {
 	COUNT(logs_freed),
 	COUNT(streams_broken),
 	COUNT(full_zones),
-	SHINGLE_COUNTER("replay_looks", struct stl_full, map.looks, COUNT),
+	SHINGLE_COUNTER("replay_looks", struct stl_full, logs.map.looks, COUNT),
 	{ }
 };
 
@@ -1784,8 +1560,8 @@ static u64 stl_full_map_bytes(struct shingle_engine *e)
 {
 	struct stl_full *s = to_full(e);
 
-	return shingle_slotmap_bytes(&s->map) + (u64)sizeof(*s->log) * s->nr_logs +
-	       (u64)sizeof(*s->zone) * s->g.nr_zones + 3ULL * sizeof(u32) * s->nr_bands +
+	return shingle_slotlogs_bytes(&s->logs) + (u64)sizeof(*s->log) * s->nr_logs +
+	       (u64)sizeof(*s->zone) * s->g.nr_zones + 2ULL * sizeof(u32) * s->nr_bands +
 	       (BITS_TO_LONGS(s->nr_bands) + BITS_TO_LONGS(s->g.bands)) * sizeof(long) +
 	       2ULL * sizeof(u32) * s->g.bands +
 	       (u64)sizeof(*s->pending) * s->nr_pending_max;
@@ -1793,7 +1569,7 @@ static u64 stl_full_map_bytes(struct shingle_engine *e)
 
 static u64 stl_full_cached_blocks(struct shingle_engine *e)
 {
-	return to_full(e)->map.live;
+	return to_full(e)->logs.map.live;
 }
 
 const struct shingle_engine_ops stl_full_engine_ops = {

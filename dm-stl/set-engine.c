@@ -18,7 +18,7 @@
  * far as it gets.  A band whose home holds nothing needs no copy at all.
  */
 #include "set-engine.h"
-#include "slotmap.h"
+#include "slotlog.h"
 
 /* struct shingle_step::kind */
 enum { STEP_STAGE, STEP_WRITEBACK, STEP_INPLACE, STEP_RETIRE };
@@ -26,12 +26,8 @@ enum { STEP_STAGE, STEP_WRITEBACK, STEP_INPLACE, STEP_RETIRE };
 #define NO_SET		U32_MAX
 #define NO_BAND		U32_MAX
 
-/* Longest run that a record can name. */
-#define MAX_RUN		U16_MAX
-
-/* In one checkpoint piece: slots, after the fill count; bands of prefixes.  Tests take less. */
-#ifndef PART_SLOTS
-#define PART_SLOTS	1000U
+/* Bands of prefixes in one checkpoint piece.  Tests take less. */
+#ifndef PART_BANDS
 #define PART_BANDS	1000U
 #endif
 
@@ -69,20 +65,6 @@ struct set_stream {
 };
 
 /**
- * struct set_walk - cached blocks by band and by set
- * @bands: so many bands were seen
- * @sets: so many sets
- * @in_bands: cached blocks of these bands
- * @in_sets: cached blocks in these sets
- */
-struct set_walk {
-	u32 bands;
-	u32 sets;
-	u64 in_bands;
-	u64 in_sets;
-};
-
-/**
  * struct stl_set - the engine's state
  * @engine: what core sees
  * @layout: of the device, core's
@@ -95,13 +77,8 @@ struct set_walk {
  * @greedy: clean what has the most stale slots first, not the oldest
  * @read_all: all that can be read of a band at home is read, needed or not
  * @bypass: a stream of so many blocks goes home past the cache; 0: none does
- * @map: which slot holds which block; slot = set * band_blocks + offset
- * @fill: per set, next empty slot
- * @opened: per set, when its first slot was handed out, counted by @age
- * @inflight: per set, placements not yet committed or aborted
- * @set_live: per set, blocks whose current copy is in it
- * @band_live: per data band, blocks whose current copy is in the cache
- * @hashed: what a checkpoint says of slots is in the hash of @map, not only in its
+ * @logs: the cache bands: a set is a log
+ * @hashed: what a checkpoint says of slots is in the hash of @logs, not only in its
  *	owners
  * @valid: per data band, how many of its first blocks the native place holds, or
  *	RAGGED
@@ -110,7 +87,6 @@ struct set_walk {
  * @want_tail: last set of the queue
  * @clean_set: the set being cleaned, or NO_SET
  * @drain_set: takes no placements until those in flight are done; or NO_SET
- * @age: of the next set that is opened
  * @forced: a forced clean is going on
  * @forced_age: it does without sets of this age and later
  * @step_band: band of the step in progress, or U64_MAX
@@ -133,9 +109,6 @@ struct set_walk {
  * @held_seq: transaction that gives them up
  * @reset_set: emptied, but recovery might still look into it; or NO_SET
  * @reset_seq: transaction that says that it is empty
- * @walk: what verify() has counted so far, kept right by what happens meanwhile
- * @placed_blocks: slots handed out
- * @aborted_blocks: slots spent on writes that failed
  * @bands_cleaned: data bands rewritten
  * @sets_cleaned: cache bands emptied
  * @merged_blocks: cached blocks copied into bands
@@ -156,13 +129,8 @@ struct stl_set {
 	bool read_all;
 	u32 bypass;
 
-	struct shingle_slotmap map;
+	struct shingle_slotlogs logs;
 	bool hashed;
-	u32 *fill;
-	u32 *opened;
-	u32 *inflight;
-	u32 *set_live;
-	u32 *band_live;
 	u32 *valid;
 
 	u32 *want;
@@ -171,7 +139,6 @@ struct stl_set {
 
 	u32 clean_set;
 	u32 drain_set;
-	u32 age;
 	bool forced;
 	u32 forced_age;
 	u64 step_band;
@@ -196,10 +163,6 @@ struct stl_set {
 	u32 reset_set;
 	u64 reset_seq;
 
-	struct set_walk walk;
-
-	u64 placed_blocks;
-	u64 aborted_blocks;
 	u64 bands_cleaned;
 	u64 sets_cleaned;
 	u64 merged_blocks;
@@ -234,6 +197,11 @@ static u64 staging(const struct stl_set *s)
 	return shingle_band_pblk(s->layout, SHINGLE_ROLE_STAGING, 0);
 }
 
+static bool may_hold(struct shingle_engine *e, u32 set, u32 band)
+{
+	return set_of_band(to_set(e), band) == set;
+}
+
 static bool is_staged(const struct stl_set *s, u32 band)
 {
 	return s->staged && band == s->staged_band;
@@ -243,11 +211,6 @@ static bool is_staged(const struct stl_set *s, u32 band)
  * Pieces of the state, in their order: globals, whole bands, slots, prefixes
  */
 
-static u32 parts_per_set(u32 band_blocks)
-{
-	return DIV_ROUND_UP(band_blocks, PART_SLOTS);
-}
-
 static u32 nr_whole_parts(const struct stl_set *s)
 {
 	return DIV_ROUND_UP(s->nr_bands, SHINGLE_CHUNK_BITS);
@@ -256,17 +219,6 @@ static u32 nr_whole_parts(const struct stl_set *s)
 static void mark_globals(struct stl_set *s)
 {
 	shingle_mark(&s->engine, 0, 1);
-}
-
-/* @n slots of one set. */
-static void mark_slots(struct stl_set *s, u32 slot, u32 n)
-{
-	u32 set = slot / s->band_blocks, first = slot % s->band_blocks / PART_SLOTS;
-	u32 last = (slot % s->band_blocks + n - 1) / PART_SLOTS;
-
-	first += set * parts_per_set(s->band_blocks);
-	last += set * parts_per_set(s->band_blocks);
-	shingle_mark(&s->engine, 1 + nr_whole_parts(s) + first, last - first + 1);
 }
 
 static u32 prefix_word(const struct stl_set *s, u32 blocks)
@@ -284,7 +236,7 @@ static void set_valid(struct stl_set *s, u32 band, u32 blocks)
 		shingle_mark(&s->engine, 1 + band / SHINGLE_CHUNK_BITS, 1);
 	if (prefix_word(s, old) != prefix_word(s, blocks))
 		shingle_mark(&s->engine, 1 + nr_whole_parts(s) +
-			     s->nr_sets * parts_per_set(s->band_blocks) + band / PART_BANDS, 1);
+			     s->nr_sets * shingle_slotlog_parts(s->band_blocks) + band / PART_BANDS, 1);
 }
 
 /* So many of the first blocks of @band, where they are not cached, are at home. */
@@ -339,12 +291,7 @@ static void stl_set_destroy(struct shingle_engine *e)
 {
 	struct stl_set *s = to_set(e);
 
-	shingle_slotmap_exit(&s->map);
-	kvfree(s->fill);
-	kvfree(s->opened);
-	kvfree(s->inflight);
-	kvfree(s->set_live);
-	kvfree(s->band_live);
+	shingle_slotlogs_exit(&s->logs);
 	kvfree(s->valid);
 	kvfree(s->want);
 	shingle_marks_exit(e);
@@ -380,7 +327,7 @@ static u64 stl_set_max_chunks(const struct shingle_layout *l)
 	u64 bands = l->nr_bands[SHINGLE_ROLE_DATA];
 
 	return 1 + DIV_ROUND_UP(bands, (u64)SHINGLE_CHUNK_BITS) +
-	       l->nr_bands[SHINGLE_ROLE_CACHE] * parts_per_set(l->band_blocks) +
+	       l->nr_bands[SHINGLE_ROLE_CACHE] * shingle_slotlog_parts(l->band_blocks) +
 	       DIV_ROUND_UP(bands, (u64)PART_BANDS);
 }
 
@@ -409,6 +356,14 @@ static int stl_set_create(struct shingle_engine **out, const struct shingle_layo
 	s->nr_sets = sets;
 	s->set_shift = le32_to_cpu(p->set_shift);
 	s->want_head = NO_SET;
+	s->logs.engine = &s->engine;
+	s->logs.may_hold = may_hold;
+	s->logs.nr_logs = sets;
+	s->logs.nr_bands = bands;
+	s->logs.band_blocks = s->band_blocks;
+	s->logs.first_piece = 1 + nr_whole_parts(s);
+	/* A set's copies are all in its log, and what was placed later was written later. */
+	s->logs.by_slot = true;
 	s->clean_set = NO_SET;
 	s->drain_set = NO_SET;
 	s->reset_set = NO_SET;
@@ -417,20 +372,14 @@ static int stl_set_create(struct shingle_engine **out, const struct shingle_layo
 	s->flight_band = NO_BAND;
 	s->wish_band = NO_BAND;
 
-	s->fill = shingle_zalloc_array(sets, sizeof(u32));
-	s->opened = shingle_zalloc_array(sets, sizeof(u32));
-	s->inflight = shingle_zalloc_array(sets, sizeof(u32));
-	s->set_live = shingle_zalloc_array(sets, sizeof(u32));
 	s->want = shingle_zalloc_array(sets, sizeof(u32));
-	s->band_live = shingle_zalloc_array(bands, sizeof(u32));
 	s->valid = shingle_zalloc_array(bands, sizeof(u32));
-	if (!s->fill || !s->opened || !s->inflight || !s->set_live || !s->want || !s->band_live ||
-	    !s->valid || shingle_slotmap_init(&s->map, sets * s->band_blocks) ||
+	if (!s->want || !s->valid || shingle_slotlogs_init(&s->logs) ||
 	    shingle_marks_init(&s->engine, stl_set_max_chunks(layout))) {
 		stl_set_destroy(&s->engine);
 		return -ENOMEM;
 	}
-	s->engine.cache_blocks = s->map.nr_slots;
+	s->engine.cache_blocks = s->logs.map.nr_slots;
 	*out = &s->engine;
 	return 0;
 }
@@ -486,16 +435,11 @@ static const struct shingle_option stl_set_options[] = {
  * Reading and writing
  */
 
-static u32 find_slot(const struct stl_set *s, u32 band, u32 lblk)
-{
-	return s->band_live[band] ? shingle_slotmap_find(&s->map, lblk) : SHINGLE_NO_SLOT;
-}
-
 /* Where one block is now. */
 static u64 locate(const struct stl_set *s, u32 band, u32 lblk, enum shingle_run_kind *kind)
 {
 	u32 offset = lblk - band * s->band_blocks;
-	u32 slot = find_slot(s, band, lblk);
+	u32 slot = shingle_slotlog_find(&s->logs, band, lblk);
 	bool staged = is_staged(s, band);
 
 	*kind = SHINGLE_RUN_MAPPED;
@@ -520,7 +464,7 @@ static void stl_set_resolve(struct shingle_engine *e, u64 lblk, u32 n, struct sh
 	out->lblk = lblk;
 	out->pblk = locate(s, band, lblk, &out->kind);
 	out->n = 1;
-	if (!s->band_live[band]) {
+	if (!s->logs.band_live[band]) {
 		out->n = offset < home ? min(n, home - offset) : n;
 		return;
 	}
@@ -683,26 +627,20 @@ static int place_direct(struct stl_set *s, struct set_stream *st, u32 lblk, u32 
 
 static int place_cached(struct stl_set *s, u32 band, u32 n, struct shingle_run *out)
 {
-	u32 set = set_of_band(s, band), slot, i;
+	u32 set = set_of_band(s, band), slot;
 
 	if (set == s->reset_set || set == s->drain_set)
 		return -EBUSY;
-	if (s->fill[set] == s->band_blocks) {
+	if (shingle_slotlog_is_full(&s->logs, set)) {
 		want_clean(s, set);
 		return -ENOSPC;
 	}
-	n = min(n, s->band_blocks - s->fill[set]);
-	slot = set * s->band_blocks + s->fill[set];
+	if (!s->logs.log[set].fill)
+		shingle_slotlog_open(&s->logs, set);
+	n = min(n, s->band_blocks - s->logs.log[set].fill);
+	slot = shingle_slotlog_place(&s->logs, set, n);
 	out->pblk = slot_pblk(s, slot);
 	out->n = n;
-	for (i = 0; i < n; i++)
-		s->map.owner[slot + i] = SHINGLE_SLOT_SPENT;
-	if (!s->fill[set])
-		s->opened[set] = s->age++;
-	s->fill[set] += n;
-	mark_slots(s, slot, n);
-	s->inflight[set]++;
-	s->placed_blocks += n;
 	return 0;
 }
 
@@ -714,7 +652,7 @@ static int stl_set_place(struct shingle_engine *e, u64 lblk, u32 n, enum shingle
 	u32 band = (u32)lblk / s->band_blocks;
 	int r;
 
-	n = min3(n, (band + 1) * s->band_blocks - (u32)lblk, (u32)MAX_RUN);
+	n = min3(n, (band + 1) * s->band_blocks - (u32)lblk, (u32)SHINGLE_SLOTLOG_RUN);
 	out->lblk = lblk;
 	out->kind = SHINGLE_RUN_MAPPED;
 	r = place_direct(s, st, lblk, n, out);
@@ -727,65 +665,10 @@ static int stl_set_place(struct shingle_engine *e, u64 lblk, u32 n, enum shingle
 	return 0;
 }
 
-/* The cache holds @n more blocks of @band, or so many less. */
-static void count_live(struct stl_set *s, u32 band, s32 n)
+/* Forget cached copies of @band in slots of its set in front of @below. */
+static void drop_band(struct stl_set *s, u32 band, u32 below)
 {
-	u32 set = set_of_band(s, band);
-
-	s->band_live[band] += n;
-	s->set_live[set] += n;
-	if (unlikely(band < s->walk.bands))
-		s->walk.in_bands += n;
-	if (unlikely(set < s->walk.sets))
-		s->walk.in_sets += n;
-}
-
-/* Forget the cached copies of consecutive blocks. */
-static void drop_slots(struct stl_set *s, u32 band, u32 slot, u32 n)
-{
-	shingle_slotmap_remove(&s->map, slot, n);
-	mark_slots(s, slot, n);
-	count_live(s, band, -(s32)n);
-}
-
-/* Make slots the current copies of blocks, but of those of which a later slot is. */
-static void adopt_slots(struct stl_set *s, u32 band, u32 slot, u32 lblk, u32 n)
-{
-	u32 part, old;
-
-	for (; n; n -= part, slot += part, lblk += part) {
-		part = s->band_live[band] ? shingle_slotmap_absent(&s->map, lblk, n) : n;
-		if (!part) {
-			part = 1;
-			old = shingle_slotmap_find(&s->map, lblk);
-			if (old > slot)
-				continue;
-			drop_slots(s, band, old, 1);
-		}
-		shingle_slotmap_insert(&s->map, slot, lblk, part);
-		mark_slots(s, slot, part);
-		count_live(s, band, part);
-	}
-}
-
-static void drop_range(struct stl_set *s, u32 band, u32 lblk, u32 n, u32 below)
-{
-	u32 part, slot, at;
-
-	for (; n && s->band_live[band]; n -= part, lblk += part) {
-		part = shingle_slotmap_absent(&s->map, lblk, n);
-		if (part)
-			continue;
-		slot = shingle_slotmap_find(&s->map, lblk);
-		at = slot % s->band_blocks;
-		if (at < below) {
-			part = shingle_slotmap_run(&s->map, slot, min3(n, below - at,
-								       s->band_blocks - at));
-			drop_slots(s, band, slot, part);
-		} else {
-			part = 1;
-		}
-	}
+	shingle_slotlog_drop(&s->logs, band * s->band_blocks, s->band_blocks, below);
 }
 
 /* Was this write placed at home? */
@@ -800,7 +683,7 @@ static void commit_direct(struct stl_set *s, const struct shingle_run *run,
 	u32 band = (u32)run->lblk / s->band_blocks;
 
 	set_at_home(s, band, s->flight_end);
-	drop_range(s, band, run->lblk, run->n, U32_MAX);
+	shingle_slotlog_drop(&s->logs, run->lblk, run->n, U32_MAX);
 	s->flight_band = NO_BAND;
 	s->bypassed_blocks += run->n;
 	shingle_emit(emit, STL_SET_DIRECT, run->n, 0, run->lblk, 0);
@@ -818,9 +701,8 @@ static void stl_set_commit(struct shingle_engine *e, const struct shingle_run *r
 	}
 	slot = set * s->band_blocks +
 	       (run->pblk - shingle_band_pblk(s->layout, SHINGLE_ROLE_CACHE, set));
-	adopt_slots(s, band, slot, run->lblk, run->n);
-	s->inflight[set]--;
-	shingle_emit(emit, STL_SET_MAP, run->n, s->opened[set], run->lblk, slot);
+	shingle_slotlog_commit(&s->logs, slot, run->lblk, run->n);
+	shingle_emit(emit, STL_SET_MAP, run->n, s->logs.log[set].age, run->lblk, slot);
 }
 
 static void stl_set_abort(struct shingle_engine *e, const struct shingle_run *run)
@@ -836,9 +718,7 @@ static void stl_set_abort(struct shingle_engine *e, const struct shingle_run *ru
 			memset(st, 0, sizeof(*st));
 		return;
 	}
-	/* The slots stay spent: nobody knows what the medium holds there. */
-	s->inflight[set_of_band(s, (u32)run->lblk / s->band_blocks)]--;
-	s->aborted_blocks += run->n;
+	shingle_slotlog_abort(&s->logs, set_of_band(s, (u32)run->lblk / s->band_blocks), run->n);
 }
 
 static bool band_busy(const struct stl_set *s, u32 band)
@@ -857,12 +737,12 @@ static void discard_part(struct stl_set *s, u32 band, u32 lblk, u64 n, u64 *done
 	else if (band == s->flight_band)
 		home = s->flight_end;
 	*done = min_t(u64, n, s->band_blocks - offset);
-	*done = min_t(u64, *done, MAX_RUN);
+	*done = min_t(u64, *done, SHINGLE_SLOTLOG_RUN);
 	*dropped = offset >= home;
 	if (!*dropped) {
 		*done = min_t(u64, *done, home - offset);
-	} else if (s->band_live[band]) {
-		drop_range(s, band, lblk, *done, U32_MAX);
+	} else if (s->logs.band_live[band]) {
+		shingle_slotlog_drop(&s->logs, lblk, *done, U32_MAX);
 		shingle_emit(emit, STL_SET_DROP, *done, 0, lblk, 0);
 	}
 }
@@ -891,7 +771,7 @@ static int stl_set_discard(struct shingle_engine *e, u64 lblk, u64 n, u64 *done,
 		if (band_busy(s, band))
 			break;
 		*done += s->band_blocks;
-		if (!s->band_live[band] && !at_home(s, band))
+		if (!s->logs.band_live[band] && !at_home(s, band))
 			continue;
 		changed = true;
 		if (band == s->direct_band)
@@ -901,8 +781,8 @@ static int stl_set_discard(struct shingle_engine *e, u64 lblk, u64 n, u64 *done,
 			s->held = true;
 			s->held_seq = emit->seq;
 		}
-		if (s->band_live[band]) {
-			drop_range(s, band, band * s->band_blocks, s->band_blocks, U32_MAX);
+		if (s->logs.band_live[band]) {
+			drop_band(s, band, U32_MAX);
 			band++;
 			break;
 		}
@@ -920,11 +800,12 @@ static int stl_set_discard(struct shingle_engine *e, u64 lblk, u64 n, u64 *done,
 /* Is set @a to be cleaned before set @b? */
 static bool set_before(const struct stl_set *s, u32 a, u32 b)
 {
-	u32 stale[] = { s->fill[a] - s->set_live[a], s->fill[b] - s->set_live[b] };
+	const struct shingle_log *la = &s->logs.log[a], *lb = &s->logs.log[b];
+	u32 stale[] = { la->fill - la->live, lb->fill - lb->live };
 
 	if (s->greedy && stale[0] != stale[1])
 		return stale[0] > stale[1];
-	return s->opened[a] < s->opened[b];
+	return la->age < lb->age;
 }
 
 /* Of the sets opened before @age that are not empty, the first by the order. */
@@ -933,7 +814,7 @@ static u32 pick_by_order(const struct stl_set *s, u32 age)
 	u32 best = NO_SET, set;
 
 	for (set = 0; set < s->nr_sets; set++) {
-		if (s->fill[set] && s->opened[set] < age &&
+		if (s->logs.log[set].fill && s->logs.log[set].age < age &&
 		    (best == NO_SET || set_before(s, set, best)))
 			best = set;
 	}
@@ -951,7 +832,7 @@ static u32 pick_set(struct stl_set *s, enum shingle_why why)
 	if (!s->forced) {
 		/* What is opened from now on is not asked for. */
 		s->forced = true;
-		s->forced_age = s->age;
+		s->forced_age = s->logs.age;
 	}
 	set = pick_by_order(s, s->forced_age);
 	s->forced = set != NO_SET;
@@ -961,17 +842,16 @@ static u32 pick_set(struct stl_set *s, enum shingle_why why)
 /* The band of the oldest block of a set, or the band with the most blocks in it. */
 static u32 pick_band(const struct stl_set *s, u32 set)
 {
-	u32 slot = set * s->band_blocks, end = slot + s->fill[set], best = NO_BAND;
+	u32 slot = set * s->band_blocks, end = slot + s->logs.log[set].fill, best = NO_BAND;
 
 	for (; slot < end; slot++) {
-		u32 band;
+		u32 band = shingle_slotlog_band(&s->logs, slot);
 
-		if (shingle_slot_state(&s->map, slot) != SHINGLE_SLOT_OWNED)
+		if (band == NO_BAND)
 			continue;
-		band = shingle_slot_lblk(&s->map, slot) / s->band_blocks;
 		if (!s->greedy)
 			return band;
-		if (best == NO_BAND || s->band_live[band] > s->band_live[best])
+		if (best == NO_BAND || s->logs.band_live[band] > s->logs.band_live[best])
 			best = band;
 	}
 	return best;
@@ -1011,12 +891,12 @@ static int rewrite_step(struct stl_set *s, u32 band, struct shingle_step *step)
 
 	if (band == s->direct_band)
 		break_direct(s);
-	if (s->inflight[set])
+	if (s->logs.log[set].inflight)
 		s->drain_set = set;
-	if (s->inflight[set] || band == s->flight_band)
+	if (s->logs.log[set].inflight || band == s->flight_band)
 		return -EAGAIN;
 	s->step_band = band;
-	s->step_live = s->band_live[band];
+	s->step_live = s->logs.band_live[band];
 	step->kind = s->inplace ? STEP_INPLACE : STEP_STAGE;
 	step->n = s->band_blocks;
 	step->read_blocks = s->read_all ? readable(s, band) : 0;
@@ -1024,7 +904,7 @@ static int rewrite_step(struct stl_set *s, u32 band, struct shingle_step *step)
 								  SHINGLE_NOWHERE;
 	step->dst = s->inplace ? native(s, band) : staging(s);
 	step->lblk = (u64)band * s->band_blocks;
-	step->cookie = s->fill[set];
+	step->cookie = s->logs.log[set].fill;
 	step->whole_in_memory = s->inplace;
 	return 1;
 }
@@ -1080,7 +960,7 @@ again:
 			return 0;
 	}
 	set = s->clean_set;
-	if (s->inflight[set]) {
+	if (s->logs.log[set].inflight) {
 		s->drain_set = set;
 		return -EAGAIN;
 	}
@@ -1088,7 +968,7 @@ again:
 	if (band != NO_BAND)
 		return rewrite_step(s, band, step);
 	s->clean_set = NO_SET;
-	if (!s->fill[set])
+	if (!s->logs.log[set].fill)
 		goto again;
 	step->kind = STEP_RETIRE;
 	step->cookie = set;
@@ -1112,7 +992,7 @@ static bool stl_set_step_source(struct shingle_engine *e, const struct shingle_s
 	 */
 	home = at_home(s, band);
 	for (; offset < step->n; offset++) {
-		slot = find_slot(s, band, step->lblk + offset);
+		slot = shingle_slotlog_find(&s->logs, band, step->lblk + offset);
 		if (slot != SHINGLE_NO_SLOT || (based ? offset >= home : offset < home))
 			break;
 	}
@@ -1127,13 +1007,13 @@ static bool stl_set_step_source(struct shingle_engine *e, const struct shingle_s
 			out->kind = SHINGLE_RUN_ZERO;
 		end = based ? step->n : home;
 		while (offset + out->n < end &&
-		       find_slot(s, band, step->lblk + offset + out->n) == SHINGLE_NO_SLOT)
+		       shingle_slotlog_find(&s->logs, band, step->lblk + offset + out->n) == SHINGLE_NO_SLOT)
 			out->n++;
 		return true;
 	}
 	out->pblk = slot_pblk(s, slot);
 	while (offset + out->n < step->n &&
-	       find_slot(s, band, step->lblk + offset + out->n) == slot + out->n)
+	       shingle_slotlog_find(&s->logs, band, step->lblk + offset + out->n) == slot + out->n)
 		out->n++;
 	return true;
 }
@@ -1141,7 +1021,7 @@ static bool stl_set_step_source(struct shingle_engine *e, const struct shingle_s
 static void emit_reset(struct stl_set *s, u32 set, struct shingle_emit *emit)
 {
 	shingle_emit(emit, STL_SET_RESET, 0, 0, set, 0);
-	mark_slots(s, set * s->band_blocks, s->band_blocks);
+	shingle_slotlog_mark(&s->logs, set * s->band_blocks, s->band_blocks);
 	s->reset_set = set;
 	s->reset_seq = emit->seq;
 	s->sets_cleaned++;
@@ -1152,11 +1032,11 @@ static void band_cleaned(struct stl_set *s, u32 band, u32 snapshot, struct shing
 {
 	u32 set = set_of_band(s, band);
 
-	drop_range(s, band, band * s->band_blocks, s->band_blocks, snapshot);
+	drop_band(s, band, snapshot);
 	set_valid(s, band, s->band_blocks);
 	s->bands_cleaned++;
 	shingle_emit(emit, STL_SET_CLEANED, 0, 0, band, snapshot);
-	if (s->clean_set == set && !s->set_live[set] && !s->inflight[set]) {
+	if (s->clean_set == set && !s->logs.log[set].live && !s->logs.log[set].inflight) {
 		s->clean_set = NO_SET;
 		emit_reset(s, set, emit);
 	}
@@ -1221,8 +1101,8 @@ static bool stl_set_tidy(struct shingle_engine *e)
 	if (!s->staged || s->tidied == s->band_blocks)
 		return false;
 	n = min(s->band_blocks - s->tidied, SHINGLE_WALK);
-	drop_range(s, s->staged_band, s->staged_band * s->band_blocks + s->tidied, n,
-		   s->staged_snapshot);
+	shingle_slotlog_drop(&s->logs, s->staged_band * s->band_blocks + s->tidied, n,
+			     s->staged_snapshot);
 	s->tidied += n;
 	return s->tidied < s->band_blocks;
 }
@@ -1236,8 +1116,7 @@ static bool stl_set_release(struct shingle_engine *e, u64 seq)
 		s->held = false;
 	if (set == NO_SET || s->reset_seq > seq)
 		return false;
-	memset(&s->map.owner[set * s->band_blocks], 0, s->band_blocks * sizeof(u32));
-	s->fill[set] = 0;
+	shingle_slotlog_clear(&s->logs, set);
 	s->reset_set = NO_SET;
 	return false;
 }
@@ -1255,7 +1134,7 @@ static bool band_referenced(const struct stl_set *s, enum shingle_role role, u64
 	case SHINGLE_ROLE_DATA:
 		return offset < (band == s->flight_band ? s->flight_end : at_home(s, band));
 	case SHINGLE_ROLE_CACHE:
-		return offset < s->fill[band];
+		return offset < s->logs.log[band].fill;
 	case SHINGLE_ROLE_STAGING:
 		return s->staged;
 	default:
@@ -1328,26 +1207,23 @@ static u32 encode_prefixes(const struct stl_set *s, u32 part, __le32 *p)
 
 static u32 encode_slots(const struct stl_set *s, u32 set, u32 part, __le32 *p)
 {
-	u32 first = part * PART_SLOTS, n, i;
+	u32 n;
 
 	/* An emptied set is empty, though its slots are not yet handed out. */
 	if (set == s->reset_set && s->reset_seq != U64_MAX)
 		return 0;
-	if (first >= s->fill[set])
+	n = shingle_slotlog_encode(&s->logs, set, part, p + 1);
+	if (!n)
 		return 0;
-	n = min(s->fill[set] - first, PART_SLOTS);
-	/* No further than this piece: what comes behind it does not change it. */
-	p[0] = cpu_to_le32(first + n);
-	for (i = 0; i < n; i++)
-		p[i + 1] = cpu_to_le32(s->map.owner[set * s->band_blocks + first + i]);
-	p[n + 1] = cpu_to_le32(s->opened[set]);
+	p[0] = cpu_to_le32(part * PART_SLOTS + n);
+	p[n + 1] = cpu_to_le32(s->logs.log[set].age);
 	return (n + 2) * sizeof(*p);
 }
 
 static u32 stl_set_encode(struct shingle_engine *e, u64 *cursor, u64 *index, void *buf)
 {
 	struct stl_set *s = to_set(e);
-	u32 parts = parts_per_set(s->band_blocks);
+	u32 parts = shingle_slotlog_parts(s->band_blocks);
 	u32 maps = nr_whole_parts(s);
 	u64 slots = (u64)s->nr_sets * parts;
 	u64 end = 1 + maps + slots + DIV_ROUND_UP(s->nr_bands, PART_BANDS), at = *cursor;
@@ -1424,18 +1300,18 @@ static int decode_slots(struct stl_set *s, u32 set, u32 part, const __le32 *p, u
 	n = min(fill - first, PART_SLOTS);
 	if (words != n + 1 && words != n + 2)
 		return -EUCLEAN;
-	s->fill[set] = max(s->fill[set], fill);
+	s->logs.log[set].fill = max(s->logs.log[set].fill, fill);
 	for (i = 0; i < n; i++)
-		s->map.owner[set * s->band_blocks + first + i] = le32_to_cpu(p[i + 1]);
+		s->logs.map.owner[set * s->band_blocks + first + i] = le32_to_cpu(p[i + 1]);
 	if (words == n + 2)
-		s->opened[set] = le32_to_cpu(p[n + 1]);
+		s->logs.log[set].age = le32_to_cpu(p[n + 1]);
 	return 0;
 }
 
 static int stl_set_decode(struct shingle_engine *e, u64 index, const void *buf, u32 bytes)
 {
 	struct stl_set *s = to_set(e);
-	u32 parts = parts_per_set(s->band_blocks);
+	u32 parts = shingle_slotlog_parts(s->band_blocks);
 	u32 maps = nr_whole_parts(s);
 
 	if (!index)
@@ -1462,69 +1338,20 @@ static int hash_owners(struct stl_set *s)
 	for (set = 0; set < s->nr_sets; set++) {
 		u32 slot = set * s->band_blocks;
 
-		for (offset = 0; offset < s->fill[set]; offset++, slot++) {
-			u32 lblk = s->map.owner[slot];
+		for (offset = 0; offset < s->logs.log[set].fill; offset++, slot++) {
+			u32 lblk = s->logs.map.owner[slot];
 
 			if (lblk < SHINGLE_SLOT_OWNED)
 				continue;
 			lblk -= SHINGLE_SLOT_OWNED;
-			s->map.owner[slot] = SHINGLE_SLOT_SPENT;
-			if (lblk >= s->layout->logical_blocks ||
-			    set_of_band(s, lblk / s->band_blocks) != set)
+			s->logs.map.owner[slot] = SHINGLE_SLOT_SPENT;
+			if (set_of_band(s, lblk / s->band_blocks) != set ||
+			    shingle_slotlog_adopt(&s->logs, slot, lblk))
 				return -EUCLEAN;
-			adopt_slots(s, lblk / s->band_blocks, slot, lblk, 1);
 		}
 		cond_resched();
 	}
 	s->hashed = true;
-	return 0;
-}
-
-static void replay_drop(struct stl_set *s, u32 lblk, u32 n, u32 below)
-{
-	drop_range(s, lblk / s->band_blocks, lblk, n, below);
-}
-
-static void replay_reset(struct stl_set *s, u32 set)
-{
-	u32 slot = set * s->band_blocks, end = slot + s->fill[set];
-
-	for (; slot < end && s->set_live[set]; slot++) {
-		s->map.looks++;
-		if (shingle_slot_state(&s->map, slot) == SHINGLE_SLOT_OWNED)
-			drop_slots(s, shingle_slot_lblk(&s->map, slot) / s->band_blocks, slot, 1);
-	}
-	s->fill[set] = 0;
-}
-
-static int replay_map(struct stl_set *s, u64 lblk, u64 slot, u32 n, u32 opened)
-{
-	u32 set, offset, part, i;
-
-	if (!n || lblk >= s->layout->logical_blocks || n > s->layout->logical_blocks - lblk ||
-	    slot >= s->map.nr_slots || n > s->map.nr_slots - slot)
-		return -EUCLEAN;
-	set = (u32)slot / s->band_blocks;
-	offset = (u32)slot % s->band_blocks;
-	if (n > s->band_blocks - offset || set != set_of_band(s, (u32)lblk / s->band_blocks))
-		return -EUCLEAN;
-	for (i = 0; i < n; i++) {
-		u32 old = s->map.owner[slot + i];
-
-		if (old >= SHINGLE_SLOT_OWNED)
-			drop_slots(s, (old - SHINGLE_SLOT_OWNED) / s->band_blocks, slot + i, 1);
-	}
-	s->fill[set] = max(s->fill[set], offset + n);
-	/* Nobody has said that they are of one band. */
-	for (i = 0; i < n; i += part) {
-		u32 at = (u32)lblk + i, band = at / s->band_blocks;
-
-		part = min(n - i, s->band_blocks - at % s->band_blocks);
-		if (set_of_band(s, band) != set)
-			return -EUCLEAN;
-		adopt_slots(s, band, slot + i, at, part);
-	}
-	s->opened[set] = opened;
 	return 0;
 }
 
@@ -1537,10 +1364,10 @@ static int replay_discard(struct stl_set *s, u64 band, u64 nr)
 	for (i = band; i < band + nr; i++) {
 		if (s->valid[i])
 			forget_home(s, i);
-		if (s->band_live[i])
-			replay_drop(s, i * s->band_blocks, s->band_blocks, U32_MAX);
+		if (s->logs.band_live[i])
+			drop_band(s, i, U32_MAX);
 	}
-	s->map.looks += nr;
+	s->logs.map.looks += nr;
 	return 0;
 }
 
@@ -1555,7 +1382,7 @@ static int replay_direct(struct stl_set *s, u64 lblk, u32 n)
 	if (n > s->band_blocks - offset)
 		return -EUCLEAN;
 	set_at_home(s, band, offset + n);
-	replay_drop(s, lblk, n, U32_MAX);
+	shingle_slotlog_drop(&s->logs, lblk, n, U32_MAX);
 	return 0;
 }
 
@@ -1564,16 +1391,21 @@ static int stl_set_replay(struct shingle_engine *e, const struct shingle_record 
 	struct stl_set *s = to_set(e);
 	u64 a = le64_to_cpu(rec->a), b = le64_to_cpu(rec->b);
 	u32 n = le16_to_cpu(rec->n);
+	struct shingle_log *log;
 	int err;
 
 	if (!s->hashed) {
-		err = shingle_slotmap_crowd(&s->map, s->layout->logical_blocks) ?: hash_owners(s);
+		err = shingle_slotmap_crowd(&s->logs.map, s->layout->logical_blocks) ?:
+		      hash_owners(s);
 		if (err)
 			return err;
 	}
 	switch (le16_to_cpu(rec->type)) {
 	case STL_SET_MAP:
-		return replay_map(s, a, b, n, le32_to_cpu(rec->c));
+		err = shingle_slotlog_replay(&s->logs, a, b, n);
+		if (!err)
+			s->logs.log[(u32)b / s->band_blocks].age = le32_to_cpu(rec->c);
+		return err;
 	case STL_SET_STAGED:
 		if (a >= s->nr_bands || b > s->band_blocks)
 			return -EUCLEAN;
@@ -1585,19 +1417,20 @@ static int stl_set_replay(struct shingle_engine *e, const struct shingle_record 
 		 * Slots of failed writes have no records.  They are below the
 		 * snapshot all the same, and must not be handed out as new.
 		 */
-		s->fill[set_of_band(s, a)] = max_t(u32, s->fill[set_of_band(s, a)], b);
+		log = &s->logs.log[set_of_band(s, a)];
+		log->fill = max_t(u32, log->fill, b);
 		return 0;
 	case STL_SET_CLEANED:
 		if (a >= s->nr_bands || b > s->band_blocks)
 			return -EUCLEAN;
 		s->staged = false;
 		s->valid[a] = s->band_blocks;
-		replay_drop(s, a * s->band_blocks, s->band_blocks, b);
+		drop_band(s, a, b);
 		return 0;
 	case STL_SET_RESET:
 		if (a >= s->nr_sets)
 			return -EUCLEAN;
-		replay_reset(s, a);
+		shingle_slotlog_replay_clear(&s->logs, a);
 		return 0;
 	case STL_SET_DISCARD:
 		return replay_discard(s, a, b);
@@ -1605,7 +1438,7 @@ static int stl_set_replay(struct shingle_engine *e, const struct shingle_record 
 		if (a >= s->layout->logical_blocks ||
 		    n > s->band_blocks - (u32)a % s->band_blocks)
 			return -EUCLEAN;
-		replay_drop(s, a, n, U32_MAX);
+		shingle_slotlog_drop(&s->logs, a, n, U32_MAX);
 		return 0;
 	case STL_SET_DIRECT:
 		return replay_direct(s, a, n);
@@ -1615,8 +1448,9 @@ static int stl_set_replay(struct shingle_engine *e, const struct shingle_record 
 
 static int stl_set_ready(struct shingle_engine *e, const char **why)
 {
+	static const char wrong_set[] = "cache map names a block of another set";
 	struct stl_set *s = to_set(e);
-	u32 set, offset;
+	u32 set;
 
 	s->tidied = s->band_blocks;
 	if (s->staged && (s->staged_band >= s->nr_bands || s->staged_snapshot > s->band_blocks ||
@@ -1625,24 +1459,17 @@ static int stl_set_ready(struct shingle_engine *e, const char **why)
 		return -EUCLEAN;
 	}
 	if (!s->hashed && hash_owners(s)) {
-		*why = "cache map names a block of another set";
+		*why = wrong_set;
 		return -EUCLEAN;
 	}
 	/* As after tidy(). */
 	if (s->staged)
-		drop_range(s, s->staged_band, s->staged_band * s->band_blocks, s->band_blocks,
-			   s->staged_snapshot);
-	shingle_slotmap_uncrowd(&s->map);
+		drop_band(s, s->staged_band, s->staged_snapshot);
+	shingle_slotmap_uncrowd(&s->logs.map);
 	for (set = 0; set < s->nr_sets; set++) {
-		u32 *owner = &s->map.owner[set * s->band_blocks];
-
-		if (s->fill[set])
-			s->age = max(s->age, s->opened[set] + 1);
-		/* Placed, but the power went before the commit was durable. */
-		for (offset = 0; offset < s->band_blocks; offset++) {
-			if (owner[offset] < SHINGLE_SLOT_OWNED)
-				owner[offset] = offset < s->fill[set] ? SHINGLE_SLOT_SPENT :
-									SHINGLE_SLOT_FREE;
+		if (shingle_slotlog_ready(&s->logs, set)) {
+			*why = wrong_set;
+			return -EUCLEAN;
 		}
 		cond_resched();
 	}
@@ -1653,65 +1480,21 @@ static int stl_set_ready(struct shingle_engine *e, const char **why)
  * Being looked at
  */
 
-static u32 verify_slot(struct stl_set *s, u32 slot, shingle_report_fn report, void *ctx)
-{
-	u32 set = slot / s->band_blocks, offset = slot % s->band_blocks, lblk;
-
-	if (shingle_slot_state(&s->map, slot) == SHINGLE_SLOT_FREE && offset < s->fill[set]) {
-		report(ctx, "slot %u of set %u is free below the fill mark %u", offset, set,
-		       s->fill[set]);
-		return 1;
-	}
-	if (shingle_slot_state(&s->map, slot) != SHINGLE_SLOT_FREE && offset >= s->fill[set]) {
-		report(ctx, "slot %u of set %u is used above the fill mark %u", offset, set,
-		       s->fill[set]);
-		return 1;
-	}
-	if (shingle_slot_state(&s->map, slot) != SHINGLE_SLOT_OWNED)
-		return 0;
-	lblk = shingle_slot_lblk(&s->map, slot);
-	if (lblk >= s->layout->logical_blocks || set_of_band(s, lblk / s->band_blocks) != set ||
-	    shingle_slotmap_find(&s->map, lblk) != slot) {
-		report(ctx, "slot %u of set %u claims block %u wrongly", offset, set, lblk);
-		return 1;
-	}
-	return 0;
-}
-
-static u32 verify_slots(struct stl_set *s, shingle_report_fn report, void *ctx)
-{
-	u32 end = s->map.seen + min(s->map.nr_slots - s->map.seen, SHINGLE_WALK), bad = 0;
-
-	for (; s->map.seen < end; s->map.seen++) {
-		bad += verify_slot(s, s->map.seen, report, ctx);
-		s->map.seen_live += shingle_slot_state(&s->map, s->map.seen) == SHINGLE_SLOT_OWNED;
-	}
-	return bad;
-}
-
 static u32 verify_bands(struct stl_set *s, shingle_report_fn report, void *ctx)
 {
-	struct set_walk *w = &s->walk;
+	const struct shingle_slotlog_walk *w = &s->logs.walk;
 	u32 end = w->bands + min(s->nr_bands - w->bands, SHINGLE_WALK), bad = 0;
 
-	for (; w->bands < end; w->bands++) {
-		w->in_bands += s->band_live[w->bands];
-		if (at_home(s, w->bands) > s->band_blocks) {
-			report(ctx, "band %u holds %u blocks at home", w->bands,
-			       at_home(s, w->bands));
+	while (w->bands < end) {
+		u32 band = w->bands;
+
+		shingle_slotlogs_saw_band(&s->logs);
+		if (at_home(s, band) > s->band_blocks) {
+			report(ctx, "band %u holds %u blocks at home", band, at_home(s, band));
 			bad++;
 		}
 	}
 	return bad;
-}
-
-static void count_sets(struct stl_set *s)
-{
-	struct set_walk *w = &s->walk;
-	u32 end = w->sets + min(s->nr_sets - w->sets, SHINGLE_WALK);
-
-	for (; w->sets < end; w->sets++)
-		w->in_sets += s->set_live[w->sets];
 }
 
 static u32 verify_stream(struct stl_set *s, shingle_report_fn report, void *ctx)
@@ -1735,39 +1518,23 @@ static u32 verify_stream(struct stl_set *s, shingle_report_fn report, void *ctx)
 	return bad;
 }
 
-/* Slots, bands, sets, and then the sums, to which counts were kept meanwhile. */
+/* Sets, bands, and then the sums, to which counts were kept meanwhile. */
 static u32 stl_set_verify(struct shingle_engine *e, u64 *cursor, shingle_report_fn report,
 			  void *ctx)
 {
 	struct stl_set *s = to_set(e);
-	struct set_walk *w = &s->walk;
-	u32 live, bad;
+	u32 bad;
 
-	if (!*cursor) {
-		s->map.seen = 0;
-		s->map.seen_live = 0;
-		memset(w, 0, sizeof(*w));
-	}
+	if (!*cursor)
+		shingle_slotlogs_walk(&s->logs);
 	(*cursor)++;
-	if (s->map.seen < s->map.nr_slots)
-		return verify_slots(s, report, ctx);
-	if (w->bands < s->nr_bands)
+	if (!shingle_slotlogs_walked(&s->logs))
+		return shingle_slotlogs_verify(&s->logs, report, ctx);
+	if (s->logs.walk.bands < s->nr_bands)
 		return verify_bands(s, report, ctx);
-	if (w->sets < s->nr_sets) {
-		count_sets(s);
-		return 0;
-	}
-	bad = verify_stream(s, report, ctx);
-	live = s->map.seen_live;
-	if (live != s->map.live || live != w->in_bands || live != w->in_sets) {
-		report(ctx, "cached blocks: %u slots, %u hashed, %llu by band, %llu by set",
-		       live, s->map.live, (unsigned long long)w->in_bands,
-		       (unsigned long long)w->in_sets);
-		bad++;
-	}
+	bad = verify_stream(s, report, ctx) + shingle_slotlogs_verify_sums(&s->logs, report, ctx);
 	/* Nobody has to keep anything right for a walk that has ended. */
-	s->map.seen = 0;
-	memset(w, 0, sizeof(*w));
+	shingle_slotlogs_walk(&s->logs);
 	*cursor = SHINGLE_NOWHERE;
 	return bad;
 }
@@ -1783,17 +1550,18 @@ static const struct shingle_option stl_set_format[] = {
 };
 
 #define COUNT(name)	SHINGLE_COUNTER(#name, struct stl_set, name, COUNT)
+#define COUNT_OF_LOGS(name)	SHINGLE_COUNTER(#name, struct stl_set, logs.name, COUNT)
 
 static const struct shingle_counter stl_set_counters[] = {
-	COUNT(placed_blocks),
-	COUNT(aborted_blocks),
+	COUNT_OF_LOGS(placed_blocks),
+	COUNT_OF_LOGS(aborted_blocks),
 	COUNT(bands_cleaned),
 	COUNT(sets_cleaned),
 	COUNT(merged_blocks),
 	COUNT(full_sets),
 	COUNT(bypassed_blocks),
 	COUNT(streams_broken),
-	SHINGLE_COUNTER("replay_looks", struct stl_set, map.looks, COUNT),
+	SHINGLE_COUNTER("replay_looks", struct stl_set, logs.map.looks, COUNT),
 	{ }
 };
 
@@ -1804,13 +1572,13 @@ static u64 stl_set_map_bytes(struct shingle_engine *e)
 {
 	struct stl_set *s = to_set(e);
 
-	return shingle_slotmap_bytes(&s->map) + 5ULL * sizeof(u32) * s->nr_sets +
-	       2ULL * sizeof(u32) * s->nr_bands;
+	return shingle_slotlogs_bytes(&s->logs) + (u64)sizeof(u32) * s->nr_sets +
+	       (u64)sizeof(u32) * s->nr_bands;
 }
 
 static u64 stl_set_cached_blocks(struct shingle_engine *e)
 {
-	return to_set(e)->map.live;
+	return to_set(e)->logs.map.live;
 }
 
 const struct shingle_engine_ops stl_set_engine_ops = {
