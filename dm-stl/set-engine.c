@@ -19,6 +19,7 @@
  */
 #include "set-engine.h"
 #include "slotlog.h"
+#include "streams.h"
 
 /* struct shingle_step::kind */
 enum { STEP_STAGE, STEP_WRITEBACK, STEP_INPLACE, STEP_RETIRE };
@@ -42,27 +43,8 @@ enum { STEP_STAGE, STEP_WRITEBACK, STEP_INPLACE, STEP_RETIRE };
 
 #define MAX_BYPASS	(1U << 24)
 
-/* Sequences of writes that are told apart: a stream, a second one, and strays. */
-#define NR_STREAMS	4
-
 /* Bands one discard call walks over, to bound the time under the map lock. */
 #define DISCARD_BANDS	1024U
-
-/**
- * struct set_stream - writes of which each began where the last one had ended
- * @next: block behind the last one
- * @blocks: written so far, 0 = none: it is no stream
- * @alone: of these, since another stream of at least @bypass blocks has written
- * @used: when it was last added to
- * @awaited: its next write was refused, and will come again
- */
-struct set_stream {
-	u64 next;
-	u64 blocks;
-	u64 alone;
-	u64 used;
-	bool awaited;
-};
 
 /**
  * struct stl_set - the engine's state
@@ -76,7 +58,6 @@ struct set_stream {
  * @aggressive: clean also when the host is quiet
  * @greedy: clean what has the most stale slots first, not the oldest
  * @read_all: all that can be read of a band at home is read, needed or not
- * @bypass: a stream of so many blocks goes home past the cache; 0: none does
  * @logs: the cache bands: a set is a log
  * @hashed: what a checkpoint says of slots is in the hash of @logs, not only in its
  *	owners
@@ -98,8 +79,7 @@ struct set_stream {
  *	nothing of it
  * @tidied: of how many of its first blocks the cache has forgotten what is older than
  *	the copy
- * @stream: what goes on sequentially; at most one has been @alone for @bypass
- * @stream_clock: counts @stream[].used
+ * @streams: of which one that is alone for long enough goes home past the cache
  * @direct_band: the stream's next write goes home, behind the prefix of this
  *	band; or NO_BAND
  * @flight_band: data band of the write home under way, or NO_BAND
@@ -127,7 +107,6 @@ struct stl_set {
 	bool aggressive;
 	bool greedy;
 	bool read_all;
-	u32 bypass;
 
 	struct shingle_slotlogs logs;
 	bool hashed;
@@ -150,8 +129,7 @@ struct stl_set {
 	u32 staged_valid;
 	u32 tidied;
 
-	struct set_stream stream[NR_STREAMS];
-	u64 stream_clock;
+	struct shingle_streams streams;
 	u32 direct_band;
 	u32 flight_band;
 	u32 flight_end;
@@ -400,7 +378,7 @@ static int set_bypass(void *of, u32 blocks, const char **why)
 	*why = "bypass_blocks needs larger checkpoints than this device was formatted with";
 	if (blocks && slot && slot < stl_set_max_chunks(s->layout) + CORE_CHUNKS)
 		return -ERANGE;
-	memset(s->stream, 0, sizeof(s->stream));
+	shingle_streams_end(&s->streams);
 	break_direct(s);
 	drop_wish(s);
 	return 0;
@@ -420,7 +398,7 @@ static const struct shingle_option stl_set_options[] = {
 	  .words = SHINGLE_OPTION_WORDS("fifo", "greedy"),
 	  .range = "order must be fifo or greedy",
 	  .help = "which cache band and which data band are cleaned first" },
-	{ .name = "bypass_blocks", .kind = SHINGLE_OPTION_NUMBER, OPTION(bypass),
+	{ .name = "bypass_blocks", .kind = SHINGLE_OPTION_NUMBER, OPTION(streams.alone_blocks),
 	  .max = MAX_BYPASS, .set = set_bypass,
 	  .range = "bypass_blocks must be from 0 (never) to 16777216 (64 GiB)",
 	  .help = "streams of so many blocks go past the cache; 0: none does" },
@@ -498,54 +476,6 @@ static u32 pop_wanted(struct stl_set *s)
 	return set;
 }
 
-/* What goes on with block @lblk; of several the one that is nearest to going home. */
-static struct set_stream *stream_at(struct stl_set *s, u32 lblk)
-{
-	struct set_stream *best = NULL, *st;
-
-	for (st = s->stream; st < s->stream + NR_STREAMS; st++) {
-		if (st->blocks && st->next == lblk && (!best || st->alone > best->alone))
-			best = st;
-	}
-	return best;
-}
-
-/* The stream that may go home, or NULL. */
-static struct set_stream *lone_stream(struct stl_set *s)
-{
-	struct set_stream *st;
-
-	for (st = s->stream; st < s->stream + NR_STREAMS; st++) {
-		if (st->blocks && st->alone >= s->bypass)
-			return st;
-	}
-	return NULL;
-}
-
-/* @n blocks at @lblk were placed: they go on with @st, or begin anew if it is NULL. */
-static void follow(struct stl_set *s, struct set_stream *st, u32 lblk, u32 n)
-{
-	struct set_stream *o;
-
-	if (!st) {
-		/* The lone one stays, though strays come while it waits. */
-		for (o = s->stream; o < s->stream + NR_STREAMS; o++) {
-			if (o->alone < s->bypass && (!st || o->used < st->used))
-				st = o;
-		}
-		memset(st, 0, sizeof(*st));
-	}
-	st->next = (u64)lblk + n;
-	st->blocks += n;
-	st->alone += n;
-	st->used = ++s->stream_clock;
-	st->awaited = false;
-	for (o = s->stream; st->blocks >= s->bypass && o < s->stream + NR_STREAMS; o++) {
-		if (o != st)
-			o->alone = 0;
-	}
-}
-
 /*
  * Is this the stream's, but has overtaken its next write, which had to wait?
  * Who sends several at a time sends them in order; in the cache it would end
@@ -554,7 +484,7 @@ static void follow(struct stl_set *s, struct set_stream *st, u32 lblk, u32 n)
  */
 static bool runs_ahead(struct stl_set *s, u32 lblk)
 {
-	const struct set_stream *st = lone_stream(s);
+	const struct shingle_stream *st = shingle_stream_alone(&s->streams);
 
 	if (!st || lblk <= st->next || lblk - st->next >= s->band_blocks)
 		return false;
@@ -587,16 +517,16 @@ static int enter_band(struct stl_set *s, u32 band)
 }
 
 /* Place a write at home: 1 if done, 0 if it goes to the cache, -errno to wait. */
-static int place_direct(struct stl_set *s, struct set_stream *st, u32 lblk, u32 n,
+static int place_direct(struct stl_set *s, struct shingle_stream *st, u32 lblk, u32 n,
 			struct shingle_run *out)
 {
 	u32 band = lblk / s->band_blocks, offset = lblk % s->band_blocks;
 	bool ready = band == s->direct_band && offset == at_home(s, band);
 	int r;
 
-	if (!s->bypass)
+	if (!s->streams.alone_blocks)
 		return 0;
-	if (!st || st->alone < s->bypass) {
+	if (!st || st->alone < s->streams.alone_blocks) {
 		/* A second stream has ended this one. */
 		if (st && ready)
 			break_direct(s);
@@ -648,7 +578,8 @@ static int stl_set_place(struct shingle_engine *e, u64 lblk, u32 n, enum shingle
 			 struct shingle_run *out)
 {
 	struct stl_set *s = to_set(e);
-	struct set_stream *st = s->bypass ? stream_at(s, lblk) : NULL;
+	struct shingle_stream *st = s->streams.alone_blocks ?
+				    shingle_stream_at(&s->streams, lblk) : NULL;
 	u32 band = (u32)lblk / s->band_blocks;
 	int r;
 
@@ -660,8 +591,8 @@ static int stl_set_place(struct shingle_engine *e, u64 lblk, u32 n, enum shingle
 		r = place_cached(s, band, n, out);
 	if (r < 0)
 		return r;
-	if (s->bypass)
-		follow(s, st, lblk, out->n);
+	if (s->streams.alone_blocks)
+		shingle_streams_follow(&s->streams, st, lblk, out->n);
 	return 0;
 }
 
@@ -708,14 +639,14 @@ static void stl_set_commit(struct shingle_engine *e, const struct shingle_run *r
 static void stl_set_abort(struct shingle_engine *e, const struct shingle_run *run)
 {
 	struct stl_set *s = to_set(e);
-	struct set_stream *st = stream_at(s, run->lblk + run->n);
+	struct shingle_stream *st = shingle_stream_at(&s->streams, run->lblk + run->n);
 
 	if (is_direct(s, run)) {
 		/* What home holds ends before it, as ever. */
 		s->flight_band = NO_BAND;
 		break_direct(s);
 		if (st)
-			memset(st, 0, sizeof(*st));
+			shingle_stream_end(st);
 		return;
 	}
 	shingle_slotlog_abort(&s->logs, set_of_band(s, (u32)run->lblk / s->band_blocks), run->n);

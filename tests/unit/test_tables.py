@@ -89,7 +89,8 @@ def told(tmp_path_factory):
                  f'printf("counter|{name}|step_%s_us\\n", {ops}.step_kinds[i]);']
     return said(where, "engines", ["keys.h", *(f"{TOP}/{e}.h" for e in ENGINES.values())], main,
                 [*(f"core/pure/{name}.c" for name in ("codec", "geometry", "keys", "layout",
-                                                       "slotlog", "slotmap", "tracks")),
+                                                       "slotlog", "slotmap", "streams",
+                                                       "tracks")),
                  "userspace/include/shim.c",
                  *files_of("dm-imr"), *(f"{e}.c" for e in ENGINES.values() if "stl" in e)]) + \
         said(where, "platter", [f"{TOP}/dm-platter/platter-options.h"],
