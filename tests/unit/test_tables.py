@@ -92,7 +92,7 @@ def told(tmp_path_factory):
                                                        "slotlog", "slotmap", "streams",
                                                        "tracks")),
                  "userspace/include/shim.c",
-                 *files_of("dm-imr"), *(f"{e}.c" for e in ENGINES.values() if "stl" in e)]) + \
+                 *files_of("dm-imr"), *files_of("dm-stl")]) + \
         said(where, "platter", [f"{TOP}/dm-platter/platter-options.h"],
              ['options("platter", platter_options);'],
              ["dm-platter/platter-options.c", "userspace/include/shim.c"])

@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Set-associative translation layer: clean(c), beside the paper.
+ *
+ * Skylight as in skylight-and-zoned.md: 1.3 (lines 449-451), and Algorithm 1 of 1.6 (lines
+ * 636-642), the order in which a Seagate drive cleans:
+ *
+ *	while idle (or no space):			stl_set_next_step()
+ *		blk = oldest live block of the cache	pick_set(), pick_band()
+ *		band = band(blk)
+ *		S = all cached live blocks in the band	stl_set_step_source()
+ *		RMW the band with S; update the map	rewrite_step(), stl_set_step_done()
+ *
+ * clean(c) is lazy and empties all of set c; "order" and "cleaning" are what the papers
+ * leave open.  They say nothing of crashes.  A band is rewritten in two steps, each ended
+ * by a durable record: STAGE merges the band into the staging band, WRITEBACK copies it
+ * home.  Between the two the staged copy *is* the band.
+ */
+#include "set-state.h"
+
+/* A write found @set full: it will be cleaned in its turn. */
+void stl_set_want_clean(struct stl_set *s, u32 set)
+{
+	if (s->clean.wanted[set] || s->clean.set == set)
+		return;
+	s->full_sets++;
+	s->clean.wanted[set] = set + 1;
+	if (s->clean.wanted_head == NO_SET)
+		s->clean.wanted_head = set;
+	else
+		s->clean.wanted[s->clean.wanted_tail] = set + 1;
+	s->clean.wanted_tail = set;
+}
+
+static u32 pop_wanted(struct stl_set *s)
+{
+	u32 set = s->clean.wanted_head;
+
+	if (set == NO_SET)
+		return NO_SET;
+	s->clean.wanted_head = set == s->clean.wanted_tail ? NO_SET : s->clean.wanted[set] - 1;
+	s->clean.wanted[set] = 0;
+	return set;
+}
+
+/* Is set @a to be cleaned before set @b? */
+static bool set_before(const struct stl_set *s, u32 a, u32 b)
+{
+	const struct shingle_log *la = &s->logs.log[a], *lb = &s->logs.log[b];
+	u32 stale[] = { la->fill - la->live, lb->fill - lb->live };
+
+	if (s->greedy && stale[0] != stale[1])
+		return stale[0] > stale[1];
+	return la->age < lb->age;
+}
+
+/* Of the sets opened before @age that are not empty, the first by the order. */
+static u32 pick_by_order(const struct stl_set *s, u32 age)
+{
+	u32 best = NO_SET, set;
+
+	for (set = 0; set < s->nr_sets; set++) {
+		if (s->logs.log[set].fill && s->logs.log[set].age < age &&
+		    (best == NO_SET || set_before(s, set, best)))
+			best = set;
+	}
+	return best;
+}
+
+static u32 pick_set(struct stl_set *s, enum shingle_why why)
+{
+	u32 set = pop_wanted(s);
+
+	if (set != NO_SET || why == SHINGLE_WHY_PRESSURE)
+		return set;
+	if (why == SHINGLE_WHY_IDLE)
+		return pick_by_order(s, U32_MAX);
+	if (!s->clean.forced) {
+		/* What is opened from now on is not asked for. */
+		s->clean.forced = true;
+		s->clean.forced_age = s->logs.age;
+	}
+	set = pick_by_order(s, s->clean.forced_age);
+	s->clean.forced = set != NO_SET;
+	return set;
+}
+
+/* The band of the oldest block of a set, or the band with the most blocks in it. */
+static u32 pick_band(const struct stl_set *s, u32 set)
+{
+	u32 slot = set * s->band_blocks, end = slot + s->logs.log[set].fill, best = NO_BAND;
+
+	for (; slot < end; slot++) {
+		u32 band = shingle_slotlog_band(&s->logs, slot);
+
+		if (band == NO_BAND)
+			continue;
+		if (!s->greedy)
+			return band;
+		if (best == NO_BAND || s->logs.band_live[band] > s->logs.band_live[best])
+			best = band;
+	}
+	return best;
+}
+
+/* What a stream brought home is not copied again. */
+static void writeback_step(struct stl_set *s, struct shingle_step *step)
+{
+	u32 from = s->staging.home_blocks;
+
+	s->clean.step_band = s->staging.band;
+	step->kind = STEP_WRITEBACK;
+	step->n = s->band_blocks - from;
+	step->base = staging_pblk(s) + from;
+	step->dst = native(s, s->staging.band) + from;
+	step->lblk = (u64)s->staging.band * s->band_blocks + from;
+}
+
+/*
+ * So many of the first blocks at the home of @band can be read.  A home that holds
+ * nothing can, unless a stream was there: what the head has destroyed is left alone.
+ */
+static u32 readable(const struct stl_set *s, u32 band)
+{
+	return s->home_blocks[band] ? at_home(s, band) : s->band_blocks;
+}
+
+/* Neither a write to the set of @band nor one to its home may be under way. */
+static int rewrite_step(struct stl_set *s, u32 band, struct shingle_step *step)
+{
+	u32 set = set_of_band(s, band);
+
+	if (band == s->bypass.band)
+		stl_set_break_stream(s);
+	if (s->logs.log[set].inflight)
+		s->clean.drain_set = set;
+	if (s->logs.log[set].inflight || band == s->bypass.flight_band)
+		return -EAGAIN;
+	s->clean.step_band = band;
+	s->clean.step_live = s->logs.band_live[band];
+	step->kind = s->inplace ? STEP_INPLACE : STEP_STAGE;
+	step->n = s->band_blocks;
+	step->read_blocks = s->read_all ? readable(s, band) : 0;
+	step->base = step->read_blocks || whole_at_home(s, band) ? native(s, band) :
+								  SHINGLE_NOWHERE;
+	step->dst = s->inplace ? native(s, band) : staging_pblk(s);
+	step->lblk = (u64)band * s->band_blocks;
+	step->cookie = s->logs.log[set].fill;
+	step->whole_in_memory = s->inplace;
+	return 1;
+}
+
+/* Does somebody need the staging band that a stream has got? */
+static bool staging_needed(const struct stl_set *s, enum shingle_why why)
+{
+	switch (why) {
+	case SHINGLE_WHY_PRESSURE:
+		return s->clean.wanted_head != NO_SET || s->clean.set != NO_SET ||
+		       s->bypass.wanted_band != NO_BAND;
+	case SHINGLE_WHY_IDLE:
+		return s->aggressive;
+	default:
+		return why == SHINGLE_WHY_FORCED;
+	}
+}
+
+int stl_set_next_step(struct shingle_engine *e, enum shingle_why why,
+		      struct shingle_step *step)
+{
+	struct stl_set *s = to_set(e);
+	u32 set, band;
+
+	memset(step, 0, sizeof(*step));
+	step->base = SHINGLE_NOWHERE;
+	step->lblk = SHINGLE_NOWHERE;
+
+	if (s->clean.step_band != NO_BAND || s->clean.reset_set != NO_SET)
+		return -EAGAIN;
+	s->clean.drain_set = NO_SET;
+	if (s->staging.in_use) {
+		if (s->bypass.band == s->staging.band) {
+			if (!staging_needed(s, why))
+				return 0;
+			stl_set_break_stream(s);
+		}
+		if (s->bypass.flight_band == s->staging.band)
+			return -EAGAIN;
+		writeback_step(s, step);
+		return 1;
+	}
+	/* Lazy: nothing is cleaned before a write needs the room. */
+	if (why == SHINGLE_WHY_RECOVERY || (why == SHINGLE_WHY_IDLE && !s->aggressive))
+		return 0;
+
+again:
+	if (s->clean.set == NO_SET) {
+		if (why == SHINGLE_WHY_PRESSURE && s->clean.wanted_head == NO_SET &&
+		    s->bypass.wanted_band != NO_BAND)
+			return rewrite_step(s, s->bypass.wanted_band, step);
+		s->clean.set = pick_set(s, why);
+		if (s->clean.set == NO_SET)
+			return 0;
+	}
+	set = s->clean.set;
+	if (s->logs.log[set].inflight) {
+		s->clean.drain_set = set;
+		return -EAGAIN;
+	}
+	band = pick_band(s, set);
+	if (band != NO_BAND)
+		return rewrite_step(s, band, step);
+	s->clean.set = NO_SET;
+	if (!s->logs.log[set].fill)
+		goto again;
+	step->kind = STEP_RETIRE;
+	step->cookie = set;
+	s->clean.reset_set = set;
+	s->clean.reset_seq = U64_MAX;
+	return 1;
+}
+
+bool stl_set_step_source(struct shingle_engine *e, const struct shingle_step *step,
+			 u32 offset, struct shingle_run *out)
+{
+	struct stl_set *s = to_set(e);
+	u32 band = step->lblk / s->band_blocks, slot = SHINGLE_NO_SLOT, home, end;
+	bool based = step->base != SHINGLE_NOWHERE;
+
+	if (step->kind == STEP_WRITEBACK)
+		return false;
+	/*
+	 * In front of a prefix there may be anything.  Without a base it is read by
+	 * itself; with one, what is not at home is zeroes.
+	 */
+	home = at_home(s, band);
+	for (; offset < step->n; offset++) {
+		slot = find_slot(s, band, step->lblk + offset);
+		if (slot != SHINGLE_NO_SLOT || (based ? offset >= home : offset < home))
+			break;
+	}
+	if (offset == step->n)
+		return false;
+	out->lblk = offset;
+	out->kind = SHINGLE_RUN_MAPPED;
+	out->n = 1;
+	if (slot == SHINGLE_NO_SLOT) {
+		out->pblk = native(s, band) + offset;
+		if (based)
+			out->kind = SHINGLE_RUN_ZERO;
+		end = based ? step->n : home;
+		while (offset + out->n < end && find_slot(s, band, step->lblk + offset + out->n) ==
+		       SHINGLE_NO_SLOT)
+			out->n++;
+		return true;
+	}
+	out->pblk = slot_pblk(s, slot);
+	while (offset + out->n < step->n &&
+	       find_slot(s, band, step->lblk + offset + out->n) == slot + out->n)
+		out->n++;
+	return true;
+}
+
+static void emit_reset(struct stl_set *s, u32 set, struct shingle_emit *emit)
+{
+	shingle_emit(emit, STL_SET_RESET, 0, 0, set, 0);
+	shingle_slotlog_mark(&s->logs, set * s->band_blocks, s->band_blocks);
+	s->clean.reset_set = set;
+	s->clean.reset_seq = emit->seq;
+	s->sets_cleaned++;
+}
+
+/* The copy of @band at home holds all slots below @snapshot. */
+static void band_cleaned(struct stl_set *s, u32 band, u32 snapshot, struct shingle_emit *emit)
+{
+	u32 set = set_of_band(s, band);
+
+	drop_band(s, band, snapshot);
+	stl_set_note_home(s, band, s->band_blocks);
+	s->bands_cleaned++;
+	shingle_emit(emit, STL_SET_CLEANED, 0, 0, band, snapshot);
+	if (s->clean.set == set && !s->logs.log[set].live && !s->logs.log[set].inflight) {
+		s->clean.set = NO_SET;
+		emit_reset(s, set, emit);
+	}
+}
+
+void stl_set_step_done(struct shingle_engine *e, const struct shingle_step *step,
+		       struct shingle_emit *emit)
+{
+	struct stl_set *s = to_set(e);
+
+	switch (step->kind) {
+	case STEP_STAGE:
+		s->merged_blocks += s->clean.step_live;
+		s->staging.in_use = true;
+		s->staging.band = s->clean.step_band;
+		s->staging.snapshot = step->cookie;
+		s->staging.home_blocks = 0;
+		stl_set_mark_globals(s);
+		s->staging.tidied = 0;
+		/* Its home is free, once the record is durable and readers are gone. */
+		if (s->clean.step_band == s->bypass.wanted_band && s->clean.set == NO_SET) {
+			stl_set_break_stream(s);
+			s->bypass.band = s->clean.step_band;
+			s->bypass.home_pending = true;
+			s->bypass.home_seq = emit->seq;
+		}
+		if (s->clean.step_band == s->bypass.wanted_band)
+			stl_set_drop_wish(s);
+		shingle_emit(emit, STL_SET_STAGED, 0, 0, s->clean.step_band, step->cookie);
+		break;
+	case STEP_WRITEBACK:
+		s->staging.in_use = false;
+		stl_set_mark_globals(s);
+		band_cleaned(s, s->clean.step_band, s->staging.snapshot, emit);
+		break;
+	case STEP_INPLACE:
+		s->merged_blocks += s->clean.step_live;
+		band_cleaned(s, s->clean.step_band, step->cookie, emit);
+		break;
+	case STEP_RETIRE:
+		emit_reset(s, step->cookie, emit);
+		break;
+	}
+	s->clean.step_band = NO_BAND;
+}
+
+void stl_set_step_failed(struct shingle_engine *e, const struct shingle_step *step)
+{
+	struct stl_set *s = to_set(e);
+
+	if (step->kind == STEP_RETIRE)
+		s->clean.reset_set = NO_SET;
+	s->clean.step_band = NO_BAND;
+}
+
+/* The copy is the band: locate() does not look at what is older any more. */
+bool stl_set_tidy(struct shingle_engine *e)
+{
+	struct stl_set *s = to_set(e);
+	u32 n;
+
+	if (!s->staging.in_use || s->staging.tidied == s->band_blocks)
+		return false;
+	n = min(s->band_blocks - s->staging.tidied, SHINGLE_WALK);
+	shingle_slotlog_drop(&s->logs, s->staging.band * s->band_blocks + s->staging.tidied, n,
+			     s->staging.snapshot);
+	s->staging.tidied += n;
+	return s->staging.tidied < s->band_blocks;
+}
+
+bool stl_set_release(struct shingle_engine *e, u64 seq)
+{
+	struct stl_set *s = to_set(e);
+	u32 set = s->clean.reset_set;
+
+	if (s->bypass.home_seq <= seq)
+		s->bypass.home_pending = false;
+	if (set == NO_SET || s->clean.reset_seq > seq)
+		return false;
+	shingle_slotlog_clear(&s->logs, set);
+	s->clean.reset_set = NO_SET;
+	return false;
+}
+
+bool stl_set_pending(struct shingle_engine *e)
+{
+	const struct stl_set *s = to_set(e);
+
+	return s->clean.reset_set != NO_SET || s->bypass.home_pending;
+}
