@@ -267,7 +267,7 @@ def test_what_is_not_modelled_is_said(folder):
 
 def tool(*args, rc=0):
     done = subprocess.run([sys.executable, str(COMPARE), *map(str, args)], text=True,
-                          capture_output=True, check=False, timeout=300)
+                          capture_output=True, check=False, timeout=1800)
     assert done.returncode == rc, done.stdout + done.stderr
     return done.stdout + done.stderr
 

@@ -17,7 +17,7 @@ def built():
 
 
 def run(*args):
-    return subprocess.run(args, capture_output=True, text=True, timeout=300)
+    return subprocess.run(args, capture_output=True, text=True, timeout=1800)
 
 
 def exercise(*args, tool="shingle-exercise"):

@@ -44,7 +44,7 @@ def the_show():
 ))
 def test_bad_words(args, sentence):
     done = subprocess.run([sys.executable, SHOW, *args], text=True, capture_output=True,
-                          check=False, timeout=30)
+                          check=False, timeout=600)
     assert done.returncode == 1 and not done.stdout
     assert done.stderr.count("\n") == 1 and done.stderr.startswith("imr: ")
     assert sentence in done.stderr

@@ -18,7 +18,7 @@ def built():
 
 def check(*args):
     done = subprocess.run([TOP / "build/userspace/windows-check", *map(str, args)],
-                          capture_output=True, text=True, timeout=300)
+                          capture_output=True, text=True, timeout=1800)
     media, layouts, _, writes, exact, pairs, destroyed, wrong = map(
         int, re.findall(r"\d+", done.stdout.splitlines()[-1]))
     assert done.returncode == (wrong != 0), done.stdout + done.stderr
