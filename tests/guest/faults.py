@@ -25,7 +25,7 @@ import dm
 import media
 from bench import HANG_S, Failure, Held, Skip, beside, expect, modprobe, run, until
 from blk import BLOCK, SECTORS
-from media import numbers, stats
+from media import numbers, standing, stands, stats
 from model import Model, read_stamp
 from targets import GEOMETRIES, stack
 
@@ -218,6 +218,50 @@ def _platter(path, at, blocks):
     return "platter", (f"{path} {at} generic 0 14 media smr damage poison timing none "
                        f"head_tracks 1 surfaces 1 zones {blocks}x{SECTORS} track_sectors "
                        f"{SECTORS}")
+
+
+class Sluice:
+    """Writes to an area stand still, however long the host takes; let_fail() lets those
+    that have come be tried, in vain, and no other; in the end all go on, and succeed."""
+
+    def __init__(self, game, area):
+        expect(modprobe("dm-delay"), "no dm-delay in this kernel")
+        which, start, n = game.areas[area]
+        _, length, _, params = game.plain[which][0]
+        path, offset = params.split()
+        first, self.sectors, offset = start * SECTORS, n * SECTORS, int(offset)
+        self.game = game
+        self.good = [(0, self.sectors, "linear", f"{path} {offset + first}")]
+        self.broken = dm.Device("broken", [(
+            0, self.sectors, "flakey", f"{path} {offset + first} {FOREVER} 1 error_writes")])
+        self.gate = dm.Device("gate", standing(self.broken.path, self.sectors))
+        game.under[which].reload([row for row in (
+            (0, first, "linear", f"{path} {offset}"),
+            (first, self.sectors, "linear", f"{self.gate.path} 0"),
+            (first + self.sectors, length - first - self.sectors, "linear",
+             f"{path} {offset + first + self.sectors}")) if row[1]],
+            noflush=True, lockfs=False)
+
+    def waits(self):
+        return stands(self.gate)
+
+    def let_fail(self):
+        self.gate.reload(standing(self.broken.path, self.sectors), noflush=True, lockfs=False)
+
+    def let_all_fail(self):
+        """From here on."""
+        self.gate.reload([(0, self.sectors, "linear", f"{self.broken.path} 0")],
+                         noflush=True, lockfs=False)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.broken.reload(self.good, noflush=True, lockfs=False)
+        self.let_all_fail()             # which it does not any more
+        self.game.heal()
+        self.gate.remove()
+        self.broken.remove()
 
 
 @contextlib.contextmanager
@@ -468,22 +512,21 @@ def newer_than_staged(ctx, geo):
     with faulty(ctx, geo) as game:
         game.fill()
         game.write(0, must=True)
-        game.break_("data", "error_writes")
-        with beside(lambda: game.say("clean")):
-            while not stats(game.stack.device)["step_failures"]:
-                time.sleep(.01)
+        data = Sluice(game, "data")
+        with beside(lambda: game.say("clean")), data:
+            until(data.waits, "the band is staged, and written")
             game.write(0, must=True)
             game.flush(must=True)
+            data.let_all_fail()
+            until(lambda: game.state() != "rw", "cleaning fails")
         expect(game.state() == "ro", f"the state is {game.state()}")
-        game.heal()
         game.close()
         which, start, _ = game.areas["staging"]
         game.areas["staged block"] = (which, start, 1)
         game.break_("staged block")
         game.stack.open()
         game.dev = game.stack.blk()
-        while not stats(game.stack.device)["steps"]:
-            time.sleep(.01)         # recovery brings it home
+        until(lambda: stats(game.stack.device)["steps"], "recovery brings it home")
         game.compare("the staged copy is unreadable")
         game.heal()
         game.alive()
@@ -1292,7 +1335,7 @@ def starving_pieces(ctx, geo):
                        require_start=hex(low), require_end=hex(high),
                        stacktrace_depth=32):
             zero.start()
-            zero.join(HANG_S / 4)
+            zero.join(HANG_S)
             hangs = zero.is_alive()
         zero.join()
         expect(not hangs, "it hangs until there is memory again")
@@ -1378,16 +1421,13 @@ def passing_error(ctx, geo):
     with faulty(ctx, geo) as game:
         game.fill()
         game.stack.device.message("stats_clear")
-        game.break_(area, "error_writes")
         for b in range(0, geo.logical, geo.band):
             game.write(b, must=True)
-
-        def heal():
-            until(lambda: stats(game.stack.device)["write_errors"], "no error was met")
-            game.heal()
-
-        with beside(heal):
-            game.flush(must=True)
+        writes = Sluice(game, area)
+        with beside(lambda: game.flush(must=True)), writes:
+            until(writes.waits, "the cache is written")
+            writes.let_fail()
+            until(lambda: stats(game.stack.device)["write_errors"], "an error")
         game.compare("flushed")
         game.alive()
 

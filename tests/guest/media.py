@@ -37,6 +37,17 @@ def stack(ctx, geo, medium, **more):
     return made
 
 
+def standing(path, sectors):
+    """A table over a device: writes stand still there until it is loaded again, which
+    lets go those that have come, or another one is; reads and flushes do not."""
+    return [(0, sectors, "delay", " ".join(f"{path} 0 {ms}" for ms in (0, 3600000, 0)))]
+
+
+def stands(device):
+    """Does a write stand still on a device with that table?"""
+    return device.status(noflush=True).split()[1] != "0"
+
+
 def numbers(text):
     """{name: value} of a stats message."""
     out = {}
