@@ -98,20 +98,22 @@ static void stl_exercise(struct kunit *test)
 		.cuts = !c->features,
 	};
 	struct shingle_exercise_result res;
-	u64 cuts = 0;
+	u64 cuts = 0, steps = 0, checkpoints = 0, bypassed = 0;
 
 	for (plan.seed = 1; plan.seed <= 10; plan.seed++) {
 		KUNIT_ASSERT_EQ_MSG(test, shingle_exercise(&plan, &res), 0, "seed %u: %s",
 				    plan.seed, res.error);
 		cuts += res.cuts;
-		KUNIT_EXPECT_GT(test, res.steps, 100ULL);
-		KUNIT_EXPECT_GT(test, res.checkpoints, 5ULL);
-
-		if (c->keys == bypass || c->keys == long_bypass || c->keys == bypass_always)
-			KUNIT_EXPECT_GT(test, res.bypassed, 5ULL);
+		steps += res.steps;
+		checkpoints += res.checkpoints;
+		bypassed += res.bypassed;
 	}
-	/* Some seeds are calm. */
+	/* Together: some seeds are calm. */
+	KUNIT_EXPECT_GT(test, steps, 1000ULL);
+	KUNIT_EXPECT_GT(test, checkpoints, 50ULL);
 	KUNIT_EXPECT_TRUE(test, !plan.cuts || cuts > 200);
+	if (c->keys == bypass || c->keys == long_bypass || c->keys == bypass_always)
+		KUNIT_EXPECT_GT(test, bypassed, 50ULL);
 }
 
 static void commit(struct shingle_engine *e, const struct shingle_run *run)
