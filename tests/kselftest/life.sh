@@ -101,17 +101,20 @@ fi
 LOAD="--direct=1 --ioengine=libaio --iodepth=16 --rw=randwrite --bsrange=4k-64k
 	--verify=crc32c --verify_fatal=1 --verify_backlog=16 --loops=4
 	--serialize_overlap=1 --verify_state_save=0 --clocksource=clock_gettime"
-under_load() { # under_load COMMAND: as often as it can while fio verifies
-	local pid n=0
-	# shellcheck disable=SC2086
-	(cd "$KTAP_DIR" && exec fio --name=load --filename="$N" $LOAD) >"$KTAP_DIR/fio" 2>&1 &
-	pid=$!
-	while kill -0 $pid 2>/dev/null; do
-		"$@" || { kill $pid; wait $pid; return 1; }
-		n=$((n + 1))
+under_load() { # under_load COMMAND: as often as it can while fio verifies, but not only once
+	local pid i n=0
+	for i in $(seq 50); do
+		# shellcheck disable=SC2086
+		(cd "$KTAP_DIR" && exec fio --name=load --filename="$N" $LOAD) >"$KTAP_DIR/fio" 2>&1 &
+		pid=$!
+		while kill -0 $pid 2>/dev/null; do
+			"$@" || { kill $pid; wait $pid; return 1; }
+			n=$((n + 1))
+		done
+		wait $pid || { cat "$KTAP_DIR/fio"; return 1; }
+		[ $n -le 1 ] || break
 	done
-	wait $pid || { cat "$KTAP_DIR/fio"; return 1; }
-	echo "$n times"
+	echo "$n times, $i runs of fio"
 	[ $n -gt 1 ] && ! dmsetup info $X | grep -q SUSPENDED
 }
 suspend_resume() { dmsetup suspend --noudevsync $X && dmsetup resume --noudevsync $X; }

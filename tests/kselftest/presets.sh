@@ -26,12 +26,13 @@ load() {	# load FIO'S OPTIONS
 # The third cleans when the host is quiet, the others only when they must.
 habit() {
 	local i cached
-	for i in $(seq 20); do
+	for i in $(seq 120); do
 		sleep 1
 		cached=$(stat_of cached_blocks)
 		echo "after $i s: $cached blocks away from home"
 		[ "$PRESET" = emulated-smr-3 ] || [ "$i" -lt 3 ] || [ "$cached" = 0 ] || return 0
 		[ "$PRESET" != emulated-smr-3 ] || [ "$cached" != 0 ] || return 0
+		[ "$PRESET" = emulated-smr-3 ] || [ "$cached" != 0 ] || return 1
 	done
 	return 1
 }
