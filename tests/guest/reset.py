@@ -20,7 +20,7 @@ import ledger
 import media
 import ondisk
 import replay
-from bench import HANG_S, Failure, expect, modprobe
+from bench import HANG_S, Failure, Held, expect, modprobe, until
 from blk import BLOCK, SECTORS
 from faults import faulty
 from logwrites import MARK, Disk
@@ -100,7 +100,8 @@ def forgotten(ctx, geo):
                 empty(dev, geo.logical, "activated again")
             for key, value in habits:
                 device.message(f"{key} {value}")
-            device.message("idle_ms 600000")
+            for message in ("commit_ms 0", "idle_ms 600000"):
+                device.message(message)
     # As good as new: everything can be written, cleaned, and is kept.
     with made.blk() as dev:
         for turn in (1, 2):
@@ -302,7 +303,7 @@ def under_way(ctx, geo, seed):
 
         rounds = 0
         # How long a reset takes depends on who else is on the machine.
-        while rounds < 5 or not kept and rounds < 50:
+        while rounds < 5 or not kept and rounds < 100:
             rounds += 1
             # What was written before the reset began must go.
             for at in range(0, geo.logical, 3):
@@ -316,7 +317,8 @@ def under_way(ctx, geo, seed):
                 submit(flying)
             reset = Child(lambda: device.message("reset"))
             # Where it begins with all that was gathered it takes longer.
-            pause_s = rounds * (.005 if ctx.target.gathers else .0005)
+            pause_s = max(rounds, rounds ** 2 / 20) * \
+                (.005 if ctx.target.gathers else .0005)
             for _ in range(rng.randrange(1, 12)):
                 if len(flying) < geo.logical // 2:
                     submit(flying)
@@ -352,16 +354,30 @@ def under_way(ctx, geo, seed):
 
 def while_cleaning(ctx, geo):
     """A step in progress is given up; who asked for cleaning hears the end."""
-    made, delay = slow(ctx, geo, 10)
+    made, delay = slow(ctx, geo, 0)
     device = made.open()
     with made.blk() as dev:
         for at in range(1, geo.logical, geo.band):
             dev.write(at, stamp(at, 1))
-        clean = Child(lambda: device.message("clean"))
-        while device.status(noflush=True).split()[3] != "cleaning":
-            expect(clean.ended() is None, "nothing was cleaned")
-        device.message("reset")
+        before = media.stats(device)["deferred"]
+        with Held([delay]):
+            clean = Child(lambda: device.message("clean"))
+            until(lambda: device.status(noflush=True).split()[3] == "cleaning", "it cleans")
+            reset = Child(lambda: device.message("reset"))
+            queue = blk.Aio(dev, 1024)
+
+            def begun():
+                """One more read is sent: it waits."""
+                if queue.flying < queue.depth:
+                    queue.read(0, 1, None)
+                time.sleep(.02)
+                return media.stats(device)["deferred"] > before
+
+            if ctx.target.cleans:       # else it waits for the epoch first
+                until(begun, "the reset begins")
+        reset.end("the reset")
         clean.end("the clean")
+        queue.close()
         after = media.stats(device)
         cleaned = after["bands_cleaned"] if ctx.target.cleans else 0
         expect(cleaned < geo.data - 1,
@@ -388,15 +404,18 @@ def with_suspends(ctx, geo):
                     raise
 
     with made.blk() as dev:
-        child = Child(resets)
-        for i in range(60):
+        child, i, done = Child(resets), 0, 0
+        limit = time.monotonic() + HANG_S
+        while i < 60 or not done:
+            expect(time.monotonic() < limit or i < 60, "no reset was ever done")
             device.suspend(noflush=i % 2, lockfs=False)
             if i % 5 == 0:
                 time.sleep(.005)
             device.resume()
-            if i % 7 == 0:
-                time.sleep(.005)
+            if i % 7 == 0 or i >= 60:
+                time.sleep(.005 * (1 + i // 60))
             scribble(dev, geo, random.Random(i), 5)
+            i, done = i + 1, media.stats(device)["resets"]
         expect(child.ended() is None, "a reset failed")
         os.kill(child.pid, signal.SIGKILL)
         limit = time.monotonic() + HANG_S
@@ -408,7 +427,6 @@ def with_suspends(ctx, geo):
     made.verify()
     made.close()
     made.check()
-    expect(done, "no reset was ever done")
     return {"done": done}
 
 
