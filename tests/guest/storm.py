@@ -240,7 +240,8 @@ class Storm:
         self.shared = Shared()
         # The medium's cache is so small that there is always something to be written.
         self.made = media.stack(ctx, geo, medium, **(
-            {} if medium == "ram" else {"wcache_kib": 256, "wcache_idle_ms": 1}))
+            {} if medium == "ram" else {"wcache": "on", "wcache_kib": 256,
+                                        "wcache_idle_ms": 1}))
         self.seen = [Seen() for _ in range(JOBS)]
         self.pieces = self.cut()
         self.alive = set()
