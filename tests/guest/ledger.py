@@ -40,9 +40,9 @@ def agree(made, before, what):
             count["wcache_destage_blocks"] + count["clean_write_blocks"]
         if made.geo.meta == "same":
             writes += sum(count[name] for name in METADATA)
-        if now[1] - before[1] == writes:
+        if (now[0] - before[0], now[1] - before[1]) == (reads, writes):
             break
-        time.sleep(0.05)        # a checkpoint may be on its way
+        time.sleep(0.05)        # a checkpoint or a step may be on its way
     expect(now[1] - before[1] == writes,
            f"{what}: {now[1] - before[1]} blocks written below, {writes} said")
     expect(now[0] - before[0] == reads,
