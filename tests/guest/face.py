@@ -13,7 +13,7 @@ import time
 
 import blk
 import dm
-from bench import Failure, beside, expect
+from bench import Failure, beside, expect, until
 from blk import BLOCK, SECTORS
 from faults import faulty
 from media import stats
@@ -178,14 +178,6 @@ def below_waits(path):
     return True
 
 
-def until(condition, what, seconds=30):
-    """A bound for what would never come; nothing is judged by it."""
-    limit = time.monotonic() + seconds
-    while not condition():
-        expect(time.monotonic() < limit, f"{what}: never")
-        time.sleep(.002)
-
-
 def activating(ctx, geo):
     """Messages while the state is being read: none is let at it, the status is
     there, and the device comes up as healthy as it is."""
@@ -278,7 +270,7 @@ def interrupted(ctx, game, text):
             return codes
 
         # All that it waits for stands still: only the suspend can end it.
-        until(ended, f"{text} gives way to a suspend", 20)
+        until(ended, f"{text} gives way to a suspend")
         expect(codes[0] == errno.EAGAIN,
                f"{text} ended with {os.strerror(codes[0])}")
         expect(leaving.ended() is None, "it is suspended with I/O under way")
@@ -323,7 +315,7 @@ def suspended_clean(ctx, geo):
                 leaving = Child(device.suspend)
                 # Refused or interrupted, according to who comes first.
                 asked = Child(lambda: device.message("clean"))
-                until(lambda: asked.ended() is not None, "the clean gives way", 20)
+                until(lambda: asked.ended() is not None, "the clean gives way")
                 os.kill(leaving.pid, 9)
                 until(lambda: leaving.ended() is not None, "the suspend is given up")
                 go()
@@ -352,6 +344,8 @@ def suspended_clean_again(ctx, geo):
 
 def suspended_drain(ctx, geo, text):
     """Messages that write what the write cache holds."""
+    # Nothing else is under way when it has begun.
+    geo = geo.but(options=(*geo.options, ("idle_ms", 0)))
     with faulty(ctx, geo) as game:
         game.fill()
         for b in range(0, geo.logical, geo.band):
@@ -391,9 +385,9 @@ def options_agree(ctx, geo):
             keys = int(words[1 + features])
             expect(len(words) == 2 + features + keys,
                    f"{features} features and {keys} words of keys: {words}")
+        expect(child.ended() is None, "a message was refused")
     finally:
-        os.kill(child.pid, 9)
-        until(lambda: child.ended() is not None, "a message hangs")
+        child.kill()
     made.close()
 
 
