@@ -29,6 +29,14 @@ die() { echo "Bail out! $*"; exit 1; }
 dms() { dmsetup "$@" 2> "$TMP/err"; }
 msg() { local n=$1; shift; dms message "$T-$n" 0 "$@"; }
 stat_of() { msg "$1" stats | awk -v k="$2" '$1 == k { print $2 }'; }
+until_stat() {	# until_stat NAME COUNTER N: as long as that takes
+	local i
+	for i in $(seq 6000); do
+		[ "$(stat_of "$1" "$2")" -ge "$3" ] && return
+		sleep 0.01
+	done
+	return 1
+}
 node() { dmsetup mknodes "$T-$1" > /dev/null 2>&1; readlink -f "/dev/mapper/$T-$1"; }
 create() {	# create NAME SECTORS LINE...
 	local n=$1 s=$2; shift 2
@@ -381,23 +389,30 @@ result $? "wcache: a durable write survives"
 wblk "$D" 24 8 o; dd if=/dev/zero of="$D" bs=4096 count=0 conv=notrunc,fsync status=none
 wblk "$D" 24 8 n; msg w stats_clear; msg w powercut 4
 ! dd if=/dev/zero of="$D" bs=4096 count=0 conv=notrunc,fsync status=none 2> "$TMP/dd"; r=$?
-sleep 0.1; msg w powercut off
+until_stat w wcache_lost_blocks 4; msg w powercut off
 note "$(stat_of w wcache_lost_blocks) of 8 blocks lost"
 [ $r = 0 ] && [ "$(stat_of w wcache_lost_blocks)" = 4 ] && holds "$D" 24 4 n && holds "$D" 28 4 o
 result $? "wcache: a power cut inside a destage loses what was not yet written, counted once"
 dd if=/dev/zero of="$D" bs=4096 count=0 conv=notrunc,fsync status=none 2> "$TMP/dd"
 result $? "wcache: a destage that the power cut tore fails no later flush"
 # One that is under way when the power is back is waited for.
-if modprobe -q dm-delay 2> /dev/null && dms create "$T-slow" --noudevsync --table \
-	"0 16384 delay $LOOP 0 0 $LOOP 0 2000 $LOOP 0 0"; then
+if modprobe -q dm-delay 2> /dev/null && dms create "$T-slow" --noudevsync --notable; then
 	for keys in "6 timing none" "4"; do
+		# Writes stand still there until the table goes; reads and flushes do not.
+		dms load "$T-slow" --table "0 16384 delay $LOOP 0 0 $LOOP 0 3600000 $LOOP 0 0"
+		dms resume --noudevsync "$T-slow"
 		create s 16384 "$(node slow) 0 generic 0 $keys wcache on wcache_idle_ms 0" &&
 			S=$(node s)
-		wblk "$S" 8 1 d; msg s powercut 0; msg s wcache off; msg s powercut off
-		r=$(stat_of s wcache_destages)
-		dd if=/dev/zero of="$S" bs=4096 count=0 conv=notrunc,fsync status=none
-		note "destages ended: $r, after the flush $(stat_of s wcache_destages)"
-		[ "$r" = 0 ] && [ "$(stat_of s wcache_destages)" = 1 ]
+		wblk "$S" 8 1 d; until_stat s media_writes 1; r=$?
+		msg s powercut 0; msg s wcache off; msg s powercut off
+		dd if=/dev/zero of="$S" bs=4096 count=0 conv=notrunc,fsync status=none & flush=$!
+		sleep 0.2; kill -0 $flush || r=1
+		was=$(stat_of s wcache_destages)
+		dms load "$T-slow" --table "0 16384 linear $LOOP 0"
+		dms suspend --noflush --nolockfs --noudevsync "$T-slow"
+		dms resume --noudevsync "$T-slow"; wait $flush || r=1
+		note "destages ended: $was, after the flush $(stat_of s wcache_destages)"
+		[ $r = 0 ] && [ "$was" = 0 ] && [ "$(stat_of s wcache_destages)" = 1 ]
 		result $? "wcache: a flush after a power cut waits for a destage under way: $keys"
 		remove s
 	done
@@ -442,16 +457,8 @@ remove o
 dms create "$T-u" --noudevsync --table "0 512 linear $LOOP 0"; U=$(node u)
 # From here on nothing below ends any more.
 stand() { dms suspend --noflush --nolockfs --noudevsync "$T-u"; }
-until_stat() {
-	local i
-	for i in $(seq 1000); do
-		[ "$(stat_of o "$1")" -ge "$2" ] && return
-		sleep 0.01
-	done
-	return 1
-}
 create o 512 "$U 0 tiny8 0 8 $keys 0" && D=$(node o); stand
-wblk "$D" 0 8 x; until_stat media_writes 1; r=$?
+wblk "$D" 0 8 x; until_stat o media_writes 1; r=$?
 wblk "$D" 0 8 a; wblk "$D" 8 8 b
 dms resume --noudevsync "$T-u"; flush "$D"
 [ $r = 0 ] && lasts 0 a 8 b "16 8"
@@ -461,9 +468,9 @@ remove o
 create o 512 "$U 0 tiny8 0 8 $keys 600000" && D=$(node o); stand
 wblk "$D" 0 8 x; wblk "$D" 16 8 a
 dmsetup message "$T-o" 0 wcache off 2> /dev/null & off=$!
-until_stat media_writes 1; r=$?
+until_stat o media_writes 1; r=$?
 wblk "$D" 24 8 b & through=$!
-until_stat writes 3 || r=1
+until_stat o writes 3 || r=1
 dms resume --noudevsync "$T-u"; wait $through && wait $off && [ $r = 0 ] && lasts 16 a 24 b "8 8
 32 8"
 result $? "wcache on smr: a write past a cache that is switched off waits for what would destroy it"
@@ -541,9 +548,9 @@ create w 512 "$U 0 tiny8 0 8 media cmr timing none wcache on wcache_idle_ms 6000
 wblk "$D" 8 4 x
 dms suspend --noflush --nolockfs --noudevsync "$T-u"	# nothing below ends any more
 dmsetup message "$T-w" 0 wcache off 2> /dev/null & off=$!
-until [ "$(stat_of w media_writes)" -gt 0 ]; do sleep 0.01; done
+until_stat w media_writes 1
 dmsetup suspend --noudevsync "$T-w" & suspended=$!
-for i in $(seq 1000); do kill -0 $off 2> /dev/null || break; sleep 0.02; done
+for i in $(seq 6000); do kill -0 $off 2> /dev/null || break; sleep 0.02; done
 kill -0 $off 2> /dev/null; waits=$?
 dms resume --noudevsync "$T-u"
 wait $off; said=$?
@@ -612,6 +619,7 @@ for q in fifo sptf; do
 		--clocksource=clock_gettime --output="$TMP/fio" > /dev/null 2>&1 &
 	pid=$!
 	loaded=0
+	until_stat l media_writes 1
 	for i in 1 2 3 4 5 6 7 8; do
 		sleep 0.1
 		[ "$(stat_of l media_writes)" -gt 0 ] && loaded=$((loaded + 1))
