@@ -29,6 +29,8 @@ static int parse_milli(const char *value, u32 *milli)
 		if (!is_digit(c[1]))
 			return -EINVAL;
 		for (c++; is_digit(*c); c++) {
+			if (!scale)
+				return -EINVAL;
 			sum += (*c - '0') * scale;
 			scale /= 10;
 		}

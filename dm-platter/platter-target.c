@@ -26,6 +26,20 @@ static int save_arg(struct platter *p, const char *arg)
 	return 0;
 }
 
+/* One that is given again takes the place of what it was. */
+static int save_pair(struct platter *p, const char *key, const char *value)
+{
+	unsigned int i;
+
+	for (i = 0; i < p->nr_saved && strcmp(p->saved[i], key); i += 2)
+		;
+	if (i == p->nr_saved)
+		return save_arg(p, key) ?: save_arg(p, value);
+	kfree(p->saved[i + 1]);
+	p->saved[i + 1] = kstrdup(value, GFP_KERNEL);
+	return p->saved[i + 1] ? 0 : -ENOMEM;
+}
+
 static int parse_features(struct platter_options *s, struct dm_arg_set *as, char **error)
 {
 	static const struct dm_arg args[] = {
@@ -100,7 +114,7 @@ static int parse_keys(struct platter *p, struct platter_options *s, struct dm_ar
 			return r;
 		if (is_runtime(key))
 			continue;
-		if (save_arg(p, key) || save_arg(p, value)) {
+		if (save_pair(p, key, value)) {
 			*error = "Out of memory";
 			return -ENOMEM;
 		}

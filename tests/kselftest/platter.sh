@@ -145,6 +145,7 @@ none 0 generic 0 2 head_tracks 0.9
 none 0 generic 0 2 head_tracks 1.
 none 0 generic 0 2 head_tracks 65
 none 0 generic 0 2 head_tracks 2x
+none 0 generic 0 2 head_tracks 1.5001
 none 0 generic 0 2 track_sectors 0
 none 0 generic 0 2 track_sectors 12
 none 0 generic 0 2 track_sectors 524296
@@ -178,6 +179,17 @@ LINES
 result $bad "bad table lines are refused"
 create bad 16383 "none 0 generic"; [ $? != 0 ]
 result $? "a length that is not a multiple of 8 sectors is refused"
+
+# What is said again and again is said once, and leaves room for what messages set.
+twice=
+for i in $(seq 40); do twice="$twice rpm $((5400 + i))"; done
+create rt 16384 "none 0 generic 0 80$twice" && msg rt wcache on && msg rt lookahead on
+a=$(dms table "$T-rt"); dmsetup table "$T-rt" | dms load "$T-rt"; r=$?
+dms resume --noudevsync "$T-rt"; b=$(dms table "$T-rt")
+note "$(echo "$a" | wc -w) words"
+[ $r = 0 ] && [ -n "$a" ] && [ "$a" = "$b" ] && [[ $a == *"rpm 5440"* ]]
+result $? "table round trip: a key forty times, wcache and lookahead by message"
+remove rt
 
 ### timing
 D=
