@@ -41,11 +41,11 @@ def tap(text):
 def boot_script(row):
     script, kernel, clock, env = row
     return lab.run([f"tests/kselftest/{script}"], kernel=kernel, clock=clock,
-                   env=env, timeout=1200)
+                   env=env, timeout=3600)
 
 
 def boot_kunit():
-    return lab.run(["scripts/lab/kunit"], kernel="uml-debug", timeout=900)
+    return lab.run(["scripts/lab/kunit"], kernel="uml-debug", timeout=3600)
 
 
 @pytest.mark.boots(run=boot_script, kernel=lambda row: row[1])
