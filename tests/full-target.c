@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Targets that run out of room for good: full-stl-set, full-stl-full, full-imr.  As
- * those whose names they bear, but blocks from from_block on have no place, whatever is
- * cleaned.  For tests/guest/faults.py.
+ * those whose names they bear, but blocks from from_block on, up to until_block, have no
+ * place, whatever is cleaned.  For tests/guest/faults.py.
  */
 #include <linux/module.h>
 
@@ -15,24 +15,32 @@ static unsigned long from_block = ULONG_MAX;
 module_param(from_block, ulong, 0644);
 MODULE_PARM_DESC(from_block, "first logical block that there is no room for");
 
+static unsigned long until_block = ULONG_MAX;
+module_param(until_block, ulong, 0644);
+MODULE_PARM_DESC(until_block, "first logical block behind these");
+
+/* How many of @n blocks there may be room for, before those that there is none for. */
+static u64 before_full(u64 lblk, u64 n)
+{
+	u64 from = READ_ONCE(from_block);
+
+	if (lblk >= READ_ONCE(until_block))
+		return n;
+	return lblk < from ? min_t(u64, n, from - lblk) : 0;
+}
+
 static int full_place(struct shingle_engine *e, u64 lblk, u32 n, enum shingle_life life,
 		      struct shingle_run *out)
 {
-	u64 end = READ_ONCE(from_block);
-
-	if (lblk >= end)
-		return SHINGLE_FULL;
-	return e->ops->place(e, lblk, min_t(u64, n, end - lblk), life, out);
+	n = before_full(lblk, n);
+	return n ? e->ops->place(e, lblk, n, life, out) : SHINGLE_FULL;
 }
 
 static int full_discard(struct shingle_engine *e, u64 lblk, u64 n, u64 *done, bool *dropped,
 			struct shingle_emit *emit)
 {
-	u64 end = READ_ONCE(from_block);
-
-	if (lblk >= end)
-		return SHINGLE_FULL;
-	return e->ops->discard(e, lblk, min(n, end - lblk), done, dropped, emit);
+	n = before_full(lblk, n);
+	return n ? e->ops->discard(e, lblk, n, done, dropped, emit) : SHINGLE_FULL;
 }
 
 static struct shingle_engine_ops set_ops, full_ops, imr_ops;

@@ -125,7 +125,13 @@ static bool destage(struct shingle_device *d)
 	for (end = s; end && n < RUN_BLOCKS && end->lblk == s->lblk + n && eligible(end); n++)
 		end = next_of(end);
 	r = shingle_place(d, s->lblk, n, &g->w, bio);
-	if (r == -EIO || r == SHINGLE_FULL) {
+	if (r == SHINGLE_FULL) {
+		/* Of this block, and for good; nothing follows for others or for the device. */
+		s->state = SHINGLE_WSLOT_LOST;
+		wc->dirty--;
+		list_add_tail(&s->link, &wc->lost);
+		wc->refused = false;
+	} else if (r == -EIO) {
 		/* Refused: for these blocks it is as bad as an error of the medium. */
 		load(d, g, s, n);
 		wc->refused = false;

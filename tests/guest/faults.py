@@ -1439,13 +1439,14 @@ def passing_error(ctx, geo):
 def no_room(ctx, geo):
     """An engine has no room for some blocks, and no cleaning will make any: what is
     written there ends at once, with ENOSPC, and nothing else is the worse for it."""
-    knob_ = "/sys/module/shingle_full/parameters/from_block"
-    if not os.path.exists(knob_):
+    knobs = "/sys/module/shingle_full/parameters"
+    if not os.path.isdir(knobs):
         raise Skip("no target that is full in this kernel")
 
-    def full_from(block):
-        with open(knob_, "w", encoding="ascii") as handle:
-            handle.write(str(block))
+    def full_from(block, until=2 ** 32 - 1):
+        for name, value in (("until", until), ("from", block)):
+            with open(f"{knobs}/{name}_block", "w", encoding="ascii") as handle:
+                handle.write(str(value))
 
     def without_room(call, *args):
         try:
@@ -1484,6 +1485,20 @@ def no_room(ctx, geo):
             game.flush(must=True)
             expect(game.state() == "rw", f"it is {game.state()}")
             game.compare("full", {edge} if late else ())
+            if late:
+                # One by one, more of them than attempts that a dead medium gets; and
+                # what is acknowledged with them, behind them or below.
+                full = set(range(edge, geo.logical, 2))
+                for b in (0, *sorted(full)):
+                    game.write(b, must=True)
+                game.flush(must=False)
+                expect(game.state() == "rw", f"it is {game.state()}")
+                game.compare("full, here and there", full)
+                full_from(edge, edge + 1)
+                game.write(edge, geo.band, must=True)
+                game.flush(must=False)
+                full -= set(range(edge + 1, edge + geo.band))
+                game.compare("full, a block", full)
         finally:
             full_from(2 ** 32 - 1)
         game.write(edge - 1, geo.band, must=True)
