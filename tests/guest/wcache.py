@@ -489,6 +489,32 @@ def ahead_of_a_stream(ctx, geo):
     slow.close()
 
 
+def on_beside_a_stream(ctx, geo):
+    """A write that goes on with a stream still waits for the one before when the cache
+    is switched on: it goes where it was refused, or others would wait for it for ever."""
+    slow = Slow(ctx, geo, 0, bypass_blocks=geo.band, wcache="off")
+    for b in range(geo.band):
+        slow.write(b, 1)                # the stream, as long as it must be
+    with slow.held() as held:
+        for b, counted in ((geo.band, "host_write_blocks"), (geo.band + 1, "deferred")):
+            before = stats(slow.device)[counted]
+            held.also(lambda b=b: slow.write(b, 1))
+            until(lambda c=counted, n=before: stats(slow.device)[c] > n, f"{counted} stand still")
+        slow.device.message("wcache on")
+    slow.write(geo.band, 2)
+    slow.dev.flush()                    # in one run with the one that waited
+    ahead = threading.Thread(target=lambda: slow.write(geo.band + 3, 2, fua=True))
+    ahead.start()
+    ahead.join(HANG_S)
+    hangs = ahead.is_alive()
+    slow.device.message("bypass_blocks 0")      # whoever waits is woken
+    ahead.join()
+    expect(not hangs, "a write waits for ever")
+    slow.again()
+    expect([slow.holds(geo.band + b) for b in (0, 1, 3)] == [2, 1, 2], "lost")
+    slow.close()
+
+
 class Writers:
     """Threads that write and read blocks of their own until told to stop."""
 
@@ -680,6 +706,7 @@ def cases(target, options):
            ("off while writes are tried again", off_is_off)]
     if "bypass_blocks" in dict(target.keys):
         out += [("ahead of a stream", ahead_of_a_stream),
+                ("on beside a stream", on_beside_a_stream),
                 ("FUA beside what is on its way", fua_beside)]
     if target.gathers:      # it has epochs, not runs that set out one by one
         out = [case for case in out if case[1] not in (
