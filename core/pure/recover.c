@@ -212,7 +212,7 @@ static bool was_here(const struct scan *c, const void *buf, u64 block)
 	u32 magic = le32_to_cpu(h->magic);
 
 	if (shingle_check_block(buf, magic, NULL, U64_MAX) == SHINGLE_BLOCK_OK)
-		return c->l->head_tracks == 1 &&
+		return c->l->head_tracks == 1 && !c->l->journal_gap_blocks &&
 		       !memcmp(h->uuid, c->l->uuid, SHINGLE_UUID_SIZE);
 	return (magic == SHINGLE_MAGIC_CHUNK || magic == SHINGLE_MAGIC_FOOTER) +
 	       !memcmp(h->uuid, c->l->uuid, SHINGLE_UUID_SIZE) +

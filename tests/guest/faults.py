@@ -741,12 +741,12 @@ def failing_ring(ctx, geo):
 
 
 class Headed(Faulty):
-    """With the ring, and nothing else of the metadata, on shingled tracks of a block."""
+    """With one area, and nothing else of the metadata, on shingled tracks of a block."""
 
-    def __init__(self, ctx, geo):
+    def __init__(self, ctx, geo, area="journal"):
         super().__init__(ctx, geo)
         self.close()
-        _, start, n = self.areas["journal"]
+        _, start, n = self.areas[area]
         under = next(d for w, d in self.under.items() if w == "meta")
         self.blocks = under.blocks
         self.platter = media.platter(
@@ -762,6 +762,23 @@ class Headed(Faulty):
     def down(self):
         self.close()
         self.platter.remove()
+
+
+def destroyed_ahead(ctx, geo):
+    """What the head has destroyed in front of the newest checkpoint was nothing, and
+    nobody calls it damage."""
+    game = Headed(ctx, geo, "checkpoint")
+    try:
+        game.fill()
+        game.message("checkpoint", must=True)
+        game.close()
+        expect(game.platter.message(f"damaged 0 {game.blocks}").split(), "nothing was destroyed")
+        game.stack.check()
+        game.stack.open()
+        game.dev = game.stack.blk()
+        game.compare("activated again")
+    finally:
+        game.down()
 
 
 def cut_commits(ctx, geo):
@@ -1667,6 +1684,8 @@ def cases(target, options):
              lambda c, g: activation(c, g, "journal")),
             ("activation, journal with a gap", lambda c, g: failing_ring(
                 c, g.but(gap=4, journal=32))),
+            ("activation, checkpoint on shingled tracks", lambda c, g: destroyed_ahead(
+                c, g.but(gap=2, ckpt=16, journal=32))),
             ("activation, flush", flush_first),
             ("activation and repair, a block of the journal", unreadable_journal),
             ("single bad blocks under cleaning", bad_blocks),

@@ -12,9 +12,10 @@
 #include "check.h"
 #include "codec.h"
 
+/* Of interlaced data the metadata may be on a shingled medium of their own. */
 static bool shingled(const struct image *img)
 {
-	return img->l.head_tracks > 1;
+	return img->l.head_tracks > 1 || img->l.journal_gap_blocks;
 }
 
 /* ------------------------------------------------------------------------
