@@ -14,9 +14,12 @@
 #include "log/log.h"
 #include "medium/medium.h"
 
+/* An activation from an older footer may have found more than there is room for. */
 static u64 ring_room(const struct shingle_device *d)
 {
-	return shingle_journal_room(&d->layout) - d->journal.used;
+	u64 room = shingle_journal_room(&d->layout);
+
+	return room - min(room, d->journal.used);
 }
 
 /**

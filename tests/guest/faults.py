@@ -23,6 +23,7 @@ import time
 import blk
 import dm
 import media
+import ondisk
 from bench import HANG_S, Failure, Held, Skip, beside, expect, modprobe, run, until
 from blk import BLOCK, SECTORS
 from media import numbers, standing, stands, stats
@@ -833,6 +834,39 @@ def cut_commits(ctx, geo):
             game.compare("mended")
     finally:
         game.down()
+
+
+def much_to_replay(ctx, geo):
+    """The power goes, the last footer is damaged, and from the one in front more is to be
+    replayed than commits would ever leave in the ring: none of it is written over before
+    there is a checkpoint again."""
+    with faulty(ctx, geo) as game:
+        path, room = game.stack.paths["meta"], geo.journal - geo.gap
+        for _ in range(2):
+            game.message("checkpoint", must=True)
+            for _ in range(room // 2):
+                game.write(0, must=True)
+                game.flush(must=True)
+        left = _content(path)
+        game.close()
+        with blk.opened(path) as dev:
+            dev.write(0, left)
+            sb = ondisk.read_super(left)
+            _, at, _, _ = max(part for slot in range(2) for part in
+                              ondisk.checkpoints(sb, slot, dev.read))
+            dev.write(at, bytes(BLOCK))
+            dev.flush()
+        found = ctx.target.dump(game.stack.paths, geo)["recovery"]["used_blocks"]
+        expect(found == room, f"{found} blocks are to be replayed, not {room}")
+        for _ in range(2):
+            game.stack.open()
+            game.dev = game.stack.blk()
+            game.compare("activated")
+            for _ in range(room):
+                game.write(1, must=True)
+                game.flush(must=True)
+            game.close()
+        game.stack.check()
 
 
 def unreadable_journal(ctx, geo):
@@ -1735,6 +1769,8 @@ def cases(target, options):
                          cache_on="same", options=(("commit_ms", 0),))
         out.append(("activation, power cut in the middle of commits",
                     lambda ctx: cut_commits(ctx, headed)))
+        out.append(("activation, more to replay than the ring has room for",
+                    lambda ctx: much_to_replay(ctx, geo.but(band=64, data=2, gap=8, journal=24))))
     if target.persistent and not target.gathers:
         out.append(("failslab, a medium that marks what is destroyed",
                     medium_without_memory))
