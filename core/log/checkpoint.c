@@ -211,6 +211,18 @@ static void switch_engine(struct shingle_device *d, struct shingle_engine **fres
 }
 
 /*
+ * From a state before this, if the footer is lost, nobody gets to what comes after it: that
+ * is a hole.
+ */
+static void leave_one_out(struct shingle_device *d)
+{
+	lockdep_assert_held(&d->commit_lock);
+	spin_lock_irq(&d->map_lock);
+	d->journal.seq++;
+	spin_unlock_irq(&d->map_lock);
+}
+
+/*
  * Of @fresh, if given, which then takes the place of the device's engine; @all: of all
  * pieces, whatever has changed.
  */
@@ -227,6 +239,8 @@ static int checkpoint_locked(struct shingle_device *d, struct shingle_engine **f
 	lockdep_assert_held(&d->ckpt_lock);
 	/* With no commit under way the open transaction's place is known. */
 	mutex_lock(&d->commit_lock);
+	if (fresh)
+		leave_one_out(d);
 	seq = j->seq;
 	pos = j->pos;
 	used = j->used;

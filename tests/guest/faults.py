@@ -1769,8 +1769,9 @@ def cases(target, options):
                          cache_on="same", options=(("commit_ms", 0),))
         out.append(("activation, power cut in the middle of commits",
                     lambda ctx: cut_commits(ctx, headed)))
+        gap = geo.but(band=64, data=2, gap=8, journal=24)
         out.append(("activation, more to replay than the ring has room for",
-                    lambda ctx: much_to_replay(ctx, geo.but(band=64, data=2, gap=8, journal=24))))
+                    lambda ctx: much_to_replay(ctx, gap)))
     if target.persistent and not target.gathers:
         out.append(("failslab, a medium that marks what is destroyed",
                     medium_without_memory))

@@ -148,6 +148,46 @@ def no_way_back(ctx, geo):
     made.check()
 
 
+def half_a_reset(ctx, geo):
+    """The power goes between its two checkpoints, what comes then is written, and the
+    footer of the first is lost: what the other slot holds still is no state to put that
+    on top of."""
+    made = stack(ctx.pool, ctx.target, geo)
+    device = made.open()
+    device.message("checkpoint")
+    with made.blk() as dev:
+        for b in range(3):
+            dev.write(b, stamp(b, 1))
+        dev.flush()
+    where, start, n = ctx.target.areas(geo)["checkpoint"]
+    with blk.opened(made.paths[where]) as dev:
+        old = dev.read(start, n)
+        sb = ondisk.read_super(dev.read(0))
+    device.message("reset")
+    with made.blk() as dev:
+        dev.write(0, stamp(0, 2))
+        dev.flush()
+    made.close()
+    with blk.opened(made.paths[where]) as dev:
+        _, at, _, _ = max(part for slot in range(2) for part in
+                          ondisk.checkpoints(sb, slot, dev.read))
+        slot = sb["ckpt"][int(at >= sb["ckpt"][1][0])]
+        dev.write(slot[0], old[(slot[0] - start) * BLOCK:][:slot[1] * BLOCK])
+        _, at, _, _ = max(part for slot in range(2) for part in
+                          ondisk.checkpoints(sb, slot, dev.read))
+        dev.write(at, bytes(BLOCK))
+        dev.flush()
+    ctx.kernel()
+    try:
+        made.open()
+    except OSError:
+        expect(any("a hole" in line for line in ctx.kernel()), "refused for another reason")
+    else:
+        with made.blk() as dev:
+            empty(dev, geo.logical, "activated")
+    made.close()
+
+
 class Erased:
     """What may be found when the power was cut around a reset."""
 
@@ -555,6 +595,7 @@ def cases(target, options):
            for n in ("tiny", "apart", "flash", "onecache", "plain", "guards")]
     out += [(f"no way back, {n}", lambda ctx, n=n: no_way_back(ctx, geo[n]))
             for n in ("tiny", "apart")]
+    out.append(("half a reset", lambda ctx: half_a_reset(ctx, few)))
     out += [(f"power cut, {n} seed {seed}", lambda ctx, n=n:
              cut(ctx, geo[n], seed)) for n in ("tiny", "apart", "flash")]
     out += [
