@@ -19,12 +19,12 @@ def built():
 def check(*args):
     done = subprocess.run([TOP / "build/userspace/windows-check", *map(str, args)],
                           capture_output=True, text=True, timeout=1800)
-    media, layouts, _, writes, exact, pairs, destroyed, wrong = map(
+    media, layouts, _, writes, exact, pairs, guards, destroyed, wrong = map(
         int, re.findall(r"\d+", done.stdout.splitlines()[-1]))
     assert done.returncode == (wrong != 0), done.stdout + done.stderr
     # Media that are all refused, or destroy nothing, would prove nothing.
     assert layouts > media / 2 and writes > 50 * layouts
-    assert destroyed > writes and min(exact, pairs) > writes / 5
+    assert destroyed > writes and min(exact, pairs) > writes / 5 and guards > layouts / 2
     return wrong, done.stdout
 
 

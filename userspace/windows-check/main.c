@@ -8,6 +8,7 @@
  *                   has described itself nothing else lies in them
  *   R1              two writes of which one destroys blocks of the other are neighbours;
  *                   where the medium has described itself no others are
+ *   guards          a band in the guard of another is no layout
  *   R0 of metadata  the first and the last block of a device destroy nothing that is
  *                   used, a slot or the ring only itself in front of the write, the
  *                   ring no farther than its gap
@@ -24,7 +25,8 @@
 #include "shingle/medium.h"
 
 static struct shingle_layout l;
-static u64 state, media_drawn, layouts, refused, writes, destroyed, wrong, exact, pairs;
+static u64 state, media_drawn, layouts, refused, writes, destroyed, wrong, exact, pairs,
+	   guards;
 static const char *what;
 
 static u32 below(u32 n)
@@ -279,6 +281,35 @@ static void try_ring(void)
 	}
 }
 
+/* One more band, in the guard behind the last of a group, if it is that long. */
+static void try_guards(void)
+{
+	static struct shingle_layout more;
+	const char *why;
+	u32 i;
+
+	for (i = 0; i < l.nr_groups; i++) {
+		const struct shingle_group *g = &l.groups[i];
+		u64 end = g->start + (g->nr_bands - 1) * g->stride + l.band_blocks;
+
+		if (g->stride < 2 * l.band_blocks || l.nr_groups == SHINGLE_LAYOUT_GROUPS)
+			continue;
+		more = l;
+		more.groups[more.nr_groups++] = (struct shingle_group){
+			.start = end, .stride = l.band_blocks, .nr_bands = 1,
+			.first_band = more.nr_bands[SHINGLE_ROLE_DATA]++,
+			.role = SHINGLE_ROLE_DATA,
+		};
+		shingle_layout_index(&more);
+		guards++;
+		if (shingle_layout_check(&more, &why))
+			continue;
+		wrong++;
+		printf("%s: a band at %llu, in the guard of another one, is accepted\n", l.engine,
+		       (unsigned long long)shingle_pblk_block(end));
+	}
+}
+
 static void try_layout(void)
 {
 	u32 dev;
@@ -296,6 +327,7 @@ static void try_layout(void)
 	try_slots();
 	try_ring();
 	try_bands();
+	try_guards();
 }
 
 /* The device mapper is not asked: the medium is drawn. */
@@ -409,10 +441,10 @@ int main(int argc, char **argv)
 		state = (seed << 32) + i;
 		try_media(argc > 3 && !strcmp(argv[3], "narrow"));
 	}
-	printf("%llu media, %llu layouts, %llu refused, %llu writes, %llu to the block, %llu pairs, %llu blocks destroyed, %llu that should not be\n",
+	printf("%llu media, %llu layouts, %llu refused, %llu writes, %llu to the block, %llu pairs, %llu guards, %llu blocks destroyed, %llu that should not be\n",
 	       (unsigned long long)media_drawn, (unsigned long long)layouts,
 	       (unsigned long long)refused, (unsigned long long)writes,
-	       (unsigned long long)exact, (unsigned long long)pairs,
+	       (unsigned long long)exact, (unsigned long long)pairs, (unsigned long long)guards,
 	       (unsigned long long)destroyed, (unsigned long long)wrong);
 	return !!wrong;
 }
