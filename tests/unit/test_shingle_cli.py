@@ -443,6 +443,17 @@ def test_full_scale(run):
         assert out["logical_blocks"] * BLOCK > 0.85 * size
 
 
+@pytest.mark.parametrize("engine", ["stl-set", "imr"])
+@pytest.mark.parametrize("tib, track", [(1, "257M"), (1, "512M"), (8, "4K")])
+def test_tracks_that_cannot_be_described(run, engine, tib, track):
+    """They are not left out of account: nothing is formatted."""
+    disk = blank(run.dir / "d", tib * 2**40 // BLOCK)
+    said = run("format", engine, "--dry-run", "--track", track, disk, rc=FAILED)
+    assert f"--track of {track[:-1]} " in said and "at most 2^30" in said
+    made = json.loads(run("format", "stl-set", "--dry-run", "--json", "--track", "256M", disk))
+    assert made["groups"][0]["track_blocks"] == 65536
+
+
 @pytest.fixture(scope="session", name="drive")
 def build_drives():
     """What a platter answers of one of its named drives, at full size: path, blocks."""

@@ -53,19 +53,21 @@ void plan_no_tracks(struct shingle_medium *m, u64 blocks)
 	m->blocks = blocks;
 }
 
-/* Tracks of one length, of which nothing else is known. */
-void plan_uniform_tracks(struct shingle_medium *m, u64 blocks, u32 track_blocks)
+/* Tracks of one length, of which nothing else is known; false if there can be no such. */
+bool plan_uniform_tracks(struct shingle_medium *m, u64 blocks, u64 track_blocks)
 {
 	const char *why;
 
+	if (track_blocks > PLATTER_MAX_TRACK_BLOCKS ||
+	    blocks > PLATTER_MAX_CYLINDERS * track_blocks)
+		return false;
 	plan_no_tracks(m, blocks);
 	m->geo.media = PLATTER_SMR;
 	m->geo.surfaces = 1;
 	m->geo.nr_zones = 1;
-	m->geo.zone[0].track_blocks = track_blocks;
-	m->geo.zone[0].cyls = DIV_ROUND_UP(blocks, track_blocks);
-	if (shingle_medium_init(m, &why))
-		plan_no_tracks(m, blocks);
+	m->geo.zone[0].track_blocks = (u32)track_blocks;
+	m->geo.zone[0].cyls = (u32)DIV_ROUND_UP(blocks, track_blocks);
+	return !shingle_medium_init(m, &why);
 }
 
 static bool is_interlaced(const struct shingle_medium *m)
