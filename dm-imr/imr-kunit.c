@@ -125,7 +125,7 @@ static void note_step(struct disk *d, const struct shingle_step *step)
 
 static void commit(struct disk *d)
 {
-	d->e->ops->release(d->e, d->seq++);
+	d->e->ops->clean.release(d->e, d->seq++);
 }
 
 /* The epoch that was put together: every step obeys R0, and nothing is left. */
@@ -142,7 +142,7 @@ static void run_epoch(struct kunit *test, struct disk *d)
 	d->backups = 0;
 	d->syncs = 0;
 	d->peak = 0;
-	while ((r = d->e->ops->next_step(d->e, SHINGLE_WHY_EPOCH, &step))) {
+	while ((r = d->e->ops->clean.next_step(d->e, SHINGLE_WHY_EPOCH, &step))) {
 		struct shingle_emit emit = { .rec = rec, .max = 1, .seq = d->seq };
 
 		KUNIT_ASSERT_LT(test, waits++, 1000U);
@@ -155,15 +155,15 @@ static void run_epoch(struct kunit *test, struct disk *d)
 			KUNIT_EXPECT_FALSE(test, shingle_would_destroy(&d->l, d->e, step.dst,
 								       step.n));
 			KUNIT_EXPECT_TRUE(test, step.gathered == SHINGLE_GATHERED_ONLY ||
-					  !d->e->ops->referenced(d->e, step.dst, step.n));
+					  !d->e->ops->map.referenced(d->e, step.dst, step.n));
 		}
 		note_step(d, &step);
-		d->e->ops->step_done(d->e, &step, &emit);
-		d->peak = max_t(u32, d->peak, d->e->ops->cached_blocks(d->e) / TRACK);
+		d->e->ops->clean.step_done(d->e, &step, &emit);
+		d->peak = max_t(u32, d->peak, d->e->ops->observe.cached_blocks(d->e) / TRACK);
 		if (step.sync == SHINGLE_SYNC_COMMIT || d->eager)
 			commit(d);
 	}
-	d->e->ops->epoch_end(d->e);
+	d->e->ops->gather.epoch_end(d->e);
 }
 
 /* One epoch of whole logical tracks, NULL-terminated by U32_MAX. */
@@ -172,8 +172,8 @@ static void persist(struct kunit *test, struct disk *d, const u32 *tracks, u32 n
 	u32 i;
 
 	for (i = 0; i < n; i++)
-		KUNIT_ASSERT_EQ(test, d->e->ops->epoch_add(d->e, (u64)tracks[i] * TRACK, TRACK),
-				0);
+		KUNIT_ASSERT_EQ(test, d->e->ops->gather.epoch_add(d->e, (u64)tracks[i] * TRACK,
+								  TRACK), 0);
 	run_epoch(test, d);
 }
 
@@ -200,7 +200,7 @@ static void level(struct kunit *test, struct disk *d, u32 first, u32 n, u32 leve
 	snprintf(a, sizeof(a), "%u", first);
 	snprintf(b, sizeof(b), "%u", n);
 	snprintf(c, sizeof(c), "%u", level);
-	KUNIT_ASSERT_EQ(test, d->e->ops->message(d->e, 4, argv, &done, &emit, &why), 0);
+	KUNIT_ASSERT_EQ(test, d->e->ops->observe.message(d->e, 4, argv, &done, &emit, &why), 0);
 }
 
 /* Logical track n is on physical track n, for those of a list. */
@@ -212,9 +212,9 @@ static void map_some(struct kunit *test, struct disk *d, const u32 *tracks, u32 
 
 	for (i = 0; i < n; i++) {
 		shingle_record_set(&rec, IMR_MAP, TRACK, 0, tracks[i], tracks[i]);
-		KUNIT_ASSERT_EQ(test, d->e->ops->replay(d->e, &rec), 0);
+		KUNIT_ASSERT_EQ(test, d->e->ops->state.replay(d->e, &rec), 0);
 	}
-	KUNIT_ASSERT_EQ(test, d->e->ops->ready(d->e, &why), 0);
+	KUNIT_ASSERT_EQ(test, d->e->ops->state.ready(d->e, &why), 0);
 }
 
 /* A discard that nothing has committed yet; true if anything was forgotten. */
@@ -225,7 +225,7 @@ static bool discard(struct kunit *test, struct disk *d, u64 lblk, u32 n)
 	bool dropped;
 	u64 done;
 
-	KUNIT_ASSERT_EQ(test, d->e->ops->discard(d->e, lblk, n, &done, &dropped, &emit), 0);
+	KUNIT_ASSERT_EQ(test, d->e->ops->map.discard(d->e, lblk, n, &done, &dropped, &emit), 0);
 	KUNIT_EXPECT_EQ(test, done, (u64)n);
 	KUNIT_EXPECT_EQ(test, emit.nr, (u32)dropped);
 	return dropped;
@@ -310,7 +310,7 @@ static void imr_v3_nearest(struct kunit *test)
 		for (j = 0; j < track; j += 2) {
 			struct shingle_run run;
 
-			d->e->ops->resolve(d->e, (u64)j * TRACK, 1, &run);
+			d->e->ops->map.resolve(d->e, (u64)j * TRACK, 1, &run);
 			if (run.pblk != (u64)last[i] * TRACK)
 				forget(test, d, j);
 		}
@@ -321,7 +321,7 @@ static void imr_v3_nearest(struct kunit *test)
 			for (;; t = (t + 2) % 8) {
 				struct shingle_run run;
 
-				d->e->ops->resolve(d->e, (u64)t * TRACK, 1, &run);
+				d->e->ops->map.resolve(d->e, (u64)t * TRACK, 1, &run);
 				if (run.kind == SHINGLE_RUN_ZERO)
 					break;
 			}
@@ -577,7 +577,7 @@ static void medium_step(struct disk *d, struct medium *m, const struct shingle_s
 			dst[-1] = POISON;
 		dst[1] = POISON;
 	}
-	d->e->ops->step_done(d->e, step, &emit);
+	d->e->ops->clean.step_done(d->e, step, &emit);
 	m->nr += emit.nr;
 	if (step->sync == SHINGLE_SYNC_COMMIT) {
 		m->durable = m->nr;
@@ -589,7 +589,7 @@ static u32 content(struct disk *d, struct medium *m, u32 track)
 {
 	struct shingle_run run;
 
-	d->e->ops->resolve(d->e, (u64)track * TRACK, 1, &run);
+	d->e->ops->map.resolve(d->e, (u64)track * TRACK, 1, &run);
 	return run.kind == SHINGLE_RUN_ZERO ? 0 : *cell(d, m, run.pblk);
 }
 
@@ -622,10 +622,10 @@ static void imr_v10_cuts(struct kunit *test)
 			m->durable = m->nr;
 			map_some(test, d, mapped, ARRAY_SIZE(mapped));
 			for (i = 2; i <= 4; i += 2)
-				KUNIT_ASSERT_EQ(test, d->e->ops->epoch_add(d->e, (u64)i * TRACK,
-									   TRACK), 0);
+				KUNIT_ASSERT_EQ(test, d->e->ops->gather.epoch_add(d->e,
+						(u64)i * TRACK, TRACK), 0);
 			for (i = 0; i < cut; i++) {
-				int r = d->e->ops->next_step(d->e, SHINGLE_WHY_EPOCH, &step);
+				int r = d->e->ops->clean.next_step(d->e, SHINGLE_WHY_EPOCH, &step);
 
 				if (!r) {
 					events = cut;
@@ -650,9 +650,9 @@ static void imr_v10_cuts(struct kunit *test)
 
 			d = new_disk(test, MAX_TRACKS, keys);
 			for (i = 0; i < m->durable; i++)
-				KUNIT_ASSERT_EQ(test, d->e->ops->replay(d->e, &m->rec[i]), 0);
-			KUNIT_ASSERT_EQ(test, d->e->ops->ready(d->e, &why), 0);
-			while (d->e->ops->next_step(d->e, SHINGLE_WHY_RECOVERY, &step) == 1)
+				KUNIT_ASSERT_EQ(test, d->e->ops->state.replay(d->e, &m->rec[i]), 0);
+			KUNIT_ASSERT_EQ(test, d->e->ops->state.ready(d->e, &why), 0);
+			while (d->e->ops->clean.next_step(d->e, SHINGLE_WHY_RECOVERY, &step) == 1)
 				medium_step(d, m, &step);
 			for (t = 1; t < MAX_TRACKS; t += 2) {
 				KUNIT_EXPECT_EQ_MSG(test, content(d, m, t), t,
@@ -683,21 +683,21 @@ static void imr_v11_part(struct kunit *test)
 	u32 i;
 
 	map_some(test, d, all_tracks, 8);
-	KUNIT_ASSERT_EQ(test, d->e->ops->place(d->e, 2 * TRACK + 1, 1, SHINGLE_LIFE_UNKNOWN, &run),
-			SHINGLE_GATHER);
-	KUNIT_ASSERT_EQ(test, d->e->ops->epoch_add(d->e, 2 * TRACK + 1, 1), 0);
+	KUNIT_ASSERT_EQ(test, d->e->ops->map.place(d->e, 2 * TRACK + 1, 1, SHINGLE_LIFE_UNKNOWN,
+						   &run), SHINGLE_GATHER);
+	KUNIT_ASSERT_EQ(test, d->e->ops->gather.epoch_add(d->e, 2 * TRACK + 1, 1), 0);
 	run_epoch(test, d);
 	expect_events(test, d, "R1 K1 R3 K3 S W2 S r1 r3 S");
 	KUNIT_EXPECT_EQ(test, shingle_exercise_counter(d->e, "imr_sync_map"), 1ULL);
 	KUNIT_EXPECT_EQ(test, shingle_exercise_counter(d->e, "imr_sync_saved"), 1ULL);
-	KUNIT_EXPECT_EQ(test, d->e->ops->place(d->e, TRACK, 2, SHINGLE_LIFE_UNKNOWN, &run), 0);
+	KUNIT_EXPECT_EQ(test, d->e->ops->map.place(d->e, TRACK, 2, SHINGLE_LIFE_UNKNOWN, &run), 0);
 	KUNIT_EXPECT_EQ(test, run.pblk, d->l.groups[0].start + TRACK);
-	d->e->ops->abort(d->e, &run);
+	d->e->ops->map.abort(d->e, &run);
 	/* Half a track is not forgotten, whichever. */
 	for (i = 0; i < TRACK; i += TRACK / 2) {
 		KUNIT_EXPECT_FALSE(test, discard(test, d, 2 * TRACK + i, TRACK / 2));
 		commit(d);
-		d->e->ops->resolve(d->e, 2 * TRACK, TRACK, &run);
+		d->e->ops->map.resolve(d->e, 2 * TRACK, TRACK, &run);
 		KUNIT_EXPECT_EQ(test, run.kind, SHINGLE_RUN_MAPPED);
 		KUNIT_EXPECT_EQ(test, run.n, TRACK);
 		KUNIT_EXPECT_EQ(test, run.pblk, d->l.groups[0].start + 2 * TRACK);
@@ -732,17 +732,17 @@ static void imr_v11_reuse(struct kunit *test)
 	/* The disk is full; 7, on 2, goes. */
 	pblk = d->l.groups[0].start + 2 * TRACK;
 	KUNIT_EXPECT_TRUE(test, discard(test, d, 7 * TRACK, TRACK));
-	KUNIT_EXPECT_TRUE(test, d->e->ops->pending(d->e));
-	KUNIT_ASSERT_EQ(test, d->e->ops->epoch_add(d->e, 7 * TRACK, TRACK), 0);
+	KUNIT_EXPECT_TRUE(test, d->e->ops->clean.pending(d->e));
+	KUNIT_ASSERT_EQ(test, d->e->ops->gather.epoch_add(d->e, 7 * TRACK, TRACK), 0);
 	for (i = 0; i < 2; i++) {
-		KUNIT_EXPECT_EQ(test, d->e->ops->next_step(d->e, SHINGLE_WHY_EPOCH, &step),
+		KUNIT_EXPECT_EQ(test, d->e->ops->clean.next_step(d->e, SHINGLE_WHY_EPOCH, &step),
 				-EAGAIN);
-		KUNIT_EXPECT_TRUE(test, d->e->ops->referenced(d->e, pblk, TRACK));
-		d->e->ops->release(d->e, d->seq - 1);
+		KUNIT_EXPECT_TRUE(test, d->e->ops->map.referenced(d->e, pblk, TRACK));
+		d->e->ops->clean.release(d->e, d->seq - 1);
 	}
 	commit(d);
-	KUNIT_EXPECT_FALSE(test, d->e->ops->referenced(d->e, pblk, TRACK));
-	KUNIT_EXPECT_FALSE(test, d->e->ops->pending(d->e));
+	KUNIT_EXPECT_FALSE(test, d->e->ops->map.referenced(d->e, pblk, TRACK));
+	KUNIT_EXPECT_FALSE(test, d->e->ops->clean.pending(d->e));
 	run_epoch(test, d);
 	expect_events(test, d, "R1 K1 R3 K3 S W2 S r1 r3 S");
 	end_disk(d);
@@ -832,7 +832,7 @@ static void valid_tracks(struct disk *d, u32 tracks, bool *valid)
 
 	memset(valid, 0, tracks);
 	for (i = 0; i < tracks; i++) {
-		d->e->ops->resolve(d->e, (u64)i * TRACK, 1, &run);
+		d->e->ops->map.resolve(d->e, (u64)i * TRACK, 1, &run);
 		if (run.kind == SHINGLE_RUN_MAPPED)
 			valid[(u32)(run.pblk - d->l.groups[0].start) / TRACK] = true;
 	}
@@ -1012,8 +1012,8 @@ static void imr_hints(struct kunit *test)
 		for (i = 0; i < ARRAY_SIZE(lives); i++) {
 			/* What messages say, where the hint does not know better. */
 			level(test, d, i, 1, hints ? 3 * (i == 2) : 3 * (want[0][i] == 'B'));
-			KUNIT_ASSERT_EQ(test, d->e->ops->place(d->e, i * TRACK, TRACK, lives[i],
-							       &run), SHINGLE_GATHER);
+			KUNIT_ASSERT_EQ(test, d->e->ops->map.place(d->e, i * TRACK, TRACK, lives[i],
+								   &run), SHINGLE_GATHER);
 			persist(test, d, &i, 1);
 			KUNIT_EXPECT_EQ_MSG(test, imr_is_top(d->last), want[hints][i] == 'T',
 					    "hints %u: track %u", hints, i);
@@ -1189,13 +1189,15 @@ static void imr_message_bound(struct kunit *test)
 	u64 done = 0, calls;
 
 	snprintf(count, sizeof(count), "65537");
-	KUNIT_EXPECT_EQ(test, d->e->ops->message(d->e, 4, argv, &done, &emit, &why), -EINVAL);
+	KUNIT_EXPECT_EQ(test, d->e->ops->observe.message(d->e, 4, argv, &done, &emit, &why),
+			-EINVAL);
 	KUNIT_EXPECT_EQ(test, strcmp(why, "level and relevel take at most 65536 tracks at a time"),
 			0);
 	KUNIT_EXPECT_EQ(test, emit.nr, 0U);
 	snprintf(count, sizeof(count), "65536");
 	/* In parts, each with its record. */
-	for (calls = 1; d->e->ops->message(d->e, 4, argv, &done, &emit, &why) == 1; calls++) {
+	for (calls = 1; d->e->ops->observe.message(d->e, 4, argv, &done, &emit, &why) == 1;
+	     calls++) {
 		KUNIT_EXPECT_EQ(test, emit.nr, 1U);
 		KUNIT_EXPECT_EQ(test, (u64)le64_to_cpu(rec.b) * calls, done);
 		emit.nr = 0;
@@ -1205,7 +1207,8 @@ static void imr_message_bound(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, emit.nr, 1U);
 	done = 0;
 	snprintf(many, sizeof(many), "16");
-	KUNIT_EXPECT_EQ(test, d->e->ops->message(d->e, 4, argv, &done, &emit, &why), -EINVAL);
+	KUNIT_EXPECT_EQ(test, d->e->ops->observe.message(d->e, 4, argv, &done, &emit, &why),
+			-EINVAL);
 	KUNIT_EXPECT_EQ(test, emit.nr, 1U);
 	end_disk(d);
 }

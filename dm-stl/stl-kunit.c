@@ -121,14 +121,14 @@ static void commit(struct shingle_engine *e, const struct shingle_run *run)
 	struct shingle_record rec[4];
 	struct shingle_emit emit = { .rec = rec, .max = ARRAY_SIZE(rec) };
 
-	e->ops->commit(e, run, &emit);
+	e->ops->map.commit(e, run, &emit);
 }
 
 static void write_run(struct kunit *test, struct shingle_engine *e, u64 lblk, u32 n, u64 pblk)
 {
 	struct shingle_run run;
 
-	KUNIT_ASSERT_EQ(test, e->ops->place(e, lblk, n, SHINGLE_LIFE_UNKNOWN, &run), 0);
+	KUNIT_ASSERT_EQ(test, e->ops->map.place(e, lblk, n, SHINGLE_LIFE_UNKNOWN, &run), 0);
 	KUNIT_EXPECT_EQ(test, run.pblk, pblk);
 	KUNIT_EXPECT_EQ(test, run.n, n);
 	commit(e, &run);
@@ -154,15 +154,15 @@ static void stl_set_places(struct kunit *test)
 	write_block(test, e, 3, 18);
 	write_block(test, e, 6, 16);
 	write_block(test, e, 0, 17);
-	KUNIT_EXPECT_EQ(test, e->ops->place(e, 7, 1, SHINGLE_LIFE_UNKNOWN, &run), -ENOSPC);
-	KUNIT_EXPECT_EQ(test, e->ops->place(e, 4, 2, SHINGLE_LIFE_UNKNOWN, &run), 0);
+	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 7, 1, SHINGLE_LIFE_UNKNOWN, &run), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 4, 2, SHINGLE_LIFE_UNKNOWN, &run), 0);
 	KUNIT_EXPECT_EQ(test, run.pblk, 19ULL);
 	KUNIT_EXPECT_EQ(test, run.n, 2U);
-	e->ops->abort(e, &run);
-	e->ops->resolve(e, 0, 12, &run);
+	e->ops->map.abort(e, &run);
+	e->ops->map.resolve(e, 0, 12, &run);
 	KUNIT_EXPECT_EQ(test, run.pblk, 17ULL);
 	KUNIT_EXPECT_EQ(test, run.n, 1U);
-	e->ops->resolve(e, 1, 12, &run);
+	e->ops->map.resolve(e, 1, 12, &run);
 	KUNIT_EXPECT_EQ(test, run.pblk, 1ULL);
 	KUNIT_EXPECT_EQ(test, run.n, 2U);
 	KUNIT_EXPECT_EQ(test, run.kind, SHINGLE_RUN_UNWRITTEN);
@@ -189,27 +189,27 @@ static void stl_set_cleans(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, stl_set_engine_ops.create(&e, l, &why), 0);
 	write_block(test, e, 1, 10);
 	write_block(test, e, 4, 11);
-	KUNIT_EXPECT_EQ(test, e->ops->next_step(e, SHINGLE_WHY_PRESSURE, &step), 0);
-	KUNIT_EXPECT_EQ(test, e->ops->place(e, 0, 1, SHINGLE_LIFE_UNKNOWN, &run), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, e->ops->clean.next_step(e, SHINGLE_WHY_PRESSURE, &step), 0);
+	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 0, 1, SHINGLE_LIFE_UNKNOWN, &run), -ENOSPC);
 	for (i = 0; i < ARRAY_SIZE(want); i++) {
-		KUNIT_ASSERT_EQ(test, e->ops->next_step(e, SHINGLE_WHY_PRESSURE, &step), 1);
+		KUNIT_ASSERT_EQ(test, e->ops->clean.next_step(e, SHINGLE_WHY_PRESSURE, &step), 1);
 		KUNIT_EXPECT_EQ(test, step.base, want[i].base);
 		KUNIT_EXPECT_EQ(test, step.dst, want[i].dst);
 		KUNIT_EXPECT_EQ(test, step.lblk, want[i].lblk);
-		KUNIT_EXPECT_FALSE(test, e->ops->referenced(e, step.dst, step.n));
+		KUNIT_EXPECT_FALSE(test, e->ops->map.referenced(e, step.dst, step.n));
 		emit.nr = 0;
-		e->ops->step_done(e, &step, &emit);
+		e->ops->clean.step_done(e, &step, &emit);
 	}
 	/* Emptied, but not before that is durable and the readers are gone. */
 	KUNIT_EXPECT_EQ(test, emit.nr, 2U);
-	KUNIT_EXPECT_TRUE(test, e->ops->pending(e));
-	KUNIT_EXPECT_EQ(test, e->ops->place(e, 0, 1, SHINGLE_LIFE_UNKNOWN, &run), -EBUSY);
-	e->ops->release(e, 6);
-	KUNIT_EXPECT_TRUE(test, e->ops->pending(e));
-	e->ops->release(e, 7);
-	KUNIT_EXPECT_FALSE(test, e->ops->pending(e));
+	KUNIT_EXPECT_TRUE(test, e->ops->clean.pending(e));
+	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 0, 1, SHINGLE_LIFE_UNKNOWN, &run), -EBUSY);
+	e->ops->clean.release(e, 6);
+	KUNIT_EXPECT_TRUE(test, e->ops->clean.pending(e));
+	e->ops->clean.release(e, 7);
+	KUNIT_EXPECT_FALSE(test, e->ops->clean.pending(e));
 	write_block(test, e, 0, 10);
-	e->ops->resolve(e, 4, 2, &run);
+	e->ops->map.resolve(e, 4, 2, &run);
 	KUNIT_EXPECT_EQ(test, run.pblk, 4ULL);
 	KUNIT_EXPECT_EQ(test, run.n, 2U);
 	e->ops->destroy(e);
@@ -226,7 +226,7 @@ static struct shingle_engine *new_full_of(struct kunit *test, u32 band_blocks, u
 	const char *why;
 
 	KUNIT_ASSERT_EQ(test, stl_full_engine_ops.create(&e, new_layout(test, &c), &why), 0);
-	KUNIT_ASSERT_EQ(test, e->ops->ready(e, &why), 0);
+	KUNIT_ASSERT_EQ(test, e->ops->state.ready(e, &why), 0);
 	return e;
 }
 
@@ -242,12 +242,12 @@ static void one_step(struct kunit *test, struct shingle_engine *e, enum shingle_
 	struct shingle_emit emit = { .rec = rec, .max = ARRAY_SIZE(rec) };
 	struct shingle_step step;
 
-	KUNIT_ASSERT_EQ(test, e->ops->next_step(e, why, &step), 1);
+	KUNIT_ASSERT_EQ(test, e->ops->clean.next_step(e, why, &step), 1);
 	KUNIT_EXPECT_EQ(test, step.base, base);
 	KUNIT_EXPECT_EQ(test, step.dst, dst);
 	KUNIT_EXPECT_EQ(test, step.lblk, lblk);
-	KUNIT_EXPECT_FALSE(test, e->ops->referenced(e, step.dst, step.n));
-	e->ops->step_done(e, &step, &emit);
+	KUNIT_EXPECT_FALSE(test, e->ops->map.referenced(e, step.dst, step.n));
+	e->ops->clean.step_done(e, &step, &emit);
 }
 
 /*
@@ -270,15 +270,16 @@ static void stl_counts_merged_blocks(struct kunit *test)
 
 	for (i = 0; i < ARRAY_SIZE(c); i++) {
 		KUNIT_ASSERT_EQ(test, c[i].ops->create(&e, new_layout(test, &c[i]), &why), 0);
-		KUNIT_ASSERT_EQ(test, e->ops->ready(e, &why), 0);
-		KUNIT_ASSERT_EQ(test, e->ops->place(e, 2, 3, SHINGLE_LIFE_UNKNOWN, &run), 0);
+		KUNIT_ASSERT_EQ(test, e->ops->state.ready(e, &why), 0);
+		KUNIT_ASSERT_EQ(test, e->ops->map.place(e, 2, 3, SHINGLE_LIFE_UNKNOWN, &run), 0);
 		commit(e, &run);
-		KUNIT_ASSERT_EQ(test, e->ops->next_step(e, SHINGLE_WHY_FORCED, &step), 1);
-		e->ops->step_failed(e, &step);
-		KUNIT_ASSERT_EQ(test, e->ops->next_step(e, SHINGLE_WHY_FORCED, &step), 1);
+		KUNIT_ASSERT_EQ(test, e->ops->clean.next_step(e, SHINGLE_WHY_FORCED, &step), 1);
+		e->ops->clean.step_failed(e, &step);
+		KUNIT_ASSERT_EQ(test, e->ops->clean.next_step(e, SHINGLE_WHY_FORCED, &step), 1);
 		for (at = 0; at < step.n; at++)
-			KUNIT_EXPECT_EQ(test, e->ops->step_source(e, &step, at, &run), at < 5);
-		e->ops->step_done(e, &step, &emit);
+			KUNIT_EXPECT_EQ(test, e->ops->clean.step_source(e, &step, at, &run),
+					at < 5);
+		e->ops->clean.step_done(e, &step, &emit);
 		KUNIT_EXPECT_EQ(test, shingle_exercise_counter(e, "merged_blocks"), 3ULL);
 		e->ops->destroy(e);
 	}
@@ -306,19 +307,20 @@ static void stl_reads_home(struct kunit *test)
 
 	for (i = 0; i < ARRAY_SIZE(c); i++) {
 		KUNIT_ASSERT_EQ(test, c[i].ops->create(&e, new_layout(test, &c[i]), &why), 0);
-		KUNIT_ASSERT_EQ(test, e->ops->ready(e, &why), 0);
+		KUNIT_ASSERT_EQ(test, e->ops->state.ready(e, &why), 0);
 		KUNIT_EXPECT_EQ(test, shingle_set(e, "read_home", "sometimes", &why), -ERANGE);
 		KUNIT_EXPECT_EQ(test, shingle_set(e, "read_home", "always", &why), 0);
 		for (j = 0; j < ARRAY_SIZE(want); j++) {
-			KUNIT_ASSERT_EQ(test, 0, e->ops->place(e, 2, 3, SHINGLE_LIFE_UNKNOWN,
-							       &run));
+			KUNIT_ASSERT_EQ(test, 0, e->ops->map.place(e, 2, 3, SHINGLE_LIFE_UNKNOWN,
+								   &run));
 			commit(e, &run);
-			KUNIT_ASSERT_EQ(test, e->ops->next_step(e, SHINGLE_WHY_FORCED, &step), 1);
+			KUNIT_ASSERT_EQ(test, e->ops->clean.next_step(e, SHINGLE_WHY_FORCED, &step),
+					1);
 			KUNIT_EXPECT_EQ(test, step.read_blocks, 6U);
-			e->ops->resolve(e, 0, 1, &run);
+			e->ops->map.resolve(e, 0, 1, &run);
 			KUNIT_EXPECT_EQ(test, step.base, run.pblk);
 			for (at = 0, k = 0; at < step.n; at = run.lblk + run.n, k++) {
-				if (!e->ops->step_source(e, &step, at, &run))
+				if (!e->ops->clean.step_source(e, &step, at, &run))
 					break;
 				KUNIT_ASSERT_LT(test, k, 3U);
 				KUNIT_EXPECT_EQ(test, run.lblk, (u64)want[j][k].lblk);
@@ -330,9 +332,9 @@ static void stl_reads_home(struct kunit *test)
 			do {	/* stl-set has two steps, and stl-full may have a log to free */
 				struct shingle_emit emit = { .rec = rec, .max = ARRAY_SIZE(rec) };
 
-				e->ops->step_done(e, &step, &emit);
-				e->ops->release(e, 0);
-			} while (e->ops->next_step(e, SHINGLE_WHY_FORCED, &step) == 1);
+				e->ops->clean.step_done(e, &step, &emit);
+				e->ops->clean.release(e, 0);
+			} while (e->ops->clean.next_step(e, SHINGLE_WHY_FORCED, &step) == 1);
 		}
 		e->ops->destroy(e);
 	}
@@ -366,13 +368,13 @@ static void stl_set_orders(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, shingle_set(e, "order", want[i].order, &why), 0);
 		for (j = 0; j < ARRAY_SIZE(writes); j++)
 			write_block(test, e, writes[j][0], writes[j][1]);
-		for (j = 0; e->ops->next_step(e, SHINGLE_WHY_FORCED, &step) == 1; j++) {
+		for (j = 0; e->ops->clean.next_step(e, SHINGLE_WHY_FORCED, &step) == 1; j++) {
 			/* Stage and write back; a set that is emptied waits for a release. */
 			KUNIT_ASSERT_LT(test, j / 2, 5U);
 			KUNIT_EXPECT_EQ(test, step.lblk, want[i].lblk[j / 2]);
 			emit.nr = 0;
-			e->ops->step_done(e, &step, &emit);
-			e->ops->release(e, 0);
+			e->ops->clean.step_done(e, &step, &emit);
+			e->ops->clean.release(e, 0);
 		}
 		KUNIT_EXPECT_EQ(test, j, 10U);
 		e->ops->destroy(e);
@@ -384,7 +386,7 @@ static void expect_run(struct kunit *test, struct shingle_engine *e, u64 lblk, u
 {
 	struct shingle_run run;
 
-	e->ops->resolve(e, lblk, 8, &run);
+	e->ops->map.resolve(e, lblk, 8, &run);
 	KUNIT_EXPECT_EQ(test, run.pblk, pblk);
 	KUNIT_EXPECT_EQ(test, run.n, n);
 	KUNIT_EXPECT_EQ(test, run.kind, kind);
@@ -418,8 +420,8 @@ static struct shingle_engine *reborn(struct kunit *test, struct shingle_engine *
 
 	KUNIT_ASSERT_NOT_NULL(test, buf);
 	while ((bytes = shingle_encode(old, &cursor, &index, buf)))
-		KUNIT_ASSERT_EQ(test, e->ops->decode(e, index, buf, bytes), 0);
-	KUNIT_ASSERT_EQ(test, e->ops->ready(e, &why), 0);
+		KUNIT_ASSERT_EQ(test, e->ops->state.decode(e, index, buf, bytes), 0);
+	KUNIT_ASSERT_EQ(test, e->ops->state.ready(e, &why), 0);
 	old->ops->destroy(old);
 	return e;
 }
@@ -431,20 +433,20 @@ static void stl_set_bypasses(struct kunit *test)
 	struct shingle_run run, other;
 
 	write_run(test, e, 6, 2, 40);
-	KUNIT_ASSERT_EQ(test, e->ops->place(e, 8, 3, SHINGLE_LIFE_UNKNOWN, &run), 0);
+	KUNIT_ASSERT_EQ(test, e->ops->map.place(e, 8, 3, SHINGLE_LIFE_UNKNOWN, &run), 0);
 	KUNIT_EXPECT_EQ(test, run.pblk, 8ULL);
-	KUNIT_EXPECT_TRUE(test, e->ops->referenced(e, 10, 1));
-	KUNIT_EXPECT_FALSE(test, e->ops->referenced(e, 11, 5));
+	KUNIT_EXPECT_TRUE(test, e->ops->map.referenced(e, 10, 1));
+	KUNIT_EXPECT_FALSE(test, e->ops->map.referenced(e, 11, 5));
 	/* Its next write waits, and what has overtaken that; a stray one does not. */
-	KUNIT_EXPECT_EQ(test, e->ops->place(e, 11, 1, SHINGLE_LIFE_UNKNOWN, &other), -EBUSY);
-	KUNIT_EXPECT_EQ(test, e->ops->place(e, 14, 1, SHINGLE_LIFE_UNKNOWN, &other), -EBUSY);
+	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 11, 1, SHINGLE_LIFE_UNKNOWN, &other), -EBUSY);
+	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 14, 1, SHINGLE_LIFE_UNKNOWN, &other), -EBUSY);
 	write_block(test, e, 30, 64);
 	expect_run(test, e, 8, 8, 8, SHINGLE_RUN_ZERO);
 	commit(e, &run);
 	expect_run(test, e, 8, 3, 8, SHINGLE_RUN_MAPPED);
 	expect_run(test, e, 11, 5, 11, SHINGLE_RUN_ZERO);
 	/* It comes before those that it had been sent before. */
-	KUNIT_EXPECT_EQ(test, e->ops->place(e, 14, 1, SHINGLE_LIFE_UNKNOWN, &run), -EBUSY);
+	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 14, 1, SHINGLE_LIFE_UNKNOWN, &run), -EBUSY);
 	write_run(test, e, 11, 1, 11);
 	write_block(test, e, 14, 48);
 	write_run(test, e, 12, 4, 12);
@@ -454,9 +456,9 @@ static void stl_set_bypasses(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, shingle_exercise_counter(e, "placed_blocks"), 4ULL);
 
 	/* A write that fails ends it: home holds what it held. */
-	KUNIT_ASSERT_EQ(test, e->ops->place(e, 18, 1, SHINGLE_LIFE_UNKNOWN, &run), 0);
+	KUNIT_ASSERT_EQ(test, e->ops->map.place(e, 18, 1, SHINGLE_LIFE_UNKNOWN, &run), 0);
 	KUNIT_EXPECT_EQ(test, run.pblk, 18ULL);
-	e->ops->abort(e, &run);
+	e->ops->map.abort(e, &run);
 	write_block(test, e, 18, 56);
 	KUNIT_EXPECT_EQ(test, shingle_exercise_counter(e, "streams_broken"), 1ULL);
 	e = reborn(test, e);
@@ -479,16 +481,16 @@ static void stl_set_bypasses_content(struct kunit *test)
 	write_run(test, e, 8, 8, 8);
 	write_run(test, e, 6, 2, 42);
 	write_block(test, e, 15, 48);
-	KUNIT_EXPECT_EQ(test, e->ops->place(e, 8, 4, SHINGLE_LIFE_UNKNOWN, &run), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 8, 4, SHINGLE_LIFE_UNKNOWN, &run), -ENOSPC);
 	one_step(test, e, SHINGLE_WHY_PRESSURE, 8, 32, 8);
 	/* Not before that is durable and nobody reads at home any more. */
-	KUNIT_EXPECT_EQ(test, e->ops->place(e, 8, 4, SHINGLE_LIFE_UNKNOWN, &run), -EBUSY);
-	KUNIT_EXPECT_TRUE(test, e->ops->pending(e));
-	e->ops->release(e, 0);
-	KUNIT_ASSERT_EQ(test, e->ops->place(e, 8, 4, SHINGLE_LIFE_UNKNOWN, &run), 0);
+	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 8, 4, SHINGLE_LIFE_UNKNOWN, &run), -EBUSY);
+	KUNIT_EXPECT_TRUE(test, e->ops->clean.pending(e));
+	e->ops->clean.release(e, 0);
+	KUNIT_ASSERT_EQ(test, e->ops->map.place(e, 8, 4, SHINGLE_LIFE_UNKNOWN, &run), 0);
 	KUNIT_EXPECT_EQ(test, run.pblk, 8ULL);
 	expect_run(test, e, 8, 8, 32, SHINGLE_RUN_MAPPED);
-	KUNIT_EXPECT_EQ(test, e->ops->next_step(e, SHINGLE_WHY_FORCED, &step), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, e->ops->clean.next_step(e, SHINGLE_WHY_FORCED, &step), -EAGAIN);
 	commit(e, &run);
 	expect_run(test, e, 8, 4, 8, SHINGLE_RUN_MAPPED);
 	expect_run(test, e, 12, 4, 36, SHINGLE_RUN_MAPPED);
@@ -515,21 +517,21 @@ static void stl_set_bypasses_to_the_end(struct kunit *test)
 	write_run(test, e, 8, 8, 8);
 	write_run(test, e, 16, 8, 16);
 	write_run(test, e, 6, 2, 42);
-	KUNIT_EXPECT_EQ(test, e->ops->place(e, 8, 8, SHINGLE_LIFE_UNKNOWN, &run), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 8, 8, SHINGLE_LIFE_UNKNOWN, &run), -ENOSPC);
 	one_step(test, e, SHINGLE_WHY_PRESSURE, 8, 32, 8);
-	e->ops->release(e, 0);
+	e->ops->clean.release(e, 0);
 	write_run(test, e, 8, 6, 8);
 	/* Nobody needs the staging band: the stream may take its time. */
-	KUNIT_EXPECT_EQ(test, e->ops->next_step(e, SHINGLE_WHY_PRESSURE, &step), 0);
-	KUNIT_EXPECT_EQ(test, e->ops->next_step(e, SHINGLE_WHY_IDLE, &step), 0);
+	KUNIT_EXPECT_EQ(test, e->ops->clean.next_step(e, SHINGLE_WHY_PRESSURE, &step), 0);
+	KUNIT_EXPECT_EQ(test, e->ops->clean.next_step(e, SHINGLE_WHY_IDLE, &step), 0);
 	write_run(test, e, 14, 2, 14);
-	KUNIT_EXPECT_EQ(test, e->ops->place(e, 16, 8, SHINGLE_LIFE_UNKNOWN, &run), -ENOSPC);
-	KUNIT_ASSERT_EQ(test, e->ops->next_step(e, SHINGLE_WHY_PRESSURE, &step), 1);
+	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 16, 8, SHINGLE_LIFE_UNKNOWN, &run), -ENOSPC);
+	KUNIT_ASSERT_EQ(test, e->ops->clean.next_step(e, SHINGLE_WHY_PRESSURE, &step), 1);
 	KUNIT_EXPECT_EQ(test, step.n, 0U);
-	e->ops->step_done(e, &step, &emit);
+	e->ops->clean.step_done(e, &step, &emit);
 	expect_run(test, e, 8, 8, 8, SHINGLE_RUN_MAPPED);
 	one_step(test, e, SHINGLE_WHY_PRESSURE, 16, 32, 16);
-	e->ops->release(e, 0);
+	e->ops->clean.release(e, 0);
 	write_run(test, e, 16, 8, 16);
 	KUNIT_EXPECT_EQ(test, shingle_exercise_counter(e, "streams_broken"), 0ULL);
 	e->ops->destroy(e);
@@ -569,17 +571,17 @@ static void stl_set_drains_for_a_wish(struct kunit *test)
 
 	write_run(test, e, 6, 2, 40);
 	write_run(test, e, 8, 8, 8);
-	KUNIT_ASSERT_EQ(test, e->ops->place(e, 12, 1, SHINGLE_LIFE_UNKNOWN, &other), 0);
+	KUNIT_ASSERT_EQ(test, e->ops->map.place(e, 12, 1, SHINGLE_LIFE_UNKNOWN, &other), 0);
 	write_run(test, e, 6, 2, 42);
-	KUNIT_EXPECT_EQ(test, e->ops->place(e, 8, 4, SHINGLE_LIFE_UNKNOWN, &run), -ENOSPC);
-	KUNIT_EXPECT_EQ(test, e->ops->next_step(e, SHINGLE_WHY_PRESSURE, &step), -EAGAIN);
-	KUNIT_EXPECT_EQ(test, e->ops->place(e, 15, 1, SHINGLE_LIFE_UNKNOWN, &run), -EBUSY);
+	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 8, 4, SHINGLE_LIFE_UNKNOWN, &run), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, e->ops->clean.next_step(e, SHINGLE_WHY_PRESSURE, &step), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 15, 1, SHINGLE_LIFE_UNKNOWN, &run), -EBUSY);
 	write_run(test, e, 22, 2, 56);
 	write_run(test, e, 24, 1, 24);
 	commit(e, &other);
 	write_run(test, e, 8, 4, 49);
 	write_block(test, e, 15, 53);
-	KUNIT_EXPECT_EQ(test, e->ops->next_step(e, SHINGLE_WHY_PRESSURE, &step), 0);
+	KUNIT_EXPECT_EQ(test, e->ops->clean.next_step(e, SHINGLE_WHY_PRESSURE, &step), 0);
 	e->ops->destroy(e);
 }
 
@@ -597,21 +599,21 @@ static void stl_set_discards_home(struct kunit *test)
 	write_run(test, e, 8, 3, 8);
 	write_block(test, e, 12, 48);
 	/* Of a prefix nothing can be forgotten, of the rest of its band all. */
-	KUNIT_EXPECT_EQ(test, e->ops->discard(e, 10, 4, &done, &dropped, &emit), 0);
+	KUNIT_EXPECT_EQ(test, e->ops->map.discard(e, 10, 4, &done, &dropped, &emit), 0);
 	KUNIT_EXPECT_EQ(test, done, 1ULL);
 	KUNIT_EXPECT_FALSE(test, dropped);
-	KUNIT_EXPECT_EQ(test, e->ops->discard(e, 11, 3, &done, &dropped, &emit), 0);
+	KUNIT_EXPECT_EQ(test, e->ops->map.discard(e, 11, 3, &done, &dropped, &emit), 0);
 	KUNIT_EXPECT_EQ(test, done, 3ULL);
 	KUNIT_EXPECT_TRUE(test, dropped);
 	expect_run(test, e, 11, 5, 11, SHINGLE_RUN_ZERO);
-	KUNIT_EXPECT_EQ(test, e->ops->discard(e, 8, 8, &done, &dropped, &emit), 0);
+	KUNIT_EXPECT_EQ(test, e->ops->map.discard(e, 8, 8, &done, &dropped, &emit), 0);
 	KUNIT_EXPECT_TRUE(test, dropped);
 	expect_run(test, e, 8, 8, 8, SHINGLE_RUN_ZERO);
 	write_run(test, e, 6, 2, 42);
-	KUNIT_EXPECT_EQ(test, e->ops->place(e, 8, 2, SHINGLE_LIFE_UNKNOWN, &run), -EBUSY);
-	e->ops->release(e, 4);
-	KUNIT_EXPECT_EQ(test, e->ops->place(e, 8, 2, SHINGLE_LIFE_UNKNOWN, &run), -EBUSY);
-	e->ops->release(e, 5);
+	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 8, 2, SHINGLE_LIFE_UNKNOWN, &run), -EBUSY);
+	e->ops->clean.release(e, 4);
+	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 8, 2, SHINGLE_LIFE_UNKNOWN, &run), -EBUSY);
+	e->ops->clean.release(e, 5);
 	write_run(test, e, 8, 2, 8);
 	e->ops->destroy(e);
 }
@@ -623,19 +625,19 @@ static void stl_full_places(struct kunit *test)
 	struct shingle_engine *e = new_full(test, 7, 3, 1);
 	struct shingle_run run;
 
-	KUNIT_EXPECT_EQ(test, e->ops->cached_blocks(e), 0ULL);
+	KUNIT_EXPECT_EQ(test, e->ops->observe.cached_blocks(e), 0ULL);
 	write_block(test, e, 1, 12);
 	write_block(test, e, 10, 13);
-	e->ops->resolve(e, 0, 12, &run);
+	e->ops->map.resolve(e, 0, 12, &run);
 	KUNIT_EXPECT_EQ(test, run.pblk, 0ULL);
 	KUNIT_EXPECT_EQ(test, run.n, 1U);
 	KUNIT_EXPECT_EQ(test, run.kind, SHINGLE_RUN_UNWRITTEN);
-	e->ops->resolve(e, 10, 2, &run);
+	e->ops->map.resolve(e, 10, 2, &run);
 	KUNIT_EXPECT_EQ(test, run.pblk, 13ULL);
 	KUNIT_EXPECT_EQ(test, run.n, 1U);
 	KUNIT_EXPECT_EQ(test, run.kind, SHINGLE_RUN_MAPPED);
 	write_block(test, e, 1, 14);
-	KUNIT_EXPECT_EQ(test, e->ops->place(e, 4, 1, SHINGLE_LIFE_UNKNOWN, &run), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 4, 1, SHINGLE_LIFE_UNKNOWN, &run), -ENOSPC);
 	KUNIT_EXPECT_EQ(test, shingle_exercise_counter(e, "full_zones"), 1ULL);
 	e->ops->destroy(e);
 }
@@ -649,15 +651,15 @@ static void stl_full_cleans(struct kunit *test)
 	write_block(test, e, 1, 12);
 	write_block(test, e, 10, 13);
 	write_block(test, e, 1, 14);
-	KUNIT_EXPECT_EQ(test, e->ops->place(e, 4, 1, SHINGLE_LIFE_UNKNOWN, &run), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 4, 1, SHINGLE_LIFE_UNKNOWN, &run), -ENOSPC);
 	/* The first slot is stale: band 3 is the first with a block in the log. */
 	one_step(test, e, SHINGLE_WHY_PRESSURE, SHINGLE_NOWHERE, 15, 9);
 	one_step(test, e, SHINGLE_WHY_PRESSURE, SHINGLE_NOWHERE, 18, 0);
-	KUNIT_EXPECT_TRUE(test, e->ops->pending(e));
-	KUNIT_EXPECT_EQ(test, e->ops->place(e, 4, 1, SHINGLE_LIFE_UNKNOWN, &run), -ENOSPC);
-	e->ops->release(e, 0);
-	KUNIT_EXPECT_FALSE(test, e->ops->pending(e));
-	e->ops->resolve(e, 9, 3, &run);
+	KUNIT_EXPECT_TRUE(test, e->ops->clean.pending(e));
+	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 4, 1, SHINGLE_LIFE_UNKNOWN, &run), -ENOSPC);
+	e->ops->clean.release(e, 0);
+	KUNIT_EXPECT_FALSE(test, e->ops->clean.pending(e));
+	e->ops->map.resolve(e, 9, 3, &run);
 	KUNIT_EXPECT_EQ(test, run.pblk, 15ULL);
 	KUNIT_EXPECT_EQ(test, run.n, 3U);
 	KUNIT_EXPECT_EQ(test, run.kind, SHINGLE_RUN_MAPPED);
@@ -674,11 +676,11 @@ static void stl_full_switches(struct kunit *test)
 	u64 lblk;
 
 	for (lblk = 0; lblk < 12; lblk += run.n) {
-		int err = e->ops->place(e, lblk, 2, SHINGLE_LIFE_UNKNOWN, &run);
+		int err = e->ops->map.place(e, lblk, 2, SHINGLE_LIFE_UNKNOWN, &run);
 
 		if (err == -EBUSY) {
-			e->ops->release(e, 0);
-			err = e->ops->place(e, lblk, 2, SHINGLE_LIFE_UNKNOWN, &run);
+			e->ops->clean.release(e, 0);
+			err = e->ops->map.place(e, lblk, 2, SHINGLE_LIFE_UNKNOWN, &run);
 		}
 		KUNIT_ASSERT_EQ(test, err, 0);
 		commit(e, &run);
@@ -687,9 +689,9 @@ static void stl_full_switches(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, shingle_exercise_counter(e, "bands_switched"), 4ULL);
 	KUNIT_EXPECT_EQ(test, shingle_exercise_counter(e, "bands_cleaned"), 0ULL);
 	KUNIT_EXPECT_EQ(test, shingle_exercise_counter(e, "full_zones"), 0ULL);
-	KUNIT_EXPECT_EQ(test, e->ops->cached_blocks(e), 0ULL);
+	KUNIT_EXPECT_EQ(test, e->ops->observe.cached_blocks(e), 0ULL);
 	for (lblk = 0; lblk < 12; lblk += 3) {
-		e->ops->resolve(e, lblk, 12, &run);
+		e->ops->map.resolve(e, lblk, 12, &run);
 		KUNIT_EXPECT_EQ(test, run.n, 3U);
 		KUNIT_EXPECT_EQ(test, run.kind, SHINGLE_RUN_MAPPED);
 	}
@@ -732,18 +734,18 @@ static void stl_full_tunables(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, shingle_set(e, "threshold", "4", &why), 0);
 	for (lblk = 1; lblk < 4; lblk++)
 		write_block(test, e, lblk, 11 + lblk);
-	KUNIT_EXPECT_EQ(test, e->ops->place(e, 7, 1, SHINGLE_LIFE_UNKNOWN, &run), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 7, 1, SHINGLE_LIFE_UNKNOWN, &run), -ENOSPC);
 	KUNIT_EXPECT_EQ(test, shingle_set(e, "threshold", "3", &why), 0);
-	KUNIT_EXPECT_EQ(test, e->ops->place(e, 7, 1, SHINGLE_LIFE_UNKNOWN, &run), 0);
-	e->ops->abort(e, &run);
+	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 7, 1, SHINGLE_LIFE_UNKNOWN, &run), 0);
+	e->ops->map.abort(e, &run);
 
 	KUNIT_EXPECT_EQ(test, shingle_set(e, "cleaning", "lazy", &why), 0);
-	KUNIT_EXPECT_EQ(test, e->ops->next_step(e, SHINGLE_WHY_IDLE, &step), 0);
+	KUNIT_EXPECT_EQ(test, e->ops->clean.next_step(e, SHINGLE_WHY_IDLE, &step), 0);
 	KUNIT_EXPECT_EQ(test, shingle_set(e, "cleaning", "now", &why), -ERANGE);
 	KUNIT_EXPECT_EQ(test, shingle_set(e, "cleaning", "aggressive", &why), 0);
-	KUNIT_ASSERT_EQ(test, e->ops->next_step(e, SHINGLE_WHY_IDLE, &step), 1);
+	KUNIT_ASSERT_EQ(test, e->ops->clean.next_step(e, SHINGLE_WHY_IDLE, &step), 1);
 	KUNIT_EXPECT_EQ(test, step.n, 3U);
-	e->ops->step_failed(e, &step);
+	e->ops->clean.step_failed(e, &step);
 	e->ops->destroy(e);
 }
 
@@ -751,18 +753,18 @@ static void failed_step(struct kunit *test, struct shingle_engine *e, u64 dst)
 {
 	struct shingle_step step;
 
-	KUNIT_ASSERT_EQ(test, e->ops->next_step(e, SHINGLE_WHY_IDLE, &step), 1);
+	KUNIT_ASSERT_EQ(test, e->ops->clean.next_step(e, SHINGLE_WHY_IDLE, &step), 1);
 	KUNIT_EXPECT_EQ(test, step.dst, dst);
-	e->ops->step_failed(e, &step);
+	e->ops->clean.step_failed(e, &step);
 }
 
 static void failed_write(struct kunit *test, struct shingle_engine *e, u64 lblk, u64 pblk)
 {
 	struct shingle_run run;
 
-	KUNIT_ASSERT_EQ(test, e->ops->place(e, lblk, 1, SHINGLE_LIFE_UNKNOWN, &run), 0);
+	KUNIT_ASSERT_EQ(test, e->ops->map.place(e, lblk, 1, SHINGLE_LIFE_UNKNOWN, &run), 0);
 	KUNIT_EXPECT_EQ(test, run.pblk, pblk);
-	e->ops->abort(e, &run);
+	e->ops->map.abort(e, &run);
 }
 
 static __printf(2, 3) void count_report(void *ctx, const char *fmt, ...)
@@ -794,23 +796,23 @@ static void stl_full_shuns_bad_bands(struct kunit *test)
 	failed_step(test, e, 18);
 	one_step(test, e, SHINGLE_WHY_IDLE, SHINGLE_NOWHERE, 21, 0);
 	expect_sound(test, e);
-	e->ops->release(e, 0);
+	e->ops->clean.release(e, 0);
 	/* The old home and the log, which never failed; then the longest ago. */
 	write_block(test, e, 4, 0);
 	failed_step(test, e, 12);
 	failed_step(test, e, 24);
 	one_step(test, e, SHINGLE_WHY_IDLE, SHINGLE_NOWHERE, 15, 3);
-	e->ops->release(e, 0);
+	e->ops->clean.release(e, 0);
 	/* 3 was the home of band 1.  A home again at 15, and that is forgotten. */
 	write_block(test, e, 4, 0);
 	one_step(test, e, SHINGLE_WHY_IDLE, 15, 3, 3);
-	e->ops->release(e, 0);
+	e->ops->clean.release(e, 0);
 	write_run(test, e, 4, 2, 0);
 	write_block(test, e, 7, 2);
 	one_step(test, e, SHINGLE_WHY_IDLE, 3, 15, 3);
 	/* 12, 18 and 24 have failed: the old home is waited for. */
-	KUNIT_EXPECT_EQ(test, e->ops->next_step(e, SHINGLE_WHY_IDLE, &step), -EAGAIN);
-	e->ops->release(e, 0);
+	KUNIT_EXPECT_EQ(test, e->ops->clean.next_step(e, SHINGLE_WHY_IDLE, &step), -EAGAIN);
+	e->ops->clean.release(e, 0);
 	one_step(test, e, SHINGLE_WHY_IDLE, SHINGLE_NOWHERE, 3, 6);
 	expect_sound(test, e);
 	e->ops->destroy(e);
@@ -838,12 +840,12 @@ static void stl_full_leaves_bad_logs(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, shingle_exercise_counter(e, "logs_opened"), 3ULL);
 	KUNIT_EXPECT_EQ(test, shingle_exercise_counter(e, "placed_blocks"), 10ULL);
 	KUNIT_EXPECT_EQ(test, shingle_exercise_counter(e, "aborted_blocks"), 8ULL);
-	KUNIT_EXPECT_EQ(test, e->ops->cached_blocks(e), 2ULL);
+	KUNIT_EXPECT_EQ(test, e->ops->observe.cached_blocks(e), 2ULL);
 	expect_sound(test, e);
 	/* The second log holds nothing; the others are emptied by one merge. */
 	one_step(test, e, SHINGLE_WHY_FORCED, SHINGLE_NOWHERE, 0, SHINGLE_NOWHERE);
 	one_step(test, e, SHINGLE_WHY_FORCED, SHINGLE_NOWHERE, 42, 0);
-	e->ops->release(e, 0);
+	e->ops->clean.release(e, 0);
 	write_run(test, e, 7, 2, 40);
 	/* The log bands that are free have failed; the old home of band 0 has not. */
 	write_block(test, e, 7, 0);
@@ -852,16 +854,16 @@ static void stl_full_leaves_bad_logs(struct kunit *test)
 
 	/* The stream, too, and what ends when that is decided changes nothing. */
 	e = new_full_of(test, 6, 9, 5, 3);
-	KUNIT_ASSERT_EQ(test, e->ops->place(e, 0, 1, SHINGLE_LIFE_UNKNOWN, &a), 0);
-	KUNIT_ASSERT_EQ(test, e->ops->place(e, 1, 1, SHINGLE_LIFE_UNKNOWN, &b), 0);
+	KUNIT_ASSERT_EQ(test, e->ops->map.place(e, 0, 1, SHINGLE_LIFE_UNKNOWN, &a), 0);
+	KUNIT_ASSERT_EQ(test, e->ops->map.place(e, 1, 1, SHINGLE_LIFE_UNKNOWN, &b), 0);
 	KUNIT_EXPECT_EQ(test, b.pblk, 25ULL);
 	failed_write(test, e, 2, 26);
-	e->ops->abort(e, &a);
+	e->ops->map.abort(e, &a);
 	KUNIT_EXPECT_EQ(test, shingle_exercise_counter(e, "streams_broken"), 1ULL);
 	write_block(test, e, 0, 30);
 	commit(e, &b);
 	expect_sound(test, e);
-	KUNIT_EXPECT_EQ(test, e->ops->cached_blocks(e), 2ULL);
+	KUNIT_EXPECT_EQ(test, e->ops->observe.cached_blocks(e), 2ULL);
 	e->ops->destroy(e);
 }
 

@@ -34,7 +34,7 @@ static struct shingle_engine *new_engine(struct kunit *test)
 
 	KUNIT_ASSERT_EQ(test, l->logical_blocks, (u64)BLOCKS);
 	KUNIT_ASSERT_EQ_MSG(test, comb_engine_ops.create(&e, l, &why), 0, "%s", why);
-	KUNIT_ASSERT_EQ(test, e->ops->ready(e, &why), 0);
+	KUNIT_ASSERT_EQ(test, e->ops->state.ready(e, &why), 0);
 	return e;
 }
 
@@ -44,10 +44,10 @@ static void write_block(struct kunit *test, struct shingle_engine *e, u64 lblk, 
 	struct shingle_emit emit = { .rec = &rec, .max = 1, .seq = 1 };
 	struct shingle_run run;
 
-	KUNIT_ASSERT_EQ(test, e->ops->place(e, lblk, 4, SHINGLE_LIFE_UNKNOWN, &run), 0);
+	KUNIT_ASSERT_EQ(test, e->ops->map.place(e, lblk, 4, SHINGLE_LIFE_UNKNOWN, &run), 0);
 	KUNIT_EXPECT_EQ(test, run.n, 1U);
 	KUNIT_EXPECT_EQ(test, run.pblk, pblk);
-	e->ops->commit(e, &run, &emit);
+	e->ops->map.commit(e, &run, &emit);
 	KUNIT_EXPECT_EQ(test, emit.nr, 1U);
 }
 
@@ -67,9 +67,9 @@ static void comb_moves_at_once(struct kunit *test)
 
 	for (i = 0; i < TEETH; i++)
 		write_block(test, e, written[i], 2 * i * PITCH);
-	KUNIT_EXPECT_EQ(test, e->ops->place(e, 2, 1, SHINGLE_LIFE_UNKNOWN, &run), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 2, 1, SHINGLE_LIFE_UNKNOWN, &run), -ENOSPC);
 
-	KUNIT_ASSERT_EQ(test, e->ops->next_step(e, SHINGLE_WHY_PRESSURE, &step), 1);
+	KUNIT_ASSERT_EQ(test, e->ops->clean.next_step(e, SHINGLE_WHY_PRESSURE, &step), 1);
 	KUNIT_EXPECT_EQ(test, step.n, (u32)ARRAY_SIZE(now));
 	emit.max = shingle_step_records(e, &step);
 	KUNIT_EXPECT_EQ(test, emit.max, (u32)ARRAY_SIZE(now) + 1);
@@ -80,24 +80,24 @@ static void comb_moves_at_once(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, x.lblk, (u64)now[i]);
 		KUNIT_EXPECT_EQ(test, x.src, (u64)2 * was[i] * PITCH);
 		KUNIT_EXPECT_EQ(test, x.dst, (u64)(2 * i + 1) * PITCH);
-		KUNIT_EXPECT_FALSE(test, e->ops->referenced(e, x.dst, 1));
+		KUNIT_EXPECT_FALSE(test, e->ops->map.referenced(e, x.dst, 1));
 	}
 	KUNIT_EXPECT_FALSE(test, shingle_step_extent(e, &step, &cursor, &x));
-	KUNIT_EXPECT_EQ(test, e->ops->place(e, 2, 1, SHINGLE_LIFE_UNKNOWN, &run), -EBUSY);
+	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 2, 1, SHINGLE_LIFE_UNKNOWN, &run), -EBUSY);
 
-	e->ops->step_done(e, &step, &emit);
+	e->ops->clean.step_done(e, &step, &emit);
 	KUNIT_EXPECT_EQ(test, emit.nr, emit.max);
 	for (i = 0; i < ARRAY_SIZE(now); i++) {
-		e->ops->resolve(e, now[i], 1, &run);
+		e->ops->map.resolve(e, now[i], 1, &run);
 		KUNIT_EXPECT_EQ(test, run.pblk, (u64)(2 * i + 1) * PITCH);
 	}
 	/* What was moved is needed until nobody can come back to it. */
-	KUNIT_EXPECT_TRUE(test, e->ops->referenced(e, 0, 1));
+	KUNIT_EXPECT_TRUE(test, e->ops->map.referenced(e, 0, 1));
 	shingle_release_all(e, 6);
-	KUNIT_EXPECT_TRUE(test, e->ops->pending(e));
+	KUNIT_EXPECT_TRUE(test, e->ops->clean.pending(e));
 	shingle_release_all(e, 7);
-	KUNIT_EXPECT_FALSE(test, e->ops->pending(e));
-	KUNIT_EXPECT_FALSE(test, e->ops->referenced(e, 0, 1));
+	KUNIT_EXPECT_FALSE(test, e->ops->clean.pending(e));
+	KUNIT_EXPECT_FALSE(test, e->ops->map.referenced(e, 0, 1));
 	write_block(test, e, 2, (2 * ARRAY_SIZE(now) + 1) * PITCH);
 	e->ops->destroy(e);
 }

@@ -33,14 +33,14 @@ static int full_place(struct shingle_engine *e, u64 lblk, u32 n, enum shingle_li
 		      struct shingle_run *out)
 {
 	n = before_full(lblk, n);
-	return n ? e->ops->place(e, lblk, n, life, out) : SHINGLE_FULL;
+	return n ? e->ops->map.place(e, lblk, n, life, out) : SHINGLE_FULL;
 }
 
 static int full_discard(struct shingle_engine *e, u64 lblk, u64 n, u64 *done, bool *dropped,
 			struct shingle_emit *emit)
 {
 	n = before_full(lblk, n);
-	return n ? e->ops->discard(e, lblk, n, done, dropped, emit) : SHINGLE_FULL;
+	return n ? e->ops->map.discard(e, lblk, n, done, dropped, emit) : SHINGLE_FULL;
 }
 
 static struct shingle_engine_ops set_ops, full_ops, imr_ops;
@@ -72,8 +72,8 @@ static struct target_type targets[] = {
 static void make_full(struct shingle_engine_ops *ops, const struct shingle_engine_ops *like)
 {
 	*ops = *like;
-	ops->place = full_place;
-	ops->discard = full_discard;
+	ops->map.place = full_place;
+	ops->map.discard = full_discard;
 }
 
 static int __init full_init(void)

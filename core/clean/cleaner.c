@@ -84,7 +84,7 @@ static int finish_step(struct shingle_device *d, const struct shingle_step *step
 			return err;
 	}
 	emit.seq = d->journal.seq;
-	d->ops->step_done(d->engine, step, &emit);
+	d->ops->clean.step_done(d->engine, step, &emit);
 	shingle_journal_add(d, records, &emit);
 	if (step->gathered) {
 		shingle_journal_cancel(d, d->bad.nr);
@@ -110,11 +110,11 @@ static int finish_step(struct shingle_device *d, const struct shingle_step *step
 /* What the step has made useless is forgotten before the next one. */
 static void tidy(struct shingle_device *d)
 {
-	bool more = d->ops->tidy;
+	bool more = d->ops->clean.tidy;
 
 	while (more) {
 		spin_lock_irq(&d->map_lock);
-		more = d->ops->tidy(d->engine);
+		more = d->ops->clean.tidy(d->engine);
 		spin_unlock_irq(&d->map_lock);
 		cond_resched();
 	}
@@ -158,7 +158,7 @@ static int run_step(struct shingle_device *d, const struct shingle_step *step, b
 		spin_lock_irq(&d->map_lock);
 		if (reserved)
 			shingle_journal_cancel(d, records);
-		d->ops->step_failed(d->engine, step);
+		d->ops->clean.step_failed(d->engine, step);
 		/* What could not be read says nothing of the place where it was to go. */
 		if (step->gathered && err != -EINTR && !*unread)
 			shingle_wcache_stepped(d, step->lblk, step->n, true);
@@ -195,17 +195,17 @@ static int next_step(struct shingle_device *d, struct shingle_step *step, bool *
 	if (d->mode != SHINGLE_RW || d->stopping || d->resetting)
 		goto out;
 	if (d->recovering) {
-		r = d->ops->next_step(d->engine, SHINGLE_WHY_RECOVERY, step);
+		r = d->ops->clean.next_step(d->engine, SHINGLE_WHY_RECOVERY, step);
 		if (!r)
 			d->recovering = false;
 	}
 	if (!r && d->epoch_open) {
-		r = d->ops->next_step(d->engine, SHINGLE_WHY_EPOCH, step);
+		r = d->ops->clean.next_step(d->engine, SHINGLE_WHY_EPOCH, step);
 		if (!r)
 			r = -ENODATA;
 	}
 	if (!r && d->pressure) {
-		r = d->ops->next_step(d->engine, SHINGLE_WHY_PRESSURE, step);
+		r = d->ops->clean.next_step(d->engine, SHINGLE_WHY_PRESSURE, step);
 		if (!r) {
 			d->pressure = false;
 			*kick |= d->awaits_room;
@@ -213,10 +213,10 @@ static int next_step(struct shingle_device *d, struct shingle_step *step, bool *
 		}
 	}
 	if (!r && d->forced) {
-		r = d->ops->next_step(d->engine, SHINGLE_WHY_FORCED, step);
+		r = d->ops->clean.next_step(d->engine, SHINGLE_WHY_FORCED, step);
 		if (!r && d->forced_again) {
 			d->forced_again = false;
-			r = d->ops->next_step(d->engine, SHINGLE_WHY_FORCED, step);
+			r = d->ops->clean.next_step(d->engine, SHINGLE_WHY_FORCED, step);
 		}
 		if (!r)
 			d->forced = false;
@@ -226,7 +226,7 @@ static int next_step(struct shingle_device *d, struct shingle_step *step, bool *
 		bool busy = shingle_quiet_for(d) < msecs_to_jiffies(READ_ONCE(d->config.idle_ms));
 
 		if (!busy)
-			r = d->ops->next_step(d->engine, SHINGLE_WHY_IDLE, step);
+			r = d->ops->clean.next_step(d->engine, SHINGLE_WHY_IDLE, step);
 		if (!r)
 			d->idle = false;
 		if (busy)
@@ -247,7 +247,7 @@ static bool settle(struct shingle_device *d)
 	bool pending, wanted;
 
 	spin_lock_irq(&d->map_lock);
-	pending = d->ops->pending(d->engine);
+	pending = d->ops->clean.pending(d->engine);
 	/* Who came back meanwhile may wait for nothing but this. */
 	wanted = d->pressure || d->forced || d->idle || d->epoch_open ||
 		 shingle_waiting(d);
@@ -256,7 +256,7 @@ static bool settle(struct shingle_device *d)
 		return false;
 	shingle_release(d);
 	spin_lock_irq(&d->map_lock);
-	pending = d->ops->pending(d->engine);
+	pending = d->ops->clean.pending(d->engine);
 	spin_unlock_irq(&d->map_lock);
 	return wanted || !pending;
 }

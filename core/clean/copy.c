@@ -180,7 +180,8 @@ static u32 source_runs(struct shingle_device *d, const struct shingle_step *step
 		while (at < part.n) {
 			struct shingle_run *r = &d->copy_runs[nr];
 
-			if (!d->ops->step_source(d->engine, &part, at, r) || r->lblk >= part.n)
+			if (!d->ops->clean.step_source(d->engine, &part, at, r) ||
+			    r->lblk >= part.n)
 				break;
 			r->n = min_t(u32, r->n, part.n - r->lblk);
 			at = r->lblk + r->n;
@@ -238,7 +239,7 @@ static int note_unread(struct shingle_device *d, const struct shingle_step *step
 
 	spin_lock_irq(&d->map_lock);
 	d->n.read_errors++;
-	d->ops->resolve(d->engine, lblk, 1, &now);
+	d->ops->map.resolve(d->engine, lblk, 1, &now);
 	needed = now.kind == SHINGLE_RUN_MAPPED && now.pblk == pblk &&
 		 !(step->gathered && shingle_wcache_is_frozen(d, lblk));
 	if (!needed || (err == -ENODATA && shingle_bad_add(&d->step_bad, lblk)))
@@ -348,7 +349,7 @@ static bool extent_allowed(struct shingle_device *d, const struct shingle_step *
 {
 	/* Gathered blocks alone go where their older versions are. */
 	return (step->gathered == SHINGLE_GATHERED_ONLY ||
-		!d->ops->referenced(d->engine, x->dst, x->n)) &&
+		!d->ops->map.referenced(d->engine, x->dst, x->n)) &&
 	       !shingle_would_destroy(&d->layout, d->engine, x->dst, x->n);
 }
 

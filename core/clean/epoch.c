@@ -35,7 +35,7 @@ void shingle_epoch_open(struct shingle_device *d)
 	spin_lock_irq(&d->map_lock);
 	d->epoch_open = go;
 	if (!go)
-		d->ops->epoch_end(d->engine);
+		d->ops->gather.epoch_end(d->engine);
 	spin_unlock_irq(&d->map_lock);
 }
 
@@ -49,7 +49,7 @@ void shingle_epoch_close(struct shingle_device *d)
 {
 	spin_lock_irq(&d->map_lock);
 	if (d->epoch_open) {
-		d->ops->epoch_end(d->engine);
+		d->ops->gather.epoch_end(d->engine);
 		shingle_wcache_thaw(d);
 		d->epoch_open = false;
 	}

@@ -44,7 +44,7 @@ static int verify_parts(struct shingle_device *d, u32 *bad)
 		return -EINTR;
 	while (cursor != SHINGLE_NOWHERE && !must_hurry(d, since)) {
 		spin_lock_irq(&d->map_lock);
-		*bad += d->ops->verify(d->engine, &cursor, report_verify, d);
+		*bad += d->ops->observe.verify(d->engine, &cursor, report_verify, d);
 		spin_unlock_irq(&d->map_lock);
 		cond_resched();
 	}
@@ -158,7 +158,7 @@ static int engine_message(struct shingle_device *d, unsigned int argc, char **ar
 	u64 done = 0;
 	int err;
 
-	if (!d->ops->message)
+	if (!d->ops->observe.message)
 		return -ENOENT;
 again:
 	emit.nr = 0;
@@ -182,7 +182,7 @@ again:
 			return err;
 	}
 	emit.seq = d->journal.seq;
-	err = d->ops->message(d->engine, argc, argv, &done, &emit, why);
+	err = d->ops->observe.message(d->engine, argc, argv, &done, &emit, why);
 	shingle_journal_add(d, records, &emit);
 	spin_unlock_irq(&d->map_lock);
 	if (err > 0) {

@@ -111,7 +111,7 @@ int shingle_reset(struct shingle_device *d)
 	noio = memalloc_noio_save();
 	err = d->ops->create(&fresh, &d->layout, &why);
 	if (!err)
-		err = d->ops->ready(fresh, &why);
+		err = d->ops->state.ready(fresh, &why);
 	memalloc_noio_restore(noio);
 	if (err) {
 		DMERR("%s: reset refused: %s; nothing was erased", device_name(d), why);

@@ -20,7 +20,7 @@ static unsigned int emit_info(struct shingle_device *d, char *result, unsigned i
 	bool cleaning;
 
 	spin_lock_irq(&d->map_lock);
-	cached = d->loaded ? d->ops->cached_blocks(d->engine) : 0;
+	cached = d->loaded ? d->ops->observe.cached_blocks(d->engine) : 0;
 	capacity = d->engine->cache_blocks;
 	used = d->journal.used;
 	steps = d->n.steps;
@@ -162,8 +162,8 @@ int shingle_emit_stats(struct shingle_device *d, char *result, unsigned int maxl
 	memcpy(step_us, d->step_us, sizeof(step_us));
 	for (i = 0; c[i].name; i++)
 		own[i] = shingle_counter_get(&c[i], d->engine) + d->carried[i];
-	now.cached_blocks = d->ops->cached_blocks(d->engine);
-	now.map_bytes = d->ops->map_bytes(d->engine);
+	now.cached_blocks = d->ops->observe.cached_blocks(d->engine);
+	now.map_bytes = d->ops->observe.map_bytes(d->engine);
 	now.bad_blocks = d->bad.nr;
 	now.wcache_dirty_blocks = d->wcache.nr;
 	spin_unlock_irq(&d->map_lock);

@@ -145,7 +145,7 @@ int shingle_prepare_read(struct shingle_device *d, struct bio *bio, u32 *n, u64 
 		}
 		*n = bad - lblk;
 	}
-	d->ops->resolve(d->engine, lblk, *n, &run);
+	d->ops->map.resolve(d->engine, lblk, *n, &run);
 	*n = run.n;
 	if (run.kind == SHINGLE_RUN_ZERO)
 		return DM_MAPIO_SUBMITTED;

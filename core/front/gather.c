@@ -82,7 +82,7 @@ static u32 freeze_range(struct shingle_device *d, u64 *from, u64 to, bool whole)
 		if (!n)
 			break;
 		*from = at;
-		if (*from >= to || d->ops->epoch_add(d->engine, *from, n))
+		if (*from >= to || d->ops->gather.epoch_add(d->engine, *from, n))
 			break;
 		for (i = 0, s = shingle_wslot_from(wc, *from); i < n; i++, s = next_of(s)) {
 			s->state = SHINGLE_WSLOT_FLIGHT;

@@ -258,7 +258,7 @@ static int discard_some(struct shingle_device *d, struct shingle_io *io, bool ze
 		goto out;
 	emit.seq = d->journal.seq;
 	joined = !zeroes && joins(d, &lblk, &n, &part, &left);
-	r = d->ops->discard(d->engine, lblk, n, done, dropped, &emit);
+	r = d->ops->map.discard(d->engine, lblk, n, done, dropped, &emit);
 	if (r) {
 		shingle_journal_cancel(d, records);
 		if (!shingle_is_final(r)) {

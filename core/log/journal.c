@@ -402,7 +402,7 @@ void shingle_commit_work(struct work_struct *work)
 
 	spin_lock_irq(&d->map_lock);
 	kick = shingle_waiting(d);
-	if (!err && d->ops->pending(d->engine))
+	if (!err && d->ops->clean.pending(d->engine))
 		shingle_wake_cleaner(d);
 	spin_unlock_irq(&d->map_lock);
 	if (kick)

@@ -59,9 +59,9 @@ int shingle_place(struct shingle_device *d, u64 lblk, u32 n, struct shingle_writ
 		return -EROFS;
 	if (d->resetting || !shingle_journal_reserve(d, records))
 		return -EAGAIN;
-	r = d->ops->place(d->engine, lblk, n, bio_life(bio), &w->run);
+	r = d->ops->map.place(d->engine, lblk, n, bio_life(bio), &w->run);
 	if (!r && !window_clear(d, &w->run)) {
-		d->ops->abort(d->engine, &w->run);
+		d->ops->map.abort(d->engine, &w->run);
 		r = -EIO;
 	}
 	if (r) {
@@ -106,12 +106,12 @@ void shingle_write_done(struct shingle_device *d, struct shingle_write *w, blk_s
 		shingle_leave_flight(d, w);
 	d->dirty[shingle_pblk_dev(w->run.pblk)] = true;
 	if (status) {
-		d->ops->abort(d->engine, &w->run);
+		d->ops->map.abort(d->engine, &w->run);
 		d->n.write_errors++;
 		shingle_journal_cancel(d, records);
 	} else {
 		emit.seq = d->journal.seq;
-		d->ops->commit(d->engine, &w->run, &emit);
+		d->ops->map.commit(d->engine, &w->run, &emit);
 		if (unlikely(d->step_bad.nr))
 			shingle_bad_remove(&d->step_bad, w->run.lblk, w->run.n);
 		if (unlikely(d->bad.nr) && shingle_bad_remove(&d->bad, w->run.lblk, w->run.n))

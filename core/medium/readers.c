@@ -62,7 +62,7 @@ void shingle_release(struct shingle_device *d)
 
 	do {
 		spin_lock_irq(&d->map_lock);
-		more = d->ops->release(d->engine, seq);
+		more = d->ops->clean.release(d->engine, seq);
 		spin_unlock_irq(&d->map_lock);
 		cond_resched();
 	} while (more);

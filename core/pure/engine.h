@@ -241,6 +241,152 @@ struct shingle_step {
 typedef void (*shingle_report_fn)(void *ctx, const char *fmt, ...) __printf(2, 3);
 
 /**
+ * struct shingle_map_ops - where blocks are and go
+ * @resolve: where are blocks @lblk.. now?  @out describes a non-empty prefix.  Of a
+ *	block that was not written since, what a step in progress copies.
+ * @place: find room to write blocks @lblk.., which their sender says will live
+ *	for @life; @out describes a non-empty prefix.  -ENOSPC: clean first (and
+ *	next_step(PRESSURE) will offer how); -EBUSY: wait for the step, a write in
+ *	progress or a release.  What was refused comes again, beginning at the same
+ *	block, unless it was discarded or the engine replaced.  SHINGLE_GATHER: the
+ *	prefix of @out->n blocks is to be gathered, and there is room for all of its
+ *	unit of gather_blocks.  SHINGLE_FULL: no cleaning makes room for the first
+ *	block, and the write fails; of what the write cache has acknowledged a FLUSH
+ *	says that it is lost.
+ * @commit: the data of a placed run are on the medium; of runs that overlap and
+ *	were under way together either may win, but for good
+ * @abort: a placed run was not, or not wholly, written
+ * @discard: forget blocks @lblk..; @done says how many were dealt with (at
+ *	least 1), @dropped whether they now read as zeroes.  -EBUSY: wait for
+ *	the step in progress.  SHINGLE_FULL: as place().
+ * @referenced: is any block of the run in use, by the current map or by the
+ *	one that recovery would rebuild?
+ *
+ * Their life is that of host I/O: any order, from resume to suspend, each for one bio or
+ * a piece of it.  What place() gave out ends with commit() or abort(), in whatever order
+ * the medium ends it; nothing else is open between two calls.
+ */
+struct shingle_map_ops {
+	void (*resolve)(struct shingle_engine *e, u64 lblk, u32 n, struct shingle_run *out);
+	int (*place)(struct shingle_engine *e, u64 lblk, u32 n, enum shingle_life life,
+		     struct shingle_run *out);
+	void (*commit)(struct shingle_engine *e, const struct shingle_run *run,
+		       struct shingle_emit *emit);
+	void (*abort)(struct shingle_engine *e, const struct shingle_run *run);
+	int (*discard)(struct shingle_engine *e, u64 lblk, u64 n, u64 *done, bool *dropped,
+		       struct shingle_emit *emit);
+	bool (*referenced)(struct shingle_engine *e, u64 pblk, u64 n);
+};
+
+/**
+ * struct shingle_clean_ops - what is moved
+ * @next_step: 1 and a step; 0 if there is nothing to do for this reason;
+ *	-EAGAIN if there will be, once writes in flight are done or space was
+ *	released
+ * @step_extent: the extent at *@cursor, 0 at first, of a step that is scattered: moves
+ *	*@cursor behind it and returns true; false if there is no other.  Destinations
+ *	ascend.  They are asked for more than once, and only @src may have changed then.
+ *	Until the step has ended no write may be under way whose head would cover them.
+ *	NULL if no step is scattered.
+ * @step_source: the first run at or after @offset of any other step that does not come
+ *	from the base: fills @out (lblk relative to the step) and returns true.  NULL if
+ *	all steps are scattered.
+ * @step_done: the copy is on the medium; change the map
+ * @step_failed: it is not; @step may be offered again
+ * @tidy: forget a part of what step_done() has made useless, and is not looked at any
+ *	more: true if there is more of it.  Called until there is not, before the next
+ *	step; I/O may come between.  May be NULL.
+ * @release: all that was freed by transactions up to @seq is unreferenced: give a part
+ *	of it back, true if there is more
+ * @pending: freed space waits for release()
+ *
+ * Their life is that of a step, of which there is one at a time: next_step() offers it,
+ * step_extent() and step_source() say what it copies while I/O goes on, and step_done()
+ * or step_failed() ends it.  Then tidy(), a commit if the step asks for it, and
+ * release(); and next_step() again, as long as there is a reason.
+ */
+struct shingle_clean_ops {
+	int (*next_step)(struct shingle_engine *e, enum shingle_why why,
+			 struct shingle_step *step);
+	bool (*step_extent)(struct shingle_engine *e, const struct shingle_step *step,
+			    u64 *cursor, struct shingle_extent *out);
+	bool (*step_source)(struct shingle_engine *e, const struct shingle_step *step,
+			    u32 offset, struct shingle_run *out);
+	void (*step_done)(struct shingle_engine *e, const struct shingle_step *step,
+			  struct shingle_emit *emit);
+	void (*step_failed)(struct shingle_engine *e, const struct shingle_step *step);
+	bool (*tidy)(struct shingle_engine *e);
+	bool (*release)(struct shingle_engine *e, u64 seq);
+	bool (*pending)(struct shingle_engine *e);
+};
+
+/**
+ * struct shingle_state_ops - what a power cut leaves
+ * @max_chunks: most pieces that encode can ever produce
+ * @encode: the piece of the state of number *@cursor, which becomes the next one's: its
+ *	index, the same number, and its bytes as return value; 0 if there is nothing in
+ *	it, or if *@cursor has become SHINGLE_NOWHERE: there is no other.  Pieces may be
+ *	taken while I/O goes on: replaying the records since then must lead to the same
+ *	state.  A piece that is not marked is what it was when its mark was taken away.
+ * @decode: take a piece back
+ * @replay: apply a record to the state being loaded
+ * @ready: everything is loaded; build what is derived.  May sleep.
+ *
+ * Their life has two ends.  In use encode() takes pieces for checkpoints, in any order
+ * with I/O.  Of a new engine, before its first I/O: decode() for the pieces of a
+ * checkpoint, replay() for the records behind it, both perhaps not at all, then ready()
+ * once.
+ */
+struct shingle_state_ops {
+	u64 (*max_chunks)(const struct shingle_layout *layout);
+	u32 (*encode)(struct shingle_engine *e, u64 *cursor, u64 *index, void *buf);
+	int (*decode)(struct shingle_engine *e, u64 index, const void *buf, u32 bytes);
+	int (*replay)(struct shingle_engine *e, const struct shingle_record *rec);
+	int (*ready)(struct shingle_engine *e, const char **why);
+};
+
+/**
+ * struct shingle_gather_ops - writes that cost less together
+ * @epoch_add: blocks @lblk.., within one run of gather_blocks, are to be written
+ *	in the epoch that is being put together; runs of one unit of so many come
+ *	one after another, ascending; -ENOSPC if it has no room for them.  NULL if
+ *	the engine gathers nothing.
+ * @epoch_end: next_step(EPOCH) has said 0, or what is left of the epoch is given
+ *	up, and comes again in another one
+ *
+ * Left out, all of them, by an engine whose gather_blocks are 0.  Their life is that of
+ * an epoch, of which there is one at a time: epoch_add() for each run while it is put
+ * together, steps of SHINGLE_WHY_EPOCH until there is none, epoch_end().
+ */
+struct shingle_gather_ops {
+	int (*epoch_add)(struct shingle_engine *e, u64 lblk, u32 n);
+	void (*epoch_end)(struct shingle_engine *e);
+};
+
+/**
+ * struct shingle_observe_ops - what a person sees and asks
+ * @verify: report every broken invariant in the part of the state at *@cursor, 0 at
+ *	first and SHINGLE_NOWHERE after the last one; return how many.  I/O may come
+ *	between.
+ * @map_bytes: RAM used for maps
+ * @cached_blocks: logical blocks that live away from home
+ * @message: a message of several words; 0, or 1 if only a part was done and it is to be
+ *	called again with the same *@done, 0 at first; -ENOENT if it is none of the
+ *	engine's, -EINVAL with a sentence in @why.  May be NULL.
+ *
+ * At any time once ready() has said yes, beside everything else; only message() changes
+ * anything.
+ */
+struct shingle_observe_ops {
+	u32 (*verify)(struct shingle_engine *e, u64 *cursor, shingle_report_fn report,
+		      void *ctx);
+	u64 (*map_bytes)(struct shingle_engine *e);
+	u64 (*cached_blocks)(struct shingle_engine *e);
+	int (*message)(struct shingle_engine *e, unsigned int argc, char **argv, u64 *done,
+		       struct shingle_emit *emit, const char **why);
+};
+
+/**
  * struct shingle_engine_ops - a translation layer
  * @name: as in the superblock and the table line
  * @commit_records: at most so many records per commit()
@@ -261,70 +407,11 @@ typedef void (*shingle_report_fn)(void *ctx, const char *fmt, ...) __printf(2, 3
  *	May sleep.
  * @destroy: undo create
  *
- * @resolve: where are blocks @lblk.. now?  @out describes a non-empty prefix.  Of a
- *	block that was not written since, what a step in progress copies.
- * @place: find room to write blocks @lblk.., which their sender says will live
- *	for @life; @out describes a non-empty prefix.  -ENOSPC: clean first (and
- *	next_step(PRESSURE) will offer how); -EBUSY: wait for the step, a write in
- *	progress or a release.  What was refused comes again, beginning at the same
- *	block, unless it was discarded or the engine replaced.  SHINGLE_GATHER: the
- *	prefix of @out->n blocks is to be gathered, and there is room for all of its
- *	unit of gather_blocks.  SHINGLE_FULL: no cleaning makes room for the first
- *	block, and the write fails; of what the write cache has acknowledged a FLUSH
- *	says that it is lost.
- * @commit: the data of a placed run are on the medium; of runs that overlap and
- *	were under way together either may win, but for good
- * @abort: a placed run was not, or not wholly, written
- * @discard: forget blocks @lblk..; @done says how many were dealt with (at
- *	least 1), @dropped whether they now read as zeroes.  -EBUSY: wait for
- *	the step in progress.  SHINGLE_FULL: as place().
- *
- * @next_step: 1 and a step; 0 if there is nothing to do for this reason;
- *	-EAGAIN if there will be, once writes in flight are done or space was
- *	released
- * @step_extent: the extent at *@cursor, 0 at first, of a step that is scattered: moves
- *	*@cursor behind it and returns true; false if there is no other.  Destinations
- *	ascend.  They are asked for more than once, and only @src may have changed then.
- *	Until the step has ended no write may be under way whose head would cover them.
- *	NULL if no step is scattered.
- * @step_source: the first run at or after @offset of any other step that does not come
- *	from the base: fills @out (lblk relative to the step) and returns true.  NULL if
- *	all steps are scattered.
- * @step_done: the copy is on the medium; change the map
- * @step_failed: it is not; @step may be offered again
- * @tidy: forget a part of what step_done() has made useless, and is not looked at any
- *	more: true if there is more of it.  Called until there is not, before the next
- *	step; I/O may come between.  May be NULL.
- * @release: all that was freed by transactions up to @seq is unreferenced: give a part
- *	of it back, true if there is more
- * @pending: freed space waits for release()
- * @epoch_add: blocks @lblk.., within one run of gather_blocks, are to be written
- *	in the epoch that is being put together; runs of one unit of so many come
- *	one after another, ascending; -ENOSPC if it has no room for them.  NULL if
- *	the engine gathers nothing.
- * @epoch_end: next_step(EPOCH) has said 0, or what is left of the epoch is given
- *	up, and comes again in another one
- * @message: a message of several words; 0, or 1 if only a part was done and it is to be
- *	called again with the same *@done, 0 at first; -ENOENT if it is none of the
- *	engine's, -EINVAL with a sentence in @why.  May be NULL.
- * @referenced: is any block of the run in use, by the current map or by the
- *	one that recovery would rebuild?
- *
- * @encode: the piece of the state of number *@cursor, which becomes the next one's: its
- *	index, the same number, and its bytes as return value; 0 if there is nothing in
- *	it, or if *@cursor has become SHINGLE_NOWHERE: there is no other.  Pieces may be
- *	taken while I/O goes on: replaying the records since then must lead to the same
- *	state.  A piece that is not marked is what it was when its mark was taken away.
- * @decode: take a piece back
- * @replay: apply a record to the state being loaded
- * @ready: everything is loaded; build what is derived.  May sleep.
- * @max_chunks: most pieces that encode can ever produce
- *
- * @verify: report every broken invariant in the part of the state at *@cursor, 0 at
- *	first and SHINGLE_NOWHERE after the last one; return how many.  I/O may come
- *	between.
- * @map_bytes: RAM used for maps
- * @cached_blocks: logical blocks that live away from home
+ * @map: where blocks are and go
+ * @clean: what is moved
+ * @state: what a power cut leaves
+ * @gather: writes that cost less together; most engines have none
+ * @observe: what a person sees and asks
  */
 struct shingle_engine_ops {
 	const char *name;
@@ -342,43 +429,11 @@ struct shingle_engine_ops {
 		      const char **why);
 	void (*destroy)(struct shingle_engine *e);
 
-	void (*resolve)(struct shingle_engine *e, u64 lblk, u32 n, struct shingle_run *out);
-	int (*place)(struct shingle_engine *e, u64 lblk, u32 n, enum shingle_life life,
-		     struct shingle_run *out);
-	void (*commit)(struct shingle_engine *e, const struct shingle_run *run,
-		       struct shingle_emit *emit);
-	void (*abort)(struct shingle_engine *e, const struct shingle_run *run);
-	int (*discard)(struct shingle_engine *e, u64 lblk, u64 n, u64 *done, bool *dropped,
-		       struct shingle_emit *emit);
-
-	int (*next_step)(struct shingle_engine *e, enum shingle_why why,
-			 struct shingle_step *step);
-	bool (*step_extent)(struct shingle_engine *e, const struct shingle_step *step,
-			    u64 *cursor, struct shingle_extent *out);
-	bool (*step_source)(struct shingle_engine *e, const struct shingle_step *step,
-			    u32 offset, struct shingle_run *out);
-	void (*step_done)(struct shingle_engine *e, const struct shingle_step *step,
-			  struct shingle_emit *emit);
-	void (*step_failed)(struct shingle_engine *e, const struct shingle_step *step);
-	bool (*tidy)(struct shingle_engine *e);
-	bool (*release)(struct shingle_engine *e, u64 seq);
-	bool (*pending)(struct shingle_engine *e);
-	int (*epoch_add)(struct shingle_engine *e, u64 lblk, u32 n);
-	void (*epoch_end)(struct shingle_engine *e);
-	int (*message)(struct shingle_engine *e, unsigned int argc, char **argv, u64 *done,
-		       struct shingle_emit *emit, const char **why);
-	bool (*referenced)(struct shingle_engine *e, u64 pblk, u64 n);
-
-	u32 (*encode)(struct shingle_engine *e, u64 *cursor, u64 *index, void *buf);
-	int (*decode)(struct shingle_engine *e, u64 index, const void *buf, u32 bytes);
-	int (*replay)(struct shingle_engine *e, const struct shingle_record *rec);
-	int (*ready)(struct shingle_engine *e, const char **why);
-	u64 (*max_chunks)(const struct shingle_layout *layout);
-
-	u32 (*verify)(struct shingle_engine *e, u64 *cursor, shingle_report_fn report,
-		      void *ctx);
-	u64 (*map_bytes)(struct shingle_engine *e);
-	u64 (*cached_blocks)(struct shingle_engine *e);
+	struct shingle_map_ops map;
+	struct shingle_clean_ops clean;
+	struct shingle_state_ops state;
+	struct shingle_gather_ops gather;
+	struct shingle_observe_ops observe;
 };
 
 /**
@@ -468,7 +523,7 @@ static inline bool shingle_encode_next(struct shingle_engine *e, bool all, u64 *
 		if (*cursor == end && end < m->nr_pieces)
 			return false;
 	}
-	*bytes = e->ops->encode(e, cursor, index, buf);
+	*bytes = e->ops->state.encode(e, cursor, index, buf);
 	if (*cursor == SHINGLE_NOWHERE)
 		return false;
 	if (test_bit(*index, m->bits)) {
@@ -493,7 +548,7 @@ static inline u32 shingle_encode(struct shingle_engine *e, u64 *cursor, u64 *ind
 	u32 bytes;
 
 	do
-		bytes = e->ops->encode(e, cursor, index, buf);
+		bytes = e->ops->state.encode(e, cursor, index, buf);
 	while (!bytes && *cursor != SHINGLE_NOWHERE);
 	return bytes;
 }
@@ -512,7 +567,7 @@ static inline u32 shingle_verify(struct shingle_engine *e, shingle_report_fn rep
 	u32 bad = 0;
 
 	while (cursor != SHINGLE_NOWHERE)
-		bad += e->ops->verify(e, &cursor, report, ctx);
+		bad += e->ops->observe.verify(e, &cursor, report, ctx);
 	return bad;
 }
 
@@ -529,7 +584,7 @@ static inline bool shingle_step_extent(struct shingle_engine *e, const struct sh
 				       u64 *cursor, struct shingle_extent *out)
 {
 	if (step->scattered)
-		return e->ops->step_extent(e, step, cursor, out);
+		return e->ops->clean.step_extent(e, step, cursor, out);
 	if (*cursor || !step->n)
 		return false;
 	*cursor = 1;
@@ -569,7 +624,7 @@ static inline u32 shingle_most_step_records(const struct shingle_engine *e)
  */
 static inline void shingle_settle_step(struct shingle_engine *e)
 {
-	while (e->ops->tidy && e->ops->tidy(e))
+	while (e->ops->clean.tidy && e->ops->clean.tidy(e))
 		;
 }
 
@@ -582,7 +637,7 @@ static inline void shingle_settle_step(struct shingle_engine *e)
  */
 static inline void shingle_release_all(struct shingle_engine *e, u64 seq)
 {
-	while (e->ops->release(e, seq))
+	while (e->ops->clean.release(e, seq))
 		;
 }
 
@@ -605,7 +660,7 @@ static inline bool shingle_would_destroy(const struct shingle_layout *l, struct 
 
 	shingle_windows_begin(&it, l, pblk, n);
 	while (shingle_windows_next(&it, &w)) {
-		if (e->ops->referenced(e, w.from, w.blocks))
+		if (e->ops->map.referenced(e, w.from, w.blocks))
 			return true;
 	}
 	return false;

@@ -268,7 +268,7 @@ static u32 mapped_content(struct exercise *x, u64 lblk)
 {
 	struct shingle_run run;
 
-	x->plan->ops->resolve(x->e, lblk, 1, &run);
+	x->plan->ops->map.resolve(x->e, lblk, 1, &run);
 	return run.kind == SHINGLE_RUN_MAPPED ? medium_read(x, run.pblk) : 0;
 }
 
@@ -343,7 +343,7 @@ static int check_block(struct exercise *x, u64 lblk)
 	struct shingle_run run;
 	u32 content;
 
-	x->plan->ops->resolve(x->e, lblk, x->plan->layout->logical_blocks - lblk, &run);
+	x->plan->ops->map.resolve(x->e, lblk, x->plan->layout->logical_blocks - lblk, &run);
 	if (run.lblk != lblk || !run.n)
 		return fail(x, "block %llu resolves to an empty run", (unsigned long long)lblk);
 	if (run.kind != SHINGLE_RUN_ZERO && !in_one_band(x, &run))
@@ -403,7 +403,7 @@ static int place(struct exercise *x, u64 lblk, u32 n, struct flight *f)
 	if (gathered(x, lblk, n))
 		f->run.n = min_t(u64, n, x->e->gather_blocks - lblk % x->e->gather_blocks);
 	else
-		r = x->plan->ops->place(x->e, lblk, n, rnd(x, SHINGLE_NR_LIVES), &f->run);
+		r = x->plan->ops->map.place(x->e, lblk, n, rnd(x, SHINGLE_NR_LIVES), &f->run);
 	if (r == SHINGLE_GATHER && f->run.n && f->run.n <= n) {
 		gather_write(x, f);
 		return 0;
@@ -477,7 +477,7 @@ static void end_write(struct exercise *x, struct flight *f, bool good)
 		medium_write(x, f->run.pblk + i, f->first + i);
 	f->used = false;
 	if (!good) {
-		x->plan->ops->abort(x->e, &f->run);
+		x->plan->ops->map.abort(x->e, &f->run);
 		/* Where blocks are overwritten, as far as it got. */
 		for (i = 0; i < n; i++) {
 			if (content_of(x, f->run.lblk + i) == f->first + i)
@@ -486,7 +486,7 @@ static void end_write(struct exercise *x, struct flight *f, bool good)
 		return;
 	}
 	x->res->writes += n;
-	x->plan->ops->commit(x->e, &f->run, &emit);
+	x->plan->ops->map.commit(x->e, &f->run, &emit);
 	take_records(x, &emit);
 	/* Of writes that overlap in time either may win: see which has. */
 	for (i = 0; i < n; i++) {
@@ -540,7 +540,7 @@ static int forget_some(struct exercise *x, u64 lblk, u64 n)
 	u64 done = 0, i;
 	int r;
 
-	r = x->plan->ops->discard(x->e, lblk, n, &done, &dropped, &emit);
+	r = x->plan->ops->map.discard(x->e, lblk, n, &done, &dropped, &emit);
 	if (r == -EBUSY)
 		return 0;
 	if (r == SHINGLE_FULL) {
@@ -585,7 +585,7 @@ static int tell(struct exercise *x)
 	snprintf(word[0], sizeof(word[0]), "%u", first);
 	snprintf(word[1], sizeof(word[1]), "%u", n);
 	snprintf(word[2], sizeof(word[2]), "%u", rnd(x, 4));
-	if (x->plan->ops->message(x->e, 4, argv, &done, &emit, &why))
+	if (x->plan->ops->observe.message(x->e, 4, argv, &done, &emit, &why))
 		return fail(x, "level %u %u is refused: %s", first, n, why);
 	take_records(x, &emit);
 	return 0;
@@ -601,7 +601,7 @@ static int turn(struct exercise *x)
 		n += 2;
 	if (!n)
 		return 0;
-	if (x->plan->ops->message && !rnd(x, 4))
+	if (x->plan->ops->observe.message && !rnd(x, 4))
 		return tell(x);
 	key += rnd(x, n / 2) * 2;
 	if (shingle_set(x->e, key[0], key[1], &why))
@@ -669,7 +669,7 @@ static int check_step(struct exercise *x, const struct shingle_step *step, const
 		if (ext.dst < end || !in_one_band(x, &run))
 			return fail(x, "%s has a destination in no band, or out of order", who);
 		if (step->gathered != SHINGLE_GATHERED_ONLY &&
-		    x->plan->ops->referenced(x->e, ext.dst, ext.n))
+		    x->plan->ops->map.referenced(x->e, ext.dst, ext.n))
 			return fail(x, "%s would write over blocks in use", who);
 		if (check_window(x, ext.dst, ext.n, who))
 			return -EUCLEAN;
@@ -698,7 +698,7 @@ static void gather(struct exercise *x, const struct shingle_step *step,
 	}
 	if (step->scattered)
 		return;
-	while (at < from + n && x->plan->ops->step_source(x->e, step, at, &run) &&
+	while (at < from + n && x->plan->ops->clean.step_source(x->e, step, at, &run) &&
 	       run.lblk < from + n) {
 		for (at = run.lblk; at < min_t(u64, run.lblk + run.n, from + n); at++)
 			buf[at - from] = run.kind != SHINGLE_RUN_MAPPED ? 0 :
@@ -744,7 +744,7 @@ static int carry_out(struct exercise *x, const struct shingle_step *step)
 	if (err)
 		return err;
 	emit.seq = x->seq;
-	x->plan->ops->step_done(x->e, step, &emit);
+	x->plan->ops->clean.step_done(x->e, step, &emit);
 	shingle_settle_step(x->e);
 	take_records(x, &emit);
 	if (step->gathered)
@@ -761,7 +761,7 @@ static int carry_out(struct exercise *x, const struct shingle_step *step)
 static int clean(struct exercise *x, enum shingle_why why, bool may_cut)
 {
 	struct shingle_step step;
-	int r = x->plan->ops->next_step(x->e, why, &step);
+	int r = x->plan->ops->clean.next_step(x->e, why, &step);
 
 	if (r <= 0)
 		return r == -EAGAIN ? 0 : r;
@@ -774,7 +774,7 @@ static int clean(struct exercise *x, enum shingle_why why, bool may_cut)
 	/* A failed step costs nothing, unless it wrote over its own sources. */
 	if (!step.whole_in_memory && !rnd(x, 32)) {
 		r = copy(x, &step, step.n ? rnd(x, step.n) : 0);
-		x->plan->ops->step_failed(x->e, &step);
+		x->plan->ops->clean.step_failed(x->e, &step);
 		return r;
 	}
 	r = carry_out(x, &step);
@@ -808,7 +808,7 @@ static void freeze(struct exercise *x)
 			continue;
 		while ((lblk + n) % x->e->gather_blocks && x->dirty[lblk + n])
 			n++;
-		if (x->plan->ops->epoch_add(x->e, lblk, n))
+		if (x->plan->ops->gather.epoch_add(x->e, lblk, n))
 			return;
 		memcpy(x->frozen + lblk, x->dirty + lblk, n * sizeof(*x->frozen));
 		memset(x->dirty + lblk, 0, n * sizeof(*x->dirty));
@@ -820,7 +820,7 @@ static void thaw(struct exercise *x)
 {
 	u64 i;
 
-	x->plan->ops->epoch_end(x->e);
+	x->plan->ops->gather.epoch_end(x->e);
 	for (i = 0; i < x->plan->layout->logical_blocks; i++) {
 		x->dirty[i] = x->dirty[i] ?: x->frozen[i];
 		x->frozen[i] = 0;
@@ -839,7 +839,7 @@ static int epoch_step(struct exercise *x, const struct shingle_step *step, bool 
 	}
 	if (!rnd(x, 64)) {
 		r = copy(x, step, step->n ? rnd(x, step->n) : 0);
-		x->plan->ops->step_failed(x->e, step);
+		x->plan->ops->clean.step_failed(x->e, step);
 		return r ?: -EAGAIN;
 	}
 	r = carry_out(x, step);
@@ -862,7 +862,7 @@ static int run_epoch(struct exercise *x, bool may_cut)
 	int r;
 
 	freeze(x);
-	while ((r = x->plan->ops->next_step(x->e, SHINGLE_WHY_EPOCH, &step))) {
+	while ((r = x->plan->ops->clean.next_step(x->e, SHINGLE_WHY_EPOCH, &step))) {
 		if (!--limit)
 			return fail(x, "an epoch has no end");
 		checkpoint_if_full(x);
@@ -884,7 +884,7 @@ static int run_epoch(struct exercise *x, bool may_cut)
 	}
 	if (gathered_frozen(x))
 		return fail(x, "an epoch leaves blocks behind");
-	x->plan->ops->epoch_end(x->e);
+	x->plan->ops->gather.epoch_end(x->e);
 	x->res->epochs++;
 	return 0;
 }
@@ -922,7 +922,7 @@ static void end_all_writes(struct exercise *x)
 static int help(struct exercise *x, enum shingle_why why)
 {
 	struct shingle_step step;
-	int r = x->plan->ops->next_step(x->e, why, &step);
+	int r = x->plan->ops->clean.next_step(x->e, why, &step);
 
 	checkpoint_if_full(x);
 	if (r > 0 && carry_out(x, &step))
@@ -939,7 +939,7 @@ static int help(struct exercise *x, enum shingle_why why)
  */
 static int help_waiting(struct exercise *x)
 {
-	bool pending = x->plan->ops->pending(x->e), through = false;
+	bool pending = x->plan->ops->clean.pending(x->e), through = false;
 	struct flight *f = &x->flight[1];
 	u32 i;
 
@@ -965,7 +965,7 @@ static int forget_all(struct exercise *x, u64 limit)
 	int r;
 
 	while (lblk < end) {
-		bool pending = x->plan->ops->pending(x->e);
+		bool pending = x->plan->ops->clean.pending(x->e);
 
 		checkpoint_if_full(x);
 		r = forget_some(x, lblk, end - lblk);
@@ -1012,9 +1012,9 @@ static int progress(struct exercise *x)
 		;
 	if (!limit)
 		return fail(x, "a clean of everything has no end");
-	if (x->plan->ops->cached_blocks(x->e))
+	if (x->plan->ops->observe.cached_blocks(x->e))
 		return fail(x, "a clean of everything leaves %llu blocks",
-			    (unsigned long long)x->plan->ops->cached_blocks(x->e));
+			    (unsigned long long)x->plan->ops->observe.cached_blocks(x->e));
 	x->res->emptied++;
 	return 0;
 }
@@ -1075,7 +1075,7 @@ static void check_unmarked(struct exercise *x, u64 from, u64 to)
 
 	for (; from < to; from++) {
 		cursor = from;
-		now->bytes = x->e->ops->encode(x->e, &cursor, &now->index, now->payload);
+		now->bytes = x->e->ops->state.encode(x->e, &cursor, &now->index, now->payload);
 		if (cursor == SHINGLE_NOWHERE)
 			break;
 		if (!same_piece(now, &x->ckpt[from]))
@@ -1232,7 +1232,7 @@ static void ask_step(struct shingle_engine *e, const struct shingle_step *step)
 	while (step->scattered && shingle_step_extent(e, step, &cursor, &ext))
 		;
 	for (at = 0; !step->scattered && at < step->n; at = run.lblk + run.n) {
-		if (!e->ops->step_source(e, step, at, &run))
+		if (!e->ops->clean.step_source(e, step, at, &run))
 			break;
 	}
 }
@@ -1245,13 +1245,13 @@ static int clean_nonsense(struct exercise *x, struct shingle_engine *e)
 	struct shingle_step step;
 	int r;
 
-	while ((r = ops->next_step(e, SHINGLE_WHY_FORCED, &step)) && --limit) {
+	while ((r = ops->clean.next_step(e, SHINGLE_WHY_FORCED, &step)) && --limit) {
 		struct shingle_emit emit = { .rec = x->rec, .seq = x->seq };
 
 		if (r > 0) {
 			emit.max = shingle_step_records(e, &step);
 			ask_step(e, &step);
-			ops->step_done(e, &step, &emit);
+			ops->clean.step_done(e, &step, &emit);
 		}
 		shingle_settle_step(e);
 		shingle_release_all(e, x->seq);
@@ -1289,9 +1289,9 @@ static int load_nonsense(struct exercise *x)
 			c->bytes = rnd(x, sizeof(c->payload) + 1);
 		if (!rnd(x, 16))
 			c->index = rnd(x, 2) ? rnd(x, 8) : (u64)rnd(x, U32_MAX) << rnd(x, 31);
-		err = ops->decode(e, c->index, c->payload, c->bytes);
+		err = ops->state.decode(e, c->index, c->payload, c->bytes);
 		if (!err && !rnd(x, 16))
-			err = ops->decode(e, c->index, c->payload, c->bytes);
+			err = ops->state.decode(e, c->index, c->payload, c->bytes);
 	}
 	for (i = x->ckpt_from; !err && i < x->nr_records; i++) {
 		struct shingle_record rec = x->journal[i];
@@ -1300,13 +1300,13 @@ static int load_nonsense(struct exercise *x)
 			spoil(x, &rec, sizeof(rec));
 		if (!rnd(x, 16))
 			rec = x->journal[rnd(x, x->nr_records)];
-		err = ops->replay(e, &rec);
+		err = ops->state.replay(e, &rec);
 	}
-	err = err ?: ops->ready(e, &why);
+	err = err ?: ops->state.ready(e, &why);
 	if (!err) {
 		x->res->nonsense++;
 		for (lblk = 0; lblk < x->plan->layout->logical_blocks; lblk += run.n) {
-			ops->resolve(e, lblk, x->plan->layout->logical_blocks - lblk, &run);
+			ops->map.resolve(e, lblk, x->plan->layout->logical_blocks - lblk, &run);
 			if (!run.n)
 				break;
 		}
@@ -1329,7 +1329,7 @@ static int power_cut(struct exercise *x)
 {
 	/* If only the host went down, the drive goes on with what it holds. */
 	bool exact = x->durable == x->nr_records, lost = rnd(x, 4);
-	u64 cached = x->plan->ops->cached_blocks(x->e);
+	u64 cached = x->plan->ops->observe.cached_blocks(x->e);
 	const char *why = "";
 	u32 i, end;
 
@@ -1363,26 +1363,26 @@ static int power_cut(struct exercise *x)
 	for (i = 0; i < x->nr_ckpt; i++) {
 		struct chunk *c = &x->ckpt[x->order[i]];
 
-		if (x->plan->ops->decode(x->e, c->index, c->payload, c->bytes))
+		if (x->plan->ops->state.decode(x->e, c->index, c->payload, c->bytes))
 			return fail(x, "checkpoint piece %llu is not taken back",
 				    (unsigned long long)c->index);
 	}
 	for (i = x->ckpt_from; i < end; i++) {
-		if (x->plan->ops->replay(x->e, &x->journal[i]))
+		if (x->plan->ops->state.replay(x->e, &x->journal[i]))
 			return fail(x, "record of type %u is not replayed",
 				    le16_to_cpu(x->journal[i].type));
 	}
-	if (x->plan->ops->ready(x->e, &why))
+	if (x->plan->ops->state.ready(x->e, &why))
 		return fail(x, "recovered state is refused: %s", why);
 	x->nr_records = end;
 	x->cursor = U64_MAX;
 	x->res->cuts++;
 	if (check_recovered(x) || load_nonsense(x))
 		return -EUCLEAN;
-	if (exact && x->plan->ops->cached_blocks(x->e) != cached)
+	if (exact && x->plan->ops->observe.cached_blocks(x->e) != cached)
 		return fail(x, "after cut %llu %llu blocks are cached, not %llu",
 			    (unsigned long long)x->res->cuts,
-			    (unsigned long long)x->plan->ops->cached_blocks(x->e),
+			    (unsigned long long)x->plan->ops->observe.cached_blocks(x->e),
 			    (unsigned long long)cached);
 	make_durable(x);
 	/* The host does not wait for that. */
@@ -1459,7 +1459,7 @@ static int allocate(struct exercise *x)
 		return -ENOMEM;
 	for (i = 0; i < l->logical_blocks; i++)
 		x->model[i].nr = 1;
-	return x->plan->ops->max_chunks(l) < MAX_CHUNKS ? 0 : -EINVAL;
+	return x->plan->ops->state.max_chunks(l) < MAX_CHUNKS ? 0 : -EINVAL;
 }
 
 static int run(struct exercise *x)
@@ -1472,7 +1472,7 @@ static int run(struct exercise *x)
 	x->rec = kvcalloc(shingle_most_step_records(x->e), sizeof(*x->rec), GFP_KERNEL);
 	if (!x->rec)
 		return -ENOMEM;
-	if (x->plan->ops->ready(x->e, &(const char *){ "" }))
+	if (x->plan->ops->state.ready(x->e, &(const char *){ "" }))
 		err = fail(x, "an empty engine is not ready");
 	for (i = 0; !err && i < x->plan->rounds; i++) {
 		err = one_round(x);

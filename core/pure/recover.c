@@ -305,7 +305,7 @@ static int decode_chunk(const struct shingle_loaded *to, const struct shingle_ch
 		return 0;
 	if (index == SHINGLE_CHUNK_CORE)
 		return shingle_bad_decode(to->bad, c->payload, bytes);
-	return to->ops->decode(to->engine, index, c->payload, bytes);
+	return to->ops->state.decode(to->engine, index, c->payload, bytes);
 }
 
 /* Which of the pieces, core's last, does a chunk hold?  @pieces: none there can be. */
@@ -327,7 +327,7 @@ static int load_checkpoint(const struct shingle_reader *r, const struct shingle_
 			   const struct shingle_loaded *to, u8 *buf, u64 *chunks)
 {
 	enum shingle_dev dev = shingle_meta_dev(l);
-	u64 pieces = to->ops->max_chunks(l) + 1, at;
+	u64 pieces = to->ops->state.max_chunks(l) + 1, at;
 	u32 pass, n, i, *newest;
 	int err = 0;
 
@@ -464,7 +464,7 @@ static int replay_record(const struct shingle_layout *l, const struct shingle_lo
 	}
 	if (le16_to_cpu(rec->type) < SHINGLE_REC_ENGINE)
 		return -EUCLEAN;
-	return to->ops->replay(to->engine, rec);
+	return to->ops->state.replay(to->engine, rec);
 }
 
 struct replay {
@@ -913,7 +913,7 @@ int shingle_recover_slot(const struct shingle_reader *r, const struct shingle_la
 	p.buf = buf;
 	err = replay_journal(&p, to, stop_at_hole, rec, why);
 	if (!err)
-		err = to->ops->ready(to->engine, why);
+		err = to->ops->state.ready(to->engine, why);
 out:
 	kvfree(s);
 	kvfree(buf);

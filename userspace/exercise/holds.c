@@ -124,7 +124,7 @@ static void ready(struct device *d)
 {
 	const char *why;
 
-	if (d->e->ops->ready(d->e, &why))
+	if (d->e->ops->state.ready(d->e, &why))
 		die(why);
 }
 
@@ -135,7 +135,7 @@ static void release(struct device *d)
 
 	while (more) {
 		begin();
-		more = d->e->ops->release(d->e, d->seq);
+		more = d->e->ops->clean.release(d->e, d->seq);
 		end(OP_RELEASE);
 	}
 	d->seq++;
@@ -143,11 +143,11 @@ static void release(struct device *d)
 
 static void tidy(struct device *d)
 {
-	bool more = d->e->ops->tidy;
+	bool more = d->e->ops->clean.tidy;
 
 	while (more) {
 		begin();
-		more = d->e->ops->tidy(d->e);
+		more = d->e->ops->clean.tidy(d->e);
 		end(OP_TIDY);
 	}
 }
@@ -162,7 +162,7 @@ static int step(struct device *d, enum shingle_why why)
 
 	memset(&s, 0, sizeof(s));
 	begin();
-	r = d->e->ops->next_step(d->e, why, &s);
+	r = d->e->ops->clean.next_step(d->e, why, &s);
 	end(OP_NEXT_STEP);
 	if (r < 0)
 		release(d);
@@ -173,13 +173,13 @@ static int step(struct device *d, enum shingle_why why)
 		part.n = min(from + SOURCE_BLOCKS, s.n);
 		begin();
 		for (at = from; at < part.n; at = run.lblk + run.n) {
-			if (!d->e->ops->step_source(d->e, &part, at, &run))
+			if (!d->e->ops->clean.step_source(d->e, &part, at, &run))
 				break;
 		}
 		end(OP_SOURCE);
 	}
 	begin();
-	d->e->ops->step_done(d->e, &s, emit(d));
+	d->e->ops->clean.step_done(d->e, &s, emit(d));
 	end(OP_DONE);
 	tidy(d);
 	release(d);
@@ -193,14 +193,14 @@ static void write_at(struct device *d, u64 lblk, u32 n)
 
 	for (;;) {
 		begin();
-		r = d->e->ops->place(d->e, lblk, n, SHINGLE_LIFE_UNKNOWN, &run);
+		r = d->e->ops->map.place(d->e, lblk, n, SHINGLE_LIFE_UNKNOWN, &run);
 		end(OP_PLACE);
 		if (!r)
 			break;
 		step(d, SHINGLE_WHY_PRESSURE);
 	}
 	begin();
-	d->e->ops->commit(d->e, &run, emit(d));
+	d->e->ops->map.commit(d->e, &run, emit(d));
 	end(OP_COMMIT);
 }
 
@@ -213,7 +213,7 @@ static void look(struct device *d)
 
 	while (cursor != SHINGLE_NOWHERE) {
 		begin();
-		d->e->ops->verify(d->e, &cursor, report, NULL);
+		d->e->ops->observe.verify(d->e, &cursor, report, NULL);
 		end(OP_VERIFY);
 	}
 	for (all = 0; all < 2; all++) {
@@ -224,14 +224,14 @@ static void look(struct device *d)
 		}
 	}
 	begin();
-	d->e->ops->cached_blocks(d->e);
-	d->e->ops->map_bytes(d->e);
+	d->e->ops->observe.cached_blocks(d->e);
+	d->e->ops->observe.map_bytes(d->e);
 	end(OP_STATS);
 	for (i = 0; i < 1000; i++) {
 		u64 lblk = (u64)rnd(d, d->l.logical_blocks / BIO_BLOCKS) * BIO_BLOCKS;
 
 		begin();
-		d->e->ops->resolve(d->e, lblk, BIO_BLOCKS, &run);
+		d->e->ops->map.resolve(d->e, lblk, BIO_BLOCKS, &run);
 		end(OP_RESOLVE);
 	}
 	free(buf);
@@ -245,8 +245,8 @@ static void forget_all(struct device *d)
 
 	while (lblk < d->l.logical_blocks) {
 		begin();
-		if (d->e->ops->discard(d->e, lblk, d->l.logical_blocks - lblk, &done, &dropped,
-				       emit(d)))
+		if (d->e->ops->map.discard(d->e, lblk, d->l.logical_blocks - lblk, &done, &dropped,
+					   emit(d)))
 			die("a discard has to wait for nothing");
 		end(OP_DISCARD);
 		lblk += done;
@@ -345,22 +345,22 @@ static void hold_imr(struct device *d)
 	create(d, &imr_engine_ops, &shape, &p, sizeof(p));
 	for (i = 0; i < shape.data_bands; i++) {
 		shingle_record_set(&rec, IMR_MAP, 256, 0, i, i);
-		if (d->e->ops->replay(d->e, &rec))
+		if (d->e->ops->state.replay(d->e, &rec))
 			die("imr refuses a record");
 	}
 	ready(d);
 	look(d);
 	do {
 		begin();
-		r = d->e->ops->message(d->e, 4, argv, &done, emit(d), &why);
+		r = d->e->ops->observe.message(d->e, 4, argv, &done, emit(d), &why);
 		end(OP_MESSAGE);
 	} while (r > 0);
 	/* An epoch over bottoms: tops beside them are saved and restored. */
 	for (i = 0; i < 64; i++)
-		d->e->ops->epoch_add(d->e, i * 512000ULL, 256);
+		d->e->ops->gather.epoch_add(d->e, i * 512000ULL, 256);
 	while (step(d, SHINGLE_WHY_EPOCH))
 		;
-	d->e->ops->epoch_end(d->e);
+	d->e->ops->gather.epoch_end(d->e);
 	look(d);
 	forget_all(d);
 	d->e->ops->destroy(d->e);
@@ -466,7 +466,7 @@ static void cost_imr(struct device *d, u32 percent, bool anywhere)
 	tracks = div_u64(d->l.logical_blocks, shape.band_blocks);
 	for (i = 0; i < tracks; i++) {
 		shingle_record_set(&rec, IMR_MAP, 256, 0, i, i);
-		if (d->e->ops->replay(d->e, &rec))
+		if (d->e->ops->state.replay(d->e, &rec))
 			die("imr refuses a record");
 	}
 	ready(d);
@@ -477,7 +477,7 @@ static void cost_imr(struct device *d, u32 percent, bool anywhere)
 		snprintf(nr, sizeof(nr), "%u", anywhere ? 1 : min(most, n - i));
 		done = 0;
 		do {
-			r = d->e->ops->message(d->e, 4, argv, &done, emit(d), &why);
+			r = d->e->ops->observe.message(d->e, 4, argv, &done, emit(d), &why);
 		} while (r > 0);
 		if (r)
 			die(why);

@@ -155,7 +155,7 @@ static int place_if_room(struct shingle_engine *e, u64 lblk, u32 n, enum shingle
 {
 	u64 most = n;
 
-	return is_full(e, lblk, &most) ? SHINGLE_FULL : roomy->place(e, lblk, most, life, out);
+	return is_full(e, lblk, &most) ? SHINGLE_FULL : roomy->map.place(e, lblk, most, life, out);
 }
 
 static int discard_if_room(struct shingle_engine *e, u64 lblk, u64 n, u64 *done, bool *dropped,
@@ -164,7 +164,7 @@ static int discard_if_room(struct shingle_engine *e, u64 lblk, u64 n, u64 *done,
 	u64 most = n;
 
 	return is_full(e, lblk, &most) ? SHINGLE_FULL :
-					 roomy->discard(e, lblk, n, done, dropped, emit);
+					 roomy->map.discard(e, lblk, n, done, dropped, emit);
 }
 
 static int exercise(const struct engine *engine, u32 seed, u32 runs, u32 rounds,
@@ -180,8 +180,8 @@ static int exercise(const struct engine *engine, u32 seed, u32 runs, u32 rounds,
 	u32 end = seed + runs;
 
 	roomy = engine->ops;
-	full.place = place_if_room;
-	full.discard = discard_if_room;
+	full.map.place = place_if_room;
+	full.map.discard = discard_if_room;
 	for (; seed < end; seed++) {
 		const struct shingle_exercise_plan plan = {
 			.ops = seed % 16 == 7 ? &full : engine->ops,

@@ -404,10 +404,12 @@ static u64 numbers_max_chunks(const struct shingle_layout *l)
 static const struct shingle_engine_ops numbers_ops = {
 	.create = numbers_create,
 	.destroy = numbers_destroy,
-	.decode = numbers_decode,
-	.replay = numbers_replay,
-	.ready = numbers_ready,
-	.max_chunks = numbers_max_chunks,
+	.state = {
+		.max_chunks = numbers_max_chunks,
+		.decode = numbers_decode,
+		.replay = numbers_replay,
+		.ready = numbers_ready,
+	},
 };
 
 /**
@@ -675,7 +677,7 @@ static void replay(struct shingle_engine *e, u16 type, u16 n, u64 a, u64 b)
 	struct shingle_record rec;
 
 	shingle_record_set(&rec, type, n, 0, a, b);
-	if (e->ops->replay(e, &rec))
+	if (e->ops->state.replay(e, &rec))
 		die("a record was refused");
 }
 
@@ -708,9 +710,9 @@ static void looks(const struct shingle_engine_ops *ops, const void *params, size
 				replay(e, types[t], band - 1, 1, 0);
 		}
 		looked = shingle_exercise_counter(e, "replay_looks");
-		if (ops->ready(e, &why))
+		if (ops->state.ready(e, &why))
 			die(why);
-		if (ops->cached_blocks(e) != !many)
+		if (ops->observe.cached_blocks(e) != !many)
 			die("what was not forgotten is not all that is left");
 		ops->destroy(e);
 		printf("%s: record 0x%04x, bands of %u blocks: %llu looks each\n", ops->name,

@@ -267,7 +267,7 @@ u32 check_map(struct image *img, struct findings *f)
 		u64 band, offset;
 
 		n = min_t(u64, img->l.logical_blocks - lblk, S32_MAX);
-		img->row->ops->resolve(img->engine, lblk, (u32)n, &run);
+		img->row->ops->map.resolve(img->engine, lblk, (u32)n, &run);
 		if (!run.n || run.n > n) {
 			map_report(f, "block %llu has no place at all", lblk);
 			return broken + 1;

@@ -18,7 +18,7 @@ static void print_json(const char *path, const struct image *img, const struct c
 		json_u64(&j, "transactions", img->rec.transactions);
 		json_u64(&j, "records", img->rec.records);
 		json_u64(&j, "journal_used_blocks", img->rec.used_blocks);
-		json_u64(&j, "cached_blocks", img->row->ops->cached_blocks(img->engine));
+		json_u64(&j, "cached_blocks", img->row->ops->observe.cached_blocks(img->engine));
 		json_u64(&j, "bad_blocks", img->bad.nr);
 	}
 	json_close(&j, '}');
@@ -34,7 +34,7 @@ static void print(const char *path, const struct image *img, const struct check 
 	else
 		say("%s: clean; checkpoint %llu, %llu transactions with %llu records after it, %llu blocks cached",
 		    path, img->rec.ckpt_seq, img->rec.transactions, img->rec.records,
-		    img->row->ops->cached_blocks(img->engine));
+		    img->row->ops->observe.cached_blocks(img->engine));
 }
 
 static int do_check(struct image *img, struct check *c, const struct offline_args *a)

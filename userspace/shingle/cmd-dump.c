@@ -55,7 +55,7 @@ static void dump_slot(const struct dump *d, const struct check *c, u32 slot)
 static void dump_recovery(const struct dump *d)
 {
 	const struct shingle_recovery *r = &d->img->rec;
-	u64 cached = d->img->row->ops->cached_blocks(d->img->engine);
+	u64 cached = d->img->row->ops->observe.cached_blocks(d->img->engine);
 
 	if (!d->j) {
 		say("Recovered: checkpoint %llu, %llu transactions with %llu records in %llu journal blocks",
@@ -175,7 +175,8 @@ static void dump_map(struct dump *d)
 	while (lblk < d->img->l.logical_blocks) {
 		u64 left = d->img->l.logical_blocks - lblk;
 
-		d->img->row->ops->resolve(d->img->engine, lblk, (u32)min_t(u64, left, S32_MAX), &run);
+		d->img->row->ops->map.resolve(d->img->engine, lblk, (u32)min_t(u64, left, S32_MAX),
+					      &run);
 		if (!run.n)
 			break;
 		if (n && run.kind == first.kind &&

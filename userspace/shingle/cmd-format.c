@@ -371,7 +371,7 @@ static bool plan(struct format_args *a, struct image *img)
 	img->l.ctime = (u64)time(NULL);
 	a->req.cached = img->row->cached;
 	a->req.staging_bands = img->row->staging_bands;
-	a->req.max_chunks = img->row->ops->max_chunks;
+	a->req.max_chunks = img->row->ops->state.max_chunks;
 	a->req.logical_blocks = img->row->ops->logical_blocks;
 	a->req.settle = img->row->settle;
 	a->req.interlaced = img->row->interlaced;
@@ -569,7 +569,7 @@ static int write_format(struct image *img, bool quiet)
 
 static void show_plan(const struct format_args *a, struct image *img)
 {
-	u64 ram = img->row->ops->map_bytes(img->engine);
+	u64 ram = img->row->ops->observe.map_bytes(img->engine);
 	struct json j;
 
 	if (!a->json) {

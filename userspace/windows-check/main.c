@@ -365,7 +365,7 @@ static bool lay_out(const struct engine_row *row, struct plan_request *req)
 	req->cached = row->cached;
 	req->staging_bands = row->staging_bands;
 	req->interlaced = row->interlaced;
-	req->max_chunks = row->ops->max_chunks;
+	req->max_chunks = row->ops->state.max_chunks;
 	req->logical_blocks = row->ops->logical_blocks;
 	req->settle = row->settle;
 	req->journal_blocks = 0;
