@@ -11,12 +11,10 @@ void shingle_clean_init(struct shingle_device *d);
 /* copy.c */
 bool shingle_step_allowed(struct shingle_device *d, const struct shingle_step *step);
 int shingle_copy_step(struct shingle_device *d, const struct shingle_step *step, bool *unread);
-int shingle_clean_write(struct shingle_device *d, u64 dst, u32 n, void *buf, u32 fresh);
 
 /* epoch.c */
 void shingle_epoch_open(struct shingle_device *d);
 void shingle_epoch_close(struct shingle_device *d);
-int shingle_epoch_copy(struct shingle_device *d, const struct shingle_step *step);
 void shingle_epoch_stepped(struct shingle_device *d, const struct shingle_step *step);
 
 #endif /* SHINGLE_CLEAN_H */

@@ -399,17 +399,8 @@ static void hold_readers(struct shingle_device *d, const struct shingle_step *st
 	shingle_wait_for_readers(d);
 }
 
-/**
- * shingle_clean_write() - write what was copied
- * @d: the device
- * @dst: where
- * @n: how many blocks
- * @buf: their content
- * @fresh: of them, what the write cache has counted already
- *
- * Context: cleaner.  Returns 0 or -EIO.
- */
-int shingle_clean_write(struct shingle_device *d, u64 dst, u32 n, void *buf, u32 fresh)
+/* Write what was copied, of which the write cache has counted @fresh blocks already. */
+static int clean_write(struct shingle_device *d, u64 dst, u32 n, void *buf, u32 fresh)
 {
 	int err = shingle_rw(d, REQ_OP_WRITE, shingle_pblk_dev(dst), shingle_pblk_block(dst), n,
 			     buf);
@@ -434,12 +425,41 @@ static int put(struct shingle_device *d, const struct stretch *s, u32 fresh)
 		dst = x->dst;
 		for (n = 0; x < end && x->dst == dst + n; x++)
 			n += x->n;
-		err = shingle_clean_write(d, dst, n, buf, fresh);
+		err = clean_write(d, dst, n, buf, fresh);
 		buf += (size_t)n * SHINGLE_BLOCK_SIZE;
 		/* Only steps with one destination know of any. */
 		fresh = 0;
 	}
 	return err;
+}
+
+/* The blocks of a step that are in the epoch alone. */
+static int copy_frozen(struct shingle_device *d, const struct shingle_step *step)
+{
+	u64 at = step->lblk, end = at + step->n;
+	u32 n, got;
+	int err;
+
+	for (; at < end; at += n) {
+		if (READ_ONCE(d->stopping) || READ_ONCE(d->resetting))
+			return -EINTR;
+		for (n = 0; n < d->copy_blocks; n += got) {
+			u64 from = at + n;
+
+			got = shingle_wcache_frozen(d, &from, end, d->copy_blocks - n,
+						    d->copy_buf + (size_t)n * SHINGLE_BLOCK_SIZE);
+			if (!got || (n && from != at + n))
+				break;
+			if (!n)
+				at = from;
+		}
+		if (!n)
+			break;
+		err = clean_write(d, step->dst + (at - step->lblk), n, d->copy_buf, n);
+		if (err)
+			return err;
+	}
+	return 0;
 }
 
 /**
@@ -461,7 +481,7 @@ int shingle_copy_step(struct shingle_device *d, const struct shingle_step *step,
 	if (WARN_ON_ONCE(step->scattered && (step->whole_in_memory || step->gathered)))
 		return -EINVAL;
 	if (step->gathered == SHINGLE_GATHERED_ONLY)
-		return shingle_epoch_copy(d, step);
+		return copy_frozen(d, step);
 	while (next_stretch(d, step, &s)) {
 		if (READ_ONCE(d->stopping) || READ_ONCE(d->resetting))
 			return -EINTR;

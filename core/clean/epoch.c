@@ -57,41 +57,6 @@ void shingle_epoch_close(struct shingle_device *d)
 }
 
 /**
- * shingle_epoch_copy() - write the blocks of a step that are in the epoch alone
- * @d: the device
- * @step: the step, SHINGLE_GATHERED_ONLY
- *
- * Context: cleaner.  Returns 0, -EINTR, or -EIO.
- */
-int shingle_epoch_copy(struct shingle_device *d, const struct shingle_step *step)
-{
-	u64 at = step->lblk, end = at + step->n;
-	u32 n, got;
-	int err;
-
-	for (; at < end; at += n) {
-		if (READ_ONCE(d->stopping) || READ_ONCE(d->resetting))
-			return -EINTR;
-		for (n = 0; n < d->copy_blocks; n += got) {
-			u64 from = at + n;
-
-			got = shingle_wcache_frozen(d, &from, end, d->copy_blocks - n,
-						    d->copy_buf + (size_t)n * SHINGLE_BLOCK_SIZE);
-			if (!got || (n && from != at + n))
-				break;
-			if (!n)
-				at = from;
-		}
-		if (!n)
-			break;
-		err = shingle_clean_write(d, step->dst + (at - step->lblk), n, d->copy_buf, n);
-		if (err)
-			return err;
-	}
-	return 0;
-}
-
-/**
  * shingle_epoch_stepped() - the map holds what a step has written
  * @d: the device
  * @step: the step, which had to do with gathered blocks
