@@ -106,7 +106,8 @@ static void defer(struct shingle_device *d, struct bio *bio)
 /**
  * shingle_prepare_read() - look up a prefix of a read
  * @d: the device
- * @bio: the read
+ * @io: of the read
+ * @lblk: its first block
  * @n: its length; result, that of the prefix
  * @pblk: result, its place
  * @hits: result, where it is in the write cache; NULL if there was nothing in it when
@@ -116,12 +117,11 @@ static void defer(struct shingle_device *d, struct bio *bio)
  * DM_MAPIO_SUBMITTED when it is zeroes, DM_MAPIO_KILL, -ENODATA when it is known to be
  * unreadable, -EBUSY to wait, or -EALREADY when it is in the write cache.
  */
-int shingle_prepare_read(struct shingle_device *d, struct bio *bio, u32 *n, u64 *pblk,
-			 struct shingle_hits *hits)
+int shingle_prepare_read(struct shingle_device *d, struct shingle_io *io, u64 lblk, u32 *n,
+			 u64 *pblk, struct shingle_hits *hits)
 {
-	struct shingle_io *io = shingle_bio_io(bio);
 	struct shingle_run run;
-	u64 lblk = bio_lblk(d, bio), bad;
+	u64 bad;
 
 	lockdep_assert_held(&d->map_lock);
 	if (d->mode == SHINGLE_FAIL)
@@ -164,15 +164,15 @@ int shingle_prepare_read(struct shingle_device *d, struct bio *bio, u32 *n, u64 
 }
 
 static __always_inline int map_read(struct shingle_device *d, struct bio *bio,
-				    struct shingle_hits *hits)
+				    struct shingle_io *io, struct shingle_hits *hits)
 {
+	u64 lblk = bio_lblk(d, bio), pblk;
 	u32 all = bio_blocks(bio), n = all;
-	u64 pblk;
 	int r;
 
 	this_cpu_inc(d->cpu->host_reads);
 	spin_lock_irq(&d->map_lock);
-	r = shingle_prepare_read(d, bio, &n, &pblk, hits);
+	r = shingle_prepare_read(d, io, lblk, &n, &pblk, hits);
 	if (n < all)
 		dm_accept_partial_bio(bio, n << SHINGLE_SECTORS_SHIFT);
 	if (r == -EBUSY)
@@ -181,7 +181,7 @@ static __always_inline int map_read(struct shingle_device *d, struct bio *bio,
 	if (r == -EBUSY)
 		return DM_MAPIO_SUBMITTED;
 
-	follow_map(d, bio, r, n, pblk);
+	follow_map(d, bio, io, r, n, pblk);
 	if (r == DM_MAPIO_SUBMITTED)
 		end_zeroes(bio);
 	else if (r == -ENODATA)
@@ -194,11 +194,12 @@ static __always_inline int map_read(struct shingle_device *d, struct bio *bio,
 }
 
 /* Apart, so that other reads need no room for @hits on the stack. */
-static noinline int map_read_wcache(struct shingle_device *d, struct bio *bio)
+static noinline int map_read_wcache(struct shingle_device *d, struct bio *bio,
+				    struct shingle_io *io)
 {
 	struct shingle_hits hits;
 
-	return map_read(d, bio, &hits);
+	return map_read(d, bio, io, &hits);
 }
 
 /* ------------------------------------------------------------------------
@@ -233,21 +234,28 @@ int shingle_steer(struct shingle_device *d, u64 lblk, u32 n, struct shingle_writ
 	return d->mode == SHINGLE_RW ? SHINGLE_GATHER : -EROFS;
 }
 
-/* The write cache takes up to @n blocks of a write, or it waits for room there. */
-static u32 map_buffer(struct shingle_device *d, struct bio *bio, u32 n, struct list_head *slots)
+/* It waits, and all @n blocks of it are still to be dealt with. */
+static void defer_write(struct shingle_device *d, struct bio *bio, struct shingle_io *io, u64 lblk,
+			u32 n)
 {
-	struct shingle_io *io = shingle_bio_io(bio);
-	u32 all = bio_blocks(bio);
+	io->lblk = lblk;
+	io->n = n;
+	defer(d, bio);
+}
 
+/*
+ * The write cache takes up to @n of @all blocks of a write, or it waits for room there.
+ */
+static u32 map_buffer(struct shingle_device *d, struct bio *bio, struct shingle_io *io, u64 lblk,
+		      u32 n, u32 all, struct list_head *slots)
+{
 	lockdep_assert_held(&d->map_lock);
 	/* Not before those who were here first. */
-	n = d->wcache.waiting ? 0 : shingle_wcache_take(d, bio_lblk(d, bio), n, slots);
+	n = d->wcache.waiting ? 0 : shingle_wcache_take(d, lblk, n, slots);
 	if (!n) {
-		io->lblk = bio_lblk(d, bio);
-		io->n = all;
 		io->waits = true;
 		d->wcache.waiting++;
-		defer(d, bio);
+		defer_write(d, bio, io, lblk, all);
 		if (d->gathers)
 			shingle_want_epoch(d);
 	} else if (n < all) {
@@ -261,24 +269,23 @@ static u32 map_buffer(struct shingle_device *d, struct bio *bio, u32 n, struct l
  * does, -EROFS, -EBUSY if it must wait for what is there, -EIO if that was lost and
  * FUA has to say so.
  */
-static int pass_wcache(struct shingle_device *d, struct bio *bio, struct shingle_io *io)
+static int pass_wcache(struct shingle_device *d, struct shingle_io *io, u64 lblk, u32 n)
 {
 	/* Also for when it is switched off before there is room. */
 	io->seq = d->wcache.seq;
 	if (buffers(d, io)) {
-		io->w.run.n = bio_blocks(bio);
+		io->w.run.n = n;
 		return d->mode == SHINGLE_RW ? SHINGLE_GATHER : -EROFS;
 	}
 	if (io->fua && d->wcache.error)
 		return -EIO;
-	return shingle_wcache_in_the_way(d, bio_lblk(d, bio), bio_blocks(bio), io->seq) ?
-		-EBUSY : 0;
+	return shingle_wcache_in_the_way(d, lblk, n, io->seq) ? -EBUSY : 0;
 }
 
-static int map_write(struct shingle_device *d, struct bio *bio)
+static int map_write(struct shingle_device *d, struct bio *bio, struct shingle_io *io)
 {
-	struct shingle_io *io = shingle_bio_io(bio);
 	u32 n = bio_blocks(bio), taken = 0;
+	u64 lblk = bio_lblk(d, bio);
 	LIST_HEAD(slots);
 	bool held = false;
 	int r = 0;
@@ -290,11 +297,11 @@ static int map_write(struct shingle_device *d, struct bio *bio)
 	spin_lock_irq(&d->map_lock);
 	d->n.fua_writes += io->fua;
 	if (unlikely(d->trims.nr))
-		shingle_trim_remove(&d->trims, bio_lblk(d, bio), n);
+		shingle_trim_remove(&d->trims, lblk, n);
 	if (unlikely(d->wcache.blocks) && !d->gathers)
-		r = pass_wcache(d, bio, io);
+		r = pass_wcache(d, io, lblk, n);
 	if (!r)
-		r = shingle_steer(d, bio_lblk(d, bio), n, &io->w, bio);
+		r = shingle_steer(d, lblk, n, &io->w, bio);
 	if (!r) {
 		io->state = SHINGLE_IO_WRITE;
 		held = io->w.held;
@@ -305,11 +312,9 @@ static int map_write(struct shingle_device *d, struct bio *bio)
 		if (unlikely(held))
 			shingle_remap(d, bio, io->w.run.pblk);
 	} else if (r == SHINGLE_GATHER) {
-		taken = map_buffer(d, bio, io->w.run.n, &slots);
+		taken = map_buffer(d, bio, io, lblk, io->w.run.n, n, &slots);
 	} else if (!shingle_is_final(r)) {
-		io->lblk = bio_lblk(d, bio);
-		io->n = n;
-		defer(d, bio);
+		defer_write(d, bio, io, lblk, n);
 	}
 	spin_unlock_irq(&d->map_lock);
 
@@ -365,10 +370,10 @@ static int map_bio(struct shingle_device *d, struct bio *bio)
 	case REQ_OP_READ:
 		/* What is acknowledged after this look is not before the read. */
 		if (unlikely(READ_ONCE(d->wcache.nr)))
-			return map_read_wcache(d, bio);
-		return map_read(d, bio, NULL);
+			return map_read_wcache(d, bio, io);
+		return map_read(d, bio, io, NULL);
 	case REQ_OP_WRITE:
-		return map_write(d, bio);
+		return map_write(d, bio, io);
 	case REQ_OP_DISCARD:
 	case REQ_OP_WRITE_ZEROES:
 		io->lblk = bio_lblk(d, bio);

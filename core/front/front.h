@@ -12,8 +12,8 @@ void shingle_finish(struct shingle_device *d, struct bio *bio);
 void shingle_put_piece(struct shingle_device *d, struct bio *parent);
 void shingle_end_part(struct shingle_device *d, struct bio *bio);
 void shingle_end_write(struct shingle_device *d, struct bio *bio);
-int shingle_prepare_read(struct shingle_device *d, struct bio *bio, u32 *n, u64 *pblk,
-			 struct shingle_hits *hits);
+int shingle_prepare_read(struct shingle_device *d, struct shingle_io *io, u64 lblk, u32 *n,
+			 u64 *pblk, struct shingle_hits *hits);
 int shingle_steer(struct shingle_device *d, u64 lblk, u32 n, struct shingle_write *w,
 		  struct bio *bio);
 
@@ -44,13 +44,14 @@ static inline void end_unreadable(struct bio *bio)
 }
 
 /* What prepare_read() has found needs no lock any more. */
-static inline void follow_map(struct shingle_device *d, struct bio *bio, int r, u32 n, u64 pblk)
+static inline void follow_map(struct shingle_device *d, struct bio *bio, struct shingle_io *io,
+			      int r, u32 n, u64 pblk)
 {
 	if (r == DM_MAPIO_REMAPPED || r == DM_MAPIO_SUBMITTED)
 		this_cpu_add(d->cpu->host_read_blocks, n);
 	if (r == DM_MAPIO_REMAPPED)
 		shingle_remap(d, bio, pblk);
-	shingle_bio_io(bio)->iter = bio->bi_iter;
+	io->iter = bio->bi_iter;
 }
 
 /* Is a write, of an engine that does not gather, acknowledged by the write cache? */

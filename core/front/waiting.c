@@ -318,13 +318,14 @@ static bool retry_discard(struct shingle_device *d, struct bio *bio)
 
 static bool retry_read(struct shingle_device *d, struct bio *bio)
 {
+	struct shingle_io *io = shingle_bio_io(bio);
 	struct shingle_hits hits;
 	u32 n = bio_blocks(bio);
 	u64 pblk;
 	int r;
 
 	spin_lock_irq(&d->map_lock);
-	r = shingle_prepare_read(d, bio, &n, &pblk, &hits);
+	r = shingle_prepare_read(d, io, bio_lblk(d, bio), &n, &pblk, &hits);
 	spin_unlock_irq(&d->map_lock);
 	if (r == -EBUSY)
 		return false;
@@ -333,7 +334,7 @@ static bool retry_read(struct shingle_device *d, struct bio *bio)
 		bio_endio(bio);
 		return true;
 	}
-	follow_map(d, bio, r, n, pblk);
+	follow_map(d, bio, io, r, n, pblk);
 	if (r == DM_MAPIO_KILL)
 		bio_io_error(bio);
 	else if (r == -ENODATA)
