@@ -91,14 +91,16 @@ static int parse_devices(struct shingle_device *d, struct dm_arg_set *as)
 	for (i = 0; i < SHINGLE_NR_DEVS; i++) {
 		path = dm_shift_arg(as);
 		if (!path)
-			return shingle_refuse(ti, -EINVAL, "Too few arguments: name the %s device%s",
+			return shingle_refuse(ti, -EINVAL,
+					      "Too few arguments: name the %s device%s",
 					      shingle_dev_names[i], i ? ", or - for none" : "");
 		if (i != SHINGLE_DEV_DATA && !strcmp(path, "-"))
 			continue;
 		err = dm_get_device(ti, path, dm_table_get_mode(ti->table), &d->dev[i]);
 		if (err)
 			return shingle_refuse(ti, err, "Cannot open the %s device %.100s%s",
-					      shingle_dev_names[i], path, ro_table ? "" : " for writing");
+					      shingle_dev_names[i], path,
+					      ro_table ? "" : " for writing");
 		/* Some kernels open what is read-only for writing, too. */
 		d->read_only |= bdev_read_only(d->dev[i]->bdev);
 		d->blocks[i] = bdev_nr_bytes(d->dev[i]->bdev) >> SHINGLE_BLOCK_SHIFT;
