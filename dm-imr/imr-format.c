@@ -22,14 +22,15 @@ static const struct imr *of(const struct shingle_engine *e)
 	return container_of(e, const struct imr, engine);
 }
 
-static u32 nr_tracks(const struct shingle_engine *e)
+static u64 nr_track_pieces(const struct shingle_layout *l)
 {
-	return of(e)->nr_logical;
+	return DIV_ROUND_UP(div64_u64(l->logical_blocks, l->band_blocks), (u64)PART_TRACKS);
 }
 
-static bool encode_tracks(const struct shingle_engine *e, u32 first, u32 n, void *to)
+static u32 encode_tracks(struct shingle_engine *e, u32 at, void *to)
 {
-	const struct imr *s = of(e);
+	const struct imr *s = to_imr(e);
+	u32 first = at * PART_TRACKS, n = min(s->nr_logical - first, PART_TRACKS);
 	bool any = false;
 	__le32 *buf = to;
 	u32 i;
@@ -43,15 +44,17 @@ static bool encode_tracks(const struct shingle_engine *e, u32 first, u32 n, void
 					     (u32)t->level << 16 | t->valid);
 		any |= t->phys != IMR_NO_TRACK;
 	}
-	return any;
+	return any ? n * 2 * sizeof(*buf) : 0;
 }
 
-static int decode_tracks(struct shingle_engine *e, u32 first, u32 n, const void *from)
+static int decode_tracks(struct shingle_engine *e, u32 at, const void *from, u32 bytes)
 {
 	struct imr *s = to_imr(e);
+	u32 first = at * PART_TRACKS, n = min(s->nr_logical - first, PART_TRACKS), i;
 	const __le32 *buf = from;
-	u32 i;
 
+	if (bytes != n * 2 * sizeof(*buf))
+		return -EUCLEAN;
 	for (i = 0; i < n; i++) {
 		struct imr_track *t = &s->map[first + i];
 		u32 phys = le32_to_cpu(buf[2 * i]) - 1, rest = le32_to_cpu(buf[2 * i + 1]);
@@ -68,14 +71,15 @@ static int decode_tracks(struct shingle_engine *e, u32 first, u32 n, const void 
 	return 0;
 }
 
-static u32 nr_slots(const struct shingle_engine *e)
+static u64 nr_slot_pieces(const struct shingle_layout *l)
 {
-	return of(e)->backup.nr;
+	return DIV_ROUND_UP(l->nr_bands[SHINGLE_ROLE_STAGING], (u64)PART_SLOTS);
 }
 
-static bool encode_slots(const struct shingle_engine *e, u32 first, u32 n, void *to)
+static u32 encode_slots(struct shingle_engine *e, u32 at, void *to)
 {
-	const struct imr *s = of(e);
+	const struct imr *s = to_imr(e);
+	u32 first = at * PART_SLOTS, n = min(s->backup.nr - first, PART_SLOTS);
 	bool any = false;
 	__le32 *buf = to;
 	u32 i;
@@ -84,14 +88,17 @@ static bool encode_slots(const struct shingle_engine *e, u32 first, u32 n, void 
 		buf[i] = cpu_to_le32(s->backup.slot[first + i].owner + 1);
 		any |= s->backup.slot[first + i].owner != NO_OWNER;
 	}
-	return any;
+	return any ? n * sizeof(*buf) : 0;
 }
 
-static int decode_slots(struct shingle_engine *e, u32 first, u32 n, const void *from)
+static int decode_slots(struct shingle_engine *e, u32 at, const void *from, u32 bytes)
 {
 	struct imr *s = to_imr(e);
+	u32 first = at * PART_SLOTS, n = min(s->backup.nr - first, PART_SLOTS), i;
 	const __le32 *buf = from;
-	u32 i;
+
+	if (bytes != n * sizeof(*buf))
+		return -EUCLEAN;
 
 	for (i = 0; i < n; i++) {
 		u32 owner = le32_to_cpu(buf[i]) - 1;
@@ -108,10 +115,8 @@ static int decode_slots(struct shingle_engine *e, u32 first, u32 n, const void *
 enum { PIECES_TRACKS, PIECES_SLOTS };
 
 static const struct shingle_piece_kind pieces[] = {
-	[PIECES_TRACKS] = { "logical tracks", PART_TRACKS, 2 * sizeof(__le32), nr_tracks,
-			    encode_tracks, decode_tracks },
-	[PIECES_SLOTS] = { "slots", PART_SLOTS, sizeof(__le32), nr_slots,
-			   encode_slots, decode_slots },
+	[PIECES_TRACKS] = { nr_track_pieces, encode_tracks, decode_tracks },
+	[PIECES_SLOTS] = { nr_slot_pieces, encode_slots, decode_slots },
 	{ }
 };
 
@@ -131,7 +136,7 @@ u64 imr_max_chunks(const struct shingle_layout *l)
  */
 void imr_mark_track(struct imr *s, u32 track)
 {
-	shingle_pieces_mark(pieces, &pieces[PIECES_TRACKS], &s->engine, track);
+	shingle_mark(&s->engine, track / PART_TRACKS, 1);
 }
 
 /**
@@ -143,19 +148,20 @@ void imr_mark_track(struct imr *s, u32 track)
  */
 void imr_mark_slot(struct imr *s, u32 slot)
 {
-	shingle_pieces_mark(pieces, &pieces[PIECES_SLOTS], &s->engine, slot);
+	shingle_mark(&s->engine, shingle_pieces_nr(pieces, PIECES_SLOTS, s->layout) +
+				 slot / PART_SLOTS, 1);
 }
 
 /* Operation of an engine. */
 u32 imr_encode(struct shingle_engine *e, u64 *cursor, u64 *index, void *buf)
 {
-	return shingle_pieces_encode(pieces, e, cursor, index, buf);
+	return shingle_pieces_encode(pieces, to_imr(e)->layout, e, cursor, index, buf);
 }
 
 /* Operation of an engine. */
 int imr_decode(struct shingle_engine *e, u64 index, const void *buf, u32 bytes)
 {
-	return shingle_pieces_decode(pieces, e, index, buf, bytes);
+	return shingle_pieces_decode(pieces, to_imr(e)->layout, e, index, buf, bytes);
 }
 
 /* ------------------------------------------------------------------------
@@ -185,10 +191,8 @@ static void forget_slots(struct imr *s, u32 first, u32 n)
 	}
 }
 
-static int replay_map(struct shingle_engine *e, const struct shingle_record *rec)
+static int replay_map(struct shingle_engine *e, u64 track, u64 phys, u32 valid, u32 level)
 {
-	u64 track = le64_to_cpu(rec->a), phys = le64_to_cpu(rec->b);
-	u32 valid = le16_to_cpu(rec->n), level = le32_to_cpu(rec->c);
 	struct imr *s = to_imr(e);
 	struct imr_track *t = &s->map[track];
 
@@ -202,10 +206,10 @@ static int replay_map(struct shingle_engine *e, const struct shingle_record *rec
 	return 0;
 }
 
-static int replay_unmap(struct shingle_engine *e, const struct shingle_record *rec)
+static int replay_unmap(struct shingle_engine *e, u64 first, u64 n, u32 unused, u32 c)
 {
-	u64 first = le64_to_cpu(rec->a), n = le64_to_cpu(rec->b), i;
 	struct imr *s = to_imr(e);
+	u64 i;
 
 	if (!n || n > s->nr_logical - first)
 		return -EUCLEAN;
@@ -219,9 +223,8 @@ static int replay_unmap(struct shingle_engine *e, const struct shingle_record *r
 	return 0;
 }
 
-static int replay_backup(struct shingle_engine *e, const struct shingle_record *rec)
+static int replay_backup(struct shingle_engine *e, u64 track, u64 slot, u32 n, u32 c)
 {
-	u64 track = le64_to_cpu(rec->a), slot = le64_to_cpu(rec->b);
 	struct imr *s = to_imr(e);
 
 	if (slot >= s->backup.nr)
@@ -232,9 +235,8 @@ static int replay_backup(struct shingle_engine *e, const struct shingle_record *
 	return 0;
 }
 
-static int replay_restored(struct shingle_engine *e, const struct shingle_record *rec)
+static int replay_restored(struct shingle_engine *e, u64 track, u64 slot, u32 n, u32 c)
 {
-	u64 track = le64_to_cpu(rec->a), slot = le64_to_cpu(rec->b);
 	struct imr *s = to_imr(e);
 
 	if (slot >= s->backup.nr)
@@ -244,11 +246,10 @@ static int replay_restored(struct shingle_engine *e, const struct shingle_record
 	return 0;
 }
 
-static int replay_level(struct shingle_engine *e, const struct shingle_record *rec)
+static int replay_level(struct shingle_engine *e, u64 first, u64 n, u32 unused, u32 level)
 {
-	u64 first = le64_to_cpu(rec->a), n = le64_to_cpu(rec->b), i;
-	u32 level = le32_to_cpu(rec->c);
 	struct imr *s = to_imr(e);
+	u64 i;
 
 	if (!n || n > s->nr_logical - first || level >= NR_LEVELS)
 		return -EUCLEAN;

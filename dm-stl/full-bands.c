@@ -22,13 +22,13 @@ void stl_full_set_written(struct stl_full *s, u32 band, bool written)
 		__set_bit(band, s->written);
 	else
 		__clear_bit(band, s->written);
-	shingle_mark(&s->engine, band / SHINGLE_CHUNK_BITS, 1);
+	shingle_mark(&s->engine, s->first_piece[STL_FULL_WRITTEN] + band / SHINGLE_CHUNK_BITS, 1);
 }
 
 static void stl_full_set_home(struct stl_full *s, u32 band, u32 to)
 {
 	s->home[band] = to;
-	shingle_mark(&s->engine, stl_full_written_parts(s) + band / PART_HOMES, 1);
+	shingle_mark(&s->engine, s->first_piece[STL_FULL_HOMES] + band / PART_HOMES, 1);
 }
 
 void stl_full_set_use(struct stl_full *s, u32 band, u32 kind, u32 which)

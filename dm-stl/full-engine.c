@@ -242,6 +242,7 @@ const struct shingle_engine_ops stl_full_engine_ops = {
 	.options = stl_full_options,
 	.params = stl_full_format,
 	.counters = stl_full_counters,
+	.records = stl_full_records,
 	.logical_blocks = stl_full_logical_blocks,
 	.create = stl_full_create,
 	.destroy = stl_full_destroy,

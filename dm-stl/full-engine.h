@@ -4,6 +4,7 @@
 #define SHINGLE_FULL_ENGINE_H
 
 #include "engine.h"
+#include "pieces.h"
 
 /**
  * struct stl_full_params - struct shingle_sb::params of "stl-full"
@@ -30,6 +31,7 @@ enum {
 	STL_FULL_DROP,		/* n blocks: a = lblk, read as zeroes again */
 };
 
+extern const struct shingle_record_kind stl_full_records[];
 extern const struct shingle_engine_ops stl_full_engine_ops;
 
 #endif /* SHINGLE_FULL_ENGINE_H */

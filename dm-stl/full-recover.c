@@ -1,14 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Fully-associative translation layer: its pieces in checkpoints and its records, and back
- * from them.
+ * from them.  The tables at the end say which there are.
  */
 #include "full-state.h"
 
-static u32 encode_homes(const struct stl_full *s, u32 part, __le32 *p)
+static u64 nr_written(const struct shingle_layout *l)
 {
-	u32 first = part * PART_HOMES, n = min(s->nr_bands - first, PART_HOMES), i;
+	return DIV_ROUND_UP(stl_full_nr_bands(l), SHINGLE_CHUNK_BITS);
+}
+
+static u32 encode_written(struct shingle_engine *e, u32 at, void *buf)
+{
+	const struct stl_full *s = to_full(e);
+
+	return shingle_bits_encode(s->written, s->nr_bands, at, buf);
+}
+
+static u64 nr_homes(const struct shingle_layout *l)
+{
+	return DIV_ROUND_UP(stl_full_nr_bands(l), PART_HOMES);
+}
+
+static u32 encode_homes(struct shingle_engine *e, u32 at, void *buf)
+{
+	const struct stl_full *s = to_full(e);
+	u32 first = at * PART_HOMES, n = min(s->nr_bands - first, PART_HOMES), i;
 	bool moved = false;
+	__le32 *p = buf;
 
 	for (i = 0; i < n; i++) {
 		p[i] = cpu_to_le32(s->home[first + i]);
@@ -17,9 +36,16 @@ static u32 encode_homes(const struct stl_full *s, u32 part, __le32 *p)
 	return moved ? n * sizeof(*p) : 0;
 }
 
-static u32 encode_log(const struct stl_full *s, u32 log, u32 part, __le32 *p)
+static u64 nr_log_parts(const struct shingle_layout *l)
 {
-	u32 n;
+	return (u64)stl_full_nr_logs(l) * shingle_slotlog_parts(l->band_blocks);
+}
+
+static u32 encode_log(struct shingle_engine *e, u32 at, void *buf)
+{
+	const struct stl_full *s = to_full(e);
+	u32 parts = shingle_slotlog_parts(s->band_blocks), log = at / parts, part = at % parts, n;
+	__le32 *p = buf;
 
 	if (s->log[log].band == NO_BAND)
 		return 0;
@@ -32,31 +58,18 @@ static u32 encode_log(const struct stl_full *s, u32 log, u32 part, __le32 *p)
 	return (n + 3) * sizeof(*p);
 }
 
-u32 stl_full_encode(struct shingle_engine *e, u64 *cursor, u64 *index, void *buf)
+static int decode_written(struct shingle_engine *e, u32 at, const void *buf, u32 bytes)
 {
 	struct stl_full *s = to_full(e);
-	u32 maps = stl_full_written_parts(s), homes = stl_full_home_parts(s);
-	u32 parts = shingle_slotlog_parts(s->band_blocks);
-	u64 end = (u64)maps + homes + (u64)s->logs.nr_logs * parts, at = *cursor;
 
-	if (at >= end) {
-		*cursor = SHINGLE_NOWHERE;
-		return 0;
-	}
-	*index = at;
-	*cursor = at + 1;
-	if (at < maps)
-		return shingle_bits_encode(s->written, s->nr_bands, at, buf);
-	at -= maps;
-	if (at < homes)
-		return encode_homes(s, at, buf);
-	at -= homes;
-	return encode_log(s, div_u64(at, parts), at % parts, buf);
+	return shingle_bits_decode(s->written, s->nr_bands, at, buf, bytes);
 }
 
-static int decode_homes(struct stl_full *s, u32 part, const __le32 *p, u32 bytes)
+static int decode_homes(struct shingle_engine *e, u32 at, const void *buf, u32 bytes)
 {
-	u32 first = part * PART_HOMES, n = min(s->nr_bands - first, PART_HOMES), i;
+	struct stl_full *s = to_full(e);
+	u32 first = at * PART_HOMES, n = min(s->nr_bands - first, PART_HOMES), i;
+	const __le32 *p = buf;
 
 	if (bytes != n * sizeof(*p))
 		return -EUCLEAN;
@@ -66,10 +79,13 @@ static int decode_homes(struct stl_full *s, u32 part, const __le32 *p, u32 bytes
 }
 
 /* Two bands may be under the number of one log: see shingle_slotlog_adopt(). */
-static int decode_log(struct stl_full *s, u32 log, u32 part, const __le32 *p, u32 bytes)
+static int decode_log(struct shingle_engine *e, u32 at, const void *buf, u32 bytes)
 {
-	u32 first = part * PART_SLOTS, n = bytes / sizeof(*p), i;
+	struct stl_full *s = to_full(e);
+	u32 parts = shingle_slotlog_parts(s->band_blocks), log = at / parts;
+	u32 first = at % parts * PART_SLOTS, n = bytes / sizeof(__le32), i;
 	struct shingle_log *l = &s->logs.log[log];
+	const __le32 *p = buf;
 
 	if (n < 4 || bytes % sizeof(*p) || n - 3 > s->band_blocks - first ||
 	    le32_to_cpu(p[2]) > s->band_blocks)
@@ -88,25 +104,49 @@ static int decode_log(struct stl_full *s, u32 log, u32 part, const __le32 *p, u3
 	return 0;
 }
 
-int stl_full_decode(struct shingle_engine *e, u64 index, const void *buf, u32 bytes)
+static int replay_open(struct shingle_engine *e, u64 log, u64 band, u32 n, u32 age)
 {
 	struct stl_full *s = to_full(e);
-	u32 maps = stl_full_written_parts(s), homes = stl_full_home_parts(s);
-	u32 parts = shingle_slotlog_parts(s->band_blocks);
 
-	if (index < maps)
-		return shingle_bits_decode(s->written, s->nr_bands, index, buf, bytes);
-	index -= maps;
-	if (index < homes)
-		return decode_homes(s, index, buf, bytes);
-	index -= homes;
-	if (index >= (u64)s->logs.nr_logs * parts)
+	if (log >= s->logs.nr_logs || band >= s->g.bands)
 		return -EUCLEAN;
-	return decode_log(s, div_u64(index, parts), index % parts, buf, bytes);
+	/* It is clear: the record that freed it came before. */
+	s->log[log].band = band;
+	s->logs.log[log].age = age;
+	return 0;
 }
 
-static int replay_discard(struct stl_full *s, u64 band, u64 nr)
+static int replay_map(struct shingle_engine *e, u64 lblk, u64 slot, u32 n, u32 c)
 {
+	return shingle_slotlog_replay(&to_full(e)->logs, lblk, slot, n);
+}
+
+static int replay_home(struct shingle_engine *e, u64 band, u64 to, u32 n, u32 c)
+{
+	struct stl_full *s = to_full(e);
+
+	if (band >= s->nr_bands || to >= s->g.bands)
+		return -EUCLEAN;
+	s->home[band] = to;
+	__set_bit(band, s->written);
+	drop_band(s, band);
+	return 0;
+}
+
+static int replay_free(struct shingle_engine *e, u64 log, u64 b, u32 n, u32 c)
+{
+	struct stl_full *s = to_full(e);
+
+	if (log >= s->logs.nr_logs)
+		return -EUCLEAN;
+	shingle_slotlog_replay_clear(&s->logs, log);
+	s->log[log].band = NO_BAND;
+	return 0;
+}
+
+static int replay_discard(struct shingle_engine *e, u64 band, u64 nr, u32 n, u32 c)
+{
+	struct stl_full *s = to_full(e);
 	u32 i;
 
 	if (band >= s->nr_bands || nr > s->nr_bands - band)
@@ -119,52 +159,14 @@ static int replay_discard(struct stl_full *s, u64 band, u64 nr)
 	return 0;
 }
 
-static int replay_drop(struct stl_full *s, u64 lblk, u32 n)
+static int replay_drop(struct shingle_engine *e, u64 lblk, u64 b, u32 n, u32 c)
 {
+	struct stl_full *s = to_full(e);
+
 	if (lblk >= s->layout->logical_blocks || n > s->band_blocks - (u32)lblk % s->band_blocks)
 		return -EUCLEAN;
 	shingle_slotlog_drop(&s->logs, lblk, n, U32_MAX);
 	return 0;
-}
-
-int stl_full_replay(struct shingle_engine *e, const struct shingle_record *rec)
-{
-	struct stl_full *s = to_full(e);
-	u64 a = le64_to_cpu(rec->a), b = le64_to_cpu(rec->b);
-	u32 n = le16_to_cpu(rec->n);
-
-	if (!s->logs.map.crowd &&
-	    shingle_slotmap_crowd(&s->logs.map, s->layout->logical_blocks))
-		return -ENOMEM;
-	switch (le16_to_cpu(rec->type)) {
-	case STL_FULL_OPEN:
-		if (a >= s->logs.nr_logs || b >= s->g.bands)
-			return -EUCLEAN;
-		/* It is clear: the record that freed it came before. */
-		s->log[a].band = b;
-		s->logs.log[a].age = le32_to_cpu(rec->c);
-		return 0;
-	case STL_FULL_MAP:
-		return shingle_slotlog_replay(&s->logs, a, b, n);
-	case STL_FULL_HOME:
-		if (a >= s->nr_bands || b >= s->g.bands)
-			return -EUCLEAN;
-		s->home[a] = b;
-		__set_bit(a, s->written);
-		drop_band(s, a);
-		return 0;
-	case STL_FULL_FREE:
-		if (a >= s->logs.nr_logs)
-			return -EUCLEAN;
-		shingle_slotlog_replay_clear(&s->logs, a);
-		s->log[a].band = NO_BAND;
-		return 0;
-	case STL_FULL_DISCARD:
-		return replay_discard(s, a, b);
-	case STL_FULL_DROP:
-		return replay_drop(s, a, n);
-	}
-	return -EUCLEAN;
 }
 
 /* Give @band a use, unless it has one or is of another zone. */
@@ -218,4 +220,46 @@ int stl_full_ready(struct shingle_engine *e, const char **why)
 	for (i = 0; i < s->g.bands; i++)
 		s->zone[zone_of_physical(s, i)].free += use_kind(s, i) == USE_FREE;
 	return 0;
+}
+
+const struct shingle_piece_kind stl_full_pieces[] = {
+	[STL_FULL_WRITTEN] = { nr_written, encode_written, decode_written },
+	[STL_FULL_HOMES] = { nr_homes, encode_homes, decode_homes },
+	[STL_FULL_LOGS] = { nr_log_parts, encode_log, decode_log },
+	{ }
+};
+
+const struct shingle_record_kind stl_full_records[] = {
+	{ STL_FULL_OPEN, "OPEN", NULL, "log", "place", NULL, replay_open },
+	{ STL_FULL_MAP, "MAP", "blocks", "lblk", "slot", NULL, replay_map },
+	{ STL_FULL_HOME, "HOME", NULL, "band", "place", NULL, replay_home },
+	{ STL_FULL_FREE, "FREE", NULL, "log", NULL, NULL, replay_free },
+	{ STL_FULL_DISCARD, "DISCARD", NULL, "band", "bands", NULL, replay_discard },
+	{ STL_FULL_DROP, "DROP", "blocks", "lblk", NULL, NULL, replay_drop },
+	{ }
+};
+
+u64 stl_full_max_chunks(const struct shingle_layout *l)
+{
+	return shingle_pieces_nr(stl_full_pieces, U32_MAX, l);
+}
+
+u32 stl_full_encode(struct shingle_engine *e, u64 *cursor, u64 *index, void *buf)
+{
+	return shingle_pieces_encode(stl_full_pieces, to_full(e)->layout, e, cursor, index, buf);
+}
+
+int stl_full_decode(struct shingle_engine *e, u64 index, const void *buf, u32 bytes)
+{
+	return shingle_pieces_decode(stl_full_pieces, to_full(e)->layout, e, index, buf, bytes);
+}
+
+int stl_full_replay(struct shingle_engine *e, const struct shingle_record *rec)
+{
+	struct stl_full *s = to_full(e);
+
+	if (!s->logs.map.crowd &&
+	    shingle_slotmap_crowd(&s->logs.map, s->layout->logical_blocks))
+		return -ENOMEM;
+	return shingle_record_replay(stl_full_records, e, rec);
 }

@@ -37,14 +37,18 @@ static int full_shape(const struct shingle_layout *l, struct full_shape *g, cons
 	return 0;
 }
 
-u64 stl_full_logical_blocks(const struct shingle_layout *l)
+/* Logical bands, 0 if the layout is not sane. */
+u32 stl_full_nr_bands(const struct shingle_layout *l)
 {
 	struct full_shape g;
 	const char *why;
 
-	if (full_shape(l, &g, &why))
-		return 0;
-	return (u64)(g.bands - g.nr_zones * g.provision) * l->band_blocks;
+	return full_shape(l, &g, &why) ? 0 : g.bands - g.nr_zones * g.provision;
+}
+
+u64 stl_full_logical_blocks(const struct shingle_layout *l)
+{
+	return (u64)stl_full_nr_bands(l) * l->band_blocks;
 }
 
 static bool may_hold(struct shingle_engine *e, u32 log, u32 band)
@@ -85,17 +89,13 @@ static int check_layout(const struct shingle_layout *l, struct full_shape *g, co
 	return *why ? -EINVAL : 0;
 }
 
-u64 stl_full_max_chunks(const struct shingle_layout *l)
+/* Log bands of all zones, 0 if the layout is not sane. */
+u32 stl_full_nr_logs(const struct shingle_layout *l)
 {
 	struct full_shape g;
 	const char *why;
-	u32 bands;
 
-	if (full_shape(l, &g, &why))
-		return 0;
-	bands = g.bands - g.nr_zones * g.provision;
-	return DIV_ROUND_UP(bands, SHINGLE_CHUNK_BITS) + DIV_ROUND_UP(bands, PART_HOMES) +
-	       (u64)g.nr_zones * g.log_bands * shingle_slotlog_parts(l->band_blocks);
+	return full_shape(l, &g, &why) ? 0 : g.nr_zones * g.log_bands;
 }
 
 static bool allocate(struct stl_full *s)
@@ -141,7 +141,9 @@ int stl_full_create(struct shingle_engine **out, const struct shingle_layout *la
 	s->logs.may_hold = may_hold;
 	s->logs.nr_bands = s->nr_bands;
 	s->logs.band_blocks = s->band_blocks;
-	s->logs.first_piece = stl_full_written_parts(s) + stl_full_home_parts(s);
+	for (i = 0; i < ARRAY_SIZE(s->first_piece); i++)
+		s->first_piece[i] = shingle_pieces_nr(stl_full_pieces, i, layout);
+	s->logs.first_piece = s->first_piece[STL_FULL_LOGS];
 	shingle_options_init(s->engine.ops->options, s);
 	s->clean.drain_band = NO_BAND;
 	s->clean.step_band = NO_BAND;

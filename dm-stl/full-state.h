@@ -4,6 +4,7 @@
 #define SHINGLE_FULL_STATE_H
 
 #include "full-engine.h"
+#include "pieces.h"
 #include "slotlog.h"
 
 /* struct shingle_step::kind */
@@ -11,6 +12,9 @@ enum { STEP_MERGE, STEP_FREE };
 
 #define NO_BAND		U32_MAX
 #define NO_LOG		U32_MAX
+
+/* Pieces of the state, in their order: stl_full_pieces[]. */
+enum { STL_FULL_WRITTEN, STL_FULL_HOMES, STL_FULL_LOGS, STL_FULL_PIECES };
 
 /* Homes in one checkpoint piece.  Tests take less. */
 #ifndef PART_HOMES
@@ -140,6 +144,7 @@ struct full_clean {
  * @band_blocks: blocks per band
  * @g: zones and their sizes
  * @nr_bands: logical bands
+ * @first_piece: index of the first piece of each kind
  * @threshold: free bands that writes leave alone
  * @lazy: nothing is cleaned before a write needs the room
  * @greedy: clean the log band with the fewest current blocks, not the oldest
@@ -167,6 +172,7 @@ struct stl_full {
 	u32 band_blocks;
 	struct full_shape g;
 	u32 nr_bands;
+	u32 first_piece[STL_FULL_PIECES];
 	u32 threshold;
 	bool lazy;
 	bool greedy;
@@ -224,17 +230,6 @@ static inline u32 zone_of_log(const struct stl_full *s, u32 log)
 	return log / s->g.log_bands;
 }
 
-/* Pieces of the state, in their order: written bands, homes, slots. */
-static inline u32 stl_full_written_parts(const struct stl_full *s)
-{
-	return DIV_ROUND_UP(s->nr_bands, SHINGLE_CHUNK_BITS);
-}
-
-static inline u32 stl_full_home_parts(const struct stl_full *s)
-{
-	return DIV_ROUND_UP(s->nr_bands, PART_HOMES);
-}
-
 /* Where a band lives as long as it was never written. */
 static inline u32 first_home(const struct stl_full *s, u32 band)
 {
@@ -277,14 +272,18 @@ static inline void drop_band(struct stl_full *s, u32 band)
 }
 
 /* full-state.c */
+u32 stl_full_nr_bands(const struct shingle_layout *l);
 u64 stl_full_logical_blocks(const struct shingle_layout *l);
-u64 stl_full_max_chunks(const struct shingle_layout *l);
+u32 stl_full_nr_logs(const struct shingle_layout *l);
 int stl_full_create(struct shingle_engine **out, const struct shingle_layout *layout,
 		    const char **why);
 void stl_full_destroy(struct shingle_engine *e);
 u32 stl_full_verify(struct shingle_engine *e, u64 *cursor, shingle_report_fn report, void *ctx);
 
 /* full-recover.c */
+extern const struct shingle_piece_kind stl_full_pieces[];
+
+u64 stl_full_max_chunks(const struct shingle_layout *l);
 u32 stl_full_encode(struct shingle_engine *e, u64 *cursor, u64 *index, void *buf);
 int stl_full_decode(struct shingle_engine *e, u64 index, const void *buf, u32 bytes);
 int stl_full_replay(struct shingle_engine *e, const struct shingle_record *rec);

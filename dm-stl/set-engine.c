@@ -338,6 +338,7 @@ const struct shingle_engine_ops stl_set_engine_ops = {
 	.options = stl_set_options,
 	.params = stl_set_format,
 	.counters = stl_set_counters,
+	.records = stl_set_records,
 	.logical_blocks = stl_set_logical_blocks,
 	.create = stl_set_create,
 	.destroy = stl_set_destroy,

@@ -4,6 +4,7 @@
 #define SHINGLE_SET_ENGINE_H
 
 #include "engine.h"
+#include "pieces.h"
 
 /**
  * struct stl_set_params - struct shingle_sb::params of "stl-set"
@@ -27,6 +28,7 @@ enum {
 	STL_SET_DIRECT,		/* n blocks: a = lblk; the band is at home up to their end */
 };
 
+extern const struct shingle_record_kind stl_set_records[];
 extern const struct shingle_engine_ops stl_set_engine_ops;
 
 #endif /* SHINGLE_SET_ENGINE_H */

@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Set-associative translation layer: its pieces in checkpoints and its records, and back
- * from them.
+ * from them.  The tables at the end say which there are.
  */
 #include "set-state.h"
 
-static u32 encode_globals(const struct stl_set *s, __le32 *p)
+static u64 nr_globals(const struct shingle_layout *l)
 {
+	return 1;
+}
+
+static u32 encode_globals(struct shingle_engine *e, u32 at, void *buf)
+{
+	const struct stl_set *s = to_set(e);
+	__le32 *p = buf;
+
 	p[0] = cpu_to_le32(s->staging.in_use);
 	p[1] = cpu_to_le32(s->staging.band);
 	p[2] = cpu_to_le32(s->staging.snapshot);
@@ -14,10 +22,17 @@ static u32 encode_globals(const struct stl_set *s, __le32 *p)
 	return s->staging.in_use ? 4 * sizeof(*p) : 0;
 }
 
-static u32 encode_whole(const struct stl_set *s, u32 part, u8 *buf)
+static u64 nr_whole(const struct shingle_layout *l)
 {
-	u32 first = part * SHINGLE_CHUNK_BITS, n = min(s->nr_bands - first, SHINGLE_CHUNK_BITS);
+	return DIV_ROUND_UP(l->nr_bands[SHINGLE_ROLE_DATA], (u64)SHINGLE_CHUNK_BITS);
+}
+
+static u32 encode_whole(struct shingle_engine *e, u32 at, void *to)
+{
+	const struct stl_set *s = to_set(e);
+	u32 first = at * SHINGLE_CHUNK_BITS, n = min(s->nr_bands - first, SHINGLE_CHUNK_BITS);
 	u32 bytes = 0, i;
+	u8 *buf = to;
 
 	memset(buf, 0, SHINGLE_CHUNK_BYTES);
 	for (i = 0; i < n; i++) {
@@ -29,10 +44,17 @@ static u32 encode_whole(const struct stl_set *s, u32 part, u8 *buf)
 	return bytes;
 }
 
-static u32 encode_prefixes(const struct stl_set *s, u32 part, __le32 *p)
+static u64 nr_prefixes(const struct shingle_layout *l)
 {
-	u32 first = part * PART_BANDS, n = min(s->nr_bands - first, PART_BANDS), i;
+	return DIV_ROUND_UP(l->nr_bands[SHINGLE_ROLE_DATA], (u64)PART_BANDS);
+}
+
+static u32 encode_prefixes(struct shingle_engine *e, u32 at, void *buf)
+{
+	const struct stl_set *s = to_set(e);
+	u32 first = at * PART_BANDS, n = min(s->nr_bands - first, PART_BANDS), i;
 	bool some = false;
+	__le32 *p = buf;
 
 	for (i = 0; i < n; i++) {
 		bool prefix = s->home_blocks[first + i] && !whole_at_home(s, first + i);
@@ -43,9 +65,16 @@ static u32 encode_prefixes(const struct stl_set *s, u32 part, __le32 *p)
 	return some ? n * sizeof(*p) : 0;
 }
 
-static u32 encode_slots(const struct stl_set *s, u32 set, u32 part, __le32 *p)
+static u64 nr_slot_parts(const struct shingle_layout *l)
 {
-	u32 n;
+	return l->nr_bands[SHINGLE_ROLE_CACHE] * shingle_slotlog_parts(l->band_blocks);
+}
+
+static u32 encode_slots(struct shingle_engine *e, u32 at, void *buf)
+{
+	const struct stl_set *s = to_set(e);
+	u32 parts = shingle_slotlog_parts(s->band_blocks), set = at / parts, part = at % parts, n;
+	__le32 *p = buf;
 
 	/* An emptied set is empty, though its slots are not yet handed out. */
 	if (set == s->clean.reset_set && s->clean.reset_seq != U64_MAX)
@@ -58,33 +87,12 @@ static u32 encode_slots(const struct stl_set *s, u32 set, u32 part, __le32 *p)
 	return (n + 2) * sizeof(*p);
 }
 
-u32 stl_set_encode(struct shingle_engine *e, u64 *cursor, u64 *index, void *buf)
+/* Early builds knew no bypass: nothing of what they have staged is at home. */
+static int decode_globals(struct shingle_engine *e, u32 at, const void *buf, u32 bytes)
 {
 	struct stl_set *s = to_set(e);
-	u32 parts = shingle_slotlog_parts(s->band_blocks);
-	u32 maps = stl_set_whole_parts(s);
-	u64 slots = (u64)s->nr_sets * parts;
-	u64 end = 1 + maps + slots + DIV_ROUND_UP(s->nr_bands, PART_BANDS), at = *cursor;
+	const __le32 *p = buf;
 
-	if (at >= end) {
-		*cursor = SHINGLE_NOWHERE;
-		return 0;
-	}
-	*index = at;
-	*cursor = at + 1;
-	if (!at)
-		return encode_globals(s, buf);
-	if (at <= maps)
-		return encode_whole(s, at - 1, buf);
-	at -= 1 + maps;
-	if (at < slots)
-		return encode_slots(s, div_u64(at, parts), at % parts, buf);
-	return encode_prefixes(s, at - slots, buf);
-}
-
-/* Early builds knew no bypass: nothing of what they have staged is at home. */
-static int decode_globals(struct stl_set *s, const __le32 *p, u32 bytes)
-{
 	if (bytes != 3 * sizeof(*p) && bytes != 4 * sizeof(*p))
 		return -EUCLEAN;
 	s->staging.in_use = le32_to_cpu(p[0]);
@@ -94,9 +102,11 @@ static int decode_globals(struct stl_set *s, const __le32 *p, u32 bytes)
 	return 0;
 }
 
-static int decode_whole(struct stl_set *s, u32 part, const u8 *buf, u32 bytes)
+static int decode_whole(struct shingle_engine *e, u32 at, const void *from, u32 bytes)
 {
-	u32 first = part * SHINGLE_CHUNK_BITS, i;
+	struct stl_set *s = to_set(e);
+	const u8 *buf = from;
+	u32 first = at * SHINGLE_CHUNK_BITS, i;
 
 	for (i = 0; i < bytes * 8; i++) {
 		if (!(buf[i / 8] & (1U << (i % 8))))
@@ -108,9 +118,11 @@ static int decode_whole(struct stl_set *s, u32 part, const u8 *buf, u32 bytes)
 	return 0;
 }
 
-static int decode_prefixes(struct stl_set *s, u32 part, const __le32 *p, u32 bytes)
+static int decode_prefixes(struct shingle_engine *e, u32 at, const void *buf, u32 bytes)
 {
-	u32 first = part * PART_BANDS, n = min(s->nr_bands - first, PART_BANDS), i;
+	struct stl_set *s = to_set(e);
+	u32 first = at * PART_BANDS, n = min(s->nr_bands - first, PART_BANDS), i;
+	const __le32 *p = buf;
 
 	if (bytes != n * sizeof(*p))
 		return -EUCLEAN;
@@ -126,9 +138,12 @@ static int decode_prefixes(struct stl_set *s, u32 part, const __le32 *p, u32 byt
 }
 
 /* The age at the end of a piece is missing in what early builds have written. */
-static int decode_slots(struct stl_set *s, u32 set, u32 part, const __le32 *p, u32 bytes)
+static int decode_slots(struct shingle_engine *e, u32 at, const void *buf, u32 bytes)
 {
-	u32 first = part * PART_SLOTS, words = bytes / sizeof(*p), fill, n, i;
+	struct stl_set *s = to_set(e);
+	u32 parts = shingle_slotlog_parts(s->band_blocks), set = at / parts;
+	u32 first = at % parts * PART_SLOTS, words = bytes / sizeof(__le32), fill, n, i;
+	const __le32 *p = buf;
 
 	if (words < 2 || bytes % sizeof(*p))
 		return -EUCLEAN;
@@ -144,25 +159,6 @@ static int decode_slots(struct stl_set *s, u32 set, u32 part, const __le32 *p, u
 	if (words == n + 2)
 		s->logs.log[set].age = le32_to_cpu(p[n + 1]);
 	return 0;
-}
-
-int stl_set_decode(struct shingle_engine *e, u64 index, const void *buf, u32 bytes)
-{
-	struct stl_set *s = to_set(e);
-	u32 parts = shingle_slotlog_parts(s->band_blocks);
-	u32 maps = stl_set_whole_parts(s);
-
-	if (!index)
-		return decode_globals(s, buf, bytes);
-	if (index <= maps)
-		return decode_whole(s, index - 1, buf, bytes);
-	index -= 1 + maps;
-	if (index < (u64)s->nr_sets * parts)
-		return decode_slots(s, div_u64(index, parts), index % parts, buf, bytes);
-	index -= (u64)s->nr_sets * parts;
-	if (index >= DIV_ROUND_UP(s->nr_bands, PART_BANDS))
-		return -EUCLEAN;
-	return decode_prefixes(s, index, buf, bytes);
 }
 
 /*
@@ -193,8 +189,61 @@ static int hash_owners(struct stl_set *s)
 	return 0;
 }
 
-static int replay_discard(struct stl_set *s, u64 band, u64 nr)
+static int replay_map(struct shingle_engine *e, u64 lblk, u64 slot, u32 n, u32 age)
 {
+	struct stl_set *s = to_set(e);
+	int err = shingle_slotlog_replay(&s->logs, lblk, slot, n);
+
+	if (!err)
+		s->logs.log[(u32)slot / s->band_blocks].age = age;
+	return err;
+}
+
+static int replay_staged(struct shingle_engine *e, u64 band, u64 snapshot, u32 n, u32 c)
+{
+	struct stl_set *s = to_set(e);
+	struct shingle_log *log;
+
+	if (band >= s->nr_bands || snapshot > s->band_blocks)
+		return -EUCLEAN;
+	s->staging.in_use = true;
+	s->staging.band = band;
+	s->staging.snapshot = snapshot;
+	s->staging.home_blocks = 0;
+	/*
+	 * Slots of failed writes have no records.  They are below the
+	 * snapshot all the same, and must not be handed out as new.
+	 */
+	log = &s->logs.log[set_of_band(s, band)];
+	log->fill = max_t(u32, log->fill, snapshot);
+	return 0;
+}
+
+static int replay_cleaned(struct shingle_engine *e, u64 band, u64 snapshot, u32 n, u32 c)
+{
+	struct stl_set *s = to_set(e);
+
+	if (band >= s->nr_bands || snapshot > s->band_blocks)
+		return -EUCLEAN;
+	s->staging.in_use = false;
+	s->home_blocks[band] = s->band_blocks;
+	drop_band(s, band, snapshot);
+	return 0;
+}
+
+static int replay_reset(struct shingle_engine *e, u64 set, u64 b, u32 n, u32 c)
+{
+	struct stl_set *s = to_set(e);
+
+	if (set >= s->nr_sets)
+		return -EUCLEAN;
+	shingle_slotlog_replay_clear(&s->logs, set);
+	return 0;
+}
+
+static int replay_discard(struct shingle_engine *e, u64 band, u64 nr, u32 n, u32 c)
+{
+	struct stl_set *s = to_set(e);
 	u64 i;
 
 	if (band >= s->nr_bands || nr > s->nr_bands - band)
@@ -209,8 +258,19 @@ static int replay_discard(struct stl_set *s, u64 band, u64 nr)
 	return 0;
 }
 
-static int replay_direct(struct stl_set *s, u64 lblk, u32 n)
+static int replay_drop(struct shingle_engine *e, u64 lblk, u64 b, u32 n, u32 c)
 {
+	struct stl_set *s = to_set(e);
+
+	if (lblk >= s->layout->logical_blocks || n > s->band_blocks - (u32)lblk % s->band_blocks)
+		return -EUCLEAN;
+	shingle_slotlog_drop(&s->logs, lblk, n, U32_MAX);
+	return 0;
+}
+
+static int replay_direct(struct shingle_engine *e, u64 lblk, u64 b, u32 n, u32 c)
+{
+	struct stl_set *s = to_set(e);
 	u32 band, offset;
 
 	if (!n || lblk >= s->layout->logical_blocks)
@@ -222,66 +282,6 @@ static int replay_direct(struct stl_set *s, u64 lblk, u32 n)
 	stl_set_write_home(s, band, offset + n);
 	shingle_slotlog_drop(&s->logs, lblk, n, U32_MAX);
 	return 0;
-}
-
-int stl_set_replay(struct shingle_engine *e, const struct shingle_record *rec)
-{
-	struct stl_set *s = to_set(e);
-	u64 a = le64_to_cpu(rec->a), b = le64_to_cpu(rec->b);
-	u32 n = le16_to_cpu(rec->n);
-	struct shingle_log *log;
-	int err;
-
-	if (!s->hashed) {
-		err = shingle_slotmap_crowd(&s->logs.map, s->layout->logical_blocks) ?:
-		      hash_owners(s);
-		if (err)
-			return err;
-	}
-	switch (le16_to_cpu(rec->type)) {
-	case STL_SET_MAP:
-		err = shingle_slotlog_replay(&s->logs, a, b, n);
-		if (!err)
-			s->logs.log[(u32)b / s->band_blocks].age = le32_to_cpu(rec->c);
-		return err;
-	case STL_SET_STAGED:
-		if (a >= s->nr_bands || b > s->band_blocks)
-			return -EUCLEAN;
-		s->staging.in_use = true;
-		s->staging.band = a;
-		s->staging.snapshot = b;
-		s->staging.home_blocks = 0;
-		/*
-		 * Slots of failed writes have no records.  They are below the
-		 * snapshot all the same, and must not be handed out as new.
-		 */
-		log = &s->logs.log[set_of_band(s, a)];
-		log->fill = max_t(u32, log->fill, b);
-		return 0;
-	case STL_SET_CLEANED:
-		if (a >= s->nr_bands || b > s->band_blocks)
-			return -EUCLEAN;
-		s->staging.in_use = false;
-		s->home_blocks[a] = s->band_blocks;
-		drop_band(s, a, b);
-		return 0;
-	case STL_SET_RESET:
-		if (a >= s->nr_sets)
-			return -EUCLEAN;
-		shingle_slotlog_replay_clear(&s->logs, a);
-		return 0;
-	case STL_SET_DISCARD:
-		return replay_discard(s, a, b);
-	case STL_SET_DROP:
-		if (a >= s->layout->logical_blocks ||
-		    n > s->band_blocks - (u32)a % s->band_blocks)
-			return -EUCLEAN;
-		shingle_slotlog_drop(&s->logs, a, n, U32_MAX);
-		return 0;
-	case STL_SET_DIRECT:
-		return replay_direct(s, a, n);
-	}
-	return -EUCLEAN;
 }
 
 int stl_set_ready(struct shingle_engine *e, const char **why)
@@ -313,4 +313,49 @@ int stl_set_ready(struct shingle_engine *e, const char **why)
 		cond_resched();
 	}
 	return 0;
+}
+
+const struct shingle_piece_kind stl_set_pieces[] = {
+	[STL_SET_GLOBALS] = { nr_globals, encode_globals, decode_globals },
+	[STL_SET_WHOLE] = { nr_whole, encode_whole, decode_whole },
+	[STL_SET_SLOTS] = { nr_slot_parts, encode_slots, decode_slots },
+	[STL_SET_PREFIXES] = { nr_prefixes, encode_prefixes, decode_prefixes },
+	{ }
+};
+
+const struct shingle_record_kind stl_set_records[] = {
+	{ STL_SET_MAP, "MAP", "blocks", "lblk", "slot", NULL, replay_map },
+	{ STL_SET_STAGED, "STAGED", NULL, "band", "snapshot", NULL, replay_staged },
+	{ STL_SET_CLEANED, "CLEANED", NULL, "band", "snapshot", NULL, replay_cleaned },
+	{ STL_SET_RESET, "RESET", NULL, "set", NULL, NULL, replay_reset },
+	{ STL_SET_DISCARD, "DISCARD", NULL, "band", "bands", NULL, replay_discard },
+	{ STL_SET_DROP, "DROP", "blocks", "lblk", NULL, NULL, replay_drop },
+	{ STL_SET_DIRECT, "DIRECT", "blocks", "lblk", NULL, NULL, replay_direct },
+	{ }
+};
+
+u64 stl_set_max_chunks(const struct shingle_layout *l)
+{
+	return shingle_pieces_nr(stl_set_pieces, U32_MAX, l);
+}
+
+u32 stl_set_encode(struct shingle_engine *e, u64 *cursor, u64 *index, void *buf)
+{
+	return shingle_pieces_encode(stl_set_pieces, to_set(e)->layout, e, cursor, index, buf);
+}
+
+int stl_set_decode(struct shingle_engine *e, u64 index, const void *buf, u32 bytes)
+{
+	return shingle_pieces_decode(stl_set_pieces, to_set(e)->layout, e, index, buf, bytes);
+}
+
+int stl_set_replay(struct shingle_engine *e, const struct shingle_record *rec)
+{
+	struct stl_set *s = to_set(e);
+	int err = 0;
+
+	if (!s->hashed)
+		err = shingle_slotmap_crowd(&s->logs.map, s->layout->logical_blocks) ?:
+		      hash_owners(s);
+	return err ?: shingle_record_replay(stl_set_records, e, rec);
 }

@@ -7,7 +7,7 @@
 
 void stl_set_mark_globals(struct stl_set *s)
 {
-	shingle_mark(&s->engine, 0, 1);
+	shingle_mark(&s->engine, s->first_piece[STL_SET_GLOBALS], 1);
 }
 
 static u32 prefix_word(const struct stl_set *s, u32 blocks)
@@ -22,11 +22,10 @@ void stl_set_note_home(struct stl_set *s, u32 band, u32 blocks)
 
 	s->home_blocks[band] = blocks;
 	if (whole != was_whole)
-		shingle_mark(&s->engine, 1 + band / SHINGLE_CHUNK_BITS, 1);
+		shingle_mark(&s->engine, s->first_piece[STL_SET_WHOLE] + band / SHINGLE_CHUNK_BITS,
+			     1);
 	if (prefix_word(s, old) != prefix_word(s, blocks))
-		shingle_mark(&s->engine, 1 + stl_set_whole_parts(s) +
-			     s->nr_sets * shingle_slotlog_parts(s->band_blocks) +
-			     band / PART_BANDS, 1);
+		shingle_mark(&s->engine, s->first_piece[STL_SET_PREFIXES] + band / PART_BANDS, 1);
 }
 
 void stl_set_write_home(struct stl_set *s, u32 band, u32 blocks)
@@ -87,21 +86,12 @@ static int check_layout(const struct shingle_layout *l, const struct stl_set_par
 	return *why ? -EINVAL : 0;
 }
 
-u64 stl_set_max_chunks(const struct shingle_layout *l)
-{
-	u64 bands = l->nr_bands[SHINGLE_ROLE_DATA];
-
-	return 1 + DIV_ROUND_UP(bands, (u64)SHINGLE_CHUNK_BITS) +
-	       l->nr_bands[SHINGLE_ROLE_CACHE] * shingle_slotlog_parts(l->band_blocks) +
-	       DIV_ROUND_UP(bands, (u64)PART_BANDS);
-}
-
 int stl_set_create(struct shingle_engine **out, const struct shingle_layout *layout,
 		   const char **why)
 {
 	const struct stl_set_params *p = (const void *)layout->params;
 	struct stl_set *s;
-	u32 sets, bands;
+	u32 sets, bands, i;
 
 	BUILD_BUG_ON(sizeof(*p) > SHINGLE_ENGINE_PARAMS_SIZE);
 	if (check_layout(layout, p, why))
@@ -126,7 +116,9 @@ int stl_set_create(struct shingle_engine **out, const struct shingle_layout *lay
 	s->logs.nr_logs = sets;
 	s->logs.nr_bands = bands;
 	s->logs.band_blocks = s->band_blocks;
-	s->logs.first_piece = 1 + stl_set_whole_parts(s);
+	for (i = 0; i < ARRAY_SIZE(s->first_piece); i++)
+		s->first_piece[i] = shingle_pieces_nr(stl_set_pieces, i, layout);
+	s->logs.first_piece = s->first_piece[STL_SET_SLOTS];
 	/* A set's copies are all in its log, and what was placed later was written later. */
 	s->logs.by_slot = true;
 	s->clean.set = NO_SET;

@@ -3,6 +3,7 @@
 #ifndef SHINGLE_SET_STATE_H
 #define SHINGLE_SET_STATE_H
 
+#include "pieces.h"
 #include "set-engine.h"
 #include "slotlog.h"
 #include "streams.h"
@@ -12,6 +13,9 @@ enum { STEP_STAGE, STEP_WRITEBACK, STEP_INPLACE, STEP_RETIRE };
 
 #define NO_SET		U32_MAX
 #define NO_BAND		U32_MAX
+
+/* Pieces of the state, in their order: stl_set_pieces[]. */
+enum { STL_SET_GLOBALS, STL_SET_WHOLE, STL_SET_SLOTS, STL_SET_PREFIXES, STL_SET_PIECES };
 
 /* Bands of prefixes in one checkpoint piece.  Tests take less. */
 #ifndef PART_BANDS
@@ -98,6 +102,7 @@ struct set_bypass {
  * @nr_bands: data bands
  * @nr_sets: cache bands
  * @set_shift: see struct stl_set_params
+ * @first_piece: index of the first piece of each kind
  * @inplace: rewrite bands without staging: loses data at a power cut
  * @aggressive: clean also when the host is quiet
  * @greedy: clean what has the most stale slots first, not the oldest
@@ -124,6 +129,7 @@ struct stl_set {
 	u32 nr_bands;
 	u32 nr_sets;
 	u32 set_shift;
+	u32 first_piece[STL_SET_PIECES];
 	bool inplace;
 	bool aggressive;
 	bool greedy;
@@ -202,15 +208,8 @@ static inline void drop_band(struct stl_set *s, u32 band, u32 below)
 	shingle_slotlog_drop(&s->logs, band * s->band_blocks, s->band_blocks, below);
 }
 
-/* Pieces of the state, in their order: globals, whole bands, slots, prefixes. */
-static inline u32 stl_set_whole_parts(const struct stl_set *s)
-{
-	return DIV_ROUND_UP(s->nr_bands, SHINGLE_CHUNK_BITS);
-}
-
 /* set-state.c */
 u64 stl_set_logical_blocks(const struct shingle_layout *l);
-u64 stl_set_max_chunks(const struct shingle_layout *l);
 int stl_set_create(struct shingle_engine **out, const struct shingle_layout *layout,
 		   const char **why);
 void stl_set_destroy(struct shingle_engine *e);
@@ -221,6 +220,9 @@ void stl_set_forget_home(struct stl_set *s, u32 band);
 u32 stl_set_verify(struct shingle_engine *e, u64 *cursor, shingle_report_fn report, void *ctx);
 
 /* set-recover.c */
+extern const struct shingle_piece_kind stl_set_pieces[];
+
+u64 stl_set_max_chunks(const struct shingle_layout *l);
 u32 stl_set_encode(struct shingle_engine *e, u64 *cursor, u64 *index, void *buf);
 int stl_set_decode(struct shingle_engine *e, u64 index, const void *buf, u32 bytes);
 int stl_set_replay(struct shingle_engine *e, const struct shingle_record *rec);

@@ -1,125 +1,101 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Pieces of a checkpoint as a table: arrays of an engine's state, cut into as many entries
- * as a piece holds, one array behind the other.  Pure.
- */
+/* Pieces of a checkpoint as a table: kinds of pieces, one behind the other.  Pure. */
 #ifndef SHINGLE_PIECES_H
 #define SHINGLE_PIECES_H
 
 #include "engine.h"
 
 /**
- * struct shingle_piece_kind - an array
- * @name: what its entries are
- * @entries: in a piece
- * @entry_bytes: each
- * @nr: how many entries there are
- * @encode: write entries @first to @first + @n - 1; false if all are as on a new device,
- *	and then the piece is left out
- * @decode: take them back: 0 or -EUCLEAN
+ * struct shingle_piece_kind - pieces of one kind of an engine's state
+ * @nr: how many there are
+ * @encode: as encode(), the piece of this number
+ * @decode: as decode()
+ *
+ * A table of them is in the order of their indices, and ends with a NULL @nr.
  */
 struct shingle_piece_kind {
-	const char *name;
-	u32 entries;
-	u32 entry_bytes;
-	u32 (*nr)(const struct shingle_engine *e);
-	bool (*encode)(const struct shingle_engine *e, u32 first, u32 n, void *buf);
-	int (*decode)(struct shingle_engine *e, u32 first, u32 n, const void *buf);
+	u64 (*nr)(const struct shingle_layout *l);
+	u32 (*encode)(struct shingle_engine *e, u32 at, void *buf);
+	int (*decode)(struct shingle_engine *e, u32 at, const void *buf, u32 bytes);
 };
 
-/* How many pieces is one array? */
-static inline u32 shingle_pieces_of(const struct shingle_piece_kind *k,
-				    const struct shingle_engine *e)
-{
-	return DIV_ROUND_UP(k->nr(e), k->entries);
-}
-
 /**
- * shingle_pieces_mark() - an entry has changed
- * @table: all arrays
- * @kind: of which the entry is
- * @e: the engine
- * @entry: its number
+ * shingle_pieces_nr() - pieces of several kinds
+ * @p: table
+ * @kinds: so many of its rows, or U32_MAX for all
+ * @l: layout
  *
- * Context: inside an engine operation.
+ * Context: any.  Returns how many, which is the index of the first piece behind them.
  */
-static inline void shingle_pieces_mark(const struct shingle_piece_kind *table,
-				       const struct shingle_piece_kind *kind,
-				       struct shingle_engine *e, u32 entry)
+static inline u64 shingle_pieces_nr(const struct shingle_piece_kind *p, u32 kinds,
+				    const struct shingle_layout *l)
 {
-	u32 piece = entry / kind->entries;
+	u64 nr = 0;
 
-	for (; table != kind; table++)
-		piece += shingle_pieces_of(table, e);
-	shingle_mark(e, piece, 1);
+	for (; p->nr && kinds; p++, kinds--)
+		nr += p->nr(l);
+	return nr;
 }
 
-/* Which array is piece *@piece of?  Becomes its number there.  NULL: there is no such piece. */
-static inline const struct shingle_piece_kind *
-shingle_pieces_find(const struct shingle_piece_kind *table, const struct shingle_engine *e,
-		    u64 *piece)
+/* The kind of the piece of index *@at, which becomes its number in it; NULL: there is none. */
+static inline const struct shingle_piece_kind *shingle_pieces_at(const struct shingle_piece_kind *p,
+							     const struct shingle_layout *l,
+							     u64 *at)
 {
-	for (; table->name; table++) {
-		if (*piece < shingle_pieces_of(table, e))
-			return table;
-		*piece -= shingle_pieces_of(table, e);
+	for (; p->nr; p++) {
+		u64 nr = p->nr(l);
+
+		if (*at < nr)
+			return p;
+		*at -= nr;
 	}
 	return NULL;
 }
 
 /**
- * shingle_pieces_encode() - encode() of struct shingle_engine_ops
- * @table: ends with a NULL name
- * @e: as there
- * @cursor: as there
- * @index: as there
- * @buf: as there
+ * shingle_pieces_encode() - encode() of an engine whose pieces are in a table
+ * @p: table
+ * @l: layout
+ * @e: as encode()
+ * @cursor: as encode()
+ * @index: as encode()
+ * @buf: as encode()
  *
- * Context: as there.  Returns as there.
+ * Context: as encode(), and so the value.
  */
-static inline u32 shingle_pieces_encode(const struct shingle_piece_kind *table,
-					struct shingle_engine *e, u64 *cursor, u64 *index,
-					void *buf)
+static inline u32 shingle_pieces_encode(const struct shingle_piece_kind *p,
+					const struct shingle_layout *l, struct shingle_engine *e,
+					u64 *cursor, u64 *index, void *buf)
 {
-	const struct shingle_piece_kind *k;
-	u64 piece = *cursor;
-	u32 first, n;
+	u64 at = *cursor;
 
-	k = shingle_pieces_find(table, e, &piece);
-	if (!k) {
+	p = shingle_pieces_at(p, l, &at);
+	if (!p) {
 		*cursor = SHINGLE_NOWHERE;
 		return 0;
 	}
-	*index = (*cursor)++;
-	first = piece * k->entries;
-	n = min(k->nr(e) - first, k->entries);
-	return k->encode(e, first, n, buf) ? n * k->entry_bytes : 0;
+	*index = *cursor;
+	*cursor += 1;
+	return p->encode(e, at, buf);
 }
 
 /**
- * shingle_pieces_decode() - decode() of struct shingle_engine_ops
- * @table: ends with a NULL name
- * @e: as there
- * @index: as there
- * @buf: as there
- * @bytes: as there
+ * shingle_pieces_decode() - decode() of such an engine
+ * @p: table
+ * @l: layout
+ * @e: as decode()
+ * @index: as decode()
+ * @buf: as decode()
+ * @bytes: as decode()
  *
- * Context: as there.  Returns 0 or -EUCLEAN.
+ * Context: as decode(), and so the value; -EUCLEAN if there is no such piece.
  */
-static inline int shingle_pieces_decode(const struct shingle_piece_kind *table,
-					struct shingle_engine *e, u64 index, const void *buf,
-					u32 bytes)
+static inline int shingle_pieces_decode(const struct shingle_piece_kind *p,
+					const struct shingle_layout *l, struct shingle_engine *e,
+					u64 index, const void *buf, u32 bytes)
 {
-	const struct shingle_piece_kind *k = shingle_pieces_find(table, e, &index);
-	u32 first, n;
-
-	if (!k || bytes % k->entry_bytes)
-		return -EUCLEAN;
-	first = index * k->entries;
-	n = bytes / k->entry_bytes;
-	if (n > k->nr(e) - first)
-		return -EUCLEAN;
-	return k->decode(e, first, n, buf);
+	p = shingle_pieces_at(p, l, &index);
+	return p ? p->decode(e, index, buf, bytes) : -EUCLEAN;
 }
 
 #endif /* SHINGLE_PIECES_H */

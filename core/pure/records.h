@@ -19,7 +19,8 @@ struct shingle_engine;
  * @a: what its a is
  * @b: what its b is
  * @c: what its c is
- * @replay: apply it to the state being loaded: 0 or -EUCLEAN; NULL if it is not the engine's
+ * @replay: as replay() of struct shingle_state_ops, with what it says; NULL if it is not the
+ *	engine's
  */
 struct shingle_record_kind {
 	u16 type;
@@ -28,7 +29,7 @@ struct shingle_record_kind {
 	const char *a;
 	const char *b;
 	const char *c;
-	int (*replay)(struct shingle_engine *e, const struct shingle_record *rec);
+	int (*replay)(struct shingle_engine *e, u64 a, u64 b, u32 n, u32 c);
 };
 
 /**
@@ -61,7 +62,10 @@ static inline int shingle_record_replay(const struct shingle_record_kind *table,
 {
 	const struct shingle_record_kind *k = shingle_record_find(table, le16_to_cpu(rec->type));
 
-	return k ? k->replay(e, rec) : -EUCLEAN;
+	if (!k)
+		return -EUCLEAN;
+	return k->replay(e, le64_to_cpu(rec->a), le64_to_cpu(rec->b), le16_to_cpu(rec->n),
+			 le32_to_cpu(rec->c));
 }
 
 #endif /* SHINGLE_RECORDS_H */

@@ -47,7 +47,7 @@ static int count_lost(void *ctx, u64 pos, const struct shingle_journal_block *b)
 		const struct shingle_record *r = &b->records[i];
 
 		lost->records++;
-		k = shingle_record_find(engine_records(lost->img->row), le16_to_cpu(r->type));
+		k = shingle_record_find(lost->img->row->ops->records, le16_to_cpu(r->type));
 		if (k && k->n) {
 			lost->maps++;
 			lost->named += le16_to_cpu(r->n);

@@ -11,27 +11,6 @@ static const struct shingle_record_kind core_records[] = {
 	{ }
 };
 
-static const struct shingle_record_kind stl_set_records[] = {
-	{ STL_SET_MAP, "MAP", .n = "blocks", .a = "lblk", .b = "slot" },
-	{ STL_SET_STAGED, "STAGED", .a = "band", .b = "snapshot" },
-	{ STL_SET_CLEANED, "CLEANED", .a = "band", .b = "snapshot" },
-	{ STL_SET_RESET, "RESET", .a = "set" },
-	{ STL_SET_DISCARD, "DISCARD", .a = "band", .b = "bands" },
-	{ STL_SET_DROP, "DROP", .n = "blocks", .a = "lblk" },
-	{ STL_SET_DIRECT, "DIRECT", .n = "blocks", .a = "lblk" },
-	{ }
-};
-
-static const struct shingle_record_kind stl_full_records[] = {
-	{ STL_FULL_OPEN, "OPEN", .a = "log", .b = "place" },
-	{ STL_FULL_MAP, "MAP", .n = "blocks", .a = "lblk", .b = "slot" },
-	{ STL_FULL_HOME, "HOME", .a = "band", .b = "place" },
-	{ STL_FULL_FREE, "FREE", .a = "log" },
-	{ STL_FULL_DISCARD, "DISCARD", .a = "band", .b = "bands" },
-	{ STL_FULL_DROP, "DROP", .n = "blocks", .a = "lblk" },
-	{ }
-};
-
 #define FULL_ZONE_BLOCKS	((40ULL << 30) / SHINGLE_BLOCK_SIZE)
 #define FULL_PROVISION_PERCENT	5
 
@@ -53,9 +32,9 @@ static void stl_full_settle(struct shingle_layout *l)
 }
 
 static const struct engine_row engines[] = {
-	{ &stl_set_engine_ops, true, 1, false, stl_set_records, NULL },
-	{ &stl_full_engine_ops, false, 0, false, stl_full_records, stl_full_settle },
-	{ &imr_engine_ops, false, 0, true, NULL, NULL },
+	{ &stl_set_engine_ops, true, 1, false, NULL },
+	{ &stl_full_engine_ops, false, 0, false, stl_full_settle },
+	{ &imr_engine_ops, false, 0, true, NULL },
 };
 
 const struct engine_row *engine_by_index(u32 i)
@@ -105,7 +84,7 @@ static const struct shingle_record_kind *words_of(const struct engine_row *row, 
 {
 	if (type < SHINGLE_REC_ENGINE)
 		return shingle_record_find(core_records, type);
-	return row ? shingle_record_find(engine_records(row), type) : NULL;
+	return row ? shingle_record_find(row->ops->records, type) : NULL;
 }
 
 const char *record_name(const struct engine_row *row, u16 type)

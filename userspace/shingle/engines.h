@@ -12,7 +12,6 @@
  * @cached: it has cache bands, which may be on a device of their own
  * @staging_bands: that it needs
  * @interlaced: it is for interlaced tracks
- * @records: its journal records, unless the engine says them; ends with a NULL name
  * @settle: fill in the parameters that were left 0 for @l's data bands; or NULL
  */
 struct engine_row {
@@ -20,14 +19,8 @@ struct engine_row {
 	bool cached;
 	u32 staging_bands;
 	bool interlaced;
-	const struct shingle_record_kind *records;
 	void (*settle)(struct shingle_layout *l);
 };
-
-static inline const struct shingle_record_kind *engine_records(const struct engine_row *row)
-{
-	return row->ops->records ?: row->records;
-}
 
 const struct engine_row *engine_by_index(u32 i);
 const struct engine_row *engine_by_name(const char *name);
