@@ -23,7 +23,7 @@ void stl_set_break_stream(struct stl_set *s)
  * No stream waits for a band to be staged any more.  Nor may others, who were
  * kept from its set for that: with no set being cleaned no step would come.
  */
-void stl_set_drop_wish(struct stl_set *s)
+void stl_set_drop_wanted_band(struct stl_set *s)
 {
 	s->bypass.wanted_band = NO_BAND;
 	if (s->clean.set == NO_SET)
@@ -58,12 +58,12 @@ static int enter_band(struct stl_set *s, u32 band)
 	if (!at_home(s, band)) {
 		stl_set_break_stream(s);
 		s->bypass.band = band;
-		stl_set_drop_wish(s);
+		stl_set_drop_wanted_band(s);
 		return 1;
 	}
 	/* Others wait for the staging band, or it is a drive that does without. */
 	if (s->inplace || s->clean.set != NO_SET || s->clean.wanted_head != NO_SET) {
-		stl_set_drop_wish(s);
+		stl_set_drop_wanted_band(s);
 		return 0;
 	}
 	s->bypass.wanted_band = band;
@@ -99,7 +99,7 @@ int stl_set_place_home(struct stl_set *s, struct shingle_stream *st, u32 lblk, u
 	if (!offset && s->bypass.home_pending)
 		return -EBUSY;
 	if (!s->home_blocks[band])
-		stl_set_note_home(s, band, RAGGED);
+		stl_set_note_home(s, band, HOME_DESTROYED);
 	s->bypass.flight_band = band;
 	s->bypass.flight_end = offset + n;
 	if (s->bypass.flight_end == s->band_blocks)

@@ -306,7 +306,7 @@ void stl_set_step_done(struct shingle_engine *e, const struct shingle_step *step
 			s->bypass.home_seq = emit->seq;
 		}
 		if (s->clean.step_band == s->bypass.wanted_band)
-			stl_set_drop_wish(s);
+			stl_set_drop_wanted_band(s);
 		shingle_emit(emit, STL_SET_STAGED, 0, 0, s->clean.step_band, step->cookie);
 		break;
 	case STEP_WRITEBACK:

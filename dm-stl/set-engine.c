@@ -36,7 +36,7 @@ static int set_bypass(void *of, u32 blocks, const char **why)
 		return -ERANGE;
 	shingle_streams_end(&s->bypass.streams);
 	stl_set_break_stream(s);
-	stl_set_drop_wish(s);
+	stl_set_drop_wanted_band(s);
 	return 0;
 }
 

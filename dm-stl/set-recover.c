@@ -129,7 +129,7 @@ static int decode_prefixes(struct shingle_engine *e, u32 at, const void *buf, u3
 	for (i = 0; i < n; i++) {
 		u32 blocks = le32_to_cpu(p[i]);
 
-		if (blocks > s->band_blocks && blocks != RAGGED)
+		if (blocks > s->band_blocks && blocks != HOME_DESTROYED)
 			return -EUCLEAN;
 		if (blocks)
 			s->home_blocks[first + i] = blocks;

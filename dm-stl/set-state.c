@@ -41,9 +41,9 @@ void stl_set_write_home(struct stl_set *s, u32 band, u32 blocks)
 /* Home holds nothing of @band from now on. */
 void stl_set_forget_home(struct stl_set *s, u32 band)
 {
-	bool ragged = s->home_blocks[band] && !whole_at_home(s, band);
+	bool destroyed = s->home_blocks[band] && !whole_at_home(s, band);
 
-	stl_set_note_home(s, band, ragged ? RAGGED : 0);
+	stl_set_note_home(s, band, destroyed ? HOME_DESTROYED : 0);
 }
 
 static bool may_hold(struct shingle_engine *e, u32 set, u32 band)

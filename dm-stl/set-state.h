@@ -26,7 +26,7 @@ enum { STL_SET_GLOBALS, STL_SET_WHOLE, STL_SET_SLOTS, STL_SET_PREFIXES, STL_SET_
  * struct stl_set::home_blocks of a band whose home holds nothing any more, but was
  * written to: what the head has destroyed there is not to be read.
  */
-#define RAGGED		U32_MAX
+#define HOME_DESTROYED	U32_MAX
 
 /**
  * struct set_clean - which set is cleaned, and which band of it
@@ -111,7 +111,7 @@ struct set_bypass {
  * @hashed: what a checkpoint says of slots is in the hash of @logs, not only in its
  *	owners
  * @home_blocks: per data band, how many of its first blocks the native place holds, or
- *	RAGGED
+ *	HOME_DESTROYED
  * @clean: cleaning
  * @staging: the staging band
  * @bypass: streams past the cache
@@ -194,7 +194,7 @@ static inline u32 at_home(const struct stl_set *s, u32 band)
 {
 	u32 blocks = is_staged(s, band) ? s->staging.home_blocks : s->home_blocks[band];
 
-	return blocks == RAGGED ? 0 : blocks;
+	return blocks == HOME_DESTROYED ? 0 : blocks;
 }
 
 static inline bool whole_at_home(const struct stl_set *s, u32 band)
@@ -242,7 +242,7 @@ bool stl_set_pending(struct shingle_engine *e);
 
 /* set-bypass.c */
 void stl_set_break_stream(struct stl_set *s);
-void stl_set_drop_wish(struct stl_set *s);
+void stl_set_drop_wanted_band(struct stl_set *s);
 int stl_set_place_home(struct stl_set *s, struct shingle_stream *st, u32 lblk, u32 n,
 		       struct shingle_run *out);
 void stl_set_commit_home(struct stl_set *s, const struct shingle_run *run,
