@@ -7,12 +7,6 @@
 #include "imr-state.h"
 #include "pieces.h"
 
-/* Entries in a checkpoint piece.  Tests take less. */
-#ifndef PART_SLOTS
-#define PART_TRACKS	500U
-#define PART_SLOTS	1000U
-#endif
-
 /* ------------------------------------------------------------------------
  * Pieces
  */
@@ -114,6 +108,7 @@ static int decode_slots(struct shingle_engine *e, u32 at, const void *from, u32 
 
 enum { PIECES_TRACKS, PIECES_SLOTS };
 
+/* imr_mark_track() relies upon logical tracks being the first. */
 static const struct shingle_piece_kind pieces[] = {
 	[PIECES_TRACKS] = { nr_track_pieces, encode_tracks, decode_tracks },
 	[PIECES_SLOTS] = { nr_slot_pieces, encode_slots, decode_slots },
@@ -125,18 +120,6 @@ u64 imr_max_chunks(const struct shingle_layout *l)
 {
 	return div64_u64(l->nr_bands[SHINGLE_ROLE_DATA] + PART_TRACKS - 1, PART_TRACKS) +
 	       div64_u64(l->nr_bands[SHINGLE_ROLE_STAGING] + PART_SLOTS - 1, PART_SLOTS);
-}
-
-/**
- * imr_mark_track() - what a checkpoint says of a logical track has changed
- * @s: the engine
- * @track: which
- *
- * Context: under the map lock.
- */
-void imr_mark_track(struct imr *s, u32 track)
-{
-	shingle_mark(&s->engine, track / PART_TRACKS, 1);
 }
 
 /**

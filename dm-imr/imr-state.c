@@ -251,28 +251,6 @@ bool imr_pending(struct shingle_engine *e)
  */
 
 /**
- * imr_set_level() - somebody says which level a track has
- * @s: the engine
- * @track: logical track
- * @level: of the LSM tree
- *
- * Context: under the map lock.
- */
-void imr_set_level(struct imr *s, u32 track, u32 level)
-{
-	struct imr_track *t = &s->map[track];
-
-	s->changes++;
-	if (imr_is_mapped(s, track)) {
-		s->live[t->level]--;
-		s->live[level]++;
-		imr_mark_track(s, track);
-	}
-	t->level = level;
-	t->explicit = true;
-}
-
-/**
  * imr_map_track() - a logical track is there from now on
  * @s: the engine
  * @track: logical track

@@ -17,6 +17,12 @@
 #define NO_SLOT		U32_MAX
 #define NO_OWNER	U32_MAX
 
+/* Entries in a checkpoint piece.  Tests take less. */
+#ifndef PART_SLOTS
+#define PART_TRACKS	500U
+#define PART_SLOTS	1000U
+#endif
+
 #define MAX_INFLIGHT	U8_MAX
 #define NR_LEVELS	16U
 /* What else than a level struct imr_options::largest may be. */
@@ -371,6 +377,34 @@ static inline u32 imr_adjacent_top(const struct imr *s, u32 bottom, u32 side)
 	return bottom ? bottom - 1 : IMR_NO_TRACK;
 }
 
+/* What a checkpoint says of a logical track has changed: their pieces come first. */
+static inline void imr_mark_track(struct imr *s, u32 track)
+{
+	shingle_mark(&s->engine, track / PART_TRACKS, 1);
+}
+
+/**
+ * imr_set_level() - somebody says which level a track has
+ * @s: the engine
+ * @track: logical track
+ * @level: of the LSM tree
+ *
+ * Context: under the map lock.
+ */
+static inline void imr_set_level(struct imr *s, u32 track, u32 level)
+{
+	struct imr_track *t = &s->map[track];
+
+	s->changes++;
+	if (imr_is_mapped(s, track)) {
+		s->live[t->level]--;
+		s->live[level]++;
+		imr_mark_track(s, track);
+	}
+	t->level = level;
+	t->explicit = true;
+}
+
 /* imr-state.c */
 u32 imr_free_slots(const struct imr *s);
 u32 imr_free_slot(const struct imr *s);
@@ -381,7 +415,6 @@ bool imr_exposed(const struct imr *s, u32 phys);
 u32 imr_rewrites(const struct imr *s, u32 bottom, u32 *top);
 bool imr_take_track(struct imr *s, bool bottom, u32 *phys, bool *miss);
 void imr_give_track(struct imr *s, u32 phys);
-void imr_set_level(struct imr *s, u32 track, u32 level);
 void imr_map_track(struct imr *s, u32 track, u32 phys, u32 valid, struct shingle_emit *emit);
 void imr_unmap_track(struct imr *s, u32 track, u64 seq);
 bool imr_release(struct shingle_engine *e, u64 seq);
@@ -438,7 +471,6 @@ void imr_step_done(struct shingle_engine *e, const struct shingle_step *step,
 
 /* imr-format.c */
 extern const struct shingle_record_kind imr_records[];
-void imr_mark_track(struct imr *s, u32 track);
 void imr_mark_slot(struct imr *s, u32 slot);
 u64 imr_max_chunks(const struct shingle_layout *l);
 u32 imr_encode(struct shingle_engine *e, u64 *cursor, u64 *index, void *buf);
