@@ -658,6 +658,8 @@ static inline bool shingle_would_destroy(const struct shingle_layout *l, struct 
 	struct shingle_windows it;
 	struct shingle_window w;
 
+	if (shingle_is_alone(l, pblk))
+		return false;
 	shingle_windows_begin(&it, l, pblk, n);
 	while (shingle_windows_next(&it, &w)) {
 		if (e->ops->map.referenced(e, w.from, w.blocks))

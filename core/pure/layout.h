@@ -281,4 +281,21 @@ bool shingle_neighbours_begin(struct shingle_windows *it, const struct shingle_l
 			      u64 pblk, u32 n);
 bool shingle_windows_next(struct shingle_windows *it, struct shingle_window *w);
 
+/**
+ * shingle_is_alone() - can a write be told to destroy nothing without looking where it goes?
+ * @l: layout
+ * @pblk: a block of it
+ *
+ * What every write to a plain disk asks.
+ *
+ * Context: any.  Returns false if there may be windows.
+ */
+static inline bool shingle_is_alone(const struct shingle_layout *l, u64 pblk)
+{
+	enum shingle_dev dev = shingle_pblk_dev(pblk);
+
+	return l->head_tracks == 1 && !l->interlaced &&
+	       !(dev < SHINGLE_NR_MEDIA && l->medium[dev].columns);
+}
+
 #endif /* SHINGLE_LAYOUT_H */

@@ -16,6 +16,7 @@
  */
 int shingle_slotlogs_init(struct shingle_slotlogs *l)
 {
+	l->log_pieces = shingle_slotlog_parts(l->band_blocks);
 	l->log = shingle_zalloc_array(l->nr_logs, sizeof(*l->log));
 	l->band_live = shingle_zalloc_array(l->nr_bands, sizeof(u32));
 	if (!l->log || !l->band_live ||
@@ -62,12 +63,10 @@ EXPORT_SYMBOL_GPL(shingle_slotlogs_bytes);
  */
 void shingle_slotlog_mark(struct shingle_slotlogs *l, u32 slot, u32 n)
 {
-	u32 log = slot / l->band_blocks, first = slot % l->band_blocks / PART_SLOTS;
-	u32 last = (slot % l->band_blocks + n - 1) / PART_SLOTS;
+	u32 log = slot / l->band_blocks, at = slot - log * l->band_blocks;
+	u32 first = at / PART_SLOTS, last = (at + n - 1) / PART_SLOTS;
 
-	shingle_mark(l->engine,
-		     l->first_piece + log * shingle_slotlog_parts(l->band_blocks) + first,
-		     last - first + 1);
+	shingle_mark(l->engine, l->first_piece + log * l->log_pieces + first, last - first + 1);
 }
 EXPORT_SYMBOL_GPL(shingle_slotlog_mark);
 

@@ -56,6 +56,7 @@ struct shingle_slotlog_walk {
  * @first_piece: of the engine's state, index of the first one of slots
  * @by_slot: of two copies of a block the one in the later slot counts, else the one
  *	that was committed last
+ * @log_pieces: pieces of the state that the slots of one log make
  * @map: which slot holds which block; slot = log * @band_blocks + offset
  * @log: the logs
  * @band_live: per logical band, blocks whose current copy is in a log
@@ -64,7 +65,7 @@ struct shingle_slotlog_walk {
  * @placed_blocks: slots handed out
  * @aborted_blocks: slots spent on writes that failed
  *
- * The engine fills in what stands above @map, and then shingle_slotlogs_init() the rest.
+ * The engine fills in what stands above @log_pieces, and then shingle_slotlogs_init() the rest.
  * Every change marks the pieces that it changes.  Map lock.
  */
 struct shingle_slotlogs {
@@ -76,6 +77,7 @@ struct shingle_slotlogs {
 	u32 first_piece;
 	bool by_slot;
 
+	u32 log_pieces;
 	struct shingle_slotmap map;
 	struct shingle_log *log;
 	u32 *band_live;
