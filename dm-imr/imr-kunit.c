@@ -155,7 +155,7 @@ static void run_epoch(struct kunit *test, struct disk *d)
 			KUNIT_EXPECT_FALSE(test, shingle_would_destroy(&d->l, d->e, step.dst,
 								       step.n));
 			KUNIT_EXPECT_TRUE(test, step.gathered == SHINGLE_GATHERED_ONLY ||
-					  !d->e->ops->map.referenced(d->e, step.dst, step.n));
+					  !shingle_in_use(&d->l, d->e, step.dst, step.n));
 		}
 		note_step(d, &step);
 		d->e->ops->clean.step_done(d->e, &step, &emit);
@@ -737,11 +737,11 @@ static void imr_v11_reuse(struct kunit *test)
 	for (i = 0; i < 2; i++) {
 		KUNIT_EXPECT_EQ(test, d->e->ops->clean.next_step(d->e, SHINGLE_WHY_EPOCH, &step),
 				-EAGAIN);
-		KUNIT_EXPECT_TRUE(test, d->e->ops->map.referenced(d->e, pblk, TRACK));
+		KUNIT_EXPECT_TRUE(test, shingle_in_use(&d->l, d->e, pblk, TRACK));
 		d->e->ops->clean.release(d->e, d->seq - 1);
 	}
 	commit(d);
-	KUNIT_EXPECT_FALSE(test, d->e->ops->map.referenced(d->e, pblk, TRACK));
+	KUNIT_EXPECT_FALSE(test, shingle_in_use(&d->l, d->e, pblk, TRACK));
 	KUNIT_EXPECT_FALSE(test, d->e->ops->clean.pending(d->e));
 	run_epoch(test, d);
 	expect_events(test, d, "R1 K1 R3 K3 S W2 S r1 r3 S");

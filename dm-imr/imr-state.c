@@ -321,22 +321,12 @@ static bool slot_referenced(const struct imr *s, u32 slot)
 }
 
 /* Operation of an engine. */
-bool imr_referenced(struct shingle_engine *e, u64 pblk, u64 n)
+bool imr_referenced(struct shingle_engine *e, enum shingle_role role, u64 band, u64 offset, u64 n)
 {
-	struct imr *s = to_imr(e);
-	u64 end = pblk + n, band, offset;
-	enum shingle_role role;
+	const struct imr *s = to_imr(e);
 
-	for (; pblk < end; pblk += s->track_blocks - offset) {
-		if (!shingle_band_of(s->layout, pblk, &role, &band, &offset)) {
-			offset = s->track_blocks - 1;
-			continue;
-		}
-		if (role == SHINGLE_ROLE_DATA ? phys_referenced(s, band, offset) :
-						slot_referenced(s, band))
-			return true;
-	}
-	return false;
+	return role == SHINGLE_ROLE_DATA ? phys_referenced(s, band, offset) :
+					   slot_referenced(s, band);
 }
 
 /* Operation of an engine. */

@@ -419,7 +419,7 @@ void imr_map_track(struct imr *s, u32 track, u32 phys, u32 valid, struct shingle
 void imr_unmap_track(struct imr *s, u32 track, u64 seq);
 bool imr_release(struct shingle_engine *e, u64 seq);
 bool imr_pending(struct shingle_engine *e);
-bool imr_referenced(struct shingle_engine *e, u64 pblk, u64 n);
+bool imr_referenced(struct shingle_engine *e, enum shingle_role role, u64 band, u64 offset, u64 n);
 u64 imr_cached_blocks(struct shingle_engine *e);
 
 /* imr-options.c */

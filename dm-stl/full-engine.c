@@ -183,8 +183,11 @@ static bool stl_full_step_source(struct shingle_engine *e, const struct shingle_
 	return false;
 }
 
-static bool band_referenced(const struct stl_full *s, u32 band, u64 offset)
+static bool stl_full_referenced(struct shingle_engine *e, enum shingle_role role, u64 band,
+				u64 offset, u64 n)
 {
+	const struct stl_full *s = to_full(e);
+
 	switch (use_kind(s, band)) {
 	case USE_HOME:
 		return test_bit(use_which(s, band), s->written);
@@ -192,27 +195,6 @@ static bool band_referenced(const struct stl_full *s, u32 band, u64 offset)
 		return offset < s->logs.log[use_which(s, band)].fill;
 	case USE_PENDING:
 		return true;
-	}
-	return false;
-}
-
-static bool stl_full_referenced(struct shingle_engine *e, u64 pblk, u64 n)
-{
-	struct stl_full *s = to_full(e);
-	u64 end = pblk + n;
-
-	while (pblk < end) {
-		const struct shingle_group *g = shingle_group_of(s->layout, pblk);
-		enum shingle_role role;
-		u64 band, offset;
-
-		if (!g)
-			return false;
-		/* In a band, in its guard (role and band are those before it), or beyond. */
-		if (shingle_band_of(s->layout, pblk, &role, &band, &offset) &&
-		    band_referenced(s, band, offset))
-			return true;
-		pblk += g->stride - offset;
 	}
 	return false;
 }

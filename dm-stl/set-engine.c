@@ -277,8 +277,11 @@ static int stl_set_discard(struct shingle_engine *e, u64 lblk, u64 n, u64 *done,
 	return 0;
 }
 
-static bool band_referenced(const struct stl_set *s, enum shingle_role role, u64 band, u64 offset)
+static bool stl_set_referenced(struct shingle_engine *e, enum shingle_role role, u64 band,
+			       u64 offset, u64 n)
 {
+	const struct stl_set *s = to_set(e);
+
 	switch (role) {
 	case SHINGLE_ROLE_DATA:
 		return offset < (band == s->bypass.flight_band ? s->bypass.flight_end :
@@ -290,27 +293,6 @@ static bool band_referenced(const struct stl_set *s, enum shingle_role role, u64
 	default:
 		return true;
 	}
-}
-
-static bool stl_set_referenced(struct shingle_engine *e, u64 pblk, u64 n)
-{
-	struct stl_set *s = to_set(e);
-	u64 end = pblk + n;
-
-	while (pblk < end) {
-		const struct shingle_group *g = shingle_group_of(s->layout, pblk);
-		enum shingle_role role;
-		u64 band, offset;
-
-		if (!g)
-			return false;
-		/* In a band, in its guard (role and band are those before it), or beyond. */
-		if (shingle_band_of(s->layout, pblk, &role, &band, &offset) &&
-		    band_referenced(s, role, band, offset))
-			return true;
-		pblk += g->stride - offset;
-	}
-	return false;
 }
 
 static u64 stl_set_map_bytes(struct shingle_engine *e)

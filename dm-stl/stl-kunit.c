@@ -79,6 +79,7 @@ static struct shingle_layout *new_layout(struct kunit *test, const struct shape_
 	u32 i;
 
 	KUNIT_ASSERT_NOT_NULL(test, l);
+	test->priv = l;
 	for (i = 0; i < ARRAY_SIZE(params); i++)
 		params[i] = cpu_to_le32(c->params[i]);
 	shingle_exercise_layout(l, c->ops, &c->shape, params, sizeof(params));
@@ -196,7 +197,7 @@ static void stl_set_cleans(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, step.base, want[i].base);
 		KUNIT_EXPECT_EQ(test, step.dst, want[i].dst);
 		KUNIT_EXPECT_EQ(test, step.lblk, want[i].lblk);
-		KUNIT_EXPECT_FALSE(test, e->ops->map.referenced(e, step.dst, step.n));
+		KUNIT_EXPECT_FALSE(test, shingle_in_use(test->priv, e, step.dst, step.n));
 		emit.nr = 0;
 		e->ops->clean.step_done(e, &step, &emit);
 	}
@@ -246,7 +247,7 @@ static void one_step(struct kunit *test, struct shingle_engine *e, enum shingle_
 	KUNIT_EXPECT_EQ(test, step.base, base);
 	KUNIT_EXPECT_EQ(test, step.dst, dst);
 	KUNIT_EXPECT_EQ(test, step.lblk, lblk);
-	KUNIT_EXPECT_FALSE(test, e->ops->map.referenced(e, step.dst, step.n));
+	KUNIT_EXPECT_FALSE(test, shingle_in_use(test->priv, e, step.dst, step.n));
 	e->ops->clean.step_done(e, &step, &emit);
 }
 
@@ -435,8 +436,8 @@ static void stl_set_bypasses(struct kunit *test)
 	write_run(test, e, 6, 2, 40);
 	KUNIT_ASSERT_EQ(test, e->ops->map.place(e, 8, 3, SHINGLE_LIFE_UNKNOWN, &run), 0);
 	KUNIT_EXPECT_EQ(test, run.pblk, 8ULL);
-	KUNIT_EXPECT_TRUE(test, e->ops->map.referenced(e, 10, 1));
-	KUNIT_EXPECT_FALSE(test, e->ops->map.referenced(e, 11, 5));
+	KUNIT_EXPECT_TRUE(test, shingle_in_use(test->priv, e, 10, 1));
+	KUNIT_EXPECT_FALSE(test, shingle_in_use(test->priv, e, 11, 5));
 	/* Its next write waits, and what has overtaken that; a stray one does not. */
 	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 11, 1, SHINGLE_LIFE_UNKNOWN, &other), -EBUSY);
 	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 14, 1, SHINGLE_LIFE_UNKNOWN, &other), -EBUSY);

@@ -351,14 +351,16 @@ static bool comb_pending(struct shingle_engine *e)
 }
 
 /* All that was ever written to a comb: recovery may need an older version of a block. */
-static bool comb_referenced(struct shingle_engine *e, u64 pblk, u64 n)
+static bool comb_referenced(struct shingle_engine *e, enum shingle_role role, u64 band,
+			    u64 offset, u64 n)
 {
-	struct comb *s = to_comb(e);
+	const struct comb *s = to_comb(e);
+	u32 at = DIV_ROUND_UP((u32)offset, s->pitch);
 
-	for (; n; n--, pblk++) {
-		u32 tooth = tooth_at(s, pblk);
+	for (; at * s->pitch < offset + n; at++) {
+		u32 tooth = band * teeth_per_band(s->layout) + at;
 
-		if (tooth != NO_TOOTH && tooth / 2 < s->fill[tooth % 2])
+		if (tooth / 2 < s->fill[tooth % 2])
 			return true;
 	}
 	return false;

@@ -22,6 +22,7 @@ static struct shingle_layout *new_layout(struct kunit *test,
 	struct comb_params p = { .pitch_blocks = cpu_to_le32(pitch) };
 
 	KUNIT_ASSERT_NOT_NULL(test, l);
+	test->priv = l;
 	shingle_exercise_layout(l, &comb_engine_ops, shape, &p, sizeof(p));
 	return l;
 }
@@ -80,7 +81,7 @@ static void comb_moves_at_once(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, x.lblk, (u64)now[i]);
 		KUNIT_EXPECT_EQ(test, x.src, (u64)2 * was[i] * PITCH);
 		KUNIT_EXPECT_EQ(test, x.dst, (u64)(2 * i + 1) * PITCH);
-		KUNIT_EXPECT_FALSE(test, e->ops->map.referenced(e, x.dst, 1));
+		KUNIT_EXPECT_FALSE(test, shingle_in_use(test->priv, e, x.dst, 1));
 	}
 	KUNIT_EXPECT_FALSE(test, shingle_step_extent(e, &step, &cursor, &x));
 	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 2, 1, SHINGLE_LIFE_UNKNOWN, &run), -EBUSY);
@@ -92,12 +93,12 @@ static void comb_moves_at_once(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, run.pblk, (u64)(2 * i + 1) * PITCH);
 	}
 	/* What was moved is needed until nobody can come back to it. */
-	KUNIT_EXPECT_TRUE(test, e->ops->map.referenced(e, 0, 1));
+	KUNIT_EXPECT_TRUE(test, shingle_in_use(test->priv, e, 0, 1));
 	shingle_release_all(e, 6);
 	KUNIT_EXPECT_TRUE(test, e->ops->clean.pending(e));
 	shingle_release_all(e, 7);
 	KUNIT_EXPECT_FALSE(test, e->ops->clean.pending(e));
-	KUNIT_EXPECT_FALSE(test, e->ops->map.referenced(e, 0, 1));
+	KUNIT_EXPECT_FALSE(test, shingle_in_use(test->priv, e, 0, 1));
 	write_block(test, e, 2, (2 * ARRAY_SIZE(now) + 1) * PITCH);
 	e->ops->destroy(e);
 }

@@ -349,7 +349,7 @@ static bool extent_allowed(struct shingle_device *d, const struct shingle_step *
 {
 	/* Gathered blocks alone go where their older versions are. */
 	return (step->gathered == SHINGLE_GATHERED_ONLY ||
-		!d->ops->map.referenced(d->engine, x->dst, x->n)) &&
+		!shingle_in_use(&d->layout, d->engine, x->dst, x->n)) &&
 	       !shingle_would_destroy(&d->layout, d->engine, x->dst, x->n);
 }
 

@@ -259,8 +259,8 @@ typedef void (*shingle_report_fn)(void *ctx, const char *fmt, ...) __printf(2, 3
  * @discard: forget blocks @lblk..; @done says how many were dealt with (at
  *	least 1), @dropped whether they now read as zeroes.  -EBUSY: wait for
  *	the step in progress.  SHINGLE_FULL: as place().
- * @referenced: is any block of the run in use, by the current map or by the
- *	one that recovery would rebuild?
+ * @referenced: is any of @n blocks from @offset on of a band of @role in use, by the
+ *	current map or by the one that recovery would rebuild?
  *
  * Their life is that of host I/O: any order, from resume to suspend, each for one bio or
  * a piece of it.  What place() gave out ends with commit() or abort(), in whatever order
@@ -275,7 +275,8 @@ struct shingle_map_ops {
 	void (*abort)(struct shingle_engine *e, const struct shingle_run *run);
 	int (*discard)(struct shingle_engine *e, u64 lblk, u64 n, u64 *done, bool *dropped,
 		       struct shingle_emit *emit);
-	bool (*referenced)(struct shingle_engine *e, u64 pblk, u64 n);
+	bool (*referenced)(struct shingle_engine *e, enum shingle_role role, u64 band,
+			   u64 offset, u64 n);
 };
 
 /**
@@ -642,6 +643,37 @@ static inline void shingle_release_all(struct shingle_engine *e, u64 seq)
 }
 
 /**
+ * shingle_in_use() - is anything of a stretch of a device in use?
+ * @l: layout
+ * @e: the engine
+ * @pblk: first block; it may lie in a guard or outside all bands
+ * @n: blocks
+ *
+ * Context: as referenced().
+ */
+static inline bool shingle_in_use(const struct shingle_layout *l, struct shingle_engine *e,
+				  u64 pblk, u64 n)
+{
+	const struct shingle_group *g;
+	u64 end = pblk + n, band, offset;
+
+	while (pblk < end) {
+		g = shingle_group_from(l, pblk);
+		if (!g || g->start >= end)
+			return false;
+		pblk = max(pblk, g->start);
+		band = div64_u64(pblk - g->start, g->stride);
+		offset = pblk - g->start - band * g->stride;
+		if (offset < l->band_blocks &&
+		    e->ops->map.referenced(e, g->role, g->first_band + band, offset,
+					   min(end - pblk, l->band_blocks - offset)))
+			return true;
+		pblk += g->stride - offset;
+	}
+	return false;
+}
+
+/**
  * shingle_would_destroy() - does a write's head cover anything that is in use?
  * @l: layout
  * @e: the engine
@@ -662,7 +694,7 @@ static inline bool shingle_would_destroy(const struct shingle_layout *l, struct 
 		return false;
 	shingle_windows_begin(&it, l, pblk, n);
 	while (shingle_windows_next(&it, &w)) {
-		if (e->ops->map.referenced(e, w.from, w.blocks))
+		if (shingle_in_use(l, e, w.from, w.blocks))
 			return true;
 	}
 	return false;

@@ -669,7 +669,7 @@ static int check_step(struct exercise *x, const struct shingle_step *step, const
 		if (ext.dst < end || !in_one_band(x, &run))
 			return fail(x, "%s has a destination in no band, or out of order", who);
 		if (step->gathered != SHINGLE_GATHERED_ONLY &&
-		    x->plan->ops->map.referenced(x->e, ext.dst, ext.n))
+		    shingle_in_use(x->plan->layout, x->e, ext.dst, ext.n))
 			return fail(x, "%s would write over blocks in use", who);
 		if (check_window(x, ext.dst, ext.n, who))
 			return -EUCLEAN;

@@ -506,6 +506,28 @@ const struct shingle_group *shingle_group_of(const struct shingle_layout *l, u64
 EXPORT_SYMBOL_GPL(shingle_group_of);
 
 /**
+ * shingle_group_from() - the group that holds a block, or else the next one
+ * @l: layout
+ * @pblk: physical address
+ *
+ * Context: any.  Returns NULL if there is none at or behind the block, on whatever device.
+ */
+const struct shingle_group *shingle_group_from(const struct shingle_layout *l, u64 pblk)
+{
+	const struct shingle_group *g = shingle_group_of(l, pblk);
+	u32 i;
+
+	if (likely(g))
+		return g;
+	for (i = 0; i < l->nr_groups; i++) {
+		if (l->groups[i].start > pblk && (!g || l->groups[i].start < g->start))
+			g = &l->groups[i];
+	}
+	return g;
+}
+EXPORT_SYMBOL_GPL(shingle_group_from);
+
+/**
  * shingle_band_of() - which band holds a physical block?
  * @l: layout
  * @pblk: physical address

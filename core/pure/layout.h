@@ -273,6 +273,7 @@ void shingle_layout_index(struct shingle_layout *l);
 int shingle_layout_check(const struct shingle_layout *l, const char **why);
 u64 shingle_band_pblk(const struct shingle_layout *l, enum shingle_role role, u64 band);
 const struct shingle_group *shingle_group_of(const struct shingle_layout *l, u64 pblk);
+const struct shingle_group *shingle_group_from(const struct shingle_layout *l, u64 pblk);
 bool shingle_band_of(const struct shingle_layout *l, u64 pblk, enum shingle_role *role,
 		     u64 *band, u64 *offset);
 void shingle_windows_begin(struct shingle_windows *it, const struct shingle_layout *l, u64 pblk,
