@@ -195,7 +195,7 @@ static bool retry_write(struct shingle_device *d, struct bio *bio)
 	struct shingle_io *io = shingle_bio_io(bio);
 
 	if (unlikely(d->wcache.blocks) && !d->gathers) {
-		/* What the engine has refused goes there again, even if it was switched on since. */
+		/* What the engine has refused goes there again, even if it is on by now. */
 		int r = io->waits && buffers(d, io) ? buffer_all(d, bio) : -ECANCELED;
 
 		if (r > 0) {

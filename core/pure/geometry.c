@@ -694,6 +694,7 @@ void platter_reach_begin(struct platter_reach *r, const struct platter_geo *geo,
 static bool next_part(struct platter_reach *r, u32 window)
 {
 	const struct platter_geo *geo = r->geo;
+	bool destroys = r->way == PLATTER_DESTROYS;
 
 	while (r->blk < r->end) {
 		struct platter_pos pos;
@@ -732,14 +733,14 @@ static bool next_part(struct platter_reach *r, u32 window)
 		r->last = div_u64_rem(end - 1 - r->run_start, r->track_blocks, &r->to);
 		r->to++;
 		r->blk = end;
-		r->at = r->way != PLATTER_DESTROYS || geo->media == PLATTER_IMR ?
+		r->at = !destroys || geo->media == PLATTER_IMR ?
 			r->first - min_t(u32, r->first - r->low, window) :
 			r->last + (r->first == r->last);
 		r->until = r->way != PLATTER_DESTROYED_BY || geo->media == PLATTER_IMR ?
 			min_t(u64, r->high, (u64)r->last + window) : r->first;
 		/* A top is narrow and harms nothing. */
 		if (geo->media == PLATTER_IMR && r->way != PLATTER_EITHER &&
-		    (r->first & 1) == (r->way == PLATTER_DESTROYS))
+		    (r->first & 1) == destroys)
 			r->at = r->until + 1;
 		r->piece = 0;
 		if (r->at <= r->until)
