@@ -369,7 +369,7 @@ def timed(*argv):
 
 def scale():
     """RAM at a million cached blocks, and how long a clean 4 TB takes to open."""
-    sh("modprobe", "brd", "rd_nr=2", f"rd_size={160 * 1024}")
+    sh("modprobe", "brd", "rd_nr=2", f"rd_size={224 * 1024}")
     out = {}
     for name, tb, cache in (("map", 0.06, "4400M"), ("open", 4, "38092M")):
         sectors = int(tb * 1e12) // 512 // 8 * 8
