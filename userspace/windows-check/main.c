@@ -5,7 +5,8 @@
  *
  *   R0 of bands     all that a write destroys lies in its windows, and of data in
  *                   its own band behind it, or on tops beside a bottom; where the medium
- *                   has described itself nothing else lies in them
+ *                   has described itself nothing else lies in them; core refuses it if a
+ *                   block in them is in use, and else does not
  *   R1              two writes of which one destroys blocks of the other are neighbours;
  *                   where the medium has described itself no others are
  *   guards          a band in the guard of another is no layout
@@ -95,6 +96,49 @@ static bool in_windows(const struct attempt *a, u64 block)
 	return false;
 }
 
+/* All that the engine uses is one block. */
+static struct {
+	enum shingle_role role;
+	u64 band;
+	u64 offset;
+} used;
+
+static bool is_used(struct shingle_engine *e, enum shingle_role role, u64 band, u64 offset, u64 n)
+{
+	return role == used.role && band == used.band && used.offset >= offset &&
+	       used.offset - offset < n;
+}
+
+static const struct shingle_engine_ops of_one_block = { .map.referenced = is_used };
+static struct shingle_engine one_block = { .ops = &of_one_block };
+
+/* From now on it uses this one.  Returns whether that is in a band. */
+static bool use(u32 dev, u64 block)
+{
+	return shingle_band_of(&l, shingle_pblk(dev, block), &used.role, &used.band,
+			       &used.offset);
+}
+
+static bool is_refused(const struct attempt *a)
+{
+	return shingle_would_destroy(&l, &one_block, shingle_pblk(a->dev, a->block), a->n);
+}
+
+/* Of some block near by, and of a stretch that begins near by, wherever that ends. */
+static void judge_use(const struct attempt *a)
+{
+	u64 reach = 3 * 64, low = a->block > reach ? a->block - reach : 0;
+	u64 block = low + below(2 * reach), from = low + below(2 * reach);
+	u64 n = between(1, 2 * reach);
+
+	if (!use(a->dev, block))
+		return;
+	if (is_refused(a) != in_windows(a, block))
+		complain(a, block, "or not, and core says the other if it is in use");
+	if (shingle_in_use(&l, &one_block, shingle_pblk(a->dev, from), n) != (block - from < n))
+		complain(a, block, "of which core does not know whether a stretch has it");
+}
+
 static void judge_band(const struct attempt *a, u64 block)
 {
 	u64 start = shingle_pblk(a->dev, a->block), pblk = shingle_pblk(a->dev, block);
@@ -110,6 +154,8 @@ static void judge_band(const struct attempt *a, u64 block)
 		return;
 	if (!inside)
 		complain(a, block, "no window of the write");
+	if (!use(a->dev, block) || !is_refused(a))
+		complain(a, block, "in use, and not refused");
 	if (l.interlaced && (role != SHINGLE_ROLE_DATA || own != SHINGLE_ROLE_DATA ||
 			     own_band & 1 || (band + 1 != own_band && band != own_band + 1)))
 		complain(a, block, "no top beside a bottom");
@@ -244,6 +290,7 @@ static void try_bands(void)
 		try_write(&a, names[role]);
 		judge_windows(&a);
 		judge_pair(&a);
+		judge_use(&a);
 	}
 }
 
