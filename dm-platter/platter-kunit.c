@@ -493,6 +493,20 @@ static void draw_medium(struct platter_geo *geo, u64 *rnd)
 	}
 }
 
+/* A medium, and it may be one that ends inside a track; false if there is no such medium. */
+static bool draw_drive(struct drive *d, u64 *rnd)
+{
+	const char *error;
+
+	memset(&d->geo, 0, sizeof(d->geo));
+	draw_medium(&d->geo, rnd);
+	if (platter_geo_init(&d->geo, &error))
+		return false;
+	if (!d->geo.nr_conv)
+		d->geo.blocks -= next_random(rnd) % min_t(u64, d->geo.blocks, 8);
+	return true;
+}
+
 /* What would destroy a range is what does, to the block: a write at a time is tried. */
 static void threat_is_where_damage_comes_from(struct kunit *test)
 {
@@ -500,18 +514,13 @@ static void threat_is_where_damage_comes_from(struct kunit *test)
 	struct drive *d = fresh(test, struct drive);
 	u64 rnd = 7, blk, n, from, w, hits = 0;
 	struct platter_reach reach;
-	const char *error;
 	u32 i, j, m;
 
 	KUNIT_ASSERT_NOT_NULL(test, map);
 	KUNIT_ASSERT_NOT_NULL(test, d);
 	for (i = 0; i < 150; i++) {
-		memset(&d->geo, 0, sizeof(d->geo));
-		draw_medium(&d->geo, &rnd);
-		if (platter_geo_init(&d->geo, &error))
+		if (!draw_drive(d, &rnd))
 			continue;
-		if (!d->geo.nr_conv)
-			d->geo.blocks -= next_random(&rnd) % min_t(u64, d->geo.blocks, 8);
 		for (j = 0; j < 12; j++) {
 			memset(map, 0, sizeof(*map));
 			blk = next_random(&rnd) % d->geo.blocks;
@@ -540,18 +549,13 @@ static void reach_is_what_a_write_covers(struct kunit *test)
 	struct drive *d = fresh(test, struct drive);
 	struct platter_reach reach;
 	u64 rnd = 11, blk, n, k, from, drawn = 0;
-	const char *error;
 	u32 i, j, m;
 
 	KUNIT_ASSERT_NOT_NULL(test, map);
 	KUNIT_ASSERT_NOT_NULL(test, d);
 	for (i = 0; i < 400; i++) {
-		memset(&d->geo, 0, sizeof(d->geo));
-		draw_medium(&d->geo, &rnd);
-		if (platter_geo_init(&d->geo, &error))
+		if (!draw_drive(d, &rnd))
 			continue;
-		if (!d->geo.nr_conv)
-			d->geo.blocks -= next_random(&rnd) % min_t(u64, d->geo.blocks, 8);
 		drawn++;
 		for (j = 0; j < 30; j++) {
 			memset(map, 0, sizeof(*map));
