@@ -11,11 +11,6 @@
  * Pieces
  */
 
-static const struct imr *of(const struct shingle_engine *e)
-{
-	return container_of(e, const struct imr, engine);
-}
-
 static u64 nr_track_pieces(const struct shingle_layout *l)
 {
 	return DIV_ROUND_UP(div64_u64(l->logical_blocks, l->band_blocks), (u64)PART_TRACKS);
@@ -257,7 +252,7 @@ const struct shingle_record_kind imr_records[] = {
 /* Operation of an engine.  All begin with a logical track. */
 int imr_replay(struct shingle_engine *e, const struct shingle_record *rec)
 {
-	if (le64_to_cpu(rec->a) >= of(e)->nr_logical)
+	if (le64_to_cpu(rec->a) >= to_imr(e)->nr_logical)
 		return -EUCLEAN;
 	return shingle_record_replay(imr_records, e, rec);
 }

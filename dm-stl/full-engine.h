@@ -31,7 +31,6 @@ enum {
 	STL_FULL_DROP,		/* n blocks: a = lblk, read as zeroes again */
 };
 
-extern const struct shingle_record_kind stl_full_records[];
 extern const struct shingle_engine_ops stl_full_engine_ops;
 
 #endif /* SHINGLE_FULL_ENGINE_H */

@@ -282,6 +282,7 @@ u32 stl_full_verify(struct shingle_engine *e, u64 *cursor, shingle_report_fn rep
 
 /* full-recover.c */
 extern const struct shingle_piece_kind stl_full_pieces[];
+extern const struct shingle_record_kind stl_full_records[];
 
 u64 stl_full_max_chunks(const struct shingle_layout *l);
 u32 stl_full_encode(struct shingle_engine *e, u64 *cursor, u64 *index, void *buf);

@@ -28,7 +28,6 @@ enum {
 	STL_SET_DIRECT,		/* n blocks: a = lblk; the band is at home up to their end */
 };
 
-extern const struct shingle_record_kind stl_set_records[];
 extern const struct shingle_engine_ops stl_set_engine_ops;
 
 #endif /* SHINGLE_SET_ENGINE_H */

@@ -221,6 +221,7 @@ u32 stl_set_verify(struct shingle_engine *e, u64 *cursor, shingle_report_fn repo
 
 /* set-recover.c */
 extern const struct shingle_piece_kind stl_set_pieces[];
+extern const struct shingle_record_kind stl_set_records[];
 
 u64 stl_set_max_chunks(const struct shingle_layout *l);
 u32 stl_set_encode(struct shingle_engine *e, u64 *cursor, u64 *index, void *buf);
