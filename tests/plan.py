@@ -87,8 +87,8 @@ for stl in STLS:
         # And failing memory.
         Row("faults", stl, "uml-debug", cases=FAILING.get(stl, ())),
         # Distributions' kernels, two processors, no shortcuts.
-        Row("exact", stl, "stock", timeout=3600, guest="all"),
-        Row("exact", stl, "backports", timeout=3600, guest="all",
+        Row("exact", stl, "stock", guest="all"),
+        Row("exact", stl, "backports", guest="all",
             cases=BETWEEN.get(stl, ())),
         # Every combination, for hours.
         Row("replay", stl, soak=True, timeout=36000, options=(
@@ -129,8 +129,8 @@ PLAN += [
     Row("levels", "imr"),
     Row("exact", "imr", "uml-debug", guest="short"),
     Row("faults", "imr", "uml-debug"),
-    Row("exact", "imr", "stock", timeout=3600, guest="all"),
-    Row("exact", "imr", "backports", timeout=3600, guest="all"),
+    Row("exact", "imr", "stock", guest="all"),
+    Row("exact", "imr", "backports", guest="all"),
     Row("replay", "imr", "uml-debug", options=(
         ("ops", 20), ("share", 0.05), ("files", 12), ("fs_share", 0.1),
         ("seed", 9), ("only", "tiny,naive,fs"))),

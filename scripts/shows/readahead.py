@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests/guest"))
 
 # pylint: disable=wrong-import-position,import-error
 import bench
+import blk
 
 MIB = 1 << 20
 SECTORS = 9767541168    # of the 5 TB drive; no store: only its time is kept
@@ -47,9 +48,7 @@ class Reader:
 
     def __init__(self, path):
         self.path = path
-        number = os.stat(path).st_rdev
-        self.ahead = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}"
-                          "/queue/read_ahead_kb")
+        self.ahead = Path(blk.attribute(path, "read_ahead_kb"))
 
     def fresh(self, kib):
         self.ahead.write_text(str(kib), encoding="ascii")

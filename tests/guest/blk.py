@@ -17,6 +17,12 @@ BLKDISCARD, BLKZEROOUT, BLKGETSIZE64, BLKFLSBUF = (
     0x1277, 0x127f, 0x80081272, 0x1261)
 
 
+def attribute(path, name):
+    """Where the kernel tells, and is told, an attribute of a device's queue."""
+    number = os.stat(path).st_rdev
+    return f"/sys/dev/block/{os.major(number)}:{os.minor(number)}/queue/{name}"
+
+
 def size(path):
     """Blocks of a device."""
     fd = os.open(path, os.O_RDONLY)

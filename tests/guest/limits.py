@@ -19,9 +19,7 @@ WHERE = "/tmp/limits"
 
 
 def queue(path, name):
-    number = os.stat(path).st_rdev
-    with open(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}/queue/{name}",
-              encoding="ascii") as handle:
+    with open(blk.attribute(path, name), encoding="ascii") as handle:
         return int(handle.read())
 
 
