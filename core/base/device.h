@@ -58,11 +58,11 @@ enum shingle_mode {
 /**
  * struct shingle_write - a placed write on its way to the medium
  * @run: where it goes
- * @flight: in shingle_device::flight, if order on the medium matters
+ * @flight: in shingle_device::order.flight, if order on the medium matters
  * @flight_last: last block of all below @flight in the tree
- * @turn: when it was placed, counted by shingle_device::turns
+ * @turn: when it was placed, counted by shingle_device::order.turns
  * @waiters: held writes that wait for this one
- * @wait: if held: in @waiters of another, or in shingle_device::woken
+ * @wait: if held: in @waiters of another, or in shingle_device::order.woken
  * @bio: what is to be submitted
  * @held: not submitted yet: it must not overtake an earlier one
  */
@@ -187,6 +187,134 @@ struct shingle_journal {
 };
 
 /**
+ * struct shingle_front - host bios that wait
+ * @deferred: for room, in order; map_lock
+ * @awaits_write: one of them, or a destage, may go on when a write ends; map_lock
+ * @awaits_room: one of them may go on when the engine has nothing to clean for it, too;
+ *	map_lock
+ * @no_promise: the journal had no room for one of them: none for others; the worker's
+ * @retrying: the worker has them, and those that still have to wait come back;
+ *	map_lock
+ */
+struct shingle_front {
+	struct bio_list deferred;
+	bool awaits_write;
+	bool awaits_room;
+	bool no_promise;
+	bool retrying;
+};
+
+/**
+ * struct shingle_order - who must not overtake whom on the medium
+ * @flight: writes placed and not completed, by position; map_lock
+ * @turns: writes that were in @flight so far; map_lock
+ * @woken: held writes whose cause to wait has ended; map_lock
+ * @reader_set: which of the two counts of readers counts new ones; map_lock
+ * @wq: @work: apart, so that it has a rescuer of its own when memory is short
+ * @work: sends writes that waited for others, which shingle_device::work has placed and
+ *	may wait for
+ */
+struct shingle_order {
+	struct rb_root_cached flight;
+	u64 turns;
+	struct list_head woken;
+	u8 reader_set;
+	struct workqueue_struct *wq;
+	struct work_struct work;
+};
+
+/**
+ * struct shingle_log - what survives
+ * @commits: flushes and FUA writes that wait for a commit; map_lock
+ * @commit_work: commits
+ * @commit_lock: one commit at a time
+ * @ckpt_lock: one checkpoint or superblock write at a time
+ * @wq: @ckpt_work and @sb_work, for which commits may wait: apart, so that they have a
+ *	rescuer of their own when memory is short
+ * @ckpt_work: takes a checkpoint
+ * @sb_work: writes the superblocks
+ * @ckpt_seq: of the last checkpoint; ckpt_lock
+ * @ckpt_slot: of the last checkpoint; ckpt_lock
+ * @ckpt_end: block of that slot behind it, 0 if nothing is to be written there;
+ *	ckpt_lock
+ * @ckpt_crc: of its footer; ckpt_lock
+ * @ckpt_bad: it says that there are unreadable blocks; ckpt_lock
+ * @meta_buf: SHINGLE_META_BATCH blocks for checkpoints; ckpt_lock
+ */
+struct shingle_log {
+	struct bio_list commits;
+	struct delayed_work commit_work;
+	struct mutex commit_lock;	/* one commit at a time */
+	struct mutex ckpt_lock;		/* one checkpoint at a time */
+	struct workqueue_struct *wq;
+	struct work_struct ckpt_work;
+	struct work_struct sb_work;
+	u64 ckpt_seq;
+	u32 ckpt_slot;
+	u64 ckpt_end;
+	u32 ckpt_crc;
+	bool ckpt_bad;
+	u8 *meta_buf;
+};
+
+/**
+ * struct shingle_cleaner - the step in progress, and why there should be one
+ * @hold_pblk: reads of this run wait for it; map_lock
+ * @hold_n: its length, 0 = none
+ * @step_bad: blocks of it that could not be read; map_lock
+ * @pressure: somebody waits for room; map_lock
+ * @forced: somebody asked for a clean; map_lock
+ * @cleans: so many wait for it; map_lock
+ * @forced_again: the engine has begun one before the last of them asked, and takes no
+ *	notice of what came between: when it has come to its end, another one; map_lock
+ * @idle: the host is quiet; map_lock
+ * @epoch_wanted: gathered writes are to be written; map_lock
+ * @epoch_open: some of them are in the epoch; changed by the cleaner under map_lock
+ * @recovering: a step interrupted by a power cut is to be finished; map_lock
+ * @busy: a step is in progress; map_lock
+ * @retries: failures of it in a row; cleaner only
+ * @wq: @work, which may wait for a commit, and @idle_work
+ * @work: cleans
+ * @idle_work: looks whether the host is quiet
+ * @copy_buf: @copy_blocks blocks; cleaner only
+ * @copy_blocks: blocks copied at a time
+ * @copy_extents: @copy_blocks entries; cleaner only
+ * @copy_runs: @copy_blocks entries; cleaner only
+ * @step_rec: room for the records of a step; cleaner only
+ * @step_rec_max: for so many
+ */
+struct shingle_cleaner {
+	u64 hold_pblk;
+	u32 hold_n;
+	struct shingle_badlist step_bad;
+	bool pressure;
+	bool forced;
+	u32 cleans;
+	bool forced_again;
+	bool idle;
+	bool epoch_wanted;
+	bool epoch_open;
+	bool recovering;
+	bool busy;
+	u32 retries;
+	struct workqueue_struct *wq;
+	struct delayed_work work;
+	struct delayed_work idle_work;
+	u8 *copy_buf;
+	u32 copy_blocks;
+	struct shingle_extent *copy_extents;
+	struct shingle_run *copy_runs;
+	struct shingle_record *step_rec;
+	u32 step_rec_max;
+};
+
+/* Does anybody want a step, or is there an epoch to be ended?  Context: map lock. */
+static inline bool shingle_has_reason(const struct shingle_cleaner *c)
+{
+	return c->pressure || c->forced || c->idle || c->epoch_open;
+}
+
+/**
  * struct shingle_device - a translation target
  * @ti: its target
  * @ops: of its engine
@@ -211,69 +339,21 @@ struct shingle_journal {
  * @map_lock: see above
  * @mode: enum shingle_mode; set under map_lock, read anywhere
  * @needs_check: the superblock says so, or is about to, or would if it could be written
- * @deferred: bios that wait for room, in order; map_lock
- * @awaits_write: one of them, or a destage, may go on when a write ends; map_lock
- * @awaits_room: one of them may go on when the engine has nothing to clean for it, too;
- *	map_lock
- * @no_promise: the journal had no room for one of them: none for others; the worker's
- * @retrying: the worker has them, and those that still have to wait come back;
- *	map_lock
- * @commits: flushes and FUA writes that wait for a commit; map_lock
- * @flight: writes placed and not completed, by position; map_lock
- * @turns: writes that were in @flight so far; map_lock
- * @woken: held writes whose cause to wait has ended; map_lock
- * @dirty: per device, written to since its last flush began; map_lock
- * @reader_set: which of @readers counts new readers; map_lock
- * @hold_pblk: reads of this run wait for the step in progress; map_lock
- * @hold_n: its length, 0 = none
- * @step_bad: blocks of the step in progress that could not be read; map_lock
- * @pressure: somebody waits for room; map_lock
- * @forced: somebody asked for a clean; map_lock
- * @cleans: so many wait for it; map_lock
- * @forced_again: the engine has begun one before the last of them asked, and takes no
- *	notice of what came between: when it has come to its end, another one; map_lock
- * @idle: the host is quiet; map_lock
- * @epoch_wanted: gathered writes are to be written; map_lock
- * @epoch_open: some of them are in the epoch; changed by the cleaner under map_lock
- * @recovering: a step interrupted by a power cut is to be finished; map_lock
- * @cleaning: a step is in progress; map_lock
  * @stopping: no new steps, end the one in progress
  * @resetting: the same, and new bios wait; map_lock
  * @leaving: a suspend has begun, which messages must not keep waiting; map_lock
  * @leavings: so many have; map_lock
  * @suspended: between postsuspend and resume
- * @retries: failures of the step in progress in a row; cleaner only
+ * @dirty: per device, written to since its last flush began; map_lock
+ * @front: see there
+ * @order: see there
+ * @cleaner: see there
  * @wait: for readers, for checkpoints, for the end of cleaning
- * @wq: @work and @commit_work
- * @clean_wq: @clean_work, which may wait for a commit, and @idle_work
- * @ckpt_wq: @ckpt_work and @sb_work, for which commits may wait: apart, so that
- *	each has a rescuer of its own when memory is short
- * @order_wq: @order_work, which sends what @work has placed and may wait for: apart
- *	for the same reason
+ * @wq: @work and shingle_log::commit_work
  * @work: looks at the bios that wait
- * @order_work: sends writes that waited for others
- * @commit_work: commits
- * @clean_work: cleans
- * @idle_work: looks whether the host is quiet
- * @ckpt_work: takes a checkpoint
- * @sb_work: writes the superblocks
  * @reset_lock: see above
- * @commit_lock: see above
- * @ckpt_lock: see above
+ * @log: see there
  * @journal: see there
- * @ckpt_seq: of the last checkpoint; ckpt_lock
- * @ckpt_slot: of the last checkpoint; ckpt_lock
- * @ckpt_end: block of that slot behind it, 0 if nothing is to be written there;
- *	ckpt_lock
- * @ckpt_crc: of its footer; ckpt_lock
- * @ckpt_bad: it says that there are unreadable blocks; ckpt_lock
- * @meta_buf: SHINGLE_META_BATCH blocks for checkpoints; ckpt_lock
- * @copy_buf: @copy_blocks blocks; cleaner only
- * @copy_blocks: blocks copied at a time
- * @copy_extents: @copy_blocks entries; cleaner only
- * @copy_runs: @copy_blocks entries; cleaner only
- * @step_rec: room for the records of a step; cleaner only
- * @step_rec_max: for so many
  * @n: counters; map_lock
  * @cleared: what @cpu had counted when counters were cleared; map_lock
  * @carried: what engines before a reset have counted; map_lock
@@ -304,66 +384,23 @@ struct shingle_device {
 	spinlock_t map_lock ____cacheline_aligned_in_smp;
 	enum shingle_mode mode;
 	bool needs_check;
-	struct bio_list deferred;
-	bool awaits_write;
-	bool awaits_room;
-	bool no_promise;
-	bool retrying;
-	struct bio_list commits;
-	struct rb_root_cached flight;
-	u64 turns;
-	struct list_head woken;
-	bool dirty[SHINGLE_NR_DEVS];
-	u8 reader_set;
-	u64 hold_pblk;
-	u32 hold_n;
-	struct shingle_badlist step_bad;
-	bool pressure;
-	bool forced;
-	u32 cleans;
-	bool forced_again;
-	bool idle;
-	bool epoch_wanted;
-	bool epoch_open;
-	bool recovering;
-	bool cleaning;
 	bool stopping;
 	bool resetting;
 	bool leaving;
 	u32 leavings;
 	bool suspended;
-	u32 retries;
+	bool dirty[SHINGLE_NR_DEVS];
+	struct shingle_front front;
+	struct shingle_order order;
+	struct shingle_cleaner cleaner;
 
 	wait_queue_head_t wait;
 	struct workqueue_struct *wq;
-	struct workqueue_struct *clean_wq;
-	struct workqueue_struct *ckpt_wq;
-	struct workqueue_struct *order_wq;
 	struct work_struct work;
-	struct work_struct order_work;
-	struct delayed_work commit_work;
-	struct delayed_work clean_work;
-	struct delayed_work idle_work;
-	struct work_struct ckpt_work;
-	struct work_struct sb_work;
 
 	struct mutex reset_lock;	/* one reset at a time */
-	struct mutex commit_lock;	/* one commit at a time */
-	struct mutex ckpt_lock;		/* one checkpoint at a time */
+	struct shingle_log log;
 	struct shingle_journal journal;
-	u64 ckpt_seq;
-	u32 ckpt_slot;
-	u64 ckpt_end;
-	u32 ckpt_crc;
-	bool ckpt_bad;
-	u8 *meta_buf;
-
-	u8 *copy_buf;
-	u32 copy_blocks;
-	struct shingle_extent *copy_extents;
-	struct shingle_run *copy_runs;
-	struct shingle_record *step_rec;
-	u32 step_rec_max;
 
 	struct shingle_counters n;
 	struct shingle_cpu cleared;
@@ -381,7 +418,7 @@ static inline struct shingle_io *shingle_bio_io(struct bio *bio)
 /* Does anybody wait for shingle_kick()?  Context: map lock. */
 static inline bool shingle_waiting(const struct shingle_device *d)
 {
-	return !bio_list_empty(&d->deferred) || d->retrying || d->wcache.blocked;
+	return !bio_list_empty(&d->front.deferred) || d->front.retrying || d->wcache.blocked;
 }
 
 static inline bool shingle_has_dev(const struct shingle_device *d, enum shingle_dev dev)

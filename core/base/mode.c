@@ -36,7 +36,7 @@ void shingle_set_mode(struct shingle_device *d, enum shingle_mode mode, bool che
 	if (check) {
 		WRITE_ONCE(d->needs_check, true);
 		if (!d->read_only)
-			queue_work(d->ckpt_wq, &d->sb_work);
+			queue_work(d->log.wq, &d->log.sb_work);
 	}
 	shingle_fail_waiting(d);
 	dm_table_event(d->ti->table);

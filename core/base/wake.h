@@ -29,7 +29,7 @@ static inline void shingle_kick(struct shingle_device *d)
  */
 static inline void shingle_wake_cleaner(struct shingle_device *d)
 {
-	queue_delayed_work(d->clean_wq, &d->clean_work, 0);
+	queue_delayed_work(d->cleaner.wq, &d->cleaner.work, 0);
 }
 
 /**
@@ -41,7 +41,7 @@ static inline void shingle_wake_cleaner(struct shingle_device *d)
 static inline void shingle_want_clean(struct shingle_device *d)
 {
 	lockdep_assert_held(&d->map_lock);
-	d->pressure = true;
+	d->cleaner.pressure = true;
 	shingle_wake_cleaner(d);
 }
 
@@ -54,7 +54,7 @@ static inline void shingle_want_clean(struct shingle_device *d)
 static inline void shingle_want_epoch(struct shingle_device *d)
 {
 	lockdep_assert_held(&d->map_lock);
-	d->epoch_wanted = true;
+	d->cleaner.epoch_wanted = true;
 	shingle_wake_cleaner(d);
 }
 
@@ -69,7 +69,7 @@ static inline void shingle_arm_idle(struct shingle_device *d)
 	unsigned int ms = READ_ONCE(d->config.idle_ms);
 
 	if (ms && !READ_ONCE(d->stopping))
-		queue_delayed_work(d->clean_wq, &d->idle_work, msecs_to_jiffies(ms));
+		queue_delayed_work(d->cleaner.wq, &d->cleaner.idle_work, msecs_to_jiffies(ms));
 }
 
 /**
@@ -81,7 +81,7 @@ static inline void shingle_arm_idle(struct shingle_device *d)
 static inline void shingle_fail_waiting(struct shingle_device *d)
 {
 	shingle_kick(d);
-	mod_delayed_work(d->wq, &d->commit_work, 0);
+	mod_delayed_work(d->wq, &d->log.commit_work, 0);
 	wake_up_all(&d->wait);
 }
 

@@ -22,19 +22,19 @@
 static void idle_work(struct work_struct *work)
 {
 	struct shingle_device *d = container_of(to_delayed_work(work), struct shingle_device,
-						idle_work);
+						cleaner.idle_work);
 	unsigned long delay = msecs_to_jiffies(READ_ONCE(d->config.idle_ms));
 	unsigned long quiet = shingle_quiet_for(d);
 
 	if (!delay || READ_ONCE(d->stopping))
 		return;
 	if (quiet < delay) {
-		queue_delayed_work(d->clean_wq, &d->idle_work, delay - quiet);
+		queue_delayed_work(d->cleaner.wq, &d->cleaner.idle_work, delay - quiet);
 	} else {
 		spin_lock_irq(&d->map_lock);
-		d->idle = true;
+		d->cleaner.idle = true;
 		spin_unlock_irq(&d->map_lock);
-		queue_delayed_work(d->clean_wq, &d->clean_work, 0);
+		queue_delayed_work(d->cleaner.wq, &d->cleaner.work, 0);
 	}
 }
 
@@ -44,7 +44,7 @@ static int reserve_step(struct shingle_device *d, u32 records)
 	bool done;
 	int err;
 
-	if (WARN_ON_ONCE(records > d->step_rec_max))
+	if (WARN_ON_ONCE(records > d->cleaner.step_rec_max))
 		return -EINVAL;
 	for (;;) {
 		spin_lock_irq(&d->map_lock);
@@ -64,15 +64,15 @@ static int reserve_step(struct shingle_device *d, u32 records)
  */
 static int finish_step(struct shingle_device *d, const struct shingle_step *step, u32 records)
 {
-	struct shingle_emit emit = { .rec = d->step_rec, .max = records };
+	struct shingle_emit emit = { .rec = d->cleaner.step_rec, .max = records };
 	u32 more, i;
 	int err;
 
 	for (;;) {
 		spin_lock_irq(&d->map_lock);
-		more = d->step_bad.nr + (step->gathered ? d->bad.nr : 0);
+		more = d->cleaner.step_bad.nr + (step->gathered ? d->bad.nr : 0);
 		if (records + more > d->journal.room ||
-		    d->bad.nr + d->step_bad.nr > SHINGLE_MAX_BAD) {
+		    d->bad.nr + d->cleaner.step_bad.nr > SHINGLE_MAX_BAD) {
 			spin_unlock_irq(&d->map_lock);
 			return -ENOSPC;
 		}
@@ -92,16 +92,16 @@ static int finish_step(struct shingle_device *d, const struct shingle_step *step
 		shingle_trim_remove(&d->trims, step->lblk, step->n);
 		shingle_epoch_stepped(d, step);
 	}
-	for (i = 0; i < d->step_bad.nr; i++) {
+	for (i = 0; i < d->cleaner.step_bad.nr; i++) {
 		struct shingle_record rec;
 		struct shingle_emit bad = { .rec = &rec, .max = 1 };
 
-		shingle_bad_add(&d->bad, d->step_bad.lblk[i]);
-		shingle_emit(&bad, SHINGLE_REC_BAD, 0, 0, d->step_bad.lblk[i], 0);
+		shingle_bad_add(&d->bad, d->cleaner.step_bad.lblk[i]);
+		shingle_emit(&bad, SHINGLE_REC_BAD, 0, 0, d->cleaner.step_bad.lblk[i], 0);
 		shingle_journal_add(d, 1, &bad);
 	}
-	d->step_bad.nr = 0;
-	d->hold_n = 0;
+	d->cleaner.step_bad.nr = 0;
+	d->cleaner.hold_n = 0;
 	d->n.steps++;
 	spin_unlock_irq(&d->map_lock);
 	return 0;
@@ -162,8 +162,8 @@ static int run_step(struct shingle_device *d, const struct shingle_step *step, b
 		/* What could not be read says nothing of the place where it was to go. */
 		if (step->gathered && err != -EINTR && !*unread)
 			shingle_wcache_stepped(d, step->lblk, step->n, true);
-		d->step_bad.nr = 0;
-		d->hold_n = 0;
+		d->cleaner.step_bad.nr = 0;
+		d->cleaner.hold_n = 0;
 		d->n.step_failures++;
 		spin_unlock_irq(&d->map_lock);
 	}
@@ -191,48 +191,48 @@ static int next_step(struct shingle_device *d, struct shingle_step *step, bool *
 
 	memset(step, 0, sizeof(*step));
 	spin_lock_irq(&d->map_lock);
-	d->cleaning = false;
+	d->cleaner.busy = false;
 	if (d->mode != SHINGLE_RW || d->stopping || d->resetting)
 		goto out;
-	if (d->recovering) {
+	if (d->cleaner.recovering) {
 		r = d->ops->clean.next_step(d->engine, SHINGLE_WHY_RECOVERY, step);
 		if (!r)
-			d->recovering = false;
+			d->cleaner.recovering = false;
 	}
-	if (!r && d->epoch_open) {
+	if (!r && d->cleaner.epoch_open) {
 		r = d->ops->clean.next_step(d->engine, SHINGLE_WHY_EPOCH, step);
 		if (!r)
 			r = -ENODATA;
 	}
-	if (!r && d->pressure) {
+	if (!r && d->cleaner.pressure) {
 		r = d->ops->clean.next_step(d->engine, SHINGLE_WHY_PRESSURE, step);
 		if (!r) {
-			d->pressure = false;
-			*kick |= d->awaits_room;
-			d->awaits_room = false;
+			d->cleaner.pressure = false;
+			*kick |= d->front.awaits_room;
+			d->front.awaits_room = false;
 		}
 	}
-	if (!r && d->forced) {
+	if (!r && d->cleaner.forced) {
 		r = d->ops->clean.next_step(d->engine, SHINGLE_WHY_FORCED, step);
-		if (!r && d->forced_again) {
-			d->forced_again = false;
+		if (!r && d->cleaner.forced_again) {
+			d->cleaner.forced_again = false;
 			r = d->ops->clean.next_step(d->engine, SHINGLE_WHY_FORCED, step);
 		}
 		if (!r)
-			d->forced = false;
+			d->cleaner.forced = false;
 	}
-	if (!r && d->idle) {
+	if (!r && d->cleaner.idle) {
 		/* Whatever the host did meanwhile, it must be quiet again for as long. */
 		bool busy = shingle_quiet_for(d) < msecs_to_jiffies(READ_ONCE(d->config.idle_ms));
 
 		if (!busy)
 			r = d->ops->clean.next_step(d->engine, SHINGLE_WHY_IDLE, step);
 		if (!r)
-			d->idle = false;
+			d->cleaner.idle = false;
 		if (busy)
-			queue_delayed_work(d->clean_wq, &d->idle_work, 0);
+			queue_delayed_work(d->cleaner.wq, &d->cleaner.idle_work, 0);
 	}
-	d->cleaning = r > 0;
+	d->cleaner.busy = r > 0;
 out:
 	spin_unlock_irq(&d->map_lock);
 	return r;
@@ -249,8 +249,7 @@ static bool settle(struct shingle_device *d)
 	spin_lock_irq(&d->map_lock);
 	pending = d->ops->clean.pending(d->engine);
 	/* Who came back meanwhile may wait for nothing but this. */
-	wanted = d->pressure || d->forced || d->idle || d->epoch_open ||
-		 shingle_waiting(d);
+	wanted = shingle_has_reason(&d->cleaner) || shingle_waiting(d);
 	spin_unlock_irq(&d->map_lock);
 	if (!pending || (wanted && shingle_commit(d, false)))
 		return false;
@@ -265,7 +264,7 @@ static bool settle(struct shingle_device *d)
 static void clean_work(struct work_struct *work)
 {
 	struct shingle_device *d = container_of(to_delayed_work(work), struct shingle_device,
-						clean_work);
+						cleaner.work);
 	struct shingle_step step;
 	bool kick = settle(d);
 	int err;
@@ -276,7 +275,7 @@ static void clean_work(struct work_struct *work)
 		shingle_epoch_open(d);
 		err = next_step(d, &step, &kick);
 		if (err == -ENODATA) {
-			d->retries = 0;
+			d->cleaner.retries = 0;
 			shingle_epoch_close(d);
 			kick = true;
 			continue;
@@ -290,8 +289,8 @@ static void clean_work(struct work_struct *work)
 		err = run_step(d, &step, &unread);
 		if (!err) {
 			/* That what fails is not even reached proves nothing. */
-			if (step.n && !d->epoch_open)
-				d->retries = 0;
+			if (step.n && !d->cleaner.epoch_open)
+				d->cleaner.retries = 0;
 			shingle_kick(d);
 			cond_resched();
 			continue;
@@ -305,10 +304,11 @@ static void clean_work(struct work_struct *work)
 			continue;
 		}
 		DMWARN_LIMIT("%s: cleaning step failed (%d), try %u of %u",
-			     dm_table_device_name(d->ti->table), err, d->retries + 1, MAX_RETRIES);
-		if (++d->retries < MAX_RETRIES) {
+			     dm_table_device_name(d->ti->table), err, d->cleaner.retries + 1,
+			     MAX_RETRIES);
+		if (++d->cleaner.retries < MAX_RETRIES) {
 			/* Even if somebody has asked meanwhile: it would fail as fast. */
-			mod_delayed_work(d->clean_wq, &d->clean_work, RETRY_DELAY);
+			mod_delayed_work(d->cleaner.wq, &d->cleaner.work, RETRY_DELAY);
 			/* Readers that waited for the step: there may be no other one. */
 			kick = true;
 			break;
@@ -326,7 +326,7 @@ static void clean_work(struct work_struct *work)
 	if (READ_ONCE(d->mode) != SHINGLE_RW || READ_ONCE(d->stopping) || READ_ONCE(d->resetting))
 		shingle_epoch_close(d);
 	spin_lock_irq(&d->map_lock);
-	d->cleaning = false;
+	d->cleaner.busy = false;
 	kick |= d->mode != SHINGLE_RW || d->stopping;
 	spin_unlock_irq(&d->map_lock);
 	if (kick)
@@ -342,6 +342,6 @@ static void clean_work(struct work_struct *work)
  */
 void shingle_clean_init(struct shingle_device *d)
 {
-	INIT_DELAYED_WORK(&d->clean_work, clean_work);
-	INIT_DELAYED_WORK(&d->idle_work, idle_work);
+	INIT_DELAYED_WORK(&d->cleaner.work, clean_work);
+	INIT_DELAYED_WORK(&d->cleaner.idle_work, idle_work);
 }

@@ -21,7 +21,7 @@
  * struct stretch - blocks of a step that the copy buffer holds at a time
  * @from: first of them
  * @n: how many
- * @nr: extents, in shingle_device::copy_extents
+ * @nr: extents, in shingle_device::cleaner.copy_extents
  * @cursor: as step_extent()
  * @rest: of the last extent, what the copy buffer did not hold
  */
@@ -52,21 +52,22 @@ static struct shingle_extent take(struct shingle_extent *x, u32 n)
 static bool next_stretch(struct shingle_device *d, const struct shingle_step *step,
 			 struct stretch *s)
 {
+	struct shingle_cleaner *c = &d->cleaner;
 	bool more = true;
 	u32 i;
 
 	s->from += s->n;
 	s->n = 0;
 	s->nr = 0;
-	while (more && s->n < d->copy_blocks) {
+	while (more && s->n < c->copy_blocks) {
 		spin_lock_irq(&d->map_lock);
-		for (i = 0; i < EXTENTS && s->n < d->copy_blocks; i++) {
+		for (i = 0; i < EXTENTS && s->n < c->copy_blocks; i++) {
 			more = s->rest.n ||
 			       shingle_step_extent(d->engine, step, &s->cursor, &s->rest);
 			if (!more || !s->rest.n)
 				break;
-			d->copy_extents[s->nr] = take(&s->rest, d->copy_blocks - s->n);
-			s->n += d->copy_extents[s->nr++].n;
+			c->copy_extents[s->nr] = take(&s->rest, c->copy_blocks - s->n);
+			s->n += c->copy_extents[s->nr++].n;
 		}
 		spin_unlock_irq(&d->map_lock);
 	}
@@ -76,7 +77,7 @@ static bool next_stretch(struct shingle_device *d, const struct shingle_step *st
 /* Which logical block is block @i of the stretch? */
 static u64 lblk_of(const struct shingle_device *d, u32 i)
 {
-	const struct shingle_extent *x = d->copy_extents;
+	const struct shingle_extent *x = d->cleaner.copy_extents;
 
 	for (; i >= x->n; x++)
 		i -= x->n;
@@ -148,12 +149,12 @@ static u32 extent_runs(struct shingle_device *d, const struct stretch *s)
 	u32 at = s->from, i;
 
 	for (i = 0; i < s->nr; i++) {
-		const struct shingle_extent *x = &d->copy_extents[i];
+		const struct shingle_extent *x = &d->cleaner.copy_extents[i];
 
 		if (r && r->kind == SHINGLE_RUN_MAPPED && r->pblk + r->n == x->src) {
 			r->n += x->n;
 		} else {
-			r = r ? r + 1 : d->copy_runs;
+			r = r ? r + 1 : d->cleaner.copy_runs;
 			r->lblk = at;
 			r->pblk = x->src;
 			r->n = x->n;
@@ -161,7 +162,7 @@ static u32 extent_runs(struct shingle_device *d, const struct stretch *s)
 		}
 		at += x->n;
 	}
-	return r - d->copy_runs + 1;
+	return r - d->cleaner.copy_runs + 1;
 }
 
 /*
@@ -178,7 +179,7 @@ static u32 source_runs(struct shingle_device *d, const struct shingle_step *step
 		part.n = min(at + SOURCE_BLOCKS, end);
 		spin_lock_irq(&d->map_lock);
 		while (at < part.n) {
-			struct shingle_run *r = &d->copy_runs[nr];
+			struct shingle_run *r = &d->cleaner.copy_runs[nr];
 
 			if (!d->ops->clean.step_source(d->engine, &part, at, r) ||
 			    r->lblk >= part.n)
@@ -201,7 +202,7 @@ static u32 collect_runs(struct shingle_device *d, const struct shingle_step *ste
 
 	*covered = step->scattered ? s->n : 0;
 	nr = step->scattered ? extent_runs(d, s) : source_runs(d, step, s, covered);
-	sort(d->copy_runs, nr, sizeof(*d->copy_runs), by_place, NULL);
+	sort(d->cleaner.copy_runs, nr, sizeof(*d->cleaner.copy_runs), by_place, NULL);
 	return nr;
 }
 
@@ -216,7 +217,7 @@ static u64 source_of(const struct shingle_device *d, const struct shingle_step *
 	u32 i;
 
 	for (i = 0; i < nr; i++) {
-		const struct shingle_run *r = &d->copy_runs[i];
+		const struct shingle_run *r = &d->cleaner.copy_runs[i];
 
 		if (block - r->lblk < r->n)
 			return r->kind == SHINGLE_RUN_MAPPED ? r->pblk + block - r->lblk :
@@ -242,7 +243,7 @@ static int note_unread(struct shingle_device *d, const struct shingle_step *step
 	d->ops->map.resolve(d->engine, lblk, 1, &now);
 	needed = now.kind == SHINGLE_RUN_MAPPED && now.pblk == pblk &&
 		 !(step->gathered && shingle_wcache_is_frozen(d, lblk));
-	if (!needed || (err == -ENODATA && shingle_bad_add(&d->step_bad, lblk)))
+	if (!needed || (err == -ENODATA && shingle_bad_add(&d->cleaner.step_bad, lblk)))
 		err = 0;
 	spin_unlock_irq(&d->map_lock);
 	if (err)
@@ -262,7 +263,7 @@ static int gather_singly(struct shingle_device *d, const struct shingle_step *st
 	u32 i;
 
 	for (i = 0; i < s->n; i++) {
-		u8 *buf = d->copy_buf + (size_t)i * SHINGLE_BLOCK_SIZE;
+		u8 *buf = d->cleaner.copy_buf + (size_t)i * SHINGLE_BLOCK_SIZE;
 		u64 pblk = source_of(d, step, nr, s->from + i), lblk = lblk_of(d, i);
 
 		if (pblk == SHINGLE_NOWHERE) {
@@ -303,10 +304,10 @@ static int gather(struct shingle_device *d, const struct shingle_step *step,
 
 	init_completion(&g.done);
 	if (covered < s->n && !has_base(step))
-		memset(d->copy_buf, 0, (size_t)s->n * SHINGLE_BLOCK_SIZE);
+		memset(d->cleaner.copy_buf, 0, (size_t)s->n * SHINGLE_BLOCK_SIZE);
 	if (blocks) {
 		/* One long read; what is newer goes over it afterwards. */
-		gather_read(d, &g, step->base + s->from, blocks, d->copy_buf);
+		gather_read(d, &g, step->base + s->from, blocks, d->cleaner.copy_buf);
 		gather_put(&g);
 		wait_for_completion(&g.done);
 		atomic_set(&g.left, 1);
@@ -316,8 +317,8 @@ static int gather(struct shingle_device *d, const struct shingle_step *step,
 			g.failed = false;
 	}
 	for (i = 0; i < nr && !g.failed; i++) {
-		const struct shingle_run *r = &d->copy_runs[i];
-		u8 *buf = d->copy_buf + (r->lblk - s->from) * SHINGLE_BLOCK_SIZE;
+		const struct shingle_run *r = &d->cleaner.copy_runs[i];
+		u8 *buf = d->cleaner.copy_buf + (r->lblk - s->from) * SHINGLE_BLOCK_SIZE;
 
 		if (r->kind != SHINGLE_RUN_MAPPED) {
 			memset(buf, 0, (size_t)r->n * SHINGLE_BLOCK_SIZE);
@@ -335,7 +336,7 @@ static int gather(struct shingle_device *d, const struct shingle_step *step,
 	err = g.failed ? gather_singly(d, step, s, nr) : 0;
 	*fresh = 0;
 	if (!err && step->gathered)
-		*fresh = shingle_wcache_overlay(d, step->lblk + s->from, s->n, d->copy_buf);
+		*fresh = shingle_wcache_overlay(d, step->lblk + s->from, s->n, d->cleaner.copy_buf);
 	return err;
 }
 
@@ -393,8 +394,8 @@ bool shingle_step_allowed(struct shingle_device *d, const struct shingle_step *s
 static void hold_readers(struct shingle_device *d, const struct shingle_step *step)
 {
 	spin_lock_irq(&d->map_lock);
-	d->hold_pblk = step->dst;
-	d->hold_n = step->n;
+	d->cleaner.hold_pblk = step->dst;
+	d->cleaner.hold_n = step->n;
 	spin_unlock_irq(&d->map_lock);
 	shingle_wait_for_readers(d);
 }
@@ -415,8 +416,8 @@ static int clean_write(struct shingle_device *d, u64 dst, u32 n, void *buf, u32 
 /* Write a stretch, in one go what goes to one place.  @fresh: as gather(). */
 static int put(struct shingle_device *d, const struct stretch *s, u32 fresh)
 {
-	const struct shingle_extent *x = d->copy_extents, *end = x + s->nr;
-	u8 *buf = d->copy_buf;
+	const struct shingle_extent *x = d->cleaner.copy_extents, *end = x + s->nr;
+	u8 *buf = d->cleaner.copy_buf;
 	u64 dst;
 	u32 n;
 	int err = 0;
@@ -436,6 +437,7 @@ static int put(struct shingle_device *d, const struct stretch *s, u32 fresh)
 /* The blocks of a step that are in the epoch alone. */
 static int copy_frozen(struct shingle_device *d, const struct shingle_step *step)
 {
+	struct shingle_cleaner *c = &d->cleaner;
 	u64 at = step->lblk, end = at + step->n;
 	u32 n, got;
 	int err;
@@ -443,11 +445,11 @@ static int copy_frozen(struct shingle_device *d, const struct shingle_step *step
 	for (; at < end; at += n) {
 		if (READ_ONCE(d->stopping) || READ_ONCE(d->resetting))
 			return -EINTR;
-		for (n = 0; n < d->copy_blocks; n += got) {
+		for (n = 0; n < c->copy_blocks; n += got) {
 			u64 from = at + n;
 
-			got = shingle_wcache_frozen(d, &from, end, d->copy_blocks - n,
-						    d->copy_buf + (size_t)n * SHINGLE_BLOCK_SIZE);
+			got = shingle_wcache_frozen(d, &from, end, c->copy_blocks - n,
+						    c->copy_buf + (size_t)n * SHINGLE_BLOCK_SIZE);
 			if (!got || (n && from != at + n))
 				break;
 			if (!n)
@@ -455,7 +457,7 @@ static int copy_frozen(struct shingle_device *d, const struct shingle_step *step
 		}
 		if (!n)
 			break;
-		err = clean_write(d, step->dst + (at - step->lblk), n, d->copy_buf, n);
+		err = clean_write(d, step->dst + (at - step->lblk), n, c->copy_buf, n);
 		if (err)
 			return err;
 	}
@@ -476,7 +478,7 @@ int shingle_copy_step(struct shingle_device *d, const struct shingle_step *step,
 	u32 fresh;
 	int err;
 
-	if (step->whole_in_memory && step->n > d->copy_blocks)
+	if (step->whole_in_memory && step->n > d->cleaner.copy_blocks)
 		return -EINVAL;
 	if (WARN_ON_ONCE(step->scattered && (step->whole_in_memory || step->gathered)))
 		return -EINVAL;

@@ -24,16 +24,16 @@ void shingle_epoch_open(struct shingle_device *d)
 	bool go;
 
 	spin_lock_irq(&d->map_lock);
-	go = d->epoch_wanted && !d->epoch_open && d->mode == SHINGLE_RW && !d->stopping &&
-	     !d->resetting;
+	go = d->cleaner.epoch_wanted && !d->cleaner.epoch_open && d->mode == SHINGLE_RW &&
+	     !d->stopping && !d->resetting;
 	if (go)
-		d->epoch_wanted = false;
+		d->cleaner.epoch_wanted = false;
 	spin_unlock_irq(&d->map_lock);
 	if (!go)
 		return;
 	go = shingle_wcache_freeze(d);
 	spin_lock_irq(&d->map_lock);
-	d->epoch_open = go;
+	d->cleaner.epoch_open = go;
 	if (!go)
 		d->ops->gather.epoch_end(d->engine);
 	spin_unlock_irq(&d->map_lock);
@@ -48,10 +48,10 @@ void shingle_epoch_open(struct shingle_device *d)
 void shingle_epoch_close(struct shingle_device *d)
 {
 	spin_lock_irq(&d->map_lock);
-	if (d->epoch_open) {
+	if (d->cleaner.epoch_open) {
 		d->ops->gather.epoch_end(d->engine);
 		shingle_wcache_thaw(d);
-		d->epoch_open = false;
+		d->cleaner.epoch_open = false;
 	}
 	spin_unlock_irq(&d->map_lock);
 }

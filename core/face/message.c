@@ -72,14 +72,14 @@ static int verify(struct shingle_device *d)
 	/* Nothing that it says can be believed any more. */
 	shingle_set_mode(d, SHINGLE_FAIL, true, "the map contradicts itself");
 	/* If it is suspended another table may be about to read what that writes. */
-	flush_work(&d->sb_work);
+	flush_work(&d->log.sb_work);
 	return -EUCLEAN;
 }
 
 static bool all_clean(const struct shingle_device *d)
 {
 	lockdep_assert_held(&d->map_lock);
-	return !d->forced && !d->recovering;
+	return !d->cleaner.forced && !d->cleaner.recovering;
 }
 
 static bool forced_over(struct shingle_device *d)
@@ -100,18 +100,18 @@ static int clean_all(struct shingle_device *d)
 	if (err && err != -EIO)		/* What was lost need not be cleaned. */
 		return err;
 	spin_lock_irq(&d->map_lock);
-	d->forced_again |= d->forced;
-	d->forced = true;
-	d->cleans++;
+	d->cleaner.forced_again |= d->cleaner.forced;
+	d->cleaner.forced = true;
+	d->cleaner.cleans++;
 	spin_unlock_irq(&d->map_lock);
-	mod_delayed_work(d->clean_wq, &d->clean_work, 0);
+	mod_delayed_work(d->cleaner.wq, &d->cleaner.work, 0);
 	killed = wait_event_killable(d->wait, forced_over(d));
 	spin_lock_irq(&d->map_lock);
 	err = d->mode != SHINGLE_RW ? -EROFS : all_clean(d) ? 0 : -EAGAIN;
 	/* Nobody waits for the rest.  The engine does not know: it is in the middle of it. */
-	if (!--d->cleans) {
-		d->forced_again |= d->forced;
-		d->forced = false;
+	if (!--d->cleaner.cleans) {
+		d->cleaner.forced_again |= d->cleaner.forced;
+		d->cleaner.forced = false;
 	}
 	spin_unlock_irq(&d->map_lock);
 	return killed ?: err;

@@ -50,7 +50,7 @@ static int key_changed(struct shingle_device *d, enum shingle_key key, u32 value
 	case SHINGLE_KEY_IDLE_MS:
 		/* It may wait for a timer set before; it knows for how long it still has to. */
 		if (value && !READ_ONCE(d->stopping))
-			mod_delayed_work(d->clean_wq, &d->idle_work, 0);
+			mod_delayed_work(d->cleaner.wq, &d->cleaner.idle_work, 0);
 		return 0;
 	case SHINGLE_KEY_WCACHE:
 		return switch_wcache(d, value, why);
@@ -86,7 +86,7 @@ static int set_key(struct shingle_device *d, const struct shingle_option *o, con
 		o->set(&d->config, value, why);
 	shingle_option_put(o, &d->config, value);
 	if (sooner && d->journal.txn[d->journal.open].nr && !READ_ONCE(d->suspended))
-		mod_delayed_work(d->wq, &d->commit_work, 0);
+		mod_delayed_work(d->wq, &d->log.commit_work, 0);
 	spin_unlock_irqrestore(&d->map_lock, flags);
 	return in_use ? key_changed(d, key, value, why) : 0;
 }

@@ -37,7 +37,7 @@ static bool quiet(struct shingle_device *d)
 	bool yes;
 
 	spin_lock_irq(&d->map_lock);
-	yes = (!d->cleaning && !d->epoch_open && !d->journal.reserved &&
+	yes = (!d->cleaner.busy && !d->cleaner.epoch_open && !d->journal.reserved &&
 	       !shingle_reading(d, 0) && !shingle_reading(d, 1)) ||
 	      d->mode != SHINGLE_RW;
 	spin_unlock_irq(&d->map_lock);
@@ -49,7 +49,7 @@ static void set_resetting(struct shingle_device *d, bool yes)
 	spin_lock_irq(&d->map_lock);
 	d->resetting = yes;
 	/* The cleaner gives up an epoch that is open. */
-	queue_delayed_work(d->clean_wq, &d->clean_work, 0);
+	queue_delayed_work(d->cleaner.wq, &d->cleaner.work, 0);
 	spin_unlock_irq(&d->map_lock);
 }
 
@@ -123,7 +123,7 @@ int shingle_reset(struct shingle_device *d)
 	set_resetting(d, false);
 	shingle_kick(d);
 	/* Whoever asked for cleaning hears that there is nothing to clean. */
-	queue_delayed_work(d->clean_wq, &d->clean_work, 0);
+	queue_delayed_work(d->cleaner.wq, &d->cleaner.work, 0);
 	if (err == -EAGAIN)
 		DMERR("%s: reset refused: %s; nothing was erased", device_name(d), interrupted);
 	else if (err)

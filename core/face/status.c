@@ -25,7 +25,7 @@ static unsigned int emit_info(struct shingle_device *d, char *result, unsigned i
 	used = d->journal.used;
 	steps = d->n.steps;
 	cleaning = d->mode == SHINGLE_RW &&
-		   (d->cleaning || d->pressure || d->forced || d->idle || d->epoch_open);
+		   (d->cleaner.busy || shingle_has_reason(&d->cleaner));
 	spin_unlock_irq(&d->map_lock);
 
 	DMEMIT("%llu/%llu %llu/%llu %llu %s %s %s", cached, capacity, used,

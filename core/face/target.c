@@ -32,15 +32,15 @@ static void end_works(struct shingle_device *d)
 	int pass;
 
 	for (pass = 0; pass < 2; pass++) {
-		cancel_delayed_work_sync(&d->commit_work);
-		cancel_delayed_work_sync(&d->idle_work);
-		cancel_delayed_work_sync(&d->clean_work);
+		cancel_delayed_work_sync(&d->log.commit_work);
+		cancel_delayed_work_sync(&d->cleaner.idle_work);
+		cancel_delayed_work_sync(&d->cleaner.work);
 		cancel_delayed_work_sync(&d->wcache.work);
 		cancel_work_sync(&d->work);
-		cancel_work_sync(&d->order_work);
-		cancel_work_sync(&d->ckpt_work);
+		cancel_work_sync(&d->order.work);
+		cancel_work_sync(&d->log.ckpt_work);
 	}
-	flush_work(&d->sb_work);
+	flush_work(&d->log.sb_work);
 }
 
 static void free_device(struct shingle_device *d)
@@ -54,21 +54,21 @@ static void free_device(struct shingle_device *d)
 	mutex_unlock(&active_lock);
 	if (d->wq)
 		destroy_workqueue(d->wq);
-	if (d->clean_wq)
-		destroy_workqueue(d->clean_wq);
-	if (d->ckpt_wq)
-		destroy_workqueue(d->ckpt_wq);
-	if (d->order_wq)
-		destroy_workqueue(d->order_wq);
+	if (d->cleaner.wq)
+		destroy_workqueue(d->cleaner.wq);
+	if (d->log.wq)
+		destroy_workqueue(d->log.wq);
+	if (d->order.wq)
+		destroy_workqueue(d->order.wq);
 	shingle_wcache_exit(d);
 	if (d->engine)
 		d->ops->destroy(d->engine);
 	shingle_journal_exit(d);
-	kvfree(d->copy_buf);
-	kvfree(d->copy_extents);
-	kvfree(d->copy_runs);
-	kvfree(d->step_rec);
-	kvfree(d->meta_buf);
+	kvfree(d->cleaner.copy_buf);
+	kvfree(d->cleaner.copy_extents);
+	kvfree(d->cleaner.copy_runs);
+	kvfree(d->cleaner.step_rec);
+	kvfree(d->log.meta_buf);
 	bioset_exit(&d->bios);
 	free_percpu(d->cpu);
 	if (!IS_ERR_OR_NULL(d->io))
@@ -176,29 +176,30 @@ static int load_layout(struct shingle_device *d)
 
 static int alloc_buffers(struct shingle_device *d)
 {
+	struct shingle_cleaner *c = &d->cleaner;
 	int err, cpu;
 
 	err = shingle_journal_init(d);
 	if (err)
 		return err;
-	d->copy_blocks = min(d->layout.band_blocks, DEFAULT_COPY_BLOCKS);
-	d->copy_blocks = max(d->copy_blocks, d->engine->copy_blocks);
-	d->copy_buf = shingle_zalloc_array(d->copy_blocks, SHINGLE_BLOCK_SIZE);
-	d->copy_extents = shingle_zalloc_array(d->copy_blocks, sizeof(*d->copy_extents));
-	d->copy_runs = shingle_zalloc_array(d->copy_blocks, sizeof(*d->copy_runs));
-	d->step_rec_max = shingle_most_step_records(d->engine);
-	if (d->step_rec_max > d->journal.room)
+	c->copy_blocks = min(d->layout.band_blocks, DEFAULT_COPY_BLOCKS);
+	c->copy_blocks = max(c->copy_blocks, d->engine->copy_blocks);
+	c->copy_buf = shingle_zalloc_array(c->copy_blocks, SHINGLE_BLOCK_SIZE);
+	c->copy_extents = shingle_zalloc_array(c->copy_blocks, sizeof(*c->copy_extents));
+	c->copy_runs = shingle_zalloc_array(c->copy_blocks, sizeof(*c->copy_runs));
+	c->step_rec_max = shingle_most_step_records(d->engine);
+	if (c->step_rec_max > d->journal.room)
 		return shingle_refuse(d->ti, -EINVAL,
 				      "The journal has no room for a cleaning step's records");
-	d->step_rec = shingle_zalloc_array(d->step_rec_max, sizeof(*d->step_rec));
-	d->meta_buf = shingle_zalloc_array(SHINGLE_META_BATCH, SHINGLE_BLOCK_SIZE);
+	c->step_rec = shingle_zalloc_array(c->step_rec_max, sizeof(*c->step_rec));
+	d->log.meta_buf = shingle_zalloc_array(SHINGLE_META_BATCH, SHINGLE_BLOCK_SIZE);
 	d->wq = alloc_workqueue("shingle-io", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
-	d->clean_wq = alloc_workqueue("shingle-clean", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
-	d->ckpt_wq = alloc_workqueue("shingle-ckpt", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
-	d->order_wq = alloc_workqueue("shingle-order", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
+	c->wq = alloc_workqueue("shingle-clean", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
+	d->log.wq = alloc_workqueue("shingle-ckpt", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
+	d->order.wq = alloc_workqueue("shingle-order", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
 	d->cpu = alloc_percpu(struct shingle_cpu);
-	if (!d->cpu || !d->copy_buf || !d->copy_extents || !d->copy_runs || !d->step_rec ||
-	    !d->meta_buf || !d->wq || !d->clean_wq || !d->ckpt_wq || !d->order_wq)
+	if (!d->cpu || !c->copy_buf || !c->copy_extents || !c->copy_runs || !c->step_rec ||
+	    !d->log.meta_buf || !d->wq || !c->wq || !d->log.wq || !d->order.wq)
 		return -ENOMEM;
 	for_each_possible_cpu(cpu)
 		per_cpu_ptr(d->cpu, cpu)->last_io = jiffies;
@@ -241,12 +242,12 @@ int shingle_ctr(struct dm_target *ti, unsigned int argc, char **argv,
 	INIT_LIST_HEAD(&d->list);
 	spin_lock_init(&d->map_lock);
 	mutex_init(&d->reset_lock);
-	mutex_init(&d->commit_lock);
-	mutex_init(&d->ckpt_lock);
+	mutex_init(&d->log.commit_lock);
+	mutex_init(&d->log.ckpt_lock);
 	init_waitqueue_head(&d->wait);
-	INIT_DELAYED_WORK(&d->commit_work, shingle_commit_work);
-	INIT_WORK(&d->ckpt_work, shingle_checkpoint_work);
-	INIT_WORK(&d->sb_work, shingle_superblock_work);
+	INIT_DELAYED_WORK(&d->log.commit_work, shingle_commit_work);
+	INIT_WORK(&d->log.ckpt_work, shingle_checkpoint_work);
+	INIT_WORK(&d->log.sb_work, shingle_superblock_work);
 	shingle_order_init(d);
 	shingle_io_init(d);
 	shingle_clean_init(d);
@@ -395,7 +396,7 @@ void shingle_resume(struct dm_target *ti)
 	spin_unlock_irq(&d->map_lock);
 	WRITE_ONCE(d->stopping, false);
 	WRITE_ONCE(d->suspended, false);
-	queue_delayed_work(d->clean_wq, &d->clean_work, 0);
+	queue_delayed_work(d->cleaner.wq, &d->cleaner.work, 0);
 	/* Blocks that are away from home since before. */
 	shingle_arm_idle(d);
 }
@@ -458,16 +459,16 @@ void shingle_postsuspend(struct dm_target *ti)
 	/* A reset under way comes to its end; the next one will see. */
 	mutex_lock(&d->reset_lock);
 	mutex_unlock(&d->reset_lock);
-	cancel_delayed_work_sync(&d->idle_work);
-	cancel_delayed_work_sync(&d->clean_work);
+	cancel_delayed_work_sync(&d->cleaner.idle_work);
+	cancel_delayed_work_sync(&d->cleaner.work);
 	flush_work(&d->work);
-	cancel_delayed_work_sync(&d->commit_work);
+	cancel_delayed_work_sync(&d->log.commit_work);
 	/* It may have been asked for by the last commit. */
-	cancel_delayed_work_sync(&d->clean_work);
+	cancel_delayed_work_sync(&d->cleaner.work);
 	if (d->loaded)
 		shingle_commit(d, false);
-	flush_work(&d->ckpt_work);
-	flush_work(&d->sb_work);
+	flush_work(&d->log.ckpt_work);
+	flush_work(&d->log.sb_work);
 }
 EXPORT_SYMBOL_GPL(shingle_postsuspend);
 

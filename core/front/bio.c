@@ -35,9 +35,9 @@ void shingle_finish(struct shingle_device *d, struct bio *bio)
 		return;
 	}
 	spin_lock_irqsave(&d->map_lock, flags);
-	bio_list_add(&d->commits, bio);
+	bio_list_add(&d->log.commits, bio);
 	/* Within the lock: a commit under way may complete it, and then @d may be freed. */
-	mod_delayed_work(d->wq, &d->commit_work, 0);
+	mod_delayed_work(d->wq, &d->log.commit_work, 0);
 	spin_unlock_irqrestore(&d->map_lock, flags);
 }
 
@@ -95,7 +95,7 @@ void shingle_end_write(struct shingle_device *d, struct bio *bio)
 static void defer(struct shingle_device *d, struct bio *bio)
 {
 	lockdep_assert_held(&d->map_lock);
-	bio_list_add(&d->deferred, bio);
+	bio_list_add(&d->front.deferred, bio);
 	d->n.deferred++;
 }
 
@@ -149,14 +149,14 @@ int shingle_prepare_read(struct shingle_device *d, struct shingle_io *io, u64 lb
 	*n = run.n;
 	if (run.kind == SHINGLE_RUN_ZERO)
 		return DM_MAPIO_SUBMITTED;
-	if (unlikely(d->hold_n) && run.pblk < d->hold_pblk + d->hold_n &&
-	    d->hold_pblk < run.pblk + run.n) {
+	if (unlikely(d->cleaner.hold_n) && run.pblk < d->cleaner.hold_pblk + d->cleaner.hold_n &&
+	    d->cleaner.hold_pblk < run.pblk + run.n) {
 		/* One block at a time: its map may be in pieces afterwards. */
 		*n = 1;
 		return -EBUSY;
 	}
 	io->state = SHINGLE_IO_READ;
-	io->reader_set = d->reader_set;
+	io->reader_set = d->order.reader_set;
 	this_cpu_inc(d->cpu->readers[io->reader_set]);
 	io->zero = run.kind == SHINGLE_RUN_UNWRITTEN;
 	*pblk = run.pblk;
@@ -381,7 +381,7 @@ static int map_bio(struct shingle_device *d, struct bio *bio)
 		io->fua = bio->bi_opf & REQ_FUA;
 		spin_lock_irq(&d->map_lock);
 		io->seq = d->wcache.seq;
-		bio_list_add(&d->deferred, bio);
+		bio_list_add(&d->front.deferred, bio);
 		spin_unlock_irq(&d->map_lock);
 		shingle_kick(d);
 		return DM_MAPIO_SUBMITTED;

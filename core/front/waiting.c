@@ -123,7 +123,7 @@ static bool give_up(struct shingle_device *d, struct bio *bio, int err)
 {
 	struct shingle_io *io = shingle_bio_io(bio);
 
-	d->no_promise |= err == -EAGAIN;
+	d->front.no_promise |= err == -EAGAIN;
 	if (!shingle_is_final(err))
 		return false;
 	cmpxchg(&io->status, BLK_STS_OK, err == SHINGLE_FULL ? BLK_STS_NOSPC : BLK_STS_IOERR);
@@ -262,14 +262,14 @@ static int discard_some(struct shingle_device *d, struct shingle_io *io, bool ze
 	if (r) {
 		shingle_journal_cancel(d, records);
 		if (!shingle_is_final(r)) {
-			d->awaits_write = true;
+			d->front.awaits_write = true;
 			shingle_want_clean(d);
 		}
 		goto out;
 	}
 	if (*dropped) {
 		d->n.discard_blocks += joined ? left : *done;
-		shingle_bad_remove(&d->step_bad, lblk, *done);
+		shingle_bad_remove(&d->cleaner.step_bad, lblk, *done);
 		if (shingle_bad_remove(&d->bad, lblk, *done))
 			shingle_emit(&emit, SHINGLE_REC_GOOD, 0, 0, lblk, *done);
 		if (part && !joined)
@@ -355,17 +355,17 @@ static void io_work(struct work_struct *work)
 	u32 tried = 0;
 
 	spin_lock_irq(&d->map_lock);
-	todo = d->deferred;
-	bio_list_init(&d->deferred);
+	todo = d->front.deferred;
+	bio_list_init(&d->front.deferred);
 	/* What a bio of these has waited for may happen before it is back. */
-	d->retrying = !bio_list_empty(&todo);
+	d->front.retrying = !bio_list_empty(&todo);
 	spin_unlock_irq(&d->map_lock);
 
-	d->no_promise = false;
+	d->front.no_promise = false;
 	while ((bio = bio_list_pop(&todo))) {
 		bool done;
 
-		if (d->no_promise && bio_op(bio) != REQ_OP_READ) {
+		if (d->front.no_promise && bio_op(bio) != REQ_OP_READ) {
 			bio_list_add(&again, bio);
 			continue;
 		}
@@ -381,8 +381,8 @@ static void io_work(struct work_struct *work)
 	}
 
 	spin_lock_irq(&d->map_lock);
-	bio_list_merge_head(&d->deferred, &again);
-	d->retrying = false;
+	bio_list_merge_head(&d->front.deferred, &again);
+	d->front.retrying = false;
 	d->n.retried += tried;
 	spin_unlock_irq(&d->map_lock);
 	if (unlikely(d->wcache.blocks))
@@ -397,7 +397,7 @@ static void io_work(struct work_struct *work)
  */
 void shingle_io_init(struct shingle_device *d)
 {
-	bio_list_init(&d->deferred);
-	bio_list_init(&d->commits);
+	bio_list_init(&d->front.deferred);
+	bio_list_init(&d->log.commits);
 	INIT_WORK(&d->work, io_work);
 }

@@ -38,7 +38,7 @@ struct ckpt_writer {
 static void begin_slot(struct ckpt_writer *w)
 {
 	w->all = true;
-	w->slot = !w->d->ckpt_slot;
+	w->slot = !w->d->log.ckpt_slot;
 	w->first = 0;
 	w->nr = 0;
 	w->crc = 0;
@@ -58,14 +58,14 @@ static void begin(struct ckpt_writer *w, bool all)
 	changed = d->engine->marks.nr;
 	spin_unlock_irq(&d->map_lock);
 	/* Core's piece, and the footer. */
-	if (all || !d->ckpt_end ||
-	    d->ckpt_end + changed + 2 > shingle_ckpt_room(&d->layout, d->ckpt_slot)) {
+	if (all || !d->log.ckpt_end ||
+	    d->log.ckpt_end + changed + 2 > shingle_ckpt_room(&d->layout, d->log.ckpt_slot)) {
 		begin_slot(w);
 		return;
 	}
-	w->slot = d->ckpt_slot;
-	w->first = d->ckpt_end;
-	w->nr = d->ckpt_end;
+	w->slot = d->log.ckpt_slot;
+	w->first = d->log.ckpt_end;
+	w->nr = d->log.ckpt_end;
 }
 
 static int write_batch(struct ckpt_writer *w)
@@ -77,12 +77,12 @@ static int write_batch(struct ckpt_writer *w)
 	if (!n)
 		return 0;
 	return shingle_rw(d, REQ_OP_WRITE, shingle_meta_dev(&d->layout),
-			  shingle_ckpt_block(&d->layout, w->slot, w->nr - n), n, d->meta_buf);
+			  shingle_ckpt_block(&d->layout, w->slot, w->nr - n), n, d->log.meta_buf);
 }
 
 static struct shingle_chunk *next_chunk(struct ckpt_writer *w)
 {
-	struct shingle_chunk *c = (void *)(w->d->meta_buf + w->fill * SHINGLE_BLOCK_SIZE);
+	struct shingle_chunk *c = (void *)(w->d->log.meta_buf + w->fill * SHINGLE_BLOCK_SIZE);
 
 	memset(c, 0, sizeof(*c));
 	return c;
@@ -136,14 +136,15 @@ static int write_chunks(struct ckpt_writer *w)
 	spin_unlock_irq(&d->map_lock);
 	w->bad = bytes;
 	/* That there are none any more must be said, too. */
-	err = bytes || (!w->all && d->ckpt_bad) ? put_chunk(w, c, SHINGLE_CHUNK_CORE, bytes) : 0;
+	if (bytes || (!w->all && d->log.ckpt_bad))
+		err = put_chunk(w, c, SHINGLE_CHUNK_CORE, bytes);
 	return err ?: write_batch(w);
 }
 
 static int write_footer(struct ckpt_writer *w, u64 journal_seq, u64 journal_pos, u32 prev_crc)
 {
 	struct shingle_device *d = w->d;
-	struct shingle_footer *f = (void *)d->meta_buf;
+	struct shingle_footer *f = (void *)d->log.meta_buf;
 	const struct shingle_layout *l = &d->layout;
 	u64 block = shingle_ckpt_block(l, w->slot, w->nr);
 	int err;
@@ -151,7 +152,7 @@ static int write_footer(struct ckpt_writer *w, u64 journal_seq, u64 journal_pos,
 	memset(f, 0, sizeof(*f));
 	f->nr_chunks = cpu_to_le64(w->nr - w->first);
 	f->first = cpu_to_le64(w->first);
-	f->prev_crc = cpu_to_le32(w->first ? d->ckpt_crc : 0);
+	f->prev_crc = cpu_to_le32(w->first ? d->log.ckpt_crc : 0);
 	f->journal_seq = cpu_to_le64(journal_seq);
 	f->journal_pos = cpu_to_le64(journal_pos);
 	f->journal_prev_crc = cpu_to_le32(prev_crc);
@@ -160,7 +161,7 @@ static int write_footer(struct ckpt_writer *w, u64 journal_seq, u64 journal_pos,
 	err = shingle_rw(d, REQ_OP_WRITE | REQ_PREFLUSH | REQ_FUA, shingle_meta_dev(&d->layout),
 			 block, 1, f);
 	if (!err)
-		d->ckpt_crc = le32_to_cpu(f->h.crc);
+		d->log.ckpt_crc = le32_to_cpu(f->h.crc);
 	return err;
 }
 
@@ -172,7 +173,7 @@ static void keep_room(struct shingle_device *d, u64 will_free)
 {
 	struct shingle_journal *j = &d->journal;
 
-	lockdep_assert_held(&d->commit_lock);
+	lockdep_assert_held(&d->log.commit_lock);
 	spin_lock_irq(&d->map_lock);
 	j->keep = j->max_blocks - min_t(u64, will_free, j->max_blocks);
 	spin_unlock_irq(&d->map_lock);
@@ -205,7 +206,7 @@ static void switch_engine(struct shingle_device *d, struct shingle_engine **fres
 	d->engine->in_use = true;
 	d->config.engine = d->engine;
 	d->bad.nr = 0;
-	d->step_bad.nr = 0;
+	d->cleaner.step_bad.nr = 0;
 	d->trims.nr = 0;
 	d->n.resets++;
 }
@@ -216,7 +217,7 @@ static void switch_engine(struct shingle_device *d, struct shingle_engine **fres
  */
 static void leave_one_out(struct shingle_device *d)
 {
-	lockdep_assert_held(&d->commit_lock);
+	lockdep_assert_held(&d->log.commit_lock);
 	spin_lock_irq(&d->map_lock);
 	d->journal.seq++;
 	spin_unlock_irq(&d->map_lock);
@@ -230,15 +231,15 @@ static int checkpoint_locked(struct shingle_device *d, struct shingle_engine **f
 {
 	struct shingle_journal *j = &d->journal;
 	struct ckpt_writer w = {
-		.d = d, .engine = fresh ? *fresh : d->engine, .seq = d->ckpt_seq + 1,
+		.d = d, .engine = fresh ? *fresh : d->engine, .seq = d->log.ckpt_seq + 1,
 	};
 	u32 prev_crc;
 	u64 seq, pos, used;
 	int err;
 
-	lockdep_assert_held(&d->ckpt_lock);
+	lockdep_assert_held(&d->log.ckpt_lock);
 	/* With no commit under way the open transaction's place is known. */
-	mutex_lock(&d->commit_lock);
+	mutex_lock(&d->log.commit_lock);
 	if (fresh)
 		leave_one_out(d);
 	seq = j->seq;
@@ -246,7 +247,7 @@ static int checkpoint_locked(struct shingle_device *d, struct shingle_engine **f
 	used = j->used;
 	prev_crc = j->prev_crc;
 	keep_room(d, used);
-	mutex_unlock(&d->commit_lock);
+	mutex_unlock(&d->log.commit_lock);
 
 	begin(&w, all);
 	err = write_chunks(&w);
@@ -267,16 +268,16 @@ static int checkpoint_locked(struct shingle_device *d, struct shingle_engine **f
 	trace_shingle_checkpoint(dm_table_device_name(d->ti->table), w.seq, w.written, err);
 	if (err) {
 		/* Marks were taken away for what was not written. */
-		d->ckpt_end = 0;
+		d->log.ckpt_end = 0;
 		if (err != -EROFS)
 			shingle_set_mode(d, SHINGLE_RO, true, "a checkpoint could not be written");
 		return err;
 	}
 
-	d->ckpt_seq = w.seq;
-	d->ckpt_slot = w.slot;
-	d->ckpt_end = w.nr + 1;
-	d->ckpt_bad = w.bad;
+	d->log.ckpt_seq = w.seq;
+	d->log.ckpt_slot = w.slot;
+	d->log.ckpt_end = w.nr + 1;
+	d->log.ckpt_bad = w.bad;
 	spin_lock_irq(&d->map_lock);
 	j->used -= used;
 	j->keep = 0;
@@ -303,10 +304,10 @@ int shingle_checkpoint(struct shingle_device *d)
 {
 	int err = -EROFS;
 
-	mutex_lock(&d->ckpt_lock);
+	mutex_lock(&d->log.ckpt_lock);
 	if (READ_ONCE(d->mode) == SHINGLE_RW)
 		err = READ_ONCE(d->leaving) ? -EAGAIN : checkpoint_locked(d, NULL, false);
-	mutex_unlock(&d->ckpt_lock);
+	mutex_unlock(&d->log.ckpt_lock);
 	return err;
 }
 
@@ -324,27 +325,27 @@ int shingle_checkpoint_reset(struct shingle_device *d, struct shingle_engine **f
 {
 	int err = -EROFS;
 
-	mutex_lock(&d->ckpt_lock);
+	mutex_lock(&d->log.ckpt_lock);
 	if (READ_ONCE(d->mode) == SHINGLE_RW)
 		err = checkpoint_locked(d, fresh, true);
 	if (!err)
 		err = checkpoint_locked(d, NULL, true);
-	mutex_unlock(&d->ckpt_lock);
+	mutex_unlock(&d->log.ckpt_lock);
 	return err;
 }
 
 /**
  * shingle_checkpoint_work() - a commit finds the journal half full
- * @work: shingle_device::ckpt_work
+ * @work: shingle_device::log.ckpt_work
  *
  * Context: workqueue.
  */
 void shingle_checkpoint_work(struct work_struct *work)
 {
-	struct shingle_device *d = container_of(work, struct shingle_device, ckpt_work);
+	struct shingle_device *d = container_of(work, struct shingle_device, log.ckpt_work);
 	u64 ring = shingle_journal_room(&d->layout), used;
 
-	mutex_lock(&d->ckpt_lock);
+	mutex_lock(&d->log.ckpt_lock);
 	/* Two commits may have asked for the same one, or one that ended just now will do. */
 	spin_lock_irq(&d->map_lock);
 	used = d->journal.used;
@@ -352,28 +353,28 @@ void shingle_checkpoint_work(struct work_struct *work)
 	if (READ_ONCE(d->mode) == SHINGLE_RW &&
 	    (used >= ring / 2 || ring - used < 2 * d->journal.max_blocks))
 		checkpoint_locked(d, NULL, false);
-	mutex_unlock(&d->ckpt_lock);
+	mutex_unlock(&d->log.ckpt_lock);
 	wake_up_all(&d->wait);
 }
 
 /**
  * shingle_superblock_work() - note on the disk that a check is needed
- * @work: shingle_device::sb_work
+ * @work: shingle_device::log.sb_work
  *
  * Context: workqueue.
  */
 void shingle_superblock_work(struct work_struct *work)
 {
-	struct shingle_device *d = container_of(work, struct shingle_device, sb_work);
+	struct shingle_device *d = container_of(work, struct shingle_device, log.sb_work);
 	enum shingle_dev dev = shingle_meta_dev(&d->layout);
 	u64 block[2] = { 0, d->blocks[dev] - 1 };
 	int i, written = 0;
 
-	mutex_lock(&d->ckpt_lock);
+	mutex_lock(&d->log.ckpt_lock);
 	d->layout.sb_seq++;
 	d->layout.flags |= SHINGLE_SB_NEEDS_CHECK;
 	for (i = 0; i < 2; i++) {
-		struct shingle_sb *sb = (void *)d->meta_buf;
+		struct shingle_sb *sb = (void *)d->log.meta_buf;
 
 		shingle_layout_encode(&d->layout, block[i], sb);
 		if (shingle_rw(d, REQ_OP_WRITE | REQ_PREFLUSH | REQ_FUA, dev, block[i], 1, sb))
@@ -383,7 +384,7 @@ void shingle_superblock_work(struct work_struct *work)
 		d->n.superblock_blocks++;
 		spin_unlock_irq(&d->map_lock);
 	}
-	mutex_unlock(&d->ckpt_lock);
+	mutex_unlock(&d->log.ckpt_lock);
 	if (!written)
 		DMERR("%s: no superblock could be marked for a check",
 		      dm_table_device_name(d->ti->table));

@@ -128,9 +128,9 @@ bool shingle_journal_reserve(struct shingle_device *d, u32 records)
 	lockdep_assert_held(&d->map_lock);
 	if (j->txn[j->open].nr + j->reserved + records > j->room) {
 		if (j->txn[j->open].nr)
-			mod_delayed_work(d->wq, &d->commit_work, 0);
+			mod_delayed_work(d->wq, &d->log.commit_work, 0);
 		else
-			d->awaits_write = true;
+			d->front.awaits_write = true;
 		return false;
 	}
 	j->reserved += records;
@@ -171,8 +171,9 @@ void shingle_journal_add(struct shingle_device *d, u32 reserved, const struct sh
 			.records[t->nr % SHINGLE_JOURNAL_RECORDS] = emit->rec[i];
 	d->n.records += emit->nr;
 	/* If it is pending it will see these: it must have the lock first. */
-	if (emit->nr && d->config.commit_ms && !delayed_work_pending(&d->commit_work))
-		queue_delayed_work(d->wq, &d->commit_work, msecs_to_jiffies(d->config.commit_ms));
+	if (emit->nr && d->config.commit_ms && !delayed_work_pending(&d->log.commit_work))
+		queue_delayed_work(d->wq, &d->log.commit_work,
+				   msecs_to_jiffies(d->config.commit_ms));
 }
 
 /* Write the sealed blocks of a transaction, cut where the ring ends. */
@@ -280,7 +281,7 @@ int shingle_flush(struct shingle_device *d)
 	int err = -EROFS;
 
 	/* A commit must not miss what is being flushed. */
-	mutex_lock(&d->commit_lock);
+	mutex_lock(&d->log.commit_lock);
 	spin_lock_irq(&d->map_lock);
 	take_dirty(d, dirty);
 	spin_unlock_irq(&d->map_lock);
@@ -289,7 +290,7 @@ int shingle_flush(struct shingle_device *d)
 	/* Before the next commit, which would not flush them again. */
 	if (err && err != -EROFS)
 		shingle_set_mode(d, SHINGLE_RO, false, "data could not be flushed");
-	mutex_unlock(&d->commit_lock);
+	mutex_unlock(&d->log.commit_lock);
 	return err;
 }
 
@@ -322,23 +323,23 @@ int shingle_commit(struct shingle_device *d, bool for_checkpoint)
 	int err;
 
 	for (;;) {
-		mutex_lock(&d->commit_lock);
+		mutex_lock(&d->log.commit_lock);
 		/* Under the lock: what the last one has lost this one would build on. */
 		if (READ_ONCE(d->mode) != SHINGLE_RW) {
-			mutex_unlock(&d->commit_lock);
+			mutex_unlock(&d->log.commit_lock);
 			return -EROFS;
 		}
 		if (room_for(d, for_checkpoint))
 			break;
-		mutex_unlock(&d->commit_lock);
-		queue_work(d->ckpt_wq, &d->ckpt_work);
+		mutex_unlock(&d->log.commit_lock);
+		queue_work(d->log.wq, &d->log.ckpt_work);
 		wait_event(d->wait, room_for(d, false) || READ_ONCE(d->mode) != SHINGLE_RW);
 	}
 	err = commit_locked(d);
 	/* Long before it is needed, so that nobody has to wait for it. */
 	if (!for_checkpoint && ring_room(d) < shingle_journal_room(&d->layout) / 2)
-		queue_work(d->ckpt_wq, &d->ckpt_work);
-	mutex_unlock(&d->commit_lock);
+		queue_work(d->log.wq, &d->log.ckpt_work);
+	mutex_unlock(&d->log.commit_lock);
 	return err;
 }
 
@@ -375,22 +376,22 @@ int shingle_journal_make_room(struct shingle_device *d, u32 records)
 
 /**
  * shingle_commit_work() - commit, then complete who waited for it
- * @work: shingle_device::commit_work
+ * @work: shingle_device::log.commit_work
  *
  * Context: workqueue.
  */
 void shingle_commit_work(struct work_struct *work)
 {
 	struct shingle_device *d = container_of(to_delayed_work(work), struct shingle_device,
-						commit_work);
+						log.commit_work);
 	struct bio_list done;
 	struct bio *bio;
 	bool kick;
 	int err;
 
 	spin_lock_irq(&d->map_lock);
-	done = d->commits;
-	bio_list_init(&d->commits);
+	done = d->log.commits;
+	bio_list_init(&d->log.commits);
 	spin_unlock_irq(&d->map_lock);
 
 	err = shingle_commit(d, false);

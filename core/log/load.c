@@ -87,9 +87,9 @@ int shingle_load_state(struct shingle_device *d)
 	}
 
 	shingle_journal_start(d, &rec);
-	d->ckpt_seq = rec.ckpt_seq;
-	d->ckpt_slot = rec.ckpt_slot;
-	d->recovering = true;
+	d->log.ckpt_seq = rec.ckpt_seq;
+	d->log.ckpt_slot = rec.ckpt_slot;
+	d->cleaner.recovering = true;
 	if (rec.cut)
 		DMINFO("%s: transaction %llu is not whole: a power cut in the middle of its write",
 		       name, rec.next_seq);

@@ -69,9 +69,9 @@ int shingle_place(struct shingle_device *d, u64 lblk, u32 n, struct shingle_writ
 		if (shingle_is_final(r) || r == SHINGLE_GATHER)
 			return r;
 		if (r == -ENOSPC)
-			d->awaits_room = true;
+			d->front.awaits_room = true;
 		else
-			d->awaits_write = true;
+			d->front.awaits_write = true;
 		shingle_want_clean(d);
 		return r;
 	}
@@ -112,8 +112,8 @@ void shingle_write_done(struct shingle_device *d, struct shingle_write *w, blk_s
 	} else {
 		emit.seq = d->journal.seq;
 		d->ops->map.commit(d->engine, &w->run, &emit);
-		if (unlikely(d->step_bad.nr))
-			shingle_bad_remove(&d->step_bad, w->run.lblk, w->run.n);
+		if (unlikely(d->cleaner.step_bad.nr))
+			shingle_bad_remove(&d->cleaner.step_bad, w->run.lblk, w->run.n);
 		if (unlikely(d->bad.nr) && shingle_bad_remove(&d->bad, w->run.lblk, w->run.n))
 			shingle_emit(&emit, SHINGLE_REC_GOOD, 0, 0, w->run.lblk, w->run.n);
 		/* Since it came a discard may have: the host reads what was written. */
@@ -123,18 +123,18 @@ void shingle_write_done(struct shingle_device *d, struct shingle_write *w, blk_s
 	}
 	if (unlikely(landed))
 		landed(d, w, status);
-	kick = (d->awaits_write || landed) && shingle_waiting(d);
+	kick = (d->front.awaits_write || landed) && shingle_waiting(d);
 	if (kick)
-		d->awaits_write = false;
-	order = !list_empty(&d->woken);
-	clean = d->pressure || d->forced || d->epoch_open;
+		d->front.awaits_write = false;
+	order = !list_empty(&d->order.woken);
+	clean = d->cleaner.pressure || d->cleaner.forced || d->cleaner.epoch_open;
 	wake = d->resetting || d->journal.awaited;
 	d->journal.awaited = false;
 	spin_unlock_irqrestore(&d->map_lock, flags);
 	shingle_arm_idle(d);
 
 	if (unlikely(order))
-		queue_work(d->order_wq, &d->order_work);
+		queue_work(d->order.wq, &d->order.work);
 	if (unlikely(kick))
 		shingle_kick(d);
 	if (unlikely(clean))

@@ -28,7 +28,7 @@ static inline void shingle_leave_readers(struct shingle_device *d, u8 set)
 	this_cpu_dec(d->cpu->readers[set]);
 	/* As in prepare_to_wait(): who waits sees that, or we see that somebody does. */
 	smp_mb();
-	if (likely(READ_ONCE(d->reader_set) == set && !READ_ONCE(d->resetting)))
+	if (likely(READ_ONCE(d->order.reader_set) == set && !READ_ONCE(d->resetting)))
 		return;
 	/* Behind the same barrier. */
 	if (waitqueue_active(&d->wait))

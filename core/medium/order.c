@@ -47,7 +47,7 @@ static struct shingle_write *later_one(struct shingle_device *d, const struct sh
 	struct shingle_write *f;
 
 	lockdep_assert_held(&d->map_lock);
-	for (f = flight_iter_first(&d->flight, first, last); f;
+	for (f = flight_iter_first(&d->order.flight, first, last); f;
 	     f = flight_iter_next(f, first, last)) {
 		if (f->turn < w->turn && (!latest || f->turn > latest->turn) &&
 		    (!win || could_meet(win, w, f)))
@@ -123,8 +123,8 @@ void shingle_join_flight(struct shingle_device *d, struct shingle_write *w)
 	struct shingle_write *f;
 
 	INIT_LIST_HEAD(&w->waiters);
-	w->turn = d->turns++;
-	flight_insert(w, &d->flight);
+	w->turn = d->order.turns++;
+	flight_insert(w, &d->order.flight);
 	f = must_wait(d, w);
 	w->held = f;
 	if (f) {
@@ -138,12 +138,12 @@ void shingle_join_flight(struct shingle_device *d, struct shingle_write *w)
  * @d: the device
  * @w: the write; who waited for it may have to wait for another one
  *
- * Context: map lock.  Who finds shingle_device::woken not empty queues the work.
+ * Context: map lock.  Who finds shingle_device::order.woken not empty queues the work.
  */
 void shingle_leave_flight(struct shingle_device *d, struct shingle_write *w)
 {
-	flight_remove(w, &d->flight);
-	list_splice_tail_init(&w->waiters, &d->woken);
+	flight_remove(w, &d->order.flight);
+	list_splice_tail_init(&w->waiters, &d->order.woken);
 }
 
 /*
@@ -152,13 +152,13 @@ void shingle_leave_flight(struct shingle_device *d, struct shingle_write *w)
  */
 static void order_work(struct work_struct *work)
 {
-	struct shingle_device *d = container_of(work, struct shingle_device, order_work);
+	struct shingle_device *d = container_of(work, struct shingle_device, order.work);
 	struct bio_list ready = BIO_EMPTY_LIST;
 	struct shingle_write *w, *f;
 	struct bio *bio;
 
 	spin_lock_irq(&d->map_lock);
-	while ((w = list_first_entry_or_null(&d->woken, struct shingle_write, wait))) {
+	while ((w = list_first_entry_or_null(&d->order.woken, struct shingle_write, wait))) {
 		f = must_wait(d, w);
 		if (f) {
 			list_move_tail(&w->wait, &f->waiters);
@@ -181,7 +181,7 @@ static void order_work(struct work_struct *work)
  */
 void shingle_order_init(struct shingle_device *d)
 {
-	d->flight = RB_ROOT_CACHED;
-	INIT_LIST_HEAD(&d->woken);
-	INIT_WORK(&d->order_work, order_work);
+	d->order.flight = RB_ROOT_CACHED;
+	INIT_LIST_HEAD(&d->order.woken);
+	INIT_WORK(&d->order.work, order_work);
 }

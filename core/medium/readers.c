@@ -6,7 +6,7 @@
 /**
  * shingle_reading() - is any read under way that belongs to a set?
  * @d: the device
- * @set: which, and not shingle_device::reader_set: no read joins it meanwhile
+ * @set: which, and not shingle_device::order.reader_set: no read joins it meanwhile
  *
  * What has joined it is counted, since that was under the map lock, and what leaves it
  * meanwhile makes the sum less: if it comes to zero, all have left.
@@ -34,8 +34,8 @@ void shingle_wait_for_readers(struct shingle_device *d)
 	u8 old;
 
 	spin_lock_irq(&d->map_lock);
-	old = d->reader_set;
-	d->reader_set = !old;
+	old = d->order.reader_set;
+	d->order.reader_set = !old;
 	spin_unlock_irq(&d->map_lock);
 	wait_event(d->wait, !shingle_reading(d, old));
 }
