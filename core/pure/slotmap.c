@@ -25,7 +25,7 @@ int shingle_slotmap_init(struct shingle_slotmap *m, u32 nr_slots)
 {
 	memset(m, 0, sizeof(*m));
 	BUILD_BUG_ON(SHINGLE_SLOTMAP_SLOTS % GROUP);
-	BUILD_BUG_ON(SHINGLE_SLOTMAP_SLOTS > INT_MAX / sizeof(u32));
+	BUILD_BUG_ON(SHINGLE_SLOTMAP_SLOTS * sizeof(u32) > INT_MAX);
 	if (!nr_slots || nr_slots > SHINGLE_SLOTMAP_SLOTS)
 		return -EINVAL;
 	m->nr_slots = nr_slots;
