@@ -103,6 +103,80 @@ static void comb_moves_at_once(struct kunit *test)
 	e->ops->destroy(e);
 }
 
+/* A step of interlaced tracks, as many extents as there are tracks in a list. */
+struct listed {
+	struct shingle_engine engine;
+	const struct shingle_extent *x;
+	u32 nr;
+};
+
+static bool listed_extent(struct shingle_engine *e, const struct shingle_step *step, u64 *cursor,
+			  struct shingle_extent *out)
+{
+	const struct listed *s = container_of(e, struct listed, engine);
+
+	if (*cursor == s->nr)
+		return false;
+	*out = s->x[(*cursor)++];
+	return true;
+}
+
+/* The first extent of @s that destroys another, or how many there are. */
+static u32 first_bad(const struct shingle_layout *l, struct listed *s)
+{
+	const struct shingle_step step = { .scattered = true };
+	u32 i;
+
+	for (i = 0; i < s->nr; i++) {
+		if (s->x[i].n && shingle_step_would_destroy(l, &s->engine, &step, &s->x[i]))
+			break;
+	}
+	return i;
+}
+
+#define TRACK	8U
+#define AT(track, from, blocks)	{ .dst = (track) * TRACK + (from), .n = blocks }
+
+/* Tracks 0, 2, 4 are bottoms.  Of a drive with columns only those beside each other count. */
+static void interlaced_steps(struct kunit *test)
+{
+	static const struct shingle_extent bottoms[] = { AT(0, 0, 8), AT(2, 0, 3), AT(4, 1, 7) };
+	static const struct shingle_extent tops[] = { AT(1, 0, 8), AT(3, 0, 8), AT(5, 0, 8) };
+	static const struct shingle_extent apart[] = { AT(0, 0, 8), AT(0, 0, 0), AT(3, 0, 8) };
+	static const struct shingle_extent behind[] = { AT(0, 0, 8), AT(3, 2, 2), AT(3, 0, 0),
+							AT(4, 2, 2) };
+	static const struct shingle_extent in_front[] = { AT(2, 5, 3), AT(3, 5, 1) };
+	static const struct shingle_extent beside[] = { AT(1, 0, 4), AT(2, 4, 4), AT(3, 0, 4) };
+	struct {
+		const struct shingle_extent *x;
+		u32 nr;
+		u32 bad[2];	/* with whole tracks, and with columns */
+	} const step[] = {
+		{ bottoms, 3, { 3, 3 } }, { tops, 3, { 3, 3 } }, { apart, 3, { 3, 3 } },
+		{ behind, 4, { 3, 3 } }, { in_front, 2, { 0, 0 } }, { beside, 3, { 1, 3 } },
+	};
+	struct shingle_exercise_shape shape = {
+		.band_blocks = TRACK, .data_bands = 6, .head_tracks = 1, .interlaced = true,
+	};
+	static struct shingle_engine_ops ops;
+	struct listed s = { .engine.ops = &ops };
+	struct shingle_layout *l;
+	u32 i, columns;
+
+	ops = comb_engine_ops;
+	ops.clean.step_extent = listed_extent;
+	for (columns = 0; columns < 2; columns++) {
+		shape.columns = columns;
+		l = new_layout(test, &shape, 1);
+		for (i = 0; i < ARRAY_SIZE(step); i++) {
+			s.x = step[i].x;
+			s.nr = step[i].nr;
+			KUNIT_EXPECT_EQ_MSG(test, first_bad(l, &s), step[i].bad[columns],
+					    "step %u, columns %u", i, columns);
+		}
+	}
+}
+
 struct comb_case {
 	const char *name;
 	struct shingle_exercise_shape shape;
@@ -151,6 +225,7 @@ static void comb_exercise(struct kunit *test)
 
 static struct kunit_case comb_cases[] = {
 	KUNIT_CASE(comb_moves_at_once),
+	KUNIT_CASE(interlaced_steps),
 	KUNIT_CASE_PARAM(comb_exercise, comb_gen_params),
 	{}
 };

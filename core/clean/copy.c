@@ -366,19 +366,21 @@ bool shingle_step_allowed(struct shingle_device *d, const struct shingle_step *s
 	struct shingle_extent x = { .dst = 0 };
 	bool ok = true, more = true;
 	u64 cursor = 0, end = 0;
-	u32 i;
+	/* There each extent is held against all others. */
+	u32 most = d->layout.interlaced ? 1 : EXTENTS, i;
 
 	/* An unsafe mode says so, and has everything in memory. */
 	if (step->whole_in_memory)
 		return true;
 	while (ok && more) {
 		spin_lock_irq(&d->map_lock);
-		for (i = 0; i < EXTENTS && ok; i++) {
+		for (i = 0; i < most && ok; i++) {
 			more = shingle_step_extent(d->engine, step, &cursor, &x);
 			if (!more || !x.n)
 				break;
-			/* Or the head would destroy what the step has written before. */
-			ok = x.dst >= end && extent_allowed(d, step, &x);
+			/* Or the head would destroy what the step has written itself. */
+			ok = x.dst >= end && extent_allowed(d, step, &x) &&
+			     !shingle_step_would_destroy(&d->layout, d->engine, step, &x);
 			end = x.dst + x.n;
 		}
 		if (!ok)

@@ -286,7 +286,10 @@ struct shingle_map_ops {
  *	released
  * @step_extent: the extent at *@cursor, 0 at first, of a step that is scattered: moves
  *	*@cursor behind it and returns true; false if there is no other.  Destinations
- *	ascend.  They are asked for more than once, and only @src may have changed then.
+ *	ascend, and no write to one of them destroys another, in whatever order a
+ *	drive does them: of interlaced tracks, which it may turn round, not a bottom
+ *	and the top beside it.  They are asked for more than once, and only @src may
+ *	have changed then.
  *	Until the step has ended no write may be under way whose head would cover them.
  *	NULL if no step is scattered.
  * @step_source: the first run at or after @offset of any other step that does not come
@@ -696,6 +699,43 @@ static inline bool shingle_would_destroy(const struct shingle_layout *l, struct 
 	while (shingle_windows_next(&it, &w)) {
 		if (shingle_in_use(l, e, w.from, w.blocks))
 			return true;
+	}
+	return false;
+}
+
+/**
+ * shingle_step_would_destroy() - does a step destroy what it writes itself?
+ * @l: layout
+ * @e: the engine
+ * @step: the step
+ * @x: an extent of it, whose head may cover others
+ *
+ * Of a shingled medium none does: there the head goes upwards, as they do.
+ *
+ * Context: as step_extent().
+ */
+static inline bool shingle_step_would_destroy(const struct shingle_layout *l,
+					      struct shingle_engine *e,
+					      const struct shingle_step *step,
+					      const struct shingle_extent *x)
+{
+	struct shingle_extent other;
+	struct shingle_windows it;
+	struct shingle_window w;
+	u64 cursor;
+
+	if (!step->scattered || !l->interlaced)
+		return false;
+	shingle_windows_begin(&it, l, x->dst, x->n);
+	while (shingle_windows_next(&it, &w)) {
+		for (cursor = 0; shingle_step_extent(e, step, &cursor, &other);) {
+			if (!other.n)
+				continue;
+			if (other.dst >= w.from + w.blocks)
+				break;
+			if (other.dst + other.n > w.from)
+				return true;
+		}
 	}
 	return false;
 }

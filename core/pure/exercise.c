@@ -673,6 +673,9 @@ static int check_step(struct exercise *x, const struct shingle_step *step, const
 			return fail(x, "%s would write over blocks in use", who);
 		if (check_window(x, ext.dst, ext.n, who))
 			return -EUCLEAN;
+		if (shingle_step_would_destroy(x->plan->layout, x->e, step, &ext))
+			return fail(x, "%s at %llu would destroy what it writes itself", who,
+				    (unsigned long long)shingle_pblk_block(ext.dst));
 		end = ext.dst + ext.n;
 		n += ext.n;
 	}
