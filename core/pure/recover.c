@@ -201,14 +201,28 @@ static bool is_sound(const struct shingle_layout *l, const void *buf, u64 block)
 	       !shingle_check_block(buf, SHINGLE_MAGIC_FOOTER, l->uuid, block);
 }
 
+/* A block of an earlier round; not one of which just the number is damaged. */
+static bool is_leftover(const struct scan *c, struct shingle_header *h, u64 block)
+{
+	__le64 seq = h->seq;
+	bool damaged;
+
+	if (le64_to_cpu(seq) >= c->seq)
+		return false;
+	h->seq = cpu_to_le64(c->seq);
+	damaged = is_sound(c->l, h, block);
+	h->seq = seq;
+	return !damaged;
+}
+
 /*
  * The checksum is wrong, but of what says what a block is two are right: it was one of
  * the slot's, and here.  A sound one of another place is what a head has copied, or was
  * written to the wrong one.
  */
-static bool was_here(const struct scan *c, const void *buf, u64 block)
+static bool was_here(const struct scan *c, void *buf, u64 block)
 {
-	const struct shingle_header *h = buf;
+	struct shingle_header *h = buf;
 	u32 magic = le32_to_cpu(h->magic);
 
 	if (shingle_check_block(buf, magic, NULL, U64_MAX) == SHINGLE_BLOCK_OK)
@@ -216,7 +230,7 @@ static bool was_here(const struct scan *c, const void *buf, u64 block)
 		       !memcmp(h->uuid, c->l->uuid, SHINGLE_UUID_SIZE);
 	return (magic == SHINGLE_MAGIC_CHUNK || magic == SHINGLE_MAGIC_FOOTER) +
 	       !memcmp(h->uuid, c->l->uuid, SHINGLE_UUID_SIZE) +
-	       (le64_to_cpu(h->block) == block) >= 2;
+	       (le64_to_cpu(h->block) == block) >= 2 && !is_leftover(c, h, block);
 }
 
 /*
@@ -224,7 +238,7 @@ static bool was_here(const struct scan *c, const void *buf, u64 block)
  * of a checkpoint that a power cut ended.  But the footer of a later one proves that there
  * was more, for it is written when all in front of it is on the medium.
  */
-static void look_at(struct scan *c, const void *buf, u64 block, u64 i)
+static void look_at(struct scan *c, void *buf, u64 block, u64 i)
 {
 	const struct shingle_header *h = buf;
 	const struct shingle_footer *f = buf;

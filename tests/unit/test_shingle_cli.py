@@ -1193,6 +1193,23 @@ def test_older_checkpoint_with_chunks_being_overwritten(busy):
     assert [f["severity"] for f in out["findings"]] == ["note"]
 
 
+def test_rotten_block_of_an_earlier_round(image):
+    """Behind the newest footer lies what the next checkpoint will be written over."""
+    image.checkpoint(1, 2, {1: b"\3", 2: struct.pack("<2I", 1, 2), 3: b"\1"})
+    image.checkpoint(0, 3, {1: b"\3"})
+    for behind in image.checkpoint(1, 4, {1: b"\3"})[-1] + 1, image.last:
+        if behind == image.last:    # now that one's footer
+            behind = image.checkpoint(1, 6, {1: b"\3", 2: struct.pack("<2I", 1, 2)})[-1] + 1
+        whole = image.read(behind)
+        assert sound(whole, CHUNK) or sound(whole, b"SHFT")
+        # All of it but its number.
+        for bit in (0, 40, 64, 191, 200, 320, 500, 32767):
+            image.flip(behind, bit)
+            assert not image.check()["findings"], bit
+            image.write(behind, whole)
+    assert image.check()["checkpoint"] == 6
+
+
 def test_one_superblock_newer(image):
     image.write(0, seal(image.read(0), SB, seq=2))
     out = image.check()
