@@ -534,6 +534,37 @@ def test_odd_geometry(run, text, what):
     assert what in layout_of(run, 6000, "--geometry", run.dir / "g", "--band", "4K", rc=FAILED)
 
 
+@pytest.mark.parametrize("said, mtracks", [
+    ("1.500", 1500), ("1.5", 1500), ("1.05", 1050), ("2", 2000), ("2.0", 2000),
+    ("1.0005", None), ("1.", None), ("1.x", None), ("x", None), ("65", None),
+    ("4294968", None), ("1,5", None)])
+def test_width_of_a_head(run, said, mtracks):
+    """By hand one leaves out what is zero at the end."""
+    (run.dir / "g").write_text(
+        f"platter 1\nblocks 6000\nmedia smr\nhead_tracks {said}\nwindow_tracks 1\nsurfaces 1\n"
+        "density 1000\nzone 0 0 6000 600 10 600 0 8000\nrun 0 600 10 0 0 0 in smr\n")
+    disk = blank(run.dir / "d", 6000)
+    out = run("format", "stl-set", "--geometry", run.dir / "g", "--band", "40K", disk,
+              rc=CLEAN if mtracks else FAILED)
+    if mtracks:
+        assert struct.unpack_from("<I", content(disk, 0), 1152 + 20) == (mtracks,)
+    else:
+        assert "its zones or its head make no sense" in out
+
+
+@pytest.mark.parametrize("lines, known", [("head_tracks 2.000\n", 1), ("", 0)])
+def test_columns_need_a_head(run, lines, known):
+    """Without its width it is not known which blocks a write destroys, though it is
+    known which lie side by side."""
+    (run.dir / "g").write_text(
+        f"platter 1\nblocks 6000\nmedia smr\n{lines}window_tracks 1\nsurfaces 1\n"
+        "density 1000\nzone 0 0 6000 600 10 600 0 8000\nrun 0 600 10 0 0 0 in smr\n")
+    disk = blank(run.dir / "d", 6000)
+    run("format", "stl-set", "--geometry", run.dir / "g", "--band", "40K", disk)
+    assert struct.unpack_from("<H", content(disk, 0), 1152 + 10) == (known,)
+    assert json.loads(run("dump", "--json", disk))["head_tracks"] == 2
+
+
 # --------------------------------------------------------------------------
 # Bad input
 

@@ -47,17 +47,37 @@ static bool take_densities(struct platter_geo *geo, const char *text)
 	return i == geo->surfaces;
 }
 
+/* Tracks under the head, with up to three decimals, in 1/1000; false if it is no number. */
+static bool take_head(struct platter_geo *geo, const char *text)
+{
+	char digits[4] = "000";
+	unsigned int tracks, i;
+	int n = 0;
+
+	if (sscanf(text, "%u%n", &tracks, &n) != 1 || tracks > PLATTER_MAX_HEAD_MTRACKS / 1000)
+		return false;
+	text += n;
+	if (*text == '.') {
+		for (i = 0, text++; i < 3 && *text >= '0' && *text <= '9'; i++)
+			digits[i] = *text++;
+		if (!i)
+			return false;
+	}
+	geo->head_mtracks = tracks * 1000 + (u32)strtoul(digits, NULL, 10);
+	return *text == '\0' || *text == '\n';
+}
+
 /* What a line says of how the medium is made; false if it makes no sense. */
 static bool take_line(struct platter_geo *geo, const char *line, u32 *told)
 {
 	struct platter_zone *z = &geo->zone[geo->nr_zones];
 	unsigned long long start, blocks;
-	unsigned int a, b;
+	unsigned int a;
 
 	if (sscanf(line, "blocks %llu", &start) == 1)
 		geo->blocks = start;
-	else if (sscanf(line, "head_tracks %u.%u", &a, &b) == 2)
-		geo->head_mtracks = a * 1000 + b;
+	else if (!strncmp(line, "head_tracks ", 12))
+		*told |= take_head(geo, line + 12) ? 8 : 4;
 	else if (sscanf(line, "surfaces %u", &a) == 1)
 		geo->surfaces = a;
 	else if (!strncmp(line, "media smr", 9))
@@ -94,7 +114,7 @@ static const char *next_line(const char *line)
  */
 static int take_description(const char *reply, struct shingle_medium *m, char *why)
 {
-	const char *line, *what = "its zones make no sense";
+	const char *line, *what = "its zones or its head make no sense";
 	u32 told = 0;
 
 	for (line = reply; line; line = next_line(line)) {
@@ -104,7 +124,7 @@ static int take_description(const char *reply, struct shingle_medium *m, char *w
 		}
 	}
 	/* Where a write harms nothing surfaces may take turns every few tracks. */
-	if (told != 3 || m->geo.media == PLATTER_CMR)
+	if (told != 11 || m->geo.media == PLATTER_CMR)
 		return 0;
 	m->columns = true;
 	if (shingle_medium_init(m, &what)) {
