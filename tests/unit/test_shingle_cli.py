@@ -513,6 +513,17 @@ def test_checkpoint_on_tops(run, tracks, tops):
     assert "clean" in run("check", disk)
 
 
+def test_interlaced_data_and_shingled_metadata(run):
+    """It is META that has a wide head then: what --track says of DATA is for imr."""
+    disk, meta = blank(run.dir / "d", 2000), blank(run.dir / "m", 2000)
+    made = json.loads(run("format", "imr", "--json", "--track", "64K", "--head-tracks", "2",
+                          "--meta", meta, disk))
+    assert made["head_tracks"] == 1
+    kind = struct.unpack_from("<H", content(meta, 0), 1152 + 8)
+    assert kind == (2,), "not of interlaced tracks"
+    assert "clean" in run("check", "--meta", meta, disk)
+
+
 def test_default_journal(run):
     assert layout_of(run, 1 << 24)["journal"]["blocks"] == 16384
     assert layout_of(run, 1 << 18)["journal"]["blocks"] == 4096

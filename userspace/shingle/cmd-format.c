@@ -263,7 +263,8 @@ static bool find_media(struct format_args *a, struct image *img)
 				     blocks_text(d->blocks).s);
 				return false;
 			}
-			if (!plan_uniform_tracks(m, d->blocks, a->track_blocks)) {
+			if (!plan_uniform_tracks(m, d->blocks, a->track_blocks,
+						 img->row->interlaced)) {
 				fail("--track of %s is out of bounds: at most 256 MiB, and DATA, which has %s, of at most 2^30 tracks",
 				     blocks_text(a->track_blocks).s, blocks_text(d->blocks).s);
 				return false;

@@ -54,7 +54,7 @@ void plan_no_tracks(struct shingle_medium *m, u64 blocks)
 }
 
 /* Tracks of one length, of which nothing else is known; false if there can be no such. */
-bool plan_uniform_tracks(struct shingle_medium *m, u64 blocks, u64 track_blocks)
+bool plan_uniform_tracks(struct shingle_medium *m, u64 blocks, u64 track_blocks, bool interlaced)
 {
 	const char *why;
 
@@ -62,7 +62,7 @@ bool plan_uniform_tracks(struct shingle_medium *m, u64 blocks, u64 track_blocks)
 	    blocks > PLATTER_MAX_CYLINDERS * track_blocks)
 		return false;
 	plan_no_tracks(m, blocks);
-	m->geo.media = PLATTER_SMR;
+	m->geo.media = interlaced ? PLATTER_IMR : PLATTER_SMR;
 	m->geo.surfaces = 1;
 	m->geo.nr_zones = 1;
 	m->geo.zone[0].track_blocks = (u32)track_blocks;

@@ -52,7 +52,7 @@ struct plan_request {
 #define PLAN_WHY	256
 
 void plan_no_tracks(struct shingle_medium *m, u64 blocks);
-bool plan_uniform_tracks(struct shingle_medium *m, u64 blocks, u64 track_blocks);
+bool plan_uniform_tracks(struct shingle_medium *m, u64 blocks, u64 track_blocks, bool interlaced);
 int plan_layout(const struct plan_request *req, struct shingle_layout *l, char *why);
 
 #endif /* SHINGLE_PLAN_H */
