@@ -53,6 +53,8 @@ enum shingle_block_fault shingle_check_block(const void *buf, u32 magic, const u
 		return SHINGLE_BLOCK_OTHER_UUID;
 	if (block != U64_MAX && le64_to_cpu(h->block) != block)
 		return SHINGLE_BLOCK_MISPLACED;
+	if (le64_to_cpu(h->seq) > SHINGLE_MAX_SEQ)
+		return SHINGLE_BLOCK_UNCOUNTABLE;
 	return SHINGLE_BLOCK_OK;
 }
 
@@ -75,6 +77,8 @@ const char *shingle_fault_text(enum shingle_block_fault fault)
 		return "belongs to another dm-shingle device";
 	case SHINGLE_BLOCK_MISPLACED:
 		return "was written for another address";
+	case SHINGLE_BLOCK_UNCOUNTABLE:
+		return "has a number that cannot be";
 	}
 	return "unknown fault";
 }

@@ -12,6 +12,7 @@ enum shingle_block_fault {
 	SHINGLE_BLOCK_ROTTEN,		/* ours, but the checksum fails */
 	SHINGLE_BLOCK_OTHER_UUID,	/* sound, but of another device */
 	SHINGLE_BLOCK_MISPLACED,	/* sound, but meant for another place */
+	SHINGLE_BLOCK_UNCOUNTABLE,	/* sound, but nobody has ever counted so far */
 };
 
 void shingle_seal(void *buf, u32 magic, const u8 *uuid, u64 block, u64 seq);

@@ -32,13 +32,17 @@
 
 #define SHINGLE_UUID_SIZE	16
 
+/* No device lives long enough to count further: so there is always a higher number. */
+#define SHINGLE_MAX_SEQ		(1ULL << 62)
+
 /**
  * struct shingle_header - start of every metadata block
  * @magic: SHINGLE_MAGIC_*
  * @crc: crc32c, seeded with @magic, of the block from @uuid to its end
  * @uuid: of the device the block belongs to
  * @block: where the block was meant to be written, in blocks of its device
- * @seq: superblock generation, journal transaction or checkpoint number
+ * @seq: superblock generation, journal transaction or checkpoint number, at most
+ *	SHINGLE_MAX_SEQ
  */
 struct shingle_header {
 	__le32 magic;

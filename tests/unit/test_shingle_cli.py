@@ -1151,6 +1151,38 @@ def test_nonsense_under_a_good_checksum(image, record):
     assert "cannot be repaired" in image.run("repair", "--yes", *image.args, rc=ERRORS)
 
 
+@pytest.mark.parametrize("number", [2**64 - 1, 2**64 - 2, 2**63, 2**62 + 1])
+def test_numbers_that_nobody_counts_to(image, number):
+    """What comes next must be higher: it would begin again at 0."""
+    for i in range(3):
+        image.commit([(MAP, 1, 0, i, i)])
+    state, at = image.map(), image.pos
+    # As a hole in the journal, behind which repair would go on.
+    image.seq, image.pos = number, at + 1
+    image.commit([(MAP, 1, 0, 7, 7)])
+    image.seq, image.pos = 4, at
+    assert image.check()["transactions"] == 3
+    # As a checkpoint whose journal begins there.
+    image.seq = number
+    image.checkpoint(1, 2, {})
+    image.seq = 4
+    assert "newest checkpoint" in image.check(rc=ERRORS)["findings"][0]["text"]
+    # As the newest checkpoint.
+    image.checkpoint(1, number, {})
+    assert_repaired(image, "Nothing will be lost")
+    assert image.check()["checkpoint"] < 2**62 and image.map() == state
+
+
+@pytest.mark.parametrize("copies", [1, 2])
+def test_generation_that_nobody_counts_to(image, copies):
+    for at in (0, image.last)[:copies]:
+        image.write(at, seal(image.read(at), SB, seq=2**64 - 1))
+    out = image.run("check", *image.args, rc=ERRORS)
+    assert "has a number that cannot be" in out
+    if copies == 1:
+        assert_repaired(image, "Nothing will be lost")
+
+
 def test_list_of_unreadable_blocks_is_full(run):
     """The checkpoint has it as it was in the end, the journal from before."""
     image = Image(run, "--cache-size", "5b", blocks=2000)
