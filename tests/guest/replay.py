@@ -16,6 +16,7 @@ power is cut again right after activation, or everything is cleaned and
 compared once more.
 """
 
+import errno
 import hashlib
 import os
 import random
@@ -293,6 +294,17 @@ class Player:
         self.disk.close()
 
 
+# How a device says that something is lost: by a read, at activation, of a message.
+LOST = (errno.EIO, errno.ENODATA, errno.EUCLEAN, errno.EROFS)
+
+
+def violation(error):
+    """What the device itself has said; anything else is the harness' own trouble."""
+    if isinstance(error, OSError) and error.errno not in LOST:
+        raise error
+    return str(error)
+
+
 def try_raw(player, model, image, mark, rng, tally, what):
     """One crash point of a raw workload."""
     tally.points += 1
@@ -319,7 +331,7 @@ def try_raw(player, model, image, mark, rng, tally, what):
         stack.close()
         stack.check()
     except (Failure, OSError) as error:
-        wrong = [str(error)]
+        wrong = [violation(error)]
         stack.close()
     if wrong:
         tally.wrong(what, wrong)
@@ -460,9 +472,9 @@ def try_ext4(player, files, image, mark, tally, what):
         stack.close()
         stack.check()
     except (Failure, OSError) as error:
-        wrong.append(str(error))
         if up:
             run("umount", where, ok=None)
+        wrong.append(violation(error))
         stack.close()
     if wrong:
         tally.wrong(what, wrong)

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The replay of power cuts: what it takes for a violation, and what for its own trouble."""
+
+import errno
+import random
+from types import SimpleNamespace
+
+import pytest
+import replay
+from bench import Failure
+
+
+class Player:
+    """Each crash point ends with an error."""
+
+    def __init__(self, error):
+        self.error, self.stack = error, self
+
+    def load(self, image):
+        pass
+
+    def check(self):
+        raise self.error
+
+    def close(self):
+        pass
+
+
+def try_one(error):
+    tally = replay.Tally(5)
+    replay.try_raw(Player(error), SimpleNamespace(), b"", 0, random.Random(1), tally, "here")
+    return tally.lost
+
+
+@pytest.mark.parametrize("error", [
+    Failure("block 3 holds 2"), OSError(errno.EIO, "read"), OSError(errno.EUCLEAN, "load"),
+    OSError(errno.ENODATA, "resume"), OSError(errno.EROFS, "clean")])
+def test_what_a_device_says(error):
+    assert try_one(error) == 1
+
+
+@pytest.mark.parametrize("error", [
+    OSError(errno.EBUSY, "remove"), FileNotFoundError(errno.ENOENT, "/dev/dm-3"),
+    OSError(errno.ENOMEM, "load"), OSError("cannot be removed: a b")])
+def test_trouble_proves_nothing(error):
+    """Least of all that a device which lies was caught."""
+    with pytest.raises(OSError):
+        try_one(error)
