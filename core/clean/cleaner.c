@@ -149,8 +149,11 @@ static int run_step(struct shingle_device *d, const struct shingle_step *step, b
 	reserved = !err;
 	if (!err && step->n)
 		err = shingle_step_allowed(d, step) ? shingle_copy_step(d, step, unread) : -EUCLEAN;
-	if (!err)
+	if (!err) {
 		err = finish_step(d, step, records);
+		/* There is no room to say what could not be read. */
+		*unread = err == -ENOSPC;
+	}
 	if (!err) {
 		tidy(d);
 		err = sync_step(d, step);
@@ -159,7 +162,7 @@ static int run_step(struct shingle_device *d, const struct shingle_step *step, b
 		if (reserved)
 			shingle_journal_cancel(d, records);
 		d->ops->clean.step_failed(d->engine, step);
-		/* What could not be read says nothing of the place where it was to go. */
+		/* What could not be read says nothing of what was to be written. */
 		if (step->gathered && err != -EINTR && !*unread)
 			shingle_wcache_stepped(d, step->lblk, step->n, true);
 		d->cleaner.step_bad.nr = 0;

@@ -991,6 +991,38 @@ def bad_blocks(ctx, geo):
         game.alive()
 
 
+def full_list(ctx, geo):
+    """More is unreadable than the list of such blocks holds: what cannot be moved stays
+    where it is, and of what was acknowledged nothing is lost."""
+    with faulty(ctx, geo) as game:
+        most = geo.logical // 2
+        for b in range(0, most, geo.band):
+            game.write(b, geo.band, must=True)
+        game.flush(must=True)
+        game.break_("data", "medium")
+        written = set()
+        for b in range(0, most, geo.band):
+            if not game.write(b):
+                break
+            written.add(b)
+            if not game.flush():
+                break
+        count = stats(game.stack.device)
+        failed = game.compare("with a full list", True)
+        ctx.note(f"{count['bad_blocks']} blocks in the list, {len(written)} written")
+        expect(count["bad_blocks"] > BLOCK // 8 - 8 - 2 * geo.band,
+               f"{count['bad_blocks']} blocks do not fill the list")
+        expect(not count["wcache_lost_blocks"] and not failed & written,
+               f"of {len(written)} acknowledged blocks {len(failed & written)} are lost")
+        expect(game.state() == "ro", f"the state is {game.state()}")
+        game.heal()
+        sent = game.model.sent_by(game.model.marks)
+        game.again()
+        for b in _forget_unpromised(game, sent):
+            game.write(b, must=True)
+        game.alive()
+
+
 # Failing allocations and requests: debug kernels only.
 
 DEBUG = "/sys/kernel/debug"
@@ -1758,6 +1790,8 @@ def cases(target, options):
                 *((f"the first backup slot, {rmw}",
                    lambda ctx, g=seq.but(options=(*seq.options, ("rmw", rmw))):
                    bad_slot(ctx, g)) for rmw in ("merged", "naive")),
+                ("a full list of unreadable blocks",
+                 lambda ctx: full_list(ctx, moves.but(band=64, data=48, journal=64))),
                 ("a message while suspended",
                  lambda ctx: suspended_message(ctx, geo))]
     if target.persistent:
