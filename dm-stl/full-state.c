@@ -255,7 +255,6 @@ u32 stl_full_verify(struct shingle_engine *e, u64 *cursor, shingle_report_fn rep
 {
 	struct stl_full *s = to_full(e);
 	struct full_walk *w = &s->walk;
-	u32 bad;
 
 	if (!*cursor) {
 		shingle_slotlogs_walk(&s->logs);
@@ -268,10 +267,7 @@ u32 stl_full_verify(struct shingle_engine *e, u64 *cursor, shingle_report_fn rep
 		return verify_bands(s, report, ctx);
 	if (w->uses < s->g.bands)
 		return verify_uses(s, report, ctx);
-	bad = shingle_slotlogs_verify_sums(&s->logs, report, ctx);
-	/* Nobody has to keep anything right for a walk that has ended. */
-	shingle_slotlogs_walk(&s->logs);
 	memset(w, 0, sizeof(*w));
 	*cursor = SHINGLE_NOWHERE;
-	return bad;
+	return shingle_slotlogs_verify_sums(&s->logs, report, ctx);
 }

@@ -183,7 +183,6 @@ u32 stl_set_verify(struct shingle_engine *e, u64 *cursor, shingle_report_fn repo
 		   void *ctx)
 {
 	struct stl_set *s = to_set(e);
-	u32 bad;
 
 	if (!*cursor)
 		shingle_slotlogs_walk(&s->logs);
@@ -192,9 +191,7 @@ u32 stl_set_verify(struct shingle_engine *e, u64 *cursor, shingle_report_fn repo
 		return shingle_slotlogs_verify(&s->logs, report, ctx);
 	if (s->logs.walk.bands < s->nr_bands)
 		return verify_bands(s, report, ctx);
-	bad = verify_stream(s, report, ctx) + shingle_slotlogs_verify_sums(&s->logs, report, ctx);
-	/* Nobody has to keep anything right for a walk that has ended. */
-	shingle_slotlogs_walk(&s->logs);
 	*cursor = SHINGLE_NOWHERE;
-	return bad;
+	return verify_stream(s, report, ctx) +
+	       shingle_slotlogs_verify_sums(&s->logs, report, ctx);
 }

@@ -413,7 +413,7 @@ static u32 verify_slot(const struct shingle_slotlogs *l, u32 slot, shingle_repor
 }
 
 /**
- * shingle_slotlogs_walk() - begin a walk over all of them, or end it
+ * shingle_slotlogs_walk() - begin a walk over all of them
  * @l: the logs
  *
  * Context: map lock.
@@ -471,17 +471,22 @@ EXPORT_SYMBOL_GPL(shingle_slotlogs_verify);
  * @report: as verify()
  * @ctx: as verify()
  *
+ * Nobody has to keep anything right for a walk that has ended.
+ *
  * Context: map lock.  Returns 1 if the sums differ, else 0.
  */
 u32 shingle_slotlogs_verify_sums(struct shingle_slotlogs *l, shingle_report_fn report, void *ctx)
 {
 	const struct shingle_slotlog_walk *w = &l->walk;
 	const struct shingle_slotmap *m = &l->map;
+	u32 bad = w->in_logs != m->live || w->in_logs != w->in_bands ||
+		  w->in_logs != m->seen_live;
 
-	if (w->in_logs == m->live && w->in_logs == w->in_bands && w->in_logs == m->seen_live)
-		return 0;
-	report(ctx, "cached blocks: %u hashed, %u slots, %llu by log, %llu by band", m->live,
-	       m->seen_live, (unsigned long long)w->in_logs, (unsigned long long)w->in_bands);
-	return 1;
+	if (bad)
+		report(ctx, "cached blocks: %u hashed, %u slots, %llu by log, %llu by band",
+		       m->live, m->seen_live, (unsigned long long)w->in_logs,
+		       (unsigned long long)w->in_bands);
+	shingle_slotlogs_walk(l);
+	return bad;
 }
 EXPORT_SYMBOL_GPL(shingle_slotlogs_verify_sums);
