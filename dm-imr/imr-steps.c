@@ -25,6 +25,22 @@ int imr_sync_step(struct shingle_step *step, enum imr_cause cause, enum shingle_
 	return 1;
 }
 
+/* A step that moves a top between its place and a slot. */
+static int top_step(const struct imr *s, struct shingle_step *step, u32 kind, u32 track, u32 slot)
+{
+	u64 place = imr_phys_pblk(s, s->map[track].phys), aside = imr_slot_pblk(s, slot);
+
+	memset(step, 0, sizeof(*step));
+	step->kind = kind;
+	step->n = s->map[track].valid;
+	step->base = kind == STEP_BACKUP ? place : aside;
+	step->dst = kind == STEP_BACKUP ? aside : place;
+	step->lblk = (u64)track * s->track_blocks;
+	step->cookie = slot;
+	step->sync = SHINGLE_SYNC_NONE;
+	return 1;
+}
+
 /**
  * imr_save_step() - a step that saves a top
  * @s: the engine; a slot is free
@@ -36,21 +52,12 @@ int imr_sync_step(struct shingle_step *step, enum imr_cause cause, enum shingle_
 int imr_save_step(struct imr *s, struct shingle_step *step, u32 top)
 {
 	u32 track = s->owner[top], slot = imr_free_slot(s);
-	struct imr_track *t = &s->map[track];
 
 	s->epoch.drain = track;
-	if (t->inflight)
+	if (s->map[track].inflight)
 		return -EAGAIN;
-	memset(step, 0, sizeof(*step));
-	step->kind = STEP_BACKUP;
-	step->n = t->valid;
-	step->base = imr_phys_pblk(s, top);
-	step->dst = imr_slot_pblk(s, slot);
-	step->lblk = (u64)track * s->track_blocks;
-	step->cookie = slot;
-	step->sync = SHINGLE_SYNC_NONE;
 	s->backup.slot[slot].taken = true;
-	return 1;
+	return top_step(s, step, STEP_BACKUP, track, slot);
 }
 
 /**
@@ -76,15 +83,7 @@ int imr_restore_step(struct imr *s, struct shingle_step *step)
 		return 0;
 	if (!slot[found].durable)
 		return -EAGAIN;
-	memset(step, 0, sizeof(*step));
-	step->kind = STEP_RESTORE;
-	step->n = s->map[slot[found].owner].valid;
-	step->base = imr_slot_pblk(s, found);
-	step->dst = imr_phys_pblk(s, s->map[slot[found].owner].phys);
-	step->lblk = (u64)slot[found].owner * s->track_blocks;
-	step->cookie = found;
-	step->sync = SHINGLE_SYNC_NONE;
-	return 1;
+	return top_step(s, step, STEP_RESTORE, slot[found].owner, found);
 }
 
 /**
