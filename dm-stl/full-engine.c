@@ -135,13 +135,10 @@ static int stl_full_discard(struct shingle_engine *e, u64 lblk, u64 n, u64 *done
 		return -EBUSY;
 
 	if (offset || n < s->band_blocks) {
-		*done = min_t(u64, n, s->band_blocks - offset);
-		*done = min_t(u64, *done, SHINGLE_SLOTLOG_RUN);
-		*dropped = !test_bit(band, s->written);
-		if (*dropped && s->logs.band_live[band]) {
-			shingle_slotlog_drop(&s->logs, lblk, *done, U32_MAX);
-			shingle_emit(emit, STL_FULL_DROP, *done, 0, lblk, 0);
-		}
+		u32 home = test_bit(band, s->written) ? s->band_blocks : 0;
+
+		*dropped = shingle_slotlog_discard(&s->logs, lblk, n, home, STL_FULL_DROP, done,
+						   emit);
 		return 0;
 	}
 

@@ -210,25 +210,12 @@ static bool band_busy(const struct stl_set *s, u32 band)
 	return band == s->clean.step_band || band == s->bypass.flight_band || is_staged(s, band);
 }
 
-/* Forget part of a band.  What is at home or staged would show through. */
-static void discard_part(struct stl_set *s, u32 band, u32 lblk, u64 n, u64 *done, bool *dropped,
-			 struct shingle_emit *emit)
+/* Of a band from which a part is forgotten, so many of the first blocks would show through. */
+static u32 shows_through(const struct stl_set *s, u32 band)
 {
-	u32 offset = lblk % s->band_blocks, home = at_home(s, band);
-
 	if (is_staged(s, band))
-		home = s->band_blocks;
-	else if (band == s->bypass.flight_band)
-		home = s->bypass.flight_end;
-	*done = min_t(u64, n, s->band_blocks - offset);
-	*done = min_t(u64, *done, SHINGLE_SLOTLOG_RUN);
-	*dropped = offset >= home;
-	if (!*dropped) {
-		*done = min_t(u64, *done, home - offset);
-	} else if (s->logs.band_live[band]) {
-		shingle_slotlog_drop(&s->logs, lblk, *done, U32_MAX);
-		shingle_emit(emit, STL_SET_DROP, *done, 0, lblk, 0);
-	}
+		return s->band_blocks;
+	return band == s->bypass.flight_band ? s->bypass.flight_end : at_home(s, band);
 }
 
 static int stl_set_discard(struct shingle_engine *e, u64 lblk, u64 n, u64 *done, bool *dropped,
@@ -242,7 +229,8 @@ static int stl_set_discard(struct shingle_engine *e, u64 lblk, u64 n, u64 *done,
 	if (band == s->clean.step_band)
 		return -EBUSY;
 	if (offset || n < s->band_blocks) {
-		discard_part(s, band, lblk, n, done, dropped, emit);
+		*dropped = shingle_slotlog_discard(&s->logs, lblk, n, shows_through(s, band),
+						   STL_SET_DROP, done, emit);
 		return 0;
 	}
 	/* A stream must not keep it staged for long. */

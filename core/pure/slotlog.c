@@ -231,6 +231,34 @@ void shingle_slotlog_drop(struct shingle_slotlogs *l, u32 lblk, u32 n, u32 below
 EXPORT_SYMBOL_GPL(shingle_slotlog_drop);
 
 /**
+ * shingle_slotlog_discard() - discard() of a part of a band
+ * @l: the logs
+ * @lblk: first logical block
+ * @n: how many are to be forgotten
+ * @home: of the band, so many of the first blocks would show through if they were
+ * @type: of the record, which says n blocks from a on
+ * @done: as discard()
+ * @emit: as discard(); one record
+ *
+ * Context: map lock.  Returns whether they now read as zeroes.
+ */
+bool shingle_slotlog_discard(struct shingle_slotlogs *l, u32 lblk, u64 n, u32 home, u16 type,
+			     u64 *done, struct shingle_emit *emit)
+{
+	u32 band = lblk / l->band_blocks, offset = lblk % l->band_blocks;
+	bool dropped = offset >= home;
+
+	*done = min3(n, (u64)(dropped ? l->band_blocks : home) - offset,
+		     (u64)SHINGLE_SLOTLOG_RUN);
+	if (dropped && l->band_live[band]) {
+		shingle_slotlog_drop(l, lblk, *done, U32_MAX);
+		shingle_emit(emit, type, *done, 0, lblk, 0);
+	}
+	return dropped;
+}
+EXPORT_SYMBOL_GPL(shingle_slotlog_discard);
+
+/**
  * shingle_slotlog_clear() - all slots of a log are empty
  * @l: the logs
  * @log: which; none of its slots is current
