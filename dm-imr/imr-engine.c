@@ -104,7 +104,7 @@ static bool allocate(struct imr *s)
 	return !imr_tracks_init(&s->tracks, s->nr_phys) &&
 	       !shingle_slotmap_init(&s->backup.index, s->backup.nr) && s->map && s->owner &&
 	       s->backup.slot && s->epoch.track_list && s->epoch.sorted &&
-	       !shingle_marks_init(&s->engine, imr_max_chunks(s->layout));
+	       !shingle_marks_init(&s->engine, s->layout);
 }
 
 static int imr_create(struct shingle_engine **out, const struct shingle_layout *layout,
@@ -296,9 +296,7 @@ const struct shingle_engine_ops imr_engine_ops = {
 		.pending = imr_pending,
 	},
 	.state = {
-		.max_chunks = imr_max_chunks,
-		.encode = imr_encode,
-		.decode = imr_decode,
+		.pieces = imr_pieces,
 		.replay = imr_replay,
 		.ready = imr_ready,
 	},

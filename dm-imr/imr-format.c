@@ -5,7 +5,6 @@
  * See Documentation/on-disk-format.rst.
  */
 #include "imr-state.h"
-#include "pieces.h"
 
 /* ------------------------------------------------------------------------
  * Pieces
@@ -104,18 +103,11 @@ static int decode_slots(struct shingle_engine *e, u32 at, const void *from, u32 
 enum { PIECES_TRACKS, PIECES_SLOTS };
 
 /* imr_mark_track() relies upon logical tracks being the first. */
-static const struct shingle_piece_kind pieces[] = {
+const struct shingle_piece_kind imr_pieces[] = {
 	[PIECES_TRACKS] = { nr_track_pieces, encode_tracks, decode_tracks },
 	[PIECES_SLOTS] = { nr_slot_pieces, encode_slots, decode_slots },
 	{ }
 };
-
-/* Operation of an engine: as if no track were spare. */
-u64 imr_max_chunks(const struct shingle_layout *l)
-{
-	return div64_u64(l->nr_bands[SHINGLE_ROLE_DATA] + PART_TRACKS - 1, PART_TRACKS) +
-	       div64_u64(l->nr_bands[SHINGLE_ROLE_STAGING] + PART_SLOTS - 1, PART_SLOTS);
-}
 
 /**
  * imr_mark_slot() - what a checkpoint says of a backup slot has changed
@@ -126,20 +118,8 @@ u64 imr_max_chunks(const struct shingle_layout *l)
  */
 void imr_mark_slot(struct imr *s, u32 slot)
 {
-	shingle_mark(&s->engine, shingle_pieces_nr(pieces, PIECES_SLOTS, s->layout) +
+	shingle_mark(&s->engine, shingle_pieces_nr(imr_pieces, PIECES_SLOTS, s->layout) +
 				 slot / PART_SLOTS, 1);
-}
-
-/* Operation of an engine. */
-u32 imr_encode(struct shingle_engine *e, u64 *cursor, u64 *index, void *buf)
-{
-	return shingle_pieces_encode(pieces, to_imr(e)->layout, e, cursor, index, buf);
-}
-
-/* Operation of an engine. */
-int imr_decode(struct shingle_engine *e, u64 index, const void *buf, u32 bytes)
-{
-	return shingle_pieces_decode(pieces, to_imr(e)->layout, e, index, buf, bytes);
 }
 
 /* ------------------------------------------------------------------------

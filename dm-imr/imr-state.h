@@ -470,11 +470,9 @@ void imr_step_done(struct shingle_engine *e, const struct shingle_step *step,
 		   struct shingle_emit *emit);
 
 /* imr-format.c */
+extern const struct shingle_piece_kind imr_pieces[];
 extern const struct shingle_record_kind imr_records[];
 void imr_mark_slot(struct imr *s, u32 slot);
-u64 imr_max_chunks(const struct shingle_layout *l);
-u32 imr_encode(struct shingle_engine *e, u64 *cursor, u64 *index, void *buf);
-int imr_decode(struct shingle_engine *e, u64 index, const void *buf, u32 bytes);
 int imr_replay(struct shingle_engine *e, const struct shingle_record *rec);
 int imr_ready(struct shingle_engine *e, const char **why);
 

@@ -242,9 +242,7 @@ const struct shingle_engine_ops stl_full_engine_ops = {
 		.pending = stl_full_pending,
 	},
 	.state = {
-		.max_chunks = stl_full_max_chunks,
-		.encode = stl_full_encode,
-		.decode = stl_full_decode,
+		.pieces = stl_full_pieces,
 		.replay = stl_full_replay,
 		.ready = stl_full_ready,
 	},

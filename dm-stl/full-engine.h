@@ -4,7 +4,6 @@
 #define SHINGLE_FULL_ENGINE_H
 
 #include "engine.h"
-#include "pieces.h"
 
 /**
  * struct stl_full_params - struct shingle_sb::params of "stl-full"

@@ -239,21 +239,6 @@ const struct shingle_record_kind stl_full_records[] = {
 	{ }
 };
 
-u64 stl_full_max_chunks(const struct shingle_layout *l)
-{
-	return shingle_pieces_nr(stl_full_pieces, U32_MAX, l);
-}
-
-u32 stl_full_encode(struct shingle_engine *e, u64 *cursor, u64 *index, void *buf)
-{
-	return shingle_pieces_encode(stl_full_pieces, to_full(e)->layout, e, cursor, index, buf);
-}
-
-int stl_full_decode(struct shingle_engine *e, u64 index, const void *buf, u32 bytes)
-{
-	return shingle_pieces_decode(stl_full_pieces, to_full(e)->layout, e, index, buf, bytes);
-}
-
 int stl_full_replay(struct shingle_engine *e, const struct shingle_record *rec)
 {
 	struct stl_full *s = to_full(e);

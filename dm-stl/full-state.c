@@ -112,7 +112,7 @@ static bool allocate(struct stl_full *s)
 	return s->log && s->zone && s->home && s->written && s->band_inflight && s->bands.use &&
 	       s->bands.is_free && s->bands.failed && s->bands.pending &&
 	       !shingle_slotlogs_init(&s->logs) &&
-	       !shingle_marks_init(&s->engine, stl_full_max_chunks(s->layout));
+	       !shingle_marks_init(&s->engine, s->layout);
 }
 
 int stl_full_create(struct shingle_engine **out, const struct shingle_layout *layout,

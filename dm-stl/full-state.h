@@ -4,7 +4,6 @@
 #define SHINGLE_FULL_STATE_H
 
 #include "full-engine.h"
-#include "pieces.h"
 #include "slotlog.h"
 
 /* struct shingle_step::kind */
@@ -284,9 +283,6 @@ u32 stl_full_verify(struct shingle_engine *e, u64 *cursor, shingle_report_fn rep
 extern const struct shingle_piece_kind stl_full_pieces[];
 extern const struct shingle_record_kind stl_full_records[];
 
-u64 stl_full_max_chunks(const struct shingle_layout *l);
-u32 stl_full_encode(struct shingle_engine *e, u64 *cursor, u64 *index, void *buf);
-int stl_full_decode(struct shingle_engine *e, u64 index, const void *buf, u32 bytes);
 int stl_full_replay(struct shingle_engine *e, const struct shingle_record *rec);
 int stl_full_ready(struct shingle_engine *e, const char **why);
 

@@ -29,10 +29,11 @@ static int set_inplace(void *of, u32 yes, const char **why)
 static int set_bypass(void *of, u32 blocks, const char **why)
 {
 	struct stl_set *s = of;
-	u64 slot = s->layout->ckpt[0].blocks;
+	u64 slot = s->layout->ckpt[0].blocks, pieces;
 
 	*why = "bypass_blocks needs larger checkpoints than this device was formatted with";
-	if (blocks && slot && slot < stl_set_max_chunks(s->layout) + CORE_CHUNKS)
+	pieces = shingle_pieces_nr(stl_set_pieces, U32_MAX, s->layout);
+	if (blocks && slot && slot < pieces + CORE_CHUNKS)
 		return -ERANGE;
 	shingle_streams_end(&s->bypass.streams);
 	stl_set_break_stream(s);
@@ -330,9 +331,7 @@ const struct shingle_engine_ops stl_set_engine_ops = {
 		.pending = stl_set_pending,
 	},
 	.state = {
-		.max_chunks = stl_set_max_chunks,
-		.encode = stl_set_encode,
-		.decode = stl_set_decode,
+		.pieces = stl_set_pieces,
 		.replay = stl_set_replay,
 		.ready = stl_set_ready,
 	},

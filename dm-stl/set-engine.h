@@ -4,7 +4,6 @@
 #define SHINGLE_SET_ENGINE_H
 
 #include "engine.h"
-#include "pieces.h"
 
 /**
  * struct stl_set_params - struct shingle_sb::params of "stl-set"

@@ -334,21 +334,6 @@ const struct shingle_record_kind stl_set_records[] = {
 	{ }
 };
 
-u64 stl_set_max_chunks(const struct shingle_layout *l)
-{
-	return shingle_pieces_nr(stl_set_pieces, U32_MAX, l);
-}
-
-u32 stl_set_encode(struct shingle_engine *e, u64 *cursor, u64 *index, void *buf)
-{
-	return shingle_pieces_encode(stl_set_pieces, to_set(e)->layout, e, cursor, index, buf);
-}
-
-int stl_set_decode(struct shingle_engine *e, u64 index, const void *buf, u32 bytes)
-{
-	return shingle_pieces_decode(stl_set_pieces, to_set(e)->layout, e, index, buf, bytes);
-}
-
 int stl_set_replay(struct shingle_engine *e, const struct shingle_record *rec)
 {
 	struct stl_set *s = to_set(e);

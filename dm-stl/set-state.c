@@ -132,7 +132,7 @@ int stl_set_create(struct shingle_engine **out, const struct shingle_layout *lay
 	s->clean.wanted = shingle_zalloc_array(sets, sizeof(u32));
 	s->home_blocks = shingle_zalloc_array(bands, sizeof(u32));
 	if (!s->clean.wanted || !s->home_blocks || shingle_slotlogs_init(&s->logs) ||
-	    shingle_marks_init(&s->engine, stl_set_max_chunks(layout))) {
+	    shingle_marks_init(&s->engine, layout)) {
 		stl_set_destroy(&s->engine);
 		return -ENOMEM;
 	}

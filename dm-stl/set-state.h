@@ -3,7 +3,6 @@
 #ifndef SHINGLE_SET_STATE_H
 #define SHINGLE_SET_STATE_H
 
-#include "pieces.h"
 #include "set-engine.h"
 #include "slotlog.h"
 #include "streams.h"
@@ -223,9 +222,6 @@ u32 stl_set_verify(struct shingle_engine *e, u64 *cursor, shingle_report_fn repo
 extern const struct shingle_piece_kind stl_set_pieces[];
 extern const struct shingle_record_kind stl_set_records[];
 
-u64 stl_set_max_chunks(const struct shingle_layout *l);
-u32 stl_set_encode(struct shingle_engine *e, u64 *cursor, u64 *index, void *buf);
-int stl_set_decode(struct shingle_engine *e, u64 index, const void *buf, u32 bytes);
 int stl_set_replay(struct shingle_engine *e, const struct shingle_record *rec);
 int stl_set_ready(struct shingle_engine *e, const char **why);
 

@@ -413,15 +413,17 @@ static struct shingle_engine *new_bypass(struct kunit *test, const char *blocks)
 /* What a power cut right after a checkpoint brings back. */
 static struct shingle_engine *reborn(struct kunit *test, struct shingle_engine *old)
 {
+	const struct shingle_piece_kind *p = stl_set_engine_ops.state.pieces;
 	struct shingle_engine *e = new_bypass(test, "2");
+	const struct shingle_layout *l = test->priv;
 	u8 *buf = kunit_kzalloc(test, SHINGLE_CHUNK_BYTES, GFP_KERNEL);
 	u64 cursor = 0, index;
 	const char *why;
 	u32 bytes;
 
 	KUNIT_ASSERT_NOT_NULL(test, buf);
-	while ((bytes = shingle_encode(old, &cursor, &index, buf)))
-		KUNIT_ASSERT_EQ(test, e->ops->state.decode(e, index, buf, bytes), 0);
+	while ((bytes = shingle_encode(l, old, &cursor, &index, buf)))
+		KUNIT_ASSERT_EQ(test, shingle_pieces_decode(p, l, e, index, buf, bytes), 0);
 	KUNIT_ASSERT_EQ(test, e->ops->state.ready(e, &why), 0);
 	old->ops->destroy(old);
 	return e;

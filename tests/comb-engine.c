@@ -132,11 +132,6 @@ static void comb_destroy(struct shingle_engine *e)
 	kvfree(to_comb(e));
 }
 
-static u64 comb_max_chunks(const struct shingle_layout *layout)
-{
-	return 1 + DIV_ROUND_UP(layout->logical_blocks, PART_BLOCKS);
-}
-
 static int comb_create(struct shingle_engine **out, const struct shingle_layout *layout,
 		       const char **why)
 {
@@ -148,13 +143,13 @@ static int comb_create(struct shingle_engine **out, const struct shingle_layout 
 	s = shingle_zalloc_array(1, sizeof(*s));
 	if (!s)
 		return -ENOMEM;
+	s->engine.ops = &comb_engine_ops;
 	s->map = shingle_zalloc_array(layout->logical_blocks, sizeof(*s->map));
-	if (!s->map || shingle_marks_init(&s->engine, comb_max_chunks(layout))) {
+	if (!s->map || shingle_marks_init(&s->engine, layout)) {
 		comb_destroy(&s->engine);
 		return -ENOMEM;
 	}
 	memset(s->map, 0xff, layout->logical_blocks * sizeof(*s->map));
-	s->engine.ops = &comb_engine_ops;
 	s->engine.discard_blocks = 1;
 	/* One for each block, and one for the comb. */
 	s->engine.step_records = layout->logical_blocks + 1;
@@ -370,58 +365,74 @@ static bool comb_referenced(struct shingle_engine *e, enum shingle_role role, u6
  * Checkpoints and recovery
  */
 
-/* Blocks in piece @index of the map; the first of them is *@first. */
-static u32 part(const struct comb *s, u64 index, u32 *first)
+static u64 nr_open(const struct shingle_layout *l)
 {
-	*first = (index - 1) * PART_BLOCKS;
+	return 1;
+}
+
+static u32 encode_open(struct shingle_engine *e, u32 at, void *buf)
+{
+	const struct comb *s = to_comb(e);
+	__le32 *p = buf;
+
+	p[0] = cpu_to_le32(s->open);
+	p[1] = cpu_to_le32(s->fill[s->open]);
+	return 2 * sizeof(*p);
+}
+
+static int decode_open(struct shingle_engine *e, u32 at, const void *buf, u32 bytes)
+{
+	struct comb *s = to_comb(e);
+	const __le32 *p = buf;
+
+	if (bytes != 2 * sizeof(*p) || le32_to_cpu(p[0]) > 1 || le32_to_cpu(p[1]) > s->teeth)
+		return -EUCLEAN;
+	s->open = le32_to_cpu(p[0]);
+	s->fill[s->open] = le32_to_cpu(p[1]);
+	return 0;
+}
+
+static u64 nr_map_parts(const struct shingle_layout *l)
+{
+	return DIV_ROUND_UP(l->logical_blocks, PART_BLOCKS);
+}
+
+/* Blocks in a piece of the map; the first of them is *@first. */
+static u32 part(const struct comb *s, u32 at, u32 *first)
+{
+	*first = at * PART_BLOCKS;
 	return min_t(u64, s->layout->logical_blocks - *first, PART_BLOCKS);
 }
 
-static u32 comb_encode(struct shingle_engine *e, u64 *cursor, u64 *index, void *buf)
+static u32 encode_map(struct shingle_engine *e, u32 at, void *buf)
 {
-	struct comb *s = to_comb(e);
-	u32 first, n, i;
+	const struct comb *s = to_comb(e);
+	u32 first, n = part(s, at, &first), i;
 	__le32 *p = buf;
 
-	if (*cursor >= comb_max_chunks(s->layout)) {
-		*cursor = SHINGLE_NOWHERE;
-		return 0;
-	}
-	*index = (*cursor)++;
-	if (!*index) {
-		p[0] = cpu_to_le32(s->open);
-		p[1] = cpu_to_le32(s->fill[s->open]);
-		return 2 * sizeof(*p);
-	}
-	n = part(s, *index, &first);
 	for (i = 0; i < n; i++)
 		p[i] = cpu_to_le32(s->map[first + i]);
 	return n * sizeof(*p);
 }
 
-static int comb_decode(struct shingle_engine *e, u64 index, const void *buf, u32 bytes)
+static int decode_map(struct shingle_engine *e, u32 at, const void *buf, u32 bytes)
 {
 	struct comb *s = to_comb(e);
+	u32 first, n = part(s, at, &first), i;
 	const __le32 *p = buf;
-	u32 first, n, i;
 
-	if (index >= comb_max_chunks(s->layout))
-		return -EUCLEAN;
-	if (!index) {
-		if (bytes != 2 * sizeof(*p) || le32_to_cpu(p[0]) > 1 ||
-		    le32_to_cpu(p[1]) > s->teeth)
-			return -EUCLEAN;
-		s->open = le32_to_cpu(p[0]);
-		s->fill[s->open] = le32_to_cpu(p[1]);
-		return 0;
-	}
-	n = part(s, index, &first);
 	if (bytes != n * sizeof(*p))
 		return -EUCLEAN;
 	for (i = 0; i < n; i++)
 		s->map[first + i] = le32_to_cpu(p[i]);
 	return 0;
 }
+
+static const struct shingle_piece_kind comb_pieces[] = {
+	{ nr_open, encode_open, decode_open },
+	{ nr_map_parts, encode_map, decode_map },
+	{ }
+};
 
 static int comb_replay(struct shingle_engine *e, const struct shingle_record *rec)
 {
@@ -555,9 +566,7 @@ const struct shingle_engine_ops comb_engine_ops = {
 		.pending = comb_pending,
 	},
 	.state = {
-		.max_chunks = comb_max_chunks,
-		.encode = comb_encode,
-		.decode = comb_decode,
+		.pieces = comb_pieces,
 		.replay = comb_replay,
 		.ready = comb_ready,
 	},

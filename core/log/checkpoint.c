@@ -122,7 +122,8 @@ static int write_chunks(struct ckpt_writer *w)
 	do {
 		c = next_chunk(w);
 		spin_lock_irq(&d->map_lock);
-		any = shingle_encode_next(w->engine, w->all, &cursor, &index, c->payload, &bytes);
+		any = shingle_encode_next(&d->layout, w->engine, w->all, &cursor, &index,
+					  c->payload, &bytes);
 		spin_unlock_irq(&d->map_lock);
 		err = any ? put_chunk(w, c, index, bytes) : 0;
 		if (err)

@@ -29,6 +29,7 @@
 #include "counters.h"
 #include "layout.h"
 #include "options.h"
+#include "pieces.h"
 #include "records.h"
 
 struct shingle_engine_ops;
@@ -49,7 +50,7 @@ enum shingle_life {
 /**
  * struct shingle_marks - which pieces of the state have changed
  * @bits: a bit for each piece: it is not what was last written of it
- * @nr_pieces: as max_chunks() says
+ * @nr_pieces: of all kinds
  * @nr: bits that are set
  */
 struct shingle_marks {
@@ -62,7 +63,7 @@ struct shingle_marks {
  * struct shingle_engine - what core sees of an engine
  * @ops: its operations
  * @marks: the pieces that have changed since they were last encoded for a checkpoint;
- *	every change of what encode() says keeps them, but not decode, replay and ready:
+ *	every change of what is in them keeps them, but not decode, replay and ready:
  *	core takes all pieces after these
  * @copy_blocks: core's copy buffer must hold so many blocks at least
  * @discard_blocks: runs of so many, at a multiple of it, can always be forgotten;
@@ -326,25 +327,16 @@ struct shingle_clean_ops {
 
 /**
  * struct shingle_state_ops - what a power cut leaves
- * @max_chunks: most pieces that encode can ever produce
- * @encode: the piece of the state of number *@cursor, which becomes the next one's: its
- *	index, the same number, and its bytes as return value; 0 if there is nothing in
- *	it, or if *@cursor has become SHINGLE_NOWHERE: there is no other.  Pieces may be
- *	taken while I/O goes on: replaying the records since then must lead to the same
- *	state.  A piece that is not marked is what it was when its mark was taken away.
- * @decode: take a piece back
+ * @pieces: the state in pieces, as a table
  * @replay: apply a record to the state being loaded
  * @ready: everything is loaded; build what is derived.  May sleep.
  *
- * Their life has two ends.  In use encode() takes pieces for checkpoints, in any order
- * with I/O.  Of a new engine, before its first I/O: decode() for the pieces of a
- * checkpoint, replay() for the records behind it, both perhaps not at all, then ready()
- * once.
+ * Their life has two ends.  In use pieces are encoded for checkpoints, in any order with
+ * I/O.  Of a new engine, before its first I/O: the pieces of a checkpoint are decoded,
+ * replay() for the records behind it, both perhaps not at all, then ready() once.
  */
 struct shingle_state_ops {
-	u64 (*max_chunks)(const struct shingle_layout *layout);
-	u32 (*encode)(struct shingle_engine *e, u64 *cursor, u64 *index, void *buf);
-	int (*decode)(struct shingle_engine *e, u64 index, const void *buf, u32 bytes);
+	const struct shingle_piece_kind *pieces;
 	int (*replay)(struct shingle_engine *e, const struct shingle_record *rec);
 	int (*ready)(struct shingle_engine *e, const char **why);
 };
@@ -457,13 +449,15 @@ static inline int shingle_set(struct shingle_engine *e, const char *name, const 
 
 /**
  * shingle_marks_init() - nothing has changed so far
- * @e: the engine, in create()
- * @nr_pieces: what max_chunks() says
+ * @e: the engine, in create(), which knows its ops
+ * @l: layout
  *
  * Context: may sleep.  Returns 0 or -ENOMEM.
  */
-static inline int shingle_marks_init(struct shingle_engine *e, u64 nr_pieces)
+static inline int shingle_marks_init(struct shingle_engine *e, const struct shingle_layout *l)
 {
+	u64 nr_pieces = shingle_pieces_nr(e->ops->state.pieces, U32_MAX, l);
+
 	if (nr_pieces > INT_MAX)
 		return -ENOMEM;
 	e->marks.nr_pieces = nr_pieces;
@@ -503,20 +497,21 @@ static inline void shingle_mark(struct shingle_engine *e, u32 first, u32 n)
 
 /**
  * shingle_encode_next() - the next piece that is to be written
+ * @l: layout
  * @e: the engine
  * @all: take those that have not changed, too, but none that is empty
  * @cursor: 0 at first; SHINGLE_NOWHERE when there is no other
  * @index: its index
- * @buf: as encode()
+ * @buf: as shingle_pieces_encode()
  * @bytes: its bytes
  *
  * Its mark is taken away.
  *
- * Context: as encode().  Returns whether there is one here; if not, there may be one
+ * Context: as shingle_pieces_encode().  Returns whether there is one here; if not, there may be one
  * further on.
  */
-static inline bool shingle_encode_next(struct shingle_engine *e, bool all, u64 *cursor, u64 *index,
-				       void *buf, u32 *bytes)
+static inline bool shingle_encode_next(const struct shingle_layout *l, struct shingle_engine *e,
+				       bool all, u64 *cursor, u64 *index, void *buf, u32 *bytes)
 {
 	struct shingle_marks *m = &e->marks;
 	u32 end;
@@ -527,7 +522,7 @@ static inline bool shingle_encode_next(struct shingle_engine *e, bool all, u64 *
 		if (*cursor == end && end < m->nr_pieces)
 			return false;
 	}
-	*bytes = e->ops->state.encode(e, cursor, index, buf);
+	*bytes = shingle_pieces_encode(e->ops->state.pieces, l, e, cursor, index, buf);
 	if (*cursor == SHINGLE_NOWHERE)
 		return false;
 	if (test_bit(*index, m->bits)) {
@@ -539,20 +534,22 @@ static inline bool shingle_encode_next(struct shingle_engine *e, bool all, u64 *
 
 /**
  * shingle_encode() - the next piece of the state that holds something
+ * @l: layout
  * @e: the engine
- * @cursor: as encode()
- * @index: as encode()
- * @buf: as encode()
+ * @cursor: as shingle_pieces_encode()
+ * @index: as shingle_pieces_encode()
+ * @buf: as shingle_pieces_encode()
  *
- * Context: as encode(), but for where time does not matter.  Returns its bytes, 0 at the
- * end.
+ * Context: as shingle_pieces_encode(), but for where time does not matter.  Returns its
+ * bytes, 0 at the end.
  */
-static inline u32 shingle_encode(struct shingle_engine *e, u64 *cursor, u64 *index, void *buf)
+static inline u32 shingle_encode(const struct shingle_layout *l, struct shingle_engine *e,
+				 u64 *cursor, u64 *index, void *buf)
 {
 	u32 bytes;
 
 	do
-		bytes = e->ops->state.encode(e, cursor, index, buf);
+		bytes = shingle_pieces_encode(e->ops->state.pieces, l, e, cursor, index, buf);
 	while (!bytes && *cursor != SHINGLE_NOWHERE);
 	return bytes;
 }

@@ -1078,7 +1078,8 @@ static void check_unmarked(struct exercise *x, u64 from, u64 to)
 
 	for (; from < to; from++) {
 		cursor = from;
-		now->bytes = x->e->ops->state.encode(x->e, &cursor, &now->index, now->payload);
+		now->bytes = shingle_pieces_encode(x->e->ops->state.pieces, x->plan->layout, x->e,
+						   &cursor, &now->index, now->payload);
 		if (cursor == SHINGLE_NOWHERE)
 			break;
 		if (!same_piece(now, &x->ckpt[from]))
@@ -1100,7 +1101,8 @@ static void checkpoint_some(struct exercise *x)
 		x->all = x->loaded || !rnd(x, 8);
 		return;
 	}
-	if (shingle_encode_next(x->e, x->all, &x->cursor, &c->index, c->payload, &c->bytes)) {
+	if (shingle_encode_next(x->plan->layout, x->e, x->all, &x->cursor, &c->index, c->payload,
+				&c->bytes)) {
 		x->nr_next++;
 		if (!x->all)
 			check_unmarked(x, from, c->index);
@@ -1224,6 +1226,12 @@ static void spoil(struct exercise *x, void *buf, u32 bytes)
 		p[rnd(x, bytes)] = rnd(x, 2) ? rnd(x, 4) : rnd(x, 256);
 }
 
+static int take_back(struct exercise *x, struct shingle_engine *e, const struct chunk *c)
+{
+	return shingle_pieces_decode(e->ops->state.pieces, x->plan->layout, e, c->index,
+				     c->payload, c->bytes);
+}
+
 /* All that core asks of a step. */
 static void ask_step(struct shingle_engine *e, const struct shingle_step *step)
 {
@@ -1292,9 +1300,9 @@ static int load_nonsense(struct exercise *x)
 			c->bytes = rnd(x, sizeof(c->payload) + 1);
 		if (!rnd(x, 16))
 			c->index = rnd(x, 2) ? rnd(x, 8) : (u64)rnd(x, U32_MAX) << rnd(x, 31);
-		err = ops->state.decode(e, c->index, c->payload, c->bytes);
+		err = take_back(x, e, c);
 		if (!err && !rnd(x, 16))
-			err = ops->state.decode(e, c->index, c->payload, c->bytes);
+			err = take_back(x, e, c);
 	}
 	for (i = x->ckpt_from; !err && i < x->nr_records; i++) {
 		struct shingle_record rec = x->journal[i];
@@ -1366,7 +1374,7 @@ static int power_cut(struct exercise *x)
 	for (i = 0; i < x->nr_ckpt; i++) {
 		struct chunk *c = &x->ckpt[x->order[i]];
 
-		if (x->plan->ops->state.decode(x->e, c->index, c->payload, c->bytes))
+		if (take_back(x, x->e, c))
 			return fail(x, "checkpoint piece %llu is not taken back",
 				    (unsigned long long)c->index);
 	}
@@ -1462,7 +1470,7 @@ static int allocate(struct exercise *x)
 		return -ENOMEM;
 	for (i = 0; i < l->logical_blocks; i++)
 		x->model[i].nr = 1;
-	return x->plan->ops->state.max_chunks(l) < MAX_CHUNKS ? 0 : -EINVAL;
+	return shingle_pieces_nr(x->plan->ops->state.pieces, U32_MAX, l) < MAX_CHUNKS ? 0 : -EINVAL;
 }
 
 static int run(struct exercise *x)

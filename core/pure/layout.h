@@ -199,16 +199,16 @@ static inline u32 shingle_ckpt_run(const struct shingle_layout *l, u64 i)
 
 /**
  * shingle_ckpt_blocks() - how long a checkpoint slot should be
- * @max_chunks: of the engine
+ * @pieces: of the engine's state
  *
  * Room for a checkpoint of all pieces, core's and the footer, and for as much again of
  * what changes: so what is written is at most twice what has changed.
  *
  * Context: any.
  */
-static inline u64 shingle_ckpt_blocks(u64 max_chunks)
+static inline u64 shingle_ckpt_blocks(u64 pieces)
 {
-	return 2 * (max_chunks + 2);
+	return 2 * (pieces + 2);
 }
 
 /**

@@ -3,13 +3,18 @@
 #ifndef SHINGLE_PIECES_H
 #define SHINGLE_PIECES_H
 
-#include "engine.h"
+#include "layout.h"
+
+struct shingle_engine;
 
 /**
  * struct shingle_piece_kind - pieces of one kind of an engine's state
  * @nr: how many there are
- * @encode: as encode(), the piece of this number
- * @decode: as decode()
+ * @encode: the piece of number @at of its kind: its bytes are left in @buf, and how many
+ *	they are is returned; 0 if there is nothing in it.  Pieces may be taken while I/O
+ *	goes on: replaying the records since then must lead to the same state.  A piece
+ *	that is not marked is what it was when its mark was taken away.
+ * @decode: take a piece back; -EUCLEAN if it makes no sense
  *
  * A table of them is in the order of their indices, and ends with a NULL @nr.
  */
@@ -53,15 +58,16 @@ static inline const struct shingle_piece_kind *shingle_pieces_at(const struct sh
 }
 
 /**
- * shingle_pieces_encode() - encode() of an engine whose pieces are in a table
+ * shingle_pieces_encode() - a piece of an engine's state
  * @p: table
  * @l: layout
- * @e: as encode()
- * @cursor: as encode()
- * @index: as encode()
- * @buf: as encode()
+ * @e: the engine
+ * @cursor: index of the piece; becomes the next one's, or SHINGLE_NOWHERE if there is no
+ *	piece here
+ * @index: the piece's
+ * @buf: its bytes, room for SHINGLE_CHUNK_BYTES
  *
- * Context: as encode(), and so the value.
+ * Context: as an engine's operations.  Returns how many bytes, 0 if nothing is in it.
  */
 static inline u32 shingle_pieces_encode(const struct shingle_piece_kind *p,
 					const struct shingle_layout *l, struct shingle_engine *e,
@@ -80,15 +86,15 @@ static inline u32 shingle_pieces_encode(const struct shingle_piece_kind *p,
 }
 
 /**
- * shingle_pieces_decode() - decode() of such an engine
+ * shingle_pieces_decode() - take a piece of an engine's state back
  * @p: table
  * @l: layout
- * @e: as decode()
- * @index: as decode()
- * @buf: as decode()
- * @bytes: as decode()
+ * @e: the engine
+ * @index: of the piece
+ * @buf: its bytes
+ * @bytes: how many
  *
- * Context: as decode(), and so the value; -EUCLEAN if there is no such piece.
+ * Context: before I/O.  Returns 0, or -EUCLEAN if it makes no sense or there is none.
  */
 static inline int shingle_pieces_decode(const struct shingle_piece_kind *p,
 					const struct shingle_layout *l, struct shingle_engine *e,

@@ -311,7 +311,8 @@ out:
 	return err;
 }
 
-static int decode_chunk(const struct shingle_loaded *to, const struct shingle_chunk *c)
+static int decode_chunk(const struct shingle_layout *l, const struct shingle_loaded *to,
+			const struct shingle_chunk *c)
 {
 	u64 index = le64_to_cpu(c->index);
 	u32 bytes = le32_to_cpu(c->bytes);
@@ -320,7 +321,8 @@ static int decode_chunk(const struct shingle_loaded *to, const struct shingle_ch
 		return 0;
 	if (index == SHINGLE_CHUNK_CORE)
 		return shingle_bad_decode(to->bad, c->payload, bytes);
-	return to->ops->state.decode(to->engine, index, c->payload, bytes);
+	return shingle_pieces_decode(to->ops->state.pieces, l, to->engine, index, c->payload,
+				     bytes);
 }
 
 /* Which of the pieces, core's last, does a chunk hold?  @pieces: none there can be. */
@@ -342,7 +344,7 @@ static int load_checkpoint(const struct shingle_reader *r, const struct shingle_
 			   const struct shingle_loaded *to, u8 *buf, u64 *chunks)
 {
 	enum shingle_dev dev = shingle_meta_dev(l);
-	u64 pieces = to->ops->state.max_chunks(l) + 1, at;
+	u64 pieces = shingle_pieces_nr(to->ops->state.pieces, U32_MAX, l) + 1, at;
 	u32 pass, n, i, *newest;
 	int err = 0;
 
@@ -381,7 +383,7 @@ static int load_checkpoint(const struct shingle_reader *r, const struct shingle_
 				if (!pass)
 					newest[piece] = at + i;
 				else if (newest[piece] == at + i)
-					err = decode_chunk(to, c);
+					err = decode_chunk(l, to, c);
 				if (err)
 					goto out;
 			}

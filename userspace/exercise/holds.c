@@ -219,7 +219,7 @@ static void look(struct device *d)
 	for (all = 0; all < 2; all++) {
 		for (cursor = 0; cursor != SHINGLE_NOWHERE;) {
 			begin();
-			shingle_encode_next(d->e, all, &cursor, &index, buf, &bytes);
+			shingle_encode_next(&d->l, d->e, all, &cursor, &index, buf, &bytes);
 			end(OP_ENCODE);
 		}
 	}
@@ -378,7 +378,7 @@ static u64 checkpoint(struct device *d, bool all)
 	u32 bytes;
 
 	while (cursor != SHINGLE_NOWHERE)
-		blocks += shingle_encode_next(d->e, all, &cursor, &index, buf, &bytes);
+		blocks += shingle_encode_next(&d->l, d->e, all, &cursor, &index, buf, &bytes);
 	return blocks;
 }
 

@@ -374,15 +374,25 @@ static void numbers_destroy(struct shingle_engine *e)
 	free(container_of(e, struct numbers, engine));
 }
 
-static int numbers_decode(struct shingle_engine *e, u64 index, const void *buf, u32 bytes)
+static u64 numbers_nr(const struct shingle_layout *l)
+{
+	return PIECES;
+}
+
+static int numbers_decode(struct shingle_engine *e, u32 at, const void *buf, u32 bytes)
 {
 	struct numbers *s = container_of(e, struct numbers, engine);
 
-	if (index >= PIECES || bytes != sizeof(u32) || s->piece[index])
+	if (bytes != sizeof(u32) || s->piece[at])
 		return -EUCLEAN;
-	memcpy(&s->piece[index], buf, sizeof(u32));
+	memcpy(&s->piece[at], buf, sizeof(u32));
 	return 0;
 }
+
+static const struct shingle_piece_kind numbers_pieces[] = {
+	{ .nr = numbers_nr, .decode = numbers_decode },
+	{ }
+};
 
 static int numbers_replay(struct shingle_engine *e, const struct shingle_record *rec)
 {
@@ -396,17 +406,11 @@ static int numbers_ready(struct shingle_engine *e, const char **why)
 	return 0;
 }
 
-static u64 numbers_max_chunks(const struct shingle_layout *l)
-{
-	return PIECES;
-}
-
 static const struct shingle_engine_ops numbers_ops = {
 	.create = numbers_create,
 	.destroy = numbers_destroy,
 	.state = {
-		.max_chunks = numbers_max_chunks,
-		.decode = numbers_decode,
+		.pieces = numbers_pieces,
 		.replay = numbers_replay,
 		.ready = numbers_ready,
 	},

@@ -372,7 +372,7 @@ static bool plan(struct format_args *a, struct image *img)
 	img->l.ctime = (u64)time(NULL);
 	a->req.cached = img->row->cached;
 	a->req.staging_bands = img->row->staging_bands;
-	a->req.max_chunks = img->row->ops->state.max_chunks;
+	a->req.pieces = img->row->ops->state.pieces;
 	a->req.logical_blocks = img->row->ops->logical_blocks;
 	a->req.settle = img->row->settle;
 	a->req.interlaced = img->row->interlaced;

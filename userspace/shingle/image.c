@@ -210,7 +210,8 @@ static u32 next_chunk(struct image *img, u64 *cursor, bool *core_done, struct sh
 	u32 bytes;
 
 	memset(c, 0, sizeof(*c));
-	bytes = *core_done ? 0 : shingle_encode(img->engine, cursor, &index, c->payload);
+	bytes = *core_done ? 0 : shingle_encode(&img->l, img->engine, cursor, &index,
+						    c->payload);
 	if (!bytes && !*core_done) {
 		*core_done = true;
 		index = SHINGLE_CHUNK_CORE;

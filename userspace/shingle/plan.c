@@ -266,6 +266,11 @@ static void forget_bands(struct shingle_layout *l, const u8 *params)
 	memset(l->nr_bands, 0, sizeof(l->nr_bands));
 }
 
+static u64 ckpt_blocks(const struct plan_request *req, const struct shingle_layout *l)
+{
+	return shingle_ckpt_blocks(shingle_pieces_nr(req->pieces, U32_MAX, l));
+}
+
 /* Lay out at most @limit bands with the checkpoint slots that they need. */
 static int try_bands(const struct plan_request *req, struct shingle_layout *l, const u8 *params,
 		     u64 limit, u64 journal, u64 *got, char *why)
@@ -279,7 +284,7 @@ static int try_bands(const struct plan_request *req, struct shingle_layout *l, c
 	err = place_all_bands(req, l, from, limit, why);
 	if (err)
 		return err;
-	from = place_metadata(req, l, shingle_ckpt_blocks(req->max_chunks(l)), journal);
+	from = place_metadata(req, l, ckpt_blocks(req, l), journal);
 	if (own_meta) {
 		forget_bands(l, params);
 		err = place_all_bands(req, l, from, limit, why);
@@ -462,10 +467,10 @@ static int lay_interlaced(const struct plan_request *req, struct shingle_layout 
 	if (err)
 		return err;
 	l->logical_blocks = req->logical_blocks(l);
-	if (own_meta && shingle_ckpt_blocks(req->max_chunks(l)) > track) {
+	if (own_meta && ckpt_blocks(req, l) > track) {
 		/* As long as it would be if all these tracks were left for data. */
 		from = metadata_on_tops(l, track,
-					DIV_ROUND_UP(shingle_ckpt_blocks(req->max_chunks(l)), track));
+					DIV_ROUND_UP(ckpt_blocks(req, l), track));
 		err = interlaced_bands(req, l, from, end, why);
 		if (err)
 			return err;
@@ -476,7 +481,7 @@ static int lay_interlaced(const struct plan_request *req, struct shingle_layout 
 	err = journal_length(req, l, &journal, why);
 	if (err)
 		return err;
-	place_metadata(req, l, shingle_ckpt_blocks(req->max_chunks(l)), journal);
+	place_metadata(req, l, ckpt_blocks(req, l), journal);
 	return fit_apart(req, l, why);
 }
 

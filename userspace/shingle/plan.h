@@ -3,7 +3,7 @@
 #ifndef SHINGLE_PLAN_H
 #define SHINGLE_PLAN_H
 
-#include "layout.h"
+#include "pieces.h"
 
 enum plan_cache_unit {
 	PLAN_CACHE_PERCENT,	/* of all bands */
@@ -27,7 +27,7 @@ enum plan_cache_unit {
  * @interlaced: the engine is for interlaced tracks: every band is one
  * @backup_tracks: of these, to save tops in; 0 for the default
  * @journal_blocks: length of the ring, 0 for the default
- * @max_chunks: of the engine
+ * @pieces: of the engine's state
  * @logical_blocks: of the engine
  * @settle: of the engine, see struct engine_row; or NULL
  */
@@ -44,7 +44,7 @@ struct plan_request {
 	bool interlaced;
 	u64 backup_tracks;
 	u64 journal_blocks;
-	u64 (*max_chunks)(const struct shingle_layout *l);
+	const struct shingle_piece_kind *pieces;
 	u64 (*logical_blocks)(const struct shingle_layout *l);
 	void (*settle)(struct shingle_layout *l);
 };

@@ -412,7 +412,7 @@ static bool lay_out(const struct engine_row *row, struct plan_request *req)
 	req->cached = row->cached;
 	req->staging_bands = row->staging_bands;
 	req->interlaced = row->interlaced;
-	req->max_chunks = row->ops->state.max_chunks;
+	req->pieces = row->ops->state.pieces;
 	req->logical_blocks = row->ops->logical_blocks;
 	req->settle = row->settle;
 	req->journal_blocks = 0;
