@@ -12,7 +12,8 @@ CREATE, REMOVE, SUSPEND, LOAD, CLEAR, TABLE_STATUS, MESSAGE, LIST, INFO = (
     3, 4, 6, 9, 10, 12, 14, 2, 7)
 F_READONLY, F_SUSPEND, F_STATUS_TABLE, F_BUFFER_FULL = 1, 1 << 1, 1 << 4, 1 << 8
 F_SKIP_LOCKFS, F_NOFLUSH, F_DATA_OUT, F_IMA = 1 << 10, 1 << 11, 1 << 16, 1 << 19
-BUFFER = 1 << 18
+# The kernel takes a copy of all of it, whatever is in there.
+BUFFER, ANSWER = 1 << 14, 1 << 18
 
 _control = None
 
@@ -21,12 +22,18 @@ def _call(nr, name, payload=b"", flags=0, targets=0):
     global _control
     if _control is None:
         _control = os.open("/dev/mapper/control", os.O_RDWR)
-    buf = bytearray(BUFFER)
-    HEADER.pack_into(buf, 0, 4, 0, 0, BUFFER, HEADER.size, targets, 0, flags,
-                     0, 0, 0, name.encode(), b"", b"")
-    buf[HEADER.size:HEADER.size + len(payload)] = payload
-    fcntl.ioctl(_control, 3 << 30 | HEADER.size << 16 | 0xfd << 8 | nr, buf)
-    return HEADER.unpack_from(buf), buf
+    size = ANSWER if nr == MESSAGE else max(BUFFER, HEADER.size + len(payload))
+    while True:
+        buf = bytearray(size)
+        HEADER.pack_into(buf, 0, 4, 0, 0, size, HEADER.size, targets, 0, flags,
+                         0, 0, 0, name.encode(), b"", b"")
+        buf[HEADER.size:HEADER.size + len(payload)] = payload
+        fcntl.ioctl(_control, 3 << 30 | HEADER.size << 16 | 0xfd << 8 | nr, buf)
+        head = HEADER.unpack_from(buf)
+        # What only looks can look again.
+        if not head[7] & F_BUFFER_FULL or nr not in (LIST, TABLE_STATUS) or size >= ANSWER:
+            return head, buf
+        size = ANSWER
 
 
 def _text(buf, at):

@@ -33,7 +33,10 @@ By hand: blkparse output on standard input, events on standard output:
     blktrace -d /dev/DEV -o - | blkparse -i - | tests/guest/exact.py --events
 """
 
+import atexit
+import contextlib
 import glob
+import os
 import re
 import shlex
 import sys
@@ -90,7 +93,14 @@ def events_of(text, pattern, names, headers, begins):
 
 
 class Tracer:
-    """Bios that arrive at some devices."""
+    """Bios that arrive at some devices.
+
+    They are taken from the pipe, which needs no waiting: to empty `trace`, or to switch
+    the event, takes a grace period of RCU, and so the event stays on until the end of
+    the program, for the devices that were named last."""
+
+    _pipe = None
+    _filter = ""
 
     def __init__(self, devices, headers, begins):
         """devices: {name: dm.Device}; see targets.Linear for the others"""
@@ -98,13 +108,19 @@ class Tracer:
         self.names = {(d.major, d.minor): n for n, d in devices.items()}
         test = " || ".join(f"dev == {major << 20 | minor}"
                            for major, minor in self.names)
-        self._write(EVENT + "/filter", test)
-        self._write(TRACING + "/trace", "")
-        self._write(TRACING + "/tracing_on", "1")
+        if Tracer._pipe is None:
+            Tracer._pipe = os.open(TRACING + "/trace_pipe", os.O_RDONLY | os.O_NONBLOCK)
+            atexit.register(self._end)
+        if test != Tracer._filter:
+            self._write(EVENT + "/filter", test)
+            if not Tracer._filter:
+                self._write(EVENT + "/enable", "1")
+            Tracer._filter = test
         self.on(True)
+        self.take()
 
     def on(self, yes):
-        self._write(EVENT + "/enable", "1" if yes else "0")
+        self._write(TRACING + "/tracing_on", "1" if yes else "0")
 
     @staticmethod
     def _write(path, text):
@@ -112,15 +128,22 @@ class Tracer:
             handle.write(text + "\n")
 
     def take(self):
-        with open(TRACING + "/trace", encoding="ascii",
-                  errors="replace") as handle:
-            text = handle.read()
-        self._write(TRACING + "/trace", "")
-        return events_of(text, TRACE_LINE, self.names, self.headers, self.begins)
+        text = b""
+        with contextlib.suppress(BlockingIOError):
+            while more := os.read(Tracer._pipe, 1 << 16):
+                text += more
+        return events_of(text.decode("ascii", "replace"), TRACE_LINE, self.names,
+                         self.headers, self.begins)
 
     def close(self):
         self.on(False)
-        self._write(EVENT + "/filter", "0")
+
+    @classmethod
+    def _end(cls):
+        cls._write(EVENT + "/enable", "0")
+        cls._write(EVENT + "/filter", "0")
+        cls._write(TRACING + "/tracing_on", "1")
+        os.close(cls._pipe)
 
 
 def parse(path):

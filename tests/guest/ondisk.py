@@ -6,6 +6,7 @@ structures to damage, and reseal nonsense under a good checksum.
 See core/pure/format.h and Documentation/on-disk-format.rst.
 """
 
+import functools
 import struct
 
 BLOCK = 4096
@@ -34,8 +35,10 @@ def _table():
 _CRC = tuple(_table())
 
 
+@functools.lru_cache(maxsize=1024)
 def crc32c(crc, data):
-    """As the kernel's: no inversion before or after."""
+    """As the kernel's: no inversion before or after.  The same device is formatted for
+    many a case, and this takes long where a processor is emulated."""
     for byte in data:
         crc = _CRC[(crc ^ byte) & 0xff] ^ crc >> 8
     return crc
@@ -58,7 +61,7 @@ def sound(block, magic=None):
     if head[0] not in (SB, JOURNAL, CHUNK, FOOTER, MEMBER) or magic not in (
             None, head[0]):
         return False
-    return head[1] == crc32c(int.from_bytes(head[0], "little"), block[8:])
+    return head[1] == crc32c(int.from_bytes(head[0], "little"), bytes(block[8:]))
 
 
 def superblock(uuid, seq, at, *, engine, logical, devs, ckpt, journal, gap=0,
