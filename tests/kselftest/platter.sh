@@ -28,7 +28,11 @@ die() { echo "Bail out! $*"; exit 1; }
 
 dms() { dmsetup "$@" 2> "$TMP/err"; }
 msg() { local n=$1; shift; dms message "$T-$n" 0 "$@"; }
-stat_of() { msg "$1" stats | awk -v k="$2" '$1 == k { print $2 }'; }
+stat_of() {	# a process less than with awk: they take long where a processor is emulated
+	local all
+	all=$(msg "$1" stats)
+	[[ $'\n'$all =~ $'\n'"$2 "([0-9]+) ]] && echo "${BASH_REMATCH[1]}"
+}
 until_stat() {	# until_stat NAME COUNTER N: as long as that takes
 	local i
 	for i in $(seq 6000); do
@@ -37,7 +41,10 @@ until_stat() {	# until_stat NAME COUNTER N: as long as that takes
 	done
 	return 1
 }
-node() { dmsetup mknodes "$T-$1" > /dev/null 2>&1; readlink -f "/dev/mapper/$T-$1"; }
+node() {
+	[ -b "/dev/mapper/$T-$1" ] || dmsetup mknodes "$T-$1" > /dev/null 2>&1
+	echo "/dev/mapper/$T-$1"
+}
 create() {	# create NAME SECTORS LINE...
 	local n=$1 s=$2; shift 2
 	dms create "$T-$n" --noudevsync --table "0 $s platter $*"
@@ -55,15 +62,16 @@ cleanup() {
 trap cleanup EXIT
 
 # wblk DEV BLOCK COUNT BYTE ; rblk DEV BLOCK COUNT > data
+filled() { [ -e "$TMP/all-$1" ] || head -c 1M /dev/zero | tr '\0' "$1" > "$TMP/all-$1"; }
 wblk() {
-	head -c $(($3 * 4096)) /dev/zero | tr '\0' "$4" |
-		dd of="$1" bs=4096 seek="$2" count="$3" oflag=direct iflag=fullblock conv=notrunc \
+	filled "$4"
+	dd if="$TMP/all-$4" of="$1" bs=4096 seek="$2" count="$3" oflag=direct conv=notrunc \
 		status=none 2> "$TMP/dd"
 }
 rblk() { dd if="$1" bs=4096 skip="$2" count="$3" iflag=direct status=none 2> "$TMP/dd"; }
 holds() {	# holds DEV BLOCK COUNT BYTE
-	[ "$(rblk "$1" "$2" "$3" | tr -d "$4" | wc -c)" = 0 ] && rblk "$1" "$2" "$3" > "$TMP/out" &&
-		[ "$(stat -c %s "$TMP/out")" = $(($3 * 4096)) ]
+	filled "$4"
+	rblk "$1" "$2" "$3" > "$TMP/out" && cmp -s -n $(($3 * 4096)) "$TMP/out" "$TMP/all-$4"
 }
 # Median total_us of the last operations of one kind in the head log.
 log_us() { msg "$1" headlog | awk -v o="$2" '$2 == o { print $9 }' | sort -n |
@@ -393,8 +401,7 @@ result $? "wcache: a flush empties it"
 msg w powercut 0; msg w powercut off
 holds "$D" 0 4 n
 result $? "wcache: what was flushed survives"
-head -c 4096 /dev/zero | tr '\0' f | dd of="$D" bs=4096 seek=9 count=1 oflag=direct,dsync \
-	conv=notrunc status=none
+filled f; dd if="$TMP/all-f" of="$D" bs=4096 seek=9 count=1 oflag=direct,dsync conv=notrunc status=none
 msg w powercut 0; msg w powercut off
 holds "$D" 9 1 f
 result $? "wcache: a durable write survives"
@@ -439,8 +446,8 @@ remove w
 
 ### on overlapping tracks the cache keeps the order of writes that meet
 flush() { dd if=/dev/zero of="$1" bs=4096 count=0 conv=notrunc,fsync status=none; }
-durable() { head -c 32768 /dev/zero | tr '\0' "$3" | dd of="$1" bs=32768 seek=$(($2 / 8)) count=1 \
-	oflag=direct,dsync iflag=fullblock conv=notrunc status=none; }
+durable() { filled "$3"; dd if="$TMP/all-$3" of="$1" bs=32768 seek=$(($2 / 8)) count=1 \
+	oflag=direct,dsync conv=notrunc status=none; }
 lasts() {	# lasts BLOCK BYTE BLOCK BYTE RUINED: what the medium holds in the end
 	note "ruined: $(msg o damaged 0 64 | tr '\n' ';')"
 	holds "$D" "$1" 8 "$2" && holds "$D" "$3" 8 "$4" && [ "$(msg o damaged 0 64)" = "$5" ]
