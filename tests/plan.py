@@ -43,9 +43,10 @@ EVERYTHING = ("stl-set",)
 
 # On a kernel between the oldest and the newest, which both run all: what depends on
 # the block layer.
-BETWEEN = {"stl-set": (
-    "polled", "it says", "read ahead", "discards", "partitions", "9 GiB",
-    "fstrim", "full size", "over a RAM disk", "loop:", "cached:", "wcache:")}
+QUEUES = ("polled", "it says", "read ahead", "discards", "partitions", "9 GiB", "fstrim",
+          "wcache:")
+BETWEEN = {"stl-set": (*QUEUES, "full size", "over a RAM disk", "loop:", "cached:"),
+           "stl-full": QUEUES}
 
 # The other one shares its slots, journal and cleaner with stl-set: there only what needs
 # that kernel, and what waits.
