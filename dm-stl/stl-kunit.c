@@ -101,7 +101,8 @@ static void stl_exercise(struct kunit *test)
 	struct shingle_exercise_result res;
 	u64 cuts = 0, steps = 0, checkpoints = 0, bypassed = 0;
 
-	for (plan.seed = 1; plan.seed <= 10; plan.seed++) {
+	/* Few, as they take long under KASAN: many thousands run in userspace. */
+	for (plan.seed = 1; plan.seed <= 4; plan.seed++) {
 		KUNIT_ASSERT_EQ_MSG(test, shingle_exercise(&plan, &res), 0, "seed %u: %s",
 				    plan.seed, res.error);
 		cuts += res.cuts;
@@ -110,11 +111,11 @@ static void stl_exercise(struct kunit *test)
 		bypassed += res.bypassed;
 	}
 	/* Together: some seeds are calm. */
-	KUNIT_EXPECT_GT(test, steps, 1000ULL);
-	KUNIT_EXPECT_GT(test, checkpoints, 50ULL);
-	KUNIT_EXPECT_TRUE(test, !plan.cuts || cuts > 200);
+	KUNIT_EXPECT_GT(test, steps, 400ULL);
+	KUNIT_EXPECT_GT(test, checkpoints, 20ULL);
+	KUNIT_EXPECT_TRUE(test, !plan.cuts || cuts > 80);
 	if (c->keys == bypass || c->keys == long_bypass || c->keys == bypass_always)
-		KUNIT_EXPECT_GT(test, bypassed, 50ULL);
+		KUNIT_EXPECT_GT(test, bypassed, 20ULL);
 }
 
 static void commit(struct shingle_engine *e, const struct shingle_run *run)
