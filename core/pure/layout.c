@@ -80,8 +80,7 @@ int shingle_layout_decode(const struct shingle_sb *sb, u64 block, struct shingle
 	if (le32_to_cpu(sb->version) != SHINGLE_VERSION) {
 		*why = "format version is newer than this build knows";
 		if (le32_to_cpu(sb->version) < SHINGLE_VERSION)
-			*why =
-				"format version is an older one: copy the data out with the older dm-shingle, then format anew";
+			*why = "format version is an older one: copy the data out with the older dm-shingle, then format anew";
 		return -EPROTONOSUPPORT;
 	}
 
