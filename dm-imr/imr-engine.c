@@ -128,6 +128,8 @@ static int imr_create(struct shingle_engine **out, const struct shingle_layout *
 	s->nr_phys = layout->nr_bands[SHINGLE_ROLE_DATA];
 	s->nr_logical = s->nr_phys - spare_of(layout);
 	s->backup.nr = layout->nr_bands[SHINGLE_ROLE_STAGING];
+	for (i = 0; i < ARRAY_SIZE(s->first_piece); i++)
+		s->first_piece[i] = shingle_pieces_nr(imr_pieces, i, layout);
 	s->engine.discard_blocks = s->track_blocks;
 	s->engine.gather_blocks = s->track_blocks;
 	s->engine.cache_blocks = (u64)s->backup.nr * s->track_blocks;

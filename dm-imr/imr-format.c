@@ -100,27 +100,11 @@ static int decode_slots(struct shingle_engine *e, u32 at, const void *from, u32 
 	return 0;
 }
 
-enum { PIECES_TRACKS, PIECES_SLOTS };
-
-/* imr_mark_track() relies upon logical tracks being the first. */
 const struct shingle_piece_kind imr_pieces[] = {
-	[PIECES_TRACKS] = { nr_track_pieces, encode_tracks, decode_tracks },
-	[PIECES_SLOTS] = { nr_slot_pieces, encode_slots, decode_slots },
+	[IMR_TRACKS] = { nr_track_pieces, encode_tracks, decode_tracks },
+	[IMR_SLOTS] = { nr_slot_pieces, encode_slots, decode_slots },
 	{ }
 };
-
-/**
- * imr_mark_slot() - what a checkpoint says of a backup slot has changed
- * @s: the engine
- * @slot: which
- *
- * Context: under the map lock.
- */
-void imr_mark_slot(struct imr *s, u32 slot)
-{
-	shingle_mark(&s->engine, shingle_pieces_nr(imr_pieces, PIECES_SLOTS, s->layout) +
-				 slot / PART_SLOTS, 1);
-}
 
 /* ------------------------------------------------------------------------
  * Records

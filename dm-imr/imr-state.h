@@ -30,6 +30,9 @@
 #define LARGEST_MOST	(NR_LEVELS + 1)
 #define MAX_BUFFER	1024U
 
+/* Pieces of the state, in their order: imr_pieces[]. */
+enum { IMR_TRACKS, IMR_SLOTS, IMR_PIECES };
+
 /* struct shingle_step::kind */
 enum { STEP_BACKUP, STEP_RESTORE, STEP_WRITE, STEP_SYNC };
 
@@ -294,6 +297,7 @@ struct imr_counts {
  * @track_blocks: blocks of a track
  * @nr_logical: logical tracks
  * @nr_phys: physical tracks
+ * @first_piece: index of the first piece of each kind
  * @tracks: which physical ones are free
  * @map: logical tracks: the paper's S2TMap, by address
  * @owner: of a physical track: logical track, OWNER_FREE, OWNER_TAKEN, or with
@@ -314,6 +318,7 @@ struct imr {
 	u32 track_blocks;
 	u32 nr_logical;
 	u32 nr_phys;
+	u32 first_piece[IMR_PIECES];
 
 	struct imr_tracks tracks;
 	struct imr_track *map;
@@ -377,10 +382,16 @@ static inline u32 imr_adjacent_top(const struct imr *s, u32 bottom, u32 side)
 	return bottom ? bottom - 1 : IMR_NO_TRACK;
 }
 
-/* What a checkpoint says of a logical track has changed: their pieces come first. */
+/* What a checkpoint says of a logical track has changed. */
 static inline void imr_mark_track(struct imr *s, u32 track)
 {
-	shingle_mark(&s->engine, track / PART_TRACKS, 1);
+	shingle_mark(&s->engine, s->first_piece[IMR_TRACKS] + track / PART_TRACKS, 1);
+}
+
+/* The same of a backup slot. */
+static inline void imr_mark_slot(struct imr *s, u32 slot)
+{
+	shingle_mark(&s->engine, s->first_piece[IMR_SLOTS] + slot / PART_SLOTS, 1);
 }
 
 /**
@@ -472,7 +483,6 @@ void imr_step_done(struct shingle_engine *e, const struct shingle_step *step,
 /* imr-format.c */
 extern const struct shingle_piece_kind imr_pieces[];
 extern const struct shingle_record_kind imr_records[];
-void imr_mark_slot(struct imr *s, u32 slot);
 int imr_replay(struct shingle_engine *e, const struct shingle_record *rec);
 int imr_ready(struct shingle_engine *e, const char **why);
 
