@@ -11,18 +11,19 @@
 #include <linux/crc32c.h>
 #include <linux/math64.h>
 #include <linux/mm.h>
+#include <linux/random.h>
 #include <linux/slab.h>
 
 #include "damage.h"
 
 #define DAMAGE_MAGIC	0x3174616d44746c50ULL	/* "PltDmat1" */
-#define DAMAGE_VERSION	2
+#define DAMAGE_VERSION	3
 #define DAMAGE_DIRTY	XA_MARK_0
 
 /* As it is on the mirror, but for the order of bytes in @bits: see swap_bits(). */
 struct damage_block {
 	__le32 crc;		/* crc32c of the rest of the 4 KiB */
-	__le32 zero;
+	__le32 map;		/* as in the header */
 	__le64 index;		/* which of them, from 0 */
 	unsigned long bits[DAMAGE_PAGE_BLOCKS / BITS_PER_LONG];
 };
@@ -39,6 +40,7 @@ struct damage_header {
 	__le32 crc;		/* crc32c of the 4 KiB with this field 0 */
 	__le64 blocks;
 	__le64 geometry;
+	__le32 map;		/* at random, of each that is made */
 } __packed;
 
 static_assert(sizeof(struct damage_block) == DAMAGE_PAGE_BYTES);
@@ -395,7 +397,7 @@ static void swap_bits(unsigned long *bits)
 
 static u32 block_crc(const struct damage_block *b)
 {
-	return crc32c(~0, &b->zero, DAMAGE_PAGE_BYTES - sizeof(b->crc));
+	return crc32c(~0, &b->map, DAMAGE_PAGE_BYTES - sizeof(b->crc));
 }
 
 static int write_block(struct platter_damage *d, unsigned long i, struct damage_block *b)
@@ -403,6 +405,7 @@ static int write_block(struct platter_damage *d, unsigned long i, struct damage_
 	int r;
 
 	swap_bits(b->bits);
+	b->map = cpu_to_le32(d->map);
 	b->index = cpu_to_le64(i);
 	b->crc = cpu_to_le32(block_crc(b));
 	r = mirror_io(d, i + 1, b, REQ_OP_WRITE | REQ_SYNC);
@@ -417,7 +420,8 @@ static int read_block(struct platter_damage *d, unsigned long i, struct damage_b
 
 	if (r)
 		return r;
-	if (le32_to_cpu(b->crc) != block_crc(b) || le64_to_cpu(b->index) != i)
+	if (le32_to_cpu(b->crc) != block_crc(b) || le32_to_cpu(b->map) != d->map ||
+	    le64_to_cpu(b->index) != i)
 		return -EUCLEAN;
 	swap_bits(b->bits);
 	return 0;
@@ -497,6 +501,7 @@ static int format_mirror(struct platter_damage *d, u64 blocks, u64 geometry, voi
 	struct damage_header *h = buf;
 	int r;
 
+	d->map = get_random_u32();
 	memset(buf, 0, DAMAGE_PAGE_BYTES);
 	for (i = 0; i <= last; i++) {
 		r = write_block(d, i, buf);
@@ -508,11 +513,13 @@ static int format_mirror(struct platter_damage *d, u64 blocks, u64 geometry, voi
 	h->version = cpu_to_le32(DAMAGE_VERSION);
 	h->blocks = cpu_to_le64(blocks);
 	h->geometry = cpu_to_le64(geometry);
+	h->map = cpu_to_le32(d->map);
 	h->crc = cpu_to_le32(header_crc(buf));
 	return mirror_io(d, 0, buf, REQ_OP_WRITE | REQ_FUA | REQ_PREFLUSH);
 }
 
-static int check_header(void *buf, u64 blocks, u64 geometry, char **error)
+static int check_header(struct platter_damage *d, void *buf, u64 blocks, u64 geometry,
+			char **error)
 {
 	struct damage_header *h = buf;
 
@@ -532,6 +539,7 @@ static int check_header(void *buf, u64 blocks, u64 geometry, char **error)
 		*error = "state device belongs to a medium of another length or geometry";
 		return -EINVAL;
 	}
+	d->map = le32_to_cpu(h->map);
 	return 0;
 }
 
@@ -581,7 +589,7 @@ int damage_open(struct platter_damage *d, struct block_device *bdev, bool read_o
 	d->read_only = read_only;
 	r = read_header(d, &buf, error);
 	if (!r && memchr_inv(buf, 0, DAMAGE_PAGE_BYTES)) {
-		r = check_header(buf, blocks, geometry, error);
+		r = check_header(d, buf, blocks, geometry, error);
 	} else if (!r && !read_only) {
 		r = format_mirror(d, blocks, geometry, buf);
 		if (r)
@@ -612,11 +620,11 @@ int damage_load(struct platter_damage *d, u64 blocks, u64 geometry, char **error
 	bool none = !r && d->read_only && !memchr_inv(buf, 0, DAMAGE_PAGE_BYTES);
 
 	if (!r && !none)
-		r = check_header(buf, blocks, geometry, error);
+		r = check_header(d, buf, blocks, geometry, error);
 	if (!r && !none) {
 		r = read_mirror(d, blocks, buf);
 		if (r == -EUCLEAN)
-			*error = "state device: a block of its damage map has a bad checksum";
+			*error = "state device: a block of its damage map is rotten or another's: what is destroyed is not known; zero its first 4 KiB to begin anew";
 		else if (r)
 			*error = "Cannot read the damage map from the state device";
 	}

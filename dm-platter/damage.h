@@ -24,6 +24,7 @@ struct damage_page;
  * @nr_pages: memory in use, in pages of 4 KiB
  * @state: device of the mirror, or NULL
  * @read_only: the mirror is never written to
+ * @map: number of the mirror, which each block of it bears
  * @reserve: pages for when there is no memory
  * @nr_reserve: how many
  * @want_reserve: how many there should be, see damage_reserve()
@@ -36,6 +37,7 @@ struct platter_damage {
 	u64 nr_pages;
 	struct block_device *state;
 	bool read_only;
+	u32 map;
 	struct damage_page *reserve;
 	u32 nr_reserve;
 	u32 want_reserve;

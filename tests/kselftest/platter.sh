@@ -356,6 +356,12 @@ dd if="$TMP/map" of="$LOOP2" bs=4096 status=none conv=notrunc,fsync
 create s 512 "$LOOP 0 tiny8 0 4 state $LOOP2 time_scale 10" && [ "$before" = "$(msg s damaged 0 64)" ]
 result $? "a damage map that is as it was again is taken"
 remove s
+dd if=/dev/zero of="$LOOP2" bs=4096 count=16 status=none conv=fsync
+create s 512 "$LOOP 0 tiny8 0 4 state $LOOP2 time_scale 10"; remove s
+dd if="$TMP/map" of="$LOOP2" bs=4096 skip=1 seek=1 count=1 status=none conv=notrunc,fsync
+was=$(sum "$LOOP2")
+! create s 512 "$LOOP 0 tiny8 0 4 state $LOOP2 time_scale 10" && [ "$was" = "$(sum "$LOOP2")" ]
+result $? "a block of another drive's damage map is refused, of the same layout or not"
 printf junk | dd of="$LOOP2" bs=4 count=1 status=none conv=notrunc,fsync
 ! create s 512 "$LOOP 0 tiny8 0 4 state $LOOP2 time_scale 10"
 result $? "a rotten damage map is refused"
