@@ -20,6 +20,9 @@
 #define DAMAGE_VERSION	3
 #define DAMAGE_DIRTY	XA_MARK_0
 
+#define ROTTEN \
+	"state device: a block of its map is rotten or another's: zero its header for a new map"
+
 /* As it is on the mirror, but for the order of bytes in @bits: see swap_bits(). */
 struct damage_block {
 	__le32 crc;		/* crc32c of the rest of the 4 KiB */
@@ -624,7 +627,7 @@ int damage_load(struct platter_damage *d, u64 blocks, u64 geometry, char **error
 	if (!r && !none) {
 		r = read_mirror(d, blocks, buf);
 		if (r == -EUCLEAN)
-			*error = "state device: a block of its damage map is rotten or another's: what is destroyed is not known; zero its first 4 KiB to begin anew";
+			*error = ROTTEN;
 		else if (r)
 			*error = "Cannot read the damage map from the state device";
 	}
