@@ -59,12 +59,14 @@ static const char *unfit(const struct shingle_layout *l)
 
 	if (tracks >= MAX_TRACKS)
 		return "imr has at most 2^31 - 16 tracks";
-	if (l->band_blocks > U16_MAX)
+	if (l->band_blocks[SHINGLE_ROLE_DATA] > U16_MAX)
 		return "imr has tracks of at most 65535 blocks";
 	if (l->nr_bands[SHINGLE_ROLE_CACHE])
 		return "imr has no cache bands";
 	if (l->nr_bands[SHINGLE_ROLE_STAGING] < 2)
 		return "imr needs at least 2 backup tracks";
+	if (l->band_blocks[SHINGLE_ROLE_STAGING] < l->band_blocks[SHINGLE_ROLE_DATA])
+		return "imr needs backup tracks that are no shorter than its tracks";
 	if (l->nr_bands[SHINGLE_ROLE_STAGING] > 2 * MAX_BUFFER)
 		return "imr needs at most 2048 backup tracks";
 	if (spare_of(l) >= tracks)
@@ -76,7 +78,8 @@ static u64 imr_logical_blocks(const struct shingle_layout *l)
 {
 	if (unfit(l))
 		return 0;
-	return (l->nr_bands[SHINGLE_ROLE_DATA] - spare_of(l)) * l->band_blocks;
+	return (l->nr_bands[SHINGLE_ROLE_DATA] - spare_of(l)) *
+	       l->band_blocks[SHINGLE_ROLE_DATA];
 }
 
 static void imr_destroy(struct shingle_engine *e)
@@ -124,7 +127,7 @@ static int imr_create(struct shingle_engine **out, const struct shingle_layout *
 		return -ENOMEM;
 	s->engine.ops = &imr_engine_ops;
 	s->layout = layout;
-	s->track_blocks = layout->band_blocks;
+	s->track_blocks = layout->band_blocks[SHINGLE_ROLE_DATA];
 	s->nr_phys = layout->nr_bands[SHINGLE_ROLE_DATA];
 	s->nr_logical = s->nr_phys - spare_of(layout);
 	s->backup.nr = layout->nr_bands[SHINGLE_ROLE_STAGING];

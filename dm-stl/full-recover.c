@@ -38,7 +38,8 @@ static u32 encode_homes(struct shingle_engine *e, u32 at, void *buf)
 
 static u64 nr_log_parts(const struct shingle_layout *l)
 {
-	return (u64)stl_full_nr_logs(l) * shingle_slotlog_parts(l->band_blocks);
+	return (u64)stl_full_nr_logs(l) *
+	       shingle_slotlog_parts(l->band_blocks[SHINGLE_ROLE_DATA]);
 }
 
 static u32 encode_log(struct shingle_engine *e, u32 at, void *buf)

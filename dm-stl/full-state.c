@@ -48,7 +48,7 @@ u32 stl_full_nr_bands(const struct shingle_layout *l)
 
 u64 stl_full_logical_blocks(const struct shingle_layout *l)
 {
-	return (u64)stl_full_nr_bands(l) * l->band_blocks;
+	return (u64)stl_full_nr_bands(l) * l->band_blocks[SHINGLE_ROLE_DATA];
 }
 
 static bool may_hold(struct shingle_engine *e, u32 log, u32 band)
@@ -80,7 +80,8 @@ static int check_layout(const struct shingle_layout *l, struct full_shape *g, co
 {
 	if (full_shape(l, g, why))
 		return -EINVAL;
-	if ((u64)g->nr_zones * g->log_bands > SHINGLE_SLOTMAP_SLOTS / l->band_blocks)
+	if ((u64)g->nr_zones * g->log_bands >
+	    SHINGLE_SLOTMAP_SLOTS / l->band_blocks[SHINGLE_ROLE_DATA])
 		*why = "stl-full can cache at most 2 TiB less 256 KiB";
 	else if (l->logical_blocks != stl_full_logical_blocks(l))
 		*why = "stl-full presents its data bands without the provision of each zone";
@@ -129,10 +130,10 @@ int stl_full_create(struct shingle_engine **out, const struct shingle_layout *la
 	if (!s)
 		return -ENOMEM;
 	s->engine.ops = &stl_full_engine_ops;
-	s->engine.discard_blocks = layout->band_blocks;
+	s->engine.discard_blocks = layout->band_blocks[SHINGLE_ROLE_DATA];
 	s->engine.idle_ms = IDLE_MS;
 	s->layout = layout;
-	s->band_blocks = layout->band_blocks;
+	s->band_blocks = layout->band_blocks[SHINGLE_ROLE_DATA];
 	s->g = g;
 	s->nr_bands = g.bands - g.nr_zones * g.provision;
 	s->logs.nr_logs = g.nr_zones * g.log_bands;
@@ -141,6 +142,8 @@ int stl_full_create(struct shingle_engine **out, const struct shingle_layout *la
 	s->logs.may_hold = may_hold;
 	s->logs.nr_bands = s->nr_bands;
 	s->logs.band_blocks = s->band_blocks;
+	/* A log may become a home. */
+	s->logs.log_blocks = s->band_blocks;
 	for (i = 0; i < ARRAY_SIZE(s->first_piece); i++)
 		s->first_piece[i] = shingle_pieces_nr(stl_full_pieces, i, layout);
 	s->logs.first_piece = s->first_piece[STL_FULL_LOGS];

@@ -88,7 +88,7 @@ static u32 pick_set(struct stl_set *s, enum shingle_why why)
 /* The band of the oldest block of a set, or the band with the most blocks in it. */
 static u32 pick_band(const struct stl_set *s, u32 set)
 {
-	u32 slot = set * s->band_blocks, end = slot + s->logs.log[set].fill, best = NO_BAND;
+	u32 slot = set * s->logs.log_blocks, end = slot + s->logs.log[set].fill, best = NO_BAND;
 
 	for (; slot < end; slot++) {
 		u32 band = shingle_slotlog_band(&s->logs, slot);
@@ -263,7 +263,7 @@ bool stl_set_step_source(struct shingle_engine *e, const struct shingle_step *st
 static void emit_reset(struct stl_set *s, u32 set, struct shingle_emit *emit)
 {
 	shingle_emit(emit, STL_SET_RESET, 0, 0, set, 0);
-	shingle_slotlog_mark(&s->logs, set * s->band_blocks, s->band_blocks);
+	shingle_slotlog_mark(&s->logs, set * s->logs.log_blocks, s->logs.log_blocks);
 	s->clean.reset_set = set;
 	s->clean.reset_seq = emit->seq;
 	s->sets_cleaned++;

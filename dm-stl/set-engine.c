@@ -102,7 +102,7 @@ static u64 locate(const struct stl_set *s, u32 band, u32 lblk, enum shingle_run_
 	bool staged = is_staged(s, band);
 
 	*kind = SHINGLE_RUN_MAPPED;
-	if (slot != SHINGLE_NO_SLOT && !(staged && slot % s->band_blocks < s->staging.snapshot))
+	if (slot != SHINGLE_NO_SLOT && !(staged && slot % s->logs.log_blocks < s->staging.snapshot))
 		return slot_pblk(s, slot);
 	if (offset >= at_home(s, band)) {
 		if (staged)
@@ -144,7 +144,7 @@ static int place_cached(struct stl_set *s, u32 band, u32 n, struct shingle_run *
 	}
 	if (!s->logs.log[set].fill)
 		shingle_slotlog_open(&s->logs, set);
-	n = min(n, s->band_blocks - s->logs.log[set].fill);
+	n = min(n, s->logs.log_blocks - s->logs.log[set].fill);
 	slot = shingle_slotlog_place(&s->logs, set, n);
 	out->pblk = slot_pblk(s, slot);
 	out->n = n;
@@ -189,7 +189,7 @@ static void stl_set_commit(struct shingle_engine *e, const struct shingle_run *r
 		stl_set_commit_home(s, run, emit);
 		return;
 	}
-	slot = set * s->band_blocks +
+	slot = set * s->logs.log_blocks +
 	       (run->pblk - shingle_band_pblk(s->layout, SHINGLE_ROLE_CACHE, set));
 	shingle_slotlog_commit(&s->logs, slot, run->lblk, run->n);
 	shingle_emit(emit, STL_SET_MAP, run->n, s->logs.log[set].age, run->lblk, slot);

@@ -67,13 +67,14 @@ static u32 encode_prefixes(struct shingle_engine *e, u32 at, void *buf)
 
 static u64 nr_slot_parts(const struct shingle_layout *l)
 {
-	return l->nr_bands[SHINGLE_ROLE_CACHE] * shingle_slotlog_parts(l->band_blocks);
+	return l->nr_bands[SHINGLE_ROLE_CACHE] *
+	       shingle_slotlog_parts(l->band_blocks[SHINGLE_ROLE_CACHE]);
 }
 
 static u32 encode_slots(struct shingle_engine *e, u32 at, void *buf)
 {
 	const struct stl_set *s = to_set(e);
-	u32 parts = shingle_slotlog_parts(s->band_blocks), set = at / parts, part = at % parts, n;
+	u32 parts = s->logs.log_pieces, set = at / parts, part = at % parts, n;
 	__le32 *p = buf;
 
 	/* An emptied set is empty, though its slots are not yet handed out. */
@@ -141,21 +142,21 @@ static int decode_prefixes(struct shingle_engine *e, u32 at, const void *buf, u3
 static int decode_slots(struct shingle_engine *e, u32 at, const void *buf, u32 bytes)
 {
 	struct stl_set *s = to_set(e);
-	u32 parts = shingle_slotlog_parts(s->band_blocks), set = at / parts;
+	u32 parts = s->logs.log_pieces, set = at / parts;
 	u32 first = at % parts * PART_SLOTS, words = bytes / sizeof(__le32), fill, n, i;
 	const __le32 *p = buf;
 
 	if (words < 2 || bytes % sizeof(*p))
 		return -EUCLEAN;
 	fill = le32_to_cpu(p[0]);
-	if (fill > s->band_blocks || fill <= first)
+	if (fill > s->logs.log_blocks || fill <= first)
 		return -EUCLEAN;
 	n = min(fill - first, PART_SLOTS);
 	if (words != n + 1 && words != n + 2)
 		return -EUCLEAN;
 	s->logs.log[set].fill = max(s->logs.log[set].fill, fill);
 	for (i = 0; i < n; i++)
-		s->logs.map.owner[set * s->band_blocks + first + i] = le32_to_cpu(p[i + 1]);
+		s->logs.map.owner[set * s->logs.log_blocks + first + i] = le32_to_cpu(p[i + 1]);
 	if (words == n + 2)
 		s->logs.log[set].age = le32_to_cpu(p[n + 1]);
 	return 0;
@@ -170,7 +171,7 @@ static int hash_owners(struct stl_set *s)
 	u32 set, offset;
 
 	for (set = 0; set < s->nr_sets; set++) {
-		u32 slot = set * s->band_blocks;
+		u32 slot = set * s->logs.log_blocks;
 
 		for (offset = 0; offset < s->logs.log[set].fill; offset++, slot++) {
 			u32 lblk = s->logs.map.owner[slot];
@@ -195,7 +196,7 @@ static int replay_map(struct shingle_engine *e, u64 lblk, u64 slot, u32 n, u32 a
 	int err = shingle_slotlog_replay(&s->logs, lblk, slot, n);
 
 	if (!err)
-		s->logs.log[(u32)slot / s->band_blocks].age = age;
+		s->logs.log[(u32)slot / s->logs.log_blocks].age = age;
 	return err;
 }
 
@@ -204,7 +205,7 @@ static int replay_staged(struct shingle_engine *e, u64 band, u64 snapshot, u32 n
 	struct stl_set *s = to_set(e);
 	struct shingle_log *log;
 
-	if (band >= s->nr_bands || snapshot > s->band_blocks)
+	if (band >= s->nr_bands || snapshot > s->logs.log_blocks)
 		return -EUCLEAN;
 	s->staging.in_use = true;
 	s->staging.band = band;
@@ -223,7 +224,7 @@ static int replay_cleaned(struct shingle_engine *e, u64 band, u64 snapshot, u32 
 {
 	struct stl_set *s = to_set(e);
 
-	if (band >= s->nr_bands || snapshot > s->band_blocks)
+	if (band >= s->nr_bands || snapshot > s->logs.log_blocks)
 		return -EUCLEAN;
 	s->staging.in_use = false;
 	s->home_blocks[band] = s->band_blocks;
@@ -292,7 +293,7 @@ int stl_set_ready(struct shingle_engine *e, const char **why)
 
 	s->staging.tidied = s->band_blocks;
 	if (s->staging.in_use &&
-	    (s->staging.band >= s->nr_bands || s->staging.snapshot > s->band_blocks ||
+	    (s->staging.band >= s->nr_bands || s->staging.snapshot > s->logs.log_blocks ||
 	     s->staging.home_blocks > s->band_blocks)) {
 		*why = "staging band holds a band that does not exist";
 		return -EUCLEAN;

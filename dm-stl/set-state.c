@@ -64,7 +64,7 @@ void stl_set_destroy(struct shingle_engine *e)
 
 u64 stl_set_logical_blocks(const struct shingle_layout *l)
 {
-	return l->nr_bands[SHINGLE_ROLE_DATA] * l->band_blocks;
+	return l->nr_bands[SHINGLE_ROLE_DATA] * l->band_blocks[SHINGLE_ROLE_DATA];
 }
 
 static int check_layout(const struct shingle_layout *l, const struct stl_set_params *p,
@@ -75,7 +75,10 @@ static int check_layout(const struct shingle_layout *l, const struct stl_set_par
 		*why = "stl-set needs at least one cache band";
 	else if (l->nr_bands[SHINGLE_ROLE_STAGING] != 1)
 		*why = "stl-set needs exactly one staging band";
-	else if (l->nr_bands[SHINGLE_ROLE_CACHE] > SHINGLE_SLOTMAP_SLOTS / l->band_blocks)
+	else if (l->band_blocks[SHINGLE_ROLE_STAGING] < l->band_blocks[SHINGLE_ROLE_DATA])
+		*why = "stl-set needs a staging band that is no shorter than its data bands";
+	else if (l->nr_bands[SHINGLE_ROLE_CACHE] >
+		 SHINGLE_SLOTMAP_SLOTS / l->band_blocks[SHINGLE_ROLE_CACHE])
 		*why = "stl-set can cache at most 2 TiB less 256 KiB";
 	else if (l->logical_blocks != stl_set_logical_blocks(l))
 		*why = "stl-set presents its data bands, no more and no less";
@@ -104,9 +107,9 @@ int stl_set_create(struct shingle_engine **out, const struct shingle_layout *lay
 	sets = layout->nr_bands[SHINGLE_ROLE_CACHE];
 	bands = layout->nr_bands[SHINGLE_ROLE_DATA];
 	s->engine.ops = &stl_set_engine_ops;
-	s->engine.discard_blocks = layout->band_blocks;
+	s->engine.discard_blocks = layout->band_blocks[SHINGLE_ROLE_DATA];
 	s->layout = layout;
-	s->band_blocks = layout->band_blocks;
+	s->band_blocks = layout->band_blocks[SHINGLE_ROLE_DATA];
 	s->nr_bands = bands;
 	s->nr_sets = sets;
 	s->set_shift = le32_to_cpu(p->set_shift);
@@ -116,6 +119,7 @@ int stl_set_create(struct shingle_engine **out, const struct shingle_layout *lay
 	s->logs.nr_logs = sets;
 	s->logs.nr_bands = bands;
 	s->logs.band_blocks = s->band_blocks;
+	s->logs.log_blocks = layout->band_blocks[SHINGLE_ROLE_CACHE];
 	for (i = 0; i < ARRAY_SIZE(s->first_piece); i++)
 		s->first_piece[i] = shingle_pieces_nr(stl_set_pieces, i, layout);
 	s->logs.first_piece = s->first_piece[STL_SET_SLOTS];

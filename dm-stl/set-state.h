@@ -97,7 +97,7 @@ struct set_bypass {
  * struct stl_set - the engine's state
  * @engine: what core sees
  * @layout: of the device, core's
- * @band_blocks: blocks per band, data and cache alike
+ * @band_blocks: blocks per data band; those of cache bands are in @logs
  * @nr_bands: data bands
  * @nr_sets: cache bands
  * @set_shift: see struct stl_set_params
@@ -169,8 +169,8 @@ static inline u64 native(const struct stl_set *s, u32 band)
 
 static inline u64 slot_pblk(const struct stl_set *s, u32 slot)
 {
-	return shingle_band_pblk(s->layout, SHINGLE_ROLE_CACHE, slot / s->band_blocks) +
-	       slot % s->band_blocks;
+	return shingle_band_pblk(s->layout, SHINGLE_ROLE_CACHE, slot / s->logs.log_blocks) +
+	       slot % s->logs.log_blocks;
 }
 
 static inline u64 staging_pblk(const struct stl_set *s)

@@ -69,7 +69,7 @@ static u32 pitch_of(const struct shingle_layout *l)
 
 static u32 teeth_per_band(const struct shingle_layout *l)
 {
-	return DIV_ROUND_UP(l->band_blocks, pitch_of(l));
+	return DIV_ROUND_UP(l->band_blocks[SHINGLE_ROLE_DATA], pitch_of(l));
 }
 
 static u32 teeth_per_comb(const struct shingle_layout *l)

@@ -182,7 +182,7 @@ static int alloc_buffers(struct shingle_device *d)
 	err = shingle_journal_init(d);
 	if (err)
 		return err;
-	c->copy_blocks = min(d->layout.band_blocks, DEFAULT_COPY_BLOCKS);
+	c->copy_blocks = min(d->layout.band_blocks[SHINGLE_ROLE_DATA], DEFAULT_COPY_BLOCKS);
 	c->copy_blocks = max(c->copy_blocks, d->engine->copy_blocks);
 	c->copy_buf = shingle_zalloc_array(c->copy_blocks, SHINGLE_BLOCK_SIZE);
 	c->copy_extents = shingle_zalloc_array(c->copy_blocks, sizeof(*c->copy_extents));

@@ -656,6 +656,7 @@ static inline bool shingle_in_use(const struct shingle_layout *l, struct shingle
 {
 	const struct shingle_group *g;
 	u64 end = pblk + n, band, offset;
+	u32 band_blocks;
 
 	while (pblk < end) {
 		g = shingle_group_from(l, pblk);
@@ -664,9 +665,10 @@ static inline bool shingle_in_use(const struct shingle_layout *l, struct shingle
 		pblk = max(pblk, g->start);
 		band = div64_u64(pblk - g->start, g->stride);
 		offset = pblk - g->start - band * g->stride;
-		if (offset < l->band_blocks &&
+		band_blocks = l->band_blocks[g->role];
+		if (offset < band_blocks &&
 		    e->ops->map.referenced(e, g->role, g->first_band + band, offset,
-					   min(end - pblk, l->band_blocks - offset)))
+					   min(end - pblk, band_blocks - offset)))
 			return true;
 		pblk += g->stride - offset;
 	}

@@ -451,17 +451,18 @@ static int start_write(struct exercise *x)
 	struct waiting *w = &x->waiting[rnd(x, MAX_FLIGHT)];
 	struct flight *f = &x->flight[rnd(x, MAX_FLIGHT)];
 	bool stream = rnd(x, x->plan->seed % 4 ? 2 : 12);
+	u32 band = l->band_blocks[SHINGLE_ROLE_DATA];
 
 	if (f->used)
 		return 0;
 	if (!w->n) {
 		w->lblk = stream ? x->stream : rnd(x, l->logical_blocks);
-		w->n = min_t(u64, 1 + rnd(x, rnd(x, 4) ? 3 : 2 * l->band_blocks),
+		w->n = min_t(u64, 1 + rnd(x, rnd(x, 4) ? 3 : 2 * band),
 			     l->logical_blocks - w->lblk);
 		if (stream)
 			x->stream = (w->lblk + w->n) % l->logical_blocks;
 		if (stream && !rnd(x, 64))
-			x->stream = rnd(x, l->logical_blocks) / l->band_blocks * l->band_blocks;
+			x->stream = rnd(x, l->logical_blocks) / band * band;
 	}
 	return retry(x, w, f);
 }
@@ -562,11 +563,12 @@ static int forget_some(struct exercise *x, u64 lblk, u64 n)
 static int forget(struct exercise *x)
 {
 	const struct shingle_layout *l = x->plan->layout;
+	u32 band = l->band_blocks[SHINGLE_ROLE_DATA];
 	u64 lblk = rnd(x, l->logical_blocks);
 
 	if (rnd(x, 2))
-		lblk -= lblk % l->band_blocks;
-	return min(forget_some(x, lblk, min_t(u64, 1 + rnd(x, 3 * l->band_blocks),
+		lblk -= lblk % band;
+	return min(forget_some(x, lblk, min_t(u64, 1 + rnd(x, 3 * band),
 					      l->logical_blocks - lblk)), 0);
 }
 
@@ -1538,38 +1540,39 @@ void shingle_exercise_layout(struct shingle_layout *l, const struct shingle_engi
 			     const struct shingle_exercise_shape *shape, const void *params,
 			     size_t params_size)
 {
-	const struct { enum shingle_role role; u32 bands; } part[] = {
-		{ SHINGLE_ROLE_DATA, shape->data_bands },
-		{ SHINGLE_ROLE_STAGING, shape->staging_bands },
-		{ SHINGLE_ROLE_CACHE, shape->cache_bands },
+	const struct { enum shingle_role role; u32 bands, blocks; } part[] = {
+		{ SHINGLE_ROLE_DATA, shape->data_bands, shape->band_blocks },
+		{ SHINGLE_ROLE_STAGING, shape->staging_bands, shape->staging_band_blocks },
+		{ SHINGLE_ROLE_CACHE, shape->cache_bands, shape->cache_band_blocks },
 	};
-	u64 stride = shape->band_blocks, at = 0;
+	u64 at = 0;
 	u32 i;
 
-	if (shape->track_blocks)
-		stride = (u64)(DIV_ROUND_UP(shape->band_blocks, shape->track_blocks) +
-			       shape->head_tracks - 1) * shape->track_blocks;
 	memset(l, 0, sizeof(*l));
 	memcpy(l->engine, ops->name, min_t(size_t, strlen(ops->name), SHINGLE_ENGINE_NAME_SIZE));
 	memcpy(l->params, params, min_t(size_t, params_size, sizeof(l->params)));
-	l->band_blocks = shape->band_blocks;
 	l->head_tracks = shape->head_tracks;
 	l->interlaced = shape->interlaced;
 	for (i = 0; i < ARRAY_SIZE(part); i++) {
 		struct shingle_group *g = &l->groups[l->nr_groups];
+		u32 blocks = part[i].blocks ?: shape->band_blocks;
 
 		if (!part[i].bands)
 			continue;
 		g->start = at;
-		g->stride = stride;
+		g->stride = blocks;
+		if (shape->track_blocks)
+			g->stride = (u64)(DIV_ROUND_UP(blocks, shape->track_blocks) +
+					  shape->head_tracks - 1) * shape->track_blocks;
 		g->nr_bands = part[i].bands;
 		g->track_blocks = shape->track_blocks;
 		if (shape->interlaced && part[i].role == SHINGLE_ROLE_DATA)
 			g->track_blocks = shape->band_blocks;
 		g->role = part[i].role;
 		l->nr_bands[part[i].role] = part[i].bands;
+		l->band_blocks[part[i].role] = blocks;
 		l->nr_groups++;
-		at += part[i].bands * stride;
+		at += part[i].bands * g->stride;
 	}
 	l->dev_blocks[SHINGLE_DEV_DATA] = at;
 	if (shape->columns)

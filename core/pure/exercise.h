@@ -74,6 +74,8 @@ struct shingle_exercise_result {
  * @interlaced: every band is a track, bottom, top, bottom, ...
  * @columns: the layout says which blocks lie side by side
  * @skew_units: then, from a track to the next, 512-byte sectors
+ * @cache_band_blocks: blocks per cache band, 0: as many as in others
+ * @staging_band_blocks: blocks per staging band, 0: as many as in others
  */
 struct shingle_exercise_shape {
 	u32 band_blocks;
@@ -85,6 +87,8 @@ struct shingle_exercise_shape {
 	bool interlaced;
 	bool columns;
 	u32 skew_units;
+	u32 cache_band_blocks;
+	u32 staging_band_blocks;
 };
 
 void shingle_exercise_layout(struct shingle_layout *l, const struct shingle_engine_ops *ops,

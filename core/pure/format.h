@@ -17,7 +17,7 @@
 #define SHINGLE_SECTORS_SHIFT	(SHINGLE_BLOCK_SHIFT - 9)
 #define SHINGLE_BLOCK_SECTORS	(1U << SHINGLE_SECTORS_SHIFT)
 
-#define SHINGLE_VERSION		3
+#define SHINGLE_VERSION		4
 
 /* struct shingle_sb::media: what a write destroys where bands have tracks */
 #define SHINGLE_MEDIA_SHINGLED		0	/* the tracks after it, by head_tracks */
@@ -83,6 +83,7 @@ enum shingle_dev {
  *	a @stride of 0
  * @role: enum shingle_role
  * @dev: enum shingle_dev
+ * @band_blocks: blocks in a band, the same in all groups of the role
  * @pad: zero
  *
  * Groups of one role follow each other in band order.
@@ -94,7 +95,8 @@ struct shingle_disk_group {
 	__le32 track_blocks;
 	__le16 role;
 	__le16 dev;
-	__u8 pad[8];
+	__le32 band_blocks;
+	__le32 pad;
 } __packed;
 
 #define SHINGLE_SB_GROUPS_OFFSET	512
@@ -188,7 +190,7 @@ struct shingle_disk_area {
  * @journal_gap_blocks: what a journal write may destroy in front of it
  * @head_tracks: width of the write head in tracks, 1 on a conventional medium
  * @nr_groups: entries used in the group table
- * @band_blocks: blocks of data in a band
+ * @pad: zero
  * @media: SHINGLE_MEDIA_*
  * @ctime: seconds since 1970 at format time
  * @params: of the engine, in its own words
@@ -212,7 +214,7 @@ struct shingle_sb {
 	__le64 journal_gap_blocks;			/* 176 */
 	__le32 head_tracks;				/* 184 */
 	__le32 nr_groups;				/* 188 */
-	__le32 band_blocks;				/* 192 */
+	__le32 pad;					/* 192 */
 	__le32 media;					/* 196 */
 	__le64 ctime;					/* 200 */
 	__u8 params[SHINGLE_ENGINE_PARAMS_SIZE];	/* 208 */

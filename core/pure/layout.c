@@ -35,7 +35,6 @@ void shingle_layout_encode(const struct shingle_layout *l, u64 block, struct shi
 	sb->media = cpu_to_le32(l->interlaced ? SHINGLE_MEDIA_INTERLACED :
 						SHINGLE_MEDIA_SHINGLED);
 	sb->nr_groups = cpu_to_le32(l->nr_entries);
-	sb->band_blocks = cpu_to_le32(l->band_blocks);
 	sb->ctime = cpu_to_le64(l->ctime);
 	memcpy(sb->params, l->params, sizeof(sb->params));
 	for (i = 0; i < l->nr_entries; i++) {
@@ -48,10 +47,27 @@ void shingle_layout_encode(const struct shingle_layout *l, u64 block, struct shi
 		d->track_blocks = cpu_to_le32(g->track_blocks);
 		d->role = cpu_to_le16(g->role);
 		d->dev = cpu_to_le16(shingle_pblk_dev(g->start));
+		d->band_blocks = cpu_to_le32(l->band_blocks[g->role]);
 	}
 	for (i = 0; i < SHINGLE_NR_MEDIA; i++)
 		shingle_medium_encode(&l->medium[i], &sb->medium[i]);
 	shingle_seal(sb, SHINGLE_MAGIC_SB, l->uuid, block, l->sb_seq);
+}
+
+/* What a group says of the length of its bands, all groups of the role say. */
+static int set_band_blocks(struct shingle_layout *l, enum shingle_role role, u32 band_blocks,
+			   const char **why)
+{
+	if (!band_blocks) {
+		*why = "group of bands does not say how long they are";
+		return -EUCLEAN;
+	}
+	if (l->band_blocks[role] && l->band_blocks[role] != band_blocks) {
+		*why = "groups of one role have bands of different lengths";
+		return -EUCLEAN;
+	}
+	l->band_blocks[role] = band_blocks;
+	return 0;
 }
 
 /**
@@ -107,7 +123,6 @@ int shingle_layout_decode(const struct shingle_sb *sb, u64 block, struct shingle
 	}
 	l->interlaced = le32_to_cpu(sb->media) == SHINGLE_MEDIA_INTERLACED;
 	l->head_tracks = le32_to_cpu(sb->head_tracks);
-	l->band_blocks = le32_to_cpu(sb->band_blocks);
 	l->ctime = le64_to_cpu(sb->ctime);
 	memcpy(l->params, sb->params, sizeof(l->params));
 	for (i = 0; i < SHINGLE_NR_MEDIA; i++) {
@@ -134,6 +149,8 @@ int shingle_layout_decode(const struct shingle_sb *sb, u64 block, struct shingle
 		g.stride = le64_to_cpu(d->stride);
 		g.nr_bands = le64_to_cpu(d->nr_bands);
 		g.track_blocks = le32_to_cpu(d->track_blocks);
+		if (set_band_blocks(l, g.role, le32_to_cpu(d->band_blocks), why))
+			return -EUCLEAN;
 		if (shingle_layout_add(l, &g, why))
 			return -EUCLEAN;
 	}
@@ -145,6 +162,7 @@ int shingle_layout_decode(const struct shingle_sb *sb, u64 block, struct shingle
  * shingle_layout_room() - what is left of a device for bands
  * @l: layout, but for bands
  * @dev: DATA or CACHE
+ * @role: what the bands will be for
  * @at: first free block
  *
  * What is in its last block is left alone.
@@ -152,12 +170,12 @@ int shingle_layout_decode(const struct shingle_sb *sb, u64 block, struct shingle
  * Context: any.
  */
 struct shingle_room shingle_layout_room(const struct shingle_layout *l, enum shingle_dev dev,
-					u64 at)
+					enum shingle_role role, u64 at)
 {
 	const struct shingle_medium *m = &l->medium[dev];
 
 	return (struct shingle_room){
-		.m = m, .head_tracks = l->head_tracks, .band_blocks = l->band_blocks, .at = at,
+		.m = m, .head_tracks = l->head_tracks, .band_blocks = l->band_blocks[role], .at = at,
 		.end = m->blocks ? shingle_medium_track_start(m, m->blocks - 1) : 0,
 	};
 }
@@ -189,7 +207,7 @@ static int add_group(struct shingle_layout *l, const struct shingle_group *from,
 
 /**
  * shingle_layout_add() - add an entry of the group table to a layout
- * @l: layout, with all that decides where bands fit
+ * @l: layout, with all that decides where bands fit, their lengths included
  * @entry: role, start, stride, number of bands and track length
  * @why: on error, what is wrong, as the tail of a sentence
  *
@@ -214,11 +232,11 @@ int shingle_layout_add(struct shingle_layout *l, const struct shingle_group *ent
 	if (entry->stride)
 		return add_group(l, entry, &b, why);
 	if (dev >= SHINGLE_NR_MEDIA || !shingle_medium_has_tracks(&l->medium[dev]) ||
-	    !l->band_blocks || !l->head_tracks || l->head_tracks > 64) {
+	    !l->band_blocks[entry->role] || !l->head_tracks || l->head_tracks > 64) {
 		*why = "bands follow tracks that the superblock does not describe";
 		return -EUCLEAN;
 	}
-	room = shingle_layout_room(l, dev, b.start);
+	room = shingle_layout_room(l, dev, entry->role, b.start);
 	while (left) {
 		if (!shingle_take_bands(&room, left, &b)) {
 			*why = "bands are more than their medium has room for";
@@ -270,7 +288,7 @@ static bool area_fits(u64 start, u64 blocks, u64 limit)
 /* Blocks from a group's first block to the end of its last band's data. */
 static u64 group_span(const struct shingle_layout *l, const struct shingle_group *g)
 {
-	return (g->nr_bands - 1) * g->stride + l->band_blocks;
+	return (g->nr_bands - 1) * g->stride + l->band_blocks[g->role];
 }
 
 static bool overlap(u64 a, u64 an, u64 b, u64 bn)
@@ -299,13 +317,18 @@ static int check_groups(const struct shingle_layout *l, const char **why)
 	for (i = 0; i < l->nr_groups; i++) {
 		const struct shingle_group *g = &l->groups[i];
 		u64 blocks = l->dev_blocks[shingle_pblk_dev(g->start)];
+		u32 band_blocks = l->band_blocks[g->role];
 
-		if (!g->nr_bands || g->stride < l->band_blocks || g->stride > SHINGLE_PBLK_MASK) {
+		if (!band_blocks) {
+			*why = "band size or head width is out of range";
+			return -EUCLEAN;
+		}
+		if (!g->nr_bands || g->stride < band_blocks || g->stride > SHINGLE_PBLK_MASK) {
 			*why = "group of bands is empty or its bands overlap";
 			return -EUCLEAN;
 		}
 		if (g->track_blocks && l->interlaced &&
-		    (g->track_blocks != l->band_blocks || g->stride != l->band_blocks)) {
+		    (g->track_blocks != band_blocks || g->stride != band_blocks)) {
 			*why = "interlaced tracks are not one band each, one after the other";
 			return -EUCLEAN;
 		}
@@ -314,7 +337,7 @@ static int check_groups(const struct shingle_layout *l, const char **why)
 			return -EUCLEAN;
 		}
 		if (g->track_blocks && l->head_tracks > 1) {
-			u64 tracks = DIV_ROUND_UP(l->band_blocks, g->track_blocks);
+			u64 tracks = DIV_ROUND_UP_ULL(band_blocks, g->track_blocks);
 
 			if (g->stride < (tracks + l->head_tracks - 1) * g->track_blocks) {
 				*why = "bands lack a guard as wide as the write head needs";
@@ -379,7 +402,8 @@ static int check_areas(const struct shingle_layout *l, const char **why)
 		}
 	}
 	if (l->ckpt_stretch_blocks && (!l->interlaced || dev != SHINGLE_DEV_DATA ||
-				       l->ckpt_stretch_blocks != l->band_blocks ||
+				       l->ckpt_stretch_blocks !=
+				       l->band_blocks[SHINGLE_ROLE_DATA] ||
 				       l->ckpt_stretch_blocks > U32_MAX / 2)) {
 		*why = "checkpoint slots have gaps that no interlaced track explains";
 		return -EUCLEAN;
@@ -402,7 +426,7 @@ int shingle_layout_check(const struct shingle_layout *l, const char **why)
 {
 	u32 i;
 
-	if (!l->band_blocks || !l->head_tracks || l->head_tracks > 64 ||
+	if (!l->head_tracks || l->head_tracks > 64 ||
 	    (l->interlaced && l->head_tracks > 1)) {
 		*why = "band size or head width is out of range";
 		return -EUCLEAN;
@@ -549,7 +573,7 @@ bool shingle_band_of(const struct shingle_layout *l, u64 pblk, enum shingle_role
 	*role = g->role;
 	*band = g->first_band + index;
 	*offset = pblk - g->start - index * g->stride;
-	return *offset < l->band_blocks;
+	return *offset < l->band_blocks[g->role];
 }
 EXPORT_SYMBOL_GPL(shingle_band_of);
 

@@ -74,7 +74,7 @@ struct shingle_area {
  * @journal_gap_blocks: what a journal write may destroy in front of it
  * @ckpt_stretch_blocks: see struct shingle_sb
  * @head_tracks: width of the write head in tracks, 1 on a conventional medium
- * @band_blocks: blocks of data in a band
+ * @band_blocks: blocks in a band of each role, 0 of a role that has no bands
  * @interlaced: bands are tracks, bottom, top, bottom, ...
  * @ctime: seconds since 1970 at format time
  * @params: of the engine, in its own words
@@ -104,7 +104,7 @@ struct shingle_layout {
 	u64 journal_gap_blocks;
 	u32 ckpt_stretch_blocks;
 	u32 head_tracks;
-	u32 band_blocks;
+	u32 band_blocks[SHINGLE_NR_ROLES];
 	bool interlaced;
 	u64 ctime;
 	u8 params[SHINGLE_ENGINE_PARAMS_SIZE];
@@ -266,7 +266,7 @@ void shingle_layout_encode(const struct shingle_layout *l, u64 block, struct shi
 int shingle_layout_decode(const struct shingle_sb *sb, u64 block, struct shingle_layout *l,
 			  const char **why);
 struct shingle_room shingle_layout_room(const struct shingle_layout *l, enum shingle_dev dev,
-					u64 at);
+					enum shingle_role role, u64 at);
 int shingle_layout_add(struct shingle_layout *l, const struct shingle_group *entry,
 		       const char **why);
 void shingle_layout_index(struct shingle_layout *l);

@@ -16,11 +16,11 @@
  */
 int shingle_slotlogs_init(struct shingle_slotlogs *l)
 {
-	l->log_pieces = shingle_slotlog_parts(l->band_blocks);
+	l->log_pieces = shingle_slotlog_parts(l->log_blocks);
 	l->log = shingle_zalloc_array(l->nr_logs, sizeof(*l->log));
 	l->band_live = shingle_zalloc_array(l->nr_bands, sizeof(u32));
 	if (!l->log || !l->band_live ||
-	    shingle_slotmap_init(&l->map, l->nr_logs * l->band_blocks))
+	    shingle_slotmap_init(&l->map, l->nr_logs * l->log_blocks))
 		return -ENOMEM;
 	return 0;
 }
@@ -63,7 +63,7 @@ EXPORT_SYMBOL_GPL(shingle_slotlogs_bytes);
  */
 void shingle_slotlog_mark(struct shingle_slotlogs *l, u32 slot, u32 n)
 {
-	u32 log = slot / l->band_blocks, at = slot - log * l->band_blocks;
+	u32 log = slot / l->log_blocks, at = slot - log * l->log_blocks;
 	u32 first = at / PART_SLOTS, last = (at + n - 1) / PART_SLOTS;
 
 	shingle_mark(l->engine, l->first_piece + log * l->log_pieces + first, last - first + 1);
@@ -73,7 +73,7 @@ EXPORT_SYMBOL_GPL(shingle_slotlog_mark);
 /* @n slots of a log from @slot on hold more blocks of @band, or hold none any more. */
 static void count_live(struct shingle_slotlogs *l, u32 band, u32 slot, u32 n, bool more)
 {
-	u32 log = slot / l->band_blocks, sign = more ? 1 : -1;
+	u32 log = slot / l->log_blocks, sign = more ? 1 : -1;
 	struct shingle_slotlog_walk *w = &l->walk;
 
 	l->band_live[band] += sign * n;
@@ -110,10 +110,10 @@ static u32 drop_range(struct shingle_slotlogs *l, u32 band, u32 lblk, u32 n, u32
 		if (part)
 			continue;
 		slot = shingle_slotmap_find(&l->map, lblk);
-		at = slot % l->band_blocks;
+		at = slot % l->log_blocks;
 		if (at < below) {
 			part = shingle_slotmap_run(&l->map, slot, min3(n, below - at,
-								       l->band_blocks - at));
+								       l->log_blocks - at));
 			drop_slots(l, band, slot, part);
 		} else {
 			part = 1;
@@ -126,7 +126,7 @@ static u32 drop_range(struct shingle_slotlogs *l, u32 band, u32 lblk, u32 n, u32
 /* Make slots of a log the current copies of blocks of a band. */
 static void adopt(struct shingle_slotlogs *l, u32 band, u32 slot, u32 lblk, u32 n)
 {
-	u32 below = l->by_slot ? slot % l->band_blocks : U32_MAX, part;
+	u32 below = l->by_slot ? slot % l->log_blocks : U32_MAX, part;
 
 	if (!drop_range(l, band, lblk, n, below)) {
 		insert(l, band, slot, lblk, n);
@@ -152,7 +152,7 @@ static void adopt(struct shingle_slotlogs *l, u32 band, u32 slot, u32 lblk, u32 
 u32 shingle_slotlog_place(struct shingle_slotlogs *l, u32 log, u32 n)
 {
 	struct shingle_log *g = &l->log[log];
-	u32 slot = log * l->band_blocks + g->fill, i;
+	u32 slot = log * l->log_blocks + g->fill, i;
 
 	for (i = 0; i < n; i++)
 		l->map.owner[slot + i] = SHINGLE_SLOT_SPENT;
@@ -176,7 +176,7 @@ EXPORT_SYMBOL_GPL(shingle_slotlog_place);
 void shingle_slotlog_commit(struct shingle_slotlogs *l, u32 slot, u32 lblk, u32 n)
 {
 	adopt(l, lblk / l->band_blocks, slot, lblk, n);
-	l->log[slot / l->band_blocks].inflight--;
+	l->log[slot / l->log_blocks].inflight--;
 }
 EXPORT_SYMBOL_GPL(shingle_slotlog_commit);
 
@@ -207,10 +207,10 @@ EXPORT_SYMBOL_GPL(shingle_slotlog_abort);
 void shingle_slotlog_give_up(struct shingle_slotlogs *l, u32 log)
 {
 	struct shingle_log *g = &l->log[log];
-	u32 slot = log * l->band_blocks;
+	u32 slot = log * l->log_blocks;
 
-	shingle_slotlog_mark(l, slot, l->band_blocks);
-	for (; g->fill < l->band_blocks; g->fill++)
+	shingle_slotlog_mark(l, slot, l->log_blocks);
+	for (; g->fill < l->log_blocks; g->fill++)
 		l->map.owner[slot + g->fill] = SHINGLE_SLOT_SPENT;
 }
 EXPORT_SYMBOL_GPL(shingle_slotlog_give_up);
@@ -269,7 +269,7 @@ EXPORT_SYMBOL_GPL(shingle_slotlog_discard);
  */
 void shingle_slotlog_clear(struct shingle_slotlogs *l, u32 log)
 {
-	memset(&l->map.owner[log * l->band_blocks], 0, l->band_blocks * sizeof(u32));
+	memset(&l->map.owner[log * l->log_blocks], 0, l->log_blocks * sizeof(u32));
 	l->log[log].fill = 0;
 }
 EXPORT_SYMBOL_GPL(shingle_slotlog_clear);
@@ -293,7 +293,7 @@ u32 shingle_slotlog_encode(const struct shingle_slotlogs *l, u32 log, u32 part, 
 		return 0;
 	n = min(l->log[log].fill - first, PART_SLOTS);
 	for (i = 0; i < n; i++)
-		p[i] = cpu_to_le32(l->map.owner[log * l->band_blocks + first + i]);
+		p[i] = cpu_to_le32(l->map.owner[log * l->log_blocks + first + i]);
 	return n;
 }
 EXPORT_SYMBOL_GPL(shingle_slotlog_encode);
@@ -345,9 +345,9 @@ int shingle_slotlog_replay(struct shingle_slotlogs *l, u64 lblk, u64 slot, u32 n
 
 	if (!n || lblk >= blocks || n > blocks - lblk || slot >= l->map.nr_slots)
 		return -EUCLEAN;
-	log = (u32)slot / l->band_blocks;
-	offset = (u32)slot % l->band_blocks;
-	if (n > l->band_blocks - offset ||
+	log = (u32)slot / l->log_blocks;
+	offset = (u32)slot % l->log_blocks;
+	if (n > l->log_blocks - offset ||
 	    !l->may_hold(l->engine, log, (u32)lblk / l->band_blocks))
 		return -EUCLEAN;
 	for (i = 0; i < n; i++)
@@ -377,9 +377,9 @@ EXPORT_SYMBOL_GPL(shingle_slotlog_replay);
  */
 void shingle_slotlog_replay_clear(struct shingle_slotlogs *l, u32 log)
 {
-	u32 slot = log * l->band_blocks, i;
+	u32 slot = log * l->log_blocks, i;
 
-	for (i = 0; i < l->band_blocks && l->log[log].live; i++)
+	for (i = 0; i < l->log_blocks && l->log[log].live; i++)
 		overwrite(l, slot + i);
 	l->map.looks += i;
 	l->log[log].fill = 0;
@@ -396,9 +396,9 @@ EXPORT_SYMBOL_GPL(shingle_slotlog_replay_clear);
 int shingle_slotlog_ready(struct shingle_slotlogs *l, u32 log)
 {
 	const struct shingle_log *g = &l->log[log];
-	u32 *owner = &l->map.owner[log * l->band_blocks], offset;
+	u32 *owner = &l->map.owner[log * l->log_blocks], offset;
 
-	for (offset = 0; offset < l->band_blocks; offset++) {
+	for (offset = 0; offset < l->log_blocks; offset++) {
 		if (owner[offset] >= SHINGLE_SLOT_OWNED) {
 			u32 band = (owner[offset] - SHINGLE_SLOT_OWNED) / l->band_blocks;
 
@@ -418,7 +418,7 @@ EXPORT_SYMBOL_GPL(shingle_slotlog_ready);
 static u32 verify_slot(const struct shingle_slotlogs *l, u32 slot, shingle_report_fn report,
 		       void *ctx)
 {
-	u32 log = slot / l->band_blocks, offset = slot % l->band_blocks;
+	u32 log = slot / l->log_blocks, offset = slot % l->log_blocks;
 	enum shingle_slot_state state = shingle_slot_state(&l->map, slot);
 	bool used = state != SHINGLE_SLOT_FREE, below = offset < l->log[log].fill;
 	u32 lblk, band;
@@ -469,7 +469,7 @@ u32 shingle_slotlogs_verify(struct shingle_slotlogs *l, shingle_report_fn report
 	struct shingle_slotlog_walk *w = &l->walk;
 	const struct shingle_log *g = &l->log[w->log];
 	struct shingle_slotmap *m = &l->map;
-	u32 log_end = (w->log + 1) * l->band_blocks, bad = 0;
+	u32 log_end = (w->log + 1) * l->log_blocks, bad = 0;
 	u32 end = m->seen + min(log_end - m->seen, SHINGLE_WALK);
 
 	for (; m->seen < end; m->seen++) {

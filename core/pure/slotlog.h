@@ -52,12 +52,13 @@ struct shingle_slotlog_walk {
  * @may_hold: may blocks of @band be in @log?
  * @nr_logs: logs
  * @nr_bands: logical bands
- * @band_blocks: blocks of a band, slots of a log
+ * @band_blocks: blocks of a logical band
+ * @log_blocks: slots of a log, and blocks of the band that it is in
  * @first_piece: of the engine's state, index of the first one of slots
  * @by_slot: of two copies of a block the one in the later slot counts, else the one
  *	that was committed last
  * @log_pieces: pieces of the state that the slots of one log make
- * @map: which slot holds which block; slot = log * @band_blocks + offset
+ * @map: which slot holds which block; slot = log * @log_blocks + offset
  * @log: the logs
  * @band_live: per logical band, blocks whose current copy is in a log
  * @age: of the next log that is opened
@@ -74,6 +75,7 @@ struct shingle_slotlogs {
 	u32 nr_logs;
 	u32 nr_bands;
 	u32 band_blocks;
+	u32 log_blocks;
 	u32 first_piece;
 	bool by_slot;
 
@@ -112,9 +114,9 @@ u32 shingle_slotlogs_verify(struct shingle_slotlogs *l, shingle_report_fn report
 u32 shingle_slotlogs_verify_sums(struct shingle_slotlogs *l, shingle_report_fn report, void *ctx);
 
 /* Pieces of the state that the slots of one log make. */
-static inline u32 shingle_slotlog_parts(u32 band_blocks)
+static inline u32 shingle_slotlog_parts(u32 log_blocks)
 {
-	return DIV_ROUND_UP(band_blocks, PART_SLOTS);
+	return DIV_ROUND_UP_ULL(log_blocks, PART_SLOTS);
 }
 
 /**
@@ -151,7 +153,7 @@ static inline void shingle_slotlog_open(struct shingle_slotlogs *l, u32 log)
 
 static inline bool shingle_slotlog_is_full(const struct shingle_slotlogs *l, u32 log)
 {
-	return l->log[log].fill == l->band_blocks;
+	return l->log[log].fill == l->log_blocks;
 }
 
 /* Has the walk over the logs come to its end? */

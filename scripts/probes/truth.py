@@ -110,7 +110,7 @@ def bins(layout):
         each = [0] * n
         for a in range(layout["bands"]["data"]):
             each[(a >> params.get("set-shift", 0)) % n] += 1
-        slots = band
+        slots = next(g["band_blocks"] for g in layout["groups"] if g["role"] == "cache")
     for bands in each:
         size[bands] = size.get(bands, 0) + 1
     return [(count, bands * band / blocks) for bands, count in size.items() if bands], slots

@@ -230,7 +230,7 @@ def fill_places(stack, rng, slack):
         slots = params["log-bands"] * layout["band_blocks"]
     else:
         bands = range(0, layout["bands"]["data"], layout["bands"]["cache"])
-        slots = layout["band_blocks"]
+        slots = next(g["band_blocks"] for g in layout["groups"] if g["role"] == "cache")
     for _ in range(slots + slack):
         yield (bands[rng.randrange(len(bands))] * layout["band_blocks"] +
                rng.randrange(layout["band_blocks"])) * BLOCK

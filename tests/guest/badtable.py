@@ -352,7 +352,7 @@ def strangers(ctx, geo):
             tried += 1
         with blk.opened(made.paths["meta"]) as meta:
             sound = meta.read(0)
-            for version, words in ((2, "older dm-shingle"), (4, "is newer")):
+            for version, words in ((3, "older dm-shingle"), (5, "is newer")):
                 raw = bytearray(sound)
                 raw[40:44] = version.to_bytes(4, "little")
                 for at in (0, made.under[-1].blocks - 1):

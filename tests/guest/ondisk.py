@@ -12,11 +12,11 @@ import struct
 BLOCK = 4096
 SB, JOURNAL, CHUNK, FOOTER = b"SHSB", b"SHJL", b"SHCK", b"SHFT"
 MEMBER = b"SHMB"
-VERSION = 3
+VERSION = 4
 UNMARKED = 1 << 8          # of a superblock's flags, << device
 HEADER = struct.Struct("<4sI16sQQ")
-SUPER = struct.Struct("<II16s32sQ3Q2Q2Q2QQIIIIQ")
-GROUP = struct.Struct("<QQQIHH8x")
+SUPER = struct.Struct("<II16s32sQ3Q2Q2Q2QQII4xIQ")
+GROUP = struct.Struct("<QQQIHHI4x")
 FOOT = struct.Struct("<QQQII")
 PART = struct.Struct("<II16s32sQIIQ")
 DATA, CACHE, STAGING = 0, 1, 2              # roles
@@ -67,17 +67,17 @@ def sound(block, magic=None):
 def superblock(uuid, seq, at, *, engine, logical, devs, ckpt, journal, gap=0,
                head=1, band, media=0, groups, params=b"", stretch=0, flags=0,
                version=VERSION):
-    """groups: [(role, dev, start, stride, bands, track)]"""
+    """groups: [(role, dev, start, stride, bands, track)]; band: length by role"""
     body = SUPER.pack(version, flags, engine.encode(), b"", logical, *devs,
                       *ckpt[0], *ckpt[1], *journal, gap, head, len(groups),
-                      band, media, 1700000000)
+                      media, 1700000000)
     raw = bytearray(BLOCK)
     raw[40:40 + len(body)] = body
     raw[208:208 + len(params)] = params
     struct.pack_into("<I", raw, 464, stretch)
     for i, (role, dev, start, stride, bands, track) in enumerate(groups):
         GROUP.pack_into(raw, 512 + i * GROUP.size, start, stride, bands,
-                        track, role, dev)
+                        track, role, dev, band[role])
     return seal(raw, SB, uuid, at, seq)
 
 
@@ -105,7 +105,7 @@ def read_super(block):
     out = {"uuid": head[2], "seq": head[4], "version": f[0], "flags": f[1],
            "engine": f[2].rstrip(b"\0").decode(), "logical": f[4],
            "devs": f[5:8], "ckpt": (f[8:10], f[10:12]), "journal": f[12:14],
-           "gap": f[14], "head": f[15], "band": f[17], "media": f[18],
+           "gap": f[14], "head": f[15], "media": f[17],
            "stretch": struct.unpack_from("<I", block, 464)[0]}
     out["groups"] = [GROUP.unpack_from(block, 512 + i * GROUP.size)
                      for i in range(f[16])]

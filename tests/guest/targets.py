@@ -27,6 +27,7 @@ class Geometry:
     cache: int = 2          # cache bands
     staging: int = 1
     set_shift: int = 0
+    cache_band: int = 0     # blocks in a cache band, 0: as in another
     meta: str = "same"      # or "separate"
     cache_on: str = "same"  # or "separate"
     track: int = 0          # blocks in a track, 0: no tracks
@@ -43,9 +44,17 @@ class Geometry:
     @property
     def stride(self):
         """From band to band: whole tracks and a guard, where there are."""
+        return self.stride_of(self.band)
+
+    def stride_of(self, band):
         if not self.track:
-            return self.band
-        return (-(-self.band // self.track) + self.head - 1) * self.track
+            return band
+        return (-(-band // self.track) + self.head - 1) * self.track
+
+    @property
+    def log(self):
+        """Blocks in a cache band."""
+        return self.cache_band or self.band
 
     @property
     def logical(self):
@@ -133,10 +142,11 @@ class StlSet(Linear):
         "replay": (Geometry("bypass", band=8, data=20, cache=4, ckpt=12,
                             options=(("bypass_blocks", 8),)),
                    Geometry("bypasswcache", band=8, data=20, cache=4, ckpt=12,
+                            cache_band=13,
                             options=(("bypass_blocks", 8),
                                      ("wcache_blocks", 24),
                                      ("destage_ms", 20))),
-                   Geometry("policy", band=5, data=24, cache=4, options=(
+                   Geometry("policy", band=5, data=24, cache=4, cache_band=3, options=(
                        ("cleaning", "aggressive"), ("order", "greedy"),
                        ("read_home", "always"), ("idle_ms", 15)))),
         "fio": (Geometry("bypass", band=64, data=100, cache=10, ckpt=64,
@@ -177,13 +187,16 @@ class StlSet(Linear):
         if geo.cache_on == "same":
             places.append((ondisk.CACHE, geo.cache))
         else:
-            groups.append((ondisk.CACHE, ondisk.DEV_CACHE, 1, geo.band,
+            groups.append((ondisk.CACHE, ondisk.DEV_CACHE, 1, geo.log,
                            geo.cache, 0))
-            devs[1] = 1 + geo.cache * geo.band + 1
+            devs[1] = 1 + geo.cache * geo.log + 1
+        band = {ondisk.DATA: geo.band, ondisk.CACHE: geo.log,
+                ondisk.STAGING: geo.band}
         for role, bands in places:
-            groups.append((role, ondisk.DEV_DATA, at, geo.stride, bands,
+            stride = geo.stride_of(band[role])
+            groups.append((role, ondisk.DEV_DATA, at, stride, bands,
                            geo.track))
-            at += bands * geo.stride
+            at += bands * stride
         groups.sort()
         # With a header a track of its own, so that a platter has whole ones.
         devs[0] = at + (max(geo.tail + 1, geo.track) if apart else geo.tail + 1)
@@ -191,7 +204,7 @@ class StlSet(Linear):
         return {"engine": self.name, "logical": geo.logical, "devs": devs,
                 "ckpt": ((1, geo.ckpt), (1 + geo.ckpt, geo.ckpt)),
                 "journal": (1 + 2 * geo.ckpt, geo.journal), "gap": geo.gap,
-                "head": geo.head, "band": geo.band, "groups": groups,
+                "head": geo.head, "band": band, "groups": groups,
                 "params": struct.pack("<II", geo.set_shift, 0)}
 
     def sizes(self, geo):

@@ -61,9 +61,11 @@ def test_one_bin_is_full_when_it_is():
 
 def test_bins_of_a_set_associative_layout():
     layout = {"band_blocks": 10, "logical_blocks": 70, "params": {"set-shift": 0},
-              "bands": {"data": 7, "cache": 3}}
+              "bands": {"data": 7, "cache": 3},
+              "groups": [{"role": "data", "band_blocks": 10},
+                         {"role": "cache", "band_blocks": 4}]}
     assert sorted(truth.bins(layout)[0]) == [(1, 3 / 7), (2, 2 / 7)]
-    assert truth.bins(layout)[1] == 10
+    assert truth.bins(layout)[1] == 4
     layout["params"]["set-shift"] = 2       # bands 0-3, 4-6, none
     assert sorted(truth.bins(layout)[0]) == [(1, 3 / 7), (1, 4 / 7)]
 
@@ -102,8 +104,10 @@ zone 1 100000 100000 100 250 2 50 100
 """
 SET = {"band_blocks": 10240, "logical_blocks": 880 * 10240, "params": {"set-shift": 0},
        "bands": {"data": 880, "cache": 9, "staging": 1},
-       "groups": [{"role": "data", "start": 0, "stride": 10240, "bands": 880},
-                  {"role": "cache", "start": 99999, "stride": 10240, "bands": 9}]}
+       "groups": [{"role": "data", "start": 0, "band_blocks": 10240, "stride": 10240,
+                   "bands": 880},
+                  {"role": "cache", "start": 99999, "band_blocks": 10240, "stride": 10240,
+                   "bands": 9}]}
 
 
 def test_set_associative(monkeypatch):
@@ -139,8 +143,10 @@ def test_flash_cache_and_outer_cache(monkeypatch):
     is_so = truth.of("/dev/mapper/x")
     assert is_so["cache_medium"].value == "flash" and "cache_layout" not in is_so
     tables["x"] = "0 8 stl-set data - meta 0 4 cleaning aggressive idle_ms 500"
-    outer = {**SET, "groups": [{"role": "data", "start": 9, "stride": 9, "bands": 1},
-                               {"role": "cache", "start": 1, "stride": 8, "bands": 1}]}
+    outer = {**SET, "groups": [{"role": "data", "start": 9, "band_blocks": 9, "stride": 9,
+                                "bands": 1},
+                               {"role": "cache", "start": 1, "band_blocks": 8, "stride": 8,
+                                "bands": 1}]}
     Targets(monkeypatch, tables, outer, GEOMETRY)
     is_so = truth.of("/dev/mapper/x")
     assert is_so["cache_layout"].value == "single-od"

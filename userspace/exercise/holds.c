@@ -400,7 +400,7 @@ static void fill_cache(struct device *d, u32 parts, u32 percent, bool anywhere)
 {
 	const u32 n = 8;
 	u64 writes = d->e->cache_blocks / n, i;
-	u32 band = d->l.band_blocks, bands = d->l.logical_blocks / band;
+	u32 band = d->l.band_blocks[SHINGLE_ROLE_DATA], bands = d->l.logical_blocks / band;
 
 	for (i = 0; i < writes; i++) {
 		u32 part = anywhere ? i % parts : div64_u64(i * parts, writes), at;

@@ -29,6 +29,11 @@ static void draw_set(u32 *rng, struct shingle_exercise_shape *shape, struct shin
 	shape->data_bands = draw(rng, 1, 20);
 	shape->staging_bands = 1;
 	shape->cache_bands = draw(rng, 1, 5);
+	/* Cache bands may be shorter and longer, staging longer than what it holds. */
+	if (draw(rng, 0, 1))
+		shape->cache_band_blocks = draw(rng, 1, 3 * shape->band_blocks);
+	if (!draw(rng, 0, 3))
+		shape->staging_band_blocks = shape->band_blocks + draw(rng, 0, 9);
 	p.set_shift = cpu_to_le32(draw(rng, 0, 4) ? draw(rng, 0, 2) : draw(rng, 30, 31));
 	shingle_exercise_layout(l, &stl_set_engine_ops, shape, &p, sizeof(p));
 }

@@ -274,7 +274,7 @@ u32 check_map(struct image *img, struct findings *f)
 		}
 		if (run.kind == SHINGLE_RUN_ZERO ||
 		    (shingle_band_of(&img->l, run.pblk, &role, &band, &offset) &&
-		     run.n <= img->l.band_blocks - offset))
+		     run.n <= img->l.band_blocks[role] - offset))
 			continue;
 		map_report(f, "blocks %llu to %llu lie outside every band, at block %llu", lblk,
 			   lblk + run.n - 1, shingle_pblk_block(run.pblk));

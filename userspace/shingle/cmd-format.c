@@ -78,6 +78,7 @@ struct format_args {
 	"  --scale N             with --preset: all capacities divided by N, bands as they are\n" \
 	"  --band SIZE           data in a band (default 30M, rounded to whole tracks);\n" \
 	"                        of imr a band is a track\n" \
+	"  --cache-band SIZE     length of a band of the cache (default: as --band)\n" \
 	"  --cache DEV           put the persistent cache and staging on another device\n" \
 	"  --cache-size N        size of the cache: N% of all bands (default 5%),\n" \
 	"                        a SIZE, or N bands written as Nb\n" \
@@ -136,6 +137,8 @@ static bool layout_option(struct format_args *a, const char *name, const char *v
 
 	if (!strcmp(name, "band"))
 		return parse_blocks("--band", value, 1, U32_MAX, &a->req.band_blocks);
+	if (!strcmp(name, "cache-band"))
+		return parse_blocks("--cache-band", value, 1, U32_MAX, &a->req.cache_band_blocks);
 	if (!strcmp(name, "bands"))
 		return parse_number("--bands", value, 1, U32_MAX, &a->req.data_bands);
 	if (!strcmp(name, "cache-size"))
@@ -380,9 +383,11 @@ static bool plan(struct format_args *a, struct image *img)
 		fail("--backup-tracks means nothing to %s: leave it out", img->row->ops->name);
 		return false;
 	}
-	if (!a->req.cached && (a->req.cache || a->req.cache_first || a->cache)) {
+	if (!a->req.cached && (a->req.cache || a->req.cache_first || a->req.cache_band_blocks ||
+			       a->cache)) {
 		fail("%s means nothing to %s, which has no cache bands: leave it out",
-		     a->cache ? "--cache" : a->req.cache ? "--cache-size" : "--cache-location",
+		     a->cache ? "--cache" : a->req.cache ? "--cache-size" :
+		     a->req.cache_first ? "--cache-location" : "--cache-band",
 		     img->row->ops->name);
 		return false;
 	}
@@ -631,7 +636,7 @@ static int do_format(struct format_args *a, struct image *img)
 	if (!a->json)
 		say("%s formatted: %s, %s in %llu bands of %s", a->data, a->target,
 		    blocks_text(img->l.logical_blocks).s, img->l.nr_bands[SHINGLE_ROLE_DATA],
-		    blocks_text(img->l.band_blocks).s);
+		    blocks_text(img->l.band_blocks[SHINGLE_ROLE_DATA]).s);
 	if (!creating)
 		return EXIT_CLEAN;
 	ret = table_open(img, &a->table, a->name, false);
@@ -706,6 +711,7 @@ static int run(const struct command *cmd, int argc, char **argv)
 		{ "band", required_argument, NULL, 'L' },
 		{ "bands", required_argument, NULL, 'L' },
 		{ "cache-size", required_argument, NULL, 'L' },
+		{ "cache-band", required_argument, NULL, 'L' },
 		{ "cache-location", required_argument, NULL, 'L' },
 		{ "journal", required_argument, NULL, 'L' },
 		{ "geometry", required_argument, NULL, 'L' },

@@ -21,7 +21,7 @@ static void stl_full_settle(struct shingle_layout *l)
 	u64 bands = le32_to_cpu(p->zone_bands), provision = le32_to_cpu(p->provision);
 
 	if (!bands)
-		bands = max(FULL_ZONE_BLOCKS / l->band_blocks, 1ULL);
+		bands = max(FULL_ZONE_BLOCKS / l->band_blocks[SHINGLE_ROLE_DATA], 1ULL);
 	bands = min(bands, l->nr_bands[SHINGLE_ROLE_DATA]);
 	if (!provision)
 		provision = max(DIV_ROUND_UP(bands * FULL_PROVISION_PERCENT, 100), 3ULL);

@@ -105,6 +105,7 @@ static int place_bands(struct shingle_layout *l, struct shingle_room *room, enum
 
 	if (!want)
 		return 0;
+	room->band_blocks = l->band_blocks[role];
 	got = shingle_take_bands(room, want, &b);
 	g.start = shingle_pblk(dev, b.start);
 	g.nr_bands = want;
@@ -155,15 +156,33 @@ static u64 place_metadata(const struct plan_request *req, struct shingle_layout 
 	return shingle_medium_after_write(m, req->head_tracks, at + journal - 1);
 }
 
+/* Have all bands one length? */
+static bool one_length(const struct plan_request *req)
+{
+	return req->cache_band_blocks == req->band_blocks;
+}
+
+/* How many cache bands, where @total bands of data's length would fit. */
 static u64 wanted_cache(const struct plan_request *req, u64 total)
 {
-	if (!req->cache)
-		return max((total * DEFAULT_CACHE_PERCENT + 50) / 100, 1ULL);
-	if (req->cache_unit == PLAN_CACHE_PERCENT)
-		return max((total * req->cache + 50) / 100, 1ULL);
+	u64 percent = req->cache ?: DEFAULT_CACHE_PERCENT, each = req->cache_band_blocks;
+
+	if (!req->cache || req->cache_unit == PLAN_CACHE_PERCENT)
+		return max((total * req->band_blocks * percent + 50 * each) / (100 * each), 1ULL);
 	if (req->cache_unit == PLAN_CACHE_BLOCKS)
-		return DIV_ROUND_UP(req->cache, req->band_blocks);
+		return DIV_ROUND_UP(req->cache, each);
 	return req->cache;
+}
+
+/* The same for @bands of data, of which the share is one of all, the cache's own included. */
+static u64 wanted_beside(const struct plan_request *req, u64 bands)
+{
+	u64 percent = req->cache ?: DEFAULT_CACHE_PERCENT, each = req->cache_band_blocks;
+	u64 rest = 100 - percent;
+
+	if (req->cache && req->cache_unit != PLAN_CACHE_PERCENT)
+		return wanted_cache(req, 0);
+	return max((bands * req->band_blocks * percent + rest * each / 2) / (rest * each), 1ULL);
 }
 
 static u64 cache_bands(const struct plan_request *req, u64 total, u64 bands)
@@ -171,83 +190,182 @@ static u64 cache_bands(const struct plan_request *req, u64 total, u64 bands)
 	return min(wanted_cache(req, total), bands);
 }
 
-/* All bands that DATA must hold, if their number was asked for. */
+/* All bands of one length that DATA must hold, if their number was asked for. */
 static u64 wanted_bands(const struct plan_request *req)
 {
-	u64 bands = req->data_bands, percent = req->cache ?: DEFAULT_CACHE_PERCENT;
+	u64 bands = req->data_bands;
 
 	if (!bands || !req->cached || req->medium[SHINGLE_DEV_CACHE].blocks)
 		return bands ?: U64_MAX;
+	if (!one_length(req))
+		return U64_MAX;
 	bands += req->staging_bands;
-	if (req->cache && req->cache_unit != PLAN_CACHE_PERCENT)
-		return bands + wanted_cache(req, 0);
-	/* The share is one of all bands, the cache's own included. */
-	return bands + max((bands * percent + (100 - percent) / 2) / (100 - percent), 1ULL);
+	return bands + wanted_beside(req, bands);
 }
 
-/* Divide what room there is among the roles.  At most @limit bands on DATA. */
+/* Take @n bands of a role out of what room there is. */
+static bool take_role(const struct shingle_layout *l, struct shingle_room *room,
+		      enum shingle_role role, u64 n)
+{
+	struct shingle_bands b;
+	u64 got;
+
+	room->band_blocks = l->band_blocks[role];
+	for (; n; n -= got) {
+		got = shingle_take_bands(room, n, &b);
+		if (!got)
+			return false;
+	}
+	return true;
+}
+
+static u64 count_role(const struct shingle_layout *l, struct shingle_room room,
+		      enum shingle_role role)
+{
+	room.band_blocks = l->band_blocks[role];
+	return count_bands(room);
+}
+
+/* The roles in the order in which they lie. */
+static const enum shingle_role *order_of(const struct plan_request *req)
+{
+	static const enum shingle_role first[] = {
+		SHINGLE_ROLE_CACHE, SHINGLE_ROLE_STAGING, SHINGLE_ROLE_DATA,
+	}, last[] = { SHINGLE_ROLE_DATA, SHINGLE_ROLE_STAGING, SHINGLE_ROLE_CACHE };
+
+	return req->cache_first && !req->medium[SHINGLE_DEV_CACHE].blocks ? first : last;
+}
+
+static bool all_fit(const struct plan_request *req, const struct shingle_layout *l,
+		    struct shingle_room room, const u64 *nr)
+{
+	const enum shingle_role *role = order_of(req);
+	u32 i;
+
+	for (i = 0; i < SHINGLE_NR_ROLES; i++) {
+		if (!take_role(l, &room, role[i], nr[role[i]]))
+			return false;
+	}
+	return true;
+}
+
+static int no_data_band(const struct shingle_layout *l, char *why)
+{
+	return sorry(why, "DATA has no room for a band of %u blocks (4 KiB each): choose smaller bands or a larger device",
+		     l->band_blocks[SHINGLE_ROLE_DATA]);
+}
+
+/* @bands fit on DATA; the cache and staging lie on CACHE. */
+static int divide_apart(const struct plan_request *req, const struct shingle_layout *l,
+			struct shingle_room flash, u64 bands, u64 *nr, char *why)
+{
+	u32 each = l->band_blocks[SHINGLE_ROLE_CACHE];
+	u64 there = 0, all = count_role(l, flash, SHINGLE_ROLE_CACHE);
+
+	if (take_role(l, &flash, SHINGLE_ROLE_STAGING, req->staging_bands))
+		there = count_role(l, flash, SHINGLE_ROLE_CACHE);
+	if (!there && one_length(req))
+		return no_room(why, "CACHE has room for %llu bands of %u blocks (4 KiB each) and %u are needed: choose smaller bands or a larger device",
+			       all, each, req->staging_bands + 1);
+	if (!there)
+		return no_room(why, "CACHE has no room for a band of staging of %u blocks and one of the cache of %u (4 KiB each): choose smaller bands or a larger device",
+			       l->band_blocks[SHINGLE_ROLE_STAGING], each);
+	if (!bands)
+		return no_data_band(l, why);
+	nr[SHINGLE_ROLE_DATA] = bands;
+	if (req->data_bands && req->cache && there < wanted_cache(req, bands))
+		return no_room(why, "CACHE has room for %llu of the %llu cache bands of %u blocks (4 KiB each) that are wanted",
+			       there, wanted_cache(req, bands), each);
+	nr[SHINGLE_ROLE_CACHE] = req->cache ? cache_bands(req, bands, there) : min(there, bands);
+	return 0;
+}
+
+/* @bands of one length fit on DATA, for all roles. */
+static int divide_evenly(const struct plan_request *req, const struct shingle_layout *l,
+			 u64 bands, u64 *nr, char *why)
+{
+	if (bands < req->staging_bands + 2)
+		return sorry(why, "DATA has room for %llu bands of %u blocks (4 KiB each) and %u are needed (data, staging, cache): choose smaller bands or a larger device",
+			     bands, l->band_blocks[SHINGLE_ROLE_DATA], req->staging_bands + 2);
+	nr[SHINGLE_ROLE_CACHE] = req->data_bands ?
+		bands - req->staging_bands - req->data_bands :
+		cache_bands(req, bands, bands - req->staging_bands - 1);
+	nr[SHINGLE_ROLE_DATA] = bands - req->staging_bands - nr[SHINGLE_ROLE_CACHE];
+	return 0;
+}
+
+/*
+ * The room of @bands of data's length is for all roles, and the cache's have another
+ * length: as many of data as leave the cache what it wants.
+ */
+static int divide_unevenly(const struct plan_request *req, const struct shingle_layout *l,
+			   struct shingle_room room, u64 bands, u64 *nr, char *why)
+{
+	u64 exactly = req->data_bands, low = 1, high = bands;
+
+	nr[SHINGLE_ROLE_DATA] = exactly ?: 1;
+	nr[SHINGLE_ROLE_CACHE] = exactly ? wanted_beside(req, exactly + req->staging_bands) :
+				 wanted_cache(req, bands);
+	if (exactly > bands || !all_fit(req, l, room, nr))
+		return no_room(why, "DATA has no room for %llu cache bands of %u blocks beside %llu of data and %u of staging, of %u blocks (4 KiB each)",
+			       nr[SHINGLE_ROLE_CACHE], l->band_blocks[SHINGLE_ROLE_CACHE],
+			       nr[SHINGLE_ROLE_DATA], req->staging_bands,
+			       l->band_blocks[SHINGLE_ROLE_DATA]);
+	while (!exactly && low < high) {
+		nr[SHINGLE_ROLE_DATA] = low + (high - low + 1) / 2;
+		if (all_fit(req, l, room, nr))
+			low = nr[SHINGLE_ROLE_DATA];
+		else
+			high = nr[SHINGLE_ROLE_DATA] - 1;
+	}
+	if (!exactly)
+		nr[SHINGLE_ROLE_DATA] = low;
+	return 0;
+}
+
+/*
+ * Divide what room there is among the roles: on DATA that of @limit bands at most, of
+ * data's length.  @got: that of so many.
+ */
 static int place_all_bands(const struct plan_request *req, struct shingle_layout *l, u64 data_from,
-			   u64 limit, char *why)
+			   u64 limit, u64 *got, char *why)
 {
 	const struct shingle_medium *cache = &req->medium[SHINGLE_DEV_CACHE];
 	bool apart = cache->blocks;
-	struct shingle_room room = shingle_layout_room(l, SHINGLE_DEV_DATA, data_from);
+	struct shingle_room room = shingle_layout_room(l, SHINGLE_DEV_DATA, SHINGLE_ROLE_DATA,
+						       data_from);
 	u64 cache_from = apart ? shingle_medium_after_write(cache, req->head_tracks, 0) : 0;
-	struct shingle_room flash = shingle_layout_room(l, SHINGLE_DEV_CACHE, cache_from);
-	u64 bands = min(count_bands(room), limit), there = apart ? count_bands(flash) : 0;
-	u64 nr[SHINGLE_NR_ROLES];
+	struct shingle_room flash = shingle_layout_room(l, SHINGLE_DEV_CACHE, SHINGLE_ROLE_CACHE,
+							cache_from);
+	const enum shingle_role *role = order_of(req);
+	u64 nr[SHINGLE_NR_ROLES] = { 0 }, fit = count_bands(room), bands = min(fit, limit);
 	int err = 0;
+	u32 i;
 
-	if (req->data_bands && bands < limit)
+	*got = bands;
+	if (req->data_bands && limit != U64_MAX && bands < limit)
 		return no_room(why, "DATA has room for %llu of the %llu bands of %u blocks (4 KiB each) that are wanted",
-			       bands, limit, l->band_blocks);
+			       bands, limit, l->band_blocks[SHINGLE_ROLE_DATA]);
 	nr[SHINGLE_ROLE_STAGING] = req->staging_bands;
-	if (!req->cached) {
-		nr[SHINGLE_ROLE_CACHE] = 0;
-		nr[SHINGLE_ROLE_DATA] = bands;
-		if (!bands)
-			return sorry(why, "DATA has no room for a band of %u blocks (4 KiB each): choose smaller bands or a larger device",
-				     l->band_blocks);
-	} else if (apart) {
-		if (there < req->staging_bands + 1)
-			return no_room(why, "CACHE has room for %llu bands of %u blocks (4 KiB each) and %u are needed: choose smaller bands or a larger device",
-				       there, l->band_blocks, req->staging_bands + 1);
-		if (!bands)
-			return sorry(why, "DATA has no room for a band of %u blocks (4 KiB each): choose smaller bands or a larger device",
-				     l->band_blocks);
-		there -= req->staging_bands;
-		nr[SHINGLE_ROLE_DATA] = bands;
-		if (req->data_bands && req->cache && there < wanted_cache(req, bands))
-			return no_room(why, "CACHE has room for %llu of the %llu cache bands of %u blocks (4 KiB each) that are wanted",
-				       there, wanted_cache(req, bands), l->band_blocks);
-		nr[SHINGLE_ROLE_CACHE] = req->cache ?
-			cache_bands(req, bands, there) : min(there, bands);
-	} else {
-		if (bands < req->staging_bands + 2)
-			return sorry(why, "DATA has room for %llu bands of %u blocks (4 KiB each) and %u are needed (data, staging, cache): choose smaller bands or a larger device",
-				     bands, l->band_blocks, req->staging_bands + 2);
-		nr[SHINGLE_ROLE_CACHE] = req->data_bands ?
-			bands - req->staging_bands - req->data_bands :
-			cache_bands(req, bands, bands - req->staging_bands - 1);
-		nr[SHINGLE_ROLE_DATA] = bands - req->staging_bands - nr[SHINGLE_ROLE_CACHE];
-	}
+	nr[SHINGLE_ROLE_DATA] = bands;
+	if (!req->cached && !bands)
+		return no_data_band(l, why);
+	if (req->cached && !apart && !one_length(req) && bands < fit) {
+		struct shingle_room front = room;
 
-	if (!apart && req->cache_first) {
-		err = place_bands(l, &room, SHINGLE_DEV_DATA, SHINGLE_ROLE_CACHE,
-				  nr[SHINGLE_ROLE_CACHE], why) ?:
-		      place_bands(l, &room, SHINGLE_DEV_DATA, SHINGLE_ROLE_STAGING,
-				  nr[SHINGLE_ROLE_STAGING], why);
+		take_role(l, &front, SHINGLE_ROLE_DATA, bands);
+		room.end = front.at;
 	}
-	err = err ?: place_bands(l, &room, SHINGLE_DEV_DATA, SHINGLE_ROLE_DATA,
-				 nr[SHINGLE_ROLE_DATA], why);
-	if (apart || !req->cache_first) {
-		struct shingle_room *r = apart ? &flash : &room;
-		enum shingle_dev dev = apart ? SHINGLE_DEV_CACHE : SHINGLE_DEV_DATA;
+	if (req->cached)
+		err = apart ? divide_apart(req, l, flash, bands, nr, why) :
+		      one_length(req) ? divide_evenly(req, l, bands, nr, why) :
+					divide_unevenly(req, l, room, bands, nr, why);
+	for (i = 0; i < SHINGLE_NR_ROLES && !err; i++) {
+		bool there = apart && role[i] != SHINGLE_ROLE_DATA;
 
-		err = err ?: place_bands(l, r, dev, SHINGLE_ROLE_STAGING,
-					 nr[SHINGLE_ROLE_STAGING], why);
-		err = err ?: place_bands(l, r, dev, SHINGLE_ROLE_CACHE,
-					 nr[SHINGLE_ROLE_CACHE], why);
+		err = place_bands(l, there ? &flash : &room,
+				  there ? SHINGLE_DEV_CACHE : SHINGLE_DEV_DATA, role[i],
+				  nr[role[i]], why);
 	}
 	shingle_layout_index(l);
 	if (!err && req->settle)
@@ -278,21 +396,15 @@ static int try_bands(const struct plan_request *req, struct shingle_layout *l, c
 	u64 from = shingle_medium_after_write(&req->medium[SHINGLE_DEV_DATA], req->head_tracks, 0);
 	bool own_meta = shingle_meta_dev(l) == SHINGLE_DEV_DATA;
 	int err;
-	u32 i;
 
 	forget_bands(l, params);
-	err = place_all_bands(req, l, from, limit, why);
+	err = place_all_bands(req, l, from, limit, got, why);
 	if (err)
 		return err;
 	from = place_metadata(req, l, ckpt_blocks(req, l), journal);
 	if (own_meta) {
 		forget_bands(l, params);
-		err = place_all_bands(req, l, from, limit, why);
-	}
-	*got = 0;
-	for (i = 0; !err && i < SHINGLE_NR_ROLES; i++) {
-		if (i == SHINGLE_ROLE_DATA || !req->medium[SHINGLE_DEV_CACHE].blocks)
-			*got += l->nr_bands[i];
+		err = place_all_bands(req, l, from, limit, got, why);
 	}
 	return err;
 }
@@ -306,7 +418,7 @@ static int most_bands(const struct plan_request *req, struct shingle_layout *l, 
 {
 	bool apart = req->medium[SHINGLE_DEV_CACHE].blocks || !req->cached;
 	u64 least = apart ? 1 : req->staging_bands + 2;
-	u64 low = least, high = req->medium[SHINGLE_DEV_DATA].blocks / l->band_blocks, got;
+	u64 low = least, high = req->medium[SHINGLE_DEV_DATA].blocks / req->band_blocks, got;
 	u8 params[SHINGLE_ENGINE_PARAMS_SIZE];
 	char ignored[PLAN_WHY];
 
@@ -401,6 +513,7 @@ static int interlaced_bands(const struct plan_request *req, struct shingle_layou
 			    u64 end, char *why)
 {
 	u64 slots = req->backup_tracks, data, n;
+	u32 track = l->band_blocks[SHINGLE_ROLE_DATA];
 	struct shingle_group g[2] = { };
 	u8 params[SHINGLE_ENGINE_PARAMS_SIZE];
 	const char *what;
@@ -413,19 +526,19 @@ static int interlaced_bands(const struct plan_request *req, struct shingle_layou
 		return sorry(why, "--backup-tracks must be from 2 to %llu", MAX_BACKUP_TRACKS);
 	if (end < data + 2)
 		return no_room(why, "DATA has room for %llu tracks of %u blocks (4 KiB each), and metadata and backup tracks take %llu of them: choose shorter tracks or a larger device",
-			       end, l->band_blocks, data);
+			       end, track, data);
 	n = end - data;
 	if (req->data_bands && req->data_bands > n)
 		return no_room(why, "DATA has room for %llu of the %llu tracks that are wanted", n,
 			       req->data_bands);
-	g[0].start = shingle_pblk(SHINGLE_DEV_DATA, (from + 1) * l->band_blocks);
-	g[0].stride = 2ULL * l->band_blocks;
+	g[0].start = shingle_pblk(SHINGLE_DEV_DATA, (from + 1) * track);
+	g[0].stride = 2ULL * track;
 	g[0].nr_bands = slots;
 	g[0].role = SHINGLE_ROLE_STAGING;
-	g[1].start = shingle_pblk(SHINGLE_DEV_DATA, data * l->band_blocks);
-	g[1].stride = l->band_blocks;
+	g[1].start = shingle_pblk(SHINGLE_DEV_DATA, data * track);
+	g[1].stride = track;
 	g[1].nr_bands = req->data_bands ?: n;
-	g[1].track_blocks = l->band_blocks;
+	g[1].track_blocks = track;
 	g[1].role = SHINGLE_ROLE_DATA;
 	forget_bands(l, params);
 	if (shingle_layout_add(l, &g[0], &what) || shingle_layout_add(l, &g[1], &what))
@@ -451,7 +564,8 @@ static int lay_interlaced(const struct plan_request *req, struct shingle_layout 
 		return sorry(why, "--band means nothing to imr: a band is a track, see --track");
 	l->interlaced = true;
 	l->head_tracks = 1;
-	l->band_blocks = track;
+	l->band_blocks[SHINGLE_ROLE_DATA] = track;
+	l->band_blocks[SHINGLE_ROLE_STAGING] = track;
 	/* The last block's track, and the one beside it. */
 	end = (data->blocks - 1) / track;
 	end -= !!end;
@@ -531,7 +645,13 @@ int plan_layout(const struct plan_request *req, struct shingle_layout *l, char *
 
 		r.band_blocks = max((DEFAULT_BAND_BLOCKS + track / 2) / track, 1ULL) * track;
 	}
-	l->band_blocks = r.band_blocks;
+	if (!r.cache_band_blocks)
+		r.cache_band_blocks = r.band_blocks;
+	l->band_blocks[SHINGLE_ROLE_DATA] = r.band_blocks;
+	if (req->cached)
+		l->band_blocks[SHINGLE_ROLE_CACHE] = r.cache_band_blocks;
+	if (req->staging_bands)
+		l->band_blocks[SHINGLE_ROLE_STAGING] = r.band_blocks;
 	for (i = 0; i < SHINGLE_NR_DEVS; i++) {
 		if (req->medium[i].blocks && shingle_medium_has_tracks(&req->medium[i]) &&
 		    !shingle_medium_tracks(&req->medium[i], 0, &t))

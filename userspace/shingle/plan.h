@@ -17,6 +17,7 @@ enum plan_cache_unit {
  *	device, without SHINGLE_DEV_CACHE the cache does
  * @head_tracks: width of the write head, 1 on a conventional medium
  * @band_blocks: blocks per band, 0 for the default
+ * @cache_band_blocks: blocks per cache band, 0: as many
  * @cache_unit: what @cache counts
  * @cache: size of the cache, 0 for the default
  * @data_bands: exactly so many bands of data, 0 for as many as fit; and then
@@ -35,6 +36,7 @@ struct plan_request {
 	struct shingle_medium medium[SHINGLE_NR_DEVS];
 	u32 head_tracks;
 	u64 band_blocks;
+	u64 cache_band_blocks;
 	enum plan_cache_unit cache_unit;
 	u64 cache;
 	u64 data_bands;

@@ -33,7 +33,20 @@ static void show_role(const struct shingle_layout *l, enum shingle_role role)
 
 	if (n)
 		say("  %-8s %llu band%s, %s", role_name(role), n, n == 1 ? "" : "s",
-		    blocks_text(n * l->band_blocks).s);
+		    blocks_text(n * l->band_blocks[role]).s);
+}
+
+/* Of data, and of other roles where they differ. */
+static void show_band_blocks(const struct shingle_layout *l)
+{
+	u32 data = l->band_blocks[SHINGLE_ROLE_DATA], i;
+
+	say("  band     %u blocks, %s", data, blocks_text(data).s);
+	for (i = 0; i < SHINGLE_NR_ROLES; i++) {
+		if (l->nr_bands[i] && l->band_blocks[i] != data)
+			say("           of %s %u blocks, %s", role_name(i), l->band_blocks[i],
+			    blocks_text(l->band_blocks[i]).s);
+	}
 }
 
 static void show_areas(const struct shingle_layout *l)
@@ -61,14 +74,14 @@ static void show_groups(const struct shingle_layout *l)
 	u32 i;
 
 	say("Bands (blocks of 4 KiB)");
-	say("  %-8s %-6s %14s %10s %10s %8s", "role", "device", "first block", "bands", "stride",
-	    "track");
+	say("  %-8s %-6s %14s %10s %10s %10s %8s", "role", "device", "first block", "bands",
+	    "band", "stride", "track");
 	for (i = 0; i < l->nr_groups; i++) {
 		const struct shingle_group *g = &l->groups[i];
 
-		say("  %-8s %-6s %14llu %10llu %10llu %8u", role_name(g->role),
+		say("  %-8s %-6s %14llu %10llu %10u %10llu %8u", role_name(g->role),
 		    dev_name(shingle_pblk_dev(g->start)), shingle_pblk_block(g->start),
-		    g->nr_bands, g->stride, g->track_blocks);
+		    g->nr_bands, l->band_blocks[g->role], g->stride, g->track_blocks);
 	}
 }
 
@@ -95,7 +108,7 @@ void show_layout(const struct shingle_layout *l, const struct engine_row *row)
 	    l->flags & SHINGLE_SB_NEEDS_CHECK ? ", needs_check" : "");
 	say("  presents %llu blocks of 4 KiB, %s", l->logical_blocks,
 	    blocks_text(l->logical_blocks).s);
-	say("  band     %u blocks, %s", l->band_blocks, blocks_text(l->band_blocks).s);
+	show_band_blocks(l);
 	if (l->interlaced)
 		say("  tracks   interlaced: bottom, top, bottom, ...");
 	say("  head     %u track%s wide", l->head_tracks, l->head_tracks == 1 ? "" : "s");
@@ -140,7 +153,7 @@ void show_layout_json(const struct shingle_layout *l, const struct engine_row *r
 	json_bool(j, "needs_check", l->flags & SHINGLE_SB_NEEDS_CHECK);
 	json_u64(j, "block_bytes", SHINGLE_BLOCK_SIZE);
 	json_u64(j, "logical_blocks", l->logical_blocks);
-	json_u64(j, "band_blocks", l->band_blocks);
+	json_u64(j, "band_blocks", l->band_blocks[SHINGLE_ROLE_DATA]);
 	json_bool(j, "interlaced", l->interlaced);
 	json_u64(j, "head_tracks", l->head_tracks);
 	json_open(j, "devices", '{');
@@ -172,6 +185,7 @@ void show_layout_json(const struct shingle_layout *l, const struct engine_row *r
 		json_str(j, "role", role_name(g->role));
 		json_str(j, "device", dev_name(shingle_pblk_dev(g->start)));
 		json_u64(j, "start", shingle_pblk_block(g->start));
+		json_u64(j, "band_blocks", l->band_blocks[g->role]);
 		json_u64(j, "stride", g->stride);
 		json_u64(j, "bands", g->nr_bands);
 		json_u64(j, "first_band", g->first_band);

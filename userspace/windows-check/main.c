@@ -281,12 +281,12 @@ static void try_bands(void)
 
 		if (!l.nr_bands[role])
 			continue;
-		offset = below(l.band_blocks);
+		offset = below(l.band_blocks[role]);
 		pblk = shingle_band_pblk(&l, role, below(l.nr_bands[role])) + offset;
 		a.dev = shingle_pblk_dev(pblk);
 		a.block = shingle_pblk_block(pblk);
-		a.n = between(1, below(2) ? l.band_blocks - offset :
-					    min(l.band_blocks - offset, 8ULL));
+		a.n = between(1, below(2) ? l.band_blocks[role] - offset :
+					    min(l.band_blocks[role] - offset, 8ULL));
 		try_write(&a, names[role]);
 		judge_windows(&a);
 		judge_pair(&a);
@@ -337,13 +337,15 @@ static void try_guards(void)
 
 	for (i = 0; i < l.nr_groups; i++) {
 		const struct shingle_group *g = &l.groups[i];
-		u64 end = g->start + (g->nr_bands - 1) * g->stride + l.band_blocks;
+		u64 end = g->start + (g->nr_bands - 1) * g->stride + l.band_blocks[g->role];
+		u32 data = l.band_blocks[SHINGLE_ROLE_DATA];
 
-		if (g->stride < 2 * l.band_blocks || l.nr_groups == SHINGLE_LAYOUT_GROUPS)
+		if (g->stride < l.band_blocks[g->role] + data ||
+		    l.nr_groups == SHINGLE_LAYOUT_GROUPS)
 			continue;
 		more = l;
 		more.groups[more.nr_groups++] = (struct shingle_group){
-			.start = end, .stride = l.band_blocks, .nr_bands = 1,
+			.start = end, .stride = data, .nr_bands = 1,
 			.first_band = more.nr_bands[SHINGLE_ROLE_DATA]++,
 			.role = SHINGLE_ROLE_DATA,
 		};
@@ -418,6 +420,7 @@ static bool lay_out(const struct engine_row *row, struct plan_request *req)
 	req->journal_blocks = 0;
 	req->cache_first = row->cached && below(2);
 	req->band_blocks = row->interlaced ? 0 : between(1, 200);
+	req->cache_band_blocks = row->cached && below(2) ? between(1, 400) : 0;
 	return !plan_layout(req, &l, why) && l.logical_blocks;
 }
 
