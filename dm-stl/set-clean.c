@@ -85,19 +85,28 @@ static u32 pick_set(struct stl_set *s, enum shingle_why why)
 	return set;
 }
 
-/* The band of the oldest block of a set, or the band with the most blocks in it. */
-static u32 pick_band(const struct stl_set *s, u32 set)
+/*
+ * The band of the oldest block of the set being cleaned, or the band with the most blocks
+ * in it.  What is stale at the front is looked at once.
+ */
+static u32 pick_band(struct stl_set *s)
 {
-	u32 slot = set * s->logs.log_blocks, end = slot + s->logs.log[set].fill, best = NO_BAND;
+	const struct shingle_log *log = &s->logs.log[s->clean.set];
+	u32 first = s->clean.set * s->logs.log_blocks, slot = first + s->clean.from;
+	u32 best = NO_BAND;
 
-	for (; slot < end; slot++) {
+	for (; log->live && slot < first + log->fill; slot++) {
 		u32 band = shingle_slotlog_band(&s->logs, slot);
 
 		if (band == NO_BAND)
 			continue;
+		if (best == NO_BAND) {
+			best = band;
+			s->clean.from = slot - first;
+		}
 		if (!s->greedy)
-			return band;
-		if (best == NO_BAND || s->logs.band_live[band] > s->logs.band_live[best])
+			break;
+		if (s->logs.band_live[band] > s->logs.band_live[best])
 			best = band;
 	}
 	return best;
@@ -198,6 +207,7 @@ again:
 		    s->bypass.wanted_band != NO_BAND)
 			return rewrite_step(s, s->bypass.wanted_band, step);
 		s->clean.set = pick_set(s, why);
+		s->clean.from = 0;
 		if (s->clean.set == NO_SET)
 			return 0;
 	}
@@ -206,7 +216,7 @@ again:
 		s->clean.drain_set = set;
 		return -EAGAIN;
 	}
-	band = pick_band(s, set);
+	band = pick_band(s);
 	if (band != NO_BAND)
 		return rewrite_step(s, band, step);
 	s->clean.set = NO_SET;
@@ -358,7 +368,8 @@ bool stl_set_release(struct shingle_engine *e, u64 seq)
 		s->bypass.home_pending = false;
 	if (set == NO_SET || s->clean.reset_seq > seq)
 		return false;
-	shingle_slotlog_clear(&s->logs, set);
+	if (shingle_slotlog_clear_some(&s->logs, set))
+		return true;
 	s->clean.reset_set = NO_SET;
 	return false;
 }

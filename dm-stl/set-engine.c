@@ -15,6 +15,9 @@
 
 #define MAX_BYPASS	(1U << 24)
 
+/* Slots that order=greedy looks through for each band that it cleans: 1 GiB. */
+#define MAX_GREEDY	(1U << 18)
+
 /* Bands one discard call walks over, to bound the time under the map lock. */
 #define DISCARD_BANDS	1024U
 
@@ -24,6 +27,14 @@ static int set_inplace(void *of, u32 yes, const char **why)
 
 	s->engine.copy_blocks = s->band_blocks;
 	return 0;
+}
+
+static int set_order(void *of, u32 greedy, const char **why)
+{
+	struct stl_set *s = of;
+
+	*why = "order=greedy looks through whole cache bands: those of this device are too long, above 1 GiB";
+	return greedy && s->logs.log_blocks > MAX_GREEDY ? -ERANGE : 0;
 }
 
 static int set_bypass(void *of, u32 blocks, const char **why)
@@ -53,7 +64,7 @@ static const struct shingle_option stl_set_options[] = {
 	  .help = "when a write needs the room, or also when the host is quiet" },
 	{ .name = "order", .kind = SHINGLE_OPTION_WORD, OPTION(greedy),
 	  .words = SHINGLE_OPTION_WORDS("fifo", "greedy"),
-	  .range = "order must be fifo or greedy",
+	  .range = "order must be fifo or greedy", .set = set_order,
 	  .help = "which cache band and which data band are cleaned first" },
 	{ .name = "bypass_blocks", .kind = SHINGLE_OPTION_NUMBER,
 	  OPTION(bypass.streams.alone_blocks), .max = MAX_BYPASS, .set = set_bypass,

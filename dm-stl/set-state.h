@@ -33,6 +33,7 @@ enum { STL_SET_GLOBALS, STL_SET_WHOLE, STL_SET_SLOTS, STL_SET_PREFIXES, STL_SET_
  * @wanted_head: first set of the queue, or NO_SET
  * @wanted_tail: last set of the queue
  * @set: the set being cleaned, or NO_SET
+ * @from: no slot of it in front of this one is current
  * @drain_set: takes no placements until those in flight are done; or NO_SET
  * @forced: a forced clean is going on
  * @forced_age: it does without sets of this age and later
@@ -46,6 +47,7 @@ struct set_clean {
 	u32 wanted_head;
 	u32 wanted_tail;
 	u32 set;
+	u32 from;
 	u32 drain_set;
 	bool forced;
 	u32 forced_age;

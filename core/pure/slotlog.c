@@ -230,6 +230,29 @@ void shingle_slotlog_drop(struct shingle_slotlogs *l, u32 lblk, u32 n, u32 below
 }
 EXPORT_SYMBOL_GPL(shingle_slotlog_drop);
 
+/* So many slots are emptied in one call: 64 KiB of memory. */
+#define CLEAR_SLOTS	(16U * SHINGLE_WALK)
+
+/**
+ * shingle_slotlog_clear_some() - a part of the slots of a log is empty
+ * @l: the logs
+ * @log: which; none of its slots is current
+ *
+ * Marks nothing.
+ *
+ * Context: map lock.  Returns whether there are more.
+ */
+bool shingle_slotlog_clear_some(struct shingle_slotlogs *l, u32 log)
+{
+	struct shingle_log *g = &l->log[log];
+	u32 n = min(g->fill, CLEAR_SLOTS);
+
+	g->fill -= n;
+	memset(&l->map.owner[log * l->log_blocks + g->fill], 0, n * sizeof(u32));
+	return g->fill;
+}
+EXPORT_SYMBOL_GPL(shingle_slotlog_clear_some);
+
 /**
  * shingle_slotlog_discard() - discard() of a part of a band
  * @l: the logs
@@ -269,8 +292,8 @@ EXPORT_SYMBOL_GPL(shingle_slotlog_discard);
  */
 void shingle_slotlog_clear(struct shingle_slotlogs *l, u32 log)
 {
-	memset(&l->map.owner[log * l->log_blocks], 0, l->log_blocks * sizeof(u32));
-	l->log[log].fill = 0;
+	while (shingle_slotlog_clear_some(l, log))
+		;
 }
 EXPORT_SYMBOL_GPL(shingle_slotlog_clear);
 

@@ -100,6 +100,7 @@ void shingle_slotlog_give_up(struct shingle_slotlogs *l, u32 log);
 void shingle_slotlog_drop(struct shingle_slotlogs *l, u32 lblk, u32 n, u32 below);
 bool shingle_slotlog_discard(struct shingle_slotlogs *l, u32 lblk, u64 n, u32 home, u16 type,
 			     u64 *done, struct shingle_emit *emit);
+bool shingle_slotlog_clear_some(struct shingle_slotlogs *l, u32 log);
 void shingle_slotlog_clear(struct shingle_slotlogs *l, u32 log);
 
 void shingle_slotlog_mark(struct shingle_slotlogs *l, u32 slot, u32 n);
