@@ -12,7 +12,9 @@
  *		RMW the band with S; update the map	rewrite_step(), stl_set_step_done()
  *
  * clean(c) is lazy and empties all of set c; "order" and "cleaning" are what the papers
- * leave open.  They say nothing of crashes.  A band is rewritten in two steps, each ended
+ * leave open.  With rmw=block S is the oldest block alone, which is also the oldest of its
+ * band: the copy is then as the band would be if nothing behind that slot were written.
+ * They say nothing of crashes.  A band is rewritten in two steps, each ended
  * by a durable record: STAGE merges the band into the staging band, WRITEBACK copies it
  * home.  Between the two the staged copy *is* the band.
  */
@@ -86,30 +88,30 @@ static u32 pick_set(struct stl_set *s, enum shingle_why why)
 }
 
 /*
- * The band of the oldest block of the set being cleaned, or the band with the most blocks
- * in it.  What is stale at the front is looked at once.
+ * The oldest block of the set being cleaned, or of the band with the most blocks in it.
+ * What is stale at the front is looked at once.
  */
-static u32 pick_band(struct stl_set *s)
+static u32 pick_slot(struct stl_set *s)
 {
 	const struct shingle_log *log = &s->logs.log[s->clean.set];
 	u32 first = s->clean.set * s->logs.log_blocks, slot = first + s->clean.from;
-	u32 best = NO_BAND;
+	u32 best = NO_BAND, found = SHINGLE_NO_SLOT;
 
 	for (; log->live && slot < first + log->fill; slot++) {
 		u32 band = shingle_slotlog_band(&s->logs, slot);
 
 		if (band == NO_BAND)
 			continue;
-		if (best == NO_BAND) {
-			best = band;
+		if (best == NO_BAND)
 			s->clean.from = slot - first;
+		if (best == NO_BAND || s->logs.band_live[band] > s->logs.band_live[best]) {
+			best = band;
+			found = slot;
 		}
 		if (!s->greedy)
 			break;
-		if (s->logs.band_live[band] > s->logs.band_live[best])
-			best = band;
 	}
-	return best;
+	return found;
 }
 
 /* What a stream brought home is not copied again. */
@@ -134,10 +136,16 @@ static u32 readable(const struct stl_set *s, u32 band)
 	return s->home_blocks[band] ? at_home(s, band) : s->band_blocks;
 }
 
-/* Neither a write to the set of @band nor one to its home may be under way. */
-static int rewrite_step(struct stl_set *s, u32 band, struct shingle_step *step)
+/*
+ * Bring home what is cached of @band, or, with rmw=block, what is in @slot, the oldest of
+ * it.  Then what is in front of the block stays as it is at home, if the band is there: the
+ * head destroys what follows.  Neither a write to the set of @band nor one to its home may
+ * be under way.
+ */
+static int rewrite_step(struct stl_set *s, u32 band, u32 slot, struct shingle_step *step)
 {
-	u32 set = set_of_band(s, band);
+	u32 set = set_of_band(s, band), from = 0;
+	bool alone = s->by_block && slot != SHINGLE_NO_SLOT;
 
 	if (band == s->bypass.band)
 		stl_set_break_stream(s);
@@ -146,15 +154,18 @@ static int rewrite_step(struct stl_set *s, u32 band, struct shingle_step *step)
 	if (s->logs.log[set].inflight || band == s->bypass.flight_band)
 		return -EAGAIN;
 	s->clean.step_band = band;
-	s->clean.step_live = s->logs.band_live[band];
+	s->clean.step_live = alone ? 1 : s->logs.band_live[band];
+	s->clean.step_streamed = slot == SHINGLE_NO_SLOT;
+	if (alone && whole_at_home(s, band))
+		from = shingle_slot_lblk(&s->logs.map, slot) - band * s->band_blocks;
 	step->kind = s->inplace ? STEP_INPLACE : STEP_STAGE;
-	step->n = s->band_blocks;
-	step->read_blocks = s->read_all ? readable(s, band) : 0;
-	step->base = step->read_blocks || whole_at_home(s, band) ? native(s, band) :
+	step->n = s->band_blocks - from;
+	step->read_blocks = s->read_all ? readable(s, band) - from : 0;
+	step->base = step->read_blocks || whole_at_home(s, band) ? native(s, band) + from :
 								  SHINGLE_NOWHERE;
-	step->dst = s->inplace ? native(s, band) : staging_pblk(s);
-	step->lblk = (u64)band * s->band_blocks;
-	step->cookie = s->logs.log[set].fill;
+	step->dst = (s->inplace ? native(s, band) : staging_pblk(s)) + from;
+	step->lblk = (u64)band * s->band_blocks + from;
+	step->cookie = alone ? slot - set * s->logs.log_blocks + 1 : s->logs.log[set].fill;
 	step->whole_in_memory = s->inplace;
 	return 1;
 }
@@ -177,7 +188,7 @@ int stl_set_next_step(struct shingle_engine *e, enum shingle_why why,
 		      struct shingle_step *step)
 {
 	struct stl_set *s = to_set(e);
-	u32 set, band;
+	u32 set, slot;
 
 	memset(step, 0, sizeof(*step));
 	step->base = SHINGLE_NOWHERE;
@@ -186,6 +197,7 @@ int stl_set_next_step(struct shingle_engine *e, enum shingle_why why,
 	if (s->clean.step_band != NO_BAND || s->clean.reset_set != NO_SET)
 		return -EAGAIN;
 	s->clean.drain_set = NO_SET;
+	s->clean.step_why = why;
 	if (s->staging.in_use) {
 		if (s->bypass.band == s->staging.band) {
 			if (!staging_needed(s, why))
@@ -205,7 +217,7 @@ again:
 	if (s->clean.set == NO_SET) {
 		if (why == SHINGLE_WHY_PRESSURE && s->clean.wanted_head == NO_SET &&
 		    s->bypass.wanted_band != NO_BAND)
-			return rewrite_step(s, s->bypass.wanted_band, step);
+			return rewrite_step(s, s->bypass.wanted_band, SHINGLE_NO_SLOT, step);
 		s->clean.set = pick_set(s, why);
 		s->clean.from = 0;
 		if (s->clean.set == NO_SET)
@@ -216,9 +228,9 @@ again:
 		s->clean.drain_set = set;
 		return -EAGAIN;
 	}
-	band = pick_band(s);
-	if (band != NO_BAND)
-		return rewrite_step(s, band, step);
+	slot = pick_slot(s);
+	if (slot != SHINGLE_NO_SLOT)
+		return rewrite_step(s, shingle_slotlog_band(&s->logs, slot), slot, step);
 	s->clean.set = NO_SET;
 	if (!s->logs.log[set].fill)
 		goto again;
@@ -229,11 +241,22 @@ again:
 	return 1;
 }
 
+/* Where a step finds a block in the cache: what is newer than its copy will be stays there. */
+static u32 source_slot(const struct stl_set *s, const struct shingle_step *step, u32 band,
+		       u32 offset)
+{
+	u32 slot = find_slot(s, band, step->lblk + offset);
+	u32 first = set_of_band(s, band) * s->logs.log_blocks;
+
+	return slot != SHINGLE_NO_SLOT && slot - first < step->cookie ? slot : SHINGLE_NO_SLOT;
+}
+
 bool stl_set_step_source(struct shingle_engine *e, const struct shingle_step *step,
 			 u32 offset, struct shingle_run *out)
 {
 	struct stl_set *s = to_set(e);
 	u32 band = step->lblk / s->band_blocks, slot = SHINGLE_NO_SLOT, home, end;
+	u32 from = step->lblk - band * s->band_blocks;
 	bool based = step->base != SHINGLE_NOWHERE;
 
 	if (step->kind == STEP_WRITEBACK)
@@ -243,8 +266,9 @@ bool stl_set_step_source(struct shingle_engine *e, const struct shingle_step *st
 	 * itself; with one, what is not at home is zeroes.
 	 */
 	home = at_home(s, band);
+	home -= min(home, from);
 	for (; offset < step->n; offset++) {
-		slot = find_slot(s, band, step->lblk + offset);
+		slot = source_slot(s, step, band, offset);
 		if (slot != SHINGLE_NO_SLOT || (based ? offset >= home : offset < home))
 			break;
 	}
@@ -258,14 +282,14 @@ bool stl_set_step_source(struct shingle_engine *e, const struct shingle_step *st
 		if (based)
 			out->kind = SHINGLE_RUN_ZERO;
 		end = based ? step->n : home;
-		while (offset + out->n < end && find_slot(s, band, step->lblk + offset + out->n) ==
-		       SHINGLE_NO_SLOT)
+		while (offset + out->n < end &&
+		       source_slot(s, step, band, offset + out->n) == SHINGLE_NO_SLOT)
 			out->n++;
 		return true;
 	}
 	out->pblk = slot_pblk(s, slot);
 	while (offset + out->n < step->n &&
-	       find_slot(s, band, step->lblk + offset + out->n) == slot + out->n)
+	       source_slot(s, step, band, offset + out->n) == slot + out->n)
 		out->n++;
 	return true;
 }
@@ -294,6 +318,19 @@ static void band_cleaned(struct stl_set *s, u32 band, u32 snapshot, struct shing
 	}
 }
 
+static void count_rmw(struct stl_set *s)
+{
+	s->merged_blocks += s->clean.step_live;
+	if (s->clean.step_streamed)
+		s->rmw.stream++;
+	else if (s->clean.step_why == SHINGLE_WHY_PRESSURE)
+		s->rmw.pressure++;
+	else if (s->clean.step_why == SHINGLE_WHY_IDLE)
+		s->rmw.idle++;
+	else
+		s->rmw.forced++;
+}
+
 void stl_set_step_done(struct shingle_engine *e, const struct shingle_step *step,
 		       struct shingle_emit *emit)
 {
@@ -301,11 +338,12 @@ void stl_set_step_done(struct shingle_engine *e, const struct shingle_step *step
 
 	switch (step->kind) {
 	case STEP_STAGE:
-		s->merged_blocks += s->clean.step_live;
+		count_rmw(s);
+		s->rmw.staged_blocks += step->n;
 		s->staging.in_use = true;
 		s->staging.band = s->clean.step_band;
 		s->staging.snapshot = step->cookie;
-		s->staging.home_blocks = 0;
+		s->staging.home_blocks = s->band_blocks - step->n;
 		stl_set_mark_globals(s);
 		s->staging.tidied = 0;
 		/* Its home is free, once the record is durable and readers are gone. */
@@ -317,15 +355,18 @@ void stl_set_step_done(struct shingle_engine *e, const struct shingle_step *step
 		}
 		if (s->clean.step_band == s->bypass.wanted_band)
 			stl_set_drop_wanted_band(s);
-		shingle_emit(emit, STL_SET_STAGED, 0, 0, s->clean.step_band, step->cookie);
+		shingle_emit(emit, STL_SET_STAGED, 0, s->staging.home_blocks, s->clean.step_band,
+			     step->cookie);
 		break;
 	case STEP_WRITEBACK:
+		s->rmw.home_blocks += step->n;
 		s->staging.in_use = false;
 		stl_set_mark_globals(s);
 		band_cleaned(s, s->clean.step_band, s->staging.snapshot, emit);
 		break;
 	case STEP_INPLACE:
-		s->merged_blocks += s->clean.step_live;
+		count_rmw(s);
+		s->rmw.home_blocks += step->n;
 		band_cleaned(s, s->clean.step_band, step->cookie, emit);
 		break;
 	case STEP_RETIRE:

@@ -74,6 +74,10 @@ static const struct shingle_option stl_set_options[] = {
 	  .words = SHINGLE_OPTION_WORDS("needed", "always"),
 	  .range = "read_home must be needed or always",
 	  .help = "what cleaning reads of a band at its native place" },
+	{ .name = "rmw", .kind = SHINGLE_OPTION_WORD, OPTION(by_block),
+	  .words = SHINGLE_OPTION_WORDS("band", "block"),
+	  .range = "rmw must be band or block",
+	  .help = "what one read-modify-write brings home: all cached blocks of a band, or one" },
 	{ }
 };
 
@@ -88,6 +92,7 @@ static const struct shingle_option stl_set_format[] = {
 };
 
 #define COUNT(name)	SHINGLE_COUNTER(#name, struct stl_set, name, COUNT)
+#define COUNT_RMW(name, member)	SHINGLE_COUNTER(#name, struct stl_set, rmw.member, COUNT)
 #define COUNT_OF_LOGS(name)	SHINGLE_COUNTER(#name, struct stl_set, logs.name, COUNT)
 
 static const struct shingle_counter stl_set_counters[] = {
@@ -96,6 +101,12 @@ static const struct shingle_counter stl_set_counters[] = {
 	COUNT(bands_cleaned),
 	COUNT(sets_cleaned),
 	COUNT(merged_blocks),
+	COUNT_RMW(rmw_pressure, pressure),
+	COUNT_RMW(rmw_idle, idle),
+	COUNT_RMW(rmw_forced, forced),
+	COUNT_RMW(rmw_stream, stream),
+	COUNT_RMW(rmw_home_blocks, home_blocks),
+	COUNT_RMW(rmw_staged_blocks, staged_blocks),
 	COUNT(full_sets),
 	COUNT(bypassed_blocks),
 	COUNT(streams_broken),

@@ -200,17 +200,17 @@ static int replay_map(struct shingle_engine *e, u64 lblk, u64 slot, u32 n, u32 a
 	return err;
 }
 
-static int replay_staged(struct shingle_engine *e, u64 band, u64 snapshot, u32 n, u32 c)
+static int replay_staged(struct shingle_engine *e, u64 band, u64 snapshot, u32 n, u32 home)
 {
 	struct stl_set *s = to_set(e);
 	struct shingle_log *log;
 
-	if (band >= s->nr_bands || snapshot > s->logs.log_blocks)
+	if (band >= s->nr_bands || snapshot > s->logs.log_blocks || home > s->band_blocks)
 		return -EUCLEAN;
 	s->staging.in_use = true;
 	s->staging.band = band;
 	s->staging.snapshot = snapshot;
-	s->staging.home_blocks = 0;
+	s->staging.home_blocks = home;
 	/*
 	 * Slots of failed writes have no records.  They are below the
 	 * snapshot all the same, and must not be handed out as new.
@@ -326,7 +326,7 @@ const struct shingle_piece_kind stl_set_pieces[] = {
 
 const struct shingle_record_kind stl_set_records[] = {
 	{ STL_SET_MAP, "MAP", "blocks", "lblk", "slot", NULL, replay_map },
-	{ STL_SET_STAGED, "STAGED", NULL, "band", "snapshot", NULL, replay_staged },
+	{ STL_SET_STAGED, "STAGED", NULL, "band", "snapshot", "home", replay_staged },
 	{ STL_SET_CLEANED, "CLEANED", NULL, "band", "snapshot", NULL, replay_cleaned },
 	{ STL_SET_RESET, "RESET", NULL, "set", NULL, NULL, replay_reset },
 	{ STL_SET_DISCARD, "DISCARD", NULL, "band", "bands", NULL, replay_discard },

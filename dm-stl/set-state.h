@@ -38,7 +38,9 @@ enum { STL_SET_GLOBALS, STL_SET_WHOLE, STL_SET_SLOTS, STL_SET_PREFIXES, STL_SET_
  * @forced: a forced clean is going on
  * @forced_age: it does without sets of this age and later
  * @step_band: band of the step in progress, or NO_BAND
- * @step_live: of its blocks, those that were cached when the step began
+ * @step_live: of its blocks, those that were cached when the step began and are moved
+ * @step_why: what asked for the step
+ * @step_streamed: it is for a stream that waits
  * @reset_set: emptied, but recovery might still look into it; or NO_SET
  * @reset_seq: transaction that says that it is empty
  */
@@ -53,6 +55,8 @@ struct set_clean {
 	u32 forced_age;
 	u32 step_band;
 	u32 step_live;
+	enum shingle_why step_why;
+	bool step_streamed;
 	u32 reset_set;
 	u64 reset_seq;
 };
@@ -96,6 +100,24 @@ struct set_bypass {
 };
 
 /**
+ * struct set_rmw - read-modify-writes of bands, by what asked for them
+ * @pressure: a write that found no room
+ * @idle: the host was quiet
+ * @forced: ``clean`` was asked for
+ * @stream: a stream wanted to go on in the band
+ * @home_blocks: blocks written at native places
+ * @staged_blocks: blocks written to the staging band
+ */
+struct set_rmw {
+	u64 pressure;
+	u64 idle;
+	u64 forced;
+	u64 stream;
+	u64 home_blocks;
+	u64 staged_blocks;
+};
+
+/**
  * struct stl_set - the engine's state
  * @engine: what core sees
  * @layout: of the device, core's
@@ -108,6 +130,7 @@ struct set_bypass {
  * @aggressive: clean also when the host is quiet
  * @greedy: clean what has the most stale slots first, not the oldest
  * @read_all: all that can be read of a band at home is read, needed or not
+ * @by_block: each cached block is brought home by itself, not all of a band at once
  * @logs: the cache bands: a set is a log
  * @hashed: what a checkpoint says of slots is in the hash of @logs, not only in its
  *	owners
@@ -119,6 +142,7 @@ struct set_bypass {
  * @bands_cleaned: data bands rewritten
  * @sets_cleaned: cache bands emptied
  * @merged_blocks: cached blocks copied into bands
+ * @rmw: see struct set_rmw
  * @full_sets: times that a write found a cache band full
  * @bypassed_blocks: written home, past the cache
  * @streams_broken: streams that did not get to the end of a band
@@ -135,6 +159,7 @@ struct stl_set {
 	bool aggressive;
 	bool greedy;
 	bool read_all;
+	bool by_block;
 
 	struct shingle_slotlogs logs;
 	bool hashed;
@@ -147,6 +172,7 @@ struct stl_set {
 	u64 bands_cleaned;
 	u64 sets_cleaned;
 	u64 merged_blocks;
+	struct set_rmw rmw;
 	u64 full_sets;
 	u64 bypassed_blocks;
 	u64 streams_broken;

@@ -22,6 +22,7 @@ static const char *const greedy[] = { "order", "greedy", NULL };
 static const char *const aggressive[] = { "cleaning", "aggressive", NULL };
 static const char *const bypass[] = { "bypass_blocks", "1", NULL };
 static const char *const long_bypass[] = { "bypass_blocks", "5", "cleaning", "aggressive", NULL };
+static const char *const by_block[] = { "rmw", "block", NULL };
 static const char *const tight[] = { "threshold", "1", NULL };
 static const char *const always[] = { "read_home", "always", NULL };
 static const char *const bypass_always[] = {
@@ -54,6 +55,10 @@ static const struct shape_case shapes[] = {
 	{ "set: a long cache band, longer staging", &stl_set_engine_ops,
 	  { 4, 9, 1, 1, 0, 1, .cache_band_blocks = 22, .staging_band_blocks = 6 },
 	  .keys = bypass },
+	{ "set: block by block, head of 2", &stl_set_engine_ops, { 8, 7, 1, 1, 4, 2,
+	  .cache_band_blocks = 30 }, .keys = by_block },
+	{ "set: block by block, in place", &stl_set_engine_ops, { 8, 7, 1, 1, 4, 2,
+	  .cache_band_blocks = 30 }, .features = inplace, .keys = by_block },
 	{ "full: known columns, head of 2", &stl_full_engine_ops,
 	  { 16, 24, 0, 0, 5, 2, false, true, 8 }, .params = { 24, 5, 3 } },
 	{ "full: one zone, 12 KiB bands", &stl_full_engine_ops, { 3, 9, 0, 0, 0, 1 },

@@ -126,6 +126,26 @@ def test_explicit_options_count_for_more(run):
     assert [g["role"] for g in out["groups"]] == ["cache", "staging", "data"]
 
 
+@pytest.mark.parametrize("scale, band, disk", [(1, 7680, 512 << 30), (100, 7680, 6 << 30),
+                                               (2000, 120, 300 << 20), (16117, 7680, 70 << 20)])
+def test_ma_baseline(run, scale, band, disk):
+    """One log at the outer diameter, 1 % of the 512 GB of a surface, as one band."""
+    disk = blank(run.dir / "d", disk // 4096)
+    more = [] if band == 7680 else ["--band", f"{4 * band}K"]
+    out = json.loads(run("create", "--dry-run", "--json", "--preset", "ma-baseline", "--scale",
+                         scale, *more, disk, "x"))
+    assert out["bands"] == {"data": 16117 * 7680 // (scale * band), "staging": 1, "cache": 1}
+    log = next(g for g in out["groups"] if g["role"] == "cache")
+    assert log["band_blocks"] == 5 * 10 ** 9 // 4096 // scale
+    assert log["start"] == min(g["start"] for g in out["groups"])
+    if scale == 1:
+        assert abs(out["logical_blocks"] * 4096 + 5e9 - 512e9) < 40 << 20
+    assert out["table"].endswith(" 1 inplace 4 cleaning lazy rmw band")
+    out = run("create", "--dry-run", "--preset", "ma-baseline", "--no-feature", "inplace",
+              "--scale", scale, *more, "--set", "rmw=block", disk, "x")
+    assert " 0 4 rmw block cleaning lazy'" in out and "risk" not in out
+
+
 SMALL = ["--preset", "emulated-smr-1", "--scale", "58200", "--band", "48K"]
 
 
@@ -241,7 +261,8 @@ def test_pack_regards_tracks_only_where_they_matter(run):
 
 def test_presets_command(run):
     rows = json.loads(run("presets", "--json"))
-    assert [r["name"] for r in rows] == [f"emulated-smr-{i}" for i in (1, 2, 3)]
+    assert [r["name"] for r in rows] == [*(f"emulated-smr-{i}" for i in (1, 2, 3)),
+                                         "ma-baseline"]
     for row, (mib, data, _) in zip(rows, BANDS.values()):
         assert row["paper"]["band_blocks"] == mib * MIB and row["paper"]["size"] == "3.9 TB"
         assert row["options"]["bands"] == str(data) and "2.1" in row["source"]

@@ -85,8 +85,12 @@ static const char *const aggressive_keys[] = { "cleaning", "aggressive", NULL };
 static const char *const bypass_keys[] = { "bypass_blocks", "1", NULL };
 static const char *const long_keys[] = { "bypass_blocks", "4", "cleaning", "aggressive", NULL };
 static const char *const habit_keys[] = { "bypass_blocks", "2", "read_home", "always", NULL };
+static const char *const block_keys[] = { "rmw", "block", NULL };
+static const char *const few_keys[] = { "rmw", "block", "order", "greedy", "read_home", "always",
+					NULL };
 static const char *const *const set_keys[] = {
 	NULL, aggressive_keys, greedy_keys, bypass_keys, long_keys, always_keys, habit_keys,
+	block_keys, few_keys,
 };
 static const char *const *const no_keys[] = { NULL };
 
@@ -115,7 +119,7 @@ static const char *const *const imr_keys[] = {
 static const char *const set_turns[] = {
 	"cleaning", "lazy", "cleaning", "aggressive", "order", "fifo", "order", "greedy",
 	"bypass_blocks", "0", "bypass_blocks", "1", "bypass_blocks", "4",
-	"read_home", "needed", "read_home", "always", NULL,
+	"read_home", "needed", "read_home", "always", "rmw", "band", "rmw", "block", NULL,
 };
 static const char *const full_turns[] = {
 	"cleaning", "lazy", "cleaning", "aggressive", "order", "fifo", "order", "greedy",

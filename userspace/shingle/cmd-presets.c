@@ -23,8 +23,8 @@ static void tell(const struct preset *p, const struct preset_option *opt, u64 sc
 		printf(" --scale %llu", scale);
 	say(": %s", p->target);
 	say("  paper    %s; cache: %s; cleaning %s; mapping %s; bands of %s; %s", p->paper.layer,
-	    p->paper.cache, p->paper.cleaning, p->paper.mapping, blocks_text(p->band_blocks).s,
-	    p->paper.size);
+	    p->paper.cache, p->paper.cleaning, p->paper.mapping,
+	    p->paper.bands ?: blocks_text(p->band_blocks).s, p->paper.size);
 	say("  source   %s", p->source);
 	printf("  options ");
 	for (; opt->name; opt++)
@@ -54,7 +54,10 @@ static void tell_json(const struct preset *p, const struct preset_option *opt, u
 	json_str(j, "cache", p->paper.cache);
 	json_str(j, "cleaning", p->paper.cleaning);
 	json_str(j, "mapping", p->paper.mapping);
-	json_u64(j, "band_blocks", p->band_blocks);
+	if (p->paper.bands)
+		json_str(j, "bands", p->paper.bands);
+	else
+		json_u64(j, "band_blocks", p->band_blocks);
 	json_str(j, "size", p->paper.size);
 	json_close(j, '}');
 	json_u64(j, "scale", scale);

@@ -9,6 +9,8 @@
 #define MIB_BLOCKS	(1024 * 1024 / SHINGLE_BLOCK_SIZE)
 #define SKYLIGHT	"A. Aghayev, P. Desnoyers, Skylight, FAST 2015; A. Aghayev, thesis, CMU 2020, Table 2.1"
 
+#define MA	"C. Ma, Read-modify-write optimization for shingled magnetic recording storage systems, thesis, 2019"
+
 /* Of its bands a zone keeps so many free, at the beginning. */
 #define PROVISION_PERCENT	5
 /* Two logs, the least that a zone can do with, are 1 % of this. */
@@ -18,8 +20,11 @@ static const char *const lazy[] = { "cleaning=lazy", "read_home=always", NULL };
 static const char *const aggressive[] = {
 	"cleaning=aggressive", "idle_ms=1000", "read_home=always", NULL
 };
+static const char *const by_band[] = { "cleaning=lazy", "rmw=band", NULL };
 static const char *const unstaged[] = { "inplace", NULL };
 static const char *const safe[] = { NULL };
+static const char over_doc[] =
+	"bands are cleaned by writing over them: a power cut meanwhile loses up to a band, also what was flushed long before; --no-feature inplace stages them";
 static const char unstaged_doc[] =
 	"bands are cleaned by writing over them, as the original did: a power cut meanwhile loses up to a band, also what was flushed long before; --no-feature inplace stages them";
 
@@ -41,6 +46,13 @@ static const struct preset presets[] = {
 			   "dynamic", "3.9 TB" },
 		.band_blocks = 20 * MIB_BLOCKS, .bands = 185966, .zone_bands = 2048,
 		.log_bands = 21, .keys = aggressive, .features = safe,
+	}, {
+		.name = "ma-baseline", .target = "stl-set", .source = MA,
+		.paper = { "log-structured", "disk, single, at OD, 1 %, 5 GB",
+			   "when the cache is full, all of it", "static",
+			   "512 GB, one of 16 surfaces", "15 to 40 MB" },
+		.band_blocks = 30 * MIB_BLOCKS, .bands = 16117, .log_blocks = 1220703,
+		.keys = by_band, .features = unstaged, .doc = over_doc,
 	},
 };
 
@@ -96,8 +108,9 @@ const char *preset_names(char *buf, size_t size)
  * @p: the preset
  * @band_blocks: blocks in a band, 0 for its own
  *
- * Context: any.  Returns the largest scale that leaves it a cache band, or a
- * zone whose logs are its share; 0 if bands are too large at any.
+ * Context: any.  Returns the largest scale that leaves it a cache band, a block of its
+ * only one and a data band, or a zone whose logs are its share; 0 if bands are too large
+ * at any.
  */
 u64 preset_max_scale(const struct preset *p, u64 band_blocks)
 {
@@ -105,6 +118,8 @@ u64 preset_max_scale(const struct preset *p, u64 band_blocks)
 
 	if (p->zone_bands)
 		return p->bands * p->band_blocks / (LEAST_ZONE_BANDS * band);
+	if (p->log_blocks)
+		return min(p->bands * p->band_blocks / band, (u64)p->log_blocks);
 	return p->cache_bands * p->band_blocks / band;
 }
 
@@ -112,6 +127,13 @@ static void put(struct preset_option **opt, const char *name, u64 value, const c
 {
 	(*opt)->name = name;
 	snprintf((*opt)->value, sizeof((*opt)->value), "%llu%s", value, unit);
+	(*opt)++;
+}
+
+static void put_text(struct preset_option **opt, const char *name, const char *value)
+{
+	(*opt)->name = name;
+	snprintf((*opt)->value, sizeof((*opt)->value), "%s", value);
 	(*opt)++;
 }
 
@@ -139,6 +161,15 @@ static void put_sets(const struct preset *p, u64 scale, u64 band, struct preset_
 
 	put(opt, "bands", (cache * p->bands + p->cache_bands / 2) / p->cache_bands, "");
 	put(opt, "cache-size", cache, "b");
+}
+
+/* One band as long as the cache is. */
+static void put_log(const struct preset *p, u64 scale, u64 band, struct preset_option **opt)
+{
+	put(opt, "bands", p->bands * p->band_blocks / (scale * band), "");
+	put(opt, "cache-band", p->log_blocks / scale * (SHINGLE_BLOCK_SIZE / 1024), "K");
+	put(opt, "cache-size", 1, "b");
+	put_text(opt, "cache-location", "od");
 }
 
 /**
@@ -170,11 +201,11 @@ int preset_options(const struct preset *p, u64 scale, u64 band_blocks, struct pr
 	put(&opt, "band", band * (SHINGLE_BLOCK_SIZE / 1024), "K");
 	if (p->zone_bands)
 		put_zones(p, scale, band, &opt);
+	else if (p->log_blocks)
+		put_log(p, scale, band, &opt);
 	else
 		put_sets(p, scale, band, &opt);
-	opt->name = "geometry";
-	snprintf(opt->value, sizeof(opt->value), "pack");
-	opt++;
+	put_text(&opt, "geometry", "pack");
 	opt->name = NULL;
 	return 0;
 }

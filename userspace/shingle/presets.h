@@ -14,10 +14,12 @@
  * @name: on the command line
  * @target: its translation layer
  * @source: where its figures are from
- * @paper: what stands there: type of layer, cache, cleaning, mapping, size
+ * @paper: what stands there: type of layer, cache, cleaning, mapping, size; and bands, where
+ *	that is not @band_blocks
  * @band_blocks: blocks in a band
  * @bands: data bands; with @zone_bands all bands
  * @cache_bands: of the persistent cache, 0 with @zone_bands
+ * @log_blocks: instead, blocks of the one cache band, at the outer diameter; or 0
  * @flash: the cache is on a device of its own
  * @zone_bands: bands in a zone, 0 where there are no zones
  * @log_bands: of each zone, that may hold cached blocks
@@ -35,10 +37,12 @@ struct preset {
 		const char *cleaning;
 		const char *mapping;
 		const char *size;
+		const char *bands;
 	} paper;
 	u32 band_blocks;
 	u64 bands;
 	u64 cache_bands;
+	u32 log_blocks;
 	bool flash;
 	u32 zone_bands;
 	u32 log_bands;
