@@ -794,6 +794,56 @@ static void expect_sound(struct kunit *test, struct shingle_engine *e)
 	KUNIT_EXPECT_EQ(test, reports, 0U);
 }
 
+/*
+ * One log of 6 slots for bands of 4, cleaned block by block: the first write-back is of a
+ * band that home holds nothing of, the second of what follows the block.
+ */
+static void stl_set_moves_blocks(struct kunit *test)
+{
+	/* Data bands at 0 and 4, staging at 8, the log at 12. */
+	const struct shape_case c = { "", &stl_set_engine_ops,
+				      { 4, 2, 1, 1, 0, 1, .cache_band_blocks = 6 } };
+	static const struct { const char *counter; u64 block, band; } want[] = {
+		{ "rmw_forced", 5, 2 }, { "rmw_pressure", 0, 0 }, { "merged_blocks", 5, 5 },
+		{ "bands_cleaned", 5, 2 }, { "rmw_home_blocks", 4 + 4 + 3 + 1 + 2, 8 },
+		{ "rmw_staged_blocks", 4 + 4 + 3 + 1 + 2, 8 },
+	};
+	static const u64 order[] = { 0, 4, 1, 3, 6 };
+	struct shingle_engine *e;
+	struct shingle_step step;
+	const char *why;
+	u32 by, i, steps;
+
+	for (by = 0; by < 2; by++) {
+		KUNIT_ASSERT_EQ(test, stl_set_engine_ops.create(&e, new_layout(test, &c), &why), 0);
+		KUNIT_EXPECT_EQ(test, shingle_set(e, "rmw", "track", &why), -ERANGE);
+		KUNIT_EXPECT_EQ(test, shingle_set(e, "rmw", by ? "band" : "block", &why), 0);
+		for (i = 0; i < ARRAY_SIZE(order); i++)
+			write_block(test, e, order[i], 12 + i);
+		for (steps = 0; e->ops->clean.next_step(e, SHINGLE_WHY_FORCED, &step) == 1;
+		     steps++) {
+			struct shingle_record rec[4];
+			struct shingle_emit emit = { .rec = rec, .max = ARRAY_SIZE(rec) };
+
+			KUNIT_ASSERT_LT(test, steps, 10U);
+			if (!by && steps >= 4) {
+				KUNIT_EXPECT_EQ(test, step.lblk, order[steps / 2]);
+				KUNIT_EXPECT_EQ(test, step.n, 4 - (u32)order[steps / 2] % 4);
+			}
+			KUNIT_EXPECT_FALSE(test, shingle_in_use(test->priv, e, step.dst, step.n));
+			e->ops->clean.step_done(e, &step, &emit);
+			expect_sound(test, e);
+			e->ops->clean.release(e, 0);
+		}
+		KUNIT_EXPECT_EQ(test, steps, by ? 4U : 10U);
+		for (i = 0; i < ARRAY_SIZE(want); i++)
+			KUNIT_EXPECT_EQ(test, shingle_exercise_counter(e, want[i].counter),
+					by ? want[i].band : want[i].block);
+		KUNIT_EXPECT_EQ(test, e->ops->observe.cached_blocks(e), 0ULL);
+		e->ops->destroy(e);
+	}
+}
+
 /* A band that could not be written is the last to be taken again, and not for good. */
 static void stl_full_shuns_bad_bands(struct kunit *test)
 {
@@ -965,6 +1015,7 @@ static struct kunit_case stl_cases[] = {
 	KUNIT_CASE(stl_counts_merged_blocks),
 	KUNIT_CASE(stl_reads_home),
 	KUNIT_CASE(stl_set_orders),
+	KUNIT_CASE(stl_set_moves_blocks),
 	KUNIT_CASE(stl_set_bypasses),
 	KUNIT_CASE(stl_set_bypasses_content),
 	KUNIT_CASE(stl_set_bypasses_to_the_end),

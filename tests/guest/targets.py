@@ -136,8 +136,8 @@ class StlSet(Linear):
     messages = ("stats", "stats_clear", "clean", "verify", "checkpoint",
                 "commit")
     keys = (("cleaning", "aggressive"), ("order", "greedy"),
-            ("bypass_blocks", 64), ("read_home", "always"), ("idle_ms", 7),
-            ("wcache_blocks", 9), ("destage_ms", 5), ("rotational", "off"))
+            ("bypass_blocks", 64), ("read_home", "always"), ("rmw", "block"),
+            ("idle_ms", 7), ("wcache_blocks", 9), ("destage_ms", 5), ("rotational", "off"))
     variants = {
         "replay": (Geometry("bypass", band=8, data=20, cache=4, ckpt=12,
                             options=(("bypass_blocks", 8),)),
@@ -147,7 +147,7 @@ class StlSet(Linear):
                                      ("wcache_blocks", 24),
                                      ("destage_ms", 20))),
                    Geometry("policy", band=5, data=24, cache=4, cache_band=3, options=(
-                       ("cleaning", "aggressive"), ("order", "greedy"),
+                       ("cleaning", "aggressive"), ("order", "greedy"), ("rmw", "block"),
                        ("read_home", "always"), ("idle_ms", 15)))),
         "fio": (Geometry("bypass", band=64, data=100, cache=10, ckpt=64,
                          journal=64, options=(("bypass_blocks", 32),)),),
@@ -158,7 +158,10 @@ class StlSet(Linear):
             # What the head has destroyed is not read, by habit or otherwise.
             Geometry("habitguards", band=60, data=30, cache=4, track=16,
                      head=2, meta="separate", ckpt=64, journal=64,
-                     options=(("bypass_blocks", 32), ("read_home", "always"))),),
+                     options=(("bypass_blocks", 32), ("read_home", "always"))),
+            # One log for all, emptied block by block.
+            Geometry("logguards", band=20, data=40, cache=1, cache_band=160, track=16, head=3,
+                     meta="separate", ckpt=64, journal=64, options=(("rmw", "block"),)),),
         "fs": (Geometry("bypass", band=64, data=1536, cache=16, ckpt=64,
                         journal=128, options=(("bypass_blocks", 32),)),),
         "faults": (Geometry("bypass", band=4, data=12, cache=3,
