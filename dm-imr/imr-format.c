@@ -12,7 +12,9 @@
 
 static u64 nr_track_pieces(const struct shingle_layout *l)
 {
-	return DIV_ROUND_UP(div64_u64(l->logical_blocks, l->band_blocks[SHINGLE_ROLE_DATA]), (u64)PART_TRACKS);
+	u64 tracks = div64_u64(l->logical_blocks, l->band_blocks[SHINGLE_ROLE_DATA]);
+
+	return DIV_ROUND_UP(tracks, (u64)PART_TRACKS);
 }
 
 static u32 encode_tracks(struct shingle_engine *e, u32 at, void *to)
