@@ -175,7 +175,8 @@ struct shingle_room shingle_layout_room(const struct shingle_layout *l, enum shi
 	const struct shingle_medium *m = &l->medium[dev];
 
 	return (struct shingle_room){
-		.m = m, .head_tracks = l->head_tracks, .band_blocks = l->band_blocks[role], .at = at,
+		.m = m, .head_tracks = l->head_tracks, .at = at,
+		.band_blocks = l->band_blocks[role],
 		.end = m->blocks ? shingle_medium_track_start(m, m->blocks - 1) : 0,
 	};
 }
