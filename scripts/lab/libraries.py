@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Programs that want numpy go on in a Python that has it."""
+
+import importlib.util
+import os
+import sys
+
+MARK = "SHINGLE_PYTHON_TRIED"
+
+
+def other_pythons():
+    """The distribution's Python, and the one that scripts/lab/setup makes."""
+    cache = (os.environ.get("SHINGLE_CACHE") or
+             os.path.join(os.environ.get("XDG_CACHE_HOME") or
+                          os.path.expanduser("~/.cache"), "dm-shingle"))
+    return [p for p in ("/usr/bin/python3", os.path.join(cache, "venv/bin/python"))
+            if os.access(p, os.X_OK)]
+
+
+def have(program, script, *names):
+    """Goes on in a Python that has these libraries, or says how to get them.
+
+    @program: what it is called, @script: its path."""
+    missing = [name for name in names if importlib.util.find_spec(name) is None]
+    if not missing:
+        os.environ.pop(MARK, None)
+        return
+    tried = int(os.environ.get(MARK, "0"))
+    others = other_pythons()
+    if tried < len(others):
+        os.environ[MARK] = str(tried + 1)
+        os.execv(others[tried], [others[tried], str(script), *sys.argv[1:]])
+    packages = " ".join(f"python3-{name}" for name in names)
+    raise SystemExit(f"{program}: no Python here has {' and '.join(missing)}: "
+                     f"apt install {packages}, or run scripts/lab/setup")
