@@ -100,10 +100,15 @@ class Screen:
                           f"{length(left)} left ({length(left + self.later)} for all)")
         self.stream.flush()
 
-    def say(self, text):
-        """A line that stays."""
+    def clear(self):
+        """Nothing is under way any more."""
         if self.live:
             self.stream.write("\r\033[K")
+            self.stream.flush()
+
+    def say(self, text):
+        """A line that stays."""
+        self.clear()
         self.stream.write(text + "\n")
         self.stream.flush()
 

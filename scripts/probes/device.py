@@ -44,6 +44,12 @@ def _read(path):
         return ""
 
 
+def message(name, text):
+    """Sends a message to a mapped device; its answer, or None if refused."""
+    status, said = _tool("dmsetup", "message", name, "0", text)
+    return said if status == 0 else None
+
+
 class Device:
     """A block device, held so that nobody mounts it meanwhile.
 
@@ -54,8 +60,9 @@ class Device:
     _lost = False       # another drive has its name
     discarded = False   # reset() has left nothing that is read from the medium
 
-    def __init__(self, path, destroy_data=False):
-        self.path = str(path)
+    def __init__(self, path, destroy_data=False, option="--destroy-data"):
+        """@option is what a person says for @destroy_data."""
+        self.path, self._option = str(path), option
         self._fd = self._open(destroy_data)
         self._look()
         self.block = max(BLOCK, self._int(BLKPBSZGET))
@@ -101,7 +108,7 @@ class Device:
                               f"tests write {BLOCK}")
             found = signatures(path)
             if found and not destroy_data:
-                raise Refused(f"{path} holds {found}; --destroy-data overwrites it")
+                raise Refused(f"{path} holds {found}; {self._option} overwrites it")
             # That it can be opened for writing is known before anything begins.
             os.close(os.open(path, os.O_RDWR | os.O_CLOEXEC))
         except OSError as error:
@@ -228,8 +235,24 @@ class Device:
 
     def message(self, text):
         """Sends a message to a mapped device; its answer, or None if refused."""
-        status, said = _tool("dmsetup", "message", _read(self.sys / "dm/name"), "0", text)
-        return said if status == 0 else None
+        return message(_read(self.sys / "dm/name"), text)
+
+    def mapped(self):
+        """Names of the mapped devices that it is made of, itself first; of each, those below
+        it follow."""
+        names, todo = [], [self.sys]
+        while todo:
+            at = todo.pop(0)
+            name = _read(at / "dm/name")
+            if name and name not in names:
+                names.append(name)
+            todo += sorted(Path(p) for p in glob.glob(f"{at}/slaves/*"))
+        return names
+
+    def served(self):
+        """Requests that it has completed since it is there."""
+        words = _read(self.sys / "stat").split()
+        return int(words[0]) + int(words[4]) if len(words) > 4 else 0
 
     def close(self):
         """Lets go of the device."""

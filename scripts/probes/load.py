@@ -208,8 +208,12 @@ class Fio:
         end, lat, write, size, offset = self._take_log(name)
         return Trace(issued(end, lat, depth == 1), lat, offset, size, write)
 
-    def replay(self, name, ops, iodepth=1, watch=None):
-        """Requests one by one as in @ops = (write, offset, bytes)."""
+    def replay(self, name, ops, iodepth=1, watch=None, at_us=None):
+        """Requests one by one as in @ops = (write, offset, bytes).
+
+        @at_us, if given, has when each is due, ascending, since the first; what comes late
+        makes all behind it late, as fio waits from one request to the next."""
+        # pylint: disable=too-many-arguments
         ops = as_ops(ops)
         if not len(ops[0]):
             return Trace(*(np.zeros(0),) * 2, ops[1], ops[2], ops[0])
@@ -218,10 +222,14 @@ class Fio:
         if iodepth > 1:
             # fio does not log what is under way when an iolog ends: let it be these.
             actions += [f"read 0 {BLOCK}"] * (2 * iodepth)
-        log = self._write_iolog(name, actions)
+        if at_us is not None:
+            # fio takes 0 for no time.
+            due = (np.asarray(at_us, np.int64) + 1).tolist()
+            due += due[-1:] * (len(actions) - len(due))
+        log = self._write_iolog(name, actions, None if at_us is None else due)
         job = self._write_job(name, {
             "ioengine": "psync" if iodepth == 1 else "libaio", "iodepth": iodepth,
-            "read_iolog": log.name, "replay_no_stall": 1})
+            "read_iolog": log.name, "replay_no_stall": int(at_us is None)})
         runtime_ms = self._run(job, watch)
         end, lat, write, size, offset = self._take_log(name)
         if iodepth > 1:
@@ -255,15 +263,21 @@ class Fio:
         return ((at[1:turns + 1] - at[:turns] - lat[:turns]) / 1e6,
                 Trace(at[rest], lat[rest], offsets[rest], size[rest], write[rest]))
 
-    def _write_iolog(self, name, actions):
-        """fio's second format: file, action, offset, bytes."""
+    def _write_iolog(self, name, actions, due=None):
+        """fio's second format: file, action, offset, bytes; its third one with times in us
+        before each."""
         self.folder.mkdir(parents=True, exist_ok=True)
         path = os.path.realpath(self.path)
         log = self.folder / f"{name}.iolog"
         with log.open("w", encoding="ascii") as handle:
-            handle.write(f"fio version 2 iolog\n{path} add\n{path} open\n")
-            handle.writelines(f"{path} {action}\n" for action in actions)
-            handle.write(f"{path} close\n")
+            if due:
+                handle.write(f"fio version 3 iolog\n1 {path} add\n1 {path} open\n")
+                handle.writelines(f"{us} {path} {action}\n" for us, action in zip(due, actions))
+                handle.write(f"{due[-1]} {path} close\n")
+            else:
+                handle.write(f"fio version 2 iolog\n{path} add\n{path} open\n")
+                handle.writelines(f"{path} {action}\n" for action in actions)
+                handle.write(f"{path} close\n")
         return log
 
     def _take_log(self, name):
