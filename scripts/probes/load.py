@@ -137,6 +137,11 @@ def _numbered(write, offset):
     return order, np.arange(len(order)) - starts
 
 
+def added_reads(iodepth):
+    """So many reads of the first block Fio.replay() has behind those it is asked for."""
+    return 2 * iodepth if iodepth > 1 else 0
+
+
 class Fio:
     """Runs jobs on one device; files go to @folder."""
 
@@ -221,7 +226,7 @@ class Fio:
                    for w, o, n in zip(*(a.tolist() for a in ops))]
         if iodepth > 1:
             # fio does not log what is under way when an iolog ends: let it be these.
-            actions += [f"read 0 {BLOCK}"] * (2 * iodepth)
+            actions += [f"read 0 {BLOCK}"] * added_reads(iodepth)
         if at_us is not None:
             # fio takes 0 for no time.
             due = (np.asarray(at_us, np.int64) + 1).tolist()
