@@ -4,14 +4,20 @@
 A sequential fill, then uniform random overwrites, cleaning of everything and a
 look at every block: the blocks that the data device was written and read are
 those that the layer's counters say, to the block; where metadata lie on the same
-device, they are in the account.  And what one cleaned band costs, by kind."""
+device, they are in the account.  And what one cleaned band costs, by kind; and what
+scripts/loads says of a load that it has replayed."""
 
+import json
 import os
 import random
+import sys
+import tempfile
 import time
 from collections import Counter
 
+import bench
 import exact
+import media
 from bench import expect, until
 from blk import SECTORS
 from media import stats
@@ -218,9 +224,74 @@ def idle(ctx, geo):
     return {"steps": count["steps"]}
 
 
+LOADS = os.path.join(bench.TOP, "scripts/loads/run")
+
+
+def loads(*argv, ok=(0,)):
+    """scripts/loads/run; what it prints, as JSON if it says that all is well."""
+    _, out = bench.run(sys.executable, LOADS, *argv, ok=ok)
+    return json.loads(out) if 0 in ok else out
+
+
+def agrees(said, load, layer):
+    """What a replay says, with what the load is, and the layer's counters."""
+    expect(said["responses"]["all"]["requests"] == load["requests"] == said["requests"],
+           f"{said['responses']['all']['requests']} requests of {load['requests']}")
+    for kind, row in said["responses"].items():
+        expect(0 < row["p50_ms"] <= row["p99_ms"] <= row["worst_ms"] and
+               row["mean_ms"] <= row["worst_ms"], f"{kind}: {row}")
+    change = {name: now - said["before"][layer][name]
+              for name, now in said["after"][layer].items()}
+    for name, want in (("host_write_blocks", "written_bytes"),
+                       ("host_read_blocks", "read_bytes")):
+        more = said["added_reads"] if "read" in name else 0
+        expect(change[name] * 4096 == load[want] + 4096 * more,
+               f"{name}: {change[name]}, the load has {load[want] // 4096} and {more}")
+    expect(said["written_below_times"] >= 1, f"{said['written_below_times']} of what was "
+           "written reached the medium")
+
+
+def replayed(ctx, geo):
+    """A load like a trace's, over a medium that destroys: generated, and replayed as fast
+    as it goes and as it was recorded; not where something else is."""
+    if not os.path.exists("/usr/bin/fio"):
+        raise bench.Skip("no fio")
+    made = media.stack(ctx, geo, ctx.target.medium)
+    path, name = made.open().path, made.device.name
+    size, cache = 4096 * geo.logical, f"{4 * geo.cache * geo.band}K"
+    with tempfile.TemporaryDirectory() as folder:
+        csv = os.path.join(folder, "load.csv")
+        load = loads("generate", "proj_0", "--cache-size", cache, "--size", size,
+                     "--requests", 300, "--rate", 1000, "--out", csv, "--json")["measured"]
+        agrees(loads("replay", csv, path, "--fill", "--json"), load, name)
+        said = loads("replay", csv, path, "--depth", 4, "--speed", 1, "--json")
+        agrees(said, load, name)
+        # Host's time may only make it longer; the log has whole milliseconds.
+        expect(said["seconds"] > said["due_seconds"] - .01,
+               f"{said['seconds']} s, the load has {said['due_seconds']}")
+        with made.blk() as dev:
+            what = dev.read(0)
+            dev.write(0, b"SHSB" + bytes(4092))
+            out = loads("replay", csv, path, ok=(2,))
+            expect(out == f"loads: {path} holds a shingled layer (shingle check tells more); "
+                   "--force overwrites it\n", f"it says: {out}")
+            dev.write(0, what)
+        fd = os.open(path, os.O_RDWR | os.O_EXCL)
+        out = loads("replay", csv, path, "--force", ok=(2,))
+        os.close(fd)
+        expect(out.startswith(f"loads: {path} is in use"), f"it says: {out}")
+    made.verify()
+    media.judge(made)
+    made.close()
+    made.check()
+    return {"written_below_times": said["written_below_times"]}
+
+
 def cases(target, _options):
     out = [(f"ledger {geo.name}", lambda ctx, geo=geo: run(ctx, geo))
            for geo in target.geometry("ledger")]
+    out += [("a load replayed", lambda ctx, geo=geo: replayed(ctx, geo))
+            for geo in target.geometry("fio-platter")[:1]]
     if any(key == "read_home" for key, _ in target.keys):
         out += costs(target)
     if target.cleans_when_idle:
