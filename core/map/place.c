@@ -9,9 +9,10 @@
 
 /*
  * Rule R0: before a write, nothing that its head will cover may be in use, neither by
- * the current map nor by the one that recovery would rebuild now.
+ * the current map nor by the one that recovery would rebuild now.  Apart, so that writes
+ * to plain disks need no room for the walk on the stack.
  */
-static bool window_clear(struct shingle_device *d, const struct shingle_run *run)
+static noinline bool window_clear(struct shingle_device *d, const struct shingle_run *run)
 {
 	lockdep_assert_held(&d->map_lock);
 	if (!shingle_would_destroy(&d->layout, d->engine, run->pblk, run->n))
@@ -60,7 +61,7 @@ int shingle_place(struct shingle_device *d, u64 lblk, u32 n, struct shingle_writ
 	if (d->resetting || !shingle_journal_reserve(d, records))
 		return -EAGAIN;
 	r = d->ops->map.place(d->engine, lblk, n, bio_life(bio), &w->run);
-	if (!r && !window_clear(d, &w->run)) {
+	if (!r && !shingle_is_alone(&d->layout, w->run.pblk) && !window_clear(d, &w->run)) {
 		d->ops->map.abort(d->engine, &w->run);
 		r = -EIO;
 	}
@@ -79,7 +80,8 @@ int shingle_place(struct shingle_device *d, u64 lblk, u32 n, struct shingle_writ
 	w->held = false;
 	if (d->layout.head_tracks > 1)
 		shingle_join_flight(d, w);
-	trace_shingle_place(dm_table_device_name(d->ti->table), &w->run);
+	if (trace_shingle_place_enabled())
+		trace_shingle_place(dm_table_device_name(d->ti->table), &w->run);
 	return 0;
 }
 
@@ -95,7 +97,8 @@ int shingle_place(struct shingle_device *d, u64 lblk, u32 n, struct shingle_writ
 void shingle_write_done(struct shingle_device *d, struct shingle_write *w, blk_status_t status,
 			shingle_landed_fn landed)
 {
-	struct shingle_record rec[SHINGLE_MAX_EMIT];
+	/* Kernels that clear the stack would clear all of it at each write. */
+	struct shingle_record rec[SHINGLE_MAX_EMIT] __uninitialized;
 	struct shingle_emit emit = { .rec = rec, .max = SHINGLE_MAX_EMIT };
 	u32 records = d->ops->commit_records + 1;
 	unsigned long flags;

@@ -689,11 +689,10 @@ static inline bool shingle_in_use(const struct shingle_layout *l, struct shingle
 static inline bool shingle_would_destroy(const struct shingle_layout *l, struct shingle_engine *e,
 					 u64 pblk, u32 n)
 {
-	struct shingle_windows it;
+	/* Mostly what is known of columns, where none are. */
+	struct shingle_windows it __uninitialized;
 	struct shingle_window w;
 
-	if (shingle_is_alone(l, pblk))
-		return false;
 	shingle_windows_begin(&it, l, pblk, n);
 	while (shingle_windows_next(&it, &w)) {
 		if (shingle_in_use(l, e, w.from, w.blocks))

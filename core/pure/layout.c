@@ -675,29 +675,25 @@ bool shingle_neighbours_begin(struct shingle_windows *it, const struct shingle_l
 }
 
 /**
- * shingle_windows_next() - the next range
+ * shingle_reach_next() - the next range, where columns are known
  * @it: the walk
  * @w: result
  *
+ * A part of shingle_windows_next().
+ *
  * Context: any.  Returns false if there is no other.
  */
-bool shingle_windows_next(struct shingle_windows *it, struct shingle_window *w)
+bool shingle_reach_next(struct shingle_windows *it, struct shingle_window *w)
 {
 	u32 n;
 
-	if (it->exact) {
-		if (!platter_reach_next(&it->reach, &w->from, &n))
-			return false;
-		w->from += it->dev;
-		w->blocks = n;
-		return true;
-	}
-	if (!it->nr)
+	if (!platter_reach_next(&it->reach, &w->from, &n))
 		return false;
-	*w = it->w[--it->nr];
+	w->from += it->dev;
+	w->blocks = n;
 	return true;
 }
-EXPORT_SYMBOL_GPL(shingle_windows_next);
+EXPORT_SYMBOL_GPL(shingle_reach_next);
 
 /* ------------------------------------------------------------------------
  * Devices without superblocks

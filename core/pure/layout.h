@@ -280,7 +280,24 @@ void shingle_windows_begin(struct shingle_windows *it, const struct shingle_layo
 			   u32 n);
 bool shingle_neighbours_begin(struct shingle_windows *it, const struct shingle_layout *l,
 			      u64 pblk, u32 n);
-bool shingle_windows_next(struct shingle_windows *it, struct shingle_window *w);
+bool shingle_reach_next(struct shingle_windows *it, struct shingle_window *w);
+
+/**
+ * shingle_windows_next() - the next range
+ * @it: the walk
+ * @w: result
+ *
+ * Context: any.  Returns false if there is no other.
+ */
+static inline bool shingle_windows_next(struct shingle_windows *it, struct shingle_window *w)
+{
+	if (it->exact)
+		return shingle_reach_next(it, w);
+	if (!it->nr)
+		return false;
+	*w = it->w[--it->nr];
+	return true;
+}
 
 /**
  * shingle_is_alone() - can a write be told to destroy nothing without looking where it goes?

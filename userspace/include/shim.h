@@ -38,6 +38,7 @@ typedef __s64 s64;
 #define __printf(a, b)	__attribute__((__format__(printf, a, b)))
 #define __maybe_unused	__attribute__((__unused__))
 #define __must_check	__attribute__((__warn_unused_result__))
+#define __uninitialized
 #define fallthrough	__attribute__((__fallthrough__))
 #define EXPORT_SYMBOL_GPL(symbol)	extern int shim_no_modules
 
