@@ -207,25 +207,24 @@ static noinline int map_read_wcache(struct shingle_device *d, struct bio *bio,
  */
 
 /**
- * shingle_steer() - shingle_place(), for a host's write
+ * shingle_steer_gathered() - shingle_place(), of an engine that gathers writes
  * @d: the device
  * @lblk: first block
  * @n: how many
  * @w: result
  * @bio: what will be submitted
  *
- * Of an engine that gathers writes what is in the write cache is replaced there.
+ * What is in the write cache is replaced there.  A part of shingle_steer().
  *
  * Context: map lock.  Returns as shingle_place().
  */
-int shingle_steer(struct shingle_device *d, u64 lblk, u32 n, struct shingle_write *w,
-		  struct bio *bio)
+int shingle_steer_gathered(struct shingle_device *d, u64 lblk, u32 n, struct shingle_write *w,
+			   struct bio *bio)
 {
-	u32 clear = n, offset;
+	u32 clear, offset;
 
 	lockdep_assert_held(&d->map_lock);
-	if (d->gathers)
-		clear = shingle_wcache_clear(d, lblk, n);
+	clear = shingle_wcache_clear(d, lblk, n);
 	if (clear)
 		return shingle_place(d, lblk, clear, w, bio);
 	/* Of the next unit the engine may have nothing there, nor room for it. */

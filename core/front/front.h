@@ -14,11 +14,30 @@ void shingle_end_part(struct shingle_device *d, struct bio *bio);
 void shingle_end_write(struct shingle_device *d, struct bio *bio);
 int shingle_prepare_read(struct shingle_device *d, struct shingle_io *io, u64 lblk, u32 *n,
 			 u64 *pblk, struct shingle_hits *hits);
-int shingle_steer(struct shingle_device *d, u64 lblk, u32 n, struct shingle_write *w,
-		  struct bio *bio);
+int shingle_steer_gathered(struct shingle_device *d, u64 lblk, u32 n, struct shingle_write *w,
+			   struct bio *bio);
 
 /* waiting.c */
 void shingle_io_init(struct shingle_device *d);
+
+/**
+ * shingle_steer() - shingle_place(), for a host's write
+ * @d: the device
+ * @lblk: first block
+ * @n: how many
+ * @w: result
+ * @bio: what will be submitted
+ *
+ * Context: map lock.  Returns as shingle_place().
+ */
+static inline int shingle_steer(struct shingle_device *d, u64 lblk, u32 n,
+				struct shingle_write *w, struct bio *bio)
+{
+	/* Nothing was gathered: all of it is the engine's to place. */
+	if (!d->gathers || RB_EMPTY_ROOT(&d->wcache.tree))
+		return shingle_place(d, lblk, n, w, bio);
+	return shingle_steer_gathered(d, lblk, n, w, bio);
+}
 
 static inline u64 bio_lblk(const struct shingle_device *d, const struct bio *bio)
 {

@@ -113,28 +113,22 @@ bool shingle_journal_tight(const struct shingle_device *d)
 }
 
 /**
- * shingle_journal_reserve() - promise room in the open transaction
+ * shingle_journal_full() - there was no room in the open transaction
  * @d: the device
- * @records: how many
  *
- * Context: map lock.  Returns false if there is none; a commit is then on its
- * way, and the waiting bios will be looked at after it.  If all room is promised,
- * it is the end of a write under way that does both.
+ * A part of shingle_journal_reserve().
+ *
+ * Context: map lock.
  */
-bool shingle_journal_reserve(struct shingle_device *d, u32 records)
+void shingle_journal_full(struct shingle_device *d)
 {
 	struct shingle_journal *j = &d->journal;
 
 	lockdep_assert_held(&d->map_lock);
-	if (j->txn[j->open].nr + j->reserved + records > j->room) {
-		if (j->txn[j->open].nr)
-			mod_delayed_work(d->wq, &d->log.commit_work, 0);
-		else
-			d->front.awaits_write = true;
-		return false;
-	}
-	j->reserved += records;
-	return true;
+	if (j->txn[j->open].nr)
+		mod_delayed_work(d->wq, &d->log.commit_work, 0);
+	else
+		d->front.awaits_write = true;
 }
 
 /**

@@ -10,7 +10,7 @@ int shingle_journal_init(struct shingle_device *d);
 void shingle_journal_exit(struct shingle_device *d);
 void shingle_journal_start(struct shingle_device *d, const struct shingle_recovery *rec);
 bool shingle_journal_tight(const struct shingle_device *d);
-bool shingle_journal_reserve(struct shingle_device *d, u32 records);
+void shingle_journal_full(struct shingle_device *d);
 void shingle_journal_cancel(struct shingle_device *d, u32 records);
 void shingle_journal_add(struct shingle_device *d, u32 reserved, const struct shingle_emit *emit);
 int shingle_journal_remark(struct shingle_device *d, const struct shingle_recovery *rec);
@@ -18,6 +18,28 @@ int shingle_journal_make_room(struct shingle_device *d, u32 records);
 int shingle_commit(struct shingle_device *d, bool for_checkpoint);
 int shingle_flush(struct shingle_device *d);
 void shingle_commit_work(struct work_struct *work);
+
+/**
+ * shingle_journal_reserve() - promise room in the open transaction
+ * @d: the device
+ * @records: how many
+ *
+ * Context: map lock.  Returns false if there is none; a commit is then on its
+ * way, and the waiting bios will be looked at after it.  If all room is promised,
+ * it is the end of a write under way that does both.
+ */
+static inline bool shingle_journal_reserve(struct shingle_device *d, u32 records)
+{
+	struct shingle_journal *j = &d->journal;
+
+	lockdep_assert_held(&d->map_lock);
+	if (unlikely(j->txn[j->open].nr + j->reserved + records > j->room)) {
+		shingle_journal_full(d);
+		return false;
+	}
+	j->reserved += records;
+	return true;
+}
 
 /* checkpoint.c */
 int shingle_checkpoint(struct shingle_device *d);

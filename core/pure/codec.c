@@ -84,27 +84,6 @@ const char *shingle_fault_text(enum shingle_block_fault fault)
 }
 
 /**
- * shingle_record_set() - fill in a journal record
- * @r: the record
- * @type: SHINGLE_REC_* or the engine's
- * @n: see struct shingle_record
- * @c: see struct shingle_record
- * @a: see struct shingle_record
- * @b: see struct shingle_record
- *
- * Context: any.
- */
-void shingle_record_set(struct shingle_record *r, u16 type, u16 n, u32 c, u64 a, u64 b)
-{
-	r->type = cpu_to_le16(type);
-	r->n = cpu_to_le16(n);
-	r->c = cpu_to_le32(c);
-	r->a = cpu_to_le64(a);
-	r->b = cpu_to_le64(b);
-}
-EXPORT_SYMBOL_GPL(shingle_record_set);
-
-/**
  * shingle_bits_encode() - a piece of a bitmap, for a checkpoint
  * @map: the bitmap
  * @nr: bits in it

@@ -26,6 +26,25 @@ const char *shingle_fault_text(enum shingle_block_fault fault);
 u32 shingle_bits_encode(const unsigned long *map, u32 nr, u32 part, u8 *buf);
 int shingle_bits_decode(unsigned long *map, u32 nr, u32 part, const u8 *buf, u32 bytes);
 
-void shingle_record_set(struct shingle_record *r, u16 type, u16 n, u32 c, u64 a, u64 b);
+/**
+ * shingle_record_set() - fill in a journal record
+ * @r: the record
+ * @type: SHINGLE_REC_* or the engine's
+ * @n: see struct shingle_record
+ * @c: see struct shingle_record
+ * @a: see struct shingle_record
+ * @b: see struct shingle_record
+ *
+ * Context: any.
+ */
+static inline void shingle_record_set(struct shingle_record *r, u16 type, u16 n, u32 c, u64 a,
+				      u64 b)
+{
+	r->type = cpu_to_le16(type);
+	r->n = cpu_to_le16(n);
+	r->c = cpu_to_le32(c);
+	r->a = cpu_to_le64(a);
+	r->b = cpu_to_le64(b);
+}
 
 #endif /* SHINGLE_CODEC_H */
