@@ -127,7 +127,7 @@ int stl_full_place(struct shingle_engine *e, u64 lblk, u32 n, enum shingle_life 
 	struct stl_full *s = to_full(e);
 	u32 band = (u32)lblk / s->band_blocks, offset = (u32)lblk % s->band_blocks;
 	struct full_zone *z = &s->zone[zone_of_band(s, band)];
-	u32 log, slot;
+	u32 log;
 	int r;
 
 	/* Its content is being moved, or will be once nobody writes: one step. */
@@ -139,9 +139,8 @@ int stl_full_place(struct shingle_engine *e, u64 lblk, u32 n, enum shingle_life 
 	n = min(n, s->band_blocks - offset);
 	n = min3(n, s->band_blocks - s->logs.log[log].fill, (u32)SHINGLE_SLOTLOG_RUN);
 
-	slot = shingle_slotlog_place(&s->logs, log, n);
 	out->lblk = lblk;
-	out->pblk = slot_pblk(s, slot);
+	out->pblk = band_pblk(s, s->log[log].band) + shingle_slotlog_place(&s->logs, log, n);
 	out->n = n;
 	out->kind = SHINGLE_RUN_MAPPED;
 	s->band_inflight[band]++;
@@ -196,18 +195,18 @@ void stl_full_commit(struct shingle_engine *e, const struct shingle_run *run,
 		     struct shingle_emit *emit)
 {
 	struct stl_full *s = to_full(e);
-	u32 lblk = run->lblk, offset, log = log_of(s, run->pblk, &offset);
-	u32 slot = log * s->band_blocks + offset;
+	u32 lblk = run->lblk, band = lblk / s->band_blocks, offset;
+	u32 log = log_of(s, run->pblk, &offset);
 	struct full_log *l = &s->log[log];
 
-	shingle_slotlog_commit(&s->logs, slot, lblk, run->n);
+	shingle_slotlog_commit(&s->logs, log, offset, lblk, band, run->n);
 	l->aborts = 0;
-	s->band_inflight[lblk / s->band_blocks]--;
+	s->band_inflight[band]--;
 	/* Whoever finds a block must know the band that it is in. */
 	if (!l->recorded)
 		shingle_emit(emit, STL_FULL_OPEN, 0, s->logs.log[log].age, log, l->band);
 	l->recorded = true;
-	shingle_emit(emit, STL_FULL_MAP, run->n, 0, lblk, slot);
+	shingle_emit(emit, STL_FULL_MAP, run->n, 0, lblk, log * s->band_blocks + offset);
 	if (s->logs.log[log].live == s->band_blocks)
 		try_switch(s, log, emit);
 }

@@ -70,7 +70,10 @@ static int enter_band(struct stl_set *s, u32 band)
 	return -ENOSPC;
 }
 
-/* Place a write at home: 1 if done, 0 if it goes to the cache, -errno to wait. */
+/*
+ * Place a write at home, if streams are asked for: 1 if done, 0 if it goes to the cache,
+ * -errno to wait.
+ */
 int stl_set_place_home(struct stl_set *s, struct shingle_stream *st, u32 lblk, u32 n,
 		       struct shingle_run *out)
 {
@@ -78,8 +81,6 @@ int stl_set_place_home(struct stl_set *s, struct shingle_stream *st, u32 lblk, u
 	bool ready = band == s->bypass.band && offset == at_home(s, band);
 	int r;
 
-	if (!s->bypass.streams.alone_blocks)
-		return 0;
 	if (!st || st->alone < s->bypass.streams.alone_blocks) {
 		/* A second stream has ended this one. */
 		if (st && ready)

@@ -156,7 +156,7 @@ static void stl_set_resolve(struct shingle_engine *e, u64 lblk, u32 n, struct sh
 
 static int place_cached(struct stl_set *s, u32 band, u32 n, struct shingle_run *out)
 {
-	u32 set = set_of_band(s, band), slot;
+	u32 set = set_of_band(s, band);
 
 	if (set == s->clean.reset_set || set == s->clean.drain_set)
 		return -EBUSY;
@@ -167,8 +167,7 @@ static int place_cached(struct stl_set *s, u32 band, u32 n, struct shingle_run *
 	if (!s->logs.log[set].fill)
 		shingle_slotlog_open(&s->logs, set);
 	n = min(n, s->logs.log_blocks - s->logs.log[set].fill);
-	slot = shingle_slotlog_place(&s->logs, set, n);
-	out->pblk = slot_pblk(s, slot);
+	out->pblk = set_pblk(s, set) + shingle_slotlog_place(&s->logs, set, n);
 	out->n = n;
 	return 0;
 }
@@ -185,7 +184,7 @@ static int stl_set_place(struct shingle_engine *e, u64 lblk, u32 n, enum shingle
 	n = min3(n, (band + 1) * s->band_blocks - (u32)lblk, (u32)SHINGLE_SLOTLOG_RUN);
 	out->lblk = lblk;
 	out->kind = SHINGLE_RUN_MAPPED;
-	r = stl_set_place_home(s, st, lblk, n, out);
+	r = s->bypass.streams.alone_blocks ? stl_set_place_home(s, st, lblk, n, out) : 0;
 	if (!r)
 		r = place_cached(s, band, n, out);
 	if (r < 0)
@@ -195,37 +194,38 @@ static int stl_set_place(struct shingle_engine *e, u64 lblk, u32 n, enum shingle
 	return 0;
 }
 
-/* Was this write placed at home? */
-static bool is_direct(const struct stl_set *s, const struct shingle_run *run)
+/* Was this write, to a block of @band, placed at home?  One can be under way. */
+static bool is_direct(const struct stl_set *s, const struct shingle_run *run, u32 band)
 {
-	return run->pblk - native(s, (u32)run->lblk / s->band_blocks) < s->band_blocks;
+	return band == s->bypass.flight_band && run->pblk - native(s, band) < s->band_blocks;
 }
 
 static void stl_set_commit(struct shingle_engine *e, const struct shingle_run *run,
 			   struct shingle_emit *emit)
 {
 	struct stl_set *s = to_set(e);
-	u32 band = (u32)run->lblk / s->band_blocks, set = set_of_band(s, band), slot;
+	u32 band = (u32)run->lblk / s->band_blocks, set = set_of_band(s, band), at;
 
-	if (is_direct(s, run)) {
+	if (is_direct(s, run, band)) {
 		stl_set_commit_home(s, run, emit);
 		return;
 	}
-	slot = set * s->logs.log_blocks +
-	       (run->pblk - shingle_band_pblk(s->layout, SHINGLE_ROLE_CACHE, set));
-	shingle_slotlog_commit(&s->logs, slot, run->lblk, run->n);
-	shingle_emit(emit, STL_SET_MAP, run->n, s->logs.log[set].age, run->lblk, slot);
+	at = run->pblk - set_pblk(s, set);
+	shingle_slotlog_commit(&s->logs, set, at, run->lblk, band, run->n);
+	shingle_emit(emit, STL_SET_MAP, run->n, s->logs.log[set].age, run->lblk,
+		     set * s->logs.log_blocks + at);
 }
 
 static void stl_set_abort(struct shingle_engine *e, const struct shingle_run *run)
 {
 	struct stl_set *s = to_set(e);
+	u32 band = (u32)run->lblk / s->band_blocks;
 
-	if (is_direct(s, run)) {
+	if (is_direct(s, run, band)) {
 		stl_set_abort_home(s, run);
 		return;
 	}
-	shingle_slotlog_abort(&s->logs, set_of_band(s, (u32)run->lblk / s->band_blocks), run->n);
+	shingle_slotlog_abort(&s->logs, set_of_band(s, band), run->n);
 }
 
 static bool band_busy(const struct stl_set *s, u32 band)

@@ -195,10 +195,14 @@ static inline u64 native(const struct stl_set *s, u32 band)
 	return shingle_band_pblk(s->layout, SHINGLE_ROLE_DATA, band);
 }
 
+static inline u64 set_pblk(const struct stl_set *s, u32 set)
+{
+	return shingle_band_pblk(s->layout, SHINGLE_ROLE_CACHE, set);
+}
+
 static inline u64 slot_pblk(const struct stl_set *s, u32 slot)
 {
-	return shingle_band_pblk(s->layout, SHINGLE_ROLE_CACHE, slot / s->logs.log_blocks) +
-	       slot % s->logs.log_blocks;
+	return set_pblk(s, slot / s->logs.log_blocks) + slot % s->logs.log_blocks;
 }
 
 static inline u64 staging_pblk(const struct stl_set *s)

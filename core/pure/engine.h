@@ -487,8 +487,7 @@ static inline void shingle_marks_exit(struct shingle_engine *e)
 static inline void shingle_mark(struct shingle_engine *e, u32 first, u32 n)
 {
 	do {
-		e->marks.nr += !test_bit(first, e->marks.bits);
-		__set_bit(first++, e->marks.bits);
+		e->marks.nr += !__test_and_set_bit(first++, e->marks.bits);
 	} while (--n);
 }
 

@@ -63,22 +63,20 @@ EXPORT_SYMBOL_GPL(shingle_slotlogs_bytes);
  */
 void shingle_slotlog_mark(struct shingle_slotlogs *l, u32 slot, u32 n)
 {
-	u32 log = slot / l->log_blocks, at = slot - log * l->log_blocks;
-	u32 first = at / PART_SLOTS, last = (at + n - 1) / PART_SLOTS;
-
-	shingle_mark(l->engine, l->first_piece + log * l->log_pieces + first, last - first + 1);
+	shingle_slotlog_mark_at(l, slot / l->log_blocks, slot % l->log_blocks, n);
 }
 EXPORT_SYMBOL_GPL(shingle_slotlog_mark);
 
-/* @n slots of a log from @slot on hold more blocks of @band, or hold none any more. */
-static void count_live(struct shingle_slotlogs *l, u32 band, u32 slot, u32 n, bool more)
+/* @n slots of @log from @slot on hold more blocks of @band, or hold none any more. */
+static __always_inline void count_live(struct shingle_slotlogs *l, u32 band, u32 log, u32 slot,
+				       u32 n, bool more)
 {
-	u32 log = slot / l->log_blocks, sign = more ? 1 : -1;
 	struct shingle_slotlog_walk *w = &l->walk;
+	u32 sign = more ? 1 : -1;
 
 	l->band_live[band] += sign * n;
 	l->log[log].live += sign * n;
-	if (log == w->log)
+	if (unlikely(log == w->log))
 		w->live += sign * shingle_slotmap_seen(&l->map, slot, n);
 	if (unlikely(log < w->log))
 		w->in_logs += more ? n : -(u64)n;
@@ -86,18 +84,23 @@ static void count_live(struct shingle_slotlogs *l, u32 band, u32 slot, u32 n, bo
 		w->in_bands += more ? n : -(u64)n;
 }
 
-static void insert(struct shingle_slotlogs *l, u32 band, u32 slot, u32 lblk, u32 n)
+static __always_inline void insert(struct shingle_slotlogs *l, u32 band, u32 log, u32 at,
+				   u32 lblk, u32 n)
 {
+	u32 slot = log * l->log_blocks + at;
+
 	shingle_slotmap_insert(&l->map, slot, lblk, n);
-	shingle_slotlog_mark(l, slot, n);
-	count_live(l, band, slot, n, true);
+	shingle_slotlog_mark_at(l, log, at, n);
+	count_live(l, band, log, slot, n, true);
 }
 
 static void drop_slots(struct shingle_slotlogs *l, u32 band, u32 slot, u32 n)
 {
+	u32 log = slot / l->log_blocks;
+
 	shingle_slotmap_remove(&l->map, slot, n);
-	shingle_slotlog_mark(l, slot, n);
-	count_live(l, band, slot, n, false);
+	shingle_slotlog_mark_at(l, log, slot - log * l->log_blocks, n);
+	count_live(l, band, log, slot, n, false);
 }
 
 /* Forget copies of blocks of @band in slots in front of @below.  How many are behind? */
@@ -123,60 +126,40 @@ static u32 drop_range(struct shingle_slotlogs *l, u32 band, u32 lblk, u32 n, u32
 	return left;
 }
 
-/* Make slots of a log the current copies of blocks of a band. */
-static void adopt(struct shingle_slotlogs *l, u32 band, u32 slot, u32 lblk, u32 n)
+/* Make slots of a log, from @at on, the current copies of blocks of a band. */
+static void adopt(struct shingle_slotlogs *l, u32 band, u32 log, u32 at, u32 lblk, u32 n)
 {
-	u32 below = l->by_slot ? slot % l->log_blocks : U32_MAX, part;
+	u32 part;
 
-	if (!drop_range(l, band, lblk, n, below)) {
-		insert(l, band, slot, lblk, n);
+	if (!drop_range(l, band, lblk, n, l->by_slot ? at : U32_MAX)) {
+		insert(l, band, log, at, lblk, n);
 		return;
 	}
-	for (; n; n -= part, slot += part, lblk += part) {
+	for (; n; n -= part, at += part, lblk += part) {
 		part = shingle_slotmap_absent(&l->map, lblk, n);
 		if (part)
-			insert(l, band, slot, lblk, part);
+			insert(l, band, log, at, lblk, part);
 		else
 			part = 1;
 	}
 }
 
 /**
- * shingle_slotlog_place() - hand out the next slots of a log
- * @l: the logs
- * @log: which
- * @n: how many, which it has
- *
- * Context: map lock.  Returns the first.
- */
-u32 shingle_slotlog_place(struct shingle_slotlogs *l, u32 log, u32 n)
-{
-	struct shingle_log *g = &l->log[log];
-	u32 slot = log * l->log_blocks + g->fill, i;
-
-	for (i = 0; i < n; i++)
-		l->map.owner[slot + i] = SHINGLE_SLOT_SPENT;
-	g->fill += n;
-	shingle_slotlog_mark(l, slot, n);
-	g->inflight++;
-	l->placed_blocks += n;
-	return slot;
-}
-EXPORT_SYMBOL_GPL(shingle_slotlog_place);
-
-/**
  * shingle_slotlog_commit() - the content of slots is on the medium
  * @l: the logs
- * @slot: the first
+ * @log: of which log
+ * @at: the first
  * @lblk: its logical block
- * @n: how many, as they were placed, of one band
+ * @band: of which band
+ * @n: how many, as they were placed
  *
  * Context: map lock.
  */
-void shingle_slotlog_commit(struct shingle_slotlogs *l, u32 slot, u32 lblk, u32 n)
+void shingle_slotlog_commit(struct shingle_slotlogs *l, u32 log, u32 at, u32 lblk, u32 band,
+			    u32 n)
 {
-	adopt(l, lblk / l->band_blocks, slot, lblk, n);
-	l->log[slot / l->log_blocks].inflight--;
+	l->log[log].inflight--;
+	adopt(l, band, log, at, lblk, n);
 }
 EXPORT_SYMBOL_GPL(shingle_slotlog_commit);
 
@@ -347,7 +330,7 @@ int shingle_slotlog_adopt(struct shingle_slotlogs *l, u32 slot, u32 lblk)
 		return -EUCLEAN;
 	/* No sound checkpoint has a piece twice. */
 	overwrite(l, slot);
-	adopt(l, lblk / l->band_blocks, slot, lblk, 1);
+	adopt(l, lblk / l->band_blocks, slot / l->log_blocks, slot % l->log_blocks, lblk, 1);
 	return 0;
 }
 EXPORT_SYMBOL_GPL(shingle_slotlog_adopt);
@@ -383,7 +366,7 @@ int shingle_slotlog_replay(struct shingle_slotlogs *l, u64 lblk, u64 slot, u32 n
 		part = min(n - i, l->band_blocks - at % l->band_blocks);
 		if (!l->may_hold(l->engine, log, band))
 			return -EUCLEAN;
-		adopt(l, band, slot + i, at, part);
+		adopt(l, band, log, offset + i, at, part);
 	}
 	return 0;
 }

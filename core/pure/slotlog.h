@@ -93,8 +93,8 @@ int shingle_slotlogs_init(struct shingle_slotlogs *l);
 void shingle_slotlogs_exit(struct shingle_slotlogs *l);
 u64 shingle_slotlogs_bytes(const struct shingle_slotlogs *l);
 
-u32 shingle_slotlog_place(struct shingle_slotlogs *l, u32 log, u32 n);
-void shingle_slotlog_commit(struct shingle_slotlogs *l, u32 slot, u32 lblk, u32 n);
+void shingle_slotlog_commit(struct shingle_slotlogs *l, u32 log, u32 at, u32 lblk, u32 band,
+			    u32 n);
 void shingle_slotlog_abort(struct shingle_slotlogs *l, u32 log, u32 n);
 void shingle_slotlog_give_up(struct shingle_slotlogs *l, u32 log);
 void shingle_slotlog_drop(struct shingle_slotlogs *l, u32 lblk, u32 n, u32 below);
@@ -150,6 +150,36 @@ static inline u32 shingle_slotlog_band(const struct shingle_slotlogs *l, u32 slo
 static inline void shingle_slotlog_open(struct shingle_slotlogs *l, u32 log)
 {
 	l->log[log].age = l->age++;
+}
+
+/* What a checkpoint says of slots has changed: @n of them, at least one, of one log. */
+static inline void shingle_slotlog_mark_at(struct shingle_slotlogs *l, u32 log, u32 at, u32 n)
+{
+	u32 first = at / PART_SLOTS, last = (at + n - 1) / PART_SLOTS;
+
+	shingle_mark(l->engine, l->first_piece + log * l->log_pieces + first, last - first + 1);
+}
+
+/**
+ * shingle_slotlog_place() - hand out the next slots of a log
+ * @l: the logs
+ * @log: which
+ * @n: how many, which it has
+ *
+ * Context: map lock.  Returns the first, as its offset in the log.
+ */
+static inline u32 shingle_slotlog_place(struct shingle_slotlogs *l, u32 log, u32 n)
+{
+	struct shingle_log *g = &l->log[log];
+	u32 *owner = &l->map.owner[log * l->log_blocks + g->fill], at = g->fill, i;
+
+	for (i = 0; i < n; i++)
+		owner[i] = SHINGLE_SLOT_SPENT;
+	g->fill += n;
+	shingle_slotlog_mark_at(l, log, at, n);
+	g->inflight++;
+	l->placed_blocks += n;
+	return at;
 }
 
 static inline bool shingle_slotlog_is_full(const struct shingle_slotlogs *l, u32 log)
