@@ -127,7 +127,8 @@ static u32 drop_range(struct shingle_slotlogs *l, u32 band, u32 lblk, u32 n, u32
 }
 
 /* Make slots of a log, from @at on, the current copies of blocks of a band. */
-static void adopt(struct shingle_slotlogs *l, u32 band, u32 log, u32 at, u32 lblk, u32 n)
+static __always_inline void adopt(struct shingle_slotlogs *l, u32 band, u32 log, u32 at, u32 lblk,
+				  u32 n)
 {
 	u32 part;
 
