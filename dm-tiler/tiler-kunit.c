@@ -1,0 +1,702 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * KUnit tests of autonomous regions: the vectors VT1 to VT6 and the counter-examples CE-T1
+ * and CE-T4 of tiler-dualbuffer-rmwf.md 2, what the rules T4, T5 and T8 ask for, and random
+ * shapes over a medium whose head destroys.
+ */
+#ifdef __KERNEL__
+#include <kunit/test.h>
+#include <linux/module.h>
+#endif
+
+#include "tiler-sim.h"
+
+#ifndef __KERNEL__
+#include "kunit-shim.h"
+#endif
+
+static void *zalloc(struct kunit *test, size_t size)
+{
+#ifdef __KERNEL__
+	return kunit_kzalloc(test, size, GFP_KERNEL);
+#else
+	return kunit_calloc(test, size);
+#endif
+}
+
+/**
+ * struct comb - a region with another slot, on zones of its own
+ * @shape: its kind
+ * @count: what it did
+ * @r: the region
+ * @slot: both
+ * @seq: the open transaction
+ */
+struct comb {
+	struct tiler_shape shape;
+	struct tiler_count count;
+	struct tiler_region r;
+	struct tiler_slot slot[2];
+	u64 seq;
+};
+
+static void empty_slot(struct comb *c, struct tiler_slot *slot)
+{
+	u32 i;
+
+	for (i = 0; i < tiler_pages(&c->shape); i++)
+		memset(slot->page[i], 0xff, SHINGLE_CHUNK_BYTES);
+	tiler_slot_init(&c->shape, slot);
+}
+
+static struct comb *new_comb(struct kunit *test, u32 rows, u32 columns, u32 k)
+{
+	struct comb *c = zalloc(test, sizeof(*c));
+	u32 i, j;
+
+	KUNIT_ASSERT_NOT_NULL(test, c);
+	c->shape = (struct tiler_shape){
+		.rows = rows, .columns = columns, .head_tracks = k,
+		.logical_blocks = rows * columns, .lazy = true,
+	};
+	c->seq = 1;
+	for (i = 0; i < ARRAY_SIZE(c->slot); i++) {
+		struct tiler_slot *slot = &c->slot[i];
+		size_t bytes = BITS_TO_LONGS(rows * columns) * sizeof(long);
+
+		slot->number = i;
+		slot->taken = zalloc(test, bytes);
+		slot->pins[0].cells = zalloc(test, bytes);
+		slot->pins[1].cells = zalloc(test, bytes);
+		KUNIT_ASSERT_TRUE(test, slot->taken && slot->pins[0].cells &&
+					slot->pins[1].cells);
+		for (j = 0; j < tiler_pages(&c->shape); j++) {
+			slot->page[j] = zalloc(test, SHINGLE_CHUNK_BYTES);
+			KUNIT_ASSERT_NOT_NULL(test, slot->page[j]);
+		}
+		empty_slot(c, slot);
+	}
+	c->r = (struct tiler_region){ .shape = &c->shape, .count = &c->count,
+				      .at = &c->slot[0] };
+	return c;
+}
+
+/* What of the map is to be so, and then all that follows from it. */
+static void load(struct kunit *test, struct comb *c, const u32 *paro, u32 n)
+{
+	const char *why = "";
+	u32 i;
+
+	for (i = 0; i < n; i++)
+		tiler_set_entry(c->r.at, i, paro[i]);
+	KUNIT_ASSERT_EQ(test, tiler_slot_add_page(&c->shape, c->r.at, 0), 0);
+	KUNIT_ASSERT_EQ(test, tiler_region_ready(&c->r, &why), 0);
+}
+
+static void commit_all(struct comb *c)
+{
+	tiler_release(&c->r, c->seq++);
+}
+
+/* Returns where it went, or what tiler_place() says. */
+static int write_block(struct comb *c, u32 laro)
+{
+	struct tiler_run run;
+	int err = tiler_place(&c->r, laro, 1, &run);
+
+	if (err)
+		return err;
+	tiler_commit(&c->r, laro, &run, c->seq);
+	return run.paro;
+}
+
+static u32 place_of(const struct comb *c, u32 laro)
+{
+	struct tiler_run run;
+
+	tiler_lookup(&c->r, laro, 1, &run);
+	return run.slot ? run.paro : TILER_NONE;
+}
+
+/* All that is left to be moved, and the flip. */
+static void clean_rest(struct kunit *test, struct comb *c, u32 most)
+{
+	struct tiler_slot *old;
+	struct tiler_step step;
+
+	while (tiler_clean_next(&c->r, most, &step) > 0) {
+		KUNIT_EXPECT_LE(test, step.n, most);
+		tiler_clean_done(&c->r, &step);
+	}
+	old = tiler_clean_flip(&c->r);
+	if (old)
+		empty_slot(c, old);
+}
+
+static struct tiler_slot *other_slot(struct comb *c)
+{
+	return c->r.at == &c->slot[0] ? &c->slot[1] : &c->slot[0];
+}
+
+static void __printf(2, 3) no_report(void *ctx, const char *fmt, ...)
+{
+}
+
+/* ------------------------------------------------------------------------
+ * The thesis's own examples
+ */
+
+static const struct tiler_zones zones = {
+	.track_blocks = 8, .nr = 2, .rows = 8, .columns = 4, .head_tracks = 3,
+};
+
+/* Figures 3.3 and 3.4. */
+static void tiler_vt1_static(struct kunit *test)
+{
+	struct tiler_stretch st = {};
+	struct tiler_map map = { .stretch = &st, .max = 1 };
+	struct comb *c = new_comb(test, 8, 4, 3);
+	const char *why = "";
+	struct tiler_home home;
+	u32 n = 1;
+
+	KUNIT_ASSERT_EQ(test, tiler_map_add(&map, &zones, &why), 0);
+	KUNIT_EXPECT_EQ(test, map.nr_regions, 4U);
+	KUNIT_EXPECT_EQ(test, map.logical_blocks, 128ULL);
+	home = tiler_map_home(&map, 50);
+	KUNIT_EXPECT_EQ(test, home.region, 1U);
+	KUNIT_EXPECT_EQ(test, home.laro, 18U);
+	KUNIT_EXPECT_EQ(test, tiler_map_home(&map, 31).region, 0U);
+	KUNIT_EXPECT_EQ(test, tiler_map_home(&map, 63).laro, 31U);
+	KUNIT_EXPECT_EQ(test, write_block(c, home.laro), 0);
+	KUNIT_EXPECT_EQ(test, place_of(c, 18), 0U);
+	/* (T0,B0) of the comb beside the first. */
+	KUNIT_EXPECT_EQ(test, tiler_map_block(&st, 1, 0, &n), 4ULL);
+}
+
+/* Figure 3.6. */
+static void tiler_vt2_update(struct kunit *test)
+{
+	static const u32 lba[] = { 50, 32, 40, 63, 33, 32 };
+	struct comb *c = new_comb(test, 8, 4, 3);
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(lba); i++)
+		KUNIT_EXPECT_EQ(test, write_block(c, lba[i] - 32), (int)i);
+	KUNIT_EXPECT_EQ(test, place_of(c, 18), 0U);
+	KUNIT_EXPECT_EQ(test, place_of(c, 0), 5U);
+	KUNIT_EXPECT_EQ(test, place_of(c, 8), 2U);
+	KUNIT_EXPECT_EQ(test, place_of(c, 31), 3U);
+	KUNIT_EXPECT_EQ(test, place_of(c, 1), 4U);
+	KUNIT_EXPECT_EQ(test, c->r.at->live, 5U);
+	/* The old one is needed until the new one is durable. */
+	KUNIT_EXPECT_TRUE(test, tiler_referenced(&c->r, c->r.at, 1, 1));
+	commit_all(c);
+	KUNIT_EXPECT_FALSE(test, tiler_referenced(&c->r, c->r.at, 1, 1));
+	KUNIT_EXPECT_EQ(test, tiler_verify(&c->r, no_report, NULL), 0U);
+}
+
+/* Figure 3.7, with rows below that hold something: live rows of each column. */
+static void tiler_vt3_schedulable(struct kunit *test)
+{
+	static const u32 live[][2] = {
+		{ 0, 0 }, { 4, 0 }, { 5, 0 }, { 2, 1 }, { 4, 1 }, { 5, 1 }, { 0, 2 }, { 2, 2 },
+		{ 4, 2 }, { 5, 2 }, { 0, 3 }, { 5, 3 }, { 6, 0 }, { 6, 1 }, { 6, 2 }, { 6, 3 },
+		{ 7, 0 }, { 7, 1 }, { 7, 2 }, { 7, 3 },
+	};
+	struct comb *c = new_comb(test, 8, 4, 3);
+	u32 paro[ARRAY_SIZE(live)], i;
+
+	for (i = 0; i < ARRAY_SIZE(live); i++)
+		paro[i] = live[i][0] * 4 + live[i][1];
+	load(test, c, paro, ARRAY_SIZE(paro));
+	for (i = 0; i < 32; i++)
+		KUNIT_EXPECT_EQ(test, tiler_is_schedulable(&c->r, i),
+				i == 4 || i == 7 || i == 11);
+	/* (T2,B1) is the fourth; it counts as valid until that is durable. */
+	KUNIT_EXPECT_EQ(test, tiler_drop(&c->r, 3, 1, c->seq), 0);
+	KUNIT_EXPECT_FALSE(test, tiler_is_schedulable(&c->r, 1));
+	commit_all(c);
+	for (i = 0; i < 32; i++)
+		KUNIT_EXPECT_EQ(test, tiler_is_schedulable(&c->r, i),
+				i == 1 || i == 4 || i == 5 || i == 7 || i == 11);
+	/* In rows that ascend, round and round, as many as follow each other. */
+	KUNIT_EXPECT_EQ(test, tiler_state(&c->r), TILER_LAZY);
+	KUNIT_EXPECT_EQ(test, write_block(c, 20), 1);
+	KUNIT_EXPECT_EQ(test, write_block(c, 21), 4);
+	KUNIT_EXPECT_EQ(test, write_block(c, 22), 5);
+	KUNIT_EXPECT_EQ(test, write_block(c, 23), 7);
+	KUNIT_EXPECT_EQ(test, write_block(c, 24), 11);
+	KUNIT_EXPECT_EQ(test, write_block(c, 25), -ENOSPC);
+}
+
+/* Figure 3.9. */
+static void tiler_vt4_blocks(struct kunit *test)
+{
+	struct tiler_zones z = { .track_blocks = 4, .nr = 1, .rows = 8, .columns = 1,
+				 .head_tracks = 3 };
+	static const u32 lba[] = { 0, 4, 3 };
+	struct tiler_stretch st = {};
+	struct tiler_map map = { .stretch = &st, .max = 1 };
+	struct comb *c = new_comb(test, 8, 1, 3);
+	const char *why = "";
+	u32 i, n = 1;
+
+	KUNIT_ASSERT_EQ(test, tiler_map_add(&map, &z, &why), 0);
+	KUNIT_EXPECT_EQ(test, map.nr_regions, 4U);
+	for (i = 0; i < 32; i++)
+		KUNIT_EXPECT_EQ(test, tiler_map_home(&map, i).region, i / 8);
+	for (i = 0; i < ARRAY_SIZE(lba); i++) {
+		KUNIT_EXPECT_EQ(test, write_block(c, lba[i]), (int)i);
+		KUNIT_EXPECT_EQ(test, tiler_map_block(&st, 0, i, &n), 4ULL * i);
+	}
+	z.columns = 4;
+	map = (struct tiler_map){ .stretch = &st, .max = 1 };
+	KUNIT_ASSERT_EQ(test, tiler_map_add(&map, &z, &why), 0);
+	KUNIT_EXPECT_EQ(test, map.nr_regions, 1U);
+	for (i = 0; i < 3; i++)
+		KUNIT_EXPECT_EQ(test, tiler_map_block(&st, 0, i, &n), (u64)i);
+}
+
+/* Six rows, one column, a head of three: two blocks are the bound. */
+static void tiler_vt5_bound(struct kunit *test)
+{
+	struct comb *c = new_comb(test, 6, 1, 3);
+	u32 i, cleans = 0;
+	int paro;
+
+	KUNIT_EXPECT_EQ(test, tiler_bound(&c->shape), 2U);
+	for (i = 0; i < 10000; i++) {
+		KUNIT_EXPECT_TRUE(test, write_block(c, 0) >= 0);
+		commit_all(c);
+	}
+	KUNIT_EXPECT_EQ(test, c->count.cleans, 0ULL);
+	KUNIT_EXPECT_EQ(test, c->count.log_blocks, 6ULL);
+	/* With two it takes that they are on rows 2 and 5. */
+	for (i = 0; i < 3000; i++) {
+		paro = write_block(c, i * 7 % 13 % 2);
+		commit_all(c);
+		if (paro >= 0)
+			continue;
+		KUNIT_EXPECT_EQ(test, paro, -ENOSPC);
+		KUNIT_EXPECT_EQ(test, min(place_of(c, 0), place_of(c, 1)), 2U);
+		KUNIT_EXPECT_EQ(test, max(place_of(c, 0), place_of(c, 1)), 5U);
+		KUNIT_ASSERT_EQ(test, tiler_clean_begin(&c->r, other_slot(c)), 0);
+		clean_rest(test, c, 4);
+		cleans++;
+	}
+	KUNIT_EXPECT_TRUE(test, cleans > 0);
+}
+
+/* Does writing @row destroy @other, with a head of three? */
+static bool covers(u32 row, u32 other)
+{
+	return other > row && other < row + 3;
+}
+
+/* Algorithm 2 as it is printed: read one, write one. */
+static void tiler_vt6_interleaved(struct kunit *test)
+{
+	static const u32 at[] = { 5, 1, 2 };
+	struct comb *c = new_comb(test, 6, 1, 3);
+	struct tiler_extent x;
+	struct tiler_step step;
+
+	load(test, c, at, ARRAY_SIZE(at));
+	c->shape.unsafe_inplace = true;
+	KUNIT_ASSERT_EQ(test, tiler_clean_begin(&c->r, NULL), 0);
+	KUNIT_ASSERT_EQ(test, tiler_clean_next(&c->r, 1, &step), 1);
+	KUNIT_EXPECT_TRUE(test, step.whole_in_memory);
+	KUNIT_EXPECT_EQ(test, step.n, 3U);
+	KUNIT_ASSERT_TRUE(test, tiler_clean_extent(&c->r, &step, 0, &x));
+	KUNIT_EXPECT_EQ(test, x.laro, 0U);
+	KUNIT_EXPECT_EQ(test, x.src, 5U);
+	KUNIT_EXPECT_EQ(test, x.dst, 0U);
+	/* What is to be read next is gone. */
+	KUNIT_EXPECT_TRUE(test, covers(x.dst, at[1]) && covers(x.dst, at[2]));
+	tiler_clean_done(&c->r, &step);
+	tiler_clean_flip(&c->r);
+	KUNIT_EXPECT_EQ(test, place_of(c, 0), 0U);
+	KUNIT_EXPECT_EQ(test, place_of(c, 1), 1U);
+	KUNIT_EXPECT_EQ(test, place_of(c, 2), 2U);
+	KUNIT_EXPECT_EQ(test, tiler_state(&c->r), TILER_LOG);
+	KUNIT_EXPECT_EQ(test, c->r.at->fill, 3U);
+}
+
+/* ------------------------------------------------------------------------
+ * What a power cut would cost
+ */
+
+/* A lazy write destroys what the durable map points to: a at row 0, b at row 1. */
+static void tiler_ce_t1(struct kunit *test)
+{
+	struct comb *c = new_comb(test, 6, 1, 3);
+	u32 unsafe;
+	int paro;
+
+	for (unsafe = 0; unsafe < 2; unsafe++) {
+		c = new_comb(test, 6, 1, 3);
+		c->shape.unsafe_reuse = unsafe;
+		write_block(c, 0);
+		write_block(c, 1);
+		commit_all(c);
+		write_block(c, 0);
+		write_block(c, 1);
+		write_block(c, 0);
+		write_block(c, 1);
+		paro = write_block(c, 0);
+		if (unsafe) {
+			KUNIT_EXPECT_EQ(test, paro, 0);
+			KUNIT_EXPECT_TRUE(test, covers(paro, 1));
+			continue;
+		}
+		KUNIT_EXPECT_EQ(test, paro, -EBUSY);
+		KUNIT_EXPECT_EQ(test, c->count.commit_waits, 1ULL);
+		commit_all(c);
+		KUNIT_EXPECT_EQ(test, write_block(c, 0), 0);
+	}
+}
+
+/* A clean destroys what it has not written yet: x0 to x4 on rows 1 to 5. */
+static void tiler_ce_t4(struct kunit *test)
+{
+	static const u32 at[] = { 1, 2, 3, 4, 5 };
+	struct tiler_extent x;
+	struct tiler_step step;
+	struct comb *c;
+	u32 unsafe;
+
+	for (unsafe = 0; unsafe < 2; unsafe++) {
+		c = new_comb(test, 6, 1, 3);
+		load(test, c, at, ARRAY_SIZE(at));
+		c->shape.unsafe_inplace = unsafe;
+		KUNIT_ASSERT_EQ(test, tiler_clean_begin(&c->r, &c->slot[1]), 0);
+		KUNIT_ASSERT_EQ(test, tiler_clean_next(&c->r, 2, &step), 1);
+		KUNIT_ASSERT_TRUE(test, tiler_clean_extent(&c->r, &step, 0, &x));
+		KUNIT_EXPECT_EQ(test, x.dst, 0U);
+		/* In place it is where x0 and x1 are; else nothing is there. */
+		KUNIT_EXPECT_EQ(test, c->r.to == c->r.at, !!unsafe);
+		if (!unsafe)
+			KUNIT_EXPECT_FALSE(test, tiler_referenced(&c->r, c->r.to, 0, 6));
+	}
+}
+
+/* Both, and all else, over random shapes: the head is platter's. */
+static void tiler_literal_is_caught(struct kunit *test)
+{
+	u64 state = 1;
+	u32 reuse = 0, inplace = 0, i;
+
+	for (i = 0; i < 20; i++) {
+		struct tiler_sim_plan plan;
+		struct tiler_sim_result res;
+
+		tiler_sim_draw(&state, 3, &plan);
+		plan.writes = 400;
+		plan.trouble = false;
+		plan.unsafe_reuse = true;
+		reuse += !!tiler_sim(&plan, &res);
+		plan.unsafe_reuse = false;
+		plan.unsafe_inplace = true;
+		inplace += !!tiler_sim(&plan, &res);
+		plan.unsafe_inplace = false;
+		KUNIT_EXPECT_EQ_MSG(test, tiler_sim(&plan, &res), 0, "%s", res.error);
+	}
+	KUNIT_EXPECT_GE(test, reuse, 3U);
+	KUNIT_EXPECT_GE(test, inplace, 10U);
+}
+
+/* R0, recovery and progress: nothing is lost, with skew and without. */
+static void tiler_property(struct kunit *test)
+{
+	u64 state = 7, cuts = 0, cleans = 0, lazy = 0;
+	u32 k, i;
+
+	for (k = 1; k <= 8; k++) {
+		for (i = 0; i < 5; i++) {
+			struct tiler_sim_plan plan;
+			struct tiler_sim_result res;
+
+			tiler_sim_draw(&state, k, &plan);
+			plan.writes = 500;
+			KUNIT_EXPECT_EQ_MSG(test, tiler_sim(&plan, &res), 0, "k=%u: %s", k,
+					    res.error);
+			cuts += res.cuts;
+			cleans += res.count.cleans;
+			lazy += res.count.lazy_blocks;
+		}
+	}
+	KUNIT_EXPECT_GE(test, cuts, 50ULL);
+	KUNIT_EXPECT_GE(test, cleans, 500ULL);
+	KUNIT_EXPECT_GE(test, lazy, 500ULL);
+}
+
+/* ------------------------------------------------------------------------
+ * Cleaning in steps
+ */
+
+/* All of it valid, and nothing to spare: each clean takes in the write it is for (T5, T6). */
+static void tiler_full(struct kunit *test)
+{
+	struct comb *c = new_comb(test, 6, 2, 3);
+	u32 i;
+
+	for (i = 0; i < 12; i++)
+		KUNIT_EXPECT_EQ(test, write_block(c, i), (int)i);
+	for (i = 0; i < 50; i++) {
+		KUNIT_EXPECT_EQ(test, write_block(c, i * 5 % 12), -ENOSPC);
+		KUNIT_ASSERT_EQ(test, tiler_clean_begin(&c->r, other_slot(c)), 0);
+		KUNIT_EXPECT_EQ(test, write_block(c, i * 5 % 12), 0);
+		/* Once more would take the room of one that is still to be moved. */
+		KUNIT_EXPECT_EQ(test, write_block(c, i * 5 % 12), -ENOSPC);
+		/* But not what has not been moved. */
+		KUNIT_EXPECT_EQ(test, write_block(c, (i * 5 + 1) % 12), 1);
+		clean_rest(test, c, 5);
+		KUNIT_EXPECT_EQ(test, c->r.at->live, 12U);
+		KUNIT_EXPECT_EQ(test, tiler_verify(&c->r, no_report, NULL), 0U);
+		commit_all(c);
+	}
+	KUNIT_EXPECT_EQ(test, c->count.moved_blocks, 500ULL);
+	KUNIT_EXPECT_EQ(test, c->count.merged_blocks, 100ULL);
+}
+
+/* In steps, in L-ARO order; what was written meanwhile is newer, and what is left resumes. */
+static void tiler_steps(struct kunit *test)
+{
+	static const u32 at[] = { 11, 3, TILER_NONE, 4, 5, TILER_NONE, 0 };
+	struct comb *c = new_comb(test, 6, 2, 3);
+	const char *why = "";
+	struct tiler_extent x;
+	struct tiler_step step;
+	struct tiler_run run;
+
+	load(test, c, at, ARRAY_SIZE(at));
+	KUNIT_ASSERT_EQ(test, tiler_clean_begin(&c->r, &c->slot[1]), 0);
+	KUNIT_ASSERT_EQ(test, tiler_clean_next(&c->r, 2, &step), 1);
+	KUNIT_EXPECT_EQ(test, step.n, 2U);
+	KUNIT_EXPECT_EQ(test, step.runs, 1U);
+	KUNIT_EXPECT_EQ(test, tiler_place(&c->r, 3, 1, &run), -EBUSY);
+	KUNIT_EXPECT_EQ(test, tiler_drop(&c->r, 3, 1, c->seq), -EBUSY);
+	/* Not together where they are. */
+	KUNIT_ASSERT_TRUE(test, tiler_clean_extent(&c->r, &step, 0, &x));
+	KUNIT_EXPECT_EQ(test, x.n, 1U);
+	KUNIT_ASSERT_TRUE(test, tiler_clean_moved(&c->r, &step, 0, &x));
+	KUNIT_EXPECT_EQ(test, x.n, 2U);
+	tiler_clean_done(&c->r, &step);
+	KUNIT_EXPECT_EQ(test, place_of(c, 1), 1U);
+	/* Newest wins: 4 is not moved any more, and 2 is new. */
+	KUNIT_EXPECT_EQ(test, write_block(c, 4), 2);
+	KUNIT_EXPECT_EQ(test, write_block(c, 2), 3);
+	KUNIT_EXPECT_EQ(test, c->r.left, 2U);
+
+	/* The power goes: both maps are what is left. */
+	tiler_slot_init(&c->shape, &c->slot[0]);
+	tiler_slot_init(&c->shape, &c->slot[1]);
+	KUNIT_EXPECT_EQ(test, tiler_slot_add_page(&c->shape, &c->slot[0], 0), 0);
+	KUNIT_EXPECT_EQ(test, tiler_slot_add_page(&c->shape, &c->slot[1], 0), 0);
+	c->r = (struct tiler_region){ .shape = &c->shape, .count = &c->count,
+				      .at = &c->slot[0], .to = &c->slot[1] };
+	KUNIT_EXPECT_EQ(test, tiler_region_ready(&c->r, &why), 0);
+	KUNIT_EXPECT_EQ(test, c->r.left, 2U);
+	KUNIT_ASSERT_EQ(test, tiler_clean_next(&c->r, 9, &step), 1);
+	KUNIT_EXPECT_EQ(test, step.n, 2U);
+	KUNIT_EXPECT_EQ(test, step.runs, 2U);
+	KUNIT_EXPECT_EQ(test, step.dst, 4U);
+	tiler_clean_done(&c->r, &step);
+	KUNIT_EXPECT_EQ(test, tiler_clean_next(&c->r, 9, &step), 0);
+	KUNIT_EXPECT_TRUE(test, tiler_clean_flip(&c->r) == &c->slot[0]);
+	KUNIT_EXPECT_EQ(test, place_of(c, 3), 4U);
+	KUNIT_EXPECT_EQ(test, place_of(c, 6), 5U);
+	KUNIT_EXPECT_EQ(test, place_of(c, 5), (u32)TILER_NONE);
+	KUNIT_EXPECT_EQ(test, tiler_state(&c->r), TILER_LOG);
+}
+
+/* What fails costs no room that is needed, and is not tried at one place for ever. */
+static void tiler_failures(struct kunit *test)
+{
+	struct comb *c = new_comb(test, 4, 2, 3);
+	struct tiler_run run, more;
+	struct tiler_step step;
+	u32 i;
+
+	for (i = 0; i < 8; i++)
+		write_block(c, i);
+	KUNIT_ASSERT_EQ(test, tiler_clean_begin(&c->r, &c->slot[1]), 0);
+	/* No room to spare: one at a time, and it may fail. */
+	KUNIT_EXPECT_EQ(test, tiler_place(&c->r, 3, 1, &run), 0);
+	KUNIT_EXPECT_EQ(test, tiler_place(&c->r, 4, 1, &more), -EBUSY);
+	KUNIT_EXPECT_EQ(test, tiler_clean_next(&c->r, 4, &step), -EAGAIN);
+	tiler_abort(&c->r, &run);
+	KUNIT_EXPECT_EQ(test, c->r.to->fill, 0U);
+	KUNIT_ASSERT_EQ(test, tiler_clean_next(&c->r, 4, &step), 1);
+	tiler_clean_failed(&c->r, &step);
+	KUNIT_ASSERT_EQ(test, tiler_clean_next(&c->r, 4, &step), 1);
+	tiler_clean_failed(&c->r, &step);
+	KUNIT_EXPECT_EQ(test, c->r.to->fill, 0U);
+	/* With room to spare the places are left out the second time. */
+	KUNIT_EXPECT_EQ(test, tiler_drop(&c->r, 0, 4, c->seq), 0);
+	for (i = 0; i < 2; i++) {
+		KUNIT_ASSERT_EQ(test, tiler_clean_next(&c->r, 4, &step), 1);
+		KUNIT_EXPECT_EQ(test, step.dst, 0U);
+		tiler_clean_failed(&c->r, &step);
+	}
+	KUNIT_ASSERT_EQ(test, tiler_clean_next(&c->r, 4, &step), 1);
+	KUNIT_EXPECT_EQ(test, step.dst, 4U);
+	tiler_clean_done(&c->r, &step);
+	tiler_clean_flip(&c->r);
+	for (i = 4; i < 8; i++)
+		KUNIT_EXPECT_EQ(test, place_of(c, i), i);
+	/* Spent places serve lazy writes. */
+	KUNIT_EXPECT_EQ(test, tiler_state(&c->r), TILER_LAZY);
+	KUNIT_EXPECT_EQ(test, write_block(c, 0), -ENOSPC);
+}
+
+/* What was given up by one transaction is not released by an earlier one. */
+static void tiler_generations(struct kunit *test)
+{
+	struct comb *c = new_comb(test, 4, 1, 1);
+	u32 i;
+
+	for (i = 0; i < 4; i++)
+		write_block(c, 0);
+	/* Places 0 to 2: transaction 1. */
+	c->seq = 2;
+	tiler_drop(&c->r, 0, 1, c->seq);
+	KUNIT_EXPECT_TRUE(test, tiler_release(&c->r, 1));
+	for (i = 0; i < 4; i++)
+		KUNIT_EXPECT_EQ(test, tiler_referenced(&c->r, c->r.at, i, 1), i == 3);
+	KUNIT_EXPECT_FALSE(test, tiler_release(&c->r, 2));
+	KUNIT_EXPECT_FALSE(test, tiler_referenced(&c->r, c->r.at, 0, 4));
+	KUNIT_EXPECT_TRUE(test, tiler_is_idle(&c->r));
+}
+
+/* ------------------------------------------------------------------------
+ * Shapes, pages, places
+ */
+
+static void tiler_shapes(struct kunit *test)
+{
+	struct tiler_shape shape = { .rows = 4096, .columns = 8, .head_tracks = 3,
+				     .logical_blocks = 32768 };
+	struct comb *c = new_comb(test, 1024, 4, 3);
+	const char *why = "";
+	u32 i;
+
+	KUNIT_EXPECT_EQ(test, tiler_shape_check(&shape, &why), 0);
+	KUNIT_EXPECT_EQ(test, tiler_pages(&shape), 17U);
+	shape.rows = 8192;
+	KUNIT_EXPECT_EQ(test, tiler_shape_check(&shape, &why), -EINVAL);
+	KUNIT_EXPECT_EQ(test, strcmp(why, "a region has 1 to 65535 blocks"), 0);
+	/* Its map is in three pages. */
+	KUNIT_EXPECT_EQ(test, tiler_pages(&c->shape), 3U);
+	write_block(c, 4095);
+	KUNIT_EXPECT_EQ(test, c->r.at->changed, 4ULL);
+	for (i = 0; i < 4095; i++)
+		KUNIT_EXPECT_EQ(test, write_block(c, i), (int)i + 1);
+	KUNIT_EXPECT_EQ(test, c->r.at->changed, 7ULL);
+	/* Pages that make no sense are refused. */
+	tiler_set_entry(c->r.at, 3000, 1);
+	tiler_slot_init(&c->shape, c->r.at);
+	KUNIT_EXPECT_EQ(test, tiler_slot_add_page(&c->shape, c->r.at, 0), 0);
+	KUNIT_EXPECT_EQ(test, tiler_slot_add_page(&c->shape, c->r.at, 1), -EUCLEAN);
+	tiler_set_entry(c->r.at, 3000, 4096);
+	tiler_slot_init(&c->shape, c->r.at);
+	KUNIT_EXPECT_EQ(test, tiler_slot_add_page(&c->shape, c->r.at, 1), -EUCLEAN);
+}
+
+/* Each place is a block of its own, and a head covers no other slot's. */
+static void tiler_places(struct kunit *test)
+{
+	u64 state = 3;
+	u32 i;
+
+	for (i = 0; i < 200; i++) {
+		struct tiler_stretch st = {};
+		struct tiler_map map = { .stretch = &st, .max = 1 };
+		struct tiler_sim_plan plan;
+		u32 slot, paro, n, back = 0, at = 0, blocks;
+		const char *why = "";
+
+		tiler_sim_draw(&state, 3, &plan);
+		KUNIT_ASSERT_EQ(test, tiler_map_add(&map, &plan.zones, &why), 0);
+		blocks = tiler_blocks(&st.shape);
+		for (slot = 0; slot < st.nr_slots; slot++) {
+			for (paro = 0; paro < blocks; paro++) {
+				u64 block;
+
+				n = 1;
+				block = tiler_map_block(&st, slot, paro, &n);
+				KUNIT_EXPECT_TRUE(test, tiler_map_place(&st, block, &back, &at) &&
+							back == slot && at == paro);
+			}
+		}
+	}
+}
+
+/* A row that is a whole track begins at its first block, whatever the skew. */
+static void tiler_turns(struct kunit *test)
+{
+	struct tiler_zones z = { .track_blocks = 10, .skew_units = 3 * SHINGLE_SUB_UNITS,
+				 .nr = 2, .rows = 4, .head_tracks = 3, .spares = 1 };
+	struct tiler_stretch st = {};
+	struct tiler_map map = { .stretch = &st, .max = 1 };
+	const char *why = "";
+	u32 paro, n;
+
+	KUNIT_ASSERT_EQ(test, tiler_map_add(&map, &z, &why), 0);
+	KUNIT_EXPECT_EQ(test, st.shape.columns, 10U);
+	KUNIT_EXPECT_EQ(test, st.shape.turn, 3U);
+	for (paro = 0; paro < 40; paro++) {
+		n = 40;
+		KUNIT_EXPECT_EQ(test, tiler_map_block(&st, 0, paro, &n), (u64)paro);
+		KUNIT_EXPECT_EQ(test, n, 10 - paro % 10);
+		KUNIT_EXPECT_EQ(test, tiler_paro(&st.shape, tiler_cell(&st.shape, paro)), paro);
+	}
+	/* Of a part of a track the columns are angles, and a row may go over its start. */
+	z.columns = 4;
+	map = (struct tiler_map){ .stretch = &st, .max = 1 };
+	KUNIT_ASSERT_EQ(test, tiler_map_add(&map, &z, &why), 0);
+	KUNIT_EXPECT_EQ(test, st.slots, 2U);
+	n = 4;
+	KUNIT_EXPECT_EQ(test, tiler_map_block(&st, 0, 4, &n), 17ULL);
+	KUNIT_EXPECT_EQ(test, n, 3U);
+	/* A skew that is no whole block would put two slots under one head. */
+	z.skew_units = 12;
+	map = (struct tiler_map){ .stretch = &st, .max = 1 };
+	KUNIT_EXPECT_EQ(test, tiler_map_add(&map, &z, &why), -EINVAL);
+	KUNIT_EXPECT_EQ(test, strcmp(why, "regions need a skew of whole blocks from track to track"),
+			0);
+}
+
+static struct kunit_case tiler_cases[] = {
+	KUNIT_CASE(tiler_vt1_static),
+	KUNIT_CASE(tiler_vt2_update),
+	KUNIT_CASE(tiler_vt3_schedulable),
+	KUNIT_CASE(tiler_vt4_blocks),
+	KUNIT_CASE(tiler_vt5_bound),
+	KUNIT_CASE(tiler_vt6_interleaved),
+	KUNIT_CASE(tiler_ce_t1),
+	KUNIT_CASE(tiler_ce_t4),
+	KUNIT_CASE(tiler_literal_is_caught),
+	KUNIT_CASE(tiler_property),
+	KUNIT_CASE(tiler_full),
+	KUNIT_CASE(tiler_steps),
+	KUNIT_CASE(tiler_failures),
+	KUNIT_CASE(tiler_generations),
+	KUNIT_CASE(tiler_shapes),
+	KUNIT_CASE(tiler_places),
+	KUNIT_CASE(tiler_turns),
+	{}
+};
+
+static struct kunit_suite tiler_suite = {
+	.name = "tiler",
+	.test_cases = tiler_cases,
+};
+
+kunit_test_suites(&tiler_suite);
+
+#ifdef __KERNEL__
+MODULE_DESCRIPTION("dm-shingle: KUnit tests of autonomous regions");
+MODULE_LICENSE("GPL");
+#endif

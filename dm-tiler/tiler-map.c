@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Tiler's static map (seed lines 397-437), and where a slot's cells lie: see tiler-map.h. */
+#include "tiler-map.h"
+
+static int shape_of(const struct tiler_zones *z, u32 skew, struct tiler_shape *shape,
+		    const char **why)
+{
+	u64 blocks;
+
+	memset(shape, 0, sizeof(*shape));
+	shape->rows = z->rows;
+	shape->columns = z->columns ?: z->track_blocks;
+	shape->head_tracks = z->head_tracks;
+	shape->turn = shape->columns == z->track_blocks ? skew : 0;
+	shape->lazy = true;
+	blocks = (u64)shape->rows * shape->columns;
+	/* Whatever is asked for, at least one block. */
+	shape->logical_blocks = clamp_t(u64, blocks - div_u64(blocks * z->over_permille, 1000),
+					1, U32_MAX);
+	return tiler_shape_check(shape, why);
+}
+
+/**
+ * tiler_map_add() - add zones that follow each other
+ * @m: the map
+ * @z: the zones; they lie behind those that are there, on tracks of one length and skew
+ * @why: on error, what is wrong, in a sentence
+ *
+ * Their tracks may be of several runs: the head reaches into no other run, and whichever
+ * angle a row begins with is right if the rows of its own run agree with it.
+ *
+ * Context: any.  Returns 0 or -EINVAL.
+ */
+int tiler_map_add(struct tiler_map *m, const struct tiler_zones *z, const char **why)
+{
+	struct tiler_stretch *st = &m->stretch[m->nr];
+	u32 skew = z->skew_units / SHINGLE_SUB_UNITS;
+	u64 slots, zone_tracks = (u64)z->rows + z->head_tracks - 1;
+
+	*why = NULL;
+	if (m->nr == m->max)
+		*why = "tracks change their length too often for regions";
+	else if (!z->track_blocks || z->track_blocks > PLATTER_MAX_TRACK_BLOCKS || !z->nr)
+		*why = "zones have tracks of 1 to 65536 blocks";
+	else if (z->head_tracks > 1 && z->skew_units % SHINGLE_SUB_UNITS)
+		*why = "regions need a skew of whole blocks from track to track";
+	else if (z->columns > z->track_blocks)
+		*why = "a region is wider than a track";
+	if (*why || shape_of(z, skew % z->track_blocks, &st->shape, why))
+		return -EINVAL;
+	st->start = z->start;
+	st->track_blocks = z->track_blocks;
+	st->skew = skew % z->track_blocks;
+	st->zone_blocks = zone_tracks * z->track_blocks;
+	st->nr_zones = z->nr;
+	st->slots = z->track_blocks / st->shape.columns;
+	slots = (u64)st->slots * z->nr;
+	*why = "zones have more slots than a device can have, or none for a region";
+	if (z->spares >= slots || slots > U32_MAX - m->nr_slots)
+		return -EINVAL;
+	st->nr_slots = slots;
+	st->nr_regions = slots - z->spares;
+	st->first_region = m->nr_regions;
+	st->first_slot = m->nr_slots;
+	st->first_lblk = m->logical_blocks;
+	m->nr++;
+	m->nr_regions += st->nr_regions;
+	m->nr_slots += st->nr_slots;
+	m->logical_blocks += (u64)st->nr_regions * st->shape.logical_blocks;
+	return 0;
+}
+
+/**
+ * tiler_map_home() - which region is a logical block of?
+ * @m: the map
+ * @lblk: below its logical blocks
+ *
+ * Algorithm 1, line 1.
+ *
+ * Context: any; O(log stretches).
+ */
+struct tiler_home tiler_map_home(const struct tiler_map *m, u64 lblk)
+{
+	u32 low = 0, high = m->nr;
+	struct tiler_home home;
+
+	while (high - low > 1) {
+		u32 mid = (low + high) / 2;
+
+		if (lblk >= m->stretch[mid].first_lblk)
+			low = mid;
+		else
+			high = mid;
+	}
+	home.stretch = &m->stretch[low];
+	home.region = home.stretch->first_region +
+		      div_u64_rem(lblk - home.stretch->first_lblk,
+				  home.stretch->shape.logical_blocks, &home.laro);
+	return home;
+}
+
+/**
+ * tiler_map_slot() - which stretch is a slot of?
+ * @m: the map
+ * @slot: below its slots
+ *
+ * Context: any; O(log stretches).
+ */
+const struct tiler_stretch *tiler_map_slot(const struct tiler_map *m, u32 slot)
+{
+	u32 low = 0, high = m->nr;
+
+	while (high - low > 1) {
+		u32 mid = (low + high) / 2;
+
+		if (slot >= m->stretch[mid].first_slot)
+			low = mid;
+		else
+			high = mid;
+	}
+	return &m->stretch[low];
+}
+
+/* Blocks by which row @row of a zone begins later than its first one. */
+static u32 turned(const struct tiler_stretch *st, u32 row)
+{
+	u32 rest;
+
+	div_u64_rem((u64)row * st->skew, st->track_blocks, &rest);
+	return rest;
+}
+
+/**
+ * tiler_map_block() - which block of the medium is a place?
+ * @st: stretch of the slot
+ * @slot: number of the slot
+ * @paro: the place
+ * @n: so many places from it on, at most; on return those that are there one after the
+ *	other, all in one row
+ *
+ * Context: any.
+ */
+u64 tiler_map_block(const struct tiler_stretch *st, u32 slot, u32 paro, u32 *n)
+{
+	u32 zone = (slot - st->first_slot) / st->slots, comb = (slot - st->first_slot) % st->slots;
+	u32 row = paro / st->shape.columns;
+	u32 column = comb * st->shape.columns + tiler_cell(&st->shape, paro) % st->shape.columns;
+	u32 index = column + st->track_blocks - turned(st, row);
+
+	if (index >= st->track_blocks)
+		index -= st->track_blocks;
+	*n = min3(*n, tiler_row_rest(&st->shape, paro), st->track_blocks - index);
+	return st->start + zone * st->zone_blocks + (u64)row * st->track_blocks + index;
+}
+
+/**
+ * tiler_map_place() - which place is a block of the medium?
+ * @st: a stretch
+ * @block: the block
+ * @slot: result
+ * @paro: result
+ *
+ * Context: any.  Returns false if it is none: behind the last row, in a column of no slot,
+ * outside of all zones.
+ */
+bool tiler_map_place(const struct tiler_stretch *st, u64 block, u32 *slot, u32 *paro)
+{
+	u64 zone, offset, row;
+	u32 index, column, comb;
+
+	if (block < st->start)
+		return false;
+	zone = div64_u64_rem(block - st->start, st->zone_blocks, &offset);
+	row = div_u64_rem(offset, st->track_blocks, &index);
+	if (zone >= st->nr_zones || row >= st->shape.rows)
+		return false;
+	column = index + turned(st, row);
+	if (column >= st->track_blocks)
+		column -= st->track_blocks;
+	comb = column / st->shape.columns;
+	*slot = st->first_slot + zone * st->slots + comb;
+	*paro = tiler_paro(&st->shape, row * st->shape.columns + column % st->shape.columns);
+	return comb < st->slots;
+}

@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The state of an autonomous region: what its pages say, which places are in use, and
+ * how writes, discards and releases change that.  Pure code, see tiler-region.h.
+ *
+ * An update gives up the old place.  It stays taken until a map without it is durable and
+ * nobody reads it any more (R0, R2).
+ */
+#include "tiler-region.h"
+
+/**
+ * tiler_shape_check() - is this a region?
+ * @shape: as asked for
+ * @why: on error, what is wrong, in a sentence
+ *
+ * Context: any.  Returns 0 or -EINVAL.
+ */
+int tiler_shape_check(const struct tiler_shape *shape, const char **why)
+{
+	*why = NULL;
+	if (!shape->rows || !shape->columns ||
+	    (u64)shape->rows * shape->columns > TILER_MAX_BLOCKS)
+		*why = "a region has 1 to 65535 blocks";
+	else if (!shape->head_tracks || shape->head_tracks > 64)
+		*why = "a write head is 1 to 64 tracks wide";
+	else if (!shape->logical_blocks || shape->logical_blocks > tiler_blocks(shape))
+		*why = "a region presents at least one block, and no more than it has";
+	else if (shape->turn >= shape->columns)
+		*why = "rows turn by less than a row";
+	return *why ? -EINVAL : 0;
+}
+
+/**
+ * tiler_slot_init() - a slot that holds nothing, or of which nothing is known yet
+ * @shape: kind of region
+ * @slot: result; its number, pages and bitmaps are the caller's.  Each bitmap has a bit
+ *	for each place, in whole longs
+ *
+ * Context: under the map lock.
+ */
+void tiler_slot_init(const struct tiler_shape *shape, struct tiler_slot *slot)
+{
+	size_t bytes = BITS_TO_LONGS(tiler_blocks(shape)) * sizeof(long);
+	u32 i;
+
+	memset(slot->taken, 0, bytes);
+	for (i = 0; i < ARRAY_SIZE(slot->pins); i++) {
+		memset(slot->pins[i].cells, 0, bytes);
+		slot->pins[i].nr = 0;
+	}
+	slot->changed = 0;
+	slot->fill = 0;
+	slot->live = 0;
+}
+
+/**
+ * tiler_slot_add_page() - take a page of the map into account
+ * @shape: kind of region
+ * @slot: the slot, with that page
+ * @page: number of the page, each once after tiler_slot_init()
+ *
+ * Context: under the map lock.  Returns 0, or -EUCLEAN if it names a place that there is
+ * not, or that another block has.
+ */
+int tiler_slot_add_page(const struct tiler_shape *shape, struct tiler_slot *slot, u32 page)
+{
+	u32 laro = page * TILER_PAGE_ENTRIES;
+	u32 end = min(laro + TILER_PAGE_ENTRIES, shape->logical_blocks);
+
+	for (; laro < end; laro++) {
+		u32 paro = tiler_entry(slot, laro);
+
+		if (paro == TILER_NONE)
+			continue;
+		if (paro >= tiler_blocks(shape) ||
+		    __test_and_set_bit(tiler_cell(shape, paro), slot->taken))
+			return -EUCLEAN;
+		slot->fill = max(slot->fill, paro + 1);
+		slot->live++;
+	}
+	return 0;
+}
+
+static bool is_left(const struct tiler_region *r, u32 laro)
+{
+	return tiler_entry(r->at, laro) != TILER_NONE && tiler_entry(r->to, laro) == TILER_NONE;
+}
+
+/**
+ * tiler_region_ready() - all pages are there: go on where it had ended
+ * @r: the region: @shape, @count, @at and @to are set, the rest is zeroes
+ * @why: on error, what is wrong, in a sentence
+ *
+ * The log goes on behind the last place that is current: what it had reached behind that
+ * holds nothing, and the head destroys nothing there.
+ *
+ * Context: under the map lock.  Returns 0 or -EUCLEAN.
+ */
+int tiler_region_ready(struct tiler_region *r, const char **why)
+{
+	u32 laro;
+
+	for (laro = 0; r->to && laro < r->shape->logical_blocks; laro++)
+		r->left += is_left(r, laro);
+	*why = "a region is moved to where it has no room";
+	return r->to && r->to->fill + r->left > tiler_blocks(r->shape) ? -EUCLEAN : 0;
+}
+
+/**
+ * tiler_lookup() - where are blocks now?
+ * @r: the region; the pages that hold them are there
+ * @laro: first
+ * @n: how many
+ * @out: a prefix, not empty, that lies in one row
+ *
+ * Algorithm 1, line 2.
+ *
+ * Context: under the map lock.
+ */
+void tiler_lookup(const struct tiler_region *r, u32 laro, u32 n, struct tiler_run *out)
+{
+	u32 end = laro + n, left;
+
+	out->slot = r->to;
+	out->paro = r->to ? tiler_entry(r->to, laro) : TILER_NONE;
+	if (out->paro == TILER_NONE) {
+		out->slot = r->at;
+		out->paro = tiler_entry(r->at, laro);
+	}
+	out->n = 1;
+	if (out->paro == TILER_NONE) {
+		out->slot = NULL;
+		while (laro + out->n < end && tiler_entry(r->at, laro + out->n) == TILER_NONE &&
+		       (!r->to || tiler_entry(r->to, laro + out->n) == TILER_NONE))
+			out->n++;
+		return;
+	}
+	left = min(n, tiler_row_rest(r->shape, out->paro));
+	while (out->n < left &&
+	       tiler_entry(out->slot, laro + out->n) == out->paro + out->n &&
+	       (out->slot == r->to || !r->to ||
+		tiler_entry(r->to, laro + out->n) == TILER_NONE))
+		out->n++;
+}
+
+static void pin(struct tiler_slot *slot, u32 cell, u64 seq)
+{
+	struct tiler_pins *young = &slot->pins[1];
+
+	if (young->nr && young->seq != seq && !slot->pins[0].nr)
+		swap(slot->pins[0], slot->pins[1]);
+	/* Or it waits a transaction longer than it must. */
+	young->seq = seq;
+	young->nr++;
+	__set_bit(cell, young->cells);
+}
+
+/* Nothing current is there any more. */
+static void give_up(struct tiler_region *r, struct tiler_slot *slot, u32 paro, u64 seq)
+{
+	u32 cell = tiler_cell(r->shape, paro);
+
+	slot->live--;
+	if (!r->shape->unsafe_reuse) {
+		pin(slot, cell, seq);
+		return;
+	}
+	__clear_bit(cell, slot->taken);
+	r->dry = false;
+}
+
+/**
+ * tiler_commit() - the data of placed blocks are on the medium
+ * @r: the region; the pages that hold the blocks are there
+ * @laro: first
+ * @run: from tiler_place()
+ * @seq: transaction that the change belongs to
+ *
+ * Context: under the map lock.
+ */
+void tiler_commit(struct tiler_region *r, u32 laro, const struct tiler_run *run, u64 seq)
+{
+	struct tiler_slot *slot = run->slot;
+	u32 i;
+
+	r->inflight -= run->n;
+	for (i = 0; i < run->n; i++, laro++) {
+		u32 old = tiler_entry(slot, laro);
+
+		if (old != TILER_NONE)
+			give_up(r, slot, old, seq);
+		else if (r->to && tiler_entry(r->at, laro) != TILER_NONE)
+			r->left--;
+		tiler_set_entry(slot, laro, run->paro + i);
+		slot->live++;
+	}
+}
+
+/**
+ * tiler_abort() - or they are not
+ * @r: the region
+ * @run: from tiler_place()
+ *
+ * The log does not come back to these places.
+ *
+ * Context: under the map lock.
+ */
+void tiler_abort(struct tiler_region *r, const struct tiler_run *run)
+{
+	u32 i;
+
+	r->inflight -= run->n;
+	for (i = 0; i < run->n; i++)
+		__clear_bit(tiler_cell(r->shape, run->paro + i), run->slot->taken);
+	r->dry = false;
+	if (r->to)
+		tiler_clean_aborted(r, run);
+}
+
+/**
+ * tiler_drop() - forget blocks
+ * @r: the region; the pages that hold them are there
+ * @laro: first
+ * @n: how many
+ * @seq: transaction that the change belongs to
+ *
+ * Context: under the map lock.  Returns 0, or -EBUSY while a step is in progress.
+ */
+int tiler_drop(struct tiler_region *r, u32 laro, u32 n, u64 seq)
+{
+	u32 end = laro + n;
+
+	if (r->stepping)
+		return -EBUSY;
+	for (; laro < end; laro++) {
+		u32 old = tiler_entry(r->at, laro), young = TILER_NONE;
+
+		if (r->to)
+			young = tiler_entry(r->to, laro);
+		r->left -= r->to && old != TILER_NONE && young == TILER_NONE;
+		if (young != TILER_NONE) {
+			give_up(r, r->to, young, seq);
+			tiler_set_entry(r->to, laro, TILER_NONE);
+		}
+		if (old != TILER_NONE) {
+			give_up(r, r->at, old, seq);
+			tiler_set_entry(r->at, laro, TILER_NONE);
+		}
+	}
+	return 0;
+}
+
+static void release_slot(struct tiler_region *r, struct tiler_slot *slot, u64 seq)
+{
+	u32 longs = BITS_TO_LONGS(tiler_blocks(r->shape)), i, k;
+
+	for (i = 0; i < ARRAY_SIZE(slot->pins); i++) {
+		struct tiler_pins *p = &slot->pins[i];
+
+		if (!p->nr || p->seq > seq)
+			continue;
+		for (k = 0; k < longs; k++) {
+			slot->taken[k] &= ~p->cells[k];
+			p->cells[k] = 0;
+		}
+		p->nr = 0;
+		r->dry = false;
+	}
+}
+
+/**
+ * tiler_release() - what was given up by transactions is unreferenced
+ * @r: the region
+ * @seq: up to this one
+ *
+ * Context: under the map lock.  Returns whether something else waits.
+ */
+bool tiler_release(struct tiler_region *r, u64 seq)
+{
+	release_slot(r, r->at, seq);
+	if (r->to)
+		release_slot(r, r->to, seq);
+	return tiler_pending(r);
+}
+
+/**
+ * tiler_referenced() - does anything point to one of these places, or will?
+ * @r: the region
+ * @slot: its slot, or the one that it is moved to
+ * @paro: first
+ * @n: how many
+ *
+ * By the current map, by the one that recovery would rebuild, or by a write under way.
+ *
+ * Context: under the map lock.
+ */
+bool tiler_referenced(const struct tiler_region *r, const struct tiler_slot *slot, u32 paro,
+		      u32 n)
+{
+	for (; n; n--, paro++) {
+		if (test_bit(tiler_cell(r->shape, paro), slot->taken))
+			return true;
+	}
+	return false;
+}
+
+static u32 nr_set(const unsigned long *bits, u32 nr)
+{
+	u32 sum = 0, i;
+
+	for (i = 0; i < BITS_TO_LONGS(nr); i++)
+		sum += hweight_long(bits[i]);
+	return sum;
+}
+
+static u32 verify_slot(const struct tiler_region *r, const struct tiler_slot *slot,
+		       shingle_report_fn report, void *ctx)
+{
+	u32 blocks = tiler_blocks(r->shape), live = 0, bad = 0, taken, laro, i;
+
+	for (laro = 0; laro < r->shape->logical_blocks; laro++) {
+		u32 paro = tiler_entry(slot, laro), cell;
+
+		if (paro == TILER_NONE)
+			continue;
+		live++;
+		cell = paro < slot->fill ? tiler_cell(r->shape, paro) : 0;
+		if (paro < slot->fill && test_bit(cell, slot->taken) &&
+		    !test_bit(cell, slot->pins[0].cells) && !test_bit(cell, slot->pins[1].cells))
+			continue;
+		report(ctx, "slot %u: block %u is at place %u, which is not in use", slot->number,
+		       laro, paro);
+		bad++;
+	}
+	taken = live + (slot == tiler_newest(r) ? r->inflight : 0);
+	for (i = 0; i < ARRAY_SIZE(slot->pins); i++)
+		taken += nr_set(slot->pins[i].cells, blocks);
+	if (taken != nr_set(slot->taken, blocks)) {
+		report(ctx, "slot %u: %u places are in use, or are to be, %u are taken",
+		       slot->number, taken, nr_set(slot->taken, blocks));
+		bad++;
+	}
+	if (live != slot->live) {
+		report(ctx, "slot %u: %u blocks have a place, counted %u", slot->number, live,
+		       slot->live);
+		bad++;
+	}
+	return bad;
+}
+
+/**
+ * tiler_verify() - report every broken invariant
+ * @r: the region, all its pages there
+ * @report: as verify() of an engine
+ * @ctx: as verify() of an engine
+ *
+ * Context: under the map lock.  Returns how many.
+ */
+u32 tiler_verify(const struct tiler_region *r, shingle_report_fn report, void *ctx)
+{
+	u32 bad = verify_slot(r, r->at, report, ctx), left = 0, laro;
+
+	if (!r->to || r->to == r->at)
+		return bad;
+	bad += verify_slot(r, r->to, report, ctx);
+	for (laro = 0; laro < r->shape->logical_blocks; laro++)
+		left += is_left(r, laro);
+	if (left != r->left) {
+		report(ctx, "slot %u: %u blocks are to be moved, counted %u", r->at->number, left,
+		       r->left);
+		bad++;
+	}
+	return bad;
+}

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * One autonomous region of Tiler: its map, what of it is in use, and what it does next.
+ * Pure: the arrays are the caller's, nothing here allocates, waits or reads.
+ *
+ * Ma, "Read-Modify-Write Optimization for Shingled Magnetic Recording Storage Systems"
+ * (2019), chapter 3, as in tiler-dualbuffer-rmwf.md 2.  A region lies in a slot, a comb on
+ * the medium: M rows, one to a track, of S blocks that lie side by side.
+ *
+ *	L-ARO	number of a block in its region, as the host counts
+ *	P-ARO	number of a place in a slot, row * S + block: the order of the log
+ *	cell	the same place, row * S + column: places of one column lie under one
+ *		angle, and a write destroys those of its column in the k - 1 rows that follow
+ *	DMT	the map, L-ARO to P-ARO: 16 bits each, in pages
+ *
+ * tiler-write.c has Algorithm 3, tiler-clean.c Algorithm 2, tiler-map.c the static map.
+ * The life of a write is that of engine.h: tiler_place(), tiler_commit() or tiler_abort(); of
+ * a clean: tiler_clean_begin(), steps, tiler_clean_flip().
+ */
+#ifndef SHINGLE_TILER_REGION_H
+#define SHINGLE_TILER_REGION_H
+
+#include "engine.h"
+
+/* An entry of the map: not written, or forgotten since. */
+#define TILER_NONE		U16_MAX
+/* Places in a slot, at most. */
+#define TILER_MAX_BLOCKS	U16_MAX
+/* Entries of the map that come and go together. */
+#define TILER_PAGE_ENTRIES	(SHINGLE_CHUNK_BYTES / (u32)sizeof(__le16))
+#define TILER_MAX_PAGES		DIV_ROUND_UP(TILER_MAX_BLOCKS, TILER_PAGE_ENTRIES)
+
+/**
+ * struct tiler_shape - what regions of a kind have in common
+ * @rows: tracks, M
+ * @columns: blocks on each, S
+ * @head_tracks: width of the write head, k; 1 on a conventional medium
+ * @turn: columns by which each row begins later than the one before; 0 unless a row is
+ *	a whole track.  There is no other way to begin each track at its first block, and
+ *	what is written in order streams only then
+ * @logical_blocks: L-AROs; @rows * @columns less the over-provisioning
+ * @lazy: three states; false: two, and a full region is cleaned (Figure 3.5a)
+ * @unsafe_reuse: feature of tests: places are written again before that is durable
+ * @unsafe_inplace: feature of tests: a region is cleaned into its own slot
+ */
+struct tiler_shape {
+	u32 rows;
+	u32 columns;
+	u32 head_tracks;
+	u32 turn;
+	u32 logical_blocks;
+	bool lazy;
+	bool unsafe_reuse;
+	bool unsafe_inplace;
+};
+
+/* Places that were given up by transactions up to one, and not released. */
+struct tiler_pins {
+	unsigned long *cells;
+	u64 seq;
+	u32 nr;
+};
+
+/**
+ * struct tiler_slot - a slot, and what is in it
+ * @number: the caller's own
+ * @page: the map, the caller's; a page that holds nothing is all ones
+ * @changed: a bit for each page that has changed; the caller takes them away
+ * @taken: cells that nothing may destroy: current, pinned, or being written
+ * @pins: of these the ones that were given up: a map that recovery would rebuild may
+ *	still point there, or a reader be on its way.  Two generations: the first waits
+ *	for its transaction while the second grows
+ * @fill: first P-ARO that the log has not reached, places if it has reached all
+ * @live: entries that are not TILER_NONE
+ *
+ * All but pages and numbers follows from the pages once nothing is pinned or under way.
+ */
+struct tiler_slot {
+	u32 number;
+	__le16 *page[TILER_MAX_PAGES];
+	u64 changed;
+	unsigned long *taken;
+	struct tiler_pins pins[2];
+	u32 fill;
+	u32 live;
+};
+
+/**
+ * struct tiler_count - what regions did, summed up
+ * @log_blocks: blocks written in order
+ * @lazy_blocks: to schedulable places
+ * @merged_blocks: while their region was being cleaned
+ * @moved_blocks: copied by cleaning
+ * @cleans: regions cleaned
+ * @commit_waits: times that nothing was schedulable, but might be after a commit
+ */
+struct tiler_count {
+	u64 log_blocks;
+	u64 lazy_blocks;
+	u64 merged_blocks;
+	u64 moved_blocks;
+	u64 cleans;
+	u64 commit_waits;
+};
+
+/**
+ * struct tiler_region - a region
+ * @shape: its kind
+ * @count: counters, shared
+ * @at: where it is
+ * @to: where it is being moved by a clean, or NULL; what is in its map is newer
+ * @cursor: cell at which the search for a schedulable one goes on
+ * @dry: a whole turn has found none, and nothing was freed since
+ * @inflight: blocks placed and neither committed nor aborted
+ * @drain: none is placed until there are none
+ * @stepping: a step of its clean is being copied
+ * @clean_laro: the clean has moved all L-AROs below this one
+ * @left: L-AROs that are in @at and not in @to
+ * @failed: the last step of its clean was not written
+ */
+struct tiler_region {
+	const struct tiler_shape *shape;
+	struct tiler_count *count;
+	struct tiler_slot *at;
+	struct tiler_slot *to;
+	u32 cursor;
+	bool dry;
+	u32 inflight;
+	bool drain;
+	bool stepping;
+	u32 clean_laro;
+	u32 left;
+	bool failed;
+};
+
+enum tiler_state {
+	TILER_LOG,	/* in order, from the first row on */
+	TILER_LAZY,	/* where the head destroys nothing */
+	TILER_CLEAN,	/* in order, to the slot that the region is moved to */
+};
+
+/**
+ * struct tiler_run - places that follow each other in a row
+ * @slot: of this slot; NULL: never written
+ * @paro: first
+ * @n: how many
+ */
+struct tiler_run {
+	struct tiler_slot *slot;
+	u32 paro;
+	u32 n;
+};
+
+/**
+ * struct tiler_step - a step of a clean
+ * @from: it moves what is left of L-AROs from here
+ * @until: up to here
+ * @dst: P-ARO of the first, in the slot that the region is moved to
+ * @n: blocks
+ * @runs: stretches of L-AROs that follow each other: so many records say where they are
+ * @whole_in_memory: all of it is to be read before any is written (unsafe)
+ */
+struct tiler_step {
+	u32 from;
+	u32 until;
+	u32 dst;
+	u32 n;
+	u32 runs;
+	bool whole_in_memory;
+};
+
+/**
+ * struct tiler_extent - a part of a step: L-AROs that follow each other
+ * @laro: first
+ * @src: its P-ARO where the region is
+ * @dst: and where it goes
+ * @n: how many, of tiler_clean_extent() in one row of each
+ */
+struct tiler_extent {
+	u32 laro;
+	u32 src;
+	u32 dst;
+	u32 n;
+};
+
+static inline u32 tiler_blocks(const struct tiler_shape *shape)
+{
+	return shape->rows * shape->columns;
+}
+
+static inline u32 tiler_pages(const struct tiler_shape *shape)
+{
+	return DIV_ROUND_UP(shape->logical_blocks, TILER_PAGE_ENTRIES);
+}
+
+/**
+ * tiler_bound() - so many blocks must be current, in flight or waiting for a commit
+ * @shape: kind of region
+ *
+ * or it is not cleaned: where nothing is schedulable each column has a block of these in
+ * its last row, and no k rows without one.
+ *
+ * Context: any.
+ */
+static inline u32 tiler_bound(const struct tiler_shape *shape)
+{
+	return shape->columns * DIV_ROUND_UP(shape->rows, shape->head_tracks);
+}
+
+static inline u32 tiler_cell(const struct tiler_shape *shape, u32 paro)
+{
+	u32 row = paro / shape->columns;
+
+	if (!shape->turn)
+		return paro;
+	return row * shape->columns + (paro + row * shape->turn) % shape->columns;
+}
+
+static inline u32 tiler_paro(const struct tiler_shape *shape, u32 cell)
+{
+	u32 row = cell / shape->columns, turned = row * shape->turn % shape->columns;
+
+	if (!shape->turn)
+		return cell;
+	return row * shape->columns + (cell + shape->columns - turned) % shape->columns;
+}
+
+/* Places from one on to the end of its row. */
+static inline u32 tiler_row_rest(const struct tiler_shape *shape, u32 paro)
+{
+	return shape->columns - paro % shape->columns;
+}
+
+static inline u32 tiler_entry(const struct tiler_slot *slot, u32 laro)
+{
+	return le16_to_cpu(slot->page[laro / TILER_PAGE_ENTRIES][laro % TILER_PAGE_ENTRIES]);
+}
+
+static inline void tiler_set_entry(struct tiler_slot *slot, u32 laro, u32 paro)
+{
+	u32 page = laro / TILER_PAGE_ENTRIES;
+
+	slot->page[page][laro % TILER_PAGE_ENTRIES] = cpu_to_le16(paro);
+	slot->changed |= 1ULL << page;
+}
+
+/* Where the region's newest blocks are. */
+static inline struct tiler_slot *tiler_newest(const struct tiler_region *r)
+{
+	return r->to ?: r->at;
+}
+
+static inline enum tiler_state tiler_state(const struct tiler_region *r)
+{
+	if (r->to)
+		return TILER_CLEAN;
+	return r->at->fill < tiler_blocks(r->shape) ? TILER_LOG : TILER_LAZY;
+}
+
+static inline bool tiler_pinned(const struct tiler_slot *slot)
+{
+	return slot->pins[0].nr || slot->pins[1].nr;
+}
+
+/* Something of the region waits for tiler_release(). */
+static inline bool tiler_pending(const struct tiler_region *r)
+{
+	return tiler_pinned(r->at) || (r->to && tiler_pinned(r->to));
+}
+
+/* All that is known of it follows from its pages: they may be forgotten. */
+static inline bool tiler_is_idle(const struct tiler_region *r)
+{
+	return !r->inflight && !r->stepping && !tiler_pending(r);
+}
+
+/* What comes behind an extent of a step, of which the first @n blocks were taken. */
+static inline u64 tiler_clean_behind(const struct tiler_step *step, const struct tiler_extent *x,
+				     u32 n)
+{
+	return (u64)(x->dst - step->dst + n) << 32 | (x->laro + n);
+}
+
+/* tiler-region.c */
+int tiler_shape_check(const struct tiler_shape *shape, const char **why);
+void tiler_slot_init(const struct tiler_shape *shape, struct tiler_slot *slot);
+int tiler_slot_add_page(const struct tiler_shape *shape, struct tiler_slot *slot, u32 page);
+int tiler_region_ready(struct tiler_region *r, const char **why);
+void tiler_lookup(const struct tiler_region *r, u32 laro, u32 n, struct tiler_run *out);
+void tiler_commit(struct tiler_region *r, u32 laro, const struct tiler_run *run, u64 seq);
+void tiler_abort(struct tiler_region *r, const struct tiler_run *run);
+int tiler_drop(struct tiler_region *r, u32 laro, u32 n, u64 seq);
+bool tiler_release(struct tiler_region *r, u64 seq);
+bool tiler_referenced(const struct tiler_region *r, const struct tiler_slot *slot, u32 paro,
+		      u32 n);
+u32 tiler_verify(const struct tiler_region *r, shingle_report_fn report, void *ctx);
+
+/* tiler-write.c */
+int tiler_place(struct tiler_region *r, u32 laro, u32 n, struct tiler_run *out);
+bool tiler_is_schedulable(const struct tiler_region *r, u32 paro);
+void tiler_take(struct tiler_region *r, struct tiler_slot *slot, u32 paro, u32 n,
+		struct tiler_run *out);
+
+/* tiler-clean.c */
+int tiler_clean_begin(struct tiler_region *r, struct tiler_slot *to);
+int tiler_clean_place(struct tiler_region *r, u32 laro, u32 n, struct tiler_run *out);
+void tiler_clean_aborted(struct tiler_region *r, const struct tiler_run *run);
+int tiler_clean_next(struct tiler_region *r, u32 most, struct tiler_step *step);
+bool tiler_clean_extent(const struct tiler_region *r, const struct tiler_step *step, u64 cursor,
+			struct tiler_extent *out);
+bool tiler_clean_moved(const struct tiler_region *r, const struct tiler_step *step, u64 cursor,
+		       struct tiler_extent *out);
+void tiler_clean_done(struct tiler_region *r, const struct tiler_step *step);
+void tiler_clean_failed(struct tiler_region *r, const struct tiler_step *step);
+struct tiler_slot *tiler_clean_flip(struct tiler_region *r);
+
+#endif /* SHINGLE_TILER_REGION_H */
