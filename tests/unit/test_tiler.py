@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Autonomous regions in userspace, under AddressSanitizer: no guest.
+
+The medium is dm-platter's geometry, and after every block written all must be there,
+and would have to be if the power went in that moment."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).resolve().parents[2]
+OUT = TOP / "build/userspace"
+
+# tiler-dualbuffer-rmwf.md 2.4: amplification by how much is in use; None: never cleans.
+TABLE = {
+    "k=3": {.3: None, .33: None, .4: None, .5: 1.08, .6: 2.00, .7: 2.99, .8: 4.65, .9: 9.43},
+    "k=2": {.3: None, .33: None, .4: None, .5: None, .6: None, .7: 2.00, .8: 3.75, .9: 8.60},
+    "two states": {.33: 1.49, .4: 1.66, .5: 2.00, .6: 2.47, .7: 3.29, .8: 4.83, .9: 9.49},
+    "k=3, 10 % take 90 %": {.3: None, .33: None, .4: None, .5: 1.10, .6: 1.24, .7: 1.43,
+                            .8: 1.70, .9: 2.43},
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def built():
+    subprocess.run(["make", "-s", "-C", TOP / "userspace", "tiler-check"], check=True)
+
+
+def run(tool, *args):
+    return subprocess.run([OUT / tool, *map(str, args)], capture_output=True, text=True,
+                          timeout=1800)
+
+
+def test_vectors():
+    done = run("tiler-test")
+    assert done.returncode == 0, done.stdout
+    # Every case of the source, and each vector of the specification.
+    source = (TOP / "dm-tiler/tiler-kunit.c").read_text()
+    cases = re.findall(r"^static void (tiler_\w+)\(struct kunit \*test\)$", source, re.M)
+    ran = re.findall(r"^ok \d+ (\w+)$", done.stdout, re.M)
+    assert sorted(ran) == sorted(cases), done.stdout
+    assert {int(n) for n in re.findall(r"tiler_vt(\d+)_", " ".join(ran))} == set(range(1, 7))
+
+
+def test_nothing_is_lost():
+    done = run("tiler-check", "run", 1, 15)
+    assert done.returncode == 0, done.stdout + done.stderr
+    *widths, last = done.stdout.splitlines()
+    assert [line.split(":")[0] for line in widths] == [f"k={k}" for k in range(1, 9)]
+    # Regions that never had to be cleaned, or a head that destroys nothing, prove nothing.
+    for line in widths:
+        for what, least in (("written", 20000), ("lazy", 300), ("merged", 2000),
+                            ("moved", 2000), ("cleans", 1000), ("power cuts", 200),
+                            ("failed", 200)):
+            assert int(re.search(rf"(\d+) {what}", line)[1]) > least, line
+        destroyed = int(re.search(r"(\d+) destroyed", line)[1])
+        assert (destroyed > 20000) == (not line.startswith("k=1:")), line
+    skewed, tight = map(int, re.search(r"(\d+) were skewed, (\d+) without", last).groups())
+    assert skewed > 40 and tight > 15, last
+
+
+@pytest.mark.parametrize("feature", ["unsafe_reuse", "unsafe_inplace"])
+def test_each_protection_is_needed(feature):
+    """The thesis to the letter: a power cut loses what had been acknowledged."""
+    done = run("tiler-check", "run", 1, 5, feature)
+    assert done.returncode == 1, done.stdout
+    assert re.search(r"block \d+ is lost if the power goes now", done.stdout), done.stdout
+    assert int(re.search(r"(\d+) shapes lost", done.stdout)[1]) > 10, done.stdout
+
+
+def test_amplification():
+    done = run("tiler-check", "table")
+    assert done.returncode == 0, done.stdout
+    print(done.stdout)
+    seen = {}
+    for line in done.stdout.splitlines()[1:]:
+        used, load, rest = re.fullmatch(r"(\S+)  (.{20})\s+(.+)", line).groups()
+        seen[load.strip(), float(used)] = None if "never" in rest else float(rest.split()[-1])
+    for load, column in TABLE.items():
+        for used, amplification in column.items():
+            assert seen[load, used] == (amplification and
+                                        pytest.approx(amplification, rel=.1)), (load, used)
+
+
+def test_below_the_bound_nothing_is_cleaned():
+    done = run("tiler-check", "bound")
+    assert done.returncode == 0, done.stdout
+    less, cleaned, cleans = map(int, re.findall(r"\d+", done.stdout.splitlines()[-1]))
+    assert cleaned == 0 and less > 80 and cleans > 80, done.stdout
