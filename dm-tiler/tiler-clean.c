@@ -88,7 +88,7 @@ int tiler_clean_place(struct tiler_region *r, u32 laro, u32 n, struct tiler_run 
 		if ((s32)need > room)
 			break;
 	}
-	if (!i || room < 0)
+	if (!i)
 		return r->inflight ? -EBUSY : -ENOSPC;
 	r->count->merged_blocks += i;
 	tiler_take(r, r->to, r->to->fill, i, out);

@@ -546,9 +546,22 @@ static void tiler_failures(struct kunit *test)
 	tiler_clean_flip(&c->r);
 	for (i = 4; i < 8; i++)
 		KUNIT_EXPECT_EQ(test, place_of(c, i), i);
-	/* Spent places serve lazy writes. */
+	/* A write's places are left out at once, if there is room. */
+	empty_slot(c, &c->slot[0]);
+	KUNIT_ASSERT_EQ(test, tiler_clean_begin(&c->r, &c->slot[0]), 0);
+	KUNIT_EXPECT_EQ(test, tiler_place(&c->r, 4, 2, &run), 0);
+	tiler_abort(&c->r, &run);
+	KUNIT_EXPECT_EQ(test, c->r.to->fill, 2U);
+	clean_rest(test, c, 9);
+	for (i = 4; i < 8; i++)
+		KUNIT_EXPECT_EQ(test, place_of(c, i), i - 2);
+	KUNIT_EXPECT_EQ(test, write_block(c, 4), 6);
+	KUNIT_EXPECT_EQ(test, write_block(c, 4), 7);
+	/* Lazily they serve again, if the head destroys nothing there. */
+	commit_all(c);
 	KUNIT_EXPECT_EQ(test, tiler_state(&c->r), TILER_LAZY);
-	KUNIT_EXPECT_EQ(test, write_block(c, 0), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, write_block(c, 0), 6);
+	KUNIT_EXPECT_EQ(test, write_block(c, 1), -ENOSPC);
 }
 
 /* What was given up by one transaction is not released by an earlier one. */
@@ -568,6 +581,19 @@ static void tiler_generations(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, tiler_release(&c->r, 2));
 	KUNIT_EXPECT_FALSE(test, tiler_referenced(&c->r, c->r.at, 0, 4));
 	KUNIT_EXPECT_TRUE(test, tiler_is_idle(&c->r));
+
+	/* Of three transactions the second waits for the third, not the third for less. */
+	c = new_comb(test, 4, 1, 1);
+	for (i = 0; i < 4; i++) {
+		write_block(c, 0);
+		c->seq += i > 0;
+	}
+	KUNIT_EXPECT_TRUE(test, tiler_release(&c->r, 1));
+	KUNIT_EXPECT_FALSE(test, tiler_referenced(&c->r, c->r.at, 0, 1));
+	KUNIT_EXPECT_TRUE(test, tiler_release(&c->r, 2));
+	KUNIT_EXPECT_TRUE(test, tiler_referenced(&c->r, c->r.at, 2, 1));
+	KUNIT_EXPECT_FALSE(test, tiler_release(&c->r, 3));
+	KUNIT_EXPECT_FALSE(test, tiler_referenced(&c->r, c->r.at, 0, 3));
 }
 
 /* ------------------------------------------------------------------------
@@ -664,8 +690,7 @@ static void tiler_turns(struct kunit *test)
 	z.skew_units = 12;
 	map = (struct tiler_map){ .stretch = &st, .max = 1 };
 	KUNIT_EXPECT_EQ(test, tiler_map_add(&map, &z, &why), -EINVAL);
-	KUNIT_EXPECT_EQ(test, strcmp(why, "regions need a skew of whole blocks from track to track"),
-			0);
+	KUNIT_EXPECT_TRUE(test, strstr(why, "whole blocks"));
 }
 
 static struct kunit_case tiler_cases[] = {

@@ -33,6 +33,27 @@ static void add(struct tiler_sim_result *sum, const struct tiler_sim_result *res
 	sum->fails += res->fails;
 }
 
+static void print_sum(u32 k, u32 shapes, u32 lost, const struct tiler_sim_result *sum)
+{
+	const struct {
+		const char *name;
+		u64 nr;
+	} word[] = {
+		{ "written", sum->writes }, { "destroyed", sum->destroyed },
+		{ "lazy", sum->count.lazy_blocks }, { "merged", sum->count.merged_blocks },
+		{ "moved", sum->count.moved_blocks }, { "cleans", sum->count.cleans },
+		{ "steps", sum->steps }, { "waits", sum->count.commit_waits },
+		{ "commits", sum->commits }, { "power cuts", sum->cuts },
+		{ "failed", sum->fails },
+	};
+	u32 i;
+
+	printf("k=%u: %u shapes", k, shapes);
+	for (i = 0; i < ARRAY_SIZE(word); i++)
+		printf(", %llu %s", (unsigned long long)word[i].nr, word[i].name);
+	printf(", %u lost\n", lost);
+}
+
 /* Returns how many shapes lost something. */
 static u32 run(u64 seed, u32 shapes, const char *feature)
 {
@@ -67,18 +88,10 @@ static u32 run(u64 seed, u32 shapes, const char *feature)
 			add(&sum, &res);
 		}
 		bad += lost;
-		printf("k=%u: %u shapes, %llu written, %llu destroyed, %llu lazy, %llu merged, %llu moved, %llu cleans, %llu steps, %llu waits, %llu commits, %llu power cuts, %llu failed, %u lost\n",
-		       k, shapes, (unsigned long long)sum.writes,
-		       (unsigned long long)sum.destroyed,
-		       (unsigned long long)sum.count.lazy_blocks,
-		       (unsigned long long)sum.count.merged_blocks,
-		       (unsigned long long)sum.count.moved_blocks,
-		       (unsigned long long)sum.count.cleans, (unsigned long long)sum.steps,
-		       (unsigned long long)sum.count.commit_waits,
-		       (unsigned long long)sum.commits, (unsigned long long)sum.cuts,
-		       (unsigned long long)sum.fails, lost);
+		print_sum(k, shapes, lost, &sum);
 	}
-	printf("%u shapes lost something, %u were skewed, %u without a block to spare\n", bad, skewed, tight);
+	printf("%u shapes lost something, %u were skewed, %u without a block to spare\n", bad,
+	       skewed, tight);
 	return bad;
 }
 
@@ -136,8 +149,8 @@ static u32 table(u32 seeds)
 	static const u32 used_percent[] = { 30, 33, 40, 50, 60, 70, 80, 90 };
 	u32 i, load, bad = 0;
 
-	printf("# M=%u S=%u, %u blocks written, %u times; in use, head and load; per clean: in order, lazily; amplification\n",
-	       ROWS, COLUMNS, TABLE_WRITES, seeds);
+	printf("# M=%u S=%u, %u blocks written, %u times\n", ROWS, COLUMNS, TABLE_WRITES, seeds);
+	printf("# in use, head and load; per clean: in order, lazily; amplification\n");
 	for (load = 0; load < ARRAY_SIZE(loads); load++) {
 		for (i = 0; i < ARRAY_SIZE(used_percent); i++)
 			bad += table_row(used_percent[i], load, seeds);
@@ -197,6 +210,6 @@ int main(int argc, char **argv)
 		return !!table(argc > 2 ? strtoul(argv[2], NULL, 0) : 10);
 	if (!strcmp(what, "bound"))
 		return !!bound();
-	fprintf(stderr, "Usage: tiler-check run SEED SHAPES [unsafe_reuse|unsafe_inplace|no_trouble] | table [TIMES] | bound\n");
+	fprintf(stderr, "Usage: tiler-check run SEED SHAPES [FEATURE] | table [TIMES] | bound\n");
 	return 2;
 }
