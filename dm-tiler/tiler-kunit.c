@@ -45,7 +45,7 @@ static void empty_slot(struct comb *c, struct tiler_slot *slot)
 	u32 i;
 
 	for (i = 0; i < tiler_pages(&c->shape); i++)
-		memset(slot->page[i], 0xff, SHINGLE_CHUNK_BYTES);
+		memset(slot->page[i], 0, SHINGLE_CHUNK_BYTES);
 	tiler_slot_init(&c->shape, slot);
 }
 
@@ -562,6 +562,16 @@ static void tiler_failures(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tiler_state(&c->r), TILER_LAZY);
 	KUNIT_EXPECT_EQ(test, write_block(c, 0), 6);
 	KUNIT_EXPECT_EQ(test, write_block(c, 1), -ENOSPC);
+
+	/* What a lazy write leaves when it fails is there for the next one. */
+	c = new_comb(test, 2, 1, 1);
+	write_block(c, 0);
+	write_block(c, 0);
+	commit_all(c);
+	KUNIT_EXPECT_EQ(test, tiler_place(&c->r, 0, 1, &run), 0);
+	KUNIT_EXPECT_EQ(test, write_block(c, 0), -EBUSY);
+	tiler_abort(&c->r, &run);
+	KUNIT_EXPECT_EQ(test, write_block(c, 0), 0);
 }
 
 /* What was given up by one transaction is not released by an earlier one. */

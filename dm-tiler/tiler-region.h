@@ -11,7 +11,8 @@
  *	P-ARO	number of a place in a slot, row * S + block: the order of the log
  *	cell	the same place, row * S + column: places of one column lie under one
  *		angle, and a write destroys those of its column in the k - 1 rows that follow
- *	DMT	the map, L-ARO to P-ARO: 16 bits each, in pages
+ *	DMT	the map, L-ARO to P-ARO: 16 bits each, in pages; one more than the P-ARO, so
+ *		that a page that holds nothing is all zeroes
  *
  * tiler-write.c has Algorithm 3, tiler-clean.c Algorithm 2, tiler-map.c the static map.
  * The life of a write is that of engine.h: tiler_place(), tiler_commit() or tiler_abort(); of
@@ -22,7 +23,7 @@
 
 #include "engine.h"
 
-/* An entry of the map: not written, or forgotten since. */
+/* What tiler_entry() says of what was not written, or was forgotten since. */
 #define TILER_NONE		U16_MAX
 /* Places in a slot, at most. */
 #define TILER_MAX_BLOCKS	U16_MAX
@@ -64,7 +65,7 @@ struct tiler_pins {
 /**
  * struct tiler_slot - a slot, and what is in it
  * @number: the caller's own
- * @page: the map, the caller's; a page that holds nothing is all ones
+ * @page: the map, the caller's
  * @changed: a bit for each page that has changed; the caller takes them away
  * @taken: cells that nothing may destroy: current, pinned, or being written
  * @pins: of these the ones that were given up: a map that recovery would rebuild may
@@ -233,14 +234,16 @@ static inline u32 tiler_row_rest(const struct tiler_shape *shape, u32 paro)
 
 static inline u32 tiler_entry(const struct tiler_slot *slot, u32 laro)
 {
-	return le16_to_cpu(slot->page[laro / TILER_PAGE_ENTRIES][laro % TILER_PAGE_ENTRIES]);
+	const __le16 *page = slot->page[laro / TILER_PAGE_ENTRIES];
+
+	return (u16)(le16_to_cpu(page[laro % TILER_PAGE_ENTRIES]) - 1);
 }
 
 static inline void tiler_set_entry(struct tiler_slot *slot, u32 laro, u32 paro)
 {
 	u32 page = laro / TILER_PAGE_ENTRIES;
 
-	slot->page[page][laro % TILER_PAGE_ENTRIES] = cpu_to_le16(paro);
+	slot->page[page][laro % TILER_PAGE_ENTRIES] = cpu_to_le16((u16)(paro + 1));
 	slot->changed |= 1ULL << page;
 }
 

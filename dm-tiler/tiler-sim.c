@@ -707,7 +707,6 @@ static void make_slots(struct sim *s)
 	s->free_seq = alloc(s, s->st.nr_slots, sizeof(*s->free_seq));
 	if (failed(s))
 		return;
-	memset(page, 0xff, (size_t)pages * s->st.nr_slots * SHINGLE_CHUNK_BYTES);
 	for (i = 0; i < s->st.nr_slots; i++) {
 		struct tiler_slot *slot = &s->slot[i];
 
