@@ -243,7 +243,7 @@ static inline void tiler_set_entry(struct tiler_slot *slot, u32 laro, u32 paro)
 {
 	u32 page = laro / TILER_PAGE_ENTRIES;
 
-	slot->page[page][laro % TILER_PAGE_ENTRIES] = cpu_to_le16((u16)(paro + 1));
+	slot->page[page][laro % TILER_PAGE_ENTRIES] = cpu_to_le16((paro + 1) & U16_MAX);
 	slot->changed |= 1ULL << page;
 }
 
