@@ -33,7 +33,7 @@ static int set_order(void *of, u32 greedy, const char **why)
 {
 	struct stl_set *s = of;
 
-	*why = "order=greedy looks through whole cache bands: those of this device are too long, above 1 GiB";
+	*why = "order=greedy looks through whole cache bands: above 1 GiB they are too long";
 	return greedy && s->logs.log_blocks > MAX_GREEDY ? -ERANGE : 0;
 }
 

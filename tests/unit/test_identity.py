@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from labkit import packages
 from labkit.cache import CACHE, LabError
-from ondisk import crc32c, seal
+from ondisk import VERSION, crc32c, seal
 from test_shingle_cli import (BLOCK, CLEAN, DEVICES, FAILED, Set, blank, content,
                               make_swap, put, uuid_of)
 from test_shingle_cli import build_tool, runner     # noqa: F401  pylint: disable=W0611
@@ -115,7 +115,8 @@ def test_probe(run):
     for which in DEVICES:
         said = run("probe", one.path[which])
         assert fields(said) == {
-            "ID_FS_TYPE": "shingle_member", "ID_FS_USAGE": "raid", "ID_FS_VERSION": "3",
+            "ID_FS_TYPE": "shingle_member", "ID_FS_USAGE": "raid",
+            "ID_FS_VERSION": str(VERSION),
             "ID_FS_UUID": uuid_of(one.path["meta"]), "ID_FS_UUID_ENC": uuid_of(one.path["meta"]),
             "ID_FS_LABEL": "my_disk/1", "ID_FS_LABEL_ENC": r"my\x20disk\x2f1",
             "ID_SHINGLE_TARGET": "stl-set", "ID_SHINGLE_DEVICE": which.upper()}
@@ -184,7 +185,8 @@ def test_libblkid_with_our_prober(run, ask, label):
     for which, magic in zip(DEVICES, ("SHMB", "SHMB", "SHSB")):
         code, said = ask(one.path[which])
         assert code == 0 and fields(said) == {
-            "TYPE": "shingle_member", "USAGE": "raid", "VERSION": "3", "SBMAGIC": magic,
+            "TYPE": "shingle_member", "USAGE": "raid", "VERSION": str(VERSION),
+            "SBMAGIC": magic,
             "SBMAGIC_OFFSET": "0", "UUID": uuid_of(one.path["meta"]),
             **({"LABEL": "my disk"} if label else {})}
 
