@@ -26,18 +26,6 @@
  */
 #include "tiler-region.h"
 
-static bool in_place(const struct tiler_region *r)
-{
-	return r->to == r->at;
-}
-
-/* Is this one to be moved? */
-static bool is_left(const struct tiler_region *r, u32 laro)
-{
-	return tiler_entry(r->at, laro) != TILER_NONE &&
-	       (in_place(r) || tiler_entry(r->to, laro) == TILER_NONE);
-}
-
 /* Places that moving all that is left does not need; of writes under way none is moved. */
 static s32 slack(const struct tiler_region *r)
 {
@@ -78,13 +66,13 @@ int tiler_clean_place(struct tiler_region *r, u32 laro, u32 n, struct tiler_run 
 	u32 need = 0, i;
 	s32 room;
 
-	if (in_place(r))
+	if (tiler_in_place(r))
 		return -EBUSY;
 	room = slack(r);
 	n = min3(n, tiler_row_rest(r->shape, r->to->fill),
 		 tiler_blocks(r->shape) - r->to->fill);
 	for (i = 0; i < n; i++) {
-		need += !is_left(r, laro + i);
+		need += !tiler_is_left(r, laro + i);
 		if ((s32)need > room)
 			break;
 	}
@@ -135,21 +123,21 @@ int tiler_clean_next(struct tiler_region *r, u32 most, struct tiler_step *step)
 	r->drain = r->inflight;
 	if (r->inflight)
 		return -EAGAIN;
-	if (in_place(r))
+	if (tiler_in_place(r))
 		most = U32_MAX;
 	step->from = laro;
 	for (; laro < r->shape->logical_blocks && step->n < most; laro++) {
-		if (!is_left(r, laro))
+		if (!tiler_is_left(r, laro))
 			continue;
 		step->runs += laro != next;
 		step->n++;
 		next = laro + 1;
 	}
 	step->until = laro;
-	step->dst = in_place(r) ? 0 : r->to->fill;
-	step->whole_in_memory = in_place(r);
+	step->dst = tiler_in_place(r) ? 0 : r->to->fill;
+	step->whole_in_memory = tiler_in_place(r);
 	r->stepping = true;
-	if (!in_place(r))
+	if (!tiler_in_place(r))
 		r->to->fill += step->n;
 	return 1;
 }
@@ -169,7 +157,7 @@ bool tiler_clean_moved(const struct tiler_region *r, const struct tiler_step *st
 {
 	u32 laro = cursor ? (u32)cursor : step->from;
 
-	while (laro < step->until && !is_left(r, laro))
+	while (laro < step->until && !tiler_is_left(r, laro))
 		laro++;
 	if (laro == step->until)
 		return false;
@@ -177,7 +165,7 @@ bool tiler_clean_moved(const struct tiler_region *r, const struct tiler_step *st
 	out->src = tiler_entry(r->at, laro);
 	out->dst = step->dst + (cursor >> 32);
 	out->n = 1;
-	while (laro + out->n < step->until && is_left(r, laro + out->n))
+	while (laro + out->n < step->until && tiler_is_left(r, laro + out->n))
 		out->n++;
 	return true;
 }
@@ -239,11 +227,11 @@ void tiler_clean_done(struct tiler_region *r, const struct tiler_step *step)
 {
 	u32 paro = step->dst, laro;
 
-	if (in_place(r)) {
+	if (tiler_in_place(r)) {
 		done_in_place(r, step);
 	} else {
 		for (laro = step->from; laro < step->until; laro++) {
-			if (!is_left(r, laro))
+			if (!tiler_is_left(r, laro))
 				continue;
 			__set_bit(tiler_cell(r->shape, paro), r->to->taken);
 			tiler_set_entry(r->to, laro, paro++);
@@ -270,7 +258,7 @@ void tiler_clean_done(struct tiler_region *r, const struct tiler_step *step)
 void tiler_clean_failed(struct tiler_region *r, const struct tiler_step *step)
 {
 	r->stepping = false;
-	if (in_place(r))
+	if (tiler_in_place(r))
 		return;
 	/* What is left counts twice now: where it is, and where it was to go. */
 	if (!r->failed || slack(r) < 0)
@@ -287,7 +275,7 @@ void tiler_clean_failed(struct tiler_region *r, const struct tiler_step *step)
  */
 struct tiler_slot *tiler_clean_flip(struct tiler_region *r)
 {
-	struct tiler_slot *old = in_place(r) ? NULL : r->at;
+	struct tiler_slot *old = tiler_in_place(r) ? NULL : r->at;
 
 	r->at = r->to;
 	r->to = NULL;

@@ -70,6 +70,33 @@ int tiler_map_add(struct tiler_map *m, const struct tiler_zones *z, const char *
 	return 0;
 }
 
+static u64 first_lblk(const struct tiler_stretch *st)
+{
+	return st->first_lblk;
+}
+
+static u64 first_slot(const struct tiler_stretch *st)
+{
+	return st->first_slot;
+}
+
+/* The last stretch that begins at @at or before. */
+static __always_inline const struct tiler_stretch *
+stretch_at(const struct tiler_map *m, u64 at, u64 (*first)(const struct tiler_stretch *st))
+{
+	u32 low = 0, high = m->nr;
+
+	while (high - low > 1) {
+		u32 mid = (low + high) / 2;
+
+		if (at >= first(&m->stretch[mid]))
+			low = mid;
+		else
+			high = mid;
+	}
+	return &m->stretch[low];
+}
+
 /**
  * tiler_map_home() - which region is a logical block of?
  * @m: the map
@@ -81,18 +108,8 @@ int tiler_map_add(struct tiler_map *m, const struct tiler_zones *z, const char *
  */
 struct tiler_home tiler_map_home(const struct tiler_map *m, u64 lblk)
 {
-	u32 low = 0, high = m->nr;
-	struct tiler_home home;
+	struct tiler_home home = { .stretch = stretch_at(m, lblk, first_lblk) };
 
-	while (high - low > 1) {
-		u32 mid = (low + high) / 2;
-
-		if (lblk >= m->stretch[mid].first_lblk)
-			low = mid;
-		else
-			high = mid;
-	}
-	home.stretch = &m->stretch[low];
 	home.region = home.stretch->first_region +
 		      div_u64_rem(lblk - home.stretch->first_lblk,
 				  home.stretch->shape.logical_blocks, &home.laro);
@@ -108,17 +125,7 @@ struct tiler_home tiler_map_home(const struct tiler_map *m, u64 lblk)
  */
 const struct tiler_stretch *tiler_map_slot(const struct tiler_map *m, u32 slot)
 {
-	u32 low = 0, high = m->nr;
-
-	while (high - low > 1) {
-		u32 mid = (low + high) / 2;
-
-		if (slot >= m->stretch[mid].first_slot)
-			low = mid;
-		else
-			high = mid;
-	}
-	return &m->stretch[low];
+	return stretch_at(m, slot, first_slot);
 }
 
 /* Blocks by which row @row of a zone begins later than its first one. */

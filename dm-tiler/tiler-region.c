@@ -81,11 +81,6 @@ int tiler_slot_add_page(const struct tiler_shape *shape, struct tiler_slot *slot
 	return 0;
 }
 
-static bool is_left(const struct tiler_region *r, u32 laro)
-{
-	return tiler_entry(r->at, laro) != TILER_NONE && tiler_entry(r->to, laro) == TILER_NONE;
-}
-
 /**
  * tiler_region_ready() - all pages are there: go on where it had ended
  * @r: the region: @shape, @count, @at and @to are set, the rest is zeroes
@@ -101,7 +96,7 @@ int tiler_region_ready(struct tiler_region *r, const char **why)
 	u32 laro;
 
 	for (laro = 0; r->to && laro < r->shape->logical_blocks; laro++)
-		r->left += is_left(r, laro);
+		r->left += tiler_is_left(r, laro);
 	*why = "a region is moved to where it has no room";
 	return r->to && r->to->fill + r->left > tiler_blocks(r->shape) ? -EUCLEAN : 0;
 }
@@ -364,7 +359,7 @@ u32 tiler_verify(const struct tiler_region *r, shingle_report_fn report, void *c
 		return bad;
 	bad += verify_slot(r, r->to, report, ctx);
 	for (laro = 0; laro < r->shape->logical_blocks; laro++)
-		left += is_left(r, laro);
+		left += tiler_is_left(r, laro);
 	if (left != r->left) {
 		report(ctx, "slot %u: %u blocks are to be moved, counted %u", r->at->number, left,
 		       r->left);

@@ -247,6 +247,19 @@ static inline void tiler_set_entry(struct tiler_slot *slot, u32 laro, u32 paro)
 	slot->changed |= 1ULL << page;
 }
 
+/* It is being cleaned into its own slot. */
+static inline bool tiler_in_place(const struct tiler_region *r)
+{
+	return r->to == r->at;
+}
+
+/* Of a region that is being cleaned: is this one to be moved? */
+static inline bool tiler_is_left(const struct tiler_region *r, u32 laro)
+{
+	return tiler_entry(r->at, laro) != TILER_NONE &&
+	       (tiler_in_place(r) || tiler_entry(r->to, laro) == TILER_NONE);
+}
+
 /* Where the region's newest blocks are. */
 static inline struct tiler_slot *tiler_newest(const struct tiler_region *r)
 {
