@@ -5,12 +5,11 @@ the literature uses, or taken from such traces; measured; replayed on a device b
 import argparse
 import dataclasses
 import json
-import signal
 import sys
 import tempfile
 from pathlib import Path
 
-from probes.cli import Screen
+from probes.cli import Screen, end_in_order
 from probes.device import Device
 from probes.device import Refused as DeviceRefused
 from probes.load import LoadError
@@ -315,15 +314,10 @@ def command_presets(args, _):
     return 0
 
 
-def _terminated(*_):
-    raise KeyboardInterrupt
-
-
 def main(argv=None):
     """scripts/loads/run; returns the exit status."""
     args = parser().parse_args(argv)
-    signal.signal(signal.SIGTERM, _terminated)
-    signal.signal(signal.SIGHUP, _terminated)
+    end_in_order()
     screen = Screen()
     try:
         return {"generate": command_generate, "convert": command_convert,

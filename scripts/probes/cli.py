@@ -242,16 +242,19 @@ def command_compare(args):
     return 0
 
 
-def _terminated(*_):
-    raise KeyboardInterrupt
+def end_in_order():
+    """Who is ended by a signal does what ^C would have him do: settings are restored, nothing
+    is left half written."""
+    def terminated(*_):
+        raise KeyboardInterrupt
+    signal.signal(signal.SIGTERM, terminated)
+    signal.signal(signal.SIGHUP, terminated)
 
 
 def main(argv=None):
     """scripts/skylight; returns the exit status."""
     args = parser().parse_args(argv)
-    # So that settings are restored.
-    signal.signal(signal.SIGTERM, _terminated)
-    signal.signal(signal.SIGHUP, _terminated)
+    end_in_order()
     try:
         return {"run": command_run, "report": command_report,
                 "compare": command_compare}[args.command](args)

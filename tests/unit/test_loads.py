@@ -409,7 +409,7 @@ def test_command_from_end_to_end(tmp_path):
 ])
 def test_refused_in_a_sentence(argv, says, monkeypatch, tmp_path, capsys):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(cli.signal, "signal", lambda *_: None)
+    monkeypatch.setattr(cli, "end_in_order", lambda: None)
     assert cli.main(list(argv)) == cli.USAGE
     told = capsys.readouterr()
     assert told.out == "" and says in told.err
@@ -428,7 +428,7 @@ def test_refused_by_its_form(argv, capsys):
 
 
 def test_a_broken_trace_leaves_no_file(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(cli.signal, "signal", lambda *_: None)
+    monkeypatch.setattr(cli, "end_in_order", lambda: None)
     (tmp_path / "in.csv").write_text(LINE * 70000 + "broken\n")
     assert cli.main(["convert", str(tmp_path / "in.csv"), "--out",
                      str(tmp_path / "out.csv")]) == cli.USAGE
