@@ -597,6 +597,14 @@ def _forget_unpromised(game, sent):
     return failed
 
 
+def _write_unreadable(game, repair=False):
+    """A new activation; what cannot be read any more is written anew."""
+    sent = game.model.sent_by(game.model.marks)
+    game.again(repair=repair)
+    for b in _forget_unpromised(game, sent):
+        game.write(b, must=True)
+
+
 def commit_behind(ctx, geo):
     """A commit fails while a flush waits for its turn: the flush fails too, even
     if by then the fault is gone, since what it builds on is not on the disk."""
@@ -922,10 +930,7 @@ def storm(ctx, geo, seed, inject):
                 game.heal()
                 if game.state() != "rw":
                     downs += 1
-                    sent = game.model.sent_by(game.model.marks)
-                    game.again(repair=True)
-                    for b in _forget_unpromised(game, sent):
-                        game.write(b, must=True)
+                    _write_unreadable(game, repair=True)
                 if rng.random() < .7:
                     inject(game, rng)
             start = rng.randrange(geo.logical)
@@ -950,10 +955,7 @@ def storm(ctx, geo, seed, inject):
         game.heal()
         unreadable = game.compare("after the storm", True)
         state = game.state()
-        sent = game.model.sent_by(game.model.marks)
-        game.again(repair=True)
-        for b in _forget_unpromised(game, sent):
-            game.write(b, must=True)
+        _write_unreadable(game, repair=True)
         ctx.note(f"seed {seed}: {done} requests done, {failed} failed, "
                  f"{len(unreadable)} blocks lost to the medium in the end, "
                  f"{downs} times read-only and repaired, at last {state}")
@@ -1016,10 +1018,7 @@ def full_list(ctx, geo):
                f"of {len(written)} acknowledged blocks {len(failed & written)} are lost")
         expect(game.state() == "ro", f"the state is {game.state()}")
         game.heal()
-        sent = game.model.sent_by(game.model.marks)
-        game.again()
-        for b in _forget_unpromised(game, sent):
-            game.write(b, must=True)
+        _write_unreadable(game)
         game.alive()
 
 
@@ -1617,10 +1616,7 @@ def dead_medium(ctx, geo):
         ctx.note(f"{len(failed)} blocks lost, {count['wcache_dirty_blocks']} "
                  f"left in memory")
         game.heal()
-        sent = game.model.sent_by(game.model.marks)
-        game.again()
-        for b in _forget_unpromised(game, sent):
-            game.write(b, must=True)
+        _write_unreadable(game)
         game.alive()
 
 
