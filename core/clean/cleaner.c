@@ -34,7 +34,7 @@ static void idle_work(struct work_struct *work)
 		spin_lock_irq(&d->map_lock);
 		d->cleaner.idle = true;
 		spin_unlock_irq(&d->map_lock);
-		queue_delayed_work(d->cleaner.wq, &d->cleaner.work, 0);
+		shingle_wake_cleaner(d);
 	}
 }
 

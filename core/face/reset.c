@@ -49,7 +49,7 @@ static void set_resetting(struct shingle_device *d, bool yes)
 	spin_lock_irq(&d->map_lock);
 	d->resetting = yes;
 	/* The cleaner gives up an epoch that is open. */
-	queue_delayed_work(d->cleaner.wq, &d->cleaner.work, 0);
+	shingle_wake_cleaner(d);
 	spin_unlock_irq(&d->map_lock);
 }
 
@@ -123,7 +123,7 @@ int shingle_reset(struct shingle_device *d)
 	set_resetting(d, false);
 	shingle_kick(d);
 	/* Whoever asked for cleaning hears that there is nothing to clean. */
-	queue_delayed_work(d->cleaner.wq, &d->cleaner.work, 0);
+	shingle_wake_cleaner(d);
 	if (err == -EAGAIN)
 		DMERR("%s: reset refused: %s; nothing was erased", device_name(d), interrupted);
 	else if (err)

@@ -396,7 +396,7 @@ void shingle_resume(struct dm_target *ti)
 	spin_unlock_irq(&d->map_lock);
 	WRITE_ONCE(d->stopping, false);
 	WRITE_ONCE(d->suspended, false);
-	queue_delayed_work(d->cleaner.wq, &d->cleaner.work, 0);
+	shingle_wake_cleaner(d);
 	/* Blocks that are away from home since before. */
 	shingle_arm_idle(d);
 }
