@@ -669,6 +669,42 @@ static void tiler_places(struct kunit *test)
 	}
 }
 
+/* Each block is of one region and each slot of one stretch, up to where the next one begins. */
+static void tiler_stretches(struct kunit *test)
+{
+	struct tiler_stretch st[3] = {};
+	struct tiler_map map = { .stretch = st, .max = ARRAY_SIZE(st) };
+	struct tiler_zones z = { .nr = 2, .rows = 4, .columns = 2, .head_tracks = 3, .spares = 1 };
+	u32 i, slot, seen = 0;
+	const char *why = "";
+	u64 lblk = 0, end;
+
+	for (i = 0; i < map.max; i++) {
+		z.track_blocks = 10 - 2 * i;
+		KUNIT_ASSERT_EQ(test, tiler_map_add(&map, &z, &why), 0);
+		z.start += z.nr * (u64)(z.rows + z.head_tracks - 1) * z.track_blocks;
+	}
+	KUNIT_EXPECT_EQ(test, tiler_map_add(&map, &z, &why), -EINVAL);
+	for (i = 0; i < map.nr; i++) {
+		KUNIT_EXPECT_EQ(test, st[i].nr_slots, 2U * (5 - i));
+		for (slot = seen; slot < seen + st[i].nr_slots; slot++)
+			KUNIT_EXPECT_TRUE(test, tiler_map_slot(&map, slot) == &st[i]);
+		seen = slot;
+		end = lblk + st[i].nr_regions * st[i].shape.logical_blocks;
+		for (; lblk < end; lblk++) {
+			struct tiler_home home = tiler_map_home(&map, lblk);
+			u64 at = lblk - st[i].first_lblk;
+
+			KUNIT_EXPECT_TRUE(test, home.stretch == &st[i]);
+			KUNIT_EXPECT_EQ(test, home.region, st[i].first_region +
+					(u32)at / st[i].shape.logical_blocks);
+			KUNIT_EXPECT_EQ(test, home.laro, (u32)at % st[i].shape.logical_blocks);
+		}
+	}
+	KUNIT_EXPECT_EQ(test, seen, map.nr_slots);
+	KUNIT_EXPECT_EQ(test, lblk, map.logical_blocks);
+}
+
 /* A row that is a whole track begins at its first block, whatever the skew. */
 static void tiler_turns(struct kunit *test)
 {
@@ -720,6 +756,7 @@ static struct kunit_case tiler_cases[] = {
 	KUNIT_CASE(tiler_generations),
 	KUNIT_CASE(tiler_shapes),
 	KUNIT_CASE(tiler_places),
+	KUNIT_CASE(tiler_stretches),
 	KUNIT_CASE(tiler_turns),
 	{}
 };
