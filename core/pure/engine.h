@@ -33,6 +33,7 @@
 #include "records.h"
 
 struct shingle_engine_ops;
+struct shingle_pages;
 
 /* So many items that may each be anywhere in memory are looked at in one call. */
 #define SHINGLE_WALK	1024U
@@ -79,6 +80,11 @@ struct shingle_marks {
  * @unsafe_order: feature of tests: records are written before the data that they
  *	speak of are flushed
  * @knows_life: place() is told how long writes will live; core's, after create
+ * @pages: of its map, if that is paged; core's, after create
+ * @call_pages: of them place(), discard(), resolve() and replay() look at so many at most
+ *	in one call
+ * @step_pages: next_step() and verify() look at so many at most, which is also what a
+ *	step holds
  *
  * Engines embed it and add their own state behind it: it comes first, and the tables of
  * their ops say where in that state things are.
@@ -96,23 +102,32 @@ struct shingle_engine {
 	bool in_use;
 	bool unsafe_order;
 	bool knows_life;
+	struct shingle_pages *pages;
+	u32 call_pages;
+	u32 step_pages;
 };
 
 /* What place() says of blocks that are to be gathered. */
 #define SHINGLE_GATHER	1
 /* What place() and discard() say where nothing that is to come will ever make room. */
 #define SHINGLE_FULL	(-EDQUOT)
+/*
+ * What place(), discard(), next_step() and replay() say where shingle_page() or
+ * shingle_page_hold() had to say no: nothing has changed, nothing is held, ask again.
+ */
+#define SHINGLE_ABSENT	(-ENXIO)
 
 enum shingle_run_kind {
 	SHINGLE_RUN_MAPPED,	/* content is at pblk */
 	SHINGLE_RUN_UNWRITTEN,	/* zeroes, but the drive would go and look at pblk */
 	SHINGLE_RUN_ZERO,	/* zeroes, and the drive knows it */
+	SHINGLE_RUN_ABSENT,	/* the page that says it is absent: ask again */
 };
 
 /**
  * struct shingle_run - consecutive logical blocks at consecutive places
  * @lblk: first logical block
- * @pblk: where it is, meaningless for SHINGLE_RUN_ZERO
+ * @pblk: where it is, meaningless for SHINGLE_RUN_ZERO and SHINGLE_RUN_ABSENT
  * @n: length, at least 1
  * @kind: what is to be found there
  */
@@ -360,10 +375,34 @@ struct shingle_gather_ops {
 };
 
 /**
+ * struct shingle_page_ops - a map that may be larger than RAM
+ * @nr_pages: how many pages it has
+ * @check: could the engine have written this into a page?  0, or -EUCLEAN if no state has
+ *	such a page.  Looks at nothing but what is constant.
+ * @blocks: logical blocks that nobody can find any more if the page is lost: one run that
+ *	holds them all
+ *
+ * Left out, all of them, by an engine whose map is in its own memory.  pages.h says what
+ * others call: shingle_page() to look, shingle_page_hold() for what will be changed, from
+ * place() to commit() or abort(), from next_step() to step_done() or step_failed(), or
+ * within one call; shingle_page_dirty() where it is.
+ *
+ * Pages go into a checkpoint as pieces do, each of a moment of its own, and are left out
+ * of encode().  A record is replayed onto pages that may be newer or older than it, and
+ * than each other: so it says all that it changes, and nothing of that may be looked up
+ * in what is replayed onto.
+ */
+struct shingle_page_ops {
+	u64 (*nr_pages)(const struct shingle_layout *layout);
+	int (*check)(const struct shingle_engine *e, u32 nr, const void *page);
+	void (*blocks)(const struct shingle_engine *e, u32 nr, u64 *lblk, u64 *n);
+};
+
+/**
  * struct shingle_observe_ops - what a person sees and asks
  * @verify: report every broken invariant in the part of the state at *@cursor, 0 at
  *	first and SHINGLE_NOWHERE after the last one; return how many.  I/O may come
- *	between.
+ *	between.  Where a page is absent *@cursor stays, and nothing is reported.
  * @map_bytes: RAM used for maps
  * @cached_blocks: logical blocks that live away from home
  * @message: a message of several words; 0, or 1 if only a part was done and it is to be
@@ -407,6 +446,7 @@ struct shingle_observe_ops {
  * @clean: what is moved
  * @state: what a power cut leaves
  * @gather: writes that cost less together; most engines have none
+ * @pages: a map that may be larger than RAM; most engines have none
  * @observe: what a person sees and asks
  */
 struct shingle_engine_ops {
@@ -429,6 +469,7 @@ struct shingle_engine_ops {
 	struct shingle_clean_ops clean;
 	struct shingle_state_ops state;
 	struct shingle_gather_ops gather;
+	struct shingle_page_ops pages;
 	struct shingle_observe_ops observe;
 };
 

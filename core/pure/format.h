@@ -28,6 +28,7 @@
 #define SHINGLE_MAGIC_JOURNAL	0x4c4a4853U	/* "SHJL" journal block */
 #define SHINGLE_MAGIC_CHUNK	0x4b434853U	/* "SHCK" checkpoint chunk */
 #define SHINGLE_MAGIC_FOOTER	0x54464853U	/* "SHFT" checkpoint footer */
+#define SHINGLE_MAGIC_PAGE	0x47504853U	/* "SHPG" page of a map */
 #define SHINGLE_MAGIC_MEMBER	0x424d4853U	/* "SHMB" first and last of other devices */
 
 #define SHINGLE_UUID_SIZE	16

@@ -72,6 +72,7 @@ struct shingle_area {
  * @ckpt: the two checkpoint slots
  * @journal: the journal ring
  * @journal_gap_blocks: what a journal write may destroy in front of it
+ * @pages: two places for each page of a map that is paged; of no block if it is not
  * @ckpt_stretch_blocks: see struct shingle_sb
  * @head_tracks: width of the write head in tracks, 1 on a conventional medium
  * @band_blocks: blocks in a band of each role, 0 of a role that has no bands
@@ -102,6 +103,7 @@ struct shingle_layout {
 	struct shingle_area ckpt[2];
 	struct shingle_area journal;
 	u64 journal_gap_blocks;
+	struct shingle_area pages;
 	u32 ckpt_stretch_blocks;
 	u32 head_tracks;
 	u32 band_blocks[SHINGLE_NR_ROLES];

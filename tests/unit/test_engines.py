@@ -71,6 +71,19 @@ def test_recovery_of_a_ring():
         assert each < band // 64 + 128, line
 
 
+def test_pages_of_a_map():
+    """Frames as few as may be: nothing is lost, nobody waits for ever; and a scan drives
+    out nothing that is used all the time."""
+    done = exercise(SEED, 200, tool="pages-test")
+    assert done.returncode == 0, done.stdout + done.stderr
+    pages, scan = done.stdout.splitlines()
+    for what, least in (("checkpoints", 5000), ("that failed", 200), ("power cuts", 1000),
+                        ("waits", 50000), ("times grown", 3)):
+        assert int(re.search(rf"(\d+) {what}", pages)[1]) > least, pages
+    missed, used = map(int, re.search(r"(\d+) of (\d+) pages", scan).groups())
+    assert used > 10000 and missed < used // 100, scan
+
+
 @pytest.mark.parametrize("feature", ["unsafe_record", "unsafe_sync1", "unsafe_sync2",
                                      "unsafe_sync4", "unsafe_retire", "unsafe_reuse",
                                      "unsafe_order"])
