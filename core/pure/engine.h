@@ -388,7 +388,7 @@ struct shingle_gather_ops {
  * within one call; shingle_page_dirty() where it is.
  *
  * Pages go into a checkpoint as pieces do, each of a moment of its own, and are left out
- * of encode().  A record is replayed onto pages that may be newer or older than it, and
+ * of @state.pieces.  A record is replayed onto pages that may be newer or older than it, and
  * than each other: so it says all that it changes, and nothing of that may be looked up
  * in what is replayed onto.
  */
@@ -402,7 +402,8 @@ struct shingle_page_ops {
  * struct shingle_observe_ops - what a person sees and asks
  * @verify: report every broken invariant in the part of the state at *@cursor, 0 at
  *	first and SHINGLE_NOWHERE after the last one; return how many.  I/O may come
- *	between.  Where a page is absent *@cursor stays, and nothing is reported.
+ *	between.  Where a page is absent *@cursor stays, and nothing is reported;
+ *	what needs one that shingle_page_lost() is left out.
  * @map_bytes: RAM used for maps
  * @cached_blocks: logical blocks that live away from home
  * @message: a message of several words; 0, or 1 if only a part was done and it is to be

@@ -16,6 +16,8 @@
 #endif
 
 #include "exercise.h"
+#include "pages.h"
+#include "recover.h"
 
 #define MAX_FLIGHT	4
 #define MAX_HISTORY	48
@@ -116,6 +118,14 @@ static bool same_piece(const struct chunk *a, const struct chunk *b)
  * @loaded: nothing was written of this engine yet
  * @next_from: first record to replay on it
  * @cursor: where it stands, U64_MAX when none is being taken
+ * @store: of each page, what is in its two places
+ * @places: where pages are, as the last footer has it
+ * @next_places: as the next one will have it
+ * @page_cursor: where the checkpoint being taken looks for changed pages, SHINGLE_NO_PAGE
+ *	when it has them
+ * @places_cursor: which piece of where they are it takes next
+ * @spoiling: pages are read as they were not written
+ * @spoiling_seed: in which way
  */
 struct exercise {
 	const struct shingle_exercise_plan *plan;
@@ -150,6 +160,13 @@ struct exercise {
 	bool loaded;
 	u32 next_from;
 	u64 cursor;
+	struct shingle_chunk *store;
+	u8 *places;
+	u8 *next_places;
+	u32 page_cursor;
+	u64 places_cursor;
+	bool spoiling;
+	u32 spoiling_seed;
 };
 
 static u32 rnd(struct exercise *x, u32 below)
@@ -252,6 +269,206 @@ static int check_window(struct exercise *x, u64 pblk, u32 n, const char *who)
 }
 
 /* ------------------------------------------------------------------------
+ * Pages of the map
+ */
+
+static void checkpoint_some(struct exercise *x);
+static void spoil(struct exercise *x, void *buf, u32 bytes);
+
+static u64 nr_pages(const struct exercise *x)
+{
+	const struct shingle_engine_ops *ops = x->plan->ops;
+
+	return ops->pages.nr_pages ? ops->pages.nr_pages(x->plan->layout) : 0;
+}
+
+static int read_store(void *ctx, enum shingle_dev dev, u64 block, u32 n, void *buf)
+{
+	struct exercise *x = ctx;
+	struct shingle_chunk *c = buf;
+	u32 at = block - x->plan->layout->pages.start, rng = x->rng;
+
+	memcpy(buf, &x->store[at], (size_t)n * SHINGLE_BLOCK_SIZE);
+	if (!x->spoiling)
+		return 0;
+	/* In the same way each time. */
+	x->rng = (x->spoiling_seed + at) * 2654435761U | 1;
+	spoil(x, c->payload, 64);
+	x->rng = rng;
+	shingle_page_seal(x->plan->layout, c, at / 2, at % 2 ? SHINGLE_PAGE_B : SHINGLE_PAGE_A, 1);
+	return 0;
+}
+
+static struct shingle_reader store_reader(struct exercise *x)
+{
+	return (struct shingle_reader){ .read = read_store, .ctx = x };
+}
+
+/* What was asked for comes. */
+static void read_pages(struct exercise *x)
+{
+	const struct shingle_layout *l = x->plan->layout;
+	struct shingle_pages *p = x->e->pages;
+	enum shingle_page_place place;
+	struct shingle_frame *f;
+	u32 i;
+	int err;
+
+	while (p && (i = shingle_pages_wanted(p)) != SHINGLE_NO_PAGE) {
+		f = &p->frame[i];
+		place = shingle_place_of(p->places, f->nr);
+		read_store(x, shingle_meta_dev(l), shingle_page_block(l, f->nr, place), 1,
+			   f->block);
+		err = shingle_page_check(l, x->e, f->block, f->nr, place);
+		if (err)
+			fail(x, "page %u is read as it was not written", f->nr);
+		shingle_pages_here(p, i, err);
+		x->res->pages_read++;
+	}
+}
+
+/*
+ * The engine has said that it lacks something, which is seen to.  Returns whether it is
+ * asked again now; else whoever wants it waits, though not if the host is quiet.
+ */
+static bool see_to(struct exercise *x)
+{
+	int err = shingle_pages_ask(x->e->pages);
+	u32 limit = 8 + 8 * MAX_CHUNKS;
+
+	if (!err) {
+		if (x->quiet || rnd(x, 2))
+			read_pages(x);
+		return x->quiet || rnd(x, 2);
+	}
+	if (err != -EBUSY && err != -EAGAIN) {
+		fail(x, "a page that was never lost is");
+		return false;
+	}
+	x->res->crowds++;
+	read_pages(x);
+	do
+		checkpoint_some(x);
+	while (x->quiet && x->cursor != U64_MAX && --limit);
+	return x->quiet;
+}
+
+/* It would be a wait without an end. */
+static bool too_often(struct exercise *x, u32 *tries)
+{
+	if (++*tries < 64)
+		return false;
+	fail(x, "a page is never there when it is needed");
+	return true;
+}
+
+static enum shingle_asker host(const struct exercise *x)
+{
+	return x->quiet ? SHINGLE_ASKER_FRONT : SHINGLE_ASKER_HOT;
+}
+
+/* next_step(); what has to wait for a page is offered later. */
+static int next_step(struct exercise *x, enum shingle_why why, struct shingle_step *step)
+{
+	u32 tries = 0;
+	bool again;
+	int r;
+
+	do {
+		shingle_pages_begin(x->e, SHINGLE_ASKER_CLEAN);
+		r = x->plan->ops->clean.next_step(x->e, why, step);
+		again = r == SHINGLE_ABSENT && see_to(x);
+		if (r == SHINGLE_ABSENT && x->e->pages)
+			x->e->pages->asker = SHINGLE_ASKER_CLEAN;
+		shingle_pages_end(x->e, r == SHINGLE_ABSENT);
+	} while (again && !too_often(x, &tries));
+	return r == SHINGLE_ABSENT ? -EAGAIN : r;
+}
+
+static void resolve(struct exercise *x, u64 lblk, u32 n, struct shingle_run *run)
+{
+	u32 tries = 0;
+
+	for (;;) {
+		x->plan->ops->map.resolve(x->e, lblk, n, run);
+		if (run->kind != SHINGLE_RUN_ABSENT)
+			return;
+		read_pages(x);
+		if (shingle_pages_ask(x->e->pages) || too_often(x, &tries)) {
+			fail(x, "a read finds no frame for its page");
+			return;
+		}
+		read_pages(x);
+	}
+}
+
+/* One round of a checkpoint: some of the pages that have changed. */
+static void checkpoint_pages(struct exercise *x)
+{
+	const struct shingle_layout *l = x->plan->layout;
+	struct shingle_pages *p = x->e->pages;
+	enum shingle_page_place place;
+	struct shingle_chunk *c;
+	u32 nr[4], n, i;
+
+	n = shingle_pages_dirty(p, &x->page_cursor, nr, 1 + rnd(x, ARRAY_SIZE(nr)));
+	for (i = 0; i < n; i++) {
+		place = shingle_place_other(shingle_place_of(p->places, nr[i]));
+		c = &x->store[2 * nr[i] + (place == SHINGLE_PAGE_B)];
+		shingle_pages_copy(p, nr[i], c->payload);
+		if (shingle_place_of(p->next, nr[i]) != place ||
+		    shingle_place_of(x->places, nr[i]) == place)
+			fail(x, "page %u is written over the one that counts", nr[i]);
+		shingle_page_seal(l, c, nr[i], place, 1);
+	}
+}
+
+/* The next piece of where pages are; false if there is no other. */
+static bool checkpoint_places(struct exercise *x)
+{
+	u8 *buf = x->next[MAX_CHUNKS].payload;
+	u64 index;
+	u32 bytes;
+
+	if (!nr_pages(x))
+		return false;
+	if (!x->places_cursor)
+		memcpy(x->next_places, x->places, DIV_ROUND_UP(nr_pages(x), 4));
+	if (!x->places_cursor && x->all)
+		memset(x->next_places, 0, DIV_ROUND_UP(nr_pages(x), 4));
+	if (shingle_places_encode_next(x->e->pages, x->all, &x->places_cursor, &index, buf,
+				       &bytes)) {
+		memset(x->next_places, 0, DIV_ROUND_UP(nr_pages(x), 4));
+		memcpy(x->next_places, buf, bytes);
+	}
+	return x->places_cursor != SHINGLE_NOWHERE;
+}
+
+static void checkpoint_counts(struct exercise *x)
+{
+	u32 cursor = 0;
+
+	if (!nr_pages(x))
+		return;
+	memcpy(x->places, x->next_places, DIV_ROUND_UP(nr_pages(x), 4));
+	while (shingle_pages_written(x->e->pages, &cursor, true))
+		;
+}
+
+/* Of a page that a checkpoint without a footer has written something may be there. */
+static void tear_pages(struct exercise *x)
+{
+	u64 i;
+
+	for (i = 0; i < nr_pages(x); i++) {
+		u32 side = shingle_place_of(x->places, i) == SHINGLE_PAGE_A;
+
+		if (!rnd(x, 4))
+			x->store[2 * i + side].payload[rnd(x, SHINGLE_CHUNK_BYTES)]++;
+	}
+}
+
+/* ------------------------------------------------------------------------
  * The journal
  */
 
@@ -268,7 +485,7 @@ static u32 mapped_content(struct exercise *x, u64 lblk)
 {
 	struct shingle_run run;
 
-	x->plan->ops->map.resolve(x->e, lblk, 1, &run);
+	resolve(x, lblk, 1, &run);
 	return run.kind == SHINGLE_RUN_MAPPED ? medium_read(x, run.pblk) : 0;
 }
 
@@ -343,7 +560,7 @@ static int check_block(struct exercise *x, u64 lblk)
 	struct shingle_run run;
 	u32 content;
 
-	x->plan->ops->map.resolve(x->e, lblk, x->plan->layout->logical_blocks - lblk, &run);
+	resolve(x, lblk, x->plan->layout->logical_blocks - lblk, &run);
 	if (run.lblk != lblk || !run.n)
 		return fail(x, "block %llu resolves to an empty run", (unsigned long long)lblk);
 	if (run.kind != SHINGLE_RUN_ZERO && !in_one_band(x, &run))
@@ -395,21 +612,30 @@ static bool gathered(const struct exercise *x, u64 lblk, u64 n)
 /* Place a write: 0; 1 if it has to wait; SHINGLE_FULL, of which nothing may be left. */
 static int place(struct exercise *x, u64 lblk, u32 n, struct flight *f)
 {
-	u32 i;
+	u32 i, tries = 0;
 	int r = SHINGLE_GATHER;
+	bool again = true;
 
 	/* What is there already is newer than what is on the medium. */
 	f->run.lblk = lblk;
 	if (gathered(x, lblk, n))
 		f->run.n = min_t(u64, n, x->e->gather_blocks - lblk % x->e->gather_blocks);
 	else
+		r = SHINGLE_ABSENT;
+	while (r == SHINGLE_ABSENT && again && !too_often(x, &tries)) {
+		shingle_pages_begin(x->e, host(x));
 		r = x->plan->ops->map.place(x->e, lblk, n, rnd(x, SHINGLE_NR_LIVES), &f->run);
+		again = r == SHINGLE_ABSENT && see_to(x);
+		if (x->e->pages)
+			x->e->pages->asker = host(x);
+		shingle_pages_end(x->e, r == SHINGLE_ABSENT);
+	}
 	if (r == SHINGLE_GATHER && f->run.n && f->run.n <= n) {
 		gather_write(x, f);
 		return 0;
 	}
 
-	if (r == -ENOSPC || r == -EBUSY)
+	if (r == -ENOSPC || r == -EBUSY || r == SHINGLE_ABSENT)
 		return 1;
 	if (r == SHINGLE_FULL) {
 		x->res->refused++;
@@ -537,12 +763,20 @@ static int forget_some(struct exercise *x, u64 lblk, u64 n)
 	struct shingle_record rec[16];
 	struct shingle_emit emit = { .rec = rec, .max = x->plan->ops->discard_records,
 				     .seq = x->seq };
-	bool dropped = false;
+	bool dropped = false, again;
 	u64 done = 0, i;
+	u32 tries = 0;
 	int r;
 
-	r = x->plan->ops->map.discard(x->e, lblk, n, &done, &dropped, &emit);
-	if (r == -EBUSY)
+	do {
+		shingle_pages_begin(x->e, host(x));
+		r = x->plan->ops->map.discard(x->e, lblk, n, &done, &dropped, &emit);
+		again = r == SHINGLE_ABSENT && see_to(x);
+		if (x->e->pages)
+			x->e->pages->asker = host(x);
+		shingle_pages_end(x->e, r == SHINGLE_ABSENT);
+	} while (again && !too_often(x, &tries));
+	if (r == -EBUSY || r == SHINGLE_ABSENT)
 		return 0;
 	if (r == SHINGLE_FULL) {
 		x->res->refused++;
@@ -612,12 +846,13 @@ static int turn(struct exercise *x)
 }
 
 static void checkpoint_if_full(struct exercise *x);
-static void checkpoint_some(struct exercise *x);
 
 /* The host goes on while a step is carried out, and so do checkpoints. */
 static int meanwhile(struct exercise *x)
 {
 	checkpoint_if_full(x);
+	if (!rnd(x, 4))
+		read_pages(x);
 	switch (rnd(x, x->quiet ? 2 : 12)) {
 	case 0:
 		return x->quiet ? 0 : start_write(x);
@@ -766,7 +1001,7 @@ static int carry_out(struct exercise *x, const struct shingle_step *step)
 static int clean(struct exercise *x, enum shingle_why why, bool may_cut)
 {
 	struct shingle_step step;
-	int r = x->plan->ops->clean.next_step(x->e, why, &step);
+	int r = next_step(x, why, &step);
 
 	if (r <= 0)
 		return r == -EAGAIN ? 0 : r;
@@ -927,7 +1162,7 @@ static void end_all_writes(struct exercise *x)
 static int help(struct exercise *x, enum shingle_why why)
 {
 	struct shingle_step step;
-	int r = x->plan->ops->clean.next_step(x->e, why, &step);
+	int r = next_step(x, why, &step);
 
 	checkpoint_if_full(x);
 	if (r > 0 && carry_out(x, &step))
@@ -1100,23 +1335,35 @@ static void checkpoint_some(struct exercise *x)
 		x->cursor = 0;
 		x->nr_next = 0;
 		x->next_from = x->nr_records;
+		x->page_cursor = nr_pages(x) ? 0 : SHINGLE_NO_PAGE;
+		x->places_cursor = 0;
 		x->all = x->loaded || !rnd(x, 8);
 		return;
 	}
-	if (shingle_encode_next(x->plan->layout, x->e, x->all, &x->cursor, &c->index, c->payload,
+	if (x->page_cursor != SHINGLE_NO_PAGE) {
+		checkpoint_pages(x);
+		return;
+	}
+	if (x->cursor != SHINGLE_NOWHERE - 1 &&
+	    shingle_encode_next(x->plan->layout, x->e, x->all, &x->cursor, &c->index, c->payload,
 				&c->bytes)) {
 		x->nr_next++;
 		if (!x->all)
 			check_unmarked(x, from, c->index);
 		return;
 	}
-	if (x->cursor != SHINGLE_NOWHERE)
+	if (x->cursor != SHINGLE_NOWHERE && x->cursor != SHINGLE_NOWHERE - 1)
 		return;
-	if (!x->all)
+	if (!x->all && x->cursor == SHINGLE_NOWHERE)
 		check_unmarked(x, from, U64_MAX);
+	/* The engine's pieces are there. */
+	x->cursor = SHINGLE_NOWHERE - 1;
+	if (checkpoint_places(x))
+		return;
 	/* All pieces are there: commit, then they count. */
 	make_durable(x);
 	put_pieces(x);
+	checkpoint_counts(x);
 	x->loaded = false;
 	x->nr_records -= x->next_from;
 	x->durable -= x->next_from;
@@ -1163,6 +1410,9 @@ static void end_engine(struct exercise *x)
 
 	if (bypassed != U64_MAX)
 		x->res->bypassed += bypassed;
+	if (x->e->pages)
+		x->res->pages_written += x->e->pages->writes;
+	shingle_pages_destroy(x->e);
 	x->plan->ops->destroy(x->e);
 	x->e = NULL;
 }
@@ -1174,6 +1424,9 @@ static int start_engine(struct exercise *x)
 
 	if (x->plan->ops->create(&x->e, x->plan->layout, &why))
 		return fail(x, "cannot create the engine: %s", why);
+	if (nr_pages(x) &&
+	    shingle_pages_create(x->e, nr_pages(x), shingle_pages_least(x->e) + rnd(x, 4), &why))
+		return fail(x, "cannot create the pages of the engine: %s", why);
 	x->e->knows_life = true;
 	x->loaded = true;
 	for (f = x->plan->features; f && *f; f++) {
@@ -1255,12 +1508,19 @@ static int clean_nonsense(struct exercise *x, struct shingle_engine *e)
 {
 	const struct shingle_engine_ops *ops = x->plan->ops;
 	u32 limit = 4 * x->plan->layout->logical_blocks + 16;
+	const struct shingle_reader reader = store_reader(x);
 	struct shingle_step step;
+	bool waits = false;
 	int r;
 
-	while ((r = ops->clean.next_step(e, SHINGLE_WHY_FORCED, &step)) && --limit) {
+	for (; --limit; shingle_pages_end(e, waits)) {
 		struct shingle_emit emit = { .rec = x->rec, .seq = x->seq };
 
+		shingle_pages_begin(e, SHINGLE_ASKER_LOAD);
+		r = ops->clean.next_step(e, SHINGLE_WHY_FORCED, &step);
+		if (!r)
+			break;
+		waits = r == SHINGLE_ABSENT && !shingle_fetch(&reader, x->plan->layout, e);
 		if (r > 0) {
 			emit.max = shingle_step_records(e, &step);
 			ask_step(e, &step);
@@ -1272,6 +1532,38 @@ static int clean_nonsense(struct exercise *x, struct shingle_engine *e)
 	return limit ? 0 : fail(x, "a clean of nonsense has no end");
 }
 
+/* replay(), until it lacks no page: SHINGLE_ABSENT if one cannot be used. */
+static int replay(struct exercise *x, struct shingle_engine *e, const struct shingle_record *rec)
+{
+	const struct shingle_reader reader = store_reader(x);
+	bool again;
+	int r;
+
+	do {
+		shingle_pages_begin(e, SHINGLE_ASKER_LOAD);
+		r = x->plan->ops->state.replay(e, rec);
+		again = r == SHINGLE_ABSENT && !shingle_fetch(&reader, x->plan->layout, e);
+		shingle_pages_end(e, again);
+	} while (again);
+	return r;
+}
+
+static void no_report(void *ctx, const char *fmt, ...) __printf(2, 3);
+static void no_report(void *ctx, const char *fmt, ...)
+{
+}
+
+/* What is wrong with a page is seen when it is looked at; not before, nor all of it. */
+static u32 nonsense_shows(struct exercise *x, struct shingle_engine *e)
+{
+	const struct shingle_reader reader = store_reader(x);
+
+	if (!e->pages)
+		return shingle_verify(e, report, x);
+	shingle_fetch_verify(&reader, x->plan->layout, e, no_report, NULL);
+	return 0;
+}
+
 /*
  * Metadata that make no sense are refused, or lead to a map that contradicts
  * nothing and can be looked at.  Checksums say otherwise before, but not of what a
@@ -1280,6 +1572,8 @@ static int clean_nonsense(struct exercise *x, struct shingle_engine *e)
 static int load_nonsense(struct exercise *x)
 {
 	const struct shingle_engine_ops *ops = x->plan->ops;
+	const struct shingle_reader reader = store_reader(x);
+	const struct shingle_layout *l = x->plan->layout;
 	struct shingle_engine *e;
 	struct shingle_run run;
 	const char *why = "";
@@ -1295,6 +1589,15 @@ static int load_nonsense(struct exercise *x)
 		kvfree(c);
 		return fail(x, "cannot create an engine for nonsense: %s", why);
 	}
+	if (nr_pages(x)) {
+		err = shingle_pages_create(e, nr_pages(x), shingle_pages_least(e), &why) ?:
+		      shingle_places_decode(e->pages, SHINGLE_CHUNK_CORE + 1, x->places,
+					    DIV_ROUND_UP(nr_pages(x), 4));
+		if (err)
+			return fail(x, "cannot create pages for nonsense: %s", why);
+	}
+	x->spoiling = true;
+	x->spoiling_seed = x->rng;
 	for (i = 0; !err && i < x->nr_ckpt; i++) {
 		*c = x->ckpt[x->order[i]];
 		spoil(x, c->payload, c->bytes);
@@ -1313,26 +1616,31 @@ static int load_nonsense(struct exercise *x)
 			spoil(x, &rec, sizeof(rec));
 		if (!rnd(x, 16))
 			rec = x->journal[rnd(x, x->nr_records)];
-		err = ops->state.replay(e, &rec);
+		err = replay(x, e, &rec);
+		/* A page that makes no sense. */
+		if (err == SHINGLE_ABSENT)
+			err = -EUCLEAN;
 	}
 	err = err ?: ops->state.ready(e, &why);
 	if (!err) {
 		x->res->nonsense++;
 		for (lblk = 0; lblk < x->plan->layout->logical_blocks; lblk += run.n) {
-			ops->map.resolve(e, lblk, x->plan->layout->logical_blocks - lblk, &run);
+			shingle_fetch_run(&reader, l, e, lblk, l->logical_blocks - lblk, &run);
 			if (!run.n)
 				break;
 		}
-		if (lblk < x->plan->layout->logical_blocks || shingle_verify(e, report, x))
+		if (lblk < l->logical_blocks || nonsense_shows(x, e))
 			err = fail(x, "nonsense leads to a map that contradicts itself");
 		err = err ?: clean_nonsense(x, e);
-		if (!err && shingle_verify(e, report, x))
+		if (!err && nonsense_shows(x, e))
 			err = fail(x, "nonsense contradicts itself when it was cleaned");
 	} else if (err != -EUCLEAN) {
 		err = fail(x, "nonsense is refused with %d", err);
 	} else {
 		err = 0;
 	}
+	x->spoiling = false;
+	shingle_pages_destroy(e);
 	ops->destroy(e);
 	kvfree(c);
 	return err;
@@ -1380,8 +1688,14 @@ static int power_cut(struct exercise *x)
 			return fail(x, "checkpoint piece %llu is not taken back",
 				    (unsigned long long)c->index);
 	}
+	if (nr_pages(x)) {
+		tear_pages(x);
+		if (shingle_places_decode(x->e->pages, SHINGLE_CHUNK_CORE + 1, x->places,
+					  DIV_ROUND_UP(nr_pages(x), 4)))
+			return fail(x, "where pages are is not taken back");
+	}
 	for (i = x->ckpt_from; i < end; i++) {
-		if (x->plan->ops->state.replay(x->e, &x->journal[i]))
+		if (replay(x, x->e, &x->journal[i]))
 			return fail(x, "record of type %u is not replayed",
 				    le16_to_cpu(x->journal[i].type));
 	}
@@ -1392,6 +1706,14 @@ static int power_cut(struct exercise *x)
 	x->res->cuts++;
 	if (check_recovered(x) || load_nonsense(x))
 		return -EUCLEAN;
+	/* As core does before it lets anybody in. */
+	if (x->e->pages && x->e->pages->spoken > x->e->pages->most) {
+		do
+			checkpoint_some(x);
+		while (x->cursor != U64_MAX);
+		shingle_pages_shrink(x->e->pages);
+		x->res->grown++;
+	}
 	if (exact && x->plan->ops->observe.cached_blocks(x->e) != cached)
 		return fail(x, "after cut %llu %llu blocks are cached, not %llu",
 			    (unsigned long long)x->res->cuts,
@@ -1400,6 +1722,14 @@ static int power_cut(struct exercise *x)
 	make_durable(x);
 	/* The host does not wait for that. */
 	return rnd(x, 4) ? clean(x, SHINGLE_WHY_RECOVERY, false) : 0;
+}
+
+static u32 verify(struct exercise *x)
+{
+	const struct shingle_reader reader = store_reader(x);
+
+	read_pages(x);
+	return shingle_fetch_verify(&reader, x->plan->layout, x->e, report, x);
 }
 
 static int one_round(struct exercise *x)
@@ -1412,6 +1742,8 @@ static int one_round(struct exercise *x)
 	int r = 0;
 
 	checkpoint_if_full(x);
+	if (!rnd(x, 4))
+		read_pages(x);
 	if (x->e->gather_blocks && !rnd(x, 24)) {
 		r = rnd(x, 2) ? run_epoch(x, x->plan->cuts) : flush_all(x, x->plan->cuts);
 		return r > 0 ? power_cut(x) : r;
@@ -1430,7 +1762,7 @@ static int one_round(struct exercise *x)
 		shingle_release_all(x->e, x->seq - 1);
 	else if (dice < 97)
 		checkpoint_some(x);
-	else if (dice < 98 && shingle_verify(x->e, report, x))
+	else if (dice < 98 && verify(x))
 		return -EUCLEAN;
 	else if (dice < 98 && !rnd(x, 8))
 		return turn(x);
@@ -1467,12 +1799,18 @@ static int allocate(struct exercise *x)
 	x->order = kvcalloc(MAX_CHUNKS, sizeof(*x->order), GFP_KERNEL);
 	/* And one to compare with. */
 	x->next = kvcalloc(MAX_CHUNKS + 1, sizeof(*x->next), GFP_KERNEL);
+	x->store = kvcalloc(max_t(u64, 2 * nr_pages(x), 1), sizeof(*x->store), GFP_KERNEL);
+	x->places = kvcalloc(2, SHINGLE_CHUNK_BYTES, GFP_KERNEL);
+	if (!x->store || !x->places)
+		return -ENOMEM;
+	x->next_places = x->places + SHINGLE_CHUNK_BYTES;
 	if (!x->model || !x->dirty || !x->frozen || !x->journal || !x->ckpt || !x->order ||
 	    !x->next)
 		return -ENOMEM;
 	for (i = 0; i < l->logical_blocks; i++)
 		x->model[i].nr = 1;
-	return shingle_pieces_nr(x->plan->ops->state.pieces, U32_MAX, l) < MAX_CHUNKS ? 0 : -EINVAL;
+	return shingle_pieces_nr(x->plan->ops->state.pieces, U32_MAX, l) < MAX_CHUNKS &&
+	       nr_pages(x) <= SHINGLE_PLACES_PER_PIECE ? 0 : -EINVAL;
 }
 
 static int run(struct exercise *x)
@@ -1502,7 +1840,7 @@ static int run(struct exercise *x)
 		err = -EUCLEAN;
 	if (!err)
 		err = check_all(x);
-	if (!err && shingle_verify(x->e, report, x))
+	if (!err && verify(x))
 		err = -EUCLEAN;
 	return err;
 }
@@ -1579,6 +1917,8 @@ void shingle_exercise_layout(struct shingle_layout *l, const struct shingle_engi
 		describe(l, shape);
 	shingle_layout_index(l);
 	l->logical_blocks = ops->logical_blocks(l);
+	if (ops->pages.nr_pages)
+		l->pages.blocks = 2 * ops->pages.nr_pages(l);
 }
 EXPORT_SYMBOL_GPL(shingle_exercise_layout);
 
@@ -1623,6 +1963,8 @@ int shingle_exercise(const struct shingle_exercise_plan *plan,
 	kvfree(x->ckpt);
 	kvfree(x->order);
 	kvfree(x->next);
+	kvfree(x->store);
+	kvfree(x->places);
 	kvfree(x);
 	return err;
 }

@@ -44,6 +44,10 @@ struct shingle_exercise_plan {
  * @bypassed: of @writes, those that the engine says went past its cache
  * @nonsense: times that spoilt metadata led to a sound map
  * @destroyed: blocks that wide writes destroyed
+ * @pages_read: pages of the map that were read
+ * @pages_written: that checkpoints have written
+ * @crowds: times that a checkpoint had to make room for changed ones
+ * @grown: recoveries after which a checkpoint had to
  */
 struct shingle_exercise_result {
 	char error[256];
@@ -61,6 +65,10 @@ struct shingle_exercise_result {
 	u64 bypassed;
 	u64 nonsense;
 	u64 destroyed;
+	u64 pages_read;
+	u64 pages_written;
+	u64 crowds;
+	u64 grown;
 };
 
 /**

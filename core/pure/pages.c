@@ -188,8 +188,9 @@ static void keep(struct shingle_pages *p, u32 i)
 
 	if (asker == SHINGLE_ASKER_HOT || f->keepers & BIT(asker) || !p->max_kept[asker])
 		return;
-	if (WARN_ON_ONCE(p->nr_kept[asker] == p->max_kept[asker]))
-		return;
+	/* He wants something else by now. */
+	if (p->nr_kept[asker] == p->max_kept[asker])
+		shingle_pages_drop(p, asker);
 	f->keepers |= BIT(asker);
 	f->pins++;
 	p->kept[asker][p->nr_kept[asker]++] = i;
@@ -507,7 +508,7 @@ int shingle_pages_create(struct shingle_engine *e, u64 nr_pages, u32 frames, con
 	for (i = 0; i < SHINGLE_NR_FRAME_LISTS; i++)
 		p->head[i] = p->tail[i] = SHINGLE_NO_PAGE;
 	p->max_kept[SHINGLE_ASKER_FRONT] = e->call_pages;
-	p->max_kept[SHINGLE_ASKER_LOAD] = e->call_pages;
+	p->max_kept[SHINGLE_ASKER_LOAD] = e->call_pages + e->step_pages;
 	p->max_kept[SHINGLE_ASKER_CLEAN] = e->step_pages;
 	p->max_kept[SHINGLE_ASKER_LOOK] = e->step_pages;
 	p->places = shingle_zalloc_array(DIV_ROUND_UP(p->nr_pages, 4), 1);
@@ -612,8 +613,9 @@ void shingle_pages_drop(struct shingle_pages *p, enum shingle_asker asker)
  * Context: map lock; between shingle_pages_begin(), if there was one, and
  * shingle_pages_end().  Returns 0 if the page is to be read: the end of that is waited for;
  * -EAGAIN if no frame is free: then the end of a read, a write or a step makes one free, or
- * a checkpoint; -EBUSY if too many pages have changed: a checkpoint makes room; or why the
- * page cannot be read, for which there is no remedy: the asker fails.
+ * a checkpoint; -EBUSY if too many pages have changed: a checkpoint makes room; -ESTALE if
+ * a repair has given the page up; or why it cannot be read.  Of these two there is no
+ * remedy: the asker fails.
  */
 int shingle_pages_ask(struct shingle_pages *p)
 {
@@ -633,7 +635,7 @@ int shingle_pages_ask(struct shingle_pages *p)
 		return p->frame[i].state == SHINGLE_FRAME_FAILED ? p->frame[i].err : 0;
 	}
 	if (shingle_place_of(p->places, nr) == SHINGLE_PAGE_LOST)
-		return -ENODATA;
+		return -ESTALE;
 	/* It is zeroes, and there was no frame for them. */
 	if (shingle_place_of(p->places, nr) == SHINGLE_PAGE_NONE)
 		return -EAGAIN;
@@ -791,7 +793,7 @@ static u32 piece_bytes(const struct shingle_pages *p, u64 piece)
  * @all: take those that have not changed, too, but none that is empty
  * @cursor: 0 at first; SHINGLE_NOWHERE when there is no other
  * @index: its index
- * @buf: as encode()
+ * @buf: as shingle_pieces_encode()
  * @bytes: its bytes
  *
  * As they will be when the checkpoint under way counts.

@@ -311,6 +311,97 @@ out:
 	return err;
 }
 
+/* ------------------------------------------------------------------------
+ * Pages
+ */
+
+static int fetch(const struct shingle_reader *r, const struct shingle_layout *l,
+		 struct shingle_engine *e, u32 i)
+{
+	struct shingle_frame *f = &e->pages->frame[i];
+	enum shingle_page_place place = shingle_place_of(e->pages->places, f->nr);
+	int err = r->read(r->ctx, shingle_meta_dev(l), shingle_page_block(l, f->nr, place), 1,
+			  f->block);
+
+	return err ?: shingle_page_check(l, e, f->block, f->nr, place);
+}
+
+/**
+ * shingle_fetch() - read what an engine has just lacked, where nobody else is
+ * @r: how to read
+ * @l: layout
+ * @e: the engine
+ *
+ * Context: before I/O, may sleep; as shingle_pages_ask().  Returns 0 if it is worth another
+ * try; -ESTALE if the page was given up; -ENODATA if the medium has lost it; -EUCLEAN if it
+ * is damaged; another read error; -ENOMEM.
+ */
+int shingle_fetch(const struct shingle_reader *r, const struct shingle_layout *l,
+		  struct shingle_engine *e)
+{
+	int err = shingle_pages_ask(e->pages);
+	u32 i;
+
+	if (err == -EAGAIN)
+		return shingle_pages_grow(e->pages);
+	while ((i = shingle_pages_wanted(e->pages)) != SHINGLE_NO_PAGE)
+		shingle_pages_here(e->pages, i, fetch(r, l, e, i));
+	return err;
+}
+
+/**
+ * shingle_fetch_run() - resolve(), reading what it lacks
+ * @r: how to read
+ * @l: layout
+ * @e: the engine
+ * @lblk: as resolve()
+ * @n: as resolve()
+ * @run: as resolve(); of SHINGLE_RUN_ABSENT nobody can say where it is
+ *
+ * Context: not in use, may sleep.
+ */
+void shingle_fetch_run(const struct shingle_reader *r, const struct shingle_layout *l,
+		       struct shingle_engine *e, u64 lblk, u32 n, struct shingle_run *run)
+{
+	bool absent;
+
+	do {
+		shingle_pages_begin(e, SHINGLE_ASKER_FRONT);
+		e->ops->map.resolve(e, lblk, n, run);
+		absent = run->kind == SHINGLE_RUN_ABSENT && !shingle_fetch(r, l, e);
+		shingle_pages_end(e, absent);
+	} while (absent);
+}
+
+/**
+ * shingle_fetch_verify() - shingle_verify(), reading what it lacks
+ * @r: how to read
+ * @l: layout
+ * @e: the engine
+ * @report: as verify()
+ * @ctx: as verify()
+ *
+ * What cannot be read is reported, and so much of the map left out.
+ *
+ * Context: not in use, may sleep.  Returns how many invariants are broken.
+ */
+u32 shingle_fetch_verify(const struct shingle_reader *r, const struct shingle_layout *l,
+			 struct shingle_engine *e, shingle_report_fn report, void *ctx)
+{
+	u64 cursor = 0;
+	u32 bad = 0;
+	bool lacks;
+
+	while (cursor != SHINGLE_NOWHERE) {
+		shingle_pages_begin(e, SHINGLE_ASKER_LOOK);
+		bad += e->ops->observe.verify(e, &cursor, report, ctx);
+		/* What cannot be had is known to be so, and the engine goes around it. */
+		lacks = shingle_pages_lack(e) && !shingle_fetch(r, l, e);
+		shingle_pages_end(e, lacks);
+	}
+	return bad;
+}
+
 static int decode_chunk(const struct shingle_layout *l, const struct shingle_loaded *to,
 			const struct shingle_chunk *c)
 {
@@ -321,18 +412,29 @@ static int decode_chunk(const struct shingle_layout *l, const struct shingle_loa
 		return 0;
 	if (index == SHINGLE_CHUNK_CORE)
 		return shingle_bad_decode(to->bad, c->payload, bytes);
+	if (index > SHINGLE_CHUNK_CORE)
+		return shingle_places_decode(to->engine->pages, index, c->payload, bytes);
 	return shingle_pieces_decode(to->ops->state.pieces, l, to->engine, index, c->payload,
 				     bytes);
 }
 
-/* Which of the pieces, core's last, does a chunk hold?  @pieces: none there can be. */
-static u64 piece_of(const struct shingle_chunk *c, u64 pieces)
+/* Of core's pieces one says what is unreadable, the others where pages are. */
+static u32 core_pieces(const struct shingle_engine *e)
+{
+	return 1 + (e->pages ? e->pages->nr_pieces : 0);
+}
+
+/* Which of the pieces, @core of them core's and last, does a chunk hold?  @pieces: none. */
+static u64 piece_of(const struct shingle_chunk *c, u64 pieces, u32 core)
 {
 	u64 index = le64_to_cpu(c->index);
 
 	if (le32_to_cpu(c->bytes) > SHINGLE_CHUNK_BYTES)
 		return pieces;
-	return index == SHINGLE_CHUNK_CORE ? pieces - 1 : index < pieces - 1 ? index : pieces;
+	if (index >= SHINGLE_CHUNK_CORE)
+		return index - SHINGLE_CHUNK_CORE < core ?
+		       pieces - core + (index - SHINGLE_CHUNK_CORE) : pieces;
+	return index < pieces - core ? index : pieces;
 }
 
 /*
@@ -344,7 +446,8 @@ static int load_checkpoint(const struct shingle_reader *r, const struct shingle_
 			   const struct shingle_loaded *to, u8 *buf, u64 *chunks)
 {
 	enum shingle_dev dev = shingle_meta_dev(l);
-	u64 pieces = shingle_pieces_nr(to->ops->state.pieces, U32_MAX, l) + 1, at;
+	u32 core = core_pieces(to->engine);
+	u64 pieces = shingle_pieces_nr(to->ops->state.pieces, U32_MAX, l) + core, at;
 	u32 pass, n, i, *newest;
 	int err = 0;
 
@@ -374,7 +477,7 @@ static int load_checkpoint(const struct shingle_reader *r, const struct shingle_
 				err = 0;
 				if (le32_to_cpu(c->h.magic) == SHINGLE_MAGIC_FOOTER)
 					continue;
-				piece = piece_of(c, pieces);
+				piece = piece_of(c, pieces, core);
 				err = -EUCLEAN;
 				if (piece == pieces)
 					goto out;
@@ -466,8 +569,40 @@ out:
 	return err;
 }
 
-static int replay_record(const struct shingle_layout *l, const struct shingle_loaded *to,
-			 const struct shingle_record *rec)
+/* The engine's: until it lacks no page any more. */
+static int replay_engine(const struct shingle_reader *r, const struct shingle_layout *l,
+			 const struct shingle_loaded *to, const struct shingle_record *rec,
+			 struct shingle_recovery *found)
+{
+	struct shingle_engine *e = to->engine;
+	int err, why = 0;
+	u32 nr;
+
+	do {
+		shingle_pages_begin(e, SHINGLE_ASKER_LOAD);
+		err = to->ops->state.replay(e, rec);
+		if (err == SHINGLE_ABSENT) {
+			nr = e->pages->missed;
+			why = shingle_fetch(r, l, e);
+		}
+		shingle_pages_end(e, err == SHINGLE_ABSENT && !why);
+	} while (err == SHINGLE_ABSENT && !why);
+	if (err != SHINGLE_ABSENT || why == -ESTALE)
+		return err == SHINGLE_ABSENT ? 0 : err;
+	if (why == -ENOMEM)
+		return why;
+	if (to->give_up) {
+		shingle_pages_give_up(e->pages, nr);
+		found->pages_lost++;
+		return 0;
+	}
+	found->bad_page = nr;
+	return why;
+}
+
+static int replay_record(const struct shingle_reader *r, const struct shingle_layout *l,
+			 const struct shingle_loaded *to, const struct shingle_record *rec,
+			 struct shingle_recovery *found)
 {
 	u64 lblk = le64_to_cpu(rec->a);
 
@@ -481,7 +616,7 @@ static int replay_record(const struct shingle_layout *l, const struct shingle_lo
 	}
 	if (le16_to_cpu(rec->type) < SHINGLE_REC_ENGINE)
 		return -EUCLEAN;
-	return to->ops->state.replay(to->engine, rec);
+	return replay_engine(r, l, to, rec, found);
 }
 
 struct replay {
@@ -835,10 +970,14 @@ static int replay_journal(struct replay *p, const struct shingle_loaded *to, boo
 				return err;
 			}
 			for (i = 0; i < le32_to_cpu(b->nr_records); i++) {
-				err = replay_record(p->l, to, &b->records[i]);
+				err = replay_record(p->r, p->l, to, &b->records[i], rec);
 				if (err) {
 					*why = err == -ENOMEM ? "out of memory" :
-					       "journal holds a record that makes no sense";
+					       rec->bad_page == SHINGLE_NO_PAGE ?
+					       "journal holds a record that makes no sense" :
+					       err == -EUCLEAN || err == -ENODATA ?
+					       "a page of the map is damaged" :
+					       "a page of the map cannot be read";
 					return err;
 				}
 				rec->records++;
@@ -895,6 +1034,7 @@ int shingle_recover_slot(const struct shingle_reader *r, const struct shingle_la
 	u8 *buf;
 
 	memset(rec, 0, sizeof(*rec));
+	rec->bad_page = SHINGLE_NO_PAGE;
 	*why = "out of memory";
 	buf = shingle_zalloc_array(READ_BATCH, SHINGLE_BLOCK_SIZE);
 	s = shingle_zalloc_array(1, sizeof(*s));

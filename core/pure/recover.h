@@ -5,6 +5,7 @@
 
 #include "badlist.h"
 #include "engine.h"
+#include "pages.h"
 
 /**
  * struct shingle_reader - how to read blocks
@@ -46,6 +47,8 @@ struct shingle_reader {
  * @max_seq: highest transaction number seen anywhere in the ring
  * @transactions: replayed
  * @records: replayed
+ * @pages_lost: pages of the map that were given up, see struct shingle_loaded
+ * @bad_page: the page that could not be used, SHINGLE_NO_PAGE if none
  */
 struct shingle_recovery {
 	u64 ckpt_seq;
@@ -67,6 +70,8 @@ struct shingle_recovery {
 	u64 max_seq;
 	u64 transactions;
 	u64 records;
+	u64 pages_lost;
+	u32 bad_page;
 };
 
 /**
@@ -96,13 +101,16 @@ struct shingle_slot_scan {
 /**
  * struct shingle_loaded - where recovery puts what it reads
  * @ops: the engine's operations
- * @engine: the engine, fresh from create
+ * @engine: the engine, fresh from create, with pages if its map has some
  * @bad: the list of unreadable blocks, empty
+ * @give_up: a page that a record names and that cannot be used is given up, and so is the
+ *	record: nobody can find what it speaks of
  */
 struct shingle_loaded {
 	const struct shingle_engine_ops *ops;
 	struct shingle_engine *engine;
 	struct shingle_badlist *bad;
+	bool give_up;
 };
 
 /* shingle_recover_slot()'s @slot: the newest one that has a sound footer. */
@@ -118,6 +126,12 @@ int shingle_check_member(const struct shingle_reader *r, const struct shingle_la
 			 enum shingle_dev dev, enum shingle_member_fault *copy, char *why);
 int shingle_scan_slot(const struct shingle_reader *r, const struct shingle_layout *l, u32 slot,
 		      struct shingle_slot_scan *s);
+int shingle_fetch(const struct shingle_reader *r, const struct shingle_layout *l,
+		  struct shingle_engine *e);
+void shingle_fetch_run(const struct shingle_reader *r, const struct shingle_layout *l,
+		       struct shingle_engine *e, u64 lblk, u32 n, struct shingle_run *run);
+u32 shingle_fetch_verify(const struct shingle_reader *r, const struct shingle_layout *l,
+			 struct shingle_engine *e, shingle_report_fn report, void *ctx);
 int shingle_recover(const struct shingle_reader *r, const struct shingle_layout *l,
 		    const struct shingle_loaded *to, struct shingle_recovery *rec,
 		    const char **why);

@@ -29,7 +29,7 @@ def test_engines_survive_power_cuts():
     assert done.returncode == 0, done.stdout + done.stderr
     engines = done.stdout.splitlines()
     assert [line.split(":")[0] for line in engines] == ["stl-set", "stl-full", "imr",
-                                                        "comb"]
+                                                        "comb", "paged"]
     # A load that never cut the power or never cleaned would prove nothing.
     for line in engines:
         cuts = int(re.search(r"(\d+) power cuts", line)[1])
@@ -39,9 +39,13 @@ def test_engines_survive_power_cuts():
         assert int(re.search(r"(\d+) times no room", line)[1]) > 100 or \
             line.startswith("comb"), line
         assert cuts > 1000 and steps > 10000 and emptied > 100, line
-        # Of this one all are many extents; no other has such.
+        # Of these all are many extents; no other has such.
         scattered = int(re.search(r"(\d+) of them scattered", line)[1])
-        assert scattered == (steps if line.startswith("comb") else 0), line
+        assert scattered == (steps if line.startswith(("comb", "paged")) else 0), line
+        # Only one has a map larger than its frames.
+        for what in ("pages read", "times too many changed", "after a cut"):
+            often = int(re.search(rf".*\b(\d+) {what}", line)[1])
+            assert often > 1000 if line.startswith("paged") else not often, line
 
 
 def test_checkpoints_in_many_pieces():

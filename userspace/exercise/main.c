@@ -14,6 +14,7 @@
 #include "exercise.h"
 #include "full-engine.h"
 #include "imr-engine.h"
+#include "paged-engine.h"
 #include "set-engine.h"
 
 static u32 draw(u32 *rng, u32 from, u32 to)
@@ -75,6 +76,16 @@ static void draw_comb(u32 *rng, struct shingle_exercise_shape *shape, struct shi
 
 	shape->data_bands = draw(rng, 4, 40);
 	shingle_exercise_layout(l, &comb_engine_ops, shape, &p, sizeof(p));
+}
+
+/* Regions of two bands each, and of one page or several. */
+static void draw_paged(u32 *rng, struct shingle_exercise_shape *shape, struct shingle_layout *l)
+{
+	const __le32 none = 0;
+
+	shape->band_blocks = max(shape->band_blocks, 2U);
+	shape->data_bands = draw(rng, 2, 40);
+	shingle_exercise_layout(l, &paged_engine_ops, shape, &none, sizeof(none));
 }
 
 static const char *const greedy_keys[] = { "order", "greedy", NULL };
@@ -145,6 +156,7 @@ static const struct engine {
 	{ &stl_full_engine_ops, draw_full, full_keys, ARRAY_SIZE(full_keys), full_turns },
 	{ &imr_engine_ops, draw_imr, imr_keys, ARRAY_SIZE(imr_keys), imr_turns },
 	{ &comb_engine_ops, draw_comb, no_keys, ARRAY_SIZE(no_keys), NULL },
+	{ &paged_engine_ops, draw_paged, no_keys, ARRAY_SIZE(no_keys), NULL },
 };
 
 /* An engine that never has room for some blocks, whatever is cleaned. */
@@ -183,6 +195,7 @@ static int exercise(const struct engine *engine, u32 seed, u32 runs, u32 rounds,
 	u64 gathered = 0, epochs = 0;
 	u64 writes = 0, steps = 0, cuts = 0, checkpoints = 0, destroyed = 0, emptied = 0, bypassed = 0;
 	u64 nonsense = 0, refused = 0, pieces = 0, unchanged = 0, scattered = 0;
+	u64 pages_read = 0, pages_written = 0, crowds = 0, grown = 0;
 	struct shingle_engine_ops full = *engine->ops;
 	struct shingle_exercise_result res;
 	static struct shingle_layout layout;
@@ -227,11 +240,16 @@ static int exercise(const struct engine *engine, u32 seed, u32 runs, u32 rounds,
 		bypassed += res.bypassed;
 		nonsense += res.nonsense;
 		refused += res.refused;
+		pages_read += res.pages_read;
+		pages_written += res.pages_written;
+		crowds += res.crowds;
+		grown += res.grown;
 	}
 	printf("%s: %u runs: %llu blocks written, %llu gathered, %llu epochs, "
 	       "%llu past the cache, %llu steps, %llu of them scattered, "
 	       "%llu checkpoints of %llu pieces, %llu left unchanged, %llu power cuts, "
 	       "%llu times emptied, %llu times nonsense believed, %llu times no room, "
+	       "%llu pages read, %llu written, %llu times too many changed, %llu after a cut, "
 	       "%llu blocks destroyed by the head, 0 lost\n",
 	       engine->ops->name, runs, (unsigned long long)writes,
 	       (unsigned long long)gathered, (unsigned long long)epochs,
@@ -240,7 +258,9 @@ static int exercise(const struct engine *engine, u32 seed, u32 runs, u32 rounds,
 	       (unsigned long long)checkpoints, (unsigned long long)pieces,
 	       (unsigned long long)unchanged, (unsigned long long)cuts,
 	       (unsigned long long)emptied, (unsigned long long)nonsense,
-	       (unsigned long long)refused, (unsigned long long)destroyed);
+	       (unsigned long long)refused, (unsigned long long)pages_read,
+	       (unsigned long long)pages_written, (unsigned long long)crowds,
+	       (unsigned long long)grown, (unsigned long long)destroyed);
 	return 0;
 }
 
