@@ -204,6 +204,16 @@ static u32 entry_now(struct paged *s, u64 lblk)
  * Construction
  */
 
+/* Nothing is settled by who formats. */
+static const struct shingle_option paged_params[] = {
+	{ }
+};
+
+static const struct shingle_option paged_options[] = {
+	SHINGLE_OPTION_MAP_CACHE,
+	{ }
+};
+
 static void paged_destroy(struct shingle_engine *e)
 {
 	shingle_marks_exit(e);
@@ -232,6 +242,7 @@ static int paged_create(struct shingle_engine **out, const struct shingle_layout
 		paged_destroy(&s->engine);
 		return -ENOMEM;
 	}
+	shingle_options_init(paged_options, s);
 	s->layout = layout;
 	s->slots = layout->band_blocks[SHINGLE_ROLE_DATA];
 	s->blocks = blocks_of(layout);
@@ -614,33 +625,61 @@ static const struct shingle_piece_kind paged_pieces[] = {
 	{ }
 };
 
+static bool makes_sense(const struct paged *s, u64 lblk, u64 slot, u32 old)
+{
+	return lblk < s->layout->logical_blocks && slot < 2 * s->slots && old <= 2 * s->slots;
+}
+
+static int replay_map(struct shingle_engine *e, u64 lblk, u64 slot, u32 n, u32 old)
+{
+	struct paged *s = to_paged(e);
+	u32 at = slot, *fill;
+
+	if (!makes_sense(s, lblk, slot, old))
+		return -EUCLEAN;
+	if (!hold_block(s, lblk))
+		return SHINGLE_ABSENT;
+	move(s, lblk, at + 1, old);
+	put_block(s, lblk);
+	fill = &s->region[div_u64(lblk, s->blocks)].fill[at / s->slots];
+	*fill = max(*fill, at % s->slots + 1);
+	return 0;
+}
+
+static int replay_drop(struct shingle_engine *e, u64 lblk, u64 b, u32 n, u32 old)
+{
+	struct paged *s = to_paged(e);
+
+	if (!makes_sense(s, lblk, 0, old))
+		return -EUCLEAN;
+	if (!hold_block(s, lblk))
+		return SHINGLE_ABSENT;
+	move(s, lblk, 0, old);
+	put_block(s, lblk);
+	return 0;
+}
+
+static int replay_open(struct shingle_engine *e, u64 region, u64 band, u32 n, u32 c)
+{
+	struct paged *s = to_paged(e);
+
+	if (region >= s->nr_regions || band > 1)
+		return -EUCLEAN;
+	s->region[region].open = band;
+	s->region[region].fill[band] = 0;
+	return 0;
+}
+
+static const struct shingle_record_kind paged_records[] = {
+	{ PAGED_MAP, "MAP", NULL, "lblk", "slot", "was", replay_map },
+	{ PAGED_DROP, "DROP", NULL, "lblk", NULL, "was", replay_drop },
+	{ PAGED_OPEN, "OPEN", NULL, "region", "band", NULL, replay_open },
+	{ }
+};
+
 static int paged_replay(struct shingle_engine *e, const struct shingle_record *rec)
 {
-	u64 a = le64_to_cpu(rec->a), b = le64_to_cpu(rec->b);
-	u32 c = le32_to_cpu(rec->c), slot = b;
-	struct paged *s = to_paged(e);
-	u16 type = le16_to_cpu(rec->type);
-	struct region *g;
-
-	if (type == PAGED_OPEN) {
-		if (a >= s->nr_regions || b > 1)
-			return -EUCLEAN;
-		s->region[a].open = b;
-		s->region[a].fill[b] = 0;
-		return 0;
-	}
-	if ((type != PAGED_MAP && type != PAGED_DROP) || a >= s->layout->logical_blocks ||
-	    b >= 2 * s->slots || c > 2 * s->slots)
-		return -EUCLEAN;
-	if (!hold_block(s, a))
-		return SHINGLE_ABSENT;
-	move(s, a, type == PAGED_MAP ? slot + 1 : 0, c);
-	put_block(s, a);
-	if (type == PAGED_MAP) {
-		g = &s->region[div_u64(a, s->blocks)];
-		g->fill[slot / s->slots] = max(g->fill[slot / s->slots], slot % s->slots + 1);
-	}
-	return 0;
+	return shingle_record_replay(paged_records, e, rec);
 }
 
 static int paged_ready(struct shingle_engine *e, const char **why)
@@ -751,11 +790,6 @@ static const struct shingle_counter paged_counters[] = {
 	{ }
 };
 
-/* There is nothing to be set. */
-static const struct shingle_option paged_options[] = {
-	{ }
-};
-
 static u64 paged_map_bytes(struct shingle_engine *e)
 {
 	return to_paged(e)->nr_regions * sizeof(struct region);
@@ -774,7 +808,9 @@ const struct shingle_engine_ops paged_engine_ops = {
 	.step_kinds = { "move" },
 	.discard_records = 1,
 	.options = paged_options,
+	.params = paged_params,
 	.counters = paged_counters,
+	.records = paged_records,
 	.logical_blocks = paged_logical_blocks,
 	.create = paged_create,
 	.destroy = paged_destroy,

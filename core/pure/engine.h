@@ -80,6 +80,7 @@ struct shingle_marks {
  * @unsafe_order: feature of tests: records are written before the data that they
  *	speak of are flushed
  * @knows_life: place() is told how long writes will live; core's, after create
+ * @map_cache_kb: RAM for pages of its map, which its own option sets
  * @pages: of its map, if that is paged; core's, after create
  * @call_pages: of them place(), discard(), resolve() and replay() look at so many at most
  *	in one call
@@ -102,6 +103,7 @@ struct shingle_engine {
 	bool in_use;
 	bool unsafe_order;
 	bool knows_life;
+	u32 map_cache_kb;
 	struct shingle_pages *pages;
 	u32 call_pages;
 	u32 step_pages;

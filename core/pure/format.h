@@ -197,6 +197,8 @@ struct shingle_disk_area {
  * @params: of the engine, in its own words
  * @ckpt_stretch_blocks: 0, or so many blocks of a checkpoint slot lie together,
  *	and as many behind them are left alone
+ * @pad2: zero
+ * @pages: two blocks for each page of a map that is paged; of no block if it is not
  * @reserved: zero
  * @groups: the group table
  * @medium: of DATA and of CACHE
@@ -220,7 +222,9 @@ struct shingle_sb {
 	__le64 ctime;					/* 200 */
 	__u8 params[SHINGLE_ENGINE_PARAMS_SIZE];	/* 208 */
 	__le32 ckpt_stretch_blocks;			/* 464 */
-	__u8 reserved[44];				/* 468 */
+	__le32 pad2;					/* 468 */
+	struct shingle_disk_area pages;			/* 472 */
+	__u8 reserved[24];				/* 488 */
 	struct shingle_disk_group groups[SHINGLE_MAX_GROUPS]; /* 512 */
 	struct shingle_disk_medium medium[SHINGLE_NR_MEDIA]; /* 1152 */
 	__u8 tail[208];					/* 3888 */
@@ -329,7 +333,10 @@ struct shingle_chunk {
 	__u8 tail[8];					/* 4088 */
 } __packed;
 
-/* Indices from here up are core's; the rest of the space is the engine's. */
+/*
+ * Indices from here up are core's: what is unreadable, then where pages are.  The rest of
+ * the space is the engine's.
+ */
 #define SHINGLE_CHUNK_CORE	(1ULL << 63)
 
 /**

@@ -30,6 +30,8 @@ void shingle_layout_encode(const struct shingle_layout *l, u64 block, struct shi
 	sb->journal.start = cpu_to_le64(l->journal.start);
 	sb->journal.blocks = cpu_to_le64(l->journal.blocks);
 	sb->journal_gap_blocks = cpu_to_le64(l->journal_gap_blocks);
+	sb->pages.start = cpu_to_le64(l->pages.start);
+	sb->pages.blocks = cpu_to_le64(l->pages.blocks);
 	sb->ckpt_stretch_blocks = cpu_to_le32(l->ckpt_stretch_blocks);
 	sb->head_tracks = cpu_to_le32(l->head_tracks);
 	sb->media = cpu_to_le32(l->interlaced ? SHINGLE_MEDIA_INTERLACED :
@@ -116,6 +118,8 @@ int shingle_layout_decode(const struct shingle_sb *sb, u64 block, struct shingle
 	l->journal.start = le64_to_cpu(sb->journal.start);
 	l->journal.blocks = le64_to_cpu(sb->journal.blocks);
 	l->journal_gap_blocks = le64_to_cpu(sb->journal_gap_blocks);
+	l->pages.start = le64_to_cpu(sb->pages.start);
+	l->pages.blocks = le64_to_cpu(sb->pages.blocks);
 	l->ckpt_stretch_blocks = le32_to_cpu(sb->ckpt_stretch_blocks);
 	if (le32_to_cpu(sb->media) > SHINGLE_MEDIA_INTERLACED) {
 		*why = "medium is of a kind that this build does not know";
@@ -370,14 +374,39 @@ static int check_groups(const struct shingle_layout *l, const char **why)
 	return 0;
 }
 
+/*
+ * Pages are written all over their area, again and again: there may be no head that
+ * destroys what is beside them.
+ */
+static bool pages_are_safe(const struct shingle_layout *l, enum shingle_dev dev)
+{
+	u64 end = l->pages.start + l->pages.blocks, at;
+	const struct shingle_medium *m;
+	u32 i;
+
+	/* Of a device for metadata alone nothing is known here: the planner has looked. */
+	if (dev >= SHINGLE_NR_MEDIA || (l->head_tracks == 1 && !l->interlaced))
+		return true;
+	m = &l->medium[dev];
+	/* Ranges may follow each other. */
+	for (i = 0, at = l->pages.start; i < m->geo.nr_conv && at < end; i++) {
+		const struct platter_conv *c = &m->geo.conv[i];
+
+		if (at >= c->start_blk && at < c->start_blk + c->blocks)
+			at = c->start_blk + c->blocks;
+	}
+	return at >= end;
+}
+
 static int check_areas(const struct shingle_layout *l, const char **why)
 {
-	const struct shingle_area *area[] = { &l->ckpt[0], &l->ckpt[1], &l->journal };
+	const struct shingle_area *area[] = { &l->ckpt[0], &l->ckpt[1], &l->journal, &l->pages };
+	u32 nr = ARRAY_SIZE(area) - !l->pages.blocks;
 	enum shingle_dev dev = shingle_meta_dev(l);
 	u64 limit = l->dev_blocks[dev];
 	u32 i, j;
 
-	for (i = 0; i < ARRAY_SIZE(area); i++) {
+	for (i = 0; i < nr; i++) {
 		/* Block 0 and the last block are the superblocks. */
 		if (!area[i]->blocks || !area[i]->start ||
 		    !area_fits(area[i]->start, area[i]->blocks, limit - 1)) {
@@ -407,6 +436,10 @@ static int check_areas(const struct shingle_layout *l, const char **why)
 				       l->band_blocks[SHINGLE_ROLE_DATA] ||
 				       l->ckpt_stretch_blocks > U32_MAX / 2)) {
 		*why = "checkpoint slots have gaps that no interlaced track explains";
+		return -EUCLEAN;
+	}
+	if (l->pages.blocks % 2 || (l->pages.blocks && !pages_are_safe(l, dev))) {
+		*why = "pages of the map are not on conventional tracks";
 		return -EUCLEAN;
 	}
 	if (l->journal.blocks < 4 || l->journal_gap_blocks > l->journal.blocks - 4) {

@@ -190,6 +190,20 @@ struct shingle_pages {
  * For engines
  */
 
+/* 1 GiB; 64 MiB. */
+#define SHINGLE_MAP_CACHE_MAX_KB	1048576
+#define SHINGLE_MAP_CACHE_KB		65536
+
+/* A row of the options of each engine whose map is in pages. */
+#define SHINGLE_OPTION_MAP_CACHE							\
+	{ .name = "map_cache_kb", .kind = SHINGLE_OPTION_NUMBER,			\
+	  .when = SHINGLE_OPTION_TABLE,							\
+	  SHINGLE_OPTION_AT(struct shingle_engine, map_cache_kb),			\
+	  .min = 4, .max = SHINGLE_MAP_CACHE_MAX_KB, .initial = SHINGLE_MAP_CACHE_KB,	\
+	  .range = "map_cache_kb must be from 4 to 1048576 KiB",			\
+	  .busy = "map_cache_kb can only be set by a table, not while the device is in use", \
+	  .help = "RAM for pages of the map, in KiB" }
+
 const void *shingle_page(struct shingle_engine *e, u32 nr);
 void *shingle_page_hold(struct shingle_engine *e, u32 nr);
 void *shingle_page_held(struct shingle_engine *e, u32 nr);
@@ -284,6 +298,16 @@ static inline void shingle_pages_end(struct shingle_engine *e, bool absent)
 static inline bool shingle_pages_lack(const struct shingle_engine *e)
 {
 	return e->pages && (e->pages->missed != SHINGLE_NO_PAGE || e->pages->crowded);
+}
+
+/* All is counted anew. */
+static inline void shingle_pages_clear(struct shingle_pages *p)
+{
+	p->hits = 0;
+	p->misses = 0;
+	p->reads = 0;
+	p->writes = 0;
+	p->crowds = 0;
 }
 
 /* Should a checkpoint be taken, so that nobody has to wait for it? */

@@ -11,7 +11,7 @@ import struct
 
 BLOCK = 4096
 SB, JOURNAL, CHUNK, FOOTER = b"SHSB", b"SHJL", b"SHCK", b"SHFT"
-MEMBER = b"SHMB"
+MEMBER, PAGE = b"SHMB", b"SHPG"
 VERSION = 4
 UNMARKED = 1 << 8          # of a superblock's flags, << device
 HEADER = struct.Struct("<4sI16sQQ")
@@ -58,7 +58,7 @@ def seal(block, magic=None, uuid=None, at=None, seq=None):
 def sound(block, magic=None):
     """Is this a metadata block with a checksum that fits?"""
     head = HEADER.unpack_from(block)
-    if head[0] not in (SB, JOURNAL, CHUNK, FOOTER, MEMBER) or magic not in (
+    if head[0] not in (SB, JOURNAL, CHUNK, FOOTER, MEMBER, PAGE) or magic not in (
             None, head[0]):
         return False
     return head[1] == crc32c(int.from_bytes(head[0], "little"), bytes(block[8:]))
@@ -66,7 +66,7 @@ def sound(block, magic=None):
 
 def superblock(uuid, seq, at, *, engine, logical, devs, ckpt, journal, gap=0,
                head=1, band, media=0, groups, params=b"", stretch=0, flags=0,
-               version=VERSION):
+               version=VERSION, pages=(0, 0)):
     """groups: [(role, dev, start, stride, bands, track)]; band: length by role"""
     body = SUPER.pack(version, flags, engine.encode(), b"", logical, *devs,
                       *ckpt[0], *ckpt[1], *journal, gap, head, len(groups),
@@ -75,6 +75,7 @@ def superblock(uuid, seq, at, *, engine, logical, devs, ckpt, journal, gap=0,
     raw[40:40 + len(body)] = body
     raw[208:208 + len(params)] = params
     struct.pack_into("<I", raw, 464, stretch)
+    struct.pack_into("<QQ", raw, 472, *pages)
     for i, (role, dev, start, stride, bands, track) in enumerate(groups):
         GROUP.pack_into(raw, 512 + i * GROUP.size, start, stride, bands,
                         track, role, dev, band[role])
@@ -98,6 +99,14 @@ def footer(uuid, seq, at, journal_seq, journal_pos=0, prev_crc=0, chunks=0,
     return seal(raw, FOOTER, uuid, at, seq)
 
 
+def chunk(uuid, seq, at, index, payload, magic=CHUNK):
+    """A piece of a checkpoint, or a page of a map."""
+    raw = bytearray(BLOCK)
+    struct.pack_into("<QI", raw, 40, index, len(payload))
+    raw[56:56 + len(payload)] = payload
+    return seal(raw, magic, uuid, at, seq)
+
+
 def read_super(block):
     """The fields of a superblock as a dict, and its groups."""
     f = SUPER.unpack_from(block, 40)
@@ -106,7 +115,8 @@ def read_super(block):
            "engine": f[2].rstrip(b"\0").decode(), "logical": f[4],
            "devs": f[5:8], "ckpt": (f[8:10], f[10:12]), "journal": f[12:14],
            "gap": f[14], "head": f[15], "media": f[17],
-           "stretch": struct.unpack_from("<I", block, 464)[0]}
+           "stretch": struct.unpack_from("<I", block, 464)[0],
+           "pages": struct.unpack_from("<QQ", block, 472)}
     out["groups"] = [GROUP.unpack_from(block, 512 + i * GROUP.size)
                      for i in range(f[16])]
     return out

@@ -78,7 +78,7 @@ def compiled(tmp_path_factory):
     for number in ("SHINGLE_VERSION", "SHINGLE_MAX_GROUPS", "SHINGLE_JOURNAL_RECORDS",
                    "SHINGLE_CHUNK_BYTES", "SHINGLE_MAX_BAD", "SHINGLE_MAX_LENGTHS", "SHINGLE_MAGIC_SB",
                    "SHINGLE_MAGIC_JOURNAL", "SHINGLE_MAGIC_CHUNK", "SHINGLE_MAGIC_FOOTER",
-                   "SHINGLE_REC_BAD", "SHINGLE_REC_GOOD"):
+                   "SHINGLE_MAGIC_PAGE", "SHINGLE_REC_BAD", "SHINGLE_REC_GOOD"):
         lines.append(f'printf("{number} 0 %lld\\n", (long long){number});')
     for engine in RECORDS:
         lines += [f'printf("{name} 0 %d\\n", {name});' for name in records(engine)]
@@ -122,7 +122,7 @@ def test_number(number, sentence, compiled):
 
 @pytest.mark.parametrize("kind, words", [
     ("SB", "superblock"), ("JOURNAL", "journal block"), ("CHUNK", "checkpoint chunk"),
-    ("FOOTER", "checkpoint footer")])
+    ("FOOTER", "checkpoint footer"), ("PAGE", "page of a map")])
 def test_magic(kind, words, compiled):
     letters = compiled[f"SHINGLE_MAGIC_{kind}"][1].to_bytes(4, "little").decode()
     assert f"``{letters}`` {words}" in " ".join(LAYOUTS[0][0][2].split())

@@ -11,6 +11,7 @@
 
 #include "check.h"
 #include "codec.h"
+#include "pages.h"
 
 /* Of interlaced data the metadata may be on a shingled medium of their own. */
 static bool shingled(const struct image *img)
@@ -258,7 +259,8 @@ static void map_report(void *ctx, const char *fmt, ...)
  */
 u32 check_map(struct image *img, struct findings *f)
 {
-	u32 broken = shingle_verify(img->engine, map_report, f);
+	const struct shingle_reader r = devices_reader(&img->ds);
+	u32 broken = shingle_fetch_verify(&r, &img->l, img->engine, map_report, f);
 	struct shingle_run run;
 	u64 lblk, n;
 
@@ -267,12 +269,12 @@ u32 check_map(struct image *img, struct findings *f)
 		u64 band, offset;
 
 		n = min_t(u64, img->l.logical_blocks - lblk, S32_MAX);
-		img->row->ops->map.resolve(img->engine, lblk, (u32)n, &run);
+		shingle_fetch_run(&r, &img->l, img->engine, lblk, (u32)n, &run);
 		if (!run.n || run.n > n) {
 			map_report(f, "block %llu has no place at all", lblk);
 			return broken + 1;
 		}
-		if (run.kind == SHINGLE_RUN_ZERO ||
+		if (run.kind == SHINGLE_RUN_ZERO || run.kind == SHINGLE_RUN_ABSENT ||
 		    (shingle_band_of(&img->l, run.pblk, &role, &band, &offset) &&
 		     run.n <= img->l.band_blocks[role] - offset))
 			continue;
@@ -283,15 +285,66 @@ u32 check_map(struct image *img, struct findings *f)
 	return broken;
 }
 
+/**
+ * check_pages() - are all pages of the map sound that the last footer names?
+ * @img: recovered
+ * @c: gets a line for each that is not
+ * @give_up: those are given up, and no line is written
+ */
+void check_pages(struct image *img, struct check *c, bool give_up)
+{
+	struct shingle_pages *p = img->engine->pages;
+	struct shingle_chunk *chunk = shingle_zalloc_array(1, sizeof(*chunk));
+	enum shingle_page_place place;
+	u32 nr, lost = 0, first = 0;
+	char text[96];
+	u64 block;
+	int err;
+
+	c->bad_pages = 0;
+	c->unread_pages = 0;
+	for (nr = 0; chunk && p && nr < p->nr_pages; nr++) {
+		place = shingle_place_of(p->places, nr);
+		if (place == SHINGLE_PAGE_LOST) {
+			first = lost++ ? first : nr;
+			continue;
+		}
+		if (place == SHINGLE_PAGE_NONE)
+			continue;
+		err = image_read_page(img, nr, chunk);
+		if (!err)
+			continue;
+		c->bad_pages += err == -EUCLEAN || err == -ENODATA;
+		c->unread_pages += err != -EUCLEAN && err != -ENODATA;
+		if (give_up) {
+			shingle_pages_give_up(p, nr);
+			continue;
+		}
+		block = shingle_page_block(&img->l, nr, place);
+		finding_add(&c->found, FINDING_ERROR, block, "%s, %s",
+			    image_page_text(img, nr, text, sizeof(text)),
+			    err == -EUCLEAN ? "is damaged" : "cannot be read");
+	}
+	if (lost && !give_up)
+		finding_add(&c->found, FINDING_NOTE, U64_MAX,
+			    "%u pages of the map are lost, given up by a repair, the first is %s: these cannot be read nor written",
+			    lost, image_page_text(img, first, text, sizeof(text)));
+	kvfree(chunk);
+}
+
 static void journal_findings(struct image *img, struct check *c, int err, const char *why)
 {
 	const struct shingle_recovery *rec = &img->rec;
 	u64 at = img->l.journal.start + (rec->torn_end ? rec->torn_pos : rec->next_pos);
+	char text[96];
 
 	if (rec->hole)
 		finding_add(&c->found, FINDING_ERROR, at,
 			    "journal: transaction %llu is damaged or missing, though later ones up to %llu are there",
 			    rec->next_seq, rec->max_seq);
+	else if (err && rec->bad_page != SHINGLE_NO_PAGE)
+		finding_add(&c->found, FINDING_ERROR, U64_MAX, "%s: %s", why,
+			    image_page_text(img, rec->bad_page, text, sizeof(text)));
 	else if (err)
 		finding_add(&c->found, FINDING_ERROR, U64_MAX, "%s", why);
 	else if (rec->torn_end)
@@ -310,11 +363,12 @@ static void check_state(struct image *img, struct check *c)
 	}
 	if (c->lost_seq)
 		return;		/* has been said */
-	err = image_recover(img, SHINGLE_SLOT_NEWEST, false, &why);
+	err = image_recover(img, SHINGLE_SLOT_NEWEST, false, false, &why);
 	journal_findings(img, c, err, why);
 	if (err)
 		return;
 	c->recovered = true;
+	check_pages(img, c, false);
 	c->broken_map = check_map(img, &c->found);
 	if (img->bad.nr)
 		finding_add(&c->found, FINDING_NOTE, U64_MAX,

@@ -61,6 +61,8 @@ struct slot_state {
  * @lost_journal_seq: first transaction to replay on that one
  * @recovered: the state could be loaded
  * @broken_map: the engine found its map broken
+ * @bad_pages: pages of the map that are damaged
+ * @unread_pages: pages that cannot be read for a reason that may pass
  */
 struct check {
 	struct findings found;
@@ -72,6 +74,8 @@ struct check {
 	u64 lost_journal_seq;
 	bool recovered;
 	u32 broken_map;
+	u32 bad_pages;
+	u32 unread_pages;
 };
 
 void finding_add(struct findings *f, enum severity severity, u64 block, const char *fmt, ...)
@@ -81,6 +85,7 @@ void findings_json(const struct findings *f, struct json *j);
 
 bool check_run(struct image *img, struct check *c);
 void check_free(struct check *c);
+void check_pages(struct image *img, struct check *c, bool give_up);
 u32 check_map(struct image *img, struct findings *f);
 
 static inline u64 slot_seq(const struct slot_state *s)

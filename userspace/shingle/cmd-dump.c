@@ -127,7 +127,7 @@ static void dump_journal(struct dump *d, bool recovered)
 
 static const char *kind_name(enum shingle_run_kind kind)
 {
-	return kind == SHINGLE_RUN_MAPPED ? "mapped" :
+	return kind == SHINGLE_RUN_MAPPED ? "mapped" : kind == SHINGLE_RUN_ABSENT ? "lost" :
 	       kind == SHINGLE_RUN_UNWRITTEN ? "unwritten" : "zero";
 }
 
@@ -136,7 +136,7 @@ static const char *place_name(const struct image *img, const struct shingle_run 
 	enum shingle_role role;
 	u64 band, offset;
 
-	if (run->kind == SHINGLE_RUN_ZERO)
+	if (run->kind == SHINGLE_RUN_ZERO || run->kind == SHINGLE_RUN_ABSENT)
 		return "-";
 	return shingle_band_of(&img->l, run->pblk, &role, &band, &offset) ? role_name(role) : "?";
 }
@@ -153,7 +153,7 @@ static void dump_run(const struct dump *d, const struct shingle_run *run, u64 n)
 	json_u64(d->j, "lblk", run->lblk);
 	json_u64(d->j, "blocks", n);
 	json_str(d->j, "kind", kind_name(run->kind));
-	if (run->kind != SHINGLE_RUN_ZERO) {
+	if (run->kind != SHINGLE_RUN_ZERO && run->kind != SHINGLE_RUN_ABSENT) {
 		json_str(d->j, "role", place_name(d->img, run));
 		json_str(d->j, "device", dev_name(shingle_pblk_dev(run->pblk)));
 		json_u64(d->j, "block", shingle_pblk_block(run->pblk));
@@ -164,6 +164,7 @@ static void dump_run(const struct dump *d, const struct shingle_run *run, u64 n)
 /* Neighbouring runs are put together where they go on. */
 static void dump_map(struct dump *d)
 {
+	const struct shingle_reader r = devices_reader(&d->img->ds);
 	struct shingle_run first = { 0 }, run;
 	u64 lblk = 0, n = 0;
 
@@ -175,12 +176,16 @@ static void dump_map(struct dump *d)
 	while (lblk < d->img->l.logical_blocks) {
 		u64 left = d->img->l.logical_blocks - lblk;
 
-		d->img->row->ops->map.resolve(d->img->engine, lblk, (u32)min_t(u64, left, S32_MAX),
-					      &run);
+		shingle_fetch_run(&r, &d->img->l, d->img->engine, lblk,
+				  (u32)min_t(u64, left, S32_MAX), &run);
 		if (!run.n)
 			break;
+		/* Nowhere, as those that are zeroes. */
+		if (run.kind == SHINGLE_RUN_ABSENT)
+			run.pblk = 0;
 		if (n && run.kind == first.kind &&
-		    (run.kind == SHINGLE_RUN_ZERO || run.pblk == first.pblk + n)) {
+		    (run.kind == SHINGLE_RUN_ZERO || run.kind == SHINGLE_RUN_ABSENT ||
+		     run.pblk == first.pblk + n)) {
 			n += run.n;
 		} else {
 			if (n)

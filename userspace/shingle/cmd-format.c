@@ -376,6 +376,7 @@ static bool plan(struct format_args *a, struct image *img)
 	a->req.cached = img->row->cached;
 	a->req.staging_bands = img->row->staging_bands;
 	a->req.pieces = img->row->ops->state.pieces;
+	a->req.nr_pages = img->row->ops->pages.nr_pages;
 	a->req.logical_blocks = img->row->ops->logical_blocks;
 	a->req.settle = img->row->settle;
 	a->req.interlaced = img->row->interlaced;

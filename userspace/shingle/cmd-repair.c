@@ -9,6 +9,7 @@
 #include <stdarg.h>
 
 #include "offline.h"
+#include "pages.h"
 #include "ring.h"
 
 /**
@@ -17,12 +18,14 @@
  * @from: slot that the state was recovered from
  * @superblock: rewrite them
  * @truncated: the journal ends at a hole: something is lost
+ * @pages_lost: pages of the map are damaged: what they say is
  */
 struct repair {
 	bool checkpoint;
 	u32 from;
 	bool superblock;
 	bool truncated;
+	u32 pages_lost;
 };
 
 /* What lies behind a hole, by type of record. */
@@ -80,7 +83,7 @@ static bool fall_back(struct image *img, struct check *c, struct repair *r)
 	u64 needed = c->lost_journal_seq;
 	const char *why = "";
 
-	if (image_recover(img, c->newest, true, &why)) {
+	if (image_recover(img, c->newest, true, true, &why)) {
 		say("The newest checkpoint is damaged, and the older one is of no use either: %s.", why);
 		return false;
 	}
@@ -108,7 +111,7 @@ static bool find_state(struct image *img, struct check *c, struct repair *r)
 		return !c->broken_map;
 	if (c->lost_seq)
 		return fall_back(img, c, r);
-	if (image_recover(img, c->newest, true, &why)) {
+	if (image_recover(img, c->newest, true, true, &why)) {
 		say("The state cannot be rebuilt: %s: this cannot be repaired.", why);
 		return false;
 	}
@@ -136,7 +139,12 @@ static bool make_plan(struct image *img, struct check *c, struct repair *r)
 		return false;
 	}
 	free(map.f);
-	r->checkpoint = !c->recovered || img->rec.torn_end;
+	/* Those that records name were given up by the recovery. */
+	if (img->engine->pages) {
+		check_pages(img, c, true);
+		r->pages_lost = c->bad_pages + c->unread_pages + (u32)img->rec.pages_lost;
+	}
+	r->checkpoint = !c->recovered || img->rec.torn_end || r->pages_lost;
 	for (i = 0; i < 2; i++) {
 		r->checkpoint |= c->slot[i].damaged;
 		r->superblock |= c->copy[i] != COPY_SOUND;
@@ -149,6 +157,31 @@ static bool make_plan(struct image *img, struct check *c, struct repair *r)
 static bool cut_short(const struct shingle_recovery *rec)
 {
 	return rec->hole || rec->torn_end;
+}
+
+static void tell_lost_pages(struct image *img, const struct repair *r)
+{
+	const struct shingle_pages *p = img->engine->pages;
+	u64 lblk, n, end = 0, from = 0;
+	u32 nr;
+
+	say("What will be lost: %u pages of the map, and with them where these blocks are:",
+	    r->pages_lost);
+	for (nr = 0; nr <= p->nr_pages; nr++) {
+		if (nr < p->nr_pages && shingle_place_of(p->places, nr) != SHINGLE_PAGE_LOST)
+			continue;
+		if (nr < p->nr_pages)
+			img->row->ops->pages.blocks(img->engine, nr, &lblk, &n);
+		if (end && (nr == p->nr_pages || lblk > end)) {
+			say("  %llu to %llu", from, end - 1);
+			end = 0;
+		}
+		if (nr == p->nr_pages)
+			break;
+		from = end ? from : lblk;
+		end = max(end, lblk + n);
+	}
+	say("  They cannot be read or written any more, and say so; all others are as they were.");
 }
 
 static void tell_plan(struct image *img, const struct check *c, const struct repair *r)
@@ -177,8 +210,10 @@ static void tell_plan(struct image *img, const struct check *c, const struct rep
 	else if (img->rec.torn_end)
 		say("What will be lost: transaction %llu, if it was complete; nothing if a power cut tore it.",
 		    img->rec.next_seq);
-	else
+	else if (!r->pages_lost)
 		say("Nothing will be lost.");
+	if (r->pages_lost)
+		tell_lost_pages(img, r);
 	if (img->rec.unread_blocks)
 		say("%llu blocks of the journal cannot be read.", img->rec.unread_blocks);
 }

@@ -4,6 +4,9 @@
 #include "full-engine.h"
 #include "imr-engine.h"
 #include "set-engine.h"
+#ifdef SHINGLE_TOYS
+#include "paged-engine.h"
+#endif
 
 static const struct shingle_record_kind core_records[] = {
 	{ SHINGLE_REC_BAD, "BAD", .a = "lblk" },
@@ -35,6 +38,9 @@ static const struct engine_row engines[] = {
 	{ &stl_set_engine_ops, true, 1, false, NULL },
 	{ &stl_full_engine_ops, false, 0, false, stl_full_settle },
 	{ &imr_engine_ops, false, 0, true, NULL },
+#ifdef SHINGLE_TOYS
+	{ &paged_engine_ops, false, 0, false, NULL },
+#endif
 };
 
 const struct engine_row *engine_by_index(u32 i)

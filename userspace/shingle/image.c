@@ -2,7 +2,11 @@
 /* A dm-shingle device, seen from outside: its metadata in memory. */
 #include "image.h"
 #include "codec.h"
+#include "pages.h"
 #include "show.h"
+
+/* Pages of a map that are kept in memory, unless an engine needs more. */
+#define PAGE_FRAMES	16384U
 
 struct image *image_new(void)
 {
@@ -20,8 +24,10 @@ struct image *image_new(void)
 
 static void drop_engine(struct image *img)
 {
-	if (img->engine)
+	if (img->engine) {
+		shingle_pages_destroy(img->engine);
 		img->row->ops->destroy(img->engine);
+	}
 	img->engine = NULL;
 }
 
@@ -176,9 +182,39 @@ bool image_load(struct image *img)
  */
 int image_fresh_engine(struct image *img, const char **why)
 {
+	u64 pages = img->l.pages.blocks / 2;
+	int err;
+
 	drop_engine(img);
 	memset(&img->bad, 0, sizeof(img->bad));
-	return img->row->ops->create(&img->engine, &img->l, why);
+	err = img->row->ops->create(&img->engine, &img->l, why);
+	if (err || !img->row->ops->pages.nr_pages)
+		return err;
+	*why = "the superblock has room for another number of pages of the map";
+	if (pages != img->row->ops->pages.nr_pages(&img->l))
+		return -EUCLEAN;
+	return shingle_pages_create(img->engine, pages,
+				    max(shingle_pages_least(img->engine), PAGE_FRAMES), why);
+}
+
+/* Read a page from where the last footer says that it is: 0 or why it cannot be used. */
+int image_read_page(struct image *img, u32 nr, struct shingle_chunk *c)
+{
+	enum shingle_page_place place = shingle_place_of(img->engine->pages->places, nr);
+	int err = device_read(image_meta(img), shingle_page_block(&img->l, nr, place), 1, c);
+
+	return err ?: shingle_page_check(&img->l, img->engine, c, nr, place);
+}
+
+/* What a person is told of a page: which, and what nobody finds without it. */
+const char *image_page_text(struct image *img, u32 nr, char *buf, size_t size)
+{
+	u64 lblk, n;
+
+	img->row->ops->pages.blocks(img->engine, nr, &lblk, &n);
+	snprintf(buf, size, "page %u of the map, which says where blocks %llu to %llu are", nr,
+		 lblk, lblk + n - 1);
+	return buf;
 }
 
 /**
@@ -186,11 +222,13 @@ int image_fresh_engine(struct image *img, const char **why)
  * @img: layout and row are known
  * @slot: see shingle_recover_slot()
  * @stop_at_hole: see shingle_recover_slot()
+ * @give_up_pages: see struct shingle_loaded
  * @why: on error, a sentence tail
  *
  * Returns 0 or -errno.
  */
-int image_recover(struct image *img, u32 slot, bool stop_at_hole, const char **why)
+int image_recover(struct image *img, u32 slot, bool stop_at_hole, bool give_up_pages,
+		  const char **why)
 {
 	struct shingle_reader r = devices_reader(&img->ds);
 	struct shingle_loaded to;
@@ -199,24 +237,74 @@ int image_recover(struct image *img, u32 slot, bool stop_at_hole, const char **w
 	if (err)
 		return err;
 	to = (struct shingle_loaded){ .ops = img->row->ops, .engine = img->engine,
-				      .bad = &img->bad };
+				      .bad = &img->bad, .give_up = give_up_pages };
 	return shingle_recover_slot(&r, &img->l, &to, slot, stop_at_hole, &img->rec, why);
 }
 
+/* Changed pages, each to the place that does not count. */
+static int write_pages(struct image *img, u64 seq, struct shingle_chunk *c)
+{
+	struct shingle_pages *p = img->engine->pages;
+	enum shingle_page_place place;
+	u32 cursor = 0, nr, n;
+	int err = 0;
+
+	while (p && !err && cursor != SHINGLE_NO_PAGE) {
+		n = shingle_pages_dirty(p, &cursor, &nr, 1);
+		if (!n)
+			continue;
+		shingle_pages_copy(p, nr, c->payload);
+		place = shingle_place_of(p->next, nr);
+		shingle_page_seal(&img->l, c, nr, place, seq);
+		err = device_write(image_meta(img), shingle_page_block(&img->l, nr, place), 1, c);
+	}
+	return err;
+}
+
+static void pages_written(struct image *img, bool good)
+{
+	u32 cursor = 0;
+
+	while (img->engine->pages && shingle_pages_written(img->engine->pages, &cursor, good))
+		;
+}
+
+/* The next piece of where pages are. */
+static u32 next_places(struct image *img, u64 *cursor, struct shingle_chunk *c)
+{
+	u64 index = 0;
+	u32 bytes = 0;
+
+	memset(c, 0, sizeof(*c));
+	while (img->engine->pages && *cursor != SHINGLE_NOWHERE &&
+	       !shingle_places_encode_next(img->engine->pages, true, cursor, &index, c->payload,
+					   &bytes))
+		;
+	if (!img->engine->pages || *cursor == SHINGLE_NOWHERE)
+		return 0;
+	c->index = cpu_to_le64(index);
+	c->bytes = cpu_to_le32(bytes);
+	return bytes;
+}
+
 /* The next chunk of the state: the engine's, then core's. */
-static u32 next_chunk(struct image *img, u64 *cursor, bool *core_done, struct shingle_chunk *c)
+static u32 next_chunk(struct image *img, u64 *cursor, bool *core_done, u64 *places,
+		      struct shingle_chunk *c)
 {
 	u64 index = 0;
 	u32 bytes;
 
+	if (*core_done)
+		return next_places(img, places, c);
 	memset(c, 0, sizeof(*c));
-	bytes = *core_done ? 0 : shingle_encode(&img->l, img->engine, cursor, &index,
-						    c->payload);
-	if (!bytes && !*core_done) {
+	bytes = shingle_encode(&img->l, img->engine, cursor, &index, c->payload);
+	if (!bytes) {
 		*core_done = true;
 		index = SHINGLE_CHUNK_CORE;
 		memset(c->payload, 0, sizeof(c->payload));
 		bytes = shingle_bad_encode(&img->bad, c->payload);
+		if (!bytes)
+			return next_places(img, places, c);
 	}
 	/* What the engine left beyond its bytes is not worth keeping. */
 	memset(c->payload + bytes, 0, sizeof(c->payload) - bytes);
@@ -239,7 +327,7 @@ static u32 next_chunk(struct image *img, u64 *cursor, bool *core_done, struct sh
 int image_write_checkpoint(struct image *img, u32 slot, u64 seq,
 			   const struct journal_start *journal, const char **why)
 {
-	u64 room = shingle_ckpt_room(&img->l, slot), cursor = 0, nr = 0, block;
+	u64 room = shingle_ckpt_room(&img->l, slot), cursor = 0, places = 0, nr = 0, block;
 	struct device *meta = image_meta(img);
 	bool core_done = false;
 	u32 crc = 0;
@@ -253,7 +341,10 @@ int image_write_checkpoint(struct image *img, u32 slot, u64 seq,
 	if (!u)
 		return err;
 	*why = "checkpoint cannot be written";
-	while (next_chunk(img, &cursor, &core_done, &u->chunk)) {
+	err = write_pages(img, seq, &u->chunk);
+	if (err)
+		goto out;
+	while (next_chunk(img, &cursor, &core_done, &places, &u->chunk)) {
 		err = -ENOSPC;
 		if (nr + 1 >= room)
 			goto out;
@@ -284,6 +375,7 @@ int image_write_checkpoint(struct image *img, u32 slot, u64 seq,
 	err = device_write(meta, shingle_ckpt_block(&img->l, slot, nr + 1), 1, u) ?:
 	      device_sync(meta);
 out:
+	pages_written(img, !err);
 	kvfree(u);
 	return err;
 }

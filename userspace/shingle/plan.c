@@ -16,6 +16,7 @@
  */
 #include <stdarg.h>
 
+#include "pages.h"
 #include "plan.h"
 
 #define DEFAULT_BAND_BLOCKS	((30ULL << 20) / SHINGLE_BLOCK_SIZE)
@@ -138,12 +139,17 @@ static u64 journal_gap(const struct plan_request *req, const struct shingle_medi
 	return (u64)req->head_tracks * longest;
 }
 
+static u64 pages_of(const struct plan_request *req, const struct shingle_layout *l)
+{
+	return req->nr_pages ? req->nr_pages(l) : 0;
+}
+
 /* Lay the metadata at the start of their device, with slots of @slot blocks. */
 static u64 place_metadata(const struct plan_request *req, struct shingle_layout *l, u64 slot,
 			  u64 journal)
 {
 	const struct shingle_medium *m = &req->medium[shingle_meta_dev(l)];
-	u64 at = shingle_medium_after_write(m, req->head_tracks, 0);
+	u64 at = shingle_medium_after_write(m, req->head_tracks, 0), pages = pages_of(req, l);
 	u32 i;
 
 	for (i = 0; i < 2; i++) {
@@ -153,7 +159,12 @@ static u64 place_metadata(const struct plan_request *req, struct shingle_layout 
 	}
 	l->journal.start = at;
 	l->journal.blocks = journal;
-	return shingle_medium_after_write(m, req->head_tracks, at + journal - 1);
+	at = shingle_medium_after_write(m, req->head_tracks, at + journal - 1);
+	l->pages.blocks = 2 * pages;
+	l->pages.start = pages ? at : 0;
+	if (!pages)
+		return at;
+	return shingle_medium_after_write(m, req->head_tracks, at + l->pages.blocks - 1);
 }
 
 /* Have all bands one length? */
@@ -386,7 +397,8 @@ static void forget_bands(struct shingle_layout *l, const u8 *params)
 
 static u64 ckpt_blocks(const struct plan_request *req, const struct shingle_layout *l)
 {
-	return shingle_ckpt_blocks(shingle_pieces_nr(req->pieces, U32_MAX, l));
+	return shingle_ckpt_blocks(shingle_pieces_nr(req->pieces, U32_MAX, l) +
+				   shingle_places_pieces(pages_of(req, l)));
 }
 
 /* Lay out at most @limit bands with the checkpoint slots that they need. */
@@ -452,6 +464,23 @@ static int journal_length(const struct plan_request *req, struct shingle_layout 
 			     l->journal_gap_blocks);
 	}
 	return 0;
+}
+
+/* On tracks as wide as the head, or on a medium that has none. */
+static bool pages_are_safe(const struct plan_request *req, const struct shingle_layout *l)
+{
+	const struct shingle_medium *m = &req->medium[shingle_meta_dev(l)];
+	u64 at, end = l->pages.start + l->pages.blocks;
+	struct shingle_tracks t;
+
+	if (req->head_tracks == 1 || !shingle_medium_has_tracks(m))
+		return true;
+	for (at = l->pages.start; at < end; at = t.start + t.track_blocks) {
+		if (!platter_geo_conventional(&m->geo, at) || !shingle_medium_tracks(m, at, &t))
+			return false;
+		t.start = shingle_medium_track_start(m, at);
+	}
+	return true;
 }
 
 /* With a device of their own the metadata must fit there; the journal yields. */
@@ -663,6 +692,9 @@ int plan_layout(const struct plan_request *req, struct shingle_layout *l, char *
 		err = fit_apart(&r, l, why);
 	if (err)
 		return err;
+	if (l->pages.blocks && !pages_are_safe(req, l))
+		return sorry(why, "the map of this layer is written all over, which would destroy what is beside it on shingled tracks: put the metadata on a conventional device with --meta, or have conventional tracks where they lie, %llu blocks from block %llu on",
+			     l->pages.blocks, l->pages.start);
 	/* If nothing is left to present, the engine itself knows best why. */
 	if (l->logical_blocks && shingle_layout_check(l, &what))
 		return sorry(why, "these sizes do not go together: %s", what);

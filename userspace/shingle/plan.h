@@ -29,6 +29,7 @@ enum plan_cache_unit {
  * @backup_tracks: of these, to save tops in; 0 for the default
  * @journal_blocks: length of the ring, 0 for the default
  * @pieces: of the engine's state
+ * @nr_pages: of the engine; NULL if its map has none
  * @logical_blocks: of the engine
  * @settle: of the engine, see struct engine_row; or NULL
  */
@@ -47,6 +48,7 @@ struct plan_request {
 	u64 backup_tracks;
 	u64 journal_blocks;
 	const struct shingle_piece_kind *pieces;
+	u64 (*nr_pages)(const struct shingle_layout *l);
 	u64 (*logical_blocks)(const struct shingle_layout *l);
 	void (*settle)(struct shingle_layout *l);
 };

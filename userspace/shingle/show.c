@@ -61,6 +61,9 @@ static void show_areas(const struct shingle_layout *l)
 		    l->ckpt[i].blocks, blocks_text(l->ckpt[i].blocks).s);
 	say("  journal       block %llu, %llu blocks, %s, gap %llu blocks", l->journal.start,
 	    l->journal.blocks, blocks_text(l->journal.blocks).s, l->journal_gap_blocks);
+	if (l->pages.blocks)
+		say("  pages         block %llu, %llu blocks, %s, two for each page of the map",
+		    l->pages.start, l->pages.blocks, blocks_text(l->pages.blocks).s);
 	for (i = 0; i < SHINGLE_NR_DEVS; i++) {
 		if (l->dev_blocks[i] && i != shingle_meta_dev(l) &&
 		    !(l->flags & SHINGLE_SB_UNMARKED(i)))
@@ -173,6 +176,8 @@ void show_layout_json(const struct shingle_layout *l, const struct engine_row *r
 	json_close(j, ']');
 	area_json(&l->journal, "journal", j);
 	json_u64(j, "journal_gap_blocks", l->journal_gap_blocks);
+	if (l->pages.blocks)
+		area_json(&l->pages, "pages", j);
 	json_open(j, "params", '{');
 	for (i = 0; row && row->ops->params[i].name; i++)
 		json_u64(j, row->ops->params[i].name, engine_param_get(&row->ops->params[i], l->params));

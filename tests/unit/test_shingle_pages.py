@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Pages of a map, offline: check, repair and dump of shingle-toys, which knows an engine
+that has such.  What is on the disk is written here, independently of core/."""
+
+import json
+import struct
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import ondisk
+from ondisk import BLOCK
+
+TOP = Path(__file__).resolve().parents[2]
+TOYS = TOP / "build/userspace/shingle-toys"
+BAND, REGIONS = 16, 8           # of a band 12 blocks are presented
+LOST = 3
+
+
+@pytest.fixture(scope="module", autouse=True)
+def built():
+    subprocess.run(["make", "-s", "-C", TOP / "userspace/shingle", "TOYS=1"], check=True)
+
+
+def tool(*args, rc=0):
+    done = subprocess.run([TOYS, *map(str, args)], capture_output=True, text=True, timeout=120,
+                          check=False)
+    assert done.returncode == rc, (args, done.stdout, done.stderr)
+    return done.stdout + done.stderr
+
+
+class Image:
+    """A device of 8 regions, of which two hold a block each."""
+
+    def __init__(self, path):
+        self.path = path
+        path.write_bytes(bytes(BLOCK * 1024))
+        tool("format", "paged", path, "--band", f"{BAND * 4}K", "--bands", 2 * REGIONS,
+             "--force")
+        self.sb = ondisk.read_super(self.block(0))
+        start, blocks = self.sb["pages"]
+        # Of each region one page says which slots are current, one where blocks are.
+        assert blocks == 2 * 2 * REGIONS
+        self.pages = start
+        places = bytearray(4)
+        for region, lblk, side in ((0, 3, 0), (5, 4, 1)):
+            live, where = bytearray(4032), bytearray(4032)
+            live[0] = 1
+            struct.pack_into("<I", where, 4 * lblk, 1)
+            for page, content in ((2 * region, live), (2 * region + 1, where)):
+                self.write_page(page, side, content)
+                places[page // 4] |= (1 + side) << page % 4 * 2
+        fills = b"".join(struct.pack("<II", 0, r in (0, 5)) for r in range(REGIONS))
+        self.checkpoint([(0, fills), (2**63 + 1, bytes(places))])
+
+    def block(self, at):
+        with self.path.open("rb") as f:
+            f.seek(at * BLOCK)
+            return f.read(BLOCK)
+
+    def write(self, at, block):
+        with self.path.open("r+b") as f:
+            f.seek(at * BLOCK)
+            f.write(block)
+
+    def place(self, page, side):
+        return self.pages + 2 * page + side
+
+    def write_page(self, page, side, content):
+        at = self.place(page, side)
+        self.write(at, ondisk.chunk(self.sb["uuid"], 2, at, page, content, ondisk.PAGE))
+
+    def checkpoint(self, pieces):
+        at = self.sb["ckpt"][1][0]
+        crc = 0
+        for i, (index, payload) in enumerate(pieces):
+            block = ondisk.chunk(self.sb["uuid"], 2, at + i, index, payload)
+            crc = ondisk.crc32c(crc, block[4:8])
+            self.write(at + i, block)
+        i = len(pieces)
+        self.write(at + i, ondisk.footer(self.sb["uuid"], 2, at + i, 1, chunks=i,
+                                         chunks_crc=crc))
+
+    def map(self):
+        runs = json.loads(tool("dump", self.path, "--map", "--json"))["map"]
+        return [(r["lblk"], r["blocks"], r["kind"]) for r in runs]
+
+    def spoil(self, page, side):
+        block = bytearray(self.block(self.place(page, side)))
+        block[100] ^= 1
+        self.write(self.place(page, side), block)
+
+
+@pytest.fixture(name="image")
+def paged_image(tmp_path):
+    return Image(tmp_path / "disk")
+
+
+def test_pages_are_read(image):
+    tool("check", image.path)
+    assert image.map() == [(0, 3, "zero"), (3, 1, "mapped"), (4, 60, "zero"), (64, 1, "mapped"),
+                           (65, 31, "zero")]
+    assert "two for each page of the map" in tool("dump", image.path)
+
+
+def test_what_does_not_count_may_be_anything(image):
+    for page in range(2 * REGIONS):
+        for side in (0, 1):
+            if page // 2 not in (0, 5) or side != page // 2 // 5:
+                image.write(image.place(page, side), b"\xa5" * BLOCK)
+    tool("check", image.path)
+
+
+@pytest.mark.parametrize("page, side, first, last", [(1, 0, 0, 11), (11, 1, 60, 71),
+                                                     (10, 1, 60, 71)])
+def test_damaged_page_is_named_and_never_zeroes(image, page, side, first, last):
+    image.spoil(page, side)
+    out = tool("check", image.path, rc=4)
+    assert f"page {page} of the map, which says where blocks {first} to {last} are, is damaged" \
+        in out
+    out = tool("repair", image.path, "--yes", rc=1)
+    assert "What will be lost: 1 pages of the map" in out, out
+    assert f"  {first} to {last}\n" in out, out
+    assert "cannot be read or written any more" in out, out
+    out = tool("check", image.path)
+    assert f"the first is page {page} of the map" in out, out
+    # Without the page that says which slots are current all is found, but nothing written.
+    lost = page % 2
+    assert [(a, n) for a, n, kind in image.map() if kind == "lost"] == \
+        ([(first, last - first + 1)] if lost else [])
+    assert sum(kind == "mapped" for _, _, kind in image.map()) == 2 - lost
+
+
+@pytest.mark.parametrize("content, what", [(struct.pack("<I", 99), "is damaged"),
+                                           (struct.pack("<I", 2), "which is not current")])
+def test_pages_that_make_no_sense(image, content, what):
+    image.write_page(1, 0, content + bytes(4032 - len(content)))
+    assert what in tool("check", image.path, rc=4)
+
+
+def test_shingled_tracks_are_refused(tmp_path):
+    path = tmp_path / "disk"
+    path.write_bytes(bytes(BLOCK * 4096))
+    out = tool("format", "paged", path, "--band", "64K", "--track", "32K", "--head-tracks", 2,
+               "--force", rc=8)
+    assert "put the metadata on a conventional device with --meta" in out, out
+    meta = tmp_path / "meta"
+    meta.write_bytes(bytes(BLOCK * 4096))
+    tool("format", "paged", path, "--band", "64K", "--track", "32K", "--head-tracks", 2,
+         "--meta", meta, "--force")
