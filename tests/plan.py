@@ -151,6 +151,9 @@ PLAN += [
 # An engine of tests, whose steps are many extents.
 PLAN.append(Row("replay", "comb", options=(("ops", 200), ("only", "comb,wide,wcache"))))
 
+# And one whose map is in pages, of which few can be in memory.
+PLAN.append(Row("replay", "paged", options=(("ops", 200), ("only", "paged,wide,wcache"))))
+
 # The other one shorter there: cuts under KASAN cost most for what they add.
 PLAN.append(Row("replay", "stl-full", "uml-debug", guest="short", options=(
     ("ops", 20), ("share", 0.05), ("files", 12), ("fs_share", 0.1),

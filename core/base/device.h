@@ -40,6 +40,7 @@
 #include "pure/counters.h"
 #include "pure/engine.h"
 #include "pure/keys.h"
+#include "pure/pages.h"
 #include "pure/recover.h"
 #include "pure/trimlist.h"
 #include "base/wcache.h"
@@ -258,6 +259,31 @@ struct shingle_log {
 };
 
 /**
+ * struct shingle_pager - pages of the engine's map that are read, and who waits for one
+ * @wq: @work, for which everybody else may wait; NULL if the map has no pages
+ * @work: reads what is wanted
+ * @bios: for that
+ * @reading: so many are under way; map_lock
+ * @failed: one could not be read, and the mode has not gone down for it yet; map_lock
+ * @crowded: somebody waits for a checkpoint to make room; map_lock
+ * @clean_waits: the cleaner waits for a page; map_lock
+ * @oldest: who has waited longest of the host's wishes, a bio or the write cache, and
+ *	keeps what he has looked at; map_lock
+ * @events: pages read and checkpoints taken so far; map_lock
+ */
+struct shingle_pager {
+	struct workqueue_struct *wq;
+	struct work_struct work;
+	struct bio_set bios;
+	u32 reading;
+	bool failed;
+	bool crowded;
+	bool clean_waits;
+	const void *oldest;
+	u64 events;
+};
+
+/**
  * struct shingle_cleaner - the step in progress, and why there should be one
  * @hold_pblk: reads of this run wait for it; map_lock
  * @hold_n: its length, 0 = none
@@ -354,6 +380,7 @@ static inline bool shingle_has_reason(const struct shingle_cleaner *c)
  * @reset_lock: see above
  * @log: see there
  * @journal: see there
+ * @pager: see there
  * @n: counters; map_lock
  * @cleared: what @cpu had counted when counters were cleared; map_lock
  * @carried: what engines before a reset have counted; map_lock
@@ -401,6 +428,7 @@ struct shingle_device {
 	struct mutex reset_lock;	/* one reset at a time */
 	struct shingle_log log;
 	struct shingle_journal journal;
+	struct shingle_pager pager;
 
 	struct shingle_counters n;
 	struct shingle_cpu cleared;

@@ -197,6 +197,7 @@ static int next_step(struct shingle_device *d, struct shingle_step *step, bool *
 	d->cleaner.busy = false;
 	if (d->mode != SHINGLE_RW || d->stopping || d->resetting)
 		goto out;
+	shingle_pages_begin(d->engine, SHINGLE_ASKER_CLEAN);
 	if (d->cleaner.recovering) {
 		r = d->ops->clean.next_step(d->engine, SHINGLE_WHY_RECOVERY, step);
 		if (!r)
@@ -235,6 +236,12 @@ static int next_step(struct shingle_device *d, struct shingle_step *step, bool *
 		if (busy)
 			queue_delayed_work(d->cleaner.wq, &d->cleaner.idle_work, 0);
 	}
+	/* It is asked again when the page has come, for the same reason. */
+	if (r == SHINGLE_ABSENT) {
+		d->pager.clean_waits = true;
+		r = shingle_await_page(d);
+	}
+	shingle_pages_end(d->engine, r == SHINGLE_ABSENT);
 	d->cleaner.busy = r > 0;
 out:
 	spin_unlock_irq(&d->map_lock);

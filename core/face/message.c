@@ -38,16 +38,29 @@ static bool must_hurry(const struct shingle_device *d, u32 since)
 static int verify_parts(struct shingle_device *d, u32 *bad)
 {
 	u32 since = READ_ONCE(d->leavings);
-	u64 cursor = 0;
+	u64 cursor = 0, events;
+	bool lacks;
 
 	if (mutex_lock_killable(&d->reset_lock))
 		return -EINTR;
 	while (cursor != SHINGLE_NOWHERE && !must_hurry(d, since)) {
 		spin_lock_irq(&d->map_lock);
+		shingle_pages_begin(d->engine, SHINGLE_ASKER_LOOK);
 		*bad += d->ops->observe.verify(d->engine, &cursor, report_verify, d);
+		/* What cannot be read is known to be lost the next time. */
+		lacks = shingle_pages_lack(d->engine) && shingle_await_page(d) == SHINGLE_ABSENT;
+		shingle_pages_end(d->engine, lacks);
+		events = d->pager.events;
 		spin_unlock_irq(&d->map_lock);
+		if (lacks)
+			wait_event(d->wait, READ_ONCE(d->pager.events) != events ||
+				   must_hurry(d, since));
 		cond_resched();
 	}
+	spin_lock_irq(&d->map_lock);
+	shingle_pages_begin(d->engine, SHINGLE_ASKER_LOOK);
+	shingle_pages_end(d->engine, false);
+	spin_unlock_irq(&d->map_lock);
 	mutex_unlock(&d->reset_lock);
 	if (cursor == SHINGLE_NOWHERE)
 		return 0;

@@ -38,7 +38,7 @@ static bool quiet(struct shingle_device *d)
 
 	spin_lock_irq(&d->map_lock);
 	yes = (!d->cleaner.busy && !d->cleaner.epoch_open && !d->journal.reserved &&
-	       !shingle_reading(d, 0) && !shingle_reading(d, 1)) ||
+	       !d->pager.reading && !shingle_reading(d, 0) && !shingle_reading(d, 1)) ||
 	      d->mode != SHINGLE_RW;
 	spin_unlock_irq(&d->map_lock);
 	return yes;
@@ -110,6 +110,10 @@ int shingle_reset(struct shingle_device *d)
 	 */
 	noio = memalloc_noio_save();
 	err = d->ops->create(&fresh, &d->layout, &why);
+	if (!err) {
+		fresh->map_cache_kb = d->engine->map_cache_kb;
+		err = shingle_pages_give(d, fresh, &why);
+	}
 	if (!err)
 		err = d->ops->state.ready(fresh, &why);
 	memalloc_noio_restore(noio);
@@ -131,8 +135,10 @@ int shingle_reset(struct shingle_device *d)
 	else
 		DMINFO("%s: reset: all that it held is forgotten", device_name(d));
 out:
-	if (fresh)
+	if (fresh) {
+		shingle_pages_destroy(fresh);
 		d->ops->destroy(fresh);
+	}
 	mutex_unlock(&d->reset_lock);
 	return err;
 }

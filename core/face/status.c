@@ -139,6 +139,20 @@ void shingle_status(struct dm_target *ti, status_type_t type, unsigned int flags
 }
 EXPORT_SYMBOL_GPL(shingle_status);
 
+static unsigned int emit_pages(const struct shingle_pages *p, char *result, unsigned int maxlen)
+{
+	unsigned int sz = 0;
+
+	DMEMIT("map_pages %u\n", p->nr_pages);
+	DMEMIT("map_dirty_pages %u\n", p->nr_dirty);
+	DMEMIT("map_page_hits %llu\n", p->hits);
+	DMEMIT("map_page_waits %llu\n", p->misses);
+	DMEMIT("map_page_reads %llu\n", p->reads);
+	DMEMIT("map_page_writes %llu\n", p->writes);
+	DMEMIT("map_crowded_waits %llu\n", p->crowds);
+	return sz;
+}
+
 /**
  * shingle_emit_stats() - what ``stats`` says
  * @d: the device
@@ -153,6 +167,7 @@ int shingle_emit_stats(struct shingle_device *d, char *result, unsigned int maxl
 	const struct shingle_counter *c = d->ops->counters;
 	struct shingle_gauges now;
 	struct shingle_counters n;
+	struct shingle_pages p = { 0 };
 	unsigned int sz = 0;
 	u32 i;
 
@@ -164,6 +179,10 @@ int shingle_emit_stats(struct shingle_device *d, char *result, unsigned int maxl
 		own[i] = shingle_counter_get(&c[i], d->engine) + d->carried[i];
 	now.cached_blocks = d->ops->observe.cached_blocks(d->engine);
 	now.map_bytes = d->ops->observe.map_bytes(d->engine);
+	if (d->engine->pages) {
+		p = *d->engine->pages;
+		now.map_bytes += shingle_pages_bytes(&p);
+	}
 	now.bad_blocks = d->bad.nr;
 	now.wcache_dirty_blocks = d->wcache.nr;
 	spin_unlock_irq(&d->map_lock);
@@ -175,6 +194,8 @@ int shingle_emit_stats(struct shingle_device *d, char *result, unsigned int maxl
 #define X(name) DMEMIT(#name " %llu\n", n.name)
 	SHINGLE_COUNTERS(X, ;);
 #undef X
+	if (p.nr_pages)
+		sz += emit_pages(&p, result + sz, maxlen - sz);
 	for (i = 0; i < SHINGLE_STEP_KINDS && d->ops->step_kinds[i]; i++)
 		DMEMIT("step_%s_us %llu\n", d->ops->step_kinds[i], step_us[i]);
 	for (i = 0; c[i].name; i++)
@@ -195,5 +216,7 @@ void shingle_clear_stats(struct shingle_device *d)
 	memset(d->carried, 0, sizeof(d->carried));
 	memset(d->step_us, 0, sizeof(d->step_us));
 	shingle_counters_clear(d->ops->counters, d->engine);
+	if (d->engine->pages)
+		shingle_pages_clear(d->engine->pages);
 	spin_unlock_irq(&d->map_lock);
 }

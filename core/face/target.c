@@ -61,8 +61,11 @@ static void free_device(struct shingle_device *d)
 	if (d->order.wq)
 		destroy_workqueue(d->order.wq);
 	shingle_wcache_exit(d);
-	if (d->engine)
+	shingle_pager_exit(d);
+	if (d->engine) {
+		shingle_pages_destroy(d->engine);
 		d->ops->destroy(d->engine);
+	}
 	shingle_journal_exit(d);
 	kvfree(d->cleaner.copy_buf);
 	kvfree(d->cleaner.copy_extents);
@@ -177,9 +180,16 @@ static int load_layout(struct shingle_device *d)
 static int alloc_buffers(struct shingle_device *d)
 {
 	struct shingle_cleaner *c = &d->cleaner;
+	const char *why;
 	int err, cpu;
 
 	err = shingle_journal_init(d);
+	if (err)
+		return err;
+	err = shingle_pages_give(d, d->engine, &why);
+	if (err)
+		return shingle_refuse(d->ti, err, "%s", why);
+	err = shingle_pager_init(d);
 	if (err)
 		return err;
 	c->copy_blocks = min(d->layout.band_blocks[SHINGLE_ROLE_DATA], DEFAULT_COPY_BLOCKS);
@@ -467,6 +477,7 @@ void shingle_postsuspend(struct dm_target *ti)
 	cancel_delayed_work_sync(&d->cleaner.work);
 	if (d->loaded)
 		shingle_commit(d, false);
+	shingle_pager_stop(d);
 	flush_work(&d->log.ckpt_work);
 	flush_work(&d->log.sb_work);
 }

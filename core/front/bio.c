@@ -9,6 +9,7 @@
 #include "base/shingle.h"
 #include "base/wake.h"
 #include "front/front.h"
+#include "log/log.h"
 #include "map/map.h"
 #include "medium/medium.h"
 
@@ -147,8 +148,16 @@ int shingle_prepare_read(struct shingle_device *d, struct shingle_io *io, u64 lb
 	}
 	d->ops->map.resolve(d->engine, lblk, *n, &run);
 	*n = run.n;
-	if (run.kind == SHINGLE_RUN_ZERO)
-		return DM_MAPIO_SUBMITTED;
+	if (run.kind >= SHINGLE_RUN_ZERO) {
+		if (run.kind == SHINGLE_RUN_ZERO)
+			return DM_MAPIO_SUBMITTED;
+		/* As above: what it will say is not known. */
+		*n = 1;
+		if (shingle_await_page(d) == SHINGLE_ABSENT)
+			return -EBUSY;
+		d->n.read_errors++;
+		return DM_MAPIO_KILL;
+	}
 	if (unlikely(d->cleaner.hold_n) && run.pblk < d->cleaner.hold_pblk + d->cleaner.hold_n &&
 	    d->cleaner.hold_pblk < run.pblk + run.n) {
 		/* One block at a time: its map may be in pieces afterwards. */

@@ -124,7 +124,9 @@ static bool destage(struct shingle_device *d)
 		goto out;
 	for (end = s; end && n < RUN_BLOCKS && end->lblk == s->lblk + n && eligible(end); n++)
 		end = next_of(end);
+	ask_for(d, wc);
 	r = shingle_place(d, s->lblk, n, &g->w, bio);
+	asked_for(d, wc, r == SHINGLE_ABSENT);
 	if (r == SHINGLE_FULL) {
 		/* Of this block, and for good; nothing follows for others or for the device. */
 		s->state = SHINGLE_WSLOT_LOST;

@@ -39,6 +39,28 @@ static inline int shingle_steer(struct shingle_device *d, u64 lblk, u32 n,
 	return shingle_steer_gathered(d, lblk, n, w, bio);
 }
 
+/*
+ * The engine is about to be asked for @who, who waits already: the one that has done so
+ * longest keeps the pages that he has looked at in vain.  Context: map lock.
+ */
+static inline void ask_for(struct shingle_device *d, const void *who)
+{
+	if (d->engine->pages && (!d->pager.oldest || d->pager.oldest == who)) {
+		d->pager.oldest = who;
+		shingle_pages_begin(d->engine, SHINGLE_ASKER_FRONT);
+	}
+}
+
+/* It was, in the same critical section; @absent: a page is to come. */
+static inline void asked_for(struct shingle_device *d, const void *who, bool absent)
+{
+	if (!d->engine->pages || d->pager.oldest != who)
+		return;
+	if (!absent)
+		d->pager.oldest = NULL;
+	shingle_pages_end(d->engine, absent);
+}
+
 static inline u64 bio_lblk(const struct shingle_device *d, const struct bio *bio)
 {
 	return dm_target_offset(d->ti, bio->bi_iter.bi_sector) >> SHINGLE_SECTORS_SHIFT;

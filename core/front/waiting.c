@@ -13,6 +13,8 @@
  *                             look again, as long as there is pressure
  *   the write cache           the end of a destage, a step of an epoch, a reader less
  *   a step, a reset           its end
+ *   a page of the map         its arrival; that of another, the end of a write
+ *                             (awaits_write), or a checkpoint if there was no room for it
  *
  * An engine that says SHINGLE_FULL has nothing to wait for: the bio ends, without room.
  *
@@ -90,7 +92,9 @@ static int write_piece(struct shingle_device *d, struct bio *parent, u32 n)
 	spin_lock_irq(&d->map_lock);
 	d->wcache.waiting -= io->waits;
 	io->waits = false;
+	ask_for(d, parent);
 	r = shingle_steer(d, io->lblk, n, &p->w, &p->bio);
+	asked_for(d, parent, r == SHINGLE_ABSENT);
 	n = p->w.run.n;
 	held = !r && p->w.held;
 	if (!r) {
@@ -258,10 +262,13 @@ static int discard_some(struct shingle_device *d, struct shingle_io *io, bool ze
 		goto out;
 	emit.seq = d->journal.seq;
 	joined = !zeroes && joins(d, &lblk, &n, &part, &left);
+	ask_for(d, io);
 	r = d->ops->map.discard(d->engine, lblk, n, done, dropped, &emit);
+	if (r == SHINGLE_ABSENT)
+		r = shingle_await_page(d);
 	if (r) {
 		shingle_journal_cancel(d, records);
-		if (!shingle_is_final(r)) {
+		if (r != SHINGLE_ABSENT && !shingle_is_final(r)) {
 			d->front.awaits_write = true;
 			shingle_want_clean(d);
 		}
@@ -281,6 +288,7 @@ static int discard_some(struct shingle_device *d, struct shingle_io *io, bool ze
 		*done = part;
 	shingle_journal_add(d, records, &emit);
 out:
+	asked_for(d, io, r == SHINGLE_ABSENT);
 	spin_unlock_irq(&d->map_lock);
 	return r;
 }
@@ -325,7 +333,9 @@ static bool retry_read(struct shingle_device *d, struct bio *bio)
 	int r;
 
 	spin_lock_irq(&d->map_lock);
+	ask_for(d, bio);
 	r = shingle_prepare_read(d, io, bio_lblk(d, bio), &n, &pblk, &hits);
+	asked_for(d, bio, r == -EBUSY);
 	spin_unlock_irq(&d->map_lock);
 	if (r == -EBUSY)
 		return false;

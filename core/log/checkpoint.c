@@ -56,6 +56,8 @@ static void begin(struct ckpt_writer *w, bool all)
 
 	spin_lock_irq(&d->map_lock);
 	changed = d->engine->marks.nr;
+	if (d->engine->pages)
+		changed += d->engine->pages->nr_marked;
 	spin_unlock_irq(&d->map_lock);
 	/* Core's piece, and the footer. */
 	if (all || !d->log.ckpt_end ||
@@ -106,6 +108,28 @@ static int put_chunk(struct ckpt_writer *w, struct shingle_chunk *c, u64 index, 
 	       write_batch(w) : 0;
 }
 
+/* Where the pages of the map are: as this checkpoint has put them. */
+static int write_places(struct ckpt_writer *w)
+{
+	struct shingle_pages *p = w->engine->pages;
+	struct shingle_device *d = w->d;
+	struct shingle_chunk *c;
+	u64 cursor = 0, index;
+	u32 bytes;
+	bool any;
+	int err = 0;
+
+	while (p && !err && cursor != SHINGLE_NOWHERE) {
+		c = next_chunk(w);
+		spin_lock_irq(&d->map_lock);
+		any = shingle_places_encode_next(p, w->all, &cursor, &index, c->payload, &bytes);
+		spin_unlock_irq(&d->map_lock);
+		err = any ? put_chunk(w, c, index, bytes) : 0;
+		cond_resched();
+	}
+	return err;
+}
+
 /*
  * The pieces are taken one at a time while I/O goes on.  That is sound because
  * the journal from before the first piece is replayed on top of them.
@@ -130,6 +154,9 @@ static int write_chunks(struct ckpt_writer *w)
 			return err;
 		cond_resched();
 	} while (cursor != SHINGLE_NOWHERE);
+	err = write_places(w);
+	if (err)
+		return err;
 	c = next_chunk(w);
 	spin_lock_irq(&d->map_lock);
 	/* Another one than the device's is empty. */
@@ -250,8 +277,11 @@ static int checkpoint_locked(struct shingle_device *d, struct shingle_engine **f
 	keep_room(d, used);
 	mutex_unlock(&d->log.commit_lock);
 
-	begin(&w, all);
-	err = write_chunks(&w);
+	err = shingle_pages_write(d, w.engine, w.seq);
+	if (!err) {
+		begin(&w, all);
+		err = write_chunks(&w);
+	}
 	/* More has changed meanwhile than there was when it began. */
 	if (err == -ENOSPC && !w.all) {
 		begin_slot(&w);
@@ -268,6 +298,7 @@ static int checkpoint_locked(struct shingle_device *d, struct shingle_engine **f
 		err = write_footer(&w, seq, pos, prev_crc);
 	trace_shingle_checkpoint(dm_table_device_name(d->ti->table), w.seq, w.written, err);
 	if (err) {
+		shingle_pages_settle(d, w.engine, false);
 		/* Marks were taken away for what was not written. */
 		d->log.ckpt_end = 0;
 		if (err != -EROFS)
@@ -279,6 +310,7 @@ static int checkpoint_locked(struct shingle_device *d, struct shingle_engine **f
 	d->log.ckpt_slot = w.slot;
 	d->log.ckpt_end = w.nr + 1;
 	d->log.ckpt_bad = w.bad;
+	shingle_pages_settle(d, w.engine, true);
 	spin_lock_irq(&d->map_lock);
 	j->used -= used;
 	j->keep = 0;
@@ -345,14 +377,16 @@ void shingle_checkpoint_work(struct work_struct *work)
 {
 	struct shingle_device *d = container_of(work, struct shingle_device, log.ckpt_work);
 	u64 ring = shingle_journal_room(&d->layout), used;
+	bool pages;
 
 	mutex_lock(&d->log.ckpt_lock);
 	/* Two commits may have asked for the same one, or one that ended just now will do. */
 	spin_lock_irq(&d->map_lock);
 	used = d->journal.used;
+	pages = shingle_pages_want_checkpoint(d);
 	spin_unlock_irq(&d->map_lock);
 	if (READ_ONCE(d->mode) == SHINGLE_RW &&
-	    (used >= ring / 2 || ring - used < 2 * d->journal.max_blocks))
+	    (pages || used >= ring / 2 || ring - used < 2 * d->journal.max_blocks))
 		checkpoint_locked(d, NULL, false);
 	mutex_unlock(&d->log.ckpt_lock);
 	wake_up_all(&d->wait);

@@ -116,5 +116,12 @@ int shingle_load_state(struct shingle_device *d)
 			return 0;
 		}
 	}
-	return d->mode == SHINGLE_RW && shingle_journal_tight(d) ? shingle_checkpoint(d) : 0;
+	if (d->mode != SHINGLE_RW || (!shingle_journal_tight(d) &&
+				      !shingle_pages_pressed(d->engine)))
+		return 0;
+	/* With pages, also because the table may have had room for more of them. */
+	err = shingle_checkpoint(d);
+	if (!err && d->engine->pages)
+		shingle_pages_shrink(d->engine->pages);
+	return err;
 }

@@ -47,6 +47,16 @@ int shingle_checkpoint_reset(struct shingle_device *d, struct shingle_engine **f
 void shingle_checkpoint_work(struct work_struct *work);
 void shingle_superblock_work(struct work_struct *work);
 
+/* pages.c */
+int shingle_pager_init(struct shingle_device *d);
+void shingle_pager_stop(struct shingle_device *d);
+void shingle_pager_exit(struct shingle_device *d);
+int shingle_pages_give(struct shingle_device *d, struct shingle_engine *e, const char **why);
+int shingle_await_page(struct shingle_device *d);
+int shingle_pages_write(struct shingle_device *d, struct shingle_engine *e, u64 seq);
+void shingle_pages_settle(struct shingle_device *d, struct shingle_engine *e, bool good);
+bool shingle_pages_want_checkpoint(const struct shingle_device *d);
+
 /* load.c */
 #define SHINGLE_MEMBERS_WHY	(SHINGLE_MEMBER_WHY + 64)
 int shingle_check_members(struct shingle_device *d, char *why);

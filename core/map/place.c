@@ -69,6 +69,8 @@ int shingle_place(struct shingle_device *d, u64 lblk, u32 n, struct shingle_writ
 		shingle_journal_cancel(d, records);
 		if (shingle_is_final(r) || r == SHINGLE_GATHER)
 			return r;
+		if (r == SHINGLE_ABSENT)
+			return shingle_await_page(d);
 		if (r == -ENOSPC)
 			d->front.awaits_room = true;
 		else

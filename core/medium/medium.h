@@ -16,6 +16,7 @@ void shingle_wait_for_readers(struct shingle_device *d);
 void shingle_release(struct shingle_device *d);
 
 /* rw.c */
+unsigned int shingle_add_buffer(struct bio *bio, const void *buf, size_t bytes);
 int shingle_rw(struct shingle_device *d, blk_opf_t opf, enum shingle_dev dev, u64 block, u32 n,
 	       void *buf);
 int shingle_reader_read(void *ctx, enum shingle_dev dev, u64 block, u32 n, void *buf);

@@ -6,8 +6,15 @@
 /* Pages that one of our reads goes to: what is on the stack for them is 1 KiB. */
 #define READ_PAGES	64
 
-/* Let a read go to @buf, or to as much of it as fits.  Returns the bytes. */
-static unsigned int add_buffer(struct bio *bio, const void *buf, size_t bytes)
+/**
+ * shingle_add_buffer() - let a read go to memory, or to as much of it as fits
+ * @bio: the read
+ * @buf: vmalloc or kmalloc memory
+ * @bytes: of it
+ *
+ * Context: any.  Returns the bytes that fit.
+ */
+unsigned int shingle_add_buffer(struct bio *bio, const void *buf, size_t bytes)
 {
 	unsigned int done = 0, part;
 
@@ -36,7 +43,7 @@ static int read_blocks(struct block_device *bdev, blk_opf_t opf, sector_t sector
 	for (at = 0; !err && at < bytes; at += part) {
 		bio_init(&bio, bdev, pages, ARRAY_SIZE(pages), opf);
 		bio.bi_iter.bi_sector = sector + (at >> SECTOR_SHIFT);
-		part = add_buffer(&bio, buf + at, bytes - at);
+		part = shingle_add_buffer(&bio, buf + at, bytes - at);
 		err = submit_bio_wait(&bio);
 		bio_uninit(&bio);
 	}
@@ -157,7 +164,8 @@ int shingle_reader_read_each(void *ctx, enum shingle_dev dev, u64 block, u32 n, 
 		bio->bi_iter.bi_sector = (block + i) << SHINGLE_SECTORS_SHIFT;
 		bio->bi_private = r;
 		bio->bi_end_io = each_endio;
-		add_buffer(bio, buf + ((size_t)i << SHINGLE_BLOCK_SHIFT), SHINGLE_BLOCK_SIZE);
+		shingle_add_buffer(bio, buf + ((size_t)i << SHINGLE_BLOCK_SHIFT),
+				   SHINGLE_BLOCK_SIZE);
 		atomic_inc(&r->left);
 		submit_bio(bio);
 	}

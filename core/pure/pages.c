@@ -334,7 +334,8 @@ void shingle_page_dirty(struct shingle_engine *e, u32 nr)
 	f = &p->frame[i];
 	if (!f->dirty && !f->writing) {
 		p->nr_dirty++;
-		if (p->press && shingle_pages_pressed(e))
+		/* Recovery takes one itself when it has come to its end. */
+		if (p->press && p->asker != SHINGLE_ASKER_LOAD && shingle_pages_pressed(e))
 			p->press(p->ctx);
 	}
 	f->dirty = true;
@@ -398,9 +399,9 @@ u32 shingle_pages_least(const struct shingle_engine *e)
 	return 2 * e->call_pages + 2 * e->step_pages;
 }
 
-static int add_frames(struct shingle_pages *p, u32 upto)
+static int add_frames(struct shingle_pages *p, u32 frames)
 {
-	for (; p->nr_frames < upto; p->nr_frames++) {
+	for (; p->nr_frames < frames; p->nr_frames++) {
 		struct shingle_frame *f = &p->frame[p->nr_frames];
 
 		f->block = shingle_zalloc_array(1, sizeof(*f->block));
@@ -506,7 +507,8 @@ int shingle_pages_create(struct shingle_engine *e, u64 nr_pages, u32 frames, con
 	p->nr_pieces = shingle_places_pieces(nr_pages);
 	p->nr_ghosts = p->budget;
 	for (i = 0; i < SHINGLE_NR_FRAME_LISTS; i++)
-		p->head[i] = p->tail[i] = SHINGLE_NO_PAGE;
+		p->head[i] = SHINGLE_NO_PAGE;
+	memcpy(p->tail, p->head, sizeof(p->tail));
 	p->max_kept[SHINGLE_ASKER_FRONT] = e->call_pages;
 	p->max_kept[SHINGLE_ASKER_LOAD] = e->call_pages + e->step_pages;
 	p->max_kept[SHINGLE_ASKER_CLEAN] = e->step_pages;

@@ -541,7 +541,50 @@ class Comb(StlSet):
         return 0, ""
 
 
-TARGETS = {row.name: row for row in (Linear(), StlSet(), StlFull(), Imr(), Comb())}
+class Paged(StlSet):
+    """Regions of two bands whose map is in pages, of tests/: no tool but shingle-toys
+    knows it.  What a geometry calls a band is what a region presents: three quarters of
+    one of its two."""
+    name = "paged"
+    modules = ("dm-shingle", "shingle-paged")
+    features = ()
+    unsafe = ()
+    keys = (("map_cache_kb", 64), ("idle_ms", 7), ("wcache_blocks", 9), ("destage_ms", 5),
+            ("rotational", "off"))
+    # As few frames as can be: 8, for two pages of each region.
+    tight = ("map_cache_kb", 32)
+    variants = {
+        "replay": (Geometry("paged", band=12, data=20, journal=48, options=(tight,)),
+                   Geometry("wide", band=6, data=12, journal=48, track=4, head=2,
+                            meta="separate", options=(("idle_ms", 5), tight)),
+                   Geometry("wcache", band=3, data=30, journal=48, meta="separate",
+                            options=(("wcache_blocks", 24), ("destage_ms", 20), tight))),
+    }
+
+    def geometry(self, suite):
+        return self.variants.get(suite, ())
+
+    def _plan(self, geo):
+        apart = geo.meta == "separate"
+        pages = 2 * 2 * geo.data
+        plan = super()._plan(geo.but(band=geo.band // 3 * 4, data=2 * geo.data, cache=0,
+                                     staging=0, tail=0 if apart else pages))
+        plan["groups"] = [g for g in plan["groups"] if g[4]]
+        plan["logical"] = geo.logical
+        plan["params"] = b""
+        if apart:
+            start = plan["devs"][2] - 1
+            plan["devs"][2] += pages
+        else:
+            start = plan["devs"][0] - 1 - pages
+        plan["pages"] = (start, pages)
+        return plan
+
+    def check(self, paths, geo):
+        return run(SHINGLE + "-toys", "check", *self._devices(paths, geo), ok=None)
+
+
+TARGETS = {row.name: row for row in (Linear(), StlSet(), StlFull(), Imr(), Comb(), Paged())}
 
 
 @dataclass

@@ -1,0 +1,412 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Pages of a map, read when somebody lacks them and written by checkpoints.
+ *
+ * Whoever lacks one says so under the map lock, and waits.  A worker reads what is wanted,
+ * as many at a time as there are bios for; a page that many wait for is read once.  When it
+ * has come those who wait are woken, and ask the engine again.
+ */
+#include <linux/completion.h>
+#include <linux/sort.h>
+
+#include "base/device.h"
+#include "base/mode.h"
+#include "base/wake.h"
+#include "log/log.h"
+#include "medium/medium.h"
+
+/* Reads that are sure to go on when memory is short. */
+#define READS_POOL	16
+
+/**
+ * struct page_read - a page being read
+ * @d: the device
+ * @e: the engine whose page it is
+ * @frame: where it goes
+ * @bio: last, dictated by the bio_set
+ */
+struct page_read {
+	struct shingle_device *d;
+	struct shingle_engine *e;
+	u32 frame;
+	struct bio bio;
+};
+
+static bool has_pages(const struct shingle_device *d)
+{
+	return d->ops->pages.nr_pages;
+}
+
+/* ------------------------------------------------------------------------
+ * Reading
+ */
+
+/* Who waits for a page, or for room, looks again. */
+static void wake_all(struct shingle_device *d)
+{
+	lockdep_assert_held(&d->map_lock);
+	d->pager.events++;
+	if (shingle_waiting(d))
+		shingle_kick(d);
+	if (d->pager.clean_waits)
+		shingle_wake_cleaner(d);
+	d->pager.clean_waits = false;
+	wake_up_all(&d->wait);
+}
+
+static void page_end_io(struct bio *bio)
+{
+	struct page_read *r = container_of(bio, struct page_read, bio);
+	int err = blk_status_to_errno(bio->bi_status);
+	struct shingle_pages *p = r->e->pages;
+	struct shingle_frame *f = &p->frame[r->frame];
+	enum shingle_page_place place = shingle_place_of(p->places, f->nr);
+	struct shingle_device *d = r->d;
+	u32 frame = r->frame;
+	unsigned long flags;
+
+	/* Nobody else touches the frame, nor the place of what is not in RAM. */
+	if (!err)
+		err = shingle_page_check(&d->layout, r->e, f->block, f->nr, place);
+	if (err)
+		DMERR_LIMIT("%s: page %u of the map %s (%d)", dm_table_device_name(d->ti->table),
+			    f->nr, err == -EUCLEAN ? "is damaged" : "cannot be read", err);
+	bio_put(bio);
+	spin_lock_irqsave(&d->map_lock, flags);
+	shingle_pages_here(p, frame, err);
+	if (err) {
+		d->pager.failed = true;
+		queue_work(d->pager.wq, &d->pager.work);
+	}
+	d->pager.reading--;
+	/* Last, and within the lock: who waits for it may free the device. */
+	wake_all(d);
+	spin_unlock_irqrestore(&d->map_lock, flags);
+}
+
+/* The next one that is wanted: false if there is none. */
+static bool read_one(struct shingle_device *d)
+{
+	enum shingle_dev dev = shingle_meta_dev(&d->layout);
+	enum shingle_page_place place;
+	struct shingle_pages *p;
+	struct shingle_frame *f;
+	struct page_read *r;
+	struct bio *bio;
+	u32 i;
+
+	/* Before one is taken: those under way give theirs back. */
+	bio = bio_alloc_bioset(d->dev[dev]->bdev, 2, REQ_OP_READ | REQ_META, GFP_NOIO,
+			       &d->pager.bios);
+	r = container_of(bio, struct page_read, bio);
+	spin_lock_irq(&d->map_lock);
+	p = d->engine->pages;
+	i = shingle_pages_wanted(p);
+	if (i == SHINGLE_NO_PAGE) {
+		spin_unlock_irq(&d->map_lock);
+		bio_put(bio);
+		return false;
+	}
+	d->pager.reading++;
+	f = &p->frame[i];
+	place = shingle_place_of(p->places, f->nr);
+	bio->bi_iter.bi_sector = shingle_page_block(&d->layout, f->nr, place) <<
+				 SHINGLE_SECTORS_SHIFT;
+	r->d = d;
+	r->e = d->engine;
+	r->frame = i;
+	spin_unlock_irq(&d->map_lock);
+	bio->bi_end_io = page_end_io;
+	shingle_add_buffer(bio, f->block, SHINGLE_BLOCK_SIZE);
+	submit_bio_noacct(bio);
+	return true;
+}
+
+static void pages_work(struct work_struct *work)
+{
+	struct shingle_device *d = container_of(work, struct shingle_device, pager.work);
+	bool failed;
+
+	while (read_one(d))
+		cond_resched();
+	spin_lock_irq(&d->map_lock);
+	failed = d->pager.failed;
+	d->pager.failed = false;
+	spin_unlock_irq(&d->map_lock);
+	if (failed)
+		shingle_set_mode(d, SHINGLE_RO, true, "a page of the map cannot be used");
+}
+
+/**
+ * shingle_await_page() - the engine has just said that it lacks a page, or room for one
+ * @d: the device
+ *
+ * Context: map lock, in the critical section in which it was asked; before
+ * shingle_pages_end().  Returns SHINGLE_ABSENT, and who asked waits to be woken as those
+ * who wait for the end of a write are; or -EIO if nobody will ever see that page.
+ */
+int shingle_await_page(struct shingle_device *d)
+{
+	int err;
+
+	lockdep_assert_held(&d->map_lock);
+	err = shingle_pages_ask(d->engine->pages);
+	if (!err) {
+		queue_work(d->pager.wq, &d->pager.work);
+		return SHINGLE_ABSENT;
+	}
+	if (err != -EBUSY && err != -EAGAIN)
+		return -EIO;
+	/* Writes under way hold pages, and others wait for a footer. */
+	d->front.awaits_write = true;
+	d->pager.crowded = true;
+	queue_work(d->log.wq, &d->log.ckpt_work);
+	return SHINGLE_ABSENT;
+}
+
+/* ------------------------------------------------------------------------
+ * Checkpoints
+ */
+
+/**
+ * struct page_writes - pages on their way to the disk
+ * @left: how many, plus one while more are sent
+ * @failed: one of them was not written
+ * @done: all have ended
+ */
+struct page_writes {
+	atomic_t left;
+	bool failed;
+	struct completion done;
+};
+
+static void writes_put(struct page_writes *w)
+{
+	if (atomic_dec_and_test(&w->left))
+		complete(&w->done);
+}
+
+SHINGLE_DM_IO_NOTIFY(page_written, error, context)
+{
+	struct page_writes *w = context;
+
+	if (error)
+		WRITE_ONCE(w->failed, true);
+	writes_put(w);
+}
+
+static void write_page(struct shingle_device *d, struct page_writes *w, u64 block, void *buf)
+{
+	struct dm_io_region where = {
+		.bdev = d->dev[shingle_meta_dev(&d->layout)]->bdev,
+		.sector = block << SHINGLE_SECTORS_SHIFT,
+		.count = SHINGLE_BLOCK_SECTORS,
+	};
+	struct dm_io_request req = {
+		.bi_opf = REQ_OP_WRITE | REQ_META,
+		.mem.type = is_vmalloc_addr(buf) ? DM_IO_VMA : DM_IO_KMEM,
+		.mem.ptr.addr = buf,
+		.notify.fn = page_written,
+		.notify.context = w,
+		.client = d->io,
+	};
+
+	atomic_inc(&w->left);
+	if (shingle_dm_io(&req, 1, &where, NULL)) {
+		WRITE_ONCE(w->failed, true);
+		writes_put(w);
+	}
+}
+
+static int by_number(const void *a, const void *b)
+{
+	u32 x = *(const u32 *)a, y = *(const u32 *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Write @n pages, each to the place that does not count. */
+static int write_batch(struct shingle_device *d, struct shingle_pages *p, u32 *nr, u32 n, u64 seq)
+{
+	struct page_writes w = { .left = ATOMIC_INIT(1) };
+	enum shingle_page_place place;
+	u32 i;
+
+	init_completion(&w.done);
+	sort(nr, n, sizeof(*nr), by_number, NULL);
+	for (i = 0; i < n; i++) {
+		struct shingle_chunk *c = (void *)(d->log.meta_buf + i * SHINGLE_BLOCK_SIZE);
+
+		spin_lock_irq(&d->map_lock);
+		shingle_pages_copy(p, nr[i], c->payload);
+		place = shingle_place_of(p->next, nr[i]);
+		spin_unlock_irq(&d->map_lock);
+		shingle_page_seal(&d->layout, c, nr[i], place, seq);
+		write_page(d, &w, shingle_page_block(&d->layout, nr[i], place), c);
+	}
+	writes_put(&w);
+	wait_for_completion_io(&w.done);
+	return w.failed ? -EIO : 0;
+}
+
+/**
+ * shingle_pages_write() - write the pages that have changed
+ * @d: the device
+ * @e: the engine
+ * @seq: number of the checkpoint
+ *
+ * They count when it has its footer.
+ *
+ * Context: may sleep, ckpt_lock.  Returns 0 or -EIO.
+ */
+int shingle_pages_write(struct shingle_device *d, struct shingle_engine *e, u64 seq)
+{
+	u32 cursor = 0, nr[SHINGLE_META_BATCH], n;
+	struct shingle_pages *p = e->pages;
+	int err = 0;
+
+	BUILD_BUG_ON(sizeof(nr) > 256);
+	lockdep_assert_held(&d->log.ckpt_lock);
+	while (p && !err && cursor != SHINGLE_NO_PAGE) {
+		spin_lock_irq(&d->map_lock);
+		n = shingle_pages_dirty(p, &cursor, nr, ARRAY_SIZE(nr));
+		spin_unlock_irq(&d->map_lock);
+		if (n)
+			err = write_batch(d, p, nr, n, seq);
+		cond_resched();
+	}
+	return err;
+}
+
+/**
+ * shingle_pages_settle() - a checkpoint has its footer, or will never have one
+ * @d: the device
+ * @e: the engine
+ * @good: it has
+ *
+ * Context: may sleep, ckpt_lock.
+ */
+void shingle_pages_settle(struct shingle_device *d, struct shingle_engine *e, bool good)
+{
+	bool more = e->pages;
+	u32 cursor = 0;
+
+	lockdep_assert_held(&d->log.ckpt_lock);
+	while (more) {
+		spin_lock_irq(&d->map_lock);
+		more = shingle_pages_written(e->pages, &cursor, good);
+		if (!more) {
+			d->pager.crowded = false;
+			/* Whoever it was may have gone another way. */
+			d->pager.oldest = NULL;
+			wake_all(d);
+		}
+		spin_unlock_irq(&d->map_lock);
+		cond_resched();
+	}
+}
+
+/**
+ * shingle_pages_want_checkpoint() - are there so many changed pages that one should be taken?
+ * @d: the device
+ *
+ * Context: map lock.
+ */
+bool shingle_pages_want_checkpoint(const struct shingle_device *d)
+{
+	return d->pager.crowded || shingle_pages_pressed(d->engine);
+}
+
+/* ------------------------------------------------------------------------
+ * Construction
+ */
+
+static void press(void *ctx)
+{
+	struct shingle_device *d = ctx;
+
+	queue_work(d->log.wq, &d->log.ckpt_work);
+}
+
+/**
+ * shingle_pages_give() - give an engine frames for the pages of its map, if it has such
+ * @d: the device
+ * @e: the engine, fresh from create
+ * @why: on error, a sentence
+ *
+ * Context: may sleep.  Returns 0 or -errno.
+ */
+int shingle_pages_give(struct shingle_device *d, struct shingle_engine *e, const char **why)
+{
+	u64 nr = d->layout.pages.blocks / 2;
+	int err;
+
+	if (!has_pages(d))
+		return 0;
+	*why = "the superblock has room for another number of pages of the map";
+	if (nr != d->ops->pages.nr_pages(&d->layout))
+		return -EINVAL;
+	err = shingle_pages_create(e, nr, e->map_cache_kb / (SHINGLE_BLOCK_SIZE / 1024), why);
+	if (!err) {
+		e->pages->press = press;
+		e->pages->ctx = d;
+	}
+	return err;
+}
+
+/**
+ * shingle_pager_init() - what reads pages
+ * @d: the device, its engine known
+ *
+ * Context: may sleep.  Returns 0 or -ENOMEM.
+ */
+int shingle_pager_init(struct shingle_device *d)
+{
+	INIT_WORK(&d->pager.work, pages_work);
+	if (!has_pages(d))
+		return 0;
+	d->pager.wq = alloc_workqueue("shingle-pages", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
+	if (!d->pager.wq)
+		return -ENOMEM;
+	return bioset_init(&d->pager.bios, READS_POOL, offsetof(struct page_read, bio),
+			   BIOSET_NEED_BVECS);
+}
+
+static bool none_reading(struct shingle_device *d)
+{
+	bool none;
+
+	/* Whoever was the last has let go of the lock, too. */
+	spin_lock_irq(&d->map_lock);
+	none = !d->pager.reading;
+	spin_unlock_irq(&d->map_lock);
+	return none;
+}
+
+/**
+ * shingle_pager_stop() - wait for what is being read
+ * @d: the device, of which nobody wants anything any more
+ *
+ * Context: may sleep.
+ */
+void shingle_pager_stop(struct shingle_device *d)
+{
+	if (!d->pager.wq)
+		return;
+	flush_work(&d->pager.work);
+	wait_event(d->wait, none_reading(d));
+	flush_work(&d->pager.work);
+}
+
+/**
+ * shingle_pager_exit() - undo shingle_pager_init()
+ * @d: the device
+ *
+ * Context: may sleep.
+ */
+void shingle_pager_exit(struct shingle_device *d)
+{
+	if (d->pager.wq)
+		destroy_workqueue(d->pager.wq);
+	bioset_exit(&d->pager.bios);
+}
