@@ -153,6 +153,7 @@ PLAN.append(Row("replay", "comb", options=(("ops", 200), ("only", "comb,wide,wca
 
 # And one whose map is in pages, of which few can be in memory.
 PLAN.append(Row("replay", "paged", options=(("ops", 200), ("only", "paged,wide,wcache"))))
+PLAN.append(Row("faults", "paged", cases=("pages of the map",)))
 
 # The other one shorter there: cuts under KASAN cost most for what they add.
 PLAN.append(Row("replay", "stl-full", "uml-debug", guest="short", options=(

@@ -263,8 +263,8 @@ struct shingle_log {
  * @wq: @work, for which everybody else may wait; NULL if the map has no pages
  * @work: reads what is wanted
  * @bios: for that
- * @reading: so many are under way; map_lock
- * @failed: one could not be read, and the mode has not gone down for it yet; map_lock
+ * @reading: so many are under way, or have failed and nobody knows; map_lock
+ * @failed: so many could not be read, and the mode has not gone down for it yet; map_lock
  * @crowded: somebody waits for a checkpoint to make room; map_lock
  * @clean_waits: the cleaner waits for a page; map_lock
  * @oldest: who has waited longest of the host's wishes, a bio or the write cache, and
@@ -276,7 +276,7 @@ struct shingle_pager {
 	struct work_struct work;
 	struct bio_set bios;
 	u32 reading;
-	bool failed;
+	u32 failed;
 	bool crowded;
 	bool clean_waits;
 	const void *oldest;

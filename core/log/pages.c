@@ -74,13 +74,14 @@ static void page_end_io(struct bio *bio)
 	bio_put(bio);
 	spin_lock_irqsave(&d->map_lock, flags);
 	shingle_pages_here(p, frame, err);
-	if (err) {
-		d->pager.failed = true;
-		queue_work(d->pager.wq, &d->pager.work);
-	}
-	d->pager.reading--;
 	/* Last, and within the lock: who waits for it may free the device. */
-	wake_all(d);
+	if (err) {
+		d->pager.failed++;
+		queue_work(d->pager.wq, &d->pager.work);
+	} else {
+		d->pager.reading--;
+		wake_all(d);
+	}
 	spin_unlock_irqrestore(&d->map_lock, flags);
 }
 
@@ -125,16 +126,22 @@ static bool read_one(struct shingle_device *d)
 static void pages_work(struct work_struct *work)
 {
 	struct shingle_device *d = container_of(work, struct shingle_device, pager.work);
-	bool failed;
+	u32 failed;
 
 	while (read_one(d))
 		cond_resched();
 	spin_lock_irq(&d->map_lock);
 	failed = d->pager.failed;
-	d->pager.failed = false;
+	d->pager.failed = 0;
 	spin_unlock_irq(&d->map_lock);
-	if (failed)
-		shingle_set_mode(d, SHINGLE_RO, true, "a page of the map cannot be used");
+	if (!failed)
+		return;
+	/* Before anybody hears of it, who may look at the mode. */
+	shingle_set_mode(d, SHINGLE_RO, true, "a page of the map cannot be used");
+	spin_lock_irq(&d->map_lock);
+	d->pager.reading -= failed;
+	wake_all(d);
+	spin_unlock_irq(&d->map_lock);
 }
 
 /**

@@ -605,6 +605,33 @@ def _write_unreadable(game, repair=False):
         game.write(b, must=True)
 
 
+def page_writes(game):
+    """One has changed since they cannot be written any more."""
+    game.write(4)
+    game.message("checkpoint", False)
+
+
+def page_reads(ctx, geo):
+    """Pages of the map cannot be read: what needs one fails, the rest is there; nothing
+    is written any more, and all is there again when they can."""
+    with faulty(ctx, geo) as game:
+        game.fill()
+        game.message("checkpoint", must=True)
+        game.again()
+        game.break_("pages")
+        failed = game.compare("broken", errors=True)
+        expect(failed, "no page was read")
+        expect(game.state() == "ro", f"the state is {game.state()}")
+        expect("needs_check" in game.stack.device.status(noflush=True),
+               "the status does not say needs_check")
+        expect(stats(game.stack.device)["map_page_waits"], "nobody waited for a page")
+        game.write(0, must=False)
+        game.heal()
+        game.again(repair=True)
+        game.compare("activated again")
+        game.alive()
+
+
 def commit_behind(ctx, geo):
     """A commit fails while a flush waits for its turn: the flush fails too, even
     if by then the fault is gone, since what it builds on is not on the disk."""
@@ -1794,6 +1821,11 @@ def cases(target, options):
         fs = GEOMETRIES["replay-fs"][0]
         out.append(("reload under a mounted file system",
                     lambda ctx: reload_mounted(ctx, fs)))
+    if target.name == "paged":
+        paged = target.geometry("faults")[0]
+        out += [("pages of the map, reading", lambda ctx: page_reads(ctx, paged)),
+                ("pages of the map, on checkpoint", lambda ctx: meta_write(
+                    ctx, paged, "pages", page_writes))]
     if "inplace" in target.features:
         headed = geo.but(band=64, data=16, cache=8, ckpt=16, gap=3, journal=43,
                          cache_on="same", options=(("commit_ms", 0),))

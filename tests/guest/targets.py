@@ -559,6 +559,8 @@ class Paged(StlSet):
                             meta="separate", options=(("idle_ms", 5), tight)),
                    Geometry("wcache", band=3, data=30, journal=48, meta="separate",
                             options=(("wcache_blocks", 24), ("destage_ms", 20), tight))),
+        "faults": (Geometry("paged", band=12, data=6, journal=48, meta="separate",
+                            options=(("commit_ms", 0), tight)),),
     }
 
     def geometry(self, suite):
@@ -580,8 +582,16 @@ class Paged(StlSet):
         plan["pages"] = (start, pages)
         return plan
 
+    def areas(self, geo):
+        out = super().areas(geo)
+        out["pages"] = ("meta" if geo.meta == "separate" else "data", *self._plan(geo)["pages"])
+        return out
+
     def check(self, paths, geo):
         return run(SHINGLE + "-toys", "check", *self._devices(paths, geo), ok=None)
+
+    def repair(self, paths, geo, asked=False):
+        return run(SHINGLE + "-toys", "repair", "--yes", *self._devices(paths, geo), ok=None)
 
 
 TARGETS = {row.name: row for row in (Linear(), StlSet(), StlFull(), Imr(), Comb(), Paged())}
