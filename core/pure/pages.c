@@ -398,6 +398,7 @@ u32 shingle_pages_least(const struct shingle_engine *e)
 {
 	return 2 * e->call_pages + 2 * e->step_pages;
 }
+EXPORT_SYMBOL_GPL(shingle_pages_least);
 
 static int add_frames(struct shingle_pages *p, u32 frames)
 {
@@ -471,6 +472,7 @@ void shingle_pages_destroy(struct shingle_engine *e)
 	kvfree(p);
 	e->pages = NULL;
 }
+EXPORT_SYMBOL_GPL(shingle_pages_destroy);
 
 /**
  * shingle_pages_create() - give an engine frames for its map
@@ -533,6 +535,7 @@ no_memory:
 	shingle_pages_destroy(e);
 	return -ENOMEM;
 }
+EXPORT_SYMBOL_GPL(shingle_pages_create);
 
 /**
  * shingle_pages_bytes() - RAM used for them
@@ -649,6 +652,7 @@ int shingle_pages_ask(struct shingle_pages *p)
 	keep(p, i);
 	return 0;
 }
+EXPORT_SYMBOL_GPL(shingle_pages_ask);
 
 /**
  * shingle_pages_wanted() - the next page that is to be read
@@ -667,6 +671,7 @@ u32 shingle_pages_wanted(struct shingle_pages *p)
 	}
 	return i;
 }
+EXPORT_SYMBOL_GPL(shingle_pages_wanted);
 
 /**
  * shingle_pages_here() - a page was read
