@@ -149,14 +149,19 @@ int shingle_prepare_read(struct shingle_device *d, struct shingle_io *io, u64 lb
 	d->ops->map.resolve(d->engine, lblk, *n, &run);
 	*n = run.n;
 	if (run.kind >= SHINGLE_RUN_ZERO) {
+		bool gone;
+
 		if (run.kind == SHINGLE_RUN_ZERO)
 			return DM_MAPIO_SUBMITTED;
-		/* As above: what it will say is not known. */
-		*n = 1;
-		if (shingle_await_page(d) == SHINGLE_ABSENT)
+		gone = shingle_pages_gone(d->engine);
+		if (shingle_await_page(d) == SHINGLE_ABSENT) {
+			/* As above: what it will say is not known. */
+			*n = 1;
 			return -EBUSY;
+		}
 		d->n.read_errors++;
-		return DM_MAPIO_KILL;
+		/* That a page cannot be read now does not say that its blocks are lost. */
+		return gone ? -ENODATA : DM_MAPIO_KILL;
 	}
 	if (unlikely(d->cleaner.hold_n) && run.pblk < d->cleaner.hold_pblk + d->cleaner.hold_n &&
 	    d->cleaner.hold_pblk < run.pblk + run.n) {

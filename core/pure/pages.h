@@ -300,6 +300,15 @@ static inline bool shingle_pages_lack(const struct shingle_engine *e)
 	return e->pages && (e->pages->missed != SHINGLE_NO_PAGE || e->pages->crowded);
 }
 
+/* Has it lacked a page that a repair has given up?  Before core sees to what it lacks. */
+static inline bool shingle_pages_gone(const struct shingle_engine *e)
+{
+	const struct shingle_pages *p = e->pages;
+
+	return p->missed != SHINGLE_NO_PAGE &&
+	       shingle_place_of(p->places, p->missed) == SHINGLE_PAGE_LOST;
+}
+
 /* All is counted anew. */
 static inline void shingle_pages_clear(struct shingle_pages *p)
 {

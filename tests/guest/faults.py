@@ -632,6 +632,35 @@ def page_reads(ctx, geo):
         game.alive()
 
 
+def page_frames(ctx, geo):
+    """What is replayed takes all frames that a read-only table has room for, and it
+    writes nothing: whatever else is read finds one all the same."""
+    few = geo.but(data=20)
+    roomy = few.but(options=tuple((key, 1024 if key == "map_cache_kb" else value)
+                                  for key, value in geo.options))
+    with faulty(ctx, roomy) as game:
+        game.fill()
+        game.message("checkpoint", must=True)
+        # Two pages of each.
+        for region in range(4):
+            game.write(region * geo.band, must=True)
+        game.flush(must=True)
+        game.close()
+        game.stack.geo = few
+        game.stack.device = device = dm.Device("target")
+        device.load(ctx.target.table(game.stack.paths, few), read_only=True)
+        device.resume()
+        expect(game.state() == "ro", f"the state is {game.state()}")
+        changed = stats(device)["map_dirty_pages"]
+        expect(changed == 8, f"{changed} pages have changed, in 8 frames")
+        game.dev = blk.Blk(device.path, os.O_RDONLY)
+        game.compare("read-only")
+        game.stack.verify()
+        game.again()
+        game.compare("activated again")
+        game.alive()
+
+
 def commit_behind(ctx, geo):
     """A commit fails while a flush waits for its turn: the flush fails too, even
     if by then the fault is gone, since what it builds on is not on the disk."""
@@ -1825,7 +1854,9 @@ def cases(target, options):
         paged = target.geometry("faults")[0]
         out += [("pages of the map, reading", lambda ctx: page_reads(ctx, paged)),
                 ("pages of the map, on checkpoint", lambda ctx: meta_write(
-                    ctx, paged, "pages", page_writes))]
+                    ctx, paged, "pages", page_writes)),
+                ("pages of the map, more than there are frames, read-only",
+                 lambda ctx: page_frames(ctx, paged))]
     if "inplace" in target.features:
         headed = geo.but(band=64, data=16, cache=8, ckpt=16, gap=3, journal=43,
                          cache_on="same", options=(("commit_ms", 0),))
