@@ -1699,6 +1699,8 @@ static int power_cut(struct exercise *x)
 			return fail(x, "record of type %u is not replayed",
 				    le16_to_cpu(x->journal[i].type));
 	}
+	if (x->e->pages && shingle_pages_leave_room(x->e->pages))
+		return fail(x, "out of memory");
 	if (x->plan->ops->state.ready(x->e, &why))
 		return fail(x, "recovered state is refused: %s", why);
 	x->nr_records = end;

@@ -565,6 +565,26 @@ int shingle_pages_grow(struct shingle_pages *p)
 }
 
 /**
+ * shingle_pages_leave_room() - all that was replayed is in its pages
+ * @p: pages
+ *
+ * If no checkpoint will come, for nothing may be written, there must be frames in which
+ * pages can come and go: for the host's oldest wish, and for verify.
+ *
+ * Context: before I/O, may sleep.  Returns 0 or -ENOMEM.
+ */
+int shingle_pages_leave_room(struct shingle_pages *p)
+{
+	u32 need = p->e->call_pages + p->e->step_pages;
+	int err = 0;
+
+	/* Where each page has a frame of its own nobody needs another's. */
+	while (!err && p->nr_frames < p->nr_pages && p->nr_frames - p->spoken < need)
+		err = shingle_pages_grow(p);
+	return err;
+}
+
+/**
  * shingle_pages_shrink() - give up frames that recovery needed, as far as that goes
  * @p: pages, changed ones written
  *

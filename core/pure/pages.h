@@ -225,6 +225,7 @@ int shingle_pages_ask(struct shingle_pages *p);
 u32 shingle_pages_wanted(struct shingle_pages *p);
 void shingle_pages_here(struct shingle_pages *p, u32 frame, int err);
 int shingle_pages_grow(struct shingle_pages *p);
+int shingle_pages_leave_room(struct shingle_pages *p);
 void shingle_pages_shrink(struct shingle_pages *p);
 
 u32 shingle_pages_dirty(const struct shingle_pages *p, u32 *cursor, u32 *nr, u32 max);

@@ -600,24 +600,6 @@ static int replay_engine(const struct shingle_reader *r, const struct shingle_la
 	return why;
 }
 
-/*
- * If no checkpoint will come, for nothing may be written, there must be frames in which
- * pages can come and go: for the host's oldest wish, and for verify.
- */
-static int leave_room(struct shingle_engine *e, const char **why)
-{
-	struct shingle_pages *p = e->pages;
-	int err = 0;
-
-	/* Where each page has a frame of its own nobody needs another's. */
-	while (p && !err && p->nr_frames < p->nr_pages &&
-	       p->nr_frames - p->spoken < e->call_pages + e->step_pages)
-		err = shingle_pages_grow(p);
-	if (err)
-		*why = "out of memory";
-	return err;
-}
-
 static int replay_record(const struct shingle_reader *r, const struct shingle_layout *l,
 			 const struct shingle_loaded *to, const struct shingle_record *rec,
 			 struct shingle_recovery *found)
@@ -1087,8 +1069,10 @@ int shingle_recover_slot(const struct shingle_reader *r, const struct shingle_la
 
 	p.buf = buf;
 	err = replay_journal(&p, to, stop_at_hole, rec, why);
-	if (!err)
-		err = leave_room(to->engine, why);
+	if (!err && to->engine->pages && shingle_pages_leave_room(to->engine->pages)) {
+		*why = "out of memory";
+		err = -ENOMEM;
+	}
 	if (!err)
 		err = to->ops->state.ready(to->engine, why);
 out:
