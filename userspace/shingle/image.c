@@ -232,8 +232,11 @@ int image_recover(struct image *img, u32 slot, bool stop_at_hole, bool give_up_p
 {
 	struct shingle_reader r = devices_reader(&img->ds);
 	struct shingle_loaded to;
-	int err = image_fresh_engine(img, why);
+	int err;
 
+	/* Nothing is known of what was not even begun. */
+	img->rec = (struct shingle_recovery){ .bad_page = SHINGLE_NO_PAGE };
+	err = image_fresh_engine(img, why);
 	if (err)
 		return err;
 	to = (struct shingle_loaded){ .ops = img->row->ops, .engine = img->engine,
