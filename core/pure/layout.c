@@ -72,6 +72,11 @@ static int set_band_blocks(struct shingle_layout *l, enum shingle_role role, u32
 	return 0;
 }
 
+static const char * const other_version[] = {
+	"format version is newer than this build knows",
+	"format version is an older one: copy the data out with the older dm-shingle, then format anew",
+};
+
 /**
  * shingle_layout_decode() - read a superblock
  * @sb: 4 KiB as read
@@ -96,9 +101,7 @@ int shingle_layout_decode(const struct shingle_sb *sb, u64 block, struct shingle
 		return fault == SHINGLE_BLOCK_FOREIGN ? -ENODATA : -EUCLEAN;
 	}
 	if (le32_to_cpu(sb->version) != SHINGLE_VERSION) {
-		*why = "format version is newer than this build knows";
-		if (le32_to_cpu(sb->version) < SHINGLE_VERSION)
-			*why = "format version is an older one: copy the data out with the older dm-shingle, then format anew";
+		*why = other_version[le32_to_cpu(sb->version) < SHINGLE_VERSION];
 		return -EPROTONOSUPPORT;
 	}
 
