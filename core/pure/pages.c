@@ -97,17 +97,20 @@ static void remember(struct shingle_pages *p, u32 nr)
 	__set_bit(nr, p->ghost);
 }
 
-/* Make a frame of @list free: its number, or SHINGLE_NO_PAGE. */
+/*
+ * Make a frame of @list free: its number, or SHINGLE_NO_PAGE.  Where all that half of a walk
+ * meets was looked at, there is no telling who should stay, but somebody has to leave.
+ */
 static u32 evict_from(struct shingle_pages *p, enum shingle_frame_list list)
 {
-	u32 looks = min(2 * p->listed[list], SHINGLE_WALK), i;
+	u32 looks = min(2 * p->listed[list], SHINGLE_WALK), half = looks / 2, i;
 	struct shingle_frame *f;
 
 	for (; looks; looks--) {
 		i = p->head[list];
 		f = &p->frame[i];
 		list_remove(p, list, i);
-		if (f->pins || (list == SHINGLE_FRAMES_MAIN && f->used)) {
+		if (f->pins || (list == SHINGLE_FRAMES_MAIN && f->used && looks > half)) {
 			f->used = false;
 			list_append(p, list, i);
 			continue;

@@ -7,7 +7,8 @@
  * says is always what was written to it last; after a cut, too, when the records since the
  * last footer were replayed.  Nobody waits for ever.
  *
- * And how much of what is used all the time stays where a scan goes by.
+ * And how much of what is used all the time stays where a scan goes by; and that something
+ * leaves where everything is used all the time.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -531,6 +532,28 @@ static void scan(void)
 	shingle_pages_destroy(&e);
 }
 
+/* One page more than there are frames, all of them in use: each is to be had all the same. */
+static void all_used(void)
+{
+	struct shingle_engine e = { .ops = &no_ops, .call_pages = 1, .step_pages = 1 };
+	u32 frames = 2 * SHINGLE_WALK, round, i, absent;
+	const char *why = "";
+
+	if (shingle_pages_create(&e, frames + 1, frames, &why))
+		die(why);
+	memset(e.pages->places, 0x55, DIV_ROUND_UP(frames + 1, 4));
+	for (i = 0; i < frames; i++)
+		visit(&e, i);
+	for (round = 0; round < 2 * frames; round++) {
+		for (i = 0, absent = SHINGLE_NO_PAGE; i <= frames; i++) {
+			if (!shingle_page(&e, i))
+				absent = i;
+		}
+		visit(&e, absent);
+	}
+	shingle_pages_destroy(&e);
+}
+
 int main(int argc, char **argv)
 {
 	u32 seed = argc > 1 ? strtoul(argv[1], NULL, 0) : 1;
@@ -538,5 +561,6 @@ int main(int argc, char **argv)
 
 	runs(seed, nr);
 	scan();
+	all_used();
 	return 0;
 }
