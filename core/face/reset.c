@@ -38,8 +38,8 @@ static bool quiet(struct shingle_device *d)
 
 	spin_lock_irq(&d->map_lock);
 	yes = (!d->cleaner.busy && !d->cleaner.epoch_open && !d->journal.reserved &&
-	       !d->pager.reading && !shingle_reading(d, 0) && !shingle_reading(d, 1)) ||
-	      d->mode != SHINGLE_RW;
+	       !d->pager.reading && !shingle_pages_wanting(d->engine) &&
+	       !shingle_reading(d, 0) && !shingle_reading(d, 1)) || d->mode != SHINGLE_RW;
 	spin_unlock_irq(&d->map_lock);
 	return yes;
 }

@@ -310,6 +310,12 @@ static inline bool shingle_pages_gone(const struct shingle_engine *e)
 	       shingle_place_of(p->places, p->missed) == SHINGLE_PAGE_LOST;
 }
 
+/* Is there a page that is to be read, and nobody has begun to? */
+static inline bool shingle_pages_wanting(const struct shingle_engine *e)
+{
+	return e->pages && e->pages->listed[SHINGLE_FRAMES_WANTED];
+}
+
 /* All is counted anew. */
 static inline void shingle_pages_clear(struct shingle_pages *p)
 {
