@@ -31,6 +31,8 @@ static void end_works(struct shingle_device *d)
 {
 	int pass;
 
+	/* A verify that was killed while the device was suspended leaves one behind. */
+	shingle_pager_stop(d);
 	for (pass = 0; pass < 2; pass++) {
 		cancel_delayed_work_sync(&d->log.commit_work);
 		cancel_delayed_work_sync(&d->cleaner.idle_work);
@@ -471,13 +473,14 @@ void shingle_postsuspend(struct dm_target *ti)
 	mutex_unlock(&d->reset_lock);
 	cancel_delayed_work_sync(&d->cleaner.idle_work);
 	cancel_delayed_work_sync(&d->cleaner.work);
+	/* Its end may ask for any of these. */
+	shingle_pager_stop(d);
 	flush_work(&d->work);
 	cancel_delayed_work_sync(&d->log.commit_work);
 	/* It may have been asked for by the last commit. */
 	cancel_delayed_work_sync(&d->cleaner.work);
 	if (d->loaded)
 		shingle_commit(d, false);
-	shingle_pager_stop(d);
 	flush_work(&d->log.ckpt_work);
 	flush_work(&d->log.sb_work);
 }
