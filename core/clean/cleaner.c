@@ -195,9 +195,10 @@ static int next_step(struct shingle_device *d, struct shingle_step *step, bool *
 	memset(step, 0, sizeof(*step));
 	spin_lock_irq(&d->map_lock);
 	d->cleaner.busy = false;
+	shingle_pages_begin(d->engine, SHINGLE_ASKER_CLEAN);
+	/* Then it keeps none of the pages, either, that it has looked at. */
 	if (d->mode != SHINGLE_RW || d->stopping || d->resetting)
 		goto out;
-	shingle_pages_begin(d->engine, SHINGLE_ASKER_CLEAN);
 	if (d->cleaner.recovering) {
 		r = d->ops->clean.next_step(d->engine, SHINGLE_WHY_RECOVERY, step);
 		if (!r)
@@ -241,9 +242,9 @@ static int next_step(struct shingle_device *d, struct shingle_step *step, bool *
 		d->pager.clean_waits = true;
 		r = shingle_await_page(d);
 	}
-	shingle_pages_end(d->engine, r == SHINGLE_ABSENT);
 	d->cleaner.busy = r > 0;
 out:
+	shingle_pages_end(d->engine, r == SHINGLE_ABSENT);
 	spin_unlock_irq(&d->map_lock);
 	return r;
 }
