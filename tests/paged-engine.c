@@ -195,6 +195,18 @@ static void put_block(struct paged *s, u64 lblk)
 	shingle_page_put(&s->engine, map_page(s, lblk));
 }
 
+/* A region of which a page is lost is never cleaned again. */
+static bool is_lost(const struct paged *s, u32 r)
+{
+	u32 i;
+
+	for (i = 0; i <= s->parts; i++) {
+		if (shingle_page_lost(&s->engine, live_page(s, r) + i))
+			return true;
+	}
+	return false;
+}
+
 static u32 entry_now(struct paged *s, u64 lblk)
 {
 	return get_entry(shingle_page_held(&s->engine, map_page(s, lblk)), entry_of(s, lblk));
@@ -296,6 +308,8 @@ static int paged_place(struct shingle_engine *e, u64 lblk, u32 n, enum shingle_l
 	if (s->stepping == r || (s->drain == r && g->inflight))
 		return -EBUSY;
 	if (g->fill[g->open] == s->slots) {
+		if (is_lost(s, r))
+			return SHINGLE_FULL;
 		if (s->want == NO_REGION)
 			s->want = r;
 		return -ENOSPC;
@@ -411,17 +425,6 @@ static void put_region(struct paged *s, u32 r)
 
 	for (i = 0; i <= s->parts; i++)
 		shingle_page_put(&s->engine, live_page(s, r) + i);
-}
-
-static bool is_lost(const struct paged *s, u32 r)
-{
-	u32 i;
-
-	for (i = 0; i <= s->parts; i++) {
-		if (shingle_page_lost(&s->engine, live_page(s, r) + i))
-			return true;
-	}
-	return false;
 }
 
 /* The next block of a region that has a slot, from *@at on; all pages are there. */

@@ -90,8 +90,36 @@ static void paged_absent(struct kunit *test)
 	e->ops->destroy(e);
 }
 
+/* A region that is full, and of which a page was given up: no step will ever make room. */
+static void paged_lost(struct kunit *test)
+{
+	struct shingle_layout *l = new_layout(test, &cases[0].shape);
+	struct shingle_engine *e;
+	struct shingle_step step;
+	struct shingle_run run;
+	const char *why = "";
+	u32 i;
+
+	KUNIT_ASSERT_EQ_MSG(test, paged_engine_ops.create(&e, l, &why), 0, "%s", why);
+	KUNIT_ASSERT_EQ_MSG(test, shingle_pages_create(e, l->pages.blocks / 2,
+						       shingle_pages_least(e), &why), 0, "%s", why);
+	KUNIT_ASSERT_EQ(test, e->ops->state.ready(e, &why), 0);
+	for (i = 0; i < 16; i++) {
+		KUNIT_ASSERT_EQ(test, e->ops->map.place(e, 0, 1, SHINGLE_LIFE_UNKNOWN, &run), 0);
+		e->ops->map.abort(e, &run);
+	}
+	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 0, 1, SHINGLE_LIFE_UNKNOWN, &run), -ENOSPC);
+	shingle_pages_give_up(e->pages, 1);
+	KUNIT_EXPECT_EQ(test, e->ops->clean.next_step(e, SHINGLE_WHY_PRESSURE, &step), 0);
+	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 0, 1, SHINGLE_LIFE_UNKNOWN, &run),
+			SHINGLE_FULL);
+	shingle_pages_destroy(e);
+	e->ops->destroy(e);
+}
+
 static struct kunit_case paged_cases[] = {
 	KUNIT_CASE(paged_absent),
+	KUNIT_CASE(paged_lost),
 	KUNIT_CASE_PARAM(paged_exercise, paged_gen_params),
 	{}
 };
