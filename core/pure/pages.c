@@ -880,6 +880,20 @@ int shingle_places_decode(struct shingle_pages *p, u64 index, const void *buf, u
 }
 
 /**
+ * shingle_pages_found() - a page is in its other place, and so will the next checkpoint say
+ * @p: pages, of which none is in a frame
+ * @nr: which
+ * @place: where
+ *
+ * Context: before I/O.
+ */
+void shingle_pages_found(struct shingle_pages *p, u32 nr, enum shingle_page_place place)
+{
+	set_place(p->places, nr, place);
+	set_next(p, nr, place);
+}
+
+/**
  * shingle_pages_give_up() - a page is lost, and so will the next checkpoint say
  * @p: pages, of which none has changed
  * @nr: which

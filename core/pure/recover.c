@@ -402,6 +402,60 @@ u32 shingle_fetch_verify(const struct shingle_reader *r, const struct shingle_la
 	return bad;
 }
 
+/* Number of the checkpoint that has written what is in one of a page's places. */
+static int number_of(const struct shingle_reader *r, const struct shingle_layout *l,
+		     const struct shingle_engine *e, u32 nr, enum shingle_page_place place,
+		     struct shingle_chunk *c, u64 *seq)
+{
+	int err = r->read(r->ctx, shingle_meta_dev(l), shingle_page_block(l, nr, place), 1, c);
+
+	err = err ?: shingle_page_check(l, e, c, nr, place);
+	*seq = err ? 0 : le64_to_cpu(c->h.seq);
+	return err;
+}
+
+/*
+ * The places that an older checkpoint names may have been written to since.  What is of
+ * the newest whole one or from before is as good, for records are replayed onto it.  What
+ * one began that was never whole may know what no journal does: then the newest whole one
+ * has named the other place.
+ */
+static int find_pages(const struct shingle_reader *r, const struct shingle_layout *l,
+		      const struct shingle_loaded *to, struct shingle_recovery *rec)
+{
+	struct shingle_pages *p = to->engine->pages;
+	struct shingle_chunk *c;
+	u32 nr;
+
+	if (!p || !to->lost_seq)
+		return 0;
+	c = shingle_zalloc_array(1, sizeof(*c));
+	if (!c)
+		return -ENOMEM;
+	for (nr = 0; nr < p->nr_pages; nr++) {
+		enum shingle_page_place place = shingle_place_of(p->places, nr), other;
+		u64 seq;
+		int err;
+
+		if (place != SHINGLE_PAGE_A && place != SHINGLE_PAGE_B)
+			continue;
+		err = number_of(r, l, to->engine, nr, place, c, &seq);
+		/* Of another error nothing follows: whoever needs the page will see. */
+		if ((!err && seq <= to->lost_seq) || (err && err != -EUCLEAN && err != -ENODATA))
+			continue;
+		other = shingle_place_other(place);
+		if (!number_of(r, l, to->engine, nr, other, c, &seq) &&
+		    seq > rec->ckpt_seq && seq <= to->lost_seq) {
+			shingle_pages_found(p, nr, other);
+		} else if (!err) {
+			shingle_pages_give_up(p, nr);
+			rec->pages_lost++;
+		}
+	}
+	kvfree(c);
+	return 0;
+}
+
 static int decode_chunk(const struct shingle_layout *l, const struct shingle_loaded *to,
 			const struct shingle_chunk *c)
 {
@@ -1067,6 +1121,10 @@ int shingle_recover_slot(const struct shingle_reader *r, const struct shingle_la
 	rec->tail_pos = le64_to_cpu(s->last.journal_pos);
 	rec->prev_crc = le32_to_cpu(s->last.journal_prev_crc);
 
+	*why = "out of memory";
+	err = find_pages(r, l, to, rec);
+	if (err)
+		goto out;
 	p.buf = buf;
 	err = replay_journal(&p, to, stop_at_hole, rec, why);
 	if (!err && to->engine->pages && shingle_pages_leave_room(to->engine->pages)) {

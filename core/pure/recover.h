@@ -105,12 +105,15 @@ struct shingle_slot_scan {
  * @bad: the list of unreadable blocks, empty
  * @give_up: a page that a record names and that cannot be used is given up, and so is the
  *	record: nobody can find what it speaks of
+ * @lost_seq: the newest checkpoint that was ever whole, if the one to start from is older
+ *	and the journal has all between; else 0
  */
 struct shingle_loaded {
 	const struct shingle_engine_ops *ops;
 	struct shingle_engine *engine;
 	struct shingle_badlist *bad;
 	bool give_up;
+	u64 lost_seq;
 };
 
 /* shingle_recover_slot()'s @slot: the newest one that has a sound footer. */

@@ -67,20 +67,32 @@ class Image:
     def place(self, page, side):
         return self.pages + 2 * page + side
 
-    def write_page(self, page, side, content):
+    def write_page(self, page, side, content, seq=2):
         at = self.place(page, side)
-        self.write(at, ondisk.chunk(self.sb["uuid"], 2, at, page, content, ondisk.PAGE))
+        self.write(at, ondisk.chunk(self.sb["uuid"], seq, at, page, content, ondisk.PAGE))
 
-    def checkpoint(self, pieces):
-        at = self.sb["ckpt"][1][0]
+    def checkpoint(self, pieces, seq=2, **journal):
+        at = self.sb["ckpt"][seq % 2 == 0][0]
         crc = 0
         for i, (index, payload) in enumerate(pieces):
-            block = ondisk.chunk(self.sb["uuid"], 2, at + i, index, payload)
+            block = ondisk.chunk(self.sb["uuid"], seq, at + i, index, payload)
             crc = ondisk.crc32c(crc, block[4:8])
             self.write(at + i, block)
         i = len(pieces)
-        self.write(at + i, ondisk.footer(self.sb["uuid"], 2, at + i, 1, chunks=i,
-                                         chunks_crc=crc))
+        self.write(at + i, ondisk.footer(
+            self.sb["uuid"], seq, at + i, **({"journal_seq": 1} | journal), chunks=i,
+            chunks_crc=crc))
+
+    def transaction(self, *records):
+        """The first one.  Returns its checksum."""
+        raw = bytearray(BLOCK)
+        struct.pack_into("<IHHI", raw, 40, 0, 0, 1, len(records))
+        for i, (type_, lblk, slot, was) in enumerate(records):
+            struct.pack_into("<HHIQQ", raw, 56 + 24 * i, type_, 0, was, lblk, slot)
+        at = self.sb["journal"][0]
+        raw = ondisk.seal(raw, ondisk.JOURNAL, self.sb["uuid"], at, 1)
+        self.write(at, raw)
+        return int.from_bytes(raw[4:8], "little")
 
     def map(self):
         runs = json.loads(tool("dump", self.path, "--map", "--json"))["map"]
@@ -137,6 +149,42 @@ def test_damaged_page_is_named_and_never_zeroes(image, page, side, first, last):
 def test_pages_that_make_no_sense(image, content, what):
     image.write_page(1, 0, content + bytes(4032 - len(content)))
     assert what in tool("check", image.path, rc=4)
+
+
+@pytest.mark.parametrize("how", ["whole", "torn", "both"])
+def test_older_checkpoint_whose_pages_were_written_over(image, how):
+    """The newest checkpoint is damaged, and a power cut ended the one after it, which went to
+    the places that the older one names: what it left there no journal knows."""
+    def page(*entries):
+        return b"".join(struct.pack("<I", e) for e in entries).ljust(4032, b"\0")
+
+    crc = image.transaction((0x100, 3, 1, 1))
+    image.write_page(0, 1, b"\2".ljust(4032, b"\0"), 3)
+    image.write_page(1, 1, page(0, 0, 0, 2), 3)
+    fills = b"".join(struct.pack("<II", 0, n) for n in (2, 0, 0, 0, 0, 1, 0, 0))
+    places = bytearray(4)
+    places[0] = 0b1010
+    places[10 // 4] |= 2 << 10 % 4 * 2 | 2 << 11 % 4 * 2
+    image.checkpoint([(0, fills), (2**63 + 1, bytes(places))], 3, journal_seq=2,
+                     journal_pos=1, prev_crc=crc)
+    tool("check", image.path)
+    before = image.map()
+    # Block 9 was written to slot 2, and that was never committed.
+    image.write_page(0, 0, b"\6".ljust(4032, b"\0"), 4)
+    image.write_page(1, 0, page(0, 0, 0, 2, 0, 0, 0, 0, 0, 3), 4)
+    tool("check", image.path)
+    if how != "whole":
+        image.spoil(1, 0)
+    if how == "both":
+        image.spoil(1, 1)
+    at = image.sb["ckpt"][0][0]
+    image.write(at, image.block(at)[:200] + b"\1" + image.block(at)[201:])
+    out = tool("repair", image.path, "--yes", rc=1)
+    assert ("What will be lost: 1 pages of the map" if how == "both" else
+            "Nothing will be lost") in out, out
+    tool("check", image.path)
+    if how != "both":
+        assert image.map() == before
 
 
 def test_shingled_tracks_are_refused(tmp_path):

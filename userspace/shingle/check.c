@@ -363,7 +363,7 @@ static void check_state(struct image *img, struct check *c)
 	}
 	if (c->lost_seq)
 		return;		/* has been said */
-	err = image_recover(img, SHINGLE_SLOT_NEWEST, false, false, &why);
+	err = image_recover(img, SHINGLE_SLOT_NEWEST, false, false, 0, &why);
 	journal_findings(img, c, err, why);
 	if (err)
 		return;

@@ -83,7 +83,7 @@ static bool fall_back(struct image *img, struct check *c, struct repair *r)
 	u64 needed = c->lost_journal_seq;
 	const char *why = "";
 
-	if (image_recover(img, c->newest, true, true, &why)) {
+	if (image_recover(img, c->newest, true, true, c->lost_seq, &why)) {
 		say("The newest checkpoint is damaged, and the older one is of no use either: %s.", why);
 		return false;
 	}
@@ -111,7 +111,7 @@ static bool find_state(struct image *img, struct check *c, struct repair *r)
 		return !c->broken_map;
 	if (c->lost_seq)
 		return fall_back(img, c, r);
-	if (image_recover(img, c->newest, true, true, &why)) {
+	if (image_recover(img, c->newest, true, true, 0, &why)) {
 		say("The state cannot be rebuilt: %s: this cannot be repaired.", why);
 		return false;
 	}

@@ -223,12 +223,13 @@ const char *image_page_text(struct image *img, u32 nr, char *buf, size_t size)
  * @slot: see shingle_recover_slot()
  * @stop_at_hole: see shingle_recover_slot()
  * @give_up_pages: see struct shingle_loaded
+ * @lost_seq: see struct shingle_loaded
  * @why: on error, a sentence tail
  *
  * Returns 0 or -errno.
  */
 int image_recover(struct image *img, u32 slot, bool stop_at_hole, bool give_up_pages,
-		  const char **why)
+		  u64 lost_seq, const char **why)
 {
 	struct shingle_reader r = devices_reader(&img->ds);
 	struct shingle_loaded to;
@@ -240,7 +241,8 @@ int image_recover(struct image *img, u32 slot, bool stop_at_hole, bool give_up_p
 	if (err)
 		return err;
 	to = (struct shingle_loaded){ .ops = img->row->ops, .engine = img->engine,
-				      .bad = &img->bad, .give_up = give_up_pages };
+				      .bad = &img->bad, .give_up = give_up_pages,
+				      .lost_seq = lost_seq };
 	return shingle_recover_slot(&r, &img->l, &to, slot, stop_at_hole, &img->rec, why);
 }
 

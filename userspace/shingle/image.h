@@ -41,7 +41,7 @@ bool image_load(struct image *img);
 bool image_accept(struct image *img);
 int image_fresh_engine(struct image *img, const char **why);
 int image_recover(struct image *img, u32 slot, bool stop_at_hole, bool give_up_pages,
-		  const char **why);
+		  u64 lost_seq, const char **why);
 int image_read_page(struct image *img, u32 nr, struct shingle_chunk *c);
 const char *image_page_text(struct image *img, u32 nr, char *buf, size_t size);
 int image_write_checkpoint(struct image *img, u32 slot, u64 seq,
