@@ -152,7 +152,7 @@ PLAN += [
 PLAN.append(Row("replay", "comb", options=(("ops", 200), ("only", "comb,wide,wcache"))))
 
 # And one whose map is in pages, of which few can be in memory.
-PLAN.append(Row("replay", "paged", options=(("ops", 200), ("only", "paged,wide,wcache"))))
+PLAN.append(Row("replay", "paged", options=(("ops", 70), ("only", "paged,wcache"))))
 PLAN.append(Row("faults", "paged", cases=("pages of the map",)))
 
 # The other one shorter there: cuts under KASAN cost most for what they add.
