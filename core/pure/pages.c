@@ -914,6 +914,7 @@ void shingle_pages_give_up(struct shingle_pages *p, u32 nr)
 	set_place(p->places, nr, SHINGLE_PAGE_LOST);
 	set_next(p, nr, SHINGLE_PAGE_LOST);
 }
+EXPORT_SYMBOL_GPL(shingle_pages_give_up);
 
 /* ------------------------------------------------------------------------
  * Blocks
