@@ -275,6 +275,8 @@ void *shingle_page_hold(struct shingle_engine *e, u32 nr)
 	i = look_for(p, nr);
 	if ((i == SHINGLE_NO_PAGE || !is_spoken_for(&p->frame[i])) && !may_speak_for(p)) {
 		p->crowded = true;
+		/* A look ahead in vain is not what it gives up for. */
+		p->missed = SHINGLE_NO_PAGE;
 		return NULL;
 	}
 	if (i == SHINGLE_NO_PAGE && is_zeroes(p, nr)) {
