@@ -243,7 +243,10 @@ static int note_unread(struct shingle_device *d, const struct shingle_step *step
 	d->ops->map.resolve(d->engine, lblk, 1, &now);
 	needed = now.kind == SHINGLE_RUN_MAPPED && now.pblk == pblk &&
 		 !(step->gathered && shingle_wcache_is_frozen(d, lblk));
-	if (!needed || (err == -ENODATA && shingle_bad_add(&d->cleaner.step_bad, lblk)))
+	/* The step holds the page that says it; did it not, nobody could say. */
+	if (WARN_ON_ONCE(now.kind == SHINGLE_RUN_ABSENT))
+		err = -EIO;
+	else if (!needed || (err == -ENODATA && shingle_bad_add(&d->cleaner.step_bad, lblk)))
 		err = 0;
 	spin_unlock_irq(&d->map_lock);
 	if (err)
