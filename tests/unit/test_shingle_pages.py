@@ -151,6 +151,20 @@ def test_pages_that_make_no_sense(image, content, what):
     assert what in tool("check", image.path, rc=4)
 
 
+@pytest.mark.parametrize("at, what", [(480, "room for another number of pages"),
+                                      (96, "paged presents three quarters")])
+def test_superblock_that_no_engine_believes(image, at, what):
+    """Of the pages, or of what is presented."""
+    for block in (0, 1023):
+        raw = bytearray(image.block(block))
+        less = struct.unpack_from("<Q", raw, at)[0] - 2
+        struct.pack_into("<Q", raw, at, less)
+        image.write(block, ondisk.seal(raw))
+    for command in ("check", "dump"):
+        out = tool(command, image.path, rc=4)
+        assert what in out and "page 0 of the map" not in out, out
+
+
 @pytest.mark.parametrize("how", ["whole", "torn", "both"])
 def test_older_checkpoint_whose_pages_were_written_over(image, how):
     """The newest checkpoint is damaged, and a power cut ended the one after it, which went to
