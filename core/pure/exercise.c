@@ -9,7 +9,8 @@
  * are all that its engine can build on.  A shingled one may have one that loses what
  * came last.  After each read and each cut, contents are compared with what was
  * promised.  It plays core's part by core's rules (engine.h), so an engine that
- * passes has met them.
+ * passes has met them: between two parts of what tidy(), release() and verify() do, too,
+ * the host goes on, and recovery finds the same whichever moments pieces were of.
  */
 #ifndef __KERNEL__
 #include <stdarg.h>
@@ -126,6 +127,7 @@ static bool same_piece(const struct chunk *a, const struct chunk *b)
  * @places_cursor: which piece of where they are it takes next
  * @spoiling: pages are read as they were not written
  * @spoiling_seed: in which way
+ * @walk: where verify() stands, 0 when it is to begin
  */
 struct exercise {
 	const struct shingle_exercise_plan *plan;
@@ -167,6 +169,7 @@ struct exercise {
 	u64 places_cursor;
 	bool spoiling;
 	u32 spoiling_seed;
+	u64 walk;
 };
 
 static u32 rnd(struct exercise *x, u32 below)
@@ -387,14 +390,20 @@ static int next_step(struct exercise *x, enum shingle_why why, struct shingle_st
 
 static void resolve(struct exercise *x, u64 lblk, u32 n, struct shingle_run *run)
 {
+	struct shingle_pages *p = x->e->pages;
 	u32 tries = 0;
+	int err;
 
 	for (;;) {
 		x->plan->ops->map.resolve(x->e, lblk, n, run);
 		if (run->kind != SHINGLE_RUN_ABSENT)
 			return;
 		read_pages(x);
-		if (shingle_pages_ask(x->e->pages) || too_often(x, &tries)) {
+		err = shingle_pages_ask(p);
+		/* The walk has taken what a read would wait for. */
+		if (err == -EAGAIN)
+			shingle_pages_drop(p, SHINGLE_ASKER_LOOK);
+		if ((err && err != -EAGAIN) || too_often(x, &tries)) {
 			fail(x, "a read finds no frame for its page");
 			return;
 		}
@@ -489,6 +498,13 @@ static u32 mapped_content(struct exercise *x, u64 lblk)
 	return run.kind == SHINGLE_RUN_MAPPED ? medium_read(x, run.pblk) : 0;
 }
 
+/* What is durable by now is free, or a part of it: something else may come first. */
+static void release_some(struct exercise *x)
+{
+	while (x->plan->ops->clean.release(x->e, x->seq - 1) && rnd(x, 2))
+		;
+}
+
 static void make_durable(struct exercise *x)
 {
 	u32 i;
@@ -522,7 +538,7 @@ static void make_durable(struct exercise *x)
 	}
 	/* A reader may take his time. */
 	if (!rnd(x, 2 * x->calm))
-		shingle_release_all(x->e, x->seq - 1);
+		release_some(x);
 }
 
 static void may_be(struct exercise *x, u64 lblk, u32 content)
@@ -846,6 +862,7 @@ static int turn(struct exercise *x)
 }
 
 static void checkpoint_if_full(struct exercise *x);
+static int verify_part(struct exercise *x);
 
 /* The host goes on while a step is carried out, and so do checkpoints. */
 static int meanwhile(struct exercise *x)
@@ -873,9 +890,11 @@ static int meanwhile(struct exercise *x)
 	case 6:
 		return rnd(x, 16) ? 0 : turn(x);
 	case 7:
-		/* Of what is durable by now, which this step is not. */
-		shingle_release_all(x->e, x->seq - 1);
+		/* What this step frees is not among it. */
+		release_some(x);
 		return 0;
+	case 8:
+		return verify_part(x);
 	default:
 		return 0;
 	}
@@ -985,10 +1004,14 @@ static int carry_out(struct exercise *x, const struct shingle_step *step)
 		return err;
 	emit.seq = x->seq;
 	x->plan->ops->clean.step_done(x->e, step, &emit);
-	shingle_settle_step(x->e);
 	take_records(x, &emit);
 	if (step->gathered)
 		memset(x->frozen + step->lblk, 0, step->n * sizeof(*x->frozen));
+	while (x->plan->ops->clean.tidy && x->plan->ops->clean.tidy(x->e)) {
+		err = meanwhile(x);
+		if (err)
+			return err;
+	}
 	x->res->steps++;
 	x->res->scattered += step->scattered;
 	/* The commit takes its time, now and then a long one. */
@@ -1417,24 +1440,23 @@ static void end_engine(struct exercise *x)
 	x->e = NULL;
 }
 
-static int start_engine(struct exercise *x)
+static int start_engine(struct exercise *x, struct shingle_engine **e)
 {
 	const char *const *f;
 	const char *why = "";
 
-	if (x->plan->ops->create(&x->e, x->plan->layout, &why))
+	if (x->plan->ops->create(e, x->plan->layout, &why))
 		return fail(x, "cannot create the engine: %s", why);
 	if (nr_pages(x) &&
-	    shingle_pages_create(x->e, nr_pages(x), shingle_pages_least(x->e) + rnd(x, 4), &why))
+	    shingle_pages_create(*e, nr_pages(x), shingle_pages_least(*e) + rnd(x, 4), &why))
 		return fail(x, "cannot create the pages of the engine: %s", why);
-	x->e->knows_life = true;
-	x->loaded = true;
+	(*e)->knows_life = true;
 	for (f = x->plan->features; f && *f; f++) {
-		if (shingle_set(x->e, *f, NULL, &why))
+		if (shingle_set(*e, *f, NULL, &why))
 			return fail(x, "cannot set %s", *f);
 	}
 	for (f = x->plan->keys; f && *f; f += 2) {
-		if (shingle_set(x->e, f[0], f[1], &why))
+		if (shingle_set(*e, f[0], f[1], &why))
 			return fail(x, "cannot set %s %s: %s", f[0], f[1], why);
 	}
 	return 0;
@@ -1470,6 +1492,57 @@ static void report(void *ctx, const char *fmt, ...)
 	if (!x->res->error[0])
 		vsnprintf(x->res->error, sizeof(x->res->error), fmt, args);
 	va_end(args);
+}
+
+/* The walk over all of the state goes on; what it lacks it keeps when it has come. */
+static int verify_part(struct exercise *x)
+{
+	bool lacks;
+	u32 bad;
+
+	shingle_pages_begin(x->e, SHINGLE_ASKER_LOOK);
+	bad = x->e->ops->observe.verify(x->e, &x->walk, report, x);
+	lacks = shingle_pages_lack(x->e);
+	if (lacks)
+		see_to(x);
+	if (x->e->pages)
+		x->e->pages->asker = SHINGLE_ASKER_LOOK;
+	shingle_pages_end(x->e, lacks);
+	if (bad)
+		return -EUCLEAN;
+	if (x->walk == SHINGLE_NOWHERE) {
+		x->walk = 0;
+		x->res->walks++;
+	}
+	return 0;
+}
+
+/* And comes to its end, while the host goes on. */
+static int verify_rest(struct exercise *x)
+{
+	u32 tries = 0;
+	u64 at;
+	int err;
+
+	do {
+		at = x->walk;
+		err = verify_part(x);
+		if (x->walk != at)
+			tries = 0;
+		else if (!err && too_often(x, &tries))
+			err = -EUCLEAN;
+		if (!err && !rnd(x, 4))
+			err = meanwhile(x);
+	} while (!err && x->walk);
+	return err;
+}
+
+/* All of it in one go. */
+static u32 verify(struct exercise *x, struct shingle_engine *e)
+{
+	const struct shingle_reader reader = store_reader(x);
+
+	return shingle_fetch_verify(&reader, x->plan->layout, e, report, x);
 }
 
 /* A random byte of a piece of metadata, or of a record, is another one. */
@@ -1646,12 +1719,74 @@ static int load_nonsense(struct exercise *x)
 	return err;
 }
 
+/*
+ * Load what the disk says, the first @end records included.  @late: as if all pieces had
+ * been taken after these, and in the other order.
+ */
+static int load(struct exercise *x, struct shingle_engine *e, u32 end, bool late)
+{
+	const char *why = "";
+	u32 i, again;
+
+	for (i = 0; i < x->nr_ckpt; i++) {
+		struct chunk *c = &x->ckpt[x->order[late ? x->nr_ckpt - 1 - i : i]];
+
+		if (take_back(x, e, c))
+			return fail(x, "checkpoint piece %llu is not taken back",
+				    (unsigned long long)c->index);
+	}
+	if (e->pages && shingle_places_decode(e->pages, SHINGLE_CHUNK_CORE + 1, x->places,
+					      DIV_ROUND_UP(nr_pages(x), 4)))
+		return fail(x, "where pages are is not taken back");
+	for (again = 0; again <= late; again++) {
+		for (i = x->ckpt_from; i < end; i++) {
+			if (replay(x, e, &x->journal[i]))
+				return fail(x, "record of type %u is not replayed",
+					    le16_to_cpu(x->journal[i].type));
+		}
+	}
+	if (e->pages && shingle_pages_leave_room(e->pages))
+		return fail(x, "out of memory");
+	if (x->plan->ops->state.ready(e, &why))
+		return fail(x, "recovered state is refused: %s", why);
+	return 0;
+}
+
+/* What is read is the same whichever moments the pieces were of. */
+static int check_twin(struct exercise *x, bool late)
+{
+	const struct shingle_reader reader = store_reader(x);
+	struct shingle_engine *twin = NULL;
+	int err = start_engine(x, &twin);
+	struct shingle_run run;
+	u64 lblk;
+
+	err = err ?: load(x, twin, x->nr_records, late);
+	for (lblk = 0; !err && lblk < x->plan->layout->logical_blocks; lblk++) {
+		u32 content;
+
+		shingle_fetch_run(&reader, x->plan->layout, twin, lblk, 1, &run);
+		content = run.kind == SHINGLE_RUN_MAPPED ? medium_read(x, run.pblk) : 0;
+		if (content != mapped_content(x, lblk))
+			err = fail(x, "cut %llu: of block %llu %u is read, or %u by later pieces",
+				   (unsigned long long)x->res->cuts, (unsigned long long)lblk,
+				   mapped_content(x, lblk), content);
+	}
+	if (!err && verify(x, twin))
+		err = -EUCLEAN;
+	if (twin) {
+		shingle_pages_destroy(twin);
+		x->plan->ops->destroy(twin);
+	}
+	return err;
+}
+
 static int power_cut(struct exercise *x)
 {
 	/* If only the host went down, the drive goes on with what it holds. */
 	bool exact = x->durable == x->nr_records, lost = rnd(x, 4);
 	u64 cached = x->plan->ops->observe.cached_blocks(x->e);
-	const char *why = "";
+	bool late = rnd(x, 2);
 	u32 i, end;
 
 	/* Data of writes under way may be there wholly, partly or not at all. */
@@ -1679,34 +1814,15 @@ static int power_cut(struct exercise *x)
 	/* The first that core does with a device. */
 	drive_flush(x);
 	end_engine(x);
-	if (start_engine(x))
+	tear_pages(x);
+	if (start_engine(x, &x->e) || load(x, x->e, end, late))
 		return -EUCLEAN;
-	for (i = 0; i < x->nr_ckpt; i++) {
-		struct chunk *c = &x->ckpt[x->order[i]];
-
-		if (take_back(x, x->e, c))
-			return fail(x, "checkpoint piece %llu is not taken back",
-				    (unsigned long long)c->index);
-	}
-	if (nr_pages(x)) {
-		tear_pages(x);
-		if (shingle_places_decode(x->e->pages, SHINGLE_CHUNK_CORE + 1, x->places,
-					  DIV_ROUND_UP(nr_pages(x), 4)))
-			return fail(x, "where pages are is not taken back");
-	}
-	for (i = x->ckpt_from; i < end; i++) {
-		if (replay(x, x->e, &x->journal[i]))
-			return fail(x, "record of type %u is not replayed",
-				    le16_to_cpu(x->journal[i].type));
-	}
-	if (x->e->pages && shingle_pages_leave_room(x->e->pages))
-		return fail(x, "out of memory");
-	if (x->plan->ops->state.ready(x->e, &why))
-		return fail(x, "recovered state is refused: %s", why);
+	x->loaded = true;
+	x->walk = 0;
 	x->nr_records = end;
 	x->cursor = U64_MAX;
 	x->res->cuts++;
-	if (check_recovered(x) || load_nonsense(x))
+	if (check_recovered(x) || check_twin(x, !late) || load_nonsense(x))
 		return -EUCLEAN;
 	/* As core does before it lets anybody in. */
 	if (x->e->pages && x->e->pages->spoken > x->e->pages->most) {
@@ -1724,14 +1840,6 @@ static int power_cut(struct exercise *x)
 	make_durable(x);
 	/* The host does not wait for that. */
 	return rnd(x, 4) ? clean(x, SHINGLE_WHY_RECOVERY, false) : 0;
-}
-
-static u32 verify(struct exercise *x)
-{
-	const struct shingle_reader reader = store_reader(x);
-
-	read_pages(x);
-	return shingle_fetch_verify(&reader, x->plan->layout, x->e, report, x);
 }
 
 static int one_round(struct exercise *x)
@@ -1761,10 +1869,10 @@ static int one_round(struct exercise *x)
 	else if (dice < 92)
 		make_durable(x);
 	else if (dice < 93)
-		shingle_release_all(x->e, x->seq - 1);
+		release_some(x);
 	else if (dice < 97)
 		checkpoint_some(x);
-	else if (dice < 98 && verify(x))
+	else if (dice < 98 && verify_rest(x))
 		return -EUCLEAN;
 	else if (dice < 98 && !rnd(x, 8))
 		return turn(x);
@@ -1818,10 +1926,11 @@ static int allocate(struct exercise *x)
 static int run(struct exercise *x)
 {
 	u32 i;
-	int err = start_engine(x);
+	int err = start_engine(x, &x->e);
 
 	if (err)
 		return err;
+	x->loaded = true;
 	x->rec = kvcalloc(shingle_most_step_records(x->e), sizeof(*x->rec), GFP_KERNEL);
 	if (!x->rec)
 		return -ENOMEM;
@@ -1842,7 +1951,8 @@ static int run(struct exercise *x)
 		err = -EUCLEAN;
 	if (!err)
 		err = check_all(x);
-	if (!err && verify(x))
+	read_pages(x);
+	if (!err && verify(x, x->e))
 		err = -EUCLEAN;
 	return err;
 }

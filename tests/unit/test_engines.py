@@ -35,6 +35,7 @@ def test_engines_survive_power_cuts():
         cuts = int(re.search(r"(\d+) power cuts", line)[1])
         steps = int(re.search(r"(\d+) steps", line)[1])
         emptied = int(re.search(r"(\d+) times emptied", line)[1])
+        assert int(re.search(r"(\d+) times verified", line)[1]) > 10000, line
         # Some never have room for some blocks; a comb of that few is too small for that.
         assert int(re.search(r"(\d+) times no room", line)[1]) > 100 or \
             line.startswith("comb"), line
@@ -48,12 +49,14 @@ def test_engines_survive_power_cuts():
             assert often > 1000 if line.startswith("paged") else not often, line
 
 
-def test_checkpoints_in_many_pieces():
-    """Each piece of another moment; real ones have more than a test's device fills."""
+def test_many_pieces():
+    """Checkpoints, each piece of another moment, and walks, between whose parts the host
+    goes on; real ones have more than a test's device fills."""
     done = exercise(SEED, 400, tool="shingle-exercise-pieces")
     assert done.returncode == 0, done.stdout + done.stderr
     for line in done.stdout.splitlines():
         assert int(re.search(r"(\d+) checkpoints", line)[1]) > 1000, line
+        assert int(re.search(r"(\d+) times verified", line)[1]) > 10000, line
         # Each was compared with what was written of it last.
         assert int(re.search(r"(\d+) left unchanged", line)[1]) > (
             500 if line.startswith("comb") else 5000), line
