@@ -12,7 +12,8 @@ const char *const shingle_dev_names[SHINGLE_NR_DEVS] = { "data", "cache", "metad
  * @d: the device
  * @mode: SHINGLE_RO when changes cannot be made durable any more, SHINGLE_FAIL
  *	when the map itself cannot be trusted; never goes up
- * @check: whether the metadata may be wrong, which the superblock then says
+ * @check: whether the metadata may be wrong, which the superblock then says, also of a
+ *	device that is as low already
  * @why: for the log
  *
  * Context: process.  DESIGN 4.6.
@@ -22,22 +23,23 @@ void shingle_set_mode(struct shingle_device *d, enum shingle_mode mode, bool che
 {
 	static const char *const text[] = { "read-write", "read-only", "failed" };
 	unsigned long flags;
-	bool down;
+	bool down, news;
 
 	spin_lock_irqsave(&d->map_lock, flags);
 	down = mode > d->mode;
+	news = down || (check && !d->needs_check);
 	if (down)
 		WRITE_ONCE(d->mode, mode);
-	spin_unlock_irqrestore(&d->map_lock, flags);
-	if (!down)
-		return;
-	DMERR("%s: now %s: %s%s", dm_table_device_name(d->ti->table), text[mode], why,
-	      check ? "; run 'shingle check' when it is inactive" : "");
-	if (check) {
+	mode = d->mode;
+	if (check)
 		WRITE_ONCE(d->needs_check, true);
-		if (!d->read_only)
-			queue_work(d->log.wq, &d->log.sb_work);
-	}
+	spin_unlock_irqrestore(&d->map_lock, flags);
+	if (!news)
+		return;
+	DMERR("%s: %s %s: %s%s", dm_table_device_name(d->ti->table), down ? "now" : "still",
+	      text[mode], why, check ? "; run 'shingle check' when it is inactive" : "");
+	if (check && !d->read_only)
+		queue_work(d->log.wq, &d->log.sb_work);
 	shingle_fail_waiting(d);
 	dm_table_event(d->ti->table);
 }

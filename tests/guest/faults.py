@@ -692,6 +692,34 @@ def commit_behind(ctx, geo):
         game.alive()
 
 
+def checkpoint_behind(ctx, geo):
+    """Cleaning makes the device read-only, which says nothing of the metadata; then the
+    checkpoint that is under way fails: it is said all the same that it needs a check."""
+    with faulty(ctx, geo) as game:
+        game.fill()
+        for b in range(0, geo.logical, geo.band):
+            game.write(b, must=True)
+        slots = Sluice(game, "checkpoint")
+        with beside(lambda: game.say("checkpoint")) as asked, slots:
+            until(slots.waits, "a checkpoint is written")
+            game.break_("data", "error_writes")
+            game.message("clean", must=False)
+            expect(game.state() == "ro", f"the state is {game.state()}")
+            expect("needs_check" not in game.stack.device.status(noflush=True),
+                   "the map is said to be wrong")
+            ctx.kernel()
+            slots.let_all_fail()
+            until(lambda: not asked.is_alive(), "the checkpoint fails")
+        status, said = game.stack.device.status(noflush=True), ctx.kernel()
+        expect("needs_check" in status, f"the status does not say needs_check: {status}")
+        expect(any("still read-only: a checkpoint" in line for line in said),
+               f"the log does not say why: {said}")
+        sent = game.model.sent_by(game.model.marks)
+        game.again(repair=True)
+        expect(not _forget_unpromised(game, sent), "unreadable blocks")
+        game.alive()
+
+
 def full_ring(ctx, geo):
     """So much is committed during a checkpoint that found the journal empty that
     it is full in the end: the next checkpoint has room for its own commit."""
@@ -1792,6 +1820,8 @@ def cases(target, options):
                 c, g, "checkpoint",
                 lambda game: game.message("checkpoint", False))),
             ("journal, while a flush waits for its turn", commit_behind),
+            *(() if target.gathers else (
+                ("checkpoint, when cleaning has failed", checkpoint_behind),)),
             ("checkpoint, while the journal fills", lambda c, g: full_ring(
                 c, g.but(journal=4 if target.name != "stl-full" else 2))),
             ("activation, superblock",
