@@ -122,6 +122,7 @@ void shingle_join_flight(struct shingle_device *d, struct shingle_write *w)
 {
 	struct shingle_write *f;
 
+	lockdep_assert_held(&d->map_lock);
 	INIT_LIST_HEAD(&w->waiters);
 	w->turn = d->order.turns++;
 	flight_insert(w, &d->order.flight);
@@ -142,6 +143,7 @@ void shingle_join_flight(struct shingle_device *d, struct shingle_write *w)
  */
 void shingle_leave_flight(struct shingle_device *d, struct shingle_write *w)
 {
+	lockdep_assert_held(&d->map_lock);
 	flight_remove(w, &d->order.flight);
 	list_splice_tail_init(&w->waiters, &d->order.woken);
 }
