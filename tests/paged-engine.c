@@ -707,21 +707,24 @@ static int paged_ready(struct shingle_engine *e, const char **why)
 static int paged_check(const struct shingle_engine *e, u32 nr, const void *page)
 {
 	const struct paged *s = to_paged(e);
-	u32 r = nr / (1 + s->parts), part = nr - live_page(s, r), n, i;
+	u32 r = nr / (1 + s->parts), part = nr - live_page(s, r), used, n, i;
 
+	/* What is behind the last slot, or block, is zeroes. */
 	if (!part) {
-		for (i = 2 * s->slots; i < SHINGLE_PAGE_BYTES * 8; i++) {
+		for (i = 2 * s->slots; i % 8; i++) {
 			if (is_live(page, i))
 				return -EUCLEAN;
 		}
-		return 0;
+		used = i / 8;
+	} else {
+		n = min(s->blocks - (part - 1) * PAGE_BLOCKS, PAGE_BLOCKS);
+		for (i = 0; i < n; i++) {
+			if (get_entry(page, i) > 2 * s->slots)
+				return -EUCLEAN;
+		}
+		used = n * sizeof(__le32);
 	}
-	n = min(s->blocks - (part - 1) * PAGE_BLOCKS, PAGE_BLOCKS);
-	for (i = 0; i < SHINGLE_PAGE_BYTES / sizeof(__le32); i++) {
-		if (get_entry(page, i) > (i < n ? 2 * s->slots : 0))
-			return -EUCLEAN;
-	}
-	return 0;
+	return memchr_inv(page + used, 0, SHINGLE_PAGE_BYTES - used) ? -EUCLEAN : 0;
 }
 
 static void paged_blocks(const struct shingle_engine *e, u32 nr, u64 *lblk, u64 *n)

@@ -197,6 +197,21 @@ static inline unsigned long find_last_bit(const unsigned long *p, unsigned long 
 #define find_first_bit(p, size)		find_next_bit(p, size, 0)
 #define find_first_zero_bit(p, size)	find_next_zero_bit(p, size, 0)
 
+/* The first byte that is not @c. */
+static inline void *memchr_inv(const void *start, int c, size_t bytes)
+{
+	const u8 *p = start;
+
+	/* Each is as the one before it. */
+	if (bytes && *p == (u8)c && !memcmp(p, p + 1, bytes - 1))
+		return NULL;
+	for (; bytes; p++, bytes--) {
+		if (*p != (u8)c)
+			return (void *)p;
+	}
+	return NULL;
+}
+
 static inline unsigned long hweight_long(unsigned long w)
 {
 	return (unsigned long)__builtin_popcountl(w);
