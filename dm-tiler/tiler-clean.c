@@ -26,12 +26,6 @@
  */
 #include "tiler-region.h"
 
-/* Places that moving all that is left does not need; of writes under way none is moved. */
-static s32 slack(const struct tiler_region *r)
-{
-	return (s32)(tiler_blocks(r->shape) - r->to->fill) - (s32)r->left;
-}
-
 /**
  * tiler_clean_begin() - from now on the region is being moved
  * @r: the region, all its pages there
@@ -68,9 +62,10 @@ int tiler_clean_place(struct tiler_region *r, u32 laro, u32 n, struct tiler_run 
 
 	if (tiler_in_place(r))
 		return -EBUSY;
-	room = slack(r);
-	n = min3(n, tiler_row_rest(r->shape, r->to->fill),
-		 tiler_blocks(r->shape) - r->to->fill);
+	room = tiler_slack(r);
+	n = min(n, tiler_blocks(r->shape) - r->to->fill);
+	if (n)
+		n = min(n, tiler_run_rest(r->shape, r->to, r->to->fill));
 	for (i = 0; i < n; i++) {
 		need += !tiler_is_left(r, laro + i);
 		if ((s32)need > room)
@@ -95,15 +90,51 @@ int tiler_clean_place(struct tiler_region *r, u32 laro, u32 n, struct tiler_run 
  */
 void tiler_clean_aborted(struct tiler_region *r, const struct tiler_run *run)
 {
-	if (slack(r) < 0 && run->slot == r->to && r->to->fill == run->paro + run->n)
+	if (tiler_slack(r) < 0 && run->slot == r->to && r->to->fill == run->paro + run->n)
 		r->to->fill = run->paro;
 }
 
 /**
+ * tiler_clean_look() - is anything left to be moved in the page that is next?
+ * @r: the region; of both slots the page that @r->clean_laro is in is there
+ *
+ * If so @r->clean_laro is the first, if not it is in the page behind that.
+ *
+ * Context: under the map lock.
+ */
+bool tiler_clean_look(struct tiler_region *r)
+{
+	u32 end = min(r->clean_laro + tiler_page_rest(r->clean_laro), r->shape->logical_blocks);
+
+	for (; r->clean_laro < end; r->clean_laro++) {
+		if (tiler_is_left(r, r->clean_laro))
+			return true;
+	}
+	return false;
+}
+
+/* Until places do not follow each other on the medium, or lie before those on their track. */
+static u32 ascending(const struct tiler_region *r, u32 n)
+{
+	u32 done = 0, rest;
+
+	while (done < n) {
+		rest = tiler_run_rest(r->shape, r->to, r->to->fill + done);
+		done += rest;
+		if (rest < tiler_row_rest(r->shape, r->to->fill + done - rest))
+			break;
+	}
+	return min(done, n);
+}
+
+/**
  * tiler_clean_next() - the next step of a clean
- * @r: the region, all pages of both slots there
+ * @r: the region; unless it is cleaned in place it takes no other page than the one that
+ *	@r->clean_laro is in, of both slots, if tiler_clean_look() has just found something there
  * @most: blocks, at most
  * @step: result
+ *
+ * On the medium its destinations ascend, too.
  *
  * Until tiler_clean_done() or tiler_clean_failed() nothing of the region changes, and no
  * write is placed.
@@ -114,7 +145,7 @@ void tiler_clean_aborted(struct tiler_region *r, const struct tiler_run *run)
  */
 int tiler_clean_next(struct tiler_region *r, u32 most, struct tiler_step *step)
 {
-	u32 laro = r->clean_laro, next = U32_MAX;
+	u32 next = U32_MAX, laro, end;
 
 	memset(step, 0, sizeof(*step));
 	r->drain = false;
@@ -123,10 +154,18 @@ int tiler_clean_next(struct tiler_region *r, u32 most, struct tiler_step *step)
 	r->drain = r->inflight;
 	if (r->inflight)
 		return -EAGAIN;
-	if (tiler_in_place(r))
+	end = r->shape->logical_blocks;
+	if (tiler_in_place(r)) {
 		most = U32_MAX;
+	} else {
+		while (r->clean_laro < end && !tiler_clean_look(r))
+			;
+		end = min(end, r->clean_laro + tiler_page_rest(r->clean_laro));
+		most = ascending(r, most);
+	}
+	laro = r->clean_laro;
 	step->from = laro;
-	for (; laro < r->shape->logical_blocks && step->n < most; laro++) {
+	for (; laro < end && step->n < most; laro++) {
 		if (!tiler_is_left(r, laro))
 			continue;
 		step->runs += laro != next;
@@ -186,8 +225,8 @@ bool tiler_clean_extent(const struct tiler_region *r, const struct tiler_step *s
 
 	if (!tiler_clean_moved(r, step, cursor, out))
 		return false;
-	most = min3(out->n, tiler_row_rest(r->shape, out->src),
-		    tiler_row_rest(r->shape, out->dst));
+	most = min3(out->n, tiler_run_rest(r->shape, r->at, out->src),
+		    tiler_run_rest(r->shape, r->to, out->dst));
 	while (n < most && tiler_entry(r->at, out->laro + n) == out->src + n)
 		n++;
 	out->n = n;
@@ -261,7 +300,7 @@ void tiler_clean_failed(struct tiler_region *r, const struct tiler_step *step)
 	if (tiler_in_place(r))
 		return;
 	/* What is left counts twice now: where it is, and where it was to go. */
-	if (!r->failed || slack(r) < 0)
+	if (!r->failed || tiler_slack(r) < 0)
 		r->to->fill = step->dst;
 	r->failed = !r->failed;
 }

@@ -492,10 +492,9 @@ static void tiler_steps(struct kunit *test)
 	/* The power goes: both maps are what is left. */
 	tiler_slot_init(&c->shape, &c->slot[0]);
 	tiler_slot_init(&c->shape, &c->slot[1]);
-	KUNIT_EXPECT_EQ(test, tiler_slot_add_page(&c->shape, &c->slot[0], 0), 0);
-	KUNIT_EXPECT_EQ(test, tiler_slot_add_page(&c->shape, &c->slot[1], 0), 0);
 	c->r = (struct tiler_region){ .shape = &c->shape, .count = &c->count,
 				      .at = &c->slot[0], .to = &c->slot[1] };
+	KUNIT_EXPECT_EQ(test, tiler_region_add_page(&c->r, 0), 0);
 	KUNIT_EXPECT_EQ(test, tiler_region_ready(&c->r, &why), 0);
 	KUNIT_EXPECT_EQ(test, c->r.left, 2U);
 	KUNIT_ASSERT_EQ(test, tiler_clean_next(&c->r, 9, &step), 1);

@@ -11,7 +11,11 @@ static int shape_of(const struct tiler_zones *z, u32 skew, struct tiler_shape *s
 	shape->rows = z->rows;
 	shape->columns = z->columns ?: z->track_blocks;
 	shape->head_tracks = z->head_tracks;
-	shape->turn = shape->columns == z->track_blocks ? skew : 0;
+	shape->track_blocks = z->track_blocks;
+	if (shape->columns == z->track_blocks)
+		shape->turn = skew;
+	else
+		shape->skew = skew;
 	shape->lazy = true;
 	blocks = (u64)shape->rows * shape->columns;
 	/* Whatever is asked for, at least one block. */
@@ -29,7 +33,7 @@ static int shape_of(const struct tiler_zones *z, u32 skew, struct tiler_shape *s
  * Their tracks may be of several runs: the head reaches into no other run, and whichever
  * angle a row begins with is right if the rows of its own run agree with it.
  *
- * Context: any.  Returns 0 or -EINVAL.
+ * Context: any.  Returns 0; -EINVAL; or -ENOSPC if they have no slot but for spare ones.
  */
 int tiler_map_add(struct tiler_map *m, const struct tiler_zones *z, const char **why)
 {
@@ -52,20 +56,29 @@ int tiler_map_add(struct tiler_map *m, const struct tiler_zones *z, const char *
 	st->track_blocks = z->track_blocks;
 	st->skew = skew % z->track_blocks;
 	st->zone_blocks = zone_tracks * z->track_blocks;
+	if (z->stride)
+		st->zone_blocks = z->stride;
+	st->first_zone = z->first;
 	st->nr_zones = z->nr;
 	st->slots = z->track_blocks / st->shape.columns;
 	slots = (u64)st->slots * z->nr;
-	*why = "zones have more slots than a device can have, or none for a region";
-	if (z->spares >= slots || slots > U32_MAX - m->nr_slots)
+	st->pages = tiler_pages(&st->shape);
+	*why = "zones have more slots than a device can have";
+	if (slots >= S32_MAX - m->nr_slots || slots * st->pages > S32_MAX - m->nr_pages)
 		return -EINVAL;
+	*why = "zones have no slots but spare ones";
+	if (z->spares >= slots)
+		return -ENOSPC;
 	st->nr_slots = slots;
 	st->nr_regions = slots - z->spares;
 	st->first_region = m->nr_regions;
 	st->first_slot = m->nr_slots;
 	st->first_lblk = m->logical_blocks;
+	st->first_page = m->nr_pages;
 	m->nr++;
 	m->nr_regions += st->nr_regions;
 	m->nr_slots += st->nr_slots;
+	m->nr_pages += slots * st->pages;
 	m->logical_blocks += (u64)st->nr_regions * st->shape.logical_blocks;
 	return 0;
 }
@@ -78,6 +91,16 @@ static u64 first_lblk(const struct tiler_stretch *st)
 static u64 first_slot(const struct tiler_stretch *st)
 {
 	return st->first_slot;
+}
+
+static u64 first_page(const struct tiler_stretch *st)
+{
+	return st->first_page;
+}
+
+static u64 first_zone(const struct tiler_stretch *st)
+{
+	return st->first_zone;
 }
 
 /* The last stretch that begins at @at or before. */
@@ -126,6 +149,39 @@ struct tiler_home tiler_map_home(const struct tiler_map *m, u64 lblk)
 const struct tiler_stretch *tiler_map_slot(const struct tiler_map *m, u32 slot)
 {
 	return stretch_at(m, slot, first_slot);
+}
+
+/**
+ * tiler_map_zone() - which stretch is a zone of?
+ * @m: the map
+ * @zone: its number
+ *
+ * Context: any; O(log stretches).  Returns NULL if it is of none.
+ */
+const struct tiler_stretch *tiler_map_zone(const struct tiler_map *m, u64 zone)
+{
+	const struct tiler_stretch *st = stretch_at(m, zone, first_zone);
+
+	return zone - st->first_zone < st->nr_zones ? st : NULL;
+}
+
+/**
+ * tiler_map_page() - what is a page of the map of?
+ * @m: the map
+ * @nr: below its pages
+ * @slot: result
+ * @page: result, which of the slot's
+ *
+ * Context: any; O(log stretches).
+ */
+const struct tiler_stretch *tiler_map_page(const struct tiler_map *m, u32 nr, u32 *slot, u32 *page)
+{
+	const struct tiler_stretch *st = stretch_at(m, nr, first_page);
+
+	nr -= st->first_page;
+	*slot = st->first_slot + nr / st->pages;
+	*page = nr % st->pages;
+	return st;
 }
 
 /* Blocks by which row @row of a zone begins later than its first one. */

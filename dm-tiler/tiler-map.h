@@ -23,6 +23,7 @@
  * @track_blocks: blocks on each track
  * @skew: blocks by which each track begins later than the one before it
  * @zone_blocks: from zone to zone
+ * @first_zone: number of the first one
  * @nr_zones: how many
  * @slots: in each
  * @nr_slots: in all of them
@@ -30,6 +31,8 @@
  * @first_region: number of its first region
  * @first_slot: and of its first slot
  * @first_lblk: first logical block of that region
+ * @pages: of the map of each slot
+ * @first_page: number of the first one's first
  */
 struct tiler_stretch {
 	struct tiler_shape shape;
@@ -37,6 +40,7 @@ struct tiler_stretch {
 	u32 track_blocks;
 	u32 skew;
 	u64 zone_blocks;
+	u32 first_zone;
 	u32 nr_zones;
 	u32 slots;
 	u32 nr_slots;
@@ -44,6 +48,8 @@ struct tiler_stretch {
 	u32 first_region;
 	u32 first_slot;
 	u64 first_lblk;
+	u32 pages;
+	u64 first_page;
 };
 
 /**
@@ -54,6 +60,7 @@ struct tiler_stretch {
  * @nr_regions: of all
  * @nr_slots: of all
  * @logical_blocks: of all regions
+ * @nr_pages: of the maps of all slots
  */
 struct tiler_map {
 	struct tiler_stretch *stretch;
@@ -62,6 +69,7 @@ struct tiler_map {
 	u32 nr_regions;
 	u32 nr_slots;
 	u64 logical_blocks;
+	u64 nr_pages;
 };
 
 /**
@@ -69,6 +77,8 @@ struct tiler_map {
  * @start: first block of the first
  * @track_blocks: blocks on a track
  * @skew_units: from each track to the next, in angular units of the medium
+ * @stride: blocks from zone to zone; 0: no more than it takes
+ * @first: number of the first
  * @nr: how many
  * @rows: tracks of each that hold data, M
  * @columns: of each slot, S; 0: the whole track
@@ -80,6 +90,8 @@ struct tiler_zones {
 	u64 start;
 	u32 track_blocks;
 	u32 skew_units;
+	u64 stride;
+	u32 first;
 	u32 nr;
 	u32 rows;
 	u32 columns;
@@ -87,6 +99,24 @@ struct tiler_zones {
 	u32 over_permille;
 	u32 spares;
 };
+
+/* Which stretch is a region of, by its kind? */
+static inline const struct tiler_stretch *tiler_stretch_of(const struct tiler_shape *shape)
+{
+	return container_of(shape, struct tiler_stretch, shape);
+}
+
+/* Number of the page of a slot's map that an L-ARO is in. */
+static inline u32 tiler_map_page_of(const struct tiler_stretch *st, u32 slot, u32 laro)
+{
+	return st->first_page + (slot - st->first_slot) * st->pages + laro / TILER_PAGE_ENTRIES;
+}
+
+/* Of its first row a slot begins with this block of the track. */
+static inline u32 tiler_map_column(const struct tiler_stretch *st, u32 slot)
+{
+	return (slot - st->first_slot) % st->slots * st->shape.columns;
+}
 
 /* Where a logical block belongs. */
 struct tiler_home {
@@ -96,6 +126,8 @@ struct tiler_home {
 };
 
 int tiler_map_add(struct tiler_map *m, const struct tiler_zones *z, const char **why);
+const struct tiler_stretch *tiler_map_zone(const struct tiler_map *m, u64 zone);
+const struct tiler_stretch *tiler_map_page(const struct tiler_map *m, u32 nr, u32 *slot, u32 *page);
 struct tiler_home tiler_map_home(const struct tiler_map *m, u64 lblk);
 const struct tiler_stretch *tiler_map_slot(const struct tiler_map *m, u32 slot);
 u64 tiler_map_block(const struct tiler_stretch *st, u32 slot, u32 paro, u32 *n);

@@ -82,8 +82,29 @@ int tiler_slot_add_page(const struct tiler_shape *shape, struct tiler_slot *slot
 }
 
 /**
- * tiler_region_ready() - all pages are there: go on where it had ended
+ * tiler_region_add_page() - tiler_slot_add_page(), of both slots of a region
  * @r: the region: @shape, @count, @at and @to are set, the rest is zeroes
+ * @page: number of the page, each once
+ *
+ * Context: under the map lock.  Returns what that does.
+ */
+int tiler_region_add_page(struct tiler_region *r, u32 page)
+{
+	u32 laro = page * TILER_PAGE_ENTRIES;
+	u32 end = min(laro + TILER_PAGE_ENTRIES, r->shape->logical_blocks);
+	int err = tiler_slot_add_page(r->shape, r->at, page);
+
+	if (err || !r->to || r->to == r->at)
+		return err;
+	err = tiler_slot_add_page(r->shape, r->to, page);
+	for (; laro < end; laro++)
+		r->left += tiler_is_left(r, laro);
+	return err;
+}
+
+/**
+ * tiler_region_ready() - all pages are there: go on where it had ended
+ * @r: the region, tiler_region_add_page() for each
  * @why: on error, what is wrong, in a sentence
  *
  * The log goes on behind the last place that is current: what it had reached behind that
@@ -93,12 +114,42 @@ int tiler_slot_add_page(const struct tiler_shape *shape, struct tiler_slot *slot
  */
 int tiler_region_ready(struct tiler_region *r, const char **why)
 {
-	u32 laro;
-
-	for (laro = 0; r->to && laro < r->shape->logical_blocks; laro++)
-		r->left += tiler_is_left(r, laro);
 	*why = "a region is moved to where it has no room";
 	return r->to && r->to->fill + r->left > tiler_blocks(r->shape) ? -EUCLEAN : 0;
+}
+
+/**
+ * tiler_find() - where are blocks of a page of the map?
+ * @shape: kind of region
+ * @at: the page, of the slot where the region is
+ * @to: of the one where it is being moved, or NULL
+ * @i: number of the first in the page
+ * @n: how many, in the page
+ * @out: a prefix, not empty, that lies in one row
+ *
+ * Context: under the map lock.
+ */
+void tiler_find(const struct tiler_shape *shape, const __le16 *at, const __le16 *to, u32 i,
+		u32 n, struct tiler_found *out)
+{
+	const __le16 *page = to;
+
+	out->n = 1;
+	out->paro = to ? tiler_page_entry(to, i) : TILER_NONE;
+	out->in_to = out->paro != TILER_NONE;
+	if (!out->in_to) {
+		page = at;
+		out->paro = tiler_page_entry(at, i);
+	}
+	if (out->paro == TILER_NONE) {
+		while (out->n < n && !at[i + out->n] && (!to || !to[i + out->n]))
+			out->n++;
+		return;
+	}
+	n = min(n, tiler_row_rest(shape, out->paro));
+	while (out->n < n && tiler_page_entry(page, i + out->n) == out->paro + out->n &&
+	       (out->in_to || !to || !to[i + out->n]))
+		out->n++;
 }
 
 /**
@@ -106,7 +157,7 @@ int tiler_region_ready(struct tiler_region *r, const char **why)
  * @r: the region; the pages that hold them are there
  * @laro: first
  * @n: how many
- * @out: a prefix, not empty, that lies in one row
+ * @out: a prefix, not empty, that lies in one row, and in the map in one page
  *
  * Algorithm 1, line 2.
  *
@@ -114,28 +165,14 @@ int tiler_region_ready(struct tiler_region *r, const char **why)
  */
 void tiler_lookup(const struct tiler_region *r, u32 laro, u32 n, struct tiler_run *out)
 {
-	u32 end = laro + n, left;
+	u32 page = laro / TILER_PAGE_ENTRIES;
+	struct tiler_found found;
 
-	out->slot = r->to;
-	out->paro = r->to ? tiler_entry(r->to, laro) : TILER_NONE;
-	if (out->paro == TILER_NONE) {
-		out->slot = r->at;
-		out->paro = tiler_entry(r->at, laro);
-	}
-	out->n = 1;
-	if (out->paro == TILER_NONE) {
-		out->slot = NULL;
-		while (laro + out->n < end && tiler_entry(r->at, laro + out->n) == TILER_NONE &&
-		       (!r->to || tiler_entry(r->to, laro + out->n) == TILER_NONE))
-			out->n++;
-		return;
-	}
-	left = min(n, tiler_row_rest(r->shape, out->paro));
-	while (out->n < left &&
-	       tiler_entry(out->slot, laro + out->n) == out->paro + out->n &&
-	       (out->slot == r->to || !r->to ||
-		tiler_entry(r->to, laro + out->n) == TILER_NONE))
-		out->n++;
+	tiler_find(r->shape, r->at->page[page], r->to ? r->to->page[page] : NULL,
+		   laro % TILER_PAGE_ENTRIES, min(n, tiler_page_rest(laro)), &found);
+	out->slot = found.paro == TILER_NONE ? NULL : found.in_to ? r->to : r->at;
+	out->paro = found.paro;
+	out->n = found.n;
 }
 
 static void pin(struct tiler_slot *slot, u32 cell, u64 seq)

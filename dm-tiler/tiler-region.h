@@ -27,8 +27,10 @@
 #define TILER_NONE		U16_MAX
 /* Places in a slot, at most. */
 #define TILER_MAX_BLOCKS	U16_MAX
-/* Entries of the map that come and go together. */
+/* Entries of the map that come and go together.  Tests take less. */
+#ifndef TILER_PAGE_ENTRIES
 #define TILER_PAGE_ENTRIES	(SHINGLE_CHUNK_BYTES / (u32)sizeof(__le16))
+#endif
 #define TILER_MAX_PAGES		DIV_ROUND_UP(TILER_MAX_BLOCKS, TILER_PAGE_ENTRIES)
 
 /**
@@ -39,6 +41,9 @@
  * @turn: columns by which each row begins later than the one before; 0 unless a row is
  *	a whole track.  There is no other way to begin each track at its first block, and
  *	what is written in order streams only then
+ * @skew: else blocks by which each track begins later than the one before it, so that a row
+ *	may go over the start of its track; 0 if none does
+ * @track_blocks: then, blocks on each track
  * @logical_blocks: L-AROs; @rows * @columns less the over-provisioning
  * @lazy: three states; false: two, and a full region is cleaned (Figure 3.5a)
  * @unsafe_reuse: feature of tests: places are written again before that is durable
@@ -49,6 +54,8 @@ struct tiler_shape {
 	u32 columns;
 	u32 head_tracks;
 	u32 turn;
+	u32 skew;
+	u32 track_blocks;
 	u32 logical_blocks;
 	bool lazy;
 	bool unsafe_reuse;
@@ -65,6 +72,7 @@ struct tiler_pins {
 /**
  * struct tiler_slot - a slot, and what is in it
  * @number: the caller's own
+ * @column: of its first row, the first block of the track
  * @page: the map, the caller's
  * @changed: a bit for each page that has changed; the caller takes them away
  * @taken: cells that nothing may destroy: current, pinned, or being written
@@ -78,6 +86,7 @@ struct tiler_pins {
  */
 struct tiler_slot {
 	u32 number;
+	u32 column;
 	__le16 *page[TILER_MAX_PAGES];
 	u64 changed;
 	unsigned long *taken;
@@ -148,6 +157,18 @@ enum tiler_state {
  */
 struct tiler_run {
 	struct tiler_slot *slot;
+	u32 paro;
+	u32 n;
+};
+
+/**
+ * struct tiler_found - the same, of one page of the map
+ * @in_to: in the slot that the region is moved to
+ * @paro: first; TILER_NONE: never written
+ * @n: how many
+ */
+struct tiler_found {
+	bool in_to;
 	u32 paro;
 	u32 n;
 };
@@ -232,11 +253,33 @@ static inline u32 tiler_row_rest(const struct tiler_shape *shape, u32 paro)
 	return shape->columns - paro % shape->columns;
 }
 
+/* The same, that lie one after the other on the track, too. */
+static inline u32 tiler_run_rest(const struct tiler_shape *shape, const struct tiler_slot *slot,
+				 u32 paro)
+{
+	u32 rest = tiler_row_rest(shape, paro), row = paro / shape->columns, index;
+
+	if (!shape->skew)
+		return rest;
+	index = slot->column + paro % shape->columns + shape->track_blocks -
+		row * shape->skew % shape->track_blocks;
+	return min(rest, shape->track_blocks - index % shape->track_blocks);
+}
+
+/* Entries from one on to the end of its page. */
+static inline u32 tiler_page_rest(u32 laro)
+{
+	return TILER_PAGE_ENTRIES - laro % TILER_PAGE_ENTRIES;
+}
+
+static inline u32 tiler_page_entry(const __le16 *page, u32 i)
+{
+	return (u16)(le16_to_cpu(page[i]) - 1);
+}
+
 static inline u32 tiler_entry(const struct tiler_slot *slot, u32 laro)
 {
-	const __le16 *page = slot->page[laro / TILER_PAGE_ENTRIES];
-
-	return (u16)(le16_to_cpu(page[laro % TILER_PAGE_ENTRIES]) - 1);
+	return tiler_page_entry(slot->page[laro / TILER_PAGE_ENTRIES], laro % TILER_PAGE_ENTRIES);
 }
 
 static inline void tiler_set_entry(struct tiler_slot *slot, u32 laro, u32 paro)
@@ -258,6 +301,12 @@ static inline bool tiler_is_left(const struct tiler_region *r, u32 laro)
 {
 	return tiler_entry(r->at, laro) != TILER_NONE &&
 	       (tiler_in_place(r) || tiler_entry(r->to, laro) == TILER_NONE);
+}
+
+/* Places that moving all that is left does not need; of writes under way none is moved. */
+static inline s32 tiler_slack(const struct tiler_region *r)
+{
+	return (s32)(tiler_blocks(r->shape) - r->to->fill) - (s32)r->left;
 }
 
 /* Where the region's newest blocks are. */
@@ -301,7 +350,10 @@ static inline u64 tiler_clean_behind(const struct tiler_step *step, const struct
 int tiler_shape_check(const struct tiler_shape *shape, const char **why);
 void tiler_slot_init(const struct tiler_shape *shape, struct tiler_slot *slot);
 int tiler_slot_add_page(const struct tiler_shape *shape, struct tiler_slot *slot, u32 page);
+int tiler_region_add_page(struct tiler_region *r, u32 page);
 int tiler_region_ready(struct tiler_region *r, const char **why);
+void tiler_find(const struct tiler_shape *shape, const __le16 *at, const __le16 *to, u32 i,
+		u32 n, struct tiler_found *out);
 void tiler_lookup(const struct tiler_region *r, u32 laro, u32 n, struct tiler_run *out);
 void tiler_commit(struct tiler_region *r, u32 laro, const struct tiler_run *run, u64 seq);
 void tiler_abort(struct tiler_region *r, const struct tiler_run *run);
@@ -313,6 +365,7 @@ u32 tiler_verify(const struct tiler_region *r, shingle_report_fn report, void *c
 
 /* tiler-write.c */
 int tiler_place(struct tiler_region *r, u32 laro, u32 n, struct tiler_run *out);
+bool tiler_is_full(struct tiler_region *r);
 bool tiler_is_schedulable(const struct tiler_region *r, u32 paro);
 void tiler_take(struct tiler_region *r, struct tiler_slot *slot, u32 paro, u32 n,
 		struct tiler_run *out);
@@ -321,6 +374,7 @@ void tiler_take(struct tiler_region *r, struct tiler_slot *slot, u32 paro, u32 n
 int tiler_clean_begin(struct tiler_region *r, struct tiler_slot *to);
 int tiler_clean_place(struct tiler_region *r, u32 laro, u32 n, struct tiler_run *out);
 void tiler_clean_aborted(struct tiler_region *r, const struct tiler_run *run);
+bool tiler_clean_look(struct tiler_region *r);
 int tiler_clean_next(struct tiler_region *r, u32 most, struct tiler_step *step);
 bool tiler_clean_extent(const struct tiler_region *r, const struct tiler_step *step, u64 cursor,
 			struct tiler_extent *out);

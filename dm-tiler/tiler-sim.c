@@ -308,8 +308,7 @@ static void cut_power(struct sim *s)
 			r->to = &s->slot[s->durable.to[i]];
 		s->free_seq[r->at->number] = IN_USE;
 		for (k = 0; k < tiler_pages(s->shape); k++) {
-			if (tiler_slot_add_page(s->shape, r->at, k) ||
-			    (r->to && r->to != r->at && tiler_slot_add_page(s->shape, r->to, k)))
+			if (tiler_region_add_page(r, k))
 				fail(s, "region %u has a page that makes no sense", i);
 		}
 		if (r->to)
@@ -711,6 +710,7 @@ static void make_slots(struct sim *s)
 		struct tiler_slot *slot = &s->slot[i];
 
 		slot->number = i;
+		slot->column = tiler_map_column(&s->st, i);
 		for (k = 0; k < pages; k++, page += TILER_PAGE_ENTRIES)
 			slot->page[k] = page;
 		slot->taken = bits;

@@ -51,7 +51,7 @@ static int place_log(struct tiler_region *r, u32 n, struct tiler_run *out)
 	struct tiler_slot *slot = r->at;
 	u32 paro = slot->fill;
 
-	n = min(n, tiler_row_rest(r->shape, paro));
+	n = min(n, tiler_run_rest(r->shape, slot, paro));
 	slot->fill += n;
 	r->count->log_blocks += n;
 	tiler_take(r, slot, paro, n, out);
@@ -126,8 +126,23 @@ static u32 schedulable_run(const struct tiler_region *r, u32 cell, u32 n)
 	unsigned long rest = ~schedulable_cells(r, cell);
 
 	n = min3(n, r->shape->columns - cell % r->shape->columns,
-		 tiler_row_rest(r->shape, tiler_paro(r->shape, cell)));
+		 tiler_run_rest(r->shape, r->at, tiler_paro(r->shape, cell)));
 	return rest ? min_t(u32, n, __ffs(rest)) : min_t(u32, n, BITS_PER_LONG);
+}
+
+/**
+ * tiler_is_full() - has a region no room, now or after a commit, but by a clean?
+ * @r: the region, which is not being cleaned
+ *
+ * Context: under the map lock.
+ */
+bool tiler_is_full(struct tiler_region *r)
+{
+	u32 cell;
+
+	if (tiler_state(r) != TILER_LAZY || !r->shape->lazy)
+		return tiler_state(r) == TILER_LAZY;
+	return !r->inflight && !tiler_pinned(r->at) && (r->dry || !find_schedulable(r, &cell));
 }
 
 static int place_lazy(struct tiler_region *r, u32 n, struct tiler_run *out)

@@ -266,6 +266,7 @@ struct shingle_log {
  * @reading: so many are under way, or have failed and nobody knows; map_lock
  * @failed: so many could not be read, and the mode has not gone down for it yet; map_lock
  * @crowded: somebody waits for a checkpoint to make room; map_lock
+ * @again: somebody has looked at enough for one call, and waits to be asked again; map_lock
  * @clean_waits: the cleaner waits for a page; map_lock
  * @oldest: who has waited longest of the host's wishes, a bio or the write cache, and
  *	keeps what he has looked at; map_lock
@@ -278,6 +279,7 @@ struct shingle_pager {
 	u32 reading;
 	u32 failed;
 	bool crowded;
+	bool again;
 	bool clean_waits;
 	const void *oldest;
 	u64 events;

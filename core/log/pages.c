@@ -133,6 +133,9 @@ static void pages_work(struct work_struct *work)
 	spin_lock_irq(&d->map_lock);
 	failed = d->pager.failed;
 	d->pager.failed = 0;
+	if (d->pager.again)
+		wake_all(d);
+	d->pager.again = false;
 	spin_unlock_irq(&d->map_lock);
 	if (!failed)
 		return;
@@ -154,11 +157,13 @@ static void pages_work(struct work_struct *work)
  */
 int shingle_await_page(struct shingle_device *d)
 {
+	bool again = shingle_pages_here_already(d->engine);
 	int err;
 
 	lockdep_assert_held(&d->map_lock);
 	err = shingle_pages_ask(d->engine->pages);
 	if (!err) {
+		d->pager.again |= again;
 		queue_work(d->pager.wq, &d->pager.work);
 		return SHINGLE_ABSENT;
 	}

@@ -384,7 +384,7 @@ struct shingle_gather_ops {
  * @check: could the engine have written this into a page?  0, or -EUCLEAN if no state has
  *	such a page.  Looks at nothing but what is constant.
  * @blocks: logical blocks that nobody can find any more if the page is lost: one run that
- *	holds them all
+ *	holds them all; none if it says where nothing is
  *
  * Left out, all of them, by an engine whose map is in its own memory.  pages.h says what
  * others call: shingle_page() to look, shingle_page_hold() for what will be changed, from

@@ -679,6 +679,16 @@ int shingle_pages_ask(struct shingle_pages *p)
 }
 EXPORT_SYMBOL_GPL(shingle_pages_ask);
 
+/* See pages.h. */
+bool shingle_pages_here_already(const struct shingle_engine *e)
+{
+	const struct shingle_pages *p = e->pages;
+	u32 i = p->missed == SHINGLE_NO_PAGE ? SHINGLE_NO_PAGE : find(p, p->missed);
+
+	return i != SHINGLE_NO_PAGE && p->frame[i].state == SHINGLE_FRAME_HERE;
+}
+EXPORT_SYMBOL_GPL(shingle_pages_here_already);
+
 /**
  * shingle_pages_wanted() - the next page that is to be read
  * @p: pages

@@ -211,6 +211,20 @@ void shingle_page_dirty(struct shingle_engine *e, u32 nr);
 void shingle_page_put(struct shingle_engine *e, u32 nr);
 bool shingle_page_lost(const struct shingle_engine *e, u32 nr);
 
+/**
+ * shingle_page_again() - an operation has looked at enough for one call
+ * @e: the engine
+ * @nr: a page that it has just looked at, and that has a place
+ *
+ * It says SHINGLE_ABSENT, and is asked again soon.
+ *
+ * Context: inside an engine operation.
+ */
+static inline void shingle_page_again(struct shingle_engine *e, u32 nr)
+{
+	e->pages->missed = nr;
+}
+
 /* ------------------------------------------------------------------------
  * For core
  */
@@ -301,6 +315,9 @@ static inline bool shingle_pages_lack(const struct shingle_engine *e)
 {
 	return e->pages && (e->pages->missed != SHINGLE_NO_PAGE || e->pages->crowded);
 }
+
+/* Was what it has said that it lacks there all the time?  As shingle_pages_gone(). */
+bool shingle_pages_here_already(const struct shingle_engine *e);
 
 /* Has it lacked a page that a repair has given up?  Before core sees to what it lacks. */
 static inline bool shingle_pages_gone(const struct shingle_engine *e)

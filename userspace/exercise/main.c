@@ -16,6 +16,7 @@
 #include "imr-engine.h"
 #include "paged-engine.h"
 #include "set-engine.h"
+#include "tiler-engine.h"
 
 static u32 draw(u32 *rng, u32 from, u32 to)
 {
@@ -88,6 +89,31 @@ static void draw_paged(u32 *rng, struct shingle_exercise_shape *shape, struct sh
 	shingle_exercise_layout(l, &paged_engine_ops, shape, &none, sizeof(none));
 }
 
+/* Combs beside each other where it is known what lies under one angle; else whole tracks. */
+static void draw_tiler(u32 *rng, struct shingle_exercise_shape *shape, struct shingle_layout *l)
+{
+	bool combs = !shape->track_blocks || shape->columns;
+	u32 rows = draw(rng, 1, draw(rng, 2, 20)), track = draw(rng, 1, 16);
+	struct tiler_params p = {
+		.rows = cpu_to_le32(draw(rng, 0, 3) || !shape->track_blocks ? rows : 0),
+		.columns = cpu_to_le32(combs && draw(rng, 0, 2) ?
+				       draw(rng, 1, draw(rng, 0, 1) ? track : 1) : 0),
+		.over_permille = cpu_to_le32(draw(rng, 0, 1) ? 0 : draw(rng, 0, 600)),
+		.spares = cpu_to_le32(draw(rng, 0, 3)),
+	};
+	u32 slots = p.columns ? track / le32_to_cpu(p.columns) : 1;
+
+	if (shape->track_blocks)
+		shape->track_blocks = track;
+	shape->skew_units = shape->skew_units / SHINGLE_SUB_UNITS * SHINGLE_SUB_UNITS;
+	shape->band_blocks = rows * track;
+	/* A part of a track behind the last row is nobody's. */
+	if (shape->track_blocks && !draw(rng, 0, 3))
+		shape->band_blocks += draw(rng, 0, track - 1);
+	shape->data_bands = le32_to_cpu(p.spares) / slots + draw(rng, 2, 7);
+	shingle_exercise_layout(l, &tiler_engine_ops, shape, &p, sizeof(p));
+}
+
 static const char *const greedy_keys[] = { "order", "greedy", NULL };
 static const char *const tight_keys[] = { "threshold", "1", NULL };
 static const char *const always_keys[] = { "read_home", "always", NULL };
@@ -104,6 +130,10 @@ static const char *const *const set_keys[] = {
 	block_keys, few_keys,
 };
 static const char *const *const no_keys[] = { NULL };
+
+static const char *const few_regions_keys[] = { "region_cache", "4", NULL };
+static const char *const two_state_keys[] = { "region_cache", "5", "lazy", "off", NULL };
+static const char *const *const tiler_keys[] = { few_regions_keys, NULL, two_state_keys };
 
 static const char *const naive_keys[] = { "rmw", "naive", "partial", "level", NULL };
 static const char *const seq_keys[] = {
@@ -156,6 +186,7 @@ static const struct engine {
 	{ &stl_full_engine_ops, draw_full, full_keys, ARRAY_SIZE(full_keys), full_turns },
 	{ &imr_engine_ops, draw_imr, imr_keys, ARRAY_SIZE(imr_keys), imr_turns },
 	{ &comb_engine_ops, draw_comb, no_keys, ARRAY_SIZE(no_keys), NULL },
+	{ &tiler_engine_ops, draw_tiler, tiler_keys, ARRAY_SIZE(tiler_keys), NULL },
 	{ &paged_engine_ops, draw_paged, no_keys, ARRAY_SIZE(no_keys), NULL },
 };
 

@@ -212,8 +212,11 @@ const char *image_page_text(struct image *img, u32 nr, char *buf, size_t size)
 	u64 lblk, n;
 
 	img->row->ops->pages.blocks(img->engine, nr, &lblk, &n);
-	snprintf(buf, size, "page %u of the map, which says where blocks %llu to %llu are", nr,
-		 lblk, lblk + n - 1);
+	if (n)
+		snprintf(buf, size, "page %u of the map, which says where blocks %llu to %llu are",
+			 nr, lblk, lblk + n - 1);
+	else
+		snprintf(buf, size, "page %u of the map, which says of no block where it is", nr);
 	return buf;
 }
 

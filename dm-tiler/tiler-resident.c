@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Which regions are in memory.  Pure code, see tiler-state.h.
+ *
+ * A region comes in page after page: while it does nothing of it can change.  It goes when
+ * nothing of it is under way or waits to be released, the one first that was not used for
+ * longest.  Whoever comes by does not drive out what another is waiting for; who has waited
+ * longest, and the cleaner, may.
+ */
+#include "tiler-state.h"
+
+/* ------------------------------------------------------------------------
+ * The list, and the pool
+ */
+
+static void list_add(struct tiler *s, u32 i)
+{
+	struct tiler_resident *res = &s->resident[i];
+
+	res->before = NO_RESIDENT;
+	res->after = s->newest;
+	if (s->newest != NO_RESIDENT)
+		s->resident[s->newest].before = i;
+	else
+		s->oldest = i;
+	s->newest = i;
+}
+
+static void list_remove(struct tiler *s, u32 i)
+{
+	struct tiler_resident *res = &s->resident[i];
+
+	if (res->before != NO_RESIDENT)
+		s->resident[res->before].after = res->after;
+	else
+		s->newest = res->after;
+	if (res->after != NO_RESIDENT)
+		s->resident[res->after].before = res->before;
+	else
+		s->oldest = res->before;
+}
+
+static void touch(struct tiler *s, u32 i)
+{
+	if (s->newest == i)
+		return;
+	list_remove(s, i);
+	list_add(s, i);
+}
+
+static u32 most_blocks(const struct tiler *s)
+{
+	u32 most = 0, i;
+
+	for (i = 0; i < s->map.nr; i++)
+		most = max(most, tiler_blocks(&s->map.stretch[i].shape));
+	return most;
+}
+
+static size_t bitmap_longs(const struct tiler *s)
+{
+	return BITS_TO_LONGS(most_blocks(s));
+}
+
+static int make_bitmaps(struct tiler *s, struct tiler_slot *slot)
+{
+	size_t longs = bitmap_longs(s);
+	unsigned long *bits = shingle_zalloc_array(3 * longs, sizeof(*bits));
+
+	slot->taken = bits;
+	if (!bits)
+		return -ENOMEM;
+	slot->pins[0].cells = bits + longs;
+	slot->pins[1].cells = bits + 2 * longs;
+	return 0;
+}
+
+/* Bitmaps of two slots change hands, but are always of one piece. */
+static void free_bitmaps(struct tiler_slot *slot)
+{
+	kvfree(slot->taken);
+}
+
+/**
+ * tiler_residents_create() - make the pool
+ * @s: the engine, its options set
+ *
+ * Context: may sleep.  Returns 0 or -ENOMEM.
+ */
+int tiler_residents_create(struct tiler *s)
+{
+	u32 nr = min(s->max_residents, max(s->map.nr_regions, TILER_MIN_RESIDENTS)), i;
+
+	s->newest = NO_RESIDENT;
+	s->oldest = NO_RESIDENT;
+	s->resident = shingle_zalloc_array(nr, sizeof(*s->resident));
+	if (!s->resident || make_bitmaps(s, &s->to_slot))
+		return -ENOMEM;
+	for (i = 0; i < nr; i++) {
+		if (make_bitmaps(s, &s->resident[i].slot))
+			return -ENOMEM;
+		s->nr_residents++;
+		s->resident[i].region = NO_REGION;
+		list_add(s, i);
+	}
+	return 0;
+}
+
+/**
+ * tiler_residents_destroy() - undo tiler_residents_create()
+ * @s: the engine
+ *
+ * Context: may sleep.
+ */
+void tiler_residents_destroy(struct tiler *s)
+{
+	u32 i;
+
+	for (i = 0; i < s->nr_residents; i++)
+		free_bitmaps(&s->resident[i].slot);
+	free_bitmaps(&s->to_slot);
+	kvfree(s->resident);
+}
+
+/**
+ * tiler_residents_bytes() - RAM used for them
+ * @s: the engine
+ *
+ * Context: any.
+ */
+u64 tiler_residents_bytes(const struct tiler *s)
+{
+	return (u64)s->nr_residents * sizeof(*s->resident) +
+	       3ULL * (s->nr_residents + 1) * bitmap_longs(s) * sizeof(long);
+}
+
+/* ------------------------------------------------------------------------
+ * Coming and going
+ */
+
+/**
+ * tiler_page_look() - let a slot see the page of its map that an L-ARO is in
+ * @s: the engine
+ * @slot: the slot
+ * @shape: its kind
+ * @laro: the L-ARO
+ *
+ * Context: map lock; for the time of one call.  Returns whether it is there.
+ */
+bool tiler_page_look(struct tiler *s, struct tiler_slot *slot, const struct tiler_shape *shape,
+		     u32 laro)
+{
+	u32 nr = tiler_map_page_of(tiler_stretch_of(shape), slot->number, laro);
+	const void *page = shingle_page(&s->engine, nr);
+
+	/* What is only looked at is not written to. */
+	slot->page[laro / TILER_PAGE_ENTRIES] = (__le16 *)page;
+	return page;
+}
+
+/**
+ * tiler_region_lost() - will a page of a region's map never be seen again?
+ * @s: the engine
+ * @region: number of the region
+ *
+ * Context: map lock.
+ */
+bool tiler_region_lost(struct tiler *s, u32 region)
+{
+	const struct tiler_stretch *st = tiler_stretch_of_region(s, region);
+	u32 slots[] = { s->at[region], s->to[region] }, i, page;
+
+	for (i = 0; i < ARRAY_SIZE(slots); i++) {
+		for (page = 0; slots[i] != NO_SLOT && page < st->pages; page++) {
+			if (shingle_page_lost(&s->engine,
+					      tiler_map_page_of(st, slots[i], 0) + page))
+				return true;
+		}
+	}
+	return false;
+}
+
+/* Core says what that means. */
+static int ask_for_lost(struct tiler *s, u32 region)
+{
+	const struct tiler_stretch *st = tiler_stretch_of_region(s, region);
+	u32 i;
+
+	for (i = 0; i < st->pages; i++) {
+		if (!shingle_page(&s->engine, tiler_map_page_of(st, s->at[region], 0) + i) ||
+		    !shingle_page(&s->engine, tiler_map_page_of(st, s->to[region], 0) + i))
+			break;
+	}
+	return SHINGLE_ABSENT;
+}
+
+static bool may_go(const struct tiler *s, const struct tiler_resident *res)
+{
+	if (res->region == NO_REGION)
+		return true;
+	if (!res->loaded)
+		return s->engine.pages->asker != SHINGLE_ASKER_HOT;
+	return res->region != s->cleaning && res != s->drained && !res->pending &&
+	       tiler_is_idle(&res->r);
+}
+
+/* One that nobody needs, or NO_RESIDENT. */
+static u32 take(struct tiler *s)
+{
+	u32 looks = min(s->nr_residents, SHINGLE_WALK), i;
+
+	for (; looks; looks--) {
+		i = s->oldest;
+		touch(s, i);
+		if (!may_go(s, &s->resident[i]))
+			continue;
+		if (s->resident[i].region != NO_REGION)
+			s->in_memory[s->resident[i].region] = NO_RESIDENT;
+		return i;
+	}
+	return NO_RESIDENT;
+}
+
+static void init_slot(const struct tiler_stretch *st, struct tiler_slot *slot, u32 number)
+{
+	slot->number = number;
+	slot->column = tiler_map_column(st, number);
+	tiler_slot_init(&st->shape, slot);
+}
+
+static void begin_load(struct tiler *s, u32 i, u32 region)
+{
+	const struct tiler_stretch *st = tiler_stretch_of_region(s, region);
+	struct tiler_resident *res = &s->resident[i];
+
+	memset(&res->r, 0, sizeof(res->r));
+	res->r.shape = &st->shape;
+	res->r.count = &s->count;
+	res->r.at = &res->slot;
+	init_slot(st, &res->slot, s->at[region]);
+	if (s->to[region] != NO_SLOT) {
+		res->r.to = &s->to_slot;
+		init_slot(st, &s->to_slot, s->to[region]);
+	}
+	res->region = region;
+	res->pages = 0;
+	res->loaded = false;
+	res->broken = false;
+	res->pending = false;
+	s->in_memory[region] = i;
+	s->loads++;
+}
+
+/* A page that was never written says nothing. */
+static bool says_nothing(const struct tiler *s, const struct tiler_slot *slot, u32 page)
+{
+	return !slot || (const u8 *)slot->page[page] == s->engine.pages->zeroes;
+}
+
+static int load(struct tiler *s, struct tiler_resident *res)
+{
+	struct tiler_region *r = &res->r;
+	u32 pages = tiler_pages(r->shape), looks = 0;
+	const char *why;
+	int err = 0;
+
+	for (; !err && res->pages < pages; res->pages++) {
+		u32 page = res->pages, laro = page * TILER_PAGE_ENTRIES;
+
+		if (!tiler_page_look(s, r->at, r->shape, laro) ||
+		    (r->to && !tiler_page_look(s, r->to, r->shape, laro)))
+			return SHINGLE_ABSENT;
+		if (says_nothing(s, r->at, page) && says_nothing(s, r->to, page))
+			continue;
+		if (looks++ == TILER_CALL_PAGES) {
+			const struct tiler_slot *slot = says_nothing(s, r->at, page) ? r->to :
+										       r->at;
+
+			shingle_page_again(&s->engine,
+					   tiler_map_page_of(tiler_stretch_of(r->shape),
+							     slot->number, laro));
+			return SHINGLE_ABSENT;
+		}
+		err = tiler_region_add_page(r, page);
+	}
+	res->loaded = true;
+	res->broken = err || tiler_region_ready(r, &why);
+	return 0;
+}
+
+/**
+ * tiler_resident() - have a region in memory
+ * @s: the engine
+ * @region: number of the region
+ * @out: result
+ *
+ * Context: map lock.  Returns 0; SHINGLE_ABSENT; -EBUSY: wait for the end of a write, a step
+ * or a release; -ENOSPC: for the end of the clean that is under way; SHINGLE_FULL: its map
+ * contradicts itself.
+ */
+int tiler_resident(struct tiler *s, u32 region, struct tiler_resident **out)
+{
+	u32 i = s->in_memory[region];
+	struct tiler_resident *res;
+	int err;
+
+	if (i == NO_RESIDENT) {
+		if (s->to[region] != NO_SLOT && region != s->cleaning) {
+			if (tiler_region_lost(s, region))
+				return ask_for_lost(s, region);
+			if (s->cleaning != NO_REGION)
+				return s->stuck ? SHINGLE_FULL : -ENOSPC;
+			s->cleaning = region;
+		}
+		i = take(s);
+		if (i == NO_RESIDENT)
+			return -EBUSY;
+		begin_load(s, i, region);
+	}
+	touch(s, i);
+	res = &s->resident[i];
+	if (!res->loaded) {
+		err = load(s, res);
+		if (err)
+			return err;
+	}
+	*out = res;
+	return res->broken ? SHINGLE_FULL : 0;
+}
+
+/**
+ * tiler_settle() - see whether anything of a region waits to be released
+ * @s: the engine
+ * @res: the region, after a change
+ *
+ * Context: map lock.
+ */
+void tiler_settle(struct tiler *s, struct tiler_resident *res)
+{
+	bool pending = tiler_pending(&res->r);
+
+	s->nr_pending += pending - res->pending;
+	res->pending = pending;
+}

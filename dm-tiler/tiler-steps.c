@@ -1,0 +1,569 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The engine of autonomous regions: cleaning.  Pure code, see tiler-state.h; what is moved is
+ * tiler-clean.c's.
+ *
+ * One region at a time, from when a write finds it full until it has flipped:
+ *
+ *	wipe	a page of a spare slot's map, which may say where a region was once; so often
+ *		as there are such pages
+ *	begin	the region is being moved to that slot
+ *	move	blocks of one page of its map
+ *	flip	it is there, and its old slot is spare when that is durable and nobody reads it
+ *
+ * Nothing is given up until the flip, so the steps before it need no sync of their own.
+ * The thesis cleans under pressure only.  Who asks for a clean, or for one when the host is
+ * quiet, gets the regions in memory whose log is full and that are not all valid: after
+ * that they have room again, so it ends.
+ */
+#include "tiler-state.h"
+
+/* ------------------------------------------------------------------------
+ * Which region
+ */
+
+static u32 full_resident(const struct tiler *s)
+{
+	u32 i;
+
+	for (i = 0; i < s->nr_residents; i++) {
+		const struct tiler_resident *res = &s->resident[i];
+
+		if (res->region != NO_REGION && res->loaded && !res->broken && !res->r.to &&
+		    tiler_state(&res->r) == TILER_LAZY &&
+		    res->r.at->live < tiler_blocks(res->r.shape))
+			return res->region;
+	}
+	return NO_REGION;
+}
+
+/* The region that is cleaned next for this reason. */
+static u32 choose(const struct tiler *s, enum shingle_why why)
+{
+	if (why == SHINGLE_WHY_PRESSURE)
+		return s->want;
+	if (why == SHINGLE_WHY_IDLE || why == SHINGLE_WHY_FORCED)
+		return full_resident(s);
+	return NO_REGION;
+}
+
+/* It is not going to be cleaned. */
+static int let_be(struct tiler *s, u32 region, bool for_good)
+{
+	u32 i = s->in_memory[region];
+
+	if (s->want == region)
+		s->want = NO_REGION;
+	if (for_good && i != NO_RESIDENT && s->resident[i].loaded)
+		s->resident[i].broken = true;
+	return 0;
+}
+
+/* ------------------------------------------------------------------------
+ * A spare slot
+ */
+
+static struct tiler_spare *spares_of(struct tiler *s, const struct tiler_stretch *st)
+{
+	return &s->spare[(st - s->map.stretch) * s->nr_spares];
+}
+
+static bool slot_lost(struct tiler *s, const struct tiler_stretch *st, u32 slot)
+{
+	u32 i;
+
+	for (i = 0; i < st->pages; i++) {
+		if (shingle_page_lost(&s->engine, tiler_map_page_of(st, slot, 0) + i))
+			return true;
+	}
+	return false;
+}
+
+/* One that can be used: NULL if there is none now; then *@later says whether there will be. */
+static struct tiler_spare *find_spare(struct tiler *s, const struct tiler_stretch *st, bool *later)
+{
+	struct tiler_spare *sp = spares_of(s, st);
+	u32 i;
+
+	*later = false;
+	for (i = 0; i < s->nr_spares; i++, sp++) {
+		if (sp->slot == NO_SLOT || slot_lost(s, st, sp->slot))
+			continue;
+		if (!sp->freed_seq)
+			return sp;
+		*later = true;
+	}
+	return NULL;
+}
+
+static bool is_empty(const void *page)
+{
+	const u64 *word = page;
+	u32 i;
+
+	for (i = 0; i < SHINGLE_PAGE_BYTES / sizeof(*word); i++) {
+		if (word[i])
+			return false;
+	}
+	return true;
+}
+
+/* 1 and a step if a page of the slot's map says something, 0 if none does. */
+static int wipe(struct tiler *s, const struct tiler_stretch *st, u32 slot,
+		struct shingle_step *step)
+{
+	u32 looks = 0;
+
+	if (s->wiping != slot) {
+		s->wiping = slot;
+		s->wiped = 0;
+	}
+	for (; s->wiped < st->pages; s->wiped++) {
+		u32 nr = tiler_map_page_of(st, slot, 0) + s->wiped;
+		const void *page = shingle_page(&s->engine, nr);
+
+		if (!page)
+			return SHINGLE_ABSENT;
+		if ((const u8 *)page == s->engine.pages->zeroes)
+			continue;
+		if (looks++ == TILER_CALL_PAGES) {
+			shingle_page_again(&s->engine, nr);
+			return SHINGLE_ABSENT;
+		}
+		if (is_empty(page))
+			continue;
+		if (!shingle_page_hold(&s->engine, nr))
+			return SHINGLE_ABSENT;
+		step->kind = TILER_STEP_WIPE;
+		step->cookie = nr;
+		step->sync = SHINGLE_SYNC_NONE;
+		return 1;
+	}
+	return 0;
+}
+
+/* ------------------------------------------------------------------------
+ * The next step
+ */
+
+/* Writes under way are waited for, and none is placed until then; who is only idle does not. */
+static int drain(struct tiler *s, struct tiler_resident *res, enum shingle_why why)
+{
+	res->r.drain = why != SHINGLE_WHY_IDLE;
+	s->drained = res;
+	return -EAGAIN;
+}
+
+static void undrain(struct tiler *s)
+{
+	if (s->drained)
+		s->drained->r.drain = false;
+	s->drained = NULL;
+}
+
+/* All pages of the region's map, or none. */
+static bool hold_all(struct tiler *s, struct tiler_region *r)
+{
+	u32 laro;
+
+	for (laro = 0; laro < r->shape->logical_blocks; laro += TILER_PAGE_ENTRIES) {
+		if (tiler_hold(s, r, laro)) {
+			tiler_bind(s, r, laro);
+			continue;
+		}
+		while (laro) {
+			laro -= TILER_PAGE_ENTRIES;
+			tiler_put(s, r, laro);
+		}
+		return false;
+	}
+	return true;
+}
+
+static void put_all(struct tiler *s, struct tiler_region *r)
+{
+	u64 changed = r->at->changed;
+	u32 laro;
+
+	for (laro = 0; laro < r->shape->logical_blocks; laro += TILER_PAGE_ENTRIES) {
+		r->at->changed = changed;
+		tiler_put(s, r, laro);
+	}
+}
+
+/* The thesis's: over itself, from memory.  Regions that leave too many records are not. */
+static int clean_in_place(struct tiler *s, struct tiler_resident *res, struct shingle_step *step)
+{
+	struct tiler_region *r = &res->r;
+	u32 n = 1;
+
+	if (r->at->live > s->engine.step_records || !r->at->live)
+		return 0;
+	if (!hold_all(s, r))
+		return SHINGLE_ABSENT;
+	tiler_clean_begin(r, NULL);
+	tiler_clean_next(r, U32_MAX, &s->step);
+	step->kind = TILER_STEP_MOVE;
+	step->n = s->step.n;
+	step->records = s->step.runs;
+	step->base = SHINGLE_NOWHERE;
+	step->dst = tiler_pblk(tiler_stretch_of(r->shape), r->at->number, 0, &n);
+	step->lblk = SHINGLE_NOWHERE;
+	step->cookie = res->region;
+	step->whole_in_memory = true;
+	step->sync = SHINGLE_SYNC_COMMIT;
+	return 1;
+}
+
+/* It is found a slot. */
+static int begin(struct tiler *s, u32 region, enum shingle_why why, struct shingle_step *step)
+{
+	struct tiler_resident *res;
+	const struct tiler_stretch *st;
+	struct tiler_spare *sp;
+	bool later;
+	int r;
+
+	r = tiler_resident(s, region, &res);
+	if (r == -EBUSY || r == -ENOSPC)
+		return -EAGAIN;
+	if (r == SHINGLE_FULL)
+		return let_be(s, region, false);
+	if (r)
+		return r;
+	/* Somebody has made room meanwhile, or will. */
+	if (why == SHINGLE_WHY_PRESSURE && !tiler_is_full(&res->r))
+		return let_be(s, region, false);
+	if (tiler_region_lost(s, region))
+		return let_be(s, region, true);
+	if (res->r.shape->unsafe_inplace) {
+		if (res->r.inflight)
+			return drain(s, res, why);
+		r = clean_in_place(s, res, step);
+		if (r)
+			return r;
+	}
+	st = tiler_stretch_of(res->r.shape);
+	sp = find_spare(s, st, &later);
+	if (!sp)
+		return later ? -EAGAIN : let_be(s, region, true);
+	r = wipe(s, st, sp->slot, step);
+	if (r)
+		return r;
+	if (res->r.inflight)
+		return drain(s, res, why);
+	step->kind = TILER_STEP_BEGIN;
+	step->cookie = (u64)sp->slot << 32 | region;
+	/* Of the reason: who was turned away comes again. */
+	s->turned_away = why == SHINGLE_WHY_PRESSURE;
+	step->sync = SHINGLE_SYNC_NONE;
+	res->r.stepping = true;
+	return 1;
+}
+
+/* Find the page of what is left: 1, 0 if nothing is. */
+static int find_left(struct tiler *s, struct tiler_region *r)
+{
+	u32 looks = 0;
+
+	while (r->left) {
+		if (WARN_ON_ONCE(r->clean_laro >= r->shape->logical_blocks))
+			return -EUCLEAN;
+		if (!tiler_page_look(s, r->at, r->shape, r->clean_laro) ||
+		    !tiler_page_look(s, r->to, r->shape, r->clean_laro))
+			return SHINGLE_ABSENT;
+		if (tiler_clean_look(r))
+			return 1;
+		if (++looks < TILER_CALL_PAGES || r->clean_laro >= r->shape->logical_blocks)
+			continue;
+		/* If there is no frame for it nothing was looked at but zeroes. */
+		if ((const u8 *)r->at->page[(r->clean_laro - 1) / TILER_PAGE_ENTRIES] ==
+		    s->engine.pages->zeroes)
+			continue;
+		shingle_page_again(&s->engine,
+				   tiler_map_page_of(tiler_stretch_of(r->shape), r->at->number,
+						     r->clean_laro - 1));
+		return SHINGLE_ABSENT;
+	}
+	return 0;
+}
+
+static int move(struct tiler *s, struct tiler_resident *res, enum shingle_why why,
+		struct shingle_step *step)
+{
+	struct tiler_region *r = &res->r;
+	u32 laro = r->clean_laro;
+
+	if (r->inflight)
+		return drain(s, res, why);
+	if (!tiler_hold(s, r, laro))
+		return SHINGLE_ABSENT;
+	tiler_bind(s, r, laro);
+	tiler_clean_next(r, s->engine.step_records, &s->step);
+	step->kind = TILER_STEP_MOVE;
+	step->n = s->step.n;
+	step->records = s->step.runs;
+	step->scattered = true;
+	step->cookie = res->region;
+	step->sync = SHINGLE_SYNC_NONE;
+	return 1;
+}
+
+static int go_on(struct tiler *s, enum shingle_why why, struct shingle_step *step)
+{
+	struct tiler_resident *res;
+	int r;
+
+	if (s->turned_away && why == SHINGLE_WHY_PRESSURE) {
+		s->turned_away = false;
+		return -EAGAIN;
+	}
+	r = tiler_resident(s, s->cleaning, &res);
+	if (r == -EBUSY)
+		return -EAGAIN;
+	if (!r)
+		r = find_left(s, &res->r);
+	if (r == SHINGLE_FULL || r == -EUCLEAN ||
+	    (r == SHINGLE_ABSENT && tiler_region_lost(s, s->cleaning))) {
+		s->stuck = true;
+		return 0;
+	}
+	if (r < 0)
+		return r;
+	if (r)
+		return move(s, res, why, step);
+	if (res->r.inflight)
+		return drain(s, res, why);
+	step->kind = TILER_STEP_FLIP;
+	step->cookie = s->cleaning;
+	step->sync = SHINGLE_SYNC_COMMIT;
+	res->r.stepping = true;
+	return 1;
+}
+
+/* Operation of an engine. */
+int tiler_next_step(struct shingle_engine *e, enum shingle_why why, struct shingle_step *step)
+{
+	struct tiler *s = to_tiler(e);
+	u32 region;
+	int r;
+
+	memset(step, 0, sizeof(*step));
+	if (s->stepping)
+		return -EAGAIN;
+	undrain(s);
+	if (s->stuck)
+		return 0;
+	if (s->cleaning != NO_REGION) {
+		r = go_on(s, why, step);
+	} else {
+		region = choose(s, why);
+		if (region == NO_REGION)
+			return 0;
+		r = begin(s, region, why, step);
+		if (r == SHINGLE_ABSENT && tiler_region_lost(s, region))
+			r = let_be(s, region, true);
+	}
+	s->stepping = r > 0;
+	if (s->stepping && !step->records)
+		step->records = 1;
+	return r;
+}
+
+/* ------------------------------------------------------------------------
+ * What it copies
+ */
+
+static struct tiler_resident *moved_by(struct tiler *s, const struct shingle_step *step)
+{
+	return &s->resident[s->in_memory[(u32)step->cookie]];
+}
+
+/* Operation of an engine. */
+bool tiler_step_extent(struct shingle_engine *e, const struct shingle_step *step, u64 *cursor,
+		       struct shingle_extent *out)
+{
+	struct tiler *s = to_tiler(e);
+	struct tiler_region *r;
+	const struct tiler_stretch *st;
+	struct tiler_extent x;
+
+	if (step->kind != TILER_STEP_MOVE)
+		return false;
+	r = &moved_by(s, step)->r;
+	st = tiler_stretch_of(r->shape);
+	tiler_bind(s, r, s->step.from);
+	if (!tiler_clean_extent(r, &s->step, *cursor, &x))
+		return false;
+	out->lblk = tiler_region_lblk(st, step->cookie) + x.laro;
+	out->n = x.n;
+	out->src = tiler_pblk(st, r->at->number, x.src, &out->n);
+	out->dst = tiler_pblk(st, r->to->number, x.dst, &out->n);
+	*cursor = tiler_clean_behind(&s->step, &x, out->n);
+	return true;
+}
+
+/* Operation of an engine: of a region that is cleaned over itself. */
+bool tiler_step_source(struct shingle_engine *e, const struct shingle_step *step, u32 offset,
+		       struct shingle_run *out)
+{
+	struct tiler *s = to_tiler(e);
+	struct tiler_region *r = &moved_by(s, step)->r;
+	struct tiler_extent x;
+	u64 cursor = 0;
+	u32 skip;
+
+	if (offset >= step->n)
+		return false;
+	do {
+		if (!tiler_clean_extent(r, &s->step, cursor, &x))
+			return false;
+		cursor = tiler_clean_behind(&s->step, &x, x.n);
+	} while (x.dst + x.n <= offset);
+	skip = offset > x.dst ? offset - x.dst : 0;
+	out->lblk = x.dst + skip;
+	out->n = x.n - skip;
+	out->kind = SHINGLE_RUN_MAPPED;
+	out->pblk = tiler_pblk(tiler_stretch_of(r->shape), r->at->number, x.src + skip, &out->n);
+	return true;
+}
+
+/* ------------------------------------------------------------------------
+ * Its end
+ */
+
+static void wiped(struct tiler *s, u32 nr, struct shingle_emit *emit)
+{
+	u32 slot, part;
+
+	tiler_map_page(&s->map, nr, &slot, &part);
+	memset(shingle_page_held(&s->engine, nr), 0, SHINGLE_PAGE_BYTES);
+	shingle_page_dirty(&s->engine, nr);
+	shingle_page_put(&s->engine, nr);
+	shingle_emit(emit, TILER_REC_WIPE, 0, 0, slot, part);
+	s->wiped++;
+	s->wiped_pages++;
+}
+
+static void begun(struct tiler *s, u32 region, u32 slot, struct shingle_emit *emit)
+{
+	struct tiler_resident *res = &s->resident[s->in_memory[region]];
+	const struct tiler_stretch *st = tiler_stretch_of(res->r.shape);
+	struct tiler_spare *sp = spares_of(s, st);
+
+	s->to_slot.number = slot;
+	s->to_slot.column = tiler_map_column(st, slot);
+	tiler_slot_init(&st->shape, &s->to_slot);
+	res->r.stepping = false;
+	WARN_ON_ONCE(tiler_clean_begin(&res->r, &s->to_slot));
+	while (sp->slot != slot)
+		sp++;
+	sp->slot = NO_SLOT;
+	s->to[region] = slot;
+	s->owner[slot] = region;
+	s->cleaning = region;
+	s->wiping = NO_SLOT;
+	if (s->want == region)
+		s->want = NO_REGION;
+	s->turned_away &= !tiler_slack(&res->r);
+	tiler_mark(s, region);
+	shingle_emit(emit, TILER_REC_CLEAN, 0, 0, region, slot);
+}
+
+static void moved(struct tiler *s, struct tiler_resident *res, struct shingle_emit *emit)
+{
+	const struct tiler_stretch *st = tiler_stretch_of(res->r.shape);
+	struct tiler_region *r = &res->r;
+	bool in_place = tiler_in_place(r);
+	u64 lblk = tiler_region_lblk(st, res->region), cursor = 0;
+	struct tiler_extent x;
+
+	if (!in_place)
+		tiler_bind(s, r, s->step.from);
+	while (tiler_clean_moved(r, &s->step, cursor, &x)) {
+		shingle_emit(emit, TILER_REC_MAP, x.n, 0, lblk + x.laro,
+			     (u64)r->to->number << 16 | x.dst);
+		cursor = tiler_clean_behind(&s->step, &x, x.n);
+	}
+	tiler_clean_done(r, &s->step);
+	if (in_place) {
+		tiler_clean_flip(r);
+		put_all(s, r);
+		let_be(s, res->region, false);
+	} else {
+		tiler_put(s, r, s->step.from);
+	}
+	tiler_settle(s, res);
+}
+
+/* The state of the slot where it is stays the resident's own. */
+static void flipped(struct tiler *s, struct tiler_resident *res, struct shingle_emit *emit)
+{
+	struct tiler_spare *sp = spares_of(s, tiler_stretch_of(res->r.shape));
+	u32 region = res->region;
+
+	res->r.stepping = false;
+	tiler_clean_flip(&res->r);
+	swap(res->slot, s->to_slot);
+	res->r.at = &res->slot;
+	while (sp->slot != NO_SLOT)
+		sp++;
+	sp->slot = s->at[region];
+	sp->freed_seq = emit->seq;
+	s->nr_freed++;
+	s->owner[sp->slot] = NO_REGION;
+	s->at[region] = s->to[region];
+	s->to[region] = NO_SLOT;
+	s->cleaning = NO_REGION;
+	tiler_settle(s, res);
+	tiler_mark(s, region);
+	shingle_emit(emit, TILER_REC_FLIP, 0, 0, region, s->at[region]);
+}
+
+/* Operation of an engine. */
+void tiler_step_done(struct shingle_engine *e, const struct shingle_step *step,
+		     struct shingle_emit *emit)
+{
+	struct tiler *s = to_tiler(e);
+
+	s->stepping = false;
+	switch (step->kind) {
+	case TILER_STEP_WIPE:
+		wiped(s, step->cookie, emit);
+		break;
+	case TILER_STEP_BEGIN:
+		begun(s, step->cookie, step->cookie >> 32, emit);
+		break;
+	case TILER_STEP_MOVE:
+		moved(s, moved_by(s, step), emit);
+		break;
+	case TILER_STEP_FLIP:
+		flipped(s, moved_by(s, step), emit);
+		break;
+	}
+}
+
+/* Operation of an engine. */
+void tiler_step_failed(struct shingle_engine *e, const struct shingle_step *step)
+{
+	struct tiler *s = to_tiler(e);
+	struct tiler_region *r;
+
+	s->stepping = false;
+	if (step->kind == TILER_STEP_WIPE) {
+		shingle_page_put(e, step->cookie);
+		return;
+	}
+	r = &moved_by(s, step)->r;
+	r->stepping = false;
+	if (step->kind != TILER_STEP_MOVE)
+		return;
+	tiler_clean_failed(r, &s->step);
+	if (!tiler_in_place(r)) {
+		tiler_put(s, r, s->step.from);
+		return;
+	}
+	/* What is where nobody knows. */
+	r->to = NULL;
+	put_all(s, r);
+}
