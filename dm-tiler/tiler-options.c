@@ -34,9 +34,9 @@ const struct shingle_option tiler_format_options[] = {
 	  .help = "tracks of a region" },
 	{ PARAM("columns", columns, 0, TILER_MAX_BLOCKS), .from = "track",
 	  .help = "blocks of a region on each of its tracks" },
-	{ PARAM("over-permille", over_permille, 0, 999), .from = "0",
+	{ PARAM("over-permille", over_permille, 0, 999), .initial = 100, .from = "100",
 	  .help = "of a region what is not addressable, of each 1000 blocks" },
-	{ PARAM("spare-regions", spares, 0, TILER_MAX_SPARES), .from = "1",
+	{ PARAM("spare-regions", spares, 0, TILER_MAX_SPARES), .initial = 1, .from = "1",
 	  .help = "slots without a region, for each length of tracks" },
 	{ }
 };

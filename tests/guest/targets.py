@@ -506,6 +506,85 @@ class Imr(StlSet):
         return super().table(paths, geo.but(cache_on="same"))
 
 
+class Tiler(StlSet):
+    """Autonomous regions.  What a geometry calls a band is what a region presents, of
+    whole tracks: three quarters of its blocks, or all.  There is one slot more."""
+    name = "tiler"
+    modules = ("dm-shingle", "dm-tiler")
+    features = ("unsafe_reuse", "unsafe_inplace")
+    unsafe = features
+    keys = (("map_cache_kb", 64), ("region_cache", 5), ("lazy", "off"), ("idle_ms", 7),
+            ("wcache_blocks", 9), ("destage_ms", 5), ("rotational", "off"))
+    by_table = (*StlSet.by_table, "map_cache_kb", "region_cache", "lazy")
+    # As few frames and regions in memory as can be.
+    tight = (("map_cache_kb", 32), ("region_cache", 4))
+    variants = {
+        "replay": (Geometry("tight", band=12, data=20, journal=48, options=tight),
+                   Geometry("full", band=10, data=12, journal=48),
+                   Geometry("wide", band=24, data=8, journal=48, track=8, head=3,
+                            meta="separate", options=(*tight, ("lazy", "off")))),
+        "faults": (Geometry("tight", band=12, data=6, journal=48, meta="separate",
+                            options=(("commit_ms", 0), *tight)),),
+    }
+
+    @staticmethod
+    def _fit(geo):
+        """No cache; as many rows as a region without tracks can have."""
+        return geo.but(cache_on="same", cache=0, staging=0,
+                       ckpt=max(geo.ckpt, 8), journal=max(geo.journal, 24))
+
+    @staticmethod
+    def _blocks(geo):
+        """Places of a region, and of each 1000 those that it does not present."""
+        if geo.band % 3 == 0 and not (geo.track and geo.band // 3 * 4 % geo.track):
+            return geo.band // 3 * 4, 250
+        return geo.band, 0
+
+    def _plan(self, geo):
+        geo = self._fit(geo)
+        apart = geo.meta == "separate"
+        places, over = self._blocks(geo)
+        pages = 2 * (geo.data + 1) * -(-geo.band // 2016)
+        plan = super()._plan(geo.but(band=places, data=geo.data + 1,
+                                     tail=geo.tail if apart else geo.tail + pages))
+        plan["groups"] = [g for g in plan["groups"] if g[4]]
+        plan["logical"] = geo.logical
+        rows = 0 if geo.track else next(r for r in (8, 4, 2, 5, 3, 1) if places % r == 0)
+        plan["params"] = struct.pack("<IIII", rows, 0, over, 1)
+        if apart:
+            start = plan["devs"][2] - 1
+            plan["devs"][2] += pages
+        else:
+            start = plan["devs"][0] - 1 - pages
+        plan["pages"] = (start, pages)
+        return plan
+
+    def sizes(self, geo):
+        return super().sizes(self._fit(geo))
+
+    def areas(self, geo):
+        geo = self._fit(geo)
+        out = super().areas(geo)
+        out["pages"] = ("meta" if geo.meta == "separate" else "data", *self._plan(geo)["pages"])
+        return out
+
+    def headers(self, geo):
+        return super().headers(self._fit(geo))
+
+    def begins(self, geo):
+        return super().begins(self._fit(geo))
+
+    def format(self, paths, geo):
+        super().format(paths, self._fit(geo))
+
+    def table(self, paths, geo):
+        return super().table(paths, self._fit(geo))
+
+    @staticmethod
+    def _devices(paths, geo):
+        return StlSet._devices(paths, Tiler._fit(geo))
+
+
 class Comb(StlSet):
     """A log in two combs, of tests/: no tool knows it."""
     name = "comb"
@@ -594,7 +673,7 @@ class Paged(StlSet):
         return run(SHINGLE + "-toys", "repair", "--yes", *self._devices(paths, geo), ok=None)
 
 
-TARGETS = {row.name: row for row in (Linear(), StlSet(), StlFull(), Imr(), Comb(), Paged())}
+TARGETS = {row.name: row for row in (Linear(), StlSet(), StlFull(), Imr(), Tiler(), Comb(), Paged())}
 
 
 @dataclass

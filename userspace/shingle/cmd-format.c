@@ -227,8 +227,11 @@ static bool take_options(struct format_args *a, u64 scale, char *why)
 static bool take_params(const struct format_args *a, const struct engine_row *row,
 			struct shingle_layout *l)
 {
+	const struct shingle_option *o;
 	u32 i, k;
 
+	for (o = row->ops->params; o->name; o++)
+		engine_param_set(o, l->params, o->initial);
 	for (i = 0; i < a->nr_params; i++) {
 		const struct shingle_option *p = row->ops->params;
 		char arg[64];

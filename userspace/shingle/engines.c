@@ -4,6 +4,7 @@
 #include "full-engine.h"
 #include "imr-engine.h"
 #include "set-engine.h"
+#include "tiler-engine.h"
 #ifdef SHINGLE_TOYS
 #include "paged-engine.h"
 #endif
@@ -38,6 +39,7 @@ static const struct engine_row engines[] = {
 	{ &stl_set_engine_ops, true, 1, false, NULL },
 	{ &stl_full_engine_ops, false, 0, false, stl_full_settle },
 	{ &imr_engine_ops, false, 0, true, NULL },
+	{ &tiler_engine_ops, false, 0, false, NULL },
 #ifdef SHINGLE_TOYS
 	{ &paged_engine_ops, false, 0, false, NULL },
 #endif
