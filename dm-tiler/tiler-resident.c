@@ -13,7 +13,7 @@
  * The list, and the pool
  */
 
-static void list_add(struct tiler *s, u32 i)
+static void lru_add(struct tiler *s, u32 i)
 {
 	struct tiler_resident *res = &s->resident[i];
 
@@ -26,7 +26,7 @@ static void list_add(struct tiler *s, u32 i)
 	s->newest = i;
 }
 
-static void list_remove(struct tiler *s, u32 i)
+static void lru_remove(struct tiler *s, u32 i)
 {
 	struct tiler_resident *res = &s->resident[i];
 
@@ -40,12 +40,12 @@ static void list_remove(struct tiler *s, u32 i)
 		s->oldest = res->before;
 }
 
-static void touch(struct tiler *s, u32 i)
+static void lru_touch(struct tiler *s, u32 i)
 {
 	if (s->newest == i)
 		return;
-	list_remove(s, i);
-	list_add(s, i);
+	lru_remove(s, i);
+	lru_add(s, i);
 }
 
 static u32 most_blocks(const struct tiler *s)
@@ -101,7 +101,7 @@ int tiler_residents_create(struct tiler *s)
 			return -ENOMEM;
 		s->nr_residents++;
 		s->resident[i].region = NO_REGION;
-		list_add(s, i);
+		lru_add(s, i);
 	}
 	return 0;
 }
@@ -205,13 +205,13 @@ static bool may_go(const struct tiler *s, const struct tiler_resident *res)
 }
 
 /* One that nobody needs, or NO_RESIDENT. */
-static u32 take(struct tiler *s)
+static u32 take_one(struct tiler *s)
 {
 	u32 looks = min(s->nr_residents, SHINGLE_WALK), i;
 
 	for (; looks; looks--) {
 		i = s->oldest;
-		touch(s, i);
+		lru_touch(s, i);
 		if (!may_go(s, &s->resident[i]))
 			continue;
 		if (s->resident[i].region != NO_REGION)
@@ -312,12 +312,12 @@ int tiler_resident(struct tiler *s, u32 region, struct tiler_resident **out)
 				return s->stuck ? SHINGLE_FULL : -ENOSPC;
 			s->cleaning = region;
 		}
-		i = take(s);
+		i = take_one(s);
 		if (i == NO_RESIDENT)
 			return -EBUSY;
 		begin_load(s, i, region);
 	}
-	touch(s, i);
+	lru_touch(s, i);
 	res = &s->resident[i];
 	if (!res->loaded) {
 		err = load(s, res);
