@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Targets that run out of room for good: full-stl-set, full-stl-full, full-imr.  As
- * those whose names they bear, but blocks from from_block on, up to until_block, have no
+ * Targets that run out of room for good: full-stl-set, full-stl-full, full-imr, full-tiler.
+ * As those whose names they bear, but blocks from from_block on, up to until_block, have no
  * place, whatever is cleaned.  For tests/guest/faults.py.
  */
 #include <linux/module.h>
@@ -9,6 +9,7 @@
 #include "../dm-imr/imr-engine.h"
 #include "../dm-stl/full-engine.h"
 #include "../dm-stl/set-engine.h"
+#include "../dm-tiler/tiler-engine.h"
 #include "shingle.h"
 
 static unsigned long from_block = ULONG_MAX;
@@ -43,7 +44,7 @@ static int full_discard(struct shingle_engine *e, u64 lblk, u64 n, u64 *done, bo
 	return n ? e->ops->map.discard(e, lblk, n, done, dropped, emit) : SHINGLE_FULL;
 }
 
-static struct shingle_engine_ops set_ops, full_ops, imr_ops;
+static struct shingle_engine_ops set_ops, full_ops, imr_ops, tiler_ops;
 
 static int set_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 {
@@ -60,6 +61,11 @@ static int imr_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 	return shingle_ctr(ti, argc, argv, &imr_ops);
 }
 
+static int tiler_ctr(struct dm_target *ti, unsigned int argc, char **argv)
+{
+	return shingle_ctr(ti, argc, argv, &tiler_ops);
+}
+
 static struct target_type targets[] = {
 	{ .name = "full-stl-set", .version = { 1, 0, 0 }, .module = THIS_MODULE,
 	  .ctr = set_ctr, SHINGLE_TARGET_OPS },
@@ -67,6 +73,8 @@ static struct target_type targets[] = {
 	  .ctr = full_ctr, SHINGLE_TARGET_OPS },
 	{ .name = "full-imr", .version = { 1, 0, 0 }, .module = THIS_MODULE,
 	  .ctr = imr_ctr, SHINGLE_TARGET_OPS },
+	{ .name = "full-tiler", .version = { 1, 0, 0 }, .module = THIS_MODULE,
+	  .ctr = tiler_ctr, SHINGLE_TARGET_OPS },
 };
 
 static void make_full(struct shingle_engine_ops *ops, const struct shingle_engine_ops *like)
@@ -83,6 +91,7 @@ static int __init full_init(void)
 	make_full(&set_ops, &stl_set_engine_ops);
 	make_full(&full_ops, &stl_full_engine_ops);
 	make_full(&imr_ops, &imr_engine_ops);
+	make_full(&tiler_ops, &tiler_engine_ops);
 	for (i = 0; !err && i < ARRAY_SIZE(targets); i++)
 		err = dm_register_target(&targets[i]);
 	if (!err)

@@ -37,6 +37,7 @@ class Geometry:
     ckpt: int = 8           # blocks in a checkpoint slot
     tops: bool = False      # metadata on tops, slots on several of them each
     tail: int = 0           # blocks after the last band
+    full: bool = False      # of a region all is presented
     medium: str = "ram"     # see bench.Pool
     options: tuple = ()     # key words of the table line: (("commit_ms", 0),)
     features: tuple = ()
@@ -508,7 +509,8 @@ class Imr(StlSet):
 
 class Tiler(StlSet):
     """Autonomous regions.  What a geometry calls a band is what a region presents, of
-    whole tracks: three quarters of its blocks, or all.  There is one slot more."""
+    whole tracks: three quarters of its blocks, or all if it is full.  There is one slot
+    more."""
     name = "tiler"
     modules = ("dm-shingle", "dm-tiler")
     features = ("unsafe_reuse", "unsafe_inplace")
@@ -520,7 +522,7 @@ class Tiler(StlSet):
     tight = (("map_cache_kb", 32), ("region_cache", 4))
     variants = {
         "replay": (Geometry("tight", band=12, data=20, journal=48, options=tight),
-                   Geometry("full", band=10, data=12, journal=48),
+                   Geometry("full", band=10, data=12, journal=48, full=True),
                    Geometry("wide", band=24, data=8, journal=48, track=8, head=3,
                             meta="separate", options=(*tight, ("lazy", "off")))),
         "faults": (Geometry("tight", band=12, data=6, journal=48, meta="separate",
@@ -535,10 +537,11 @@ class Tiler(StlSet):
 
     @staticmethod
     def _blocks(geo):
-        """Places of a region, and of each 1000 those that it does not present."""
-        if geo.band % 3 == 0 and not (geo.track and geo.band // 3 * 4 % geo.track):
-            return geo.band // 3 * 4, 250
-        return geo.band, 0
+        """Places of a region, a third more than it presents or so, and of each 1000 of
+        these how many more."""
+        row = geo.track or 1
+        places = geo.band if geo.full else -(-(geo.band + max(geo.band // 3, 1)) // row) * row
+        return places, -(-1000 * (places - geo.band) // places)
 
     def _plan(self, geo):
         geo = self._fit(geo)

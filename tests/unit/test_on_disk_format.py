@@ -54,6 +54,7 @@ RECORDS = {
     "stl-set": ("dm-stl/set-engine.h", "STL_SET_"),
     "stl-full": ("dm-stl/full-engine.h", "STL_FULL_"),
     "imr": ("dm-imr/imr-engine.h", "IMR_"),
+    "tiler": ("dm-tiler/tiler-engine.h", "TILER_REC_"),
 }
 
 
