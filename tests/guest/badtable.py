@@ -400,10 +400,10 @@ def forgetful(ctx):
     """A medium that keeps nothing serves, and what bears another's header does not."""
     tool = ctx.target.name
     words = ["--track", "80K"] if tool == "imr" else ["--band", "40K"]
-    meta = ctx.pool.slice(1000, "meta")
+    meta = ctx.pool.slice(4000, "meta")
     stranger = ctx.pool.slice(6000, "stranger")
     run(SHINGLE, "format", tool, *words, stranger.path, "--meta",
-        ctx.pool.slice(1000, "another").path)
+        ctx.pool.slice(4000, "another").path)
     with dm.Device("forgets", [(0, 6000 * SECTORS, "zero", "")]) as data:
         _, said = run(SHINGLE, "format", tool, *words, data.path, "--meta", meta.path)
         expect("keeps nothing" in said, said)
@@ -460,7 +460,8 @@ def rotten(ctx):
     run("mkfs.ext4", "-q", "-F", under.path)
     end = under.blocks * SECTORS
     whole = (0, end, "linear", f"{under.path} 0")
-    command = ["format", ctx.target.name, "--track", "64K",
+    # A map in pages is no neighbour for a head.
+    command = ["format", ctx.target.name, *([] if ctx.target.paged else ["--track", "64K"]),
                *([] if ctx.target.medium == "imr" else ["--band", "160K"])]
 
     def content_of():

@@ -78,6 +78,7 @@ class Linear:
     gathers = False         # keeps writes until many can be written together
     cleans = True           # band by band, and counts them
     medium = "smr"          # of platter, that it is for
+    paged = False           # its map is in pages, and they need a conventional medium
     streams = False         # a sequential fill costs nothing beyond itself
     cleans_when_idle = False
     keys = ()               # (key, value that is not the default)
@@ -515,6 +516,7 @@ class Tiler(StlSet):
     modules = ("dm-shingle", "dm-tiler")
     features = ("unsafe_reuse", "unsafe_inplace")
     unsafe = features
+    paged = True
     keys = (("map_cache_kb", 64), ("region_cache", 5), ("lazy", "off"), ("idle_ms", 7),
             ("wcache_blocks", 9), ("destage_ms", 5), ("rotational", "off"))
     by_table = (*StlSet.by_table, "map_cache_kb", "region_cache", "lazy")
