@@ -78,7 +78,7 @@ class Linear:
     gathers = False         # keeps writes until many can be written together
     cleans = True           # band by band, and counts them
     medium = "smr"          # of platter, that it is for
-    paged = False           # its map is in pages, and they need a conventional medium
+    paged = False           # its map is in pages, and no block is away from home
     streams = False         # a sequential fill costs nothing beyond itself
     cleans_when_idle = False
     keys = ()               # (key, value that is not the default)

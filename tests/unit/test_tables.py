@@ -9,7 +9,7 @@ import pytest
 
 TOP = Path(__file__).resolve().parents[2]
 ENGINES = {"stl-set": "dm-stl/set-engine", "stl-full": "dm-stl/full-engine",
-           "imr": "dm-imr/imr-engine"}
+           "imr": "dm-imr/imr-engine", "tiler": "dm-tiler/tiler-engine"}
 RULE = re.compile(r"^=+(  *=+)+$")
 
 PROGRAM = r"""
@@ -58,7 +58,8 @@ static inline void counters(const char *of, const struct shingle_counter *c)
 def files_of(room):
     """An engine's own files."""
     return sorted(str(file.relative_to(TOP)) for file in (TOP / room).glob("*.c")
-                  if not file.stem.endswith(("-kunit", "-target")))
+                  if not file.stem.endswith(("-kunit", "-target", "-sim")) and
+                  file.stem not in ("geometry", "regions"))
 
 
 def said(where, name, headers, main, files):
@@ -89,10 +90,10 @@ def told(tmp_path_factory):
                  f'printf("counter|{name}|step_%s_us\\n", {ops}.step_kinds[i]);']
     return said(where, "engines", ["keys.h", *(f"{TOP}/{e}.h" for e in ENGINES.values())], main,
                 [*(f"core/pure/{name}.c" for name in ("codec", "geometry", "keys", "layout",
-                                                       "slotlog", "slotmap", "streams",
+                                                       "pages", "slotlog", "slotmap", "streams",
                                                        "tracks")),
                  "userspace/include/shim.c",
-                 *files_of("dm-imr"), *files_of("dm-stl")]) + \
+                 *files_of("dm-imr"), *files_of("dm-stl"), *files_of("dm-tiler")]) + \
         said(where, "platter", [f"{TOP}/dm-platter/platter-options.h"],
              ['options("platter", platter_options);'],
              ["dm-platter/platter-options.c", "userspace/include/shim.c"])
@@ -260,7 +261,7 @@ def counted(engine):
 
 
 @pytest.mark.parametrize("engine, more", [
-    ("stl-set", ("core", ["mode"])), ("stl-full", None), ("imr", None)])
+    ("stl-set", ("core", ["mode"])), ("stl-full", None), ("imr", None), ("tiler", None)])
 def test_counters(engine, more, told):
     """Each is described, once, and nothing else."""
     own = counters(told, engine)
@@ -272,7 +273,7 @@ def test_counters(engine, more, told):
     assert sorted(counted(engine)) == sorted(own)
 
 
-@pytest.mark.parametrize("engine", ["imr"])
+@pytest.mark.parametrize("engine", ["imr", "tiler"])
 def test_records(engine, told):
     """What the tool says of a record has every field that the format gives it."""
     own = {row[2]: (row[3], row[4].split()) for row in told if row[:2] == ["record", engine]}
