@@ -225,6 +225,8 @@ static void switch_engine(struct shingle_device *d, struct shingle_engine **fres
 		if (shingle_option_show(o, d->engine, value, sizeof(value)))
 			WARN_ON_ONCE(shingle_set(*fresh, o->name, value[0] ? value : NULL, &why));
 	}
+	if (d->engine->pages)
+		shingle_pages_carry((*fresh)->pages, d->engine->pages);
 	/* What is no count, but what there is, goes. */
 	for (i = 0; c[i].name; i++) {
 		if (c[i].kind == SHINGLE_COUNTER_COUNT)

@@ -344,6 +344,16 @@ static inline void shingle_pages_clear(struct shingle_pages *p)
 	p->crowds = 0;
 }
 
+/* It counts for @from, too, from now on. */
+static inline void shingle_pages_carry(struct shingle_pages *p, const struct shingle_pages *from)
+{
+	p->hits += from->hits;
+	p->misses += from->misses;
+	p->reads += from->reads;
+	p->writes += from->writes;
+	p->crowds += from->crowds;
+}
+
 /* Should a checkpoint be taken, so that nobody has to wait for it? */
 static inline bool shingle_pages_pressed(const struct shingle_engine *e)
 {
