@@ -397,7 +397,9 @@ def while_cleaning(ctx, geo):
     made, delay = slow(ctx, geo, 0)
     device = made.open()
     with made.blk() as dev:
-        for at in range(1, geo.logical, geo.band):
+        # A region is cleaned when all its places were written.
+        for at in (range(1, geo.logical, geo.band) if not ctx.target.paged else
+                   2 * list(range(geo.logical))):
             dev.write(at, stamp(at, 1))
         before = media.stats(device)["deferred"]
         with Held([delay]):

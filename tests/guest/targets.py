@@ -517,6 +517,7 @@ class Tiler(StlSet):
     features = ("unsafe_reuse", "unsafe_inplace")
     unsafe = features
     paged = True
+    cleans = False
     keys = (("map_cache_kb", 64), ("region_cache", 5), ("lazy", "off"), ("idle_ms", 7),
             ("wcache_blocks", 9), ("destage_ms", 5), ("rotational", "off"))
     by_table = (*StlSet.by_table, "map_cache_kb", "region_cache", "lazy")
