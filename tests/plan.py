@@ -148,6 +148,21 @@ PLAN += [
         ("seed", 9), ("only", "tiny,naive,fs"))),
 ]
 
+# Regions are no bands, and no block has a home: suites about these have nothing to ask.
+PLAN += [
+    Row("replay", "tiler", quick=True, options=(("ops", 60), ("share", .15),
+                                                ("only", "tight,full,wide,wcache"))),
+    Row("replay", "tiler", soak=True, timeout=36000, options=(("share", 1), ("fs_share", 1))),
+    Row("reset", "tiler", quick=True),
+    Row("fio_verify", "tiler"),
+    Row("filesystems", "tiler"),
+    Row("faults", "tiler"),
+    Row("wcache", "tiler", quick=True),
+    Row("badtable", "tiler"),
+    Row("replay", "tiler", "uml-debug", guest="short", options=(
+        ("ops", 20), ("share", 0.05), ("seed", 10), ("only", "tight,wide"))),
+]
+
 # An engine of tests, whose steps are many extents.
 PLAN.append(Row("replay", "comb", options=(("ops", 200), ("only", "comb,wide,wcache"))))
 
