@@ -106,7 +106,7 @@ int tiler_map_layout(const struct shingle_layout *l, struct tiler_map *m, bool *
 	while (band < l->nr_bands[SHINGLE_ROLE_DATA]) {
 		const struct shingle_group *g =
 			shingle_group_of(l, shingle_band_pblk(l, SHINGLE_ROLE_DATA, band));
-		bool known;
+		bool known = false;
 		int err = -EINVAL;
 
 		if (!g || shingle_pblk_dev(g->start) != SHINGLE_DEV_DATA)

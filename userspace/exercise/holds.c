@@ -18,7 +18,9 @@
 #include "exercise.h"
 #include "full-engine.h"
 #include "imr-engine.h"
+#include "pages.h"
 #include "set-engine.h"
+#include "tiler-engine.h"
 
 /* Blocks that core asks for the sources of in one go. */
 #define SOURCE_BLOCKS	256U
@@ -82,7 +84,7 @@ struct device {
 	struct shingle_layout l;
 	u64 seq;
 	u32 rng;
-	struct shingle_record rec[16];
+	struct shingle_record rec[512];
 	struct shingle_emit emit;
 };
 
@@ -94,7 +96,8 @@ static u32 rnd(struct device *d, u32 below)
 
 static struct shingle_emit *emit(struct device *d)
 {
-	d->emit = (struct shingle_emit){ .rec = d->rec, .max = 16, .seq = d->seq };
+	d->emit = (struct shingle_emit){ .rec = d->rec, .max = ARRAY_SIZE(d->rec),
+					 .seq = d->seq };
 	return &d->emit;
 }
 
@@ -152,23 +155,44 @@ static void tidy(struct device *d)
 	}
 }
 
+/* All pages that are ever written have a frame: what an operation lacks is its turn. */
+static bool again(struct device *d, int r)
+{
+	if (r == SHINGLE_ABSENT && shingle_pages_ask(d->e->pages))
+		die("a page has no frame");
+	return r == SHINGLE_ABSENT;
+}
+
 /* One step, as core's cleaner takes it.  Returns what next_step() says. */
 static int step(struct device *d, enum shingle_why why)
 {
 	struct shingle_step s, part;
+	struct shingle_extent ext;
 	struct shingle_run run;
 	u32 at, from;
+	u64 cursor;
 	int r;
 
 	memset(&s, 0, sizeof(s));
-	begin();
-	r = d->e->ops->clean.next_step(d->e, why, &s);
-	end(OP_NEXT_STEP);
+	do {
+		shingle_pages_begin(d->e, SHINGLE_ASKER_CLEAN);
+		begin();
+		r = d->e->ops->clean.next_step(d->e, why, &s);
+		end(OP_NEXT_STEP);
+		shingle_pages_end(d->e, false);
+	} while (again(d, r));
 	if (r < 0)
 		release(d);
 	if (r <= 0)
 		return r;
 	part = s;
+	for (cursor = 0; s.scattered; end(OP_SOURCE)) {
+		begin();
+		if (!shingle_step_extent(d->e, &s, &cursor, &ext))
+			break;
+	}
+	if (s.scattered)
+		s.n = 0;
 	for (from = 0; from < s.n; from += SOURCE_BLOCKS) {
 		part.n = min(from + SOURCE_BLOCKS, s.n);
 		begin();
@@ -197,6 +221,10 @@ static void write_at(struct device *d, u64 lblk, u32 n)
 		end(OP_PLACE);
 		if (!r)
 			break;
+		if (again(d, r))
+			continue;
+		if (r == -EBUSY)
+			release(d);
 		step(d, SHINGLE_WHY_PRESSURE);
 	}
 	begin();
@@ -242,14 +270,21 @@ static void forget_all(struct device *d)
 {
 	u64 lblk = 0, done;
 	bool dropped;
+	int r;
 
 	while (lblk < d->l.logical_blocks) {
 		begin();
-		if (d->e->ops->map.discard(d->e, lblk, d->l.logical_blocks - lblk, &done, &dropped,
-					   emit(d)))
-			die("a discard has to wait for nothing");
+		r = d->e->ops->map.discard(d->e, lblk, d->l.logical_blocks - lblk, &done, &dropped,
+					   emit(d));
 		end(OP_DISCARD);
-		lblk += done;
+		if (again(d, r))
+			continue;
+		if (r == -EBUSY && d->e->ops->clean.pending(d->e))
+			release(d);
+		else if (r)
+			die("a discard has to wait for nothing");
+		else
+			lblk += done;
 	}
 	release(d);
 	look(d);
@@ -363,6 +398,39 @@ static void hold_imr(struct device *d)
 	d->e->ops->gather.epoch_end(d->e);
 	look(d);
 	forget_all(d);
+	d->e->ops->destroy(d->e);
+}
+
+/* 4 TB in regions of 127 tracks of 2 MiB; one of them is filled and cleaned. */
+static void hold_tiler(struct device *d)
+{
+	const struct shingle_exercise_shape shape = {
+		.band_blocks = 127 * 516, .data_bands = 15000, .track_blocks = 516,
+		.head_tracks = 3, .columns = true, .skew_units = 40 * SHINGLE_SUB_UNITS,
+	};
+	const u32 blocks = 127 * 516 - 127 * 516 / 10;
+	struct tiler_params p = { .over_permille = cpu_to_le32(100) };
+	const char *why;
+	u32 i;
+
+	create(d, &tiler_engine_ops, &shape, &p, sizeof(p));
+	if (shingle_set(d->e, "region_cache", "16", &why) ||
+	    shingle_pages_create(d->e, d->l.pages.blocks / 2, 32768, &why))
+		die(why);
+	ready(d);
+	for (i = 0; i < blocks; i++)
+		write_at(d, 5ULL * blocks + i * 3389ULL % blocks, 1);
+	for (i = 0; i < 3 * blocks; i++)
+		write_at(d, 5ULL * blocks + rnd(d, blocks), i % 1000 ? 1 : BIO_BLOCKS);
+	/* And some come and go. */
+	for (i = 0; i < 20000; i++)
+		write_at(d, (u64)rnd(d, 64) * blocks + rnd(d, blocks), i % 100 ? 1 : BIO_BLOCKS);
+	look(d);
+	for (i = 0; i < 600 && step(d, SHINGLE_WHY_FORCED); i++)
+		;
+	look(d);
+	forget_all(d);
+	shingle_pages_destroy(d->e);
 	d->e->ops->destroy(d->e);
 }
 
@@ -519,6 +587,8 @@ int main(int argc, char **argv)
 	failed |= show("stl-full", bound);
 	hold_imr(d);
 	failed |= show("imr", bound);
+	hold_tiler(d);
+	failed |= show("tiler", bound);
 	free(d);
 	return failed;
 }
