@@ -38,6 +38,7 @@ class Geometry:
     tops: bool = False      # metadata on tops, slots on several of them each
     tail: int = 0           # blocks after the last band
     full: bool = False      # of a region all is presented
+    columns: int = 0        # blocks of a region on each track, 0: all of them
     medium: str = "ram"     # see bench.Pool
     options: tuple = ()     # key words of the table line: (("commit_ms", 0),)
     features: tuple = ()
@@ -528,6 +529,11 @@ class Tiler(StlSet):
                    Geometry("full", band=10, data=12, journal=48, full=True),
                    Geometry("wide", band=24, data=8, journal=48, track=8, head=3,
                             meta="separate", options=(*tight, ("lazy", "off")))),
+        # Combs beside each other on the same tracks, of one block and of several.
+        "fio-platter": (Geometry("combs", band=48, data=119, track=16, head=3, columns=4,
+                                 meta="separate", ckpt=64, journal=64, options=tight),
+                        Geometry("column", band=24, data=127, track=16, head=2, columns=1,
+                                 meta="separate", ckpt=64, journal=64)),
         "faults": (Geometry("tight", band=12, data=6, journal=48, meta="separate",
                             options=(("commit_ms", 0), *tight)),),
     }
@@ -542,7 +548,7 @@ class Tiler(StlSet):
     def _blocks(geo):
         """Places of a region, a third more than it presents or so, and of each 1000 of
         these how many more."""
-        row = geo.track or 1
+        row = geo.columns or geo.track or 1
         places = geo.band if geo.full else -(-(geo.band + max(geo.band // 3, 1)) // row) * row
         return places, -(-1000 * (places - geo.band) // places)
 
@@ -551,7 +557,8 @@ class Tiler(StlSet):
         apart = geo.meta == "separate"
         places, over = self._blocks(geo)
         pages = 2 * (geo.data + 1) * -(-geo.band // 2016)
-        plan = super()._plan(geo.but(band=places, data=geo.data + 1,
+        beside = geo.track // geo.columns if geo.columns else 1
+        plan = super()._plan(geo.but(band=places * beside, data=(geo.data + 1) // beside,
                                      tail=geo.tail if apart else geo.tail + pages))
         plan["groups"] = [g for g in plan["groups"] if g[4]]
         plan["logical"] = geo.logical
@@ -581,7 +588,14 @@ class Tiler(StlSet):
         return super().begins(self._fit(geo))
 
     def format(self, paths, geo):
-        super().format(paths, self._fit(geo))
+        """What lies under one angle the tool asks the medium."""
+        if not geo.columns:
+            super().format(paths, self._fit(geo))
+            return
+        places, over = self._blocks(geo)
+        run(SHINGLE, "format", self.name, "--force", "--columns", geo.columns,
+            "--over-permille", over, "--band", f"{places // geo.columns * geo.track * 4}K",
+            *self._devices(paths, geo))
 
     def table(self, paths, geo):
         return super().table(paths, self._fit(geo))
