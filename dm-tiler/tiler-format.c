@@ -78,7 +78,7 @@ static int zones_of(const struct shingle_layout *l, const struct shingle_group *
 	*exact = skew_of(l, g, &z->skew_units);
 	if (*exact && !(z->skew_units % SHINGLE_SUB_UNITS))
 		return 0;
-	*why = "regions that are a part of a track need a medium that says what lies under one angle, with a skew of whole blocks";
+	*why = "parts of a track need a medium that says, block by block, what lies under one angle";
 	if (z->columns && z->columns != z->track_blocks)
 		return -EINVAL;
 	z->skew_units = 0;
@@ -348,7 +348,8 @@ static int replay_wipe(struct shingle_engine *e, u64 slot, u64 page, u32 n, u32 
 
 const struct shingle_record_kind tiler_records[] = {
 	{ TILER_REC_MAP, "MAP", .a = "block", .n = "blocks", .b = "place", .replay = replay_map },
-	{ TILER_REC_DROP, "DROP", .a = "block", .n = "blocks", .b = "slots", .replay = replay_drop },
+	{ TILER_REC_DROP, "DROP", .a = "block", .n = "blocks", .b = "slots",
+	  .replay = replay_drop },
 	{ TILER_REC_CLEAN, "CLEAN", .a = "region", .b = "slot", .replay = replay_clean },
 	{ TILER_REC_FLIP, "FLIP", .a = "region", .b = "slot", .replay = replay_flip },
 	{ TILER_REC_WIPE, "WIPE", .a = "slot", .b = "page", .replay = replay_wipe },

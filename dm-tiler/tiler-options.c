@@ -19,7 +19,7 @@ const struct shingle_option tiler_options[] = {
 	  OPTION(lazy), .initial = 1, .words = SHINGLE_OPTION_WORDS("off", "on"),
 	  .range = "lazy must be on or off",
 	  .busy = "lazy can only be set by a table, not while the device is in use",
-	  .help = "a region without free blocks is written where the head harms nothing, or cleaned" },
+	  .help = "a full region is written where the head harms nothing, or cleaned" },
 	UNSAFE(unsafe_reuse, "places are written again before that is durable"),
 	UNSAFE(unsafe_inplace, "a region of whole tracks is cleaned over itself, from memory"),
 	{ }
