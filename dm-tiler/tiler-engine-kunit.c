@@ -92,7 +92,57 @@ static void tiler_needs_spares(struct kunit *test)
 	lose(test, &cases[2], "unsafe_inplace");
 }
 
+static void write_twice(struct kunit *test, struct shingle_engine *e, u64 lblk, u64 seq)
+{
+	struct shingle_record rec;
+	struct shingle_run run;
+	u32 i;
+
+	for (i = 0; i < 2; i++) {
+		struct shingle_emit emit = { .rec = &rec, .max = 1, .seq = seq };
+
+		KUNIT_ASSERT_EQ(test, e->ops->map.place(e, lblk, 1, SHINGLE_LIFE_UNKNOWN, &run),
+				0);
+		e->ops->map.commit(e, &run, &emit);
+		KUNIT_EXPECT_EQ(test, emit.nr, 1U);
+	}
+}
+
+/* A region of which a place waits for a commit stays in memory, whoever else needs room. */
+static void tiler_pinned_stay(struct kunit *test)
+{
+	struct shingle_layout *l = new_layout(test, &cases[4]);
+	u64 blocks = l->logical_blocks / 5;
+	struct shingle_engine *e;
+	struct shingle_run run;
+	const char *why = "";
+	u64 i;
+
+	KUNIT_ASSERT_EQ_MSG(test, tiler_engine_ops.create(&e, l, &why), 0, "%s", why);
+	KUNIT_ASSERT_EQ(test, shingle_set(e, "region_cache", "4", &why), 0);
+	KUNIT_ASSERT_EQ(test, shingle_pages_create(e, l->pages.blocks / 2, 32, &why), 0);
+	KUNIT_ASSERT_EQ(test, e->ops->state.ready(e, &why), 0);
+	/* Of pages there is no want. */
+	e->pages->most = 8;
+	for (i = 0; i < 4; i++)
+		write_twice(test, e, i * blocks, 1 + i);
+	KUNIT_EXPECT_TRUE(test, e->ops->clean.pending(e));
+	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 4 * blocks, 1, SHINGLE_LIFE_UNKNOWN, &run),
+			-EBUSY);
+	/* The first is durable: it makes room. */
+	shingle_release_all(e, 1);
+	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 4 * blocks, 1, SHINGLE_LIFE_UNKNOWN, &run), 0);
+	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 0, 1, SHINGLE_LIFE_UNKNOWN, &run), -EBUSY);
+	shingle_release_all(e, 4);
+	KUNIT_EXPECT_FALSE(test, e->ops->clean.pending(e));
+	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 0, 1, SHINGLE_LIFE_UNKNOWN, &run), 0);
+	e->ops->map.abort(e, &run);
+	shingle_pages_destroy(e);
+	e->ops->destroy(e);
+}
+
 static struct kunit_case tiler_cases[] = {
+	KUNIT_CASE(tiler_pinned_stay),
 	KUNIT_CASE_PARAM(tiler_exercise, tiler_gen_params),
 	KUNIT_CASE(tiler_needs_commits),
 	KUNIT_CASE(tiler_needs_spares),
