@@ -78,7 +78,7 @@ static int zones_of(const struct shingle_layout *l, const struct shingle_group *
 	*exact = skew_of(l, g, &z->skew_units);
 	if (*exact && !(z->skew_units % SHINGLE_SUB_UNITS))
 		return 0;
-	*why = "parts of a track need a medium that says, block by block, what lies under one angle";
+	*why = "parts of a track need a medium that says, block by block, what is under an angle";
 	if (z->columns && z->columns != z->track_blocks)
 		return -EINVAL;
 	z->skew_units = 0;
