@@ -107,9 +107,13 @@ def test_imr_needs_each_protection(feature):
 @pytest.mark.parametrize("feature", ["unsafe_reuse", "unsafe_inplace"])
 def test_tiler_needs_each_protection(feature):
     """The thesis's own: a power cut costs what the last durable map points to."""
-    done = exercise(SEED, 400, 6000, "tiler", feature)
-    assert done.returncode == 1, done.stdout
-    assert "holds write" in done.stdout, done.stdout
+    seen = []
+    for seed in range(SEED, SEED + 40):
+        done = exercise(seed, 1, 6000, "tiler", feature)
+        seen += [done.stdout] * done.returncode
+        if "holds write" in done.stdout:
+            return
+    pytest.fail(f"nothing is lost: {seen}")
 
 
 def test_no_operation_walks_over_a_device():
