@@ -253,6 +253,8 @@ static int engine_place(struct shingle_engine *e, u64 lblk, u32 n, enum shingle_
 	err = tiler_place(&res->r, home.laro, clip(&home, n), &run);
 	if (err) {
 		tiler_put(s, &res->r, home.laro);
+		if (err == -ENOSPC && res->hopeless)
+			return SHINGLE_FULL;
 		return err == -ENOSPC ? turn_away(s, home.region) : err;
 	}
 	if (home.region == s->cleaning)

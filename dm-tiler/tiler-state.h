@@ -45,6 +45,7 @@
  * @pages: of its map, that were taken into account
  * @loaded: all were
  * @broken: they contradict each other, or one is lost: it is not written to any more
+ * @hopeless: no slot is left that it could be moved to: what finds no room in it is refused
  * @pending: something of it waits for release()
  * @before: in the list, towards the one that was used last
  * @after: towards the one that was not for longest
@@ -56,6 +57,7 @@ struct tiler_resident {
 	u32 pages;
 	bool loaded;
 	bool broken;
+	bool hopeless;
 	bool pending;
 	u32 before;
 	u32 after;

@@ -29,8 +29,8 @@ static u32 full_resident(const struct tiler *s)
 	for (i = 0; i < s->nr_residents; i++) {
 		const struct tiler_resident *res = &s->resident[i];
 
-		if (res->region != NO_REGION && res->loaded && !res->broken && !res->r.to &&
-		    tiler_state(&res->r) == TILER_LAZY &&
+		if (res->region != NO_REGION && res->loaded && !res->broken && !res->hopeless &&
+		    !res->r.to && tiler_state(&res->r) == TILER_LAZY &&
 		    res->r.at->live < tiler_blocks(res->r.shape))
 			return res->region;
 	}
@@ -55,7 +55,7 @@ static int let_be(struct tiler *s, u32 region, bool for_good)
 	if (s->want == region)
 		s->want = NO_REGION;
 	if (for_good && i != NO_RESIDENT && s->resident[i].loaded)
-		s->resident[i].broken = true;
+		s->resident[i].hopeless = true;
 	return 0;
 }
 
