@@ -304,6 +304,9 @@ static int replay_drop(struct shingle_engine *e, u64 lblk, u64 slots, u32 n, u32
 			continue;
 		if (!is_slot_for(s, home.region, slot[i]))
 			return -EUCLEAN;
+		/* What the other one says may be believed again: it is where the region goes. */
+		if (shingle_page_lost(e, tiler_map_page_of(home.stretch, slot[i], home.laro)))
+			continue;
 		err = set_entries(s, home.stretch, slot[i], home.laro, n, TILER_NONE);
 	}
 	return err;

@@ -640,16 +640,18 @@ static int replay_engine(const struct shingle_reader *r, const struct shingle_la
 			why = shingle_fetch(r, l, e);
 		}
 		shingle_pages_end(e, err == SHINGLE_ABSENT && !why);
+		/* The record may say something of another page, too. */
+		if (err == SHINGLE_ABSENT && to->give_up && why && why != -ESTALE &&
+		    why != -ENOMEM) {
+			shingle_pages_give_up(e->pages, nr);
+			found->pages_lost++;
+			why = 0;
+		}
 	} while (err == SHINGLE_ABSENT && !why);
 	if (err != SHINGLE_ABSENT || why == -ESTALE)
 		return err == SHINGLE_ABSENT ? 0 : err;
 	if (why == -ENOMEM)
 		return why;
-	if (to->give_up) {
-		shingle_pages_give_up(e->pages, nr);
-		found->pages_lost++;
-		return 0;
-	}
 	found->bad_page = nr;
 	return why;
 }
