@@ -141,11 +141,86 @@ static void tiler_pinned_stay(struct kunit *test)
 	e->ops->destroy(e);
 }
 
+static int write_block(struct shingle_engine *e, u64 lblk)
+{
+	struct shingle_record rec[1];
+	struct shingle_emit emit = { .rec = rec, .max = ARRAY_SIZE(rec), .seq = 1 };
+	struct shingle_run run;
+	int err = e->ops->map.place(e, lblk, 1, SHINGLE_LIFE_UNKNOWN, &run);
+
+	if (!err)
+		e->ops->map.commit(e, &run, &emit);
+	return err;
+}
+
+/* No clean is possible: what finds room without one is written, and discarded. */
+static void tiler_goes_on_without_spares(struct kunit *test)
+{
+	struct shingle_layout *l = new_layout(test, &cases[0]);
+	struct shingle_record rec[1];
+	struct shingle_emit emit = { .rec = rec, .max = ARRAY_SIZE(rec), .seq = 1 };
+	struct shingle_step step;
+	struct shingle_engine *e;
+	u64 done, lblk;
+	bool dropped;
+	const char *why;
+
+	KUNIT_ASSERT_EQ(test, tiler_engine_ops.create(&e, l, &why), 0);
+	KUNIT_ASSERT_EQ(test, shingle_pages_create(e, tiler_engine_ops.pages.nr_pages(l), 64, &why),
+			0);
+	KUNIT_ASSERT_EQ(test, tiler_engine_ops.state.ready(e, &why), 0);
+	/* Of the one spare slot, which is the last. */
+	shingle_pages_give_up(e->pages, e->pages->nr_pages - 1);
+	for (lblk = 0; lblk < 8; lblk++)
+		KUNIT_EXPECT_EQ(test, write_block(e, lblk), 0);
+	/* As wide as the head. */
+	KUNIT_EXPECT_EQ(test, e->ops->map.discard(e, 0, 3, &done, &dropped, &emit), 0);
+	shingle_release_all(e, 1);
+	KUNIT_EXPECT_EQ(test, e->ops->clean.next_step(e, SHINGLE_WHY_FORCED, &step), 0);
+	KUNIT_EXPECT_EQ(test, write_block(e, 0), 0);
+	KUNIT_EXPECT_EQ(test, write_block(e, 1), SHINGLE_FULL);
+	emit.nr = 0;
+	KUNIT_EXPECT_EQ(test, e->ops->map.discard(e, 0, 1, &done, &dropped, &emit), 0);
+	shingle_release_all(e, 1);
+	KUNIT_EXPECT_EQ(test, write_block(e, 1), 0);
+	shingle_pages_destroy(e);
+	tiler_engine_ops.destroy(e);
+}
+
+/* A page is lost: what a record says of another one holds all the same. */
+static void tiler_replays_what_is_left(struct kunit *test)
+{
+	struct shingle_layout *l = new_layout(test, &cases[0]);
+	struct shingle_record rec;
+	struct shingle_engine *e;
+	struct shingle_run run;
+	const char *why;
+	u32 spare;
+
+	KUNIT_ASSERT_EQ(test, tiler_engine_ops.create(&e, l, &why), 0);
+	KUNIT_ASSERT_EQ(test, shingle_pages_create(e, tiler_engine_ops.pages.nr_pages(l), 64, &why),
+			0);
+	spare = e->pages->nr_pages - 1;
+	shingle_pages_give_up(e->pages, spare);
+	shingle_record_set(&rec, TILER_REC_MAP, 1, 0, 0, 0);
+	KUNIT_EXPECT_EQ(test, tiler_engine_ops.state.replay(e, &rec), 0);
+	/* It was moved from there, as records that follow say. */
+	shingle_record_set(&rec, TILER_REC_DROP, 1, 0, 0, (u64)spare << 32);
+	KUNIT_EXPECT_EQ(test, tiler_engine_ops.state.replay(e, &rec), 0);
+	KUNIT_ASSERT_EQ(test, tiler_engine_ops.state.ready(e, &why), 0);
+	e->ops->map.resolve(e, 0, 1, &run);
+	KUNIT_EXPECT_EQ(test, (u32)run.kind, (u32)SHINGLE_RUN_ZERO);
+	shingle_pages_destroy(e);
+	tiler_engine_ops.destroy(e);
+}
+
 static struct kunit_case tiler_cases[] = {
 	KUNIT_CASE(tiler_pinned_stay),
 	KUNIT_CASE_PARAM(tiler_exercise, tiler_gen_params),
 	KUNIT_CASE(tiler_needs_commits),
 	KUNIT_CASE(tiler_needs_spares),
+	KUNIT_CASE(tiler_goes_on_without_spares),
+	KUNIT_CASE(tiler_replays_what_is_left),
 	{}
 };
 
