@@ -630,7 +630,7 @@ static int replay_engine(const struct shingle_reader *r, const struct shingle_la
 {
 	struct shingle_engine *e = to->engine;
 	int err, why = 0;
-	u32 nr;
+	u32 nr = SHINGLE_NO_PAGE;
 
 	do {
 		shingle_pages_begin(e, SHINGLE_ASKER_LOAD);
