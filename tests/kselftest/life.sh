@@ -164,22 +164,26 @@ if [ "$TARGET" != linear ]; then
 	dmsetup remove --noudevsync ${X}2 2>/dev/null
 	ok "the first one is unharmed" alive
 	ROOM=dm-stl
-	[ "$TARGET" = imr ] && ROOM=dm-imr
+	case $TARGET in
+	imr | tiler) ROOM=dm-$TARGET ;;
+	esac
 	in_use() { rmmod $ROOM; }
 	refused "unloading a module in use" in_use
 	remove
 
-	MODULES=$(awk '$1 ~ /^dm_(stl|imr|shingle)$/ {print $1}' /proc/modules)
+	ROOMS="dm-stl dm-imr dm-tiler"
+	MODULES=$(awk '$1 ~ /^dm_(stl|imr|tiler|shingle)$/ {print $1}' /proc/modules)
 	if [ -n "$SHINGLE_MODDIR" ] && [ -n "$MODULES" ]; then
 		# Targets for tests only stand on these.
 		awk '$1 ~ /^shingle_/ {print $1}' /proc/modules | xargs -r rmmod
 		cycle() {
-			local i
+			local i room
 			for i in 1 2 3; do
-				rmmod dm-stl dm-imr dm-shingle || return 1
-				insmod "$SHINGLE_MODDIR/core/dm-shingle.ko" &&
-					insmod "$SHINGLE_MODDIR/dm-stl/dm-stl.ko" &&
-					insmod "$SHINGLE_MODDIR/dm-imr/dm-imr.ko" || return 1
+				rmmod $ROOMS dm-shingle || return 1
+				insmod "$SHINGLE_MODDIR/core/dm-shingle.ko" || return 1
+				for room in $ROOMS; do
+					insmod "$SHINGLE_MODDIR/$room/$room.ko" || return 1
+				done
 			done
 		}
 		ok "unload and load the modules" cycle
