@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 /* A cleaning step's copy: gather into memory, as much as that holds, and write it. */
-#include <linux/completion.h>
 #include <linux/sort.h>
 
 #include "base/device.h"
@@ -84,55 +83,11 @@ static u64 lblk_of(const struct shingle_device *d, u32 i)
 	return x->lblk == SHINGLE_NOWHERE ? SHINGLE_NOWHERE : x->lblk + i;
 }
 
-/**
- * struct gather - reads under way
- * @left: how many, plus one while more are being issued
- * @failed: one of them failed
- * @done: all have ended
- */
-struct gather {
-	atomic_t left;
-	bool failed;
-	struct completion done;
-};
-
-static void gather_put(struct gather *g)
+static void gather_read(struct shingle_device *d, struct shingle_batch *b, u64 pblk, u32 n,
+			void *buf)
 {
-	if (atomic_dec_and_test(&g->left))
-		complete(&g->done);
-}
-
-/* Reads and writes are always supported: there is nothing but errors. */
-SHINGLE_DM_IO_NOTIFY(gather_read_done, error, context)
-{
-	struct gather *g = context;
-
-	if (error)
-		WRITE_ONCE(g->failed, true);
-	gather_put(g);
-}
-
-static void gather_read(struct shingle_device *d, struct gather *g, u64 pblk, u32 n, void *buf)
-{
-	struct dm_io_region where = {
-		.bdev = d->dev[shingle_pblk_dev(pblk)]->bdev,
-		.sector = shingle_pblk_block(pblk) << SHINGLE_SECTORS_SHIFT,
-		.count = (sector_t)n << SHINGLE_SECTORS_SHIFT,
-	};
-	struct dm_io_request req = {
-		.bi_opf = REQ_OP_READ,
-		.mem.type = is_vmalloc_addr(buf) ? DM_IO_VMA : DM_IO_KMEM,
-		.mem.ptr.addr = buf,
-		.notify.fn = gather_read_done,
-		.notify.context = g,
-		.client = d->io,
-	};
-
-	atomic_inc(&g->left);
-	if (shingle_dm_io(&req, 1, &where, NULL)) {
-		WRITE_ONCE(g->failed, true);
-		gather_put(g);
-	}
+	shingle_batch_io(d, b, REQ_OP_READ, shingle_pblk_dev(pblk), shingle_pblk_block(pblk), n,
+			 buf);
 }
 
 static int by_place(const void *a, const void *b)
@@ -300,26 +255,23 @@ static u32 base_blocks(const struct shingle_step *step, const struct stretch *s,
 static int gather(struct shingle_device *d, const struct shingle_step *step,
 		  const struct stretch *s, u32 *fresh)
 {
-	struct gather g = { .left = ATOMIC_INIT(1) };
+	struct shingle_batch b;
 	u32 covered, nr = collect_runs(d, step, s, &covered), i;
 	u32 blocks = base_blocks(step, s, covered);
 	int err;
 
-	init_completion(&g.done);
+	shingle_batch_init(&b);
 	if (covered < s->n && !has_base(step))
 		memset(d->cleaner.copy_buf, 0, (size_t)s->n * SHINGLE_BLOCK_SIZE);
 	if (blocks) {
 		/* One long read; what is newer goes over it afterwards. */
-		gather_read(d, &g, step->base + s->from, blocks, d->cleaner.copy_buf);
-		gather_put(&g);
-		wait_for_completion(&g.done);
-		atomic_set(&g.left, 1);
-		reinit_completion(&g.done);
+		gather_read(d, &b, step->base + s->from, blocks, d->cleaner.copy_buf);
+		shingle_batch_wait(&b);
 		/* What is read by habit alone is not missed. */
 		if (covered == s->n)
-			g.failed = false;
+			b.failed = false;
 	}
-	for (i = 0; i < nr && !g.failed; i++) {
+	for (i = 0; i < nr && !b.failed; i++) {
 		const struct shingle_run *r = &d->cleaner.copy_runs[i];
 		u8 *buf = d->cleaner.copy_buf + (r->lblk - s->from) * SHINGLE_BLOCK_SIZE;
 
@@ -327,16 +279,15 @@ static int gather(struct shingle_device *d, const struct shingle_step *step,
 			memset(buf, 0, (size_t)r->n * SHINGLE_BLOCK_SIZE);
 			continue;
 		}
-		gather_read(d, &g, r->pblk, r->n, buf);
+		gather_read(d, &b, r->pblk, r->n, buf);
 		blocks += r->n;
 	}
-	gather_put(&g);
-	wait_for_completion(&g.done);
+	shingle_batch_wait(&b);
 
 	spin_lock_irq(&d->map_lock);
 	d->n.clean_read_blocks += blocks;
 	spin_unlock_irq(&d->map_lock);
-	err = g.failed ? gather_singly(d, step, s, nr) : 0;
+	err = b.failed ? gather_singly(d, step, s, nr) : 0;
 	*fresh = 0;
 	if (!err && step->gathered)
 		*fresh = shingle_wcache_overlay(d, step->lblk + s->from, s->n, d->cleaner.copy_buf);

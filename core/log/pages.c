@@ -6,7 +6,6 @@
  * as many at a time as there are bios for; a page that many wait for is read once.  When it
  * has come those who wait are woken, and ask the engine again.
  */
-#include <linux/completion.h>
 #include <linux/sort.h>
 
 #include "base/device.h"
@@ -180,56 +179,6 @@ int shingle_await_page(struct shingle_device *d)
  * Checkpoints
  */
 
-/**
- * struct page_writes - pages on their way to the disk
- * @left: how many, plus one while more are sent
- * @failed: one of them was not written
- * @done: all have ended
- */
-struct page_writes {
-	atomic_t left;
-	bool failed;
-	struct completion done;
-};
-
-static void writes_put(struct page_writes *w)
-{
-	if (atomic_dec_and_test(&w->left))
-		complete(&w->done);
-}
-
-SHINGLE_DM_IO_NOTIFY(page_written, error, context)
-{
-	struct page_writes *w = context;
-
-	if (error)
-		WRITE_ONCE(w->failed, true);
-	writes_put(w);
-}
-
-static void write_page(struct shingle_device *d, struct page_writes *w, u64 block, void *buf)
-{
-	struct dm_io_region where = {
-		.bdev = d->dev[shingle_meta_dev(&d->layout)]->bdev,
-		.sector = block << SHINGLE_SECTORS_SHIFT,
-		.count = SHINGLE_BLOCK_SECTORS,
-	};
-	struct dm_io_request req = {
-		.bi_opf = REQ_OP_WRITE | REQ_META,
-		.mem.type = is_vmalloc_addr(buf) ? DM_IO_VMA : DM_IO_KMEM,
-		.mem.ptr.addr = buf,
-		.notify.fn = page_written,
-		.notify.context = w,
-		.client = d->io,
-	};
-
-	atomic_inc(&w->left);
-	if (shingle_dm_io(&req, 1, &where, NULL)) {
-		WRITE_ONCE(w->failed, true);
-		writes_put(w);
-	}
-}
-
 static int by_number(const void *a, const void *b)
 {
 	u32 x = *(const u32 *)a, y = *(const u32 *)b;
@@ -240,11 +189,12 @@ static int by_number(const void *a, const void *b)
 /* Write @n pages, each to the place that does not count. */
 static int write_batch(struct shingle_device *d, struct shingle_pages *p, u32 *nr, u32 n, u64 seq)
 {
-	struct page_writes w = { .left = ATOMIC_INIT(1) };
+	enum shingle_dev dev = shingle_meta_dev(&d->layout);
 	enum shingle_page_place place;
+	struct shingle_batch b;
 	u32 i;
 
-	init_completion(&w.done);
+	shingle_batch_init(&b);
 	sort(nr, n, sizeof(*nr), by_number, NULL);
 	for (i = 0; i < n; i++) {
 		struct shingle_chunk *c = (void *)(d->log.meta_buf + i * SHINGLE_BLOCK_SIZE);
@@ -254,11 +204,11 @@ static int write_batch(struct shingle_device *d, struct shingle_pages *p, u32 *n
 		place = shingle_place_of(p->next, nr[i]);
 		spin_unlock_irq(&d->map_lock);
 		shingle_page_seal(&d->layout, c, nr[i], place, seq);
-		write_page(d, &w, shingle_page_block(&d->layout, nr[i], place), c);
+		shingle_batch_io(d, &b, REQ_OP_WRITE | REQ_META, dev,
+				 shingle_page_block(&d->layout, nr[i], place), 1, c);
 	}
-	writes_put(&w);
-	wait_for_completion_io(&w.done);
-	return w.failed ? -EIO : 0;
+	shingle_batch_wait(&b);
+	return b.failed ? -EIO : 0;
 }
 
 /**

@@ -3,7 +3,21 @@
 #ifndef SHINGLE_MEDIUM_H
 #define SHINGLE_MEDIUM_H
 
+#include <linux/completion.h>
+
 #include "base/device.h"
+
+/**
+ * struct shingle_batch - I/O under way together
+ * @left: of it, plus one until it is waited for
+ * @failed: some of it has
+ * @done: all has ended
+ */
+struct shingle_batch {
+	atomic_t left;
+	bool failed;
+	struct completion done;
+};
 
 /* order.c */
 void shingle_order_init(struct shingle_device *d);
@@ -16,6 +30,10 @@ void shingle_wait_for_readers(struct shingle_device *d);
 void shingle_release(struct shingle_device *d);
 
 /* rw.c */
+void shingle_batch_init(struct shingle_batch *b);
+void shingle_batch_io(struct shingle_device *d, struct shingle_batch *b, blk_opf_t opf,
+		      enum shingle_dev dev, u64 block, u32 n, void *buf);
+void shingle_batch_wait(struct shingle_batch *b);
 unsigned int shingle_add_buffer(struct bio *bio, const void *buf, size_t bytes);
 int shingle_rw(struct shingle_device *d, blk_opf_t opf, enum shingle_dev dev, u64 block, u32 n,
 	       void *buf);

@@ -104,27 +104,105 @@ int shingle_reader_read(void *ctx, enum shingle_dev dev, u64 block, u32 n, void 
 	return shingle_rw(ctx, REQ_OP_READ, dev, block, n, buf);
 }
 
+/* ------------------------------------------------------------------------
+ * Together
+ */
+
+/**
+ * shingle_batch_init() - nothing is under way
+ * @b: the batch
+ *
+ * Context: any.
+ */
+void shingle_batch_init(struct shingle_batch *b)
+{
+	atomic_set(&b->left, 1);
+	b->failed = false;
+	init_completion(&b->done);
+}
+
+static void batch_put(struct shingle_batch *b)
+{
+	if (atomic_dec_and_test(&b->left))
+		complete(&b->done);
+}
+
+static void batch_failed(struct shingle_batch *b)
+{
+	WRITE_ONCE(b->failed, true);
+	batch_put(b);
+}
+
+/* Reads and writes are always supported: there is nothing but errors. */
+SHINGLE_DM_IO_NOTIFY(batch_io_done, error, context)
+{
+	if (error)
+		batch_failed(context);
+	else
+		batch_put(context);
+}
+
+/**
+ * shingle_batch_io() - read or write blocks beside what else is of a batch
+ * @d: the device
+ * @b: the batch; says in the end whether it has failed
+ * @opf: REQ_OP_READ or REQ_OP_WRITE, and flags
+ * @dev: which of its devices
+ * @block: first block there
+ * @n: how many
+ * @buf: for them, until the batch was waited for
+ *
+ * Context: may sleep.
+ */
+void shingle_batch_io(struct shingle_device *d, struct shingle_batch *b, blk_opf_t opf,
+		      enum shingle_dev dev, u64 block, u32 n, void *buf)
+{
+	struct dm_io_region where = {
+		.bdev = d->dev[dev]->bdev,
+		.sector = block << SHINGLE_SECTORS_SHIFT,
+		.count = (sector_t)n << SHINGLE_SECTORS_SHIFT,
+	};
+	struct dm_io_request req = {
+		.bi_opf = opf,
+		.mem.type = is_vmalloc_addr(buf) ? DM_IO_VMA : DM_IO_KMEM,
+		.mem.ptr.addr = buf,
+		.notify.fn = batch_io_done,
+		.notify.context = b,
+		.client = d->io,
+	};
+
+	atomic_inc(&b->left);
+	if (shingle_dm_io(&req, 1, &where, NULL))
+		batch_failed(b);
+}
+
+/**
+ * shingle_batch_wait() - wait for the end of all; then more may follow
+ * @b: the batch
+ *
+ * Context: may sleep.
+ */
+void shingle_batch_wait(struct shingle_batch *b)
+{
+	batch_put(b);
+	wait_for_completion_io(&b->done);
+	atomic_set(&b->left, 1);
+	reinit_completion(&b->done);
+}
+
 /**
  * struct each_read - blocks that are read together, each by itself
- * @left: of them under way, plus one while more are sent
- * @done: when there is none
+ * @batch: them
  * @bio: of each block, NULL if there was no memory for it
  */
 struct each_read {
-	atomic_t left;
-	struct completion done;
+	struct shingle_batch batch;
 	struct bio *bio[];
 };
 
-static void each_put(struct each_read *r)
-{
-	if (atomic_dec_and_test(&r->left))
-		complete(&r->done);
-}
-
 static void each_endio(struct bio *bio)
 {
-	each_put(bio->bi_private);
+	batch_put(bio->bi_private);
 }
 
 /**
@@ -149,8 +227,7 @@ int shingle_reader_read_each(void *ctx, enum shingle_dev dev, u64 block, u32 n, 
 	r = kvzalloc(struct_size(r, bio, n), GFP_KERNEL);
 	if (!r)
 		return -ENOMEM;
-	atomic_set(&r->left, 1);
-	init_completion(&r->done);
+	shingle_batch_init(&r->batch);
 	if (is_vmalloc_addr(buf))
 		flush_kernel_vmap_range(buf, bytes);
 	for (i = 0; i < n; i++) {
@@ -162,15 +239,14 @@ int shingle_reader_read_each(void *ctx, enum shingle_dev dev, u64 block, u32 n, 
 		if (!bio)
 			continue;
 		bio->bi_iter.bi_sector = (block + i) << SHINGLE_SECTORS_SHIFT;
-		bio->bi_private = r;
+		bio->bi_private = &r->batch;
 		bio->bi_end_io = each_endio;
 		shingle_add_buffer(bio, buf + ((size_t)i << SHINGLE_BLOCK_SHIFT),
 				   SHINGLE_BLOCK_SIZE);
-		atomic_inc(&r->left);
+		atomic_inc(&r->batch.left);
 		submit_bio(bio);
 	}
-	each_put(r);
-	wait_for_completion_io(&r->done);
+	shingle_batch_wait(&r->batch);
 	if (is_vmalloc_addr(buf))
 		invalidate_kernel_vmap_range(buf, bytes);
 	for (i = 0; i < n; i++) {
