@@ -53,20 +53,6 @@ static void set_resetting(struct shingle_device *d, bool yes)
 	spin_unlock_irq(&d->map_lock);
 }
 
-/* What only a table sets, an engine has to know before it is ready. */
-static void set_like(struct shingle_device *d, struct shingle_engine *fresh)
-{
-	const struct shingle_option *o;
-	char value[32];
-	const char *why;
-
-	for (o = d->ops->options; o->name; o++) {
-		if (o->when == SHINGLE_OPTION_TABLE &&
-		    shingle_option_show(o, d->engine, value, sizeof(value)))
-			WARN_ON_ONCE(shingle_set(fresh, o->name, value[0] ? value : NULL, &why));
-	}
-}
-
 static int reset_quiet(struct shingle_device *d, struct shingle_engine **fresh)
 {
 	int err;
@@ -125,7 +111,10 @@ int shingle_reset(struct shingle_device *d)
 	noio = memalloc_noio_save();
 	err = d->ops->create(&fresh, &d->layout, &why);
 	if (!err) {
-		set_like(d, fresh);
+		/* What only a table sets has to be known before it is ready. */
+		spin_lock_irq(&d->map_lock);
+		shingle_set_like(d, fresh);
+		spin_unlock_irq(&d->map_lock);
 		err = shingle_pages_give(d, fresh, &why);
 	}
 	if (!err)

@@ -207,6 +207,26 @@ static void keep_room(struct shingle_device *d, u64 will_free)
 	spin_unlock_irq(&d->map_lock);
 }
 
+/**
+ * shingle_set_like() - set in an engine what is set in that of a device
+ * @d: the device
+ * @fresh: the engine
+ *
+ * Context: map lock.
+ */
+void shingle_set_like(struct shingle_device *d, struct shingle_engine *fresh)
+{
+	const struct shingle_option *o;
+	char value[32];
+	const char *why;
+
+	lockdep_assert_held(&d->map_lock);
+	for (o = d->ops->options; o->name; o++) {
+		if (shingle_option_show(o, d->engine, value, sizeof(value)))
+			WARN_ON_ONCE(shingle_set(fresh, o->name, value[0] ? value : NULL, &why));
+	}
+}
+
 /*
  * @fresh takes the place of the old engine, which is quiet; afterwards it is the old one.
  * Tunables and counters go with the device, not with its content.
@@ -214,17 +234,12 @@ static void keep_room(struct shingle_device *d, u64 will_free)
 static void switch_engine(struct shingle_device *d, struct shingle_engine **fresh)
 {
 	const struct shingle_counter *c = d->ops->counters;
-	const struct shingle_option *o;
-	char value[32];
-	const char *why;
 	u32 i;
 
 	lockdep_assert_held(&d->map_lock);
 	(*fresh)->knows_life = d->engine->knows_life;
-	for (o = d->ops->options; o->name; o++) {
-		if (shingle_option_show(o, d->engine, value, sizeof(value)))
-			WARN_ON_ONCE(shingle_set(*fresh, o->name, value[0] ? value : NULL, &why));
-	}
+	/* Messages may have set something since it was made. */
+	shingle_set_like(d, *fresh);
 	if (d->engine->pages)
 		shingle_pages_carry((*fresh)->pages, d->engine->pages);
 	/* What is no count, but what there is, goes. */

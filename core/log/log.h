@@ -42,6 +42,7 @@ static inline bool shingle_journal_reserve(struct shingle_device *d, u32 records
 }
 
 /* checkpoint.c */
+void shingle_set_like(struct shingle_device *d, struct shingle_engine *fresh);
 int shingle_checkpoint(struct shingle_device *d);
 int shingle_checkpoint_reset(struct shingle_device *d, struct shingle_engine **fresh);
 void shingle_checkpoint_work(struct work_struct *work);
