@@ -184,7 +184,7 @@ static u64 nr_region_pieces(const struct shingle_layout *l)
 
 static u32 own_slot(const struct tiler *s, u32 region)
 {
-	const struct tiler_stretch *st = tiler_stretch_of_region(s, region);
+	const struct tiler_stretch *st = tiler_map_region(&s->map, region);
 
 	return st->first_slot + region - st->first_region;
 }
@@ -213,7 +213,7 @@ static u32 encode_regions(struct shingle_engine *e, u32 at, void *to)
 
 static bool is_slot_for(const struct tiler *s, u32 region, u64 slot)
 {
-	const struct tiler_stretch *st = tiler_stretch_of_region(s, region);
+	const struct tiler_stretch *st = tiler_map_region(&s->map, region);
 
 	return slot >= st->first_slot && slot - st->first_slot < st->nr_slots;
 }

@@ -88,6 +88,11 @@ static u64 first_lblk(const struct tiler_stretch *st)
 	return st->first_lblk;
 }
 
+static u64 first_region(const struct tiler_stretch *st)
+{
+	return st->first_region;
+}
+
 static u64 first_slot(const struct tiler_stretch *st)
 {
 	return st->first_slot;
@@ -137,6 +142,18 @@ struct tiler_home tiler_map_home(const struct tiler_map *m, u64 lblk)
 		      div_u64_rem(lblk - home.stretch->first_lblk,
 				  home.stretch->shape.logical_blocks, &home.laro);
 	return home;
+}
+
+/**
+ * tiler_map_region() - which stretch is a region of?
+ * @m: the map
+ * @region: below its regions
+ *
+ * Context: any; O(log stretches).
+ */
+const struct tiler_stretch *tiler_map_region(const struct tiler_map *m, u32 region)
+{
+	return stretch_at(m, region, first_region);
 }
 
 /**

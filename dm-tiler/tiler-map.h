@@ -129,6 +129,7 @@ int tiler_map_add(struct tiler_map *m, const struct tiler_zones *z, const char *
 const struct tiler_stretch *tiler_map_zone(const struct tiler_map *m, u64 zone);
 const struct tiler_stretch *tiler_map_page(const struct tiler_map *m, u32 nr, u32 *slot, u32 *page);
 struct tiler_home tiler_map_home(const struct tiler_map *m, u64 lblk);
+const struct tiler_stretch *tiler_map_region(const struct tiler_map *m, u32 region);
 const struct tiler_stretch *tiler_map_slot(const struct tiler_map *m, u32 slot);
 u64 tiler_map_block(const struct tiler_stretch *st, u32 slot, u32 paro, u32 *n);
 bool tiler_map_place(const struct tiler_stretch *st, u64 block, u32 *slot, u32 *paro);

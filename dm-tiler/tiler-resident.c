@@ -159,6 +159,25 @@ bool tiler_page_look(struct tiler *s, struct tiler_slot *slot, const struct tile
 }
 
 /**
+ * tiler_slot_lost() - will a page of a slot's map never be seen again?
+ * @s: the engine
+ * @st: stretch of the slot
+ * @slot: its number
+ *
+ * Context: map lock.
+ */
+bool tiler_slot_lost(struct tiler *s, const struct tiler_stretch *st, u32 slot)
+{
+	u32 i;
+
+	for (i = 0; i < st->pages; i++) {
+		if (shingle_page_lost(&s->engine, tiler_map_page_of(st, slot, 0) + i))
+			return true;
+	}
+	return false;
+}
+
+/**
  * tiler_region_lost() - will a page of a region's map never be seen again?
  * @s: the engine
  * @region: number of the region
@@ -167,23 +186,16 @@ bool tiler_page_look(struct tiler *s, struct tiler_slot *slot, const struct tile
  */
 bool tiler_region_lost(struct tiler *s, u32 region)
 {
-	const struct tiler_stretch *st = tiler_stretch_of_region(s, region);
-	u32 slots[] = { s->at[region], s->to[region] }, i, page;
+	const struct tiler_stretch *st = tiler_map_region(&s->map, region);
 
-	for (i = 0; i < ARRAY_SIZE(slots); i++) {
-		for (page = 0; slots[i] != NO_SLOT && page < st->pages; page++) {
-			if (shingle_page_lost(&s->engine,
-					      tiler_map_page_of(st, slots[i], 0) + page))
-				return true;
-		}
-	}
-	return false;
+	return tiler_slot_lost(s, st, s->at[region]) ||
+	       (s->to[region] != NO_SLOT && tiler_slot_lost(s, st, s->to[region]));
 }
 
 /* Core says what that means. */
 static int ask_for_lost(struct tiler *s, u32 region)
 {
-	const struct tiler_stretch *st = tiler_stretch_of_region(s, region);
+	const struct tiler_stretch *st = tiler_map_region(&s->map, region);
 	u32 i;
 
 	for (i = 0; i < st->pages; i++) {
@@ -230,7 +242,7 @@ static void init_slot(const struct tiler_stretch *st, struct tiler_slot *slot, u
 
 static void begin_load(struct tiler *s, u32 i, u32 region)
 {
-	const struct tiler_stretch *st = tiler_stretch_of_region(s, region);
+	const struct tiler_stretch *st = tiler_map_region(&s->map, region);
 	struct tiler_resident *res = &s->resident[i];
 
 	memset(&res->r, 0, sizeof(res->r));

@@ -155,22 +155,6 @@ static inline struct tiler *to_tiler(const struct shingle_engine *e)
 	return container_of(e, struct tiler, engine);
 }
 
-static inline const struct tiler_stretch *tiler_stretch_of_region(const struct tiler *s,
-								 u32 region)
-{
-	u32 low = 0, high = s->map.nr;
-
-	while (high - low > 1) {
-		u32 mid = (low + high) / 2;
-
-		if (region >= s->map.stretch[mid].first_region)
-			low = mid;
-		else
-			high = mid;
-	}
-	return &s->map.stretch[low];
-}
-
 /* First logical block of a region. */
 static inline u64 tiler_region_lblk(const struct tiler_stretch *st, u32 region)
 {
@@ -200,6 +184,7 @@ int tiler_resident(struct tiler *s, u32 region, struct tiler_resident **out);
 void tiler_settle(struct tiler *s, struct tiler_resident *res);
 bool tiler_page_look(struct tiler *s, struct tiler_slot *slot, const struct tiler_shape *shape,
 		     u32 laro);
+bool tiler_slot_lost(struct tiler *s, const struct tiler_stretch *st, u32 slot);
 bool tiler_region_lost(struct tiler *s, u32 region);
 
 /* tiler-steps.c */

@@ -68,17 +68,6 @@ static struct tiler_spare *spares_of(struct tiler *s, const struct tiler_stretch
 	return &s->spare[(st - s->map.stretch) * s->nr_spares];
 }
 
-static bool slot_lost(struct tiler *s, const struct tiler_stretch *st, u32 slot)
-{
-	u32 i;
-
-	for (i = 0; i < st->pages; i++) {
-		if (shingle_page_lost(&s->engine, tiler_map_page_of(st, slot, 0) + i))
-			return true;
-	}
-	return false;
-}
-
 /* One that can be used: NULL if there is none now; then *@later says whether there will be. */
 static struct tiler_spare *find_spare(struct tiler *s, const struct tiler_stretch *st, bool *later)
 {
@@ -87,25 +76,13 @@ static struct tiler_spare *find_spare(struct tiler *s, const struct tiler_stretc
 
 	*later = false;
 	for (i = 0; i < s->nr_spares; i++, sp++) {
-		if (sp->slot == NO_SLOT || slot_lost(s, st, sp->slot))
+		if (sp->slot == NO_SLOT || tiler_slot_lost(s, st, sp->slot))
 			continue;
 		if (!sp->freed_seq)
 			return sp;
 		*later = true;
 	}
 	return NULL;
-}
-
-static bool is_empty(const void *page)
-{
-	const u64 *word = page;
-	u32 i;
-
-	for (i = 0; i < SHINGLE_PAGE_BYTES / sizeof(*word); i++) {
-		if (word[i])
-			return false;
-	}
-	return true;
 }
 
 /* 1 and a step if a page of the slot's map says something, 0 if none does. */
@@ -130,7 +107,7 @@ static int wipe(struct tiler *s, const struct tiler_stretch *st, u32 slot,
 			shingle_page_again(&s->engine, nr);
 			return SHINGLE_ABSENT;
 		}
-		if (is_empty(page))
+		if (!memchr_inv(page, 0, SHINGLE_PAGE_BYTES))
 			continue;
 		if (!shingle_page_hold(&s->engine, nr))
 			return SHINGLE_ABSENT;
