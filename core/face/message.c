@@ -58,8 +58,8 @@ static int verify_parts(struct shingle_device *d, u32 *bad)
 		cond_resched();
 	}
 	spin_lock_irq(&d->map_lock);
-	shingle_pages_begin(d->engine, SHINGLE_ASKER_LOOK);
-	shingle_pages_end(d->engine, false);
+	if (d->engine->pages)
+		shingle_pages_drop(d->engine->pages, SHINGLE_ASKER_LOOK);
 	spin_unlock_irq(&d->map_lock);
 	mutex_unlock(&d->reset_lock);
 	if (cursor == SHINGLE_NOWHERE)

@@ -104,6 +104,21 @@ static void defer(struct shingle_device *d, struct bio *bio)
  * Reads
  */
 
+/* Nobody can say yet where the block is: returns as shingle_prepare_read(). */
+static noinline int await_page(struct shingle_device *d, u32 *n)
+{
+	bool gone = shingle_pages_gone(d->engine);
+
+	if (shingle_await_page(d) == SHINGLE_ABSENT) {
+		/* What it will say is not known. */
+		*n = 1;
+		return -EBUSY;
+	}
+	d->n.read_errors++;
+	/* That a page cannot be read now does not say that its blocks are lost. */
+	return gone ? -ENODATA : DM_MAPIO_KILL;
+}
+
 /**
  * shingle_prepare_read() - look up a prefix of a read
  * @d: the device
@@ -148,21 +163,8 @@ int shingle_prepare_read(struct shingle_device *d, struct shingle_io *io, u64 lb
 	}
 	d->ops->map.resolve(d->engine, lblk, *n, &run);
 	*n = run.n;
-	if (run.kind >= SHINGLE_RUN_ZERO) {
-		bool gone;
-
-		if (run.kind == SHINGLE_RUN_ZERO)
-			return DM_MAPIO_SUBMITTED;
-		gone = shingle_pages_gone(d->engine);
-		if (shingle_await_page(d) == SHINGLE_ABSENT) {
-			/* As above: what it will say is not known. */
-			*n = 1;
-			return -EBUSY;
-		}
-		d->n.read_errors++;
-		/* That a page cannot be read now does not say that its blocks are lost. */
-		return gone ? -ENODATA : DM_MAPIO_KILL;
-	}
+	if (run.kind >= SHINGLE_RUN_ZERO)
+		return run.kind == SHINGLE_RUN_ZERO ? DM_MAPIO_SUBMITTED : await_page(d, n);
 	if (unlikely(d->cleaner.hold_n) && run.pblk < d->cleaner.hold_pblk + d->cleaner.hold_n &&
 	    d->cleaner.hold_pblk < run.pblk + run.n) {
 		/* One block at a time: its map may be in pieces afterwards. */
