@@ -383,22 +383,10 @@ static int check_groups(const struct shingle_layout *l, const char **why)
  */
 static bool pages_are_safe(const struct shingle_layout *l, enum shingle_dev dev)
 {
-	u64 end = l->pages.start + l->pages.blocks, at;
-	const struct shingle_medium *m;
-	u32 i;
-
 	/* Of a device for metadata alone nothing is known here: the planner has looked. */
 	if (dev >= SHINGLE_NR_MEDIA || (l->head_tracks == 1 && !l->interlaced))
 		return true;
-	m = &l->medium[dev];
-	/* Ranges may follow each other. */
-	for (i = 0, at = l->pages.start; i < m->geo.nr_conv && at < end; i++) {
-		const struct platter_conv *c = &m->geo.conv[i];
-
-		if (at >= c->start_blk && at < c->start_blk + c->blocks)
-			at = c->start_blk + c->blocks;
-	}
-	return at >= end;
+	return shingle_medium_is_conventional(&l->medium[dev], l->pages.start, l->pages.blocks);
 }
 
 static int check_areas(const struct shingle_layout *l, const char **why)

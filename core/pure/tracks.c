@@ -92,6 +92,29 @@ u64 shingle_medium_track_start(const struct shingle_medium *m, u64 block)
 }
 
 /**
+ * shingle_medium_is_conventional() - is a stretch on nothing but full-width tracks?
+ * @m: the medium, whose conventional ranges ascend
+ * @block: first block
+ * @n: how many
+ *
+ * Context: any.
+ */
+bool shingle_medium_is_conventional(const struct shingle_medium *m, u64 block, u64 n)
+{
+	u64 end = block + n;
+	u32 i;
+
+	/* Ranges may follow each other. */
+	for (i = 0; i < m->geo.nr_conv && block < end; i++) {
+		const struct platter_conv *c = &m->geo.conv[i];
+
+		if (block >= c->start_blk && block < c->start_blk + c->blocks)
+			block = c->start_blk + c->blocks;
+	}
+	return block >= end;
+}
+
+/**
  * shingle_medium_after_write() - first block that a write leaves alone
  * @m: the medium
  * @head_tracks: width of the write head

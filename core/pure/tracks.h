@@ -79,6 +79,7 @@ struct shingle_room {
 int shingle_medium_init(struct shingle_medium *m, const char **why);
 bool shingle_medium_tracks(const struct shingle_medium *m, u64 block, struct shingle_tracks *t);
 u64 shingle_medium_track_start(const struct shingle_medium *m, u64 block);
+bool shingle_medium_is_conventional(const struct shingle_medium *m, u64 block, u64 n);
 u64 shingle_medium_after_write(const struct shingle_medium *m, u32 head_tracks, u64 last);
 u64 shingle_take_bands(struct shingle_room *room, u64 want, struct shingle_bands *b);
 void shingle_medium_encode(const struct shingle_medium *m, struct shingle_disk_medium *d);

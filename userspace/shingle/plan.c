@@ -470,17 +470,9 @@ static int journal_length(const struct plan_request *req, struct shingle_layout 
 static bool pages_are_safe(const struct plan_request *req, const struct shingle_layout *l)
 {
 	const struct shingle_medium *m = &req->medium[shingle_meta_dev(l)];
-	u64 at, end = l->pages.start + l->pages.blocks;
-	struct shingle_tracks t;
 
-	if (req->head_tracks == 1 || !shingle_medium_has_tracks(m))
-		return true;
-	for (at = l->pages.start; at < end; at = t.start + t.track_blocks) {
-		if (!platter_geo_conventional(&m->geo, at) || !shingle_medium_tracks(m, at, &t))
-			return false;
-		t.start = shingle_medium_track_start(m, at);
-	}
-	return true;
+	return req->head_tracks == 1 || !shingle_medium_has_tracks(m) ||
+	       shingle_medium_is_conventional(m, l->pages.start, l->pages.blocks);
 }
 
 /* With a device of their own the metadata must fit there; the journal yields. */
