@@ -69,8 +69,8 @@ static void paged_absent(struct kunit *test)
 	const char *why = "";
 
 	KUNIT_ASSERT_EQ_MSG(test, paged_engine_ops.create(&e, l, &why), 0, "%s", why);
-	KUNIT_ASSERT_EQ_MSG(test, shingle_pages_create(e, l->pages.blocks / 2,
-						       shingle_pages_least(e), &why), 0, "%s", why);
+	KUNIT_ASSERT_EQ_MSG(test, shingle_pages_create_for(e, l, shingle_pages_least(e), &why), 0,
+			    "%s", why);
 	KUNIT_ASSERT_EQ(test, e->ops->state.ready(e, &why), 0);
 	e->pages->places[0] = SHINGLE_PAGE_A << 2;
 	e->ops->map.resolve(e, 3, 20, &run);
@@ -101,8 +101,8 @@ static void paged_lost(struct kunit *test)
 	u32 i;
 
 	KUNIT_ASSERT_EQ_MSG(test, paged_engine_ops.create(&e, l, &why), 0, "%s", why);
-	KUNIT_ASSERT_EQ_MSG(test, shingle_pages_create(e, l->pages.blocks / 2,
-						       shingle_pages_least(e), &why), 0, "%s", why);
+	KUNIT_ASSERT_EQ_MSG(test, shingle_pages_create_for(e, l, shingle_pages_least(e), &why), 0,
+			    "%s", why);
 	KUNIT_ASSERT_EQ(test, e->ops->state.ready(e, &why), 0);
 	for (i = 0; i < 16; i++) {
 		KUNIT_ASSERT_EQ(test, e->ops->map.place(e, 0, 1, SHINGLE_LIFE_UNKNOWN, &run), 0);

@@ -300,16 +300,10 @@ static void press(void *ctx)
  */
 int shingle_pages_give(struct shingle_device *d, struct shingle_engine *e, const char **why)
 {
-	u64 nr = d->layout.pages.blocks / 2;
-	int err;
+	u32 frames = e->map_cache_kb / (SHINGLE_BLOCK_SIZE / 1024);
+	int err = shingle_pages_create_for(e, &d->layout, frames, why);
 
-	if (!has_pages(d))
-		return 0;
-	*why = "the superblock has room for another number of pages of the map";
-	if (nr != d->ops->pages.nr_pages(&d->layout))
-		return -EINVAL;
-	err = shingle_pages_create(e, nr, e->map_cache_kb / (SHINGLE_BLOCK_SIZE / 1024), why);
-	if (!err) {
+	if (e->pages) {
 		e->pages->press = press;
 		e->pages->ctx = d;
 	}

@@ -1448,7 +1448,8 @@ static int start_engine(struct exercise *x, struct shingle_engine **e)
 	if (x->plan->ops->create(e, x->plan->layout, &why))
 		return fail(x, "cannot create the engine: %s", why);
 	if (nr_pages(x) &&
-	    shingle_pages_create(*e, nr_pages(x), shingle_pages_least(*e) + rnd(x, 4), &why))
+	    shingle_pages_create_for(*e, x->plan->layout, shingle_pages_least(*e) + rnd(x, 4),
+				     &why))
 		return fail(x, "cannot create the pages of the engine: %s", why);
 	(*e)->knows_life = true;
 	for (f = x->plan->features; f && *f; f++) {
@@ -1663,7 +1664,7 @@ static int load_nonsense(struct exercise *x)
 		return fail(x, "cannot create an engine for nonsense: %s", why);
 	}
 	if (nr_pages(x)) {
-		err = shingle_pages_create(e, nr_pages(x), shingle_pages_least(e), &why) ?:
+		err = shingle_pages_create_for(e, l, shingle_pages_least(e), &why) ?:
 		      shingle_places_decode(e->pages, SHINGLE_CHUNK_CORE + 1, x->places,
 					    DIV_ROUND_UP(nr_pages(x), 4));
 		if (err)

@@ -543,6 +543,29 @@ no_memory:
 EXPORT_SYMBOL_GPL(shingle_pages_create);
 
 /**
+ * shingle_pages_create_for() - give an engine frames for its map, if that is in pages
+ * @e: the engine, fresh from create()
+ * @l: its layout
+ * @frames: how many pages may be in RAM
+ * @why: on error, a sentence
+ *
+ * Context: may sleep.  Returns as shingle_pages_create().
+ */
+int shingle_pages_create_for(struct shingle_engine *e, const struct shingle_layout *l, u32 frames,
+			     const char **why)
+{
+	u64 nr = l->pages.blocks / 2;
+
+	if (!e->ops->pages.nr_pages)
+		return 0;
+	*why = "the superblock has room for another number of pages of the map";
+	if (nr != e->ops->pages.nr_pages(l))
+		return -EINVAL;
+	return shingle_pages_create(e, nr, frames, why);
+}
+EXPORT_SYMBOL_GPL(shingle_pages_create_for);
+
+/**
  * shingle_pages_bytes() - RAM used for them
  * @p: pages
  *

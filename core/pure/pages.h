@@ -231,6 +231,8 @@ static inline void shingle_page_again(struct shingle_engine *e, u32 nr)
 
 u32 shingle_pages_least(const struct shingle_engine *e);
 int shingle_pages_create(struct shingle_engine *e, u64 nr_pages, u32 frames, const char **why);
+int shingle_pages_create_for(struct shingle_engine *e, const struct shingle_layout *l, u32 frames,
+			     const char **why);
 void shingle_pages_destroy(struct shingle_engine *e);
 u64 shingle_pages_bytes(const struct shingle_pages *p);
 

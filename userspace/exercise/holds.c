@@ -415,7 +415,7 @@ static void hold_tiler(struct device *d)
 
 	create(d, &tiler_engine_ops, &shape, &p, sizeof(p));
 	if (shingle_set(d->e, "region_cache", "16", &why) ||
-	    shingle_pages_create(d->e, d->l.pages.blocks / 2, 32768, &why))
+	    shingle_pages_create_for(d->e, &d->l, 32768, &why))
 		die(why);
 	ready(d);
 	for (i = 0; i < blocks; i++)

@@ -182,19 +182,15 @@ bool image_load(struct image *img)
  */
 int image_fresh_engine(struct image *img, const char **why)
 {
-	u64 pages = img->l.pages.blocks / 2;
 	int err;
 
 	drop_engine(img);
 	memset(&img->bad, 0, sizeof(img->bad));
 	err = img->row->ops->create(&img->engine, &img->l, why);
-	if (err || !img->row->ops->pages.nr_pages)
+	if (err)
 		return err;
-	*why = "the superblock has room for another number of pages of the map";
-	if (pages != img->row->ops->pages.nr_pages(&img->l))
-		return -EUCLEAN;
-	return shingle_pages_create(img->engine, pages,
-				    max(shingle_pages_least(img->engine), PAGE_FRAMES), why);
+	return shingle_pages_create_for(img->engine, &img->l,
+					max(shingle_pages_least(img->engine), PAGE_FRAMES), why);
 }
 
 /* Read a page from where the last footer says that it is: 0 or why it cannot be used. */
