@@ -356,6 +356,21 @@ static bool see_to(struct exercise *x)
 	return x->quiet;
 }
 
+/*
+ * The engine was asked on behalf of @asker; @absent: it said that it lacks something.
+ * Returns whether it is asked again now.
+ */
+static bool asked(struct exercise *x, enum shingle_asker asker, bool absent)
+{
+	bool again = absent && see_to(x);
+
+	/* A checkpoint may have been taken meanwhile. */
+	if (x->e->pages)
+		x->e->pages->asker = asker;
+	shingle_pages_end(x->e, absent);
+	return again;
+}
+
 /* It would be a wait without an end. */
 static bool too_often(struct exercise *x, u32 *tries)
 {
@@ -380,10 +395,7 @@ static int next_step(struct exercise *x, enum shingle_why why, struct shingle_st
 	do {
 		shingle_pages_begin(x->e, SHINGLE_ASKER_CLEAN);
 		r = x->plan->ops->clean.next_step(x->e, why, step);
-		again = r == SHINGLE_ABSENT && see_to(x);
-		if (r == SHINGLE_ABSENT && x->e->pages)
-			x->e->pages->asker = SHINGLE_ASKER_CLEAN;
-		shingle_pages_end(x->e, r == SHINGLE_ABSENT);
+		again = asked(x, SHINGLE_ASKER_CLEAN, r == SHINGLE_ABSENT);
 	} while (again && !too_often(x, &tries));
 	return r == SHINGLE_ABSENT ? -EAGAIN : r;
 }
@@ -641,10 +653,7 @@ static int place(struct exercise *x, u64 lblk, u32 n, struct flight *f)
 	while (r == SHINGLE_ABSENT && again && !too_often(x, &tries)) {
 		shingle_pages_begin(x->e, host(x));
 		r = x->plan->ops->map.place(x->e, lblk, n, rnd(x, SHINGLE_NR_LIVES), &f->run);
-		again = r == SHINGLE_ABSENT && see_to(x);
-		if (x->e->pages)
-			x->e->pages->asker = host(x);
-		shingle_pages_end(x->e, r == SHINGLE_ABSENT);
+		again = asked(x, host(x), r == SHINGLE_ABSENT);
 	}
 	if (r == SHINGLE_GATHER && f->run.n && f->run.n <= n) {
 		gather_write(x, f);
@@ -787,10 +796,7 @@ static int forget_some(struct exercise *x, u64 lblk, u64 n)
 	do {
 		shingle_pages_begin(x->e, host(x));
 		r = x->plan->ops->map.discard(x->e, lblk, n, &done, &dropped, &emit);
-		again = r == SHINGLE_ABSENT && see_to(x);
-		if (x->e->pages)
-			x->e->pages->asker = host(x);
-		shingle_pages_end(x->e, r == SHINGLE_ABSENT);
+		again = asked(x, host(x), r == SHINGLE_ABSENT);
 	} while (again && !too_often(x, &tries));
 	if (r == -EBUSY || r == SHINGLE_ABSENT)
 		return 0;
@@ -1498,17 +1504,11 @@ static void report(void *ctx, const char *fmt, ...)
 /* The walk over all of the state goes on; what it lacks it keeps when it has come. */
 static int verify_part(struct exercise *x)
 {
-	bool lacks;
 	u32 bad;
 
 	shingle_pages_begin(x->e, SHINGLE_ASKER_LOOK);
 	bad = x->e->ops->observe.verify(x->e, &x->walk, report, x);
-	lacks = shingle_pages_lack(x->e);
-	if (lacks)
-		see_to(x);
-	if (x->e->pages)
-		x->e->pages->asker = SHINGLE_ASKER_LOOK;
-	shingle_pages_end(x->e, lacks);
+	asked(x, SHINGLE_ASKER_LOOK, shingle_pages_lack(x->e));
 	if (bad)
 		return -EUCLEAN;
 	if (x->walk == SHINGLE_NOWHERE) {
