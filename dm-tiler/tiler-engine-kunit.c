@@ -120,7 +120,7 @@ static void tiler_pinned_stay(struct kunit *test)
 
 	KUNIT_ASSERT_EQ_MSG(test, tiler_engine_ops.create(&e, l, &why), 0, "%s", why);
 	KUNIT_ASSERT_EQ(test, shingle_set(e, "region_cache", "4", &why), 0);
-	KUNIT_ASSERT_EQ(test, shingle_pages_create(e, l->pages.blocks / 2, 32, &why), 0);
+	KUNIT_ASSERT_EQ(test, shingle_pages_create_for(e, l, 32, &why), 0);
 	KUNIT_ASSERT_EQ(test, e->ops->state.ready(e, &why), 0);
 	/* Of pages there is no want. */
 	e->pages->most = 8;

@@ -224,6 +224,8 @@ class StlSet(Linear):
         out["journal"] = (where, *plan["journal"])
         out["checkpoint"] = (where, plan["ckpt"][0][0], 2 * geo.ckpt)
         out["superblock"] = (where, 0, 1)
+        if plan.get("pages"):
+            out["pages"] = (where, *plan["pages"])
         return out
 
     def headers(self, geo):
@@ -311,6 +313,23 @@ class StlSet(Linear):
         return device.status(noflush=True).split()[-1]
 
 
+def data_only(plan, geo):
+    """There are no bands but those of data, which present what the geometry says."""
+    plan["groups"] = [g for g in plan["groups"] if g[4]]
+    plan["logical"] = geo.logical
+
+
+def add_pages(plan, apart, pages):
+    """Blocks for pages of the map, in front of the last superblock: of a metadata device
+    that grows by them, or at the tail that was left for them."""
+    if apart:
+        start = plan["devs"][2] - 1
+        plan["devs"][2] += pages
+    else:
+        start = plan["devs"][0] - 1 - pages
+    plan["pages"] = (start, pages)
+
+
 class StlFull(StlSet):
     """The fully-associative layer: what a geometry calls cache bands are log
     bands here, in each of the zones."""
@@ -339,8 +358,7 @@ class StlFull(StlSet):
         zone, provision, zones = self._zones(geo)
         plan = super()._plan(geo.but(data=geo.data + zones * provision,
                                      cache=0, staging=0, cache_on="same"))
-        plan["groups"] = [g for g in plan["groups"] if g[4]]
-        plan["logical"] = geo.logical
+        data_only(plan, geo)
         plan["params"] = struct.pack("<IIII", zone, provision,
                                      max(geo.cache, 1), 0)
         return plan
@@ -560,26 +578,17 @@ class Tiler(StlSet):
         beside = geo.track // geo.columns if geo.columns else 1
         plan = super()._plan(geo.but(band=places * beside, data=(geo.data + 1) // beside,
                                      tail=geo.tail if apart else geo.tail + pages))
-        plan["groups"] = [g for g in plan["groups"] if g[4]]
-        plan["logical"] = geo.logical
+        data_only(plan, geo)
         rows = 0 if geo.track else next(r for r in (8, 4, 2, 5, 3, 1) if places % r == 0)
         plan["params"] = struct.pack("<IIII", rows, 0, over, 1)
-        if apart:
-            start = plan["devs"][2] - 1
-            plan["devs"][2] += pages
-        else:
-            start = plan["devs"][0] - 1 - pages
-        plan["pages"] = (start, pages)
+        add_pages(plan, apart, pages)
         return plan
 
     def sizes(self, geo):
         return super().sizes(self._fit(geo))
 
     def areas(self, geo):
-        geo = self._fit(geo)
-        out = super().areas(geo)
-        out["pages"] = ("meta" if geo.meta == "separate" else "data", *self._plan(geo)["pages"])
-        return out
+        return super().areas(self._fit(geo))
 
     def headers(self, geo):
         return super().headers(self._fit(geo))
@@ -631,8 +640,7 @@ class Comb(StlSet):
         pitch = geo.track * geo.head if geo.track else 2
         teeth = geo.logical // 3 * 4 + geo.logical % 3
         plan = super()._plan(geo.but(band=pitch + 1, data=teeth, cache=0, staging=0))
-        plan["groups"] = [g for g in plan["groups"] if g[4]]
-        plan["logical"] = geo.logical
+        data_only(plan, geo)
         plan["params"] = struct.pack("<I", pitch)
         return plan
 
@@ -670,21 +678,10 @@ class Paged(StlSet):
         pages = 2 * 2 * geo.data
         plan = super()._plan(geo.but(band=geo.band // 3 * 4, data=2 * geo.data, cache=0,
                                      staging=0, tail=0 if apart else pages))
-        plan["groups"] = [g for g in plan["groups"] if g[4]]
-        plan["logical"] = geo.logical
+        data_only(plan, geo)
         plan["params"] = b""
-        if apart:
-            start = plan["devs"][2] - 1
-            plan["devs"][2] += pages
-        else:
-            start = plan["devs"][0] - 1 - pages
-        plan["pages"] = (start, pages)
+        add_pages(plan, apart, pages)
         return plan
-
-    def areas(self, geo):
-        out = super().areas(geo)
-        out["pages"] = ("meta" if geo.meta == "separate" else "data", *self._plan(geo)["pages"])
-        return out
 
     def check(self, paths, geo):
         return run(SHINGLE + "-toys", "check", *self._devices(paths, geo), ok=None)
