@@ -77,7 +77,7 @@ struct format_args {
 	"                        then left out, and other options count for more than it\n" \
 	"  --scale N             with --preset: all capacities divided by N, bands as they are\n" \
 	"  --band SIZE           data in a band (default 30M, rounded to whole tracks);\n" \
-	"                        of imr a band is a track\n" \
+	"                        of imr a band is a track; of tiler, with --rows, so many\n" \
 	"  --cache-band SIZE     length of a band of the cache (default: as --band)\n" \
 	"  --cache DEV           put the persistent cache and staging on another device\n" \
 	"  --cache-size N        size of the cache: N% of all bands (default 5%),\n" \
@@ -194,22 +194,46 @@ static const char *last_given(const struct format_args *a, const char *name)
 	return NULL;
 }
 
+/* Rows of regions, from which a band's length follows in the place of the preset's; or NULL. */
+static const char *rows_instead(const struct format_args *a)
+{
+	if (!a->preset || !a->preset->least_bands || last_given(a, "band"))
+		return NULL;
+	return last_given(a, "rows");
+}
+
+/* By what is given beside a preset; 0 blocks for its own. */
+static bool band_wanted(const struct format_args *a, u64 *blocks)
+{
+	const char *band = last_given(a, "band"), *rows = rows_instead(a);
+
+	*blocks = 0;
+	if (band)
+		return parse_blocks("--band", band, 1, U32_MAX, blocks);
+	if (rows && !parse_number("--rows", rows, 0, U16_MAX, blocks))
+		return false;
+	*blocks *= PRESET_TRACK_BLOCKS;
+	return true;
+}
+
 /* Options of the preset at @scale, then those of the command line. */
 static bool take_options(struct format_args *a, u64 scale, char *why)
 {
-	const char *band = last_given(a, "band");
+	const char *rows = rows_instead(a);
 	struct preset_option *o = a->of_preset;
-	u64 band_blocks = 0;
+	u64 band_blocks;
 	u32 i;
 
 	if (a->preset) {
-		if (band && !parse_blocks("--band", band, 1, U32_MAX, &band_blocks))
+		if (!band_wanted(a, &band_blocks))
 			return false;
 		if (preset_options(a->preset, scale, band_blocks, o, why)) {
 			fail("%s", why);
 			return false;
 		}
 		for (; o->name; o++) {
+			if (rows && !strcmp(o->name, "band"))
+				continue;
 			if (!layout_option(a, o->name, o->value))
 				return false;
 		}
@@ -342,15 +366,14 @@ static u64 least_fit(const struct format_args *a, const struct engine_row *row, 
 static void preset_too_large(const struct format_args *a, const struct engine_row *row,
 			     const char *why)
 {
-	const char *band = last_given(a, "band");
-	u64 have = a->req.medium[SHINGLE_DEV_DATA].blocks, need, scale, most, v = 0;
+	u64 have = a->req.medium[SHINGLE_DEV_DATA].blocks, need, scale, most, v;
 	char data[96] = "", fits[64] = "";
 
 	need = least_fit(a, row, have, 4 * a->preset->bands * a->preset->band_blocks, false);
 	if (need > have)
 		snprintf(data, sizeof(data), "; %s needs a DATA of at least %llu MiB",
 			 a->preset->name, DIV_ROUND_UP(need, 256ULL));
-	if (band && !parse_blocks("--band", band, 1, U32_MAX, &v))
+	if (!band_wanted(a, &v))
 		return;
 	most = preset_max_scale(a->preset, v);
 	scale = least_fit(a, row, a->scale, most, true);
@@ -395,6 +418,10 @@ static bool plan(struct format_args *a, struct image *img)
 		     img->row->ops->name);
 		return false;
 	}
+	if (!a->req.band_blocks && img->row->band)
+		a->req.band_blocks =
+			img->row->band(&img->l,
+				       plan_longest_track(&a->req.medium[SHINGLE_DEV_DATA]));
 	err = plan_layout(&a->req, &img->l, why);
 	if (err) {
 		if (err == -ENOSPC && a->preset)

@@ -35,7 +35,10 @@ static void tell(const struct preset *p, const struct preset_option *opt, u64 sc
 		printf(" --set %s", p->keys[i]);
 	say("%s", p->flash ? " --cache DEV" : "");
 	say("  takes    %llu bands, %s%s", bands, blocks_text(bands * p->band_blocks).s,
-	    p->zone_bands ? "" : p->flash ? ", and its cache on DEV" : ", and its cache");
+	    p->rows ? " on tracks of 2 MiB" : p->zone_bands || p->least_bands ? "" :
+	    p->flash ? ", and its cache on DEV" : ", and its cache");
+	if (p->least_bands)
+		say("  map      in pages that are written all over: on shingled tracks it needs --meta DEV,\n           or a medium whose first tracks are conventional");
 	if (p->doc)
 		say("  risk     %s", p->doc);
 }
@@ -63,6 +66,7 @@ static void tell_json(const struct preset *p, const struct preset_option *opt, u
 	json_u64(j, "scale", scale);
 	json_u64(j, "max_scale", preset_max_scale(p, 0));
 	json_bool(j, "needs_cache_device", p->flash);
+	json_bool(j, "needs_conventional_tracks_or_meta", p->least_bands);
 	json_open(j, "options", '{');
 	for (; opt->name; opt++)
 		json_str(j, opt->name, opt->value);
@@ -85,23 +89,28 @@ static int list(u64 scale, bool machine)
 	struct preset_option opt[PRESET_MAX_OPTIONS];
 	const struct preset *p;
 	char why[PRESET_WHY];
+	u64 most = 0;
 	struct json j;
 	u32 i;
 
-	for (i = 0; (p = preset_by_index(i)); i++) {
-		if (preset_options(p, scale, 0, opt, why))
-			return fail("%s", why);
-	}
+	for (i = 0; (p = preset_by_index(i)); i++)
+		most = max(most, preset_max_scale(p, 0));
+	if (scale > most)
+		return fail("--scale %llu leaves too little of every preset: at most %llu", scale,
+			    most);
 	if (machine) {
 		json_begin(&j, stdout);
 		json_open(&j, NULL, '[');
 	}
 	for (i = 0; (p = preset_by_index(i)); i++) {
-		preset_options(p, scale, 0, opt, why);
-		if (machine)
+		bool there = !preset_options(p, scale, 0, opt, why);
+
+		if (there && machine)
 			tell_json(p, opt, scale, &j);
-		else
+		else if (there)
 			tell(p, opt, scale);
+		else
+			fprintf(stderr, "shingle: %s\n", why);
 	}
 	if (machine) {
 		json_close(&j, ']');

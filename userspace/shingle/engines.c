@@ -5,6 +5,7 @@
 #include "imr-engine.h"
 #include "set-engine.h"
 #include "tiler-engine.h"
+#include "tiler-region.h"
 #ifdef SHINGLE_TOYS
 #include "paged-engine.h"
 #endif
@@ -35,13 +36,28 @@ static void stl_full_settle(struct shingle_layout *l)
 	p->provision = cpu_to_le32(provision);
 }
 
+/* Tracks of 2 MiB, where there are none. */
+#define TILER_TRACK_BLOCKS	512U
+
+/* So many rows, on the longest tracks, too. */
+static u64 tiler_band(const struct shingle_layout *l, u32 track_blocks)
+{
+	const struct tiler_params *p = (const void *)l->params;
+	u32 rows = le32_to_cpu(p->rows);
+
+	if (!track_blocks && rows)
+		track_blocks = p->columns ? TILER_TRACK_BLOCKS :
+			       min(TILER_TRACK_BLOCKS, TILER_MAX_BLOCKS / rows);
+	return (u64)rows * track_blocks;
+}
+
 static const struct engine_row engines[] = {
-	{ &stl_set_engine_ops, true, 1, false, NULL },
-	{ &stl_full_engine_ops, false, 0, false, stl_full_settle },
-	{ &imr_engine_ops, false, 0, true, NULL },
-	{ &tiler_engine_ops, false, 0, false, NULL },
+	{ &stl_set_engine_ops, true, 1, false, NULL, NULL },
+	{ &stl_full_engine_ops, false, 0, false, stl_full_settle, NULL },
+	{ &imr_engine_ops, false, 0, true, NULL, NULL },
+	{ &tiler_engine_ops, false, 0, false, NULL, tiler_band },
 #ifdef SHINGLE_TOYS
-	{ &paged_engine_ops, false, 0, false, NULL },
+	{ &paged_engine_ops, false, 0, false, NULL, NULL },
 #endif
 };
 

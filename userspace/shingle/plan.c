@@ -86,6 +86,18 @@ static u32 only_length(const struct shingle_medium *m)
 	return t.end + t.track_blocks > m->geo.blocks ? t.track_blocks : 0;
 }
 
+/* The length of the longest track, 0 if there are none. */
+u32 plan_longest_track(const struct shingle_medium *m)
+{
+	struct shingle_tracks t;
+	u32 longest = 0;
+	u64 at;
+
+	for (at = 0; shingle_medium_tracks(m, at, &t); at = t.end)
+		longest = max(longest, t.track_blocks);
+	return longest;
+}
+
 static u64 count_bands(struct shingle_room room)
 {
 	struct shingle_bands b;
@@ -128,15 +140,9 @@ static int place_bands(struct shingle_layout *l, struct shingle_room *room, enum
 
 static u64 journal_gap(const struct plan_request *req, const struct shingle_medium *m)
 {
-	struct shingle_tracks t;
-	u32 longest = 0;
-	u64 at;
-
 	if (req->head_tracks == 1)
 		return 0;
-	for (at = 0; shingle_medium_tracks(m, at, &t); at = t.end)
-		longest = max(longest, t.track_blocks);
-	return (u64)req->head_tracks * longest;
+	return (u64)req->head_tracks * plan_longest_track(m);
 }
 
 static u64 pages_of(const struct plan_request *req, const struct shingle_layout *l)

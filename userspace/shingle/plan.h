@@ -56,6 +56,7 @@ struct plan_request {
 #define PLAN_WHY	256
 
 void plan_no_tracks(struct shingle_medium *m, u64 blocks);
+u32 plan_longest_track(const struct shingle_medium *m);
 bool plan_uniform_tracks(struct shingle_medium *m, u64 blocks, u64 track_blocks, bool interlaced);
 int plan_layout(const struct plan_request *req, struct shingle_layout *l, char *why);
 

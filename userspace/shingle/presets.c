@@ -23,6 +23,7 @@ static const char *const aggressive[] = {
 static const char *const by_band[] = { "cleaning=lazy", "rmw=band", NULL };
 static const char *const unstaged[] = { "inplace", NULL };
 static const char *const safe[] = { NULL };
+static const char *const as_ever[] = { NULL };
 static const char over_doc[] =
 	"bands are cleaned by writing over them: a power cut meanwhile loses up to a band, also what was flushed long before; --no-feature inplace stages them";
 static const char unstaged_doc[] =
@@ -53,6 +54,21 @@ static const struct preset presets[] = {
 			   "512 GB, one of 16 surfaces", "15 to 40 MB" },
 		.band_blocks = 30 * MIB_BLOCKS, .bands = 16117, .log_blocks = 1220703,
 		.keys = by_band, .features = unstaged, .doc = over_doc,
+	}, {
+		.name = "ma-tiler", .target = "tiler", .source = MA,
+		.paper = { "autonomous regions", "none", "when a region is full",
+			   "static, dynamic within a region", "512 GB, one of 16 surfaces",
+			   "4,096 tracks, of which a region has 1 to 8 blocks each" },
+		.band_blocks = 4096 * PRESET_TRACK_BLOCKS, .bands = 59, .least_bands = 1,
+		.rows = 4096, .columns = 1, .keys = as_ever, .features = safe,
+	}, {
+		.name = "tiler-track", .target = "tiler",
+		.source = "none: the regions of ma-tiler, as wide as their tracks",
+		.paper = { "autonomous regions", "none", "when a region is full",
+			   "static, dynamic within a region", "512 GB, one of 16 surfaces",
+			   "64 tracks, which are a region" },
+		.band_blocks = 64 * PRESET_TRACK_BLOCKS, .bands = 3690, .least_bands = 2,
+		.keys = as_ever, .features = safe,
 	},
 };
 
@@ -109,8 +125,8 @@ const char *preset_names(char *buf, size_t size)
  * @band_blocks: blocks in a band, 0 for its own
  *
  * Context: any.  Returns the largest scale that leaves it a cache band, a block of its
- * only one and a data band, or a zone whose logs are its share; 0 if bands are too large
- * at any.
+ * only one and a data band, a zone whose logs are its share, or regions and a spare slot;
+ * 0 if bands are too large at any.
  */
 u64 preset_max_scale(const struct preset *p, u64 band_blocks)
 {
@@ -118,6 +134,8 @@ u64 preset_max_scale(const struct preset *p, u64 band_blocks)
 
 	if (p->zone_bands)
 		return p->bands * p->band_blocks / (LEAST_ZONE_BANDS * band);
+	if (p->least_bands)
+		return p->bands * p->band_blocks / (p->least_bands * band);
 	if (p->log_blocks)
 		return min(p->bands * p->band_blocks / band, (u64)p->log_blocks);
 	return p->cache_bands * p->band_blocks / band;
@@ -172,6 +190,16 @@ static void put_log(const struct preset *p, u64 scale, u64 band, struct preset_o
 	put_text(opt, "cache-location", "od");
 }
 
+/* Regions fill their bands, and what these begin with is a track. */
+static void put_regions(const struct preset *p, u64 scale, u64 band, struct preset_option **opt)
+{
+	put(opt, "bands", p->bands * p->band_blocks / (scale * band), "");
+	if (p->rows)
+		put(opt, "rows", p->rows, "");
+	if (p->columns)
+		put(opt, "columns", p->columns, "");
+}
+
 /**
  * preset_options() - a preset in layout options
  * @p: the preset
@@ -198,14 +226,18 @@ int preset_options(const struct preset *p, u64 scale, u64 band_blocks, struct pr
 			 p->band_blocks * (SHINGLE_BLOCK_SIZE / 1024));
 		return -EINVAL;
 	}
-	put(&opt, "band", band * (SHINGLE_BLOCK_SIZE / 1024), "K");
-	if (p->zone_bands)
+	if (!p->rows)
+		put(&opt, "band", band * (SHINGLE_BLOCK_SIZE / 1024), "K");
+	if (p->least_bands)
+		put_regions(p, scale, band, &opt);
+	else if (p->zone_bands)
 		put_zones(p, scale, band, &opt);
 	else if (p->log_blocks)
 		put_log(p, scale, band, &opt);
 	else
 		put_sets(p, scale, band, &opt);
-	put_text(&opt, "geometry", "pack");
+	if (!p->least_bands)
+		put_text(&opt, "geometry", "pack");
 	opt->name = NULL;
 	return 0;
 }

@@ -9,6 +9,9 @@
 #define PRESET_MAX_SCALE	1000000
 #define PRESET_WHY		256
 
+/* Where a preset counts tracks they have 2 MiB. */
+#define PRESET_TRACK_BLOCKS	512U
+
 /**
  * struct preset - a drive, at the scale of its source
  * @name: on the command line
@@ -23,6 +26,10 @@
  * @flash: the cache is on a device of its own
  * @zone_bands: bands in a zone, 0 where there are no zones
  * @log_bands: of each zone, that may hold cached blocks
+ * @least_bands: regions of tracks: a drive has no fewer of these bands; or 0
+ * @rows: of a region, which then say how long a band is: @band_blocks on tracks of
+ *	PRESET_TRACK_BLOCKS; or 0
+ * @columns: of a region, 0 for the whole track
  * @keys: of the table line, as for --set; ends with NULL
  * @features: of the table line, as for --feature; ends with NULL
  * @doc: what these risk, a sentence for who opens the drive; NULL if they risk nothing
@@ -46,6 +53,9 @@ struct preset {
 	bool flash;
 	u32 zone_bands;
 	u32 log_bands;
+	u32 least_bands;
+	u32 rows;
+	u32 columns;
 	const char *const *keys;
 	const char *const *features;
 	const char *doc;
