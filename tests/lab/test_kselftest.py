@@ -18,6 +18,8 @@ SCRIPTS = [
     ("presets.sh", "uml", "real", {"PRESET": "emulated-smr-1"}),
     ("presets.sh", "uml", "real", {"PRESET": "emulated-smr-2"}),
     ("presets.sh", "uml", "real", {"PRESET": "emulated-smr-3"}),
+    ("presets.sh", "uml", "real", {"PRESET": "ma-tiler"}),
+    ("presets.sh", "uml", "real", {"PRESET": "tiler-track"}),
     ("platter.sh", "uml", "virtual", {}),
 ]
 
