@@ -214,6 +214,36 @@ static void tiler_replays_what_is_left(struct kunit *test)
 	tiler_engine_ops.destroy(e);
 }
 
+/* What a spare slot's page said nobody misses, once it is known whose slot it is. */
+static void tiler_is_forgiven_spares(struct kunit *test)
+{
+	struct shingle_layout *l = new_layout(test, &cases[0]);
+	struct shingle_engine *e;
+	struct shingle_step step;
+	const char *why;
+	u32 spare;
+	u64 lblk;
+
+	KUNIT_ASSERT_EQ(test, tiler_engine_ops.create(&e, l, &why), 0);
+	KUNIT_ASSERT_EQ(test, shingle_pages_create(e, tiler_engine_ops.pages.nr_pages(l), 64, &why),
+			0);
+	spare = e->pages->nr_pages - 1;
+	shingle_pages_give_up(e->pages, spare);
+	shingle_pages_give_up(e->pages, 1);
+	KUNIT_ASSERT_EQ(test, tiler_engine_ops.state.ready(e, &why), 0);
+	KUNIT_EXPECT_FALSE(test, shingle_pages_forgive(e->pages, 1));
+	KUNIT_EXPECT_TRUE(test, shingle_page_lost(e, 1));
+	KUNIT_EXPECT_TRUE(test, shingle_pages_forgive(e->pages, spare));
+	KUNIT_EXPECT_FALSE(test, shingle_page_lost(e, spare));
+	/* So the first region, when it is full, is cleaned, to there. */
+	for (lblk = 0; lblk < 8; lblk++)
+		KUNIT_EXPECT_EQ(test, write_block(e, lblk % 7), 0);
+	shingle_release_all(e, 1);
+	KUNIT_EXPECT_EQ(test, e->ops->clean.next_step(e, SHINGLE_WHY_FORCED, &step), 1);
+	shingle_pages_destroy(e);
+	tiler_engine_ops.destroy(e);
+}
+
 static struct kunit_case tiler_cases[] = {
 	KUNIT_CASE(tiler_pinned_stay),
 	KUNIT_CASE_PARAM(tiler_exercise, tiler_gen_params),
@@ -221,6 +251,7 @@ static struct kunit_case tiler_cases[] = {
 	KUNIT_CASE(tiler_needs_spares),
 	KUNIT_CASE(tiler_goes_on_without_spares),
 	KUNIT_CASE(tiler_replays_what_is_left),
+	KUNIT_CASE(tiler_is_forgiven_spares),
 	{}
 };
 

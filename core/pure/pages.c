@@ -951,6 +951,31 @@ void shingle_pages_give_up(struct shingle_pages *p, u32 nr)
 }
 EXPORT_SYMBOL_GPL(shingle_pages_give_up);
 
+/**
+ * shingle_pages_forgive() - a page is lost, but is it missed?
+ * @p: pages
+ * @nr: which; it was given up
+ *
+ * For `shingle repair', too.  A page that says of no block where it is holds nothing from
+ * now on, and so will the next checkpoint say.
+ *
+ * Context: not in use, after ready(): before that nobody knows whose a page is.  Returns
+ * whether it is so.
+ */
+bool shingle_pages_forgive(struct shingle_pages *p, u32 nr)
+{
+	u64 lblk, n;
+
+	p->e->ops->pages.blocks(p->e, nr, &lblk, &n);
+	/* Of a page that waits in a frame to be given to another more is known. */
+	if (n || find(p, nr) != SHINGLE_NO_PAGE)
+		return false;
+	set_place(p->places, nr, SHINGLE_PAGE_NONE);
+	set_next(p, nr, SHINGLE_PAGE_NONE);
+	return true;
+}
+EXPORT_SYMBOL_GPL(shingle_pages_forgive);
+
 /* ------------------------------------------------------------------------
  * Blocks
  */

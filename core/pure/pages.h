@@ -253,6 +253,7 @@ bool shingle_places_encode_next(struct shingle_pages *p, bool all, u64 *cursor, 
 int shingle_places_decode(struct shingle_pages *p, u64 index, const void *buf, u32 bytes);
 void shingle_pages_found(struct shingle_pages *p, u32 nr, enum shingle_page_place place);
 void shingle_pages_give_up(struct shingle_pages *p, u32 nr);
+bool shingle_pages_forgive(struct shingle_pages *p, u32 nr);
 
 void shingle_page_seal(const struct shingle_layout *l, struct shingle_chunk *c, u32 nr,
 		       enum shingle_page_place place, u64 seq);

@@ -211,3 +211,53 @@ def test_shingled_tracks_are_refused(tmp_path):
     meta.write_bytes(bytes(BLOCK * 4096))
     tool("format", "paged", path, "--band", "64K", "--track", "32K", "--head-tracks", 2,
          "--meta", meta, "--force")
+
+
+class Regions(Image):
+    """Three of tiler, a band each, and a spare slot, in whose page is what it once held."""
+
+    def __init__(self, path):       # pylint: disable=super-init-not-called
+        self.path = path
+        path.write_bytes(bytes(BLOCK * 1024))
+        tool("format", "tiler", path, "--band", "64K", "--bands", 4, "--over-permille", 0)
+        self.sb = ondisk.read_super(self.block(0))
+        self.pages, blocks = self.sb["pages"]
+        assert blocks == 2 * 4
+        for page in (0, 3):
+            self.write_page(page, 0, struct.pack("<HHH", 0, 0, 1).ljust(4032, b"\0"))
+        self.checkpoint([(2**63 + 1, bytes([1 | 1 << 3 * 2]))])
+        tool("check", path)
+
+    def places(self):
+        """As the newest checkpoint has them."""
+        best = (0, None)
+        for start, blocks in self.sb["ckpt"]:
+            for at in range(start, start + blocks):
+                block = self.block(at)
+                seq = ondisk.HEADER.unpack_from(block)[4]
+                if block[:4] == ondisk.CHUNK and struct.unpack_from("<Q", block, 40)[0] > 2**63:
+                    best = max(best, (seq, block[56]))
+        return [best[1] >> 2 * page & 3 for page in range(4)]
+
+
+@pytest.mark.parametrize("pages", [(3,), (0,), (0, 3)])
+def test_page_that_says_of_no_block_is_given_up_for_nothing(tmp_path, pages):
+    """That of a spare slot is as if it had never been written, and can be used again."""
+    image = Regions(tmp_path / "disk")
+    for page in pages:
+        image.spoil(page, 0)
+    out = tool("check", image.path, rc=4)
+    for page in pages:
+        assert f"page {page} of the map" in out
+    out = tool("repair", image.path, "--yes", rc=1)
+    if 0 in pages:
+        assert "What will be lost: 1 pages of the map" in out and "\n  0 to 15\n" in out, out
+    else:
+        assert "Nothing will be lost" in out, out
+    if 3 in pages:
+        assert "let 1 pages of the map, which say of no block where it is, hold nothing" in out
+    assert image.places() == [LOST if 0 in pages else 1, 0, 0, 0 if 3 in pages else 1]
+    out = tool("check", image.path)
+    assert ("are lost" in out) == (0 in pages), out
+    assert image.map() == ([(0, 16, "lost"), (16, 32, "zero")] if 0 in pages else
+                           [(0, 2, "zero"), (2, 1, "mapped"), (3, 45, "zero")])

@@ -289,7 +289,7 @@ u32 check_map(struct image *img, struct findings *f)
  * check_pages() - are all pages of the map sound that the last footer names?
  * @img: recovered
  * @c: gets a line for each that is not
- * @give_up: those are given up, and no line is written
+ * @give_up: those are given up, and no line is written; @c counts those that are missed
  */
 void check_pages(struct image *img, struct check *c, bool give_up)
 {
@@ -303,9 +303,16 @@ void check_pages(struct image *img, struct check *c, bool give_up)
 
 	c->bad_pages = 0;
 	c->unread_pages = 0;
+	c->idle_pages = 0;
 	for (nr = 0; chunk && p && nr < p->nr_pages; nr++) {
 		place = shingle_place_of(p->places, nr);
 		if (place == SHINGLE_PAGE_LOST) {
+			if (give_up && shingle_pages_forgive(p, nr)) {
+				c->idle_pages++;
+				/* The recovery gave it up, when nobody knew. */
+				img->rec.pages_lost -= !!img->rec.pages_lost;
+				continue;
+			}
 			first = lost++ ? first : nr;
 			continue;
 		}
@@ -314,12 +321,17 @@ void check_pages(struct image *img, struct check *c, bool give_up)
 		err = image_read_page(img, nr, chunk);
 		if (!err)
 			continue;
-		c->bad_pages += err == -EUCLEAN || err == -ENODATA;
-		c->unread_pages += err != -EUCLEAN && err != -ENODATA;
 		if (give_up) {
 			shingle_pages_give_up(p, nr);
-			continue;
+			if (shingle_pages_forgive(p, nr)) {
+				c->idle_pages++;
+				continue;
+			}
 		}
+		c->bad_pages += err == -EUCLEAN || err == -ENODATA;
+		c->unread_pages += err != -EUCLEAN && err != -ENODATA;
+		if (give_up)
+			continue;
 		block = shingle_page_block(&img->l, nr, place);
 		finding_add(&c->found, FINDING_ERROR, block, "%s, %s",
 			    image_page_text(img, nr, text, sizeof(text)),

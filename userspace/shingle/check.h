@@ -63,6 +63,7 @@ struct slot_state {
  * @broken_map: the engine found its map broken
  * @bad_pages: pages of the map that are damaged
  * @unread_pages: pages that cannot be read for a reason that may pass
+ * @idle_pages: of the lost ones, that say of no block where it is: they hold nothing now
  */
 struct check {
 	struct findings found;
@@ -76,6 +77,7 @@ struct check {
 	u32 broken_map;
 	u32 bad_pages;
 	u32 unread_pages;
+	u32 idle_pages;
 };
 
 void finding_add(struct findings *f, enum severity severity, u64 block, const char *fmt, ...)

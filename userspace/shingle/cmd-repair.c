@@ -19,6 +19,7 @@
  * @superblock: rewrite them
  * @truncated: the journal ends at a hole: something is lost
  * @pages_lost: pages of the map are damaged: what they say is
+ * @pages_idle: pages of the map are damaged, and say of no block where it is
  */
 struct repair {
 	bool checkpoint;
@@ -26,6 +27,7 @@ struct repair {
 	bool superblock;
 	bool truncated;
 	u32 pages_lost;
+	u32 pages_idle;
 };
 
 /* What lies behind a hole, by type of record. */
@@ -143,8 +145,9 @@ static bool make_plan(struct image *img, struct check *c, struct repair *r)
 	if (img->engine->pages) {
 		check_pages(img, c, true);
 		r->pages_lost = c->bad_pages + c->unread_pages + (u32)img->rec.pages_lost;
+		r->pages_idle = c->idle_pages;
 	}
-	r->checkpoint = !c->recovered || img->rec.torn_end || r->pages_lost;
+	r->checkpoint = !c->recovered || img->rec.torn_end || r->pages_lost || r->pages_idle;
 	for (i = 0; i < 2; i++) {
 		r->checkpoint |= c->slot[i].damaged;
 		r->superblock |= c->copy[i] != COPY_SOUND;
@@ -205,6 +208,9 @@ static void tell_plan(struct image *img, const struct check *c, const struct rep
 	}
 	if (img->l.flags & SHINGLE_SB_NEEDS_CHECK)
 		say("- clear the mark needs_check");
+	if (r->pages_idle)
+		say("- let %u pages of the map, which say of no block where it is, hold nothing",
+		    r->pages_idle);
 	if (r->truncated)
 		tell_loss(img);
 	else if (img->rec.torn_end)
