@@ -21,6 +21,8 @@ static const struct tiler_case cases[] = {
 	{ "whole tracks, turning", { 64, 6, 0, 0, 8, 2, false, true, 16 }, 0, 0, 100 },
 	{ "whole tracks of which nothing is known", { 64, 6, 0, 0, 8, 4 }, 8, 0, 0 },
 	{ "no tracks", { 64, 6, 0, 0, 0, 1 }, 16, 0, 0 },
+	{ "combs of 3 on tracks shorter than usual",
+	  { 64, 4, 0, 0, 8, 3, false, true, 48, .density = 500 }, 8, 3, 100 },
 	{ "columns, half empty", { 24, 3, 0, 0, 2, 2, false, true, 8 }, 12, 1, 600 },
 };
 
@@ -84,7 +86,7 @@ static void lose(struct kunit *test, const struct tiler_case *c, const char *fea
 
 static void tiler_needs_commits(struct kunit *test)
 {
-	lose(test, &cases[5], "unsafe_reuse");
+	lose(test, &cases[6], "unsafe_reuse");
 }
 
 static void tiler_needs_spares(struct kunit *test)

@@ -21,25 +21,10 @@ static struct tiler_params params_of(const struct shingle_layout *l)
 /* The skew on all tracks of a group; false if it is not known, or not everywhere the same. */
 static bool skew_of(const struct shingle_layout *l, const struct shingle_group *g, u32 *skew)
 {
-	const struct shingle_medium *m = &l->medium[SHINGLE_DEV_DATA];
-	u64 start = shingle_pblk_block(g->start), end = start + g->nr_bands * g->stride;
-	bool any = false;
-	u32 i;
+	u64 start = shingle_pblk_block(g->start);
+	u64 end = start + (g->nr_bands - 1) * g->stride + l->band_blocks[g->role];
 
-	*skew = 0;
-	if (!m->columns)
-		return false;
-	for (i = 0; i < m->geo.nr_zones; i++) {
-		const struct platter_zone *z = &m->geo.zone[i];
-
-		if (z->start_blk >= end || z->start_blk + z->blocks <= start)
-			continue;
-		if (any && z->track_skew_units != *skew)
-			return false;
-		*skew = z->track_skew_units;
-		any = true;
-	}
-	return any;
+	return shingle_medium_skew(&l->medium[SHINGLE_DEV_DATA], start, end, g->track_blocks, skew);
 }
 
 /*

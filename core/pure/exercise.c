@@ -1963,6 +1963,7 @@ static void describe(struct shingle_layout *l, const struct shingle_exercise_sha
 {
 	struct shingle_medium *m = &l->medium[SHINGLE_DEV_DATA];
 	u32 track = shape->interlaced ? shape->band_blocks : shape->track_blocks;
+	u32 usual = track * 1000 / (shape->density ?: 1000);
 	const char *why = "";
 
 	m->blocks = l->dev_blocks[SHINGLE_DEV_DATA];
@@ -1970,10 +1971,11 @@ static void describe(struct shingle_layout *l, const struct shingle_exercise_sha
 	m->geo.head_mtracks = shape->head_tracks * 1000;
 	m->geo.surfaces = 1;
 	m->geo.nr_zones = 1;
-	m->geo.zone[0].track_blocks = track;
+	m->geo.density[0] = shape->density;
+	m->geo.zone[0].track_blocks = usual;
 	/* Of interlaced tracks saved tops are on every one here, as if bottoms lay between. */
 	m->geo.zone[0].cyls = shape->interlaced ? shape->data_bands : div_u64(m->blocks, track);
-	m->geo.zone[0].track_skew_units = shape->skew_units % (track * SHINGLE_SUB_UNITS);
+	m->geo.zone[0].track_skew_units = shape->skew_units % (usual * SHINGLE_SUB_UNITS);
 	m->columns = !WARN_ON_ONCE(shingle_medium_init(m, &why));
 }
 

@@ -86,6 +86,8 @@ struct shingle_exercise_result {
  * @skew_units: then, from a track to the next, 512-byte sectors
  * @cache_band_blocks: blocks per cache band, 0: as many as in others
  * @staging_band_blocks: blocks per staging band, 0: as many as in others
+ * @density: the surface has so many per mille of its zone's blocks on a track, 0: all;
+ *	500 or 250
  */
 struct shingle_exercise_shape {
 	u32 band_blocks;
@@ -99,6 +101,7 @@ struct shingle_exercise_shape {
 	u32 skew_units;
 	u32 cache_band_blocks;
 	u32 staging_band_blocks;
+	u32 density;
 };
 
 void shingle_exercise_layout(struct shingle_layout *l, const struct shingle_engine_ops *ops,

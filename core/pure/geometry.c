@@ -391,6 +391,34 @@ void platter_geo_length(const struct platter_geo *geo, u64 blk, u64 *start, u64 
 }
 
 /**
+ * platter_geo_skew - from a track to the next, of a zone's tracks of one length
+ * @geo: an initialised geometry
+ * @z: one of its zones
+ * @track_blocks: the length
+ * @skew_units: set to the angular shift
+ *
+ * Context: any; O(surfaces).
+ * Return: false if no surface has such tracks there, or the surfaces that have differ.
+ */
+bool platter_geo_skew(const struct platter_geo *geo, const struct platter_zone *z,
+		      u32 track_blocks, u32 *skew_units)
+{
+	bool any = false;
+	u32 s, skew;
+
+	for (s = 0; s < geo->surfaces; s++) {
+		if (surface_track_blocks(geo, z, s) != track_blocks)
+			continue;
+		skew = surface_skew_units(geo, z, s, z->track_skew_units);
+		if (any && skew != *skew_units)
+			return false;
+		*skew_units = skew;
+		any = true;
+	}
+	return any;
+}
+
+/**
  * platter_geo_lengths - how often tracks may change their length
  * @geo: an initialised geometry
  *

@@ -143,6 +143,8 @@ void platter_geo_pos(const struct platter_geo *geo, u64 blk, struct platter_pos 
 void platter_geo_length(const struct platter_geo *geo, u64 blk, u64 *start, u64 *end,
 			u32 *track_blocks);
 u64 platter_geo_lengths(const struct platter_geo *geo);
+bool platter_geo_skew(const struct platter_geo *geo, const struct platter_zone *z,
+		      u32 track_blocks, u32 *skew_units);
 int platter_geo_block(const struct platter_geo *geo, u32 cyl, u32 surface,
 		      u32 sector, u64 *blk);
 u32 platter_geo_angle_ns(const struct platter_geo *geo,

@@ -115,6 +115,39 @@ bool shingle_medium_is_conventional(const struct shingle_medium *m, u64 block, u
 }
 
 /**
+ * shingle_medium_skew() - from a track to the next, of a stretch of tracks of one length
+ * @m: the medium
+ * @start: first block
+ * @end: first block behind
+ * @track_blocks: the length
+ * @skew_units: result, in 512-byte sectors
+ *
+ * Context: any.  Returns false if it is not known, or not everywhere the same, or if these
+ * are not the tracks that the medium has there.
+ */
+bool shingle_medium_skew(const struct shingle_medium *m, u64 start, u64 end, u32 track_blocks,
+			 u32 *skew_units)
+{
+	bool any = false;
+	u32 i, skew;
+
+	*skew_units = 0;
+	for (i = 0; m->columns && i < m->geo.nr_zones; i++) {
+		const struct platter_zone *z = &m->geo.zone[i];
+
+		if (z->start_blk >= end || z->start_blk + z->blocks <= start)
+			continue;
+		if (!platter_geo_skew(&m->geo, z, track_blocks, &skew) ||
+		    (any && skew != *skew_units))
+			return false;
+		*skew_units = skew;
+		any = true;
+	}
+	return any;
+}
+EXPORT_SYMBOL_GPL(shingle_medium_skew);
+
+/**
  * shingle_medium_after_write() - first block that a write leaves alone
  * @m: the medium
  * @head_tracks: width of the write head

@@ -81,6 +81,8 @@ bool shingle_medium_tracks(const struct shingle_medium *m, u64 block, struct shi
 u64 shingle_medium_track_start(const struct shingle_medium *m, u64 block);
 bool shingle_medium_is_conventional(const struct shingle_medium *m, u64 block, u64 n);
 u64 shingle_medium_after_write(const struct shingle_medium *m, u32 head_tracks, u64 last);
+bool shingle_medium_skew(const struct shingle_medium *m, u64 start, u64 end, u32 track_blocks,
+			 u32 *skew_units);
 u64 shingle_take_bands(struct shingle_room *room, u64 want, struct shingle_bands *b);
 void shingle_medium_encode(const struct shingle_medium *m, struct shingle_disk_medium *d);
 int shingle_medium_decode(const struct shingle_disk_medium *d, u64 blocks,

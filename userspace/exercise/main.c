@@ -111,6 +111,9 @@ static void draw_tiler(u32 *rng, struct shingle_exercise_shape *shape, struct sh
 	if (shape->track_blocks && !draw(rng, 0, 3))
 		shape->band_blocks += draw(rng, 0, track - 1);
 	shape->data_bands = le32_to_cpu(p.spares) / slots + draw(rng, 2, 7);
+	/* Of a surface that is not the usual one the skew is another, too. */
+	if (shape->track_blocks && !draw(rng, 0, 3))
+		shape->density = 500;
 	shingle_exercise_layout(l, &tiler_engine_ops, shape, &p, sizeof(p));
 }
 
