@@ -426,7 +426,8 @@ static bool engine_release(struct shingle_engine *e, u64 seq)
 		}
 		return true;
 	}
-	while (s->nr_pending && s->released < spares + s->nr_residents) {
+	end = min(spares + s->nr_residents, s->released + SHINGLE_WALK);
+	while (s->nr_pending && s->released < end) {
 		struct tiler_resident *res = &s->resident[s->released++ - spares];
 
 		if (!res->pending)
@@ -435,6 +436,8 @@ static bool engine_release(struct shingle_engine *e, u64 seq)
 		tiler_settle(s, res);
 		return true;
 	}
+	if (s->nr_pending && s->released < spares + s->nr_residents)
+		return true;
 	s->released = 0;
 	return false;
 }

@@ -13,8 +13,8 @@
  *
  * Nothing is given up until the flip, so the steps before it need no sync of their own.
  * The thesis cleans under pressure only.  Who asks for a clean, or for one when the host is
- * quiet, gets the regions in memory whose log is full and that are not all valid: after
- * that they have room again, so it ends.
+ * quiet, gets the regions in memory whose log is full and that are not all valid.  After
+ * that they have room again, so it ends, unless the host goes on to fill them.
  */
 #include "tiler-state.h"
 
@@ -22,6 +22,10 @@
  * Which region
  */
 
+/*
+ * All that are in memory are looked at, region_cache of them: a few words each, and of 4,096
+ * at most.  Nobody asks in parts, for 0 says that there is none.
+ */
 static u32 full_resident(const struct tiler *s)
 {
 	u32 i;

@@ -95,7 +95,7 @@ bool tiler_is_schedulable(const struct tiler_region *r, u32 paro)
 	return schedulable_cells(r, tiler_cell(r->shape, paro)) & 1;
 }
 
-/* The first schedulable cell in [@from, @to), or @to.  At most 1024 * k words are looked at. */
+/* The first schedulable cell in [@from, @to), or @to: 2 * k words are read for each 64 cells. */
 static u32 next_schedulable(const struct tiler_region *r, u32 from, u32 to)
 {
 	unsigned long bits;
@@ -108,7 +108,10 @@ static u32 next_schedulable(const struct tiler_region *r, u32 from, u32 to)
 	return to;
 }
 
-/* A turn from the cursor on, round and round. */
+/*
+ * A turn from the cursor on, round and round.  It is in two parts, each of which may begin or
+ * end inside of 64 cells: they are 1,025 times 64 at most, and 2,050 * k words are read.
+ */
 static bool find_schedulable(const struct tiler_region *r, u32 *cell)
 {
 	u32 blocks = tiler_blocks(r->shape);
