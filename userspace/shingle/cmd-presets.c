@@ -37,8 +37,10 @@ static void tell(const struct preset *p, const struct preset_option *opt, u64 sc
 	say("  takes    %llu bands, %s%s", bands, blocks_text(bands * p->band_blocks).s,
 	    p->rows ? " on tracks of 2 MiB" : p->zone_bands || p->least_bands ? "" :
 	    p->flash ? ", and its cache on DEV" : ", and its cache");
-	if (p->least_bands)
-		say("  map      in pages that are written all over: on shingled tracks it needs --meta DEV,\n           or a medium whose first tracks are conventional");
+	if (p->least_bands) {
+		say("  map      in pages that are written all over: on shingled tracks it needs --meta DEV,");
+		say("           or a medium whose first tracks are conventional");
+	}
 	if (p->doc)
 		say("  risk     %s", p->doc);
 }
