@@ -19,6 +19,8 @@ SUPER = struct.Struct("<II16s32sQ3Q2Q2Q2QQII4xIQ")
 GROUP = struct.Struct("<QQQIHHI4x")
 FOOT = struct.Struct("<QQQII")
 PART = struct.Struct("<II16s32sQIIQ")
+MEDIUM = struct.Struct("<QHHHHH2xI")
+ZONE = struct.Struct("<IIII")
 DATA, CACHE, STAGING = 0, 1, 2              # roles
 DEV_DATA, DEV_CACHE, DEV_META = 0, 1, 2
 ROLES = ("data", "cache", "staging")
@@ -66,8 +68,9 @@ def sound(block, magic=None):
 
 def superblock(uuid, seq, at, *, engine, logical, devs, ckpt, journal, gap=0,
                head=1, band, media=0, groups, params=b"", stretch=0, flags=0,
-               version=VERSION, pages=(0, 0)):
-    """groups: [(role, dev, start, stride, bands, track)]; band: length by role"""
+               version=VERSION, pages=(0, 0), medium=None):
+    """groups: [(role, dev, start, stride, bands, track)]; band: length by role;
+    medium: what is known of DATA's"""
     body = SUPER.pack(version, flags, engine.encode(), b"", logical, *devs,
                       *ckpt[0], *ckpt[1], *journal, gap, head, len(groups),
                       media, 1700000000)
@@ -79,7 +82,15 @@ def superblock(uuid, seq, at, *, engine, logical, devs, ckpt, journal, gap=0,
     for i, (role, dev, start, stride, bands, track) in enumerate(groups):
         GROUP.pack_into(raw, 512 + i * GROUP.size, start, stride, bands,
                         track, role, dev, band[role])
+    if medium:
+        raw[1152:1152 + len(medium)] = medium
     return seal(raw, SB, uuid, at, seq)
+
+
+def smr(blocks, track, skew, head):
+    """A shingled medium of one surface and one zone, its columns known."""
+    out = MEDIUM.pack(blocks, 1, 1, 1, 1, 0, head * 1000) + struct.pack("<H", 1000)
+    return out.ljust(88, b"\0") + ZONE.pack(blocks // track, track, blocks // track, 8 * skew)
 
 
 def member(uuid, at, *, engine, dev, blocks, version=VERSION,

@@ -554,7 +554,7 @@ def cases(target, options):
                                           features=("inplace",))
         out.append((f"raw inplace seed {seed}", lambda ctx: raw(
             ctx, geo, seed, ops // 2, between, share)))
-    if target.destroys(GEOMETRIES["replay"][0]):
+    if target.shown_by:
         geo = GEOMETRIES["replay"][0].but(band=8, cache=6)
         tried = {}
         for feature in target.unsafe:

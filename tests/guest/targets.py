@@ -37,8 +37,10 @@ class Geometry:
     ckpt: int = 8           # blocks in a checkpoint slot
     tops: bool = False      # metadata on tops, slots on several of them each
     tail: int = 0           # blocks after the last band
-    full: bool = False      # of a region all is presented
+    places: int = 0         # of a region, 0: a third more than it presents
     columns: int = 0        # blocks of a region on each track, 0: all of them
+    skew: int = None        # blocks by which a track is turned against the one before,
+                            # None: which columns blocks are in is the medium's to say
     medium: str = "ram"     # see bench.Pool
     options: tuple = ()     # key words of the table line: (("commit_ms", 0),)
     features: tuple = ()
@@ -79,6 +81,7 @@ class Linear:
     gathers = False         # keeps writes until many can be written together
     cleans = True           # band by band, and counts them
     medium = "smr"          # of platter, that it is for
+    forgets_blocks = False  # each block of a discard, not whole bands
     paged = False           # its map is in pages, and no block is away from home
     streams = False         # a sequential fill costs nothing beyond itself
     cleans_when_idle = False
@@ -528,13 +531,13 @@ class Imr(StlSet):
 
 
 class Tiler(StlSet):
-    """Autonomous regions.  What a geometry calls a band is what a region presents, of
-    whole tracks: three quarters of its blocks, or all if it is full.  There is one slot
-    more."""
+    """Autonomous regions.  What a geometry calls a band is what a region presents.
+    There is one slot more."""
     name = "tiler"
     modules = ("dm-shingle", "dm-tiler")
     features = ("unsafe_reuse", "unsafe_inplace")
     unsafe = features
+    forgets_blocks = True
     paged = True
     cleans = False
     keys = (("map_cache_kb", 64), ("region_cache", 5), ("lazy", "off"), ("idle_ms", 7),
@@ -544,7 +547,7 @@ class Tiler(StlSet):
     tight = (("map_cache_kb", 32), ("region_cache", 4))
     variants = {
         "replay": (Geometry("tight", band=12, data=20, journal=48, options=tight),
-                   Geometry("full", band=10, data=12, journal=48, full=True),
+                   Geometry("full", band=10, data=12, journal=48, places=10),
                    Geometry("wide", band=24, data=8, journal=48, track=8, head=3,
                             meta="separate", options=(*tight, ("lazy", "off")))),
         # Combs beside each other on the same tracks, of one block and of several.
@@ -564,10 +567,9 @@ class Tiler(StlSet):
 
     @staticmethod
     def _blocks(geo):
-        """Places of a region, a third more than it presents or so, and of each 1000 of
-        these how many more."""
+        """Places of a region, in whole rows, and of each 1000 how many are not presented."""
         row = geo.columns or geo.track or 1
-        places = geo.band if geo.full else -(-(geo.band + max(geo.band // 3, 1)) // row) * row
+        places = geo.places or -(-(geo.band + max(geo.band // 3, 1)) // row) * row
         return places, -(-1000 * (places - geo.band) // places)
 
     def _plan(self, geo):
@@ -576,13 +578,29 @@ class Tiler(StlSet):
         places, over = self._blocks(geo)
         pages = 2 * (geo.data + 1) * -(-geo.band // 2016)
         beside = geo.track // geo.columns if geo.columns else 1
-        plan = super()._plan(geo.but(band=places * beside, data=(geo.data + 1) // beside,
+        zone = places // geo.columns * geo.track if geo.columns else places
+        plan = super()._plan(geo.but(band=zone, data=(geo.data + 1) // beside,
                                      tail=geo.tail if apart else geo.tail + pages))
         data_only(plan, geo)
         rows = 0 if geo.track else next(r for r in (8, 4, 2, 5, 3, 1) if places % r == 0)
-        plan["params"] = struct.pack("<IIII", rows, 0, over, 1)
+        plan["params"] = struct.pack("<IIII", rows, geo.columns, over, 1)
+        if geo.skew is not None:
+            plan["medium"] = ondisk.smr(plan["devs"][0] // geo.track * geo.track, geo.track,
+                                        geo.skew, geo.head)
         add_pages(plan, apart, pages)
         return plan
+
+    def destroys(self, geo):
+        """What lies under one angle on the tracks behind it; of a medium that does not
+        say so, as if there were no skew."""
+        blocks, track = self._plan(geo)["devs"][0], geo.track
+
+        def gone(block):
+            row, column = divmod(block, track)
+            rows = range(row + 1, min(row + geo.head, blocks // track))
+            return [(r * track + (column - (r - row) * (geo.skew or 0)) % track, 1)
+                    for r in rows]
+        return gone if track and geo.head > 1 else None
 
     def sizes(self, geo):
         return super().sizes(self._fit(geo))
@@ -597,8 +615,8 @@ class Tiler(StlSet):
         return super().begins(self._fit(geo))
 
     def format(self, paths, geo):
-        """What lies under one angle the tool asks the medium."""
-        if not geo.columns:
+        """What lies under one angle the tool asks the medium, if nobody else says so."""
+        if not geo.columns or geo.skew is not None:
             super().format(paths, self._fit(geo))
             return
         places, over = self._blocks(geo)
