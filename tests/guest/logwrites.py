@@ -85,9 +85,9 @@ class Disk:
     """What a disk with a volatile cache may hold, entry by entry.
 
     solid: surely on the medium.  pending: [(block, data of it)] in the cache,
-    of which a power cut may take any, block by block.  With @destroys, which
-    says of a block what stretches are gone when it is written, the cache comes
-    to the medium in any order.
+    of which a power cut may take any, block by block.  @destroys says of a block
+    what stretches are gone when it is written; with @rng the cache comes to the
+    medium in any order, else in that of the writes.
     """
 
     def __init__(self, log, blocks, destroys=None, rng=None):
@@ -128,7 +128,7 @@ class Disk:
 
     def _any_order(self, pending):
         """Of one block the last one stays the last."""
-        if not self.destroys:
+        if not self.rng:
             return pending
         order = list(range(len(pending)))
         self.rng.shuffle(order)

@@ -67,6 +67,13 @@ def destroys(target, geo):
         if at <= block < at + size else []
 
 
+def medium(ctx, geo, log, blocks, rng):
+    """The disk that the log was written to.  A drive whose tracks are shingled keeps what
+    is in its cache in order where the head destroys something, see torn.py."""
+    return Disk(log, blocks, destroys(ctx.target, geo),
+                rng if ctx.target.medium == "imr" else None)
+
+
 class Recorder:
     """The target over log-writes, from its format on."""
 
@@ -193,22 +200,54 @@ def forgetful(dev, mark, blocks, _rng, ops, _in_place, _lie, n=8):
         dev.write(start, model.data(op))
         model.ack(op)
 
-    def flush():
-        sent = model.tick()
-        dev.flush()
-        mark(model.flushed(sent))
-
     half = blocks // 2 // n * n
     for start in range(0, half, n):
         put(start)
-    flush()
+    _flush(dev, model, mark)
     for start in range(0, min(half, ops * n), n):
         op = model.submit(start, n, zero=True, soft=True)
         dev.discard(start, n)
         model.ack(op)
         put(half + start)
-        flush()
+        _flush(dev, model, mark)
     return model
+
+
+def updates(dev, mark, blocks, _rng, _ops, _in_place, _lie):
+    """Pairs: written and flushed, twice more, and the first once more.  Of regions of six
+    rows in one column that is lazily to row 0; what was flushed is in rows 0 and 1."""
+    model = Model(blocks)
+    for a in range(0, 8, 2):
+        _put(dev, model, a, a + 1)
+        _flush(dev, model, mark)
+        _put(dev, model, a, a + 1, a, a + 1, a)
+        _flush(dev, model, mark)
+    return model
+
+
+def rows(dev, mark, blocks, _rng, _ops, _in_place, _lie, n=5):
+    """Runs of @n: the first block, all, flushed, and one more, which begins a clean where
+    regions are a block longer: from rows 1 on to rows 0 on, if that is in place."""
+    model = Model(blocks)
+    for a in range(0, 4 * n, n):
+        _put(dev, model, a, *range(a, a + n))
+        _flush(dev, model, mark)
+        _put(dev, model, a + 1)
+        _flush(dev, model, mark)
+    return model
+
+
+def _put(dev, model, *blocks):
+    for b in blocks:
+        op = model.submit(b, 1)
+        dev.write(b, model.data(op))
+        model.ack(op)
+
+
+def _flush(dev, model, mark):
+    sent = model.tick()
+    dev.flush()
+    mark(model.flushed(sent))
 
 
 def _blocks(dev, start, n):
@@ -352,7 +391,7 @@ def raw(ctx, geo, seed, ops, between, share=1.0, lie=False, mutate=None,
     bypassed = recorder.stack.bypassed()
     log = recorder.finish()
     recorded = time.monotonic() - begin
-    disk = Disk(log, recorder.blocks, destroys(ctx.target, geo), rng)
+    disk = medium(ctx, geo, log, recorder.blocks, rng)
     disk.solid[:] = recorder.before
     player = Player(ctx, geo, recorder.blocks)
     tally = Tally(limit)
@@ -396,7 +435,7 @@ def tear(rng, image):
     return image
 
 
-LOADS = {"workload": workload, "forgetful": forgetful}
+LOADS = {"workload": workload, "forgetful": forgetful, "updates": updates, "rows": rows}
 
 
 # ext4 on top: what was fsynced is found again.
@@ -494,7 +533,7 @@ def ext4(ctx, geo, seed, ops, share):
         run("umount", "/tmp/record")
     status = recorder.stack.device.status(noflush=True)
     log = recorder.finish()
-    disk = Disk(log, recorder.blocks, destroys(ctx.target, geo), rng)
+    disk = medium(ctx, geo, log, recorder.blocks, rng)
     disk.solid[:] = recorder.before
     player = Player(ctx, geo, recorder.blocks)
     tally = Tally(5)
