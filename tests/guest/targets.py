@@ -552,6 +552,7 @@ class Tiler(StlSet):
     # As few frames and regions in memory as can be.
     tight = (("map_cache_kb", 32), ("region_cache", 4))
     lazily = ("tiler_log_blocks", "tiler_lazy_blocks", "tiler_moved_blocks")
+    paging = ("map_page_reads", "map_page_writes", "tiler_cleans")
     variants = {
         "replay": (Geometry("tight", band=12, data=20, journal=48, options=tight),
                    Geometry("full", band=10, data=12, journal=48, places=10),
@@ -565,6 +566,12 @@ class Tiler(StlSet):
                             head=3, skew=3, meta="separate", options=tight, raises=lazily),
                    Geometry("turned", band=12, places=24, data=3, journal=48, track=4, head=3,
                             skew=1, meta="separate", raises=lazily)),
+        # With more pages than frames, and so many writes that no log is long enough.
+        "ledger": (Geometry("combs", band=24, places=32, data=39, cache=30, track=16, columns=4,
+                            head=3, skew=5, meta="separate", ckpt=32, journal=48,
+                            options=tight, raises=(*lazily, *paging)),
+                   Geometry("samepages", band=32, places=32, data=40, ckpt=32, journal=48,
+                            options=tight, raises=paging)),
         # Combs beside each other on the same tracks, of one block and of several.
         "fio-platter": (Geometry("combs", band=48, data=119, track=16, head=3, columns=4,
                                  meta="separate", ckpt=64, journal=64, options=tight),
