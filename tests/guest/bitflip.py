@@ -6,7 +6,8 @@ After a clean close one bit is flipped.  If it was in a block that counts,
 `shingle check` must say so; activation may then refuse, or find everything
 right all the same (there are two superblocks), or, when the newest journal
 transaction was hit, come back with an older state: a damaged end of the
-journal looks like one that a power cut tore.  It may never show anything that
+journal looks like one that a power cut tore.  What a page of a map said cannot be
+read any more, or is known from the journal.  It may never show anything that
 was not once written to that block.  `shingle repair` must then lead to a
 device that check finds clean, or say that it cannot.
 
@@ -109,10 +110,24 @@ class Patient:
             out[first + pos] = "journal"
             last = first + pos
             pos = (pos + 1) % length
+        if "pages" in areas:
+            out.update(dict.fromkeys(self.pages(newest), "page"))
         return out
 
+    def pages(self, newest):
+        """Where the last of these checkpoints says that pages are."""
+        _, start, blocks = self.ctx.target.areas(self.geo)["pages"]
+        places = ondisk.places(newest, self.block, blocks // 2)
+        return [start + 2 * page + place - 1 for page, place in places.items()]
+
+    def name(self, at):
+        """Of a page of the map."""
+        _, start, _ = self.ctx.target.areas(self.geo)["pages"]
+        return f"page {(at - start) // 2} of the map"
+
     def look(self, exact, strangers=False):
-        """Activates if it will; 'refused', 'right', or 'older'.
+        """Activates if it will; 'refused', 'right', 'unreadable' if that is so of
+        something and all else is right, or 'older'.
 
         strangers: a block may hold what was written to another one."""
         try:
@@ -124,13 +139,13 @@ class Patient:
             expect(said, "refused without a word in the log")
             return "refused"
         try:
-            right = True
+            right = readable = True
             with self.stack.blk() as dev:
                 for b in range(self.geo.logical):
                     try:
                         data = dev.read(b)
                     except OSError:
-                        right = False
+                        readable = False
                         continue
                     version, why = read_stamp(data, b)
                     if strangers and why.startswith("the content of"):
@@ -143,13 +158,15 @@ class Patient:
             self.stack.verify()
         finally:
             self.stack.close()
-        expect(right or not exact, "an older state, and check had no "
-                                   "objection")
-        return "right" if right else "older"
+        expect(right and readable or not exact, "an older state, and check had no "
+                                                "objection")
+        return "older" if not right else "right" if readable else "unreadable"
 
-    def check(self):
+    def check(self, names=""):
+        """What check ends with; of what it finds it says all @names."""
         status, text = self.ctx.target.check(self.stack.paths, self.geo)
         expect(status in (0, 4, 8), f"check ended with {status}: {text}")
+        expect(not status or names in text, f"not a word of {names}: {text}")
         return status
 
     def repair(self):
@@ -179,12 +196,13 @@ def flips(ctx, geo, seed, kinds, per_block):
             data[bit // 8] ^= 1 << bit % 8
             patient.reset()
             patient.put(at, data, which)
-            status = patient.check()
             what = f"{kind} in block {at}, bit {bit}"
             try:
+                status = patient.check(patient.name(at) if kind == "page" else "")
                 expect(status, "check found nothing")
                 ctx.kernel()
                 saw = patient.look(False)
+                expect(saw != "unreadable" or kind == "page", "some of it cannot be read")
                 if saw == "older":
                     expect(kind == "journal", "an older state")
                     expect(any("is damaged and dropped" in line for line in ctx.kernel()),
@@ -209,7 +227,7 @@ def dead(ctx, geo, seed, count):
     live = patient.live()
     rng = random.Random(seed)
     areas = ctx.target.areas(geo)
-    room = [b for area in ("journal", "checkpoint")
+    room = [b for area in ("journal", "checkpoint", "pages") if area in areas
             for b in range(areas[area][1], areas[area][1] + areas[area][2])
             if b not in live]
     # The footer of the older checkpoint is not needed, but its loss is noted.
@@ -298,7 +316,8 @@ def cases(target, options):
                     ("superblock", ("superblock",)),
                     ("second superblock", ("second superblock",)),
                     ("footer", ("footer",)), ("chunk", ("chunk",)),
-                    ("journal", ("journal",)))]
+                    ("journal", ("journal",)),
+                    *((("page", ("page",)),) if target.paged else ()))]
         if target.headers(geo):
             out.append((f"{geo.name}: headers of other devices",
                         lambda c, g=geo: flips(

@@ -13,6 +13,7 @@ BLOCK = 4096
 SB, JOURNAL, CHUNK, FOOTER = b"SHSB", b"SHJL", b"SHCK", b"SHFT"
 MEMBER, PAGE = b"SHMB", b"SHPG"
 VERSION = 4
+PAYLOAD = 4032             # of a chunk, and of a page
 UNMARKED = 1 << 8          # of a superblock's flags, << device
 HEADER = struct.Struct("<4sI16sQQ")
 SUPER = struct.Struct("<II16s32sQ3Q2Q2Q2QQII4xIQ")
@@ -156,4 +157,23 @@ def checkpoints(sb, slot, read):
             continue
         out.append((seq, block, FOOT.unpack_from(raw, 40), chunks))
         chunks, number = [], seq + 1
+    return out
+
+
+def places(newest, read, pages):
+    """{page of a map: 1 or 2, its place}, as the last of the checkpoints of a slot says,
+    or 3 if it was given up."""
+    pieces = {}
+    for _, _, _, chunks in newest:
+        for block in chunks:
+            raw = read(block)
+            index, length = struct.unpack_from("<QI", raw, 40)
+            pieces[index] = raw[56:56 + length]
+    out = {}
+    for page in range(pages):
+        piece, at = divmod(page, 4 * PAYLOAD)
+        said = pieces.get((1 << 63) + 1 + piece, b"")
+        place = said[at // 4] >> at % 4 * 2 & 3 if at // 4 < len(said) else 0
+        if place:
+            out[page] = place
     return out
