@@ -42,18 +42,24 @@ class Patient:
         self.stack.open()
         with self.stack.blk() as dev:
             for i in range(80):
-                start = self.rng.randrange(self.geo.logical)
-                n = min(self.rng.choice((1, 2, 5)), self.geo.logical - start)
-                op = self.model.submit(start, n)
-                dev.write(start, self.model.data(op))
-                self.model.ack(op)
+                self._write(dev, self.rng.choice((1, 2, 5)))
                 if i % 7 == 0:
                     dev.flush()
                 if i == 70:
                     self.stack.device.message("checkpoint")
+            if self.ctx.target.paged:
+                # A few changed pages more, and there is another one some time.
+                self.stack.device.message("checkpoint")
+                self._write(dev, 1)
             dev.flush()
         self.stack.close()
         self.stack.check()
+
+    def _write(self, dev, n):
+        start = self.rng.randrange(self.geo.logical)
+        op = self.model.submit(start, min(n, self.geo.logical - start))
+        dev.write(start, self.model.data(op))
+        self.model.ack(op)
 
     @staticmethod
     def _read(path):

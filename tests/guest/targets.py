@@ -579,6 +579,11 @@ class Tiler(StlSet):
                                  meta="separate", ckpt=64, journal=64)),
         "faults": (Geometry("tight", band=12, data=6, journal=48, meta="separate",
                             options=(("commit_ms", 0), *tight)),),
+        "bitflip": (Geometry("combs", band=6, places=12, data=15, track=8, columns=1, head=3,
+                             skew=3, meta="separate"),),
+        "storm-platter": (Geometry("combs", band=12, places=24, data=39, track=16, columns=4,
+                                   head=3, meta="separate", ckpt=32, journal=48,
+                                   options=(*tight, ("idle_ms", 5), ("commit_ms", 10))),),
     }
 
     @staticmethod
