@@ -53,6 +53,9 @@ BETWEEN = {"stl-set": (*QUEUES, "full size", "over a RAM disk", "loop:", "cached
 # that kernel, and what waits.
 FAILING = {"stl-full": ("fail", "reload", "no room", "all of a log band", "write cache")}
 
+# And regions by one geometry of each kind, beside that.
+REGIONS = ("regions:", "turned:", "column:", "pages:", "polled")
+
 # Of one kind of storm one seed is enough under the checkers, uml runs all; and so it
 # does two dozen cuts whose errors are other cases' too.
 AGAIN = ("seed 2", "seed 3", "seed 4", "in the middle of commits")
@@ -150,8 +153,13 @@ PLAN += [
 
 # Regions are no bands, and no block has a home: suites about these have nothing to ask.
 PLAN += [
+    Row("exact", "tiler", quick=True),
+    Row("ledger", "tiler", quick=True),
     Row("replay", "tiler", quick=True, options=(("ops", 60), ("share", .15),
                                                 ("only", "tight,full,wide,wcache"))),
+    # On known columns, and what each protection is good for.
+    Row("replay", "tiler", options=(("ops", 40), ("share", .15)),
+        cases=("raw combs", "raw column", "raw turned", "proof: ", "as in the proof")),
     Row("replay", "tiler", soak=True, timeout=36000, options=(("share", 1), ("fs_share", 1))),
     Row("reset", "tiler", quick=True),
     Row("fio_verify", "tiler"),
@@ -159,8 +167,14 @@ PLAN += [
     Row("faults", "tiler"),
     Row("wcache", "tiler", quick=True),
     Row("badtable", "tiler"),
+    Row("bitflip", "tiler", options=(("flips", 3),)),
+    Row("bitflip", "tiler", soak=True, timeout=36000,
+        options=(("flips", 200), ("seed", 100))),
+    Row("exact", "tiler", "uml-debug", guest="short", cases=REGIONS),
     Row("replay", "tiler", "uml-debug", guest="short", options=(
         ("ops", 20), ("share", 0.05), ("seed", 10), ("only", "tight,wide"))),
+    Row("exact", "tiler", "stock", guest="all", cases=REGIONS),
+    Row("exact", "tiler", "backports", guest="all", cases=REGIONS),
 ]
 
 # An engine of tests, whose steps are many extents.
@@ -178,7 +192,7 @@ PLAN.append(Row("replay", "stl-full", "uml-debug", guest="short", options=(
 # Two real processors, and all that races on them.  The first row is the tool itself:
 # what nobody has written must be noticed.
 PLAN.append(Row("storm", "linear", options=(("events", 10), ("rounds", 1))))
-for target in (*STLS, "imr"):
+for target in (*STLS, "imr", "tiler"):
     PLAN += [
         Row("storm", target, options=(("events", 6), ("rounds", 1))),
         # Three of each kind of event are as many as its time allows: minutes each.

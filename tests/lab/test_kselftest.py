@@ -11,6 +11,7 @@ SCRIPTS = [
     ("life.sh", "uml", "real", {"TARGET": "stl-set"}),
     ("life.sh", "uml", "real", {"TARGET": "stl-full"}),
     ("life.sh", "uml", "real", {"TARGET": "imr"}),
+    ("life.sh", "uml", "real", {"TARGET": "tiler"}),
     ("life.sh", "uml", "real", {"TARGET": "linear"}),
     ("life.sh platter.sh", "uml-debug", "real", {"TARGET": "stl-set"}),
     ("life.sh platter.sh", "stock", "real", {"TARGET": "stl-set"}),
