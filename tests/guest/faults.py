@@ -1880,13 +1880,14 @@ def cases(target, options):
         fs = GEOMETRIES["replay-fs"][0]
         out.append(("reload under a mounted file system",
                     lambda ctx: reload_mounted(ctx, fs)))
-    if target.name == "paged":
-        paged = target.geometry("faults")[0]
+    if target.paged:
+        paged = target.geometry("faults")[-1]
         out += [("pages of the map, reading", lambda ctx: page_reads(ctx, paged)),
                 ("pages of the map, on checkpoint", lambda ctx: meta_write(
-                    ctx, paged, "pages", page_writes)),
-                ("pages of the map, more than there are frames, read-only",
-                 lambda ctx: page_frames(ctx, paged))]
+                    ctx, paged, "pages", page_writes))]
+    if target.name == "paged":
+        out.append(("pages of the map, more than there are frames, read-only",
+                    lambda ctx: page_frames(ctx, paged)))
     if "inplace" in target.features:
         headed = geo.but(band=64, data=16, cache=8, ckpt=16, gap=3, journal=43,
                          cache_on="same", options=(("commit_ms", 0),))

@@ -699,6 +699,7 @@ class Paged(StlSet):
     one of its two."""
     name = "paged"
     modules = ("dm-shingle", "shingle-paged")
+    paged = True
     features = ()
     unsafe = ()
     keys = (("map_cache_kb", 64), ("idle_ms", 7), ("wcache_blocks", 9), ("destage_ms", 5),
