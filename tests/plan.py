@@ -162,6 +162,7 @@ PLAN += [
         cases=("raw combs", "raw column", "raw turned", "proof: ", "as in the proof")),
     Row("replay", "tiler", soak=True, timeout=36000, options=(("share", 1), ("fs_share", 1))),
     Row("reset", "tiler", quick=True),
+    Row("torn", "tiler", clock="virtual", quick=True),
     Row("fio_verify", "tiler"),
     Row("filesystems", "tiler"),
     Row("faults", "tiler"),

@@ -22,6 +22,7 @@ FOOT = struct.Struct("<QQQII")
 PART = struct.Struct("<II16s32sQIIQ")
 MEDIUM = struct.Struct("<QHHHHH2xI")
 ZONE = struct.Struct("<IIII")
+CONV = struct.Struct("<QQ")
 DATA, CACHE, STAGING = 0, 1, 2              # roles
 DEV_DATA, DEV_CACHE, DEV_META = 0, 1, 2
 ROLES = ("data", "cache", "staging")
@@ -88,10 +89,13 @@ def superblock(uuid, seq, at, *, engine, logical, devs, ckpt, journal, gap=0,
     return seal(raw, SB, uuid, at, seq)
 
 
-def smr(blocks, track, skew, head):
-    """A shingled medium of one surface and one zone, its columns known."""
-    out = MEDIUM.pack(blocks, 1, 1, 1, 1, 0, head * 1000) + struct.pack("<H", 1000)
-    return out.ljust(88, b"\0") + ZONE.pack(blocks // track, track, blocks // track, 8 * skew)
+def smr(blocks, track, skew, head, conventional):
+    """A shingled medium of one surface and one zone, its columns known, with ranges
+    [(first, blocks)] that are not."""
+    out = MEDIUM.pack(blocks, 1, 1, 1, 1, len(conventional), head * 1000)
+    out = (out + struct.pack("<H", 1000)).ljust(88, b"\0")
+    out += ZONE.pack(blocks // track, track, blocks // track, 8 * skew)
+    return out.ljust(1112, b"\0") + b"".join(CONV.pack(*c) for c in conventional)
 
 
 def member(uuid, at, *, engine, dev, blocks, version=VERSION,

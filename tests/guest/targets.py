@@ -579,6 +579,10 @@ class Tiler(StlSet):
                                  meta="separate", ckpt=64, journal=64)),
         "faults": (Geometry("tight", band=12, data=6, journal=48, meta="separate",
                             options=(("commit_ms", 0), *tight)),),
+        "torn": (Geometry("combs", band=24, places=32, data=7, track=8, columns=4, head=2, skew=2,
+                          tail=7, raises=lazily, options=(("commit_ms", 0), ("idle_ms", 0))),
+                 Geometry("turned", band=24, places=48, data=5, track=8, head=3, skew=2, tail=3,
+                          raises=lazily, options=(("commit_ms", 0), ("idle_ms", 0)))),
         "bitflip": (Geometry("combs", band=6, places=12, data=15, track=8, columns=1, head=3,
                              skew=3, meta="separate"),),
         "storm-platter": (Geometry("combs", band=12, places=24, data=39, track=16, columns=4,
@@ -611,11 +615,18 @@ class Tiler(StlSet):
         data_only(plan, geo)
         rows = 0 if geo.track else next(r for r in (8, 4, 2, 5, 3, 1) if places % r == 0)
         plan["params"] = struct.pack("<IIII", rows, geo.columns, over, 1)
-        if geo.skew is not None:
-            plan["medium"] = ondisk.smr(plan["devs"][0] // geo.track * geo.track, geo.track,
-                                        geo.skew, geo.head)
         add_pages(plan, apart, pages)
+        if geo.skew is not None:
+            blocks, first = plan["devs"][0] // geo.track * geo.track, plan["groups"][0][2]
+            end = plan["pages"][0] // geo.track * geo.track
+            plan["medium"] = ondisk.smr(
+                blocks, geo.track, geo.skew, geo.head,
+                () if apart else ((0, first), (end, blocks - end)))
         return plan
+
+    def geometry(self, suite):
+        """Of those whose metadata are on the medium its pages are on whole tracks."""
+        return self.variants[suite] if suite == "torn" else super().geometry(suite)
 
     def destroys(self, geo):
         """What lies under one angle on the tracks behind it; of a medium that does not
