@@ -168,7 +168,7 @@ PLAN += [
     Row("faults", "tiler"),
     Row("wcache", "tiler", quick=True),
     Row("badtable", "tiler"),
-    Row("bitflip", "tiler", options=(("flips", 3),)),
+    Row("bitflip", "tiler", options=(("flips", 2),)),
     Row("bitflip", "tiler", soak=True, timeout=36000,
         options=(("flips", 200), ("seed", 100))),
     Row("exact", "tiler", "uml-debug", guest="short", cases=REGIONS),

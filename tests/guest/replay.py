@@ -421,6 +421,7 @@ def proof(ctx, geo, what, **kw):
             raw(ctx, geo, seed, 200, 2, limit=1, **kw)
         except Failure as failure:
             expect("violations" in str(failure), f"another failure: {failure}")
+            ctx.note(f"noticed {str(failure).splitlines()[1].strip()}")
             return {"noticed": 1, "runs": seed}
         dm.remove_all()
         ctx.pool.reset()
