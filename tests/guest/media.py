@@ -17,7 +17,7 @@ def platter(name, under, geo, media="smr", **more):
     keys = {"media": media, "surfaces": 1,
             "head_tracks": 1 if media == "imr" else geo.head,
             "zones": f"{tracks}x{track * SECTORS}", "damage": "poison",
-            "timing": "none", **more}
+            "timing": "none", **({"track_skew": geo.skew * SECTORS} if geo.skew else {}), **more}
     words = " ".join(f"{k} {v}" for k, v in keys.items())
     try:
         return dm.Device(name, [(0, under.blocks * SECTORS, "platter",

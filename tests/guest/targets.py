@@ -576,7 +576,7 @@ class Tiler(StlSet):
         "fio-platter": (Geometry("combs", band=48, data=119, track=16, head=3, columns=4,
                                  meta="separate", ckpt=64, journal=64, options=tight),
                         Geometry("column", band=24, data=127, track=16, head=2, columns=1,
-                                 meta="separate", ckpt=64, journal=64)),
+                                 skew=5, meta="separate", ckpt=64, journal=64)),
         "faults": (Geometry("tight", band=12, data=6, journal=48, meta="separate",
                             options=(("commit_ms", 0), *tight)),),
         "torn": (Geometry("combs", band=24, places=32, data=7, track=8, columns=4, head=2, skew=2,
