@@ -551,8 +551,9 @@ class Tiler(StlSet):
         "unsafe_inplace": {"rows": ({**rows, "band": 5, "track": 1}, "rows")}}
     # As few frames and regions in memory as can be.
     tight = (("map_cache_kb", 32), ("region_cache", 4))
-    lazily = ("tiler_log_blocks", "tiler_lazy_blocks", "tiler_moved_blocks")
-    paging = ("map_page_reads", "map_page_writes", "tiler_cleans")
+    lazily = ("tiler_lazy_blocks",)
+    cleaning = ("tiler_cleans", "tiler_moved_blocks")
+    paging = ("map_page_reads", "map_page_writes", *cleaning)
     variants = {
         "replay": (Geometry("tight", band=12, data=20, journal=48, options=tight),
                    Geometry("full", band=10, data=12, journal=48, places=10),
@@ -580,9 +581,11 @@ class Tiler(StlSet):
         "faults": (Geometry("tight", band=12, data=6, journal=48, meta="separate",
                             options=(("commit_ms", 0), *tight)),),
         "torn": (Geometry("combs", band=24, places=32, data=7, track=8, columns=4, head=2, skew=2,
-                          tail=7, raises=lazily, options=(("commit_ms", 0), ("idle_ms", 0))),
+                          tail=7, options=(("commit_ms", 0), ("idle_ms", 0)),
+                          raises=(*lazily, *cleaning)),
                  Geometry("turned", band=24, places=48, data=5, track=8, head=3, skew=2, tail=3,
-                          raises=lazily, options=(("commit_ms", 0), ("idle_ms", 0)))),
+                          options=(("commit_ms", 0), ("idle_ms", 0)),
+                          raises=(*lazily, *cleaning))),
         "bitflip": (Geometry("combs", band=6, places=12, data=15, track=8, columns=1, head=3,
                              skew=3, meta="separate"),),
         "storm-platter": (Geometry("combs", band=12, places=24, data=39, track=16, columns=4,
