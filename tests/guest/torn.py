@@ -20,9 +20,9 @@ drive with the cache and one without are given the same writes, and what the sec
 can read the first one can.
 
 A layer that stages its bands, or moves them, must have no such block at all.
-With a feature that is `unsafe`, if it is not shown by other means, some cuts must have
-one, or nothing was tried: they stay unreadable while everything is cleaned, `shingle check` says how many of
-them cleaning has met, and writing them mends them.
+With a feature that is `unsafe`, if `replay` does not show that, some cuts must have one, or
+nothing was tried: they stay unreadable while everything is cleaned, `shingle check` says
+how many of them cleaning has met, and writing them mends them.
 
 And Skylight's Figure 2.23, to the sector.  With the virtual clock a cut falls on
 the same block of the same write in every run.
