@@ -158,7 +158,7 @@ PLAN += [
     Row("replay", "tiler", quick=True, options=(("ops", 60), ("share", .15),
                                                 ("only", "tight,full,wide,wcache"))),
     # On known columns, and what each protection is good for.
-    Row("replay", "tiler", options=(("ops", 40), ("share", .15)),
+    Row("replay", "tiler", options=(("ops", 30), ("share", .15)),
         cases=("raw combs", "raw column", "raw turned", "proof: ", "as in the proof")),
     Row("replay", "tiler", soak=True, timeout=36000, options=(("share", 1), ("fs_share", 1))),
     Row("reset", "tiler", quick=True),
