@@ -197,19 +197,34 @@ def stream(stack, words):
 
 def valid(stack, words):
     """Keeps so many blocks of some regions valid and writes them at random, from empty
-    ones on; with @sync each is durable at once."""
+    ones on.
+
+    @each: one region after the other, each write durable at once, and none sent while a
+    region is being moved: what is written then need not be copied."""
     regions, region = words["regions"], stack.region
-    of = generate.regions(regions * region, region, words["live"], words["seed"], 100,
-                          words["writes"] / region, words["hot"], filled=True)
+    text, writes, steps = b"\1" * BLOCK, 0, 0
     stack.clear()
-    text = b"\1" * BLOCK
     with blk.opened(stack.path) as dev:
-        for at in of.first.tolist():
-            dev.write(at, text)
-            if words["sync"]:
+        for i in range(regions if words["each"] else 1):
+            n = 1 if words["each"] else regions
+            of = generate.regions(n * region, region, words["live"], words["seed"] + i, 100,
+                                  words["writes"] / region, words["hot"], filled=True)
+            writes += len(of)
+            for at in of.first.tolist():
+                dev.write(i * region + at, text)
+                if not words["each"]:
+                    continue
                 dev.flush()
+                now_steps = media.stats(stack.layer)["steps"]
+                if words["whole"] and now_steps != steps:
+                    stack.layer.message("clean")
+                    now_steps = media.stats(stack.layer)["steps"]
+                steps = now_steps
+            if words["each"]:
+                # Nothing is copied of it any more.
+                dev.discard(i * region, region)
         dev.flush()
-    return {"writes": len(of)}
+    return {"writes": writes}
 
 
 def full(stack, words):
