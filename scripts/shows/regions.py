@@ -101,7 +101,7 @@ class Cleanings:
 
     def __init__(self, stack):
         self.stack, self.flips = stack, stack.words["target"] == "tiler"
-        self.each, self.part, self.requests, self.seeks = [], 0.0, 0, 0
+        self.each, self.part, self.requests, self.seeks = [], [0.0, 0], 0, 0
         self.last = stack.both()
 
     def look(self):
@@ -110,11 +110,12 @@ class Cleanings:
         if took or layer["steps"] != self.last[0]["steps"]:
             self.requests += 1
             self.seeks += medium["seeks"] - self.last[1]["seeks"]
-            self.part += took
+            self.part[0] += took
+            self.part[1] += layer["clean_write_blocks"] - self.last[0]["clean_write_blocks"]
             ended = layer["tiler_cleans"] - self.last[0]["tiler_cleans"] if self.flips else 1
             if ended:
-                self.each += [self.part / ended] * ended
-                self.part = 0.0
+                self.each += [[of / ended for of in self.part]] * ended
+                self.part = [0.0, 0]
         self.last = layer, medium
 
 
@@ -144,8 +145,9 @@ def load(stack, words):
         out[name] = {"requests": len(some), "mean_ms": 1000 * sum(some) / max(1, len(some)),
                      "p99_ms": 1000 * percentile(some, .99),
                      "worst_ms": 1000 * max(some, default=0)}
-    out["cleanings"] = {"number": len(cleanings.each), "seconds": sum(cleanings.each),
-                        "longest": max(cleanings.each, default=0.0),
+    out["cleanings"] = {"number": len(cleanings.each), "seconds": sum(s for s, _ in cleanings.each),
+                        "longest": max((s for s, _ in cleanings.each), default=0.0),
+                        "largest": max((n for _, n in cleanings.each), default=0),
                         "requests": cleanings.requests, "seeks": cleanings.seeks}
     return out
 
@@ -195,6 +197,14 @@ def stream(stack, words):
     return out
 
 
+def beside(words, seed):
+    """Blocks of a region, the hot ones its first: what a clean puts side by side."""
+    rng, live = random.Random(seed), words["live"]
+    hot = max(1, live * words["hot"] // 100)
+    for _ in range(words["writes"]):
+        yield rng.randrange(hot) if rng.random() < .9 else rng.randrange(hot, live)
+
+
 def valid(stack, words):
     """Keeps so many blocks of some regions valid and writes them at random, from empty
     ones on.
@@ -209,8 +219,10 @@ def valid(stack, words):
             n = 1 if words["each"] else regions
             of = generate.regions(n * region, region, words["live"], words["seed"] + i, 100,
                                   words["writes"] / region, words["hot"], filled=True)
+            of = list(beside(words, words["seed"] + i)) if words.get("beside") else \
+                of.first.tolist()
             writes += len(of)
-            for at in of.first.tolist():
+            for at in of:
                 dev.write(i * region + at, text)
                 if not words["each"]:
                     continue
