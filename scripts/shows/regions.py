@@ -29,7 +29,7 @@ MIB = 1 << 20
 STREAM = 256            # blocks of a request of a stream
 UNDER_WAY = 4           # ... and how many of them, where a region has that many
 LOOK_MS = 50            # of a load with very many requests only those are looked at
-MANY = 200_000
+MANY = 30_000
 
 
 class Stack:
@@ -148,7 +148,8 @@ def load(stack, words):
     out["cleanings"] = {"number": len(cleanings.each), "seconds": sum(s for s, _ in cleanings.each),
                         "longest": max((s for s, _ in cleanings.each), default=0.0),
                         "largest": max((n for _, n in cleanings.each), default=0),
-                        "requests": cleanings.requests, "seeks": cleanings.seeks}
+                        "requests": cleanings.requests,
+                        "seeks": cleanings.seeks if few else None}
     return out
 
 
@@ -169,6 +170,8 @@ def in_stretches(dev, first, n, write, region):
                 at += size
             for token, result, _ in queue.reap():
                 bench.expect(result > 0, f"request at block {token}: {result}")
+    if write:
+        dev.flush()
     took = now() - begin
     queue.close()
     return took
