@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: GPL-2.0
+"""scripts/shows/regions without guests: what it says of results, which cleanings it sees
+between two looks at the ledgers, and what it says of its words."""
+
+import json
+import subprocess
+import sys
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_loader
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+TOP = Path(__file__).resolve().parents[2]
+
+
+def module(name, path):
+    loader = SourceFileLoader(name, str(path))
+    made = module_from_spec(spec_from_loader(loader.name, loader))
+    loader.exec_module(made)
+    return made
+
+
+@pytest.fixture(name="show", scope="module")
+def the_show():
+    return module("shows_regions", TOP / "scripts/shows/regions")
+
+
+@pytest.fixture(name="guest", scope="module")
+def the_guest():
+    return module("shows_regions_guest", TOP / "scripts/shows/regions.py")
+
+
+@pytest.mark.parametrize("args,sentence", (
+    (("2",), "shows are 3, 4 and 5"),
+    (("--scale", "0"), "--scale 0 does not divide 4096 rows"),
+    (("--scale", "3"), "--scale 3 does not divide 4096 rows"),
+    (("--dense", "0"), "--dense 0 is not from 1 to 100"),
+    (("--dense", "101"), "--dense 101 is not from 1 to 100"),
+    (("--requests", "0"), "--requests 0 is less than 1"),
+    (("--timeout", "0"), "--timeout 0 is less than 1"),
+    (("--seed=-1",), "--seed -1 is less than 0"),
+    (("--loads", "rsrch_0,best"), "load 'best' is none of rsrch_0, "),
+))
+def test_bad_words(args, sentence):
+    done = subprocess.run([sys.executable, TOP / "scripts/shows/regions", *args], text=True,
+                          capture_output=True, check=False, timeout=600)
+    assert done.returncode == 1 and not done.stdout
+    assert done.stderr.count("\n") == 1 and done.stderr.startswith("regions: ")
+    assert sentence in done.stderr
+
+
+def test_bound_and_media(show):
+    assert show.bound(64, 4, 3) == 88 and show.bound(60, 8, 4) == 120
+    assert show.bound(4096, 1, 3) == 1366
+    # Zones of 64 rows and two more tracks, of two combs each, and one to spare.
+    assert show.little(64, 3, 2, 5)["tracks"] == 4 * 66 + 3
+    # A 64th of the surface, of 2 MiB a track, with room for the guards of bands.
+    assert show.surface(64)["tracks"] == 4387
+    assert show.surface(64, rpm=60000)["keys"] == {"rpm": 60000}
+
+
+def test_the_cases_of_a_show_have_names_of_their_own(show):
+    options = show.parser().parse_args([])
+    for quick in (False, True):
+        options.quick = quick
+        cases = show.show3(options) + show.streams(options)
+        assert len({name for name, *_ in cases}) == len(cases)
+        for _, words, _ in cases:
+            json.dumps(words)
+            if words["what"] == "valid":
+                assert words["live"] <= words["layer"]["rows"] * words["layer"]["columns"]
+
+
+def test_only_its_own_results_are_taken_up(show, tmp_path):
+    out, words = tmp_path / "out", {"what": "full", "sources": "12ab"}
+    for text in (None, "", "{", json.dumps({"words": {**words, "sources": "34cd"}}), "{}"):
+        if text is not None:
+            out.write_text(text)
+        assert show.earlier(out, words) is None
+    out.write_text(json.dumps({"words": words}))
+    assert show.earlier(out, words) == {"words": words}
+    for name in show.SOURCES:
+        assert (TOP / name).exists(), name
+
+
+LAYER = {"host_write_blocks": 1000, "clean_write_blocks": 500, "journal_blocks": 3,
+         "checkpoint_blocks": 2, "superblock_blocks": 1, "r0_violations": 0}
+
+
+def result(target, **layer):
+    """Of 200 requests in 4 s, half of which rotation took; 4 cleanings."""
+    more = {"tiler_moved_blocks": 500, "tiler_log_blocks": 600, "tiler_lazy_blocks": 350,
+            "tiler_merged_blocks": 50} if target == "tiler" else {"merged_blocks": 70}
+    return {"words": {"layer": {"target": target}},
+            "layer": {**LAYER, **more, **layer}, "seconds": 4.0,
+            "all": {"requests": 200, "mean_ms": 20.0, "worst_ms": 1500.0},
+            "reads": {"mean_ms": 10.0}, "writes": {"mean_ms": 22.0},
+            "cleanings": {"number": 4, "seconds": 2.0, "longest": .9, "largest": 200,
+                          "requests": 5, "seeks": 300},
+            "medium": {"rotation_us": 2_000_000, "seeks": 400, "seek_tracks": 9000,
+                       "destroyed_reads": 0, "late": 0}}
+
+
+def test_figures(show):
+    f = show.figures(result("tiler"))
+    assert f["unturned_ms"] == pytest.approx(10.0) and f["amplification"] == 1.5
+    assert f["copies"] == 500 and f["lazy"] == .35 and f["meta_blocks"] == 6
+    assert f["cleaning_s"] == .5 and f["longest_s"] == .9 and f["cleaning_seeks"] == .75
+    f = show.figures(result("ma-baseline"))
+    assert f["copies"] == 70 and f["lazy"] is None
+    none = result("tiler", clean_write_blocks=0)
+    none["cleanings"] = {"number": 0, "seconds": 0.0, "longest": 0.0, "largest": 0,
+                         "requests": 0, "seeks": None}
+    f = show.figures(none)
+    assert f["cleaning_s"] == 0 and f["cleaning_seeks"] is None and f["amplification"] == 1
+
+
+def test_ratios(show):
+    rows = [{"x": 4}, {"x": 2}, {"x": 0}]
+    assert show.ratios(rows, "x") == [1, .5, 0]
+    assert show.ratios(rows[::-1], "x") == [None] * 3
+    assert show.cell(None, ".2f", 3) == "  -"
+
+
+def test_what_must_never_be(show):
+    assert not list(show.wrong_of("a", result("tiler")))
+    bad = result("tiler", r0_violations=2)
+    bad["medium"].update(destroyed_reads=3, late=1)
+    said = list(show.wrong_of("a", bad))
+    assert len(said) == 3 and all(s.startswith("a: ") for s in said)
+
+
+def test_verdict_of_show_3(show, capsys):
+    def valid(live, cleans, moved, lazily):
+        return {"words": {"live": live, "regions": 4}, "writes": 8000, "layer": {
+            "tiler_cleans": cleans, "tiler_moved_blocks": moved, "host_write_blocks": 8000,
+            "tiler_lazy_blocks": lazily, "tiler_commit_waits": 2}}
+
+    good = [(("bound", 64, 4, 3), valid(87, 0, 0, 6000)),
+            (("table", .8, 0), valid(205, 9, 29_000, 90))]
+    rest = [(("table", .8, i), valid(205, 9, moved, 90)) for i, moved in (
+        (1, 22_000), (2, 30_640), (3, 5_600), (4, 0), (5, 99))]
+    full = (("full", 64, 4), {"blocks": 1280, "writes": 1024, "wrong": 0,
+                              "layer": {"tiler_cleans": 9, "tiler_moved_blocks": 2048}})
+    assert not list(show.told3(good + rest + [full]))
+    assert "4.62 (4.65)" in capsys.readouterr().out
+    full[1]["wrong"] = 1
+    bad = [(("bound", 64, 4, 3), valid(87, 1, 50, 0)),
+           (("table", .8, 0), valid(205, 0, 0, 90))]
+    said = list(show.told3(bad + rest + [full]))
+    assert len(said) == 4
+    assert "1 cleanings below the bound" in said[0] and "the model's is 4.65" in said[2]
+
+
+class Ledgers:
+    """A stack that says what it is told, one after the other."""
+
+    def __init__(self, target, rows):
+        self.words, self.rows = {"target": target}, iter(rows)
+
+    def both(self):
+        us, steps, cleans, written, seeks = next(self.rows)
+        return ({"clean_us": us, "steps": steps, "tiler_cleans": cleans,
+                 "clean_write_blocks": written}, {"seeks": seeks})
+
+
+def test_a_cleaning_of_a_region_ends_when_it_flips(guest):
+    # Two of steps over several requests, then two within one.
+    of = guest.Cleanings(Ledgers("tiler", (
+        (0, 0, 0, 0, 0), (100, 1, 0, 20, 9), (100, 1, 0, 20, 11), (300, 3, 1, 50, 30),
+        (900, 9, 3, 150, 70))))
+    for _ in range(4):
+        of.look()
+    assert [round(s * 1e6) for s, _ in of.each] == [300, 300, 300]
+    assert [n for _, n in of.each] == [50, 50, 50]
+    assert of.requests == 3 and of.seeks == 9 + 19 + 40
+
+
+def test_a_cleaning_of_a_log_is_what_a_request_waits_for(guest):
+    of = guest.Cleanings(Ledgers("ma-baseline", (
+        (0, 0, 0, 0, 0), (0, 0, 0, 0, 2), (700, 8, 0, 7680, 500), (700, 8, 0, 7680, 502))))
+    for _ in range(3):
+        of.look()
+    assert [(round(s * 1e6), n) for s, n in of.each] == [(700, 7680)]
+    assert of.requests == 1 and of.seeks == 498
+
+
+def test_hot_blocks_beside_each_other(guest):
+    words = {"live": 200, "hot": 10, "writes": 4000}
+    drawn = list(guest.beside(words, 1))
+    assert drawn == list(guest.beside(words, 1)) != list(guest.beside(words, 2))
+    assert len(drawn) == 4000 and min(drawn) == 0 and max(drawn) == 199
+    assert .88 < sum(at < 20 for at in drawn) / 4000 < .92
+
+
+def test_a_share_of_the_longest(guest):
+    assert guest.percentile([5, 1, 3, 2, 4], .99) == 5
+    assert guest.percentile([], .99) == 0
+
+
+def test_pictures_of_few_results(show, tmp_path):
+    """All that is drawn is there, though a layer is missing."""
+    pytest.importorskip("matplotlib")
+    from probes import plots        # pylint: disable=C0415,E0401
+    options = SimpleNamespace(dense=60, scale=64)
+    loads = [(("load", "rsrch_0", 60, name, ""), result("tiler")) for name in ("S=1", "S=8")]
+    speed = {"write": 4e5, "read": 4e5}
+    streams = [(("stream", s, cache), {"alone": speed, "together": speed})
+               for s in (1, 8) for cache in ("off", "on")]
+    for draw, some in ((show.picture4, loads), (show.picture5, loads + streams)):
+        plots.png(draw(some, options), tmp_path / "picture.png", (11, 4.2))
+        assert (tmp_path / "picture.png").stat().st_size > 5000
