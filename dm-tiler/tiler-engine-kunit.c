@@ -216,6 +216,43 @@ static void tiler_replays_what_is_left(struct kunit *test)
 	tiler_engine_ops.destroy(e);
 }
 
+/* Whoever wants to write waits once for the map of a region, however many its pages are. */
+static void tiler_waits_once(struct kunit *test)
+{
+	static const struct tiler_case three = { "", { 5000, 20, 0, 0, 0, 1 }, 0, 0, 0 };
+	struct shingle_layout *l = new_layout(test, &three);
+	struct shingle_engine *e;
+	struct shingle_run run;
+	const char *why = "";
+	u32 i, frame;
+
+	KUNIT_ASSERT_EQ_MSG(test, tiler_engine_ops.create(&e, l, &why), 0, "%s", why);
+	KUNIT_ASSERT_EQ(test, shingle_pages_create_for(e, l, 32, &why), 0);
+	KUNIT_ASSERT_EQ(test, e->ops->state.ready(e, &why), 0);
+	for (i = 0; i < e->pages->nr_pages; i++)
+		shingle_pages_found(e->pages, i, SHINGLE_PAGE_A);
+	shingle_pages_begin(e, SHINGLE_ASKER_FRONT);
+	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 0, 1, SHINGLE_LIFE_UNKNOWN, &run),
+			SHINGLE_ABSENT);
+	KUNIT_EXPECT_EQ(test, shingle_pages_ask(e->pages), 0);
+	shingle_pages_end(e, true);
+	for (i = 0; i < 3; i++) {
+		frame = shingle_pages_wanted(e->pages);
+		KUNIT_ASSERT_NE(test, frame, SHINGLE_NO_PAGE);
+		KUNIT_EXPECT_EQ(test, e->pages->frame[frame].nr, i);
+		memset(e->pages->frame[frame].block->payload, 0, SHINGLE_PAGE_BYTES);
+		shingle_pages_here(e->pages, frame, 0);
+	}
+	/* Not those of another slot. */
+	KUNIT_EXPECT_EQ(test, shingle_pages_wanted(e->pages), SHINGLE_NO_PAGE);
+	shingle_pages_begin(e, SHINGLE_ASKER_FRONT);
+	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 0, 1, SHINGLE_LIFE_UNKNOWN, &run), 0);
+	shingle_pages_end(e, false);
+	e->ops->map.abort(e, &run);
+	shingle_pages_destroy(e);
+	tiler_engine_ops.destroy(e);
+}
+
 /* What a spare slot's page said nobody misses, once it is known whose slot it is. */
 static void tiler_is_forgiven_spares(struct kunit *test)
 {
@@ -248,6 +285,7 @@ static void tiler_is_forgiven_spares(struct kunit *test)
 
 static struct kunit_case tiler_cases[] = {
 	KUNIT_CASE(tiler_pinned_stay),
+	KUNIT_CASE(tiler_waits_once),
 	KUNIT_CASE_PARAM(tiler_exercise, tiler_gen_params),
 	KUNIT_CASE(tiler_needs_commits),
 	KUNIT_CASE(tiler_needs_spares),

@@ -497,8 +497,10 @@ static u32 engine_verify(struct shingle_engine *e, u64 *cursor, shingle_report_f
 			continue;
 		page = shingle_page(e, nr);
 		*cursor = nr;
-		if (!page)
+		if (!page) {
+			tiler_pages_ahead(s, st, slot, part);
 			return 0;
+		}
 		bad = verify_page(s, st, slot, part, page, report, ctx);
 		nr++;
 		break;

@@ -270,9 +270,24 @@ static bool says_nothing(const struct tiler *s, const struct tiler_slot *slot, u
 	return !slot || (const u8 *)slot->page[page] == s->engine.pages->zeroes;
 }
 
+/**
+ * tiler_pages_ahead() - of a slot's map a page is lacked, and then those behind it
+ * @s: the engine
+ * @st: stretch of the slot
+ * @slot: its number
+ * @page: the page, counted in the slot
+ *
+ * Context: map lock, in an operation that says so.
+ */
+void tiler_pages_ahead(struct tiler *s, const struct tiler_stretch *st, u32 slot, u32 page)
+{
+	shingle_pages_ahead(&s->engine, tiler_map_page_of(st, slot, 0) + page, st->pages - page);
+}
+
 static int load(struct tiler *s, struct tiler_resident *res)
 {
 	struct tiler_region *r = &res->r;
+	const struct tiler_stretch *st = tiler_stretch_of(r->shape);
 	u32 pages = tiler_pages(r->shape), looks = 0;
 	const char *why;
 	int err = 0;
@@ -280,18 +295,21 @@ static int load(struct tiler *s, struct tiler_resident *res)
 	for (; !err && res->pages < pages; res->pages++) {
 		u32 page = res->pages, laro = page * TILER_PAGE_ENTRIES;
 
-		if (!tiler_page_look(s, r->at, r->shape, laro) ||
-		    (r->to && !tiler_page_look(s, r->to, r->shape, laro)))
+		if (!tiler_page_look(s, r->at, r->shape, laro)) {
+			tiler_pages_ahead(s, st, r->at->number, page);
 			return SHINGLE_ABSENT;
+		}
+		if (r->to && !tiler_page_look(s, r->to, r->shape, laro)) {
+			tiler_pages_ahead(s, st, r->to->number, page);
+			return SHINGLE_ABSENT;
+		}
 		if (says_nothing(s, r->at, page) && says_nothing(s, r->to, page))
 			continue;
 		if (looks++ == TILER_CALL_PAGES) {
 			const struct tiler_slot *slot = says_nothing(s, r->at, page) ? r->to :
 										       r->at;
 
-			shingle_page_again(&s->engine,
-					   tiler_map_page_of(tiler_stretch_of(r->shape),
-							     slot->number, laro));
+			shingle_page_again(&s->engine, tiler_map_page_of(st, slot->number, laro));
 			return SHINGLE_ABSENT;
 		}
 		err = tiler_region_add_page(r, page);

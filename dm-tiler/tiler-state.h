@@ -184,6 +184,7 @@ int tiler_resident(struct tiler *s, u32 region, struct tiler_resident **out);
 void tiler_settle(struct tiler *s, struct tiler_resident *res);
 bool tiler_page_look(struct tiler *s, struct tiler_slot *slot, const struct tiler_shape *shape,
 		     u32 laro);
+void tiler_pages_ahead(struct tiler *s, const struct tiler_stretch *st, u32 slot, u32 page);
 bool tiler_slot_lost(struct tiler *s, const struct tiler_stretch *st, u32 slot);
 bool tiler_region_lost(struct tiler *s, u32 region);
 

@@ -266,7 +266,9 @@ struct shingle_log {
  * @reading: so many are under way, or have failed and nobody knows; map_lock
  * @failed: so many could not be read, and the mode has not gone down for it yet; map_lock
  * @crowded: somebody waits for a checkpoint to make room; map_lock
- * @again: somebody has looked at enough for one call, and waits to be asked again; map_lock
+ * @beginning: a worker is about to begin some, and wakes who waits when it has; map_lock
+ * @again: somebody has looked at enough for one call and waits to be asked again, or a page
+ *	has come while others were being begun; map_lock
  * @clean_waits: the cleaner waits for a page; map_lock
  * @oldest: who has waited longest of the host's wishes, a bio or the write cache, and
  *	keeps what he has looked at; map_lock
@@ -279,6 +281,7 @@ struct shingle_pager {
 	u32 reading;
 	u32 failed;
 	bool crowded;
+	bool beginning;
 	bool again;
 	bool clean_waits;
 	const void *oldest;

@@ -17,6 +17,9 @@
 /* Reads that are sure to go on when memory is short. */
 #define READS_POOL	16
 
+/* Begun one behind the other before who waits for one of them looks again. */
+#define READS_BATCH	32
+
 /**
  * struct page_read - a page being read
  * @d: the device
@@ -79,7 +82,10 @@ static void page_end_io(struct bio *bio)
 		queue_work(d->pager.wq, &d->pager.work);
 	} else {
 		d->pager.reading--;
-		wake_all(d);
+		if (d->pager.beginning)
+			d->pager.again = true;
+		else
+			wake_all(d);
 	}
 	spin_unlock_irqrestore(&d->map_lock, flags);
 }
@@ -122,19 +128,38 @@ static bool read_one(struct shingle_device *d)
 	return true;
 }
 
+/*
+ * Some of those that are wanted: false if there are no more.  Where a read ends as it is
+ * begun everybody would look again for each of them, and most in vain.
+ */
+static bool read_some(struct shingle_device *d)
+{
+	u32 n = 0;
+
+	spin_lock_irq(&d->map_lock);
+	d->pager.beginning = true;
+	spin_unlock_irq(&d->map_lock);
+	while (n < READS_BATCH && read_one(d))
+		n++;
+	spin_lock_irq(&d->map_lock);
+	d->pager.beginning = false;
+	if (d->pager.again)
+		wake_all(d);
+	d->pager.again = false;
+	spin_unlock_irq(&d->map_lock);
+	return n == READS_BATCH;
+}
+
 static void pages_work(struct work_struct *work)
 {
 	struct shingle_device *d = container_of(work, struct shingle_device, pager.work);
 	u32 failed;
 
-	while (read_one(d))
+	while (read_some(d))
 		cond_resched();
 	spin_lock_irq(&d->map_lock);
 	failed = d->pager.failed;
 	d->pager.failed = 0;
-	if (d->pager.again)
-		wake_all(d);
-	d->pager.again = false;
 	spin_unlock_irq(&d->map_lock);
 	if (!failed)
 		return;

@@ -658,6 +658,33 @@ void shingle_pages_drop(struct shingle_pages *p, enum shingle_asker asker)
 		f->pins--;
 	}
 }
+EXPORT_SYMBOL_GPL(shingle_pages_drop);
+
+/* A frame into which page @nr will be read, or SHINGLE_NO_PAGE if all are in use. */
+static u32 want(struct shingle_pages *p, u32 nr)
+{
+	u32 i = frame_for(p, nr);
+
+	if (i == SHINGLE_NO_PAGE)
+		return i;
+	p->frame[i].state = SHINGLE_FRAME_WANTED;
+	list_append(p, SHINGLE_FRAMES_WANTED, i);
+	p->coming++;
+	return i;
+}
+
+static void want_ahead(struct shingle_pages *p, u32 first, u32 nr)
+{
+	if (WARN_ON_ONCE(nr > p->nr_pages || first > p->nr_pages - nr))
+		return;
+	for (; nr && p->coming < p->nr_frames / 4; first++, nr--) {
+		u8 place = shingle_place_of(p->places, first);
+
+		if ((place == SHINGLE_PAGE_A || place == SHINGLE_PAGE_B) &&
+		    find(p, first) == SHINGLE_NO_PAGE && want(p, first) == SHINGLE_NO_PAGE)
+			break;
+	}
+}
 
 /**
  * shingle_pages_ask() - see to what an engine has just lacked
@@ -672,9 +699,10 @@ void shingle_pages_drop(struct shingle_pages *p, enum shingle_asker asker)
  */
 int shingle_pages_ask(struct shingle_pages *p)
 {
-	u32 nr = p->missed, i;
+	u32 nr = p->missed, nr_ahead = p->nr_ahead, i;
 
 	p->missed = SHINGLE_NO_PAGE;
+	p->nr_ahead = 0;
 	if (nr == SHINGLE_NO_PAGE) {
 		p->crowds += p->crowded;
 		p->crowded = false;
@@ -692,12 +720,11 @@ int shingle_pages_ask(struct shingle_pages *p)
 	/* It is zeroes, and there was no frame for them. */
 	if (shingle_place_of(p->places, nr) == SHINGLE_PAGE_NONE)
 		return -EAGAIN;
-	i = frame_for(p, nr);
+	i = want(p, nr);
 	if (i == SHINGLE_NO_PAGE)
 		return -EAGAIN;
-	p->frame[i].state = SHINGLE_FRAME_WANTED;
-	list_append(p, SHINGLE_FRAMES_WANTED, i);
 	keep(p, i);
+	want_ahead(p, p->ahead, nr_ahead);
 	return 0;
 }
 EXPORT_SYMBOL_GPL(shingle_pages_ask);
@@ -746,8 +773,10 @@ void shingle_pages_here(struct shingle_pages *p, u32 frame, int err)
 	f->state = err ? SHINGLE_FRAME_FAILED : SHINGLE_FRAME_HERE;
 	f->err = err;
 	list_append(p, f->home, frame);
+	p->coming--;
 	p->reads++;
 }
+EXPORT_SYMBOL_GPL(shingle_pages_here);
 
 /* ------------------------------------------------------------------------
  * Checkpoints
@@ -927,6 +956,7 @@ void shingle_pages_found(struct shingle_pages *p, u32 nr, enum shingle_page_plac
 	set_place(p->places, nr, place);
 	set_next(p, nr, place);
 }
+EXPORT_SYMBOL_GPL(shingle_pages_found);
 
 /**
  * shingle_pages_give_up() - a page is lost, and so will the next checkpoint say

@@ -134,6 +134,9 @@ struct shingle_frame {
  * @asker: on whose behalf the engine is asked right now
  * @missed: the page that it lacked, SHINGLE_NO_PAGE if none
  * @crowded: it wanted to change one more than may be
+ * @ahead: pages from here on it will look at next
+ * @nr_ahead: so many
+ * @coming: frames whose page is to be read, or being read
  * @kept: frames that are kept for each asker
  * @nr_kept: how many
  * @max_kept: at most so many
@@ -173,6 +176,9 @@ struct shingle_pages {
 	enum shingle_asker asker;
 	u32 missed;
 	bool crowded;
+	u32 ahead;
+	u32 nr_ahead;
+	u32 coming;
 	u32 *kept[SHINGLE_NR_ASKERS];
 	u32 nr_kept[SHINGLE_NR_ASKERS];
 	u32 max_kept[SHINGLE_NR_ASKERS];
@@ -223,6 +229,23 @@ bool shingle_page_lost(const struct shingle_engine *e, u32 nr);
 static inline void shingle_page_again(struct shingle_engine *e, u32 nr)
 {
 	e->pages->missed = nr;
+}
+
+/**
+ * shingle_pages_ahead() - an operation that lacks a page will look at others next
+ * @e: the engine
+ * @first: the first of them
+ * @nr: how many follow one another
+ *
+ * Those that are absent are read besides, so that it waits once and not for each; not more
+ * at a time than a quarter of the frames, so that nobody loses what he is about to look at.
+ *
+ * Context: inside an engine operation that returns SHINGLE_ABSENT.
+ */
+static inline void shingle_pages_ahead(struct shingle_engine *e, u32 first, u32 nr)
+{
+	e->pages->ahead = first;
+	e->pages->nr_ahead = nr;
 }
 
 /* ------------------------------------------------------------------------
@@ -293,6 +316,7 @@ static inline void shingle_pages_begin(struct shingle_engine *e, enum shingle_as
 	e->pages->asker = asker;
 	e->pages->missed = SHINGLE_NO_PAGE;
 	e->pages->crowded = false;
+	e->pages->nr_ahead = 0;
 }
 
 /**

@@ -300,8 +300,13 @@ static void checkpoint(struct device *d)
 /* The engine was told to wait: see to it.  Returns what has to happen. */
 static int ask(struct device *d)
 {
-	int r = shingle_pages_ask(d->e.pages);
+	struct shingle_pages *p = d->e.pages;
+	int r;
 
+	if (p->missed != SHINGLE_NO_PAGE)
+		shingle_pages_ahead(&d->e, p->missed,
+				    min(p->nr_pages - p->missed, (u32)(d->absent % 9)));
+	r = shingle_pages_ask(p);
 	d->absent++;
 	if (r && r != -EBUSY && r != -EAGAIN)
 		die("a page is said to be lost");
@@ -573,6 +578,45 @@ static void looked_ahead(void)
 	shingle_pages_destroy(&e);
 }
 
+/* What will be looked at next comes with what is lacked: a part of it, and nothing else. */
+static void read_besides(void)
+{
+	struct shingle_engine e = { .ops = &no_ops, .call_pages = 1, .step_pages = 1 };
+	static const u32 come[] = { 0, 2, 5, 6, 7, 8, 9, 10 };
+	u32 frames = 4 * ARRAY_SIZE(come), i;
+	const char *why = "";
+
+	if (shingle_pages_create(&e, 100, frames, &why))
+		die(why);
+	memset(e.pages->places, 0x55, 25);
+	/* Three are zeroes, four was given up, and one is there. */
+	shingle_pages_found(e.pages, 3, SHINGLE_PAGE_NONE);
+	shingle_pages_give_up(e.pages, 4);
+	visit(&e, 1);
+	shingle_pages_begin(&e, SHINGLE_ASKER_HOT);
+	shingle_pages_ahead(&e, 1, 60);
+	if (shingle_page(&e, 0) || shingle_pages_ask(e.pages))
+		die("a page cannot be read");
+	for (i = 0; i < ARRAY_SIZE(come); i++) {
+		u32 frame = shingle_pages_wanted(e.pages);
+
+		if (frame == SHINGLE_NO_PAGE || e.pages->frame[frame].nr != come[i])
+			die("another page is read besides");
+	}
+	if (shingle_pages_wanted(e.pages) != SHINGLE_NO_PAGE)
+		die("more than a quarter of the frames are read into");
+	for (i = 0; i < frames; i++) {
+		if (e.pages->frame[i].state == SHINGLE_FRAME_READING)
+			shingle_pages_here(e.pages, i, 0);
+	}
+	/* It was said of that page only. */
+	if (shingle_page(&e, 50) || shingle_pages_ask(e.pages) ||
+	    shingle_pages_wanted(e.pages) == SHINGLE_NO_PAGE ||
+	    shingle_pages_wanted(e.pages) != SHINGLE_NO_PAGE)
+		die("a page is not read, or others besides");
+	shingle_pages_destroy(&e);
+}
+
 int main(int argc, char **argv)
 {
 	u32 seed = argc > 1 ? strtoul(argv[1], NULL, 0) : 1;
@@ -582,5 +626,6 @@ int main(int argc, char **argv)
 	scan();
 	all_used();
 	looked_ahead();
+	read_besides();
 	return 0;
 }
