@@ -509,7 +509,10 @@ int shingle_pages_create(struct shingle_engine *e, u64 nr_pages, u32 frames, con
 	p->e = e;
 	p->nr_pages = nr_pages;
 	p->budget = min_t(u64, frames, max_t(u64, nr_pages, least));
-	p->most = max((p->budget - e->call_pages - 2 * e->step_pages) / 2, e->call_pages);
+	/* Where each has a frame of its own none has to leave. */
+	p->most = nr_pages;
+	if (p->budget < nr_pages)
+		p->most = max((p->budget - e->call_pages - 2 * e->step_pages) / 2, e->call_pages);
 	p->missed = SHINGLE_NO_PAGE;
 	p->nr_pieces = shingle_places_pieces(nr_pages);
 	p->nr_ghosts = p->budget;

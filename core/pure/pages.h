@@ -10,7 +10,7 @@
  *   absent -> being read -> clean <-> held -> dirty -> being written -> clean -> absent
  *
  * What is dirty or being written leaves RAM by a checkpoint only, so there may be no more
- * of it than half of the frames, about.  Who needs a page that is absent, or wants to
+ * of it than half of the frames, about, unless there are as many frames as pages.  Who needs a page that is absent, or wants to
  * change one more than there may be, gives up without having changed anything and says
  * SHINGLE_ABSENT; core sees to it, and asks again.
  *
@@ -384,7 +384,9 @@ static inline void shingle_pages_carry(struct shingle_pages *p, const struct shi
 /* Should a checkpoint be taken, so that nobody has to wait for it? */
 static inline bool shingle_pages_pressed(const struct shingle_engine *e)
 {
-	return e->pages && e->pages->nr_dirty >= DIV_ROUND_UP(e->pages->most, 2);
+	const struct shingle_pages *p = e->pages;
+
+	return p && p->budget < p->nr_pages && p->nr_dirty >= DIV_ROUND_UP(p->most, 2);
 }
 
 /* Pieces of a checkpoint that say where @nr_pages pages are. */

@@ -578,6 +578,32 @@ static void looked_ahead(void)
 	shingle_pages_destroy(&e);
 }
 
+static void pressed(void *ctx)
+{
+	die("a checkpoint is asked for that nobody needs");
+}
+
+/* As many frames as pages: all may change, and none waits for a checkpoint, nor asks for it. */
+static void all_fit(void)
+{
+	struct shingle_engine e = { .ops = &no_ops, .call_pages = 2, .step_pages = 2 };
+	const char *why = "";
+	u32 i;
+
+	if (shingle_pages_create(&e, 20, 100, &why))
+		die(why);
+	e.pages->press = pressed;
+	for (i = 0; i < 20; i++) {
+		if (!shingle_page_hold(&e, i))
+			die("a page of a map that is all in memory cannot be changed");
+		shingle_page_dirty(&e, i);
+		shingle_page_put(&e, i);
+	}
+	if (shingle_pages_pressed(&e))
+		die("there is no room for changed pages, and nothing else is in memory");
+	shingle_pages_destroy(&e);
+}
+
 /* What will be looked at next comes with what is lacked: a part of it, and nothing else. */
 static void read_besides(void)
 {
@@ -627,5 +653,6 @@ int main(int argc, char **argv)
 	all_used();
 	looked_ahead();
 	read_besides();
+	all_fit();
 	return 0;
 }
