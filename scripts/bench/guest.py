@@ -90,6 +90,14 @@ def imr(ram):
        data, "imr")
 
 
+def tiler(ram):
+    """Each region has room for as much again as it presents, and the map of all is in
+    memory."""
+    data, meta = ram.cut("tiler-data", 920), ram.cut("tiler-meta", 72, True)
+    sh("shingle", "create", "tiler", "--meta", meta, "--track", "2M", "--band",
+       f"{128 // ram.part}M", "--over-permille", "500", "--journal", "32M", data, "tiler")
+
+
 def writecache(ram):
     origin, cache = ram.cut("wc-origin", SIZE_MIB), ram.cut("wc-cache", 640)
     sh("dmsetup", "create", "writecache", "--table",
@@ -125,10 +133,11 @@ def zoned(_ram):
 
 
 TARGETS = {"linear": linear, "stl-set": stl_set, "stl-full": stl_full, "imr": imr,
-           "writecache": writecache, "thin": thin, "zoned": zoned}
-OURS = ("stl-set", "stl-full", "imr")
-CLEANED = ("stl-set", "stl-full")
-DATA = {"stl-set": "stl-data", "stl-full": "full-data", "imr": "imr-data"}
+           "tiler": tiler, "writecache": writecache, "thin": thin, "zoned": zoned}
+OURS = ("stl-set", "stl-full", "imr", "tiler")
+CLEANED = ("stl-set", "stl-full", "tiler")
+DATA = {"stl-set": "stl-data", "stl-full": "full-data", "imr": "imr-data",
+        "tiler": "tiler-data"}
 
 # name: fio's rw, block size, MiB moved in one pass, passes in one round.  Writes go to
 # 64 bands; stl-set has a cache band as large as each of them, stl-full 66 log bands for
@@ -136,7 +145,7 @@ DATA = {"stl-set": "stl-data", "stl-full": "full-data", "imr": "imr-data"}
 # 25 ms, of which fio counts whole ones, so one of them would be 4 %: there are several
 # passes, each DITHER_MIB shorter than the one before, so that what is lost by rounding is
 # another part of a millisecond each time.
-# All that imr is asked to write lies on tops.
+# All that imr is asked to write lies on tops; tiler's regions begin each pass half full.
 WORKLOADS = {
     "random read 4K": ("randread", "4k", 192, 1),
     "random write 4K": ("randwrite", "4k", 192, 1),
@@ -145,9 +154,18 @@ WORKLOADS = {
 }
 
 
-def settle(target):
+def fill(target, part=1):
+    sh("dd", "if=/dev/zero", f"of=/dev/mapper/{target}", f"bs={MIB}", "oflag=direct",
+       f"count={SPAN_MIB // part}", check=False)
+
+
+def settle(target, part=1):
     """Back to where random writes have room again, and nothing is in memory."""
-    if target in CLEANED:
+    if target == "tiler":       # which cleans what is full
+        sh("dmsetup", "message", target, "0", "reset")
+        fill(target, part)
+        sh("dmsetup", "message", target, "0", "checkpoint")
+    elif target in CLEANED:
         sh("dmsetup", "message", target, "0", "clean")
     elif target == "imr":
         sh("dmsetup", "message", target, "0", "commit")
@@ -258,12 +276,11 @@ def stats(target):
 
 
 def speed(rounds):
-    ram = Ram(5100)
+    ram = Ram(6100)
     for name, create in TARGETS.items():
         progress(f"setting up {name}")
         create(ram)
-        sh("dd", "if=/dev/zero", f"of=/dev/mapper/{name}", f"bs={MIB}", "oflag=direct",
-           f"count={SPAN_MIB}", check=False)
+        fill(name)
         settle(name)
     leads = {(w, t): control(t, w) for w in WORKLOADS if w.startswith("sequential")
              for t in OURS}
@@ -285,20 +302,19 @@ def speed(rounds):
             "cleaning_steps_while_measuring": cleaned}
 
 
-SHARED = ("linear", "stl-set", "stl-full", "imr")
+SHARED = ("linear", "stl-set", "stl-full", "imr", "tiler")
 MOST_MIB = 160          # of random writes, what all find room for without cleaning
 
 
 def processors(rounds):
     """Bytes per second of random 4 KiB operations by one job and by two, target by
     target, on a kernel with two processors."""
-    ram = Ram(4100)
+    ram = Ram(5100)
     result = {}
     for name in SHARED:
         progress(f"setting up {name}")
         TARGETS[name](ram)
-        sh("dd", "if=/dev/zero", f"of=/dev/mapper/{name}", f"bs={MIB}", "oflag=direct",
-           f"count={SPAN_MIB}", check=False)
+        fill(name)
         settle(name)
     for i in range(rounds):
         progress(f"round {i + 1} of {rounds}")
@@ -317,7 +333,7 @@ def processors(rounds):
 # else moves it, so that the difference of two lengths of one load is the load's alone.
 # Each target is a PART of its size for speed(), and that is what is read and written.
 PART = 8
-COUNTED = ("bare", "linear", "stl-set", "stl-full", "imr", "writecache", "thin")
+COUNTED = ("bare", "linear", "stl-set", "stl-full", "imr", "tiler", "writecache", "thin")
 OPS = 1000
 SHIFT = 1               # scripts/lab: -icount shift=1, two nanoseconds for each
 
@@ -341,21 +357,20 @@ def count(target, write, n):
 
 def instructions():
     """Of one operation, target by target, reads and writes, whatever is below included."""
-    ram = Ram(5000, PART)
+    ram = Ram(6400, PART)
     result = {}
     gc.disable()
     for name in COUNTED:
         progress(f"counting {name}")
         (bare if name == "bare" else TARGETS[name])(ram)
-        sh("dd", "if=/dev/zero", f"of=/dev/mapper/{name}", f"bs={MIB}", "oflag=direct",
-           f"count={SPAN_MIB // PART}", check=False)
-        settle(name)
+        fill(name, PART)
+        settle(name, PART)
         for op, write in (("read", False), ("write", True)):
             took = []
             for n in (OPS, OPS, 2 * OPS):   # the first one is for what is done once
                 took.append(count(name, write, n))
                 if write:
-                    settle(name)
+                    settle(name, PART)
             result.setdefault(op, {})[name] = (took[2] - took[1]) / OPS / (1 << SHIFT)
             progress(f"{name} {op}: {result[op][name]:.0f} instructions")
     return result
@@ -393,6 +408,71 @@ def scale():
                                       "/dev/mapper/void", "big")
         sh("dmsetup", "remove", "big")
         sh("dmsetup", "remove", "void")
+    return out
+
+
+REGIONS = 6000          # of whose pages one in five fits in 64 MiB
+PAGE_ENTRIES = 2016     # of a page of tiler's map
+
+
+def paced(path, places, write):
+    """Microseconds for each 4 KiB operation, one behind the other."""
+    buffer = [mmap.mmap(-1, 4096)]
+    operation = os.pwritev if write else os.preadv
+    fd = os.open(path, os.O_RDWR | os.O_DIRECT)
+    try:
+        start = time.monotonic()
+        for at in places:
+            operation(fd, buffer, at * 4096)
+        return (time.monotonic() - start) / len(places) * 1e6
+    finally:
+        os.close(fd)
+
+
+def paged():
+    """A drive of 8 TB whose map is in pages: to create, to open, its RAM; and what it costs
+    that a page is not in memory, beside a dm-linear there."""
+    sh("modprobe", "brd", "rd_nr=1", f"rd_size={12 << 20}")
+    sectors = int(8e12) // 512 // 8 * 8
+    sh("dmsetup", "create", "void", "--table", f"0 {sectors} zero")
+    out = {"create_s": timed("shingle", "create", "tiler", "--meta", "/dev/ram0", "--track",
+                             "2M", "--band", "128M", "/dev/mapper/void", "big")}
+    sh("dmsetup", "create", "flat", "--table", f"0 {sectors} linear /dev/mapper/void 0")
+    path = "/dev/mapper/big"
+    fd = os.open(path, os.O_RDONLY)
+    blocks = os.lseek(fd, 0, os.SEEK_END) // 4096
+    os.close(fd)
+    # A band but for what is not addressable of it.
+    region = 32768 - 32768 // 10
+    if blocks % region:
+        sys.exit(f"{blocks} blocks are not regions of {region}")
+    pages = [(r * (blocks // region // REGIONS)) * region + p * PAGE_ENTRIES
+             for r in range(REGIONS) for p in range(-(-region // PAGE_ENTRIES))]
+    progress(f"writing to each of {len(pages)} pages of the map")
+    paced(path, pages, True)
+    sh("dmsetup", "message", "big", "0", "checkpoint")
+    few = pages[:64]
+    away = [pages[i] + 1 for i in range(0, len(pages), len(pages) // REGIONS)]
+    for name, write, there, many in (("read", False, few * 200, pages),
+                                     ("write", True, few * 200, away)):
+        paced(path, few, write)
+        out[name + "_flat_us"] = paced("/dev/mapper/flat", many, write)
+        before = stats("big")
+        out[name + "_hit_us"] = paced(path, there, write)
+        after = stats("big")
+        out[name + "_hit_pages"] = (after["map_page_reads"] - before["map_page_reads"]) / \
+            len(there)
+        out[name + "_miss_us"] = paced(path, many, write)
+        before, after = after, stats("big")
+        for key in ("reads", "waits"):
+            out[f"{name}_miss_{key}"] = (after[f"map_page_{key}"] -
+                                         before[f"map_page_{key}"]) / len(many)
+    places = random.Random(1)
+    out["random_write_us"] = paced(path, [places.randrange(blocks) for _ in range(20000)], True)
+    out["bytes"] = stats("big")["map_bytes"]
+    sh("dmsetup", "remove", "flat", "big")
+    out["open_s"] = timed("shingle", "open", "--meta", "/dev/ram0", "/dev/mapper/void", "big")
+    sh("dmsetup", "remove", "big")
     return out
 
 
@@ -472,10 +552,12 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--part", required=True,
-                        choices=("speed", "scale", "replay", "instructions", "processors"))
+                        choices=("speed", "scale", "paged", "replay", "instructions",
+                                 "processors"))
     args = parser.parse_args()
-    parts = {"speed": lambda: speed(args.rounds), "scale": scale, "replay": replay,
-             "instructions": instructions, "processors": lambda: processors(args.rounds)}
+    parts = {"speed": lambda: speed(args.rounds), "scale": scale, "paged": paged,
+             "replay": replay, "instructions": instructions,
+             "processors": lambda: processors(args.rounds)}
     print(json.dumps(parts[args.part]()))
 
 
