@@ -154,6 +154,8 @@ PLAN += [
 # Regions are no bands, and no block has a home: suites about these have nothing to ask.
 PLAN += [
     Row("exact", "tiler", quick=True),
+    # And who is next when a step ends, which there the machine's load does not say.
+    Row("exact", "tiler", clock="virtual", cases=("twostates",)),
     Row("ledger", "tiler", quick=True),
     Row("replay", "tiler", quick=True, options=(("ops", 60), ("share", .15),
                                                 ("only", "tight,full,wide,wcache"))),

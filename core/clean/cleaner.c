@@ -271,6 +271,13 @@ static bool settle(struct shingle_device *d)
 	return wanted || !pending;
 }
 
+/* Who waits comes before the next step does: it waits for one, not for all of them. */
+static void let_in(struct shingle_device *d)
+{
+	shingle_kick(d);
+	flush_work(&d->work);
+}
+
 /* Clean as long as there is a reason. */
 static void clean_work(struct work_struct *work)
 {
@@ -292,7 +299,7 @@ static void clean_work(struct work_struct *work)
 			continue;
 		}
 		if (err == -EAGAIN && settle(d)) {
-			kick = true;
+			let_in(d);
 			continue;
 		}
 		if (err <= 0)
@@ -302,8 +309,7 @@ static void clean_work(struct work_struct *work)
 			/* That what fails is not even reached proves nothing. */
 			if (step.n && !d->cleaner.epoch_open)
 				d->cleaner.retries = 0;
-			shingle_kick(d);
-			cond_resched();
+			let_in(d);
 			continue;
 		}
 		shingle_epoch_close(d);
