@@ -329,8 +329,12 @@ bool tiler_release(struct tiler_region *r, u64 seq)
 bool tiler_referenced(const struct tiler_region *r, const struct tiler_slot *slot, u32 paro,
 		      u32 n)
 {
-	for (; n; n--, paro++) {
-		if (test_bit(tiler_cell(r->shape, paro), slot->taken))
+	u32 columns = r->shape->columns, cell, m;
+
+	for (; n; n -= m, paro += m) {
+		cell = tiler_cell(r->shape, paro);
+		m = min3(n, tiler_row_rest(r->shape, paro), columns - cell % columns);
+		if (find_next_bit(slot->taken, cell + m, cell) < cell + m)
 			return true;
 	}
 	return false;
