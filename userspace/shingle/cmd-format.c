@@ -77,7 +77,7 @@ struct format_args {
 	"                        then left out, and other options count for more than it\n" \
 	"  --scale N             with --preset: all capacities divided by N, bands as they are\n" \
 	"  --band SIZE           data in a band (default 30M, rounded to whole tracks);\n" \
-	"                        of imr a band is a track; of tiler, with --rows, so many\n" \
+	"                        of imr a band is a track; of tiler, with --rows, so many tracks\n" \
 	"  --cache-band SIZE     length of a band of the cache (default: as --band)\n" \
 	"  --cache DEV           put the persistent cache and staging on another device\n" \
 	"  --cache-size N        size of the cache: N% of all bands (default 5%),\n" \
