@@ -8,7 +8,7 @@ KDIR  ?= /lib/modules/$(shell uname -r)/build
 V     ?= 0
 TOP   := $(CURDIR)
 
-ROOMS := core dm-platter dm-stl dm-imr dm-tiler tests
+ROOMS := core dm-platter dm-stl dm-imr dm-tiler dm-dualbuffer tests
 # Of core each layer has a folder.
 FOLDERS := $(ROOMS) $(patsubst $(TOP)/%/,%,$(wildcard $(TOP)/core/*/))
 

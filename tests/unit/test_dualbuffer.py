@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Dual-buffer in userspace, under AddressSanitizer: no guest."""
+
+import math
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+TOP = Path(__file__).resolve().parents[2]
+OUT = TOP / "build/userspace"
+
+# tiler-dualbuffer-rmwf.md 3.4: ideal, hyper, linear, power, sat, in percent of the cache.
+TABLE = {
+    "uniform over 5 %": (95.0, 92.1, 63.1, 68.9, 95.1),
+    "uniform over 30 %": (72.7, 69.7, 52.3, 53.3, 72.6),
+    "uniform over 200 %": (53.2, 53.7, 50.3, 50.4, 52.6),
+    "zipf 1.0 over 50 %": (82.7, 93.8, 70.1, 77.2, 97.1),
+    "zipf 1.2 over 50 %": (91.0, 97.6, 82.1, 89.1, 98.7),
+    "90 % to 10 % of 50 %": (87.1, 90.3, 59.9, 64.5, 93.4),
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def built():
+    subprocess.run(["make", "-s", "-C", TOP / "userspace", "dualbuffer-check"], check=True)
+
+
+def run(tool, *args, **more):
+    return subprocess.run([OUT / tool, *map(str, args)], capture_output=True, text=True,
+                          timeout=1800, **more)
+
+
+def test_vectors():
+    done = run("dualbuffer-test")
+    assert done.returncode == 0, done.stdout
+    source = (TOP / "dm-dualbuffer/dual-kunit.c").read_text()
+    cases = re.findall(r"^static void (dual_\w+)\(struct kunit \*test\)$", source, re.M)
+    ran = re.findall(r"^ok \d+ (\w+)$", done.stdout, re.M)
+    assert sorted(ran) == sorted(cases), done.stdout
+
+
+def test_stationary_loads():
+    """Of the first round; the target has to keep within 12 points of the ideal."""
+    done = run("dualbuffer-check", "table")
+    assert done.returncode == 0, done.stdout
+    print(done.stdout)
+    seen = {name.strip(): tuple(map(float, rest.split()))
+            for name, rest in re.findall(r"^([^#].{21})(.*)$", done.stdout, re.M)}
+    assert seen.keys() == TABLE.keys()
+    for load, (ideal, hyper, *others) in seen.items():
+        assert abs(hyper - ideal) < 12, load
+        assert (ideal, hyper, *others) == pytest.approx(TABLE[load], abs=2.5), load
+
+
+def line_of(points):
+    n = len(points)
+    mx, my = sum(x for x, _ in points) / n, sum(y for _, y in points) / n
+    sxx = sum((x - mx) ** 2 for x, _ in points)
+    return mx, my, sum((x - mx) * (y - my) for x, y in points) / sxx
+
+
+def curve_of(fit, samples):
+    """V', in floating point; None where it hangs on the last digit."""
+    if fit == "hyper":
+        points = [(x, x / v) for x, v in samples]
+        mx, my, s = line_of(points)
+        s = max(s, 0)
+        c = my - s * mx
+        if c < 0:
+            c, s = 0, sum(x * y for x, y in points) / sum(x * x for x, _ in points)
+        return lambda x: x / (c + s * x)
+    if fit == "linear":
+        mx, my, b = line_of(samples)
+        return lambda x: my + max(b, 0) * (x - mx)
+    if fit == "power":
+        mx, my, b = line_of([(math.log2(x), math.log2(v)) for x, v in samples])
+        return lambda x: 2 ** (my + min(max(b, 0), 1) * (math.log2(x) - mx))
+    x, v = samples[-1]
+    low, high = math.log(v), math.log(2 ** 32)
+    for _ in range(200):
+        mid = (low + high) / 2
+        u = math.exp(mid)
+        low, high = (mid, high) if u * -math.expm1(-x / u) < v else (low, mid)
+    u = math.exp(high)
+    return lambda x: u * -math.expm1(-x / u)
+
+
+@st.composite
+def curves(draw):
+    """V(X) that may be: it never grows faster than X."""
+    step = draw(st.integers(1, 1 << draw(st.integers(0, 18))))
+    n = draw(st.integers(2, 60))
+    fresh = draw(st.lists(st.integers(0, 1000), min_size=n, max_size=n))
+    x, v, samples = draw(st.integers(0, 5 * step)), 0, []
+    v = x
+    for share in fresh:
+        x += step
+        v += max(step * share // 1000, 0 if v else 1)
+        samples.append((x, v))
+    return x + v + 1 + draw(st.integers(0, 60)) * x, samples
+
+
+@pytest.mark.parametrize("fit", ["hyper", "linear", "power", "sat"])
+def test_fits_against_floating_point(fit):
+    """A root is where the same curve has it in floating point."""
+    with subprocess.Popen([OUT / "dualbuffer-check", "predict"], stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE, text=True, bufsize=1) as tool:
+        @settings(max_examples=300, deadline=None, derandomize=True)
+        @given(curves())
+        def check(case):
+            blocks, samples = case
+            tool.stdin.write(f"{blocks} " + " ".join(f"{x}:{v}" for x, v in samples) + "\n")
+            words = tool.stdout.readline().split()
+            root = int(dict(zip(words[::2], words[1::2]))[fit])
+            curve = curve_of(fit, samples)
+            # As far as it may be off: of the cache, and of a curve that is nearly level.
+            off = max(2, blocks * 2e-4)
+            if root > off + 1:
+                assert curve(root - off) + root - off < blocks
+            if root < blocks:
+                assert curve(root + off) + root + off >= blocks
+
+        check()
+        tool.stdin.close()
+        assert tool.wait() == 0
