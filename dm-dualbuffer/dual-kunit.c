@@ -8,7 +8,7 @@
 #include <linux/module.h>
 #endif
 
-#include "dual-rounds.h"
+#include "dual-sim.h"
 
 #ifndef __KERNEL__
 #include "kunit-shim.h"
@@ -247,12 +247,12 @@ static void dual_ratchet(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, dual_part_blocks(&s, &r, DUAL_NEW), 900U);
 	KUNIT_EXPECT_FALSE(test, dual_round_lower(&s, &r, 5, 950, 450));
 	KUNIT_EXPECT_FALSE(test, dual_round_lower(&s, &r, 5, 899, 450));
-	KUNIT_EXPECT_EQ(test, dual_new_before(&s, &r, &c), 450U);
+	KUNIT_EXPECT_EQ(test, dual_before(&s, &r, DUAL_NEW, &c), 450U);
 	KUNIT_EXPECT_TRUE(test, dual_round_lower(&s, &r, 5, 850, 450));
 	KUNIT_EXPECT_EQ(test, dual_part_blocks(&s, &r, DUAL_NEW), 850U);
 	KUNIT_EXPECT_EQ(test, dual_part_blocks(&s, &r, DUAL_FB2), 150U);
 	c.row = 9;
-	KUNIT_EXPECT_EQ(test, dual_new_before(&s, &r, &c), 690U);
+	KUNIT_EXPECT_EQ(test, dual_before(&s, &r, DUAL_NEW, &c), 690U);
 	KUNIT_EXPECT_TRUE(test, dual_round_lower(&s, &r, 8, 0, 690));
 	KUNIT_EXPECT_EQ(test, dual_part_blocks(&s, &r, DUAL_NEW), 810U);
 	KUNIT_EXPECT_EQ(test, dual_part_blocks(&s, &r, DUAL_FB2), 190U);
@@ -323,8 +323,7 @@ static u32 fill_part(struct kunit *test, const struct dual_shape *s, struct dual
 				     draw(state, 0, dual_blocks(s)),
 				     dual_part_blocks(s, r, DUAL_FB1) + sum))
 			continue;
-		KUNIT_EXPECT_EQ(test, dual_new_before(s, r, &c), part == DUAL_NEW ? sum :
-				dual_new_before(s, r, &c));
+		KUNIT_EXPECT_EQ(test, dual_before(s, r, part, &c), sum);
 		for (i = 0; i < n; i++) {
 			KUNIT_EXPECT_EQ(test, when[slot + i], 0U);
 			when[slot + i] = ++*clock;
@@ -379,6 +378,317 @@ static void dual_partitions(struct kunit *test)
 	}
 }
 
+/* VD1: 16 surfaces of 8 bands of 4 tracks of 8 blocks. */
+static void dual_vd1_home(struct kunit *test)
+{
+	struct dual_home h = dual_home_of(3251, 8, 4, 8);
+
+	KUNIT_EXPECT_EQ(test, h.surface, 12U);
+	KUNIT_EXPECT_EQ(test, h.band, 5U);
+	KUNIT_EXPECT_EQ(test, h.track, 2U);
+	KUNIT_EXPECT_EQ(test, h.block, 3U);
+	/* No field need be a power of two. */
+	h = dual_home_of(3251, 7, 5, 9);
+	KUNIT_EXPECT_EQ(test, ((h.surface * 7 + h.band) * 5 + h.track) * 9 + h.block, 3251U);
+}
+
+/* Counting says what sorting would. */
+static void dual_selection(struct kunit *test)
+{
+	u32 blocks = 300, i, turn, *rank = zalloc(test, blocks * sizeof(*rank));
+	struct dual_heat *h = zalloc(test, sizeof(*h));
+	struct dual_choice c;
+	u64 state = 1;
+
+	KUNIT_ASSERT_TRUE(test, rank && h);
+	for (turn = 0; turn < 300; turn++) {
+		u32 most = draw(&state, 0, 9) ? draw(&state, 0, 8) : 2 * DUAL_HOTTEST;
+		u32 room = draw(&state, 0, blocks + 20), kept = 0, stale = 0;
+		u32 coldest = U32_MAX, hottest = 0;
+		bool literal = turn % 2;
+
+		memset(h, 0, sizeof(*h));
+		for (i = 0; i < blocks; i++) {
+			rank[i] = dual_rank(draw(&state, 0, most), draw(&state, 0, 1));
+			stale += !rank[i];
+			dual_heat_add(h, rank[i]);
+		}
+		dual_choose(h, room, literal, &c);
+		for (i = 0; i < blocks; i++) {
+			if (dual_keeps(&c, rank[i])) {
+				kept++;
+				coldest = min(coldest, rank[i]);
+			} else {
+				hottest = max(hottest, rank[i]);
+			}
+		}
+		KUNIT_EXPECT_TRUE(test, kept == blocks || !kept || hottest <= coldest);
+		if (room >= blocks || literal)
+			KUNIT_EXPECT_EQ(test, kept, min(room, blocks));
+		else
+			KUNIT_EXPECT_EQ(test, kept, min(room, blocks - stale));
+	}
+	/* Counts neither wrap, nor are there more ranks than there is room for. */
+	KUNIT_EXPECT_EQ(test, dual_count_up(U16_MAX), U16_MAX);
+	KUNIT_EXPECT_EQ(test, dual_rank(U16_MAX, true), DUAL_RANKS - 1);
+}
+
+static struct dual_cache *new_cache(struct kunit *test, const struct dual_shape *s)
+{
+	struct dual_cache *c = zalloc(test, sizeof(*c));
+	const char *why;
+
+	KUNIT_ASSERT_NOT_NULL(test, c);
+	KUNIT_ASSERT_EQ(test, dual_shape_check(s, &why), 0);
+	KUNIT_ASSERT_EQ(test, dual_cache_init(c, s, 16), 0);
+	return c;
+}
+
+/* Returns where it went, or what dual_place() says. */
+static int write_one(struct dual_cache *c, u32 lblk)
+{
+	u32 slot, n;
+	int err = dual_place(c, 1, &slot, &n);
+
+	if (err)
+		return err;
+	dual_commit(c, lblk, slot, n);
+	return slot;
+}
+
+/* All of a clean but the switch, each step durable at once. */
+static void clean_up_to_switch(struct kunit *test, struct dual_cache *c, struct dual_step *step)
+{
+	u64 seq = 1;
+
+	for (;;) {
+		KUNIT_ASSERT_EQ(test, dual_clean_next(c, true, step), 1);
+		if (step->kind == DUAL_STEP_SWITCH)
+			return;
+		dual_step_done(c, step, seq);
+		while (dual_tidy(c) || dual_release(c, seq))
+			;
+	}
+}
+
+/*
+ * CE-D1: block 7 is in slot 0; it is kept; 8 is written to slot 0 of the next round.  Until
+ * the switch is durable the map that recovery has says that 7 is there.
+ */
+static void dual_ce_d1(struct kunit *test)
+{
+	const struct dual_shape s = {
+		.tracks = 4, .track_blocks = 10, .static_percent = 60, .min_new_percent = 20,
+	};
+	struct dual_step step;
+	struct dual_cache *c;
+	u32 literal;
+
+	for (literal = 0; literal < 2; literal++) {
+		c = new_cache(test, &s);
+		c->unsafe_switch = literal;
+		KUNIT_EXPECT_EQ(test, write_one(c, 7), 0);
+		clean_up_to_switch(test, c, &step);
+		KUNIT_EXPECT_EQ(test, dual_find(c, 7), 6U);
+		KUNIT_EXPECT_TRUE(test, dual_referenced(c, 0));
+		dual_step_done(c, &step, 100);
+		if (!literal) {
+			KUNIT_EXPECT_EQ(test, write_one(c, 8), -EBUSY);
+			KUNIT_EXPECT_TRUE(test, dual_referenced(c, 0));
+			dual_release(c, 99);
+			KUNIT_EXPECT_EQ(test, write_one(c, 8), -EBUSY);
+			dual_release(c, 100);
+		}
+		KUNIT_EXPECT_FALSE(test, dual_referenced(c, 0));
+		KUNIT_EXPECT_EQ(test, write_one(c, 8), 0);
+		KUNIT_EXPECT_EQ(test, c->history.number, 2U);
+		dual_cache_exit(c);
+	}
+}
+
+/* Writes go on while a clean does, and end in the next round's cache (D8). */
+static void dual_writes_while_cleaning(struct kunit *test)
+{
+	const struct dual_shape s = {
+		.tracks = 8, .track_blocks = 20, .static_percent = 60, .min_new_percent = 20,
+	};
+	struct dual_cache *c = new_cache(test, &s);
+	u32 i, late = 0, slot, n;
+	struct dual_step step;
+
+	for (i = 0; write_one(c, i % 40) >= 0; i++)
+		;
+	KUNIT_EXPECT_EQ(test, i, c->limit);
+	KUNIT_ASSERT_EQ(test, dual_clean_next(c, false, &step), 1);
+	KUNIT_EXPECT_EQ(test, step.kind, DUAL_STEP_COPY);
+	/* One that is being copied, one that was never there. */
+	KUNIT_EXPECT_TRUE(test, write_one(c, c->move[0].lblk) >= 0);
+	KUNIT_EXPECT_TRUE(test, write_one(c, 50) >= 0);
+	slot = c->move[0].dst;
+	dual_step_done(c, &step, 1);
+	KUNIT_EXPECT_TRUE(test, dual_find(c, 0) != slot && dual_referenced(c, slot));
+	for (late = 2; write_one(c, 100 + late) >= 0; late++)
+		;
+	KUNIT_EXPECT_EQ(test, late, c->reserve);
+	KUNIT_EXPECT_TRUE(test, late > 2);
+	/* The last one is under way: the switch waits. */
+	c->limit++;
+	KUNIT_ASSERT_EQ(test, dual_place(c, 1, &slot, &n), 0);
+	while (dual_clean_next(c, false, &step) == 1) {
+		KUNIT_ASSERT_TRUE(test, step.kind != DUAL_STEP_SWITCH);
+		dual_step_done(c, &step, 1);
+		while (dual_tidy(c) || dual_release(c, 1))
+			;
+	}
+	KUNIT_EXPECT_EQ(test, dual_place(c, 1, &i, &n), -EBUSY);
+	dual_commit(c, 200, slot, 1);
+	clean_up_to_switch(test, c, &step);
+	dual_step_done(c, &step, 2);
+	while (dual_release(c, 2))
+		;
+	KUNIT_EXPECT_EQ(test, c->history.number, 2U);
+	KUNIT_EXPECT_TRUE(test, dual_find(c, 200) != SHINGLE_NO_SLOT);
+	KUNIT_EXPECT_TRUE(test, dual_find(c, 50) != SHINGLE_NO_SLOT);
+	for (i = 2; i < late; i++)
+		KUNIT_EXPECT_TRUE(test, dual_find(c, 100 + i) != SHINGLE_NO_SLOT);
+	/* Of a cached block: its slot, the one in front of it, the one behind; its count. */
+	KUNIT_EXPECT_LE(test, shingle_slotmap_bytes(&c->map) + c->map.nr_slots * sizeof(*c->count),
+			16ULL * (c->map.nr_slots + 64));
+	dual_cache_exit(c);
+}
+
+/* The power goes, and all was durable: what is derived is built anew. */
+static void cut_power(struct kunit *test, struct dual_cache *c)
+{
+	const char *why;
+
+	KUNIT_ASSERT_EQ(test, dual_ready(c, &why), 0);
+	KUNIT_EXPECT_EQ(test, c->inflight, 0U);
+}
+
+/* Steps of a clean as far as one of this kind, and that one, durable at once. */
+static void clean_as_far_as(struct kunit *test, struct dual_cache *c, enum dual_step_kind kind)
+{
+	struct dual_step step;
+
+	do {
+		KUNIT_ASSERT_EQ(test, dual_clean_next(c, true, &step), 1);
+		KUNIT_ASSERT_TRUE(test, step.kind != DUAL_STEP_SWITCH);
+		dual_step_done(c, &step, 1);
+		while (dual_tidy(c) || dual_release(c, 1))
+			;
+	} while (step.kind != kind);
+}
+
+/* When all that was new has left the cache, nothing there says how far it was filled. */
+static void dual_cut_while_cleaning(struct kunit *test)
+{
+	struct dual_shape s = {
+		.tracks = 6, .track_blocks = 20, .static_percent = 60, .min_new_percent = 20,
+	};
+	struct dual_cache *c = new_cache(test, &s);
+	struct dual_step step;
+	u32 i, slot, n;
+
+	/* More than is kept: the last band of what is left is staged. */
+	for (i = 0; write_one(c, i) >= 0; i++)
+		;
+	do
+		clean_as_far_as(test, c, DUAL_STEP_STAGE);
+	while (c->heat.sum);
+	cut_power(test, c);
+	KUNIT_ASSERT_TRUE(test, c->staging.in_use);
+	i = c->staging.band * c->band_blocks;
+	KUNIT_ASSERT_TRUE(test, write_one(c, i) >= 0);
+	cut_power(test, c);
+	KUNIT_EXPECT_TRUE(test, dual_find(c, i) != SHINGLE_NO_SLOT);
+	clean_up_to_switch(test, c, &step);
+	KUNIT_EXPECT_TRUE(test, dual_find(c, i) != SHINGLE_NO_SLOT);
+	dual_cache_exit(c);
+
+	/* M is lowered from track 3 on, and FB_2 has some of these columns there. */
+	s.static_percent = 0;
+	s.sample_tracks = 1;
+	s.sample_percent = 50;
+	c = new_cache(test, &s);
+	for (i = 0; c->fill.row < 4; i++)
+		KUNIT_ASSERT_TRUE(test, write_one(c, i % 5) >= 0);
+	KUNIT_ASSERT_EQ(test, c->fill.at, 0U);
+	c->round.drop[1] = (struct dual_drop){ 3, c->round.drop[0].columns - 2 };
+	c->round.nr_drops = 2;
+	cut_power(test, c);
+	do
+		clean_as_far_as(test, c, DUAL_STEP_COPY);
+	while (c->heat.sum);
+	cut_power(test, c);
+	KUNIT_ASSERT_EQ(test, dual_place(c, 1, &slot, &n), 0);
+	KUNIT_EXPECT_GE(test, slot / s.track_blocks, 3U);
+	dual_cache_exit(c);
+}
+
+/* What was loaded makes no sense: it is said, and nothing is believed. */
+static void dual_damage(struct kunit *test)
+{
+	const struct dual_shape s = {
+		.tracks = 6, .track_blocks = 20, .static_percent = 60, .min_new_percent = 20,
+		.skew_units = 1,
+	};
+	struct dual_cache *c = new_cache(test, &s);
+	const char *why = "";
+
+	c->round.drop[0].columns = 1;
+	KUNIT_EXPECT_EQ(test, dual_ready(c, &why), -EUCLEAN);
+	dual_round_first(&s, &c->round);
+	c->map.owner[3] = c->map.owner[25] = SHINGLE_SLOT_OWNED + 7;
+	KUNIT_EXPECT_EQ(test, dual_ready(c, &why), -EUCLEAN);
+	KUNIT_EXPECT_TRUE(test, strstr(why, "same block"));
+	/* Of track 1 the last block that is new is shared by two columns. */
+	c->map.owner[3] = SHINGLE_SLOT_FREE;
+	c->map.owner[25] = SHINGLE_SLOT_FREE;
+	c->map.owner[20 + c->round.drop[0].columns - 1] = SHINGLE_SLOT_OWNED + 7;
+	KUNIT_EXPECT_EQ(test, dual_ready(c, &why), -EUCLEAN);
+	KUNIT_EXPECT_TRUE(test, strstr(why, "no part"));
+	dual_cache_exit(c);
+}
+
+static void dual_literal_is_caught(struct kunit *test)
+{
+	struct dual_sim_plan *plan = zalloc(test, sizeof(*plan));
+	struct dual_sim_result *res = zalloc(test, sizeof(*res));
+	u32 i, what, lost[3] = { 0 };
+	u64 state = 1;
+
+	KUNIT_ASSERT_TRUE(test, plan && res);
+	for (i = 0; i < 8; i++) {
+		dual_sim_draw(&state, 3, plan);
+		plan->writes = 400;
+		for (what = 0; what < ARRAY_SIZE(lost); what++) {
+			plan->unsafe_switch = what == 1;
+			plan->unsafe_inplace = what == 2;
+			lost[what] += !!dual_sim(plan, res);
+		}
+	}
+	KUNIT_EXPECT_EQ(test, lost[0], 0U);
+	KUNIT_EXPECT_TRUE(test, lost[1] > 0);
+	KUNIT_EXPECT_TRUE(test, lost[2] > 0);
+}
+
+static void dual_property(struct kunit *test)
+{
+	struct dual_sim_plan *plan = zalloc(test, sizeof(*plan));
+	struct dual_sim_result *res = zalloc(test, sizeof(*res));
+	u64 state = 2;
+	u32 k;
+
+	KUNIT_ASSERT_TRUE(test, plan && res);
+	for (k = 1; k <= 8; k++) {
+		dual_sim_draw(&state, k, plan);
+		plan->writes = 400;
+		KUNIT_EXPECT_EQ(test, dual_sim(plan, res), 0);
+		KUNIT_EXPECT_EQ_MSG(test, res->error[0], 0, "k=%u: %s", k, res->error);
+	}
+}
+
 static struct kunit_case dual_cases[] = {
 	KUNIT_CASE(dual_vd4_fits),
 	KUNIT_CASE(dual_samples),
@@ -388,6 +698,14 @@ static struct kunit_case dual_cases[] = {
 	KUNIT_CASE(dual_clamps),
 	KUNIT_CASE(dual_ratchet),
 	KUNIT_CASE(dual_partitions),
+	KUNIT_CASE(dual_vd1_home),
+	KUNIT_CASE(dual_selection),
+	KUNIT_CASE(dual_ce_d1),
+	KUNIT_CASE(dual_writes_while_cleaning),
+	KUNIT_CASE(dual_cut_while_cleaning),
+	KUNIT_CASE(dual_damage),
+	KUNIT_CASE(dual_literal_is_caught),
+	KUNIT_CASE(dual_property),
 	{}
 };
 

@@ -333,37 +333,42 @@ static struct piece piece_of(const struct dual_shape *s, const struct dual_round
 	return p;
 }
 
-/* Blocks of all tracks up to one, in which M changes. */
-static u32 new_area(const struct dual_shape *s, const struct dual_round *r, u32 from, u32 to)
+/* Blocks that NEW or FB_2 has on whole tracks, in which M changes. */
+static u32 whole_tracks(const struct dual_shape *s, const struct dual_round *r,
+			enum dual_part part, u32 from, u32 to)
 {
-	u32 sum = 0, i, a, b;
+	u32 sum = 0, i, m, a, b;
 
 	for (i = 0; i < r->nr_drops; i++) {
+		m = r->drop[i].columns;
 		a = max(from, r->drop[i].track);
 		b = i + 1 < r->nr_drops ? min(to, r->drop[i + 1].track) : to;
-		sum += area(s, r->drop[i].columns, a, b);
+		sum += area(s, part == DUAL_FB2 ? others(s, r) - m : m, a, b);
 	}
 	return sum;
 }
 
 /**
- * dual_new_before() - how many blocks were handed out in front of one that is new?
+ * dual_before() - how many blocks does a part have in front of one?
  * @s: the shape
  * @r: the round
+ * @part: DUAL_NEW or DUAL_FB2
  * @c: where it is
  *
  * Context: any.
  */
-u32 dual_new_before(const struct dual_shape *s, const struct dual_round *r,
-		    const struct dual_cursor *c)
+u32 dual_before(const struct dual_shape *s, const struct dual_round *r, enum dual_part part,
+		const struct dual_cursor *c)
 {
-	u32 first = s->sample_tracks, sampled = dual_sample_columns(s, r);
-	u32 sum = area(s, sampled, 0, min(c->row, first)) + c->at;
+	u32 first = s->sample_tracks, sampled = dual_sample_columns(s, r), sum = c->at;
 
+	if (part == DUAL_FB2)
+		return sum + whole_tracks(s, r, part, 0, c->row);
+	sum += area(s, sampled, 0, min(c->row, first));
 	if (c->row > first)
 		sum += area(s, m_of(r, 0) - sampled, 0, min(c->row, 2 * first) - first);
 	if (c->row > 2 * first)
-		sum += new_area(s, r, first, c->row - first);
+		sum += whole_tracks(s, r, part, first, c->row - first);
 	return sum;
 }
 
@@ -378,18 +383,11 @@ u32 dual_new_before(const struct dual_shape *s, const struct dual_round *r,
 u32 dual_part_blocks(const struct dual_shape *s, const struct dual_round *r,
 		     enum dual_part part)
 {
-	struct dual_cursor end = { .row = s->tracks + s->sample_tracks };
-	u32 i, to, sum = 0;
+	struct dual_cursor end = { .row = nr_rows(s, r, part) };
 
 	if (part == DUAL_FB1)
 		return area(s, r->fb1_columns, 0, s->tracks);
-	if (part == DUAL_NEW)
-		return dual_new_before(s, r, &end);
-	for (i = 0; i < r->nr_drops; i++) {
-		to = i + 1 < r->nr_drops ? r->drop[i + 1].track : s->tracks;
-		sum += area(s, others(s, r) - r->drop[i].columns, r->drop[i].track, to);
-	}
-	return sum;
+	return dual_before(s, r, part, &end);
 }
 
 /**

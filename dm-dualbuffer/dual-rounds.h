@@ -118,8 +118,8 @@ int dual_round_check(const struct dual_shape *s, const struct dual_round *r);
 void dual_round_decide(const struct dual_shape *s, struct dual_round *r, u32 x);
 bool dual_round_lower(const struct dual_shape *s, struct dual_round *r, u32 track, u32 x,
 		      u32 allocated);
-u32 dual_new_before(const struct dual_shape *s, const struct dual_round *r,
-		    const struct dual_cursor *c);
+u32 dual_before(const struct dual_shape *s, const struct dual_round *r, enum dual_part part,
+		const struct dual_cursor *c);
 u32 dual_part_blocks(const struct dual_shape *s, const struct dual_round *r,
 		     enum dual_part part);
 u32 dual_sample_columns(const struct dual_shape *s, const struct dual_round *r);

@@ -4,6 +4,12 @@
  *
  * dualbuffer-check predict
  *	of each line of the input, BLOCKS X:V X:V ..., where each fit has its root
+ * dualbuffer-check run SEED SHAPES [unsafe_switch|unsafe_inplace]
+ *	so many random caches for each width of the head, 1 to 8: is all there after every
+ *	block that is written, and would it be if the power went
+ * dualbuffer-check rounds NEW [ROUNDS] [literal]
+ *	rounds of a load of which NEW percent go to blocks that were never written before,
+ *	the others to cached ones: a line for each
  * dualbuffer-check table [TRACKS]
  *	predicted and ideal partition of the first round, of stationary loads
  */
@@ -11,7 +17,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "dual-predict.h"
+#include "dual-sim.h"
+
+#define WIDEST	8U
 
 static const char *const fits[DUAL_NR_FITS] = { "hyper", "linear", "power", "sat" };
 
@@ -42,19 +50,9 @@ static int predict(void)
 	return 0;
 }
 
-/* splitmix64 */
-static u64 random_of(u64 *state)
-{
-	u64 z = (*state += 0x9e3779b97f4a7c15ULL);
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-	return z ^ (z >> 31);
-}
-
 static double unit(u64 *state)
 {
-	return (random_of(state) >> 11) * 0x1p-53;
+	return (dual_sim_random(state) >> 11) * 0x1p-53;
 }
 
 /* The loads of tiler-dualbuffer-rmwf.md 3.4, over so many percent of the cache. */
@@ -138,14 +136,136 @@ static int table(u32 tracks)
 	return 0;
 }
 
+static void add(struct dual_sim_result *sum, const struct dual_sim_result *res)
+{
+	sum->writes += res->writes;
+	sum->destroyed += res->destroyed;
+	sum->kept += res->kept;
+	sum->homed += res->homed;
+	sum->rmws += res->rmws;
+	sum->rounds += res->rounds;
+	sum->late += res->late;
+	sum->lowered += res->lowered;
+	sum->steps += res->steps;
+	sum->commits += res->commits;
+	sum->cuts += res->cuts;
+	sum->fails += res->fails;
+}
+
+static void print_sum(u32 k, u32 shapes, u32 lost, const struct dual_sim_result *sum)
+{
+	const struct {
+		const char *name;
+		u64 nr;
+	} word[] = {
+		{ "written", sum->writes }, { "destroyed", sum->destroyed },
+		{ "rounds", sum->rounds }, { "kept", sum->kept }, { "brought home", sum->homed },
+		{ "bands", sum->rmws }, { "late", sum->late }, { "lowered", sum->lowered },
+		{ "steps", sum->steps }, { "commits", sum->commits },
+		{ "power cuts", sum->cuts }, { "failed", sum->fails },
+	};
+	u32 i;
+
+	printf("k=%u: %u shapes", k, shapes);
+	for (i = 0; i < ARRAY_SIZE(word); i++)
+		printf(", %llu %s", (unsigned long long)word[i].nr, word[i].name);
+	printf(", %u lost\n", lost);
+}
+
+/* Returns how many shapes lost something. */
+static u32 run(u64 seed, u32 shapes, const char *feature)
+{
+	u32 k, i, bad = 0, skewed = 0, shared = 0, fixed = 0;
+
+	for (k = 1; k <= WIDEST; k++) {
+		struct dual_sim_result sum = { 0 }, res;
+		u32 lost = 0;
+
+		for (i = 0; i < shapes; i++) {
+			u64 state = seed << 32 | k << 24 | i;
+			struct dual_sim_plan plan;
+
+			dual_sim_draw(&state, k, &plan);
+			plan.writes = 1000;
+			plan.unsafe_switch = !strcmp(feature, "unsafe_switch");
+			plan.unsafe_inplace = !strcmp(feature, "unsafe_inplace");
+			skewed += !!plan.shape.skew_units;
+			shared += !!(plan.shape.skew_units % DUAL_SUB_UNITS);
+			fixed += !!plan.shape.static_percent;
+			if (dual_sim(&plan, &res) && !lost++)
+				printf("k=%u, shape %u: %u tracks of %u, skew=%u/8, M=%u: %s\n", k,
+				       i, plan.shape.tracks, plan.shape.track_blocks,
+				       plan.shape.skew_units, plan.shape.static_percent,
+				       res.error);
+			add(&sum, &res);
+		}
+		bad += lost;
+		print_sum(k, shapes, lost, &sum);
+	}
+	printf("%u shapes lost something, %u were skewed, %u by a part of a block, %u static\n",
+	       bad, skewed, shared, fixed);
+	return bad;
+}
+
+static void tell(void *ctx, u32 surface, const struct dual_cache *c)
+{
+	const struct dual_history *h = &c->last;
+	double blocks = dual_blocks(c->shape) / 100.0;
+	/* FB_2 is FB_1 by now. */
+	double fb2 = c->round.fb1_columns, columns = c->shape->track_blocks / 100.0;
+	double *fb1 = ctx;
+
+	printf("%5u %6.1f %6.1f %6.1f %6.1f %6.1f %6.1f %8u %6u %6u\n", h->number,
+	       (c->shape->track_blocks - *fb1 - fb2) / columns, h->predicted / blocks,
+	       h->ideal / blocks, h->allocated / blocks, h->fb_blocks / blocks,
+	       100.0 * h->kept_blocks / h->fb_blocks, h->kept_blocks, h->home_blocks,
+	       h->home_bands);
+	*fb1 = fb2;
+}
+
+static int rounds(u32 new_percent, u32 nr, bool literal)
+{
+	double fb1 = 0;
+	struct dual_sim_plan plan = {
+		.seed = new_percent, .head_tracks = 3, .surfaces = 1, .bands = 60,
+		.band_tracks = 10, .writes = 1, .rounds = nr, .new_percent = new_percent,
+		.depth = 4, .most_blocks = 1, .commit_every = 20, .literal = literal,
+		.shape = {
+			.tracks = 27, .track_blocks = 100, .skew_units = 7 * DUAL_SUB_UNITS,
+			.sample_tracks = 3, .sample_percent = 50, .fit = DUAL_HYPER,
+			.ratchet = true, .min_new_percent = literal ? 0 : 25,
+			.min_fb_percent = 5,
+		},
+		.told = tell, .ctx = &fb1,
+	};
+	struct dual_sim_result res;
+
+	printf("# round    new   M of: foretold, ideal, real  FB_2   used    to FB   home  bands\n");
+	if (dual_sim(&plan, &res)) {
+		printf("%s\n", res.error);
+		return 1;
+	}
+	printf("# %llu blocks written, %llu kept, %llu brought home with %llu bands\n",
+	       (unsigned long long)res.writes, (unsigned long long)res.kept,
+	       (unsigned long long)res.homed, (unsigned long long)res.rmws);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
 
 	if (!strcmp(what, "predict"))
 		return predict();
+	if (!strcmp(what, "run") && argc >= 4)
+		return !!run(strtoull(argv[2], NULL, 0), strtoul(argv[3], NULL, 0),
+			     argc > 4 ? argv[4] : "");
+	if (!strcmp(what, "rounds") && argc >= 3)
+		return rounds(strtoul(argv[2], NULL, 0),
+			      argc > 3 ? strtoul(argv[3], NULL, 0) : 50, argc > 4);
 	if (!strcmp(what, "table"))
 		return table(argc > 2 ? strtoul(argv[2], NULL, 0) : 9);
-	fprintf(stderr, "Usage: dualbuffer-check predict | table [TRACKS]\n");
+	fprintf(stderr, "Usage: dualbuffer-check predict | run SEED SHAPES [FEATURE] |\n"
+		"       rounds NEW [ROUNDS] [literal] | table [TRACKS]\n");
 	return 2;
 }

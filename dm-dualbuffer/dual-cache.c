@@ -1,0 +1,413 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A persistent cache: what is written to it (Algorithms 4 and 5, seed lines 792-824), and
+ * what a power cut leaves.  See dual-cache.h; dual-clean.c has Algorithm 6.
+ */
+#include "dual-cache.h"
+
+/**
+ * dual_cache_init() - an empty cache
+ * @c: the cache; its features are set afterwards
+ * @shape: of it, checked; the caller's
+ * @band_blocks: of the bands that blocks belong to
+ *
+ * Context: may sleep.  Returns 0, -EINVAL or -ENOMEM.
+ */
+int dual_cache_init(struct dual_cache *c, const struct dual_shape *shape, u32 band_blocks)
+{
+	u32 slots = shape->tracks * shape->track_blocks;
+	const char *why;
+	int err;
+
+	memset(c, 0, sizeof(*c));
+	c->shape = shape;
+	c->band_blocks = band_blocks;
+	err = shingle_slotmap_init(&c->map, slots);
+	if (err)
+		return err;
+	c->count = shingle_zalloc_array(slots, sizeof(*c->count));
+	c->move = shingle_zalloc_array(DUAL_STEP_BLOCKS, sizeof(*c->move));
+	if (!c->count || !c->move) {
+		dual_cache_exit(c);
+		return -ENOMEM;
+	}
+	dual_round_first(shape, &c->round);
+	return dual_ready(c, &why);
+}
+
+/**
+ * dual_cache_exit() - free its memory
+ * @c: the cache
+ *
+ * Context: may sleep.
+ */
+void dual_cache_exit(struct dual_cache *c)
+{
+	shingle_slotmap_exit(&c->map);
+	kvfree(c->count);
+	kvfree(c->move);
+	memset(c, 0, sizeof(*c));
+}
+
+/**
+ * dual_home_of() - where does a block belong? (Figure 4.3)
+ * @lblk: the block
+ * @bands: of a surface
+ * @band_tracks: tracks of a band
+ * @track_blocks: blocks of a track
+ *
+ * Context: any.
+ */
+struct dual_home dual_home_of(u64 lblk, u32 bands, u32 band_tracks, u32 track_blocks)
+{
+	struct dual_home h;
+
+	lblk = div_u64_rem(lblk, track_blocks, &h.block);
+	lblk = div_u64_rem(lblk, band_tracks, &h.track);
+	h.surface = div_u64_rem(lblk, bands, &h.band);
+	return h;
+}
+
+/* ------------------------------------------------------------------------
+ * What is where
+ */
+
+static u32 rank_of(const struct dual_cache *c, u32 slot, enum dual_part part)
+{
+	return dual_rank(c->count[slot], part == DUAL_NEW);
+}
+
+/* A slot holds its block no more, but may be looked at. */
+void dual_forget(struct dual_cache *c, u32 slot)
+{
+	struct dual_cursor at;
+	enum dual_part part = dual_part_of(c->shape, &c->round, slot, &at);
+
+	dual_heat_remove(part == DUAL_FB2 ? &c->kept : &c->heat, rank_of(c, slot, part));
+	shingle_slotmap_remove(&c->map, slot, 1);
+}
+
+/* And another one does. */
+void dual_hold(struct dual_cache *c, u32 slot, u32 lblk, u16 count)
+{
+	struct dual_cursor at;
+	enum dual_part part = dual_part_of(c->shape, &c->round, slot, &at);
+
+	shingle_slotmap_insert(&c->map, slot, lblk, 1);
+	c->count[slot] = count;
+	dual_heat_add(part == DUAL_FB2 ? &c->kept : &c->heat, rank_of(c, slot, part));
+}
+
+/* V(X) in this moment; what a clean takes home is missing from it. */
+static void note_current(struct dual_cache *c)
+{
+	u32 x = dual_part_blocks(c->shape, &c->round, DUAL_FB1) + c->written;
+
+	if (c->phase != DUAL_FILL)
+		return;
+	dual_curve_note(&c->curve, x, c->map.live);
+	if (!c->history.ideal && x + c->map.live >= dual_blocks(c->shape))
+		c->history.ideal = x;
+}
+
+/* ------------------------------------------------------------------------
+ * The partition
+ */
+
+static void measure(struct dual_cache *c)
+{
+	u32 fb2 = dual_part_blocks(c->shape, &c->round, DUAL_FB2);
+
+	c->room = dual_part_blocks(c->shape, &c->round, DUAL_NEW);
+	c->reserve = min(c->room, fb2) / 8;
+	c->limit = c->room - c->reserve;
+}
+
+/**
+ * dual_decide() - M, if it is not decided yet
+ * @c: the cache
+ *
+ * Context: map lock.
+ */
+void dual_decide(struct dual_cache *c)
+{
+	u32 x;
+
+	if (c->round.nr_drops)
+		return;
+	if (dual_predict(&c->curve, c->shape->fit, dual_blocks(c->shape), &x))
+		x = (u64)dual_blocks(c->shape) * DUAL_FALLBACK_PERCENT / 100;
+	c->history.predicted = x;
+	dual_round_decide(c->shape, &c->round, x);
+	c->round_changed = true;
+	measure(c);
+}
+
+/* At the start of a track that is written in whole. */
+static void ratchet(struct dual_cache *c)
+{
+	const struct dual_shape *s = c->shape;
+	u32 x, fb1 = dual_part_blocks(s, &c->round, DUAL_FB1);
+
+	if (!s->ratchet || s->static_percent || c->phase != DUAL_FILL || c->fill.at ||
+	    c->fill.row < 2 * s->sample_tracks ||
+	    c->fill.row >= s->tracks + s->sample_tracks)
+		return;
+	if (dual_predict(&c->curve, s->fit, dual_blocks(s), &x) ||
+	    !dual_round_lower(s, &c->round, c->fill.row - s->sample_tracks, x, fb1 + c->filled))
+		return;
+	c->round_changed = true;
+	measure(c);
+}
+
+/**
+ * dual_begin_round() - of a round nothing is known yet but its parts
+ * @c: the cache
+ *
+ * Context: map lock.
+ */
+void dual_begin_round(struct dual_cache *c)
+{
+	c->fill = (struct dual_cursor){ 0 };
+	c->fb_fill = (struct dual_cursor){ 0 };
+	c->filled = 0;
+	c->written = 0;
+	c->phase = DUAL_FILL;
+	c->wanted = false;
+	c->drain = false;
+	c->history = (struct dual_history){ .number = c->round.number };
+	dual_curve_begin(&c->curve);
+	note_current(c);
+	if (c->round.nr_drops)
+		measure(c);
+}
+
+/* ------------------------------------------------------------------------
+ * Writes
+ */
+
+/**
+ * dual_place() - room for blocks
+ * @c: the cache
+ * @n: so many, at most
+ * @slot: result, the first
+ * @got: result, how many that follow each other
+ *
+ * Context: map lock.  Returns 0; -ENOSPC: there is something to clean first; -EBUSY: wait
+ * for the writes under way, or for a release.
+ */
+int dual_place(struct dual_cache *c, u32 n, u32 *slot, u32 *got)
+{
+	u32 i;
+
+	if (c->drain || c->switching)
+		return -EBUSY;
+	*got = dual_next(c->shape, &c->round, DUAL_NEW, &c->fill, n, slot);
+	if (!c->round.nr_drops && !*got)
+		dual_decide(c);
+	if (c->round.nr_drops) {
+		ratchet(c);
+		if (c->filled >= c->limit) {
+			c->wanted = true;
+			return -ENOSPC;
+		}
+		n = min(n, c->limit - c->filled);
+		*got = dual_next(c->shape, &c->round, DUAL_NEW, &c->fill, n, slot);
+	}
+	for (i = 0; i < *got; i++)
+		c->map.owner[*slot + i] = SHINGLE_SLOT_SPENT;
+	dual_advance(c->shape, &c->round, DUAL_NEW, &c->fill, *got);
+	c->filled += *got;
+	c->inflight++;
+	return 0;
+}
+
+/**
+ * dual_commit() - what was placed is on the medium
+ * @c: the cache
+ * @lblk: the first block
+ * @slot: where it was placed
+ * @n: all of them
+ *
+ * Context: map lock.
+ */
+void dual_commit(struct dual_cache *c, u32 lblk, u32 slot, u32 n)
+{
+	u32 i, old;
+
+	for (i = 0; i < n; i++) {
+		u16 count = 0;
+
+		old = dual_find(c, lblk + i);
+		if (old != SHINGLE_NO_SLOT) {
+			count = dual_count_up(c->count[old]);
+			dual_forget(c, old);
+		}
+		dual_hold(c, slot + i, lblk + i, count);
+		c->written++;
+		note_current(c);
+	}
+	c->inflight--;
+}
+
+/**
+ * dual_abort() - what was placed was not, or not wholly, written
+ * @c: the cache
+ *
+ * The slots are spent.
+ *
+ * Context: map lock.
+ */
+void dual_abort(struct dual_cache *c)
+{
+	c->inflight--;
+}
+
+/* ------------------------------------------------------------------------
+ * What a power cut leaves
+ */
+
+static int adopt(struct dual_cache *c, u32 slot, const char **why)
+{
+	u32 lblk = shingle_slot_lblk(&c->map, slot);
+	struct dual_cursor at, *fill = NULL;
+
+	*why = "a slot of no part of the cache holds a block";
+	switch (dual_part_of(c->shape, &c->round, slot, &at)) {
+	case DUAL_NOBODYS:
+		return -EUCLEAN;
+	case DUAL_NEW:
+		fill = &c->fill;
+		break;
+	case DUAL_FB2:
+		fill = &c->fb_fill;
+		break;
+	case DUAL_FB1:
+		break;
+	}
+	*why = "two slots of the cache hold the same block";
+	if (dual_find(c, lblk) != SHINGLE_NO_SLOT)
+		return -EUCLEAN;
+	dual_hold(c, slot, lblk, c->count[slot]);
+	at.at++;
+	if (fill && dual_behind(&at, fill))
+		*fill = at;
+	return 0;
+}
+
+/*
+ * All that was new may have been moved by now, and then nothing says how far it went.  But M
+ * was lowered at the start of a row: on tracks behind it there may be FB_2 under what is in
+ * front of it.  And what comes now must not be taken for older than the staged copy.
+ */
+static void not_before(struct dual_cache *c, const struct dual_staging *staging)
+{
+	struct dual_cursor at = { 0 };
+
+	if (c->round.nr_drops > 1)
+		at.row = c->round.drop[c->round.nr_drops - 1].track + c->shape->sample_tracks;
+	if (dual_behind(&at, &c->fill))
+		c->fill = at;
+	if (staging->in_use && dual_behind(&staging->mark, &c->fill))
+		c->fill = staging->mark;
+}
+
+/**
+ * dual_ready() - build what is derived from what was loaded
+ * @c: the cache, of which the owners and counts of slots, the round and the staging are known
+ * @why: on error the reason, in a sentence
+ *
+ * What was placed behind all that is current is placed again: nothing that counts is
+ * behind it in its columns.
+ *
+ * Context: before I/O.  Returns 0 or -EUCLEAN.
+ */
+int dual_ready(struct dual_cache *c, const char **why)
+{
+	struct dual_staging staging = c->staging;
+	u32 slot;
+	int err;
+
+	*why = "a round of the cache makes no sense";
+	err = dual_round_check(c->shape, &c->round);
+	if (err || (staging.in_use && !c->round.nr_drops))
+		return -EUCLEAN;
+	memset(c->map.head, 0, c->map.nr_buckets * sizeof(*c->map.head));
+	memset(c->map.next, 0, c->map.nr_slots * sizeof(*c->map.next));
+	memset(&c->heat, 0, sizeof(c->heat));
+	memset(&c->kept, 0, sizeof(c->kept));
+	c->map.live = 0;
+	c->inflight = 0;
+	c->waits = false;
+	c->switching = false;
+	c->nr_moves = 0;
+	c->round_changed = false;
+	dual_begin_round(c);
+	for (slot = 0; slot < c->map.nr_slots; slot++) {
+		if (shingle_slot_state(&c->map, slot) != SHINGLE_SLOT_OWNED)
+			c->map.owner[slot] = SHINGLE_SLOT_FREE;
+		else if (adopt(c, slot, why))
+			return -EUCLEAN;
+		cond_resched();
+	}
+	not_before(c, &staging);
+	c->filled = dual_before(c->shape, &c->round, DUAL_NEW, &c->fill);
+	c->written = c->filled;
+	/* Samples of what is gone are, too. */
+	dual_curve_begin(&c->curve);
+	note_current(c);
+	c->staging = staging;
+	c->tidied = staging.in_use ? 0 : c->band_blocks;
+	while (dual_tidy(c))
+		cond_resched();
+	for (slot = 0; slot < c->map.nr_slots; slot++) {
+		if (shingle_slot_state(&c->map, slot) != SHINGLE_SLOT_OWNED)
+			c->map.owner[slot] = SHINGLE_SLOT_FREE;
+	}
+	/* A clean had begun. */
+	if (c->kept.sum || c->staging.in_use)
+		dual_begin_clean(c);
+	return 0;
+}
+
+/**
+ * dual_verify() - report what contradicts another
+ * @c: the cache
+ * @report: called with a sentence
+ * @ctx: handed to it
+ *
+ * Context: map lock; for tests, it looks at all slots.  Returns how many there are.
+ */
+u32 dual_verify(const struct dual_cache *c, shingle_report_fn report, void *ctx)
+{
+	u32 slot, bad = 0, in_fb2 = 0, rest = 0;
+
+	for (slot = 0; slot < c->map.nr_slots; slot++) {
+		struct dual_cursor at = { 0 };
+		enum dual_part part = dual_part_of(c->shape, &c->round, slot, &at);
+		bool fb2 = part == DUAL_FB2;
+
+		if (shingle_slot_state(&c->map, slot) == SHINGLE_SLOT_FREE)
+			continue;
+		if (!c->switching && ((fb2 && !dual_behind(&c->fb_fill, &at)) ||
+				      (part == DUAL_NEW && !dual_behind(&c->fill, &at)))) {
+			report(ctx, "slot %u is used, and was not handed out", slot);
+			bad++;
+		}
+		if (shingle_slot_state(&c->map, slot) != SHINGLE_SLOT_OWNED)
+			continue;
+		in_fb2 += fb2;
+		rest += !fb2;
+		if (part == DUAL_NOBODYS ||
+		    dual_find(c, shingle_slot_lblk(&c->map, slot)) != slot) {
+			report(ctx, "slot %u holds a block, and is not found", slot);
+			bad++;
+		}
+	}
+	if (in_fb2 != c->kept.sum || rest != c->heat.sum || in_fb2 + rest != c->map.live) {
+		report(ctx, "%u and %u blocks are counted as %u and %u", in_fb2, rest,
+		       c->kept.sum, c->heat.sum);
+		bad++;
+	}
+	return bad;
+}
