@@ -136,7 +136,7 @@ void dual_decide(struct dual_cache *c)
 	if (c->round.nr_drops)
 		return;
 	if (dual_predict(&c->curve, c->shape->fit, dual_blocks(c->shape), &x))
-		x = (u64)dual_blocks(c->shape) * DUAL_FALLBACK_PERCENT / 100;
+		x = div_u64(mul_u32_u32(dual_blocks(c->shape), DUAL_FALLBACK_PERCENT), 100);
 	c->history.predicted = x;
 	dual_round_decide(c->shape, &c->round, x);
 	c->round_changed = true;

@@ -104,7 +104,7 @@ struct dual_staging {
  * @predicted: blocks allocated at its end, as foretold before clamping; 0 if static
  * @allocated: as it was
  * @ideal: as it should have been; if the round has ended before, as its whole V(X) goes on
- * @current: blocks at its end
+ * @live_blocks: current at its end
  * @fb_blocks: room of FB_2
  * @kept_blocks: written to it
  * @home_blocks: of the cache, brought home
@@ -115,7 +115,7 @@ struct dual_history {
 	u32 predicted;
 	u32 allocated;
 	u32 ideal;
-	u32 current;
+	u32 live_blocks;
 	u32 fb_blocks;
 	u32 kept_blocks;
 	u32 home_blocks;

@@ -27,7 +27,7 @@ void dual_begin_clean(struct dual_cache *c)
 	c->drain = false;
 	c->phase = DUAL_KEEP;
 	c->history.fb_blocks = fb2;
-	c->history.current = c->map.live;
+	c->history.live_blocks = c->map.live;
 	c->history.allocated = dual_part_blocks(c->shape, &c->round, DUAL_FB1) + c->filled;
 	dual_choose(&c->heat, room - late, c->literal, &c->choice);
 }

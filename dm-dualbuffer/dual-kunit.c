@@ -282,23 +282,30 @@ static void draw_shape(u64 *state, struct dual_shape *s)
 	}
 }
 
+/* The angle at which a block begins. */
+static u32 angle_of(const struct dual_shape *s, u32 slot)
+{
+	u32 rest;
+
+	div_u64_rem((u64)slot * DUAL_SUB_UNITS +
+		    (u64)(slot / s->track_blocks) * s->skew_units,
+		    s->track_blocks * DUAL_SUB_UNITS, &rest);
+	return rest;
+}
+
 /* Of what was written in this order, does a block come under the head of a later one? */
 static u32 harmed(const struct dual_shape *s, const u32 *when, u32 first, u32 last)
 {
 	u32 a, b, bad = 0, blocks = s->tracks * s->track_blocks;
-	u64 round = (u64)s->track_blocks * DUAL_SUB_UNITS;
+	u32 turn = s->track_blocks * DUAL_SUB_UNITS, apart;
 
 	for (a = 0; a < blocks; a++) {
+		if (when[a] < first || when[a] > last)
+			continue;
 		for (b = (a / s->track_blocks + 1) * s->track_blocks; b < blocks; b++) {
-			u64 x = (u64)a * DUAL_SUB_UNITS + (u64)(a / s->track_blocks) * s->skew_units;
-			u64 y = (u64)b * DUAL_SUB_UNITS + (u64)(b / s->track_blocks) * s->skew_units;
-			u32 apart;
-
-			if (when[a] < first || when[a] > last || !when[b] || when[b] >= when[a])
-				continue;
-			div64_u64_rem(x + round * s->tracks - y % round, round, &x);
-			apart = x;
-			bad += apart < DUAL_SUB_UNITS || apart > round - DUAL_SUB_UNITS;
+			apart = (angle_of(s, a) + turn - angle_of(s, b)) % turn;
+			bad += when[b] && when[b] < when[a] &&
+			       (apart < DUAL_SUB_UNITS || apart > turn - DUAL_SUB_UNITS);
 		}
 	}
 	return bad;
@@ -363,8 +370,8 @@ static void dual_partitions(struct kunit *test)
 				/* Of the last round only what was kept is current. */
 				if (when[k] <= kept)
 					when[k] = 0;
-				if (when[k])
-					KUNIT_EXPECT_EQ(test, dual_part_of(&s, &r, k, &at), DUAL_FB1);
+				KUNIT_EXPECT_TRUE(test, !when[k] ||
+						  dual_part_of(&s, &r, k, &at) == DUAL_FB1);
 			}
 			n = fill_part(test, &s, &r, DUAL_NEW, &state, when, &clock);
 			KUNIT_EXPECT_EQ(test, n, dual_part_blocks(&s, &r, DUAL_NEW));
@@ -639,7 +646,8 @@ static void dual_damage(struct kunit *test)
 	c->round.drop[0].columns = 1;
 	KUNIT_EXPECT_EQ(test, dual_ready(c, &why), -EUCLEAN);
 	dual_round_first(&s, &c->round);
-	c->map.owner[3] = c->map.owner[25] = SHINGLE_SLOT_OWNED + 7;
+	c->map.owner[3] = SHINGLE_SLOT_OWNED + 7;
+	c->map.owner[25] = SHINGLE_SLOT_OWNED + 7;
 	KUNIT_EXPECT_EQ(test, dual_ready(c, &why), -EUCLEAN);
 	KUNIT_EXPECT_TRUE(test, strstr(why, "same block"));
 	/* Of track 1 the last block that is new is shared by two columns. */

@@ -26,7 +26,7 @@ struct piece {
 
 static u32 percent(u32 columns, u32 percent, u32 least)
 {
-	return max_t(u32, (u64)columns * percent / 100, least);
+	return max_t(u32, div_u64(mul_u32_u32(columns, percent), 100), least);
 }
 
 /* A part has so many columns: of one that has fewer some tracks would have no block. */
@@ -67,7 +67,7 @@ int dual_shape_check(const struct dual_shape *s, const char **why)
 	else if (s->track_blocks < 4 * least_columns(s) || fb2_most(s) < least_columns(s))
 		*why = "tracks are too short to be cut in three";
 	else if (s->sample_tracks > s->tracks || !s->sample_tracks != !!s->static_percent)
-		*why = "V(X) is sampled on one track at least, if it is asked for, and on no more than there are";
+		*why = "V(X) is sampled on from one to all tracks, or M is static";
 	else if ((u32)s->fit >= DUAL_NR_FITS)
 		*why = "there is no such fit";
 	return *why ? -EINVAL : 0;
@@ -170,7 +170,7 @@ u32 dual_sample_columns(const struct dual_shape *s, const struct dual_round *r)
 
 static void set_static(const struct dual_shape *s, struct dual_round *r)
 {
-	u32 m = (u64)s->track_blocks * s->static_percent / 100;
+	u32 m = div_u64(mul_u32_u32(s->track_blocks, s->static_percent), 100);
 	u32 fb2 = min(s->track_blocks - m, m);
 
 	if (!s->static_percent)

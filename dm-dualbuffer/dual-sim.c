@@ -192,13 +192,13 @@ static void check(struct sim *s)
 	for (surface = 0; surface < s->plan->surfaces; surface++) {
 		const struct dual_cache *c = &s->cache[surface];
 		const struct sim_snap *d = &s->durable[surface];
-		const u64 *current = &s->current_version[surface * s->lblks];
+		const u64 *version = &s->current_version[surface * s->lblks];
 
 		for (lblk = 0; lblk < s->lblks && s->plan->check && !failed(s); lblk++) {
 			if (!in_memory(s, c, lblk) &&
 			    !is_there(s, surface, lblk, block_of(s, surface, lblk,
 								 dual_find(c, lblk), &c->staging),
-				      current[lblk]))
+				      version[lblk]))
 				fail(s, "block %u of surface %u is lost", lblk, surface);
 			if (!is_there(s, surface, lblk, block_of(s, surface, lblk, d->slot[lblk],
 								 &d->staging), d->version[lblk]))
@@ -395,7 +395,7 @@ static void draw_aged(struct sim *s, struct sim_write *w)
 
 static void draw_write(struct sim *s)
 {
-	u32 hot = (u64)s->lblks * s->plan->hot_percent / 100, n;
+	u32 hot = s->lblks * s->plan->hot_percent / 100, n;
 	struct sim_write *w = &s->next;
 
 	w->surface = below(s, s->plan->surfaces);
