@@ -409,6 +409,8 @@ static void draw_write(struct sim *s)
 		w->lblk = below(s, hot);
 	else
 		w->lblk = hot + below(s, s->lblks - hot);
+	if (s->plan->hot_moves_after && s->res->writes >= s->plan->hot_moves_after)
+		w->lblk = (w->lblk + s->lblks / 2) % s->lblks;
 	n = 1 + below(s, s->plan->most_blocks);
 	w->n = min(n, s->lblks - w->lblk);
 }

@@ -22,6 +22,7 @@
  * @rounds: or as many rounds; 0: any
  * @hot_percent: so many of all blocks ...
  * @hot_writes_percent: ... take so many of the writes
+ * @hot_moves_after: after so many blocks written these are others, from the middle on; 0: never
  * @new_percent: so many of the writes go to blocks never written before, in order and round
  *	again, the others to ones that are cached; 0: as above
  * @depth: writes under way at a time
@@ -46,6 +47,7 @@ struct dual_sim_plan {
 	u32 rounds;
 	u32 hot_percent;
 	u32 hot_writes_percent;
+	u64 hot_moves_after;
 	u32 new_percent;
 	u32 depth;
 	u32 most_blocks;

@@ -183,3 +183,14 @@ def test_without_ageing_there_is_none():
     """The thesis keeps what has room, and counts anew in each round."""
     seen = rounds(23, 30, "literal")
     assert min(new for _, new, *_ in seen[20:]) < 10
+
+
+def test_a_hot_set_that_moves_is_followed():
+    """Within two rounds; in the one in which it moves most writes are still for the old one."""
+    done = run("dualbuffer-check", "moves", 40)
+    assert done.returncode == 0, done.stdout
+    seen = [tuple(map(float, line.split()[1:3])) for line in done.stdout.splitlines()[1:]]
+    moved = next(i for i, (_, new) in enumerate(seen) if new > 10)
+    assert all(old > 95 and new < 5 for old, new in seen[:moved]) and moved > 10
+    assert seen[moved + 2][1] > 80 > 40 > seen[moved + 2][0]
+    assert all(new > 90 and old < 5 for old, new in seen[moved + 3:])

@@ -10,6 +10,8 @@
  * dualbuffer-check rounds NEW [ROUNDS] [literal]
  *	rounds of a load of which NEW percent go to blocks that were never written before,
  *	the others to cached ones: a line for each
+ * dualbuffer-check moves [ROUNDS]
+ *	a hot set that is another one half-way: how much of each is kept, a line a round
  * dualbuffer-check table [TRACKS]
  *	predicted and ideal partition of the first round, of stationary loads
  */
@@ -251,6 +253,50 @@ static int rounds(u32 new_percent, u32 nr, bool literal)
 	return 0;
 }
 
+#define MOVING_BLOCKS	(40 * 1000U)
+#define MOVING_PERCENT	1U
+#define MOVES_AFTER	25000U
+
+static void tell_hot(void *ctx, u32 surface, const struct dual_cache *c)
+{
+	u32 hot = MOVING_BLOCKS * MOVING_PERCENT / 100, i, lblk, kept[2] = { 0 };
+
+	for (i = 0; i < c->map.nr_slots; i++) {
+		if (shingle_slot_state(&c->map, i) != SHINGLE_SLOT_OWNED)
+			continue;
+		lblk = shingle_slot_lblk(&c->map, i);
+		kept[0] += lblk < hot;
+		kept[1] += lblk >= MOVING_BLOCKS / 2 && lblk < MOVING_BLOCKS / 2 + hot;
+	}
+	printf("%5u %6.1f %6.1f %6u %6u\n", c->last.number, 100.0 * kept[0] / hot,
+	       100.0 * kept[1] / hot, c->last.home_blocks, c->last.home_bands);
+}
+
+static int moves(u32 nr)
+{
+	struct dual_sim_plan plan = {
+		.seed = 1, .head_tracks = 3, .surfaces = 1, .bands = 40, .band_tracks = 10,
+		.writes = 2 * MOVES_AFTER, .rounds = nr, .hot_percent = MOVING_PERCENT,
+		.hot_writes_percent = 80, .hot_moves_after = MOVES_AFTER,
+		.depth = 4, .most_blocks = 1, .commit_every = 20,
+		.shape = {
+			.tracks = 27, .track_blocks = 100, .sample_tracks = 3,
+			.sample_percent = 50, .fit = DUAL_HYPER, .ratchet = true,
+			.min_new_percent = 25, .min_fb_percent = 5,
+		},
+		.told = tell_hot,
+	};
+	struct dual_sim_result res;
+
+	printf("# round    old    new   home  bands; %% of a hot set of %u %% with 80 %% of the writes\n",
+	       MOVING_PERCENT);
+	if (dual_sim(&plan, &res)) {
+		printf("%s\n", res.error);
+		return 1;
+	}
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
@@ -263,9 +309,11 @@ int main(int argc, char **argv)
 	if (!strcmp(what, "rounds") && argc >= 3)
 		return rounds(strtoul(argv[2], NULL, 0),
 			      argc > 3 ? strtoul(argv[3], NULL, 0) : 50, argc > 4);
+	if (!strcmp(what, "moves"))
+		return moves(argc > 2 ? strtoul(argv[2], NULL, 0) : 30);
 	if (!strcmp(what, "table"))
 		return table(argc > 2 ? strtoul(argv[2], NULL, 0) : 9);
 	fprintf(stderr, "Usage: dualbuffer-check predict | run SEED SHAPES [FEATURE] |\n"
-		"       rounds NEW [ROUNDS] [literal] | table [TRACKS]\n");
+		"       rounds NEW [ROUNDS] [literal] | moves [ROUNDS] | table [TRACKS]\n");
 	return 2;
 }
