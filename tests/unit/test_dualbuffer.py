@@ -59,6 +59,28 @@ def test_stationary_loads():
         assert (ideal, hyper, *others) == pytest.approx(TABLE[load], abs=2.5), load
 
 
+# tiler-dualbuffer-rmwf.md 3.4: what has no room, M being foretold once or at each track.
+RATCHET = {"zipf 1.0 over 50 %": (13.2, .8), "zipf 1.2 over 50 %": (6.9, .7),
+           "90 % to 10 % of 50 %": (3.4, 1.4)}
+
+
+@pytest.mark.parametrize("tracks", [9, 234])
+def test_ratchet(tracks):
+    """Also where a track is short: then V(X) is sampled on a ninth of all."""
+    done = run("dualbuffer-check", "ratchet", tracks)
+    assert done.returncode == 0, done.stdout
+    print(done.stdout)
+    seen = {(name.strip(), jumps.strip()): tuple(map(float, rest.split()))
+            for name, jumps, rest in re.findall(r"^([^#].{21})(.{9})(.*)$", done.stdout, re.M)}
+    assert len(seen) == 2 * len(TABLE)
+    for (load, jumps), (once, _, each_track, use) in seen.items():
+        assert each_track <= once and use > 65, load
+        assert jumps or each_track < 1.5, load
+        assert not jumps or each_track < 5, load
+    for load, expected in RATCHET.items():
+        assert seen[load, ""][::2] == pytest.approx(expected, abs=1), load
+
+
 def line_of(points):
     n = len(points)
     mx, my = sum(x for x, _ in points) / n, sum(y for _, y in points) / n

@@ -12,6 +12,8 @@
  *	the others to cached ones: a line for each
  * dualbuffer-check moves [ROUNDS]
  *	a hot set that is another one half-way: how much of each is kept, a line a round
+ * dualbuffer-check ratchet [TRACKS]
+ *	what has no room at the end of the first round, M being foretold once or at each track
  * dualbuffer-check table [TRACKS]
  *	predicted and ideal partition of the first round, of stationary loads
  */
@@ -96,9 +98,49 @@ static u32 draw(u32 load, u32 n, const double *sum, u64 *state)
 	return low;
 }
 
+/* The blocks of a load, and how often each was drawn. */
+struct population {
+	u32 load;
+	u32 n;
+	u64 state;
+	u8 *seen;
+	double *sum;
+};
+
+static bool begin(struct population *p, u32 load)
+{
+	u32 i;
+
+	p->load = load;
+	p->n = BLOCKS / 100 * loads[load].percent;
+	p->state = load + 1;
+	p->seen = calloc(2 * p->n, 1);
+	p->sum = calloc(p->n, sizeof(*p->sum));
+	for (i = 0; i < p->n && loads[load].zipf && p->sum; i++)
+		p->sum[i] = (i ? p->sum[i - 1] : 0) + pow(i + 1, -loads[load].zipf);
+	return p->seen && p->sum;
+}
+
+/* Writes one of them, or of as many others; returns 1 if it was not written before. */
+static u32 write_one(struct population *p, bool others)
+{
+	u32 at = draw(p->load, p->n, p->sum, &p->state) + (others ? p->n : 0), first = !p->seen[at];
+
+	p->seen[at] = 1;
+	return first;
+}
+
+static void end(struct population *p)
+{
+	free(p->seen);
+	free(p->sum);
+}
+
 static int table(u32 tracks)
 {
-	u32 load, fit, i;
+	u32 load, fit, x, v, root;
+	struct population p;
+	struct dual_curve c;
 
 	printf("# %u blocks on %u tracks, of the first of which half is sampled\n", BLOCKS, tracks);
 	printf("# %-20s %6s", "load", "ideal");
@@ -106,36 +148,82 @@ static int table(u32 tracks)
 		printf(" %6s", fits[fit]);
 	printf("\n");
 	for (load = 0; load < ARRAY_SIZE(loads); load++) {
-		u32 n = BLOCKS / 100 * loads[load].percent, x, v = 0, root[DUAL_NR_FITS];
-		u8 *seen = calloc(n, 1);
-		double *sum = calloc(n, sizeof(*sum));
-		u64 state = load + 1;
-		struct dual_curve c;
-
-		if (!seen || !sum)
+		if (!begin(&p, load))
 			return 1;
-		for (i = 0; i < n && loads[load].zipf; i++)
-			sum[i] = (i ? sum[i - 1] : 0) + pow(i + 1, -loads[load].zipf);
 		dual_curve_begin(&c);
-		for (x = 0; v + x < BLOCKS; x++) {
-			u32 at = draw(load, n, sum, &state);
-
-			v += !seen[at];
-			seen[at] = 1;
+		for (x = 0, v = 0; v + x < BLOCKS; x++) {
+			v += write_one(&p, false);
 			if (x + 1 <= BLOCKS / tracks / 2)
 				dual_curve_note(&c, x + 1, v);
 		}
 		printf("%-22s %6.1f", loads[load].name, 100.0 * x / BLOCKS);
 		for (fit = 0; fit < DUAL_NR_FITS; fit++) {
-			if (dual_predict(&c, fit, BLOCKS, &root[fit]))
+			if (dual_predict(&c, fit, BLOCKS, &root))
 				return 1;
-			printf(" %6.1f", 100.0 * root[fit] / BLOCKS);
+			printf(" %6.1f", 100.0 * root / BLOCKS);
 		}
 		printf("\n");
-		free(seen);
-		free(sum);
+		end(&p);
 	}
 	return 0;
+}
+
+/* One round: what has no room in FB_2, and how much of that is used, in percent. */
+static int round_of(u32 load, u32 tracks, bool jumps, bool ratchet)
+{
+	const struct dual_shape s = {
+		.tracks = tracks, .track_blocks = BLOCKS / tracks, .sample_percent = 50,
+		.sample_tracks = DIV_ROUND_UP(tracks, 9), .fit = DUAL_HYPER,
+	};
+	u32 x = 0, v = 0, n, slot, root, fb2, blocks = dual_blocks(&s);
+	struct dual_cursor at = { 0 };
+	struct dual_curve c;
+	struct dual_round r;
+	struct population p;
+
+	if (!begin(&p, load))
+		return 1;
+	dual_curve_begin(&c);
+	dual_round_first(&s, &r);
+	for (;;) {
+		n = dual_next(&s, &r, DUAL_NEW, &at, 50, &slot);
+		if (!n && r.nr_drops)
+			break;
+		if (!n || (ratchet && !at.at && at.row >= 2 * s.sample_tracks)) {
+			if (dual_predict(&c, s.fit, blocks, &root))
+				return 1;
+			if (!n)
+				dual_round_decide(&s, &r, root);
+			if (!n || dual_round_lower(&s, &r, at.row - s.sample_tracks, root, x))
+				continue;
+		}
+		dual_advance(&s, &r, DUAL_NEW, &at, n);
+		while (n--) {
+			v += write_one(&p, jumps && x > blocks * 2 / 5);
+			dual_curve_note(&c, ++x, v);
+		}
+	}
+	fb2 = dual_part_blocks(&s, &r, DUAL_FB2);
+	printf(" %8.1f %5.0f", 100.0 * (v > fb2 ? v - fb2 : 0) / blocks, 100.0 * min(v, fb2) / fb2);
+	end(&p);
+	return 0;
+}
+
+static int ratchet(u32 tracks)
+{
+	u32 load, jumps, bad = 0;
+
+	printf("# %u tracks, a ninth of them sampled: what has no room, and the use of FB_2\n", tracks);
+	printf("# %-30s %14s %14s\n", "load", "once", "each track");
+	for (jumps = 0; jumps < 2; jumps++) {
+		for (load = 0; load < ARRAY_SIZE(loads); load++) {
+			printf("%-22s %8s", loads[load].name, jumps ? "jumps" : "");
+			bad |= round_of(load, tracks, jumps, false);
+			bad |= round_of(load, tracks, jumps, true);
+			printf("\n");
+		}
+	}
+	return bad;
 }
 
 static void add(struct dual_sim_result *sum, const struct dual_sim_result *res)
@@ -311,9 +399,12 @@ int main(int argc, char **argv)
 			      argc > 3 ? strtoul(argv[3], NULL, 0) : 50, argc > 4);
 	if (!strcmp(what, "moves"))
 		return moves(argc > 2 ? strtoul(argv[2], NULL, 0) : 30);
+	if (!strcmp(what, "ratchet"))
+		return ratchet(argc > 2 ? strtoul(argv[2], NULL, 0) : 9);
 	if (!strcmp(what, "table"))
 		return table(argc > 2 ? strtoul(argv[2], NULL, 0) : 9);
 	fprintf(stderr, "Usage: dualbuffer-check predict | run SEED SHAPES [FEATURE] |\n"
-		"       rounds NEW [ROUNDS] [literal] | moves [ROUNDS] | table [TRACKS]\n");
+		"       rounds NEW [ROUNDS] [literal] | moves [ROUNDS] |\n"
+		"       ratchet [TRACKS] | table [TRACKS]\n");
 	return 2;
 }
