@@ -302,15 +302,7 @@ static u32 nr_rows(const struct dual_shape *s, const struct dual_round *r, enum 
 	return r->nr_drops ? s->tracks + s->sample_tracks : s->sample_tracks;
 }
 
-/**
- * dual_row_track() - which track is a row on?
- * @s: the shape
- * @part: DUAL_NEW or DUAL_FB2
- * @row: of it
- *
- * Context: any.
- */
-u32 dual_row_track(const struct dual_shape *s, enum dual_part part, u32 row)
+static u32 row_track(const struct dual_shape *s, enum dual_part part, u32 row)
 {
 	return part == DUAL_NEW && row >= s->sample_tracks ? row - s->sample_tracks : row;
 }
@@ -318,7 +310,7 @@ u32 dual_row_track(const struct dual_shape *s, enum dual_part part, u32 row)
 static struct piece piece_of(const struct dual_shape *s, const struct dual_round *r,
 			     enum dual_part part, u32 row)
 {
-	struct piece p = { .track = dual_row_track(s, part, row) };
+	struct piece p = { .track = row_track(s, part, row) };
 	u32 to = others(s, r);
 
 	if (part == DUAL_FB2) {

@@ -59,6 +59,7 @@ struct sim {
 	u64 band_stride;
 	u64 surface_blocks;
 	struct dual_cache cache[MAX_SURFACES];
+	struct dual_round recorded[MAX_SURFACES];
 	u64 *medium;
 	u64 *current_version;
 	u64 *copy;
@@ -164,12 +165,11 @@ static u64 value_of(const struct sim *s, u32 surface, u32 lblk, u64 version)
 	return (u64)(surface * s->lblks + lblk + 1) << VERSION_BITS | version;
 }
 
-static u64 block_of(const struct sim *s, u32 surface, u32 lblk, u32 slot,
-		    const struct dual_staging *staging)
+static u64 block_of(const struct sim *s, u32 surface, u32 lblk, u32 slot, bool staged)
 {
 	if (slot != SHINGLE_NO_SLOT)
 		return slot_block(s, surface, slot);
-	if (staging->in_use && lblk / s->band_blocks == staging->band)
+	if (staged)
 		return band_block(s, surface, 0, lblk % s->band_blocks);
 	return home_block(s, surface, lblk);
 }
@@ -195,13 +195,16 @@ static void check(struct sim *s)
 		const u64 *version = &s->current_version[surface * s->lblks];
 
 		for (lblk = 0; lblk < s->lblks && s->plan->check && !failed(s); lblk++) {
+			bool staged = d->staging.in_use &&
+				      lblk / s->band_blocks == d->staging.band;
+
 			if (!in_memory(s, c, lblk) &&
-			    !is_there(s, surface, lblk, block_of(s, surface, lblk,
-								 dual_find(c, lblk), &c->staging),
+			    !is_there(s, surface, lblk, block_of(s, surface, lblk, dual_find(c, lblk),
+								 dual_staged(c, lblk)),
 				      version[lblk]))
 				fail(s, "block %u of surface %u is lost", lblk, surface);
 			if (!is_there(s, surface, lblk, block_of(s, surface, lblk, d->slot[lblk],
-								 &d->staging), d->version[lblk]))
+								 staged), d->version[lblk]))
 				fail(s, "block %u of surface %u is lost if the power goes now",
 				     lblk, surface);
 		}
@@ -219,11 +222,28 @@ static void write_block(struct sim *s, u64 block, u64 value)
  * Transactions
  */
 
+/* What an engine would record of the rounds. */
+static void record_rounds(struct sim *s)
+{
+	u32 i;
+
+	for (i = 0; i < s->plan->surfaces; i++) {
+		struct dual_cache *c = &s->cache[i];
+
+		if (dual_round_changed(c))
+			s->recorded[i] = c->round;
+		if (memcmp(&s->recorded[i], &c->round, sizeof(c->round)))
+			fail(s, "round %u of surface %u has changed in silence",
+			     c->round.number, i);
+	}
+}
+
 static void take_snap(struct sim *s)
 {
 	u32 i, lblk;
 
 	s->closed_seq = s->seq++;
+	record_rounds(s);
 	if (!s->plan->check && !s->plan->trouble)
 		return;
 	for (i = 0; i < s->plan->surfaces; i++) {
@@ -290,6 +310,7 @@ static void cut_power(struct sim *s)
 		memcpy(c->map.owner, s->durable[i].owner, s->slots * sizeof(*c->map.owner));
 		memcpy(c->count, s->durable[i].count, s->slots * sizeof(*c->count));
 		c->round = s->durable[i].round;
+		s->recorded[i] = c->round;
 		c->staging = s->durable[i].staging;
 		if (dual_ready(c, &why))
 			fail(s, "surface %u: %s", i, why);
@@ -477,7 +498,7 @@ static u64 merged(const struct sim *s, u32 surface, const struct dual_cache *c, 
 {
 	u32 slot = dual_merge_source(c, lblk);
 
-	return s->medium[block_of(s, surface, lblk, slot, &c->staging)];
+	return s->medium[block_of(s, surface, lblk, slot, dual_staged(c, lblk))];
 }
 
 static int copy_band(struct sim *s, u32 surface, struct dual_cache *c,
@@ -716,6 +737,7 @@ static int make_all(struct sim *s)
 		c->literal = plan->literal;
 		c->unsafe_switch = plan->unsafe_switch;
 		c->unsafe_inplace = plan->unsafe_inplace;
+		s->recorded[i] = c->round;
 		make_snap(s, i, &s->closed[i]);
 		make_snap(s, i, &s->durable[i]);
 	}
