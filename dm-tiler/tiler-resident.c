@@ -81,6 +81,11 @@ static void free_bitmaps(struct tiler_slot *slot)
 	kvfree(slot->taken);
 }
 
+static u32 nr_wanted(const struct tiler *s)
+{
+	return min(s->max_residents, max(s->map.nr_regions, TILER_MIN_RESIDENTS));
+}
+
 /**
  * tiler_residents_create() - make the pool
  * @s: the engine, its options set
@@ -89,7 +94,7 @@ static void free_bitmaps(struct tiler_slot *slot)
  */
 int tiler_residents_create(struct tiler *s)
 {
-	u32 nr = min(s->max_residents, max(s->map.nr_regions, TILER_MIN_RESIDENTS)), i;
+	u32 nr = nr_wanted(s), i;
 
 	s->newest = NO_RESIDENT;
 	s->oldest = NO_RESIDENT;
@@ -123,15 +128,16 @@ void tiler_residents_destroy(struct tiler *s)
 }
 
 /**
- * tiler_residents_bytes() - RAM used for them
- * @s: the engine
+ * tiler_residents_bytes() - RAM used for them, or that they will need
+ * @s: the engine, its options set
  *
  * Context: any.
  */
 u64 tiler_residents_bytes(const struct tiler *s)
 {
-	return (u64)s->nr_residents * sizeof(*s->resident) +
-	       3ULL * (s->nr_residents + 1) * bitmap_longs(s) * sizeof(long);
+	u64 nr = nr_wanted(s);
+
+	return nr * sizeof(*s->resident) + 3 * (nr + 1) * bitmap_longs(s) * sizeof(long);
 }
 
 /* ------------------------------------------------------------------------

@@ -418,14 +418,22 @@ static int add_frames(struct shingle_pages *p, u32 frames)
 	return 0;
 }
 
-/* Room for @frames, without blocks but for those that are there; an index of them. */
-static int make_room(struct shingle_pages *p, u32 frames)
+/* A power of two. */
+static u32 buckets_for(u32 frames)
 {
-	struct shingle_frame *frame;
-	u32 buckets = 1, *bucket, i;
+	u32 buckets = 1;
 
 	while (buckets < frames)
 		buckets *= 2;
+	return buckets;
+}
+
+/* Room for @frames, without blocks but for those that are there; an index of them. */
+static int make_room(struct shingle_pages *p, u32 frames)
+{
+	u32 buckets = buckets_for(frames), *bucket, i;
+	struct shingle_frame *frame;
+
 	frame = shingle_zalloc_array(frames, sizeof(*frame));
 	bucket = shingle_zalloc_array(buckets, sizeof(*bucket));
 	if (!frame || !bucket) {
@@ -479,6 +487,12 @@ void shingle_pages_destroy(struct shingle_engine *e)
 }
 EXPORT_SYMBOL_GPL(shingle_pages_destroy);
 
+/* Of @frames that may be so many are of use. */
+static u32 budget_for(const struct shingle_engine *e, u64 nr_pages, u32 frames)
+{
+	return min_t(u64, frames, max_t(u64, nr_pages, shingle_pages_least(e)));
+}
+
 /**
  * shingle_pages_create() - give an engine frames for its map
  * @e: the engine, fresh from create()
@@ -508,7 +522,7 @@ int shingle_pages_create(struct shingle_engine *e, u64 nr_pages, u32 frames, con
 	e->pages = p;
 	p->e = e;
 	p->nr_pages = nr_pages;
-	p->budget = min_t(u64, frames, max_t(u64, nr_pages, least));
+	p->budget = budget_for(e, nr_pages, frames);
 	/* Where each has a frame of its own none has to leave. */
 	p->most = nr_pages;
 	if (p->budget < nr_pages)
@@ -568,6 +582,12 @@ int shingle_pages_create_for(struct shingle_engine *e, const struct shingle_layo
 }
 EXPORT_SYMBOL_GPL(shingle_pages_create_for);
 
+static u64 bytes_of(u64 nr_pages, u64 frames, u64 buckets, u64 ghosts)
+{
+	return frames * (SHINGLE_BLOCK_SIZE + sizeof(struct shingle_frame)) +
+	       (buckets + ghosts) * sizeof(u32) + nr_pages / 2 + nr_pages / 8;
+}
+
 /**
  * shingle_pages_bytes() - RAM used for them
  * @p: pages
@@ -576,8 +596,21 @@ EXPORT_SYMBOL_GPL(shingle_pages_create_for);
  */
 u64 shingle_pages_bytes(const struct shingle_pages *p)
 {
-	return (u64)p->nr_frames * (SHINGLE_BLOCK_SIZE + sizeof(struct shingle_frame)) +
-	       (p->nr_buckets + p->nr_ghosts) * sizeof(u32) + p->nr_pages / 2 + p->nr_pages / 8;
+	return bytes_of(p->nr_pages, p->nr_frames, p->nr_buckets, p->nr_ghosts);
+}
+
+/**
+ * shingle_pages_bytes_for() - RAM that they will need
+ * @e: the engine, its options set
+ * @nr_pages: of its map
+ *
+ * Context: any.
+ */
+u64 shingle_pages_bytes_for(const struct shingle_engine *e, u64 nr_pages)
+{
+	u32 frames = budget_for(e, nr_pages, e->map_cache_kb / (SHINGLE_BLOCK_SIZE / 1024));
+
+	return bytes_of(nr_pages, frames, buckets_for(frames), frames);
 }
 
 /**

@@ -258,6 +258,7 @@ int shingle_pages_create_for(struct shingle_engine *e, const struct shingle_layo
 			     const char **why);
 void shingle_pages_destroy(struct shingle_engine *e);
 u64 shingle_pages_bytes(const struct shingle_pages *p);
+u64 shingle_pages_bytes_for(const struct shingle_engine *e, u64 nr_pages);
 
 void shingle_pages_drop(struct shingle_pages *p, enum shingle_asker asker);
 int shingle_pages_ask(struct shingle_pages *p);

@@ -261,3 +261,21 @@ def test_page_that_says_of_no_block_is_given_up_for_nothing(tmp_path, pages):
     assert ("are lost" in out) == (0 in pages), out
     assert image.map() == ([(0, 16, "lost"), (16, 32, "zero")] if 0 in pages else
                            [(0, 2, "zero"), (2, 1, "mapped"), (3, 45, "zero")])
+
+
+def test_plan_says_what_pages_will_take(tmp_path):
+    """64 MiB of them, or as many as the table asks for, and no more than there are."""
+    data, meta = tmp_path / "data", tmp_path / "meta"
+
+    def ram(*more, mib=8 << 20):
+        for path, size in ((data, mib << 20), (meta, max(mib >> 9, 64) << 20)):
+            path.touch()
+            subprocess.run(["truncate", "-s", str(size), path], check=True)
+        said = tool("create", "tiler", "--dry-run", "--json", *more, "--meta", meta, "--band",
+                    "128M", data, "big")
+        return json.loads(said)["map_bytes"]
+
+    assert 64 << 20 < ram() < 80 << 20
+    assert ram() - ram("--set", "map_cache_kb=1024") > 62 << 20
+    assert ram("--set", "region_cache=4096") > ram() + (40 << 20)
+    assert ram(mib=1 << 10) < 4 << 20

@@ -609,6 +609,9 @@ static void show_plan(const struct format_args *a, struct image *img)
 	u64 ram = img->row->ops->observe.map_bytes(img->engine);
 	struct json j;
 
+	if (img->l.pages.blocks)
+		ram += shingle_pages_bytes_for(img->engine, img->l.pages.blocks / 2);
+
 	if (!a->json) {
 		show_layout(&img->l, img->row);
 		say("RAM for the map: %s", size_text(ram).s);
