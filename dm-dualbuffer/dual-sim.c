@@ -197,11 +197,11 @@ static void check(struct sim *s)
 		for (lblk = 0; lblk < s->lblks && s->plan->check && !failed(s); lblk++) {
 			bool staged = d->staging.in_use &&
 				      lblk / s->band_blocks == d->staging.band;
+			u64 block = block_of(s, surface, lblk, dual_find(c, lblk),
+					     dual_staged(c, lblk));
 
 			if (!in_memory(s, c, lblk) &&
-			    !is_there(s, surface, lblk, block_of(s, surface, lblk, dual_find(c, lblk),
-								 dual_staged(c, lblk)),
-				      version[lblk]))
+			    !is_there(s, surface, lblk, block, version[lblk]))
 				fail(s, "block %u of surface %u is lost", lblk, surface);
 			if (!is_there(s, surface, lblk, block_of(s, surface, lblk, d->slot[lblk],
 								 staged), d->version[lblk]))
