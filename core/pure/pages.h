@@ -9,10 +9,10 @@
  *
  *   absent -> being read -> clean <-> held -> dirty -> being written -> clean -> absent
  *
- * What is dirty or being written leaves RAM by a checkpoint only, so there may be no more
- * of it than half of the frames, about, unless there are as many frames as pages.  Who needs a page that is absent, or wants to
- * change one more than there may be, gives up without having changed anything and says
- * SHINGLE_ABSENT; core sees to it, and asks again.
+ * What is dirty or being written leaves RAM by a checkpoint only, so there may be no more of it
+ * than half of the frames, about, unless there are as many frames as pages.  Who needs a page
+ * that is absent, or wants to change one more than there may be, gives up without having
+ * changed anything and says SHINGLE_ABSENT; core sees to it, and asks again.
  *
  * All of it is protected as the engine is: by the map lock.
  */
