@@ -64,38 +64,39 @@ def bare(_ram):
     sh("ln", "-s", "/dev/ram0", "/dev/mapper/bare")
 
 
-def linear(ram):
-    ram.cut("linear", SIZE_MIB)
+def linear(ram, name="linear"):
+    ram.cut(name, SIZE_MIB)
 
 
-def stl_set(ram):
-    data, meta = ram.cut("stl-data", 1400), ram.cut("stl-meta", 72, True)
+def stl_set(ram, name="stl-set"):
+    data, meta = ram.cut(f"{name}-data", 1400), ram.cut(f"{name}-meta", 72, True)
     sh("shingle", "create", "stl-set", "--meta", meta, "--band", "4M",
-       "--cache-size", "45%", "--journal", "32M", data, "stl-set")
+       "--cache-size", "45%", "--journal", "32M", data, name)
 
 
-def stl_full(ram):
+def stl_full(ram, name="stl-full"):
     """One zone, whose logs hold a round of random writes; no idle cleaning in it."""
-    data, meta = ram.cut("full-data", 720), ram.cut("full-meta", 72, True)
+    data, meta = ram.cut(f"{name}-data", 720), ram.cut(f"{name}-meta", 72, True)
     sh("shingle", "create", "stl-full", "--meta", meta, "--band", "4M", "--zone-bands",
        str(180 // ram.part), "--provision", str(72 // ram.part), "--log-bands",
        str(66 // ram.part), "--journal", "32M", "--set", "cleaning=lazy",
-       data, "stl-full")
+       data, name)
 
 
-def imr(ram):
+def imr(ram, name="imr"):
     """All that is asked of it is of a level that lies on tops."""
-    data, meta = ram.cut("imr-data", 2 * SIZE_MIB + 64), ram.cut("imr-meta", 72, True)
+    data = ram.cut(f"{name}-data", 2 * SIZE_MIB + 64)
+    meta = ram.cut(f"{name}-meta", 72, True)
     sh("shingle", "create", "imr", "--meta", meta, "--track", "2M", "--set", "largest=1",
-       data, "imr")
+       data, name)
 
 
-def tiler(ram):
+def tiler(ram, name="tiler"):
     """Each region has room for as much again as it presents, and the map of all is in
     memory."""
-    data, meta = ram.cut("tiler-data", 920), ram.cut("tiler-meta", 72, True)
+    data, meta = ram.cut(f"{name}-data", 920), ram.cut(f"{name}-meta", 72, True)
     sh("shingle", "create", "tiler", "--meta", meta, "--track", "2M", "--band",
-       f"{128 // ram.part}M", "--over-permille", "500", "--journal", "32M", data, "tiler")
+       f"{128 // ram.part}M", "--over-permille", "500", "--journal", "32M", data, name)
 
 
 def writecache(ram):
@@ -136,8 +137,7 @@ TARGETS = {"linear": linear, "stl-set": stl_set, "stl-full": stl_full, "imr": im
            "tiler": tiler, "writecache": writecache, "thin": thin, "zoned": zoned}
 OURS = ("stl-set", "stl-full", "imr", "tiler")
 CLEANED = ("stl-set", "stl-full", "tiler")
-DATA = {"stl-set": "stl-data", "stl-full": "full-data", "imr": "imr-data",
-        "tiler": "tiler-data"}
+TWIN = "-twin"          # behind the name of a second device of a target
 
 # name: fio's rw, block size, MiB moved in one pass, passes in one round.  Writes go to
 # 64 bands; stl-set has a cache band as large as each of them, stl-full 66 log bands for
@@ -161,28 +161,31 @@ def fill(target, part=1):
 
 def settle(target, part=1):
     """Back to where random writes have room again, and nothing is in memory."""
-    if target == "tiler":       # which cleans what is full
+    kind = target.removesuffix(TWIN)
+    if kind == "tiler":         # which cleans what is full
         sh("dmsetup", "message", target, "0", "reset")
         fill(target, part)
         sh("dmsetup", "message", target, "0", "checkpoint")
-    elif target in CLEANED:
+    elif kind in CLEANED:
         sh("dmsetup", "message", target, "0", "clean")
-    elif target == "imr":
+    elif kind == "imr":
         sh("dmsetup", "message", target, "0", "commit")
-    elif target == "writecache":
+    elif kind == "writecache":
         sh("dmsetup", "message", target, "0", "flush")
-    elif target == "zoned":
+    elif kind == "zoned":
         sh("dmsetup", "message", target, "0", "reclaim", check=False)
     sh("sync")
 
 
-def measure(target, rw, bs, mib, jobs=1):
-    out = sh("fio", "--name=bench", f"--filename=/dev/mapper/{target}", "--direct=1",
-             "--ioengine=libaio", "--iodepth=32", "--iodepth_batch=32",
+def measure(target, rw, bs, mib, beside=None):
+    """Bytes moved, milliseconds: of a job and, on the device @beside, of another one."""
+    jobs = [["--name=" + name, f"--filename=/dev/mapper/{name}"]
+            for name in [target] + [beside] * bool(beside)]
+    out = sh("fio", "--direct=1", "--ioengine=libaio", "--iodepth=32", "--iodepth_batch=32",
              "--iodepth_batch_complete_min=32", "--gtod_reduce=1", f"--rw={rw}", f"--bs={bs}",
              f"--size={SPAN_MIB}m", f"--io_size={mib}m", "--norandommap", "--randrepeat=0",
-             "--clocksource=clock_gettime", f"--numjobs={jobs}", "--group_reporting",
-             "--output-format=json")
+             "--clocksource=clock_gettime", "--group_reporting", "--output-format=json",
+             *sum(jobs, []))
     job = json.loads(out)["jobs"][0]
     side = job["write" if "write" in rw else "read"]
     return side["io_bytes"], side["runtime"]
@@ -203,7 +206,7 @@ def where(target, rw, bs, mib):
     REMAP.write_text("1")
     done, _ = measure(target, rw, bs, mib)
     REMAP.write_text("0")
-    numbers = os.stat(f"/dev/mapper/{DATA[target]}").st_rdev
+    numbers = os.stat(f"/dev/mapper/{target}-data").st_rdev
     dev = f"{os.major(numbers)},{os.minor(numbers)}"
     runs = []
     for op, sector, n, by in REMAPPED.findall((TRACING / "trace").read_text()):
@@ -307,25 +310,30 @@ MOST_MIB = 160          # of random writes, what all find room for without clean
 
 
 def processors(rounds):
-    """Bytes per second of random 4 KiB operations by one job and by two, target by
-    target, on a kernel with two processors."""
-    ram = Ram(5100)
+    """Bytes per second of random 4 KiB operations, target by target, on a kernel with two
+    processors: by one job, by two on one device, and by two of which each has a device
+    of its own.  What the last two differ in is what the jobs take from each other; one job
+    alone differs besides by what it costs to wake a processor that has nothing to do."""
+    ram = Ram(10000)
     result = {}
     for name in SHARED:
-        progress(f"setting up {name}")
-        TARGETS[name](ram)
-        fill(name)
-        settle(name)
+        for device in (name, name + TWIN):
+            progress(f"setting up {device}")
+            TARGETS[name](ram, device)
+            fill(device)
+            settle(device)
     for i in range(rounds):
         progress(f"round {i + 1} of {rounds}")
         for rw in ("randread", "randwrite"):
             for name in SHARED:
-                for jobs in (1, 2):
-                    moved, ms = measure(name, rw, "4k", MOST_MIB // jobs, jobs)
+                for how, mib, beside in (("alone", MOST_MIB, None), ("one", MOST_MIB // 2, name),
+                                         ("own", MOST_MIB // 2, name + TWIN)):
+                    moved, ms = measure(name, rw, "4k", mib, beside)
                     result.setdefault(rw, {}).setdefault(name, {}).setdefault(
-                        jobs, []).append(moved / (ms or 1) * 1000)
+                        how, []).append(moved / (ms or 1) * 1000)
                     if rw == "randwrite":
                         settle(name)
+                        settle(name + TWIN)
     return result
 
 
