@@ -32,6 +32,11 @@ def the_guest():
     return module("shows_regions_guest", TOP / "scripts/shows/regions.py")
 
 
+@pytest.fixture(name="stack", scope="module")
+def the_stack(guest):
+    return guest.stacks
+
+
 @pytest.mark.parametrize("args,sentence", (
     (("2",), "shows are 3, 4 and 5"),
     (("--scale", "0"), "--scale 0 does not divide 4096 rows"),
@@ -78,10 +83,10 @@ def test_only_its_own_results_are_taken_up(show, tmp_path):
     for text in (None, "", "{", json.dumps({"words": {**words, "sources": "34cd"}}), "{}"):
         if text is not None:
             out.write_text(text)
-        assert show.earlier(out, words) is None
+        assert show.stacks.earlier(out, words) is None
     out.write_text(json.dumps({"words": words}))
-    assert show.earlier(out, words) == {"words": words}
-    for name in show.SOURCES:
+    assert show.stacks.earlier(out, words) == {"words": words}
+    for name in show.stacks.SOURCES:
         assert (TOP / name).exists(), name
 
 
@@ -125,10 +130,10 @@ def test_ratios(show):
 
 
 def test_what_must_never_be(show):
-    assert not list(show.wrong_of("a", result("tiler")))
+    assert not list(show.stacks.wrong_of("a", result("tiler")))
     bad = result("tiler", r0_violations=2)
     bad["medium"].update(destroyed_reads=3, late=1)
-    said = list(show.wrong_of("a", bad))
+    said = list(show.stacks.wrong_of("a", bad))
     assert len(said) == 3 and all(s.startswith("a: ") for s in said)
 
 
@@ -166,9 +171,9 @@ class Ledgers:
                  "clean_write_blocks": written}, {"seeks": seeks})
 
 
-def test_a_cleaning_of_a_region_ends_when_it_flips(guest):
+def test_a_cleaning_of_a_region_ends_when_it_flips(stack):
     # Two of steps over several requests, then two within one.
-    of = guest.Cleanings(Ledgers("tiler", (
+    of = stack.Cleanings(Ledgers("tiler", (
         (0, 0, 0, 0, 0), (100, 1, 0, 20, 9), (100, 1, 0, 20, 11), (300, 3, 1, 50, 30),
         (900, 9, 3, 150, 70))))
     for _ in range(4):
@@ -178,8 +183,8 @@ def test_a_cleaning_of_a_region_ends_when_it_flips(guest):
     assert of.requests == 3 and of.seeks == 9 + 19 + 40
 
 
-def test_a_cleaning_of_a_log_is_what_a_request_waits_for(guest):
-    of = guest.Cleanings(Ledgers("ma-baseline", (
+def test_a_cleaning_of_a_log_is_what_a_request_waits_for(stack):
+    of = stack.Cleanings(Ledgers("ma-baseline", (
         (0, 0, 0, 0, 0), (0, 0, 0, 0, 2), (700, 8, 0, 7680, 500), (700, 8, 0, 7680, 502))))
     for _ in range(3):
         of.look()
@@ -195,9 +200,9 @@ def test_hot_blocks_beside_each_other(guest):
     assert .88 < sum(at < 20 for at in drawn) / 4000 < .92
 
 
-def test_a_share_of_the_longest(guest):
-    assert guest.percentile([5, 1, 3, 2, 4], .99) == 5
-    assert guest.percentile([], .99) == 0
+def test_a_share_of_the_longest(stack):
+    assert stack.percentile([5, 1, 3, 2, 4], .99) == 5
+    assert stack.percentile([], .99) == 0
 
 
 def test_pictures_of_few_results(show, tmp_path):

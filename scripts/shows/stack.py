@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: GPL-2.0
+"""In a guest with the virtual clock, for the shows of stacks.py: a load on one layer.
+
+    stack.py WORDS OUT      WORDS is a file with a JSON object, see there
+
+What was counted and how long it took goes to OUT.  Requests follow one another, and after
+each both ledgers are looked at: so it is known which met a cleaning step.
+"""
+
+import json
+import sys
+import time
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+TOP = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(TOP / "tests/guest"), str(TOP / "scripts")]
+
+# pylint: disable=wrong-import-position,import-error
+import bench
+import blk
+import dm
+import media
+from blk import BLOCK, SECTORS
+from loads import join, trace
+
+MIB = 1 << 20
+LOOK_MS = 50            # of a load with very many requests only those are looked at
+MANY = 30_000
+
+
+class Stack:
+    """A layer over a medium, its metadata in RAM."""
+
+    def __init__(self, words):
+        m, self.words = words["medium"], words["layer"]
+        self.track = m["track"]
+        blocks = m["tracks"] * self.track
+        keys = {"media": "smr", "head_tracks": m["head"], "surfaces": 1, "damage": "poison",
+                "zones": f"{m['tracks']}x{self.track * SECTORS}", **m["keys"]}
+        # RAM is taken as it is written.
+        bench.modprobe("brd", "rd_nr=2", f"rd_size={max(m['meta_mib'], blocks // 256) << 10}")
+        self.medium = dm.Device("medium", [(
+            0, blocks * SECTORS, "platter", f"{'/dev/ram1' if m['store'] else 'none'} 0 "
+            f"st5000as0011 0 {2 * len(keys)} " + " ".join(f"{k} {v}" for k, v in keys.items()))])
+        bench.run("shingle", "create", *self._layer(m), *(
+            w for k, v in self.words.get("set", {}).items() for w in ("--set", f"{k}={v}")),
+            "--no-udev", "--force", "--meta", "/dev/ram0", self.medium.path, "shingled")
+        bench.run("dmsetup", "mknodes")
+        self.layer = dm.Device.__new__(dm.Device)
+        self.layer.name = "shingled"
+        self.path = "/dev/mapper/shingled"
+        self.blocks = blk.size(self.path)
+
+    def _layer(self, m):
+        of = self.words
+        if of["target"] == "tiler":
+            return ("tiler", "--band", f"{of['rows'] * m['track'] * 4}K", "--rows", of["rows"],
+                    "--columns", of["columns"], "--over-permille", of["over"])
+        if of["target"] == "ma-baseline":
+            return ("--preset", "ma-baseline", *(
+                ("--scale", of["scale"]) if of["scale"] > 1 else ()))
+        return ("stl-set", "--band", of["band"], "--cache-size", of["cache"])
+
+    @property
+    def region(self):
+        """Blocks that the host sees of each."""
+        of = self.words
+        whole = of["rows"] * of["columns"]
+        return whole - whole * of["over"] // 1000
+
+    def both(self):
+        return media.stats(self.layer), media.stats(self.medium)
+
+    def clear(self):
+        self.layer.message("stats_clear")
+        self.medium.message("stats_clear")
+
+    def remove(self):
+        bench.run("dmsetup", "remove", "--noudevsync", "shingled")
+        self.medium.remove()
+
+
+def now():
+    return time.clock_gettime(time.CLOCK_MONOTONIC)
+
+
+def percentile(values, share):
+    values = sorted(values)
+    return values[min(len(values) - 1, int(len(values) * share))] if values else 0.0
+
+
+class Cleanings:
+    """Which cleanings there were, from the ledgers between requests.
+
+    A region's goes on while the host writes, and ends when it flips; a log's is what one
+    request waits for."""
+
+    def __init__(self, stack):
+        self.stack, self.flips = stack, stack.words["target"] == "tiler"
+        self.each, self.part, self.requests, self.seeks = [], [0.0, 0], 0, 0
+        self.last = stack.both()
+
+    def look(self):
+        layer, medium = self.stack.both()
+        took = (layer["clean_us"] - self.last[0]["clean_us"]) / 1e6
+        if took or layer["steps"] != self.last[0]["steps"]:
+            self.requests += 1
+            self.seeks += medium["seeks"] - self.last[1]["seeks"]
+            self.part[0] += took
+            self.part[1] += layer["clean_write_blocks"] - self.last[0]["clean_write_blocks"]
+            ended = layer["tiler_cleans"] - self.last[0]["tiler_cleans"] if self.flips else 1
+            if ended:
+                self.each += [[of / ended for of in self.part]] * ended
+                self.part = [0.0, 0]
+        self.last = layer, medium
+
+
+def load(stack, words):
+    """Sends a load, a request at a time."""
+    of = join(trace.Reader(Path(words["load"]), limit=words["requests"]))
+    at = words["offset"]
+    out, lat, text = {}, {True: [], False: []}, b"\1" * MIB
+    stack.clear()
+    cleanings, few = Cleanings(stack), len(of) < MANY
+    begin = now()
+    with blk.opened(stack.path) as dev:
+        for write, first, n in zip(of.write.tolist(), of.first.tolist(), of.blocks.tolist()):
+            sent = now()
+            if write:
+                dev.write(at + first, memoryview(text)[:n * BLOCK])
+            else:
+                dev.read(at + first, n)
+            took = now() - sent
+            lat[write].append(took)
+            if few or took * 1000 > LOOK_MS:
+                cleanings.look()
+        out["seconds"] = now() - begin
+        dev.flush()
+    both = lat[True] + lat[False]
+    for name, some in (("all", both), ("writes", lat[True]), ("reads", lat[False])):
+        out[name] = {"requests": len(some), "mean_ms": 1000 * sum(some) / max(1, len(some)),
+                     "p99_ms": 1000 * percentile(some, .99),
+                     "worst_ms": 1000 * max(some, default=0)}
+    out["cleanings"] = {"number": len(cleanings.each), "seconds": sum(s for s, _ in cleanings.each),
+                        "longest": max((s for s, _ in cleanings.each), default=0.0),
+                        "largest": max((n for _, n in cleanings.each), default=0),
+                        "requests": cleanings.requests,
+                        "seeks": cleanings.seeks if few else None}
+    return out
+
+
+def main(experiments):
+    """One of @experiments, by name, as the words want it."""
+    words, out = json.loads(Path(sys.argv[1]).read_text(encoding="ascii")), Path(sys.argv[2])
+    stack = Stack(words)
+    result = experiments[words["what"]](stack, words)
+    layer, medium = stack.both()
+    result.update(words=words, layer=layer, medium=medium, blocks=stack.blocks)
+    # All or nothing: --resume takes what it finds.
+    fresh = out.with_name(out.name + ".new")
+    fresh.write_text(json.dumps(result), encoding="ascii")
+    fresh.replace(out)
+    stack.remove()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main({"load": load}))

@@ -1,0 +1,302 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the shows share that try translation layers on the surface of
+
+C. Ma, "Read-Modify-Write Optimization for Shingled Magnetic Recording Storage Systems"
+(thesis, 2019): 512 GB, 5,900 rpm, tracks of 2 MiB, a head of three, a cache of 5 GB.
+Capacity and cache are divided by --scale.  The medium has no store, time and destruction
+are kept; metadata are in RAM.  Each case is a guest with the virtual clock, in which
+stack.py sends one request at a time.
+"""
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from labkit import packages
+from labkit.cache import LabError, digest, read
+from probes.cli import Screen
+
+TOP = Path(__file__).resolve().parent.parent.parent
+BLOCK, MIB, GB = 4096, 1 << 20, 10 ** 9
+TRACK = 512                             # blocks
+SURFACE, CACHE, ROWS = 512 * GB, 5 * GB, 4096       # the thesis's
+TIMED_OUT = 124
+# What a result depends on, beside its words.
+SOURCES = ("core", "dm-tiler", "dm-stl", "dm-imr", "dm-dualbuffer", "dm-platter",
+           "userspace/shingle", "scripts/shows/stack.py", "scripts/shows/regions.py",
+           "scripts/loads")
+
+
+def outputs(show):
+    """The folder of what a show has made."""
+    return TOP / "build/out" / show
+
+
+def medium(tracks, head=3, track=TRACK, store=False, meta_mib=256, **keys):
+    return {"tracks": tracks, "track": track, "head": head, "store": store,
+            "meta_mib": meta_mib, "keys": keys}
+
+
+def tiler(columns, rows, over=0, **keys):
+    return {"target": "tiler", "rows": rows, "columns": columns, "over": over, "set": keys}
+
+
+def opponents(scale):
+    cache = CACHE / scale / MIB
+    return {"baseline": {"target": "ma-baseline", "scale": scale, "set": {"rmw": "band"}},
+            "baseline, block": {"target": "ma-baseline", "scale": scale,
+                                "set": {"rmw": "block"}},
+            # Three cache bands, one per cent.
+            "stl-set": {"target": "stl-set", "set": {},
+                        "band": f"{int(cache // 3)}M" if scale > 50 else "25M",
+                        "cache": "3b" if scale > 50 else f"{int(cache)}M"}}
+
+
+def surface(scale, **keys):
+    """The thesis's surface; more, so that what the baseline presents, whose bands have two
+    tracks of guard for fifteen of data, are the 512 GB."""
+    return medium(-(-int(SURFACE / scale * 1.15) // (TRACK * BLOCK)),
+                  meta_mib=256 if scale > 8 else 4096, **keys)
+
+
+# --- running them -------------------------------------------------------------------
+
+
+def sources(top=TOP):
+    """A digest that changes whenever one of SOURCES does."""
+    facts = []
+    for name in SOURCES:
+        where = top / name
+        for path in sorted(where.rglob("*")) if where.is_dir() else (where,):
+            if path.suffix in (".c", ".h", ".py", ".sh") or path.name in ("Kbuild", "Makefile"):
+                facts += [path.relative_to(top), read(path)]
+    return digest(*facts)
+
+
+def earlier(out, words):
+    """What an earlier show has measured of the same words and the same sources."""
+    try:
+        of = json.loads(out.read_text())
+    except (OSError, ValueError):
+        return None
+    return of if of.get("words") == words else None
+
+
+class Runner:
+    """Guests, one after another, with progress."""
+
+    def __init__(self, show, options, total, guest):
+        self.show, self.out, self.guest = show, outputs(show), guest
+        self.options, self.total, self.done = options, total, 0
+        self.screen, self.begin, self.spent = Screen(), time.monotonic(), 0.0
+        self.digest = sources()
+
+    def __call__(self, name, words):
+        words = {**words, "sources": self.digest}
+        out, told = self.out / f"{name}.json", self.out / f"{name}.words"
+        self.done += 1
+        of = earlier(out, words) if self.options.resume else None
+        if of:
+            return of
+        out.unlink(missing_ok=True)
+        told.write_text(json.dumps(words), encoding="ascii")
+        mean = self.spent / max(1, self.done - 1) or 15
+        self.screen.test(f"{self.show}: {name} ({self.done} of {self.total})", mean,
+                         mean * (self.total - self.done))
+        began = time.monotonic()
+        command = [sys.executable, TOP / "scripts/lab/run", "--quiet", "--kernel", "uml",
+                   "--clock", "virtual", "--memory", "6G" if words.get("large") else "2G",
+                   "--timeout", str(self.options.timeout), "--rw", self.out, "--", "python3",
+                   self.guest.relative_to(TOP), told, out]
+        with subprocess.Popen([str(c) for c in command], cwd=TOP) as guest:
+            while guest.poll() is None:
+                self.screen.show(None, None)
+                time.sleep(.2)
+        self.screen.clear()
+        if guest.returncode == TIMED_OUT:
+            self.spent += time.monotonic() - began
+            return None
+        if guest.returncode:
+            raise SystemExit(f"{self.show}: the guest for {name} ended with status "
+                             f"{guest.returncode}")
+        told.unlink()
+        self.spent += time.monotonic() - began
+        return json.loads(out.read_text())
+
+
+class Loads:
+    """Loads as files, each on a volume of which it writes so much."""
+
+    def __init__(self, show, options):
+        self.show, self.out, self.options = show, outputs(show), options
+
+    def __call__(self, name, cache_bytes, dense):
+        """The file."""
+        o = self.options
+        words = [sys.executable, TOP / "scripts/loads/run", "generate", name, "--json",
+                 "--cache-size", cache_bytes, "--seed", o.seed]
+        # Of the whole load, though only its first requests may be sent.
+        blocks = None
+        if dense:
+            of = json.loads(self._run(words))["measured"]
+            # A quarter of a volume is only read.
+            blocks = max(1024, int(of["distinct_blocks"] * 4 / 3 * 100 / dense) + 1)
+        out = self.out / f"{name}-{cache_bytes}-{o.seed}-{dense}.csv"
+        self._run([*words, "--out", out, *(["--size", blocks * BLOCK] if blocks else [])])
+        return out
+
+    def regions(self, options):
+        """Single blocks at random, to so many of each of the smallest regions, so that of
+        all larger ones as large a share is valid."""
+        rows, turns = max(1, ROWS // options.scale), 2
+        out = self.out / f"uniform-{rows}-{turns}-{options.seed}-{options.dense}.csv"
+        self._run([sys.executable, TOP / "scripts/loads/run", "generate", "regions", "--region",
+                   rows * BLOCK, "--live", f"{options.dense}%", "--size",
+                   rows * TRACK * BLOCK, "--turns", turns, "--filled", "--seed",
+                   options.seed, "--out", out])
+        return out
+
+    def _run(self, words):
+        done = subprocess.run([str(w) for w in words], check=False, text=True,
+                              capture_output=True)
+        if done.returncode:
+            raise SystemExit(f"{self.show}: {done.stderr.strip()}")
+        return done.stdout
+
+
+def loaded(options, loads, load, dense, layer, name, **more):
+    """A load on a layer: (name, words, what)."""
+    scale = options.scale
+    if load == "uniform":
+        path = loads.regions(options)
+    else:
+        path = loads(load, CACHE // scale, dense)
+    # In the middle of the surface; what is spread over all of it begins where that does.
+    offset = SURFACE // scale // 2 // (128 * MIB) * (128 * MIB) // BLOCK if dense else 0
+    keys = {k: v for k, v in more.items() if k != "label"}
+    label = more.get("label", "")
+    return (f"load-{load}-{dense}-{name.replace(', ', '-')}-{scale}{label}", {
+        "what": "load", "layer": layer, "medium": surface(scale, **keys), "load": str(path),
+        "requests": options.requests, "offset": offset, "large": scale <= 8},
+        ("load", load, dense, name, label))
+
+
+def prepare(show):
+    """All that guests need."""
+    try:
+        packages.setup()
+    except LabError as error:
+        raise SystemExit(f"{show}: {error}") from error
+    outputs(show).mkdir(parents=True, exist_ok=True)
+    subprocess.run(["make", "-s", "-C", TOP / "userspace/shingle"], check=True,
+                   stdout=subprocess.DEVNULL)
+
+
+def measured(show, options, groups, guest):
+    """Runs the cases, [(name, words, what)] by group, each once; ([(what, result)] by
+    group, sentences about what must never be)."""
+    run = Runner(show, options, len({c[0] for of in groups.values() for c in of}), guest)
+    done, wrong = {}, []
+    for name, words, _ in (c for of in groups.values() for c in of):
+        if name not in done:
+            done[name] = run(name, words)
+            wrong += wrong_of(name, done[name]) if done[name] else [
+                f"{name}: did not end within {options.timeout} s"]
+    if options.json:
+        options.json.write_text(json.dumps(done, indent=1) + "\n")
+    return {key: [(what, done[name]) for name, _, what in of if done[name]]
+            for key, of in groups.items()}, wrong
+
+
+# --- what is asked for -----------------------------------------------------------------
+
+
+def add_options(p, loads):
+    """Those of every such show, of which @loads are the usual ones."""
+    p.add_argument("--loads", type=lambda t: tuple(t.split(",")), metavar="NAME,...",
+                   help=f"which loads ({','.join(loads)})")
+    p.add_argument("--scale", type=int, default=64,
+                   help="capacity, cache, M and length of loads are 1/N of the thesis's (64)")
+    p.add_argument("--dense", type=int, default=60, metavar="PERCENT",
+                   help="of the part of a volume that is written to, so much is (60)")
+    p.add_argument("--requests", type=int, metavar="N", help="the first so many of each load")
+    p.add_argument("--seed", type=int, default=1)
+    p.add_argument("--timeout", type=int, default=3600, help="seconds for a guest")
+    p.add_argument("--resume", action="store_true",
+                   help="do not repeat what an earlier show of the same sources has measured")
+    p.add_argument("--json", type=Path, metavar="FILE", help="all results")
+
+
+def sensible(show, options):
+    """Says what guests would stumble over, before there is one."""
+    if options.scale < 1 or ROWS % options.scale:
+        raise SystemExit(f"{show}: --scale {options.scale} does not divide {ROWS} rows")
+    if not 1 <= options.dense <= 100:
+        raise SystemExit(f"{show}: --dense {options.dense} is not from 1 to 100")
+    for name in ("timeout", "requests"):
+        value = getattr(options, name)
+        if value is not None and value < 1:
+            raise SystemExit(f"{show}: --{name} {value} is less than 1")
+    if options.seed < 0:
+        raise SystemExit(f"{show}: --seed {options.seed} is less than 0")
+    from loads import thesis            # pylint: disable=C0415
+    for load in options.loads or ():
+        if load not in thesis.ROWS:
+            raise SystemExit(f"{show}: load '{load}' is none of {', '.join(thesis.ROWS)}")
+
+
+# --- what results say -----------------------------------------------------------------
+
+
+def figures(of):
+    """The same names for all layers, of a load."""
+    layer, disk, n = of["layer"], of["medium"], of["all"]["requests"]
+    cleans, host = of["cleanings"], layer["host_write_blocks"]
+    is_tiler = of["words"]["layer"]["target"] == "tiler"
+    logged = layer.get("tiler_log_blocks", 0) + layer.get("tiler_merged_blocks", 0)
+    lazily = layer.get("tiler_lazy_blocks", 0)
+    return {
+        "response_ms": of["all"]["mean_ms"], "worst_s": of["all"]["worst_ms"] / 1000,
+        "read_ms": of["reads"]["mean_ms"], "write_ms": of["writes"]["mean_ms"],
+        # One request at a time: what is not waiting for the angle is the rest.
+        "unturned_ms": max(0.0, of["all"]["mean_ms"] - disk["rotation_us"] / n / 1000),
+        "amplification": 1 + layer["clean_write_blocks"] / host if host else 1.0,
+        "cleaning_blocks": layer["clean_write_blocks"],
+        "copies": layer["tiler_moved_blocks"] if is_tiler else layer["merged_blocks"],
+        "seeks": disk["seeks"], "distance": disk["seek_tracks"],
+        "cleaning_seeks": None if cleans["seeks"] is None else over(cleans["seeks"],
+                                                                    disk["seeks"]),
+        "cleanings": cleans["number"],
+        "cleaning_s": cleans["seconds"] / cleans["number"] if cleans["number"] else 0.0,
+        "longest_s": cleans["longest"], "largest_blocks": cleans["largest"],
+        "lazy": lazily / (lazily + logged) if lazily + logged else None,
+        "meta_blocks": sum(layer[k] for k in ("journal_blocks", "checkpoint_blocks",
+                                              "superblock_blocks")),
+        "seconds": of["seconds"],
+    }
+
+
+def over(a, b):
+    """a / b, None if there is none."""
+    return a / b if b else None
+
+
+def ratios(rows, name):
+    """Over the first of them."""
+    return [over(r[name], rows[0][name]) for r in rows]
+
+
+def cell(value, form, width=9):
+    return f"{'-' if value is None else format(value, form):>{width}}"
+
+
+def wrong_of(name, of):
+    """Sentences about what must never be."""
+    if of["medium"]["destroyed_reads"]:
+        yield f"{name}: {of['medium']['destroyed_reads']} destroyed blocks were read"
+    if of["layer"]["r0_violations"]:
+        yield f"{name}: {of['layer']['r0_violations']} writes would have destroyed data in use"
+    if of["medium"]["late"]:
+        yield f"{name}: late {of['medium']['late']} times: no exact clock"
