@@ -27,33 +27,53 @@ from loads import join, trace
 MIB = 1 << 20
 LOOK_MS = 50            # of a load with very many requests only those are looked at
 MANY = 30_000
+# What no layer has counted.
+NONE = ("clean_us", "steps", "clean_write_blocks", "merged_blocks", "journal_blocks",
+        "checkpoint_blocks", "superblock_blocks", "r0_violations", "map_bytes")
 
 
 class Stack:
     """A layer over a medium, its metadata in RAM."""
 
     def __init__(self, words):
-        m, self.words = words["medium"], words["layer"]
+        m, self.words, self.flash = words["medium"], words["layer"], None
         self.track = m["track"]
         blocks = m["tracks"] * self.track
-        keys = {"media": "smr", "head_tracks": m["head"], "surfaces": 1, "damage": "poison",
+        keys = {"media": "smr", "surfaces": 1, "damage": "poison",
                 "zones": f"{m['tracks']}x{self.track * SECTORS}", **m["keys"]}
+        if keys["media"] == "smr":
+            keys["head_tracks"] = m["head"]
+        flash = self.words.get("flash_mib", 0)
         # RAM is taken as it is written.
-        bench.modprobe("brd", "rd_nr=2", f"rd_size={max(m['meta_mib'], blocks // 256) << 10}")
+        bench.modprobe("brd", "rd_nr=3",
+                       f"rd_size={max(m['meta_mib'], flash, blocks // 256) << 10}")
         self.medium = dm.Device("medium", [(
             0, blocks * SECTORS, "platter", f"{'/dev/ram1' if m['store'] else 'none'} 0 "
             f"st5000as0011 0 {2 * len(keys)} " + " ".join(f"{k} {v}" for k, v in keys.items()))])
+        if self.words["target"] == "plain":
+            # Nothing is translated: there is but one ledger.
+            self.layer, self.path = self.medium, self.medium.path
+            self.blocks = blk.size(self.path)
+            return
         bench.run("shingle", "create", *self._layer(m), *(
             w for k, v in self.words.get("set", {}).items() for w in ("--set", f"{k}={v}")),
-            "--no-udev", "--force", "--meta", "/dev/ram0", self.medium.path, "shingled")
+            "--no-udev", "--force", "--meta", "/dev/ram0",
+            *(("--cache", self._flash(flash)) if flash else ()), self.medium.path, "shingled")
         bench.run("dmsetup", "mknodes")
         self.layer = dm.Device.__new__(dm.Device)
         self.layer.name = "shingled"
         self.path = "/dev/mapper/shingled"
         self.blocks = blk.size(self.path)
 
+    def _flash(self, mib):
+        """RAM that takes no time, of that size."""
+        self.flash = dm.Device("flash", [(0, mib * 2048, "linear", "/dev/ram2 0")])
+        return self.flash.path
+
     def _layer(self, m):
         of = self.words
+        if "create" in of:
+            return of["create"]
         if of["target"] == "tiler":
             return ("tiler", "--band", f"{of['rows'] * m['track'] * 4}K", "--rows", of["rows"],
                     "--columns", of["columns"], "--over-permille", of["over"])
@@ -70,15 +90,23 @@ class Stack:
         return whole - whole * of["over"] // 1000
 
     def both(self):
-        return media.stats(self.layer), media.stats(self.medium)
+        medium = media.stats(self.medium)
+        if self.layer is self.medium:
+            return {**dict.fromkeys(NONE, 0), "host_write_blocks":
+                    medium["media_blocks_written"]}, medium
+        return media.stats(self.layer), medium
 
     def clear(self):
-        self.layer.message("stats_clear")
+        if self.layer is not self.medium:
+            self.layer.message("stats_clear")
         self.medium.message("stats_clear")
 
     def remove(self):
-        bench.run("dmsetup", "remove", "--noudevsync", "shingled")
+        if self.layer is not self.medium:
+            bench.run("dmsetup", "remove", "--noudevsync", "shingled")
         self.medium.remove()
+        if self.flash:
+            self.flash.remove()
 
 
 def now():

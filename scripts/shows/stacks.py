@@ -263,8 +263,10 @@ def figures(of):
         # One request at a time: what is not waiting for the angle is the rest.
         "unturned_ms": max(0.0, of["all"]["mean_ms"] - disk["rotation_us"] / n / 1000),
         "amplification": 1 + layer["clean_write_blocks"] / host if host else 1.0,
+        "medium_amplification": disk["media_blocks_written"] / host if host else 1.0,
+        "ram_bytes": layer["map_bytes"], "p99_ms": of["all"]["p99_ms"],
         "cleaning_blocks": layer["clean_write_blocks"],
-        "copies": layer["tiler_moved_blocks"] if is_tiler else layer["merged_blocks"],
+        "copies": layer["tiler_moved_blocks"] if is_tiler else layer.get("merged_blocks", 0),
         "seeks": disk["seeks"], "distance": disk["seek_tracks"],
         "cleaning_seeks": None if cleans["seeks"] is None else over(cleans["seeks"],
                                                                     disk["seeks"]),
