@@ -172,7 +172,7 @@ static void tiler_goes_on_without_spares(struct kunit *test)
 			0);
 	KUNIT_ASSERT_EQ(test, tiler_engine_ops.state.ready(e, &why), 0);
 	/* Of the one spare slot, which is the last. */
-	shingle_pages_give_up(e->pages, e->pages->nr_pages - 1);
+	KUNIT_ASSERT_EQ(test, shingle_pages_give_up(e->pages, e->pages->nr_pages - 1), 0);
 	for (lblk = 0; lblk < 8; lblk++)
 		KUNIT_EXPECT_EQ(test, write_block(e, lblk), 0);
 	/* As wide as the head. */
@@ -203,7 +203,7 @@ static void tiler_replays_what_is_left(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, shingle_pages_create(e, tiler_engine_ops.pages.nr_pages(l), 64, &why),
 			0);
 	spare = e->pages->nr_pages - 1;
-	shingle_pages_give_up(e->pages, spare);
+	KUNIT_ASSERT_EQ(test, shingle_pages_give_up(e->pages, spare), 0);
 	shingle_record_set(&rec, TILER_REC_MAP, 1, 0, 0, 0);
 	KUNIT_EXPECT_EQ(test, tiler_engine_ops.state.replay(e, &rec), 0);
 	/* It was moved from there, as records that follow say. */
@@ -267,8 +267,8 @@ static void tiler_is_forgiven_spares(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, shingle_pages_create(e, tiler_engine_ops.pages.nr_pages(l), 64, &why),
 			0);
 	spare = e->pages->nr_pages - 1;
-	shingle_pages_give_up(e->pages, spare);
-	shingle_pages_give_up(e->pages, 1);
+	KUNIT_ASSERT_EQ(test, shingle_pages_give_up(e->pages, spare), 0);
+	KUNIT_ASSERT_EQ(test, shingle_pages_give_up(e->pages, 1), 0);
 	KUNIT_ASSERT_EQ(test, tiler_engine_ops.state.ready(e, &why), 0);
 	KUNIT_EXPECT_FALSE(test, shingle_pages_forgive(e->pages, 1));
 	KUNIT_EXPECT_TRUE(test, shingle_page_lost(e, 1));

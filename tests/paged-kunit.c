@@ -109,7 +109,7 @@ static void paged_lost(struct kunit *test)
 		e->ops->map.abort(e, &run);
 	}
 	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 0, 1, SHINGLE_LIFE_UNKNOWN, &run), -ENOSPC);
-	shingle_pages_give_up(e->pages, 1);
+	KUNIT_ASSERT_EQ(test, shingle_pages_give_up(e->pages, 1), 0);
 	KUNIT_EXPECT_EQ(test, e->ops->clean.next_step(e, SHINGLE_WHY_PRESSURE, &step), 0);
 	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 0, 1, SHINGLE_LIFE_UNKNOWN, &run),
 			SHINGLE_FULL);

@@ -482,6 +482,7 @@ void shingle_pages_destroy(struct shingle_engine *e)
 	kvfree(p->ghost);
 	kvfree(p->ghosts);
 	kvfree(p->zeroes);
+	kvfree(p->given_up);
 	kvfree(p);
 	e->pages = NULL;
 }
@@ -1001,12 +1002,18 @@ EXPORT_SYMBOL_GPL(shingle_pages_found);
  *
  * For `shingle repair': what the page said nobody knows any more.
  *
- * Context: not in use.
+ * Context: not in use, may sleep.  Returns 0 or -ENOMEM.
  */
-void shingle_pages_give_up(struct shingle_pages *p, u32 nr)
+int shingle_pages_give_up(struct shingle_pages *p, u32 nr)
 {
 	u32 i = find(p, nr);
 
+	if (!p->given_up)
+		p->given_up = shingle_zalloc_array(BITS_TO_LONGS(p->nr_pages),
+						   sizeof(*p->given_up));
+	if (!p->given_up)
+		return -ENOMEM;
+	__set_bit(nr, p->given_up);
 	if (i != SHINGLE_NO_PAGE && p->frame[i].listed && !p->frame[i].pins) {
 		list_remove(p, p->frame[i].home, i);
 		index_remove(p, i);
@@ -1014,6 +1021,7 @@ void shingle_pages_give_up(struct shingle_pages *p, u32 nr)
 	}
 	set_place(p->places, nr, SHINGLE_PAGE_LOST);
 	set_next(p, nr, SHINGLE_PAGE_LOST);
+	return 0;
 }
 EXPORT_SYMBOL_GPL(shingle_pages_give_up);
 

@@ -141,6 +141,7 @@ struct shingle_frame {
  * @nr_kept: how many
  * @max_kept: at most so many
  * @zeroes: what a page holds that has no place
+ * @given_up: a bit for each page that was given up since they were loaded; NULL if none was
  * @press: half of @most are spoken for: a checkpoint should be taken; may be NULL
  * @ctx: handed to it
  * @hits: pages looked at that were there
@@ -183,6 +184,7 @@ struct shingle_pages {
 	u32 nr_kept[SHINGLE_NR_ASKERS];
 	u32 max_kept[SHINGLE_NR_ASKERS];
 	u8 *zeroes;
+	unsigned long *given_up;
 	void (*press)(void *ctx);
 	void *ctx;
 	u64 hits;
@@ -276,7 +278,7 @@ bool shingle_places_encode_next(struct shingle_pages *p, bool all, u64 *cursor, 
 				void *buf, u32 *bytes);
 int shingle_places_decode(struct shingle_pages *p, u64 index, const void *buf, u32 bytes);
 void shingle_pages_found(struct shingle_pages *p, u32 nr, enum shingle_page_place place);
-void shingle_pages_give_up(struct shingle_pages *p, u32 nr);
+int shingle_pages_give_up(struct shingle_pages *p, u32 nr);
 bool shingle_pages_forgive(struct shingle_pages *p, u32 nr);
 
 void shingle_page_seal(const struct shingle_layout *l, struct shingle_chunk *c, u32 nr,

@@ -448,7 +448,11 @@ static int find_pages(const struct shingle_reader *r, const struct shingle_layou
 		    seq > rec->ckpt_seq && seq <= to->lost_seq) {
 			shingle_pages_found(p, nr, other);
 		} else if (!err) {
-			shingle_pages_give_up(p, nr);
+			err = shingle_pages_give_up(p, nr);
+			if (err) {
+				kvfree(c);
+				return err;
+			}
 			rec->pages_lost++;
 		}
 	}
@@ -643,9 +647,8 @@ static int replay_engine(const struct shingle_reader *r, const struct shingle_la
 		/* The record may say something of another page, too. */
 		if (err == SHINGLE_ABSENT && to->give_up && why && why != -ESTALE &&
 		    why != -ENOMEM) {
-			shingle_pages_give_up(e->pages, nr);
-			found->pages_lost++;
-			why = 0;
+			why = shingle_pages_give_up(e->pages, nr);
+			found->pages_lost += !why;
 		}
 	} while (err == SHINGLE_ABSENT && !why);
 	if (err != SHINGLE_ABSENT || why == -ESTALE)

@@ -87,8 +87,8 @@ class Image:
         """The first one.  Returns its checksum."""
         raw = bytearray(BLOCK)
         struct.pack_into("<IHHI", raw, 40, 0, 0, 1, len(records))
-        for i, (type_, lblk, slot, was) in enumerate(records):
-            struct.pack_into("<HHIQQ", raw, 56 + 24 * i, type_, 0, was, lblk, slot)
+        for i, (type_, n, c, a, b) in enumerate(records):
+            struct.pack_into("<HHIQQ", raw, 56 + 24 * i, type_, n, c, a, b)
         at = self.sb["journal"][0]
         raw = ondisk.seal(raw, ondisk.JOURNAL, self.sb["uuid"], at, 1)
         self.write(at, raw)
@@ -172,7 +172,7 @@ def test_older_checkpoint_whose_pages_were_written_over(image, how):
     def page(*entries):
         return b"".join(struct.pack("<I", e) for e in entries).ljust(4032, b"\0")
 
-    crc = image.transaction((0x100, 3, 1, 1))
+    crc = image.transaction((0x100, 0, 1, 3, 1))
     image.write_page(0, 1, b"\2".ljust(4032, b"\0"), 3)
     image.write_page(1, 1, page(0, 0, 0, 2), 3)
     fills = b"".join(struct.pack("<II", 0, n) for n in (2, 0, 0, 0, 0, 1, 0, 0))
@@ -261,6 +261,19 @@ def test_page_that_says_of_no_block_is_given_up_for_nothing(tmp_path, pages):
     assert ("are lost" in out) == (0 in pages), out
     assert image.map() == ([(0, 16, "lost"), (16, 32, "zero")] if 0 in pages else
                            [(0, 2, "zero"), (2, 1, "mapped"), (3, 45, "zero")])
+
+
+def test_page_given_up_before_hides_no_other(tmp_path):
+    """An earlier repair gave up the spare slot's page, this one that of region 0, whose
+    record it cannot replay."""
+    image = Regions(tmp_path / "disk")
+    image.checkpoint([(2**63 + 1, bytes([1 | LOST << 3 * 2]))], 3)
+    image.transaction((0x100, 1, 0, 0, 4))
+    image.spoil(0, 0)
+    out = tool("repair", image.path, "--yes", rc=1)
+    assert "What will be lost: 1 pages of the map" in out and "\n  0 to 15\n" in out, out
+    assert "let 1 pages of the map, which say of no block where it is, hold nothing" in out, out
+    assert image.places() == [LOST, 0, 0, 0]
 
 
 def test_plan_says_what_pages_will_take(tmp_path):

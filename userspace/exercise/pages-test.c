@@ -617,7 +617,8 @@ static void read_besides(void)
 	memset(e.pages->places, 0x55, 25);
 	/* Three are zeroes, four was given up, and one is there. */
 	shingle_pages_found(e.pages, 3, SHINGLE_PAGE_NONE);
-	shingle_pages_give_up(e.pages, 4);
+	if (shingle_pages_give_up(e.pages, 4))
+		die("out of memory");
 	visit(&e, 1);
 	shingle_pages_begin(&e, SHINGLE_ASKER_HOT);
 	shingle_pages_ahead(&e, 1, 60);

@@ -309,8 +309,8 @@ void check_pages(struct image *img, struct check *c, bool give_up)
 		if (place == SHINGLE_PAGE_LOST) {
 			if (give_up && shingle_pages_forgive(p, nr)) {
 				c->idle_pages++;
-				/* The recovery gave it up, when nobody knew. */
-				img->rec.pages_lost -= !!img->rec.pages_lost;
+				/* This recovery gave it up, when nobody knew; or an earlier one. */
+				img->rec.pages_lost -= p->given_up && test_bit(nr, p->given_up);
 				continue;
 			}
 			first = lost++ ? first : nr;
@@ -321,8 +321,7 @@ void check_pages(struct image *img, struct check *c, bool give_up)
 		err = image_read_page(img, nr, chunk);
 		if (!err)
 			continue;
-		if (give_up) {
-			shingle_pages_give_up(p, nr);
+		if (give_up && !shingle_pages_give_up(p, nr)) {
 			if (shingle_pages_forgive(p, nr)) {
 				c->idle_pages++;
 				continue;
