@@ -14,10 +14,11 @@
 #include "log/log.h"
 #include "medium/medium.h"
 
-/* Reads that are sure to go on when memory is short. */
-#define READS_POOL	16
-
-/* Begun one behind the other before who waits for one of them looks again. */
+/*
+ * Reads that are begun one behind the other before who waits for one of them looks again.
+ * There are bios for all of them when memory is short: the first ones, which have come by
+ * then, are announced with the last.
+ */
 #define READS_BATCH	32
 
 /**
@@ -349,7 +350,7 @@ int shingle_pager_init(struct shingle_device *d)
 	d->pager.wq = alloc_workqueue("shingle-pages", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
 	if (!d->pager.wq)
 		return -ENOMEM;
-	return bioset_init(&d->pager.bios, READS_POOL, offsetof(struct page_read, bio),
+	return bioset_init(&d->pager.bios, READS_BATCH, offsetof(struct page_read, bio),
 			   BIOSET_NEED_BVECS);
 }
 

@@ -246,6 +246,8 @@ def test_rows_say_how_long_a_band_is(run):
         out = regions(run, name, "--scale", 60000, "--rows", 16, "--band", "800K", *meta,
                       disk=disk)
         assert out["band_blocks"] == 200 and out["params"]["rows"] == 16
+        assert "--rows 0 is out of bounds: at least 1" in regions(
+            run, name, "--scale", 2000, "--rows", 0, *meta, disk=disk, rc=16)
     geometry, path = disk
     for more, band in ((["--rows", 64], 64 * 20), (["--rows", 64, "--band", "4M"], 1024)):
         out = json.loads(run("format", "tiler", "--dry-run", "--json", *more, *meta, *geometry,

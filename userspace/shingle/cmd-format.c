@@ -210,7 +210,7 @@ static bool band_wanted(const struct format_args *a, u64 *blocks)
 	*blocks = 0;
 	if (band)
 		return parse_blocks("--band", band, 1, U32_MAX, blocks);
-	if (rows && !parse_number("--rows", rows, 0, U16_MAX, blocks))
+	if (rows && !parse_number("--rows", rows, 1, U16_MAX, blocks))
 		return false;
 	*blocks *= PRESET_TRACK_BLOCKS;
 	return true;
