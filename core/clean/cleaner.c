@@ -278,6 +278,20 @@ static void let_in(struct shingle_device *d)
 	flush_work(&d->work);
 }
 
+/* A step failed, or cannot be begun: it is tried again after a while, as often as is sensible. */
+static void try_again(struct shingle_device *d, int err)
+{
+	DMWARN_LIMIT("%s: cleaning step failed (%d), try %u of %u",
+		     dm_table_device_name(d->ti->table), err, d->cleaner.retries + 1, MAX_RETRIES);
+	if (++d->cleaner.retries < MAX_RETRIES)
+		/* Even if somebody has asked meanwhile: it would fail as fast. */
+		mod_delayed_work(d->cleaner.wq, &d->cleaner.work, RETRY_DELAY);
+	else
+		/* Data could not be moved; the map is as good as ever. */
+		shingle_set_mode(d, SHINGLE_RO, false,
+				 "cleaning can make no progress, see the errors of its devices");
+}
+
 /* Clean as long as there is a reason. */
 static void clean_work(struct work_struct *work)
 {
@@ -302,6 +316,9 @@ static void clean_work(struct work_struct *work)
 			let_in(d);
 			continue;
 		}
+		/* A page of the map that it looks at cannot be read. */
+		if (err == -EIO)
+			try_again(d, err);
 		if (err <= 0)
 			break;
 		err = run_step(d, &step, &unread);
@@ -320,19 +337,9 @@ static void clean_work(struct work_struct *work)
 			kick = true;
 			continue;
 		}
-		DMWARN_LIMIT("%s: cleaning step failed (%d), try %u of %u",
-			     dm_table_device_name(d->ti->table), err, d->cleaner.retries + 1,
-			     MAX_RETRIES);
-		if (++d->cleaner.retries < MAX_RETRIES) {
-			/* Even if somebody has asked meanwhile: it would fail as fast. */
-			mod_delayed_work(d->cleaner.wq, &d->cleaner.work, RETRY_DELAY);
-			/* Readers that waited for the step: there may be no other one. */
-			kick = true;
-			break;
-		}
-		/* Data could not be moved; the map is as good as ever. */
-		shingle_set_mode(d, SHINGLE_RO, false,
-				 "cleaning can make no progress, see the errors of its devices");
+		try_again(d, err);
+		/* Readers that waited for the step: there may be no other one. */
+		kick = true;
 		break;
 	}
 	/*

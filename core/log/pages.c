@@ -5,6 +5,9 @@
  * Whoever lacks one says so under the map lock, and waits.  A worker reads what is wanted,
  * as many at a time as there are bios for; a page that many wait for is read once.  When it
  * has come those who wait are woken, and ask the engine again.
+ *
+ * Where the device fails, so does who lacked the page, and the next one reads it again.  What
+ * is damaged, or lost by the medium, will never come: then the device is read-only.
  */
 #include <linux/sort.h>
 
@@ -76,9 +79,8 @@ static void page_end_io(struct bio *bio)
 			    f->nr, err == -EUCLEAN ? "is damaged" : "cannot be read", err);
 	bio_put(bio);
 	spin_lock_irqsave(&d->map_lock, flags);
-	shingle_pages_here(p, frame, err);
 	/* Last, and within the lock: who waits for it may free the device. */
-	if (err) {
+	if (shingle_pages_here(p, frame, err)) {
 		d->pager.failed++;
 		queue_work(d->pager.wq, &d->pager.work);
 	} else {

@@ -150,6 +150,7 @@ static u32 frame_for(struct shingle_pages *p, u32 nr)
 	f = &p->frame[i];
 	f->nr = nr;
 	f->used = false;
+	f->asked = false;
 	f->home = __test_and_clear_bit(nr, p->ghost) ? SHINGLE_FRAMES_MAIN : SHINGLE_FRAMES_IN;
 	index_add(p, i);
 	return i;
@@ -679,6 +680,24 @@ void shingle_pages_shrink(struct shingle_pages *p)
  * What is absent
  */
 
+/* Damage stays; anything else may be over. */
+static bool is_for_good(int err)
+{
+	return err == -EUCLEAN || err == -ENODATA;
+}
+
+/* Who lacked the page has heard that it could not be read: the next one reads it again. */
+static void forget_failure(struct shingle_pages *p, u32 i)
+{
+	struct shingle_frame *f = &p->frame[i];
+
+	if (f->state != SHINGLE_FRAME_FAILED || f->pins || is_for_good(f->err))
+		return;
+	list_remove(p, f->home, i);
+	index_remove(p, i);
+	free_frame(p, i);
+}
+
 /**
  * shingle_pages_drop() - an asker needs no more what he has looked at
  * @p: pages
@@ -693,6 +712,7 @@ void shingle_pages_drop(struct shingle_pages *p, enum shingle_asker asker)
 
 		f->keepers &= ~BIT(asker);
 		f->pins--;
+		forget_failure(p, f - p->frame);
 	}
 }
 EXPORT_SYMBOL_GPL(shingle_pages_drop);
@@ -732,11 +752,12 @@ static void want_ahead(struct shingle_pages *p, u32 first, u32 nr)
  * -EAGAIN if no frame is free: then the end of a read, a write or a step makes one free, or
  * a checkpoint; -EBUSY if too many pages have changed: a checkpoint makes room; -ESTALE if
  * a repair has given the page up; or why it cannot be read.  Of these two there is no
- * remedy: the asker fails.
+ * remedy: the asker fails.  What was no damage is read again for the next one.
  */
 int shingle_pages_ask(struct shingle_pages *p)
 {
 	u32 nr = p->missed, nr_ahead = p->nr_ahead, i;
+	int err;
 
 	p->missed = SHINGLE_NO_PAGE;
 	p->nr_ahead = 0;
@@ -749,8 +770,11 @@ int shingle_pages_ask(struct shingle_pages *p)
 	p->misses++;
 	i = find(p, nr);
 	if (i != SHINGLE_NO_PAGE) {
+		p->frame[i].asked = true;
 		keep(p, i);
-		return p->frame[i].state == SHINGLE_FRAME_FAILED ? p->frame[i].err : 0;
+		err = p->frame[i].state == SHINGLE_FRAME_FAILED ? p->frame[i].err : 0;
+		forget_failure(p, i);
+		return err;
 	}
 	if (shingle_place_of(p->places, nr) == SHINGLE_PAGE_LOST)
 		return -ESTALE;
@@ -760,6 +784,7 @@ int shingle_pages_ask(struct shingle_pages *p)
 	i = want(p, nr);
 	if (i == SHINGLE_NO_PAGE)
 		return -EAGAIN;
+	p->frame[i].asked = true;
 	keep(p, i);
 	want_ahead(p, p->ahead, nr_ahead);
 	return 0;
@@ -801,17 +826,26 @@ EXPORT_SYMBOL_GPL(shingle_pages_wanted);
  * @frame: as shingle_pages_wanted()
  * @err: 0, or why it cannot be used
  *
- * Context: map lock.  Who waits for it is to be woken.
+ * One that nobody has lacked yet, and that cannot be used, is as if it had never been read.
+ *
+ * Context: map lock.  Who waits for it is to be woken.  Returns whether somebody lacks it
+ * and nobody will ever see it.
  */
-void shingle_pages_here(struct shingle_pages *p, u32 frame, int err)
+bool shingle_pages_here(struct shingle_pages *p, u32 frame, int err)
 {
 	struct shingle_frame *f = &p->frame[frame];
 
+	p->coming--;
+	p->reads++;
+	if (err && !f->asked) {
+		index_remove(p, frame);
+		free_frame(p, frame);
+		return false;
+	}
 	f->state = err ? SHINGLE_FRAME_FAILED : SHINGLE_FRAME_HERE;
 	f->err = err;
 	list_append(p, f->home, frame);
-	p->coming--;
-	p->reads++;
+	return err && is_for_good(err);
 }
 EXPORT_SYMBOL_GPL(shingle_pages_here);
 

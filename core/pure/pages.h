@@ -85,6 +85,7 @@ enum shingle_frame_list {
  * @dirty: the page has changed since it was last copied for a checkpoint
  * @writing: it was copied for one that has no footer yet
  * @stepped: a step holds it, or has until everybody else has put it, too
+ * @asked: somebody lacked it; else it is read because it might be looked at next
  * @err: why it could not be read
  */
 struct shingle_frame {
@@ -103,6 +104,7 @@ struct shingle_frame {
 	bool dirty;
 	bool writing;
 	bool stepped;
+	bool asked;
 	int err;
 };
 
@@ -265,7 +267,7 @@ u64 shingle_pages_bytes_for(const struct shingle_engine *e, u64 nr_pages);
 void shingle_pages_drop(struct shingle_pages *p, enum shingle_asker asker);
 int shingle_pages_ask(struct shingle_pages *p);
 u32 shingle_pages_wanted(struct shingle_pages *p);
-void shingle_pages_here(struct shingle_pages *p, u32 frame, int err);
+bool shingle_pages_here(struct shingle_pages *p, u32 frame, int err);
 int shingle_pages_grow(struct shingle_pages *p);
 int shingle_pages_leave_room(struct shingle_pages *p);
 void shingle_pages_shrink(struct shingle_pages *p);

@@ -644,6 +644,70 @@ static void read_besides(void)
 	shingle_pages_destroy(&e);
 }
 
+/* What becomes of a page that cannot be read, which somebody lacks or nobody. */
+static void fails(void)
+{
+	struct shingle_engine e = { .ops = &no_ops, .call_pages = 1, .step_pages = 1 };
+	static const int for_good[] = { -EUCLEAN, -ENODATA };
+	struct shingle_pages *p;
+	const char *why = "";
+	u32 i, nr;
+
+	if (shingle_pages_create(&e, 100, 64, &why))
+		die(why);
+	p = e.pages;
+	memset(p->places, 0x55, 25);
+	/* It might have been looked at next: whatever is wrong with it, nobody has seen it. */
+	for (i = 0; i < ARRAY_SIZE(for_good); i++) {
+		shingle_pages_begin(&e, SHINGLE_ASKER_HOT);
+		shingle_pages_ahead(&e, 1, 1);
+		if (shingle_page(&e, 10 + i) || shingle_pages_ask(p))
+			die("a page cannot be read");
+		if (shingle_pages_here(p, shingle_pages_wanted(p), 0) ||
+		    shingle_pages_here(p, shingle_pages_wanted(p), for_good[i]))
+			die("a page that nobody lacks is missed");
+	}
+	if (shingle_page_lost(&e, 1) || p->frame[0].state == SHINGLE_FRAME_FAILED)
+		die("a page that nobody lacks is lost");
+	visit(&e, 1);
+	/* The device fails: so does who lacks it, once, and it is read for the next one. */
+	for (i = 0; i < 3; i++) {
+		if (shingle_page(&e, 2) || shingle_pages_ask(p) ||
+		    shingle_pages_here(p, shingle_pages_wanted(p), -EIO))
+			die("a device that fails takes a page for good");
+		if (shingle_page(&e, 2) || shingle_pages_ask(p) != -EIO)
+			die("it is not heard that a page cannot be read");
+	}
+	visit(&e, 2);
+	/* Who keeps what he looks at hears it until he needs it no more. */
+	shingle_pages_begin(&e, SHINGLE_ASKER_LOOK);
+	if (shingle_page(&e, 3) || shingle_pages_ask(p))
+		die("a page cannot be read");
+	shingle_pages_end(&e, true);
+	shingle_pages_here(p, shingle_pages_wanted(p), -ETIMEDOUT);
+	for (i = 0; i < 2; i++) {
+		shingle_pages_begin(&e, SHINGLE_ASKER_LOOK);
+		if (!shingle_page_lost(&e, 3) || shingle_page(&e, 3) ||
+		    shingle_pages_ask(p) != -ETIMEDOUT)
+			die("a page is read again while it is gone around");
+		shingle_pages_end(&e, true);
+	}
+	shingle_pages_drop(p, SHINGLE_ASKER_LOOK);
+	visit(&e, 3);
+	/* For good. */
+	for (i = 0; i < ARRAY_SIZE(for_good); i++) {
+		nr = 4 + i;
+		if (shingle_page(&e, nr) || shingle_pages_ask(p) ||
+		    !shingle_pages_here(p, shingle_pages_wanted(p), for_good[i]))
+			die("damage is not heard of");
+		if (shingle_page(&e, nr) || shingle_pages_ask(p) != for_good[i] ||
+		    shingle_page(&e, nr) || shingle_pages_ask(p) != for_good[i] ||
+		    !shingle_page_lost(&e, nr))
+			die("damage is forgotten");
+	}
+	shingle_pages_destroy(&e);
+}
+
 int main(int argc, char **argv)
 {
 	u32 seed = argc > 1 ? strtoul(argv[1], NULL, 0) : 1;
@@ -654,6 +718,7 @@ int main(int argc, char **argv)
 	all_used();
 	looked_ahead();
 	read_besides();
+	fails();
 	all_fit();
 	return 0;
 }
