@@ -612,8 +612,8 @@ def page_writes(game):
 
 
 def page_reads(ctx, geo):
-    """Pages of the map cannot be read: what needs one fails, the rest is there; nothing
-    is written any more, and all is there again when they can."""
+    """Pages of the map cannot be read for a while: what needs one fails, the rest is there,
+    and all is there again, and can be written, as soon as they can."""
     with faulty(ctx, geo) as game:
         game.fill()
         game.message("checkpoint", must=True)
@@ -621,15 +621,16 @@ def page_reads(ctx, geo):
         game.break_("pages")
         failed = game.compare("broken", errors=True)
         expect(failed, "no page was read")
-        expect(game.state() == "ro", f"the state is {game.state()}")
-        expect("needs_check" in game.stack.device.status(noflush=True),
-               "the status does not say needs_check")
-        expect(stats(game.stack.device)["map_page_waits"], "nobody waited for a page")
         game.write(0, must=False)
+        expect(game.state() == "rw", f"the state is {game.state()}")
+        expect("needs_check" not in game.stack.device.status(noflush=True),
+               "the status says needs_check")
+        expect(stats(game.stack.device)["map_page_waits"], "nobody waited for a page")
         game.heal()
-        game.again(repair=True)
-        game.compare("activated again")
+        game.compare("healed")
         game.alive()
+        game.again()
+        game.compare("activated again")
 
 
 def page_frames(ctx, geo):
