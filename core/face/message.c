@@ -205,6 +205,29 @@ again:
 	return err;
 }
 
+/* So long is a line of what an engine tells, at most. */
+#define LINE_BYTES	256
+
+/* An engine answers a word in lines: 1, or -ENOENT if it does not know it. */
+static int tell(struct shingle_device *d, const char *word, char *result, unsigned int maxlen)
+{
+	char line[LINE_BYTES];
+	unsigned int sz = 0;
+	u64 cursor = 0;
+	int r;
+
+	if (!d->ops->observe.tell)
+		return -ENOENT;
+	for (;;) {
+		spin_lock_irq(&d->map_lock);
+		r = d->ops->observe.tell(d->engine, word, &cursor, line, sizeof(line));
+		spin_unlock_irq(&d->map_lock);
+		if (r <= 0)
+			return r ?: 1;
+		DMEMIT("%s", line);
+	}
+}
+
 static bool is_loaded(struct shingle_device *d)
 {
 	bool yes;
@@ -260,6 +283,11 @@ int shingle_message(struct dm_target *ti, unsigned int argc, char **argv, char *
 		else	/* It may have made room for who waits. */
 			shingle_kick(d);
 		return err;
+	}
+	if (argc == 1) {
+		err = tell(d, argv[0], result, maxlen);
+		if (err != -ENOENT)
+			return err;
 	}
 	err = argc > 2 ? engine_message(d, argc, argv, &why) : -ENOENT;
 	if (err && err != -ENOENT)

@@ -413,6 +413,9 @@ struct shingle_page_ops {
  * @message: a message of several words; 0, or 1 if only a part was done and it is to be
  *	called again with the same *@done, 0 at first; -ENOENT if it is none of the
  *	engine's, -EINVAL with a sentence in @why.  May be NULL.
+ * @tell: a message of one word that is answered in lines: the one at *@cursor, 0 at first,
+ *	which moves on, ended by a newline; 1, or 0 if there is no other; -ENOENT if the
+ *	word is none of the engine's.  May be NULL.
  *
  * At any time once ready() has said yes, beside everything else; only message() changes
  * anything.
@@ -424,6 +427,8 @@ struct shingle_observe_ops {
 	u64 (*cached_blocks)(struct shingle_engine *e);
 	int (*message)(struct shingle_engine *e, unsigned int argc, char **argv, u64 *done,
 		       struct shingle_emit *emit, const char **why);
+	int (*tell)(struct shingle_engine *e, const char *word, u64 *cursor, char *line,
+		    size_t size);
 };
 
 /**
