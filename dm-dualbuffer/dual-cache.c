@@ -22,6 +22,7 @@ int dual_cache_init(struct dual_cache *c, const struct dual_shape *shape, u32 ba
 	memset(c, 0, sizeof(*c));
 	c->shape = shape;
 	c->band_blocks = band_blocks;
+	c->step_blocks = DUAL_STEP_BLOCKS;
 	err = shingle_slotmap_init(&c->map, slots);
 	if (err)
 		return err;
@@ -77,12 +78,31 @@ static u32 rank_of(const struct dual_cache *c, u32 slot, enum dual_part part)
 	return dual_rank(c->count[slot], part == DUAL_NEW);
 }
 
+static void mark(struct dual_cache *c, u32 piece)
+{
+	if (c->engine)
+		shingle_mark(c->engine, piece, 1);
+}
+
+/* A slot holds a block from now on, or does no more. */
+static __always_inline void note_slot(struct dual_cache *c, u32 slot, u32 lblk, bool more)
+{
+	u32 band = lblk / c->band_blocks, sign = more ? 1 : -1;
+
+	if (!c->engine)
+		return;
+	shingle_mark(c->engine, DUAL_PIECE_SLOTS + slot / PART_SLOTS, 1);
+	c->bands.live[band] += sign;
+	if (band < c->bands.walked)
+		c->bands.walked_live += sign;
+}
+
 /* A slot holds its block no more, but may be looked at. */
 void dual_forget(struct dual_cache *c, u32 slot)
 {
-	struct dual_cursor at;
-	enum dual_part part = dual_part_of(c->shape, &c->round, slot, &at);
+	enum dual_part part = dual_holder(c->shape, &c->round, slot);
 
+	note_slot(c, slot, shingle_slot_lblk(&c->map, slot), false);
 	dual_heat_remove(part == DUAL_FB2 ? &c->kept : &c->heat, rank_of(c, slot, part));
 	shingle_slotmap_remove(&c->map, slot, 1);
 }
@@ -90,9 +110,9 @@ void dual_forget(struct dual_cache *c, u32 slot)
 /* And another one does. */
 void dual_hold(struct dual_cache *c, u32 slot, u32 lblk, u16 count)
 {
-	struct dual_cursor at;
-	enum dual_part part = dual_part_of(c->shape, &c->round, slot, &at);
+	enum dual_part part = dual_holder(c->shape, &c->round, slot);
 
+	note_slot(c, slot, lblk, true);
 	shingle_slotmap_insert(&c->map, slot, lblk, 1);
 	c->count[slot] = count;
 	dual_heat_add(part == DUAL_FB2 ? &c->kept : &c->heat, rank_of(c, slot, part));
@@ -105,7 +125,8 @@ static void note_current(struct dual_cache *c)
 
 	if (c->phase != DUAL_FILL)
 		return;
-	dual_curve_note(&c->curve, x, c->map.live);
+	if (dual_curve_note(&c->curve, x, c->map.live))
+		mark(c, DUAL_PIECE_CURVE);
 	if (!c->history.ideal && x + c->map.live >= dual_blocks(c->shape))
 		c->history.ideal = x;
 }
@@ -113,6 +134,12 @@ static void note_current(struct dual_cache *c)
 /* ------------------------------------------------------------------------
  * The partition
  */
+
+void dual_change_round(struct dual_cache *c)
+{
+	c->round_changed = true;
+	mark(c, DUAL_PIECE_STATE);
+}
 
 static void measure(struct dual_cache *c)
 {
@@ -139,11 +166,11 @@ void dual_decide(struct dual_cache *c)
 		x = div_u64(mul_u32_u32(dual_blocks(c->shape), DUAL_FALLBACK_PERCENT), 100);
 	c->history.predicted = x;
 	dual_round_decide(c->shape, &c->round, x);
-	c->round_changed = true;
+	dual_change_round(c);
 	measure(c);
 }
 
-/* At the start of a track that is written in whole. */
+/* At the start of a track that is written in whole.  An engine records one M at a time. */
 static void ratchet(struct dual_cache *c)
 {
 	const struct dual_shape *s = c->shape;
@@ -151,12 +178,12 @@ static void ratchet(struct dual_cache *c)
 
 	if (!s->ratchet || s->static_percent || c->phase != DUAL_FILL || c->fill.at ||
 	    c->fill.row < 2 * s->sample_tracks ||
-	    c->fill.row >= s->tracks + s->sample_tracks)
+	    c->fill.row >= s->tracks + s->sample_tracks || (c->engine && c->round_changed))
 		return;
 	if (dual_predict(&c->curve, s->fit, dual_blocks(s), &x) ||
 	    !dual_round_lower(s, &c->round, c->fill.row - s->sample_tracks, x, fb1 + c->filled))
 		return;
-	c->round_changed = true;
+	dual_change_round(c);
 	measure(c);
 }
 
@@ -174,9 +201,12 @@ void dual_begin_round(struct dual_cache *c)
 	c->written = 0;
 	c->phase = DUAL_FILL;
 	c->wanted = false;
+	c->empty = false;
 	c->drain = false;
 	c->history = (struct dual_history){ .number = c->round.number };
 	dual_curve_begin(&c->curve);
+	c->curve_round = c->round.number;
+	mark(c, DUAL_PIECE_CURVE);
 	note_current(c);
 	if (c->round.nr_drops)
 		measure(c);
@@ -200,8 +230,11 @@ int dual_place(struct dual_cache *c, u32 n, u32 *slot, u32 *got)
 {
 	u32 i;
 
-	if (c->drain || c->switching)
+	if (c->switching)
 		return -EBUSY;
+	/* Whoever was cleaning may have stopped. */
+	if (c->drain)
+		return c->inflight ? -EBUSY : -ENOSPC;
 	*got = dual_next(c->shape, &c->round, DUAL_NEW, &c->fill, n, slot);
 	if (!c->round.nr_drops && !*got)
 		dual_decide(c);
@@ -263,9 +296,47 @@ void dual_abort(struct dual_cache *c)
 	c->inflight--;
 }
 
+/**
+ * dual_drop() - blocks are forgotten
+ * @c: the cache
+ * @lblk: the first
+ * @n: how many
+ *
+ * Context: map lock.  Returns how many of them were cached.
+ */
+u32 dual_drop(struct dual_cache *c, u32 lblk, u32 n)
+{
+	u32 live = c->map.live, part, slot;
+
+	for (; n; n -= part, lblk += part) {
+		slot = dual_find(c, lblk);
+		part = 1;
+		if (slot != SHINGLE_NO_SLOT)
+			dual_forget(c, slot);
+		else
+			part = shingle_slotmap_absent(&c->map, lblk, n);
+	}
+	return live - c->map.live;
+}
+
 /* ------------------------------------------------------------------------
  * What a power cut leaves
  */
+
+/*
+ * Samples of the round that are in front of what is left of it.  Without an engine nobody has
+ * kept any.
+ */
+static void keep_curve(struct dual_cache *c, const struct dual_curve *curve, u32 round)
+{
+	if (round == c->round.number) {
+		c->curve = *curve;
+		dual_curve_trim(&c->curve,
+				dual_part_blocks(c->shape, &c->round, DUAL_FB1) + c->written);
+	} else {
+		dual_curve_begin(&c->curve);
+	}
+}
 
 static int adopt(struct dual_cache *c, u32 slot, const char **why)
 {
@@ -325,7 +396,8 @@ static void not_before(struct dual_cache *c, const struct dual_staging *staging)
 int dual_ready(struct dual_cache *c, const char **why)
 {
 	struct dual_staging staging = c->staging;
-	u32 slot;
+	u32 curve_round = c->engine ? c->curve_round : 0, slot;
+	struct dual_curve curve = c->curve;
 	int err;
 
 	*why = "a round of the cache makes no sense";
@@ -336,7 +408,11 @@ int dual_ready(struct dual_cache *c, const char **why)
 	memset(c->map.next, 0, c->map.nr_slots * sizeof(*c->map.next));
 	memset(&c->heat, 0, sizeof(c->heat));
 	memset(&c->kept, 0, sizeof(c->kept));
+	if (c->bands.live)
+		memset(c->bands.live, 0, c->bands.nr * sizeof(*c->bands.live));
+	c->bands.walked = 0;
 	c->map.live = 0;
+	c->map.seen = 0;
 	c->inflight = 0;
 	c->waits = false;
 	c->switching = false;
@@ -353,9 +429,7 @@ int dual_ready(struct dual_cache *c, const char **why)
 	not_before(c, &staging);
 	c->filled = dual_before(c->shape, &c->round, DUAL_NEW, &c->fill);
 	c->written = c->filled;
-	/* Samples of what is gone are, too. */
-	dual_curve_begin(&c->curve);
-	note_current(c);
+	keep_curve(c, &curve, curve_round);
 	c->staging = staging;
 	c->tidied = staging.in_use ? 0 : c->band_blocks;
 	while (dual_tidy(c))
@@ -367,7 +441,40 @@ int dual_ready(struct dual_cache *c, const char **why)
 	/* A clean had begun. */
 	if (c->kept.sum || c->staging.in_use)
 		dual_begin_clean(c);
+	else
+		note_current(c);
 	return 0;
+}
+
+/**
+ * dual_verify_slot() - report what contradicts another of one slot
+ * @c: the cache
+ * @slot: which
+ * @report: called with a sentence
+ * @ctx: handed to it
+ *
+ * Context: map lock.  Returns how many there are.
+ */
+u32 dual_verify_slot(const struct dual_cache *c, u32 slot, shingle_report_fn report, void *ctx)
+{
+	struct dual_cursor at = { 0 };
+	enum dual_part part;
+	u32 bad = 0;
+
+	if (shingle_slot_state(&c->map, slot) == SHINGLE_SLOT_FREE)
+		return 0;
+	part = dual_part_of(c->shape, &c->round, slot, &at);
+	if (!c->switching && ((part == DUAL_FB2 && !dual_behind(&c->fb_fill, &at)) ||
+			      (part == DUAL_NEW && !dual_behind(&c->fill, &at)))) {
+		report(ctx, "slot %u is used, and was not handed out", slot);
+		bad++;
+	}
+	if (shingle_slot_state(&c->map, slot) == SHINGLE_SLOT_OWNED &&
+	    (part == DUAL_NOBODYS || dual_find(c, shingle_slot_lblk(&c->map, slot)) != slot)) {
+		report(ctx, "slot %u holds a block, and is not found", slot);
+		bad++;
+	}
+	return bad;
 }
 
 /**
@@ -383,26 +490,14 @@ u32 dual_verify(const struct dual_cache *c, shingle_report_fn report, void *ctx)
 	u32 slot, bad = 0, in_fb2 = 0, rest = 0;
 
 	for (slot = 0; slot < c->map.nr_slots; slot++) {
-		struct dual_cursor at = { 0 };
-		enum dual_part part = dual_part_of(c->shape, &c->round, slot, &at);
-		bool fb2 = part == DUAL_FB2;
+		struct dual_cursor at;
+		bool fb2 = dual_part_of(c->shape, &c->round, slot, &at) == DUAL_FB2;
 
-		if (shingle_slot_state(&c->map, slot) == SHINGLE_SLOT_FREE)
-			continue;
-		if (!c->switching && ((fb2 && !dual_behind(&c->fb_fill, &at)) ||
-				      (part == DUAL_NEW && !dual_behind(&c->fill, &at)))) {
-			report(ctx, "slot %u is used, and was not handed out", slot);
-			bad++;
-		}
+		bad += dual_verify_slot(c, slot, report, ctx);
 		if (shingle_slot_state(&c->map, slot) != SHINGLE_SLOT_OWNED)
 			continue;
 		in_fb2 += fb2;
 		rest += !fb2;
-		if (part == DUAL_NOBODYS ||
-		    dual_find(c, shingle_slot_lblk(&c->map, slot)) != slot) {
-			report(ctx, "slot %u holds a block, and is not found", slot);
-			bad++;
-		}
 	}
 	if (in_fb2 != c->kept.sum || rest != c->heat.sum || in_fb2 + rest != c->map.live) {
 		report(ctx, "%u and %u blocks are counted as %u and %u", in_fb2, rest,

@@ -26,17 +26,16 @@
  *	resolve()	dual_find(); else the staging band, if dual_staged(); else home
  *	place()		dual_place(); -EBUSY and -ENOSPC as there
  *	commit, abort	dual_commit(), dual_abort(); a record: these slots hold these blocks.
- *			Before it a record of the round if dual_round_changed()
- *	referenced()	dual_referenced(), of bands of role CACHE; of the staging band and of
- *			DATA as of stl-set
+ *			Before it a record of M if dual_round_changed()
+ *	referenced()	dual_referenced(), of bands of role CACHE
  *	next_step()	dual_clean_next(), dual_step_extent(), dual_merge_source();
  *			dual_step_done() and records of what it has moved, or dual_step_failed()
  *	tidy, release	dual_tidy(), dual_release()
- *	encode, decode	owners and counts of slots, as of a slot log; the round; the staging
  *	ready()		dual_ready()
- *	verify()	dual_verify()
+ *	verify()	dual_verify_slot()
  *
- * Discards are the engine's, which knows what is home.
+ * What is home is the engine's to know, and so what a discard forgets; it is told by marks
+ * which pieces of a checkpoint have changed.
  */
 #ifndef SHINGLE_DUAL_CACHE_H
 #define SHINGLE_DUAL_CACHE_H
@@ -49,6 +48,14 @@
 #define DUAL_NO_BAND	U32_MAX
 /* Blocks of a step, at most. */
 #define DUAL_STEP_BLOCKS	256U
+
+/* Slots in one piece of a checkpoint: as many as it has room for.  Tests take less. */
+#ifndef PART_SLOTS
+#define PART_SLOTS		672U
+#endif
+
+/* Pieces of the engine's state that the cache marks; those of slots begin with the third. */
+enum { DUAL_PIECE_STATE, DUAL_PIECE_CURVE, DUAL_PIECE_SLOTS };
 
 enum dual_phase { DUAL_FILL, DUAL_KEEP, DUAL_HOME, DUAL_TAIL };
 
@@ -123,9 +130,26 @@ struct dual_history {
 };
 
 /**
+ * struct dual_bands - what an engine wants to know of its bands, and a walk over them
+ * @live: of each, blocks that are cached
+ * @nr: bands
+ * @walked: a walk over them has come so far
+ * @walked_live: of those in front of that, the sum; kept right by what happens meanwhile
+ */
+struct dual_bands {
+	u32 *live;
+	u32 nr;
+	u32 walked;
+	u32 walked_live;
+};
+
+/**
  * struct dual_cache - a persistent cache
  * @shape: of it
  * @band_blocks: of the bands that blocks belong to
+ * @step_blocks: a step moves so many at most
+ * @engine: whose it is, to be told by marks what has changed; NULL if it is nobody's
+ * @bands: of the engine's
  * @literal: counts begin at zero, and what has room is kept, as in the thesis
  * @unsafe_switch: feature of tests: the next round does not wait (CE-D1)
  * @unsafe_inplace: feature of tests: bands are not staged
@@ -142,12 +166,14 @@ struct dual_history {
  * @fb_fill: what is written next of FB_2
  * @inflight: placed, and neither committed nor aborted
  * @curve: V(X)
+ * @curve_round: of this round
  * @heat: of the persistent buffer
  * @kept: of FB_2
  * @history: of this round, so far
  * @last: and of the last one
  * @phase: of it
  * @wanted: a write has found no room
+ * @empty: the clean to come, or under way, keeps nothing of what is older than itself
  * @drain: nothing is placed until nothing is under way
  * @mark: what is new from here on was written while cleaning
  * @from: the walk over slots has come so far; of DUAL_TAIL @tail
@@ -171,6 +197,9 @@ struct dual_history {
 struct dual_cache {
 	const struct dual_shape *shape;
 	u32 band_blocks;
+	u32 step_blocks;
+	struct shingle_engine *engine;
+	struct dual_bands bands;
 	bool literal;
 	bool unsafe_switch;
 	bool unsafe_inplace;
@@ -189,6 +218,7 @@ struct dual_cache {
 	struct dual_cursor fb_fill;
 	u32 inflight;
 	struct dual_curve curve;
+	u32 curve_round;
 	struct dual_heat heat;
 	struct dual_heat kept;
 	struct dual_history history;
@@ -196,6 +226,7 @@ struct dual_cache {
 
 	enum dual_phase phase;
 	bool wanted;
+	bool empty;
 	bool drain;
 	struct dual_cursor mark;
 	u32 from;
@@ -238,6 +269,7 @@ struct dual_home dual_home_of(u64 lblk, u32 bands, u32 band_tracks, u32 track_bl
 /* Between dual-cache.c and dual-clean.c. */
 void dual_forget(struct dual_cache *c, u32 slot);
 void dual_hold(struct dual_cache *c, u32 slot, u32 lblk, u16 count);
+void dual_change_round(struct dual_cache *c);
 void dual_decide(struct dual_cache *c);
 void dual_begin_round(struct dual_cache *c);
 void dual_begin_clean(struct dual_cache *c);
@@ -245,6 +277,10 @@ void dual_begin_clean(struct dual_cache *c);
 int dual_place(struct dual_cache *c, u32 n, u32 *slot, u32 *got);
 void dual_commit(struct dual_cache *c, u32 lblk, u32 slot, u32 n);
 void dual_abort(struct dual_cache *c);
+u32 dual_drop(struct dual_cache *c, u32 lblk, u32 n);
+bool dual_is_older(const struct dual_cache *c, u32 slot, const struct dual_cursor *mark,
+		   bool *fresh);
+u32 dual_verify_slot(const struct dual_cache *c, u32 slot, shingle_report_fn report, void *ctx);
 u32 dual_verify(const struct dual_cache *c, shingle_report_fn report, void *ctx);
 
 int dual_clean_next(struct dual_cache *c, bool forced, struct dual_step *step);

@@ -29,12 +29,20 @@ void dual_begin_clean(struct dual_cache *c)
 	c->history.fb_blocks = fb2;
 	c->history.live_blocks = c->map.live;
 	c->history.allocated = dual_part_blocks(c->shape, &c->round, DUAL_FB1) + c->filled;
-	dual_choose(&c->heat, room - late, c->literal, &c->choice);
+	dual_choose(&c->heat, c->empty ? 0 : room - late, c->literal, &c->choice);
 }
 
-/* Is it in the persistent buffer, and not written since a mark? */
-static bool is_older(const struct dual_cache *c, u32 slot, const struct dual_cursor *mark,
-		     bool *fresh)
+/**
+ * dual_is_older() - is a slot of the persistent buffer, and was not written since a mark?
+ * @c: the cache
+ * @slot: the slot
+ * @mark: what is new from here on was written since
+ * @fresh: result, whether it is new
+ *
+ * Context: map lock.
+ */
+bool dual_is_older(const struct dual_cache *c, u32 slot, const struct dual_cursor *mark,
+		   bool *fresh)
 {
 	struct dual_cursor at;
 	enum dual_part part = dual_part_of(c->shape, &c->round, slot, &at);
@@ -51,7 +59,7 @@ static bool is_owned(const struct dual_cache *c, u32 slot)
 /* Part of FB_2 that the next step fills. */
 static u32 destination(struct dual_cache *c, u32 *dst)
 {
-	return dual_next(c->shape, &c->round, DUAL_FB2, &c->fb_fill, DUAL_STEP_BLOCKS, dst);
+	return dual_next(c->shape, &c->round, DUAL_FB2, &c->fb_fill, c->step_blocks, dst);
 }
 
 static void add_move(struct dual_cache *c, u32 src, u32 dst)
@@ -70,7 +78,7 @@ static bool keep_step(struct dual_cache *c)
 
 	c->next_choice = c->choice;
 	for (; n && slot < c->map.nr_slots && looks && c->nr_moves < n; slot++, looks--) {
-		if (is_owned(c, slot) && is_older(c, slot, &c->mark, &fresh) &&
+		if (is_owned(c, slot) && dual_is_older(c, slot, &c->mark, &fresh) &&
 		    dual_keeps(&c->next_choice, dual_rank(c->count[slot], fresh)))
 			add_move(c, slot, dst);
 	}
@@ -85,7 +93,7 @@ static bool home_step(struct dual_cache *c, struct dual_step *step)
 	bool fresh;
 
 	for (; slot < c->map.nr_slots && looks; slot++, looks--) {
-		if (!is_owned(c, slot) || !is_older(c, slot, &c->mark, &fresh))
+		if (!is_owned(c, slot) || !dual_is_older(c, slot, &c->mark, &fresh))
 			continue;
 		step->kind = c->unsafe_inplace ? DUAL_STEP_INPLACE : DUAL_STEP_STAGE;
 		step->band = shingle_slot_lblk(&c->map, slot) / c->band_blocks;
@@ -166,7 +174,7 @@ int dual_clean_next(struct dual_cache *c, bool forced, struct dual_step *step)
 	if (c->waits)
 		return -EAGAIN;
 	if (c->phase == DUAL_FILL) {
-		if (!c->wanted && (!forced || !c->filled))
+		if (!c->wanted && (!forced || !(c->filled || (c->empty && c->map.live))))
 			return 0;
 		c->wanted = true;
 		c->drain = true;
@@ -237,7 +245,7 @@ u32 dual_merge_source(const struct dual_cache *c, u32 lblk)
 	u32 slot = dual_find(c, lblk);
 	bool fresh;
 
-	if (slot != SHINGLE_NO_SLOT && is_older(c, slot, &c->mark, &fresh))
+	if (slot != SHINGLE_NO_SLOT && dual_is_older(c, slot, &c->mark, &fresh))
 		return slot;
 	return SHINGLE_NO_SLOT;
 }
@@ -288,7 +296,7 @@ static void switch_round(struct dual_cache *c, u64 seq)
 	c->heat = c->kept;
 	memset(&c->kept, 0, sizeof(c->kept));
 	dual_round_next(c->shape, &c->round);
-	c->round_changed = true;
+	dual_change_round(c);
 	c->last = c->history;
 	dual_begin_round(c);
 	c->sweep = 0;
@@ -361,7 +369,7 @@ bool dual_tidy(struct dual_cache *c)
 	c->tidied += n;
 	for (; n; n--, lblk++) {
 		slot = dual_find(c, lblk);
-		if (slot == SHINGLE_NO_SLOT || !is_older(c, slot, &c->staging.mark, &fresh))
+		if (slot == SHINGLE_NO_SLOT || !dual_is_older(c, slot, &c->staging.mark, &fresh))
 			continue;
 		dual_forget(c, slot);
 		c->history.home_blocks++;

@@ -55,14 +55,14 @@ void dual_curve_begin(struct dual_curve *c)
  * @x: allocated, not less than the last time
  * @v: current
  *
- * Context: any.
+ * Context: any.  Returns whether that is a sample.
  */
-void dual_curve_note(struct dual_curve *c, u32 x, u32 v)
+bool dual_curve_note(struct dual_curve *c, u32 x, u32 v)
 {
 	u32 i;
 
 	if (x < c->next || !x || !v)
-		return;
+		return false;
 	c->at[c->nr++] = (struct dual_sample){ x, v };
 	if (c->nr == DUAL_SAMPLES) {
 		c->nr /= 2;
@@ -71,6 +71,43 @@ void dual_curve_note(struct dual_curve *c, u32 x, u32 v)
 			c->at[i] = c->at[2 * i + 1];
 	}
 	c->next = c->at[c->nr - 1].x + c->step;
+	return true;
+}
+
+/**
+ * dual_curve_trim() - no more than so many are allocated after all
+ * @c: the samples
+ * @x: so many
+ *
+ * Context: any.
+ */
+void dual_curve_trim(struct dual_curve *c, u32 x)
+{
+	while (c->nr && c->at[c->nr - 1].x > x)
+		c->nr--;
+	c->next = c->nr ? c->at[c->nr - 1].x + c->step : 0;
+}
+
+/**
+ * dual_curve_check() - can there be such samples?
+ * @c: samples, from wherever they come
+ * @blocks: of the cache
+ *
+ * Context: any.  Returns 0 or -EUCLEAN.
+ */
+int dual_curve_check(const struct dual_curve *c, u32 blocks)
+{
+	u32 i;
+
+	if (c->nr >= DUAL_SAMPLES || !c->step || c->step > blocks)
+		return -EUCLEAN;
+	for (i = 0; i < c->nr; i++) {
+		const struct dual_sample *s = &c->at[i];
+
+		if (!s->v || s->v > s->x || s->x > blocks || (i && s->x <= s[-1].x))
+			return -EUCLEAN;
+	}
+	return 0;
 }
 
 /* a * b / c; no division overflows. */

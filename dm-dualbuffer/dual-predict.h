@@ -53,7 +53,9 @@ struct dual_curve {
 };
 
 void dual_curve_begin(struct dual_curve *c);
-void dual_curve_note(struct dual_curve *c, u32 x, u32 v);
+bool dual_curve_note(struct dual_curve *c, u32 x, u32 v);
+void dual_curve_trim(struct dual_curve *c, u32 x);
+int dual_curve_check(const struct dual_curve *c, u32 blocks);
 int dual_predict(const struct dual_curve *c, enum dual_fit fit, u32 blocks, u32 *x);
 
 #endif /* SHINGLE_DUAL_PREDICT_H */

@@ -78,6 +78,9 @@ static u32 turn(const struct dual_shape *s, u32 track, bool *shared)
 {
 	u32 units, rest;
 
+	*shared = false;
+	if (!s->skew_units)
+		return 0;
 	div_u64_rem((u64)track * s->skew_units, s->track_blocks * DUAL_SUB_UNITS, &rest);
 	units = rest % DUAL_SUB_UNITS;
 	*shared = units;
@@ -145,9 +148,12 @@ static u32 m_of(const struct dual_round *r, u32 track)
 {
 	u32 i = r->nr_drops;
 
-	while (i && r->drop[i - 1].track > track)
-		i--;
-	return i ? r->drop[i - 1].columns : 0;
+	if (!i)
+		return 0;
+	/* The first one is that of the first track. */
+	while (--i && r->drop[i].track > track)
+		;
+	return r->drop[i].columns;
 }
 
 /**
@@ -432,6 +438,36 @@ void dual_advance(const struct dual_shape *s, const struct dual_round *r, enum d
 		*c = (struct dual_cursor){ .row = c->row + 1 };
 }
 
+/* Of a block the column, counted from the end of FB_1. */
+static u32 column_of(const struct dual_shape *s, const struct dual_round *r, u32 slot, u32 track,
+		     bool *shared)
+{
+	u32 column = slot - track * s->track_blocks + turn(s, track, shared);
+
+	return (column + 2 * s->track_blocks - r->fb1_at - r->fb1_columns) % s->track_blocks;
+}
+
+/**
+ * dual_holder() - which part is a block of that holds something?
+ * @s: the shape
+ * @r: the round
+ * @slot: the block, of one of the three
+ *
+ * For all blocks of a band at a time: what dual_part_of() says, in less time.
+ *
+ * Context: any.
+ */
+enum dual_part dual_holder(const struct dual_shape *s, const struct dual_round *r, u32 slot)
+{
+	u32 track = slot / s->track_blocks, column;
+	bool shared;
+
+	column = column_of(s, r, slot, track, &shared);
+	if (column >= others(s, r))
+		return DUAL_FB1;
+	return r->nr_drops && column >= m_of(r, track) ? DUAL_FB2 : DUAL_NEW;
+}
+
 /**
  * dual_part_of() - which part is a block of?
  * @s: the shape
@@ -444,14 +480,12 @@ void dual_advance(const struct dual_shape *s, const struct dual_round *r, enum d
 enum dual_part dual_part_of(const struct dual_shape *s, const struct dual_round *r, u32 slot,
 			    struct dual_cursor *c)
 {
-	u32 track = slot / s->track_blocks, column = slot % s->track_blocks, row = track;
+	u32 track = slot / s->track_blocks, row = track, column;
 	enum dual_part part = DUAL_FB2;
 	struct piece p;
 	bool shared;
 
-	column += turn(s, track, &shared);
-	column += 2 * s->track_blocks - r->fb1_at - r->fb1_columns;
-	column %= s->track_blocks;
+	column = column_of(s, r, slot, track, &shared);
 	if (column >= others(s, r))
 		return column < s->track_blocks - shared ? DUAL_FB1 : DUAL_NOBODYS;
 	if (column < max(m_of(r, track), dual_sample_columns(s, r))) {

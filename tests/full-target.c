@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Targets that run out of room for good: full-stl-set, full-stl-full, full-imr, full-tiler.
- * As those whose names they bear, but blocks from from_block on, up to until_block, have no
- * place, whatever is cleaned.  For tests/guest/faults.py.
+ * Targets that run out of room for good: full-stl-set, full-stl-full, full-imr, full-tiler,
+ * full-dualbuffer.  As those whose names they bear, but blocks from from_block on, up to
+ * until_block, have no place, whatever is cleaned.  For tests/guest/faults.py.
  */
 #include <linux/module.h>
 
+#include "../dm-dualbuffer/dual-engine.h"
 #include "../dm-imr/imr-engine.h"
 #include "../dm-stl/full-engine.h"
 #include "../dm-stl/set-engine.h"
@@ -44,7 +45,7 @@ static int full_discard(struct shingle_engine *e, u64 lblk, u64 n, u64 *done, bo
 	return n ? e->ops->map.discard(e, lblk, n, done, dropped, emit) : SHINGLE_FULL;
 }
 
-static struct shingle_engine_ops set_ops, full_ops, imr_ops, tiler_ops;
+static struct shingle_engine_ops set_ops, full_ops, imr_ops, tiler_ops, dual_ops;
 
 static int set_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 {
@@ -66,6 +67,11 @@ static int tiler_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 	return shingle_ctr(ti, argc, argv, &tiler_ops);
 }
 
+static int dual_ctr(struct dm_target *ti, unsigned int argc, char **argv)
+{
+	return shingle_ctr(ti, argc, argv, &dual_ops);
+}
+
 static struct target_type targets[] = {
 	{ .name = "full-stl-set", .version = { 1, 0, 0 }, .module = THIS_MODULE,
 	  .ctr = set_ctr, SHINGLE_TARGET_OPS },
@@ -75,6 +81,8 @@ static struct target_type targets[] = {
 	  .ctr = imr_ctr, SHINGLE_TARGET_OPS },
 	{ .name = "full-tiler", .version = { 1, 0, 0 }, .module = THIS_MODULE,
 	  .ctr = tiler_ctr, SHINGLE_TARGET_OPS },
+	{ .name = "full-dualbuffer", .version = { 1, 0, 0 }, .module = THIS_MODULE,
+	  .ctr = dual_ctr, SHINGLE_TARGET_OPS },
 };
 
 static void make_full(struct shingle_engine_ops *ops, const struct shingle_engine_ops *like)
@@ -92,6 +100,7 @@ static int __init full_init(void)
 	make_full(&full_ops, &stl_full_engine_ops);
 	make_full(&imr_ops, &imr_engine_ops);
 	make_full(&tiler_ops, &tiler_engine_ops);
+	make_full(&dual_ops, &dualbuffer_engine_ops);
 	for (i = 0; !err && i < ARRAY_SIZE(targets); i++)
 		err = dm_register_target(&targets[i]);
 	if (!err)

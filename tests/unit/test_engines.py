@@ -29,7 +29,8 @@ def test_engines_survive_power_cuts():
     assert done.returncode == 0, done.stdout + done.stderr
     engines = done.stdout.splitlines()
     assert [line.split(":")[0] for line in engines] == ["stl-set", "stl-full", "imr",
-                                                        "comb", "tiler", "paged"]
+                                                        "comb", "tiler", "paged",
+                                                        "dualbuffer"]
     # A load that never cut the power or never cleaned would prove nothing.
     for line in engines:
         cuts = int(re.search(r"(\d+) power cuts", line)[1])
@@ -42,7 +43,7 @@ def test_engines_survive_power_cuts():
         assert cuts > 1000 and steps > 10000 and emptied > 100, line
         # Of these all are many extents, or those that move blocks; no other has such.
         scattered = int(re.search(r"(\d+) of them scattered", line)[1])
-        if line.startswith("tiler"):
+        if line.startswith(("tiler", "dualbuffer")):
             assert steps / 10 < scattered < steps, line
         else:
             assert scattered == (steps if line.startswith(("comb", "paged")) else 0), line
@@ -116,6 +117,18 @@ def test_tiler_needs_each_protection(feature):
     pytest.fail(f"nothing is lost: {seen}")
 
 
+@pytest.mark.parametrize("feature", ["unsafe_switch", "unsafe_inplace"])
+def test_dualbuffer_needs_each_protection(feature):
+    """The thesis's own, and its counter-example CE-D1."""
+    seen = []
+    for seed in range(SEED, SEED + 40):
+        done = exercise(seed, 1, 6000, "dualbuffer", feature)
+        seen += [done.stdout] * done.returncode
+        if "holds write" in done.stdout:
+            return
+    pytest.fail(f"nothing is lost: {seen}")
+
+
 def test_no_operation_walks_over_a_device():
     """A spinlock is held meanwhile, interrupts off.  What is counted is the pieces of
     code that the longest call of each operation goes through, on devices of 4 TB; so
@@ -124,7 +137,7 @@ def test_no_operation_walks_over_a_device():
     assert done.returncode == 0, done.stdout + done.stderr
     print(done.stdout)
     seen = set(re.findall(r"^(\S+) (\w+): \d+ pieces of code, \d+ us$", done.stdout, re.M))
-    for engine in ("stl-set", "stl-full", "imr", "tiler"):
+    for engine in ("stl-set", "stl-full", "imr", "tiler", "dualbuffer"):
         for op in ("resolve", "discard", "next_step", "step_done", "release", "encode",
                    "verify", "stats"):
             assert (engine, op) in seen, done.stdout

@@ -55,6 +55,7 @@ RECORDS = {
     "stl-full": ("dm-stl/full-engine.h", "STL_FULL_"),
     "imr": ("dm-imr/imr-engine.h", "IMR_"),
     "tiler": ("dm-tiler/tiler-engine.h", "TILER_REC_"),
+    "dualbuffer": ("dm-dualbuffer/dual-engine.h", "DUAL_REC_"),
 }
 
 

@@ -402,7 +402,8 @@ def test_pack_regards_tracks_only_where_they_matter(run):
 def test_presets_command(run):
     rows = json.loads(run("presets", "--json"))
     assert [r["name"] for r in rows] == [*(f"emulated-smr-{i}" for i in (1, 2, 3)),
-                                         "ma-baseline", "ma-tiler", "tiler-track"]
+                                         "ma-baseline", "ma-tiler", "tiler-track",
+                                         "ma-dualbuffer", "dualbuffer-small"]
     assert {r["name"] for r in rows if r["needs_conventional_tracks_or_meta"]} == {
         "ma-tiler", "tiler-track"}
     for row, (mib, data, _) in zip(rows, BANDS.values()):

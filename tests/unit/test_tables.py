@@ -9,7 +9,8 @@ import pytest
 
 TOP = Path(__file__).resolve().parents[2]
 ENGINES = {"stl-set": "dm-stl/set-engine", "stl-full": "dm-stl/full-engine",
-           "imr": "dm-imr/imr-engine", "tiler": "dm-tiler/tiler-engine"}
+           "imr": "dm-imr/imr-engine", "tiler": "dm-tiler/tiler-engine",
+           "dualbuffer": "dm-dualbuffer/dual-engine"}
 RULE = re.compile(r"^=+(  *=+)+$")
 
 PROGRAM = r"""
@@ -59,7 +60,7 @@ def files_of(room):
     """An engine's own files."""
     return sorted(str(file.relative_to(TOP)) for file in (TOP / room).glob("*.c")
                   if not file.stem.endswith(("-kunit", "-target", "-sim")) and
-                  file.stem not in ("geometry", "regions"))
+                  file.stem not in ("geometry", "regions", "algorithms"))
 
 
 def said(where, name, headers, main, files):
@@ -93,7 +94,8 @@ def told(tmp_path_factory):
                                                        "pages", "slotlog", "slotmap", "streams",
                                                        "tracks")),
                  "userspace/include/shim.c",
-                 *files_of("dm-imr"), *files_of("dm-stl"), *files_of("dm-tiler")]) + \
+                 *files_of("dm-imr"), *files_of("dm-stl"), *files_of("dm-tiler"),
+                 *files_of("dm-dualbuffer")]) + \
         said(where, "platter", [f"{TOP}/dm-platter/platter-options.h"],
              ['options("platter", platter_options);'],
              ["dm-platter/platter-options.c", "userspace/include/shim.c"])
@@ -261,7 +263,8 @@ def counted(engine):
 
 
 @pytest.mark.parametrize("engine, more", [
-    ("stl-set", ("core", ["mode"])), ("stl-full", None), ("imr", None), ("tiler", None)])
+    ("stl-set", ("core", ["mode"])), ("stl-full", None), ("imr", None), ("tiler", None),
+    ("dualbuffer", None)])
 def test_counters(engine, more, told):
     """Each is described, once, and nothing else."""
     own = counters(told, engine)
@@ -273,7 +276,7 @@ def test_counters(engine, more, told):
     assert sorted(counted(engine)) == sorted(own)
 
 
-@pytest.mark.parametrize("engine", ["imr", "tiler"])
+@pytest.mark.parametrize("engine", ["imr", "tiler", "dualbuffer"])
 def test_records(engine, told):
     """What the tool says of a record has every field that the format gives it."""
     own = {row[2]: (row[3], row[4].split()) for row in told if row[:2] == ["record", engine]}

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "dual-engine.h"
 #include "exercise.h"
 #include "full-engine.h"
 #include "imr-engine.h"
@@ -567,6 +568,39 @@ static void costs(struct device *d)
 	}
 }
 
+/* 4 TB in bands of 30 MiB, and one cache of 1 GiB, that is cleaned because it is full. */
+static void hold_dual(struct device *d)
+{
+	const struct shingle_exercise_shape shape = {
+		.band_blocks = 7680, .data_bands = 127155, .staging_bands = 1, .cache_bands = 1,
+		.head_tracks = 1, .cache_band_blocks = 262144,
+	};
+	struct dual_params p = {
+		.sample_percent = cpu_to_le32(50), .min_new_percent = cpu_to_le32(25),
+		.min_fb_percent = cpu_to_le32(2),
+	};
+	u32 i;
+
+	create(d, &dualbuffer_engine_ops, &shape, &p, sizeof(p));
+	ready(d);
+	/* All that is written twice is kept, and some of the rest. */
+	for (i = 0; i < 200000; i++)
+		write_at(d, rnd(d, d->l.logical_blocks), i % 1000 ? 1 : BIO_BLOCKS);
+	look(d);
+	while (shingle_exercise_counter(d->e, "kept_blocks") < 20000)
+		write_at(d, rnd(d, d->l.logical_blocks), 1);
+	for (i = 0; i < 60 && step(d, SHINGLE_WHY_FORCED) > 0; i++)
+		;
+	look(d);
+	while (step(d, SHINGLE_WHY_FORCED))
+		;
+	/* All of a band, in another order. */
+	for (i = 0; i < 7680; i++)
+		write_at(d, 5 * 7680 + i * 3389ULL % 7680, 1);
+	forget_all(d);
+	d->e->ops->destroy(d->e);
+}
+
 int main(int argc, char **argv)
 {
 	unsigned long bound = argc > 1 ? strtoul(argv[1], NULL, 0) : 0;
@@ -589,6 +623,8 @@ int main(int argc, char **argv)
 	failed |= show("imr", bound);
 	hold_tiler(d);
 	failed |= show("tiler", bound);
+	hold_dual(d);
+	failed |= show("dualbuffer", bound);
 	free(d);
 	return failed;
 }

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "comb-engine.h"
+#include "dual-engine.h"
 #include "exercise.h"
 #include "full-engine.h"
 #include "imr-engine.h"
@@ -117,6 +118,36 @@ static void draw_tiler(u32 *rng, struct shingle_exercise_shape *shape, struct sh
 	shingle_exercise_layout(l, &tiler_engine_ops, shape, &p, sizeof(p));
 }
 
+/* Caches of a few tracks; where the head is wide it is known what lies under one angle. */
+static void draw_dual(u32 *rng, struct shingle_exercise_shape *shape, struct shingle_layout *l)
+{
+	u32 track = draw(rng, 8, 20), tracks = draw(rng, 1, draw(rng, 2, 10));
+	struct dual_params p = {
+		.m_percent = cpu_to_le32(draw(rng, 0, 3) ? 0 : draw(rng, 1, 99)),
+		.sample_percent = cpu_to_le32(draw(rng, 0, 60)),
+		.sample_tracks = cpu_to_le32(draw(rng, 0, 3)),
+		.min_new_percent = cpu_to_le32(draw(rng, 0, 40)),
+		.min_fb_percent = cpu_to_le32(draw(rng, 0, 30)),
+		.track_blocks = cpu_to_le32(draw(rng, 0, 1) ? track : 0),
+	};
+
+	if (shape->track_blocks)
+		shape->track_blocks = track;
+	shape->columns = shape->track_blocks;
+	shape->staging_bands = 1;
+	shape->cache_bands = 1;
+	shape->cache_band_blocks = track * tracks;
+	/* What is left of a track is nobody's. */
+	if (!draw(rng, 0, 3))
+		shape->cache_band_blocks += draw(rng, 0, track - 1);
+	if (!draw(rng, 0, 3))
+		shape->staging_band_blocks = shape->band_blocks + draw(rng, 0, 9);
+	shape->data_bands = track * tracks / (2 * shape->band_blocks) + draw(rng, 1, 8);
+	if (shape->track_blocks && !draw(rng, 0, 3))
+		shape->density = 500;
+	shingle_exercise_layout(l, &dualbuffer_engine_ops, shape, &p, sizeof(p));
+}
+
 static const char *const greedy_keys[] = { "order", "greedy", NULL };
 static const char *const tight_keys[] = { "threshold", "1", NULL };
 static const char *const always_keys[] = { "read_home", "always", NULL };
@@ -137,6 +168,11 @@ static const char *const *const no_keys[] = { NULL };
 static const char *const few_regions_keys[] = { "region_cache", "4", NULL };
 static const char *const two_state_keys[] = { "region_cache", "5", "lazy", "off", NULL };
 static const char *const *const tiler_keys[] = { few_regions_keys, NULL, two_state_keys };
+
+static const char *const once_keys[] = { "ratchet", "off", NULL };
+static const char *const literal_keys[] = { "ageing", "off", "fit", "sat", NULL };
+static const char *const power_keys[] = { "fit", "power", NULL };
+static const char *const *const dual_keys[] = { NULL, once_keys, literal_keys, power_keys };
 
 static const char *const naive_keys[] = { "rmw", "naive", "partial", "level", NULL };
 static const char *const seq_keys[] = {
@@ -169,6 +205,10 @@ static const char *const full_turns[] = {
 	"cleaning", "lazy", "cleaning", "aggressive", "order", "fifo", "order", "greedy",
 	"threshold", "1", "read_home", "needed", "read_home", "always", NULL,
 };
+static const char *const dual_turns[] = {
+	"fit", "hyper", "fit", "linear", "fit", "power", "fit", "sat", "ratchet", "on",
+	"ratchet", "off", "ageing", "on", "ageing", "off", NULL,
+};
 static const char *const imr_turns[] = {
 	"policy", "seq", "policy", "3phase", "policy", "zigzag", "policy", "compaction",
 	"start", "first", "start", "next", "rmw", "naive", "rmw", "merged",
@@ -191,6 +231,7 @@ static const struct engine {
 	{ &comb_engine_ops, draw_comb, no_keys, ARRAY_SIZE(no_keys), NULL },
 	{ &tiler_engine_ops, draw_tiler, tiler_keys, ARRAY_SIZE(tiler_keys), NULL },
 	{ &paged_engine_ops, draw_paged, no_keys, ARRAY_SIZE(no_keys), NULL },
+	{ &dualbuffer_engine_ops, draw_dual, dual_keys, ARRAY_SIZE(dual_keys), dual_turns },
 };
 
 /* An engine that never has room for some blocks, whatever is cleaned. */

@@ -14,7 +14,7 @@
 enum tracks_from { TRACKS_AUTO, TRACKS_PACK, TRACKS_NONE, TRACKS_UNIFORM, TRACKS_FILE };
 
 #define MAX_GIVEN	64
-#define MAX_PARAMS	16
+#define MAX_PARAMS	32
 
 /**
  * struct format_args - the command line
@@ -78,7 +78,8 @@ struct format_args {
 	"  --scale N             with --preset: all capacities divided by N, bands as they are\n" \
 	"  --band SIZE           data in a band (default 30M, rounded to whole tracks);\n" \
 	"                        of imr a band is a track; of tiler, with --rows, so many tracks\n" \
-	"  --cache-band SIZE     length of a band of the cache (default: as --band)\n" \
+	"  --cache-band SIZE     length of a band of the cache (default: as --band; of\n" \
+	"                        dualbuffer it is the whole cache)\n" \
 	"  --cache DEV           put the persistent cache and staging on another device\n" \
 	"  --cache-size N        size of the cache: N% of all bands (default 5%),\n" \
 	"                        a SIZE, or N bands written as Nb\n" \
@@ -400,6 +401,7 @@ static bool plan(struct format_args *a, struct image *img)
 	snprintf(img->l.label, sizeof(img->l.label), "%s", a->label ?: "");
 	img->l.ctime = (u64)time(NULL);
 	a->req.cached = img->row->cached;
+	a->req.one_cache = img->row->one_cache;
 	a->req.staging_bands = img->row->staging_bands;
 	a->req.pieces = img->row->ops->state.pieces;
 	a->req.nr_pages = img->row->ops->pages.nr_pages;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* What the tool knows of each translation layer: one row each. */
+#include "dual-engine.h"
 #include "engines.h"
 #include "full-engine.h"
 #include "imr-engine.h"
@@ -52,12 +53,13 @@ static u64 tiler_band(const struct shingle_layout *l, u32 track_blocks)
 }
 
 static const struct engine_row engines[] = {
-	{ &stl_set_engine_ops, true, 1, false, NULL, NULL },
-	{ &stl_full_engine_ops, false, 0, false, stl_full_settle, NULL },
-	{ &imr_engine_ops, false, 0, true, NULL, NULL },
-	{ &tiler_engine_ops, false, 0, false, NULL, tiler_band },
+	{ &stl_set_engine_ops, true, false, 1, false, NULL, NULL },
+	{ &stl_full_engine_ops, false, false, 0, false, stl_full_settle, NULL },
+	{ &imr_engine_ops, false, false, 0, true, NULL, NULL },
+	{ &tiler_engine_ops, false, false, 0, false, NULL, tiler_band },
+	{ &dualbuffer_engine_ops, true, true, 1, false, NULL, NULL },
 #ifdef SHINGLE_TOYS
-	{ &paged_engine_ops, false, 0, false, NULL, NULL },
+	{ &paged_engine_ops, false, false, 0, false, NULL, NULL },
 #endif
 };
 

@@ -10,6 +10,7 @@
  * struct engine_row - a translation layer
  * @ops: the engine
  * @cached: it has cache bands, which may be on a device of their own
+ * @one_cache: there is one, as long as the whole cache
  * @staging_bands: that it needs
  * @interlaced: it is for interlaced tracks
  * @settle: fill in the parameters that were left 0 for @l's data bands; or NULL
@@ -19,6 +20,7 @@
 struct engine_row {
 	const struct shingle_engine_ops *ops;
 	bool cached;
+	bool one_cache;
 	u32 staging_bands;
 	bool interlaced;
 	void (*settle)(struct shingle_layout *l);

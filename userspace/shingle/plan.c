@@ -626,6 +626,26 @@ static int lay_interlaced(const struct plan_request *req, struct shingle_layout 
 	return fit_apart(req, l, why);
 }
 
+/* The whole cache, in tracks as long as the longest: it is on tracks of one length. */
+static u64 whole_cache(const struct plan_request *req)
+{
+	const struct shingle_medium *data = &req->medium[SHINGLE_DEV_DATA];
+	const struct shingle_medium *flash = &req->medium[SHINGLE_DEV_CACHE];
+	u64 of = req->data_bands ? req->data_bands * req->band_blocks : data->blocks;
+	u64 percent = req->cache ?: DEFAULT_CACHE_PERCENT, blocks = req->cache, most;
+	u32 track = plan_longest_track(flash->blocks ? flash : data) ?: 1;
+
+	if (!req->cache || req->cache_unit == PLAN_CACHE_PERCENT)
+		blocks = of / 100 * percent + of % 100 * percent / 100;
+	else if (req->cache_unit == PLAN_CACHE_BANDS)
+		blocks = req->cache * req->band_blocks;
+	/* If nobody has said how large, beside its headers and the staging band. */
+	most = flash->blocks - min(flash->blocks, req->band_blocks + 2 + 2ULL * track);
+	if (flash->blocks && !req->cache)
+		blocks = min(blocks, most);
+	return max(blocks / track, 1ULL) * track;
+}
+
 /**
  * plan_layout() - lay out a device
  * @req: what is wanted
@@ -671,6 +691,11 @@ int plan_layout(const struct plan_request *req, struct shingle_layout *l, char *
 		u32 track = only_length(data) ?: 1;
 
 		r.band_blocks = max((DEFAULT_BAND_BLOCKS + track / 2) / track, 1ULL) * track;
+	}
+	if (!r.cache_band_blocks && r.one_cache) {
+		r.cache_band_blocks = whole_cache(&r);
+		r.cache_unit = PLAN_CACHE_BANDS;
+		r.cache = 1;
 	}
 	if (!r.cache_band_blocks)
 		r.cache_band_blocks = r.band_blocks;

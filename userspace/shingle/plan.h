@@ -23,6 +23,7 @@ enum plan_cache_unit {
  * @data_bands: exactly so many bands of data, 0 for as many as fit; and then
  *	@cache is exact too
  * @cached: the engine has cache bands
+ * @one_cache: the engine has one, and without @cache_band_blocks it is the whole cache
  * @staging_bands: how many the engine needs
  * @cache_first: cache at the outer diameter instead of the inner one
  * @interlaced: the engine is for interlaced tracks: every band is one
@@ -42,6 +43,7 @@ struct plan_request {
 	u64 cache;
 	u64 data_bands;
 	bool cached;
+	bool one_cache;
 	u32 staging_bands;
 	bool cache_first;
 	bool interlaced;

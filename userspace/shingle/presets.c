@@ -69,6 +69,20 @@ static const struct preset presets[] = {
 			   "64 tracks, which are a region" },
 		.band_blocks = 64 * PRESET_TRACK_BLOCKS, .bands = 3690, .least_bands = 2,
 		.keys = as_ever, .features = safe,
+	}, {
+		.name = "ma-dualbuffer", .target = "dualbuffer", .source = MA,
+		.paper = { "log-structured, two buffers", "disk, single, at OD, 1 %, 5 GB",
+			   "when the cache is full, what is cold", "static",
+			   "512 GB, one of 16 surfaces", "15 to 40 MB" },
+		.band_blocks = 30 * MIB_BLOCKS, .bands = 16117, .log_blocks = 1220703,
+		.keys = as_ever, .features = safe,
+	}, {
+		.name = "dualbuffer-small", .target = "dualbuffer",
+		.source = "none: an eightieth of ma-dualbuffer, in shorter bands",
+		.paper = { "log-structured, two buffers", "disk, single, at OD, 64 MiB",
+			   "when the cache is full, what is cold", "static", "6.3 GiB" },
+		.band_blocks = 4 * MIB_BLOCKS, .bands = 1600, .log_blocks = 64 * MIB_BLOCKS,
+		.keys = as_ever, .features = safe,
 	},
 };
 
