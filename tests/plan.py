@@ -180,6 +180,35 @@ PLAN += [
     Row("exact", "tiler", "backports", guest="all", cases=REGIONS),
 ]
 
+# Angles need a medium that says what is under them, and cleaning is of the whole cache.
+ANGLES = ("angles:", "polled")
+PLAN += [
+    Row("exact", "dualbuffer", quick=True),
+    Row("ledger", "dualbuffer", quick=True),
+    Row("replay", "dualbuffer", quick=True, options=(
+        ("ops", 60), ("share", .15), ("only", "tiny,angles,static,wcache"))),
+    # And what each protection is good for.
+    Row("replay", "dualbuffer", options=(("ops", 60), ("share", .15)),
+        cases=("raw flash", "raw onecache", "raw literal", "proof: ", "as in the proof", "ext4")),
+    Row("replay", "dualbuffer", soak=True, timeout=36000,
+        options=(("share", 1), ("fs_share", 1))),
+    Row("reset", "dualbuffer", quick=True),
+    Row("torn", "dualbuffer", clock="virtual", quick=True),
+    Row("fio_verify", "dualbuffer"),
+    Row("filesystems", "dualbuffer"),
+    Row("faults", "dualbuffer"),
+    Row("wcache", "dualbuffer", quick=True),
+    Row("badtable", "dualbuffer"),
+    Row("bitflip", "dualbuffer", options=(("flips", 2),)),
+    Row("bitflip", "dualbuffer", soak=True, timeout=36000,
+        options=(("flips", 200), ("seed", 100))),
+    Row("exact", "dualbuffer", "uml-debug", guest="short", cases=ANGLES),
+    Row("replay", "dualbuffer", "uml-debug", guest="short", options=(
+        ("ops", 20), ("share", 0.05), ("seed", 11), ("only", "tiny,angles"))),
+    Row("exact", "dualbuffer", "stock", guest="all", cases=ANGLES),
+    Row("exact", "dualbuffer", "backports", guest="all", cases=ANGLES),
+]
+
 # An engine of tests, whose steps are many extents.
 PLAN.append(Row("replay", "comb", options=(("ops", 200), ("only", "comb,wide,wcache"))))
 
@@ -195,7 +224,7 @@ PLAN.append(Row("replay", "stl-full", "uml-debug", guest="short", options=(
 # Two real processors, and all that races on them.  The first row is the tool itself:
 # what nobody has written must be noticed.
 PLAN.append(Row("storm", "linear", options=(("events", 10), ("rounds", 1))))
-for target in (*STLS, "imr", "tiler"):
+for target in (*STLS, "imr", "tiler", "dualbuffer"):
     PLAN += [
         Row("storm", target, options=(("events", 6), ("rounds", 1))),
         # Three of each kind of event are as many as its time allows: minutes each.

@@ -41,6 +41,8 @@ class Geometry:
     columns: int = 0        # blocks of a region on each track, 0: all of them
     skew: int = None        # blocks by which a track is turned against the one before,
                             # None: which columns blocks are in is the medium's to say
+    new: int = 0            # of a persistent cache what is new in a round, in percent; 0: it
+                            # is predicted
     raises: tuple = ()      # counters that loads at random cannot leave alone
     medium: str = "ram"     # see bench.Pool
     options: tuple = ()     # key words of the table line: (("commit_ms", 0),)
@@ -673,6 +675,76 @@ class Tiler(StlSet):
         return StlSet._devices(paths, Tiler._fit(geo))
 
 
+class Dualbuffer(StlSet):
+    """A persistent cache of two buffers: all cache bands of a geometry are one."""
+    name = "dualbuffer"
+    modules = ("dm-shingle", "dm-dualbuffer")
+    features = ("unsafe_switch", "unsafe_inplace")
+    unsafe = features
+    messages = (*StlSet.messages, "rounds")
+    keys = (("fit", "sat"), ("ratchet", "off"), ("ageing", "off"), ("idle_ms", 7),
+            ("wcache_blocks", 9), ("destage_ms", 5), ("rotational", "off"))
+    # A head of three, under which both parts lie beside each other.
+    wide = {"band": 6, "data": 16, "cache": 1, "cache_band": 48, "track": 12, "head": 3,
+            "skew": 5, "meta": "separate", "journal": 48}
+    shown_by = dict.fromkeys(unsafe, {"wide": (wide, "workload")})
+    cleaning = ("rounds", "kept_blocks", "merged_blocks")
+    variants = {
+        "replay": (Geometry("angles", **wide, raises=cleaning),
+                   Geometry("static", band=5, data=20, cache=1, cache_band=60, track=12, head=2,
+                            skew=1, meta="separate", journal=48, new=60, raises=cleaning),
+                   Geometry("literal", band=5, data=24, cache=4, journal=24, options=(
+                       ("ageing", "off"), ("ratchet", "off"), ("fit", "power")))),
+        "fio-platter": (
+            Geometry("angles", band=60, data=60, cache=1, cache_band=800, track=16, head=3,
+                     skew=5, meta="separate", ckpt=64, journal=64, raises=cleaning),
+            Geometry("static", band=48, data=60, cache=1, cache_band=640, track=16, head=2,
+                     skew=1, meta="separate", ckpt=64, journal=64, new=70, raises=cleaning)),
+        "torn": (Geometry("angles", band=24, data=8, cache=1, cache_band=64, track=8, head=2,
+                          skew=2, tail=7, options=(("commit_ms", 0), ("idle_ms", 0)),
+                          raises=cleaning),),
+        "bitflip": (Geometry("angles", **wide),),
+        "storm-platter": (Geometry("angles", band=12, data=40, cache=1, cache_band=96, track=12,
+                                   head=3, skew=5, meta="separate", ckpt=32, journal=48,
+                                   options=(("idle_ms", 5), ("commit_ms", 10))),),
+    }
+
+    def geometry(self, suite):
+        """Of those whose metadata are on the medium its bands are on known columns."""
+        return self.variants[suite] if suite == "torn" else super().geometry(suite)
+
+    @staticmethod
+    def _fit(geo):
+        """One cache of whole tracks, long enough to be cut in three."""
+        log = max(geo.cache, 1) * geo.log
+        return geo.but(cache=1, cache_band=max(log // geo.track, 1) * geo.track if geo.track
+                       else max(log, 12))
+
+    def _plan(self, geo):
+        geo = self._fit(geo)
+        plan = super()._plan(geo)
+        plan["params"] = struct.pack("<IIIIII", geo.new, 50, 0, 25, 2, 0)
+        if geo.track:
+            blocks, first = plan["devs"][0] // geo.track * geo.track, self._bands_from(geo)
+            end = max(g[2] + g[3] * g[4] for g in plan["groups"] if g[1] == ondisk.DEV_DATA)
+            # What is not for bands is written where it is.
+            plain = () if geo.meta == "separate" else tuple(
+                (at, n) for at, n in ((0, first), (end, blocks - end)) if n > 0)
+            plan["medium"] = ondisk.smr(blocks, geo.track, geo.skew or 0, geo.head, plain)
+        return plan
+
+    def destroys(self, geo):
+        """What lies under one angle on the tracks behind it."""
+        blocks, track = self._plan(geo)["devs"][0], geo.track
+
+        def gone(block):
+            row, column = divmod(block, track)
+            rows = range(row + 1, min(row + geo.head, blocks // track))
+            return [(r * track + (column - (r - row) * (geo.skew or 0)) % track, 1)
+                    for r in rows]
+        return gone if track and geo.head > 1 else None
+
+
 class Comb(StlSet):
     """A log in two combs, of tests/: no tool knows it."""
     name = "comb"
@@ -750,7 +822,8 @@ class Paged(StlSet):
         return run(SHINGLE + "-toys", "repair", "--yes", *self._devices(paths, geo), ok=None)
 
 
-TARGETS = {row.name: row for row in (Linear(), StlSet(), StlFull(), Imr(), Tiler(), Comb(), Paged())}
+TARGETS = {row.name: row for row in (Linear(), StlSet(), StlFull(), Imr(), Tiler(), Dualbuffer(), Comb(),
+                                   Paged())}
 
 
 @dataclass

@@ -165,14 +165,14 @@ if [ "$TARGET" != linear ]; then
 	ok "the first one is unharmed" alive
 	ROOM=dm-stl
 	case $TARGET in
-	imr | tiler) ROOM=dm-$TARGET ;;
+	imr | tiler | dualbuffer) ROOM=dm-$TARGET ;;
 	esac
 	in_use() { rmmod $ROOM; }
 	refused "unloading a module in use" in_use
 	remove
 
-	ROOMS="dm-stl dm-imr dm-tiler"
-	MODULES=$(awk '$1 ~ /^dm_(stl|imr|tiler|shingle)$/ {print $1}' /proc/modules)
+	ROOMS="dm-stl dm-imr dm-tiler dm-dualbuffer"
+	MODULES=$(awk '$1 ~ /^dm_(stl|imr|tiler|dualbuffer|shingle)$/ {print $1}' /proc/modules)
 	if [ -n "$SHINGLE_MODDIR" ] && [ -n "$MODULES" ]; then
 		# Targets for tests only stand on these.
 		awk '$1 ~ /^shingle_/ {print $1}' /proc/modules | xargs -r rmmod

@@ -68,6 +68,7 @@ if [ -n "$TRACK" ]; then
 else
 	CLEANED=bands_cleaned HABIT="read_home always"
 fi
+[ "$PRESET" != ma-dualbuffer ] || HABIT=dualbuffer
 ok "write it all at random, and find it all" load
 ok "it had to clean" eval 'stat_of $CLEANED; [ "$(stat_of $CLEANED)" -gt 0 ]'
 [ -n "$TRACK" ] || ok "it cleans in a pause, or does not, as the drive did" habit

@@ -12,6 +12,7 @@ SCRIPTS = [
     ("life.sh", "uml", "real", {"TARGET": "stl-full"}),
     ("life.sh", "uml", "real", {"TARGET": "imr"}),
     ("life.sh", "uml", "real", {"TARGET": "tiler"}),
+    ("life.sh", "uml", "real", {"TARGET": "dualbuffer"}),
     ("life.sh", "uml", "real", {"TARGET": "linear"}),
     ("life.sh platter.sh", "uml-debug", "real", {"TARGET": "stl-set"}),
     ("life.sh platter.sh", "stock", "real", {"TARGET": "stl-set"}),
@@ -21,6 +22,7 @@ SCRIPTS = [
     ("presets.sh", "uml", "real", {"PRESET": "emulated-smr-3"}),
     ("presets.sh", "uml", "real", {"PRESET": "ma-tiler"}),
     ("presets.sh", "uml", "real", {"PRESET": "tiler-track"}),
+    ("presets.sh", "uml", "real", {"PRESET": "ma-dualbuffer"}),
     ("platter.sh", "uml", "virtual", {}),
 ]
 
