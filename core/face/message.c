@@ -211,16 +211,17 @@ again:
 /* An engine answers a word in lines: 1, or -ENOENT if it does not know it. */
 static int tell(struct shingle_device *d, const char *word, char *result, unsigned int maxlen)
 {
-	char line[LINE_BYTES];
+	char line[LINE_BYTES], asked[32];
 	unsigned int sz = 0;
 	u64 cursor = 0;
 	int r;
 
-	if (!d->ops->observe.tell)
+	/* dm has the words and the answer in one buffer. */
+	if (!d->ops->observe.tell || strscpy(asked, word, sizeof(asked)) < 0)
 		return -ENOENT;
 	for (;;) {
 		spin_lock_irq(&d->map_lock);
-		r = d->ops->observe.tell(d->engine, word, &cursor, line, sizeof(line));
+		r = d->ops->observe.tell(d->engine, asked, &cursor, line, sizeof(line));
 		spin_unlock_irq(&d->map_lock);
 		if (r <= 0)
 			return r ?: 1;

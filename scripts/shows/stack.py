@@ -165,6 +165,8 @@ def load(stack, words):
                 cleanings.look()
         out["seconds"] = now() - begin
         dev.flush()
+    if "tell" in stack.words:
+        out["told"] = stack.layer.message(stack.words["tell"])
     both = lat[True] + lat[False]
     for name, some in (("all", both), ("writes", lat[True]), ("reads", lat[False])):
         out[name] = {"requests": len(some), "mean_ms": 1000 * sum(some) / max(1, len(some)),
