@@ -687,7 +687,9 @@ class Dualbuffer(StlSet):
     # A head of three, under which both parts lie beside each other.
     wide = {"band": 6, "data": 16, "cache": 1, "cache_band": 48, "track": 12, "head": 3,
             "skew": 5, "meta": "separate", "journal": 48}
-    shown_by = dict.fromkeys(unsafe, {"wide": (wide, "workload")})
+    # And bands of two tracks, of which the first destroys the second.
+    shown_by = {"unsafe_switch": {"wide": (wide, "workload")},
+                "unsafe_inplace": {"tall": ({**wide, "band": 24, "data": 6}, "workload")}}
     cleaning = ("rounds", "kept_blocks", "merged_blocks")
     variants = {
         "replay": (Geometry("angles", **wide, raises=cleaning),
@@ -710,8 +712,11 @@ class Dualbuffer(StlSet):
     }
 
     def geometry(self, suite):
-        """Of those whose metadata are on the medium its bands are on known columns."""
-        return self.variants[suite] if suite == "torn" else super().geometry(suite)
+        """Of those whose metadata are on the medium its bands are on known columns; and
+        what lies under one angle is always known."""
+        found = self.variants[suite] if suite == "torn" else super().geometry(suite)
+        return tuple(geo.but(skew=3) if geo.track and geo.skew is None else geo
+                     for geo in found)
 
     @staticmethod
     def _fit(geo):
