@@ -198,6 +198,9 @@ int shingle_await_page(struct shingle_device *d)
 		return -EIO;
 	/* Writes under way hold pages, and others wait for a footer. */
 	d->front.awaits_write = true;
+	/* Who reads makes nobody write: a page that comes wakes all, and its frame is free. */
+	if (err == -EAGAIN && d->engine->pages->coming)
+		return SHINGLE_ABSENT;
 	d->pager.crowded = true;
 	queue_work(d->log.wq, &d->log.ckpt_work);
 	return SHINGLE_ABSENT;

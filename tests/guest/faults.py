@@ -633,6 +633,33 @@ def page_reads(ctx, geo):
         game.compare("activated again")
 
 
+def page_readers(ctx, geo):
+    """Who reads of more pages than there are frames, all at once, waits for one, and makes
+    nobody write a checkpoint."""
+    many = geo.but(data=40)
+    with faulty(ctx, many) as game:
+        game.fill()
+        game.message("checkpoint", must=True)
+        game.again()
+        before = stats(game.stack.device)
+        queue = blk.Aio(game.dev, many.data)
+        with Held([game.under["meta"]]) as held:
+            for region in range(many.data):
+                queue.read(region * many.band, 1, region * many.band)
+            held.go()
+        ended = []
+        while queue.flying:
+            ended += queue.reap(1)
+        queue.close()
+        expect(all(result == BLOCK for _, result, _ in ended), "reads failed")
+        after = stats(game.stack.device)
+        expect(after["map_page_reads"] - before["map_page_reads"] > 8, "they found their pages")
+        expect(after["checkpoints"] == before["checkpoints"],
+               f"{after['checkpoints'] - before['checkpoints']} checkpoints for reads")
+        game.compare("read")
+        game.alive()
+
+
 def page_frames(ctx, geo):
     """What is replayed takes all frames that a read-only table has room for, and it
     writes nothing: whatever else is read finds one all the same."""
@@ -1885,6 +1912,8 @@ def cases(target, options):
     if target.paged:
         paged = target.geometry("faults")[-1]
         out += [("pages of the map, reading", lambda ctx: page_reads(ctx, paged)),
+                ("pages of the map, more readers than frames",
+                 lambda ctx: page_readers(ctx, paged)),
                 ("pages of the map, on checkpoint", lambda ctx: meta_write(
                     ctx, paged, "pages", page_writes))]
     if target.name == "paged":
