@@ -200,8 +200,10 @@ struct shingle_pages {
  * For engines
  */
 
-/* 1 GiB; 64 MiB. */
+/* Eight pages, with which engines go on that need two for a call and two for a step; 1 GiB. */
+#define SHINGLE_MAP_CACHE_MIN_KB	32
 #define SHINGLE_MAP_CACHE_MAX_KB	1048576
+/* 64 MiB. */
 #define SHINGLE_MAP_CACHE_KB		65536
 
 /* A row of the options of each engine whose map is in pages. */
@@ -209,8 +211,9 @@ struct shingle_pages {
 	{ .name = "map_cache_kb", .kind = SHINGLE_OPTION_NUMBER,			\
 	  .when = SHINGLE_OPTION_TABLE,							\
 	  SHINGLE_OPTION_AT(struct shingle_engine, map_cache_kb),			\
-	  .min = 4, .max = SHINGLE_MAP_CACHE_MAX_KB, .initial = SHINGLE_MAP_CACHE_KB,	\
-	  .range = "map_cache_kb must be from 4 to 1048576 KiB",			\
+	  .min = SHINGLE_MAP_CACHE_MIN_KB, .max = SHINGLE_MAP_CACHE_MAX_KB,		\
+	  .initial = SHINGLE_MAP_CACHE_KB,						\
+	  .range = "map_cache_kb must be from 32 to 1048576 KiB",			\
 	  .busy = "map_cache_kb can only be set by a table, not while the device is in use", \
 	  .help = "RAM for pages of the map, in KiB" }
 

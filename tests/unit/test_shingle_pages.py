@@ -292,3 +292,14 @@ def test_plan_says_what_pages_will_take(tmp_path):
     assert ram() - ram("--set", "map_cache_kb=1024") > 62 << 20
     assert ram("--set", "region_cache=4096") > ram() + (40 << 20)
     assert ram(mib=1 << 10) < 4 << 20
+
+
+def test_too_few_pages_in_ram_are_refused_before_anything_is_written(tmp_path):
+    """What the target could not be opened with is no reason to format."""
+    path = tmp_path / "disk"
+    path.write_bytes(bytes(BLOCK * 1024))
+    common = ("create", "tiler", "--band", "64K", "--bands", 4)
+    out = tool(*common, "--set", "map_cache_kb=28", path, "few", rc=8)
+    assert "map_cache_kb must be from 32 to 1048576 KiB" in out
+    assert not path.read_bytes().strip(b"\0")
+    tool(*common, "--dry-run", "--set", "map_cache_kb=32", path, "few")
