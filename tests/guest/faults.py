@@ -1513,20 +1513,29 @@ def starving_pieces(ctx, geo):
     left for the next one."""
     low, high = modules_text(ctx.target.modules)
     expect(modprobe("dm-delay"), "no dm-delay in this kernel")
+    # Zeroes are written in pieces if the blocks cannot be forgotten; and so is what waits
+    # for a page of the map.
+    zeroes = not ctx.target.paged
     with faulty(ctx, geo) as game:
         game.fill()
+        if not zeroes:
+            game.message("checkpoint", must=True)
+            game.again()
         start, length, _, params = game.plain["data"][0]
         path, offset = params.split()
         game.under["data"].reload(
             [(start, length, "delay", f"{path} {offset} 0 {path} {offset} 30")],
             noflush=True, lockfs=False)
         before = stats(game.stack.device)["ordered_waits"]
-        op = game.model.submit(1, geo.band - 1, zero=True)
+        op = game.model.submit(1, geo.band - 1, zero=zeroes)
 
         def body():
             # What is below may find no memory, and say so.
             with contextlib.suppress(OSError):
-                game.dev.zero(1, geo.band - 1)
+                if zeroes:
+                    game.dev.zero(1, geo.band - 1)
+                else:
+                    game.dev.write(1, game.model.data(op))
                 game.model.ack(op)
 
         zero = threading.Thread(target=body)
