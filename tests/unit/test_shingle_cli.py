@@ -1552,7 +1552,8 @@ def test_repair_hole(busy):
     highest = max(b["seq"] for b in dump["journal_blocks"])
     assert dump["recovery"]["next_seq"] > highest
     # Life goes on there.
-    busy.seq, busy.pos, busy.prev = dump["recovery"]["next_seq"], 0, 0
+    prev = next(s["journal_prev_crc"] for s in dump["slots"] if s["counts"])
+    busy.seq, busy.pos, busy.prev = dump["recovery"]["next_seq"], 0, prev
     busy.commit([(MAP, 1, 0, 0, 2)])
     assert busy.check()["transactions"] == 1
 

@@ -165,6 +165,19 @@ def test_superblock_that_no_engine_believes(image, at, what):
         assert what in out and "page 0 of the map" not in out, out
 
 
+@pytest.mark.parametrize("at, value", [(64, 0xff), (32, 2), (40, 1)])
+def test_first_transaction_that_is_damaged_is_given_up_once(image, at, value):
+    """Where the journal begins anew lies what was damaged: its records, its number, which
+    may be that of the one to come, or what it follows."""
+    image.transaction((0x100, 3, 1, 1))
+    raw = bytearray(image.block(image.sb["journal"][0]))
+    raw[at] ^= value
+    image.write(image.sb["journal"][0], raw)
+    assert "transaction 1, the last one, is damaged" in tool("check", image.path, rc=4)
+    assert "repaired and clean" in tool("repair", image.path, "--yes", rc=1)
+    tool("check", image.path)
+
+
 @pytest.mark.parametrize("how", ["whole", "torn", "both"])
 def test_older_checkpoint_whose_pages_were_written_over(image, how):
     """The newest checkpoint is damaged, and a power cut ended the one after it, which went to

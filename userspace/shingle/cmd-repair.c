@@ -245,6 +245,21 @@ static bool tell_unread(const struct image *img)
 }
 
 /*
+ * What is damaged at the place where the journal begins anew must not look like a first
+ * transaction that was damaged there.
+ */
+static void tell_apart(struct image *img, struct journal_start *journal)
+{
+	struct shingle_journal_block *b = shingle_zalloc_array(1, sizeof(*b));
+
+	if (b && !device_read(image_meta(img), img->l.journal.start + journal->pos, 1, b)) {
+		journal->seq += le64_to_cpu(b->h.seq) == journal->seq;
+		journal->prev_crc = ~le32_to_cpu(b->prev_crc);
+	}
+	kvfree(b);
+}
+
+/*
  * The new checkpoint is above every other, and its first transaction above any
  * that the ring holds, so that no old block is ever taken for a new one.
  */
@@ -265,6 +280,7 @@ static int write_checkpoint(struct image *img, const struct check *c, const stru
 			journal.seq += img->l.journal.blocks;
 		journal.pos = 0;
 		journal.prev_crc = 0;
+		tell_apart(img, &journal);
 	}
 	for (i = 0; i < 2; i++) {
 		seq = max3(seq, slot_seq(&c->slot[i]), c->slot[i].scan.beyond_seq);
