@@ -53,11 +53,11 @@ static int zones_of(const struct shingle_layout *l, const struct shingle_group *
 	*exact = true;
 	/* Without tracks every block is alone: rows are as long as it takes. */
 	z->track_blocks = g->track_blocks ?: max(band / max(z->rows, 1U), 1U);
+	rows = band / z->track_blocks;
+	z->rows = z->rows ? min(z->rows, rows) : rows;
 	*why = "a region has 1 to 65535 blocks: choose smaller bands, or fewer rows and columns";
 	if (!g->track_blocks && z->track_blocks > TILER_MAX_BLOCKS)
 		return -EINVAL;
-	rows = band / z->track_blocks;
-	z->rows = z->rows ? min(z->rows, rows) : rows;
 	if (!g->track_blocks || l->head_tracks == 1)
 		return 0;
 	*exact = skew_of(l, g, &z->skew_units);

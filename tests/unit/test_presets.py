@@ -260,6 +260,13 @@ def test_rows_say_how_long_a_band_is(run):
         assert out["band_blocks"] == band
 
 
+def test_region_too_long_without_tracks(run):
+    """It is the band that is too long, not the device too small."""
+    plain = blank(run.dir / "d", 4 << 18)
+    text = run("format", "tiler", "--dry-run", "--band", "512M", plain, rc=None)
+    assert "a region has 1 to 65535 blocks: choose smaller bands" in text, text
+
+
 def test_map_of_regions_needs_a_place(run):
     disk = platter(run, 2000)
     for name, more in (("tiler-track", []), ("ma-tiler", ["--rows", 64])):
