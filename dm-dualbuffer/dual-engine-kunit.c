@@ -95,10 +95,64 @@ static void dual_needs_staging(struct kunit *test)
 	lose(test, &cases[0], "unsafe_inplace");
 }
 
+static struct shingle_record some_records[512];
+
+/* One step, done at once, and durable. */
+static int one_step(struct shingle_engine *e, u64 seq)
+{
+	struct shingle_emit emit = { .rec = some_records, .max = 512, .seq = seq };
+	struct shingle_step step;
+	int r = e->ops->clean.next_step(e, SHINGLE_WHY_PRESSURE, &step);
+
+	if (r > 0)
+		e->ops->clean.step_done(e, &step, &emit);
+	shingle_settle_step(e);
+	shingle_release_all(e, seq);
+	return r;
+}
+
+/* What a round has come to is told, from the first one on; no other word is known. */
+static void dual_tells_of_rounds(struct kunit *test)
+{
+	struct shingle_layout *l = new_layout(test, &cases[3]);
+	u64 cursor = 0, seq = 1, written = 0;
+	char line[256], start[32];
+	struct shingle_engine *e;
+	struct shingle_run run;
+	const char *why = "";
+	u32 told;
+
+	KUNIT_ASSERT_EQ(test, dualbuffer_engine_ops.create(&e, l, &why), 0);
+	KUNIT_ASSERT_EQ(test, e->ops->state.ready(e, &why), 0);
+	KUNIT_EXPECT_EQ(test, e->ops->observe.tell(e, "round", &cursor, line, sizeof(line)),
+			-ENOENT);
+	KUNIT_EXPECT_EQ(test, e->ops->observe.tell(e, "rounds", &cursor, line, sizeof(line)), 0);
+	while (shingle_exercise_counter(e, "rounds") < 70) {
+		struct shingle_emit emit = { .rec = some_records, .max = 2, .seq = seq };
+
+		if (e->ops->map.place(e, written % 40, 1, SHINGLE_LIFE_UNKNOWN, &run)) {
+			KUNIT_ASSERT_GT(test, one_step(e, seq++), -1);
+			continue;
+		}
+		e->ops->map.commit(e, &run, &emit);
+		written++;
+	}
+	/* The last 64 of them. */
+	cursor = 0;
+	for (told = 7; e->ops->observe.tell(e, "rounds", &cursor, line, sizeof(line)); told++) {
+		snprintf(start, sizeof(start), "round %u predicted ", told);
+		KUNIT_EXPECT_EQ_MSG(test, strncmp(line, start, strlen(start)), 0, "%s", line);
+		KUNIT_EXPECT_EQ(test, line[strlen(line) - 1], '\n');
+	}
+	KUNIT_EXPECT_EQ(test, told, 71U);
+	dualbuffer_engine_ops.destroy(e);
+}
+
 static struct kunit_case dual_cases[] = {
 	KUNIT_CASE_PARAM(dual_exercise, dual_gen_params),
 	KUNIT_CASE(dual_needs_a_durable_switch),
 	KUNIT_CASE(dual_needs_staging),
+	KUNIT_CASE(dual_tells_of_rounds),
 	{}
 };
 

@@ -460,8 +460,9 @@ def rotten(ctx):
     run("mkfs.ext4", "-q", "-F", under.path)
     end = under.blocks * SECTORS
     whole = (0, end, "linear", f"{under.path} 0")
-    # A map in pages is no neighbour for a head.
-    command = ["format", ctx.target.name, *([] if ctx.target.paged else ["--track", "64K"]),
+    # A map in pages is no neighbour for a head, nor angles that nobody knows.
+    tracks = [] if ctx.target.paged or ctx.target.angles else ["--track", "64K"]
+    command = ["format", ctx.target.name, *tracks,
                *([] if ctx.target.medium == "imr" else ["--band", "160K"])]
 
     def content_of():

@@ -47,7 +47,7 @@ class Patient:
                     dev.flush()
                 if i == 70:
                     self.stack.device.message("checkpoint")
-            if self.ctx.target.paged:
+            if self.ctx.target.paged or self.ctx.target.angles:
                 # A few changed pages more, and there is another one some time.
                 self.stack.device.message("checkpoint")
                 self._write(dev, 1)

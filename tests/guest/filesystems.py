@@ -173,7 +173,8 @@ def cases(target, options):
            for geo in target.geometry("fs") for kind in MKFS]
     if target.persistent:
         # Metadata apart, so that the medium is whole tracks.
-        geo = target.geometry("fs")[0].but(band=60, track=16, head=2, meta="separate")
+        geo = target.on_medium(target.geometry("fs")[0].but(
+            band=60, track=16, head=2, meta="separate"))
         out += [(f"{kind} on {geo.name} over platter {target.medium}",
                  lambda ctx, k=kind: storm(ctx, geo, k, seed, steps, target.medium))
                 for kind in MKFS]

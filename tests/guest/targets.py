@@ -86,6 +86,7 @@ class Linear:
     medium = "smr"          # of platter, that it is for
     forgets_blocks = False  # each block of a discard, not whole bands
     paged = False           # its map is in pages, and no block is away from home
+    angles = False          # needs to know what lies under one angle of its medium
     streams = False         # a sequential fill costs nothing beyond itself
     cleans_when_idle = False
     keys = ()               # (key, value that is not the default)
@@ -132,6 +133,10 @@ class Linear:
 
     def geometry(self, suite):
         return GEOMETRIES[suite] + self.variants.get(suite, ())
+
+    def on_medium(self, geo):
+        """A geometry as the target knows its medium."""
+        return geo.but(skew=3) if self.angles and geo.track and geo.skew is None else geo
 
 
 class StlSet(Linear):
@@ -676,8 +681,10 @@ class Tiler(StlSet):
 
 
 class Dualbuffer(StlSet):
-    """A persistent cache of two buffers: all cache bands of a geometry are one."""
+    """A persistent cache of two buffers: all cache bands of a geometry are one, twice as
+    long, since a half of it may be what is kept."""
     name = "dualbuffer"
+    angles = True
     modules = ("dm-shingle", "dm-dualbuffer")
     features = ("unsafe_switch", "unsafe_inplace")
     unsafe = features
@@ -705,7 +712,6 @@ class Dualbuffer(StlSet):
         "torn": (Geometry("angles", band=24, data=8, cache=1, cache_band=64, track=8, head=2,
                           skew=2, tail=7, options=(("commit_ms", 0), ("idle_ms", 0)),
                           raises=cleaning),),
-        "bitflip": (Geometry("angles", **wide),),
         "storm-platter": (Geometry("angles", band=12, data=40, cache=1, cache_band=96, track=12,
                                    head=3, skew=5, meta="separate", ckpt=32, journal=48,
                                    options=(("idle_ms", 5), ("commit_ms", 10))),),
@@ -715,13 +721,13 @@ class Dualbuffer(StlSet):
         """Of those whose metadata are on the medium its bands are on known columns; and
         what lies under one angle is always known."""
         found = self.variants[suite] if suite == "torn" else super().geometry(suite)
-        return tuple(geo.but(skew=3) if geo.track and geo.skew is None else geo
-                     for geo in found)
+        return tuple(map(self.on_medium, found))
 
     @staticmethod
     def _fit(geo):
         """One cache of whole tracks, long enough to be cut in three."""
-        log = max(geo.cache, 1) * geo.log
+        log = geo.cache_band if geo.cache == 1 and geo.cache_band else \
+            2 * max(geo.cache, 1) * geo.log
         return geo.but(cache=1, cache_band=max(log // geo.track, 1) * geo.track if geo.track
                        else max(log, 12))
 
