@@ -29,6 +29,8 @@ static const struct dual_case cases[] = {
 	{ "tracks shorter than usual",
 	  { 16, 12, 1, 1, 16, 3, false, true, 48, 96, .density = 500 }, P(sample_percent, 50),
 	  P(min_new_percent, 25) },
+	{ "bands of three tracks", { 48, 5, 1, 1, 16, 3, false, true, 24, 64 },
+	  P(sample_percent, 50), P(min_new_percent, 25) },
 };
 
 static void describe(const struct dual_case *c, char *desc)
@@ -87,12 +89,12 @@ static void lose(struct kunit *test, const struct dual_case *c, const char *feat
 
 static void dual_needs_a_durable_switch(struct kunit *test)
 {
-	lose(test, &cases[0], "unsafe_switch");
+	lose(test, &cases[4], "unsafe_switch");
 }
 
 static void dual_needs_staging(struct kunit *test)
 {
-	lose(test, &cases[0], "unsafe_inplace");
+	lose(test, &cases[6], "unsafe_inplace");
 }
 
 static struct shingle_record some_records[512];

@@ -1049,7 +1049,11 @@ static int clean(struct exercise *x, enum shingle_why why, bool may_cut)
 	r = carry_out(x, &step);
 	if (!r && may_cut && !rnd(x, 16 * x->calm))
 		return 1;
-	make_durable(x);
+	/* What the next step does not build on may be durable long after it. */
+	if (step.sync == SHINGLE_SYNC_FLUSH)
+		drive_flush(x);
+	if (step.sync == SHINGLE_SYNC_COMMIT || !rnd(x, 8))
+		make_durable(x);
 	return r;
 }
 
