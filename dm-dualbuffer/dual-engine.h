@@ -29,7 +29,7 @@ enum {
 	DUAL_REC_KEEP,		/* n blocks: a = lblk, b = slot: moved there */
 	DUAL_REC_ROUND,		/* c = round, a = first column of FB_1, b = its columns */
 	DUAL_REC_M,		/* c = round, n = how often before, a = track, b = columns */
-	DUAL_REC_STAGED,	/* a = band, b = row, c = block: what is new is newer from there on */
+	DUAL_REC_STAGED,	/* a = band, b = row, c = block: newer is what is new from there */
 	DUAL_REC_CLEANED,	/* likewise; the copy is home */
 	DUAL_REC_DISCARD,	/* a = first band, b = how many: unwritten again */
 	DUAL_REC_DROP,		/* n blocks: a = lblk, read as zeroes again */

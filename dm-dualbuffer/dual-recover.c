@@ -49,7 +49,8 @@ int dual_layout_shape(const struct shingle_layout *l, struct dual_shape *shape, 
 	*why = "the cache of dualbuffer is in no band";
 	if (!g || dev >= SHINGLE_NR_MEDIA)
 		return -EINVAL;
-	shape->track_blocks = g->track_blocks ?: nominal_track(le32_to_cpu(p->track_blocks), blocks);
+	shape->track_blocks = g->track_blocks ?:
+			      nominal_track(le32_to_cpu(p->track_blocks), blocks);
 	shape->tracks = blocks / shape->track_blocks;
 	shape->static_percent = le32_to_cpu(p->m_percent);
 	shape->sample_percent = le32_to_cpu(p->sample_percent);
