@@ -295,11 +295,23 @@ class Storm:
         def reload(rng):
             device.reload(device.table(), noflush=rng.random() < .5)
 
+        def other(rng):
+            """Of what only a table sets, all but whether there is a write cache."""
+            words = dict(self.geo.options)
+            for key, value in self.ctx.target.keys:
+                if key in self.ctx.target.by_table and key != "wcache_blocks" and \
+                        rng.random() < .5:
+                    words[key] = value
+            geo = self.geo.but(options=tuple(words.items()))
+            device.reload(self.ctx.target.table(self.made.paths, geo),
+                          noflush=rng.random() < .5)
+
         def drop(_):
             device.load(device.table())
             device.clear()
 
-        self.repeat("tables", {"suspend": suspend, "reload": reload, "drop": drop})
+        self.repeat("tables", {"suspend": suspend, "reload": reload, "other keys": other,
+                               "drop": drop})
 
     def messages(self):
         texts = ["verify", "checkpoint", "commit", "clean", "stats_clear"]
