@@ -211,7 +211,7 @@ static bool discard_part(struct dualbuffer *s, u32 band, u64 lblk, u64 n, u64 *d
 	u32 rest = (band + 1) * s->band_blocks - (u32)lblk;
 
 	if (dual_is_staged(s, band) || test_bit(band, s->home)) {
-		*done = min(n, (u64)rest);
+		*done = min_t(u64, n, rest);
 		return false;
 	}
 	*done = min3(n, (u64)rest, (u64)SHINGLE_WALK);
