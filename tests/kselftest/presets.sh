@@ -71,6 +71,8 @@ fi
 [ "$PRESET" != ma-dualbuffer ] || HABIT=dualbuffer
 ok "write it all at random, and find it all" load
 ok "it had to clean" eval 'stat_of $CLEANED; [ "$(stat_of $CLEANED)" -gt 0 ]'
+[ "$PRESET" != ma-dualbuffer ] || ok "each round that has ended has a line" eval \
+	'[ "$(dmsetup message $X 0 rounds | grep -c "^round ")" -gt 1 ]'
 [ -n "$TRACK" ] || ok "it cleans in a pause, or does not, as the drive did" habit
 ok "no write has harmed another" eval '[ "$(stat_of r0_violations)" = 0 ]'
 ok "its map is sound" dmsetup message $X 0 verify
