@@ -33,37 +33,43 @@ static bool must_hurry(const struct shingle_device *d, u32 since)
 
 /*
  * Part by part while I/O goes on; a reset would put another engine in its place.
- * Returns -EAGAIN if it did not come to the end, -EINTR if it was killed.
+ * Returns -EAGAIN if it did not come to the end, -EINTR if it was killed, -EIO if a part of
+ * the map could not be read.
  */
 static int verify_parts(struct shingle_device *d, u32 *bad)
 {
 	u32 since = READ_ONCE(d->leavings);
 	u64 cursor = 0, events;
-	bool lacks;
+	bool lacks, waits, unread;
+	u32 before = 0;
 
 	if (mutex_lock_killable(&d->reset_lock))
 		return -EINTR;
+	if (d->engine->pages)
+		before = d->engine->pages->unread;
 	while (cursor != SHINGLE_NOWHERE && !must_hurry(d, since)) {
 		spin_lock_irq(&d->map_lock);
 		shingle_pages_begin(d->engine, SHINGLE_ASKER_LOOK);
 		*bad += d->ops->observe.verify(d->engine, &cursor, report_verify, d);
 		/* What cannot be read is known to be lost the next time. */
-		lacks = shingle_pages_lack(d->engine) && shingle_await_page(d) == SHINGLE_ABSENT;
+		lacks = shingle_pages_lack(d->engine);
+		waits = lacks && shingle_await_page(d) == SHINGLE_ABSENT;
 		shingle_pages_end(d->engine, lacks);
 		events = d->pager.events;
 		spin_unlock_irq(&d->map_lock);
-		if (lacks)
+		if (waits)
 			wait_event(d->wait, READ_ONCE(d->pager.events) != events ||
 				   must_hurry(d, since));
 		cond_resched();
 	}
 	spin_lock_irq(&d->map_lock);
+	unread = d->engine->pages && d->engine->pages->unread != before;
 	if (d->engine->pages)
 		shingle_pages_drop(d->engine->pages, SHINGLE_ASKER_LOOK);
 	spin_unlock_irq(&d->map_lock);
 	mutex_unlock(&d->reset_lock);
 	if (cursor == SHINGLE_NOWHERE)
-		return 0;
+		return unread ? -EIO : 0;
 	return fatal_signal_pending(current) ? -EINTR : -EAGAIN;
 }
 
@@ -80,6 +86,9 @@ static int verify(struct shingle_device *d)
 
 	if (!bad && err == -EAGAIN)
 		say_interrupted(d, "verify");
+	if (!bad && err == -EIO)
+		DMERR("%s: verify: all that could be read is right, but pages of the map could not",
+		      dm_table_device_name(d->ti->table));
 	if (!bad)
 		return err;
 	/* Nothing that it says can be believed any more. */

@@ -245,6 +245,12 @@ const void *shingle_page(struct shingle_engine *e, u32 nr)
 }
 EXPORT_SYMBOL_GPL(shingle_page);
 
+/* Damage stays; anything else may be over. */
+static bool is_for_good(int err)
+{
+	return err == -EUCLEAN || err == -ENODATA;
+}
+
 /* May one page more be spoken for?  What a step holds nobody else has to wait for. */
 static bool may_speak_for(const struct shingle_pages *p)
 {
@@ -372,18 +378,25 @@ EXPORT_SYMBOL_GPL(shingle_page_put);
  * @e: the engine
  * @nr: which
  *
- * What is done of oneself goes around it: a step that needs it would never begin.
+ * What is done of oneself goes around it: a step that needs it would never begin.  Of a
+ * device that only fails right now that is known to whoever looks at all of the map, and
+ * would ask for ever.
  *
  * Context: inside an engine operation.
  */
 bool shingle_page_lost(const struct shingle_engine *e, u32 nr)
 {
-	const struct shingle_pages *p = e->pages;
+	struct shingle_pages *p = e->pages;
 	u32 i = find(p, nr);
 
-	if (i != SHINGLE_NO_PAGE)
-		return p->frame[i].state == SHINGLE_FRAME_FAILED;
-	return shingle_place_of(p->places, nr) == SHINGLE_PAGE_LOST;
+	if (i == SHINGLE_NO_PAGE)
+		return shingle_place_of(p->places, nr) == SHINGLE_PAGE_LOST;
+	if (p->frame[i].state != SHINGLE_FRAME_FAILED)
+		return false;
+	if (is_for_good(p->frame[i].err))
+		return true;
+	p->unread += p->asker == SHINGLE_ASKER_LOOK;
+	return p->asker == SHINGLE_ASKER_LOOK;
 }
 EXPORT_SYMBOL_GPL(shingle_page_lost);
 
@@ -679,12 +692,6 @@ void shingle_pages_shrink(struct shingle_pages *p)
 /* ------------------------------------------------------------------------
  * What is absent
  */
-
-/* Damage stays; anything else may be over. */
-static bool is_for_good(int err)
-{
-	return err == -EUCLEAN || err == -ENODATA;
-}
 
 /* Who lacked the page has heard that it could not be read: the next one reads it again. */
 static void forget_failure(struct shingle_pages *p, u32 i)

@@ -138,6 +138,7 @@ struct shingle_frame {
  * @crowded: it wanted to change one more than may be
  * @ahead: pages from here on it will look at next
  * @nr_ahead: so many
+ * @unread: times that who looks at all of the map went around one that cannot be read now
  * @coming: frames whose page is to be read, or being read
  * @kept: frames that are kept for each asker
  * @nr_kept: how many
@@ -181,6 +182,7 @@ struct shingle_pages {
 	bool crowded;
 	u32 ahead;
 	u32 nr_ahead;
+	u32 unread;
 	u32 coming;
 	u32 *kept[SHINGLE_NR_ASKERS];
 	u32 nr_kept[SHINGLE_NR_ASKERS];

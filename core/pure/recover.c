@@ -396,7 +396,9 @@ u32 shingle_fetch_verify(const struct shingle_reader *r, const struct shingle_la
 		shingle_pages_begin(e, SHINGLE_ASKER_LOOK);
 		bad += e->ops->observe.verify(e, &cursor, report, ctx);
 		/* What cannot be had is known to be so, and the engine goes around it. */
-		lacks = shingle_pages_lack(e) && !shingle_fetch(r, l, e);
+		lacks = shingle_pages_lack(e);
+		if (lacks)
+			shingle_fetch(r, l, e);
 		shingle_pages_end(e, lacks);
 	}
 	return bad;

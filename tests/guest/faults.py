@@ -622,11 +622,13 @@ def page_reads(ctx, geo):
         failed = game.compare("broken", errors=True)
         expect(failed, "no page was read")
         game.write(0, must=False)
+        game.message("verify", must=False)
         expect(game.state() == "rw", f"the state is {game.state()}")
         expect("needs_check" not in game.stack.device.status(noflush=True),
                "the status says needs_check")
         expect(stats(game.stack.device)["map_page_waits"], "nobody waited for a page")
         game.heal()
+        game.message("verify", must=True)
         game.compare("healed")
         game.alive()
         game.again()

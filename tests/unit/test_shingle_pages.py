@@ -169,7 +169,7 @@ def test_superblock_that_no_engine_believes(image, at, what):
 def test_first_transaction_that_is_damaged_is_given_up_once(image, at, value):
     """Where the journal begins anew lies what was damaged: its records, its number, which
     may be that of the one to come, or what it follows."""
-    image.transaction((0x100, 3, 1, 1))
+    image.transaction((0x100, 0, 1, 3, 1))
     raw = bytearray(image.block(image.sb["journal"][0]))
     raw[at] ^= value
     image.write(image.sb["journal"][0], raw)

@@ -90,7 +90,7 @@ def test_only_its_own_results_are_taken_up(show, tmp_path):
         assert (TOP / name).exists(), name
 
 
-LAYER = {"host_write_blocks": 1000, "clean_write_blocks": 500, "journal_blocks": 3,
+LAYER = {"host_write_blocks": 1000, "map_bytes": 4096, "clean_write_blocks": 500, "journal_blocks": 3,
          "checkpoint_blocks": 2, "superblock_blocks": 1, "r0_violations": 0}
 
 
@@ -100,11 +100,12 @@ def result(target, **layer):
             "tiler_merged_blocks": 50} if target == "tiler" else {"merged_blocks": 70}
     return {"words": {"layer": {"target": target}},
             "layer": {**LAYER, **more, **layer}, "seconds": 4.0,
-            "all": {"requests": 200, "mean_ms": 20.0, "worst_ms": 1500.0},
+            "all": {"requests": 200, "mean_ms": 20.0, "worst_ms": 1500.0, "p99_ms": 40.0},
             "reads": {"mean_ms": 10.0}, "writes": {"mean_ms": 22.0},
             "cleanings": {"number": 4, "seconds": 2.0, "longest": .9, "largest": 200,
                           "requests": 5, "seeks": 300},
             "medium": {"rotation_us": 2_000_000, "seeks": 400, "seek_tracks": 9000,
+                       "media_blocks_written": 1500,
                        "destroyed_reads": 0, "late": 0}}
 
 

@@ -667,6 +667,7 @@ static void fails(void)
 		    shingle_pages_here(p, shingle_pages_wanted(p), for_good[i]))
 			die("a page that nobody lacks is missed");
 	}
+	/* Only who looks at all of the map goes around what may come back. */
 	if (shingle_page_lost(&e, 1) || p->frame[0].state == SHINGLE_FRAME_FAILED)
 		die("a page that nobody lacks is lost");
 	visit(&e, 1);
@@ -692,6 +693,8 @@ static void fails(void)
 			die("a page is read again while it is gone around");
 		shingle_pages_end(&e, true);
 	}
+	if (shingle_page_lost(&e, 3))
+		die("a device that fails takes a page for good");
 	shingle_pages_drop(p, SHINGLE_ASKER_LOOK);
 	visit(&e, 3);
 	/* For good. */
