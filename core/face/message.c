@@ -87,7 +87,7 @@ static int verify(struct shingle_device *d)
 	if (!bad && err == -EAGAIN)
 		say_interrupted(d, "verify");
 	if (!bad && err == -EIO)
-		DMERR("%s: verify: all that could be read is right, but pages of the map could not",
+		DMERR("%s: pages of the map cannot be read now; all that could be is right",
 		      dm_table_device_name(d->ti->table));
 	if (!bad)
 		return err;
