@@ -1841,7 +1841,7 @@ def cases(target, options):
              lambda c, g: cleaning_write(c, g, "staging")),
             ("activation, the staged copy behind a failing link", restoring_link),
         ]
-        if not target.gathers:
+        if not target.gathers and not target.awaits_home:
             out.append(("cleaning, reading a staged copy that is out of date",
                         newer_than_staged))
     if target.persistent:
