@@ -146,7 +146,7 @@ static void measure(struct dual_cache *c)
 	u32 fb2 = dual_part_blocks(c->shape, &c->round, DUAL_FB2);
 
 	c->room = dual_part_blocks(c->shape, &c->round, DUAL_NEW);
-	c->reserve = min(c->room, fb2) / 8;
+	c->reserve = c->room > 1 ? DIV_ROUND_UP(min(c->room, fb2), 8) : 0;
 	c->limit = c->room - c->reserve;
 }
 

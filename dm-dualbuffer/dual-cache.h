@@ -160,7 +160,7 @@ struct dual_bands {
  * @fill: what is new next
  * @filled: blocks in front of that
  * @room: blocks that are new
- * @reserve: of these, for the time of a clean
+ * @reserve: of these, for the time of a clean that keeps something
  * @limit: nothing is placed beyond so many, for now
  * @written: committed in this round
  * @fb_fill: what is written next of FB_2

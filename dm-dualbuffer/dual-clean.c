@@ -20,7 +20,8 @@ void dual_begin_clean(struct dual_cache *c)
 	u32 fb2 = dual_part_blocks(c->shape, &c->round, DUAL_FB2), room, late;
 
 	room = fb2 - dual_before(c->shape, &c->round, DUAL_FB2, &c->fb_fill);
-	late = min3(c->reserve, c->room - c->filled, room);
+	/* What keeps nothing has all of FB_2 for what comes meanwhile. */
+	late = min3(c->empty ? room : c->reserve, c->room - c->filled, room);
 	c->limit = c->filled + late;
 	c->mark = c->fill;
 	c->from = 0;

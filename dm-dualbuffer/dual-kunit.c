@@ -564,6 +564,33 @@ static void dual_writes_while_cleaning(struct kunit *test)
 	dual_cache_exit(c);
 }
 
+/* The smallest caches let something in, too; and who asked for a clean waits for little. */
+static void dual_reserve_of_few(struct kunit *test)
+{
+	const struct dual_shape s = {
+		.tracks = 2, .track_blocks = 6, .static_percent = 50, .min_new_percent = 20,
+	};
+	struct dual_cache *c = new_cache(test, &s);
+	struct dual_step step;
+	u32 i;
+
+	for (i = 0; write_one(c, i) >= 0; i++)
+		;
+	KUNIT_EXPECT_EQ(test, i, c->limit);
+	KUNIT_ASSERT_EQ(test, dual_clean_next(c, false, &step), 1);
+	KUNIT_EXPECT_GE(test, write_one(c, 0), 0);
+	dual_cache_exit(c);
+
+	c = new_cache(test, &s);
+	KUNIT_EXPECT_GE(test, write_one(c, 0), 0);
+	c->empty = true;
+	KUNIT_ASSERT_EQ(test, dual_clean_next(c, true, &step), 1);
+	for (i = 1; write_one(c, i) >= 0; i++)
+		;
+	KUNIT_EXPECT_EQ(test, i - 1, min(dual_part_blocks(&s, &c->round, DUAL_FB2), c->room - 1));
+	dual_cache_exit(c);
+}
+
 /* The power goes, and all was durable: what is derived is built anew. */
 static void cut_power(struct kunit *test, struct dual_cache *c)
 {
@@ -710,6 +737,7 @@ static struct kunit_case dual_cases[] = {
 	KUNIT_CASE(dual_selection),
 	KUNIT_CASE(dual_ce_d1),
 	KUNIT_CASE(dual_writes_while_cleaning),
+	KUNIT_CASE(dual_reserve_of_few),
 	KUNIT_CASE(dual_cut_while_cleaning),
 	KUNIT_CASE(dual_damage),
 	KUNIT_CASE(dual_literal_is_caught),

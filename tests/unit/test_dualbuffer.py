@@ -215,4 +215,6 @@ def test_a_hot_set_that_moves_is_followed():
     moved = next(i for i, (_, new) in enumerate(seen) if new > 10)
     assert all(old > 95 and new < 5 for old, new in seen[:moved]) and moved > 10
     assert seen[moved + 2][1] > 80 > 40 > seen[moved + 2][0]
-    assert all(new > 90 and old < 5 for old, new in seen[moved + 3:])
+    # Of two rounds without it, at most: how much of the first one it has seen is chance.
+    assert all(new > 85 and old < 5 for old, new in seen[moved + 3:])
+    assert all(new > 90 for _, new in seen[moved + 4:])
