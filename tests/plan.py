@@ -196,11 +196,7 @@ PLAN += [
     Row("torn", "dualbuffer", clock="virtual", quick=True),
     Row("fio_verify", "dualbuffer"),
     Row("filesystems", "dualbuffer"),
-    # Of the others some wait for what a clean of dualbuffer does not let happen.
-    Row("faults", "dualbuffer", cases=("reading cached blocks",
-                                       "cleaning, writing the staged copy",
-                                       "activation, the staged copy behind")),
-    Row("faults", "dualbuffer", soak=True, timeout=36000),
+    Row("faults", "dualbuffer"),
     Row("wcache", "dualbuffer", quick=True),
     Row("badtable", "dualbuffer"),
     Row("bitflip", "dualbuffer", options=(("flips", 2),)),

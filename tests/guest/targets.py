@@ -81,7 +81,6 @@ class Linear:
     unsafe = ()             # of these, what a power cut may cost data with
     shown_by = {}           # {one of these: {case: (geometry, load) for it}}
     in_place = True         # overwrites a block where it lies
-    awaits_home = False     # a write waits for a clean that rewrites bands
     gathers = False         # keeps writes until many can be written together
     cleans = True           # band by band, and counts them
     medium = "smr"          # of platter, that it is for
@@ -686,7 +685,6 @@ class Dualbuffer(StlSet):
     long, since a half of it may be what is kept."""
     name = "dualbuffer"
     angles = True
-    awaits_home = True
     modules = ("dm-shingle", "dm-dualbuffer")
     features = ("unsafe_switch", "unsafe_inplace")
     unsafe = features
