@@ -390,6 +390,7 @@ static inline bool shingle_has_reason(const struct shingle_cleaner *c)
  * @cleared: what @cpu had counted when counters were cleared; map_lock
  * @carried: what engines before a reset have counted; map_lock
  * @step_us: time that steps have taken, by their kind; map_lock
+ * @longest_us: and the longest of them; map_lock
  */
 struct shingle_device {
 	struct dm_target *ti;
@@ -439,6 +440,7 @@ struct shingle_device {
 	struct shingle_cpu cleared;
 	u64 carried[SHINGLE_MAX_COUNTERS];
 	u64 step_us[SHINGLE_STEP_KINDS];
+	u64 longest_us[SHINGLE_STEP_KINDS];
 };
 
 #define SHINGLE_META_BATCH	64

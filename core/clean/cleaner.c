@@ -175,6 +175,7 @@ static int run_step(struct shingle_device *d, const struct shingle_step *step, b
 	spin_lock_irq(&d->map_lock);
 	d->n.clean_us += took_us;
 	d->step_us[step->kind] += took_us;
+	d->longest_us[step->kind] = max(d->longest_us[step->kind], took_us);
 	wake = d->journal.awaited;
 	d->journal.awaited = false;
 	spin_unlock_irq(&d->map_lock);

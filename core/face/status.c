@@ -163,8 +163,9 @@ static unsigned int emit_pages(const struct shingle_pages *p, char *result, unsi
  */
 int shingle_emit_stats(struct shingle_device *d, char *result, unsigned int maxlen)
 {
-	u64 step_us[SHINGLE_STEP_KINDS], own[SHINGLE_MAX_COUNTERS];
+	u64 step_us[SHINGLE_STEP_KINDS], longest_us[SHINGLE_STEP_KINDS];
 	const struct shingle_counter *c = d->ops->counters;
+	u64 own[SHINGLE_MAX_COUNTERS];
 	struct shingle_gauges now;
 	struct shingle_counters n;
 	struct shingle_pages p = { 0 };
@@ -175,6 +176,7 @@ int shingle_emit_stats(struct shingle_device *d, char *result, unsigned int maxl
 	n = d->n;
 	shingle_add_counters(d, &n);
 	memcpy(step_us, d->step_us, sizeof(step_us));
+	memcpy(longest_us, d->longest_us, sizeof(longest_us));
 	for (i = 0; c[i].name; i++)
 		own[i] = shingle_counter_get(&c[i], d->engine) + d->carried[i];
 	now.cached_blocks = d->ops->observe.cached_blocks(d->engine);
@@ -198,6 +200,8 @@ int shingle_emit_stats(struct shingle_device *d, char *result, unsigned int maxl
 		sz += emit_pages(&p, result + sz, maxlen - sz);
 	for (i = 0; i < SHINGLE_STEP_KINDS && d->ops->step_kinds[i]; i++)
 		DMEMIT("step_%s_us %llu\n", d->ops->step_kinds[i], step_us[i]);
+	for (i = 0; i < SHINGLE_STEP_KINDS && d->ops->step_kinds[i]; i++)
+		DMEMIT("longest_%s_us %llu\n", d->ops->step_kinds[i], longest_us[i]);
 	for (i = 0; c[i].name; i++)
 		DMEMIT("%s %llu\n", c[i].name, own[i]);
 	return 1;
@@ -215,6 +219,7 @@ void shingle_clear_stats(struct shingle_device *d)
 	shingle_clear_counters(d);
 	memset(d->carried, 0, sizeof(d->carried));
 	memset(d->step_us, 0, sizeof(d->step_us));
+	memset(d->longest_us, 0, sizeof(d->longest_us));
 	shingle_counters_clear(d->ops->counters, d->engine);
 	if (d->engine->pages)
 		shingle_pages_clear(d->engine->pages);

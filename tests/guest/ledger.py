@@ -68,6 +68,10 @@ def agree(made, before, what):
              if name.startswith("step_") and name.endswith("_us")]
     expect(kinds and sum(kinds) == count["clean_us"], f"{what}: steps of {kinds} us, "
                                             f"together {count['clean_us']} us")
+    for name, us in count.items():
+        if name.startswith("longest_"):
+            of = count[name.replace("longest_", "step_")]
+            expect(us <= of and bool(us) == bool(of), f"{what}: {name} is {us} of {of} us")
     expect(not count["wcache_dirty_blocks"],
            f"{what}: {count['wcache_dirty_blocks']} blocks in the write cache")
     expect(count["wcache_write_blocks"] == count["wcache_destage_blocks"] +
