@@ -178,13 +178,42 @@ static void tiler_goes_on_without_spares(struct kunit *test)
 	/* As wide as the head. */
 	KUNIT_EXPECT_EQ(test, e->ops->map.discard(e, 0, 3, &done, &dropped, &emit), 0);
 	shingle_release_all(e, 1);
+	KUNIT_EXPECT_EQ(test, e->ops->clean.left(e), 0U);
 	KUNIT_EXPECT_EQ(test, e->ops->clean.next_step(e, SHINGLE_WHY_FORCED, &step), 0);
+	KUNIT_EXPECT_EQ(test, e->ops->clean.left(e), 1U);
 	KUNIT_EXPECT_EQ(test, write_block(e, 0), 0);
 	KUNIT_EXPECT_EQ(test, write_block(e, 1), SHINGLE_FULL);
 	emit.nr = 0;
 	KUNIT_EXPECT_EQ(test, e->ops->map.discard(e, 0, 1, &done, &dropped, &emit), 0);
 	shingle_release_all(e, 1);
 	KUNIT_EXPECT_EQ(test, write_block(e, 1), 0);
+	shingle_pages_destroy(e);
+	tiler_engine_ops.destroy(e);
+}
+
+/* Of full regions none is in the way of another, and those that cannot be cleaned are counted. */
+static void tiler_counts_what_is_left(struct kunit *test)
+{
+	struct shingle_layout *l = new_layout(test, &cases[0]);
+	struct shingle_engine *e;
+	struct shingle_step step;
+	const char *why;
+	u64 i;
+
+	KUNIT_ASSERT_EQ(test, tiler_engine_ops.create(&e, l, &why), 0);
+	KUNIT_ASSERT_EQ(test, shingle_pages_create(e, tiler_engine_ops.pages.nr_pages(l), 64, &why),
+			0);
+	KUNIT_ASSERT_EQ(test, tiler_engine_ops.state.ready(e, &why), 0);
+	/* The only spare slot. */
+	KUNIT_ASSERT_EQ(test, shingle_pages_give_up(e->pages, e->pages->nr_pages - 1), 0);
+	/* Of the first three all blocks but one, and one of them again. */
+	for (i = 0; i < 24; i++) {
+		KUNIT_ASSERT_EQ(test, write_block(e, i / 8 * 8 + i % 8 % 7), 0);
+		shingle_release_all(e, 1);
+	}
+	KUNIT_EXPECT_EQ(test, e->ops->clean.left(e), 0U);
+	KUNIT_EXPECT_EQ(test, e->ops->clean.next_step(e, SHINGLE_WHY_FORCED, &step), 0);
+	KUNIT_EXPECT_EQ(test, e->ops->clean.left(e), 3U);
 	shingle_pages_destroy(e);
 	tiler_engine_ops.destroy(e);
 }
@@ -290,6 +319,7 @@ static struct kunit_case tiler_cases[] = {
 	KUNIT_CASE(tiler_needs_commits),
 	KUNIT_CASE(tiler_needs_spares),
 	KUNIT_CASE(tiler_goes_on_without_spares),
+	KUNIT_CASE(tiler_counts_what_is_left),
 	KUNIT_CASE(tiler_replays_what_is_left),
 	KUNIT_CASE(tiler_is_forgiven_spares),
 	{}

@@ -563,6 +563,7 @@ const struct shingle_engine_ops tiler_engine_ops = {
 		.step_failed = tiler_step_failed,
 		.release = engine_release,
 		.pending = engine_pending,
+		.left = tiler_left,
 	},
 	.state = {
 		.pieces = tiler_pieces,

@@ -190,6 +190,7 @@ bool tiler_region_lost(struct tiler *s, u32 region);
 
 /* tiler-steps.c */
 int tiler_next_step(struct shingle_engine *e, enum shingle_why why, struct shingle_step *step);
+u32 tiler_left(struct shingle_engine *e);
 bool tiler_step_extent(struct shingle_engine *e, const struct shingle_step *step, u64 *cursor,
 		       struct shingle_extent *out);
 bool tiler_step_source(struct shingle_engine *e, const struct shingle_step *step, u32 offset,

@@ -26,19 +26,32 @@
  * All that are in memory are looked at, region_cache of them: a few words each, and of 4,096
  * at most.  Nobody asks in parts, for 0 says that there is none.
  */
+static bool wants_clean(const struct tiler_resident *res)
+{
+	return res->region != NO_REGION && res->loaded && !res->broken && !res->r.to &&
+	       tiler_state(&res->r) == TILER_LAZY && res->r.at->live < tiler_blocks(res->r.shape);
+}
+
 static u32 full_resident(const struct tiler *s)
 {
 	u32 i;
 
 	for (i = 0; i < s->nr_residents; i++) {
-		const struct tiler_resident *res = &s->resident[i];
-
-		if (res->region != NO_REGION && res->loaded && !res->broken && !res->hopeless &&
-		    !res->r.to && tiler_state(&res->r) == TILER_LAZY &&
-		    res->r.at->live < tiler_blocks(res->r.shape))
-			return res->region;
+		if (wants_clean(&s->resident[i]) && !s->resident[i].hopeless)
+			return s->resident[i].region;
 	}
 	return NO_REGION;
+}
+
+/* Operation of an engine: regions that want to be cleaned and cannot be. */
+u32 tiler_left(struct shingle_engine *e)
+{
+	const struct tiler *s = to_tiler(e);
+	u32 i, left = s->stuck;
+
+	for (i = 0; i < s->nr_residents; i++)
+		left += wants_clean(&s->resident[i]) && (s->stuck || s->resident[i].hopeless);
+	return left;
 }
 
 /* The region that is cleaned next for this reason. */
@@ -61,6 +74,11 @@ static int let_be(struct tiler *s, u32 region, bool for_good)
 	if (for_good && i != NO_RESIDENT && s->resident[i].loaded)
 		s->resident[i].hopeless = true;
 	return 0;
+}
+
+static bool is_hopeless(const struct tiler *s, u32 region)
+{
+	return s->in_memory[region] != NO_RESIDENT && s->resident[s->in_memory[region]].hopeless;
 }
 
 /* ------------------------------------------------------------------------
@@ -338,12 +356,15 @@ int tiler_next_step(struct shingle_engine *e, enum shingle_why why, struct shing
 	if (s->cleaning != NO_REGION) {
 		r = go_on(s, why, step);
 	} else {
-		region = choose(s, why);
-		if (region == NO_REGION)
-			return 0;
-		r = begin(s, region, why, step);
-		if (r == SHINGLE_ABSENT && tiler_region_lost(s, region))
-			r = let_be(s, region, true);
+		/* What cannot be cleaned is not in the way of what can. */
+		do {
+			region = choose(s, why);
+			if (region == NO_REGION)
+				return 0;
+			r = begin(s, region, why, step);
+			if (r == SHINGLE_ABSENT && tiler_region_lost(s, region))
+				r = let_be(s, region, true);
+		} while (!r && is_hopeless(s, region));
 	}
 	s->stepping = r > 0;
 	if (s->stepping && !step->records)

@@ -130,6 +130,8 @@ static int clean_all(struct shingle_device *d)
 	killed = wait_event_killable(d->wait, forced_over(d));
 	spin_lock_irq(&d->map_lock);
 	err = d->mode != SHINGLE_RW ? -EROFS : all_clean(d) ? 0 : -EAGAIN;
+	if (!err && d->ops->clean.left && d->ops->clean.left(d->engine))
+		err = -ENODATA;
 	/* Nobody waits for the rest.  The engine does not know: it is in the middle of it. */
 	if (!--d->cleaner.cleans) {
 		d->cleaner.forced_again |= d->cleaner.forced;
@@ -165,6 +167,9 @@ static int write_all(struct shingle_device *d, const char *what)
 		err = make_durable(d, !strcmp(what, "checkpoint"));
 	if (err == -EAGAIN)
 		say_interrupted(d, what);
+	else if (err == -ENODATA)
+		DMERR("%s: %s ended, but not all could be cleaned: pages of the map are lost, shingle check says which",
+		      name, what);
 	else if (err)
 		DMERR("%s: %s failed (%d): not all could be written", name, what, err);
 	return err;

@@ -323,6 +323,8 @@ struct shingle_map_ops {
  * @release: all that was freed by transactions up to @seq is unreferenced: give a part
  *	of it back, true if there is more
  * @pending: freed space waits for release()
+ * @left: of what a clean that was asked for would move, how much cannot be, now that it has
+ *	ended; in units of the engine's.  NULL: it always can.
  *
  * Their life is that of a step, of which there is one at a time: next_step() offers it,
  * step_extent() and step_source() say what it copies while I/O goes on, and step_done()
@@ -342,6 +344,7 @@ struct shingle_clean_ops {
 	bool (*tidy)(struct shingle_engine *e);
 	bool (*release)(struct shingle_engine *e, u64 seq);
 	bool (*pending)(struct shingle_engine *e);
+	u32 (*left)(struct shingle_engine *e);
 };
 
 /**
