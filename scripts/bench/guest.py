@@ -519,7 +519,7 @@ def fill_ring(path):
         sb = ondisk.read_super(dev.read(0))
         role = {g[4]: g for g in sb["groups"]}
         start, blocks = sb["journal"]
-        records = worst(sb["band"], role[ondisk.DATA][2], role[ondisk.CACHE][2])
+        records = worst(role[ondisk.DATA][6], role[ondisk.DATA][2], role[ondisk.CACHE][2])
         prev, at, out = 0, 0, []
         for at in range(blocks):
             raw = bytearray(ondisk.BLOCK)
