@@ -294,8 +294,8 @@ u32 check_map(struct image *img, struct findings *f)
 void check_pages(struct image *img, struct check *c, bool give_up)
 {
 	struct shingle_pages *p = img->engine->pages;
-	struct shingle_chunk *chunk = shingle_zalloc_array(1, sizeof(*chunk));
 	enum shingle_page_place place;
+	struct shingle_chunk chunk;
 	u32 nr, lost = 0, first = 0;
 	char text[96];
 	u64 block;
@@ -304,7 +304,7 @@ void check_pages(struct image *img, struct check *c, bool give_up)
 	c->bad_pages = 0;
 	c->unread_pages = 0;
 	c->idle_pages = 0;
-	for (nr = 0; chunk && p && nr < p->nr_pages; nr++) {
+	for (nr = 0; p && nr < p->nr_pages; nr++) {
 		place = shingle_place_of(p->places, nr);
 		if (place == SHINGLE_PAGE_LOST) {
 			if (give_up && shingle_pages_forgive(p, nr)) {
@@ -318,7 +318,7 @@ void check_pages(struct image *img, struct check *c, bool give_up)
 		}
 		if (place == SHINGLE_PAGE_NONE)
 			continue;
-		err = image_read_page(img, nr, chunk);
+		err = image_read_page(img, nr, &chunk);
 		if (!err)
 			continue;
 		if (give_up && !shingle_pages_give_up(p, nr)) {
@@ -340,7 +340,6 @@ void check_pages(struct image *img, struct check *c, bool give_up)
 		finding_add(&c->found, FINDING_NOTE, U64_MAX,
 			    "%u pages of the map are lost, given up by a repair, the first is %s: these cannot be read nor written",
 			    lost, image_page_text(img, first, text, sizeof(text)));
-	kvfree(chunk);
 }
 
 static void journal_findings(struct image *img, struct check *c, int err, const char *why)
