@@ -300,6 +300,15 @@ static bool room_for(struct shingle_device *d, bool for_checkpoint)
 	return room;
 }
 
+/* Nobody waits for what is free now, but it is of use. */
+static void release_soon(struct shingle_device *d)
+{
+	spin_lock_irq(&d->map_lock);
+	if (!d->stopping && d->ops->clean.pending(d->engine))
+		shingle_wake_cleaner(d);
+	spin_unlock_irq(&d->map_lock);
+}
+
 /**
  * shingle_commit() - make every change so far durable, data first
  * @d: the device
@@ -330,6 +339,8 @@ int shingle_commit(struct shingle_device *d, bool for_checkpoint)
 		wait_event(d->wait, room_for(d, false) || READ_ONCE(d->mode) != SHINGLE_RW);
 	}
 	err = commit_locked(d);
+	if (!err && d->engine->frees_early)
+		release_soon(d);
 	/* Long before it is needed, so that nobody has to wait for it. */
 	if (!for_checkpoint && ring_room(d) < shingle_journal_room(&d->layout) / 2)
 		queue_work(d->log.wq, &d->log.ckpt_work);

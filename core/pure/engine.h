@@ -81,6 +81,7 @@ struct shingle_marks {
  * @in_use: what was set for the size of buffers cannot be changed any more
  * @unsafe_order: feature of tests: records are written before the data that they
  *	speak of are flushed
+ * @frees_early: what release() gives back is of use though nobody waits for it
  * @knows_life: place() is told how long writes will live; core's, after create
  * @map_cache_kb: RAM for pages of its map, which its own option sets
  * @pages: of its map, if that is paged; core's, after create
@@ -104,6 +105,7 @@ struct shingle_engine {
 	u32 step_records;
 	bool in_use;
 	bool unsafe_order;
+	bool frees_early;
 	bool knows_life;
 	u32 map_cache_kb;
 	struct shingle_pages *pages;
