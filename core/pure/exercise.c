@@ -2013,23 +2013,27 @@ void shingle_exercise_layout(struct shingle_layout *l, const struct shingle_engi
 	for (i = 0; i < ARRAY_SIZE(part); i++) {
 		struct shingle_group *g = &l->groups[l->nr_groups];
 		u32 blocks = part[i].blocks ?: shape->band_blocks;
+		bool apart = shape->cache_apart && part[i].role == SHINGLE_ROLE_CACHE;
 
 		if (!part[i].bands)
 			continue;
-		g->start = at;
+		g->start = apart ? shingle_pblk(SHINGLE_DEV_CACHE, 0) : at;
 		g->stride = blocks;
-		if (shape->track_blocks)
+		if (shape->track_blocks && !apart)
 			g->stride = (u64)(DIV_ROUND_UP(blocks, shape->track_blocks) +
 					  shape->head_tracks - 1) * shape->track_blocks;
 		g->nr_bands = part[i].bands;
-		g->track_blocks = shape->track_blocks;
+		g->track_blocks = apart ? 0 : shape->track_blocks;
 		if (shape->interlaced && part[i].role == SHINGLE_ROLE_DATA)
 			g->track_blocks = shape->band_blocks;
 		g->role = part[i].role;
 		l->nr_bands[part[i].role] = part[i].bands;
 		l->band_blocks[part[i].role] = blocks;
 		l->nr_groups++;
-		at += part[i].bands * g->stride;
+		if (apart)
+			l->dev_blocks[SHINGLE_DEV_CACHE] = part[i].bands * g->stride;
+		else
+			at += part[i].bands * g->stride;
 	}
 	l->dev_blocks[SHINGLE_DEV_DATA] = at;
 	if (shape->columns)

@@ -88,6 +88,7 @@ struct shingle_exercise_result {
  * @staging_band_blocks: blocks per staging band, 0: as many as in others
  * @density: the surface has so many per mille of its zone's blocks on a track, 0: all;
  *	500 or 250
+ * @cache_apart: the cache is on a device of its own, which is not shingled
  */
 struct shingle_exercise_shape {
 	u32 band_blocks;
@@ -102,6 +103,7 @@ struct shingle_exercise_shape {
 	u32 cache_band_blocks;
 	u32 staging_band_blocks;
 	u32 density;
+	bool cache_apart;
 };
 
 void shingle_exercise_layout(struct shingle_layout *l, const struct shingle_engine_ops *ops,

@@ -176,6 +176,18 @@ static inline unsigned long find_next_bit(const unsigned long *p, unsigned long 
 	return from < size ? from : size;
 }
 
+static inline void bitmap_set(unsigned long *p, unsigned int from, unsigned int n)
+{
+	for (; n; n--, from++)
+		__set_bit(from, p);
+}
+
+static inline void bitmap_clear(unsigned long *p, unsigned int from, unsigned int n)
+{
+	for (; n; n--, from++)
+		__clear_bit(from, p);
+}
+
 static inline unsigned long find_next_zero_bit(const unsigned long *p, unsigned long size,
 					       unsigned long from)
 {
