@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Targets that run out of room for good: full-stl-set, full-stl-full, full-imr, full-tiler,
- * full-dualbuffer.  As those whose names they bear, but blocks from from_block on, up to
+ * full-dualbuffer, full-rmwf.  As those whose names they bear, but blocks from from_block on, up to
  * until_block, have no place, whatever is cleaned.  For tests/guest/faults.py.
  */
 #include <linux/module.h>
 
 #include "../dm-dualbuffer/dual-engine.h"
+#include "../dm-dualbuffer/rmwf-engine.h"
 #include "../dm-imr/imr-engine.h"
 #include "../dm-stl/full-engine.h"
 #include "../dm-stl/set-engine.h"
@@ -45,7 +46,7 @@ static int full_discard(struct shingle_engine *e, u64 lblk, u64 n, u64 *done, bo
 	return n ? e->ops->map.discard(e, lblk, n, done, dropped, emit) : SHINGLE_FULL;
 }
 
-static struct shingle_engine_ops set_ops, full_ops, imr_ops, tiler_ops, dual_ops;
+static struct shingle_engine_ops set_ops, full_ops, imr_ops, tiler_ops, dual_ops, rmwf_ops;
 
 static int set_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 {
@@ -72,6 +73,11 @@ static int dual_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 	return shingle_ctr(ti, argc, argv, &dual_ops);
 }
 
+static int rmwf_ctr(struct dm_target *ti, unsigned int argc, char **argv)
+{
+	return shingle_ctr(ti, argc, argv, &rmwf_ops);
+}
+
 static struct target_type targets[] = {
 	{ .name = "full-stl-set", .version = { 1, 0, 0 }, .module = THIS_MODULE,
 	  .ctr = set_ctr, SHINGLE_TARGET_OPS },
@@ -83,6 +89,8 @@ static struct target_type targets[] = {
 	  .ctr = tiler_ctr, SHINGLE_TARGET_OPS },
 	{ .name = "full-dualbuffer", .version = { 1, 0, 0 }, .module = THIS_MODULE,
 	  .ctr = dual_ctr, SHINGLE_TARGET_OPS },
+	{ .name = "full-rmwf", .version = { 1, 0, 0 }, .module = THIS_MODULE,
+	  .ctr = rmwf_ctr, SHINGLE_TARGET_OPS },
 };
 
 static void make_full(struct shingle_engine_ops *ops, const struct shingle_engine_ops *like)
@@ -101,6 +109,7 @@ static int __init full_init(void)
 	make_full(&imr_ops, &imr_engine_ops);
 	make_full(&tiler_ops, &tiler_engine_ops);
 	make_full(&dual_ops, &dualbuffer_engine_ops);
+	make_full(&rmwf_ops, &rmwf_engine_ops);
 	for (i = 0; !err && i < ARRAY_SIZE(targets); i++)
 		err = dm_register_target(&targets[i]);
 	if (!err)

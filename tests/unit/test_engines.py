@@ -30,7 +30,7 @@ def test_engines_survive_power_cuts():
     engines = done.stdout.splitlines()
     assert [line.split(":")[0] for line in engines] == ["stl-set", "stl-full", "imr",
                                                         "comb", "tiler", "paged",
-                                                        "dualbuffer"]
+                                                        "dualbuffer", "rmwf"]
     # A load that never cut the power or never cleaned would prove nothing.
     for line in engines:
         cuts = int(re.search(r"(\d+) power cuts", line)[1])
@@ -117,6 +117,13 @@ def test_tiler_needs_each_protection(feature):
     pytest.fail(f"nothing is lost: {seen}")
 
 
+@pytest.mark.parametrize("feature", ["unsafe_pointer", "unsafe_inplace"])
+def test_rmwf_needs_each_protection(feature):
+    """Counter-example CE-F2, and hole F4 of the thesis."""
+    done = exercise(SEED, 100, 6000, "rmwf", feature)
+    assert done.returncode == 1 and "holds write" in done.stdout, done.stdout
+
+
 @pytest.mark.parametrize("feature", ["unsafe_switch", "unsafe_inplace"])
 def test_dualbuffer_needs_each_protection(feature):
     """The thesis's own, and its counter-example CE-D1."""
@@ -141,6 +148,13 @@ def test_no_operation_walks_over_a_device():
         for op in ("resolve", "discard", "next_step", "step_done", "release", "encode",
                    "verify", "stats"):
             assert (engine, op) in seen, done.stdout
+
+
+def test_rmwf_vectors():
+    done = run(TOP / "build/userspace/rmwf-test")
+    assert done.returncode == 0, done.stdout
+    for vector in ("vf1", "vf2_vf3_pointer", "vf2_vf3_window", "vf4", "ce_f2", "ce_f5"):
+        assert re.search(rf"^ok \d+ rmwf_{vector}", done.stdout, re.M), done.stdout
 
 
 def test_imr_vectors():

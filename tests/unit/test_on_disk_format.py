@@ -56,6 +56,7 @@ RECORDS = {
     "imr": ("dm-imr/imr-engine.h", "IMR_"),
     "tiler": ("dm-tiler/tiler-engine.h", "TILER_REC_"),
     "dualbuffer": ("dm-dualbuffer/dual-engine.h", "DUAL_REC_"),
+    "rmwf": ("dm-dualbuffer/rmwf-engine.h", "RMWF_REC_"),
 }
 
 

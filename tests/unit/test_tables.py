@@ -10,7 +10,7 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 ENGINES = {"stl-set": "dm-stl/set-engine", "stl-full": "dm-stl/full-engine",
            "imr": "dm-imr/imr-engine", "tiler": "dm-tiler/tiler-engine",
-           "dualbuffer": "dm-dualbuffer/dual-engine"}
+           "dualbuffer": "dm-dualbuffer/dual-engine", "rmwf": "dm-dualbuffer/rmwf-engine"}
 RULE = re.compile(r"^=+(  *=+)+$")
 
 PROGRAM = r"""
@@ -265,7 +265,7 @@ def counted(engine):
 
 @pytest.mark.parametrize("engine, more", [
     ("stl-set", ("core", ["mode"])), ("stl-full", None), ("imr", None), ("tiler", None),
-    ("dualbuffer", None)])
+    ("dualbuffer", None), ("rmwf", None)])
 def test_counters(engine, more, told):
     """Each is described, once, and nothing else."""
     own = counters(told, engine)
@@ -278,7 +278,7 @@ def test_counters(engine, more, told):
     assert sorted(counted(engine)) == sorted(own)
 
 
-@pytest.mark.parametrize("engine", ["imr", "tiler", "dualbuffer"])
+@pytest.mark.parametrize("engine", ["imr", "tiler", "dualbuffer", "rmwf"])
 def test_records(engine, told):
     """What the tool says of a record has every field that the format gives it."""
     own = {row[2]: (row[3], row[4].split()) for row in told if row[:2] == ["record", engine]}

@@ -12,6 +12,7 @@
 
 #include "comb-engine.h"
 #include "dual-engine.h"
+#include "rmwf-engine.h"
 #include "exercise.h"
 #include "full-engine.h"
 #include "imr-engine.h"
@@ -148,6 +149,35 @@ static void draw_dual(u32 *rng, struct shingle_exercise_shape *shape, struct shi
 	shingle_exercise_layout(l, &dualbuffer_engine_ops, shape, &p, sizeof(p));
 }
 
+/* Flash that is not shingled, in front of bands of several tracks. */
+static void draw_rmwf(u32 *rng, struct shingle_exercise_shape *shape, struct shingle_layout *l)
+{
+	u32 track = draw(rng, 4, 12), pages = draw(rng, 0, 3) ? draw(rng, 1, 12) : 0;
+	struct rmwf_params p = {
+		.page_blocks = cpu_to_le32(pages),
+		.group_columns = cpu_to_le32(draw(rng, 0, 1) ? draw(rng, 1, 4) : 0),
+	};
+
+	if (shape->track_blocks) {
+		shape->track_blocks = track;
+		shape->columns = draw(rng, 0, 3);
+	}
+	shape->band_blocks = track * draw(rng, 1, 6);
+	/* Or one that ends within a track. */
+	if (!draw(rng, 0, 3))
+		shape->band_blocks += draw(rng, 0, track - 1);
+	shape->staging_bands = 1;
+	shape->cache_bands = 1;
+	shape->cache_apart = true;
+	shape->cache_band_blocks = max(pages, 1U) * draw(rng, 2, 12) + draw(rng, 0, 5);
+	if (!draw(rng, 0, 3))
+		shape->staging_band_blocks = shape->band_blocks + draw(rng, 0, 9);
+	shape->data_bands = draw(rng, 1, 8);
+	if (shape->columns && !draw(rng, 0, 3))
+		shape->density = 500;
+	shingle_exercise_layout(l, &rmwf_engine_ops, shape, &p, sizeof(p));
+}
+
 static const char *const greedy_keys[] = { "order", "greedy", NULL };
 static const char *const tight_keys[] = { "threshold", "1", NULL };
 static const char *const always_keys[] = { "read_home", "always", NULL };
@@ -173,6 +203,11 @@ static const char *const once_keys[] = { "ratchet", "off", NULL };
 static const char *const literal_keys[] = { "ageing", "off", "fit", "sat", NULL };
 static const char *const power_keys[] = { "fit", "power", NULL };
 static const char *const *const dual_keys[] = { NULL, once_keys, literal_keys, power_keys };
+
+static const char *const pointer_keys[] = { "rule", "pointer", NULL };
+static const char *const pool_keys[] = { "alloc", "pool", "hot_threshold", "0", NULL };
+static const char *const empty_keys[] = { "gc_free_percent", "100", NULL };
+static const char *const *const rmwf_keys[] = { NULL, pointer_keys, pool_keys, empty_keys };
 
 static const char *const naive_keys[] = { "rmw", "naive", "partial", "level", NULL };
 static const char *const seq_keys[] = {
@@ -209,6 +244,10 @@ static const char *const dual_turns[] = {
 	"fit", "hyper", "fit", "linear", "fit", "power", "fit", "sat", "ratchet", "on",
 	"ratchet", "off", "ageing", "on", "ageing", "off", NULL,
 };
+static const char *const rmwf_turns[] = {
+	"rule", "window", "rule", "pointer", "alloc", "static", "alloc", "pool", "hot_threshold", "0",
+	"hot_threshold", "3", "gc_free_percent", "1", "gc_free_percent", "80", NULL,
+};
 static const char *const imr_turns[] = {
 	"policy", "seq", "policy", "3phase", "policy", "zigzag", "policy", "compaction",
 	"start", "first", "start", "next", "rmw", "naive", "rmw", "merged",
@@ -232,6 +271,7 @@ static const struct engine {
 	{ &tiler_engine_ops, draw_tiler, tiler_keys, ARRAY_SIZE(tiler_keys), NULL },
 	{ &paged_engine_ops, draw_paged, no_keys, ARRAY_SIZE(no_keys), NULL },
 	{ &dualbuffer_engine_ops, draw_dual, dual_keys, ARRAY_SIZE(dual_keys), dual_turns },
+	{ &rmwf_engine_ops, draw_rmwf, rmwf_keys, ARRAY_SIZE(rmwf_keys), rmwf_turns },
 };
 
 /* An engine that never has room for some blocks, whatever is cleaned. */

@@ -79,7 +79,7 @@ struct format_args {
 	"  --band SIZE           data in a band (default 30M, rounded to whole tracks);\n" \
 	"                        of imr a band is a track; of tiler, with --rows, so many tracks\n" \
 	"  --cache-band SIZE     length of a band of the cache (default: as --band; of\n" \
-	"                        dualbuffer it is the whole cache)\n" \
+	"                        dualbuffer and rmwf it is the whole cache)\n" \
 	"  --cache DEV           put the persistent cache and staging on another device\n" \
 	"  --cache-size N        size of the cache: N% of all bands (default 5%),\n" \
 	"                        a SIZE, or N bands written as Nb\n" \

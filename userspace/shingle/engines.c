@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* What the tool knows of each translation layer: one row each. */
 #include "dual-engine.h"
+#include "rmwf-engine.h"
 #include "engines.h"
 #include "full-engine.h"
 #include "imr-engine.h"
@@ -58,6 +59,7 @@ static const struct engine_row engines[] = {
 	{ &imr_engine_ops, false, false, 0, true, NULL, NULL },
 	{ &tiler_engine_ops, false, false, 0, false, NULL, tiler_band },
 	{ &dualbuffer_engine_ops, true, true, 1, false, NULL, NULL },
+	{ &rmwf_engine_ops, true, true, 1, false, NULL, NULL },
 #ifdef SHINGLE_TOYS
 	{ &paged_engine_ops, false, false, 0, false, NULL, NULL },
 #endif

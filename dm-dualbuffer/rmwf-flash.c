@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Flash, Algorithms 9 and 10 (seed lines 1290-1344): see rmwf-flash.h. */
+#include "rmwf-flash.h"
+
+static u32 longest_track(const struct rmwf_flash *f)
+{
+	u32 band, most = 1;
+
+	/* Bands are in order of their place, and so tracks get no longer. */
+	for (band = 0; band < f->nr_bands; band += max(f->nr_bands - 1, 1U))
+		most = max(most, rmwf_track_blocks(f->space, band));
+	return most;
+}
+
+static u32 groups_of_band(const struct rmwf_flash *f)
+{
+	return DIV_ROUND_UP(longest_track(f), f->group_columns);
+}
+
+/**
+ * rmwf_flash_init() - nothing is cached
+ * @f: the flash
+ * @s: what it is a cache of
+ * @slots: pages
+ * @page_blocks: of a flash block; 0: RMWF_DEFAULT_PAGES, or all
+ * @group_columns: of a group; 0: as many as there are flash blocks for
+ * @why: on error, a sentence
+ *
+ * Context: may sleep.  Returns 0, -EINVAL or -ENOMEM, after which rmwf_flash_exit() is due all
+ * the same.
+ */
+int rmwf_flash_init(struct rmwf_flash *f, struct rmwf_space *s, u32 slots, u32 page_blocks,
+		    u32 group_columns, const char **why)
+{
+	u32 track;
+
+	memset(f, 0, sizeof(*f));
+	f->space = s;
+	f->nr_bands = s->blocks / s->band_blocks;
+	f->page_blocks = page_blocks ?: min(slots, RMWF_DEFAULT_PAGES);
+	*why = "a flash block of rmwf has 1 to 1024 pages, and no more than the flash";
+	if (!f->page_blocks || f->page_blocks > RMWF_PAGES || f->page_blocks > slots)
+		return -EINVAL;
+	f->nr_blocks = slots / f->page_blocks;
+	track = longest_track(f);
+	*why = "a group of rmwf has no more columns than a track";
+	if (group_columns > track)
+		return -EINVAL;
+	f->group_columns = group_columns ?:
+		clamp_t(u64, DIV_ROUND_UP_ULL((u64)f->nr_bands * track, f->nr_blocks), 1, track);
+	*why = "out of memory";
+	if (shingle_slotmap_init(&f->map, f->nr_blocks * f->page_blocks))
+		return -ENOMEM;
+	f->count = shingle_zalloc_array(f->map.nr_slots, sizeof(*f->count));
+	f->link = shingle_zalloc_array(f->map.nr_slots, sizeof(*f->link));
+	f->free = shingle_zalloc_array(f->nr_blocks, sizeof(*f->free));
+	f->waiting = shingle_zalloc_array(f->nr_blocks, sizeof(*f->waiting));
+	f->at = shingle_zalloc_array(f->nr_blocks, sizeof(*f->at));
+	f->cached = shingle_zalloc_array(f->nr_bands, sizeof(*f->cached));
+	if (!f->count || !f->link || !f->free || !f->waiting || !f->at ||
+!f->cached)
+		return -ENOMEM;
+	rmwf_flash_ready(f);
+	return 0;
+}
+
+/**
+ * rmwf_flash_exit() - free its memory
+ * @f: the flash
+ *
+ * Context: may sleep.
+ */
+void rmwf_flash_exit(struct rmwf_flash *f)
+{
+	shingle_slotmap_exit(&f->map);
+	kvfree(f->count);
+	kvfree(f->link);
+	kvfree(f->free);
+	kvfree(f->waiting);
+	kvfree(f->at);
+	kvfree(f->cached);
+}
+
+/* ------------------------------------------------------------------------
+ * Where a block is written
+ */
+
+/**
+ * rmwf_block_of() - the flash block of a group of columns (the block-level map)
+ * @f: the flash
+ * @lblk: block of one of them
+ * @n: lowered to how many from @lblk on are of the group
+ *
+ * Context: any.
+ */
+u32 rmwf_block_of(const struct rmwf_flash *f, u32 lblk, u32 *n)
+{
+	struct rmwf_place p = rmwf_locate(f->space, lblk);
+	u64 group = (u64)p.band * groups_of_band(f) + p.column / f->group_columns;
+	u32 block;
+
+	*n = min(*n, f->group_columns - p.column % f->group_columns);
+	div_u64_rem(group, f->nr_blocks, &block);
+	return block;
+}
+
+/* Free pages that follow each other in a flash block. */
+static u32 take(struct rmwf_flash *f, u32 block, u32 n, u32 *slot)
+{
+	u32 first = block * f->page_blocks, i, got = 0;
+
+	for (i = 0; i < f->page_blocks; i++, f->at[block]++) {
+		if (f->at[block] >= f->page_blocks)
+			f->at[block] = 0;
+		if (shingle_slot_state(&f->map, first + f->at[block]) == SHINGLE_SLOT_FREE)
+			break;
+	}
+	*slot = first + f->at[block];
+	while (got < n && f->at[block] < f->page_blocks &&
+	       shingle_slot_state(&f->map, *slot + got) == SHINGLE_SLOT_FREE) {
+		f->map.owner[*slot + got++] = SHINGLE_SLOT_SPENT;
+		f->at[block]++;
+	}
+	f->free[block] -= got;
+	f->nr_free -= got;
+	return got;
+}
+
+/**
+ * rmwf_flash_place() - pages for blocks (Algorithm 9)
+ * @f: the flash
+ * @lblk: the first block
+ * @n: how many, at most; of one track
+ * @slot: result, the first page
+ *
+ * Context: map lock.  Returns how many that follow each other, 0 if none is free.
+ */
+u32 rmwf_flash_place(struct rmwf_flash *f, u32 lblk, u32 n, u32 *slot)
+{
+	u32 block, i;
+
+	if (!f->pool) {
+		block = rmwf_block_of(f, lblk, &n);
+		return f->free[block] ? take(f, block, n, slot) : 0;
+	}
+	if (!f->nr_free)
+		return 0;
+	for (i = 0; !f->free[f->pool_at] && i < f->nr_blocks; i++)
+		f->pool_at = f->pool_at + 1 < f->nr_blocks ? f->pool_at + 1 : 0;
+	return take(f, f->pool_at, n, slot);
+}
+
+static void put(struct rmwf_flash *f, u32 slot)
+{
+	f->map.owner[slot] = SHINGLE_SLOT_FREE;
+	f->count[slot] = 0;
+	f->free[slot / f->page_blocks]++;
+	f->nr_free++;
+}
+
+/**
+ * rmwf_flash_abort() - nothing was written to pages that were given out
+ * @f: the flash
+ * @slot: the first
+ * @n: how many
+ *
+ * Context: map lock.
+ */
+void rmwf_flash_abort(struct rmwf_flash *f, u32 slot, u32 n)
+{
+	while (n--)
+		put(f, slot++);
+}
+
+/**
+ * rmwf_flash_hold() - a page holds a block
+ * @f: the flash
+ * @slot: the page, which holds none
+ * @lblk: the block, which no other page holds
+ * @count: how often it was written to flash
+ *
+ * Context: map lock.
+ */
+void rmwf_flash_hold(struct rmwf_flash *f, u32 slot, u32 lblk, u16 count)
+{
+	shingle_slotmap_insert(&f->map, slot, lblk, 1);
+	f->count[slot] = count;
+	f->cached[lblk / f->space->band_blocks]++;
+}
+
+/**
+ * rmwf_flash_forget() - a page holds its block no more
+ * @f: the flash
+ * @slot: the page
+ *
+ * Context: map lock.
+ */
+void rmwf_flash_forget(struct rmwf_flash *f, u32 slot)
+{
+	f->cached[shingle_slot_lblk(&f->map, slot) / f->space->band_blocks]--;
+	shingle_slotmap_remove(&f->map, slot, 1);
+}
+
+/**
+ * rmwf_flash_free() - and is free, once that is durable
+ * @f: the flash
+ * @slot: the page
+ * @seq: of the transaction that says so
+ *
+ * Context: map lock.
+ */
+void rmwf_flash_free(struct rmwf_flash *f, u32 slot, u64 seq)
+{
+	struct rmwf_freed *last = &f->freed[(f->freed_from + f->nr_freed - 1) % RMWF_FREED];
+
+	if (f->first == SHINGLE_NO_SLOT)
+		f->first = slot;
+	else
+		f->link[f->last] = slot;
+	f->last = slot;
+	f->link[slot] = SHINGLE_NO_SLOT;
+	f->waiting[slot / f->page_blocks]++;
+	if (f->nr_freed && (last->seq >= seq || f->nr_freed == RMWF_FREED)) {
+		last->seq = max(last->seq, seq);
+		last->n++;
+		return;
+	}
+	f->freed[(f->freed_from + f->nr_freed++) % RMWF_FREED] = (struct rmwf_freed){ seq, 1 };
+}
+
+/**
+ * rmwf_flash_release() - transactions are durable, and nobody reads what they freed
+ * @f: the flash
+ * @seq: up to this one
+ *
+ * Context: map lock.  Returns true if there is more of it.
+ */
+bool rmwf_flash_release(struct rmwf_flash *f, u64 seq)
+{
+	u32 looks = SHINGLE_WALK;
+
+	while (f->nr_freed && f->freed[f->freed_from].seq <= seq) {
+		struct rmwf_freed *d = &f->freed[f->freed_from];
+
+		for (; d->n && looks; d->n--, looks--) {
+			u32 slot = f->first;
+
+			f->first = f->link[slot];
+			f->waiting[slot / f->page_blocks]--;
+			put(f, slot);
+		}
+		if (d->n)
+			return true;
+		f->freed_from = (f->freed_from + 1) % RMWF_FREED;
+		f->nr_freed--;
+	}
+	return false;
+}
+
+/**
+ * rmwf_flash_ready() - build what is derived from what was loaded
+ * @f: the flash, of which the hash is known: what is not in it is free
+ *
+ * Context: before I/O, may sleep.
+ */
+void rmwf_flash_ready(struct rmwf_flash *f)
+{
+	u32 slot;
+
+	memset(f->free, 0, f->nr_blocks * sizeof(*f->free));
+	memset(f->waiting, 0, f->nr_blocks * sizeof(*f->waiting));
+	memset(f->cached, 0, f->nr_bands * sizeof(*f->cached));
+	f->nr_free = 0;
+	f->nr_freed = 0;
+	f->first = SHINGLE_NO_SLOT;
+	for (slot = 0; slot < f->map.nr_slots; slot++) {
+		if (shingle_slot_state(&f->map, slot) == SHINGLE_SLOT_OWNED) {
+			f->cached[shingle_slot_lblk(&f->map, slot) / f->space->band_blocks]++;
+		} else {
+			put(f, slot);
+		}
+		cond_resched();
+	}
+}

@@ -1,0 +1,431 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * KUnit tests of the engine of RMW-F: the vectors and counter-examples of
+ * tiler-dualbuffer-rmwf.md 4, and the exerciser.
+ */
+#ifdef __KERNEL__
+#include <kunit/test.h>
+#include <linux/module.h>
+#endif
+
+#include "exercise.h"
+#include "rmwf-engine.h"
+
+#ifndef __KERNEL__
+#include "kunit-shim.h"
+#endif
+
+struct rmwf_case {
+	const char *name;
+	struct shingle_exercise_shape shape;
+	u32 pages;
+	u32 columns;
+};
+
+/* Bands, staging and flash; tracks, head, skew. */
+#define SHAPE(band, bands, track, head, skew, flash)					\
+	.shape = { .band_blocks = band, .data_bands = bands, .staging_bands = 1,	\
+		   .cache_bands = 1, .track_blocks = track, .head_tracks = head,	\
+		   .columns = (track) > 0, .skew_units = skew,				\
+		   .cache_band_blocks = flash, .cache_apart = true }
+
+static const struct rmwf_case cases[] = {
+	{ "head of 3", SHAPE(64, 4, 16, 3, 24, 48), 4, 1 },
+	{ "a skew of parts of blocks, head of 2", SHAPE(48, 4, 12, 2, 21, 60), 6, 2 },
+	{ "head as wide as a band", SHAPE(40, 5, 10, 4, 40, 30), 3, 5 },
+	{ "no tracks", SHAPE(16, 12, 0, 1, 0, 40), 0, 0 },
+	{ "bands that end within a track", SHAPE(53, 4, 12, 3, 8, 64), 8, 0 },
+};
+
+/* Figure 5.3: four tracks of five sectors; a flash block of four pages for each column. */
+static const struct rmwf_case figure = { "", SHAPE(20, 1, 5, 2, 0, 20), 4, 1 };
+
+static void *zalloc(struct kunit *test, size_t size)
+{
+#ifdef __KERNEL__
+	return kunit_kzalloc(test, size, GFP_KERNEL);
+#else
+	return kunit_calloc(test, size);
+#endif
+}
+
+static struct shingle_layout *new_layout(struct kunit *test, const struct rmwf_case *c)
+{
+	struct shingle_layout *l = zalloc(test, sizeof(*l));
+	const struct rmwf_params p = {
+		.page_blocks = cpu_to_le32(c->pages), .group_columns = cpu_to_le32(c->columns),
+	};
+
+	KUNIT_ASSERT_NOT_NULL(test, l);
+	shingle_exercise_layout(l, &rmwf_engine_ops, &c->shape, &p, sizeof(p));
+	KUNIT_ASSERT_TRUE(test, l->logical_blocks);
+	return l;
+}
+
+/* ------------------------------------------------------------------------
+ * Vectors
+ */
+
+struct rmwf_toy {
+	struct shingle_engine *e;
+	struct shingle_record rec[64];
+	u32 nr;
+	u64 seq;
+};
+
+static struct rmwf_toy *new_toy(struct kunit *test, const struct rmwf_case *c, const char *name,
+				const char *value)
+{
+	struct rmwf_toy *t = zalloc(test, sizeof(*t));
+	const char *why = "";
+
+	KUNIT_ASSERT_NOT_NULL(test, t);
+	t->seq = 1;
+	KUNIT_ASSERT_EQ(test, rmwf_engine_ops.create(&t->e, new_layout(test, c), &why), 0);
+	if (name)
+		KUNIT_ASSERT_EQ(test, shingle_set(t->e, name, value, &why), 0);
+	return t;
+}
+
+static struct rmwf_toy *start(struct kunit *test, const struct rmwf_case *c, const char *name,
+			      const char *value)
+{
+	struct rmwf_toy *t = new_toy(test, c, name, value);
+	const char *why = "";
+
+	KUNIT_ASSERT_EQ(test, t->e->ops->state.ready(t->e, &why), 0);
+	return t;
+}
+
+static void stop(struct rmwf_toy *t)
+{
+	t->e->ops->destroy(t->e);
+}
+
+/* Returns its flash page, -1 if it went where it belongs, or what place() said. */
+static int write_one(struct rmwf_toy *t, u32 lblk)
+{
+	struct shingle_emit emit = {
+		.rec = t->rec, .nr = t->nr, .max = ARRAY_SIZE(t->rec), .seq = t->seq,
+	};
+	struct shingle_run run;
+	int err = t->e->ops->map.place(t->e, lblk, 1, SHINGLE_LIFE_UNKNOWN, &run);
+
+	if (err)
+		return err - 1;
+	t->e->ops->map.commit(t->e, &run, &emit);
+	t->nr = emit.nr;
+	return shingle_pblk_dev(run.pblk) == SHINGLE_DEV_CACHE ?
+	       (int)shingle_pblk_block(run.pblk) : -1;
+}
+
+/* And all of it is durable. */
+static int write_durably(struct rmwf_toy *t, u32 lblk)
+{
+	int r = write_one(t, lblk);
+
+	t->nr = 0;
+	shingle_release_all(t->e, t->seq++);
+	return r;
+}
+
+/* VF1: static, row by row. */
+static void rmwf_vf1_locator(struct kunit *test)
+{
+	static const struct { u32 lsn, track, sector; } want[] = {
+		{ 6, 2, 2 }, { 11, 3, 2 }, { 7, 2, 3 }, { 19, 4, 5 },
+	};
+	struct rmwf_toy *t = start(test, &figure, NULL, NULL);
+	struct shingle_run run;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(want); i++) {
+		KUNIT_EXPECT_EQ(test, write_one(t, want[i].lsn), -1);
+		t->e->ops->map.resolve(t->e, want[i].lsn, 1, &run);
+		KUNIT_EXPECT_EQ(test, shingle_pblk_block(run.pblk),
+				(want[i].track - 1) * 5 + want[i].sector - 1);
+	}
+	stop(t);
+}
+
+/* VF2 and VF3, by both rules. */
+static void figure_5_3(struct kunit *test, const char *rule)
+{
+	static const struct { u32 lsn; int page; } order[] = {
+		{ 0, -1 }, { 1, -1 }, { 2, -1 }, { 3, -1 }, { 4, -1 }, { 5, -1 },
+		{ 0, 0 },		/* B1, page 0 */
+		{ 6, -1 }, { 12, -1 },	/* T2 of S3 is left out */
+		{ 7, 2 * 4 },		/* B3, page 0 */
+	};
+	static const u32 last[] = { 2, 2, 3, 1, 1 };
+	struct rmwf_toy *t = start(test, &figure, "rule", rule);
+	struct shingle_run run;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(order); i++)
+		KUNIT_EXPECT_EQ(test, write_one(t, order[i].lsn), order[i].page);
+	/* T_p, as what comes next sees it: on the last track of a column, or behind it. */
+	for (i = 0; i < ARRAY_SIZE(last); i++) {
+		u32 lsn = (last[i] - 1) * 5 + i;
+
+		KUNIT_EXPECT_EQ(test, t->e->ops->map.place(t->e, lsn, 1, SHINGLE_LIFE_UNKNOWN,
+							   &run), 0);
+		KUNIT_EXPECT_EQ(test, (u32)shingle_pblk_dev(run.pblk), (u32)SHINGLE_DEV_DATA);
+		t->e->ops->map.abort(t->e, &run);
+		if (last[i] == 1)
+			continue;
+		KUNIT_EXPECT_EQ(test, t->e->ops->map.place(t->e, lsn - 5, 1,
+							   SHINGLE_LIFE_UNKNOWN, &run), 0);
+		KUNIT_EXPECT_EQ(test, (u32)shingle_pblk_dev(run.pblk), (u32)SHINGLE_DEV_CACHE);
+		t->e->ops->map.abort(t->e, &run);
+	}
+	stop(t);
+}
+
+static void rmwf_vf2_vf3_pointer(struct kunit *test)
+{
+	figure_5_3(test, "pointer");
+}
+
+static void rmwf_vf2_vf3_window(struct kunit *test)
+{
+	figure_5_3(test, "window");
+}
+
+/* What is far enough behind does no harm, and a pointer does not know. */
+static void rmwf_rules_differ(struct kunit *test)
+{
+	struct rmwf_toy *t = start(test, &figure, "rule", "pointer");
+
+	KUNIT_EXPECT_EQ(test, write_one(t, 15), -1);
+	KUNIT_EXPECT_EQ(test, write_one(t, 0), 0);
+	stop(t);
+	t = start(test, &figure, "rule", "window");
+	KUNIT_EXPECT_EQ(test, write_one(t, 15), -1);
+	KUNIT_EXPECT_EQ(test, write_one(t, 0), -1);
+	KUNIT_EXPECT_GE(test, write_one(t, 10), 0);
+	stop(t);
+}
+
+/* Of a place that holds nothing current any more the durable map may say that it does. */
+static void rmwf_r0_pins(struct kunit *test)
+{
+	struct rmwf_toy *t = start(test, &figure, NULL, NULL);
+
+	KUNIT_EXPECT_EQ(test, write_one(t, 5), -1);
+	KUNIT_EXPECT_EQ(test, write_one(t, 10), -1);
+	/* 5 goes to flash, and so its place is free: not yet. */
+	KUNIT_EXPECT_EQ(test, write_one(t, 5), 0);
+	KUNIT_EXPECT_EQ(test, write_one(t, 0), 1);
+	shingle_release_all(t->e, t->seq);
+	KUNIT_EXPECT_EQ(test, write_one(t, 0), -1);
+	stop(t);
+}
+
+/* The next step and its end, as core takes it. */
+static int one_step(struct rmwf_toy *t, enum shingle_why why, struct shingle_step *step)
+{
+	struct shingle_emit emit = { .rec = t->rec, .max = ARRAY_SIZE(t->rec), .seq = t->seq };
+	int r = t->e->ops->clean.next_step(t->e, why, step);
+
+	if (r > 0)
+		t->e->ops->clean.step_done(t->e, step, &emit);
+	shingle_release_all(t->e, t->seq++);
+	return r;
+}
+
+/* VF4: what lies behind a block in its column is what it costs to bring it home. */
+static void rmwf_vf4_cost(struct kunit *test)
+{
+	static const struct { u32 lsn, cost; } want[] = { { 2, 3 }, { 14, 1 } };
+	struct shingle_step step;
+	struct rmwf_toy *t;
+	u32 i, row;
+
+	for (i = 0; i < ARRAY_SIZE(want); i++) {
+		u32 column = want[i].lsn % 5;
+
+		t = start(test, &figure, NULL, NULL);
+		for (row = 0; row < 4; row++)
+			KUNIT_EXPECT_EQ(test, write_durably(t, row * 5 + column), -1);
+		KUNIT_EXPECT_EQ(test, write_durably(t, want[i].lsn), (int)column * 4);
+		do
+			KUNIT_ASSERT_EQ(test, one_step(t, SHINGLE_WHY_FORCED, &step), 1);
+		while (!step.n);
+		KUNIT_EXPECT_EQ(test, step.n / 5 - 1, want[i].cost);
+		stop(t);
+	}
+}
+
+/*
+ * CE-F2: 0, and 5 behind it, were promised.  If the power goes and the bits come back without
+ * 5, 0 is written over it.
+ */
+static void ce_f2(struct kunit *test, const char *feature, int page)
+{
+	struct rmwf_toy *t = start(test, &figure, feature, NULL), *again;
+	const char *why = "";
+	u32 i;
+
+	KUNIT_EXPECT_EQ(test, write_one(t, 0), -1);
+	KUNIT_EXPECT_EQ(test, write_one(t, 5), -1);
+	again = new_toy(test, &figure, NULL, NULL);
+	for (i = 0; i < t->nr; i++)
+		KUNIT_EXPECT_EQ(test, again->e->ops->state.replay(again->e, &t->rec[i]), 0);
+	KUNIT_ASSERT_EQ(test, again->e->ops->state.ready(again->e, &why), 0);
+	KUNIT_EXPECT_EQ(test, write_one(again, 0), page);
+	stop(again);
+	stop(t);
+}
+
+static void rmwf_ce_f2(struct kunit *test)
+{
+	ce_f2(test, NULL, 0);
+	ce_f2(test, "unsafe_pointer", -1);
+}
+
+/*
+ * CE-F5: a column of six tracks, and a flash block of four pages, which hold blocks of the
+ * first four, all hot.  The fifth finds no page; literally it never will.
+ */
+static void ce_f5(struct kunit *test, bool literal)
+{
+	static const struct rmwf_case column = { "", SHAPE(6, 1, 1, 2, 0, 4), 4, 1 };
+	struct rmwf_toy *t = new_toy(test, &column, "hot_threshold", "0");
+	struct shingle_step step;
+	const char *why = "";
+	u32 i;
+
+	if (literal)
+		KUNIT_ASSERT_EQ(test, shingle_set(t->e, "literal", NULL, &why), 0);
+	KUNIT_ASSERT_EQ(test, t->e->ops->state.ready(t->e, &why), 0);
+	for (i = 0; i < 6; i++)
+		KUNIT_EXPECT_EQ(test, write_durably(t, i), -1);
+	for (i = 0; i < 4; i++)
+		KUNIT_EXPECT_EQ(test, write_durably(t, i), (int)i);
+	KUNIT_EXPECT_EQ(test, write_durably(t, 4), -ENOSPC - 1);
+	if (literal) {
+		KUNIT_EXPECT_EQ(test, one_step(t, SHINGLE_WHY_PRESSURE, &step), 0);
+		KUNIT_EXPECT_EQ(test, write_durably(t, 4), SHINGLE_FULL - 1);
+		KUNIT_EXPECT_EQ(test, shingle_exercise_counter(t->e, "refused"), 1ULL);
+	} else {
+		for (i = 0; one_step(t, SHINGLE_WHY_PRESSURE, &step) > 0; i++)
+			KUNIT_ASSERT_LT(test, i, 10U);
+		KUNIT_EXPECT_GE(test, write_durably(t, 4), 0);
+		KUNIT_EXPECT_TRUE(test, shingle_exercise_counter(t->e, "hot_blocks") > 0);
+	}
+	stop(t);
+}
+
+static void rmwf_ce_f5(struct kunit *test)
+{
+	ce_f5(test, false);
+	ce_f5(test, true);
+}
+
+/* F6: whoever asks for what cannot be is told so. */
+static void rmwf_sizes(struct kunit *test)
+{
+	static const struct rmwf_case wrong[] = {
+		{ "", SHAPE(20, 1, 5, 2, 0, 20), 21, 1 },
+		{ "", SHAPE(20, 1, 5, 2, 0, 20), 4, 6 },
+		{ "", SHAPE(20, 1, 5, 2, 0, 4000), 1025, 1 },
+	};
+	struct shingle_engine *e;
+	const char *why;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(wrong); i++) {
+		why = NULL;
+		KUNIT_EXPECT_EQ(test, rmwf_engine_ops.create(&e, new_layout(test, &wrong[i]),
+							     &why), -EINVAL);
+		KUNIT_EXPECT_TRUE(test, why);
+	}
+}
+
+/* ------------------------------------------------------------------------
+ * The exerciser
+ */
+
+static void exercise(struct kunit *test, const struct rmwf_case *c)
+{
+	struct shingle_exercise_plan plan = {
+		.ops = &rmwf_engine_ops, .layout = new_layout(test, c), .rounds = 4000,
+		.cuts = true,
+	};
+	struct shingle_exercise_result res;
+	u64 cuts = 0, steps = 0;
+
+	for (plan.seed = 1; plan.seed <= 8; plan.seed++) {
+		KUNIT_EXPECT_EQ_MSG(test, shingle_exercise(&plan, &res), 0, "%s, seed %u: %s",
+				    c->name, plan.seed, res.error);
+		cuts += res.cuts;
+		steps += res.steps;
+	}
+	KUNIT_EXPECT_TRUE(test, cuts > 50);
+	/* Where nothing is destroyed nothing is ever cached. */
+	KUNIT_EXPECT_TRUE(test, steps > 50 || c->shape.head_tracks == 1);
+}
+
+static void rmwf_exercise(struct kunit *test)
+{
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++)
+		exercise(test, &cases[i]);
+}
+
+/* F2 and F4: without what the thesis lacks data are lost, and that is seen. */
+static void lose(struct kunit *test, const struct rmwf_case *c, const char *feature)
+{
+	const char *const features[] = { feature, NULL };
+	struct shingle_exercise_plan plan = {
+		.ops = &rmwf_engine_ops, .layout = new_layout(test, c), .rounds = 6000,
+		.cuts = true, .features = features,
+	};
+	struct shingle_exercise_result res;
+	int err = 0;
+
+	for (plan.seed = 1; !err && plan.seed <= 40; plan.seed++)
+		err = shingle_exercise(&plan, &res);
+	KUNIT_EXPECT_EQ(test, err, -EUCLEAN);
+	KUNIT_EXPECT_TRUE(test, strstr(res.error, "holds write"));
+}
+
+static void rmwf_needs_records(struct kunit *test)
+{
+	lose(test, &cases[0], "unsafe_pointer");
+}
+
+static void rmwf_needs_staging(struct kunit *test)
+{
+	lose(test, &cases[0], "unsafe_inplace");
+}
+
+static struct kunit_case rmwf_cases[] = {
+	KUNIT_CASE(rmwf_vf1_locator),
+	KUNIT_CASE(rmwf_vf2_vf3_pointer),
+	KUNIT_CASE(rmwf_vf2_vf3_window),
+	KUNIT_CASE(rmwf_rules_differ),
+	KUNIT_CASE(rmwf_r0_pins),
+	KUNIT_CASE(rmwf_vf4_cost),
+	KUNIT_CASE(rmwf_ce_f2),
+	KUNIT_CASE(rmwf_ce_f5),
+	KUNIT_CASE(rmwf_sizes),
+	KUNIT_CASE(rmwf_exercise),
+	KUNIT_CASE(rmwf_needs_records),
+	KUNIT_CASE(rmwf_needs_staging),
+	{}
+};
+
+static struct kunit_suite rmwf_suite = {
+	.name = "rmwf",
+	.test_cases = rmwf_cases,
+};
+
+kunit_test_suites(&rmwf_suite);
+
+#ifdef __KERNEL__
+MODULE_DESCRIPTION("dm-shingle: KUnit tests of rmwf");
+MODULE_LICENSE("GPL");
+#endif

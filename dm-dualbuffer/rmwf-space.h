@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The dual-space manager of RMW-F, Ma (2019), 5.3.2, as in tiler-dualbuffer-rmwf.md 4.3: what
+ * of the shingled space holds something, and which writes need no read-modify-write.
+ *
+ * The thesis has a pointer for each column, to the last track that was written.  Here is a
+ * bit for each block: whether its place holds what is current.  What the pointer says follows
+ * from the bits, and so does what would have been safe beyond it.
+ *
+ * A place that holds nothing current is not free yet: the map that a power cut leaves may
+ * say that it does, until what says otherwise is durable; or a write may be under way to
+ * it.  So there is a second bit for each block: whether it is claimed.
+ *
+ * Pure: what lies under which angle is the layout's to know.  No locking of its own: the map
+ * lock protects it.
+ */
+#ifndef SHINGLE_RMWF_SPACE_H
+#define SHINGLE_RMWF_SPACE_H
+
+#include "engine.h"
+
+/* Stretches that wait to be free, and writes that are under way: more wait. */
+#define RMWF_PINS	512U
+#define RMWF_FLIGHT	256U
+
+/**
+ * struct rmwf_span - consecutive logical blocks
+ * @lblk: the first
+ * @n: how many; 0: nobody's
+ */
+struct rmwf_span {
+	u32 lblk;
+	u32 n;
+};
+
+/**
+ * struct rmwf_pin - a stretch of which something is not current any more
+ * @span: the stretch
+ * @seq: it is free when this transaction is durable
+ */
+struct rmwf_pin {
+	struct rmwf_span span;
+	u64 seq;
+};
+
+/**
+ * struct rmwf_space - the shingled space
+ * @engine: whose it is
+ * @layout: of the device, core's
+ * @blocks: data blocks
+ * @band_blocks: of a band
+ * @live: of each block, its place holds what is current
+ * @claimed: or what a power cut would bring back, or will hold it
+ * @pin: a ring
+ * @pins_from: the oldest of it
+ * @nr_pins: how many
+ * @flight: writes under way, wherever they go
+ * @nr_flight: how many
+ */
+struct rmwf_space {
+	struct shingle_engine *engine;
+	const struct shingle_layout *layout;
+	u32 blocks;
+	u32 band_blocks;
+	unsigned long *live;
+	unsigned long *claimed;
+	struct rmwf_pin pin[RMWF_PINS];
+	u32 pins_from;
+	u32 nr_pins;
+	struct rmwf_span flight[RMWF_FLIGHT];
+	u32 nr_flight;
+};
+
+/**
+ * struct rmwf_place - where a block belongs: the sector locator
+ * @band: of the surface
+ * @track: of the band, from 0
+ * @column: of the track, from 0
+ */
+struct rmwf_place {
+	u32 band;
+	u32 track;
+	u32 column;
+};
+
+int rmwf_space_init(struct rmwf_space *s, struct shingle_engine *e,
+		    const struct shingle_layout *l);
+void rmwf_space_exit(struct rmwf_space *s);
+u64 rmwf_native(const struct rmwf_space *s, u32 lblk);
+u32 rmwf_track_blocks(const struct rmwf_space *s, u32 band);
+struct rmwf_place rmwf_locate(const struct rmwf_space *s, u32 lblk);
+u32 rmwf_direct(const struct rmwf_space *s, u32 lblk, u32 n, bool pointer);
+u32 rmwf_not_direct(const struct rmwf_space *s, u32 lblk, u32 n, bool pointer);
+u32 rmwf_chain_end(const struct rmwf_space *s, u32 band);
+void rmwf_space_take(struct rmwf_space *s, u32 lblk, u32 n, bool direct);
+void rmwf_space_landed(struct rmwf_space *s, u32 lblk, u32 n);
+bool rmwf_in_flight(const struct rmwf_space *s, u32 lblk, u32 n);
+void rmwf_space_leave(struct rmwf_space *s, u32 lblk, u32 n, u64 seq);
+bool rmwf_space_release(struct rmwf_space *s, u64 seq);
+
+static inline bool rmwf_claimed(const struct rmwf_space *s, u32 lblk, u32 n)
+{
+	return find_next_bit(s->claimed, lblk + n, lblk) < lblk + n;
+}
+
+/* Each write may need a pin when it lands, and a discard one. */
+static inline bool rmwf_space_full(const struct rmwf_space *s)
+{
+	return s->nr_flight == RMWF_FLIGHT || s->nr_pins + s->nr_flight + 1 >= RMWF_PINS;
+}
+
+static inline bool rmwf_pending(const struct rmwf_space *s)
+{
+	return s->nr_pins;
+}
+
+#endif /* SHINGLE_RMWF_SPACE_H */
