@@ -209,6 +209,25 @@ PLAN += [
     Row("exact", "dualbuffer", "backports", guest="all", cases=ANGLES),
 ]
 
+# Flash beside a shingled disk.
+PLAN += [
+    Row("exact", "rmwf", quick=True),
+    Row("ledger", "rmwf", quick=True),
+    Row("replay", "rmwf", quick=True, options=(
+        ("ops", 60), ("share", .15), ("only", "tiny,angles,emptied,wcache"))),
+    Row("replay", "rmwf", options=(("ops", 60), ("share", .15)),
+        cases=("raw pointer", "raw onecache", "proof: ", "as in the proof", "ext4")),
+    Row("reset", "rmwf", quick=True),
+    Row("fio_verify", "rmwf"),
+    Row("filesystems", "rmwf"),
+    Row("faults", "rmwf"),
+    Row("wcache", "rmwf", quick=True),
+    Row("badtable", "rmwf"),
+    Row("bitflip", "rmwf", options=(("flips", 2),)),
+    Row("exact", "rmwf", "uml-debug", guest="short"),
+    Row("storm", "rmwf", options=(("events", 6), ("rounds", 1))),
+]
+
 # An engine of tests, whose steps are many extents.
 PLAN.append(Row("replay", "comb", options=(("ops", 200), ("only", "comb,wide,wcache"))))
 

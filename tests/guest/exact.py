@@ -17,6 +17,7 @@ Operations, in blocks (`_` is a block of zeroes, a letter a block full of it):
     life long   lifetime of what is written from here on
     cut         power cut: what the devices hold now is what comes back
     count N 3   the target's counter N says 3
+    until N 3   and if not yet, it will
     clean, checkpoint, commit ...               any message of the target
 Events: R|W|D|Z block+length, W! with FUA, F flush; or `*`, whatever there are: where
 two are at it, and either may be first.  The data device is meant
@@ -42,6 +43,7 @@ import os
 import re
 import shlex
 import sys
+import time
 
 import blk
 import limits
@@ -289,6 +291,13 @@ class Play:
         elif verb == "count":
             said = stats(self.stack.device)[args[0]]
             expect(said == int(args[1]), f"{args[0]} is {said}")
+        elif verb == "until":
+            for _ in range(1000):
+                said = stats(self.stack.device)[args[0]]
+                if said == int(args[1]):
+                    break
+                time.sleep(.01)
+            expect(said == int(args[1]), f"{args[0]} stays at {said}")
         elif verb in ("remount", "cut"):
             getattr(self, verb)()
         else:

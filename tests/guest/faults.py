@@ -1978,7 +1978,7 @@ def cases(target, options):
             ("commit_ms", 0)))
         out.append(("a read that waits for a step that fails",
                     lambda ctx: held_reader(ctx, idle)))
-    if "cache" in areas:
+    if "cache" in areas and target.caches_all:
         short = geo.but(band=128, data=2, cache=2, journal=4)
         out.append(("cleaning, while all of the journal is promised",
                     lambda ctx: promised_ring(ctx, short)))

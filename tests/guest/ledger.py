@@ -36,6 +36,9 @@ def below(made):
         with open(f"/sys/block/{name}/stat", encoding="ascii") as handle:
             words = handle.read().split()
         out[which] = int(words[2]) // SECTORS, int(words[6]) // SECTORS
+    # A layer does not say on which of them a block was.
+    if "cache" in out:
+        out["data"] = tuple(map(sum, zip(out["data"], out.pop("cache"))))
     return out
 
 

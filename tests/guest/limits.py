@@ -120,8 +120,10 @@ def cut_by_the_kernel(ctx, geo):
                                    "none 0 generic 0 4 timing none media cmr")])
     except OSError as error:
         raise Skip(f"no platter: {error}") from error
-    meta = ctx.pool.slice(sizes["meta"], "meta")
-    made = Stack(ctx.target, geo, {"data": none.path, "meta": meta.path}, [none, meta])
+    under = {name: ctx.pool.slice(sizes[name], name) for name in ("cache", "meta")
+             if sizes[name]}
+    paths = {name: device.path for name, device in under.items()}
+    made = Stack(ctx.target, geo, {"data": none.path, **paths}, [none, *under.values()])
     made.format()
     device = made.open()
     cut = (1 << 32) // BLOCK // geo.band

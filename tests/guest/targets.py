@@ -84,6 +84,7 @@ class Linear:
     gathers = False         # keeps writes until many can be written together
     cleans = True           # band by band, and counts them
     medium = "smr"          # of platter, that it is for
+    caches_all = True       # what is written anywhere is cached first
     forgets_blocks = False  # each block of a discard, not whole bands
     paged = False           # its map is in pages, and no block is away from home
     angles = False          # needs to know what lies under one angle of its medium
@@ -756,6 +757,93 @@ class Dualbuffer(StlSet):
         return gone if track and geo.head > 1 else None
 
 
+class Rmwf(StlSet):
+    """Flash beside a shingled disk: it has a device of its own, and bands have tracks, or
+    it would never be used."""
+    name = "rmwf"
+    angles = True
+    caches_all = False
+    forgets_blocks = True
+    in_place = True
+    modules = ("dm-shingle", "dm-rmwf")
+    features = ("unsafe_pointer", "unsafe_inplace", "literal")
+    unsafe = ("unsafe_pointer", "unsafe_inplace")
+    keys = (("rule", "pointer"), ("alloc", "pool"), ("hot_threshold", 1),
+            ("gc_free_percent", 60), ("idle_ms", 7), ("wcache_blocks", 9), ("destage_ms", 5),
+            ("rotational", "off"))
+    wide = {"band": 24, "data": 6, "cache": 1, "cache_band": 40, "track": 6, "head": 3,
+            "skew": 4, "meta": "separate", "journal": 48}
+    shown_by = dict.fromkeys(unsafe, {"wide": (wide, "workload")})
+    cleaning = ("direct_blocks", "flash_blocks", "merged_blocks")
+    variants = {
+        "replay": (Geometry("angles", **wide, raises=cleaning),
+                   Geometry("pointer", **wide, options=(("rule", "pointer"), ("alloc", "pool"))),
+                   Geometry("emptied", **{**wide, "cache_band": 12}, options=(
+                       ("gc_free_percent", 100), ("hot_threshold", 0)))),
+        "fio-platter": (
+            Geometry("angles", band=96, data=40, cache=1, cache_band=400, track=16, head=3,
+                     skew=5, meta="separate", ckpt=64, journal=64, raises=cleaning),
+            Geometry("pointer", band=96, data=40, cache=1, cache_band=400, track=16, head=2,
+                     skew=1, meta="separate", ckpt=64, journal=64, options=(
+                         ("rule", "pointer"), ("alloc", "pool")))),
+        "storm-platter": (Geometry("angles", band=24, data=20, cache=1, cache_band=60, track=6,
+                                   head=3, skew=4, meta="separate", ckpt=32, journal=48,
+                                   options=(("commit_ms", 10),)),),
+    }
+
+    def geometry(self, suite):
+        """What lies under one angle is always known."""
+        return tuple(self.on_medium(self._fit(geo)) for geo in super().geometry(suite))
+
+    @staticmethod
+    def _fit(geo):
+        log = geo.cache_band if geo.cache == 1 and geo.cache_band else max(geo.cache, 1) * geo.log
+        return geo.but(cache=1, cache_band=log, cache_on="separate", head=max(geo.head, 2),
+                       track=geo.track or max(geo.band // 3, 1))
+
+    def _plan(self, geo):
+        plan = super()._plan(self._fit(geo))
+        geo = self._fit(geo)
+        plan["params"] = struct.pack("<II", min(8, geo.cache_band), 0)
+        plan["medium"] = ondisk.smr(plan["devs"][0] // geo.track * geo.track, geo.track,
+                                    geo.skew or 0, geo.head, self._plain(geo, plan))
+        return plan
+
+    def _plain(self, geo, plan):
+        """What is not for bands is written where it is: [(first block, how many)]"""
+        blocks, first = plan["devs"][0] // geo.track * geo.track, self._bands_from(geo)
+        end = max(g[2] + g[3] * g[4] for g in plan["groups"] if g[1] == ondisk.DEV_DATA)
+        return () if geo.meta == "separate" else tuple(
+            (at, n) for at, n in ((0, first), (end, blocks - end)) if n > 0)
+
+    def destroys(self, geo):
+        """What lies under one angle on the tracks behind it."""
+        geo = self._fit(geo)
+        plan, track = self._plan(geo), geo.track
+        blocks, plain = plan["devs"][0], self._plain(geo, plan)
+
+        def gone(block):
+            if any(at <= block < at + n for at, n in plain):
+                return []
+            row, column = divmod(block, track)
+            return [(r * track + (column - (r - row) * (geo.skew or 0)) % track, 1)
+                    for r in range(row + 1, min(row + geo.head, blocks // track))]
+        return gone
+
+    def table(self, paths, geo):
+        return super().table(paths, self._fit(geo))
+
+    def headers(self, geo):
+        return super().headers(self._fit(geo))
+
+    def begins(self, geo):
+        return super().begins(self._fit(geo))
+
+    @staticmethod
+    def _devices(paths, geo):
+        return StlSet._devices(paths, Rmwf._fit(geo))
+
+
 class Comb(StlSet):
     """A log in two combs, of tests/: no tool knows it."""
     name = "comb"
@@ -833,7 +921,7 @@ class Paged(StlSet):
         return run(SHINGLE + "-toys", "repair", "--yes", *self._devices(paths, geo), ok=None)
 
 
-TARGETS = {row.name: row for row in (Linear(), StlSet(), StlFull(), Imr(), Tiler(), Dualbuffer(), Comb(),
+TARGETS = {row.name: row for row in (Linear(), StlSet(), StlFull(), Imr(), Tiler(), Dualbuffer(), Rmwf(), Comb(),
                                    Paged())}
 
 
