@@ -163,26 +163,26 @@ if [ "$TARGET" != linear ]; then
 	refused "a second target on the same devices" second
 	dmsetup remove --noudevsync ${X}2 2>/dev/null
 	ok "the first one is unharmed" alive
-	ROOM=dm-stl
+	MODULE=dm-stl
 	case $TARGET in
-	imr | tiler | dualbuffer) ROOM=dm-$TARGET ;;
+	imr | tiler | dualbuffer | rmwf) MODULE=dm-$TARGET ;;
 	esac
-	in_use() { rmmod $ROOM; }
+	in_use() { rmmod $MODULE; }
 	refused "unloading a module in use" in_use
 	remove
 
-	ROOMS="dm-stl dm-imr dm-tiler dm-dualbuffer"
-	MODULES=$(awk '$1 ~ /^dm_(stl|imr|tiler|dualbuffer|shingle)$/ {print $1}' /proc/modules)
+	TARGETS="dm-stl dm-imr dm-tiler dm-dualbuffer dm-rmwf"
+	MODULES=$(awk '$1 ~ /^dm_(stl|imr|tiler|dualbuffer|rmwf|shingle)$/ {print $1}' /proc/modules)
 	if [ -n "$SHINGLE_MODDIR" ] && [ -n "$MODULES" ]; then
 		# Targets for tests only stand on these.
 		awk '$1 ~ /^shingle_/ {print $1}' /proc/modules | xargs -r rmmod
 		cycle() {
-			local i room
+			local i module
 			for i in 1 2 3; do
-				rmmod $ROOMS dm-shingle || return 1
+				rmmod $TARGETS dm-shingle || return 1
 				insmod "$SHINGLE_MODDIR/core/dm-shingle.ko" || return 1
-				for room in $ROOMS; do
-					insmod "$SHINGLE_MODDIR/$room/$room.ko" || return 1
+				for module in $TARGETS; do
+					insmod "$SHINGLE_MODDIR"/*/$module.ko || return 1
 				done
 			done
 		}
