@@ -323,6 +323,49 @@ static void rmwf_ce_f5(struct kunit *test)
 	ce_f5(test, true);
 }
 
+/* Each block once, in random order: of a thousand so many go where they belong. */
+static u32 direct_permille(struct kunit *test, const struct rmwf_case *c, const char *rule)
+{
+	struct rmwf_toy *t = start(test, c, "rule", rule);
+	u32 blocks = rmwf_engine_ops.logical_blocks(new_layout(test, c)), direct = 0, i;
+	u32 *order = zalloc(test, blocks * sizeof(*order));
+	u64 random = 1;
+
+	KUNIT_ASSERT_TRUE(test, order);
+	for (i = 0; i < blocks; i++) {
+		u32 other;
+
+		random = random * 6364136223846793005ULL + 1442695040888963407ULL;
+		div_u64_rem(random >> 33, i + 1, &other);
+		order[i] = order[other];
+		order[other] = i;
+	}
+	for (i = 0; i < blocks; i++)
+		direct += write_durably(t, order[i]) == -1;
+	stop(t);
+	return direct * 1000 / blocks;
+}
+
+/*
+ * The specification's 4.3: under a head of three about a half, however many tracks there are;
+ * by the pointer H_M of M, of 16 tracks 211 of a thousand, of 64 tracks 74.
+ */
+static void rmwf_random_order(struct kunit *test)
+{
+	static const struct rmwf_case few = { "", SHAPE(512, 16, 32, 3, 0, 32768), 64, 0 };
+	static const struct rmwf_case many = { "", SHAPE(2048, 4, 32, 3, 0, 32768), 64, 0 };
+	u32 window, pointer;
+
+	window = direct_permille(test, &few, "window");
+	pointer = direct_permille(test, &few, "pointer");
+	KUNIT_EXPECT_TRUE(test, window > 480 && window < 520);
+	KUNIT_EXPECT_TRUE(test, pointer > 195 && pointer < 227);
+	window = direct_permille(test, &many, "window");
+	pointer = direct_permille(test, &many, "pointer");
+	KUNIT_EXPECT_TRUE(test, window > 470 && window < 510);
+	KUNIT_EXPECT_TRUE(test, pointer > 64 && pointer < 84);
+}
+
 /* F6: whoever asks for what cannot be is told so. */
 static void rmwf_sizes(struct kunit *test)
 {
@@ -411,6 +454,7 @@ static struct kunit_case rmwf_cases[] = {
 	KUNIT_CASE(rmwf_vf4_cost),
 	KUNIT_CASE(rmwf_ce_f2),
 	KUNIT_CASE(rmwf_ce_f5),
+	KUNIT_CASE(rmwf_random_order),
 	KUNIT_CASE(rmwf_sizes),
 	KUNIT_CASE(rmwf_exercise),
 	KUNIT_CASE(rmwf_needs_records),
