@@ -42,7 +42,7 @@ static int check_layout(const struct shingle_layout *l, const char **why)
 	else if (l->logical_blocks > SHINGLE_SLOTMAP_LBLKS)
 		*why = "rmwf presents at most 16 TiB";
 	else if (l->head_tracks > 1 && !(l->dev_blocks[SHINGLE_DEV_CACHE] || is_plain(l)))
-		*why = "rmwf needs flash on a device of its own (--cache): on shingled tracks no page can be rewritten";
+		*why = "rmwf needs flash on a device of its own (--cache), not on shingled tracks";
 	else if (l->band_blocks[SHINGLE_ROLE_CACHE] > SHINGLE_SLOTMAP_SLOTS)
 		*why = "rmwf caches at most 2 TiB less 256 KiB";
 	return *why ? -EINVAL : 0;

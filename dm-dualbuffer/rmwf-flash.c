@@ -274,11 +274,10 @@ void rmwf_flash_ready(struct rmwf_flash *f)
 	f->nr_freed = 0;
 	f->first = SHINGLE_NO_SLOT;
 	for (slot = 0; slot < f->map.nr_slots; slot++) {
-		if (shingle_slot_state(&f->map, slot) == SHINGLE_SLOT_OWNED) {
+		if (shingle_slot_state(&f->map, slot) == SHINGLE_SLOT_OWNED)
 			f->cached[shingle_slot_lblk(&f->map, slot) / f->space->band_blocks]++;
-		} else {
+		else
 			put(f, slot);
-		}
 		cond_resched();
 	}
 }

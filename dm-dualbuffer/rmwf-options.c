@@ -16,7 +16,7 @@ const struct shingle_option rmwf_options[] = {
 	{ .name = "rule", .kind = SHINGLE_OPTION_WORD, OPTION(pointer),
 	  .words = SHINGLE_OPTION_WORDS("window", "pointer"),
 	  .range = "rule must be window or pointer",
-	  .help = "which writes go where they belong: that destroy nothing, or behind all of their column" },
+	  .help = "which writes go home: that destroy nothing, or behind all of their column" },
 	{ .name = "alloc", .kind = SHINGLE_OPTION_WORD, OPTION(flash.pool),
 	  .words = SHINGLE_OPTION_WORDS("static", "pool"),
 	  .range = "alloc must be static or pool",

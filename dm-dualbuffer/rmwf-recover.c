@@ -121,8 +121,8 @@ static u64 nr_live_parts(const struct shingle_layout *l)
 static u32 encode_live(struct shingle_engine *e, u32 at, void *to)
 {
 	const struct rmwf_space *s = &to_rmwf(e)->space;
-	u32 first = at * SHINGLE_CHUNK_BITS, end = first + min(s->blocks - first, SHINGLE_CHUNK_BITS);
-	u32 bytes = 0, i;
+	u32 first = at * SHINGLE_CHUNK_BITS;
+	u32 end = first + min(s->blocks - first, SHINGLE_CHUNK_BITS), bytes = 0, i;
 	u8 *buf = to;
 
 	memset(buf, 0, SHINGLE_CHUNK_BYTES);

@@ -111,7 +111,7 @@ int tiler_map_layout(const struct shingle_layout *l, struct tiler_map *m, bool *
 		if (exact && m->nr > i)
 			exact[i] = known;
 	}
-	*why = "no tracks have room for a region beside the spare slots: more bands, fewer spares, or a larger device";
+	*why = "no tracks have room for a region and spare slots: more bands, or fewer spares";
 	return m->nr_regions ? 0 : -EINVAL;
 }
 

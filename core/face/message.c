@@ -168,7 +168,7 @@ static int write_all(struct shingle_device *d, const char *what)
 	if (err == -EAGAIN)
 		say_interrupted(d, what);
 	else if (err == -ENODATA)
-		DMERR("%s: %s ended, but not all could be cleaned: shingle check says which pages are lost",
+		DMERR("%s: %s ended, but not all could be cleaned: shingle check says why",
 		      name, what);
 	else if (err)
 		DMERR("%s: %s failed (%d): not all could be written", name, what, err);
