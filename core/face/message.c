@@ -114,7 +114,8 @@ static bool forced_over(struct shingle_device *d)
 	return over;
 }
 
-static int clean_all(struct shingle_device *d)
+/* *@left: it ended, and the engine had to leave something. */
+static int clean_all(struct shingle_device *d, bool *left)
 {
 	int err, killed;
 
@@ -130,8 +131,7 @@ static int clean_all(struct shingle_device *d)
 	killed = wait_event_killable(d->wait, forced_over(d));
 	spin_lock_irq(&d->map_lock);
 	err = d->mode != SHINGLE_RW ? -EROFS : all_clean(d) ? 0 : -EAGAIN;
-	if (!err && d->ops->clean.left && d->ops->clean.left(d->engine))
-		err = -ENODATA;
+	*left = !err && d->ops->clean.left && d->ops->clean.left(d->engine);
 	/* Nobody waits for the rest.  The engine does not know: it is in the middle of it. */
 	if (!--d->cleaner.cleans) {
 		d->cleaner.forced_again |= d->cleaner.forced;
@@ -156,23 +156,24 @@ static int write_all(struct shingle_device *d, const char *what)
 {
 	const char *name = dm_table_device_name(d->ti->table), *why;
 	int err = shingle_may_change(d, &why);
+	bool left = false;
 
 	if (err) {
 		DMERR("%s: %s refused: %s", name, what, why);
 		return err;
 	}
 	if (!strcmp(what, "clean"))
-		err = clean_all(d);
+		err = clean_all(d, &left);
 	else
 		err = make_durable(d, !strcmp(what, "checkpoint"));
 	if (err == -EAGAIN)
 		say_interrupted(d, what);
-	else if (err == -ENODATA)
-		DMERR("%s: %s ended, but not all could be cleaned: shingle check says why",
-		      name, what);
 	else if (err)
 		DMERR("%s: %s failed (%d): not all could be written", name, what, err);
-	return err;
+	if (err || !left)
+		return err;
+	DMERR("%s: clean ended, but not all could be cleaned: shingle check says why", name);
+	return -ENODATA;
 }
 
 /* A message of several words: -ENOENT if the engine knows none of that name. */
