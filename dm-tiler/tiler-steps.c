@@ -22,16 +22,16 @@
  * Which region
  */
 
-/*
- * All that are in memory are looked at, region_cache of them: a few words each, and of 4,096
- * at most.  Nobody asks in parts, for 0 says that there is none.
- */
 static bool wants_clean(const struct tiler_resident *res)
 {
 	return res->region != NO_REGION && res->loaded && !res->broken && !res->r.to &&
 	       tiler_state(&res->r) == TILER_LAZY && res->r.at->live < tiler_blocks(res->r.shape);
 }
 
+/*
+ * All that are in memory are looked at, region_cache of them: a few words each, and of 4,096
+ * at most.  Nobody asks in parts, for 0 says that there is none.
+ */
 static u32 full_resident(const struct tiler *s)
 {
 	u32 i;
