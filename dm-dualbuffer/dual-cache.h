@@ -40,6 +40,7 @@
 #ifndef SHINGLE_DUAL_CACHE_H
 #define SHINGLE_DUAL_CACHE_H
 
+#include "counted.h"
 #include "dual-rounds.h"
 #include "dual-select.h"
 #include "engine.h"
@@ -48,11 +49,6 @@
 #define DUAL_NO_BAND	U32_MAX
 /* Blocks of a step, at most. */
 #define DUAL_STEP_BLOCKS	256U
-
-/* Slots in one piece of a checkpoint: as many as it has room for.  Tests take less. */
-#ifndef PART_SLOTS
-#define PART_SLOTS		672U
-#endif
 
 /* Pieces of the engine's state that the cache marks; those of slots begin with the third. */
 enum { DUAL_PIECE_STATE, DUAL_PIECE_CURVE, DUAL_PIECE_SLOTS };

@@ -108,13 +108,6 @@ struct disk_curve {
 	struct disk_sample at[DUAL_SAMPLES];
 } __packed;
 
-/* Of pieces of slots, each one: the block that it holds + 1, and how often it was updated. */
-struct disk_slot {
-	__le32 owner;
-	__le16 count;
-} __packed;
-
-static_assert(PART_SLOTS * sizeof(struct disk_slot) <= SHINGLE_CHUNK_BYTES);
 static_assert(sizeof(struct disk_curve) <= SHINGLE_CHUNK_BYTES);
 
 static u64 nr_alone(const struct shingle_layout *l)
@@ -226,39 +219,16 @@ static u64 nr_slot_parts(const struct shingle_layout *l)
 static u32 encode_slots(struct shingle_engine *e, u32 at, void *buf)
 {
 	const struct dual_cache *c = &to_dual(e)->cache;
-	u32 first = at * PART_SLOTS, n = min(c->map.nr_slots - first, PART_SLOTS), used = 0, i;
-	struct disk_slot *d = buf;
 
-	memset(d, 0, n * sizeof(*d));
-	for (i = 0; i < n; i++) {
-		if (shingle_slot_state(&c->map, first + i) != SHINGLE_SLOT_OWNED)
-			continue;
-		d[i].owner = cpu_to_le32(shingle_slot_lblk(&c->map, first + i) + 1);
-		d[i].count = cpu_to_le16(c->count[first + i]);
-		used = i + 1;
-	}
-	return used * sizeof(*d);
+	return counted_encode(&c->map, c->count, at, buf);
 }
 
 static int decode_slots(struct shingle_engine *e, u32 at, const void *buf, u32 bytes)
 {
 	struct dualbuffer *s = to_dual(e);
-	struct dual_cache *c = &s->cache;
-	u32 first = at * PART_SLOTS, n = bytes / sizeof(struct disk_slot), i;
-	const struct disk_slot *d = buf;
 
-	if (bytes % sizeof(*d) || n > min(c->map.nr_slots - first, PART_SLOTS))
-		return -EUCLEAN;
-	for (i = 0; i < n; i++) {
-		u32 owner = le32_to_cpu(d[i].owner);
-
-		if (owner > s->layout->logical_blocks)
-			return -EUCLEAN;
-		c->map.owner[first + i] = owner ? owner - 1 + SHINGLE_SLOT_OWNED :
-						  SHINGLE_SLOT_FREE;
-		c->count[first + i] = le16_to_cpu(d[i].count);
-	}
-	return 0;
+	return counted_decode(&s->cache.map, s->cache.count, s->layout->logical_blocks, at, buf,
+			      bytes);
 }
 
 static u64 nr_homes(const struct shingle_layout *l)
@@ -266,37 +236,18 @@ static u64 nr_homes(const struct shingle_layout *l)
 	return DIV_ROUND_UP_ULL(l->nr_bands[SHINGLE_ROLE_DATA], SHINGLE_CHUNK_BITS);
 }
 
-static u32 encode_homes(struct shingle_engine *e, u32 at, void *to)
+static u32 encode_homes(struct shingle_engine *e, u32 at, void *buf)
 {
 	const struct dualbuffer *s = to_dual(e);
-	u32 first = at * SHINGLE_CHUNK_BITS, n = min(s->nr_bands - first, SHINGLE_CHUNK_BITS);
-	u32 bytes = 0, i;
-	u8 *buf = to;
 
-	memset(buf, 0, SHINGLE_CHUNK_BYTES);
-	for (i = 0; i < n; i++) {
-		if (test_bit(first + i, s->home)) {
-			buf[i / 8] |= 1U << (i % 8);
-			bytes = i / 8 + 1;
-		}
-	}
-	return bytes;
+	return shingle_bits_encode(s->home, s->nr_bands, at, buf);
 }
 
-static int decode_homes(struct shingle_engine *e, u32 at, const void *from, u32 bytes)
+static int decode_homes(struct shingle_engine *e, u32 at, const void *buf, u32 bytes)
 {
 	struct dualbuffer *s = to_dual(e);
-	u32 first = at * SHINGLE_CHUNK_BITS, i;
-	const u8 *buf = from;
 
-	for (i = 0; i < bytes * 8; i++) {
-		if (!(buf[i / 8] & (1U << (i % 8))))
-			continue;
-		if (i >= s->nr_bands - first)
-			return -EUCLEAN;
-		__set_bit(first + i, s->home);
-	}
-	return 0;
+	return shingle_bits_decode(s->home, s->nr_bands, at, buf, bytes);
 }
 
 /**
@@ -324,37 +275,9 @@ const struct shingle_piece_kind dual_pieces[] = {
  * Records
  */
 
-/* A slot holds a block; what else was known of both is not so any more. */
-static void hold(struct dual_cache *c, u32 slot, u32 lblk, u16 count)
-{
-	u32 old = dual_find(c, lblk);
-
-	if (old != SHINGLE_NO_SLOT)
-		shingle_slotmap_remove(&c->map, old, 1);
-	if (shingle_slot_state(&c->map, slot) == SHINGLE_SLOT_OWNED)
-		shingle_slotmap_remove(&c->map, slot, 1);
-	shingle_slotmap_insert(&c->map, slot, lblk, 1);
-	c->count[slot] = count;
-}
-
-/*
- * From the owners that the checkpoint left to the hash.  A block may own several slots, for
- * its pieces are of different moments: the last one wins, and the records put it right.
- */
 static void hash_owners(struct dualbuffer *s)
 {
-	struct dual_cache *c = &s->cache;
-	u32 slot;
-
-	for (slot = 0; slot < c->map.nr_slots; slot++) {
-		if (shingle_slot_state(&c->map, slot) == SHINGLE_SLOT_OWNED) {
-			u32 lblk = shingle_slot_lblk(&c->map, slot);
-
-			c->map.owner[slot] = SHINGLE_SLOT_SPENT;
-			hold(c, slot, lblk, c->count[slot]);
-		}
-		cond_resched();
-	}
+	counted_hash(&s->cache.map, s->cache.count);
 	s->hashed = true;
 }
 
@@ -392,7 +315,7 @@ static int put(struct dualbuffer *s, u64 lblk, u64 slot, u32 n, bool moved)
 			count = dual_count_up(c->count[old]);
 		else if (old != SHINGLE_NO_SLOT && !c->literal)
 			count = c->count[old] / 2;
-		hold(c, slot, lblk, count);
+		counted_hold(&c->map, c->count, slot, lblk, count);
 	}
 	return 0;
 }

@@ -7,12 +7,8 @@
  * they are in these pages, or where they belong, or nowhere.  That a band is staged says where
  * what belongs there is for now.
  */
+#include "counted.h"
 #include "rmwf-state.h"
-
-/* Pages of flash in one piece of a checkpoint: as many as it has room for.  Tests take less. */
-#ifndef PART_SLOTS
-#define PART_SLOTS	672U
-#endif
 
 /* ------------------------------------------------------------------------
  * Pieces
@@ -23,14 +19,6 @@ struct rmwf_disk_state {
 	__le32 staged_lblk;
 	__le32 staged_blocks;
 } __packed;
-
-/* Of pieces of pages, each one: the block that it holds + 1, and how often it was updated. */
-struct rmwf_disk_slot {
-	__le32 owner;
-	__le16 count;
-} __packed;
-
-static_assert(PART_SLOTS * sizeof(struct rmwf_disk_slot) <= SHINGLE_CHUNK_BYTES);
 
 static u64 nr_states(const struct shingle_layout *l)
 {
@@ -78,39 +66,15 @@ static u64 nr_slot_parts(const struct shingle_layout *l)
 static u32 encode_slots(struct shingle_engine *e, u32 at, void *buf)
 {
 	const struct rmwf_flash *f = &to_rmwf(e)->flash;
-	u32 first = at * PART_SLOTS, n = min(f->map.nr_slots - first, PART_SLOTS), used = 0, i;
-	struct rmwf_disk_slot *d = buf;
 
-	memset(d, 0, n * sizeof(*d));
-	for (i = 0; i < n; i++) {
-		if (shingle_slot_state(&f->map, first + i) != SHINGLE_SLOT_OWNED)
-			continue;
-		d[i].owner = cpu_to_le32(shingle_slot_lblk(&f->map, first + i) + 1);
-		d[i].count = cpu_to_le16(f->count[first + i]);
-		used = i + 1;
-	}
-	return used * sizeof(*d);
+	return counted_encode(&f->map, f->count, at, buf);
 }
 
 static int decode_slots(struct shingle_engine *e, u32 at, const void *buf, u32 bytes)
 {
 	struct rmwf *s = to_rmwf(e);
-	struct rmwf_flash *f = &s->flash;
-	u32 first = at * PART_SLOTS, n = bytes / sizeof(struct rmwf_disk_slot), i;
-	const struct rmwf_disk_slot *d = buf;
 
-	if (bytes % sizeof(*d) || n > min(f->map.nr_slots - first, PART_SLOTS))
-		return -EUCLEAN;
-	for (i = 0; i < n; i++) {
-		u32 owner = le32_to_cpu(d[i].owner);
-
-		if (owner > s->space.blocks)
-			return -EUCLEAN;
-		f->map.owner[first + i] = owner ? owner - 1 + SHINGLE_SLOT_OWNED :
-						  SHINGLE_SLOT_FREE;
-		f->count[first + i] = le16_to_cpu(d[i].count);
-	}
-	return 0;
+	return counted_decode(&s->flash.map, s->flash.count, s->space.blocks, at, buf, bytes);
 }
 
 static u64 nr_live_parts(const struct shingle_layout *l)
@@ -118,36 +82,18 @@ static u64 nr_live_parts(const struct shingle_layout *l)
 	return DIV_ROUND_UP_ULL(l->logical_blocks, SHINGLE_CHUNK_BITS);
 }
 
-static u32 encode_live(struct shingle_engine *e, u32 at, void *to)
+static u32 encode_live(struct shingle_engine *e, u32 at, void *buf)
 {
 	const struct rmwf_space *s = &to_rmwf(e)->space;
-	u32 first = at * SHINGLE_CHUNK_BITS;
-	u32 end = first + min(s->blocks - first, SHINGLE_CHUNK_BITS), bytes = 0, i;
-	u8 *buf = to;
 
-	memset(buf, 0, SHINGLE_CHUNK_BYTES);
-	for (i = find_next_bit(s->live, end, first); i < end;
-	     i = find_next_bit(s->live, end, i + 1)) {
-		buf[(i - first) / 8] |= 1U << ((i - first) % 8);
-		bytes = (i - first) / 8 + 1;
-	}
-	return bytes;
+	return shingle_bits_encode(s->live, s->blocks, at, buf);
 }
 
-static int decode_live(struct shingle_engine *e, u32 at, const void *from, u32 bytes)
+static int decode_live(struct shingle_engine *e, u32 at, const void *buf, u32 bytes)
 {
 	struct rmwf_space *s = &to_rmwf(e)->space;
-	u32 first = at * SHINGLE_CHUNK_BITS, i;
-	const u8 *buf = from;
 
-	for (i = 0; i < bytes * 8; i++) {
-		if (!(buf[i / 8] & (1U << (i % 8))))
-			continue;
-		if (i >= s->blocks - first)
-			return -EUCLEAN;
-		__set_bit(first + i, s->live);
-	}
-	return 0;
+	return shingle_bits_decode(s->live, s->blocks, at, buf, bytes);
 }
 
 const struct shingle_piece_kind rmwf_pieces[] = {
@@ -199,37 +145,9 @@ void rmwf_mark_live(struct rmwf *s, u32 lblk, u32 n)
  * Records
  */
 
-/* A page holds a block; what else was known of both is not so any more. */
-static void hold(struct rmwf_flash *f, u32 slot, u32 lblk, u16 count)
-{
-	u32 old = rmwf_find(f, lblk);
-
-	if (old != SHINGLE_NO_SLOT)
-		shingle_slotmap_remove(&f->map, old, 1);
-	if (shingle_slot_state(&f->map, slot) == SHINGLE_SLOT_OWNED)
-		shingle_slotmap_remove(&f->map, slot, 1);
-	shingle_slotmap_insert(&f->map, slot, lblk, 1);
-	f->count[slot] = count;
-}
-
-/*
- * From the owners that the checkpoint left to the hash.  A block may own several pages, for
- * its pieces are of different moments: the last one wins, and the records put it right.
- */
 static void hash_owners(struct rmwf *s)
 {
-	struct rmwf_flash *f = &s->flash;
-	u32 slot;
-
-	for (slot = 0; slot < f->map.nr_slots; slot++) {
-		if (shingle_slot_state(&f->map, slot) == SHINGLE_SLOT_OWNED) {
-			u32 lblk = shingle_slot_lblk(&f->map, slot);
-
-			f->map.owner[slot] = SHINGLE_SLOT_SPENT;
-			hold(f, slot, lblk, f->count[slot]);
-		}
-		cond_resched();
-	}
+	counted_hash(&s->flash.map, s->flash.count);
 	s->hashed = true;
 }
 
@@ -264,8 +182,8 @@ static int replay_flash(struct shingle_engine *e, u64 lblk, u64 slot, u32 n, u32
 	for (; n; n--, lblk++, slot++) {
 		u32 old = rmwf_find(f, lblk);
 
-		hold(f, slot, lblk,
-		     old == SHINGLE_NO_SLOT ? 1 : min_t(u32, f->count[old] + 1, U16_MAX));
+		counted_hold(&f->map, f->count, slot, lblk, old == SHINGLE_NO_SLOT ? 1 :
+			     min_t(u32, f->count[old] + 1, U16_MAX));
 	}
 	return 0;
 }

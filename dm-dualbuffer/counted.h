@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Slots that know how often their block was updated, on the disk and back: what the caches of
+ * dualbuffer and rmwf have alike.  Pure.
+ */
+#ifndef SHINGLE_COUNTED_H
+#define SHINGLE_COUNTED_H
+
+#include "codec.h"
+#include "slotmap.h"
+
+/* Slots in one piece of a checkpoint: as many as it has room for.  Tests take less. */
+#ifndef PART_SLOTS
+#define PART_SLOTS	672U
+#endif
+
+/* Of pieces of slots, each one: the block that it holds + 1, and how often it was updated. */
+struct counted_disk {
+	__le32 owner;
+	__le16 count;
+} __packed;
+
+static_assert(PART_SLOTS * sizeof(struct counted_disk) <= SHINGLE_CHUNK_BYTES);
+
+/**
+ * counted_encode() - a piece of slots
+ * @m: which block each holds
+ * @count: how often that was updated
+ * @at: number of the piece
+ * @buf: result, room for SHINGLE_CHUNK_BYTES
+ *
+ * Context: map lock.  Returns its bytes, up to the last slot that holds any; 0: none does.
+ */
+static inline u32 counted_encode(const struct shingle_slotmap *m, const u16 *count, u32 at,
+				 void *buf)
+{
+	u32 first = at * PART_SLOTS, n = min(m->nr_slots - first, PART_SLOTS), used = 0, i;
+	struct counted_disk *d = buf;
+
+	memset(d, 0, n * sizeof(*d));
+	for (i = 0; i < n; i++) {
+		if (shingle_slot_state(m, first + i) != SHINGLE_SLOT_OWNED)
+			continue;
+		d[i].owner = cpu_to_le32(shingle_slot_lblk(m, first + i) + 1);
+		d[i].count = cpu_to_le16(count[first + i]);
+		used = i + 1;
+	}
+	return used * sizeof(*d);
+}
+
+/**
+ * counted_decode() - take it back; the hash comes with counted_hash()
+ * @m: the slots
+ * @count: of each
+ * @blocks: no block is at or above this one
+ * @at: number of the piece
+ * @buf: its bytes
+ * @bytes: how many
+ *
+ * Context: before I/O.  Returns 0, or -EUCLEAN if it makes no sense.
+ */
+static inline int counted_decode(struct shingle_slotmap *m, u16 *count, u64 blocks, u32 at,
+				 const void *buf, u32 bytes)
+{
+	u32 first = at * PART_SLOTS, n = bytes / sizeof(struct counted_disk), i;
+	const struct counted_disk *d = buf;
+
+	if (bytes % sizeof(*d) || n > min(m->nr_slots - first, PART_SLOTS))
+		return -EUCLEAN;
+	for (i = 0; i < n; i++) {
+		u32 owner = le32_to_cpu(d[i].owner);
+
+		if (owner > blocks)
+			return -EUCLEAN;
+		m->owner[first + i] = owner ? owner - 1 + SHINGLE_SLOT_OWNED :
+					      SHINGLE_SLOT_FREE;
+		count[first + i] = le16_to_cpu(d[i].count);
+	}
+	return 0;
+}
+
+/**
+ * counted_hold() - a slot holds a block; what else was known of both is not so any more
+ * @m: the slots
+ * @count: of each
+ * @slot: the slot
+ * @lblk: the block
+ * @updates: how often it was updated
+ *
+ * Context: before I/O.
+ */
+static inline void counted_hold(struct shingle_slotmap *m, u16 *count, u32 slot, u32 lblk,
+				u16 updates)
+{
+	u32 old = shingle_slotmap_find(m, lblk);
+
+	if (old != SHINGLE_NO_SLOT)
+		shingle_slotmap_remove(m, old, 1);
+	if (shingle_slot_state(m, slot) == SHINGLE_SLOT_OWNED)
+		shingle_slotmap_remove(m, slot, 1);
+	shingle_slotmap_insert(m, slot, lblk, 1);
+	count[slot] = updates;
+}
+
+/**
+ * counted_hash() - from the owners that the checkpoint left to the hash
+ * @m: the slots
+ * @count: of each
+ *
+ * A block may own several, for its pieces are of different moments: the last one wins, and the
+ * records put it right.
+ *
+ * Context: before I/O, may sleep.
+ */
+static inline void counted_hash(struct shingle_slotmap *m, u16 *count)
+{
+	u32 slot;
+
+	for (slot = 0; slot < m->nr_slots; slot++) {
+		if (shingle_slot_state(m, slot) == SHINGLE_SLOT_OWNED) {
+			u32 lblk = shingle_slot_lblk(m, slot);
+
+			m->owner[slot] = SHINGLE_SLOT_SPENT;
+			counted_hold(m, count, slot, lblk, count[slot]);
+		}
+		cond_resched();
+	}
+}
+
+#endif /* SHINGLE_COUNTED_H */
