@@ -2092,3 +2092,28 @@ int shingle_exercise(const struct shingle_exercise_plan *plan,
 	return err;
 }
 EXPORT_SYMBOL_GPL(shingle_exercise);
+
+/**
+ * shingle_exercise_loses() - is data lost without a protection, and is that seen?
+ * @ops: the engine
+ * @l: layout
+ * @feature: of tests, which switches the protection off
+ * @result: of the last run
+ *
+ * Context: may sleep.  Returns true as soon as one of 40 seeds finds a block that holds what it
+ * should not; false if something else is wrong, or nothing.
+ */
+bool shingle_exercise_loses(const struct shingle_engine_ops *ops, const struct shingle_layout *l,
+			    const char *feature, struct shingle_exercise_result *result)
+{
+	const char *const features[] = { feature, NULL };
+	struct shingle_exercise_plan plan = {
+		.ops = ops, .layout = l, .rounds = 6000, .cuts = true, .features = features,
+	};
+	int err = 0;
+
+	for (plan.seed = 1; !err && plan.seed <= 40; plan.seed++)
+		err = shingle_exercise(&plan, result);
+	return err == -EUCLEAN && strstr(result->error, "holds write");
+}
+EXPORT_SYMBOL_GPL(shingle_exercise_loses);

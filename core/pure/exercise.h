@@ -112,5 +112,7 @@ void shingle_exercise_layout(struct shingle_layout *l, const struct shingle_engi
 u64 shingle_exercise_counter(struct shingle_engine *e, const char *name);
 int shingle_exercise(const struct shingle_exercise_plan *plan,
 		     struct shingle_exercise_result *result);
+bool shingle_exercise_loses(const struct shingle_engine_ops *ops, const struct shingle_layout *l,
+			    const char *feature, struct shingle_exercise_result *result);
 
 #endif /* SHINGLE_EXERCISE_H */
