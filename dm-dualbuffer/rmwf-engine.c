@@ -114,8 +114,8 @@ static int engine_create(struct shingle_engine **out, const struct shingle_layou
  * Reads and writes
  */
 
-/* Where one block is now (Algorithm 8). */
-static u64 locate(const struct rmwf *s, u32 lblk, enum shingle_run_kind *kind)
+/* Where one block, which belongs to @native, is now (Algorithm 8). */
+static u64 locate(const struct rmwf *s, u32 lblk, u64 native, enum shingle_run_kind *kind)
 {
 	u32 slot = s->flash.cached[rmwf_band(s, lblk)] ? rmwf_find(&s->flash, lblk) :
 							 SHINGLE_NO_SLOT;
@@ -127,20 +127,21 @@ static u64 locate(const struct rmwf *s, u32 lblk, enum shingle_run_kind *kind)
 		*kind = SHINGLE_RUN_ZERO;
 	else if (rmwf_is_staged(s, lblk))
 		return rmwf_staging_pblk(s) + lblk - s->staging.lblk;
-	return rmwf_native(&s->space, lblk);
+	return native;
 }
 
 static void engine_resolve(struct shingle_engine *e, u64 lblk, u32 n, struct shingle_run *out)
 {
 	struct rmwf *s = to_rmwf(e);
 	u32 rest = s->space.band_blocks - (u32)lblk % s->space.band_blocks;
+	u64 native = rmwf_native(&s->space, lblk);
 	enum shingle_run_kind kind;
 
 	n = min(n, rest);
 	out->lblk = lblk;
-	out->pblk = locate(s, lblk, &out->kind);
+	out->pblk = locate(s, lblk, native, &out->kind);
 	for (out->n = 1; out->n < n; out->n++) {
-		u64 pblk = locate(s, lblk + out->n, &kind);
+		u64 pblk = locate(s, lblk + out->n, native + out->n, &kind);
 
 		if (kind != out->kind ||
 		    (kind == SHINGLE_RUN_MAPPED && pblk != out->pblk + out->n))
@@ -163,9 +164,9 @@ static bool band_in_flight(const struct rmwf *s, u32 band)
 static int no_page(struct rmwf *s, u32 lblk)
 {
 	struct rmwf_flash *f = &s->flash;
-	u32 n = 1;
+	u32 n = 1, block = rmwf_block_of(f, lblk, &n);
 
-	if (f->pool ? f->nr_freed : f->waiting[rmwf_block_of(f, lblk, &n)])
+	if (f->pool ? f->nr_freed : f->waiting[block])
 		return -EBUSY;
 	if (s->stuck) {
 		s->count.refused++;
@@ -179,7 +180,7 @@ static int no_page(struct rmwf *s, u32 lblk)
 		s->want_from = f->pool_at * f->page_blocks;
 		s->want_from = min(s->want_from, f->map.nr_slots - s->want_n);
 	} else {
-		s->want_from = rmwf_block_of(f, lblk, &n) * f->page_blocks;
+		s->want_from = block * f->page_blocks;
 	}
 	return -ENOSPC;
 }
@@ -189,7 +190,7 @@ static int engine_place(struct shingle_engine *e, u64 lblk, u32 n, enum shingle_
 {
 	struct rmwf *s = to_rmwf(e);
 	u32 band = rmwf_band(s, lblk), direct = 0, slot;
-	bool home = s->staging.n && rmwf_band(s, s->staging.lblk) == band;
+	bool home = rmwf_going_home(s, band);
 
 	n = min(n, (band + 1) * s->space.band_blocks - (u32)lblk);
 	if (rmwf_space_full(&s->space))
@@ -302,8 +303,7 @@ static int engine_discard(struct shingle_engine *e, u64 lblk, u64 n, u64 *done, 
 	u32 part = min3(n, (u64)(band + 1) * s->space.band_blocks - lblk, (u64)DISCARD_BLOCKS);
 
 	/* Of a copy that is being made, or is the only one, nothing is missing. */
-	if (is_copied(s, band) || (s->staging.n && rmwf_band(s, s->staging.lblk) == band) ||
-	    rmwf_space_full(&s->space))
+	if (is_copied(s, band) || rmwf_going_home(s, band) || rmwf_space_full(&s->space))
 		return -EBUSY;
 	*done = part;
 	*dropped = true;
@@ -328,7 +328,7 @@ static bool engine_referenced(struct shingle_engine *e, enum shingle_role role, 
 	switch (role) {
 	case SHINGLE_ROLE_DATA:
 		/* All of a staged span is where it was copied to, once that is durable. */
-		if (s->staging.n && !s->waits && rmwf_band(s, s->staging.lblk) == band) {
+		if (!s->waits && rmwf_going_home(s, band)) {
 			if (first < s->staging.lblk &&
 			    rmwf_claimed(&s->space, first, min(n, s->staging.lblk - first)))
 				return true;

@@ -2,19 +2,10 @@
 /* Flash, Algorithms 9 and 10 (seed lines 1290-1344): see rmwf-flash.h. */
 #include "rmwf-flash.h"
 
-static u32 longest_track(const struct rmwf_flash *f)
+/* Of the first and the last: were one between them longer, groups would share blocks. */
+static u32 longest_track(const struct rmwf_space *s)
 {
-	u32 band, most = 1;
-
-	/* Bands are in order of their place, and so tracks get no longer. */
-	for (band = 0; band < f->nr_bands; band += max(f->nr_bands - 1, 1U))
-		most = max(most, rmwf_track_blocks(f->space, band));
-	return most;
-}
-
-static u32 groups_of_band(const struct rmwf_flash *f)
-{
-	return DIV_ROUND_UP(longest_track(f), f->group_columns);
+	return max(rmwf_track_blocks(s, 0), rmwf_track_blocks(s, s->blocks / s->band_blocks - 1));
 }
 
 /**
@@ -42,12 +33,13 @@ int rmwf_flash_init(struct rmwf_flash *f, struct rmwf_space *s, u32 slots, u32 p
 	if (!f->page_blocks || f->page_blocks > RMWF_PAGES || f->page_blocks > slots)
 		return -EINVAL;
 	f->nr_blocks = slots / f->page_blocks;
-	track = longest_track(f);
+	track = longest_track(s);
 	*why = "a group of rmwf has no more columns than a track";
 	if (group_columns > track)
 		return -EINVAL;
 	f->group_columns = group_columns ?:
 		clamp_t(u64, DIV_ROUND_UP_ULL((u64)f->nr_bands * track, f->nr_blocks), 1, track);
+	f->band_groups = DIV_ROUND_UP(track, f->group_columns);
 	*why = "out of memory";
 	if (shingle_slotmap_init(&f->map, f->nr_blocks * f->page_blocks))
 		return -ENOMEM;
@@ -57,8 +49,7 @@ int rmwf_flash_init(struct rmwf_flash *f, struct rmwf_space *s, u32 slots, u32 p
 	f->waiting = shingle_zalloc_array(f->nr_blocks, sizeof(*f->waiting));
 	f->at = shingle_zalloc_array(f->nr_blocks, sizeof(*f->at));
 	f->cached = shingle_zalloc_array(f->nr_bands, sizeof(*f->cached));
-	if (!f->count || !f->link || !f->free || !f->waiting || !f->at ||
-!f->cached)
+	if (!f->count || !f->link || !f->free || !f->waiting || !f->at || !f->cached)
 		return -ENOMEM;
 	rmwf_flash_ready(f);
 	return 0;
@@ -96,7 +87,7 @@ void rmwf_flash_exit(struct rmwf_flash *f)
 u32 rmwf_block_of(const struct rmwf_flash *f, u32 lblk, u32 *n)
 {
 	struct rmwf_place p = rmwf_locate(f->space, lblk);
-	u64 group = (u64)p.band * groups_of_band(f) + p.column / f->group_columns;
+	u64 group = (u64)p.band * f->band_groups + p.column / f->group_columns;
 	u32 block;
 
 	*n = min(*n, f->group_columns - p.column % f->group_columns);

@@ -46,6 +46,7 @@ struct rmwf_freed {
  * @page_blocks: pages of a flash block
  * @nr_blocks: flash blocks
  * @group_columns: columns of a group
+ * @band_groups: groups of a band
  * @free: of each flash block, free pages
  * @waiting: of each flash block, pages that wait to be free
  * @at: of each flash block, where the search for the next free page begins
@@ -68,6 +69,7 @@ struct rmwf_flash {
 	u32 page_blocks;
 	u32 nr_blocks;
 	u32 group_columns;
+	u32 band_groups;
 	u16 *free;
 	u16 *waiting;
 	u16 *at;

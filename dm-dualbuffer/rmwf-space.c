@@ -96,10 +96,9 @@ struct rmwf_place rmwf_locate(const struct rmwf_space *s, u32 lblk)
  */
 
 /* T_i >= T_p: nothing of the block's column is behind it in the band. */
-static bool is_last(const struct rmwf_space *s, u32 lblk)
+static bool is_last(const struct rmwf_space *s, u32 lblk, u32 track)
 {
-	u32 band = lblk / s->band_blocks, end = (band + 1) * s->band_blocks;
-	u32 track = rmwf_track_blocks(s, band);
+	u32 end = (lblk / s->band_blocks + 1) * s->band_blocks;
 
 	while (end - lblk > track) {
 		lblk += track;
@@ -113,12 +112,9 @@ static bool is_last(const struct rmwf_space *s, u32 lblk)
  * Of a run within a track: one that crosses into the next would destroy, at first, what it
  * is to overwrite there.
  */
-static u32 within_track(const struct rmwf_space *s, u32 lblk, u32 n)
+static u32 within_track(const struct rmwf_space *s, u32 lblk, u32 n, u32 track)
 {
-	u32 band = lblk / s->band_blocks, offset = lblk % s->band_blocks;
-	u32 track = rmwf_track_blocks(s, band);
-
-	return min3(n, track - offset % track, s->band_blocks - offset);
+	return min(n, track - lblk % s->band_blocks % track);
 }
 
 /**
@@ -136,12 +132,12 @@ static u32 within_track(const struct rmwf_space *s, u32 lblk, u32 n)
  */
 u32 rmwf_direct(const struct rmwf_space *s, u32 lblk, u32 n, bool pointer)
 {
+	u32 track = rmwf_track_blocks(s, lblk / s->band_blocks), i = 0;
 	u64 pblk = rmwf_native(s, lblk);
-	u32 i = 0;
 
-	n = within_track(s, lblk, n);
+	n = within_track(s, lblk, n, track);
 	if (pointer) {
-		while (i < n && is_last(s, lblk + i))
+		while (i < n && is_last(s, lblk + i, track))
 			i++;
 		n = i;
 	}
@@ -163,7 +159,7 @@ u32 rmwf_not_direct(const struct rmwf_space *s, u32 lblk, u32 n, bool pointer)
 {
 	u32 i = 1;
 
-	n = within_track(s, lblk, n);
+	n = within_track(s, lblk, n, rmwf_track_blocks(s, lblk / s->band_blocks));
 	while (i < n && !rmwf_direct(s, lblk + i, 1, pointer))
 		i++;
 	return i;

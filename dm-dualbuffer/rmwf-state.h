@@ -93,7 +93,6 @@ struct rmwf_counts {
  * @want_n: see there
  * @want: what @victim was chosen for
  * @chosen: a band is to be rewritten: @victim
- * @forced: it was asked for
  * @victim: see there
  * @stuck: a write found no page, and all is hot (unsafe)
  * @gathering: nothing is under way to the band, and @merge is being filled
@@ -131,7 +130,6 @@ struct rmwf {
 	u32 want_n;
 	struct rmwf_want want;
 	bool chosen;
-	bool forced;
 	struct rmwf_victim victim;
 	bool stuck;
 	bool gathering;
@@ -171,6 +169,12 @@ static inline bool rmwf_is_staged(const struct rmwf *s, u32 lblk)
 static inline u32 rmwf_band(const struct rmwf *s, u32 lblk)
 {
 	return lblk / s->space.band_blocks;
+}
+
+/* Part of the band is in the staging band, and what is written to it goes to flash. */
+static inline bool rmwf_going_home(const struct rmwf *s, u32 band)
+{
+	return s->staging.n && rmwf_band(s, s->staging.lblk) == band;
 }
 
 /* rmwf-engine.c */

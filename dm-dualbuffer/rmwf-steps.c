@@ -105,7 +105,6 @@ static bool choose_wanted(struct rmwf *s)
 	};
 
 	s->wanted = false;
-	s->forced = false;
 	s->stuck = false;
 	if (collect(s, &want)) {
 		s->count.collections++;
@@ -134,7 +133,6 @@ static int choose_asked(struct rmwf *s)
 			continue;
 		want.from = s->asked_at - s->asked_at % s->flash.page_blocks;
 		want.n = s->flash.page_blocks;
-		s->forced = true;
 		/* All of a band in this flash block: it is asked about the next one again. */
 		if (!collect(s, &want))
 			continue;
@@ -332,9 +330,9 @@ void rmwf_finish_step(struct shingle_engine *e, const struct shingle_step *step,
 		s->count.rmw_home_blocks += step->n;
 		break;
 	case RMWF_STEP_WRITEBACK:
-		s->staging.n = 0;
 		s->count.rmw_home_blocks += step->n;
-		shingle_emit(emit, RMWF_REC_BACK, 0, 0, s->span.lblk, s->span.n);
+		shingle_emit(emit, RMWF_REC_BACK, 0, 0, s->staging.lblk, s->staging.n);
+		s->staging.n = 0;
 		break;
 	}
 	s->chosen = false;
