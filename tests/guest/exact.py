@@ -43,11 +43,10 @@ import os
 import re
 import shlex
 import sys
-import time
 
 import blk
 import limits
-from bench import TOP, Failure, Skip, expect
+from bench import TOP, Failure, Skip, expect, until
 from blk import BLOCK, SECTORS
 from media import stats
 from targets import Geometry, stack
@@ -292,12 +291,7 @@ class Play:
             said = stats(self.stack.device)[args[0]]
             expect(said == int(args[1]), f"{args[0]} is {said}")
         elif verb == "until":
-            for _ in range(1000):
-                said = stats(self.stack.device)[args[0]]
-                if said == int(args[1]):
-                    break
-                time.sleep(.01)
-            expect(said == int(args[1]), f"{args[0]} stays at {said}")
+            until(lambda: stats(self.stack.device)[args[0]] == int(args[1]), " ".join(words))
         elif verb in ("remount", "cut"):
             getattr(self, verb)()
         else:

@@ -539,6 +539,28 @@ class Imr(StlSet):
         return super().table(paths, geo.but(cache_on="same"))
 
 
+def plain_of(geo, plan, first):
+    """What is not for bands, which begin at @first, is written where it is:
+    ((first block, how many), ...)"""
+    blocks = plan["devs"][0] // geo.track * geo.track
+    end = max(g[2] + g[3] * g[4] for g in plan["groups"] if g[1] == ondisk.DEV_DATA)
+    return () if geo.meta == "separate" else tuple(
+        (at, n) for at, n in ((0, first), (end, blocks - end)) if n > 0)
+
+
+def behind(geo, blocks, plain=()):
+    """What lies under one angle on the tracks behind a block: a function of it, or None."""
+    track = geo.track
+
+    def gone(block):
+        if any(at <= block < at + n for at, n in plain):
+            return []
+        row, column = divmod(block, track)
+        return [(r * track + (column - (r - row) * (geo.skew or 0)) % track, 1)
+                for r in range(row + 1, min(row + geo.head, blocks // track))]
+    return gone if track and geo.head > 1 else None
+
+
 class Tiler(StlSet):
     """Autonomous regions.  What a geometry calls a band is what a region presents.
     There is one slot more."""
@@ -642,14 +664,7 @@ class Tiler(StlSet):
     def destroys(self, geo):
         """What lies under one angle on the tracks behind it; of a medium that does not
         say so, as if there were no skew."""
-        blocks, track = self._plan(geo)["devs"][0], geo.track
-
-        def gone(block):
-            row, column = divmod(block, track)
-            rows = range(row + 1, min(row + geo.head, blocks // track))
-            return [(r * track + (column - (r - row) * (geo.skew or 0)) % track, 1)
-                    for r in rows]
-        return gone if track and geo.head > 1 else None
+        return behind(geo, self._plan(geo)["devs"][0])
 
     def sizes(self, geo):
         return super().sizes(self._fit(geo))
@@ -737,24 +752,14 @@ class Dualbuffer(StlSet):
         plan = super()._plan(geo)
         plan["params"] = struct.pack("<IIIIII", geo.new, 50, 0, 25, 2, 0)
         if geo.track:
-            blocks, first = plan["devs"][0] // geo.track * geo.track, self._bands_from(geo)
-            end = max(g[2] + g[3] * g[4] for g in plan["groups"] if g[1] == ondisk.DEV_DATA)
-            # What is not for bands is written where it is.
-            plain = () if geo.meta == "separate" else tuple(
-                (at, n) for at, n in ((0, first), (end, blocks - end)) if n > 0)
-            plan["medium"] = ondisk.smr(blocks, geo.track, geo.skew or 0, geo.head, plain)
+            plan["medium"] = ondisk.smr(plan["devs"][0] // geo.track * geo.track, geo.track,
+                                        geo.skew or 0, geo.head,
+                                        plain_of(geo, plan, self._bands_from(geo)))
         return plan
 
     def destroys(self, geo):
         """What lies under one angle on the tracks behind it."""
-        blocks, track = self._plan(geo)["devs"][0], geo.track
-
-        def gone(block):
-            row, column = divmod(block, track)
-            rows = range(row + 1, min(row + geo.head, blocks // track))
-            return [(r * track + (column - (r - row) * (geo.skew or 0)) % track, 1)
-                    for r in rows]
-        return gone if track and geo.head > 1 else None
+        return behind(geo, self._plan(geo)["devs"][0])
 
 
 class Rmwf(StlSet):
@@ -806,29 +811,15 @@ class Rmwf(StlSet):
         geo = self._fit(geo)
         plan["params"] = struct.pack("<II", min(8, geo.cache_band), 0)
         plan["medium"] = ondisk.smr(plan["devs"][0] // geo.track * geo.track, geo.track,
-                                    geo.skew or 0, geo.head, self._plain(geo, plan))
+                                    geo.skew or 0, geo.head,
+                                    plain_of(geo, plan, self._bands_from(geo)))
         return plan
-
-    def _plain(self, geo, plan):
-        """What is not for bands is written where it is: [(first block, how many)]"""
-        blocks, first = plan["devs"][0] // geo.track * geo.track, self._bands_from(geo)
-        end = max(g[2] + g[3] * g[4] for g in plan["groups"] if g[1] == ondisk.DEV_DATA)
-        return () if geo.meta == "separate" else tuple(
-            (at, n) for at, n in ((0, first), (end, blocks - end)) if n > 0)
 
     def destroys(self, geo):
         """What lies under one angle on the tracks behind it."""
         geo = self._fit(geo)
-        plan, track = self._plan(geo), geo.track
-        blocks, plain = plan["devs"][0], self._plain(geo, plan)
-
-        def gone(block):
-            if any(at <= block < at + n for at, n in plain):
-                return []
-            row, column = divmod(block, track)
-            return [(r * track + (column - (r - row) * (geo.skew or 0)) % track, 1)
-                    for r in range(row + 1, min(row + geo.head, blocks // track))]
-        return gone
+        plan = self._plan(geo)
+        return behind(geo, plan["devs"][0], plain_of(geo, plan, self._bands_from(geo)))
 
     def table(self, paths, geo):
         return super().table(paths, self._fit(geo))
