@@ -402,8 +402,9 @@ void shingle_checkpoint_work(struct work_struct *work)
 	used = d->journal.used;
 	pages = shingle_pages_want_checkpoint(d);
 	spin_unlock_irq(&d->map_lock);
-	if (READ_ONCE(d->mode) == SHINGLE_RW &&
-	    (pages || used >= ring / 2 || ring - used < 2 * d->journal.max_blocks))
+	if (READ_ONCE(d->mode) != SHINGLE_RW)
+		shingle_pages_look_again(d);
+	else if (pages || used >= ring / 2 || ring - used < 2 * d->journal.max_blocks)
 		checkpoint_locked(d, NULL, false);
 	mutex_unlock(&d->log.ckpt_lock);
 	wake_up_all(&d->wait);

@@ -300,6 +300,24 @@ void shingle_pages_settle(struct shingle_device *d, struct shingle_engine *e, bo
 }
 
 /**
+ * shingle_pages_look_again() - a checkpoint was asked for, and there will be none
+ * @d: the device
+ *
+ * Where nothing can be written pages that are being looked at are all that stands in the way,
+ * and these are let go of.
+ *
+ * Context: may sleep.
+ */
+void shingle_pages_look_again(struct shingle_device *d)
+{
+	spin_lock_irq(&d->map_lock);
+	if (d->pager.crowded)
+		wake_all(d);
+	d->pager.crowded = false;
+	spin_unlock_irq(&d->map_lock);
+}
+
+/**
  * shingle_pages_want_checkpoint() - are there so many changed pages that one should be taken?
  * @d: the device
  *

@@ -31,6 +31,7 @@ from model import Model, read_stamp
 from targets import GEOMETRIES, stack
 
 FOREVER = "0 3600"      # dm-flakey: never up
+CROWDS = 40             # times that more pages are wanted than there are frames
 
 
 class Faulty:
@@ -664,6 +665,41 @@ def page_readers(ctx, geo):
                f"{after['checkpoints'] - before['checkpoints']} checkpoints for reads")
         game.compare("read")
         game.alive()
+
+
+def page_crowd(ctx, geo):
+    """Nothing can be written any more, and more want pages than there are frames: each finds
+    one when another has let go of it."""
+    many = geo.but(data=40)
+    with faulty(ctx, many) as game:
+        game.fill()
+        game.message("checkpoint", must=True)
+        game.again()
+        game.break_("journal", "error_writes")
+        for region in range(6):
+            game.write(region * many.band)
+        game.flush(must=False)
+        expect(game.state() == "ro", f"the state is {game.state()}")
+        ctx.note(f"{stats(game.stack.device)['map_dirty_pages']} pages have changed")
+        queue, rng = blk.Aio(game.dev, many.data), random.Random(1)
+        before = stats(game.stack.device)
+        over = threading.Event()
+
+        def verify():
+            while not over.is_set():
+                game.say("verify")
+        with beside(verify), beside(verify), contextlib.ExitStack() as last:
+            last.callback(over.set)
+            for _ in range(CROWDS):
+                for region in rng.sample(range(many.data), many.data):
+                    queue.read(region * many.band, 1, region)
+                while queue.flying:
+                    expect(all(result == BLOCK for _, result, _ in queue.reap(1)),
+                           "reads failed")
+        queue.close()
+        after = stats(game.stack.device)
+        expect(after["map_page_reads"] - before["map_page_reads"] > CROWDS * 8,
+               "they found their pages")
 
 
 def page_frames(ctx, geo):
@@ -1933,6 +1969,8 @@ def cases(target, options):
         out += [("pages of the map, reading", lambda ctx: page_reads(ctx, paged)),
                 ("pages of the map, more readers than frames",
                  lambda ctx: page_readers(ctx, paged)),
+                ("pages of the map, more readers than frames, when all else has failed",
+                 lambda ctx: page_crowd(ctx, paged)),
                 ("pages of the map, on checkpoint", lambda ctx: meta_write(
                     ctx, paged, "pages", page_writes))]
     if target.name == "paged":
