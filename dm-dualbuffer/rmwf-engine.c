@@ -248,8 +248,7 @@ static void landed_at_home(struct rmwf *s, const struct shingle_run *run,
 
 	for (i = 0; i < run->n; i++)
 		rmwf_leave_flash(s, run->lblk + i, emit->seq);
-	bitmap_set(s->space.live, run->lblk, run->n);
-	bitmap_set(s->space.claimed, run->lblk, run->n);
+	rmwf_space_live(&s->space, run->lblk, run->n, true);
 	rmwf_mark_live(s, run->lblk, run->n);
 	s->count.direct_blocks += run->n;
 	if (!s->unsafe_pointer)

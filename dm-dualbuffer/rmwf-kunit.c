@@ -222,6 +222,36 @@ static void rmwf_r0_pins(struct kunit *test)
 	stop(t);
 }
 
+static void discard_one(struct kunit *test, struct rmwf_toy *t, u32 lblk)
+{
+	struct shingle_emit emit = {
+		.rec = t->rec, .nr = t->nr, .max = ARRAY_SIZE(t->rec), .seq = t->seq,
+	};
+	bool dropped;
+	u64 done;
+
+	KUNIT_EXPECT_EQ(test, t->e->ops->map.discard(t->e, lblk, 1, &done, &dropped, &emit), 0);
+	t->nr = emit.nr;
+}
+
+/* What is left again before that it was left is durable is free with the later one. */
+static void rmwf_r0_pins_again(struct kunit *test)
+{
+	struct rmwf_toy *t = start(test, &figure, NULL, NULL);
+
+	KUNIT_EXPECT_EQ(test, write_one(t, 5), -1);
+	discard_one(test, t, 5);
+	t->nr = 0;
+	t->seq++;
+	KUNIT_EXPECT_EQ(test, write_one(t, 5), -1);
+	discard_one(test, t, 5);
+	shingle_release_all(t->e, t->seq - 1);
+	KUNIT_EXPECT_EQ(test, write_one(t, 0), 0);
+	shingle_release_all(t->e, t->seq);
+	KUNIT_EXPECT_EQ(test, write_one(t, 0), -1);
+	stop(t);
+}
+
 /* The next step and its end, as core takes it. */
 static int one_step(struct rmwf_toy *t, enum shingle_why why, struct shingle_step *step)
 {
@@ -463,6 +493,7 @@ static struct kunit_case rmwf_cases[] = {
 	KUNIT_CASE(rmwf_vf2_vf3_window),
 	KUNIT_CASE(rmwf_rules_differ),
 	KUNIT_CASE(rmwf_r0_pins),
+	KUNIT_CASE(rmwf_r0_pins_again),
 	KUNIT_CASE(rmwf_vf4_cost),
 	KUNIT_CASE(rmwf_goes_home_after_a_cut),
 	KUNIT_CASE(rmwf_ce_f2),

@@ -187,6 +187,30 @@ u32 rmwf_chain_end(const struct rmwf_space *s, u32 band)
  * What becomes of it
  */
 
+/* Do older pins hold any of these places, which will hold something current again? */
+static void look_for_pins(struct rmwf_space *s, u32 lblk, u32 n)
+{
+	for (; s->nr_pins && !s->returned && n; n--, lblk++)
+		s->returned = test_bit(lblk, s->claimed) && !test_bit(lblk, s->live);
+}
+
+/**
+ * rmwf_space_live() - what is current of these blocks is at their places
+ * @s: the space
+ * @lblk: the first
+ * @n: how many
+ * @taken: rmwf_space_take() has been told
+ *
+ * Context: map lock.
+ */
+void rmwf_space_live(struct rmwf_space *s, u32 lblk, u32 n, bool taken)
+{
+	if (!taken)
+		look_for_pins(s, lblk, n);
+	bitmap_set(s->live, lblk, n);
+	bitmap_set(s->claimed, lblk, n);
+}
+
 /**
  * rmwf_space_take() - a write is on its way
  * @s: the space
@@ -199,8 +223,10 @@ u32 rmwf_chain_end(const struct rmwf_space *s, u32 band)
 void rmwf_space_take(struct rmwf_space *s, u32 lblk, u32 n, bool direct)
 {
 	s->flight[s->nr_flight++] = (struct rmwf_span){ lblk, n };
-	if (direct)
-		bitmap_set(s->claimed, lblk, n);
+	if (!direct)
+		return;
+	look_for_pins(s, lblk, n);
+	bitmap_set(s->claimed, lblk, n);
 }
 
 /**
@@ -284,13 +310,14 @@ static struct rmwf_span united(struct rmwf_space *s, u32 lblk, u32 n)
 void rmwf_space_leave(struct rmwf_space *s, u32 lblk, u32 n, u64 seq)
 {
 	struct rmwf_pin *last = &s->pin[(s->pins_from + s->nr_pins - 1) % RMWF_PINS];
+	/* What was live all the while is in no older pin: seldom there is one to be looked for. */
+	bool first = !s->returned && find_next_zero_bit(s->live, lblk + n, lblk) >= lblk + n;
 
 	if (!rmwf_claimed(s, lblk, n))
 		return;
 	bitmap_clear(s->live, lblk, n);
 	if (s->nr_pins && last->seq == seq && last->span.n &&
 	    last->span.lblk + last->span.n == lblk) {
-		/* It may be one that an older pin is of, too. */
 		lblk = last->span.lblk;
 		n += last->span.n;
 		s->nr_pins--;
@@ -298,7 +325,7 @@ void rmwf_space_leave(struct rmwf_space *s, u32 lblk, u32 n, u64 seq)
 	if (WARN_ON_ONCE(s->nr_pins == RMWF_PINS))
 		return;
 	last = &s->pin[(s->pins_from + s->nr_pins) % RMWF_PINS];
-	last->span = united(s, lblk, n);
+	last->span = first ? (struct rmwf_span){ lblk, n } : united(s, lblk, n);
 	last->seq = seq;
 	s->nr_pins++;
 }
@@ -325,6 +352,7 @@ bool rmwf_space_release(struct rmwf_space *s, u64 seq)
 			return true;
 		s->pins_from = (s->pins_from + 1) % RMWF_PINS;
 		s->nr_pins--;
+		s->returned &= !!s->nr_pins;
 	}
 	return false;
 }

@@ -54,6 +54,7 @@ struct rmwf_pin {
  * @pin: a ring
  * @pins_from: the oldest of it
  * @nr_pins: how many
+ * @returned: one of them may be of a place that has been written to since
  * @flight: writes under way, wherever they go
  * @nr_flight: how many
  */
@@ -67,6 +68,7 @@ struct rmwf_space {
 	struct rmwf_pin pin[RMWF_PINS];
 	u32 pins_from;
 	u32 nr_pins;
+	bool returned;
 	struct rmwf_span flight[RMWF_FLIGHT];
 	u32 nr_flight;
 };
@@ -92,6 +94,7 @@ struct rmwf_place rmwf_locate(const struct rmwf_space *s, u32 lblk);
 u32 rmwf_direct(const struct rmwf_space *s, u32 lblk, u32 n, bool pointer);
 u32 rmwf_not_direct(const struct rmwf_space *s, u32 lblk, u32 n, bool pointer);
 u32 rmwf_chain_end(const struct rmwf_space *s, u32 band);
+void rmwf_space_live(struct rmwf_space *s, u32 lblk, u32 n, bool taken);
 void rmwf_space_take(struct rmwf_space *s, u32 lblk, u32 n, bool direct);
 void rmwf_space_landed(struct rmwf_space *s, u32 lblk, u32 n);
 bool rmwf_in_flight(const struct rmwf_space *s, u32 lblk, u32 n);

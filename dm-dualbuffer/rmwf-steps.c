@@ -299,8 +299,7 @@ static void merged(struct rmwf *s, struct shingle_emit *emit)
 
 		for (k = 0; k < m->n; k++)
 			rmwf_leave_flash(s, m->lblk + k, emit->seq);
-		bitmap_set(s->space.live, m->lblk, m->n);
-		bitmap_set(s->space.claimed, m->lblk, m->n);
+		rmwf_space_live(&s->space, m->lblk, m->n, false);
 		rmwf_mark_live(s, m->lblk, m->n);
 		shingle_emit(emit, RMWF_REC_HOME, m->n, 0, m->lblk, 0);
 	}
