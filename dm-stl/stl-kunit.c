@@ -227,6 +227,43 @@ static void stl_set_cleans(struct kunit *test)
 	e->ops->destroy(e);
 }
 
+/* More slots than are emptied in one go. */
+#define LONG_LOG	(16U * SHINGLE_WALK + 3)
+
+/* A long log is emptied in parts, and nothing is written to it before the last one is. */
+static void stl_set_opens_when_empty(struct kunit *test)
+{
+	const struct shape_case c = { "", &stl_set_engine_ops, { LONG_LOG, 1, 1, 1, 0, 1 } };
+	struct shingle_record rec[4];
+	struct shingle_emit emit = { .rec = rec, .max = ARRAY_SIZE(rec), .seq = 7 };
+	struct shingle_engine *e;
+	struct shingle_step step;
+	struct shingle_run run;
+	const char *why;
+	u32 at;
+
+	KUNIT_ASSERT_EQ(test, stl_set_engine_ops.create(&e, new_layout(test, &c), &why), 0);
+	for (at = 0; at < LONG_LOG; at += run.n) {
+		KUNIT_ASSERT_EQ(test, e->ops->map.place(e, at, LONG_LOG - at, SHINGLE_LIFE_UNKNOWN,
+							&run), 0);
+		commit(e, &run);
+	}
+	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 0, 1, SHINGLE_LIFE_UNKNOWN, &run), -ENOSPC);
+	while (e->ops->clean.next_step(e, SHINGLE_WHY_PRESSURE, &step) == 1) {
+		emit.nr = 0;
+		e->ops->clean.step_done(e, &step, &emit);
+		while (e->ops->clean.tidy(e))
+			;
+	}
+	KUNIT_EXPECT_TRUE(test, e->ops->clean.release(e, 7));
+	KUNIT_EXPECT_TRUE(test, e->ops->clean.pending(e));
+	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 0, 1, SHINGLE_LIFE_UNKNOWN, &run), -EBUSY);
+	KUNIT_EXPECT_FALSE(test, e->ops->clean.release(e, 7));
+	KUNIT_EXPECT_FALSE(test, e->ops->clean.pending(e));
+	write_block(test, e, 0, 2 * LONG_LOG);
+	e->ops->destroy(e);
+}
+
 static struct shingle_engine *new_full_of(struct kunit *test, u32 band_blocks, u32 bands,
 					  u32 provision, u32 logs)
 {
@@ -1012,6 +1049,7 @@ static struct kunit_case stl_cases[] = {
 	KUNIT_CASE(stl_slotmap_runs),
 	KUNIT_CASE(stl_set_places),
 	KUNIT_CASE(stl_set_cleans),
+	KUNIT_CASE(stl_set_opens_when_empty),
 	KUNIT_CASE(stl_counts_merged_blocks),
 	KUNIT_CASE(stl_reads_home),
 	KUNIT_CASE(stl_set_orders),
