@@ -13,11 +13,16 @@ SCALE=120000 BAND=48K DATA=/dev/ram0
 case $PRESET in
 ma-tiler) TRACK=16 SCALE=59 BAND="" ;;
 tiler-track) TRACK=128 SCALE=60000 BAND=1M ;;
+ma-rmwf) TRACK=32 SCALE=440000 ;;
 *) TRACK="" ;;
 esac
 
 stat_of() { dmsetup message $X 0 stats | awk -v k="$1" '$1 == k { print $2 }'; }
-flash() { [ "$PRESET" != emulated-smr-2 ] || echo "--cache /dev/ram1"; }
+flash() {
+	case $PRESET in
+	emulated-smr-2 | ma-rmwf) echo "--cache /dev/ram1" ;;
+	esac
+}
 create() {
 	# shellcheck disable=SC2046
 	shingle create --no-udev --preset "$PRESET" $(flash) "$@" $DATA $X &&
@@ -68,7 +73,10 @@ if [ -n "$TRACK" ]; then
 else
 	CLEANED=bands_cleaned HABIT="read_home always"
 fi
-[ "$PRESET" != ma-dualbuffer ] || HABIT=dualbuffer
+case $PRESET in
+ma-dualbuffer) HABIT=dualbuffer ;;
+ma-rmwf) CLEANED=collections HABIT=rmwf ;;
+esac
 ok "write it all at random, and find it all" load
 ok "it had to clean" eval 'stat_of $CLEANED; [ "$(stat_of $CLEANED)" -gt 0 ]'
 [ "$PRESET" != ma-dualbuffer ] || ok "each round that has ended has a line" eval \

@@ -13,6 +13,7 @@ SCRIPTS = [
     ("life.sh", "uml", "real", {"TARGET": "imr"}),
     ("life.sh", "uml", "real", {"TARGET": "tiler"}),
     ("life.sh", "uml", "real", {"TARGET": "dualbuffer"}),
+    ("life.sh", "uml", "real", {"TARGET": "rmwf"}),
     ("life.sh", "uml", "real", {"TARGET": "linear"}),
     ("life.sh platter.sh", "uml-debug", "real", {"TARGET": "stl-set"}),
     ("life.sh platter.sh", "stock", "real", {"TARGET": "stl-set"}),
@@ -23,6 +24,7 @@ SCRIPTS = [
     ("presets.sh", "uml", "real", {"PRESET": "ma-tiler"}),
     ("presets.sh", "uml", "real", {"PRESET": "tiler-track"}),
     ("presets.sh", "uml", "real", {"PRESET": "ma-dualbuffer"}),
+    ("presets.sh", "uml", "real", {"PRESET": "ma-rmwf"}),
     ("platter.sh", "uml", "virtual", {}),
 ]
 

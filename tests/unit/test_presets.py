@@ -147,6 +147,28 @@ def test_ma_baseline(run, scale, band, disk):
     assert " 0 4 rmw block cleaning lazy'" in out and "risk" not in out
 
 
+@pytest.mark.parametrize("scale", [1, 10, 64, 819])
+def test_flash_of_ma(run, scale):
+    """8 TB with 20 GiB of flash: as the cache of sets, unstaged, and beside what is written in
+    place."""
+    disk, flash = blank(run.dir / "d", (9 << 40) // 4096 // scale), blank(
+        run.dir / "f", (21 << 30) // 4096 // scale + 80 * 256)
+    for name, bands, cache, each in (("ma-smr-2", 305175, 819 // scale, 25),
+                                     ("ma-rmwf", 254313, 1, 30)):
+        out = json.loads(run("create", "--dry-run", "--json", "--preset", name, "--scale", scale,
+                             "--cache", flash, disk, "x"))
+        wanted = 254313 // scale if name == "ma-rmwf" else round(cache * bands / 819)
+        assert out["bands"] == {"data": wanted, "staging": 1, "cache": cache}
+        group = next(g for g in out["groups"] if g["role"] == "cache")
+        assert group["device"] == "CACHE"
+        got = group["band_blocks"] * cache * 4096 * scale
+        assert abs(got / (20 << 30) - 1) < (.02 if scale < 64 else .1)
+        if scale == 1:
+            assert abs(out["logical_blocks"] * 4096 / 8e12 - 1) < 1e-4
+    assert "name a device for it with --cache" in run(
+        "create", "--dry-run", "--preset", "ma-rmwf", "--scale", scale, disk, "x", rc=FAILED)
+
+
 SURFACE = 512 * 10 ** 9 // 4096          # blocks; of Ma's drive, one of 16
 
 
@@ -410,7 +432,8 @@ def test_presets_command(run):
     rows = json.loads(run("presets", "--json"))
     assert [r["name"] for r in rows] == [*(f"emulated-smr-{i}" for i in (1, 2, 3)),
                                          "ma-baseline", "ma-tiler", "tiler-track",
-                                         "ma-dualbuffer", "dualbuffer-small"]
+                                         "ma-dualbuffer", "dualbuffer-small", "ma-smr-2",
+                                         "ma-rmwf"]
     assert {r["name"] for r in rows if r["needs_conventional_tracks_or_meta"]} == {
         "ma-tiler", "tiler-track"}
     for row, (mib, data, _) in zip(rows, BANDS.values()):
@@ -430,5 +453,6 @@ def test_presets_command(run):
                           capture_output=True)
     assert "ma-tiler" not in [r["name"] for r in json.loads(done.stdout)]
     assert done.stderr.count("\n") == 1 and "at most 59" in done.stderr
-    assert "at most 16117" in run("presets", "--scale", "20000", rc=FAILED)
+    assert "at most 254313" in run("presets", "--scale", "300000", rc=FAILED)
+    assert "ma-rmwf --scale 20000" in run("presets", "--scale", "20000")
     run("presets", "x", rc=USAGE)

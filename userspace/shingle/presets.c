@@ -83,6 +83,20 @@ static const struct preset presets[] = {
 			   "when the cache is full, what is cold", "static", "6.3 GiB" },
 		.band_blocks = 4 * MIB_BLOCKS, .bands = 1600, .log_blocks = 64 * MIB_BLOCKS,
 		.keys = as_ever, .features = safe,
+	}, {
+		.name = "ma-smr-2", .target = "stl-set", .source = MA,
+		.paper = { "set-associative", "flash, 20 GiB", "lazy", "static",
+			   "8 TB, 16 surfaces" },
+		.band_blocks = 25 * MIB_BLOCKS, .bands = 305175, .cache_bands = 819, .flash = true,
+		.keys = lazy, .features = unstaged, .doc = unstaged_doc,
+	}, {
+		.name = "ma-rmwf", .target = "rmwf", .source = MA,
+		.paper = { "in place, or in flash", "flash, 20 GiB",
+			   "when a flash block is full, what is cold", "static",
+			   "8 TB, 16 surfaces", "M tracks, which is not said" },
+		.band_blocks = 30 * MIB_BLOCKS, .bands = 254313,
+		.log_blocks = 20 * 1024 * MIB_BLOCKS, .flash = true,
+		.keys = as_ever, .features = safe,
 	},
 };
 
@@ -195,13 +209,14 @@ static void put_sets(const struct preset *p, u64 scale, u64 band, struct preset_
 	put(opt, "cache-size", cache, "b");
 }
 
-/* One band as long as the cache is. */
+/* One band as long as the cache is, or as the flash. */
 static void put_log(const struct preset *p, u64 scale, u64 band, struct preset_option **opt)
 {
 	put(opt, "bands", p->bands * p->band_blocks / (scale * band), "");
 	put(opt, "cache-band", p->log_blocks / scale * (SHINGLE_BLOCK_SIZE / 1024), "K");
 	put(opt, "cache-size", 1, "b");
-	put_text(opt, "cache-location", "od");
+	if (!p->flash)
+		put_text(opt, "cache-location", "od");
 }
 
 /* Regions fill their bands, and what these begin with is a track. */

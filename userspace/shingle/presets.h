@@ -22,7 +22,8 @@
  * @band_blocks: blocks in a band
  * @bands: data bands; with @zone_bands all bands
  * @cache_bands: of the persistent cache, 0 with @zone_bands
- * @log_blocks: instead, blocks of the one cache band, at the outer diameter; or 0
+ * @log_blocks: instead, blocks of the one cache band, at the outer diameter or, with @flash,
+ *	there; or 0
  * @flash: the cache is on a device of its own
  * @zone_bands: bands in a zone, 0 where there are no zones
  * @log_bands: of each zone, that may hold cached blocks
