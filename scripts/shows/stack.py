@@ -27,6 +27,9 @@ from loads import join, trace
 MIB = 1 << 20
 LOOK_MS = 50            # of a load with very many requests only those are looked at
 MANY = 30_000
+HEADER_MIB = 1          # at each end of flash
+# Who counts cleanings, and how.
+FLIPS = {"tiler": "tiler_cleans", "rmwf": "collections"}
 # What no layer has counted.
 NONE = ("clean_us", "steps", "clean_write_blocks", "merged_blocks", "journal_blocks",
         "checkpoint_blocks", "superblock_blocks", "r0_violations", "map_bytes")
@@ -39,14 +42,14 @@ class Stack:
         m, self.words, self.flash = words["medium"], words["layer"], None
         self.track = m["track"]
         blocks = m["tracks"] * self.track
-        keys = {"media": "smr", "surfaces": 1, "damage": "poison",
-                "zones": f"{m['tracks']}x{self.track * SECTORS}", **m["keys"]}
+        keys = {"media": "smr", "surfaces": 1, "damage": "poison", **m["keys"]}
+        keys["zones"] = f"{m['tracks'] // keys['surfaces']}x{self.track * SECTORS}"
         if keys["media"] == "smr":
             keys["head_tracks"] = m["head"]
         flash = self.words.get("flash_mib", 0)
         # RAM is taken as it is written.
         bench.modprobe("brd", "rd_nr=3",
-                       f"rd_size={max(m['meta_mib'], flash, blocks // 256) << 10}")
+                       f"rd_size={max(m['meta_mib'], 2 * HEADER_MIB, blocks // 256) << 10}")
         self.medium = dm.Device("medium", [(
             0, blocks * SECTORS, "platter", f"{'/dev/ram1' if m['store'] else 'none'} 0 "
             f"st5000as0011 0 {2 * len(keys)} " + " ".join(f"{k} {v}" for k, v in keys.items()))])
@@ -66,8 +69,12 @@ class Stack:
         self.blocks = blk.size(self.path)
 
     def _flash(self, mib):
-        """RAM that takes no time, of that size."""
-        self.flash = dm.Device("flash", [(0, mib * 2048, "linear", "/dev/ram2 0")])
+        """What takes no time and, like the medium, keeps nothing but headers."""
+        end = HEADER_MIB * 2048
+        between = (mib - 2 * HEADER_MIB) * 2048
+        self.flash = dm.Device("flash", [
+            (0, end, "linear", "/dev/ram2 0"), (end, between, "zero", ""),
+            (end + between, end, "linear", f"/dev/ram2 {end}")])
         return self.flash.path
 
     def _layer(self, m):
@@ -121,11 +128,11 @@ def percentile(values, share):
 class Cleanings:
     """Which cleanings there were, from the ledgers between requests.
 
-    A region's goes on while the host writes, and ends when it flips; a log's is what one
-    request waits for."""
+    A region's and a flash block's go on while the host writes; a log's is what one request
+    waits for."""
 
     def __init__(self, stack):
-        self.stack, self.flips = stack, stack.words["target"] == "tiler"
+        self.stack, self.flips = stack, FLIPS.get(stack.words["target"])
         self.each, self.part, self.requests, self.seeks = [], [0.0, 0], 0, 0
         self.last = stack.both()
 
@@ -137,7 +144,7 @@ class Cleanings:
             self.seeks += medium["seeks"] - self.last[1]["seeks"]
             self.part[0] += took
             self.part[1] += layer["clean_write_blocks"] - self.last[0]["clean_write_blocks"]
-            ended = layer["tiler_cleans"] - self.last[0]["tiler_cleans"] if self.flips else 1
+            ended = layer[self.flips] - self.last[0][self.flips] if self.flips else 1
             if ended:
                 self.each += [[of / ended for of in self.part]] * ended
                 self.part = [0.0, 0]

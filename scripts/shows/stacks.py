@@ -35,6 +35,7 @@ def outputs(show):
 
 
 def medium(tracks, head=3, track=TRACK, store=False, meta_mib=256, **keys):
+    """Of so many tracks, on all surfaces together."""
     return {"tracks": tracks, "track": track, "head": head, "store": store,
             "meta_mib": meta_mib, "keys": keys}
 
@@ -54,11 +55,12 @@ def opponents(scale):
                         "cache": "3b" if scale > 50 else f"{int(cache)}M"}}
 
 
-def surface(scale, **keys):
-    """The thesis's surface; more, so that what the baseline presents, whose bands have two
-    tracks of guard for fifteen of data, are the 512 GB."""
-    return medium(-(-int(SURFACE / scale * 1.15) // (TRACK * BLOCK)),
-                  meta_mib=256 if scale > 8 else 4096, **keys)
+def surface(scale, surfaces=1, more=1.15, **keys):
+    """The thesis's surface, or several; @more, so that what the baseline presents, whose bands
+    have two tracks of guard for fifteen of data, are the 512 GB."""
+    tracks = -(-int(SURFACE / scale * more) // (TRACK * BLOCK))
+    return medium(tracks * surfaces, meta_mib=256 if scale > 8 else 4096, surfaces=surfaces,
+                  **keys)
 
 
 # --- running them -------------------------------------------------------------------
@@ -173,8 +175,9 @@ def loaded(options, loads, load, dense, layer, name, **more):
         path = loads.regions(options)
     else:
         path = loads(load, CACHE // scale, dense)
-    # In the middle of the surface; what is spread over all of it begins where that does.
-    offset = SURFACE // scale // 2 // (128 * MIB) * (128 * MIB) // BLOCK if dense else 0
+    # In the middle of the disk; what is spread over all of it begins where that does.
+    whole = more.get("surfaces", 1) * SURFACE // scale
+    offset = whole // 2 // (128 * MIB) * (128 * MIB) // BLOCK if dense else 0
     keys = {k: v for k, v in more.items() if k != "label"}
     label = more.get("label", "")
     return (f"load-{load}-{dense}-{name.replace(', ', '-')}-{scale}{label}", {

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: GPL-2.0
+"""scripts/shows/flash without guests: its cases, and what it makes of results."""
+
+import json
+import subprocess
+import sys
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_loader
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+TOP = Path(__file__).resolve().parents[2]
+GB = 10 ** 9
+
+
+@pytest.fixture(name="show", scope="module")
+def the_show():
+    loader = SourceFileLoader("shows_flash", str(TOP / "scripts/shows/flash"))
+    made = module_from_spec(spec_from_loader(loader.name, loader))
+    loader.exec_module(made)
+    return made
+
+
+@pytest.mark.parametrize("args,sentence", (
+    (("--scale", "3"), "--scale 3 does not divide 4096 rows"),
+    (("--without", "RMW-F"), "all others are compared with RMW-F"),
+))
+def test_bad_words(args, sentence):
+    done = subprocess.run([sys.executable, TOP / "scripts/shows/flash", *args], text=True,
+                          capture_output=True, check=False, timeout=600)
+    assert done.returncode == 1 and not done.stdout
+    assert done.stderr.count("\n") == 1 and sentence in done.stderr
+
+
+def options(**more):
+    return SimpleNamespace(**{"scale": 64, "loads": None, "dense": 60, "requests": None,
+                              "without": None, **more})
+
+
+def test_cases(show, tmp_path):
+    """The thesis's drive: 16 surfaces, 8 TB and the guards, 20 GiB of flash, and the ten loads
+    of its Table 5.1 in the middle."""
+    cases = show.cases(options(), lambda *of: tmp_path / "-".join(str(w) for w in of))
+    assert len(cases) == 10 * len(show.layers(64)) == len({name for name, *_ in cases})
+    for _, words, _ in cases:
+        json.dumps(words)
+        medium = words["medium"]
+        assert medium["keys"]["surfaces"] == 16 and medium["head"] == 3
+        tracks = medium["tracks"]
+        assert tracks % 16 == 0 and tracks * 512 * 4096 * 64 == pytest.approx(10240 * GB, rel=.01)
+        assert words["offset"] * 4096 * 64 == pytest.approx(4096 * GB, rel=.01)
+        assert words["layer"]["flash_mib"] > (20 << 10) // 64
+    without = show.cases(options(without=[show.BY_BLOCK], loads=("web_0",)),
+                         lambda *of: tmp_path / "x")
+    assert [what[3] for *_, what in without] == ["SMR-2, band", "RMW-F", "RMW-F, pool",
+                                                 "RMW-F, pointer"]
+
+
+def result(name, written, ms, cleanings):
+    """Of 100 requests that wrote 200 blocks."""
+    return ("load", "rsrch_0", 60, name, ""), {
+        "words": {"layer": {"target": name}}, "seconds": 1.0,
+        "layer": {"host_write_blocks": 200, "clean_write_blocks": 0, "journal_blocks": 0,
+                  "checkpoint_blocks": 0, "superblock_blocks": 0, "map_bytes": 2048,
+                  **({"direct_blocks": 50} if name.startswith("RMW-F") else {})},
+        "all": {"requests": 100, "mean_ms": ms, "worst_ms": 1500.0, "p99_ms": 20.0},
+        "reads": {"mean_ms": 6.0}, "writes": {"mean_ms": 9.0},
+        "cleanings": {"number": cleanings, "seconds": 2.0, "longest": 1.0, "largest": 7,
+                      "seeks": 10 * cleanings},
+        "medium": {"rotation_us": 500_000, "seeks": 50, "seek_tracks": 9,
+                   "media_blocks_written": written, "destroyed_reads": 0, "late": 0}}
+
+
+def test_what_it_says(show, capsys, tmp_path):
+    groups = show.rows([result("SMR-2, band", 900, 16.0, 2), result("RMW-F", 300, 8.0, 1),
+                        result("SMR-2, block", 9000, 80.0, 0)])
+    assert groups["rsrch_0"]["RMW-F"]["direct"] == .25
+    assert groups["rsrch_0"]["SMR-2, band"]["direct"] is None
+    assert show.normalised(groups, "SMR-2, band", "medium_amplification") == {"rsrch_0": 3.0}
+    assert show.normalised(groups, "SMR-2, band", "cleaning_moves") == {"rsrch_0": 2.0}
+    # Who has not cleaned has no cleaning to be compared.
+    assert show.normalised(groups, "SMR-2, block", "cleaning_s") == {"rsrch_0": None}
+    show.told(groups)
+    show.compared(groups)
+    said = capsys.readouterr().out
+    assert "Figure 5.11" in said and "10.00" in said
+    pytest.importorskip("matplotlib")
+    show.picture(groups, tmp_path / "picture.png")
+    assert (tmp_path / "picture.png").stat().st_size > 5000
