@@ -218,6 +218,7 @@ PLAN += [
     Row("replay", "rmwf", options=(("ops", 60), ("share", .15)),
         cases=("raw pointer", "raw onecache", "proof: ", "as in the proof", "ext4")),
     Row("reset", "rmwf", quick=True),
+    Row("torn", "rmwf", clock="virtual", quick=True),
     Row("fio_verify", "rmwf"),
     Row("filesystems", "rmwf"),
     Row("faults", "rmwf"),
@@ -225,7 +226,6 @@ PLAN += [
     Row("badtable", "rmwf"),
     Row("bitflip", "rmwf", options=(("flips", 2),)),
     Row("exact", "rmwf", "uml-debug", guest="short"),
-    Row("storm", "rmwf", options=(("events", 6), ("rounds", 1))),
 ]
 
 # An engine of tests, whose steps are many extents.
@@ -243,7 +243,7 @@ PLAN.append(Row("replay", "stl-full", "uml-debug", guest="short", options=(
 # Two real processors, and all that races on them.  The first row is the tool itself:
 # what nobody has written must be noticed.
 PLAN.append(Row("storm", "linear", options=(("events", 10), ("rounds", 1))))
-for target in (*STLS, "imr", "tiler", "dualbuffer"):
+for target in (*STLS, "imr", "tiler", "dualbuffer", "rmwf"):
     PLAN += [
         Row("storm", target, options=(("events", 6), ("rounds", 1))),
         # Three of each kind of event are as many as its time allows: minutes each.

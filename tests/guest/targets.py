@@ -791,6 +791,8 @@ class Rmwf(StlSet):
             Geometry("pointer", band=96, data=40, cache=1, cache_band=400, track=16, head=2,
                      skew=1, meta="separate", ckpt=64, journal=64, options=(
                          ("rule", "pointer"), ("alloc", "pool")))),
+        "torn": (Geometry("angles", band=24, data=8, cache=1, cache_band=64, track=8, head=2,
+                          skew=2, tail=7, options=(("commit_ms", 0),), raises=cleaning),),
         "storm-platter": (Geometry("angles", band=24, data=20, cache=1, cache_band=60, track=6,
                                    head=3, skew=4, meta="separate", ckpt=32, journal=48,
                                    options=(("commit_ms", 10),)),),
@@ -798,7 +800,8 @@ class Rmwf(StlSet):
 
     def geometry(self, suite):
         """What lies under one angle is always known."""
-        return tuple(self.on_medium(self._fit(geo)) for geo in super().geometry(suite))
+        found = self.variants[suite] if suite == "torn" else super().geometry(suite)
+        return tuple(self.on_medium(self._fit(geo)) for geo in found)
 
     @staticmethod
     def _fit(geo):

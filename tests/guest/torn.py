@@ -100,7 +100,10 @@ class Bench:
         self.store = self.made.under[0]
         self.blocks = self.store.blocks
         self.state = ctx.pool.slice(1 + -(-self.blocks // 32640), "state")
-        self.areas = ctx.target.areas(geo)
+        self.kept = [*self.made.under, self.state]
+        # Of the medium: what is on flash is not torn.
+        self.areas = {role: area for role, area in ctx.target.areas(geo).items()
+                      if area[0] == "data"}
         # Metadata, and pages of a map, lie on conventional tracks at both ends.
         self.first = min(self.areas[role][1] for role in ("data", "staging",
                                                           "cache")
@@ -120,7 +123,7 @@ class Bench:
         self.made.device.message("clean")
         self.made.close()
         self.power_off()
-        self.image = [self._read(self.store), self._read(self.state)]
+        self.image = [self._read(device) for device in self.kept]
 
     @staticmethod
     def _read(device):
@@ -135,7 +138,7 @@ class Bench:
         return model
 
     def restore(self):
-        for device, image in zip((self.store, self.state), self.image):
+        for device, image in zip(self.kept, self.image):
             with blk.opened(device.path) as dev:
                 dev.write(0, image)
 
@@ -293,11 +296,11 @@ def revive(bench, at, model, bad, clean):
     made.check()
     where = made.target.lies(made.paths, bench.geo)
     expect(len(where) == bench.geo.logical, "the map has lost blocks")
-    predicted = [b for b, place in sorted(where.items()) if place[1] in bad]
+    where = {b: block for b, (device, block) in where.items() if device == "DATA"}
+    predicted = [b for b, block in sorted(where.items()) if block in bad]
     # Cleaning will meet those whose band has something to be cleaned.
     _, start, n = bench.areas.get("cache", (None, 0, 0))
-    dirty = {b // bench.geo.band for b, place in where.items()
-             if start <= place[1] < start + n}
+    dirty = {b // bench.geo.band for b, block in where.items() if start <= block < start + n}
     met = [b for b in predicted if b // bench.geo.band in dirty]
     made.open()
     found = read_all(bench)
