@@ -99,6 +99,24 @@ def tiler(ram, name="tiler"):
        f"{128 // ram.part}M", "--over-permille", "500", "--journal", "32M", data, name)
 
 
+def dualbuffer(ram, name="dualbuffer"):
+    """One cache whose buffer holds a round of random writes."""
+    data, meta = ram.cut(f"{name}-data", 1000), ram.cut(f"{name}-meta", 72, True)
+    sh("shingle", "create", "dualbuffer", "--meta", meta, "--band", "4M", "--cache-size",
+       f"{512 // ram.part}M", "--m-percent", "80", "--journal", "32M", data, name)
+
+
+def rmwf(ram, name="rmwf"):
+    """A full disk, of whose random writes all go to flash that the head would harm others by,
+    seven of eight; there is room for a round of them.  What is written in sequence is written
+    to an empty one, and goes where it belongs."""
+    data, flash = ram.cut(f"{name}-data", 480), ram.cut(f"{name}-flash", 440)
+    meta = ram.cut(f"{name}-meta", 72, True)
+    sh("shingle", "create", "rmwf", "--cache", flash, "--meta", meta, "--track",
+       f"{2048 // ram.part}K", "--head-tracks", "3", "--band", f"{32 // ram.part}M",
+       "--cache-size", f"{400 // ram.part}M", "--journal", "32M", data, name)
+
+
 def writecache(ram):
     origin, cache = ram.cut("wc-origin", SIZE_MIB), ram.cut("wc-cache", 640)
     sh("dmsetup", "create", "writecache", "--table",
@@ -134,9 +152,9 @@ def zoned(_ram):
 
 
 TARGETS = {"linear": linear, "stl-set": stl_set, "stl-full": stl_full, "imr": imr,
-           "tiler": tiler, "writecache": writecache, "thin": thin, "zoned": zoned}
-OURS = ("stl-set", "stl-full", "imr", "tiler")
-CLEANED = ("stl-set", "stl-full", "tiler")
+           "tiler": tiler, "dualbuffer": dualbuffer, "rmwf": rmwf, "writecache": writecache, "thin": thin, "zoned": zoned}
+OURS = ("stl-set", "stl-full", "imr", "tiler", "dualbuffer", "rmwf")
+CLEANED = ("stl-set", "stl-full", "tiler", "dualbuffer", "rmwf")
 TWIN = "-twin"          # behind the name of a second device of a target
 
 # name: fio's rw, block size, MiB moved in one pass, passes in one round.  Writes go to
@@ -145,7 +163,8 @@ TWIN = "-twin"          # behind the name of a second device of a target
 # 25 ms, of which fio counts whole ones, so one of them would be 4 %: there are several
 # passes, each DITHER_MIB shorter than the one before, so that what is lost by rounding is
 # another part of a millisecond each time.
-# All that imr is asked to write lies on tops; tiler's regions begin each pass half full.
+# All that imr is asked to write lies on tops; tiler's regions begin each pass half full; rmwf
+# is full, and empty before it is written in sequence.
 WORKLOADS = {
     "random read 4K": ("randread", "4k", 192, 1),
     "random write 4K": ("randwrite", "4k", 192, 1),
@@ -162,7 +181,7 @@ def fill(target, part=1):
 def settle(target, part=1):
     """Back to where random writes have room again, and nothing is in memory."""
     kind = target.removesuffix(TWIN)
-    if kind == "tiler":         # which cleans what is full
+    if kind in ("tiler", "rmwf"):       # which clean what is full
         sh("dmsetup", "message", target, "0", "reset")
         fill(target, part)
         sh("dmsetup", "message", target, "0", "checkpoint")
@@ -196,6 +215,12 @@ REMAP = TRACING / "events/block/block_bio_remap/enable"
 REMAPPED = re.compile(r"block_bio_remap: 1,0 (\w+) (\d+) \+ (\d+) <- \((\d+,\d+)\)")
 
 
+def emptied(target, rw):
+    """Before it is written in sequence."""
+    if target == "rmwf" and rw == "write":
+        sh("dmsetup", "message", target, "0", "reset")
+
+
 def where(target, rw, bs, mib):
     """[first sector, sectors] of the RAM disk that one pass over a target touches, in
     its order, as the block layer's tracepoint says."""
@@ -203,6 +228,7 @@ def where(target, rw, bs, mib):
         sh("mount", "-t", "tracefs", "tracefs", str(TRACING))
     (TRACING / "buffer_size_kb").write_text("16384")
     (TRACING / "trace").write_text("")
+    emptied(target, rw)
     REMAP.write_text("1")
     done, _ = measure(target, rw, bs, mib)
     REMAP.write_text("0")
@@ -241,12 +267,16 @@ def control(target, workload):
     return name
 
 
-def straight(before, after, moved):
-    """All that was asked of imr went straight to tops, or its figure is of something
-    else."""
-    blocks = after["imr_direct_blocks"] - before["imr_direct_blocks"]
+def straight(target, rw, before, after, moved):
+    """All that was written went where the figure is of: of imr to tops, in sequence of rmwf
+    to its place."""
+    key = {("imr", "write"): "imr_direct_blocks", ("imr", "randwrite"): "imr_direct_blocks",
+           ("rmwf", "write"): "direct_blocks"}.get((target, rw))
+    if not key:
+        return
+    blocks = after[key] - before[key]
     if blocks * 4096 != moved:
-        sys.exit(f"imr wrote {blocks} blocks straight to tops, not {moved // 4096}")
+        sys.exit(f"{target} counted {blocks} {key}, not {moved // 4096}")
 
 
 def sample(target, rw, bs, mib, passes, led=None):
@@ -255,16 +285,18 @@ def sample(target, rw, bs, mib, passes, led=None):
     moved, ms, cleaned = [0, 0], [0, 0], 0
     for short in range(passes):
         for i, path in enumerate([target, led] if led else [target]):
+            emptied(path, rw)
             before = stats(target) if target in OURS else {}
             done = measure(path, rw, bs, mib - DITHER_MIB * short)
             moved[i], ms[i] = moved[i] + done[0], ms[i] + done[1]
             after = stats(target) if target in OURS else {}
             if target in CLEANED:
                 cleaned += after["steps"] - before["steps"]
-            elif path == "imr" and "write" in rw:
-                straight(before, after, done[0])
+            if path == target:
+                straight(target, rw, before, after, done[0])
             if led and i and "write" in rw:
                 # Both begin behind the same: a pass of the target, and cleaning.
+                emptied(target, rw)
                 measure(target, rw, bs, mib)
             if "write" in rw:
                 settle(target)
@@ -279,7 +311,7 @@ def stats(target):
 
 
 def speed(rounds):
-    ram = Ram(6100)
+    ram = Ram(8200)
     for name, create in TARGETS.items():
         progress(f"setting up {name}")
         create(ram)
@@ -341,7 +373,7 @@ def processors(rounds):
 # else moves it, so that the difference of two lengths of one load is the load's alone.
 # Each target is a PART of its size for speed(), and that is what is read and written.
 PART = 8
-COUNTED = ("bare", "linear", "stl-set", "stl-full", "imr", "tiler", "writecache", "thin")
+COUNTED = ("bare", "linear", *OURS, "writecache", "thin")
 OPS = 1000
 SHIFT = 1               # scripts/lab: -icount shift=1, two nanoseconds for each
 
@@ -365,7 +397,7 @@ def count(target, write, n):
 
 def instructions():
     """Of one operation, target by target, reads and writes, whatever is below included."""
-    ram = Ram(6400, PART)
+    ram = Ram(9600, PART)
     result = {}
     gc.disable()
     for name in COUNTED:
