@@ -160,13 +160,29 @@ static bool band_in_flight(const struct rmwf *s, u32 band)
 	return rmwf_in_flight(&s->space, band * s->space.band_blocks, s->space.band_blocks);
 }
 
+/* Does none of these pages hold a block? */
+static bool holds_none(const struct rmwf_flash *f, u32 from, u32 n)
+{
+	for (; n; n--, from++) {
+		if (shingle_slot_state(&f->map, from) == SHINGLE_SLOT_OWNED)
+			return false;
+	}
+	return true;
+}
+
 /* No page is free for a block. */
 static int no_page(struct rmwf *s, u32 lblk)
 {
 	struct rmwf_flash *f = &s->flash;
-	u32 n = 1, block = rmwf_block_of(f, lblk, &n);
+	u32 n = 1, block = rmwf_block_of(f, lblk, &n), from;
 
 	if (f->pool ? f->nr_freed : f->waiting[block])
+		return -EBUSY;
+	n = f->pool ? min(f->map.nr_slots, RMWF_PAGES) : f->page_blocks;
+	from = (f->pool ? f->pool_at : block) * f->page_blocks;
+	from = min(from, f->map.nr_slots - n);
+	/* Of what is under way to all of them nothing can be collected yet. */
+	if (holds_none(f, from, n))
 		return -EBUSY;
 	if (s->stuck) {
 		s->count.refused++;
@@ -174,14 +190,8 @@ static int no_page(struct rmwf *s, u32 lblk)
 	}
 	s->count.full_waits += !s->wanted;
 	s->wanted = true;
-	s->want_n = f->page_blocks;
-	if (f->pool) {
-		s->want_n = min(f->map.nr_slots, RMWF_PAGES);
-		s->want_from = f->pool_at * f->page_blocks;
-		s->want_from = min(s->want_from, f->map.nr_slots - s->want_n);
-	} else {
-		s->want_from = block * f->page_blocks;
-	}
+	s->want_from = from;
+	s->want_n = n;
 	return -ENOSPC;
 }
 
@@ -192,7 +202,7 @@ static int engine_place(struct shingle_engine *e, u64 lblk, u32 n, enum shingle_
 	u32 band = rmwf_band(s, lblk), direct = 0, slot;
 	bool home = rmwf_going_home(s, band);
 
-	n = min(n, (band + 1) * s->space.band_blocks - (u32)lblk);
+	n = min3(n, (band + 1) * s->space.band_blocks - (u32)lblk, (u32)U16_MAX);
 	if (rmwf_space_full(&s->space))
 		return -EBUSY;
 	/* Whoever was collecting may have stopped. */

@@ -416,6 +416,51 @@ static void rmwf_random_order(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, pointer > 64 && pointer < 84);
 }
 
+/* A record has sixteen bits for blocks, a track perhaps more than that. */
+static void rmwf_long_run(struct kunit *test)
+{
+	static const struct rmwf_case wide = { "", SHAPE(70000, 1, 0, 1, 0, 8), 4, 1 };
+	struct rmwf_toy *t = start(test, &wide, NULL, NULL);
+	struct shingle_emit emit = { .rec = t->rec, .max = ARRAY_SIZE(t->rec), .seq = t->seq };
+	struct shingle_run run;
+
+	KUNIT_ASSERT_EQ(test, t->e->ops->map.place(t->e, 0, 65536, SHINGLE_LIFE_UNKNOWN, &run), 0);
+	t->e->ops->map.commit(t->e, &run, &emit);
+	KUNIT_EXPECT_EQ(test, (u32)le16_to_cpu(t->rec[0].n), run.n);
+	stop(t);
+}
+
+/* All pages are given out, and nothing has landed: no collection makes room, only its end. */
+static void all_under_way(struct kunit *test, const char *alloc)
+{
+	static const struct rmwf_case column = { "", SHAPE(6, 1, 1, 2, 0, 4), 4, 1 };
+	struct rmwf_toy *t = start(test, &column, "alloc", alloc);
+	struct shingle_emit emit = { .rec = t->rec, .max = ARRAY_SIZE(t->rec), .seq = t->seq };
+	struct shingle_run run[4], none;
+	u32 i;
+
+	for (i = 0; i < 6; i++)
+		KUNIT_EXPECT_EQ(test, write_durably(t, i), -1);
+	for (i = 0; i < 4; i++)
+		KUNIT_ASSERT_EQ(test, t->e->ops->map.place(t->e, i, 1, SHINGLE_LIFE_UNKNOWN,
+							   &run[i]), 0);
+	KUNIT_EXPECT_EQ(test, t->e->ops->map.place(t->e, 4, 1, SHINGLE_LIFE_UNKNOWN, &none),
+			-EBUSY);
+	t->e->ops->map.commit(t->e, &run[0], &emit);
+	KUNIT_EXPECT_EQ(test, t->e->ops->map.place(t->e, 4, 1, SHINGLE_LIFE_UNKNOWN, &none),
+			-ENOSPC);
+	for (i = 1; i < 4; i++)
+		t->e->ops->map.abort(t->e, &run[i]);
+	KUNIT_EXPECT_GE(test, write_one(t, 4), 0);
+	stop(t);
+}
+
+static void rmwf_all_under_way(struct kunit *test)
+{
+	all_under_way(test, "static");
+	all_under_way(test, "pool");
+}
+
 /* F6: whoever asks for what cannot be is told so. */
 static void rmwf_sizes(struct kunit *test)
 {
@@ -499,6 +544,8 @@ static struct kunit_case rmwf_cases[] = {
 	KUNIT_CASE(rmwf_ce_f2),
 	KUNIT_CASE(rmwf_ce_f5),
 	KUNIT_CASE(rmwf_random_order),
+	KUNIT_CASE(rmwf_long_run),
+	KUNIT_CASE(rmwf_all_under_way),
 	KUNIT_CASE(rmwf_sizes),
 	KUNIT_CASE(rmwf_exercise),
 	KUNIT_CASE(rmwf_needs_records),
