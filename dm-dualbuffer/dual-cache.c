@@ -404,6 +404,9 @@ int dual_ready(struct dual_cache *c, const char **why)
 	err = dual_round_check(c->shape, &c->round);
 	if (err || (staging.in_use && !c->round.nr_drops))
 		return -EUCLEAN;
+	*why = "what the staging band holds was copied when the cache was more than full";
+	if (staging.in_use && dual_cursor_check(c->shape, &c->round, DUAL_NEW, &staging.mark))
+		return -EUCLEAN;
 	memset(c->map.head, 0, c->map.nr_buckets * sizeof(*c->map.head));
 	memset(c->map.next, 0, c->map.nr_slots * sizeof(*c->map.next));
 	memset(&c->heat, 0, sizeof(c->heat));

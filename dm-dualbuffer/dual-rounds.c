@@ -389,6 +389,25 @@ u32 dual_part_blocks(const struct dual_shape *s, const struct dual_round *r,
 }
 
 /**
+ * dual_cursor_check() - can a part have been written so far?
+ * @s: the shape
+ * @r: the round, checked
+ * @part: DUAL_NEW or DUAL_FB2
+ * @c: how far, from wherever it comes
+ *
+ * Context: any.  Returns 0 or -EUCLEAN.
+ */
+int dual_cursor_check(const struct dual_shape *s, const struct dual_round *r,
+		      enum dual_part part, const struct dual_cursor *c)
+{
+	u32 rows = nr_rows(s, r, part);
+
+	if (c->row > rows)
+		return -EUCLEAN;
+	return c->at > (c->row < rows ? piece_of(s, r, part, c->row).blocks : 0) ? -EUCLEAN : 0;
+}
+
+/**
  * dual_next() - what comes next of a part that is written
  * @s: the shape
  * @r: the round

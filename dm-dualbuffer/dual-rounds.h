@@ -123,6 +123,8 @@ u32 dual_before(const struct dual_shape *s, const struct dual_round *r, enum dua
 u32 dual_part_blocks(const struct dual_shape *s, const struct dual_round *r,
 		     enum dual_part part);
 u32 dual_sample_columns(const struct dual_shape *s, const struct dual_round *r);
+int dual_cursor_check(const struct dual_shape *s, const struct dual_round *r,
+		      enum dual_part part, const struct dual_cursor *c);
 u32 dual_next(const struct dual_shape *s, const struct dual_round *r, enum dual_part part,
 	      struct dual_cursor *c, u32 n, u32 *slot);
 void dual_advance(const struct dual_shape *s, const struct dual_round *r, enum dual_part part,

@@ -1260,15 +1260,24 @@ static int forget_all(struct exercise *x, u64 limit)
 static int progress(struct exercise *x)
 {
 	u64 lblk = rnd(x, x->plan->layout->logical_blocks), limit;
+	u32 band = x->plan->layout->band_blocks[SHINGLE_ROLE_DATA], i;
 	int r;
 
 	if (x->e->gather_blocks && flush_all(x, false))
 		return -EUCLEAN;
-	/* No cleaning needs more than two steps for each band, and one to end. */
+	/*
+	 * No cleaning needs more than two steps for each band, and one to end; and who looks for
+	 * what is cached, of a band or at all, takes a step for every so many blocks.
+	 */
 	limit = 4 * x->plan->layout->logical_blocks + 16;
+	limit += x->plan->ops->observe.cached_blocks(x->e) * (band / SHINGLE_WALK);
+	limit += 2 * x->e->cache_blocks / SHINGLE_WALK;
 	if (!rnd(x, 8))
 		return forget_all(x, limit);
 	if (rnd(x, 4)) {
+		/* Those that wait already come first, each block perhaps by a clean of its own. */
+		for (i = 0; i < MAX_FLIGHT; i++)
+			limit += x->waiting[i].n * (band / SHINGLE_WALK + 4);
 		while ((r = place(x, lblk, 1, &x->flight[0])) > 0 && --limit) {
 			r = help_waiting(x);
 			if (r)
@@ -1610,6 +1619,47 @@ static int clean_nonsense(struct exercise *x, struct shingle_engine *e)
 	return limit ? 0 : fail(x, "a clean of nonsense has no end");
 }
 
+/* place(), until it lacks no page. */
+static int place_nonsense(struct exercise *x, struct shingle_engine *e, u64 lblk, u32 n,
+			  struct shingle_run *run)
+{
+	const struct shingle_reader reader = store_reader(x);
+	bool again;
+	int r;
+
+	do {
+		shingle_pages_begin(e, SHINGLE_ASKER_LOAD);
+		r = x->plan->ops->map.place(e, lblk, n, SHINGLE_LIFE_UNKNOWN, run);
+		again = r == SHINGLE_ABSENT && !shingle_fetch(&reader, x->plan->layout, e);
+		shingle_pages_end(e, again);
+	} while (again);
+	return r;
+}
+
+/* What is written comes to some place, or waits. */
+static int write_nonsense(struct exercise *x, struct shingle_engine *e)
+{
+	u64 blocks = x->plan->layout->logical_blocks;
+	struct shingle_run run;
+	u32 i;
+
+	for (i = 0; i < 16; i++) {
+		struct shingle_record rec[16];
+		struct shingle_emit emit = {
+			.rec = rec, .max = x->plan->ops->commit_records, .seq = x->seq,
+		};
+		u64 lblk = rnd(x, blocks);
+		u32 n = min_t(u64, 1 + rnd(x, 8), blocks - lblk);
+
+		if (place_nonsense(x, e, lblk, n, &run))
+			continue;
+		if (run.lblk != lblk || !run.n || run.n > n || !in_one_band(x, &run))
+			return fail(x, "nonsense has %u blocks placed as %u", n, run.n);
+		x->plan->ops->map.commit(e, &run, &emit);
+	}
+	return 0;
+}
+
 /* replay(), until it lacks no page: SHINGLE_ABSENT if one cannot be used. */
 static int replay(struct exercise *x, struct shingle_engine *e, const struct shingle_record *rec)
 {
@@ -1709,6 +1759,7 @@ static int load_nonsense(struct exercise *x)
 		}
 		if (lblk < l->logical_blocks || nonsense_shows(x, e))
 			err = fail(x, "nonsense leads to a map that contradicts itself");
+		err = err ?: write_nonsense(x, e);
 		err = err ?: clean_nonsense(x, e);
 		if (!err && nonsense_shows(x, e))
 			err = fail(x, "nonsense contradicts itself when it was cleaned");
