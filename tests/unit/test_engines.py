@@ -144,7 +144,7 @@ def test_no_operation_walks_over_a_device():
     assert done.returncode == 0, done.stdout + done.stderr
     print(done.stdout)
     seen = set(re.findall(r"^(\S+) (\w+): \d+ pieces of code, \d+ us$", done.stdout, re.M))
-    for engine in ("stl-set", "stl-full", "imr", "tiler", "dualbuffer"):
+    for engine in ("stl-set", "stl-full", "imr", "tiler", "dualbuffer", "rmwf"):
         for op in ("resolve", "discard", "next_step", "step_done", "release", "encode",
                    "verify", "stats"):
             assert (engine, op) in seen, done.stdout

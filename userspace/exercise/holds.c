@@ -20,6 +20,7 @@
 #include "full-engine.h"
 #include "imr-engine.h"
 #include "pages.h"
+#include "rmwf-engine.h"
 #include "set-engine.h"
 #include "tiler-engine.h"
 
@@ -601,6 +602,67 @@ static void hold_dual(struct device *d)
 	d->e->ops->destroy(d->e);
 }
 
+/*
+ * 400 GB in bands of 15 tracks of 2 MiB, and 2 GiB of flash: what grows with the device does
+ * so in a walk.  Bands that are full are written over, one of them wholly, in another order
+ * than its own; and much is under way.
+ */
+static void hold_rmwf(struct device *d)
+{
+	const struct shingle_exercise_shape shape = {
+		.band_blocks = 7680, .data_bands = 12716, .staging_bands = 1, .cache_bands = 1,
+		.track_blocks = 512, .head_tracks = 3, .columns = true,
+		.skew_units = 40 * SHINGLE_SUB_UNITS, .cache_band_blocks = 524288,
+		.cache_apart = true,
+	};
+	const u32 full = 64 * 7680;
+	struct rmwf_params p = { 0 };
+	struct shingle_run run[255];
+	const char *why;
+	u32 i, j;
+
+	create(d, &rmwf_engine_ops, &shape, &p, sizeof(p));
+	ready(d);
+	for (i = 0; i < full; i += BIO_BLOCKS)
+		write_at(d, i, BIO_BLOCKS);
+	release(d);
+	/* Some at a time, over what is full and over what is not. */
+	for (i = 0; i < 1000; i++) {
+		for (j = 0; j < ARRAY_SIZE(run); j++) {
+			u64 lblk = rnd(d, 4) ? rnd(d, full) : rnd(d, d->l.logical_blocks);
+
+			begin();
+			if (d->e->ops->map.place(d->e, lblk, i % 8 ? 1 : BIO_BLOCKS,
+						 SHINGLE_LIFE_UNKNOWN, &run[j]))
+				break;
+			end(OP_PLACE);
+		}
+		release(d);
+		while (j--) {
+			begin();
+			d->e->ops->map.commit(d->e, &run[j], emit(d));
+			end(OP_COMMIT);
+		}
+		while (step(d, SHINGLE_WHY_PRESSURE) > 0)
+			;
+	}
+	look(d);
+	for (j = 0; j < 2; j++) {
+		if (shingle_set(d->e, "rule", j ? "window" : "pointer", &why) ||
+		    shingle_set(d->e, "alloc", j ? "static" : "pool", &why))
+			die(why);
+		for (i = 0; i < 7680; i++)
+			write_at(d, 5 * 7680 + i * 3389ULL % 7680, 1);
+		for (i = 0; i < 7680; i += BIO_BLOCKS)
+			write_at(d, 6 * 7680 + i, BIO_BLOCKS);
+		while (step(d, SHINGLE_WHY_FORCED))
+			;
+		look(d);
+	}
+	forget_all(d);
+	d->e->ops->destroy(d->e);
+}
+
 int main(int argc, char **argv)
 {
 	unsigned long bound = argc > 1 ? strtoul(argv[1], NULL, 0) : 0;
@@ -625,6 +687,8 @@ int main(int argc, char **argv)
 	failed |= show("tiler", bound);
 	hold_dual(d);
 	failed |= show("dualbuffer", bound);
+	hold_rmwf(d);
+	failed |= show("rmwf", bound);
 	free(d);
 	return failed;
 }
