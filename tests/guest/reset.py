@@ -8,6 +8,7 @@ sentence and nothing has changed."""
 
 import contextlib
 import errno
+import operator
 import os
 import random
 import signal
@@ -76,10 +77,14 @@ def forgotten(ctx, geo):
             below = ledger.below(made)
             device.message("reset")
             after = media.stats(device)
-            # A step may have been under way.
-            expect(geo.meta == "same" or gathered or after["steps"] > before["steps"] or
-                   ledger.below(made)["data"] == below["data"],
-                   "the data device was touched")
+            # By what was being cleaned when it came, and by nothing else.
+            touched, moved = (tuple(map(operator.sub, now["data"], then["data"]))
+                              for now, then in (
+                                  (ledger.below(made), below),
+                                  (ledger.said(made, after), ledger.said(made, before))))
+            expect(geo.meta == "same" or gathered or
+                   all(map(operator.le, touched, moved)),
+                   f"the data device was touched: {touched}, by cleaning {moved}")
             expect(device.table() == table,
                    f"the table was {table}, is {device.table()}")
             expect(after["resets"] == before["resets"] + 1 and
