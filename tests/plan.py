@@ -214,7 +214,7 @@ PLAN += [
     Row("exact", "rmwf", quick=True),
     Row("ledger", "rmwf", quick=True),
     Row("replay", "rmwf", quick=True, options=(
-        ("ops", 60), ("share", .15), ("only", "tiny,angles,emptied,wcache"))),
+        ("ops", 60), ("share", .15), ("only", "tiny,angles,emptied,staged,wcache"))),
     Row("replay", "rmwf", options=(("ops", 60), ("share", .15)),
         cases=("raw pointer", "raw onecache", "proof: ", "as in the proof", "ext4")),
     Row("reset", "rmwf", quick=True),

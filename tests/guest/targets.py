@@ -30,6 +30,7 @@ class Geometry:
     cache_band: int = 0     # blocks in a cache band, 0: as in another
     meta: str = "same"      # or "separate"
     cache_on: str = "same"  # or "separate"
+    staging_on: str = "same"    # or "cache", in front of it there, where `shingle format` has it
     track: int = 0          # blocks in a track, 0: no tracks
     head: int = 1           # tracks under the write head
     journal: int = 24
@@ -200,14 +201,17 @@ class StlSet(Linear):
         at = self._bands_from(geo)
         groups = []
         places = [(ondisk.DATA, geo.data)]
-        if geo.staging:
+        if geo.staging and geo.staging_on == "same":
             places.append((ondisk.STAGING, geo.staging))
         if geo.cache_on == "same":
             places.append((ondisk.CACHE, geo.cache))
         else:
-            groups.append((ondisk.CACHE, ondisk.DEV_CACHE, 1, geo.log,
-                           geo.cache, 0))
-            devs[1] = 1 + geo.cache * geo.log + 1
+            start = 1
+            if geo.staging and geo.staging_on == "cache":
+                groups.append((ondisk.STAGING, ondisk.DEV_CACHE, start, geo.band, geo.staging, 0))
+                start += geo.staging * geo.band
+            groups.append((ondisk.CACHE, ondisk.DEV_CACHE, start, geo.log, geo.cache, 0))
+            devs[1] = start + geo.cache * geo.log + 1
         band = {ondisk.DATA: geo.band, ondisk.CACHE: geo.log,
                 ondisk.STAGING: geo.band}
         for role, bands in places:
@@ -784,7 +788,8 @@ class Rmwf(StlSet):
         "replay": (Geometry("angles", **wide, raises=cleaning),
                    Geometry("pointer", **wide, options=(("rule", "pointer"), ("alloc", "pool"))),
                    Geometry("emptied", **{**wide, "cache_band": 12}, options=(
-                       ("gc_free_percent", 100), ("hot_threshold", 0)))),
+                       ("gc_free_percent", 100), ("hot_threshold", 0))),
+                   Geometry("staged", **wide, staging_on="cache", raises=cleaning)),
         "fio-platter": (
             Geometry("angles", band=96, data=40, cache=1, cache_band=400, track=16, head=3,
                      skew=5, meta="separate", ckpt=64, journal=64, raises=cleaning),
