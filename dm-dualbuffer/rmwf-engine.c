@@ -368,9 +368,13 @@ static u32 verify_slot(const struct rmwf *s, u32 slot, shingle_report_fn report,
 	if (shingle_slot_state(m, slot) != SHINGLE_SLOT_OWNED)
 		return 0;
 	lblk = shingle_slot_lblk(m, slot);
-	if (lblk < s->space.blocks && rmwf_find(&s->flash, lblk) == slot)
+	if (lblk >= s->space.blocks || rmwf_find(&s->flash, lblk) != slot) {
+		report(ctx, "page %u holds block %u, and is not found", slot, lblk);
+		return 1;
+	}
+	if (!test_bit(lblk, s->space.live))
 		return 0;
-	report(ctx, "page %u holds block %u, and is not found", slot, lblk);
+	report(ctx, "page %u holds block %u, which is where it belongs, too", slot, lblk);
 	return 1;
 }
 

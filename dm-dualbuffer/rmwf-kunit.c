@@ -461,6 +461,41 @@ static void rmwf_all_under_way(struct kunit *test)
 	all_under_way(test, "pool");
 }
 
+/* Of a checkpoint that says both of a block nothing is believed. */
+static void rmwf_nowhere_twice(struct kunit *test)
+{
+	const struct shingle_piece_kind *pieces = rmwf_engine_ops.state.pieces;
+	struct shingle_layout *l = new_layout(test, &figure);
+	struct rmwf_toy *home = start(test, &figure, NULL, NULL);
+	struct rmwf_toy *flash = start(test, &figure, NULL, NULL);
+	struct rmwf_toy *both = new_toy(test, &figure, NULL, NULL);
+	u8 *buf = zalloc(test, SHINGLE_CHUNK_BYTES);
+	const char *why = "";
+	u64 index;
+	u32 bytes, i;
+
+	KUNIT_ASSERT_NOT_NULL(test, buf);
+	for (i = 0; i < 10; i += 5) {
+		KUNIT_EXPECT_EQ(test, write_one(home, i), -1);
+		KUNIT_EXPECT_EQ(test, write_one(flash, i), -1);
+	}
+	KUNIT_EXPECT_EQ(test, write_one(flash, 0), 0);
+	/* Its pages, and what was where it belonged before. */
+	for (i = 1; i <= 2; i++) {
+		struct shingle_engine *e = i == 1 ? flash->e : home->e;
+		u64 cursor = i;
+
+		bytes = shingle_pieces_encode(pieces, l, e, &cursor, &index, buf);
+		KUNIT_EXPECT_EQ(test, index, (u64)i);
+		KUNIT_EXPECT_EQ(test, shingle_pieces_decode(pieces, l, both->e, index, buf, bytes),
+				0);
+	}
+	KUNIT_EXPECT_EQ(test, both->e->ops->state.ready(both->e, &why), -EUCLEAN);
+	stop(both);
+	stop(flash);
+	stop(home);
+}
+
 /* F6: whoever asks for what cannot be is told so. */
 static void rmwf_sizes(struct kunit *test)
 {
@@ -546,6 +581,7 @@ static struct kunit_case rmwf_cases[] = {
 	KUNIT_CASE(rmwf_random_order),
 	KUNIT_CASE(rmwf_long_run),
 	KUNIT_CASE(rmwf_all_under_way),
+	KUNIT_CASE(rmwf_nowhere_twice),
 	KUNIT_CASE(rmwf_sizes),
 	KUNIT_CASE(rmwf_exercise),
 	KUNIT_CASE(rmwf_needs_records),

@@ -250,6 +250,21 @@ int rmwf_replay(struct shingle_engine *e, const struct shingle_record *rec)
 	return shingle_record_replay(rmwf_records, e, rec);
 }
 
+/* Is a block in flash, and where it belongs? */
+static bool is_twice(const struct rmwf *s)
+{
+	const struct shingle_slotmap *m = &s->flash.map;
+	u32 slot;
+
+	for (slot = 0; slot < m->nr_slots; slot++) {
+		if (shingle_slot_state(m, slot) == SHINGLE_SLOT_OWNED &&
+		    test_bit(shingle_slot_lblk(m, slot), s->space.live))
+			return true;
+		cond_resched();
+	}
+	return false;
+}
+
 /* Operation of an engine. */
 int rmwf_ready(struct shingle_engine *e, const char **why)
 {
@@ -263,6 +278,9 @@ int rmwf_ready(struct shingle_engine *e, const char **why)
 	*why = "staging band holds what is of no band";
 	if (g->n && (!is_run(s, g->lblk, g->n) || g->lblk % of + g->n > of ||
 		     g->lblk % of % rmwf_track_blocks(&s->space, g->lblk / of)))
+		return -EUCLEAN;
+	*why = "a block is in flash, and where it belongs, too";
+	if (is_twice(s))
 		return -EUCLEAN;
 	/* What was to be written where it belongs may have destroyed what was not current. */
 	memcpy(s->space.claimed, s->space.live,
