@@ -226,6 +226,10 @@ PLAN += [
     Row("badtable", "rmwf"),
     Row("bitflip", "rmwf", options=(("flips", 2),)),
     Row("exact", "rmwf", "uml-debug", guest="short"),
+    Row("replay", "rmwf", "uml-debug", guest="short", options=(
+        ("ops", 20), ("share", 0.05), ("seed", 12), ("only", "tiny,angles"))),
+    Row("exact", "rmwf", "stock", guest="all", cases=ANGLES),
+    Row("exact", "rmwf", "backports", guest="all", cases=ANGLES),
 ]
 
 # An engine of tests, whose steps are many extents.
