@@ -118,10 +118,10 @@ void dual_hold(struct dual_cache *c, u32 slot, u32 lblk, u16 count)
 	dual_heat_add(part == DUAL_FB2 ? &c->kept : &c->heat, rank_of(c, slot, part));
 }
 
-/* V(X) in this moment; what a clean takes home is missing from it. */
-static void note_current(struct dual_cache *c)
+/* V(X) in this moment, X beginning with @kept; what a clean takes home is missing from it. */
+static void note_after(struct dual_cache *c, u32 kept)
 {
-	u32 x = dual_part_blocks(c->shape, &c->round, DUAL_FB1) + c->written;
+	u32 x = kept + c->written;
 
 	if (c->phase != DUAL_FILL)
 		return;
@@ -129,6 +129,11 @@ static void note_current(struct dual_cache *c)
 		mark(c, DUAL_PIECE_CURVE);
 	if (!c->history.ideal && x + c->map.live >= dual_blocks(c->shape))
 		c->history.ideal = x;
+}
+
+static void note_current(struct dual_cache *c)
+{
+	note_after(c, dual_part_blocks(c->shape, &c->round, DUAL_FB1));
 }
 
 /* ------------------------------------------------------------------------
@@ -266,7 +271,7 @@ int dual_place(struct dual_cache *c, u32 n, u32 *slot, u32 *got)
  */
 void dual_commit(struct dual_cache *c, u32 lblk, u32 slot, u32 n)
 {
-	u32 i, old;
+	u32 kept = dual_part_blocks(c->shape, &c->round, DUAL_FB1), i, old;
 
 	for (i = 0; i < n; i++) {
 		u16 count = 0;
@@ -278,7 +283,7 @@ void dual_commit(struct dual_cache *c, u32 lblk, u32 slot, u32 n)
 		}
 		dual_hold(c, slot + i, lblk + i, count);
 		c->written++;
-		note_current(c);
+		note_after(c, kept);
 	}
 	c->inflight--;
 }

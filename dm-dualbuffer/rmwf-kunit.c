@@ -471,7 +471,7 @@ static void rmwf_nowhere_twice(struct kunit *test)
 	struct rmwf_toy *both = new_toy(test, &figure, NULL, NULL);
 	u8 *buf = zalloc(test, SHINGLE_CHUNK_BYTES);
 	const char *why = "";
-	u64 index;
+	u64 index = 0;
 	u32 bytes, i;
 
 	KUNIT_ASSERT_NOT_NULL(test, buf);

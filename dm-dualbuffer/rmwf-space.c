@@ -5,6 +5,22 @@
  */
 #include "rmwf-space.h"
 
+/* All data bands, if they are one group. */
+static const struct shingle_group *only_group(const struct shingle_layout *l)
+{
+	const struct shingle_group *g =
+		shingle_group_of(l, shingle_band_pblk(l, SHINGLE_ROLE_DATA, 0));
+
+	return g && g->nr_bands == l->nr_bands[SHINGLE_ROLE_DATA] ? g : NULL;
+}
+
+/* And that of one band. */
+static const struct shingle_group *group_of(const struct rmwf_space *s, u32 band)
+{
+	return s->only ?: shingle_group_of(s->layout, shingle_band_pblk(s->layout,
+									SHINGLE_ROLE_DATA, band));
+}
+
 /**
  * rmwf_space_init() - nothing was written yet
  * @s: the space
@@ -21,6 +37,7 @@ int rmwf_space_init(struct rmwf_space *s, struct shingle_engine *e,
 	s->layout = l;
 	s->blocks = l->logical_blocks;
 	s->band_blocks = l->band_blocks[SHINGLE_ROLE_DATA];
+	s->only = only_group(l);
 	s->live = shingle_zalloc_array(BITS_TO_LONGS(s->blocks), sizeof(*s->live));
 	s->claimed = shingle_zalloc_array(BITS_TO_LONGS(s->blocks), sizeof(*s->claimed));
 	return s->live && s->claimed ? 0 : -ENOMEM;
@@ -53,6 +70,8 @@ u64 rmwf_native(const struct rmwf_space *s, u32 lblk)
 {
 	u32 band = lblk / s->band_blocks;
 
+	if (likely(s->only))
+		return s->only->start + band * s->only->stride + lblk % s->band_blocks;
 	return shingle_band_pblk(s->layout, SHINGLE_ROLE_DATA, band) + lblk % s->band_blocks;
 }
 
@@ -65,8 +84,7 @@ u64 rmwf_native(const struct rmwf_space *s, u32 lblk)
  */
 u32 rmwf_track_blocks(const struct rmwf_space *s, u32 band)
 {
-	const struct shingle_group *g =
-		shingle_group_of(s->layout, shingle_band_pblk(s->layout, SHINGLE_ROLE_DATA, band));
+	const struct shingle_group *g = group_of(s, band);
 
 	return g && g->track_blocks ? min(g->track_blocks, s->band_blocks) : s->band_blocks;
 }

@@ -47,6 +47,7 @@ struct rmwf_pin {
  * struct rmwf_space - the shingled space
  * @engine: whose it is
  * @layout: of the device, core's
+ * @only: the group of all data bands, NULL if there are several
  * @blocks: data blocks
  * @band_blocks: of a band
  * @live: of each block, its place holds what is current
@@ -61,6 +62,7 @@ struct rmwf_pin {
 struct rmwf_space {
 	struct shingle_engine *engine;
 	const struct shingle_layout *layout;
+	const struct shingle_group *only;
 	u32 blocks;
 	u32 band_blocks;
 	unsigned long *live;
