@@ -84,17 +84,17 @@ static void mark(struct dual_cache *c, u32 piece)
 		shingle_mark(c->engine, piece, 1);
 }
 
-/* A slot holds a block from now on, or does no more. */
-static __always_inline void note_slot(struct dual_cache *c, u32 slot, u32 lblk, bool more)
+/* Slots hold blocks of a band from now on, or do no more: so many more of them are cached. */
+static __always_inline void note_slots(struct dual_cache *c, u32 slot, u32 lblk, u32 n, u32 more)
 {
-	u32 band = lblk / c->band_blocks, sign = more ? 1 : -1;
+	u32 band = lblk / c->band_blocks, piece = slot / PART_SLOTS;
 
 	if (!c->engine)
 		return;
-	shingle_mark(c->engine, DUAL_PIECE_SLOTS + slot / PART_SLOTS, 1);
-	c->bands.live[band] += sign;
+	shingle_mark(c->engine, DUAL_PIECE_SLOTS + piece, (slot + n - 1) / PART_SLOTS - piece + 1);
+	c->bands.live[band] += more;
 	if (band < c->bands.walked)
-		c->bands.walked_live += sign;
+		c->bands.walked_live += more;
 }
 
 /* A slot holds its block no more, but may be looked at. */
@@ -102,7 +102,7 @@ void dual_forget(struct dual_cache *c, u32 slot)
 {
 	enum dual_part part = dual_holder(c->shape, &c->round, slot);
 
-	note_slot(c, slot, shingle_slot_lblk(&c->map, slot), false);
+	note_slots(c, slot, shingle_slot_lblk(&c->map, slot), 1, -1);
 	dual_heat_remove(part == DUAL_FB2 ? &c->kept : &c->heat, rank_of(c, slot, part));
 	shingle_slotmap_remove(&c->map, slot, 1);
 }
@@ -112,28 +112,27 @@ void dual_hold(struct dual_cache *c, u32 slot, u32 lblk, u16 count)
 {
 	enum dual_part part = dual_holder(c->shape, &c->round, slot);
 
-	note_slot(c, slot, lblk, true);
+	note_slots(c, slot, lblk, 1, 1);
 	shingle_slotmap_insert(&c->map, slot, lblk, 1);
 	c->count[slot] = count;
-	dual_heat_add(part == DUAL_FB2 ? &c->kept : &c->heat, rank_of(c, slot, part));
+	dual_heat_add(part == DUAL_FB2 ? &c->kept : &c->heat, rank_of(c, slot, part), 1);
 }
 
-/* V(X) in this moment, X beginning with @kept; what a clean takes home is missing from it. */
-static void note_after(struct dual_cache *c, u32 kept)
+/* V(X) is @live; what a clean takes home is missing from it. */
+static void note_sample(struct dual_cache *c, u32 x, u32 live)
 {
-	u32 x = kept + c->written;
-
 	if (c->phase != DUAL_FILL)
 		return;
-	if (dual_curve_note(&c->curve, x, c->map.live))
+	if (dual_curve_note(&c->curve, x, live))
 		mark(c, DUAL_PIECE_CURVE);
-	if (!c->history.ideal && x + c->map.live >= dual_blocks(c->shape))
+	if (!c->history.ideal && x + live >= dual_blocks(c->shape))
 		c->history.ideal = x;
 }
 
+/* V(X) in this moment. */
 static void note_current(struct dual_cache *c)
 {
-	note_after(c, dual_part_blocks(c->shape, &c->round, DUAL_FB1));
+	note_sample(c, dual_part_blocks(c->shape, &c->round, DUAL_FB1) + c->written, c->map.live);
 }
 
 /* ------------------------------------------------------------------------
@@ -260,6 +259,29 @@ int dual_place(struct dual_cache *c, u32 n, u32 *slot, u32 *got)
 	return 0;
 }
 
+/* How many of these slots, consecutive ones of a track, are of one part: all, or the first. */
+static u32 alike(const struct dual_cache *c, u32 slot, u32 n)
+{
+	return n > 1 && dual_holder(c->shape, &c->round, slot) ==
+	       dual_holder(c->shape, &c->round, slot + n - 1) ? n : 1;
+}
+
+/* Consecutive blocks of a band that were not cached are, in slots that are alike. */
+static void hold_fresh(struct dual_cache *c, u32 slot, u32 lblk, u32 n)
+{
+	enum dual_part part = dual_holder(c->shape, &c->round, slot);
+	u32 x = dual_part_blocks(c->shape, &c->round, DUAL_FB1) + c->written;
+	u32 live = c->map.live, i;
+
+	memset(&c->count[slot], 0, n * sizeof(*c->count));
+	note_slots(c, slot, lblk, n, n);
+	shingle_slotmap_insert(&c->map, slot, lblk, n);
+	dual_heat_add(part == DUAL_FB2 ? &c->kept : &c->heat, rank_of(c, slot, part), n);
+	c->written += n;
+	for (i = 1; i <= n; i++)
+		note_sample(c, x + i, live + i);
+}
+
 /**
  * dual_commit() - what was placed is on the medium
  * @c: the cache
@@ -271,19 +293,23 @@ int dual_place(struct dual_cache *c, u32 n, u32 *slot, u32 *got)
  */
 void dual_commit(struct dual_cache *c, u32 lblk, u32 slot, u32 n)
 {
-	u32 kept = dual_part_blocks(c->shape, &c->round, DUAL_FB1), i, old;
+	u32 part, old;
+	u16 count;
 
-	for (i = 0; i < n; i++) {
-		u16 count = 0;
-
-		old = dual_find(c, lblk + i);
-		if (old != SHINGLE_NO_SLOT) {
-			count = dual_count_up(c->count[old]);
-			dual_forget(c, old);
+	for (; n; n -= part, lblk += part, slot += part) {
+		part = shingle_slotmap_absent(&c->map, lblk, n);
+		if (part) {
+			part = alike(c, slot, part);
+			hold_fresh(c, slot, lblk, part);
+			continue;
 		}
-		dual_hold(c, slot + i, lblk + i, count);
+		part = 1;
+		old = dual_find(c, lblk);
+		count = dual_count_up(c->count[old]);
+		dual_forget(c, old);
+		dual_hold(c, slot, lblk, count);
 		c->written++;
-		note_after(c, kept);
+		note_current(c);
 	}
 	c->inflight--;
 }

@@ -418,7 +418,7 @@ static void dual_selection(struct kunit *test)
 		for (i = 0; i < blocks; i++) {
 			rank[i] = dual_rank(draw(&state, 0, most), draw(&state, 0, 1));
 			stale += !rank[i];
-			dual_heat_add(h, rank[i]);
+			dual_heat_add(h, rank[i], 1);
 		}
 		dual_choose(h, room, literal, &c);
 		for (i = 0; i < blocks; i++) {

@@ -54,10 +54,10 @@ static inline u16 dual_count_up(u16 count)
 	return count == U16_MAX ? count : count + 1;
 }
 
-static inline void dual_heat_add(struct dual_heat *h, u32 rank)
+static inline void dual_heat_add(struct dual_heat *h, u32 rank, u32 n)
 {
-	h->nr[rank]++;
-	h->sum++;
+	h->nr[rank] += n;
+	h->sum += n;
 }
 
 static inline void dual_heat_remove(struct dual_heat *h, u32 rank)
