@@ -59,8 +59,9 @@ def surface(scale, surfaces=1, more=1.15, **keys):
     """The thesis's surface, or several; @more, so that what the baseline presents, whose bands
     have two tracks of guard for fifteen of data, are the 512 GB."""
     tracks = -(-int(SURFACE / scale * more) // (TRACK * BLOCK))
-    return medium(tracks * surfaces, meta_mib=256 if scale > 8 else 4096, surfaces=surfaces,
-                  **keys)
+    if surfaces > 1:
+        keys["surfaces"] = surfaces
+    return medium(tracks * surfaces, meta_mib=256 if scale > 8 else 4096, **keys)
 
 
 # --- running them -------------------------------------------------------------------
