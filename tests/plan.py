@@ -204,7 +204,7 @@ PLAN += [
         options=(("flips", 200), ("seed", 100))),
     Row("exact", "dualbuffer", "uml-debug", guest="short", cases=ANGLES),
     Row("replay", "dualbuffer", "uml-debug", guest="short", options=(
-        ("ops", 20), ("share", 0.05), ("seed", 11), ("only", "tiny,angles"))),
+        ("ops", 40), ("share", 0.03), ("seed", 11), ("only", "tiny,angles"))),
     Row("exact", "dualbuffer", "stock", guest="all", cases=ANGLES),
     Row("exact", "dualbuffer", "backports", guest="all", cases=ANGLES),
 ]
@@ -227,7 +227,7 @@ PLAN += [
     Row("bitflip", "rmwf", options=(("flips", 2),)),
     Row("exact", "rmwf", "uml-debug", guest="short"),
     Row("replay", "rmwf", "uml-debug", guest="short", options=(
-        ("ops", 20), ("share", 0.05), ("seed", 12), ("only", "tiny,angles"))),
+        ("ops", 60), ("share", 0.02), ("seed", 12), ("only", "tiny,angles"))),
     Row("exact", "rmwf", "stock", guest="all", cases=ANGLES),
     Row("exact", "rmwf", "backports", guest="all", cases=ANGLES),
 ]
