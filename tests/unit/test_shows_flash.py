@@ -4,12 +4,11 @@
 import json
 import subprocess
 import sys
-from importlib.machinery import SourceFileLoader
-from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from programs import module
 
 TOP = Path(__file__).resolve().parents[2]
 GB = 10 ** 9
@@ -17,10 +16,7 @@ GB = 10 ** 9
 
 @pytest.fixture(name="show", scope="module")
 def the_show():
-    loader = SourceFileLoader("shows_flash", str(TOP / "scripts/shows/flash"))
-    made = module_from_spec(spec_from_loader(loader.name, loader))
-    loader.exec_module(made)
-    return made
+    return module("shows_flash", TOP / "scripts/shows/flash")
 
 
 @pytest.mark.parametrize("args,sentence", (

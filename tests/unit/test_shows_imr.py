@@ -5,11 +5,10 @@ sets nothing of the mix against the load, and says what is wrong with its words.
 import json
 import subprocess
 import sys
-from importlib.machinery import SourceFileLoader
-from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 
 import pytest
+from programs import module
 
 TOP = Path(__file__).resolve().parents[2]
 SHOW = TOP / "scripts/shows/imr"
@@ -17,10 +16,7 @@ SHOW = TOP / "scripts/shows/imr"
 
 @pytest.fixture(name="show", scope="module")
 def the_show():
-    loader = SourceFileLoader("shows_imr", str(SHOW))
-    module = module_from_spec(spec_from_loader(loader.name, loader))
-    loader.exec_module(module)
-    return module
+    return module("shows_imr", SHOW)
 
 
 @pytest.mark.parametrize("args,sentence", (

@@ -4,22 +4,18 @@
 import json
 import subprocess
 import sys
-from importlib.machinery import SourceFileLoader
-from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from programs import module
 
 TOP = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(name="show", scope="module")
 def the_show():
-    loader = SourceFileLoader("shows_layers", str(TOP / "scripts/shows/layers"))
-    made = module_from_spec(spec_from_loader(loader.name, loader))
-    loader.exec_module(made)
-    return made
+    return module("shows_layers", TOP / "scripts/shows/layers")
 
 
 @pytest.mark.parametrize("args,sentence", (

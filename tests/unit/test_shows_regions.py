@@ -5,21 +5,13 @@ between two looks at the ledgers, and what it says of its words."""
 import json
 import subprocess
 import sys
-from importlib.machinery import SourceFileLoader
-from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from programs import module
 
 TOP = Path(__file__).resolve().parents[2]
-
-
-def module(name, path):
-    loader = SourceFileLoader(name, str(path))
-    made = module_from_spec(spec_from_loader(loader.name, loader))
-    loader.exec_module(made)
-    return made
 
 
 @pytest.fixture(name="show", scope="module")

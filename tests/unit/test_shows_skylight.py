@@ -4,11 +4,10 @@ right and nothing else; drives by lot are the same with the same seed."""
 
 import random
 import sys
-from importlib.machinery import SourceFileLoader
-from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 
 import pytest
+from programs import module
 
 TOP = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(TOP / "scripts"), str(TOP / "scripts/lab")]
@@ -22,10 +21,7 @@ CLIFF = [86800, 90500, 92160]
 
 @pytest.fixture(name="show", scope="module")
 def the_show():
-    loader = SourceFileLoader("shows_skylight", str(TOP / "scripts/shows/skylight"))
-    module = module_from_spec(spec_from_loader(loader.name, loader))
-    loader.exec_module(module)
-    return module
+    return module("shows_skylight", TOP / "scripts/shows/skylight")
 
 
 def finding(value, confidence=0.99):
