@@ -286,9 +286,10 @@ static void engine_commit(struct shingle_engine *e, const struct shingle_run *ru
 			  struct shingle_emit *emit)
 {
 	struct rmwf *s = to_rmwf(e);
+	bool direct = is_direct(s, run);
 
-	rmwf_space_landed(&s->space, run->lblk, run->n);
-	if (is_direct(s, run))
+	rmwf_space_landed(&s->space, run->lblk, run->n, direct);
+	if (direct)
 		landed_at_home(s, run, emit);
 	else
 		landed_in_flash(s, run, emit);
@@ -297,9 +298,10 @@ static void engine_commit(struct shingle_engine *e, const struct shingle_run *ru
 static void engine_abort(struct shingle_engine *e, const struct shingle_run *run)
 {
 	struct rmwf *s = to_rmwf(e);
+	bool direct = is_direct(s, run);
 
-	rmwf_space_landed(&s->space, run->lblk, run->n);
-	if (!is_direct(s, run))
+	rmwf_space_failed(&s->space, run->lblk, run->n, direct);
+	if (!direct)
 		rmwf_flash_abort(&s->flash, run->pblk - s->cache_pblk, run->n);
 	s->count.aborted_blocks += run->n;
 }

@@ -67,6 +67,7 @@ static struct shingle_layout *new_layout(struct kunit *test, const struct rmwf_c
  */
 
 struct rmwf_toy {
+	struct shingle_layout *l;
 	struct shingle_engine *e;
 	struct shingle_record rec[64];
 	u32 nr;
@@ -81,7 +82,8 @@ static struct rmwf_toy *new_toy(struct kunit *test, const struct rmwf_case *c, c
 
 	KUNIT_ASSERT_NOT_NULL(test, t);
 	t->seq = 1;
-	KUNIT_ASSERT_EQ(test, rmwf_engine_ops.create(&t->e, new_layout(test, c), &why), 0);
+	t->l = new_layout(test, c);
+	KUNIT_ASSERT_EQ(test, rmwf_engine_ops.create(&t->e, t->l, &why), 0);
 	if (name)
 		KUNIT_ASSERT_EQ(test, shingle_set(t->e, name, value, &why), 0);
 	return t;
@@ -207,6 +209,57 @@ static void rmwf_rules_differ(struct kunit *test)
 	stop(t);
 }
 
+static void discard_one(struct kunit *test, struct rmwf_toy *t, u32 lblk)
+{
+	struct shingle_emit emit = {
+		.rec = t->rec, .nr = t->nr, .max = ARRAY_SIZE(t->rec), .seq = t->seq,
+	};
+	bool dropped;
+	u64 done;
+
+	KUNIT_EXPECT_EQ(test, t->e->ops->map.discard(t->e, lblk, 1, &done, &dropped, &emit), 0);
+	t->nr = emit.nr;
+}
+
+/* What goes home is what core's walk lets, where columns are known and where not. */
+static void rmwf_direct_is_r0(struct kunit *test)
+{
+	static const struct rmwf_case where[] = {
+		{ "columns", SHAPE(53, 4, 12, 3, 24, 2000), 8, 0 },
+		{ "lengths of tracks", SHAPE(53, 4, 12, 3, 0, 2000), 8, 0 },
+	};
+	u32 i, k, rng = 1, home;
+
+	for (i = 0; i < ARRAY_SIZE(where); i++) {
+		struct rmwf_case c = where[i];
+		struct rmwf_toy *t;
+
+		c.shape.columns = !i;
+		t = start(test, &c, "rule", "window");
+		for (home = k = 0; k < 400; k++) {
+			u32 lblk;
+			bool harms;
+
+			rng = rng * 1664525U + 1013904223U;
+			lblk = (rng >> 8) % (53 * 4);
+			if (rng >> 30 == 0) {
+				discard_one(test, t, lblk);
+				t->nr = 0;
+				shingle_release_all(t->e, t->seq++);
+				continue;
+			}
+			harms = shingle_would_destroy(t->l, t->e,
+						      shingle_band_pblk(t->l, SHINGLE_ROLE_DATA,
+									lblk / 53) + lblk % 53, 1);
+			KUNIT_EXPECT_EQ_MSG(test, write_durably(t, lblk) >= 0, harms,
+					    "%s, block %u", c.name, lblk);
+			home += !harms;
+		}
+		KUNIT_EXPECT_TRUE(test, home > 40 && home < 260);
+		stop(t);
+	}
+}
+
 /* Of a place that holds nothing current any more the durable map may say that it does. */
 static void rmwf_r0_pins(struct kunit *test)
 {
@@ -220,18 +273,6 @@ static void rmwf_r0_pins(struct kunit *test)
 	shingle_release_all(t->e, t->seq);
 	KUNIT_EXPECT_EQ(test, write_one(t, 0), -1);
 	stop(t);
-}
-
-static void discard_one(struct kunit *test, struct rmwf_toy *t, u32 lblk)
-{
-	struct shingle_emit emit = {
-		.rec = t->rec, .nr = t->nr, .max = ARRAY_SIZE(t->rec), .seq = t->seq,
-	};
-	bool dropped;
-	u64 done;
-
-	KUNIT_EXPECT_EQ(test, t->e->ops->map.discard(t->e, lblk, 1, &done, &dropped, &emit), 0);
-	t->nr = emit.nr;
 }
 
 /* What is left again before that it was left is durable is free with the later one. */
@@ -249,6 +290,60 @@ static void rmwf_r0_pins_again(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, write_one(t, 0), 0);
 	shingle_release_all(t->e, t->seq);
 	KUNIT_EXPECT_EQ(test, write_one(t, 0), -1);
+	stop(t);
+}
+
+/* A place that was claimed for a write that failed is free again. */
+static void rmwf_failed_is_free(struct kunit *test)
+{
+	struct rmwf_toy *t = start(test, &figure, NULL, NULL);
+	struct shingle_run run;
+
+	KUNIT_ASSERT_EQ(test, t->e->ops->map.place(t->e, 5, 1, SHINGLE_LIFE_UNKNOWN, &run), 0);
+	KUNIT_EXPECT_EQ(test, write_one(t, 0), 0);
+	t->e->ops->map.abort(t->e, &run);
+	KUNIT_EXPECT_EQ(test, write_one(t, 0), 1);
+	shingle_release_all(t->e, t->seq++);
+	KUNIT_EXPECT_EQ(test, write_one(t, 0), -1);
+	/* But not that of what was there before. */
+	KUNIT_EXPECT_EQ(test, write_one(t, 6), -1);
+	KUNIT_ASSERT_EQ(test, t->e->ops->map.place(t->e, 6, 1, SHINGLE_LIFE_UNKNOWN, &run), 0);
+	t->e->ops->map.abort(t->e, &run);
+	shingle_release_all(t->e, t->seq++);
+	KUNIT_EXPECT_EQ(test, write_one(t, 1), 4);
+	stop(t);
+}
+
+/* Nor does one to flash keep it, that is under way when what was left there is durable. */
+static void rmwf_leaves_but_once(struct kunit *test)
+{
+	struct rmwf_toy *t = start(test, &figure, NULL, NULL);
+	struct shingle_run run;
+	u32 i;
+
+	for (i = 0; i < 2; i++) {
+		KUNIT_EXPECT_EQ(test, write_durably(t, 5), -1);
+		KUNIT_EXPECT_EQ(test, write_durably(t, 10), -1);
+		KUNIT_EXPECT_GE(test, write_one(t, 5), 0);
+		KUNIT_ASSERT_EQ(test, t->e->ops->map.place(t->e, 5, 1, SHINGLE_LIFE_UNKNOWN,
+							   &run), 0);
+		shingle_release_all(t->e, t->seq++);
+		if (i) {
+			struct shingle_emit emit = {
+				.rec = t->rec, .max = ARRAY_SIZE(t->rec), .seq = t->seq,
+			};
+
+			t->e->ops->map.commit(t->e, &run, &emit);
+		} else {
+			t->e->ops->map.abort(t->e, &run);
+		}
+		t->nr = 0;
+		KUNIT_EXPECT_EQ(test, write_durably(t, 0), -1);
+		discard_one(test, t, 10);
+		discard_one(test, t, 5);
+		t->nr = 0;
+		shingle_release_all(t->e, t->seq++);
+	}
 	stop(t);
 }
 
@@ -572,8 +667,11 @@ static struct kunit_case rmwf_cases[] = {
 	KUNIT_CASE(rmwf_vf2_vf3_pointer),
 	KUNIT_CASE(rmwf_vf2_vf3_window),
 	KUNIT_CASE(rmwf_rules_differ),
+	KUNIT_CASE(rmwf_direct_is_r0),
 	KUNIT_CASE(rmwf_r0_pins),
 	KUNIT_CASE(rmwf_r0_pins_again),
+	KUNIT_CASE(rmwf_failed_is_free),
+	KUNIT_CASE(rmwf_leaves_but_once),
 	KUNIT_CASE(rmwf_vf4_cost),
 	KUNIT_CASE(rmwf_goes_home_after_a_cut),
 	KUNIT_CASE(rmwf_ce_f2),

@@ -38,6 +38,7 @@ int rmwf_space_init(struct rmwf_space *s, struct shingle_engine *e,
 	s->blocks = l->logical_blocks;
 	s->band_blocks = l->band_blocks[SHINGLE_ROLE_DATA];
 	s->only = only_group(l);
+	s->whole_tracks = l->head_tracks > 1 && !l->medium[SHINGLE_DEV_DATA].columns;
 	s->live = shingle_zalloc_array(BITS_TO_LONGS(s->blocks), sizeof(*s->live));
 	s->claimed = shingle_zalloc_array(BITS_TO_LONGS(s->blocks), sizeof(*s->claimed));
 	return s->live && s->claimed ? 0 : -ENOMEM;
@@ -153,6 +154,10 @@ u32 rmwf_direct(const struct rmwf_space *s, u32 lblk, u32 n, bool pointer)
 	u32 track = rmwf_track_blocks(s, lblk / s->band_blocks), i = 0;
 	u64 pblk = rmwf_native(s, lblk);
 
+	/* Of a full disk that is the answer for nearly all, without a walk. */
+	if (s->whole_tracks && lblk % s->band_blocks + track < s->band_blocks &&
+	    test_bit(lblk + track, s->claimed))
+		return 0;
 	n = within_track(s, lblk, n, track);
 	if (pointer) {
 		while (i < n && is_last(s, lblk + i, track))
@@ -240,7 +245,7 @@ void rmwf_space_live(struct rmwf_space *s, u32 lblk, u32 n, bool taken)
  */
 void rmwf_space_take(struct rmwf_space *s, u32 lblk, u32 n, bool direct)
 {
-	s->flight[s->nr_flight++] = (struct rmwf_span){ lblk, n };
+	s->flight[s->nr_flight++] = (struct rmwf_flight){ { lblk, n }, direct };
 	if (!direct)
 		return;
 	look_for_pins(s, lblk, n);
@@ -248,21 +253,22 @@ void rmwf_space_take(struct rmwf_space *s, u32 lblk, u32 n, bool direct)
 }
 
 /**
- * rmwf_space_landed() - or has landed, or failed
+ * rmwf_space_landed() - or has landed
  * @s: the space
  * @lblk: the first block
  * @n: how many
- *
- * What was claimed for one that failed stays so until something else is written there.
+ * @direct: as rmwf_space_take()
  *
  * Context: map lock.
  */
-void rmwf_space_landed(struct rmwf_space *s, u32 lblk, u32 n)
+void rmwf_space_landed(struct rmwf_space *s, u32 lblk, u32 n, bool direct)
 {
 	u32 i;
 
 	for (i = 0; i < s->nr_flight; i++) {
-		if (s->flight[i].lblk != lblk || s->flight[i].n != n)
+		const struct rmwf_flight *f = &s->flight[i];
+
+		if (f->span.lblk != lblk || f->span.n != n || f->direct != direct)
 			continue;
 		s->flight[i] = s->flight[--s->nr_flight];
 		return;
@@ -283,9 +289,23 @@ bool rmwf_in_flight(const struct rmwf_space *s, u32 lblk, u32 n)
 	u32 i;
 
 	for (i = 0; i < s->nr_flight; i++) {
-		const struct rmwf_span *f = &s->flight[i];
+		const struct rmwf_span *f = &s->flight[i].span;
 
 		if (f->lblk < lblk + n && lblk < f->lblk + f->n)
+			return true;
+	}
+	return false;
+}
+
+/* To its own place? */
+static bool is_coming(const struct rmwf_space *s, u32 lblk)
+{
+	u32 i;
+
+	for (i = 0; i < s->nr_flight; i++) {
+		const struct rmwf_flight *f = &s->flight[i];
+
+		if (f->direct && lblk - f->span.lblk < f->span.n)
 			return true;
 	}
 	return false;
@@ -315,25 +335,11 @@ static struct rmwf_span united(struct rmwf_space *s, u32 lblk, u32 n)
 	return all;
 }
 
-/**
- * rmwf_space_leave() - what is current of these blocks is not at their places any more
- * @s: the space
- * @lblk: the first
- * @n: how many
- * @seq: of the transaction that says so, no older than any before
- *
- * Context: map lock, and there is room for a pin: of a write that has just landed, or as
- * rmwf_space_full() says.
- */
-void rmwf_space_leave(struct rmwf_space *s, u32 lblk, u32 n, u64 seq)
+/* @first: no older pin holds any of them. */
+static void pin_down(struct rmwf_space *s, u32 lblk, u32 n, u64 seq, bool first)
 {
 	struct rmwf_pin *last = &s->pin[(s->pins_from + s->nr_pins - 1) % RMWF_PINS];
-	/* What was live all the while is in no older pin: seldom there is one to be looked for. */
-	bool first = !s->returned && find_next_zero_bit(s->live, lblk + n, lblk) >= lblk + n;
 
-	if (!rmwf_claimed(s, lblk, n))
-		return;
-	bitmap_clear(s->live, lblk, n);
 	if (s->nr_pins && last->seq == seq && last->span.n &&
 	    last->span.lblk + last->span.n == lblk) {
 		lblk = last->span.lblk;
@@ -346,6 +352,52 @@ void rmwf_space_leave(struct rmwf_space *s, u32 lblk, u32 n, u64 seq)
 	last->span = first ? (struct rmwf_span){ lblk, n } : united(s, lblk, n);
 	last->seq = seq;
 	s->nr_pins++;
+}
+
+/**
+ * rmwf_space_leave() - what is current of these blocks is not at their places any more
+ * @s: the space
+ * @lblk: the first
+ * @n: how many
+ * @seq: of the transaction that says so, no older than any before
+ *
+ * Context: map lock, and there is room for a pin: of a write that has just landed, or as
+ * rmwf_space_full() says.
+ */
+void rmwf_space_leave(struct rmwf_space *s, u32 lblk, u32 n, u64 seq)
+{
+	u32 end = lblk + n;
+	/* What was live all the while is in no older pin: seldom there is one to be looked for. */
+	bool first = !s->returned && find_next_zero_bit(s->live, end, lblk) >= end;
+
+	/* What was left before is free with what said so, if it has not been written since. */
+	if (!s->returned && find_next_bit(s->live, end, lblk) >= end)
+		return;
+	if (!rmwf_claimed(s, lblk, n))
+		return;
+	bitmap_clear(s->live, lblk, n);
+	pin_down(s, lblk, n, seq, first);
+}
+
+/**
+ * rmwf_space_failed() - a write has failed
+ * @s: the space
+ * @lblk: the first block
+ * @n: how many
+ * @direct: as rmwf_space_take()
+ *
+ * What was claimed for it is free when all is durable that is known so far: what it was
+ * written over may be there since no longer than that.
+ *
+ * Context: map lock.
+ */
+void rmwf_space_failed(struct rmwf_space *s, u32 lblk, u32 n, bool direct)
+{
+	const struct rmwf_pin *last = &s->pin[(s->pins_from + s->nr_pins - 1) % RMWF_PINS];
+
+	rmwf_space_landed(s, lblk, n, direct);
+	if (direct)
+		pin_down(s, lblk, n, s->nr_pins ? last->seq : 0, false);
 }
 
 /**
@@ -363,7 +415,7 @@ bool rmwf_space_release(struct rmwf_space *s, u64 seq)
 		struct rmwf_span *p = &s->pin[s->pins_from].span;
 
 		for (; p->n && looks; p->n--, p->lblk++, looks--) {
-			if (!test_bit(p->lblk, s->live) && !rmwf_in_flight(s, p->lblk, 1))
+			if (!test_bit(p->lblk, s->live) && !is_coming(s, p->lblk))
 				__clear_bit(p->lblk, s->claimed);
 		}
 		if (p->n)

@@ -19,8 +19,8 @@
 
 #include "engine.h"
 
-/* Stretches that wait to be free, and writes that are under way: more wait. */
-#define RMWF_PINS	512U
+/* Stretches that wait to be free, and writes that are under way: more wait for a commit. */
+#define RMWF_PINS	2048U
 #define RMWF_FLIGHT	256U
 
 /**
@@ -31,6 +31,16 @@
 struct rmwf_span {
 	u32 lblk;
 	u32 n;
+};
+
+/**
+ * struct rmwf_flight - a write that is under way
+ * @span: what is written
+ * @direct: to where it belongs
+ */
+struct rmwf_flight {
+	struct rmwf_span span;
+	bool direct;
 };
 
 /**
@@ -48,10 +58,12 @@ struct rmwf_pin {
  * @engine: whose it is
  * @layout: of the device, core's
  * @only: the group of all data bands, NULL if there are several
+ * @whole_tracks: a write covers all of the next track, as far as anybody knows
  * @blocks: data blocks
  * @band_blocks: of a band
  * @live: of each block, its place holds what is current
- * @claimed: or what a power cut would bring back, or will hold it
+ * @claimed: or what a power cut would bring back, or will hold it: then it is in a pin, or a
+ *	write to it is under way
  * @pin: a ring
  * @pins_from: the oldest of it
  * @nr_pins: how many
@@ -63,6 +75,7 @@ struct rmwf_space {
 	struct shingle_engine *engine;
 	const struct shingle_layout *layout;
 	const struct shingle_group *only;
+	bool whole_tracks;
 	u32 blocks;
 	u32 band_blocks;
 	unsigned long *live;
@@ -71,7 +84,7 @@ struct rmwf_space {
 	u32 pins_from;
 	u32 nr_pins;
 	bool returned;
-	struct rmwf_span flight[RMWF_FLIGHT];
+	struct rmwf_flight flight[RMWF_FLIGHT];
 	u32 nr_flight;
 };
 
@@ -98,7 +111,8 @@ u32 rmwf_not_direct(const struct rmwf_space *s, u32 lblk, u32 n, bool pointer);
 u32 rmwf_chain_end(const struct rmwf_space *s, u32 band);
 void rmwf_space_live(struct rmwf_space *s, u32 lblk, u32 n, bool taken);
 void rmwf_space_take(struct rmwf_space *s, u32 lblk, u32 n, bool direct);
-void rmwf_space_landed(struct rmwf_space *s, u32 lblk, u32 n);
+void rmwf_space_landed(struct rmwf_space *s, u32 lblk, u32 n, bool direct);
+void rmwf_space_failed(struct rmwf_space *s, u32 lblk, u32 n, bool direct);
 bool rmwf_in_flight(const struct rmwf_space *s, u32 lblk, u32 n);
 void rmwf_space_leave(struct rmwf_space *s, u32 lblk, u32 n, u64 seq);
 bool rmwf_space_release(struct rmwf_space *s, u64 seq);
