@@ -184,6 +184,7 @@ PLAN += [
 ANGLES = ("angles:", "polled")
 PLAN += [
     Row("exact", "dualbuffer", quick=True),
+    Row("rounds", "dualbuffer"),
     Row("ledger", "dualbuffer", quick=True),
     Row("replay", "dualbuffer", quick=True, options=(
         ("ops", 60), ("share", .15), ("only", "tiny,angles,static,wcache"))),
