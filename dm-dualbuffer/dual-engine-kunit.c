@@ -94,11 +94,11 @@ static void dual_needs_staging(struct kunit *test)
 static struct shingle_record some_records[512];
 
 /* One step, done at once, and durable. */
-static int one_step(struct shingle_engine *e, u64 seq)
+static int one_step(struct shingle_engine *e, enum shingle_why why, u64 seq)
 {
 	struct shingle_emit emit = { .rec = some_records, .max = 512, .seq = seq };
 	struct shingle_step step;
-	int r = e->ops->clean.next_step(e, SHINGLE_WHY_PRESSURE, &step);
+	int r = e->ops->clean.next_step(e, why, &step);
 
 	if (r > 0)
 		e->ops->clean.step_done(e, &step, &emit);
@@ -107,32 +107,62 @@ static int one_step(struct shingle_engine *e, u64 seq)
 	return r;
 }
 
-/* What a round has come to is told, from the first one on; no other word is known. */
-static void dual_tells_of_rounds(struct kunit *test)
+/* Write to 40 blocks in turn, and clean when there is no room, until so many rounds have ended. */
+static void write_until(struct kunit *test, struct shingle_engine *e, u64 rounds, u64 *seq)
 {
-	struct shingle_layout *l = new_layout(test, &cases[3]);
-	u64 cursor = 0, seq = 1, written = 0;
-	char line[256], start[32];
-	struct shingle_engine *e;
 	struct shingle_run run;
-	const char *why = "";
-	u32 told;
+	u32 lblk = 0;
 
-	KUNIT_ASSERT_EQ(test, dualbuffer_engine_ops.create(&e, l, &why), 0);
-	KUNIT_ASSERT_EQ(test, e->ops->state.ready(e, &why), 0);
-	KUNIT_EXPECT_EQ(test, e->ops->observe.tell(e, "round", &cursor, line, sizeof(line)),
-			-ENOENT);
-	KUNIT_EXPECT_EQ(test, e->ops->observe.tell(e, "rounds", &cursor, line, sizeof(line)), 0);
-	while (shingle_exercise_counter(e, "rounds") < 70) {
-		struct shingle_emit emit = { .rec = some_records, .max = 2, .seq = seq };
+	while (shingle_exercise_counter(e, "rounds") < rounds) {
+		struct shingle_emit emit = { .rec = some_records, .max = 2, .seq = *seq };
 
-		if (e->ops->map.place(e, written % 40, 1, SHINGLE_LIFE_UNKNOWN, &run)) {
-			KUNIT_ASSERT_GT(test, one_step(e, seq++), -1);
+		if (e->ops->map.place(e, lblk % 40, 1, SHINGLE_LIFE_UNKNOWN, &run)) {
+			KUNIT_ASSERT_GT(test, one_step(e, SHINGLE_WHY_PRESSURE, (*seq)++), -1);
 			continue;
 		}
 		e->ops->map.commit(e, &run, &emit);
-		written++;
+		lblk++;
 	}
+}
+
+static struct shingle_engine *new_engine(struct kunit *test, const struct dual_case *c)
+{
+	struct shingle_engine *e;
+	const char *why = "";
+
+	KUNIT_ASSERT_EQ(test, dualbuffer_engine_ops.create(&e, new_layout(test, c), &why), 0);
+	KUNIT_ASSERT_EQ(test, e->ops->state.ready(e, &why), 0);
+	return e;
+}
+
+/* A clean of everything that was interrupted empties the round that it was in, and no other. */
+static void dual_forgets_who_asked(struct kunit *test)
+{
+	struct shingle_engine *e = new_engine(test, &cases[3]);
+	u64 seq = 1, kept;
+
+	write_until(test, e, 3, &seq);
+	KUNIT_EXPECT_GT(test, shingle_exercise_counter(e, "kept_blocks"), 0ULL);
+	KUNIT_ASSERT_EQ(test, one_step(e, SHINGLE_WHY_FORCED, seq++), 1);
+	write_until(test, e, 5, &seq);
+	kept = shingle_exercise_counter(e, "kept_blocks");
+	write_until(test, e, 7, &seq);
+	KUNIT_EXPECT_GT(test, shingle_exercise_counter(e, "kept_blocks"), kept);
+	dualbuffer_engine_ops.destroy(e);
+}
+
+/* What a round has come to is told, from the first one on; no other word is known. */
+static void dual_tells_of_rounds(struct kunit *test)
+{
+	struct shingle_engine *e = new_engine(test, &cases[3]);
+	u64 cursor = 0, seq = 1;
+	char line[256], start[32];
+	u32 told;
+
+	KUNIT_EXPECT_EQ(test, e->ops->observe.tell(e, "round", &cursor, line, sizeof(line)),
+			-ENOENT);
+	KUNIT_EXPECT_EQ(test, e->ops->observe.tell(e, "rounds", &cursor, line, sizeof(line)), 0);
+	write_until(test, e, 70, &seq);
 	/* The last 64 of them. */
 	cursor = 0;
 	for (told = 7; e->ops->observe.tell(e, "rounds", &cursor, line, sizeof(line)); told++) {
@@ -148,6 +178,7 @@ static struct kunit_case dual_cases[] = {
 	KUNIT_CASE_PARAM(dual_exercise, dual_gen_params),
 	KUNIT_CASE(dual_needs_a_durable_switch),
 	KUNIT_CASE(dual_needs_staging),
+	KUNIT_CASE(dual_forgets_who_asked),
 	KUNIT_CASE(dual_tells_of_rounds),
 	{}
 };

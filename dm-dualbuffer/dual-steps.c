@@ -73,8 +73,9 @@ static int next_clean(struct dualbuffer *s, enum shingle_why why)
 		forced = go_on_forced(s);
 	else if (why != SHINGLE_WHY_PRESSURE && c->phase == DUAL_FILL)
 		return 0;
+	/* A clean that was interrupted ends nowhere: its round is over all the same. */
 	if (c->phase == DUAL_FILL)
-		c->empty = s->forced && c->round.number >= s->forced_round;
+		c->empty = s->forced && c->round.number == s->forced_round;
 	r = dual_clean_next(c, forced, &s->step);
 	if (!began || c->phase == DUAL_FILL)
 		return r;
