@@ -686,6 +686,15 @@ def test_most_cache(run, line, least, most):
         assert ("can cache at most 2 TiB less 256 KiB" in out) == bool(rc)
 
 
+@pytest.mark.parametrize("engine", ["dualbuffer", "rmwf"])
+@pytest.mark.parametrize("size", ["16T", "16388G", "2147483648b"])
+def test_one_cache_is_no_longer_than_a_band(run, engine, size):
+    """The whole cache is one band: a length of more than 32 bits is no short one."""
+    data = sparse(run.dir / "data", 4 << 30)
+    assert "--cache-size" in run("format", engine, "--dry-run", "--cache-size", size, data,
+                                 rc=FAILED)
+
+
 @pytest.mark.parametrize("options, what", [
     (["--band", "3K"], "multiple of 4K"), (["--band", "30"], "no unit"),
     (["--band", "-4K"], "not a size"), (["--band", "99999999999999T"], "not a size"),

@@ -697,6 +697,9 @@ int plan_layout(const struct plan_request *req, struct shingle_layout *l, char *
 		r.cache_unit = PLAN_CACHE_BANDS;
 		r.cache = 1;
 	}
+	if (r.cache_band_blocks > U32_MAX)
+		return sorry(why, "the cache is one band here, and a band of %llu blocks (4 KiB each) is too long: a smaller --cache-size will do",
+			     r.cache_band_blocks);
 	if (!r.cache_band_blocks)
 		r.cache_band_blocks = r.band_blocks;
 	l->band_blocks[SHINGLE_ROLE_DATA] = r.band_blocks;
