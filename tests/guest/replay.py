@@ -324,7 +324,12 @@ class Player:
 
     def cut(self):
         """A power cut, now; the disks keep all they were given."""
+        # Cleaning may go on: what is read later is not to be newer than what was read.
+        for device in self.under:
+            device.suspend(noflush=True, lockfs=False)
         image = self.disk.read(0, self.blocks)
+        for device in self.under:
+            device.resume()
         self.stack.close()
         self.load(image)
 
