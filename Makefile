@@ -75,7 +75,8 @@ install: install-modules install-tools
 
 install-modules: modules
 	+$(kmake) M=$(MODDIR) INSTALL_MOD_PATH=$(DESTDIR) INSTALL_MOD_DIR=updates modules_install
-	@test -n "$(DESTDIR)" || depmod $(KREL)
+	@rm -rf $(MODINST)/tests	# engines that nobody is to trust with data
+	@depmod $(if $(DESTDIR),-b $(DESTDIR)) $(KREL)
 
 install-tools: userspace
 	@$(MAKE) -C userspace install DESTDIR=$(DESTDIR) PREFIX=$(PREFIX)
