@@ -314,6 +314,27 @@ static void rmwf_failed_is_free(struct kunit *test)
 	stop(t);
 }
 
+/* What fails over what is current does not free it early when it leaves. */
+static void rmwf_failed_over_live(struct kunit *test)
+{
+	struct rmwf_toy *t = start(test, &figure, NULL, NULL);
+	struct shingle_run run;
+
+	KUNIT_EXPECT_EQ(test, write_durably(t, 5), -1);
+	KUNIT_ASSERT_EQ(test, t->e->ops->map.place(t->e, 5, 1, SHINGLE_LIFE_UNKNOWN, &run), 0);
+	t->e->ops->map.abort(t->e, &run);
+	KUNIT_EXPECT_EQ(test, write_one(t, 10), -1);
+	t->nr = 0;
+	t->seq++;
+	KUNIT_EXPECT_EQ(test, write_one(t, 5), 0);
+	/* That 5 has left is not durable: a power cut would bring it back. */
+	shingle_release_all(t->e, t->seq - 1);
+	KUNIT_EXPECT_EQ(test, write_one(t, 0), 1);
+	shingle_release_all(t->e, t->seq);
+	KUNIT_EXPECT_EQ(test, write_one(t, 0), -1);
+	stop(t);
+}
+
 /* Nor does one to flash keep it, that is under way when what was left there is durable. */
 static void rmwf_leaves_but_once(struct kunit *test)
 {
@@ -671,6 +692,7 @@ static struct kunit_case rmwf_cases[] = {
 	KUNIT_CASE(rmwf_r0_pins),
 	KUNIT_CASE(rmwf_r0_pins_again),
 	KUNIT_CASE(rmwf_failed_is_free),
+	KUNIT_CASE(rmwf_failed_over_live),
 	KUNIT_CASE(rmwf_leaves_but_once),
 	KUNIT_CASE(rmwf_vf4_cost),
 	KUNIT_CASE(rmwf_goes_home_after_a_cut),

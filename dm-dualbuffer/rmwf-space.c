@@ -396,8 +396,11 @@ void rmwf_space_failed(struct rmwf_space *s, u32 lblk, u32 n, bool direct)
 	const struct rmwf_pin *last = &s->pin[(s->pins_from + s->nr_pins - 1) % RMWF_PINS];
 
 	rmwf_space_landed(s, lblk, n, direct);
-	if (direct)
-		pin_down(s, lblk, n, s->nr_pins ? last->seq : 0, false);
+	if (!direct)
+		return;
+	/* Some of it may be live, and leave while this pin is there. */
+	s->returned = true;
+	pin_down(s, lblk, n, s->nr_pins ? last->seq : 0, false);
 }
 
 /**
