@@ -198,15 +198,20 @@ bool tiler_region_lost(struct tiler *s, u32 region)
 	       (s->to[region] != NO_SLOT && tiler_slot_lost(s, st, s->to[region]));
 }
 
-/* Core says what that means. */
+/*
+ * Core says what that means.  No other page is asked for: there may be room for fewer than come
+ * before it.
+ */
 static int ask_for_lost(struct tiler *s, u32 region)
 {
 	const struct tiler_stretch *st = tiler_map_region(&s->map, region);
+	const u32 slot[] = { s->at[region], s->to[region] };
 	u32 i;
 
-	for (i = 0; i < st->pages; i++) {
-		if (!shingle_page(&s->engine, tiler_map_page_of(st, s->at[region], 0) + i) ||
-		    !shingle_page(&s->engine, tiler_map_page_of(st, s->to[region], 0) + i))
+	for (i = 0; i < 2 * st->pages; i++) {
+		u32 nr = tiler_map_page_of(st, slot[i % 2], 0) + i / 2;
+
+		if (shingle_page_lost(&s->engine, nr) && !shingle_page(&s->engine, nr))
 			break;
 	}
 	return SHINGLE_ABSENT;
