@@ -289,6 +289,23 @@ def test_page_given_up_before_hides_no_other(tmp_path):
     assert image.places() == [LOST, 0, 0, 0]
 
 
+@pytest.mark.parametrize("in_page", [True, False])
+def test_two_blocks_of_a_region_at_one_place(tmp_path, in_page):
+    """What one reads the other was written with: nothing else says that."""
+    image = Regions(tmp_path / "disk")
+    if in_page:
+        image.write_page(0, 0, struct.pack("<HHH", 1, 0, 1).ljust(4032, b"\0"))
+    else:
+        # It is being moved to the spare slot, where there is no room for what is left.
+        image.write_page(3, 0, struct.pack("<H", 16).ljust(4032, b"\0"))
+        image.checkpoint([(0, struct.pack("<II", 0, 4).ljust(24, b"\0")),
+                          (2**63 + 1, bytes([1 | 1 << 3 * 2]))], 3)
+    out = tool("check", image.path, rc=4)
+    assert "region 0 is where it cannot be" in out, out
+    out = tool("repair", image.path, "--yes", rc=4)
+    assert "left as it is" in out, out
+
+
 def test_plan_says_what_pages_will_take(tmp_path):
     """64 MiB of them, or as many as the table asks for, and no more than there are."""
     data, meta = tmp_path / "data", tmp_path / "meta"
