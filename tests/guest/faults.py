@@ -439,6 +439,34 @@ def cleaning_link(ctx, geo, area):
         game.alive()
 
 
+def failures_far_apart(ctx, geo):
+    """Now and then cleaning cannot read what it is to move, and when it can there is nothing
+    to be moved any more: that is not a device that fails again and again."""
+    if os.environ.get("SHINGLE_CLOCK") != "virtual" or not error_reads():
+        raise Skip("it takes 45 minutes, or a newer dm-flakey")
+    with faulty(ctx, geo) as game:
+        for i in range(4):
+            # So often that the region's log is full, and it has to be cleaned.
+            for _ in range(2):
+                game.dev.write(0, bytes(geo.band * BLOCK))
+                game.dev.flush()
+            had = stats(game.stack.device)
+            game.break_("data", "error_reads")
+            with beside(lambda: game.say("clean")) as cleaning:
+                until(lambda h=had: stats(game.stack.device)["step_failures"] >
+                      h["step_failures"] or not cleaning.is_alive(), "no step fails")
+                expect(game.state() == "rw", f"{game.state()} after {i + 1} failures")
+                game.dev.discard(0, geo.band)
+            now = stats(game.stack.device)
+            expect(now["step_failures"] == had["step_failures"] + 1,
+                   f"{now['step_failures']} failures, {had['step_failures']} before")
+            expect(now["tiler_cleans"] > had["tiler_cleans"], "it was not cleaned")
+            expect(now["tiler_moved_blocks"] == had["tiler_moved_blocks"], "blocks were moved")
+            game.heal()
+            time.sleep(900)
+        game.alive()
+
+
 def restoring_link(ctx, geo):
     """What was staged or saved cannot be brought home when it is activated again, since
     it cannot be read, though not for the medium: it stays where it is."""
@@ -1973,6 +2001,9 @@ def cases(target, options):
                  lambda ctx: page_crowd(ctx, paged)),
                 ("pages of the map, on checkpoint", lambda ctx: meta_write(
                     ctx, paged, "pages", page_writes))]
+    if target.name == "tiler":
+        out.append(("cleaning, failures far apart",
+                    lambda ctx: failures_far_apart(ctx, geo)))
     if target.name == "paged":
         out.append(("pages of the map, more than there are frames, read-only",
                     lambda ctx: page_frames(ctx, paged)))
