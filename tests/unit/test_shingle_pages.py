@@ -178,6 +178,17 @@ def test_first_transaction_that_is_damaged_is_given_up_once(image, at, value):
     tool("check", image.path)
 
 
+def test_journal_that_begins_before_the_first_transaction(image):
+    """No checkpoint says so, and what its journal holds nobody knows."""
+    at = image.sb["ckpt"][1][0]
+    crc = b"".join(image.block(at + i)[4:8] for i in range(2))
+    crc = ondisk.crc32c(ondisk.crc32c(0, crc[:4]), crc[4:])
+    image.write(at + 2, ondisk.footer(image.sb["uuid"], 2, at + 2, journal_seq=0, chunks=2,
+                                      chunks_crc=crc))
+    assert "checkpoint 2 was whole" in tool("check", image.path, rc=4)
+    assert "this cannot be repaired" in tool("repair", image.path, "--yes", rc=4)
+
+
 @pytest.mark.parametrize("how", ["whole", "torn", "both"])
 def test_older_checkpoint_whose_pages_were_written_over(image, how):
     """The newest checkpoint is damaged, and a power cut ended the one after it, which went to
