@@ -695,6 +695,34 @@ def page_readers(ctx, geo):
         game.alive()
 
 
+def page_holders(ctx, geo):
+    """Writes that take long hold as many pages as may be changed: who waits for one of them to
+    end does so, and has no checkpoints taken meanwhile, that would say nothing new."""
+    many = geo.but(data=40)
+    with faulty(ctx, many) as game:
+        game.fill()
+        game.message("checkpoint", must=True)
+        before = stats(game.stack.device)
+        queue = blk.Aio(game.dev, many.data)
+        with Held([game.under["data"]]) as held:
+            for region in range(many.data):
+                block = region * many.band
+                queue.write(block, game.model.data(game.model.submit(block, 1)), block)
+            until(lambda: stats(game.stack.device)["retried"] >= before["retried"] +
+                  many.data // 2, "nobody waits")
+            time.sleep(.3)
+            after = stats(game.stack.device)
+            held.go()
+        ended = []
+        while queue.flying:
+            ended += queue.reap(1)
+        queue.close()
+        expect(all(result == BLOCK for _, result, _ in ended), "writes failed")
+        expect(after["checkpoints"] < before["checkpoints"] + 5,
+               f"{after['checkpoints'] - before['checkpoints']} checkpoints of nothing")
+        game.alive()
+
+
 def page_crowd(ctx, geo):
     """Nothing can be written any more, and more want pages than there are frames: each finds
     one when another has let go of it."""
@@ -1997,6 +2025,7 @@ def cases(target, options):
         out += [("pages of the map, reading", lambda ctx: page_reads(ctx, paged)),
                 ("pages of the map, more readers than frames",
                  lambda ctx: page_readers(ctx, paged)),
+                ("pages of the map, all held by writes", lambda ctx: page_holders(ctx, paged)),
                 ("pages of the map, more readers than frames, when all else has failed",
                  lambda ctx: page_crowd(ctx, paged)),
                 ("pages of the map, on checkpoint", lambda ctx: meta_write(
