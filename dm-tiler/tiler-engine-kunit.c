@@ -304,6 +304,101 @@ static void tiler_is_forgiven_spares(struct kunit *test)
 	tiler_engine_ops.destroy(e);
 }
 
+/* What an engine lacks is read, and holds nothing.  Returns why not. */
+static int read_lacked(struct kunit *test, struct shingle_engine *e)
+{
+	int err = shingle_pages_ask(e->pages);
+	u32 frame;
+
+	while ((frame = shingle_pages_wanted(e->pages)) != SHINGLE_NO_PAGE) {
+		memset(e->pages->frame[frame].block->payload, 0, SHINGLE_PAGE_BYTES);
+		shingle_pages_here(e->pages, frame, 0);
+	}
+	return err;
+}
+
+/* A region's last page is lost: who writes to it hears so, however few pages there is room for. */
+static void tiler_tells_of_lost_pages(struct kunit *test)
+{
+	static const struct tiler_case ten = { "", { 20000, 6, 0, 0, 0, 1 }, 0, 0, 0 };
+	struct shingle_layout *l = new_layout(test, &ten);
+	struct shingle_record rec;
+	struct shingle_engine *e;
+	struct shingle_run run;
+	const char *why = "";
+	u32 i, tries = 0;
+	int err;
+
+	KUNIT_ASSERT_EQ_MSG(test, tiler_engine_ops.create(&e, l, &why), 0, "%s", why);
+	KUNIT_ASSERT_EQ(test, shingle_pages_create_for(e, l, shingle_pages_least(e), &why), 0);
+	/* It is being moved to the only spare slot, and the clean cannot go on. */
+	shingle_record_set(&rec, TILER_REC_CLEAN, 0, 0, 0, e->pages->nr_pages / 10 - 1);
+	KUNIT_ASSERT_EQ(test, tiler_engine_ops.state.replay(e, &rec), 0);
+	for (i = 0; i < e->pages->nr_pages; i++)
+		shingle_pages_found(e->pages, i, SHINGLE_PAGE_A);
+	KUNIT_ASSERT_EQ(test, shingle_pages_give_up(e->pages, 9), 0);
+	KUNIT_ASSERT_EQ(test, e->ops->state.ready(e, &why), 0);
+	do {
+		shingle_pages_begin(e, SHINGLE_ASKER_FRONT);
+		err = e->ops->map.place(e, 0, 1, SHINGLE_LIFE_UNKNOWN, &run);
+		KUNIT_ASSERT_EQ(test, err, SHINGLE_ABSENT);
+		err = read_lacked(test, e);
+		shingle_pages_end(e, !err || err == -EAGAIN);
+	} while (err != -ESTALE && ++tries < 100);
+	KUNIT_EXPECT_EQ(test, err, -ESTALE);
+	shingle_pages_destroy(e);
+	tiler_engine_ops.destroy(e);
+}
+
+/*
+ * There is room in memory for one region more: the host's oldest wish and the cleaner, who both
+ * look at more of theirs than one call does, do not drive out each other's for ever.
+ */
+static void tiler_loads_come_to_an_end(struct kunit *test)
+{
+	static const struct tiler_case ten = { "", { 20000, 8, 0, 0, 0, 1 }, 0, 0, 0 };
+	struct shingle_layout *l = new_layout(test, &ten);
+	u64 blocks = l->logical_blocks / 7;
+	struct shingle_record rec;
+	struct shingle_engine *e;
+	struct shingle_step step;
+	struct shingle_run run;
+	const char *why = "";
+	u32 i, tries = 0;
+	int err, r;
+
+	KUNIT_ASSERT_EQ_MSG(test, tiler_engine_ops.create(&e, l, &why), 0, "%s", why);
+	KUNIT_ASSERT_EQ(test, shingle_set(e, "region_cache", "4", &why), 0);
+	KUNIT_ASSERT_EQ(test, shingle_pages_create_for(e, l, 128, &why), 0);
+	shingle_record_set(&rec, TILER_REC_CLEAN, 0, 0, 5, 7);
+	KUNIT_ASSERT_EQ(test, tiler_engine_ops.state.replay(e, &rec), 0);
+	for (i = 40; i < 60; i++)
+		shingle_pages_found(e->pages, i, SHINGLE_PAGE_A);
+	KUNIT_ASSERT_EQ(test, e->ops->state.ready(e, &why), 0);
+	for (i = 0; i < 3; i++)
+		write_twice(test, e, i * blocks, 1 + i);
+	do {
+		shingle_pages_begin(e, SHINGLE_ASKER_FRONT);
+		err = e->ops->map.place(e, 4 * blocks, 1, SHINGLE_LIFE_UNKNOWN, &run);
+		if (err == SHINGLE_ABSENT)
+			KUNIT_ASSERT_EQ(test, read_lacked(test, e), 0);
+		shingle_pages_end(e, err == SHINGLE_ABSENT);
+		shingle_pages_begin(e, SHINGLE_ASKER_CLEAN);
+		r = e->ops->clean.next_step(e, SHINGLE_WHY_RECOVERY, &step);
+		if (r == SHINGLE_ABSENT)
+			KUNIT_ASSERT_EQ(test, read_lacked(test, e), 0);
+		shingle_pages_end(e, r == SHINGLE_ABSENT);
+	} while (err == SHINGLE_ABSENT && r == SHINGLE_ABSENT && ++tries < 100);
+	/* One of the two has what it needs; or it hears that there is no room before a commit. */
+	KUNIT_EXPECT_LT(test, tries, 100U);
+	if (!err)
+		e->ops->map.abort(e, &run);
+	if (r > 0)
+		e->ops->clean.step_failed(e, &step);
+	shingle_pages_destroy(e);
+	tiler_engine_ops.destroy(e);
+}
+
 static struct kunit_case tiler_cases[] = {
 	KUNIT_CASE(tiler_pinned_stay),
 	KUNIT_CASE(tiler_waits_once),
@@ -314,6 +409,8 @@ static struct kunit_case tiler_cases[] = {
 	KUNIT_CASE(tiler_counts_what_is_left),
 	KUNIT_CASE(tiler_replays_what_is_left),
 	KUNIT_CASE(tiler_is_forgiven_spares),
+	KUNIT_CASE(tiler_tells_of_lost_pages),
+	KUNIT_CASE(tiler_loads_come_to_an_end),
 	{}
 };
 

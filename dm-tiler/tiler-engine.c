@@ -483,6 +483,18 @@ static u32 verify_page(const struct tiler *s, const struct tiler_stretch *st, u3
 	return bad;
 }
 
+/*
+ * That two blocks are at one place only all pages of a region say together: where nobody uses
+ * the device it is taken into memory as if it were written to.  Returns false to be asked again.
+ */
+static bool take_in(struct tiler *s, u32 region)
+{
+	struct tiler_resident *res;
+
+	return s->engine.in_use || tiler_region_lost(s, region) ||
+	       tiler_resident(s, region, &res) != SHINGLE_ABSENT;
+}
+
 /* A page in a call. */
 static u32 engine_verify(struct shingle_engine *e, u64 *cursor, shingle_report_fn report, void *ctx)
 {
@@ -495,8 +507,10 @@ static u32 engine_verify(struct shingle_engine *e, u64 *cursor, shingle_report_f
 		st = tiler_map_page(&s->map, nr, &slot, &part);
 		if (s->owner[slot] == NO_REGION || shingle_page_lost(e, nr))
 			continue;
-		page = shingle_page(e, nr);
 		*cursor = nr;
+		if (!part && !take_in(s, s->owner[slot]))
+			return 0;
+		page = shingle_page(e, nr);
 		if (!page) {
 			tiler_pages_ahead(s, st, slot, part);
 			return 0;

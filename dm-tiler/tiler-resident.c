@@ -5,7 +5,8 @@
  * A region comes in page after page: while it does nothing of it can change.  It goes when
  * nothing of it is under way or waits to be released, the one first that was not used for
  * longest.  Whoever comes by does not drive out what another is waiting for; who has waited
- * longest, and the cleaner, may.
+ * longest, and the cleaner, may, but not what the other of them is: both would begin anew, and
+ * so on, as long as nothing else may go.
  */
 #include "tiler-state.h"
 
@@ -98,6 +99,7 @@ int tiler_residents_create(struct tiler *s)
 
 	s->newest = NO_RESIDENT;
 	s->oldest = NO_RESIDENT;
+	memset(s->loading, 0xff, sizeof(s->loading));
 	s->resident = shingle_zalloc_array(nr, sizeof(*s->resident));
 	if (!s->resident || make_bitmaps(s, &s->to_slot))
 		return -ENOMEM;
@@ -198,26 +200,45 @@ bool tiler_region_lost(struct tiler *s, u32 region)
 	       (s->to[region] != NO_SLOT && tiler_slot_lost(s, st, s->to[region]));
 }
 
-/* Core says what that means. */
+/*
+ * Core says what that means.  No other page is asked for: there may be room for fewer than come
+ * before it.
+ */
 static int ask_for_lost(struct tiler *s, u32 region)
 {
 	const struct tiler_stretch *st = tiler_map_region(&s->map, region);
+	const u32 slot[] = { s->at[region], s->to[region] };
 	u32 i;
 
-	for (i = 0; i < st->pages; i++) {
-		if (!shingle_page(&s->engine, tiler_map_page_of(st, s->at[region], 0) + i) ||
-		    !shingle_page(&s->engine, tiler_map_page_of(st, s->to[region], 0) + i))
+	for (i = 0; i < 2 * st->pages; i++) {
+		u32 nr = tiler_map_page_of(st, slot[i % 2], 0) + i / 2;
+
+		if (shingle_page_lost(&s->engine, nr) && !shingle_page(&s->engine, nr))
 			break;
 	}
 	return SHINGLE_ABSENT;
 }
 
-static bool may_go(const struct tiler *s, const struct tiler_resident *res)
+/* Is it being taken in for another than who is asking? */
+static bool is_for_another(const struct tiler *s, u32 i)
 {
+	u32 asker;
+
+	for (asker = 0; asker < SHINGLE_NR_ASKERS; asker++) {
+		if (asker != s->engine.pages->asker && s->loading[asker] == i)
+			return true;
+	}
+	return false;
+}
+
+static bool may_go(const struct tiler *s, u32 i)
+{
+	const struct tiler_resident *res = &s->resident[i];
+
 	if (res->region == NO_REGION)
 		return true;
 	if (!res->loaded)
-		return s->engine.pages->asker != SHINGLE_ASKER_HOT;
+		return s->engine.pages->asker != SHINGLE_ASKER_HOT && !is_for_another(s, i);
 	return res->region != s->cleaning && res != s->drained && !res->pending &&
 	       tiler_is_idle(&res->r);
 }
@@ -230,7 +251,7 @@ static u32 take_one(struct tiler *s)
 	for (; looks; looks--) {
 		i = s->oldest;
 		lru_touch(s, i);
-		if (!may_go(s, &s->resident[i]))
+		if (!may_go(s, i))
 			continue;
 		if (s->resident[i].region != NO_REGION)
 			s->in_memory[s->resident[i].region] = NO_RESIDENT;
@@ -246,11 +267,26 @@ static void init_slot(const struct tiler_stretch *st, struct tiler_slot *slot, u
 	tiler_slot_init(&st->shape, slot);
 }
 
+/* From now on it is his who asks, if he waits. */
+static void begin_for(struct tiler *s, u32 i)
+{
+	enum shingle_asker asker = s->engine.pages->asker;
+	u32 k;
+
+	for (k = 0; k < SHINGLE_NR_ASKERS; k++) {
+		if (s->loading[k] == i)
+			s->loading[k] = NO_RESIDENT;
+	}
+	if (asker != SHINGLE_ASKER_HOT)
+		s->loading[asker] = i;
+}
+
 static void begin_load(struct tiler *s, u32 i, u32 region)
 {
 	const struct tiler_stretch *st = tiler_map_region(&s->map, region);
 	struct tiler_resident *res = &s->resident[i];
 
+	begin_for(s, i);
 	memset(&res->r, 0, sizeof(res->r));
 	res->r.shape = &st->shape;
 	res->r.count = &s->count;

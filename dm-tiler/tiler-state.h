@@ -96,6 +96,8 @@ enum tiler_step_kind { TILER_STEP_WIPE, TILER_STEP_BEGIN, TILER_STEP_MOVE, TILER
  * @nr_residents: of it
  * @newest: of the list of all, the one that was used last
  * @oldest: the one that was not for longest
+ * @loading: of each asker, the resident that he was the last to begin to take in, or
+ *	NO_RESIDENT: nobody else drives it out meanwhile
  * @nr_pending: residents that something waits of
  * @released: where release() goes on
  * @to_slot: where @cleaning is being moved
@@ -133,6 +135,7 @@ struct tiler {
 	u32 nr_residents;
 	u32 newest;
 	u32 oldest;
+	u32 loading[SHINGLE_NR_ASKERS];
 	u32 nr_pending;
 	u32 released;
 	struct tiler_slot to_slot;

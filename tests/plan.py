@@ -168,6 +168,7 @@ PLAN += [
     Row("fio_verify", "tiler"),
     Row("filesystems", "tiler"),
     Row("faults", "tiler"),
+    Row("faults", "tiler", clock="virtual", cases=("failures far apart",)),
     Row("wcache", "tiler", quick=True),
     Row("badtable", "tiler"),
     Row("bitflip", "tiler", options=(("flips", 2),)),

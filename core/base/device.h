@@ -304,6 +304,7 @@ struct shingle_pager {
  * @recovering: a step interrupted by a power cut is to be finished; map_lock
  * @busy: a step is in progress; map_lock
  * @retries: failures of it in a row; cleaner only
+ * @failed_at: the last of them, in jiffies; cleaner only
  * @wq: @work, which may wait for a commit, and @idle_work
  * @work: cleans
  * @idle_work: looks whether the host is quiet
@@ -328,6 +329,7 @@ struct shingle_cleaner {
 	bool recovering;
 	bool busy;
 	u32 retries;
+	unsigned long failed_at;
 	struct workqueue_struct *wq;
 	struct delayed_work work;
 	struct delayed_work idle_work;

@@ -17,6 +17,11 @@
 
 #define MAX_RETRIES	3
 #define RETRY_DELAY	msecs_to_jiffies(200)
+/*
+ * What has failed so long ago is over: what fails for good does so again at once, or after the
+ * longest time that a device takes to say so.
+ */
+#define RETRY_FORGET	(600 * HZ)
 
 /* Is the host quiet?  Then clean. */
 static void idle_work(struct work_struct *work)
@@ -279,9 +284,15 @@ static void let_in(struct shingle_device *d)
 	flush_work(&d->work);
 }
 
-/* A step failed, or cannot be begun: it is tried again after a while, as often as is sensible. */
-static void try_again(struct shingle_device *d, int err)
+/*
+ * A step failed that was begun at @begun, or cannot be begun: it is tried again after a while,
+ * as often as is sensible.
+ */
+static void try_again(struct shingle_device *d, int err, unsigned long begun)
 {
+	if (time_after(begun, d->cleaner.failed_at + RETRY_FORGET))
+		d->cleaner.retries = 0;
+	d->cleaner.failed_at = jiffies;
 	DMWARN_LIMIT("%s: cleaning step failed (%d), try %u of %u",
 		     dm_table_device_name(d->ti->table), err, d->cleaner.retries + 1, MAX_RETRIES);
 	if (++d->cleaner.retries < MAX_RETRIES)
@@ -300,12 +311,14 @@ static void clean_work(struct work_struct *work)
 						cleaner.work);
 	struct shingle_step step;
 	bool kick = settle(d);
+	unsigned long begun;
 	int err;
 
 	for (;;) {
 		bool unread = false;
 
 		shingle_epoch_open(d);
+		begun = jiffies;
 		err = next_step(d, &step, &kick);
 		if (err == -ENODATA) {
 			d->cleaner.retries = 0;
@@ -319,7 +332,7 @@ static void clean_work(struct work_struct *work)
 		}
 		/* A page of the map that it looks at cannot be read. */
 		if (err == -EIO)
-			try_again(d, err);
+			try_again(d, err, begun);
 		if (err <= 0)
 			break;
 		err = run_step(d, &step, &unread);
@@ -338,7 +351,7 @@ static void clean_work(struct work_struct *work)
 			kick = true;
 			continue;
 		}
-		try_again(d, err);
+		try_again(d, err, begun);
 		/* Readers that waited for the step: there may be no other one. */
 		kick = true;
 		break;

@@ -184,6 +184,7 @@ static void pages_work(struct work_struct *work)
  */
 int shingle_await_page(struct shingle_device *d)
 {
+	enum shingle_asker asker = d->engine->pages->asker;
 	bool again = shingle_pages_here_already(d->engine);
 	int err;
 
@@ -200,6 +201,9 @@ int shingle_await_page(struct shingle_device *d)
 	d->front.awaits_write = true;
 	/* Who reads makes nobody write: a page that comes wakes all, and its frame is free. */
 	if (err == -EAGAIN && d->engine->pages->coming)
+		return SHINGLE_ABSENT;
+	/* Nor does who waits for nothing but the end of writes, which hold all that may change. */
+	if (err == -EBUSY && asker <= SHINGLE_ASKER_FRONT && !d->engine->pages->nr_dirty)
 		return SHINGLE_ABSENT;
 	d->pager.crowded = true;
 	queue_work(d->log.wq, &d->log.ckpt_work);

@@ -166,7 +166,7 @@ static bool is_end(const struct scan *c, const struct shingle_footer *f, u64 i)
 	return le64_to_cpu(f->first) == c->first && le64_to_cpu(f->nr_chunks) == i - c->first &&
 	       le32_to_cpu(f->chunks_crc) == c->crc && le32_to_cpu(f->prev_crc) == c->prev_crc &&
 	       le64_to_cpu(f->journal_pos) < c->l->journal.blocks &&
-	       le64_to_cpu(f->journal_seq) <= SHINGLE_MAX_SEQ;
+	       f->journal_seq && le64_to_cpu(f->journal_seq) <= SHINGLE_MAX_SEQ;
 }
 
 /* @buf, sound, is block @i of the slot: does it go on with what was there so far? */

@@ -439,6 +439,34 @@ def cleaning_link(ctx, geo, area):
         game.alive()
 
 
+def failures_far_apart(ctx, geo):
+    """Now and then cleaning cannot read what it is to move, and when it can there is nothing
+    to be moved any more: that is not a device that fails again and again."""
+    if os.environ.get("SHINGLE_CLOCK") != "virtual" or not error_reads():
+        raise Skip("it takes 45 minutes, or a newer dm-flakey")
+    with faulty(ctx, geo) as game:
+        for i in range(4):
+            # So often that the region's log is full, and it has to be cleaned.
+            for _ in range(2):
+                game.dev.write(0, bytes(geo.band * BLOCK))
+                game.dev.flush()
+            had = stats(game.stack.device)
+            game.break_("data", "error_reads")
+            with beside(lambda: game.say("clean")) as cleaning:
+                until(lambda h=had: stats(game.stack.device)["step_failures"] >
+                      h["step_failures"] or not cleaning.is_alive(), "no step fails")
+                expect(game.state() == "rw", f"{game.state()} after {i + 1} failures")
+                game.dev.discard(0, geo.band)
+            now = stats(game.stack.device)
+            expect(now["step_failures"] == had["step_failures"] + 1,
+                   f"{now['step_failures']} failures, {had['step_failures']} before")
+            expect(now["tiler_cleans"] > had["tiler_cleans"], "it was not cleaned")
+            expect(now["tiler_moved_blocks"] == had["tiler_moved_blocks"], "blocks were moved")
+            game.heal()
+            time.sleep(900)
+        game.alive()
+
+
 def restoring_link(ctx, geo):
     """What was staged or saved cannot be brought home when it is activated again, since
     it cannot be read, though not for the medium: it stays where it is."""
@@ -664,6 +692,34 @@ def page_readers(ctx, geo):
         expect(after["checkpoints"] == before["checkpoints"],
                f"{after['checkpoints'] - before['checkpoints']} checkpoints for reads")
         game.compare("read")
+        game.alive()
+
+
+def page_holders(ctx, geo):
+    """Writes that take long hold as many pages as may be changed: who waits for one of them to
+    end does so, and has no checkpoints taken meanwhile, that would say nothing new."""
+    many = geo.but(data=40)
+    with faulty(ctx, many) as game:
+        game.fill()
+        game.message("checkpoint", must=True)
+        before = stats(game.stack.device)
+        queue = blk.Aio(game.dev, many.data)
+        with Held([game.under["data"]]) as held:
+            for region in range(many.data):
+                block = region * many.band
+                queue.write(block, game.model.data(game.model.submit(block, 1)), block)
+            until(lambda: stats(game.stack.device)["retried"] >= before["retried"] +
+                  many.data // 2, "nobody waits")
+            time.sleep(.3)
+            after = stats(game.stack.device)
+            held.go()
+        ended = []
+        while queue.flying:
+            ended += queue.reap(1)
+        queue.close()
+        expect(all(result == BLOCK for _, result, _ in ended), "writes failed")
+        expect(after["checkpoints"] < before["checkpoints"] + 5,
+               f"{after['checkpoints'] - before['checkpoints']} checkpoints of nothing")
         game.alive()
 
 
@@ -1969,10 +2025,14 @@ def cases(target, options):
         out += [("pages of the map, reading", lambda ctx: page_reads(ctx, paged)),
                 ("pages of the map, more readers than frames",
                  lambda ctx: page_readers(ctx, paged)),
+                ("pages of the map, all held by writes", lambda ctx: page_holders(ctx, paged)),
                 ("pages of the map, more readers than frames, when all else has failed",
                  lambda ctx: page_crowd(ctx, paged)),
                 ("pages of the map, on checkpoint", lambda ctx: meta_write(
                     ctx, paged, "pages", page_writes))]
+    if target.name == "tiler":
+        out.append(("cleaning, failures far apart",
+                    lambda ctx: failures_far_apart(ctx, geo)))
     if target.name == "paged":
         out.append(("pages of the map, more than there are frames, read-only",
                     lambda ctx: page_frames(ctx, paged)))

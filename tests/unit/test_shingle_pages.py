@@ -178,6 +178,17 @@ def test_first_transaction_that_is_damaged_is_given_up_once(image, at, value):
     tool("check", image.path)
 
 
+def test_journal_that_begins_before_the_first_transaction(image):
+    """No checkpoint says so, and what its journal holds nobody knows."""
+    at = image.sb["ckpt"][1][0]
+    crc = b"".join(image.block(at + i)[4:8] for i in range(2))
+    crc = ondisk.crc32c(ondisk.crc32c(0, crc[:4]), crc[4:])
+    image.write(at + 2, ondisk.footer(image.sb["uuid"], 2, at + 2, journal_seq=0, chunks=2,
+                                      chunks_crc=crc))
+    assert "checkpoint 2 was whole" in tool("check", image.path, rc=4)
+    assert "this cannot be repaired" in tool("repair", image.path, "--yes", rc=4)
+
+
 @pytest.mark.parametrize("how", ["whole", "torn", "both"])
 def test_older_checkpoint_whose_pages_were_written_over(image, how):
     """The newest checkpoint is damaged, and a power cut ended the one after it, which went to
@@ -287,6 +298,23 @@ def test_page_given_up_before_hides_no_other(tmp_path):
     assert "What will be lost: 1 pages of the map" in out and "\n  0 to 15\n" in out, out
     assert "let 1 pages of the map, which say of no block where it is, hold nothing" in out, out
     assert image.places() == [LOST, 0, 0, 0]
+
+
+@pytest.mark.parametrize("in_page", [True, False])
+def test_two_blocks_of_a_region_at_one_place(tmp_path, in_page):
+    """What one reads the other was written with: nothing else says that."""
+    image = Regions(tmp_path / "disk")
+    if in_page:
+        image.write_page(0, 0, struct.pack("<HHH", 1, 0, 1).ljust(4032, b"\0"))
+    else:
+        # It is being moved to the spare slot, where there is no room for what is left.
+        image.write_page(3, 0, struct.pack("<H", 16).ljust(4032, b"\0"))
+        image.checkpoint([(0, struct.pack("<II", 0, 4).ljust(24, b"\0")),
+                          (2**63 + 1, bytes([1 | 1 << 3 * 2]))], 3)
+    out = tool("check", image.path, rc=4)
+    assert "region 0 is where it cannot be" in out, out
+    out = tool("repair", image.path, "--yes", rc=4)
+    assert "left as it is" in out, out
 
 
 def test_plan_says_what_pages_will_take(tmp_path):

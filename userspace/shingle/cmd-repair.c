@@ -89,7 +89,8 @@ static bool fall_back(struct image *img, struct check *c, struct repair *r)
 		say("The newest checkpoint is damaged, and the older one is of no use either: %s.", why);
 		return false;
 	}
-	if (img->rec.next_seq < needed) {
+	/* There is no transaction 0: nobody knows where its journal begins. */
+	if (!needed || img->rec.next_seq < needed) {
 		say("The newest checkpoint is damaged, and the journal no longer reaches from the older one");
 		say("to it (it has transactions up to %llu, and %llu are needed): this cannot be repaired.",
 		    img->rec.next_seq - 1, needed - 1);
