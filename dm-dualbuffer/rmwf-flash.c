@@ -46,10 +46,11 @@ int rmwf_flash_init(struct rmwf_flash *f, struct rmwf_space *s, u32 slots, u32 p
 	f->count = shingle_zalloc_array(f->map.nr_slots, sizeof(*f->count));
 	f->link = shingle_zalloc_array(f->map.nr_slots, sizeof(*f->link));
 	f->free = shingle_zalloc_array(f->nr_blocks, sizeof(*f->free));
+	f->open = shingle_zalloc_array(BITS_TO_LONGS(f->nr_blocks), sizeof(*f->open));
 	f->waiting = shingle_zalloc_array(f->nr_blocks, sizeof(*f->waiting));
 	f->at = shingle_zalloc_array(f->nr_blocks, sizeof(*f->at));
 	f->cached = shingle_zalloc_array(f->nr_bands, sizeof(*f->cached));
-	if (!f->count || !f->link || !f->free || !f->waiting || !f->at || !f->cached)
+	if (!f->count || !f->link || !f->free || !f->open || !f->waiting || !f->at || !f->cached)
 		return -ENOMEM;
 	rmwf_flash_ready(f);
 	return 0;
@@ -67,6 +68,7 @@ void rmwf_flash_exit(struct rmwf_flash *f)
 	kvfree(f->count);
 	kvfree(f->link);
 	kvfree(f->free);
+	kvfree(f->open);
 	kvfree(f->waiting);
 	kvfree(f->at);
 	kvfree(f->cached);
@@ -113,6 +115,8 @@ static u32 take(struct rmwf_flash *f, u32 block, u32 n, u32 *slot)
 		f->at[block]++;
 	}
 	f->free[block] -= got;
+	if (!f->free[block])
+		__clear_bit(block, f->open);
 	f->nr_free -= got;
 	return got;
 }
@@ -128,7 +132,7 @@ static u32 take(struct rmwf_flash *f, u32 block, u32 n, u32 *slot)
  */
 u32 rmwf_flash_place(struct rmwf_flash *f, u32 lblk, u32 n, u32 *slot)
 {
-	u32 block, i;
+	u32 block;
 
 	if (!f->pool) {
 		block = rmwf_block_of(f, lblk, &n);
@@ -136,16 +140,20 @@ u32 rmwf_flash_place(struct rmwf_flash *f, u32 lblk, u32 n, u32 *slot)
 	}
 	if (!f->nr_free)
 		return 0;
-	for (i = 0; !f->free[f->pool_at] && i < f->nr_blocks; i++)
-		f->pool_at = f->pool_at + 1 < f->nr_blocks ? f->pool_at + 1 : 0;
-	return take(f, f->pool_at, n, slot);
+	/* Of flash that is nearly full the next one may be far. */
+	block = find_next_bit(f->open, f->nr_blocks, f->pool_at);
+	if (block >= f->nr_blocks)
+		block = find_next_bit(f->open, f->nr_blocks, 0);
+	f->pool_at = block;
+	return take(f, block, n, slot);
 }
 
 static void put(struct rmwf_flash *f, u32 slot)
 {
 	f->map.owner[slot] = SHINGLE_SLOT_FREE;
 	f->count[slot] = 0;
-	f->free[slot / f->page_blocks]++;
+	if (!f->free[slot / f->page_blocks]++)
+		__set_bit(slot / f->page_blocks, f->open);
 	f->nr_free++;
 }
 
@@ -259,6 +267,7 @@ void rmwf_flash_ready(struct rmwf_flash *f)
 	u32 slot;
 
 	memset(f->free, 0, f->nr_blocks * sizeof(*f->free));
+	memset(f->open, 0, BITS_TO_LONGS(f->nr_blocks) * sizeof(*f->open));
 	memset(f->waiting, 0, f->nr_blocks * sizeof(*f->waiting));
 	memset(f->cached, 0, f->nr_bands * sizeof(*f->cached));
 	f->nr_free = 0;

@@ -48,6 +48,7 @@ struct rmwf_freed {
  * @group_columns: columns of a group
  * @band_groups: groups of a band
  * @free: of each flash block, free pages
+ * @open: of each, a bit: there are any
  * @waiting: of each flash block, pages that wait to be free
  * @at: of each flash block, where the search for the next free page begins
  * @nr_free: free pages in all
@@ -71,6 +72,7 @@ struct rmwf_flash {
 	u32 group_columns;
 	u32 band_groups;
 	u16 *free;
+	unsigned long *open;
 	u16 *waiting;
 	u16 *at;
 	u32 nr_free;

@@ -92,11 +92,14 @@ static bool same_piece(const struct chunk *a, const struct chunk *b)
  * @e: the engine
  * @rng: state of the random numbers
  * @calm: of so many chances to cut the power one is taken
+ * @good: of so many writes one fails
+ * @hasty: what is free is released as soon as may be, mostly with nothing new that is durable
  * @caching: the drive has a write cache
  * @quiet: the host starts nothing for the time being
  * @stamp: number of the last write
  * @stream: where the last sequential write ended
  * @medium: contents per device
+ * @kept: per device, of each block + 1 what recovery would look for there; 0: nothing
  * @drive: what the drive has not written yet, in the order in which it came
  * @nr_drive: how many
  * @dirty: per logical block, content that was gathered, 0 if none
@@ -135,11 +138,14 @@ struct exercise {
 	struct shingle_engine *e;
 	u32 rng;
 	u32 calm;
+	u32 good;
+	bool hasty;
 	bool caching;
 	bool quiet;
 	u32 stamp;
 	u64 stream;
 	u32 *medium[SHINGLE_NR_DEVS];
+	u32 *kept[SHINGLE_NR_DEVS];
 	struct drive drive[MAX_DRIVE];
 	u32 nr_drive;
 	u32 *dirty;
@@ -240,8 +246,38 @@ static void drive_flush(struct exercise *x)
 		drive_writes(x);
 }
 
-static void medium_write(struct exercise *x, u64 pblk, u32 content)
+/*
+ * Rule R0, whatever the engine says is in use: what a write destroys is not where the map that
+ * recovery would rebuild now has anything, but for an older version of the block itself.
+ */
+static void check_kept(struct exercise *x, u64 pblk, u64 lblk)
 {
+	const struct shingle_layout *l = x->plan->layout;
+	u32 *kept = x->kept[shingle_pblk_dev(pblk)];
+	struct shingle_windows it;
+	struct shingle_window w;
+	u64 i;
+
+	if (!kept)
+		return;
+	i = shingle_pblk_block(pblk);
+	if (kept[i] && kept[i] != lblk + 1)
+		fail(x, "block %u is written over before it is durably elsewhere", kept[i] - 1);
+	shingle_windows_begin(&it, l, pblk, 1);
+	while (shingle_windows_next(&it, &w)) {
+		for (i = w.from; i < w.from + w.blocks; i++) {
+			if (shingle_pblk_block(i) >= l->dev_blocks[shingle_pblk_dev(i)])
+				break;
+			if (kept[shingle_pblk_block(i)])
+				fail(x, "block %u is destroyed before it is durably elsewhere",
+				     kept[shingle_pblk_block(i)] - 1);
+		}
+	}
+}
+
+static void medium_write(struct exercise *x, u64 pblk, u64 lblk, u32 content)
+{
+	check_kept(x, pblk, lblk);
 	if (!x->caching) {
 		destroy_and_write(x, pblk, content);
 		return;
@@ -517,6 +553,28 @@ static void release_some(struct exercise *x)
 		;
 }
 
+/* Where recovery would look for each block from now on. */
+static void note_kept(struct exercise *x)
+{
+	const struct shingle_layout *l = x->plan->layout;
+	struct shingle_run run;
+	u64 lblk;
+	u32 i;
+
+	if (!x->kept[SHINGLE_DEV_DATA])
+		return;
+	for (i = 0; i < SHINGLE_NR_DEVS; i++) {
+		if (x->kept[i])
+			memset(x->kept[i], 0, l->dev_blocks[i] * sizeof(u32));
+	}
+	for (lblk = 0; lblk < l->logical_blocks; lblk += max(run.n, 1U)) {
+		resolve(x, lblk, l->logical_blocks - lblk, &run);
+		for (i = 0; run.kind == SHINGLE_RUN_MAPPED && i < run.n; i++)
+			x->kept[shingle_pblk_dev(run.pblk)][shingle_pblk_block(run.pblk) + i] =
+				lblk + i + 1;
+	}
+}
+
 static void make_durable(struct exercise *x)
 {
 	u32 i;
@@ -537,6 +595,7 @@ static void make_durable(struct exercise *x)
 		if (x->dirty[i])
 			m->maybe[m->nr++] = x->dirty[i];
 	}
+	note_kept(x);
 	/* What is under way may still come or not. */
 	for (i = 0; i < MAX_FLIGHT; i++) {
 		struct flight *f = &x->flight[i];
@@ -726,7 +785,7 @@ static void end_write(struct exercise *x, struct flight *f, bool good)
 	u32 i, n = good ? f->run.n : rnd(x, f->run.n + 1);
 
 	for (i = 0; i < n; i++)
-		medium_write(x, f->run.pblk + i, f->first + i);
+		medium_write(x, f->run.pblk + i, f->run.lblk + i, f->first + i);
 	f->used = false;
 	if (!good) {
 		x->plan->ops->map.abort(x->e, &f->run);
@@ -779,7 +838,7 @@ static void end_some_write(struct exercise *x)
 	struct flight *f = &x->flight[rnd(x, MAX_FLIGHT)];
 
 	if (f->used && !held_back(x, f))
-		end_write(x, f, rnd(x, 16));
+		end_write(x, f, rnd(x, x->good));
 }
 
 /* Discard a prefix: how many blocks, 0 if it has to wait, or -errno. */
@@ -992,7 +1051,7 @@ static int copy(struct exercise *x, const struct shingle_step *step, u32 n)
 			for (i = 0; !err && n && i < some; i++, n--) {
 				if (step->gathered != SHINGLE_GATHERED_ONLY ||
 				    x->frozen[ext.lblk + at + i])
-					medium_write(x, ext.dst + at + i, buf[i]);
+					medium_write(x, ext.dst + at + i, ext.lblk + at + i, buf[i]);
 			}
 		}
 	}
@@ -1254,6 +1313,19 @@ static int forget_all(struct exercise *x, u64 limit)
 }
 
 /*
+ * No cleaning needs more than two steps for each band, and one to end; and who looks for what
+ * is cached, of a band or at all, takes a step for every so many blocks.
+ */
+static u64 clean_limit(const struct exercise *x, struct shingle_engine *e)
+{
+	u32 band = x->plan->layout->band_blocks[SHINGLE_ROLE_DATA];
+
+	return 4 * x->plan->layout->logical_blocks + 16 +
+	       x->plan->ops->observe.cached_blocks(e) * (band / SHINGLE_WALK) +
+	       2 * e->cache_blocks / SHINGLE_WALK;
+}
+
+/*
  * Nothing waits for ever: with no write under way a new one finds room, and a
  * clean of everything ends and leaves nothing.
  */
@@ -1265,13 +1337,7 @@ static int progress(struct exercise *x)
 
 	if (x->e->gather_blocks && flush_all(x, false))
 		return -EUCLEAN;
-	/*
-	 * No cleaning needs more than two steps for each band, and one to end; and who looks for
-	 * what is cached, of a band or at all, takes a step for every so many blocks.
-	 */
-	limit = 4 * x->plan->layout->logical_blocks + 16;
-	limit += x->plan->ops->observe.cached_blocks(x->e) * (band / SHINGLE_WALK);
-	limit += 2 * x->e->cache_blocks / SHINGLE_WALK;
+	limit = clean_limit(x, x->e);
 	if (!rnd(x, 8))
 		return forget_all(x, limit);
 	if (rnd(x, 4)) {
@@ -1594,8 +1660,8 @@ static void ask_step(struct shingle_engine *e, const struct shingle_step *step)
 static int clean_nonsense(struct exercise *x, struct shingle_engine *e)
 {
 	const struct shingle_engine_ops *ops = x->plan->ops;
-	u32 limit = 4 * x->plan->layout->logical_blocks + 16;
 	const struct shingle_reader reader = store_reader(x);
+	u32 limit = clean_limit(x, e);
 	struct shingle_step step;
 	bool waits = false;
 	int r;
@@ -1851,7 +1917,7 @@ static int power_cut(struct exercise *x)
 		u32 n = f->used && !held_back(x, f) ? rnd(x, f->run.n + 1) : 0, j;
 
 		for (j = 0; j < n; j++)
-			medium_write(x, f->run.pblk + j, f->first + j);
+			medium_write(x, f->run.pblk + j, f->run.lblk + j, f->first + j);
 	}
 	for (i = 0; i < MAX_FLIGHT; i++)
 		x->flight[i].used = false;
@@ -1914,6 +1980,8 @@ static int one_round(struct exercise *x)
 		r = rnd(x, 2) ? run_epoch(x, x->plan->cuts) : flush_all(x, x->plan->cuts);
 		return r > 0 ? power_cut(x) : r;
 	}
+	if (x->hasty && !rnd(x, 4))
+		release_some(x);
 	if (dice < 40)
 		return start_write(x);
 	if (dice < 75)
@@ -1953,6 +2021,12 @@ static int allocate(struct exercise *x)
 		x->medium[d] = kvcalloc(l->dev_blocks[d], sizeof(u32), GFP_KERNEL);
 		if (!x->medium[d])
 			return -ENOMEM;
+		/* Who looks at all of a map would keep all of its pages in memory. */
+		if (!nr_pages(x) && !(x->plan->features && *x->plan->features)) {
+			x->kept[d] = kvcalloc(l->dev_blocks[d], sizeof(u32), GFP_KERNEL);
+			if (!x->kept[d])
+				return -ENOMEM;
+		}
 		/* A fresh device holds anything but what we wrote. */
 		for (i = 0; i < l->dev_blocks[d]; i++)
 			x->medium[d][i] = POISON - 1;
@@ -2119,6 +2193,8 @@ int shingle_exercise(const struct shingle_exercise_plan *plan,
 	x->rng = plan->seed * 2654435761U + 1;
 	/* Some states take long to get into. */
 	x->calm = 1 << plan->seed % 3;
+	x->good = plan->seed % 7 < 3 ? 3 : 16;
+	x->hasty = plan->seed % 7 == 2 || plan->seed % 7 == 3;
 	x->caching = plan->layout->interlaced || plan->seed % 5 < 2;
 	x->seq = 1;
 	x->cursor = U64_MAX;
@@ -2127,8 +2203,10 @@ int shingle_exercise(const struct shingle_exercise_plan *plan,
 		err = run(x);
 	if (x->e)
 		end_engine(x);
-	for (d = 0; d < SHINGLE_NR_DEVS; d++)
+	for (d = 0; d < SHINGLE_NR_DEVS; d++) {
 		kvfree(x->medium[d]);
+		kvfree(x->kept[d]);
+	}
 	kvfree(x->model);
 	kvfree(x->dirty);
 	kvfree(x->frozen);

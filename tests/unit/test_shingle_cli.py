@@ -1042,13 +1042,26 @@ STOP_AFTER = r"""
 #include <stdlib.h>
 #include <sys/types.h>
 #include <unistd.h>
-ssize_t pwrite64(int fd, const void *buf, size_t n, off_t at)
+static void count(void)
 {
 	static int written;
-	ssize_t (*real)(int, const void *, size_t, off_t) = dlsym(RTLD_NEXT, "pwrite64");
 
 	if (written++ == atoi(getenv("WRITES")))
 		_exit(99);
+}
+ssize_t write(int fd, const void *buf, size_t n)
+{
+	ssize_t (*real)(int, const void *, size_t) = dlsym(RTLD_NEXT, "write");
+
+	if (fd > 2)
+		count();
+	return real(fd, buf, n);
+}
+ssize_t pwrite64(int fd, const void *buf, size_t n, off_t at)
+{
+	ssize_t (*real)(int, const void *, size_t, off_t) = dlsym(RTLD_NEXT, "pwrite64");
+
+	count();
 	return real(fd, buf, n, at);
 }
 ssize_t pwrite(int fd, const void *buf, size_t n, off_t at)
@@ -1100,6 +1113,37 @@ def test_power_cut_while_formatting(run, stop_after, which):
     # The second of the old superblocks is gone, and none of the new ones is there yet.
     assert refused == writes - 3 >= 1
     run("check", *own)
+
+
+@pytest.mark.parametrize("target", ["stl-set", "dualbuffer", "rmwf"])
+@pytest.mark.parametrize("which", [("data",), ("data", "cache"), DEVICES])
+@pytest.mark.parametrize("apart", [False, True])
+def test_power_cut_while_wiping(run, stop_after, target, which, apart):
+    """What looks like a signature is data of the old device, for as long as that opens."""
+    one = Set(run, "a", which=which, target=target)
+    for path in one.path.values():
+        make_btrfs(path)
+    one.keep()
+    old, own = uuid_of(one.path["meta" if "meta" in which else "data"]), one.args()
+    more = ["--meta", blank(run.dir / "other", 600)] if apart and "meta" not in which else []
+    opened = 0
+    for writes in range(100):
+        for path, raw in zip(one.path.values(), one.before.values()):
+            path.write_bytes(raw)
+        done = subprocess.run(
+            [run.tool, "format", target, "--force", "--band", "40K", *own, *more], check=False,
+            env={**os.environ, "LD_PRELOAD": str(stop_after), "WRITES": str(writes)},
+            stdout=subprocess.DEVNULL)
+        if not done.returncode:
+            break
+        said = subprocess.run([run.tool, "dump", "--json", *own], check=False, text=True,
+                              capture_output=True)
+        if said.returncode == FAILED or json.loads(said.stdout)["uuid"] != old:
+            continue
+        opened += 1
+        for path, raw in zip(one.path.values(), one.before.values()):
+            assert path.read_bytes()[BLOCK:-BLOCK] == raw[BLOCK:-BLOCK]
+    assert opened and not any(signatures(p) for p in one.path.values())
 
 
 @pytest.mark.parametrize("which", ["data", "cache"])

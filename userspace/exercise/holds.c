@@ -663,6 +663,46 @@ static void hold_rmwf(struct device *d)
 	d->e->ops->destroy(d->e);
 }
 
+/* Flash of many blocks of one page, anybody's, all full but for some just behind the others. */
+static void hold_pool(struct device *d)
+{
+	const struct shingle_exercise_shape shape = {
+		.band_blocks = 7680, .data_bands = 64, .staging_bands = 1, .cache_bands = 1,
+		.track_blocks = 512, .head_tracks = 3, .cache_band_blocks = 262144,
+		.cache_apart = true,
+	};
+	struct rmwf_params p = { .page_blocks = cpu_to_le32(1) };
+	struct shingle_run run;
+	const char *why;
+	bool dropped;
+	u64 done;
+	u32 i;
+
+	create(d, &rmwf_engine_ops, &shape, &p, sizeof(p));
+	ready(d);
+	if (shingle_set(d->e, "alloc", "pool", &why))
+		die(why);
+	for (i = 0; i < d->l.logical_blocks; i += BIO_BLOCKS)
+		write_at(d, i, BIO_BLOCKS);
+	release(d);
+	/* Blocks of first tracks go to flash. */
+	for (i = 0; i < shape.cache_band_blocks; i++) {
+		if (d->e->ops->map.place(d->e, i / 4096 * 7680 + i % 4096, 1,
+					 SHINGLE_LIFE_UNKNOWN, &run))
+			die("flash is full too early");
+		d->e->ops->map.commit(d->e, &run, emit(d));
+		if (!(i % 1024))
+			release(d);
+	}
+	i -= 2 * BIO_BLOCKS;
+	if (d->e->ops->map.discard(d->e, i / 4096 * 7680 + i % 4096, BIO_BLOCKS, &done, &dropped,
+				   emit(d)))
+		die("nothing can be forgotten");
+	release(d);
+	write_at(d, 7 * 512, 1);
+	d->e->ops->destroy(d->e);
+}
+
 int main(int argc, char **argv)
 {
 	unsigned long bound = argc > 1 ? strtoul(argv[1], NULL, 0) : 0;
@@ -688,6 +728,7 @@ int main(int argc, char **argv)
 	hold_dual(d);
 	failed |= show("dualbuffer", bound);
 	hold_rmwf(d);
+	hold_pool(d);
 	failed |= show("rmwf", bound);
 	free(d);
 	return failed;

@@ -560,7 +560,7 @@ static int write_headers(struct image *img, enum shingle_dev dev, bool quiet)
 	bool nothing;
 	int err;
 
-	err = forget_old(d) ?: image_write_member(img, dev, places[0]) ?:
+	err = image_write_member(img, dev, places[0]) ?:
 	      image_write_member(img, dev, places[1]) ?: keeps_nothing(d, places, &nothing);
 	if (err || !nothing)
 		return err;
@@ -574,9 +574,10 @@ static int write_headers(struct image *img, enum shingle_dev dev, bool quiet)
 /*
  * The old superblocks go first and the new ones come last: in between nothing opens,
  * whatever of the old devices or the new ones is there.  One of the new ones means
- * that all else is in its place.
+ * that all else is in its place.  @wipe: signatures go as well; behind the old superblocks,
+ * since what looks like one may be data of the old device.
  */
-static int write_format(struct image *img, bool quiet)
+static int write_format(struct image *img, bool wipe, bool quiet)
 {
 	const struct journal_start journal = { .seq = 1 };
 	const char *why = "cannot be written";
@@ -585,6 +586,14 @@ static int write_format(struct image *img, bool quiet)
 	int err = forget_old(d);
 	u32 i;
 
+	for (i = 0; i < SHINGLE_NR_DEVS && !err; i++) {
+		if (!img->ds.dev[i].path || i == meta)
+			continue;
+		d = &img->ds.dev[i];
+		err = forget_old(d);
+	}
+	if (!err && wipe && !wipe_signatures(img))
+		return EXIT_OPERATION;
 	for (i = 0; i < SHINGLE_NR_DEVS && !err; i++) {
 		if (!img->ds.dev[i].path || i == meta)
 			continue;
@@ -662,9 +671,7 @@ static int do_format(struct format_args *a, struct image *img)
 		return creating && !a->json ? table_open(img, &a->table, a->name, true) : EXIT_CLEAN;
 	if (a->force && !a->json)
 		tell_overwritten(img);
-	if (a->force && !wipe_signatures(img))
-		return EXIT_OPERATION;
-	ret = write_format(img, a->json);
+	ret = write_format(img, a->force, a->json);
 	if (ret)
 		return ret;
 	if (a->force)
