@@ -472,6 +472,16 @@ def test_write_waits_for_its_data(sim, tmp_path):
     assert write[0] == pytest.approx(0.6)
 
 
+def test_bus_waits_for_room_in_the_segment(sim, tmp_path):
+    words = "bus_ns 0 10000\nfast_write 1\n"
+    assert serve(sim, tmp_path, words, "0 w 3 50")[0][0] == pytest.approx(0.5)
+    # sector 3 is under the head at 0.3 ms and off it at 0.4: room for the fifty-first
+    assert serve(sim, tmp_path, words, "0 w 3 51")[0][0] == pytest.approx(0.51)
+    words = "segment_sectors 4\n" + words
+    # the last one may come when the fifth but it is written
+    assert serve(sim, tmp_path, words, "0 w 3 50")[0][0] == pytest.approx(0.3 + 4.6 + 0.01)
+
+
 def test_zero_latency_read(sim, tmp_path):
     words = "read_miss_ns 500000 0\nbus_ns 0 0\n"
     assert serve(sim, tmp_path, words, "0 r 0 50")[0][0] == pytest.approx(15.0)
