@@ -126,6 +126,9 @@ class Drive:
         if layout.mapping != 2 and switch > min(ms for _, ms in self.seek):
             note(f"surfaces are taken up and down, not {MAPPINGS[layout.mapping]}, and here "
                  "a head switch is longer than a seek")
+        last, count = layout.zones[-1].last_cyl, integer(model, "Number of cylinders")
+        if last >= count:
+            note(f"'Number of cylinders' is {count}, the last zone ends with cylinder {last}")
         said = integer(model, "Block count")
         if said != layout.lbns:
             note(f"'Block count' is {said}, the zones hold {layout.lbns}")
@@ -180,6 +183,9 @@ class Drive:
         if not named and "dm_layout_" in self.specs:
             return self.specs
         others = [f"{self.name}.model", f"{self.name}_validate.model"]
+        if not named and word(self.specs, "Model", "") != "":
+            raise Problem(f"its model is '{word(self.specs, 'Model')}', neither a source "
+                          "nor a description")
         if not named:
             file = self.pick(".model", others)
         else:

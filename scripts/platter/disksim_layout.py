@@ -64,7 +64,8 @@ class Zone:
 
     def __init__(self, text, surfaces, scheme, range_cyls):
         self.first_cyl = integer(text, "First cylinder number")
-        self.cyls = integer(text, "Last cylinder number") - self.first_cyl + 1
+        self.last_cyl = integer(text, "Last cylinder number")
+        self.cyls = self.last_cyl - self.first_cyl + 1
         self.track = integer(text, "Blocks per track")
         self.offset = skew(text, "Offset of first block")
         self.front = integer(text, "Empty space at zone front")
@@ -115,24 +116,19 @@ class Zone:
 
     def data(self):
         """The sectors that carry LBNs, from the zone's first, before the front is cut."""
-        scheme, all_of_it = self.scheme, [(0, self.raw)]
-        if scheme == NONE:
-            return all_of_it
+        scheme = self.scheme
+        unit = {PER_TRACK: self.track, PER_CYL: self.cyl, CYL_FRONT: self.cyl,
+                PER_RANGE: self.cyl * self.range_cyls}.get(scheme)
+        if unit:
+            return self.units(unit, self.spares, scheme == CYL_FRONT)
         if scheme == TRACK:
-            tracks = self.cyls * self.surfaces
-            good = without([(0, tracks)], self.slips)
+            good = without([(0, self.cyls * self.surfaces)], self.slips)
             return [(a * self.track, n * self.track) for a, n in good]
-        if scheme == PER_TRACK:
-            return self.units(self.track, self.spares)
-        if scheme in (PER_CYL, CYL_FRONT):
-            return self.units(self.cyl, self.spares, scheme == CYL_FRONT)
         if scheme in (CYL_SLIP, CYL_FRONT_SLIP):
             skip = self.spares if scheme == CYL_FRONT_SLIP else 0
             return without([(c * self.cyl + skip, self.cyl - self.spares)
                             for c in range(self.cyls)], self.slips)
-        if scheme == PER_RANGE:
-            return self.units(self.cyl * self.range_cyls, self.spares)
-        return without(all_of_it, self.slips)
+        return without([(0, self.raw)], [] if scheme == NONE else self.slips)
 
     def moved(self, extents):
         """What was found bad later lies where its spare is."""

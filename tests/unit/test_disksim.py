@@ -222,6 +222,8 @@ def test_slips_turn_the_tracks_after_them(tmp_path):
     ("model", "Rangesize for sparing = 4,", "", ["'Rangesize for sparing' is missing"]),
     ("diskspecs", "Read hit over. after write = 0.5,", "",
      ["'Read hit over. after write' is missing"]),
+    ("diskspecs", "source fictive3.model", "fictive3",
+     ["its model is 'fictive3', neither a source"]),
     ("diskspecs", "source fictive3.model", "source gone.model",
      ["names gone.model, which is not there"]),
     ("diskspecs", "Per-request overhead time = 0.05,", "",
@@ -287,6 +289,8 @@ def test_what_is_not_modelled_is_said(folder):
 
 
 @pytest.mark.parametrize("file, old, new, note", [
+    ("model", "Number of cylinders = 60", "Number of cylinders = 56",
+     "the last zone ends with cylinder 56"),
     ("parv", "Arbitration time = 0.0", "Arbitration time = 0.1", "'Arbitration time'"),
     ("parv", "Scale for delays = 0.0", "Scale for delays = 1.0", "controller's delays"),
     ("diskspecs", "Write hit stop prefetch = 1", "Write hit stop prefetch = 0",

@@ -505,7 +505,7 @@ static void serve_write(struct drive *d, u64 arrival_ns, u64 lbn, u64 n,
 		if (svc.seek_ns < d->min_write_seek_ns)
 			begin_ns += d->min_write_seek_ns - svc.seek_ns;
 	}
-	/* such a drive begins when it has some in hand */
+	/* such a drive begins when it has some in hand; how many, only DiskSim's code says */
 	first_ns = 0;
 	if (d->extra_disconnect)
 		first_ns = bus_ns + d->bus_ns[1] * (n < 45 ? min_t(u64, n, 10) : 15);
