@@ -222,10 +222,11 @@ def survey(folder, wanted, buses):
         for note in [drive.found(), *drive.notes]:
             say(name, note)
         drives.append(drive)
+    used = {file for drive in drives for file in drive.files}
     for suffix in (".diskspecs", ".model", ".parv"):
         for file in folder.ending(suffix):
             name = file[:-len(suffix)]
-            if not any(name in (n, f"{n}_validate") for n in names):
+            if file not in used and not any(name in (n, f"{n}_validate") for n in names):
                 say(name, f"{file} without a {name}.trace")
     return drives, lacking
 

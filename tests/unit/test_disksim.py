@@ -361,9 +361,12 @@ def tool(*args, rc=0):
 def test_any_drive_of_a_folder(tmp_path, sim):
     fictive.make(tmp_path, [1, 8])
     (tmp_path / "lonely.diskspecs").write_text("", encoding="utf-8")
+    (tmp_path / "fictive1.model").rename(tmp_path / "shared.model")
+    change(tmp_path, "diskspecs", "source fictive1.model", "source shared.model", "fictive1")
     said = tool(tmp_path, "--sim", sim)
     assert "fictive1_drive" in said and "fictive8_drive" in said
-    assert "fictive1.trace, fictive1.parv, fictive1.diskspecs, fictive1.model" in said
+    assert "fictive1.trace, fictive1.parv, fictive1.diskspecs, shared.model" in said
+    assert "shared.model without" not in said
     assert f"{fictive.LBNS[8]} LBNs, spares: sectors at the end of a range" in said
     assert "lonely.diskspecs without a lonely.trace" in said
     change(tmp_path, "model", "Sparing scheme used = 8", "Sparing scheme used = 77",
