@@ -30,7 +30,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 # pylint: disable=wrong-import-position
 import fictive
-from disksim_drive import Drive, Folder, Problem
+from disksim_drive import Drive
+from disksim_words import Folder, Problem
 
 TOP = Path(__file__).resolve().parents[2]
 
@@ -52,11 +53,13 @@ BUS_MS = {
 EXPERIMENTS = [
     ("cheetah4LP", "a write after a write costs what it does after a read",
      {"write_hit_ns": "474000 474000"}),
-    ("dec_rz26", "writes settle for 0.5 ms longer than reads, not for 0.483 ms less",
+    ("dec_rz26", "writes settle no sooner than reads, not 0.483 ms before them",
+     {"write_settle_ns": "0"}),
+    ("dec_rz26", "writes settle for 0.5 ms longer than reads",
      {"write_settle_ns": "500000"}),
     ("dec_rz26", "reads begin with their first sector, as if not 'immediate'",
      {"zero_latency": "0"}),
-    ("dec_rz26", "both", {"write_settle_ns": "500000", "zero_latency": "0"}),
+    ("dec_rz26", "the last two", {"write_settle_ns": "500000", "zero_latency": "0"}),
 ]
 
 
@@ -105,7 +108,7 @@ class Comparison:
         self.sim, self.drive, self.skipped = sim, drive, 0
         self.geometry = change(drive.geometry) if change else drive.geometry
         self.rows, self.requests, think = [], [], 0.0
-        for row in drive.trace():
+        for row in drive.trace:
             if row[2] + row[3] <= drive.layout.lbns:
                 self.requests.append(f"{think} {row[0]} {row[2]} {row[3]}")
                 self.rows.append(row)
@@ -191,24 +194,39 @@ def experiments(sim, drives):
     return rows if len(rows) > 1 else None
 
 
+def tables(sim, drives, lacking):
+    """Both tables; who cannot be compared is added to @lacking."""
+    rows, compared = [COLUMNS], []
+    for drive in drives:
+        try:
+            rows.append(figures(sim, drive))
+            compared.append(drive)
+        except Problem as problem:
+            say(drive.name, f"left out: {problem}")
+            lacking.append(drive.name)
+    tried = experiments(sim, compared)
+    return "\n\n".join(table(t) for t in (rows, tried) if t)
+
+
 def survey(folder, wanted, buses):
     """Drives of a folder, and the names of those that cannot be had."""
     names = [n[:-len(".trace")] for n in folder.ending(".trace")]
     drives, lacking = [], []
     for name in wanted or names:
         try:
-            drive = Drive(folder, name, buses.get(name))
+            drive = Drive(folder, name, *buses.get(name, ()))
         except Problem as problem:
             say(name, f"left out: {problem}")
             lacking.append(name)
             continue
-        for note in drive.notes:
+        for note in [drive.found(), *drive.notes]:
             say(name, note)
         drives.append(drive)
+    used = {file for drive in drives for file in drive.files}
     for suffix in (".diskspecs", ".model", ".parv"):
         for file in folder.ending(suffix):
             name = file[:-len(suffix)]
-            if not any(name in (n, f"{n}_validate") for n in names):
+            if file not in used and not any(name in (n, f"{n}_validate") for n in names):
                 say(name, f"{file} without a {name}.trace")
     return drives, lacking
 
@@ -217,9 +235,9 @@ BEGIN, END = ".. begin disksim_compare", ".. end disksim_compare"
 
 
 def fingerprint(sim):
-    """What the model makes of drives that anyone can make: tells whether the table
-    is of this model, with no data at hand."""
-    digest = hashlib.sha256()
+    """What the model makes of drives that anyone can make, and what is taken as known:
+    tells whether the tables are of this model, with no data at hand."""
+    digest = hashlib.sha256(repr((PUBLISHED, BUS_MS, EXPERIMENTS)).encode())
     with tempfile.TemporaryDirectory() as tmp:
         folder = Path(tmp)
         fictive.make(folder)
@@ -232,8 +250,23 @@ def fingerprint(sim):
     return digest.hexdigest()[:16]
 
 
+def checksum(body):
+    """Tells whether tables are as they were written."""
+    return hashlib.sha256(body.encode()).hexdigest()[:16]
+
+
 def section(sim, body):
-    return f"{BEGIN}\n\n.. model {fingerprint(sim)}\n\n{body}\n\n{END}"
+    return (f"{BEGIN}\n\n.. model {fingerprint(sim)}, tables {checksum(body)}\n\n"
+            f"{body}\n\n{END}")
+
+
+def build():
+    """platter-sim of these sources: figures of an older one would be of no model."""
+    out = TOP / "build/userspace"
+    if subprocess.run(["make", "-s", "-C", str(TOP / "userspace/platter-sim"),
+                       f"OUT={out}", str(out / "platter-sim")], check=False).returncode:
+        raise SystemExit("platter-sim cannot be built")
+    return str(out / "platter-sim")
 
 
 def split(path):
@@ -258,49 +291,39 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("directory", type=Path, help="DiskSim's valid/ files, plain or .xz")
     parser.add_argument("drive", nargs="*", help="these only")
-    parser.add_argument("--sim", default=str(TOP / "build/userspace/platter-sim"))
+    parser.add_argument("--sim", help="platter-sim, if not to be built here")
     parser.add_argument("--bus", type=bus_option, action="append", default=[],
                         metavar="DRIVE=READ_MS[,WRITE_MS]", help="where there is no .parv")
     parser.add_argument("--rst", type=Path, help="write the table into this file")
     parser.add_argument("--check", type=Path, help="is the table in this file this one")
     parser.add_argument("--dump", metavar="DRIVE", help="print request by request")
     args = parser.parse_args()
-    if not Path(args.sim).exists():
-        raise SystemExit(f"{args.sim} is not there: make -C userspace/platter-sim")
     if not args.directory.is_dir():
         raise SystemExit(f"{args.directory} is not a directory")
+    sim = args.sim or build()
 
     folder = Folder(args.directory)
     drives, lacking = survey(folder, args.drive or ([args.dump] if args.dump else []),
-                             {**BUS_MS, **dict(args.bus)})
+                             {**{name: (ms, "DiskSim's own") for name, ms in BUS_MS.items()},
+                              **{name: (ms, "--bus") for name, ms in args.bus}})
     if not drives:
         raise SystemExit(
             f"no drive found in {args.directory}: a drive is NAME.trace, NAME.diskspecs "
             f"and the files these name, each plain or .xz; it has "
             f"{', '.join(folder.names) or 'no files'}")
     if args.dump:
-        comparison = Comparison(args.sim, drives[0], reads_on)
+        comparison = Comparison(sim, drives[0], reads_on)
         for row, ours in zip(comparison.rows, comparison.run()):
             print(*row, f"{ours:.1f}")
         return 0
-    rows = [COLUMNS]
-    for drive in drives:
-        try:
-            rows.append(figures(args.sim, drive))
-        except Problem as problem:
-            say(drive.name, f"left out: {problem}")
-            lacking.append(drive.name)
-    text = table(rows)
-    tried = experiments(args.sim, drives)
-    if tried:
-        text += "\n\n" + table(tried)
+    text = tables(sim, drives, lacking)
     print(text)
     if args.rst and not lacking:
         head, _, tail = split(args.rst)
-        args.rst.write_text(head + section(args.sim, text) + tail, encoding="utf-8")
+        args.rst.write_text(head + section(sim, text) + tail, encoding="utf-8")
     if args.rst and lacking:
         print(f"{args.rst} stays as it is: {', '.join(lacking)} left out", file=sys.stderr)
-    if args.check and split(args.check)[1] != section(args.sim, text):
+    if args.check and split(args.check)[1] != section(sim, text):
         print(f"the table in {args.check} is another: --rst writes it anew", file=sys.stderr)
         return 1
     return 1 if lacking else 0

@@ -7,16 +7,11 @@ Whatever cannot be followed to the letter is a Problem, in one sentence; what is
 not modelled but does not stop the comparison goes into Drive.notes.
 """
 
-import lzma
-import math
 import re
 
-# Sparing schemes of dm_layout_g1.
-(NONE, TRACK, PER_CYL, PER_TRACK, CYL_SLIP, CYL_FRONT, CYL_FRONT_SLIP, AT_END,
- PER_RANGE, PER_ZONE, ZONE_SLIP) = range(11)
-# In these a slipped sector turns all that follows by one sector.
-TURNING = (PER_CYL, PER_TRACK, CYL_SLIP, CYL_FRONT, CYL_FRONT_SLIP)
-MAPPINGS = (0, 1, 2)
+from disksim_layout import MAPPINGS, SCHEMES, Layout
+from disksim_seek import seek_file, seek_table
+from disksim_words import Problem, blocks_of, integer, number, word
 
 # What switches on something that is not modelled here.
 UNMODELLED = [
@@ -26,337 +21,22 @@ UNMODELLED = [
     "Minimum read-ahead (blks)", "Immediate buffer write", "Disconnect write if seek",
     "Percent error in rpms",
 ]
-# What is modelled as if it were on.
+# What is modelled as if it were 1.
 ALWAYS = ["Enable caching in buffer", "Allow read hits on write data",
-          "Immed transfer partial hit"]
+          "Immed transfer partial hit", "Write hit stop prefetch",
+          "Read directly to buffer"]
 
 
-class Problem(Exception):
-    """Why a drive cannot be compared."""
-
-
-class Folder:
-    """Files, plain or compressed, by their plain name."""
-
-    def __init__(self, path):
-        self.path = path
-        self.names = sorted({p.name[:-3] if p.suffix == ".xz" else p.name
-                             for p in path.iterdir() if p.is_file()})
-
-    def __contains__(self, name):
-        return name in self.names
-
-    def ending(self, suffix):
-        return [n for n in self.names if n.endswith(suffix)]
-
-    def read(self, name):
-        plain = self.path / name
-        if plain.exists():
-            return plain.read_text(encoding="latin-1")
-        with lzma.open(self.path / (name + ".xz"), "rt", encoding="latin-1") as packed:
-            return packed.read()
-
-    def parameters(self, name):
-        return re.sub(r"#.*", "", self.read(name))
-
-
-def word(text, label, default=None):
-    found = re.search(rf"(?:^|[{{,\n])\s*{re.escape(label)}\s*=\s*([^,\n\]}}]+)", text)
-    if found:
-        return found[1].strip()
-    if default is None:
-        raise Problem(f"'{label}' is missing in the description")
-    return default
-
-
-def number(text, label, default=None):
-    value = word(text, label, None if default is None else str(default))
-    try:
-        return float(value)
-    except ValueError:
-        raise Problem(f"'{label}' is '{value}', not a number") from None
-
-
-def integer(text, label, default=None):
-    return int(number(text, label, default))
-
-
-def numbers(text, label):
-    found = re.search(re.escape(label) + r"\s*=\s*\[(.*?)\]", text, re.S)
-    return [float(x) for x in found[1].split(",") if x.strip()] if found else []
-
-
-def cut(extents, first, count):
-    """Of consecutive extents, what begins after so many sectors."""
-    out = []
-    for start, length in extents:
-        skip = min(first, length)
-        first -= skip
-        take = min(count, length - skip)
-        if take > 0:
-            out.append((start + skip, take))
-            count -= take
-    return out
-
-
-def without(extents, holes):
-    """Extents with single sectors taken out; both ascending."""
-    out, at = [], 0
-    for start, length in extents:
-        end = start + length
-        while at < len(holes) and holes[at] < start:
-            at += 1
-        while at < len(holes) and holes[at] < end:
-            if holes[at] > start:
-                out.append((start, holes[at] - start))
-            start = holes[at] + 1
-            at += 1
-        if end > start:
-            out.append((start, end - start))
-    return out
-
-
-def length_of(extents):
-    return sum(length for _, length in extents)
-
-
-class Zone:
-    """One dm_layout_g1_zone: which of its sectors carry LBNs, in their order."""
-
-    def __init__(self, text, surfaces, scheme, range_cyls):
-        self.first_cyl = integer(text, "First cylinder number")
-        self.cyls = integer(text, "Last cylinder number") - self.first_cyl + 1
-        self.track = integer(text, "Blocks per track")
-        self.offset = number(text, "Offset of first block")
-        self.front = integer(text, "Empty space at zone front")
-        self.track_skew = number(text, "Skew for track switch")
-        self.cyl_skew = number(text, "Skew for cylinder switch")
-        self.spares = integer(text, "Number of spares")
-        self.slips = sorted({int(x) for x in numbers(text, "slips")})
-        pairs = [int(x) for x in numbers(text, "defects")]
-        if len(pairs) % 2:
-            raise Problem("'defects' are not in pairs")
-        self.remapped = [(a, b) for a, b in zip(pairs[::2], pairs[1::2]) if a != b]
-        self.surfaces, self.scheme, self.range_cyls = surfaces, scheme, range_cyls
-        self.cyl = surfaces * self.track
-        self.raw = self.cyls * self.cyl
-
-    def lbns(self):
-        """How many LBNs, by DiskSim's arithmetic."""
-        spared = {
-            NONE: 0,
-            TRACK: self.spares * self.track,
-            PER_CYL: self.spares * self.cyls,
-            PER_TRACK: self.spares * self.cyls * self.surfaces,
-            CYL_SLIP: self.spares * self.cyls + len(self.slips),
-            CYL_FRONT: self.spares * self.cyls,
-            CYL_FRONT_SLIP: self.spares * self.cyls + len(self.slips),
-            AT_END: len(self.slips),
-            PER_RANGE: self.spares * (self.cyls // self.range_cyls),
-            PER_ZONE: self.spares,
-            ZONE_SLIP: self.spares + len(self.slips),
-        }[self.scheme]
-        return self.raw - self.front - spared
-
-    def units(self, size, spares, at_front=False):
-        """Units of so many sectors, with spares of their own that slips use up."""
-        out, slips = [], iter(self.slips + [self.raw])
-        slip = next(slips)
-        for start in range(0, self.raw, size):
-            here = []
-            while slip < start + size and slip < self.raw:
-                here.append(slip)
-                slip = next(slips)
-            whole = min(size, self.raw - start)
-            good = without([(start, whole)], here)
-            left = spares if whole == size else 0
-            keep = min(whole - left, length_of(good))
-            out += cut(good, length_of(good) - keep if at_front else 0, keep)
-        return out
-
-    def data(self):
-        """The sectors that carry LBNs, from the zone's first, before the front is cut."""
-        scheme, all_of_it = self.scheme, [(0, self.raw)]
-        if scheme == NONE:
-            return all_of_it
-        if scheme == TRACK:
-            tracks = self.cyls * self.surfaces
-            good = without([(0, tracks)], self.slips)
-            return [(a * self.track, n * self.track) for a, n in good]
-        if scheme == PER_TRACK:
-            return self.units(self.track, self.spares)
-        if scheme in (PER_CYL, CYL_FRONT):
-            return self.units(self.cyl, self.spares, scheme == CYL_FRONT)
-        if scheme in (CYL_SLIP, CYL_FRONT_SLIP):
-            skip = self.spares if scheme == CYL_FRONT_SLIP else 0
-            return without([(c * self.cyl + skip, self.cyl - self.spares)
-                            for c in range(self.cyls)], self.slips)
-        if scheme == PER_RANGE:
-            return self.units(self.cyl * self.range_cyls, self.spares)
-        return without(all_of_it, self.slips)
-
-    def moved(self, extents):
-        """What was found bad later lies where its spare is."""
-        size = self.track if self.scheme == TRACK else 1
-        for bad, spare in self.remapped:
-            bad, spare = bad * size, spare * size
-            if self.scheme == PER_RANGE:      # a spare belongs to the range
-                unit = self.cyl * self.range_cyls
-                spare = bad // unit * unit + spare % unit
-            out = []
-            for start, length in extents:
-                if start < bad + size and bad < start + length:
-                    low, high = max(start, bad), min(start + length, bad + size)
-                    out += [(start, low - start), (spare + low - bad, high - low),
-                            (high, start + length - high)]
-                else:
-                    out.append((start, length))
-            extents = [e for e in out if e[1]]
-        return extents
-
-    def turned(self, extents):
-        """Where slips turn the tracks after them: sectors by their angle."""
-        if self.scheme not in TURNING or not self.slips:
-            return extents
-        out = []
-        for start, length in extents:
-            while length:
-                track, sector = divmod(start, self.track)
-                before = track if self.scheme == PER_TRACK else \
-                    track // self.surfaces * self.surfaces
-                turn = sum(s < before * self.track for s in self.slips) % self.track
-                sector = (sector + turn) % self.track
-                here = min(length, self.track - start % self.track, self.track - sector)
-                out.append((track * self.track + sector, here))
-                start += here
-                length -= here
-        return out
-
-    def extents(self):
-        data = cut(self.data(), self.front, self.lbns())
-        if length_of(data) != self.lbns():
-            raise Problem(f"the zone from cylinder {self.first_cyl} on holds "
-                          f"{length_of(data)} LBNs, by DiskSim's arithmetic {self.lbns()}")
-        return self.turned(self.moved(data))
-
-
-class Layout:
-    """All zones, and the map from LBNs to sectors of the bare tracks."""
-
-    def __init__(self, model):
-        kind = word(model, "Layout Model", "")
-        if not kind.startswith("dm_layout_g1"):
-            raise Problem(f"its layout is '{kind.split()[0] if kind else 'missing'}'; "
-                          "only dm_layout_g1 is known")
-        if word(model, "Skew units", "sectors") != "sectors":
-            raise Problem("its skews are not in sectors")
-        self.surfaces = integer(model, "Number of data surfaces")
-        self.mapping = integer(model, "LBN-to-PBN mapping scheme")
-        self.scheme = integer(model, "Sparing scheme used")
-        self.range_cyls = integer(model, "Rangesize for sparing")
-        if self.mapping not in MAPPINGS:
-            raise Problem(f"mapping scheme {self.mapping} is not known")
-        if not NONE <= self.scheme <= ZONE_SLIP:
-            raise Problem(f"sparing scheme {self.scheme} is not known")
-        if self.scheme == PER_RANGE and self.range_cyls < 1:
-            raise Problem("a range for sparing has no cylinders")
-        self.zones = [Zone(part, self.surfaces, self.scheme, self.range_cyls)
-                      for part in re.split(r"dm_layout_g1_zone\s*{", model)[1:]]
-        if not self.zones:
-            raise Problem("its layout has no zones")
-        self.lbns = sum(zone.lbns() for zone in self.zones)
-
-    def gap(self, nth):
-        """Cylinders after a zone that belong to none."""
-        if nth + 1 == len(self.zones):
-            return 0
-        zone = self.zones[nth]
-        return self.zones[nth + 1].first_cyl - zone.first_cyl - zone.cyls
-
-    def map(self):
-        lbn, base = 0, self.zones[0].first_cyl * self.zones[0].cyl
-        for nth, zone in enumerate(self.zones):
-            for start, length in zone.extents():
-                yield lbn, base + start, length
-                lbn += length
-            base += (zone.cyls + self.gap(nth)) * zone.cyl
-
-    def lines(self):
-        for nth, zone in enumerate(self.zones):
-            cyls = zone.cyls + self.gap(nth) + (zone.first_cyl if not nth else 0)
-            yield (f"zone {cyls} {zone.track} {round(zone.track_skew)} "
-                   f"{round(zone.cyl_skew)} {round(zone.offset)}")
-        for lbn, block, count in self.map():
-            yield f"map {lbn} {block} {count}"
-
-
-def hpl(values, single):
-    """Seek times by the equation of the HP laboratories."""
-    if len(values) != 6:
-        raise Problem("'HPL seek equation values' are not six")
-    knee, a, b, c, d, one = values
-
-    def ms(distance):
-        if distance == 1 and one != -1:
-            return single
-        return a + b * math.sqrt(distance) if distance < knee else c + d * distance
-    return ms
-
-
-def sampled(first, last, ms):
-    table, distance = [], first
-    while distance < last:
-        table.append((distance, ms(distance)))
-        distance = max(distance + 1, int(distance * 1.06))
-    return table + [(last, ms(last))]
-
-
-def seek_table(folder, model, notes):
-    """(distance, ms), ascending, for every way of DiskSim's to say it but one."""
-    kind = word(model, "Seek type")
-    last = max(integer(model, "Number of cylinders") - 1, 2)
-    if kind == "extracted":
-        name = word(model, "Full seek curve")
-        if name not in folder:
-            raise Problem(f"its seek table {name} is not there")
-        table = [(int(float(d)), float(ms)) for d, ms in re.findall(
-            r"^\s*([\d.]+)\s*,\s*([\d.]+)", folder.read(name), re.M)]
-        if len(table) < 2:
-            raise Problem(f"its seek table {name} has fewer than two distances")
-        (d0, t0), (d1, t1) = table[-2:]
-        if d1 < last:             # as DiskSim does
-            table.append((last, max(t1 + (last - d1) * (t1 - t0) / (d1 - d0), 0)))
-        if len(table) > 256:
-            raise Problem(f"its seek table {name} has more than 256 distances")
-        return table
-    if kind in ("hpl", "hplplus10"):
-        values = numbers(model, "HPL seek equation values")
-        single = number(model, "Single cylinder seek time", 0.0)
-        first = numbers(model, "First ten seek times") if kind == "hplplus10" else []
-        if kind == "hplplus10" and len(first) != 10:
-            raise Problem("'First ten seek times' are not ten")
-        return [(i + 1, ms) for i, ms in enumerate(first)] + \
-            sampled(len(first) + 1, last, hpl(values, single))
-    if kind == "constant":
-        ms = number(model, "Average seek time")
-        return [(1, ms), (last, ms)]
-    if kind == "linear":
-        notes.append("a straight line between three seek times")
-        return [(1, number(model, "Single cylinder seek time")),
-                (max(last // 3, 2), number(model, "Average seek time")),
-                (last + 1, number(model, "Full strobe seek time"))]
-    raise Problem(f"its seek type '{kind}' is not known")
-
-
-def blocks_of(text, kind):
-    """Names and bodies of 'kind NAME {...}'."""
-    out = {}
-    for found in re.finditer(rf"\b{kind}\s+([\w.-]+)\s*{{", text):
-        depth, at = 1, found.end()
-        while depth and at < len(text):
-            depth += {"{": 1, "}": -1}.get(text[at], 0)
-            at += 1
-        out[found[1]] = text[found.end():at - 1]
+def disks(text):
+    """Of a topology: for each disk what is above it, and itself."""
+    above, out = [], []
+    for kind, name, end in re.findall(r"disksim_(\w+)\s+([\w.-]+)\s*\[|(\])", text):
+        if not end:
+            above.append((kind, name))
+            if kind == "disk":
+                out.append(above[:])
+        elif above:
+            above.pop()
     return out
 
 
@@ -364,56 +44,111 @@ class Parameters:
     """NAME.parv: which of the .diskspecs, and the bus it is on."""
 
     def __init__(self, text):
-        self.text = text
+        self.text, self.notes = text, []
         self.kinds = {}
         for names, kind in re.findall(r"instantiate\s*\[([^\]]*)\]\s*as\s+([\w.-]+)", text):
             for name in names.split(","):
                 self.kinds[name.strip()] = kind
-        found = re.search(r"disksim_bus\s+(\w+)\s*\[\s*disksim_disk\s+(\w+)", text)
-        if not found:
-            raise Problem("its .parv has no disk on a bus")
-        self.disk = self.kinds.get(found[2])
-        self.bus = self.kinds.get(found[1])
+        found = disks(text.partition("topology")[2])
+        if len(found) != 1:
+            raise Problem(f"its .parv has {len(found) or 'no'} disks; a trace is of one")
+        self.path = found[0]
+        self.disk = self.kinds.get(self.path[-1][1])
 
     def specs(self):
         return re.findall(r"source\s+([\w.-]+\.diskspecs)", self.text)
 
+    def nearest(self, kind):
+        """The description of the last such thing above the disk, or None."""
+        for what, name in reversed(self.path):
+            if what == kind:
+                body = blocks_of(self.text, f"disksim_{kind}").get(self.kinds.get(name))
+                if body is None:
+                    raise Problem(f"its .parv does not describe {name}")
+                return body
+        return None
+
     def bus_ms(self):
-        body = blocks_of(self.text, "disksim_bus").get(self.bus)
-        if body is None:
-            raise Problem(f"its .parv does not describe the bus {self.bus}")
-        return [number(body, f"{op} block transfer time") for op in ("Read", "Write")]
+        """A sector read and written: the slower one of bus and controller."""
+        bus, controller = self.nearest("bus"), self.nearest("ctlr")
+        if bus is None:
+            raise Problem("its .parv has the disk on no bus")
+        slowest = 0.0
+        if controller is not None:
+            slowest = number(controller, "Bulk sector transfer time")
+            if number(controller, "Scale for delays"):
+                self.notes.append("the controller's delays are not modelled")
+        if number(bus, "Arbitration time"):
+            self.notes.append("the bus's 'Arbitration time' is not modelled")
+        return [max(slowest, number(bus, f"{op} block transfer time"))
+                for op in ("Read", "Write")]
 
 
 class Drive:
     """Everything of one drive; raises Problem."""
 
-    def __init__(self, folder, name, bus_ms=None):
+    def __init__(self, folder, name, bus_ms=None, bus_by="--bus"):
         self.folder, self.name, self.notes = folder, name, []
-        if f"{name}.trace" not in folder:
-            raise Problem(f"{name}.trace is not there")
+        self.files = [f"{name}.trace"]
+        if self.files[0] not in folder:
+            raise Problem(f"{self.files[0]} is not there")
         parv = None
         if f"{name}.parv" in folder:
-            parv = Parameters(folder.parameters(f"{name}.parv"))
+            self.files.append(f"{name}.parv")
+            parv = Parameters(folder.parameters(self.files[-1]))
         self.specs = self.find_specs(parv)
         self.model = self.find_model()
+        access = word(self.model, "Access time type")
+        if access != "trackSwitchPlusRotation":
+            raise Problem(f"its access times are '{access}': no seek, or no angle, to compare")
         self.layout = Layout(self.model)
-        self.bus_ms = self.find_bus(parv, bus_ms)
+        self.bus_ms = self.find_bus(parv, bus_ms, bus_by)
         self.seek = seek_table(folder, self.model, self.notes)
-        self.head_switch = number(self.model, "Head switch time")
-        if not self.layout.mapping and self.head_switch > self.seek[0][1]:
-            self.notes.append("surfaces are taken up and down, not always up, and here "
-                              "a head switch is longer than a seek")
-        said = integer(self.model, "Block count")
-        if said != self.layout.lbns:
-            self.notes.append(f"'Block count' is {said}, the zones hold {self.layout.lbns}")
-        for label in UNMODELLED:
-            if number(self.specs + self.model, label, 0):
-                self.notes.append(f"'{label}' is not modelled")
-        for label in ALWAYS:
-            if not number(self.specs, label, 1):
-                self.notes.append(f"'{label} = 0' is not modelled")
+        if seek_file(self.model):
+            self.files.append(seek_file(self.model))
+        self.trace = self.read_trace()
+        self.check()
         self.geometry = "\n".join(self.lines()) + "\n"
+
+    def found(self):
+        """What there is of it, in a sentence."""
+        layout = self.layout
+        return (f"{', '.join(self.files)}: {self.kind}, {layout.surfaces} surfaces, "
+                f"{len(layout.zones)} zones, {layout.lbns} LBNs, "
+                f"spares: {SCHEMES[layout.scheme]} ({layout.scheme}), "
+                f"surfaces: {MAPPINGS[layout.mapping]} ({layout.mapping}), "
+                f"{len(self.trace)} requests")
+
+    def check(self):
+        """Note what the description has and this model has not."""
+        model, specs, layout, note = self.model, self.specs, self.layout, self.notes.append
+        switch = number(model, "Head switch time")
+        if layout.mapping != 2 and switch > min(ms for _, ms in self.seek):
+            note(f"surfaces are taken up and down, not {MAPPINGS[layout.mapping]}, and here "
+                 "a head switch is longer than a seek")
+        last, count = layout.zones[-1].last_cyl, integer(model, "Number of cylinders")
+        if last >= count:
+            note(f"'Number of cylinders' is {count}, the last zone ends with cylinder {last}")
+        said = integer(model, "Block count")
+        if said != layout.lbns:
+            note(f"'Block count' is {said}, the zones hold {layout.lbns}")
+        for label in UNMODELLED:
+            if number(specs + model, label):
+                note(f"'{label}' is not modelled")
+        for label in ALWAYS:
+            if number(specs, label) != 1:
+                note(f"'{label} = {word(specs, label)}' is not modelled")
+        if integer(specs, "Immediate buffer read") > 1:
+            note("'Immediate buffer read' is taken to be 1")
+        if integer(specs, "Fast write level") and \
+                integer(specs, "Maximum number of write segments") > 1:
+            note("more than one write segment is not modelled")
+        longer = sum(row[0] == "w" and row[3] > integer(specs, "Segment size (in blks)")
+                     for row in self.trace)
+        if longer and not (integer(specs, "Hold bus entire write xfer") or
+                           integer(specs, "Never disconnect")):
+            note(f"{longer} writes are longer than a segment; that the bus is let go "
+                 "when it is full is not modelled")
 
     def pick(self, kind, names):
         """The one of several files that could be meant."""
@@ -429,9 +164,13 @@ class Drive:
         names = parv.specs() if parv else []
         file = self.pick(".diskspecs", names or [f"{self.name}.diskspecs",
                                                  f"{self.name}_validate.diskspecs"])
+        self.files.append(file)
         found = blocks_of(self.folder.parameters(file), "disksim_disk")
-        if parv and parv.disk in found:
+        if parv:
             self.kind = parv.disk
+            if self.kind not in found:
+                raise Problem(f"its .parv has the drive {self.kind}, and {file} describes "
+                              f"{', '.join(found) or 'none'}")
         elif len(found) == 1:
             self.kind = next(iter(found))
         else:
@@ -444,6 +183,9 @@ class Drive:
         if not named and "dm_layout_" in self.specs:
             return self.specs
         others = [f"{self.name}.model", f"{self.name}_validate.model"]
+        if not named and word(self.specs, "Model", "") != "":
+            raise Problem(f"its model is '{word(self.specs, 'Model')}', neither a source "
+                          "nor a description")
         if not named:
             file = self.pick(".model", others)
         else:
@@ -453,16 +195,19 @@ class Drive:
             for other in others:
                 if other != file and other in self.folder:
                     self.notes.append(f"{other} is there, too; its .diskspecs names {file}")
+        self.files.append(file)
         return self.folder.parameters(file)
 
-    def find_bus(self, parv, given):
+    def find_bus(self, parv, given, given_by):
         own = number(self.specs, "Bulk sector transfer time")
         if parv:
             bus = parv.bus_ms()
+            self.notes += parv.notes
         elif given:
             bus = given
-            self.notes.append(f"no {self.name}.parv: {bus[0]:g} and {bus[1]:g} ms a "
-                              "sector are taken for its bus, read and written")
+            self.notes.append(f"no {self.name}.parv: by {given_by} its bus takes {bus[0]:g} ms "
+                              f"to read a sector and {bus[1]:g} to write it, the drive "
+                              f"{own:g}")
         elif own:
             bus = [own, own]
             self.notes.append(f"no {self.name}.parv: the bus is taken to be as fast "
@@ -475,8 +220,8 @@ class Drive:
     def lines(self):
         """The lines for platter-sim."""
         specs, model = self.specs, self.model
-        scale = number(specs, "Time scale for overheads", 1.0)
-        always = number(specs, "Per-request overhead time", 0.0)
+        scale = number(specs, "Time scale for overheads")
+        always = number(specs, "Per-request overhead time")
 
         def ns(ms):
             return round(ms * 1e6)
@@ -495,7 +240,7 @@ class Drive:
         yield from self.layout.lines()
         for distance, ms in self.seek:
             yield f"seek {distance} {ns(ms)}"
-        yield f"head_switch_ns {ns(self.head_switch)}"
+        yield f"head_switch_ns {ns(number(model, 'Head switch time'))}"
         yield f"write_settle_ns {ns(number(model, 'Add. write settling delay'))}"
         for key, kind in (("read_hit_ns", "Read hit"), ("read_miss_ns", "Read miss"),
                           ("write_hit_ns", "Write hit"), ("write_miss_ns", "Write miss")):
@@ -534,14 +279,20 @@ class Drive:
         yield f"ahead_keeps {int(keeps == 0)}"
         yield f"forget_read {int(keeps == -1)}"
 
-    def trace(self):
+    def read_trace(self):
         """(op, verdict, LBN, sectors, service us, think us after it)"""
-        rows = []
-        for line in self.folder.read(f"{self.name}.trace").splitlines():
+        rows, others = [], 0
+        for line in self.folder.read(self.files[0]).splitlines():
             part = line.split()
-            if len(part) == 6 and part[0] in "RW":
-                rows.append((part[0].lower(), part[1], int(part[2]), int(part[3]),
-                             float(part[4]), float(part[5])))
+            try:
+                op = {"R": "r", "W": "w"}[part[0]]
+                lbn, count, service, think = (f(x) for f, x in zip(
+                    (int, int, float, float), part[2:], strict=True))
+                rows.append((op, part[1], lbn, count, service, think))
+            except (LookupError, ValueError):
+                others += bool(part)
         if not rows:
-            raise Problem(f"{self.name}.trace has no request")
+            raise Problem(f"{self.files[0]} has no request")
+        if others:
+            self.notes.append(f"{others} lines of {self.files[0]} are no requests")
         return rows

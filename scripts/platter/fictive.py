@@ -17,9 +17,11 @@ MODEL = """dm_disk {name}_model {{
       ]
    }},
    Mechanical Model = dm_mech_g1 {{
+      Access time type = trackSwitchPlusRotation,
       Seek type = {seek},
       Single cylinder seek time = 1.2,
       Average seek time = 5.0,
+      Constant seek time = 5.0,
       Full strobe seek time = 9.0,
       Full seek curve = {name}.seek,
       HPL seek equation values = [ 20, 1.0, 0.5, 2.0, 0.08, -1.0 ],
@@ -51,20 +53,37 @@ SPECS = """disksim_disk {name}_drive {{
    Time scale for overheads = 1.0,
    Bulk sector transfer time = 0.04,
    Hold bus entire read xfer = {hold},
+   Hold bus entire write xfer = {hold},
+   Allow almost read hits = 0,
+   Allow sneaky full read hits = 0,
+   Allow sneaky partial read hits = 0,
+   Allow sneaky intermediate read hits = 0,
+   Allow read hits on write data = 1,
+   Allow write prebuffering = 0,
+   Preseeking level = 0,
    Never disconnect = {never},
    Number of buffer segments = {segments},
+   Maximum number of write segments = 1,
    Segment size (in blks) = {segment},
    Use separate write segment = {separate},
    High (read) water mark = {water},
    Set watermark by reqsize = {by_request},
+   Enable caching in buffer = 1,
    Buffer continuous read = {ahead},
+   Minimum read-ahead (blks) = 0,
    Maximum read-ahead (blks) = {ahead_blocks},
    Read-ahead over requested = {over},
    Read-ahead on idle hit = {on_hit},
+   Read any free blocks = 0,
    Fast write level = {fast},
    Immediate buffer read = {immediate},
+   Immediate buffer write = 0,
    Combine seq writes = 1,
    Stop prefetch in sector = {stop},
+   Disconnect write if seek = 0,
+   Write hit stop prefetch = 1,
+   Read directly to buffer = 1,
+   Immed transfer partial hit = 1,
    Read hit over. after read = 0.3,
    Read hit over. after write = 0.5,
    Read miss over. after read = 0.6,
@@ -92,16 +111,23 @@ SPECS = """disksim_disk {name}_drive {{
 """
 
 PARV = """disksim_bus BUS0 {{
+   Arbitration time = 0.0,
    Read block transfer time = 0.0,
    Write block transfer time = 0.0
 }}
 disksim_bus BUS1 {{
+   Arbitration time = 0.0,
    Read block transfer time = {read_ms},
    Write block transfer time = {write_ms}
+}}
+disksim_ctlr CTLR0 {{
+   Scale for delays = 0.0,
+   Bulk sector transfer time = {controller_ms}
 }}
 source {name}.diskspecs
 instantiate [ bus0 ] as BUS0
 instantiate [ bus1 ] as BUS1
+instantiate [ ctlr0 ] as CTLR0
 instantiate [ disk0 ] as {name}_drive
 topology disksim_iodriver driver0 [
    disksim_bus bus0 [ disksim_ctlr ctlr0 [ disksim_bus bus1 [ disksim_disk disk0 [] ] ] ]
@@ -188,6 +214,6 @@ def make(folder, schemes=range(11)):
             "model": model(name, scheme), "diskspecs": specs(name, scheme), "seek": SEEK,
             "trace": trace(LBNS[scheme], scheme),
             "parv": PARV.format(name=name, read_ms=(0.0, 0.17)[scheme % 2],
-                                write_ms=0.19)}
+                                write_ms=0.19, controller_ms=0.03)}
         for suffix, text in files.items():
             (folder / f"{name}.{suffix}").write_text(text, encoding="utf-8")

@@ -419,19 +419,23 @@ static void serve_read(struct drive *d, u64 arrival_ns, u64 lbn, u64 n,
 
 /*
  * Write to the medium.  A sector that has not come over the bus when the head is
- * there waits for the next turn.
+ * there waits for the next turn; one that finds the segment full waits for room.
+ * @bus_ns is when the bus begins, and becomes when it is done.
  */
-static u64 write_medium(struct drive *d, u64 at_ns, u64 lbn, u64 n, u64 bus_ns,
+static u64 write_medium(struct drive *d, u64 at_ns, u64 lbn, u64 n, u64 *bus_ns,
 			u64 first_ns, struct drive_answer *a)
 {
-	u64 i, t = at_ns;
+	u64 i, t = at_ns, *written_ns = d->there_ns;
 
 	for (i = 0; i < n; i++) {
-		u64 have = max_t(u64, bus_ns + (i + 1) * d->bus_ns[1], first_ns);
 		struct platter_service svc;
 		u64 end = pass(d, t, lbn + i, true, &svc);
-		u64 over = end - svc.transfer_ns;
+		u64 over = end - svc.transfer_ns, have;
 
+		if (i >= d->segment_sectors)
+			*bus_ns = max_t(u64, *bus_ns, written_ns[i - d->segment_sectors]);
+		*bus_ns += d->bus_ns[1];
+		have = max_t(u64, *bus_ns, first_ns);
 		if (!i) {
 			a->seek_ns = svc.seek_ns;
 			a->rotation_ns = svc.rotation_ns;
@@ -441,6 +445,7 @@ static u64 write_medium(struct drive *d, u64 at_ns, u64 lbn, u64 n, u64 bus_ns,
 			end += d->geo->rot_ns;
 		}
 		t = end;
+		written_ns[i] = t;
 	}
 	a->transfer_ns = t - at_ns - a->seek_ns - a->rotation_ns;
 	return t;
@@ -500,13 +505,12 @@ static void serve_write(struct drive *d, u64 arrival_ns, u64 lbn, u64 n,
 		if (svc.seek_ns < d->min_write_seek_ns)
 			begin_ns += d->min_write_seek_ns - svc.seek_ns;
 	}
-	/* such a drive begins when it has some in hand */
+	/* such a drive begins when it has some in hand; how many, only DiskSim's code says */
 	first_ns = 0;
 	if (d->extra_disconnect)
 		first_ns = bus_ns + d->bus_ns[1] * (n < 45 ? min_t(u64, n, 10) : 15);
-	end_ns = write_medium(d, begin_ns, lbn, n, bus_ns, first_ns, a);
+	end_ns = write_medium(d, begin_ns, lbn, n, &bus_ns, first_ns, a);
 	d->write_seg = nr;
-	bus_ns += n * d->bus_ns[1];
 	a->hit = fast;
 	if (fast) {
 		d->write_end_ns = end_ns;

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-2.0
+"""How long a drive's arm takes, by DiskSim's dm_mech_g1."""
+
+import math
+
+from disksim_words import Problem, integer, number, numbers, word
+
+MAX_POINTS = 256          # of a table in platter-sim
+
+
+def hpl(values):
+    """Seek times by the equation of the HP laboratories."""
+    if len(values) != 6:
+        raise Problem("'HPL seek equation values' are not six")
+    knee, a, b, c, d, one = values
+
+    def ms(distance):
+        if distance == 1 and one != -1:
+            return one
+        return a + b * math.sqrt(distance) if distance < knee else c + d * distance
+    return ms
+
+
+def lee(model, cylinders):
+    """Seek times by Lee's equation, which goes through three of them."""
+    one, mean, full = three_times(model)
+    root = (15 * mean - 10 * one - 5 * full) / (3 * math.sqrt(cylinders))
+    line = (7 * one - 15 * mean + 8 * full) / (3 * cylinders)
+    if root < 0 or line < 0:
+        raise Problem("no curve of Lee's goes through its three seek times")
+    return lambda distance: one + root * math.sqrt(distance - 1) + line * (distance - 1)
+
+
+def three_times(model):
+    return [number(model, label) for label in (
+        "Single cylinder seek time", "Average seek time", "Full strobe seek time")]
+
+
+def sampled(first, last, ms):
+    table, distance = [], first
+    while distance < last:
+        table.append((distance, ms(distance)))
+        distance = max(distance + 1, int(distance * 1.06))
+    return table + [(last, ms(last))]
+
+
+def extracted(folder, name, last):
+    """A measured table, its last two points drawn on to the last distance."""
+    table = []
+    for line in folder.read(name).splitlines():
+        part = [x.strip() for x in line.split(",")]
+        if not line.strip() or line.startswith("Seek distances measured"):
+            continue
+        try:
+            table.append((int(part[0]), float(part[1])))
+        except (ValueError, IndexError):
+            raise Problem(f"in its seek table {name} '{line.strip()}' is no distance "
+                          "and time") from None
+    if len(table) < 2:
+        raise Problem(f"its seek table {name} has fewer than two distances")
+    (d0, t0), (d1, t1) = table[-2], table[-1]
+    if d0 < d1 < last:
+        table.append((last, max(t1 + (last - d1) * (t1 - t0) / (d1 - d0), 0)))
+    if len(table) > MAX_POINTS:
+        raise Problem(f"its seek table {name} has more than {MAX_POINTS} distances")
+    return table
+
+
+def seek_file(model):
+    """The file that a model's seek times are in, if they are."""
+    return word(model, "Full seek curve") if word(model, "Seek type") == "extracted" else None
+
+
+def seek_table(folder, model, notes):
+    """(distance, ms), ascending, for all of DiskSim's ways to say it."""
+    kind = word(model, "Seek type")
+    cylinders = integer(model, "Number of cylinders")
+    last = max(cylinders - 1, 2)
+    if kind == "extracted":
+        name = seek_file(model)
+        if name not in folder:
+            raise Problem(f"its seek table {name} is not there")
+        return extracted(folder, name, last)
+    if kind in ("hpl", "hplplus10"):
+        first = numbers(model, "First ten seek times") if kind == "hplplus10" else []
+        if kind == "hplplus10" and len(first) != 10:
+            raise Problem("'First ten seek times' are not ten")
+        return [(i + 1, ms) for i, ms in enumerate(first)] + sampled(
+            len(first) + 1, last, hpl(numbers(model, "HPL seek equation values")))
+    if kind == "curve":
+        return sampled(1, last, lee(model, cylinders))
+    if kind == "constant":
+        notes.append("the arm takes no time to where it is; DiskSim's 'constant' does")
+        ms = number(model, "Constant seek time")
+        return [(1, ms), (last, ms)]
+    if kind == "linear":
+        one, mean, full = three_times(model)
+        notes.append("'linear' is two straight lines, as the manual has it")
+        return [(1, one), (max(last // 3, 2), mean), (last + 1, full)]
+    raise Problem(f"its seek type '{kind}' is not known")

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Files in DiskSim's words: found, unpacked, and read without a guess."""
+
+import lzma
+import re
+
+
+class Problem(Exception):
+    """Why a drive cannot be compared."""
+
+
+class Folder:
+    """Files, plain or compressed, by their plain name."""
+
+    def __init__(self, path):
+        self.path = path
+        self.names = sorted({p.name[:-3] if p.suffix == ".xz" else p.name
+                             for p in path.iterdir() if p.is_file()})
+
+    def __contains__(self, name):
+        return name in self.names
+
+    def ending(self, suffix):
+        return [n for n in self.names if n.endswith(suffix)]
+
+    def read(self, name):
+        plain, packed, texts = self.path / name, self.path / f"{name}.xz", set()
+        if plain.is_file():
+            texts.add(plain.read_bytes())
+        if packed.is_file():
+            try:
+                texts.add(lzma.decompress(packed.read_bytes()))
+            except lzma.LZMAError as error:
+                raise Problem(f"{packed.name} cannot be unpacked: {error}") from None
+        if len(texts) != 1:
+            raise Problem(f"{name} is not there" if not texts else
+                          f"{name} and {packed.name} differ; nothing says which")
+        return texts.pop().decode("latin-1")
+
+    def parameters(self, name):
+        return re.sub(r"#.*", "", self.read(name))
+
+
+def word(text, label, default=None):
+    found = {value.strip() for value in re.findall(
+        rf"(?:^|[{{,\n])\s*{re.escape(label)}\s*=\s*([^,\n\]}}]+)", text)}
+    if len(found) > 1:
+        raise Problem(f"'{label}' is there more than once: {', '.join(sorted(found))}")
+    if found:
+        return found.pop()
+    if default is None:
+        raise Problem(f"'{label}' is missing in the description")
+    return default
+
+
+def number(text, label, default=None):
+    value = word(text, label, None if default is None else str(default))
+    try:
+        return float(value)
+    except ValueError:
+        raise Problem(f"'{label}' is '{value}', not a number") from None
+
+
+def integer(text, label, default=None):
+    value = number(text, label, default)
+    if not value.is_integer():
+        raise Problem(f"'{label}' is {value:g}, not a whole number")
+    return int(value)
+
+
+def numbers(text, label):
+    found = re.search(re.escape(label) + r"\s*=\s*\[(.*?)\]", text, re.S)
+    if not found:
+        raise Problem(f"'{label}' is missing in the description")
+    try:
+        return [float(x) for x in found[1].split(",") if x.strip()]
+    except ValueError:
+        raise Problem(f"'{label}' are not all numbers") from None
+
+
+def blocks_of(text, kind):
+    """Names and bodies of 'kind NAME {...}'."""
+    out = {}
+    for found in re.finditer(rf"\b{kind}\s+([\w.-]+)\s*{{", text):
+        depth, at = 1, found.end()
+        while depth and at < len(text):
+            depth += {"{": 1, "}": -1}.get(text[at], 0)
+            at += 1
+        out[found[1]] = text[found.end():at - 1]
+    return out
