@@ -17,6 +17,11 @@ static const char help[] =
 " (null)\n"
 #ifdef HAVE_KV
 "  -d, --device DEV     that a store was made on by 'kv format'; --store kv follows\n"
+"      --no-log         kv: what no flush followed is lost at a power cut\n"
+"      --cache SIZE     kv: of blocks, indexes and Bloom filters kept\n"
+"      --memtable SIZE  kv: of writes collected before they become a band\n"
+"      --l0-trigger N, --l0-slowdown N  kv: bands of level 0 that start a\n"
+"                       compaction, and that slow writes down\n"
 #endif
 "  -t, --threads N      threadcount: operations under way, at most (1)\n"
 "      --value SIZE     of a record (fieldcount times fieldlength: 1000B)\n"
@@ -35,13 +40,19 @@ static const char help[] =
 
 enum {
 	OPT_VALUE = SETTING_END, OPT_LOAD, OPT_SYNC, OPT_VERIFY, OPT_LATE, OPT_DELAY, OPT_LOG,
-	OPT_DRY_RUN, OPT_JSON,
+	OPT_DRY_RUN, OPT_JSON, OPT_NO_LOG, OPT_CACHE, OPT_MEMTABLE, OPT_L0_TRIGGER,
+	OPT_L0_SLOWDOWN,
 };
 
 static const struct option long_options[] = {
 	SETTINGS_LONG,
 	{ "store", required_argument, NULL, 's' },
 	{ "device", required_argument, NULL, 'd' },
+	{ "no-log", no_argument, NULL, OPT_NO_LOG },
+	{ "cache", required_argument, NULL, OPT_CACHE },
+	{ "memtable", required_argument, NULL, OPT_MEMTABLE },
+	{ "l0-trigger", required_argument, NULL, OPT_L0_TRIGGER },
+	{ "l0-slowdown", required_argument, NULL, OPT_L0_SLOWDOWN },
 	{ "value", required_argument, NULL, OPT_VALUE },
 	{ "load", no_argument, NULL, OPT_LOAD },
 	{ "sync", no_argument, NULL, OPT_SYNC },
@@ -96,8 +107,24 @@ static bool take_store(struct job *job, const char *name)
 	return false;
 }
 
+/* A number that becomes 32 bits, or a size that does. */
+static bool take_small(const char *arg, const char *v, bool size, u64 high, u32 *place)
+{
+	u64 n;
+
+	if (!(size ? parse_size(arg, v, &n) : parse_number(arg, v, 1, high, &n)))
+		return false;
+	if (n > high) {
+		fail("%s %s is above %s", arg, v, size_text(high).s);
+		return false;
+	}
+	*place = (u32)n;
+	return true;
+}
+
 static bool take(struct job *job, int c, const char *v)
 {
+	u32 value_bytes;
 	u64 n;
 
 	switch (c) {
@@ -107,14 +134,21 @@ static bool take(struct job *job, int c, const char *v)
 		job->open.path = v;
 		return take_store(job, "kv");
 	case OPT_VALUE:
-		if (!parse_size("--value", v, &n))
+		if (!take_small("--value", v, true, 1U << 30, &value_bytes))
 			return false;
-		if (n > 1ULL << 30) {
-			fail("--value %s is above 1G", v);
-			return false;
-		}
-		job->s.value_bytes = n;
+		job->s.value_bytes = value_bytes;
 		return true;
+	case OPT_NO_LOG:
+		job->open.no_log = true;
+		return true;
+	case OPT_CACHE:
+		return parse_size("--cache", v, &job->open.cache_bytes);
+	case OPT_MEMTABLE:
+		return take_small("--memtable", v, true, 1U << 30, &job->open.memtable_bytes);
+	case OPT_L0_TRIGGER:
+		return take_small("--l0-trigger", v, false, 1000, &job->open.l0_trigger);
+	case OPT_L0_SLOWDOWN:
+		return take_small("--l0-slowdown", v, false, 1000, &job->open.l0_slowdown);
 	case OPT_LOAD:
 		job->load = true;
 		return true;

@@ -394,6 +394,15 @@ static void shared_init(struct shared *s)
 	pthread_condattr_destroy(&monotonic);
 }
 
+static int sync_all(struct shared *s, u64 *took_ns)
+{
+	u64 begin = now_ns();
+	int err = s->store->sync(s->ctx);
+
+	*took_ns = now_ns() - begin;
+	return err;
+}
+
 static void start(struct shared *s, int state)
 {
 	pthread_mutex_lock(&s->lock);
@@ -470,6 +479,8 @@ int execute(const struct run_options *opt, struct workload *w, const struct stor
 		worker_exit(&worker[i]);
 	}
 	result->stopped = stop && !result->error;
+	if (!err && !result->error)
+		result->error = sync_all(&s, &result->sync_ns);
 	if (err)
 		run_result_free(result);
 	free(worker);

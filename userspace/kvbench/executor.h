@@ -56,6 +56,7 @@ struct op_result {
  * @queued: of them were due when no thread was free
  * @written_bytes: keys and values
  * @wall_ns: from the first begin that was possible to the last end
+ * @sync_ns: what a sync took behind the last one, which is not in @wall_ns
  * @due_ns: open loop: when the last one was due
  * @error: the first, negative, or 0
  * @stopped: by a signal
@@ -63,7 +64,7 @@ struct op_result {
 struct run_result {
 	struct op_result op[NR_OPS];
 	struct histogram *lateness;
-	u64 done, late, queued, written_bytes, wall_ns, due_ns;
+	u64 done, late, queued, written_bytes, wall_ns, sync_ns, due_ns;
 	int error;
 	bool stopped;
 };

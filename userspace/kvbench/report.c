@@ -40,9 +40,10 @@ static void text_open(const struct run_options *run, const struct run_result *r)
 {
 	if (!run->open)
 		return;
-	say("%s, %.2f a second, due until %.3f s: %llu late by more than %llu us, %llu due when no thread was free",
+	say("%s, %.2f a second, due until %.3f s: %llu late by more than %llu us",
 	    arrival_process_name[run->arrivals.process], run->arrivals.per_second,
-	    (double)r->due_ns / NSEC_PER_SEC, r->late, run->late_ns / 1000, r->queued);
+	    (double)r->due_ns / NSEC_PER_SEC, r->late, run->late_ns / 1000);
+	say("%llu were due when no thread was free", r->queued);
 }
 
 /**
@@ -54,9 +55,10 @@ void report_text(const struct report *r)
 	const struct run_result *result = r->result;
 	u32 i;
 
-	say("%s, %u threads: %llu operations in %.3f s, %.1f a second%s", r->store->name,
-	    r->run->threads, result->done, (double)result->wall_ns / NSEC_PER_SEC,
-	    per_second(result), result->stopped ? ", stopped" : "");
+	say("%s, %u threads: %llu operations in %.3f s, %.1f a second%s; a sync behind them %.3f s",
+	    r->store->name, r->run->threads, result->done,
+	    (double)result->wall_ns / NSEC_PER_SEC, per_second(result),
+	    result->stopped ? ", stopped" : "", (double)result->sync_ns / NSEC_PER_SEC);
 	text_open(r->run, result);
 	printf("\n%-16s%-10s%12s%11s", "us", "", "operations", "mean");
 	for (i = 0; i < ARRAY_SIZE(points); i++)
@@ -159,6 +161,7 @@ void report_json(const struct report *r)
 	json_u64(&j, "operations", result->done);
 	json_double(&j, "seconds", (double)result->wall_ns / NSEC_PER_SEC);
 	json_double(&j, "ops_per_s", per_second(result));
+	json_double(&j, "sync_s", (double)result->sync_ns / NSEC_PER_SEC);
 	json_u64(&j, "written_bytes", result->written_bytes);
 	json_bool(&j, "stopped", result->stopped);
 	json_str(&j, "histograms", histogram_library);

@@ -10,10 +10,18 @@
  * struct store_options - which store, and how it is opened
  * @path: of the device, or NULL
  * @delay_us: null: what each operation takes
+ * @no_log: kv, as all that follow: see struct kv_options
+ * @cache_bytes: see there
+ * @memtable_bytes: see there
+ * @l0_trigger: see there
+ * @l0_slowdown: see there
  */
 struct store_options {
 	const char *path;
 	u64 delay_us;
+	bool no_log;
+	u64 cache_bytes;
+	u32 memtable_bytes, l0_trigger, l0_slowdown;
 };
 
 /**
@@ -49,6 +57,6 @@ struct store_ops {
 	int (*close)(void *store);
 };
 
-extern const struct store_ops store_null, store_memory;
+extern const struct store_ops store_null, store_memory, store_kv;
 
 #endif /* KVBENCH_STORE_H */
