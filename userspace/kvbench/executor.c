@@ -12,9 +12,11 @@
 #include "tool.h"
 
 #define SLICE_NS	200000000ULL	/* of a sleep, between looks at whether to stop */
-#define SPIN_NS		50000ULL	/* before it is due: sleeps end late by less */
+#define NAPS		10		/* to find out how late they end */
+#define NAP_NS		100000ULL
+#define EXACT_NS	2000ULL		/* late by less: a virtual clock, or as good as one */
+#define SPIN_NS_MAX	200000ULL
 #define SPIN_TURNS	20000
-#define STILL_TURNS	64		/* a clock that has not moved by then is a virtual one */
 #define HEAD_START_NS	5000000ULL	/* threads get there before the first one is due */
 
 /**
@@ -33,6 +35,7 @@
  * @taken: operations
  * @done: operations
  * @begin_ns: time 0 of the run
+ * @spin_ns: threads wake up so long before an operation is due
  */
 struct shared {
 	const struct run_options *opt;
@@ -46,7 +49,7 @@ struct shared {
 	u32 running;
 	struct arrivals arrivals;
 	atomic_ullong taken, done;
-	u64 begin_ns;
+	u64 begin_ns, spin_ns;
 };
 
 /**
@@ -92,22 +95,42 @@ static void sleep_until(u64 ns)
 	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);
 }
 
-/* Sleep, then spin; but not on a clock that moves only while everybody sleeps. */
-static void wait_until(u64 due_ns)
+static int compare_u64(const void *a, const void *b)
 {
-	u64 now = now_ns(), first;
+	return (*(const u64 *)a > *(const u64 *)b) - (*(const u64 *)a < *(const u64 *)b);
+}
+
+/*
+ * How long to spin: longer than most sleeps are late.  Where they are not there is nothing
+ * to spin for, and a clock that moves only while everybody sleeps would hardly move.
+ */
+static u64 spin_ns(void)
+{
+	u64 late[NAPS], due, median;
+	u32 i;
+
+	for (i = 0; i < NAPS; i++) {
+		due = now_ns() + NAP_NS;
+		sleep_until(due);
+		late[i] = now_ns() - due;
+	}
+	qsort(late, NAPS, sizeof(*late), compare_u64);
+	median = late[NAPS / 2];
+	return median < EXACT_NS ? 0 : min(3 * median, SPIN_NS_MAX);
+}
+
+/* Sleep, then spin, but not without end. */
+static void wait_until(u64 due_ns, u64 spin_ns)
+{
+	u64 now = now_ns();
 	u32 turns;
 
-	while (now + SPIN_NS < due_ns && !stop) {
-		sleep_until(min(due_ns - SPIN_NS, now + SLICE_NS));
+	while (now + spin_ns < due_ns && !stop) {
+		sleep_until(min(due_ns - spin_ns, now + SLICE_NS));
 		now = now_ns();
 	}
-	first = now;
-	for (turns = 0; now < due_ns && turns < SPIN_TURNS; turns++) {
-		if (turns == STILL_TURNS && now == first)
-			break;
+	for (turns = 0; now < due_ns && turns < SPIN_TURNS; turns++)
 		now = now_ns();
-	}
 	if (now < due_ns && !stop)
 		sleep_until(due_ns);
 }
@@ -229,7 +252,7 @@ static void work(struct worker *k)
 		if (s->opt->open) {
 			due += s->begin_ns;
 			k->result.queued += now_ns() > due;
-			wait_until(due);
+			wait_until(due, s->spin_ns);
 			if (stop)
 				break;
 		}
@@ -468,6 +491,7 @@ int execute(const struct run_options *opt, struct workload *w, const struct stor
 	picker_begin(&s.picker, w);
 	stop = 0;
 	prctl(PR_SET_TIMERSLACK, 1);
+	s.spin_ns = opt->open ? spin_ns() : 0;
 	sigaction(SIGINT, &on, &old_int);
 	sigaction(SIGTERM, &on, &old_term);
 	err = run_threads(&s, worker);
