@@ -10,6 +10,7 @@ import subprocess
 from collections import Counter
 from pathlib import Path
 
+import lab
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -211,7 +212,7 @@ def test_fio_sends_them_when_they_are_due(tool, tmp_path):
     assert job["read"]["total_ios"] + job["write"]["total_ios"] == 500
     assert job["read"]["io_bytes"] + job["write"]["io_bytes"] == 500 * 4096
     took_ms = max(job["read"]["runtime"], job["write"]["runtime"])
-    assert at[-1] / MS - 5 <= took_ms < at[-1] / MS + 3000
+    assert took_ms >= at[-1] / MS - 5
 
 
 def test_scripts_loads_reads_them(tool, tmp_path):
@@ -383,14 +384,6 @@ def test_scans_return_records(tool):
     assert got["ops"]["scan"]["records"] == 3000
 
 
-def test_open_loop_is_not_slowed_by_a_slow_store(tool):
-    """10 ms for each operation, 400 a second: 4 threads at least; with 16 nothing waits."""
-    got = measured(tool, "--delay", 10_000, "--target", 400, "-n", 400, "-t", 16, "-w", "c")
-    assert got["arrivals"]["due_s"] == pytest.approx(399 / 400, abs=1e-3)
-    assert 0.99 < got["seconds"] < 1.5
-    assert got["ops"]["read"]["service"]["p50_us"] > 10_000
-
-
 def test_lateness_is_counted_and_belongs_to_the_response(tool):
     """One thread that can do 100 a second, due 1000 a second."""
     got = measured(tool, "--delay", 10_000, "--target", 1000, "-n", 60, "-t", 1, "-w", "c",
@@ -414,9 +407,44 @@ def test_log_has_each_operation_when_it_was_due(tool, tmp_path):
     assert all(r[1] == "read" and int(r[2]) <= int(r[3]) <= int(r[4]) for r in rows)
 
 
+def boot_virtual():
+    """Runs under a clock on which times are exact, and that moves only while all sleep."""
+    subprocess.run(["make", "-s", "-C", str(TOP / "userspace/kvbench")], check=True,
+                   stdout=subprocess.DEVNULL)
+    program = f"{TOP}/build/userspace/kvbench run --json -w c"
+    return lab.run("\necho ---\n".join(f"{program} {args}" for args in (
+        "--delay 10000 --target 400 -n 400 -t 16",
+        "--delay 10000 --target 1000 -n 60 -t 1",
+        "--delay 1000 --seconds 1 -t 2",
+        "--arrivals poisson --target 1000 -n 5000 -t 4")),
+                   kernel="uml", clock="virtual", timeout=600)
+
+
+@pytest.mark.boots(run=boot_virtual, kernel=lambda: "uml")
+def test_open_loop_by_an_exact_clock(guest):
+    assert guest.ok, str(guest)
+    enough, slow, timed, poisson = map(json.loads, guest.out.split("---"))
+    # 10 ms for each operation, 400 a second: with 16 threads none waits for another.
+    assert enough["arrivals"]["queued"] == enough["arrivals"]["late"] == 0
+    assert enough["seconds"] == pytest.approx(399 / 400 + 0.01, abs=1e-3)
+    assert enough["ops"]["read"]["response"]["max_us"] == pytest.approx(10_000, rel=0.01)
+    # One thread that does 100 a second, due 1000 a second: the last waits for 59 others,
+    # and is due after 59 ms.  Service knows nothing of that.
+    assert slow["arrivals"]["due_s"] == pytest.approx(0.059)
+    assert slow["arrivals"]["queued"] == 59 and slow["arrivals"]["late"] == 59
+    assert slow["arrivals"]["lateness"]["max_us"] == pytest.approx(590_000 - 59_000, rel=0.01)
+    assert slow["ops"]["read"]["response"]["max_us"] == pytest.approx(541_000, rel=0.01)
+    assert slow["ops"]["read"]["service"]["max_us"] == pytest.approx(10_000, rel=0.01)
+    # Back to back until its time is over.
+    assert timed["operations"] == pytest.approx(2000, abs=4)
+    assert timed["seconds"] == pytest.approx(1, abs=0.002)
+    assert poisson["arrivals"]["late"] == 0
+    assert poisson["arrivals"]["lateness"]["p99_us"] < 100
+
+
 def test_ends_when_its_time_is_over(tool):
     got = measured(tool, "--seconds", 1, "-w", "c", "--delay", 1000, "-t", 2)
-    assert 1 <= got["seconds"] < 1.5 and 500 < got["operations"] <= 2000
+    assert got["seconds"] >= 1 and 0 < got["operations"] <= 2000
 
 
 def test_progress_only_on_a_terminal(tool):
@@ -489,5 +517,5 @@ def test_stops_in_order(tool):
             child.wait(0.5)
         except subprocess.TimeoutExpired:
             child.terminate()
-        out, _ = child.communicate(timeout=10)
+        out, _ = child.communicate(timeout=60)
     assert child.returncode == CLEAN and json.loads(out)["stopped"]
