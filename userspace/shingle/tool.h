@@ -36,7 +36,7 @@ struct command {
 extern const struct command cmd_format, cmd_create, cmd_presets, cmd_open, cmd_remove, cmd_status,
 	cmd_stats, cmd_check, cmd_repair, cmd_dump, cmd_reset, cmd_probe;
 
-/* What sentences begin with; who shares these files says his own. */
+/* Who says so. */
 extern const char *tool_name;
 
 /* Print a sentence on stderr and return the exit code. */
