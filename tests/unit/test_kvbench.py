@@ -448,10 +448,10 @@ def test_ends_when_its_time_is_over(tool):
 
 
 def test_progress_only_on_a_terminal(tool):
-    done = subprocess.run([tool, "run", "-n", "2000", "--delay", "1000", "-w", "c"], text=True,
+    done = subprocess.run([tool, "run", "-n", "1200", "--delay", "1000", "-w", "c"], text=True,
                           capture_output=True, check=True)
     assert done.stderr == ""
-    done = subprocess.run(["script", "-qec", f"{tool} run -n 2000 --delay 1000 -w c",
+    done = subprocess.run(["script", "-qec", f"{tool} run -n 1200 --delay 1000 -w c",
                            "/dev/null"], text=True, capture_output=True, check=True)
     assert " s left" in done.stdout
 
@@ -519,3 +519,73 @@ def test_stops_in_order(tool):
             child.terminate()
         out, _ = child.communicate(timeout=60)
     assert child.returncode == CLEAN and json.loads(out)["stopped"]
+
+
+# --- the store ------------------------------------------------------------------------
+
+with_store = pytest.mark.skipif(not (TOP / "userspace/kv/Makefile").exists(),
+                                reason="the store is not here")
+
+
+@pytest.fixture(name="disk")
+def make_disk(tmp_path):
+    """A file that 'kv format' has made a store of."""
+    subprocess.run(["make", "-s", "-C", str(TOP / "userspace/kv")], check=True,
+                   stdout=subprocess.DEVNULL)
+    path = tmp_path / "disk"
+    with open(path, "wb") as f:
+        f.truncate(256 << 20)
+    kv("format", "--band", "1M", path)
+    return path
+
+
+def kv(*args):
+    return subprocess.run([TOP / "build/userspace/kv", *map(str, args)], text=True,
+                          capture_output=True, check=True).stdout
+
+
+@with_store
+def test_store_has_what_was_loaded(tool, disk):
+    size = ("-d", disk, "-r", 3000, "--value", "700B")
+    run(tool, "load", *size, "-t", 3)
+    there = 3000
+    for name in "abcdef":
+        got = measured(tool, *size, "-w", name, "-n", 3000, "-t", 3, "--verify", "-p",
+                       f"insertstart={there - 3000}", "--seed", there)
+        for op in got["ops"].values():
+            assert op["missing"] == op["wrong"] == op["failed"] == 0
+        there += got["ops"].get("insert", {"service": {"count": 0}})["service"]["count"]
+        gets = sum(got["ops"].get(k, {"service": {"count": 0}})["service"]["count"]
+                   for k in ("read", "readmodifywrite"))
+        assert got["store_stats"]["gets"] == gets
+    assert kv("scan", disk).count("user") >= there > 3000
+    kv("check", disk)
+
+
+@with_store
+def test_store_misses_what_was_deleted(tool, disk):
+    size = ("-d", disk, "-r", 500, "-w")
+    deletes = ("deleterandom", "-n", 300, "--seed", 3)
+    gone = {key for _, key, _ in ops(tool, "-r", 500, "-w", *deletes)}
+    run(tool, "load", *size, "fillseq")
+    run(tool, "run", *size, *deletes)
+    got = measured(tool, *size, "readrandom", "--requests", "sequential", "-n", 500, "--verify")
+    assert got["ops"]["read"]["missing"] == len(gone) > 200
+    assert got["ops"]["read"]["wrong"] == 0
+
+
+@with_store
+def test_store_under_arrivals(tool, disk):
+    got = measured(tool, "-d", disk, "-w", "load", "-n", 1000, "--target", 4000, "--arrivals",
+                   "self-similar", "-t", 8, "--sync")
+    assert got["ops"]["insert"]["response"]["count"] == 1000
+    assert got["store_stats"]["puts"] == 1000 and got["store_stats"]["syncs"] > 0
+    assert got["arrivals"]["lateness"]["count"] == 1000
+
+
+@with_store
+def test_store_that_is_none(tool, tmp_path):
+    (tmp_path / "x").write_bytes(bytes(1 << 24))
+    said = run(tool, "run", "-d", tmp_path / "x", "-n", 1, rc=FAILED)
+    assert said.startswith("kvbench: ") and said.count("\n") == 1
+    assert "--store kv needs --device" in run(tool, "run", "-s", "kv", "-n", 1, rc=USAGE)

@@ -185,8 +185,10 @@ static int settle(const struct command *cmd, struct job *job)
 	struct settings *s = &job->s;
 	const char *why;
 
-	if (cmd == &cmd_load)
-		settings_take(s, 'w', "load");
+	if (cmd == &cmd_load) {
+		memset(s->work.share, 0, sizeof(s->work.share));
+		s->work.share[OP_INSERT] = 1;
+	}
 	settings_settle(s);
 	if (!s->ops && s->work.share[OP_INSERT] == 1)
 		s->ops = s->records;

@@ -58,6 +58,7 @@ bool workload_preset(struct workload_options *opt, const char *name)
 			continue;
 		memcpy(opt->share, presets[i].share, sizeof(opt->share));
 		opt->requests = presets[i].requests;
+		opt->scan_min = 1;
 		opt->scan_max = 100;
 		return true;
 	}
