@@ -8,7 +8,8 @@ static const char help[] =
 "Usage: kvbench load|run [OPTION]...\n"
 "Send operations to a store, and print how long they took: back to back, or with\n"
 "--target as they arrive, whatever became of those before; then times are also\n"
-"measured from when each was due.  'load' inserts the records that 'run' works on.\n"
+"measured from when each was due.  'load' inserts the records that 'run' works on; the\n"
+"workload of 'run' is a, unless another is given.\n"
 "\n"
 "  -s, --store KIND     null, memory"
 #ifdef HAVE_KV
@@ -319,8 +320,8 @@ static int executed(const struct command *cmd, struct job *job)
 		closed = job->store->close(ctx);
 		rc = rc ? rc : closed;
 	}
-	if (job->run.log && fclose(job->run.log) && !rc)
-		rc = fail("%s: %s", job->log, strerror(errno));
+	if (job->run.log && (ferror(job->run.log) | fclose(job->run.log)) && !rc)
+		rc = fail("%s: not all could be written", job->log);
 	return rc;
 }
 

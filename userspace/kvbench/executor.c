@@ -370,19 +370,25 @@ static void worker_exit(struct worker *k)
 	run_result_free(&k->result);
 }
 
-/* How far it has come, in operations, or in milliseconds if nobody knows how many. */
+/* How long it takes is known by the time that it has, not by what it has to do. */
+static bool by_time(const struct run_options *opt)
+{
+	return !opt->ops || opt->ops == U64_MAX;
+}
+
+/* How far it has come, in operations or milliseconds. */
 static u64 so_far(struct shared *s)
 {
 	u64 now = now_ns();
 
-	if (s->opt->ops)
+	if (!by_time(s->opt))
 		return atomic_load(&s->done);
 	return now > s->begin_ns ? (now - s->begin_ns) / 1000000 : 0;
 }
 
 static void watch(struct shared *s)
 {
-	u64 total = s->opt->ops ? s->opt->ops : s->opt->arrivals.ns / 1000000;
+	u64 total = by_time(s->opt) ? s->opt->max_ns / 1000000 : s->opt->ops;
 	struct progress p;
 
 	progress_begin(&p, "kvbench", total);

@@ -14,8 +14,8 @@
 /**
  * struct run_options - how operations are sent
  * @threads: how many send them
- * @ops: in all; of an open loop 0 leaves it to the arrivals
- * @max_ns: begin none after this; or 0
+ * @ops: in all; 0 leaves it to the arrivals, U64_MAX to @max_ns
+ * @max_ns: back to back, none begins later; or 0
  * @open: when they are due; else back to back
  * @arrivals: open loop: when that is
  * @late_ns: open loop: what begins later than this after it was due is counted as late
