@@ -87,10 +87,10 @@ uninstall:
 	@test -z "$(KREL)" -o -n "$(DESTDIR)" || depmod $(KREL)
 	rm -f $(DESTDIR)$(PREFIX)/sbin/shingle $(DESTDIR)$(PREFIX)/sbin/shingle-levels \
 	  $(DESTDIR)$(PREFIX)/bin/platter-sim $(DESTDIR)$(PREFIX)/include/shingle-imr.h \
-	  $(DESTDIR)$(PREFIX)/share/man/man8/shingle.8 $(DESTDIR)$(PREFIX)/sbin/kvbench \
-	  $(DESTDIR)$(PREFIX)/share/man/man8/kvbench.8 \
+	  $(DESTDIR)$(PREFIX)/share/man/man8/shingle.8 \
 	  $(DESTDIR)$(PREFIX)/share/bash-completion/completions/shingle \
-	  $(DESTDIR)$(if $(filter /usr,$(PREFIX)),/usr/lib,/etc)/udev/rules.d/65-shingle.rules
+	  $(DESTDIR)$(if $(filter /usr,$(PREFIX)),/usr/lib,/etc)/udev/rules.d/65-shingle.rules \
+	  $(addprefix $(DESTDIR)$(PREFIX)/,sbin/kvbench share/man/man8/kvbench.8)
 
 # --- in virtual machines; each gets what it lacks -----------------------------
 .PHONY: demo check kunit bench python
