@@ -329,7 +329,7 @@ static u64 now_us(void)
 	return (u64)t.tv_sec * 1000000 + (u64)t.tv_nsec / 1000;
 }
 
-/* @part and @mem exclude each other. */
+/* @part and @mem exclude each other; of each part it is given a share. */
 static int merge_parts(struct kv *kv, struct part *const *part, u32 nr, struct memtable *mem,
 		       u32 level)
 {
@@ -342,9 +342,11 @@ static int merge_parts(struct kv *kv, struct part *const *part, u32 nr, struct m
 	g.age = __atomic_fetch_add(&kv->next_age, AGES, __ATOMIC_RELAXED) + AGES - 1;
 	g.in = calloc(nr + 1, sizeof(*g.in));
 	err = g.in ? take_snapshots(&g) : kv_no_memory();
-	for (i = 0; i < nr && g.in; i++) {
-		g.in[g.nr_in++] = part[i];
-		__atomic_fetch_add(&part[i]->refs, 1, __ATOMIC_RELAXED);
+	for (i = 0; i < nr; i++) {
+		if (g.in)
+			g.in[g.nr_in++] = part[i];
+		else
+			part_put(kv, part[i]);
 	}
 	if (!err)
 		err = add_inputs(&g);
@@ -410,16 +412,21 @@ int compact_frozen(struct kv *kv)
 static int do_pick(struct kv *kv, struct pick *p)
 {
 	u32 from = p->part[0]->level;
-	int err;
+	int err = 0;
 
+	/* Also of one that fails: the next one is tried then. */
+	if (from && kv->head.organisation == KV_LOC)
+		err = buffer_set(&kv->round[from], p->part[0]->min);
+	if (err)
+		return err;
+	pick_own(kv, p);
 	if (p->move) {
 		err = move_part(kv, p->part[0], p->level);
+		part_put(kv, p->part[0]);
 	} else {
 		err = merge_parts(kv, p->part, p->nr, NULL, p->level);
 		count(&kv->stats.compactions, !err);
 	}
-	if (!err && from && !p->tidy && kv->head.organisation == KV_LOC)
-		err = buffer_set(&kv->round[from], p->part[0]->min);
 	if (!err)
 		kv->tidied = p->tidy ? kv->tidied + 1 : 0;
 	return err;
@@ -498,15 +505,9 @@ int compact_all(struct kv *kv)
 			pick_range(&p, &min, &max);
 			err = buffer_set(&after, max);
 		}
-		if (more && !err && p.move) {
-			err = move_part(kv, p.part[0], p.level);
-		} else if (more && !err) {
-			err = merge_parts(kv, p.part, p.nr, NULL, p.level);
-			count(&kv->stats.compactions, !err);
-		}
-		/* Only now are the bands of its version free. */
+		if (more && !err)
+			err = do_pick(kv, &p);
 		pick_end(kv, &p);
-		bands_reclaim(kv);
 	}
 	free(after.data);
 	return err;

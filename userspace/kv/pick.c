@@ -31,6 +31,22 @@ void pick_end(struct kv *kv, struct pick *p)
 	version_put(kv, p->version);
 }
 
+/**
+ * pick_own() - keep what was picked, and nothing else
+ * @kv: the store
+ * @p: the pick; each of its parts is a share now, and its version is gone: it would
+ *	keep the bands of the first inputs until the last one is merged
+ */
+void pick_own(struct kv *kv, struct pick *p)
+{
+	u32 i;
+
+	for (i = 0; i < p->nr; i++)
+		__atomic_fetch_add(&p->part[i]->refs, 1, __ATOMIC_RELAXED);
+	version_put(kv, p->version);
+	p->version = NULL;
+}
+
 bool pick_has(const struct pick *p, const struct part *part)
 {
 	u32 i;

@@ -25,6 +25,7 @@ struct pick {
 
 int pick_begin(struct kv *kv, struct pick *p);
 void pick_end(struct kv *kv, struct pick *p);
+void pick_own(struct kv *kv, struct pick *p);
 bool pick_has(const struct pick *p, const struct part *part);
 void pick_range(const struct pick *p, struct slice *min, struct slice *max);
 int pick_close(struct pick *p, u32 level, bool newer, bool older);
