@@ -373,7 +373,8 @@ static int later(struct replay *r, u32 at, u64 number, bool *found)
  * @kv: the store
  * @b: the band; one that was sealed must be whole
  * @m: gets its writes
- * @next_seq: above all so far; result
+ * @next_seq: above all that was read so far; result.  Not that of the band table, which
+ *	may have been committed later
  * @lost: set, after saying why, if something is missing that was durable; what follows
  *	it is left out
  *
@@ -390,7 +391,7 @@ int log_replay(struct kv *kv, const struct log_band *b, struct memtable *m, u64 
 			    .room = BLOCK_BYTES };
 	struct chunk_head *h;
 	u64 number = 0;
-	bool found = false;
+	bool found = false, written = false;
 	u32 at = 0;
 	int err = 0;
 
@@ -407,15 +408,18 @@ int log_replay(struct kv *kv, const struct log_band *b, struct memtable *m, u64 
 			kv_says(-EUCLEAN, "the band table is older than log band %u: its newest generation is damaged",
 				b->band);
 		}
-		if (!err)
+		if (!err) {
 			err = take_chunk(&r, m, next_seq);
+			/* Whole, and wrong: no power cut does that. */
+			written = err == -EUCLEAN;
+		}
 		if (err)
 			break;
 		at += chunk_bytes(HEAD + le32_to_cpu(h->bytes));
 		number++;
 	}
 	/* What cannot be read may have been durable. */
-	if (err && err != -ENOMEM && (b->bytes || err != -EUCLEAN)) {
+	if (err && err != -ENOMEM && (b->bytes || written || err != -EUCLEAN)) {
 		kv_says(-EUCLEAN, "log band %u (log %llu): damaged at byte %u%s%s", b->band,
 			b->id, at, err == -EUCLEAN ? "" : ": ",
 			err == -EUCLEAN ? "" : strerror(-err));

@@ -268,12 +268,14 @@ static int replay(struct kv *kv)
 	struct log_band logs[MAX_LOG_BANDS];
 	bool read_only = kv->opt.flags & KV_READ_ONLY, lost = false;
 	u32 nr = kv->nr_logs, i;
+	u64 next_seq = 0;
 	int err = 0;
 
 	memcpy(logs, kv->logs, sizeof(logs));
 	qsort(logs, nr, sizeof(*logs), log_order);
 	for (i = 0; i < nr && !err && !lost; i++) {
-		err = log_replay(kv, &logs[i], kv->mem, &kv->next_seq, &lost);
+		err = log_replay(kv, &logs[i], kv->mem, &next_seq, &lost);
+		kv->next_seq = max(kv->next_seq, next_seq);
 		if (lost && !err)
 			snprintf(kv->lost, sizeof(kv->lost), "%s", kv_error());
 		if (err || read_only ||

@@ -6,12 +6,14 @@
 
 #include "tool.h"
 
+const char *tool_name = "shingle";
+
 int fail(const char *fmt, ...)
 {
 	va_list ap;
 
 	fflush(stdout);
-	fputs("shingle: ", stderr);
+	fprintf(stderr, "%s: ", tool_name);
 	va_start(ap, fmt);
 	vfprintf(stderr, fmt, ap);
 	va_end(ap);
@@ -24,11 +26,11 @@ int usage(const struct command *cmd, const char *fmt, ...)
 	va_list ap;
 
 	fflush(stdout);
-	fprintf(stderr, "shingle %s: ", cmd->name);
+	fprintf(stderr, "%s %s: ", tool_name, cmd->name);
 	va_start(ap, fmt);
 	vfprintf(stderr, fmt, ap);
 	va_end(ap);
-	fprintf(stderr, "; see 'shingle %s --help'\n", cmd->name);
+	fprintf(stderr, "; see '%s %s --help'\n", tool_name, cmd->name);
 	return EXIT_USAGE;
 }
 

@@ -36,6 +36,9 @@ struct command {
 extern const struct command cmd_format, cmd_create, cmd_presets, cmd_open, cmd_remove, cmd_status,
 	cmd_stats, cmd_check, cmd_repair, cmd_dump, cmd_reset, cmd_probe;
 
+/* Who says so. */
+extern const char *tool_name;
+
 /* Print a sentence on stderr and return the exit code. */
 int fail(const char *fmt, ...) __printf(1, 2);
 int usage(const struct command *cmd, const char *fmt, ...) __printf(2, 3);
