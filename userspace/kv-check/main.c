@@ -8,6 +8,7 @@
  * memory   each single allocation fails once
  * full     until there is no room, and deletions make some
  * damage   each block of a store is damaged
+ * threads  many threads at once
  */
 #include "model.h"
 
@@ -31,7 +32,7 @@ void *__wrap_aligned_alloc(size_t a, size_t n);
 
 static bool no_memory(void)
 {
-	return ++allocations == fail_allocation;
+	return __atomic_add_fetch(&allocations, 1, __ATOMIC_RELAXED) == fail_allocation;
 }
 
 void *__wrap_malloc(size_t n)
@@ -623,6 +624,23 @@ static void test_damage(u64 seed, u32 batches)
 	sim_free(s);
 }
 
+static void run_threads(u64 seed, u32 rounds)
+{
+	struct kv_options opt = options;
+	struct sim *s = formatted(BYTES);
+	struct kv *kv;
+
+	opt.flags = 0;
+	opt.slowdown_us = 1;
+	if (store_open(&kv, sim_disk(s), &opt))
+		die("open: %s", kv_error());
+	test_threads(kv, rounds);
+	kv = opened(s, "after threads");
+	checked(kv, "after threads");
+	kv_close(kv);
+	sim_free(s);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -633,6 +651,7 @@ int main(int argc, char **argv)
 		{ "model", test_model, 3000 }, { "cut", test_cut, 400 },
 		{ "fail", test_fail, 300 }, { "memory", test_memory, 120 },
 		{ "full", test_full, 1 }, { "damage", test_damage, 600 },
+		{ "threads", run_threads, 1500 },
 	};
 	u64 seed = argc > 3 ? strtoull(argv[3], NULL, 0) : 1;
 	u32 i;
@@ -645,5 +664,5 @@ int main(int argc, char **argv)
 			return 0;
 		}
 	}
-	die("usage: kv-check model|cut|fail|memory|full|damage [soc|loc [SEED [COUNT]]]");
+	die("usage: kv-check model|cut|fail|memory|full|damage|threads [soc|loc [SEED [COUNT]]]");
 }

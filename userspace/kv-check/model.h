@@ -35,4 +35,6 @@ void model_check(struct kv *kv, const struct load *l, const struct model *m,
 		 const struct kv_snapshot *snap, const char *when);
 u32 model_batches(struct kv *kv, const char *when);
 
+void test_threads(struct kv *kv, u32 rounds);
+
 #endif /* KV_CHECK_MODEL_H */

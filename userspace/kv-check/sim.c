@@ -75,7 +75,7 @@ static void in_range(struct sim *s, u64 offset, u64 bytes)
 		die("a request for %llu bytes at %llu", bytes, offset);
 }
 
-static int sim_read(struct kv_disk *d, u64 offset, void *buf, u32 bytes)
+static int do_read(struct kv_disk *d, u64 offset, void *buf, u32 bytes)
 {
 	struct sim *s = container_of(d, struct sim, disk);
 
@@ -86,7 +86,7 @@ static int sim_read(struct kv_disk *d, u64 offset, void *buf, u32 bytes)
 	return 0;
 }
 
-static int sim_write(struct kv_disk *d, u64 offset, const void *buf, u32 bytes)
+static int do_write(struct kv_disk *d, u64 offset, const void *buf, u32 bytes)
 {
 	struct sim *s = container_of(d, struct sim, disk);
 
@@ -101,6 +101,73 @@ static int sim_write(struct kv_disk *d, u64 offset, const void *buf, u32 bytes)
 	return 0;
 }
 
+static int do_flush(struct kv_disk *d)
+{
+	struct sim *s = container_of(d, struct sim, disk);
+
+	if (fails(s, SIM_FLUSH))
+		return -EIO;
+	record(s, SIM_FLUSH, 0, 0, NULL);
+	return 0;
+}
+
+static int do_discard(struct kv_disk *d, u64 offset, u64 bytes)
+{
+	struct sim *s = container_of(d, struct sim, disk);
+
+	in_range(s, offset, bytes);
+	if (s->pointer && offset >= s->bands_offset)
+		s->pointer[(offset - s->bands_offset) / s->band_bytes] = 0;
+	if (fails(s, SIM_DISCARD))
+		return -EIO;
+	record(s, SIM_DISCARD, offset, bytes, NULL);
+	memset(s->data + offset, 0xdd, bytes);
+	return 0;
+}
+
+/* One request at a time, whoever asks. */
+static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
+
+static int sim_read(struct kv_disk *d, u64 offset, void *buf, u32 bytes)
+{
+	int err;
+
+	pthread_mutex_lock(&one);
+	err = do_read(d, offset, buf, bytes);
+	pthread_mutex_unlock(&one);
+	return err;
+}
+
+static int sim_write(struct kv_disk *d, u64 offset, const void *buf, u32 bytes)
+{
+	int err;
+
+	pthread_mutex_lock(&one);
+	err = do_write(d, offset, buf, bytes);
+	pthread_mutex_unlock(&one);
+	return err;
+}
+
+static int sim_flush(struct kv_disk *d)
+{
+	int err;
+
+	pthread_mutex_lock(&one);
+	err = do_flush(d);
+	pthread_mutex_unlock(&one);
+	return err;
+}
+
+static int sim_discard(struct kv_disk *d, u64 offset, u64 bytes)
+{
+	int err;
+
+	pthread_mutex_lock(&one);
+	err = do_discard(d, offset, bytes);
+	pthread_mutex_unlock(&one);
+	return err;
+}
+
 static int sim_begin(struct kv_disk *d, struct kv_io *io)
 {
 	io->result = io->writing ? sim_write(d, io->offset, io->buf, io->bytes) :
@@ -113,30 +180,6 @@ static int sim_end(struct kv_disk *d, struct kv_io *io)
 {
 	io->busy = false;
 	return io->result;
-}
-
-static int sim_flush(struct kv_disk *d)
-{
-	struct sim *s = container_of(d, struct sim, disk);
-
-	if (fails(s, SIM_FLUSH))
-		return -EIO;
-	record(s, SIM_FLUSH, 0, 0, NULL);
-	return 0;
-}
-
-static int sim_discard(struct kv_disk *d, u64 offset, u64 bytes)
-{
-	struct sim *s = container_of(d, struct sim, disk);
-
-	in_range(s, offset, bytes);
-	if (s->pointer && offset >= s->bands_offset)
-		s->pointer[(offset - s->bands_offset) / s->band_bytes] = 0;
-	if (fails(s, SIM_DISCARD))
-		return -EIO;
-	record(s, SIM_DISCARD, offset, bytes, NULL);
-	memset(s->data + offset, 0xdd, bytes);
-	return 0;
 }
 
 static void sim_close(struct kv_disk *d)

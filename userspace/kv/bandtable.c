@@ -381,7 +381,7 @@ static void install(struct kv *kv, const struct change *c, struct version *v,
 	memcpy(kv->logs, logs, nr_logs * sizeof(*logs));
 	kv->nr_logs = nr_logs;
 	kv->version = v;
-	kv->generation++;
+	__atomic_store_n(&kv->generation, kv->generation + 1, __ATOMIC_RELAXED);
 	pthread_cond_broadcast(&kv->changed);
 }
 

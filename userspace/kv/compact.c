@@ -514,22 +514,6 @@ int compact_all(struct kv *kv)
 }
 
 /**
- * compact_due() - is there anything to do?
- * @kv: the store
- */
-bool compact_due(struct kv *kv)
-{
-	struct pick p;
-	bool due;
-
-	if (is_held(kv) || pick_begin(kv, &p))
-		return false;
-	due = !(kv->head.organisation == KV_LOC ? pick_loc(kv, &p) : pick_soc(kv, &p)) && p.nr;
-	pick_end(kv, &p);
-	return due;
-}
-
-/**
  * freeze() - begin a new memtable; what the old one has becomes a band
  * @kv: the store, by @writer; nothing is frozen
  *

@@ -33,7 +33,6 @@ int pick_close(struct pick *p, u32 level, bool newer, bool older);
 int pick_soc(struct kv *kv, struct pick *p);
 int pick_loc(struct kv *kv, struct pick *p);
 int pick_component(struct kv *kv, struct pick *p, struct slice after);
-bool pick_due(struct kv *kv);
 
 /* pick-soc.c: 0 to 1; 1 if a reorder would put nothing foreign into it. */
 double sequentiality(struct kv *kv, const struct version *v, struct part *b,

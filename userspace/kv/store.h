@@ -302,7 +302,6 @@ int log_replay(struct kv *kv, const struct log_band *b, struct memtable *m, u64 
 int compact_frozen(struct kv *kv);
 int compact_step(struct kv *kv, bool *did);
 int compact_all(struct kv *kv);
-bool compact_due(struct kv *kv);
 void *compact_thread(void *arg);
 int freeze(struct kv *kv);
 
