@@ -8,13 +8,10 @@
  * memory   each single allocation fails once
  * full     until there is no room, and deletions make some
  * damage   each block of a store is damaged
+ * log      each chunk of a log is damaged
  * threads  many threads at once
  */
 #include "model.h"
-
-#define BANDS	40U
-#define BAND	KV_BAND_MIN
-#define BYTES	((u64)(BANDS + 10) * BAND)
 
 static enum kv_organisation organisation;
 static const u8 uuid[16] = "kv-check kv-chec";
@@ -55,10 +52,10 @@ void *__wrap_aligned_alloc(size_t a, size_t n)
 	return no_memory() ? NULL : __real_aligned_alloc(a, n);
 }
 
-static const struct kv_options options = { .flags = KV_NO_THREAD, .l0_trigger = 3,
+const struct kv_options options = { .flags = KV_NO_THREAD, .l0_trigger = 3,
 					   .l0_slowdown = 5, .cache_bytes = 64 << 10 };
 
-static struct sim *formatted(u64 bytes)
+struct sim *formatted(u64 bytes)
 {
 	struct kv_format_options opt = { .band_bytes = BAND, .organisation = organisation };
 	struct sim *s = sim_new(bytes);
@@ -69,7 +66,7 @@ static struct sim *formatted(u64 bytes)
 	return s;
 }
 
-static struct kv *opened(struct sim *s, const char *when)
+struct kv *opened(struct sim *s, const char *when)
 {
 	struct kv *kv;
 	int err = store_open(&kv, sim_disk(s), &options);
@@ -92,10 +89,6 @@ static void checked(struct kv *kv, const char *when)
 		die("%s: check: %d %s", when, err, kv_error());
 }
 
-static void quiet(void *ctx, const char *text)
-{
-}
-
 /* --- model ----------------------------------------------------------------- */
 
 #define SNAPSHOTS	4U
@@ -107,7 +100,9 @@ static void test_model(u64 seed, u32 batches)
 	struct kv_snapshot *snap[SNAPSHOTS] = { NULL };
 	struct sim *s = formatted(BYTES);
 	struct kv *kv = opened(s, "new");
+	struct kv_iter *held = NULL;
 	struct kv_stats stats;
+	struct model held_then;
 	u64 deep = 0;
 	u32 b, i;
 	bool synced;
@@ -117,6 +112,15 @@ static void test_model(u64 seed, u32 batches)
 		if (load_write(kv, &l, b, &synced))
 			die("batch %u: %s", b, kv_error());
 		model_apply(&m, &l, b);
+		/* Its bands are merged into others meanwhile. */
+		if (!rnd(100)) {
+			if (held)
+				model_walk(held, &l, &held_then, "an old iterator");
+			kv_iter_free(held);
+			if (kv_iter_new(kv, NULL, &held))
+				die("no iterator: %s", kv_error());
+			held_then = m;
+		}
 		i = rnd(SNAPSHOTS * 40);
 		if (i < SNAPSHOTS) {
 			if (snap[i])
@@ -132,6 +136,8 @@ static void test_model(u64 seed, u32 batches)
 				kv_snapshot_free(kv, snap[i]);
 				snap[i] = NULL;
 			}
+			kv_iter_free(held);
+			held = NULL;
 			kv_stats(kv, &stats);
 			deep += stats.compactions;
 			if (kv_close(kv))
@@ -152,6 +158,7 @@ static void test_model(u64 seed, u32 batches)
 			model_check(kv, &l, &then[i], snap[i], "a last snapshot");
 		kv_snapshot_free(kv, snap[i]);
 	}
+	kv_iter_free(held);
 	checked(kv, "at the end");
 	kv_stats(kv, &stats);
 	deep += stats.compactions;
@@ -492,138 +499,6 @@ static void test_full(u64 seed, u32 count)
 	printf("full and emptied three times, %u values\n", was);
 }
 
-/* --- damage ---------------------------------------------------------------- */
-
-/* Blocks of tables, which a check must miss none of. */
-static u8 in_table[BYTES / BLOCK_BYTES];
-static u32 tables;
-
-static int note_table(void *ctx, const struct kv_band *b)
-{
-	if (b->level < 0)
-		return 0;
-	memset(in_table + b->offset / BLOCK_BYTES, 1, b->bytes / BLOCK_BYTES);
-	tables++;
-	return 0;
-}
-
-/* How many keys cannot be read; each other one is right, or not there. */
-static u32 unreadable(struct kv *kv, u32 block)
-{
-	char text[64];
-	size_t bytes;
-	void *value;
-	u32 key, lost = 0;
-	int err;
-
-	for (key = 0; key < KEYS; key++) {
-		err = kv_get(kv, NULL, text, key_of(key, text), &value, &bytes);
-		if (!err)
-			free(value);
-		if (err == -EUCLEAN && !strstr(kv_error(), "band "))
-			die("block %u: no band in '%s'", block, kv_error());
-		if (err && err != -EUCLEAN && err != -ENOENT)
-			die("block %u: %d %s", block, err, kv_error());
-		lost += err == -EUCLEAN;
-	}
-	if (lost == KEYS)
-		die("block %u: no key can be read", block);
-	return lost;
-}
-
-/* A damaged store that is written to: it goes on, says so, and does not try for ever. */
-static void go_on(struct sim *s, const struct load *l, u32 block)
-{
-	struct kv_stats before, after;
-	struct kv *kv;
-	bool synced;
-	u32 b;
-	int err = store_open(&kv, sim_disk(s), &options);
-
-	if (err)
-		return;
-	for (b = l->batches + 1; b < l->batches + 40; b++) {
-		err = load_write(kv, l, b, &synced);
-		if (err)
-			die("block %u: batch %u: %d %s", block, b, err, kv_error());
-	}
-	kv_stats(kv, &before);
-	err = kv_compact(kv);
-	if (err && (err != -EUCLEAN || !strstr(kv_error(), "band ")))
-		die("block %u: compact: %d %s", block, err, kv_error());
-	kv_settle(kv);
-	kv_stats(kv, &before);
-	for (b = 0; b < 5; b++) {
-		if (kv_put(kv, "z", 1, "z", 1, 0))
-			die("block %u: %s", block, kv_error());
-	}
-	kv_stats(kv, &after);
-	if (after.compact_read_bytes != before.compact_read_bytes)
-		die("block %u: a compaction is tried with each write", block);
-	kv_close(kv);
-}
-
-static void test_damage(u64 seed, u32 batches)
-{
-	struct load l = { .seed = seed, .batches = batches, .value_bytes = 4000 };
-	struct kv_options look = { .flags = KV_READ_ONLY };
-	struct sim *s = formatted(BYTES);
-	u8 *whole = malloc(BYTES);
-	u32 b, i, end, found = 0, harmless = 0, refused = 0, missed = 0, lost;
-	struct kv *kv = opened(s, "new");
-	bool synced;
-	int err;
-
-	rng = seed;
-	for (b = 1; b <= batches; b++) {
-		if (load_write(kv, &l, b, &synced))
-			die("batch %u: %s", b, kv_error());
-	}
-	kv_bands(kv, note_table, NULL);
-	kv_close(kv);
-	free(s->pointer);
-	s->pointer = NULL;
-	memcpy(whole, s->data, BYTES);
-	end = (u32)(s->bands_offset / BLOCK_BYTES);
-	for (i = 0; i < BYTES / BLOCK_BYTES; i++) {
-		if (i >= end && !in_table[i])
-			continue;
-		memcpy(s->data, whole, BYTES);
-		if (i % 3)
-			s->data[(u64)i * BLOCK_BYTES + rnd(BLOCK_BYTES)] ^= (u8)(1 + rnd(255));
-		else
-			memset(s->data + (u64)i * BLOCK_BYTES, 0, BLOCK_BYTES);
-		err = store_open(&kv, sim_disk(s), &look);
-		if (err) {
-			if (err != -EUCLEAN && err != -EMEDIUMTYPE && err != -EPROTONOSUPPORT)
-				die("block %u: open: %d %s", i, err, kv_error());
-			if (i)
-				die("block %u: not even to be read: %s", i, kv_error());
-			refused++;
-			continue;
-		}
-		lost = unreadable(kv, i);
-		err = kv_check(kv, quiet, NULL);
-		if (err && err != -EUCLEAN)
-			die("block %u: check: %d %s", i, err, kv_error());
-		if (lost && !err)
-			die("block %u: a check sees nothing", i);
-		found += err == -EUCLEAN;
-		harmless += !err && !in_table[i];
-		missed += !err && in_table[i];
-		kv_close(kv);
-		if (in_table[i])
-			go_on(s, &l, i);
-	}
-	printf("%u tables; %u blocks damaged: %u found, %u harmless, %u refused, %u missed\n",
-	       tables, found + harmless + refused + missed, found, harmless, refused, missed);
-	/* What fills a block before the histogram, nobody reads. */
-	if (missed > tables || !found)
-		die("damage is not found");
-	free(whole);
-	sim_free(s);
-}
-
 static void run_threads(u64 seed, u32 rounds)
 {
 	struct kv_options opt = options;
@@ -651,7 +526,7 @@ int main(int argc, char **argv)
 		{ "model", test_model, 3000 }, { "cut", test_cut, 400 },
 		{ "fail", test_fail, 300 }, { "memory", test_memory, 120 },
 		{ "full", test_full, 1 }, { "damage", test_damage, 600 },
-		{ "threads", run_threads, 1500 },
+		{ "log", test_log, 40 }, { "threads", run_threads, 1500 },
 	};
 	u64 seed = argc > 3 ? strtoull(argv[3], NULL, 0) : 1;
 	u32 i;
@@ -664,5 +539,5 @@ int main(int argc, char **argv)
 			return 0;
 		}
 	}
-	die("usage: kv-check model|cut|fail|memory|full|damage|threads [soc|loc [SEED [COUNT]]]");
+	die("usage: kv-check model|cut|fail|memory|full|damage|log|threads [soc|loc [SEED [COUNT]]]");
 }

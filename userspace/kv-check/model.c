@@ -125,45 +125,26 @@ static int by_name(const void *a, const void *b)
 }
 
 /**
- * model_check() - does the store hold what it must, and nothing else?
- * @kv: the store
+ * model_walk() - does an iterator see what it must, from some key on?
+ * @it: the iterator
  * @l: what was written
  * @m: what must be there
- * @snap: as of when, or NULL
  * @when: for the sentence
  */
-void model_check(struct kv *kv, const struct load *l, const struct model *m,
-		 const struct kv_snapshot *snap, const char *when)
+void model_walk(struct kv_iter *it, const struct load *l, const struct model *m,
+		const char *when)
 {
 	struct named name[KEYS];
-	struct kv_iter *it;
-	size_t bytes, n;
 	const void *at;
-	char text[64];
-	void *value;
+	size_t bytes;
 	u32 i, from = rnd(KEYS);
 	int err;
 
-	for (i = 0; i < KEYS; i++) {
-		n = key_of(i, text);
-		err = kv_get(kv, snap, text, n, &value, &bytes);
-		if (err && err != -ENOENT)
-			die("%s: get of key %u: %d %s", when, i, err, kv_error());
-		if (!err != !!m->by[i])
-			die("%s: key %u is%s there, batch %u", when, i, err ? " not" : "",
-			    m->by[i]);
-		if (err)
-			continue;
-		same(l, m->by[i], i, value, bytes, when);
-		free(value);
-	}
 	for (i = 0; i < KEYS; i++) {
 		name[i].key = i;
 		name[i].bytes = key_of(i, name[i].text);
 	}
 	qsort(name, KEYS, sizeof(*name), by_name);
-	if (kv_iter_new(kv, snap, &it))
-		die("%s: no iterator: %s", when, kv_error());
 	err = kv_iter_seek(it, name[from].text, name[from].bytes);
 	for (i = from; i < KEYS; i++) {
 		if (!m->by[name[i].key])
@@ -186,6 +167,42 @@ void model_check(struct kv *kv, const struct load *l, const struct model *m,
 		err = kv_iter_next(it);
 	if (err != -ENOENT)
 		die("%s: scan goes on behind the last key: %d", when, err);
+}
+
+/**
+ * model_check() - does the store hold what it must, and nothing else?
+ * @kv: the store
+ * @l: what was written
+ * @m: what must be there
+ * @snap: as of when, or NULL
+ * @when: for the sentence
+ */
+void model_check(struct kv *kv, const struct load *l, const struct model *m,
+		 const struct kv_snapshot *snap, const char *when)
+{
+	struct kv_iter *it;
+	size_t bytes, n;
+	char text[64];
+	void *value;
+	u32 i;
+	int err;
+
+	for (i = 0; i < KEYS; i++) {
+		n = key_of(i, text);
+		err = kv_get(kv, snap, text, n, &value, &bytes);
+		if (err && err != -ENOENT)
+			die("%s: get of key %u: %d %s", when, i, err, kv_error());
+		if (!err != !!m->by[i])
+			die("%s: key %u is%s there, batch %u", when, i, err ? " not" : "",
+			    m->by[i]);
+		if (err)
+			continue;
+		same(l, m->by[i], i, value, bytes, when);
+		free(value);
+	}
+	if (kv_iter_new(kv, snap, &it))
+		die("%s: no iterator: %s", when, kv_error());
+	model_walk(it, l, m, when);
 	kv_iter_free(it);
 }
 

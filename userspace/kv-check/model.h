@@ -5,6 +5,10 @@
 
 #include "sim.h"
 
+#define BANDS		40U
+#define BAND		KV_BAND_MIN
+#define BYTES		((u64)(BANDS + 10) * BAND)
+
 #define KEYS		160U
 #define MAX_BATCHES	6000U
 #define MAX_OPS		6U
@@ -33,8 +37,18 @@ void model_apply(struct model *m, const struct load *l, u32 batch);
 int load_write(struct kv *kv, const struct load *l, u32 batch, bool *synced);
 void model_check(struct kv *kv, const struct load *l, const struct model *m,
 		 const struct kv_snapshot *snap, const char *when);
+void model_walk(struct kv_iter *it, const struct load *l, const struct model *m,
+		const char *when);
 u32 model_batches(struct kv *kv, const char *when);
 
+/* main.c */
+extern const struct kv_options options;
+struct sim *formatted(u64 bytes);
+struct kv *opened(struct sim *s, const char *when);
+
+/* damage.c, threads.c */
+void test_damage(u64 seed, u32 batches);
+void test_log(u64 seed, u32 batches);
 void test_threads(struct kv *kv, u32 rounds);
 
 #endif /* KV_CHECK_MODEL_H */
