@@ -9,6 +9,7 @@
  * full     until there is no room, and deletions make some
  * damage   each block of a store is damaged
  * log      each chunk of a log is damaged
+ * vectors  cases worked out by hand
  * threads  many threads at once
  */
 #include "model.h"
@@ -526,7 +527,7 @@ int main(int argc, char **argv)
 		{ "model", test_model, 3000 }, { "cut", test_cut, 400 },
 		{ "fail", test_fail, 300 }, { "memory", test_memory, 120 },
 		{ "full", test_full, 1 }, { "damage", test_damage, 600 },
-		{ "log", test_log, 40 }, { "threads", run_threads, 1500 },
+		{ "log", test_log, 40 }, { "vectors", test_vectors, 1 }, { "threads", run_threads, 1500 },
 	};
 	u64 seed = argc > 3 ? strtoull(argv[3], NULL, 0) : 1;
 	u32 i;
@@ -539,5 +540,5 @@ int main(int argc, char **argv)
 			return 0;
 		}
 	}
-	die("usage: kv-check model|cut|fail|memory|full|damage|log|threads [soc|loc [SEED [COUNT]]]");
+	die("usage: kv-check model|cut|fail|memory|full|damage|log|vectors|threads [soc|loc [SEED [COUNT]]]");
 }
