@@ -252,6 +252,8 @@ static void test_cut(u64 seed, u32 batches)
 			die("batch %u: %s", b, kv_error());
 		if (synced)
 			s->synced = b;
+		if (b % 90 == 0 && kv_compact(kv))
+			die("compact: %s", kv_error());
 	}
 	kv_close(kv);
 	for (i = 0; i < s->events; i++) {

@@ -38,7 +38,7 @@ struct merger {
 	u64 *snapshot;
 	u32 snapshots;
 	struct table_writer *w;
-	struct part *out[2 * COMMIT_BANDS];
+	struct part *out[COMMIT_BANDS + 8];
 	u32 outs;
 	struct buffer last;
 	u32 kept;

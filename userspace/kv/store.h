@@ -22,8 +22,10 @@
 
 /* Of one memtable: recovery reads no more than twice that. */
 #define LOG_BANDS	4U
-/* Bands that a merge writes between two commits. */
+/* Bands that a merge writes between two commits; tests have less. */
+#ifndef COMMIT_BANDS
 #define COMMIT_BANDS	4U
+#endif
 /* Of inputs, all together, in a merge. */
 #define READ_AHEAD	(32U << 20)
 #define WINDOW_BYTES	(1U << 20)
