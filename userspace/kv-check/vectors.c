@@ -73,6 +73,34 @@ static void deleted_below(void)
 	sim_free(s);
 }
 
+/* Without a log what was not flushed is lost, and nothing claims that it is not. */
+static void without_log(void)
+{
+	struct kv_options opt = { .flags = KV_NO_THREAD | KV_NO_LOG };
+	struct sim *s = formatted(BYTES);
+	struct kv_stats stats;
+	struct kv *kv;
+
+	if (store_open(&kv, sim_disk(s), &opt))
+		die("open: %s", kv_error());
+	if (kv_put(kv, "a", 1, "1", 1, KV_SYNC) != -EINVAL || kv_sync(kv) != -EINVAL)
+		die("something was synced without a log");
+	want(kv, "a", NULL);
+	put(kv, "ab", "1");
+	if (kv_put(kv, "b", 1, "2", 1, 0))
+		die("put: %s", kv_error());
+	want(kv, "b", "2");
+	kv_stats(kv, &stats);
+	if (stats.log_bytes || stats.bands_log)
+		die("a log was written");
+	kv_close(kv);
+	kv = opened(s, "again");
+	want(kv, "a", "1");
+	want(kv, "b", "1");
+	kv_close(kv);
+	sim_free(s);
+}
+
 struct range {
 	u32 level;
 	char min, max;
@@ -217,6 +245,7 @@ void test_vectors(u64 seed, u32 count)
 {
 	old_before_new();
 	deleted_below();
+	without_log();
 	as_drawn();
 	bloom();
 }

@@ -325,18 +325,6 @@ int bandtable_copies(struct kv *kv, void (*report)(void *ctx, const char *text),
 	return err ?: store_flush(kv);
 }
 
-/* Is a table still used by the parts that come? */
-static bool stays(const struct table *t, const struct change *c)
-{
-	u32 i;
-
-	for (i = 0; i < c->adds; i++) {
-		if (c->add[i]->table == t)
-			return true;
-	}
-	return false;
-}
-
 static struct version *changed_version(const struct version *old, const struct change *c)
 {
 	struct part **part = calloc(old->nr + c->adds + 1, sizeof(*part));
@@ -374,10 +362,9 @@ static void install(struct kv *kv, const struct change *c, struct version *v,
 		if (j == nr_logs)
 			band_retire(kv, kv->logs[i].band);
 	}
-	for (i = 0; i < c->removes; i++) {
-		if (!stays(c->remove[i]->table, c))
-			c->remove[i]->table->dead = true;
-	}
+	/* What comes back as another part has that part's share until it goes, too. */
+	for (i = 0; i < c->removes; i++)
+		c->remove[i]->table->dead = true;
 	memcpy(kv->logs, logs, nr_logs * sizeof(*logs));
 	kv->nr_logs = nr_logs;
 	kv->version = v;

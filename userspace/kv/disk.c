@@ -74,6 +74,7 @@ static int real_begin(struct kv_disk *d, struct kv_io *io)
 {
 	struct real *r = container_of(d, struct real, disk);
 	struct io_uring_sqe *sqe;
+	bool taken = false;
 	int n = -EBUSY;
 
 	io->busy = true;
@@ -89,11 +90,16 @@ static int real_begin(struct kv_disk *d, struct kv_io *io)
 		do
 			n = io_uring_submit(&r->ring);
 		while (n == -EINTR || n == -EAGAIN);
+		/* What was not taken is submitted with the next: it must do no harm then. */
+		taken = n >= 0 && !io_uring_sq_ready(&r->ring);
+		if (!taken) {
+			io_uring_prep_nop(sqe);
+			io_uring_sqe_set_data(sqe, NULL);
+		}
 	}
 	pthread_mutex_unlock(&r->lock);
-	if (n == 1)
+	if (taken)
 		return 0;
-	/* What was prepared and not taken would be submitted with the next. */
 	io->busy = false;
 	return n < 0 ? n : -EIO;
 }
@@ -129,8 +135,10 @@ static int real_end(struct kv_disk *d, struct kv_io *io)
 		if (err)
 			break;
 		other = io_uring_cqe_get_data(cqe);
-		other->result = cqe->res;
-		other->done = true;
+		if (other) {
+			other->result = cqe->res;
+			other->done = true;
+		}
 		io_uring_cqe_seen(&r->ring, cqe);
 	}
 	pthread_mutex_unlock(&r->lock);

@@ -45,7 +45,7 @@ enum band_state {
  * @bytes: used of the band
  * @entries: in it
  * @tombstones: of these deletions
- * @dead: no band table has it any more, so that the band is free when @refs is 0
+ * @dead: a part of it has left the band table: the band is free when @refs is 0
  * @damaged: something read from it was wrong: compactions leave it alone
  * @foot: its footer, once @footed
  * @footed: @foot was read; of kv::lock

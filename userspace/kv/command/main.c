@@ -9,11 +9,8 @@ static const struct command *const commands[] = {
 
 static void help(FILE *f)
 {
-	u32 i;
-
 	fprintf(f, "Usage: kv COMMAND [options] DEVICE ...\n\nCommands:\n");
-	for (i = 0; i < ARRAY_SIZE(commands); i++)
-		fprintf(f, "  %-8s %s\n", commands[i]->name, commands[i]->summary);
+	list_commands(f, commands, ARRAY_SIZE(commands));
 	fprintf(f, "\n'kv COMMAND --help' says more; so does kv(8).\n\n"
 		"Exit codes: 0 done; 4 something is damaged; 8 it could not be done; 16 wrong\n"
 		"usage.\n");
@@ -21,9 +18,6 @@ static void help(FILE *f)
 
 int main(int argc, char **argv)
 {
-	u32 i;
-	int ret;
-
 	tool_name = "kv";
 	if (argc < 2) {
 		help(stderr);
@@ -33,14 +27,5 @@ int main(int argc, char **argv)
 		help(stdout);
 		return EXIT_CLEAN;
 	}
-	for (i = 0; i < ARRAY_SIZE(commands); i++) {
-		if (strcmp(argv[1], commands[i]->name))
-			continue;
-		ret = commands[i]->run(commands[i], argc - 1, argv + 1);
-		if (fflush(stdout) && !ret)
-			ret = fail("output cannot be written: %s", strerror(errno));
-		return ret;
-	}
-	fail("COMMAND '%s' is not known: 'kv --help' lists them", argv[1]);
-	return EXIT_USAGE;
+	return run_command(commands, ARRAY_SIZE(commands), argc, argv);
 }
