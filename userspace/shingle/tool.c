@@ -83,6 +83,31 @@ bool parse_operands(const struct command *cmd, int argc, char **argv, int nr, ..
 	return true;
 }
 
+void list_commands(FILE *f, const struct command *const *commands, u32 nr)
+{
+	u32 i;
+
+	for (i = 0; i < nr; i++)
+		fprintf(f, "  %-8s %s\n", commands[i]->name, commands[i]->summary);
+}
+
+int run_command(const struct command *const *commands, u32 nr, int argc, char **argv)
+{
+	u32 i;
+	int ret;
+
+	for (i = 0; i < nr; i++) {
+		if (strcmp(argv[1], commands[i]->name))
+			continue;
+		ret = commands[i]->run(commands[i], argc - 1, argv + 1);
+		if (fflush(stdout) && !ret)
+			ret = fail("output cannot be written: %s", strerror(errno));
+		return ret;
+	}
+	fail("COMMAND '%s' is not known: '%s --help' lists them", argv[1], tool_name);
+	return EXIT_USAGE;
+}
+
 /**
  * parse_size() - a size in bytes, with its unit
  * @arg: name of the argument, for the sentence

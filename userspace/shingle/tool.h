@@ -48,6 +48,12 @@ void say(const char *fmt, ...) __printf(1, 2);
 int option_error(const struct command *cmd, int c, const char *word);
 bool parse_operands(const struct command *cmd, int argc, char **argv, int nr, ...);
 
+
+/* The command that the first word names, with the rest of the line; the exit code. */
+int run_command(const struct command *const *commands, u32 nr, int argc, char **argv);
+/* A line for each command. */
+void list_commands(FILE *f, const struct command *const *commands, u32 nr);
+
 bool parse_size(const char *arg, const char *text, u64 *bytes);
 bool parse_blocks(const char *arg, const char *text, u64 min_blocks, u64 max_blocks, u64 *blocks);
 bool parse_number(const char *arg, const char *text, u64 min_value, u64 max_value, u64 *value);
