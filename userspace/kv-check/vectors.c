@@ -73,6 +73,36 @@ static void deleted_below(void)
 	sim_free(s);
 }
 
+/* What has failed is tried again when something has changed, or somebody asks for it. */
+static void not_for_ever(void)
+{
+	struct sim *s = formatted(BYTES);
+	struct kv *kv = opened(s, "new");
+	u64 ops;
+	bool did;
+
+	s->unreadable = true;
+	put(kv, "ac", "1");
+	put(kv, "bd", "2");
+	/* Without a thread the third is merged with the others at once, if it can be. */
+	put(kv, "ce", "3");
+	if (compact_step(kv, &did) != -EIO)
+		die("tables that cannot be read are merged");
+	ops = s->ops;
+	if (compact_step(kv, &did) != -EIO || did || s->ops != ops)
+		die("it is tried again though nothing has changed");
+	put(kv, "z", "4");
+	ops = s->ops;
+	if (compact_step(kv, &did) != -EIO || s->ops == ops)
+		die("it is not tried again though something has changed");
+	s->unreadable = false;
+	if (kv_settle(kv))
+		die("settle: %s", kv_error());
+	want(kv, "c", "3");
+	kv_close(kv);
+	sim_free(s);
+}
+
 /* Without a log what was not flushed is lost, and nothing claims that it is not. */
 static void without_log(void)
 {
@@ -245,6 +275,7 @@ void test_vectors(u64 seed, u32 count)
 {
 	old_before_new();
 	deleted_below();
+	not_for_ever();
 	without_log();
 	as_drawn();
 	bloom();
