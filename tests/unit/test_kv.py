@@ -250,6 +250,7 @@ def test_a_strangers_program(tmp_path, device):
                            env=env, check=True, capture_output=True, text=True)
     subprocess.run(["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-o",
                     tmp_path / "colours", source, *flags.stdout.split()], check=True)
+    os.truncate(device, 64 * MIB)
     done = subprocess.run([tmp_path / "colours", device], check=True,
                           capture_output=True, text=True)
     assert done.stdout == "the sky is blue\ngrass\nsky\nsnow\n"

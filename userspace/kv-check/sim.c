@@ -80,7 +80,7 @@ static int do_read(struct kv_disk *d, u64 offset, void *buf, u32 bytes)
 	struct sim *s = container_of(d, struct sim, disk);
 
 	in_range(s, offset, bytes);
-	if (fails(s, SIM_READ))
+	if (fails(s, SIM_READ) || s->unreadable)
 		return -EIO;
 	memcpy(buf, s->data + offset, bytes);
 	return 0;

@@ -36,6 +36,7 @@ struct event {
  * @synced: for events
  * @ops: were asked for, with reads
  * @fail: this one fails, counted from 1; 0 for none
+ * @unreadable: all reads fail
  * @failed: which kind it was, + 1
  * @bands_offset: bands begin there
  * @band_bytes: and have so many bytes; each is written from its start, in order
@@ -49,6 +50,7 @@ struct sim {
 	u32 events, room;
 	u32 batches, synced;
 	u64 ops, fail;
+	bool unreadable;
 	int failed;
 	u64 bands_offset;
 	u32 band_bytes;

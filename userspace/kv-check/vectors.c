@@ -13,6 +13,11 @@ static void put(struct kv *kv, const char *keys, const char *value)
 		die("flush: %s", kv_error());
 }
 
+static void complain(void *ctx, const char *text)
+{
+	fprintf(stderr, "%s\n", text);
+}
+
 static void want(struct kv *kv, const char *key, const char *value)
 {
 	size_t bytes;
@@ -69,6 +74,94 @@ static void deleted_below(void)
 	kv_stats(kv, &stats);
 	if (stats.level_bands[0])
 		die("%lu bands in level 0", stats.level_bands[0]);
+	kv_close(kv);
+	sim_free(s);
+}
+
+#define VERSIONS	24U
+
+/* More versions of one key than a band has room for: each snapshot sees its own. */
+static void many_versions(void)
+{
+	struct sim *s = formatted(BYTES);
+	struct kv *kv = opened(s, "new");
+	struct kv_snapshot *snap[VERSIONS];
+	static u8 value[8000];
+	struct kv_stats stats;
+	u32 i, round;
+	size_t bytes;
+	void *got;
+
+	for (i = 0; i < VERSIONS; i++) {
+		memset(value, (int)i + 1, sizeof(value));
+		if (kv_put(kv, "k", 1, value, sizeof(value), 0))
+			die("put: %s", kv_error());
+		if (i % 5 == 4)
+			put(kv, "aez", "1");
+		snap[i] = kv_snapshot_new(kv);
+	}
+	for (round = 0; round < 3; round++) {
+		if (round == 1 && kv_settle(kv))
+			die("settle: %s", kv_error());
+		if (round == 2 && kv_compact(kv))
+			die("compact: %s", kv_error());
+		for (i = 0; i < VERSIONS; i++) {
+			if (kv_get(kv, snap[i], "k", 1, &got, &bytes))
+				die("round %u, snapshot %u: %s", round, i, kv_error());
+			if (bytes != sizeof(value) || *(u8 *)got != i + 1)
+				die("round %u: snapshot %u sees version %u", round, i,
+				    *(u8 *)got - 1);
+			free(got);
+		}
+	}
+	kv_stats(kv, &stats);
+	if (stats.level_bands[0] + stats.level_bands[1] + stats.level_bands[2] < 3)
+		die("they did fit");
+	for (i = 0; i < VERSIONS; i++)
+		kv_snapshot_free(kv, snap[i]);
+	/* Merging one part of the key with what is newer must not pass the others. */
+	put(kv, "k", "now");
+	put(kv, "jl", "1");
+	put(kv, "k", "later");
+	if (kv_settle(kv))
+		die("settle: %s", kv_error());
+	want(kv, "k", "later");
+	if (kv_check(kv, complain, NULL) || kv_compact(kv) || kv_check(kv, complain, NULL))
+		die("%s", kv_error());
+	want(kv, "k", "later");
+	kv_stats(kv, &stats);
+	if (stats.level_bytes[0] + stats.level_bytes[1] + stats.level_bytes[2] > BAND / 2)
+		die("old versions are still there");
+	kv_close(kv);
+	sim_free(s);
+}
+
+/* What has failed is tried again when something has changed, or somebody asks for it. */
+static void not_for_ever(void)
+{
+	struct sim *s = formatted(BYTES);
+	struct kv *kv = opened(s, "new");
+	u64 ops;
+	bool did;
+
+	s->unreadable = true;
+	put(kv, "ac", "1");
+	put(kv, "bd", "2");
+	/* Without a thread the third is merged with the others at once, if it can be. */
+	put(kv, "ce", "3");
+	if (compact_step(kv, &did) != -EIO)
+		die("tables that cannot be read are merged");
+	ops = s->ops;
+	if (compact_step(kv, &did) != -EIO || did || s->ops != ops)
+		die("it is tried again though nothing has changed");
+	put(kv, "z", "4");
+	ops = s->ops;
+	if (compact_step(kv, &did) != -EIO || s->ops == ops)
+		die("it is not tried again though something has changed");
+	s->unreadable = false;
+	if (kv_settle(kv))
+		die("settle: %s", kv_error());
+	want(kv, "c", "3");
 	kv_close(kv);
 	sim_free(s);
 }
@@ -245,6 +338,8 @@ void test_vectors(u64 seed, u32 count)
 {
 	old_before_new();
 	deleted_below();
+	many_versions();
+	not_for_ever();
 	without_log();
 	as_drawn();
 	bloom();

@@ -283,6 +283,10 @@ EXPORTED int kv_settle(struct kv *kv)
 	int err = may_write(kv);
 
 	pthread_mutex_lock(&kv->compacting);
+	/* Who asks for it has perhaps done something about it. */
+	pthread_mutex_lock(&kv->lock);
+	kv->held = 0;
+	pthread_mutex_unlock(&kv->lock);
 	if (!err)
 		err = compact_frozen(kv);
 	while (!err && did)
