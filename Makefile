@@ -88,8 +88,12 @@ uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/sbin/shingle $(DESTDIR)$(PREFIX)/sbin/shingle-levels \
 	  $(DESTDIR)$(PREFIX)/bin/platter-sim $(DESTDIR)$(PREFIX)/include/shingle-imr.h \
 	  $(DESTDIR)$(PREFIX)/share/man/man8/shingle.8 \
+	  $(DESTDIR)$(PREFIX)/sbin/kv $(DESTDIR)$(PREFIX)/share/man/man8/kv.8 \
+	  $(addprefix $(DESTDIR)$(PREFIX)/,include/shingle-kv.h lib/libshingle-kv.a \
+	    lib/pkgconfig/shingle-kv.pc) \
 	  $(DESTDIR)$(PREFIX)/share/bash-completion/completions/shingle \
-	  $(DESTDIR)$(if $(filter /usr,$(PREFIX)),/usr/lib,/etc)/udev/rules.d/65-shingle.rules
+	  $(DESTDIR)$(if $(filter /usr,$(PREFIX)),/usr/lib,/etc)/udev/rules.d/65-shingle.rules \
+	  $(addprefix $(DESTDIR)$(PREFIX)/,sbin/kvbench share/man/man8/kvbench.8)
 
 # --- in virtual machines; each gets what it lacks -----------------------------
 .PHONY: demo check kunit bench python

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The load: a store of sorted files in levels, in keys and sizes only. */
-#include <math.h>
+#include <random.h>
 
 #include "load.h"
 
@@ -10,50 +10,9 @@
 /* One in so many files whose range covers a key seems to have it: 10 bits a key. */
 #define BLOOM_ONE_IN		100
 
-/* splitmix64's finalizer is a bijection: different counters, different keys. */
-static u64 mix64(u64 v)
+static u64 rank(struct load *l)
 {
-	v += 0x9e3779b97f4a7c15ULL;
-	v = (v ^ v >> 30) * 0xbf58476d1ce4e5b9ULL;
-	v = (v ^ v >> 27) * 0x94d049bb133111ebULL;
-	return v ^ v >> 31;
-}
-
-static u64 random64(struct load *l)
-{
-	return mix64(l->rng++);
-}
-
-static double random_unit(struct load *l)
-{
-	return (double)(random64(l) >> 11) / 9007199254740992.0;
-}
-
-/* Gray and others, "Quickly generating billion-record synthetic databases". */
-static u64 zipfian(struct load *l, u64 n)
-{
-	double theta = l->opt.theta, alpha = 1 / (1 - theta);
-	double two = 1 + pow(0.5, theta);
-	double eta = (1 - pow(2.0 / (double)n, 1 - theta)) / (1 - two / l->zeta);
-	double u = random_unit(l), uz = u * l->zeta;
-	u64 rank;
-
-	if (uz < 1)
-		return 0;
-	if (uz < two)
-		return min(1ULL, n - 1);
-	rank = (u64)((double)n * pow(eta * u - eta + 1, alpha));
-	return min(rank, n - 1);
-}
-
-static double zeta(u64 n, double theta)
-{
-	double sum = 0;
-	u64 i;
-
-	for (i = 1; i <= n; i++)
-		sum += 1 / pow((double)i, theta);
-	return sum;
+	return zipfian_rank(&l->zipfian, random_unit(&l->rng));
 }
 
 /* The n-th key; their order is random, and none comes twice. */
@@ -82,7 +41,7 @@ int load_init(struct load *l, const struct load_options *opt, const struct load_
 	l->rng = mix64(~opt->seed);
 	l->mem = malloc(opt->file_records * sizeof(*l->mem));
 	if (opt->keys == LOAD_ZIPFIAN || opt->ops)
-		l->zeta = zeta(opt->records, opt->theta);
+		zipfian_init(&l->zipfian, opt->records, opt->theta);
 	return l->mem ? 0 : -ENOMEM;
 }
 
@@ -549,7 +508,7 @@ int load_fill(struct load *l)
 	u64 i;
 
 	for (i = 0; i < l->opt.records && !err; i++) {
-		u64 n = l->opt.keys == LOAD_ZIPFIAN ? zipfian(l, l->opt.records) : i;
+		u64 n = l->opt.keys == LOAD_ZIPFIAN ? rank(l) : i;
 
 		err = insert(l, key_of(l, n));
 	}
@@ -628,9 +587,9 @@ int load_mix(struct load *l)
 	if (!l->seen)
 		return -ENOMEM;
 	for (i = 0; i < l->opt.ops && !err; i++) {
-		u64 key = key_of(l, zipfian(l, l->opt.records));
+		u64 key = key_of(l, rank(l));
 
-		if (random64(l) % 100 < l->opt.read_percent) {
+		if (random64(&l->rng) % 100 < l->opt.read_percent) {
 			err = get(l, key);
 		} else {
 			mem_seen(l, key, true);

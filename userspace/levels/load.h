@@ -7,6 +7,7 @@
 #define LEVELS_LOAD_H
 
 #include <shim.h>
+#include <zipfian.h>
 
 #define LOAD_LEVELS	8
 
@@ -135,7 +136,7 @@ struct load_level {
  * @seen_mask: its size less 1
  * @next_id: of the next file
  * @rng: state of the random numbers
- * @zeta: sums of the Zipfian distribution
+ * @zipfian: ranks of its records
  * @ledger: see there
  */
 struct load {
@@ -149,7 +150,7 @@ struct load {
 	u64 seen_mask;
 	u64 next_id;
 	u64 rng;
-	double zeta;
+	struct zipfian zipfian;
 	struct load_ledger ledger;
 };
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "image.h"
+#include "shingle-kv-magic.h"
 #include "text.h"
 
 /* Of a wipe; libblkid knows less than 200 signatures, and passes each once. */
@@ -31,6 +32,15 @@ bool device_member_of(struct device *d, char *name, size_t size)
 	return found;
 }
 
+static bool holds_store(struct device *d)
+{
+	__le64 *buf = shingle_zalloc_array(1, SHINGLE_BLOCK_SIZE);
+	bool found = buf && !device_read(d, 0, 1, buf) && le64_to_cpu(*buf) == KV_MAGIC;
+
+	kvfree(buf);
+	return found;
+}
+
 static bool holds_ours(struct device *d, char *what, size_t size)
 {
 	struct shingle_layout *l = shingle_zalloc_array(1, sizeof(*l));
@@ -47,6 +57,8 @@ static bool holds_ours(struct device *d, char *what, size_t size)
 			 l->label[0] ? "'" : "");
 	else if (err == -EUCLEAN || err == -EPROTONOSUPPORT)
 		snprintf(what, size, "a dm-shingle superblock (%s)", why);
+	else if (holds_store(d))
+		snprintf(what, size, "a key-value store");
 	else if (device_member_of(d, name, sizeof(name)))
 		snprintf(what, size, "a part of a dm-shingle device (it is %s)", name);
 	else

@@ -13,11 +13,8 @@ static const struct command *const commands[] = {
 
 static void help(FILE *f)
 {
-	u32 i;
-
 	fprintf(f, "Usage: shingle COMMAND [options] ...\n\nCommands:\n");
-	for (i = 0; i < ARRAY_SIZE(commands); i++)
-		fprintf(f, "  %-8s %s\n", commands[i]->name, commands[i]->summary);
+	list_commands(f, commands, ARRAY_SIZE(commands));
 	fprintf(f, "\n'shingle COMMAND --help' says more; so does shingle(8).\n\n"
 		"Exit codes: 0 all is well; 1 repair corrected something; 4 damage was found and\n"
 		"is still there; 8 could not be done; 16 wrong usage.\n");
@@ -25,8 +22,6 @@ static void help(FILE *f)
 
 int main(int argc, char **argv)
 {
-	u32 i;
-
 	if (argc < 2) {
 		help(stderr);
 		return EXIT_USAGE;
@@ -40,16 +35,5 @@ int main(int argc, char **argv)
 		return EXIT_CLEAN;
 	}
 	dm_begin();
-	for (i = 0; i < ARRAY_SIZE(commands); i++) {
-		int ret;
-
-		if (strcmp(argv[1], commands[i]->name))
-			continue;
-		ret = commands[i]->run(commands[i], argc - 1, argv + 1);
-		if (fflush(stdout) && !ret)
-			ret = fail("output cannot be written: %s", strerror(errno));
-		return ret;
-	}
-	fail("COMMAND '%s' is not known: 'shingle --help' lists them", argv[1]);
-	return EXIT_USAGE;
+	return run_command(commands, ARRAY_SIZE(commands), argc, argv);
 }

@@ -6,12 +6,14 @@
 
 #include "tool.h"
 
+const char *tool_name = "shingle";
+
 int fail(const char *fmt, ...)
 {
 	va_list ap;
 
 	fflush(stdout);
-	fputs("shingle: ", stderr);
+	fprintf(stderr, "%s: ", tool_name);
 	va_start(ap, fmt);
 	vfprintf(stderr, fmt, ap);
 	va_end(ap);
@@ -24,11 +26,11 @@ int usage(const struct command *cmd, const char *fmt, ...)
 	va_list ap;
 
 	fflush(stdout);
-	fprintf(stderr, "shingle %s: ", cmd->name);
+	fprintf(stderr, "%s %s: ", tool_name, cmd->name);
 	va_start(ap, fmt);
 	vfprintf(stderr, fmt, ap);
 	va_end(ap);
-	fprintf(stderr, "; see 'shingle %s --help'\n", cmd->name);
+	fprintf(stderr, "; see '%s %s --help'\n", tool_name, cmd->name);
 	return EXIT_USAGE;
 }
 
@@ -79,6 +81,31 @@ bool parse_operands(const struct command *cmd, int argc, char **argv, int nr, ..
 	}
 	va_end(ap);
 	return true;
+}
+
+void list_commands(FILE *f, const struct command *const *commands, u32 nr)
+{
+	u32 i;
+
+	for (i = 0; i < nr; i++)
+		fprintf(f, "  %-8s %s\n", commands[i]->name, commands[i]->summary);
+}
+
+int run_command(const struct command *const *commands, u32 nr, int argc, char **argv)
+{
+	u32 i;
+	int ret;
+
+	for (i = 0; i < nr; i++) {
+		if (strcmp(argv[1], commands[i]->name))
+			continue;
+		ret = commands[i]->run(commands[i], argc - 1, argv + 1);
+		if (fflush(stdout) && !ret)
+			ret = fail("output cannot be written: %s", strerror(errno));
+		return ret;
+	}
+	fail("COMMAND '%s' is not known: '%s --help' lists them", argv[1], tool_name);
+	return EXIT_USAGE;
 }
 
 /**

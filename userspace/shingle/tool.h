@@ -36,6 +36,9 @@ struct command {
 extern const struct command cmd_format, cmd_create, cmd_presets, cmd_open, cmd_remove, cmd_status,
 	cmd_stats, cmd_check, cmd_repair, cmd_dump, cmd_reset, cmd_probe;
 
+/* Who says so. */
+extern const char *tool_name;
+
 /* Print a sentence on stderr and return the exit code. */
 int fail(const char *fmt, ...) __printf(1, 2);
 int usage(const struct command *cmd, const char *fmt, ...) __printf(2, 3);
@@ -44,6 +47,12 @@ void say(const char *fmt, ...) __printf(1, 2);
 /* getopt_long() answered 'h', ':' or '?': help or a sentence; the exit code. */
 int option_error(const struct command *cmd, int c, const char *word);
 bool parse_operands(const struct command *cmd, int argc, char **argv, int nr, ...);
+
+
+/* The command that the first word names, with the rest of the line; the exit code. */
+int run_command(const struct command *const *commands, u32 nr, int argc, char **argv);
+/* A line for each command. */
+void list_commands(FILE *f, const struct command *const *commands, u32 nr);
 
 bool parse_size(const char *arg, const char *text, u64 *bytes);
 bool parse_blocks(const char *arg, const char *text, u64 min_blocks, u64 max_blocks, u64 *blocks);

@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: GPL-2.0
+"""kv: the library on a simulated disk that loses its power, fails and forgets
+(userspace/kv-check), and the command on a plain file.
+"""
+
+import json
+import os
+import random
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).resolve().parents[2]
+DAMAGED, FAILED, USAGE = 4, 8, 16
+KIB, MIB = 1 << 10, 1 << 20
+
+
+def build(folder, *args):
+    subprocess.run(["make", "-s", "-C", str(TOP / "userspace" / folder), *args],
+                   check=True, stdout=subprocess.DEVNULL)
+
+
+@pytest.fixture(scope="session", name="tool")
+def build_tool():
+    build("kv", "SANITIZE=address,undefined")
+    return str(TOP / "build/userspace/kv-address-undefined")
+
+
+@pytest.fixture(scope="session", name="check")
+def build_check():
+    build("kv-check")
+    return str(TOP / "build/userspace/kv-check")
+
+
+@pytest.fixture(name="device")
+def make_device(tmp_path):
+    path = tmp_path / "device"
+    with open(path, "wb") as f:
+        f.truncate(8 * MIB)
+    return path
+
+
+def run(tool, *args, rc=0, text=None):
+    done = subprocess.run([tool, *map(str, args)], input=text, check=False,
+                          capture_output=True, timeout=600)
+    assert done.returncode == rc, f"{args}: {done.returncode}, not {rc}\n" \
+        f"{done.stdout[-2000:]}{done.stderr[-2000:]}"
+    return (done.stdout if rc == 0 else done.stdout + done.stderr).decode()
+
+
+# --- the library -----------------------------------------------------------------
+
+# Seeds of cut: odd ones write values that fill memtables, even ones many chunks.
+@pytest.mark.parametrize("organisation", ("soc", "loc"))
+@pytest.mark.parametrize("test,seed,count", (
+    ("vectors", 1, 1), ("model", 1, 3000), ("model", 2, 3000), ("cut", 1, 400),
+    ("cut", 2, 400), ("fail", 1, 150), ("memory", 1, 120), ("full", 1, 1),
+    ("damage", 1, 600), ("log", 1, 40), ("threads", 1, 1000),
+))
+def test_library(check, organisation, test, seed, count):
+    print(run(check, test, organisation, seed, count))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("organisation", ("soc", "loc"))
+@pytest.mark.parametrize("test,count", (
+    ("model", 20000), ("cut", 1500), ("fail", 400), ("memory", 400), ("threads", 10000),
+))
+@pytest.mark.parametrize("seed", range(10, 20))
+def test_library_for_long(check, organisation, test, count, seed):
+    run(check, test, organisation, seed, count)
+
+
+# --- the command -----------------------------------------------------------------
+
+def text_of(data):
+    return "".join(chr(b) if 0x20 <= b < 0x7f and b != 0x5c else f"\\x{b:02x}"
+                   for b in data)
+
+
+def some_lines(seed, count):
+    """Keys and values of any bytes, as scan prints them, in order."""
+    rng = random.Random(seed)
+    pairs = {rng.randbytes(rng.randint(1, 40)): rng.randbytes(rng.randint(0, 900))
+             for _ in range(count)}
+    return [f"{text_of(k)}\t{text_of(pairs[k])}\n" for k in sorted(pairs)]
+
+
+@pytest.mark.parametrize("organisation", ("soc", "loc"))
+def test_what_is_loaded_is_scanned(tool, device, organisation):
+    run(tool, "format", "--band", "64K", "--organisation", organisation, device)
+    lines = some_lines(1, 3000)
+    shuffled = random.Random(2).sample(lines, len(lines))
+    run(tool, "load", "--batch", 7, device, text="".join(shuffled).encode())
+    assert run(tool, "scan", device) == "".join(lines)
+    assert run(tool, "check", device) == "clean\n"
+    run(tool, "compact", device)
+    assert run(tool, "scan", device) == "".join(lines)
+    key = lines[100].split("\t")[0]
+    assert run(tool, "scan", "--limit", 2, "--keys", device, key) == \
+        "".join(line.split("\t")[0] + "\n" for line in lines[100:102])
+    end = lines[105].split("\t")[0]
+    assert run(tool, "scan", device, key, end) == "".join(lines[100:105])
+    shown = json.loads(run(tool, "scan", "--json", device, key, end))
+    assert [f"{e['key']}\t{e['value']}\n" for e in shown] == lines[100:105]
+    dump = json.loads(run(tool, "dump", "--json", device))
+    assert dump["organisation"] == organisation and dump["band_bytes"] == 64 * KIB
+    tables = [b for b in dump["used"] if b["kind"] == "table"]
+    assert sum(b["entries"] for b in tables) == len(lines)
+    assert len({b["band"] for b in dump["used"]}) == len(dump["used"])
+    stats = json.loads(run(tool, "stats", "--json", device))
+    assert sum(level["bands"] for level in stats["levels"]) == len(tables)
+
+
+def test_put_get_delete(tool, device):
+    run(tool, "format", "--band", "64K", device)
+    run(tool, "put", "--sync", device, "a key", "a value")
+    run(tool, "put", device, "b\\x00", text=bytes(range(256)))
+    assert run(tool, "get", device, "a key") == "a value"
+    raw = subprocess.run([tool, "get", device, "b\\x00"], check=True, capture_output=True)
+    assert raw.stdout == bytes(range(256))
+    run(tool, "delete", device, "a key")
+    assert "no such key" in run(tool, "get", device, "a key", rc=FAILED)
+    run(tool, "delete", "--sync", device, "never there")
+    assert run(tool, "scan", "--keys", device) == "b\\x00\n"
+
+
+@pytest.mark.parametrize("args,words", (
+    (("put", "DEVICE", "\\q"), "backslash"), (("get", "DEVICE"), "KEY is missing"),
+    (("put", "DEVICE", "k" * 1025, "v"), "1025 bytes"), (("frob", "DEVICE"), "not known"),
+    (("put", "DEVICE", "k", "v" * 9000), "9000 bytes"), (("scan",), "DEVICE"),
+    (("format", "--band", "5K", "DEVICE"), "64 KiB"), (("get", "-x", "DEVICE"), "-x"),
+    (("format", "--organisation", "b-tree", "DEVICE"), "neither soc nor loc"),
+))
+def test_wrong_usage(tool, device, args, words):
+    run(tool, "format", "--band", "64K", device)
+    args = [device if a == "DEVICE" else a for a in args]
+    assert words in run(tool, *args, rc=USAGE)
+
+
+def test_foreign_devices_are_left_alone(tool, device):
+    assert "no key-value store" in run(tool, "scan", device, rc=FAILED)
+    run(tool, "format", "--band", "64K", device)
+    run(tool, "put", device, "k", "v")
+    assert "holds a key-value store" in run(tool, "format", device, rc=FAILED)
+    assert run(tool, "get", device, "k") == "v"
+    with open(device, "r+b") as f:
+        f.truncate(0)
+        f.truncate(8 * MIB)
+        f.seek(1080)
+        f.write(b"\x53\xef")                     # ext2's magic is not enough alone
+    subprocess.run(["mkfs.ext4", "-q", "-F", device], check=True)
+    before = device.read_bytes()
+    assert "ext4" in run(tool, "format", "--band", "64K", device, rc=FAILED)
+    assert device.read_bytes() == before
+    run(tool, "format", "--band", "64K", "--force", device)
+    assert run(tool, "scan", device) == ""
+    assert "16 are needed" in run(tool, "format", "--force", device, rc=USAGE)
+
+
+def test_shingle_knows_a_store(tool, device):
+    build("shingle")
+    run(tool, "format", "--band", "64K", device)
+    shingle = TOP / "build/userspace/shingle"
+    text = run(shingle, "format", "stl-set", device, rc=FAILED)
+    assert "holds a key-value store" in text
+
+
+def test_damage_is_named(tool, device):
+    run(tool, "format", "--band", "64K", device)
+    run(tool, "load", device, text="".join(some_lines(3, 600)).encode())
+    run(tool, "compact", device)
+    table = next(b for b in json.loads(run(tool, "dump", "--json", device))["used"]
+                 if b["kind"] == "table")
+    with open(device, "r+b") as f:
+        f.seek(table["offset"] + 5000)
+        byte = f.read(1)[0]
+        f.seek(table["offset"] + 5000)
+        f.write(bytes([byte ^ 1]))
+    text = run(tool, "check", device, rc=DAMAGED)
+    assert re.search(rf"^band {table['band']} \(table {table['id']}\): wrong checksum",
+                     text, re.M)
+    found = subprocess.run([tool, "check", "--json", device], capture_output=True,
+                           check=False, text=True)
+    assert f"band {table['band']} " in json.loads(found.stdout)["findings"][0]
+    run(tool, "put", device, "\\x00", "")
+    run(tool, "put", device, "\\xff", "")
+    assert f"band {table['band']} " in run(tool, "compact", device, rc=DAMAGED)
+    run(tool, "put", device, "k", "v")
+    assert run(tool, "get", device, "k") == "v"
+
+
+def test_one_store_at_a_time(tool, device):
+    run(tool, "format", "--band", "64K", device)
+    with subprocess.Popen([tool, "load", device], stdin=subprocess.PIPE) as loading:
+        # What has been read of a pipe it has opened the store before.
+        loading.stdin.write(b"k\tv\n" * 100000)
+        loading.stdin.flush()
+        assert "in use" in run(tool, "put", device, "a", "b", rc=FAILED)
+        loading.stdin.close()
+        assert loading.wait() == 0
+    assert run(tool, "scan", device) == "k\tv\n"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_killed(tool, device, seed):
+    """Each line that was synced before the kill is there."""
+    run(tool, "format", "--band", "64K", device)
+    lines = [f"{i:06d}\t{'v' * (i % 300)}\n" for i in range(1000000)]
+    with subprocess.Popen([tool, "load", "--sync", device],
+                          stdin=subprocess.PIPE) as loading:
+        sent = 0
+        try:
+            for sent in range(3000 + 500 * seed):
+                loading.stdin.write(lines[sent].encode())
+            loading.stdin.flush()
+        finally:
+            loading.kill()
+            loading.wait()
+    got = run(tool, "scan", device).splitlines(keepends=True)
+    assert got == lines[:len(got)] and len(got) <= sent + 1
+    # A pipe and the program's buffer have the others.
+    assert sent - len(got) < (64 + 8) * KIB
+    assert run(tool, "check", device) == "clean\n"
+
+
+# --- a stranger ------------------------------------------------------------------
+
+def program(name):
+    """The C program of a document: its literal block that begins with #include."""
+    text = (TOP / "Documentation" / name).read_text(encoding="utf-8")
+    block = re.search(r"::\n\n((?:  #include.*\n)(?:(?:  .*|\s*)\n)*)", text)[1]
+    return re.sub(r"^  ", "", block, flags=re.M)
+
+
+def test_a_strangers_program(tmp_path, device):
+    build("kv")
+    build("kv", "install", f"DESTDIR={tmp_path}", "PREFIX=/usr")
+    for name in ("lib/libshingle-kv.a", "include/shingle-kv.h", "sbin/kv",
+                 "share/man/man8/kv.8"):
+        assert (tmp_path / "usr" / name).exists()
+    source = tmp_path / "colours.c"
+    source.write_text(program("kv.rst"), encoding="utf-8")
+    assert 40 <= len(source.read_text(encoding="utf-8").splitlines()) <= 60
+    env = dict(os.environ, PKG_CONFIG_SYSROOT_DIR=str(tmp_path),
+               PKG_CONFIG_PATH=str(tmp_path / "usr/lib/pkgconfig"))
+    flags = subprocess.run(["pkg-config", "--cflags", "--libs", "--static", "shingle-kv"],
+                           env=env, check=True, capture_output=True, text=True)
+    subprocess.run(["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-o",
+                    tmp_path / "colours", source, *flags.stdout.split()], check=True)
+    os.truncate(device, 64 * MIB)
+    done = subprocess.run([tmp_path / "colours", device], check=True,
+                          capture_output=True, text=True)
+    assert done.stdout == "the sky is blue\ngrass\nsky\nsnow\n"
+
+
+def test_the_archive_has_only_what_the_header_has():
+    build("kv")
+    archive = TOP / "build/userspace/libshingle-kv.a"
+    seen = subprocess.run(["nm", "--defined-only", "--extern-only", archive], check=True,
+                          capture_output=True, text=True).stdout
+    names = set(re.findall(r" [A-Z] (\w+)$", seen, re.M))
+    header = (TOP / "userspace/include/shingle-kv.h").read_text(encoding="utf-8")
+    assert names == set(re.findall(r"^[\w ]+\W\*?(kv_\w+)\(", header, re.M))

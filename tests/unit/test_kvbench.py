@@ -1,0 +1,601 @@
+# SPDX-License-Identifier: GPL-2.0
+"""kvbench: arrivals that are as many as they should be and as bursty as their process,
+keys and mixes after YCSB's definitions, and an executor that says what was late."""
+
+import json
+import math
+import os
+import shutil
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import lab
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+TOP = Path(__file__).resolve().parents[2]
+CLEAN, WRONG, FAILED, USAGE = 0, 4, 8, 16
+PROCESSES = ("constant", "poisson", "self-similar", "diurnal")
+S, MS = 10 ** 9, 10 ** 6
+
+
+@pytest.fixture(scope="session", name="tool")
+def build_tool():
+    """With sanitizers: the numbers are the same, and a slip is not missed."""
+    if os.environ.get("SHINGLE_KVBENCH"):
+        return os.environ["SHINGLE_KVBENCH"]
+    subprocess.run(["make", "-s", "-C", str(TOP / "userspace/kvbench"),
+                    "SANITIZE=address,undefined"], check=True, stdout=subprocess.DEVNULL)
+    return str(TOP / "build/userspace/kvbench-address-undefined")
+
+
+def run(tool, *args, rc=CLEAN):
+    done = subprocess.run([tool, *map(str, args)], text=True, capture_output=True, check=False,
+                          timeout=60)
+    assert done.returncode == rc, f"{args}: {done.returncode}\n{done.stdout}{done.stderr}"
+    return done.stdout if rc == CLEAN else done.stderr
+
+
+def due(tool, process, *args):
+    text = run(tool, "arrivals", "--arrivals", process, *args)
+    return np.array(text.split(), np.int64)
+
+
+def measured(tool, *args):
+    return json.loads(run(tool, "run", "--json", *args))
+
+
+def near(chance, n, sigmas=5):
+    """How far a binomial count of @n may be from its mean."""
+    return sigmas * math.sqrt(n * chance * (1 - chance)) + 1
+
+
+def fits(counts, chances):
+    """Pearson's chi-square of counts against chances, at five deviations of its own."""
+    counts, chances = np.asarray(counts, float), np.asarray(chances, float)
+    n = counts.sum()
+    assert abs(chances.sum() - 1) < 1e-9 and (chances * n > 5).all()
+    chi = ((counts - n * chances) ** 2 / (n * chances)).sum()
+    df = len(counts) - 1
+    return chi < df + 5 * math.sqrt(2 * df)
+
+
+# --- arrivals -------------------------------------------------------------------------
+
+
+@settings(max_examples=12, deadline=None)
+@given(process=st.sampled_from(PROCESSES), ops=st.integers(1, 3000),
+       rate=st.sampled_from((0.5, 3, 777, 100_000, 50_000_000)), seed=st.integers(0, 2 ** 59))
+def test_count_is_exact_and_order_kept(tool, process, ops, rate, seed):
+    args = ("--ops", ops, "--target", rate, "--seed", seed)
+    at = due(tool, process, *args)
+    assert len(at) == ops and (np.diff(at) >= 0).all() and at[0] >= 0
+    assert np.array_equal(at, due(tool, process, *args))
+
+
+@pytest.mark.parametrize("process", PROCESSES[1:])
+def test_another_seed_is_another_series(tool, process):
+    one, other = (due(tool, process, "--ops", 1000, "--target", 1000, "--seed", seed)
+                  for seed in (1, 2))
+    assert not np.array_equal(one, other)
+    # Nor is it the same one, begun elsewhere.
+    if process == "poisson":
+        assert not set(np.diff(one)) & set(np.diff(other)) - set(range(1000))
+
+
+def test_constant(tool):
+    for rate in (3, 1000, 10_000_000):
+        at = due(tool, "constant", "--ops", 1000, "--target", rate)
+        assert np.array_equal(at, [i * S // rate for i in range(1000)])
+
+
+def test_poisson_gaps_are_exponential(tool):
+    gaps = np.diff(due(tool, "poisson", "--ops", 100_001, "--target", 1000))
+    edges = -np.log(1 - np.arange(20) / 20) * MS        # of twenty equal chances
+    assert fits(np.histogram(gaps, np.append(edges, 1e18))[0], np.full(20, 0.05))
+    assert abs(np.corrcoef(gaps[1:], gaps[:-1])[0, 1]) < 5 / math.sqrt(len(gaps))
+
+
+def test_poisson_counts_as_many_as_are_due(tool):
+    for rate, seconds in ((1000, 60), (2_000_000, 1)):
+        n = len(due(tool, "poisson", "--seconds", seconds, "--target", rate))
+        assert abs(n - rate * seconds) < 5 * math.sqrt(rate * seconds)
+
+
+def test_self_similar_half_is_uniform(tool):
+    at = due(tool, "self-similar", "--seconds", 4, "--target", 8192, "-p", "ss.bias=0.5")
+    assert len(at) == 4 * 8192
+    counts = np.bincount(at // (S // 1024), minlength=4096)
+    assert (counts == 8).all()
+
+
+@pytest.mark.parametrize("bias", (0.5, 0.65, 0.75, 0.9))
+def test_self_similar_halves(tool, bias):
+    """Each half has its share, whichever half it is; the counts' entropy is the b-model's."""
+    n = 1 << 17
+    at = due(tool, "self-similar", "--ops", n, "--target", n / 8, "-p", f"ss.bias={bias}")
+    assert len(at) == n and at[-1] < 8 * S
+    first = []
+    for depth in range(5):
+        counts = np.histogram(at, 2 << depth, (0, 8 * S))[0].reshape(-1, 2)
+        more = counts.max(1)
+        assert (abs(more - bias * counts.sum(1)) <= 1).all()
+        first += list(counts[:, 0] > counts[:, 1])
+    if bias > 0.5:
+        assert 3 < sum(first) < len(first) - 3          # of 31 coins
+    counts = np.histogram(at, 1 << 8, (0, 8 * S))[0]
+    shares = counts[counts > 0] / n
+    entropy = -(shares * np.log2(shares)).sum() / 8
+    assert entropy == pytest.approx(
+        -bias * math.log2(bias) - (1 - bias) * math.log2(1 - bias), abs=0.01)
+
+
+def test_diurnal_honours_its_envelope(tool):
+    """Counts are the envelope's integral, to less than one, at any shape."""
+    for shape, gaps in ((1.1, "pareto"), (1.5, "pareto"), (1.9, "exponential")):
+        at = due(tool, "diurnal", "--seconds", 60, "--target", 50.3, "-p",
+                 "diurnal.modulation=45", "-p", "diurnal.cyclelength=0.5", "-p",
+                 f"diurnal.distribution.shape={shape}", "-p", f"diurnal.distribution={gaps}")
+        second = np.arange(61)
+        turn = 2 * np.pi / 30
+        sums = 50.3 * second + 45 / turn * (1 - np.cos(turn * second))
+        found = np.searchsorted(at, second * S)
+        assert (abs(found - sums) < 1).all()
+        assert len(at) == int(sums[-1])
+
+
+def test_diurnal_gaps_are_paretos(tool):
+    """Without an envelope to speak of: the tail of the gaps falls as its shape says."""
+    for shape in (1.1, 1.9):
+        at = due(tool, "diurnal", "--seconds", 20, "--target", 5000, "-p",
+                 "diurnal.modulation=0", "-p", f"diurnal.distribution.shape={shape}")
+        gaps = np.sort(np.diff(at))[::-1]
+        # Hill's estimator over the largest tenth.
+        k = len(gaps) // 10
+        hill = 1 / np.mean(np.log(gaps[:k] / gaps[k]))
+        assert hill == pytest.approx(shape, rel=0.15)
+
+
+def test_diurnal_as_drawn_misses_the_rate(tool):
+    """As the thesis has it: with shape 1.1 the mean of Pareto's gaps is far off for long."""
+    args = ("--seconds", 30, "--target", 1000, "-p", "diurnal.modulation=0", "-p",
+            "diurnal.distribution.shape=1.1")
+    assert len(due(tool, "diurnal", *args)) == 30_000
+    drawn = [len(due(tool, "diurnal", *args, "--as-drawn", "--seed", s)) for s in range(5)]
+    assert all(abs(n - 30_000) > 300 for n in drawn)
+
+
+def test_formats_say_the_same(tool, tmp_path):
+    args = ("arrivals", "--arrivals", "self similar", "--ops", 5000, "--target", 1000)
+    at = np.array(run(tool, *args).split(), np.int64)
+    assert json.loads(run(tool, *args, "--format", "json"))["due_ns"] == at.tolist()
+    counts = np.array(run(tool, *args, "--format", "counts").split(), np.int64)
+    assert np.array_equal(counts, np.bincount(at // S))
+    place = ("--size", "16M", "--reads", 30)
+    csv = [line.split(",") for line in run(tool, *args, *place, "--format", "csv").split()]
+    assert [int(row[0]) for row in csv] == (at // 100).tolist()
+    run(tool, *args, *place, "--format", "iolog3", "--out", tmp_path / "x.iolog")
+    lines = [line.split() for line in (tmp_path / "x.iolog").read_text().splitlines()]
+    assert [" ".join(x) for x in lines[:3]] == ["fio version 3 iolog", "1 device add",
+                                                "1 device open"]
+    assert [int(x[0]) for x in lines[3:-1]] == (1 + at // 1000).tolist()
+    assert [(x[2].capitalize(), x[3], x[4]) for x in lines[3:-1]] == \
+        [(row[3], row[4], row[5]) for row in csv]
+    assert lines[-1] == [lines[-2][0], "device", "close"]
+    offsets = np.array([int(x[3]) for x in lines[3:-1]])
+    assert (offsets % 4096 == 0).all() and offsets.max() < 16 << 20
+    reads = sum(x[2] == "read" for x in lines[3:-1])
+    assert abs(reads - 1500) < near(0.3, 5000)
+
+
+def test_seconds_without_arrivals_are_counted(tool):
+    text = run(tool, "arrivals", "--target", 0.25, "--seconds", 10, "--format", "counts")
+    assert text.split() == list("1000100010")
+
+
+@pytest.mark.skipif(not shutil.which("fio"), reason="fio is not here")
+def test_fio_sends_them_when_they_are_due(tool, tmp_path):
+    with open(tmp_path / "disk", "wb") as f:
+        f.truncate(16 << 20)
+    args = ("arrivals", "--arrivals", "poisson", "--ops", 500, "--target", 500)
+    run(tool, *args, "--size", "16M", "--reads", 50, "--format", "iolog3", "--out",
+        tmp_path / "x.iolog")
+    at = np.array(run(tool, *args).split(), np.int64)
+    done = subprocess.run(
+        ["fio", "--name=x", f"--read_iolog={tmp_path}/x.iolog", "--output-format=json",
+         f"--replay_redirect={tmp_path}/disk"],
+        text=True, capture_output=True, check=True, cwd=tmp_path, timeout=60)
+    job = json.loads(done.stdout)["jobs"][0]
+    assert job["read"]["total_ios"] + job["write"]["total_ios"] == 500
+    assert job["read"]["io_bytes"] + job["write"]["io_bytes"] == 500 * 4096
+    took_ms = max(job["read"]["runtime"], job["write"]["runtime"])
+    assert took_ms >= at[-1] / MS - 5
+
+
+def test_scripts_loads_reads_them(tool, tmp_path):
+    run(tool, "arrivals", "--arrivals", "poisson", "--ops", 3000, "--target", 1000, "--size",
+        "4M", "--format", "csv", "--out", tmp_path / "x.csv")
+    done = subprocess.run([TOP / "scripts/loads/run", "convert", tmp_path / "x.csv", "--json"],
+                          text=True, capture_output=True, check=True)
+    assert json.loads(done.stdout)["measured"]["requests"] == 3000
+
+
+# --- keys and mixes -------------------------------------------------------------------
+
+
+def fnv64(value):
+    """As YCSB's Utils.fnvhash64."""
+    h = 0xCBF29CE484222325
+    for byte in value.to_bytes(8, "little"):
+        h = (h ^ byte) * 1099511628211 % 2 ** 64
+    return h if h < 2 ** 63 else 2 ** 64 - h
+
+
+def ops(tool, *args):
+    """[(kind, key, records)]"""
+    lines = (line.split() for line in run(tool, "run", "--dry-run", *args).splitlines())
+    return [(x[0], x[1], int(x[2]) if x[2:] else 1) for x in lines]
+
+
+def records(tool, *args):
+    """Numbers of the records that reads ask for."""
+    found = ops(tool, "-w", "c", "-p", "insertorder=ordered", *args)
+    return np.array([int(key.removeprefix("user")) for _, key, _ in found])
+
+
+MIXES = {
+    "load": {"insert": 1}, "a": {"read": .5, "update": .5}, "b": {"read": .95, "update": .05},
+    "c": {"read": 1}, "d": {"read": .95, "insert": .05}, "e": {"scan": .95, "insert": .05},
+    "f": {"read": .5, "readmodifywrite": .5}, "fillseq": {"insert": 1},
+    "fillrandom": {"update": 1}, "overwrite": {"update": 1}, "readrandom": {"read": 1},
+    "readseq": {"scan": 1}, "deleterandom": {"delete": 1},
+}
+
+
+@pytest.mark.parametrize("name", MIXES)
+def test_mixes(tool, name):
+    n = 10_000
+    found = Counter(kind for kind, _, _ in ops(tool, "-w", name, "-n", n, "-r", n))
+    assert set(found) == set(MIXES[name])
+    for kind, share in MIXES[name].items():
+        assert abs(found[kind] - share * n) < near(share, n)
+
+
+def test_keys_are_ycsbs(tool):
+    assert [key for _, key, _ in ops(tool, "-w", "load", "-r", 50)] == \
+        [f"user{fnv64(i)}" for i in range(50)]
+    assert [key for _, key, _ in ops(tool, "-w", "load", "-r", 3, "-p", "insertorder=ordered",
+                                     "-p", "zeropadding=6", "-p", "insertstart=8")] == \
+        ["user000008", "user000009", "user000010"]
+    assert [key for _, key, _ in ops(tool, "-w", "fillseq", "-r", 2)] == \
+        ["0000000000000000", "0000000000000001"]
+
+
+def gray(n, theta, zeta):
+    """Chances of the ranks 0, 1, ... by the method of Gray and others, in closed form."""
+    eta = (1 - (2 / n) ** (1 - theta)) / (1 - (1 + 0.5 ** theta) / zeta)
+
+    def below(rank):
+        """Chance of a lower rank than this, from 2 on."""
+        return max((1 + 0.5 ** theta) / zeta, ((rank / n) ** (1 - theta) - 1 + eta) / eta)
+    return 1 / zeta, (1 + 0.5 ** theta) / zeta, below
+
+
+@pytest.mark.parametrize("theta", (0.5, 0.9))
+def test_zipfian_ranks(tool, theta):
+    """The newest record is rank 0; the counts of ranks against their chances."""
+    n = 1000
+    zeta = sum(i ** -theta for i in range(1, n + 1))
+    first, second, below = gray(n, theta, zeta)
+    rank = n - 1 - records(tool, "--requests", "latest", "-n", 200_000, "-r", n, "-p",
+                           f"zipfian.constant={theta}")
+    edges = [0, 1, 2, 3, 4, 5, 7, 10, 20, 50, 100, 200, 400, 600, 800, n]
+    chance = [0, first, second, *(below(e) for e in edges[3:])]
+    assert chance[-1] == pytest.approx(1)
+    assert fits(np.histogram(rank, edges)[0], np.diff(chance))
+    # And these are Zipf's but for a few per cent.
+    for low, high, part in zip(edges[3:], edges[4:], np.diff(chance)[3:]):
+        assert part == pytest.approx(
+            sum((i + 1) ** -theta for i in range(low, high)) / zeta, rel=0.15)
+
+
+def test_scattered_zipfian(tool):
+    """Ranks of 10^10 items, scattered by FNV: the most popular are where they belong."""
+    n, count = 1000, 200_000
+    zeta = 26.46902820178302
+    got = Counter(records(tool, "--requests", "zipfian", "-n", count, "-r", n).tolist())
+    _, second, below = gray(10 ** 10, 0.99, zeta)
+    chance = np.zeros(n)
+    known = 200_000
+    edges = np.concatenate([[0, 1 / zeta, second], [below(i) for i in range(3, known + 1)]])
+    np.add.at(chance, [fnv64(i) % n for i in range(known)], np.diff(edges))
+    chance += (1 - edges[-1]) / n           # what is rarer falls anywhere
+    assert fits([got[i] for i in range(n)], chance)
+    assert max(got, key=got.get) == fnv64(0) % n
+
+
+def test_uniform_and_hotspot(tool):
+    n = 100
+    got = np.bincount(records(tool, "--requests", "uniform", "-n", 50_000, "-r", n))
+    assert fits(got, np.full(n, 1 / n))
+    got = np.bincount(records(tool, "--requests", "hotspot", "-n", 50_000, "-r", n, "-p",
+                              "hotspotdatafraction=0.1", "-p", "hotspotopnfraction=0.7"))
+    assert fits(got, [0.07] * 10 + [0.3 / 90] * 90)
+
+
+def test_zipfian_asks_for_nothing_that_is_not_there(tool):
+    """Ranks are scattered over the records that there will be in the end."""
+    there = 200
+    for kind, key, _ in ops(tool, "-w", "e", "-n", 5000, "-r", there, "-p",
+                            "insertorder=ordered"):
+        record = int(key.removeprefix("user"))
+        assert record == there if kind == "insert" else record < there
+        there += kind == "insert"
+
+
+def test_latest_follows_inserts(tool):
+    """Only records that are there are asked for, and mostly the last ones."""
+    there, ages = 1000, []
+    for kind, key, _ in ops(tool, "-w", "d", "-n", 40_000, "-r", there, "-p",
+                            "insertorder=ordered", "-p", "zipfian.constant=0.9"):
+        record = int(key.removeprefix("user"))
+        if kind == "insert":
+            assert record == there
+            there += 1
+        else:
+            assert record < there
+            ages.append(there - 1 - record)
+    # Incremental zeta: as if it had been computed for the number in the middle.
+    middle = sum(i ** -0.9 for i in range(1, 2001))
+    assert ages.count(0) / len(ages) == pytest.approx(1 / middle, rel=0.05)
+
+
+def test_scans(tool):
+    found = [n for kind, _, n in ops(tool, "-w", "e", "-n", 20_000) if kind == "scan"]
+    assert fits(np.bincount(found, minlength=101)[1:], np.full(100, 0.01))
+    found = [n for _, _, n in ops(tool, "-w", "e", "-n", 5000, "-p",
+                                  "scanlengthdistribution=zipfian")]
+    assert found.count(1) > found.count(2) > found.count(10)
+    assert [int(key) for _, key, _ in ops(tool, "-w", "readseq", "-r", 3500, "-n", 5)] == \
+        [0, 1000, 2000, 3000, 500]
+
+
+# --- the executor ---------------------------------------------------------------------
+
+
+def test_all_that_was_loaded_is_found(tool):
+    for threads in (1, 7):
+        for name in "abcdef":
+            got = measured(tool, "-s", "memory", "--load", "--verify", "-w", name, "-n", 4000,
+                           "-r", 700, "-t", threads, "--value", "100B")
+            assert got["operations"] == 4000
+            assert sum(op["service"]["count"] for op in got["ops"].values()) == 4000
+            for op in got["ops"].values():
+                assert op["missing"] == op["wrong"] == op["failed"] == 0
+            inserts = got["ops"].get("insert", {"service": {"count": 0}})["service"]["count"]
+            assert got["store_stats"]["records"] == 700 + inserts
+    got = measured(tool, "-s", "memory", "--load", "-w", "deleterandom", "-n", 5000, "-r", 10)
+    assert got["store_stats"]["records"] == 0
+
+
+def test_what_is_not_there_is_missing_and_what_is_wrong_is_said(tool):
+    got = measured(tool, "-s", "memory", "-w", "c", "-n", 100)
+    assert got["ops"]["read"]["missing"] == 100
+    # The null store says that it has all, and has nothing.
+    out = run(tool, "run", "-s", "null", "-w", "c", "--verify", "-n", 100, rc=WRONG)
+    assert out == ""
+
+
+def test_scans_return_records(tool):
+    got = measured(tool, "-s", "memory", "--load", "-w", "readseq", "-r", 3000, "-n", 3)
+    assert got["ops"]["scan"]["records"] == 3000
+
+
+def test_lateness_is_counted_and_belongs_to_the_response(tool):
+    """One thread that can do 100 a second, due 1000 a second."""
+    got = measured(tool, "--delay", 10_000, "--target", 1000, "-n", 60, "-t", 1, "-w", "c",
+                   "--late", 5000)
+    times, late = got["ops"]["read"], got["arrivals"]
+    assert late["due_s"] == pytest.approx(0.059, abs=1e-3)
+    assert got["seconds"] > 0.6
+    assert late["late"] >= 59 and late["queued"] >= 59
+    # Due at 59 ms, and 59 others of 10 ms are before it.
+    assert late["lateness"]["max_us"] > 500_000
+    assert times["service"]["p50_us"] < 0.2 * times["response"]["p50_us"]
+    assert times["response"]["max_us"] >= late["lateness"]["max_us"]
+
+
+def test_log_has_each_operation_when_it_was_due(tool, tmp_path):
+    args = ("--arrivals", "poisson", "--target", 2000, "-n", 400, "--seed", 5)
+    run(tool, "run", *args, "-t", 4, "-w", "c", "--log", tmp_path / "log")
+    rows = sorted(line.split() for line in (tmp_path / "log").read_text().splitlines())
+    rows.sort(key=lambda r: int(r[0]))
+    assert [int(r[2]) for r in rows] == due(tool, "poisson", *args[2:]).tolist()
+    assert all(r[1] == "read" and int(r[2]) <= int(r[3]) <= int(r[4]) for r in rows)
+
+
+def boot_virtual():
+    """Runs under a clock on which times are exact, and that moves only while all sleep."""
+    subprocess.run(["make", "-s", "-C", str(TOP / "userspace/kvbench")], check=True,
+                   stdout=subprocess.DEVNULL)
+    program = f"{TOP}/build/userspace/kvbench run --json -w c"
+    return lab.run("\necho ---\n".join(f"{program} {args}" for args in (
+        "--delay 10000 --target 400 -n 400 -t 16",
+        "--delay 10000 --target 1000 -n 60 -t 1",
+        "--delay 1000 --seconds 1 -t 2",
+        "--arrivals poisson --target 1000 -n 5000 -t 4")),
+                   kernel="uml", clock="virtual", timeout=600)
+
+
+@pytest.mark.boots(run=boot_virtual, kernel=lambda: "uml")
+def test_open_loop_by_an_exact_clock(guest):
+    assert guest.ok, str(guest)
+    enough, slow, timed, poisson = map(json.loads, guest.out.split("---"))
+    # 10 ms for each operation, 400 a second: with 16 threads none waits for another.
+    assert enough["arrivals"]["queued"] == enough["arrivals"]["late"] == 0
+    assert enough["seconds"] == pytest.approx(399 / 400 + 0.01, abs=1e-3)
+    assert enough["ops"]["read"]["response"]["max_us"] == pytest.approx(10_000, rel=0.01)
+    # One thread that does 100 a second, due 1000 a second: the last waits for 59 others,
+    # and is due after 59 ms.  Service knows nothing of that.
+    assert slow["arrivals"]["due_s"] == pytest.approx(0.059)
+    assert slow["arrivals"]["queued"] == 59 and slow["arrivals"]["late"] == 59
+    assert slow["arrivals"]["lateness"]["max_us"] == pytest.approx(590_000 - 59_000, rel=0.01)
+    assert slow["ops"]["read"]["response"]["max_us"] == pytest.approx(541_000, rel=0.01)
+    assert slow["ops"]["read"]["service"]["max_us"] == pytest.approx(10_000, rel=0.01)
+    # Back to back until its time is over.
+    assert timed["operations"] == pytest.approx(2000, abs=4)
+    assert timed["seconds"] == pytest.approx(1, abs=0.002)
+    assert poisson["arrivals"]["late"] == 0
+    assert poisson["arrivals"]["lateness"]["p99_us"] < 100
+
+
+def test_ends_when_its_time_is_over(tool):
+    got = measured(tool, "--seconds", 1, "-w", "c", "--delay", 1000, "-t", 2)
+    assert got["seconds"] >= 1 and 0 < got["operations"] <= 2000
+
+
+def test_progress_only_on_a_terminal(tool):
+    done = subprocess.run([tool, "run", "-n", "1200", "--delay", "1000", "-w", "c"], text=True,
+                          capture_output=True, check=True)
+    assert done.stderr == ""
+    done = subprocess.run(["script", "-qec", f"{tool} run -n 1200 --delay 1000 -w c",
+                           "/dev/null"], text=True, capture_output=True, check=True)
+    assert " s left" in done.stdout
+
+
+@pytest.mark.parametrize("argv, says", [
+    (("run", "-w", "g"), "there is no workload 'g'"),
+    (("run", "-p", "ss.bais=0.7"), "there is no property 'ss.bais'"),
+    (("run", "-p", "ss.bias=1"), "ss.bias '1' is not a number from 0.5 to 0.999999"),
+    (("run", "-p", "ss.bias"), "'ss.bias' is not KEY=VALUE"),
+    (("run", "-P", "/nowhere"), "/nowhere: No such file"),
+    (("run",), "neither --ops nor --seconds says when it ends"),
+    (("run", "--arrivals", "poisson", "-n", 1), "arrivals need a rate: --target"),
+    (("run", "--arrivals", "pareto"), "arrivalgenerator 'pareto' is not known"),
+    (("run", "-p", "readproportion=0.9", "-n", 1), "do not add up to 1"),
+    (("run", "-s", "leveldb"), "there is no store 'leveldb'"),
+    (("run", "-t", 0), "threadcount 0 is out of bounds"),
+    (("run", "--value", "10"), "--value 10 has no unit"),
+    (("arrivals", "--target", 10), "neither operations nor seconds are given"),
+    (("arrivals", "-n", 1), "the rate must be from"),
+    (("arrivals", "-n", 1, "--target", 1, "--format", "iolog3"), "--size, of the device"),
+    (("arrivals", "-n", 1, "--target", 1, "--format", "csv", "--size", "1M", "--requests",
+      "latest"), "on a device nothing is latest"),
+    (("arrivals", "-n", 1, "--target", 1, "--format", "iolog3", "--size", "1M", "--device",
+      "a b"), "fio takes no device by the name of 'a b'"),
+    (("arrivals", "--arrivals", "diurnal", "-n", 1, "--target", 10, "-p",
+      "diurnal.modulation=11"), "the modulation must be at least 0 and at most the rate"),
+    (("arrivals", "x"), "'x' is one argument too many"),
+    (("fly",), "COMMAND 'fly' is not known"),
+])
+def test_refused_in_a_sentence(tool, argv, says):
+    done = subprocess.run([tool, *map(str, argv)], text=True, capture_output=True, check=False)
+    assert done.returncode in (FAILED, USAGE) and done.stdout == ""
+    assert says in done.stderr and done.stderr.startswith("kvbench")
+    assert done.stderr.count("\n") == 1
+
+
+def test_properties_from_a_file(tool, tmp_path):
+    """One of YCSB's own workload files, with the thesis's keys behind."""
+    (tmp_path / "w").write_text("""# Yahoo! Cloud System Benchmark
+recordcount=500
+operationcount = 300
+workload=site.ycsb.workloads.CoreWorkload
+
+readallfields=true
+readproportion=0.25
+updateproportion: 0.75
+requestdistribution=zipfian
+arrivalgenerator=self similar
+ss.bias=0.65
+target=1000
+""")
+    got = measured(tool, "-P", tmp_path / "w")
+    assert got["records"] == 500 and got["operations"] == 300
+    assert got["requests"] == "zipfian"
+    assert got["arrivals"]["process"] == "self-similar" and got["arrivals"]["ss.bias"] == 0.65
+    assert abs(got["ops"]["read"]["service"]["count"] - 75) < near(0.25, 300)
+
+
+def test_stops_in_order(tool):
+    with subprocess.Popen([tool, "run", "--target", "1", "-n", "1000", "-w", "c", "--json"],
+                          text=True, stdout=subprocess.PIPE) as child:
+        try:
+            child.wait(0.5)
+        except subprocess.TimeoutExpired:
+            child.terminate()
+        out, _ = child.communicate(timeout=60)
+    assert child.returncode == CLEAN and json.loads(out)["stopped"]
+
+
+# --- the store ------------------------------------------------------------------------
+
+with_store = pytest.mark.skipif(not (TOP / "userspace/kv/Makefile").exists(),
+                                reason="the store is not here")
+
+
+@pytest.fixture(name="disk")
+def make_disk(tmp_path):
+    """A file that 'kv format' has made a store of."""
+    subprocess.run(["make", "-s", "-C", str(TOP / "userspace/kv")], check=True,
+                   stdout=subprocess.DEVNULL)
+    path = tmp_path / "disk"
+    with open(path, "wb") as f:
+        f.truncate(256 << 20)
+    kv("format", "--band", "1M", path)
+    return path
+
+
+def kv(*args):
+    return subprocess.run([TOP / "build/userspace/kv", *map(str, args)], text=True,
+                          capture_output=True, check=True).stdout
+
+
+@with_store
+def test_store_has_what_was_loaded(tool, disk):
+    size = ("-d", disk, "-r", 3000, "--value", "700B")
+    run(tool, "load", *size, "-t", 3)
+    there = 3000
+    for name in "abcdef":
+        got = measured(tool, *size, "-w", name, "-n", 3000, "-t", 3, "--verify", "-p",
+                       f"insertstart={there - 3000}", "--seed", there)
+        for op in got["ops"].values():
+            assert op["missing"] == op["wrong"] == op["failed"] == 0
+        there += got["ops"].get("insert", {"service": {"count": 0}})["service"]["count"]
+        gets = sum(got["ops"].get(k, {"service": {"count": 0}})["service"]["count"]
+                   for k in ("read", "readmodifywrite"))
+        assert got["store_stats"]["gets"] == gets
+    assert kv("scan", disk).count("user") >= there > 3000
+    kv("check", disk)
+
+
+@with_store
+def test_store_misses_what_was_deleted(tool, disk):
+    size = ("-d", disk, "-r", 500, "-w")
+    deletes = ("deleterandom", "-n", 300, "--seed", 3)
+    gone = {key for _, key, _ in ops(tool, "-r", 500, "-w", *deletes)}
+    run(tool, "load", *size, "fillseq")
+    run(tool, "run", *size, *deletes)
+    got = measured(tool, *size, "readrandom", "--requests", "sequential", "-n", 500, "--verify")
+    assert got["ops"]["read"]["missing"] == len(gone) > 200
+    assert got["ops"]["read"]["wrong"] == 0
+
+
+@with_store
+def test_store_under_arrivals(tool, disk):
+    got = measured(tool, "-d", disk, "-w", "load", "-n", 1000, "--target", 4000, "--arrivals",
+                   "self-similar", "-t", 8, "--sync")
+    assert got["ops"]["insert"]["response"]["count"] == 1000
+    assert got["store_stats"]["puts"] == 1000 and got["store_stats"]["syncs"] > 0
+    assert got["arrivals"]["lateness"]["count"] == 1000
+
+
+@with_store
+def test_store_that_is_none(tool, tmp_path):
+    (tmp_path / "x").write_bytes(bytes(1 << 24))
+    said = run(tool, "run", "-d", tmp_path / "x", "-n", 1, rc=FAILED)
+    assert said.startswith("kvbench: ") and said.count("\n") == 1
+    assert "--store kv needs --device" in run(tool, "run", "-s", "kv", "-n", 1, rc=USAGE)

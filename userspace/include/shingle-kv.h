@@ -1,0 +1,483 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * A key-value store that knows its disk: a log-structured merge tree on a raw block
+ * device or a file, in bands that are written once, from their start, in order.
+ *
+ *	struct kv *kv;
+ *
+ *	err = kv_format("/dev/mapper/disk", NULL);	destroys what is there
+ *	err = kv_open(&kv, "/dev/mapper/disk", NULL);
+ *	err = kv_put(kv, "key", 3, "value", 5, KV_SYNC);
+ *	err = kv_get(kv, NULL, "key", 3, &value, &bytes);
+ *	kv_close(kv);
+ *
+ * Link with -lshingle-kv -luring -lpthread, or as pkg-config shingle-kv says.
+ *
+ * Keys are strings of bytes, in the order of memcmp(), a prefix before what it is the
+ * prefix of.  Sizes and offsets are in bytes.
+ *
+ * Errors are negative errnos; what went wrong in words, kv_error() says.  These mean
+ * the same from every function:
+ *
+ *	-EINVAL		an argument is out of its range
+ *	-ENOMEM		no memory: nothing has changed, and the call may be repeated
+ *	-EUCLEAN	what was read is damaged; kv_error() names the band
+ *	-EIO, ...	the device failed to read; other keys may still be read
+ *	-EROFS		a write, or a flush, has failed before, or the store was opened to
+ *			be read only: nothing is written any more until it is opened anew
+ *	-ENOSPC		no room, and nothing left that compaction could free
+ *
+ * Threads: any function may be called from any thread at the same time on one store,
+ * except kv_close(), which must be the last.  A batch and an iterator belong to one
+ * thread at a time.
+ *
+ * See Documentation/kv.rst.
+ */
+#ifndef SHINGLE_KV_H
+#define SHINGLE_KV_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define KV_KEY_MAX	1024U		/* bytes of the longest key; the shortest has 1 */
+#define KV_BAND_MIN	(64U << 10)	/* of the smallest band */
+#define KV_BAND_MAX	(1U << 30)	/* of the largest */
+#define KV_LEVELS	7		/* of which KV_SOC uses two */
+
+struct kv;
+struct kv_batch;
+struct kv_iter;
+struct kv_snapshot;
+
+/**
+ * enum kv_organisation - how bands are arranged and compacted; chosen by kv_format()
+ * @KV_SOC: two levels; bands of level 1 may overlap, and are merged when that pays
+ * @KV_LOC: as LevelDB: levels of growing size, which but for level 0 do not overlap
+ */
+enum kv_organisation {
+	KV_SOC,
+	KV_LOC,
+};
+
+/**
+ * struct kv_format_options - the shape of a new store; a 0 stands for the default
+ * @bytes: of the device to use (all of it)
+ * @band_bytes: KV_BAND_MIN to KV_BAND_MAX, a multiple of 4096 (80 MiB)
+ * @organisation: see there (KV_SOC)
+ */
+struct kv_format_options {
+	uint64_t bytes;
+	uint32_t band_bytes;
+	enum kv_organisation organisation;
+};
+
+/* Of struct kv_options and of writes. */
+enum {
+	KV_READ_ONLY = 1 << 0,	/* of kv_open(): nothing is written, not even recovery */
+	KV_NO_THREAD = 1 << 1,	/* of kv_open(): writes compact themselves, when they must */
+	KV_NO_LOG = 1 << 2,	/* of kv_open(): not a log; what no kv_flush() followed is lost */
+	KV_SYNC = 1 << 0,	/* of a write: return when it survives a power cut */
+};
+
+/**
+ * struct kv_options - how to use a store; a 0 stands for the default
+ * @flags: KV_READ_ONLY, KV_NO_THREAD, KV_NO_LOG
+ * @log_buffer_bytes: what is collected before it is written to the log without being
+ *	asked for: 4096 to a fourth of a band (1 MiB, or a fourth of a band)
+ * @cache_bytes: of blocks, indexes and Bloom filters kept (64 MiB)
+ * @memtable_bytes: of writes collected in memory before they become a band; at most,
+ *	and by default, what fills a band.  Twice that is used while one is written
+ * @l0_trigger: bands of level 0 that start a compaction, 1 to 1000 (4)
+ * @l0_slowdown: bands of level 0 that slow writes down (8)
+ * @slowdown_us: by how much, each write, up to 1000000 (1000)
+ */
+struct kv_options {
+	uint32_t flags;
+	uint32_t log_buffer_bytes;
+	uint64_t cache_bytes;
+	uint32_t memtable_bytes;
+	uint32_t l0_trigger;
+	uint32_t l0_slowdown;
+	uint32_t slowdown_us;
+};
+
+/**
+ * kv_error() - what went wrong
+ *
+ * Returns the sentence of this thread's last call that failed, without a full stop.
+ * It is good until the thread's next call that fails, and never NULL.
+ */
+const char *kv_error(void);
+
+/**
+ * kv_format() - make an empty store
+ * @path: a block device, or a file that exists and has its size; what it holds is lost
+ * @opt: or NULL for the defaults
+ *
+ * It does not ask what is there; the command kv does.  A device in use is refused.
+ *
+ * Returns 0; -EBUSY; -EINVAL if the device is too small for 16 bands, among others.
+ */
+int kv_format(const char *path, const struct kv_format_options *opt);
+
+/**
+ * kv_open() - use a store
+ * @kv: result
+ * @path: as for kv_format()
+ * @opt: or NULL for the defaults
+ *
+ * What the logs hold is read back into memory, and unless KV_READ_ONLY is given,
+ * written as a band of level 0.  A device is used by one store at a time, but for those
+ * that only read: -EBUSY.
+ *
+ * Returns 0; -EMEDIUMTYPE if this is no store; -EPROTONOSUPPORT if it is one of another
+ * version; -EUCLEAN if a part is damaged without which none is readable, or if the log
+ * has lost what was synced: then KV_READ_ONLY still opens it, with what is left.
+ */
+int kv_open(struct kv **kv, const char *path, const struct kv_options *opt);
+
+/**
+ * kv_close() - be done with a store
+ * @kv: or NULL; its iterators and snapshots must be closed already
+ *
+ * What was written and not synced is synced.
+ *
+ * Returns 0 or why that failed; the store is closed in both cases.
+ */
+int kv_close(struct kv *kv);
+
+/**
+ * kv_put() - give a key a value
+ * @kv: the store
+ * @key: of 1 to KV_KEY_MAX bytes
+ * @key_bytes: of it
+ * @value: its new value
+ * @value_bytes: of it, from 0; an eighth of a band at most
+ * @flags: KV_SYNC or 0
+ *
+ * May wait for room.  After an error from KV_SYNC other than those that say nothing has
+ * changed, the value may or may not be there when the store is opened again.
+ *
+ * Returns 0 or -errno.
+ */
+int kv_put(struct kv *kv, const void *key, size_t key_bytes, const void *value,
+	   size_t value_bytes, uint32_t flags);
+
+/**
+ * kv_delete() - a key has no value any more
+ * @kv: the store
+ * @key: as for kv_put(); it need not exist
+ * @key_bytes: of it
+ * @flags: KV_SYNC or 0
+ *
+ * Returns 0 or -errno, as kv_put().
+ */
+int kv_delete(struct kv *kv, const void *key, size_t key_bytes, uint32_t flags);
+
+/**
+ * kv_batch_new() - begin to collect writes that happen together or not at all
+ *
+ * Returns an empty batch, or NULL if there is no memory.
+ */
+struct kv_batch *kv_batch_new(void);
+
+/**
+ * kv_batch_put() - add a kv_put() to a batch
+ * @batch: the batch
+ * @key: copied, as @value
+ * @key_bytes: as for kv_put()
+ * @value: see there
+ * @value_bytes: see there
+ *
+ * Returns 0, -EINVAL or -ENOMEM; then the batch is as before.
+ */
+int kv_batch_put(struct kv_batch *batch, const void *key, size_t key_bytes, const void *value,
+		 size_t value_bytes);
+
+/**
+ * kv_batch_delete() - add a kv_delete() to a batch
+ * @batch: the batch
+ * @key: copied
+ * @key_bytes: as for kv_put()
+ *
+ * Returns 0, -EINVAL or -ENOMEM; then the batch is as before.
+ */
+int kv_batch_delete(struct kv_batch *batch, const void *key, size_t key_bytes);
+
+/**
+ * kv_batch_clear() - forget what was collected
+ * @batch: the batch
+ */
+void kv_batch_clear(struct kv_batch *batch);
+
+/**
+ * kv_batch_free() - be done with a batch
+ * @batch: or NULL
+ */
+void kv_batch_free(struct kv_batch *batch);
+
+/**
+ * kv_write() - do all of a batch, in its order
+ * @kv: the store
+ * @batch: what to do, a fourth of a band at most with 14 bytes for each write; stays as
+ *	it is
+ * @flags: KV_SYNC or 0
+ *
+ * Readers see all of it or nothing, and so does recovery after a power cut.
+ *
+ * Returns 0 or -errno, as kv_put(); -E2BIG if the batch is too large.
+ */
+int kv_write(struct kv *kv, const struct kv_batch *batch, uint32_t flags);
+
+/**
+ * kv_sync() - all writes so far survive a power cut when this returns
+ * @kv: the store
+ *
+ * Returns 0 or -errno.
+ */
+int kv_sync(struct kv *kv);
+
+/**
+ * kv_get() - look a key up
+ * @kv: the store
+ * @snap: as of when, or NULL for now
+ * @key: as for kv_put()
+ * @key_bytes: of it
+ * @value: result, to be freed by free(); never NULL after success
+ * @value_bytes: result
+ *
+ * Returns 0; -ENOENT if the key has no value; or another -errno.
+ */
+int kv_get(struct kv *kv, const struct kv_snapshot *snap, const void *key, size_t key_bytes,
+	   void **value, size_t *value_bytes);
+
+/**
+ * kv_snapshot_new() - keep what there is now readable
+ * @kv: the store
+ *
+ * Old values are kept as long as a snapshot needs them.
+ *
+ * Returns the snapshot, or NULL if there is no memory.
+ */
+struct kv_snapshot *kv_snapshot_new(struct kv *kv);
+
+/**
+ * kv_snapshot_free() - a snapshot is needed no more
+ * @kv: the store
+ * @snap: or NULL
+ */
+void kv_snapshot_free(struct kv *kv, struct kv_snapshot *snap);
+
+/**
+ * kv_iter_new() - begin to walk through the keys in order
+ * @kv: the store
+ * @snap: as of when, or NULL for now; may be freed before the iterator
+ * @iter: result, which is nowhere yet: kv_iter_seek() comes next
+ *
+ * It sees nothing that is written later.  Bands are not used anew while it may read
+ * them, so it should not live for long.
+ *
+ * Returns 0 or -ENOMEM.
+ */
+int kv_iter_new(struct kv *kv, const struct kv_snapshot *snap, struct kv_iter **iter);
+
+/**
+ * kv_iter_seek() - go to the first key that is not below a given one
+ * @iter: the iterator
+ * @key: of 0 to KV_KEY_MAX bytes; with none, the first key of all
+ * @key_bytes: of it
+ *
+ * Returns 0; -ENOENT if there is none; or another -errno: then the iterator is nowhere,
+ * and may seek elsewhere.
+ */
+int kv_iter_seek(struct kv_iter *iter, const void *key, size_t key_bytes);
+
+/**
+ * kv_iter_next() - go to the next key
+ * @iter: at a key
+ *
+ * Returns as kv_iter_seek(); -EINVAL if it is nowhere.
+ */
+int kv_iter_next(struct kv_iter *iter);
+
+/**
+ * kv_iter_key() - the key it is at
+ * @iter: at a key
+ * @bytes: result
+ *
+ * Returns the key, good until the iterator moves; NULL if it is nowhere.
+ */
+const void *kv_iter_key(const struct kv_iter *iter, size_t *bytes);
+
+/**
+ * kv_iter_value() - the value it is at
+ * @iter: at a key
+ * @bytes: result
+ *
+ * Returns the value, good until the iterator moves; NULL if it is nowhere.
+ */
+const void *kv_iter_value(const struct kv_iter *iter, size_t *bytes);
+
+/**
+ * kv_iter_free() - be done with an iterator
+ * @iter: or NULL
+ */
+void kv_iter_free(struct kv_iter *iter);
+
+/**
+ * kv_flush() - write what is in memory as a band of level 0
+ * @kv: the store
+ *
+ * Returns 0 or -errno.
+ */
+int kv_flush(struct kv *kv);
+
+/**
+ * kv_compact() - clean and order all: no band overlaps another when this returns
+ * @kv: the store
+ *
+ * As long as nobody else writes.  Waits until it is done.
+ *
+ * Returns 0; -EUCLEAN if a band is damaged; -ENOSPC if there is too little room to work
+ * in; or another -errno.  What was done until then stays done.
+ */
+int kv_compact(struct kv *kv);
+
+/**
+ * kv_settle() - wait until no compaction is due
+ * @kv: the store
+ *
+ * Returns 0, or why a compaction that is due cannot be done.
+ */
+int kv_settle(struct kv *kv);
+
+/**
+ * struct kv_stats - a store in figures
+ * @bands: of the store, in all
+ * @bands_free: of them ready to be written
+ * @bands_log: of them logs
+ * @bands_pinned: of them dead, and still readable by iterators
+ * @band_bytes: of each
+ * @level_bands: tables, by level
+ * @level_bytes: of these, with index and all
+ * @memtable_bytes: in memory, not yet in a band
+ * @puts: since the store was opened, as all that follow
+ * @deletes: see there
+ * @gets: see there
+ * @user_bytes: keys and values of @puts and @deletes
+ * @log_bytes: written to logs
+ * @flush_bytes: written to bands of level 0
+ * @compact_read_bytes: read by compactions
+ * @compact_written_bytes: written by compactions
+ * @table_bytes: written to the band table
+ * @read_bytes: read otherwise
+ * @syncs: flushes of the device
+ * @flushes: memtables that became bands
+ * @compactions: merges
+ * @moves: bands that changed their level as they are
+ * @discards: bands handed back to the device
+ * @bloom_checks: Bloom filters asked
+ * @bloom_passes: of them said maybe
+ * @bloom_wrong: of these the key was not in the band
+ * @compact_us: microseconds in compactions
+ * @slow_us: microseconds that writes were slowed down or waited for room
+ */
+struct kv_stats {
+	uint64_t bands, bands_free, bands_log, bands_pinned, band_bytes;
+	uint64_t level_bands[KV_LEVELS], level_bytes[KV_LEVELS];
+	uint64_t memtable_bytes;
+	uint64_t puts, deletes, gets, user_bytes;
+	uint64_t log_bytes, flush_bytes, compact_read_bytes, compact_written_bytes;
+	uint64_t table_bytes, read_bytes;
+	uint64_t syncs, flushes, compactions, moves, discards;
+	uint64_t bloom_checks, bloom_passes, bloom_wrong;
+	uint64_t compact_us, slow_us;
+};
+
+/**
+ * kv_stats() - how is it doing?
+ * @kv: the store
+ * @stats: result
+ */
+void kv_stats(struct kv *kv, struct kv_stats *stats);
+
+/**
+ * struct kv_band - one band that is in use
+ * @band: its number
+ * @offset: of its first byte on the device
+ * @bytes: used of it; of a log that is being written, 0
+ * @level: of a table; -1 for a log
+ * @age: within a level, what is newer has more
+ * @id: of the table or log; no two have the same, ever
+ * @entries: of a table
+ * @tombstones: of them deletions
+ * @min_key: the range of a table; good until the callback returns
+ * @min_bytes: of it
+ * @max_key: see there
+ * @max_bytes: of it
+ */
+struct kv_band {
+	uint64_t band, offset, bytes;
+	int level;
+	uint64_t age, id, entries, tombstones;
+	const void *min_key, *max_key;
+	size_t min_bytes, max_bytes;
+};
+
+/**
+ * kv_bands() - what is in which band
+ * @kv: the store
+ * @fn: called for each band in use, logs first, then by level and key; it must not
+ *	call the store; what is not 0 ends the walk
+ * @ctx: for @fn
+ *
+ * Returns 0, -ENOMEM, or what @fn has returned.
+ */
+int kv_bands(struct kv *kv, int (*fn)(void *ctx, const struct kv_band *band), void *ctx);
+
+/**
+ * struct kv_shape - what kv_format() has decided, and kv_open() has found
+ * @uuid: of the store
+ * @organisation: see there
+ * @band_bytes: see there
+ * @bands: how many
+ * @generation: how often the band table was committed
+ */
+struct kv_shape {
+	uint8_t uuid[16];
+	enum kv_organisation organisation;
+	uint32_t band_bytes;
+	uint32_t bands;
+	uint64_t generation;
+};
+
+/**
+ * kv_shape() - which store is it?
+ * @kv: the store
+ * @shape: result
+ */
+void kv_shape(struct kv *kv, struct kv_shape *shape);
+
+/**
+ * kv_check() - read and verify all
+ * @kv: the store
+ * @report: called for each finding, with a sentence that names the band
+ * @ctx: for @report
+ *
+ * Checksums of all that was written, order of keys and of versions, ranges, counts,
+ * Bloom filters, and that no band is used twice.
+ *
+ * Returns 0 if all is well; -EUCLEAN after the last finding; or another -errno.
+ */
+int kv_check(struct kv *kv, void (*report)(void *ctx, const char *sentence), void *ctx);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* SHINGLE_KV_H */

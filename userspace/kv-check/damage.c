@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: GPL-2.0
+/* What becomes of a store when the disk has forgotten or changed something. */
+#include "model.h"
+
+static void quiet(void *ctx, const char *text)
+{
+}
+
+/* Blocks of tables, which a check must miss none of. */
+static u8 in_table[BYTES / BLOCK_BYTES];
+static u32 tables;
+
+static int note_table(void *ctx, const struct kv_band *b)
+{
+	if (b->level < 0)
+		return 0;
+	memset(in_table + b->offset / BLOCK_BYTES, 1, b->bytes / BLOCK_BYTES);
+	tables++;
+	return 0;
+}
+
+/* How many keys cannot be read; each other one is right, or not there. */
+static u32 unreadable(struct kv *kv, u32 block)
+{
+	char text[64];
+	size_t bytes;
+	void *value;
+	u32 key, lost = 0;
+	int err;
+
+	for (key = 0; key < KEYS; key++) {
+		err = kv_get(kv, NULL, text, key_of(key, text), &value, &bytes);
+		if (!err)
+			free(value);
+		if (err == -EUCLEAN && !strstr(kv_error(), "band "))
+			die("block %u: no band in '%s'", block, kv_error());
+		if (err && err != -EUCLEAN && err != -ENOENT)
+			die("block %u: %d %s", block, err, kv_error());
+		lost += err == -EUCLEAN;
+	}
+	if (lost == KEYS)
+		die("block %u: no key can be read", block);
+	return lost;
+}
+
+/* A damaged store that is written to: it goes on, says so, and does not try for ever. */
+static void go_on(struct sim *s, const struct load *l, u32 block)
+{
+	struct kv_stats before, after;
+	struct kv *kv;
+	bool synced;
+	u32 b;
+	int err = store_open(&kv, sim_disk(s), &options);
+
+	if (err)
+		return;
+	for (b = l->batches + 1; b < l->batches + 40; b++) {
+		err = load_write(kv, l, b, &synced);
+		if (err)
+			die("block %u: batch %u: %d %s", block, b, err, kv_error());
+	}
+	kv_stats(kv, &before);
+	err = kv_compact(kv);
+	if (err && (err != -EUCLEAN || !strstr(kv_error(), "band ")))
+		die("block %u: compact: %d %s", block, err, kv_error());
+	kv_settle(kv);
+	kv_stats(kv, &before);
+	for (b = 0; b < 5; b++) {
+		if (kv_put(kv, "z", 1, "z", 1, 0))
+			die("block %u: %s", block, kv_error());
+	}
+	kv_stats(kv, &after);
+	if (after.compact_read_bytes != before.compact_read_bytes)
+		die("block %u: a compaction is tried with each write", block);
+	kv_close(kv);
+}
+
+void test_damage(u64 seed, u32 batches)
+{
+	struct load l = { .seed = seed, .batches = batches, .value_bytes = 4000 };
+	struct kv_options look = { .flags = KV_READ_ONLY };
+	struct sim *s = formatted(BYTES);
+	u8 *whole = malloc(BYTES);
+	u32 b, i, end, found = 0, harmless = 0, refused = 0, missed = 0, lost;
+	struct kv *kv = opened(s, "new");
+	bool synced;
+	int err;
+
+	rng = seed;
+	for (b = 1; b <= batches; b++) {
+		if (load_write(kv, &l, b, &synced))
+			die("batch %u: %s", b, kv_error());
+	}
+	kv_bands(kv, note_table, NULL);
+	kv_close(kv);
+	free(s->pointer);
+	s->pointer = NULL;
+	memcpy(whole, s->data, BYTES);
+	end = (u32)(s->bands_offset / BLOCK_BYTES);
+	for (i = 0; i < BYTES / BLOCK_BYTES; i++) {
+		if (i >= end && !in_table[i])
+			continue;
+		memcpy(s->data, whole, BYTES);
+		if (i % 3)
+			s->data[(u64)i * BLOCK_BYTES + rnd(BLOCK_BYTES)] ^= (u8)(1 + rnd(255));
+		else
+			memset(s->data + (u64)i * BLOCK_BYTES, 0, BLOCK_BYTES);
+		err = store_open(&kv, sim_disk(s), &look);
+		if (err) {
+			if (err != -EUCLEAN && err != -EMEDIUMTYPE && err != -EPROTONOSUPPORT)
+				die("block %u: open: %d %s", i, err, kv_error());
+			if (i)
+				die("block %u: not even to be read: %s", i, kv_error());
+			refused++;
+			continue;
+		}
+		lost = unreadable(kv, i);
+		err = kv_check(kv, quiet, NULL);
+		if (err && err != -EUCLEAN)
+			die("block %u: check: %d %s", i, err, kv_error());
+		if (lost && !err)
+			die("block %u: a check sees nothing", i);
+		found += err == -EUCLEAN;
+		harmless += !err && !in_table[i];
+		missed += !err && in_table[i];
+		kv_close(kv);
+		if (in_table[i])
+			go_on(s, &l, i);
+	}
+	printf("%u tables; %u blocks damaged: %u found, %u harmless, %u refused, %u missed\n",
+	       tables, found + harmless + refused + missed, found, harmless, refused, missed);
+	/* What fills a block before the histogram, nobody reads. */
+	if (missed > tables || !found)
+		die("damage is not found");
+	free(whole);
+	sim_free(s);
+}
+
+/*
+ * Each chunk of a log whose chunks were all synced: but for the last one, of which nobody
+ * can tell whether it was ever whole, the store must not be written to any more.
+ */
+void test_log(u64 seed, u32 batches)
+{
+	struct kv_options look = { .flags = KV_READ_ONLY };
+	struct sim *s = formatted(BYTES);
+	u8 *whole = malloc(BYTES);
+	u32 i, j, n, noticed = 0, torn = 0, bands = 0;
+	struct kv *kv = opened(s, "new");
+	char key[20];
+	size_t bytes;
+	void *value;
+	int err;
+
+	for (i = 0; i < batches; i++) {
+		if (kv_put(kv, key, (size_t)sprintf(key, "%u", i), "x", 1, KV_SYNC))
+			die("put: %s", kv_error());
+	}
+	kv_close(kv);
+	free(s->pointer);
+	s->pointer = NULL;
+	memcpy(whole, s->data, BYTES);
+	for (i = (u32)(s->bands_offset / BLOCK_BYTES); i < BYTES / BLOCK_BYTES; i++) {
+		const struct chunk_head *h = (void *)(whole + (u64)i * BLOCK_BYTES);
+
+		if (le64_to_cpu(h->magic) != LOG_MAGIC)
+			continue;
+		bands += !le64_to_cpu(h->number);
+		memcpy(s->data, whole, BYTES);
+		s->data[(u64)i * BLOCK_BYTES + rnd((u32)sizeof(*h) + 8)] ^= 0x10;
+		err = store_open(&kv, sim_disk(s), &look);
+		if (err)
+			die("chunk at block %u: not even to be read: %s", i, kv_error());
+		for (n = 0; n < batches; n++) {
+			if (kv_get(kv, NULL, key, (size_t)sprintf(key, "%u", n), &value, &bytes))
+				break;
+			free(value);
+		}
+		for (j = n; j < batches; j++) {
+			if (!kv_get(kv, NULL, key, (size_t)sprintf(key, "%u", j), &value, &bytes))
+				die("block %u: %u is there, %u is not", i, j, n);
+		}
+		err = kv_check(kv, quiet, NULL);
+		kv_close(kv);
+		if ((err == -EUCLEAN) == (n + 1 == batches))
+			die("block %u: %u of %u are there, and a check says %d", i, n, batches,
+			    err);
+		noticed += err == -EUCLEAN;
+		torn += !err;
+		err = store_open(&kv, sim_disk(s), &options);
+		if ((err == -EUCLEAN) == (n + 1 == batches))
+			die("block %u: opened to be written: %d", i, err);
+		if (!err)
+			kv_close(kv);
+	}
+	printf("%u bands of logs: %u damaged chunks noticed, %u taken for torn\n", bands, noticed,
+	       torn);
+	if (torn != 1 || noticed + 1 != batches || bands < 2)
+		die("not each chunk was damaged");
+	free(whole);
+	sim_free(s);
+}

@@ -1,0 +1,546 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * kv-check TEST [ORGANISATION [SEED [COUNT]]]: the store on a simulated disk.
+ *
+ * model    random writes, snapshots, iterators against a model
+ * cut      the power is cut at each request, and in each state the disk may be in
+ * fail     each single request fails once
+ * memory   each single allocation fails once
+ * full     until there is no room, and deletions make some
+ * damage   each block of a store is damaged
+ * log      each chunk of a log is damaged
+ * vectors  cases worked out by hand
+ * threads  many threads at once
+ */
+#include "model.h"
+
+static enum kv_organisation organisation;
+static const u8 uuid[16] = "kv-check kv-chec";
+/* Counted and failed by the wrappers below. */
+static u64 allocations, fail_allocation;
+
+void *__real_malloc(size_t n);
+void *__real_calloc(size_t n, size_t m);
+void *__real_realloc(void *p, size_t n);
+void *__real_aligned_alloc(size_t a, size_t n);
+void *__wrap_malloc(size_t n);
+void *__wrap_calloc(size_t n, size_t m);
+void *__wrap_realloc(void *p, size_t n);
+void *__wrap_aligned_alloc(size_t a, size_t n);
+
+static bool no_memory(void)
+{
+	return __atomic_add_fetch(&allocations, 1, __ATOMIC_RELAXED) == fail_allocation;
+}
+
+void *__wrap_malloc(size_t n)
+{
+	return no_memory() ? NULL : __real_malloc(n);
+}
+
+void *__wrap_calloc(size_t n, size_t m)
+{
+	return no_memory() ? NULL : __real_calloc(n, m);
+}
+
+void *__wrap_realloc(void *p, size_t n)
+{
+	return no_memory() ? NULL : __real_realloc(p, n);
+}
+
+void *__wrap_aligned_alloc(size_t a, size_t n)
+{
+	return no_memory() ? NULL : __real_aligned_alloc(a, n);
+}
+
+const struct kv_options options = { .flags = KV_NO_THREAD, .l0_trigger = 3,
+					   .l0_slowdown = 5, .cache_bytes = 64 << 10 };
+
+struct sim *formatted(u64 bytes)
+{
+	struct kv_format_options opt = { .band_bytes = BAND, .organisation = organisation };
+	struct sim *s = sim_new(bytes);
+
+	if (store_format(sim_disk(s), &opt, uuid))
+		die("format: %s", kv_error());
+	sim_bands(s);
+	return s;
+}
+
+struct kv *opened(struct sim *s, const char *when)
+{
+	struct kv *kv;
+	int err = store_open(&kv, sim_disk(s), &options);
+
+	if (err)
+		die("%s: open: %d %s", when, err, kv_error());
+	return kv;
+}
+
+static void tell(void *ctx, const char *text)
+{
+	fprintf(stderr, "%s\n", text);
+}
+
+static void checked(struct kv *kv, const char *when)
+{
+	int err = kv_check(kv, tell, NULL);
+
+	if (err)
+		die("%s: check: %d %s", when, err, kv_error());
+}
+
+/* --- model ----------------------------------------------------------------- */
+
+#define SNAPSHOTS	4U
+
+static void test_model(u64 seed, u32 batches)
+{
+	struct load l = { .seed = seed, .batches = batches, .value_bytes = 4000 };
+	struct model m = { .by[0] = 0 }, then[SNAPSHOTS];
+	struct kv_snapshot *snap[SNAPSHOTS] = { NULL };
+	struct sim *s = formatted(BYTES);
+	struct kv *kv = opened(s, "new");
+	struct kv_iter *held = NULL;
+	struct kv_stats stats;
+	struct model held_then;
+	u64 deep = 0;
+	u32 b, i;
+	bool synced;
+
+	rng = seed;
+	for (b = 1; b <= batches; b++) {
+		if (load_write(kv, &l, b, &synced))
+			die("batch %u: %s", b, kv_error());
+		model_apply(&m, &l, b);
+		/* Its bands are merged into others meanwhile. */
+		if (!rnd(100)) {
+			if (held)
+				model_walk(held, &l, &held_then, "an old iterator");
+			kv_iter_free(held);
+			if (kv_iter_new(kv, NULL, &held))
+				die("no iterator: %s", kv_error());
+			held_then = m;
+		}
+		i = rnd(SNAPSHOTS * 40);
+		if (i < SNAPSHOTS) {
+			if (snap[i])
+				model_check(kv, &l, &then[i], snap[i], "a snapshot");
+			kv_snapshot_free(kv, snap[i]);
+			snap[i] = kv_snapshot_new(kv);
+			then[i] = m;
+		}
+		if (!rnd(60))
+			model_check(kv, &l, &m, NULL, "now");
+		if (!rnd(400)) {
+			for (i = 0; i < SNAPSHOTS; i++) {
+				kv_snapshot_free(kv, snap[i]);
+				snap[i] = NULL;
+			}
+			kv_iter_free(held);
+			held = NULL;
+			kv_stats(kv, &stats);
+			deep += stats.compactions;
+			if (kv_close(kv))
+				die("close: %s", kv_error());
+			/* The pointers are as the disk's: what is free is written anew. */
+			kv = opened(s, "again");
+			model_check(kv, &l, &m, NULL, "opened again");
+		}
+		if (!rnd(500)) {
+			if (kv_compact(kv))
+				die("compact: %s", kv_error());
+			model_check(kv, &l, &m, NULL, "compacted");
+			checked(kv, "compacted");
+		}
+	}
+	for (i = 0; i < SNAPSHOTS; i++) {
+		if (snap[i])
+			model_check(kv, &l, &then[i], snap[i], "a last snapshot");
+		kv_snapshot_free(kv, snap[i]);
+	}
+	kv_iter_free(held);
+	checked(kv, "at the end");
+	kv_stats(kv, &stats);
+	deep += stats.compactions;
+	printf("%u batches, %llu merges, level 0 and 1: %lu %lu bands\n", batches, deep,
+	       stats.level_bands[0], stats.level_bands[1]);
+	if (batches >= 2000 && deep < 10)
+		die("hardly anything was merged");
+	/* Snapshots apart, nothing hidden and no deletion is left after a compaction. */
+	if (kv_compact(kv))
+		die("compact: %s", kv_error());
+	kv_stats(kv, &stats);
+	if (stats.bands_pinned)
+		die("%lu bands are nobody's", stats.bands_pinned);
+	kv_close(kv);
+	sim_free(s);
+}
+
+/* --- cut ------------------------------------------------------------------- */
+
+static void apply(u8 *image, const struct event *e, u64 from, u64 bytes)
+{
+	if (e->what == SIM_WRITE)
+		memcpy(image + e->offset + from, e->data + from, bytes);
+	else if (e->what == SIM_DISCARD)
+		memset(image + e->offset + from, 0xdd, bytes);
+}
+
+/*
+ * What the disk may hold when the power is cut behind event @end, and what was before
+ * @first is durable: nothing of what came since, all of it, all but a part of the last
+ * one, or any blocks of it.
+ */
+enum { LOSE_ALL, LOSE_NONE, TEAR_LAST, LOSE_ANY, NR_STATES };
+
+static void crash(u8 *image, const struct event *event, u32 first, u32 end, u32 state)
+{
+	u32 i;
+	u64 at, bytes;
+
+	for (i = first; i < end && state != LOSE_ALL; i++) {
+		const struct event *e = &event[i];
+
+		bytes = e->bytes;
+		if (state == TEAR_LAST && i + 1 == end && bytes)
+			bytes = (u64)rnd((u32)(bytes / BLOCK_BYTES)) * BLOCK_BYTES;
+		for (at = 0; at < bytes; at += BLOCK_BYTES) {
+			if (state != LOSE_ANY || rnd(2))
+				apply(image, e, at, BLOCK_BYTES);
+		}
+	}
+}
+
+/* Returns how many batches the store has. */
+static u32 recovered(struct sim *s, const struct load *l, u32 synced, u32 most, const char *when)
+{
+	struct model m = { .by[0] = 0 };
+	struct kv *kv = opened(s, when);
+	u32 n = model_batches(kv, when), b;
+
+	if (n < synced || n > most)
+		die("%s: %u batches, synced %u of %u", when, n, synced, most);
+	for (b = 1; b <= n; b++)
+		model_apply(&m, l, b);
+	model_check(kv, l, &m, NULL, when);
+	if (!rnd(8))
+		checked(kv, when);
+	kv_close(kv);
+	return n;
+}
+
+static void test_cut(u64 seed, u32 batches)
+{
+	/* Large values fill memtables; small ones that are synced fill logs before. */
+	struct load l = { .seed = seed, .batches = batches,
+			  .value_bytes = seed % 2 ? 6000 : 100 };
+	struct sim *s = formatted(BYTES), *t = sim_new(BYTES);
+	u8 *durable = malloc(BYTES);
+	struct kv *kv;
+	u32 b, i, j, state, first = 0, cuts = 0, again = 0;
+	bool synced;
+	char when[100];
+
+	rng = seed;
+	memcpy(durable, s->data, BYTES);
+	s->recording = true;
+	kv = opened(s, "new");
+	for (b = 1; b <= batches; b++) {
+		s->batches = b;
+		if (load_write(kv, &l, b, &synced))
+			die("batch %u: %s", b, kv_error());
+		if (synced)
+			s->synced = b;
+		if (b % 90 == 0 && kv_compact(kv))
+			die("compact: %s", kv_error());
+	}
+	kv_close(kv);
+	for (i = 0; i < s->events; i++) {
+		for (state = 0; state < NR_STATES; state++) {
+			/* What the next event is told, had happened before this cut. */
+			memcpy(t->data, durable, BYTES);
+			crash(t->data, s->event, first, i, state);
+			snprintf(when, sizeof(when), "cut before event %u of %u, state %u", i,
+				 s->events, state);
+			t->recording = state == LOSE_ANY && !rnd(10);
+			recovered(t, &l, s->event[i].synced, s->event[i].batches, when);
+			cuts++;
+			if (!t->recording)
+				continue;
+			/* Once more, while it recovers. */
+			t->recording = false;
+			memcpy(t->data, durable, BYTES);
+			crash(t->data, s->event, first, i, LOSE_NONE);
+			{
+				u8 *base = malloc(BYTES);
+				u32 from = 0, cut;
+
+				memcpy(base, t->data, BYTES);
+				sim_forget(t);
+				t->recording = true;
+				kv_close(opened(t, "recording a recovery"));
+				t->recording = false;
+				cut = t->events ? rnd(t->events) : 0;
+				for (j = 0; j < cut; j++) {
+					if (t->event[j].what != SIM_FLUSH)
+						continue;
+					crash(base, t->event, from, j, LOSE_NONE);
+					from = j + 1;
+				}
+				crash(base, t->event, from, cut, LOSE_ANY);
+				memcpy(t->data, base, BYTES);
+				free(base);
+				snprintf(when, sizeof(when), "cut in recovery of event %u", i);
+				recovered(t, &l, s->event[i].synced, s->event[i].batches, when);
+				again++;
+			}
+			sim_forget(t);
+		}
+		if (s->event[i].what == SIM_FLUSH) {
+			crash(durable, s->event, first, i, LOSE_NONE);
+			first = i + 1;
+		}
+	}
+	printf("%u cuts, %u of recoveries, in %u requests of %u batches\n", cuts, again,
+	       s->events, batches);
+	if (!again || !cuts)
+		die("nothing was cut");
+	free(durable);
+	sim_free(s);
+	sim_free(t);
+}
+
+/* --- fail ------------------------------------------------------------------ */
+
+/* One run with one request that fails; false if there was no such request. */
+static bool fail_once(const struct load *l, const u8 *empty, struct sim *s, u64 nr)
+{
+	struct model m = { .by[0] = 0 };
+	u32 b, done = 0, maybe = 0, synced_to = 0;
+	bool synced, bad = false;
+	struct kv *kv = NULL;
+	char when[60];
+	int err;
+
+	snprintf(when, sizeof(when), "request %llu failed", nr);
+	memcpy(s->data, empty, BYTES);
+	sim_bands(s);
+	s->ops = 0;
+	s->fail = nr;
+	s->failed = 0;
+	err = store_open(&kv, sim_disk(s), &options);
+	if (err) {
+		if (!s->failed)
+			die("%s: open: %d %s", when, err, kv_error());
+		return true;
+	}
+	for (b = 1; b <= l->batches; b++) {
+		err = load_write(kv, l, b, &synced);
+		if (err && !s->failed)
+			die("%s: before it: %d %s", when, err, kv_error());
+		if (bad && err != -EROFS)
+			die("%s: a broken store goes on writing: %d", when, err);
+		if (!err) {
+			model_apply(&m, l, b);
+			done = maybe = b;
+			synced_to = synced ? b : synced_to;
+		} else if (s->failed == SIM_READ + 1) {
+			/* What has only been read may be read again. */
+			err = load_write(kv, l, b, &synced);
+			if (err)
+				die("%s: a read: %d %s", when, err, kv_error());
+			model_apply(&m, l, b);
+			done = maybe = b;
+		} else if (!bad) {
+			maybe = b;
+			bad = true;
+		}
+	}
+	if (s->failed && s->failed != SIM_READ + 1 && s->failed != SIM_DISCARD + 1 && !bad &&
+	    done == l->batches && kv_sync(kv) != -EROFS)
+		die("%s: nobody was told", when);
+	b = s->failed;
+	s->fail = 0;
+	/* What was being written when it failed is there, or not. */
+	if (maybe == done)
+		model_check(kv, l, &m, NULL, when);
+	kv_close(kv);
+	free(s->pointer);
+	s->pointer = NULL;
+	recovered(s, l, synced_to, maybe, when);
+	return b;
+}
+
+static void test_fail(u64 seed, u32 batches)
+{
+	struct load l = { .seed = seed, .batches = batches, .value_bytes = 6000 };
+	struct sim *s = formatted(BYTES);
+	u8 *empty = malloc(BYTES);
+	u64 nr = 0;
+
+	rng = seed;
+	memcpy(empty, s->data, BYTES);
+	while (fail_once(&l, empty, s, ++nr))
+		;
+	printf("%llu requests failed, one at a time\n", nr - 1);
+	if (nr < batches)
+		die("too few requests");
+	free(empty);
+	sim_free(s);
+}
+
+/* --- memory ---------------------------------------------------------------- */
+
+static bool starve_once(const struct load *l, const u8 *empty, struct sim *s, u64 nr)
+{
+	struct model m = { .by[0] = 0 };
+	struct kv *kv = NULL;
+	bool synced, starved;
+	char when[60];
+	u32 b;
+	int err;
+
+	snprintf(when, sizeof(when), "allocation %llu failed", nr);
+	memcpy(s->data, empty, BYTES);
+	sim_bands(s);
+	allocations = 0;
+	fail_allocation = nr;
+	err = store_open(&kv, sim_disk(s), &options);
+	if (err == -ENOMEM)
+		err = store_open(&kv, sim_disk(s), &options);
+	if (err)
+		die("%s: open: %d %s", when, err, kv_error());
+	for (b = 1; b <= l->batches; b++) {
+		err = load_write(kv, l, b, &synced);
+		if (err == -ENOMEM) {
+			/* Nothing has changed, and once more it must do. */
+			model_check(kv, l, &m, NULL, when);
+			err = load_write(kv, l, b, &synced);
+		}
+		if (err)
+			die("%s: batch %u: %d %s", when, b, err, kv_error());
+		model_apply(&m, l, b);
+	}
+	err = kv_compact(kv);
+	if (err == -ENOMEM)
+		err = kv_compact(kv);
+	if (err)
+		die("%s: compact: %d %s", when, err, kv_error());
+	starved = allocations >= nr;
+	fail_allocation = 0;
+	model_check(kv, l, &m, NULL, when);
+	checked(kv, when);
+	if (kv_close(kv))
+		die("%s: close: %s", when, kv_error());
+	return starved;
+}
+
+static void test_memory(u64 seed, u32 batches)
+{
+	struct load l = { .seed = seed, .batches = batches, .value_bytes = 8000 };
+	struct sim *s = formatted(BYTES);
+	u8 *empty = malloc(BYTES);
+	u64 nr = 1, step = 1;
+
+	rng = seed;
+	memcpy(empty, s->data, BYTES);
+	/* Each of the first, then some: they are much the same. */
+	while (starve_once(&l, empty, s, nr)) {
+		step = nr > 300 ? 1 + rnd(40) : 1;
+		nr += step;
+	}
+	printf("allocations up to %llu failed, one at a time\n", nr - step);
+	free(empty);
+	sim_free(s);
+}
+
+/* --- full ------------------------------------------------------------------ */
+
+static void test_full(u64 seed, u32 count)
+{
+	struct sim *s = formatted(BYTES);
+	struct kv *kv = opened(s, "new");
+	u8 value[4000] = { 0 };
+	struct kv_stats before, after;
+	u32 n, i, round, was = 0;
+	char key[20];
+	int err = 0;
+
+	for (round = 0; round < 3; round++) {
+		for (n = 0; !err; n++) {
+			sprintf(key, "%08u", n * 7919 % 100000);
+			err = kv_put(kv, key, 8, value, sizeof(value), 0);
+		}
+		if (err != -ENOSPC)
+			die("round %u: %d %s", round, err, kv_error());
+		/* All but the reserve must have been used, and the next rounds' as well. */
+		if (n * sizeof(value) < BYTES / 5 * 2)
+			die("round %u: full after %u values", round, n);
+		if (round && n + n / 10 < was)
+			die("round %u: full after %u values, and after %u before", round, n, was);
+		was = n;
+		kv_stats(kv, &before);
+		for (i = 0; i < 20; i++) {
+			if (kv_put(kv, "aaaaaaaa", 8, value, sizeof(value), 0) != -ENOSPC)
+				die("there was room after all");
+		}
+		kv_stats(kv, &after);
+		if (after.compactions != before.compactions)
+			die("what cannot be freed is tried with each write");
+		for (i = 0; i + 1 < n; i++) {
+			sprintf(key, "%08u", i * 7919 % 100000);
+			err = kv_delete(kv, key, 8, 0);
+			if (err)
+				die("round %u: delete %u of %u: %d %s", round, i, n, err,
+				    kv_error());
+		}
+		checked(kv, "emptied");
+	}
+	kv_close(kv);
+	sim_free(s);
+	printf("full and emptied three times, %u values\n", was);
+}
+
+static void run_threads(u64 seed, u32 rounds)
+{
+	struct kv_options opt = options;
+	struct sim *s = formatted(BYTES);
+	struct kv *kv;
+
+	opt.flags = 0;
+	opt.slowdown_us = 1;
+	if (store_open(&kv, sim_disk(s), &opt))
+		die("open: %s", kv_error());
+	test_threads(kv, rounds);
+	kv = opened(s, "after threads");
+	checked(kv, "after threads");
+	kv_close(kv);
+	sim_free(s);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct {
+		const char *name;
+		void (*run)(u64 seed, u32 count);
+		u32 count;
+	} test[] = {
+		{ "model", test_model, 3000 }, { "cut", test_cut, 400 },
+		{ "fail", test_fail, 300 }, { "memory", test_memory, 120 },
+		{ "full", test_full, 1 }, { "damage", test_damage, 600 },
+		{ "log", test_log, 40 }, { "vectors", test_vectors, 1 }, { "threads", run_threads, 1500 },
+	};
+	u64 seed = argc > 3 ? strtoull(argv[3], NULL, 0) : 1;
+	u32 i;
+
+	if (argc > 2)
+		organisation = strcmp(argv[2], "loc") ? KV_SOC : KV_LOC;
+	for (i = 0; i < ARRAY_SIZE(test); i++) {
+		if (argc > 1 && !strcmp(argv[1], test[i].name)) {
+			test[i].run(seed, argc > 4 ? (u32)atoi(argv[4]) : test[i].count);
+			return 0;
+		}
+	}
+	die("usage: kv-check model|cut|fail|memory|full|damage|log|vectors|threads [soc|loc [SEED [COUNT]]]");
+}

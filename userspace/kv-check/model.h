@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What a store must hold, and a load that puts it there. */
+#ifndef KV_CHECK_MODEL_H
+#define KV_CHECK_MODEL_H
+
+#include "sim.h"
+
+#define BANDS		40U
+#define BAND		KV_BAND_MIN
+#define BYTES		((u64)(BANDS + 10) * BAND)
+
+#define KEYS		160U
+#define MAX_BATCHES	6000U
+#define MAX_OPS		6U
+
+/**
+ * struct model - numbers of the batch that last wrote each key; 0 if it has no value
+ * @by: see there
+ */
+struct model {
+	u32 by[KEYS];
+};
+
+/**
+ * struct load - random writes, the same for the same seed
+ * @seed: see there
+ * @batches: how many
+ * @value_bytes: of the largest value
+ */
+struct load {
+	u64 seed;
+	u32 batches, value_bytes;
+};
+
+size_t key_of(u32 key, char *text);
+void model_apply(struct model *m, const struct load *l, u32 batch);
+int load_write(struct kv *kv, const struct load *l, u32 batch, bool *synced);
+void model_check(struct kv *kv, const struct load *l, const struct model *m,
+		 const struct kv_snapshot *snap, const char *when);
+void model_walk(struct kv_iter *it, const struct load *l, const struct model *m,
+		const char *when);
+u32 model_batches(struct kv *kv, const char *when);
+
+/* main.c */
+extern const struct kv_options options;
+struct sim *formatted(u64 bytes);
+struct kv *opened(struct sim *s, const char *when);
+
+/* damage.c, vectors.c, threads.c */
+void test_damage(u64 seed, u32 batches);
+void test_log(u64 seed, u32 batches);
+void test_vectors(u64 seed, u32 count);
+void test_threads(struct kv *kv, u32 rounds);
+
+#endif /* KV_CHECK_MODEL_H */

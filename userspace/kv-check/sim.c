@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The simulated disk. */
+#include <stdarg.h>
+
+#include "sim.h"
+
+u64 rng = 1;
+
+void die(const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	vfprintf(stderr, fmt, args);
+	va_end(args);
+	fprintf(stderr, "\n");
+	exit(1);
+}
+
+u32 rnd(u32 below)
+{
+	rng = rng * 6364136223846793005ULL + 1442695040888963407ULL;
+	return (u32)((rng >> 33) % below);
+}
+
+static bool fails(struct sim *s, enum sim_what what)
+{
+	if (++s->ops != s->fail)
+		return false;
+	s->failed = (int)what + 1;
+	return true;
+}
+
+static void record(struct sim *s, enum sim_what what, u64 offset, u64 bytes, const void *data)
+{
+	struct event *e;
+
+	if (!s->recording)
+		return;
+	if (s->events == s->room) {
+		s->room = 2 * s->room + 64;
+		s->event = realloc(s->event, s->room * sizeof(*s->event));
+	}
+	e = &s->event[s->events++];
+	*e = (struct event){ .what = what, .offset = offset, .bytes = bytes,
+			     .batches = s->batches, .synced = s->synced };
+	if (data) {
+		e->data = malloc(bytes);
+		memcpy(e->data, data, bytes);
+	}
+}
+
+/* A shingled disk: what is written in a band is behind what was, or at its start. */
+static void obey(struct sim *s, u64 offset, u32 bytes)
+{
+	u64 at, band;
+
+	if (!s->pointer || offset < s->bands_offset)
+		return;
+	band = (offset - s->bands_offset) / s->band_bytes;
+	at = (offset - s->bands_offset) % s->band_bytes;
+	if (at + bytes > s->band_bytes)
+		die("a write from band %llu into the next", band);
+	if (at && at != s->pointer[band])
+		die("band %llu written at %llu, not at %u", band, at, s->pointer[band]);
+	if (!at && s->pointer[band])
+		die("band %llu was not discarded before it is written anew", band);
+	s->pointer[band] = (u32)at + bytes;
+}
+
+static void in_range(struct sim *s, u64 offset, u64 bytes)
+{
+	if (offset % BLOCK_BYTES || bytes % BLOCK_BYTES || !bytes ||
+	    offset + bytes > s->disk.bytes)
+		die("a request for %llu bytes at %llu", bytes, offset);
+}
+
+static int do_read(struct kv_disk *d, u64 offset, void *buf, u32 bytes)
+{
+	struct sim *s = container_of(d, struct sim, disk);
+
+	in_range(s, offset, bytes);
+	if (fails(s, SIM_READ) || s->unreadable)
+		return -EIO;
+	memcpy(buf, s->data + offset, bytes);
+	return 0;
+}
+
+static int do_write(struct kv_disk *d, u64 offset, const void *buf, u32 bytes)
+{
+	struct sim *s = container_of(d, struct sim, disk);
+
+	in_range(s, offset, bytes);
+	if ((uintptr_t)buf % BLOCK_BYTES)
+		die("a buffer that direct I/O would refuse");
+	obey(s, offset, bytes);
+	if (fails(s, SIM_WRITE))
+		return -EIO;
+	record(s, SIM_WRITE, offset, bytes, buf);
+	memcpy(s->data + offset, buf, bytes);
+	return 0;
+}
+
+static int do_flush(struct kv_disk *d)
+{
+	struct sim *s = container_of(d, struct sim, disk);
+
+	if (fails(s, SIM_FLUSH))
+		return -EIO;
+	record(s, SIM_FLUSH, 0, 0, NULL);
+	return 0;
+}
+
+static int do_discard(struct kv_disk *d, u64 offset, u64 bytes)
+{
+	struct sim *s = container_of(d, struct sim, disk);
+
+	in_range(s, offset, bytes);
+	if (s->pointer && offset >= s->bands_offset)
+		s->pointer[(offset - s->bands_offset) / s->band_bytes] = 0;
+	if (fails(s, SIM_DISCARD))
+		return -EIO;
+	record(s, SIM_DISCARD, offset, bytes, NULL);
+	memset(s->data + offset, 0xdd, bytes);
+	return 0;
+}
+
+/* One request at a time, whoever asks. */
+static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
+
+static int sim_read(struct kv_disk *d, u64 offset, void *buf, u32 bytes)
+{
+	int err;
+
+	pthread_mutex_lock(&one);
+	err = do_read(d, offset, buf, bytes);
+	pthread_mutex_unlock(&one);
+	return err;
+}
+
+static int sim_write(struct kv_disk *d, u64 offset, const void *buf, u32 bytes)
+{
+	int err;
+
+	pthread_mutex_lock(&one);
+	err = do_write(d, offset, buf, bytes);
+	pthread_mutex_unlock(&one);
+	return err;
+}
+
+static int sim_flush(struct kv_disk *d)
+{
+	int err;
+
+	pthread_mutex_lock(&one);
+	err = do_flush(d);
+	pthread_mutex_unlock(&one);
+	return err;
+}
+
+static int sim_discard(struct kv_disk *d, u64 offset, u64 bytes)
+{
+	int err;
+
+	pthread_mutex_lock(&one);
+	err = do_discard(d, offset, bytes);
+	pthread_mutex_unlock(&one);
+	return err;
+}
+
+static int sim_begin(struct kv_disk *d, struct kv_io *io)
+{
+	io->result = io->writing ? sim_write(d, io->offset, io->buf, io->bytes) :
+				   sim_read(d, io->offset, io->buf, io->bytes);
+	io->busy = true;
+	return 0;
+}
+
+static int sim_end(struct kv_disk *d, struct kv_io *io)
+{
+	io->busy = false;
+	return io->result;
+}
+
+static void sim_close(struct kv_disk *d)
+{
+}
+
+static const struct kv_disk_ops sim_ops = {
+	.read = sim_read,
+	.write = sim_write,
+	.begin = sim_begin,
+	.end = sim_end,
+	.flush = sim_flush,
+	.discard = sim_discard,
+	.close = sim_close,
+};
+
+struct sim *sim_new(u64 bytes)
+{
+	struct sim *s = calloc(1, sizeof(*s));
+
+	s->disk = (struct kv_disk){ .ops = &sim_ops, .name = "sim", .bytes = bytes };
+	s->data = malloc(bytes);
+	memset(s->data, 0xee, bytes);
+	return s;
+}
+
+void sim_forget(struct sim *s)
+{
+	while (s->events)
+		free(s->event[--s->events].data);
+}
+
+void sim_free(struct sim *s)
+{
+	sim_forget(s);
+	free(s->event);
+	free(s->pointer);
+	free(s->data);
+	free(s);
+}
+
+/* From now on the rules of bands hold: the header says where they are. */
+void sim_bands(struct sim *s)
+{
+	struct header *h = (struct header *)s->data;
+
+	s->bands_offset = le64_to_cpu(h->bands_offset);
+	s->band_bytes = le32_to_cpu(h->band_bytes);
+	free(s->pointer);
+	s->pointer = calloc(le32_to_cpu(h->bands), sizeof(*s->pointer));
+}
+
+struct kv_disk *sim_disk(struct sim *s)
+{
+	return &s->disk;
+}

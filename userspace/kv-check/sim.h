@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* A disk in memory, with a volatile cache, that can fail and lose its power. */
+#ifndef KV_CHECK_SIM_H
+#define KV_CHECK_SIM_H
+
+#include "store.h"
+
+enum sim_what { SIM_READ, SIM_WRITE, SIM_FLUSH, SIM_DISCARD };
+
+/**
+ * struct event - what was asked of the disk
+ * @what: see there
+ * @offset: of it
+ * @bytes: of it
+ * @data: of a write
+ * @batches: that had been written when it was asked
+ * @synced: of these had been synced
+ */
+struct event {
+	enum sim_what what;
+	u64 offset, bytes;
+	u8 *data;
+	u32 batches, synced;
+};
+
+/**
+ * struct sim - the disk
+ * @disk: what the store sees
+ * @data: content, as reads see it
+ * @borrowed: @data stays when the disk is closed
+ * @recording: to @event
+ * @event: what was asked, but reads
+ * @events: how many
+ * @room: for so many
+ * @batches: for events
+ * @synced: for events
+ * @ops: were asked for, with reads
+ * @fail: this one fails, counted from 1; 0 for none
+ * @unreadable: all reads fail
+ * @failed: which kind it was, + 1
+ * @bands_offset: bands begin there
+ * @band_bytes: and have so many bytes; each is written from its start, in order
+ * @pointer: how much of each is written
+ */
+struct sim {
+	struct kv_disk disk;
+	u8 *data;
+	bool recording;
+	struct event *event;
+	u32 events, room;
+	u32 batches, synced;
+	u64 ops, fail;
+	bool unreadable;
+	int failed;
+	u64 bands_offset;
+	u32 band_bytes;
+	u32 *pointer;
+};
+
+struct sim *sim_new(u64 bytes);
+void sim_free(struct sim *s);
+void sim_bands(struct sim *s);
+struct kv_disk *sim_disk(struct sim *s);
+void sim_forget(struct sim *s);
+
+void die(const char *fmt, ...) __printf(1, 2) __attribute__((noreturn));
+u32 rnd(u32 below);
+extern u64 rng;
+
+#endif /* KV_CHECK_SIM_H */

@@ -1,0 +1,422 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The band table: which band is what.  It changes as a whole, or not at all. */
+#include "store.h"
+
+static u64 slot_offset(const struct kv *kv, u64 generation, u32 copy)
+{
+	return kv->head.slot_offset +
+		(generation % 2 * COPIES + copy) * kv->head.slot_bytes;
+}
+
+static u32 head_crc(const struct kv *kv, struct bands_head *h)
+{
+	__le32 was = h->crc;
+	u32 crc = crc32c(~0U, kv->head.uuid, sizeof(kv->head.uuid));
+
+	h->crc = 0;
+	crc = crc32c(crc, h, sizeof(*h));
+	h->crc = was;
+	return crc;
+}
+
+static u8 *put_entry(u8 *to, struct bands_entry *e, struct slice min, struct slice max)
+{
+	e->min_bytes = cpu_to_le16((u16)min.bytes);
+	e->max_bytes = cpu_to_le16((u16)max.bytes);
+	memcpy(to, e, sizeof(*e));
+	to += sizeof(*e);
+	if (min.bytes)
+		memcpy(to, min.data, min.bytes);
+	to += min.bytes;
+	if (max.bytes)
+		memcpy(to, max.data, max.bytes);
+	return to + max.bytes;
+}
+
+static u8 *put_logs(u8 *to, const struct log_band *logs, u32 nr)
+{
+	u32 i;
+
+	for (i = 0; i < nr; i++) {
+		struct bands_entry e = {
+			.band = cpu_to_le32(logs[i].band),
+			.kind = KIND_LOG,
+			.bytes = cpu_to_le32(logs[i].bytes),
+			.id = cpu_to_le64(logs[i].id),
+			.age = cpu_to_le64(logs[i].memtable),
+		};
+
+		to = put_entry(to, &e, slice(NULL, 0), slice(NULL, 0));
+	}
+	return to;
+}
+
+static u8 *put_parts(u8 *to, const struct version *v)
+{
+	u32 level, i;
+
+	for (level = 0; level < KV_LEVELS; level++) {
+		for (i = 0; i < v->level[level].nr; i++) {
+			const struct part *p = v->level[level].part[i];
+			struct bands_entry e = {
+				.band = cpu_to_le32(p->table->band),
+				.kind = KIND_TABLE,
+				.level = (u8)level,
+				.bytes = cpu_to_le32(p->table->bytes),
+				.id = cpu_to_le64(p->table->id),
+				.age = cpu_to_le64(p->age),
+				.entries = cpu_to_le64(p->table->entries),
+				.tombstones = cpu_to_le64(p->table->tombstones),
+			};
+
+			to = put_entry(to, &e, p->min, p->max);
+		}
+	}
+	return to;
+}
+
+static size_t body_bytes(const struct version *v, u32 nr_logs)
+{
+	size_t n = (size_t)nr_logs * sizeof(struct bands_entry);
+	u32 level, i;
+
+	for (level = 0; level < KV_LEVELS; level++) {
+		for (i = 0; i < v->level[level].nr; i++)
+			n += sizeof(struct bands_entry) + v->level[level].part[i]->min.bytes +
+				v->level[level].part[i]->max.bytes;
+	}
+	return n;
+}
+
+/**
+ * bandtable_write() - write a generation of it
+ * @kv: the store
+ * @v: tables
+ * @logs: logs
+ * @nr_logs: how many
+ * @generation: its number; what is two older is written over
+ * @both: generations: of a new store, so that nothing of an old one is found
+ *
+ * Returns 0 or -errno; nothing is flushed.
+ */
+int bandtable_write(struct kv *kv, const struct version *v, const struct log_band *logs,
+		    u32 nr_logs, u64 generation, bool both)
+{
+	size_t body = body_bytes(v, nr_logs), size = BLOCK_BYTES + round_up(body, BLOCK_BYTES);
+	struct bands_head *h;
+	u32 copy, i;
+	u8 *at;
+	int err = 0;
+
+	if (size > kv->head.slot_bytes)
+		return kv_says(-ENOSPC, "the band table is full");
+	h = aligned_alloc(BLOCK_BYTES, size);
+	if (!h)
+		return kv_no_memory();
+	memset(h, 0, size);
+	at = put_logs((u8 *)(h + 1), logs, nr_logs);
+	put_parts(at, v);
+	h->magic = cpu_to_le64(BANDS_MAGIC);
+	h->version = cpu_to_le32(FORMAT_VERSION);
+	memcpy(h->uuid, kv->head.uuid, sizeof(h->uuid));
+	h->next_id = cpu_to_le64(__atomic_load_n(&kv->next_id, __ATOMIC_RELAXED));
+	h->next_age = cpu_to_le64(__atomic_load_n(&kv->next_age, __ATOMIC_RELAXED));
+	h->seq = cpu_to_le64(__atomic_load_n(&kv->next_seq, __ATOMIC_RELAXED));
+	h->entries = cpu_to_le32(v->nr + nr_logs);
+	h->bytes = cpu_to_le32((u32)body);
+	h->body_crc = cpu_to_le32(crc32c(~0U, h + 1, body));
+	for (i = 0; i < (both ? 2U : 1U) && !err; i++) {
+		h->generation = cpu_to_le64(generation - i);
+		h->crc = cpu_to_le32(head_crc(kv, h));
+		for (copy = 0; copy < COPIES && !err; copy++) {
+			err = store_write(kv, slot_offset(kv, generation - i, copy), h,
+					  (u32)size);
+			count(&kv->stats.table_bytes, size);
+		}
+	}
+	free(h);
+	return err;
+}
+
+/* A copy that is whole: its head and body; NULL if it is not. */
+static struct bands_head *read_copy(struct kv *kv, u64 offset, int *err)
+{
+	struct bands_head *h = aligned_alloc(BLOCK_BYTES, sizeof(*h)), *all = NULL;
+	size_t size;
+	u32 body;
+
+	if (!h) {
+		*err = kv_no_memory();
+		return NULL;
+	}
+	if (kv->disk->ops->read(kv->disk, offset, h, sizeof(*h)) ||
+	    le64_to_cpu(h->magic) != BANDS_MAGIC ||
+	    le32_to_cpu(h->version) != FORMAT_VERSION ||
+	    memcmp(h->uuid, kv->head.uuid, sizeof(h->uuid)) ||
+	    le32_to_cpu(h->crc) != head_crc(kv, h))
+		goto out;
+	body = le32_to_cpu(h->bytes);
+	size = BLOCK_BYTES + round_up((size_t)body, BLOCK_BYTES);
+	if (size > kv->head.slot_bytes)
+		goto out;
+	all = aligned_alloc(BLOCK_BYTES, size);
+	if (!all) {
+		*err = kv_no_memory();
+		goto out;
+	}
+	if (kv->disk->ops->read(kv->disk, offset, all, (u32)size) ||
+	    memcmp(h, all, sizeof(*h)) ||
+	    crc32c(~0U, all + 1, body) != le32_to_cpu(h->body_crc)) {
+		free(all);
+		all = NULL;
+	}
+out:
+	free(h);
+	return all;
+}
+
+static int take_entry(struct kv *kv, const u8 **at, const u8 *end, struct part **part)
+{
+	u32 band, bytes, min_bytes, max_bytes;
+	struct bands_entry e;
+	struct slice min, max;
+	struct table *t;
+
+	*part = NULL;
+	if ((size_t)(end - *at) < sizeof(e))
+		return -EUCLEAN;
+	memcpy(&e, *at, sizeof(e));
+	*at += sizeof(e);
+	band = le32_to_cpu(e.band);
+	bytes = le32_to_cpu(e.bytes);
+	min_bytes = le16_to_cpu(e.min_bytes);
+	max_bytes = le16_to_cpu(e.max_bytes);
+	if (band >= kv->head.bands || kv->state[band] == BAND_USED ||
+	    bytes > kv->head.band_bytes || bytes % BLOCK_BYTES ||
+	    le64_to_cpu(e.id) >= kv->next_id || (size_t)(end - *at) < min_bytes + max_bytes)
+		return -EUCLEAN;
+	min = slice(*at, min_bytes);
+	max = slice(*at + min_bytes, max_bytes);
+	*at += min_bytes + max_bytes;
+	kv->state[band] = BAND_USED;
+	kv->free--;
+	if (e.kind == KIND_LOG) {
+		if (kv->nr_logs == MAX_LOG_BANDS || min_bytes || max_bytes)
+			return -EUCLEAN;
+		kv->logs[kv->nr_logs++] = (struct log_band){
+			.band = band, .bytes = bytes, .id = le64_to_cpu(e.id),
+			.memtable = le64_to_cpu(e.age),
+		};
+		return 0;
+	}
+	if (e.kind != KIND_TABLE || e.level >= KV_LEVELS || bytes < 2 * BLOCK_BYTES ||
+	    !min_bytes || min_bytes > KV_KEY_MAX || !max_bytes ||
+	    max_bytes > KV_KEY_MAX || slice_cmp(min, max) > 0 ||
+	    le64_to_cpu(e.age) >= kv->next_age ||
+	    (kv->head.organisation == KV_SOC && e.level > 1))
+		return -EUCLEAN;
+	t = calloc(1, sizeof(*t));
+	if (!t)
+		return kv_no_memory();
+	*t = (struct table){ .id = le64_to_cpu(e.id), .band = band, .bytes = bytes,
+			     .entries = le64_to_cpu(e.entries),
+			     .tombstones = le64_to_cpu(e.tombstones) };
+	*part = part_new(t, e.level, le64_to_cpu(e.age), min, max);
+	if (*part)
+		return 0;
+	free(t);
+	return kv_no_memory();
+}
+
+static int take_all(struct kv *kv, const struct bands_head *h)
+{
+	const u8 *at = (const u8 *)(h + 1), *end = at + le32_to_cpu(h->bytes);
+	u32 nr = le32_to_cpu(h->entries), i, parts = 0;
+	struct part **part;
+	int err = 0;
+
+	if (nr > kv->head.bands)
+		return -EUCLEAN;
+	part = calloc(nr ?: 1, sizeof(*part));
+	if (!part)
+		return kv_no_memory();
+	kv->generation = le64_to_cpu(h->generation);
+	kv->next_id = le64_to_cpu(h->next_id);
+	kv->next_age = le64_to_cpu(h->next_age);
+	kv->next_seq = le64_to_cpu(h->seq);
+	for (i = 0; i < nr && !err; i++) {
+		err = take_entry(kv, &at, end, &part[parts]);
+		parts += !err && part[parts];
+	}
+	if (!err && at != end)
+		err = -EUCLEAN;
+	if (!err) {
+		kv->version = version_new(part, parts);
+		err = kv->version ? 0 : kv_no_memory();
+	}
+	for (i = 0; i < parts; i++)
+		part_put(kv, part[i]);
+	free(part);
+	return err;
+}
+
+/**
+ * bandtable_read() - find the newest generation that is whole
+ * @kv: the store; its version, logs and numbers are the result
+ *
+ * Returns 0, or -errno after saying why.
+ */
+int bandtable_read(struct kv *kv)
+{
+	struct bands_head *best = NULL, *h;
+	int err = 0;
+	u32 i;
+
+	for (i = 0; i < SLOTS && !err; i++) {
+		h = read_copy(kv, slot_offset(kv, i / COPIES, i % COPIES), &err);
+		if (h && (!best || le64_to_cpu(h->generation) > le64_to_cpu(best->generation)))
+			swap(h, best);
+		free(h);
+	}
+	if (!err && !best)
+		err = kv_says(-EUCLEAN, "%s: no copy of the band table is whole",
+			      kv->disk->name);
+	if (!err) {
+		err = take_all(kv, best);
+		if (err == -EUCLEAN)
+			kv_says(err, "%s: the band table contradicts itself", kv->disk->name);
+	}
+	free(best);
+	return err;
+}
+
+/**
+ * bandtable_copies() - are both copies of the current generation whole?
+ * @kv: the store
+ * @report: told of one that is not; or NULL to write it anew
+ * @ctx: for @report
+ *
+ * A commit that a power cut has interrupted may leave one.
+ *
+ * Returns 0 or -errno.
+ */
+int bandtable_copies(struct kv *kv, void (*report)(void *ctx, const char *text), void *ctx)
+{
+	bool whole[COPIES], any_bad = false;
+	struct bands_head *h;
+	char text[80];
+	int err = 0;
+	u32 i;
+
+	for (i = 0; i < COPIES && !err; i++) {
+		h = read_copy(kv, slot_offset(kv, kv->generation, i), &err);
+		whole[i] = h && le64_to_cpu(h->generation) == kv->generation;
+		any_bad |= !whole[i];
+		if (!err && !whole[i] && report) {
+			snprintf(text, sizeof(text), "band table: copy %u of %u is damaged",
+				 i + 1, COPIES);
+			report(ctx, text);
+		}
+		free(h);
+	}
+	if (err || !any_bad || report)
+		return err;
+	err = bandtable_write(kv, kv->version, kv->logs, kv->nr_logs, kv->generation, false);
+	return err ?: store_flush(kv);
+}
+
+static struct version *changed_version(const struct version *old, const struct change *c)
+{
+	struct part **part = calloc(old->nr + c->adds + 1, sizeof(*part));
+	struct version *v;
+	u32 level, i, n = 0;
+
+	if (!part)
+		return NULL;
+	for (i = 0; i < c->removes; i++)
+		c->remove[i]->going = true;
+	for (level = 0; level < KV_LEVELS; level++) {
+		for (i = 0; i < old->level[level].nr; i++) {
+			if (!old->level[level].part[i]->going)
+				part[n++] = old->level[level].part[i];
+		}
+	}
+	for (i = 0; i < c->adds; i++)
+		part[n++] = c->add[i];
+	v = version_new(part, n);
+	for (i = 0; i < c->removes; i++)
+		c->remove[i]->going = false;
+	free(part);
+	return v;
+}
+
+/* Under the lock: what the disk has is now what we have. */
+static void install(struct kv *kv, const struct change *c, struct version *v,
+		    const struct log_band *logs, u32 nr_logs)
+{
+	u32 i, j;
+
+	for (i = 0; i < kv->nr_logs; i++) {
+		for (j = 0; j < nr_logs && logs[j].id != kv->logs[i].id; j++)
+			;
+		if (j == nr_logs)
+			band_retire(kv, kv->logs[i].band);
+	}
+	/* What comes back as another part has that part's share until it goes, too. */
+	for (i = 0; i < c->removes; i++)
+		c->remove[i]->table->dead = true;
+	memcpy(kv->logs, logs, nr_logs * sizeof(*logs));
+	kv->nr_logs = nr_logs;
+	kv->version = v;
+	__atomic_store_n(&kv->generation, kv->generation + 1, __ATOMIC_RELAXED);
+	pthread_cond_broadcast(&kv->changed);
+}
+
+/**
+ * commit() - change the band table, so that a power cut leaves it as before or after
+ * @kv: the store
+ * @c: the change
+ *
+ * What the new bands hold is made durable first, with all else that was written.  After
+ * a failed write or flush nobody can tell which one the disk has: the store is broken
+ * then, and neither the bands of the one nor those of the other are ever written.
+ *
+ * Returns 0; or -ENOMEM: nothing has changed; or another -errno: the store is broken.
+ */
+int commit(struct kv *kv, const struct change *c)
+{
+	struct log_band logs[MAX_LOG_BANDS + 1];
+	struct version *v, *old;
+	u32 i, n = 0;
+	int err;
+
+	pthread_mutex_lock(&kv->committing);
+	old = kv->version;
+	for (i = 0; i < kv->nr_logs; i++) {
+		if (kv->logs[i].memtable <= c->memtable)
+			continue;
+		logs[n] = kv->logs[i];
+		if (c->seal && c->seal->id == logs[n].id)
+			logs[n].bytes = c->seal->bytes;
+		n++;
+	}
+	if (c->log)
+		logs[n++] = *c->log;
+	WARN_ON(n > MAX_LOG_BANDS);
+	v = changed_version(old, c);
+	err = v ? store_broken(kv) : kv_no_memory();
+	if (!err)
+		err = store_flush(kv);
+	if (!err)
+		err = bandtable_write(kv, v, logs, n, kv->generation + 1, false);
+	if (!err)
+		err = store_flush(kv);
+	if (!err) {
+		pthread_mutex_lock(&kv->lock);
+		install(kv, c, v, logs, n);
+		pthread_mutex_unlock(&kv->lock);
+	}
+	pthread_mutex_unlock(&kv->committing);
+	version_put(kv, err ? v : old);
+	return err;
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Reading all, and believing nothing. */
+#include "table.h"
+
+/**
+ * struct checker - a check under way
+ * @kv: the store
+ * @report: see kv_check()
+ * @ctx: for it
+ * @findings: so far
+ */
+struct checker {
+	struct kv *kv;
+	void (*report)(void *ctx, const char *sentence);
+	void *ctx;
+	u64 findings;
+};
+
+static void found(struct checker *c, const char *text)
+{
+	c->findings++;
+	c->report(c->ctx, text);
+}
+
+static void found_copy(void *ctx, const char *text)
+{
+	found(ctx, text);
+}
+
+/* All entries of a part, in order and of the filter; how many. */
+static int walk(struct checker *c, struct part *p, const struct cache_item *bloom, u64 *entries,
+		u64 *tombstones)
+{
+	struct cursor *t = table_cursor(c->kv, p, WINDOW_BYTES / 4, &c->kv->stats.read_bytes);
+	struct buffer key = { .data = NULL };
+	u64 seq = 0;
+	int err, order;
+
+	if (!t)
+		return kv_no_memory();
+	err = t->ops->seek(t, slice(NULL, 0));
+	if (!err)
+		err = t->ops->next(t);
+	for (; !err && t->valid; err = err ?: t->ops->next(t)) {
+		order = *entries ? slice_cmp(buffer_slice(&key), t->at.key) : -1;
+		if (order > 0 || (!order && t->at.seq >= seq))
+			err = table_damaged(p->table, "keys are out of order");
+		else if (slice_cmp(t->at.key, p->max) > 0)
+			err = table_damaged(p->table, "a key is beyond the largest one");
+		else if (!bloom_has(bloom->data, bloom->bytes, t->at.key))
+			err = table_damaged(p->table, "the Bloom filter denies a key");
+		else if (t->at.seq >= __atomic_load_n(&c->kv->next_seq, __ATOMIC_RELAXED))
+			err = table_damaged(p->table, "a write comes from the future");
+		else
+			err = buffer_set(&key, t->at.key);
+		seq = t->at.seq;
+		++*entries;
+		*tombstones += t->at.op == OP_DELETE;
+	}
+	if (!err && *entries && slice_cmp(buffer_slice(&key), p->max))
+		err = table_damaged(p->table, "the largest key is not there");
+	t->ops->free(t);
+	free(key.data);
+	return err;
+}
+
+static int check_part(struct checker *c, struct part *p)
+{
+	struct cache_item *bloom = NULL, *histogram = NULL, *index = NULL;
+	u64 entries = 0, tombstones = 0;
+	bool trimmed = true;
+	int err;
+
+	err = table_bloom(c->kv, p, &bloom) ?: table_index(c->kv, p, &index) ?:
+		table_histogram(c->kv, p, &histogram) ?:
+		walk(c, p, bloom, &entries, &tombstones);
+	/* Of one whose beginning does not count, nobody knows how many count. */
+	if (!err && entries < p->table->entries)
+		trimmed = ((struct histogram *)histogram->data)->bucket[0].bytes &&
+			slice_cmp(p->min, slice(((struct histogram *)histogram->data)
+						->bucket[0].key,
+						((struct histogram *)histogram->data)
+						->bucket[0].bytes)) > 0;
+	if (!err && (!trimmed || entries > p->table->entries ||
+		     (entries == p->table->entries && tombstones != p->table->tombstones)))
+		err = table_damaged(p->table, "%llu entries, %llu of them deletions, and not %llu and %llu",
+				    entries, tombstones, p->table->entries,
+				    p->table->tombstones);
+	cache_put(c->kv->cache, bloom);
+	cache_put(c->kv->cache, index);
+	cache_put(c->kv->cache, histogram);
+	return err;
+}
+
+/* Of each key, versions must be found in the order in which they were written. */
+static int check_order(struct checker *c, const struct version *v)
+{
+	struct buffer key = { .data = NULL };
+	struct merge m;
+	u32 level = 0, i;
+	u64 age = 0;
+	int err = merge_init(&m, v->nr);
+
+	for (level = 0; level < KV_LEVELS && !err; level++) {
+		for (i = 0; i < v->level[level].nr && !err; i++) {
+			struct part *p = v->level[level].part[i];
+			struct cursor *t;
+
+			if (__atomic_load_n(&p->table->damaged, __ATOMIC_RELAXED))
+				continue;
+			t = table_cursor(c->kv, p, WINDOW_BYTES / 4,
+					 &c->kv->stats.read_bytes);
+			if (t)
+				merge_add(&m, t);
+			err = t ? 0 : kv_no_memory();
+		}
+	}
+	for (err = err ?: merge_seek(&m, slice(NULL, 0)); !err && merge_at(&m);
+	     err = err ?: merge_next(&m)) {
+		const struct cursor *t = m.heap[0];
+
+		if (key.used && !slice_cmp(buffer_slice(&key), t->at.key) &&
+		    (t->level < level || (t->level == level && t->age > age))) {
+			found(c, "an older version of a key is found before a newer one");
+			break;
+		}
+		level = t->level;
+		age = t->age;
+		err = buffer_set(&key, t->at.key);
+	}
+	merge_free(&m);
+	free(key.data);
+	return err;
+}
+
+static int check_parts(struct checker *c, const struct version *v)
+{
+	u32 level, i;
+	int err;
+
+	for (level = 0; level < KV_LEVELS; level++) {
+		for (i = 0; i < v->level[level].nr; i++) {
+			err = check_part(c, v->level[level].part[i]);
+			if (err == -ENOMEM)
+				return err;
+			if (err) {
+				v->level[level].part[i]->table->damaged = true;
+				found(c, kv_error());
+			}
+		}
+	}
+	return check_order(c, v);
+}
+
+EXPORTED int kv_check(struct kv *kv, void (*report)(void *ctx, const char *sentence), void *ctx)
+{
+	struct checker c = { .kv = kv, .report = report, .ctx = ctx };
+	struct version *v;
+	int err;
+
+	if (kv->lost[0])
+		found(&c, kv->lost);
+	pthread_mutex_lock(&kv->committing);
+	err = bandtable_copies(kv, found_copy, &c);
+	pthread_mutex_unlock(&kv->committing);
+	if (err)
+		return err;
+	v = version_get(kv);
+	err = check_parts(&c, v);
+	version_put(kv, v);
+	if (err && err != -ENOMEM)
+		found(&c, kv_error());
+	return err == -ENOMEM ? err : c.findings ? -EUCLEAN : 0;
+}

@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: GPL-2.0
+/* kv put, get, delete, scan, load. */
+#include <unistd.h>
+
+#include "command.h"
+
+#define TEXT_HELP \
+	"Keys and values are text, in which \\xNN stands for a byte: \\x00 to \\x1f,\n" \
+	"\\x5c (the backslash itself) and \\x7f to \\xff are written so.\n\n"
+
+static bool take_operand(const struct command *cmd, const char *name, char *text, size_t *bytes)
+{
+	if (take_text(text, bytes))
+		return true;
+	usage(cmd, "%s: a backslash is written \\x5c", name);
+	return false;
+}
+
+/* All of a file; NULL after saying why not. */
+static char *read_all(FILE *f, size_t *bytes)
+{
+	size_t room = 0, n;
+	char *data = NULL, *more;
+
+	*bytes = 0;
+	do {
+		if (*bytes == room) {
+			room = room ? 2 * room : 65536;
+			more = realloc(data, room);
+			if (!more) {
+				fail("there is no memory");
+				free(data);
+				return NULL;
+			}
+			data = more;
+		}
+		n = fread(data + *bytes, 1, room - *bytes, f);
+		*bytes += n;
+	} while (n);
+	if (!ferror(f))
+		return data;
+	fail("the standard input cannot be read");
+	free(data);
+	return NULL;
+}
+
+static int put(const struct command *cmd, int argc, char **argv)
+{
+	size_t key_bytes, value_bytes = 0;
+	char *read = NULL, *value;
+	struct words w;
+	struct kv *kv;
+	int err, ret;
+
+	if (!take_words(cmd, argc, argv, "s", &w))
+		return w.ret;
+	if (argc - optind < 2 || argc - optind > 3)
+		return usage(cmd, "DEVICE, KEY and perhaps VALUE are wanted");
+	if (!take_operand(cmd, "KEY", argv[optind + 1], &key_bytes))
+		return EXIT_USAGE;
+	value = argv[optind + 2];
+	if (value && !take_operand(cmd, "VALUE", value, &value_bytes))
+		return EXIT_USAGE;
+	if (!value) {
+		value = read = read_all(stdin, &value_bytes);
+		if (!read)
+			return EXIT_OPERATION;
+	}
+	ret = open_store(&kv, argv[optind], KV_NO_THREAD);
+	if (!ret) {
+		err = kv_put(kv, argv[optind + 1], key_bytes, value, value_bytes,
+			     w.sync ? KV_SYNC : 0);
+		ret = close_store(kv, err ? failed(err) : EXIT_CLEAN);
+	}
+	free(read);
+	return ret;
+}
+
+static int get(const struct command *cmd, int argc, char **argv)
+{
+	const char *path, *key;
+	size_t key_bytes, bytes;
+	struct words w;
+	struct kv *kv;
+	void *value;
+	int err, ret;
+
+	if (!take_words(cmd, argc, argv, "", &w))
+		return w.ret;
+	if (!parse_operands(cmd, argc, argv, 2, "DEVICE", &path, "KEY", &key) ||
+	    !take_operand(cmd, "KEY", argv[optind + 1], &key_bytes))
+		return EXIT_USAGE;
+	ret = open_store(&kv, path, KV_READ_ONLY);
+	if (ret)
+		return ret;
+	err = kv_get(kv, NULL, key, key_bytes, &value, &bytes);
+	if (err) {
+		ret = failed(err);
+	} else {
+		fwrite(value, 1, bytes, stdout);
+		if (isatty(STDOUT_FILENO))
+			putchar('\n');
+		free(value);
+	}
+	return close_store(kv, ret);
+}
+
+static int delete(const struct command *cmd, int argc, char **argv)
+{
+	const char *path, *key;
+	size_t key_bytes;
+	struct words w;
+	struct kv *kv;
+	int err, ret;
+
+	if (!take_words(cmd, argc, argv, "s", &w))
+		return w.ret;
+	if (!parse_operands(cmd, argc, argv, 2, "DEVICE", &path, "KEY", &key) ||
+	    !take_operand(cmd, "KEY", argv[optind + 1], &key_bytes))
+		return EXIT_USAGE;
+	ret = open_store(&kv, path, KV_NO_THREAD);
+	if (ret)
+		return ret;
+	err = kv_delete(kv, key, key_bytes, w.sync ? KV_SYNC : 0);
+	return close_store(kv, err ? failed(err) : EXIT_CLEAN);
+}
+
+/* One key, as a line or a member of an array. */
+static void show(struct json *j, const struct words *w, const void *key, size_t key_bytes,
+		 const void *value, size_t bytes)
+{
+	if (w->json) {
+		json_open(j, NULL, '{');
+		json_text(j, "key", key, key_bytes);
+		if (!w->keys)
+			json_text(j, "value", value, bytes);
+		json_close(j, '}');
+		return;
+	}
+	print_text(stdout, key, key_bytes);
+	if (!w->keys) {
+		putchar('\t');
+		print_text(stdout, value, bytes);
+	}
+	putchar('\n');
+}
+
+static bool before(const void *key, size_t bytes, const char *end, size_t end_bytes)
+{
+	size_t n = min(bytes, end_bytes);
+	int c = memcmp(key, end, n);
+
+	return c ? c < 0 : bytes < end_bytes;
+}
+
+static int walk(struct kv *kv, const struct words *w, const char *from, size_t from_bytes,
+		const char *to, size_t to_bytes)
+{
+	size_t key_bytes, bytes;
+	struct kv_iter *it;
+	const void *key, *value;
+	struct json j;
+	u64 n = 0;
+	int err = kv_iter_new(kv, NULL, &it);
+
+	if (err)
+		return err;
+	json_begin(&j, stdout);
+	if (w->json)
+		json_open(&j, NULL, '[');
+	for (err = kv_iter_seek(it, from, from_bytes); !err && n < w->limit;
+	     err = kv_iter_next(it), n++) {
+		key = kv_iter_key(it, &key_bytes);
+		if (to && !before(key, key_bytes, to, to_bytes))
+			break;
+		value = kv_iter_value(it, &bytes);
+		show(&j, w, key, key_bytes, value, bytes);
+	}
+	if (w->json) {
+		json_close(&j, ']');
+		json_end(&j);
+	}
+	kv_iter_free(it);
+	return err == -ENOENT ? 0 : err;
+}
+
+static int scan(const struct command *cmd, int argc, char **argv)
+{
+	size_t from_bytes = 0, to_bytes = 0;
+	char *from = NULL, *to = NULL;
+	struct words w;
+	struct kv *kv;
+	int err, ret;
+
+	if (!take_words(cmd, argc, argv, "jkl", &w))
+		return w.ret;
+	if (argc - optind < 1 || argc - optind > 3)
+		return usage(cmd, "DEVICE, and perhaps FROM and TO, are wanted");
+	if (argc - optind > 1)
+		from = argv[optind + 1];
+	if (argc - optind > 2)
+		to = argv[optind + 2];
+	if ((from && !take_operand(cmd, "FROM", from, &from_bytes)) ||
+	    (to && !take_operand(cmd, "TO", to, &to_bytes)))
+		return EXIT_USAGE;
+	ret = open_store(&kv, argv[optind], KV_READ_ONLY);
+	if (ret)
+		return ret;
+	err = walk(kv, &w, from, from_bytes, to, to_bytes);
+	return close_store(kv, err ? failed(err) : EXIT_CLEAN);
+}
+
+/* A line of scan: into the batch. */
+static int take_line(struct kv_batch *b, char *line, u64 nr)
+{
+	char *tab = strchr(line, '\t');
+	size_t key_bytes, bytes;
+	int err;
+
+	if (!tab)
+		return fail("line %llu has no tab between key and value", nr);
+	*tab = 0;
+	if (!take_text(line, &key_bytes) || !take_text(tab + 1, &bytes))
+		return fail("line %llu: a backslash is written \\x5c", nr);
+	err = kv_batch_put(b, line, key_bytes, tab + 1, bytes);
+	if (!err)
+		return EXIT_CLEAN;
+	return fail("line %llu: %s", nr, kv_error());
+}
+
+static int load_from(struct kv *kv, FILE *f, const struct words *w)
+{
+	struct kv_batch *b = kv_batch_new();
+	char *line = NULL;
+	size_t room = 0;
+	u64 nr = 0, in = 0;
+	ssize_t n;
+	int ret = b ? EXIT_CLEAN : fail("there is no memory"), err = 0;
+
+	while (!ret && !err && (n = getline(&line, &room, f)) > 0) {
+		if (line[n - 1] == '\n')
+			line[n - 1] = 0;
+		ret = take_line(b, line, ++nr);
+		if (!ret && ++in == w->batch) {
+			err = kv_write(kv, b, w->sync ? KV_SYNC : 0);
+			kv_batch_clear(b);
+			in = 0;
+		}
+	}
+	if (!ret && !err && ferror(f))
+		ret = fail("what is to be loaded cannot be read");
+	if (!ret && !err && in)
+		err = kv_write(kv, b, w->sync ? KV_SYNC : 0);
+	if (!ret && err)
+		ret = fail("line %llu: %s", nr, kv_error());
+	free(line);
+	kv_batch_free(b);
+	return ret;
+}
+
+static int load(const struct command *cmd, int argc, char **argv)
+{
+	struct words w;
+	struct kv *kv;
+	FILE *f = stdin;
+	int ret;
+
+	if (!take_words(cmd, argc, argv, "sb", &w))
+		return w.ret;
+	if (argc - optind < 1 || argc - optind > 2)
+		return usage(cmd, "DEVICE, and perhaps FILE, are wanted");
+	if (argc - optind > 1 && strcmp(argv[optind + 1], "-")) {
+		f = fopen(argv[optind + 1], "re");
+		if (!f)
+			return fail("FILE %s: %s", argv[optind + 1], strerror(errno));
+	}
+	ret = open_store(&kv, argv[optind], 0);
+	if (!ret)
+		ret = close_store(kv, load_from(kv, f, &w));
+	if (f != stdin)
+		fclose(f);
+	return ret;
+}
+
+const struct command kv_cmd_put = {
+	.name = "put",
+	.summary = "give a key a value",
+	.help = "Usage: kv put [--sync] DEVICE KEY [VALUE]\n\n"
+		"Without VALUE, it is what comes from the standard input, as it is.\n"
+		TEXT_HELP
+		"  --sync      done when it survives a power cut (it does so anyway when the\n"
+		"              command ends without an error)\n"
+		"  -h, --help  this text\n",
+	.run = put,
+};
+
+const struct command kv_cmd_get = {
+	.name = "get",
+	.summary = "print a key's value as it is",
+	.help = "Usage: kv get DEVICE KEY\n\n" TEXT_HELP
+		"Exit status 8 if there is no such key.\n\n"
+		"  -h, --help  this text\n",
+	.run = get,
+};
+
+const struct command kv_cmd_delete = {
+	.name = "delete",
+	.summary = "a key has no value any more",
+	.help = "Usage: kv delete [--sync] DEVICE KEY\n\n" TEXT_HELP
+		"  -h, --help  this text\n",
+	.run = delete,
+};
+
+const struct command kv_cmd_scan = {
+	.name = "scan",
+	.summary = "print keys and values in order",
+	.help = "Usage: kv scan [options] DEVICE [FROM [TO]]\n\n"
+		"Keys from FROM to before TO, each in a line with a tab before its value.\n"
+		TEXT_HELP
+		"  --keys      without values\n"
+		"  --limit N   no more than N\n"
+		"  --json      in JSON\n"
+		"  -h, --help  this text\n",
+	.run = scan,
+};
+
+const struct command kv_cmd_load = {
+	.name = "load",
+	.summary = "put what scan has printed",
+	.help = "Usage: kv load [options] DEVICE [FILE]\n\n"
+		"Lines of key, tab, value, from FILE or the standard input.\n"
+		TEXT_HELP
+		"  --batch N   so many lines happen together or not at all (1)\n"
+		"  --sync      each batch survives a power cut before the next is written\n"
+		"  -h, --help  this text\n",
+	.run = load,
+};

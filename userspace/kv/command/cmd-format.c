@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: GPL-2.0
+/* kv format. */
+#include "command.h"
+
+/* Is there nothing that somebody may want back? */
+static bool may_be_written(const char *path, bool force)
+{
+	struct device look;
+	char what[256];
+	bool holds;
+
+	if (!device_open(&look, "DEVICE", path, DEVICE_READ))
+		return false;
+	holds = device_holds(&look, what, sizeof(what));
+	device_close(&look);
+	if (holds && !force)
+		fail("DEVICE %s holds %s: it was left alone; --force writes over it", path, what);
+	return !holds || force;
+}
+
+static int wipe(const char *path)
+{
+	struct device d;
+	int err;
+
+	if (!device_open(&d, "DEVICE", path, DEVICE_WRITE))
+		return EXIT_OPERATION;
+	err = device_wipe_signatures(&d);
+	device_close(&d);
+	return err ? fail("DEVICE %s: what it held cannot be wiped: %s", path, strerror(-err)) :
+		EXIT_CLEAN;
+}
+
+static int run(const struct command *cmd, int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "band", required_argument, NULL, 'b' },
+		{ "organisation", required_argument, NULL, 'o' },
+		{ "size", required_argument, NULL, 's' }, { "force", no_argument, NULL, 'f' },
+		{ "help", no_argument, NULL, 'h' }, { NULL, 0, NULL, 0 },
+	};
+	struct kv_format_options opt = { .bytes = 0 };
+	const char *path;
+	bool force = false;
+	u64 bytes;
+	int c, err;
+
+	while ((c = getopt_long(argc, argv, "+:h", options, NULL)) != -1) {
+		if (c == 'b') {
+			if (!parse_size("--band", optarg, &bytes))
+				return EXIT_USAGE;
+			if (bytes < KV_BAND_MIN || bytes > KV_BAND_MAX)
+				return usage(cmd, "--band %s: %s to %s", optarg,
+					     size_text(KV_BAND_MIN).s, size_text(KV_BAND_MAX).s);
+			opt.band_bytes = (uint32_t)bytes;
+		} else if (c == 's') {
+			if (!parse_size("--size", optarg, &bytes))
+				return EXIT_USAGE;
+			opt.bytes = bytes;
+		} else if (c == 'o') {
+			if (strcmp(optarg, "soc") && strcmp(optarg, "loc"))
+				return usage(cmd, "--organisation '%s' is neither soc nor loc",
+					     optarg);
+			opt.organisation = strcmp(optarg, "soc") ? KV_LOC : KV_SOC;
+		} else if (c == 'f') {
+			force = true;
+		} else {
+			return option_error(cmd, c, argv[optind - 1]);
+		}
+	}
+	if (!parse_operands(cmd, argc, argv, 1, "DEVICE", &path))
+		return EXIT_USAGE;
+	if (!may_be_written(path, force))
+		return EXIT_OPERATION;
+	if (force && wipe(path))
+		return EXIT_OPERATION;
+	err = kv_format(path, &opt);
+	return err ? failed(err) : EXIT_CLEAN;
+}
+
+const struct command kv_cmd_format = {
+	.name = "format",
+	.summary = "make an empty store",
+	.help = "Usage: kv format [options] DEVICE\n\n"
+		"DEVICE is a block device, or a file that has its size.  One that holds\n"
+		"anything known is refused.\n\n"
+		"  --band SIZE           of a band: 64K to 1G (80M)\n"
+		"  --organisation WHICH  soc: two levels, merged where it pays; loc: as\n"
+		"                        LevelDB (soc)\n"
+		"  --size SIZE           to use of DEVICE (all)\n"
+		"  --force               write over whatever is there\n"
+		"  -h, --help            this text\n",
+	.run = run,
+};

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: GPL-2.0
+/* kv dump, check, compact, stats. */
+#include "command.h"
+
+static const char *organisation(const struct kv_shape *s)
+{
+	return s->organisation == KV_LOC ? "loc" : "soc";
+}
+
+static void uuid_text(const struct kv_shape *s, char *text)
+{
+	u32 i;
+
+	for (i = 0; i < 16; i++)
+		text += sprintf(text, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
+				s->uuid[i]);
+}
+
+static int dump_line(void *ctx, const struct kv_band *b)
+{
+	if (b->level < 0) {
+		printf("band %llu: log %llu of memtable %llu, %s\n", (u64)b->band, (u64)b->id,
+		       (u64)b->age, b->bytes ? size_text(b->bytes).s : "open");
+		return 0;
+	}
+	printf("band %llu: table %llu, level %d, age %llu, %s, %llu entries, %llu deletions, ",
+	       (u64)b->band, (u64)b->id, b->level, (u64)b->age, size_text(b->bytes).s,
+	       (u64)b->entries, (u64)b->tombstones);
+	print_text(stdout, b->min_key, b->min_bytes);
+	printf(" .. ");
+	print_text(stdout, b->max_key, b->max_bytes);
+	putchar('\n');
+	return 0;
+}
+
+static int dump_json(void *ctx, const struct kv_band *b)
+{
+	struct json *j = ctx;
+
+	json_open(j, NULL, '{');
+	json_u64(j, "band", b->band);
+	json_u64(j, "offset", b->offset);
+	json_u64(j, "bytes", b->bytes);
+	json_str(j, "kind", b->level < 0 ? "log" : "table");
+	json_u64(j, "id", b->id);
+	json_u64(j, "age", b->age);
+	if (b->level >= 0) {
+		json_u64(j, "level", (u64)b->level);
+		json_u64(j, "entries", b->entries);
+		json_u64(j, "tombstones", b->tombstones);
+		json_text(j, "min", b->min_key, b->min_bytes);
+		json_text(j, "max", b->max_key, b->max_bytes);
+	}
+	json_close(j, '}');
+	return 0;
+}
+
+static int dump(const struct command *cmd, int argc, char **argv)
+{
+	struct kv_shape s;
+	const char *path;
+	struct words w;
+	struct json j;
+	struct kv *kv;
+	char uuid[40];
+	int ret;
+
+	if (!take_words(cmd, argc, argv, "j", &w))
+		return w.ret;
+	if (!parse_operands(cmd, argc, argv, 1, "DEVICE", &path))
+		return EXIT_USAGE;
+	ret = open_store(&kv, path, KV_READ_ONLY);
+	if (ret)
+		return ret;
+	kv_shape(kv, &s);
+	uuid_text(&s, uuid);
+	if (!w.json) {
+		printf("uuid %s, organisation %s, %u bands of %s, band table %llu\n", uuid,
+		       organisation(&s), s.bands, size_text(s.band_bytes).s, (u64)s.generation);
+		kv_bands(kv, dump_line, NULL);
+		return close_store(kv, EXIT_CLEAN);
+	}
+	json_begin(&j, stdout);
+	json_open(&j, NULL, '{');
+	json_str(&j, "uuid", uuid);
+	json_str(&j, "organisation", organisation(&s));
+	json_u64(&j, "band_bytes", s.band_bytes);
+	json_u64(&j, "bands", s.bands);
+	json_u64(&j, "generation", s.generation);
+	json_open(&j, "used", '[');
+	kv_bands(kv, dump_json, &j);
+	json_close(&j, ']');
+	json_close(&j, '}');
+	json_end(&j);
+	return close_store(kv, EXIT_CLEAN);
+}
+
+struct report {
+	struct json j;
+	bool json;
+	u64 findings;
+};
+
+static void finding(void *ctx, const char *sentence)
+{
+	struct report *r = ctx;
+
+	r->findings++;
+	if (r->json)
+		json_str(&r->j, NULL, sentence);
+	else
+		say("%s", sentence);
+}
+
+static int check(const struct command *cmd, int argc, char **argv)
+{
+	struct report r = { .findings = 0 };
+	const char *path;
+	struct words w;
+	struct kv *kv;
+	int err, ret;
+
+	if (!take_words(cmd, argc, argv, "j", &w))
+		return w.ret;
+	if (!parse_operands(cmd, argc, argv, 1, "DEVICE", &path))
+		return EXIT_USAGE;
+	ret = open_store(&kv, path, KV_READ_ONLY);
+	if (ret)
+		return ret;
+	r.json = w.json;
+	json_begin(&r.j, stdout);
+	if (w.json) {
+		json_open(&r.j, NULL, '{');
+		json_open(&r.j, "findings", '[');
+	}
+	err = kv_check(kv, finding, &r);
+	if (w.json) {
+		json_close(&r.j, ']');
+		json_close(&r.j, '}');
+		json_end(&r.j);
+	} else if (!err) {
+		say("clean");
+	}
+	ret = !err ? EXIT_CLEAN : err == -EUCLEAN ? EXIT_UNCORRECTED : failed(err);
+	return close_store(kv, ret);
+}
+
+static int compact(const struct command *cmd, int argc, char **argv)
+{
+	const char *path;
+	struct words w;
+	struct kv *kv;
+	int err, ret;
+
+	if (!take_words(cmd, argc, argv, "", &w))
+		return w.ret;
+	if (!parse_operands(cmd, argc, argv, 1, "DEVICE", &path))
+		return EXIT_USAGE;
+	ret = open_store(&kv, path, KV_NO_THREAD);
+	if (ret)
+		return ret;
+	err = kv_compact(kv);
+	return close_store(kv, err ? failed(err) : EXIT_CLEAN);
+}
+
+/* Of a store that nobody uses: what there is, not what was done. */
+static int stats(const struct command *cmd, int argc, char **argv)
+{
+	struct kv_stats s;
+	const char *path;
+	struct words w;
+	struct json j;
+	struct kv *kv;
+	u32 i;
+	int ret;
+
+	if (!take_words(cmd, argc, argv, "j", &w))
+		return w.ret;
+	if (!parse_operands(cmd, argc, argv, 1, "DEVICE", &path))
+		return EXIT_USAGE;
+	ret = open_store(&kv, path, KV_READ_ONLY);
+	if (ret)
+		return ret;
+	kv_stats(kv, &s);
+	if (!w.json) {
+		printf("bands: %llu of %s, %llu free, %llu logs\n", (u64)s.bands,
+		       size_text(s.band_bytes).s, (u64)s.bands_free, (u64)s.bands_log);
+		for (i = 0; i < KV_LEVELS; i++) {
+			if (s.level_bands[i])
+				printf("level %u: %llu bands, %s\n", i, (u64)s.level_bands[i],
+				       size_text(s.level_bytes[i]).s);
+		}
+		printf("in logs: %s\n", size_text(s.memtable_bytes).s);
+		return close_store(kv, EXIT_CLEAN);
+	}
+	json_begin(&j, stdout);
+	json_open(&j, NULL, '{');
+	json_u64(&j, "bands", s.bands);
+	json_u64(&j, "band_bytes", s.band_bytes);
+	json_u64(&j, "bands_free", s.bands_free);
+	json_u64(&j, "bands_log", s.bands_log);
+	json_u64(&j, "log_bytes", s.memtable_bytes);
+	json_open(&j, "levels", '[');
+	for (i = 0; i < KV_LEVELS; i++) {
+		json_open(&j, NULL, '{');
+		json_u64(&j, "bands", s.level_bands[i]);
+		json_u64(&j, "bytes", s.level_bytes[i]);
+		json_close(&j, '}');
+	}
+	json_close(&j, ']');
+	json_close(&j, '}');
+	json_end(&j);
+	return close_store(kv, EXIT_CLEAN);
+}
+
+#define JSON_HELP \
+	"  --json      in JSON\n" \
+	"  -h, --help  this text\n"
+
+const struct command kv_cmd_dump = {
+	.name = "dump",
+	.summary = "say what is in which band",
+	.help = "Usage: kv dump [--json] DEVICE\n\n"
+		"The store, its logs, and its tables by level and key; not their values,\n"
+		"which scan prints.\n\n" JSON_HELP,
+	.run = dump,
+};
+
+const struct command kv_cmd_check = {
+	.name = "check",
+	.summary = "read and verify all; changes nothing",
+	.help = "Usage: kv check [--json] DEVICE\n\n"
+		"A line for each finding, which names the band.  Exit status 4 if there is\n"
+		"any.\n\n" JSON_HELP,
+	.run = check,
+};
+
+const struct command kv_cmd_compact = {
+	.name = "compact",
+	.summary = "clean and order all",
+	.help = "Usage: kv compact DEVICE\n\n"
+		"Afterwards no band overlaps another, and nothing that is deleted or old is\n"
+		"left.\n\n"
+		"  -h, --help  this text\n",
+	.run = compact,
+};
+
+const struct command kv_cmd_stats = {
+	.name = "stats",
+	.summary = "say how full it is",
+	.help = "Usage: kv stats [--json] DEVICE\n\n" JSON_HELP,
+	.run = stats,
+};

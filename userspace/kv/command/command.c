@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Opening, errors, and bytes as text. */
+#include "command.h"
+
+int failed(int err)
+{
+	fail("%s", err == -ENOENT ? "there is no such key" : kv_error());
+	return err == -EUCLEAN ? EXIT_UNCORRECTED : err == -EINVAL ? EXIT_USAGE : EXIT_OPERATION;
+}
+
+int open_store(struct kv **kv, const char *path, uint32_t flags)
+{
+	struct kv_options opt = { .flags = flags };
+	int err = kv_open(kv, path, &opt);
+
+	return err ? failed(err) : EXIT_CLEAN;
+}
+
+int close_store(struct kv *kv, int ret)
+{
+	int err = kv_close(kv);
+
+	if (err && ret == EXIT_CLEAN)
+		ret = failed(err);
+	return ret;
+}
+
+static size_t put_byte(char *to, u8 c)
+{
+	if (c >= 0x20 && c < 0x7f && c != '\\') {
+		*to = (char)c;
+		return 1;
+	}
+	return (size_t)sprintf(to, "\\x%02x", c);
+}
+
+void print_text(FILE *f, const void *data, size_t bytes)
+{
+	const u8 *from = data;
+	char text[8];
+	size_t i;
+
+	for (i = 0; i < bytes; i++)
+		fwrite(text, 1, put_byte(text, from[i]), f);
+}
+
+/* To be freed; NULL without memory. */
+char *text_of(const void *data, size_t bytes)
+{
+	char *text = malloc(4 * bytes + 1);
+	const u8 *from = data;
+	size_t i, n = 0;
+
+	if (!text)
+		return NULL;
+	for (i = 0; i < bytes; i++)
+		n += put_byte(text + n, from[i]);
+	text[n] = 0;
+	return text;
+}
+
+/* What print_text() has written, as bytes, in place; false if it is no such text. */
+bool take_text(char *text, size_t *bytes)
+{
+	const char *from = text;
+	char hex[3] = "", *end;
+	size_t n = 0;
+
+	while (*from) {
+		if (*from != '\\') {
+			text[n++] = *from++;
+			continue;
+		}
+		if (from[1] != 'x' || !from[2] || !from[3])
+			return false;
+		memcpy(hex, from + 2, 2);
+		text[n++] = (char)strtoul(hex, &end, 16);
+		if (*end)
+			return false;
+		from += 4;
+	}
+	*bytes = n;
+	return true;
+}
+
+void json_text(struct json *j, const char *key, const void *data, size_t bytes)
+{
+	char *text = text_of(data, bytes);
+
+	json_str(j, key, text ?: "");
+	free(text);
+}
+
+/**
+ * take_words() - options of a command
+ * @cmd: the command
+ * @argc: as main()
+ * @argv: as main()
+ * @which: letters of those that it has: j, s, k, l, b
+ * @w: result
+ *
+ * Returns false if the command ends here, with the exit code in @w.
+ */
+bool take_words(const struct command *cmd, int argc, char **argv, const char *which,
+		struct words *w)
+{
+	static const struct option all[] = {
+		{ "json", no_argument, NULL, 'j' }, { "sync", no_argument, NULL, 's' },
+		{ "keys", no_argument, NULL, 'k' }, { "limit", required_argument, NULL, 'l' },
+		{ "batch", required_argument, NULL, 'b' },
+	};
+	struct option options[ARRAY_SIZE(all) + 2] = { { "help", no_argument, NULL, 'h' } };
+	u32 i, n = 1;
+	int c;
+
+	for (i = 0; i < ARRAY_SIZE(all); i++) {
+		if (strchr(which, all[i].val))
+			options[n++] = all[i];
+	}
+	*w = (struct words){ .limit = U64_MAX, .batch = 1, .ret = EXIT_USAGE };
+	while ((c = getopt_long(argc, argv, "+:h", options, NULL)) != -1) {
+		if (c == 'j') {
+			w->json = true;
+		} else if (c == 's') {
+			w->sync = true;
+		} else if (c == 'k') {
+			w->keys = true;
+		} else if (c == 'l') {
+			if (!parse_number("--limit", optarg, 0, U64_MAX, &w->limit))
+				return false;
+		} else if (c == 'b') {
+			if (!parse_number("--batch", optarg, 1, 1000000, &w->batch))
+				return false;
+		} else {
+			w->ret = option_error(cmd, c, argv[optind - 1]);
+			return false;
+		}
+	}
+	return true;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What the commands of kv share. */
+#ifndef KV_COMMAND_H
+#define KV_COMMAND_H
+
+#include <shingle-kv.h>
+
+#include "device.h"
+#include "json.h"
+#include "tool.h"
+
+extern const struct command kv_cmd_format, kv_cmd_put, kv_cmd_get, kv_cmd_delete, kv_cmd_scan,
+	kv_cmd_load, kv_cmd_dump, kv_cmd_check, kv_cmd_compact, kv_cmd_stats;
+
+/* Say what the library has said; the exit code for its error. */
+int failed(int err);
+int open_store(struct kv **kv, const char *path, uint32_t flags);
+/* After what was done, close; the exit code of both. */
+int close_store(struct kv *kv, int ret);
+
+/* Bytes as text without tabs and line ends, and back; the length of @text is not more. */
+void print_text(FILE *f, const void *data, size_t bytes);
+char *text_of(const void *data, size_t bytes);
+bool take_text(char *text, size_t *bytes);
+void json_text(struct json *j, const char *key, const void *data, size_t bytes);
+
+/* Options that a command has, in one struct, as most have few. */
+struct words {
+	bool json, sync, keys;
+	u64 limit, batch;
+	int ret;
+};
+bool take_words(const struct command *cmd, int argc, char **argv, const char *which,
+		struct words *w);
+
+#endif /* KV_COMMAND_H */

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: GPL-2.0
+/* kv: a key-value store on a disk of bands. */
+#include "command.h"
+
+static const struct command *const commands[] = {
+	&kv_cmd_format, &kv_cmd_put, &kv_cmd_get, &kv_cmd_delete, &kv_cmd_scan, &kv_cmd_load,
+	&kv_cmd_dump, &kv_cmd_check, &kv_cmd_compact, &kv_cmd_stats,
+};
+
+static void help(FILE *f)
+{
+	fprintf(f, "Usage: kv COMMAND [options] DEVICE ...\n\nCommands:\n");
+	list_commands(f, commands, ARRAY_SIZE(commands));
+	fprintf(f, "\n'kv COMMAND --help' says more; so does kv(8).\n\n"
+		"Exit codes: 0 done; 4 something is damaged; 8 it could not be done; 16 wrong\n"
+		"usage.\n");
+}
+
+int main(int argc, char **argv)
+{
+	tool_name = "kv";
+	if (argc < 2) {
+		help(stderr);
+		return EXIT_USAGE;
+	}
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
+		help(stdout);
+		return EXIT_CLEAN;
+	}
+	return run_command(commands, ARRAY_SIZE(commands), argc, argv);
+}

@@ -1,0 +1,584 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Merging tables, and writing memtables: one at a time, in any thread. */
+#include <time.h>
+
+#include "memtable.h"
+#include "pick.h"
+
+/* More outputs than a merge can have. */
+#define AGES		(1ULL << 32)
+#define CHECK_EVERY	256U
+
+/**
+ * struct merger - a merge under way
+ * @kv: the store
+ * @in: parts that are still to be removed; each a share
+ * @nr_in: how many
+ * @mem: a memtable instead of parts; or NULL
+ * @level: of the result
+ * @age: of the next table of it: what is written first may have the newest versions of
+ *	a key that did not fit into one
+ * @merge: all inputs as one
+ * @snapshot: sequence numbers, the least first
+ * @snapshots: how many
+ * @w: table being written, or NULL
+ * @out: tables that are written and not committed
+ * @outs: how many
+ * @last: key
+ * @kept: how many snapshots are too old for the last version that was kept of it
+ */
+struct merger {
+	struct kv *kv;
+	struct part **in;
+	u32 nr_in;
+	struct memtable *mem;
+	u32 level;
+	u64 age;
+	struct merge merge;
+	u64 *snapshot;
+	u32 snapshots;
+	struct table_writer *w;
+	struct part *out[COMMIT_BANDS + 8];
+	u32 outs;
+	struct buffer last;
+	u32 kept;
+};
+
+static int by_number(const void *a, const void *b)
+{
+	u64 x = *(const u64 *)a, y = *(const u64 *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Later ones see the newest version, which is always kept. */
+static int take_snapshots(struct merger *g)
+{
+	struct kv *kv = g->kv;
+	struct kv_snapshot *s;
+	u32 n = 0;
+
+	pthread_mutex_lock(&kv->lock);
+	for (s = kv->snapshots.next; s != &kv->snapshots; s = s->next)
+		n++;
+	g->snapshot = malloc((n + 1) * sizeof(*g->snapshot));
+	for (s = kv->snapshots.next; s != &kv->snapshots && g->snapshot; s = s->next)
+		g->snapshot[g->snapshots++] = s->seq;
+	pthread_mutex_unlock(&kv->lock);
+	if (!g->snapshot)
+		return kv_no_memory();
+	qsort(g->snapshot, g->snapshots, sizeof(*g->snapshot), by_number);
+	return 0;
+}
+
+/* Snapshots that are too old for a version. */
+static u32 too_old(const struct merger *g, u64 seq)
+{
+	u32 i;
+
+	for (i = 0; i < g->snapshots && g->snapshot[i] < seq; i++)
+		;
+	return i;
+}
+
+/*
+ * May anything older of a key be left when the inputs are gone?  What overlaps and is no
+ * input is newer in the levels above, and older in the level of the result and below.
+ * Tables that come while the merge is under way are newer.
+ */
+static bool older_elsewhere(const struct merger *g, const struct version *v, struct slice key)
+{
+	struct part *p;
+	u32 level, i;
+	u64 age;
+
+	for (level = g->level; level < KV_LEVELS; level++) {
+		for (age = U64_MAX; (p = version_older(v, level, key, age)); age = p->age) {
+			for (i = 0; i < g->nr_in && g->in[i]->table != p->table; i++)
+				;
+			if (i == g->nr_in)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* Is the version of no use to anybody? */
+static bool unwanted(struct merger *g, const struct entry *e, bool again)
+{
+	u32 stratum = too_old(g, e->seq);
+	struct version *v;
+	bool older;
+
+	/* A newer one hides it from the same snapshots. */
+	if (again && stratum == g->kept)
+		return true;
+	g->kept = stratum;
+	if (e->op != OP_DELETE || stratum || g->mem)
+		return false;
+	v = version_get(g->kv);
+	older = older_elsewhere(g, v, e->key);
+	version_put(g->kv, v);
+	return !older;
+}
+
+static void forget_outputs(struct merger *g, bool made)
+{
+	u32 i;
+
+	for (i = 0; i < g->outs; i++) {
+		/* No band table has it: its band is free, but if nobody knows that. */
+		if (!made && !g->kv->broken)
+			g->out[i]->table->dead = true;
+		part_put(g->kv, g->out[i]);
+	}
+	g->outs = 0;
+}
+
+/**
+ * commit_some() - make what is written so far count
+ * @g: the merge
+ * @next: the least key that is not written; NULL if all are
+ *
+ * Of inputs that have more, what is written does not count any more: no version that a
+ * deletion has hidden comes back between two commits.
+ *
+ * Returns 0 or -errno.
+ */
+static int commit_some(struct merger *g, const struct slice *next)
+{
+	struct change c = { .memtable = g->mem ? g->mem->number : 0 };
+	struct part **part = calloc(g->nr_in + g->outs + 1, sizeof(*part)), *p;
+	struct part **trimmed = calloc(g->nr_in + 1, sizeof(*trimmed));
+	u32 i, left = 0, gone = 0;
+	int err = part && trimmed ? 0 : kv_no_memory();
+
+	memcpy(part ?: g->out, g->out, g->outs * sizeof(*part));
+	for (i = 0; i < g->nr_in && !err && next; i++) {
+		p = g->in[i];
+		if (slice_cmp(p->max, *next) < 0)
+			continue;
+		/* Untouched: it stays as it is. */
+		trimmed[i] = slice_cmp(p->min, *next) >= 0 ? p :
+			part_new(p->table, p->level, p->age, *next, p->max);
+		if (!trimmed[i])
+			err = kv_no_memory();
+		else if (trimmed[i] != p)
+			part[g->outs + left++] = trimmed[i];
+	}
+	if (!err) {
+		struct part **remove = calloc(g->nr_in + 1, sizeof(*remove));
+
+		for (i = 0; i < g->nr_in && remove; i++) {
+			if (trimmed[i] != g->in[i])
+				remove[gone++] = g->in[i];
+		}
+		c.remove = remove;
+		c.removes = gone;
+		c.add = part;
+		c.adds = g->outs + left;
+		err = remove ? commit(g->kv, &c) : kv_no_memory();
+		free(remove);
+	}
+	if (!err) {
+		for (i = 0, left = 0; i < g->nr_in; i++) {
+			if (trimmed[i] != g->in[i])
+				part_put(g->kv, g->in[i]);
+			if (trimmed[i])
+				g->in[left++] = trimmed[i];
+		}
+		g->nr_in = left;
+		forget_outputs(g, true);
+		bands_reclaim(g->kv);
+	} else if (trimmed) {
+		for (i = 0; i < g->nr_in; i++) {
+			if (trimmed[i] && trimmed[i] != g->in[i])
+				part_put(g->kv, trimmed[i]);
+		}
+	}
+	free(part);
+	free(trimmed);
+	return err;
+}
+
+static int finish_table(struct merger *g)
+{
+	struct table_writer *w = g->w;
+	int err;
+
+	g->w = NULL;
+	err = table_finish(w, g->level, g->age--, &g->out[g->outs]);
+	g->outs += !err;
+	return err;
+}
+
+static int begin_table(struct merger *g, const struct entry *e)
+{
+	uint64_t *counter = g->mem ? &g->kv->stats.flush_bytes :
+				     &g->kv->stats.compact_written_bytes;
+	bool split = g->last.used && !slice_cmp(buffer_slice(&g->last), e->key);
+	int err;
+
+	if (!split && !g->mem && g->outs >= COMMIT_BANDS) {
+		err = commit_some(g, &e->key);
+		if (err)
+			return err;
+	}
+	err = g->outs < ARRAY_SIZE(g->out) ? table_writer_new(g->kv, counter, &g->w) :
+		kv_says(-E2BIG, "too many versions of one key for snapshots");
+	if (err == -ENOSPC && !split && !g->mem && g->outs) {
+		err = commit_some(g, &e->key);
+		if (!err)
+			err = table_writer_new(g->kv, counter, &g->w);
+	}
+	if (err == -ENOSPC)
+		kv_says(err, "%s: no band is free to merge into", g->kv->disk->name);
+	return err;
+}
+
+static int keep(struct merger *g, const struct entry *e)
+{
+	bool full = false;
+	int err = g->w ? table_add(g->w, e, &full) : 0;
+
+	if (err || (g->w && !full))
+		return err;
+	if (g->w)
+		err = finish_table(g);
+	if (!err)
+		err = begin_table(g, e);
+	if (!err)
+		err = table_add(g->w, e, &full);
+	if (!err && full)
+		err = kv_says(-EUCLEAN, "an entry that no table has room for");
+	return err;
+}
+
+/* What else must go on meanwhile. */
+static int look_up(struct merger *g)
+{
+	bool stop, frozen;
+
+	pthread_mutex_lock(&g->kv->lock);
+	stop = g->kv->stop;
+	frozen = g->kv->frozen;
+	pthread_mutex_unlock(&g->kv->lock);
+	if (g->mem)
+		return 0;
+	if (stop)
+		return kv_says(-ECANCELED, "the store is being closed");
+	return frozen ? compact_frozen(g->kv) : 0;
+}
+
+static int merge_all(struct merger *g)
+{
+	const struct entry *e;
+	bool again;
+	u32 n = 0;
+	int err;
+
+	for (err = merge_seek(&g->merge, slice(NULL, 0)); !err && (e = merge_at(&g->merge));
+	     err = err ?: merge_next(&g->merge)) {
+		if (!(++n % CHECK_EVERY)) {
+			err = look_up(g);
+			if (err)
+				break;
+		}
+		again = n > 1 && !slice_cmp(e->key, buffer_slice(&g->last));
+		if (!unwanted(g, e, again))
+			err = keep(g, e);
+		if (!err && !again)
+			err = buffer_set(&g->last, e->key);
+	}
+	if (!err && g->w)
+		err = finish_table(g);
+	return err ?: commit_some(g, NULL);
+}
+
+static int add_inputs(struct merger *g)
+{
+	u32 i, window = READ_AHEAD / (g->nr_in ?: 1);
+	struct cursor *c;
+	int err;
+
+	window = clamp(rounddown(window, BLOCK_BYTES), 16 * BLOCK_BYTES, WINDOW_BYTES);
+	window = min(window, rounddown(g->kv->head.band_bytes / 4, BLOCK_BYTES));
+	err = merge_init(&g->merge, g->nr_in + 1);
+	for (i = 0; i < g->nr_in && !err; i++) {
+		if (__atomic_load_n(&g->in[i]->table->damaged, __ATOMIC_RELAXED))
+			return table_damaged(g->in[i]->table, "it is damaged");
+		c = table_cursor(g->kv, g->in[i], window, &g->kv->stats.compact_read_bytes);
+		err = c ? 0 : kv_no_memory();
+		if (c)
+			merge_add(&g->merge, c);
+	}
+	if (!err && g->mem) {
+		c = memtable_cursor(g->mem);
+		err = c ? 0 : kv_no_memory();
+		if (c)
+			merge_add(&g->merge, c);
+	}
+	return err;
+}
+
+static u64 now_us(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (u64)t.tv_sec * 1000000 + (u64)t.tv_nsec / 1000;
+}
+
+/* @part and @mem exclude each other; of each part it is given a share. */
+static int merge_parts(struct kv *kv, struct part *const *part, u32 nr, struct memtable *mem,
+		       u32 level)
+{
+	struct merger g = { .kv = kv, .mem = mem, .level = level };
+	u64 began = now_us();
+	u32 i;
+	int err;
+
+	/* Together with a merge that is interrupted, they stay in order. */
+	g.age = __atomic_fetch_add(&kv->next_age, AGES, __ATOMIC_RELAXED) + AGES - 1;
+	g.in = calloc(nr + 1, sizeof(*g.in));
+	err = g.in ? take_snapshots(&g) : kv_no_memory();
+	for (i = 0; i < nr; i++) {
+		if (g.in)
+			g.in[g.nr_in++] = part[i];
+		else
+			part_put(kv, part[i]);
+	}
+	if (!err)
+		err = add_inputs(&g);
+	if (!err)
+		err = merge_all(&g);
+	table_abandon(g.w);
+	forget_outputs(&g, false);
+	merge_free(&g.merge);
+	for (i = 0; i < g.nr_in; i++)
+		part_put(kv, g.in[i]);
+	free(g.in);
+	free(g.snapshot);
+	free(g.last.data);
+	bands_reclaim(kv);
+	if (!mem)
+		count(&kv->stats.compact_us, now_us() - began);
+	return err;
+}
+
+static int move_part(struct kv *kv, struct part *p, u32 level)
+{
+	u64 age = __atomic_fetch_add(&kv->next_age, 1, __ATOMIC_RELAXED);
+	struct part *moved = part_new(p->table, level, age, p->min, p->max);
+	struct change c = { .remove = &p, .removes = 1, .add = &moved, .adds = 1 };
+	int err;
+
+	if (!moved)
+		return kv_no_memory();
+	err = commit(kv, &c);
+	part_put(kv, moved);
+	count(&kv->stats.moves, !err);
+	return err;
+}
+
+/**
+ * compact_frozen() - make a band of level 0 of the memtable that takes no more writes
+ * @kv: the store
+ *
+ * Returns 0, also if there is none; or -errno after saying why.
+ */
+int compact_frozen(struct kv *kv)
+{
+	struct memtable *m;
+	int err = 0;
+
+	pthread_mutex_lock(&kv->lock);
+	m = kv->frozen;
+	pthread_mutex_unlock(&kv->lock);
+	if (!m)
+		return 0;
+	err = merge_parts(kv, NULL, 0, m, 0);
+	if (err)
+		return err;
+	count(&kv->stats.flushes, 1);
+	pthread_mutex_lock(&kv->lock);
+	kv->frozen = NULL;
+	pthread_cond_broadcast(&kv->changed);
+	pthread_mutex_unlock(&kv->lock);
+	memtable_put(m);
+	return 0;
+}
+
+static int do_pick(struct kv *kv, struct pick *p)
+{
+	u32 from = p->part[0]->level;
+	int err = 0;
+
+	/* Also of one that fails: the next one is tried then. */
+	if (from && kv->head.organisation == KV_LOC)
+		err = buffer_set(&kv->round[from], p->part[0]->min);
+	if (err)
+		return err;
+	pick_own(kv, p);
+	if (p->move) {
+		err = move_part(kv, p->part[0], p->level);
+		part_put(kv, p->part[0]);
+	} else {
+		err = merge_parts(kv, p->part, p->nr, NULL, p->level);
+		count(&kv->stats.compactions, !err);
+	}
+	if (!err)
+		kv->tidied = p->tidy ? kv->tidied + 1 : 0;
+	return err;
+}
+
+/* So that what has failed is not tried with each write. */
+static void hold(struct kv *kv, int err)
+{
+	pthread_mutex_lock(&kv->lock);
+	kv->held = err;
+	kv->held_generation = kv->generation;
+	snprintf(kv->held_text, sizeof(kv->held_text), "%s", kv_error());
+	pthread_mutex_unlock(&kv->lock);
+}
+
+static bool is_held(struct kv *kv)
+{
+	bool held;
+
+	pthread_mutex_lock(&kv->lock);
+	held = kv->held && kv->held_generation == kv->generation;
+	pthread_mutex_unlock(&kv->lock);
+	return held;
+}
+
+/**
+ * compact_step() - the next merge, if one is due
+ * @kv: the store
+ * @did: there was one
+ *
+ * Returns 0 or -errno after saying why; what has failed, with any later change.
+ */
+int compact_step(struct kv *kv, bool *did)
+{
+	struct pick p;
+	int err;
+
+	*did = false;
+	if (is_held(kv))
+		return kv_says(kv->held, "%s", kv->held_text);
+	err = pick_begin(kv, &p);
+	if (err)
+		return err;
+	err = kv->head.organisation == KV_LOC ? pick_loc(kv, &p) : pick_soc(kv, &p);
+	if (!err && p.nr) {
+		*did = true;
+		err = do_pick(kv, &p);
+	}
+	pick_end(kv, &p);
+	if (err && err != -ENOMEM && err != -ECANCELED)
+		hold(kv, err);
+	return err;
+}
+
+/**
+ * compact_all() - no table overlaps another, and no deletion is left
+ * @kv: the store
+ *
+ * Returns 0 or -errno after saying why.
+ */
+int compact_all(struct kv *kv)
+{
+	struct buffer after = { .data = NULL };
+	struct slice min, max;
+	bool more = true;
+	struct pick p;
+	int err = 0;
+
+	while (more && !err) {
+		err = pick_begin(kv, &p);
+		if (err)
+			break;
+		err = pick_component(kv, &p, buffer_slice(&after));
+		more = !err && p.nr;
+		if (more) {
+			pick_range(&p, &min, &max);
+			err = buffer_set(&after, max);
+		}
+		if (more && !err)
+			err = do_pick(kv, &p);
+		pick_end(kv, &p);
+	}
+	free(after.data);
+	return err;
+}
+
+/**
+ * freeze() - begin a new memtable; what the old one has becomes a band
+ * @kv: the store, by @writer; nothing is frozen
+ *
+ * Returns 0 or -errno after saying why.
+ */
+int freeze(struct kv *kv)
+{
+	struct memtable *m = memtable_new(kv->mem->number + 1);
+	int err = m ? 0 : kv_no_memory();
+
+	/* Its log bands may be written anew as soon as it is a table. */
+	if (!err && !(kv->opt.flags & KV_NO_LOG))
+		err = log_push(kv);
+	if (err) {
+		memtable_put(m);
+		return err;
+	}
+	pthread_mutex_lock(&kv->lock);
+	kv->frozen = kv->mem;
+	kv->mem = m;
+	pthread_cond_signal(&kv->work);
+	pthread_mutex_unlock(&kv->lock);
+	return 0;
+}
+
+/* One round of the background's: @did something; or -errno. */
+static int work(struct kv *kv, bool *did)
+{
+	bool frozen;
+	int err;
+
+	pthread_mutex_lock(&kv->compacting);
+	pthread_mutex_lock(&kv->lock);
+	frozen = kv->frozen;
+	pthread_mutex_unlock(&kv->lock);
+	*did = false;
+	err = store_broken(kv) ?: compact_frozen(kv) ?: compact_step(kv, did);
+	*did |= frozen;
+	pthread_mutex_unlock(&kv->compacting);
+	return err;
+}
+
+/* The thread: awake while there is work, and for each memtable that is frozen. */
+void *compact_thread(void *arg)
+{
+	struct kv *kv = arg;
+	struct timespec until;
+	bool did;
+	int err;
+
+	pthread_mutex_lock(&kv->lock);
+	while (!kv->stop) {
+		pthread_mutex_unlock(&kv->lock);
+		err = work(kv, &did);
+		clock_gettime(CLOCK_REALTIME, &until);
+		pthread_mutex_lock(&kv->lock);
+		if (kv->stop || (did && !err))
+			continue;
+		/* What has failed for want of memory or room is tried again in a while. */
+		until.tv_sec++;
+		if (err)
+			pthread_cond_timedwait(&kv->work, &kv->lock, &until);
+		else if (!kv->frozen)
+			pthread_cond_wait(&kv->work, &kv->lock);
+	}
+	pthread_mutex_unlock(&kv->lock);
+	return NULL;
+}

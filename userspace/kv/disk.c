@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: GPL-2.0
+/* A block device or a file, past the page cache. */
+#include <fcntl.h>
+#include <liburing.h>
+#include <linux/fs.h>
+#include <pthread.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "error.h"
+#include "disk.h"
+
+#define DEPTH	64U
+
+/**
+ * struct real - a disk that there is
+ * @disk: what the store sees
+ * @fd: open file
+ * @is_block: a block device, not a file
+ * @direct: past the page cache
+ * @discards: it takes them, as far as is known
+ * @ring: of io_uring
+ * @has_ring: was set up
+ * @lock: of @ring
+ */
+struct real {
+	struct kv_disk disk;
+	int fd;
+	bool is_block, direct, discards;
+	struct io_uring ring;
+	bool has_ring;
+	pthread_mutex_t lock;
+};
+
+static int real_read(struct kv_disk *d, u64 offset, void *buf, u32 bytes)
+{
+	struct real *r = container_of(d, struct real, disk);
+	ssize_t n;
+
+	while (bytes) {
+		n = pread(r->fd, buf, bytes, (off_t)offset);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n ? -errno : -EIO;
+		offset += (u64)n;
+		buf = (u8 *)buf + n;
+		bytes -= (u32)n;
+	}
+	return 0;
+}
+
+static int real_write(struct kv_disk *d, u64 offset, const void *buf, u32 bytes)
+{
+	struct real *r = container_of(d, struct real, disk);
+	ssize_t n;
+
+	while (bytes) {
+		n = pwrite(r->fd, buf, bytes, (off_t)offset);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n ? -errno : -EIO;
+		offset += (u64)n;
+		buf = (const u8 *)buf + n;
+		bytes -= (u32)n;
+	}
+	return 0;
+}
+
+static int real_begin(struct kv_disk *d, struct kv_io *io)
+{
+	struct real *r = container_of(d, struct real, disk);
+	struct io_uring_sqe *sqe;
+	bool taken = false;
+	int n = -EBUSY;
+
+	io->busy = true;
+	io->done = false;
+	pthread_mutex_lock(&r->lock);
+	sqe = io_uring_get_sqe(&r->ring);
+	if (sqe) {
+		if (io->writing)
+			io_uring_prep_write(sqe, r->fd, io->buf, io->bytes, io->offset);
+		else
+			io_uring_prep_read(sqe, r->fd, io->buf, io->bytes, io->offset);
+		io_uring_sqe_set_data(sqe, io);
+		do
+			n = io_uring_submit(&r->ring);
+		while (n == -EINTR || n == -EAGAIN);
+		/* What was not taken is submitted with the next: it must do no harm then. */
+		taken = n >= 0 && !io_uring_sq_ready(&r->ring);
+		if (!taken) {
+			io_uring_prep_nop(sqe);
+			io_uring_sqe_set_data(sqe, NULL);
+		}
+	}
+	pthread_mutex_unlock(&r->lock);
+	if (taken)
+		return 0;
+	io->busy = false;
+	return n < 0 ? n : -EIO;
+}
+
+/* The rest of one that did less than it was asked to. */
+static int finish(struct kv_disk *d, struct kv_io *io)
+{
+	u32 n = (u32)max(io->result, 0) / BLOCK_BYTES * BLOCK_BYTES;
+	u8 *buf = (u8 *)io->buf + n;
+
+	if (io->result < 0 && io->result != -EINTR && io->result != -EAGAIN)
+		return io->result;
+	if (n == io->bytes)
+		return 0;
+	return io->writing ? real_write(d, io->offset + n, buf, io->bytes - n) :
+			     real_read(d, io->offset + n, buf, io->bytes - n);
+}
+
+static int real_end(struct kv_disk *d, struct kv_io *io)
+{
+	struct real *r = container_of(d, struct real, disk);
+	struct io_uring_cqe *cqe;
+	struct kv_io *other;
+	int err = 0;
+
+	pthread_mutex_lock(&r->lock);
+	while (!io->done && !err) {
+		err = io_uring_wait_cqe(&r->ring, &cqe);
+		if (err == -EINTR) {
+			err = 0;
+			continue;
+		}
+		if (err)
+			break;
+		other = io_uring_cqe_get_data(cqe);
+		if (other) {
+			other->result = cqe->res;
+			other->done = true;
+		}
+		io_uring_cqe_seen(&r->ring, cqe);
+	}
+	pthread_mutex_unlock(&r->lock);
+	io->busy = false;
+	return err ?: finish(d, io);
+}
+
+static int real_flush(struct kv_disk *d)
+{
+	struct real *r = container_of(d, struct real, disk);
+
+	return fdatasync(r->fd) ? -errno : 0;
+}
+
+static int real_discard(struct kv_disk *d, u64 offset, u64 bytes)
+{
+	struct real *r = container_of(d, struct real, disk);
+	u64 range[2] = { offset, bytes };
+	int got;
+
+	if (!r->discards)
+		return -EOPNOTSUPP;
+	got = r->is_block ? ioctl(r->fd, BLKDISCARD, range) :
+		fallocate(r->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset,
+			  (off_t)bytes);
+	if (!got)
+		return 0;
+	if (errno == EOPNOTSUPP)
+		r->discards = false;
+	return -errno;
+}
+
+static void real_close(struct kv_disk *d)
+{
+	struct real *r = container_of(d, struct real, disk);
+
+	if (r->has_ring)
+		io_uring_queue_exit(&r->ring);
+	if (r->fd >= 0)
+		close(r->fd);
+	pthread_mutex_destroy(&r->lock);
+	free(r);
+}
+
+static const struct kv_disk_ops real_ops = {
+	.read = real_read,
+	.write = real_write,
+	.begin = real_begin,
+	.end = real_end,
+	.flush = real_flush,
+	.discard = real_discard,
+	.close = real_close,
+};
+
+static int take(struct real *r, const char *path, bool writing)
+{
+	int flags = (writing ? O_RDWR : O_RDONLY) | O_DIRECT | O_CLOEXEC;
+	struct stat st;
+	int err;
+
+	if (stat(path, &st))
+		return kv_says(-errno, "%s: %s", path, strerror(errno));
+	r->is_block = S_ISBLK(st.st_mode);
+	if (!r->is_block && !S_ISREG(st.st_mode))
+		return kv_says(-EINVAL, "%s is neither a block device nor a file", path);
+	if (r->is_block && writing)
+		flags |= O_EXCL;
+	r->fd = open(path, flags);
+	if (r->fd < 0 && errno == EINVAL && !r->is_block)
+		r->fd = open(path, flags & ~O_DIRECT);
+	if (r->fd < 0)
+		return kv_says(-errno, "%s cannot be opened: %s", path, strerror(errno));
+	/* O_EXCL keeps file systems off; this, other stores, and on files too. */
+	if (flock(r->fd, (writing ? LOCK_EX : LOCK_SH) | LOCK_NB)) {
+		err = errno == EWOULDBLOCK ? -EBUSY : -errno;
+		return kv_says(err, "%s is in use by another store", path);
+	}
+	r->disk.bytes = (u64)st.st_size;
+	if (r->is_block && ioctl(r->fd, BLKGETSIZE64, &r->disk.bytes))
+		return kv_says(-errno, "size of %s: %s", path, strerror(errno));
+	err = io_uring_queue_init(DEPTH, &r->ring, 0);
+	if (err)
+		return kv_says(err, "io_uring is not to be had: %s", strerror(-err));
+	r->has_ring = true;
+	return 0;
+}
+
+/**
+ * disk_open() - use a block device or a file
+ * @disk: result
+ * @path: of it
+ * @writing: alone, and to write
+ *
+ * Returns 0, or -errno after saying why.
+ */
+int disk_open(struct kv_disk **disk, const char *path, bool writing)
+{
+	size_t len = strlen(path) + 1;
+	struct real *r = calloc(1, sizeof(*r) + len);
+	int err;
+
+	if (!r)
+		return kv_no_memory();
+	memcpy(r + 1, path, len);
+	r->disk.ops = &real_ops;
+	r->disk.name = (const char *)(r + 1);
+	r->fd = -1;
+	r->discards = true;
+	pthread_mutex_init(&r->lock, NULL);
+	err = take(r, path, writing);
+	if (err)
+		real_close(&r->disk);
+	else
+		*disk = &r->disk;
+	return err;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What a store asks of its disk; tests put one of their own behind it. */
+#ifndef KV_DISK_H
+#define KV_DISK_H
+
+#include <shim.h>
+
+#define BLOCK_BYTES	4096U
+
+/**
+ * struct kv_io - a request that is under way beside others
+ * @offset: in bytes, as @bytes a multiple of BLOCK_BYTES
+ * @buf: aligned to BLOCK_BYTES
+ * @bytes: of it
+ * @writing: to the disk
+ * @busy: begun and not ended
+ * @done: the disk has answered
+ * @result: 0 or -errno
+ */
+struct kv_io {
+	u64 offset;
+	void *buf;
+	u32 bytes;
+	bool writing, busy, done;
+	int result;
+};
+
+struct kv_disk;
+
+/**
+ * struct kv_disk_ops - a disk
+ * @read: all of it or -errno; any thread
+ * @write: all of it or -errno; durable after @flush only; any thread
+ * @begin: start a request; who compacts only
+ * @end: wait for it
+ * @flush: what was written before it is durable, or -errno; any thread
+ * @discard: a range means nothing any more; may do nothing
+ * @close: the disk is not used any more
+ */
+struct kv_disk_ops {
+	int (*read)(struct kv_disk *d, u64 offset, void *buf, u32 bytes);
+	int (*write)(struct kv_disk *d, u64 offset, const void *buf, u32 bytes);
+	int (*begin)(struct kv_disk *d, struct kv_io *io);
+	int (*end)(struct kv_disk *d, struct kv_io *io);
+	int (*flush)(struct kv_disk *d);
+	int (*discard)(struct kv_disk *d, u64 offset, u64 bytes);
+	void (*close)(struct kv_disk *d);
+};
+
+/**
+ * struct kv_disk - a disk in use
+ * @ops: see there
+ * @name: for sentences
+ * @bytes: its size
+ */
+struct kv_disk {
+	const struct kv_disk_ops *ops;
+	const char *name;
+	u64 bytes;
+};
+
+int disk_open(struct kv_disk **disk, const char *path, bool writing);
+
+#endif /* KV_DISK_H */

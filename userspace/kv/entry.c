@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Entries as bytes, and many cursors as one. */
+#include "error.h"
+#include "store.h"
+
+/**
+ * entry_encode() - an entry as bytes
+ * @e: the entry
+ * @to: room for entry_bytes()
+ *
+ * Returns how many.
+ */
+u32 entry_encode(const struct entry *e, u8 *to)
+{
+	put_le(to, e->key.bytes, 2);
+	put_le(to + 2, e->value.bytes, 4);
+	put_le(to + 6, e->seq << 8 | e->op, 8);
+	memcpy(to + ENTRY_HEAD, e->key.data, e->key.bytes);
+	if (e->value.bytes)
+		memcpy(to + ENTRY_HEAD + e->key.bytes, e->value.data, e->value.bytes);
+	return entry_bytes(e);
+}
+
+/**
+ * entry_decode() - bytes as an entry
+ * @from: where it begins
+ * @bytes: how many there are
+ * @e: result, which points into them
+ *
+ * Returns 0, or -EUCLEAN if they are no entry.
+ */
+int entry_decode(const u8 *from, u32 bytes, struct entry *e)
+{
+	u32 key, value;
+	u64 word;
+
+	if (bytes < ENTRY_HEAD)
+		return -EUCLEAN;
+	key = (u32)get_le(from, 2);
+	value = (u32)get_le(from + 2, 4);
+	word = get_le(from + 6, 8);
+	if (!key || key > KV_KEY_MAX || key > bytes - ENTRY_HEAD ||
+	    value > bytes - ENTRY_HEAD - key || (u8)word >= NR_OPS ||
+	    ((u8)word == OP_DELETE && value))
+		return -EUCLEAN;
+	e->key = slice(from + ENTRY_HEAD, key);
+	e->value = slice(from + ENTRY_HEAD + key, value);
+	e->seq = word >> 8;
+	e->op = (u8)word;
+	return 0;
+}
+
+int merge_init(struct merge *m, u32 room)
+{
+	*m = (struct merge){ .nr = 0 };
+	m->cursor = calloc(room ?: 1, sizeof(*m->cursor));
+	m->heap = calloc(room ?: 1, sizeof(*m->heap));
+	if (m->cursor && m->heap)
+		return 0;
+	merge_free(m);
+	return kv_no_memory();
+}
+
+void merge_add(struct merge *m, struct cursor *c)
+{
+	m->cursor[m->nr++] = c;
+}
+
+static void sift_down(struct merge *m, u32 i)
+{
+	u32 child;
+
+	for (; (child = 2 * i + 1) < m->live; i = child) {
+		if (child + 1 < m->live &&
+		    entry_cmp(&m->heap[child + 1]->at, &m->heap[child]->at) < 0)
+			child++;
+		if (entry_cmp(&m->heap[i]->at, &m->heap[child]->at) <= 0)
+			break;
+		swap(m->heap[i], m->heap[child]);
+	}
+}
+
+/* A cursor that has only said where it will begin comes to the top: now it must. */
+static int settle(struct merge *m)
+{
+	struct cursor *c;
+	int err;
+
+	while (m->live && m->heap[0]->at.seq == SEQ_BEFORE) {
+		c = m->heap[0];
+		err = c->ops->next(c);
+		if (err) {
+			m->live = 0;
+			return err;
+		}
+		if (!c->valid)
+			m->heap[0] = m->heap[--m->live];
+		sift_down(m, 0);
+	}
+	return 0;
+}
+
+int merge_seek(struct merge *m, struct slice key)
+{
+	u32 i;
+	int err;
+
+	m->live = 0;
+	for (i = 0; i < m->nr; i++) {
+		err = m->cursor[i]->ops->seek(m->cursor[i], key);
+		if (err) {
+			m->live = 0;
+			return err;
+		}
+		if (m->cursor[i]->valid)
+			m->heap[m->live++] = m->cursor[i];
+	}
+	for (i = m->live / 2; i--;)
+		sift_down(m, i);
+	return settle(m);
+}
+
+int merge_next(struct merge *m)
+{
+	int err = m->heap[0]->ops->next(m->heap[0]);
+
+	if (err) {
+		m->live = 0;
+		return err;
+	}
+	if (!m->heap[0]->valid)
+		m->heap[0] = m->heap[--m->live];
+	sift_down(m, 0);
+	return settle(m);
+}
+
+/* NULL behind the last. */
+const struct entry *merge_at(const struct merge *m)
+{
+	return m->live ? &m->heap[0]->at : NULL;
+}
+
+void merge_free(struct merge *m)
+{
+	u32 i;
+
+	for (i = 0; i < m->nr; i++)
+		m->cursor[i]->ops->free(m->cursor[i]);
+	free(m->cursor);
+	free(m->heap);
+	*m = (struct merge){ .nr = 0 };
+}
+
+/**
+ * buffer_room() - make room
+ * @b: the buffer
+ * @more: for so many bytes
+ *
+ * Returns 0 or -ENOMEM.
+ */
+int buffer_room(struct buffer *b, size_t more)
+{
+	size_t room;
+	u8 *data;
+
+	if (b->room - b->used >= more)
+		return 0;
+	room = max(b->used + more, b->room + b->room / 2);
+	data = realloc(b->data, room);
+	if (!data)
+		return kv_no_memory();
+	b->data = data;
+	b->room = room;
+	return 0;
+}
+
+int buffer_set(struct buffer *b, struct slice s)
+{
+	int err;
+
+	b->used = 0;
+	err = buffer_room(b, s.bytes);
+	if (!err && s.bytes)
+		memcpy(b->data, s.data, s.bytes);
+	b->used = err ? 0 : s.bytes;
+	return err;
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The sentence of each thread's last error. */
+#include <stdarg.h>
+
+#include "error.h"
+#include "store.h"
+
+static __thread char sentence[512];
+
+EXPORTED const char *kv_error(void)
+{
+	return sentence;
+}
+
+int kv_says(int err, const char *fmt, ...)
+{
+	char text[sizeof(sentence)];
+	va_list args;
+
+	/* The last sentence may be a part of this one. */
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	memcpy(sentence, text, sizeof(sentence));
+	return err;
+}
+
+int kv_no_memory(void)
+{
+	return kv_says(-ENOMEM, "there is no memory");
+}

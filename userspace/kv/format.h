@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What is on the disk; Documentation/kv.rst has it byte by byte. */
+#ifndef KV_FORMAT_H
+#define KV_FORMAT_H
+
+#include <shim.h>
+
+#include "disk.h"
+#include "shingle-kv-magic.h"
+
+#define FORMAT_VERSION	1U
+#define TABLE_MAGIC	0x454c424154564bULL	/* "KVTABLE" */
+#define LOG_MAGIC	0x474f4c564bULL		/* "KVLOG" */
+#define BANDS_MAGIC	0x53444e4142564bULL	/* "KVBANDS" */
+
+/* Two generations of the band table, two copies of each. */
+#define COPIES		2U
+#define SLOTS		(2U * COPIES)
+
+/* All numbers are little-endian; crc is of what is there with crc as 0. */
+struct header {
+	__le64 magic;
+	__le32 version, crc;
+	u8 uuid[16];
+	__le32 organisation, band_bytes, bands, pad;
+	__le64 device_bytes, slot_offset, slot_bytes, bands_offset, copy_offset;
+	u8 zero[BLOCK_BYTES - 88];
+};
+
+struct bands_head {
+	__le64 magic;
+	__le32 version, crc;
+	u8 uuid[16];
+	__le64 generation, next_id, next_age, seq;
+	__le32 entries, bytes, body_crc, pad;
+	u8 zero[BLOCK_BYTES - 80];
+};
+
+enum {
+	KIND_LOG = 1,
+	KIND_TABLE = 2,
+};
+
+/* Followed by the least and the largest key. */
+struct bands_entry {
+	__le32 band;
+	u8 kind, level;
+	__le16 min_bytes, max_bytes, pad;
+	__le32 bytes;
+	__le64 id, age, entries, tombstones;
+};
+
+/* The last block of a table; both keys follow @crc. */
+struct footer_block {
+	__le64 magic;
+	__le32 version, crc;
+	u8 uuid[16];
+	__le64 id, entries, tombstones, seq;
+	__le32 data_bytes, index_bytes, bloom_bytes, blocks;
+	__le16 min_bytes, max_bytes;
+	__le32 pad;
+	u8 keys[BLOCK_BYTES - 88];
+};
+
+#define HISTOGRAM_KEY	31U
+#define BUCKETS		126U
+
+/* Buckets of as many bytes each, the last with less; the key each begins with. */
+struct histogram {
+	__le64 magic;
+	__le32 crc, buckets;
+	__le64 bytes;
+	struct {
+		u8 bytes, key[HISTOGRAM_KEY];
+	} bucket[BUCKETS];
+	u8 zero[BLOCK_BYTES - 24 - BUCKETS * 32];
+};
+
+/* Before the writes in a chunk of a log. */
+struct chunk_head {
+	__le64 magic;
+	__le32 crc, bytes;
+	__le64 id, number, synced;
+	__le64 generation;
+};
+
+/* Before the entries of a batch. */
+struct batch_head {
+	__le32 entries, bytes;
+};
+
+/**
+ * struct shape - a header, as the program has it
+ * @uuid: of the store
+ * @organisation: enum kv_organisation
+ * @band_bytes: see there
+ * @bands: how many
+ * @device_bytes: as it was when the store was made
+ * @slot_offset: of the first band table
+ * @slot_bytes: of each
+ * @bands_offset: of the first band
+ */
+struct shape {
+	u8 uuid[16];
+	u32 organisation, band_bytes, bands;
+	u64 device_bytes, slot_offset, slot_bytes, bands_offset;
+};
+
+/**
+ * struct footer - a footer, as the program has it
+ * @data_bytes: of the blocks
+ * @index_bytes: without the checksum behind it, as @bloom_bytes
+ * @bloom_bytes: of the Bloom filter
+ * @blocks: how many
+ */
+struct footer {
+	u32 data_bytes, index_bytes, bloom_bytes, blocks;
+};
+
+#endif /* KV_FORMAT_H */

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Reading: one key, or keys in order, as of one moment. */
+#include "memtable.h"
+#include "table.h"
+
+/**
+ * view_take() - what there is now, or was when a snapshot was made
+ * @kv: the store
+ * @snap: or NULL
+ * @view: result, to be dropped
+ */
+void view_take(struct kv *kv, const struct kv_snapshot *snap, struct view *view)
+{
+	pthread_mutex_lock(&kv->lock);
+	*view = (struct view){ .mem = kv->mem, .frozen = kv->frozen, .version = kv->version,
+			       .seq = snap ? snap->seq : kv->seq };
+	memtable_get(view->mem);
+	if (view->frozen)
+		memtable_get(view->frozen);
+	__atomic_fetch_add(&view->version->refs, 1, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&kv->lock);
+}
+
+void view_drop(struct kv *kv, struct view *view)
+{
+	memtable_put(view->mem);
+	memtable_put(view->frozen);
+	version_put(kv, view->version);
+}
+
+/* The newest table that has the key has its newest version: see pick.c. */
+static int find_in_tables(struct kv *kv, const struct version *v, struct slice key, u64 seq,
+			  bool *found, u8 *op, struct buffer *value)
+{
+	struct part *p;
+	u64 age;
+	u32 level;
+	int err;
+
+	*found = false;
+	for (level = 0; level < KV_LEVELS; level++) {
+		for (age = U64_MAX; (p = version_older(v, level, key, age)); age = p->age) {
+			err = table_find(kv, p, key, seq, found, op, value);
+			/* What cannot be read may have been newer than all that can. */
+			if (err || *found)
+				return err;
+		}
+	}
+	return 0;
+}
+
+EXPORTED int kv_get(struct kv *kv, const struct kv_snapshot *snap, const void *key,
+		    size_t key_bytes, void **value, size_t *value_bytes)
+{
+	struct buffer found_value = { .data = NULL };
+	struct slice k = slice(key, key_bytes);
+	struct entry e = { .op = OP_DELETE };
+	struct view view;
+	bool found;
+	int err;
+
+	if (!key_bytes || key_bytes > KV_KEY_MAX)
+		return kv_says(-EINVAL, "a key of %zu bytes: it must have 1 to %u", key_bytes,
+			       KV_KEY_MAX);
+	count(&kv->stats.gets, 1);
+	/* So that an empty value is not NULL. */
+	err = buffer_room(&found_value, 1);
+	if (err)
+		return err;
+	view_take(kv, snap, &view);
+	found = memtable_find(view.mem, k, view.seq, &e) ||
+		(view.frozen && memtable_find(view.frozen, k, view.seq, &e));
+	if (found)
+		err = buffer_set(&found_value, e.value);
+	else
+		err = find_in_tables(kv, view.version, k, view.seq, &found, &e.op,
+				     &found_value);
+	view_drop(kv, &view);
+	if (!err && (!found || e.op == OP_DELETE))
+		err = -ENOENT;
+	if (err) {
+		free(found_value.data);
+		return err;
+	}
+	*value = found_value.data;
+	*value_bytes = found_value.used;
+	return 0;
+}
+
+EXPORTED struct kv_snapshot *kv_snapshot_new(struct kv *kv)
+{
+	struct kv_snapshot *s = malloc(sizeof(*s));
+
+	if (!s)
+		return NULL;
+	pthread_mutex_lock(&kv->lock);
+	s->seq = kv->seq;
+	s->next = kv->snapshots.next;
+	s->prev = &kv->snapshots;
+	s->next->prev = s;
+	s->prev->next = s;
+	pthread_mutex_unlock(&kv->lock);
+	return s;
+}
+
+EXPORTED void kv_snapshot_free(struct kv *kv, struct kv_snapshot *snap)
+{
+	if (!snap)
+		return;
+	pthread_mutex_lock(&kv->lock);
+	snap->next->prev = snap->prev;
+	snap->prev->next = snap->next;
+	pthread_mutex_unlock(&kv->lock);
+	free(snap);
+}
+
+/**
+ * struct kv_iter - see kv_iter_new()
+ * @kv: the store
+ * @view: what it sees
+ * @merge: of all that may have a key
+ * @key: that was last found, or found deleted
+ * @here: it is at one
+ */
+struct kv_iter {
+	struct kv *kv;
+	struct view view;
+	struct merge merge;
+	struct buffer key;
+	bool here;
+};
+
+static int add_cursor(struct merge *m, struct cursor *c)
+{
+	if (!c)
+		return kv_no_memory();
+	merge_add(m, c);
+	return 0;
+}
+
+EXPORTED int kv_iter_new(struct kv *kv, const struct kv_snapshot *snap, struct kv_iter **iter)
+{
+	struct kv_iter *it = calloc(1, sizeof(*it));
+	u32 level, i;
+	int err;
+
+	if (!it)
+		return kv_no_memory();
+	it->kv = kv;
+	view_take(kv, snap, &it->view);
+	err = merge_init(&it->merge, it->view.version->nr + 2);
+	if (!err)
+		err = add_cursor(&it->merge, memtable_cursor(it->view.mem));
+	if (!err && it->view.frozen)
+		err = add_cursor(&it->merge, memtable_cursor(it->view.frozen));
+	for (level = 0; level < KV_LEVELS; level++) {
+		const struct level *l = &it->view.version->level[level];
+
+		for (i = 0; i < l->nr && !err; i++)
+			err = add_cursor(&it->merge,
+					 table_cursor(kv, l->part[i], WINDOW_BYTES / 4,
+						      &kv->stats.read_bytes));
+	}
+	if (err)
+		kv_iter_free(it);
+	else
+		*iter = it;
+	return err;
+}
+
+/* To the first key that is not the one it was at, if @past, and has a value. */
+static int settle(struct kv_iter *it, bool past)
+{
+	const struct entry *e;
+	int err = 0;
+
+	it->here = false;
+	for (; (e = merge_at(&it->merge)); err = merge_next(&it->merge)) {
+		if (err)
+			return err;
+		if (e->seq > it->view.seq ||
+		    (past && !slice_cmp(e->key, buffer_slice(&it->key))))
+			continue;
+		err = buffer_set(&it->key, e->key);
+		if (err)
+			return err;
+		past = true;
+		if (e->op == OP_PUT) {
+			it->here = true;
+			return 0;
+		}
+	}
+	return err ?: -ENOENT;
+}
+
+EXPORTED int kv_iter_seek(struct kv_iter *iter, const void *key, size_t key_bytes)
+{
+	int err;
+
+	iter->here = false;
+	if (key_bytes > KV_KEY_MAX)
+		return kv_says(-EINVAL, "a key of %zu bytes: it must have %u at most",
+			       key_bytes, KV_KEY_MAX);
+	err = merge_seek(&iter->merge, slice(key, key_bytes));
+	return err ?: settle(iter, false);
+}
+
+EXPORTED int kv_iter_next(struct kv_iter *iter)
+{
+	int err;
+
+	if (!iter->here)
+		return kv_says(-EINVAL, "the iterator is at no key");
+	iter->here = false;
+	err = merge_next(&iter->merge);
+	return err ?: settle(iter, true);
+}
+
+EXPORTED const void *kv_iter_key(const struct kv_iter *iter, size_t *bytes)
+{
+	if (!iter->here)
+		return NULL;
+	*bytes = iter->key.used;
+	return iter->key.data;
+}
+
+EXPORTED const void *kv_iter_value(const struct kv_iter *iter, size_t *bytes)
+{
+	if (!iter->here)
+		return NULL;
+	*bytes = merge_at(&iter->merge)->value.bytes;
+	return merge_at(&iter->merge)->value.data ?: (const u8 *)"";
+}
+
+EXPORTED void kv_iter_free(struct kv_iter *iter)
+{
+	if (!iter)
+		return;
+	merge_free(&iter->merge);
+	view_drop(iter->kv, &iter->view);
+	free(iter->key.data);
+	free(iter);
+}

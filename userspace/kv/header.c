@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The first block: which store this is, and where things are; written once. */
+#include "store.h"
+
+u64 band_offset(const struct kv *kv, u32 band)
+{
+	return kv->head.bands_offset + (u64)band * kv->head.band_bytes;
+}
+
+static u32 header_crc(struct header *h)
+{
+	__le32 was = h->crc;
+	u32 crc;
+
+	h->crc = 0;
+	crc = crc32c(~0U, h, sizeof(*h));
+	h->crc = was;
+	return crc;
+}
+
+/* In the last block before the bands. */
+static u64 copy_offset(const struct shape *s)
+{
+	return s->bands_offset - BLOCK_BYTES;
+}
+
+/**
+ * header_write() - write both copies
+ * @disk: where to
+ * @s: what they say
+ *
+ * Returns 0 or -errno; nothing is flushed.
+ */
+int header_write(struct kv_disk *disk, const struct shape *s)
+{
+	struct header *h = aligned_alloc(BLOCK_BYTES, sizeof(*h));
+	int err;
+
+	if (!h)
+		return kv_no_memory();
+	memset(h, 0, sizeof(*h));
+	h->magic = cpu_to_le64(KV_MAGIC);
+	h->version = cpu_to_le32(FORMAT_VERSION);
+	memcpy(h->uuid, s->uuid, sizeof(h->uuid));
+	h->organisation = cpu_to_le32(s->organisation);
+	h->band_bytes = cpu_to_le32(s->band_bytes);
+	h->bands = cpu_to_le32(s->bands);
+	h->device_bytes = cpu_to_le64(s->device_bytes);
+	h->slot_offset = cpu_to_le64(s->slot_offset);
+	h->slot_bytes = cpu_to_le64(s->slot_bytes);
+	h->bands_offset = cpu_to_le64(s->bands_offset);
+	h->copy_offset = cpu_to_le64(copy_offset(s));
+	h->crc = cpu_to_le32(header_crc(h));
+	/* What finds no first one looks for no second one: it is written last. */
+	err = disk->ops->write(disk, copy_offset(s), h, sizeof(*h));
+	if (!err)
+		err = disk->ops->write(disk, 0, h, sizeof(*h));
+	free(h);
+	return err ? kv_says(err, "%s: the header cannot be written: %s", disk->name,
+			     strerror(-err)) : 0;
+}
+
+/* Is it possible at all, whoever wrote it? */
+static bool sane(const struct shape *s)
+{
+	u64 size;
+
+	return s->organisation <= KV_LOC && s->band_bytes >= KV_BAND_MIN &&
+		s->band_bytes <= KV_BAND_MAX && !(s->band_bytes % BLOCK_BYTES) && s->bands &&
+		s->slot_offset == BLOCK_BYTES && s->slot_bytes >= BLOCK_BYTES &&
+		!(s->slot_bytes % BLOCK_BYTES) && s->slot_bytes <= U64_MAX / 16 &&
+		!(s->bands_offset % BLOCK_BYTES) &&
+		s->bands_offset >= s->slot_offset + SLOTS * s->slot_bytes + BLOCK_BYTES &&
+		!check_add_overflow(s->bands_offset, (u64)s->bands * s->band_bytes, &size) &&
+		size <= s->device_bytes;
+}
+
+static int parse(struct kv_disk *disk, struct header *h, struct shape *s)
+{
+	if (le64_to_cpu(h->magic) != KV_MAGIC)
+		return kv_says(-EMEDIUMTYPE, "%s is no key-value store", disk->name);
+	if (le32_to_cpu(h->version) != FORMAT_VERSION)
+		return kv_says(-EPROTONOSUPPORT, "%s: format %u is not known, only %u",
+			       disk->name, le32_to_cpu(h->version), FORMAT_VERSION);
+	if (le32_to_cpu(h->crc) != header_crc(h))
+		return kv_says(-EUCLEAN, "%s: the header is damaged", disk->name);
+	memcpy(s->uuid, h->uuid, sizeof(s->uuid));
+	s->organisation = le32_to_cpu(h->organisation);
+	s->band_bytes = le32_to_cpu(h->band_bytes);
+	s->bands = le32_to_cpu(h->bands);
+	s->device_bytes = le64_to_cpu(h->device_bytes);
+	s->slot_offset = le64_to_cpu(h->slot_offset);
+	s->slot_bytes = le64_to_cpu(h->slot_bytes);
+	s->bands_offset = le64_to_cpu(h->bands_offset);
+	if (!sane(s))
+		return kv_says(-EUCLEAN, "%s: the header contradicts itself", disk->name);
+	if (s->device_bytes > disk->bytes)
+		return kv_says(-EUCLEAN, "%s has %llu bytes, and had %llu when it was formatted",
+			       disk->name, disk->bytes, s->device_bytes);
+	return 0;
+}
+
+/**
+ * header_read() - which store is it?
+ * @disk: where
+ * @s: result
+ *
+ * The copy is looked for where a damaged first one says it is.
+ *
+ * Returns 0, or -errno after saying why.
+ */
+int header_read(struct kv_disk *disk, struct shape *s)
+{
+	struct header *h = aligned_alloc(BLOCK_BYTES, sizeof(*h));
+	u64 copy;
+	int err;
+
+	if (!h)
+		return kv_no_memory();
+	err = disk->bytes < sizeof(*h) ? -EMEDIUMTYPE :
+		disk->ops->read(disk, 0, h, sizeof(*h));
+	if (err) {
+		kv_says(err, "%s: %s", disk->name, err == -EMEDIUMTYPE ?
+			"it is too small for a key-value store" : strerror(-err));
+		goto out;
+	}
+	err = parse(disk, h, s);
+	copy = le64_to_cpu(h->copy_offset);
+	if (err == -EUCLEAN && copy && !(copy % BLOCK_BYTES) && copy < disk->bytes &&
+	    !disk->ops->read(disk, copy, h, sizeof(*h)) && !parse(disk, h, s))
+		err = 0;
+out:
+	free(h);
+	return err;
+}

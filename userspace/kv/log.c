@@ -1,0 +1,438 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The log: chunks of batches, one behind the other, that are written once. */
+#include "batch.h"
+#include "memtable.h"
+#include "store.h"
+
+#define HEAD	((u32)sizeof(struct chunk_head))
+
+static u32 chunk_crc(const struct kv *kv, struct chunk_head *h, u32 bytes)
+{
+	__le32 was = h->crc;
+	u32 crc = crc32c(~0U, kv->head.uuid, sizeof(kv->head.uuid));
+
+	h->crc = 0;
+	crc = crc32c(crc, h, HEAD + bytes);
+	h->crc = was;
+	return crc;
+}
+
+static u32 chunk_bytes(u32 with_head)
+{
+	return round_up(with_head, BLOCK_BYTES);
+}
+
+int log_init(struct kv *kv)
+{
+	struct log *l = &kv->log;
+
+	l->fill.room = kv->opt.log_buffer_bytes;
+	l->spare.room = l->fill.room;
+	l->fill.data = aligned_alloc(BLOCK_BYTES, l->fill.room);
+	l->spare.data = aligned_alloc(BLOCK_BYTES, l->spare.room);
+	l->fill.used = HEAD;
+	l->spare.used = HEAD;
+	return l->fill.data && l->spare.data ? 0 : kv_no_memory();
+}
+
+void log_destroy(struct kv *kv)
+{
+	free(kv->log.fill.data);
+	free(kv->log.spare.data);
+}
+
+/* Write what is collected, holding @io; @batches and @chunks get what is written then. */
+static int push(struct kv *kv, u64 *batches, u64 *chunks)
+{
+	struct log *l = &kv->log;
+	struct chunk_head *h;
+	u32 bytes, size;
+	u64 offset;
+	int err;
+
+	pthread_mutex_lock(&l->lock);
+	*batches = l->batches;
+	*chunks = l->chunk;
+	if (l->fill.used == HEAD) {
+		pthread_mutex_unlock(&l->lock);
+		return 0;
+	}
+	swap(l->fill, l->spare);
+	l->fill.used = HEAD;
+	bytes = l->spare.used - HEAD;
+	size = chunk_bytes(l->spare.used);
+	offset = band_offset(kv, l->band.band) + l->at;
+	l->at += size;
+	*chunks = ++l->chunk;
+	pthread_mutex_unlock(&l->lock);
+
+	h = (struct chunk_head *)l->spare.data;
+	memset(l->spare.data + l->spare.used, 0, size - l->spare.used);
+	*h = (struct chunk_head){
+		.magic = cpu_to_le64(LOG_MAGIC),
+		.bytes = cpu_to_le32(bytes),
+		.id = cpu_to_le64(l->band.id),
+		.number = cpu_to_le64(*chunks - 1),
+		.synced = cpu_to_le64(l->chunk_synced),
+		.generation = cpu_to_le64(__atomic_load_n(&kv->generation, __ATOMIC_RELAXED)),
+	};
+	h->crc = cpu_to_le32(chunk_crc(kv, h, bytes));
+	err = store_write(kv, offset, h, size);
+	count(&kv->stats.log_bytes, size);
+	return err;
+}
+
+/**
+ * log_push() - nothing more goes to the log of this memtable
+ * @kv: the store, by @writer
+ *
+ * Returns 0 or -errno.
+ */
+int log_push(struct kv *kv)
+{
+	u64 batches, chunks;
+	int err;
+
+	pthread_mutex_lock(&kv->log.io);
+	err = push(kv, &batches, &chunks);
+	pthread_mutex_unlock(&kv->log.io);
+	return err;
+}
+
+/**
+ * log_next_band() - what is added from now on goes to a new band
+ * @kv: the store, by @writer
+ * @reserve: see band_take()
+ *
+ * Returns 0; -ENOSPC without a sentence; or another -errno.
+ */
+int log_next_band(struct kv *kv, u32 reserve)
+{
+	struct log *l = &kv->log;
+	struct log_band b = { .memtable = kv->mem->number };
+	struct change c = { .log = &b };
+	struct log_band full;
+	u64 batches, chunks;
+	int err;
+
+	pthread_mutex_lock(&l->io);
+	err = push(kv, &batches, &chunks);
+	if (err)
+		goto out;
+	err = band_take(kv, reserve, &b.band);
+	if (err)
+		goto out;
+	b.id = __atomic_fetch_add(&kv->next_id, 1, __ATOMIC_RELAXED);
+	full = l->band;
+	full.bytes = l->at;
+	c.seal = l->has_band ? &full : NULL;
+	err = commit(kv, &c);
+	if (err) {
+		if (!kv->broken)
+			band_give_back(kv, b.band);
+		goto out;
+	}
+	pthread_mutex_lock(&l->lock);
+	l->bands = l->has_band && l->band.memtable == b.memtable ? l->bands + 1 : 1;
+	l->band = b;
+	l->has_band = true;
+	l->at = 0;
+	l->chunk = 0;
+	l->chunk_synced = 0;
+	l->synced = batches;
+	pthread_mutex_unlock(&l->lock);
+out:
+	pthread_mutex_unlock(&l->io);
+	return err;
+}
+
+/**
+ * log_room() - is there room for a batch?
+ * @kv: the store, by @writer
+ * @bytes: of its entries
+ * @reserve: see band_take()
+ *
+ * What is in the buffer always fits into the band as one chunk.
+ *
+ * Returns 0; -EAGAIN if this memtable has its share of bands; -ENOSPC without a
+ * sentence; or another -errno.
+ */
+int log_room(struct kv *kv, u32 bytes, u32 reserve)
+{
+	u32 need = (u32)sizeof(struct batch_head) + bytes, room;
+	struct log *l = &kv->log;
+	bool ours, fits;
+	u8 *data;
+	int err;
+
+	pthread_mutex_lock(&l->lock);
+	ours = l->has_band && l->band.memtable == kv->mem->number;
+	fits = l->fill.used + need <= l->fill.room || l->fill.used == HEAD;
+	pthread_mutex_unlock(&l->lock);
+	if (!fits) {
+		err = log_push(kv);
+		if (err)
+			return err;
+	}
+	pthread_mutex_lock(&l->lock);
+	fits = ours && chunk_bytes(l->fill.used + need) <= kv->head.band_bytes - l->at;
+	pthread_mutex_unlock(&l->lock);
+	if (!fits) {
+		if (ours && l->bands >= LOG_BANDS)
+			return -EAGAIN;
+		err = log_next_band(kv, reserve);
+		if (err)
+			return err;
+	}
+	/* Only a batch that is larger than the buffer, which is empty then. */
+	room = chunk_bytes(HEAD + need);
+	if (room <= l->fill.room)
+		return 0;
+	data = aligned_alloc(BLOCK_BYTES, room);
+	if (!data)
+		return kv_no_memory();
+	pthread_mutex_lock(&l->lock);
+	swap(l->fill.data, data);
+	memcpy(l->fill.data, data, min(l->fill.used, room));
+	l->fill.room = room;
+	pthread_mutex_unlock(&l->lock);
+	free(data);
+	return 0;
+}
+
+/**
+ * log_add() - add a batch, for which log_room() has found room
+ * @kv: the store, by @writer
+ * @batch: the batch
+ * @seq: of its first write
+ *
+ * Returns its number for log_sync().
+ */
+u64 log_add(struct kv *kv, const struct kv_batch *batch, u64 seq)
+{
+	struct batch_head h = { .entries = cpu_to_le32(batch->entries),
+				.bytes = cpu_to_le32((u32)batch->buf.used) };
+	struct log *l = &kv->log;
+	struct entry e;
+	size_t at = 0;
+	u64 number;
+
+	pthread_mutex_lock(&l->lock);
+	memcpy(l->fill.data + l->fill.used, &h, sizeof(h));
+	l->fill.used += (u32)sizeof(h);
+	while (at < batch->buf.used &&
+	       !entry_decode(batch->buf.data + at, (u32)(batch->buf.used - at), &e)) {
+		at += entry_bytes(&e);
+		e.seq += seq;
+		l->fill.used += entry_encode(&e, l->fill.data + l->fill.used);
+	}
+	number = ++l->batches;
+	pthread_mutex_unlock(&l->lock);
+	return number;
+}
+
+/**
+ * log_sync() - make batches durable
+ * @kv: the store
+ * @number: of the last one; who comes while others wait for the disk is served with the
+ *	next flush, as all who have come by then
+ *
+ * Returns 0 or -errno.
+ */
+int log_sync(struct kv *kv, u64 number)
+{
+	struct log *l = &kv->log;
+	u64 batches, chunks;
+	int err = 0;
+
+	pthread_mutex_lock(&l->io);
+	if (l->synced < number) {
+		err = store_broken(kv) ?: push(kv, &batches, &chunks) ?: store_flush(kv);
+		if (!err) {
+			pthread_mutex_lock(&l->lock);
+			l->synced = batches;
+			l->chunk_synced = chunks;
+			pthread_mutex_unlock(&l->lock);
+		}
+	}
+	pthread_mutex_unlock(&l->io);
+	return err;
+}
+
+/**
+ * struct replay - a log band being read
+ * @kv: the store
+ * @b: the band
+ * @end: of what it may hold
+ * @buf: of the chunk
+ * @room: of @buf
+ */
+struct replay {
+	struct kv *kv;
+	const struct log_band *b;
+	u32 end;
+	u8 *buf;
+	u32 room;
+};
+
+/* 0: a whole chunk of this log is in @buf.  -EUCLEAN: there is none.  Or -errno. */
+static int read_chunk(struct replay *r, u32 at)
+{
+	u64 offset = band_offset(r->kv, r->b->band) + at;
+	struct kv_disk *d = r->kv->disk;
+	struct chunk_head *h = (struct chunk_head *)r->buf;
+	u32 bytes, size;
+	u8 *larger;
+	int err;
+
+	err = d->ops->read(d, offset, r->buf, BLOCK_BYTES);
+	if (err)
+		return err;
+	count(&r->kv->stats.read_bytes, BLOCK_BYTES);
+	bytes = le32_to_cpu(h->bytes);
+	if (le64_to_cpu(h->magic) != LOG_MAGIC || le64_to_cpu(h->id) != r->b->id ||
+	    bytes > r->end - at || HEAD + bytes > r->end - at)
+		return -EUCLEAN;
+	size = chunk_bytes(HEAD + bytes);
+	if (size > r->room) {
+		larger = aligned_alloc(BLOCK_BYTES, size);
+		if (!larger)
+			return kv_no_memory();
+		memcpy(larger, r->buf, BLOCK_BYTES);
+		free(r->buf);
+		r->buf = larger;
+		r->room = size;
+		h = (struct chunk_head *)r->buf;
+	}
+	if (size > BLOCK_BYTES) {
+		err = d->ops->read(d, offset + BLOCK_BYTES, r->buf + BLOCK_BYTES,
+				   size - BLOCK_BYTES);
+		if (err)
+			return err;
+		count(&r->kv->stats.read_bytes, size - BLOCK_BYTES);
+	}
+	return chunk_crc(r->kv, h, bytes) == le32_to_cpu(h->crc) ? 0 : -EUCLEAN;
+}
+
+/* The batches of a chunk; its checksum was right, but who knows who wrote it. */
+static int take_chunk(struct replay *r, struct memtable *m, u64 *next_seq)
+{
+	struct chunk_head *h = (struct chunk_head *)r->buf;
+	u32 at = HEAD, end = HEAD + le32_to_cpu(h->bytes), i, n, bytes, part;
+	struct batch_head b;
+	struct entry e;
+	int err;
+
+	while (at < end) {
+		if (end - at < sizeof(b))
+			return -EUCLEAN;
+		memcpy(&b, r->buf + at, sizeof(b));
+		at += (u32)sizeof(b);
+		n = le32_to_cpu(b.entries);
+		bytes = le32_to_cpu(b.bytes);
+		if (bytes > end - at)
+			return -EUCLEAN;
+		for (i = 0, part = 0; i < n; i++, part += entry_bytes(&e)) {
+			if (entry_decode(r->buf + at + part, bytes - part, &e) ||
+			    e.seq < *next_seq || e.seq >= U64_MAX >> 8)
+				return -EUCLEAN;
+			*next_seq = e.seq + 1;
+		}
+		if (part != bytes)
+			return -EUCLEAN;
+		/* All of it or nothing: no memory is left to be wanted later. */
+		err = memtable_prepare(m, slice(r->buf + at, bytes));
+		if (err)
+			return err;
+		memtable_add(m, slice(r->buf + at, bytes), 0);
+		at += bytes;
+	}
+	return 0;
+}
+
+/* Is there a chunk that was written after number @number had become durable? */
+static int later(struct replay *r, u32 at, u64 number, bool *found)
+{
+	struct chunk_head *h;
+	int err;
+
+	for (; at < r->end && !*found; at += BLOCK_BYTES) {
+		err = read_chunk(r, at);
+		h = (struct chunk_head *)r->buf;
+		if (!err)
+			*found = le64_to_cpu(h->number) > number &&
+				le64_to_cpu(h->synced) > number;
+		else if (err == -ENOMEM)
+			return err;
+	}
+	return 0;
+}
+
+/**
+ * log_replay() - read a log band back
+ * @kv: the store
+ * @b: the band; one that was sealed must be whole
+ * @m: gets its writes
+ * @next_seq: above all that was read so far; result.  Not that of the band table, which
+ *	may have been committed later
+ * @lost: set, after saying why, if something is missing that was durable; what follows
+ *	it is left out
+ *
+ * Chunks were written in order, but what was not flushed may have reached the disk in
+ * any: the log ends with the first chunk that is not whole.  It was torn, unless a
+ * later one says that it was durable.
+ *
+ * Returns 0 or -errno.
+ */
+int log_replay(struct kv *kv, const struct log_band *b, struct memtable *m, u64 *next_seq,
+	       bool *lost)
+{
+	struct replay r = { .kv = kv, .b = b, .end = b->bytes ?: kv->head.band_bytes,
+			    .room = BLOCK_BYTES };
+	struct chunk_head *h;
+	u64 number = 0;
+	bool found = false, written = false;
+	u32 at = 0;
+	int err = 0;
+
+	r.buf = aligned_alloc(BLOCK_BYTES, r.room);
+	if (!r.buf)
+		return kv_no_memory();
+	while (at < r.end) {
+		err = read_chunk(&r, at);
+		h = (struct chunk_head *)r.buf;
+		if (!err && le64_to_cpu(h->number) != number)
+			err = -EUCLEAN;
+		if (!err && le64_to_cpu(h->generation) > kv->generation) {
+			*lost = true;
+			kv_says(-EUCLEAN, "the band table is older than log band %u: its newest generation is damaged",
+				b->band);
+		}
+		if (!err) {
+			err = take_chunk(&r, m, next_seq);
+			/* Whole, and wrong: no power cut does that. */
+			written = err == -EUCLEAN;
+		}
+		if (err)
+			break;
+		at += chunk_bytes(HEAD + le32_to_cpu(h->bytes));
+		number++;
+	}
+	/* What cannot be read may have been durable. */
+	if (err && err != -ENOMEM && (b->bytes || written || err != -EUCLEAN)) {
+		kv_says(-EUCLEAN, "log band %u (log %llu): damaged at byte %u%s%s", b->band,
+			b->id, at, err == -EUCLEAN ? "" : ": ",
+			err == -EUCLEAN ? "" : strerror(-err));
+		*lost = true;
+		err = 0;
+	} else if (err == -EUCLEAN) {
+		err = later(&r, at + BLOCK_BYTES, number, &found);
+		if (found) {
+			*lost = true;
+			kv_says(-EUCLEAN, "log band %u (log %llu): damaged at byte %u, and a later chunk says that it was synced",
+				b->band, b->id, at);
+		}
+	}
+	free(r.buf);
+	return err;
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What may be merged at all.
+ *
+ * A reader takes the first version it finds: it looks into level 0, then 1, and so on,
+ * and within a level into what is newer first.  So for each key, versions must be in
+ * that order, and what a merge takes out of it and puts back must not pass anything:
+ *
+ *  - a part leaves its level only together with all older ones there that overlap it;
+ *  - a part is merged within its level, where the result is the newest, only together
+ *    with all newer ones there that overlap it.
+ *
+ * Both hold for what is added to keep them, too: the sets are closed.
+ */
+#include "pick.h"
+
+int pick_begin(struct kv *kv, struct pick *p)
+{
+	*p = (struct pick){ .version = version_get(kv) };
+	/* What overlaps one of them is put behind them before it is known to be new. */
+	p->part = calloc(2 * (size_t)p->version->nr + 1, sizeof(*p->part));
+	if (p->part)
+		return 0;
+	version_put(kv, p->version);
+	return kv_no_memory();
+}
+
+void pick_end(struct kv *kv, struct pick *p)
+{
+	free(p->part);
+	version_put(kv, p->version);
+}
+
+/**
+ * pick_own() - keep what was picked, and nothing else
+ * @kv: the store
+ * @p: the pick; each of its parts is a share now, and its version is gone: it would
+ *	keep the bands of the first inputs until the last one is merged
+ */
+void pick_own(struct kv *kv, struct pick *p)
+{
+	u32 i;
+
+	for (i = 0; i < p->nr; i++)
+		__atomic_fetch_add(&p->part[i]->refs, 1, __ATOMIC_RELAXED);
+	version_put(kv, p->version);
+	p->version = NULL;
+}
+
+bool pick_has(const struct pick *p, const struct part *part)
+{
+	u32 i;
+
+	for (i = 0; i < p->nr; i++) {
+		if (p->part[i] == part)
+			return true;
+	}
+	return false;
+}
+
+void pick_range(const struct pick *p, struct slice *min, struct slice *max)
+{
+	u32 i;
+
+	*min = p->part[0]->min;
+	*max = p->part[0]->max;
+	for (i = 1; i < p->nr; i++) {
+		if (slice_cmp(p->part[i]->min, *min) < 0)
+			*min = p->part[i]->min;
+		if (slice_cmp(p->part[i]->max, *max) > 0)
+			*max = p->part[i]->max;
+	}
+}
+
+/**
+ * pick_close() - take with a pick what must not stay behind
+ * @p: the pick
+ * @level: whose parts are looked at
+ * @newer: what is newer than one of them and overlaps it
+ * @older: what is older
+ *
+ * Returns how many were added.
+ */
+int pick_close(struct pick *p, u32 level, bool newer, bool older)
+{
+	u32 i, j, n, was = p->nr;
+	struct part **found;
+
+	for (i = 0; i < p->nr; i++) {
+		if (p->part[i]->level != level)
+			continue;
+		found = p->part + p->nr;
+		n = version_overlaps(p->version, level, p->part[i]->min, p->part[i]->max,
+				     found);
+		for (j = 0; j < n; j++) {
+			if (pick_has(p, found[j]) ||
+			    (found[j]->age > p->part[i]->age ? !newer : !older))
+				continue;
+			p->part[p->nr++] = found[j];
+		}
+	}
+	return (int)(p->nr - was);
+}
+
+static int by_min(const void *a, const void *b)
+{
+	const struct part *x = *(struct part *const *)a, *y = *(struct part *const *)b;
+
+	return slice_cmp(x->min, y->min);
+}
+
+/* Would one band do for two? */
+static bool small(const struct kv *kv, const struct part *a, const struct part *b)
+{
+	return a->table->bytes + b->table->bytes <= kv->head.band_bytes;
+}
+
+/**
+ * pick_component() - parts of any level that overlap each other, directly or not
+ * @kv: the store
+ * @p: begun; result
+ * @after: that begin after this key; the first of all if it is empty
+ *
+ * Small ones are taken with their neighbours.  Those alone are passed over, but to merge what is in level 0, or
+ * deletions that have nothing left to delete.
+ *
+ * Returns 0.
+ */
+int pick_component(struct kv *kv, struct pick *p, struct slice after)
+{
+	struct part **all = p->part + p->version->nr;
+	struct slice reach;
+	u32 level, i, n = 0, deepest = 1;
+	u64 bytes = 0;
+
+	for (level = 0; level < KV_LEVELS; level++) {
+		for (i = 0; i < p->version->level[level].nr; i++)
+			all[n++] = p->version->level[level].part[i];
+		bytes += p->version->level[level].bytes;
+		if (level && p->version->level[level].nr)
+			deepest = level;
+	}
+	qsort(all, n, sizeof(*all), by_min);
+	for (i = 0; i < n; ) {
+		reach = all[i]->max;
+		p->nr = 0;
+		do {
+			p->part[p->nr++] = all[i];
+			if (slice_cmp(all[i]->max, reach) > 0)
+				reach = all[i]->max;
+		} while (++i < n && (slice_cmp(all[i]->min, reach) <= 0 ||
+				     small(kv, all[i - 1], all[i])));
+		if (after.bytes && slice_cmp(p->part[0]->min, after) <= 0)
+			continue;
+		if (p->nr > 1 || !p->part[0]->level || p->part[0]->table->tombstones)
+			break;
+		p->nr = 0;
+	}
+	if (p->nr && after.bytes && slice_cmp(p->part[0]->min, after) <= 0)
+		p->nr = 0;
+	while (kv->head.organisation == KV_LOC && deepest + 1 < KV_LEVELS &&
+	       loc_capacity(kv, deepest) < bytes)
+		deepest++;
+	p->level = deepest;
+	p->move = p->nr == 1 && !p->part[0]->table->tombstones;
+	return 0;
+}

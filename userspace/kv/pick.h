@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Which tables to merge next. */
+#ifndef KV_PICK_H
+#define KV_PICK_H
+
+#include "table.h"
+
+/**
+ * struct pick - tables to merge, closed: what is in no set of them, and overlaps one, is
+ *	either newer than all of them in a level that is not below, or older in one that is
+ *	not above where the result goes
+ * @version: whose they are; the pick has a share
+ * @part: they; room for all of the version
+ * @nr: how many; 0 if nothing is to be done
+ * @level: where the result goes
+ * @move: the only one goes there as it is
+ * @tidy: it is from level 1 to level 1
+ */
+struct pick {
+	struct version *version;
+	struct part **part;
+	u32 nr, level;
+	bool move, tidy;
+};
+
+int pick_begin(struct kv *kv, struct pick *p);
+void pick_end(struct kv *kv, struct pick *p);
+void pick_own(struct kv *kv, struct pick *p);
+bool pick_has(const struct pick *p, const struct part *part);
+void pick_range(const struct pick *p, struct slice *min, struct slice *max);
+int pick_close(struct pick *p, u32 level, bool newer, bool older);
+
+int pick_soc(struct kv *kv, struct pick *p);
+int pick_loc(struct kv *kv, struct pick *p);
+int pick_component(struct kv *kv, struct pick *p, struct slice after);
+
+/* pick-soc.c: 0 to 1; 1 if a reorder would put nothing foreign into it. */
+double sequentiality(struct kv *kv, const struct version *v, struct part *b,
+		     struct part *const *l0, u32 nr_l0);
+u64 loc_capacity(const struct kv *kv, u32 level);
+
+#endif /* KV_PICK_H */

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0
+/* A store in figures. */
+#include "memtable.h"
+#include "store.h"
+
+EXPORTED void kv_stats(struct kv *kv, struct kv_stats *stats)
+{
+	const uint64_t *from = (const uint64_t *)&kv->stats;
+	uint64_t *to = (uint64_t *)stats;
+	u32 i, used = 0;
+
+	for (i = 0; i < sizeof(*stats) / sizeof(*to); i++)
+		to[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
+	pthread_mutex_lock(&kv->lock);
+	stats->bands = kv->head.bands;
+	stats->bands_free = kv->free;
+	stats->bands_log = kv->nr_logs;
+	stats->band_bytes = kv->head.band_bytes;
+	for (i = 0; i < KV_LEVELS; i++) {
+		stats->level_bands[i] = kv->version->level[i].nr;
+		stats->level_bytes[i] = kv->version->level[i].bytes;
+		used += kv->version->level[i].nr;
+	}
+	used += kv->nr_logs + kv->free;
+	/* What is being written counts, too. */
+	stats->bands_pinned = kv->head.bands > used ? kv->head.bands - used : 0;
+	stats->memtable_bytes = __atomic_load_n(&kv->mem->bytes, __ATOMIC_RELAXED) +
+		(kv->frozen ? kv->frozen->bytes : 0);
+	pthread_mutex_unlock(&kv->lock);
+}
+
+EXPORTED void kv_shape(struct kv *kv, struct kv_shape *shape)
+{
+	pthread_mutex_lock(&kv->lock);
+	*shape = (struct kv_shape){ .organisation = kv->head.organisation,
+				    .band_bytes = kv->head.band_bytes,
+				    .bands = kv->head.bands, .generation = kv->generation };
+	memcpy(shape->uuid, kv->head.uuid, sizeof(shape->uuid));
+	pthread_mutex_unlock(&kv->lock);
+}
+
+EXPORTED int kv_bands(struct kv *kv, int (*fn)(void *ctx, const struct kv_band *band),
+		      void *ctx)
+{
+	struct log_band logs[MAX_LOG_BANDS];
+	struct version *v;
+	u32 i, level, nr;
+	int got = 0;
+
+	pthread_mutex_lock(&kv->lock);
+	v = kv->version;
+	__atomic_fetch_add(&v->refs, 1, __ATOMIC_RELAXED);
+	nr = kv->nr_logs;
+	memcpy(logs, kv->logs, nr * sizeof(*logs));
+	pthread_mutex_unlock(&kv->lock);
+	for (i = 0; i < nr && !got; i++) {
+		struct kv_band b = { .band = logs[i].band,
+				     .offset = band_offset(kv, logs[i].band),
+				     .bytes = logs[i].bytes, .level = -1,
+				     .age = logs[i].memtable, .id = logs[i].id };
+
+		got = fn(ctx, &b);
+	}
+	for (level = 0; level < KV_LEVELS; level++) {
+		for (i = 0; i < v->level[level].nr && !got; i++) {
+			const struct part *p = v->level[level].part[i];
+			struct kv_band b = {
+				.band = p->table->band,
+				.offset = band_offset(kv, p->table->band),
+				.bytes = p->table->bytes, .level = (int)level,
+				.age = p->age, .id = p->table->id,
+				.entries = p->table->entries,
+				.tombstones = p->table->tombstones,
+				.min_key = p->min.data, .min_bytes = p->min.bytes,
+				.max_key = p->max.data, .max_bytes = p->max.bytes,
+			};
+
+			got = fn(ctx, &b);
+		}
+	}
+	version_put(kv, v);
+	return got;
+}

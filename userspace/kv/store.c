@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: GPL-2.0
+/* A store as a whole: made, opened, closed; and what becomes of it when writes fail. */
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "memtable.h"
+#include "table.h"
+
+#define DEFAULT_BAND	(80U << 20)
+#define DEFAULT_CACHE	(64ULL << 20)
+#define MIN_BANDS	16U
+
+/**
+ * store_break() - nothing is written any more
+ * @kv: the store
+ * @err: why; the first reason stays
+ * @text: in words
+ */
+void store_break(struct kv *kv, int err, const char *text)
+{
+	pthread_mutex_lock(&kv->lock);
+	if (!kv->broken) {
+		snprintf(kv->broken_text, sizeof(kv->broken_text), "%s", text);
+		__atomic_store_n(&kv->broken, err, __ATOMIC_RELEASE);
+	}
+	pthread_cond_broadcast(&kv->changed);
+	pthread_mutex_unlock(&kv->lock);
+}
+
+/* Returns -EROFS after saying why, or 0 while all is well. */
+int store_broken(struct kv *kv)
+{
+	if (!__atomic_load_n(&kv->broken, __ATOMIC_ACQUIRE))
+		return 0;
+	return kv_says(-EROFS, "nothing is written any more, since %s", kv->broken_text);
+}
+
+/**
+ * store_wrote() - a write has ended
+ * @kv: the store
+ * @err: how
+ * @offset: of it
+ *
+ * Returns @err after saying so; then the store is broken.
+ */
+int store_wrote(struct kv *kv, int err, u64 offset)
+{
+	if (!err)
+		return 0;
+	kv_says(err, "a write to %s at byte %llu has failed: %s", kv->disk->name, offset,
+		strerror(-err));
+	store_break(kv, err, kv_error());
+	return err;
+}
+
+int store_write(struct kv *kv, u64 offset, const void *buf, u32 bytes)
+{
+	return store_broken(kv) ?:
+		store_wrote(kv, kv->disk->ops->write(kv->disk, offset, buf, bytes), offset);
+}
+
+/**
+ * store_flush() - what was written before is durable
+ * @kv: the store
+ *
+ * The kernel tells only one caller that what was written is lost, and forgets it then: a
+ * second flush that succeeds proves nothing.
+ *
+ * Returns 0 or -errno after saying why; then the store is broken.
+ */
+int store_flush(struct kv *kv)
+{
+	int err;
+
+	pthread_mutex_lock(&kv->flushing);
+	err = store_broken(kv);
+	if (!err) {
+		err = kv->disk->ops->flush(kv->disk);
+		count(&kv->stats.syncs, 1);
+		if (err) {
+			kv_says(err, "a flush of %s has failed: %s", kv->disk->name,
+				strerror(-err));
+			store_break(kv, err, kv_error());
+		}
+	}
+	pthread_mutex_unlock(&kv->flushing);
+	return err;
+}
+
+static void store_free(struct kv *kv)
+{
+	memtable_put(kv->mem);
+	memtable_put(kv->frozen);
+	version_put(kv, kv->version);
+	cache_free(kv->cache);
+	log_destroy(kv);
+	free(kv->state);
+	for (u32 i = 0; i < KV_LEVELS; i++)
+		free(kv->round[i].data);
+	pthread_cond_destroy(&kv->work);
+	pthread_cond_destroy(&kv->changed);
+	pthread_mutex_destroy(&kv->log.lock);
+	pthread_mutex_destroy(&kv->log.io);
+	pthread_mutex_destroy(&kv->lock);
+	pthread_mutex_destroy(&kv->flushing);
+	pthread_mutex_destroy(&kv->committing);
+	pthread_mutex_destroy(&kv->compacting);
+	pthread_mutex_destroy(&kv->writer);
+	if (kv->disk)
+		kv->disk->ops->close(kv->disk);
+	free(kv);
+}
+
+static struct kv *store_new(struct kv_disk *disk)
+{
+	struct kv *kv = calloc(1, sizeof(*kv));
+
+	if (!kv) {
+		disk->ops->close(disk);
+		return NULL;
+	}
+	kv->disk = disk;
+	kv->snapshots.next = &kv->snapshots;
+	kv->snapshots.prev = &kv->snapshots;
+	pthread_mutex_init(&kv->writer, NULL);
+	pthread_mutex_init(&kv->compacting, NULL);
+	pthread_mutex_init(&kv->committing, NULL);
+	pthread_mutex_init(&kv->flushing, NULL);
+	pthread_mutex_init(&kv->lock, NULL);
+	pthread_mutex_init(&kv->log.io, NULL);
+	pthread_mutex_init(&kv->log.lock, NULL);
+	pthread_cond_init(&kv->changed, NULL);
+	pthread_cond_init(&kv->work, NULL);
+	return kv;
+}
+
+static int shape_of(struct kv_disk *disk, const struct kv_format_options *opt,
+		    const u8 *uuid, struct shape *s)
+{
+	u64 bytes = opt->bytes ?: disk->bytes, meta;
+
+	memset(s, 0, sizeof(*s));
+	memcpy(s->uuid, uuid, sizeof(s->uuid));
+	s->organisation = opt->organisation;
+	s->band_bytes = opt->band_bytes ?: DEFAULT_BAND;
+	s->device_bytes = rounddown(bytes, BLOCK_BYTES);
+	s->slot_offset = BLOCK_BYTES;
+	if (bytes > disk->bytes)
+		return kv_says(-EINVAL, "%s has %llu bytes, not %llu", disk->name, disk->bytes,
+			       bytes);
+	if (opt->organisation > KV_LOC || s->band_bytes < KV_BAND_MIN ||
+	    s->band_bytes > KV_BAND_MAX || s->band_bytes % BLOCK_BYTES)
+		return kv_says(-EINVAL, "bands of %u bytes: %u to %u in steps of %u",
+			       s->band_bytes, KV_BAND_MIN, KV_BAND_MAX, BLOCK_BYTES);
+	for (s->bands = (u32)min_t(u64, bytes / s->band_bytes, U32_MAX / 2); s->bands;
+	     s->bands--) {
+		s->slot_bytes = BLOCK_BYTES +
+			round_up((u64)s->bands * (sizeof(struct bands_entry) + 2 * KV_KEY_MAX),
+				 BLOCK_BYTES);
+		meta = s->slot_offset + SLOTS * s->slot_bytes + BLOCK_BYTES;
+		/* Bands of a disk that begins with one of its own are ours, too. */
+		s->bands_offset = roundup(meta, (u64)s->band_bytes);
+		if (s->bands_offset + (u64)s->bands * s->band_bytes <= bytes)
+			break;
+	}
+	if (s->bands < MIN_BANDS)
+		return kv_says(-EINVAL, "%s: %llu bytes have room for %u bands of %u bytes, and %u are needed",
+			       disk->name, bytes, s->bands, s->band_bytes, MIN_BANDS);
+	return 0;
+}
+
+static int format_all(struct kv *kv)
+{
+	void *zeroes = aligned_alloc(BLOCK_BYTES, BLOCK_BYTES);
+	struct kv_disk *disk = kv->disk;
+	struct part *none = NULL;
+	int err;
+
+	if (!zeroes)
+		return kv_no_memory();
+	memset(zeroes, 0, BLOCK_BYTES);
+	kv->next_id = 1;
+	kv->next_age = 1;
+	kv->next_seq = 1;
+	kv->version = version_new(&none, 0);
+	err = kv->version ? 0 : kv_no_memory();
+	/* Until all is done there is no store. */
+	if (!err)
+		err = store_write(kv, 0, zeroes, BLOCK_BYTES) ?: store_flush(kv);
+	if (!err)
+		disk->ops->discard(disk, kv->head.bands_offset,
+				   (u64)kv->head.bands * kv->head.band_bytes);
+	err = err ?: bandtable_write(kv, kv->version, NULL, 0, 2, true) ?: store_flush(kv) ?:
+		header_write(disk, &kv->head) ?: store_flush(kv);
+	free(zeroes);
+	return err;
+}
+
+/**
+ * store_format() - make an empty store
+ * @disk: where; closed in any case
+ * @opt: or NULL
+ * @uuid: of it
+ *
+ * Returns 0 or -errno after saying why.
+ */
+int store_format(struct kv_disk *disk, const struct kv_format_options *opt, const u8 *uuid)
+{
+	static const struct kv_format_options defaults;
+	struct kv *kv = store_new(disk);
+	int err;
+
+	if (!kv)
+		return kv_no_memory();
+	err = shape_of(disk, opt ?: &defaults, uuid, &kv->head) ?: format_all(kv);
+	store_free(kv);
+	return err;
+}
+
+EXPORTED int kv_format(const char *path, const struct kv_format_options *opt)
+{
+	struct kv_disk *disk;
+	u8 uuid[16];
+	int err;
+
+	if (getrandom(uuid, sizeof(uuid), 0) != sizeof(uuid))
+		return kv_says(-EIO, "no random numbers are to be had");
+	/* As RFC 9562 marks random ones. */
+	uuid[6] = (u8)((uuid[6] & 0x0f) | 0x40);
+	uuid[8] = (u8)((uuid[8] & 0x3f) | 0x80);
+	err = disk_open(&disk, path, true);
+	return err ?: store_format(disk, opt, uuid);
+}
+
+static int take_options(struct kv *kv, const struct kv_options *opt)
+{
+	u32 band = kv->head.band_bytes, quarter = rounddown(band / 4, BLOCK_BYTES);
+	struct kv_options *o = &kv->opt;
+
+	if (opt)
+		*o = *opt;
+	o->log_buffer_bytes = o->log_buffer_bytes ?: min(1U << 20, quarter);
+	o->cache_bytes = o->cache_bytes ?: DEFAULT_CACHE;
+	o->memtable_bytes = min(o->memtable_bytes ?: band, band);
+	o->l0_trigger = o->l0_trigger ?: 4;
+	o->l0_slowdown = o->l0_slowdown ?: 8;
+	o->slowdown_us = o->slowdown_us ?: 1000;
+	if (o->flags & ~(u32)(KV_READ_ONLY | KV_NO_THREAD | KV_NO_LOG))
+		return kv_says(-EINVAL, "unknown flags");
+	if (o->log_buffer_bytes % BLOCK_BYTES || o->log_buffer_bytes > quarter)
+		return kv_says(-EINVAL, "a log buffer of %u bytes: %u to %u in steps of that",
+			       o->log_buffer_bytes, BLOCK_BYTES, quarter);
+	if (o->l0_trigger > 1000 || o->l0_slowdown > 1000 || o->slowdown_us > 1000000)
+		return kv_says(-EINVAL, "l0_trigger, l0_slowdown: 1 to 1000; slowdown_us: up to 1000000");
+	return 0;
+}
+
+static int log_order(const void *a, const void *b)
+{
+	const struct log_band *x = a, *y = b;
+
+	return (x->id > y->id) - (x->id < y->id);
+}
+
+/* Until nothing is left of the logs: each memtable that they had becomes a table. */
+static int replay(struct kv *kv)
+{
+	struct log_band logs[MAX_LOG_BANDS];
+	bool read_only = kv->opt.flags & KV_READ_ONLY, lost = false;
+	u32 nr = kv->nr_logs, i;
+	u64 next_seq = 0;
+	int err = 0;
+
+	memcpy(logs, kv->logs, sizeof(logs));
+	qsort(logs, nr, sizeof(*logs), log_order);
+	for (i = 0; i < nr && !err && !lost; i++) {
+		err = log_replay(kv, &logs[i], kv->mem, &next_seq, &lost);
+		kv->next_seq = max(kv->next_seq, next_seq);
+		if (lost && !err)
+			snprintf(kv->lost, sizeof(kv->lost), "%s", kv_error());
+		if (err || read_only ||
+		    (i + 1 < nr && logs[i + 1].memtable == logs[i].memtable))
+			continue;
+		if (lost)
+			break;
+		kv->mem->number = logs[i].memtable;
+		kv->frozen = kv->mem;
+		kv->mem = memtable_new(logs[i].memtable + 1);
+		kv->seq = kv->next_seq - 1;
+		err = kv->mem ? compact_frozen(kv) : kv_no_memory();
+	}
+	if (!err && lost && !read_only)
+		err = kv_says(-EUCLEAN, "%s; what is left can be read only", kv->lost);
+	return err;
+}
+
+static int open_all(struct kv *kv, const struct kv_options *opt)
+{
+	bool read_only;
+	int err = header_read(kv->disk, &kv->head);
+
+	if (!err)
+		err = take_options(kv, opt);
+	if (err)
+		return err;
+	read_only = kv->opt.flags & KV_READ_ONLY;
+	/* All that may be is BAND_UNKNOWN before the band table is read. */
+	kv->state = malloc(kv->head.bands);
+	kv->cache = cache_new(kv->opt.cache_bytes);
+	kv->mem = memtable_new(1);
+	if (!kv->state || !kv->cache || !kv->mem)
+		return kv_no_memory();
+	memset(kv->state, BAND_UNKNOWN, kv->head.bands);
+	kv->free = kv->head.bands;
+	err = bandtable_read(kv);
+	if (!err && !read_only)
+		err = bandtable_copies(kv, NULL, NULL) ?: log_init(kv);
+	if (!err)
+		err = replay(kv);
+	if (err)
+		return err;
+	kv->seq = kv->next_seq - 1;
+	if (kv->opt.flags & (KV_NO_THREAD | KV_READ_ONLY))
+		return 0;
+	if (pthread_create(&kv->thread, NULL, compact_thread, kv))
+		return kv_says(-EAGAIN, "no thread is to be had");
+	kv->has_thread = true;
+	return 0;
+}
+
+/**
+ * store_open() - use a store
+ * @kv: result
+ * @disk: closed with it, also after an error
+ * @opt: or NULL
+ *
+ * Returns 0 or -errno after saying why.
+ */
+int store_open(struct kv **kv, struct kv_disk *disk, const struct kv_options *opt)
+{
+	struct kv *n = store_new(disk);
+	int err;
+
+	if (!n)
+		return kv_no_memory();
+	err = open_all(n, opt);
+	if (err)
+		store_free(n);
+	else
+		*kv = n;
+	return err;
+}
+
+EXPORTED int kv_open(struct kv **kv, const char *path, const struct kv_options *opt)
+{
+	struct kv_disk *disk;
+	int err = disk_open(&disk, path, !opt || !(opt->flags & KV_READ_ONLY));
+
+	return err ?: store_open(kv, disk, opt);
+}
+
+EXPORTED int kv_close(struct kv *kv)
+{
+	int err = 0;
+
+	if (!kv)
+		return 0;
+	pthread_mutex_lock(&kv->lock);
+	kv->stop = true;
+	pthread_cond_broadcast(&kv->work);
+	pthread_mutex_unlock(&kv->lock);
+	if (kv->has_thread)
+		pthread_join(kv->thread, NULL);
+	if (!(kv->opt.flags & (KV_READ_ONLY | KV_NO_LOG)))
+		err = kv_sync(kv);
+	store_free(kv);
+	return err;
+}

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The inside of a store. */
+#ifndef KV_STORE_H
+#define KV_STORE_H
+
+#include <pthread.h>
+#include <shim.h>
+#include <shingle-kv.h>
+
+#include "disk.h"
+#include "entry.h"
+#include "error.h"
+#include "format.h"
+
+#define EXPORTED	__attribute__((__visibility__("default")))
+
+/* Bands that are left to those who free others when writes find no room. */
+#define RESERVE_PUT	7U
+#define RESERVE_DELETE	4U
+#define RESERVE_MERGE	1U
+#define RESERVE_NONE	0U
+
+/* Of one memtable: recovery reads no more than twice that. */
+#define LOG_BANDS	4U
+/* Bands that a merge writes between two commits; tests have less. */
+#ifndef COMMIT_BANDS
+#define COMMIT_BANDS	4U
+#endif
+/* Of inputs, all together, in a merge. */
+#define READ_AHEAD	(32U << 20)
+#define WINDOW_BYTES	(1U << 20)
+
+enum band_state {
+	BAND_USED,	/* by a table, a log, or who is about to write it */
+	BAND_UNKNOWN,	/* free; what was there may not have been discarded */
+	BAND_STALE,	/* free since a short while, and to be discarded */
+	BAND_CLEAN,	/* free and discarded */
+};
+
+/**
+ * struct table - a sorted table in a band
+ * @refs: parts and cursors that may read it; of kv::lock
+ * @id: no other table or log ever had it
+ * @band: where
+ * @bytes: used of the band
+ * @entries: in it
+ * @tombstones: of these deletions
+ * @dead: a part of it has left the band table: the band is free when @refs is 0
+ * @damaged: something read from it was wrong: compactions leave it alone
+ * @foot: its footer, once @footed
+ * @footed: @foot was read; of kv::lock
+ */
+struct table {
+	u32 refs;
+	u64 id;
+	u32 band, bytes;
+	u64 entries, tombstones;
+	bool dead, damaged;
+	struct footer foot;
+	bool footed;
+};
+
+/**
+ * struct part - a table as a version has it
+ * @refs: versions and others
+ * @table: see there
+ * @level: see there
+ * @age: what is newer within a level has more
+ * @min: least key; what the table has below it does not count any more
+ * @max: largest key
+ * @going: is left out of the version that is being made; of @committing
+ * @keys: what @min and @max point to
+ */
+struct part {
+	u32 refs;
+	struct table *table;
+	u32 level;
+	u64 age;
+	struct slice min, max;
+	bool going;
+	u8 keys[];
+};
+
+/**
+ * struct level - the parts of a level
+ * @nr: how many
+ * @bytes: in their bands
+ * @part: by @min, then age
+ * @reach: for each, which one up to it has the largest @max
+ */
+struct level {
+	u32 nr;
+	u64 bytes;
+	struct part **part;
+	u32 *reach;
+};
+
+/**
+ * struct version - which tables there are; does not change
+ * @refs: readers, and the store while it is the current one
+ * @level: see there
+ * @nr: parts in all
+ */
+struct version {
+	u32 refs;
+	struct level level[KV_LEVELS];
+	u32 nr;
+};
+
+/**
+ * struct log_band - a band of a log
+ * @band: where
+ * @bytes: used, once nothing is added; 0 before
+ * @id: no other table or log ever had it
+ * @memtable: whose writes it has
+ */
+struct log_band {
+	u32 band, bytes;
+	u64 id, memtable;
+};
+
+#define MAX_LOG_BANDS	(4 * LOG_BANDS)
+
+struct memtable;
+struct cache;
+
+/**
+ * struct log - where writes go first
+ * @io: held while a chunk is written, and while the device is flushed for one
+ * @lock: of what follows
+ * @fill: writes that are not on the disk
+ * @spare: takes its place while it is written
+ * @batches: were added to @fill, ever
+ * @synced: of them durable
+ * @band: written now
+ * @has_band: there is one
+ * @at: bytes used of it
+ * @chunk: number of the next chunk in it
+ * @chunk_synced: chunks below it are durable
+ * @bands: of this memtable
+ */
+struct log {
+	pthread_mutex_t io, lock;
+	struct { u8 *data; u32 used, room; } fill, spare;
+	u64 batches, synced;
+	struct log_band band;
+	bool has_band;
+	u32 at;
+	u64 chunk, chunk_synced;
+	u32 bands;
+};
+
+struct kv_snapshot {
+	struct kv_snapshot *next, *prev;
+	u64 seq;
+};
+
+/**
+ * struct kv - a store
+ * @disk: see there
+ * @head: what the header says
+ * @opt: how it is used; no field is 0 that should not be
+ * @writer: held by who writes to the memtable and the log
+ * @compacting: held by who makes tables
+ * @committing: held by who writes the band table
+ * @flushing: held by who flushes the device
+ * @lock: of all else that changes; the last to be taken but for the cache's
+ * @changed: something under @lock that others wait for
+ * @work: there is something for the thread
+ * @thread: compacts in the background
+ * @has_thread: it runs
+ * @stop: it is to end
+ * @merging: a merge is under way
+ * @version: current; changes under both @committing and @lock
+ * @mem: takes writes
+ * @frozen: becomes a table; or NULL
+ * @log: see there
+ * @logs: in the band table; as @version
+ * @nr_logs: how many
+ * @snapshots: of all, in no order; a head only
+ * @seq: of the last write that readers see
+ * @next_seq: of the next write; of @writer
+ * @next_id: of tables and logs
+ * @next_age: of parts
+ * @generation: of the band table; as @version
+ * @state: enum band_state of each band
+ * @free: how many are not BAND_USED
+ * @stale: how many are BAND_STALE
+ * @hand: where the last band was found
+ * @round: LOC: where the last compaction of each level ended
+ * @broken: a write or flush has failed: why; 0 while all is well
+ * @broken_text: in words
+ * @held: a compaction has failed, and is not tried before the version changes
+ * @held_text: in words
+ * @held_generation: which one it was
+ * @tidied: merges within level 1 since the last one from level 0
+ * @lost: what is missing of the log, in words
+ * @full: since the memtable with this number, nothing could be freed
+ * @cache: see there
+ * @stats: added to atomically
+ */
+struct kv {
+	struct kv_disk *disk;
+	struct shape head;
+	struct kv_options opt;
+	pthread_mutex_t writer, compacting, committing, flushing, lock;
+	pthread_cond_t changed, work;
+	pthread_t thread;
+	bool has_thread, stop, merging;
+	struct version *version;
+	struct memtable *mem, *frozen;
+	struct log log;
+	struct log_band logs[MAX_LOG_BANDS];
+	u32 nr_logs;
+	struct kv_snapshot snapshots;
+	u64 seq, next_seq;
+	u64 next_id, next_age, generation;
+	u8 *state;
+	u32 free, stale, hand;
+	struct buffer round[KV_LEVELS];
+	int broken;
+	char broken_text[400];
+	int held;
+	char held_text[400];
+	u64 held_generation;
+	u32 tidied;
+	char lost[400];
+	u64 full;
+	struct cache *cache;
+	struct kv_stats stats;
+};
+
+static inline void count(uint64_t *what, u64 n)
+{
+	__atomic_fetch_add(what, n, __ATOMIC_RELAXED);
+}
+
+/* store.c */
+int store_open(struct kv **kv, struct kv_disk *disk, const struct kv_options *opt);
+int store_format(struct kv_disk *disk, const struct kv_format_options *opt, const u8 *uuid);
+int store_write(struct kv *kv, u64 offset, const void *buf, u32 bytes);
+int store_wrote(struct kv *kv, int err, u64 offset);
+int store_flush(struct kv *kv);
+int store_broken(struct kv *kv);
+void store_break(struct kv *kv, int err, const char *text);
+
+/* header.c */
+int header_write(struct kv_disk *disk, const struct shape *s);
+int header_read(struct kv_disk *disk, struct shape *s);
+u64 band_offset(const struct kv *kv, u32 band);
+
+/* bands.c */
+int band_take(struct kv *kv, u32 reserve, u32 *band);
+void band_give_back(struct kv *kv, u32 band);
+void band_retire(struct kv *kv, u32 band);
+void bands_reclaim(struct kv *kv);
+
+/**
+ * struct change - of the band table
+ * @remove: parts that go
+ * @removes: how many
+ * @add: parts that come
+ * @adds: how many
+ * @memtable: logs of it and of older ones go
+ * @seal: a log band to which nothing is added any more, with its bytes; or NULL
+ * @log: a log band that comes; or NULL
+ */
+struct change {
+	struct part **remove, **add;
+	u32 removes, adds;
+	u64 memtable;
+	const struct log_band *seal, *log;
+};
+
+/* bandtable.c */
+int bandtable_write(struct kv *kv, const struct version *v, const struct log_band *logs,
+		    u32 nr_logs, u64 generation, bool both);
+int bandtable_read(struct kv *kv);
+int bandtable_copies(struct kv *kv, void (*report)(void *ctx, const char *text), void *ctx);
+int commit(struct kv *kv, const struct change *c);
+
+/* version.c */
+struct part *part_new(struct table *t, u32 level, u64 age, struct slice min, struct slice max);
+void part_put(struct kv *kv, struct part *p);
+struct version *version_new(struct part **part, u32 nr);
+struct version *version_get(struct kv *kv);
+void version_put(struct kv *kv, struct version *v);
+u32 version_overlaps(const struct version *v, u32 level, struct slice min, struct slice max,
+		     struct part **out);
+struct part *version_older(const struct version *v, u32 level, struct slice key, u64 age);
+
+/* log.c */
+int log_init(struct kv *kv);
+void log_destroy(struct kv *kv);
+int log_push(struct kv *kv);
+int log_room(struct kv *kv, u32 bytes, u32 reserve);
+int log_next_band(struct kv *kv, u32 reserve);
+u64 log_add(struct kv *kv, const struct kv_batch *batch, u64 seq);
+int log_sync(struct kv *kv, u64 number);
+int log_replay(struct kv *kv, const struct log_band *b, struct memtable *m, u64 *next_seq,
+	       bool *lost);
+
+/* compact.c: all by @compacting but for the last three */
+int compact_frozen(struct kv *kv);
+int compact_step(struct kv *kv, bool *did);
+int compact_all(struct kv *kv);
+void *compact_thread(void *arg);
+int freeze(struct kv *kv);
+
+/**
+ * struct view - what a reader sees
+ * @mem: see struct kv
+ * @frozen: see there, or NULL
+ * @version: see there
+ * @seq: of the last write in it
+ */
+struct view {
+	struct memtable *mem, *frozen;
+	struct version *version;
+	u64 seq;
+};
+
+/* get.c */
+void view_take(struct kv *kv, const struct kv_snapshot *snap, struct view *view);
+void view_drop(struct kv *kv, struct view *view);
+
+#endif /* KV_STORE_H */

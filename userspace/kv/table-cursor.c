@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Walking through a table, with reads that grow, and ahead of who compacts. */
+#include "table.h"
+
+#define FIRST_WINDOW	(16U << 10)
+
+/**
+ * struct table_cursor - a cursor of a part
+ * @c: what others see
+ * @kv: the store
+ * @part: see there
+ * @merging: read ahead, and let go of the part behind its end
+ * @window: bytes read at once, at most
+ * @counter: of bytes read
+ * @index: of the table, while it is somewhere
+ * @nr: of the block
+ * @at: where the entry begins in it
+ * @block: its content
+ * @read: a piece of the band that was read
+ * @read_at: where it begins
+ * @read_bytes: its size
+ * @read_next: how much to read next
+ * @ahead: the piece behind it, being read
+ * @room: of each of the two buffers
+ */
+struct table_cursor {
+	struct cursor c;
+	struct kv *kv;
+	struct part *part;
+	bool merging;
+	u32 window;
+	uint64_t *counter;
+	struct cache_item *index;
+	u32 nr, at;
+	struct buffer block;
+	u8 *read;
+	u32 read_at, read_bytes, read_next;
+	struct kv_io ahead;
+	u32 room, ahead_room;
+};
+
+static void drop_ahead(struct table_cursor *t)
+{
+	/* Nobody asked for it. */
+	if (t->ahead.busy)
+		t->kv->disk->ops->end(t->kv->disk, &t->ahead);
+}
+
+static void nowhere(struct table_cursor *t)
+{
+	t->c.valid = false;
+	cache_put(t->kv->cache, t->index);
+	t->index = NULL;
+	drop_ahead(t);
+	free(t->read);
+	free(t->ahead.buf);
+	t->read = NULL;
+	t->ahead.buf = NULL;
+	t->read_bytes = 0;
+	t->room = 0;
+	t->ahead_room = 0;
+}
+
+static int unread(struct table_cursor *t, u32 at, int err)
+{
+	return kv_says(err, "band %u (table %llu): byte %u cannot be read: %s",
+		       t->part->table->band, t->part->table->id, at, strerror(-err));
+}
+
+static int have_room(u8 **buf, u32 *room, u32 size)
+{
+	if (*room >= size)
+		return 0;
+	free(*buf);
+	*room = 0;
+	*buf = aligned_alloc(BLOCK_BYTES, size);
+	if (!*buf)
+		return kv_no_memory();
+	*room = size;
+	return 0;
+}
+
+static void begin_ahead(struct table_cursor *t, u32 at)
+{
+	u32 end = round_up(t->part->table->foot.data_bytes, BLOCK_BYTES);
+	u64 base = band_offset(t->kv, t->part->table->band);
+
+	if (!t->merging || at >= end)
+		return;
+	t->ahead.bytes = min(t->window, end - at);
+	if (have_room((u8 **)&t->ahead.buf, &t->ahead_room, t->ahead.bytes))
+		return;
+	t->ahead.offset = base + at;
+	/* Where it does not begin, the read that waits will say why. */
+	t->kv->disk->ops->begin(t->kv->disk, &t->ahead);
+}
+
+/* Have some bytes in @read, whose end is the data's at most. */
+static int read_to(struct table_cursor *t, u32 offset, u32 bytes)
+{
+	u32 first = rounddown(offset, BLOCK_BYTES), end = round_up(offset + bytes, BLOCK_BYTES);
+	u32 most = round_up(t->part->table->foot.data_bytes, BLOCK_BYTES), size;
+	u64 base = band_offset(t->kv, t->part->table->band);
+	int err;
+
+	if (t->read_bytes && first >= t->read_at && end <= t->read_at + t->read_bytes)
+		return 0;
+	if (t->ahead.busy) {
+		err = t->kv->disk->ops->end(t->kv->disk, &t->ahead);
+		if (err)
+			return unread(t, (u32)(t->ahead.offset - base), err);
+		count(t->counter, t->ahead.bytes);
+		swap(t->read, *(u8 **)&t->ahead.buf);
+		swap(t->room, t->ahead_room);
+		t->read_at = (u32)(t->ahead.offset - base);
+		t->read_bytes = t->ahead.bytes;
+		if (first >= t->read_at && end <= t->read_at + t->read_bytes) {
+			begin_ahead(t, t->read_at + t->read_bytes);
+			return 0;
+		}
+	}
+	size = min(max(end - first, t->read_next), most - first);
+	t->read_next = min(2 * t->read_next, t->window);
+	t->read_bytes = 0;
+	err = have_room(&t->read, &t->room, size);
+	if (err)
+		return err;
+	err = t->kv->disk->ops->read(t->kv->disk, base + first, t->read, size);
+	if (err)
+		return unread(t, first, err);
+	count(t->counter, size);
+	t->read_at = first;
+	t->read_bytes = size;
+	begin_ahead(t, first + size);
+	return 0;
+}
+
+static int load_block(struct table_cursor *t)
+{
+	struct index_place p = index_at(t->index, t->nr);
+	u32 bytes = p.bytes - CRC_BYTES;
+	const u8 *from;
+	int err = read_to(t, p.offset, p.bytes);
+
+	if (err)
+		return err;
+	from = t->read + (p.offset - t->read_at);
+	if (get_le(from + bytes, CRC_BYTES) !=
+	    table_crc(t->kv, t->part->table->id, p.offset, from, bytes))
+		return table_damaged(t->part->table, "wrong checksum of the block at byte %u",
+				     p.offset);
+	t->at = 0;
+	return buffer_set(&t->block, slice(from, bytes));
+}
+
+static int here(struct table_cursor *t)
+{
+	if (entry_decode(t->block.data + t->at, (u32)t->block.used - t->at, &t->c.at))
+		return table_damaged(t->part->table, "no entry at byte %u",
+				     index_at(t->index, t->nr).offset + t->at);
+	t->c.valid = true;
+	return 0;
+}
+
+static int go(struct table_cursor *t, struct slice key)
+{
+	int err;
+
+	if (!t->index) {
+		err = table_index(t->kv, t->part, &t->index);
+		if (err)
+			return err;
+	}
+	t->nr = index_find(t->index, key);
+	if (t->nr == index_blocks(t->index))
+		return table_damaged(t->part->table, "the index ends before the largest key");
+	err = load_block(t) ?: here(t);
+	while (!err && slice_cmp(t->c.at.key, key) < 0) {
+		t->at += entry_bytes(&t->c.at);
+		err = t->at < t->block.used ? here(t) :
+			table_damaged(t->part->table, "the block at byte %u has not its last key",
+				      index_at(t->index, t->nr).offset);
+	}
+	return err;
+}
+
+static int table_cursor_seek(struct cursor *c, struct slice key)
+{
+	struct table_cursor *t = container_of(c, struct table_cursor, c);
+	int err;
+
+	if (slice_cmp(t->part->max, key) < 0) {
+		nowhere(t);
+		return 0;
+	}
+	t->read_next = t->merging ? t->window : min(FIRST_WINDOW, t->window);
+	if (slice_cmp(key, t->part->min) <= 0) {
+		c->at = (struct entry){ .key = t->part->min, .seq = SEQ_BEFORE };
+		c->valid = true;
+		return 0;
+	}
+	err = go(t, key);
+	if (err)
+		nowhere(t);
+	return err;
+}
+
+static int table_cursor_next(struct cursor *c)
+{
+	struct table_cursor *t = container_of(c, struct table_cursor, c);
+	int err;
+
+	if (c->at.seq == SEQ_BEFORE) {
+		err = go(t, t->part->min);
+	} else {
+		t->at += entry_bytes(&c->at);
+		if (t->at < t->block.used) {
+			err = here(t);
+		} else if (t->nr + 1 < index_blocks(t->index)) {
+			t->nr++;
+			err = load_block(t) ?: here(t);
+		} else {
+			nowhere(t);
+			if (t->merging) {
+				part_put(t->kv, t->part);
+				t->part = NULL;
+			}
+			return 0;
+		}
+	}
+	if (err)
+		nowhere(t);
+	return err;
+}
+
+static void table_cursor_free(struct cursor *c)
+{
+	struct table_cursor *t = container_of(c, struct table_cursor, c);
+
+	nowhere(t);
+	part_put(t->kv, t->part);
+	free(t->block.data);
+	free(t);
+}
+
+static const struct cursor_ops table_cursor_ops = {
+	.seek = table_cursor_seek,
+	.next = table_cursor_next,
+	.free = table_cursor_free,
+};
+
+struct cursor *table_cursor(struct kv *kv, struct part *p, u32 window, uint64_t *counter)
+{
+	struct table_cursor *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return NULL;
+	t->c.ops = &table_cursor_ops;
+	t->c.level = p->level;
+	t->c.age = p->age;
+	t->kv = kv;
+	t->part = p;
+	t->window = window;
+	t->counter = counter;
+	t->merging = counter == &kv->stats.compact_read_bytes;
+	__atomic_fetch_add(&p->refs, 1, __ATOMIC_RELAXED);
+	return &t->c;
+}

@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Reading tables: nothing is believed that its checksum does not vouch for. */
+#include <stdarg.h>
+
+#include "table.h"
+
+/* Offsets of what is cached besides blocks; no block begins there. */
+#define AT_INDEX	(U32_MAX - 0)
+#define AT_BLOOM	(U32_MAX - 1)
+#define AT_HISTOGRAM	(U32_MAX - 2)
+
+/**
+ * table_damaged() - something in a band is not what was written
+ * @t: the table
+ * @fmt: what, and how it is seen
+ *
+ * Returns -EUCLEAN after saying so.
+ */
+int table_damaged(struct table *t, const char *fmt, ...)
+{
+	char what[160];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(what, sizeof(what), fmt, args);
+	va_end(args);
+	__atomic_store_n(&t->damaged, true, __ATOMIC_RELAXED);
+	return kv_says(-EUCLEAN, "band %u (table %llu): %s", t->band, t->id, what);
+}
+
+/* Some bytes of a band: @buf, to be freed, has them from @at on. */
+static int read_bytes(struct kv *kv, struct table *t, u32 offset, u32 bytes, u8 **buf, u8 **at)
+{
+	u32 first = rounddown(offset, BLOCK_BYTES);
+	u32 size = round_up(offset + bytes, BLOCK_BYTES) - first;
+	int err;
+
+	*buf = aligned_alloc(BLOCK_BYTES, size);
+	if (!*buf)
+		return kv_no_memory();
+	err = kv->disk->ops->read(kv->disk, band_offset(kv, t->band) + first, *buf, size);
+	if (err) {
+		free(*buf);
+		*buf = NULL;
+		return kv_says(err, "band %u (table %llu): byte %u cannot be read: %s", t->band,
+			       t->id, first, strerror(-err));
+	}
+	count(&kv->stats.read_bytes, size);
+	*at = *buf + (offset - first);
+	return 0;
+}
+
+static int parse_foot(struct kv *kv, struct part *p, struct footer_block *f,
+		      struct footer *foot)
+{
+	u32 min_bytes = le16_to_cpu(f->min_bytes), max_bytes = le16_to_cpu(f->max_bytes);
+	struct table *t = p->table;
+	u64 sum;
+
+	if (le64_to_cpu(f->magic) != TABLE_MAGIC || le32_to_cpu(f->version) != FORMAT_VERSION ||
+	    memcmp(f->uuid, kv->head.uuid, sizeof(f->uuid)) || le64_to_cpu(f->id) != t->id)
+		return table_damaged(t, "the footer is that of another");
+	if (le32_to_cpu(f->crc) != footer_crc(f))
+		return table_damaged(t, "wrong checksum of the footer");
+	*foot = (struct footer){
+		.data_bytes = le32_to_cpu(f->data_bytes),
+		.index_bytes = le32_to_cpu(f->index_bytes),
+		.bloom_bytes = le32_to_cpu(f->bloom_bytes),
+		.blocks = le32_to_cpu(f->blocks),
+	};
+	sum = (u64)foot->data_bytes + foot->index_bytes + foot->bloom_bytes + 2 * CRC_BYTES;
+	if (!foot->blocks || !foot->bloom_bytes || foot->blocks > foot->index_bytes / 4 ||
+	    round_up(sum, (u64)BLOCK_BYTES) + 2 * BLOCK_BYTES != t->bytes ||
+	    min_bytes + max_bytes > sizeof(f->keys) ||
+	    le64_to_cpu(f->entries) != t->entries ||
+	    le64_to_cpu(f->tombstones) != t->tombstones ||
+	    slice_cmp(slice(f->keys, min_bytes), p->min) > 0 ||
+	    slice_cmp(slice(f->keys + min_bytes, max_bytes), p->max))
+		return table_damaged(t, "the footer contradicts the band table");
+	return 0;
+}
+
+/**
+ * table_foot() - read the footer, once
+ * @kv: the store
+ * @p: whose table's
+ *
+ * Returns 0 or -errno after saying why.
+ */
+int table_foot(struct kv *kv, struct part *p)
+{
+	struct table *t = p->table;
+	struct footer foot;
+	u8 *buf, *at;
+	bool have;
+	int err;
+
+	pthread_mutex_lock(&kv->lock);
+	have = t->footed;
+	pthread_mutex_unlock(&kv->lock);
+	if (have)
+		return 0;
+	err = read_bytes(kv, t, t->bytes - BLOCK_BYTES, BLOCK_BYTES, &buf, &at);
+	if (err)
+		return err;
+	err = parse_foot(kv, p, (struct footer_block *)at, &foot);
+	free(buf);
+	if (err)
+		return err;
+	pthread_mutex_lock(&kv->lock);
+	t->foot = foot;
+	t->footed = true;
+	pthread_mutex_unlock(&kv->lock);
+	return 0;
+}
+
+u32 index_blocks(const struct cache_item *index)
+{
+	u32 blocks;
+
+	memcpy(&blocks, index->data + index->bytes - 4, 4);
+	return blocks;
+}
+
+struct index_place index_at(const struct cache_item *index, u32 nr)
+{
+	u32 places = index->bytes - 4 - 4 * index_blocks(index);
+	const u8 *at = index->data + get_le(index->data + places + 4 * nr, 4);
+
+	return (struct index_place){
+		.offset = (u32)get_le(at, 4),
+		.bytes = (u32)get_le(at + 4, 4),
+		.last = slice(at + INDEX_HEAD, get_le(at + 8, 2)),
+	};
+}
+
+/* The block that has a key if any has: the first that does not end before it. */
+u32 index_find(const struct cache_item *index, struct slice key)
+{
+	u32 low = 0, high = index_blocks(index), middle;
+
+	while (low < high) {
+		middle = low + (high - low) / 2;
+		if (slice_cmp(index_at(index, middle).last, key) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* That what index_at() does is right for each block. */
+static bool index_sane(const struct cache_item *index, const struct footer *foot)
+{
+	u32 places = foot->index_bytes - 4 * foot->blocks, i, at = 0, data = 0, key;
+	struct index_place p, last = { .offset = 0 };
+
+	for (i = 0; i < foot->blocks; i++, last = p) {
+		if (get_le(index->data + places + 4 * i, 4) != at || places - at < INDEX_HEAD)
+			return false;
+		key = (u32)get_le(index->data + at + 8, 2);
+		if (!key || key > KV_KEY_MAX || key > places - at - INDEX_HEAD)
+			return false;
+		p = index_at(index, i);
+		if (p.offset != data || p.bytes <= CRC_BYTES + ENTRY_HEAD ||
+		    p.bytes > foot->data_bytes - data ||
+		    (i && slice_cmp(last.last, p.last) > 0))
+			return false;
+		at += INDEX_HEAD + key;
+		data += p.bytes;
+	}
+	return at == places && data == foot->data_bytes;
+}
+
+/* A piece with its checksum behind it, from the cache or, @fresh, the disk. */
+static int piece(struct kv *kv, struct table *t, u32 key, u32 offset, u32 bytes, u32 spare,
+		 const char *name, struct cache_item **item, bool *fresh)
+{
+	u8 *buf, *at;
+	int err;
+
+	*fresh = false;
+	*item = cache_get(kv->cache, t->id, key);
+	if (*item)
+		return 0;
+	err = read_bytes(kv, t, offset, bytes + CRC_BYTES, &buf, &at);
+	if (err)
+		return err;
+	if (get_le(at + bytes, CRC_BYTES) != table_crc(kv, t->id, offset, at, bytes)) {
+		err = table_damaged(t, "wrong checksum of %s at byte %u", name, offset);
+	} else {
+		*item = cache_item_new(t->id, key, bytes + spare);
+		err = *item ? 0 : kv_no_memory();
+	}
+	if (!err) {
+		memcpy((*item)->data, at, bytes);
+		*fresh = true;
+	}
+	free(buf);
+	return err;
+}
+
+int table_index(struct kv *kv, struct part *p, struct cache_item **item)
+{
+	struct table *t = p->table;
+	int err = table_foot(kv, p);
+	bool fresh;
+
+	*item = NULL;
+	if (!err)
+		err = piece(kv, t, AT_INDEX, t->foot.data_bytes, t->foot.index_bytes, 4,
+			    "the index", item, &fresh);
+	if (err || !fresh)
+		return err;
+	memcpy((*item)->data + t->foot.index_bytes, &t->foot.blocks, 4);
+	if (!index_sane(*item, &t->foot)) {
+		free(*item);
+		*item = NULL;
+		return table_damaged(t, "the index contradicts itself");
+	}
+	*item = cache_add(kv->cache, *item);
+	return 0;
+}
+
+int table_bloom(struct kv *kv, struct part *p, struct cache_item **item)
+{
+	struct table *t = p->table;
+	int err = table_foot(kv, p);
+	bool fresh;
+
+	*item = NULL;
+	if (!err)
+		err = piece(kv, t, AT_BLOOM, t->foot.data_bytes + t->foot.index_bytes +
+			    CRC_BYTES, t->foot.bloom_bytes, 0, "the Bloom filter", item,
+			    &fresh);
+	if (!err && fresh)
+		*item = cache_add(kv->cache, *item);
+	return err;
+}
+
+int table_histogram(struct kv *kv, struct part *p, struct cache_item **item)
+{
+	struct table *t = p->table;
+	struct histogram *h;
+	u8 *buf, *at;
+	u32 i, nr;
+	int err;
+
+	*item = cache_get(kv->cache, t->id, AT_HISTOGRAM);
+	if (*item)
+		return 0;
+	err = read_bytes(kv, t, t->bytes - 2 * BLOCK_BYTES, BLOCK_BYTES, &buf, &at);
+	if (err)
+		return err;
+	h = (struct histogram *)at;
+	nr = le32_to_cpu(h->buckets);
+	if (le32_to_cpu(h->crc) != histogram_crc(kv, t->id, h) || !nr || nr > BUCKETS)
+		err = table_damaged(t, "wrong checksum of the histogram");
+	for (i = 0; i < nr && !err; i++) {
+		if (h->bucket[i].bytes > HISTOGRAM_KEY)
+			err = table_damaged(t, "the histogram contradicts itself");
+	}
+	if (!err) {
+		*item = cache_item_new(t->id, AT_HISTOGRAM, sizeof(*h));
+		err = *item ? 0 : kv_no_memory();
+	}
+	if (!err) {
+		memcpy((*item)->data, h, sizeof(*h));
+		*item = cache_add(kv->cache, *item);
+	}
+	free(buf);
+	return err;
+}
+
+/* The version of a key that a block has. */
+static int block_find(struct table *t, const struct index_place *place,
+		      const struct cache_item *block, struct slice key, u64 seq, bool *found,
+		      u8 *op, struct buffer *value)
+{
+	struct entry e, want = { .key = key, .seq = seq };
+	u32 at = 0;
+
+	while (at < block->bytes) {
+		if (entry_decode(block->data + at, block->bytes - at, &e))
+			return table_damaged(t, "no entry at byte %u", place->offset + at);
+		at += entry_bytes(&e);
+		if (entry_cmp(&e, &want) < 0)
+			continue;
+		*found = !slice_cmp(e.key, key);
+		*op = e.op;
+		return *found ? buffer_set(value, e.value) : 0;
+	}
+	return 0;
+}
+
+/**
+ * table_find() - look a key up
+ * @kv: the store
+ * @p: in whose range it is
+ * @key: see there
+ * @seq: that no version may be newer than
+ * @found: result
+ * @op: of the version
+ * @value: of it
+ *
+ * Returns 0 or -errno after saying why.
+ */
+int table_find(struct kv *kv, struct part *p, struct slice key, u64 seq, bool *found, u8 *op,
+	       struct buffer *value)
+{
+	struct cache_item *index = NULL, *block, *bloom;
+	struct table *t = p->table;
+	struct index_place place;
+	bool maybe, fresh, here = false;
+	u32 nr;
+	int err;
+
+	*found = false;
+	err = table_bloom(kv, p, &bloom);
+	if (err)
+		return err;
+	maybe = bloom_has(bloom->data, bloom->bytes, key);
+	cache_put(kv->cache, bloom);
+	count(&kv->stats.bloom_checks, 1);
+	if (!maybe)
+		return 0;
+	count(&kv->stats.bloom_passes, 1);
+	err = table_index(kv, p, &index);
+	/* Versions of one key may be in more than one block. */
+	for (nr = err ? 0 : index_find(index, key); !err && nr < index_blocks(index); nr++) {
+		place = index_at(index, nr);
+		err = piece(kv, t, place.offset, place.offset, place.bytes - CRC_BYTES, 0,
+			    "the block", &block, &fresh);
+		if (err)
+			break;
+		if (fresh)
+			block = cache_add(kv->cache, block);
+		err = block_find(t, &place, block, key, seq, found, op, value);
+		cache_put(kv->cache, block);
+		here |= !slice_cmp(place.last, key);
+		if (*found || slice_cmp(place.last, key))
+			break;
+	}
+	cache_put(kv->cache, index);
+	if (!err && !*found && !here)
+		count(&kv->stats.bloom_wrong, 1);
+	return err;
+}

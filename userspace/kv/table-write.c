@@ -1,0 +1,482 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Writing a table: each byte once, in order, while the next ones are collected. */
+#include "table.h"
+
+/**
+ * struct table_writer - a table being written
+ * @kv: the store
+ * @counter: of bytes written
+ * @id: of the table
+ * @band: where
+ * @io: the two buffers take turns
+ * @turn: which is filled
+ * @room: of each
+ * @used: of the one that is filled
+ * @at: bytes of the table so far
+ * @block: where the block under way begins
+ * @crc: of it so far
+ * @index: so far
+ * @place: where in @index each block's entry begins
+ * @hashes: of all keys, for the Bloom filter
+ * @last: key
+ * @min: first key
+ * @entries: so far
+ * @tombstones: of them
+ * @bytes: of entries
+ * @max_key: bytes of the longest key
+ * @seq: of the newest entry
+ * @blocks: so far
+ * @err: what went wrong
+ */
+struct table_writer {
+	struct kv *kv;
+	uint64_t *counter;
+	u64 id;
+	u32 band;
+	struct kv_io io[2];
+	u32 turn, room, used, at, block, crc;
+	struct buffer index, place, hashes, last, min;
+	u64 entries, tombstones, bytes;
+	u32 max_key, blocks;
+	u64 seq;
+	int err;
+};
+
+static u32 crc_begin(const struct kv *kv, u64 id, u32 offset)
+{
+	__le64 le_id = cpu_to_le64(id);
+	__le32 le_offset = cpu_to_le32(offset);
+	u32 crc = crc32c(~0U, kv->head.uuid, sizeof(kv->head.uuid));
+
+	crc = crc32c(crc, &le_id, sizeof(le_id));
+	return crc32c(crc, &le_offset, sizeof(le_offset));
+}
+
+/**
+ * table_crc() - checksum of a piece of a table
+ * @kv: the store
+ * @id: of the table
+ * @offset: of the piece in the band
+ * @data: the piece
+ * @bytes: of it
+ *
+ * What is right in another place, or was in an older table, is wrong here.
+ */
+u32 table_crc(const struct kv *kv, u64 id, u32 offset, const void *data, u32 bytes)
+{
+	return crc32c(crc_begin(kv, id, offset), data, bytes);
+}
+
+u32 footer_crc(struct footer_block *f)
+{
+	__le32 was = f->crc;
+	u32 crc;
+
+	f->crc = 0;
+	crc = crc32c(~0U, f, sizeof(*f));
+	f->crc = was;
+	return crc;
+}
+
+u32 histogram_crc(const struct kv *kv, u64 id, struct histogram *h)
+{
+	__le32 was = h->crc;
+	u32 crc;
+
+	h->crc = 0;
+	crc = table_crc(kv, id, 0, h, sizeof(*h));
+	h->crc = was;
+	return crc;
+}
+
+u32 bloom_hash(struct slice key)
+{
+	return crc32c(~0U, key.data, key.bytes);
+}
+
+static u64 bloom_bit(u32 hash, u32 i, u32 bytes)
+{
+	/* A checksum is linear: the step must not be. */
+	u64 step = hash_64((u64)hash + 1, 32) | 1;
+
+	return (hash + i * step) % ((u64)bytes * 8);
+}
+
+void bloom_set(u8 *bits, u32 bytes, u32 hash)
+{
+	u32 i;
+	u64 bit;
+
+	for (i = 0; i < BLOOM_HASHES; i++) {
+		bit = bloom_bit(hash, i, bytes);
+		bits[bit / 8] |= (u8)(1U << bit % 8);
+	}
+}
+
+bool bloom_has(const u8 *bits, u32 bytes, struct slice key)
+{
+	u32 i, hash = bloom_hash(key);
+	u64 bit;
+
+	for (i = 0; i < BLOOM_HASHES; i++) {
+		bit = bloom_bit(hash, i, bytes);
+		if (!(bits[bit / 8] >> bit % 8 & 1))
+			return false;
+	}
+	return true;
+}
+
+static u64 bloom_bytes(u64 entries)
+{
+	return entries * BLOOM_BITS / 8 + 8;
+}
+
+/**
+ * table_fits() - will so much fit into a table, however it falls?
+ * @room: of the band
+ * @entries: how many
+ * @bytes: of them
+ * @max_key: bytes of the longest key
+ */
+bool table_fits(u32 room, u64 entries, u64 bytes, u32 max_key)
+{
+	/* Each block but the last has at least TABLE_BLOCK. */
+	u64 blocks = bytes / TABLE_BLOCK + 1;
+	u64 need = bytes + blocks * (CRC_BYTES + INDEX_HEAD + CRC_BYTES + max_key) +
+		   bloom_bytes(entries) + 4 * CRC_BYTES;
+
+	return need + 3 * BLOCK_BYTES <= room;
+}
+
+/**
+ * table_writer_new() - begin a table in a free band
+ * @kv: the store
+ * @counter: of bytes written
+ * @w: result
+ *
+ * Returns 0; -ENOSPC without a sentence; or -ENOMEM.
+ */
+int table_writer_new(struct kv *kv, uint64_t *counter, struct table_writer **w)
+{
+	struct table_writer *n = calloc(1, sizeof(*n));
+	u32 i;
+	int err;
+
+	if (!n)
+		return kv_no_memory();
+	n->kv = kv;
+	n->counter = counter;
+	n->room = min(WINDOW_BYTES, rounddown(kv->head.band_bytes / 4, BLOCK_BYTES));
+	for (i = 0; i < 2; i++) {
+		n->io[i].buf = aligned_alloc(BLOCK_BYTES, n->room);
+		n->io[i].writing = true;
+	}
+	err = n->io[0].buf && n->io[1].buf ? 0 : kv_no_memory();
+	if (!err)
+		err = band_take(kv, counter == &kv->stats.flush_bytes ? RESERVE_NONE :
+				RESERVE_MERGE, &n->band);
+	if (err) {
+		free(n->io[0].buf);
+		free(n->io[1].buf);
+		free(n);
+		return err;
+	}
+	n->id = __atomic_fetch_add(&kv->next_id, 1, __ATOMIC_RELAXED);
+	*w = n;
+	return 0;
+}
+
+static int wait_for(struct table_writer *w, struct kv_io *io)
+{
+	if (!io->busy)
+		return 0;
+	return store_wrote(w->kv, w->kv->disk->ops->end(w->kv->disk, io), io->offset);
+}
+
+/* The buffer that is filled goes to the disk; the other one must be back from it. */
+static int send(struct table_writer *w)
+{
+	struct kv_io *io = &w->io[w->turn];
+	int err = store_broken(w->kv);
+
+	io->offset = band_offset(w->kv, w->band) + w->at - w->used;
+	io->bytes = w->used;
+	if (!err)
+		err = store_wrote(w->kv, w->kv->disk->ops->begin(w->kv->disk, io),
+				  io->offset);
+	count(w->counter, w->used);
+	w->turn = !w->turn;
+	w->used = 0;
+	return err ?: wait_for(w, &w->io[w->turn]);
+}
+
+static int put(struct table_writer *w, const void *data, u32 bytes)
+{
+	const u8 *from = data;
+	u32 n;
+	int err;
+
+	w->crc = crc32c(w->crc, data, bytes);
+	while (bytes) {
+		n = min(bytes, w->room - w->used);
+		memcpy((u8 *)w->io[w->turn].buf + w->used, from, n);
+		w->used += n;
+		w->at += n;
+		from += n;
+		bytes -= n;
+		if (w->used == w->room) {
+			err = send(w);
+			if (err)
+				return err;
+		}
+	}
+	return 0;
+}
+
+static int put_zeroes(struct table_writer *w, u32 bytes)
+{
+	static const u8 zeroes[BLOCK_BYTES];
+
+	return bytes ? put(w, zeroes, bytes) : 0;
+}
+
+static int put_crc(struct table_writer *w)
+{
+	__le32 crc = cpu_to_le32(w->crc);
+
+	return put(w, &crc, sizeof(crc));
+}
+
+static int end_block(struct table_writer *w)
+{
+	u8 head[INDEX_HEAD];
+	int err = put_crc(w);
+
+	if (!err)
+		err = buffer_room(&w->index, INDEX_HEAD + w->last.used);
+	if (!err)
+		err = buffer_room(&w->place, 4);
+	if (err)
+		return err;
+	put_le(w->place.data + w->place.used, w->index.used, 4);
+	w->place.used += 4;
+	put_le(head, w->block, 4);
+	put_le(head + 4, w->at - w->block, 4);
+	put_le(head + 8, w->last.used, 2);
+	memcpy(w->index.data + w->index.used, head, INDEX_HEAD);
+	memcpy(w->index.data + w->index.used + INDEX_HEAD, w->last.data, w->last.used);
+	w->index.used += INDEX_HEAD + w->last.used;
+	w->blocks++;
+	w->block = w->at;
+	w->crc = crc_begin(w->kv, w->id, w->at);
+	return 0;
+}
+
+/**
+ * table_add() - the next entry
+ * @w: the table
+ * @e: the entry
+ * @full: set if it does not fit; then it was not added
+ *
+ * Returns 0 or -errno.
+ */
+int table_add(struct table_writer *w, const struct entry *e, bool *full)
+{
+	u8 head[ENTRY_HEAD];
+	struct entry bare = *e;
+	u32 hash;
+	int err;
+
+	*full = !table_fits(w->kv->head.band_bytes, w->entries + 1, w->bytes + entry_bytes(e),
+			    max(w->max_key, e->key.bytes));
+	if (*full)
+		return 0;
+	if (!w->entries) {
+		w->crc = crc_begin(w->kv, w->id, 0);
+		err = buffer_set(&w->min, e->key);
+		if (err)
+			return err;
+	}
+	err = buffer_room(&w->hashes, 4) ?: buffer_set(&w->last, e->key);
+	if (err)
+		return err;
+	hash = bloom_hash(e->key);
+	memcpy(w->hashes.data + w->hashes.used, &hash, 4);
+	w->hashes.used += 4;
+	put_le(head, bare.key.bytes, 2);
+	put_le(head + 2, bare.value.bytes, 4);
+	put_le(head + 6, bare.seq << 8 | bare.op, 8);
+	err = put(w, head, sizeof(head)) ?: put(w, e->key.data, e->key.bytes);
+	if (!err && e->value.bytes)
+		err = put(w, e->value.data, e->value.bytes);
+	if (err)
+		return err;
+	w->entries++;
+	w->tombstones += e->op == OP_DELETE;
+	w->bytes += entry_bytes(e);
+	w->max_key = max(w->max_key, e->key.bytes);
+	w->seq = max(w->seq, e->seq);
+	return w->at - w->block >= TABLE_BLOCK ? end_block(w) : 0;
+}
+
+static int put_bloom(struct table_writer *w, u32 bytes)
+{
+	u8 *bits = calloc(1, bytes);
+	u32 i, hash;
+	int err;
+
+	if (!bits)
+		return kv_no_memory();
+	for (i = 0; i < w->entries; i++) {
+		memcpy(&hash, w->hashes.data + 4 * (size_t)i, 4);
+		bloom_set(bits, bytes, hash);
+	}
+	w->crc = crc_begin(w->kv, w->id, w->at);
+	err = put(w, bits, bytes) ?: put_crc(w);
+	free(bits);
+	return err;
+}
+
+/* The blocks are as good as entries: buckets differ by one block at most. */
+static int put_histogram(struct table_writer *w, u32 data_bytes)
+{
+	struct histogram *h = calloc(1, sizeof(*h));
+	u32 nr = 0, block, at, bytes;
+	u64 share = DIV_ROUND_UP((u64)data_bytes, BUCKETS);
+	struct slice key = buffer_slice(&w->min);
+	u64 begin = 0;
+	int err;
+
+	if (!h)
+		return kv_no_memory();
+	for (block = 0; block < w->blocks && nr < BUCKETS; block++) {
+		at = (u32)get_le(w->place.data + 4 * (size_t)block, 4);
+		bytes = (u32)get_le(w->index.data + at + 4, 4);
+		if (begin >= nr * share) {
+			h->bucket[nr].bytes = (u8)min(key.bytes, HISTOGRAM_KEY);
+			memcpy(h->bucket[nr].key, key.data, h->bucket[nr].bytes);
+			nr++;
+		}
+		begin += bytes;
+		key = slice(w->index.data + at + INDEX_HEAD,
+			    get_le(w->index.data + at + 8, 2));
+	}
+	h->magic = cpu_to_le64(TABLE_MAGIC);
+	h->buckets = cpu_to_le32(nr);
+	h->bytes = cpu_to_le64(data_bytes);
+	h->crc = cpu_to_le32(histogram_crc(w->kv, w->id, h));
+	err = put(w, h, sizeof(*h));
+	free(h);
+	return err;
+}
+
+static int put_footer(struct table_writer *w, const struct footer *foot)
+{
+	struct footer_block *f = calloc(1, sizeof(*f));
+	int err;
+
+	if (!f)
+		return kv_no_memory();
+	f->magic = cpu_to_le64(TABLE_MAGIC);
+	f->version = cpu_to_le32(FORMAT_VERSION);
+	memcpy(f->uuid, w->kv->head.uuid, sizeof(f->uuid));
+	f->id = cpu_to_le64(w->id);
+	f->entries = cpu_to_le64(w->entries);
+	f->tombstones = cpu_to_le64(w->tombstones);
+	f->seq = cpu_to_le64(w->seq);
+	f->data_bytes = cpu_to_le32(foot->data_bytes);
+	f->index_bytes = cpu_to_le32(foot->index_bytes);
+	f->bloom_bytes = cpu_to_le32(foot->bloom_bytes);
+	f->blocks = cpu_to_le32(foot->blocks);
+	f->min_bytes = cpu_to_le16((u16)w->min.used);
+	f->max_bytes = cpu_to_le16((u16)w->last.used);
+	memcpy(f->keys, w->min.data, w->min.used);
+	memcpy(f->keys + w->min.used, w->last.data, w->last.used);
+	f->crc = cpu_to_le32(footer_crc(f));
+	err = put(w, f, sizeof(*f));
+	free(f);
+	return err;
+}
+
+static int put_rest(struct table_writer *w)
+{
+	struct footer foot = { .data_bytes = 0 };
+	int err = w->at > w->block ? end_block(w) : 0;
+
+	foot.data_bytes = w->at;
+	foot.index_bytes = (u32)(w->index.used + w->place.used);
+	foot.bloom_bytes = (u32)bloom_bytes(w->entries);
+	foot.blocks = w->blocks;
+	w->crc = crc_begin(w->kv, w->id, w->at);
+	err = err ?: put(w, w->index.data, (u32)w->index.used) ?:
+		put(w, w->place.data, (u32)w->place.used) ?: put_crc(w) ?:
+		put_bloom(w, foot.bloom_bytes) ?:
+		put_zeroes(w, round_up(w->at, BLOCK_BYTES) - w->at) ?:
+		put_histogram(w, foot.data_bytes) ?: put_footer(w, &foot);
+	if (!err && w->used)
+		err = send(w);
+	return err ?: wait_for(w, &w->io[0]) ?: wait_for(w, &w->io[1]);
+}
+
+static void release(struct table_writer *w)
+{
+	/* The disk may still be at work with the buffers. */
+	wait_for(w, &w->io[0]);
+	wait_for(w, &w->io[1]);
+	free(w->io[0].buf);
+	free(w->io[1].buf);
+	free(w->index.data);
+	free(w->place.data);
+	free(w->hashes.data);
+	free(w->last.data);
+	free(w->min.data);
+	free(w);
+}
+
+/**
+ * table_abandon() - leave a table as it is; its band is free
+ * @w: or NULL
+ */
+void table_abandon(struct table_writer *w)
+{
+	struct kv *kv;
+	u32 band;
+
+	if (!w)
+		return;
+	kv = w->kv;
+	band = w->band;
+	release(w);
+	band_give_back(kv, band);
+}
+
+/**
+ * table_finish() - write what follows the entries
+ * @w: the table, which has one at least; gone afterwards in any case
+ * @level: of the part
+ * @age: of it
+ * @part: result
+ *
+ * Nothing is durable before the next flush.
+ *
+ * Returns 0 or -errno.
+ */
+int table_finish(struct table_writer *w, u32 level, u64 age, struct part **part)
+{
+	struct table *t = calloc(1, sizeof(*t));
+	int err = t ? put_rest(w) : kv_no_memory();
+
+	if (!err) {
+		*t = (struct table){ .id = w->id, .band = w->band, .bytes = w->at,
+				     .entries = w->entries, .tombstones = w->tombstones };
+		*part = part_new(t, level, age, buffer_slice(&w->min), buffer_slice(&w->last));
+		err = *part ? 0 : kv_no_memory();
+	}
+	if (err) {
+		free(t);
+		table_abandon(w);
+	} else {
+		release(w);
+	}
+	return err;
+}

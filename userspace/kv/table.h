@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Sorted tables: one in a band, written once, from its start. */
+#ifndef KV_TABLE_H
+#define KV_TABLE_H
+
+#include "cache.h"
+#include "store.h"
+
+/* A block is full when it has as much, and has what the last entry took beyond. */
+#define TABLE_BLOCK	4096U
+#define CRC_BYTES	4U
+/* 10 bits for each key: one in a hundred that is not there seems to be. */
+#define BLOOM_BITS	10U
+#define BLOOM_HASHES	7U
+/* le32 offset, le32 bytes with the checksum, le16 bytes of the key. */
+#define INDEX_HEAD	10U
+
+struct table_writer;
+
+int table_writer_new(struct kv *kv, uint64_t *counter, struct table_writer **w);
+int table_add(struct table_writer *w, const struct entry *e, bool *full);
+int table_finish(struct table_writer *w, u32 level, u64 age, struct part **part);
+void table_abandon(struct table_writer *w);
+bool table_fits(u32 room, u64 entries, u64 bytes, u32 max_key);
+
+u32 table_crc(const struct kv *kv, u64 id, u32 offset, const void *data, u32 bytes);
+u32 footer_crc(struct footer_block *f);
+u32 histogram_crc(const struct kv *kv, u64 id, struct histogram *h);
+bool bloom_has(const u8 *bits, u32 bytes, struct slice key);
+void bloom_set(u8 *bits, u32 bytes, u32 hash);
+u32 bloom_hash(struct slice key);
+
+/**
+ * struct index_place - where a block is
+ * @offset: in the band
+ * @bytes: with its checksum
+ * @last: its last key
+ */
+struct index_place {
+	u32 offset, bytes;
+	struct slice last;
+};
+
+/* Whose index, that it is one was found out when it was read. */
+u32 index_blocks(const struct cache_item *index);
+struct index_place index_at(const struct cache_item *index, u32 nr);
+u32 index_find(const struct cache_item *index, struct slice key);
+
+int table_damaged(struct table *t, const char *fmt, ...) __printf(2, 3);
+int table_foot(struct kv *kv, struct part *p);
+int table_index(struct kv *kv, struct part *p, struct cache_item **item);
+int table_bloom(struct kv *kv, struct part *p, struct cache_item **item);
+int table_histogram(struct kv *kv, struct part *p, struct cache_item **item);
+int table_find(struct kv *kv, struct part *p, struct slice key, u64 seq, bool *found, u8 *op,
+	       struct buffer *value);
+
+/* A cursor of a part; NULL without memory.  @window: bytes read at once, at most. */
+struct cursor *table_cursor(struct kv *kv, struct part *p, u32 window, uint64_t *counter);
+
+#endif /* KV_TABLE_H */

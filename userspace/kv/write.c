@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Writing: room first, then memory, then the log; after that nothing can fail. */
+#include <time.h>
+#include <unistd.h>
+
+#include "batch.h"
+#include "memtable.h"
+#include "table.h"
+
+static bool enough(struct kv *kv, u32 reserve)
+{
+	bool is;
+
+	pthread_mutex_lock(&kv->lock);
+	is = kv->free > reserve;
+	pthread_mutex_unlock(&kv->lock);
+	return is;
+}
+
+/* Holding @writer and @compacting. */
+static int free_bands(struct kv *kv, u32 reserve)
+{
+	bool did = true;
+	int err = compact_frozen(kv);
+
+	/* What has not helped helps no more before something else is written. */
+	while (!err && did && kv->full != kv->mem->number && !enough(kv, reserve))
+		err = compact_step(kv, &did);
+	if (err == -ENOMEM || store_broken(kv) || enough(kv, reserve))
+		return store_broken(kv) ?: err == -ENOMEM ? err : 0;
+	if (kv->full != kv->mem->number) {
+		err = compact_all(kv);
+		if (err != -ENOMEM)
+			kv->full = kv->mem->number;
+	}
+	if (err == -ENOMEM || store_broken(kv) || enough(kv, reserve))
+		return store_broken(kv) ?: err == -ENOMEM ? err : 0;
+	if (err)
+		return kv_says(-ENOSPC, "%s is full, and compaction has failed: %s",
+			       kv->disk->name, kv_error());
+	return kv_says(-ENOSPC, "%s is full", kv->disk->name);
+}
+
+static int make_space(struct kv *kv, u32 reserve)
+{
+	int err;
+
+	pthread_mutex_lock(&kv->compacting);
+	err = free_bands(kv, reserve);
+	pthread_mutex_unlock(&kv->compacting);
+	return err;
+}
+
+/* Until there is no frozen memtable: it is written by whoever may compact. */
+static int wait_frozen(struct kv *kv)
+{
+	struct timespec until;
+	bool frozen;
+	int err;
+
+	for (;;) {
+		pthread_mutex_lock(&kv->lock);
+		frozen = kv->frozen;
+		pthread_mutex_unlock(&kv->lock);
+		err = store_broken(kv);
+		if (!frozen || err)
+			return err;
+		if (!pthread_mutex_trylock(&kv->compacting)) {
+			err = compact_frozen(kv);
+			pthread_mutex_unlock(&kv->compacting);
+			return err;
+		}
+		/* A merge looks for it now and then. */
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_nsec += 10000000;
+		if (until.tv_nsec >= 1000000000) {
+			until.tv_nsec -= 1000000000;
+			until.tv_sec++;
+		}
+		pthread_mutex_lock(&kv->lock);
+		if (kv->frozen)
+			pthread_cond_timedwait(&kv->changed, &kv->lock, &until);
+		pthread_mutex_unlock(&kv->lock);
+	}
+}
+
+/* A new memtable; without a thread, also what is due after it. */
+static int turn_over(struct kv *kv)
+{
+	bool did = true;
+	int err = wait_frozen(kv) ?: freeze(kv);
+
+	if (err || kv->has_thread)
+		return err;
+	pthread_mutex_lock(&kv->compacting);
+	err = compact_frozen(kv);
+	/* That a merge fails is no reason not to write; that the store is broken, is. */
+	while (!err && did) {
+		if (compact_step(kv, &did))
+			break;
+	}
+	pthread_mutex_unlock(&kv->compacting);
+	return err ?: store_broken(kv);
+}
+
+static int find_room(struct kv *kv, const struct kv_batch *b)
+{
+	u32 reserve = b->puts ? RESERVE_PUT : RESERVE_DELETE;
+	u32 bytes = (u32)b->buf.used;
+	int err;
+
+	for (;;) {
+		err = store_broken(kv);
+		if (err)
+			return err;
+		err = -EAGAIN;
+		if (!kv->mem->entries ||
+		    table_fits(kv->opt.memtable_bytes, (u64)kv->mem->entries + b->entries,
+			       kv->mem->bytes + bytes, KV_KEY_MAX))
+			err = kv->opt.flags & KV_NO_LOG ?
+				enough(kv, reserve) ? 0 : -ENOSPC :
+				log_room(kv, bytes, reserve);
+		if (err == -EAGAIN)
+			err = turn_over(kv);
+		else if (err == -ENOSPC)
+			err = make_space(kv, reserve);
+		else
+			return err;
+		if (err)
+			return err;
+	}
+}
+
+static u64 now_us(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (u64)t.tv_sec * 1000000 + (u64)t.tv_nsec / 1000;
+}
+
+/* So that compactions come after. */
+static void slow_down(struct kv *kv)
+{
+	bool slow;
+
+	pthread_mutex_lock(&kv->lock);
+	slow = kv->has_thread && kv->version->level[0].nr >= kv->opt.l0_slowdown &&
+		!(kv->held && kv->held_generation == kv->generation);
+	pthread_mutex_unlock(&kv->lock);
+	if (slow)
+		usleep(kv->opt.slowdown_us);
+}
+
+/* By @writer. */
+static int add(struct kv *kv, const struct kv_batch *b, u64 *number)
+{
+	u64 seq = kv->next_seq, began = now_us();
+	int err;
+
+	if (kv->opt.flags & KV_READ_ONLY)
+		return kv_says(-EROFS, "%s was opened to be read only", kv->disk->name);
+	slow_down(kv);
+	err = find_room(kv, b);
+	count(&kv->stats.slow_us, now_us() - began);
+	if (!err)
+		err = memtable_prepare(kv->mem, buffer_slice(&b->buf));
+	if (err)
+		return err;
+	__atomic_store_n(&kv->next_seq, seq + b->entries, __ATOMIC_RELAXED);
+	if (!(kv->opt.flags & KV_NO_LOG))
+		*number = log_add(kv, b, seq);
+	memtable_add(kv->mem, buffer_slice(&b->buf), seq);
+	pthread_mutex_lock(&kv->lock);
+	kv->seq = seq + b->entries - 1;
+	pthread_mutex_unlock(&kv->lock);
+	count(&kv->stats.puts, b->puts);
+	count(&kv->stats.deletes, b->entries - b->puts);
+	count(&kv->stats.user_bytes, b->user_bytes);
+	return 0;
+}
+
+static int no_log(const struct kv *kv)
+{
+	return kv->opt.flags & KV_NO_LOG ?
+		kv_says(-EINVAL, "without a log nothing can be synced: kv_flush() does more") : 0;
+}
+
+EXPORTED int kv_write(struct kv *kv, const struct kv_batch *batch, uint32_t flags)
+{
+	u64 number = 0;
+	int err = 0;
+
+	if (flags & ~KV_SYNC)
+		return kv_says(-EINVAL, "unknown flags of a write");
+	if (flags & KV_SYNC)
+		err = no_log(kv);
+	if (err || !batch->entries)
+		return err;
+	if (batch->buf.used > kv->head.band_bytes / 4)
+		return kv_says(-E2BIG, "a batch of %zu bytes: %u at most", batch->buf.used,
+			       kv->head.band_bytes / 4);
+	if (batch->max_value > kv->head.band_bytes / 8)
+		return kv_says(-EINVAL, "a value of %u bytes: %u at most", batch->max_value,
+			       kv->head.band_bytes / 8);
+	pthread_mutex_lock(&kv->writer);
+	err = add(kv, batch, &number);
+	pthread_mutex_unlock(&kv->writer);
+	if (!err && (flags & KV_SYNC))
+		err = log_sync(kv, number);
+	return err;
+}
+
+EXPORTED int kv_put(struct kv *kv, const void *key, size_t key_bytes, const void *value,
+		    size_t value_bytes, uint32_t flags)
+{
+	struct kv_batch b = { .entries = 0 };
+	int err = kv_batch_put(&b, key, key_bytes, value, value_bytes) ?:
+		kv_write(kv, &b, flags);
+
+	free(b.buf.data);
+	return err;
+}
+
+EXPORTED int kv_delete(struct kv *kv, const void *key, size_t key_bytes, uint32_t flags)
+{
+	struct kv_batch b = { .entries = 0 };
+	int err = kv_batch_delete(&b, key, key_bytes) ?: kv_write(kv, &b, flags);
+
+	free(b.buf.data);
+	return err;
+}
+
+EXPORTED int kv_sync(struct kv *kv)
+{
+	u64 number;
+	int err = no_log(kv);
+
+	if (err || (kv->opt.flags & KV_READ_ONLY))
+		return err;
+	pthread_mutex_lock(&kv->log.lock);
+	number = kv->log.batches;
+	pthread_mutex_unlock(&kv->log.lock);
+	return log_sync(kv, number) ?: store_broken(kv);
+}
+
+static int may_write(struct kv *kv)
+{
+	if (kv->opt.flags & KV_READ_ONLY)
+		return kv_says(-EROFS, "%s was opened to be read only", kv->disk->name);
+	return store_broken(kv);
+}
+
+EXPORTED int kv_flush(struct kv *kv)
+{
+	int err = may_write(kv);
+
+	if (err)
+		return err;
+	pthread_mutex_lock(&kv->writer);
+	err = wait_frozen(kv);
+	if (!err && kv->mem->entries)
+		err = freeze(kv);
+	pthread_mutex_unlock(&kv->writer);
+	return err ?: wait_frozen(kv);
+}
+
+EXPORTED int kv_compact(struct kv *kv)
+{
+	int err = kv_flush(kv);
+
+	if (err)
+		return err;
+	pthread_mutex_lock(&kv->compacting);
+	err = compact_all(kv);
+	pthread_mutex_unlock(&kv->compacting);
+	return err;
+}
+
+EXPORTED int kv_settle(struct kv *kv)
+{
+	bool did = true;
+	int err = may_write(kv);
+
+	pthread_mutex_lock(&kv->compacting);
+	/* Who asks for it has perhaps done something about it. */
+	pthread_mutex_lock(&kv->lock);
+	kv->held = 0;
+	pthread_mutex_unlock(&kv->lock);
+	if (!err)
+		err = compact_frozen(kv);
+	while (!err && did)
+		err = compact_step(kv, &did);
+	pthread_mutex_unlock(&kv->compacting);
+	return err;
+}

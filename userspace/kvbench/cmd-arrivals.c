@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: GPL-2.0
+/* kvbench arrivals: when requests are due, alone or as a load for a block device. */
+#include <json.h>
+#include <unistd.h>
+
+#include "commands.h"
+#include "settings.h"
+
+static const char help[] =
+"Usage: kvbench arrivals [OPTION]...\n"
+"Print when requests are due, in nanoseconds since the start; or write them as reads\n"
+"and writes of a block device, for fio or for scripts/loads/run.\n"
+"\n"
+"      --format HOW     text: a due time a line; counts: arrivals of each second, a\n"
+"                       line each; json; iolog3: fio's, with times; csv: as MSR\n"
+"                       Cambridge's traces (text)\n"
+"  -o, --out FILE       where to; else the standard output\n"
+"      --size SIZE      iolog3, csv: of the device, from its start\n"
+"      --block SIZE     of each request (4K)\n"
+"      --reads PERCENT  of the requests (0)\n"
+"      --device NAME    iolog3: its name (device); fio's replay_redirect puts another there\n"
+"  -h, --help           this text\n"
+"\n"
+"--requests says which places are asked for: uniform, zipfian (scattered), hotspot or\n"
+"sequential.\n"
+"\n";
+
+enum { OPT_FORMAT = SETTING_END, OPT_SIZE, OPT_BLOCK, OPT_READS, OPT_DEVICE };
+
+static const struct option long_options[] = {
+	SETTINGS_LONG,
+	{ "format", required_argument, NULL, OPT_FORMAT },
+	{ "out", required_argument, NULL, 'o' },
+	{ "size", required_argument, NULL, OPT_SIZE },
+	{ "block", required_argument, NULL, OPT_BLOCK },
+	{ "reads", required_argument, NULL, OPT_READS },
+	{ "device", required_argument, NULL, OPT_DEVICE },
+	{ "help", no_argument, NULL, 'h' },
+	{ NULL, 0, NULL, 0 },
+};
+
+enum format { TEXT, COUNTS, JSON, IOLOG3, CSV, NR_FORMATS };
+
+static const char *const format_name[NR_FORMATS] = {
+	"text", "counts", "json", "iolog3", "csv",
+};
+
+/**
+ * struct writer - what is written, and what is known of it so far
+ * @f: where to
+ * @format: see there
+ * @device: iolog3
+ * @block_bytes: of a request
+ * @workload: places
+ * @picker: see there
+ * @json: of that format
+ * @last_us: iolog3: time of the last line
+ * @second: counts: the one that is being counted
+ * @count: in it
+ */
+struct writer {
+	FILE *f;
+	enum format format;
+	const char *device;
+	u64 block_bytes;
+	struct workload workload;
+	struct picker picker;
+	struct json json;
+	u64 last_us, second, count;
+};
+
+static bool on_device(enum format format)
+{
+	return format == IOLOG3 || format == CSV;
+}
+
+static void begin(struct writer *w, const struct settings *s)
+{
+	const struct arrival_options *a = &s->arrivals;
+
+	switch (w->format) {
+	case IOLOG3:
+		/* fio takes a time of 0 for none. */
+		fprintf(w->f, "fio version 3 iolog\n1 %s add\n1 %s open\n", w->device,
+			w->device);
+		break;
+	case JSON:
+		json_begin(&w->json, w->f);
+		json_open(&w->json, NULL, '{');
+		json_str(&w->json, "arrivals", arrival_process_name[a->process]);
+		json_double(&w->json, "target", a->per_second);
+		json_u64(&w->json, "seed", a->seed);
+		json_open(&w->json, "due_ns", '[');
+		break;
+	default:
+		break;
+	}
+	w->last_us = 1;
+}
+
+/* Lines of those seconds that are over. */
+static void counts_until(struct writer *w, u64 second)
+{
+	for (; w->second < second; w->second++, w->count = 0)
+		fprintf(w->f, "%llu\n", w->count);
+}
+
+static void request(struct writer *w, u64 number, u64 due_ns)
+{
+	u64 us = 1 + due_ns / 1000, bytes = w->block_bytes;
+	struct op op;
+
+	picker_op(&w->picker, number, &op);
+	if (w->format == CSV) {
+		fprintf(w->f, "%llu,kvbench,0,%s,%llu,%llu,0\n", due_ns / 100,
+			op.kind == OP_READ ? "Read" : "Write", op.record * bytes, bytes);
+		return;
+	}
+	fprintf(w->f, "%llu %s %s %llu %llu\n", us, w->device,
+		op.kind == OP_READ ? "read" : "write", op.record * bytes, bytes);
+	w->last_us = us;
+}
+
+static void one(struct writer *w, u64 number, u64 due_ns)
+{
+	switch (w->format) {
+	case TEXT:
+		fprintf(w->f, "%llu\n", due_ns);
+		break;
+	case COUNTS:
+		counts_until(w, due_ns / NSEC_PER_SEC);
+		w->count++;
+		break;
+	case JSON:
+		json_u64(&w->json, NULL, due_ns);
+		break;
+	default:
+		request(w, number, due_ns);
+	}
+}
+
+static void end(struct writer *w, const struct settings *s)
+{
+	switch (w->format) {
+	case COUNTS:
+		/* Seconds in which nothing comes are seconds, too. */
+		counts_until(w, max(w->second + 1, s->arrivals.ns / NSEC_PER_SEC));
+		break;
+	case IOLOG3:
+		fprintf(w->f, "%llu %s close\n", w->last_us, w->device);
+		break;
+	case JSON:
+		json_close(&w->json, ']');
+		json_close(&w->json, '}');
+		json_end(&w->json);
+		break;
+	default:
+		break;
+	}
+}
+
+static int run(struct writer *w, const struct settings *s, const char *name)
+{
+	struct arrivals a;
+	const char *why = arrivals_begin(&a, &s->arrivals);
+	u64 due_ns;
+
+	if (why)
+		return fail("%s", why);
+	begin(w, s);
+	while (!ferror(w->f) && arrivals_next(&a, &due_ns))
+		one(w, a.number - 1, due_ns);
+	end(w, s);
+	if (fflush(w->f) || ferror(w->f))
+		return fail("%s: %s", name, strerror(errno));
+	return EXIT_CLEAN;
+}
+
+/* A name that fio takes: it splits lines at blanks, and names at colons. */
+static bool good_device(const char *name)
+{
+	const char *p;
+
+	for (p = name; *p > ' ' && *p < 0x7f && *p != ':'; p++)
+		;
+	return *name && !*p && p - name <= 256;
+}
+
+/* Blocks of the device are what the workload takes for records. */
+static int places(struct writer *w, struct settings *s, u64 size_bytes, u64 reads_percent)
+{
+	struct workload_options *o = &s->work;
+
+	if (!on_device(w->format))
+		return EXIT_CLEAN;
+	if (!w->block_bytes || w->block_bytes > 1ULL << 30)
+		return fail("--block is out of bounds: at least 1B, at most 1G");
+	if (size_bytes < w->block_bytes)
+		return fail("--size, of the device, must be given, and hold a block of %s",
+			    size_text(w->block_bytes).s);
+	if (!good_device(w->device))
+		return fail("fio takes no device by the name of '%s' in an iolog", w->device);
+	if (s->requests == REQUEST_LATEST)
+		return fail("on a device nothing is latest: see 'kvbench arrivals --help'");
+	memset(o->share, 0, sizeof(o->share));
+	o->share[OP_READ] = (double)reads_percent / 100;
+	o->share[OP_UPDATE] = 1 - o->share[OP_READ];
+	o->records = size_bytes / w->block_bytes;
+	o->insert_from = o->records;
+	workload_begin(&w->workload, o);
+	picker_begin(&w->picker, &w->workload);
+	return EXIT_CLEAN;
+}
+
+static int arrivals_run(const struct command *cmd, int argc, char **argv)
+{
+	struct writer *w = calloc(1, sizeof(*w));
+	u64 size_bytes = 0, reads_percent = 0;
+	const char *out = NULL;
+	struct settings s;
+	bool ok = true;
+	int c, i, rc;
+
+	if (!w)
+		return fail("no memory");
+	settings_init(&s);
+	w->f = stdout;
+	w->block_bytes = 4096;
+	w->device = "device";
+	while (ok && (c = getopt_long(argc, argv, ":" SETTINGS_SHORT "o:h", long_options,
+				      NULL)) != -1) {
+		switch (c) {
+		case OPT_FORMAT:
+			for (i = 0; i < NR_FORMATS && strcmp(optarg, format_name[i]); i++)
+				;
+			w->format = (enum format)i;
+			ok = i < NR_FORMATS;
+			if (!ok)
+				fail("--format '%s' is not known; see 'kvbench arrivals --help'",
+				     optarg);
+			break;
+		case 'o':
+			out = optarg;
+			break;
+		case OPT_SIZE:
+			ok = parse_size("--size", optarg, &size_bytes);
+			break;
+		case OPT_BLOCK:
+			ok = parse_size("--block", optarg, &w->block_bytes);
+			break;
+		case OPT_READS:
+			ok = parse_number("--reads", optarg, 0, 100, &reads_percent);
+			break;
+		case OPT_DEVICE:
+			w->device = optarg;
+			break;
+		case 'h':
+		case ':':
+		case '?':
+			free(w);
+			return option_error(cmd, c, argv[optind - 1]);
+		default:
+			ok = settings_take(&s, c, optarg);
+		}
+	}
+	if (!ok || !parse_operands(cmd, argc, argv, 0)) {
+		free(w);
+		return EXIT_USAGE;
+	}
+	settings_settle(&s);
+	rc = places(w, &s, size_bytes, reads_percent);
+	if (!rc && out) {
+		w->f = fopen(out, "w");
+		if (!w->f)
+			rc = fail("%s: %s", out, strerror(errno));
+	}
+	if (!rc)
+		rc = run(w, &s, out ? out : "standard output");
+	if (out && w->f && fclose(w->f) && !rc)
+		rc = fail("%s: %s", out, strerror(errno));
+	if (rc && out)
+		unlink(out);
+	free(w);
+	return rc;
+}
+
+const struct command cmd_arrivals = {
+	.name = "arrivals",
+	.summary = "when requests are due; iologs of them for fio",
+	.help = help,
+	.more_help = settings_print_help,
+	.run = arrivals_run,
+};

@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: GPL-2.0
+/* kvbench load and run: operations on a store, and what became of them. */
+#include "commands.h"
+#include "report.h"
+#include "settings.h"
+
+static const char help[] =
+"Usage: kvbench load|run [OPTION]...\n"
+"Send operations to a store, and print how long they took: back to back, or with\n"
+"--target as they arrive, whatever became of those before; then times are also\n"
+"measured from when each was due.  'load' inserts the records that 'run' works on; the\n"
+"workload of 'run' is a, unless another is given.\n"
+"\n"
+"  -s, --store KIND     null, memory"
+#ifdef HAVE_KV
+", kv"
+#endif
+" (null)\n"
+#ifdef HAVE_KV
+"  -d, --device DEV     that a store was made on by 'kv format'; --store kv follows\n"
+"      --no-log         kv: what no flush followed is lost at a power cut\n"
+"      --cache SIZE     kv: of blocks, indexes and Bloom filters kept\n"
+"      --memtable SIZE  kv: of writes collected before they become a band\n"
+"      --l0-trigger N, --l0-slowdown N  kv: bands of level 0 that start a\n"
+"                       compaction, and that slow writes down\n"
+#endif
+"  -t, --threads N      threadcount: operations under way, at most (1)\n"
+"      --value SIZE     of a record (fieldcount times fieldlength: 1000B)\n"
+"      --load           run: insert the records before, which is not measured\n"
+"      --sync           each write survives a power cut before the next one\n"
+"      --verify         values that are read must be those that were written\n"
+"      --late US        what begins later than this counts as late (1000)\n"
+"      --delay US       null: each operation takes so long (0)\n"
+"      --log FILE       of each operation: number, kind, when it was due (-1: back to\n"
+"                       back), its begin and end, in nanoseconds\n"
+"      --dry-run        print the operations instead, a line each: kind, key, and\n"
+"                       records of a scan\n"
+"      --json           for machines\n"
+"  -h, --help           this text\n"
+"\n";
+
+enum {
+	OPT_VALUE = SETTING_END, OPT_LOAD, OPT_SYNC, OPT_VERIFY, OPT_LATE, OPT_DELAY, OPT_LOG,
+	OPT_DRY_RUN, OPT_JSON, OPT_NO_LOG, OPT_CACHE, OPT_MEMTABLE, OPT_L0_TRIGGER,
+	OPT_L0_SLOWDOWN,
+};
+
+static const struct option long_options[] = {
+	SETTINGS_LONG,
+	{ "store", required_argument, NULL, 's' },
+	{ "device", required_argument, NULL, 'd' },
+	{ "no-log", no_argument, NULL, OPT_NO_LOG },
+	{ "cache", required_argument, NULL, OPT_CACHE },
+	{ "memtable", required_argument, NULL, OPT_MEMTABLE },
+	{ "l0-trigger", required_argument, NULL, OPT_L0_TRIGGER },
+	{ "l0-slowdown", required_argument, NULL, OPT_L0_SLOWDOWN },
+	{ "value", required_argument, NULL, OPT_VALUE },
+	{ "load", no_argument, NULL, OPT_LOAD },
+	{ "sync", no_argument, NULL, OPT_SYNC },
+	{ "verify", no_argument, NULL, OPT_VERIFY },
+	{ "late", required_argument, NULL, OPT_LATE },
+	{ "delay", required_argument, NULL, OPT_DELAY },
+	{ "log", required_argument, NULL, OPT_LOG },
+	{ "dry-run", no_argument, NULL, OPT_DRY_RUN },
+	{ "json", no_argument, NULL, OPT_JSON },
+	{ "help", no_argument, NULL, 'h' },
+	{ NULL, 0, NULL, 0 },
+};
+
+static const struct store_ops *const stores[] = {
+	&store_null, &store_memory,
+#ifdef HAVE_KV
+	&store_kv,
+#endif
+};
+
+/**
+ * struct job - the command line
+ * @s: see there
+ * @store: see there
+ * @open: see there
+ * @run: see there
+ * @log: name of the file, or NULL
+ * @load: insert before
+ * @dry: print the operations only
+ * @json: for machines
+ */
+struct job {
+	struct settings s;
+	const struct store_ops *store;
+	struct store_options open;
+	struct run_options run;
+	const char *log;
+	bool load, dry, json;
+};
+
+static bool take_store(struct job *job, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(stores); i++) {
+		if (strcmp(name, stores[i]->name))
+			continue;
+		job->store = stores[i];
+		return true;
+	}
+	fail("there is no store '%s'; see 'kvbench run --help'", name);
+	return false;
+}
+
+/* A number that becomes 32 bits, or a size that does. */
+static bool take_small(const char *arg, const char *v, bool size, u64 high, u32 *place)
+{
+	u64 n;
+
+	if (!(size ? parse_size(arg, v, &n) : parse_number(arg, v, 1, high, &n)))
+		return false;
+	if (n > high) {
+		fail("%s %s is above %s", arg, v, size_text(high).s);
+		return false;
+	}
+	*place = (u32)n;
+	return true;
+}
+
+static bool take(struct job *job, int c, const char *v)
+{
+	u32 value_bytes;
+	u64 n;
+
+	switch (c) {
+	case 's':
+		return take_store(job, v);
+	case 'd':
+		job->open.path = v;
+		return take_store(job, "kv");
+	case OPT_VALUE:
+		if (!take_small("--value", v, true, 1U << 30, &value_bytes))
+			return false;
+		job->s.value_bytes = value_bytes;
+		return true;
+	case OPT_NO_LOG:
+		job->open.no_log = true;
+		return true;
+	case OPT_CACHE:
+		return parse_size("--cache", v, &job->open.cache_bytes);
+	case OPT_MEMTABLE:
+		return take_small("--memtable", v, true, 1U << 30, &job->open.memtable_bytes);
+	case OPT_L0_TRIGGER:
+		return take_small("--l0-trigger", v, false, 1000, &job->open.l0_trigger);
+	case OPT_L0_SLOWDOWN:
+		return take_small("--l0-slowdown", v, false, 1000, &job->open.l0_slowdown);
+	case OPT_LOAD:
+		job->load = true;
+		return true;
+	case OPT_SYNC:
+		job->run.sync = true;
+		return true;
+	case OPT_VERIFY:
+		job->run.verify = true;
+		return true;
+	case OPT_LATE:
+		if (!parse_number("--late", v, 0, 1ULL << 40, &n))
+			return false;
+		job->run.late_ns = n * 1000;
+		return true;
+	case OPT_DELAY:
+		return parse_number("--delay", v, 0, 1000000000, &job->open.delay_us);
+	case OPT_LOG:
+		job->log = v;
+		return true;
+	case OPT_DRY_RUN:
+		job->dry = true;
+		return true;
+	case OPT_JSON:
+		job->json = true;
+		return true;
+	default:
+		return settings_take(&job->s, c, v);
+	}
+}
+
+/* What follows from all that was said; an exit code. */
+static int settle(const struct command *cmd, struct job *job)
+{
+	struct settings *s = &job->s;
+	const char *why;
+
+	if (cmd == &cmd_load) {
+		memset(s->work.share, 0, sizeof(s->work.share));
+		s->work.share[OP_INSERT] = 1;
+	}
+	settings_settle(s);
+	if (!s->ops && s->work.share[OP_INSERT] == 1)
+		s->ops = s->records;
+	why = workload_wrong(&s->work);
+	if (why)
+		return usage(cmd, "%s", why);
+	job->run.threads = (u32)s->threads;
+	job->run.open = s->arrivals.per_second > 0;
+	job->run.max_ns = s->arrivals.ns;
+	job->run.arrivals = s->arrivals;
+	job->run.arrivals.ops = s->ops;
+	job->run.ops = s->ops;
+	if (!job->run.open && s->process != ARRIVAL_CONSTANT)
+		return usage(cmd, "arrivals need a rate: --target");
+	if (!job->run.open && !job->run.ops && job->run.max_ns)
+		job->run.ops = U64_MAX;
+	if (!job->run.open && !job->run.ops)
+		return usage(cmd, "neither --ops nor --seconds says when it ends");
+	if (job->store->on_device != !!job->open.path)
+		return usage(cmd, job->open.path ? "--device is for a store on a device" :
+			     "--store %s needs --device", job->store->name);
+	return EXIT_CLEAN;
+}
+
+static int told(const struct job *job, const struct run_result *r)
+{
+	u64 wrong = 0;
+	u32 i;
+
+	for (i = 0; i < NR_OPS; i++)
+		wrong += r->op[i].wrong;
+	if (r->error)
+		return fail("an operation failed behind %llu others: %s", r->done,
+			    job->store->error ? job->store->error(r->error) :
+			    strerror(-r->error));
+	return wrong ? EXIT_UNCORRECTED : EXIT_CLEAN;
+}
+
+static int measured(const struct command *cmd, const struct job *job,
+		    const struct run_options *run, const struct workload_options *work, void *ctx,
+		    bool quiet)
+{
+	struct workload *w = malloc(sizeof(*w));
+	struct run_result result;
+	int err;
+
+	if (!w)
+		return fail("no memory");
+	workload_begin(w, work);
+	err = execute(run, w, job->store, ctx, &result);
+	workload_end(w);
+	free(w);
+	if (err)
+		return fail("the threads could not be started: %s", strerror(-err));
+	if (!quiet) {
+		const struct report r = {
+			.name = cmd->name, .store = job->store, .ctx = ctx, .run = run,
+			.work = work, .result = &result,
+		};
+
+		(job->json ? report_json : report_text)(&r);
+	}
+	err = told(job, &result);
+	run_result_free(&result);
+	return err;
+}
+
+/* The records that the run works on; each once. */
+static int loaded(const struct command *cmd, const struct job *job, void *ctx)
+{
+	struct workload_options work = job->s.work;
+	struct run_options run = {
+		.threads = job->run.threads, .ops = job->s.work.records,
+	};
+
+	memset(work.share, 0, sizeof(work.share));
+	work.share[OP_INSERT] = 1;
+	work.requests = REQUEST_UNIFORM;
+	work.insert_from -= work.records;
+	work.records = 0;
+	return measured(cmd, job, &run, &work, ctx, true);
+}
+
+static int dry(const struct job *job)
+{
+	struct workload *w = malloc(sizeof(*w));
+	struct picker p;
+	char key[KEY_BYTES_MAX];
+	struct op op;
+	u64 i;
+
+	if (!w)
+		return fail("no memory");
+	workload_begin(w, &job->s.work);
+	picker_begin(&p, w);
+	for (i = 0; i < job->run.ops && !ferror(stdout); i++) {
+		picker_op(&p, i, &op);
+		workload_key(&w->opt, op.record, key);
+		printf("%s %s", op_name[op.kind], key);
+		if (op.kind == OP_SCAN)
+			printf(" %llu", op.records);
+		putchar('\n');
+		if (op.kind == OP_INSERT)
+			workload_inserted(w, op.record);
+	}
+	workload_end(w);
+	free(w);
+	return fflush(stdout) || ferror(stdout) ? fail("standard output: %s", strerror(errno)) :
+	       EXIT_CLEAN;
+}
+
+static int executed(const struct command *cmd, struct job *job)
+{
+	void *ctx;
+	int rc, closed;
+
+	if (job->log) {
+		job->run.log = fopen(job->log, "w");
+		if (!job->run.log)
+			return fail("%s: %s", job->log, strerror(errno));
+	}
+	rc = job->store->open(&ctx, &job->open);
+	if (!rc) {
+		if (job->load && job->s.work.records)
+			rc = loaded(cmd, job, ctx);
+		if (!rc)
+			rc = measured(cmd, job, &job->run, &job->s.work, ctx, false);
+		closed = job->store->close(ctx);
+		rc = rc ? rc : closed;
+	}
+	if (job->run.log && (ferror(job->run.log) | fclose(job->run.log)) && !rc)
+		rc = fail("%s: not all could be written", job->log);
+	return rc;
+}
+
+static int run_run(const struct command *cmd, int argc, char **argv)
+{
+	struct job job = { .store = &store_null, .run.late_ns = 1000000 };
+	int c, rc;
+
+	settings_init(&job.s);
+	settings_take(&job.s, 'w', "a");
+	while ((c = getopt_long(argc, argv, ":" SETTINGS_SHORT "s:d:h", long_options,
+				NULL)) != -1) {
+		if (c == 'h' || c == ':' || c == '?')
+			return option_error(cmd, c, argv[optind - 1]);
+		if (!take(&job, c, optarg))
+			return EXIT_USAGE;
+	}
+	if (!parse_operands(cmd, argc, argv, 0))
+		return EXIT_USAGE;
+	rc = settle(cmd, &job);
+	if (rc)
+		return rc;
+	return job.dry ? dry(&job) : executed(cmd, &job);
+}
+
+const struct command cmd_load = {
+	.name = "load",
+	.summary = "insert records",
+	.help = help,
+	.more_help = settings_print_help,
+	.run = run_run,
+};
+
+const struct command cmd_run = {
+	.name = "run",
+	.summary = "operations on records that are there",
+	.help = help,
+	.more_help = settings_print_help,
+	.run = run_run,
+};

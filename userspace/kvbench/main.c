@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * kvbench: loads a key-value store as YCSB and db_bench do, back to back or when
+ * requests arrive by a process that is like real ones.
+ */
+#include "commands.h"
+
+static const struct command *const commands[] = { &cmd_load, &cmd_run, &cmd_arrivals };
+
+static void help(FILE *f)
+{
+	fputs("Usage: kvbench COMMAND [OPTION]...\n"
+	      "Load a key-value store back to back, or as requests arrive.\n\n", f);
+	list_commands(f, commands, ARRAY_SIZE(commands));
+	fputs("\n'kvbench COMMAND --help' says more.  Exit status: 0 done, 4 a value was\n"
+	      "wrong, 8 it could not be done, 16 usage.\n", f);
+}
+
+int main(int argc, char **argv)
+{
+	tool_name = "kvbench";
+	if (argc < 2) {
+		help(stderr);
+		return EXIT_USAGE;
+	}
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
+		help(stdout);
+		return EXIT_CLEAN;
+	}
+	return run_command(commands, ARRAY_SIZE(commands), argc, argv);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What a run is made of, by YCSB's properties and by options that mean the same. */
+#ifndef KVBENCH_SETTINGS_H
+#define KVBENCH_SETTINGS_H
+
+#include "arrivals.h"
+#include "tool.h"
+#include "workload.h"
+
+/**
+ * struct settings - all that has a property
+ * @arrivals: the process
+ * @work: the workload
+ * @process: arrivalgenerator
+ * @gaps: diurnal.distribution
+ * @requests: requestdistribution
+ * @insert_order: 0 hashed, 1 ordered
+ * @scan_lengths: 0 uniform, 1 zipfian
+ * @records: recordcount
+ * @ops: operationcount
+ * @threads: threadcount
+ * @seconds: maxexecutiontime
+ * @padding: zeropadding
+ * @fields: of a record
+ * @field_bytes: of each
+ * @value_bytes: of all, or 0 for what these make
+ * @seed: of arrivals and operations
+ */
+struct settings {
+	struct arrival_options arrivals;
+	struct workload_options work;
+	u32 process, gaps, requests, insert_order, scan_lengths;
+	u64 records, ops, threads, seconds, padding, fields, field_bytes, value_bytes, seed;
+};
+
+/* Options that all commands share, by getopt_long(); what is not known, c is left alone. */
+#define SETTINGS_SHORT	"P:p:w:t:n:r:"
+#define SETTINGS_LONG							\
+	{ "properties", required_argument, NULL, 'P' },			\
+	{ "property", required_argument, NULL, 'p' },			\
+	{ "workload", required_argument, NULL, 'w' },			\
+	{ "threads", required_argument, NULL, 't' },			\
+	{ "ops", required_argument, NULL, 'n' },			\
+	{ "records", required_argument, NULL, 'r' },			\
+	{ "arrivals", required_argument, NULL, SETTING_ARRIVALS },	\
+	{ "target", required_argument, NULL, SETTING_TARGET },		\
+	{ "seconds", required_argument, NULL, SETTING_SECONDS },	\
+	{ "requests", required_argument, NULL, SETTING_REQUESTS },	\
+	{ "seed", required_argument, NULL, SETTING_SEED },		\
+	{ "as-drawn", no_argument, NULL, SETTING_AS_DRAWN }
+
+enum {
+	SETTING_ARRIVALS = 256, SETTING_TARGET, SETTING_SECONDS, SETTING_REQUESTS,
+	SETTING_SEED, SETTING_AS_DRAWN, SETTING_END,
+};
+
+void settings_print_help(void);
+void settings_init(struct settings *s);
+bool settings_take(struct settings *s, int c, const char *value);
+void settings_settle(struct settings *s);
+
+#endif /* KVBENCH_SETTINGS_H */
