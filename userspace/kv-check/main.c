@@ -8,6 +8,7 @@
  * memory   each single allocation fails once
  * full     until there is no room, and deletions make some
  * damage   each block of a store is damaged
+ * craft    damage with the right checksum
  * log      each chunk of a log is damaged
  * vectors  cases worked out by hand
  * threads  many threads at once
@@ -529,6 +530,7 @@ int main(int argc, char **argv)
 		{ "model", test_model, 3000 }, { "cut", test_cut, 400 },
 		{ "fail", test_fail, 300 }, { "memory", test_memory, 120 },
 		{ "full", test_full, 1 }, { "damage", test_damage, 600 },
+		{ "craft", test_craft, 700 },
 		{ "log", test_log, 40 }, { "vectors", test_vectors, 1 }, { "threads", run_threads, 1500 },
 	};
 	u64 seed = argc > 3 ? strtoull(argv[3], NULL, 0) : 1;
@@ -542,5 +544,5 @@ int main(int argc, char **argv)
 			return 0;
 		}
 	}
-	die("usage: kv-check model|cut|fail|memory|full|damage|log|vectors|threads [soc|loc [SEED [COUNT]]]");
+	die("usage: kv-check model|cut|fail|memory|full|damage|craft|log|vectors|threads [soc|loc [SEED [COUNT]]]");
 }
