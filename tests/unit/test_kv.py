@@ -52,11 +52,12 @@ def run(tool, *args, rc=0, text=None):
 
 # --- the library -----------------------------------------------------------------
 
-# Seeds of cut: odd ones write values that fill memtables, even ones many chunks.
+# Seeds of cut: odd ones write values that fill memtables, even ones many chunks; from
+# 100 on, merges have a thread of their own.
 @pytest.mark.parametrize("organisation", ("soc", "loc"))
 @pytest.mark.parametrize("test,seed,count", (
     ("vectors", 1, 1), ("model", 1, 3000), ("model", 2, 3000), ("cut", 1, 300),
-    ("cut", 2, 400), ("fail", 1, 150), ("memory", 1, 120), ("full", 1, 1),
+    ("cut", 2, 400), ("cut", 101, 200), ("fail", 1, 150), ("memory", 1, 120), ("full", 1, 1),
     ("damage", 1, 600), ("log", 1, 40), ("craft", 1, 280), ("threads", 1, 1000),
 ))
 def test_library(check, organisation, test, seed, count):
