@@ -52,12 +52,13 @@ def run(tool, *args, rc=0, text=None):
 
 # --- the library -----------------------------------------------------------------
 
-# Seeds of cut: odd ones write values that fill memtables, even ones many chunks.
+# Seeds of cut: odd ones write values that fill memtables, even ones many chunks; from
+# 100 on, merges have a thread of their own.
 @pytest.mark.parametrize("organisation", ("soc", "loc"))
 @pytest.mark.parametrize("test,seed,count", (
-    ("vectors", 1, 1), ("model", 1, 3000), ("model", 2, 3000), ("cut", 1, 400),
-    ("cut", 2, 400), ("fail", 1, 150), ("memory", 1, 120), ("full", 1, 1),
-    ("damage", 1, 600), ("log", 1, 40), ("threads", 1, 1000),
+    ("vectors", 1, 1), ("model", 1, 3000), ("model", 2, 3000), ("cut", 1, 300),
+    ("cut", 2, 400), ("cut", 101, 200), ("fail", 1, 150), ("memory", 1, 120), ("full", 1, 1),
+    ("damage", 1, 600), ("log", 1, 40), ("craft", 1, 280), ("threads", 1, 1000),
 ))
 def test_library(check, organisation, test, seed, count):
     print(run(check, test, organisation, seed, count))
@@ -66,7 +67,8 @@ def test_library(check, organisation, test, seed, count):
 @pytest.mark.soak
 @pytest.mark.parametrize("organisation", ("soc", "loc"))
 @pytest.mark.parametrize("test,count", (
-    ("model", 20000), ("cut", 1500), ("fail", 400), ("memory", 400), ("threads", 10000),
+    ("model", 20000), ("cut", 1500), ("fail", 400), ("memory", 400), ("craft", 7000),
+    ("threads", 10000),
 ))
 @pytest.mark.parametrize("seed", range(10, 20))
 def test_library_for_long(check, organisation, test, count, seed):

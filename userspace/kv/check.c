@@ -64,6 +64,12 @@ static int walk(struct checker *c, struct part *p, const struct cache_item *bloo
 	return err;
 }
 
+/* Has the table anything below a key? */
+static bool begins_before(const struct histogram *h, struct slice key)
+{
+	return slice_cmp(slice(h->bucket[0].key, h->bucket[0].bytes), key) < 0;
+}
+
 static int check_part(struct checker *c, struct part *p)
 {
 	struct cache_item *bloom = NULL, *histogram = NULL, *index = NULL;
@@ -76,11 +82,7 @@ static int check_part(struct checker *c, struct part *p)
 		walk(c, p, bloom, &entries, &tombstones);
 	/* Of one whose beginning does not count, nobody knows how many count. */
 	if (!err && entries < p->table->entries)
-		trimmed = ((struct histogram *)histogram->data)->bucket[0].bytes &&
-			slice_cmp(p->min, slice(((struct histogram *)histogram->data)
-						->bucket[0].key,
-						((struct histogram *)histogram->data)
-						->bucket[0].bytes)) > 0;
+		trimmed = begins_before((struct histogram *)histogram->data, p->min);
 	if (!err && (!trimmed || entries > p->table->entries ||
 		     (entries == p->table->entries && tombstones != p->table->tombstones)))
 		err = table_damaged(p->table, "%llu entries, %llu of them deletions, and not %llu and %llu",

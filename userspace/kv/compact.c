@@ -321,14 +321,6 @@ static int add_inputs(struct merger *g)
 	return err;
 }
 
-static u64 now_us(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (u64)t.tv_sec * 1000000 + (u64)t.tv_nsec / 1000;
-}
-
 /* @part and @mem exclude each other; of each part it is given a share. */
 static int merge_parts(struct kv *kv, struct part *const *part, u32 nr, struct memtable *mem,
 		       u32 level)

@@ -121,8 +121,8 @@ static bool small(const struct kv *kv, const struct part *a, const struct part *
  * @p: begun; result
  * @after: that begin after this key; the first of all if it is empty
  *
- * Small ones are taken with their neighbours.  Those alone are passed over, but to merge what is in level 0, or
- * deletions that have nothing left to delete.
+ * Small ones are taken with their neighbours.  Those alone are passed over, but to move
+ * what is in level 0, and to drop deletions that have nothing left to delete.
  *
  * Returns 0.
  */

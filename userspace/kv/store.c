@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* A store as a whole: made, opened, closed; and what becomes of it when writes fail. */
 #include <sys/random.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "memtable.h"
@@ -9,6 +10,14 @@
 #define DEFAULT_BAND	(80U << 20)
 #define DEFAULT_CACHE	(64ULL << 20)
 #define MIN_BANDS	16U
+
+u64 now_us(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (u64)t.tv_sec * 1000000 + (u64)t.tv_nsec / 1000;
+}
 
 /**
  * store_break() - nothing is written any more

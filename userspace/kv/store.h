@@ -241,6 +241,7 @@ int store_format(struct kv_disk *disk, const struct kv_format_options *opt, cons
 int store_write(struct kv *kv, u64 offset, const void *buf, u32 bytes);
 int store_wrote(struct kv *kv, int err, u64 offset);
 int store_flush(struct kv *kv);
+u64 now_us(void);
 int store_broken(struct kv *kv);
 void store_break(struct kv *kv, int err, const char *text);
 

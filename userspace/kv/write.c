@@ -131,14 +131,6 @@ static int find_room(struct kv *kv, const struct kv_batch *b)
 	}
 }
 
-static u64 now_us(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (u64)t.tv_sec * 1000000 + (u64)t.tv_nsec / 1000;
-}
-
 /* So that compactions come after. */
 static void slow_down(struct kv *kv)
 {
