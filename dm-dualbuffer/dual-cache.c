@@ -266,20 +266,32 @@ static u32 alike(const struct dual_cache *c, u32 slot, u32 n)
 	       dual_holder(c->shape, &c->round, slot + n - 1) ? n : 1;
 }
 
+/* As note_sample() for each of @n blocks that make both grow, but few of them are a sample. */
+static void note_fresh(struct dual_cache *c, u32 x, u32 live, u32 n)
+{
+	u32 full = dual_blocks(c->shape), i;
+
+	if (c->phase != DUAL_FILL)
+		return;
+	if (!c->history.ideal && x + live + 2 * n >= full)
+		c->history.ideal = x + (x + live < full ? DIV_ROUND_UP(full - x - live, 2) : 1);
+	for (i = 1; i <= n; i = max(i + 1, c->curve.next - min(x, c->curve.next)))
+		note_sample(c, x + i, live + i);
+}
+
 /* Consecutive blocks of a band that were not cached are, in slots that are alike. */
 static void hold_fresh(struct dual_cache *c, u32 slot, u32 lblk, u32 n)
 {
 	enum dual_part part = dual_holder(c->shape, &c->round, slot);
 	u32 x = dual_part_blocks(c->shape, &c->round, DUAL_FB1) + c->written;
-	u32 live = c->map.live, i;
+	u32 live = c->map.live;
 
 	memset(&c->count[slot], 0, n * sizeof(*c->count));
 	note_slots(c, slot, lblk, n, n);
 	shingle_slotmap_insert(&c->map, slot, lblk, n);
 	dual_heat_add(part == DUAL_FB2 ? &c->kept : &c->heat, rank_of(c, slot, part), n);
 	c->written += n;
-	for (i = 1; i <= n; i++)
-		note_sample(c, x + i, live + i);
+	note_fresh(c, x, live, n);
 }
 
 /**

@@ -513,6 +513,45 @@ static void dual_ce_d1(struct kunit *test)
 	}
 }
 
+/* A run of blocks leaves those samples of V(X) that each of its blocks would. */
+static void dual_samples_of_runs(struct kunit *test)
+{
+	const struct dual_shape s = {
+		.tracks = 40, .track_blocks = 50, .sample_tracks = 5, .sample_percent = 50,
+		.min_new_percent = 20, .min_fb_percent = 2,
+	};
+	u32 spread, ideal, ideals = 0, lblk, slot, n, i;
+	struct dual_cache *run, *one;
+	struct dual_curve want;
+	u64 state = 1;
+
+	for (spread = 600; spread < 6000; spread += 100) {
+		run = new_cache(test, &s);
+		one = new_cache(test, &s);
+		dual_curve_begin(&want);
+		ideal = 0;
+		for (;;) {
+			lblk = draw(&state, 0, spread);
+			if (dual_place(run, draw(&state, 1, 30), &slot, &n))
+				break;
+			dual_commit(run, lblk, slot, n);
+			for (i = 0; i < n; i++) {
+				KUNIT_ASSERT_EQ(test, write_one(one, lblk + i), (int)(slot + i));
+				dual_curve_note(&want, one->written, one->map.live);
+				if (!ideal && one->written + one->map.live >= 2000)
+					ideal = one->written;
+			}
+			KUNIT_ASSERT_EQ(test, run->map.live, one->map.live);
+			KUNIT_ASSERT_EQ(test, run->history.ideal, ideal);
+			KUNIT_ASSERT_EQ(test, memcmp(&run->curve, &want, sizeof(want)), 0);
+		}
+		ideals += !!ideal;
+		dual_cache_exit(run);
+		dual_cache_exit(one);
+	}
+	KUNIT_EXPECT_GE(test, ideals, 10U);
+}
+
 /* Writes go on while a clean does, and end in the next round's cache (D8). */
 static void dual_writes_while_cleaning(struct kunit *test)
 {
@@ -736,6 +775,7 @@ static struct kunit_case dual_cases[] = {
 	KUNIT_CASE(dual_vd1_home),
 	KUNIT_CASE(dual_selection),
 	KUNIT_CASE(dual_ce_d1),
+	KUNIT_CASE(dual_samples_of_runs),
 	KUNIT_CASE(dual_writes_while_cleaning),
 	KUNIT_CASE(dual_reserve_of_few),
 	KUNIT_CASE(dual_cut_while_cleaning),

@@ -251,13 +251,19 @@ u32 rmwf_leave_flash(struct rmwf *s, u32 lblk, u64 seq)
 	return count;
 }
 
+/* Nor is any of @n blocks of one band: where none of that is in flash none is looked for. */
+static void leave_flash(struct rmwf *s, u32 lblk, u32 n, u64 seq)
+{
+	u32 band = rmwf_band(s, lblk), i;
+
+	for (i = 0; s->flash.cached[band] && i < n; i++)
+		rmwf_leave_flash(s, lblk + i, seq);
+}
+
 static void landed_at_home(struct rmwf *s, const struct shingle_run *run,
 			   struct shingle_emit *emit)
 {
-	u32 i;
-
-	for (i = 0; i < run->n; i++)
-		rmwf_leave_flash(s, run->lblk + i, emit->seq);
+	leave_flash(s, run->lblk, run->n, emit->seq);
 	rmwf_space_live(&s->space, run->lblk, run->n, true);
 	rmwf_mark_live(s, run->lblk, run->n);
 	s->count.direct_blocks += run->n;
@@ -310,7 +316,7 @@ static int engine_discard(struct shingle_engine *e, u64 lblk, u64 n, u64 *done, 
 			  struct shingle_emit *emit)
 {
 	struct rmwf *s = to_rmwf(e);
-	u32 band = rmwf_band(s, lblk), i;
+	u32 band = rmwf_band(s, lblk);
 	u32 part = min3(n, (u64)(band + 1) * s->space.band_blocks - lblk, (u64)DISCARD_BLOCKS);
 
 	/* Of a copy that is being made, or is the only one, nothing is missing. */
@@ -318,8 +324,7 @@ static int engine_discard(struct shingle_engine *e, u64 lblk, u64 n, u64 *done, 
 		return -EBUSY;
 	*done = part;
 	*dropped = true;
-	for (i = 0; s->flash.cached[band] && i < part; i++)
-		rmwf_leave_flash(s, lblk + i, emit->seq);
+	leave_flash(s, lblk, part, emit->seq);
 	rmwf_space_leave(&s->space, lblk, part, emit->seq);
 	rmwf_mark_live(s, lblk, part);
 	shingle_emit(emit, RMWF_REC_DISCARD, 0, 0, lblk, part);
