@@ -3,6 +3,7 @@
 (userspace/kv-check), and the command on a plain file.
 """
 
+import fcntl
 import json
 import os
 import random
@@ -157,6 +158,12 @@ def test_foreign_devices_are_left_alone(tool, device):
     subprocess.run(["mkfs.ext4", "-q", "-F", device], check=True)
     before = device.read_bytes()
     assert "ext4" in run(tool, "format", "--band", "64K", device, rc=FAILED)
+    assert device.read_bytes() == before
+    # What cannot be done is no reason to wipe it either.
+    assert "16 are needed" in run(tool, "format", "--force", device, rc=USAGE)
+    with open(device, "rb") as f:
+        fcntl.flock(f, fcntl.LOCK_SH)
+        assert "in use" in run(tool, "format", "--band", "64K", "--force", device, rc=FAILED)
     assert device.read_bytes() == before
     run(tool, "format", "--band", "64K", "--force", device)
     assert run(tool, "scan", device) == ""
