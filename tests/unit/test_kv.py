@@ -131,8 +131,15 @@ def test_put_get_delete(tool, device):
     assert run(tool, "scan", "--keys", device) == "b\\x00\n"
 
 
+def test_a_zero_in_a_line(tool, device):
+    run(tool, "format", "--band", "64K", device)
+    assert "line 2: a zero" in run(tool, "load", device, text=b"a\tb\nk\tv\0w\n", rc=FAILED)
+    assert run(tool, "scan", device) == "a\tb\n"
+
+
 @pytest.mark.parametrize("args,words", (
-    (("put", "DEVICE", "\\q"), "backslash"), (("get", "DEVICE"), "KEY is missing"),
+    (("put", "DEVICE", "\\q"), "backslash"), (("put", "DEVICE", "\\x-1"), "backslash"),
+    (("get", "DEVICE"), "KEY is missing"),
     (("put", "DEVICE", "k" * 1025, "v"), "1025 bytes"), (("frob", "DEVICE"), "not known"),
     (("put", "DEVICE", "k", "v" * 9000), "9000 bytes"), (("scan",), "DEVICE"),
     (("format", "--band", "5K", "DEVICE"), "64 KiB"), (("get", "-x", "DEVICE"), "-x"),
