@@ -221,6 +221,21 @@ def test_one_store_at_a_time(tool, device):
     assert run(tool, "scan", device) == "k\tv\n"
 
 
+def test_a_file_behind_a_loop_device(tool, device):
+    run(tool, "format", "--band", "64K", device)
+    done = subprocess.run(["losetup", "--find", "--show", device], check=False,
+                          capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip("no loop devices here")
+    loop = done.stdout.strip()
+    try:
+        assert loop in run(tool, "put", device, "k", "v", rc=FAILED)
+        run(tool, "put", loop, "k", "v")
+    finally:
+        subprocess.run(["losetup", "--detach", loop], check=True)
+    assert run(tool, "get", device, "k") == "v"
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_killed(tool, device, seed):
     """Each line that was synced before the kill is there."""
