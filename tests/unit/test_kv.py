@@ -3,6 +3,7 @@
 (userspace/kv-check), and the command on a plain file.
 """
 
+import fcntl
 import json
 import os
 import random
@@ -59,6 +60,7 @@ def run(tool, *args, rc=0, text=None):
     ("vectors", 1, 1), ("model", 1, 3000), ("model", 2, 3000), ("cut", 1, 300),
     ("cut", 2, 400), ("cut", 101, 200), ("fail", 1, 150), ("memory", 1, 120), ("full", 1, 1),
     ("damage", 1, 600), ("log", 1, 40), ("craft", 1, 280), ("threads", 1, 1000),
+    ("between", 1, 40),
 ))
 def test_library(check, organisation, test, seed, count):
     print(run(check, test, organisation, seed, count))
@@ -129,8 +131,15 @@ def test_put_get_delete(tool, device):
     assert run(tool, "scan", "--keys", device) == "b\\x00\n"
 
 
+def test_a_zero_in_a_line(tool, device):
+    run(tool, "format", "--band", "64K", device)
+    assert "line 2: a zero" in run(tool, "load", device, text=b"a\tb\nk\tv\0w\n", rc=FAILED)
+    assert run(tool, "scan", device) == "a\tb\n"
+
+
 @pytest.mark.parametrize("args,words", (
-    (("put", "DEVICE", "\\q"), "backslash"), (("get", "DEVICE"), "KEY is missing"),
+    (("put", "DEVICE", "\\q"), "backslash"), (("put", "DEVICE", "\\x-1"), "backslash"),
+    (("get", "DEVICE"), "KEY is missing"),
     (("put", "DEVICE", "k" * 1025, "v"), "1025 bytes"), (("frob", "DEVICE"), "not known"),
     (("put", "DEVICE", "k", "v" * 9000), "9000 bytes"), (("scan",), "DEVICE"),
     (("format", "--band", "5K", "DEVICE"), "64 KiB"), (("get", "-x", "DEVICE"), "-x"),
@@ -156,6 +165,12 @@ def test_foreign_devices_are_left_alone(tool, device):
     subprocess.run(["mkfs.ext4", "-q", "-F", device], check=True)
     before = device.read_bytes()
     assert "ext4" in run(tool, "format", "--band", "64K", device, rc=FAILED)
+    assert device.read_bytes() == before
+    # What cannot be done is no reason to wipe it either.
+    assert "16 are needed" in run(tool, "format", "--force", device, rc=USAGE)
+    with open(device, "rb") as f:
+        fcntl.flock(f, fcntl.LOCK_SH)
+        assert "in use" in run(tool, "format", "--band", "64K", "--force", device, rc=FAILED)
     assert device.read_bytes() == before
     run(tool, "format", "--band", "64K", "--force", device)
     assert run(tool, "scan", device) == ""
@@ -204,6 +219,21 @@ def test_one_store_at_a_time(tool, device):
         loading.stdin.close()
         assert loading.wait() == 0
     assert run(tool, "scan", device) == "k\tv\n"
+
+
+def test_a_file_behind_a_loop_device(tool, device):
+    run(tool, "format", "--band", "64K", device)
+    done = subprocess.run(["losetup", "--find", "--show", device], check=False,
+                          capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip("no loop devices here")
+    loop = done.stdout.strip()
+    try:
+        assert loop in run(tool, "put", device, "k", "v", rc=FAILED)
+        run(tool, "put", loop, "k", "v")
+    finally:
+        subprocess.run(["losetup", "--detach", loop], check=True)
+    assert run(tool, "get", device, "k") == "v"
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -11,6 +11,7 @@
  * craft    damage with the right checksum
  * log      each chunk of a log is damaged
  * vectors  cases worked out by hand
+ * between  a sync of another thread between a write's room in the log and the write
  * threads  many threads at once
  */
 #include "model.h"
@@ -19,6 +20,9 @@ static enum kv_organisation organisation;
 static const u8 uuid[16] = "kv-check kv-chec";
 /* Counted and failed by the wrappers below. */
 static u64 allocations, fail_allocation;
+/* Synced when memory is asked for that has such a size at least, once. */
+static struct kv *sync_then;
+static size_t sync_bytes;
 
 void *__real_malloc(size_t n);
 void *__real_calloc(size_t n, size_t m);
@@ -36,6 +40,13 @@ static bool no_memory(void)
 
 void *__wrap_malloc(size_t n)
 {
+	struct kv *kv = sync_then;
+
+	if (kv && n >= sync_bytes) {
+		sync_then = NULL;
+		if (kv_sync(kv))
+			die("sync: %s", kv_error());
+	}
 	return no_memory() ? NULL : __real_malloc(n);
 }
 
@@ -508,6 +519,79 @@ static void test_full(u64 seed, u32 count)
 	printf("full and emptied three times, %u values\n", was);
 }
 
+/* --- between --------------------------------------------------------------- */
+
+#define WIDE		(1U << 20)	/* so that a value wants memory of its own */
+
+/* A large write, in whose midst another thread syncs what was written before it. */
+static void large_write(struct kv *kv, const u8 *value)
+{
+	if (kv_put(kv, "small", 5, value, 10, 0))
+		die("put: %s", kv_error());
+	sync_bytes = WIDE / 8;
+	sync_then = kv;
+	if (kv_put(kv, "large", 5, value, WIDE / 8, 0) || kv_sync(kv))
+		die("put: %s", kv_error());
+	if (sync_then)
+		die("the write has asked for no memory");
+}
+
+static void expect(struct kv *kv, const char *key, size_t want)
+{
+	size_t bytes;
+	void *value;
+
+	if (kv_get(kv, NULL, key, strlen(key), &value, &bytes))
+		die("%s: %s", key, kv_error());
+	if (bytes != want)
+		die("%s has %zu bytes, not %zu", key, bytes, want);
+	free(value);
+}
+
+/* After so many chunks of a block each; with buffers of @buffer bytes. */
+static void test_sync_between(u32 chunks, u32 buffer)
+{
+	struct kv_format_options shape = { .band_bytes = WIDE, .organisation = organisation };
+	struct kv_options opt = { .flags = KV_NO_THREAD, .log_buffer_bytes = buffer };
+	struct sim *s = sim_new(24ULL * WIDE);
+	u8 *value = calloc(1, WIDE / 8);
+	struct kv *kv;
+	u32 i;
+
+	if (store_format(sim_disk(s), &shape, uuid))
+		die("format: %s", kv_error());
+	sim_bands(s);
+	if (store_open(&kv, sim_disk(s), &opt))
+		die("open: %s", kv_error());
+	/* One buffer is large from then on, and its turn comes. */
+	if (kv_put(kv, "first", 5, value, WIDE / 8, KV_SYNC))
+		die("put: %s", kv_error());
+	for (i = 0; i < chunks; i++) {
+		if (kv_put(kv, "chunk", 5, value, 10, KV_SYNC))
+			die("put: %s", kv_error());
+	}
+	large_write(kv, value);
+	if (kv_close(kv) || store_open(&kv, sim_disk(s), &opt))
+		die("open: %s", kv_error());
+	expect(kv, "small", 10);
+	expect(kv, "large", WIDE / 8);
+	checked(kv, "after a sync between");
+	kv_close(kv);
+	free(value);
+	sim_free(s);
+}
+
+static void test_between(u64 seed, u32 count)
+{
+	u32 i;
+
+	test_sync_between(3, 4 * BLOCK_BYTES);
+	/* One of these fills the band to its last block. */
+	for (i = 0; i < count; i++)
+		test_sync_between(170 + i, 0);
+	printf("%u syncs between room in the log and a write\n", count);
+}
+
 static void run_threads(u64 seed, u32 rounds)
 {
 	struct kv_options opt = options;
@@ -536,7 +620,8 @@ int main(int argc, char **argv)
 		{ "fail", test_fail, 300 }, { "memory", test_memory, 120 },
 		{ "full", test_full, 1 }, { "damage", test_damage, 600 },
 		{ "craft", test_craft, 700 },
-		{ "log", test_log, 40 }, { "vectors", test_vectors, 1 }, { "threads", run_threads, 1500 },
+		{ "log", test_log, 40 }, { "vectors", test_vectors, 1 },
+		{ "between", test_between, 40 }, { "threads", run_threads, 1500 },
 	};
 	u64 seed = argc > 3 ? strtoull(argv[3], NULL, 0) : 1;
 	u32 i;
@@ -549,5 +634,5 @@ int main(int argc, char **argv)
 			return 0;
 		}
 	}
-	die("usage: kv-check model|cut|fail|memory|full|damage|craft|log|vectors|threads [soc|loc [SEED [COUNT]]]");
+	die("usage: kv-check model|cut|fail|memory|full|damage|craft|log|vectors|between|threads [soc|loc [SEED [COUNT]]]");
 }

@@ -152,14 +152,16 @@ out:
  * @bytes: of its entries
  * @reserve: see band_take()
  *
- * What is in the buffer always fits into the band as one chunk.
+ * What is in the buffer always fits into the band as one chunk, and so does it if a sync
+ * of another thread writes it before the batch is added: the batch is a chunk of its own
+ * then, and in the other buffer.
  *
  * Returns 0; -EAGAIN if this memtable has its share of bands; -ENOSPC without a
  * sentence; or another -errno.
  */
 int log_room(struct kv *kv, u32 bytes, u32 reserve)
 {
-	u32 need = (u32)sizeof(struct batch_head) + bytes, room;
+	u32 need = (u32)sizeof(struct batch_head) + bytes, room, size;
 	struct log *l = &kv->log;
 	bool ours, fits;
 	u8 *data;
@@ -167,7 +169,9 @@ int log_room(struct kv *kv, u32 bytes, u32 reserve)
 
 	pthread_mutex_lock(&l->lock);
 	ours = l->has_band && l->band.memtable == kv->mem->number;
-	fits = l->fill.used + need <= l->fill.room || l->fill.used == HEAD;
+	/* The other buffer may be no larger than both were at first. */
+	fits = (l->fill.used + need <= l->fill.room && HEAD + need <= kv->opt.log_buffer_bytes) ||
+	       l->fill.used == HEAD;
 	pthread_mutex_unlock(&l->lock);
 	if (!fits) {
 		err = log_push(kv);
@@ -175,7 +179,8 @@ int log_room(struct kv *kv, u32 bytes, u32 reserve)
 			return err;
 	}
 	pthread_mutex_lock(&l->lock);
-	fits = ours && chunk_bytes(l->fill.used + need) <= kv->head.band_bytes - l->at;
+	size = l->fill.used == HEAD ? 0 : chunk_bytes(l->fill.used);
+	fits = ours && size + chunk_bytes(HEAD + need) <= kv->head.band_bytes - l->at;
 	pthread_mutex_unlock(&l->lock);
 	if (!fits) {
 		if (ours && l->bands >= LOG_BANDS)

@@ -239,8 +239,11 @@ static int load_from(struct kv *kv, FILE *f, const struct words *w)
 
 	while (!ret && !err && (n = getline(&line, &room, f)) > 0) {
 		if (line[n - 1] == '\n')
-			line[n - 1] = 0;
-		ret = take_line(b, line, ++nr);
+			line[--n] = 0;
+		nr++;
+		/* What is behind it would be left out. */
+		ret = strlen(line) != (size_t)n ? fail("line %llu: a zero is written \\x00", nr) :
+			take_line(b, line, nr);
 		if (!ret && ++in == w->batch) {
 			err = kv_write(kv, b, w->sync ? KV_SYNC : 0);
 			kv_batch_clear(b);

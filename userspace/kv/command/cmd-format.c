@@ -72,10 +72,11 @@ static int run(const struct command *cmd, int argc, char **argv)
 		return EXIT_USAGE;
 	if (!may_be_written(path, force))
 		return EXIT_OPERATION;
-	if (force && wipe(path))
-		return EXIT_OPERATION;
 	err = kv_format(path, &opt);
-	return err ? failed(err) : EXIT_CLEAN;
+	if (err)
+		return failed(err);
+	/* Not before it is certain that there is a store instead. */
+	return force ? wipe(path) : EXIT_CLEAN;
 }
 
 const struct command kv_cmd_format = {

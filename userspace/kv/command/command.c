@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Opening, errors, and bytes as text. */
+#include <ctype.h>
+
 #include "command.h"
 
 int failed(int err)
@@ -63,7 +65,7 @@ char *text_of(const void *data, size_t bytes)
 bool take_text(char *text, size_t *bytes)
 {
 	const char *from = text;
-	char hex[3] = "", *end;
+	char hex[3] = "";
 	size_t n = 0;
 
 	while (*from) {
@@ -71,12 +73,10 @@ bool take_text(char *text, size_t *bytes)
 			text[n++] = *from++;
 			continue;
 		}
-		if (from[1] != 'x' || !from[2] || !from[3])
+		if (from[1] != 'x' || !isxdigit((u8)from[2]) || !isxdigit((u8)from[3]))
 			return false;
 		memcpy(hex, from + 2, 2);
-		text[n++] = (char)strtoul(hex, &end, 16);
-		if (*end)
-			return false;
+		text[n++] = (char)strtoul(hex, NULL, 16);
 		from += 4;
 	}
 	*bytes = n;
