@@ -1051,7 +1051,8 @@ static int copy(struct exercise *x, const struct shingle_step *step, u32 n)
 			for (i = 0; !err && n && i < some; i++, n--) {
 				if (step->gathered != SHINGLE_GATHERED_ONLY ||
 				    x->frozen[ext.lblk + at + i])
-					medium_write(x, ext.dst + at + i, ext.lblk + at + i, buf[i]);
+					medium_write(x, ext.dst + at + i,
+						     ext.lblk + at + i, buf[i]);
 			}
 		}
 	}
