@@ -1960,8 +1960,10 @@ def cases(target, options):
                 c, g, "checkpoint",
                 lambda game: game.message("checkpoint", False))),
             ("journal, while a flush waits for its turn", commit_behind),
+            # Cleaning commits while no checkpoint makes room for it.
             *(() if target.gathers else (
-                ("checkpoint, when cleaning has failed", checkpoint_behind),)),
+                ("checkpoint, when cleaning has failed",
+                 lambda c, g: checkpoint_behind(c, g.but(journal=48))),)),
             ("checkpoint, while the journal fills", lambda c, g: full_ring(
                 c, g.but(journal=4 if target.name != "stl-full" else 2))),
             ("activation, superblock",
