@@ -41,7 +41,8 @@ static bool layout_below(const struct dm_line *line, struct shingle_layout *l)
 		return false;
 	r = devices_reader(&ds);
 	ok = !shingle_load_sb(&r, SHINGLE_DEV_DATA, ds.dev[SHINGLE_DEV_DATA].blocks, l, &why) &&
-	     !strcmp(l->engine, line->target) && l->logical_blocks << 3 == line->sectors;
+	     !strcmp(l->engine, line->target) && strcmp(l->engine, "tiler") &&
+	     l->logical_blocks << 3 == line->sectors;
 	device_close(&ds.dev[SHINGLE_DEV_DATA]);
 	return ok;
 }
@@ -54,7 +55,8 @@ static bool layout_below(const struct dm_line *line, struct shingle_layout *l)
  * @size: of @layer
  *
  * It is the length of the layer's own bands, if a store can have such, and else a
- * multiple.  Tracks of an interlaced disk are many to a band.
+ * multiple.  Tracks of an interlaced disk are many to a band.  Regions of tiler are no
+ * bands: they present less than they have, and a block may be anywhere in one.
  *
  * Returns false if there is no layer of this suite, or nothing suits.
  */
