@@ -246,6 +246,9 @@ PLAN.append(Row("replay", "stl-full", "uml-debug", guest="short", options=(
     ("ops", 20), ("share", 0.05), ("files", 12), ("fs_share", 0.1),
     ("seed", 8), ("only", "tiny,fs"))))
 
+# A key-value store, whose bands are the layer's.
+PLAN += [Row("kv", target) for target in (*STLS, "imr", "dualbuffer", "rmwf")]
+
 # Two real processors, and all that races on them.  The first row is the tool itself:
 # what nobody has written must be noticed.
 PLAN.append(Row("storm", "linear", options=(("events", 10), ("rounds", 1))))

@@ -31,6 +31,18 @@ static int wipe(const char *path)
 		EXIT_CLEAN;
 }
 
+/* Bands of the layer's length, if nobody wants another. */
+static void take_bands(const char *path, struct kv_format_options *opt)
+{
+	char layer[32];
+	u32 bytes;
+
+	if (opt->band_bytes || !layer_bands(path, &bytes, layer, sizeof(layer)))
+		return;
+	opt->band_bytes = bytes;
+	say("bands of %s, which suit those of %s below", size_text(bytes).s, layer);
+}
+
 static int run(const struct command *cmd, int argc, char **argv)
 {
 	static const struct option options[] = {
@@ -72,6 +84,7 @@ static int run(const struct command *cmd, int argc, char **argv)
 		return EXIT_USAGE;
 	if (!may_be_written(path, force))
 		return EXIT_OPERATION;
+	take_bands(path, &opt);
 	err = kv_format(path, &opt);
 	if (err)
 		return failed(err);
@@ -85,7 +98,8 @@ const struct command kv_cmd_format = {
 	.help = "Usage: kv format [options] DEVICE\n\n"
 		"DEVICE is a block device, or a file that has its size.  One that holds\n"
 		"anything known is refused.\n\n"
-		"  --band SIZE           of a band: 64K to 1G (80M)\n"
+		"  --band SIZE           of a band: 64K to 1G (as a layer of this\n"
+		"                        suite below has them, else 80M)\n"
 		"  --organisation WHICH  soc: two levels, merged where it pays; loc: as\n"
 		"                        LevelDB (soc)\n"
 		"  --size SIZE           to use of DEVICE (all)\n"

@@ -17,6 +17,7 @@ int failed(int err);
 int open_store(struct kv **kv, const char *path, uint32_t flags);
 /* After what was done, close; the exit code of both. */
 int close_store(struct kv *kv, int ret);
+bool layer_bands(const char *path, u32 *bytes, char *layer, size_t size);
 
 /* Bytes as text without tabs and line ends, and back; the length of @text is not more. */
 void print_text(FILE *f, const void *data, size_t bytes);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* kv: a key-value store on a disk of bands. */
 #include "command.h"
+#include "dm.h"
 
 static const struct command *const commands[] = {
 	&kv_cmd_format, &kv_cmd_put, &kv_cmd_get, &kv_cmd_delete, &kv_cmd_scan, &kv_cmd_load,
@@ -19,6 +20,7 @@ static void help(FILE *f)
 int main(int argc, char **argv)
 {
 	tool_name = "kv";
+	dm_begin();
 	if (argc < 2) {
 		help(stderr);
 		return EXIT_USAGE;

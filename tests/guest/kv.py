@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The key-value store over a layer: what it was given comes back, bands that are the
+layer's own leave nothing to clean, and after a power cut all that was synced is there."""
+
+import json
+import os
+import random
+
+import media
+import replay
+from bench import TOP, Failure, expect, run
+from logwrites import FLUSH, FUA
+from targets import Geometry, stack
+
+KV = os.path.join(TOP, "build/userspace/kv")
+KIB = 1 << 10
+# Bands of 256 KiB; tracks of 64 KiB.
+SHAPES = {
+    "imr": {"band": 16, "data": 768, "cache": 16, "ckpt": 64, "journal": 64},
+    "": {"band": 64, "data": 192, "cache": 12, "ckpt": 64, "journal": 64},
+}
+
+
+def shape(target, **more):
+    return Geometry("kv", **{**SHAPES.get(target.name, SHAPES[""]), **more})
+
+
+def load(path, pairs, *options):
+    """Puts them, in this order."""
+    with open("/tmp/kv.load", "w", encoding="ascii") as f:
+        f.writelines(f"{key}\t{value}\n" for key, value in pairs)
+    run(KV, "load", *options, path, "/tmp/kv.load")
+
+
+def all_of(path):
+    _, out = run(KV, "scan", path)
+    return dict(line.split("\t") for line in out.splitlines())
+
+
+def pairs_of(rng, n, keys=1 << 30):
+    return [(f"k{rng.randrange(keys):010}", f"{rng.getrandbits(64):016x}" * 60)
+            for _ in range(n)]
+
+
+def whole(ctx, organisation):
+    """Load, scan, compact, check; and again over what is there."""
+    rng = random.Random(1)
+    made = stack(ctx.pool, ctx.target, shape(ctx.target, options=(
+        (("bypass_blocks", 16),) if "bypass_blocks" in dict(ctx.target.keys) else ())))
+    made.open()
+    path = made.device.path
+    _, out = run(KV, "format", "--organisation", organisation, path)
+    band = int(json.loads(run(KV, "stats", "--json", path)[1])["band_bytes"])
+    expect(f"which suit those of {ctx.target.name} below" in out, f"it says: {out}")
+    expect(band % (made.geo.band * 4096) == 0, f"bands of {band} bytes")
+    there = {}
+    for _ in range(3):
+        pairs = pairs_of(rng, 4000, 6000)
+        there.update(pairs)
+        load(path, pairs, "--batch", 50)
+        for key in rng.sample(sorted(there), 5):
+            run(KV, "delete", path, key)
+            del there[key]
+        expect(all_of(path) == there, "it does not give back what it was given")
+    run(KV, "compact", path)
+    expect(all_of(path) == there, "compaction has changed something")
+    run(KV, "check", path)
+    made.verify()
+    stats = media.stats(made.device)
+    made.close()
+    made.check()
+    return {k: v for k, v in stats.items() if v and k.startswith((
+        "bands_cleaned", "host_", "discard", "bypassed", "clean_", "imr_epochs", "imr_tier",
+        "streams"))}
+
+
+def record(recorder, rng, rounds):
+    """Puts and deletes, a promise after each round: what is there after each."""
+    path, states = recorder.stack.device.path, [{}]
+    run(KV, "format", path)
+    for number in range(1, rounds + 1):
+        there = dict(states[-1])
+        if number % 4 == 3:
+            gone = rng.choice(sorted(there))
+            run(KV, "delete", "--sync", path, gone)
+            del there[gone]
+        else:
+            pairs = sorted(dict(pairs_of(rng, rng.randrange(1, 40), 90)).items())
+            load(path, pairs, "--sync", "--batch", 5)
+            there.update(pairs)
+        if number % 7 == 0:
+            run(KV, "compact", path)
+        states.append(there)
+        recorder.mark(number)
+    return states
+
+
+def wrongs(states, mark, found):
+    """What was promised is there, and else at most what was under way."""
+    may = [states[mark], states[min(mark + 1, len(states) - 1)]]
+    return [f"after promise {mark}, {key} is {(found.get(key) or 'not there')[:16]}"
+            for key in sorted({*found, *may[0]})
+            if found.get(key) not in [state.get(key) for state in may]]
+
+
+def try_cut(player, states, image, mark, tally, what):
+    tally.points += 1
+    player.load(image)
+    made, wrong = player.stack, []
+    try:
+        made.check()
+        made.open()
+        path = made.device.path
+        wrong = wrongs(states, mark, all_of(path))
+        # Reading has changed nothing; opening it to write recovers.
+        run(KV, "put", "--sync", path, "later", "on")
+        found = all_of(path)
+        if found.pop("later", None) != "on":
+            wrong.append("a key that was put after the cut is not there")
+        wrong += ["opened to write, " + w for w in wrongs(states, mark, found)]
+        # What the cut has torn was mended when it was opened.
+        run(KV, "check", path)
+        made.verify()
+        made.close()
+        made.check()
+    except (Failure, OSError) as error:
+        wrong = [replay.violation(error)]
+        made.close()
+    if wrong:
+        tally.wrong(what, wrong)
+
+
+def cuts(ctx, rounds, points):
+    """The power goes at flushes, with all and with a part of what was not flushed."""
+    rng = random.Random(3)
+    geo = shape(ctx.target, band=16, data=96, cache=8, ckpt=32)
+    recorder = replay.Recorder(ctx, geo, 64 * 1024)
+    states = record(recorder, rng, rounds)
+    log = recorder.finish()
+    disk = replay.medium(ctx, geo, log, recorder.blocks, rng)
+    disk.solid[:] = recorder.before
+    player = replay.Player(ctx, geo, recorder.blocks)
+    tally = replay.Tally(5)
+    ends = sum(bool(e.flags & (FLUSH | FUA)) for e in log.entries)
+    share = points / 2 / ends
+    for i, entry in enumerate(log.entries):
+        chosen = disk.mark and entry.flags & (FLUSH | FUA) and rng.random() < share
+        if chosen and disk.pending:
+            kept = {i for i in range(len(disk.pending)) if rng.random() < .5}
+            # pylint: disable-next=cell-var-from-loop
+            try_cut(player, states, disk.image(lambda i: i in kept), disk.mark, tally,
+                    f"before entry {i} ({entry.show()})")
+        disk.apply(entry)
+        if chosen:
+            try_cut(player, states, disk.image(lambda _: True), disk.mark, tally,
+                    f"after entry {i} ({entry.show()})")
+    player.close()
+    log.close()
+    ctx.note(f"{rounds} promises, {len(log.entries)} log entries, {ends} flushes, "
+             f"{tally.points} crash points, {tally.lost} violations")
+    if tally.lost:
+        raise Failure(tally.text())
+    expect(tally.points > points / 4, f"only {tally.points} crash points")
+    return {"points": tally.points, "promises": rounds, "lost": 0,
+            "entries": len(log.entries), "seed": 3}
+
+
+def cases(target, options):
+    points = int(options.get("points", 60))
+    return [*((f"all of it, {o}", lambda ctx, o=o: whole(ctx, o)) for o in ("soc", "loc")),
+            ("power cuts", lambda ctx: cuts(ctx, 30, points))]
