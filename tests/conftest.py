@@ -237,6 +237,10 @@ def guest(request, guests):
 def pytest_runtest_logreport(report):
     if report.when == "call" and "/unit/" in f"/{report.nodeid}":
         Spent.units += report.duration
+    if report.failed:
+        # At once: who ends a run that takes too long sees no summary.
+        print(f"\n{report.nodeid} failed: {report.longreprtext[-4000:]}", file=sys.__stdout__,
+              flush=True)
 
 
 class Spent:

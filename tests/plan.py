@@ -19,7 +19,7 @@ class Row:
     but: tuple = ()         # and none of these
     clock: str = "real"
     memory: str = "3G"
-    timeout: int = 3600     # only to end what hangs, on any host
+    timeout: int = 1500     # only to end what hangs, on any host, before CI ends it all
     quick: bool = False
     soak: bool = False
     medium: bool = False    # platter is needed, whatever the target is

@@ -12,6 +12,8 @@ import selectors
 import shlex
 import shutil
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -57,6 +59,7 @@ class Guest:
         self.deadline = time.monotonic() + options.timeout
         self.cut_at = None
         self.cut = False
+        self.blocked = ""
         self.process = None
         self.home = None
         self.shm = None
@@ -278,6 +281,7 @@ class Guest:
                 return
             if now >= self.deadline:
                 self.error = TIMED_OUT
+                self.blocked = blocked_tasks(self.home) if self.kernel.uml else ""
                 return
             if not events and self.process.poll() is not None:
                 return
@@ -344,7 +348,7 @@ class Guest:
         if self.error == TIMED_OUT:
             say(f"timed out after {self.options.timeout:g} s, guest killed; "
                 f"its last words (whole log: {log}):")
-            print("\n".join(self.watcher.lines[-12:]), file=sys.stderr)
+            print("\n".join([*self.watcher.lines[-12:], self.blocked]), file=sys.stderr)
             return TIMED_OUT
         if self.cut:
             if not self.options.quiet:
@@ -460,6 +464,24 @@ def kvm_works(options, kernel):
         write(note, " ".join(known))
         say("KVM works" if works else "KVM does not work; using emulation")
     return known[1] == "yes"
+
+
+def blocked_tasks(home):
+    """What the tasks of a user-mode kernel wait for: its management console says it."""
+    parts = []
+    asked = b"sysrq w"
+    for path in home.glob("*/mconsole"):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as console, \
+                contextlib.suppress(OSError):
+            console.settimeout(5)
+            console.bind(str(home / "asks"))
+            console.sendto(struct.pack("<III512s", 0xcafebabe, 2, len(asked), asked), str(path))
+            more = True
+            while more:
+                answer = console.recv(65536)
+                _, more, length = struct.unpack_from("<III", answer)
+                parts.append(answer[12:12 + length].decode(errors="replace"))
+    return "".join(parts).replace("\0", "")
 
 
 def reap_orphans():
