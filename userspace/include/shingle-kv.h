@@ -47,6 +47,7 @@ extern "C" {
 #define KV_KEY_MAX	1024U		/* bytes of the longest key; the shortest has 1 */
 #define KV_BAND_MIN	(64U << 10)	/* of the smallest band */
 #define KV_BAND_MAX	(1U << 30)	/* of the largest */
+#define KV_BAND_USUAL	(80U << 20)	/* where nobody says another */
 #define KV_LEVELS	7		/* of which KV_SOC uses two */
 
 struct kv;
@@ -67,7 +68,7 @@ enum kv_organisation {
 /**
  * struct kv_format_options - the shape of a new store; a 0 stands for the default
  * @bytes: of the device to use (all of it)
- * @band_bytes: KV_BAND_MIN to KV_BAND_MAX, a multiple of 4096 (80 MiB)
+ * @band_bytes: KV_BAND_MIN to KV_BAND_MAX, a multiple of 4096 (KV_BAND_USUAL)
  * @organisation: see there (KV_SOC)
  */
 struct kv_format_options {

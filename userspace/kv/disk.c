@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 /* A block device or a file, past the page cache. */
-#include <dirent.h>
 #include <fcntl.h>
 #include <liburing.h>
 #include <linux/fs.h>
@@ -9,6 +8,8 @@
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include <loops.h>
 
 #include "error.h"
 #include "disk.h"
@@ -194,38 +195,10 @@ static const struct kv_disk_ops real_ops = {
 	.close = real_close,
 };
 
-/* Another store on the loop device is not kept off by a lock of the file. */
-static int behind_loop(const char *path, const struct stat *st)
-{
-	DIR *dir = opendir("/sys/block");
-	struct dirent *entry;
-	int err = 0;
-
-	while (!err && dir && (entry = readdir(dir))) {
-		char name[384], backing[4096] = "";
-		struct stat other;
-		FILE *f;
-
-		snprintf(name, sizeof(name), "/sys/block/%s/loop/backing_file", entry->d_name);
-		f = fopen(name, "re");
-		if (!f)
-			continue;
-		if (fgets(backing, sizeof(backing), f))
-			backing[strcspn(backing, "\n")] = '\0';
-		fclose(f);
-		if (!stat(backing, &other) && other.st_dev == st->st_dev &&
-		    other.st_ino == st->st_ino)
-			err = kv_says(-EBUSY, "%s is in use by the loop device /dev/%.100s: name that one",
-				      path, entry->d_name);
-	}
-	if (dir)
-		closedir(dir);
-	return err;
-}
-
 static int take(struct real *r, const char *path, bool writing)
 {
 	int flags = (writing ? O_RDWR : O_RDONLY) | O_DIRECT | O_CLOEXEC;
+	char loop[64];
 	struct stat st;
 	int err;
 
@@ -234,11 +207,9 @@ static int take(struct real *r, const char *path, bool writing)
 	r->is_block = S_ISBLK(st.st_mode);
 	if (!r->is_block && !S_ISREG(st.st_mode))
 		return kv_says(-EINVAL, "%s is neither a block device nor a file", path);
-	if (!r->is_block) {
-		err = behind_loop(path, &st);
-		if (err)
-			return err;
-	}
+	if (!r->is_block && loop_over(&st, loop, sizeof(loop)))
+		return kv_says(-EBUSY, "%s is in use by the loop device /dev/%s: name that one",
+			       path, loop);
 	if (r->is_block && writing)
 		flags |= O_EXCL;
 	r->fd = open(path, flags);

@@ -8,6 +8,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include <loops.h>
+
 #include "device.h"
 
 /* Long transfers: between two of them a disk may turn once. */
@@ -63,30 +65,6 @@ static void name_user(dev_t rdev, char *who, size_t size)
 		fclose(mounts);
 }
 
-/* A file may be in use as well: behind a loop device. */
-static bool behind_loop(const struct stat *st, char *who, size_t size)
-{
-	struct dirent *entry;
-	DIR *dir = opendir("/sys/block");
-	bool found = false;
-
-	while (!found && dir && (entry = readdir(dir))) {
-		char path[384], backing[1024];
-		struct stat other;
-
-		snprintf(path, sizeof(path), "/sys/block/%s/loop/backing_file", entry->d_name);
-		if (first_line(path, backing, sizeof(backing)) && !stat(backing, &other) &&
-		    other.st_dev == st->st_dev && other.st_ino == st->st_ino) {
-			snprintf(who, size, "the loop device /dev/%.100s has it open: name that one",
-				 entry->d_name);
-			found = true;
-		}
-	}
-	if (dir)
-		closedir(dir);
-	return found;
-}
-
 static bool find_size(struct device *d, const struct stat *st)
 {
 	u64 bytes = (u64)st->st_size;
@@ -111,7 +89,7 @@ static bool find_size(struct device *d, const struct stat *st)
 bool device_open(struct device *d, const char *arg, const char *path, enum device_mode mode)
 {
 	int flags = (mode == DEVICE_WRITE ? O_RDWR : O_RDONLY) | O_CLOEXEC;
-	char who[512];
+	char who[512], loop[64];
 	struct stat st;
 
 	memset(d, 0, sizeof(*d));
@@ -131,8 +109,9 @@ bool device_open(struct device *d, const char *arg, const char *path, enum devic
 	d->rdev = d->is_block ? st.st_rdev : 0;
 	if (d->is_block && mode != DEVICE_LOOK)
 		flags |= O_EXCL;
-	if (!d->is_block && mode != DEVICE_LOOK && behind_loop(&st, who, sizeof(who))) {
-		fail("%s %s is in use: %s", arg, path, who);
+	if (!d->is_block && mode != DEVICE_LOOK && loop_over(&st, loop, sizeof(loop))) {
+		fail("%s %s is in use: the loop device /dev/%s has it open: name that one", arg,
+		     path, loop);
 		return false;
 	}
 
