@@ -7,7 +7,6 @@
 #include "memtable.h"
 #include "table.h"
 
-#define DEFAULT_BAND	(80U << 20)
 #define DEFAULT_CACHE	(64ULL << 20)
 #define MIN_BANDS	16U
 
@@ -151,7 +150,7 @@ static int shape_of(struct kv_disk *disk, const struct kv_format_options *opt,
 	memset(s, 0, sizeof(*s));
 	memcpy(s->uuid, uuid, sizeof(s->uuid));
 	s->organisation = opt->organisation;
-	s->band_bytes = opt->band_bytes ?: DEFAULT_BAND;
+	s->band_bytes = opt->band_bytes ?: KV_BAND_USUAL;
 	s->device_bytes = rounddown(bytes, BLOCK_BYTES);
 	s->slot_offset = BLOCK_BYTES;
 	if (bytes > disk->bytes)

@@ -6,8 +6,6 @@
 #include "command.h"
 #include "dm.h"
 
-#define KV_BAND_USUAL	(80U << 20)
-
 /* The node of a device that a table names by its numbers. */
 static bool node_of(const char *numbers, char *path, size_t size)
 {
