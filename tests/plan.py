@@ -19,7 +19,8 @@ class Row:
     but: tuple = ()         # and none of these
     clock: str = "real"
     memory: str = "3G"
-    timeout: int = 1500     # only to end what hangs, on any host, before CI ends it all
+    timeout: int = 1500     # only to end what hangs, on any host; if it has a guest alone,
+                            # before CI ends it all
     quick: bool = False
     soak: bool = False
     medium: bool = False    # platter is needed, whatever the target is
@@ -246,7 +247,7 @@ PLAN.append(Row("replay", "stl-full", "uml-debug", guest="short", options=(
     ("ops", 20), ("share", 0.05), ("files", 12), ("fs_share", 0.1),
     ("seed", 8), ("only", "tiny,fs"))))
 
-# A key-value store, whose bands are the layer's.
+# A key-value store, whose bands are as long as the layer's.
 PLAN += [Row("kv", target) for target in (*STLS, "imr", "dualbuffer", "rmwf")]
 
 # Two real processors, and all that races on them.  The first row is the tool itself:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The key-value store over a layer: what it was given comes back, bands that are the
-layer's own leave nothing to clean, and after a power cut all that was synced is there."""
+"""The key-value store over a layer, with bands as long as the layer's: what it was given
+comes back, and after a power cut all that was synced is there.  What the layer had to clean
+is counted, and not judged."""
 
 import json
 import os

@@ -55,3 +55,11 @@ def test_two_processors_and_a_virtual_clock_are_refused(capsys):
     assert main.main(["--kernel", "uml-smp", "--clock", "virtual", "--",
                       "true"]) == guest.LAB_FAILED
     assert "no virtual clock" in capsys.readouterr().err
+
+
+def test_last_words_are_those_before_the_tasks_and_all_of_these():
+    lines = [f"line {i}" for i in range(30)]
+    assert guest.last_words(lines) == lines[-12:]
+    tasks = ["[ 1.0] sysrq: Show Blocked State", *("a task" for _ in range(40))]
+    assert guest.last_words(lines + tasks) == lines[-12:] + tasks
+    assert guest.last_words(lines[:3] + tasks) == lines[:3] + tasks

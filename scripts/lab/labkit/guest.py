@@ -59,7 +59,6 @@ class Guest:
         self.deadline = time.monotonic() + options.timeout
         self.cut_at = None
         self.cut = False
-        self.blocked = ""
         self.process = None
         self.home = None
         self.shm = None
@@ -281,7 +280,8 @@ class Guest:
                 return
             if now >= self.deadline:
                 self.error = TIMED_OUT
-                self.blocked = blocked_tasks(self.home) if self.kernel.uml else ""
+                if self.kernel.uml:
+                    show_blocked(self.home)
                 return
             if not events and self.process.poll() is not None:
                 return
@@ -348,7 +348,7 @@ class Guest:
         if self.error == TIMED_OUT:
             say(f"timed out after {self.options.timeout:g} s, guest killed; "
                 f"its last words (whole log: {log}):")
-            print("\n".join([*self.watcher.lines[-12:], self.blocked]), file=sys.stderr)
+            print("\n".join(last_words(self.watcher.lines)), file=sys.stderr)
             return TIMED_OUT
         if self.cut:
             if not self.options.quiet:
@@ -466,9 +466,9 @@ def kvm_works(options, kernel):
     return known[1] == "yes"
 
 
-def blocked_tasks(home):
-    """What the tasks of a user-mode kernel wait for: its management console says it."""
-    parts = []
+def show_blocked(home):
+    """Has a user-mode kernel log what its tasks wait for; its management console answers
+    when that is done."""
     asked = b"sysrq w"
     for path in home.glob("*/mconsole"):
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as console, \
@@ -478,10 +478,14 @@ def blocked_tasks(home):
             console.sendto(struct.pack("<III512s", 0xcafebabe, 2, len(asked), asked), str(path))
             more = True
             while more:
-                answer = console.recv(65536)
-                _, more, length = struct.unpack_from("<III", answer)
-                parts.append(answer[12:12 + length].decode(errors="replace"))
-    return "".join(parts).replace("\0", "")
+                _, more, _ = struct.unpack_from("<III", console.recv(65536))
+
+
+def last_words(lines):
+    """What was logged last before show_blocked(), and all that this made it log."""
+    asked = next((i for i, line in enumerate(lines) if "sysrq: Show Blocked State" in line),
+                 len(lines))
+    return lines[max(asked - 12, 0):]
 
 
 def reap_orphans():
