@@ -1960,10 +1960,11 @@ def cases(target, options):
                 c, g, "checkpoint",
                 lambda game: game.message("checkpoint", False))),
             ("journal, while a flush waits for its turn", commit_behind),
-            # Cleaning commits while no checkpoint makes room for it.
+            # A commit wants half of the journal free, and more while a checkpoint stands: what
+            # is written before, and cleaning's commits, are few beside that.
             *(() if target.gathers else (
                 ("checkpoint, when cleaning has failed",
-                 lambda c, g: checkpoint_behind(c, g.but(journal=48))),)),
+                 lambda c, g: checkpoint_behind(c, g.but(journal=256))),)),
             ("checkpoint, while the journal fills", lambda c, g: full_ring(
                 c, g.but(journal=4 if target.name != "stl-full" else 2))),
             ("activation, superblock",
