@@ -230,8 +230,9 @@ def test_log_structure(name, tmp_path):
 
 def test_sizes_of_a_ring(tmp_path):
     """As many writes as there are entries, to the write."""
-    s = session(Circular(150, 300, 1500), tmp_path, cleaning_type="aggressive")
-    assert found(s, t06, "raw_bytes").value == 1500 * BLOCK
+    s = session(Circular(150, 300, 1500), tmp_path, cleaning_type="aggressive",
+                write_unit_bytes=5 * BLOCK)
+    assert found(s, t06, "raw_bytes").value == 1500 * 5 * BLOCK
     assert found(s, t07, "map_entries").value == 1500
 
 
@@ -239,7 +240,7 @@ def test_sizes_of_a_ring(tmp_path):
 def test_sizes_of_sets(seed, tmp_path):
     """8 sets of 96 places: the interval holds what there is."""
     drive = SetAssociative(96, 400, 8)
-    s = session(drive, tmp_path, cleaning_type="lazy")
+    s = session(drive, tmp_path, cleaning_type="lazy", write_unit_bytes=BLOCK)
     s.seed = seed
     raw = found(s, t06, "raw_bytes")
     assert raw.low <= 8 * 96 * BLOCK <= raw.high
@@ -254,7 +255,7 @@ def test_sizes_of_sets(seed, tmp_path):
 def test_few_sets_are_not_filled_again_and_again(seed, caches, flash, tmp_path):
     """What has gone home was cleaned: no need to see that stalls are regular."""
     drive = SetAssociative(512, 100 * caches, caches, flash=flash)
-    s = session(drive, tmp_path, cleaning_type="lazy")
+    s = session(drive, tmp_path, cleaning_type="lazy", write_unit_bytes=BLOCK)
     s.seed = seed
     raw = found(s, t06, "raw_bytes")
     numbers = s.results["6"].numbers
@@ -320,8 +321,30 @@ def test_fewer_places_than_reset_would_give(tmp_path):
     """Without reset a lazy drive's cache may have held something: cannot tell."""
     s = session(SetAssociative(96, 400, 8), tmp_path, cleaning_type="lazy")
     s.allow_reset = False
-    raw = found(s, t06, "raw_bytes")
-    assert raw.value is None and "reset" in raw.says and raw.low > 0
+    for name in ("raw_bytes", "writes_until_cleaning"):
+        finding = found(s, t06, name)
+        assert finding.value is None and "reset" in finding.says
+    assert s.results["6"].findings["raw_bytes"].low > 0
+
+
+@pytest.mark.parametrize("unit,sure", [(None, 0), (Finding(5 * BLOCK, "bytes", 4 * BLOCK,
+                                                            6 * BLOCK, 0.97), 0.969)])
+def test_writes_are_no_bytes_where_nobody_knows_what_one_takes(unit, sure, tmp_path):
+    """Tests 1a to 1c undecided: the count is known, and of bytes what they are at least;
+    decided: no surer than they are, and no more exact."""
+    s = session(Drive(1000), tmp_path)
+    s.results["1abc"] = Result(findings={"write_unit_bytes": unit or Finding.unknown("no row")})
+    made = t06.sizes(s, cliff.Cliff(at=10_000, risk=cliff.RISK), "")
+    count, raw = made["writes_until_cleaning"], made["raw_bytes"]
+    assert count.value == 10_000 and count.confidence == pytest.approx(0.999)
+    assert raw.confidence == pytest.approx(sure)
+    least, most = t06.cache(10_000, 0)
+    if unit:
+        assert raw.value == 10_000 * 5 * BLOCK
+        assert (raw.low, raw.high) == pytest.approx((least * 4 * BLOCK, most * 6 * BLOCK))
+    else:
+        assert raw.value is None and "10,000" in raw.says and "1a to 1c" in raw.says
+        assert raw.low == pytest.approx(least * BLOCK)
 
 
 @pytest.mark.parametrize("name", ["set", "flash", "zones", "ring"])
