@@ -63,7 +63,7 @@ def cache(at, band_blocks):
 
 def numbers(found, doubt):
     """Of a cliff, for the result."""
-    out = {"writes": found.writes, "drive_seconds": round(found.seconds, 3),
+    out = {"writes": found.writes, "looks": found.looks, "drive_seconds": round(found.seconds, 3),
            "usual_ms": round(found.usual_us / 1000, 4)}
     if found.at is not None:
         out |= {"writes_until_cleaning": found.at, "stall_ms": round(found.stall_us / 1000, 3),

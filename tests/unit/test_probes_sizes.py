@@ -16,7 +16,7 @@ pytest.importorskip("numpy")
 # pylint: disable=wrong-import-position,import-error,redefined-outer-name
 from probe_drives import (BLOCK, Circular, Drive, FullyAssociative, Memory, SetAssociative,
                           Thin)
-from probes import cliff, mates, t06, t07, t08, t09, t10, t11, t13, t14, t15, tclean
+from probes import cliff, mates, stats, t06, t07, t08, t09, t10, t11, t13, t14, t15, tclean
 from probes.load import Fio, Trace
 from probes.places import Places
 from probes.session import Finding, Result, Session
@@ -37,6 +37,12 @@ def found(s, test, name):
 
 # --- the cliff -----------------------------------------------------------------------
 
+LOOKS = cliff.spent(40)
+
+def no_cliff(gap):
+    """Neither way, at the first look."""
+    return cliff.find(gap) is None and cliff.find_regular(gap)[0] is None
+
 
 def writes(rng, n, usual=10_000.0):
     """Latencies of a plain disk."""
@@ -51,7 +57,7 @@ def test_no_cliff_in_noise(seed):
     gap[99::100] += 50_000
     gap[239::240] += 300_000
     gap[rng.integers(0, 20_000, 6)] += 2e6
-    assert cliff.find(gap, cliff.LOOKS) is None
+    assert no_cliff(gap)
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -63,7 +69,7 @@ def test_cliff_behind_map_merges(seed):
     stalls = rng.uniform(size=300) < 0.8
     gap[1500:][stalls] += 475_000
     first = 1500 + int(np.argmax(stalls))
-    at, risk, _ = cliff.find(gap, cliff.LOOKS)
+    at, risk, _ = cliff.find(gap, LOOKS)
     assert abs(at - first) <= 1 and risk < cliff.RISK
 
 
@@ -91,8 +97,62 @@ def test_cliff_behind_stalls_that_become_rare(seed):
     gap[begins[begins < first]] = 2e5
     stalls = first + np.flatnonzero(rng.uniform(size=4000) < 0.06)
     gap[stalls] = 2e5
-    at, risk, _ = cliff.find(gap, cliff.LOOKS)
+    at, risk, _ = cliff.find(gap, LOOKS)
     assert at == stalls[0] and risk < cliff.RISK
+
+
+def seen(gap, folder):
+    """cliff.run() of these times as they come."""
+    def write(_, first, count):
+        lat = gap[first:first + count]
+        return Trace(np.cumsum(lat) - lat, lat, np.zeros(count), np.zeros(count),
+                     np.ones(count, bool))
+    return cliff.run(session(Drive(1000), folder), "x", write, most_ops=len(gap), most_s=1e9)
+
+
+def test_hundreds_of_looks_have_the_risk_of_one(tmp_path, monkeypatch):
+    """Stalls at random, as often at the end as at the beginning, looked at 300 times: no
+    more false alarms than the risk, and hardly any of them late."""
+    risk, drives = 0.3, 40
+    for name, value in {"RISK": risk, "RISK_REGULAR": risk, "CHUNK": 10, "LARGEST": 10}.items():
+        monkeypatch.setattr(cliff, name, value)
+    alarms = []
+    for seed in range(drives):
+        rng = np.random.default_rng(seed)
+        gap = writes(rng, 3000)
+        stalls = rng.uniform(size=3000) < 0.05
+        gap[stalls] += rng.uniform(6e4, 6e6, stalls.sum())
+        out = seen(gap, tmp_path)
+        alarms += [out.looks] if out.at is not None else []
+        assert out.at is not None or 250 < out.looks <= 300
+    assert stats.upper_tail(len(alarms), drives, risk) > 1e-3
+    # Those behind the 60th have 1 / 61 of the risk.
+    late = sum(look > 60 for look in alarms)
+    assert stats.upper_tail(late, drives, risk / 61) > 1e-3, alarms
+
+
+def test_a_cliff_after_hundreds_of_looks_is_seen(tmp_path, monkeypatch):
+    """At the write where it is, though many looks were spent before."""
+    monkeypatch.setattr(cliff, "LARGEST", cliff.CHUNK)
+    rng = np.random.default_rng(1)
+    gap = writes(rng, 110_000)
+    gap[239::240] += 300_000
+    stalls = 100_000 + np.flatnonzero(rng.uniform(size=10_000) < 0.5)
+    gap[stalls] = 8e5
+    out = seen(gap, tmp_path)
+    assert out.looks > 300 and abs(out.at - stalls[0]) <= 1 and out.risk < cliff.RISK
+    assert out.writes < 103_000
+
+
+def test_stalls_that_are_looked_at_often_prove_less():
+    """Seven in 500 writes where one is expected are cleaning at the only look, and not yet
+    at the twentieth."""
+    six = {"writes_until_cleaning": 1000, "stall_from_ms": 45.0, "stalls_before": 1,
+           "stall_rate": 0.02}
+    gap = np.full(1000, 1e4)
+    gap[550:1000:65] = 1e6
+    assert t09.cleaned(six, gap) is True
+    assert t09.cleaned(six, gap, looks=cliff.spent(20)) is None
 
 
 def steady(first, usual, stalls, n=2000):
@@ -167,7 +227,7 @@ def test_slow_rise_is_no_cliff():
     """A thin device whose chunks are farther and farther apart."""
     rng = np.random.default_rng(1)
     gap = np.linspace(3000, 26_000, 5000) + rng.uniform(0, 10_000, 5000)
-    assert cliff.find(gap, cliff.LOOKS) is None
+    assert no_cliff(gap)
 
 
 @pytest.mark.parametrize("places", [64, 256, 10240])
