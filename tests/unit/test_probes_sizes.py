@@ -5,6 +5,7 @@
 import contextlib
 import os
 import shutil
+import subprocess
 import threading
 import time
 
@@ -16,8 +17,9 @@ pytest.importorskip("numpy")
 # pylint: disable=wrong-import-position,import-error,redefined-outer-name
 from probe_drives import (BLOCK, Circular, Drive, FullyAssociative, Memory, SetAssociative,
                           Thin)
+from programs import platter_sim
 from probes import cliff, mates, stats, t06, t07, t08, t09, t10, t11, t13, t14, t15, tclean
-from probes.load import Fio, Trace
+from probes.load import Fio, Trace, as_ops
 from probes.places import Places
 from probes.session import Finding, Result, Session
 
@@ -445,6 +447,15 @@ def test_streaming_threshold(drive, answer, known, tmp_path):
     assert found(s, t15, "streaming_bytes").value == answer
 
 
+@pytest.mark.parametrize("risk,sure", [(0, None), (0.3, 0.7), (2, 0)])
+def test_a_length_that_chance_may_have_made_is_less_sure(risk, sure, tmp_path):
+    s = session(Drive(1000), tmp_path, mapping="static", cleaning_type="lazy")
+    made = t15.finding(s, 57, True, "home", 1000, risk)
+    assert made.value == 57 * BLOCK
+    assert made.confidence == pytest.approx(stats.measured("streaming_bytes")
+                                            if sure is None else sure)
+
+
 # --- parts --------------------------------------------------------------------------
 
 
@@ -507,6 +518,93 @@ def test_plateaus():
     assert max(abs(c - 40 * i) for i, c in enumerate(cuts)) <= 1
     seen = t14.plateaus(np.arange(640), y)
     assert [r for _, r in seen] == pytest.approx([150 - 4.0 * i for i in range(16)], rel=0.005)
+
+
+class FullSize(Drive):
+    """A drive of dm-platter's at its full size, by its own mechanics."""
+
+    def __init__(self, sim, profile, sectors):
+        super().__init__(sectors // 8)
+        self.sim, self.profile = sim, profile
+
+    def replay(self, name, ops, iodepth=1, watch=None):
+        write, offset, size = as_ops(ops)
+        text = "".join(f"0 r {o // BLOCK} {n // BLOCK}\n"
+                       for o, n in zip(offset.tolist(), size.tolist()))
+        told = subprocess.run([self.sim, "-p", self.profile, "-l", "512"], input=text, text=True,
+                              capture_output=True, check=True).stdout
+        lat = np.array([float(line.split()[1]) for line in told.splitlines()[:len(offset)]])
+        return Trace(np.cumsum(lat) - lat, lat, offset, size, write)
+
+
+@pytest.fixture(name="sim", scope="module")
+def build_sim(tmp_path_factory):
+    return platter_sim(tmp_path_factory.mktemp("platter-sim"))
+
+
+def test_zones_at_full_size(sim, tmp_path):
+    """4 TB, 16 zones: one pass of 640 places is enough."""
+    result = session(FullSize(sim, "st4000nc001", 7814037168), tmp_path).run(t14)
+    zones, run = (result.findings[n] for n in ("zone_profile", "serpentine"))
+    assert len(zones.value) == 16 and result.numbers["stretches"] == t14.STRETCHES
+    assert run.value == "narrow" and zones.confidence < 0.99
+
+
+def test_more_plateaus_than_places_can_show(sim, tmp_path):
+    """5 TB: sixteen zones, three swaths in each, eight heads of which no two are alike, of
+    which those at a turn are one.  No number is told that is none, and it is seen that
+    surfaces are filled a long way."""
+    result = session(FullSize(sim, "st5000as0011", 9767541168), tmp_path).run(t14)
+    zones, run = (result.findings[n] for n in ("zone_profile", "serpentine"))
+    assert zones.value is None and "at least" in zones.says and "GiB" in zones.says
+    assert t14.MOST / 2 < result.numbers["stretches"] <= t14.MOST
+    least = result.numbers["plateaus_at_least"]
+    assert 100 < least <= 16 * 3 * 8 - 47 and f"{least} plateaus" in zones.says
+    assert run.value == "wide"
+
+
+def alternating(n, step, length=5, noise=0.2):
+    """Throughput that goes up and down by @step each @length places."""
+    rng = np.random.default_rng(1)
+    return np.arange(n) * t14.MIB, 100 + step * (np.arange(n) // length % 2) + \
+        rng.normal(0, noise, n)
+
+
+@pytest.mark.parametrize("length,step,told", [(40, 5, True), (7, 5, False), (40, 1.3, False)],
+                         ids=["long", "short", "low"])
+def test_what_half_the_places_do_not_show_is_not_told(length, step, told):
+    """Long plateaus are; those of seven places, of which half would show none, and those
+    that are hardly told apart, are not."""
+    offset, rate = alternating(640, step, length)
+    seen = t14.plateaus(offset, rate)
+    assert len(seen) == pytest.approx(640 / length, rel=0.2)
+    least, all_of_them = t14.borne_out(offset, rate, seen)
+    assert all_of_them is told and least <= len(seen)
+    finding = t14.profile(offset, [[o, r / 1e6] for o, r in seen], least, all_of_them)
+    assert (finding.value is not None) is told
+    assert str(least if not told else len(seen)) in finding.says
+
+
+@pytest.mark.parametrize("more", [[], [(300, 3e8)]])
+def test_half_the_places_show_no_others(more, monkeypatch):
+    """Both halves have what all have; one has another."""
+    seen, offset = [(0, 1e8), (100, 2e8)], np.arange(0, 640, 10)
+    monkeypatch.setattr(t14, "halves", lambda *_: [seen, seen + more])
+    assert t14.borne_out(offset, np.ones(64), seen) == (2, not more)
+
+
+def test_no_surer_of_the_way_surfaces_run_than_steps_tell():
+    """Four plateaus that fall are three coins; one rise in noise is no long way."""
+    offset = np.arange(80) * t14.MIB
+    rng = np.random.default_rng(2)
+
+    def asked(levels, noise):
+        rate = np.repeat(levels, 80 // len(levels)) * 1e6 + rng.normal(0, noise, 80) * 1e6
+        return t14.serpentine({}, offset, rate, list(zip(offset[::80 // len(levels)].tolist(),
+                                                         [v * 1e6 for v in levels])))
+    assert asked((100, 90, 80, 70), 0.1).confidence == pytest.approx(1 - 0.5 ** 3)
+    assert asked((100, 90, 95, 70), 0.1).confidence == stats.measured("serpentine")
+    assert asked((100, 90, 95, 70), 20).confidence < 0.9
 
 
 @pytest.mark.parametrize("seed", range(10))
