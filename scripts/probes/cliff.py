@@ -52,7 +52,8 @@ CHUNK, LARGEST = 256, 1 << 15    # a chunk that meets the cliff may last hours
 class Cliff:
     """at: writes before the first stall, or None; usual_us, stall_us: the time
     between completions before, and of the stalls; tall_us: what counts as one;
-    before, behind: how many there were; looks: that were taken; rate: of those behind, per write; risk: of a false alarm;
+    before, behind: how many there were; looks: that were taken; rate: of those behind, per
+    write; risk: of a false alarm;
     writes, bytes, seconds: all that was done (seconds of the drive's clock)."""
     at: int | None = None
     usual_us: float = 0.0

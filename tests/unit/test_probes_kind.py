@@ -361,6 +361,8 @@ def test_who_never_cleans_has_no_idle_time(tmp_path):
 def test_order(tmp_path, drive, order):
     found, _ = ask(tmp_path, drive, t05)
     assert found["5.cleaning_order"].value == order
+    assert found["5.cleaning_order"].confidence == (stats.measured("cleaning_order")
+                                                    if order else 0)
 
 
 @pytest.mark.parametrize("rounds,order", [(1, "fifo"), (30, None)])
