@@ -8,8 +8,12 @@ seek and several times the usual, is not enough.  The cliff is where stalls beco
 more frequent: of all places to cut the series in two that with the largest ratio of
 likelihoods of two rates of stalls against one.  That ratio exceeds e^x by chance with
 a probability of about e^-x at each place; with the places, the heights of stall that
-are tried and the looks that are taken (each chunk is one) that is the risk, and it
-must be below RISK.  And behind the cliff writes must be slower on the whole.
+are tried and the looks that are taken that is the risk, and it must be below RISK.  And
+behind the cliff writes must be slower on the whole.
+
+Each chunk is a look as soon as there are stalls enough to call anything a cliff, and a
+run may take hundreds.  The k-th may spend 1 / k (k + 1) of the risk: these make one in
+all, however many there will be, and what comes late is not believed more easily.
 
 It must also go on: a burst that is over is none.
 
@@ -18,7 +22,8 @@ than once at the first.  Then two things count: that there was none for so long,
 random stalls of that rate would do with a probability of e^-(expected), and that in
 stretches as long there are as many each time, more evenly than random ones would
 (chi-squared, lower tail).  Their product k makes k (1 - ln k), which must be below
-RISK_REGULAR; and they must take most of the time.  What a drive does so regularly for
+RISK_REGULAR, over the looks as above, which are fewer here, as each waits for half as
+many writes again; and they must take most of the time.  What a drive does so regularly for
 most of its time, and not before so much was written, is cleaning."""
 
 import math
@@ -35,11 +40,11 @@ STALLS = 4                  # behind the cliff, at least
 DENSER = 4.0                # stalls behind the cliff, as a rate
 SLOWER = 2.0                # behind the cliff on the whole than before, at least
 MOSTLY, STRETCHES, RISK_REGULAR = 2.0, 5, 5e-3
+AGAIN = 1.5                 # so many times the writes until it is looked at again
 PROVEN = 1e-3               # a witness's, over all of its looks
 KNOWN = 4                   # stalls from which on their rate is known
 ALIKE = 0.1                 # stalls of one kind differ by less, as a share
 NEAR = 0.9                  # of the writes before the crowd, where one of them may be
-LOOKS = 8                   # in which stalls are seen and still no cliff, about
 CHUNK, LARGEST = 256, 1 << 15    # a chunk that meets the cliff may last hours
 
 
@@ -47,7 +52,8 @@ CHUNK, LARGEST = 256, 1 << 15    # a chunk that meets the cliff may last hours
 class Cliff:
     """at: writes before the first stall, or None; usual_us, stall_us: the time
     between completions before, and of the stalls; tall_us: what counts as one;
-    before, behind: how many there were; rate: of those behind, per write; risk: of a false alarm;
+    before, behind: how many there were; looks: that were taken; rate: of those behind, per
+    write; risk: of a false alarm;
     writes, bytes, seconds: all that was done (seconds of the drive's clock)."""
     at: int | None = None
     usual_us: float = 0.0
@@ -55,6 +61,7 @@ class Cliff:
     tall_us: float = 0.0
     before: int = 0
     behind: int = 0
+    looks: int = 0
     rate: float = 0.0
     slower: float = 0.0
     risk: float = 1.0
@@ -100,8 +107,7 @@ def below_chi2(x, df):
 def regular(stalls, n):
     """Probability that random stalls leave out as much in front, and are as even
     behind."""
-    p = int(stalls[0])
-    whole = (n - p) // max(p, 1)
+    p, whole = int(stalls[0]), stretches(stalls, n)
     if whole < STRETCHES:
         return 1.0
     count = np.bincount((stalls - p) // p, minlength=whole)[:whole]
@@ -113,18 +119,24 @@ def regular(stalls, n):
     return k * (1 - math.log(max(k, 1e-300)))
 
 
+def spent(look):
+    """By how much the risk of that look, counted from 1, weighs, so that all together
+    have that of one."""
+    return look * (look + 1)
+
+
+def enough(gap):
+    """Stalls, and writes, to call anything a cliff: else it is no look."""
+    return len(gap) >= STALLS + 8 and int((gap > SHORTEST_US).sum()) > STALLS
+
+
 def find(gap, looks=1):
-    """(index of the cliff, risk, height in us) in a series of times, or None."""
-    slow = np.flatnonzero(gap > SHORTEST_US)
-    if len(gap) < STALLS + 8 or len(slow) <= STALLS:
+    """(index of the cliff, risk, height in us) in a series of times, or None; @looks is what
+    spent() says."""
+    if not enough(gap):
         return None
-    usual = float(np.median(gap[:max(8, len(gap) // 2)]))
     best = None
-    for height in HEIGHTS:
-        tall = max(height * usual, SHORTEST_US)
-        stalls = slow[gap[slow] > tall]
-        if len(stalls) <= STALLS:
-            break
+    for tall, stalls in heights(gap):
         gain = likelihood(stalls, len(gap))
         gain[len(stalls) - STALLS:] = -np.inf
         cut = int(np.argmax(gain))
@@ -137,14 +149,43 @@ def find(gap, looks=1):
                 gap[p:].mean() > SLOWER * gap[:p].mean():
             if best is None or risk < best[1]:
                 best = (p, float(risk), float(tall))
-        elif stalls[0] >= 8 and best is None:
-            p, risk = int(stalls[0]), regular(stalls, len(gap)) * looks
-            if risk < RISK_REGULAR and gap[p:].mean() > MOSTLY * gap[:p].mean():
-                best = (p, risk, float(tall))
     if best is None:
         return None
     p, risk, tall = best
     return first_of(gap, p, tall, looks), risk, tall
+
+
+def heights(gap):
+    """(height, which are as high) for each kind of stall of which there are enough; what
+    is the same stalls again is not another kind."""
+    slow, last = np.flatnonzero(gap > SHORTEST_US), None
+    usual = float(np.median(gap[:max(8, len(gap) // 2)]))
+    for height in HEIGHTS:
+        tall = max(height * usual, SHORTEST_US)
+        stalls = slow[gap[slow] > tall]
+        if len(stalls) <= STALLS:
+            return
+        if len(stalls) != last:
+            yield tall, stalls
+        last = len(stalls)
+
+
+def stretches(stalls, n):
+    """As long as the first without a stall, how many there are behind it."""
+    return (n - int(stalls[0])) // max(int(stalls[0]), 1) if stalls[0] >= 8 else 0
+
+
+def find_regular(gap, looks=1):
+    """As find(), of a cache that cleans as regularly as it begins; and whether there
+    was anything to look at."""
+    kinds = [(tall, stalls) for tall, stalls in heights(gap)
+             if stretches(stalls, len(gap)) >= STRETCHES] if enough(gap) else []
+    for tall, stalls in kinds:
+        p = int(stalls[0])
+        risk = regular(stalls, len(gap)) * looks * len(kinds)
+        if risk < RISK_REGULAR and gap[p:].mean() > MOSTLY * gap[:p].mean():
+            return (first_of(gap, p, tall, looks), risk, float(tall)), True
+    return None, bool(kinds)
 
 
 def first_of(gap, p, tall, looks):
@@ -186,13 +227,20 @@ class Follower:
         self.high = np.zeros(0, np.float32)
         self.mean, self.count = 0.0, 0
         self.cliff = None
-        self.looks = 0
+        self.looks = self.regular_looks = 0
+        self.again = 0          # writes at the next look whether stalls are regular
 
     def add(self, gap):
         """True as soon as the cliff is certain."""
         self.gap = np.concatenate([self.gap, gap.astype(np.float32)])
-        self.looks += 1
-        self.cliff = find(self.gap, LOOKS)
+        if enough(self.gap):
+            self.looks += 1
+            self.cliff = find(self.gap, spent(self.looks))
+        if self.cliff is None and len(self.gap) >= self.again:
+            self.cliff, looked = find_regular(self.gap, spent(self.regular_looks + 1))
+            if looked:
+                self.regular_looks += 1
+                self.again = int(AGAIN * len(self.gap))
         return self.cliff is not None
 
     def proven(self, since):
@@ -253,18 +301,18 @@ def run(s, name, write, *, most_ops, most_s, size=BLOCK, stop=None, witness=None
     stop(gaps of a chunk), if given, may end it for another reason; @witness has
     written its blocks and says whether they were cleaned.  Chunks grow with
     what was written, and less so among stalls, where one write may take minutes."""
-    follow, spent, done, number = Follower(), 0.0, 0, 0
+    follow, took, done, number = Follower(), 0.0, 0, 0
     chunk, calm = CHUNK, 0
     if witness:
         # Its writes are small: so many of this size.
         count = len(witness.gaps_us) * BLOCK // size
         follow.gap = witness.gaps_us[:count].astype(np.float32)
-        done, spent = count, float(witness.gaps_us.sum())
-    while done < most_ops and spent < most_s * 1e6:
+        done, took = count, float(witness.gaps_us.sum())
+    while done < most_ops and took < most_s * 1e6:
         count = int(min(chunk, most_ops - done))
         trace = write(number, done, count)
         gap = gaps(trace)
-        spent += float(gap.sum())
+        took += float(gap.sum())
         done += len(gap)
         number += 1
         s.progress(done, most_ops)
@@ -288,11 +336,12 @@ def run(s, name, write, *, most_ops, most_s, size=BLOCK, stop=None, witness=None
         late = np.flatnonzero(follow.gap > max(SHORTEST_US, 25 * np.median(gap)))
         if len(late):
             chunk = min(chunk, max(CHUNK, (done - int(late[0])) // 4))
-    out = Cliff(writes=done, bytes=done * size, seconds=spent / 1e6, picture=follow.thin())
+    out = Cliff(writes=done, bytes=done * size, seconds=took / 1e6, looks=follow.looks,
+                picture=follow.thin())
     if follow.cliff is None:
         out.usual_us = float(np.median(follow.gap)) if done else 0.0
         out.why = f"no cleaning within {done:,} writes" + (
-            "" if done >= most_ops else f" and {spent / 1e6:.0f} s")
+            "" if done >= most_ops else f" and {took / 1e6:.0f} s")
         return out
     out.at, out.risk, out.tall_us = follow.cliff
     at = out.at

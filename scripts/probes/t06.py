@@ -63,7 +63,7 @@ def cache(at, band_blocks):
 
 def numbers(found, doubt):
     """Of a cliff, for the result."""
-    out = {"writes": found.writes, "drive_seconds": round(found.seconds, 3),
+    out = {"writes": found.writes, "looks": found.looks, "drive_seconds": round(found.seconds, 3),
            "usual_ms": round(found.usual_us / 1000, 4)}
     if found.at is not None:
         out |= {"writes_until_cleaning": found.at, "stall_ms": round(found.stall_us / 1000, 3),
@@ -95,21 +95,40 @@ def run(s):
     out = Result(DONE, numbers=numbers(found, doubt), arrays=found.picture)
     out.numbers["thesis"] = {"E1": 9_175_056, "E2": 2_464_153, "E3": 9_175_056}
     if found.at is None:
-        out.findings["raw_bytes"] = Finding.unknown(f"{found.why}", "bytes")
+        out.findings = {"writes_until_cleaning": Finding.unknown(found.why),
+                        "raw_bytes": Finding.unknown(found.why, "bytes")}
         return out
-    unit = int(s.value("write_unit_bytes", BLOCK))
-    band = s.value("band_bytes")
-    low, high = cache(found.at, band // BLOCK if band else 0)
+    out.findings |= sizes(s, found, doubt)
+    return out
+
+
+def sizes(s, found, doubt):
+    """What was counted, and what that makes in bytes where it is known how many a write
+    takes."""
     said = (f"cleaning began after {found.at:,} random writes of 4 KiB, "
             f"{found.at * BLOCK / 2 ** 30:.3f} GiB")
+    band, unit = s.value("band_bytes"), s.finding("write_unit_bytes")
+    low, high = cache(found.at, band // BLOCK if band else 0)
+    known = unit is not None and unit.value is not None
+    # No write of a block takes less than a block.
+    least = low * ((unit.low or unit.value) if known else BLOCK)
+    risk = max(found.risk, cliff.RISK)
     if doubt:
-        out.findings["raw_bytes"] = Finding.unknown(f"{said}; but {doubt}", "bytes")
-        out.findings["raw_bytes"].low = low * unit
-        return out
-    out.findings["raw_bytes"] = Finding(
-        found.at * unit, "bytes", low * unit, high * unit, 1 - max(found.risk, cliff.RISK),
-        f"{said}, each of which took {unit} bytes; the interval allows for parts of the "
-        "cache that are not filled evenly")
+        said = f"{said}; but {doubt}"
+        out = {"writes_until_cleaning": Finding.unknown(said),
+               "raw_bytes": Finding.unknown(said, "bytes")}
+    else:
+        out = {"writes_until_cleaning": Finding(found.at, "", found.at, found.at, 1 - risk, said),
+               "raw_bytes": Finding.unknown(
+                   f"{said}; how many bytes each of them took is not known (Tests 1a to 1c)",
+                   "bytes")}
+    if known and not doubt:
+        out["raw_bytes"] = Finding(
+            int(found.at * unit.value), "bytes", least, high * (unit.high or unit.value),
+            max(0.0, unit.confidence - risk),
+            f"{said}, each of which took {int(unit.value)} bytes; the interval allows for "
+            "parts of the cache that are not filled evenly")
+    out["raw_bytes"].low = least
     return out
 
 

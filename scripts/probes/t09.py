@@ -80,8 +80,9 @@ def rounds(six, count, thin=1.0):
     return int(min(MOST_ROUNDS, max(ROUNDS, math.ceil(wanted))))
 
 
-def cleaned(six, gap, thin=1.0):
-    """True, False or None: whether these gaps met cleaning."""
+def cleaned(six, gap, thin=1.0, looks=1):
+    """True, False or None: whether these gaps met cleaning; @looks as cliff.spent() has
+    them, where it is asked again and again."""
     full, tall = six["writes_until_cleaning"], 1000 * six["stall_from_ms"]
     # Writes before the cache can be full say nothing.
     gap = gap[full // 2:]
@@ -90,9 +91,9 @@ def cleaned(six, gap, thin=1.0):
     busy = max(0, len(gap) - (full - full // 2) * 1.1) * six["stall_rate"] * thin
     few, _ = tail(met, busy)
     _, many = tail(met, calm)
-    if many < RISK and (few > RISK or met > busy / 4):
+    if many * looks < RISK and (few > RISK or met > busy / 4):
         return True
-    return False if few < RISK and many >= RISK else None
+    return False if few < RISK <= many * looks else None
 
 
 def follow(s, order, thin=1.0):
@@ -104,10 +105,11 @@ def follow(s, order, thin=1.0):
 
     def stop(gap):
         gaps.append(gap)
-        return cleaned(six, np.concatenate(gaps), thin) is True
+        return cleaned(six, np.concatenate(gaps), thin, cliff.spent(len(gaps))) is True
     found = cliff.run(s, "writes", write, most_ops=len(order), most_s=s.scale.max_s, stop=stop)
     gap = np.concatenate(gaps) if gaps else np.zeros(0)
-    known = True if found.at is not None else cleaned(six, gap, thin)
+    known = True if found.at is not None else cleaned(six, gap, thin,
+                                                      cliff.spent(max(1, len(gaps))))
     tall = np.flatnonzero(gap > 1000 * six["stall_from_ms"])
     out = Result(DONE, numbers=t06.numbers(found, "") | {"cleaned": known, "stalls": len(tall)},
                  arrays=found.picture)

@@ -8,19 +8,29 @@ squares, where each cut costs 2 s^2 ln(n / ALPHA); s is the scatter from one str
 the next (median, so that steps don't count).  A cut that is none comes with a probability
 below ALPHA or so, if the scatter is normal; a cut must also be of LEAST.
 
+That says nothing of plateaus which are too short to be met often enough.  So every other
+stretch and the others are looked at by themselves: where half as many show the same
+plateaus, twice as many would show no more of them.  Where they don't, or some steps are
+hardly of LEAST, more is read, between what was read, up to MOST; and if that is not enough
+either, how many there are is not told, but only how many both halves have seen.
+
 How much is on a track: the same block is read behind the same anchor alone and with
 those that follow it; the difference is the time in which these pass the head."""
 
+import math
+
 import numpy as np
 
+from . import stats
 from .places import Places
 from .session import BLOCK, DONE, MIB, Finding, Result
 
 ID, TITLE, AFTER = "14", "zone structure", ("1",)
 STRETCH = 24 * MIB
-STRETCHES = 640
+STRETCHES, MOST = 640, 2560
 ALPHA = 1e-3
 LEAST = 0.01                # of the throughput, from one plateau to the next
+NOISY = 0.1                 # scatter as a share, in which nothing is seen
 NOISE = 0.003               # whatever the scatter, as track switches come in turn
 SHORTEST, MANY = 3, 100     # stretches in a plateau, of fewer than MANY; else two more
 TRACK_BLOCKS = 32           # read at once to time them
@@ -95,6 +105,40 @@ def plateaus(offset, rate, alpha=ALPHA):
     return [o[:2] for o in out]
 
 
+def halves(offset, rate):
+    """Plateaus of every other stretch, and of the others."""
+    return [plateaus(offset[i::2], rate[i::2]) for i in (0, 1)]
+
+
+def borders(seen):
+    """(offset, step as a share) of each."""
+    return [(b[0], b[1] / a[1] - 1) for a, b in zip(seen, seen[1:])]
+
+
+def borne_out(offset, rate, seen):
+    """(how many plateaus both halves of the stretches show where @seen has them, whether
+    they show these and no others)."""
+    if len(offset) < 4:
+        return 1, False
+    near = (SHORTEST + 2) * 2 * float(np.mean(np.diff(offset)))
+
+    def has(half, at, step):
+        return any(abs(b - at) <= near and (d > 0) == (step > 0) for b, d in half)
+    parts = [borders(p) for p in halves(offset, rate)]
+    both = sum(all(has(half, *b) for half in parts) for b in borders(seen))
+    # Where some are hardly of LEAST, others are not.
+    clear = all(abs(step) > 2 * LEAST for _, step in borders(seen))
+    return 1 + both, clear and both == len(seen) - 1 and all(len(p) == both for p in parts)
+
+
+def between(offset, each):
+    """Places between those that were read; None if there is no room, or no patience."""
+    room = int(np.min(np.diff(offset))) if len(offset) > 1 else 0
+    if room < 2 * each or 2 * len(offset) > MOST:
+        return None
+    return (offset[:-1] + np.diff(offset) // 2) // MIB * MIB
+
+
 def track_bytes(s, places, at):
     """Bytes on the track around offset @at and their error, or None."""
     where = (at // BLOCK + np.arange(TRACK_PLACES) * 7) * BLOCK
@@ -112,19 +156,35 @@ def track_bytes(s, places, at):
     return places.rotation_us / each * BLOCK
 
 
+def read(s, offsets, each):
+    """Throughput of each stretch, and the times of the first."""
+    # All in one go: in a break the drive would read ahead of what is asked.
+    at = (offsets[:, None] + np.arange(0, each, MIB)[None, :]).ravel().astype(np.uint64)
+    lat = s.trace("read", (False, at, MIB)).lat_us.reshape(len(offsets), -1)
+    # The first request of a stretch seeks.
+    return (each - MIB) / lat[:, 1:].sum(axis=1) * 1e6, lat[0]
+
+
 def run(s):
     """Throughput by place, and tracks."""
     out = Result(DONE)
     offsets, each = stretches(s.dev.bytes // MIB * MIB)
     with s.settings(read_ahead=True, look_ahead=True) as missing:
         s.fresh()
-        # All in one go: in a break the drive would read ahead of what is asked.
-        at = (offsets[:, None] + np.arange(0, each, MIB)[None, :]).ravel().astype(np.uint64)
-        lat = s.trace("read", (False, at, MIB)).lat_us.reshape(len(offsets), -1)
-    # The first of a stretch seeks.
-    rates = (each - MIB) / lat[:, 1:].sum(axis=1) * 1e6
-    out.arrays = {"offset": offsets, "bytes_s": rates, "first_us": lat[0]}
-    out.numbers |= {"stretch_bytes": int(each), "not_settable": list(missing)}
+        rates, first = read(s, offsets, each)
+        while not getattr(s.dev, "discarded", False) and scatter_of(rates) <= NOISY:
+            seen = plateaus(offsets, rates)
+            more = between(offsets, each)
+            if more is None or borne_out(offsets, rates, seen)[1]:
+                break
+            s.say(f"  {len(seen)} plateaus in {len(offsets)} places; half of them show "
+                  f"others: {len(more)} places more")
+            order = np.argsort(np.concatenate([offsets, more]))
+            rates = np.concatenate([rates, read(s, more, each)[0]])[order]
+            offsets = np.concatenate([offsets, more])[order]
+    out.arrays = {"offset": offsets, "bytes_s": rates, "first_us": first}
+    out.numbers |= {"stretch_bytes": int(each), "stretches": len(offsets),
+                    "not_settable": list(missing)}
     if getattr(s.dev, "discarded", False):
         why = ("the drive was brought to its first state by a discard, and what nobody has "
                "written since is read from nowhere; without --reset, once all of it is "
@@ -138,11 +198,16 @@ def run(s):
     return out
 
 
+def scatter_of(rates):
+    """From one stretch to the next, as a share."""
+    return float(np.median(np.abs(np.diff(rates)))) / float(np.mean(rates)) \
+        if len(rates) > 1 else 1.0
+
+
 def findings(s, out, offsets, rates):
     """Plateaus, and whether they only fall."""
     seen = plateaus(offsets, rates)
-    scatter = float(np.median(np.abs(np.diff(rates)))) / float(np.mean(rates)) \
-        if len(rates) > 1 else 1.0
+    scatter = scatter_of(rates)
     out.numbers["scatter"] = scatter
     rotation = s.value("rotation_ms")
     if rotation and len(seen) == 1 and "look_ahead" in out.numbers["not_settable"]:
@@ -151,30 +216,62 @@ def findings(s, out, offsets, rates):
             out.findings["zone_profile"] = Finding.unknown(
                 "each request misses a rotation: look-ahead is off and can't be switched on")
             return
-    if scatter > 0.1:
+    if scatter > NOISY:
         out.findings["zone_profile"] = Finding.unknown(
             f"throughput scatters by {scatter:.0%} from place to place")
         return
     listed = [[o, round(r / 1e6, 3)] for o, r in seen]
-    fall = "" if len(seen) == 1 else (f", from {listed[0][1]:.1f} to {listed[-1][1]:.1f} MB/s "
-                                      "from the first to the last")
-    out.findings["zone_profile"] = Finding(
-        listed, confidence=1 - max(ALPHA, min(0.2, 2 * scatter / np.sqrt(len(rates) / len(seen)))),
-        says=f"{len(seen)} plateaus of throughput{fall}")
-    speeds = np.array([r for _, r in seen])
-    rises = int((np.diff(speeds) > LEAST * speeds[:-1]).sum())
-    out.numbers["rises"] = rises
+    least, all_of_them = borne_out(offsets, rates, seen)
+    out.numbers |= {"plateaus": listed, "plateaus_at_least": least}
+    out.findings["zone_profile"] = profile(offsets, listed, least, all_of_them)
+    out.findings["serpentine"] = serpentine(out.numbers, offsets, rates, seen)
+
+
+def profile(offsets, listed, least, all_of_them):
+    """The plateaus, if reading more would show no others."""
+    fall = "" if len(listed) == 1 else (f", from {listed[0][1]:.1f} to {listed[-1][1]:.1f} "
+                                        "MB/s from the first to the last")
+    if all_of_them:
+        return Finding(listed, confidence=stats.measured("zone_profile"),
+                       says=f"{len(listed)} plateaus of throughput{fall}; every other of "
+                       f"{len(offsets)} places shows the same")
+    short = (SHORTEST + 2) * float(np.mean(np.diff(offsets))) / 2 ** 30 if len(offsets) > 1 \
+        else 0.0
+    return Finding.unknown(
+        f"{least} plateaus of throughput at least{fall}; {len(offsets)} places show "
+        f"{len(listed)}, and half of them others: what is shorter than {short:.3g} GiB, or "
+        f"differs by less than {LEAST:.0%}, does not show, so how many there are is not known")
+
+
+def serpentine(numbers, offsets, rates, seen):
+    """Does throughput only fall on the way in?"""
+    steps = [d for _, d in borders(seen)]
+    rises = sum(d > LEAST for d in steps)
+    numbers["rises"] = rises
+    sure = stats.measured("serpentine")
     if len(seen) >= 4 and rises >= len(seen) // 4:
-        out.findings["serpentine"] = Finding(
-            "wide", confidence=0.95, says=f"throughput rises {rises} times on the way in: a "
-            "surface is filled for a long way before the next has its turn")
-    elif len(seen) >= 4 and not rises:
-        out.findings["serpentine"] = Finding(
-            "narrow", confidence=0.95, says="throughput only falls: surfaces take turns within "
-            "less than a stretch of it")
-    else:
-        out.findings["serpentine"] = Finding.unknown(
-            f"{len(seen)} plateaus, {rises} of them faster than the one before")
+        # Were surfaces to take turns, each of the rises would be chance, the clearest too.
+        risk = min(1.0, len(rates) * clearest(offsets, rates, seen))
+        return Finding("wide", confidence=min(sure, 1 - risk), says=f"throughput rises {rises} "
+                       "times on the way in: a surface is filled for a long way before the "
+                       "next has its turn")
+    if len(seen) >= 4 and not rises:
+        # Of a drive that goes in and out by turns, half of all steps are rises.
+        return Finding("narrow", confidence=min(sure, 1 - 0.5 ** len(steps)),
+                       says="throughput only falls: surfaces take turns within less than a "
+                       "stretch of it")
+    return Finding.unknown(f"{len(seen)} plateaus, {rises} of them faster than the one before")
+
+
+def clearest(offsets, rates, seen):
+    """Probability that scatter makes a rise as clear as the clearest of all."""
+    at = [int(np.searchsorted(offsets, o)) for o, _ in seen] + [len(rates)]
+    parts, best = [rates[a:b] for a, b in zip(at, at[1:])], 0.0
+    for one, two in zip(parts, parts[1:]):
+        noise = np.sqrt(np.var(one) / len(one) + np.var(two) / len(two)) + \
+            NOISE * float(np.mean(one)) * np.sqrt(1 / len(one) + 1 / len(two))
+        best = max(best, float(np.mean(two) - np.mean(one)) / float(noise))
+    return 0.5 * math.erfc(best / math.sqrt(2))
 
 
 def tracks(s, out):
@@ -202,7 +299,7 @@ def track(s, places, out):
     block = round(size / BLOCK) * BLOCK
     error = 2 * places.tolerance_us / TRACK_BLOCKS / places.rotation_us * size / BLOCK * size
     out.findings["track_bytes"] = Finding(
-        block, "bytes", size - error, size + error, 0.95,
+        block, "bytes", size - error, size + error, stats.measured("track_bytes"),
         f"{TRACK_BLOCKS} blocks at the beginning of the drive pass the head in "
         f"{places.rotation_us / size * BLOCK * TRACK_BLOCKS / 1000:.3f} ms")
 
@@ -213,8 +310,7 @@ def draw(figure, result, arrays):
     axes = plots.panels(figure, 1)[0]
     gib = arrays["offset"] / 2 ** 30
     plots.dots(axes, arrays["bytes_s"] / 1e6, "read", gib)
-    found = result.findings.get("zone_profile")
-    seen = getattr(found, "value", None) if found is not None else None
+    seen = result.numbers.get("plateaus")
     if seen:
         ends = [p[0] / 2 ** 30 for p in seen[1:]] + [gib[-1]]
         for (begin, rate), end in zip(seen, ends):

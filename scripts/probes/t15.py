@@ -21,7 +21,7 @@ fresh place; up to 12 blocks decide, three quarters of which must agree."""
 
 import numpy as np
 
-from . import t11
+from . import stats, t11
 from .load import chain
 from .session import BLOCK, DONE, MIB, Finding, Result
 from .t06 import skipped
@@ -187,12 +187,15 @@ def run(s):
     out.numbers |= {"way": how, "longest_bytes": longest * BLOCK}
     tries = np.asarray(streams.tries, float).reshape(-1, 2)
     out.arrays = {"tries_blocks": tries[:, 0], "share": tries[:, 1]}
-    out.findings["streaming_bytes"] = finding(s, value, clear, how, longest)
+    # Of each length that does not stream chance may say that it does: AGREE times.
+    risk = len({length for length, _ in streams.tries}) * places.coincidence ** AGREE
+    out.findings["streaming_bytes"] = finding(s, value, clear, how, longest, risk)
     return out
 
 
-def finding(s, value, clear, how, longest):
-    """In words."""
+def finding(s, value, clear, how, longest, risk):
+    """In words; @risk: of a length that streams by chance."""
+    sure = stats.measured("streaming_bytes")
     if not clear:
         return Finding.unknown("parts of one write went different ways", "bytes")
     if value is None and how == "home" and s.value("mapping") != "static" and \
@@ -202,14 +205,15 @@ def finding(s, value, clear, how, longest):
         return Finding.unknown("where a dynamic map puts a write says nothing, and the drive "
                                "cleans nothing when left alone", "bytes")
     if value is None:
-        return Finding("none", confidence=0.99, says="no sequential write of up to "
+        return Finding("none", confidence=sure, says="no sequential write of up to "
                        f"{longest * BLOCK / MIB:g} MiB in front of a band went past the cache")
     if how == "home":
         said = f"behind {value} blocks of a sequential write the next band is written at home"
     else:
         said = (f"{value} blocks from the beginning of a band on, written in order, are not "
                 "cleaned any more; fewer are")
-    return Finding(value * BLOCK, "bytes", value * BLOCK, value * BLOCK, 0.99, said)
+    return Finding(value * BLOCK, "bytes", value * BLOCK, value * BLOCK,
+                   max(0.0, min(sure, 1 - risk)), said)
 
 
 def draw(figure, result, arrays):

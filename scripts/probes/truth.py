@@ -357,7 +357,7 @@ def sizes(layout):
             f"({100 * low / slots:.1f} to {100 * high / slots:.1f} %)")
     raw = between(low * BLOCK, most * BLOCK, text)
     raw.more = {"cliff": [low, high, slots]}
-    return {"raw_bytes": raw,
+    return {"raw_bytes": raw, "writes_until_cleaning": between(low - 1, high, text),
             "cache_bytes": between(low * BLOCK, most * BLOCK, text),
             "map_entries": between(low, most, f"{slots} slots; {text}")}
 

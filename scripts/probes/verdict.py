@@ -10,7 +10,7 @@ from .session import Finding
 LEAST = 0.5
 # What a drive without a persistent cache doesn't have.
 OF_SHINGLED = ("cache_layout", "cleaning_type", "cleaning_order", "clean_idle_ms",
-               "raw_bytes", "map_entries", "cache_bytes", "log_structure",
+               "writes_until_cleaning", "raw_bytes", "map_entries", "cache_bytes", "log_structure",
                "band_bytes", "clean_band_ms", "mapping", "write_unit_bytes")
 
 

@@ -7,6 +7,7 @@ ANSWERS = {
     "drive_type": ("The drive", "Shingled or conventional?", "1 2"),
     "cache_medium": ("Persistent cache", "On what is it?", "1 2"),
     "cache_layout": ("Persistent cache", "Where on the platters?", "2"),
+    "writes_until_cleaning": ("Persistent cache", "4 KiB writes until it must clean", "6"),
     "raw_bytes": ("Persistent cache", "Raw size", "6"),
     "map_entries": ("Persistent cache", "Entries of its map", "7"),
     "cache_bytes": ("Persistent cache", "Usable size", "8"),
@@ -118,7 +119,7 @@ TESTS = {
         "Random 4 KiB writes over the whole drive, one at a time, until writes suddenly "
         "take very much longer.",
         "The cliff is where the cache is full.  Up to there each write cost one place in "
-        "the log."),
+        "the log; how many bytes that is, Tests 1a to 1c say, or nobody does."),
     "7": (
         "How many entries has the map of the cache?",
         "As Test 6, with 31 writes under way, which a drive may pack together.",

@@ -5,6 +5,7 @@ calls its load, over a disk that turns.  No guest, no fio, no time.
 They know as much of a real layer as the probes can see: where a block is, what
 cleaning moves, how long it takes.  Tests on emulated drives are in guests."""
 
+import contextlib
 import sys
 from pathlib import Path
 
@@ -85,7 +86,6 @@ class Drive:
     # --- a Session's load and dev ----------------------------------------------
 
     def settings(self, *_, **__):
-        import contextlib               # pylint: disable=C0415
         return contextlib.nullcontext([])
 
     def offers(self, _):
@@ -423,3 +423,155 @@ class Thin(Drive):
         chunk, rest = divmod(block, self.CHUNK)
         self.chunks.setdefault(chunk, len(self.chunks))
         self.disk.access(self.chunks[chunk] * self.CHUNK + rest, count)
+
+class Backwards(Circular):
+    """Cleans the youngest first."""
+
+    def idle_step(self):
+        while self.ring and self.map.get(self.ring[-1][0]) != self.ring[-1][1]:
+            self.ring.pop()
+        if not self.ring:
+            return False
+        self._clean(self.ring[-1][0] // self.band)
+        return True
+
+
+class Fullest(Circular):
+    """Cleans the band with the most cached blocks first."""
+
+    def idle_step(self):
+        if not self.map:
+            return False
+        bands = [b // self.band for b in self.map]
+        self._clean(max(set(bands), key=lambda a: (bands.count(a), -a)))
+        return True
+
+
+class Zoned(Drive):
+    """A disk whose tracks are not all alike: [(first block, blocks on a track)], in the
+    order of LBAs, on however many surfaces.  With look-ahead what follows is there."""
+
+    def __init__(self, blocks, zones, **disk):
+        super().__init__(blocks, **disk)
+        self.starts, self.tracks = (np.array(x) for x in zip(*zones))
+        self.next, self.ahead = 0, False
+
+    @contextlib.contextmanager
+    def settings(self, *_, look_ahead=False, **__):
+        self.ahead = look_ahead
+        yield []
+        self.ahead = False
+
+    def read(self, block, count):
+        disk, zone = self.disk, int(np.searchsorted(self.starts, block, "right")) - 1
+        track = int(self.tracks[zone])
+        passed, at = divmod(block - int(self.starts[zone]), track)
+        if not (self.ahead and block == self.next):
+            away = abs(block - self.next) / self.blocks
+            disk.now += 100 + (1000 + 15000 * away ** 0.5 if away > track / self.blocks else 0)
+            angle = (at + passed * disk.skew) % track / track
+            disk.now += (angle - disk.now / disk.rotation) % 1 * disk.rotation
+        # A head that goes on to the next track has lost the skew.
+        disk.now += (count + (at + count - 1) // track * disk.skew) / track * disk.rotation
+        if disk.jitter:
+            disk.now += disk.rng.exponential(disk.jitter)
+        self.next = block + count
+
+
+class First(SetAssociative):
+    """The cache lies before the bands."""
+
+    def __init__(self, *args, **more):
+        super().__init__(*args, **more)
+        self.room = self.band * (self.caches + 1)
+        self.disk.blocks = self.blocks + self.room
+
+    def _slot(self, slot, count=1):
+        if self.flash:
+            super()._slot(slot, count)
+        else:
+            self.disk.access(slot, count)
+
+    def read(self, block, count):
+        for b in range(block, block + count):
+            if b in self.map:
+                self._slot(self.map[b])
+            else:
+                self.disk.access(self.room + b, 1)
+
+
+def by_lot(rng, seed):
+    """A drive and its answers."""
+    disk = {"jitter": rng.choice([0, 0, 30.0, 80.0]), "track": int(rng.choice([60, 120, 500])),
+            "skew": int(rng.choice([3, 9, 17])), "rotation": rng.choice([8333.0, 10169.0]),
+            "seed": seed}
+    kind = rng.choice(["cmr", "id", "od", "flash", "full", "full"])
+    band, blocks = int(rng.choice([64, 256, 512, 1024])), int(rng.choice([30_000, 200_000]))
+    idle, bands = rng.choice([None, 5e5, 1e6, 2e6]), max(20, blocks // band)
+    if kind == "cmr":
+        return Drive(blocks, **disk), ("conventional", "none", None, None, None)
+    if kind == "full":
+        zones = int(rng.choice([4, 6, 8, 12]))
+        zone = max(8, bands // zones)
+        logs = max(2, zone // 20)
+        return (FullyAssociative(band, zones, zone + logs + 3, logs + 3, logs,
+                                        idle_us=idle or 1e6, **disk),
+                ("shingled", "disk", "multiple", "aggressive", "dynamic"))
+    caches = max(250 // band + 2, int(bands * rng.uniform(0.01, 0.05)))
+    drive = (First if kind == "od" else SetAssociative)(
+        band, bands, caches, flash=kind == "flash", idle_us=idle, **disk)
+    if kind == "id":
+        drive.disk.blocks = drive.blocks + band * caches
+    return drive, ("shingled", "flash" if kind == "flash" else "disk",
+                   {"id": "single-id", "od": "single-od"}.get(kind),
+                   "aggressive" if idle else "lazy", "static")
+
+
+def zones_by_lot(rng, seed):
+    """A drive with zones, and what is so: name -> value, or (least, most)."""
+    blocks = int(rng.choice([10_000_000, 100_000_000, 1_200_000_000]))
+    count, longest = int(rng.choice([1, 4, 9, 16, 24, 48, 128, 400])), int(rng.choice([300, 500]))
+    wide = bool(count >= 16 and rng.integers(2))
+    length = rng.uniform(0.6, 1.4, count)
+    starts = (np.cumsum(length) - length) / length.sum() * blocks
+    if wide:
+        # In and out again, eight at a time; and all in all inwards.
+        there = np.arange(count) % 16
+        fall = np.where(there < 8, there, 15 - there) / 8 + np.arange(count) / count
+    else:
+        fall = np.arange(count) / max(1, count - 1)
+    tracks = np.round(longest * (1 - 0.5 * fall / max(1, fall.max()))).astype(int)
+    drive = Zoned(blocks, list(zip(starts.astype(int).tolist(), tracks.tolist())),
+                  jitter=rng.choice([0.0, 30.0, 200.0]), skew=int(rng.choice([9, 25])), seed=seed)
+    step = abs(np.diff(tracks)) / tracks[1:]
+    # Steps of a hundredth may be seen or not.
+    return drive, {"zone_profile": (1 + int((step > 0.013).sum()), 1 + int((step > 0.007).sum())),
+                   "serpentine": "wide" if wide else "narrow",
+                   "track_bytes": int(tracks[0]) * BLOCK}
+
+
+def streams_by_lot(rng, seed):
+    """A small drive that cleans and streams in its own way, and what is so; whatever else
+    was written to it before."""
+    disk = {"jitter": rng.choice([0.0, 0.0, 15.0, 40.0]), "track": int(rng.choice([120, 500])),
+            "skew": int(rng.choice([3, 9])), "seed": seed}
+    kind = str(rng.choice(["set", "set", "flash", "full", "ring", "youngest", "fullest"]))
+    band, idle = int(rng.choice([64, 96, 150])), rng.choice([None, 1e6])
+    bypass = int(rng.choice([0, 17, 57, 300]))
+    if kind in ("set", "flash"):
+        drive = SetAssociative(band, 400, 8, idle_us=idle, bypass=bypass, flash=kind == "flash",
+                               **disk)
+        streams = bypass * BLOCK or "none"
+    elif kind == "full":
+        drive = FullyAssociative(band, 4, 60, 10, 5, idle_us=idle, **disk)
+        streams = band * BLOCK
+    else:
+        drive = {"ring": Circular, "youngest": Backwards, "fullest": Fullest}[kind](
+            band, 300, 1500, **disk)
+        streams, idle = "none", drive.idle_us
+    if rng.integers(2):
+        drive.replay("before", (True, rng.integers(0, drive.blocks, 300) * BLOCK, BLOCK))
+    return drive, {
+        "cleaning_type": "aggressive" if idle else "lazy", "streaming_bytes": streams,
+        "cleaning_order": {"youngest": "other", "fullest": "other"}.get(kind, "fifo")
+        if idle else None}

@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from programs import platter_sim
 
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "scripts/platter"))
@@ -36,11 +37,7 @@ RST = TOP / "Documentation/platter-validation.rst"
 
 @pytest.fixture(scope="session", name="sim")
 def build_sim(tmp_path_factory):
-    """With sanitizers: the numbers are the same, and a slip is not missed."""
-    out = tmp_path_factory.mktemp("platter-sim")
-    subprocess.run(["make", "-s", "-C", str(TOP / "userspace/platter-sim"), f"OUT={out}",
-                    "SANITIZE=address,undefined", str(out / "platter-sim")], check=True)
-    return str(out / "platter-sim")
+    return platter_sim(tmp_path_factory.mktemp("platter-sim"))
 
 
 @pytest.fixture(name="folder")

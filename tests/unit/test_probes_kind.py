@@ -301,6 +301,29 @@ def test_what_is_older_is_cleaned_first_and_waited_for(tmp_path):
     assert s.value("cleaning_type") == "aggressive"
 
 
+WAITED = {"telling": True, "cached": 64, "blocks": 64, "coincidence": 0.01, "moved": [0],
+          "pauses_s": [5, 15, 45, 45, 90, 180], "waited": [False, True, True, True, False, True],
+          "slowest_write_us": 1e4, "rotation_us": 1e4}
+
+
+@pytest.mark.parametrize("slow,answer", [(0, "aggressive"), (2, "aggressive"), (60, None)])
+def test_reads_that_wait_are_held_against_reads_that_are_slow_by_themselves(slow, answer):
+    """Four of six behind pauses: cleaning, unless reads take that long anyway."""
+    found = t03.decide({**WAITED, "reads": 380, "slow_reads": slow})
+    assert found.value == answer
+    assert found.confidence == (stats.measured("cleaning_type") if answer else 0)
+
+
+@pytest.mark.parametrize("moved,answer", [(0, "lazy"), (12, None), (22, "aggressive"),
+                                          (64, "aggressive")])
+def test_cleaning_is_said_no_surer_than_it_was_borne_out(moved, answer):
+    """Of 64 blocks 15 % may leave for reasons of their own."""
+    found = t03.decide({**WAITED, "waited": [False], "moved": [moved], "reads": 64,
+                        "slow_reads": 0})
+    assert found.value == answer
+    assert found.confidence == (stats.measured("cleaning_type") if answer else 0)
+
+
 # --- Tests 4 and 5 --------------------------------------------------------------------
 
 
@@ -331,36 +354,26 @@ def test_who_never_cleans_has_no_idle_time(tmp_path):
     assert "4.clean_idle_ms" not in found
 
 
-class Backwards(drives.Circular):
-    """Cleans the youngest first."""
-
-    def idle_step(self):
-        while self.ring and self.map.get(self.ring[-1][0]) != self.ring[-1][1]:
-            self.ring.pop()
-        if not self.ring:
-            return False
-        self._clean(self.ring[-1][0] // self.band)
-        return True
-
-
-class Fullest(drives.Circular):
-    """Cleans the band with the most cached blocks first."""
-
-    def idle_step(self):
-        if not self.map:
-            return False
-        bands = [b // self.band for b in self.map]
-        self._clean(max(set(bands), key=lambda a: (bands.count(a), -a)))
-        return True
-
-
 @pytest.mark.parametrize("drive,order", [
-    (drives.Circular(512, 200, 4000), "fifo"), (Backwards(512, 200, 4000), "other"),
-    (Fullest(512, 200, 4000), "other"), (e3(), "fifo"), (drives.Memory(100_000), None),
+    (drives.Circular(512, 200, 4000), "fifo"), (drives.Backwards(512, 200, 4000), "other"),
+    (drives.Fullest(512, 200, 4000), "other"), (e3(), "fifo"), (drives.Memory(100_000), None),
     (Noise(100_000), None)], ids=["fifo", "lifo", "fullest", "e3", "ram", "noise"])
 def test_order(tmp_path, drive, order):
     found, _ = ask(tmp_path, drive, t05)
     assert found["5.cleaning_order"].value == order
+    assert found["5.cleaning_order"].confidence == (stats.measured("cleaning_order")
+                                                    if order else 0)
+
+
+@pytest.mark.parametrize("rounds,order", [(1, "fifo"), (30, None)])
+def test_an_order_that_was_looked_for_often_is_less_sure(rounds, order):
+    """24 of 32 against 7 of 32: by chance once in 25,000, and as often in each round."""
+    numbers = {"telling": True, "why": "", "cached": [32, 32, 32, 96],
+               "moved": [[24, 7, 24, 21]] * rounds}
+    found = t05.decide(numbers)
+    risk = rounds * stats.fisher(24, 32, 7, 32)
+    assert found.value == order and (risk < stats.ALPHA) == (order is not None)
+    assert found.confidence == (stats.measured("cleaning_order") if order else 0)
 
 
 def test_who_does_not_clean_is_not_asked_in_which_order(tmp_path):
@@ -404,60 +417,11 @@ def test_cached_blocks_are_not_taken_for_a_band_that_moved(tmp_path):
 # --- by lot ---------------------------------------------------------------------------
 
 
-class First(drives.SetAssociative):
-    """The cache lies before the bands."""
-
-    def __init__(self, *args, **more):
-        super().__init__(*args, **more)
-        self.room = self.band * (self.caches + 1)
-        self.disk.blocks = self.blocks + self.room
-
-    def _slot(self, slot, count=1):
-        if self.flash:
-            super()._slot(slot, count)
-        else:
-            self.disk.access(slot, count)
-
-    def read(self, block, count):
-        for b in range(block, block + count):
-            if b in self.map:
-                self._slot(self.map[b])
-            else:
-                self.disk.access(self.room + b, 1)
-
-
-def by_lot(rng, seed):
-    """A drive and its answers."""
-    disk = {"jitter": rng.choice([0, 0, 30.0, 80.0]), "track": int(rng.choice([60, 120, 500])),
-            "skew": int(rng.choice([3, 9, 17])), "rotation": rng.choice([8333.0, 10169.0]),
-            "seed": seed}
-    kind = rng.choice(["cmr", "id", "od", "flash", "full", "full"])
-    band, blocks = int(rng.choice([64, 256, 512, 1024])), int(rng.choice([30_000, 200_000]))
-    idle, bands = rng.choice([None, 5e5, 1e6, 2e6]), max(20, blocks // band)
-    if kind == "cmr":
-        return drives.Drive(blocks, **disk), ("conventional", "none", None, None, None)
-    if kind == "full":
-        zones = int(rng.choice([4, 6, 8, 12]))
-        zone = max(8, bands // zones)
-        logs = max(2, zone // 20)
-        return (drives.FullyAssociative(band, zones, zone + logs + 3, logs + 3, logs,
-                                        idle_us=idle or 1e6, **disk),
-                ("shingled", "disk", "multiple", "aggressive", "dynamic"))
-    caches = max(250 // band + 2, int(bands * rng.uniform(0.01, 0.05)))
-    drive = (First if kind == "od" else drives.SetAssociative)(
-        band, bands, caches, flash=kind == "flash", idle_us=idle, **disk)
-    if kind == "id":
-        drive.disk.blocks = drive.blocks + band * caches
-    return drive, ("shingled", "flash" if kind == "flash" else "disk",
-                   {"id": "single-id", "od": "single-od"}.get(kind),
-                   "aggressive" if idle else "lazy", "static")
-
-
 def test_drives_by_lot(tmp_path):
     """At least 95 % of decisions right, and not one wrong."""
     rng, right, unknown = np.random.default_rng(11), 0, []
     for i in range(40):
-        drive, truth = by_lot(rng, i)
+        drive, truth = drives.by_lot(rng, i)
         _, s = ask(tmp_path / str(i), drive, t01, t02, t03) if truth[0] == "conventional" \
             else ask(tmp_path / str(i), drive, t01, t02, t03, t12)
         found = verdict.answers(s.results)
@@ -508,6 +472,14 @@ def test_flat_and_not():
 def test_chi_square():
     assert stats.chi2_tail(9, 9) == pytest.approx(0.437, abs=0.01)
     assert stats.chi2_tail(27.88, 9) == pytest.approx(0.001, rel=0.1)
+
+
+def test_no_surer_than_it_was_borne_out(monkeypatch):
+    assert stats.borne_out(0, 8) == pytest.approx(0.9) and stats.borne_out(1, 8) == 0.8
+    monkeypatch.setitem(stats.MEASURED, "mapping", (0, 10 ** 6))
+    assert stats.measured("mapping") == stats.SURE
+    monkeypatch.setitem(stats.MEASURED, "mapping", (2, 98))
+    assert stats.measured("mapping") == pytest.approx(0.97)
 
 
 def test_fisher():

@@ -5,6 +5,7 @@
 import contextlib
 import os
 import shutil
+import subprocess
 import threading
 import time
 
@@ -16,8 +17,9 @@ pytest.importorskip("numpy")
 # pylint: disable=wrong-import-position,import-error,redefined-outer-name
 from probe_drives import (BLOCK, Circular, Drive, FullyAssociative, Memory, SetAssociative,
                           Thin)
-from probes import cliff, mates, t06, t07, t08, t09, t10, t11, t13, t14, t15, tclean
-from probes.load import Fio, Trace
+from programs import platter_sim
+from probes import cliff, mates, stats, t06, t07, t08, t09, t10, t11, t13, t14, t15, tclean
+from probes.load import Fio, Trace, as_ops
 from probes.places import Places
 from probes.session import Finding, Result, Session
 
@@ -37,6 +39,12 @@ def found(s, test, name):
 
 # --- the cliff -----------------------------------------------------------------------
 
+LOOKS = cliff.spent(40)
+
+def no_cliff(gap):
+    """Neither way, at the first look."""
+    return cliff.find(gap) is None and cliff.find_regular(gap)[0] is None
+
 
 def writes(rng, n, usual=10_000.0):
     """Latencies of a plain disk."""
@@ -51,7 +59,7 @@ def test_no_cliff_in_noise(seed):
     gap[99::100] += 50_000
     gap[239::240] += 300_000
     gap[rng.integers(0, 20_000, 6)] += 2e6
-    assert cliff.find(gap, cliff.LOOKS) is None
+    assert no_cliff(gap)
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -63,7 +71,7 @@ def test_cliff_behind_map_merges(seed):
     stalls = rng.uniform(size=300) < 0.8
     gap[1500:][stalls] += 475_000
     first = 1500 + int(np.argmax(stalls))
-    at, risk, _ = cliff.find(gap, cliff.LOOKS)
+    at, risk, _ = cliff.find(gap, LOOKS)
     assert abs(at - first) <= 1 and risk < cliff.RISK
 
 
@@ -91,8 +99,62 @@ def test_cliff_behind_stalls_that_become_rare(seed):
     gap[begins[begins < first]] = 2e5
     stalls = first + np.flatnonzero(rng.uniform(size=4000) < 0.06)
     gap[stalls] = 2e5
-    at, risk, _ = cliff.find(gap, cliff.LOOKS)
+    at, risk, _ = cliff.find(gap, LOOKS)
     assert at == stalls[0] and risk < cliff.RISK
+
+
+def seen(gap, folder):
+    """cliff.run() of these times as they come."""
+    def write(_, first, count):
+        lat = gap[first:first + count]
+        return Trace(np.cumsum(lat) - lat, lat, np.zeros(count), np.zeros(count),
+                     np.ones(count, bool))
+    return cliff.run(session(Drive(1000), folder), "x", write, most_ops=len(gap), most_s=1e9)
+
+
+def test_hundreds_of_looks_have_the_risk_of_one(tmp_path, monkeypatch):
+    """Stalls at random, as often at the end as at the beginning, looked at 300 times: no
+    more false alarms than the risk, and hardly any of them late."""
+    risk, drives = 0.3, 40
+    for name, value in {"RISK": risk, "RISK_REGULAR": risk, "CHUNK": 10, "LARGEST": 10}.items():
+        monkeypatch.setattr(cliff, name, value)
+    alarms = []
+    for seed in range(drives):
+        rng = np.random.default_rng(seed)
+        gap = writes(rng, 3000)
+        stalls = rng.uniform(size=3000) < 0.05
+        gap[stalls] += rng.uniform(6e4, 6e6, stalls.sum())
+        out = seen(gap, tmp_path)
+        alarms += [out.looks] if out.at is not None else []
+        assert out.at is not None or 250 < out.looks <= 300
+    assert stats.upper_tail(len(alarms), drives, risk) > 1e-3
+    # Those behind the 60th have 1 / 61 of the risk.
+    late = sum(look > 60 for look in alarms)
+    assert stats.upper_tail(late, drives, risk / 61) > 1e-3, alarms
+
+
+def test_a_cliff_after_hundreds_of_looks_is_seen(tmp_path, monkeypatch):
+    """At the write where it is, though many looks were spent before."""
+    monkeypatch.setattr(cliff, "LARGEST", cliff.CHUNK)
+    rng = np.random.default_rng(1)
+    gap = writes(rng, 110_000)
+    gap[239::240] += 300_000
+    stalls = 100_000 + np.flatnonzero(rng.uniform(size=10_000) < 0.5)
+    gap[stalls] = 8e5
+    out = seen(gap, tmp_path)
+    assert out.looks > 300 and abs(out.at - stalls[0]) <= 1 and out.risk < cliff.RISK
+    assert out.writes < 103_000
+
+
+def test_stalls_that_are_looked_at_often_prove_less():
+    """Seven in 500 writes where one is expected are cleaning at the only look, and not yet
+    at the twentieth."""
+    six = {"writes_until_cleaning": 1000, "stall_from_ms": 45.0, "stalls_before": 1,
+           "stall_rate": 0.02}
+    gap = np.full(1000, 1e4)
+    gap[550:1000:65] = 1e6
+    assert t09.cleaned(six, gap) is True
+    assert t09.cleaned(six, gap, looks=cliff.spent(20)) is None
 
 
 def steady(first, usual, stalls, n=2000):
@@ -167,7 +229,7 @@ def test_slow_rise_is_no_cliff():
     """A thin device whose chunks are farther and farther apart."""
     rng = np.random.default_rng(1)
     gap = np.linspace(3000, 26_000, 5000) + rng.uniform(0, 10_000, 5000)
-    assert cliff.find(gap, cliff.LOOKS) is None
+    assert no_cliff(gap)
 
 
 @pytest.mark.parametrize("places", [64, 256, 10240])
@@ -230,8 +292,9 @@ def test_log_structure(name, tmp_path):
 
 def test_sizes_of_a_ring(tmp_path):
     """As many writes as there are entries, to the write."""
-    s = session(Circular(150, 300, 1500), tmp_path, cleaning_type="aggressive")
-    assert found(s, t06, "raw_bytes").value == 1500 * BLOCK
+    s = session(Circular(150, 300, 1500), tmp_path, cleaning_type="aggressive",
+                write_unit_bytes=5 * BLOCK)
+    assert found(s, t06, "raw_bytes").value == 1500 * 5 * BLOCK
     assert found(s, t07, "map_entries").value == 1500
 
 
@@ -239,7 +302,7 @@ def test_sizes_of_a_ring(tmp_path):
 def test_sizes_of_sets(seed, tmp_path):
     """8 sets of 96 places: the interval holds what there is."""
     drive = SetAssociative(96, 400, 8)
-    s = session(drive, tmp_path, cleaning_type="lazy")
+    s = session(drive, tmp_path, cleaning_type="lazy", write_unit_bytes=BLOCK)
     s.seed = seed
     raw = found(s, t06, "raw_bytes")
     assert raw.low <= 8 * 96 * BLOCK <= raw.high
@@ -254,7 +317,7 @@ def test_sizes_of_sets(seed, tmp_path):
 def test_few_sets_are_not_filled_again_and_again(seed, caches, flash, tmp_path):
     """What has gone home was cleaned: no need to see that stalls are regular."""
     drive = SetAssociative(512, 100 * caches, caches, flash=flash)
-    s = session(drive, tmp_path, cleaning_type="lazy")
+    s = session(drive, tmp_path, cleaning_type="lazy", write_unit_bytes=BLOCK)
     s.seed = seed
     raw = found(s, t06, "raw_bytes")
     numbers = s.results["6"].numbers
@@ -320,8 +383,30 @@ def test_fewer_places_than_reset_would_give(tmp_path):
     """Without reset a lazy drive's cache may have held something: cannot tell."""
     s = session(SetAssociative(96, 400, 8), tmp_path, cleaning_type="lazy")
     s.allow_reset = False
-    raw = found(s, t06, "raw_bytes")
-    assert raw.value is None and "reset" in raw.says and raw.low > 0
+    for name in ("raw_bytes", "writes_until_cleaning"):
+        finding = found(s, t06, name)
+        assert finding.value is None and "reset" in finding.says
+    assert s.results["6"].findings["raw_bytes"].low > 0
+
+
+@pytest.mark.parametrize("unit,sure", [(None, 0), (Finding(5 * BLOCK, "bytes", 4 * BLOCK,
+                                                            6 * BLOCK, 0.97), 0.969)])
+def test_writes_are_no_bytes_where_nobody_knows_what_one_takes(unit, sure, tmp_path):
+    """Tests 1a to 1c undecided: the count is known, and of bytes what they are at least;
+    decided: no surer than they are, and no more exact."""
+    s = session(Drive(1000), tmp_path)
+    s.results["1abc"] = Result(findings={"write_unit_bytes": unit or Finding.unknown("no row")})
+    made = t06.sizes(s, cliff.Cliff(at=10_000, risk=cliff.RISK), "")
+    count, raw = made["writes_until_cleaning"], made["raw_bytes"]
+    assert count.value == 10_000 and count.confidence == pytest.approx(0.999)
+    assert raw.confidence == pytest.approx(sure)
+    least, most = t06.cache(10_000, 0)
+    if unit:
+        assert raw.value == 10_000 * 5 * BLOCK
+        assert (raw.low, raw.high) == pytest.approx((least * 4 * BLOCK, most * 6 * BLOCK))
+    else:
+        assert raw.value is None and "10,000" in raw.says and "1a to 1c" in raw.says
+        assert raw.low == pytest.approx(least * BLOCK)
 
 
 @pytest.mark.parametrize("name", ["set", "flash", "zones", "ring"])
@@ -360,6 +445,15 @@ def test_streaming_threshold(drive, answer, known, tmp_path):
     s = session(drive(), tmp_path, **known)
     s.run(t11)
     assert found(s, t15, "streaming_bytes").value == answer
+
+
+@pytest.mark.parametrize("risk,sure", [(0, None), (0.3, 0.7), (2, 0)])
+def test_a_length_that_chance_may_have_made_is_less_sure(risk, sure, tmp_path):
+    s = session(Drive(1000), tmp_path, mapping="static", cleaning_type="lazy")
+    made = t15.finding(s, 57, True, "home", 1000, risk)
+    assert made.value == 57 * BLOCK
+    assert made.confidence == pytest.approx(stats.measured("streaming_bytes")
+                                            if sure is None else sure)
 
 
 # --- parts --------------------------------------------------------------------------
@@ -424,6 +518,93 @@ def test_plateaus():
     assert max(abs(c - 40 * i) for i, c in enumerate(cuts)) <= 1
     seen = t14.plateaus(np.arange(640), y)
     assert [r for _, r in seen] == pytest.approx([150 - 4.0 * i for i in range(16)], rel=0.005)
+
+
+class FullSize(Drive):
+    """A drive of dm-platter's at its full size, by its own mechanics."""
+
+    def __init__(self, sim, profile, sectors):
+        super().__init__(sectors // 8)
+        self.sim, self.profile = sim, profile
+
+    def replay(self, name, ops, iodepth=1, watch=None):
+        write, offset, size = as_ops(ops)
+        text = "".join(f"0 r {o // BLOCK} {n // BLOCK}\n"
+                       for o, n in zip(offset.tolist(), size.tolist()))
+        told = subprocess.run([self.sim, "-p", self.profile, "-l", "512"], input=text, text=True,
+                              capture_output=True, check=True).stdout
+        lat = np.array([float(line.split()[1]) for line in told.splitlines()[:len(offset)]])
+        return Trace(np.cumsum(lat) - lat, lat, offset, size, write)
+
+
+@pytest.fixture(name="sim", scope="module")
+def build_sim(tmp_path_factory):
+    return platter_sim(tmp_path_factory.mktemp("platter-sim"))
+
+
+def test_zones_at_full_size(sim, tmp_path):
+    """4 TB, 16 zones: one pass of 640 places is enough."""
+    result = session(FullSize(sim, "st4000nc001", 7814037168), tmp_path).run(t14)
+    zones, run = (result.findings[n] for n in ("zone_profile", "serpentine"))
+    assert len(zones.value) == 16 and result.numbers["stretches"] == t14.STRETCHES
+    assert run.value == "narrow" and zones.confidence < 0.99
+
+
+def test_more_plateaus_than_places_can_show(sim, tmp_path):
+    """5 TB: sixteen zones, three swaths in each, eight heads of which no two are alike, of
+    which those at a turn are one.  No number is told that is none, and it is seen that
+    surfaces are filled a long way."""
+    result = session(FullSize(sim, "st5000as0011", 9767541168), tmp_path).run(t14)
+    zones, run = (result.findings[n] for n in ("zone_profile", "serpentine"))
+    assert zones.value is None and "at least" in zones.says and "GiB" in zones.says
+    assert t14.MOST / 2 < result.numbers["stretches"] <= t14.MOST
+    least = result.numbers["plateaus_at_least"]
+    assert 100 < least <= 16 * 3 * 8 - 47 and f"{least} plateaus" in zones.says
+    assert run.value == "wide"
+
+
+def alternating(n, step, length=5, noise=0.2):
+    """Throughput that goes up and down by @step each @length places."""
+    rng = np.random.default_rng(1)
+    return np.arange(n) * t14.MIB, 100 + step * (np.arange(n) // length % 2) + \
+        rng.normal(0, noise, n)
+
+
+@pytest.mark.parametrize("length,step,told", [(40, 5, True), (7, 5, False), (40, 1.3, False)],
+                         ids=["long", "short", "low"])
+def test_what_half_the_places_do_not_show_is_not_told(length, step, told):
+    """Long plateaus are; those of seven places, of which half would show none, and those
+    that are hardly told apart, are not."""
+    offset, rate = alternating(640, step, length)
+    seen = t14.plateaus(offset, rate)
+    assert len(seen) == pytest.approx(640 / length, rel=0.2)
+    least, all_of_them = t14.borne_out(offset, rate, seen)
+    assert all_of_them is told and least <= len(seen)
+    finding = t14.profile(offset, [[o, r / 1e6] for o, r in seen], least, all_of_them)
+    assert (finding.value is not None) is told
+    assert str(least if not told else len(seen)) in finding.says
+
+
+@pytest.mark.parametrize("more", [[], [(300, 3e8)]])
+def test_half_the_places_show_no_others(more, monkeypatch):
+    """Both halves have what all have; one has another."""
+    seen, offset = [(0, 1e8), (100, 2e8)], np.arange(0, 640, 10)
+    monkeypatch.setattr(t14, "halves", lambda *_: [seen, seen + more])
+    assert t14.borne_out(offset, np.ones(64), seen) == (2, not more)
+
+
+def test_no_surer_of_the_way_surfaces_run_than_steps_tell():
+    """Four plateaus that fall are three coins; one rise in noise is no long way."""
+    offset = np.arange(80) * t14.MIB
+    rng = np.random.default_rng(2)
+
+    def asked(levels, noise):
+        rate = np.repeat(levels, 80 // len(levels)) * 1e6 + rng.normal(0, noise, 80) * 1e6
+        return t14.serpentine({}, offset, rate, list(zip(offset[::80 // len(levels)].tolist(),
+                                                         [v * 1e6 for v in levels])))
+    assert asked((100, 90, 80, 70), 0.1).confidence == pytest.approx(1 - 0.5 ** 3)
+    assert asked((100, 90, 95, 70), 0.1).confidence == stats.measured("serpentine")
+    assert asked((100, 90, 95, 70), 20).confidence < 0.9
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-2.0
+"""scripts/shows/confidence: what is marked right and wrong, when a test is too sure of
+itself, and that none is over a few drives."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from programs import module
+
+TOP = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(TOP / "scripts"), str(TOP / "scripts/lab")]
+
+# pylint: disable=wrong-import-position,import-error
+from probes import stats
+from probes.session import Finding
+
+
+@pytest.fixture(name="show", scope="module")
+def the_show():
+    return module("shows_confidence", TOP / "scripts/shows/confidence")
+
+
+@pytest.mark.parametrize("finding,truth,mark", [
+    (None, "lazy", "cannot tell"), (Finding.unknown("no"), "lazy", "cannot tell"),
+    (Finding("lazy"), "lazy", "right"), (Finding("lazy"), "aggressive", "wrong"),
+    (Finding(100, "bytes", 90, 110), 108, "right"), (Finding(100, "bytes", 90, 110), 111, "wrong"),
+    (Finding(100, "bytes", 100, 100), "none", "wrong"),
+    (Finding([[0, 1], [2, 3]]), (2, 3), "right"), (Finding([[0, 1]]), (2, 3), "wrong"),
+    (Finding([1, 2, 3, 4]), (2, 3), "wrong")])
+def test_marks(show, finding, truth, mark):
+    assert show.mark(finding, truth) == mark
+
+
+@pytest.mark.parametrize("wrong,stated,good", [(0, 0.999, True), (1, 0.97, True),
+                                               (5, 0.97, False), (2, 0.999, False)])
+def test_what_was_stated_too_surely(show, capsys, wrong, stated, good):
+    """Of forty answers so many are wrong; those that were none count for nothing."""
+    marks = [("wrong", stated)] * wrong + [("right", stated)] * (40 - wrong) + \
+        [("cannot tell", 0.0)] * 60
+    assert show.show({"mapping": marks}) is good
+    out = capsys.readouterr().out
+    assert ("STATED TOO SURELY" in out) is not good
+    assert f"MEASURED = {{'mapping': ({wrong}, 40)}}" in out
+
+
+def test_every_answer_that_is_measured_is_drawn_and_none_too_sure(show):
+    """Twelve drives of each kind: all kinds of answers, most of them given, and no more
+    wrong ones than what is stated allows."""
+    seen = show.drawn(12, 3)
+    assert set(seen) == set(stats.MEASURED)
+    for name, marks in seen.items():
+        count, _, too_sure = show.row(marks)
+        assert count["right"] > len(marks) / 4 and not too_sure, (name, count)
+
+
+def test_who_is_always_sure_and_often_wrong_is_noticed(show, monkeypatch):
+    """Test 14 without the look at halves."""
+    from probes import t14              # pylint: disable=C0415
+    monkeypatch.setattr(t14, "borne_out", lambda offset, rate, seen: (len(seen), True))
+    monkeypatch.setattr(show, "STREAMS", ())
+    assert show.row(show.drawn(16, 1)["zone_profile"])[2]
