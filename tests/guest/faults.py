@@ -708,7 +708,8 @@ def page_holders(ctx, geo):
             for region in range(many.data):
                 block = region * many.band
                 queue.write(block, game.model.data(game.model.submit(block, 1)), block)
-            until(lambda: stats(game.stack.device)["retried"] >= before["retried"] +
+            # How often each looks again, or whether at all, is a matter of who comes when.
+            until(lambda: stats(game.stack.device)["deferred"] >= before["deferred"] +
                   many.data // 2, "nobody waits")
             time.sleep(.3)
             after = stats(game.stack.device)
