@@ -250,6 +250,10 @@ PLAN.append(Row("replay", "stl-full", "uml-debug", guest="short", options=(
 # A key-value store, whose bands are as long as the layer's.
 PLAN += [Row("kv", target) for target in (*STLS, "imr", "dualbuffer", "rmwf")]
 
+# Several surfaces, as the tool lays a layer out on them.
+PLAN += [Row("surfaces", target, guest="surfaces")
+         for target in (*STLS, "imr", "tiler", "dualbuffer", "rmwf")]
+
 # Two real processors, and all that races on them.  The first row is the tool itself:
 # what nobody has written must be noticed.
 PLAN.append(Row("storm", "linear", options=(("events", 10), ("rounds", 1))))

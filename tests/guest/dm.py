@@ -44,12 +44,7 @@ class Device:
     """A mapped device; close() or the end of a with block removes it."""
 
     def __init__(self, name, table=None):
-        self.name = name
-        head, _ = _call(CREATE, name)
-        dev = head[10]
-        self.major = dev >> 8 & 0xfff
-        self.minor = dev & 0xff | dev >> 12 & 0xfff00
-        self.path = f"/dev/dm-{self.minor}"
+        self._is(name, _call(CREATE, name)[0])
         if table is not None:
             try:
                 self.load(table)
@@ -57,6 +52,20 @@ class Device:
             except BaseException:
                 self.remove()
                 raise
+
+    @classmethod
+    def found(cls, name):
+        """One that somebody else has made."""
+        device = cls.__new__(cls)
+        device._is(name, _call(INFO, name)[0])
+        return device
+
+    def _is(self, name, head):
+        self.name = name
+        dev = head[10]
+        self.major = dev >> 8 & 0xfff
+        self.minor = dev & 0xff | dev >> 12 & 0xfff00
+        self.path = f"/dev/dm-{self.minor}"
 
     def load(self, table, read_only=False):
         """table: [(start, length, type, params)], in sectors."""

@@ -95,6 +95,9 @@ class Linear:
     by_table = ("wcache_blocks",    # keys that no message sets, or not on every
                 "bypass_blocks", "rotational")      # device
     variants = {}           # {suite: geometries that only this target has}
+    one_length = False      # its medium's tracks all have it
+    shapes = {}             # {name: (what `shingle create` is told, counters that a load must
+                            # raise)} of those over several surfaces
 
     def sizes(self, geo):
         """Blocks of each device that the target needs, 0 for none."""
@@ -154,6 +157,7 @@ class StlSet(Linear):
     keys = (("cleaning", "aggressive"), ("order", "greedy"),
             ("bypass_blocks", 64), ("read_home", "always"), ("rmw", "block"),
             ("idle_ms", 7), ("wcache_blocks", 9), ("destage_ms", 5), ("rotational", "off"))
+    shapes = {"": (("--band", "512K"), ("bands_cleaned",))}
     variants = {
         "replay": (Geometry("bypass", band=8, data=20, cache=4, ckpt=12,
                             options=(("bypass_blocks", 8),)),
@@ -447,6 +451,8 @@ class Imr(StlSet):
             ("buffer_tracks", 3), ("wcache_blocks", 90), ("destage_ms", 5),
             ("rotational", "off"))
     by_table = ("wcache_blocks", "buffer_tracks", "rotational")
+    one_length = True
+    shapes = {"": (("--backup-tracks", 2), ("imr_rewrites", "imr_bottoms_rmw"))}
     variants = {
         "replay": (
             Geometry("naive", band=5, data=24, cache=4, options=(
@@ -588,6 +594,8 @@ class Tiler(StlSet):
     lazily = ("tiler_lazy_blocks",)
     cleaning = ("tiler_cleans", "tiler_moved_blocks")
     paging = ("map_page_reads", "map_page_writes", *cleaning)
+    shapes = {"whole tracks, ": (("--rows", 4), cleaning),
+              "parts of tracks, ": (("--rows", 4, "--columns", 8), (*cleaning, *lazily))}
     variants = {
         "replay": (Geometry("tight", band=12, data=20, journal=48, options=tight),
                    Geometry("full", band=10, data=12, journal=48, places=10),
@@ -718,6 +726,7 @@ class Dualbuffer(StlSet):
     shown_by = {"unsafe_switch": {"wide": (wide, "workload")},
                 "unsafe_inplace": {"tall": ({**wide, "band": 24, "data": 6}, "workload")}}
     cleaning = ("rounds", "kept_blocks", "merged_blocks")
+    shapes = {"": (("--band", "512K", "--cache-size", "4M"), cleaning)}
     variants = {
         "replay": (Geometry("angles", **wide, raises=cleaning),
                    Geometry("static", band=5, data=20, cache=1, cache_band=60, track=12, head=2,
@@ -784,6 +793,7 @@ class Rmwf(StlSet):
             "skew": 4, "meta": "separate", "journal": 48}
     shown_by = dict.fromkeys(unsafe, {"wide": (wide, "workload")})
     cleaning = ("direct_blocks", "flash_blocks", "merged_blocks")
+    shapes = {"": (("--band", "512K"), cleaning)}
     variants = {
         "replay": (Geometry("angles", **wide, raises=cleaning),
                    Geometry("pointer", **wide, options=(("rule", "pointer"), ("alloc", "pool"))),

@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0
 """The lab's own arithmetic; what it boots is tested by booting."""
 
+import signal
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts/lab"))
+LAB = Path(__file__).resolve().parents[2] / "scripts/lab"
+RUN = LAB / "run"
+sys.path.insert(0, str(LAB))
 
 # pylint: disable=wrong-import-position,import-error
 from labkit import cache, guest, kernels, modules
@@ -55,6 +60,31 @@ def test_two_processors_and_a_virtual_clock_are_refused(capsys):
     assert main.main(["--kernel", "uml-smp", "--clock", "virtual", "--",
                       "true"]) == guest.LAB_FAILED
     assert "no virtual clock" in capsys.readouterr().err
+
+
+def test_the_command_line_leaves_the_handlers_of_signals_alone(capsys):
+    """Whoever calls it has its own: pytest must end when CI's limit ends it."""
+    from labkit import main     # pylint: disable=import-outside-toplevel
+    every = signal.valid_signals()
+    before = {number: signal.getsignal(number) for number in every}
+    assert main.main(["--list"]) == 0
+    assert "uml-smp" in capsys.readouterr().out
+    assert {number: signal.getsignal(number) for number in every} == before
+
+
+def test_the_program_is_ended_in_order_by_sigterm():
+    """What it has begun is cleaned up then: not a death by the signal, but an exit."""
+    term = 1 << signal.SIGTERM - 1
+    with subprocess.Popen([sys.executable, RUN, "--shell"], stdin=subprocess.PIPE) as lab:
+        try:
+            status, limit = Path(f"/proc/{lab.pid}/status"), time.monotonic() + 120
+            while not int(status.read_text().split("SigCgt:")[1].split()[0], 16) & term:
+                assert time.monotonic() < limit, "it does not catch the signal"
+                time.sleep(.01)
+            lab.terminate()
+            assert lab.wait(120) == 143
+        finally:
+            lab.kill()
 
 
 def test_last_words_are_those_before_the_tasks_and_all_of_these():
