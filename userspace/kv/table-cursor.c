@@ -162,8 +162,17 @@ static int here(struct table_cursor *t)
 	return 0;
 }
 
+/* The last entry of a block: has it the key that the index says? */
+static int block_ends(struct table_cursor *t)
+{
+	struct index_place p = index_at(t->index, t->nr);
+
+	return slice_cmp(t->c.at.key, p.last) ? table_no_last_key(t->part->table, &p) : 0;
+}
+
 static int go(struct table_cursor *t, struct slice key)
 {
+	struct index_place p;
 	int err;
 
 	if (!t->index) {
@@ -177,9 +186,8 @@ static int go(struct table_cursor *t, struct slice key)
 	err = load_block(t) ?: here(t);
 	while (!err && slice_cmp(t->c.at.key, key) < 0) {
 		t->at += entry_bytes(&t->c.at);
-		err = t->at < t->block.used ? here(t) :
-			table_damaged(t->part->table, "the block at byte %u has not its last key",
-				      index_at(t->index, t->nr).offset);
+		p = index_at(t->index, t->nr);
+		err = t->at < t->block.used ? here(t) : table_no_last_key(t->part->table, &p);
 	}
 	return err;
 }
@@ -216,6 +224,8 @@ static int table_cursor_next(struct cursor *c)
 		t->at += entry_bytes(&c->at);
 		if (t->at < t->block.used) {
 			err = here(t);
+		} else if (block_ends(t)) {
+			err = -EUCLEAN;
 		} else if (t->nr + 1 < index_blocks(t->index)) {
 			t->nr++;
 			err = load_block(t) ?: here(t);
