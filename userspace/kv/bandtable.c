@@ -228,6 +228,32 @@ static int take_entry(struct kv *kv, const u8 **at, const u8 *end, struct part *
 	return kv_no_memory();
 }
 
+static int log_order(const void *a, const void *b)
+{
+	const struct log_band *x = a, *y = b;
+
+	return (x->id > y->id) - (x->id < y->id);
+}
+
+/*
+ * In the order in which they were begun; no memtable had a band after a newer one had.
+ * Once the newer one is a table, the bands of older ones would count for nothing.
+ */
+static int order_logs(struct kv *kv)
+{
+	const struct log_band *b;
+	u32 i;
+
+	qsort(kv->logs, kv->nr_logs, sizeof(*kv->logs), log_order);
+	for (i = 0; i < kv->nr_logs; i++) {
+		b = &kv->logs[i];
+		if (!b->memtable || b->memtable == U64_MAX ||
+		    (i && (b[-1].id == b->id || b[-1].memtable > b->memtable)))
+			return -EUCLEAN;
+	}
+	return 0;
+}
+
 static int take_all(struct kv *kv, const struct bands_head *h)
 {
 	const u8 *at = (const u8 *)(h + 1), *end = at + le32_to_cpu(h->bytes);
@@ -250,6 +276,8 @@ static int take_all(struct kv *kv, const struct bands_head *h)
 	}
 	if (!err && at != end)
 		err = -EUCLEAN;
+	if (!err)
+		err = order_logs(kv);
 	if (!err) {
 		kv->version = version_new(part, parts);
 		err = kv->version ? 0 : kv_no_memory();
