@@ -133,6 +133,75 @@ static void wrong_last_key(const char *last, bool readers_see)
 	sim_free(s);
 }
 
+static void wants_write(struct kv *kv, const char *key, u32 nr, const char *what)
+{
+	size_t bytes;
+	void *got;
+
+	if (kv_get(kv, NULL, key, strlen(key), &got, &bytes))
+		die("%s: write %u is not there: %s", what, nr, kv_error());
+	if (bytes < sizeof(nr) || memcmp(got, &nr, sizeof(nr)))
+		die("%s: '%s' has not what write %u gave it", what, key, nr);
+	free(got);
+}
+
+/* One whose numbers are used up can still be read. */
+static struct kv *again(struct sim *s, const char *what)
+{
+	struct kv_options look = { .flags = KV_READ_ONLY };
+	struct kv *kv;
+	int err = store_open(&kv, sim_disk(s), &options);
+
+	if (err == -EOVERFLOW)
+		err = store_open(&kv, sim_disk(s), &look);
+	if (err)
+		die("%s: open: %d %s", what, err, kv_error());
+	return kv;
+}
+
+/* What a store that was opened takes, it has when it is opened again. */
+static void keeps(struct sim *s, const char *what)
+{
+	static u8 value[3000];
+	struct kv *kv;
+	u32 i, nr = 0, last = U32_MAX;
+	char key[20];
+
+	if (store_open(&kv, sim_disk(s), &options)) {
+		sim_free(s);
+		return;
+	}
+	for (i = 0; i < 150; i++) {
+		memcpy(value, &i, sizeof(i));
+		sprintf(key, "new %u", i);
+		if (kv_put(kv, key, strlen(key), value, sizeof(value), KV_SYNC))
+			break;
+		nr = i + 1;
+		/* Of which there are many versions. */
+		if (kv_put(kv, "same", 4, value, 100, KV_SYNC))
+			break;
+		last = i;
+		if (i % 20 == 10 && kv_flush(kv))
+			break;
+		if (i % 50 == 20 && kv_compact(kv))
+			break;
+		if (i % 7 == 6) {
+			kv_close(kv);
+			kv = again(s, what);
+		}
+	}
+	kv_close(kv);
+	kv = again(s, what);
+	for (i = 0; i < nr; i++) {
+		sprintf(key, "new %u", i);
+		wants_write(kv, key, i, what);
+	}
+	if (last < nr)
+		wants_write(kv, "same", last, what);
+	kv_close(kv);
+	sim_free(s);
+}
+
 /* Each log band in the band table, of the newest generation, is of another memtable. */
 static void logs_of(const u64 *memtable, const u64 *id, u32 nr, bool fine)
 {
@@ -170,75 +239,22 @@ static void logs_of(const u64 *memtable, const u64 *id, u32 nr, bool fine)
 		die("logs of memtables %llu, %llu, %llu: %u keys are lost", memtable[0],
 		    memtable[1], memtable[2], lost);
 	kv_close(kv);
-	sim_free(s);
+	keeps(s, "logs in order");
 }
 
 static void logs_out_of_order(void)
 {
 	static const u64 fine[] = { 1, 1, 2 }, back[] = { 1, 2, 1 }, down[] = { 3, 2, 2 },
-			 none[] = { 0, 0, 0 }, last[] = { 1, 1, U64_MAX }, same[] = { 1, 1, 1 };
+			 none[] = { 0, 0, 0 }, last[] = { 1, 1, U64_MAX },
+			 most[] = { 1, 1, NUMBERS_END - 2 }, same[] = { 1, 1, 1 };
 
 	logs_of(fine, NULL, ARRAY_SIZE(fine), true);
 	logs_of(back, NULL, ARRAY_SIZE(back), false);
 	logs_of(down, NULL, ARRAY_SIZE(down), false);
 	logs_of(none, NULL, ARRAY_SIZE(none), false);
 	logs_of(last, NULL, ARRAY_SIZE(last), false);
+	logs_of(most, NULL, ARRAY_SIZE(most), false);
 	logs_of(same, same, ARRAY_SIZE(same), false);
-}
-
-static void wants_write(struct kv *kv, const char *key, u32 nr, const char *what)
-{
-	size_t bytes;
-	void *got;
-
-	if (kv_get(kv, NULL, key, strlen(key), &got, &bytes))
-		die("%s: write %u is not there: %s", what, nr, kv_error());
-	if (bytes < sizeof(nr) || memcmp(got, &nr, sizeof(nr)))
-		die("%s: '%s' has not what write %u gave it", what, key, nr);
-	free(got);
-}
-
-/* What a store that was opened takes, it has when it is opened again. */
-static void keeps(struct sim *s, const char *what)
-{
-	static u8 value[3000];
-	struct kv *kv;
-	u32 i, nr = 0, last = 0;
-	char key[20];
-
-	if (store_open(&kv, sim_disk(s), &options)) {
-		sim_free(s);
-		return;
-	}
-	for (i = 0; i < 150; i++) {
-		memcpy(value, &i, sizeof(i));
-		sprintf(key, "new %u", i);
-		if (kv_put(kv, key, strlen(key), value, sizeof(value), KV_SYNC))
-			break;
-		nr = i + 1;
-		/* Of which there are many versions. */
-		if (kv_put(kv, "same", 4, value, 100, KV_SYNC))
-			break;
-		last = i;
-		if (i % 20 == 10 && kv_flush(kv))
-			break;
-		if (i % 50 == 20 && kv_compact(kv))
-			break;
-		if (i % 7 == 6) {
-			kv_close(kv);
-			kv = opened(s, what);
-		}
-	}
-	kv_close(kv);
-	kv = opened(s, what);
-	for (i = 0; i < nr; i++) {
-		sprintf(key, "new %u", i);
-		wants_write(kv, key, i, what);
-	}
-	if (nr)
-		wants_write(kv, "same", last, what);
-	kv_close(kv);
-	sim_free(s);
 }
 
 /* One number of the band table, all of whose copies have it. */
