@@ -315,6 +315,36 @@ static void large_write(u64 number, const char *what)
 	keeps(s, what);
 }
 
+/*
+ * The key of an entry in the first block becomes @key: a merge that went on would write
+ * what no reader finds, or a range that ends before it begins.
+ */
+static void keys_out_of_order(u32 nr, const char *key)
+{
+	struct forged f;
+	struct sim *s = filled(&f, 1000, 0, true);
+	u8 *at = s->data + f.table, *index;
+	struct footer_block *foot = (void *)(at + f.bytes - BLOCK_BYTES);
+	struct kv *kv;
+	u32 bytes;
+
+	index = at + le32_to_cpu(foot->data_bytes);
+	bytes = (u32)get_le(index + 4, 4) - CRC_BYTES;
+	memcpy(at + nr * (ENTRY_HEAD + 2 + 1000) + ENTRY_HEAD, key, 2);
+	put_le(at + bytes, table_crc(&f.kv, f.id, 0, at, bytes), CRC_BYTES);
+	kv = opened(s, "keys out of order");
+	if (kv_check(kv, quiet, NULL) != -EUCLEAN)
+		die("keys out of order: a check sees nothing");
+	kv_close(kv);
+	kv = opened(s, "keys out of order");
+	kv_put(kv, "02", 2, "new", 3, 0);
+	if (kv_compact(kv) != -EUCLEAN)
+		die("keys out of order are merged");
+	kv_close(kv);
+	kv_close(opened(s, "after what could not be merged"));
+	sim_free(s);
+}
+
 static void large_numbers(void)
 {
 	static const struct {
@@ -364,6 +394,12 @@ void test_forge(u64 seed, u32 count)
 		break;
 	case 3:
 		large_numbers();
+		break;
+	case 4:
+		keys_out_of_order(1, "07");
+		keys_out_of_order(3, "01");
+		/* Twice, and the second not older. */
+		keys_out_of_order(2, "02");
 		break;
 	default:
 		die("no such forgery");

@@ -213,9 +213,23 @@ static int table_cursor_seek(struct cursor *c, struct slice key)
 	return err;
 }
 
+/*
+ * Is an entry behind the one before it?  A merge of what is not would leave out the newer
+ * of two versions, or write a table that ends before it begins.
+ */
+static int in_order(struct table_cursor *t, struct slice key, u64 seq)
+{
+	int order = slice_cmp(key, t->c.at.key);
+
+	return order > 0 || (!order && t->c.at.seq >= seq) ?
+		table_damaged(t->part->table, "keys are out of order") : 0;
+}
+
 static int table_cursor_next(struct cursor *c)
 {
 	struct table_cursor *t = container_of(c, struct table_cursor, c);
+	struct slice key = c->at.key;
+	u64 seq = c->at.seq;
 	int err;
 
 	if (c->at.seq == SEQ_BEFORE) {
@@ -223,12 +237,14 @@ static int table_cursor_next(struct cursor *c)
 	} else {
 		t->at += entry_bytes(&c->at);
 		if (t->at < t->block.used) {
-			err = here(t);
+			err = here(t) ?: in_order(t, key, seq);
 		} else if (block_ends(t)) {
 			err = -EUCLEAN;
 		} else if (t->nr + 1 < index_blocks(t->index)) {
+			/* The block goes, and the index has its last key, too. */
+			key = index_at(t->index, t->nr).last;
 			t->nr++;
-			err = load_block(t) ?: here(t);
+			err = load_block(t) ?: here(t) ?: in_order(t, key, seq);
 		} else {
 			nowhere(t);
 			if (t->merging) {
