@@ -229,8 +229,8 @@ static void logs_of(const u64 *memtable, const u64 *id, u32 nr, bool fine)
 		seal(&f, h);
 	}
 	if (store_open(&kv, sim_disk(s), &options)) {
-		if (fine)
-			die("logs in order: %s", kv_error());
+		if (fine || !strstr(kv_error(), "the band table contradicts itself"))
+			die("logs: %s", kv_error());
 		sim_free(s);
 		return;
 	}
@@ -238,6 +238,8 @@ static void logs_of(const u64 *memtable, const u64 *id, u32 nr, bool fine)
 	if (lost)
 		die("logs of memtables %llu, %llu, %llu: %u keys are lost", memtable[0],
 		    memtable[1], memtable[2], lost);
+	if (!fine)
+		die("logs that nobody has written are taken");
 	kv_close(kv);
 	keeps(s, "logs in order");
 }
@@ -253,7 +255,7 @@ static void logs_out_of_order(void)
 	logs_of(down, NULL, ARRAY_SIZE(down), false);
 	logs_of(none, NULL, ARRAY_SIZE(none), false);
 	logs_of(last, NULL, ARRAY_SIZE(last), false);
-	logs_of(most, NULL, ARRAY_SIZE(most), false);
+	logs_of(most, NULL, ARRAY_SIZE(most), true);
 	logs_of(same, same, ARRAY_SIZE(same), false);
 }
 
