@@ -359,9 +359,9 @@ static void large_numbers(void)
 		{ offsetof(struct bands_head, generation), "generation" },
 	};
 	static const u64 number[] = {
-		1ULL << 55, (1ULL << 56) - 40, (1ULL << 56) - 2, 1ULL << 56, 1ULL << 60,
-		(1ULL << 62) - 20, (1ULL << 62) - (20ULL << 32), 1ULL << 62, 1ULL << 63,
-		U64_MAX - 20, U64_MAX - (20ULL << 32), U64_MAX - 1, U64_MAX,
+		1ULL << 55, (1ULL << 56) - 40, (1ULL << 56) - 2, (1ULL << 56) - 1, 1ULL << 56,
+		1ULL << 60, (1ULL << 62) - 20, (1ULL << 62) - (20ULL << 32), 1ULL << 62,
+		1ULL << 63, U64_MAX - 20, U64_MAX - (20ULL << 32), U64_MAX - 1, U64_MAX,
 	};
 	char what[80];
 	u32 i, j;
