@@ -240,7 +240,13 @@ static void logs_of(const u64 *memtable, const u64 *id, u32 nr, bool fine)
 		    memtable[1], memtable[2], lost);
 	if (!fine)
 		die("logs that nobody has written are taken");
+	/* The next ones have larger numbers. */
+	for (i = 0; i < 6 && !kv_put(kv, "more", 4, "x", 1, KV_SYNC); i++) {
+		if (i < 5 && kv_flush(kv))
+			break;
+	}
 	kv_close(kv);
+	kv_close(again(s, "logs in order"));
 	keeps(s, "logs in order");
 }
 
@@ -318,22 +324,24 @@ static void large_write(u64 number, const char *what)
 }
 
 /*
- * The key of an entry in the first block becomes @key: a merge that went on would write
- * what no reader finds, or a range that ends before it begins.
+ * The key of an entry in a block becomes @key: a merge that went on would write what no
+ * reader finds, or a range that ends before it begins.
  */
-static void keys_out_of_order(u32 nr, const char *key)
+static void keys_out_of_order(u32 block, u32 nr, const char *key)
 {
 	struct forged f;
 	struct sim *s = filled(&f, 1000, 0, true);
 	u8 *at = s->data + f.table, *index;
 	struct footer_block *foot = (void *)(at + f.bytes - BLOCK_BYTES);
 	struct kv *kv;
-	u32 bytes;
+	u32 offset, bytes;
 
-	index = at + le32_to_cpu(foot->data_bytes);
+	index = at + le32_to_cpu(foot->data_bytes) + block * (INDEX_HEAD + 2);
+	offset = (u32)get_le(index, 4);
 	bytes = (u32)get_le(index + 4, 4) - CRC_BYTES;
+	at += offset;
 	memcpy(at + nr * (ENTRY_HEAD + 2 + 1000) + ENTRY_HEAD, key, 2);
-	put_le(at + bytes, table_crc(&f.kv, f.id, 0, at, bytes), CRC_BYTES);
+	put_le(at + bytes, table_crc(&f.kv, f.id, offset, at, bytes), CRC_BYTES);
 	kv = opened(s, "keys out of order");
 	if (kv_check(kv, quiet, NULL) != -EUCLEAN)
 		die("keys out of order: a check sees nothing");
@@ -398,10 +406,11 @@ void test_forge(u64 seed, u32 count)
 		large_numbers();
 		break;
 	case 4:
-		keys_out_of_order(1, "07");
-		keys_out_of_order(3, "01");
+		keys_out_of_order(0, 1, "07");
+		keys_out_of_order(0, 3, "01");
+		keys_out_of_order(1, 0, "07");
 		/* Twice, and the second not older. */
-		keys_out_of_order(2, "02");
+		keys_out_of_order(0, 2, "02");
 		break;
 	default:
 		die("no such forgery");
