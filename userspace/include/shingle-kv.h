@@ -25,6 +25,8 @@
  *	-EIO, ...	the device failed to read; other keys may still be read
  *	-EROFS		a write, or a flush, has failed before, or the store was opened to
  *			be read only: nothing is written any more until it is opened anew
+ *	-EOVERFLOW	the numbers of writes, or of what holds them, are used up, which no
+ *			store of ours comes to: it can be read only
  *	-ENOSPC		no room, and nothing left that compaction could free
  *
  * Threads: any function may be called from any thread at the same time on one store,

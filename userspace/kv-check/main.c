@@ -9,6 +9,7 @@
  * full     until there is no room, and deletions make some
  * damage   each block of a store is damaged
  * craft    damage with the right checksum
+ * forge    stores that are whole by all checksums, and that nobody has written (SEED: which)
  * log      each chunk of a log is damaged
  * vectors  cases worked out by hand
  * between  a sync of another thread between a write's room in the log and the write
@@ -619,7 +620,7 @@ int main(int argc, char **argv)
 		{ "model", test_model, 3000 }, { "cut", test_cut, 400 },
 		{ "fail", test_fail, 300 }, { "memory", test_memory, 120 },
 		{ "full", test_full, 1 }, { "damage", test_damage, 600 },
-		{ "craft", test_craft, 700 },
+		{ "craft", test_craft, 700 }, { "forge", test_forge, 1 },
 		{ "log", test_log, 40 }, { "vectors", test_vectors, 1 },
 		{ "between", test_between, 40 }, { "threads", run_threads, 1500 },
 	};
@@ -634,5 +635,5 @@ int main(int argc, char **argv)
 			return 0;
 		}
 	}
-	die("usage: kv-check model|cut|fail|memory|full|damage|craft|log|vectors|between|threads [soc|loc [SEED [COUNT]]]");
+	die("usage: kv-check model|cut|fail|memory|full|damage|craft|forge|log|vectors|between|threads [soc|loc [SEED [COUNT]]]");
 }

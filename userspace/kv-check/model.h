@@ -46,10 +46,11 @@ extern const struct kv_options options;
 struct sim *formatted(u64 bytes);
 struct kv *opened(struct sim *s, const char *when);
 
-/* damage.c, craft.c, vectors.c, threads.c */
+/* damage.c, craft.c, forge.c, vectors.c, threads.c */
 void test_damage(u64 seed, u32 batches);
 void test_log(u64 seed, u32 batches);
 void test_craft(u64 seed, u32 count);
+void test_forge(u64 seed, u32 count);
 void test_vectors(u64 seed, u32 count);
 void test_threads(struct kv *kv, u32 rounds);
 

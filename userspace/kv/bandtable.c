@@ -138,6 +138,12 @@ int bandtable_write(struct kv *kv, const struct version *v, const struct log_ban
 	return err;
 }
 
+/* What comes behind the last number would be the first again. */
+static bool numbers_end(u64 next_id, u64 next_age, u64 generation)
+{
+	return next_id > NUMBERS_END || next_age > NUMBERS_END || generation > NUMBERS_END;
+}
+
 /* A copy that is whole: its head and body; NULL if it is not. */
 static struct bands_head *read_copy(struct kv *kv, u64 offset, int *err)
 {
@@ -228,6 +234,32 @@ static int take_entry(struct kv *kv, const u8 **at, const u8 *end, struct part *
 	return kv_no_memory();
 }
 
+static int log_order(const void *a, const void *b)
+{
+	const struct log_band *x = a, *y = b;
+
+	return (x->id > y->id) - (x->id < y->id);
+}
+
+/*
+ * In the order in which they were begun; no memtable had a band after a newer one had.
+ * Once the newer one is a table, the bands of older ones would count for nothing.
+ */
+static int order_logs(struct kv *kv)
+{
+	const struct log_band *b;
+	u32 i;
+
+	qsort(kv->logs, kv->nr_logs, sizeof(*kv->logs), log_order);
+	for (i = 0; i < kv->nr_logs; i++) {
+		b = &kv->logs[i];
+		if (!b->memtable || b->memtable > NUMBERS_END ||
+		    (i && (b[-1].id == b->id || b[-1].memtable > b->memtable)))
+			return -EUCLEAN;
+	}
+	return 0;
+}
+
 static int take_all(struct kv *kv, const struct bands_head *h)
 {
 	const u8 *at = (const u8 *)(h + 1), *end = at + le32_to_cpu(h->bytes);
@@ -235,7 +267,9 @@ static int take_all(struct kv *kv, const struct bands_head *h)
 	struct part **part;
 	int err = 0;
 
-	if (nr > kv->head.bands)
+	if (nr > kv->head.bands || le64_to_cpu(h->seq) > SEQ_END ||
+	    numbers_end(le64_to_cpu(h->next_id), le64_to_cpu(h->next_age),
+			le64_to_cpu(h->generation)))
 		return -EUCLEAN;
 	part = calloc(nr ?: 1, sizeof(*part));
 	if (!part)
@@ -250,6 +284,8 @@ static int take_all(struct kv *kv, const struct bands_head *h)
 	}
 	if (!err && at != end)
 		err = -EUCLEAN;
+	if (!err)
+		err = order_logs(kv);
 	if (!err) {
 		kv->version = version_new(part, parts);
 		err = kv->version ? 0 : kv_no_memory();
@@ -381,7 +417,7 @@ static void install(struct kv *kv, const struct change *c, struct version *v,
  * a failed write or flush nobody can tell which one the disk has: the store is broken
  * then, and neither the bands of the one nor those of the other are ever written.
  *
- * Returns 0; or -ENOMEM: nothing has changed; or another -errno: the store is broken.
+ * Returns 0; or -ENOMEM or -EOVERFLOW: nothing has changed; or another -errno: the store is broken.
  */
 int commit(struct kv *kv, const struct change *c)
 {
@@ -405,6 +441,12 @@ int commit(struct kv *kv, const struct change *c)
 	WARN_ON(n > MAX_LOG_BANDS);
 	v = changed_version(old, c);
 	err = v ? store_broken(kv) : kv_no_memory();
+	/* Nobody could read such a band table, or would take it for an old one. */
+	if (!err && (numbers_end(__atomic_load_n(&kv->next_id, __ATOMIC_RELAXED),
+				 __atomic_load_n(&kv->next_age, __ATOMIC_RELAXED),
+				 kv->generation + 1) ||
+		     (c->log && c->log->memtable > NUMBERS_END)))
+		err = kv_says(-EOVERFLOW, "%s has used up its numbers", kv->disk->name);
 	if (!err)
 		err = store_flush(kv);
 	if (!err)

@@ -17,6 +17,13 @@
 #define COPIES		2U
 #define SLOTS		(2U * COPIES)
 
+/*
+ * Above all numbers that are given in turn, with room to give some more before anybody
+ * looks; those of writes have seven bytes, of which a larger one would not be itself.
+ */
+#define NUMBERS_END	(1ULL << 62)
+#define SEQ_END		((1ULL << 56) - 1)
+
 /* All numbers are little-endian; crc is of what is there with crc as 0. */
 struct header {
 	__le64 magic;

@@ -339,7 +339,7 @@ static int take_chunk(struct replay *r, struct memtable *m, u64 *next_seq)
 			return -EUCLEAN;
 		for (i = 0, part = 0; i < n; i++, part += entry_bytes(&e)) {
 			if (entry_decode(r->buf + at + part, bytes - part, &e) ||
-			    e.seq < *next_seq || e.seq >= U64_MAX >> 8)
+			    e.seq < *next_seq || e.seq >= SEQ_END)
 				return -EUCLEAN;
 			*next_seq = e.seq + 1;
 		}

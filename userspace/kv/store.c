@@ -263,13 +263,6 @@ static int take_options(struct kv *kv, const struct kv_options *opt)
 	return 0;
 }
 
-static int log_order(const void *a, const void *b)
-{
-	const struct log_band *x = a, *y = b;
-
-	return (x->id > y->id) - (x->id < y->id);
-}
-
 /* Until nothing is left of the logs: each memtable that they had becomes a table. */
 static int replay(struct kv *kv)
 {
@@ -280,7 +273,6 @@ static int replay(struct kv *kv)
 	int err = 0;
 
 	memcpy(logs, kv->logs, sizeof(logs));
-	qsort(logs, nr, sizeof(*logs), log_order);
 	for (i = 0; i < nr && !err && !lost; i++) {
 		err = log_replay(kv, &logs[i], kv->mem, &next_seq, &lost);
 		kv->next_seq = max(kv->next_seq, next_seq);

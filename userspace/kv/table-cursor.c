@@ -162,8 +162,17 @@ static int here(struct table_cursor *t)
 	return 0;
 }
 
+/* The last entry of a block: has it the key that the index says? */
+static int block_ends(struct table_cursor *t)
+{
+	struct index_place p = index_at(t->index, t->nr);
+
+	return slice_cmp(t->c.at.key, p.last) ? table_no_last_key(t->part->table, &p) : 0;
+}
+
 static int go(struct table_cursor *t, struct slice key)
 {
+	struct index_place p;
 	int err;
 
 	if (!t->index) {
@@ -177,9 +186,8 @@ static int go(struct table_cursor *t, struct slice key)
 	err = load_block(t) ?: here(t);
 	while (!err && slice_cmp(t->c.at.key, key) < 0) {
 		t->at += entry_bytes(&t->c.at);
-		err = t->at < t->block.used ? here(t) :
-			table_damaged(t->part->table, "the block at byte %u has not its last key",
-				      index_at(t->index, t->nr).offset);
+		p = index_at(t->index, t->nr);
+		err = t->at < t->block.used ? here(t) : table_no_last_key(t->part->table, &p);
 	}
 	return err;
 }
@@ -205,9 +213,23 @@ static int table_cursor_seek(struct cursor *c, struct slice key)
 	return err;
 }
 
+/*
+ * Is an entry behind the one before it?  A merge of what is not would leave out the newer
+ * of two versions, or write a table that ends before it begins.
+ */
+static int in_order(struct table_cursor *t, struct slice key, u64 seq)
+{
+	int order = slice_cmp(key, t->c.at.key);
+
+	return order > 0 || (!order && t->c.at.seq >= seq) ?
+		table_damaged(t->part->table, "keys are out of order") : 0;
+}
+
 static int table_cursor_next(struct cursor *c)
 {
 	struct table_cursor *t = container_of(c, struct table_cursor, c);
+	struct slice key = c->at.key;
+	u64 seq = c->at.seq;
 	int err;
 
 	if (c->at.seq == SEQ_BEFORE) {
@@ -215,10 +237,14 @@ static int table_cursor_next(struct cursor *c)
 	} else {
 		t->at += entry_bytes(&c->at);
 		if (t->at < t->block.used) {
-			err = here(t);
+			err = here(t) ?: in_order(t, key, seq);
+		} else if (block_ends(t)) {
+			err = -EUCLEAN;
 		} else if (t->nr + 1 < index_blocks(t->index)) {
+			/* The block goes, and the index has its last key, too. */
+			key = index_at(t->index, t->nr).last;
 			t->nr++;
-			err = load_block(t) ?: here(t);
+			err = load_block(t) ?: here(t) ?: in_order(t, key, seq);
 		} else {
 			nowhere(t);
 			if (t->merging) {

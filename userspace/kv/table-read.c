@@ -28,6 +28,12 @@ int table_damaged(struct table *t, const char *fmt, ...)
 	return kv_says(-EUCLEAN, "band %u (table %llu): %s", t->band, t->id, what);
 }
 
+/* The index says what a block ends with: who believed it would miss what is behind. */
+int table_no_last_key(struct table *t, const struct index_place *place)
+{
+	return table_damaged(t, "the block at byte %u has not its last key", place->offset);
+}
+
 /* Some bytes of a band: @buf, to be freed, has them from @at on. */
 static int read_bytes(struct kv *kv, struct table *t, u32 offset, u32 bytes, u8 **buf, u8 **at)
 {
@@ -280,6 +286,7 @@ static int block_find(struct table *t, const struct index_place *place,
 	struct entry e, want = { .key = key, .seq = seq };
 	u32 at = 0;
 
+	/* It has one at least: the index says so. */
 	while (at < block->bytes) {
 		if (entry_decode(block->data + at, block->bytes - at, &e))
 			return table_damaged(t, "no entry at byte %u", place->offset + at);
@@ -290,7 +297,8 @@ static int block_find(struct table *t, const struct index_place *place,
 		*op = e.op;
 		return *found ? buffer_set(value, e.value) : 0;
 	}
-	return 0;
+	/* Only of its last key may all versions be too new. */
+	return slice_cmp(e.key, place->last) ? table_no_last_key(t, place) : 0;
 }
 
 /**

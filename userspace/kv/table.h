@@ -47,6 +47,7 @@ struct index_place index_at(const struct cache_item *index, u32 nr);
 u32 index_find(const struct cache_item *index, struct slice key);
 
 int table_damaged(struct table *t, const char *fmt, ...) __printf(2, 3);
+int table_no_last_key(struct table *t, const struct index_place *place);
 int table_foot(struct kv *kv, struct part *p);
 int table_index(struct kv *kv, struct part *p, struct cache_item **item);
 int table_bloom(struct kv *kv, struct part *p, struct cache_item **item);

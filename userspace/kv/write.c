@@ -152,6 +152,8 @@ static int add(struct kv *kv, const struct kv_batch *b, u64 *number)
 
 	if (kv->opt.flags & KV_READ_ONLY)
 		return kv_says(-EROFS, "%s was opened to be read only", kv->disk->name);
+	if (b->entries > SEQ_END - seq)
+		return kv_says(-EOVERFLOW, "%s has used up its numbers", kv->disk->name);
 	slow_down(kv);
 	err = find_room(kv, b);
 	count(&kv->stats.slow_us, now_us() - began);

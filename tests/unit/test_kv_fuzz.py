@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-2.0
+"""kv: what the store reads, made up (userspace/kv-fuzz).  Here each input that is known is
+read once more; userspace/kv-fuzz/fuzz looks for others.
+"""
+
+import random
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).resolve().parents[2]
+FUZZ = TOP / "userspace/kv-fuzz"
+# How many of the seeds must be opened, and be without fault by a check: were a harness to
+# make up nothing but what is refused at once, all would pass.
+HARNESSES = {"table": (28, 8), "log": (23, 16), "bands": (34, 30), "formats": (0, 0)}
+
+
+@pytest.fixture(scope="session", name="replay")
+def build_replay():
+    subprocess.run(["make", "-s", "-C", str(FUZZ)], check=True)
+    return str(TOP / "build/userspace/kv-fuzz")
+
+
+@pytest.fixture(scope="session", name="seeds")
+def make_seeds(tmp_path_factory):
+    to = tmp_path_factory.mktemp("seeds")
+    subprocess.run([sys.executable, str(FUZZ / "seeds"), str(to)], check=True)
+    return to
+
+
+def eaten(replay, harness, *what):
+    done = subprocess.run([replay, harness, *map(str, what)], check=False, timeout=300,
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    print(done.stdout)
+    found = re.fullmatch(r"\w+: (\d+) inputs, (\d+) opened, (\d+) clean\n", done.stdout)
+    return [int(n) for n in found.groups()]
+
+
+@pytest.mark.parametrize("harness", HARNESSES)
+def test_seeds(replay, seeds, harness):
+    inputs, opened, clean = eaten(replay, harness, seeds / harness)
+    assert inputs == len(list((seeds / harness).iterdir())) >= 25
+    assert opened >= HARNESSES[harness][0] and clean >= HARNESSES[harness][1]
+
+
+@pytest.mark.parametrize("harness", HARNESSES)
+def test_corpus(replay, harness):
+    """What libFuzzer found to be worth keeping."""
+    corpus = FUZZ / "corpus" / harness
+    inputs, _, _ = eaten(replay, harness, corpus)
+    assert inputs == len(list(corpus.iterdir())) > 0
+
+
+@pytest.mark.parametrize("harness", HARNESSES)
+def test_seeds_spoilt(replay, seeds, harness, tmp_path):
+    """A few bytes of each seed changed, cut out or doubled; the same in each run."""
+    rng = random.Random(harness)
+    for seed in sorted((seeds / harness).iterdir()):
+        for turn in range(3):
+            data = bytearray(seed.read_bytes())
+            for _ in range(rng.randint(1, 4)):
+                at = rng.randrange(len(data) + 1)
+                some = rng.randint(1, 8)
+                data[at:at + rng.choice((0, some, some))] = rng.choice((
+                    b"", data[at:at + 2 * some], rng.randbytes(some),
+                    bytes(some), b"\xff" * some))
+            (tmp_path / f"{seed.name}-{turn}").write_bytes(data)
+    eaten(replay, harness, tmp_path)

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The reader of sorted tables.  An input has the pieces of one, without what is between
+ * them, and no checksums: a mutation would have to guess these.
+ */
+#include "fuzz.h"
+#include "../kv/table.h"
+
+#define ID	7U
+#define NEXT	100U
+
+/* Whichever blocks the index speaks of: each with its checksum. */
+static void seal_blocks(u8 *table, const u8 *index, u32 index_bytes, u32 data_bytes,
+			u32 blocks)
+{
+	u32 at = 0, offset, bytes;
+
+	while (blocks-- && index_bytes - at >= INDEX_HEAD) {
+		offset = (u32)get_le(index + at, 4);
+		bytes = (u32)get_le(index + at + 4, 4);
+		if (bytes < CRC_BYTES || offset > data_bytes || bytes > data_bytes - offset)
+			return;
+		bytes -= CRC_BYTES;
+		put_le(table + offset + bytes,
+		       table_crc(&use_shape, ID, offset, table + offset, bytes), CRC_BYTES);
+		at += min(INDEX_HEAD + (u32)get_le(index + at + 8, 2), index_bytes - at);
+	}
+}
+
+static u32 piece(u8 *table, u32 at, const u8 *from, size_t bytes)
+{
+	if (bytes)
+		memcpy(table + at, from, bytes);
+	put_le(table + at + bytes, table_crc(&use_shape, ID, at, table + at, (u32)bytes),
+	       CRC_BYTES);
+	return at + (u32)bytes + CRC_BYTES;
+}
+
+static void put_histogram(u8 *table, u32 at, const u8 *from, size_t bytes)
+{
+	struct histogram *h = (struct histogram *)(table + at);
+
+	memset(h, 0, sizeof(*h));
+	if (bytes)
+		memcpy(&h->buckets, from, min(bytes, sizeof(*h) - 12));
+	h->magic = cpu_to_le64(TABLE_MAGIC);
+	h->crc = cpu_to_le32(histogram_crc(&use_shape, ID, h));
+}
+
+static void eat(struct input in)
+{
+	size_t want[4], got[4];
+	const u8 *from[4], *both;
+	struct bands_entry e = { .band = cpu_to_le32(1), .kind = KIND_TABLE,
+				 .id = cpu_to_le64(ID), .age = cpu_to_le64(1) };
+	u8 body[sizeof(e) + 2 * KV_KEY_MAX], *table;
+	struct footer_block f = { .magic = cpu_to_le64(TABLE_MAGIC) };
+	u32 at, i, min_bytes, max_bytes;
+	size_t keys;
+
+	e.level = (u8)take(&in, 1) % 3;
+	for (i = 0; i < 4; i++)
+		want[i] = take(&in, 2) % 12000;
+	f.entries = cpu_to_le64(take(&in, 2));
+	f.tombstones = cpu_to_le64(take(&in, 2));
+	f.blocks = cpu_to_le32((u32)take(&in, 4));
+	min_bytes = (u32)take(&in, 2) % (KV_KEY_MAX + 2);
+	max_bytes = (u32)take(&in, 2) % (KV_KEY_MAX + 2);
+	both = take_bytes(&in, min_bytes + max_bytes, &keys);
+	if (keys)
+		memcpy(f.keys, both, keys);
+	/* Blocks, index, Bloom filter, histogram. */
+	for (i = 0; i < 4; i++)
+		from[i] = take_bytes(&in, want[i], &got[i]);
+	if (keys < min_bytes + max_bytes || got[0] < CRC_BYTES)
+		return;
+	table = disk_at(use_shape.head.bands_offset + BAND, BAND);
+	memset(table, 0, BAND);
+	memcpy(table, from[0], got[0]);
+	seal_blocks(table, from[1], (u32)got[1], (u32)got[0], le32_to_cpu(f.blocks));
+	at = piece(table, (u32)got[0], from[1], got[1]);
+	at = round_up(piece(table, at, from[2], got[2]), BLOCK_BYTES);
+	put_histogram(table, at, from[3], got[3]);
+	f.version = cpu_to_le32(FORMAT_VERSION);
+	memcpy(f.uuid, use_shape.head.uuid, sizeof(f.uuid));
+	f.id = e.id;
+	f.data_bytes = cpu_to_le32((u32)got[0]);
+	f.index_bytes = cpu_to_le32((u32)got[1]);
+	f.bloom_bytes = cpu_to_le32((u32)got[2]);
+	f.min_bytes = cpu_to_le16((u16)min_bytes);
+	f.max_bytes = cpu_to_le16((u16)max_bytes);
+	f.crc = cpu_to_le32(footer_crc(&f));
+	memcpy(table + at + BLOCK_BYTES, &f, sizeof(f));
+	e.bytes = cpu_to_le32(at + 2 * BLOCK_BYTES);
+	e.entries = f.entries;
+	e.tombstones = f.tombstones;
+	e.min_bytes = f.min_bytes;
+	e.max_bytes = f.max_bytes;
+	memcpy(body, &e, sizeof(e));
+	memcpy(body + sizeof(e), f.keys, keys);
+	use_bands(use_shape.generation + 1, NEXT, NEXT, NEXT, 1, body, sizeof(e) + keys);
+	use_store();
+}
+
+static void begin(void)
+{
+	use_begin(false);
+}
+
+const struct harness harness_table = { .name = "table", .begin = begin, .eat = eat };

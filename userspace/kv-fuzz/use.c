@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What must hold of any store that opens, whoever made it up:
+ *
+ * - who only reads finds the keys in order, and if a check finds nothing, each of them
+ *   also by itself, with the same value;
+ * - who opens it to write finds the same, and finds it after a compaction, too;
+ * - what was synced since is found when the store is opened again.
+ */
+#include <stdarg.h>
+#include <unistd.h>
+
+#include "fuzz.h"
+#include "pick.h"
+
+#define MOST_KEYS	5000U
+#define PUTS		6U
+
+const struct kv_options use_options = { .flags = KV_NO_THREAD, .l0_trigger = 2,
+					.cache_bytes = 64 << 10 };
+static const struct kv_options look = { .flags = KV_READ_ONLY, .cache_bytes = 64 << 10 };
+struct kv use_shape;
+u32 use_opened, use_clean;
+
+void broken(const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	/* What the command says to its own is thrown away. */
+	vdprintf(STDERR_FILENO, fmt, args);
+	va_end(args);
+	dprintf(STDERR_FILENO, "\n");
+	abort();
+}
+
+/* A number; what the input does not have is 0. */
+u64 take(struct input *in, u32 bytes)
+{
+	u32 n = (u32)min_t(size_t, bytes, in->left);
+	u64 v = get_le(in->at, n);
+
+	in->at += n;
+	in->left -= n;
+	return v;
+}
+
+const u8 *take_bytes(struct input *in, size_t want, size_t *got)
+{
+	const u8 *at = in->at;
+
+	*got = min(want, in->left);
+	in->at += *got;
+	in->left -= *got;
+	return at;
+}
+
+static void must(int err, const char *what)
+{
+	if (err)
+		broken("%s: %d %s", what, err, kv_error());
+}
+
+/* Two tables in different levels, one newer, and a log of two bands. */
+static void fill(void)
+{
+	static u8 value[900];
+	char key[20];
+	struct kv *kv;
+	u32 i;
+
+	must(store_open(&kv, disk_mem(), &use_options), "open");
+	for (i = 0; i < 60; i++) {
+		sprintf(key, "%02u", i * 37 % 60);
+		must(i % 9 ? kv_put(kv, key, 2, value, sizeof(value), 0) :
+		     kv_delete(kv, key, 2, 0), "put");
+		if (i == 30)
+			must(kv_compact(kv), "compact");
+	}
+	must(kv_flush(kv), "flush");
+	for (i = 0; i < 20; i++) {
+		sprintf(key, "%02u", i * 3);
+		must(kv_put(kv, key, 2, "logged", 6, KV_SYNC), "put");
+	}
+	kv_close(kv);
+}
+
+/**
+ * use_begin() - a store on the disk, that each input finds as it is
+ * @filled: and something in it
+ */
+void use_begin(bool filled)
+{
+	static const u8 uuid[16] = "kv-fuzz kv-fuzz";
+	struct kv_format_options shape = { .band_bytes = BAND, .organisation = KV_SOC };
+	struct kv *kv;
+
+	must(store_format(disk_mem(), &shape, uuid), "format");
+	if (filled)
+		fill();
+	must(store_open(&kv, disk_mem(), &look), "open");
+	use_shape.head = kv->head;
+	use_shape.generation = kv->generation;
+	kv_close(kv);
+	disk_keep();
+}
+
+u32 use_uuid_crc(void)
+{
+	return crc32c(~0U, use_shape.head.uuid, sizeof(use_shape.head.uuid));
+}
+
+/* The only band table: both copies, with the right checksums. */
+void use_bands(u64 generation, u64 next_id, u64 next_age, u64 seq, u32 entries,
+	       const void *body, size_t bytes)
+{
+	const struct shape *s = &use_shape.head;
+	struct bands_head *h;
+	u32 i;
+
+	bytes = min_t(size_t, bytes, s->slot_bytes - BLOCK_BYTES);
+	for (i = 0; i < SLOTS; i++) {
+		h = (struct bands_head *)disk_at(s->slot_offset + i * s->slot_bytes,
+						 s->slot_bytes);
+		memset(h, 0, BLOCK_BYTES);
+		if (i / COPIES != generation % 2)
+			continue;
+		memset(h, 0, s->slot_bytes);
+		if (bytes)
+			memcpy(h + 1, body, bytes);
+		h->magic = cpu_to_le64(BANDS_MAGIC);
+		h->version = cpu_to_le32(FORMAT_VERSION);
+		memcpy(h->uuid, s->uuid, sizeof(h->uuid));
+		h->generation = cpu_to_le64(generation);
+		h->next_id = cpu_to_le64(next_id);
+		h->next_age = cpu_to_le64(next_age);
+		h->seq = cpu_to_le64(seq);
+		h->entries = cpu_to_le32(entries);
+		h->bytes = cpu_to_le32((u32)bytes);
+		h->body_crc = cpu_to_le32(crc32c(~0U, h + 1, bytes));
+		h->crc = cpu_to_le32(crc32c(use_uuid_crc(), h, sizeof(*h)));
+	}
+}
+
+/* KV_FUZZ_SAY: what a replay finds, for who looks at one. */
+static void heard(void *ctx, const char *text)
+{
+	if (getenv("KV_FUZZ_SAY"))
+		dprintf(STDERR_FILENO, "  %s\n", text);
+}
+
+/**
+ * struct seen - what a scan has found
+ * @crc: of all keys and values
+ * @keys: how many
+ * @whole: it came to its end
+ */
+struct seen {
+	u32 crc, keys;
+	bool whole;
+};
+
+static void same_value(struct kv *kv, const void *key, size_t key_bytes, const void *value,
+		       size_t bytes)
+{
+	size_t got_bytes;
+	void *got;
+	int err = kv_get(kv, NULL, key, key_bytes, &got, &got_bytes);
+
+	if (err)
+		broken("a key that was scanned is not found: %d %s", err, kv_error());
+	if (got_bytes != bytes || (bytes && memcmp(got, value, bytes)))
+		broken("a key has one value when scanned, and another by itself");
+	free(got);
+}
+
+static struct seen scan(struct kv *kv, bool gets)
+{
+	struct buffer last = { .data = NULL };
+	struct seen seen = { .crc = ~0U };
+	const void *key, *value;
+	size_t key_bytes, bytes;
+	struct kv_iter *it;
+	int err;
+
+	if (kv_iter_new(kv, NULL, &it))
+		return seen;
+	for (err = kv_iter_seek(it, "", 0); !err; err = kv_iter_next(it)) {
+		key = kv_iter_key(it, &key_bytes);
+		value = kv_iter_value(it, &bytes);
+		if (seen.keys && slice_cmp(buffer_slice(&last), slice(key, key_bytes)) >= 0)
+			seen.keys = MOST_KEYS;
+		if (++seen.keys > MOST_KEYS)
+			break;
+		must(buffer_set(&last, slice(key, key_bytes)), "a key");
+		seen.crc = crc32c(crc32c(seen.crc, key, (u32)key_bytes), value, (u32)bytes);
+		if (gets)
+			same_value(kv, key, key_bytes, value, bytes);
+	}
+	seen.whole = err == -ENOENT;
+	free(last.data);
+	kv_iter_free(it);
+	return seen;
+}
+
+static void same(struct seen before, struct seen now, const char *when)
+{
+	if (!now.whole || now.keys != before.keys || now.crc != before.crc)
+		broken("%s: %u keys%s, and there were %u", when, now.keys,
+		       now.whole ? "" : " and damage", before.keys);
+}
+
+static struct kv *again(void)
+{
+	struct kv *kv;
+
+	if (store_open(&kv, disk_mem(), &use_options))
+		must(store_open(&kv, disk_mem(), &look), "what was written cannot be read");
+	return kv;
+}
+
+/* Returns how many were synced. */
+static u32 put_some(struct kv *kv)
+{
+	static u8 value[2000];
+	char key[20];
+	u32 i;
+
+	for (i = 0; i < PUTS; i++) {
+		if (kv_put(kv, key, (size_t)sprintf(key, "~put %u", i), value, sizeof(value),
+			   KV_SYNC))
+			break;
+	}
+	return i;
+}
+
+static void want_them(struct kv *kv, u32 nr, const char *when)
+{
+	char key[20];
+	size_t bytes;
+	void *got;
+	u32 i;
+
+	for (i = 0; i < nr; i++) {
+		if (kv_get(kv, NULL, key, (size_t)sprintf(key, "~put %u", i), &got, &bytes))
+			broken("%s: write %u of %u is not there: %s", when, i, nr, kv_error());
+		free(got);
+	}
+}
+
+/* To be written to. */
+static void use_writing(struct seen before, bool clean)
+{
+	struct kv *kv;
+	u32 nr;
+	bool compacted;
+
+	if (store_open(&kv, disk_mem(), &use_options))
+		return;
+	if (clean)
+		same(before, scan(kv, false), "opened to be written");
+	compacted = !kv_compact(kv);
+	if (clean && compacted)
+		same(before, scan(kv, false), "compacted");
+	nr = clean ? put_some(kv) : 0;
+	kv_close(kv);
+	kv = again();
+	want_them(kv, nr, "opened again");
+	if (clean && kv_check(kv, heard, NULL))
+		broken("a check finds damage that was not there");
+	kv_close(kv);
+}
+
+/* Which band to merge, histograms say: each is asked for the keys of its own. */
+static void estimate(struct kv *kv)
+{
+	struct version *v = version_get(kv);
+	u32 level, i;
+
+	for (level = 0; level < KV_LEVELS; level++) {
+		for (i = 0; i < v->level[level].nr; i++)
+			sequentiality(kv, v, v->level[level].part[i], &v->level[level].part[i],
+				      1);
+	}
+	version_put(kv, v);
+}
+
+/**
+ * use_store() - do with what is on the disk what is done with stores
+ *
+ * Aborts if something does not hold.
+ */
+void use_store(void)
+{
+	struct seen before;
+	struct kv *kv;
+	bool clean;
+
+	if (store_open(&kv, disk_mem(), &look)) {
+		heard(NULL, kv_error());
+		return;
+	}
+	clean = !kv_check(kv, heard, NULL);
+	use_opened++;
+	use_clean += clean;
+	before = scan(kv, clean);
+	if (clean && !before.whole)
+		broken("a check finds nothing, and a scan ends with: %s", kv_error());
+	estimate(kv);
+	kv_close(kv);
+	use_writing(before, clean);
+}
