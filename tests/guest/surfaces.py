@@ -10,10 +10,10 @@ and over in part, so that whatever the layer does by itself it does on every sur
 everything is looked at, cleaned, written on, closed, checked and opened again.  The medium
 destroys what its head passes over, and at the end nobody may have asked for that.
 
-    ... taken for one               the tool is told the same medium, but of one surface:
-                                    of as many cylinders, or, where this would only be a
-                                    part of the first one, of as many tracks
-    ... taken for their mean        the same lengths of tracks, but no densities
+    ... taken for one               the tool is told of one surface, with as many cylinders;
+                                    where tracks have one length, with all tracks
+    ... taken for their mean        of one surface with all tracks, as if those of a zone
+                                    had one length
 Here somebody must have.
 """
 

@@ -424,6 +424,7 @@ class Thin(Drive):
         self.chunks.setdefault(chunk, len(self.chunks))
         self.disk.access(self.chunks[chunk] * self.CHUNK + rest, count)
 
+
 class Backwards(Circular):
     """Cleans the youngest first."""
 
