@@ -757,6 +757,66 @@ def test_help_knows_options(run):
     assert "\n  threshold=N " in run("open", "--help")
 
 
+def test_help_of_a_command(run):
+    assert run("help", "create") == run("create", "--help")
+    assert run("help") == run("--help")
+    assert "'frob' is not known" in run("help", "frob", rc=USAGE)
+    assert "'format' is one argument too many" in run("help", "create", "format", rc=USAGE)
+
+
+@pytest.mark.parametrize("args", [
+    ["format", "stl-set", "d", "--cache-l", "od"], ["format", "stl-set", "d", "--cache-l=od"],
+    ["format", "stl-set", "d", "--cache-l"], ["format", "--dry", "stl-set", "d"],
+    ["create", "--dry", "stl-set", "d", "x"], ["open", "--dry", "d", "x"],
+    ["presets", "--js"], ["remove", "x", "--no-u"], ["reset", "x", "--forc"],
+    ["status", "--js"], ["stats", "x", "--watc", "1"], ["check", "d", "--js"],
+    ["repair", "d", "--ye"], ["dump", "d", "--journa"], ["probe", "d", "--hel"],
+])
+def test_options_have_their_whole_names(run, args):
+    """What is short for one today is short for two tomorrow, and nobody asked for that."""
+    blank(run.dir / "d", 3000)
+    said = run(*args, rc=USAGE)
+    word = next(a for a in args if a.startswith("--")).split("=", maxsplit=1)[0]
+    assert f"option {word}" in said and "is not known" in said, said
+    assert not any((run.dir / "d").read_bytes())
+
+
+def test_options_with_and_without_a_blank(run):
+    """Names in full, behind operands and before, values of their own that look like names."""
+    blank(run.dir / "d", 3000)
+    for label in (["--label", "--labe"], ["--label=--labe"]):
+        out = json.loads(run("format", "stl-set", "d", "--band", "40K", "--dry-run", "--json",
+                             *label))
+        assert out["label"] == "--labe"
+
+
+@pytest.mark.parametrize("args", [
+    ["create", "stl-set", "--dry-run", "d", "a/b"], ["create", "stl-set", "d", "/dev/mapper/b"],
+    ["open", "d", "a/b", "--dry-run"], ["open", "d", "a/b"], ["remove", "a/b"], ["remove", ""],
+    ["reset", "/dev/mapper/b", "--force"], ["status", "/dev/mapper/b"], ["stats", "a/b"],
+    ["stats", "a/b", "--clear"], ["stats", "x" * 128],
+])
+def test_names_without_slash(run, args):
+    """libdevmapper would take the rest of a path for a name."""
+    blank(run.dir / "d", 3000)
+    assert "cannot be a device's name: 1 to 127 characters without '/'" in run(*args, rc=USAGE)
+    assert not any((run.dir / "d").read_bytes())
+
+
+@pytest.mark.parametrize("text, blocks", [("1m", 256), ("1M", 256), ("1mib", 256), ("512k", 128),
+                                          ("1024s", 128), ("4096B", 1)])
+def test_small_letters(run, text, blocks):
+    out = json.loads(run("format", "stl-set", "--dry-run", "--json", "--cache-size", "1b",
+                         "--band", text, blank(run.dir / "d", 3000)))
+    assert out["band_blocks"] == blocks
+
+
+@pytest.mark.parametrize("text", ["1024S", "4096b", "1mb", "1 m"])
+def test_letters_that_are_no_units(run, text):
+    assert "is not a size" in run("format", "stl-set", "--band", text,
+                                  blank(run.dir / "d", 3000), rc=USAGE)
+
+
 def test_version(run):
     assert "on-disk format 4" in run("--version")
 

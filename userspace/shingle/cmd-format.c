@@ -104,7 +104,8 @@ struct format_args {
 	"  --json                the layout in JSON\n"
 
 #define LAYOUT_UNITS \
-	"SIZE is digits and a unit: K, M, G, T (binary), s (sectors of 512 bytes) or B.\n"
+	"SIZE is digits and a unit: K, M, G, T (binary; small letters will do), s (sectors\n" \
+	"of 512 bytes) or B.\n"
 
 static bool cache_size(struct plan_request *req, const char *text)
 {
@@ -785,7 +786,7 @@ static int run(const struct command *cmd, int argc, char **argv)
 	add_params(options + ARRAY_SIZE(own));
 	ret = EXIT_USAGE;
 	opterr = 0;
-	while ((c = getopt_long(argc, argv, ":h", options, &which)) != -1) {
+	while ((c = next_option(argc, argv, ":h", options, &which)) != -1) {
 		ok = true;
 		switch (c) {
 		case 'L':
@@ -842,7 +843,7 @@ static int run(const struct command *cmd, int argc, char **argv)
 	a->scale = max(a->scale, 1ULL);
 	ok = take_options(a, a->scale, why) && operands(cmd, a, argc, argv);
 	if (ok && creating)
-		ok = table_take_preset(&a->table, a->preset);
+		ok = dm_name_valid(a->name) && table_take_preset(&a->table, a->preset);
 	if (ok)
 		ret = do_format(a, img);
 out:

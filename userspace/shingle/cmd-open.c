@@ -54,7 +54,7 @@ static int run_open(const struct command *cmd, int argc, char **argv)
 	int c, ret;
 
 	opterr = 0;
-	while ((c = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+	while ((c = next_option(argc, argv, ":h", options, NULL)) != -1) {
 		switch (c) {
 		case 'C':
 			path[SHINGLE_DEV_CACHE] = optarg;
@@ -81,7 +81,8 @@ static int run_open(const struct command *cmd, int argc, char **argv)
 			return option_error(cmd, c, argv[optind - 1]);
 		}
 	}
-	if (!parse_operands(cmd, argc, argv, 2, "DATA", &path[SHINGLE_DEV_DATA], "NAME", &name))
+	if (!parse_operands(cmd, argc, argv, 2, "DATA", &path[SHINGLE_DEV_DATA], "NAME", &name) ||
+	    !dm_name_valid(name))
 		return EXIT_USAGE;
 	if (!table_take_preset(&table, preset))
 		return EXIT_USAGE;
@@ -135,12 +136,12 @@ static int run_remove(const struct command *cmd, int argc, char **argv)
 	int c;
 
 	opterr = 0;
-	while ((c = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+	while ((c = next_option(argc, argv, ":h", options, NULL)) != -1) {
 		if (c != 'U')
 			return option_error(cmd, c, argv[optind - 1]);
 		udev = false;
 	}
-	if (!parse_operands(cmd, argc, argv, 1, "NAME", &name))
+	if (!parse_operands(cmd, argc, argv, 1, "NAME", &name) || !dm_name_valid(name))
 		return EXIT_USAGE;
 	return may_remove(name) && dm_device_remove(name, udev) ? EXIT_CLEAN : EXIT_OPERATION;
 }

@@ -134,7 +134,7 @@ static int run(const struct command *cmd, int argc, char **argv)
 	int c;
 
 	opterr = 0;
-	while ((c = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+	while ((c = next_option(argc, argv, ":h", options, NULL)) != -1) {
 		switch (c) {
 		case 's':
 			if (!parse_number("--scale", optarg, 1, PRESET_MAX_SCALE, &scale))

@@ -48,12 +48,12 @@ static int run(const struct command *cmd, int argc, char **argv)
 	int c, ret;
 
 	opterr = 0;
-	while ((c = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+	while ((c = next_option(argc, argv, ":h", options, NULL)) != -1) {
 		if (c != 'f')
 			return option_error(cmd, c, argv[optind - 1]);
 		force = true;
 	}
-	if (!parse_operands(cmd, argc, argv, 1, "NAME", &name))
+	if (!parse_operands(cmd, argc, argv, 1, "NAME", &name) || !dm_name_valid(name))
 		return EXIT_USAGE;
 	if (!dm_device_status(name, &line))
 		return EXIT_OPERATION;

@@ -175,7 +175,7 @@ static int run(const struct command *cmd, int argc, char **argv)
 	int c, ret;
 
 	opterr = 0;
-	while ((c = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+	while ((c = next_option(argc, argv, ":h", options, NULL)) != -1) {
 		switch (c) {
 		case 'j':
 			json = true;
@@ -191,7 +191,7 @@ static int run(const struct command *cmd, int argc, char **argv)
 			return option_error(cmd, c, argv[optind - 1]);
 		}
 	}
-	if (!parse_operands(cmd, argc, argv, 1, "NAME", &name))
+	if (!parse_operands(cmd, argc, argv, 1, "NAME", &name) || !dm_name_valid(name))
 		return EXIT_USAGE;
 	if (clear) {
 		char *reply = dm_device_message(name, "stats_clear");

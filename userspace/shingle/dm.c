@@ -57,6 +57,22 @@ static bool target_known(const char *target)
 }
 
 /**
+ * dm_name_valid() - can a device have this name?
+ * @name: as it was given
+ *
+ * With a slash libdevmapper would take it for a path, and look for another name.
+ * Returns false after saying what is wrong.
+ */
+bool dm_name_valid(const char *name)
+{
+	if (*name && !strchr(name, '/') && strlen(name) < DM_NAME_LEN)
+		return true;
+	fail("NAME '%s' cannot be a device's name: 1 to %u characters without '/'", name,
+	     DM_NAME_LEN - 1);
+	return false;
+}
+
+/**
  * dm_device_possible() - could a device be created?
  * @name: its name
  * @target: its type
@@ -69,11 +85,8 @@ bool dm_device_possible(const char *name, const char *target)
 	struct dm_info info = { 0 };
 	bool ok;
 
-	if (!*name || strchr(name, '/') || strlen(name) >= DM_NAME_LEN) {
-		fail("NAME '%s' cannot be a device's name: 1 to %u characters without '/'", name,
-		     DM_NAME_LEN - 1);
+	if (!dm_name_valid(name))
 		return false;
-	}
 	t = task_on(DM_DEVICE_INFO, name);
 	ok = t && dm_task_run(t) && dm_task_get_info(t, &info);
 	if (!ok)

@@ -22,7 +22,7 @@ int offline_run(const struct command *cmd, int argc, char **argv, const struct o
 	struct image *img;
 
 	opterr = 0;
-	while ((opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+	while ((opt = next_option(argc, argv, ":h", options, NULL)) != -1) {
 		switch (opt) {
 		case 'C':
 			a.path[SHINGLE_DEV_CACHE] = optarg;
