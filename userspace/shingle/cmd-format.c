@@ -384,13 +384,33 @@ static void preset_too_large(const struct format_args *a, const struct engine_ro
 	fail("%s%s%s", why, data, fits);
 }
 
+/* What the target makes of the options, whatever the devices are. */
+static bool means_something(const struct format_args *a, struct image *img)
+{
+	const struct engine_row *row = img->row;
+
+	if (!row->interlaced && a->req.backup_tracks) {
+		fail("--backup-tracks means nothing to %s: leave it out", row->ops->name);
+		return false;
+	}
+	if (!row->cached && (a->req.cache || a->req.cache_first || a->req.cache_band_blocks ||
+			     a->cache)) {
+		fail("%s means nothing to %s, which has no cache bands: leave it out",
+		     a->cache ? "--cache" : a->req.cache ? "--cache-size" :
+		     a->req.cache_first ? "--cache-location" : "--cache-band",
+		     row->ops->name);
+		return false;
+	}
+	return take_params(a, row, &img->l);
+}
+
 static bool plan(struct format_args *a, struct image *img)
 {
 	char why[PLAN_WHY];
 	const char *engine_why = "";
 	int err;
 
-	if (!find_media(a, img) || !take_params(a, img->row, &img->l))
+	if (!find_media(a, img))
 		return false;
 	if (getrandom(img->l.uuid, sizeof(img->l.uuid), 0) != sizeof(img->l.uuid)) {
 		fail("no random numbers for a uuid: %s", strerror(errno));
@@ -409,18 +429,6 @@ static bool plan(struct format_args *a, struct image *img)
 	a->req.logical_blocks = img->row->ops->logical_blocks;
 	a->req.settle = img->row->settle;
 	a->req.interlaced = img->row->interlaced;
-	if (!a->req.interlaced && a->req.backup_tracks) {
-		fail("--backup-tracks means nothing to %s: leave it out", img->row->ops->name);
-		return false;
-	}
-	if (!a->req.cached && (a->req.cache || a->req.cache_first || a->req.cache_band_blocks ||
-			       a->cache)) {
-		fail("%s means nothing to %s, which has no cache bands: leave it out",
-		     a->cache ? "--cache" : a->req.cache ? "--cache-size" :
-		     a->req.cache_first ? "--cache-location" : "--cache-band",
-		     img->row->ops->name);
-		return false;
-	}
 	if (!a->req.band_blocks && img->row->band)
 		a->req.band_blocks =
 			img->row->band(&img->l,
@@ -650,18 +658,26 @@ static int do_format(struct format_args *a, struct image *img)
 	bool creating = a->name;
 	int ret;
 
-	if (a->preset && a->preset->flash && !a->cache)
-		return fail("%s keeps its cache on flash: name a device for it with --cache",
-			    a->preset->name);
+	if (a->preset && a->preset->flash && !a->cache) {
+		fail("%s keeps its cache on flash: name a device for it with --cache",
+		     a->preset->name);
+		return EXIT_USAGE;
+	}
 	img->row = engine_by_name(a->target);
-	if (!img->row)
-		return fail("TARGET '%s' is not known: choose one of %s", a->target,
-			    engine_names(names, sizeof(names)));
+	if (!img->row) {
+		fail("TARGET '%s' is not known: choose one of %s", a->target,
+		     engine_names(names, sizeof(names)));
+		return EXIT_USAGE;
+	}
+	if (!means_something(a, img))
+		return EXIT_USAGE;
 	if (!devices_open(&img->ds, a->data, a->cache, a->meta,
 			  a->dry_run ? DEVICE_READ : DEVICE_WRITE))
 		return EXIT_OPERATION;
-	if ((!a->force && !nothing_there(img, creating)) || !plan(a, img) || !table_checked(img, &a->table))
+	if ((!a->force && !nothing_there(img, creating)) || !plan(a, img))
 		return EXIT_OPERATION;
+	if (!table_checked(img, &a->table))
+		return EXIT_USAGE;
 	if (creating && !a->dry_run &&
 	    (table_needs_blocks(img) || !dm_device_possible(a->name, a->target)))
 		return EXIT_OPERATION;

@@ -22,7 +22,7 @@ static int do_open(struct image *img, const char *const path[], const char *name
 	if (image_fresh_engine(img, &why))
 		return fail("%s: %s", img->row->ops->name, why);
 	if (!table_checked(img, t))
-		return EXIT_OPERATION;
+		return EXIT_USAGE;
 	if (!dry_run && (table_needs_blocks(img) ||
 			 !dm_device_possible(name, img->row->ops->name)))
 		return EXIT_OPERATION;

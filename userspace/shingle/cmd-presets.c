@@ -97,9 +97,10 @@ static int list(u64 scale, bool machine)
 
 	for (i = 0; (p = preset_by_index(i)); i++)
 		most = max(most, preset_max_scale(p, 0));
-	if (scale > most)
-		return fail("--scale %llu leaves too little of every preset: at most %llu", scale,
-			    most);
+	if (scale > most) {
+		fail("--scale %llu leaves too little of every preset: at most %llu", scale, most);
+		return EXIT_USAGE;
+	}
 	if (machine) {
 		json_begin(&j, stdout);
 		json_open(&j, NULL, '[');

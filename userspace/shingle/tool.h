@@ -13,8 +13,8 @@ enum {
 	EXIT_CLEAN = 0,		/* done; nothing wrong */
 	EXIT_CORRECTED = 1,	/* repair corrected something */
 	EXIT_UNCORRECTED = 4,	/* damage was found and is still there */
-	EXIT_OPERATION = 8,	/* could not do what was asked */
-	EXIT_USAGE = 16,	/* was not asked properly */
+	EXIT_OPERATION = 8,	/* could not do what was asked, as devices and kernel are */
+	EXIT_USAGE = 16,	/* was not asked properly: other words are needed */
 };
 
 /**
