@@ -525,6 +525,125 @@ def test_longer_slots_for_more_bands(run):
     assert left < 6
 
 
+USES = ("presented", "kept_free", "cache", "staging", "guards", "metadata", "left_over")
+
+
+def uses_of(out, dev):
+    """What each block of a device is for, one by one, from the rest of what is told."""
+    of = [None] * out["devices"][dev]
+
+    def take(first, blocks, what):
+        for at in range(first, first + blocks):
+            assert of[at] is None, (at, of[at], what)
+            of[at] = what
+
+    for g in out["groups"]:
+        if g["device"] == dev:
+            for b in range(g["bands"]):
+                take(g["start"] + b * g["stride"], g["band_blocks"], g["role"])
+    take(0, 1, "metadata")
+    take(len(of) - 1, 1, "metadata")
+    if dev == out["metadata_device"]:
+        for area in (*out["checkpoints"], out["journal"], out.get("pages")):
+            if area:
+                take(area["start"], area["blocks"], "metadata")
+    for g in out["groups"]:
+        if g["device"] == dev:
+            for b in range(g["bands"]):
+                at = g["start"] + b * g["stride"] + g["band_blocks"]
+                for guard in range(at, min(at + g["stride"] - g["band_blocks"], len(of) - 1)):
+                    assert of[guard] is None, (guard, of[guard])
+                    of[guard] = "guards"
+    return {what: of.count(what) for what in ("data", "cache", "staging", "guards", "metadata",
+                                              None)}
+
+
+@pytest.mark.parametrize("options", [
+    ["stl-set", "--band", "40K"], ["stl-set", "--band", "40K", "--track", "16K"],
+    ["stl-set", "--band", "40K", "--track", "16K", "--head-tracks", "3", "--meta"],
+    ["stl-set", "--band", "40K", "--cache", "--cache-size", "20b"],
+    ["stl-set", "--band", "40K", "--cache-band", "28K", "--track", "28K", "--bands", "50"],
+    ["stl-full", "--band", "40K", "--provision", "9", "--track", "8K"],
+    ["tiler", "--band", "64K"], ["tiler", "--band", "64K", "--meta", "--track", "16K"],
+    ["imr", "--track", "64K"], ["imr", "--track", "40K", "--spare-tracks", "3", "--meta"],
+    ["rmwf", "--band", "64K", "--cache-size", "4M"],
+])
+def test_what_became_of_the_capacity(run, options):
+    """Nothing is missing and nothing there twice, counted block by block."""
+    words = []
+    for word in options:
+        words.append(word)
+        if word in ("--meta", "--cache"):
+            words.append(blank(run.dir / word[2:], 3001))
+    data = blank(run.dir / "d", 5003)
+    out = json.loads(run("format", *words, "--json", data))
+    for dev, blocks in out["devices"].items():
+        told, counted = out["capacity_blocks"][dev], uses_of(out, dev)
+        assert tuple(told) == USES and sum(told.values()) == blocks
+        assert told["presented"] + told["kept_free"] == counted["data"]
+        assert told["left_over"] == counted[None]
+        for what in ("cache", "staging", "guards", "metadata"):
+            assert told[what] == counted[what], (dev, what)
+    assert out["capacity_blocks"]["DATA"]["presented"] == out["logical_blocks"]
+    said = run("format", *words, "--force", data)
+    for dev, told in out["capacity_blocks"].items():
+        part = re.search(rf"^  {dev} .*\n((?:    .*\n)*)", said, re.M)[1]
+        assert {re.match(r" +(\w+(?: free| over)?) +(\d+) blocks", line).groups()
+                for line in part.splitlines()} == \
+            {(use.replace("_", " "), str(n)) for use, n in told.items() if n}
+
+
+SINK = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Of the file that SINK names writes come to nothing. */
+ssize_t pwrite64(int fd, const void *buf, size_t n, off64_t at)
+{
+	ssize_t (*real)(int, const void *, size_t, off64_t) = dlsym(RTLD_NEXT, "pwrite64");
+	struct stat a, b;
+
+	if (!fstat(fd, &a) && !stat(getenv("SINK"), &b) && a.st_ino == b.st_ino)
+		return (ssize_t)n;
+	return real(fd, buf, n, at);
+}
+"""
+
+
+@pytest.mark.parametrize("sink", ["data", "meta"])
+@pytest.mark.parametrize("more", [[], ["--force"]])
+def test_what_keeps_nothing_takes_no_metadata(run, monkeypatch, sink, more):
+    """As a platter over none, of which the target itself would only say that it cannot be."""
+    (run.dir / "sink.c").write_text(SINK)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", run.dir / "sink.so", run.dir / "sink.c",
+                    "-ldl"], check=True)
+    path = {w: blank(run.dir / w, 3000) for w in ("data", "meta", "cache")}
+    make_swap(path["cache"])
+    before = path["cache"].read_bytes()
+    args = ["format", "stl-set", "--band", "40K", *more, path["data"]]
+    monkeypatch.setenv("SINK", str(path[sink]))
+    monkeypatch.setenv("LD_PRELOAD", str(run.dir / "sink.so"))
+    if sink == "meta":
+        args += ["--meta", path["meta"]]
+    if more:        # what else would be written is left as it is
+        args += ["--cache", path["cache"]]
+    said = run(*args, rc=FAILED)
+    assert said.startswith(f"shingle: {sink.upper()} ") and said.count("\n") == 1
+    assert "keeps nothing" in said and ("name a device for them with --meta" in said) == \
+        (sink == "data")
+    assert path["cache"].read_bytes() == before
+    assert not any(path["data"].read_bytes() + path["meta"].read_bytes())
+    if sink == "data":      # and with one it does
+        said = run(*args, "--meta", path["meta"])
+        assert "keeps nothing of what is written: it gets no header" in said
+    else:
+        assert "formatted" in run(*args[:args.index("--meta")], *args[args.index("--meta") + 2:])
+
+
 def test_full_scale(run):
     """4 TB and 8 TB: sparse files, no time."""
     for size in (4000787030016, 8001563222016):

@@ -581,6 +581,53 @@ static int write_headers(struct image *img, enum shingle_dev dev, bool quiet)
 }
 
 /*
+ * Does a device forget what is written, as a platter without a store does?  Asked with a
+ * block that holds nothing, and holds nothing again.
+ */
+static int forgets(struct device *d, u64 block, bool *yes)
+{
+	u8 *buf = shingle_zalloc_array(2, SHINGLE_BLOCK_SIZE);
+	u8 *zero = buf + SHINGLE_BLOCK_SIZE;
+	int err = buf ? device_read(d, block, 1, buf) : -ENOMEM;
+
+	*yes = false;
+	/* What cannot be read now can be written, and what holds something keeps it. */
+	if (!buf || err || memcmp(buf, zero, SHINGLE_BLOCK_SIZE)) {
+		kvfree(buf);
+		return buf ? 0 : err;
+	}
+	memset(buf, 0x5a, SHINGLE_BLOCK_SIZE);
+	err = device_write(d, block, 1, buf) ?: device_read(d, block, 1, buf);
+	*yes = !err && !memcmp(buf, zero, SHINGLE_BLOCK_SIZE);
+	if (!*yes)
+		err = device_write(d, block, 1, zero) ?: err;
+	kvfree(buf);
+	return err;
+}
+
+/* Metadata are read again; says so where they could not be. */
+static bool keeps_metadata(struct image *img)
+{
+	struct device *d = image_meta(img);
+	bool yes;
+	int err = forgets(d, image_last_block(img), &yes);
+
+	if (err) {
+		fail("formatting %s: cannot be written: %s", d->path, strerror(-err));
+		return false;
+	}
+	if (!yes)
+		return true;
+	if (devices_meta(&img->ds) == SHINGLE_DEV_DATA)
+		fail("DATA %s keeps nothing of what is written, as a platter over 'none', so that superblocks and journal cannot be on it: name a device for them with --meta",
+		     d->path);
+	else
+		fail("META %s keeps nothing of what is written, so that superblocks and journal cannot be on it: choose another",
+		     d->path);
+	return false;
+}
+
+/*
  * The old superblocks go first and the new ones come last: in between nothing opens,
  * whatever of the old devices or the new ones is there.  One of the new ones means
  * that all else is in its place.  @wipe: signatures go as well; behind the old superblocks,
@@ -686,6 +733,8 @@ static int do_format(struct format_args *a, struct image *img)
 		show_plan(a, img);
 	if (a->dry_run)
 		return creating && !a->json ? table_open(img, &a->table, a->name, true) : EXIT_CLEAN;
+	if (!keeps_metadata(img))
+		return EXIT_OPERATION;
 	if (a->force && !a->json)
 		tell_overwritten(img);
 	ret = write_format(img, a->force, a->json);
@@ -693,10 +742,12 @@ static int do_format(struct format_args *a, struct image *img)
 		return ret;
 	if (a->force)
 		forget_partitions(img);
-	if (!a->json)
+	if (!a->json) {
 		say("%s formatted: %s, %s in %llu bands of %s", a->data, a->target,
 		    blocks_text(img->l.logical_blocks).s, img->l.nr_bands[SHINGLE_ROLE_DATA],
 		    blocks_text(img->l.band_blocks[SHINGLE_ROLE_DATA]).s);
+		show_capacity(&img->l);
+	}
 	if (!creating)
 		return EXIT_CLEAN;
 	ret = table_open(img, &a->table, a->name, false);
