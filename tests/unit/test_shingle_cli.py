@@ -1841,3 +1841,55 @@ def test_repair_keeps_everything(busy):
 
 def test_progress_only_on_a_terminal(busy):
     assert "\r" not in busy.run("check", *busy.args)
+
+
+def bytes_of(image):
+    return [p.read_bytes() for p in (image.data, image.meta) if p]
+
+
+def test_repair_dry_run_and_json(busy):
+    """What would be done is what is done, in words and in JSON; nothing of it without being
+    asked for."""
+    def repair(*more, rc):
+        return json.loads(busy.run("repair", *busy.args, "--json", *more, rc=rc))
+
+    out = repair("--dry-run", rc=CLEAN)
+    assert (out["result"], out["errors"]) == ("clean", 0)
+    busy.flip(busy.last, 5000)
+    before = bytes_of(busy)
+    said = busy.run("repair", *busy.args, "--dry-run", rc=ERRORS)
+    plan = f"- rewrite the superblock in block {busy.last} from the other"
+    assert plan in said and "as --dry-run says" in said and "[y/N]" not in said
+    out = repair("--dry-run", rc=ERRORS)
+    assert out["result"] == "can be repaired" and out["errors"] == 1
+    assert plan in out["told"] and "Nothing will be lost." in out["told"]
+    assert [f["severity"] for f in out["findings"]].count("error") == 1
+    # With --yes beside it, too; and JSON alone asks nobody.
+    assert repair("--dry-run", "--yes", rc=ERRORS)["result"] == "can be repaired"
+    assert "nobody to ask" in busy.run("repair", *busy.args, "--json", rc=USAGE)
+    assert bytes_of(busy) == before
+    out = repair("--yes", rc=CORRECTED)
+    assert out["result"] == "repaired" and plan in out["told"]
+    assert out["told"][-1].endswith(": repaired and clean")
+    assert repair("--yes", rc=CLEAN)["result"] == "clean"
+
+
+def test_repair_json_of_what_is_beyond_it(image):
+    for at in (0, image.last):
+        image.flip(at, 5000)
+    before = bytes_of(image)
+    out = json.loads(image.run("repair", *image.args, "--json", "--yes", rc=ERRORS))
+    assert out["result"] == "cannot be repaired" and out["errors"] >= 2
+    assert out["told"][-1].endswith("this cannot be repaired")
+    assert bytes_of(image) == before
+
+
+def test_repair_dry_run_needs_no_right_to_write(busy):
+    """It is opened for reading alone."""
+    busy.flip(busy.last, 5000)
+    done = subprocess.run(["strace", "-f", "-e", "trace=openat", busy.run.tool, "repair",
+                           *busy.args, "--dry-run"], capture_output=True, text=True,
+                          check=False) if shutil.which("strace") else None
+    if not done:
+        pytest.skip("strace is not here")
+    assert not [x for x in done.stderr.splitlines() if str(busy.meta) in x and "O_RDWR" in x]

@@ -64,15 +64,12 @@ static const char *use_name(enum use use)
 /* Bands of a group, and what lies between them for the head to harm. */
 static void add_group(const struct shingle_layout *l, const struct shingle_group *g, u64 *blocks)
 {
-	u64 each = l->band_blocks[g->role], end = l->dev_blocks[shingle_pblk_dev(g->start)] - 1;
-	u64 last = shingle_pblk_block(g->start) + (g->nr_bands - 1) * g->stride + each;
-	/* The last block is a header's, and a guard may end there. */
-	u64 behind = min(g->stride - each, end > last ? end - last : 0);
+	u64 each = l->band_blocks[g->role];
 
 	blocks[g->role == SHINGLE_ROLE_CACHE ? USE_CACHE :
 	       g->role == SHINGLE_ROLE_STAGING ? USE_STAGING : USE_PRESENTED] +=
 		g->nr_bands * each;
-	blocks[USE_GUARDS] += (g->nr_bands - 1) * (g->stride - each) + behind;
+	blocks[USE_GUARDS] += g->nr_bands * (g->stride - each);
 }
 
 /* All uses of a device, which are together as many as it has blocks. */
