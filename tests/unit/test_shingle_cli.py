@@ -1893,3 +1893,72 @@ def test_repair_dry_run_needs_no_right_to_write(busy):
     if not done:
         pytest.skip("strace is not here")
     assert not [x for x in done.stderr.splitlines() if str(busy.meta) in x and "O_RDWR" in x]
+
+
+# --------------------------------------------------------------------------
+# Completion
+
+
+@pytest.fixture(name="complete")
+def completer(run):
+    """What bash offers for the last of some words, as it splits them."""
+    (run.dir / "bin").mkdir()
+    (run.dir / "bin/shingle").symlink_to(run.tool)
+    (run.dir / "here").mkdir()
+    blank(run.dir / "here/a-file", 1)
+
+    def complete(line, breaks=" =:"):
+        words = re.findall(r"=|[^ =]+" if "=" in breaks else r"[^ ]+", line)
+        if line.endswith(" "):
+            words.append("")
+        script = (f'. {TOP}/userspace/shingle/shingle.bash; COMP_WORDBREAKS="{breaks}"\n'
+                  f'COMP_WORDS=("$@"); COMP_CWORD={len(words) - 1}\n'
+                  '_shingle; printf "%s\\n" "${COMPREPLY[@]}"')
+        done = subprocess.run(
+            ["bash", "-c", script, "bash", *words], cwd=run.dir / "here", text=True,
+            capture_output=True, check=True,
+            env={**os.environ, "PATH": f"{run.dir}/bin:{os.environ['PATH']}"})
+        assert not done.stderr, done.stderr
+        return done.stdout.split()
+    return complete
+
+
+@pytest.mark.parametrize("line, offered", [
+    ("shingle open d x --feature ", {"inplace", "unsafe_sync1"}),
+    ("shingle create stl-set d x --feature ", ["inplace"]),
+    ("shingle create stl-set d x --feature=", ["inplace"]),
+    ("shingle create stl-set d x --feature in", ["inplace"]),
+    ("shingle create --preset emulated-smr-1 d x --no-feature in", ["inplace"]),
+    ("shingle open d x --set wc", ["wcache=", "wcache_blocks="]),
+    ("shingle open d x --set=wc", ["wcache=", "wcache_blocks="]),
+    ("shingle open d x --set wcache=", ["off", "on"]),
+    ("shingle open d x --set wcache=of", ["off"]),
+    ("shingle open d x --set=wcache=of", ["off"]),
+    ("shingle create stl-set d x --set order=", ["fifo", "greedy"]),
+    ("shingle open d x --set commit_ms=", []),
+    ("shingle create stl-full d x --set ", {"threshold=", "commit_ms=", "order="}),
+    ("shingle create stl-set --band ", []), ("shingle format stl-set --label ", []),
+    ("shingle create stl-set --cache ", ["a-file"]), ("shingle check ", ["a-file"]),
+    ("shingle create imr --cache-location ", ["id", "od"]),
+    ("shingle create ti", ["tiler"]), ("shingle help cre", ["create"]),
+    ("shingle repair d --dr", ["--dry-run"]), ("shingle remove ", []),
+])
+def test_completion(complete, line, offered):
+    """Values and not files, of the target that is named."""
+    got = complete(line)
+    if isinstance(offered, set):
+        assert offered <= set(got) and "a-file" not in got
+    else:
+        assert got == offered
+
+
+def test_completion_of_the_target_alone(complete):
+    of_set = complete("shingle create stl-set d x --set ")
+    assert "bypass_blocks=" in of_set and "threshold=" not in of_set and "policy=" not in of_set
+    assert "inplace" not in of_set
+
+
+def test_completion_where_equals_breaks_no_word(complete):
+    assert complete("shingle open d x --set wcache=o", breaks=" ") == ["wcache=off", "wcache=on"]
+    assert complete("shingle open d x --set=wcache=o", breaks=" ") == \
+        ["--set=wcache=off", "--set=wcache=on"]
