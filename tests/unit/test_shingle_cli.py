@@ -848,7 +848,7 @@ def test_bad_options(run, options, what):
     (["check", "d", "--meta", "e"], "no dm-shingle superblock", FAILED),
     (["repair", "d", "--yes"], "no dm-shingle superblock", FAILED),
     (["dump", "d"], "no dm-shingle superblock", FAILED),
-    (["stats"], "NAME is missing", USAGE), (["remove"], "NAME is missing", USAGE),
+    (["remove"], "NAME is missing", USAGE),
     (["reset"], "NAME is missing", USAGE), (["reset", "x", "--yes"], "--yes", USAGE),
     (["stats", "x", "--watch", "0"], "at least 1", USAGE),
     (["open", "d", "x", "--set", "commit_ms"], "KEY=VALUE", USAGE),
@@ -1962,3 +1962,204 @@ def test_completion_where_equals_breaks_no_word(complete):
     assert complete("shingle open d x --set wcache=o", breaks=" ") == ["wcache=off", "wcache=on"]
     assert complete("shingle open d x --set=wcache=o", breaks=" ") == \
         ["--set=wcache=off", "--set=wcache=on"]
+
+
+# --------------------------------------------------------------------------
+# Open devices, of a device mapper of files
+
+
+@pytest.fixture(scope="session", name="fake_dm")
+def build_fake_dm(tmp_path_factory):
+    so = tmp_path_factory.mktemp("fake") / "fake-dm.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-D_GNU_SOURCE", "-o", so, TOP / "tests/fake-dm.c"],
+                   check=True)
+    return so
+
+
+class Mapper:
+    """Devices by name, with what they answer."""
+
+    def __init__(self, run):
+        self.run, self.dir, self.log = run, run.dir / "dm", run.dir / "dm.log"
+        self.dir.mkdir()
+
+    def add(self, name, target, sectors=800, users=0, **answers):
+        (self.dir / name).mkdir()
+        for file, text in {"target": target, "sectors": sectors, "users": users,
+                           "status": "1/2 3/4 5 idle - rw", **answers}.items():
+            (self.dir / name / file.replace("next_", "")).with_suffix(
+                ".next" if file.startswith("next_") else "").write_text(str(text))
+
+    def changes(self):
+        """What it was asked for, but for "stats"; and forgets it."""
+        lines = self.log.read_text().splitlines() if self.log.exists() else []
+        self.log.unlink(missing_ok=True)
+        return [x for x in lines if not x.endswith(" stats")]
+
+
+@pytest.fixture(name="dm")
+def mapper(run, fake_dm, monkeypatch):
+    monkeypatch.setenv("FAKE_DM", str(run.dir / "dm"))
+    monkeypatch.setenv("LD_PRELOAD", str(fake_dm))
+    return Mapper(run)
+
+
+LAYER = ("mode rw\ncached_blocks 3\nmap_bytes 77\nhost_write_blocks 10\nclean_write_blocks 5\n"
+         "journal_blocks 2\nclean_us 1500000\nlongest_rmw_us 7\nsteps 4\nimr_pending_tracks 6\n")
+
+
+@pytest.fixture(name="two")
+def two_devices(dm):
+    dm.add("disk", "stl-set", stats=LAYER, stats_clear="")
+    dm.add("medium", "platter", stats="seek_us 2\nreads 1\nwcache_dirty_blocks 9\n")
+    dm.add("other", "linear")
+    return dm
+
+
+def test_stats_of_one_and_of_all(two):
+    one = json.loads(two.run("stats", "disk", "--json"))
+    assert one["name"] == "disk" and one["stats"]["mode"] == "rw" and one["stats"]["steps"] == 4
+    assert one["write_amplification"] == 1.7
+    both = {d["name"]: d for d in json.loads(two.run("stats", "--json"))}
+    assert set(both) == {"disk", "medium"} and both["disk"] == one
+    assert "write_amplification" not in both["medium"]
+    said = two.run("stats")
+    assert "disk: stl-set\n" in said and "medium: platter\n" in said and "other" not in said
+    assert re.search(r"^cached_blocks +3 +12 KiB$", said, re.M)
+    assert "disk: " not in two.run("stats", "disk")
+    assert "type 'linear'" in two.run("stats", "other", rc=FAILED)
+    assert "status of nobody: " in two.run("stats", "nobody", rc=FAILED)
+
+
+def test_stats_of_none(dm):
+    assert "no dm-shingle device is open" in dm.run("stats")
+    assert json.loads(dm.run("stats", "--json")) == []
+    assert dm.run("stats", "--prometheus") == ""
+
+
+def test_stats_of_all_but_the_one_that_does_not_answer(two):
+    two.add("gone", "stl-full")
+    said = two.run("stats", "--json", rc=FAILED)
+    assert {d["name"] for d in json.loads(said[:said.rindex("]") + 1])} == {"disk", "medium"}
+    assert "shingle: asking gone: " in said
+
+
+def test_stats_fields(two):
+    got = json.loads(two.run("stats", "disk", "--json", "--fields", "steps,mode"))
+    assert got == {"name": "disk", "target": "stl-set", "stats": {"mode": "rw", "steps": 4}}
+    assert two.run("stats", "disk", "--fields", "write_amplification").split() == \
+        ["write_amplification", "1.700"]
+    both = json.loads(two.run("stats", "--json", "--fields", "seek_us,steps"))
+    assert {d["name"]: d["stats"] for d in both} == {"disk": {"steps": 4},
+                                                     "medium": {"seek_us": 2}}
+    assert two.run("stats", "--prometheus", "--fields", "steps").count("\n") == 3
+    said = two.run("stats", "disk", "--fields", "steps,seek_us", rc=USAGE)
+    assert said == ("shingle: --fields: this device has no 'seek_us'; 'shingle stats' lists "
+                    "what there is\n")
+    assert "no device has 'step'" in two.run("stats", "--fields", "step", rc=USAGE)
+
+
+@pytest.mark.parametrize("args, what", [
+    (["--prometheus", "--json"], "format of its own"),
+    (["--prometheus", "--watch", "1"], "format of its own"), (["--clear"], "NAME is missing"),
+    (["disk", "--clear", "--json"], "--clear shows nothing"),
+    (["disk", "--clear", "--fields", "steps"], "--clear shows nothing"),
+    (["disk", "--fields", "steps,"], "commas between"), (["disk", "--fields", ""], "commas"),
+    (["disk", "medium"], "one argument too many"), (["--watch", "1s"], "digits only"),
+])
+def test_stats_that_make_no_sense(two, args, what):
+    assert what in two.run("stats", *args, rc=USAGE)
+    assert not two.changes()
+
+
+def test_stats_clear_is_for_one(two):
+    two.run("stats", "disk", "--clear")
+    assert two.changes() == ["message disk stats_clear"]
+
+
+def watched(two, *args):
+    """The first two rounds."""
+    with subprocess.Popen([two.run.tool, "stats", "--watch", "1", *args], text=True,
+                          stdout=subprocess.PIPE) as p:
+        rounds, text = [], []
+        while len(rounds) < 2:
+            line = p.stdout.readline()
+            assert line
+            text.append(line)
+            if line == "\n":
+                rounds.append("".join(text))
+                text = []
+        p.kill()
+    return rounds
+
+
+def test_stats_watch_tells_rates(two):
+    (two.dir / "disk/stats.next").write_text(LAYER.replace("steps 4", "steps 11"))
+    first, second = watched(two, "disk", "--fields", "steps")
+    assert re.fullmatch(r"steps +4\n\n", first)
+    assert re.fullmatch(r"steps +11 +7\.0/s\n\n", second)
+
+
+def test_prometheus(two):
+    """Its text format, version 0.0.4."""
+    two.add('a"b\\c\nd', "stl-set", stats="mode ro\nhost_write_blocks 1\n")
+    said = two.run("stats", "--prometheus")
+    family, kinds, samples = None, {}, {}
+    for line in said.splitlines():
+        if line.startswith("# HELP "):
+            family, words = line.split(" ", 3)[2:]
+            assert words and family not in kinds
+        elif line.startswith("# TYPE "):
+            assert line.split(" ")[2] == family
+            kinds[family] = line.split(" ")[3]
+        else:
+            name, labels, value = re.fullmatch(r"([a-z_:][a-z0-9_:]*)\{(.*)\} ([0-9.]+)",
+                                               line).groups()
+            assert name == family, "samples of one metric do not lie together"
+            pairs = re.findall(r'([a-z_]+)="((?:[^"\\\n]|\\["\\n])*)"(?:,|$)', labels)
+            assert ",".join(f'{k}="{v}"' for k, v in pairs) == labels
+            pairs = dict(pairs)
+            assert (name, pairs["device"]) not in samples
+            samples[name, pairs["device"]] = value, pairs
+            assert (kinds[name] == "counter") == name.endswith("_total")
+    value = {k: v[0] for k, v in samples.items()}
+    assert value["shingle_host_write_bytes_total", "disk"] == "40960"
+    assert value["shingle_cached_bytes", "disk"] == "12288"
+    assert value["shingle_map_bytes", "disk"] == "77"
+    assert value["shingle_clean_seconds_total", "disk"] == "1.500000"
+    assert value["shingle_longest_rmw_seconds", "disk"] == "0.000007"
+    assert value["shingle_steps_total", "disk"] == "4"
+    assert value["shingle_imr_pending_tracks", "disk"] == "6"
+    assert value["shingle_seek_seconds_total", "medium"] == "0.000002"
+    assert value["shingle_wcache_dirty_bytes", "medium"] == "36864"
+    assert value["shingle_write_amplification_ratio", "disk"] == "1.700000"
+    assert ("shingle_write_amplification_ratio", "medium") not in value
+    odd = 'a\\"b\\\\c\\nd'
+    assert value["shingle_host_write_bytes_total", odd] == "4096"
+    assert samples["shingle_mode", odd] == ("1", {"device": odd, "target": "stl-set",
+                                                  "mode": "ro"})
+    assert samples["shingle_mode", "disk"][1]["mode"] == "rw"
+
+
+def test_prometheus_is_in_the_page():
+    """By the rule that makes the names, and the exceptions."""
+    page = (TOP / "userspace/shingle/shingle.8").read_text(encoding="utf-8").replace("\\-", "-")
+    page = page.split(".SH METRICS")[1].split(".SH")[0]
+    for name in ("shingle_mode", "shingle_host_write_bytes_total", "shingle_cached_bytes",
+                 "shingle_clean_seconds_total", "shingle_write_amplification_ratio"):
+        assert name in page, name
+
+
+def test_dry_run_of_what_is_open(two):
+    assert "disk would be closed" in two.run("remove", "disk", "--dry-run")
+    assert "all content of disk, 400 KiB, would be gone" in \
+        two.run("reset", "disk", "--dry-run", "--force")
+    assert "type 'linear'" in two.run("remove", "other", "--dry-run", rc=FAILED)
+    assert "cannot be reset" in two.run("reset", "medium", "--dry-run", rc=FAILED)
+    two.add("busy", "imr", users=1, reset="")
+    for command in ("remove", "reset"):
+        assert "busy is in use" in two.run(command, "busy", "--dry-run", rc=FAILED)
+    assert not two.changes()
+    two.run("remove", "disk")
+    two.run("reset", "busy", "--force", rc=FAILED)
+    assert two.changes() == ["remove disk"]
