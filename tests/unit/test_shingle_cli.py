@@ -11,6 +11,7 @@ import os
 import random
 import re
 import shutil
+import signal
 import struct
 import subprocess
 import zlib
@@ -2065,6 +2066,10 @@ def test_stats_fields(two):
     (["disk", "--clear", "--json"], "--clear shows nothing"),
     (["disk", "--clear", "--fields", "steps"], "--clear shows nothing"),
     (["disk", "--fields", "steps,"], "commas between"), (["disk", "--fields", ""], "commas"),
+    (["--latency", "1"], "NAME is missing"), (["disk", "--latency", "0"], "at least 1"),
+    (["disk", "--latency", "1", "--watch", "1"], "--json alone"),
+    (["disk", "--latency", "1", "--prometheus"], "--json alone"),
+    (["disk", "--latency", "1", "--clear"], "leave the other options out"),
     (["disk", "medium"], "one argument too many"), (["--watch", "1s"], "digits only"),
 ])
 def test_stats_that_make_no_sense(two, args, what):
@@ -2163,3 +2168,69 @@ def test_dry_run_of_what_is_open(two):
     two.run("remove", "disk")
     two.run("reset", "busy", "--force", rc=FAILED)
     assert two.changes() == ["remove disk"]
+
+
+def region(bins, reads=(3, 6000), writes=(2, 9000)):
+    """What a region says: sectors, 13 numbers, and the histogram."""
+    return (f"0+800 {reads[0]} 0 24 {reads[1]} {writes[0]} 0 16 {writes[1]} 0 1 2 3 4 "
+            + ":".join(map(str, bins)) + "\n")
+
+
+CREATE = "message disk @stats_create - /1 2 precise_timestamps histogram:" + \
+    ",".join(str(1000 << i) for i in range(3, 26)) + " shingle"
+
+
+def test_latency(two):
+    """Of the whole device, in one region, which is gone in the end."""
+    two.dir.joinpath("disk/@stats_create").write_text("7")
+    two.dir.joinpath("disk/@stats_print").write_text(region([4] + 22 * [0] + [1]))
+    two.dir.joinpath("disk/@stats_delete").write_text("")
+    got = json.loads(two.run("stats", "disk", "--latency", "1", "--json"))
+    assert two.changes() == [CREATE, "message disk @stats_print 7", "message disk @stats_delete 7"]
+    assert len(CREATE.split(":")[1].split(",")) == 23
+    assert [b["below_us"] for b in got["histogram"]] == [*(1 << i for i in range(3, 26)), None]
+    assert [b["requests"] for b in got["histogram"]] == [4] + 22 * [0] + [1]
+    assert (got["reads"], got["read_mean_us"], got["writes"], got["write_mean_us"]) == \
+        (3, 2.0, 2, 4.5)
+    said = two.run("stats", "disk", "--latency", "1").splitlines()
+    assert said[0].split() == ["reads", "3", "mean", "2.0", "us"]
+    assert said[2].split() == ["below", "8", "us", "4"]
+    assert said[-1].split() == ["from", str(1 << 25), "us", "1"] and len(said) == 26
+
+
+def test_latency_of_no_request(two):
+    two.dir.joinpath("disk/@stats_create").write_text("0")
+    two.dir.joinpath("disk/@stats_print").write_text(region(24 * [0], (0, 0), (0, 0)))
+    two.dir.joinpath("disk/@stats_delete").write_text("")
+    assert len(two.run("stats", "disk", "--latency", "1").splitlines()) == 2
+
+
+@pytest.mark.parametrize("answer", ["", "0+800 1 2 3\n", region(23 * [1])])
+def test_latency_that_is_not_understood(two, answer):
+    """The region goes all the same."""
+    two.dir.joinpath("disk/@stats_create").write_text("7")
+    two.dir.joinpath("disk/@stats_print").write_text(answer)
+    two.dir.joinpath("disk/@stats_delete").write_text("")
+    assert "is not understood" in two.run("stats", "disk", "--latency", "1", rc=FAILED)
+    assert two.changes()[-1] == "message disk @stats_delete 7"
+
+
+@pytest.mark.parametrize("signo", [signal.SIGINT, signal.SIGTERM])
+def test_latency_until_a_signal(two, signo):
+    """What was counted so far is told, and the region goes."""
+    two.dir.joinpath("disk/@stats_create").write_text("7")
+    two.dir.joinpath("disk/@stats_print").write_text(region([4] + 23 * [0]))
+    two.dir.joinpath("disk/@stats_delete").write_text("")
+    with subprocess.Popen([two.run.tool, "stats", "disk", "--latency", "86400"], text=True,
+                          stdout=subprocess.PIPE) as p:
+        while not (two.log.exists() and "@stats_create" in two.log.read_text()):
+            assert p.poll() is None
+        p.send_signal(signo)
+        out = p.communicate(timeout=60)[0]
+        assert p.returncode == CLEAN and "reads" in out
+    assert two.changes()[-1] == "message disk @stats_delete 7"
+
+
+def test_latency_where_the_kernel_has_none(two):
+    assert "shingle: asking disk: " in two.run("stats", "disk", "--latency", "1", rc=FAILED)
+    assert two.changes() == [CREATE]

@@ -6,6 +6,7 @@
 #include "dm.h"
 #include "engines.h"
 #include "json.h"
+#include "latency.h"
 
 #define MAX_STATS	256
 
@@ -548,12 +549,14 @@ static int run(const struct command *cmd, int argc, char **argv)
 		{ "watch", required_argument, NULL, 'w' },
 		{ "fields", required_argument, NULL, 'F' },
 		{ "prometheus", no_argument, NULL, 'p' },
+		{ "latency", required_argument, NULL, 'l' },
 		{ "clear", no_argument, NULL, 'c' },
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
 	};
 	struct stats_args a = { 0 };
 	bool clear = false;
+	u64 latency = 0;
 	int c;
 
 	opterr = 0;
@@ -573,6 +576,10 @@ static int run(const struct command *cmd, int argc, char **argv)
 		case 'p':
 			a.prometheus = true;
 			break;
+		case 'l':
+			if (!parse_number("--latency (seconds)", optarg, 1, 86400, &latency))
+				return EXIT_USAGE;
+			break;
 		case 'c':
 			clear = true;
 			break;
@@ -589,6 +596,12 @@ static int run(const struct command *cmd, int argc, char **argv)
 		return usage(cmd, "--clear shows nothing: leave the other options out");
 	if (clear && !a.name)
 		return usage(cmd, "NAME is missing: --clear is for one device");
+	if (latency && (a.seconds || a.prometheus || a.nr_fields || clear))
+		return usage(cmd, "--latency goes with --json alone: leave the other options out");
+	if (latency && !a.name)
+		return usage(cmd, "NAME is missing: --latency is of one device");
+	if (latency)
+		return latency_show(a.name, latency, a.json);
 	return clear ? clear_stats(a.name) : watch(&a);
 }
 
@@ -604,6 +617,8 @@ const struct command cmd_stats = {
 		"  --json            in JSON: an object, or without NAME an array of them\n"
 		"  --prometheus      in Prometheus' text format; shingle(8) has the names\n"
 		"  --watch SECONDS   again and again, with rates\n"
+		"  --latency SECONDS of NAME: for so long, or until ^C, how many requests took how\n"
+		"                    long, by powers of two, as the block layer sees them\n"
 		"  --clear           set the counters of NAME to zero instead\n",
 	.run = run,
 };
