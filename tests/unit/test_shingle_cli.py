@@ -900,6 +900,17 @@ def test_exit_codes_are_in_the_page(run):
         assert {int(c) for c in re.findall(r"\b(\d+) ", said)} <= codes, command
 
 
+@pytest.mark.parametrize("command", ["format", "create", "presets", "open", "remove", "status",
+                                     "stats", "check", "repair", "dump", "reset", "probe"])
+def test_options_are_in_the_page(run, command):
+    """Each command, with all that its help names."""
+    page = (TOP / "userspace/shingle/shingle.8").read_text(encoding="utf-8").replace("\\-", "-")
+    assert f"\\fBshingle {command}\\fR" in page or f"|\\fB{command}\\fR" in page
+    said = run(command, "--help")
+    for option in re.findall(r"^  (--[a-z-]+)", said, re.M):
+        assert re.search(rf"{option}(?![a-z-])", page), option
+
+
 def test_help_of_a_command(run):
     assert run("help", "create") == run("create", "--help")
     assert run("help") == run("--help")

@@ -50,7 +50,10 @@ static void show_band_blocks(const struct shingle_layout *l)
 }
 
 /* What the blocks of a device are for. */
-enum use { USE_PRESENTED, USE_KEPT, USE_CACHE, USE_STAGING, USE_GUARDS, USE_METADATA, USE_REST, NR_USES };
+enum use {
+	USE_PRESENTED, USE_KEPT, USE_CACHE, USE_STAGING, USE_GUARDS, USE_METADATA, USE_REST,
+	NR_USES
+};
 
 static const char *use_name(enum use use)
 {
