@@ -2237,7 +2237,10 @@ def test_latency_until_a_signal(two, signo):
         while not (two.log.exists() and "@stats_create" in two.log.read_text()):
             assert p.poll() is None
         p.send_signal(signo)
-        out = p.communicate(timeout=60)[0]
+        try:
+            out = p.communicate(timeout=60)[0]
+        finally:
+            p.kill()
         assert p.returncode == CLEAN and "reads" in out
     assert two.changes()[-1] == "message disk @stats_delete 7"
 
