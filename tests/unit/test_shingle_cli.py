@@ -2216,7 +2216,8 @@ def test_latency_of_no_request(two):
     assert len(two.run("stats", "disk", "--latency", "1").splitlines()) == 2
 
 
-@pytest.mark.parametrize("answer", ["", "0+800 1 2 3\n", region(23 * [1])])
+@pytest.mark.parametrize("answer", ["", "0+800 1 2 3\n", region(23 * [1]),
+                                    region(24 * [1]).replace(":", ",")])
 def test_latency_that_is_not_understood(two, answer):
     """The region goes all the same."""
     two.dir.joinpath("disk/@stats_create").write_text("7")
