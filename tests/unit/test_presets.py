@@ -166,7 +166,7 @@ def test_flash_of_ma(run, scale):
         if scale == 1:
             assert abs(out["logical_blocks"] * 4096 / 8e12 - 1) < 1e-4
     assert "name a device for it with --cache" in run(
-        "create", "--dry-run", "--preset", "ma-rmwf", "--scale", scale, disk, "x", rc=FAILED)
+        "create", "--dry-run", "--preset", "ma-rmwf", "--scale", scale, disk, "x", rc=USAGE)
 
 
 SURFACE = 512 * 10 ** 9 // 4096          # blocks; of Ma's drive, one of 16
@@ -350,7 +350,7 @@ def test_read_home_is_a_key(run, target):
     data = blank(run.dir / "d", 17000)
     create = ["create", target, "--dry-run", "--band", "48K", data, "x", "--set"]
     assert run(*create, "read_home=always").endswith(" 0 2 read_home always'\n")
-    assert run(*create, "read_home=sometimes", rc=FAILED) == \
+    assert run(*create, "read_home=sometimes", rc=USAGE) == \
         "shingle: read_home must be needed or always\n"
 
 
@@ -379,13 +379,13 @@ def test_the_scale_that_is_proposed_fits(run):
     (["--preset", "emulated-smr-2", "--scale", "410", "d", "x"], "at most 409", USAGE),
     (["--preset", "emulated-smr-3", "--scale", "954", "d", "x"], "at most 953", USAGE),
     (["--preset", "emulated-smr-1", "--band", "40G", "d", "x"], "too large", USAGE),
-    (["--preset", "emulated-smr-2", "--scale", "400", "d", "x"], "--cache", FAILED),
+    (["--preset", "emulated-smr-2", "--scale", "400", "d", "x"], "--cache", USAGE),
     (["--preset", "emulated-smr-1", "stl-set", "d", "x"], "leave 'stl-set' out", USAGE),
     (["--preset", "emulated-smr-1", "d"], "NAME is missing", USAGE),
     (["--preset", "emulated-smr-1", "--scale", "900", "--set-shift", "a", "d", "x"],
-     "not a number", FAILED),
+     "not a number", USAGE),
     (["--preset", "emulated-smr-1", "--scale", "900", "--log-bands", "2", "d", "x"],
-     "means nothing", FAILED),
+     "means nothing", USAGE),
     (["--scale", "2", "stl-set", "d", "x"], "goes with --preset", USAGE),
     (["--no-feature", "inplace", "stl-set", "d", "x"], "goes with --preset", USAGE),
     (["--preset", "emulated-smr-3", "--no-feature", "inplace", "d", "x"], "does not have",
@@ -453,6 +453,6 @@ def test_presets_command(run):
                           capture_output=True)
     assert "ma-tiler" not in [r["name"] for r in json.loads(done.stdout)]
     assert done.stderr.count("\n") == 1 and "at most 59" in done.stderr
-    assert "at most 254313" in run("presets", "--scale", "300000", rc=FAILED)
+    assert "at most 254313" in run("presets", "--scale", "300000", rc=USAGE)
     assert "ma-rmwf --scale 20000" in run("presets", "--scale", "20000")
     run("presets", "x", rc=USAGE)

@@ -9,7 +9,9 @@ import bisect
 import json
 import os
 import random
+import re
 import shutil
+import signal
 import struct
 import subprocess
 import zlib
@@ -245,7 +247,7 @@ def test_cache_bands_as_they_are_asked_for(run):
                "--cache", cache, data, rc=FAILED)
     assert "staging of 10 blocks and one of the cache of 100" in said
     said = run("format", "stl-full", "--band", "40K", "--cache-band", "16K", data, "--force",
-               rc=FAILED)
+               rc=USAGE)
     assert "--cache-band means nothing to stl-full" in said
 
 
@@ -341,7 +343,7 @@ def test_create_knows_keys(run, target, options, what, more):
     data = blank(run.dir / "data", 5000)
     said = run("create", target, *more, "--track", "80K", data, "x",
                *(["--band", "80K"] if target != "imr" else []),
-               *(word for o in options for word in ("--set", o)), rc=FAILED)
+               *(word for o in options for word in ("--set", o)), rc=USAGE)
     assert said.startswith("shingle: ") and what in said
     assert not any(data.read_bytes())
 
@@ -362,7 +364,7 @@ def test_create_takes_keys(run, target, options):
 
 
 def test_open_knows_keys(image):
-    said = image.run("open", *image.args, "x", "--dry-run", "--set", "cleaning=lzay", rc=FAILED)
+    said = image.run("open", *image.args, "x", "--dry-run", "--set", "cleaning=lzay", rc=USAGE)
     assert "cleaning must be" in said
 
 
@@ -398,7 +400,8 @@ def test_stl_full_zones_provision_and_logs(run):
 ])
 def test_stl_full_refuses(run, options, what):
     data = blank(run.dir / "d", 3000)
-    assert what in run("format", "stl-full", "--band", "40K", data, *options, rc=FAILED)
+    assert what in run("format", "stl-full", "--band", "40K", data, *options,
+                       rc=USAGE if what in ("means nothing", "no cache bands") else FAILED)
     assert not any(data.read_bytes())
 
 
@@ -521,6 +524,125 @@ def test_longer_slots_for_more_bands(run):
     assert out["checkpoints"][0]["blocks"] == 2 * (chunks + 2)
     left = 300000 - 1 - max(g["start"] + g["bands"] * 3 for g in out["groups"])
     assert left < 6
+
+
+USES = ("presented", "kept_free", "cache", "staging", "guards", "metadata", "left_over")
+
+
+def uses_of(out, dev):
+    """What each block of a device is for, one by one, from the rest of what is told."""
+    of = [None] * out["devices"][dev]
+
+    def take(first, blocks, what):
+        for at in range(first, first + blocks):
+            assert of[at] is None, (at, of[at], what)
+            of[at] = what
+
+    for g in out["groups"]:
+        if g["device"] == dev:
+            for b in range(g["bands"]):
+                take(g["start"] + b * g["stride"], g["band_blocks"], g["role"])
+    take(0, 1, "metadata")
+    take(len(of) - 1, 1, "metadata")
+    if dev == out["metadata_device"]:
+        for area in (*out["checkpoints"], out["journal"], out.get("pages")):
+            if area:
+                take(area["start"], area["blocks"], "metadata")
+    for g in out["groups"]:
+        if g["device"] == dev:
+            for b in range(g["bands"]):
+                at = g["start"] + b * g["stride"] + g["band_blocks"]
+                for guard in range(at, min(at + g["stride"] - g["band_blocks"], len(of) - 1)):
+                    assert of[guard] is None, (guard, of[guard])
+                    of[guard] = "guards"
+    return {what: of.count(what) for what in ("data", "cache", "staging", "guards", "metadata",
+                                              None)}
+
+
+@pytest.mark.parametrize("options", [
+    ["stl-set", "--band", "40K"], ["stl-set", "--band", "40K", "--track", "16K"],
+    ["stl-set", "--band", "40K", "--track", "16K", "--head-tracks", "3", "--meta"],
+    ["stl-set", "--band", "40K", "--cache", "--cache-size", "20b"],
+    ["stl-set", "--band", "40K", "--cache-band", "28K", "--track", "28K", "--bands", "50"],
+    ["stl-full", "--band", "40K", "--provision", "9", "--track", "8K"],
+    ["tiler", "--band", "64K"], ["tiler", "--band", "64K", "--meta", "--track", "16K"],
+    ["imr", "--track", "64K"], ["imr", "--track", "40K", "--spare-tracks", "3", "--meta"],
+    ["rmwf", "--band", "64K", "--cache-size", "4M"],
+])
+def test_what_became_of_the_capacity(run, options):
+    """Nothing is missing and nothing there twice, counted block by block."""
+    words = []
+    for word in options:
+        words.append(word)
+        if word in ("--meta", "--cache"):
+            words.append(blank(run.dir / word[2:], 3001))
+    data = blank(run.dir / "d", 5003)
+    out = json.loads(run("format", *words, "--json", data))
+    for dev, blocks in out["devices"].items():
+        told, counted = out["capacity_blocks"][dev], uses_of(out, dev)
+        assert tuple(told) == USES and sum(told.values()) == blocks
+        assert told["presented"] + told["kept_free"] == counted["data"]
+        assert told["left_over"] == counted[None]
+        for what in ("cache", "staging", "guards", "metadata"):
+            assert told[what] == counted[what], (dev, what)
+    assert out["capacity_blocks"]["DATA"]["presented"] == out["logical_blocks"]
+    said = run("format", *words, "--force", data)
+    for dev, told in out["capacity_blocks"].items():
+        part = re.search(rf"^  {dev} .*\n((?:    .*\n)*)", said, re.M)[1]
+        assert {re.match(r" +(\w+(?: free| over)?) +(\d+) blocks", line).groups()
+                for line in part.splitlines()} == \
+            {(use.replace("_", " "), str(n)) for use, n in told.items() if n}
+
+
+SINK = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Of the file that SINK names writes come to nothing. */
+ssize_t pwrite64(int fd, const void *buf, size_t n, off64_t at)
+{
+	ssize_t (*real)(int, const void *, size_t, off64_t) = dlsym(RTLD_NEXT, "pwrite64");
+	struct stat a, b;
+
+	if (!fstat(fd, &a) && !stat(getenv("SINK"), &b) && a.st_ino == b.st_ino)
+		return (ssize_t)n;
+	return real(fd, buf, n, at);
+}
+"""
+
+
+@pytest.mark.parametrize("sink", ["data", "meta"])
+@pytest.mark.parametrize("more", [[], ["--force"]])
+def test_what_keeps_nothing_takes_no_metadata(run, monkeypatch, sink, more):
+    """As a platter over none, of which the target itself would only say that it cannot be."""
+    (run.dir / "sink.c").write_text(SINK)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", run.dir / "sink.so", run.dir / "sink.c",
+                    "-ldl"], check=True)
+    path = {w: blank(run.dir / w, 3000) for w in ("data", "meta", "cache")}
+    make_swap(path["cache"])
+    before = path["cache"].read_bytes()
+    args = ["format", "stl-set", "--band", "40K", *more, path["data"]]
+    monkeypatch.setenv("SINK", str(path[sink]))
+    monkeypatch.setenv("LD_PRELOAD", str(run.dir / "sink.so"))
+    if sink == "meta":
+        args += ["--meta", path["meta"]]
+    if more:        # what else would be written is left as it is
+        args += ["--cache", path["cache"]]
+    said = run(*args, rc=FAILED)
+    assert said.startswith(f"shingle: {sink.upper()} ") and said.count("\n") == 1
+    assert "keeps nothing" in said and ("name a device for them with --meta" in said) == \
+        (sink == "data")
+    assert path["cache"].read_bytes() == before
+    assert not any(path["data"].read_bytes() + path["meta"].read_bytes())
+    if sink == "data":      # and with one it does
+        said = run(*args, "--meta", path["meta"])
+        assert "keeps nothing of what is written: it gets no header" in said
+    else:
+        assert "formatted" in run(*args[:args.index("--meta")], *args[args.index("--meta") + 2:])
 
 
 def test_full_scale(run):
@@ -707,8 +829,7 @@ def test_one_cache_is_no_longer_than_a_band(run, engine, size):
 ])
 def test_bad_options(run, options, what):
     data = blank(run.dir / "d", 3000)
-    out = run("format", "stl-set", data, *options,
-              rc=FAILED if "--set-shift" in options else USAGE)
+    out = run("format", "stl-set", data, *options, rc=USAGE)
     assert what in out and not any(data.read_bytes())
 
 
@@ -716,7 +837,7 @@ def test_bad_options(run, options, what):
     ([], "Commands:", USAGE), (["frob"], "not known", USAGE),
     (["format", "stl-set"], "DATA is missing", USAGE),
     (["format", "stl-set", "a", "b"], "one argument too many", USAGE),
-    (["format", "stl-nope", "d"], "stl-set", FAILED),
+    (["format", "stl-nope", "d"], "stl-set", USAGE),
     (["format", "stl-set", "absent"], "No such file", FAILED),
     (["format", "stl-set", "/dev/null"], "neither a block device nor a file", FAILED),
     (["format", "stl-set", "d", "--meta", "d"], "different devices", FAILED),
@@ -728,7 +849,7 @@ def test_bad_options(run, options, what):
     (["check", "d", "--meta", "e"], "no dm-shingle superblock", FAILED),
     (["repair", "d", "--yes"], "no dm-shingle superblock", FAILED),
     (["dump", "d"], "no dm-shingle superblock", FAILED),
-    (["stats"], "NAME is missing", USAGE), (["remove"], "NAME is missing", USAGE),
+    (["remove"], "NAME is missing", USAGE),
     (["reset"], "NAME is missing", USAGE), (["reset", "x", "--yes"], "--yes", USAGE),
     (["stats", "x", "--watch", "0"], "at least 1", USAGE),
     (["open", "d", "x", "--set", "commit_ms"], "KEY=VALUE", USAGE),
@@ -755,6 +876,99 @@ def test_help_knows_options(run):
         assert f"\n  {line}" in said, line
     assert "\n  --zone-bands " in run("format", "--help")
     assert "\n  threshold=N " in run("open", "--help")
+
+
+def test_status_where_nothing_is_open(run):
+    """Without a device mapper, too, nothing is."""
+    if Path("/sys/class/misc/device-mapper").exists():
+        pytest.skip("this kernel has a device mapper, and may have devices")
+    assert json.loads(run("status", "--json")) == []
+    assert "no dm-shingle device is open" in run("status")
+    assert "no device mapper" in run("status", "x", rc=FAILED)
+
+
+def test_exit_codes_are_in_the_page(run):
+    """The same in the page, in the general help and in that of commands."""
+    page = (TOP / "userspace/shingle/shingle.8").read_text(encoding="utf-8")
+    part = page.split(".SH EXIT STATUS")[1].split(".SH")[0]
+    codes = {CLEAN, CORRECTED, ERRORS, FAILED, USAGE}
+    assert {int(c) for c in re.findall(r"^\.B (\d+)$", part, re.M)} == codes
+    said = run("--help").split("Exit codes:")[1]
+    assert {int(c) for c in re.findall(r"\b(\d+) ", said)} == codes
+    for command in ("check", "repair", "probe"):
+        said = run(command, "--help").split("Exit codes:")[1]
+        assert {int(c) for c in re.findall(r"\b(\d+) ", said)} <= codes, command
+
+
+@pytest.mark.parametrize("command", ["format", "create", "presets", "open", "remove", "status",
+                                     "stats", "check", "repair", "dump", "reset", "probe"])
+def test_options_are_in_the_page(run, command):
+    """Each command, with all that its help names."""
+    page = (TOP / "userspace/shingle/shingle.8").read_text(encoding="utf-8").replace("\\-", "-")
+    assert f"\\fBshingle {command}\\fR" in page or f"|\\fB{command}\\fR" in page
+    said = run(command, "--help")
+    for option in re.findall(r"^  (--[a-z-]+)", said, re.M):
+        assert re.search(rf"{option}(?![a-z-])", page), option
+
+
+def test_help_of_a_command(run):
+    assert run("help", "create") == run("create", "--help")
+    assert run("help") == run("--help")
+    assert "'frob' is not known" in run("help", "frob", rc=USAGE)
+    assert "'format' is one argument too many" in run("help", "create", "format", rc=USAGE)
+
+
+@pytest.mark.parametrize("args", [
+    ["format", "stl-set", "d", "--cache-l", "od"], ["format", "stl-set", "d", "--cache-l=od"],
+    ["format", "stl-set", "d", "--cache-l"], ["format", "--dry", "stl-set", "d"],
+    ["create", "--dry", "stl-set", "d", "x"], ["open", "--dry", "d", "x"],
+    ["presets", "--js"], ["remove", "x", "--no-u"], ["reset", "x", "--forc"],
+    ["status", "--js"], ["stats", "x", "--watc", "1"], ["check", "d", "--js"],
+    ["repair", "d", "--ye"], ["dump", "d", "--journa"], ["probe", "d", "--hel"],
+])
+def test_options_have_their_whole_names(run, args):
+    """What is short for one today is short for two tomorrow, and nobody asked for that."""
+    blank(run.dir / "d", 3000)
+    said = run(*args, rc=USAGE)
+    word = next(a for a in args if a.startswith("--")).split("=", maxsplit=1)[0]
+    assert f"option {word}" in said and "is not known" in said, said
+    assert not any((run.dir / "d").read_bytes())
+
+
+def test_options_with_and_without_a_blank(run):
+    """Names in full, behind operands and before, values of their own that look like names."""
+    blank(run.dir / "d", 3000)
+    for label in (["--label", "--labe"], ["--label=--labe"]):
+        out = json.loads(run("format", "stl-set", "d", "--band", "40K", "--dry-run", "--json",
+                             *label))
+        assert out["label"] == "--labe"
+
+
+@pytest.mark.parametrize("args", [
+    ["create", "stl-set", "--dry-run", "d", "a/b"], ["create", "stl-set", "d", "/dev/mapper/b"],
+    ["open", "d", "a/b", "--dry-run"], ["open", "d", "a/b"], ["remove", "a/b"], ["remove", ""],
+    ["reset", "/dev/mapper/b", "--force"], ["status", "/dev/mapper/b"], ["stats", "a/b"],
+    ["stats", "a/b", "--clear"], ["stats", "x" * 128],
+])
+def test_names_without_slash(run, args):
+    """libdevmapper would take the rest of a path for a name."""
+    blank(run.dir / "d", 3000)
+    assert "cannot be a device's name: 1 to 127 characters without '/'" in run(*args, rc=USAGE)
+    assert not any((run.dir / "d").read_bytes())
+
+
+@pytest.mark.parametrize("text, blocks", [("1m", 256), ("1M", 256), ("1mib", 256), ("512k", 128),
+                                          ("1024s", 128), ("4096B", 1)])
+def test_small_letters(run, text, blocks):
+    out = json.loads(run("format", "stl-set", "--dry-run", "--json", "--cache-size", "1b",
+                         "--band", text, blank(run.dir / "d", 3000)))
+    assert out["band_blocks"] == blocks
+
+
+@pytest.mark.parametrize("text", ["1024S", "4096b", "1mb", "1 m"])
+def test_letters_that_are_no_units(run, text):
+    assert "is not a size" in run("format", "stl-set", "--band", text,
+                                  blank(run.dir / "d", 3000), rc=USAGE)
 
 
 def test_version(run):
@@ -1639,3 +1853,399 @@ def test_repair_keeps_everything(busy):
 
 def test_progress_only_on_a_terminal(busy):
     assert "\r" not in busy.run("check", *busy.args)
+
+
+def bytes_of(image):
+    return [p.read_bytes() for p in (image.data, image.meta) if p]
+
+
+def test_repair_dry_run_and_json(busy):
+    """What would be done is what is done, in words and in JSON; nothing of it without being
+    asked for."""
+    def repair(*more, rc):
+        return json.loads(busy.run("repair", *busy.args, "--json", *more, rc=rc))
+
+    out = repair("--dry-run", rc=CLEAN)
+    assert (out["result"], out["errors"]) == ("clean", 0)
+    busy.flip(busy.last, 5000)
+    before = bytes_of(busy)
+    said = busy.run("repair", *busy.args, "--dry-run", rc=ERRORS)
+    plan = f"- rewrite the superblock in block {busy.last} from the other"
+    assert plan in said and "as --dry-run says" in said and "[y/N]" not in said
+    out = repair("--dry-run", rc=ERRORS)
+    assert out["result"] == "can be repaired" and out["errors"] == 1
+    assert plan in out["told"] and "Nothing will be lost." in out["told"]
+    assert [f["severity"] for f in out["findings"]].count("error") == 1
+    # With --yes beside it, too; and JSON alone asks nobody.
+    assert repair("--dry-run", "--yes", rc=ERRORS)["result"] == "can be repaired"
+    assert "nobody to ask" in busy.run("repair", *busy.args, "--json", rc=USAGE)
+    assert bytes_of(busy) == before
+    out = repair("--yes", rc=CORRECTED)
+    assert out["result"] == "repaired" and plan in out["told"]
+    assert out["told"][-1].endswith(": repaired and clean")
+    assert repair("--yes", rc=CLEAN)["result"] == "clean"
+
+
+def test_repair_json_of_what_is_beyond_it(image):
+    for at in (0, image.last):
+        image.flip(at, 5000)
+    before = bytes_of(image)
+    out = json.loads(image.run("repair", *image.args, "--json", "--yes", rc=ERRORS))
+    assert out["result"] == "cannot be repaired" and out["errors"] >= 2
+    assert out["told"][-1].endswith("this cannot be repaired")
+    assert bytes_of(image) == before
+
+
+def test_repair_dry_run_needs_no_right_to_write(busy):
+    """It is opened for reading alone."""
+    busy.flip(busy.last, 5000)
+    done = subprocess.run(["strace", "-f", "-e", "trace=openat", busy.run.tool, "repair",
+                           *busy.args, "--dry-run"], capture_output=True, text=True,
+                          check=False) if shutil.which("strace") else None
+    if not done:
+        pytest.skip("strace is not here")
+    assert not [x for x in done.stderr.splitlines() if str(busy.meta) in x and "O_RDWR" in x]
+
+
+# --------------------------------------------------------------------------
+# Completion
+
+
+@pytest.fixture(name="complete")
+def completer(run):
+    """What bash offers for the last of some words, as it splits them."""
+    (run.dir / "bin").mkdir()
+    (run.dir / "bin/shingle").symlink_to(run.tool)
+    (run.dir / "here").mkdir()
+    blank(run.dir / "here/a-file", 1)
+
+    def complete(line, breaks=" =:"):
+        words = re.findall(r"=|[^ =]+" if "=" in breaks else r"[^ ]+", line)
+        if line.endswith(" "):
+            words.append("")
+        script = (f'. {TOP}/userspace/shingle/shingle.bash; COMP_WORDBREAKS="{breaks}"\n'
+                  f'COMP_WORDS=("$@"); COMP_CWORD={len(words) - 1}\n'
+                  '_shingle; printf "%s\\n" "${COMPREPLY[@]}"')
+        done = subprocess.run(
+            ["bash", "-c", script, "bash", *words], cwd=run.dir / "here", text=True,
+            capture_output=True, check=True,
+            env={**os.environ, "PATH": f"{run.dir}/bin:{os.environ['PATH']}"})
+        assert not done.stderr, done.stderr
+        return done.stdout.split()
+    return complete
+
+
+@pytest.mark.parametrize("line, offered", [
+    ("shingle open d x --feature ", {"inplace", "unsafe_sync1"}),
+    ("shingle create stl-set d x --feature ", ["inplace"]),
+    ("shingle create stl-set d x --feature=", ["inplace"]),
+    ("shingle create stl-set d x --feature in", ["inplace"]),
+    ("shingle create --preset emulated-smr-1 d x --no-feature in", ["inplace"]),
+    ("shingle open d x --set wc", ["wcache=", "wcache_blocks="]),
+    ("shingle open d x --set=wc", ["wcache=", "wcache_blocks="]),
+    ("shingle open d x --set wcache=", ["off", "on"]),
+    ("shingle open d x --set wcache=of", ["off"]),
+    ("shingle open d x --set=wcache=of", ["off"]),
+    ("shingle create stl-set d x --set order=", ["fifo", "greedy"]),
+    ("shingle open d x --set commit_ms=", []),
+    ("shingle create stl-full d x --set ", {"threshold=", "commit_ms=", "order="}),
+    ("shingle create stl-set --band ", []), ("shingle format stl-set --label ", []),
+    ("shingle create stl-set --cache ", ["a-file"]), ("shingle check ", ["a-file"]),
+    ("shingle create imr --cache-location ", ["id", "od"]),
+    ("shingle create ti", ["tiler"]), ("shingle help cre", ["create"]),
+    ("shingle repair d --dr", ["--dry-run"]), ("shingle remove ", []),
+])
+def test_completion(complete, line, offered):
+    """Values and not files, of the target that is named."""
+    got = complete(line)
+    if isinstance(offered, set):
+        assert offered <= set(got) and "a-file" not in got
+    else:
+        assert got == offered
+
+
+def test_completion_of_the_target_alone(complete):
+    of_set = complete("shingle create stl-set d x --set ")
+    assert "bypass_blocks=" in of_set and "threshold=" not in of_set and "policy=" not in of_set
+    assert "inplace" not in of_set
+
+
+def test_completion_where_equals_breaks_no_word(complete):
+    assert complete("shingle open d x --set wcache=o", breaks=" ") == ["wcache=off", "wcache=on"]
+    assert complete("shingle open d x --set=wcache=o", breaks=" ") == \
+        ["--set=wcache=off", "--set=wcache=on"]
+
+
+# --------------------------------------------------------------------------
+# Open devices, of a device mapper of files
+
+
+@pytest.fixture(scope="session", name="fake_dm")
+def build_fake_dm(tmp_path_factory):
+    so = tmp_path_factory.mktemp("fake") / "fake-dm.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-D_GNU_SOURCE", "-o", so, TOP / "tests/fake-dm.c"],
+                   check=True)
+    return so
+
+
+class Mapper:
+    """Devices by name, with what they answer."""
+
+    def __init__(self, run):
+        self.run, self.dir, self.log = run, run.dir / "dm", run.dir / "dm.log"
+        self.dir.mkdir()
+
+    def add(self, name, target, sectors=800, users=0, **answers):
+        (self.dir / name).mkdir()
+        for file, text in {"target": target, "sectors": sectors, "users": users,
+                           "status": "1/2 3/4 5 idle - rw", **answers}.items():
+            (self.dir / name / file.replace("next_", "")).with_suffix(
+                ".next" if file.startswith("next_") else "").write_text(str(text))
+
+    def changes(self):
+        """What it was asked for, but for "stats"; and forgets it."""
+        lines = self.log.read_text().splitlines() if self.log.exists() else []
+        self.log.unlink(missing_ok=True)
+        return [x for x in lines if not x.endswith(" stats")]
+
+
+@pytest.fixture(name="dm")
+def mapper(run, fake_dm, monkeypatch):
+    monkeypatch.setenv("FAKE_DM", str(run.dir / "dm"))
+    monkeypatch.setenv("LD_PRELOAD", str(fake_dm))
+    return Mapper(run)
+
+
+LAYER = ("mode rw\ncached_blocks 3\nmap_bytes 77\nhost_write_blocks 10\nclean_write_blocks 5\n"
+         "journal_blocks 2\nclean_us 1500000\nlongest_rmw_us 7\nsteps 4\nimr_pending_tracks 6\n")
+
+
+@pytest.fixture(name="two")
+def two_devices(dm):
+    dm.add("disk", "stl-set", stats=LAYER, stats_clear="")
+    dm.add("medium", "platter", stats="seek_us 2\nreads 1\nwcache_dirty_blocks 9\n")
+    dm.add("other", "linear")
+    return dm
+
+
+def test_stats_of_one_and_of_all(two):
+    one = json.loads(two.run("stats", "disk", "--json"))
+    assert one["name"] == "disk" and one["stats"]["mode"] == "rw" and one["stats"]["steps"] == 4
+    assert one["write_amplification"] == 1.7
+    both = {d["name"]: d for d in json.loads(two.run("stats", "--json"))}
+    assert set(both) == {"disk", "medium"} and both["disk"] == one
+    assert "write_amplification" not in both["medium"]
+    said = two.run("stats")
+    assert "disk: stl-set\n" in said and "medium: platter\n" in said and "other" not in said
+    assert re.search(r"^cached_blocks +3 +12 KiB$", said, re.M)
+    assert "disk: " not in two.run("stats", "disk")
+    assert "type 'linear'" in two.run("stats", "other", rc=FAILED)
+    assert "status of nobody: " in two.run("stats", "nobody", rc=FAILED)
+
+
+def test_stats_of_none(dm):
+    assert "no dm-shingle device is open" in dm.run("stats")
+    assert json.loads(dm.run("stats", "--json")) == []
+    assert dm.run("stats", "--prometheus") == ""
+
+
+def test_stats_of_all_but_the_one_that_does_not_answer(two):
+    two.add("gone", "stl-full")
+    said = two.run("stats", "--json", rc=FAILED)
+    assert {d["name"] for d in json.loads(said[:said.rindex("]") + 1])} == {"disk", "medium"}
+    assert "shingle: asking gone: " in said
+
+
+def test_stats_fields(two):
+    got = json.loads(two.run("stats", "disk", "--json", "--fields", "steps,mode"))
+    assert got == {"name": "disk", "target": "stl-set", "stats": {"mode": "rw", "steps": 4}}
+    assert two.run("stats", "disk", "--fields", "write_amplification").split() == \
+        ["write_amplification", "1.700"]
+    both = json.loads(two.run("stats", "--json", "--fields", "seek_us,steps"))
+    assert {d["name"]: d["stats"] for d in both} == {"disk": {"steps": 4},
+                                                     "medium": {"seek_us": 2}}
+    assert two.run("stats", "--prometheus", "--fields", "steps").count("\n") == 3
+    said = two.run("stats", "disk", "--fields", "steps,seek_us", rc=USAGE)
+    assert said == ("shingle: --fields: this device has no 'seek_us'; 'shingle stats' lists "
+                    "what there is\n")
+    assert "no device has 'step'" in two.run("stats", "--fields", "step", rc=USAGE)
+
+
+@pytest.mark.parametrize("args, what", [
+    (["--prometheus", "--json"], "format of its own"),
+    (["--prometheus", "--watch", "1"], "format of its own"), (["--clear"], "NAME is missing"),
+    (["disk", "--clear", "--json"], "--clear shows nothing"),
+    (["disk", "--clear", "--fields", "steps"], "--clear shows nothing"),
+    (["disk", "--fields", "steps,"], "commas between"), (["disk", "--fields", ""], "commas"),
+    (["--latency", "1"], "NAME is missing"), (["disk", "--latency", "0"], "at least 1"),
+    (["disk", "--latency", "1", "--watch", "1"], "--json alone"),
+    (["disk", "--latency", "1", "--prometheus"], "--json alone"),
+    (["disk", "--latency", "1", "--clear"], "leave the other options out"),
+    (["disk", "medium"], "one argument too many"), (["--watch", "1s"], "digits only"),
+])
+def test_stats_that_make_no_sense(two, args, what):
+    assert what in two.run("stats", *args, rc=USAGE)
+    assert not two.changes()
+
+
+def test_stats_clear_is_for_one(two):
+    two.run("stats", "disk", "--clear")
+    assert two.changes() == ["message disk stats_clear"]
+
+
+def watched(two, *args):
+    """The first two rounds."""
+    with subprocess.Popen([two.run.tool, "stats", "--watch", "1", *args], text=True,
+                          stdout=subprocess.PIPE) as p:
+        rounds, text = [], []
+        while len(rounds) < 2:
+            line = p.stdout.readline()
+            assert line
+            text.append(line)
+            if line == "\n":
+                rounds.append("".join(text))
+                text = []
+        p.kill()
+    return rounds
+
+
+def test_stats_watch_tells_rates(two):
+    (two.dir / "disk/stats.next").write_text(LAYER.replace("steps 4", "steps 11"))
+    first, second = watched(two, "disk", "--fields", "steps")
+    assert re.fullmatch(r"steps +4\n\n", first)
+    assert re.fullmatch(r"steps +11 +7\.0/s\n\n", second)
+
+
+def test_prometheus(two):
+    """Its text format, version 0.0.4."""
+    two.add('a"b\\c\nd', "stl-set", stats="mode ro\nhost_write_blocks 1\n")
+    said = two.run("stats", "--prometheus")
+    family, kinds, samples = None, {}, {}
+    for line in said.splitlines():
+        if line.startswith("# HELP "):
+            family, words = line.split(" ", 3)[2:]
+            assert words and family not in kinds
+        elif line.startswith("# TYPE "):
+            assert line.split(" ")[2] == family
+            kinds[family] = line.split(" ")[3]
+        else:
+            name, labels, value = re.fullmatch(r"([a-z_:][a-z0-9_:]*)\{(.*)\} ([0-9.]+)",
+                                               line).groups()
+            assert name == family, "samples of one metric do not lie together"
+            pairs = re.findall(r'([a-z_]+)="((?:[^"\\\n]|\\["\\n])*)"(?:,|$)', labels)
+            assert ",".join(f'{k}="{v}"' for k, v in pairs) == labels
+            pairs = dict(pairs)
+            assert (name, pairs["device"]) not in samples
+            samples[name, pairs["device"]] = value, pairs
+            assert (kinds[name] == "counter") == name.endswith("_total")
+    value = {k: v[0] for k, v in samples.items()}
+    assert value["shingle_host_write_bytes_total", "disk"] == "40960"
+    assert value["shingle_cached_bytes", "disk"] == "12288"
+    assert value["shingle_map_bytes", "disk"] == "77"
+    assert value["shingle_clean_seconds_total", "disk"] == "1.500000"
+    assert value["shingle_longest_rmw_seconds", "disk"] == "0.000007"
+    assert value["shingle_steps_total", "disk"] == "4"
+    assert value["shingle_imr_pending_tracks", "disk"] == "6"
+    assert value["shingle_seek_seconds_total", "medium"] == "0.000002"
+    assert value["shingle_wcache_dirty_bytes", "medium"] == "36864"
+    assert value["shingle_write_amplification_ratio", "disk"] == "1.700000"
+    assert ("shingle_write_amplification_ratio", "medium") not in value
+    odd = 'a\\"b\\\\c\\nd'
+    assert value["shingle_host_write_bytes_total", odd] == "4096"
+    assert samples["shingle_mode", odd] == ("1", {"device": odd, "target": "stl-set",
+                                                  "mode": "ro"})
+    assert samples["shingle_mode", "disk"][1]["mode"] == "rw"
+
+
+def test_prometheus_is_in_the_page():
+    """By the rule that makes the names, and the exceptions."""
+    page = (TOP / "userspace/shingle/shingle.8").read_text(encoding="utf-8").replace("\\-", "-")
+    page = page.split(".SH METRICS")[1].split(".SH")[0]
+    for name in ("shingle_mode", "shingle_host_write_bytes_total", "shingle_cached_bytes",
+                 "shingle_clean_seconds_total", "shingle_write_amplification_ratio"):
+        assert name in page, name
+
+
+def test_dry_run_of_what_is_open(two):
+    assert "disk would be closed" in two.run("remove", "disk", "--dry-run")
+    assert "all content of disk, 400 KiB, would be gone" in \
+        two.run("reset", "disk", "--dry-run", "--force")
+    assert "type 'linear'" in two.run("remove", "other", "--dry-run", rc=FAILED)
+    assert "cannot be reset" in two.run("reset", "medium", "--dry-run", rc=FAILED)
+    two.add("busy", "imr", users=1, reset="")
+    for command in ("remove", "reset"):
+        assert "busy is in use" in two.run(command, "busy", "--dry-run", rc=FAILED)
+    assert not two.changes()
+    two.run("remove", "disk")
+    two.run("reset", "busy", "--force", rc=FAILED)
+    assert two.changes() == ["remove disk"]
+
+
+def region(bins, reads=(3, 6000), writes=(2, 9000)):
+    """What a region says: sectors, 13 numbers, and the histogram."""
+    return (f"0+800 {reads[0]} 0 24 {reads[1]} {writes[0]} 0 16 {writes[1]} 0 1 2 3 4 "
+            + ":".join(map(str, bins)) + "\n")
+
+
+CREATE = "message disk @stats_create - /1 2 precise_timestamps histogram:" + \
+    ",".join(str(1000 << i) for i in range(3, 26)) + " shingle"
+
+
+def test_latency(two):
+    """Of the whole device, in one region, which is gone in the end."""
+    two.dir.joinpath("disk/@stats_create").write_text("7")
+    two.dir.joinpath("disk/@stats_print").write_text(region([4] + 22 * [0] + [1]))
+    two.dir.joinpath("disk/@stats_delete").write_text("")
+    got = json.loads(two.run("stats", "disk", "--latency", "1", "--json"))
+    assert two.changes() == [CREATE, "message disk @stats_print 7", "message disk @stats_delete 7"]
+    assert len(CREATE.split(":")[1].split(",")) == 23
+    assert [b["below_us"] for b in got["histogram"]] == [*(1 << i for i in range(3, 26)), None]
+    assert [b["requests"] for b in got["histogram"]] == [4] + 22 * [0] + [1]
+    assert (got["reads"], got["read_mean_us"], got["writes"], got["write_mean_us"]) == \
+        (3, 2.0, 2, 4.5)
+    said = two.run("stats", "disk", "--latency", "1").splitlines()
+    assert said[0].split() == ["reads", "3", "mean", "2.0", "us"]
+    assert said[2].split() == ["below", "8", "us", "4"]
+    assert said[-1].split() == ["from", str(1 << 25), "us", "1"] and len(said) == 26
+
+
+def test_latency_of_no_request(two):
+    two.dir.joinpath("disk/@stats_create").write_text("0")
+    two.dir.joinpath("disk/@stats_print").write_text(region(24 * [0], (0, 0), (0, 0)))
+    two.dir.joinpath("disk/@stats_delete").write_text("")
+    assert len(two.run("stats", "disk", "--latency", "1").splitlines()) == 2
+
+
+@pytest.mark.parametrize("answer", ["", "0+800 1 2 3\n", region(23 * [1]),
+                                    region(24 * [1]).replace(":", ",")])
+def test_latency_that_is_not_understood(two, answer):
+    """The region goes all the same."""
+    two.dir.joinpath("disk/@stats_create").write_text("7")
+    two.dir.joinpath("disk/@stats_print").write_text(answer)
+    two.dir.joinpath("disk/@stats_delete").write_text("")
+    assert "is not understood" in two.run("stats", "disk", "--latency", "1", rc=FAILED)
+    assert two.changes()[-1] == "message disk @stats_delete 7"
+
+
+@pytest.mark.parametrize("signo", [signal.SIGINT, signal.SIGTERM])
+def test_latency_until_a_signal(two, signo):
+    """What was counted so far is told, and the region goes."""
+    two.dir.joinpath("disk/@stats_create").write_text("7")
+    two.dir.joinpath("disk/@stats_print").write_text(region([4] + 23 * [0]))
+    two.dir.joinpath("disk/@stats_delete").write_text("")
+    with subprocess.Popen([two.run.tool, "stats", "disk", "--latency", "86400"], text=True,
+                          stdout=subprocess.PIPE) as p:
+        while not (two.log.exists() and "@stats_create" in two.log.read_text()):
+            assert p.poll() is None
+        p.send_signal(signo)
+        try:
+            out = p.communicate(timeout=60)[0]
+        finally:
+            p.kill()
+        assert p.returncode == CLEAN and "reads" in out
+    assert two.changes()[-1] == "message disk @stats_delete 7"
+
+
+def test_latency_where_the_kernel_has_none(two):
+    assert "shingle: asking disk: " in two.run("stats", "disk", "--latency", "1", rc=FAILED)
+    assert two.changes() == [CREATE]

@@ -104,7 +104,8 @@ struct format_args {
 	"  --json                the layout in JSON\n"
 
 #define LAYOUT_UNITS \
-	"SIZE is digits and a unit: K, M, G, T (binary), s (sectors of 512 bytes) or B.\n"
+	"SIZE is digits and a unit: K, M, G, T (binary; small letters will do), s (sectors\n" \
+	"of 512 bytes) or B.\n"
 
 static bool cache_size(struct plan_request *req, const char *text)
 {
@@ -383,13 +384,33 @@ static void preset_too_large(const struct format_args *a, const struct engine_ro
 	fail("%s%s%s", why, data, fits);
 }
 
+/* What the target makes of the options, whatever the devices are. */
+static bool means_something(const struct format_args *a, struct image *img)
+{
+	const struct engine_row *row = img->row;
+
+	if (!row->interlaced && a->req.backup_tracks) {
+		fail("--backup-tracks means nothing to %s: leave it out", row->ops->name);
+		return false;
+	}
+	if (!row->cached && (a->req.cache || a->req.cache_first || a->req.cache_band_blocks ||
+			     a->cache)) {
+		fail("%s means nothing to %s, which has no cache bands: leave it out",
+		     a->cache ? "--cache" : a->req.cache ? "--cache-size" :
+		     a->req.cache_first ? "--cache-location" : "--cache-band",
+		     row->ops->name);
+		return false;
+	}
+	return take_params(a, row, &img->l);
+}
+
 static bool plan(struct format_args *a, struct image *img)
 {
 	char why[PLAN_WHY];
 	const char *engine_why = "";
 	int err;
 
-	if (!find_media(a, img) || !take_params(a, img->row, &img->l))
+	if (!find_media(a, img))
 		return false;
 	if (getrandom(img->l.uuid, sizeof(img->l.uuid), 0) != sizeof(img->l.uuid)) {
 		fail("no random numbers for a uuid: %s", strerror(errno));
@@ -408,18 +429,6 @@ static bool plan(struct format_args *a, struct image *img)
 	a->req.logical_blocks = img->row->ops->logical_blocks;
 	a->req.settle = img->row->settle;
 	a->req.interlaced = img->row->interlaced;
-	if (!a->req.interlaced && a->req.backup_tracks) {
-		fail("--backup-tracks means nothing to %s: leave it out", img->row->ops->name);
-		return false;
-	}
-	if (!a->req.cached && (a->req.cache || a->req.cache_first || a->req.cache_band_blocks ||
-			       a->cache)) {
-		fail("%s means nothing to %s, which has no cache bands: leave it out",
-		     a->cache ? "--cache" : a->req.cache ? "--cache-size" :
-		     a->req.cache_first ? "--cache-location" : "--cache-band",
-		     img->row->ops->name);
-		return false;
-	}
 	if (!a->req.band_blocks && img->row->band)
 		a->req.band_blocks =
 			img->row->band(&img->l,
@@ -572,6 +581,53 @@ static int write_headers(struct image *img, enum shingle_dev dev, bool quiet)
 }
 
 /*
+ * Does a device forget what is written, as a platter without a store does?  Asked with a
+ * block that holds nothing, and holds nothing again.
+ */
+static int forgets(struct device *d, u64 block, bool *yes)
+{
+	u8 *buf = shingle_zalloc_array(2, SHINGLE_BLOCK_SIZE);
+	u8 *zero = buf + SHINGLE_BLOCK_SIZE;
+	int err = buf ? device_read(d, block, 1, buf) : -ENOMEM;
+
+	*yes = false;
+	/* What cannot be read now can be written, and what holds something keeps it. */
+	if (!buf || err || memcmp(buf, zero, SHINGLE_BLOCK_SIZE)) {
+		kvfree(buf);
+		return buf ? 0 : err;
+	}
+	memset(buf, 0x5a, SHINGLE_BLOCK_SIZE);
+	err = device_write(d, block, 1, buf) ?: device_read(d, block, 1, buf);
+	*yes = !err && !memcmp(buf, zero, SHINGLE_BLOCK_SIZE);
+	if (!*yes)
+		err = device_write(d, block, 1, zero) ?: err;
+	kvfree(buf);
+	return err;
+}
+
+/* Metadata are read again; says so where they could not be. */
+static bool keeps_metadata(struct image *img)
+{
+	struct device *d = image_meta(img);
+	bool yes;
+	int err = forgets(d, image_last_block(img), &yes);
+
+	if (err) {
+		fail("formatting %s: cannot be written: %s", d->path, strerror(-err));
+		return false;
+	}
+	if (!yes)
+		return true;
+	if (devices_meta(&img->ds) == SHINGLE_DEV_DATA)
+		fail("DATA %s keeps nothing of what is written, as a platter over 'none', so that superblocks and journal cannot be on it: name a device for them with --meta",
+		     d->path);
+	else
+		fail("META %s keeps nothing of what is written, so that superblocks and journal cannot be on it: choose another",
+		     d->path);
+	return false;
+}
+
+/*
  * The old superblocks go first and the new ones come last: in between nothing opens,
  * whatever of the old devices or the new ones is there.  One of the new ones means
  * that all else is in its place.  @wipe: signatures go as well; behind the old superblocks,
@@ -649,18 +705,26 @@ static int do_format(struct format_args *a, struct image *img)
 	bool creating = a->name;
 	int ret;
 
-	if (a->preset && a->preset->flash && !a->cache)
-		return fail("%s keeps its cache on flash: name a device for it with --cache",
-			    a->preset->name);
+	if (a->preset && a->preset->flash && !a->cache) {
+		fail("%s keeps its cache on flash: name a device for it with --cache",
+		     a->preset->name);
+		return EXIT_USAGE;
+	}
 	img->row = engine_by_name(a->target);
-	if (!img->row)
-		return fail("TARGET '%s' is not known: choose one of %s", a->target,
-			    engine_names(names, sizeof(names)));
+	if (!img->row) {
+		fail("TARGET '%s' is not known: choose one of %s", a->target,
+		     engine_names(names, sizeof(names)));
+		return EXIT_USAGE;
+	}
+	if (!means_something(a, img))
+		return EXIT_USAGE;
 	if (!devices_open(&img->ds, a->data, a->cache, a->meta,
 			  a->dry_run ? DEVICE_READ : DEVICE_WRITE))
 		return EXIT_OPERATION;
-	if ((!a->force && !nothing_there(img, creating)) || !plan(a, img) || !table_checked(img, &a->table))
+	if ((!a->force && !nothing_there(img, creating)) || !plan(a, img))
 		return EXIT_OPERATION;
+	if (!table_checked(img, &a->table))
+		return EXIT_USAGE;
 	if (creating && !a->dry_run &&
 	    (table_needs_blocks(img) || !dm_device_possible(a->name, a->target)))
 		return EXIT_OPERATION;
@@ -669,6 +733,8 @@ static int do_format(struct format_args *a, struct image *img)
 		show_plan(a, img);
 	if (a->dry_run)
 		return creating && !a->json ? table_open(img, &a->table, a->name, true) : EXIT_CLEAN;
+	if (!keeps_metadata(img))
+		return EXIT_OPERATION;
 	if (a->force && !a->json)
 		tell_overwritten(img);
 	ret = write_format(img, a->force, a->json);
@@ -676,10 +742,12 @@ static int do_format(struct format_args *a, struct image *img)
 		return ret;
 	if (a->force)
 		forget_partitions(img);
-	if (!a->json)
+	if (!a->json) {
 		say("%s formatted: %s, %s in %llu bands of %s", a->data, a->target,
 		    blocks_text(img->l.logical_blocks).s, img->l.nr_bands[SHINGLE_ROLE_DATA],
 		    blocks_text(img->l.band_blocks[SHINGLE_ROLE_DATA]).s);
+		show_capacity(&img->l);
+	}
 	if (!creating)
 		return EXIT_CLEAN;
 	ret = table_open(img, &a->table, a->name, false);
@@ -785,7 +853,7 @@ static int run(const struct command *cmd, int argc, char **argv)
 	add_params(options + ARRAY_SIZE(own));
 	ret = EXIT_USAGE;
 	opterr = 0;
-	while ((c = getopt_long(argc, argv, ":h", options, &which)) != -1) {
+	while ((c = next_option(argc, argv, ":h", options, &which)) != -1) {
 		ok = true;
 		switch (c) {
 		case 'L':
@@ -842,7 +910,7 @@ static int run(const struct command *cmd, int argc, char **argv)
 	a->scale = max(a->scale, 1ULL);
 	ok = take_options(a, a->scale, why) && operands(cmd, a, argc, argv);
 	if (ok && creating)
-		ok = table_take_preset(&a->table, a->preset);
+		ok = dm_name_valid(a->name) && table_take_preset(&a->table, a->preset);
 	if (ok)
 		ret = do_format(a, img);
 out:

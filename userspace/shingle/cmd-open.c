@@ -22,7 +22,7 @@ static int do_open(struct image *img, const char *const path[], const char *name
 	if (image_fresh_engine(img, &why))
 		return fail("%s: %s", img->row->ops->name, why);
 	if (!table_checked(img, t))
-		return EXIT_OPERATION;
+		return EXIT_USAGE;
 	if (!dry_run && (table_needs_blocks(img) ||
 			 !dm_device_possible(name, img->row->ops->name)))
 		return EXIT_OPERATION;
@@ -54,7 +54,7 @@ static int run_open(const struct command *cmd, int argc, char **argv)
 	int c, ret;
 
 	opterr = 0;
-	while ((c = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+	while ((c = next_option(argc, argv, ":h", options, NULL)) != -1) {
 		switch (c) {
 		case 'C':
 			path[SHINGLE_DEV_CACHE] = optarg;
@@ -81,7 +81,8 @@ static int run_open(const struct command *cmd, int argc, char **argv)
 			return option_error(cmd, c, argv[optind - 1]);
 		}
 	}
-	if (!parse_operands(cmd, argc, argv, 2, "DATA", &path[SHINGLE_DEV_DATA], "NAME", &name))
+	if (!parse_operands(cmd, argc, argv, 2, "DATA", &path[SHINGLE_DEV_DATA], "NAME", &name) ||
+	    !dm_name_valid(name))
 		return EXIT_USAGE;
 	if (!table_take_preset(&table, preset))
 		return EXIT_USAGE;
@@ -108,7 +109,7 @@ const struct command cmd_open = {
 };
 
 /* Ours are the translation layers and their medium; one without a table is nobody's. */
-static bool may_remove(const char *name)
+static bool may_remove(const char *name, bool dry_run)
 {
 	struct dm_line line;
 	bool ours;
@@ -119,6 +120,12 @@ static bool may_remove(const char *name)
 	if (!ours)
 		fail("%s is a device of type '%s', not one of dm-shingle's: 'dmsetup remove %s' would do it",
 		     name, line.target, name);
+	if (ours && dry_run && line.users) {
+		fail("%s is in use: unmount it, or end what uses it, first", name);
+		ours = false;
+	} else if (ours && dry_run) {
+		say("%s would be closed; its data stay", name);
+	}
 	dm_line_free(&line);
 	return ours;
 }
@@ -127,22 +134,24 @@ static int run_remove(const struct command *cmd, int argc, char **argv)
 {
 	static const struct option options[] = {
 		{ "no-udev", no_argument, NULL, 'U' },
+		{ "dry-run", no_argument, NULL, 'n' },
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
 	};
 	const char *name;
-	bool udev = true;
+	bool udev = true, dry_run = false;
 	int c;
 
 	opterr = 0;
-	while ((c = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
-		if (c != 'U')
+	while ((c = next_option(argc, argv, ":h", options, NULL)) != -1) {
+		if (c != 'U' && c != 'n')
 			return option_error(cmd, c, argv[optind - 1]);
-		udev = false;
+		udev &= c != 'U';
+		dry_run |= c == 'n';
 	}
-	if (!parse_operands(cmd, argc, argv, 1, "NAME", &name))
+	if (!parse_operands(cmd, argc, argv, 1, "NAME", &name) || !dm_name_valid(name))
 		return EXIT_USAGE;
-	return may_remove(name) && dm_device_remove(name, udev) ? EXIT_CLEAN : EXIT_OPERATION;
+	return may_remove(name, dry_run) && (dry_run || dm_device_remove(name, udev)) ? EXIT_CLEAN : EXIT_OPERATION;
 }
 
 const struct command cmd_remove = {
@@ -152,6 +161,7 @@ const struct command cmd_remove = {
 		"Writes what is pending and takes /dev/mapper/NAME away.  Nothing is lost:\n"
 		"'shingle open' brings it back.  Devices of other targets than dm-shingle's are\n"
 		"left alone.\n\n"
-		"  --no-udev         do not wait for udev\n",
+		"  --no-udev         do not wait for udev\n"
+		"  --dry-run         say whether it could be closed, and do not\n",
 	.run = run_remove,
 };

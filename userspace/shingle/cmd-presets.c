@@ -97,9 +97,10 @@ static int list(u64 scale, bool machine)
 
 	for (i = 0; (p = preset_by_index(i)); i++)
 		most = max(most, preset_max_scale(p, 0));
-	if (scale > most)
-		return fail("--scale %llu leaves too little of every preset: at most %llu", scale,
-			    most);
+	if (scale > most) {
+		fail("--scale %llu leaves too little of every preset: at most %llu", scale, most);
+		return EXIT_USAGE;
+	}
 	if (machine) {
 		json_begin(&j, stdout);
 		json_open(&j, NULL, '[');
@@ -134,7 +135,7 @@ static int run(const struct command *cmd, int argc, char **argv)
 	int c;
 
 	opterr = 0;
-	while ((c = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+	while ((c = next_option(argc, argv, ":h", options, NULL)) != -1) {
 		switch (c) {
 		case 's':
 			if (!parse_number("--scale", optarg, 1, PRESET_MAX_SCALE, &scale))

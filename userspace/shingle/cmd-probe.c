@@ -68,7 +68,7 @@ static int run(const struct command *cmd, int argc, char **argv)
 	int c, ret = EXIT_OPERATION;
 
 	opterr = 0;
-	while ((c = getopt_long(argc, argv, ":h", options, NULL)) != -1)
+	while ((c = next_option(argc, argv, ":h", options, NULL)) != -1)
 		return option_error(cmd, c, argv[optind - 1]);
 	if (!parse_operands(cmd, argc, argv, 1, "DEV", &path))
 		return EXIT_USAGE;

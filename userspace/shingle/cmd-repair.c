@@ -30,6 +30,21 @@ struct repair {
 	u32 pages_idle;
 };
 
+/* Where what is told goes: to the reader, or into a line of JSON each. */
+static FILE *told;
+
+static void tell(const char *fmt, ...) __printf(1, 2);
+
+static void tell(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vfprintf(told, fmt, ap);
+	va_end(ap);
+	fputc('\n', told);
+}
+
 /* What lies behind a hole, by type of record. */
 struct lost {
 	const struct image *img;
@@ -67,13 +82,13 @@ static void tell_loss(struct image *img)
 	struct lost lost = { .img = img };
 
 	ring_walk(img, 0, img->l.journal.blocks, count_lost, &lost);
-	say("What will be lost: transactions %llu to %llu.", rec->next_seq, rec->max_seq);
-	say("  What the damaged one held is not known.  The others that can still be read hold");
-	say("  %llu records; %llu of them change the mapping of %llu blocks.", lost.records,
+	tell("What will be lost: transactions %llu to %llu.", rec->next_seq, rec->max_seq);
+	tell("  What the damaged one held is not known.  The others that can still be read hold");
+	tell("  %llu records; %llu of them change the mapping of %llu blocks.", lost.records,
 	    lost.maps, lost.named);
-	say("  The device goes back to transaction %llu.  Blocks written or cleaned since may read",
+	tell("  The device goes back to transaction %llu.  Blocks written or cleaned since may read",
 	    rec->next_seq - 1);
-	say("  as older data, or as data of other blocks: check what is on it, or restore it.");
+	tell("  as older data, or as data of other blocks: check what is on it, or restore it.");
 }
 
 /*
@@ -86,13 +101,13 @@ static bool fall_back(struct image *img, struct check *c, struct repair *r)
 	const char *why = "";
 
 	if (image_recover(img, c->newest, true, true, c->lost_seq, &why)) {
-		say("The newest checkpoint is damaged, and the older one is of no use either: %s.", why);
+		tell("The newest checkpoint is damaged, and the older one is of no use either: %s.", why);
 		return false;
 	}
 	/* There is no transaction 0: nobody knows where its journal begins. */
 	if (!needed || img->rec.next_seq < needed) {
-		say("The newest checkpoint is damaged, and the journal no longer reaches from the older one");
-		say("to it (it has transactions up to %llu, and %llu are needed): this cannot be repaired.",
+		tell("The newest checkpoint is damaged, and the journal no longer reaches from the older one");
+		tell("to it (it has transactions up to %llu, and %llu are needed): this cannot be repaired.",
 		    img->rec.next_seq - 1, needed - 1);
 		return false;
 	}
@@ -106,7 +121,7 @@ static bool find_state(struct image *img, struct check *c, struct repair *r)
 	const char *why = "";
 
 	if (c->newest == SHINGLE_SLOT_NEWEST) {
-		say("Neither checkpoint has a sound footer: this cannot be repaired.");
+		tell("Neither checkpoint has a sound footer: this cannot be repaired.");
 		return false;
 	}
 	r->from = c->newest;
@@ -115,17 +130,27 @@ static bool find_state(struct image *img, struct check *c, struct repair *r)
 	if (c->lost_seq)
 		return fall_back(img, c, r);
 	if (image_recover(img, c->newest, true, true, 0, &why)) {
-		say("The state cannot be rebuilt: %s: this cannot be repaired.", why);
+		tell("The state cannot be rebuilt: %s: this cannot be repaired.", why);
 		return false;
 	}
 	if (img->rec.hole && !img->rec.transactions &&
 	    (c->slot[0].damaged || c->slot[1].damaged)) {
-		say("A newer checkpoint is damaged, and the journal no longer reaches from the older one to");
-		say("it: this cannot be repaired.");
+		tell("A newer checkpoint is damaged, and the journal no longer reaches from the older one to");
+		tell("it: this cannot be repaired.");
 		return false;
 	}
 	r->truncated = img->rec.hole;
 	return true;
+}
+
+static void tell_findings(const struct findings *f)
+{
+	u32 i;
+
+	if (told == stdout)
+		findings_print(f);
+	for (i = 0; i < f->nr && told != stdout; i++)
+		tell("%s", f->f[i].text);
 }
 
 static bool make_plan(struct image *img, struct check *c, struct repair *r)
@@ -136,9 +161,9 @@ static bool make_plan(struct image *img, struct check *c, struct repair *r)
 	if (!find_state(img, c, r))
 		return false;
 	if (!c->recovered && check_map(img, &map)) {
-		findings_print(&map);
+		tell_findings(&map);
 		free(map.f);
-		say("The map that can be rebuilt contradicts itself: this cannot be repaired.");
+		tell("The map that can be rebuilt contradicts itself: this cannot be repaired.");
 		return false;
 	}
 	free(map.f);
@@ -169,7 +194,7 @@ static void tell_lost_pages(struct image *img, const struct repair *r)
 	u64 lblk, n, end = 0, from = 0;
 	u32 nr;
 
-	say("What will be lost: %u pages of the map, and with them where these blocks are:",
+	tell("What will be lost: %u pages of the map, and with them where these blocks are:",
 	    r->pages_lost);
 	for (nr = 0; nr <= p->nr_pages; nr++) {
 		if (nr < p->nr_pages && shingle_place_of(p->places, nr) != SHINGLE_PAGE_LOST)
@@ -177,7 +202,7 @@ static void tell_lost_pages(struct image *img, const struct repair *r)
 		if (nr < p->nr_pages)
 			img->row->ops->pages.blocks(img->engine, nr, &lblk, &n);
 		if (end && (nr == p->nr_pages || lblk > end)) {
-			say("  %llu to %llu", from, end - 1);
+			tell("  %llu to %llu", from, end - 1);
 			end = 0;
 		}
 		if (nr == p->nr_pages)
@@ -185,44 +210,44 @@ static void tell_lost_pages(struct image *img, const struct repair *r)
 		from = end ? from : lblk;
 		end = max(end, lblk + n);
 	}
-	say("  They cannot be read or written any more, and say so; all others are as they were.");
+	tell("  They cannot be read or written any more, and say so; all others are as they were.");
 }
 
 static void tell_plan(struct image *img, const struct check *c, const struct repair *r)
 {
 	u32 i;
 
-	say("To be done:");
+	tell("To be done:");
 	if (r->checkpoint)
-		say("- write the state after transaction %llu into checkpoint slot %u%s",
+		tell("- write the state after transaction %llu into checkpoint slot %u%s",
 		    img->rec.next_seq - 1, !r->from,
 		    cut_short(&img->rec) ? ", and begin the journal anew" : "");
 	for (i = 0; i < 2; i++) {
 		if (c->copy[i] != COPY_SOUND)
-			say("- rewrite the superblock in block %llu from the other",
+			tell("- rewrite the superblock in block %llu from the other",
 			    i ? image_last_block(img) : 0ULL);
 	}
 	for (i = 0; i < 2 * SHINGLE_NR_DEVS; i++) {
 		if (img->member[i / 2][i % 2] != SHINGLE_MEMBER_OK)
-			say("- write the header of %s in its block %llu anew",
+			tell("- write the header of %s in its block %llu anew",
 			    img->ds.dev[i / 2].arg, image_member_block(img, i / 2, i % 2));
 	}
 	if (img->l.flags & SHINGLE_SB_NEEDS_CHECK)
-		say("- clear the mark needs_check");
+		tell("- clear the mark needs_check");
 	if (r->pages_idle)
-		say("- let %u pages of the map, which say of no block where it is, hold nothing",
+		tell("- let %u pages of the map, which say of no block where it is, hold nothing",
 		    r->pages_idle);
 	if (r->truncated)
 		tell_loss(img);
 	else if (img->rec.torn_end)
-		say("What will be lost: transaction %llu, if it was complete; nothing if a power cut tore it.",
+		tell("What will be lost: transaction %llu, if it was complete; nothing if a power cut tore it.",
 		    img->rec.next_seq);
 	else if (!r->pages_lost)
-		say("Nothing will be lost.");
+		tell("Nothing will be lost.");
 	if (r->pages_lost)
 		tell_lost_pages(img, r);
 	if (img->rec.unread_blocks)
-		say("%llu blocks of the journal cannot be read.", img->rec.unread_blocks);
+		tell("%llu blocks of the journal cannot be read.", img->rec.unread_blocks);
 }
 
 /* Does a device fail in a way that says nothing of what it holds?  Says so. */
@@ -236,12 +261,12 @@ static bool tell_unread(const struct image *img)
 
 		if (!d->path || !d->unread)
 			continue;
-		say("%s %s: reading failed (%s), and it does not say that its medium has lost what is there.",
+		tell("%s %s: reading failed (%s), and it does not say that its medium has lost what is there.",
 		    d->arg, d->path, strerror(d->unread));
 		any = true;
 	}
 	if (any)
-		say("That may pass, as with a cable or a link: see to it, and check again.  What cannot be read\nmay hold more than is said here.");
+		tell("That may pass, as with a cable or a link: see to it, and check again.  What cannot be read\nmay hold more than is said here.");
 	return any;
 }
 
@@ -332,50 +357,116 @@ static int carry_out(struct image *img, struct check *c, const struct repair *r,
 		return fail("%s: %s: %s", path, why, strerror(-err));
 
 	if (!check_run(img, &again) || again.found.nr_errors) {
-		findings_print(&again.found);
+		tell_findings(&again.found);
 		check_free(&again);
-		say("%s: repaired, and still not clean", path);
+		tell("%s: repaired, and still not clean", path);
 		return EXIT_UNCORRECTED;
 	}
 	check_free(&again);
-	say("%s: repaired and clean", path);
+	tell("%s: repaired and clean", path);
 	return EXIT_CORRECTED;
 }
 
-static int do_repair(struct image *img, struct check *c, const struct offline_args *a)
+/* What there is to do, and do it; what was found is in @c. */
+static int plan_and_do(struct image *img, struct check *c, const struct offline_args *a,
+		       const char **result)
 {
 	const char *path = a->path[SHINGLE_DEV_DATA];
-	bool checked = check_run(img, c);
 	struct repair r = { 0 };
 	bool unread;
+	int ret;
 
-	findings_print(&c->found);
-	if (!checked) {
-		tell_unread(img);
-		if (c->found.nr_errors)
-			say("%s: this cannot be repaired", path);
-		return c->found.nr_errors ? EXIT_UNCORRECTED : EXIT_OPERATION;
-	}
+	*result = "clean";
 	if (!c->found.nr_errors) {
-		say("%s: clean, nothing to repair", path);
+		tell("%s: clean, nothing to repair", path);
 		return EXIT_CLEAN;
 	}
+	*result = "cannot be repaired";
 	if (!make_plan(img, c, &r)) {
 		tell_unread(img);
-		say("%s: left as it is; what can be read, read before formatting it anew", path);
+		tell("%s: left as it is; what can be read, read before formatting it anew", path);
 		return EXIT_UNCORRECTED;
 	}
 	tell_plan(img, c, &r);
 	unread = tell_unread(img);
+	*result = "can be repaired";
+	if (a->dry_run) {
+		tell("%s: left as it is, as --dry-run says", path);
+		return EXIT_UNCORRECTED;
+	}
+	*result = "left as it is";
 	if (unread && a->yes) {
-		say("%s: left as it is; without --yes you are asked whether to go on without that", path);
+		tell("%s: left as it is; without --yes you are asked whether to go on without that", path);
 		return EXIT_UNCORRECTED;
 	}
 	if (!a->yes && !confirm(unread ? "Go on without what cannot be read?" : "Go on?")) {
-		say("%s: left as it is", path);
+		tell("%s: left as it is", path);
 		return EXIT_UNCORRECTED;
 	}
-	return carry_out(img, c, &r, path);
+	ret = carry_out(img, c, &r, path);
+	*result = ret == EXIT_CORRECTED ? "repaired" :
+		  ret == EXIT_UNCORRECTED ? "repaired, and still not clean" : "failed";
+	return ret;
+}
+
+static int repair(struct image *img, struct check *c, const struct offline_args *a,
+		  const char **result)
+{
+	bool checked = check_run(img, c);
+
+	*result = "cannot be repaired";
+	if (told == stdout)
+		findings_print(&c->found);
+	if (checked)
+		return plan_and_do(img, c, a, result);
+	tell_unread(img);
+	if (!c->found.nr_errors)
+		return EXIT_OPERATION;
+	tell("%s: this cannot be repaired", a->path[SHINGLE_DEV_DATA]);
+	return EXIT_UNCORRECTED;
+}
+
+static void print_json(const struct offline_args *a, const struct check *c, const char *result,
+		       char *text)
+{
+	char *line, *rest = text;
+	struct json j;
+
+	json_begin(&j, stdout);
+	json_open(&j, NULL, '{');
+	json_str(&j, "device", a->path[SHINGLE_DEV_DATA]);
+	json_str(&j, "result", result);
+	json_u64(&j, "errors", c->found.nr_errors);
+	findings_json(&c->found, &j);
+	json_open(&j, "told", '[');
+	while ((line = strsep(&rest, "\n"))) {
+		if (*line)
+			json_str(&j, NULL, line);
+	}
+	json_close(&j, ']');
+	json_close(&j, '}');
+	json_end(&j);
+}
+
+static int do_repair(struct image *img, struct check *c, const struct offline_args *a)
+{
+	const char *result = "";
+	char *text = NULL;
+	size_t size;
+	int ret;
+
+	told = a->json ? open_memstream(&text, &size) : stdout;
+	if (!told)
+		return fail("out of memory");
+	ret = repair(img, c, a, &result);
+	if (!a->json)
+		return ret;
+	if (fclose(told))
+		ret = fail("out of memory");
+	else if (ret != EXIT_OPERATION || c->found.nr_errors)
+		print_json(a, c, result, text);
+	free(text);
+	return ret;
 }
 
 static int run(const struct command *cmd, int argc, char **argv)
@@ -383,6 +474,8 @@ static int run(const struct command *cmd, int argc, char **argv)
 	static const struct option options[] = {
 		OFFLINE_OPTIONS,
 		{ "yes", no_argument, NULL, 'y' },
+		{ "dry-run", no_argument, NULL, 'n' },
+		{ "json", no_argument, NULL, 'j' },
 		{ NULL, 0, NULL, 0 },
 	};
 
@@ -397,7 +490,9 @@ const struct command cmd_repair = {
 		"be done and what will be lost, and asks before it writes anything.  Where reading\n"
 		"fails for a reason that may pass, --yes is no answer.\n\n"
 		OFFLINE_HELP
-		"  --yes             do not ask\n\n"
+		"  --yes             do not ask\n"
+		"  --dry-run         say what would be done, change nothing\n"
+		"  --json            in JSON; with --yes or --dry-run, since nobody is asked\n\n"
 		"Exit codes: 0 nothing to repair, 1 repaired, 4 errors remain, 8 could not be\n"
 		"done, 16 wrong usage.\n",
 	.run = run,

@@ -19,7 +19,7 @@ static bool confirm_name(const struct dm_line *line)
 	return !strcmp(answer, line->name);
 }
 
-static int reset(const struct dm_line *line, bool force)
+static int reset(const struct dm_line *line, bool force, bool dry_run)
 {
 	char *reply;
 
@@ -28,6 +28,11 @@ static int reset(const struct dm_line *line, bool force)
 			    *line->target ? line->target : "none");
 	if (line->users)
 		return fail("%s is in use: unmount it, or end what uses it, first", line->name);
+	if (dry_run) {
+		say("all content of %s, %s, would be gone", line->name,
+		    size_text(line->sectors << 9).s);
+		return EXIT_CLEAN;
+	}
 	if (!force && !confirm_name(line))
 		return fail("%s: left as it is", line->name);
 	reply = dm_device_message(line->name, "reset");
@@ -39,25 +44,27 @@ static int run(const struct command *cmd, int argc, char **argv)
 {
 	static const struct option options[] = {
 		{ "force", no_argument, NULL, 'f' },
+		{ "dry-run", no_argument, NULL, 'n' },
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
 	};
-	bool force = false;
+	bool force = false, dry_run = false;
 	struct dm_line line;
 	const char *name;
 	int c, ret;
 
 	opterr = 0;
-	while ((c = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
-		if (c != 'f')
+	while ((c = next_option(argc, argv, ":h", options, NULL)) != -1) {
+		if (c != 'f' && c != 'n')
 			return option_error(cmd, c, argv[optind - 1]);
-		force = true;
+		force |= c == 'f';
+		dry_run |= c == 'n';
 	}
-	if (!parse_operands(cmd, argc, argv, 1, "NAME", &name))
+	if (!parse_operands(cmd, argc, argv, 1, "NAME", &name) || !dm_name_valid(name))
 		return EXIT_USAGE;
 	if (!dm_device_status(name, &line))
 		return EXIT_OPERATION;
-	ret = reset(&line, force);
+	ret = reset(&line, force, dry_run);
 	dm_line_free(&line);
 	return ret;
 }
@@ -69,6 +76,7 @@ const struct command cmd_reset = {
 		"A drive's secure erase: every block reads as zeroes afterwards, for good, even\n"
 		"after 'shingle repair'.  The device must not be in use otherwise.  The medium is\n"
 		"not overwritten: who reads DATA itself still finds what was there.\n\n"
-		"  --force           do not ask\n",
+		"  --force           do not ask\n"
+		"  --dry-run         say what would be gone, change nothing\n",
 	.run = run,
 };

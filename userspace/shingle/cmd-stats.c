@@ -2,8 +2,11 @@
 /* shingle stats. */
 #include <unistd.h>
 
+#include "counters.h"
 #include "dm.h"
+#include "engines.h"
 #include "json.h"
+#include "latency.h"
 
 #define MAX_STATS	256
 
@@ -14,15 +17,53 @@ struct stat_line {
 	bool number;
 };
 
+#define MAX_FIELDS	64
+
 /**
  * struct stat_table - an answer to the message "stats"
+ * @name: of the device
+ * @target: its type
  * @nr: used of @s
  * @s: the lines
  */
 struct stat_table {
+	char name[128];
+	char target[32];
 	u32 nr;
 	struct stat_line s[MAX_STATS];
 };
+
+/**
+ * struct stat_round - what all devices answered, at one time
+ * @nr: used of @t
+ * @t: one for each device
+ * @ok: all have answered
+ */
+struct stat_round {
+	u32 nr;
+	struct stat_table *t;
+	bool ok;
+};
+
+/**
+ * struct stats_args - the command line
+ * @name: of the one device, or NULL for all
+ * @fields: what is wanted of each, or none for everything
+ * @nr_fields: used of @fields
+ * @seconds: between two looks, 0 for a single one
+ * @json: in JSON
+ * @prometheus: in its text format
+ */
+struct stats_args {
+	const char *name;
+	const char *fields[MAX_FIELDS];
+	u32 nr_fields;
+	u64 seconds;
+	bool json;
+	bool prometheus;
+};
+
+#define AMPLIFICATION	"write_amplification"
 
 /* Lines of "name value"; names are the target's own. */
 static void parse_stats(const char *reply, struct stat_table *t)
@@ -77,8 +118,48 @@ static bool ends_with(const char *s, const char *end)
 	return n >= m && !strcmp(s + n - m, end);
 }
 
+static bool wanted(const struct stats_args *a, const char *field)
+{
+	u32 i;
+
+	for (i = 0; i < a->nr_fields; i++) {
+		if (!strcmp(a->fields[i], field))
+			return true;
+	}
+	return !a->nr_fields;
+}
+
+static bool has_field(const struct stat_table *t, const char *field)
+{
+	u32 i;
+
+	for (i = 0; i < t->nr; i++) {
+		if (!strcmp(t->s[i].name, field))
+			return true;
+	}
+	return !strcmp(field, AMPLIFICATION) && strcmp(t->target, "platter");
+}
+
+/* Whether one device at least counts each of the fields; says so if not. */
+static bool fields_known(const struct stats_args *a, const struct stat_round *r)
+{
+	u32 i, k;
+
+	for (i = 0; i < a->nr_fields; i++) {
+		for (k = 0; k < r->nr && !has_field(&r->t[k], a->fields[i]); k++)
+			;
+		if (k < r->nr || !r->nr)
+			continue;
+		fail("--fields: %s '%s'; 'shingle stats' lists what there is",
+		     a->name ? "this device has no" : "no device has", a->fields[i]);
+		return false;
+	}
+	return true;
+}
+
 /* @then is the table one interval ago, or NULL. */
-static void print(const struct stat_table *t, const struct stat_table *then, double seconds)
+static void print(const struct stats_args *a, const struct stat_table *t,
+		  const struct stat_table *then)
 {
 	double wa = write_amplification(t);
 	u32 i;
@@ -89,74 +170,376 @@ static void print(const struct stat_table *t, const struct stat_table *then, dou
 
 		struct size_text size = { "" };
 
+		if (!wanted(a, s->name))
+			continue;
 		if (s->number && ends_with(s->name, "_blocks"))
 			size = blocks_text(s->value);
 		else if (s->number && ends_with(s->name, "_bytes"))
 			size = size_text(s->value);
 		printf("%-24s %20s", s->name, s->text);
 		if (then && s->number && s->value >= before)
-			printf("  %12s %12.1f/s", size.s, (double)(s->value - before) / seconds);
+			printf("  %12s %12.1f/s", size.s,
+			       (double)(s->value - before) / (double)a->seconds);
 		else if (size.s[0])
 			printf("  %12s", size.s);
 		putchar('\n');
 	}
+	if (!wanted(a, AMPLIFICATION) || !has_field(t, AMPLIFICATION))
+		return;
 	if (wa > 0)
-		printf("%-24s %20.3f\n", "write_amplification", wa);
+		printf("%-24s %20.3f\n", AMPLIFICATION, wa);
 	else
-		printf("%-24s %20s\n", "write_amplification", "-");
+		printf("%-24s %20s\n", AMPLIFICATION, "-");
 }
 
-static void print_json(const char *name, const struct stat_table *t)
+static void table_json(const struct stats_args *a, const struct stat_table *t, struct json *j)
+{
+	u32 i;
+
+	json_open(j, NULL, '{');
+	json_str(j, "name", t->name);
+	json_str(j, "target", t->target);
+	json_open(j, "stats", '{');
+	for (i = 0; i < t->nr; i++) {
+		if (!wanted(a, t->s[i].name))
+			continue;
+		if (t->s[i].number)
+			json_u64(j, t->s[i].name, t->s[i].value);
+		else
+			json_str(j, t->s[i].name, t->s[i].text);
+	}
+	json_close(j, '}');
+	if (wanted(a, AMPLIFICATION) && has_field(t, AMPLIFICATION)) {
+		if (value_of(t, "host_write_blocks"))
+			json_double(j, AMPLIFICATION, write_amplification(t));
+		else
+			json_null(j, AMPLIFICATION);
+	}
+	json_close(j, '}');
+}
+
+static void print_json(const struct stats_args *a, const struct stat_round *r)
 {
 	struct json j;
 	u32 i;
 
 	json_begin(&j, stdout);
-	json_open(&j, NULL, '{');
-	json_str(&j, "name", name);
-	json_open(&j, "stats", '{');
-	for (i = 0; i < t->nr; i++) {
-		if (t->s[i].number)
-			json_u64(&j, t->s[i].name, t->s[i].value);
-		else
-			json_str(&j, t->s[i].name, t->s[i].text);
-	}
-	json_close(&j, '}');
-	if (value_of(t, "host_write_blocks"))
-		json_double(&j, "write_amplification", write_amplification(t));
-	else
-		json_null(&j, "write_amplification");
-	json_close(&j, '}');
+	if (!a->name)
+		json_open(&j, NULL, '[');
+	for (i = 0; i < r->nr; i++)
+		table_json(a, &r->t[i], &j);
+	if (!a->name)
+		json_close(&j, ']');
 	json_end(&j);
-	fflush(stdout);
 }
 
-static int watch(const char *name, bool json, u64 seconds, struct stat_table t[2])
+/* What says how many there are now, or how long the longest took, and may become less. */
+static bool is_gauge(const char *name)
 {
-	u32 turn;
+	static const char *const now[] = {
+#define X(name) #name,
+		SHINGLE_GAUGES(X, )
+#undef X
+		"map_pages", "map_dirty_pages", "damaged_blocks", "damage_map_bytes",
+	};
+	const struct engine_row *row;
+	const struct shingle_counter *c;
+	u32 i;
 
-	for (turn = 0; ; turn++) {
-		struct stat_table *now = &t[turn & 1], *then = turn ? &t[!(turn & 1)] : NULL;
-		char *reply = dm_device_message(name, "stats");
-
-		if (!reply)
-			return EXIT_OPERATION;
-		parse_stats(reply, now);
-		free(reply);
-		if (json) {
-			print_json(name, now);
-		} else {
-			if (seconds && isatty(STDOUT_FILENO))
-				fputs("\033[H\033[J", stdout);
-			print(now, then, (double)seconds);
-			fflush(stdout);
-		}
-		if (!seconds)
-			return EXIT_CLEAN;
-		if (!json && !isatty(STDOUT_FILENO))
-			putchar('\n');
-		sleep((u32)seconds);
+	if (!strncmp(name, "longest_", strlen("longest_")))
+		return true;
+	for (i = 0; i < ARRAY_SIZE(now); i++) {
+		if (!strcmp(now[i], name))
+			return true;
 	}
+	for (i = 0; (row = engine_by_index(i)); i++) {
+		for (c = row->ops->counters; c && c->name; c++) {
+			if (!strcmp(c->name, name))
+				return c->kind == SHINGLE_COUNTER_NOW;
+		}
+	}
+	return false;
+}
+
+/* Units of names as targets have them, and as Prometheus wants them. */
+static const struct unit {
+	const char *ours;
+	const char *theirs;
+	const char *word;
+	u32 times;
+	bool micro;
+} units[] = {
+	{ "_blocks", "_bytes", "bytes", SHINGLE_BLOCK_SIZE, false },
+	{ "_us", "_seconds", "seconds", 1, true },
+	{ "_bytes", "_bytes", "bytes", 1, false },
+	{ "", "", NULL, 1, false },
+};
+
+static const struct unit *unit_of(const char *name)
+{
+	const struct unit *u = units;
+
+	while (!ends_with(name, u->ours))
+		u++;
+	return u;
+}
+
+static void print_label(const char *name, const char *value)
+{
+	printf("%s=\"", name);
+	for (; *value; value++) {
+		if (*value == '\n')
+			fputs("\\n", stdout);
+		else if (*value == '"' || *value == '\\')
+			printf("\\%c", *value);
+		else
+			putchar(*value);
+	}
+	putchar('"');
+}
+
+/* A line of a metric up to its value. */
+static void print_labels(const char *metric, const struct stat_table *t)
+{
+	printf("%s{", metric);
+	print_label("device", t->name);
+	putchar(',');
+	print_label("target", t->target);
+}
+
+/* Name and words of what is counted under @name, once for all devices. */
+static void print_head(const char *name, bool number, char *metric, size_t size)
+{
+	const struct unit *u = unit_of(name);
+	bool gauge = !number || is_gauge(name);
+	int stem = (int)(strlen(name) - strlen(u->ours));
+	char words[64];
+	u32 i;
+
+	snprintf(metric, size, "shingle_%.*s%s%s", stem, name, u->theirs, gauge ? "" : "_total");
+	snprintf(words, sizeof(words), "%.*s", stem, name);
+	for (i = 0; words[i]; i++)
+		words[i] = words[i] == '_' ? ' ' : words[i];
+	printf("# HELP %s %s%s%s, %s; %s of 'shingle stats'.\n", metric, words, u->word ? " in " : "",
+	       u->word ?: "", !number ? "1 for what it is" : gauge ? "now" : "since it was opened or cleared",
+	       name);
+	printf("# TYPE %s %s\n", metric, gauge ? "gauge" : "counter");
+}
+
+static void print_metric(const struct stat_round *r, const char *name, bool number)
+{
+	const struct unit *u = unit_of(name);
+	char metric[96];
+	u32 i, k;
+
+	print_head(name, number, metric, sizeof(metric));
+	for (i = 0; i < r->nr; i++) {
+		for (k = 0; k < r->t[i].nr; k++) {
+			const struct stat_line *s = &r->t[i].s[k];
+
+			if (strcmp(s->name, name))
+				continue;
+			print_labels(metric, &r->t[i]);
+			if (!s->number) {
+				putchar(',');
+				print_label(name, s->text);
+				printf("} 1\n");
+			} else if (u->micro) {
+				printf("} %llu.%06llu\n", s->value / 1000000, s->value % 1000000);
+			} else {
+				printf("} %llu\n", s->value * u->times);
+			}
+		}
+	}
+}
+
+/* Was @name that of an earlier line, of this device or another? */
+static bool seen_before(const struct stat_round *r, u32 device, u32 line)
+{
+	const char *name = r->t[device].s[line].name;
+	u32 i, k;
+
+	for (i = 0; i <= device; i++) {
+		for (k = 0; k < (i < device ? r->t[i].nr : line); k++) {
+			if (!strcmp(r->t[i].s[k].name, name))
+				return true;
+		}
+	}
+	return false;
+}
+
+static void print_prometheus(const struct stats_args *a, const struct stat_round *r)
+{
+	const char *metric = "shingle_" AMPLIFICATION "_ratio";
+	bool any = false;
+	u32 i, k;
+
+	for (i = 0; i < r->nr; i++) {
+		for (k = 0; k < r->t[i].nr; k++) {
+			const struct stat_line *s = &r->t[i].s[k];
+
+			if (wanted(a, s->name) && !seen_before(r, i, k))
+				print_metric(r, s->name, s->number);
+		}
+	}
+	for (i = 0; i < r->nr && wanted(a, AMPLIFICATION); i++) {
+		if (!value_of(&r->t[i], "host_write_blocks") || !has_field(&r->t[i], AMPLIFICATION))
+			continue;
+		if (!any) {
+			printf("# HELP %s blocks written for each that the host wrote.\n", metric);
+			printf("# TYPE %s gauge\n", metric);
+		}
+		any = true;
+		print_labels(metric, &r->t[i]);
+		printf("} %.6f\n", write_amplification(&r->t[i]));
+	}
+}
+
+static bool ask(const char *name, const char *target, struct stat_round *r)
+{
+	struct stat_table *t = realloc(r->t, (r->nr + 1) * sizeof(*t));
+	char *reply = t ? dm_device_message(name, "stats") : NULL;
+
+	r->t = t ?: r->t;
+	if (!t)
+		fail("out of memory");
+	if (!reply)
+		return false;
+	t += r->nr++;
+	parse_stats(reply, t);
+	snprintf(t->name, sizeof(t->name), "%s", name);
+	snprintf(t->target, sizeof(t->target), "%s", target);
+	free(reply);
+	return true;
+}
+
+static bool has_stats(const char *target)
+{
+	return engine_by_name(target) || !strcmp(target, "platter");
+}
+
+/* One that is being closed need not answer; the others do. */
+static int visit(const char *name, void *ctx)
+{
+	struct stat_round *r = ctx;
+	struct dm_line line;
+
+	if (!dm_device_status(name, &line)) {
+		r->ok = false;
+		return 0;
+	}
+	if (has_stats(line.target))
+		r->ok &= ask(name, line.target, r);
+	dm_line_free(&line);
+	return 0;
+}
+
+/* Ask the one device, or all; whoever answers is in @r. */
+static void ask_round(const struct stats_args *a, struct stat_round *r)
+{
+	struct dm_line line;
+
+	*r = (struct stat_round){ .ok = true };
+	if (!a->name) {
+		r->ok = dm_for_each(visit, r) && r->ok;
+		return;
+	}
+	r->ok = dm_device_status(a->name, &line);
+	if (!r->ok)
+		return;
+	if (has_stats(line.target)) {
+		r->ok = ask(a->name, line.target, r);
+	} else {
+		r->ok = false;
+		fail("%s is a device of type '%s', not one of dm-shingle's", a->name, line.target);
+	}
+	dm_line_free(&line);
+}
+
+static const struct stat_table *same_device(const struct stat_round *r, const char *name)
+{
+	u32 i;
+
+	for (i = 0; i < r->nr; i++) {
+		if (!strcmp(r->t[i].name, name))
+			return &r->t[i];
+	}
+	return NULL;
+}
+
+static void print_round(const struct stats_args *a, const struct stat_round *r,
+			const struct stat_round *then)
+{
+	u32 i;
+
+	if (a->prometheus) {
+		print_prometheus(a, r);
+		return;
+	}
+	if (a->json) {
+		print_json(a, r);
+		return;
+	}
+	if (a->seconds && isatty(STDOUT_FILENO))
+		fputs("\033[H\033[J", stdout);
+	if (!a->name && !r->nr && r->ok)
+		say("no dm-shingle device is open");
+	for (i = 0; i < r->nr; i++) {
+		if (!a->name)
+			say("%s%s: %s", i ? "\n" : "", r->t[i].name, r->t[i].target);
+		print(a, &r->t[i], same_device(then, r->t[i].name));
+	}
+	if (a->seconds && !isatty(STDOUT_FILENO))
+		putchar('\n');
+}
+
+static int watch(const struct stats_args *a)
+{
+	struct stat_round now, then = { 0 };
+	int ret = EXIT_CLEAN;
+
+	for (;;) {
+		ask_round(a, &now);
+		if (!now.ok)
+			ret = EXIT_OPERATION;
+		if ((a->name && !now.ok) || !fields_known(a, &now)) {
+			ret = now.ok ? EXIT_USAGE : ret;
+			break;
+		}
+		print_round(a, &now, &then);
+		free(then.t);
+		then = now;
+		now.t = NULL;
+		fflush(stdout);
+		if (!a->seconds)
+			break;
+		sleep((u32)a->seconds);
+	}
+	free(now.t);
+	free(then.t);
+	return ret;
+}
+
+static bool take_fields(struct stats_args *a, char *list)
+{
+	char *field;
+
+	while ((field = strsep(&list, ","))) {
+		if (!*field || a->nr_fields == MAX_FIELDS) {
+			fail("--fields wants names with commas between, %u at most", MAX_FIELDS);
+			return false;
+		}
+		a->fields[a->nr_fields++] = field;
+	}
+	return true;
+}
+
+static int clear_stats(const char *name)
+{
+	char *reply = dm_device_message(name, "stats_clear");
+
+	free(reply);
+	return reply ? EXIT_CLEAN : EXIT_OPERATION;
 }
 
 static int run(const struct command *cmd, int argc, char **argv)
@@ -164,24 +547,37 @@ static int run(const struct command *cmd, int argc, char **argv)
 	static const struct option options[] = {
 		{ "json", no_argument, NULL, 'j' },
 		{ "watch", required_argument, NULL, 'w' },
+		{ "fields", required_argument, NULL, 'F' },
+		{ "prometheus", no_argument, NULL, 'p' },
+		{ "latency", required_argument, NULL, 'l' },
 		{ "clear", no_argument, NULL, 'c' },
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
 	};
-	bool json = false, clear = false;
-	struct stat_table *t;
-	const char *name;
-	u64 seconds = 0;
-	int c, ret;
+	struct stats_args a = { 0 };
+	bool clear = false;
+	u64 latency = 0;
+	int c;
 
 	opterr = 0;
-	while ((c = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+	while ((c = next_option(argc, argv, ":h", options, NULL)) != -1) {
 		switch (c) {
 		case 'j':
-			json = true;
+			a.json = true;
 			break;
 		case 'w':
-			if (!parse_number("--watch (seconds)", optarg, 1, 86400, &seconds))
+			if (!parse_number("--watch (seconds)", optarg, 1, 86400, &a.seconds))
+				return EXIT_USAGE;
+			break;
+		case 'F':
+			if (!take_fields(&a, optarg))
+				return EXIT_USAGE;
+			break;
+		case 'p':
+			a.prometheus = true;
+			break;
+		case 'l':
+			if (!parse_number("--latency (seconds)", optarg, 1, 86400, &latency))
 				return EXIT_USAGE;
 			break;
 		case 'c':
@@ -191,31 +587,38 @@ static int run(const struct command *cmd, int argc, char **argv)
 			return option_error(cmd, c, argv[optind - 1]);
 		}
 	}
-	if (!parse_operands(cmd, argc, argv, 1, "NAME", &name))
+	if (!parse_operands(cmd, argc, argv, optind < argc, "NAME", &a.name) ||
+	    (a.name && !dm_name_valid(a.name)))
 		return EXIT_USAGE;
-	if (clear) {
-		char *reply = dm_device_message(name, "stats_clear");
-
-		free(reply);
-		return reply ? EXIT_CLEAN : EXIT_OPERATION;
-	}
-	t = shingle_zalloc_array(2, sizeof(*t));
-	if (!t)
-		return fail("out of memory");
-	ret = watch(name, json, seconds, t);
-	kvfree(t);
-	return ret;
+	if (a.prometheus && (a.json || a.seconds))
+		return usage(cmd, "--prometheus is a format of its own, read as often as it is wanted: leave --json and --watch out");
+	if (clear && (a.json || a.seconds || a.prometheus || a.nr_fields))
+		return usage(cmd, "--clear shows nothing: leave the other options out");
+	if (clear && !a.name)
+		return usage(cmd, "NAME is missing: --clear is for one device");
+	if (latency && (a.seconds || a.prometheus || a.nr_fields || clear))
+		return usage(cmd, "--latency goes with --json alone: leave the other options out");
+	if (latency && !a.name)
+		return usage(cmd, "NAME is missing: --latency is of one device");
+	if (latency)
+		return latency_show(a.name, latency, a.json);
+	return clear ? clear_stats(a.name) : watch(&a);
 }
 
 const struct command cmd_stats = {
 	.name = "stats",
-	.summary = "what an open device did",
-	.help = "Usage: shingle stats NAME [options]\n\n"
-		"Everything that the target counts, and from that its write amplification:\n"
+	.summary = "what open devices did",
+	.help = "Usage: shingle stats [NAME] [options]\n\n"
+		"Everything that the target counts, of one device or of all, media too, and from\n"
+		"that its write amplification:\n"
 		"(host + cleaning + journal + checkpoint blocks written) / host blocks written;\n"
 		"what the write cache took counts when it is destaged.\n\n"
-		"  --json            in JSON\n"
+		"  --fields LIST     only these, by their names with commas between\n"
+		"  --json            in JSON: an object, or without NAME an array of them\n"
+		"  --prometheus      in Prometheus' text format; shingle(8) has the names\n"
 		"  --watch SECONDS   again and again, with rates\n"
-		"  --clear           set the counters to zero instead\n",
+		"  --latency SECONDS of NAME: for so long, or until ^C, how many requests took how\n"
+		"                    long, by powers of two, as the block layer sees them\n"
+		"  --clear           set the counters of NAME to zero instead\n",
 	.run = run,
 };

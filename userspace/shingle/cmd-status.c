@@ -118,12 +118,13 @@ static int run(const struct command *cmd, int argc, char **argv)
 	bool ok = true;
 
 	opterr = 0;
-	while ((c = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+	while ((c = next_option(argc, argv, ":h", options, NULL)) != -1) {
 		if (c != 'j')
 			return option_error(cmd, c, argv[optind - 1]);
 		w.j = &j;
 	}
-	if (!parse_operands(cmd, argc, argv, optind < argc, "NAME", &name))
+	if (!parse_operands(cmd, argc, argv, optind < argc, "NAME", &name) ||
+	    (name && !dm_name_valid(name)))
 		return EXIT_USAGE;
 	json_begin(&j, stdout);
 	if (name) {

@@ -18,16 +18,21 @@ void dm_begin(void)
 	dm_log_with_errno_init(quiet);
 }
 
+static bool kernel_has_dm(void)
+{
+	return !access("/sys/class/misc/device-mapper", F_OK);
+}
+
 static int dm_fail(const char *doing, const char *name, int err)
 {
-	if (err == ENXIO)
+	if (err == ENXIO && kernel_has_dm())
 		return fail("%s %s: there is no such device; 'shingle status' lists them", doing, name);
 	if (err == EBUSY)
 		return fail("%s %s: it is in use, or the name or the device is taken; unmount it, or 'shingle status'",
 			    doing, name);
 	if (err == EPERM || err == EACCES)
 		return fail("%s %s: only root may do that", doing, name);
-	if (access("/sys/class/misc/device-mapper", F_OK))
+	if (!kernel_has_dm())
 		return fail("%s %s: this kernel has no device mapper: load dm_mod, or use one that has it",
 			    doing, name);
 	return fail("%s %s: %s; the kernel log says more (dmesg)", doing, name,
@@ -57,6 +62,22 @@ static bool target_known(const char *target)
 }
 
 /**
+ * dm_name_valid() - can a device have this name?
+ * @name: as it was given
+ *
+ * With a slash libdevmapper would take it for a path, and look for another name.
+ * Returns false after saying what is wrong.
+ */
+bool dm_name_valid(const char *name)
+{
+	if (*name && !strchr(name, '/') && strlen(name) < DM_NAME_LEN)
+		return true;
+	fail("NAME '%s' cannot be a device's name: 1 to %u characters without '/'", name,
+	     DM_NAME_LEN - 1);
+	return false;
+}
+
+/**
  * dm_device_possible() - could a device be created?
  * @name: its name
  * @target: its type
@@ -69,11 +90,8 @@ bool dm_device_possible(const char *name, const char *target)
 	struct dm_info info = { 0 };
 	bool ok;
 
-	if (!*name || strchr(name, '/') || strlen(name) >= DM_NAME_LEN) {
-		fail("NAME '%s' cannot be a device's name: 1 to %u characters without '/'", name,
-		     DM_NAME_LEN - 1);
+	if (!dm_name_valid(name))
 		return false;
-	}
 	t = task_on(DM_DEVICE_INFO, name);
 	ok = t && dm_task_run(t) && dm_task_get_info(t, &info);
 	if (!ok)
@@ -228,12 +246,24 @@ char *dm_device_message(const char *name, const char *message)
 	return copy;
 }
 
+/**
+ * dm_for_each() - visit all mapped devices
+ * @fn: what to do with each; anything but 0 ends it
+ * @ctx: for @fn
+ *
+ * Without a device mapper there are none.  Returns false after saying what is wrong.
+ */
 bool dm_for_each(int (*fn)(const char *name, void *ctx), void *ctx)
 {
 	struct dm_task *t = task_on(DM_DEVICE_LIST, NULL);
 	struct dm_names *n;
 	bool ok = t && dm_task_run(t);
 
+	if (!ok && !kernel_has_dm()) {
+		if (t)
+			dm_task_destroy(t);
+		return true;
+	}
 	if (!ok)
 		dm_fail("listing", "devices", t ? dm_task_get_errno(t) : 0);
 	n = ok ? dm_task_get_names(t) : NULL;

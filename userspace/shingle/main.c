@@ -15,7 +15,7 @@ static void help(FILE *f)
 {
 	fprintf(f, "Usage: shingle COMMAND [options] ...\n\nCommands:\n");
 	list_commands(f, commands, ARRAY_SIZE(commands));
-	fprintf(f, "\n'shingle COMMAND --help' says more; so does shingle(8).\n\n"
+	fprintf(f, "\n'shingle help COMMAND' says more; so does shingle(8).\n\n"
 		"Exit codes: 0 all is well; 1 repair corrected something; 4 damage was found and\n"
 		"is still there; 8 could not be done; 16 wrong usage.\n");
 }
@@ -24,6 +24,14 @@ int main(int argc, char **argv)
 {
 	if (argc < 2) {
 		help(stderr);
+		return EXIT_USAGE;
+	}
+	if (argc > 2 && !strcmp(argv[1], "help")) {
+		char *asked[] = { argv[0], argv[2], "--help", NULL };
+
+		if (argc == 3)
+			return run_command(commands, ARRAY_SIZE(commands), 3, asked);
+		fail("'%s' is one argument too many: 'shingle help COMMAND' explains one", argv[3]);
 		return EXIT_USAGE;
 	}
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {

@@ -22,7 +22,7 @@ int offline_run(const struct command *cmd, int argc, char **argv, const struct o
 	struct image *img;
 
 	opterr = 0;
-	while ((opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+	while ((opt = next_option(argc, argv, ":h", options, NULL)) != -1) {
 		switch (opt) {
 		case 'C':
 			a.path[SHINGLE_DEV_CACHE] = optarg;
@@ -36,6 +36,9 @@ int offline_run(const struct command *cmd, int argc, char **argv, const struct o
 		case 'y':
 			a.yes = true;
 			break;
+		case 'n':
+			a.dry_run = true;
+			break;
 		case 'J':
 			a.journal = true;
 			break;
@@ -48,12 +51,14 @@ int offline_run(const struct command *cmd, int argc, char **argv, const struct o
 	}
 	if (!parse_operands(cmd, argc, argv, 1, "DATA", &a.path[SHINGLE_DEV_DATA]))
 		return EXIT_USAGE;
+	if (mode == DEVICE_WRITE && a.json && !a.yes && !a.dry_run)
+		return usage(cmd, "--json leaves nobody to ask: give --yes or --dry-run beside it");
 
 	img = image_new();
 	if (!img)
 		return EXIT_OPERATION;
 	if (devices_open(&img->ds, a.path[SHINGLE_DEV_DATA], a.path[SHINGLE_DEV_CACHE],
-			 a.path[SHINGLE_DEV_META], mode))
+			 a.path[SHINGLE_DEV_META], a.dry_run ? DEVICE_READ : mode))
 		ret = fn(img, &c, &a);
 	check_free(&c);
 	image_free(img);

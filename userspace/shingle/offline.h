@@ -10,6 +10,7 @@
  * @path: the devices, by enum shingle_dev
  * @json: in JSON
  * @yes: do not ask
+ * @dry_run: say what would be done, and do not
  * @journal: the journal too
  * @map: the map too
  */
@@ -17,6 +18,7 @@ struct offline_args {
 	const char *path[SHINGLE_NR_DEVS];
 	bool json;
 	bool yes;
+	bool dry_run;
 	bool journal;
 	bool map;
 };

@@ -49,6 +49,105 @@ static void show_band_blocks(const struct shingle_layout *l)
 	}
 }
 
+/* What the blocks of a device are for. */
+enum use {
+	USE_PRESENTED, USE_KEPT, USE_CACHE, USE_STAGING, USE_GUARDS, USE_METADATA, USE_REST,
+	NR_USES
+};
+
+static const char *use_name(enum use use)
+{
+	static const char *const name[NR_USES] = {
+		"presented", "kept free", "cache", "staging", "guards", "metadata", "left over",
+	};
+
+	return name[use];
+}
+
+/* Bands of a group, and what lies between them for the head to harm. */
+static void add_group(const struct shingle_layout *l, const struct shingle_group *g, u64 *blocks)
+{
+	u64 each = l->band_blocks[g->role];
+
+	blocks[g->role == SHINGLE_ROLE_CACHE ? USE_CACHE :
+	       g->role == SHINGLE_ROLE_STAGING ? USE_STAGING : USE_PRESENTED] +=
+		g->nr_bands * each;
+	blocks[USE_GUARDS] += g->nr_bands * (g->stride - each);
+}
+
+/* All uses of a device, which are together as many as it has blocks. */
+static void count_uses(const struct shingle_layout *l, enum shingle_dev dev, u64 *blocks)
+{
+	u64 used = 0;
+	u32 i;
+
+	memset(blocks, 0, NR_USES * sizeof(*blocks));
+	for (i = 0; i < l->nr_groups; i++) {
+		if (shingle_pblk_dev(l->groups[i].start) == dev && l->groups[i].nr_bands)
+			add_group(l, &l->groups[i], blocks);
+	}
+	/* All data bands are on DATA, and not all of them may be for the host. */
+	if (dev == SHINGLE_DEV_DATA) {
+		blocks[USE_KEPT] = blocks[USE_PRESENTED] -
+				   min(l->logical_blocks, blocks[USE_PRESENTED]);
+		blocks[USE_PRESENTED] -= blocks[USE_KEPT];
+	}
+	if (dev == shingle_meta_dev(l))
+		blocks[USE_METADATA] = 2 + l->ckpt[0].blocks + l->ckpt[1].blocks +
+				       l->journal.blocks + l->pages.blocks;
+	else if (!(l->flags & SHINGLE_SB_UNMARKED(dev)))
+		blocks[USE_METADATA] = 2;
+	for (i = 0; i < USE_REST; i++)
+		used += blocks[i];
+	blocks[USE_REST] = l->dev_blocks[dev] - min(used, l->dev_blocks[dev]);
+}
+
+/**
+ * show_capacity() - what became of the blocks of each device, for people
+ * @l: the layout
+ */
+void show_capacity(const struct shingle_layout *l)
+{
+	u64 blocks[NR_USES];
+	u32 dev, use;
+
+	say("What became of the capacity");
+	for (dev = 0; dev < SHINGLE_NR_DEVS; dev++) {
+		if (!l->dev_blocks[dev])
+			continue;
+		count_uses(l, dev, blocks);
+		say("  %-12s %14llu blocks %12s", dev_name(dev), l->dev_blocks[dev],
+		    blocks_text(l->dev_blocks[dev]).s);
+		for (use = 0; use < NR_USES; use++) {
+			if (blocks[use])
+				say("    %-10s %14llu blocks %12s %6.2f %%", use_name(use),
+				    blocks[use], blocks_text(blocks[use]).s,
+				    100.0 * (double)blocks[use] / (double)l->dev_blocks[dev]);
+		}
+	}
+}
+
+static void capacity_json(const struct shingle_layout *l, struct json *j)
+{
+	static const char *const key[NR_USES] = {
+		"presented", "kept_free", "cache", "staging", "guards", "metadata", "left_over",
+	};
+	u64 blocks[NR_USES];
+	u32 dev, use;
+
+	json_open(j, "capacity_blocks", '{');
+	for (dev = 0; dev < SHINGLE_NR_DEVS; dev++) {
+		if (!l->dev_blocks[dev])
+			continue;
+		count_uses(l, dev, blocks);
+		json_open(j, dev_name(dev), '{');
+		for (use = 0; use < NR_USES; use++)
+			json_u64(j, key[use], blocks[use]);
+		json_close(j, '}');
+	}
+	json_close(j, '}');
+}
+
 static void show_areas(const struct shingle_layout *l)
 {
 	const char *on = dev_name(shingle_meta_dev(l));
@@ -124,6 +223,7 @@ void show_layout(const struct shingle_layout *l, const struct engine_row *row)
 	}
 	for (i = 0; row && row->ops->params[i].name; i++)
 		say("  %s %u", row->ops->params[i].name, engine_param_get(&row->ops->params[i], l->params));
+	show_capacity(l);
 	show_areas(l);
 	show_groups(l);
 }
@@ -169,6 +269,7 @@ void show_layout_json(const struct shingle_layout *l, const struct engine_row *r
 	for (i = 0; i < SHINGLE_NR_ROLES; i++)
 		json_u64(j, role_name(i), l->nr_bands[i]);
 	json_close(j, '}');
+	capacity_json(l, j);
 	json_str(j, "metadata_device", dev_name(shingle_meta_dev(l)));
 	json_open(j, "checkpoints", '[');
 	area_json(&l->ckpt[0], NULL, j);

@@ -11,6 +11,7 @@
 void uuid_text(const u8 *uuid, char *text);
 const char *role_name(enum shingle_role role);
 const char *dev_name(enum shingle_dev dev);
+void show_capacity(const struct shingle_layout *l);
 void show_layout(const struct shingle_layout *l, const struct engine_row *row);
 void show_layout_json(const struct shingle_layout *l, const struct engine_row *row,
 		      struct json *j);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Sentences, sizes, options and progress. */
 #include <stdarg.h>
+#include <strings.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -42,6 +43,51 @@ void say(const char *fmt, ...)
 	vprintf(fmt, ap);
 	va_end(ap);
 	putchar('\n');
+}
+
+/* A word "--name" or "--name=value", whose name is in the list as it stands. */
+static bool named_in_full(const char *word, const struct option *options)
+{
+	size_t n = strcspn(word, "=");
+
+	for (; options->name; options++) {
+		if (n == strlen(options->name) && !strncmp(word, options->name, n))
+			return true;
+	}
+	return false;
+}
+
+/**
+ * next_option() - getopt_long(), but long options want their whole name
+ * @argc: of the command
+ * @argv: of the command
+ * @letters: see getopt_long()
+ * @options: see getopt_long()
+ * @which: see getopt_long(); or NULL
+ *
+ * What is short for one option now would be short for two with the next version.
+ * Returns what getopt_long() does, and '?' for a name that is cut short, with the word
+ * in argv[optind - 1].
+ */
+int next_option(int argc, char **argv, const char *letters, const struct option *options,
+		int *which)
+{
+	int index = -1, c = getopt_long(argc, argv, letters, options, &index);
+	const char *word;
+
+	if (c == -1 || optind < 2)
+		return c;
+	/* A value may be a word of its own. */
+	if (index >= 0 && optarg && optarg == argv[optind - 1])
+		word = argv[optind - 2];
+	else
+		word = argv[optind - 1];
+	if (which && index >= 0)
+		*which = index;
+	if ((index < 0 && c != ':') || strncmp(word, "--", 2) || named_in_full(word + 2, options))
+		return c;
+	optind -= word != argv[optind - 1];
+	return '?';
 }
 
 int option_error(const struct command *cmd, int c, const char *word)
@@ -111,7 +157,8 @@ int run_command(const struct command *const *commands, u32 nr, int argc, char **
 /**
  * parse_size() - a size in bytes, with its unit
  * @arg: name of the argument, for the sentence
- * @text: digits and a unit: B, s (sectors of 512 bytes), K, M, G, T (binary)
+ * @text: digits and a unit: B, s (sectors of 512 bytes), K, M, G, T (binary), which may
+ *	be small letters
  * @bytes: result
  *
  * Returns false after saying what is wrong.
@@ -136,7 +183,8 @@ bool parse_size(const char *arg, const char *text, u64 *bytes)
 	if (errno)
 		goto bad;
 	for (i = 0; i < ARRAY_SIZE(unit); i++) {
-		if (strcmp(end, unit[i].name))
+		/* Nobody means a thousandth with 30m; but b is of bands, and S of nothing. */
+		if (unit[i].shift < 10 ? strcmp(end, unit[i].name) : strcasecmp(end, unit[i].name))
 			continue;
 		if (v > U64_MAX >> unit[i].shift)
 			goto bad;

@@ -13,8 +13,8 @@ enum {
 	EXIT_CLEAN = 0,		/* done; nothing wrong */
 	EXIT_CORRECTED = 1,	/* repair corrected something */
 	EXIT_UNCORRECTED = 4,	/* damage was found and is still there */
-	EXIT_OPERATION = 8,	/* could not do what was asked */
-	EXIT_USAGE = 16,	/* was not asked properly */
+	EXIT_OPERATION = 8,	/* could not do what was asked, as devices and kernel are */
+	EXIT_USAGE = 16,	/* was not asked properly: other words are needed */
 };
 
 /**
@@ -44,7 +44,9 @@ int fail(const char *fmt, ...) __printf(1, 2);
 int usage(const struct command *cmd, const char *fmt, ...) __printf(2, 3);
 void say(const char *fmt, ...) __printf(1, 2);
 
-/* getopt_long() answered 'h', ':' or '?': help or a sentence; the exit code. */
+int next_option(int argc, char **argv, const char *letters, const struct option *options,
+		int *which);
+/* next_option() answered 'h', ':' or '?': help or a sentence; the exit code. */
 int option_error(const struct command *cmd, int c, const char *word);
 bool parse_operands(const struct command *cmd, int argc, char **argv, int nr, ...);
 

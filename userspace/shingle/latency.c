@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * How long requests take as the block layer sees them, by device mapper's own statistics.
+ *
+ * A region of them is made over the whole device, with a histogram whose bounds are powers
+ * of two, is asked after a while and taken away again, whatever ends the wait.
+ */
+#include <signal.h>
+#include <unistd.h>
+
+#include "dm.h"
+#include "latency.h"
+
+/* Below 2^FIRST us, from there on in powers of two, and from 2^(FIRST + BINS - 2) us on. */
+#define FIRST	3
+#define BINS	24
+
+/**
+ * struct latency - what came of it
+ * @reads: that ended
+ * @read_ns: that they took together
+ * @writes: that ended
+ * @write_ns: that they took together
+ * @n: how many of both took so long, by bin
+ */
+struct latency {
+	u64 reads, read_ns;
+	u64 writes, write_ns;
+	u64 n[BINS];
+};
+
+static volatile sig_atomic_t interrupted;
+
+static void interrupt(int signo)
+{
+	interrupted = 1;
+}
+
+/* With precise time stamps bounds are in nanoseconds. */
+static char *begin(const char *name)
+{
+	char message[512];
+	size_t at;
+	u32 i;
+
+	at = (size_t)snprintf(message, sizeof(message),
+			      "@stats_create - /1 2 precise_timestamps histogram:");
+	for (i = 0; i < BINS - 1; i++)
+		at += (size_t)snprintf(message + at, sizeof(message) - at, "%s%llu",
+				       i ? "," : "", 1000ULL << (FIRST + i));
+	snprintf(message + at, sizeof(message) - at, " shingle");
+	return dm_device_message(name, message);
+}
+
+static bool parse(const char *reply, struct latency *l)
+{
+	int used = 0;
+	const char *p;
+	char *end;
+	u32 i;
+
+	/* Times in precise regions are in nanoseconds, too. */
+	if (sscanf(reply, "%*u+%*u %llu %*u %*u %llu %llu %*u %*u %llu %*u %*u %*u %*u %*u %n",
+		   &l->reads, &l->read_ns, &l->writes, &l->write_ns, &used) != 4 || !used)
+		return false;
+	for (i = 0, p = reply + used; i < BINS; i++, p = end + 1) {
+		l->n[i] = strtoull(p, &end, 10);
+		if (end == p || (i < BINS - 1 && *end != ':'))
+			return false;
+	}
+	return true;
+}
+
+/* Wait, unless somebody has had enough of it: who says so just before a sleep, waits for one. */
+static void wait_for(u64 seconds)
+{
+	while (!interrupted && seconds--)
+		sleep(1);
+}
+
+static bool measure(const char *name, u64 seconds, struct latency *l)
+{
+	struct sigaction act = { .sa_handler = interrupt };
+	char message[64], *reply, *region;
+	bool ok;
+
+	sigaction(SIGINT, &act, NULL);
+	sigaction(SIGTERM, &act, NULL);
+	region = begin(name);
+	if (!region)
+		return false;
+	wait_for(seconds);
+	snprintf(message, sizeof(message), "@stats_print %.20s", region);
+	reply = dm_device_message(name, message);
+	ok = reply && parse(reply, l);
+	if (reply && !ok)
+		fail("%s: what the kernel answers to %s is not understood", name, message);
+	free(reply);
+	snprintf(message, sizeof(message), "@stats_delete %.20s", region);
+	free(region);
+	reply = dm_device_message(name, message);
+	ok &= !!reply;
+	free(reply);
+	return ok;
+}
+
+static u64 bound_us(u32 i)
+{
+	return 1ULL << (FIRST + i);
+}
+
+static double mean_us(u64 ns, u64 n)
+{
+	return n ? (double)ns / (double)n / 1000.0 : 0.0;
+}
+
+static void print(const struct latency *l)
+{
+	u32 i, first = BINS, last = 0;
+
+	for (i = 0; i < BINS; i++) {
+		first = l->n[i] ? min(first, i) : first;
+		last = l->n[i] ? i : last;
+	}
+	say("reads  %12llu  mean %12.1f us", l->reads, mean_us(l->read_ns, l->reads));
+	say("writes %12llu  mean %12.1f us", l->writes, mean_us(l->write_ns, l->writes));
+	for (i = first; i <= last && first < BINS; i++) {
+		if (i < BINS - 1)
+			say("  below %12llu us %12llu", bound_us(i), l->n[i]);
+		else
+			say("  from  %12llu us %12llu", bound_us(i - 1), l->n[i]);
+	}
+}
+
+static void print_json(const char *name, const struct latency *l)
+{
+	struct json j;
+	u32 i;
+
+	json_begin(&j, stdout);
+	json_open(&j, NULL, '{');
+	json_str(&j, "name", name);
+	json_u64(&j, "reads", l->reads);
+	json_double(&j, "read_mean_us", mean_us(l->read_ns, l->reads));
+	json_u64(&j, "writes", l->writes);
+	json_double(&j, "write_mean_us", mean_us(l->write_ns, l->writes));
+	json_open(&j, "histogram", '[');
+	for (i = 0; i < BINS; i++) {
+		json_open(&j, NULL, '{');
+		if (i < BINS - 1)
+			json_u64(&j, "below_us", bound_us(i));
+		else
+			json_null(&j, "below_us");
+		json_u64(&j, "requests", l->n[i]);
+		json_close(&j, '}');
+	}
+	json_close(&j, ']');
+	json_close(&j, '}');
+	json_end(&j);
+}
+
+/**
+ * latency_show() - watch a device for a while, and show how long its requests took
+ * @name: of the device
+ * @seconds: how long, unless a signal ends it
+ * @json: in JSON
+ *
+ * Returns an exit code.
+ */
+int latency_show(const char *name, u64 seconds, bool json)
+{
+	struct latency l = { 0 };
+
+	if (!measure(name, seconds, &l))
+		return EXIT_OPERATION;
+	if (json)
+		print_json(name, &l);
+	else
+		print(&l);
+	return EXIT_CLEAN;
+}
