@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from programs import platter_sim
 
 TOP = Path(__file__).resolve().parents[2]
 CLEAN, LOST, FAILED, USAGE = 0, 4, 8, 16
@@ -667,6 +668,11 @@ def test_store_reads_back_what_it_wrote(tool, tmp_path, ram, extra):
     assert re.fullmatch(r"\d+ blocks verified, 0 lost\n", out)
 
 
+def counted(of):
+    """What was asked of the device, without its time."""
+    return {k: v for k, v in of["device"]["all"].items() if not k.endswith("_s")}
+
+
 @pytest.mark.parametrize("moves", ("keep", "rewrite", "silent"))
 @pytest.mark.parametrize("place", (
     "seq,naive", "3phase,merged", "zigzag,naive", "compaction,naive",
@@ -692,8 +698,86 @@ def test_program_protects_as_the_model_says(tool, ram, place, moves):
     # Whole tracks but for the last one of a file.
     more = again["device"]["load"]["read_bytes"] - of["device"]["load"]["read_bytes"]
     assert 0 < more <= done["backups"] * of["track_bytes"]
+    each = json.loads(run(tool, *SMALL, "--moves", moves, "--place", place, "--copy-each",
+                          "--verify", "--json", disk))
+    assert each["done"] == done
+    assert counted(each) == counted(again)
     steps = device["step_s"]
     assert all((steps[name] > 0) == (n > 0) for name, n in said["sync"].items())
+
+
+DRIVE = ("--drive", "st500dm002")
+
+
+def on_drive(tool, *args):
+    return json.loads(run(tool, "--json", *DRIVE, *args))
+
+
+@pytest.fixture(scope="session", name="sim")
+def build_sim(tmp_path_factory):
+    return platter_sim(tmp_path_factory.mktemp("sim"))
+
+
+@pytest.mark.parametrize("mib", (8, 64))
+def test_a_drive_in_figures_is_platters(tool, sim, mib):
+    """One file, which is one batch of requests of 1 MiB, of which at most 32 are under
+    way: they are queued whenever one ends, so all may as well come at once."""
+    of = on_drive(tool, "--place", "seq", "--load", f"{mib}M", "--file", "64M")
+    assert of["device"]["all"]["writes"] == mib
+    done = subprocess.run(
+        [sim, "-p", "st500dm002", "-l", "0", "-o"], text=True, capture_output=True,
+        check=True, input="".join(f"0 w {256 * i} 256\n" for i in range(mib)))
+    last_us = float(done.stdout.splitlines()[-1].split()[1])
+    assert of["device"]["load_s"] == pytest.approx(last_us / 1e6, abs=1e-4)
+    assert of["device"]["load"]["persist_s"] == of["device"]["load_s"]
+    # A track at a turn and a switch to the next one, from outside: 141.6 MB/s at best.
+    assert 100e6 < of["device"]["load_bytes_per_s"] < 141.6e6
+
+
+@pytest.mark.parametrize("us", (0, 8333, 25000))
+def test_a_sync_has_its_price(tool, us):
+    """It comes behind all that the one file waits for."""
+    one = ("--place", "seq", "--load", "8M")
+    free, dear = on_drive(tool, *one), on_drive(tool, *one, "--flush-us", us)
+    assert free["device"]["all"]["flushes"] == dear["device"]["all"]["flushes"] == 1
+    assert dear["device"]["load_s"] - free["device"]["load_s"] == \
+        pytest.approx(us / 1e6, abs=1.1e-4)
+    assert dear["device"]["flush_us"] == us
+
+
+@pytest.mark.parametrize("place", ("seq,naive", "3phase,merged", "compaction,merged",
+                                   "3phase"))
+def test_a_drive_in_figures_is_asked_the_same(tool, ram, place):
+    disk = disk_file(ram / "disk", 80)
+    words = (*SMALL, "--tracks", 1000, "--place", place)
+    file = json.loads(run(tool, *words, "--no-contents", "--json", disk))
+    first, again = (on_drive(tool, *words) for _ in range(2))
+    assert first == again
+    assert counted(first) == counted(file)
+    assert first["store"] == file["store"] and first.get("done") == file.get("done")
+    device = first["device"]
+    # Only the drive's time passes, and it is all told.
+    assert device["load_s"] == pytest.approx(
+        device["load"]["persist_s"] + device["load"]["read_s"], abs=2e-4)
+
+
+@pytest.mark.parametrize("place,batch_gains", (
+    ("seq,naive", 1), ("3phase,merged", 1.15), ("compaction,merged", 1.15)))
+def test_tops_one_by_one_take_longer(tool, place, batch_gains):
+    """Copies that are read again take as long as they took to make, not half of it; and
+    of a file's many tops none is read or written with another one's, out and back."""
+    words = ("--record", "1M", "--tracks", 47684, "--file", "65M", "--load", "75000M",
+             "--moves", "silent", "--pick", "overlap", "--place", place)
+    memory, batch, each = (on_drive(tool, *words, *more)
+                           for more in ((), ("--reread",), ("--copy-each",)))
+    assert memory["done"] == batch["done"] == each["done"]
+    assert each["done"]["rewrites"] > 10000
+    assert counted(batch) == counted(each)
+    memory, batch, each = (of["device"]["load"]["step_s"] for of in (memory, batch, each))
+    assert batch["restore"] > 1.5 * memory["restore"]
+    assert each["restore"] > 1.5 * memory["restore"]
+    for step in ("backup", "restore"):
+        assert each[step] >= batch_gains * batch[step], step
 
 
 @pytest.mark.parametrize("place", ("seq,naive", "compaction,merged", "3phase"))
@@ -702,8 +786,7 @@ def test_without_contents_the_same_is_asked(tool, ram, place):
     for more in ((), ("--no-contents",)):
         disk = disk_file(ram / "disk", 80)
         of = json.loads(run(tool, *SMALL, "--place", place, *more, "--json", disk))
-        said.append((of["store"], of.get("done"), {
-            k: v for k, v in of["device"]["all"].items() if not k.endswith("_s")}))
+        said.append((of["store"], of.get("done"), counted(of)))
         assert any(disk.read_bytes()) == (not more)
     assert said[0] == said[1]
     assert "nothing to verify" in run(tool, *SMALL, "--no-contents", "--verify", disk,
@@ -859,7 +942,17 @@ def test_check_of_nothing(tool, tmp_path):
 
 
 @pytest.mark.parametrize("args,rc,sentence", (
-    ((), USAGE, "DEVICE or --model is missing"),
+    ((), USAGE, "DEVICE, --drive or --model is missing"),
+    (("--drive", "st500dm002", "/nowhere"), USAGE, "--drive is instead of a DEVICE"),
+    (("--drive", "st500dm00"), FAILED, "--drive 'st500dm00' is none of platter's profiles"),
+    (("--drive", "generic"), FAILED, "--drive 'generic' is none of platter's profiles"),
+    (("--drive", "st500dm002", "--verify"), USAGE, "need a DEVICE"),
+    (("--drive", "st500dm002", "--tracks", "300000"), FAILED,
+     "drive st500dm002 has 238470 tracks of 2 MiB, not 300000"),
+    (("--drive", "st500dm002", "--flush-us", "1000001"), USAGE, "--flush-us"),
+    (("--flush-us", "8333", "/nowhere"), USAGE, "--flush-us goes with --drive"),
+    (("--copy-each", "--place", "seq", "/nowhere"), USAGE,
+     "--reread and --copy-each go with --place and naive or merged"),
     (("--model", "best,naive"), USAGE, "the policy is one of seq, 3phase"),
     (("--model", "seq"), USAGE, "behind the policy comes naive, merged or none"),
     (("--model", "seq,naive,fast"), USAGE, "options are first, next"),

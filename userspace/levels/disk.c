@@ -28,10 +28,13 @@ struct block {
 	__le64 fill[BLOCK / 8 - 4];
 };
 
-double disk_now(void)
+/* Seconds: the drive's own where there is no other, else the host's. */
+double disk_now(const struct disk *d)
 {
 	struct timespec t;
 
+	if (d->timed)
+		return (double)d->timed->now_ns / 1e9;
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
@@ -149,10 +152,30 @@ static bool open_checked(struct disk *d)
 	return true;
 }
 
+/* Requests of a device are of at most so many bytes, and none crosses a track. */
+static void choose_unit(struct disk *d)
+{
+	d->unit_bytes = min(d->opt.track_bytes, MAX_UNIT);
+	while (d->opt.track_bytes % d->unit_bytes)
+		d->unit_bytes -= BLOCK;
+}
+
+static int open_timed(struct disk *d)
+{
+	d->timed = malloc(sizeof(*d->timed));
+	if (!d->timed)
+		return -ENOMEM;
+	if (!timed_init(d->timed, d->opt.drive, d->opt.flush_us))
+		return -EINVAL;
+	d->bytes = d->timed->bytes;
+	choose_unit(d);
+	return 0;
+}
+
 /**
- * disk_open() - use a device
+ * disk_open() - use a device, or a drive in figures
  * @d: result
- * @opt: how; @opt->path must live as long as @d
+ * @opt: how; @opt->path and @opt->drive must live as long as @d
  *
  * Returns 0, or a negative errno after saying what is wrong; disk_close() in
  * both cases.
@@ -168,6 +191,8 @@ int disk_open(struct disk *d, const struct disk_options *opt)
 	d->fd = -1;
 	d->imr.control = -1;
 	d->ring.ring_fd = -1;
+	if (opt->drive)
+		return open_timed(d);
 	if (!open_checked(d))
 		return -EINVAL;
 	err = opt->hints ? shingle_imr_open(&d->imr, d->fd) : 0;
@@ -187,9 +212,7 @@ int disk_open(struct disk *d, const struct disk_options *opt)
 		fail("io_uring is not to be had: %s", strerror(-err));
 		return err;
 	}
-	d->unit_bytes = min(opt->track_bytes, MAX_UNIT);
-	while (opt->track_bytes % d->unit_bytes)
-		d->unit_bytes -= BLOCK;
+	choose_unit(d);
 	size = (size_t)(opt->contents ? DISK_DEPTH : 1) * d->unit_bytes;
 	d->buffer = aligned_alloc(BLOCK, size);
 	d->expected = aligned_alloc(BLOCK, d->unit_bytes);
@@ -219,10 +242,12 @@ void disk_close(struct disk *d)
 	free(d->request);
 	free(d->buffer);
 	free(d->expected);
+	free(d->timed);
 	d->fd = -1;
 	d->ring.ring_fd = -1;
 	d->buffer = NULL;
 	d->expected = NULL;
+	d->timed = NULL;
 	d->request = NULL;
 	d->valid_bytes = NULL;
 	d->slot = NULL;
@@ -288,6 +313,17 @@ static int ask(struct disk *d, struct request r)
 	return 0;
 }
 
+static void count(struct disk *d, const struct request *r)
+{
+	if (r->writing) {
+		d->ledger.writes++;
+		d->ledger.written_bytes += r->bytes;
+	} else {
+		d->ledger.reads++;
+		d->ledger.read_bytes += r->bytes;
+	}
+}
+
 static void submit(struct disk *d, const struct extent *e, u32 nr, u32 slot)
 {
 	const struct request *r = &d->request[nr];
@@ -302,16 +338,13 @@ static void submit(struct disk *d, const struct extent *e, u32 nr, u32 slot)
 			io_uring_prep_write_fixed(sqe, d->fd, buf, r->bytes, r->offset, 0);
 		else
 			io_uring_prep_write(sqe, d->fd, buf, r->bytes, r->offset);
-		d->ledger.writes++;
-		d->ledger.written_bytes += r->bytes;
 	} else {
 		if (fixed)
 			io_uring_prep_read_fixed(sqe, d->fd, buf, r->bytes, r->offset, 0);
 		else
 			io_uring_prep_read(sqe, d->fd, buf, r->bytes, r->offset);
-		d->ledger.reads++;
-		d->ledger.read_bytes += r->bytes;
 	}
+	count(d, r);
 	io_uring_sqe_set_data64(sqe, (u64)nr << 8 | slot);
 }
 
@@ -345,12 +378,36 @@ static int reap(struct disk *d, const struct extent *e, u32 *slot)
 	return 0;
 }
 
+/* The same on a drive in figures, which serves them in their order. */
+static void execute_timed(struct disk *d)
+{
+	u64 done[DISK_DEPTH], arrival = d->timed->now_ns;
+	u32 i;
+
+	for (i = 0; i < d->nr_requests; i++) {
+		const struct request *r = &d->request[i];
+
+		/* One comes as one goes. */
+		if (i >= DISK_DEPTH)
+			arrival = done[i % DISK_DEPTH];
+		done[i % DISK_DEPTH] = timed_serve(d->timed, arrival, r->writing, r->offset,
+						   r->bytes);
+		d->timed->now_ns = done[i % DISK_DEPTH];
+		count(d, r);
+	}
+	d->nr_requests = 0;
+}
+
 /* All requests asked for, up to DISK_DEPTH at once, in their order. */
 static int execute(struct disk *d, const struct extent *e)
 {
 	u32 under_way = 0, next = 0, slot;
 	int err = 0;
 
+	if (d->timed) {
+		execute_timed(d);
+		return 0;
+	}
 	while (next < d->nr_requests && under_way < DISK_DEPTH)
 		submit(d, e, next++, under_way++);
 	while (under_way) {
@@ -449,8 +506,12 @@ static int discard(struct disk *d, const struct extent *e, u32 track, u32 n)
 
 static int flush(struct disk *d, const struct extent *e)
 {
-	int err = fdatasync(d->fd) ? -errno : 0;
+	int err = 0;
 
+	if (d->timed)
+		d->timed->now_ns += d->timed->flush_ns;
+	else if (fdatasync(d->fd))
+		err = -errno;
 	if (err)
 		fail("flushing %s for file %llu: %s", d->opt.path, e->id, strerror(-err));
 	d->ledger.flushes++;
@@ -493,23 +554,46 @@ static struct slot *slot_of(struct disk *d, u32 track)
 	return NULL;
 }
 
-/* Write the copies of the RMW under way to the backup region, or read them there. */
+/* Write a copy to the backup region, or read it there. */
+static int ask_copy(struct disk *d, const struct slot *s, bool writing)
+{
+	struct request r = {
+		/* On tops of the region, whose bottoms stay empty. */
+		.offset = (d->tracks + 2ULL * (s - d->slot) + 1) * d->opt.track_bytes,
+		.bytes = d->valid_bytes[s->track], .data = s->data, .writing = writing,
+	};
+
+	return ask(d, r);
+}
+
+/* The same with all copies of the RMW under way. */
 static int copies(struct disk *d, bool writing)
 {
 	int err = 0;
 	u32 i;
 
-	for (i = 0; i < d->slots_used && !err; i++) {
-		struct request r = {
-			/* On tops of the region, whose bottoms stay empty. */
-			.offset = (d->tracks + 2ULL * i + 1) * d->opt.track_bytes,
-			.bytes = d->valid_bytes[d->slot[i].track],
-			.data = d->slot[i].data, .writing = writing,
-		};
-
-		err = ask(d, r);
-	}
+	for (i = 0; i < d->slots_used && !err; i++)
+		err = ask_copy(d, &d->slot[i], writing);
 	return err ?: execute(d, d->file);
+}
+
+/* One of them, and nothing else until it is there. */
+static int copy_one(struct disk *d, const struct slot *s, bool writing)
+{
+	/* What was asked for before: on the way out, the top itself is read. */
+	int err = execute(d, d->file);
+
+	err = err ?: ask_copy(d, s, writing);
+	return err ?: execute(d, d->file);
+}
+
+/* What a top holds is read from the backup region, if it is not in memory. */
+static int fetch_copies(struct disk *d, const struct slot *s)
+{
+	if (d->opt.copy_each)
+		return copy_one(d, s, false);
+	/* All of them before the first one is restored. */
+	return d->opt.reread && d->slots_open == d->slots_used ? copies(d, false) : 0;
 }
 
 /* A step of persisting the file: what is asked for until the next sync. */
@@ -534,19 +618,19 @@ static int step(struct disk *d, char op, u32 track)
 		r.data = s->data;
 		return ask(d, r);
 	case 'K':
-		/* Copied when all of the step have been read. */
-		return 0;
+		/* Else copied when all of the step have been read. */
+		return d->opt.copy_each ? copy_one(d, slot_of(d, track), true) : 0;
 	case 'r':
-		/* All of them before the first one. */
-		err = d->opt.reread && d->slots_open == d->slots_used ? copies(d, false) : 0;
+		s = slot_of(d, track);
+		err = fetch_copies(d, s);
 		if (err)
 			return err;
-		s = slot_of(d, track);
 		d->slots_open--;
 		r.bytes = d->valid_bytes[track];
 		r.data = s->data;
 		r.writing = true;
-		return ask(d, r);
+		err = ask(d, r);
+		return err ?: d->opt.copy_each ? execute(d, e) : 0;
 	case 'W':
 		for (i = 0; e->track[i] != track; i++)
 			;
@@ -558,7 +642,7 @@ static int step(struct disk *d, char op, u32 track)
 		return ask(d, r);
 	}
 	err = execute(d, e);
-	if (track == MODEL_SYNC_BACKUP)
+	if (track == MODEL_SYNC_BACKUP && !d->opt.copy_each)
 		err = err ?: copies(d, true);
 	return err ?: flush(d, e);
 }
@@ -572,7 +656,7 @@ static void on_step(void *ctx, char op, u32 track)
 		d->err = step(d, op, track);
 	if (op != 'S')
 		return;
-	now = disk_now();
+	now = disk_now(d);
 	d->ledger.step_s[track] += now - d->step_began;
 	d->step_began = now;
 }
@@ -585,7 +669,7 @@ static void on_step(void *ctx, char op, u32 track)
  */
 int disk_write_by(struct disk *d, const struct extent *e, struct model *m)
 {
-	double began = disk_now();
+	double began = disk_now(d);
 
 	d->file = e;
 	d->err = 0;
@@ -593,7 +677,7 @@ int disk_write_by(struct disk *d, const struct extent *e, struct model *m)
 	m->event = on_step;
 	m->ctx = d;
 	model_persist(m, e->track, e->tracks);
-	d->ledger.persist_s += disk_now() - began;
+	d->ledger.persist_s += disk_now(d) - began;
 	return d->err;
 }
 
@@ -606,7 +690,7 @@ int disk_write_by(struct disk *d, const struct extent *e, struct model *m)
  */
 int disk_write(struct disk *d, const struct extent *e)
 {
-	double began = disk_now();
+	double began = disk_now(d);
 	int err = 0;
 
 	if (d->opt.hints)
@@ -614,27 +698,27 @@ int disk_write(struct disk *d, const struct extent *e)
 	if (!err)
 		err = transfer(d, e, true, 0, e->bytes);
 	err = err ?: flush(d, e);
-	d->ledger.persist_s += disk_now() - began;
+	d->ledger.persist_s += disk_now(d) - began;
 	return err;
 }
 
 /* Read @bytes of a file from byte @at, for a compaction. */
 int disk_read(struct disk *d, const struct extent *e, u64 at, u64 bytes)
 {
-	double began = disk_now();
+	double began = disk_now(d);
 	int err = transfer(d, e, false, at, bytes);
 
-	d->ledger.read_s += disk_now() - began;
+	d->ledger.read_s += disk_now(d) - began;
 	return err;
 }
 
 /* Read the block that holds byte @at of a file. */
 int disk_get(struct disk *d, const struct extent *e, u64 at)
 {
-	double began = disk_now();
+	double began = disk_now(d);
 	int err = transfer(d, e, false, at / BLOCK * BLOCK, BLOCK);
 
-	d->ledger.get_s += disk_now() - began;
+	d->ledger.get_s += disk_now(d) - began;
 	return err;
 }
 
@@ -647,9 +731,9 @@ int disk_relevel(struct disk *d, const struct extent *e)
 /* A file is deleted. */
 int disk_drop(struct disk *d, const struct extent *e)
 {
-	double began = disk_now();
+	double began = disk_now(d);
 	int err = d->opt.discards ? each_run(d, e, discard) : 0;
 
-	d->ledger.discard_s += disk_now() - began;
+	d->ledger.discard_s += disk_now(d) - began;
 	return err;
 }

@@ -9,12 +9,16 @@
 #include "../shingle/dm.h"
 #include "model.h"
 #include "shingle-imr.h"
+#include "timed.h"
 
 #define DISK_DEPTH	32
 
 /**
  * struct disk_options - how a device is used
  * @path: of the device, or of a file that plays one
+ * @drive: instead of a device, one of platter's profiles, of which only the time is
+ *	kept; or NULL
+ * @flush_us: what a sync takes by itself there
  * @track_bytes: files begin on multiples of it; a multiple of 4 KiB
  * @hints: send level messages
  * @discards: discard the tracks of deleted files
@@ -25,11 +29,15 @@
  * @reading: nothing is written
  * @reread: what goes back to tops is read from the backup region, as the paper's
  *	algorithms say; else it is kept in memory, too
+ * @copy_each: one top is copied, or restored, after the other: nothing of it goes on
+ *	before the request before is done; with @reread
  * @backup_slots: tracks of a backup region behind the others, where the program
  *	protects tops itself; 0 where it need not
  */
 struct disk_options {
 	const char *path;
+	const char *drive;
+	u32 flush_us;
 	u32 track_bytes;
 	bool hints;
 	bool discards;
@@ -38,6 +46,7 @@ struct disk_options {
 	bool force;
 	bool reading;
 	bool reread;
+	bool copy_each;
 	u32 backup_slots;
 };
 
@@ -113,6 +122,7 @@ struct slot {
 /**
  * struct disk - a device in use
  * @opt: see there
+ * @timed: the drive that only keeps time, or NULL
  * @fd: open, past the page cache
  * @is_block: a block device, not a file
  * @bytes: its size
@@ -138,6 +148,7 @@ struct slot {
  */
 struct disk {
 	struct disk_options opt;
+	struct timed *timed;
 	int fd;
 	bool is_block;
 	u64 bytes;
@@ -159,7 +170,7 @@ struct disk {
 	struct disk_ledger ledger;
 };
 
-double disk_now(void);
+double disk_now(const struct disk *d);
 int disk_open(struct disk *d, const struct disk_options *opt);
 void disk_close(struct disk *d);
 int disk_protect(struct disk *d, u32 tracks);

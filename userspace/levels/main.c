@@ -25,6 +25,11 @@ static const char help[] =
 "                         program protects tops itself, as a middleware would\n"
 "      --reread           with naive or merged: what is written back to tops is read\n"
 "                         from the backup region, not kept in memory\n"
+"      --copy-each        the same, and one top after the other: nothing is read or\n"
+"                         written together\n"
+"      --drive PROFILE    no DEVICE: one of platter's drives, in figures; all seconds\n"
+"                         are those that it would take\n"
+"      --flush-us N       what a sync takes by itself there (0)\n"
 "      --hints            tell the target each file's level by messages\n"
 "      --no-discard       deleted files are not discarded\n"
 "      --force            write over a file system or whatever the device holds\n"
@@ -72,7 +77,8 @@ static const char help[] =
 "it could not be done, 16 usage.\n";
 
 enum {
-	OPT_TRACK = 256, OPT_TRACKS, OPT_PLACE, OPT_REREAD, OPT_HINTS, OPT_NO_DISCARD,
+	OPT_TRACK = 256, OPT_TRACKS, OPT_PLACE, OPT_REREAD, OPT_COPY_EACH, OPT_DRIVE,
+	OPT_FLUSH_US, OPT_HINTS, OPT_NO_DISCARD,
 	OPT_NO_CONTENTS, OPT_FORCE, OPT_LOAD, OPT_RECORD, OPT_FILE, OPT_LEVEL1, OPT_FACTOR, OPT_TRIGGER, OPT_READAHEAD, OPT_SCALE, OPT_KEYS,
 	OPT_THETA, OPT_MOVES, OPT_PICK, OPT_MIX, OPT_OPS, OPT_SEED, OPT_MODEL, OPT_TRACE,
 	OPT_RECORD_TRACE, OPT_VERIFY, OPT_MANIFEST, OPT_CHECK, OPT_POINTS, OPT_JSON,
@@ -83,6 +89,9 @@ static const struct option long_options[] = {
 	{ "tracks", required_argument, NULL, OPT_TRACKS },
 	{ "place", required_argument, NULL, OPT_PLACE },
 	{ "reread", no_argument, NULL, OPT_REREAD },
+	{ "copy-each", no_argument, NULL, OPT_COPY_EACH },
+	{ "drive", required_argument, NULL, OPT_DRIVE },
+	{ "flush-us", required_argument, NULL, OPT_FLUSH_US },
 	{ "hints", no_argument, NULL, OPT_HINTS },
 	{ "no-discard", no_argument, NULL, OPT_NO_DISCARD },
 	{ "no-contents", no_argument, NULL, OPT_NO_CONTENTS },
@@ -259,6 +268,16 @@ static bool take(struct words *w, int c, const char *v)
 	case OPT_REREAD:
 		w->disk.reread = true;
 		return true;
+	case OPT_COPY_EACH:
+		w->disk.copy_each = true;
+		w->disk.reread = true;
+		return true;
+	case OPT_DRIVE:
+		w->disk.drive = v;
+		w->disk.contents = false;
+		return true;
+	case OPT_FLUSH_US:
+		return take_number("--flush-us", v, 0, 1000000, &w->disk.flush_us);
 	case OPT_HINTS:
 		w->disk.hints = true;
 		return true;
@@ -394,7 +413,8 @@ static bool settle(struct words *w, struct run *r)
 	if (!w->tracks)
 		w->tracks = tracks;
 	if (r->on_disk && w->tracks > tracks) {
-		fail("DEVICE %s has %llu tracks of %s%s, not %llu", w->disk.path, tracks,
+		fail("%s %s has %llu tracks of %s%s, not %llu",
+		     w->disk.drive ? "drive" : "DEVICE", w->disk.drive ?: w->disk.path, tracks,
 		     size_text(w->track_bytes).s, region ? " besides the backup region" : "",
 		     w->tracks);
 		return false;
@@ -549,7 +569,7 @@ static int run(struct words *w)
 
 	r.disk.fd = -1;
 	r.disk.ring.ring_fd = -1;
-	r.on_disk = w->disk.path;
+	r.on_disk = w->disk.path || w->disk.drive;
 	if (r.on_disk && disk_open(&r.disk, &w->disk))
 		goto out;
 	if (!settle(w, &r) || !ready_models(w, &r) ||
@@ -599,10 +619,14 @@ int main(int argc, char **argv)
 		return misused("there is more than one DEVICE");
 	w.disk.path = argv[optind];
 	w.disk.reading = w.check;
-	if (w.trace && (w.models != 1 || w.disk.path))
+	if (w.disk.path && w.disk.drive)
+		return misused("--drive is instead of a DEVICE");
+	if (w.disk.flush_us && !w.disk.drive)
+		return misused("--flush-us goes with --drive");
+	if (w.trace && (w.models != 1 || w.disk.path || w.disk.drive))
 		return misused("--trace goes with one --model and no DEVICE");
-	if (!w.trace && !w.disk.path && !w.models)
-		return misused("DEVICE or --model is missing");
+	if (!w.trace && !w.disk.path && !w.disk.drive && !w.models)
+		return misused("DEVICE, --drive or --model is missing");
 	if (!w.disk.path && (w.disk.hints || w.disk.verify || w.manifest || w.check))
 		return misused("hints, verification and manifests need a DEVICE");
 	if (w.check && (w.manifest || w.record || w.mix || w.models))
@@ -612,7 +636,7 @@ int main(int argc, char **argv)
 	if (w.disk.hints && w.place.rmw != MODEL_NO_RMW)
 		return misused("--hints are for a target, which protects tops itself");
 	if (w.disk.reread && w.place.rmw == MODEL_NO_RMW)
-		return misused("--reread goes with --place and naive or merged behind it");
+		return misused("--reread and --copy-each go with --place and naive or merged behind it");
 	if (!scale(&w))
 		return EXIT_USAGE;
 	return told(w.trace ? run_trace(&w) : run(&w));

@@ -238,6 +238,10 @@ static void json_disk(struct json *j, const char *key, const struct disk_ledger 
 static void json_device(struct json *j, const struct run *r)
 {
 	json_open(j, "device", '{');
+	if (r->disk.opt.drive) {
+		json_str(j, "drive", r->disk.opt.drive);
+		json_u64(j, "flush_us", r->disk.opt.flush_us);
+	}
 	json_double(j, "load_s", r->load_s);
 	json_double(j, "load_compact_s", r->load_compact_s);
 	json_double(j, "load_bytes_per_s", per(load_bytes(r), r->load_s));

@@ -162,9 +162,9 @@ static void on_compaction(void *ctx, bool begin)
 	struct run *r = ctx;
 
 	if (begin)
-		r->compact_began = disk_now();
+		r->compact_began = disk_now(&r->disk);
 	else
-		r->compact_s += disk_now() - r->compact_began;
+		r->compact_s += disk_now(&r->disk) - r->compact_began;
 }
 
 static u64 files_written(const struct load_ledger *l)
@@ -187,7 +187,7 @@ static int on_tick(void *ctx)
 		return 0;
 	p->inserted = l->ledger.inserted;
 	p->files = files_written(&l->ledger);
-	p->seconds = disk_now() - r->began;
+	p->seconds = disk_now(&r->disk) - r->began;
 	p->persist_s = r->disk.ledger.persist_s;
 	for (i = 0; i < r->models; i++) {
 		p->rewrites[i] = r->model[i].ledger.rewrites;
@@ -213,7 +213,7 @@ int run_load(struct run *r, const struct load_options *opt)
 {
 	int err = load_init(&r->load, opt, &ops, r);
 
-	r->began = disk_now();
+	r->began = disk_now(&r->disk);
 	if (!err) {
 		progress_begin(&r->progress, "load", opt->records);
 		r->filling = true;
@@ -221,15 +221,15 @@ int run_load(struct run *r, const struct load_options *opt)
 		r->filling = false;
 		progress_end(&r->progress);
 	}
-	r->load_s = disk_now() - r->began;
+	r->load_s = disk_now(&r->disk) - r->began;
 	r->load_compact_s = r->compact_s;
 	r->load_ledger = r->load.ledger;
 	r->load_disk = r->disk.ledger;
 	if (!err && opt->ops) {
-		double began = disk_now();
+		double began = disk_now(&r->disk);
 
 		err = load_mix(&r->load);
-		r->mix_s = disk_now() - began;
+		r->mix_s = disk_now(&r->disk) - began;
 	}
 	if (err == -ENOMEM)
 		fail("there is not enough memory for %llu keys", opt->records);

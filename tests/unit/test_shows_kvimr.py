@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: GPL-2.0
+"""scripts/shows/kvimr: what it asks shingle-levels for, what it makes of the answer, and
+that the published figures are the same in all shows."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from programs import module
+
+TOP = Path(__file__).resolve().parents[2]
+SHOW = TOP / "scripts/shows/kvimr"
+
+
+@pytest.fixture(name="show", scope="module")
+def the_show():
+    return module("shows_kvimr", SHOW)
+
+
+@pytest.mark.parametrize("args,sentence", (
+    (("--parts", "load,all"), "part 'all' is none of load, ways, sizes, mixes"),
+    (("--seeds", "1,x"), "--seeds: 'x' is no number"),
+    (("--seeds", ","), "--seeds: '' is no number"),
+    (("--jobs", "0"), "--jobs 0 is less than 1"),
+))
+def test_bad_words(args, sentence):
+    done = subprocess.run([sys.executable, SHOW, *args], text=True, capture_output=True,
+                          check=False, timeout=600)
+    assert done.returncode == 1 and not done.stdout
+    assert done.stderr == f"kvimr: {sentence}\n"
+
+
+def option(args, name):
+    return args[args.index(name) + 1] if name in args else None
+
+
+def test_the_papers_set_up(show):
+    """As the specification pins it, 15."""
+    args = show.arguments("compaction-merged", 3)
+    assert option(args, "--place") == "compaction,merged,next"
+    assert option(args, "--drive") == "st500dm002"
+    assert option(args, "--tracks") == "47684"
+    assert -(-int(option(args, "--file")[:-1]) // 2) == 33
+    # A turn at 7,200 rpm.
+    assert int(option(args, "--flush-us")) == 60000000 // 7200
+    assert option(args, "--seed") == "3" and "--copy-each" in args
+    # 75 million records of 1 KiB, to the one memtable that 1 MiB is.
+    assert int(option(args, "--load")[:-1]) == 75000
+    assert "--copy-each" not in show.arguments("plain", 3)
+
+
+def test_each_way_is_another(show):
+    runs = show.wanted(["load", "ways", "sizes", "mixes"], [1, 2])
+    of = {way: tuple(map(tuple, got.values())) for way, got in runs["ways"].items()}
+    assert len(set(of.values())) == len(show.WAYS)
+    # They share what is the same, and no seed stands for two.
+    assert runs["ways"]["the paper's"]["seq", 2] == runs["load"][""]["seq", 2] == \
+        runs["sizes"][64]["seq", 2]
+    assert runs["load"][""]["seq", 1] != runs["load"][""]["seq", 2]
+    sizes = [option(got["seq", 1], "--file") for got in runs["sizes"].values()]
+    assert sizes == ["65M", "130M", "260M", "520M"]
+    for mix, got in runs["mixes"].items():
+        assert option(got["seq", 1], "--mix") == mix
+        assert option(got["seq", 1], "--record") == "1K"
+        assert option(got["seq", 1], "--ops") == "7500000"
+        assert option(got["seq", 1], "--load") == "75000000K"
+
+
+def answer(speed, rewrites, mix=0.):
+    """Of shingle-levels: 10 files, whose tops took 160 s of 400."""
+    of = {
+        "record_bytes": 1 << 20, "load": {"files": 10},
+        "points": [{"inserted": 10 * i, "seconds": 5. * i + (i == 75)}
+                   for i in range(1, 76)],
+        "device": {"load_s": 750., "load_compact_s": 3e9 / speed, "mix_ops_per_s": mix,
+                   "load_bytes_per_s": speed,
+                   "load": {"persist_s": 400., "flushes": 10,
+                            "step_s": {"backup": 100., "restore": 60., "last": 9.}}},
+    }
+    if rewrites:
+        of["done"] = {"rewrites": rewrites, "syncs": 4 * rewrites}
+    return of
+
+
+def test_figures(show):
+    got = show.figures(answer(1e6, 160))
+    assert got["rewrites"] == 16 and got["syncs"] == 64
+    assert got["rewriting"] == 0.4 and got["rewrite_ms"] == 1000
+    assert got["last"] == pytest.approx(10 * (1 << 20) / 6)
+    plain = show.figures(answer(1e6, 0))
+    assert plain["syncs"] == 1 and plain["rewrites"] == 0 and plain["rewrite_ms"] is None
+
+
+def two_seeds(show, mix=0.):
+    speeds = {"plain": 1e6, "plain-seq": 1.1e6, "seq": .4e6, "seq-merged": .9e6,
+              "3phase": .6e6, "3phase-merged": .8e6, "compaction": .9e6,
+              "compaction-merged": .95e6}
+    # Of the second seed all but plain is faster by 1 %.
+    return {(s, seed): show.figures(answer(
+        v * (1.01 if seed == 2 and s != "plain" else 1),
+        0 if s.startswith("plain") else 160, mix * v)) for s, v in speeds.items()
+        for seed in (1, 2)}
+
+
+def test_tables_have_the_papers_figures_beside_ours(show, capsys):
+    got = two_seeds(show)
+    show.show_load(got, show.SCHEMES)
+    rows = {line.split()[0]: line.split() for line in capsys.readouterr().out.splitlines()
+            if line.startswith(tuple(show.SCHEMES))}
+    assert rows["3phase"][1:4] == ["0.603", "(0.600-0.606)", "0.610"]
+    # compaction time, persisting, share and price of rewriting, rewrites, syncs
+    assert rows["3phase"][4:] == ["1.66", "1.68", "1.00", "2.24", "40.0", "%", "57.7",
+                                  "1000.0", "16.000", "4.460", "64.000", "14.100"]
+    assert rows["seq-merged"][3] == rows["seq-merged"][5] == "-"
+    show.show_ways({"the paper's": got, "free syncs": got})
+    out = capsys.readouterr().out.splitlines()
+    assert out[3].split()[1:5] == ["0.399", "0.610", "0.880", "0.945"]
+    assert out[4].split()[2:6] == ["0.402", "0.603", "0.905", "0.955"]
+    assert out[5].split()[:2] == ["free", "syncs"]
+    show.show_sizes({64: got, 128: got})
+    out = capsys.readouterr().out
+    assert "64 MB: +5.6 (+5.6-+5.6) % (paper +7.0)" in out
+    assert "seq 0.40, 3phase 0.60, compaction 0.90, compaction-merged 0.95" in out
+
+
+def test_the_least_gain_is_over_the_better_of_two(show, capsys):
+    got = two_seeds(show, mix=1e-3)
+    assert show.least_gain(got) == pytest.approx(50)
+    show.show_mixes({"R90": got})
+    out = capsys.readouterr().out
+    assert "3phase 603.0 (600.0-606.0)" not in out    # the mix is the same by seed
+    assert "3phase 600.0 (600.0-600.0)" in out and "least gain +50.0 % (paper +2.28)" in out
+
+
+def test_an_earlier_answer_is_taken_up_only_if_asked_for(show, tmp_path):
+    subprocess.run(["make", "-s", "-C", TOP / "userspace/levels"], check=True,
+                   stdout=subprocess.DEVNULL)
+    # A small disk: level 1 is full, and bottoms are.
+    args = show.arguments("3phase", 1, {"--tracks": "1600", "--load": "1400M"})
+    out = tmp_path / "of.json"
+    of = show.measure(args, True, out)
+    assert of["device"]["flush_us"] == 8333 and show.figures(of)["rewrites"] > 0
+    assert json.loads(out.read_text()) == of
+    out.write_text(json.dumps({"of": "before"}))
+    assert show.measure(args, True, out) == {"of": "before"}
+    assert show.measure(args, False, out) == of
+
+
+def test_what_was_published_is_written_once():
+    """Shows take it from published.py, and its ratios agree with each other."""
+    published = module("published", TOP / "scripts/shows/published.py")
+    for name in ("imr", "imr-model", "kvimr"):
+        text = (TOP / "scripts/shows" / name).read_text()
+        assert re.search(r"^from published import", text, re.M), name
+        assert not re.search(r"(?<![\d.])(0\.399|91\.11|28\.93|0\.889|16\.8)(?!\d)", text), name
+    whole = {pair[:2]: pair[2] for pair in published.RATIOS if pair[2]}
+    for (one, other), ratio in whole.items():
+        speeds = [published.OF_PLAIN[s][0] for s in (one, other)]
+        assert speeds[0] / speeds[1] == pytest.approx(ratio, rel=0.02)
