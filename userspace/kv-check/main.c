@@ -13,6 +13,7 @@
  * vectors  cases worked out by hand
  * between  a sync of another thread between a write's room in the log and the write
  * threads  many threads at once
+ * layers   what stl-set and stl-full would have to clean below it
  */
 #include "model.h"
 
@@ -68,15 +69,20 @@ void *__wrap_aligned_alloc(size_t a, size_t n)
 const struct kv_options options = { .flags = KV_NO_THREAD, .l0_trigger = 3,
 					   .l0_slowdown = 5, .cache_bytes = 64 << 10 };
 
-struct sim *formatted(u64 bytes)
+struct sim *formatted_as(u64 bytes, u32 band_bytes)
 {
-	struct kv_format_options opt = { .band_bytes = BAND, .organisation = organisation };
+	struct kv_format_options opt = { .band_bytes = band_bytes, .organisation = organisation };
 	struct sim *s = sim_new(bytes);
 
 	if (store_format(sim_disk(s), &opt, uuid))
 		die("format: %s", kv_error());
 	sim_bands(s);
 	return s;
+}
+
+struct sim *formatted(u64 bytes)
+{
+	return formatted_as(bytes, BAND);
 }
 
 struct kv *opened(struct sim *s, const char *when)
@@ -622,6 +628,7 @@ int main(int argc, char **argv)
 		{ "craft", test_craft, 700 },
 		{ "log", test_log, 40 }, { "vectors", test_vectors, 1 },
 		{ "between", test_between, 40 }, { "threads", run_threads, 1500 },
+		{ "layers", test_layers, 12000 },
 	};
 	u64 seed = argc > 3 ? strtoull(argv[3], NULL, 0) : 1;
 	u32 i;
@@ -634,5 +641,5 @@ int main(int argc, char **argv)
 			return 0;
 		}
 	}
-	die("usage: kv-check model|cut|fail|memory|full|damage|craft|log|vectors|between|threads [soc|loc [SEED [COUNT]]]");
+	die("usage: kv-check model|cut|fail|memory|full|damage|craft|log|vectors|between|threads|layers [soc|loc [SEED [COUNT]]]");
 }

@@ -98,6 +98,8 @@ static int do_write(struct kv_disk *d, u64 offset, const void *buf, u32 bytes)
 		return -EIO;
 	record(s, SIM_WRITE, offset, bytes, buf);
 	memcpy(s->data + offset, buf, bytes);
+	if (s->watch)
+		s->watch(SIM_WRITE, offset, bytes, buf);
 	return 0;
 }
 
@@ -122,6 +124,8 @@ static int do_discard(struct kv_disk *d, u64 offset, u64 bytes)
 		return -EIO;
 	record(s, SIM_DISCARD, offset, bytes, NULL);
 	memset(s->data + offset, 0xdd, bytes);
+	if (s->watch)
+		s->watch(SIM_DISCARD, offset, bytes, NULL);
 	return 0;
 }
 
