@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * kv-check TEST [ORGANISATION [SEED [COUNT]]]: the store on a simulated disk.
+ * ORGANISATION is soc or loc, and soc-stream or loc-stream for KV_STREAM.
  *
  * model    random writes, snapshots, iterators against a model
  * cut      the power is cut at each request, and in each state the disk may be in
@@ -66,7 +67,7 @@ void *__wrap_aligned_alloc(size_t a, size_t n)
 	return no_memory() ? NULL : __real_aligned_alloc(a, n);
 }
 
-const struct kv_options options = { .flags = KV_NO_THREAD, .l0_trigger = 3,
+struct kv_options options = { .flags = KV_NO_THREAD, .l0_trigger = 3,
 					   .l0_slowdown = 5, .cache_bytes = 64 << 10 };
 
 struct sim *formatted_as(u64 bytes, u32 band_bytes)
@@ -77,6 +78,7 @@ struct sim *formatted_as(u64 bytes, u32 band_bytes)
 	if (store_format(sim_disk(s), &opt, uuid))
 		die("format: %s", kv_error());
 	sim_bands(s);
+	s->stream = options.flags & KV_STREAM;
 	return s;
 }
 
@@ -266,7 +268,7 @@ static void test_cut(u64 seed, u32 batches)
 	s->recording = true;
 	/* From seed 100 on with the store's own thread, so that no two runs are the same. */
 	if (seed >= 100)
-		opt.flags = 0;
+		opt.flags &= ~(u32)KV_NO_THREAD;
 	if (store_open(&kv, sim_disk(s), &opt))
 		die("open: %s", kv_error());
 	for (b = 1; b <= batches; b++) {
@@ -558,7 +560,7 @@ static void expect(struct kv *kv, const char *key, size_t want)
 static void test_sync_between(u32 chunks, u32 buffer)
 {
 	struct kv_format_options shape = { .band_bytes = WIDE, .organisation = organisation };
-	struct kv_options opt = { .flags = KV_NO_THREAD, .log_buffer_bytes = buffer };
+	struct kv_options opt = { .flags = options.flags, .log_buffer_bytes = buffer };
 	struct sim *s = sim_new(24ULL * WIDE);
 	u8 *value = calloc(1, WIDE / 8);
 	struct kv *kv;
@@ -567,6 +569,7 @@ static void test_sync_between(u32 chunks, u32 buffer)
 	if (store_format(sim_disk(s), &shape, uuid))
 		die("format: %s", kv_error());
 	sim_bands(s);
+	s->stream = options.flags & KV_STREAM;
 	if (store_open(&kv, sim_disk(s), &opt))
 		die("open: %s", kv_error());
 	/* One buffer is large from then on, and its turn comes. */
@@ -604,7 +607,7 @@ static void run_threads(u64 seed, u32 rounds)
 	struct sim *s = formatted(BYTES);
 	struct kv *kv;
 
-	opt.flags = 0;
+	opt.flags &= ~(u32)KV_NO_THREAD;
 	opt.slowdown_us = 1;
 	if (store_open(&kv, sim_disk(s), &opt))
 		die("open: %s", kv_error());
@@ -634,12 +637,14 @@ int main(int argc, char **argv)
 	u32 i;
 
 	if (argc > 2)
-		organisation = strcmp(argv[2], "loc") ? KV_SOC : KV_LOC;
+		organisation = strncmp(argv[2], "loc", 3) ? KV_SOC : KV_LOC;
+	if (argc > 2 && strstr(argv[2], "-stream"))
+		options.flags |= KV_STREAM;
 	for (i = 0; i < ARRAY_SIZE(test); i++) {
 		if (argc > 1 && !strcmp(argv[1], test[i].name)) {
 			test[i].run(seed, argc > 4 ? (u32)atoi(argv[4]) : test[i].count);
 			return 0;
 		}
 	}
-	die("usage: kv-check model|cut|fail|memory|full|damage|craft|log|vectors|between|threads|layers [soc|loc [SEED [COUNT]]]");
+	die("usage: kv-check model|cut|fail|memory|full|damage|craft|log|vectors|between|threads|layers [soc|loc[-stream] [SEED [COUNT]]]");
 }

@@ -42,7 +42,7 @@ void model_walk(struct kv_iter *it, const struct load *l, const struct model *m,
 u32 model_batches(struct kv *kv, const char *when);
 
 /* main.c */
-extern const struct kv_options options;
+extern struct kv_options options;
 struct sim *formatted(u64 bytes);
 struct sim *formatted_as(u64 bytes, u32 band_bytes);
 struct kv *opened(struct sim *s, const char *when);

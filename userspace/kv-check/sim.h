@@ -41,6 +41,7 @@ struct event {
  * @bands_offset: bands begin there
  * @band_bytes: and have so many bytes; each is written from its start, in order
  * @pointer: how much of each is written
+ * @stream: each to its end, before another one is begun
  * @watch: is told what was done, but of reads and flushes; or NULL
  */
 struct sim {
@@ -56,6 +57,7 @@ struct sim {
 	u64 bands_offset;
 	u32 band_bytes;
 	u32 *pointer;
+	bool stream;
 	void (*watch)(enum sim_what what, u64 offset, u64 bytes, const void *data);
 };
 
