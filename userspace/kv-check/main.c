@@ -609,6 +609,8 @@ static void run_threads(u64 seed, u32 rounds)
 
 	opt.flags &= ~(u32)KV_NO_THREAD;
 	opt.slowdown_us = 1;
+	/* So that there is a moment at which what must wait could come between. */
+	s->slow = s->stream;
 	if (store_open(&kv, sim_disk(s), &opt))
 		die("open: %s", kv_error());
 	test_threads(kv, rounds);

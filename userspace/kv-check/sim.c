@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The simulated disk. */
 #include <stdarg.h>
+#include <unistd.h>
 
 #include "sim.h"
 
@@ -165,6 +166,8 @@ static int sim_write(struct kv_disk *d, u64 offset, const void *buf, u32 bytes)
 	pthread_mutex_lock(&one);
 	err = do_write(d, offset, buf, bytes);
 	pthread_mutex_unlock(&one);
+	if (container_of(d, struct sim, disk)->slow)
+		usleep(1);
 	return err;
 }
 

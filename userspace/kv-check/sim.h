@@ -42,6 +42,7 @@ struct event {
  * @band_bytes: and have so many bytes; each is written from its start, in order
  * @pointer: how much of each is written
  * @stream: each to its end, before another one is begun
+ * @slow: who writes lets others run meanwhile
  * @watch: is told what was done, but of reads and flushes; or NULL
  */
 struct sim {
@@ -57,7 +58,7 @@ struct sim {
 	u64 bands_offset;
 	u32 band_bytes;
 	u32 *pointer;
-	bool stream;
+	bool stream, slow;
 	void (*watch)(enum sim_what what, u64 offset, u64 bytes, const void *data);
 };
 
