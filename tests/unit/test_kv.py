@@ -67,8 +67,53 @@ def test_library(check, organisation, test, seed, count):
     print(run(check, test, organisation, seed, count))
 
 
-@pytest.mark.soak
+@pytest.mark.parametrize("organisation", ("soc-stream", "loc-stream"))
+@pytest.mark.parametrize("test,seed,count", (
+    ("vectors", 1, 1), ("model", 1, 3000), ("cut", 1, 300), ("cut", 2, 400), ("cut", 101, 200),
+    ("fail", 1, 150), ("memory", 1, 120), ("full", 1, 1), ("damage", 1, 600), ("log", 1, 40),
+    ("threads", 1, 1000), ("between", 1, 40),
+))
+def test_library_in_streams(check, organisation, test, seed, count):
+    """KV_STREAM; the disk refuses a band that is begun before the last one has ended."""
+    print(run(check, test, organisation, seed, count))
+
+
+def figures(text):
+    """What layers prints, by the first word of each line."""
+    return {line.split(":")[0]: {k: int(v) for k, v in re.findall(r"([\w-]+) (\d+)", line)}
+            for line in text.splitlines() if ":" in line}
+
+
 @pytest.mark.parametrize("organisation", ("soc", "loc"))
+def test_what_layers_must_clean(check, organisation):
+    """As a rule much, since tables end before their bands do; in streams, nothing but the
+    region that is written at random."""
+    usual = run(check, "layers", organisation, 1, 12000)
+    streams = run(check, "layers", f"{organisation}-stream", 1, 12000)
+    print(usual + streams)
+    was, now = figures(usual), figures(streams)
+    for kind in "log", "table":
+        assert was[kind]["begun"] > 50 and was[kind]["behind"] == 0, f"{kind}s"
+        assert now[kind]["behind"] == now[kind]["begun"] > 50, f"{kind}s"
+        assert was[kind]["left"] >= was[kind]["begun"] - 1
+        assert now[kind]["left"] == 0
+    assert was["stl-set"]["table"] > 200 and was["stl-set"]["bypassed_blocks"] == 0
+    assert was["stl-full"]["table"] > 80 and was["stl-full"]["streams_broken"] > 50
+    for layer in "stl-set", "stl-full":
+        assert now[layer]["log"] == now[layer]["table"] == 0, layer
+        assert now[layer]["streams_broken"] == 0, layer
+    assert now["stl-full"]["bands_cleaned"] == 0
+    assert now["stl-set"]["bands_cleaned"] <= 24, "of the region, and lead-ins"
+    led = now["log"]["led"] + now["table"]["led"]
+    assert 0 < led < 8 and now["stl-set"]["lead-in"] <= led
+
+    def blocks(text):
+        return int(re.search(r", (\d+) blocks", text)[1])
+    assert blocks(usual) < blocks(streams) < 1.25 * blocks(usual), "what it costs"
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("organisation", ("soc", "loc", "soc-stream", "loc-stream"))
 @pytest.mark.parametrize("test,count", (
     ("model", 20000), ("cut", 1500), ("fail", 400), ("memory", 400), ("craft", 7000),
     ("threads", 10000),
@@ -132,6 +177,23 @@ def test_put_get_delete(tool, device):
     assert run(tool, "scan", "--keys", device) == "b\\x00\n"
 
 
+def test_in_streams(tool, device):
+    """What a band is filled up with is in none of its figures, and no other command minds."""
+    run(tool, "format", "--band", "64K", device)
+    lines = some_lines(4, 2000)
+    run(tool, "load", "--stream", "--batch", 7, device, text="".join(lines).encode())
+    run(tool, "delete", "--stream=16K", device, lines[7].split("\t")[0])
+    run(tool, "put", device, lines[7].split("\t")[0], text=b"usual")
+    run(tool, "delete", "--stream", "--sync", device, lines[7].split("\t")[0])
+    del lines[7]
+    assert run(tool, "scan", device) == "".join(lines)
+    run(tool, "compact", "--stream=4K", device)
+    assert run(tool, "check", device) == "clean\n"
+    assert run(tool, "scan", device) == "".join(lines)
+    assert "a lead-in of 36864 bytes" in run(tool, "put", "--stream=36K", device, "k", "v",
+                                             rc=USAGE)
+
+
 def test_a_zero_in_a_line(tool, device):
     run(tool, "format", "--band", "64K", device)
     assert "line 2: a zero" in run(tool, "load", device, text=b"a\tb\nk\tv\0w\n", rc=FAILED)
@@ -142,7 +204,8 @@ def test_a_zero_in_a_line(tool, device):
     (("put", "DEVICE", "\\q"), "backslash"), (("put", "DEVICE", "\\x-1"), "backslash"),
     (("get", "DEVICE"), "KEY is missing"),
     (("put", "DEVICE", "k" * 1025, "v"), "1025 bytes"), (("frob", "DEVICE"), "not known"),
-    (("put", "DEVICE", "k", "v" * 9000), "9000 bytes"), (("scan",), "DEVICE"),
+    (("put", "DEVICE", "k", "v" * 9000), "9000 bytes"),
+    (("load", "--stream=2G", "DEVICE"), "half a band"), (("scan",), "DEVICE"),
     (("format", "--band", "5K", "DEVICE"), "64 KiB"), (("get", "-x", "DEVICE"), "-x"),
     (("format", "--organisation", "b-tree", "DEVICE"), "neither soc nor loc"),
 ))

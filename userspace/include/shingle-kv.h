@@ -84,12 +84,16 @@ enum {
 	KV_READ_ONLY = 1 << 0,	/* of kv_open(): nothing is written, not even recovery */
 	KV_NO_THREAD = 1 << 1,	/* of kv_open(): writes compact themselves, when they must */
 	KV_NO_LOG = 1 << 2,	/* of kv_open(): not a log; what no kv_flush() followed is lost */
+	KV_STREAM = 1 << 3,	/* of kv_open(): bands one after another, each to its end */
 	KV_SYNC = 1 << 0,	/* of a write: return when it survives a power cut */
 };
 
 /**
  * struct kv_options - how to use a store; a 0 stands for the default
- * @flags: KV_READ_ONLY, KV_NO_THREAD, KV_NO_LOG
+ * @flags: KV_READ_ONLY, KV_NO_THREAD, KV_NO_LOG, KV_STREAM.  The last is for layers that
+ *	would have to clean what they cannot see coming: a band of the log is filled up
+ *	with zeroes before a table is begun, as a table is behind its end, and writes
+ *	wait for merges, which no thread does.  Documentation/kv.rst says what it costs
  * @log_buffer_bytes: what is collected before it is written to the log without being
  *	asked for: 4096 to a fourth of a band (1 MiB, or a fourth of a band)
  * @cache_bytes: of blocks, indexes and Bloom filters kept (64 MiB)
@@ -98,6 +102,9 @@ enum {
  * @l0_trigger: bands of level 0 that start a compaction, 1 to 1000 (4)
  * @l0_slowdown: bands of level 0 that slow writes down (8)
  * @slowdown_us: by how much, each write, up to 1000000 (1000)
+ * @lead_bytes: of KV_STREAM: so much is written in front of a band that does not follow
+ *	the one before it: what the disk must see of a stream to believe it, up to half a
+ *	band (64 KiB, or half a band)
  */
 struct kv_options {
 	uint32_t flags;
@@ -107,6 +114,7 @@ struct kv_options {
 	uint32_t l0_trigger;
 	uint32_t l0_slowdown;
 	uint32_t slowdown_us;
+	uint32_t lead_bytes;
 };
 
 /**
@@ -378,6 +386,7 @@ int kv_settle(struct kv *kv);
  * @compact_read_bytes: read by compactions
  * @compact_written_bytes: written by compactions
  * @table_bytes: written to the band table
+ * @pad_bytes: zeroes that only KV_STREAM has written; in no other figure
  * @read_bytes: read otherwise
  * @syncs: flushes of the device
  * @flushes: memtables that became bands
@@ -396,7 +405,7 @@ struct kv_stats {
 	uint64_t memtable_bytes;
 	uint64_t puts, deletes, gets, user_bytes;
 	uint64_t log_bytes, flush_bytes, compact_read_bytes, compact_written_bytes;
-	uint64_t table_bytes, read_bytes;
+	uint64_t table_bytes, pad_bytes, read_bytes;
 	uint64_t syncs, flushes, compactions, moves, discards;
 	uint64_t bloom_checks, bloom_passes, bloom_wrong;
 	uint64_t compact_us, slow_us;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * kv-check TEST [ORGANISATION [SEED [COUNT]]]: the store on a simulated disk.
+ * ORGANISATION is soc or loc, and soc-stream or loc-stream for KV_STREAM.
  *
  * model    random writes, snapshots, iterators against a model
  * cut      the power is cut at each request, and in each state the disk may be in
@@ -14,6 +15,7 @@
  * vectors  cases worked out by hand
  * between  a sync of another thread between a write's room in the log and the write
  * threads  many threads at once
+ * layers   what stl-set and stl-full would have to clean below it
  */
 #include "model.h"
 
@@ -66,18 +68,24 @@ void *__wrap_aligned_alloc(size_t a, size_t n)
 	return no_memory() ? NULL : __real_aligned_alloc(a, n);
 }
 
-const struct kv_options options = { .flags = KV_NO_THREAD, .l0_trigger = 3,
+struct kv_options options = { .flags = KV_NO_THREAD, .l0_trigger = 3,
 					   .l0_slowdown = 5, .cache_bytes = 64 << 10 };
 
-struct sim *formatted(u64 bytes)
+struct sim *formatted_as(u64 bytes, u32 band_bytes)
 {
-	struct kv_format_options opt = { .band_bytes = BAND, .organisation = organisation };
+	struct kv_format_options opt = { .band_bytes = band_bytes, .organisation = organisation };
 	struct sim *s = sim_new(bytes);
 
 	if (store_format(sim_disk(s), &opt, uuid))
 		die("format: %s", kv_error());
 	sim_bands(s);
+	s->stream = options.flags & KV_STREAM;
 	return s;
+}
+
+struct sim *formatted(u64 bytes)
+{
+	return formatted_as(bytes, BAND);
 }
 
 struct kv *opened(struct sim *s, const char *when)
@@ -261,7 +269,7 @@ static void test_cut(u64 seed, u32 batches)
 	s->recording = true;
 	/* From seed 100 on with the store's own thread, so that no two runs are the same. */
 	if (seed >= 100)
-		opt.flags = 0;
+		opt.flags &= ~(u32)KV_NO_THREAD;
 	if (store_open(&kv, sim_disk(s), &opt))
 		die("open: %s", kv_error());
 	for (b = 1; b <= batches; b++) {
@@ -553,7 +561,7 @@ static void expect(struct kv *kv, const char *key, size_t want)
 static void test_sync_between(u32 chunks, u32 buffer)
 {
 	struct kv_format_options shape = { .band_bytes = WIDE, .organisation = organisation };
-	struct kv_options opt = { .flags = KV_NO_THREAD, .log_buffer_bytes = buffer };
+	struct kv_options opt = { .flags = options.flags, .log_buffer_bytes = buffer };
 	struct sim *s = sim_new(24ULL * WIDE);
 	u8 *value = calloc(1, WIDE / 8);
 	struct kv *kv;
@@ -562,6 +570,7 @@ static void test_sync_between(u32 chunks, u32 buffer)
 	if (store_format(sim_disk(s), &shape, uuid))
 		die("format: %s", kv_error());
 	sim_bands(s);
+	s->stream = options.flags & KV_STREAM;
 	if (store_open(&kv, sim_disk(s), &opt))
 		die("open: %s", kv_error());
 	/* One buffer is large from then on, and its turn comes. */
@@ -599,8 +608,10 @@ static void run_threads(u64 seed, u32 rounds)
 	struct sim *s = formatted(BYTES);
 	struct kv *kv;
 
-	opt.flags = 0;
+	opt.flags &= ~(u32)KV_NO_THREAD;
 	opt.slowdown_us = 1;
+	/* So that there is a moment at which what must wait could come between. */
+	s->slow = s->stream;
 	if (store_open(&kv, sim_disk(s), &opt))
 		die("open: %s", kv_error());
 	test_threads(kv, rounds);
@@ -623,17 +634,20 @@ int main(int argc, char **argv)
 		{ "craft", test_craft, 700 }, { "forge", test_forge, 1 },
 		{ "log", test_log, 40 }, { "vectors", test_vectors, 1 },
 		{ "between", test_between, 40 }, { "threads", run_threads, 1500 },
+		{ "layers", test_layers, 12000 },
 	};
 	u64 seed = argc > 3 ? strtoull(argv[3], NULL, 0) : 1;
 	u32 i;
 
 	if (argc > 2)
-		organisation = strcmp(argv[2], "loc") ? KV_SOC : KV_LOC;
+		organisation = strncmp(argv[2], "loc", 3) ? KV_SOC : KV_LOC;
+	if (argc > 2 && strstr(argv[2], "-stream"))
+		options.flags |= KV_STREAM;
 	for (i = 0; i < ARRAY_SIZE(test); i++) {
 		if (argc > 1 && !strcmp(argv[1], test[i].name)) {
 			test[i].run(seed, argc > 4 ? (u32)atoi(argv[4]) : test[i].count);
 			return 0;
 		}
 	}
-	die("usage: kv-check model|cut|fail|memory|full|damage|craft|forge|log|vectors|between|threads [soc|loc [SEED [COUNT]]]");
+	die("usage: kv-check model|cut|fail|memory|full|damage|craft|forge|log|vectors|between|threads|layers [soc|loc[-stream] [SEED [COUNT]]]");
 }

@@ -42,16 +42,18 @@ void model_walk(struct kv_iter *it, const struct load *l, const struct model *m,
 u32 model_batches(struct kv *kv, const char *when);
 
 /* main.c */
-extern const struct kv_options options;
+extern struct kv_options options;
 struct sim *formatted(u64 bytes);
+struct sim *formatted_as(u64 bytes, u32 band_bytes);
 struct kv *opened(struct sim *s, const char *when);
 
-/* damage.c, craft.c, forge.c, vectors.c, threads.c */
+/* damage.c, craft.c, forge.c, vectors.c, threads.c, layers.c */
 void test_damage(u64 seed, u32 batches);
 void test_log(u64 seed, u32 batches);
 void test_craft(u64 seed, u32 count);
 void test_forge(u64 seed, u32 count);
 void test_vectors(u64 seed, u32 count);
 void test_threads(struct kv *kv, u32 rounds);
+void test_layers(u64 seed, u32 count);
 
 #endif /* KV_CHECK_MODEL_H */

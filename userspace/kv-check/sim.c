@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The simulated disk. */
 #include <stdarg.h>
+#include <unistd.h>
 
 #include "sim.h"
 
@@ -50,6 +51,17 @@ static void record(struct sim *s, enum sim_what what, u64 offset, u64 bytes, con
 	}
 }
 
+/* KV_STREAM: whatever is begun, all others were written to their end, or are discarded. */
+static void obey_stream(struct sim *s, u64 band)
+{
+	u32 bands = le32_to_cpu(((struct header *)s->data)->bands), i;
+
+	for (i = 0; i < bands; i++) {
+		if (i != band && s->pointer[i] && s->pointer[i] != s->band_bytes)
+			die("band %llu begun, and band %u left at %u", band, i, s->pointer[i]);
+	}
+}
+
 /* A shingled disk: what is written in a band is behind what was, or at its start. */
 static void obey(struct sim *s, u64 offset, u32 bytes)
 {
@@ -61,6 +73,11 @@ static void obey(struct sim *s, u64 offset, u32 bytes)
 	at = (offset - s->bands_offset) % s->band_bytes;
 	if (at + bytes > s->band_bytes)
 		die("a write from band %llu into the next", band);
+	if (s->stream && !s->pointer[band])
+		obey_stream(s, band);
+	/* A lead-in is the end of a band of which nothing counts. */
+	if (s->stream && at && !s->pointer[band])
+		s->pointer[band] = (u32)at;
 	if (at && at != s->pointer[band])
 		die("band %llu written at %llu, not at %u", band, at, s->pointer[band]);
 	if (!at && s->pointer[band])
@@ -98,6 +115,8 @@ static int do_write(struct kv_disk *d, u64 offset, const void *buf, u32 bytes)
 		return -EIO;
 	record(s, SIM_WRITE, offset, bytes, buf);
 	memcpy(s->data + offset, buf, bytes);
+	if (s->watch)
+		s->watch(SIM_WRITE, offset, bytes, buf);
 	return 0;
 }
 
@@ -122,6 +141,8 @@ static int do_discard(struct kv_disk *d, u64 offset, u64 bytes)
 		return -EIO;
 	record(s, SIM_DISCARD, offset, bytes, NULL);
 	memset(s->data + offset, 0xdd, bytes);
+	if (s->watch)
+		s->watch(SIM_DISCARD, offset, bytes, NULL);
 	return 0;
 }
 
@@ -145,6 +166,8 @@ static int sim_write(struct kv_disk *d, u64 offset, const void *buf, u32 bytes)
 	pthread_mutex_lock(&one);
 	err = do_write(d, offset, buf, bytes);
 	pthread_mutex_unlock(&one);
+	if (container_of(d, struct sim, disk)->slow)
+		usleep(1);
 	return err;
 }
 

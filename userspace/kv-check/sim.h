@@ -41,6 +41,9 @@ struct event {
  * @bands_offset: bands begin there
  * @band_bytes: and have so many bytes; each is written from its start, in order
  * @pointer: how much of each is written
+ * @stream: each to its end, before another one is begun
+ * @slow: who writes lets others run meanwhile
+ * @watch: is told what was done, but of reads and flushes; or NULL
  */
 struct sim {
 	struct kv_disk disk;
@@ -55,6 +58,8 @@ struct sim {
 	u64 bands_offset;
 	u32 band_bytes;
 	u32 *pointer;
+	bool stream, slow;
+	void (*watch)(enum sim_what what, u64 offset, u64 bytes, const void *data);
 };
 
 struct sim *sim_new(u64 bytes);

@@ -113,7 +113,7 @@ static void *reader(void *arg)
 			die("get: %d %s", err, kv_error());
 		if (!err)
 			free(value);
-		if (++i % 50 == 0 && w->nr == WRITERS && kv_compact(w->kv))
+		if (++i % (streams(w->kv) ? 5 : 50) == 0 && w->nr == WRITERS && kv_compact(w->kv))
 			die("compact: %s", kv_error());
 	}
 	return NULL;

@@ -169,7 +169,7 @@ static void not_for_ever(void)
 /* Without a log what was not flushed is lost, and nothing claims that it is not. */
 static void without_log(void)
 {
-	struct kv_options opt = { .flags = KV_NO_THREAD | KV_NO_LOG };
+	struct kv_options opt = { .flags = options.flags | KV_NO_LOG };
 	struct sim *s = formatted(BYTES);
 	struct kv_stats stats;
 	struct kv *kv;

@@ -11,6 +11,42 @@ static bool discard(struct kv *kv, u32 band)
 	return true;
 }
 
+/* Bands behind each other are written behind each other. */
+static u32 free_after(const struct kv *kv, u32 i)
+{
+	while (kv->state[i] == BAND_USED)
+		i = i + 1 < kv->head.bands ? i + 1 : 0;
+	return i;
+}
+
+/* Does the disk see a band coming when it is written next? */
+static bool follows(const struct kv *kv, u32 band)
+{
+	/* A band table that is as long as a lead-in would be a stream of its own. */
+	return kv->next == band && kv->copy_bytes < kv->opt.lead_bytes;
+}
+
+/*
+ * The band that follows the last one, if it is free; else the second of the longest run of
+ * free ones, for which the first has room for a lead-in; else any.
+ */
+static u32 free_in_stream(const struct kv *kv)
+{
+	u32 i, run = 0, longest = 0, best = NO_BAND;
+
+	if (kv->next < kv->head.bands && kv->state[kv->next] != BAND_USED &&
+	    follows(kv, kv->next))
+		return kv->next;
+	for (i = 0; i < kv->head.bands; i++) {
+		run = kv->state[i] == BAND_USED ? 0 : run + 1;
+		if (run > longest) {
+			longest = run;
+			best = i + 1 - run;
+		}
+	}
+	return best + (longest > 1);
+}
+
 /**
  * band_take() - a band to be written from its start
  * @kv: the store
@@ -29,9 +65,7 @@ int band_take(struct kv *kv, u32 reserve, u32 *band)
 		pthread_mutex_unlock(&kv->lock);
 		return -ENOSPC;
 	}
-	/* Bands behind each other are written behind each other. */
-	for (i = kv->hand; kv->state[i] == BAND_USED; i = i + 1 < kv->head.bands ? i + 1 : 0)
-		;
+	i = streams(kv) ? free_in_stream(kv) : free_after(kv, kv->hand);
 	known = kv->state[i] == BAND_CLEAN;
 	kv->stale -= kv->state[i] == BAND_STALE;
 	kv->state[i] = BAND_USED;
@@ -44,6 +78,78 @@ int band_take(struct kv *kv, u32 reserve, u32 *band)
 	return 0;
 }
 
+/* Zeroes from @at up to the end of a band. */
+static int zeroes(struct kv *kv, u32 band, u32 at)
+{
+	u32 end = kv->head.band_bytes, n;
+	int err = 0;
+
+	for (; at < end && !err; at += n) {
+		n = min(end - at, kv->zero_bytes);
+		err = store_write(kv, band_offset(kv, band) + at, kv->zeroes, n);
+		count(&kv->stats.pad_bytes, n);
+	}
+	return err;
+}
+
+/**
+ * band_lead_in() - let the disk see coming that a band will be written
+ * @kv: the store
+ * @band: which was taken, and nothing is written before its first block
+ *
+ * Without KV_STREAM, and of a band that follows the one before it, nothing is to be done.
+ * Else the end of the free band in front of it is written: what follows that is a stream
+ * to the disk, though it begins.  That band stays free, and is discarded.
+ *
+ * Returns 0 or -errno after saying why; then the store is broken.
+ */
+int band_lead_in(struct kv *kv, u32 band)
+{
+	u32 front = band - 1;
+	bool known = true, room;
+	int err;
+
+	if (!streams(kv))
+		return 0;
+	pthread_mutex_lock(&kv->lock);
+	room = band && !follows(kv, band) && kv->state[front] != BAND_USED;
+	kv->next = band + 1;
+	if (room) {
+		/* Only who has @writer takes any, and what is not stale is not reclaimed. */
+		known = kv->state[front] == BAND_CLEAN;
+		kv->stale -= kv->state[front] == BAND_STALE;
+		kv->state[front] = BAND_UNKNOWN;
+	}
+	pthread_mutex_unlock(&kv->lock);
+	if (!room)
+		return 0;
+	if (!known)
+		discard(kv, front);
+	err = zeroes(kv, front, kv->head.band_bytes - kv->opt.lead_bytes);
+	if (err)
+		return err;
+	known = discard(kv, front);
+	pthread_mutex_lock(&kv->lock);
+	kv->state[front] = known ? BAND_CLEAN : BAND_UNKNOWN;
+	pthread_mutex_unlock(&kv->lock);
+	return 0;
+}
+
+/**
+ * band_fill_up() - write a band to its end
+ * @kv: the store
+ * @band: which
+ * @at: so many bytes of it were written
+ *
+ * Without KV_STREAM nothing is to be done.
+ *
+ * Returns 0 or -errno after saying why; then the store is broken.
+ */
+int band_fill_up(struct kv *kv, u32 band, u32 at)
+{
+	return streams(kv) ? zeroes(kv, band, at) : 0;
+}
+
 /**
  * band_give_back() - a band that was taken, and that no band table has
  * @kv: the store
@@ -52,6 +158,8 @@ int band_take(struct kv *kv, u32 reserve, u32 *band)
 void band_give_back(struct kv *kv, u32 band)
 {
 	pthread_mutex_lock(&kv->lock);
+	/* Not written to its end, if at all. */
+	kv->next = NO_BAND;
 	band_retire(kv, band);
 	pthread_mutex_unlock(&kv->lock);
 }

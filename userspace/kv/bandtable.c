@@ -135,6 +135,7 @@ int bandtable_write(struct kv *kv, const struct version *v, const struct log_ban
 		}
 	}
 	free(h);
+	kv->copy_bytes = (u32)size;
 	return err;
 }
 

@@ -518,7 +518,7 @@ int freeze(struct kv *kv)
 
 	/* Its log bands may be written anew as soon as it is a table. */
 	if (!err && !(kv->opt.flags & KV_NO_LOG))
-		err = log_push(kv);
+		err = log_push(kv) ?: log_end_band(kv);
 	if (err) {
 		memtable_put(m);
 		return err;

@@ -99,6 +99,40 @@ int log_push(struct kv *kv)
 	return err;
 }
 
+/* Nothing more goes to the band that is written, which ends; holding @io. */
+static int end_band(struct kv *kv)
+{
+	struct log *l = &kv->log;
+	int err;
+
+	if (!streams(kv) || !l->has_band || l->at == l->end)
+		return 0;
+	err = band_fill_up(kv, l->band.band, l->at);
+	pthread_mutex_lock(&l->lock);
+	l->end = l->at;
+	pthread_mutex_unlock(&l->lock);
+	return err;
+}
+
+/**
+ * log_end_band() - KV_STREAM: another band will be written next
+ * @kv: the store, by @writer: nobody has found room that would be gone
+ *
+ * Returns 0 or -errno.
+ */
+int log_end_band(struct kv *kv)
+{
+	u64 batches, chunks;
+	int err;
+
+	if (!streams(kv))
+		return 0;
+	pthread_mutex_lock(&kv->log.io);
+	err = push(kv, &batches, &chunks) ?: end_band(kv);
+	pthread_mutex_unlock(&kv->log.io);
+	return err;
+}
+
 /**
  * log_next_band() - what is added from now on goes to a new band
  * @kv: the store, by @writer
@@ -116,7 +150,7 @@ int log_next_band(struct kv *kv, u32 reserve)
 	int err;
 
 	pthread_mutex_lock(&l->io);
-	err = push(kv, &batches, &chunks);
+	err = push(kv, &batches, &chunks) ?: end_band(kv);
 	if (err)
 		goto out;
 	err = band_take(kv, reserve, &b.band);
@@ -132,11 +166,15 @@ int log_next_band(struct kv *kv, u32 reserve)
 			band_give_back(kv, b.band);
 		goto out;
 	}
+	err = band_lead_in(kv, b.band);
+	if (err)
+		goto out;
 	pthread_mutex_lock(&l->lock);
 	l->bands = l->has_band && l->band.memtable == b.memtable ? l->bands + 1 : 1;
 	l->band = b;
 	l->has_band = true;
 	l->at = 0;
+	l->end = kv->head.band_bytes;
 	l->chunk = 0;
 	l->chunk_synced = 0;
 	l->synced = batches;
@@ -180,7 +218,7 @@ int log_room(struct kv *kv, u32 bytes, u32 reserve)
 	}
 	pthread_mutex_lock(&l->lock);
 	size = l->fill.used == HEAD ? 0 : chunk_bytes(l->fill.used);
-	fits = ours && size + chunk_bytes(HEAD + need) <= kv->head.band_bytes - l->at;
+	fits = ours && size + chunk_bytes(HEAD + need) <= l->end - l->at;
 	pthread_mutex_unlock(&l->lock);
 	if (!fits) {
 		if (ours && l->bands >= LOG_BANDS)

@@ -9,6 +9,9 @@
 
 #define DEFAULT_CACHE	(64ULL << 20)
 #define MIN_BANDS	16U
+#define DEFAULT_LEAD	(64U << 10)
+/* Written at once. */
+#define MOST_ZEROES	(1U << 20)
 
 u64 now_us(void)
 {
@@ -103,6 +106,7 @@ static void store_free(struct kv *kv)
 	cache_free(kv->cache);
 	log_destroy(kv);
 	free(kv->state);
+	free(kv->zeroes);
 	for (u32 i = 0; i < KV_LEVELS; i++)
 		free(kv->round[i].data);
 	pthread_cond_destroy(&kv->work);
@@ -128,6 +132,7 @@ static struct kv *store_new(struct kv_disk *disk)
 		return NULL;
 	}
 	kv->disk = disk;
+	kv->next = NO_BAND;
 	kv->snapshots.next = &kv->snapshots;
 	kv->snapshots.prev = &kv->snapshots;
 	pthread_mutex_init(&kv->writer, NULL);
@@ -242,7 +247,7 @@ EXPORTED int kv_format(const char *path, const struct kv_format_options *opt)
 
 static int take_options(struct kv *kv, const struct kv_options *opt)
 {
-	u32 band = kv->head.band_bytes, quarter = rounddown(band / 4, BLOCK_BYTES);
+	u32 band = kv->head.band_bytes, quarter = rounddown(band / 4, BLOCK_BYTES), half;
 	struct kv_options *o = &kv->opt;
 
 	if (opt)
@@ -253,11 +258,16 @@ static int take_options(struct kv *kv, const struct kv_options *opt)
 	o->l0_trigger = o->l0_trigger ?: 4;
 	o->l0_slowdown = o->l0_slowdown ?: 8;
 	o->slowdown_us = o->slowdown_us ?: 1000;
-	if (o->flags & ~(u32)(KV_READ_ONLY | KV_NO_THREAD | KV_NO_LOG))
+	half = rounddown(band / 2, BLOCK_BYTES);
+	o->lead_bytes = o->lead_bytes ?: min(DEFAULT_LEAD, half);
+	if (o->flags & ~(u32)(KV_READ_ONLY | KV_NO_THREAD | KV_NO_LOG | KV_STREAM))
 		return kv_says(-EINVAL, "unknown flags");
 	if (o->log_buffer_bytes % BLOCK_BYTES || o->log_buffer_bytes > quarter)
 		return kv_says(-EINVAL, "a log buffer of %u bytes: %u to %u in steps of that",
 			       o->log_buffer_bytes, BLOCK_BYTES, quarter);
+	if (o->lead_bytes % BLOCK_BYTES || o->lead_bytes > half)
+		return kv_says(-EINVAL, "a lead-in of %u bytes: %u to %u in steps of that",
+			       o->lead_bytes, BLOCK_BYTES, half);
 	if (o->l0_trigger > 1000 || o->l0_slowdown > 1000 || o->slowdown_us > 1000000)
 		return kv_says(-EINVAL, "l0_trigger, l0_slowdown: 1 to 1000; slowdown_us: up to 1000000");
 	return 0;
@@ -311,6 +321,13 @@ static int open_all(struct kv *kv, const struct kv_options *opt)
 	if (!kv->state || !kv->cache || !kv->mem)
 		return kv_no_memory();
 	memset(kv->state, BAND_UNKNOWN, kv->head.bands);
+	if (streams(kv) && !read_only) {
+		kv->zero_bytes = min(MOST_ZEROES, kv->head.band_bytes);
+		kv->zeroes = aligned_alloc(BLOCK_BYTES, kv->zero_bytes);
+		if (!kv->zeroes)
+			return kv_no_memory();
+		memset(kv->zeroes, 0, kv->zero_bytes);
+	}
 	kv->free = kv->head.bands;
 	err = bandtable_read(kv);
 	if (!err && !read_only)
@@ -320,7 +337,7 @@ static int open_all(struct kv *kv, const struct kv_options *opt)
 	if (err)
 		return err;
 	kv->seq = kv->next_seq - 1;
-	if (kv->opt.flags & (KV_NO_THREAD | KV_READ_ONLY))
+	if (kv->opt.flags & (KV_NO_THREAD | KV_READ_ONLY | KV_STREAM))
 		return 0;
 	if (pthread_create(&kv->thread, NULL, compact_thread, kv))
 		return kv_says(-EAGAIN, "no thread is to be had");
@@ -372,7 +389,7 @@ EXPORTED int kv_close(struct kv *kv)
 	if (kv->has_thread)
 		pthread_join(kv->thread, NULL);
 	if (!(kv->opt.flags & (KV_READ_ONLY | KV_NO_LOG)))
-		err = kv_sync(kv);
+		err = kv_sync(kv) ?: log_end_band(kv);
 	store_free(kv);
 	return err;
 }

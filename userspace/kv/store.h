@@ -119,6 +119,7 @@ struct log_band {
 	u64 id, memtable;
 };
 
+#define NO_BAND		U32_MAX
 #define MAX_LOG_BANDS	(4 * LOG_BANDS)
 
 struct memtable;
@@ -135,6 +136,7 @@ struct cache;
  * @band: written now
  * @has_band: there is one
  * @at: bytes used of it
+ * @end: of it may be used; @at once it was filled up with zeroes
  * @chunk: number of the next chunk in it
  * @chunk_synced: chunks below it are durable
  * @bands: of this memtable
@@ -145,7 +147,7 @@ struct log {
 	u64 batches, synced;
 	struct log_band band;
 	bool has_band;
-	u32 at;
+	u32 at, end;
 	u64 chunk, chunk_synced;
 	u32 bands;
 };
@@ -187,6 +189,10 @@ struct kv_snapshot {
  * @free: how many are not BAND_USED
  * @stale: how many are BAND_STALE
  * @hand: where the last band was found
+ * @next: KV_STREAM: band before which the last one written ended; NO_BAND: nobody knows
+ * @copy_bytes: of the band table that was written last
+ * @zeroes: KV_STREAM: some
+ * @zero_bytes: so many
  * @round: LOC: where the last compaction of each level ended
  * @broken: a write or flush has failed: why; 0 while all is well
  * @broken_text: in words
@@ -216,7 +222,8 @@ struct kv {
 	u64 seq, next_seq;
 	u64 next_id, next_age, generation;
 	u8 *state;
-	u32 free, stale, hand;
+	u32 free, stale, hand, next, copy_bytes, zero_bytes;
+	void *zeroes;
 	struct buffer round[KV_LEVELS];
 	int broken;
 	char broken_text[400];
@@ -229,6 +236,12 @@ struct kv {
 	struct cache *cache;
 	struct kv_stats stats;
 };
+
+/* Bands are written one after another, by whoever has @writer. */
+static inline bool streams(const struct kv *kv)
+{
+	return kv->opt.flags & KV_STREAM;
+}
 
 static inline void count(uint64_t *what, u64 n)
 {
@@ -252,6 +265,8 @@ u64 band_offset(const struct kv *kv, u32 band);
 
 /* bands.c */
 int band_take(struct kv *kv, u32 reserve, u32 *band);
+int band_lead_in(struct kv *kv, u32 band);
+int band_fill_up(struct kv *kv, u32 band, u32 at);
 void band_give_back(struct kv *kv, u32 band);
 void band_retire(struct kv *kv, u32 band);
 void bands_reclaim(struct kv *kv);
@@ -296,6 +311,7 @@ void log_destroy(struct kv *kv);
 int log_push(struct kv *kv);
 int log_room(struct kv *kv, u32 bytes, u32 reserve);
 int log_next_band(struct kv *kv, u32 reserve);
+int log_end_band(struct kv *kv);
 u64 log_add(struct kv *kv, const struct kv_batch *batch, u64 seq);
 int log_sync(struct kv *kv, u64 number);
 int log_replay(struct kv *kv, const struct log_band *b, struct memtable *m, u64 *next_seq,

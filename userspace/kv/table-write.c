@@ -154,7 +154,7 @@ bool table_fits(u32 room, u64 entries, u64 bytes, u32 max_key)
  * @counter: of bytes written
  * @w: result
  *
- * Returns 0; -ENOSPC without a sentence; or -ENOMEM.
+ * Returns 0; -ENOSPC without a sentence; or another -errno.
  */
 int table_writer_new(struct kv *kv, uint64_t *counter, struct table_writer **w)
 {
@@ -172,9 +172,16 @@ int table_writer_new(struct kv *kv, uint64_t *counter, struct table_writer **w)
 		n->io[i].writing = true;
 	}
 	err = n->io[0].buf && n->io[1].buf ? 0 : kv_no_memory();
+	/* One band at a time, if the disk wants it. */
 	if (!err)
-		err = band_take(kv, counter == &kv->stats.flush_bytes ? RESERVE_NONE :
-				RESERVE_MERGE, &n->band);
+		err = log_end_band(kv) ?:
+			band_take(kv, counter == &kv->stats.flush_bytes ? RESERVE_NONE :
+				  RESERVE_MERGE, &n->band);
+	if (!err) {
+		err = band_lead_in(kv, n->band);
+		if (err)
+			band_give_back(kv, n->band);
+	}
 	if (err) {
 		free(n->io[0].buf);
 		free(n->io[1].buf);
@@ -415,7 +422,8 @@ static int put_rest(struct table_writer *w)
 		put_histogram(w, foot.data_bytes) ?: put_footer(w, &foot);
 	if (!err && w->used)
 		err = send(w);
-	return err ?: wait_for(w, &w->io[0]) ?: wait_for(w, &w->io[1]);
+	return err ?: wait_for(w, &w->io[0]) ?: wait_for(w, &w->io[1]) ?:
+		band_fill_up(w->kv, w->band, w->at);
 }
 
 static void release(struct table_writer *w)

@@ -255,8 +255,25 @@ EXPORTED int kv_flush(struct kv *kv)
 	err = wait_frozen(kv);
 	if (!err && kv->mem->entries)
 		err = freeze(kv);
+	/* Nobody may write to the log while a table is written. */
+	if (!err && streams(kv))
+		err = wait_frozen(kv);
 	pthread_mutex_unlock(&kv->writer);
-	return err ?: wait_frozen(kv);
+	return err || streams(kv) ? err : wait_frozen(kv);
+}
+
+static void begin_compacting(struct kv *kv)
+{
+	if (streams(kv))
+		pthread_mutex_lock(&kv->writer);
+	pthread_mutex_lock(&kv->compacting);
+}
+
+static void end_compacting(struct kv *kv)
+{
+	pthread_mutex_unlock(&kv->compacting);
+	if (streams(kv))
+		pthread_mutex_unlock(&kv->writer);
 }
 
 EXPORTED int kv_compact(struct kv *kv)
@@ -265,9 +282,9 @@ EXPORTED int kv_compact(struct kv *kv)
 
 	if (err)
 		return err;
-	pthread_mutex_lock(&kv->compacting);
+	begin_compacting(kv);
 	err = compact_all(kv);
-	pthread_mutex_unlock(&kv->compacting);
+	end_compacting(kv);
 	return err;
 }
 
@@ -276,7 +293,7 @@ EXPORTED int kv_settle(struct kv *kv)
 	bool did = true;
 	int err = may_write(kv);
 
-	pthread_mutex_lock(&kv->compacting);
+	begin_compacting(kv);
 	/* Who asks for it has perhaps done something about it. */
 	pthread_mutex_lock(&kv->lock);
 	kv->held = 0;
@@ -285,6 +302,6 @@ EXPORTED int kv_settle(struct kv *kv)
 		err = compact_frozen(kv);
 	while (!err && did)
 		err = compact_step(kv, &did);
-	pthread_mutex_unlock(&kv->compacting);
+	end_compacting(kv);
 	return err;
 }

@@ -52,7 +52,7 @@ static int put(const struct command *cmd, int argc, char **argv)
 	struct kv *kv;
 	int err, ret;
 
-	if (!take_words(cmd, argc, argv, "s", &w))
+	if (!take_words(cmd, argc, argv, "sS", &w))
 		return w.ret;
 	if (argc - optind < 2 || argc - optind > 3)
 		return usage(cmd, "DEVICE, KEY and perhaps VALUE are wanted");
@@ -66,7 +66,7 @@ static int put(const struct command *cmd, int argc, char **argv)
 		if (!read)
 			return EXIT_OPERATION;
 	}
-	ret = open_store(&kv, argv[optind], KV_NO_THREAD);
+	ret = open_store(&kv, argv[optind], KV_NO_THREAD, &w);
 	if (!ret) {
 		err = kv_put(kv, argv[optind + 1], key_bytes, value, value_bytes,
 			     w.sync ? KV_SYNC : 0);
@@ -90,7 +90,7 @@ static int get(const struct command *cmd, int argc, char **argv)
 	if (!parse_operands(cmd, argc, argv, 2, "DEVICE", &path, "KEY", &key) ||
 	    !take_operand(cmd, "KEY", argv[optind + 1], &key_bytes))
 		return EXIT_USAGE;
-	ret = open_store(&kv, path, KV_READ_ONLY);
+	ret = open_store(&kv, path, KV_READ_ONLY, &w);
 	if (ret)
 		return ret;
 	err = kv_get(kv, NULL, key, key_bytes, &value, &bytes);
@@ -113,12 +113,12 @@ static int delete(const struct command *cmd, int argc, char **argv)
 	struct kv *kv;
 	int err, ret;
 
-	if (!take_words(cmd, argc, argv, "s", &w))
+	if (!take_words(cmd, argc, argv, "sS", &w))
 		return w.ret;
 	if (!parse_operands(cmd, argc, argv, 2, "DEVICE", &path, "KEY", &key) ||
 	    !take_operand(cmd, "KEY", argv[optind + 1], &key_bytes))
 		return EXIT_USAGE;
-	ret = open_store(&kv, path, KV_NO_THREAD);
+	ret = open_store(&kv, path, KV_NO_THREAD, &w);
 	if (ret)
 		return ret;
 	err = kv_delete(kv, key, key_bytes, w.sync ? KV_SYNC : 0);
@@ -203,7 +203,7 @@ static int scan(const struct command *cmd, int argc, char **argv)
 	if ((from && !take_operand(cmd, "FROM", from, &from_bytes)) ||
 	    (to && !take_operand(cmd, "TO", to, &to_bytes)))
 		return EXIT_USAGE;
-	ret = open_store(&kv, argv[optind], KV_READ_ONLY);
+	ret = open_store(&kv, argv[optind], KV_READ_ONLY, &w);
 	if (ret)
 		return ret;
 	err = walk(kv, &w, from, from_bytes, to, to_bytes);
@@ -268,7 +268,7 @@ static int load(const struct command *cmd, int argc, char **argv)
 	FILE *f = stdin;
 	int ret;
 
-	if (!take_words(cmd, argc, argv, "sb", &w))
+	if (!take_words(cmd, argc, argv, "sbS", &w))
 		return w.ret;
 	if (argc - optind < 1 || argc - optind > 2)
 		return usage(cmd, "DEVICE, and perhaps FILE, are wanted");
@@ -277,7 +277,7 @@ static int load(const struct command *cmd, int argc, char **argv)
 		if (!f)
 			return fail("FILE %s: %s", argv[optind + 1], strerror(errno));
 	}
-	ret = open_store(&kv, argv[optind], 0);
+	ret = open_store(&kv, argv[optind], 0, &w);
 	if (!ret)
 		ret = close_store(kv, load_from(kv, f, &w));
 	if (f != stdin)
@@ -288,12 +288,12 @@ static int load(const struct command *cmd, int argc, char **argv)
 const struct command kv_cmd_put = {
 	.name = "put",
 	.summary = "give a key a value",
-	.help = "Usage: kv put [--sync] DEVICE KEY [VALUE]\n\n"
+	.help = "Usage: kv put [options] DEVICE KEY [VALUE]\n\n"
 		"Without VALUE, it is what comes from the standard input, as it is.\n"
 		TEXT_HELP
 		"  --sync      done when it survives a power cut (it does so anyway when the\n"
 		"              command ends without an error)\n"
-		"  -h, --help  this text\n",
+		STREAM_HELP,
 	.run = put,
 };
 
@@ -309,8 +309,9 @@ const struct command kv_cmd_get = {
 const struct command kv_cmd_delete = {
 	.name = "delete",
 	.summary = "a key has no value any more",
-	.help = "Usage: kv delete [--sync] DEVICE KEY\n\n" TEXT_HELP
-		"  -h, --help  this text\n",
+	.help = "Usage: kv delete [options] DEVICE KEY\n\n" TEXT_HELP
+		"  --sync      as of put\n"
+		STREAM_HELP,
 	.run = delete,
 };
 
@@ -335,6 +336,6 @@ const struct command kv_cmd_load = {
 		TEXT_HELP
 		"  --batch N   so many lines happen together or not at all (1)\n"
 		"  --sync      each batch survives a power cut before the next is written\n"
-		"  -h, --help  this text\n",
+		STREAM_HELP,
 	.run = load,
 };

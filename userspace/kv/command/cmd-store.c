@@ -69,7 +69,7 @@ static int dump(const struct command *cmd, int argc, char **argv)
 		return w.ret;
 	if (!parse_operands(cmd, argc, argv, 1, "DEVICE", &path))
 		return EXIT_USAGE;
-	ret = open_store(&kv, path, KV_READ_ONLY);
+	ret = open_store(&kv, path, KV_READ_ONLY, &w);
 	if (ret)
 		return ret;
 	kv_shape(kv, &s);
@@ -124,7 +124,7 @@ static int check(const struct command *cmd, int argc, char **argv)
 		return w.ret;
 	if (!parse_operands(cmd, argc, argv, 1, "DEVICE", &path))
 		return EXIT_USAGE;
-	ret = open_store(&kv, path, KV_READ_ONLY);
+	ret = open_store(&kv, path, KV_READ_ONLY, &w);
 	if (ret)
 		return ret;
 	r.json = w.json;
@@ -152,11 +152,11 @@ static int compact(const struct command *cmd, int argc, char **argv)
 	struct kv *kv;
 	int err, ret;
 
-	if (!take_words(cmd, argc, argv, "", &w))
+	if (!take_words(cmd, argc, argv, "S", &w))
 		return w.ret;
 	if (!parse_operands(cmd, argc, argv, 1, "DEVICE", &path))
 		return EXIT_USAGE;
-	ret = open_store(&kv, path, KV_NO_THREAD);
+	ret = open_store(&kv, path, KV_NO_THREAD, &w);
 	if (ret)
 		return ret;
 	err = kv_compact(kv);
@@ -178,7 +178,7 @@ static int stats(const struct command *cmd, int argc, char **argv)
 		return w.ret;
 	if (!parse_operands(cmd, argc, argv, 1, "DEVICE", &path))
 		return EXIT_USAGE;
-	ret = open_store(&kv, path, KV_READ_ONLY);
+	ret = open_store(&kv, path, KV_READ_ONLY, &w);
 	if (ret)
 		return ret;
 	kv_stats(kv, &s);
@@ -238,10 +238,9 @@ const struct command kv_cmd_check = {
 const struct command kv_cmd_compact = {
 	.name = "compact",
 	.summary = "clean and order all",
-	.help = "Usage: kv compact DEVICE\n\n"
+	.help = "Usage: kv compact [options] DEVICE\n\n"
 		"Afterwards no band overlaps another, and nothing that is deleted or old is\n"
-		"left.\n\n"
-		"  -h, --help  this text\n",
+		"left.\n\n" STREAM_HELP,
 	.run = compact,
 };
 

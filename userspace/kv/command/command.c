@@ -10,9 +10,10 @@ int failed(int err)
 	return err == -EUCLEAN ? EXIT_UNCORRECTED : err == -EINVAL ? EXIT_USAGE : EXIT_OPERATION;
 }
 
-int open_store(struct kv **kv, const char *path, uint32_t flags)
+int open_store(struct kv **kv, const char *path, uint32_t flags, const struct words *w)
 {
-	struct kv_options opt = { .flags = flags };
+	struct kv_options opt = { .flags = flags | (w->stream ? KV_STREAM : 0),
+				  .lead_bytes = (uint32_t)w->lead };
 	int err = kv_open(kv, path, &opt);
 
 	return err ? failed(err) : EXIT_CLEAN;
@@ -96,7 +97,7 @@ void json_text(struct json *j, const char *key, const void *data, size_t bytes)
  * @cmd: the command
  * @argc: as main()
  * @argv: as main()
- * @which: letters of those that it has: j, s, k, l, b
+ * @which: letters of those that it has: j, s, k, l, b, S
  * @w: result
  *
  * Returns false if the command ends here, with the exit code in @w.
@@ -108,6 +109,7 @@ bool take_words(const struct command *cmd, int argc, char **argv, const char *wh
 		{ "json", no_argument, NULL, 'j' }, { "sync", no_argument, NULL, 's' },
 		{ "keys", no_argument, NULL, 'k' }, { "limit", required_argument, NULL, 'l' },
 		{ "batch", required_argument, NULL, 'b' },
+		{ "stream", optional_argument, NULL, 'S' },
 	};
 	struct option options[ARRAY_SIZE(all) + 2] = { { "help", no_argument, NULL, 'h' } };
 	u32 i, n = 1;
@@ -123,6 +125,14 @@ bool take_words(const struct command *cmd, int argc, char **argv, const char *wh
 			w->json = true;
 		} else if (c == 's') {
 			w->sync = true;
+		} else if (c == 'S') {
+			w->stream = true;
+			if (optarg && !parse_size("--stream", optarg, &w->lead))
+				return false;
+			if (w->lead > KV_BAND_MAX) {
+				w->ret = usage(cmd, "--stream=%s: half a band at most", optarg);
+				return false;
+			}
 		} else if (c == 'k') {
 			w->keys = true;
 		} else if (c == 'l') {

@@ -14,7 +14,6 @@ extern const struct command kv_cmd_format, kv_cmd_put, kv_cmd_get, kv_cmd_delete
 
 /* Say what the library has said; the exit code for its error. */
 int failed(int err);
-int open_store(struct kv **kv, const char *path, uint32_t flags);
 /* After what was done, close; the exit code of both. */
 int close_store(struct kv *kv, int ret);
 bool layer_bands(const char *path, u32 *bytes, char *layer, size_t size);
@@ -27,11 +26,20 @@ void json_text(struct json *j, const char *key, const void *data, size_t bytes);
 
 /* Options that a command has, in one struct, as most have few. */
 struct words {
-	bool json, sync, keys;
+	bool json, sync, keys, stream;
+	u64 lead;
 	u64 limit, batch;
 	int ret;
 };
+int open_store(struct kv **kv, const char *path, uint32_t flags, const struct words *w);
 bool take_words(const struct command *cmd, int argc, char **argv, const char *which,
 		struct words *w);
+
+#define STREAM_HELP \
+	"  --stream[=SIZE]\n" \
+	"              write bands one after another, each to its end, which spares\n" \
+	"              layers that clean, and costs; in front of one that does not\n" \
+	"              follow the last, SIZE (64K)\n" \
+	"  -h, --help  this text\n"
 
 #endif /* KV_COMMAND_H */
