@@ -405,6 +405,8 @@ def forgetful(ctx):
     run(SHINGLE, "format", tool, *words, stranger.path, "--meta",
         ctx.pool.slice(4000, "another").path)
     with dm.Device("forgets", [(0, 6000 * SECTORS, "zero", "")]) as data:
+        said = refused_by_tool("metadata that nobody keeps", "format", tool, *words, data.path)
+        expect("keeps nothing" in said and "with --meta" in said, said)
         _, said = run(SHINGLE, "format", tool, *words, data.path, "--meta", meta.path)
         expect("keeps nothing" in said, said)
         for _ in range(2):

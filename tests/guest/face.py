@@ -6,20 +6,23 @@ waiting, and the table says what is.  Cases of badtable."""
 import contextlib
 import errno
 import fcntl
+import json
 import os
 import re
+import signal
 import struct
+import subprocess
 import time
 
 import blk
 import dm
-from bench import Failure, beside, expect, until
+from bench import Failure, beside, expect, run, until
 from blk import BLOCK, SECTORS
 from faults import faulty
 from media import stats
 from model import read_stamp
 from reset import Child
-from targets import stack
+from targets import SHINGLE, stack
 
 BLKROSET = 0x125d
 WRITING = ("clean", "commit", "checkpoint", "reset")
@@ -407,6 +410,47 @@ def measured(ctx, geo):
     return {"options": seen}
 
 
+def regions(device):
+    """Of device mapper's statistics, those that are there."""
+    return device.message("@stats_list").split()
+
+
+def told(ctx, geo):
+    """What the tool tells of open devices: all of them, and how long requests took."""
+    made = stack(ctx.pool, ctx.target, geo)
+    name, logical = (device := made.open()).name, geo.logical
+    watching = subprocess.Popen([SHINGLE, "stats", name, "--latency", "3600", "--json"],
+                                stdout=subprocess.PIPE, text=True)
+    until(lambda: regions(device), "the region is there")
+    with made.blk() as dev:
+        for at in (0, 1, 2, logical - 1):
+            dev.write(at, b"w" * BLOCK)
+        for at in (0, 1):
+            dev.read(at, 1)
+    watching.send_signal(signal.SIGINT)
+    seen = json.loads(watching.communicate()[0])
+    expect(watching.returncode == 0, f"it ended with {watching.returncode}")
+    expect(not regions(device), "the region is still there")
+    # Others may read what appears, none writes.
+    expect(seen["writes"] == 4 and seen["reads"] >= 2, seen)
+    count = sum(row["requests"] for row in seen["histogram"])
+    expect(count == seen["writes"] + seen["reads"], seen)
+    told_all = {row["name"]: row for row in json.loads(run(SHINGLE, "stats", "--json")[1])}
+    one = json.loads(run(SHINGLE, "stats", name, "--json")[1])
+    expect(set(one["stats"]) == set(told_all[name]["stats"]) and
+           one["stats"]["host_write_blocks"] == 4, one)
+    lines = run(SHINGLE, "stats", "--prometheus", "--fields", "host_write_blocks")[1].splitlines()
+    want = f'shingle_host_write_bytes_total{{device="{name}",target="{ctx.target.name}"}} 16384'
+    expect(lines[0].startswith("# HELP ") and lines[1].startswith("# TYPE ") and want in lines,
+           lines)
+    # A counter is what can be set to zero, a gauge what stays.
+    run(SHINGLE, "stats", name, "--clear")
+    left = json.loads(run(SHINGLE, "stats", name, "--json")[1])["stats"]
+    expect(left["host_write_blocks"] == 0, left)
+    made.close()
+    return {"requests": count}
+
+
 def cases(target, geo, geo2):
     out = [("a read-only table", lambda c: read_only(c, geo, True)),
            ("a read-only table, write cache", lambda c: read_only(c, geo2, True)),
@@ -420,5 +464,6 @@ def cases(target, geo, geo2):
              lambda c, t=text: suspended_drain(c, geo2, t))
             for text in ("wcache off", *WRITING)]
     out += [("the table while messages change it", lambda c: options_agree(c, geo2)),
-            ("what is measured", lambda c: measured(c, geo))]
+            ("what is measured", lambda c: measured(c, geo)),
+            ("what the tool tells", lambda c: told(c, geo))]
     return out
