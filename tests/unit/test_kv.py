@@ -8,10 +8,13 @@ import json
 import os
 import random
 import re
+import struct
 import subprocess
+import uuid
 from pathlib import Path
 
 import pytest
+from ondisk import crc32c
 
 TOP = Path(__file__).resolve().parents[2]
 DAMAGED, FAILED, USAGE = 4, 8, 16
@@ -271,6 +274,98 @@ def test_damage_is_named(tool, device):
     assert f"band {table['band']} " in run(tool, "compact", device, rc=DAMAGED)
     run(tool, "put", device, "k", "v")
     assert run(tool, "get", device, "k") == "v"
+
+
+class OnDisk:
+    """A store with one synced write, by what kv.rst says of its format and nothing else:
+    the programs of the tests have the library's own checksums, which may be wrong together."""
+
+    def __init__(self, tool, device):
+        run(tool, "format", "--band", "64K", device)
+        run(tool, "put", "--sync", device, "a key", "a value")
+        dump = json.loads(run(tool, "dump", "--json", device))
+        log, = dump["used"]
+        self.path, self.uuid = device, uuid.UUID(dump["uuid"]).bytes
+        self.generation, self.log = dump["generation"], log["offset"]
+        raw = device.read_bytes()
+        self.slots, self.slot_bytes = struct.unpack_from("<QQ", raw, 56)
+
+    def bytes(self, offset, count):
+        with open(self.path, "rb") as f:
+            f.seek(offset)
+            return bytearray(f.read(count))
+
+    def put(self, offset, block):
+        with open(self.path, "r+b") as f:
+            f.seek(offset)
+            f.write(block)
+
+    def heads(self):
+        """Where all four copies of the band table begin."""
+        return [self.slots + i * self.slot_bytes for i in range(4)]
+
+    def chunk(self):
+        """The first of the log, with its batches and without the zeroes behind."""
+        count = struct.unpack("<I", self.bytes(self.log + 12, 4))[0]
+        return self.bytes(self.log, 48 + count)
+
+
+def checksum(begin, data, at):
+    """Of @data, with the checksum's own place @at as 0."""
+    return crc32c(crc32c(0xffffffff, begin),
+                  bytes(data[:at]) + bytes(4) + bytes(data[at + 4:]))
+
+
+def test_the_checksum_of_a_known_text():
+    """The one that every description of crc32c has, where it is inverted at its end."""
+    assert crc32c(crc32c(0xffffffff, b"1234"), b"56789") == 0xe3069283 ^ 0xffffffff
+
+
+def test_checksums_begin_with_the_uuid(tool, device):
+    disk = OnDisk(tool, device)
+    found = []
+    for i, at in enumerate(disk.heads()):
+        head = disk.bytes(at, 4096)
+        assert head[:8] == b"KVBANDS\0" and head[16:32] == disk.uuid
+        generation, = struct.unpack_from("<Q", head, 32)
+        assert generation % 2 == i // 2
+        found.append(generation)
+        assert struct.unpack_from("<I", head, 12)[0] == checksum(disk.uuid, head, 12)
+        # Of the entries, which do not begin with it.
+        count, body = struct.unpack_from("<II", head, 68)
+        assert body == crc32c(0xffffffff, bytes(disk.bytes(at + 4096, count)))
+    assert sorted(found) == sorted([disk.generation, disk.generation - 1] * 2)
+    chunk = disk.chunk()
+    assert chunk[:8] == b"KVLOG\0\0\0" and b"a keya value" in chunk
+    assert struct.unpack_from("<I", chunk, 8)[0] == checksum(disk.uuid, chunk, 8)
+
+
+@pytest.mark.parametrize("begin", ("ours", "another", "none"))
+def test_what_another_store_has_sealed_is_not_believed(tool, device, begin):
+    """Byte by byte ours but for what the checksum begins with."""
+    disk = OnDisk(tool, device)
+    seal = {"ours": disk.uuid, "another": bytes([disk.uuid[0] ^ 1]) + disk.uuid[1:],
+            "none": b""}[begin]
+    chunk = disk.chunk()
+    chunk[chunk.index(b"a value")] = ord("b")
+    struct.pack_into("<I", chunk, 8, checksum(seal, chunk, 8))
+    disk.put(disk.log, chunk)
+    if begin == "ours":
+        assert run(tool, "get", device, "a key") == "b value"
+    else:
+        assert "no such key" in run(tool, "get", device, "a key", rc=FAILED)
+    for at in disk.heads():
+        head = disk.bytes(at, 4096)
+        head[40:48] = struct.pack("<Q", struct.unpack_from("<Q", head, 40)[0] + 1000)
+        struct.pack_into("<I", head, 12, checksum(seal, head, 12))
+        disk.put(at, head)
+    if begin == "ours":
+        # The number of the next log is what the table now says.
+        run(tool, "put", device, "another", "one")
+        assert min(b["id"] for b in json.loads(run(tool, "dump", "--json", device))["used"]
+                   ) > 1000
+    else:
+        assert "band table" in run(tool, "get", device, "a key", rc=DAMAGED)
 
 
 def test_one_store_at_a_time(tool, device):

@@ -34,11 +34,6 @@ static void spoil(u8 *at, u32 bytes)
 		at[rnd(bytes)] = rnd(2) ? (u8)rnd(256) : odd[rnd(ARRAY_SIZE(odd))];
 }
 
-static u32 uuid_crc(const struct image *m)
-{
-	return crc32c(~0U, m->kv.head.uuid, sizeof(m->kv.head.uuid));
-}
-
 static void spoil_header(struct image *m)
 {
 	struct header *h = (struct header *)m->data;
@@ -67,8 +62,7 @@ static void spoil_bands(struct image *m)
 			spoil((u8 *)&h->next_id, 32);
 		h->body_crc = cpu_to_le32(crc32c(~0U, h + 1, le32_to_cpu(h->bytes) %
 						 m->kv.head.slot_bytes));
-		h->crc = 0;
-		h->crc = cpu_to_le32(crc32c(uuid_crc(m), h, sizeof(*h)));
+		h->crc = cpu_to_le32(bands_crc(&m->kv, h));
 	}
 }
 
@@ -112,8 +106,7 @@ static void spoil_log(struct image *m)
 	else
 		spoil((u8 *)&h->bytes, 4);
 	bytes = min(le32_to_cpu(h->bytes), BAND - (u32)sizeof(*h));
-	h->crc = 0;
-	h->crc = cpu_to_le32(crc32c(uuid_crc(m), h, sizeof(*h) + bytes));
+	h->crc = cpu_to_le32(chunk_crc(&m->kv, h, bytes));
 }
 
 static int note(void *ctx, const struct kv_band *b)

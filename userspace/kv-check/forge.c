@@ -72,9 +72,7 @@ static struct bands_head *slot(struct sim *s, const struct forged *f, u32 i)
 static void seal(const struct forged *f, struct bands_head *h)
 {
 	h->body_crc = cpu_to_le32(crc32c(~0U, h + 1, le32_to_cpu(h->bytes)));
-	h->crc = 0;
-	h->crc = cpu_to_le32(crc32c(crc32c(~0U, f->kv.head.uuid, sizeof(f->kv.head.uuid)), h,
-				    sizeof(*h)));
+	h->crc = cpu_to_le32(bands_crc(&f->kv, h));
 }
 
 /* How many keys are not there, without a word that something is damaged. */

@@ -34,7 +34,6 @@ extern struct kv use_shape;
 extern u32 use_opened, use_clean;
 
 void use_begin(bool filled);
-u32 use_uuid_crc(void);
 void use_bands(u64 generation, u64 next_id, u64 next_age, u64 seq, u32 entries,
 	       const void *body, size_t bytes);
 void use_store(void);

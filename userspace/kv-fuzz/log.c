@@ -59,7 +59,7 @@ static void next_chunk(struct writing *w, struct input *in)
 	};
 	if (got)
 		memcpy(h + 1, from, got);
-	h->crc = cpu_to_le32(crc32c(use_uuid_crc(), h, (u32)(sizeof(*h) + got)));
+	h->crc = cpu_to_le32(chunk_crc(&use_shape, h, (u32)got));
 	w->at += size;
 	w->chunk++;
 }

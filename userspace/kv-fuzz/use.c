@@ -105,11 +105,6 @@ void use_begin(bool filled)
 	disk_keep();
 }
 
-u32 use_uuid_crc(void)
-{
-	return crc32c(~0U, use_shape.head.uuid, sizeof(use_shape.head.uuid));
-}
-
 /* The only band table: both copies, with the right checksums. */
 void use_bands(u64 generation, u64 next_id, u64 next_age, u64 seq, u32 entries,
 	       const void *body, size_t bytes)
@@ -138,7 +133,7 @@ void use_bands(u64 generation, u64 next_id, u64 next_age, u64 seq, u32 entries,
 		h->entries = cpu_to_le32(entries);
 		h->bytes = cpu_to_le32((u32)bytes);
 		h->body_crc = cpu_to_le32(crc32c(~0U, h + 1, bytes));
-		h->crc = cpu_to_le32(crc32c(use_uuid_crc(), h, sizeof(*h)));
+		h->crc = cpu_to_le32(bands_crc(&use_shape, h));
 	}
 }
 

@@ -8,7 +8,12 @@ static u64 slot_offset(const struct kv *kv, u64 generation, u32 copy)
 		(generation % 2 * COPIES + copy) * kv->head.slot_bytes;
 }
 
-static u32 head_crc(const struct kv *kv, struct bands_head *h)
+/**
+ * bands_crc() - the checksum of a band table's head
+ * @kv: the store
+ * @h: the head; its checksum's own field counts as 0, and stays as it was
+ */
+u32 bands_crc(const struct kv *kv, struct bands_head *h)
 {
 	__le32 was = h->crc;
 	u32 crc = crc32c(~0U, kv->head.uuid, sizeof(kv->head.uuid));
@@ -127,7 +132,7 @@ int bandtable_write(struct kv *kv, const struct version *v, const struct log_ban
 	h->body_crc = cpu_to_le32(crc32c(~0U, h + 1, body));
 	for (i = 0; i < (both ? 2U : 1U) && !err; i++) {
 		h->generation = cpu_to_le64(generation - i);
-		h->crc = cpu_to_le32(head_crc(kv, h));
+		h->crc = cpu_to_le32(bands_crc(kv, h));
 		for (copy = 0; copy < COPIES && !err; copy++) {
 			err = store_write(kv, slot_offset(kv, generation - i, copy), h,
 					  (u32)size);
@@ -160,7 +165,7 @@ static struct bands_head *read_copy(struct kv *kv, u64 offset, int *err)
 	    le64_to_cpu(h->magic) != BANDS_MAGIC ||
 	    le32_to_cpu(h->version) != FORMAT_VERSION ||
 	    memcmp(h->uuid, kv->head.uuid, sizeof(h->uuid)) ||
-	    le32_to_cpu(h->crc) != head_crc(kv, h))
+	    le32_to_cpu(h->crc) != bands_crc(kv, h))
 		goto out;
 	body = le32_to_cpu(h->bytes);
 	size = BLOCK_BYTES + round_up((size_t)body, BLOCK_BYTES);

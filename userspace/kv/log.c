@@ -6,7 +6,13 @@
 
 #define HEAD	((u32)sizeof(struct chunk_head))
 
-static u32 chunk_crc(const struct kv *kv, struct chunk_head *h, u32 bytes)
+/**
+ * chunk_crc() - the checksum of a chunk of a log
+ * @kv: the store
+ * @h: the chunk; its checksum's own field counts as 0, and stays as it was
+ * @bytes: of its batches
+ */
+u32 chunk_crc(const struct kv *kv, struct chunk_head *h, u32 bytes)
 {
 	__le32 was = h->crc;
 	u32 crc = crc32c(~0U, kv->head.uuid, sizeof(kv->head.uuid));

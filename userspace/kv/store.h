@@ -289,6 +289,7 @@ struct change {
 };
 
 /* bandtable.c */
+u32 bands_crc(const struct kv *kv, struct bands_head *h);
 int bandtable_write(struct kv *kv, const struct version *v, const struct log_band *logs,
 		    u32 nr_logs, u64 generation, bool both);
 int bandtable_read(struct kv *kv);
@@ -306,6 +307,7 @@ u32 version_overlaps(const struct version *v, u32 level, struct slice min, struc
 struct part *version_older(const struct version *v, u32 level, struct slice key, u64 age);
 
 /* log.c */
+u32 chunk_crc(const struct kv *kv, struct chunk_head *h, u32 bytes);
 int log_init(struct kv *kv);
 void log_destroy(struct kv *kv);
 int log_push(struct kv *kv);
