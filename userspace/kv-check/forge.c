@@ -29,10 +29,6 @@ static int note(void *ctx, const struct kv_band *b)
 	return 0;
 }
 
-static void quiet(void *ctx, const char *text)
-{
-}
-
 /* Every other number from 0 on is a key. */
 static size_t name(u32 i, char *key)
 {

@@ -48,6 +48,7 @@ struct sim *formatted_as(u64 bytes, u32 band_bytes);
 struct kv *opened(struct sim *s, const char *when);
 
 /* damage.c, craft.c, forge.c, vectors.c, threads.c, layers.c */
+void quiet(void *ctx, const char *text);
 void test_damage(u64 seed, u32 batches);
 void test_log(u64 seed, u32 batches);
 void test_craft(u64 seed, u32 count);

@@ -191,20 +191,6 @@ static int sim_discard(struct kv_disk *d, u64 offset, u64 bytes)
 	return err;
 }
 
-static int sim_begin(struct kv_disk *d, struct kv_io *io)
-{
-	io->result = io->writing ? sim_write(d, io->offset, io->buf, io->bytes) :
-				   sim_read(d, io->offset, io->buf, io->bytes);
-	io->busy = true;
-	return 0;
-}
-
-static int sim_end(struct kv_disk *d, struct kv_io *io)
-{
-	io->busy = false;
-	return io->result;
-}
-
 static void sim_close(struct kv_disk *d)
 {
 }
@@ -212,8 +198,8 @@ static void sim_close(struct kv_disk *d)
 static const struct kv_disk_ops sim_ops = {
 	.read = sim_read,
 	.write = sim_write,
-	.begin = sim_begin,
-	.end = sim_end,
+	.begin = disk_begin_done,
+	.end = disk_end_done,
 	.flush = sim_flush,
 	.discard = sim_discard,
 	.close = sim_close,

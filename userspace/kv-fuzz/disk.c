@@ -59,20 +59,6 @@ static int mem_write(struct kv_disk *d, u64 offset, const void *buf, u32 bytes)
 	return 0;
 }
 
-static int mem_begin(struct kv_disk *d, struct kv_io *io)
-{
-	io->result = io->writing ? mem_write(d, io->offset, io->buf, io->bytes) :
-				   mem_read(d, io->offset, io->buf, io->bytes);
-	io->busy = true;
-	return 0;
-}
-
-static int mem_end(struct kv_disk *d, struct kv_io *io)
-{
-	io->busy = false;
-	return io->result;
-}
-
 static int mem_flush(struct kv_disk *d)
 {
 	return 0;
@@ -93,8 +79,9 @@ static void mem_close(struct kv_disk *d)
 struct kv_disk *disk_mem(void)
 {
 	static const struct kv_disk_ops ops = {
-		.read = mem_read, .write = mem_write, .begin = mem_begin, .end = mem_end,
-		.flush = mem_flush, .discard = mem_discard, .close = mem_close,
+		.read = mem_read, .write = mem_write, .begin = disk_begin_done,
+		.end = disk_end_done, .flush = mem_flush, .discard = mem_discard,
+		.close = mem_close,
 	};
 	static struct kv_disk disk = { .ops = &ops, .name = "memory", .bytes = BYTES };
 

@@ -59,6 +59,22 @@ struct kv_disk {
 	u64 bytes;
 };
 
+/* @begin of a disk that does all as it is asked, by its @read and @write. */
+static inline int disk_begin_done(struct kv_disk *d, struct kv_io *io)
+{
+	io->result = io->writing ? d->ops->write(d, io->offset, io->buf, io->bytes) :
+				   d->ops->read(d, io->offset, io->buf, io->bytes);
+	io->busy = true;
+	return 0;
+}
+
+/* @end of such a disk. */
+static inline int disk_end_done(struct kv_disk *d, struct kv_io *io)
+{
+	io->busy = false;
+	return io->result;
+}
+
 int disk_open(struct kv_disk **disk, const char *path, bool writing);
 
 #endif /* KV_DISK_H */
