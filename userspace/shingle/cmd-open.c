@@ -120,11 +120,10 @@ static bool may_remove(const char *name, bool dry_run)
 	if (!ours)
 		fail("%s is a device of type '%s', not one of dm-shingle's: 'dmsetup remove %s' would do it",
 		     name, line.target, name);
-	if (ours && dry_run && line.users) {
-		fail("%s is in use: unmount it, or end what uses it, first", name);
-		ours = false;
-	} else if (ours && dry_run) {
-		say("%s would be closed; its data stay", name);
+	if (ours && dry_run) {
+		ours = dm_line_idle(&line);
+		if (ours)
+			say("%s would be closed; its data stay", name);
 	}
 	dm_line_free(&line);
 	return ours;

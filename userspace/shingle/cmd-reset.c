@@ -26,8 +26,8 @@ static int reset(const struct dm_line *line, bool force, bool dry_run)
 	if (!engine_by_name(line->target))
 		return fail("%s is of type '%s', which cannot be reset", line->name,
 			    *line->target ? line->target : "none");
-	if (line->users)
-		return fail("%s is in use: unmount it, or end what uses it, first", line->name);
+	if (!dm_line_idle(line))
+		return EXIT_OPERATION;
 	if (dry_run) {
 		say("all content of %s, %s, would be gone", line->name,
 		    size_text(line->sectors << 9).s);

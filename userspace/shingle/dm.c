@@ -217,6 +217,20 @@ bool dm_device_at(dev_t rdev, struct dm_line *line)
 	return ok;
 }
 
+/**
+ * dm_line_idle() - does nobody have a device open?
+ * @line: of the device
+ *
+ * Returns false after saying what to do.
+ */
+bool dm_line_idle(const struct dm_line *line)
+{
+	if (!line->users)
+		return true;
+	fail("%s is in use: unmount it, or end what uses it, first", line->name);
+	return false;
+}
+
 void dm_line_free(struct dm_line *line)
 {
 	free(line->params);

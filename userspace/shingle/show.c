@@ -55,14 +55,18 @@ enum use {
 	NR_USES
 };
 
-static const char *use_name(enum use use)
-{
-	static const char *const name[NR_USES] = {
-		"presented", "kept free", "cache", "staging", "guards", "metadata", "left over",
-	};
-
-	return name[use];
-}
+/* For people, and as a key. */
+static const struct {
+	const char *name, *key;
+} uses[NR_USES] = {
+	[USE_PRESENTED] = { "presented", "presented" },
+	[USE_KEPT] = { "kept free", "kept_free" },
+	[USE_CACHE] = { "cache", "cache" },
+	[USE_STAGING] = { "staging", "staging" },
+	[USE_GUARDS] = { "guards", "guards" },
+	[USE_METADATA] = { "metadata", "metadata" },
+	[USE_REST] = { "left over", "left_over" },
+};
 
 /* Bands of a group, and what lies between them for the head to harm. */
 static void add_group(const struct shingle_layout *l, const struct shingle_group *g, u64 *blocks)
@@ -120,7 +124,7 @@ void show_capacity(const struct shingle_layout *l)
 		    blocks_text(l->dev_blocks[dev]).s);
 		for (use = 0; use < NR_USES; use++) {
 			if (blocks[use])
-				say("    %-10s %14llu blocks %12s %6.2f %%", use_name(use),
+				say("    %-10s %14llu blocks %12s %6.2f %%", uses[use].name,
 				    blocks[use], blocks_text(blocks[use]).s,
 				    100.0 * (double)blocks[use] / (double)l->dev_blocks[dev]);
 		}
@@ -129,9 +133,6 @@ void show_capacity(const struct shingle_layout *l)
 
 static void capacity_json(const struct shingle_layout *l, struct json *j)
 {
-	static const char *const key[NR_USES] = {
-		"presented", "kept_free", "cache", "staging", "guards", "metadata", "left_over",
-	};
 	u64 blocks[NR_USES];
 	u32 dev, use;
 
@@ -142,7 +143,7 @@ static void capacity_json(const struct shingle_layout *l, struct json *j)
 		count_uses(l, dev, blocks);
 		json_open(j, dev_name(dev), '{');
 		for (use = 0; use < NR_USES; use++)
-			json_u64(j, key[use], blocks[use]);
+			json_u64(j, uses[use].key, blocks[use]);
 		json_close(j, '}');
 	}
 	json_close(j, '}');
