@@ -313,6 +313,62 @@ static void as_drawn(void)
 	sim_free(s);
 }
 
+/* Keys from @from on below @to, of a table of their own. */
+static void put_range(struct kv *kv, char first, u32 from, u32 to, u32 value_bytes)
+{
+	char key[20], value[600] = { 0 };
+	u32 i;
+
+	for (i = from; i < to; i++) {
+		sprintf(key, "%c%04u", first, i);
+		if (value_bytes ? kv_put(kv, key, 5, value, value_bytes, 0) :
+				  kv_delete(kv, key, 5, 0))
+			die("%s: %s", key, kv_error());
+	}
+	if (kv_flush(kv))
+		die("flush: %s", kv_error());
+}
+
+/*
+ * A frozen memtable that finds no band, and merges that find some for it: the first has
+ * nothing left to write, and the next one is in the midst of a table when it looks for
+ * what else must go on.
+ */
+static void frozen_meanwhile(void)
+{
+	struct sim *s = formatted(BYTES);
+	struct kv *kv = opened(s, "new");
+	u32 held[BANDS], n = 0;
+	struct kv_stats stats;
+
+	put_range(kv, 'a', 1, 60, 550);
+	put_range(kv, 'a', 0, 60, 0);
+	put_range(kv, 'k', 0, 200, 170);
+	put_range(kv, 'k', 0, 200, 171);
+	if (kv_put(kv, "x", 1, "1", 1, 0))
+		die("put: %s", kv_error());
+	while (n < ARRAY_SIZE(held) && !band_take(kv, RESERVE_NONE, &held[n]))
+		n++;
+	if (kv_flush(kv) != -ENOSPC)
+		die("there was a band for a table");
+	/* Who holds all others is in the way of writes, but not of what was written. */
+	if (kv_put(kv, "y", 1, "2", 1, 0) != -ENOSPC)
+		die("there was a band for a log");
+	kv_stats(kv, &stats);
+	if (stats.compactions != 2)
+		die("%lu merges, not 2", stats.compactions);
+	while (n)
+		band_give_back(kv, held[--n]);
+	if (kv_flush(kv) || kv_put(kv, "y", 1, "2", 1, 0) || kv_flush(kv))
+		die("flush: %s", kv_error());
+	want(kv, "x", "1");
+	want(kv, "y", "2");
+	if (kv_check(kv, complain, NULL))
+		die("check: %s", kv_error());
+	kv_close(kv);
+	sim_free(s);
+}
+
 /* One in a hundred keys that are not there seems to be; none that is there does not. */
 static void bloom(void)
 {
@@ -342,5 +398,6 @@ void test_vectors(u64 seed, u32 count)
 	not_for_ever();
 	without_log();
 	as_drawn();
+	frozen_meanwhile();
 	bloom();
 }

@@ -267,7 +267,8 @@ static int look_up(struct merger *g)
 		return 0;
 	if (stop)
 		return kv_says(-ECANCELED, "the store is being closed");
-	return frozen ? compact_frozen(g->kv) : 0;
+	/* In streams nobody waits for it, and no band may be begun beside another one. */
+	return frozen && !(g->w && streams(g->kv)) ? compact_frozen(g->kv) : 0;
 }
 
 static int merge_all(struct merger *g)
