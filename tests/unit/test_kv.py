@@ -209,6 +209,7 @@ def test_a_zero_in_a_line(tool, device):
     (("put", "DEVICE", "k" * 1025, "v"), "1025 bytes"), (("frob", "DEVICE"), "not known"),
     (("put", "DEVICE", "k", "v" * 9000), "9000 bytes"),
     (("load", "--stream=2G", "DEVICE"), "half a band"), (("scan",), "DEVICE"),
+    (("compact", "--stream=0K", "DEVICE"), "--stream=0K: 4K at least"),
     (("format", "--band", "5K", "DEVICE"), "64 KiB"), (("get", "-x", "DEVICE"), "-x"),
     (("format", "--organisation", "b-tree", "DEVICE"), "neither soc nor loc"),
 ))

@@ -129,8 +129,10 @@ bool take_words(const struct command *cmd, int argc, char **argv, const char *wh
 			w->stream = true;
 			if (optarg && !parse_size("--stream", optarg, &w->lead))
 				return false;
-			if (w->lead > KV_BAND_MAX) {
-				w->ret = usage(cmd, "--stream=%s: half a band at most", optarg);
+			/* The library takes 0 for what is usual. */
+			if (optarg && (!w->lead || w->lead > KV_BAND_MAX)) {
+				w->ret = usage(cmd, "--stream=%s: 4K at least, half a band at most",
+					       optarg);
 				return false;
 			}
 		} else if (c == 'k') {
