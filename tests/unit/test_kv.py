@@ -107,6 +107,9 @@ def test_what_layers_must_clean(check, organisation):
         assert now[layer]["streams_broken"] == 0, layer
     assert now["stl-full"]["bands_cleaned"] == 0
     assert now["stl-set"]["bands_cleaned"] <= 24, "of the region, and lead-ins"
+    for told in was["told"], now["told"]:
+        assert told["blocks"] == told["written"] and told["pad"] == told["zeroes"]
+    assert was["told"]["pad"] == 0 and now["told"]["pad"] > 1000
     led = now["log"]["led"] + now["table"]["led"]
     assert 0 < led < 8 and now["stl-set"]["lead-in"] <= led
 

@@ -49,6 +49,9 @@ struct layer {
  * @at: so many blocks of each are written
  * @next: block behind the last one that was written to a band
  * @blocks: written
+ * @zeroes: of these, in bands and nothing but zeroes: what the store has to say is none
+ * @told: blocks written, by the store's own figures, but for those of its closings
+ * @told_pad: of these zeroes that only KV_STREAM writes
  * @begun: bands, by owner
  * @behind: of these, those that follow what was written before
  * @led: of these, those that follow a lead-in
@@ -59,7 +62,7 @@ struct watch {
 	struct layer layer[2];
 	enum owner owner[LAYER_BANDS];
 	u32 at[LAYER_BANDS];
-	u64 next, blocks;
+	u64 next, blocks, zeroes, told, told_pad;
 	u64 begun[NR_OWNERS], behind[NR_OWNERS], led[NR_OWNERS], left[NR_OWNERS];
 };
 
@@ -148,6 +151,16 @@ static void layer_discard(struct watch *w, struct layer *d, u64 lblk, u64 n)
 	}
 }
 
+static u64 zero_blocks(const u8 *data, u64 n)
+{
+	static const u8 zeroes[BLOCK_BYTES];
+	u64 i, found = 0;
+
+	for (i = 0; i < n; i++)
+		found += !memcmp(data + i * BLOCK_BYTES, zeroes, BLOCK_BYTES);
+	return found;
+}
+
 /* A write to the bands of the store, which are the layer's. */
 static void note_band(struct watch *w, u64 lblk, u64 n, const u8 *data)
 {
@@ -177,6 +190,7 @@ static void note_band(struct watch *w, u64 lblk, u64 n, const u8 *data)
 	}
 	w->at[band] = (u32)(lblk % LAYER_BAND + n);
 	w->next = lblk + n;
+	w->zeroes += zero_blocks(data, n);
 }
 
 static void watch(enum sim_what what, u64 offset, u64 bytes, const void *data)
@@ -273,11 +287,23 @@ static void show_layer(struct layer *d)
 	printf("\n");
 }
 
+/* What a sitting says that it has written; what its end adds, nobody can ask for. */
+static void take_stats(struct kv *kv)
+{
+	struct kv_stats s;
+
+	kv_stats(kv, &s);
+	watched.told += (s.log_bytes + s.flush_bytes + s.compact_written_bytes + s.table_bytes +
+			 s.pad_bytes) / BLOCK_BYTES;
+	watched.told_pad += s.pad_bytes / BLOCK_BYTES;
+}
+
 /* Loads in three sittings, then all of it compacted. */
 void test_layers(u64 seed, u32 count)
 {
 	struct kv_options opt = options;
 	struct sim *s = formatted_as(LAYER_BANDS * STORE_BAND, STORE_BAND);
+	u64 blocks = 0, zeroes = 0, before, before_zeroes;
 	struct kv *kv;
 	u32 i;
 
@@ -288,14 +314,21 @@ void test_layers(u64 seed, u32 count)
 	layers_new();
 	s->watch = watch;
 	for (i = 0; i < 3; i++) {
+		before = watched.blocks;
+		before_zeroes = watched.zeroes;
 		if (store_open(&kv, sim_disk(s), &opt))
 			die("open: %s", kv_error());
 		load(kv, count / 3 * i, count / 3 * (i + 1));
 		if (i == 2 && kv_compact(kv))
 			die("compact: %s", kv_error());
+		take_stats(kv);
+		blocks += watched.blocks - before;
+		zeroes += watched.zeroes - before_zeroes;
 		if (kv_close(kv))
 			die("close: %s", kv_error());
 	}
+	printf("told: blocks %llu written %llu pad %llu zeroes %llu\n", watched.told, blocks,
+	       watched.told_pad, zeroes);
 	printf("%u records, %llu blocks\n", count, watched.blocks);
 	for (i = OWNER_LOG; i <= OWNER_LEAD; i++)
 		printf("%s: begun %llu behind %llu led %llu left %llu\n", owner_names[i],
