@@ -936,6 +936,19 @@ def test_options_have_their_whole_names(run, args):
     assert not any((run.dir / "d").read_bytes())
 
 
+@pytest.mark.parametrize("args, word", [
+    (("check", "-xy", "d"), "-xy"), (("check", "d", "-xy"), "-xy"),
+    (("check", "--json", "-xyz", "d"), "-xyz"), (("check", "-x", "-xy"), "-x"),
+    (("check", "d", "-x"), "-x"), (("check", "--meta", "-m", "-xx", "d"), "-xx"),
+    (("check", "--json=1", "-jx", "d"), "--json=1"), (("check", "d", "--frob", "-xy"), "--frob"),
+])
+def test_unknown_options_are_named_as_they_were_given(run, args, word):
+    """Letters that are together are one word, and not the one before it."""
+    blank(run.dir / "d", 8)
+    said = run(*args, rc=USAGE)
+    assert f"option {word} is not known" in said, said
+
+
 def test_options_with_and_without_a_blank(run):
     """Names in full, behind operands and before, values of their own that look like names."""
     blank(run.dir / "d", 3000)

@@ -57,6 +57,11 @@ static bool named_in_full(const char *word, const struct option *options)
 	return false;
 }
 
+static bool is_option(const char *word)
+{
+	return word[0] == '-' && word[1];
+}
+
 /**
  * next_option() - getopt_long(), but long options want their whole name
  * @argc: of the command
@@ -66,15 +71,18 @@ static bool named_in_full(const char *word, const struct option *options)
  * @which: see getopt_long(); or NULL
  *
  * What is short for one option now would be short for two with the next version.
- * Returns what getopt_long() does, and '?' for a name that is cut short, with the word
- * in argv[optind - 1].
+ * Returns what getopt_long() does, and '?' for a name that is cut short.  With '?' the
+ * word is in argv[optind - 1], and there is no way to go on.
  */
 int next_option(int argc, char **argv, const char *letters, const struct option *options,
 		int *which)
 {
-	int index = -1, c = getopt_long(argc, argv, letters, options, &index);
+	int index = -1, was = optind, c = getopt_long(argc, argv, letters, options, &index);
 	const char *word;
 
+	/* Of letters that are together only the last is behind getopt_long(). */
+	if (c == '?' && (optind == was || !is_option(argv[optind - 1])))
+		optind++;
 	if (c == -1 || optind < 2)
 		return c;
 	/* A value may be a word of its own. */
