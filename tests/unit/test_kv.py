@@ -116,6 +116,10 @@ def test_what_layers_must_clean(check, organisation):
     def blocks(text):
         return int(re.search(r", (\d+) blocks", text)[1])
     assert blocks(usual) < blocks(streams) < 1.25 * blocks(usual), "what it costs"
+    # Past the cache, and as the log they were written to: all but the region in front.
+    assert was["stl-full"]["bands_switched"] == 0
+    assert now["stl-set"]["bypassed_blocks"] > .9 * blocks(streams)
+    assert now["stl-full"]["bands_switched"] * 64 > .9 * blocks(streams)
 
 
 @pytest.mark.soak
