@@ -36,8 +36,8 @@ RST = TOP / "Documentation/platter-validation.rst"
 
 
 @pytest.fixture(scope="session", name="sim")
-def build_sim(tmp_path_factory):
-    return platter_sim(tmp_path_factory.mktemp("platter-sim"))
+def build_sim():
+    return platter_sim()
 
 
 @pytest.fixture(name="folder")

@@ -714,8 +714,8 @@ def on_drive(tool, *args):
 
 
 @pytest.fixture(scope="session", name="sim")
-def build_sim(tmp_path_factory):
-    return platter_sim(tmp_path_factory.mktemp("sim"))
+def build_sim():
+    return platter_sim()
 
 
 @pytest.mark.parametrize("mib", (8, 64))

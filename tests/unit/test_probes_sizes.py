@@ -538,8 +538,8 @@ class FullSize(Drive):
 
 
 @pytest.fixture(name="sim", scope="module")
-def build_sim(tmp_path_factory):
-    return platter_sim(tmp_path_factory.mktemp("platter-sim"))
+def build_sim():
+    return platter_sim()
 
 
 def test_zones_at_full_size(sim, tmp_path):
