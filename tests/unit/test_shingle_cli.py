@@ -2063,7 +2063,8 @@ LAYER = ("mode rw\ncached_blocks 3\nmap_bytes 77\nhost_write_blocks 10\nclean_wr
 @pytest.fixture(name="two")
 def two_devices(dm):
     dm.add("disk", "stl-set", stats=LAYER, stats_clear="")
-    dm.add("medium", "platter", stats="seek_us 2\nreads 1\nwcache_dirty_blocks 9\n")
+    dm.add("medium", "platter", stats="seek_us 2\nreads 1\nwcache_dirty_blocks 9\n"
+           "blocks_read 3\nmedia_blocks_written 4\nlate_max_us 1500\n")
     dm.add("other", "linear")
     return dm
 
@@ -2156,6 +2157,29 @@ def test_stats_watch_tells_rates(two):
     assert re.fullmatch(r"steps +11 +7\.0/s\n\n", second)
 
 
+def test_stats_watch_goes_on_without_the_device_that_has_the_field(two):
+    """It may come back; what no device has at first is wrong all the same."""
+    here, away = two.dir / "disk", two.run.dir / "closed"
+    with subprocess.Popen([two.run.tool, "stats", "--watch", "1", "--fields", "steps"],
+                          text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as p:
+        def until(begin):
+            line = p.stdout.readline()
+            while not line.startswith(begin):
+                assert line, "it has ended"
+                line = p.stdout.readline()
+
+        until("steps")
+        here.rename(away)
+        # One round may have been on its way.
+        for _ in range(3):
+            until("medium: ")
+        away.rename(here)
+        until("steps")
+        p.kill()
+    assert "no device has 'step'" in two.run("stats", "--watch", "1", "--fields", "step",
+                                             rc=USAGE)
+
+
 def test_prometheus(two):
     """Its text format, version 0.0.4."""
     two.add('a"b\\c\nd', "stl-set", stats="mode ro\nhost_write_blocks 1\n")
@@ -2188,6 +2212,13 @@ def test_prometheus(two):
     assert value["shingle_imr_pending_tracks", "disk"] == "6"
     assert value["shingle_seek_seconds_total", "medium"] == "0.000002"
     assert value["shingle_wcache_dirty_bytes", "medium"] == "36864"
+    assert value["shingle_read_bytes_total", "medium"] == "12288"
+    assert value["shingle_media_written_bytes_total", "medium"] == "16384"
+    assert value["shingle_late_max_seconds", "medium"] == "0.001500"
+    assert ("# HELP shingle_media_written_bytes_total media written in bytes, since it was "
+            "opened or cleared; media_blocks_written of 'shingle stats'.\n") in said
+    assert ("# HELP shingle_late_max_seconds late max in seconds, the most since it was "
+            "opened or cleared; late_max_us of 'shingle stats'.\n") in said
     assert value["shingle_write_amplification_ratio", "disk"] == "1.700000"
     assert ("shingle_write_amplification_ratio", "medium") not in value
     odd = 'a\\"b\\\\c\\nd'
@@ -2197,12 +2228,38 @@ def test_prometheus(two):
     assert samples["shingle_mode", "disk"][1]["mode"] == "rw"
 
 
+def counted_by(source, table):
+    """Names of a list of X(name)."""
+    text = (TOP / source).read_text(encoding="utf-8").split(f"#define {table}(")[1]
+    return re.findall(r"X\((\w+)\)", text.split("\n\n")[0])
+
+
+def test_prometheus_has_all_that_platters_count(dm):
+    """Whatever a platter counts in blocks or in time is exported with a unit, and what is a
+    maximum is no counter: of the lists as the targets have them."""
+    names = counted_by("dm-platter/platter.h", "PLATTER_COUNTERS") + \
+        counted_by("core/pure/counters.h", "SHINGLE_CPU_COUNTERS") + \
+        counted_by("core/pure/counters.h", "SHINGLE_COUNTERS")
+    assert len(names) > 50
+    dm.add("medium", "platter", stats="".join(f"{n} 1\n" for n in dict.fromkeys(names)))
+    said = dm.run("stats", "--prometheus")
+    kinds = dict(re.findall(r"^# TYPE (\w+) (\w+)$", said, re.M))
+    assert len(kinds) == len(set(names)), "two keys have one name"
+    assert not [m for m in kinds if re.search(r"blocks|_us(_|$)", m)]
+    assert [m for m, kind in kinds.items() if kind == "gauge"] == \
+        [m for m in kinds if "max" in m] == ["shingle_late_max_seconds"]
+    assert sum("_seconds" in m for m in kinds) == sum(n.endswith("_us") for n in set(names))
+    assert sum("_bytes" in m for m in kinds) == sum("blocks" in n for n in set(names))
+
+
 def test_prometheus_is_in_the_page():
     """By the rule that makes the names, and the exceptions."""
     page = (TOP / "userspace/shingle/shingle.8").read_text(encoding="utf-8").replace("\\-", "-")
     page = page.split(".SH METRICS")[1].split(".SH")[0]
     for name in ("shingle_mode", "shingle_host_write_bytes_total", "shingle_cached_bytes",
-                 "shingle_clean_seconds_total", "shingle_write_amplification_ratio"):
+                 "shingle_clean_seconds_total", "shingle_write_amplification_ratio",
+                 "shingle_read_bytes_total", "shingle_media_written_bytes_total",
+                 "shingle_late_max_seconds"):
         assert name in page, name
 
 
@@ -2267,14 +2324,16 @@ def test_latency_that_is_not_understood(two, answer):
     assert two.changes()[-1] == "message disk @stats_delete 7"
 
 
-@pytest.mark.parametrize("signo", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("signo", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP,
+                                   signal.SIGQUIT])
 def test_latency_until_a_signal(two, signo):
     """What was counted so far is told, and the region goes."""
     two.dir.joinpath("disk/@stats_create").write_text("7")
     two.dir.joinpath("disk/@stats_print").write_text(region([4] + 23 * [0]))
     two.dir.joinpath("disk/@stats_delete").write_text("")
-    with subprocess.Popen([two.run.tool, "stats", "disk", "--latency", "86400"], text=True,
-                          stdout=subprocess.PIPE) as p:
+    # A test that nohup started would not know a hangup otherwise.
+    with subprocess.Popen(["env", "--default-signal", two.run.tool, "stats", "disk",
+                           "--latency", "86400"], text=True, stdout=subprocess.PIPE) as p:
         while not (two.log.exists() and "@stats_create" in two.log.read_text()):
             assert p.poll() is None
         p.send_signal(signo)
@@ -2284,6 +2343,22 @@ def test_latency_until_a_signal(two, signo):
             p.kill()
         assert p.returncode == CLEAN and "reads" in out
     assert two.changes()[-1] == "message disk @stats_delete 7"
+
+
+def test_latency_goes_on_where_a_hangup_is_ignored(two):
+    """As nohup has it: the measurement ends with the time that was given."""
+    two.dir.joinpath("disk/@stats_create").write_text("7")
+    two.dir.joinpath("disk/@stats_print").write_text(region([4] + 23 * [0]))
+    two.dir.joinpath("disk/@stats_delete").write_text("")
+    with subprocess.Popen(["env", "--ignore-signal=HUP", two.run.tool, "stats", "disk",
+                           "--latency", "86400"], text=True, stdout=subprocess.PIPE) as p:
+        while not (two.log.exists() and "@stats_create" in two.log.read_text()):
+            assert p.poll() is None
+        ignored = int(re.search(r"^SigIgn:\s*(\w+)$", Path(f"/proc/{p.pid}/status").read_text(
+            encoding="ascii"), re.M)[1], 16)
+        p.terminate()
+        p.communicate(timeout=60)
+    assert ignored >> (signal.SIGHUP - 1) & 1
 
 
 def test_latency_where_the_kernel_has_none(two):

@@ -233,7 +233,13 @@ static void print_json(const struct stats_args *a, const struct stat_round *r)
 	json_end(&j);
 }
 
-/* What says how many there are now, or how long the longest took, and may become less. */
+/* The most that there was at one time: it grows, and yet its growth has no rate. */
+static bool is_maximum(const char *name)
+{
+	return !strncmp(name, "longest_", strlen("longest_")) || strstr(name, "_max_");
+}
+
+/* What says how many there are now, or how much the most was, and may become less. */
 static bool is_gauge(const char *name)
 {
 	static const char *const now[] = {
@@ -246,7 +252,7 @@ static bool is_gauge(const char *name)
 	const struct shingle_counter *c;
 	u32 i;
 
-	if (!strncmp(name, "longest_", strlen("longest_")))
+	if (is_maximum(name))
 		return true;
 	for (i = 0; i < ARRAY_SIZE(now); i++) {
 		if (!strcmp(now[i], name))
@@ -261,18 +267,22 @@ static bool is_gauge(const char *name)
 	return false;
 }
 
-/* Units of names as targets have them, and as Prometheus wants them. */
+/* Ends of names as targets have them, and with units as Prometheus wants them. */
 static const struct unit {
 	const char *ours;
+	const char *what;
 	const char *theirs;
 	const char *word;
 	u32 times;
 	bool micro;
 } units[] = {
-	{ "_blocks", "_bytes", "bytes", SHINGLE_BLOCK_SIZE, false },
-	{ "_us", "_seconds", "seconds", 1, true },
-	{ "_bytes", "_bytes", "bytes", 1, false },
-	{ "", "", NULL, 1, false },
+	{ "_blocks", "", "_bytes", "bytes", SHINGLE_BLOCK_SIZE, false },
+	/* As platters have them: the unit is in front of what was done. */
+	{ "blocks_read", "read", "_bytes", "bytes", SHINGLE_BLOCK_SIZE, false },
+	{ "blocks_written", "written", "_bytes", "bytes", SHINGLE_BLOCK_SIZE, false },
+	{ "_us", "", "_seconds", "seconds", 1, true },
+	{ "_bytes", "", "_bytes", "bytes", 1, false },
+	{ "", "", "", NULL, 1, false },
 };
 
 static const struct unit *unit_of(const char *name)
@@ -316,13 +326,15 @@ static void print_head(const char *name, bool number, char *metric, size_t size)
 	char words[64];
 	u32 i;
 
-	snprintf(metric, size, "shingle_%.*s%s%s", stem, name, u->theirs, gauge ? "" : "_total");
-	snprintf(words, sizeof(words), "%.*s", stem, name);
+	snprintf(metric, size, "shingle_%.*s%s%s%s", stem, name, u->what, u->theirs,
+		 gauge ? "" : "_total");
+	snprintf(words, sizeof(words), "%.*s%s", stem, name, u->what);
 	for (i = 0; words[i]; i++)
 		words[i] = words[i] == '_' ? ' ' : words[i];
 	printf("# HELP %s %s%s%s, %s; %s of 'shingle stats'.\n", metric, words, u->word ? " in " : "",
-	       u->word ?: "", !number ? "1 for what it is" : gauge ? "now" : "since it was opened or cleared",
-	       name);
+	       u->word ?: "", !number ? "1 for what it is" : is_maximum(name) ?
+	       "the most since it was opened or cleared" : gauge ? "now" :
+	       "since it was opened or cleared", name);
 	printf("# TYPE %s %s\n", metric, gauge ? "gauge" : "counter");
 }
 
@@ -496,17 +508,20 @@ static void print_round(const struct stats_args *a, const struct stat_round *r,
 static int watch(const struct stats_args *a)
 {
 	struct stat_round now, then = { 0 };
+	bool first = true;
 	int ret = EXIT_CLEAN;
 
 	for (;;) {
 		ask_round(a, &now);
 		if (!now.ok)
 			ret = EXIT_OPERATION;
-		if ((a->name && !now.ok) || !fields_known(a, &now)) {
+		/* Later on, who counts a field may have been closed, and may be opened again. */
+		if ((a->name && !now.ok) || (first && !fields_known(a, &now))) {
 			ret = now.ok ? EXIT_USAGE : ret;
 			break;
 		}
 		print_round(a, &now, &then);
+		first = false;
 		free(then.t);
 		then = now;
 		now.t = NULL;

@@ -36,6 +36,21 @@ static void interrupt(int signo)
 	interrupted = 1;
 }
 
+/* Whatever ends a program by its user's or its terminal's will; nohup goes on to keep it running. */
+static void catch_signals(void)
+{
+	static const int ends[] = { SIGINT, SIGTERM, SIGQUIT, SIGHUP };
+	struct sigaction act = { .sa_handler = interrupt }, old;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(ends); i++) {
+		if (ends[i] == SIGHUP && !sigaction(SIGHUP, NULL, &old) &&
+		    old.sa_handler == SIG_IGN)
+			continue;
+		sigaction(ends[i], &act, NULL);
+	}
+}
+
 /* With precise time stamps bounds are in nanoseconds. */
 static char *begin(const char *name)
 {
@@ -80,12 +95,10 @@ static void wait_for(u64 seconds)
 
 static bool measure(const char *name, u64 seconds, struct latency *l)
 {
-	struct sigaction act = { .sa_handler = interrupt };
 	char message[64], *reply, *region;
 	bool ok;
 
-	sigaction(SIGINT, &act, NULL);
-	sigaction(SIGTERM, &act, NULL);
+	catch_signals();
 	region = begin(name);
 	if (!region)
 		return false;
