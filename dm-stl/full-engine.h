@@ -32,4 +32,6 @@ enum {
 
 extern const struct shingle_engine_ops stl_full_engine_ops;
 
+const char *stl_full_params_wrong(u32 zone_bands, u32 provision, u32 log_bands);
+
 #endif /* SHINGLE_FULL_ENGINE_H */

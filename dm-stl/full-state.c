@@ -6,6 +6,25 @@
 
 #define IDLE_MS			1000
 
+/**
+ * stl_full_params_wrong() - what is wrong with the parameters of zones
+ * @zone_bands: see struct stl_full_params
+ * @provision: see there
+ * @log_bands: see there
+ *
+ * Context: any.  Returns a sentence, or NULL.
+ */
+const char *stl_full_params_wrong(u32 zone_bands, u32 provision, u32 log_bands)
+{
+	if (provision < 2)
+		return "stl-full needs a provision of at least 2 bands";
+	if (provision >= zone_bands)
+		return "stl-full's zones must have more bands than they keep as provision";
+	if (!log_bands || log_bands >= provision)
+		return "stl-full needs from 1 log band to one less than the provision";
+	return NULL;
+}
+
 static int full_shape(const struct shingle_layout *l, struct full_shape *g, const char **why)
 {
 	const struct stl_full_params *p = (const void *)l->params;
@@ -22,12 +41,7 @@ static int full_shape(const struct shingle_layout *l, struct full_shape *g, cons
 	g->zone_bands = min(le32_to_cpu(p->zone_bands), g->bands);
 	g->provision = le32_to_cpu(p->provision);
 	g->log_bands = le32_to_cpu(p->log_bands);
-	if (g->provision < 2)
-		*why = "stl-full needs a provision of at least 2 bands";
-	else if (g->provision >= g->zone_bands)
-		*why = "stl-full's zones must have more bands than they keep as provision";
-	else if (!g->log_bands || g->log_bands >= g->provision)
-		*why = "stl-full needs from 1 log band to one less than the provision";
+	*why = stl_full_params_wrong(g->zone_bands, g->provision, g->log_bands);
 	if (*why)
 		return -EINVAL;
 	g->nr_zones = DIV_ROUND_UP(g->bands, g->zone_bands);

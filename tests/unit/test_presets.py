@@ -303,7 +303,8 @@ def test_map_of_regions_needs_a_place(run):
 @pytest.mark.parametrize("name, more, what", [
     ("ma-tiler", ["--columns", 16], "a region has 1 to 65535 blocks"),
     ("ma-tiler", ["--cache-size", "5b"], "means nothing to tiler"),
-    ("ma-tiler", ["--columns", 9999], "a region is wider than a track"),
+    ("ma-tiler", ["--columns", 9999, "--rows", 4, "--bands", 100],
+     "a region is wider than a track"),
     ("tiler-track", ["--rows", "many"], "--rows"),
     ("tiler-track", ["--rows", 70000], "--rows"),
     ("tiler-track", ["--band", "1T"], "too large for tiler-track"),

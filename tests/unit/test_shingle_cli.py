@@ -396,14 +396,101 @@ def test_stl_full_zones_provision_and_logs(run):
 
 @pytest.mark.parametrize("options, what", [
     (["--provision", "1"], "at least 2"), (["--zone-bands", "3"], "more bands than"),
+    (["--provision", "9", "--zone-bands", "9"], "more bands than"),
     (["--provision", "4", "--log-bands", "4"], "less than the provision"),
+    (["--zone-bands", "100", "--log-bands", "5"], "less than the provision"),
     (["--set-shift", "1"], "means nothing"), (["--cache-size", "5%"], "no cache bands"),
 ])
 def test_stl_full_refuses(run, options, what):
     data = blank(run.dir / "d", 3000)
-    assert what in run("format", "stl-full", "--band", "40K", data, *options,
-                       rc=USAGE if what in ("means nothing", "no cache bands") else FAILED)
+    assert what in run("format", "stl-full", "--band", "40K", data, *options, rc=USAGE)
     assert not any(data.read_bytes())
+
+
+def test_stl_full_takes_the_least(run):
+    data = blank(run.dir / "d", 3000)
+    for options in (["--provision", "2"], ["--zone-bands", "4"], ["--zone-bands", "100",
+                    "--log-bands", "4"], ["--provision", "9", "--zone-bands", "10"]):
+        run("format", "stl-full", "--dry-run", "--band", "40K", data, *options)
+    # Which zone there would be, and what of it is a provision, is known of a device alone.
+    run("format", "stl-full", "--dry-run", "--band", "40K", data, "--log-bands", "999", rc=FAILED)
+
+
+PARAMS = {"stl-set": ["set-shift"], "stl-full": ["zone-bands", "provision", "log-bands"],
+          "imr": ["spare-tracks"],
+          "tiler": ["rows", "columns", "over-permille", "spare-regions"],
+          "dualbuffer": ["m-percent", "sample-percent", "sample-tracks", "min-new-percent",
+                         "min-fb-percent", "cache-track"],
+          "rmwf": ["page-blocks", "group-columns"]}
+CACHES = {"cache-size": "5%", "cache-band": "40K", "cache-location": "od"}
+NONSENSE = {"band": "5000B", "bands": "0", "cache-size": "91%", "cache-band": "0K",
+            "cache-location": "middle", "journal": "60K", "track": "257M", "head-tracks": "65",
+            "label": "x" * 33, "backup-tracks": "2049"}
+
+
+def wrong_words():
+    """Words that no device would make right, for each target."""
+    for target in PARAMS:
+        cached = target in ("stl-set", "dualbuffer", "rmwf")
+        for name, value in NONSENSE.items():
+            yield target, [f"--{name}", value]
+        for other, names in PARAMS.items():
+            for name in names:
+                yield target, [f"--{name}", "1" if other != target else str(1 << 32)]
+                if other == target:
+                    yield target, [f"--{name}", "many"]
+        for name, value in {} if cached else CACHES.items():
+            yield target, [f"--{name}", value]
+        if not cached:
+            yield target, ["--cache", "absent2"]
+        if target != "imr":
+            yield target, ["--backup-tracks", "2"]
+        yield target, ["--track", "80K", "--head-tracks", "3", "--journal", "300K"] \
+            if target != "imr" else ["--journal", "1M"]
+    for words in (["--band", "64K"], ["--backup-tracks", "1"], ["--track", "60K"]):
+        yield "imr", words
+    for words in (["--provision", "1"], ["--zone-bands", "3"],
+                  ["--provision", "4", "--log-bands", "4"]):
+        yield "stl-full", words
+    for words in (["--rows", "256", "--columns", "256"], ["--over-permille", "1000"]):
+        yield "tiler", words
+    for target in ("dualbuffer", "rmwf"):
+        yield target, ["--cache-size", "16T"]
+
+
+def test_wrong_words_need_no_device(run):
+    """What is wrong whatever the devices are has 16, though there is none."""
+    tried = 0
+    for target, words in wrong_words():
+        for command, rest in (["format", ["absent"]], ["create", ["absent", "x"]]):
+            out = run(command, target, *words, *rest, rc=USAGE)
+            assert "absent:" not in out and out.startswith("shingle: ")
+            tried += 1
+    assert tried > 300
+
+
+@pytest.mark.parametrize("words", [
+    ["--set", "nonsense=1"], ["--set", "commit_ms=soon"], ["--set", "commit_ms=600001"],
+    ["--feature", "nonsense"], ["--feature", "commit_ms"], ["--set", "wcache=half"],
+])
+@pytest.mark.parametrize("target", PARAMS)
+def test_wrong_settings_need_no_device(run, target, words):
+    out = run("create", target, *words, "absent", "x", rc=USAGE)
+    assert "absent" not in out
+    run("create", target, "--set", "commit_ms=1", "absent", "x", rc=FAILED)
+
+
+def test_words_that_a_device_decides_upon(run):
+    """They are not wrong before one has been looked at."""
+    for target, words in (("imr", ["--track", "60K", "--meta", "e"]),
+                          ("imr", ["--journal", "1M", "--meta", "e"]),
+                          ("imr", ["--backup-tracks", "2048"]), ("imr", ["--track", "64K"]),
+                          ("stl-set", ["--track", "80K", "--head-tracks", "1", "--journal",
+                                       "64K"]),
+                          ("tiler", ["--rows", "255", "--columns", "257"]),
+                          ("stl-set", ["--track", "256M"]), ("imr", ["--set", "level=hint"]),
+                          ("dualbuffer", ["--cache-size", "15T"])):
+        assert "absent:" in run("create", target, *words, "absent", "x", rc=FAILED)
 
 
 def layout_of(run, blocks, *options, rc=CLEAN):
@@ -655,12 +742,16 @@ def test_full_scale(run):
 
 
 @pytest.mark.parametrize("engine", ["stl-set", "imr"])
-@pytest.mark.parametrize("tib, track", [(1, "257M"), (1, "512M"), (8, "4K")])
-def test_tracks_that_cannot_be_described(run, engine, tib, track):
+@pytest.mark.parametrize("tib, track, what", [
+    (1, "257M", "at most 256 MiB"), (1, "512M", "at most 256 MiB"), (8, "4K", "at most 2^30")])
+def test_tracks_that_cannot_be_described(run, engine, tib, track, what):
     """They are not left out of account: nothing is formatted."""
     disk = blank(run.dir / "d", tib * 2**40 // BLOCK)
-    said = run("format", engine, "--dry-run", "--track", track, disk, rc=FAILED)
-    assert f"--track of {track[:-1]} " in said and "at most 2^30" in said
+    blank(run.dir / "e", 9000)
+    said = run("format", engine, "--dry-run", "--track", track, disk,
+               *(["--meta", "e"] if engine == "imr" else []),
+               rc=FAILED if tib == 8 else USAGE)
+    assert re.search(rf"--track (of )?{track[:-1]}", said) and what in said
     made = json.loads(run("format", "stl-set", "--dry-run", "--json", "--track", "256M", disk))
     assert made["groups"][0]["track_blocks"] == 65536
 
@@ -815,7 +906,7 @@ def test_one_cache_is_no_longer_than_a_band(run, engine, size):
     """The whole cache is one band: a length of more than 32 bits is no short one."""
     data = sparse(run.dir / "data", 4 << 30)
     assert "--cache-size" in run("format", engine, "--dry-run", "--cache-size", size, data,
-                                 rc=FAILED)
+                                 rc=FAILED if size[-1] == "b" else USAGE)
 
 
 @pytest.mark.parametrize("options, what", [

@@ -148,9 +148,11 @@ static bool layout_option(struct format_args *a, const char *name, const char *v
 	if (!strcmp(name, "cache-location"))
 		return choice("--cache-location", value, "id", "od", &a->req.cache_first);
 	if (!strcmp(name, "backup-tracks"))
-		return parse_number("--backup-tracks", value, 2, U32_MAX, &a->req.backup_tracks);
+		return parse_number("--backup-tracks", value, 2, PLAN_MAX_BACKUP_TRACKS,
+				    &a->req.backup_tracks);
 	if (!strcmp(name, "journal"))
-		return parse_blocks("--journal", value, 16, U32_MAX, &a->req.journal_blocks);
+		return parse_blocks("--journal", value, PLAN_MIN_JOURNAL_BLOCKS, U32_MAX,
+				    &a->req.journal_blocks);
 	if (!strcmp(name, "geometry")) {
 		a->geometry = value;
 		a->tracks = !strcmp(value, "auto") ? TRACKS_AUTO :
@@ -160,7 +162,8 @@ static bool layout_option(struct format_args *a, const char *name, const char *v
 	}
 	if (!strcmp(name, "track")) {
 		a->tracks = TRACKS_UNIFORM;
-		return parse_blocks("--track", value, 1, U32_MAX, &a->track_blocks);
+		return parse_blocks("--track", value, 1, PLATTER_MAX_TRACK_BLOCKS,
+				    &a->track_blocks);
 	}
 	if (!strcmp(name, "head-tracks")) {
 		if (!parse_number("--head-tracks", value, 1, 64, &v))
@@ -297,7 +300,7 @@ static bool find_media(struct format_args *a, struct image *img)
 			}
 			if (!plan_uniform_tracks(m, d->blocks, a->track_blocks,
 						 img->row->interlaced)) {
-				fail("--track of %s is out of bounds: at most 256 MiB, and DATA, which has %s, of at most 2^30 tracks",
+				fail("--track of %s is out of bounds: DATA, which has %s, may have at most 2^30 tracks",
 				     blocks_text(a->track_blocks).s, blocks_text(d->blocks).s);
 				return false;
 			}
@@ -384,10 +387,53 @@ static void preset_too_large(const struct format_args *a, const struct engine_ro
 	fail("%s%s%s", why, data, fits);
 }
 
+/* Of imr bands are tracks, and so is a journal on DATA. */
+static bool interlaced_means_something(const struct format_args *a)
+{
+	bool own_meta = !a->meta, is_track = a->tracks == TRACKS_UNIFORM;
+
+	if (a->req.band_blocks)
+		fail("--band means nothing to imr: a band is a track, see --track");
+	else if (own_meta && a->req.journal_blocks)
+		fail("--journal needs --meta here: on DATA it is as long as a track");
+	else if (own_meta && is_track && a->track_blocks < PLAN_MIN_JOURNAL_BLOCKS)
+		fail("a track of %s is too short for the journal: put the metadata on another device with --meta",
+		     blocks_text(a->track_blocks).s);
+	else
+		return true;
+	return false;
+}
+
+/* Is it longer than the gap that the tracks leave it, if it is on them? */
+static bool journal_is_long_enough(const struct format_args *a)
+{
+	u32 head = a->req.head_tracks ?: 2;
+	u64 gap = head > 1 ? head * a->track_blocks : 0;
+
+	if (!a->req.journal_blocks || a->tracks != TRACKS_UNIFORM || a->meta ||
+	    a->req.journal_blocks >= PLAN_MIN_JOURNAL_BLOCKS + gap)
+		return true;
+	fail("--journal must be at least %llu KiB here: 16 blocks and the %llu that the head destroys in front of a write",
+	     (PLAN_MIN_JOURNAL_BLOCKS + gap) * 4, gap);
+	return false;
+}
+
+/* One band is the whole cache where nothing else was said, and has a length of 32 bits. */
+static bool cache_is_short_enough(const struct format_args *a, const struct engine_row *row)
+{
+	if (!row->one_cache || a->req.cache_band_blocks ||
+	    a->req.cache_unit != PLAN_CACHE_BLOCKS || a->req.cache <= U32_MAX)
+		return true;
+	fail("the cache is one band here, and a band of %llu blocks (4 KiB each) is too long: a smaller --cache-size will do",
+	     a->req.cache);
+	return false;
+}
+
 /* What the target makes of the options, whatever the devices are. */
 static bool means_something(const struct format_args *a, struct image *img)
 {
 	const struct engine_row *row = img->row;
+	const char *why;
 
 	if (!row->interlaced && a->req.backup_tracks) {
 		fail("--backup-tracks means nothing to %s: leave it out", row->ops->name);
@@ -401,7 +447,14 @@ static bool means_something(const struct format_args *a, struct image *img)
 		     row->ops->name);
 		return false;
 	}
-	return take_params(a, row, &img->l);
+	if (row->interlaced ? !interlaced_means_something(a) : !journal_is_long_enough(a))
+		return false;
+	if (!cache_is_short_enough(a, row) || !take_params(a, row, &img->l))
+		return false;
+	why = row->wrong ? row->wrong(&img->l) : NULL;
+	if (why)
+		fail("%s", why);
+	return !why && table_known(row, &a->table);
 }
 
 static bool plan(struct format_args *a, struct image *img)

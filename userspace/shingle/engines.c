@@ -21,6 +21,11 @@ static const struct shingle_record_kind core_records[] = {
 #define FULL_ZONE_BLOCKS	((40ULL << 30) / SHINGLE_BLOCK_SIZE)
 #define FULL_PROVISION_PERCENT	5
 
+static u64 full_provision(u64 zone_bands)
+{
+	return max(DIV_ROUND_UP(zone_bands * FULL_PROVISION_PERCENT, 100), 3ULL);
+}
+
 /* Zones of 40 GiB, of which 5 % is not addressable and 1 % is log: spec 1.4. */
 static void stl_full_settle(struct shingle_layout *l)
 {
@@ -31,11 +36,33 @@ static void stl_full_settle(struct shingle_layout *l)
 		bands = max(FULL_ZONE_BLOCKS / l->band_blocks[SHINGLE_ROLE_DATA], 1ULL);
 	bands = min(bands, l->nr_bands[SHINGLE_ROLE_DATA]);
 	if (!provision)
-		provision = max(DIV_ROUND_UP(bands * FULL_PROVISION_PERCENT, 100), 3ULL);
+		provision = full_provision(bands);
 	if (!p->log_bands)
 		p->log_bands = cpu_to_le32(min(max(provision / 5, 2ULL), provision - 1));
 	p->zone_bands = cpu_to_le32(bands);
 	p->provision = cpu_to_le32(provision);
+}
+
+/* A zone may have fewer bands than it should, and then less of a provision, not more. */
+static const char *stl_full_wrong(const struct shingle_layout *l)
+{
+	const struct stl_full_params *p = (const void *)l->params;
+	u32 zone = le32_to_cpu(p->zone_bands), provision = le32_to_cpu(p->provision);
+
+	if (!provision && !zone)
+		return NULL;
+	return stl_full_params_wrong(zone ?: U32_MAX,
+				     provision ?: min(full_provision(zone), (u64)U32_MAX),
+				     le32_to_cpu(p->log_bands) ?: 1);
+}
+
+static const char *tiler_wrong(const struct shingle_layout *l)
+{
+	const struct tiler_params *p = (const void *)l->params;
+
+	if ((u64)le32_to_cpu(p->rows) * le32_to_cpu(p->columns) <= TILER_MAX_BLOCKS)
+		return NULL;
+	return "a region has 1 to 65535 blocks, and --rows times --columns are more";
 }
 
 /* Tracks of 2 MiB, where there are none. */
@@ -54,14 +81,15 @@ static u64 tiler_band(const struct shingle_layout *l, u32 track_blocks)
 }
 
 static const struct engine_row engines[] = {
-	{ &stl_set_engine_ops, true, false, 1, false, NULL, NULL },
-	{ &stl_full_engine_ops, false, false, 0, false, stl_full_settle, NULL },
-	{ &imr_engine_ops, false, false, 0, true, NULL, NULL },
-	{ &tiler_engine_ops, false, false, 0, false, NULL, tiler_band },
-	{ &dualbuffer_engine_ops, true, true, 1, false, NULL, NULL },
-	{ &rmwf_engine_ops, true, true, 1, false, NULL, NULL },
+	{ &stl_set_engine_ops, true, false, 1, false, NULL, NULL, NULL },
+	{ &stl_full_engine_ops, false, false, 0, false, stl_full_settle,
+	  stl_full_wrong, NULL },
+	{ &imr_engine_ops, false, false, 0, true, NULL, NULL, NULL },
+	{ &tiler_engine_ops, false, false, 0, false, NULL, tiler_wrong, tiler_band },
+	{ &dualbuffer_engine_ops, true, true, 1, false, NULL, NULL, NULL },
+	{ &rmwf_engine_ops, true, true, 1, false, NULL, NULL, NULL },
 #ifdef SHINGLE_TOYS
-	{ &paged_engine_ops, false, false, 0, false, NULL, NULL },
+	{ &paged_engine_ops, false, false, 0, false, NULL, NULL, NULL },
 #endif
 };
 

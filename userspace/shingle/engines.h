@@ -14,6 +14,8 @@
  * @staging_bands: that it needs
  * @interlaced: it is for interlaced tracks
  * @settle: fill in the parameters that were left 0 for @l's data bands; or NULL
+ * @wrong: what no layout would make right in @l's parameters, a sentence; or NULL, as where
+ *	this is NULL
  * @band: blocks that @l's parameters want in a band on tracks of so many, 0 of which if
  *	there are no tracks; 0 if they want nothing; or NULL
  */
@@ -24,6 +26,7 @@ struct engine_row {
 	u32 staging_bands;
 	bool interlaced;
 	void (*settle)(struct shingle_layout *l);
+	const char *(*wrong)(const struct shingle_layout *l);
 	u64 (*band)(const struct shingle_layout *l, u32 track_blocks);
 };
 

@@ -22,7 +22,7 @@
 #define DEFAULT_BAND_BLOCKS	((30ULL << 20) / SHINGLE_BLOCK_SIZE)
 #define DEFAULT_CACHE_PERCENT	5
 #define MAX_JOURNAL_BLOCKS	((64ULL << 20) / SHINGLE_BLOCK_SIZE)
-#define MIN_JOURNAL_BLOCKS	16ULL
+#define MIN_JOURNAL_BLOCKS	((u64)PLAN_MIN_JOURNAL_BLOCKS)
 
 static int sorry(char *why, const char *fmt, ...) __printf(2, 3);
 
@@ -502,7 +502,6 @@ static int fit_apart(const struct plan_request *req, struct shingle_layout *l, c
 
 #define DEFAULT_TRACK_BLOCKS	512U
 #define DEFAULT_BACKUP_TRACKS	128ULL
-#define MAX_BACKUP_TRACKS	2048ULL
 /* The first top that is used at all. */
 #define FIRST_TOP	3
 
@@ -549,8 +548,9 @@ static int interlaced_bands(const struct plan_request *req, struct shingle_layou
 	if (!slots)
 		slots = min(DEFAULT_BACKUP_TRACKS, max((end - min(from, end)) / 16, 2ULL));
 	data = from + 2 * (slots + 1);
-	if (slots < 2 || slots > MAX_BACKUP_TRACKS)
-		return sorry(why, "--backup-tracks must be from 2 to %llu", MAX_BACKUP_TRACKS);
+	if (slots < 2 || slots > PLAN_MAX_BACKUP_TRACKS)
+		return sorry(why, "--backup-tracks must be from 2 to %u",
+			     PLAN_MAX_BACKUP_TRACKS);
 	if (end < data + 2)
 		return no_room(why, "DATA has room for %llu tracks of %u blocks (4 KiB each), and metadata and backup tracks take %llu of them: choose shorter tracks or a larger device",
 			       end, track, data);

@@ -56,6 +56,8 @@ struct plan_request {
 };
 
 #define PLAN_WHY	256
+#define PLAN_MIN_JOURNAL_BLOCKS	16U
+#define PLAN_MAX_BACKUP_TRACKS	2048U
 
 void plan_no_tracks(struct shingle_medium *m, u64 blocks);
 u32 plan_longest_track(const struct shingle_medium *m);

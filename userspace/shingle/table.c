@@ -174,6 +174,56 @@ static void list_options(const struct shingle_option *o, bool features)
 	}
 }
 
+static bool no_feature(const struct engine_row *row, const char *name)
+{
+	fail("%s has no feature '%s'; it has:", row->ops->name, name);
+	list_options(row->ops->options, true);
+	return false;
+}
+
+static bool no_key(const struct engine_row *row, const char *name)
+{
+	fail("%s has no key '%s'; it has:", row->ops->name, name);
+	list_options(shingle_keys, false);
+	list_options(row->ops->options, false);
+	return false;
+}
+
+/**
+ * table_known() - are there such features and keys, and values that they may have?
+ * @row: the target
+ * @t: what was asked for
+ *
+ * Whatever the devices are; table_checked() finds the rest.  Returns false after saying
+ * what is wrong.
+ */
+bool table_known(const struct engine_row *row, const struct table_args *t)
+{
+	const struct shingle_option *o;
+	const char *why = "";
+	char name[64];
+	u32 i, value;
+
+	for (i = 0; i < t->nr_features; i++) {
+		if (!shingle_option_find(row->ops->options, t->feature[i], true))
+			return no_feature(row, t->feature[i]);
+	}
+	for (i = 0; i < t->nr_keys; i++) {
+		const char *text = strchr(t->key[i], '=') + 1;
+
+		snprintf(name, sizeof(name), "%.*s", (int)(text - 1 - t->key[i]), t->key[i]);
+		o = shingle_option_find(shingle_keys, name, false) ?:
+		    shingle_option_find(row->ops->options, name, false);
+		if (!o)
+			return no_key(row, name);
+		if (o->kind != SHINGLE_OPTION_TEXT && shingle_option_parse(o, text, &value, &why)) {
+			fail("%s", why);
+			return false;
+		}
+	}
+	return true;
+}
+
 static bool key_checked(const struct image *img, const char *key, struct shingle_config *config)
 {
 	const char *value = strchr(key, '=') + 1, *why = "";
@@ -185,9 +235,7 @@ static bool key_checked(const struct image *img, const char *key, struct shingle
 	if (err == -ENOENT)
 		err = shingle_set(img->engine, name, value, &why);
 	if (err == -ENOENT) {
-		fail("%s has no key '%s'; it has:", img->row->ops->name, name);
-		list_options(shingle_keys, false);
-		list_options(img->row->ops->options, false);
+		no_key(img->row, name);
 	} else if (err < 0) {
 		fail("%s", why);
 	}
@@ -204,7 +252,6 @@ static bool key_checked(const struct image *img, const char *key, struct shingle
  */
 bool table_checked(const struct image *img, const struct table_args *t)
 {
-	const struct shingle_engine_ops *ops = img->row->ops;
 	struct shingle_config config = { 0 };
 	const char *why = "";
 	u32 i;
@@ -214,9 +261,7 @@ bool table_checked(const struct image *img, const struct table_args *t)
 	for (i = 0; i < t->nr_features; i++) {
 		if (!shingle_set(img->engine, t->feature[i], NULL, &why))
 			continue;
-		fail("%s has no feature '%s'; it has:", ops->name, t->feature[i]);
-		list_options(ops->options, true);
-		return false;
+		return no_feature(img->row, t->feature[i]);
 	}
 	for (i = 0; i < t->nr_keys; i++) {
 		if (!key_checked(img, t->key[i], &config))

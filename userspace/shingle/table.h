@@ -46,6 +46,7 @@ bool table_option(struct table_args *t, int c, const char *value);
 const struct preset *table_find_preset(const char *name);
 bool table_take_preset(struct table_args *t, const struct preset *p);
 void table_warn(const struct table_args *t, const struct preset *p);
+bool table_known(const struct engine_row *row, const struct table_args *t);
 bool table_checked(const struct image *img, const struct table_args *t);
 bool table_needs_blocks(const struct image *img);
 char *table_params(const struct image *img, const struct table_args *t);
