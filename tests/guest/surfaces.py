@@ -134,13 +134,19 @@ def over(dev, model, rng):
         write(dev, model, rng.randrange(room - n), n)
 
 
+class Wrong(Failure):
+    """What was read is not what was written."""
+
+
 def compare(dev, model, when):
     wrong = model.compare(dev.read(0, model.blocks))
-    expect(not wrong, f"{when} {len(wrong)} blocks are wrong: {wrong[:3]}")
+    if wrong:
+        raise Wrong(f"{when} {len(wrong)} blocks are wrong: {wrong[:3]}")
 
 
 def ride(disk, seed):
-    """From a device that was just made to one that is closed."""
+    """From a device that was just made to one that is closed; only the layer is asked how
+    it went."""
     model, rng = Model(blk.size(disk.device.path)), random.Random(seed)
     cleans = "clean" in disk.target.messages
     with disk.blk() as dev:
@@ -163,13 +169,13 @@ def ride(disk, seed):
         compare(dev, model, "opened again")
     disk.verify()
     disk.close()
-    return {"presents": model.blocks, **raised, **media.judge(disk)}
+    return {"presents": model.blocks, **raised}
 
 
 def holds(ctx, medium, words, raises):
     disk = Disk(ctx, medium, raises)
     disk.create(*words)
-    numbers = ride(disk, medium.surfaces)
+    numbers = {**ride(disk, medium.surfaces), **media.judge(disk)}
     disk.everywhere()
     ctx.note(f"{numbers}")
     return numbers
@@ -191,7 +197,8 @@ def of_one_surface(told, times):
 
 
 def mistaken(ctx, medium, times, words):
-    """A layer that knows less of its medium loses what it was given, and it is noticed."""
+    """A layer that knows less of its medium loses what it was given, and whoever reads there
+    is told or finds it wrong.  That the medium knows is not enough, nor is any other failure."""
     disk = Disk(ctx, medium, ())
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "geometry")
@@ -200,7 +207,7 @@ def mistaken(ctx, medium, times, words):
         disk.create("--geometry", path, *words)
     try:
         ride(disk, medium.surfaces)
-    except (OSError, Failure) as error:
+    except (OSError, Wrong) as error:
         why = str(error).splitlines()[0]
     else:
         raise Failure("nobody has noticed")
