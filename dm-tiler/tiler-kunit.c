@@ -639,6 +639,65 @@ static void tiler_shapes(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tiler_slot_add_page(&c->shape, c->r.at, 1), -EUCLEAN);
 }
 
+/* Blocks that are written together change as if each came alone. */
+static void tiler_runs(struct kunit *test)
+{
+	struct comb *c = new_comb(test, 12, 400, 3);
+	u32 *want = zalloc(test, 4800 * sizeof(*want));
+	u32 i, k, over_page = 0, wrapped = 0, merged = 0, laro, n, bad = 0;
+	struct tiler_run run;
+	int err;
+
+	KUNIT_ASSERT_NOT_NULL(test, want);
+	c->shape.logical_blocks = 3000;
+	c->shape.turn = 150;
+	for (i = 0; i < 3000; i++)
+		want[i] = TILER_NONE;
+	for (k = 0; k < 3000; k++) {
+		/* Each stride meets the runs of others in other places. */
+		laro = k * 1291 % 2999;
+		n = min(1 + k * 37 % 399, 3000 - laro);
+		err = tiler_place(&c->r, laro, n, &run);
+		if (err == -EBUSY) {
+			commit_all(c);
+			continue;
+		}
+		if (err) {
+			KUNIT_ASSERT_EQ(test, err, -ENOSPC);
+			commit_all(c);
+			KUNIT_ASSERT_EQ(test, tiler_clean_begin(&c->r, other_slot(c)), 0);
+			continue;
+		}
+		n = run.n;
+		over_page += laro / TILER_PAGE_ENTRIES != (laro + n - 1) / TILER_PAGE_ENTRIES;
+		wrapped += tiler_cell(&c->shape, run.paro) > tiler_cell(&c->shape, run.paro + n - 1);
+		merged += run.slot == c->r.to;
+		if (k % 7 == 6) {
+			tiler_abort(&c->r, &run);
+		} else {
+			tiler_commit(&c->r, laro, &run, c->seq);
+			for (i = 0; i < n; i++)
+				want[laro + i] = run.paro + i;
+		}
+		bad += tiler_verify(&c->r, no_report, NULL);
+		if (c->r.to && merged % 3 == 2) {
+			clean_rest(test, c, 64);
+			commit_all(c);
+			for (i = 0; i < 3000; i++) {
+				bad += (want[i] == TILER_NONE) != (place_of(c, i) == TILER_NONE);
+				want[i] = place_of(c, i);
+			}
+		}
+		for (i = 0; i < 3000; i++)
+			bad += want[i] != place_of(c, i);
+	}
+	KUNIT_EXPECT_EQ(test, bad, 0U);
+	KUNIT_EXPECT_TRUE(test, over_page > 10U);
+	KUNIT_EXPECT_TRUE(test, wrapped > 10U);
+	KUNIT_EXPECT_TRUE(test, merged > 10U);
+	KUNIT_EXPECT_TRUE(test, c->count.lazy_blocks > 1000ULL);
+}
+
 /* Each place is a block of its own, and a head covers no other slot's. */
 static void tiler_places(struct kunit *test)
 {
@@ -754,6 +813,7 @@ static struct kunit_case tiler_cases[] = {
 	KUNIT_CASE(tiler_failures),
 	KUNIT_CASE(tiler_generations),
 	KUNIT_CASE(tiler_shapes),
+	KUNIT_CASE(tiler_runs),
 	KUNIT_CASE(tiler_places),
 	KUNIT_CASE(tiler_stretches),
 	KUNIT_CASE(tiler_turns),

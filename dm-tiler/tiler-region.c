@@ -175,30 +175,67 @@ void tiler_lookup(const struct tiler_region *r, u32 laro, u32 n, struct tiler_ru
 	out->n = found.n;
 }
 
-static void pin(struct tiler_slot *slot, u32 cell, u64 seq)
+/* Of places that follow each other in a row, so many cells come before one at its begin. */
+static u32 cells_before_wrap(const struct tiler_shape *shape, u32 cell, u32 n)
+{
+	return shape->turn ? min(n, shape->columns - cell % shape->columns) : n;
+}
+
+/**
+ * tiler_set_cells() - set the bits of places
+ * @shape: kind of region
+ * @bits: of the cells of a slot
+ * @paro: first
+ * @n: how many, all in one row
+ *
+ * Context: under the map lock.
+ */
+void tiler_set_cells(const struct tiler_shape *shape, unsigned long *bits, u32 paro, u32 n)
+{
+	u32 cell = tiler_cell(shape, paro), first = cells_before_wrap(shape, cell, n);
+
+	bitmap_set(bits, cell, first);
+	if (first < n)
+		bitmap_set(bits, cell + first - shape->columns, n - first);
+}
+
+static void clear_cells(const struct tiler_shape *shape, unsigned long *bits, u32 paro, u32 n)
+{
+	u32 cell = tiler_cell(shape, paro), first = cells_before_wrap(shape, cell, n);
+
+	bitmap_clear(bits, cell, first);
+	if (first < n)
+		bitmap_clear(bits, cell + first - shape->columns, n - first);
+}
+
+/* Nothing current is in places of one row any more. */
+static void give_up(struct tiler_region *r, struct tiler_slot *slot, u32 paro, u32 n, u64 seq)
 {
 	struct tiler_pins *young = &slot->pins[1];
 
+	slot->live -= n;
+	if (r->shape->unsafe_reuse) {
+		clear_cells(r->shape, slot->taken, paro, n);
+		r->dry = false;
+		return;
+	}
 	if (young->nr && young->seq != seq && !slot->pins[0].nr)
 		swap(slot->pins[0], slot->pins[1]);
 	/* Or it waits a transaction longer than it must. */
 	young->seq = seq;
-	young->nr++;
-	__set_bit(cell, young->cells);
+	young->nr += n;
+	tiler_set_cells(r->shape, young->cells, paro, n);
 }
 
-/* Nothing current is there any more. */
-static void give_up(struct tiler_region *r, struct tiler_slot *slot, u32 paro, u64 seq)
+/* Blocks of one page of the map are in places that follow each other. */
+static void set_entries(struct tiler_slot *slot, u32 laro, u32 paro, u32 n)
 {
-	u32 cell = tiler_cell(r->shape, paro);
+	u32 page = laro / TILER_PAGE_ENTRIES, i;
+	__le16 *entry = slot->page[page] + laro % TILER_PAGE_ENTRIES;
 
-	slot->live--;
-	if (!r->shape->unsafe_reuse) {
-		pin(slot, cell, seq);
-		return;
-	}
-	__clear_bit(cell, slot->taken);
-	r->dry = false;
+	for (i = 0; i < n; i++)
+		entry[i] = cpu_to_le16((paro + i + 1) & U16_MAX);
+	slot->changed |= 1ULL << page;
 }
 
 /**
@@ -213,18 +250,21 @@ static void give_up(struct tiler_region *r, struct tiler_slot *slot, u32 paro, u
 void tiler_commit(struct tiler_region *r, u32 laro, const struct tiler_run *run, u64 seq)
 {
 	struct tiler_slot *slot = run->slot;
-	u32 i;
+	u32 paro = run->paro, end = laro + run->n, i;
+	struct tiler_found old;
 
 	r->inflight -= run->n;
-	for (i = 0; i < run->n; i++, laro++) {
-		u32 old = tiler_entry(slot, laro);
-
-		if (old != TILER_NONE)
-			give_up(r, slot, old, seq);
-		else if (r->to && tiler_entry(r->at, laro) != TILER_NONE)
-			r->left--;
-		tiler_set_entry(slot, laro, run->paro + i);
-		slot->live++;
+	slot->live += run->n;
+	/* Of what was written together all is given up at once. */
+	for (; laro < end; laro += old.n, paro += old.n) {
+		tiler_find(r->shape, slot->page[laro / TILER_PAGE_ENTRIES], NULL,
+			   laro % TILER_PAGE_ENTRIES, min(end - laro, tiler_page_rest(laro)),
+			   &old);
+		if (old.paro != TILER_NONE)
+			give_up(r, slot, old.paro, old.n, seq);
+		for (i = 0; r->to && old.paro == TILER_NONE && i < old.n; i++)
+			r->left -= tiler_entry(r->at, laro + i) != TILER_NONE;
+		set_entries(slot, laro, paro, old.n);
 	}
 }
 
@@ -239,11 +279,8 @@ void tiler_commit(struct tiler_region *r, u32 laro, const struct tiler_run *run,
  */
 void tiler_abort(struct tiler_region *r, const struct tiler_run *run)
 {
-	u32 i;
-
 	r->inflight -= run->n;
-	for (i = 0; i < run->n; i++)
-		__clear_bit(tiler_cell(r->shape, run->paro + i), run->slot->taken);
+	clear_cells(r->shape, run->slot->taken, run->paro, run->n);
 	r->dry = false;
 	if (r->to)
 		tiler_clean_aborted(r, run);
@@ -271,11 +308,11 @@ int tiler_drop(struct tiler_region *r, u32 laro, u32 n, u64 seq)
 			young = tiler_entry(r->to, laro);
 		r->left -= r->to && old != TILER_NONE && young == TILER_NONE;
 		if (young != TILER_NONE) {
-			give_up(r, r->to, young, seq);
+			give_up(r, r->to, young, 1, seq);
 			tiler_set_entry(r->to, laro, TILER_NONE);
 		}
 		if (old != TILER_NONE) {
-			give_up(r, r->at, old, seq);
+			give_up(r, r->at, old, 1, seq);
 			tiler_set_entry(r->at, laro, TILER_NONE);
 		}
 	}

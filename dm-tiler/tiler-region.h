@@ -355,6 +355,7 @@ int tiler_region_ready(struct tiler_region *r, const char **why);
 void tiler_find(const struct tiler_shape *shape, const __le16 *at, const __le16 *to, u32 i,
 		u32 n, struct tiler_found *out);
 void tiler_lookup(const struct tiler_region *r, u32 laro, u32 n, struct tiler_run *out);
+void tiler_set_cells(const struct tiler_shape *shape, unsigned long *bits, u32 paro, u32 n);
 void tiler_commit(struct tiler_region *r, u32 laro, const struct tiler_run *run, u64 seq);
 void tiler_abort(struct tiler_region *r, const struct tiler_run *run);
 int tiler_drop(struct tiler_region *r, u32 laro, u32 n, u64 seq);

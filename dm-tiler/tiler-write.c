@@ -35,13 +35,10 @@
 void tiler_take(struct tiler_region *r, struct tiler_slot *slot, u32 paro, u32 n,
 		struct tiler_run *out)
 {
-	u32 i;
-
 	out->slot = slot;
 	out->paro = paro;
 	out->n = n;
-	for (i = 0; i < n; i++)
-		__set_bit(tiler_cell(r->shape, paro + i), slot->taken);
+	tiler_set_cells(r->shape, slot->taken, paro, n);
 	r->inflight += n;
 }
 
