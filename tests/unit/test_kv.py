@@ -219,6 +219,10 @@ def test_a_zero_in_a_line(tool, device):
     (("compact", "--stream=0K", "DEVICE"), "--stream=0K: 4K at least"),
     (("format", "--band", "5K", "DEVICE"), "64 KiB"), (("get", "-x", "DEVICE"), "-x"),
     (("format", "--organisation", "b-tree", "DEVICE"), "neither soc nor loc"),
+    (("load", "--syn", "DEVICE"), "option --syn is not known"),
+    (("scan", "--lim=1", "DEVICE"), "option --lim=1 is not known"),
+    (("format", "--forc", "DEVICE"), "option --forc is not known"),
+    (("scan", "--keys", "-xy", "DEVICE"), "option -xy is not known"),
 ))
 def test_wrong_usage(tool, device, args, words):
     run(tool, "format", "--band", "64K", device)

@@ -599,3 +599,10 @@ def test_store_that_is_none(tool, tmp_path):
     said = run(tool, "run", "-d", tmp_path / "x", "-n", 1, rc=FAILED)
     assert said.startswith("kvbench: ") and said.count("\n") == 1
     assert "--store kv needs --device" in run(tool, "run", "-s", "kv", "-n", 1, rc=USAGE)
+
+
+@pytest.mark.parametrize("args", (("run", "-n", 1, "--thread", 1),
+                                  ("arrivals", "--forma=csv", "-n", 1)))
+def test_options_have_their_whole_names(tool, args):
+    word = next(str(a) for a in args if str(a).startswith("--"))
+    assert f"option {word} is not known" in run(tool, *args, rc=USAGE)

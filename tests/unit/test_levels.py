@@ -932,6 +932,14 @@ def test_check_only_reads(tool, tmp_path, more):
     assert manifest.read_text() == text != ""
 
 
+@pytest.mark.parametrize("cut", (("--theta", "--thet", 0.5), ("--no-contents", "--no-cont")))
+def test_options_have_their_whole_names(tool, cut):
+    whole, short, *value = cut
+    run(tool, *SMALL, "--load", "12M", "--tracks", 1024, "--model", "seq,naive", whole, *value)
+    assert "an option is not known" in run(tool, *SMALL, "--load", "12M", "--tracks", 1024,
+                                           "--model", "seq,naive", short, *value, rc=USAGE)
+
+
 def test_check_of_nothing(tool, tmp_path):
     disk, manifest = disk_file(tmp_path / "disk"), tmp_path / "manifest"
     manifest.write_text("")

@@ -227,7 +227,7 @@ static int arrivals_run(const struct command *cmd, int argc, char **argv)
 	w->f = stdout;
 	w->block_bytes = 4096;
 	w->device = "device";
-	while (ok && (c = getopt_long(argc, argv, ":" SETTINGS_SHORT "o:h", long_options,
+	while (ok && (c = next_option(argc, argv, ":" SETTINGS_SHORT "o:h", long_options,
 				      NULL)) != -1) {
 		switch (c) {
 		case OPT_FORMAT:

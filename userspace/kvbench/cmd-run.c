@@ -332,7 +332,7 @@ static int run_run(const struct command *cmd, int argc, char **argv)
 
 	settings_init(&job.s);
 	settings_take(&job.s, 'w', "a");
-	while ((c = getopt_long(argc, argv, ":" SETTINGS_SHORT "s:d:h", long_options,
+	while ((c = next_option(argc, argv, ":" SETTINGS_SHORT "s:d:h", long_options,
 				NULL)) != -1) {
 		if (c == 'h' || c == ':' || c == '?')
 			return option_error(cmd, c, argv[optind - 1]);

@@ -261,7 +261,7 @@ static bool take_pair(struct settings *s, const char *pair)
 /**
  * settings_take() - an option of SETTINGS_LONG
  * @s: what it changes
- * @c: from getopt_long()
+ * @c: from next_option()
  * @value: its value
  *
  * Returns false after saying what is wrong.

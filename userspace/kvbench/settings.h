@@ -33,7 +33,7 @@ struct settings {
 	u64 records, ops, threads, seconds, padding, fields, field_bytes, value_bytes, seed;
 };
 
-/* Options that all commands share, by getopt_long(); what is not known, c is left alone. */
+/* Options that all commands share, by next_option(); what is not known, c is left alone. */
 #define SETTINGS_SHORT	"P:p:w:t:n:r:"
 #define SETTINGS_LONG							\
 	{ "properties", required_argument, NULL, 'P' },			\

@@ -3,7 +3,6 @@
  * shingle-levels: the writes of a store in levels (RocksDB and its kin) on a
  * block device, or in figures only.
  */
-#include <getopt.h>
 #include <math.h>
 #include <unistd.h>
 
@@ -603,7 +602,7 @@ int main(int argc, char **argv)
 
 	dm_begin();
 	opterr = 0;
-	while ((c = getopt_long(argc, argv, ":h", long_options, NULL)) != -1) {
+	while ((c = next_option(argc, argv, ":h", long_options, NULL)) != -1) {
 		if (c == 'h') {
 			fputs(help, stdout);
 			return told(EXIT_CLEAN);

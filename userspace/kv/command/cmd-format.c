@@ -57,7 +57,7 @@ static int run(const struct command *cmd, int argc, char **argv)
 	u64 bytes;
 	int c, err;
 
-	while ((c = getopt_long(argc, argv, "+:h", options, NULL)) != -1) {
+	while ((c = next_option(argc, argv, "+:h", options, NULL)) != -1) {
 		if (c == 'b') {
 			if (!parse_size("--band", optarg, &bytes))
 				return EXIT_USAGE;

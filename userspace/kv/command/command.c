@@ -120,7 +120,7 @@ bool take_words(const struct command *cmd, int argc, char **argv, const char *wh
 			options[n++] = all[i];
 	}
 	*w = (struct words){ .limit = U64_MAX, .batch = 1, .ret = EXIT_USAGE };
-	while ((c = getopt_long(argc, argv, "+:h", options, NULL)) != -1) {
+	while ((c = next_option(argc, argv, "+:h", options, NULL)) != -1) {
 		if (c == 'j') {
 			w->json = true;
 		} else if (c == 's') {
