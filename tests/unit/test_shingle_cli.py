@@ -487,6 +487,7 @@ def test_words_that_a_device_decides_upon(run):
                           ("imr", ["--backup-tracks", "2048"]), ("imr", ["--track", "64K"]),
                           ("stl-set", ["--track", "80K", "--head-tracks", "1", "--journal",
                                        "64K"]),
+                          ("stl-set", ["--track", "80K", "--journal", "64K", "--meta", "e"]),
                           ("tiler", ["--rows", "255", "--columns", "257"]),
                           ("stl-set", ["--track", "256M"]), ("imr", ["--set", "level=hint"]),
                           ("dualbuffer", ["--cache-size", "15T"])):
@@ -565,6 +566,7 @@ def test_any_uniform_tracks(run, seed):
     out = layout_of(run, blocks, *options)
     tracks = Tracks([(blocks // track, track), (1, track)], blocks)
     assert_harmless(out, tracks, head, apart)
+    assert_uses(out, tracks, head)
     assert out["logical_blocks"] == out["bands"]["data"] * band
     assert out["journal_gap_blocks"] == (0 if head == 1 or apart else head * track)
     # Not one band less than there is room for.
@@ -601,6 +603,7 @@ def test_any_zones(run, seed):
     out = layout_of(run, blocks, *options)
     assert out["head_tracks"] == head
     assert_harmless(out, Tracks(runs, blocks), head, "--meta" in options)
+    assert_uses(out, Tracks(runs, blocks), head)
 
 
 def test_longer_slots_for_more_bands(run):
@@ -614,42 +617,69 @@ def test_longer_slots_for_more_bands(run):
     assert left < 6
 
 
-USES = ("presented", "kept_free", "cache", "staging", "guards", "metadata", "left_over")
+USES = ("presented", "kept_free", "cache", "staging", "guards", "rounding_to_tracks",
+        "metadata", "left_over")
 
 
-def uses_of(out, dev):
-    """What each block of a device is for, one by one, from the rest of what is told."""
-    of = [None] * out["devices"][dev]
-
-    def take(first, blocks, what):
-        for at in range(first, first + blocks):
-            assert of[at] is None, (at, of[at], what)
-            of[at] = what
-
-    for g in out["groups"]:
-        if g["device"] == dev:
-            for b in range(g["bands"]):
-                take(g["start"] + b * g["stride"], g["band_blocks"], g["role"])
-    take(0, 1, "metadata")
-    take(len(of) - 1, 1, "metadata")
+def extents_of(out, dev):
+    """Whatever is written on a device: first and last block, and what it is for."""
+    end = out["devices"][dev] - 1
+    yield 0, 0, "metadata"
+    yield end, end, "metadata"
     if dev == out["metadata_device"]:
         for area in (*out["checkpoints"], out["journal"], out.get("pages")):
             if area:
-                take(area["start"], area["blocks"], "metadata")
+                yield area["start"], area["start"] + area["blocks"] - 1, "metadata"
     for g in out["groups"]:
         if g["device"] == dev:
             for b in range(g["bands"]):
-                at = g["start"] + b * g["stride"] + g["band_blocks"]
-                for guard in range(at, min(at + g["stride"] - g["band_blocks"], len(of) - 1)):
-                    assert of[guard] is None, (guard, of[guard])
-                    of[guard] = "guards"
-    return {what: of.count(what) for what in ("data", "cache", "staging", "guards", "metadata",
-                                              None)}
+                first = g["start"] + b * g["stride"]
+                yield first, first + g["band_blocks"] - 1, g["role"]
+
+
+def uses_of(out, dev, tracks, head):
+    """What each block of a device is for, one by one, from the rest of what is told."""
+    of = [None] * out["devices"][dev]
+
+    def take(first, end, what):
+        for at in range(first, end):
+            assert of[at] is None, (at, of[at], what)
+            of[at] = what
+
+    parts = sorted(extents_of(out, dev))
+    for first, last, what in parts:
+        take(first, last + 1, what)
+    if out["interlaced"] and dev == "DATA":
+        # Up to the data nothing is free; behind the header by itself is a track's rest.
+        data = min(g["start"] for g in out["groups"] if g["role"] == "data")
+        take(1, tracks.start[1], "rounding_to_tracks")
+        of[:data] = [what or "guards" for what in of[:data]]
+    elif tracks:
+        for _, last, _ in parts[:-1]:
+            at = tracks.of(last)
+            bounds = [tracks.start[i] if i < len(tracks.start) else tracks.blocks
+                      for i in (at + 1, at + head)]
+            take(last + 1, bounds[0], "rounding_to_tracks")
+            take(*bounds, "guards")
+    return {what: of.count(what) for what in ("data", *USES[2:-1], None)}
+
+
+def assert_uses(out, tracks, head):
+    """Nothing is missing and nothing there twice, and a guard is what the head needs."""
+    for dev, blocks in out["devices"].items():
+        told = out["capacity_blocks"][dev]
+        counted = uses_of(out, dev, tracks if dev == "DATA" else None, head)
+        assert tuple(told) == USES and sum(told.values()) == blocks
+        assert told["presented"] + told["kept_free"] == counted["data"]
+        assert told["left_over"] == counted[None]
+        for what in USES[2:-1]:
+            assert told[what] == counted[what], (dev, what)
 
 
 @pytest.mark.parametrize("options", [
     ["stl-set", "--band", "40K"], ["stl-set", "--band", "40K", "--track", "16K"],
     ["stl-set", "--band", "40K", "--track", "16K", "--head-tracks", "3", "--meta"],
+    ["stl-set", "--band", "40K", "--track", "16K", "--head-tracks", "1"],
     ["stl-set", "--band", "40K", "--cache", "--cache-size", "20b"],
     ["stl-set", "--band", "40K", "--cache-band", "28K", "--track", "28K", "--bands", "50"],
     ["stl-full", "--band", "40K", "--provision", "9", "--track", "8K"],
@@ -658,7 +688,7 @@ def uses_of(out, dev):
     ["rmwf", "--band", "64K", "--cache-size", "4M"],
 ])
 def test_what_became_of_the_capacity(run, options):
-    """Nothing is missing and nothing there twice, counted block by block."""
+    """Counted block by block; for people it is the same."""
     words = []
     for word in options:
         words.append(word)
@@ -666,18 +696,20 @@ def test_what_became_of_the_capacity(run, options):
             words.append(blank(run.dir / word[2:], 3001))
     data = blank(run.dir / "d", 5003)
     out = json.loads(run("format", *words, "--json", data))
-    for dev, blocks in out["devices"].items():
-        told, counted = out["capacity_blocks"][dev], uses_of(out, dev)
-        assert tuple(told) == USES and sum(told.values()) == blocks
-        assert told["presented"] + told["kept_free"] == counted["data"]
-        assert told["left_over"] == counted[None]
-        for what in ("cache", "staging", "guards", "metadata"):
-            assert told[what] == counted[what], (dev, what)
+    tracks, head = None, 1
+    if "--track" in options:
+        track = int(options[options.index("--track") + 1][:-1]) // 4
+        tracks = Tracks([(5003 // track + 1, track)], 5003)
+        head = int(options[options.index("--head-tracks") + 1]) if "--head-tracks" in options \
+            else 2
+    assert_uses(out, tracks, head)
     assert out["capacity_blocks"]["DATA"]["presented"] == out["logical_blocks"]
+    if head == 1:
+        assert not out["capacity_blocks"]["DATA"]["guards"]
     said = run("format", *words, "--force", data)
     for dev, told in out["capacity_blocks"].items():
         part = re.search(rf"^  {dev} .*\n((?:    .*\n)*)", said, re.M)[1]
-        assert {re.match(r" +(\w+(?: free| over)?) +(\d+) blocks", line).groups()
+        assert {re.match(r" +(\w+(?: free| over| to tracks)?) +(\d+) blocks", line).groups()
                 for line in part.splitlines()} == \
             {(use.replace("_", " "), str(n)) for use, n in told.items() if n}
 

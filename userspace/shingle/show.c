@@ -51,8 +51,8 @@ static void show_band_blocks(const struct shingle_layout *l)
 
 /* What the blocks of a device are for. */
 enum use {
-	USE_PRESENTED, USE_KEPT, USE_CACHE, USE_STAGING, USE_GUARDS, USE_METADATA, USE_REST,
-	NR_USES
+	USE_PRESENTED, USE_KEPT, USE_CACHE, USE_STAGING, USE_GUARDS, USE_ROUNDING,
+	USE_METADATA, USE_REST, NR_USES
 };
 
 /* For people, and as a key. */
@@ -64,19 +64,86 @@ static const struct {
 	[USE_CACHE] = { "cache", "cache" },
 	[USE_STAGING] = { "staging", "staging" },
 	[USE_GUARDS] = { "guards", "guards" },
+	[USE_ROUNDING] = { "rounding to tracks", "rounding_to_tracks" },
 	[USE_METADATA] = { "metadata", "metadata" },
 	[USE_REST] = { "left over", "left_over" },
 };
 
-/* Bands of a group, and what lies between them for the head to harm. */
+/* Behind what ends at @end: the rest of its track, and as many tracks as the head destroys. */
+static void add_space(const struct shingle_layout *l, enum shingle_dev dev, u64 end, u64 *blocks)
+{
+	const struct shingle_medium *m = &l->medium[dev];
+	u64 track = shingle_medium_after_write(m, 1, end - 1);
+	u64 safe = shingle_medium_after_write(m, l->head_tracks, end - 1);
+
+	blocks[USE_ROUNDING] += track - end;
+	blocks[USE_GUARDS] += safe - track;
+}
+
+/* Bands of a group, and what lies between them. */
 static void add_group(const struct shingle_layout *l, const struct shingle_group *g, u64 *blocks)
 {
-	u64 each = l->band_blocks[g->role];
+	u64 each = l->band_blocks[g->role], whole = each, last = g->nr_bands - 1;
 
+	if (g->track_blocks)
+		whole = DIV_ROUND_UP(each, g->track_blocks) * g->track_blocks;
 	blocks[g->role == SHINGLE_ROLE_CACHE ? USE_CACHE :
 	       g->role == SHINGLE_ROLE_STAGING ? USE_STAGING : USE_PRESENTED] +=
 		g->nr_bands * each;
-	blocks[USE_GUARDS] += g->nr_bands * (g->stride - each);
+	if (l->interlaced)
+		return;
+	blocks[USE_ROUNDING] += last * (whole - each);
+	blocks[USE_GUARDS] += last * (g->stride - whole);
+	/* Behind the last one tracks may have another length. */
+	add_space(l, shingle_pblk_dev(g->start), shingle_pblk_block(g->start) + last * g->stride + each,
+		  blocks);
+}
+
+/* Of META no tracks are known, but that whatever begins there begins behind what the head harms. */
+static void add_space_on_meta(const struct shingle_layout *l, u64 *blocks)
+{
+	u64 end = l->pages.blocks ? l->pages.start + l->pages.blocks :
+				    l->journal.start + l->journal.blocks;
+
+	blocks[l->head_tracks > 1 ? USE_GUARDS : USE_ROUNDING] +=
+		end - (blocks[USE_METADATA] - 1);
+}
+
+/* Up to the data tracks lie others that are left alone, for what is beside them to be safe. */
+static void add_interlaced_space(const struct shingle_layout *l, u64 *blocks)
+{
+	u32 track = l->band_blocks[SHINGLE_ROLE_DATA];
+	/* The last block is behind them; a block 0 that bears nothing is no guard for that. */
+	u64 used = blocks[USE_STAGING] + max(blocks[USE_METADATA], 2ULL) - 1, first = 0;
+	u32 i;
+
+	for (i = 0; i < l->nr_groups; i++) {
+		if (l->groups[i].role == SHINGLE_ROLE_DATA)
+			first = shingle_pblk_block(l->groups[i].start);
+	}
+	blocks[USE_ROUNDING] = track - 1;
+	blocks[USE_GUARDS] = first - min(first, used + track - 1);
+}
+
+/* What metadata leave free between and behind them. */
+static void add_metadata_space(const struct shingle_layout *l, enum shingle_dev dev, u64 *blocks)
+{
+	const struct shingle_area *area[] = { &l->ckpt[0], &l->ckpt[1], &l->journal, &l->pages };
+	u32 i;
+
+	if (dev >= SHINGLE_NR_MEDIA) {
+		add_space_on_meta(l, blocks);
+		return;
+	}
+	if (l->interlaced && dev == SHINGLE_DEV_DATA) {
+		add_interlaced_space(l, blocks);
+		return;
+	}
+	add_space(l, dev, 1, blocks);
+	for (i = 0; dev == shingle_meta_dev(l) && i < ARRAY_SIZE(area); i++) {
+		if (area[i]->blocks)
+			add_space(l, dev, area[i]->start + area[i]->blocks, blocks);
+	}
 }
 
 /* All uses of a device, which are together as many as it has blocks. */
@@ -101,6 +168,7 @@ static void count_uses(const struct shingle_layout *l, enum shingle_dev dev, u64
 				       l->journal.blocks + l->pages.blocks;
 	else if (!(l->flags & SHINGLE_SB_UNMARKED(dev)))
 		blocks[USE_METADATA] = 2;
+	add_metadata_space(l, dev, blocks);
 	for (i = 0; i < USE_REST; i++)
 		used += blocks[i];
 	blocks[USE_REST] = l->dev_blocks[dev] - min(used, l->dev_blocks[dev]);
@@ -120,11 +188,11 @@ void show_capacity(const struct shingle_layout *l)
 		if (!l->dev_blocks[dev])
 			continue;
 		count_uses(l, dev, blocks);
-		say("  %-12s %14llu blocks %12s", dev_name(dev), l->dev_blocks[dev],
+		say("  %-20s %14llu blocks %12s", dev_name(dev), l->dev_blocks[dev],
 		    blocks_text(l->dev_blocks[dev]).s);
 		for (use = 0; use < NR_USES; use++) {
 			if (blocks[use])
-				say("    %-10s %14llu blocks %12s %6.2f %%", uses[use].name,
+				say("    %-18s %14llu blocks %12s %6.2f %%", uses[use].name,
 				    blocks[use], blocks_text(blocks[use]).s,
 				    100.0 * (double)blocks[use] / (double)l->dev_blocks[dev]);
 		}
