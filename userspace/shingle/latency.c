@@ -36,7 +36,7 @@ static void interrupt(int signo)
 	interrupted = 1;
 }
 
-/* Whatever ends a program by its user's or its terminal's will; nohup goes on to keep it running. */
+/* Whatever ends a program as its user or its terminal wants it; nohup still keeps it running. */
 static void catch_signals(void)
 {
 	static const int ends[] = { SIGINT, SIGTERM, SIGQUIT, SIGHUP };

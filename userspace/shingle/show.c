@@ -95,8 +95,8 @@ static void add_group(const struct shingle_layout *l, const struct shingle_group
 	blocks[USE_ROUNDING] += last * (whole - each);
 	blocks[USE_GUARDS] += last * (g->stride - whole);
 	/* Behind the last one tracks may have another length. */
-	add_space(l, shingle_pblk_dev(g->start), shingle_pblk_block(g->start) + last * g->stride + each,
-		  blocks);
+	add_space(l, shingle_pblk_dev(g->start),
+		  shingle_pblk_block(g->start) + last * g->stride + each, blocks);
 }
 
 /* Of META no tracks are known, but that whatever begins there begins behind what the head harms. */
