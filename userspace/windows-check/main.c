@@ -14,6 +14,8 @@
  *                   used, a slot or the ring only itself in front of the write, the
  *                   ring no farther than its gap
  *
+ * The media are known as they are written into superblocks and read from there.
+ *
  * windows-check SEED MEDIA [narrow]
  * windows-check describe PROFILE	what a platter of a named drive answers to `geometry'
  */
@@ -399,6 +401,29 @@ int fail(const char *fmt, ...)
 	return 1;
 }
 
+/* Core knows of its media what is on them: what the planner knew, written and read. */
+static bool read_back(void)
+{
+	const char *why = "";
+	u32 i;
+
+	for (i = 0; i < SHINGLE_NR_MEDIA; i++) {
+		struct shingle_disk_medium disk = {};
+		struct shingle_medium m;
+
+		if (!l.dev_blocks[i])
+			continue;
+		shingle_medium_encode(&l.medium[i], &disk);
+		if (shingle_medium_decode(&disk, l.dev_blocks[i], &m, &why)) {
+			wrong++;
+			printf("%s: medium %u is not read as it was written: %s\n", l.engine, i, why);
+			return false;
+		}
+		l.medium[i] = m;
+	}
+	return true;
+}
+
 static bool lay_out(const struct engine_row *row, struct plan_request *req)
 {
 	char why[PLAN_WHY];
@@ -421,7 +446,7 @@ static bool lay_out(const struct engine_row *row, struct plan_request *req)
 	req->cache_first = row->cached && below(2);
 	req->band_blocks = row->interlaced ? 0 : between(1, 200);
 	req->cache_band_blocks = row->cached && below(2) ? between(1, 400) : 0;
-	return !plan_layout(req, &l, why) && l.logical_blocks;
+	return !plan_layout(req, &l, why) && l.logical_blocks && read_back();
 }
 
 /* A platter for a device, as `shingle create' would ask it. */
