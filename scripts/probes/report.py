@@ -257,7 +257,7 @@ def lead(run):
         if text:
             parts.append(text.format(esc(value(finding["value"], finding.get("unit", ""),
                                                name))))
-        if name == "drive_type" and finding["value"] == "conventional":
+        if name == "drive_type" and finding["value"] in ("conventional", "translated"):
             break
     text = parts[0] + (": " + "; ".join(parts[1:]) if parts[1:] else "") + "."
     return f'<p class="lead">{text}</p>'

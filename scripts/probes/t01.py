@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Test 1: is it shingled, and is its cache on disk or in flash?
+"""Test 1: are blocks translated, and is the cache on disk or in flash?
 
 The thesis writes a small region in random order and looks whether every write
 takes the same.  A drive with many logs (stl-set with a set for each band) does not
 look like that, so here it is asked directly: *where is a block after it was
 written?*  A conventional drive writes it where it was.  A shingled one puts each
-write elsewhere, the second to the same block too; if it answers reads from flash
-then, the cache is there.  The thesis's writes are made as well, in regions from
-1 GiB down, as a second witness."""
+write elsewhere, the second to the same block too; so do others, and verdict.py says
+what else it takes.  If reads are answered from flash then, the cache is there.  The
+thesis's writes are made as well, in regions from 1 GiB down, as a second witness."""
 
 import numpy as np
 
@@ -255,9 +255,9 @@ def decide(spots, flatness, rewrite, missing=()):
         out["drive_type"] = Finding.unknown(why)
         out["cache_medium"] = Finding.unknown(why)
     else:
-        out["drive_type"] = Finding("shingled", confidence=sure, says=says)
+        out["drive_type"] = Finding("translated", confidence=sure, says=says)
         out["cache_medium"] = _medium(found, numbers, sure, says)
-    if "drive_type" in out and out["drive_type"].value == "shingled" and flat:
+    if "drive_type" in out and out["drive_type"].value == "translated" and flat:
         first = flat[0]
         out["drive_type"].says += (
             f"; random writes in a small region take {first['median_us'] / 1000:.2f} ms, "

@@ -157,7 +157,7 @@ def decide(numbers, before, after):
         why = f"of {blocks} blocks {moved} were elsewhere after writing"
         return {"cache_layout": Finding.unknown(why)}
     says = f"{moved} of {blocks} blocks were elsewhere after writing"
-    out["drive_type"] = Finding("shingled", confidence=sure, says=says)
+    out["drive_type"] = Finding("translated", confidence=sure, says=says)
     if not fast:
         out["cache_medium"] = Finding(
             "disk", confidence=sure, says="what was written is read with seeks and rotations")

@@ -40,6 +40,7 @@ APART = 0.6                 # of what went along: at least two bands
 TWICE = 1.5                 # of one band's time: between one and two
 COSTS, MOST_COSTS = 3, 18   # cleanings that are compared
 SURE = 3.5                  # standard errors
+LEAST_BLOCKS = 12           # a track has more; what goes home by fewer is no band
 
 
 def estimate(s):
@@ -195,7 +196,7 @@ def run(s):
             s.pause(60, "the drive may clean what was written")
         if first > 0.6 and second > 0.6:
             out.findings["drive_type"] = Finding(
-                "shingled", confidence=0.99,
+                "translated", confidence=0.99,
                 says=f"blocks go elsewhere each time they are written ({second:.0%} of {PAIRS})")
         return measure(s, places, rng, out)
 
@@ -294,6 +295,10 @@ def answer(found, coincidence):
     if not sizes:
         return Finding.unknown("; ".join(reasons) or "no band was seen", "bytes")
     size = max(sizes, key=sizes.count)
+    if size < LEAST_BLOCKS:
+        # A write cache that is emptied does so, and ends as sharply.
+        return Finding.unknown(f"{size} block{'s' * (size != 1)} at a time went home, and none "
+                               "beside: less than a track, and no band", "bytes")
     where = " and ".join(f"from {b[0] * BLOCK / MIB:.3f} MiB on" for b in bands
                          if b[1] - b[0] == size)
     if sizes.count(size) < AGREE:

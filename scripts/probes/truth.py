@@ -200,12 +200,14 @@ class Truth:
     value: object
     accept: object = None
     more: dict = field(default_factory=dict)    # for whoever prints tables
+    vague: tuple = ()       # answers that leave open what is so
 
     def judge(self, finding):
         """right, wrong, cannot tell or not judged."""
         if self.accept is None:
             return "not judged"
-        if finding is None or finding.value is None:
+        if finding is None or finding.value is None or (
+                isinstance(finding.value, str) and finding.value in self.vague):
             return "cannot tell"
         return "right" if self.accept(finding.value) else "wrong"
 
@@ -306,6 +308,7 @@ def layered(kind, arguments):
     shape = geometry(_path(arguments[0]))
     full = kind == "stl-full"
     out = {"drive_type": exactly("shingled"), **mechanics(shape, reach(layout))}
+    out["drive_type"].vague = ("translated",)
     medium = medium_of(arguments[1] if arguments[1] != "-" else arguments[0])
     out["cache_medium"] = exactly(medium)
     cleaning = cleaning or ("aggressive" if full else "lazy")

@@ -8,6 +8,8 @@ from .session import Finding
 
 # Below, an answer is worth less than none.
 LEAST = 0.5
+# How sure it must be that there are bands, for a drive to be called shingled.
+BANDS_SURE = 0.95
 # What a drive without a persistent cache doesn't have.
 OF_SHINGLED = ("cache_layout", "cleaning_type", "cleaning_order", "clean_idle_ms",
                "writes_until_cleaning", "raw_bytes", "map_entries", "cache_bytes", "log_structure",
@@ -66,11 +68,44 @@ def agree(a, b):
     return a_low <= b_high and b_low <= a_high
 
 
+def kind_of(moves, out):
+    """drive_type of what tests say about places, @moves, and of all other answers.
+
+    Blocks that lie elsewhere after writing are a translation, which log-structured drives
+    and write caches have too; nor is a cache that fills (a cliff) or empties when idle
+    (cleaning) a shingle.  What overlaps must be rewritten from one guard to the next,
+    whatever of it was written: bands, which Test 11 has seen to begin and end at the same
+    blocks in two places, tell.  Results of before called a translation shingled."""
+    if moves.value not in ("translated", "shingled"):
+        return moves
+    band = out.get("band_bytes")
+    if band and band.value is not None:
+        sure = max(0.0, moves.confidence + band.confidence - 1)
+        if sure >= BANDS_SURE:
+            return replace(moves, value="shingled", confidence=sure,
+                           says=f"{moves.says}; and bands are rewritten as a whole: {band.says}")
+        lacks = f"that there are bands is not sure enough ({100 * band.confidence:.1f} %)"
+    elif band:
+        lacks = f"no bands were seen ({band.says})" if band.says else "no bands were seen"
+    else:
+        lacks = "whether there are bands was not asked (Test 11)"
+    cliff, cleaning = (out.get(name) for name in ("writes_until_cleaning", "cleaning_type"))
+    seen = ["it fills"] if cliff and cliff.value is not None else []
+    if cleaning and cleaning.value == "aggressive":
+        seen.append("it is emptied when nobody writes")
+    also = f"; {' and '.join(seen)}, as a write cache does, too" if seen else ""
+    return replace(moves, value="translated",
+                   says=f"{moves.says}: a translation, and no sign of shingles by itself; "
+                   f"{lacks}{also}")
+
+
 def consistent(out):
-    """What follows from the kind of drive: a conventional one has no bands."""
+    """What follows from other answers: what kind of drive it is, and that a conventional
+    one has no bands."""
     kind = out.get("drive_type")
     if not kind:
         return out
+    kind = out["drive_type"] = kind_of(kind, out)
     if kind.value == "conventional":
         for name in OF_SHINGLED:
             if name in out and out[name].value is not None:

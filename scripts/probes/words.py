@@ -4,7 +4,7 @@ never heard of shingled disks."""
 
 # name of a finding: (group, question, tests that can answer it)
 ANSWERS = {
-    "drive_type": ("The drive", "Shingled or conventional?", "1 2"),
+    "drive_type": ("The drive", "Shingled or conventional?", "1 2 11"),
     "cache_medium": ("Persistent cache", "On what is it?", "1 2"),
     "cache_layout": ("Persistent cache", "Where on the platters?", "2"),
     "writes_until_cleaning": ("Persistent cache", "4 KiB writes until it must clean", "6"),
@@ -30,6 +30,7 @@ ANSWERS = {
 # What stands for a value; {} is the value.
 VALUES = {
     "shingled": "shingled (SMR)", "conventional": "conventional",
+    "translated": "translated, cannot tell whether shingled",
     "disk": "on the disk", "flash": "flash", "none": "none",
     "single-id": "one, at the inner diameter (last LBAs)",
     "single-od": "one, at the outer diameter (first LBAs)",
@@ -49,7 +50,10 @@ VALUES = {
 SENTENCES = (
     ("drive_type", {"shingled": "This drive is <b>shingled</b>",
                     "conventional": "This drive is <b>conventional</b>: nothing shows "
-                    "that tracks overlap"}),
+                    "that tracks overlap",
+                    "translated": "This drive is <b>translated</b>, and whether it is shingled "
+                    "can't be told: what is written goes elsewhere, which other drives and "
+                    "layers do as well"}),
     ("cache_medium", {"disk": "random writes go to a persistent cache on its platters",
                       "flash": "random writes go to a persistent cache in flash"}),
     ("cache_bytes", "some {} of it can be written before it has to clean"),
@@ -73,7 +77,8 @@ TESTS = {
         "appends to a log: if there is one log only, the next place has just passed under the "
         "head, and each write takes the same, one rotation, or next to nothing if the log is "
         "in flash.  Right, one dot is one block: on the diagonal if the second write left it "
-        "where it was, which a shingled drive does not do."),
+        "where it was, which a shingled drive does not do.  Others may do neither; only bands "
+        "(Test 11) are what no other has."),
     "1abc": (
         "In which units does the cache write?",
         "Blocks are written one at a time and then read back in the order in which they "

@@ -156,6 +156,28 @@ def test_no_results_is_a_sentence(tmp_path):
         report.load(tmp_path / "none")
 
 
+@pytest.mark.parametrize("tests, sentence, cell", [
+    (("1", "2"), "This drive is <b>translated</b>, and whether it is shingled", ""),
+    (("1", "11"), "This drive is <b>shingled</b>", "shingled (SMR)")])
+def test_what_only_moves_is_not_called_shingled(tmp_path, tests, sentence, cell):
+    """Page and JSON."""
+    folder = drive(tmp_path, tests)
+    page, machine = report.write(folder)
+    text = page.read_text(encoding="utf-8")
+    whole(text)
+    lead = re.search(r'<p class="lead">(.*?)</p>', text)[1]
+    assert lead.startswith(sentence), lead
+    assert ("persistent cache" in lead) == bool(cell)
+    answer = json.loads(machine.read_text(encoding="utf-8"))["answers"]["drive_type"]
+    summary = re.search(r'<table class="answers">.*?</table>', text, re.S)[0]
+    if cell:
+        assert answer["value"] == "shingled" and cell in summary
+    else:
+        assert answer["value"] == "translated" and "Test 11" in answer["says"]
+        assert "translated, cannot tell whether shingled" in summary
+        assert "Test 11" in summary and "shingled (SMR)" not in summary
+
+
 def test_truth_is_a_column(tmp_path):
     folder = drive(tmp_path, ("1", "11"), truth={
         "drive_type": {"mark": "right", "truth": "shingled"},

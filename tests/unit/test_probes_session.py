@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -345,6 +346,56 @@ def test_a_conventional_drive_has_no_bands():
         "1": Result(findings={"drive_type": Finding("conventional", confidence=0.999)}),
         "11": Result(findings={"band_bytes": Finding(MIB, "bytes", confidence=0.99)})})
     assert found["band_bytes"].value is None and "conventional" in found["band_bytes"].says
+
+
+MOVES = Finding("translated", confidence=0.999, says="40 of 40 blocks went elsewhere")
+BANDS = Finding(MIB, "bytes", MIB, MIB, 0.99, "2 bands of 1 MiB")
+CLIFF = Finding(9000, "", 9000, 9000, 0.999, "cleaning began after 9,000 writes")
+EMPTIED = Finding("aggressive", confidence=0.997, says="all left the cache")
+
+
+@pytest.mark.parametrize("moves, others, value, words", [
+    (MOVES, {}, "translated", "was not asked (Test 11)"),
+    (MOVES, {"band_bytes": Finding.unknown("nothing is cleaned", "bytes")}, "translated",
+     "no bands were seen (nothing is cleaned)"),
+    # A write cache fills, and is emptied when nobody writes.
+    (MOVES, {"writes_until_cleaning": CLIFF}, "translated", "it fills, as a write cache does"),
+    (MOVES, {"cleaning_type": EMPTIED}, "translated", "; it is emptied when nobody writes, as a write cache"),
+    (MOVES, {"writes_until_cleaning": CLIFF, "cleaning_type": EMPTIED,
+             "cache_medium": Finding("disk", confidence=0.999)}, "translated",
+     "it fills and it is emptied when nobody writes, as"),
+    (MOVES, {"cleaning_type": Finding("lazy", confidence=0.997)}, "translated", "(Test 11)"),
+    (MOVES, {"mapping": Finding("dynamic", confidence=0.99)}, "translated", "(Test 11)"),
+    (MOVES, {"band_bytes": replace(BANDS, confidence=0.9)}, "translated", "not sure enough"),
+    # Each is sure enough, but not both.
+    (replace(MOVES, confidence=0.96), {"band_bytes": replace(BANDS, confidence=0.96)},
+     "translated", "not sure enough"),
+    (MOVES, {"band_bytes": BANDS}, "shingled", "2 bands of 1 MiB"),
+    (MOVES, {"band_bytes": BANDS, "writes_until_cleaning": CLIFF}, "shingled", "as a whole"),
+    # As Tests 1, 2 and 11 said it before.
+    (replace(MOVES, value="shingled"), {}, "translated", "a translation"),
+    (replace(MOVES, value="shingled"), {"band_bytes": BANDS}, "shingled", "as a whole"),
+    (replace(MOVES, value="conventional"), {"band_bytes": BANDS}, "conventional", "40 of 40"),
+    (Finding.unknown("no rotation"), {"band_bytes": BANDS}, None, "no rotation")])
+def test_only_bands_are_shingles(moves, others, value, words):
+    found = verdict.answers({"1": Result(findings={"drive_type": moves}),
+                             "6": Result(findings=others)})
+    kind = found["drive_type"]
+    assert kind.value == value and words in kind.says, kind
+    also = CLIFF in others.values() or EMPTIED in others.values()
+    assert ("as a write cache" in kind.says) == (also and value == "translated"), kind
+    assert verdict.kind_of(kind, {k: f for k, f in found.items() if k in others}).value == value
+    if value == "shingled":
+        assert 0.95 <= kind.confidence <= moves.confidence + BANDS.confidence - 1
+
+
+def test_bands_do_not_settle_whether_blocks_move():
+    """Two tests contradict each other about what comes first."""
+    found = verdict.answers({
+        "1": Result(findings={"drive_type": MOVES}),
+        "2": Result(findings={"drive_type": replace(MOVES, value="conventional")}),
+        "11": Result(findings={"band_bytes": BANDS})})
+    assert found["drive_type"].value is None
 
 
 # --- command line -----------------------------------------------------------------

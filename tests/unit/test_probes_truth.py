@@ -118,6 +118,8 @@ def test_set_associative(monkeypatch):
                                        "cleaning_type", "mapping", "band_bytes")} == {
         "drive_type": "shingled", "cache_medium": "disk", "cache_layout": "single-id",
         "cleaning_type": "lazy", "mapping": "static", "band_bytes": 40 * MIB}
+    assert [is_so["drive_type"].judge(Finding(k, confidence=0.999)) for k in (
+        "shingled", "translated", "conventional")] == ["right", "cannot tell", "wrong"]
     low, high, slots = truth.cliff(SET)
     assert 0.94 * slots < low < high <= slots + 1 == 92161
     said = {"band_bytes": Finding(40 * MIB, confidence=0.99),

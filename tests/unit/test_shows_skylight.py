@@ -68,7 +68,8 @@ def test_all_right(show, capsys):
 
 
 @pytest.mark.parametrize("kind, changed", [
-    ("cmr", {"drive_type": "shingled"}), ("cmr", {"cache_layout": "single-od"}),
+    ("cmr", {"drive_type": "shingled"}), ("cmr", {"drive_type": "translated"}),
+    ("cmr", {"cache_layout": "single-od"}),
     ("cmr", {"at": 5000}), ("e1", {"drive_type": "conventional"}),
     ("e1", {"cache_layout": "single-od"}), ("e1", {"cleaning_type": "aggressive"}),
     ("e1", {"at": CLIFF[0] - 2}), ("e1", {"at": CLIFF[1] + 1}), ("e2", {"cache_medium": "disk"}),
@@ -86,6 +87,9 @@ def test_no_answer_is_not_right(show):
         runs["e1"] = drive("e1", **{name: None})
         count = show.table(runs)
         assert count["cannot tell"] in (1, 2) and not count["wrong"]
+    runs["e1"] = drive("e1", drive_type="translated")
+    count = show.table(runs)
+    assert count["cannot tell"] == 1 and not count["wrong"]
     runs["e1"] = drive("e1", at=None)
     assert show.table(runs)["cannot tell"] == 1
     runs["cmr"] = drive("cmr", status="failed")
