@@ -6,6 +6,7 @@ second description of the format.
 """
 
 import bisect
+import contextlib
 import ctypes
 import json
 import os
@@ -2447,18 +2448,25 @@ def test_latency_that_is_not_understood(two, answer):
     assert two.changes()[-1] == "message disk @stats_delete 7"
 
 
+@contextlib.contextmanager
+def counting(two, signals):
+    """The tool as it counts latencies for a day, with signals as env(1) is told."""
+    two.dir.joinpath("disk/@stats_create").write_text("7")
+    two.dir.joinpath("disk/@stats_print").write_text(region([4] + 23 * [0]))
+    two.dir.joinpath("disk/@stats_delete").write_text("")
+    with subprocess.Popen(["env", signals, two.run.tool, "stats", "disk",
+                           "--latency", "86400"], text=True, stdout=subprocess.PIPE) as p:
+        while not (two.log.exists() and "@stats_create" in two.log.read_text()):
+            assert p.poll() is None
+        yield p
+
+
 @pytest.mark.parametrize("signo", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP,
                                    signal.SIGQUIT])
 def test_latency_until_a_signal(two, signo):
     """What was counted so far is told, and the region goes."""
-    two.dir.joinpath("disk/@stats_create").write_text("7")
-    two.dir.joinpath("disk/@stats_print").write_text(region([4] + 23 * [0]))
-    two.dir.joinpath("disk/@stats_delete").write_text("")
     # A test that nohup started would not know a hangup otherwise.
-    with subprocess.Popen(["env", "--default-signal", two.run.tool, "stats", "disk",
-                           "--latency", "86400"], text=True, stdout=subprocess.PIPE) as p:
-        while not (two.log.exists() and "@stats_create" in two.log.read_text()):
-            assert p.poll() is None
+    with counting(two, "--default-signal") as p:
         p.send_signal(signo)
         try:
             out = p.communicate(timeout=60)[0]
@@ -2470,13 +2478,7 @@ def test_latency_until_a_signal(two, signo):
 
 def test_latency_goes_on_where_a_hangup_is_ignored(two):
     """As nohup has it: the measurement ends with the time that was given."""
-    two.dir.joinpath("disk/@stats_create").write_text("7")
-    two.dir.joinpath("disk/@stats_print").write_text(region([4] + 23 * [0]))
-    two.dir.joinpath("disk/@stats_delete").write_text("")
-    with subprocess.Popen(["env", "--ignore-signal=HUP", two.run.tool, "stats", "disk",
-                           "--latency", "86400"], text=True, stdout=subprocess.PIPE) as p:
-        while not (two.log.exists() and "@stats_create" in two.log.read_text()):
-            assert p.poll() is None
+    with counting(two, "--ignore-signal=HUP") as p:
         ignored = int(re.search(r"^SigIgn:\s*(\w+)$", Path(f"/proc/{p.pid}/status").read_text(
             encoding="ascii"), re.M)[1], 16)
         p.terminate()
