@@ -22,6 +22,7 @@ NEEDED = {
     "thin-provisioning-tools", "sparse": "sparse", "shellcheck": "shellcheck",
     "mkfs.ext4": "e2fsprogs", "mkfs.xfs": "xfsprogs",
     "mkfs.btrfs": "btrfs-progs", "mkfs.f2fs": "f2fs-tools",
+    "mdadm": "mdadm", "make-bcache": "bcache-tools",
     "/usr/include/stdio.h": "libc6-dev",
     "/usr/include/libdevmapper.h": "libdevmapper-dev",
     "/usr/include/blkid/blkid.h": "libblkid-dev",
