@@ -38,7 +38,7 @@ have-kdir:
 
 mirror: have-kdir
 	@mkdir -p $(MODDIR)
-	@ln -sf $(TOP)/Kbuild $(MODDIR)/Kbuild
+	@ln -sf -t $(MODDIR) $(addprefix $(TOP)/,Kbuild dkms.conf version.mk)
 	@for d in $(FOLDERS); do mkdir -p $(MODDIR)/$$d; \
 	  find $(TOP)/$$d -maxdepth 1 \( -name '*.[ch]' -o -name Kbuild -o -name '*.sh' \) \
 	    -exec ln -sf -t $(MODDIR)/$$d {} +; \

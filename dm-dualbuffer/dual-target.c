@@ -33,5 +33,8 @@ static void __exit dualbuffer_exit(void)
 module_init(dualbuffer_init);
 module_exit(dualbuffer_exit);
 
+MODULE_ALIAS("dm-dualbuffer");
+MODULE_AUTHOR("the dm-shingle project");
 MODULE_DESCRIPTION("dm-shingle: a persistent cache of two buffers (dualbuffer)");
 MODULE_LICENSE("GPL");
+MODULE_VERSION(SHINGLE_RELEASE);

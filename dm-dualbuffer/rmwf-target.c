@@ -33,5 +33,8 @@ static void __exit rmwf_exit(void)
 module_init(rmwf_init);
 module_exit(rmwf_exit);
 
+MODULE_ALIAS("dm-rmwf");
+MODULE_AUTHOR("the dm-shingle project");
 MODULE_DESCRIPTION("dm-shingle: RMW-free writes by flash (rmwf)");
 MODULE_LICENSE("GPL");
+MODULE_VERSION(SHINGLE_RELEASE);

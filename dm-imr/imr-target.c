@@ -33,5 +33,8 @@ static void __exit imr_exit(void)
 module_init(imr_init);
 module_exit(imr_exit);
 
+MODULE_ALIAS("dm-imr");
+MODULE_AUTHOR("the dm-shingle project");
 MODULE_DESCRIPTION("dm-shingle: interlaced magnetic recording (imr)");
 MODULE_LICENSE("GPL");
+MODULE_VERSION(SHINGLE_RELEASE);

@@ -964,6 +964,8 @@ static void __exit dm_platter_exit(void)
 module_init(dm_platter_init);
 module_exit(dm_platter_exit);
 
+MODULE_ALIAS("dm-platter");
 MODULE_AUTHOR("the dm-shingle project");
 MODULE_DESCRIPTION(DM_NAME " target: a recording medium with geometry, mechanics and overlap");
 MODULE_LICENSE("GPL");
+MODULE_VERSION(SHINGLE_RELEASE);

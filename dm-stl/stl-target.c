@@ -55,5 +55,9 @@ static void __exit stl_exit(void)
 module_init(stl_init);
 module_exit(stl_exit);
 
+MODULE_ALIAS("dm-stl-set");
+MODULE_ALIAS("dm-stl-full");
+MODULE_AUTHOR("the dm-shingle project");
 MODULE_DESCRIPTION("dm-shingle: shingle translation layers (stl-set, stl-full)");
 MODULE_LICENSE("GPL");
+MODULE_VERSION(SHINGLE_RELEASE);

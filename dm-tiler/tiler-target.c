@@ -33,5 +33,8 @@ static void __exit tiler_exit(void)
 module_init(tiler_init);
 module_exit(tiler_exit);
 
+MODULE_ALIAS("dm-tiler");
+MODULE_AUTHOR("the dm-shingle project");
 MODULE_DESCRIPTION("dm-shingle: autonomous regions (tiler)");
 MODULE_LICENSE("GPL");
+MODULE_VERSION(SHINGLE_RELEASE);

@@ -10,6 +10,10 @@ CC       ?= cc
 V        ?= 0
 Q        := $(if $(filter 0,$(V)),@)
 
+include $(TOP)/version.mk
+
+# Every tool says of which version it is.
+SRCS   := $(sort $(SRCS) userspace/shingle/version.c)
 comma  := ,
 SUFFIX := $(if $(SANITIZE),-$(subst $(comma),-,$(SANITIZE)))
 WORK   := $(OUT)/obj/$(ROOM)$(SUFFIX)
@@ -42,6 +46,9 @@ $(WORK)/%.o: $(TOP)/%.c | need-pkgs
 	@echo "  CC    $*.c"
 	$(Q)$(CC) $(CPPFLAGS) $$(pkg-config --cflags $(PKGS)) $(CFLAGS) $(WARN) $(SAN) \
 	  -MMD -MP -c -o $@ $<
+
+$(WORK)/userspace/shingle/version.o: $(TOP)/dkms.conf
+$(WORK)/userspace/shingle/version.o: CPPFLAGS += -DSHINGLE_RELEASE='"$(call shingle-version,$(TOP))"'
 
 install: all
 	install -D -m 755 $(TOOL) $(DESTDIR)$(PREFIX)/sbin/$(BIN)

@@ -545,5 +545,7 @@ void shingle_io_hints(struct dm_target *ti, struct queue_limits *limits)
 }
 EXPORT_SYMBOL_GPL(shingle_io_hints);
 
+MODULE_AUTHOR("the dm-shingle project");
 MODULE_DESCRIPTION("dm-shingle: what shingled and interlaced translation targets share");
 MODULE_LICENSE("GPL");
+MODULE_VERSION(SHINGLE_RELEASE);

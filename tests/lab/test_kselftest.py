@@ -26,6 +26,9 @@ SCRIPTS = [
     ("presets.sh", "uml", "real", {"PRESET": "ma-dualbuffer"}),
     ("presets.sh", "uml", "real", {"PRESET": "ma-rmwf"}),
     ("platter.sh", "uml", "virtual", {}),
+    ("modules.sh", "uml", "real", {}),
+    ("modules.sh", "stock", "real", {}),
+    ("modules.sh", "backports", "real", {}),
 ]
 
 

@@ -27,5 +27,9 @@ int main(int argc, char **argv)
 		help(stdout);
 		return EXIT_CLEAN;
 	}
+	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
+		say("kvbench %s", tool_release);
+		return EXIT_CLEAN;
+	}
 	return run_command(commands, ARRAY_SIZE(commands), argc, argv);
 }

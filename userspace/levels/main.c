@@ -71,6 +71,7 @@ static const char help[] =
 "      --points N         note the course of the load N times (75)\n"
 "      --json             for machines\n"
 "  -h, --help             this text\n"
+"  -V, --version          of which version this is\n"
 "\n"
 "SIZE has a unit: B, K, M, G, T.  Exit status: 0 done, 4 something was lost, 8\n"
 "it could not be done, 16 usage.\n";
@@ -119,6 +120,7 @@ static const struct option long_options[] = {
 	{ "points", required_argument, NULL, OPT_POINTS },
 	{ "json", no_argument, NULL, OPT_JSON },
 	{ "help", no_argument, NULL, 'h' },
+	{ "version", no_argument, NULL, 'V' },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -602,9 +604,13 @@ int main(int argc, char **argv)
 
 	dm_begin();
 	opterr = 0;
-	while ((c = next_option(argc, argv, ":h", long_options, NULL)) != -1) {
+	while ((c = next_option(argc, argv, ":hV", long_options, NULL)) != -1) {
 		if (c == 'h') {
 			fputs(help, stdout);
+			return told(EXIT_CLEAN);
+		}
+		if (c == 'V') {
+			say("shingle-levels %s", tool_release);
 			return told(EXIT_CLEAN);
 		}
 		if (c == ':')

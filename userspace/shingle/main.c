@@ -2,10 +2,6 @@
 /* shingle: format, open, watch, check and repair dm-shingle devices. */
 #include "dm.h"
 
-#ifndef SHINGLE_TOOL_VERSION
-#define SHINGLE_TOOL_VERSION "unknown"
-#endif
-
 static const struct command *const commands[] = {
 	&cmd_format, &cmd_create, &cmd_presets, &cmd_open, &cmd_remove, &cmd_status, &cmd_stats,
 	&cmd_check, &cmd_repair, &cmd_dump, &cmd_reset, &cmd_probe,
@@ -39,7 +35,7 @@ int main(int argc, char **argv)
 		return EXIT_CLEAN;
 	}
 	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
-		say("shingle %s, on-disk format %u", SHINGLE_TOOL_VERSION, SHINGLE_VERSION);
+		say("shingle %s, on-disk format %u", tool_release, SHINGLE_VERSION);
 		return EXIT_CLEAN;
 	}
 	dm_begin();

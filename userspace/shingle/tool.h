@@ -39,6 +39,9 @@ extern const struct command cmd_format, cmd_create, cmd_presets, cmd_open, cmd_r
 /* Who says so. */
 extern const char *tool_name;
 
+/* Of which version it is: dkms.conf's, as all that is built here. */
+extern const char tool_release[];
+
 /* Print a sentence on stderr and return the exit code. */
 int fail(const char *fmt, ...) __printf(1, 2);
 int usage(const struct command *cmd, const char *fmt, ...) __printf(2, 3);

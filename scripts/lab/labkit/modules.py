@@ -23,7 +23,7 @@ def folders():
 def fingerprint(kernel):
     """Changes whenever a source, a Makefile or the kernel does."""
     facts = [kernel.kdir, (kernel.kdir / "Module.symvers").stat().st_mtime_ns]
-    names = [TOP / "Makefile", TOP / "Kbuild"]
+    names = [TOP / name for name in ("Makefile", "Kbuild", "dkms.conf", "version.mk")]
     for folder in folders():
         names += [Path(e.path) for e in os.scandir(folder) if e.is_file()]
     for name in sorted(names):

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: GPL-2.0
+"""One version of everything, which dkms.conf has; and what modinfo says of modules."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).resolve().parents[2]
+RELEASE = re.search(r'^PACKAGE_VERSION="(.*)"$', (TOP / "dkms.conf").read_text("utf-8"),
+                    re.M)[1]
+TOOLS = {"shingle": "shingle", "kv": "kv", "kvbench": "kvbench", "levels": "shingle-levels"}
+MODULES = re.findall(r'^BUILT_MODULE_NAME\[\d+\]="(.*)"$',
+                     (TOP / "dkms.conf").read_text("utf-8"), re.M)
+
+
+def said(*command, cwd=TOP):
+    return subprocess.run(list(map(str, command)), check=True, cwd=cwd, text=True,
+                          capture_output=True).stdout.strip()
+
+
+def test_the_version_has_three_numbers():
+    assert re.fullmatch(r"\d+\.\d+\.\d+", RELEASE)
+
+
+@pytest.mark.parametrize("folder, name", TOOLS.items(), ids=TOOLS)
+def test_tools_say_it(folder, name):
+    said("make", "-s", "-C", TOP / "userspace", folder)
+    tool = TOP / "build/userspace" / name
+    assert re.fullmatch(rf"{name} {re.escape(RELEASE)}(, on-disk format \d+)?",
+                        said(tool, "--version"))
+    assert said(tool, "-V") == said(tool, "--version")
+
+
+@pytest.fixture(name="tarball")
+def make_tarball(tmp_path):
+    """The sources alone: no git above them; and of another version than this."""
+    for name in ("core", "userspace", "dm-platter"):
+        shutil.copytree(TOP / name, tmp_path / name, ignore=shutil.ignore_patterns("corpus"))
+    for name in ("Kbuild", "version.mk", "dkms.conf"):
+        shutil.copy(TOP / name, tmp_path)
+    become(tmp_path, RELEASE, "9.8.7")
+    return tmp_path
+
+
+def become(tree, was, release):
+    conf = tree / "dkms.conf"
+    text = conf.read_text("utf-8")
+    assert text.count(f'"{was}"') == 1
+    conf.write_text(text.replace(f'"{was}"', f'"{release}"'), "utf-8")
+
+
+def compiled_in(tree):
+    part = tree / "build/userspace/obj/levels/userspace/shingle/version.o"
+    said("make", "-s", "-C", tree / "userspace/levels", part)
+    return part.read_bytes()
+
+
+def test_without_git_tools_have_what_dkms_has(tarball):
+    assert b"9.8.7\0" in compiled_in(tarball)
+    become(tarball, "9.8.7", "10.0.1")
+    assert b"10.0.1\0" in compiled_in(tarball)      # which is not of date
+
+
+def kbuild_flags(tree):
+    """What modules are compiled with, the kernel's forms of its API apart."""
+    text = ("src := .\nCONFIG_SHELL := true\ninclude Kbuild\n"
+            "show:\n\t@printf '%s\\n' $(subdir-ccflags-y)\n")
+    return subprocess.run(["make", "-s", "-f", "-", "show"], input=text, check=False,
+                          cwd=tree, text=True, capture_output=True)
+
+
+def test_modules_have_what_dkms_has(tarball):
+    assert '-DSHINGLE_RELEASE="9.8.7"' in kbuild_flags(tarball).stdout.splitlines()
+
+
+def test_without_a_version_nothing_is_built(tarball):
+    (tarball / "dkms.conf").write_text('PACKAGE_NAME="dm-shingle"\n', "utf-8")
+    done = kbuild_flags(tarball)
+    assert done.returncode and "no PACKAGE_VERSION" in done.stderr
+
+
+def sources(module):
+    """The files of a module that say something to modinfo."""
+    rows = {}
+    for kbuild in [TOP / "core/Kbuild", *TOP.glob("dm-*/Kbuild")]:
+        text = kbuild.read_text("utf-8").replace("\\\n", " ")
+        for prefix, names in re.findall(rf"^{module}-y [:+]= (?:\$\(addprefix (\S+),)?(.*?)\)?$",
+                                        text, re.M):
+            for name in names.split():
+                rows[kbuild.parent / f"{prefix}{name}".replace(".o", ".c")] = None
+    texts = [path.read_text("utf-8") for path in rows]
+    assert texts, module
+    return [text for text in texts if "MODULE_LICENSE" in text], "".join(texts)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_modinfo_has_something_to_say(module):
+    (text,), every = sources(module)
+    for line in (r'MODULE_AUTHOR\("the dm-shingle project"\);',
+                 r'MODULE_DESCRIPTION\(.*"\);', r"MODULE_VERSION\(SHINGLE_RELEASE\);"):
+        assert re.search(rf"^{line}$", text, re.M), line
+    names = re.findall(r"struct target_type \w+ = {\s*\.name = (\S+),", every)
+    targets = [{"DM_NAME": "platter"}.get(name, name.strip('"')) for name in names]
+    assert bool(targets) == (module != "dm-shingle")
+    assert sorted(re.findall(r'^MODULE_ALIAS\("dm-(.*)"\);$', text, re.M)) == sorted(targets)
+
+
+def test_every_module_is_dkms_too():
+    built = set()
+    for kbuild in [TOP / "core/Kbuild", *TOP.glob("dm-*/Kbuild")]:
+        everybody = kbuild.read_text("utf-8").split("ifneq ($(CONFIG_KUNIT),)")[0]
+        built.update(re.findall(r"^obj-m \+= (.*)\.o$", everybody, re.M))
+    assert built == set(MODULES)
+
+
+def test_the_changelog_begins_with_it():
+    heads = re.findall(r"^## (.*)$", (TOP / "CHANGELOG.md").read_text("utf-8"), re.M)
+    assert heads[0] == RELEASE
+
+
+def test_pages_name_no_other():
+    """Where a person types it: README's way with DKMS."""
+    for path in (TOP / "README.md", *(TOP / "Documentation").rglob("*.rst")):
+        for found in re.findall(r"dm-shingle[-/](\d+\.\d+\.\d+)", path.read_text("utf-8")):
+            assert found == RELEASE, path
+
+
+def test_pkg_config_says_it(tmp_path):
+    said("make", "-s", "-C", TOP / "userspace", "kv")
+    said("make", "-s", "-C", TOP / "userspace/kv", "install", f"DESTDIR={tmp_path}",
+         "PREFIX=/usr")
+    assert f"Version: {RELEASE}" in (tmp_path / "usr/lib/pkgconfig/shingle-kv.pc") \
+        .read_text("utf-8").splitlines()
