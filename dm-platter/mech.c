@@ -282,6 +282,30 @@ void platter_mech_service(struct platter_mech *mech, u64 now_ns, u64 blk, u64 n,
 }
 
 /**
+ * platter_mech_flush - carry out a FLUSH, or what FUA waits for like one
+ * @mech: the drive
+ * @ready_ns: when it could begin: command processed, and all that it waits for written
+ *
+ * What a drive does then beyond writing its cache, @mech->flush_ns, it does alone: it
+ * begins when the actuator is free, and the actuator is not free before its end.  The
+ * head stays where it is, and reading ahead ends.  Without a price nothing changes.
+ *
+ * Context: any; O(tracks read ahead).
+ * Return: when it is over.
+ */
+u64 platter_mech_flush(struct platter_mech *mech, u64 ready_ns)
+{
+	u64 start = max(ready_ns, mech->free_ns);
+
+	if (!mech->flush_ns)
+		return ready_ns;
+	platter_mech_advance(mech, start);
+	mech->ahead_seg = -1;
+	mech->free_ns = start + mech->flush_ns;
+	return mech->free_ns;
+}
+
+/**
  * platter_mech_position_ns - seek plus rotation before a request could start
  * @mech: the drive; nothing changes
  * @now_ns: when it would begin

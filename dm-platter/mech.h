@@ -56,6 +56,7 @@ struct platter_segment {
  *	where the seek curve was measured by writes and reads settle for longer
  * @overhead_ns: command processing before the actuator can move
  * @write_overhead_ns: the same for a write
+ * @flush_ns: a FLUSH by itself; 0: no more than its command
  * @bus_block_ns: time to move one block between host and buffer
  * @cyl: where the head is
  * @surface: which head
@@ -74,6 +75,7 @@ struct platter_mech {
 	s64 write_settle_ns;
 	u32 overhead_ns;
 	u32 write_overhead_ns;
+	u32 flush_ns;
 	u32 bus_block_ns;
 
 	u32 cyl;
@@ -117,6 +119,7 @@ struct platter_service {
 void platter_mech_init(struct platter_mech *mech, const struct platter_geo *geo);
 void platter_mech_service(struct platter_mech *mech, u64 now_ns, u64 blk, u64 n,
 			  bool write, struct platter_service *svc);
+u64 platter_mech_flush(struct platter_mech *mech, u64 ready_ns);
 u64 platter_mech_position_ns(const struct platter_mech *mech, u64 now_ns, u64 blk,
 			     bool write);
 bool platter_mech_lookahead(struct platter_mech *mech, u64 now_ns, u64 blk, u64 n,

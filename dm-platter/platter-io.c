@@ -315,6 +315,33 @@ static void account(struct platter *p, const struct platter_service *svc)
 	platter_count(p, PC_head_switches, svc->head_switches);
 }
 
+/**
+ * pay_flush - charge the price of a FLUSH, the key flush_us
+ * @p: the drive, with timing model
+ * @ready_ns: when it could begin
+ *
+ * It is charged
+ *
+ * - once for each FLUSH of the host, whether the write cache is on or off, when what it
+ *   waits for is on the medium and its command has been processed;
+ * - once for each FUA write while the write cache is on, when its own data are on the
+ *   medium.  With the cache off such a write is like any other.
+ *
+ * and not for what the drive writes of its cache for another reason: the cache is full,
+ * the host idle, the cache switched off; nor for a write that a power cut tears.
+ *
+ * Meanwhile the actuator does nothing else; and behind a FLUSH nothing is admitted, be
+ * it for the medium or for the cache, see admit().
+ *
+ * Context: under p->lock.
+ * Return: when it is over; without a price that is @ready_ns.
+ */
+static u64 pay_flush(struct platter *p, u64 ready_ns)
+{
+	platter_count(p, PC_flushing_us, p->mech.flush_ns);
+	return platter_mech_flush(&p->mech, ready_ns);
+}
+
 static void move_head(struct platter *p, struct platter_io *io, u32 n, u64 now)
 {
 	struct platter_service svc;
@@ -356,6 +383,8 @@ static void start_write(struct platter *p, struct platter_io *io, u64 now,
 			wake_up_all(&p->drained);
 	}
 	move_head(p, io, n, now);
+	if (io->fua && p->wcache_on && p->timing && n == io->n)
+		io->due_ns = pay_flush(p, io->due_ns);
 	platter_mech_invalidate(&p->mech, io->blk, io->n);
 	platter_count(p, PC_media_writes, 1);
 	platter_count(p, PC_media_blocks_written, n);
@@ -644,6 +673,8 @@ static bool admit_read_hit(struct platter *p, struct platter_io *io, u64 now)
 
 static void admit_flush(struct platter *p, struct platter_io *io, u64 now)
 {
+	u64 due;
+
 	platter_count(p, PC_flushes, 1);
 	if (p->destage_failed) {
 		p->destage_failed = false;
@@ -652,21 +683,27 @@ static void admit_flush(struct platter *p, struct platter_io *io, u64 now)
 	}
 	if (p->state_dev && blkdev_issue_flush(p->state_dev->bdev))
 		io->status = BLK_STS_IOERR;
-	admit_timed(p, io, now + p->mech.overhead_ns);
+	due = now + p->mech.overhead_ns;
+	if (p->timing && p->mech.flush_ns) {
+		p->flushed_ns = pay_flush(p, due);
+		due = p->flushed_ns;
+	}
+	admit_timed(p, io, due);
 	if (p->dev)
 		issue(p, io, 0);
 }
 
 /*
  * Move requests from pending to visible.  A flush is not a queued command: it
- * waits until the cache is empty, and what came after waits behind it.
+ * waits until the cache is empty, and what came after waits behind it, as long as it
+ * takes if it has a price.
  */
 static bool admit(struct platter *p, u64 now)
 {
 	struct platter_io *io, *next;
 	bool progress = false;
 
-	if (p->nr_visible >= p->queue_depth || !list_empty(&p->flushing))
+	if (p->nr_visible >= p->queue_depth || !list_empty(&p->flushing) || now < p->flushed_ns)
 		p->full_ns = now;
 	list_for_each_entry(io, &p->visible, list) {
 		if (io->state == IO_SPACE) {
@@ -696,7 +733,8 @@ static bool admit(struct platter *p, u64 now)
 		progress = true;
 	}
 
-	while (p->nr_visible < p->queue_depth && list_empty(&p->flushing)) {
+	while (p->nr_visible < p->queue_depth && list_empty(&p->flushing) &&
+	       now >= p->flushed_ns) {
 		io = list_first_entry_or_null(&p->pending, struct platter_io, list);
 		if (!io)
 			break;
@@ -802,6 +840,7 @@ void platter_power_off(struct platter *p, struct list_head *done)
 	if (!p->powered_off) {
 		WRITE_ONCE(p->powered_off, true);
 		p->cut_armed = false;
+		p->flushed_ns = 0;
 		platter_count(p, PC_power_cuts, 1);
 		platter_cache_drop(p);
 		wake_up_all(&p->drained);

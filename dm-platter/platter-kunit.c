@@ -38,12 +38,7 @@ static struct drive *make_drive(struct kunit *test, const char *name, u64 blocks
 
 	KUNIT_ASSERT_NOT_NULL(test, d);
 	KUNIT_ASSERT_NOT_NULL(test, p);
-	d->cfg.profile = *p;
-	d->cfg.blocks = blocks ? blocks : p->sectors ? p->sectors / 8 : 100000;
-	d->cfg.swath_tracks = PLATTER_AUTO;
-	d->cfg.track_skew_sectors = PLATTER_AUTO;
-	d->cfg.head_skew_sectors = PLATTER_AUTO;
-	d->cfg.time_permille = 1000;
+	platter_config_init(&d->cfg, p, blocks ? blocks : p->sectors ? p->sectors / 8 : 100000);
 	KUNIT_ASSERT_EQ(test, 0, platter_config_build(&d->cfg, &d->geo, &d->mech, &error));
 	return d;
 }
@@ -153,12 +148,7 @@ static void geometry_conventional(struct kunit *test)
 	struct platter_run run;
 
 	KUNIT_ASSERT_NOT_NULL(test, d);
-	d->cfg.profile = *platter_profile_find("tiny8");
-	d->cfg.blocks = 64;
-	d->cfg.swath_tracks = PLATTER_AUTO;
-	d->cfg.track_skew_sectors = PLATTER_AUTO;
-	d->cfg.head_skew_sectors = PLATTER_AUTO;
-	d->cfg.time_permille = 1000;
+	platter_config_init(&d->cfg, platter_profile_find("tiny8"), 64);
 	/* widened to whole tracks, sorted, merged: tracks 1, 2, 3 */
 	d->cfg.nr_conv = 2;
 	d->cfg.conv[0].start_blk = 20;
@@ -783,6 +773,96 @@ static void settling_needs_a_move(struct kunit *test)
 	}
 }
 
+/* A FLUSH of a turn: the next block is under the head when it is over. */
+static void flush_has_a_price(struct kunit *test)
+{
+	struct drive *d = make_drive(test, "st500dm002", 0);
+	struct platter_service svc;
+	const char *error = "";
+	u64 wrote, due;
+
+	/* 7,200 rpm */
+	KUNIT_ASSERT_EQ(test, 8333333U, (u32)d->geo.rot_ns);
+	/* no profile has one: it is over when it could begin, and nothing else changes */
+	KUNIT_EXPECT_EQ(test, 0U, d->mech.flush_ns);
+	platter_mech_service(&d->mech, 100000, 0, 1, true, &svc);
+	wrote = svc.finish_ns;
+	KUNIT_EXPECT_EQ(test, 50ULL, platter_mech_flush(&d->mech, 50));
+	KUNIT_EXPECT_EQ(test, wrote, d->mech.free_ns);
+
+	d->cfg.profile.flush_us = 8333;
+	KUNIT_ASSERT_EQ(test, 0, platter_config_build(&d->cfg, &d->geo, &d->mech, &error));
+	KUNIT_EXPECT_EQ(test, 8333000U, d->mech.flush_ns);
+	platter_mech_service(&d->mech, 100000, 0, 1, true, &svc);
+	KUNIT_ASSERT_EQ(test, wrote, svc.finish_ns);
+	/* one that could have begun before waits for the head; one that comes later does not */
+	due = platter_mech_flush(&d->mech, 50);
+	KUNIT_EXPECT_EQ(test, wrote + 8333000, due);
+	KUNIT_EXPECT_EQ(test, due, d->mech.free_ns);
+	platter_mech_service(&d->mech, due, 1, 1, true, &svc);
+	/* a turn is 333 ns longer, give or take what angles are rounded to */
+	KUNIT_EXPECT_EQ(test, 0ULL, svc.seek_ns);
+	KUNIT_EXPECT_LE(test, svc.rotation_ns, 340ULL);
+	KUNIT_EXPECT_GE(test, svc.rotation_ns, 320ULL);
+	due = platter_mech_flush(&d->mech, svc.finish_ns + 1000000);
+	KUNIT_EXPECT_EQ(test, svc.finish_ns + 1000000 + 8333000, due);
+	KUNIT_EXPECT_EQ(test, due, d->mech.free_ns);
+
+	/* as all durations */
+	d->cfg.time_permille = 100;
+	KUNIT_ASSERT_EQ(test, 0, platter_config_build(&d->cfg, &d->geo, &d->mech, &error));
+	KUNIT_EXPECT_EQ(test, 833300U, d->mech.flush_ns);
+}
+
+static void flush_ends_reading_ahead(struct kunit *test)
+{
+	struct drive *d = make_drive(test, "st4000nc001", 0);
+	struct platter_service svc;
+	u64 due, over;
+
+	d->mech.lookahead_blocks = 512;
+	platter_mech_service(&d->mech, 0, 0, 16, false, &svc);
+	/* none without a price */
+	platter_mech_flush(&d->mech, svc.finish_ns);
+	KUNIT_EXPECT_TRUE(test, platter_mech_lookahead(&d->mech, svc.finish_ns, 16, 16, &due));
+	platter_mech_drop(&d->mech);
+
+	d->mech.flush_ns = 3 * ROT_5900;
+	platter_mech_service(&d->mech, due, 0, 16, false, &svc);
+	/* a quarter of a track has passed, 112 of 448 blocks, when it begins */
+	over = platter_mech_flush(&d->mech, svc.finish_ns + ROT_5900 / 4);
+	KUNIT_EXPECT_TRUE(test, platter_mech_lookahead(&d->mech, over, 16, 110, &due));
+	KUNIT_EXPECT_FALSE(test, platter_mech_lookahead(&d->mech, over, 130, 16, &due));
+}
+
+/* A drive that nobody said anything of is the profile's, whoever makes it. */
+static void config_is_the_profiles(struct kunit *test)
+{
+	struct drive *d = fresh(test, struct drive);
+	const struct platter_profile *p;
+	u32 i;
+
+	KUNIT_ASSERT_NOT_NULL(test, d);
+	for (i = 0; (p = platter_profile_nth(i)); i++) {
+		const char *error = "";
+		u64 blocks = p->sectors ? p->sectors / 8 : 100000;
+
+		memset(&d->cfg, 0x5a, sizeof(d->cfg));
+		platter_config_init(&d->cfg, p, blocks);
+		KUNIT_EXPECT_EQ(test, 0, memcmp(&d->cfg.profile, p, sizeof(*p)));
+		KUNIT_EXPECT_EQ(test, blocks, d->cfg.blocks);
+		KUNIT_EXPECT_EQ(test, 1000U, d->cfg.time_permille);
+		KUNIT_EXPECT_EQ(test, 0U, d->cfg.nr_zones + d->cfg.track_blocks +
+				d->cfg.surfaces + d->cfg.nr_seek + d->cfg.nr_conv);
+		KUNIT_ASSERT_EQ(test, 0, platter_config_build(&d->cfg, &d->geo, &d->mech, &error));
+		KUNIT_EXPECT_EQ(test, p->rpm == 7200 ? 8333333U : ROT_5900, d->geo.rot_ns);
+		KUNIT_EXPECT_EQ(test, p->overhead_us * 1000, d->mech.overhead_ns);
+		KUNIT_EXPECT_EQ(test, 4096000 / p->bus_mb_s, d->mech.bus_block_ns);
+		KUNIT_EXPECT_EQ(test, p->flush_us * 1000, d->mech.flush_ns);
+	}
+	KUNIT_EXPECT_GE(test, i, 8U);
+}
+
 static void lookahead_streams(struct kunit *test)
 {
 	struct drive *d = make_drive(test, "st4000nc001", 0);
@@ -853,6 +933,9 @@ static struct kunit_case platter_cases[] = {
 	KUNIT_CASE(sptf_beats_fifo),
 	KUNIT_CASE(position_equals_service),
 	KUNIT_CASE(settling_needs_a_move),
+	KUNIT_CASE(flush_has_a_price),
+	KUNIT_CASE(flush_ends_reading_ahead),
+	KUNIT_CASE(config_is_the_profiles),
 	KUNIT_CASE(lookahead_streams),
 	KUNIT_CASE(lookahead_waits_when_full),
 	{}

@@ -206,7 +206,7 @@ const struct shingle_option platter_options[] = {
 	  .range = "surfaces must be 1 to 32",
 	  .help = "recording surfaces" },
 	{ NUMBER("swath_tracks", cfg.swath_tracks, 0, PLATTER_MAX_CYLINDERS),
-	  .from = "profile", .initial = PLATTER_AUTO,
+	  .from = "profile",
 	  .range = "swath_tracks must be 0 (a whole zone) to 2^30",
 	  .help = "tracks of one surface before the next; 0: a whole zone" },
 	{ NUMBER("density_spread", cfg.profile.density_spread, 0, 500),
@@ -214,11 +214,11 @@ const struct shingle_option platter_options[] = {
 	  .range = "density_spread must be 0 to 500 per mille",
 	  .help = "heads differ by so many per mille in track capacity" },
 	{ NUMBER("track_skew", cfg.track_skew_sectors, 0, PLATTER_MAX_TRACK_BLOCKS * 8),
-	  .from = "fitted", .initial = PLATTER_AUTO,
+	  .from = "fitted",
 	  .range = "track_skew must be 0 to 524288 sectors",
 	  .help = "sectors that a track begins after the one before" },
 	{ NUMBER("head_skew", cfg.head_skew_sectors, 0, PLATTER_MAX_TRACK_BLOCKS * 8),
-	  .from = "fitted", .initial = PLATTER_AUTO,
+	  .from = "fitted",
 	  .range = "head_skew must be 0 to 524288 sectors",
 	  .help = "the same from surface to surface" },
 	{ NUMBER("rpm", cfg.profile.rpm, 60, 60000),
@@ -252,6 +252,10 @@ const struct shingle_option platter_options[] = {
 	  .from = "profile",
 	  .range = "overhead_us must be 0 to 1000000",
 	  .help = "command processing" },
+	{ NUMBER("flush_us", cfg.profile.flush_us, 0, 1000000),
+	  .from = "profile",
+	  .range = "flush_us must be 0 to 1000000",
+	  .help = "a FLUSH by itself, beside what it waits for" },
 	{ NUMBER("bus_mb_s", cfg.profile.bus_mb_s, 1, 100000),
 	  .from = "profile",
 	  .range = "bus_mb_s must be 1 to 100000",
@@ -311,6 +315,6 @@ void platter_options_init(struct platter_options *o, const struct platter_profil
 			  u64 blocks)
 {
 	shingle_options_init(platter_options, o);
-	o->cfg.profile = *profile;
-	o->cfg.blocks = blocks;
+	/* That knows nothing of the drive: whatever is the drive's is settled here. */
+	platter_config_init(&o->cfg, profile, blocks);
 }

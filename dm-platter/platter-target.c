@@ -587,7 +587,8 @@ static int msg_stats(struct platter *p, char *result, unsigned int maxlen)
 		u64 n = counter(p, i);
 
 		/* times are summed in ns, so that no request rounds its own */
-		if (i == PC_seek_us || i == PC_rotation_us || i == PC_transfer_us)
+		if (i == PC_seek_us || i == PC_rotation_us || i == PC_transfer_us ||
+		    i == PC_flushing_us)
 			n = div_u64(n, 1000);
 		DMEMIT("%s %llu\n", counter_names[i], n);
 	}

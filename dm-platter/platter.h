@@ -52,6 +52,7 @@
 	X(seek_us)			\
 	X(rotation_us)			\
 	X(transfer_us)			\
+	X(flushing_us)			\
 	X(head_switches)		\
 	X(wcache_writes)		\
 	X(wcache_read_hits)		\
@@ -165,6 +166,7 @@ struct platter_io {
  * @timed: requests that need only time, and perhaps @dev
  * @flushing: a flush that waits until the write cache is empty
  * @nr_visible: requests admitted and not completed
+ * @flushed_ns: when the last FLUSH that has a price is over; nothing is admitted before
  * @full_ns: when the queue last had no place for @pending
  * @active: what the actuator does, or NULL
  * @last_host_ns: when the last request of the host ended
@@ -231,6 +233,7 @@ struct platter {
 	struct list_head timed;
 	struct list_head flushing;
 	unsigned int nr_visible;
+	u64 flushed_ns;
 	u64 full_ns;
 	struct platter_io *active;
 	u64 last_host_ns;

@@ -121,6 +121,26 @@ const struct platter_profile *platter_profile_nth(u32 n)
 	return n < ARRAY_SIZE(profiles) ? &profiles[n] : NULL;
 }
 
+/**
+ * platter_config_init - a drive as its profile has it, at its own pace
+ * @cfg: result; every number that is not the profile's is left to be fitted
+ * @profile: the drive
+ * @blocks: 4 KiB blocks that it shall have
+ *
+ * Context: any.
+ */
+void platter_config_init(struct platter_config *cfg, const struct platter_profile *profile,
+			 u64 blocks)
+{
+	memset(cfg, 0, sizeof(*cfg));
+	cfg->profile = *profile;
+	cfg->blocks = blocks;
+	cfg->swath_tracks = PLATTER_AUTO;
+	cfg->track_skew_sectors = PLATTER_AUTO;
+	cfg->head_skew_sectors = PLATTER_AUTO;
+	cfg->time_permille = 1000;
+}
+
 /* Relative size of a zone and its track, before scaling to the drive's length. */
 static void zone_shape(const struct platter_config *cfg, u32 i, u32 nr, u32 *tracks,
 		       u32 *track_blocks)
@@ -351,6 +371,7 @@ int platter_config_build(const struct platter_config *cfg, struct platter_geo *g
 	mech->write_settle_ns = scaled_ns(cfg, p->write_settle_us);
 	mech->overhead_ns = scaled_ns(cfg, p->overhead_us);
 	mech->write_overhead_ns = mech->overhead_ns;
+	mech->flush_ns = scaled_ns(cfg, p->flush_us);
 	mech->bus_block_ns = div_u64(4096ULL * cfg->time_permille, p->bus_mb_s);
 
 	mech->seek.cyls = 0;

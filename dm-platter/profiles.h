@@ -26,6 +26,7 @@
  * @head_switch_us: change of surface
  * @write_settle_us: more settling before a write
  * @overhead_us: command processing
+ * @flush_us: a FLUSH by itself, see platter_mech_flush()
  * @bus_mb_s: interface speed, 10^6 bytes/s
  * @wcache_kib: size of the volatile write cache, when it is on
  * @lookahead_kib: size of a look-ahead segment, when it is on
@@ -49,6 +50,7 @@ struct platter_profile {
 	u32 head_switch_us;
 	u32 write_settle_us;
 	u32 overhead_us;
+	u32 flush_us;
 	u32 bus_mb_s;
 	u32 wcache_kib;
 	u32 lookahead_kib;
@@ -100,6 +102,8 @@ struct platter_config {
 
 const struct platter_profile *platter_profile_find(const char *name);
 const struct platter_profile *platter_profile_nth(u32 n);
+void platter_config_init(struct platter_config *cfg, const struct platter_profile *profile,
+			 u64 blocks);
 int platter_config_build(const struct platter_config *cfg, struct platter_geo *geo,
 			 struct platter_mech *mech, const char **error);
 

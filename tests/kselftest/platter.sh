@@ -105,7 +105,9 @@ for line in \
 	"$LOOP 0 generic 0 8 media smr damage shadow wcache on lookahead on" \
 	"none 0 generic 0 12 zones 100x256,50x128 seek 1:800,10:2000,50:9000 conventional 0+2048,8192+256 media smr time_scale 100 headlog 64" \
 	"none 0 generic 0 26 rpm 7200 surfaces 2 swath_tracks 8 seek_min_us 1 seek_avg_us 2 seek_max_us 3 head_switch_us 4 write_settle_us 5 overhead_us 6 bus_mb_s 600 wcache_kib 64 lookahead_kib 64 track_skew 16" \
-	"none 0 kvimr 0 4 timing none rotational off"; do
+	"none 0 kvimr 0 4 timing none rotational off" \
+	"none 0 st500dm002 0 2 flush_us 8333" \
+	"none 0 st500dm002 0 4 flush_us 0 wcache on"; do
 	create rt 16384 "$line" || note "$line: $(cat "$TMP/err")"
 	a=$(dms table "$T-rt"); a2=$(dmsetup table "$T-rt" | dms load "$T-rt"; echo $?)
 	dms resume --noudevsync "$T-rt"; b=$(dms table "$T-rt")
@@ -176,6 +178,9 @@ none 0 generic 0 2 conventional 99992+8
 none 0 generic 0 2 time_scale 0
 none 0 generic 0 2 time_scale 2001
 none 0 generic 0 2 seek_min_us 9000
+none 0 generic 0 2 flush_us 1000001
+none 0 generic 0 2 flush_us -1
+none 0 generic 0 2 flush_us
 none 0 generic 0 2 headlog 65537
 none 0 generic 0 2 wcache maybe
 none 0 generic 0 2 timing lies
@@ -241,6 +246,68 @@ msg t geometry | awk '
 	END { exit bad || next_blk < blocks || blocks != 32768 }'
 result $? "geometry lists runs without gap to the end"
 remove t
+
+### a FLUSH has a price of its own: the command's 100 us, what it waits for, and flush_us
+fsync() { dd if=/dev/zero of="$D" bs=4096 count=0 conv=notrunc,fsync status=none 2> "$TMP/dd"; }
+sync_block() { dd if=/dev/zero of="$D" bs=4096 count=1 oflag=direct,dsync conv=notrunc status=none; }
+took() {	# took COMMAND...: sets us
+	local from
+	from=$(date +%s%N)
+	"$@"
+	us=$((($(date +%s%N) - from) / 1000))
+}
+cost() {	# cost US: the last command did, beside what running one takes; what the head did is counted
+	local head
+	head=$(($(stat_of f seek_us) + $(stat_of f rotation_us) + $(stat_of f transfer_us)))
+	note "took $us us: $head of the head, $process to run, $(stat_of f flushing_us) in $(stat_of f flushes) FLUSH, $(stat_of f fua_writes) FUA"
+	[ $((us - head - process - $1)) -ge -10 ] && [ $((us - head - process - $1)) -le 10 ]
+}
+paid() { [ "$(stat_of f flushing_us)" = "$1" ]; }
+drive() { create f 65536 "none 0 generic 0 $1 damage none wcache_idle_ms 600000 $2" && D=$(node f); }
+if [ $VIRTUAL = 1 ]; then
+	drive 8 "timing none flush_us 20000"; took fsync; process=$us
+	paid 0 && [ "$(stat_of f flushes)" = 1 ] && [ "$process" -lt 100 ]
+	result $? "flush: none at timing none"
+	remove f
+	drive 4; took fsync; cost 100 && paid 0
+	result $? "flush: without flush_us it is a command and no more"
+	remove f
+	drive 6 "flush_us 20000"; took fsync; cost 20100 && paid 20000
+	result $? "flush: with the cache off it takes flush_us more"
+	# dd sends a FLUSH behind its FUA write.
+	msg f stats_clear; took sync_block; n=$(stat_of f flushes)
+	cost $((n * 20100 + 100)) && paid $((n * 20000)) && [ "$(stat_of f fua_writes)" = 1 ]
+	result $? "flush: with the cache off FUA costs none"
+	msg f wcache on; wblk "$D" 16 4 x; msg f stats_clear; took fsync
+	cost 20100 && paid 20000 && [ "$(stat_of f media_blocks_written)" = 4 ]
+	result $? "flush: with the cache on it comes when that is written"
+	msg f stats_clear; took sync_block; n=$(stat_of f flushes)
+	cost $(((n + 1) * 20100)) && paid $(((n + 1) * 20000)) && [ "$(stat_of f fua_writes)" = 1 ]
+	result $? "flush: with the cache on FUA costs one, when its data are written"
+	wblk "$D" 16 4 x; msg f stats_clear; msg f wcache off
+	paid 0 && [ "$(stat_of f media_blocks_written)" = 4 ]
+	result $? "flush: a cache that is switched off costs none"
+	msg f wcache on; wblk "$D" 16 4 x; fsync & flush=$!
+	sleep 0.015; took rblk "$D" 16 1 > /dev/null; wait $flush
+	# The head has its block after a turn of 8.3 ms at most, then come 20.1 ms.
+	note "a hit 15 ms behind it: $us us"
+	[ "$us" -ge 5000 ] && [ "$us" -le 20000 ]
+	result $? "flush: what comes behind it waits, reads from the cache as well"
+	[ "$(stat_of f late)" = 0 ]
+	result $? "flush: and nobody is late"
+	remove f
+	drive 8 "flush_us 20000 time_scale 100"; took fsync; cost 2010 && paid 2000
+	result $? "flush: time_scale holds for it"
+	remove f
+else
+	drive 8 "flush_us 20000 wcache on"; fsync; sync_block
+	note "$(stat_of f flushes) FLUSH, $(stat_of f fua_writes) FUA, $(stat_of f flushing_us) us"
+	[ "$(stat_of f fua_writes)" = 1 ] && [ "$(stat_of f flushes)" -ge 1 ] &&
+		paid $((($(stat_of f flushes) + 1) * 20000))
+	result $? "flush: FLUSH and FUA are charged"
+	remove f
+	skip "flush: takes as long as it costs" "real clock"
+fi
 
 ### it rotates, unless it is told not to, and cannot be polled
 for keys in "0" "2 rotational on" "2 rotational off"; do

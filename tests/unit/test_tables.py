@@ -99,7 +99,8 @@ def told(tmp_path_factory):
                  *files_of("dm-dualbuffer")]) + \
         said(where, "platter", [f"{TOP}/dm-platter/platter-options.h"],
              ['options("platter", platter_options);'],
-             ["dm-platter/platter-options.c", "userspace/include/shim.c"])
+             ["dm-platter/platter-options.c", "dm-platter/profiles.c", "dm-platter/mech.c",
+              "core/pure/geometry.c", "userspace/include/shim.c"])
 
 
 FEATURE, NUMBER, WORD, TEXT = range(4)

@@ -509,7 +509,7 @@ static int flush(struct disk *d, const struct extent *e)
 	int err = 0;
 
 	if (d->timed)
-		d->timed->now_ns += d->timed->flush_ns;
+		d->timed->now_ns = platter_mech_flush(&d->timed->mech, d->timed->now_ns);
 	else if (fdatasync(d->fd))
 		err = -errno;
 	if (err)

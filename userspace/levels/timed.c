@@ -22,18 +22,14 @@ bool timed_init(struct timed *t, const char *profile, u32 flush_us)
 		fail("--drive '%s' is none of platter's profiles that have a size", profile);
 		return false;
 	}
-	cfg = (struct platter_config){
-		.profile = *p, .blocks = p->sectors / 8, .swath_tracks = PLATTER_AUTO,
-		.track_skew_sectors = PLATTER_AUTO, .head_skew_sectors = PLATTER_AUTO,
-		.time_permille = 1000,
-	};
+	platter_config_init(&cfg, p, p->sectors / 8);
+	cfg.profile.flush_us = flush_us;
 	memset(t, 0, sizeof(*t));
 	if (platter_config_build(&cfg, &t->geo, &t->mech, &why)) {
 		fail("--drive '%s': %s", profile, why);
 		return false;
 	}
 	t->bytes = t->geo.blocks * SHINGLE_BLOCK_SIZE;
-	t->flush_ns = flush_us * 1000ULL;
 	return true;
 }
 

@@ -16,14 +16,12 @@
  * @mech: its moving parts
  * @bytes: its size
  * @now_ns: the only clock that there is
- * @flush_ns: what a sync takes, by itself
  */
 struct timed {
 	struct platter_geo geo;
 	struct platter_mech mech;
 	u64 bytes;
 	u64 now_ns;
-	u64 flush_ns;
 };
 
 bool timed_init(struct timed *t, const char *profile, u32 flush_us);

@@ -215,12 +215,7 @@ static void use_profile(const char *name, u64 blocks)
 
 	if (!p)
 		die("no such profile", name);
-	cfg.profile = *p;
-	cfg.blocks = blocks ? blocks : p->sectors / 8;
-	cfg.swath_tracks = PLATTER_AUTO;
-	cfg.track_skew_sectors = PLATTER_AUTO;
-	cfg.head_skew_sectors = PLATTER_AUTO;
-	cfg.time_permille = 1000;
+	platter_config_init(&cfg, p, blocks ? blocks : p->sectors / 8);
 	if (platter_config_build(&cfg, &geo, &mech, &error))
 		die(name, error);
 	bus_ns[0] = mech.bus_block_ns;

@@ -109,18 +109,14 @@ uint64_t medium_draw(int nr, medium_random random, bool interlaced, char *reply,
 
 bool medium_profile(const char *name, char *reply, size_t size)
 {
-	static struct platter_config cfg = {
-		.track_skew_sectors = PLATTER_AUTO, .head_skew_sectors = PLATTER_AUTO,
-		.swath_tracks = PLATTER_AUTO, .time_permille = 1000,
-	};
+	static struct platter_config cfg;
 	const struct platter_profile *p = platter_profile_find(name);
 	static struct platter_mech mech;
 	const char *error;
 
 	if (!p)
 		return false;
-	cfg.profile = *p;
-	cfg.blocks = p->sectors / 8;
+	platter_config_init(&cfg, p, p->sectors / 8);
 	if (platter_config_build(&cfg, &media[0], &mech, &error))
 		return false;
 	describe(&media[0], reply, size);
