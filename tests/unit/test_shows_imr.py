@@ -2,6 +2,7 @@
 """scripts/shows/imr without guests: it takes up only what this tree has measured,
 sets nothing of the mix against the load, and says what is wrong with its words."""
 
+import argparse
 import json
 import subprocess
 import sys
@@ -33,6 +34,8 @@ def the_show():
     (("--seeds=-1",), "--seeds: '-1' is no number from 0 on"),
     (("--jobs", "0"), "--jobs 0 is less than 1"),
     (("--timeout", "0"), "--timeout 0 is less than 1"),
+    (("--flush-us=-1",), "--flush-us -1 is less than 0"),
+    (("--flush-us", "1000001"), "--flush-us 1000001 is more than a second"),
     (("--load", "0"), "--load 0 is less than 1"),
     (("--tracks", "2"), "--tracks 2 is less than 4"),
     (("--tracks", "5001"), "an even number is needed"),
@@ -135,3 +138,14 @@ def test_with_a_mix_nothing_is_said_of_a_file(show, capsys, layer):
     assert "160 rewrites, 640 syncs" in out
     if layer == "target":
         assert "the target 160 rewrites, 640 syncs and 7 of the map" in out
+
+
+@pytest.mark.parametrize("us", (0, 8333))
+def test_what_a_sync_takes_is_asked_of_the_disk(show, us):
+    """By a key of platter's, which the plain disk has as well."""
+    options = argparse.Namespace(
+        tracks=50000, scale=32, record=1024, pick="overlap", verify=False, load=None, mix=None,
+        reread=False, wcache="off", set=[], flush_us=us)
+    for scheme in ("plain", "seq"):
+        words = show.words_of(scheme, "silent", 64 << 20, "target", 1, options)
+        assert words["medium"] == ({"flush_us": us} if us else {})
