@@ -7,6 +7,12 @@
  * of its head: a band with content at home is staged first, and the stream then does what
  * WRITEBACK would have done, as far as it gets.  A band whose home holds nothing needs no
  * copy at all.
+ *
+ * With unsafe_bypass such a band is not staged.  As Skylight has it of its drive (2.4.11) the
+ * stream is gathered in the volatile write cache, and a band is written over what is there
+ * when all of it has come, or as much as there is when a flush wants it.  Then the rest is
+ * read before.  Only the power can come between, and what the head has passed over by then
+ * is lost.
  */
 #include "set-state.h"
 
@@ -34,7 +40,8 @@ void stl_set_drop_wanted_band(struct stl_set *s)
  * Is this the stream's, but has overtaken its next write, which had to wait?
  * Who sends several at a time sends them in order; in the cache it would end
  * what it belongs to.  It can be refused, since the end of that write, or of the
- * step that this waits for, will wake both.
+ * step that this waits for, will wake both.  Where streams are gathered the next write may
+ * never come here again: what the write cache has got of it meanwhile is replaced there.
  */
 static bool runs_ahead(struct stl_set *s, u32 lblk)
 {
@@ -42,12 +49,30 @@ static bool runs_ahead(struct stl_set *s, u32 lblk)
 
 	if (!st || lblk <= st->next || lblk - st->next >= s->band_blocks)
 		return false;
-	return s->bypass.flight_band != NO_BAND || s->bypass.wanted_band != NO_BAND || st->awaited;
+	return s->bypass.flight_band != NO_BAND || s->bypass.wanted_band != NO_BAND ||
+	       (st->awaited && !s->unsafe_bypass);
+}
+
+/*
+ * These are blocks that are gathered: the stream goes on with them.  It may come again with
+ * the last ones, if the write cache had no room for all; older ones are strangers.
+ */
+static int gather(struct stl_set *s, u32 lblk, u32 n)
+{
+	struct set_bypass *b = &s->bypass;
+
+	stl_set_break_stream(s);
+	if (lblk != b->gather_end)
+		b->gather_from = lblk;
+	b->gather_end = lblk + n;
+	b->gather_from = max(b->gather_from, b->gather_end - min(b->gather_end,
+								 s->engine.buffer_blocks));
+	return SET_GATHERS;
 }
 
 /*
  * A stream comes to the beginning of a band: 1 if it may write home, 0 if it
- * has to go to the cache, -errno if it has to wait.
+ * has to go to the cache, SET_GATHERS, -errno if it has to wait.
  */
 static int enter_band(struct stl_set *s, u32 band)
 {
@@ -61,6 +86,8 @@ static int enter_band(struct stl_set *s, u32 band)
 		stl_set_drop_wanted_band(s);
 		return 1;
 	}
+	if (s->unsafe_bypass)
+		return SET_GATHERS;
 	/* Others wait for the staging band, or it is a drive that does without. */
 	if (s->inplace || s->clean.set != NO_SET || s->clean.wanted_head != NO_SET) {
 		stl_set_drop_wanted_band(s);
@@ -72,7 +99,7 @@ static int enter_band(struct stl_set *s, u32 band)
 
 /*
  * Place a write at home, if streams are asked for: 1 if done, 0 if it goes to the cache,
- * -errno to wait.
+ * SET_GATHERS if it is gathered, -errno to wait.
  */
 int stl_set_place_home(struct stl_set *s, struct shingle_stream *st, u32 lblk, u32 n,
 		       struct shingle_run *out)
@@ -87,6 +114,8 @@ int stl_set_place_home(struct stl_set *s, struct shingle_stream *st, u32 lblk, u
 			stl_set_break_stream(s);
 		return runs_ahead(s, lblk) ? -EBUSY : 0;
 	}
+	if (offset && lblk == s->bypass.gather_end)
+		return gather(s, lblk, n);
 	if (offset && !ready && s->bypass.flight_band != band)
 		return 0;
 	st->awaited = true;
@@ -94,6 +123,8 @@ int stl_set_place_home(struct stl_set *s, struct shingle_stream *st, u32 lblk, u
 		return -EBUSY;
 	if (!ready) {
 		r = enter_band(s, band);
+		if (r == SET_GATHERS)
+			return gather(s, lblk, n);
 		if (r <= 0)
 			return r;
 	}
@@ -131,4 +162,30 @@ void stl_set_abort_home(struct stl_set *s, const struct shingle_run *run)
 	stl_set_break_stream(s);
 	if (st)
 		shingle_stream_end(st);
+}
+
+/* Operation of an engine.  Runs of a band come together. */
+int stl_set_epoch_add(struct shingle_engine *e, u64 lblk, u32 n)
+{
+	struct stl_set *s = to_set(e);
+	struct set_epoch *ep = &s->epoch;
+	u32 band = (u32)lblk / s->band_blocks;
+
+	if (!ep->nr || ep->band[ep->nr - 1] != band) {
+		if (ep->nr == SET_EPOCH_BANDS)
+			return -ENOSPC;
+		ep->band[ep->nr] = band;
+		ep->blocks[ep->nr++] = 0;
+	}
+	ep->blocks[ep->nr - 1] += n;
+	return 0;
+}
+
+/* Operation of an engine. */
+void stl_set_epoch_end(struct shingle_engine *e)
+{
+	struct set_epoch *ep = &to_set(e)->epoch;
+
+	ep->nr = 0;
+	ep->at = 0;
 }

@@ -137,21 +137,62 @@ static u32 readable(const struct stl_set *s, u32 band)
 }
 
 /*
+ * Nothing may be under way to @set, nor to the home of @band, when that is rewritten: 0 if
+ * nothing is, else -EAGAIN.  No stream goes on there.
+ */
+static int quiet_band(struct stl_set *s, u32 band)
+{
+	u32 set = set_of_band(s, band);
+
+	if (band == s->bypass.band)
+		stl_set_break_stream(s);
+	if (s->logs.log[set].inflight)
+		s->clean.drain_set = set;
+	return s->logs.log[set].inflight || band == s->bypass.flight_band ? -EAGAIN : 0;
+}
+
+/*
+ * Gathered blocks of a band go over it, and home with them what is cached of it.  If all of
+ * it was gathered nothing else is looked at.
+ */
+static int epoch_step(struct stl_set *s, struct shingle_step *step)
+{
+	bool whole;
+	u32 band;
+
+	if (s->epoch.at == s->epoch.nr)
+		return 0;
+	band = s->epoch.band[s->epoch.at];
+	whole = s->epoch.blocks[s->epoch.at] == s->band_blocks;
+	if (quiet_band(s, band))
+		return -EAGAIN;
+	s->clean.step_band = band;
+	s->clean.step_live = whole ? 0 : s->logs.band_live[band];
+	s->clean.step_streamed = true;
+	step->kind = STEP_INPLACE;
+	step->n = s->band_blocks;
+	step->read_blocks = s->read_all && !whole ? readable(s, band) : 0;
+	if (!whole && (step->read_blocks || whole_at_home(s, band)))
+		step->base = native(s, band);
+	step->dst = native(s, band);
+	step->lblk = (u64)band * s->band_blocks;
+	step->cookie = s->logs.log[set_of_band(s, band)].fill;
+	step->whole_in_memory = true;
+	step->gathered = SHINGLE_GATHERED_OVER;
+	return 1;
+}
+
+/*
  * Bring home what is cached of @band, or, with rmw=block, what is in @slot, the oldest of
  * it.  Then what is in front of the block stays as it is at home, if the band is there: the
- * head destroys what follows.  Neither a write to the set of @band nor one to its home may
- * be under way.
+ * head destroys what follows.
  */
 static int rewrite_step(struct stl_set *s, u32 band, u32 slot, struct shingle_step *step)
 {
 	u32 set = set_of_band(s, band), from = 0;
 	bool alone = s->by_block && slot != SHINGLE_NO_SLOT;
 
-	if (band == s->bypass.band)
-		stl_set_break_stream(s);
-	if (s->logs.log[set].inflight)
-		s->clean.drain_set = set;
-	if (s->logs.log[set].inflight || band == s->bypass.flight_band)
+	if (quiet_band(s, band))
 		return -EAGAIN;
 	s->clean.step_band = band;
 	s->clean.step_live = alone ? 1 : s->logs.band_live[band];
@@ -180,7 +221,7 @@ static bool staging_needed(const struct stl_set *s, enum shingle_why why)
 	case SHINGLE_WHY_IDLE:
 		return s->aggressive;
 	default:
-		return why == SHINGLE_WHY_FORCED;
+		return why == SHINGLE_WHY_FORCED || why == SHINGLE_WHY_EPOCH;
 	}
 }
 
@@ -209,6 +250,8 @@ int stl_set_next_step(struct shingle_engine *e, enum shingle_why why,
 		writeback_step(s, step);
 		return 1;
 	}
+	if (why == SHINGLE_WHY_EPOCH)
+		return epoch_step(s, step);
 	/* Lazy: nothing is cleaned before a write needs the room. */
 	if (why == SHINGLE_WHY_RECOVERY || (why == SHINGLE_WHY_IDLE && !s->aggressive))
 		return 0;
@@ -259,7 +302,7 @@ bool stl_set_step_source(struct shingle_engine *e, const struct shingle_step *st
 	u32 from = step->lblk - band * s->band_blocks;
 	bool based = step->base != SHINGLE_NOWHERE;
 
-	if (step->kind == STEP_WRITEBACK)
+	if (step->kind == STEP_WRITEBACK || writes_whole_band(s, step))
 		return false;
 	/*
 	 * In front of a prefix there may be anything.  Without a base it is read by
@@ -335,6 +378,7 @@ void stl_set_step_done(struct shingle_engine *e, const struct shingle_step *step
 		       struct shingle_emit *emit)
 {
 	struct stl_set *s = to_set(e);
+	u32 fresh;
 
 	switch (step->kind) {
 	case STEP_STAGE:
@@ -365,8 +409,12 @@ void stl_set_step_done(struct shingle_engine *e, const struct shingle_step *step
 		band_cleaned(s, s->clean.step_band, s->staging.snapshot, emit);
 		break;
 	case STEP_INPLACE:
-		count_rmw(s);
-		s->rmw.home_blocks += step->n;
+		fresh = step->gathered ? s->epoch.blocks[s->epoch.at] : 0;
+		if (fresh < s->band_blocks)
+			count_rmw(s);
+		s->bypassed_blocks += fresh;
+		s->rmw.home_blocks += step->n - fresh;
+		s->epoch.at += !!step->gathered;
 		band_cleaned(s, s->clean.step_band, step->cookie, emit);
 		break;
 	case STEP_RETIRE:

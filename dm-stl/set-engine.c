@@ -15,6 +15,9 @@
 
 #define MAX_BYPASS	(1U << 24)
 
+/* Of these the write cache holds two. */
+#define MAX_GATHER	(1U << 15)
+
 /* Slots that order=greedy looks through for each band that it cleans: 1 GiB. */
 #define MAX_GREEDY	(1U << 18)
 
@@ -26,6 +29,23 @@ static int set_inplace(void *of, u32 yes, const char **why)
 	struct stl_set *s = of;
 
 	s->engine.copy_blocks = s->band_blocks;
+	return 0;
+}
+
+/*
+ * Streams over old content are gathered by the band, two of them, and in memory while one is
+ * written.
+ */
+static int set_unsafe_bypass(void *of, u32 yes, const char **why)
+{
+	struct stl_set *s = of;
+
+	*why = "unsafe_bypass gathers whole bands in memory: above 128 MiB they are too long";
+	if (s->band_blocks > MAX_GATHER)
+		return -ERANGE;
+	s->engine.copy_blocks = s->band_blocks;
+	s->engine.gather_blocks = s->band_blocks;
+	s->engine.buffer_blocks = 2 * s->band_blocks;
 	return 0;
 }
 
@@ -58,6 +78,9 @@ static const struct shingle_option stl_set_options[] = {
 	{ .name = "inplace", .kind = SHINGLE_OPTION_FEATURE, .when = SHINGLE_OPTION_TABLE,
 	  OPTION(inplace), .set = set_inplace,
 	  .help = "rewrite bands without staging: a power cut costs one" },
+	{ .name = "unsafe_bypass", .kind = SHINGLE_OPTION_FEATURE, .when = SHINGLE_OPTION_TABLE,
+	  OPTION(unsafe_bypass), .set = set_unsafe_bypass,
+	  .help = "streams go over old content without staging: a power cut costs it" },
 	{ .name = "cleaning", .kind = SHINGLE_OPTION_WORD, OPTION(aggressive),
 	  .words = SHINGLE_OPTION_WORDS("lazy", "aggressive"),
 	  .range = "cleaning must be lazy or aggressive",
@@ -172,6 +195,16 @@ static int place_cached(struct stl_set *s, u32 band, u32 n, struct shingle_run *
 	return 0;
 }
 
+/* The write cache had no room for all that the engine has seen go by. */
+static int gather_again(const struct stl_set *s, u64 lblk, u32 n, struct shingle_run *out)
+{
+	u32 offset = (u32)lblk % s->band_blocks;
+
+	out->lblk = lblk;
+	out->n = min3(n, s->band_blocks - offset, s->bypass.gather_end - (u32)lblk);
+	return SHINGLE_GATHER;
+}
+
 static int stl_set_place(struct shingle_engine *e, u64 lblk, u32 n, enum shingle_life life,
 			 struct shingle_run *out)
 {
@@ -179,19 +212,25 @@ static int stl_set_place(struct shingle_engine *e, u64 lblk, u32 n, enum shingle
 	struct shingle_stream *st = s->bypass.streams.alone_blocks ?
 				    shingle_stream_at(&s->bypass.streams, lblk) : NULL;
 	u32 band = (u32)lblk / s->band_blocks;
+	bool gathers;
 	int r;
 
+	if (lblk - s->bypass.gather_from < s->bypass.gather_end - s->bypass.gather_from)
+		return gather_again(s, lblk, n, out);
 	n = min3(n, (band + 1) * s->band_blocks - (u32)lblk, (u32)SHINGLE_SLOTLOG_RUN);
 	out->lblk = lblk;
 	out->kind = SHINGLE_RUN_MAPPED;
 	r = s->bypass.streams.alone_blocks ? stl_set_place_home(s, st, lblk, n, out) : 0;
+	gathers = r == SET_GATHERS;
+	if (gathers)
+		out->n = n;
 	if (!r)
 		r = place_cached(s, band, n, out);
 	if (r < 0)
 		return r;
 	if (s->bypass.streams.alone_blocks)
 		shingle_streams_follow(&s->bypass.streams, st, lblk, out->n);
-	return 0;
+	return gathers ? SHINGLE_GATHER : 0;
 }
 
 /* Was this write, to a block of @band, placed at home?  One can be under way. */
@@ -351,6 +390,10 @@ const struct shingle_engine_ops stl_set_engine_ops = {
 		.tidy = stl_set_tidy,
 		.release = stl_set_release,
 		.pending = stl_set_pending,
+	},
+	.gather = {
+		.epoch_add = stl_set_epoch_add,
+		.epoch_end = stl_set_epoch_end,
 	},
 	.state = {
 		.pieces = stl_set_pieces,

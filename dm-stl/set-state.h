@@ -88,6 +88,9 @@ struct set_staging {
  * @wanted_band: to be staged because a stream waits at its beginning; or NO_BAND
  * @home_pending: homes were given up, but recovery or a reader might still look there
  * @home_seq: transaction that gives them up
+ * @gather_from: the last blocks of which place() has said that they are gathered, since
+ *	they are a stream's over old content: what found no room is asked about again
+ * @gather_end: block behind them, with which the stream goes on
  */
 struct set_bypass {
 	struct shingle_streams streams;
@@ -97,6 +100,25 @@ struct set_bypass {
 	u32 wanted_band;
 	bool home_pending;
 	u64 home_seq;
+	u32 gather_from;
+	u32 gather_end;
+};
+
+/* Bands that one epoch writes.  More are of the next one. */
+#define SET_EPOCH_BANDS		8U
+
+/**
+ * struct set_epoch - what was gathered and is to be written, with unsafe_bypass
+ * @nr: bands
+ * @at: of these, have been written
+ * @band: their numbers
+ * @blocks: of each, how many were gathered
+ */
+struct set_epoch {
+	u32 nr;
+	u32 at;
+	u32 band[SET_EPOCH_BANDS];
+	u32 blocks[SET_EPOCH_BANDS];
 };
 
 /**
@@ -127,6 +149,7 @@ struct set_rmw {
  * @set_shift: see struct stl_set_params
  * @first_piece: index of the first piece of each kind
  * @inplace: rewrite bands without staging: loses data at a power cut
+ * @unsafe_bypass: streams over old content are gathered and written over it
  * @aggressive: clean also when the host is quiet
  * @greedy: clean what has the most stale slots first, not the oldest
  * @read_all: all that can be read of a band at home is read, needed or not
@@ -139,6 +162,7 @@ struct set_rmw {
  * @clean: cleaning
  * @staging: the staging band
  * @bypass: streams past the cache
+ * @epoch: what was gathered of them
  * @bands_cleaned: data bands rewritten
  * @sets_cleaned: cache bands emptied
  * @merged_blocks: cached blocks copied into bands
@@ -156,6 +180,7 @@ struct stl_set {
 	u32 set_shift;
 	u32 first_piece[STL_SET_PIECES];
 	bool inplace;
+	bool unsafe_bypass;
 	bool aggressive;
 	bool greedy;
 	bool read_all;
@@ -168,6 +193,7 @@ struct stl_set {
 	struct set_clean clean;
 	struct set_staging staging;
 	struct set_bypass bypass;
+	struct set_epoch epoch;
 
 	u64 bands_cleaned;
 	u64 sets_cleaned;
@@ -269,7 +295,15 @@ bool stl_set_tidy(struct shingle_engine *e);
 bool stl_set_release(struct shingle_engine *e, u64 seq);
 bool stl_set_pending(struct shingle_engine *e);
 
+/* Does a step write gathered blocks and nothing else, all of a band? */
+static inline bool writes_whole_band(const struct stl_set *s, const struct shingle_step *step)
+{
+	return step->gathered && s->epoch.blocks[s->epoch.at] == s->band_blocks;
+}
+
 /* set-bypass.c */
+/* What stl_set_place_home() says of blocks that are to be gathered. */
+#define SET_GATHERS	2
 void stl_set_break_stream(struct stl_set *s);
 void stl_set_drop_wanted_band(struct stl_set *s);
 int stl_set_place_home(struct stl_set *s, struct shingle_stream *st, u32 lblk, u32 n,
@@ -277,5 +311,7 @@ int stl_set_place_home(struct stl_set *s, struct shingle_stream *st, u32 lblk, u
 void stl_set_commit_home(struct stl_set *s, const struct shingle_run *run,
 			 struct shingle_emit *emit);
 void stl_set_abort_home(struct stl_set *s, const struct shingle_run *run);
+int stl_set_epoch_add(struct shingle_engine *e, u64 lblk, u32 n);
+void stl_set_epoch_end(struct shingle_engine *e);
 
 #endif /* SHINGLE_SET_STATE_H */

@@ -18,6 +18,7 @@ struct shape_case {
 };
 
 static const char *const inplace[] = { "inplace", NULL };
+static const char *const unsafe_bypass[] = { "unsafe_bypass", NULL };
 static const char *const greedy[] = { "order", "greedy", NULL };
 static const char *const aggressive[] = { "cleaning", "aggressive", NULL };
 static const char *const bypass[] = { "bypass_blocks", "1", NULL };
@@ -48,6 +49,10 @@ static const struct shape_case shapes[] = {
 	{ "set: the whole home read, head of 2", &stl_set_engine_ops, { 8, 7, 1, 2, 4, 2 },
 	  .keys = bypass_always },
 	{ "set: in place", &stl_set_engine_ops, { 8, 7, 1, 2, 4, 2 }, .features = inplace },
+	{ "set: unsafe bypass, head of 2", &stl_set_engine_ops, { 6, 7, 1, 3, 4, 2 },
+	  .features = unsafe_bypass, .keys = bypass },
+	{ "set: unsafe bypass, the whole home read", &stl_set_engine_ops, { 5, 9, 1, 3, 2, 3 },
+	  .features = unsafe_bypass, .keys = bypass_always },
 	{ "set: known columns, head of 3", &stl_set_engine_ops,
 	  { 16, 20, 1, 4, 8, 3, false, true, 13 } },
 	{ "set: short cache bands, head of 2", &stl_set_engine_ops,
@@ -588,6 +593,91 @@ static void stl_set_bypasses_to_the_end(struct kunit *test)
 	e->ops->destroy(e);
 }
 
+static void expect_gathered(struct kunit *test, struct shingle_engine *e, u64 lblk, u32 n)
+{
+	struct shingle_run run;
+
+	KUNIT_ASSERT_EQ(test, e->ops->map.place(e, lblk, n, SHINGLE_LIFE_UNKNOWN, &run),
+			SHINGLE_GATHER);
+	KUNIT_EXPECT_EQ(test, run.lblk, lblk);
+	KUNIT_EXPECT_EQ(test, run.n, n);
+}
+
+/* The next step of an epoch: all of a band, over itself, from @base, with no copy of it. */
+static void over_itself(struct kunit *test, struct shingle_engine *e, u64 base, u64 lblk,
+			u64 other)
+{
+	struct shingle_record rec[2];
+	struct shingle_emit emit = { .rec = rec, .max = ARRAY_SIZE(rec) };
+	struct shingle_step step;
+	struct shingle_run run;
+
+	KUNIT_ASSERT_EQ(test, e->ops->clean.next_step(e, SHINGLE_WHY_EPOCH, &step), 1);
+	KUNIT_EXPECT_EQ(test, step.base, base);
+	KUNIT_EXPECT_EQ(test, step.dst, lblk);
+	KUNIT_EXPECT_EQ(test, step.lblk, lblk);
+	KUNIT_EXPECT_EQ(test, step.n, 8U);
+	KUNIT_EXPECT_TRUE(test, step.whole_in_memory);
+	KUNIT_EXPECT_EQ(test, step.gathered, SHINGLE_GATHERED_OVER);
+	/* Only what does not come from the epoch is looked for elsewhere. */
+	KUNIT_EXPECT_EQ(test, e->ops->clean.step_source(e, &step, 0, &run), !!other);
+	if (other)
+		KUNIT_EXPECT_EQ(test, run.pblk, other);
+	e->ops->clean.step_done(e, &step, &emit);
+	KUNIT_EXPECT_EQ(test, rec[0].type, cpu_to_le16(STL_SET_CLEANED));
+	expect_run(test, e, lblk, 8, lblk, SHINGLE_RUN_MAPPED);
+}
+
+/* As Skylight has it: over content a stream is gathered, and written over that. */
+static void stl_set_bypasses_unsafely(struct kunit *test)
+{
+	struct shingle_engine *e = new_bypass(test, "2");
+	struct shingle_step step;
+	struct shingle_run run;
+	const char *why;
+
+	KUNIT_ASSERT_EQ(test, shingle_set(e, "unsafe_bypass", NULL, &why), 0);
+	KUNIT_EXPECT_EQ(test, e->gather_blocks, 8U);
+	KUNIT_EXPECT_EQ(test, e->buffer_blocks, 16U);
+	KUNIT_EXPECT_EQ(test, e->copy_blocks, 8U);
+	/* What holds nothing is written at once, as ever; what is no stream is cached. */
+	write_run(test, e, 6, 2, 40);
+	write_run(test, e, 8, 8, 8);
+	write_run(test, e, 16, 8, 16);
+	write_block(test, e, 12, 48);
+	write_block(test, e, 18, 56);
+	write_run(test, e, 6, 2, 42);
+	expect_gathered(test, e, 8, 5);
+	expect_gathered(test, e, 13, 3);
+	/* Without room for the last ones these come again, and the stream has gone on. */
+	expect_gathered(test, e, 16, 3);
+	expect_gathered(test, e, 14, 2);
+	expect_gathered(test, e, 19, 1);
+	/* A stranger is cached, and nothing of the map has changed. */
+	write_block(test, e, 22, 57);
+	expect_run(test, e, 8, 4, 8, SHINGLE_RUN_MAPPED);
+	KUNIT_EXPECT_EQ(test, e->ops->clean.next_step(e, SHINGLE_WHY_PRESSURE, &step), 0);
+
+	KUNIT_EXPECT_EQ(test, e->ops->gather.epoch_add(e, 8, 8), 0);
+	KUNIT_EXPECT_EQ(test, e->ops->gather.epoch_add(e, 16, 2), 0);
+	KUNIT_EXPECT_EQ(test, e->ops->gather.epoch_add(e, 19, 1), 0);
+	over_itself(test, e, SHINGLE_NOWHERE, 8, 0);
+	KUNIT_EXPECT_EQ(test, shingle_exercise_counter(e, "bypassed_blocks"), 24ULL);
+	/* A write under way to the set of a band is waited for. */
+	KUNIT_ASSERT_EQ(test, e->ops->map.place(e, 23, 1, SHINGLE_LIFE_UNKNOWN, &run), 0);
+	KUNIT_EXPECT_EQ(test, e->ops->clean.next_step(e, SHINGLE_WHY_EPOCH, &step), -EAGAIN);
+	commit(e, &run);
+	over_itself(test, e, 16, 16, 56);
+	KUNIT_EXPECT_EQ(test, shingle_exercise_counter(e, "bypassed_blocks"), 27ULL);
+	KUNIT_EXPECT_EQ(test, shingle_exercise_counter(e, "rmw_stream"), 1ULL);
+	KUNIT_EXPECT_EQ(test, shingle_exercise_counter(e, "rmw_home_blocks"), 5ULL);
+	KUNIT_EXPECT_EQ(test, e->ops->clean.next_step(e, SHINGLE_WHY_EPOCH, &step), 0);
+	e->ops->gather.epoch_end(e);
+	KUNIT_EXPECT_EQ(test, e->ops->clean.next_step(e, SHINGLE_WHY_EPOCH, &step), 0);
+	KUNIT_EXPECT_EQ(test, shingle_exercise_counter(e, "streams_broken"), 0ULL);
+	e->ops->destroy(e);
+}
+
 /* A second stream ends the first; alone again, one of them goes home. */
 static void stl_set_tells_streams(struct kunit *test)
 {
@@ -1057,6 +1147,7 @@ static struct kunit_case stl_cases[] = {
 	KUNIT_CASE(stl_set_bypasses),
 	KUNIT_CASE(stl_set_bypasses_content),
 	KUNIT_CASE(stl_set_bypasses_to_the_end),
+	KUNIT_CASE(stl_set_bypasses_unsafely),
 	KUNIT_CASE(stl_set_tells_streams),
 	KUNIT_CASE(stl_set_drains_for_a_wish),
 	KUNIT_CASE(stl_set_discards_home),

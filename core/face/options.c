@@ -145,6 +145,8 @@ int shingle_parse_options(struct shingle_device *d, struct dm_arg_set *as)
 	err = dm_read_arg_group(features, as, &n, &ti->error);
 	for (; !err && n; n--)
 		err = shingle_set_option(d, dm_shift_arg(as), NULL);
+	/* What the engine's features make of it decides what keys are by default. */
+	shingle_config_init(&d->config, d->engine);
 	if (err || !as->argc)
 		return err;
 	err = dm_read_arg_group(keys, as, &n, &ti->error);

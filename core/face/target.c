@@ -174,7 +174,6 @@ static int load_layout(struct shingle_device *d)
 	if (err)
 		return shingle_refuse(ti, err, "%s", why);
 	d->engine->knows_life = SHINGLE_HAS_WRITE_HINTS;
-	d->gathers = d->engine->gather_blocks;
 	shingle_config_init(&d->config, d->engine);
 	return 0;
 }
@@ -285,6 +284,7 @@ int shingle_ctr(struct dm_target *ti, unsigned int argc, char **argv,
 		err = shingle_settle_options(d);
 	if (err)
 		goto bad;
+	d->gathers = d->engine->gather_blocks;
 	ti->error = "Out of memory";
 	err = alloc_buffers(d);
 	if (err)

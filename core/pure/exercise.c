@@ -1164,13 +1164,14 @@ static int epoch_step(struct exercise *x, const struct shingle_step *step, bool 
 {
 	int r;
 
-	if (check_step(x, step, "an epoch"))
+	if (!step->whole_in_memory && check_step(x, step, "an epoch"))
 		return -EUCLEAN;
 	if (may_cut && !rnd(x, 32 * x->calm)) {
 		r = copy(x, step, step->n ? rnd(x, step->n + 1) : 0);
 		return r ?: 1;
 	}
-	if (!rnd(x, 64)) {
+	/* As in clean(). */
+	if (!step->whole_in_memory && !rnd(x, 64)) {
 		r = copy(x, step, step->n ? rnd(x, step->n) : 0);
 		x->plan->ops->clean.step_failed(x->e, step);
 		return r ?: -EAGAIN;

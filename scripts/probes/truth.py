@@ -330,7 +330,7 @@ def layered(kind, arguments):
         out["streaming_bytes"] = about(bypass * BLOCK, 0.05)
     elif not full:
         out["streaming_bytes"] = exactly("none")
-    if "inplace" not in arguments:
+    if "inplace" not in arguments and not (bypass and "unsafe_bypass" in arguments):
         out["torn_writes"] = Truth(False, lambda found: found in (False, "no", "none"))
     elif shape.get("media") == "smr":
         # Over a medium whose head harms nothing old blocks stay whole.

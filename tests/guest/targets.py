@@ -129,6 +129,10 @@ class Linear:
     def check(self, paths, geo):
         return 0, ""
 
+    def torn_by(self, geo):
+        """Of what is unsafe, what tears writes of this geometry and `replay` does not show."""
+        return tuple(f for f in self.unsafe if f not in self.shown_by)
+
     def lacks(self, geo):
         """What this kernel refuses a geometry for, in words of its sentence."""
         return None
@@ -150,8 +154,8 @@ class StlSet(Linear):
     persistent = True
     in_place = False
     modules = ("dm-shingle", "dm-stl")
-    features = ("inplace",)
-    unsafe = ("inplace",)
+    features = ("inplace", "unsafe_bypass")
+    unsafe = features
     messages = ("stats", "stats_clear", "clean", "verify", "checkpoint",
                 "commit")
     keys = (("cleaning", "aggressive"), ("order", "greedy"),
@@ -187,7 +191,14 @@ class StlSet(Linear):
         "faults": (Geometry("bypass", band=4, data=12, cache=3,
                             cache_on="separate", meta="separate", journal=12,
                             options=(("bypass_blocks", 4),)),),
+        "torn": (Geometry("streams", band=24, data=8, cache=2, track=8, head=2, tail=7,
+                          options=(("commit_ms", 0), ("idle_ms", 0), ("bypass_blocks", 8))),),
     }
+
+    def torn_by(self, geo):
+        """And only streams are torn by that."""
+        streams = "bypass_blocks" in dict(geo.options)
+        return tuple(f for f in super().torn_by(geo) if (f == "unsafe_bypass") == streams)
 
     @staticmethod
     def _bands_from(geo):

@@ -529,5 +529,5 @@ def cases(target, options):
          lambda ctx, g=geo, f=features, w=wcache:
          torn(ctx, g, f, w, count, seed))
         for geo in target.geometry("torn")
-        for features in ((), *((f,) for f in target.unsafe if f not in target.shown_by))
+        for features in ((), *((f,) for f in target.torn_by(geo)))
         for wcache in (False, True)]

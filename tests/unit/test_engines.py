@@ -105,6 +105,13 @@ def test_imr_needs_each_protection(feature):
     assert re.search("holds write|are cached, not", done.stdout), done.stdout
 
 
+def test_set_needs_its_staging():
+    """A stream over old content that is not staged: Skylight's torn write."""
+    done = exercise(SEED, 400, 6000, "stl-set", "unsafe_bypass")
+    assert done.returncode == 1 and re.search("holds write|cannot be read", done.stdout), \
+        done.stdout
+
+
 @pytest.mark.parametrize("feature", ["unsafe_reuse", "unsafe_inplace"])
 def test_tiler_needs_each_protection(feature):
     """The thesis's own: a power cut costs what the last durable map points to."""
