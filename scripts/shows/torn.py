@@ -17,10 +17,13 @@ import dm
 import torn
 from targets import TARGETS
 
+# Beside each other: bands are cleaned, and streams go past the cache.
 KINDS = (
-    ("stl-set", (), "stl-set, staged"),
-    ("stl-set", ("inplace",), "stl-set, inplace"),
-    ("stl-full", (), "stl-full"),
+    (("stl-set", (), "torn", "stl-set, staged"),
+     ("stl-set", ("inplace",), "torn", "stl-set, inplace"),
+     ("stl-full", (), "torn", "stl-full")),
+    (("stl-set", (), "streams", "streams, staged"),
+     ("stl-set", ("unsafe_bypass",), "streams", "streams, unsafe_bypass")),
 )
 WIDTH = 38
 
@@ -36,10 +39,10 @@ def figure(pool):
     pool.reset()
 
 
-def column(pool, name, features, count, seed):
+def column(pool, name, features, what, count, seed):
     """[(text of the row, hard errors, wrong)]"""
     ctx, out = bench.Context(pool, TARGETS[name], {}), []
-    geo = ctx.target.geometry("torn")[0]
+    geo, = (g for g in ctx.target.geometry("torn") if g.name == what)
     for at, place, _, hard, wrong in torn.cuts(ctx, geo, features, False,
                                                count, seed):
         out.append((f"{at:5} {place:26}{len(hard) or '-':>6}", hard, wrong))
@@ -48,32 +51,40 @@ def column(pool, name, features, count, seed):
     return out
 
 
+def table(titles, columns):
+    print("     " + "  ".join(f"{title:{WIDTH}}" for title in titles).rstrip())
+    print("cut  " + "  ".join(f"{'after':>5} {'the last one':26}errors"
+                              for _ in titles))
+    for i in range(max(map(len, columns))):
+        print(f"{i + 1:3}  " + "  ".join(
+            f"{c[i][0] if i < len(c) else '':{WIDTH}}"
+            for c in columns).rstrip())
+    print()
+
+
 def main():
     count, seed = map(int, sys.argv[1:])
     for module in ("dm-shingle", "dm-stl", "dm-platter"):
         bench.modprobe(module)
     pool = bench.Pool()
     figure(pool)
-    columns = [column(pool, name, features, count, seed)
-               for name, features, _ in KINDS]
     print("\nThe power fails when so many blocks were written; the last one was "
           "there; blocks that are\nmedium errors then (each predicted by the "
           "geometry, each mended by writing it)\n")
-    print("     " + "  ".join(f"{title:{WIDTH}}"
-                              for _, _, title in KINDS).rstrip())
-    print("cut  " + "  ".join(f"{'after':>5} {'the last one':26}errors"
-                              for _ in KINDS))
-    for i in range(max(map(len, columns))):
-        print(f"{i + 1:3}  " + "  ".join(
-            f"{c[i][0] if i < len(c) else '':{WIDTH}}"
-            for c in columns).rstrip())
-    print("\ntotal")
+    totals = []
+    for kinds in KINDS:
+        columns = [column(pool, name, features, what, count, seed)
+                   for name, features, what, _ in kinds]
+        totals += [(title, features, rows) for (_, features, _, title), rows in
+                   zip(kinds, columns)]
+        table([title for *_, title in kinds], columns)
+    print("total")
     good = True
-    for (_, features, title), rows in zip(KINDS, columns):
+    for title, features, rows in totals:
         hit = sum(bool(hard) for _, hard, _ in rows)
         hard = sum(len(hard) for _, hard, _ in rows)
         wrong = sum((wrong for _, _, wrong in rows), [])
-        print(f"  {title:18}{len(rows):3} cuts, {hit:2} with medium errors "
+        print(f"  {title:24}{len(rows):3} cuts, {hit:2} with medium errors "
               f"({hard} blocks), {len(wrong)} readable blocks that hold what "
               "they must not")
         for sentence in wrong[:5]:
