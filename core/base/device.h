@@ -352,7 +352,7 @@ static inline bool shingle_has_reason(const struct shingle_cleaner *c)
  * @ti: its target
  * @ops: of its engine
  * @engine: map_lock
- * @layout: constant but for flags and sb_seq, which ckpt_lock protects
+ * @layout: constant but for flags, sb_seq and settings, which ckpt_lock protects
  * @bad: unreadable blocks; map_lock
  * @trims: discarded blocks that are not forgotten; map_lock
  * @dev: the devices of the table line

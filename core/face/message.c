@@ -7,6 +7,7 @@
 #include "face/face.h"
 #include "front/wcache.h"
 #include "log/log.h"
+#include "pure/settings.h"
 
 static void report_verify(void *ctx, const char *fmt, ...)
 {
@@ -220,6 +221,51 @@ again:
 	return err;
 }
 
+/* ``keep``: the words are the table's business, and the next one's. */
+static int keep_words(struct shingle_device *d, unsigned int argc, char **argv)
+{
+	/* One more than fits, to be noticed. */
+	char words[SHINGLE_SETTINGS_BYTES + 2] = "";
+	struct shingle_disk_settings s;
+	size_t used = 0;
+	const char *why;
+	unsigned int i;
+	int err;
+
+	for (i = 1; i < argc; i++)
+		used += scnprintf(words + used, sizeof(words) - used, "%s%s", i > 1 ? " " : "",
+				  argv[i]);
+	err = shingle_settings_encode(words, &s, &why) ?: shingle_may_change(d, &why);
+	if (err) {
+		DMERR("%s: keep refused: %s", dm_table_device_name(d->ti->table), why);
+		return err;
+	}
+	err = shingle_keep_settings(d, &s);
+	if (err)
+		DMERR("%s: keep failed (%d): not all could be written",
+		      dm_table_device_name(d->ti->table), err);
+	return err;
+}
+
+/* ``settings``: what is kept. */
+static int tell_settings(struct shingle_device *d, char *result, unsigned int maxlen)
+{
+	char words[SHINGLE_SETTINGS_BYTES + 1];
+	unsigned int sz = 0;
+	const char *why;
+	int err;
+
+	mutex_lock(&d->log.ckpt_lock);
+	err = shingle_settings_decode(&d->layout.settings, words, &why);
+	mutex_unlock(&d->log.ckpt_lock);
+	if (err) {
+		DMERR("%s: settings cannot be read: %s", dm_table_device_name(d->ti->table), why);
+		return err;
+	}
+	DMEMIT("%s\n", words);
+	return 1;
+}
+
 /* So long is a line of what an engine tells, at most. */
 #define LINE_BYTES	256
 
@@ -259,7 +305,8 @@ static bool is_loaded(struct shingle_device *d)
  * @ti: the target
  * @argc: number of words
  * @argv: ``stats``, ``stats_clear``, ``clean``, ``commit``, ``checkpoint``,
- *	``verify``, ``reset``, a key and its value, or what the engine knows
+ *	``verify``, ``reset``, ``settings``, ``keep`` and words, a key and its value, or
+ *	what the engine knows
  * @result: where to
  * @maxlen: how much fits
  *
@@ -292,6 +339,10 @@ int shingle_message(struct dm_target *ti, unsigned int argc, char **argv, char *
 		return write_all(d, argv[0]);
 	if (argc == 1 && !strcmp(argv[0], "reset"))
 		return shingle_reset(d);
+	if (argc == 1 && !strcmp(argv[0], "settings"))
+		return tell_settings(d, result, maxlen);
+	if (!strcmp(argv[0], "keep"))
+		return keep_words(d, argc, argv);
 	if (argc == 2) {
 		err = shingle_set_option(d, argv[0], argv[1]);
 		if (err)

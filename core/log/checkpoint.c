@@ -410,22 +410,15 @@ void shingle_checkpoint_work(struct work_struct *work)
 	wake_up_all(&d->wait);
 }
 
-/**
- * shingle_superblock_work() - note on the disk that a check is needed
- * @work: shingle_device::log.sb_work
- *
- * Context: workqueue.
- */
-void shingle_superblock_work(struct work_struct *work)
+/* Both copies, one after the other, with the next generation: how many could be. */
+static int write_superblocks(struct shingle_device *d)
 {
-	struct shingle_device *d = container_of(work, struct shingle_device, log.sb_work);
 	enum shingle_dev dev = shingle_meta_dev(&d->layout);
 	u64 block[2] = { 0, d->blocks[dev] - 1 };
 	int i, written = 0;
 
-	mutex_lock(&d->log.ckpt_lock);
+	lockdep_assert_held(&d->log.ckpt_lock);
 	d->layout.sb_seq++;
-	d->layout.flags |= SHINGLE_SB_NEEDS_CHECK;
 	for (i = 0; i < 2; i++) {
 		struct shingle_sb *sb = (void *)d->log.meta_buf;
 
@@ -437,8 +430,54 @@ void shingle_superblock_work(struct work_struct *work)
 		d->n.superblock_blocks++;
 		spin_unlock_irq(&d->map_lock);
 	}
+	return written;
+}
+
+/**
+ * shingle_superblock_work() - note on the disk that a check is needed
+ * @work: shingle_device::log.sb_work
+ *
+ * Context: workqueue.
+ */
+void shingle_superblock_work(struct work_struct *work)
+{
+	struct shingle_device *d = container_of(work, struct shingle_device, log.sb_work);
+	int written;
+
+	mutex_lock(&d->log.ckpt_lock);
+	d->layout.flags |= SHINGLE_SB_NEEDS_CHECK;
+	written = write_superblocks(d);
 	mutex_unlock(&d->log.ckpt_lock);
 	if (!written)
 		DMERR("%s: no superblock could be marked for a check",
 		      dm_table_device_name(d->ti->table));
+}
+
+/**
+ * shingle_keep_settings() - put other settings into the superblocks
+ * @d: the device
+ * @s: for who opens it the next time
+ *
+ * Context: process, may sleep.  Returns 0 when they are durable, -EROFS or -EIO.
+ */
+int shingle_keep_settings(struct shingle_device *d, const struct shingle_disk_settings *s)
+{
+	struct shingle_disk_settings old;
+	int written;
+
+	mutex_lock(&d->log.ckpt_lock);
+	if (READ_ONCE(d->mode) != SHINGLE_RW) {
+		mutex_unlock(&d->log.ckpt_lock);
+		return -EROFS;
+	}
+	old = d->layout.settings;
+	d->layout.settings = *s;
+	written = write_superblocks(d);
+	if (!written)
+		d->layout.settings = old;
+	mutex_unlock(&d->log.ckpt_lock);
+	if (written == 2)
+		return 0;
+	shingle_set_mode(d, SHINGLE_RO, true, "a superblock could not be written");
+	return -EIO;
 }

@@ -78,6 +78,7 @@ int shingle_load_state(struct shingle_device *d)
 	if (!err) {
 		d->layout.sb_seq = l->sb_seq;
 		d->layout.flags = l->flags;
+		d->layout.settings = l->settings;
 		err = shingle_recover(&r, &d->layout, &to, &rec, &why);
 	}
 	kvfree(l);

@@ -47,6 +47,7 @@ int shingle_checkpoint(struct shingle_device *d);
 int shingle_checkpoint_reset(struct shingle_device *d, struct shingle_engine **fresh);
 void shingle_checkpoint_work(struct work_struct *work);
 void shingle_superblock_work(struct work_struct *work);
+int shingle_keep_settings(struct shingle_device *d, const struct shingle_disk_settings *s);
 
 /* pages.c */
 int shingle_pager_init(struct shingle_device *d);

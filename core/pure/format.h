@@ -162,6 +162,23 @@ struct shingle_disk_medium {
 /* Devices that have bands, hence a description: DATA and CACHE. */
 #define SHINGLE_NR_MEDIA	2
 
+#define SHINGLE_SETTINGS_VERSION	1
+#define SHINGLE_SETTINGS_BYTES		204
+
+/**
+ * struct shingle_disk_settings - features and keys for who opens the device
+ * @version: SHINGLE_SETTINGS_VERSION, or 0 if there are none, and all else is zero
+ * @bytes: used of @words, at least 1
+ * @words: features and "key=value", a blank between two, zero-padded
+ *
+ * The targets carry them along: a table says what it wants itself.
+ */
+struct shingle_disk_settings {
+	__le16 version;
+	__le16 bytes;
+	char words[SHINGLE_SETTINGS_BYTES];
+} __packed;
+
 #define SHINGLE_ENGINE_NAME_SIZE	16
 #define SHINGLE_LABEL_SIZE		32
 #define SHINGLE_ENGINE_PARAMS_SIZE	256
@@ -202,7 +219,7 @@ struct shingle_disk_area {
  * @reserved: zero
  * @groups: the group table
  * @medium: of DATA and of CACHE
- * @tail: zero
+ * @settings: what a table should say of features and keys
  */
 struct shingle_sb {
 	struct shingle_header h;			/* 0 */
@@ -227,7 +244,7 @@ struct shingle_sb {
 	__u8 reserved[24];				/* 488 */
 	struct shingle_disk_group groups[SHINGLE_MAX_GROUPS]; /* 512 */
 	struct shingle_disk_medium medium[SHINGLE_NR_MEDIA]; /* 1152 */
-	__u8 tail[208];					/* 3888 */
+	struct shingle_disk_settings settings;		/* 3888 */
 } __packed;
 
 /**

@@ -53,6 +53,7 @@ void shingle_layout_encode(const struct shingle_layout *l, u64 block, struct shi
 	}
 	for (i = 0; i < SHINGLE_NR_MEDIA; i++)
 		shingle_medium_encode(&l->medium[i], &sb->medium[i]);
+	sb->settings = l->settings;
 	shingle_seal(sb, SHINGLE_MAGIC_SB, l->uuid, block, l->sb_seq);
 }
 
@@ -136,6 +137,7 @@ int shingle_layout_decode(const struct shingle_sb *sb, u64 block, struct shingle
 		if (shingle_medium_decode(&sb->medium[i], l->dev_blocks[i], &l->medium[i], why))
 			return -EUCLEAN;
 	}
+	l->settings = sb->settings;
 	nr_entries = le32_to_cpu(sb->nr_groups);
 	if (nr_entries > SHINGLE_MAX_GROUPS) {
 		*why = "group table is longer than a superblock can hold";

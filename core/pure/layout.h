@@ -80,6 +80,7 @@ struct shingle_area {
  * @ctime: seconds since 1970 at format time
  * @params: of the engine, in its own words
  * @medium: of DATA and of CACHE
+ * @settings: as they are on the disk; shingle_settings_decode() reads them
  * @nr_entries: entries used in @entries
  * @entries: the group table as the superblock has it; of bands that follow each other
  *	over tracks of several lengths @stride is 0
@@ -89,8 +90,8 @@ struct shingle_area {
  * @by_place: numbers of groups by where they are
  * @nr_bands: of each role
  *
- * Of a device in use only @sb_seq and @flags change, under its ckpt_lock; all else, the
- * windows that are worked out from it included, is looked at without a lock.
+ * Of a device in use only @sb_seq, @flags and @settings change, under its ckpt_lock; all
+ * else, the windows that are worked out from it included, is looked at without a lock.
  */
 struct shingle_layout {
 	u8 uuid[SHINGLE_UUID_SIZE];
@@ -111,6 +112,7 @@ struct shingle_layout {
 	u64 ctime;
 	u8 params[SHINGLE_ENGINE_PARAMS_SIZE];
 	struct shingle_medium medium[SHINGLE_NR_MEDIA];
+	struct shingle_disk_settings settings;
 	u32 nr_entries;
 	struct shingle_group entries[SHINGLE_MAX_GROUPS];
 	u32 nr_groups;

@@ -157,7 +157,7 @@ class StlSet(Linear):
     features = ("inplace", "unsafe_bypass")
     unsafe = features
     messages = ("stats", "stats_clear", "clean", "verify", "checkpoint",
-                "commit")
+                "commit", "settings", "keep", "keep inplace commit_ms=7")
     keys = (("cleaning", "aggressive"), ("order", "greedy"),
             ("bypass_blocks", 64), ("read_home", "always"), ("rmw", "block"),
             ("idle_ms", 7), ("wcache_blocks", 9), ("destage_ms", 5), ("rotational", "off"))

@@ -92,6 +92,33 @@ if [ "$TARGET" != linear ]; then
 	ok "message commit_ms" message commit_ms 20
 	commit_ms_shown() { dmsetup table $X | grep -q 'commit_ms 20'; }
 	ok "commit_ms shows in the table" commit_ms_shown
+	kept() { [ "$(message settings)" = "$1" ]; }
+	once_more() { # what is read back from the disk
+		remove && create
+	}
+	suspended_keep() {
+		dmsetup suspend --noudevsync $X || return 1
+		message keep soon
+		local r=$?
+		dmsetup resume --noudevsync $X
+		return $r
+	}
+	too_long() { # shellcheck disable=SC2046
+		message keep $(printf 'commit_ms=%d ' $(seq 1000 1014))
+	}
+	ok "message settings: none" kept ""
+	ok "message keep" message keep inplace commit_ms=7
+	ok "settings are those" kept "inplace commit_ms=7"
+	ok "they are there in the next life" once_more
+	N=$(node)
+	ok "and the same" kept "inplace commit_ms=7"
+	refused "keep while suspended" suspended_keep
+	refused "keep of more than there is room for" too_long
+	ok "what was refused has changed nothing" kept "inplace commit_ms=7"
+	ok "a table loaded over them has them" eval 'dmsetup table $X | dmsetup load $X &&
+		message keep idle_ms=9 && dmsetup resume --noudevsync $X && kept "idle_ms=9"'
+	ok "message keep, none" message keep
+	ok "settings: none again" kept ""
 	refused "message commit_ms with nonsense" message commit_ms soon
 	refused "an unknown message" message frobnicate
 	refused "a message with too many words" message clean now please

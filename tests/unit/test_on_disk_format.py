@@ -44,7 +44,7 @@ def tables(heads):
 
 # In the order of the document.
 STRUCTS = ("shingle_header", "shingle_sb", "shingle_disk_group", "shingle_disk_medium",
-           "shingle_disk_zone", "shingle_disk_conv", "shingle_member",
+           "shingle_disk_zone", "shingle_disk_conv", "shingle_disk_settings", "shingle_member",
            "shingle_journal_block", "shingle_record", "shingle_chunk", "shingle_footer")
 LAYOUTS = tables(["offset", "bytes", "meaning"])
 
@@ -81,7 +81,8 @@ def compiled(tmp_path_factory):
     for number in ("SHINGLE_VERSION", "SHINGLE_MAX_GROUPS", "SHINGLE_JOURNAL_RECORDS",
                    "SHINGLE_CHUNK_BYTES", "SHINGLE_MAX_BAD", "SHINGLE_MAX_LENGTHS", "SHINGLE_MAGIC_SB",
                    "SHINGLE_MAGIC_JOURNAL", "SHINGLE_MAGIC_CHUNK", "SHINGLE_MAGIC_FOOTER",
-                   "SHINGLE_MAGIC_PAGE", "SHINGLE_REC_BAD", "SHINGLE_REC_GOOD"):
+                   "SHINGLE_MAGIC_PAGE", "SHINGLE_SETTINGS_VERSION", "SHINGLE_SETTINGS_BYTES",
+                   "SHINGLE_REC_BAD", "SHINGLE_REC_GOOD"):
         lines.append(f'printf("{number} 0 %lld\\n", (long long){number});')
     for engine in RECORDS:
         lines += [f'printf("{name} 0 %d\\n", {name});' for name in records(engine)]
@@ -118,6 +119,8 @@ def test_layout(struct, compiled):
     ("SHINGLE_JOURNAL_RECORDS", r"(\d+) records of 24 bytes"),
     ("SHINGLE_CHUNK_BYTES", r"bytes used below, at most (\d+)"),
     ("SHINGLE_MAX_BAD", r"^- (\d+) unreadable blocks"),
+    ("SHINGLE_SETTINGS_VERSION", r"version of the settings: (\d+)"),
+    ("SHINGLE_SETTINGS_BYTES", r"bytes used below, 1 to (\d+)"),
 ])
 def test_number(number, sentence, compiled):
     assert int(re.search(sentence, DOCUMENT, re.M)[1]) == compiled[number][1]
