@@ -2,8 +2,8 @@
 /*
  * A device mapper of files, for tests of the tools: preloaded in the place of libdevmapper.
  *
- * In the directory FAKE_DM each device is a directory, with files target, status, sectors,
- * users, and one for each message that it answers, by the first word.  A file with .next
+ * In the directory FAKE_DM each device is a directory, with files target, status, table,
+ * sectors, users, and one for each message that it answers, by the first word.  A file with .next
  * behind its name takes the place of an answer that was given.  What changes something, and
  * every message, gets a line in the file FAKE_DM.log.
  */
@@ -167,7 +167,7 @@ int dm_task_run(struct dm_task *t)
 	free(target);
 	if (t->type == DM_DEVICE_TARGET_MSG)
 		return message(t);
-	if (t->type == DM_DEVICE_STATUS)
+	if (t->type == DM_DEVICE_STATUS || t->type == DM_DEVICE_TABLE)
 		return 1;
 	log_line(t->type == DM_DEVICE_REMOVE ? "remove" : "other", t->name, "");
 	return 1;
@@ -202,7 +202,7 @@ void *dm_get_next_target(struct dm_task *t, void *next, uint64_t *start, uint64_
 	*length = number(t, "sectors");
 	*target = t->target;
 	free(t->reply);
-	t->reply = content(t->name, "status");
+	t->reply = content(t->name, t->type == DM_DEVICE_TABLE ? "table" : "status");
 	*params = t->reply;
 	return NULL;
 }

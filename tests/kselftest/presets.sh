@@ -94,4 +94,25 @@ ok "its habits are those that it was made with" eval \
 	'[ "$(dmsetup table $X)" = "$made" ] && [[ $made == *"$HABIT"* ]]'
 ok "everything is still there" load --verify_only
 ok "remove again" remove
+# shellcheck disable=SC2046
+ok "open, without its name" shingle open --no-udev $(flash) $DATA $X
+dmsetup mknodes $X
+ok "it keeps its habits" eval '[ "$(dmsetup table $X)" = "$made" ]'
+kept() { [ "$(dmsetup message $X 0 settings)" = "$1" ]; }
+before=$(dmsetup message $X 0 settings)
+# shellcheck disable=SC2086
+ok "set" shingle set $X commit_ms=77
+ok "it counts at once" eval '[[ $(dmsetup table $X) == *"commit_ms 77"* ]]'
+ok "set, for this time" shingle set $X commit_ms=78 --volatile
+ok "it counts at once, too" eval '[[ $(dmsetup table $X) == *"commit_ms 78"* ]]'
+ok "and remove" remove
+# shellcheck disable=SC2046
+ok "what was set has left it sound" shingle check $(flash) $DATA
+# shellcheck disable=SC2046
+ok "open once more" shingle open --no-udev $(flash) $DATA $X
+dmsetup mknodes $X
+ok "what was kept is there, and no more" eval '[[ $(dmsetup table $X) == *"commit_ms 77"* ]]'
+ok "set to what it was" shingle set $X --default commit_ms
+ok "it is" kept "$before"
+ok "remove for good" remove
 ktap_end

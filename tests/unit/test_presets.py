@@ -332,17 +332,22 @@ def test_what_a_preset_risks_can_be_left_out(run):
 
 
 def test_a_preset_is_opened_as_one(run):
-    """Its habits are not on the disk; without them it is opened as any other."""
+    """Its habits are kept with it, or given again."""
     data = blank(run.dir / "d", 17000)
-    run("format", *SMALL, data)
     preset = ["open", data, "x", "--dry-run", "--preset", "emulated-smr-1"]
+    assert "a power cut meanwhile" in run("format", *SMALL, data)
+    assert run("open", data, "x", "--dry-run").endswith(
+        " 1 inplace 4 cleaning lazy read_home always'\n")
+    run("format", "--force", *SMALL, "--no-feature", "inplace", data)
+    assert run("open", data, "x", "--dry-run").endswith(" 0 4 cleaning lazy read_home always'\n")
+    run("set", data, "--default", "cleaning", "--default", "read_home")
     assert run("open", data, "x", "--dry-run").endswith(f" stl-set {data} - -'\n")
     assert run(*preset).endswith(" 1 inplace 4 cleaning lazy read_home always'\n")
     assert run(*preset, "--no-feature", "inplace", "--set", "order=greedy").endswith(
         " 0 6 order greedy cleaning lazy read_home always'\n")
     assert "emulated-smr-3 is stl-full, and" in run(*preset[:-1], "emulated-smr-3", rc=FAILED)
     assert "choose one of emulated-smr-1" in run(*preset[:-1], "emulated", rc=USAGE)
-    assert "goes with --preset" in run(*preset[:4], "--no-feature", "inplace", rc=USAGE)
+    assert "does not keep" in run(*preset[:4], "--no-feature", "inplace", rc=USAGE)
     assert "does not have" in run(*preset, "--no-feature", "in", rc=USAGE)
 
 

@@ -1026,7 +1026,7 @@ def test_exit_codes_are_in_the_page(run):
 
 
 @pytest.mark.parametrize("command", ["format", "create", "presets", "open", "remove", "status",
-                                     "stats", "check", "repair", "dump", "reset", "probe"])
+                                     "stats", "check", "repair", "dump", "reset", "probe", "set"])
 def test_options_are_in_the_page(run, command):
     """Each command, with all that its help names."""
     page = (TOP / "userspace/shingle/shingle.8").read_text(encoding="utf-8").replace("\\-", "-")
@@ -1050,6 +1050,7 @@ def test_help_of_a_command(run):
     ["presets", "--js"], ["remove", "x", "--no-u"], ["reset", "x", "--forc"],
     ["status", "--js"], ["stats", "x", "--watc", "1"], ["check", "d", "--js"],
     ["repair", "d", "--ye"], ["dump", "d", "--journa"], ["probe", "d", "--hel"],
+    ["set", "./d", "--volat"],
 ])
 def test_options_have_their_whole_names(run, args):
     """What is short for one today is short for two tomorrow, and nobody asked for that."""
@@ -2072,6 +2073,235 @@ def test_repair_dry_run_needs_no_right_to_write(busy):
 
 
 # --------------------------------------------------------------------------
+# Settings that a device keeps
+
+SETTINGS = 3888             # where a superblock has them
+
+
+def table_of(run, *args):
+    """What follows the devices in the table line that would be loaded."""
+    out = run("open", *args, "x", "--dry-run")
+    words = out.splitlines()[-1].split(" stl-set ")[1].rstrip("'").split(" ")
+    return " ".join(words[3:])
+
+
+def kept_in(raw):
+    """What a superblock's bytes say: words, or whatever is no record."""
+    version, size = struct.unpack_from("<HH", raw, SETTINGS)
+    words, rest = raw[SETTINGS + 4:][:size], raw[SETTINGS + 4 + size:]
+    assert (version, size) == (0, 0) or (version == 1 and 0 < size <= 204)
+    assert not any(rest)
+    return words.decode()
+
+
+@pytest.fixture(name="kept")
+def image_that_keeps(run):
+    return Image(run, "--cache-size", "5b", "--feature", "inplace", "--set", "commit_ms=5000")
+
+
+def test_settings_live_with_the_device(kept):
+    """What it was made with is what it is opened with."""
+    run = kept.run
+    for at in (0, kept.last):
+        assert kept_in(kept.read(at)) == "inplace commit_ms=5000"
+    assert table_of(run, *kept.args) == "1 inplace 2 commit_ms 5000"
+    assert "  settings inplace commit_ms=5000\n" in run("dump", *kept.args)
+    assert kept.dump()["settings"] == "inplace commit_ms=5000"
+    assert not kept.check()["findings"]
+    # What is given when it is opened counts for that time.
+    assert table_of(run, *kept.args, "--set", "commit_ms=7") == "1 inplace 2 commit_ms 7"
+    assert table_of(run, *kept.args, "--no-feature", "inplace") == "0 2 commit_ms 5000"
+    assert table_of(run, *kept.args, "--no-settings") == ""
+    assert table_of(run, *kept.args) == "1 inplace 2 commit_ms 5000"
+    assert "does not keep" in run("open", *kept.args, "x", "--dry-run", "--no-feature",
+                                  "unsafe_sync1", rc=USAGE)
+
+
+def test_no_settings_are_zeroes(image):
+    """As in a device of before there were such."""
+    for at in (0, image.last):
+        assert not any(image.read(at)[SETTINGS:])
+    assert table_of(image.run, *image.args) == ""
+    assert image.dump()["settings"] == ""
+    assert "settings" not in image.run("dump", *image.args)
+    assert "keeps no settings" in image.run("set", *image.args)
+
+
+def test_create_keeps_or_does_not(run):
+    """What would be written, seen in what would be shown."""
+    data = blank(run.dir / "d", 17000)
+    make = ["create", "stl-set", "--band", "48K", "--dry-run", "--set", "idle_ms=7", data, "x"]
+    assert "  settings idle_ms=7\n" in run(*make)
+    out = run(*make, "--volatile")
+    assert "settings" not in out and out.endswith(" 0 2 idle_ms 7'\n")
+    assert "for 'shingle create'" in run("format", "stl-set", "--volatile", data, rc=USAGE)
+
+
+def test_set_of_a_closed_device(kept):
+    run = kept.run
+
+    def now():
+        raw = [kept.read(at) for at in (0, kept.last)]
+        assert kept_in(raw[0]) == kept_in(raw[1])
+        assert all(sound(block, SB) for block in raw)
+        kept.check()
+        return kept_in(raw[0])
+
+    rest = [kept.read(at) for at in range(1, kept.last)]
+    assert f"{kept.data} keeps inplace commit_ms=5000\n" == run("set", *kept.args)
+    assert read_super(kept.read(0))["seq"] == 1
+    said = run("set", *kept.args, "commit_ms=7", "wcache_blocks=9")
+    assert said == f"{kept.data} keeps inplace commit_ms=7 wcache_blocks=9\n"
+    assert now() == "inplace commit_ms=7 wcache_blocks=9"
+    assert [read_super(kept.read(at))["seq"] for at in (0, kept.last)] == [2, 2]
+    run("set", *kept.args, "commit_ms=3", "commit_ms=7")    # the last one counts
+    assert now() == "inplace commit_ms=7 wcache_blocks=9"
+    run("set", *kept.args, "wcache=on", "--no-feature", "inplace")
+    assert set(now().split()) == {"wcache=on", "commit_ms=7", "wcache_blocks=9"}
+    run("set", *kept.args, "--default", "commit_ms", "--default", "wcache", "--feature", "inplace")
+    assert now() == "inplace wcache_blocks=9"
+    assert table_of(run, *kept.args) == "1 inplace 2 wcache_blocks 9"
+    assert "keeps no settings" in run("set", *kept.args, "--default", "wcache_blocks",
+                                      "--no-feature", "inplace")
+    assert now() == "" and not any(kept.read(0)[SETTINGS:])
+    # Of the metadata device nothing else has changed.
+    assert rest == [kept.read(at) for at in range(1, kept.last)]
+
+
+@pytest.mark.parametrize("words, what, rc", [
+    (["commit_ms=soon"], "commit_ms must be", USAGE), (["nonsense=1"], "no key 'nonsense'", USAGE),
+    (["--feature", "nonsense"], "no feature 'nonsense'", USAGE),
+    (["wcache=on"], "no write cache to be switched on", USAGE),
+    (["--no-feature", "unsafe_sync1"], "does not keep", USAGE),
+    (["--default", "idle_ms"], "keeps no such key", USAGE),
+    (["--default", "commit"], "keeps no such key", USAGE),
+    (["commit_ms"], "has no value", USAGE), (["commit_ms="], "commit_ms must be", USAGE),
+    (["--volatile", "commit_ms=1"], "is closed", FAILED),
+    (["--volatile"], "KEY=VALUE is missing", USAGE),
+    ([f"commit_ms={7:0>200}"], "longer than a superblock has room for", USAGE),
+])
+def test_settings_that_cannot_be_kept(kept, words, what, rc):
+    """One sentence, and nothing has changed; what could not be opened is not kept."""
+    before = bytes_of(kept)
+    out = kept.run("set", *kept.args, *words, rc=rc)
+    assert what in out and bytes_of(kept) == before
+
+
+def craft(image, record):
+    for at in (0, image.last):
+        raw = bytearray(image.read(at))
+        raw[SETTINGS:] = record.ljust(208, b"\0")
+        image.write(at, seal(raw))
+
+
+@pytest.mark.parametrize("record", [
+    b"\0\0\7\0inplace", b"\0\0\0\0x", b"\1\0\0\0", b"\1\0\6\0inplace", b"\1\0\x08\0inplace",
+    b"\1\0\xcd\0" + b"x" * 204, b"\1\0\x0a\0inplace\nxx", b"\1\0\x0a\0inplace  x",
+    b"\1\0\x08\0inplace ", b"\1\0\x08\0 inplace", b"\1\0\7\0inpl\xe4ce", b"\1\0\7\0in\\lace",
+])
+def test_settings_that_make_no_sense(image, record):
+    """Under a good checksum: seen, not used, and forgotten by a repair."""
+    craft(image, record)
+    found = image.check(rc=ERRORS)["findings"]
+    assert [f["text"] for f in found] == ["settings: they are no words of a table line"]
+    assert "cannot be used" in image.run("open", *image.args, "x", "--dry-run", rc=FAILED)
+    assert table_of(image.run, *image.args, "--no-settings") == ""
+    assert image.dump()["settings"] == ""
+    image.run("set", *image.args, "commit_ms=1", rc=FAILED)
+    assert_repaired(image, "forget the settings")
+    assert table_of(image.run, *image.args) == "" and not any(image.read(0)[SETTINGS:])
+
+
+def test_settings_of_a_newer_version(image):
+    """Left as they are; nobody guesses at them."""
+    craft(image, b"\2\0\3\0abc\xff")
+    found = image.check()["findings"]
+    assert [f["severity"] for f in found] == ["note"] and "newer version" in found[0]["text"]
+    assert "newer version" in image.run("open", *image.args, "x", "--dry-run", rc=FAILED)
+    assert table_of(image.run, *image.args, "--no-settings") == ""
+    image.flip(image.last, 5000)
+    assert_repaired(image, "rewrite the superblock")
+    for at in (0, image.last):
+        assert image.read(at)[SETTINGS:] == b"\2\0\3\0abc\xff".ljust(208, b"\0")
+
+
+def test_settings_that_the_target_does_not_know(image):
+    """As those of a later version of it: said, and there is a way out."""
+    craft(image, struct.pack("<HH", 1, 12) + b"later=1 soon")
+    out = image.run("open", *image.args, "x", "--dry-run", rc=FAILED)
+    assert "no feature 'soon'" in out and "keeps the settings later=1 soon" in out
+    assert table_of(image.run, *image.args, "--no-settings") == ""
+    image.run("set", *image.args, "--no-feature", "soon", "--default", "later", "idle_ms=3")
+    assert table_of(image.run, *image.args) == "0 2 idle_ms 3"
+
+
+def test_copies_that_keep_different_settings(kept):
+    """Of one generation they are damage; the newer one counts."""
+    raw = bytearray(kept.read(kept.last))
+    raw[SETTINGS:] = bytes(208)
+    kept.write(kept.last, seal(raw))
+    found = kept.check(rc=ERRORS)["findings"]
+    assert any("superblock differs" in f["text"] for f in found)
+    kept.write(kept.last, seal(raw, seq=2))
+    assert table_of(kept.run, *kept.args) == ""
+    kept.run("set", *kept.args, "commit_ms=9")
+    assert [read_super(kept.read(at))["seq"] for at in (0, kept.last)] == [3, 3]
+
+
+def test_damage_is_not_for_set_to_mend(kept):
+    for at in (0, kept.last):
+        whole = kept.read(at)
+        kept.flip(at, 5000)
+        before = bytes_of(kept)
+        assert "'shingle check'" in kept.run("set", *kept.args, "commit_ms=1", rc=FAILED)
+        assert bytes_of(kept) == before
+        kept.write(at, whole)
+    whole = kept.read(kept.last)
+    kept.write(kept.last, seal(whole, uuid=bytes(16)))
+    before = bytes_of(kept)
+    assert "another device's" in kept.run("set", *kept.args, "commit_ms=1", rc=FAILED)
+    assert bytes_of(kept) == before
+    kept.write(kept.last, whole)
+    raw = bytearray(kept.read(0))
+    raw[44] |= 1
+    for at in (0, kept.last):
+        kept.write(at, seal(raw, SB, at=at, seq=2))
+    before = bytes_of(kept)
+    assert "needs_check" in kept.run("set", *kept.args, "commit_ms=1", rc=FAILED)
+    assert bytes_of(kept) == before
+    # A repair keeps them.
+    kept.run("repair", "--yes", *kept.args, rc=CORRECTED)
+    assert table_of(kept.run, *kept.args) == "1 inplace 2 commit_ms 5000"
+
+
+@pytest.mark.parametrize("older", [None, 0, 1])
+def test_power_cut_while_setting(kept, stop_after, older):
+    """The old ones or the new ones, and never a copy that could not be spared."""
+    run = kept.run
+    if older is not None:
+        newer = kept.last if older == 0 else 0
+        kept.write(newer, seal(kept.read(newer), seq=2))
+    before = bytes_of(kept)
+    seen = []
+    for writes in range(10):
+        for path, raw in zip((kept.data, kept.meta), before):
+            path.write_bytes(raw)
+        done = subprocess.run(
+            [run.tool, "set", *kept.args, "commit_ms=7"], check=False, stdout=subprocess.DEVNULL,
+            env={**os.environ, "LD_PRELOAD": str(stop_after), "WRITES": str(writes)})
+        seen.append(table_of(run, *kept.args))
+        run("check", *kept.args)
+        copies = [read_super(kept.read(at))["seq"] for at in (0, kept.last)]
+        if older is not None and writes == 1:
+            assert copies[1 - older] == 2 and copies[older] == 3
+        if not done.returncode:
+            break
+        assert done.returncode == 99
+    old, new = "1 inplace 2 commit_ms 5000", "1 inplace 2 commit_ms 7"
+    assert seen == [old, new, new]
+
+
+# --------------------------------------------------------------------------
 # Completion
 
 
@@ -2118,6 +2348,9 @@ def completer(run):
     ("shingle create imr --cache-location ", ["id", "od"]),
     ("shingle create ti", ["tiler"]), ("shingle help cre", ["create"]),
     ("shingle repair d --dr", ["--dry-run"]), ("shingle remove ", []),
+    ("shingle set x wcache=", ["off", "on"]), ("shingle set x --default wc",
+                                               ["wcache", "wcache_blocks"]),
+    ("shingle set x wc", ["wcache=", "wcache_blocks="]),
 ])
 def test_completion(complete, line, offered):
     """Values and not files, of the target that is named."""
@@ -2206,6 +2439,61 @@ def test_stats_of_one_and_of_all(two):
     assert "disk: " not in two.run("stats", "disk")
     assert "type 'linear'" in two.run("stats", "other", rc=FAILED)
     assert "status of nobody: " in two.run("stats", "nobody", rc=FAILED)
+
+
+@pytest.fixture(name="at_work")
+def open_device(dm, kept):
+    dm.add("disk", "stl-set", settings="inplace commit_ms=5000\n", keep="", commit_ms="",
+           table=f"{kept.data} - {kept.meta} 1 inplace 2 commit_ms 5000")
+    dm.before = bytes_of(kept)
+    dm.image = kept
+    return dm
+
+
+def test_set_of_an_open_device(at_work):
+    """By messages: at once where one does that, and then for good."""
+    assert at_work.run("set", "disk") == "disk keeps inplace commit_ms=5000\n"
+    assert at_work.changes() == ["message disk settings"]
+    said = at_work.run("set", "disk", "commit_ms=7", "wcache_blocks=9", "--no-feature", "inplace")
+    assert said.startswith("disk keeps commit_ms=7 wcache_blocks=9\n") and "next opening" in said
+    assert at_work.changes() == ["message disk settings", "message disk commit_ms 7",
+                                 "message disk keep commit_ms=7 wcache_blocks=9"]
+    said = at_work.run("set", "disk", "commit_ms=8")
+    assert said == "disk keeps inplace commit_ms=8\n"
+    at_work.changes()
+    assert "next opening" in at_work.run("set", "disk", "--default", "commit_ms")
+    assert at_work.changes()[1:] == ["message disk keep inplace"]
+    at_work.run("set", "disk", "--default", "commit_ms", "--no-feature", "inplace")
+    assert at_work.changes()[1:] == ["message disk keep"]
+    # Whoever has it open writes it.
+    assert bytes_of(at_work.image) == at_work.before
+
+
+def test_set_for_one_time(at_work):
+    at_work.run("set", "disk", "commit_ms=7", "--volatile")
+    assert at_work.changes() == ["message disk commit_ms 7"]
+    for words, what in ((["wcache_blocks=9"], "can only be set by a table"),
+                        (["--feature", "inplace"], "keys alone"),
+                        (["commit_ms=1", "--default", "commit_ms"], "keys alone")):
+        assert what in at_work.run("set", "disk", "--volatile", *words, rc=USAGE)
+    assert not at_work.changes()
+
+
+@pytest.mark.parametrize("words, what, rc", [
+    (["commit_ms=soon"], "commit_ms must be", USAGE), (["nonsense=1"], "no key", USAGE),
+    (["wcache=on"], "no write cache to be switched on", USAGE),
+    (["idle_ms=1"], "asking disk", FAILED), (["--meta", "m", "commit_ms=1"], "closed", USAGE),
+])
+def test_set_refused_keeps_nothing(at_work, words, what, rc):
+    """By the tool, or by the kernel: idle_ms has no answer there."""
+    assert what in at_work.run("set", "disk", *words, rc=rc)
+    assert not [x for x in at_work.changes() if "keep" in x]
+
+
+def test_set_of_what_keeps_nothing(two):
+    assert "type 'platter'" in two.run("set", "medium", "commit_ms=1", rc=FAILED)
+    assert "status of nobody: " in two.run("set", "nobody", "commit_ms=1", rc=FAILED)
+    assert not two.changes()
 
 
 def test_stats_of_none(dm):

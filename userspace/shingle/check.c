@@ -12,6 +12,7 @@
 #include "check.h"
 #include "codec.h"
 #include "pages.h"
+#include "settings.h"
 
 /* Of interlaced data the metadata may be on a shingled medium of their own. */
 static bool shingled(const struct image *img)
@@ -133,6 +134,18 @@ static bool check_superblocks(struct image *img, struct check *c)
 out:
 	kvfree(copy);
 	return ok;
+}
+
+static void check_settings(struct image *img, struct check *c)
+{
+	char words[SHINGLE_SETTINGS_BYTES + 1];
+	const char *why = "";
+	int err = shingle_settings_decode(&img->l.settings, words, &why);
+
+	c->bad_settings = err == -EUCLEAN;
+	if (err)
+		finding_add(&c->found, c->bad_settings ? FINDING_ERROR : FINDING_NOTE, U64_MAX,
+			    "settings: %s", why);
 }
 
 static void check_members(struct image *img, struct check *c)
@@ -406,6 +419,7 @@ bool check_run(struct image *img, struct check *c)
 	if (img->l.flags & SHINGLE_SB_NEEDS_CHECK)
 		finding_add(&c->found, FINDING_ERROR, U64_MAX,
 			    "device is marked needs_check: a metadata error was seen while it was open");
+	check_settings(img, c);
 	check_checkpoints(img, c, &progress);
 	check_state(img, c);
 	progress_end(&progress);

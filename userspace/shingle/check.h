@@ -54,6 +54,7 @@ struct slot_state {
  * struct check - what checking found
  * @found: the lines
  * @copy: the superblocks
+ * @bad_settings: the settings make no sense
  * @bad_members: headers of other devices that are not sound
  * @slot: the checkpoints
  * @newest: the slot with the newest whole checkpoint, SHINGLE_SLOT_NEWEST if there is none
@@ -68,6 +69,7 @@ struct slot_state {
 struct check {
 	struct findings found;
 	enum copy_state copy[2];
+	bool bad_settings;
 	u32 bad_members;
 	struct slot_state slot[2];
 	u32 newest;

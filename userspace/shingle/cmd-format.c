@@ -39,7 +39,8 @@ enum tracks_from { TRACKS_AUTO, TRACKS_PACK, TRACKS_NONE, TRACKS_UNIFORM, TRACKS
  * @force: format whatever is there
  * @dry_run: only say what would be done
  * @json: say it in JSON
- * @table: for create
+ * @one_time: its settings are not kept
+ * @table: what is kept, and what create loads
  */
 struct format_args {
 	const char *target;
@@ -69,6 +70,7 @@ struct format_args {
 	bool force;
 	bool dry_run;
 	bool json;
+	bool one_time;
 	struct table_args table;
 };
 
@@ -776,7 +778,8 @@ static int do_format(struct format_args *a, struct image *img)
 		return EXIT_OPERATION;
 	if ((!a->force && !nothing_there(img, creating)) || !plan(a, img))
 		return EXIT_OPERATION;
-	if (!table_checked(img, &a->table))
+	if (!table_checked(img, &a->table) ||
+	    (!a->one_time && !table_keep(&a->table, &img->l.settings)))
 		return EXIT_USAGE;
 	if (creating && !a->dry_run &&
 	    (table_needs_blocks(img) || !dm_device_possible(a->name, a->target)))
@@ -793,6 +796,8 @@ static int do_format(struct format_args *a, struct image *img)
 	ret = write_format(img, a->force, a->json);
 	if (ret)
 		return ret;
+	if (!creating)
+		table_warn(&a->table, a->preset);
 	if (a->force)
 		forget_partitions(img);
 	if (!a->json) {
@@ -890,6 +895,7 @@ static int run(const struct command *cmd, int argc, char **argv)
 		{ "force", no_argument, NULL, 'f' },
 		{ "dry-run", no_argument, NULL, 'n' },
 		{ "json", no_argument, NULL, 'j' },
+		{ "volatile", no_argument, NULL, 'V' },
 		{ "help", no_argument, NULL, 'h' },
 		TABLE_OPTIONS,
 	};
@@ -935,14 +941,20 @@ static int run(const struct command *cmd, int argc, char **argv)
 		case 'j':
 			a->json = true;
 			break;
+		case 'U':
+		case 'V':
+			if (!creating) {
+				usage(cmd, "option %s is for 'shingle create', which opens the device",
+				      argv[optind - 1]);
+				goto out;
+			}
+			a->one_time |= c == 'V';
+			ok = c == 'V' || table_option(&a->table, c, optarg);
+			break;
 		case 'F':
 		case 'W':
 		case 'S':
-		case 'U':
-			ok = creating && table_option(&a->table, c, optarg);
-			if (!creating)
-				usage(cmd, "option %s is for 'shingle create' and 'shingle open'",
-				      argv[optind - 1]);
+			ok = table_option(&a->table, c, optarg);
 			break;
 		default:
 			ret = option_error(cmd, c, argv[optind - 1]);
@@ -962,8 +974,7 @@ static int run(const struct command *cmd, int argc, char **argv)
 	}
 	a->scale = max(a->scale, 1ULL);
 	ok = take_options(a, a->scale, why) && operands(cmd, a, argc, argv);
-	if (ok && creating)
-		ok = dm_name_valid(a->name) && table_take_preset(&a->table, a->preset);
+	ok = ok && (!creating || dm_name_valid(a->name)) && table_take_preset(&a->table, a->preset);
 	if (ok)
 		ret = do_format(a, img);
 out:
@@ -981,9 +992,9 @@ const struct command cmd_format = {
 		"Writes two superblocks and an empty checkpoint, and on every device that has no\n"
 		"superblock a header at its start and end, nothing else.  A device that is in\n"
 		"use is refused; so is one that holds something, without --force, which wipes\n"
-		"signatures too.\n\n"
-		LAYOUT_HELP "\n" LAYOUT_UNITS,
-	.more_help = params_help,
+		"signatures too.  Features and settings are kept, for 'shingle open'.\n\n"
+		LAYOUT_HELP TABLE_HELP "\n" LAYOUT_UNITS,
+	.more_help = create_help,
 	.run = run,
 };
 
@@ -993,7 +1004,9 @@ const struct command cmd_create = {
 	.help = "Usage: shingle create TARGET [options] DATA NAME\n"
 		"       shingle create --preset NAME [options] DATA NAME\n\n"
 		"Formats DATA as 'shingle format' does and opens it as /dev/mapper/NAME.\n\n"
-		LAYOUT_HELP TABLE_HELP "\n" LAYOUT_UNITS,
+		LAYOUT_HELP TABLE_HELP TABLE_UDEV_HELP
+		"  --volatile        keep no features and settings: they are for this time\n"
+		"\n" LAYOUT_UNITS,
 	.more_help = create_help,
 	.run = run,
 };

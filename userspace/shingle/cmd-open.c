@@ -5,8 +5,9 @@
 #include "table.h"
 
 static int do_open(struct image *img, const char *const path[], const char *name,
-		   const struct table_args *t, const struct preset *preset, bool dry_run)
+		   struct table_args *t, const struct preset *preset, bool settings, bool dry_run)
 {
+	char kept[SHINGLE_SETTINGS_BYTES + 1] = "";
 	const char *why = "";
 	int ret;
 
@@ -21,8 +22,13 @@ static int do_open(struct image *img, const char *const path[], const char *name
 			    path[SHINGLE_DEV_DATA], img->row->ops->name);
 	if (image_fresh_engine(img, &why))
 		return fail("%s: %s", img->row->ops->name, why);
-	if (!table_checked(img, t))
+	if (settings && !image_settings(img, kept))
+		return EXIT_OPERATION;
+	if (!table_known(img->row, t) || !table_take_habits(t, preset, kept))
 		return EXIT_USAGE;
+	if (!table_checked(img, t))
+		return *kept ? fail("%s keeps the settings %s: 'shingle set' changes them, --no-settings opens it without them",
+				    path[SHINGLE_DEV_DATA], kept) : EXIT_USAGE;
 	if (!dry_run && (table_needs_blocks(img) ||
 			 !dm_device_possible(name, img->row->ops->name)))
 		return EXIT_OPERATION;
@@ -41,6 +47,7 @@ static int run_open(const struct command *cmd, int argc, char **argv)
 		{ "cache", required_argument, NULL, 'C' },
 		{ "meta", required_argument, NULL, 'M' },
 		{ "preset", required_argument, NULL, 'P' },
+		{ "no-settings", no_argument, NULL, 'N' },
 		{ "dry-run", no_argument, NULL, 'n' },
 		{ "help", no_argument, NULL, 'h' },
 		TABLE_OPTIONS,
@@ -50,7 +57,7 @@ static int run_open(const struct command *cmd, int argc, char **argv)
 	struct table_args table = { 0 };
 	const struct preset *preset = NULL;
 	struct image *img;
-	bool dry_run = false;
+	bool settings = true, dry_run = false;
 	int c, ret;
 
 	opterr = 0;
@@ -66,6 +73,9 @@ static int run_open(const struct command *cmd, int argc, char **argv)
 			preset = table_find_preset(optarg);
 			if (!preset)
 				return EXIT_USAGE;
+			break;
+		case 'N':
+			settings = false;
 			break;
 		case 'n':
 			dry_run = true;
@@ -84,12 +94,10 @@ static int run_open(const struct command *cmd, int argc, char **argv)
 	if (!parse_operands(cmd, argc, argv, 2, "DATA", &path[SHINGLE_DEV_DATA], "NAME", &name) ||
 	    !dm_name_valid(name))
 		return EXIT_USAGE;
-	if (!table_take_preset(&table, preset))
-		return EXIT_USAGE;
 	img = image_new();
 	if (!img)
 		return EXIT_OPERATION;
-	ret = do_open(img, path, name, &table, preset, dry_run);
+	ret = do_open(img, path, name, &table, preset, settings, dry_run);
 	image_free(img);
 	return ret;
 }
@@ -98,11 +106,13 @@ const struct command cmd_open = {
 	.name = "open",
 	.summary = "make a formatted device usable as /dev/mapper/NAME",
 	.help = "Usage: shingle open DATA NAME [options]\n\n"
-		"Reads the superblock, and loads the table that it asks for.\n\n"
+		"Reads the superblock, and loads the table that it asks for: with the settings that\n"
+		"the device keeps (see 'shingle set'), and what is given here, for this time.\n\n"
 		"  --cache DEV       the cache device, if it was formatted with one\n"
 		"  --meta DEV        the metadata device, if it was formatted with one\n"
 		"  --preset NAME     the settings of a drive of the literature, see 'shingle presets'\n"
-		TABLE_HELP
+		"  --no-settings     without those that the device keeps\n"
+		TABLE_HELP TABLE_UDEV_HELP
 		"  --dry-run         print the dmsetup line, change nothing\n",
 	.more_help = table_help,
 	.run = run_open,

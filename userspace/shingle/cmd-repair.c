@@ -178,7 +178,7 @@ static bool make_plan(struct image *img, struct check *c, struct repair *r)
 		r->checkpoint |= c->slot[i].damaged;
 		r->superblock |= c->copy[i] != COPY_SOUND;
 	}
-	r->superblock |= img->l.flags & SHINGLE_SB_NEEDS_CHECK;
+	r->superblock |= c->bad_settings || img->l.flags & SHINGLE_SB_NEEDS_CHECK;
 	return true;
 }
 
@@ -234,6 +234,8 @@ static void tell_plan(struct image *img, const struct check *c, const struct rep
 	}
 	if (img->l.flags & SHINGLE_SB_NEEDS_CHECK)
 		tell("- clear the mark needs_check");
+	if (c->bad_settings)
+		tell("- forget the settings, which make no sense: 'shingle set' gives it others");
 	if (r->pages_idle)
 		tell("- let %u pages of the map, which say of no block where it is, hold nothing",
 		    r->pages_idle);
@@ -316,13 +318,10 @@ static int write_checkpoint(struct image *img, const struct check *c, const stru
 
 static int write_superblocks(struct image *img, const struct check *c)
 {
-	u64 block[2] = { 0, image_last_block(img) };
-	u32 first = c->copy[0] == COPY_SOUND;	/* the copy that can be spared */
-
 	img->l.flags &= ~SHINGLE_SB_NEEDS_CHECK;
-	img->l.sb_seq++;
-	return image_write_superblock(img, block[first]) ?:
-	       image_write_superblock(img, block[!first]);
+	if (c->bad_settings)
+		memset(&img->l.settings, 0, sizeof(img->l.settings));
+	return image_write_superblocks(img, c->copy[0] == COPY_SOUND);
 }
 
 static int write_members(struct image *img)

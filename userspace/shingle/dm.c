@@ -179,9 +179,9 @@ static bool take_line(struct dm_task *t, struct dm_line *line)
 	return line->params;
 }
 
-bool dm_device_status(const char *name, struct dm_line *line)
+static bool line_of(int type, const char *name, struct dm_line *line)
 {
-	struct dm_task *t = task_on(DM_DEVICE_STATUS, name);
+	struct dm_task *t = task_on(type, name);
 	bool ok = t && dm_task_no_flush(t) && dm_task_run(t);
 	int err = t && !ok ? dm_task_get_errno(t) : ENXIO;
 
@@ -189,8 +189,18 @@ bool dm_device_status(const char *name, struct dm_line *line)
 	if (t)
 		dm_task_destroy(t);
 	if (!ok)
-		dm_fail("status of", name, err);
+		dm_fail(type == DM_DEVICE_STATUS ? "status of" : "table of", name, err);
 	return ok;
+}
+
+bool dm_device_status(const char *name, struct dm_line *line)
+{
+	return line_of(DM_DEVICE_STATUS, name, line);
+}
+
+bool dm_device_table(const char *name, struct dm_line *line)
+{
+	return line_of(DM_DEVICE_TABLE, name, line);
 }
 
 /**

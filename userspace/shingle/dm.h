@@ -32,6 +32,7 @@ bool dm_device_create(const char *name, const char *uuid, const char *target, u6
 		      const char *params, bool udev);
 bool dm_device_remove(const char *name, bool udev);
 bool dm_device_status(const char *name, struct dm_line *line);
+bool dm_device_table(const char *name, struct dm_line *line);
 bool dm_device_at(dev_t rdev, struct dm_line *line);
 bool dm_line_idle(const struct dm_line *line);
 void dm_line_free(struct dm_line *line);

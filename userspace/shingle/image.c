@@ -3,6 +3,7 @@
 #include "image.h"
 #include "codec.h"
 #include "pages.h"
+#include "settings.h"
 #include "show.h"
 
 /* Pages of a map that are kept in memory, unless an engine needs more. */
@@ -403,6 +404,40 @@ int image_write_superblock(struct image *img, u64 block)
 	err = device_write(meta, block, 1, sb) ?: device_sync(meta);
 	kvfree(sb);
 	return err;
+}
+
+/**
+ * image_write_superblocks() - write both copies, with the next generation
+ * @img: with its layout
+ * @first: the copy that can be spared: 0 at the start, 1 at the end
+ *
+ * Returns 0 or -errno.
+ */
+int image_write_superblocks(struct image *img, u32 first)
+{
+	u64 block[2] = { 0, image_last_block(img) };
+
+	img->l.sb_seq++;
+	return image_write_superblock(img, block[first]) ?:
+	       image_write_superblock(img, block[!first]);
+}
+
+/**
+ * image_settings() - what the device keeps for who opens it
+ * @img: with its layout
+ * @words: result, SHINGLE_SETTINGS_BYTES + 1 bytes
+ *
+ * Returns false after saying what is wrong.
+ */
+bool image_settings(const struct image *img, char *words)
+{
+	const char *why = "";
+
+	if (!shingle_settings_decode(&img->l.settings, words, &why))
+		return true;
+	fail("the settings that %s keeps cannot be used: %s; --no-settings opens it without them",
+	     img->ds.dev[SHINGLE_DEV_DATA].path, why);
+	return false;
 }
 
 /**

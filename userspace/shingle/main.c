@@ -3,7 +3,7 @@
 #include "dm.h"
 
 static const struct command *const commands[] = {
-	&cmd_format, &cmd_create, &cmd_presets, &cmd_open, &cmd_remove, &cmd_status, &cmd_stats,
+	&cmd_format, &cmd_create, &cmd_presets, &cmd_open, &cmd_set, &cmd_remove, &cmd_status, &cmd_stats,
 	&cmd_check, &cmd_repair, &cmd_dump, &cmd_reset, &cmd_probe,
 };
 

@@ -56,7 +56,13 @@ _shingle()
 		[[ " ${COMP_WORDS[*]} " == *" $word "* ]] && target=$word
 	done
 
+	# Of set keys are words by themselves.
+	[[ $command == set && $cur != -* && $option != --* ]] && ((at > 2)) && option=--set
 	case $option in
+	--default)
+		mapfile -t COMPREPLY < <(compgen -W "$(_shingle_options keys "$target" |
+			tr -d =)" -- "$cur")
+		return ;;
 	--set)
 		if [[ $cur == *=* ]]; then
 			[[ $COMP_WORDBREAKS == *=* ]] || before+="${cur%%=*}="
@@ -92,7 +98,7 @@ _shingle()
 	if [[ $cur == -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$(shingle "$command" --help |
 			grep -o -- '^  --[a-z-]*') --help" -- "$cur")
-	elif [[ $command == status || $command == stats || $command == remove || $command == reset ]]; then
+	elif [[ $command == status || $command == stats || $command == set || $command == remove || $command == reset ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$(_shingle_names)" -- "$cur")
 	elif [[ $command == create || $command == format ]] && ((COMP_CWORD == 2)); then
 		mapfile -t COMPREPLY < <(compgen -W "$(_shingle_options targets)" -- "$cur")

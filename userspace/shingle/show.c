@@ -2,6 +2,7 @@
 /* Layouts for people and for machines. */
 #include <time.h>
 
+#include "settings.h"
 #include "show.h"
 
 void uuid_text(const u8 *uuid, char *text)
@@ -263,7 +264,8 @@ static void show_groups(const struct shingle_layout *l)
  */
 void show_layout(const struct shingle_layout *l, const struct engine_row *row)
 {
-	char uuid[UUID_TEXT], when[32] = "unknown";
+	char settings[SHINGLE_SETTINGS_BYTES + 1], uuid[UUID_TEXT], when[32] = "unknown";
+	const char *why;
 	time_t t = (time_t)l->ctime;
 	struct tm tm;
 	u32 i;
@@ -292,6 +294,8 @@ void show_layout(const struct shingle_layout *l, const struct engine_row *row)
 	}
 	for (i = 0; row && row->ops->params[i].name; i++)
 		say("  %s %u", row->ops->params[i].name, engine_param_get(&row->ops->params[i], l->params));
+	if (!shingle_settings_decode(&l->settings, settings, &why) && settings[0])
+		say("  settings %s", settings);
 	show_capacity(l);
 	show_areas(l);
 	show_groups(l);
@@ -313,7 +317,8 @@ static void area_json(const struct shingle_area *a, const char *key, struct json
  */
 void show_layout_json(const struct shingle_layout *l, const struct engine_row *row, struct json *j)
 {
-	char uuid[UUID_TEXT];
+	char settings[SHINGLE_SETTINGS_BYTES + 1], uuid[UUID_TEXT];
+	const char *why;
 	u32 i;
 
 	uuid_text(l->uuid, uuid);
@@ -322,6 +327,8 @@ void show_layout_json(const struct shingle_layout *l, const struct engine_row *r
 	json_str(j, "label", l->label);
 	json_u64(j, "ctime", l->ctime);
 	json_u64(j, "generation", l->sb_seq);
+	shingle_settings_decode(&l->settings, settings, &why);
+	json_str(j, "settings", settings);
 	json_bool(j, "needs_check", l->flags & SHINGLE_SB_NEEDS_CHECK);
 	json_u64(j, "block_bytes", SHINGLE_BLOCK_SIZE);
 	json_u64(j, "logical_blocks", l->logical_blocks);

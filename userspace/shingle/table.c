@@ -4,6 +4,7 @@
 
 #include "dm.h"
 #include "keys.h"
+#include "settings.h"
 #include "show.h"
 #include "table.h"
 
@@ -46,6 +47,12 @@ void table_help(void)
 	}
 }
 
+static bool too_many(void)
+{
+	fail("at most %u features and %u settings can be given", TABLE_MAX_ARGS, TABLE_MAX_ARGS);
+	return false;
+}
+
 /**
  * table_option() - take one of TABLE_OPTIONS
  * @t: where to
@@ -61,11 +68,8 @@ bool table_option(struct table_args *t, int c, const char *value)
 		return true;
 	}
 	if (t->nr_features == TABLE_MAX_ARGS || t->nr_keys == TABLE_MAX_ARGS ||
-	    t->nr_without == TABLE_MAX_ARGS) {
-		fail("at most %u features and %u settings can be given", TABLE_MAX_ARGS,
-		     TABLE_MAX_ARGS);
-		return false;
-	}
+	    t->nr_without == TABLE_MAX_ARGS)
+		return too_many();
 	if (!*value || strpbrk(value, " \t\n\\")) {
 		fail("'%s' cannot be part of a table line: it is empty or holds blanks", value);
 		return false;
@@ -114,6 +118,76 @@ static bool among(const char *name, size_t len, const char *const *list, u32 nr)
 	return false;
 }
 
+/* Features and keys of a list that ends with NULL, where there are none of that name yet. */
+static bool take(struct table_args *t, const char *const *features, const char *const *keys)
+{
+	u32 nr_features = t->nr_features, nr_keys = t->nr_keys, i;
+
+	for (i = 0; features[i]; i++) {
+		size_t len = strlen(features[i]) + 1;
+
+		if (among(features[i], len, t->feature, nr_features) ||
+		    among(features[i], len, t->without, t->nr_without))
+			continue;
+		if (t->nr_features == TABLE_MAX_ARGS)
+			return too_many();
+		t->feature[t->nr_features++] = features[i];
+	}
+	for (i = 0; keys[i]; i++) {
+		size_t len = (size_t)(strchr(keys[i], '=') - keys[i]) + 1;
+
+		if (among(keys[i], len, t->key, nr_keys))
+			continue;
+		if (t->nr_keys == TABLE_MAX_ARGS)
+			return too_many();
+		t->key[t->nr_keys++] = keys[i];
+	}
+	return true;
+}
+
+/**
+ * table_take_habits() - what goes without saying, where none of that name was given
+ * @t: what was asked for
+ * @p: the preset, which counts for more than what is kept; or NULL
+ * @kept: what the device keeps; NULL where there is nothing of the kind
+ *
+ * Returns false after saying what is wrong.
+ */
+bool table_take_habits(struct table_args *t, const struct preset *p, const char *kept)
+{
+	/* A word has two bytes at least, its blank included. */
+	const char *features[SHINGLE_SETTINGS_BYTES / 2 + 2] = { NULL };
+	const char *keys[SHINGLE_SETTINGS_BYTES / 2 + 2] = { NULL };
+	u32 nr_features = 0, nr_keys = 0, i;
+	char *word, *rest = t->kept;
+
+	snprintf(t->kept, sizeof(t->kept), "%s", kept ?: "");
+	while ((word = strsep(&rest, " "))) {
+		if (strchr(word, '=') > word)
+			keys[nr_keys++] = word;
+		else if (*word)
+			features[nr_features++] = word;
+	}
+	for (i = 0; i < t->nr_without; i++) {
+		const char *name = t->without[i];
+		size_t len = strlen(name) + 1;
+
+		if ((p && among(name, len, p->features, TABLE_MAX_ARGS)) ||
+		    among(name, len, features, nr_features))
+			continue;
+		if (p)
+			fail("--no-feature %s leaves out what %s does not have", name, p->name);
+		else if (kept)
+			fail("--no-feature %s leaves out what the device does not keep, and there is no --preset",
+			     name);
+		else
+			fail("--no-feature %s leaves out what a preset has: it goes with --preset",
+			     name);
+		return false;
+	}
+	return (!p || take(t, p->features, p->keys)) && take(t, features, keys);
+}
+
 /**
  * table_take_preset() - the habits of a preset, where none of that name was given
  * @t: what was asked for
@@ -123,34 +197,46 @@ static bool among(const char *name, size_t len, const char *const *list, u32 nr)
  */
 bool table_take_preset(struct table_args *t, const struct preset *p)
 {
-	u32 features = t->nr_features, keys = t->nr_keys, i;
+	return table_take_habits(t, p, NULL);
+}
 
-	for (i = 0; i < t->nr_without; i++) {
-		const char *name = t->without[i];
+/* Of a key that is given twice the table takes the last one. */
+static bool is_last(const struct table_args *t, u32 i)
+{
+	size_t len = (size_t)(strchr(t->key[i], '=') - t->key[i]) + 1;
 
-		if (p && among(name, strlen(name) + 1, p->features, TABLE_MAX_ARGS))
-			continue;
-		if (p)
-			fail("--no-feature %s leaves out what %s does not have", name, p->name);
-		else
-			fail("--no-feature %s leaves out what a preset has: it goes with --preset",
-			     name);
-		return false;
+	return !among(t->key[i], len, t->key + i + 1, t->nr_keys - i - 1);
+}
+
+/**
+ * table_keep() - what was asked for, as a device keeps it
+ * @t: what was asked for
+ * @s: result
+ *
+ * Returns false after saying what is wrong.
+ */
+bool table_keep(const struct table_args *t, struct shingle_disk_settings *s)
+{
+	const char *why = "out of memory";
+	char *words = NULL;
+	size_t size;
+	FILE *f = open_memstream(&words, &size);
+	int err = f ? 0 : -ENOMEM;
+	u32 i;
+
+	for (i = 0; f && i < t->nr_features; i++)
+		fprintf(f, "%s%s", ftell(f) ? " " : "", t->feature[i]);
+	for (i = 0; f && i < t->nr_keys; i++) {
+		if (is_last(t, i))
+			fprintf(f, "%s%s", ftell(f) ? " " : "", t->key[i]);
 	}
-	for (i = 0; p && p->features[i] && t->nr_features < TABLE_MAX_ARGS; i++) {
-		size_t len = strlen(p->features[i]) + 1;
-
-		if (!among(p->features[i], len, t->feature, features) &&
-		    !among(p->features[i], len, t->without, t->nr_without))
-			t->feature[t->nr_features++] = p->features[i];
-	}
-	for (i = 0; p && p->keys[i] && t->nr_keys < TABLE_MAX_ARGS; i++) {
-		size_t len = (size_t)(strchr(p->keys[i], '=') - p->keys[i]) + 1;
-
-		if (!among(p->keys[i], len, t->key, keys))
-			t->key[t->nr_keys++] = p->keys[i];
-	}
-	return true;
+	if (f && fclose(f))
+		err = -ENOMEM;
+	err = err ?: shingle_settings_encode(words, s, &why);
+	if (err)
+		fail("the settings cannot be kept with the device: %s", why);
+	free(words);
+	return !err;
 }
 
 /**
@@ -308,6 +394,53 @@ static void put_device(FILE *f, const struct device *d)
 	else
 		fprintf(f, " %s", name);
 	free(path);
+}
+
+/* What put_device() or the kernel has put, to be freed; NULL if it cannot be found. */
+static char *find_device(const char *word)
+{
+	char path[64], line[256], *name = NULL;
+	u32 major, minor;
+	int len = 0;
+	FILE *f;
+
+	if (sscanf(word, "%u:%u%n", &major, &minor, &len) != 2 || word[len])
+		return strdup(word);
+	/* Without udev there is no /dev/block. */
+	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/uevent", major, minor);
+	f = fopen(path, "re");
+	while (f && !name && fgets(line, sizeof(line), f)) {
+		line[strcspn(line, "\n")] = '\0';
+		if (!strncmp(line, "DEVNAME=", 8) && asprintf(&name, "/dev/%s", line + 8) < 0)
+			name = NULL;
+	}
+	if (f)
+		fclose(f);
+	return name;
+}
+
+/**
+ * table_devices() - the devices that a table line names
+ * @params: the part of it after the target's name, is taken apart
+ * @path: result, by enum shingle_dev, to be freed; NULL where there is none
+ *
+ * Returns false if one cannot be found.
+ */
+bool table_devices(char *params, char *path[])
+{
+	bool ok = true;
+	u32 i;
+
+	for (i = 0; i < SHINGLE_NR_DEVS; i++) {
+		char *word = strsep(&params, " ");
+
+		path[i] = NULL;
+		if (!word || !strcmp(word, "-"))
+			continue;
+		path[i] = find_device(word);
+		ok &= path[i] != NULL;
+	}
+	return ok && path[SHINGLE_DEV_DATA];
 }
 
 /**

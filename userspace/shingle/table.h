@@ -17,6 +17,7 @@
  * @nr_without: used of @without
  * @without: features of the preset that are not wanted
  * @no_udev: make the node ourselves
+ * @kept: what the device keeps, taken apart: @feature and @key point into it
  */
 struct table_args {
 	u32 nr_features;
@@ -26,6 +27,7 @@ struct table_args {
 	u32 nr_without;
 	const char *without[TABLE_MAX_ARGS];
 	bool no_udev;
+	char kept[SHINGLE_SETTINGS_BYTES + 1];
 };
 
 /* Options of commands that open a device. */
@@ -37,19 +39,24 @@ struct table_args {
 
 #define TABLE_HELP \
 	"  --feature F       switch on a feature of the target (may be repeated)\n" \
-	"  --no-feature F    leave out a feature of the preset (may be repeated)\n" \
-	"  --set KEY=VALUE   set a tunable of the target (may be repeated)\n" \
+	"  --no-feature F    leave out a feature that it would have otherwise (may be repeated)\n" \
+	"  --set KEY=VALUE   set a tunable of the target (may be repeated)\n"
+
+#define TABLE_UDEV_HELP \
 	"  --no-udev         make the device node without waiting for udev\n"
 
 void table_help(void);
 bool table_option(struct table_args *t, int c, const char *value);
 const struct preset *table_find_preset(const char *name);
 bool table_take_preset(struct table_args *t, const struct preset *p);
+bool table_take_habits(struct table_args *t, const struct preset *p, const char *kept);
+bool table_keep(const struct table_args *t, struct shingle_disk_settings *s);
 void table_warn(const struct table_args *t, const struct preset *p);
 bool table_known(const struct engine_row *row, const struct table_args *t);
 bool table_checked(const struct image *img, const struct table_args *t);
 bool table_needs_blocks(const struct image *img);
 char *table_params(const struct image *img, const struct table_args *t);
+bool table_devices(char *params, char *path[]);
 int table_open(struct image *img, const struct table_args *t, const char *name, bool dry_run);
 
 #endif /* SHINGLE_TABLE_H */

@@ -34,7 +34,7 @@ struct command {
 };
 
 extern const struct command cmd_format, cmd_create, cmd_presets, cmd_open, cmd_remove, cmd_status,
-	cmd_stats, cmd_check, cmd_repair, cmd_dump, cmd_reset, cmd_probe;
+	cmd_stats, cmd_check, cmd_repair, cmd_dump, cmd_reset, cmd_probe, cmd_set;
 
 /* Who says so. */
 extern const char *tool_name;
