@@ -93,7 +93,8 @@ uninstall:
 	    lib/pkgconfig/shingle-kv.pc) \
 	  $(DESTDIR)$(PREFIX)/share/bash-completion/completions/shingle \
 	  $(DESTDIR)$(if $(filter /usr,$(PREFIX)),/usr/lib,/etc)/udev/rules.d/65-shingle.rules \
-	  $(addprefix $(DESTDIR)$(PREFIX)/,sbin/kvbench share/man/man8/kvbench.8)
+	  $(addprefix $(DESTDIR)$(PREFIX)/,sbin/kvbench share/man/man8/kvbench.8 \
+	    share/man/man5/shingletab.5 lib/systemd/system-generators/shingle-generator)
 
 # --- in virtual machines; each gets what it lacks -----------------------------
 .PHONY: demo check kunit bench python

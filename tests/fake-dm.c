@@ -162,12 +162,13 @@ int dm_task_run(struct dm_task *t)
 		return list(t);
 	target = content(t->name, "target");
 	if (!target)
-		return fail(t, ENXIO);
+		return t->type == DM_DEVICE_INFO ? 1 : fail(t, ENXIO);
 	snprintf(t->target, sizeof(t->target), "%.*s", (int)strcspn(target, "\n"), target);
 	free(target);
 	if (t->type == DM_DEVICE_TARGET_MSG)
 		return message(t);
-	if (t->type == DM_DEVICE_STATUS || t->type == DM_DEVICE_TABLE)
+	if (t->type == DM_DEVICE_STATUS || t->type == DM_DEVICE_TABLE ||
+	    t->type == DM_DEVICE_INFO)
 		return 1;
 	log_line(t->type == DM_DEVICE_REMOVE ? "remove" : "other", t->name, "");
 	return 1;
@@ -185,7 +186,7 @@ static uint64_t number(struct dm_task *t, const char *file)
 int dm_task_get_info(struct dm_task *t, struct dm_info *info)
 {
 	memset(info, 0, sizeof(*info));
-	info->exists = 1;
+	info->exists = *t->target != '\0';
 	info->open_count = (int)number(t, "users");
 	return 1;
 }

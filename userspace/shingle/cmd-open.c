@@ -2,7 +2,7 @@
 /* shingle open, shingle remove. */
 #include "dm.h"
 #include "engines.h"
-#include "table.h"
+#include "tab.h"
 
 static int do_open(struct image *img, const char *const path[], const char *name,
 		   struct table_args *t, const struct preset *preset, bool settings, bool dry_run)
@@ -41,6 +41,106 @@ static int do_open(struct image *img, const char *const path[], const char *name
 	return ret;
 }
 
+static int open_line(const struct tab *tab, const struct tab_line *line, bool no_udev,
+		     bool dry_run)
+{
+	const char *path[SHINGLE_NR_DEVS] = { NULL };
+	struct table_args t = line->table;
+	struct image *img;
+	u32 i;
+	int ret;
+
+	if (*line->why) {
+		tab_blame(tab, line);
+		return EXIT_USAGE;
+	}
+	for (i = 0; i < SHINGLE_NR_DEVS; i++)
+		path[i] = *line->path[i] ? line->path[i] : NULL;
+	t.no_udev = no_udev;
+	img = image_new();
+	if (!img)
+		return EXIT_OPERATION;
+	ret = do_open(img, path, line->name, &t, line->preset, !line->no_settings, dry_run);
+	image_free(img);
+	return ret;
+}
+
+/* What is wrong anywhere is put right before anything is opened or closed. */
+static bool tab_is_sound(const struct tab *tab)
+{
+	bool ok = true;
+	u32 i;
+
+	for (i = 0; i < tab->nr; i++) {
+		if (!*tab->line[i].why)
+			continue;
+		tab_blame(tab, &tab->line[i]);
+		ok = false;
+	}
+	return ok;
+}
+
+/* Those that nobody has opened yet; one that fails does not keep the others. */
+static int open_all(const struct tab *tab, bool no_udev, bool dry_run)
+{
+	int ret = EXIT_CLEAN, one;
+	bool open = false;
+	u32 i;
+
+	for (i = 0; i < tab->nr; i++) {
+		if (tab->line[i].noauto)
+			continue;
+		if (!dry_run && !dm_device_is_open(tab->line[i].name, &open))
+			return EXIT_OPERATION;
+		one = open ? EXIT_CLEAN : open_line(tab, &tab->line[i], no_udev, dry_run);
+		ret = max(ret, one);
+	}
+	return ret;
+}
+
+static int open_named(const struct tab *tab, char **names, int nr, bool no_udev, bool dry_run)
+{
+	int ret = EXIT_CLEAN, i, one;
+
+	for (i = 0; i < nr; i++) {
+		const struct tab_line *line = tab_find(tab, names[i]);
+
+		one = line ? open_line(tab, line, no_udev, dry_run) : EXIT_USAGE;
+		ret = max(ret, one);
+	}
+	return ret;
+}
+
+/* The operands of --tab: either names or --all. */
+static bool names_or_all(const struct command *cmd, int argc, char **argv, bool all)
+{
+	if (all && optind < argc)
+		usage(cmd, "--all leaves no names to be given: '%s' is too many", argv[optind]);
+	else if (!all && optind == argc)
+		usage(cmd, "NAME is missing: --tab opens and closes those that are named, or --all");
+	else
+		return true;
+	return false;
+}
+
+static int run_open_tab(const struct command *cmd, int argc, char **argv, bool all, bool no_udev,
+			bool dry_run)
+{
+	struct tab tab;
+	int ret;
+
+	if (!names_or_all(cmd, argc, argv, all))
+		return EXIT_USAGE;
+	if (!tab_read(&tab))
+		return EXIT_OPERATION;
+	if (!all)
+		ret = open_named(&tab, argv + optind, argc - optind, no_udev, dry_run);
+	else
+		ret = tab_is_sound(&tab) ? open_all(&tab, no_udev, dry_run) : EXIT_USAGE;
+	tab_free(&tab);
+	return ret;
+}
+
 static int run_open(const struct command *cmd, int argc, char **argv)
 {
 	static const struct option options[] = {
@@ -48,6 +148,8 @@ static int run_open(const struct command *cmd, int argc, char **argv)
 		{ "meta", required_argument, NULL, 'M' },
 		{ "preset", required_argument, NULL, 'P' },
 		{ "no-settings", no_argument, NULL, 'N' },
+		{ "tab", no_argument, NULL, 'T' },
+		{ "all", no_argument, NULL, 'A' },
 		{ "dry-run", no_argument, NULL, 'n' },
 		{ "help", no_argument, NULL, 'h' },
 		TABLE_OPTIONS,
@@ -57,12 +159,20 @@ static int run_open(const struct command *cmd, int argc, char **argv)
 	struct table_args table = { 0 };
 	const struct preset *preset = NULL;
 	struct image *img;
-	bool settings = true, dry_run = false;
+	bool settings = true, dry_run = false, tab = false, all = false, own = false;
 	int c, ret;
 
 	opterr = 0;
 	while ((c = next_option(argc, argv, ":h", options, NULL)) != -1) {
+		/* What a line of the tab says itself. */
+		own |= strchr("CMPNFWS", c) != NULL;
 		switch (c) {
+		case 'T':
+			tab = true;
+			break;
+		case 'A':
+			all = true;
+			break;
 		case 'C':
 			path[SHINGLE_DEV_CACHE] = optarg;
 			break;
@@ -91,6 +201,12 @@ static int run_open(const struct command *cmd, int argc, char **argv)
 			return option_error(cmd, c, argv[optind - 1]);
 		}
 	}
+	if (tab && own)
+		return usage(cmd, "with --tab all that is to be said of a device is in its line");
+	if (all && !tab)
+		return usage(cmd, "--all is for those of the tab: it goes with --tab");
+	if (tab)
+		return run_open_tab(cmd, argc, argv, all, table.no_udev, dry_run);
 	if (!parse_operands(cmd, argc, argv, 2, "DATA", &path[SHINGLE_DEV_DATA], "NAME", &name) ||
 	    !dm_name_valid(name))
 		return EXIT_USAGE;
@@ -105,13 +221,16 @@ static int run_open(const struct command *cmd, int argc, char **argv)
 const struct command cmd_open = {
 	.name = "open",
 	.summary = "make a formatted device usable as /dev/mapper/NAME",
-	.help = "Usage: shingle open DATA NAME [options]\n\n"
+	.help = "Usage: shingle open DATA NAME [options]\n"
+		"       shingle open --tab NAME ...|--all [--no-udev] [--dry-run]\n\n"
 		"Reads the superblock, and loads the table that it asks for: with the settings that\n"
 		"the device keeps (see 'shingle set'), and what is given here, for this time.\n\n"
 		"  --cache DEV       the cache device, if it was formatted with one\n"
 		"  --meta DEV        the metadata device, if it was formatted with one\n"
 		"  --preset NAME     the settings of a drive of the literature, see 'shingle presets'\n"
 		"  --no-settings     without those that the device keeps\n"
+		"  --tab             open what /etc/shingletab says of NAME, see shingletab(5)\n"
+		"  --all             all of it that is not open yet, but for noauto\n"
 		TABLE_HELP TABLE_UDEV_HELP
 		"  --dry-run         print the dmsetup line, change nothing\n",
 	.more_help = table_help,
@@ -139,37 +258,93 @@ static bool may_remove(const char *name, bool dry_run)
 	return ours;
 }
 
+static int remove_one(const char *name, bool udev, bool dry_run)
+{
+	return may_remove(name, dry_run) && (dry_run || dm_device_remove(name, udev)) ?
+	       EXIT_CLEAN : EXIT_OPERATION;
+}
+
+/* Whatever is closed already is as it should be. */
+static int remove_line(const struct tab_line *line, bool udev, bool dry_run)
+{
+	bool open;
+
+	if (!dm_device_is_open(line->name, &open))
+		return EXIT_OPERATION;
+	return open ? remove_one(line->name, udev, dry_run) : EXIT_CLEAN;
+}
+
+static int run_remove_tab(const struct command *cmd, int argc, char **argv, bool all, bool udev,
+			  bool dry_run)
+{
+	int ret = EXIT_CLEAN, one, i;
+	struct tab tab;
+
+	if (!names_or_all(cmd, argc, argv, all))
+		return EXIT_USAGE;
+	if (!tab_read(&tab))
+		return EXIT_OPERATION;
+	if (all && !tab_is_sound(&tab)) {
+		tab_free(&tab);
+		return EXIT_USAGE;
+	}
+	/* A later one may stand on an earlier one. */
+	for (i = (int)tab.nr - 1; all && i >= 0; i--) {
+		one = remove_line(&tab.line[i], udev, dry_run);
+		ret = max(ret, one);
+	}
+	for (i = optind; i < argc; i++) {
+		const struct tab_line *line = tab_find(&tab, argv[i]);
+
+		one = line ? remove_line(line, udev, dry_run) : EXIT_USAGE;
+		ret = max(ret, one);
+	}
+	tab_free(&tab);
+	return ret;
+}
+
 static int run_remove(const struct command *cmd, int argc, char **argv)
 {
 	static const struct option options[] = {
+		{ "tab", no_argument, NULL, 'T' },
+		{ "all", no_argument, NULL, 'A' },
 		{ "no-udev", no_argument, NULL, 'U' },
 		{ "dry-run", no_argument, NULL, 'n' },
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
 	};
 	const char *name;
-	bool udev = true, dry_run = false;
+	bool udev = true, dry_run = false, tab = false, all = false;
 	int c;
 
 	opterr = 0;
 	while ((c = next_option(argc, argv, ":h", options, NULL)) != -1) {
-		if (c != 'U' && c != 'n')
+		if (!strchr("TAUn", c))
 			return option_error(cmd, c, argv[optind - 1]);
+		tab |= c == 'T';
+		all |= c == 'A';
 		udev &= c != 'U';
 		dry_run |= c == 'n';
 	}
+	if (all && !tab)
+		return usage(cmd, "--all is for those of the tab: it goes with --tab");
+	if (tab)
+		return run_remove_tab(cmd, argc, argv, all, udev, dry_run);
 	if (!parse_operands(cmd, argc, argv, 1, "NAME", &name) || !dm_name_valid(name))
 		return EXIT_USAGE;
-	return may_remove(name, dry_run) && (dry_run || dm_device_remove(name, udev)) ? EXIT_CLEAN : EXIT_OPERATION;
+	return remove_one(name, udev, dry_run);
 }
 
 const struct command cmd_remove = {
 	.name = "remove",
 	.summary = "close an open device; its data stay",
-	.help = "Usage: shingle remove NAME\n\n"
+	.help = "Usage: shingle remove NAME\n"
+		"       shingle remove --tab NAME ...|--all\n\n"
 		"Writes what is pending and takes /dev/mapper/NAME away.  Nothing is lost:\n"
 		"'shingle open' brings it back.  Devices of other targets than dm-shingle's are\n"
 		"left alone.\n\n"
+		"  --tab             close NAME if /etc/shingletab has it, and it is open\n"
+		"  --all             all that it has, from its end upwards\n"
 		"  --no-udev         do not wait for udev\n"
 		"  --dry-run         say whether it could be closed, and do not\n",
 	.run = run_remove,

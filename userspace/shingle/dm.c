@@ -78,6 +78,27 @@ bool dm_name_valid(const char *name)
 }
 
 /**
+ * dm_device_is_open() - is there a device of this name?
+ * @name: its name
+ * @open: result
+ *
+ * Returns false after saying why nobody knows.
+ */
+bool dm_device_is_open(const char *name, bool *open)
+{
+	struct dm_task *t = task_on(DM_DEVICE_INFO, name);
+	struct dm_info info = { 0 };
+	bool ok = t && dm_task_run(t) && dm_task_get_info(t, &info);
+
+	if (!ok)
+		dm_fail("looking for", name, t ? dm_task_get_errno(t) : 0);
+	*open = ok && info.exists;
+	if (t)
+		dm_task_destroy(t);
+	return ok;
+}
+
+/**
  * dm_device_possible() - could a device be created?
  * @name: its name
  * @target: its type
@@ -86,19 +107,12 @@ bool dm_name_valid(const char *name)
  */
 bool dm_device_possible(const char *name, const char *target)
 {
-	struct dm_task *t;
-	struct dm_info info = { 0 };
-	bool ok;
+	bool open, ok;
 
 	if (!dm_name_valid(name))
 		return false;
-	t = task_on(DM_DEVICE_INFO, name);
-	ok = t && dm_task_run(t) && dm_task_get_info(t, &info);
-	if (!ok)
-		dm_fail("opening", name, t ? dm_task_get_errno(t) : 0);
-	if (t)
-		dm_task_destroy(t);
-	if (ok && info.exists) {
+	ok = dm_device_is_open(name, &open);
+	if (open) {
 		fail("NAME %s is taken by an open device: choose another, or 'shingle remove %s'",
 		     name, name);
 		return false;

@@ -27,6 +27,7 @@ struct dm_line {
 
 void dm_begin(void);
 bool dm_name_valid(const char *name);
+bool dm_device_is_open(const char *name, bool *open);
 bool dm_device_possible(const char *name, const char *target);
 bool dm_device_create(const char *name, const char *uuid, const char *target, u64 sectors,
 		      const char *params, bool udev);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* shingle: format, open, watch, check and repair dm-shingle devices. */
 #include "dm.h"
+#include "tab.h"
 
 static const struct command *const commands[] = {
 	&cmd_format, &cmd_create, &cmd_presets, &cmd_open, &cmd_set, &cmd_remove, &cmd_status, &cmd_stats,
@@ -18,6 +19,10 @@ static void help(FILE *f)
 
 int main(int argc, char **argv)
 {
+	const char *as = argc ? strrchr(argv[0], '/') : NULL;
+
+	if (argc && !strcmp(as ? as + 1 : argv[0], "shingle-generator"))
+		return tab_generate(argc, argv);
 	if (argc < 2) {
 		help(stderr);
 		return EXIT_USAGE;

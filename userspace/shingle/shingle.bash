@@ -25,6 +25,12 @@ _shingle_names()
 	shingle status --json 2>/dev/null | sed -n 's/^ *"name": "\(.*\)",$/\1/p'
 }
 
+# What shingletab has.
+_shingle_tab()
+{
+	awk '!/^[ \t]*#/ && NF { print $1 }' "${SHINGLETAB:-/etc/shingletab}" 2>/dev/null
+}
+
 _shingle()
 {
 	local cur=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]} at=$COMP_CWORD
@@ -98,6 +104,8 @@ _shingle()
 	if [[ $cur == -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$(shingle "$command" --help |
 			grep -o -- '^  --[a-z-]*') --help" -- "$cur")
+	elif [[ " ${COMP_WORDS[*]} " == *" --tab "* ]]; then
+		mapfile -t COMPREPLY < <(compgen -W "$(_shingle_tab)" -- "$cur")
 	elif [[ $command == status || $command == stats || $command == set || $command == remove || $command == reset ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$(_shingle_names)" -- "$cur")
 	elif [[ $command == create || $command == format ]] && ((COMP_CWORD == 2)); then

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The systemd generator: a unit for each line of shingletab, as systemd's own write for
+ * veritytab.  It runs in the middle of an early boot: what is wrong with a line is said,
+ * and costs that line alone.
+ */
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tab.h"
+
+/* A part of a unit's name, as systemd-escape writes it; "/" becomes "-". */
+static void put_escaped(FILE *f, const char *text)
+{
+	const char *at;
+
+	for (at = text; *at; at++) {
+		if (*at == '/')
+			fputc('-', f);
+		else if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789:_.", *at) ||
+			 (at == text && *at == '.'))
+			fprintf(f, "\\x%02x", (unsigned char)*at);
+		else
+			fputc(*at, f);
+	}
+}
+
+/* The unit of a device, of its path without needless slashes; to be freed. */
+static char *device_unit(const char *path)
+{
+	char plain[TAB_DEVICE], *unit = NULL;
+	size_t size, n = 0;
+	FILE *f = open_memstream(&unit, &size);
+
+	for (; *path && n + 1 < sizeof(plain); path++) {
+		if (*path != '/' || (n && path[1] && path[1] != '/'))
+			plain[n++] = *path;
+	}
+	plain[n] = '\0';
+	if (!f)
+		return NULL;
+	put_escaped(f, plain);
+	fputs(".device", f);
+	if (!fclose(f))
+		return unit;
+	free(unit);
+	return NULL;
+}
+
+static char *service(const char *name)
+{
+	char *unit = NULL;
+	size_t size;
+	FILE *f = open_memstream(&unit, &size);
+
+	if (!f)
+		return NULL;
+	fputs("shingle-", f);
+	put_escaped(f, name);
+	fputs(".service", f);
+	if (!fclose(f))
+		return unit;
+	free(unit);
+	return NULL;
+}
+
+static int unwritten(const char *path)
+{
+	return fail("%s cannot be written: %s", path, strerror(errno));
+}
+
+/* What @way in the directory of a unit is, such as sysinit.target.wants, points to ours. */
+static int link_into(const char *dest, const char *unit, const char *way, const char *of)
+{
+	char path[3 * 1024], target[1024];
+	size_t n;
+
+	n = (size_t)snprintf(path, sizeof(path), "%s/%s.%s", dest, unit, way);
+	if (mkdir(path, 0755) && errno != EEXIST)
+		return unwritten(path);
+	snprintf(path + n, sizeof(path) - n, "/%s", of);
+	snprintf(target, sizeof(target), "../%s", of);
+	return symlink(target, path) && errno != EEXIST ? unwritten(path) : 0;
+}
+
+static FILE *begin(const char *path)
+{
+	FILE *f = fopen(path, "wxe");
+
+	if (!f)
+		unwritten(path);
+	return f;
+}
+
+/* Whoever needs the device waits as long as its map takes to be read. */
+static int write_timeout(const char *dest, const char *device)
+{
+	char path[3 * 1024];
+	size_t n = (size_t)snprintf(path, sizeof(path), "%s/%s.d", dest, device);
+	FILE *f;
+
+	if (mkdir(path, 0755) && errno != EEXIST)
+		return unwritten(path);
+	snprintf(path + n, sizeof(path) - n, "/40-device-timeout.conf");
+	f = begin(path);
+	if (!f)
+		return EXIT_OPERATION;
+	fputs("# Written by shingle-generator\n[Unit]\nJobTimeoutSec=infinity\n", f);
+	return fclose(f) ? unwritten(path) : 0;
+}
+
+/* @tool: this program, by which a unit opens and closes its device. */
+static int write_service(FILE *f, const char *tool, const struct tab *tab,
+			 const struct tab_line *line, char *const device[])
+{
+	const char *pre = line->netdev ? "remote-fs-pre.target" : "local-fs-pre.target";
+	u32 i;
+
+	fprintf(f, "# Written by shingle-generator, from line %u\n[Unit]\n", line->nr);
+	fprintf(f, "Description=Shingled disk %s\n", line->name);
+	fputs("Documentation=man:shingletab(5) man:shingle(8)\n", f);
+	fprintf(f, "SourcePath=%s\n", tab->file);
+	fputs("DefaultDependencies=no\nIgnoreOnIsolate=true\n", f);
+	for (i = 0; i < SHINGLE_NR_DEVS; i++) {
+		if (device[i])
+			fprintf(f, "BindsTo=%s\nAfter=%s\n", device[i], device[i]);
+	}
+	/* What is mounted of it waits, and is gone before it. */
+	fputs("Wants=blockdev@dev-mapper-", f);
+	put_escaped(f, line->name);
+	fputs(".target\nBefore=blockdev@dev-mapper-", f);
+	put_escaped(f, line->name);
+	fputs(".target\n", f);
+	if (!line->noauto && !line->nofail)
+		fprintf(f, "Wants=%s\nBefore=%s\n", pre, pre);
+	fputs("Conflicts=umount.target\nBefore=umount.target\n\n[Service]\nType=oneshot\n", f);
+	fputs("RemainAfterExit=yes\nTimeoutSec=infinity\n", f);
+	fprintf(f, "ExecStart=%s open --tab %s\n", tool, line->name);
+	fprintf(f, "ExecStop=%s remove --tab %s\n", tool, line->name);
+	return ferror(f) ? EXIT_OPERATION : 0;
+}
+
+static int write_line(const char *dest, const char *tool, const struct tab *tab,
+		      const struct tab_line *line)
+{
+	char *device[SHINGLE_NR_DEVS] = { NULL }, node[TAB_DEVICE], *own, *unit = service(line->name);
+	char path[2 * 1024];
+	int ret = unit ? 0 : EXIT_OPERATION;
+	FILE *f;
+	u32 i;
+
+	snprintf(node, sizeof(node), "/dev/mapper/%s", line->name);
+	own = device_unit(node);
+	for (i = 0; i < SHINGLE_NR_DEVS; i++) {
+		if (*line->path[i])
+			device[i] = device_unit(line->path[i]);
+		if (*line->path[i] && !device[i])
+			ret = EXIT_OPERATION;
+	}
+	if (!ret && own) {
+		snprintf(path, sizeof(path), "%s/%s", dest, unit);
+		f = begin(path);
+		ret = f ? write_service(f, tool, tab, line, device) : EXIT_OPERATION;
+		if (f && (fclose(f) || ret))
+			ret = unwritten(path);
+		ret = ret ?: link_into(dest, own, "requires", unit) ?: write_timeout(dest, own);
+		if (!ret && !line->noauto)
+			ret = link_into(dest, line->netdev ? "remote-fs.target" : "sysinit.target",
+					"wants", unit);
+	}
+	for (i = 0; i < SHINGLE_NR_DEVS; i++)
+		free(device[i]);
+	free(own);
+	free(unit);
+	return ret;
+}
+
+/**
+ * tab_generate() - what systemd calls
+ * @argc: of the program
+ * @argv: its directories for units: the usual, the early and the late
+ *
+ * Returns an exit code.
+ */
+int tab_generate(int argc, char **argv)
+{
+	/* What it is called as is a link to the tool. */
+	char *tool = realpath("/proc/self/exe", NULL);
+	struct tab tab;
+	int ret = EXIT_CLEAN;
+	u32 i;
+
+	tool_name = "shingle-generator";
+	if (argc != 2 && argc != 4) {
+		free(tool);
+		fail("systemd calls this, with one directory for units or with three");
+		return EXIT_USAGE;
+	}
+	if (!tool)
+		return fail("its own path cannot be found: %s", strerror(errno));
+	if (!tab_read(&tab)) {
+		free(tool);
+		return EXIT_OPERATION;
+	}
+	for (i = 0; i < tab.nr; i++) {
+		const struct tab_line *line = &tab.line[i];
+
+		if (*line->why) {
+			tab_blame(&tab, line);
+			ret = EXIT_USAGE;
+		} else if (write_line(argv[1], tool, &tab, line)) {
+			ret = EXIT_OPERATION;
+		}
+	}
+	tab_free(&tab);
+	free(tool);
+	return ret;
+}
