@@ -64,6 +64,7 @@ PREFIX  ?= /usr/local
 DESTDIR ?=
 MODINST  = $(DESTDIR)/lib/modules/$(KREL)/updates
 .PHONY: load unload install uninstall install-modules install-tools
+.PHONY: install-userspace install-skylight install-doc
 
 load: have-kdir
 	@scripts/modules load $(MODDIR)
@@ -71,20 +72,40 @@ load: have-kdir
 unload: have-kdir
 	@scripts/modules unload $(MODDIR)
 
-install: install-modules install-tools
+install: install-modules install-userspace
+
+# All that needs no kernel.
+install-userspace: install-tools install-skylight install-doc
 
 install-modules: modules
 	+$(kmake) M=$(MODDIR) INSTALL_MOD_PATH=$(DESTDIR) INSTALL_MOD_DIR=updates modules_install
 	@rm -rf $(MODINST)/tests	# engines that nobody is to trust with data
 	@depmod $(if $(DESTDIR),-b $(DESTDIR)) $(KREL)
 
-install-tools: userspace
+install-tools:
 	@$(MAKE) -C userspace install DESTDIR=$(DESTDIR) PREFIX=$(PREFIX)
+
+# The probes find their parts beside themselves.
+SKYLIGHT = $(DESTDIR)$(PREFIX)/share/skylight
+
+install-skylight:
+	install -D -m 755 scripts/skylight $(SKYLIGHT)/skylight
+	install -D -m 644 scripts/lab/libraries.py $(SKYLIGHT)/lab/libraries.py
+	install -D -m 644 -t $(SKYLIGHT)/probes scripts/probes/*.py
+	@mkdir -p $(DESTDIR)$(PREFIX)/sbin
+	ln -sf ../share/skylight/skylight $(DESTDIR)$(PREFIX)/sbin/skylight
+
+DOCDIR = $(DESTDIR)$(PREFIX)/share/doc/dm-shingle
+
+install-doc:
+	install -D -m 644 -t $(DOCDIR) README.md LICENSE $(wildcard CHANGELOG.md)
+	cp -r --no-preserve=mode,ownership Documentation $(DOCDIR)
 
 uninstall:
 	rm -f $(if $(KREL),$(foreach r,$(ROOMS),$(MODINST)/$(r)/*.ko*))
 	-$(if $(KREL),rmdir $(ROOMS:%=$(MODINST)/%) 2>/dev/null)
 	@test -z "$(KREL)" -o -n "$(DESTDIR)" || depmod $(KREL)
+	rm -rf $(SKYLIGHT) $(DOCDIR)
 	rm -f $(DESTDIR)$(PREFIX)/sbin/shingle $(DESTDIR)$(PREFIX)/sbin/shingle-levels \
 	  $(DESTDIR)$(PREFIX)/bin/platter-sim $(DESTDIR)$(PREFIX)/include/shingle-imr.h \
 	  $(DESTDIR)$(PREFIX)/share/man/man8/shingle.8 \
@@ -94,7 +115,8 @@ uninstall:
 	  $(DESTDIR)$(PREFIX)/share/bash-completion/completions/shingle \
 	  $(DESTDIR)$(if $(filter /usr,$(PREFIX)),/usr/lib,/etc)/udev/rules.d/65-shingle.rules \
 	  $(addprefix $(DESTDIR)$(PREFIX)/,sbin/kvbench share/man/man8/kvbench.8 \
-	    share/man/man5/shingletab.5 lib/systemd/system-generators/shingle-generator)
+	    sbin/skylight share/man/man5/shingletab.5 share/man/man1/platter-sim.1 \
+	    share/man/man8/shingle-levels.8 lib/systemd/system-generators/shingle-generator)
 
 # --- in virtual machines; each gets what it lacks -----------------------------
 .PHONY: demo check kunit bench python
@@ -144,7 +166,7 @@ help:
 	@echo "                   KDIR=TREE ARCH=um for another kernel, W=1, C=1, V=1"
 	@echo "  make load        load the modules from the build tree (root)"
 	@echo "  make unload      unload them (root)"
-	@echo "  make install     modules, tools, manual; PREFIX=/usr/local DESTDIR="
+	@echo "  make install     modules, tools, probes, manuals; PREFIX=/usr/local DESTDIR="
 	@echo "  make uninstall   remove those"
 	@echo "Parts:"
 	@echo "  make modules | userspace | clean"

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: GPL-2.0
+"""make install and make uninstall: what the README names is there, and then nothing is."""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).resolve().parents[2]
+README = (TOP / "README.md").read_text(encoding="utf-8")
+KREL = "6.1.0-of-nobody"
+# Modules and programs by the words of the README, and what they are besides.
+MODULES = re.findall(r'^BUILT_MODULE_NAME\[\d+\]="(.*)"',
+                     (TOP / "dkms.conf").read_text(encoding="utf-8"), re.M)
+ROOMS = re.findall(r'^BUILT_MODULE_LOCATION\[\d+\]="(.*)/"',
+                   (TOP / "dkms.conf").read_text(encoding="utf-8"), re.M)
+# A word of the README, and where it is installed below the prefix.
+NAMED = {
+    "shingle create": "sbin/shingle", "kvbench": "sbin/kvbench", "`kv`": "sbin/kv",
+    "shingle-levels": "sbin/shingle-levels", "scripts/skylight": "sbin/skylight",
+    "shingle-imr.h": "include/shingle-imr.h", "shingle-kv.h": "include/shingle-kv.h",
+    "LICENSE": "share/doc/dm-shingle/LICENSE",
+}
+# What it does not name, and has its reason.
+BESIDES = {
+    "bin/platter-sim", "lib/libshingle-kv.a", "lib/pkgconfig/shingle-kv.pc",
+    "lib/systemd/system-generators/shingle-generator",
+    "share/bash-completion/completions/shingle", "share/doc/dm-shingle/README.md",
+    "share/man/man1/platter-sim.1", "share/man/man5/shingletab.5", "share/man/man8/shingle.8",
+    "share/man/man8/kv.8", "share/man/man8/kvbench.8", "share/man/man8/shingle-levels.8",
+}
+
+
+def make(*words):
+    done = subprocess.run(["make", "-s", *map(str, words)], cwd=TOP, check=False, text=True,
+                          capture_output=True)
+    assert not done.returncode, done.stdout + done.stderr
+
+
+def files(top):
+    return {str(p.relative_to(top)) for p in top.rglob("*") if p.is_symlink() or not p.is_dir()}
+
+
+@pytest.fixture(scope="module", name="kdir")
+def kernel_tree(tmp_path_factory):
+    """As much of one as says which release it is of."""
+    tree = tmp_path_factory.mktemp("kernel")
+    (tree / "include/generated").mkdir(parents=True)
+    (tree / "include/generated/utsrelease.h").write_text(f'#define UTS_RELEASE "{KREL}"\n')
+    return tree
+
+
+@pytest.fixture(scope="module", name="installed", params=["/usr/local", "/usr"])
+def install(request, tmp_path_factory):
+    """Everything but modules, which take a kernel's tree and long."""
+    dest = tmp_path_factory.mktemp("dest")
+    make("install-userspace", f"DESTDIR={dest}", f"PREFIX={request.param}")
+    return dest, request.param
+
+
+def test_what_the_readme_names_is_installed(installed):
+    dest, prefix = installed
+    top = dest / prefix.lstrip("/")
+    for word, path in NAMED.items():
+        assert word in README, word
+        assert (top / path).exists(), path
+        assert "bin/" not in path or os.access(top / path, os.X_OK), path
+    # Its links lead to pages that are there, from where it is installed itself.
+    doc = top / "share/doc/dm-shingle"
+    for link in re.findall(r"\]\(((?!http)[\w./-]+)(?:#[\w-]*)?\)", README):
+        if not link.startswith(("tests/", "CONTRIBUTING")):
+            assert (doc / link).exists(), link
+
+
+def test_nothing_else_is_installed(installed):
+    dest, prefix = installed
+    rules = {"/usr": "usr/lib"}.get(prefix, "etc") + "/udev/rules.d/65-shingle.rules"
+    known = {f"{prefix.lstrip('/')}/{p}" for p in {*NAMED.values(), *BESIDES}} | {rules}
+    for path in files(dest) - known:
+        assert re.fullmatch(rf"{prefix[1:]}/share/(doc/dm-shingle/(CHANGELOG\.md|Documentation/.+)|"
+                            r"skylight/(skylight|lab/libraries\.py|probes/\w+\.py))", path), path
+    assert known <= files(dest)
+    pages = {str(p.relative_to(TOP)) for p in (TOP / "Documentation").rglob("*") if p.is_file()}
+    assert {f"{prefix[1:]}/share/doc/dm-shingle/{p}" for p in pages} <= files(dest)
+
+
+def test_what_is_installed_runs(installed, tmp_path):
+    """From where it is, without the tree, wherever that has been put."""
+    dest, prefix = installed
+    top = dest / prefix.lstrip("/")
+    for path in ("sbin/shingle", "sbin/kv", "sbin/kvbench", "sbin/shingle-levels",
+                 "bin/platter-sim", "sbin/skylight"):
+        done = subprocess.run([top / path, "--help"], cwd=tmp_path, check=False, text=True,
+                              capture_output=True)
+        # Of a simulation without long options it is the answer to an unknown one.
+        assert done.returncode == (2 if path == "bin/platter-sim" else 0), (path, done.stderr)
+        assert "sage" in done.stdout + done.stderr, path
+    generator = top / "lib/systemd/system-generators/shingle-generator"
+    (tmp_path / "tab").write_text("a /dev/sda\n")
+    subprocess.run([generator, tmp_path], check=True,
+                   env={**os.environ, "SHINGLETAB": str(tmp_path / "tab")})
+    unit = (tmp_path / "shingle-a.service").read_text(encoding="utf-8")
+    assert f"ExecStart={os.path.realpath(top)}/sbin/shingle open" in unit
+    assert not [p for p in files(dest) if "__pycache__" in p]
+
+
+def test_programs_have_pages(installed):
+    """Each but skylight, whose is Documentation/skylight.rst; with all that its help names."""
+    dest, prefix = installed
+    top = dest / prefix.lstrip("/")
+    for program in [*(top / "sbin").iterdir(), *(top / "bin").iterdir()]:
+        if program.name == "skylight":
+            continue
+        page = next(top.glob(f"share/man/man*/{program.name}.*")).read_text(encoding="utf-8")
+        page = page.replace("\\-", "-")
+        assert f"{program.name} - " in page.replace("\\fR", "")
+        done = subprocess.run([program, "--help"], check=False, text=True, capture_output=True)
+        named = re.findall(r"^ +(?:-\w, )?(--[a-z][a-z0-9-]*)", done.stdout, re.M) or \
+            re.findall(r"(-\w)\b", done.stderr.split("usage:")[-1])
+        for option in named:
+            assert re.search(rf"{option}(?![a-z-])", page), (program.name, option)
+    groff = shutil.which("groff")
+    for page in (TOP / "userspace").rglob("*.[158]") if groff else ():
+        done = subprocess.run([groff, "-man", "-Tutf8", "-ww", page], check=True, text=True,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        assert not done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("prefix", ["/usr/local", "/usr"])
+def test_uninstall_takes_all_of_it(kdir, tmp_path, prefix):
+    """Modules, too, with whatever they were compressed by; what is another's stays."""
+    words = [f"DESTDIR={tmp_path}", f"PREFIX={prefix}", f"KDIR={kdir}"]
+    make("install-userspace", *words)
+    updates = tmp_path / f"lib/modules/{KREL}/updates"
+    for room, module in zip(ROOMS, MODULES):
+        (updates / room).mkdir(parents=True, exist_ok=True)
+        (updates / room / f"{module}.ko.xz").write_text("")
+    others = {f"{prefix[1:]}/sbin/other", f"lib/modules/{KREL}/updates/dkms/other.ko",
+              f"{prefix[1:]}/share/doc/other/README", f"{prefix[1:]}/share/man/man8/other.8"}
+    for other in others:
+        (tmp_path / other).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / other).write_text("")
+    assert len(files(tmp_path)) > 40
+    make("uninstall", *words)
+    assert files(tmp_path) == others
+    # Nor are folders left that were made for it alone.
+    left = {p.name for p in tmp_path.rglob("*") if p.is_dir()}
+    assert not left & {"dm-shingle", "skylight", "probes", "lab", "core", *ROOMS}
+    # What is not there is no error.
+    make("uninstall", *words)
