@@ -489,6 +489,28 @@ static void rmwf_ce_f5(struct kunit *test)
 	ce_f5(test, true);
 }
 
+/* What is cold is so whoever has asked: of what a clean brings home, too. */
+static void rmwf_asked_cold(struct kunit *test)
+{
+	struct rmwf_toy *t = start(test, &figure, "hot_threshold", "2");
+	struct shingle_step step;
+	u32 i;
+
+	for (i = 0; i < 10; i += 5)
+		KUNIT_EXPECT_EQ(test, write_durably(t, i), -1);
+	/* Once, and the other one three times. */
+	KUNIT_EXPECT_EQ(test, write_durably(t, 1), -1);
+	KUNIT_EXPECT_EQ(test, write_durably(t, 6), -1);
+	KUNIT_EXPECT_EQ(test, write_durably(t, 0), 0);
+	for (i = 0; i < 3; i++)
+		KUNIT_EXPECT_GE(test, write_durably(t, 1), 4);
+	for (i = 0; one_step(t, SHINGLE_WHY_FORCED, &step) > 0; i++)
+		KUNIT_ASSERT_LT(test, i, 20U);
+	KUNIT_EXPECT_EQ(test, shingle_exercise_counter(t->e, "merged_blocks"), 2ULL);
+	KUNIT_EXPECT_EQ(test, shingle_exercise_counter(t->e, "cold_blocks"), 1ULL);
+	stop(t);
+}
+
 /* Each block once, in random order: of a thousand so many go where they belong. */
 static u32 direct_permille(struct kunit *test, const struct rmwf_case *c, const char *rule)
 {
@@ -698,6 +720,7 @@ static struct kunit_case rmwf_cases[] = {
 	KUNIT_CASE(rmwf_goes_home_after_a_cut),
 	KUNIT_CASE(rmwf_ce_f2),
 	KUNIT_CASE(rmwf_ce_f5),
+	KUNIT_CASE(rmwf_asked_cold),
 	KUNIT_CASE(rmwf_random_order),
 	KUNIT_CASE(rmwf_long_run),
 	KUNIT_CASE(rmwf_all_under_way),

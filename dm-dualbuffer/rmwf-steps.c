@@ -117,7 +117,7 @@ static bool choose_wanted(struct rmwf *s)
 /* Of all that is in flash now each page is looked at once: 1, 0 at the end, -1: go on. */
 static int choose_asked(struct rmwf *s)
 {
-	struct rmwf_want want = { .n = 1, .percent = 100 };
+	struct rmwf_want want = { .n = 1, .percent = 100, .hot = s->hot };
 	u32 looks = SHINGLE_WALK;
 
 	if (!s->asked) {
