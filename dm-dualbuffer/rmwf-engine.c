@@ -318,6 +318,8 @@ static int engine_discard(struct shingle_engine *e, u64 lblk, u64 n, u64 *done, 
 	struct rmwf *s = to_rmwf(e);
 	u32 band = rmwf_band(s, lblk);
 	u32 part = min3(n, (u64)(band + 1) * s->space.band_blocks - lblk, (u64)DISCARD_BLOCKS);
+	bool live = find_next_bit(s->space.live, lblk + part, lblk) < lblk + part;
+	u32 cached = s->flash.map.live;
 
 	/* Of a copy that is being made, or is the only one, nothing is missing. */
 	if (is_copied(s, band) || rmwf_going_home(s, band) || rmwf_space_full(&s->space))
@@ -325,6 +327,9 @@ static int engine_discard(struct shingle_engine *e, u64 lblk, u64 n, u64 *done, 
 	*done = part;
 	*dropped = true;
 	leave_flash(s, lblk, part, emit->seq);
+	/* What was nowhere is where it was, and a file system begins with all of a disk. */
+	if (!live && cached == s->flash.map.live)
+		return 0;
 	rmwf_space_leave(&s->space, lblk, part, emit->seq);
 	rmwf_mark_live(s, lblk, part);
 	shingle_emit(emit, RMWF_REC_DISCARD, 0, 0, lblk, part);

@@ -293,6 +293,26 @@ static void rmwf_r0_pins_again(struct kunit *test)
 	stop(t);
 }
 
+/* Of what is nowhere no record says that it is nowhere: a file system discards all of a disk. */
+static void rmwf_discards_nothing(struct kunit *test)
+{
+	struct rmwf_toy *t = start(test, &figure, NULL, NULL);
+
+	discard_one(test, t, 5);
+	KUNIT_EXPECT_EQ(test, t->nr, 0U);
+	KUNIT_EXPECT_EQ(test, write_one(t, 5), -1);
+	KUNIT_EXPECT_EQ(test, write_one(t, 0), 0);
+	KUNIT_EXPECT_EQ(test, t->nr, 2U);
+	discard_one(test, t, 5);
+	KUNIT_EXPECT_EQ(test, t->nr, 3U);
+	discard_one(test, t, 0);
+	KUNIT_EXPECT_EQ(test, t->nr, 4U);
+	discard_one(test, t, 5);
+	discard_one(test, t, 0);
+	KUNIT_EXPECT_EQ(test, t->nr, 4U);
+	stop(t);
+}
+
 /* A place that was claimed for a write that failed is free again. */
 static void rmwf_failed_is_free(struct kunit *test)
 {
@@ -713,6 +733,7 @@ static struct kunit_case rmwf_cases[] = {
 	KUNIT_CASE(rmwf_direct_is_r0),
 	KUNIT_CASE(rmwf_r0_pins),
 	KUNIT_CASE(rmwf_r0_pins_again),
+	KUNIT_CASE(rmwf_discards_nothing),
 	KUNIT_CASE(rmwf_failed_is_free),
 	KUNIT_CASE(rmwf_failed_over_live),
 	KUNIT_CASE(rmwf_leaves_but_once),
