@@ -946,6 +946,7 @@ def test_one_cache_is_no_longer_than_a_band(run, engine, size):
     (["--band", "3K"], "multiple of 4K"), (["--band", "30"], "no unit"),
     (["--band", "-4K"], "not a size"), (["--band", "99999999999999T"], "not a size"),
     (["--band", "0K"], "at least"), (["--band", "4KB"], "not a size"),
+    (["--band", "16T"], "at most 17179869180K"),        # 16T less a block, not 16.00 TiB
     (["--head-tracks", "65"], "at most 64"), (["--head-tracks", "0"], "at least 1"),
     (["--head-tracks", "two"], "digits only"), (["--cache-size", "91%"], "at most 90"),
     (["--cache-size", "0b"], "at least 1"), (["--journal", "12K"], "at least 64 KiB"),

@@ -210,6 +210,16 @@ bad:
 	return false;
 }
 
+/* A bound: what may be written for it, if in few digits it would be another one. */
+static struct size_text bound_text(u64 blocks)
+{
+	struct size_text t = blocks_text(blocks);
+
+	if (strchr(t.s, '.'))
+		snprintf(t.s, sizeof(t.s), "%lluK", blocks << (SHINGLE_BLOCK_SHIFT - 10));
+	return t;
+}
+
 /**
  * parse_blocks() - a size that is a whole number of 4 KiB blocks
  * @arg: name of the argument
@@ -233,7 +243,7 @@ bool parse_blocks(const char *arg, const char *text, u64 min_blocks, u64 max_blo
 	*blocks = bytes >> SHINGLE_BLOCK_SHIFT;
 	if (*blocks < min_blocks || *blocks > max_blocks) {
 		fail("%s %s is out of bounds: at least %s, at most %s", arg, text,
-		     blocks_text(min_blocks).s, blocks_text(max_blocks).s);
+		     bound_text(min_blocks).s, bound_text(max_blocks).s);
 		return false;
 	}
 	return true;
