@@ -90,9 +90,10 @@ u32 rmwf_block_of(const struct rmwf_flash *f, u32 lblk, u32 *n)
 {
 	struct rmwf_place p = rmwf_locate(f->space, lblk);
 	u64 group = (u64)p.band * f->band_groups + p.column / f->group_columns;
-	u32 block;
+	u32 block, track = rmwf_track_blocks(f->space, p.band);
 
-	*n = min(*n, f->group_columns - p.column % f->group_columns);
+	/* The last group of a track may be a part of one. */
+	*n = min3(*n, f->group_columns - p.column % f->group_columns, track - p.column);
 	div_u64_rem(group, f->nr_blocks, &block);
 	return block;
 }
@@ -125,7 +126,7 @@ static u32 take(struct rmwf_flash *f, u32 block, u32 n, u32 *slot)
  * rmwf_flash_place() - pages for blocks (Algorithm 9)
  * @f: the flash
  * @lblk: the first block
- * @n: how many, at most; of one track
+ * @n: how many, at most; of one band
  * @slot: result, the first page
  *
  * Context: map lock.  Returns how many that follow each other, 0 if none is free.

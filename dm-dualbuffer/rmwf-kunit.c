@@ -531,6 +531,31 @@ static void rmwf_asked_cold(struct kunit *test)
 	stop(t);
 }
 
+/*
+ * A band is on its way home, and what is written to it goes to flash, across tracks: each
+ * block to the flash block of its own group.
+ */
+static void rmwf_on_its_way_by_group(struct kunit *test)
+{
+	static const struct rmwf_case c = { "", SHAPE(20, 1, 5, 2, 0, 24), 12, 3 };
+	struct rmwf_toy *t = start(test, &c, NULL, NULL);
+	struct shingle_step step;
+	struct shingle_run run;
+	u32 i;
+
+	for (i = 0; i < 20; i++)
+		KUNIT_EXPECT_EQ(test, write_durably(t, i), -1);
+	KUNIT_EXPECT_EQ(test, write_durably(t, 0), 0);
+	for (i = 0; !i || step.n == 0; i++)
+		KUNIT_ASSERT_EQ(test, one_step(t, SHINGLE_WHY_FORCED, &step), 1);
+	/* Columns 3 and 4 of the first track, and then the next one's. */
+	KUNIT_ASSERT_EQ(test, t->e->ops->map.place(t->e, 3, 12, SHINGLE_LIFE_UNKNOWN, &run), 0);
+	KUNIT_EXPECT_EQ(test, shingle_pblk_block(run.pblk), 12ULL);
+	KUNIT_EXPECT_EQ(test, run.n, 2U);
+	t->e->ops->map.abort(t->e, &run);
+	stop(t);
+}
+
 /* Each block once, in random order: of a thousand so many go where they belong. */
 static u32 direct_permille(struct kunit *test, const struct rmwf_case *c, const char *rule)
 {
@@ -742,6 +767,7 @@ static struct kunit_case rmwf_cases[] = {
 	KUNIT_CASE(rmwf_ce_f2),
 	KUNIT_CASE(rmwf_ce_f5),
 	KUNIT_CASE(rmwf_asked_cold),
+	KUNIT_CASE(rmwf_on_its_way_by_group),
 	KUNIT_CASE(rmwf_random_order),
 	KUNIT_CASE(rmwf_long_run),
 	KUNIT_CASE(rmwf_all_under_way),
