@@ -369,26 +369,40 @@ def processors(rounds):
     return result
 
 
-# What a 4 KiB operation costs, in instructions: QEMU's clock counts them, and nothing
-# else moves it, so that the difference of two lengths of one load is the load's alone.
-# Each target is a PART of its size for speed(), and that is what is read and written.
+# What an operation costs, in instructions: QEMU's clock counts them, and nothing else moves
+# it.  Each target is a PART of its size for speed(), and that is what is read and written.
 PART = 8
 COUNTED = ("bare", "linear", *OURS, "writecache", "thin")
-OPS = 1000
 SHIFT = 1               # scripts/lab: -icount shift=1, two nanoseconds for each
+OPS = 1000
+PASS, PASSES = SPAN_MIB // PART - DITHER_MIB, 6
+# name: does it write, its bytes, how many each time.  What is at random is counted by the
+# difference of two lengths of one load; what is in sequence by all passes but the first.
+OPERATIONS = {
+    "read": (False, 4096, (OPS, OPS, 2 * OPS)),
+    "write": (True, 4096, (OPS, OPS, 2 * OPS)),
+    "write 1M": (True, MIB, (PASS,) * PASSES),
+}
 
 
-def count(target, write, n):
-    """Nanoseconds for @n operations at random places."""
-    places = random.Random(n)
-    blocks = [places.randrange(SPAN_MIB // PART * 256) * 4096 for _ in range(n)]
-    buffer = mmap.mmap(-1, 4096)
-    vector = [buffer]
+def places(op, rand, n):
+    """Of @n operations: at random, or one behind the other."""
+    size = OPERATIONS[op][1]
+    if size == MIB:
+        return [k * size for k in range(n)]
+    return [rand.randrange(SPAN_MIB // PART * 256) * size for _ in range(n)]
+
+
+def count(target, op, n):
+    """Nanoseconds for @n operations."""
+    write, size, _ = OPERATIONS[op]
+    where_to = places(op, random.Random(n), n)
+    vector = [mmap.mmap(-1, size)]
     operation = os.pwritev if write else os.preadv
     fd = os.open(f"/dev/mapper/{target}", os.O_RDWR | os.O_DIRECT)
     try:
         start = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
-        for at in blocks:
+        for at in where_to:
             operation(fd, vector, at)
         return time.clock_gettime_ns(time.CLOCK_MONOTONIC) - start
     finally:
@@ -396,7 +410,7 @@ def count(target, write, n):
 
 
 def instructions():
-    """Of one operation, target by target, reads and writes, whatever is below included."""
+    """Of one operation, target by target, whatever is below included."""
     ram = Ram(9600, PART)
     result = {}
     gc.disable()
@@ -405,13 +419,19 @@ def instructions():
         (bare if name == "bare" else TARGETS[name])(ram)
         fill(name, PART)
         settle(name, PART)
-        for op, write in (("read", False), ("write", True)):
+        for op, (write, size, lengths) in OPERATIONS.items():
             took = []
-            for n in (OPS, OPS, 2 * OPS):   # the first one is for what is done once
-                took.append(count(name, write, n))
+            for n in lengths:   # the first one is for what is done once
+                if size == MIB:
+                    emptied(name, "write")
+                took.append(count(name, op, n))
                 if write:
                     settle(name, PART)
-            result.setdefault(op, {})[name] = (took[2] - took[1]) / OPS / (1 << SHIFT)
+            if size == MIB:
+                each = sum(took[1:]) / sum(lengths[1:])
+            else:
+                each = (took[2] - took[1]) / (lengths[2] - lengths[1])
+            result.setdefault(op, {})[name] = each / (1 << SHIFT)
             progress(f"{name} {op}: {result[op][name]:.0f} instructions")
     return result
 

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-2.0
+"""scripts/bench without guests: its bars, and what it says of figures beyond them."""
+
+import random
+import sys
+from pathlib import Path
+
+import pytest
+from programs import module
+
+TOP = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(name="bench", scope="module")
+def the_bench():
+    return module("bench_run", TOP / "scripts/bench/run")
+
+
+@pytest.fixture(name="guest", scope="module")
+def in_the_guest():
+    sys.path.insert(0, str(TOP / "scripts/bench"))
+    return module("bench_guest", TOP / "scripts/bench/guest.py")
+
+
+def test_each_operation_has_a_bar(bench, guest):
+    assert set(bench.INSTRUCTIONS) == {(t, op) for t in guest.OURS for op in guest.OPERATIONS}
+    assert set(bench.BARS) == set(guest.OURS)
+
+
+def test_places_of_operations(guest):
+    """Random ones are aligned and spread, a pass of what is in sequence fits and repeats none."""
+    places = guest.places("write", random.Random(1), 500)
+    span = guest.SPAN_MIB // guest.PART * guest.MIB
+    assert len(places) == 500 and len(set(places)) > 400 and max(places) > span * 3 // 4
+    assert not any(at % 4096 or at >= span for at in places)
+    mib = guest.OPERATIONS["write 1M"][1]
+    in_sequence = guest.places("write 1M", random.Random(1), guest.PASS)
+    assert mib == guest.MIB and in_sequence == [k * mib for k in range(guest.PASS)]
+    assert span - mib * 4 <= in_sequence[-1] < span
+
+
+def figures(bench, beyond):
+    """As the guest would count them, all of them @beyond their bars."""
+    counted = {}
+    for (target, op), bar in bench.INSTRUCTIONS.items():
+        row = counted.setdefault(op, {"bare": 50000.0, "linear": 60000.0, "writecache": 62000.0})
+        row[target] = 60000.0 + bar + beyond
+    return counted
+
+
+@pytest.mark.parametrize("beyond,missed", ((0, 0), (-1, 0), (1, 1)))
+def test_what_is_missed(bench, capsys, beyond, missed):
+    bench.show_instructions(figures(bench, beyond))
+    head, *rows = capsys.readouterr().out.rstrip().splitlines()
+    assert head.split("bar")[2].split() == ["write", "1M"]
+    for row in rows:
+        target = row.split()[0]
+        of_ours = target in bench.BARS
+        assert row.count("MISSED") == missed * of_ours * 3, row
+    linear = next(row for row in rows if row.startswith("linear"))
+    assert linear.split()[1:] == ["10000", "-"] * 3
