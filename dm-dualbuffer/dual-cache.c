@@ -23,6 +23,7 @@ int dual_cache_init(struct dual_cache *c, const struct dual_shape *shape, u32 ba
 	c->shape = shape;
 	c->band_blocks = band_blocks;
 	c->step_blocks = DUAL_STEP_BLOCKS;
+	c->blocks = dual_blocks(shape);
 	err = shingle_slotmap_init(&c->map, slots);
 	if (err)
 		return err;
@@ -125,14 +126,14 @@ static void note_sample(struct dual_cache *c, u32 x, u32 live)
 		return;
 	if (dual_curve_note(&c->curve, x, live))
 		mark(c, DUAL_PIECE_CURVE);
-	if (!c->history.ideal && x + live >= dual_blocks(c->shape))
+	if (!c->history.ideal && x + live >= c->blocks)
 		c->history.ideal = x;
 }
 
 /* V(X) in this moment. */
 static void note_current(struct dual_cache *c)
 {
-	note_sample(c, dual_part_blocks(c->shape, &c->round, DUAL_FB1) + c->written, c->map.live);
+	note_sample(c, c->fb1 + c->written, c->map.live);
 }
 
 /* ------------------------------------------------------------------------
@@ -142,6 +143,7 @@ static void note_current(struct dual_cache *c)
 void dual_change_round(struct dual_cache *c)
 {
 	c->round_changed = true;
+	c->ahead = 0;
 	mark(c, DUAL_PIECE_STATE);
 }
 
@@ -178,14 +180,14 @@ void dual_decide(struct dual_cache *c)
 static void ratchet(struct dual_cache *c)
 {
 	const struct dual_shape *s = c->shape;
-	u32 x, fb1 = dual_part_blocks(s, &c->round, DUAL_FB1);
+	u32 x;
 
 	if (!s->ratchet || s->static_percent || c->phase != DUAL_FILL || c->fill.at ||
 	    c->fill.row < 2 * s->sample_tracks ||
 	    c->fill.row >= s->tracks + s->sample_tracks || (c->engine && c->round_changed))
 		return;
 	if (dual_predict(&c->curve, s->fit, dual_blocks(s), &x) ||
-	    !dual_round_lower(s, &c->round, c->fill.row - s->sample_tracks, x, fb1 + c->filled))
+	    !dual_round_lower(s, &c->round, c->fill.row - s->sample_tracks, x, c->fb1 + c->filled))
 		return;
 	dual_change_round(c);
 	measure(c);
@@ -199,7 +201,9 @@ static void ratchet(struct dual_cache *c)
  */
 void dual_begin_round(struct dual_cache *c)
 {
+	c->fb1 = dual_part_blocks(c->shape, &c->round, DUAL_FB1);
 	c->fill = (struct dual_cursor){ 0 };
+	c->ahead = 0;
 	c->fb_fill = (struct dual_cursor){ 0 };
 	c->filled = 0;
 	c->written = 0;
@@ -220,6 +224,22 @@ void dual_begin_round(struct dual_cache *c)
  * Writes
  */
 
+/* So many slots, which follow each other, are given out. */
+static void take(struct dual_cache *c, u32 n)
+{
+	u32 *owner = &c->map.owner[c->next], i;
+
+	for (i = 0; i < n; i++)
+		owner[i] = SHINGLE_SLOT_SPENT;
+	c->next += n;
+	c->ahead -= n;
+	if (c->ahead)
+		c->fill.at += n;
+	else
+		dual_advance(c->shape, &c->round, DUAL_NEW, &c->fill, n);
+	c->filled += n;
+}
+
 /**
  * dual_place() - room for blocks
  * @c: the cache
@@ -232,15 +252,14 @@ void dual_begin_round(struct dual_cache *c)
  */
 int dual_place(struct dual_cache *c, u32 n, u32 *slot, u32 *got)
 {
-	u32 i;
-
 	if (c->switching)
 		return -EBUSY;
 	/* Whoever was cleaning may have stopped. */
 	if (c->drain)
 		return c->inflight ? -EBUSY : -ENOSPC;
-	*got = dual_next(c->shape, &c->round, DUAL_NEW, &c->fill, n, slot);
-	if (!c->round.nr_drops && !*got)
+	/* Within a piece nothing is decided. */
+	if (!c->ahead && !dual_next(c->shape, &c->round, DUAL_NEW, &c->fill, 1, slot) &&
+	    !c->round.nr_drops)
 		dual_decide(c);
 	if (c->round.nr_drops) {
 		ratchet(c);
@@ -249,49 +268,71 @@ int dual_place(struct dual_cache *c, u32 n, u32 *slot, u32 *got)
 			return -ENOSPC;
 		}
 		n = min(n, c->limit - c->filled);
-		*got = dual_next(c->shape, &c->round, DUAL_NEW, &c->fill, n, slot);
 	}
-	for (i = 0; i < *got; i++)
-		c->map.owner[*slot + i] = SHINGLE_SLOT_SPENT;
-	dual_advance(c->shape, &c->round, DUAL_NEW, &c->fill, *got);
-	c->filled += *got;
+	if (!c->ahead)
+		c->ahead = dual_next(c->shape, &c->round, DUAL_NEW, &c->fill, U32_MAX, &c->next);
+	*slot = c->next;
+	*got = min(n, c->ahead);
+	take(c, *got);
 	c->inflight++;
 	return 0;
 }
 
-/* How many of these slots, consecutive ones of a track, are of one part: all, or the first. */
-static u32 alike(const struct dual_cache *c, u32 slot, u32 n)
+/*
+ * As note_sample() for each of @n blocks, with which V(X) grows or does not, but few of them
+ * are a sample.
+ */
+static void note_run(struct dual_cache *c, u32 x, u32 live, u32 n, bool grows)
 {
-	return n > 1 && dual_holder(c->shape, &c->round, slot) ==
-	       dual_holder(c->shape, &c->round, slot + n - 1) ? n : 1;
-}
-
-/* As note_sample() for each of @n blocks that make both grow, but few of them are a sample. */
-static void note_fresh(struct dual_cache *c, u32 x, u32 live, u32 n)
-{
-	u32 full = dual_blocks(c->shape), i;
+	u32 sum = x + live, each = 1 + grows, i;
 
 	if (c->phase != DUAL_FILL)
 		return;
-	if (!c->history.ideal && x + live + 2 * n >= full)
-		c->history.ideal = x + (x + live < full ? DIV_ROUND_UP(full - x - live, 2) : 1);
+	if (!c->history.ideal && sum + each * n >= c->blocks)
+		c->history.ideal = x + (sum < c->blocks ? DIV_ROUND_UP(c->blocks - sum, each) : 1);
 	for (i = 1; i <= n; i = max(i + 1, c->curve.next - min(x, c->curve.next)))
-		note_sample(c, x + i, live + i);
+		note_sample(c, x + i, grows ? live + i : live);
 }
 
-/* Consecutive blocks of a band that were not cached are, in slots that are alike. */
-static void hold_fresh(struct dual_cache *c, u32 slot, u32 lblk, u32 n)
+/*
+ * Consecutive blocks of a band that were not cached are, in slots that are new: nobody hands
+ * over while a write is under way.  Returns how many were not.
+ */
+static u32 hold_fresh(struct dual_cache *c, u32 slot, u32 lblk, u32 n)
 {
-	enum dual_part part = dual_holder(c->shape, &c->round, slot);
-	u32 x = dual_part_blocks(c->shape, &c->round, DUAL_FB1) + c->written;
-	u32 live = c->map.live;
+	u32 x = c->fb1 + c->written, live = c->map.live;
 
+	n = shingle_slotmap_adopt(&c->map, slot, lblk, n);
+	if (!n)
+		return 0;
 	memset(&c->count[slot], 0, n * sizeof(*c->count));
 	note_slots(c, slot, lblk, n, n);
-	shingle_slotmap_insert(&c->map, slot, lblk, n);
-	dual_heat_add(part == DUAL_FB2 ? &c->kept : &c->heat, rank_of(c, slot, part), n);
+	dual_heat_add(&c->heat, dual_rank(0, true), n);
 	c->written += n;
-	note_fresh(c, x, live, n);
+	note_run(c, x, live, n, true);
+	return n;
+}
+
+/* Blocks that were cached are in other slots now.  Returns how many from the first on. */
+static u32 hold_again(struct dual_cache *c, u32 slot, u32 lblk, u32 n)
+{
+	u32 old = dual_find(c, lblk), i;
+	enum dual_part part = dual_holders(c->shape, &c->round, old, &n);
+	struct dual_heat *heat = part == DUAL_FB2 ? &c->kept : &c->heat;
+
+	n = shingle_slotmap_run(&c->map, old, n);
+	for (i = 0; i < n; i++) {
+		dual_heat_remove(heat, rank_of(c, old + i, part));
+		c->count[slot + i] = dual_count_up(c->count[old + i]);
+		dual_heat_add(&c->heat, rank_of(c, slot + i, DUAL_NEW), 1);
+	}
+	note_slots(c, old, lblk, n, 0);
+	note_slots(c, slot, lblk, n, 0);
+	shingle_slotmap_remove(&c->map, old, n);
+	shingle_slotmap_insert(&c->map, slot, lblk, n);
+	note_run(c, c->fb1 + c->written, c->map.live, n, false);
+	c->written += n;
+	return n;
 }
 
 /**
@@ -305,23 +346,12 @@ static void hold_fresh(struct dual_cache *c, u32 slot, u32 lblk, u32 n)
  */
 void dual_commit(struct dual_cache *c, u32 lblk, u32 slot, u32 n)
 {
-	u32 part, old;
-	u16 count;
+	u32 part;
 
 	for (; n; n -= part, lblk += part, slot += part) {
-		part = shingle_slotmap_absent(&c->map, lblk, n);
-		if (part) {
-			part = alike(c, slot, part);
-			hold_fresh(c, slot, lblk, part);
-			continue;
-		}
-		part = 1;
-		old = dual_find(c, lblk);
-		count = dual_count_up(c->count[old]);
-		dual_forget(c, old);
-		dual_hold(c, slot, lblk, count);
-		c->written++;
-		note_current(c);
+		part = hold_fresh(c, slot, lblk, n);
+		if (!part)
+			part = hold_again(c, slot, lblk, n);
 	}
 	c->inflight--;
 }

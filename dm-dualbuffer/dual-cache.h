@@ -151,9 +151,13 @@ struct dual_bands {
  * @unsafe_inplace: feature of tests: bands are not staged
  * @map: which slot holds which block
  * @count: of each slot, how often its block was updated while it was cached
+ * @blocks: N, see dual_blocks()
  * @round: the round
+ * @fb1: blocks of its FB_1
  * @round_changed: since it was last asked
  * @fill: what is new next
+ * @next: its slot, if @ahead is not 0
+ * @ahead: so many slots follow each other from there on; 0: it has not been looked for
  * @filled: blocks in front of that
  * @room: blocks that are new
  * @reserve: of these, for the time of a clean that keeps something
@@ -202,10 +206,14 @@ struct dual_cache {
 
 	struct shingle_slotmap map;
 	u16 *count;
+	u32 blocks;
 
 	struct dual_round round;
+	u32 fb1;
 	bool round_changed;
 	struct dual_cursor fill;
+	u32 next;
+	u32 ahead;
 	u32 filled;
 	u32 room;
 	u32 reserve;

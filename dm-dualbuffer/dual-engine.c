@@ -117,39 +117,30 @@ void dual_set_home(struct dualbuffer *s, u32 band, bool there)
  * Reads and writes
  */
 
-/* Where one block is now.  Of a staged band what is older in the cache is the same. */
-static u64 locate(const struct dualbuffer *s, u32 band, u32 lblk, enum shingle_run_kind *kind)
-{
-	u32 slot = s->cache.bands.live[band] ? dual_find(&s->cache, lblk) : SHINGLE_NO_SLOT;
-	u32 offset = lblk - band * s->band_blocks;
-
-	*kind = SHINGLE_RUN_MAPPED;
-	if (slot != SHINGLE_NO_SLOT)
-		return s->cache_pblk + slot;
-	if (dual_is_staged(s, band))
-		return dual_staging_pblk(s) + offset;
-	if (!test_bit(band, s->home))
-		*kind = SHINGLE_RUN_UNWRITTEN;
-	return dual_native(s, band) + offset;
-}
-
+/* Of a staged band what is older in the cache is the same. */
 static void engine_resolve(struct shingle_engine *e, u64 lblk, u32 n, struct shingle_run *out)
 {
 	struct dualbuffer *s = to_dual(e);
-	u32 band = (u32)lblk / s->band_blocks;
-	enum shingle_run_kind kind;
+	struct shingle_slotmap *m = &s->cache.map;
+	u32 band = (u32)lblk / s->band_blocks, offset = (u32)lblk - band * s->band_blocks;
+	u32 slot = s->cache.bands.live[band] ? dual_find(&s->cache, lblk) : SHINGLE_NO_SLOT;
 
-	n = min(n, (band + 1) * s->band_blocks - (u32)lblk);
+	n = min(n, s->band_blocks - offset);
 	out->lblk = lblk;
-	out->pblk = locate(s, band, lblk, &out->kind);
-	out->n = 1;
-	if (!s->cache.bands.live[band]) {
-		out->n = n;
+	out->kind = SHINGLE_RUN_MAPPED;
+	if (slot != SHINGLE_NO_SLOT) {
+		out->pblk = s->cache_pblk + slot;
+		out->n = shingle_slotmap_run(m, slot, min(n, m->nr_slots - slot));
 		return;
 	}
-	while (out->n < n && locate(s, band, lblk + out->n, &kind) == out->pblk + out->n &&
-	       kind == out->kind)
-		out->n++;
+	out->n = n > 1 && s->cache.bands.live[band] ? shingle_slotmap_absent(m, lblk, n) : n;
+	if (dual_is_staged(s, band)) {
+		out->pblk = dual_staging_pblk(s) + offset;
+		return;
+	}
+	out->pblk = dual_native(s, band) + offset;
+	if (!test_bit(band, s->home))
+		out->kind = SHINGLE_RUN_UNWRITTEN;
 }
 
 static int engine_place(struct shingle_engine *e, u64 lblk, u32 n, enum shingle_life life,

@@ -552,6 +552,97 @@ static void dual_samples_of_runs(struct kunit *test)
 	KUNIT_EXPECT_GE(test, ideals, 10U);
 }
 
+static void no_report(void *ctx, const char *fmt, ...)
+{
+}
+
+static void expect_same(struct kunit *test, const struct dual_cache *a,
+			const struct dual_cache *b)
+{
+	u32 slots = a->map.nr_slots, slot, bad;
+
+	bad = !!memcmp(a->map.owner, b->map.owner, slots * sizeof(*a->map.owner));
+	for (slot = 0; slot < slots; slot++)
+		bad += shingle_slot_state(&a->map, slot) == SHINGLE_SLOT_OWNED &&
+		       a->count[slot] != b->count[slot];
+	bad += !!memcmp(&a->heat, &b->heat, sizeof(a->heat));
+	bad += !!memcmp(&a->kept, &b->kept, sizeof(a->kept));
+	bad += !!memcmp(&a->curve, &b->curve, sizeof(a->curve));
+	bad += !!memcmp(&a->history, &b->history, sizeof(a->history));
+	bad += !!memcmp(&a->fill, &b->fill, sizeof(a->fill));
+	bad += a->filled != b->filled || a->written != b->written || a->limit != b->limit;
+	bad += dual_verify(a, no_report, NULL);
+	KUNIT_ASSERT_EQ(test, bad, 0U);
+}
+
+/* Returns what there was to do, all of which is durable. */
+static int clean_once(struct dual_cache *c)
+{
+	struct dual_step step;
+	int r = dual_clean_next(c, true, &step);
+
+	if (r > 0)
+		dual_step_done(c, &step, 1);
+	while (dual_tidy(c) || dual_release(c, 1))
+		;
+	return r > 0 ? (int)step.kind : -1;
+}
+
+/* What is written together changes the cache as if each block came alone: it counts once more. */
+static void dual_runs(struct kunit *test)
+{
+	u32 seed, k, i, n, got, lblk, slot, again = 0, late = 0, rounds = 0, old = 0, want[16];
+	struct dual_cache *run, *one;
+	struct dual_shape s;
+	const char *why;
+	u64 state = 7;
+	bool cleans;
+
+	for (seed = 0; seed < 40; seed++) {
+		do {
+			draw_shape(&state, &s);
+		} while (dual_shape_check(&s, &why));
+		run = new_cache(test, &s);
+		one = new_cache(test, &s);
+		for (k = 0; k < 400; k++) {
+			/* Of a band. */
+			lblk = draw(&state, 0, s.tracks * s.track_blocks);
+			n = draw(&state, 1, 16 - lblk % 16);
+			cleans = run->phase != DUAL_FILL && !draw(&state, 0, 2);
+			if (cleans || dual_place(run, n, &slot, &got)) {
+				if (!cleans)
+					KUNIT_ASSERT_LT(test, write_one(one, lblk), 0);
+				rounds += clean_once(run) == DUAL_STEP_SWITCH;
+				clean_once(one);
+				continue;
+			}
+			late += run->phase != DUAL_FILL;
+			for (i = 0; i < got; i++) {
+				again += i && old != SHINGLE_NO_SLOT &&
+					 dual_find(run, lblk + i) == old + 1;
+				old = dual_find(run, lblk + i);
+				want[i] = old == SHINGLE_NO_SLOT ? 0 : run->count[old] + 1;
+			}
+			dual_commit(run, lblk, slot, got);
+			for (i = 0; i < got; i++) {
+				KUNIT_ASSERT_EQ(test, write_one(one, lblk + i), (int)(slot + i));
+				KUNIT_ASSERT_EQ(test, run->count[slot + i], want[i]);
+			}
+			if (!draw(&state, 0, 9)) {
+				lblk = draw(&state, 0, s.tracks * s.track_blocks);
+				KUNIT_ASSERT_EQ(test, dual_drop(run, lblk, 5),
+						dual_drop(one, lblk, 5));
+			}
+			expect_same(test, run, one);
+		}
+		dual_cache_exit(run);
+		dual_cache_exit(one);
+	}
+	KUNIT_EXPECT_GE(test, again, 500U);
+	KUNIT_EXPECT_GE(test, late, 100U);
+	KUNIT_EXPECT_GE(test, rounds, 40U);
+}
+
 /* Writes go on while a clean does, and end in the next round's cache (D8). */
 static void dual_writes_while_cleaning(struct kunit *test)
 {
@@ -573,13 +664,12 @@ static void dual_writes_while_cleaning(struct kunit *test)
 	slot = c->move[0].dst;
 	dual_step_done(c, &step, 1);
 	KUNIT_EXPECT_TRUE(test, dual_find(c, 0) != slot && dual_referenced(c, slot));
-	for (late = 2; write_one(c, 100 + late) >= 0; late++)
-		;
-	KUNIT_EXPECT_EQ(test, late, c->reserve);
+	for (late = 2; late + 1 < c->reserve; late++)
+		KUNIT_ASSERT_GE(test, write_one(c, 100 + late), 0);
 	KUNIT_EXPECT_TRUE(test, late > 2);
 	/* The last one is under way: the switch waits. */
-	c->limit++;
 	KUNIT_ASSERT_EQ(test, dual_place(c, 1, &slot, &n), 0);
+	KUNIT_EXPECT_EQ(test, write_one(c, 0), -ENOSPC);
 	while (dual_clean_next(c, false, &step) == 1) {
 		KUNIT_ASSERT_TRUE(test, step.kind != DUAL_STEP_SWITCH);
 		dual_step_done(c, &step, 1);
@@ -776,6 +866,7 @@ static struct kunit_case dual_cases[] = {
 	KUNIT_CASE(dual_selection),
 	KUNIT_CASE(dual_ce_d1),
 	KUNIT_CASE(dual_samples_of_runs),
+	KUNIT_CASE(dual_runs),
 	KUNIT_CASE(dual_writes_while_cleaning),
 	KUNIT_CASE(dual_reserve_of_few),
 	KUNIT_CASE(dual_cut_while_cleaning),

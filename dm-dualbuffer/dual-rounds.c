@@ -467,24 +467,32 @@ static u32 column_of(const struct dual_shape *s, const struct dual_round *r, u32
 }
 
 /**
- * dual_holder() - which part is a block of that holds something?
+ * dual_holders() - which part are blocks of that hold something?
  * @s: the shape
  * @r: the round
- * @slot: the block, of one of the three
+ * @slot: the first block, of one of the three
+ * @n: lowered to how many from there on are of the same part, and track
  *
  * For all blocks of a band at a time: what dual_part_of() says, in less time.
  *
  * Context: any.
  */
-enum dual_part dual_holder(const struct dual_shape *s, const struct dual_round *r, u32 slot)
+enum dual_part dual_holders(const struct dual_shape *s, const struct dual_round *r, u32 slot,
+			    u32 *n)
 {
-	u32 track = slot / s->track_blocks, column;
+	u32 track = slot / s->track_blocks, fb1 = others(s, r), column, fb2;
+	enum dual_part part = DUAL_FB1;
+	u32 end = s->track_blocks;
 	bool shared;
 
 	column = column_of(s, r, slot, track, &shared);
-	if (column >= others(s, r))
-		return DUAL_FB1;
-	return r->nr_drops && column >= m_of(r, track) ? DUAL_FB2 : DUAL_NEW;
+	if (column < fb1) {
+		fb2 = r->nr_drops ? m_of(r, track) : fb1;
+		part = column < fb2 ? DUAL_NEW : DUAL_FB2;
+		end = column < fb2 ? fb2 : fb1;
+	}
+	*n = min3(*n, end - column, (track + 1) * s->track_blocks - slot);
+	return part;
 }
 
 /**

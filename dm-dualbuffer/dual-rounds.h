@@ -129,9 +129,19 @@ u32 dual_next(const struct dual_shape *s, const struct dual_round *r, enum dual_
 	      struct dual_cursor *c, u32 n, u32 *slot);
 void dual_advance(const struct dual_shape *s, const struct dual_round *r, enum dual_part part,
 		  struct dual_cursor *c, u32 n);
-enum dual_part dual_holder(const struct dual_shape *s, const struct dual_round *r, u32 slot);
+enum dual_part dual_holders(const struct dual_shape *s, const struct dual_round *r, u32 slot,
+			    u32 *n);
 enum dual_part dual_part_of(const struct dual_shape *s, const struct dual_round *r, u32 slot,
 			    struct dual_cursor *c);
+
+/* Of one block. */
+static inline enum dual_part dual_holder(const struct dual_shape *s, const struct dual_round *r,
+					 u32 slot)
+{
+	u32 n = 1;
+
+	return dual_holders(s, r, slot, &n);
+}
 
 /* Was this place of a part written after that one? */
 static inline bool dual_behind(const struct dual_cursor *a, const struct dual_cursor *b)

@@ -1118,10 +1118,13 @@ static void stl_slotmap_runs(struct kunit *test)
 			}
 			live -= n;
 		} else {
-			n = min(count_none(&holds[slot], most), count_none(&where[lblk], n));
-			if (!n)
-				continue;
-			shingle_slotmap_insert(&m, slot, lblk, n);
+			most = min(count_none(&holds[slot], most), n);
+			n = count_none(&where[lblk], most);
+			if (round % 2)
+				KUNIT_EXPECT_EQ(test,
+						shingle_slotmap_adopt(&m, slot, lblk, most), n);
+			else if (n)
+				shingle_slotmap_insert(&m, slot, lblk, n);
 			for (i = 0; i < n; i++) {
 				where[lblk + i] = slot + i;
 				holds[slot + i] = lblk + i;

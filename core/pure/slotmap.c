@@ -150,20 +150,60 @@ void shingle_slotmap_insert(struct shingle_slotmap *m, u32 slot, u32 lblk, u32 n
 
 	m->live += n;
 	m->seen_live += shingle_slotmap_seen(m, slot, n);
-	for (; n; n -= part, lblk += part) {
+	for (; n; n -= part, lblk += part, slot += part) {
 		u32 *head = &m->head[bucket(m, lblk)];
+		u32 *owner = &m->owner[slot], *next = &m->next[slot];
 
 		part = side_by_side(lblk, n);
 		if (m->crowd)
 			m->crowd[lblk >> GROUP_SHIFT] += part;
-		for (i = 0; i < part; i++, slot++) {
-			m->owner[slot] = lblk + i + SHINGLE_SLOT_OWNED;
-			m->next[slot] = head[i];
-			head[i] = slot + 1;
+		for (i = 0; i < part; i++) {
+			owner[i] = lblk + i + SHINGLE_SLOT_OWNED;
+			next[i] = head[i];
+			head[i] = slot + i + 1;
 		}
 	}
 }
 EXPORT_SYMBOL_GPL(shingle_slotmap_insert);
+
+/**
+ * shingle_slotmap_adopt() - shingle_slotmap_insert(), of what shingle_slotmap_absent() says
+ * @m: the map
+ * @slot: the first; none is in the hash
+ * @lblk: the first
+ * @n: at most so many
+ *
+ * Both in one look at each block.
+ *
+ * Context: map lock.  Returns how many.
+ */
+u32 shingle_slotmap_adopt(struct shingle_slotmap *m, u32 slot, u32 lblk, u32 n)
+{
+	u32 done = 0, part, i;
+
+	do {
+		u32 *head = &m->head[bucket(m, lblk + done)];
+		u32 *owner = &m->owner[slot + done], *next = &m->next[slot + done];
+
+		part = side_by_side(lblk + done, n - done);
+		for (i = 0; i < part; i++) {
+			u32 first = head[i];
+
+			if (unlikely(first) && look_for(m, first, lblk + done + i))
+				break;
+			owner[i] = lblk + done + i + SHINGLE_SLOT_OWNED;
+			next[i] = first;
+			head[i] = slot + done + i + 1;
+		}
+		if (m->crowd)
+			m->crowd[(lblk + done) >> GROUP_SHIFT] += i;
+		done += i;
+	} while (i == part && done < n);
+	m->live += done;
+	m->seen_live += shingle_slotmap_seen(m, slot, done);
+	return done;
+}
+EXPORT_SYMBOL_GPL(shingle_slotmap_adopt);
 
 /**
  * shingle_slotmap_remove() - the content of slots is not current any more
