@@ -114,39 +114,45 @@ static int engine_create(struct shingle_engine **out, const struct shingle_layou
  * Reads and writes
  */
 
-/* Where one block, which belongs to @native, is now (Algorithm 8). */
-static u64 locate(const struct rmwf *s, u32 lblk, u64 native, enum shingle_run_kind *kind)
+/* What is where it belongs, or nowhere, of blocks of one band none of which is in flash. */
+static void resolve_native(const struct rmwf *s, u32 lblk, u32 n, struct shingle_run *out)
 {
-	u32 slot = s->flash.cached[rmwf_band(s, lblk)] ? rmwf_find(&s->flash, lblk) :
-							 SHINGLE_NO_SLOT;
+	const struct rmwf_span *g = &s->staging;
 
-	*kind = SHINGLE_RUN_MAPPED;
-	if (slot != SHINGLE_NO_SLOT)
-		return s->cache_pblk + slot;
-	if (!test_bit(lblk, s->space.live))
-		*kind = SHINGLE_RUN_ZERO;
-	else if (rmwf_is_staged(s, lblk))
-		return rmwf_staging_pblk(s) + lblk - s->staging.lblk;
-	return native;
+	out->pblk = rmwf_native(&s->space, lblk);
+	if (!test_bit(lblk, s->space.live)) {
+		out->kind = SHINGLE_RUN_ZERO;
+		out->n = n > 1 ? find_next_bit(s->space.live, lblk + n, lblk) - lblk : 1;
+		return;
+	}
+	if (rmwf_is_staged(s, lblk)) {
+		out->pblk = rmwf_staging_pblk(s) + lblk - g->lblk;
+		n = min(n, g->lblk + g->n - lblk);
+	} else if (g->n && lblk < g->lblk) {
+		n = min(n, g->lblk - lblk);
+	}
+	out->n = n > 1 ? find_next_zero_bit(s->space.live, lblk + n, lblk) - lblk : 1;
 }
 
+/* Algorithm 8. */
 static void engine_resolve(struct shingle_engine *e, u64 lblk, u32 n, struct shingle_run *out)
 {
 	struct rmwf *s = to_rmwf(e);
-	u32 rest = s->space.band_blocks - (u32)lblk % s->space.band_blocks;
-	u64 native = rmwf_native(&s->space, lblk);
-	enum shingle_run_kind kind;
+	struct shingle_slotmap *m = &s->flash.map;
+	u32 band = rmwf_band(s, lblk);
+	u32 slot = s->flash.cached[band] ? rmwf_find(&s->flash, lblk) : SHINGLE_NO_SLOT;
 
-	n = min(n, rest);
+	n = min(n, (band + 1) * s->space.band_blocks - (u32)lblk);
 	out->lblk = lblk;
-	out->pblk = locate(s, lblk, native, &out->kind);
-	for (out->n = 1; out->n < n; out->n++) {
-		u64 pblk = locate(s, lblk + out->n, native + out->n, &kind);
-
-		if (kind != out->kind ||
-		    (kind == SHINGLE_RUN_MAPPED && pblk != out->pblk + out->n))
-			break;
+	out->kind = SHINGLE_RUN_MAPPED;
+	if (slot != SHINGLE_NO_SLOT) {
+		out->pblk = s->cache_pblk + slot;
+		out->n = shingle_slotmap_run(m, slot, min(n, m->nr_slots - slot));
+		return;
 	}
+	if (n > 1 && s->flash.cached[band])
+		n = shingle_slotmap_absent(m, lblk, n);
+	resolve_native(s, lblk, n, out);
 }
 
 /* Nothing is written to a band that is being copied, or is about to be. */
@@ -171,10 +177,10 @@ static bool holds_none(const struct rmwf_flash *f, u32 from, u32 n)
 }
 
 /* No page is free for a block. */
-static int no_page(struct rmwf *s, u32 lblk)
+static int no_page(struct rmwf *s, const struct rmwf_place *p)
 {
 	struct rmwf_flash *f = &s->flash;
-	u32 n = 1, block = rmwf_block_of(f, lblk, &n), from;
+	u32 n = 1, block = rmwf_block_of(f, p, &n), from;
 
 	if (f->pool ? f->nr_freed : f->waiting[block])
 		return -EBUSY;
@@ -199,26 +205,27 @@ static int engine_place(struct shingle_engine *e, u64 lblk, u32 n, enum shingle_
 			struct shingle_run *out)
 {
 	struct rmwf *s = to_rmwf(e);
-	u32 band = rmwf_band(s, lblk), direct = 0, slot;
-	bool home = rmwf_going_home(s, band);
+	struct rmwf_place p = rmwf_locate(&s->space, lblk);
+	bool home = rmwf_going_home(s, p.band);
+	u32 direct = 0, slot;
 
-	n = min3(n, (band + 1) * s->space.band_blocks - (u32)lblk, (u32)U16_MAX);
+	n = min3(n, (p.band + 1) * s->space.band_blocks - (u32)lblk, (u32)U16_MAX);
 	if (rmwf_space_full(&s->space))
 		return -EBUSY;
 	/* Whoever was collecting may have stopped. */
-	if (is_copied(s, band))
-		return s->stepping || band_in_flight(s, band) ? -EBUSY : -ENOSPC;
+	if (is_copied(s, p.band))
+		return s->stepping || band_in_flight(s, p.band) ? -EBUSY : -ENOSPC;
 	if (!home)
-		direct = rmwf_direct(&s->space, lblk, n, s->pointer);
+		direct = rmwf_direct(&s->space, &p, lblk, n, s->pointer);
 	*out = (struct shingle_run){ .lblk = lblk, .n = direct, .kind = SHINGLE_RUN_MAPPED };
 	if (direct) {
-		out->pblk = rmwf_native(&s->space, lblk);
+		out->pblk = rmwf_pblk_of(&s->space, &p);
 	} else {
-		if (!home)
-			n = rmwf_not_direct(&s->space, lblk, n, s->pointer);
-		out->n = rmwf_flash_place(&s->flash, lblk, n, &slot);
+		if (!home && n > 1)
+			n = rmwf_not_direct(&s->space, &p, lblk, n, s->pointer);
+		out->n = rmwf_flash_place(&s->flash, &p, n, &slot);
 		if (!out->n)
-			return no_page(s, lblk);
+			return no_page(s, &p);
 		out->pblk = s->cache_pblk + slot;
 	}
 	rmwf_space_take(&s->space, lblk, out->n, direct);
@@ -227,37 +234,43 @@ static int engine_place(struct shingle_engine *e, u64 lblk, u32 n, enum shingle_
 
 static bool is_direct(const struct rmwf *s, const struct shingle_run *run)
 {
-	return run->pblk == rmwf_native(&s->space, run->lblk);
+	return run->pblk - s->cache_pblk >= s->flash.map.nr_slots;
 }
 
 /**
  * rmwf_leave_flash() - what is in flash of a block is not current any more
  * @s: the engine
  * @lblk: the block
+ * @band: its band
  * @seq: of the transaction that says so
  *
  * Context: map lock.  Returns how often it was written there, 0 if it is not there.
  */
-u32 rmwf_leave_flash(struct rmwf *s, u32 lblk, u64 seq)
+u32 rmwf_leave_flash(struct rmwf *s, u32 lblk, u32 band, u64 seq)
 {
 	u32 slot = rmwf_find(&s->flash, lblk), count;
 
 	if (slot == SHINGLE_NO_SLOT)
 		return 0;
 	count = s->flash.count[slot];
-	rmwf_flash_forget(&s->flash, slot);
+	rmwf_flash_forget(&s->flash, slot, band);
 	rmwf_flash_free(&s->flash, slot, seq);
-	rmwf_mark_slot(s, slot);
+	rmwf_mark_slots(s, slot, 1);
 	return count;
 }
 
 /* Nor is any of @n blocks of one band: where none of that is in flash none is looked for. */
 static void leave_flash(struct rmwf *s, u32 lblk, u32 n, u64 seq)
 {
-	u32 band = rmwf_band(s, lblk), i;
+	u32 band = rmwf_band(s, lblk), part;
 
-	for (i = 0; s->flash.cached[band] && i < n; i++)
-		rmwf_leave_flash(s, lblk + i, seq);
+	for (; s->flash.cached[band] && n; n -= part, lblk += part) {
+		part = shingle_slotmap_absent(&s->flash.map, lblk, n);
+		if (part)
+			continue;
+		part = 1;
+		rmwf_leave_flash(s, lblk, band, seq);
+	}
 }
 
 static void landed_at_home(struct rmwf *s, const struct shingle_run *run,
@@ -274,14 +287,19 @@ static void landed_at_home(struct rmwf *s, const struct shingle_run *run,
 static void landed_in_flash(struct rmwf *s, const struct shingle_run *run,
 			    struct shingle_emit *emit)
 {
-	u32 slot = run->pblk - s->cache_pblk, i;
+	u32 slot = run->pblk - s->cache_pblk, band = rmwf_band(s, run->lblk), i, part, count;
 
-	for (i = 0; i < run->n; i++) {
-		u32 lblk = run->lblk + i, count = rmwf_leave_flash(s, lblk, emit->seq);
+	for (i = 0; i < run->n; i += part) {
+		u32 lblk = run->lblk + i;
 
-		rmwf_flash_hold(&s->flash, slot + i, lblk, min_t(u32, count + 1, U16_MAX));
-		rmwf_mark_slot(s, slot + i);
+		part = rmwf_flash_hold(&s->flash, slot + i, lblk, run->n - i, band);
+		if (part)
+			continue;
+		count = rmwf_leave_flash(s, lblk, band, emit->seq);
+		part = rmwf_flash_hold(&s->flash, slot + i, lblk, 1, band);
+		s->flash.count[slot + i] = min_t(u32, count + 1, U16_MAX);
 	}
+	rmwf_mark_slots(s, slot, run->n);
 	rmwf_space_leave(&s->space, run->lblk, run->n, emit->seq);
 	rmwf_mark_live(s, run->lblk, run->n);
 	s->count.flash_blocks += run->n;

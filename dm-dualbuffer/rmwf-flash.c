@@ -81,19 +81,18 @@ void rmwf_flash_exit(struct rmwf_flash *f)
 /**
  * rmwf_block_of() - the flash block of a group of columns (the block-level map)
  * @f: the flash
- * @lblk: block of one of them
- * @n: lowered to how many from @lblk on are of the group
+ * @p: place of a block of one of them
+ * @n: lowered to how many from that on are of the group
  *
  * Context: any.
  */
-u32 rmwf_block_of(const struct rmwf_flash *f, u32 lblk, u32 *n)
+u32 rmwf_block_of(const struct rmwf_flash *f, const struct rmwf_place *p, u32 *n)
 {
-	struct rmwf_place p = rmwf_locate(f->space, lblk);
-	u64 group = (u64)p.band * f->band_groups + p.column / f->group_columns;
-	u32 block, track = rmwf_track_blocks(f->space, p.band);
+	u64 group = (u64)p->band * f->band_groups + p->column / f->group_columns;
+	u32 block, track = rmwf_track_blocks(f->space, p->band);
 
 	/* The last group of a track may be a part of one. */
-	*n = min3(*n, f->group_columns - p.column % f->group_columns, track - p.column);
+	*n = min3(*n, f->group_columns - p->column % f->group_columns, track - p->column);
 	div_u64_rem(group, f->nr_blocks, &block);
 	return block;
 }
@@ -125,18 +124,18 @@ static u32 take(struct rmwf_flash *f, u32 block, u32 n, u32 *slot)
 /**
  * rmwf_flash_place() - pages for blocks (Algorithm 9)
  * @f: the flash
- * @lblk: the first block
+ * @p: place of the first block
  * @n: how many, at most; of one band
  * @slot: result, the first page
  *
  * Context: map lock.  Returns how many that follow each other, 0 if none is free.
  */
-u32 rmwf_flash_place(struct rmwf_flash *f, u32 lblk, u32 n, u32 *slot)
+u32 rmwf_flash_place(struct rmwf_flash *f, const struct rmwf_place *p, u32 n, u32 *slot)
 {
 	u32 block;
 
 	if (!f->pool) {
-		block = rmwf_block_of(f, lblk, &n);
+		block = rmwf_block_of(f, p, &n);
 		return f->free[block] ? take(f, block, n, slot) : 0;
 	}
 	if (!f->nr_free)
@@ -173,31 +172,37 @@ void rmwf_flash_abort(struct rmwf_flash *f, u32 slot, u32 n)
 }
 
 /**
- * rmwf_flash_hold() - a page holds a block
+ * rmwf_flash_hold() - pages hold blocks, each written to flash once so far
  * @f: the flash
- * @slot: the page, which holds none
- * @lblk: the block, which no other page holds
- * @count: how often it was written to flash
+ * @slot: the first page, none of which holds any
+ * @lblk: the first block
+ * @n: how many, at most: up to the first one that another page holds
+ * @band: of which they are
  *
- * Context: map lock.
+ * Context: map lock.  Returns how many do.
  */
-void rmwf_flash_hold(struct rmwf_flash *f, u32 slot, u32 lblk, u16 count)
+u32 rmwf_flash_hold(struct rmwf_flash *f, u32 slot, u32 lblk, u32 n, u32 band)
 {
-	shingle_slotmap_insert(&f->map, slot, lblk, 1);
-	f->count[slot] = count;
-	f->cached[lblk / f->space->band_blocks]++;
+	u32 i;
+
+	n = shingle_slotmap_adopt(&f->map, slot, lblk, n);
+	for (i = 0; i < n; i++)
+		f->count[slot + i] = 1;
+	f->cached[band] += n;
+	return n;
 }
 
 /**
  * rmwf_flash_forget() - a page holds its block no more
  * @f: the flash
  * @slot: the page
+ * @band: of which the block is
  *
  * Context: map lock.
  */
-void rmwf_flash_forget(struct rmwf_flash *f, u32 slot)
+void rmwf_flash_forget(struct rmwf_flash *f, u32 slot, u32 band)
 {
-	f->cached[shingle_slot_lblk(&f->map, slot) / f->space->band_blocks]--;
+	f->cached[band]--;
 	shingle_slotmap_remove(&f->map, slot, 1);
 }
 

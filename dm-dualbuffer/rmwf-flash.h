@@ -122,11 +122,11 @@ struct rmwf_victim {
 int rmwf_flash_init(struct rmwf_flash *f, struct rmwf_space *s, u32 slots, u32 page_blocks,
 		    u32 group_columns, const char **why);
 void rmwf_flash_exit(struct rmwf_flash *f);
-u32 rmwf_block_of(const struct rmwf_flash *f, u32 lblk, u32 *n);
-u32 rmwf_flash_place(struct rmwf_flash *f, u32 lblk, u32 n, u32 *slot);
+u32 rmwf_block_of(const struct rmwf_flash *f, const struct rmwf_place *p, u32 *n);
+u32 rmwf_flash_place(struct rmwf_flash *f, const struct rmwf_place *p, u32 n, u32 *slot);
 void rmwf_flash_abort(struct rmwf_flash *f, u32 slot, u32 n);
-void rmwf_flash_hold(struct rmwf_flash *f, u32 slot, u32 lblk, u16 count);
-void rmwf_flash_forget(struct rmwf_flash *f, u32 slot);
+u32 rmwf_flash_hold(struct rmwf_flash *f, u32 slot, u32 lblk, u32 n, u32 band);
+void rmwf_flash_forget(struct rmwf_flash *f, u32 slot, u32 band);
 void rmwf_flash_free(struct rmwf_flash *f, u32 slot, u64 seq);
 bool rmwf_flash_release(struct rmwf_flash *f, u64 seq);
 void rmwf_flash_ready(struct rmwf_flash *f);

@@ -115,15 +115,18 @@ void rmwf_mark_state(struct rmwf *s)
 }
 
 /**
- * rmwf_mark_slot() - a page holds another block
+ * rmwf_mark_slots() - pages hold other blocks
  * @s: the engine
- * @slot: the page
+ * @slot: the first
+ * @n: how many, at least one
  *
  * Context: map lock.
  */
-void rmwf_mark_slot(struct rmwf *s, u32 slot)
+void rmwf_mark_slots(struct rmwf *s, u32 slot, u32 n)
 {
-	shingle_mark(&s->engine, 1 + slot / PART_SLOTS, 1);
+	u32 first = slot / PART_SLOTS, last = (slot + n - 1) / PART_SLOTS;
+
+	shingle_mark(&s->engine, 1 + first, last - first + 1);
 }
 
 /**
@@ -137,8 +140,9 @@ void rmwf_mark_slot(struct rmwf *s, u32 slot)
 void rmwf_mark_live(struct rmwf *s, u32 lblk, u32 n)
 {
 	u32 first = lblk / SHINGLE_CHUNK_BITS, last = (lblk + n - 1) / SHINGLE_CHUNK_BITS;
+	u32 slot_parts = DIV_ROUND_UP(s->flash.map.nr_slots, PART_SLOTS);
 
-	shingle_mark(&s->engine, 1 + nr_slot_parts(s->layout) + first, last - first + 1);
+	shingle_mark(&s->engine, 1 + slot_parts + first, last - first + 1);
 }
 
 /* ------------------------------------------------------------------------

@@ -38,6 +38,7 @@ int rmwf_space_init(struct rmwf_space *s, struct shingle_engine *e,
 	s->blocks = l->logical_blocks;
 	s->band_blocks = l->band_blocks[SHINGLE_ROLE_DATA];
 	s->only = only_group(l);
+	s->columns = rmwf_track_blocks(s, 0);
 	s->whole_tracks = l->head_tracks > 1 && !l->medium[SHINGLE_DEV_DATA].columns;
 	s->live = shingle_zalloc_array(BITS_TO_LONGS(s->blocks), sizeof(*s->live));
 	s->claimed = shingle_zalloc_array(BITS_TO_LONGS(s->blocks), sizeof(*s->claimed));
@@ -85,8 +86,11 @@ u64 rmwf_native(const struct rmwf_space *s, u32 lblk)
  */
 u32 rmwf_track_blocks(const struct rmwf_space *s, u32 band)
 {
-	const struct shingle_group *g = group_of(s, band);
+	const struct shingle_group *g;
 
+	if (likely(s->only && s->columns))
+		return s->columns;
+	g = group_of(s, band);
 	return g && g->track_blocks ? min(g->track_blocks, s->band_blocks) : s->band_blocks;
 }
 
@@ -103,11 +107,28 @@ u32 rmwf_track_blocks(const struct rmwf_space *s, u32 band)
 struct rmwf_place rmwf_locate(const struct rmwf_space *s, u32 lblk)
 {
 	u32 band = lblk / s->band_blocks, offset = lblk % s->band_blocks;
-	u32 track = rmwf_track_blocks(s, band);
+	u32 columns = rmwf_track_blocks(s, band);
 
 	return (struct rmwf_place){
-		.band = band, .track = offset / track, .column = offset % track,
+		.band = band, .track = offset / columns, .column = offset % columns,
+		.columns = columns,
 	};
+}
+
+/**
+ * rmwf_pblk_of() - a place, as the layout has it
+ * @s: the space
+ * @p: the place
+ *
+ * Context: any.
+ */
+u64 rmwf_pblk_of(const struct rmwf_space *s, const struct rmwf_place *p)
+{
+	u32 offset = p->track * p->columns + p->column;
+
+	if (likely(s->only))
+		return s->only->start + p->band * s->only->stride + offset;
+	return shingle_band_pblk(s->layout, SHINGLE_ROLE_DATA, p->band) + offset;
 }
 
 /* ------------------------------------------------------------------------
@@ -131,14 +152,15 @@ static bool is_last(const struct rmwf_space *s, u32 lblk, u32 track)
  * Of a run within a track: one that crosses into the next would destroy, at first, what it
  * is to overwrite there.
  */
-static u32 within_track(const struct rmwf_space *s, u32 lblk, u32 n, u32 track)
+static u32 within_track(const struct rmwf_place *p, u32 n)
 {
-	return min(n, track - lblk % s->band_blocks % track);
+	return min(n, p->columns - p->column);
 }
 
 /**
  * rmwf_direct() - may blocks be written where they belong? (Algorithm 7)
  * @s: the space
+ * @p: place of the first
  * @lblk: the first
  * @n: how many, at most; of one band
  * @pointer: by the last written track of their columns; else by what the head would cover
@@ -149,21 +171,23 @@ static u32 within_track(const struct rmwf_space *s, u32 lblk, u32 n, u32 track)
  *
  * Context: map lock.  Returns how many of them, from the first on.
  */
-u32 rmwf_direct(const struct rmwf_space *s, u32 lblk, u32 n, bool pointer)
+u32 rmwf_direct(const struct rmwf_space *s, const struct rmwf_place *p, u32 lblk, u32 n,
+		bool pointer)
 {
-	u32 track = rmwf_track_blocks(s, lblk / s->band_blocks), i = 0;
-	u64 pblk = rmwf_native(s, lblk);
+	u32 i = 0;
+	u64 pblk;
 
 	/* Of a full disk that is the answer for nearly all, without a walk. */
-	if (s->whole_tracks && lblk % s->band_blocks + track < s->band_blocks &&
-	    test_bit(lblk + track, s->claimed))
+	if (s->whole_tracks && (p->track + 1) * p->columns + p->column < s->band_blocks &&
+	    test_bit(lblk + p->columns, s->claimed))
 		return 0;
-	n = within_track(s, lblk, n, track);
+	n = within_track(p, n);
 	if (pointer) {
-		while (i < n && is_last(s, lblk + i, track))
+		while (i < n && is_last(s, lblk + i, p->columns))
 			i++;
 		n = i;
 	}
+	pblk = rmwf_pblk_of(s, p);
 	while (n && shingle_would_destroy(s->layout, s->engine, pblk, n))
 		n /= 2;
 	return n;
@@ -172,19 +196,24 @@ u32 rmwf_direct(const struct rmwf_space *s, u32 lblk, u32 n, bool pointer)
 /**
  * rmwf_not_direct() - how many blocks in front of the next one that may be written in place?
  * @s: the space
+ * @p: place of the first
  * @lblk: the first, which may not
  * @n: how many, at most; of one band
  * @pointer: as rmwf_direct()
  *
  * Context: map lock.
  */
-u32 rmwf_not_direct(const struct rmwf_space *s, u32 lblk, u32 n, bool pointer)
+u32 rmwf_not_direct(const struct rmwf_space *s, const struct rmwf_place *p, u32 lblk, u32 n,
+		    bool pointer)
 {
+	struct rmwf_place at = *p;
 	u32 i = 1;
 
-	n = within_track(s, lblk, n, rmwf_track_blocks(s, lblk / s->band_blocks));
-	while (i < n && !rmwf_direct(s, lblk + i, 1, pointer))
-		i++;
+	for (n = within_track(p, n); i < n; i++) {
+		at.column++;
+		if (rmwf_direct(s, &at, lblk + i, 1, pointer))
+			break;
+	}
 	return i;
 }
 
@@ -367,13 +396,16 @@ static void pin_down(struct rmwf_space *s, u32 lblk, u32 n, u64 seq, bool first)
 void rmwf_space_leave(struct rmwf_space *s, u32 lblk, u32 n, u64 seq)
 {
 	u32 end = lblk + n;
+	bool whole = n == 1 ? test_bit(lblk, s->live) :
+			      find_next_zero_bit(s->live, end, lblk) >= end;
 	/* What was live all the while is in no older pin: seldom there is one to be looked for. */
-	bool first = !s->returned && find_next_zero_bit(s->live, end, lblk) >= end;
+	bool first = !s->returned && whole;
 
 	/* What was left before is free with what said so, if it has not been written since. */
-	if (!s->returned && find_next_bit(s->live, end, lblk) >= end)
+	if (!s->returned && !whole && (n == 1 || find_next_bit(s->live, end, lblk) >= end))
 		return;
-	if (!rmwf_claimed(s, lblk, n))
+	/* What is live is claimed. */
+	if (!whole && !rmwf_claimed(s, lblk, n))
 		return;
 	bitmap_clear(s->live, lblk, n);
 	pin_down(s, lblk, n, seq, first);

@@ -58,6 +58,7 @@ struct rmwf_pin {
  * @engine: whose it is
  * @layout: of the device, core's
  * @only: the group of all data bands, NULL if there are several
+ * @columns: of its tracks
  * @whole_tracks: a write covers all of the next track, as far as anybody knows
  * @blocks: data blocks
  * @band_blocks: of a band
@@ -75,6 +76,7 @@ struct rmwf_space {
 	struct shingle_engine *engine;
 	const struct shingle_layout *layout;
 	const struct shingle_group *only;
+	u32 columns;
 	bool whole_tracks;
 	u32 blocks;
 	u32 band_blocks;
@@ -93,11 +95,13 @@ struct rmwf_space {
  * @band: of the surface
  * @track: of the band, from 0
  * @column: of the track, from 0
+ * @columns: of the tracks of this band
  */
 struct rmwf_place {
 	u32 band;
 	u32 track;
 	u32 column;
+	u32 columns;
 };
 
 int rmwf_space_init(struct rmwf_space *s, struct shingle_engine *e,
@@ -106,8 +110,11 @@ void rmwf_space_exit(struct rmwf_space *s);
 u64 rmwf_native(const struct rmwf_space *s, u32 lblk);
 u32 rmwf_track_blocks(const struct rmwf_space *s, u32 band);
 struct rmwf_place rmwf_locate(const struct rmwf_space *s, u32 lblk);
-u32 rmwf_direct(const struct rmwf_space *s, u32 lblk, u32 n, bool pointer);
-u32 rmwf_not_direct(const struct rmwf_space *s, u32 lblk, u32 n, bool pointer);
+u64 rmwf_pblk_of(const struct rmwf_space *s, const struct rmwf_place *p);
+u32 rmwf_direct(const struct rmwf_space *s, const struct rmwf_place *p, u32 lblk, u32 n,
+		bool pointer);
+u32 rmwf_not_direct(const struct rmwf_space *s, const struct rmwf_place *p, u32 lblk, u32 n,
+		    bool pointer);
 u32 rmwf_chain_end(const struct rmwf_space *s, u32 band);
 void rmwf_space_live(struct rmwf_space *s, u32 lblk, u32 n, bool taken);
 void rmwf_space_take(struct rmwf_space *s, u32 lblk, u32 n, bool direct);

@@ -178,7 +178,7 @@ static inline bool rmwf_going_home(const struct rmwf *s, u32 band)
 }
 
 /* rmwf-engine.c */
-u32 rmwf_leave_flash(struct rmwf *s, u32 lblk, u64 seq);
+u32 rmwf_leave_flash(struct rmwf *s, u32 lblk, u32 band, u64 seq);
 
 /* rmwf-steps.c */
 int rmwf_next_step(struct shingle_engine *e, enum shingle_why why, struct shingle_step *step);
@@ -191,7 +191,7 @@ bool rmwf_release_step(struct shingle_engine *e, u64 seq);
 bool rmwf_is_pending(struct shingle_engine *e);
 
 /* rmwf-recover.c */
-void rmwf_mark_slot(struct rmwf *s, u32 slot);
+void rmwf_mark_slots(struct rmwf *s, u32 slot, u32 n);
 void rmwf_mark_live(struct rmwf *s, u32 lblk, u32 n);
 void rmwf_mark_state(struct rmwf *s);
 int rmwf_replay(struct shingle_engine *e, const struct shingle_record *rec);

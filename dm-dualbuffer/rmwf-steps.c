@@ -83,11 +83,9 @@ static void add_chosen(struct rmwf *s)
 static bool collect(struct rmwf *s, const struct rmwf_want *want)
 {
 	bool found = rmwf_collect(&s->flash, want, s->row, &s->victim);
-	u32 i;
 
 	/* They have aged. */
-	for (i = want->from; i < want->from + want->n; i++)
-		rmwf_mark_slot(s, i);
+	rmwf_mark_slots(s, want->from, want->n);
 	if (!found)
 		return false;
 	choose_span(s);
@@ -292,13 +290,13 @@ static void look(struct rmwf *s)
 
 static void merged(struct rmwf *s, struct shingle_emit *emit)
 {
-	u32 i, k;
+	u32 band = rmwf_band(s, s->span.lblk), i, k;
 
 	for (i = 0; i < s->nr_merges; i++) {
 		const struct rmwf_merge *m = &s->merge[i];
 
 		for (k = 0; k < m->n; k++)
-			rmwf_leave_flash(s, m->lblk + k, emit->seq);
+			rmwf_leave_flash(s, m->lblk + k, band, emit->seq);
 		rmwf_space_live(&s->space, m->lblk, m->n, false);
 		rmwf_mark_live(s, m->lblk, m->n);
 		shingle_emit(emit, RMWF_REC_HOME, m->n, 0, m->lblk, 0);
