@@ -342,6 +342,27 @@ static u32 fill_part(struct kunit *test, const struct dual_shape *s, struct dual
 	}
 }
 
+/* Whose blocks are is said of all at once that lie side by side, and of no other. */
+static void expect_holders(struct kunit *test, const struct dual_shape *s,
+			   const struct dual_round *r)
+{
+	u32 blocks = s->tracks * s->track_blocks, slot, n, i;
+	struct dual_cursor at;
+
+	for (slot = 0; slot < blocks; slot += n) {
+		enum dual_part part, of;
+
+		n = blocks;
+		part = dual_holders(s, r, slot, &n);
+		for (i = 0; i < n; i++) {
+			of = dual_part_of(s, r, slot + i, &at);
+			KUNIT_EXPECT_TRUE(test, of == part || of == DUAL_NOBODYS);
+		}
+		KUNIT_EXPECT_TRUE(test, (slot + n) % s->track_blocks == 0 ||
+				  dual_holder(s, r, slot + n) != part);
+	}
+}
+
 /* Three rounds of any shape: the parts are whole, and nothing comes under the head. */
 static void dual_partitions(struct kunit *test)
 {
@@ -380,6 +401,7 @@ static void dual_partitions(struct kunit *test)
 			n = fill_part(test, &s, &r, DUAL_FB2, &state, when, &clock);
 			KUNIT_EXPECT_EQ(test, n, dual_part_blocks(&s, &r, DUAL_FB2));
 			KUNIT_EXPECT_EQ(test, harmed(&s, when, first, clock), 0U);
+			expect_holders(test, &s, &r);
 			dual_round_next(&s, &r);
 		}
 	}
