@@ -8,6 +8,7 @@
 #include <linux/module.h>
 #endif
 
+#include "counted.h"
 #include "exercise.h"
 #include "rmwf-engine.h"
 
@@ -221,6 +222,19 @@ static void discard_one(struct kunit *test, struct rmwf_toy *t, u32 lblk)
 	t->nr = emit.nr;
 }
 
+static bool would_harm(struct rmwf_toy *t, u32 lblk)
+{
+	u32 of = t->l->band_blocks[SHINGLE_ROLE_DATA];
+	u64 pblk = shingle_band_pblk(t->l, SHINGLE_ROLE_DATA, lblk / of) + lblk % of;
+
+	return shingle_would_destroy(t->l, t->e, pblk, 1);
+}
+
+static bool is_staged(struct rmwf_toy *t)
+{
+	return t->e->ops->map.referenced(t->e, SHINGLE_ROLE_STAGING, 0, 0, 1);
+}
+
 /* What goes home is what core's walk lets, where columns are known and where not. */
 static void rmwf_direct_is_r0(struct kunit *test)
 {
@@ -248,9 +262,7 @@ static void rmwf_direct_is_r0(struct kunit *test)
 				shingle_release_all(t->e, t->seq++);
 				continue;
 			}
-			harms = shingle_would_destroy(t->l, t->e,
-						      shingle_band_pblk(t->l, SHINGLE_ROLE_DATA,
-									lblk / 53) + lblk % 53, 1);
+			harms = would_harm(t, lblk);
 			KUNIT_EXPECT_EQ_MSG(test, write_durably(t, lblk) >= 0, harms,
 					    "%s, block %u", c.name, lblk);
 			home += !harms;
@@ -398,6 +410,89 @@ static int one_step(struct rmwf_toy *t, enum shingle_why why, struct shingle_ste
 		t->e->ops->clean.step_done(t->e, step, &emit);
 	shingle_release_all(t->e, t->seq++);
 	return r;
+}
+
+/* How often was a block written to flash, as a checkpoint has it?  0: it is not there. */
+static u32 times_in_flash(struct rmwf_toy *t, u32 lblk, struct counted_disk *buf)
+{
+	u64 cursor = 1, index;
+	u32 i, n = shingle_pieces_encode(rmwf_engine_ops.state.pieces, t->l, t->e, &cursor, &index,
+					 buf) / sizeof(*buf);
+
+	for (i = 0; i < n && le32_to_cpu(buf[i].owner) != lblk + 1; i++)
+		;
+	return i < n ? le16_to_cpu(buf[i].count) : 0;
+}
+
+/* Where blocks of a band are is said of as many at once as lie side by side, as of each. */
+static void expect_resolved(struct kunit *test, struct rmwf_toy *t, u32 lblk, u32 n)
+{
+	struct shingle_run run, one;
+	bool same = true;
+	u32 i;
+
+	t->e->ops->map.resolve(t->e, lblk, n, &run);
+	KUNIT_ASSERT_TRUE(test, run.n && run.n <= n && run.lblk == lblk);
+	for (i = 0; i < n && same; i++) {
+		t->e->ops->map.resolve(t->e, lblk + i, 1, &one);
+		same = one.kind == run.kind &&
+		       (one.kind == SHINGLE_RUN_ZERO || one.pblk == run.pblk + i);
+	}
+	KUNIT_EXPECT_EQ(test, same ? i : i - 1, run.n);
+}
+
+/* Runs of blocks, in flash and where they belong, while bands go home and while none does. */
+static void rmwf_runs(struct kunit *test)
+{
+	static const struct rmwf_case c = { "", SHAPE(53, 4, 12, 3, 24, 120), 8, 4 };
+	struct rmwf_toy *t = start(test, &c, NULL, NULL);
+	void *buf = zalloc(test, SHINGLE_CHUNK_BYTES);
+	u32 k, i, lblk, n, rng = 1, was[8], mixed = 0, staged = 0, fresh;
+	struct shingle_step step = {};
+	struct shingle_run run;
+	bool dropped;
+	u64 done;
+
+	KUNIT_ASSERT_NOT_NULL(test, buf);
+	for (k = 0; k < 4000; k++) {
+		struct shingle_emit emit = {
+			.rec = t->rec, .max = ARRAY_SIZE(t->rec), .seq = t->seq,
+		};
+
+		rng = rng * 1664525U + 1013904223U;
+		lblk = (rng >> 8) % (53 * 4);
+		n = min(1 + (rng >> 16) % 8, 53 * 4 - lblk);
+		if (k % 16 == 15) {
+			/* Or it is being copied. */
+			t->e->ops->map.discard(t->e, lblk, 1, &done, &dropped, &emit);
+		} else if (k % 64 == 1 ||
+			   t->e->ops->map.place(t->e, lblk, n, SHINGLE_LIFE_UNKNOWN, &run)) {
+			if (one_step(t, SHINGLE_WHY_PRESSURE, &step) <= 0)
+				one_step(t, SHINGLE_WHY_FORCED, &step);
+		} else {
+			bool flash = shingle_pblk_dev(run.pblk) == SHINGLE_DEV_CACHE;
+
+			for (fresh = i = 0; i < run.n; i++) {
+				was[i] = times_in_flash(t, lblk + i, buf);
+				fresh += !was[i];
+			}
+			mixed += flash && fresh && fresh < run.n;
+			/* To flash goes what would do harm where it belongs, and no more. */
+			for (i = 0; i < run.n && flash && !is_staged(t); i++)
+				KUNIT_EXPECT_TRUE(test, would_harm(t, lblk + i));
+			t->e->ops->map.commit(t->e, &run, &emit);
+			for (i = 0; i < run.n; i++)
+				KUNIT_EXPECT_EQ(test, times_in_flash(t, lblk + i, buf),
+						flash ? was[i] + 1 : 0);
+		}
+		t->e->ops->map.resolve(t->e, lblk, 1, &run);
+		staged += run.pblk - shingle_band_pblk(t->l, SHINGLE_ROLE_STAGING, 0) < 53;
+		for (lblk = 0; lblk < 53 * 4; lblk += 1 + k % 17)
+			expect_resolved(test, t, lblk, min(1 + k % 40, 53 - lblk % 53));
+	}
+	KUNIT_EXPECT_GE(test, mixed, 100U);
+	KUNIT_EXPECT_GE(test, staged, 10U);
+	stop(t);
 }
 
 /* VF4: what lies behind a block in its column is what it costs to bring it home. */
@@ -762,6 +857,7 @@ static struct kunit_case rmwf_cases[] = {
 	KUNIT_CASE(rmwf_failed_is_free),
 	KUNIT_CASE(rmwf_failed_over_live),
 	KUNIT_CASE(rmwf_leaves_but_once),
+	KUNIT_CASE(rmwf_runs),
 	KUNIT_CASE(rmwf_vf4_cost),
 	KUNIT_CASE(rmwf_goes_home_after_a_cut),
 	KUNIT_CASE(rmwf_ce_f2),
