@@ -412,6 +412,39 @@ static int one_step(struct rmwf_toy *t, enum shingle_why why, struct shingle_ste
 	return r;
 }
 
+/* Who writes to flash need not look what else lies there, who writes to tracks must. */
+static void rmwf_flash_is_alone(struct kunit *test)
+{
+	struct shingle_windows it;
+	struct shingle_window w;
+	u32 i, k, windows = 0;
+
+	for (i = 0; i < 2 * ARRAY_SIZE(cases); i++) {
+		struct rmwf_case c = cases[i / 2];
+		struct shingle_layout *l;
+
+		/* Or the lengths of tracks are known, and no more. */
+		c.shape.columns = c.shape.columns && i % 2;
+		l = new_layout(test, &c);
+		for (k = 0; k < c.shape.band_blocks; k++) {
+			u64 pblk = shingle_band_pblk(l, SHINGLE_ROLE_DATA, 0) + k;
+
+			shingle_windows_begin(&it, l, pblk, 1);
+			if (shingle_windows_next(&it, &w)) {
+				KUNIT_EXPECT_FALSE(test, shingle_is_alone(l, pblk));
+				windows++;
+			}
+		}
+		KUNIT_EXPECT_EQ(test, shingle_is_alone(l, shingle_band_pblk(l, SHINGLE_ROLE_DATA,
+									    0)),
+				!c.shape.track_blocks);
+		KUNIT_EXPECT_TRUE(test, shingle_is_alone(l, shingle_band_pblk(l,
+									      SHINGLE_ROLE_CACHE,
+									      0)));
+	}
+	KUNIT_EXPECT_GE(test, windows, 100U);
+}
+
 /* How often was a block written to flash, as a checkpoint has it?  0: it is not there. */
 static u32 times_in_flash(struct rmwf_toy *t, u32 lblk, struct counted_disk *buf)
 {
@@ -857,6 +890,7 @@ static struct kunit_case rmwf_cases[] = {
 	KUNIT_CASE(rmwf_failed_is_free),
 	KUNIT_CASE(rmwf_failed_over_live),
 	KUNIT_CASE(rmwf_leaves_but_once),
+	KUNIT_CASE(rmwf_flash_is_alone),
 	KUNIT_CASE(rmwf_runs),
 	KUNIT_CASE(rmwf_vf4_cost),
 	KUNIT_CASE(rmwf_goes_home_after_a_cut),

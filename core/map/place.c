@@ -23,6 +23,12 @@ static noinline bool window_clear(struct shingle_device *d, const struct shingle
 	return false;
 }
 
+/* Could a write meet another one in a column? */
+static bool has_columns(const struct shingle_device *d, const struct shingle_write *w)
+{
+	return d->layout.head_tracks > 1 && !shingle_is_alone(&d->layout, w->run.pblk);
+}
+
 /* Its worth is in the order, which is that of the kernel's hints. */
 static enum shingle_life bio_life(const struct bio *bio)
 {
@@ -80,7 +86,7 @@ int shingle_place(struct shingle_device *d, u64 lblk, u32 n, struct shingle_writ
 	}
 	w->bio = bio;
 	w->held = false;
-	if (d->layout.head_tracks > 1)
+	if (has_columns(d, w))
 		shingle_join_flight(d, w);
 	if (trace_shingle_place_enabled())
 		trace_shingle_place(dm_table_device_name(d->ti->table), &w->run);
@@ -107,7 +113,7 @@ void shingle_write_done(struct shingle_device *d, struct shingle_write *w, blk_s
 	bool kick, order, clean, wake;
 
 	spin_lock_irqsave(&d->map_lock, flags);
-	if (d->layout.head_tracks > 1)
+	if (has_columns(d, w))
 		shingle_leave_flight(d, w);
 	d->dirty[shingle_pblk_dev(w->run.pblk)] = true;
 	if (status) {

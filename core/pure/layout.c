@@ -286,8 +286,13 @@ static void sort_groups(const struct shingle_layout *l, u16 *by, bool place)
  */
 void shingle_layout_index(struct shingle_layout *l)
 {
+	u32 i;
+
 	sort_groups(l, l->by_band, false);
 	sort_groups(l, l->by_place, true);
+	memset(l->tracks, 0, sizeof(l->tracks));
+	for (i = 0; i < l->nr_groups; i++)
+		l->tracks[shingle_pblk_dev(l->groups[i].start)] |= l->groups[i].track_blocks;
 }
 
 static bool area_fits(u64 start, u64 blocks, u64 limit)

@@ -88,6 +88,7 @@ struct shingle_area {
  * @groups: bands at equal distances, by role in band order: @entries, laid out
  * @by_band: numbers of groups by role and band
  * @by_place: numbers of groups by where they are
+ * @tracks: of each device, whether any of its bands lie on tracks
  * @nr_bands: of each role
  *
  * Of a device in use only @sb_seq, @flags and @settings change, under its ckpt_lock; all
@@ -119,6 +120,7 @@ struct shingle_layout {
 	struct shingle_group groups[SHINGLE_LAYOUT_GROUPS];
 	u16 by_band[SHINGLE_LAYOUT_GROUPS];
 	u16 by_place[SHINGLE_LAYOUT_GROUPS];
+	bool tracks[SHINGLE_NR_DEVS];
 	u64 nr_bands[SHINGLE_NR_ROLES];
 };
 
@@ -308,7 +310,7 @@ static inline bool shingle_windows_next(struct shingle_windows *it, struct shing
  * @l: layout
  * @pblk: a block of it
  *
- * What every write to a plain disk asks.
+ * What every write to a plain disk asks, or to flash beside a shingled one.
  *
  * Context: any.  Returns false if there may be windows.
  */
@@ -316,7 +318,7 @@ static inline bool shingle_is_alone(const struct shingle_layout *l, u64 pblk)
 {
 	enum shingle_dev dev = shingle_pblk_dev(pblk);
 
-	return l->head_tracks == 1 && !l->interlaced &&
+	return (l->head_tracks == 1 || !l->tracks[dev]) && !l->interlaced &&
 	       !(dev < SHINGLE_NR_MEDIA && l->medium[dev].columns);
 }
 
