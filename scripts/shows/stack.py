@@ -187,19 +187,27 @@ def load(stack, words):
     return out
 
 
-def main(experiments):
-    """One of @experiments, by name, as the words want it."""
+def answered(measure):
+    """@measure of the words in one file, as a result with them in the other."""
     words, out = json.loads(Path(sys.argv[1]).read_text(encoding="ascii")), Path(sys.argv[2])
-    stack = Stack(words)
-    result = experiments[words["what"]](stack, words)
-    layer, medium = stack.both()
-    result.update(words=words, layer=layer, medium=medium, blocks=stack.blocks)
+    result = {**measure(words), "words": words}
     # All or nothing: --resume takes what it finds.
     fresh = out.with_name(out.name + ".new")
     fresh.write_text(json.dumps(result), encoding="ascii")
     fresh.replace(out)
-    stack.remove()
     return 0
+
+
+def main(experiments):
+    """One of @experiments, by name, as the words want it."""
+    def measure(words):
+        stack = Stack(words)
+        result = experiments[words["what"]](stack, words)
+        layer, medium = stack.both()
+        result.update(layer=layer, medium=medium, blocks=stack.blocks)
+        stack.remove()
+        return result
+    return answered(measure)
 
 
 if __name__ == "__main__":

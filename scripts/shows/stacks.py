@@ -26,6 +26,7 @@ TIMED_OUT = 124
 # What a result depends on, beside its words.
 SOURCES = ("core", "dm-tiler", "dm-stl", "dm-imr", "dm-dualbuffer", "dm-platter",
            "userspace/shingle", "scripts/shows/stack.py", "scripts/shows/regions.py",
+           "scripts/shows/rebuild.py",
            "scripts/loads")
 
 
@@ -198,15 +199,15 @@ def prepare(show):
                    stdout=subprocess.DEVNULL)
 
 
-def measured(show, options, groups, guest):
+def measured(show, options, groups, guest, judge=None):
     """Runs the cases, [(name, words, what)] by group, each once; ([(what, result)] by
-    group, sentences about what must never be)."""
+    group, sentences about what must never be, which are @judge's or wrong_of())."""
     run = Runner(show, options, len({c[0] for of in groups.values() for c in of}), guest)
     done, wrong = {}, []
     for name, words, _ in (c for of in groups.values() for c in of):
         if name not in done:
             done[name] = run(name, words)
-            wrong += wrong_of(name, done[name]) if done[name] else [
+            wrong += (judge or wrong_of)(name, done[name]) if done[name] else [
                 f"{name}: did not end within {options.timeout} s"]
     if options.json:
         options.json.write_text(json.dumps(done, indent=1) + "\n")
@@ -298,11 +299,16 @@ def cell(value, form, width=9):
     return f"{'-' if value is None else format(value, form):>{width}}"
 
 
-def wrong_of(name, of):
-    """Sentences about what must never be."""
+def lost_of(name, of):
+    """Sentences about data that must never be in danger."""
     if of["medium"]["destroyed_reads"]:
         yield f"{name}: {of['medium']['destroyed_reads']} destroyed blocks were read"
     if of["layer"]["r0_violations"]:
         yield f"{name}: {of['layer']['r0_violations']} writes would have destroyed data in use"
+
+
+def wrong_of(name, of):
+    """Sentences about what must never be."""
+    yield from lost_of(name, of)
     if of["medium"]["late"]:
         yield f"{name}: late {of['medium']['late']} times: no exact clock"

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-2.0
+"""scripts/shows/rebuild without guests: its cases, and what it makes of results."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from programs import module
+
+TOP = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(name="show", scope="module")
+def the_show():
+    return module("shows_rebuild", TOP / "scripts/shows/rebuild")
+
+
+@pytest.mark.parametrize("args,sentence", (
+    (("--drive-mib", "127"), "--drive-mib 127 is not from 128 to 768"),
+    (("--drive-mib", "769"), "--drive-mib 769 is not from 128 to 768"),
+    (("--per-s", "0"), "--per-s 0 is less than 1"),
+    (("--limit", "0"), "--limit 0 is less than 1"),
+    (("--seed", "-1"), "--seed -1 is less than 0"),
+    (("--layers", "nonsense"), "invalid choice: 'nonsense'"),
+    (("--loads", "heavy"), "invalid choice: 'heavy'"),
+))
+def test_bad_words(args, sentence):
+    done = subprocess.run([sys.executable, TOP / "scripts/shows/rebuild", *args], text=True,
+                          capture_output=True, check=False, timeout=600)
+    assert done.returncode == 2 and not done.stdout
+    assert sentence in done.stderr.splitlines()[-1]
+
+
+def test_cases(show):
+    """The usual four under three loads, each of its own file; words that a file can hold."""
+    cases = show.cases(show.options_of([]))
+    assert len(cases) == 12 == len({name for name, *_ in cases})
+    assert [what for *_, what in cases][:4] == [
+        ("conventional", "idle"), ("conventional", "load"), ("conventional", "load, raised"),
+        ("stl-set", "idle")]
+    for _, words, (name, load) in cases:
+        json.dumps(words)
+        assert bool(words["per_s"]) == (load != "idle")
+        assert words["min_kib_s"] == (100_000 if load == "load, raised" else 0)
+        assert words["layer"]["media"] == ("cmr" if name == "conventional" else "smr")
+        assert not words["used"]
+    used = show.cases(show.options_of(["--used", "--layers", "stl-full", "--loads", "idle"]))
+    (name, words, what), = used
+    assert what == ("stl-full", "idle") and words["used"]
+    assert name not in [n for n, *_ in cases]
+
+
+def test_steps_agree(show):
+    """The guest's bounds are those that the table is made of."""
+    source = (TOP / "scripts/shows/rebuild.py").read_text(encoding="utf-8")
+    line = next(x for x in source.splitlines() if x.startswith("BOUNDS_NS = "))
+    bounds = eval(line.removeprefix("BOUNDS_NS = "))    # pylint: disable=eval-used
+    for i in (0, 1, 100, len(bounds) - 1):
+        steps = [0] * (len(bounds) + 1)
+        steps[i] = 3
+        assert show.longest_s(steps) == pytest.approx(bounds[i] / 1e9, rel=1e-4)
+    assert bounds[-1] > 1000 * 10 ** 9
+
+
+def test_longest(show):
+    steps = [0] * 336
+    assert show.longest_s(steps) is None and show.longer_than(steps, 30) == 0
+    steps[0] = 5
+    assert show.longest_s(steps) == 1e-4
+    # Beyond the last bound nothing is known.
+    assert show.longest_s([0] * 335 + [1]) is None
+
+
+def test_longer_than(show):
+    """Counted is what certainly took longer, so not the step that 30 s lies in."""
+    at = next(i for i in range(335) if 1e-4 * 1.05 ** i >= 30)
+    assert 1e-4 * 1.05 ** (at - 1) < 30
+    steps = [0] * 336
+    steps[at] = 7
+    assert show.longer_than(steps, 30) == 0
+    steps[at + 1] = 2
+    steps[335] = 1
+    assert show.longer_than(steps, 30) == 3
+
+
+def test_rate(show):
+    """1,000,000 sectors are 512 MB."""
+    seen = [[1.0, 250_000], [4.0, 500_000], [9.0, 1_000_000]]
+    assert show.rate(seen) == pytest.approx(512 / 9)
+    assert show.rate(seen, .5) == pytest.approx(256 / 5)
+    # Done before anybody looked.
+    assert show.rate([[2.0, 1_000_000]], .5) is None
+    assert show.rate([[2.0, 1_000_000]]) == pytest.approx(256)
+
+
+def result(seconds, latencies=(), ended=True, **more):
+    steps = [0] * 336
+    steps[100] = 4
+    return {"seen": [[seconds / 4, 500_000], [seconds, 1_000_000]], "ended": ended,
+            "degraded": 0, "latencies": list(latencies), "failed": [], "survivors": steps,
+            "new": steps, "late_us": 0, "wrong_blocks": 0 if ended else None,
+            "mismatches": 0 if ended else None, "medium": {"destroyed_reads": 0, "late": 9},
+            "layer": {"r0_violations": 0}, **more}
+
+
+@pytest.mark.parametrize("more,sentence", (
+    ({}, None),
+    ({"ended": False, "degraded": 1}, None),        # then that says nothing
+    ({"degraded": 1}, "still degraded"),
+    ({"mismatches": 8}, "8 sectors do not fit their parity"),
+    ({"wrong_blocks": 2}, "2 blocks are not what was written"),
+    ({"late_us": 10_170}, "10170 us late"),
+    ({"late_us": 10_169}, None),
+    ({"failed": ["Input/output error"]}, "1 writers were refused: Input/output error"),
+    ({"medium": {"destroyed_reads": 3, "late": 0}}, "3 destroyed blocks were read"),
+    ({"layer": {"r0_violations": 1}}, "1 writes would have destroyed data in use"),
+))
+def test_what_must_not_be(show, more, sentence):
+    wrong = list(show.wrong_of("x", {**result(8.0), **more}))
+    if sentence:
+        assert len(wrong) == 1 and wrong[0].startswith("x: ") and sentence in wrong[0]
+    else:
+        assert not wrong
+
+
+def test_what_it_says(show, capsys, tmp_path):
+    groups = show.rows([
+        (("conventional", "idle"), result(4.0)), (("stl-set", "idle"), result(40.0)),
+        (("stl-set", "load"), result(80.0, (.001, .5, 29.0), ended=False))])
+    assert groups["stl-set", "idle"]["times"] == pytest.approx(10)
+    # Beside nothing of its own load.
+    assert groups["stl-set", "load"]["times"] is None
+    assert groups["stl-set", "load"]["median_s"] == .5
+    assert groups["stl-set", "load"]["worst_s"] == 29
+    assert groups["stl-set", "idle"]["worst_s"] is None
+    show.told(groups)
+    said = capsys.readouterr().out.splitlines()
+    assert said[-1].startswith("stl-set: load") and said[-1].endswith("as far as it went")
+    assert not said[-2].endswith("as far as it went")
+    del groups["stl-set", "load"]
+    pytest.importorskip("matplotlib")
+    show.picture(groups, tmp_path / "picture.png")
+    assert (tmp_path / "picture.png").stat().st_size > 5000
