@@ -69,6 +69,7 @@ class Mates:
         self.most_writes = most_writes
         self.pause_s, self.growth = 0.05, 1.25
         self.writes = 0
+        self.touched = set()            # offsets that were written
         self.home = {}
         self.most_decoys = DECOYS
         self.full, self.since = {}, {}
@@ -125,6 +126,7 @@ class Mates:
         """As force(); None if nothing can be seen to move."""
         near = self._neighbours(at)
         asked = np.concatenate([near, others])
+        self.touched.update([int(at)], asked.tolist())
         before = self.places.read(name, asked)
         # How full the set is already is anybody's guess: another one each time.
         first, n = np.full(self.rng.integers(16), at), len(near)
@@ -195,6 +197,7 @@ class Mates:
         if turn and len(others) > ROOM * turn:
             raise Crowded("there is not so much room in the newest log")
         asked = np.concatenate([near, others])
+        self.touched.update([int(at), filler], asked.tolist())
         before = self.places.read(name, asked)
         if turn and self.phase[at] > turn // 8:
             # On to where a log begins.
@@ -296,6 +299,7 @@ class Mates:
         watched = np.concatenate([[at], self._neighbours(at)]).astype(np.uint64)
         n = len(watched)
         asked = np.concatenate([watched, decoys, others]).astype(np.uint64)
+        self.touched.update(asked.tolist())
         before = self.places.read(name, asked)
         # Apart in the log, so that they are not at their old angles all at once.
         first = np.concatenate([[at], decoys[:3], watched[1:3], decoys[3:10], watched[3:],

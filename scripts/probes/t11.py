@@ -18,14 +18,15 @@ first and the last block of what was found as well.  More bands take more time.
 A drive that is left alone cleans one band after another; decoys make sure that
 the next ones are far away.
 
+What was found is held against what else would look like bands: see rewrite.py.
+
 Before anything else some blocks are written twice.  Where they are still at
 their place after each, there is no cache that takes random writes, and bands
 cannot be seen."""
 
 import numpy as np
 
-
-from . import t14
+from . import rewrite, t14
 from .load import chain
 from .mates import Crowded, Edges, Mates, NotMoved
 from .places import FLASH_US, Places
@@ -75,6 +76,7 @@ class Prober:
         self.mates = Mates(s, places, rng, most_writes=most)
         self.how = None
         self.why, self.alone, self.widest = [], {}, None
+        self.numbers = {}               # of rewrite.py
 
     def ways(self):
         """What is tried, in this order."""
@@ -204,7 +206,7 @@ def run(s):
 def measure(s, places, rng, out):
     """Bands at one place after another, until AGREE of them agree."""
     prober = Prober(s, places, rng)
-    blocks, found, arrays = prober.blocks, [], {}
+    blocks, found, arrays, ats = prober.blocks, [], {}, {}
     for i in range(PLACES):
         at = int(blocks * (0.15 + 0.45 * i % 0.6) + rng.integers(blocks // 64))
         if i == 0 and not prober.choose(at):
@@ -217,6 +219,8 @@ def measure(s, places, rng, out):
         except NotMoved as no:
             band, why, edges = by_age(prober, at, sizes), str(no), None
         found.append((band, why))
+        if band:
+            ats[band] = at
         if edges is not None:
             asked = [b for r in edges.rounds for b in r[0]]
             moved = [-1 if m is None else int(m) for r in edges.rounds for m in r[1]]
@@ -232,7 +236,15 @@ def measure(s, places, rng, out):
             break
     out.arrays = arrays
     out.numbers |= {"way": prober.how, "writes": prober.mates.writes}
-    out.findings["band_bytes"] = answer(found, places.coincidence)
+    finding = answer(found, places.coincidence)
+    if finding.value is not None:
+        size = finding.value // BLOCK
+        band = next(b for b in reversed(ats) if b[1] - b[0] == size)
+        why = rewrite.doubt(prober, ats[band], band, s.value("track_bytes") or
+                            out.findings.get("track_bytes", finding.unknown("")).value)
+        finding = Finding.unknown(why, "bytes") if why else finding
+        out.numbers |= prober.numbers
+    out.findings["band_bytes"] = finding
     return out
 
 

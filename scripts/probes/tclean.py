@@ -12,16 +12,13 @@ idle time before it begins is the same in both."""
 
 import numpy as np
 
-from . import t11
-from .load import chain
+from . import rewrite, t11
 from .mates import NotMoved
 from .session import BLOCK, DONE, MIB, Finding, Result
 from .t06 import skipped
 
 ID, TITLE, AFTER = "clean", "time to clean a band", ("3", "6", "11")
 TRIES = 5
-BANDS = 64                  # dirtied for the pauses
-LEAST, MOST = 0.15, 0.75    # of them cleaned in a pause that tells something
 
 
 def estimate(s):
@@ -48,7 +45,7 @@ def run(s):
             if prober.how != "pause":
                 forced(s, prober, band // BLOCK, out)
             else:
-                paused(s, prober, band // BLOCK, out)
+                paused(prober, band // BLOCK, out)
         except NotMoved as no:
             out.findings["clean_band_ms"] = Finding.unknown(str(no), "ms")
     return out
@@ -92,54 +89,12 @@ def _longest(prober, at, others):
     return float(lat.max() - np.median(lat))
 
 
-def paused(s, prober, band, out):
+def paused(prober, band, out):
     """How many more bands a longer pause cleans."""
-    places, rng = prober.places, prober.rng
-    count = int(min(BANDS, prober.blocks * 0.8 // band // 2))
-    if count < 8:
-        out.findings["clean_band_ms"] = Finding.unknown("there are too few bands", "ms")
-        return
-    pause, seen = 1.0, []
-    asked = rng.choice(int(prober.blocks * 0.8) // band // 2, count, replace=False)
-    asked = ((2 * asked * band + band // 2) * BLOCK).astype(np.uint64)
-    for _ in range(24):
-        trace = s.trace("dirty", chain((True, rng.permutation(asked), BLOCK),
-                                       places.ops(asked)))
-        cached = places.times(trace[count:])
-        s.pause(pause, "the drive cleans some of the bands")
-        share = float(np.mean(~places.same(cached, places.read("look", asked))))
-        prober.mates.drain("look", asked, cached)
-        if share < LEAST:
-            pause *= 1.4 if share else 1.7
-        elif share > MOST:
-            pause *= 0.8
-        else:
-            seen.append((pause, share * count))
-            if len(seen) == TRIES + 1:
-                break
-            pause *= 1.15 if share < 0.5 else 0.8
-        if pause > 300:
-            break
+    seen = rewrite.bands_by_pause(prober, band)
     out.arrays["pauses_s"] = np.asarray([p for p, _ in seen])
     out.arrays["bands"] = np.asarray([n for _, n in seen])
-    out.findings["clean_band_ms"] = rate(seen)
-
-
-def rate(seen):
-    """The slope of bands cleaned by length of pause, with its error."""
-    pauses, bands = np.asarray(seen).T if len(seen) else (np.zeros(0), np.zeros(0))
-    if len(pauses) < 4 or np.ptp(bands) < 4:
-        return Finding.unknown("no two pauses cleaned clearly different numbers of bands", "ms")
-    # Seconds as a straight line of bands: counts are whole, pauses are exact.
-    (slope, _), cov = np.polyfit(bands, pauses, 1, cov="unscaled")
-    rest = pauses - np.polyval(np.polyfit(bands, pauses, 1), bands)
-    # A count is right to a band, whatever the scatter.
-    sigma = max(float(np.sqrt((rest ** 2).sum() / (len(pauses) - 2))), abs(slope) * 0.6)
-    error = 2.5 * sigma * float(np.sqrt(cov[0, 0]))
-    if slope <= 0 or error > 0.5 * slope:
-        return Finding.unknown("the number of bands cleaned does not follow the pause", "ms")
-    return Finding(1000 * float(slope), "ms", 1000 * (slope - error), 1000 * (slope + error), 0.95,
-                   f"one more band for each so much more of a pause, over {len(pauses)} pauses")
+    out.findings["clean_band_ms"] = rewrite.rate(seen)
 
 
 def draw(figure, result, arrays):

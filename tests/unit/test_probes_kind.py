@@ -451,6 +451,81 @@ class WriteLog(drives.Drive):
         return True
 
 
+class ChunkCache(drives.Drive):
+    """A plain disk with a cache in chunks (dm-cache, a disk of caches on disk): the first
+    write of a chunk gives it a slot behind all, and chunks go home as a whole, the oldest first,
+    when there is no slot or, with @idle_us, when nobody writes.  @whole: what nobody wrote
+    comes along, as dm-cache has it; else only what was written moves, each block by itself."""
+
+    # pylint: disable=too-many-arguments
+    def __init__(self, blocks, chunk, slots, *, whole=True, idle_us=None, **disk):
+        super().__init__(blocks, **disk)
+        self.chunk, self.whole, self.idle_us = chunk, whole, idle_us
+        self.slot, self.free, self.dirty = {}, list(range(slots)), {}
+
+    def _cached(self, block):
+        chunk = block // self.chunk
+        if chunk in self.slot and (self.whole or block in self.dirty[chunk]):
+            return self._at(chunk) + block % self.chunk
+        return None
+
+    def _at(self, chunk):
+        return self.blocks + self.slot[chunk] * self.chunk
+
+    def _move(self, sources, homes, count):
+        for some in (sources, homes):
+            for at in some:
+                self.disk.access(at, count)
+
+    def read(self, block, count):
+        begin = end = None
+        for b in range(block, block + count):
+            at = self._cached(b)
+            at = b if at is None else at
+            if begin is not None and at != end:
+                self.disk.access(begin, end - begin)
+                begin = None
+            begin, end = at if begin is None else begin, at + 1
+        self.disk.access(begin, end - begin)
+
+    def write(self, block, count):
+        for b in range(block, block + count):
+            chunk = b // self.chunk
+            if chunk not in self.slot:
+                if not self.free:
+                    self.idle_step()
+                self.slot[chunk], self.dirty[chunk] = self.free.pop(0), set()
+                if self.whole:
+                    self._move([chunk * self.chunk], [self._at(chunk)], self.chunk)
+            self.dirty[chunk].add(b)
+            self.disk.access(self._cached(b), 1)
+
+    def idle_step(self):
+        if not self.slot:
+            return False
+        chunk = next(iter(self.slot))
+        home = chunk * self.chunk
+        if self.whole:
+            self._move([self._at(chunk)], [home], self.chunk)
+        else:
+            some = sorted(self.dirty[chunk])
+            self._move([self._cached(b) for b in some], some, 1)
+        self.free.append(self.slot.pop(chunk))
+        del self.dirty[chunk]
+        return True
+
+
+class SetsOfBlocks(drives.SetAssociative):
+    """A write cache in sets for pieces of the drive, which takes home what it has of a piece,
+    block by block: nothing else is rewritten."""
+
+    def _rmw(self, a):
+        mine = [b for b in self.map if b // self.band == a]
+        for b in sorted(mine):
+            self._slot(self.map.pop(b))
+            self.disk.access(b, 1)
+
+
 class LogStructured(drives.Drive):
     """All that is written goes to the end of a log of segments; there is no home.  A segment
     is cleaned by writing what lives in it to the end."""
@@ -522,9 +597,14 @@ class Parity(drives.Drive):
 @pytest.mark.parametrize("drive", [
     lambda: WriteLog(200_000, 4000), lambda: WriteLog(200_000, 4000, idle_us=0.5e6),
     lambda: LogStructured(200_000), lambda: Mirrored(200_000), lambda: Parity(200_000),
-    lambda: drives.Thin(200_000), lambda: Remapping(512, 400, 4000, idle_us=1e9)],
+    lambda: drives.Thin(200_000), lambda: Remapping(512, 400, 4000, idle_us=1e9),
+    lambda: ChunkCache(200_000, 64, 200), lambda: ChunkCache(200_000, 64, 200, idle_us=0.5e6),
+    lambda: ChunkCache(200_000, 512, 100, idle_us=0.5e6),
+    lambda: ChunkCache(200_000, 2048, 40, whole=False, idle_us=0.5e6),
+    lambda: SetsOfBlocks(4096, 50, 4, flash=True)],
     ids=["write-log", "write-log-idle", "log-structured", "raid-1", "raid-5", "thin",
-         "remapping"])
+         "remapping", "chunks", "chunks-idle", "large-chunks", "chunks-of-blocks",
+         "sets-of-blocks"])
 def test_what_is_not_shingled_is_never_called_so(tmp_path, drive):
     drive = drive()
     s = Session(drive, tmp_path, load=drive, say=lambda text: None)
@@ -532,7 +612,7 @@ def test_what_is_not_shingled_is_never_called_so(tmp_path, drive):
         assert s.run(test).status in ("done", "skipped")
     kind = verdict.answers(s.results)["drive_type"]
     assert kind.value in (None, "conventional", "translated"), kind
-    if isinstance(drive, (WriteLog, LogStructured)):
+    if isinstance(drive, (WriteLog, LogStructured, ChunkCache, SetsOfBlocks)):
         assert kind.value == "translated", kind
 
 
