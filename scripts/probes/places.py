@@ -81,6 +81,10 @@ class Places:
             self.why = ("reading tells no places apart here: times of different blocks "
                         f"differ by {width:.0f} us, those of the same by "
                         f"{self.tolerance_us:.0f}")
+            if np.quantile(first, 0.9) < FLASH_US:
+                self.why = ("blocks all over the drive are read too quickly for a head, in "
+                            f"{np.median(first):.0f} us: they come from memory or flash, and "
+                            "what is below does not show")
         return not self.why
 
     def learn_flash(self, times):

@@ -29,6 +29,8 @@ OUTSIDE = 1e-3
 RAM, LOOP = 1, 7        # majors
 WIDE = 256 << 20        # bytes of a surface after which the next has its turn
 LAYERS = ("stl-set", "stl-full")
+# Of Linux, which have blocks elsewhere: whether that shows depends on what they are over.
+ELSEWHERE = ("cache", "writecache", "snapshot", "zoned")
 
 
 # --- balls into bins ------------------------------------------------------------
@@ -384,6 +386,8 @@ def of(path):
         if shape.get("media") != "cmr":
             return mechanics(shape)
         return plain(shape)
+    if kind in ELSEWHERE:
+        return {"drive_type": Truth("not shingled", lambda said: said != "shingled")}
     if kind or _numbers(path)[0] in (RAM, LOOP):
         return plain({})
     return {}

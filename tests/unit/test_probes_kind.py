@@ -126,6 +126,13 @@ def test_kind_and_medium(tmp_path, drive, kind, medium):
         assert found["1.drive_type"].confidence > 0.99
 
 
+def test_what_is_too_quick_for_a_head_is_said_to_be(tmp_path):
+    found, _ = ask(tmp_path, drives.Memory(100_000), t01)
+    assert found["1.drive_type"].value is None
+    assert "too quickly for a head" in found["1.drive_type"].says
+    assert "too quickly" not in ask(tmp_path, Noise(100_000), t01)[0]["1.drive_type"].says
+
+
 def test_a_large_write_cache_is_not_taken_for_flash(tmp_path):
     """A plain disk that answers from a write-back cache which can't be switched off."""
     found, s = ask(tmp_path, WriteBack(200_000), t01)
@@ -268,7 +275,7 @@ def test_caches_everywhere(tmp_path):
 
 @pytest.mark.parametrize("drive,why", [
     (cmr(), "no cache"), (e1(flash=True), "no place on the platters"),
-    (drives.Memory(100_000), "tells no places apart"),
+    (drives.Memory(100_000), "too quickly for a head"),
     (Noise(100_000), "tells no places apart")])
 def test_no_place_to_be_named(tmp_path, drive, why):
     found, _ = ask(tmp_path, drive, t02)

@@ -499,7 +499,7 @@ def test_places_need_a_platter(tmp_path):
     s = session(Memory(4000), tmp_path)
     places = Places(s, 0)
     assert not places.calibrate(np.arange(32, dtype=np.uint64) * 99 * BLOCK)
-    assert "tells no places apart" in places.why
+    assert "too quickly for a head" in places.why
 
 
 @pytest.mark.parametrize("seed", range(20))

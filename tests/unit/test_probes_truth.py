@@ -170,6 +170,13 @@ def test_plain_devices(monkeypatch):
     assert truth.of("/dev/mapper/t")["drive_type"].value == "conventional"
 
 
+def test_layers_that_are_not_shingled(monkeypatch):
+    """A cache may be called a translation or not, as that shows; but not shingled."""
+    Targets(monkeypatch, {"x": "0 9 cache 1:0 1:1 1:2 512 1 writeback smq 0"}, {}, GEOMETRY)
+    assert [truth.of("/dev/mapper/x")["drive_type"].judge(Finding(k, confidence=0.999)) for k in (
+        "shingled", "translated", "conventional")] == ["wrong", "right", "right"]
+
+
 def test_zones_that_nobody_can_see(monkeypatch):
     Targets(monkeypatch, {"x": "0 9 platter none 0 st4000nc001"}, {}, GEOMETRY)
     shape = truth.geometry("x")
