@@ -51,6 +51,7 @@ def went_along(prober, first, size):
     still, written = (row[i::2].astype(np.uint64) * BLOCK for i in (1, 0))
     before = places.read("still", still)
     known = places.same(before, places.read("still", still))
+    prober.mates.touched.update(written.tolist())
     for some in (written[len(written) // 2:][:1], written):
         trace = s.trace("still", chain((True, some, BLOCK), places.ops(still)))
         moved = known & ~places.same(before, places.times(trace[len(some):]))

@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
 # pylint: disable=wrong-import-position,import-error
 import probe_drives as drives
-from probes import stats, t01, t01abc, t02, t03, t04, t05, t06, t11, t12, verdict
+from probes import rewrite, stats, t01, t01abc, t02, t03, t04, t05, t06, t11, t12, verdict
 from probes.session import Session
 
 BAND = 1024
@@ -621,6 +621,31 @@ def test_what_is_not_shingled_is_never_called_so(tmp_path, drive):
     assert kind.value in (None, "conventional", "translated"), kind
     if isinstance(drive, (WriteLog, LogStructured, ChunkCache, SetsOfBlocks)):
         assert kind.value == "translated", kind
+
+
+def test_bands_that_are_looked_at_are_untouched(tmp_path):
+    """Neither by a search for ends, nor by whoever looked at some before."""
+    drive = e1()
+    s = Session(drive, tmp_path, load=drive, say=lambda text: None)
+    prober, _ = t11.ready(s)
+    prober.how = "force"
+    prober.clean(BAND * 40 + 5, [BAND * 40 + 9])
+    assert {b // 4096 // BAND for b in prober.mates.touched} == {40}
+    prober.mates.touched |= {BAND * 42 * 4096, (BAND * 39 - 1) * 4096, BAND * 43 * 4096}
+    first = rewrite.untouched(prober, BAND * 40, BAND)
+    assert [at // BAND for at in first] == [37, 44, 36]
+    for at in first:
+        assert rewrite.went_along(prober, at, BAND) is False
+    assert not set(rewrite.untouched(prober, BAND * 40, BAND)) & set(first)
+
+
+def test_cleaning_is_timed_where_nothing_is_cached(tmp_path):
+    """Of a drive that Tests 1 and 3 have written to."""
+    _, s = ask(tmp_path, e1(), t01, t03, t11)
+    numbers = s.results["11"].numbers
+    band = numbers["band0"]
+    assert numbers["least_us"] <= BAND / 120 * 10000 and band[1] - band[0] == BAND
+    assert numbers["clean_us"] > 3 * numbers["least_us"]
 
 
 @pytest.mark.parametrize("drive", [e1, lambda: e1(flash=True), e3,
