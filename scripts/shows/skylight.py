@@ -2,7 +2,7 @@
 """In a guest with the virtual clock, for scripts/shows/skylight: has scripts/skylight
 look at a drive, and marks the answers.
 
-    skylight.py OUT DRIVE       DRIVE is JSON, see tests/guest/skylight.py"""
+    skylight.py OUT DRIVE       DRIVE is JSON, see tests/guest/skylight.py and controls.py"""
 
 import json
 import os
@@ -12,12 +12,12 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests/guest"))
 
-import skylight                         # pylint: disable=wrong-import-position
+import controls                         # pylint: disable=wrong-import-position
 
 
 def main():
     os.environ["PATH"] += ":/usr/sbin:/sbin"
-    drive = skylight.Drive(json.loads(sys.argv[2]))
+    drive = controls.Control(json.loads(sys.argv[2]))
     status = drive.look_at_all(Path(sys.argv[1]))
     late, too_often = drive.late()
     if late:

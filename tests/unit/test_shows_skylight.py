@@ -2,6 +2,7 @@
 """scripts/shows/skylight without guests: the acceptance table calls right what is
 right and nothing else; drives by lot are the same with the same seed."""
 
+import argparse
 import random
 import sys
 from pathlib import Path
@@ -118,3 +119,20 @@ def test_drives_by_lot(show):
     assert any("cleaning=lazy" in w for w in words) and any("aggressive" in w for w in words)
     assert any("--cache-location od" in w for w in words)
     assert any("flash_sectors" in spec for spec, _ in many)
+
+
+@pytest.mark.parametrize("said,good", [("conventional", True), ("translated", True),
+                                       (None, True), ("shingled", False)])
+def test_controls_are_not_to_be_called_shingled(show, capsys, said, good):
+    runs = {"cache": Run(Path("cache"), {}, {}, {"drive_type": finding(said)}, {})}
+    assert show.show_controls({"cache": {}}, runs, None) is good
+    assert ("NOT SO" in capsys.readouterr().out) is not good
+    assert not show.show_controls({"cache": {}, "bcache": {}}, runs, None)
+
+
+def test_controls_are_all_looked_at(show):
+    """Each with a name of its own, and what it is made of."""
+    drives = show.controls(argparse.Namespace(scale=100, tests=None))
+    assert {"plain", "linear", "crypt", "raid1", "raid5", "thin", "snapshot", "cache",
+            "writecache", "bcache", "zoned", "log-flash"} <= set(drives)
+    assert all(spec["name"] == name and spec["kind"] for name, spec in drives.items())
