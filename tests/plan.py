@@ -71,6 +71,8 @@ PLAN = [
     Row("filesystems", "linear"),
     # And a drive that is not shingled is not called that.
     Row("skylight", "linear", clock="virtual", medium=True),
+    # Nor is any layer of Linux that looks like one.
+    Row("controls", "linear", clock="virtual", medium=True),
 ]
 
 for stl in STLS:
