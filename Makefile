@@ -7,6 +7,7 @@
 KDIR  ?= /lib/modules/$(shell uname -r)/build
 V     ?= 0
 TOP   := $(CURDIR)
+include version.mk
 
 ROOMS := core dm-platter dm-stl dm-imr dm-tiler dm-dualbuffer tests
 # Of core each layer has a folder.
@@ -64,7 +65,7 @@ PREFIX  ?= /usr/local
 DESTDIR ?=
 MODINST  = $(DESTDIR)/lib/modules/$(KREL)/updates
 .PHONY: load unload install uninstall install-modules install-tools
-.PHONY: install-userspace install-skylight install-doc
+.PHONY: install-userspace install-skylight install-doc install-dkms
 
 load: have-kdir
 	@scripts/modules load $(MODDIR)
@@ -100,6 +101,13 @@ DOCDIR = $(DESTDIR)$(PREFIX)/share/doc/dm-shingle
 install-doc:
 	install -D -m 644 -t $(DOCDIR) README.md LICENSE $(wildcard CHANGELOG.md)
 	cp -r --no-preserve=mode,ownership Documentation $(DOCDIR)
+
+# What `dkms install dm-shingle/VERSION` then builds for one kernel after another.
+DKMSDIR = $(DESTDIR)/usr/src/dm-shingle-$(call shingle-version,$(TOP))
+
+install-dkms:
+	@rm -rf $(DKMSDIR)
+	scripts/dkms-tree $(DKMSDIR)
 
 uninstall:
 	rm -f $(if $(KREL),$(foreach r,$(ROOMS),$(MODINST)/$(r)/*.ko*))
@@ -168,6 +176,7 @@ help:
 	@echo "  make unload      unload them (root)"
 	@echo "  make install     modules, tools, probes, manuals; PREFIX=/usr/local DESTDIR="
 	@echo "  make uninstall   remove those"
+	@echo "  make install-dkms  the modules' sources for DKMS; DESTDIR="
 	@echo "Parts:"
 	@echo "  make modules | userspace | clean"
 	@echo "  make lab         the lab's kernels and which are ready"

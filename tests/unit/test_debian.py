@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What DKMS and the packages are made of."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).resolve().parents[2]
+INCLUDE = re.compile(r'^#\s*include\s+"([^"]+)"', re.M)
+
+
+def dkms(name):
+    """What dkms.conf says of @name, for each module."""
+    return re.findall(rf'^{name}(?:\[\d+\])?="(.*)"$',
+                      (TOP / "dkms.conf").read_text(encoding="ascii"), re.M)
+
+
+@pytest.fixture(scope="module", name="tree")
+def tree_fixture(tmp_path_factory):
+    into = tmp_path_factory.mktemp("dkms") / "tree"
+    subprocess.run([TOP / "scripts/dkms-tree", into], check=True)
+    return into
+
+
+def included(tree, path):
+    """The files of the tree that a file includes; an include is from its own folder, from
+    core's, or from what every folder is told of."""
+    for name in INCLUDE.findall(path.read_text(encoding="utf-8")):
+        found = [(folder / name).resolve() for folder in
+                 (path.parent, tree / "core", tree / "core/pure", tree / "core/base")
+                 if (folder / name).exists()]
+        assert found, f"{path.relative_to(tree)} includes {name}, which is not there"
+        yield found[0]
+
+
+def test_dkms_is_given_each_header_that_is_included_and_no_other(tree):
+    headers = {p for p in tree.rglob("*.h")}
+    wanted = {i for p in tree.rglob("*.[ch]") for i in included(tree, p)}
+    assert {p for p in wanted if p.suffix == ".h"} == headers
+
+
+def test_dkms_is_given_no_test(tree):
+    names = [p.name for p in tree.rglob("*")]
+    assert not [n for n in names if re.search("kunit|test|-sim|exercise", n)], names
+    assert {p.name for p in tree.iterdir() if p.is_dir()} == \
+        {Path(p).parts[0] for p in dkms("BUILT_MODULE_LOCATION")}
+
+
+def test_dkms_is_given_what_the_topmost_kbuild_runs_and_includes(tree):
+    text = (tree / "Kbuild").read_text(encoding="ascii")
+    wanted = set(re.findall(r"\$\(src\)/([\w/.-]+\.\w+)", text))
+    assert "core/base/compat-probe.sh" in wanted
+    assert not [w for w in wanted if not (tree / w).exists()]
+    assert (tree / "core/base/compat-probe.sh").stat().st_mode & 0o111
+
+
+def test_dkms_is_given_every_source_of_its_modules(tree):
+    """make itself says what it would want: nothing here is read from a Kbuild by us."""
+    for name, place in zip(dkms("BUILT_MODULE_NAME"), dkms("BUILT_MODULE_LOCATION")):
+        wants = subprocess.run(
+            ["make", "-s", "-f", "-", "list"], check=True, text=True, capture_output=True,
+            cwd=tree, input=f"src := .\ninclude {place}Kbuild\n"
+            f"list: ; @echo $(filter {name}.o,$(obj-m)) $({name}-y)\n").stdout.split()
+        assert wants[0] == f"{name}.o" and len(wants) > 1
+        lost = [w for w in wants[1:] if not (tree / place / w).with_suffix(".c").exists()]
+        assert not lost, f"{name} lacks {lost}"
+
+
+def test_what_is_built_is_what_dkms_installs(tree):
+    built = set()
+    for room in tree.iterdir():
+        if (room / "Kbuild").exists():
+            text = subprocess.run(
+                ["make", "-s", "-f", "-", "list"], check=True, text=True,
+                capture_output=True, cwd=tree,
+                input=f"src := .\ninclude {room.name}/Kbuild\nlist: ; @echo $(obj-m)\n").stdout
+            built |= {f"{room.name}/{Path(o).stem}" for o in text.split()}
+    assert built == {p + n for p, n in zip(dkms("BUILT_MODULE_LOCATION"),
+                                           dkms("BUILT_MODULE_NAME"))}
