@@ -65,7 +65,7 @@ PREFIX  ?= /usr/local
 DESTDIR ?=
 MODINST  = $(DESTDIR)/lib/modules/$(KREL)/updates
 .PHONY: load unload install uninstall install-modules install-tools
-.PHONY: install-userspace install-skylight install-doc install-dkms
+.PHONY: install-userspace install-skylight install-doc install-dkms deb
 
 load: have-kdir
 	@scripts/modules load $(MODDIR)
@@ -95,6 +95,7 @@ install-skylight:
 	install -D -m 644 -t $(SKYLIGHT)/probes scripts/probes/*.py
 	@mkdir -p $(DESTDIR)$(PREFIX)/sbin
 	ln -sf ../share/skylight/skylight $(DESTDIR)$(PREFIX)/sbin/skylight
+	install -D -m 644 scripts/probes/skylight.8 $(DESTDIR)$(PREFIX)/share/man/man8/skylight.8
 
 DOCDIR = $(DESTDIR)$(PREFIX)/share/doc/dm-shingle
 
@@ -108,6 +109,10 @@ DKMSDIR = $(DESTDIR)/usr/src/dm-shingle-$(call shingle-version,$(TOP))
 install-dkms:
 	@rm -rf $(DKMSDIR)
 	scripts/dkms-tree $(DKMSDIR)
+
+# Debian's packages, to build/deb, from a Debian of its own.
+deb: | python
+	@scripts/lab/debian build
 
 uninstall:
 	rm -f $(if $(KREL),$(foreach r,$(ROOMS),$(MODINST)/$(r)/*.ko*))
@@ -123,7 +128,7 @@ uninstall:
 	  $(DESTDIR)$(PREFIX)/share/bash-completion/completions/shingle \
 	  $(DESTDIR)$(if $(filter /usr,$(PREFIX)),/usr/lib,/etc)/udev/rules.d/65-shingle.rules \
 	  $(addprefix $(DESTDIR)$(PREFIX)/,sbin/kvbench share/man/man8/kvbench.8 \
-	    sbin/skylight share/man/man5/shingletab.5 share/man/man1/platter-sim.1 \
+	    sbin/skylight share/man/man8/skylight.8 share/man/man5/shingletab.5 share/man/man1/platter-sim.1 \
 	    share/man/man8/shingle-levels.8 lib/systemd/system-generators/shingle-generator)
 
 # --- in virtual machines; each gets what it lacks -----------------------------
@@ -177,6 +182,7 @@ help:
 	@echo "  make install     modules, tools, probes, manuals; PREFIX=/usr/local DESTDIR="
 	@echo "  make uninstall   remove those"
 	@echo "  make install-dkms  the modules' sources for DKMS; DESTDIR="
+	@echo "  make deb         Debian's packages, to build/deb (root)"
 	@echo "Parts:"
 	@echo "  make modules | userspace | clean"
 	@echo "  make lab         the lab's kernels and which are ready"

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What DKMS and the packages are made of."""
+"""What the packages are made of; scripts/lab/debian makes them, and tries them."""
 
+import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -20,7 +22,9 @@ def dkms(name):
 @pytest.fixture(scope="module", name="tree")
 def tree_fixture(tmp_path_factory):
     into = tmp_path_factory.mktemp("dkms") / "tree"
-    subprocess.run([TOP / "scripts/dkms-tree", into], check=True)
+    # As from another make, that says which directories it enters.
+    subprocess.run([TOP / "scripts/dkms-tree", into], check=True,
+                   env=dict(os.environ, MAKEFLAGS="w"))
     return into
 
 
@@ -33,6 +37,12 @@ def included(tree, path):
                  if (folder / name).exists()]
         assert found, f"{path.relative_to(tree)} includes {name}, which is not there"
         yield found[0]
+
+
+def test_the_changelog_has_the_version_of_the_modules():
+    first = (TOP / "debian/changelog").read_text(encoding="utf-8").split("\n")[0]
+    name, version = re.match(r"(\S+) \((\S+)\)", first).groups()
+    assert [name] == dkms("PACKAGE_NAME") and [version] == dkms("PACKAGE_VERSION")
 
 
 def test_dkms_is_given_each_header_that_is_included_and_no_other(tree):
@@ -79,3 +89,34 @@ def test_what_is_built_is_what_dkms_installs(tree):
             built |= {f"{room.name}/{Path(o).stem}" for o in text.split()}
     assert built == {p + n for p, n in zip(dkms("BUILT_MODULE_LOCATION"),
                                            dkms("BUILT_MODULE_NAME"))}
+
+
+def named(text):
+    """The options that a text names; --help and --version go without saying."""
+    text = re.sub(r"\\f[A-Z]", "", text).replace("\\-", "-")
+    return set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*", text)) - {"--help", "--version"}
+
+
+def test_the_manual_of_skylight_has_its_options():
+    sys.path.insert(0, str(TOP / "scripts"))
+    from probes import cli      # pylint: disable=import-outside-toplevel,import-error
+    commands = next(a.choices for a in cli.parser()._actions if a.choices)
+    page = (TOP / "scripts/probes/skylight.8").read_text(encoding="utf-8")
+    assert named(page) == {o for c in commands.values() for a in c._actions
+                           for o in a.option_strings if o.startswith("--")} - {"--help"}
+    assert {c for c in commands if f"skylight {c}" not in page} == set()
+
+
+def test_the_manual_of_shingle_levels_has_its_options():
+    source = (TOP / "userspace/levels/main.c").read_text(encoding="utf-8")
+    page = (TOP / "userspace/levels/shingle-levels.8").read_text(encoding="utf-8")
+    said = re.search(r'help\[\] =\n(.*?);\n\n', source, re.S)[1]
+    assert len(named(said)) > 30 and named(page) == named(said)
+
+
+def test_the_manual_of_platter_sim_has_its_options():
+    folder = TOP / "userspace/platter-sim"
+    letters = re.search(r'getopt\(argc, argv, "([a-z:]+)"', (folder / "platter-sim.c")
+                        .read_text(encoding="utf-8"))[1].replace(":", "")
+    page = (folder / "platter-sim.1").read_text(encoding="utf-8").split(".SH OPTIONS")[1]
+    assert set(re.findall(r"^\.BI? \\-([a-z])\b", page, re.M)) == set(letters)

@@ -44,12 +44,21 @@ def _present(what):
     return shutil.which(what, path=path) is not None
 
 
+def need(command, package=None):
+    """A command that only some of the lab's programs want."""
+    if not _present(command):
+        _install([package or command])
+
+
 def install_packages():
     """Whatever is missing, by the machine's own apt; nothing if all is here."""
     missing = sorted({package for what, package in NEEDED.items()
                       if not _present(what)})
-    if not missing:
-        return
+    if missing:
+        _install(missing)
+
+
+def _install(missing):
     if not shutil.which("apt-get"):
         raise LabError("these Debian packages (or their equivalents) are "
                        f"missing, install them by hand: {' '.join(missing)}")
