@@ -14,7 +14,7 @@ RUN = LAB / "run"
 sys.path.insert(0, str(LAB))
 
 # pylint: disable=wrong-import-position,import-error
-from labkit import cache, guest, kernels, modules
+from labkit import cache, guest, kernels, modules, packages
 
 
 @pytest.fixture(autouse=True)
@@ -93,3 +93,19 @@ def test_last_words_are_those_before_the_tasks_and_all_of_these():
     tasks = ["[ 1.0] sysrq: Show Blocked State", *("a task" for _ in range(40))]
     assert guest.last_words(lines + tasks) == lines[-12:] + tasks
     assert guest.last_words(lines[:3] + tasks) == lines[:3] + tasks
+
+
+@pytest.mark.parametrize("before, cleared", [("", True), ("another list", False)])
+def test_who_runs_in_the_venv_keeps_it_when_it_gets_a_package_more(tmp_path, monkeypatch,
+                                                                   before, cleared):
+    """Only one that never was complete is begun anew."""
+    asked = []
+    monkeypatch.setattr(cache, "CACHE", tmp_path)
+    monkeypatch.setattr(packages, "VENV", tmp_path / "venv")
+    monkeypatch.setattr(packages, "step",
+                        lambda what, command, *more, **how: asked.append(command))
+    cache.write(tmp_path / "venv/.complete", before)
+    packages.make_venv()
+    packages.make_venv()
+    assert ("--clear" in asked[0]) == cleared
+    assert asked[-1][1:] == ["install", "-q", *packages.PYTHON] and len(asked) == 1 + cleared

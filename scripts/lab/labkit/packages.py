@@ -23,6 +23,7 @@ NEEDED = {
     "mkfs.ext4": "e2fsprogs", "mkfs.xfs": "xfsprogs",
     "mkfs.btrfs": "btrfs-progs", "mkfs.f2fs": "f2fs-tools",
     "mdadm": "mdadm", "make-bcache": "bcache-tools",
+    "groff": "groff-base",
     "/usr/include/stdio.h": "libc6-dev",
     "/usr/include/libdevmapper.h": "libdevmapper-dev",
     "/usr/include/blkid/blkid.h": "libblkid-dev",
@@ -31,7 +32,7 @@ NEEDED = {
     "/usr/include/openssl/ssl.h": "libssl-dev",
     "/usr/lib/python3*/ensurepip": "python3-venv",
 }
-PYTHON = ["pytest", "pytest-timeout", "hypothesis", "numpy", "matplotlib"]
+PYTHON = ["pytest", "pytest-timeout", "hypothesis", "numpy", "matplotlib", "docutils"]
 VENV = CACHE / "venv"
 
 
@@ -88,10 +89,12 @@ def make_venv():
     with lock("venv"):
         if read(stamp) == want:
             return
-        # The distribution's interpreter: guests have the same one.
-        step("creating the Python environment",
-             ["/usr/bin/python3", "-m", "venv", "--clear", VENV],
-             CACHE / "logs/venv.log")
+        # One that was complete only gets what is new: others may be running in it.
+        if not read(stamp):
+            # The distribution's interpreter: guests have the same one.
+            step("creating the Python environment",
+                 ["/usr/bin/python3", "-m", "venv", "--clear", VENV],
+                 CACHE / "logs/venv.log")
         step("installing " + ", ".join(PYTHON),
              [VENV / "bin/pip", "install", "-q", *PYTHON],
              CACHE / "logs/pip.log", usual="1 min")
