@@ -68,13 +68,14 @@ def surface(scale, surfaces=1, more=1.15, **keys):
 # --- running them -------------------------------------------------------------------
 
 
-def sources(top=TOP):
-    """A digest that changes whenever one of SOURCES does."""
+def sources(top=TOP, names=SOURCES):
+    """A digest that changes whenever one of these files and folders does."""
     facts = []
-    for name in SOURCES:
+    for name in names:
         where = top / name
         for path in sorted(where.rglob("*")) if where.is_dir() else (where,):
-            if path.suffix in (".c", ".h", ".py", ".sh") or path.name in ("Kbuild", "Makefile"):
+            if path == where or path.suffix in (".c", ".h", ".py", ".sh") or \
+                    path.name in ("Kbuild", "Makefile"):
                 facts += [path.relative_to(top), read(path)]
     return digest(*facts)
 

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the documents have figures of: which command prints them, where they stand, when they
+were measured.  scripts/shows/all runs it, Documentation/results.rst has it as a table, which
+
+    python3 scripts/shows/catalogue.py
+
+prints, and tests/unit/test_shows_all.py holds all of this together.
+"""
+
+import textwrap
+from dataclasses import dataclass
+
+# What figures depend on, beside their command.
+LAYERS = ("core", "dm-stl", "dm-platter")
+THESIS = (*LAYERS, "scripts/loads", "scripts/shows/stacks.py", "scripts/shows/stack.py")
+REGIONS = (*THESIS, "dm-tiler", "scripts/shows/regions.py")
+BUFFERS = (*THESIS, "dm-dualbuffer")
+EVERY = ("core", "dm-stl", "dm-imr", "dm-tiler", "dm-dualbuffer", "dm-platter")
+PROBES = (*LAYERS, "scripts/probes", "tests/guest/skylight.py")
+LEVELS = ("userspace/levels", "userspace/platter-sim", "dm-platter")
+
+
+@dataclass(frozen=True)
+class Result:
+    """One of them.  A command is as the documents have it; several are joined by &&."""
+    name: str
+    command: str
+    page: str               # where its figures stand, in Documentation/ or README.md
+    section: str
+    measured: str           # the day of the youngest of them
+    code: tuple             # folders and files; with the command's own
+    minutes: float = None   # on two cores, if that is on record
+    json: str = ""          # "--json": takes a file; or what it writes by itself
+    needs: str = ""         # a variable whose value stands for DIRECTORY
+
+    @property
+    def sources(self):
+        own = [word for word in self.command.split() if word.startswith("scripts/")]
+        return (*self.code, *(word for word in own if not word.startswith("scripts/lab/")))
+
+
+RESULTS = (
+    Result("demo", "make demo", "results.rst", "The demo and the check", "2026-11-21",
+           (*LAYERS, "userspace/shingle", "scripts/demo"), minutes=4),
+    Result("check", "make check", "results.rst", "The demo and the check", "2026-11-25",
+           (*EVERY, "userspace", "tests"), minutes=36),
+    Result("latency", "scripts/shows/latency", "results.rst", "The medium", "2026-11-22",
+           (*LAYERS, "scripts/shows/latency.sh")),
+    Result("platter", "scripts/platter/disksim_compare.py DIRECTORY",
+           "platter-validation.rst", "Numbers", "2026-11-24",
+           ("dm-platter", "userspace/platter-sim", "scripts/platter"),
+           needs="SHINGLE_DISKSIM"),
+    Result("exercise", "make userspace && build/userspace/shingle-exercise 50000 150 && "
+           "build/userspace/shingle-exercise-pieces 50000 150", "results.rst", "What is lost",
+           "2026-11-23", ("core/pure", "dm-stl", "dm-imr", "dm-tiler", "dm-dualbuffer",
+                          "userspace/exercise")),
+    Result("torn", "scripts/shows/torn", "results.rst", "What is lost", "2026-11-21",
+           (*LAYERS, "scripts/shows/torn.py", "tests/guest/torn.py")),
+    Result("soak", "scripts/shows/soak", "README.md", "Results", "2026-11-21",
+           (*LAYERS, "scripts/shows/soak.sh")),
+    Result("surfaces", "tests/run --suite surfaces", "results.rst", "What is lost",
+           "2026-11-25", (*EVERY, "userspace/shingle", "tests/guest/surfaces.py")),
+    Result("holds", "make userspace && build/userspace/shingle-holds", "results.rst",
+           "How long it may take", "2026-11-22",
+           ("core/pure", "dm-stl", "dm-imr", "userspace/exercise")),
+    Result("idle", "scripts/shows/idle", "results.rst", "How long it may take", "2026-11-21",
+           (*LAYERS, "scripts/shows/idle.py", "tests/guest/idle.py")),
+    Result("checkpoint", "scripts/shows/checkpoint", "design.rst", "Durability", "2026-11-22",
+           (*LAYERS, "scripts/shows/checkpoint.py")),
+    Result("readahead", "scripts/shows/readahead", "dm-stl-set.rst", "What it says of itself",
+           "2026-11-22", (*LAYERS, "scripts/shows/readahead.py")),
+    Result("ledgers", "scripts/shows/ledgers", "README.md", "Results", "2026-11-21",
+           (*LAYERS, "scripts/shows/ledgers.py")),
+    Result("presets", "scripts/shows/presets", "presets.rst", "At full scale without a disk",
+           "2026-11-22", (*LAYERS, "userspace/shingle/presets.c", "scripts/shows/presets.py"),
+           json="--json"),
+    Result("skylight", "scripts/shows/skylight", "skylight.rst", "Shows", "2026-11-25",
+           PROBES, minutes=5.5),
+    Result("skylight-paper", "scripts/shows/skylight --paper", "results.rst",
+           "Skylight, from outside", "2026-11-21", PROBES),
+    Result("skylight-blind", "scripts/shows/skylight --blind 20 --seed 1", "skylight.rst",
+           "Shows", "2026-11-21", PROBES, minutes=13),
+    Result("skylight-controls", "scripts/shows/skylight --controls", "results.rst",
+           "Skylight, from outside", "2026-11-21", PROBES),
+    Result("skylight-torn", "tests/run --suite skylight", "results.rst",
+           "Skylight, from outside", "2026-11-21", PROBES),
+    Result("confidence", "scripts/shows/confidence", "skylight.rst", "How sure", "2026-11-24",
+           ("scripts/probes", "tests/unit/probe_drives.py"), minutes=0.4),
+    Result("imr-model", "scripts/shows/imr-model", "levels.rst", "The paper's load",
+           "2026-11-25", ("userspace/levels", "scripts/shows/published.py")),
+    Result("kvimr", "scripts/shows/kvimr", "levels.rst", "Its time", "2026-11-25",
+           (*LEVELS, "scripts/shows/published.py")),
+    Result("imr", "scripts/shows/imr --scale 1", "results.rst", "KVIMR", "2026-11-25",
+           ("core", "dm-imr", *LEVELS, "scripts/shows/imr.py"), json="--json"),
+    Result("imr-target",
+           "scripts/shows/imr --scale 1 --through target --moves silent,rewrite",
+           "results.rst", "KVIMR", "2026-11-22",
+           ("core", "dm-imr", *LEVELS, "scripts/shows/imr.py"), json="--json"),
+    Result("levels", "tests/run --suite levels", "results.rst", "KVIMR", "2026-11-22",
+           ("core", "dm-imr", "userspace/levels", "tests/guest/levels.py")),
+    Result("arrivals", "scripts/shows/arrivals", "kvbench.rst",
+           "What arrivals are", "2026-11-24",
+           ("userspace/kvbench", "scripts/shows/hurst.py"),
+           json="build/out/arrivals/table.json"),
+    Result("arrivals-due", "scripts/lab/run --clock virtual -- build/userspace/kvbench run -w c "
+           "--arrivals poisson --target 1000 -n 5000 -t 4", "results.rst", "Arrivals",
+           "2026-11-24", ("userspace/kvbench", "userspace/kv")),
+    Result("regions-3", "scripts/shows/regions 3", "dm-tiler.rst", "Regions and their cleaning",
+           "2026-11-23", REGIONS, json="--json"),
+    Result("regions-4", "scripts/shows/regions 4", "dm-tiler.rst", "Against the thesis's baseline",
+           "2026-11-24", REGIONS, json="--json"),
+    Result("regions-5", "scripts/shows/regions 5", "dm-tiler.rst", "S from 1 to a track",
+           "2026-11-24", REGIONS, json="--json"),
+    Result("regions-4-full", "scripts/shows/regions 4 --scale 1 --loads rsrch_0",
+           "dm-tiler.rst", "At the thesis's own size", "2026-11-23",
+           REGIONS, json="--json"),
+    Result("buffers", "scripts/shows/buffers", "dm-dualbuffer.rst", "The thesis's claims",
+           "2026-11-23", BUFFERS, json="--json"),
+    Result("buffers-full", "scripts/shows/buffers 3 --scale 1 --loads rsrch_0",
+           "dm-dualbuffer.rst", "The thesis's claims", "2026-11-23", BUFFERS, json="--json"),
+    Result("flash", "scripts/shows/flash", "dm-rmwf.rst", "The thesis's claims", "2026-11-23",
+           BUFFERS, json="--json"),
+    Result("layers", "scripts/shows/layers", "layers.rst", "What came out", "2026-11-23",
+           (*BUFFERS, "dm-tiler", "dm-imr"), json="--json"),
+    Result("bench", "make bench", "results.rst", "Speed of the layers", "2026-11-25",
+           (*EVERY, "scripts/bench")),
+)
+
+
+def literals(command):
+    return ", ".join(f"``{part}``" for part in command.split(" && "))
+
+
+def place(result):
+    """Where its figures stand, in words."""
+    return f"``{result.page}``" + (f', "{result.section}"' if result.section else "")
+
+
+def table():
+    """That of Documentation/results.rst."""
+    out = [".. list-table::", "   :header-rows: 1", "   :widths: 14 42 26 8 10", ""]
+    rows = [("name", "command", "its figures", "minutes", "measured"),
+            *((r.name, literals(r.command), place(r),
+               "" if r.minutes is None else f"{r.minutes:g}", r.measured) for r in RESULTS)]
+    for row in rows:
+        for i, cell in enumerate(row):
+            out += textwrap.wrap(f"{'   * -' if i == 0 else '     -'} {cell}", 98,
+                                 subsequent_indent=" " * 7, break_on_hyphens=False)
+    return "\n".join(out) + "\n"
+
+
+if __name__ == "__main__":
+    print(table(), end="")

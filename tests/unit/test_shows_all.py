@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: GPL-2.0
+"""scripts/shows/all without guests, and its catalogue against the documents that have the
+figures."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from docutils import nodes
+from docutils.core import publish_doctree
+from programs import module
+from test_documents import DOCUMENTS, TOP, read, source_of
+
+SHOWS = TOP / "scripts/shows"
+sys.path[:0] = [str(SHOWS), str(TOP / "scripts"), str(TOP / "scripts/lab")]
+
+# pylint: disable=wrong-import-position,import-error
+import catalogue
+from catalogue import RESULTS, Result
+
+RESULTS_RST = DOCUMENTS / "results.rst"
+BY_COMMAND = {r.command: r for r in RESULTS}
+
+
+@pytest.fixture(name="show", scope="module")
+def the_show():
+    return module("shows_all", SHOWS / "all")
+
+
+# --- documents ---------------------------------------------------------------------------
+
+
+def rows():
+    """(section, command, day) of every row of the tables that have a command for each."""
+    tree = publish_doctree(RESULTS_RST.read_text(encoding="utf-8"))
+    command = ""
+    for table in tree.findall(nodes.table):
+        head, *body = [[entry.astext() for entry in row.findall(nodes.entry)]
+                       for row in table.findall(nodes.row)]
+        if head[2:] != ["command", "2026"]:
+            continue
+        title = table.parent.next_node(nodes.title).astext()
+        for row, node in zip(body, list(table.findall(nodes.row))[1:]):
+            cell = list(node.findall(nodes.entry))[2]
+            command = " && ".join(" ".join(code.astext().split())
+                                  for code in cell.findall(nodes.literal)) or command
+            yield title, row[0], command, f"2026-{row[3]}"
+
+
+def test_the_page_has_the_catalogue():
+    assert catalogue.table() in RESULTS_RST.read_text(encoding="utf-8"), \
+        "python3 scripts/shows/catalogue.py prints what belongs there"
+
+
+def test_rows_have_commands_of_the_catalogue():
+    found = list(rows())
+    assert len(found) > 25
+    for title, what, command, day in found:
+        assert command in BY_COMMAND, f"{what}: '{command}' is not in the catalogue"
+        assert day <= BY_COMMAND[command].measured, f"{what} is younger than the catalogue says"
+        if BY_COMMAND[command].page == "results.rst" and command != "make bench":
+            sections = {t for t, _, c, _ in found if c == command}
+            assert BY_COMMAND[command].section in sections, (title, what)
+
+
+def test_commands_of_the_catalogue_have_rows():
+    days = {}
+    for title, _, command, day in rows():
+        days.setdefault((command, title), []).append(day)
+    everywhere = {c: max(d for (of, _), all_ in days.items() for d in all_ if of == c)
+                  for c, _ in days}
+    for r in RESULTS:
+        if r.page == "results.rst" and r.name != "bench":       # in text: nine rounds of it
+            assert (r.command, r.section) in days, f"{r.name} has no row in {r.section}"
+            assert everywhere[r.command] == r.measured, r.name
+    assert "``make bench``" in RESULTS_RST.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("result", RESULTS, ids=lambda r: r.name)
+def test_result(result):
+    page = read(DOCUMENTS / result.page if result.page.endswith(".rst") else TOP / result.page)
+    assert result.section in page.titles
+    for code in result.sources:
+        assert (TOP / code).exists(), code
+    whole = " ".join(page.text.split())
+    first = result.command.rsplit(" && ", maxsplit=1)[-1].split()[0]
+    assert result.needs or result.command in whole or first in whole or \
+        all(part in whole for part in result.command.split(" && ")), result.command
+    # What it writes by itself has a name that its source has.
+    if result.json == "--json":
+        show = result.command.split()[0]
+        assert '"--json", type=Path' in source_of(show)
+    elif result.json:
+        folder, name = result.json.rsplit("/", 1)
+        source = source_of(result.command.split()[0])
+        assert f'"{folder}"' in source and f'"{name}"' in source
+
+
+def test_names_and_commands_are_there_once():
+    assert len({r.name for r in RESULTS}) == len(BY_COMMAND) == len(RESULTS)
+
+
+def test_every_show_is_in_the_catalogue():
+    shows = {path.name for path in SHOWS.iterdir()
+             if path.is_file() and not path.suffix and path.name != "all"}
+    assert shows == {found for r in RESULTS
+                     for found in re.findall(r"scripts/shows/([\w-]+)", r.command)}
+
+
+def test_readme_names_commands_of_the_catalogue():
+    text = (TOP / "README.md").read_text(encoding="utf-8")
+    table = re.search(r"^\| what \| measured \| command \|\n.*?\n\n", text, re.M | re.S)[0]
+    told = [line.split("|")[3].strip() for line in table.splitlines()[2:] if line]
+    assert 10 <= len(told) <= 14        # the dozen
+    for cell in filter(None, told):
+        page = re.fullmatch(r"\[([\w-]+\.rst)\]\(.*\)", cell)
+        assert cell.strip("`") in BY_COMMAND or page and page[1] in {r.page for r in RESULTS}
+    for r in RESULTS:
+        assert r.page != "README.md" or f"`{r.command}`" in told, r.name
+
+
+# --- running -----------------------------------------------------------------------------
+
+
+class Silent:
+    """A screen that remembers."""
+
+    def __init__(self):
+        self.said, self.heads = [], []
+
+    def test(self, head, expected, later):
+        self.heads.append((head, expected, later))
+
+    def show(self, done, total):
+        pass
+
+    def clear(self):
+        pass
+
+    def say(self, text):
+        self.said.append(text)
+
+
+def result(name, command, **more):
+    return Result(name, command, "results.rst", "None", "2026-01-02",
+                  more.pop("code", ("scripts/shows/all",)), **more)
+
+
+@pytest.fixture(name="run")
+def a_run(show, tmp_path, monkeypatch):
+    monkeypatch.setattr(show, "versions", lambda: {"fio": "none"})
+    out = tmp_path / "out"
+    out.mkdir()
+
+    def make():
+        of = show.Run(out, Silent())
+        of.load()
+        return of
+    return make
+
+
+def kept(run):
+    return json.loads(run.file.read_text(encoding="utf-8"))
+
+
+def test_collects(run, tmp_path):
+    of, count = run(), tmp_path / "count"
+    script = tmp_path / "figures"
+    script.write_text(f'#!/bin/sh\necho x >>{count}\necho "{{\\"mean\\": 6.5}}" >"$2"\n')
+    script.chmod(0o755)
+    results = [result("figures", str(script), json="--json", minutes=2),
+               result("words", "echo so many; echo no >&2"), result("fails", "echo why; exit 3"),
+               result("needy", "false", needs="SHINGLE_NOBODY_SETS_THIS")]
+    assert of.all(results, resume=False) == 1
+    found = kept(of)["results"]
+    assert found["figures"]["figures"] == {"mean": 6.5} and "output" not in found["figures"]
+    assert found["words"]["output"] == "so many\nno\n" and found["words"]["figures"] is None
+    assert found["fails"]["status"] == 3 and found["fails"]["output"] == "why\n"
+    assert "needy" not in found
+    assert found["words"]["versions"] == {"fio": "none"} and len(kept(of)["date"]) == 10
+    assert [head.split()[0] for head, *_ in of.screen.heads] == ["figures", "words", "fails"]
+    # Two minutes are on record; of the others nobody has noted how long they take.
+    assert [(e, later) for _, e, later in of.screen.heads] == [(120, 600), (300, 300), (300, 0)]
+    said = "\n".join(of.screen.said)
+    assert "needy: passed over: SHINGLE_NOBODY_SETS_THIS is not set" in said
+    assert "fails: ended with status 3" in said
+    assert re.search(r"words: .*writes no JSON", said)
+    assert not re.search(r"figures: .*writes no JSON", said)
+    # Not again what went well.
+    again = run()
+    assert again.all(results, resume=True) == 1
+    assert count.read_text() == "x\n"
+    assert [head.split()[0] for head, *_ in again.screen.heads] == ["fails"]
+    assert set(kept(again)["results"]) == {"figures", "words", "fails"}
+    third = run()
+    assert third.all(results[:1], resume=False) == 0 and count.read_text() == "x\nx\n"
+    # As long as it took, and not as is on record.
+    assert third.screen.heads == [("figures (1 of 1)", found["figures"]["seconds"], 0)]
+
+
+def test_resume_runs_again_what_has_other_sources(run, show, monkeypatch):
+    results = [result("one", "true")]
+    assert run().all(results, resume=False) == 0
+    monkeypatch.setattr(show.stacks, "sources", lambda names: f"other {names}")
+    again = run()
+    assert again.all(results, resume=True) == 0 and len(again.screen.heads) == 1
+
+
+def test_a_file_of_before_is_not_taken_for_new_figures(run, show, monkeypatch, tmp_path):
+    monkeypatch.setattr(show, "TOP", tmp_path)
+    of = run()
+    for name in (of.out / "fails.json", tmp_path / "own.json"):
+        name.write_text('{"mean": 1}')
+    of.all([result("fails", "false", json="--json"), result("own", "false", json="own.json"),
+            result("writes", "echo 7 >new.json", json="new.json")], resume=False)
+    assert [kept(of)["results"][name]["figures"] for name in ("fails", "own", "writes")] == \
+        [None, None, 7]
+
+
+def test_directory_is_that_of_the_variable(run, monkeypatch):
+    monkeypatch.setenv("SHINGLE_SOMEWHERE", "a place")
+    of = run()
+    assert of.all([result("needy", "echo DIRECTORY", needs="SHINGLE_SOMEWHERE")], False) == 0
+    assert kept(of)["results"]["needy"]["output"] == "a place\n"
+
+
+def test_what_has_begun_ends_with_it(tmp_path, show, run):
+    """The command's children too: a guest would go on."""
+    of, pids = run(), tmp_path / "pids"
+    of.screen.show = lambda *_: pids.exists() and pids.read_text().count("\n") == 2 and \
+        (_ for _ in ()).throw(KeyboardInterrupt)
+    with pytest.raises(KeyboardInterrupt):
+        of.all([result("long", f"echo $$ >>{pids}; (echo 0 >>{pids}; exec sleep 600)")], False)
+    child = int(pids.read_text().split()[0])
+    for _ in range(600):
+        try:
+            os.killpg(child, 0)
+        except ProcessLookupError:
+            break
+        time.sleep(.1)
+    else:
+        os.killpg(child, signal.SIGKILL)
+        pytest.fail("still there")
+
+
+# --- older than the code? ------------------------------------------------------------------
+
+
+def git(top, *words, day="2026-01-01"):
+    when = f"{day}T12:00:00+0000"
+    subprocess.run(["git", "-C", top, "-c", "user.name=n", "-c", "user.email=e", *words],
+                   check=True, capture_output=True,
+                   env=dict(os.environ, GIT_AUTHOR_DATE=when, GIT_COMMITTER_DATE=when))
+
+
+@pytest.mark.skipif(not shutil.which("git"), reason="no git")
+@pytest.mark.parametrize("day, stale, word", [
+    ("2026-01-01", 0, ""), ("2026-01-02", 0, "the same day"), ("2026-01-03", 1, "one more")])
+def test_check(show, tmp_path, capsys, day, stale, word):
+    git(tmp_path, "init", "-q")
+    for name in ("core", "other"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text("1")
+    git(tmp_path, "add", "-A")
+    git(tmp_path, "commit", "-qm", "first")
+    (tmp_path / "core/file").write_text("2")
+    git(tmp_path, "commit", "-qam", "one more", day=day)
+    (tmp_path / "other/file").write_text("3")
+    git(tmp_path, "commit", "-qam", "elsewhere", day="2026-02-01")
+    results = [result("core", "true", code=("core",)), result("none", "true", code=("not",))]
+    assert show.check(results, tmp_path) == stale
+    out = capsys.readouterr().out
+    assert word in out and "elsewhere" not in out
+    assert f"{stale} of 2 are older" in out and "nothing that git knows of" in out
+
+
+def test_check_without_git(show, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    assert show.check([result("a", "true")], tmp_path) == 0
+    assert "No git history here" in capsys.readouterr().out
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert show.check([result("a", "true")], tmp_path) == 0
+    assert "2026-01-02" in capsys.readouterr().out
+
+
+def asked(*args):
+    return subprocess.run([sys.executable, SHOWS / "all", *args], text=True,
+                          capture_output=True, check=False, timeout=600)
+
+
+def test_words():
+    done = asked("--list")
+    assert done.returncode == 0
+    assert [line.split()[0] for line in done.stdout.splitlines()[::2]] == \
+        [r.name for r in RESULTS]
+    done = asked("--only", "torn", "--only", "tron")
+    assert done.returncode == 2 and "'tron' is none of demo, check" in done.stderr
+    assert asked("--check", "--only", "torn").returncode in (0, 1)
