@@ -11,6 +11,7 @@ Every picture is drawn twice, wide and narrow.  Colours stand out on white and o
 black; what is black or white in matplotlib becomes the page's ink and paper.
 """
 
+import base64
 import io
 import re
 
@@ -19,7 +20,8 @@ BLUE, ORANGE, GREEN, RED, PURPLE, GREY = (
 CYCLE = (BLUE, ORANGE, GREEN, PURPLE, RED, "#b0892f", "#2aa5a0", GREY)
 WRITE, READ, MARK = ORANGE, BLUE, RED
 WIDE, NARROW = (8.6, 3.4), (3.9, 3.0)      # inches
-MANY = 1500             # points of one series from which on they are pixels
+MANY = 300              # points of one series from which on they are pixels
+COLOURS = 64            # of pixels
 DPI = 160
 
 
@@ -120,6 +122,10 @@ def svg(draw, name, size=WIDE):
         figure.savefig(out, format="svg", dpi=DPI, metadata={"Date": None})
     text = out.getvalue()
     text = text[text.index("<svg"):]
+    text = re.sub(r"(data:image/png;base64,)([^\"]+)", lambda m: m[1] + smaller(m[2]), text)
+    # A hundredth of a point is more than anybody sees.
+    text = re.sub(r'(?<= )([xyd])="([^"]*)"', lambda m: f'{m[1]}="' + re.sub(
+        r"(\.\d\d)\d+", r"\1", m[2]) + '"', text)
     text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.S)
     text = re.sub(r"#000000\b", "currentColor", text)
     text = re.sub(r"#ffffff\b", "var(--paper)", text)
@@ -130,6 +136,15 @@ def svg(draw, name, size=WIDE):
                   r'<svg xmlns:xlink="http://www.w3.org/1999/xlink" viewBox="\1" '
                   'role="img" fill="currentColor">', text, count=1, flags=re.S)
     return text.strip()
+
+
+def smaller(pixels):
+    """A picture in base64, with few colours."""
+    from PIL import Image               # pylint: disable=C0415
+    out = io.BytesIO()
+    with Image.open(io.BytesIO(base64.b64decode(pixels))) as image:
+        image.quantize(COLOURS, method=Image.Quantize.FASTOCTREE).save(out, "png", optimize=True)
+    return base64.b64encode(out.getvalue()).decode("ascii")
 
 
 def png(draw, path, size=WIDE):

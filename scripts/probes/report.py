@@ -18,6 +18,8 @@ from . import plots, words
 
 BINARY = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 SHOWN_JOB = 4000            # characters of a job file
+SHOWN_JOBS = 300_000        # of all of them: a page stays below 2 MB
+CLIFFS = ("6", "7", "8")    # tests that write until the drive must clean
 SHOWN_ITEMS = 12            # of a list among the numbers
 MARKS = {"right": ("&#10003; right", "good"), "wrong": ("&#10007; wrong", "bad"),
          "cannot tell": ("cannot tell", "none"), "not judged": ("not judged", "none")}
@@ -84,11 +86,27 @@ def answers(run):
 
 
 def number(x, digits=4):
+    """As everywhere in the suite: 9,175,056, 10.17, and 1.2 x 10^-5 for what is small."""
     if isinstance(x, float) and not math.isfinite(x):
         return str(x)
-    if (float(x) == int(x) or abs(x) >= 10 ** digits) and abs(x) < 1e15:
-        return f"{int(x):,}".replace(",", "\u2009")
-    return f"{x:.{digits}g}"
+    if (float(x) == int(x) or abs(x) >= 10 ** (digits - 1)) and abs(x) < 1e15:
+        return f"{round(x):,}"
+    text, power = f"{x:.{digits}g}", ""
+    if "e" in text:
+        text, _, power = text.partition("e")
+        power = f"\u00a0\u00d7\u00a010{str(int(power)).translate(RAISED)}"
+    return text + power
+
+
+RAISED = str.maketrans("-0123456789", "\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077"
+                       "\u2078\u2079")
+
+
+def grouped(text):
+    """A sentence of a test with its numbers as all others."""
+    text = re.sub(r"(?<=\d)%", " %", text)
+    text = re.sub(r"(?<![\w.,-])\d{4,15}(?![\w,-]|\.\d)", lambda m: number(int(m[0])), text)
+    return re.sub(r"(?<![\w.,-])\d+(?:\.\d+)?e[+-]?\d+\b", lambda m: number(float(m[0])), text)
 
 
 def size(x):
@@ -161,8 +179,8 @@ def esc(text):
 
 
 def sentence(text):
-    """With a capital and a full stop."""
-    text = (text or "").strip()
+    """With a capital, a full stop, and numbers as everywhere."""
+    text = grouped((text or "").strip())
     return text and text[0].upper() + text[1:] + ("" if text[-1] in ".!?" else ".")
 
 
@@ -182,7 +200,7 @@ STYLE = """
   --accent: #6db3ee; } }
 * { box-sizing: border-box; }
 html { -webkit-text-size-adjust: 100%; }
-body { margin: 0 auto; padding: 1.5rem 1rem 4rem; max-width: 62rem; background: var(--paper);
+body { margin: 0 auto; padding: 1.5rem 1rem 4rem; max-width: 72rem; background: var(--paper);
   color: var(--ink); font: 16px/1.5 system-ui, "DejaVu Sans", sans-serif;
   overflow-wrap: break-word; }
 h1 { font-size: 1.7rem; line-height: 1.2; margin: 0 0 .3rem; }
@@ -200,6 +218,11 @@ th.group { padding-top: 1.1rem; color: var(--accent); font-size: .85rem; }
 tbody th { min-width: 9rem; }
 td.value { font-weight: 600; min-width: 7rem; } td.value.none { font-weight: 400; color: var(--soft); }
 td.value .soft { font-weight: 400; }
+td.says { width: 40%; min-width: 18rem; }
+section.test > p, section.test > ul, body > p, dl { max-width: 62rem; }
+nav { margin: 1.4rem 0; padding: .7rem 1.1rem; background: var(--card); border-radius: 3px; }
+nav ol { columns: 3 15rem; list-style: none; margin: .3rem 0 0; padding: 0; }
+nav li { break-inside: avoid; padding: .05rem 0; }
 .bar { display: inline-block; width: 3.6rem; height: .5rem; border-radius: 3px;
   background: var(--line); vertical-align: middle; overflow: hidden; }
 .bar i { display: block; height: 100%; background: var(--accent); }
@@ -221,9 +244,12 @@ ul.found { padding-left: 1.2rem; margin: .4rem 0; } dt { font-weight: 600; } dd 
 @media (max-width: 640px) {
   .wide { display: none; } .narrow { display: block; }
   h1 { font-size: 1.4rem; } .lead { font-size: 1.05rem; }
+}
+@media (max-width: 860px) {
   table.answers thead { display: none; }
   table.answers tr { display: block; padding: .6rem 0; border-bottom: 1px solid var(--line); }
-  table.answers th, table.answers td { display: block; border: 0; padding: .05rem 0; }
+  table.answers th, table.answers td { display: block; border: 0; padding: .05rem 0;
+    min-width: 0; width: auto; }
   table.answers td:empty { display: none; }
   table.answers tr.group { border: 0; padding: .8rem 0 0; }
   td.truth:not(:empty)::before { content: "truth: "; color: var(--soft); }
@@ -338,7 +364,7 @@ def summary(run):
             f'<td class="value{none}">'
             f'{esc(tied(value(finding.get("value"), finding.get("unit", ""), name)))}</td>'
             f"<td>{esc(tied(interval(finding, name)))}</td><td>{confidence_cell(finding)}</td>"
-            f"<td>{says}</td>" +
+            f'<td class="says">{says}</td>' +
             (f'<td class="truth">{mark_cell(run.truth.get(name), name)}</td>' if run.truth else "")
             + "</tr>")
     return ('<table class="answers"><thead><tr><th>question</th><th>answer</th><th>interval'
@@ -365,6 +391,41 @@ def picture(run, ident):
             "</figure>")
 
 
+def cliff_of(run):
+    """The test whose picture is the cliff; None without one."""
+    return next((t for t in CLIFFS if t in run.tests and run.tests[t]["status"] == "done" and
+                 (run.tests[t].get("numbers") or {}).get("writes_until_cleaning")), None)
+
+
+def cliff(run):
+    """What people know shingled disks for: above all else."""
+    ident = cliff_of(run)
+    if not ident:
+        return ""
+    of = run.tests[ident]["numbers"]
+    usual, stall = of.get("usual_ms"), of.get("stall_ms")
+    text = f"After {number(of['writes_until_cleaning'])} random writes the drive had to clean"
+    if usual and stall:
+        text += (f": until then a write took {value(usual, 'ms')} as a rule, and the first that "
+                 f"had to wait {value(stall, 'ms')}")
+    return (f'<section id="cliff"><h2>The cliff</h2><p>{esc(tied(text))}.  '
+            f'<a href="#t{esc(ident)}">Test {esc(ident)}</a> says how that was told.</p>'
+            f"{picture(run, ident)}</section>")
+
+
+def contents(run):
+    """Where everything is."""
+    rows = [("cliff", "The cliff", "")] if cliff_of(run) else []
+    rows += [("answers", "Answers", ""), ("words", "What the words mean", "")]
+    for ident, result in run.tests.items():
+        rows.append((f"t{ident}", f"Test {ident}: {result.get('title') or ''}",
+                     "" if result["status"] == "done" else result["status"]))
+    return ("<nav><b>Contents</b><ol>" + "".join(
+        f'<li><a href="#{esc(to)}">{esc(text)}</a>'
+        f'{f" <span class=soft>({esc(note)})</span>" if note else ""}</li>'
+        for to, text, note in rows) + "</ol></nav>")
+
+
 def drawing(ident):
     """A test's draw(figure, result, arrays)."""
     from . import session               # pylint: disable=C0415
@@ -388,12 +449,21 @@ def about(ident):
         words.test(ident)
 
 
+def room(run):
+    """{job file: characters of it that are shown}: of each the beginning, and no more of all
+    than SHOWN_JOBS."""
+    names = list(dict.fromkeys(n for result in run.tests.values()
+                               for n in result.get("jobs") or () if n))
+    each = min(SHOWN_JOB, SHOWN_JOBS // max(1, len(names)))
+    return dict.fromkeys(names, each)
+
+
 def jobs(run, result):
-    """How to do it again by hand, and the job files as they are."""
+    """How to do it again by hand, and the job files as they are: folded, for few read them."""
     names = [n for n in result.get("jobs") or () if n]
     if not names:
         return ""
-    parts, lines = [], []
+    parts, lines, shown_of = [], [], room(run)
     for name in names:
         path = run.folder / name
         lines.append(f"fio {esc(Path(name).name)}")
@@ -401,18 +471,17 @@ def jobs(run, result):
             text = path.read_text(encoding="utf-8", errors="replace")
         except OSError:
             continue
-        cut = len(text) > SHOWN_JOB
+        cut = len(text) > shown_of[name]
         parts.append(f"<details><summary><code>{esc(name)}</code></summary><pre>"
-                     f"{esc(text[:SHOWN_JOB])}{' ...' if cut else ''}</pre></details>")
+                     f"{esc(text[:shown_of[name]])}{' ...' if cut else ''}</pre></details>")
     folder = esc(run.info.get("folder") or run.folder.name)
     shown = lines
     if len(lines) > 12:
         shown = lines[:10] + [f"... ({len(lines)} in all)"] + lines[-1:]
-    return ("<h3>Do it again with plain fio</h3><p class=\"soft\">In the directory of the "
-            "results; this writes to the drive, as the test did.</p><pre>"
+    return ("<details><summary>Do it again with plain fio</summary><p class=\"soft\">In the "
+            "directory of the results; this writes to the drive, as the test did.</p><pre>"
             f"cd {folder}/{esc(Path(names[0]).parent)}\n" + "\n".join(shown) + "</pre>" +
-            ("<details><summary>job files</summary>" + "".join(parts) + "</details>"
-             if len(parts) > 3 else "".join(parts)))
+            "".join(parts) + "</details>")
 
 
 def numbers(result):
@@ -468,7 +537,10 @@ def section(run, ident):
         parts.append(f'<p class="why">{"It failed" if status == "failed" else "Skipped"}: '
                      f"{esc(sentence(result.get('why') or 'no reason was given'))}</p>")
     parts.append(found(result))
-    parts.append(picture(run, ident))
+    if ident == cliff_of(run):
+        parts.append('<p>The picture is <a href="#cliff">at the top of the page</a>.</p>')
+    else:
+        parts.append(picture(run, ident))
     if read and status == "done":
         parts.append(f"<p>{esc(read)}</p>")
     if done:
@@ -510,12 +582,12 @@ def html_of(run):
     terms = "".join(f"<dt>{esc(t)}</dt><dd>{esc(x)}</dd>" for t, x in words.TERMS)
     return page(f"Skylight: {run.name}", "\n".join([
         f"<header><h1>{esc(run.name)}</h1><p class=\"soft\">{facts(run)}</p></header>",
-        lead(run), portrait(run), f'<p class="soft">{words.INTRODUCTION}</p>', judged(run),
-        "<h2>Answers</h2>",
+        lead(run), cliff(run), portrait(run), f'<p class="soft">{words.INTRODUCTION}</p>',
+        contents(run), judged(run), '<h2 id="answers">Answers</h2>',
         "<p>Everything here was told from what the drive did and how long it took; nothing "
         "was asked of it.  <i>Cannot tell</i> means that the measurements do not support an "
         "answer.</p>", summary(run),
-        f"<details><summary>What the words mean</summary><dl>{terms}</dl></details>",
+        f'<details id="words"><summary>What the words mean</summary><dl>{terms}</dl></details>',
         *(section(run, ident) for ident in run.tests),
         '<p class="soft">Written by <code>scripts/skylight</code> of dm-shingle, after the '
         "tests of A. Aghayev and P. Desnoyers, Skylight (FAST 2015).</p>"]))

@@ -44,6 +44,8 @@ def test_report(folders, name):
     text = page.read_text(encoding="utf-8")
     whole(text)
     assert "There is no picture" not in text
+    assert len(text.encode()) < 2_000_000
+    assert ('id="cliff"' in text) == (name == "set")       # the only one that is filled
     done = [t for t, r in report.load(folders[name]).tests.items() if r["status"] == "done"]
     assert text.count('<div class="wide"><svg') == len(done) > 0
     assert text.count('<div class="narrow"><svg') == len(done)

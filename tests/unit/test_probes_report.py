@@ -140,6 +140,96 @@ def test_pictures_are_vectors_with_pixels_where_there_are_many(tmp_path):
     assert len(text) < 600_000
 
 
+@pytest.mark.parametrize("said, text", [
+    ("cleaning began after 9459560 writes", "Cleaning began after 9,459,560 writes."),
+    ("after 9,459,560 of 65536 bytes, 2026-11-25", "After 9,459,560 of 65,536 bytes, 2026-11-25."),
+    ("only 44% of 415", "Only 44 % of 415."),
+    ("by chance with 1e-06", "By chance with 1\u00a0×\u00a010⁻⁶."),
+    ("0.12345 of 1234.5 by st5000as0011", "0.12345 of 1234.5 by st5000as0011.")])
+def test_one_way_of_writing_numbers(said, text):
+    """In sentences of tests as in tables."""
+    assert report.sentence(said) == text
+
+
+def test_ticks_keep_their_digits():
+    def draw(figure):
+        axes, = plots.panels(figure, 1)
+        axes.plot([0, 1], [0, 1])
+        axes.set_yticks([0.0012, 1], ["0.0012", "1"])
+    text = plots.svg(draw, "x")
+    assert ">0.0012<" in text and not re.search(r' [xyd]="[^"]*\.\d{3}', text)
+
+
+CLIFF = {"writes_until_cleaning": 9459560, "usual_ms": 10.2, "stall_ms": 1234.5}
+
+
+def with_cliff(folder, ident="6", numbers=None, tests=("1", "2", "6", "11", "12", "13")):
+    """Test 6 has met it."""
+    drive(folder, tests)
+    path = folder / f"{session.stem(ident)}.json"
+    result = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps({**result, "numbers": CLIFF if numbers is None else numbers}))
+    return report.html_of(report.load(folder))
+
+
+def test_the_cliff_comes_first(tmp_path):
+    text = with_cliff(tmp_path)
+    whole(text)
+    at = [text.index(f'id="{ident}"') for ident in ("cliff", "answers", "t1", "t6")]
+    assert at == sorted(at)
+    cliff = text[at[0]:text.index("</section>", at[0])]
+    assert "After 9,459,560\u00a0random writes the drive had to clean" in cliff
+    assert "10.2\u00a0ms" in cliff and '<div class="wide"><svg' in cliff
+    # Once: it is the heaviest part of the page.
+    section = text[at[3]:text.index("</section>", at[3])]
+    assert "<svg" not in section and 'href="#cliff"' in section
+    assert text.count('<div class="wide"><svg') == 4
+
+
+@pytest.mark.parametrize("tests, numbers", [(("1", "2"), None), (("6",), {"writes": 20000})])
+def test_without_a_cliff_there_is_none(tmp_path, tests, numbers):
+    text = with_cliff(tmp_path, numbers=numbers, tests=tests) if numbers else \
+        report.html_of(report.load(drive(tmp_path, tests)))
+    whole(text)
+    assert 'id="cliff"' not in text and "#cliff" not in text
+    assert text.count('<div class="wide"><svg') == len(tests)
+
+
+def test_contents(tmp_path):
+    text = with_cliff(tmp_path)
+    nav = re.search(r"<nav>(.*?)</nav>", text, re.S)[1]
+    assert re.findall(r'href="#(\w+)"', nav) == ["cliff", "answers", "words", "t1", "t2", "t6",
+                                                 "t11", "t12", "t13"]
+    assert "Test 12: mapping</a> <span class=soft>(skipped)" in nav
+    assert text.index("<nav>") < text.index('id="answers"')
+
+
+def test_why_has_room():
+    assert re.search(r"td\.says \{[^}]*width: 40%;[^}]*min-width: 18rem", report.STYLE)
+    # Cells that stand below one another have no such.
+    small = report.STYLE[report.STYLE.index("@media (max-width: 860px)"):]
+    assert re.search(r"table\.answers td \{ display: block;[^}]*min-width: 0;[^}]*width: auto",
+                     small)
+
+
+def test_jobs_are_folded_and_few(tmp_path, monkeypatch):
+    monkeypatch.setattr(report, "drawing", lambda ident: lambda *_: None)
+    folder = drive(tmp_path, ("1",))
+    path = folder / "t01.json"
+    names = [f"jobs/t01-{i}.fio" for i in range(2000)]
+    for name in names:
+        (folder / name).write_text("[job]\n" + "# a line of many words\n" * 200)
+    path.write_text(json.dumps({**json.loads(path.read_text(encoding="utf-8")), "jobs": names}))
+    text = report.html_of(report.load(folder))
+    tree = whole(text)
+    assert tree and len(text.encode()) < 1_000_000
+    section = text[text.index('id="t1"'):]
+    first = section.index("rw=") if "rw=" in section else section.index("[job]")
+    before = section[:first]
+    assert before.count("<details") - before.count("</details") == 2     # one in the other
+    assert section.index("<details><summary>Do it again") < section.index("fio t01-0.fio")
+
+
 def test_a_picture_that_fails_is_a_sentence(tmp_path, monkeypatch):
     def broken(*_):
         raise KeyError("lat_us")
@@ -190,13 +280,14 @@ def test_truth_is_a_column(tmp_path):
 @pytest.mark.parametrize("x, unit, name, text", [
     (None, "", "", "cannot tell"), (40 * MIB, "bytes", "", "40 MiB"),
     (41943041, "", "band_bytes", "40 MiB"), (10.169, "ms", "", "10.17 ms"),
-    (9459560, "", "", "9 459 560"), ("static", "", "", words.VALUES["static"]),
+    (9459560, "", "", "9,459,560"), (0.000012, "", "", "1.2 × 10⁻⁵"),
+    (23456.7, "", "", "23,457"), (1497.3, "", "", "1,497"), ("static", "", "", words.VALUES["static"]),
     (True, "", "", "yes"), (0, "bytes", "", "0 bytes"), (45000.0, "ms", "", "45 s"),
     ([1, 2, 3], "", "", "1, 2, 3"), ("a new word", "", "", "a new word"),
     ([[0, 180.0], [9, 90.0]], "", "zone_profile", "2 zones, 180 to 90 MB/s"),
     (float("nan"), "", "", "nan")])
 def test_values(x, unit, name, text):
-    assert report.value(x, unit, name).replace("\u2009", " ") == text
+    assert report.value(x, unit, name).replace("\u00a0", " ") == text
 
 
 @pytest.mark.parametrize("low, high, text", [
@@ -245,7 +336,7 @@ def test_overlay_keeps_every_series():
 
 def test_intervals_for_people():
     entries = {"value": 90979, "low": 90979, "high": 201613.4}
-    assert report.interval(entries, "map_entries") == "90\u2009979 to 201\u2009613"
+    assert report.interval(entries, "map_entries") == "90,979 to 201,613"
     torn = {"value": False, "low": 0.0, "high": 0.05816}
     assert report.interval(torn, "torn_writes") == "at most 5.8 %"
 
