@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The picture of the README, which scripts/shows/latency makes."""
+
+import random
+import re
+import xml.etree.ElementTree as xml
+from pathlib import Path
+
+import pytest
+from programs import module
+
+TOP = Path(__file__).resolve().parents[2]
+PICTURE = TOP / "Documentation/latency.svg"
+SVG = "{http://www.w3.org/2000/svg}"
+MOST_BYTES = 60_000
+PAGES = ("#ffffff", "#0d1117")          # light and dark, as where the README is shown
+
+
+@pytest.fixture(name="show", scope="module")
+def the_show():
+    return module("shows_latency", TOP / "scripts/shows/latency")
+
+
+def measured(seed=1, writes=2000):
+    draw = random.Random(seed)
+    return {"cmr": [draw.uniform(1.5, 12) for _ in range(writes)],
+            "set20": [10.2 if draw.random() < .99 else 11.5 for _ in range(writes)],
+            "set0": [5.0] * writes}
+
+
+def luminance(colour):
+    parts = [int(colour[i:i + 2], 16) / 255 for i in (1, 3, 5)]
+    return sum(share * (x / 12.92 if x <= .04045 else ((x + .055) / 1.055) ** 2.4)
+               for share, x in zip((.2126, .7152, .0722), parts))
+
+
+def contrast(one, other):
+    low, high = sorted(map(luminance, (one, other)))
+    return (high + .05) / (low + .05)
+
+
+def points(text, colour):
+    """[(x, y)] of a series, in the picture's own units."""
+    path = next(p for p in xml.fromstring(text).iter(f"{SVG}path") if p.get("stroke") == colour)
+    return [(float(x), float(y)) for x, y in re.findall(r"M([\d.]+) ([\d.]+)h0", path.get("d"))]
+
+
+def test_every_write_is_where_it_belongs(show):
+    data = measured()
+    text = show.svg(data)
+    down = show.HEIGHT - show.TOP_EDGE - show.BOTTOM
+    for kind, colour in (("cmr", show.PLAIN), ("set20", show.SHINGLED)):
+        found = points(text, colour)
+        assert len(found) == 2000
+        for ms, (_, y) in zip(data[kind], found):
+            assert abs((down - y) * show.MOST_MS / down - ms) < .01
+        across = [x for x, _ in found]
+        assert across == sorted(across) and across[0] == 0
+        assert across[-1] == pytest.approx(show.WIDTH - show.LEFT - show.RIGHT, abs=2)
+
+
+def test_what_is_out_of_the_picture_stays_at_its_border(show):
+    data = measured(writes=10)
+    data["cmr"][3] = 99.0
+    assert min(y for _, y in points(show.svg(data), show.PLAIN)) == 0
+
+
+def test_same_data_same_picture(show):
+    assert show.svg(measured()) == show.svg(measured()) != show.svg(measured(seed=2))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_readable_on_white_and_on_black(show, page):
+    text = show.svg(measured())
+    colours = set(re.findall(r'(?:fill|stroke)="(#\w+)"', text))
+    assert colours == {show.GREY, show.PLAIN, show.SHINGLED}
+    for colour in colours:
+        assert contrast(colour, page) > 4, colour
+    # Nothing is black because nobody said what it is.
+    for node in xml.fromstring(text).iter(f"{SVG}text"):
+        assert node.get("fill") in colours
+
+
+def test_the_one_in_the_readme():
+    """Small, needs nothing from elsewhere, and says what the table below it says."""
+    text, readme = (path.read_text(encoding="utf-8") for path in (PICTURE, TOP / "README.md"))
+    assert len(text.encode()) < MOST_BYTES
+    assert not re.search(r"(?:href|src)=|url\(|<script|<style", text)
+    assert 'font-family="sans-serif"' in text
+    before = readme[:readme.index("## ")]
+    assert re.search(r"^!\[.+\]\(Documentation/latency\.svg\)$", before, re.M | re.S)
+    said = xml.fromstring(text).find(f"{SVG}desc").text
+    plain = re.search(r"plain \| ([\d.]+ to [\d.]+ ms, mean [\d.]+) \|", readme)[1]
+    shingled = re.search(r"with one log \| mean ([\d.]+) ms,", readme)[1]
+    assert plain in said and f"mean {shingled} ms" in said
