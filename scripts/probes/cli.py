@@ -8,7 +8,10 @@ EVERYTHING ON THE DEVICE IS OVERWRITTEN."""
 import argparse
 import dataclasses
 import json
+import platform
+import re
 import signal
+import subprocess
 import sys
 import time
 from datetime import datetime
@@ -20,6 +23,7 @@ from . import load, session, verdict
 from .device import Device, Refused
 
 USAGE, FAILED, INTERRUPTED = 2, 1, 130
+OWN = Path(__file__).resolve().parents[2] / "dkms.conf"     # has the version of all there is
 EXAMPLES = """examples:
   scripts/skylight run /dev/sdX                    every test that the drive lends itself to
   scripts/skylight run /dev/sdX --tests 1-3,11     some
@@ -127,13 +131,27 @@ def default_out(device):
     return Path(f"skylight-{Path(device).name}")
 
 
+def versions():
+    """Of all that a result depends on beside the drive; None for what cannot be told."""
+    try:
+        own = re.search(r'^PACKAGE_VERSION="(.*)"', OWN.read_text(encoding="utf-8"), re.M)[1]
+    except (OSError, TypeError):
+        own = None
+    try:
+        fio = subprocess.run(["fio", "--version"], capture_output=True, text=True,
+                             check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        fio = None
+    return {"skylight": own, "kernel": platform.release(), "fio": fio}
+
+
 def remember(out, dev, args, scale):
     """Writes run.json; Refused if DIR holds results of another drive or scale."""
     path = out / "run.json"
     device = {"path": dev.path, "model": dev.label, **dev.identity()}
     info = {"name": dev.label, "device": device, "scale": args.scale, "seed": args.seed,
             "reset": args.reset, "sizes": dataclasses.asdict(scale),
-            "begun": datetime.now().isoformat(" ", "seconds")}
+            "begun": datetime.now().isoformat(" ", "seconds"), "versions": [versions()]}
     try:
         had = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -150,6 +168,9 @@ def remember(out, dev, args, scale):
             raise Refused(f"{out} holds results with another scale, seed or limit; take "
                           "the same (see run.json), or another --out")
         info["begun"] = had["begun"]
+        # Tests of one folder may have been made with several: all of them, the last one last.
+        info["versions"] = [v for v in had.get("versions", ()) if v not in info["versions"]] + \
+            info["versions"]
     out.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(info, indent=1) + "\n", encoding="utf-8")
 

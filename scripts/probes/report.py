@@ -18,6 +18,7 @@ from . import plots, words
 
 BINARY = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 SHOWN_JOB = 4000            # characters of a job file
+NEAR_MS = 15_000            # of the 30 s that Linux gives a command
 SHOWN_JOBS = 300_000        # of all of them: a page stays below 2 MB
 CLIFFS = ("6", "7", "8")    # tests that write until the drive must clean
 SHOWN_ITEMS = 12            # of a list among the numbers
@@ -408,6 +409,11 @@ def cliff(run):
     if usual and stall:
         text += (f": until then a write took {value(usual, 'ms')} as a rule, and the first that "
                  f"had to wait {value(stall, 'ms')}")
+    longest = of.get("longest_ms")
+    if longest:
+        text += f".  The longest took {value(longest, 'ms')}; Linux gives a command 30 s"
+        if longest > NEAR_MS:
+            text += ", and then resets the drive: a RAID or a file system over it may lose it"
     return (f'<section id="cliff"><h2>The cliff</h2><p>{esc(tied(text))}.  '
             f'<a href="#t{esc(ident)}">Test {esc(ident)}</a> says how that was told.</p>'
             f"{picture(run, ident)}</section>")
@@ -550,6 +556,14 @@ def section(run, ident):
     return "\n".join(p for p in parts if p)
 
 
+def by(info):
+    """With what it was measured, by the last that worked on it."""
+    of = (info.get("versions") or [{}])[-1]
+    return ", ".join(x for x in (of.get("skylight") and f"Skylight {of['skylight']}",
+                                 of.get("fio"), of.get("kernel") and f"Linux {of['kernel']}")
+                     if x)
+
+
 def facts(run):
     info = run.info
     device = info.get("device") if isinstance(info.get("device"), dict) else {}
@@ -562,7 +576,7 @@ def facts(run):
             length and f"{length / 1e12:.3f} TB" if (length or 0) >= 1e12 else
             length and f"{length / 1e9:.1f} GB",
             f"scale {esc(info['scale'])}" if isinstance(info.get("scale"), (str, int)) else "",
-            esc(info.get("begun") or info.get("date") or ""),
+            esc(info.get("begun") or info.get("date") or ""), esc(by(info)),
             ", ".join(f"{n} test{'s' * (n != 1)} {s}" for s, n in count.items() if n)]
     return " &middot; ".join(str(b) for b in bits if b)
 

@@ -65,6 +65,8 @@ def numbers(found, doubt):
     """Of a cliff, for the result."""
     out = {"writes": found.writes, "looks": found.looks, "drive_seconds": round(found.seconds, 3),
            "usual_ms": round(found.usual_us / 1000, 4)}
+    if len(found.picture.get("high_us", ())):
+        out["longest_ms"] = round(float(found.picture["high_us"].max()) / 1000, 3)
     if found.at is not None:
         out |= {"writes_until_cleaning": found.at, "stall_ms": round(found.stall_us / 1000, 3),
                 "slower_after": round(found.slower, 1), "risk": found.risk,

@@ -186,6 +186,24 @@ def test_the_cliff_comes_first(tmp_path):
     assert text.count('<div class="wide"><svg') == 4
 
 
+@pytest.mark.parametrize("longest, words_, warned", [
+    (2744.0, "The longest took 2,744\u00a0ms", False),
+    (24000.0, "The longest took 24\u00a0s", True)])
+def test_the_longest_stall_is_said(tmp_path, longest, words_, warned):
+    text = with_cliff(tmp_path, numbers={**CLIFF, "longest_ms": longest}, tests=("6",))
+    assert words_ in text and "Linux gives a command 30\u00a0s" in text
+    assert ("resets the drive" in text) == warned
+
+
+def test_with_what_it_was_measured(tmp_path):
+    """On the page and for machines."""
+    made = {"skylight": "1.2.3", "kernel": "7.3.4", "fio": "fio-3.33"}
+    folder = drive(tmp_path, ("1",), run={"versions": [{"fio": "fio-3.0"}, made]})
+    page, machine = report.write(folder)
+    assert "Skylight 1.2.3, fio-3.33, Linux 7.3.4" in page.read_text(encoding="utf-8")
+    assert json.loads(machine.read_text(encoding="utf-8"))["run"]["versions"][1] == made
+
+
 @pytest.mark.parametrize("tests, numbers", [(("1", "2"), None), (("6",), {"writes": 20000})])
 def test_without_a_cliff_there_is_none(tmp_path, tests, numbers):
     text = with_cliff(tmp_path, numbers=numbers, tests=tests) if numbers else \

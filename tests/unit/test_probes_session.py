@@ -4,6 +4,7 @@
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -430,11 +431,32 @@ def test_results_of_another_drive_are_not_mixed(tmp_path):
     scale = scale_for("auto", 1 << 30)
     cli.remember(tmp_path, one, args, scale)
     cli.remember(tmp_path, one, args, scale)
+    assert json.loads((tmp_path / "run.json").read_text())["versions"] == [cli.versions()]
     with pytest.raises(device.Refused, match="another drive"):
         cli.remember(tmp_path, other, args, scale)
     args.seed = 2
     with pytest.raises(device.Refused, match="seed"):
         cli.remember(tmp_path, one, args, scale)
+
+
+def test_all_versions_that_worked_on_a_folder_are_kept(tmp_path, monkeypatch):
+    args = cli.parser().parse_args(["run", "/dev/none"])
+    dev = SimpleNamespace(path="/dev/a", label="a", identity=lambda: {
+        "bytes": 1, "label": "a", "serial": "1"})
+    told = cli.versions()
+    assert re.fullmatch(r"[\d.]+", told["skylight"]) and told["kernel"] == os.uname().release
+    assert told["fio"] is None or told["fio"].startswith("fio-")
+    for which in ("1", "2", "2", "1"):
+        monkeypatch.setattr(cli, "versions", lambda which=which: {"skylight": which})
+        cli.remember(tmp_path, dev, args, scale_for("auto", 1 << 30))
+    info = json.loads((tmp_path / "run.json").read_text())
+    assert info["versions"] == [{"skylight": "2"}, {"skylight": "1"}]
+
+
+def test_versions_that_cannot_be_told(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(cli, "OWN", tmp_path / "none")
+    assert cli.versions() == {"skylight": None, "kernel": os.uname().release, "fio": None}
 
 
 class Countable:
