@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Programs that want numpy go on in a Python that has it."""
 
+import glob
 import importlib.util
 import os
 import sys
@@ -9,12 +10,13 @@ MARK = "SHINGLE_PYTHON_TRIED"
 
 
 def other_pythons():
-    """The distribution's Python, and the one that scripts/lab/setup makes."""
+    """The distribution's Python, and those that scripts/lab/setup has made, the newest first."""
     cache = (os.environ.get("SHINGLE_CACHE") or
              os.path.join(os.environ.get("XDG_CACHE_HOME") or
                           os.path.expanduser("~/.cache"), "dm-shingle"))
-    return [p for p in ("/usr/bin/python3", os.path.join(cache, "venv/bin/python"))
-            if os.access(p, os.X_OK)]
+    made = sorted(glob.glob(os.path.join(glob.escape(cache), "venv*/bin/python")),
+                  key=lambda p: os.lstat(p).st_mtime, reverse=True)
+    return [p for p in ("/usr/bin/python3", *made) if os.access(p, os.X_OK)]
 
 
 def have(program, script, *names):

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """The lab's own arithmetic; what it boots is tested by booting."""
 
+import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,7 +16,8 @@ RUN = LAB / "run"
 sys.path.insert(0, str(LAB))
 
 # pylint: disable=wrong-import-position,import-error
-from labkit import cache, guest, kernels, modules, packages
+import libraries
+from labkit import cache, guest, kernels, modules
 
 
 @pytest.fixture(autouse=True)
@@ -95,17 +98,27 @@ def test_last_words_are_those_before_the_tasks_and_all_of_these():
     assert guest.last_words(lines[:3] + tasks) == lines[:3] + tasks
 
 
-@pytest.mark.parametrize("before, cleared", [("", True), ("another list", False)])
-def test_who_runs_in_the_venv_keeps_it_when_it_gets_a_package_more(tmp_path, monkeypatch,
-                                                                   before, cleared):
-    """Only one that never was complete is begun anew."""
-    asked = []
-    monkeypatch.setattr(cache, "CACHE", tmp_path)
-    monkeypatch.setattr(packages, "VENV", tmp_path / "venv")
-    monkeypatch.setattr(packages, "step",
-                        lambda what, command, *more, **how: asked.append(command))
-    cache.write(tmp_path / "venv/.complete", before)
-    packages.make_venv()
-    packages.make_venv()
-    assert ("--clear" in asked[0]) == cleared
-    assert asked[-1][1:] == ["install", "-q", *packages.PYTHON] and len(asked) == 1 + cleared
+def test_checkouts_with_other_lists_leave_each_others_venv(tmp_path):
+    """Whoever runs in one would lose it."""
+    def place(name, more=""):
+        shutil.copytree(LAB / "labkit", tmp_path / name / "labkit")
+        path = tmp_path / name / "labkit/packages.py"
+        text = path.read_text(encoding="utf-8")
+        path.write_text(text.replace("PYTHON = [", f"PYTHON = [{more}"), encoding="utf-8")
+        return subprocess.run(
+            [sys.executable, "-B", "-c", "from labkit import packages; print(packages.VENV)"],
+            cwd=tmp_path / name, text=True, check=True, capture_output=True,
+            env=dict(os.environ, SHINGLE_CACHE=str(tmp_path / "cache"))).stdout
+    assert place("one") == place("same") != place("other", '"more", ')
+
+
+def test_programs_go_on_in_the_newest_venv(tmp_path, monkeypatch):
+    """Of which there may be several, and those of before had no list in their name."""
+    monkeypatch.setenv("SHINGLE_CACHE", str(tmp_path))
+    for age, name in enumerate(("venv-1", "venv", "venv-2")):
+        python = tmp_path / name / "bin/python"
+        python.parent.mkdir(parents=True)
+        python.touch(mode=0o755)
+        os.utime(python, (10 ** 9 - age, 10 ** 9 - age))
+    found = [p for p in libraries.other_pythons() if p.startswith(str(tmp_path))]
+    assert found == [str(tmp_path / name / "bin/python") for name in ("venv-1", "venv", "venv-2")]

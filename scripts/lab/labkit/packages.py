@@ -33,7 +33,8 @@ NEEDED = {
     "/usr/lib/python3*/ensurepip": "python3-venv",
 }
 PYTHON = ["pytest", "pytest-timeout", "hypothesis", "numpy", "matplotlib", "docutils"]
-VENV = CACHE / "venv"
+# Checkouts with other lists must not rebuild each other's: who runs in it would lose it.
+VENV = CACHE / f"venv-{digest(*PYTHON)[:8]}"
 
 
 def _present(what):
@@ -89,12 +90,10 @@ def make_venv():
     with lock("venv"):
         if read(stamp) == want:
             return
-        # One that was complete only gets what is new: others may be running in it.
-        if not read(stamp):
-            # The distribution's interpreter: guests have the same one.
-            step("creating the Python environment",
-                 ["/usr/bin/python3", "-m", "venv", "--clear", VENV],
-                 CACHE / "logs/venv.log")
+        # The distribution's interpreter: guests have the same one.
+        step("creating the Python environment",
+             ["/usr/bin/python3", "-m", "venv", "--clear", VENV],
+             CACHE / "logs/venv.log")
         step("installing " + ", ".join(PYTHON),
              [VENV / "bin/pip", "install", "-q", *PYTHON],
              CACHE / "logs/pip.log", usual="1 min")
