@@ -19,7 +19,7 @@ from pathlib import Path
 
 import probes
 
-from . import load, session, verdict
+from . import load, report, session, verdict, words
 from .device import Device, Refused
 
 USAGE, FAILED, INTERRUPTED = 2, 1, 130
@@ -222,13 +222,18 @@ def run_on(dev, args, tests, known):
 
 
 def told(result):
-    """Lines on what a test found."""
+    """Lines on what a test found, in the words and units of the report."""
     if result.status != session.DONE:
         yield f"{result.status}: {result.why}"
     for name, finding in result.findings.items():
-        value = "cannot tell" if finding.value is None else \
-            f"{verdict.told(finding)} ({100 * finding.confidence:.1f} %)"
-        yield f"{name}: {value}" + (f": {finding.says}" if finding.says else "")
+        of = dataclasses.asdict(finding)
+        question = words.ANSWERS.get(name, ("", name.replace("_", " ")))[1]
+        within = report.interval(of, name)
+        sure = f" ({f'{within}, ' if within else ''}{report.sure(finding.confidence)[0]})" \
+            if report.known(of) else ""
+        yield f"{question}{'' if question.endswith('?') else ':'} " \
+            f"{report.value(finding.value, finding.unit, name)}{sure}" + \
+            (f": {report.grouped(finding.says)}" if finding.says else "")
 
 
 def conclude(s, args, screen):
@@ -237,7 +242,6 @@ def conclude(s, args, screen):
         from . import truth             # pylint: disable=C0415
         for line in truth.write(s):
             screen.say(line)
-    from . import report                # pylint: disable=C0415
     page, _ = report.write(s.out)
     screen.say(f"report: {page}")
     if args.json:
@@ -249,7 +253,6 @@ def conclude(s, args, screen):
 
 def command_report(args):
     """Writes the report of a folder."""
-    from . import report                # pylint: disable=C0415
     print(*report.write(args.folder), sep="\n")
     return 0
 

@@ -18,9 +18,19 @@ MOST_PARTS, LEAST_PART = 2000, 12
 STALE_S = 60        # an aggressive drive without reset is left alone for so long
 
 
+USUAL_S = 0.012     # of a write of which Test 1 has told nothing
+
+
+def usual(s):
+    """Seconds that a write within the widest of Test 1's regions took, as a rule."""
+    first = s.results.get("1")
+    flat = first and first.numbers.get("flat")
+    return list(flat.values())[-1]["median_us"] / 1e6 if flat else USUAL_S
+
+
 def estimate(s):
-    """Seconds of the drive's clock."""
-    return min(s.scale.max_ops * 0.012, s.scale.max_s)
+    """Seconds of the drive's clock, at most: the cliff may come at any time."""
+    return min(limit(s) * usual(s), s.scale.max_s)
 
 
 def filled(parts, places):

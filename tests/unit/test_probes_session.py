@@ -459,6 +459,35 @@ def test_versions_that_cannot_be_told(tmp_path, monkeypatch):
     assert cli.versions() == {"skylight": None, "kernel": os.uname().release, "fio": None}
 
 
+@pytest.mark.parametrize("name, finding, line", [
+    ("drive_type", Finding("shingled", confidence=0.9991, says="bands of 65536 blocks"),
+     "Shingled or conventional? shingled (SMR) (99.9 %): bands of 65,536 blocks"),
+    ("band_bytes", Finding(40 * MIB, "bytes", 40 * MIB, 40 * MIB, 0.995),
+     "Band size: 40 MiB (exactly, 99.5 %)"),
+    ("raw_bytes", Finding(36 << 30, "bytes", 35 << 30, 37 << 30, 0.95),
+     "Raw size: 36 GiB (35 GiB to 37 GiB, 95 %)"),
+    ("clean_idle_ms", Finding.unknown("never seen"),
+     "Idle time before it begins: cannot tell: never seen"),
+    ("new_thing", Finding(3, "", confidence=0.9), "new thing: 3 (90 %)")])
+def test_the_terminal_has_the_words_of_the_report(name, finding, line):
+    assert list(cli.told(Result(findings={name: finding}))) == [line]
+
+
+@pytest.mark.parametrize("first, most_s", [
+    (None, 100_000 * .012),
+    (Result(numbers={"flat": {"2 MiB": {"median_us": 5000.}, "1 GiB": {"median_us": 7000.}}}),
+     700.),
+    (Result(numbers={"flat": {"1 GiB": {"median_us": 7000.}}}, findings={
+        "drive_type": Finding("conventional", confidence=.99)}), 140.),
+    (Result(numbers={"flat": {"1 GiB": {"median_us": 7e6}}}), 3600.)])
+def test_how_long_test_6_takes(first, most_s):
+    """By what Test 1 has seen of the drive, and as many writes as there may be."""
+    results = {"1": first} if first else {}
+    s = SimpleNamespace(scale=SimpleNamespace(max_ops=100_000, max_s=3600), results=results,
+                        finding=lambda name: first and first.findings.get(name))
+    assert probes.tests()["6"].estimate(s) == pytest.approx(most_s)
+
+
 class Countable:
     """A test that counts how often it is run."""
     TITLE, AFTER = "something", ()
