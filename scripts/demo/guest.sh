@@ -4,6 +4,9 @@
 #	guest.sh write KIND	make the disk, fill it, verify, start writing again
 #	guest.sh find KIND	after the power cut: check, recover, verify
 # Disks: 0 the platter's store, 1 its damage map, 2 the tree in a tar archive.
+#	guest.sh stores KIND	key-value stores on stl-full and on imr, a power cut in
+#				the middle of their load; leaves what is there then
+# Disks: a blank one for each.
 # Lines for the runner: "FACT name value", "MARK chunk", "STEP text".
 set -eu
 
@@ -21,10 +24,16 @@ counter() {	# device name
 	dmsetup message "$1" 0 stats | awk -v n="$2" '$1 == n { print $2 }'
 }
 
-platter() {
+platter() {	# disk profile keys...
+	table="0 $(blockdev --getsz "$1") platter $1 0 $2"
+	shift 2
 	dmsetup create --noudevsync platter --table \
-		"0 $(blockdev --getsz "$SHINGLE_DISK0") platter $SHINGLE_DISK0 0 $profile 0 10 surfaces 4 swath_tracks 0 damage poison timing none state $SHINGLE_DISK1"
+		"$table 0 $(($# + 4)) damage poison timing none $*"
 	dmsetup mknodes platter
+}
+
+large_platter() {
+	platter "$SHINGLE_DISK0" "$profile" surfaces 4 swath_tracks 0 state "$SHINGLE_DISK1"
 }
 
 # Every file of a list against its checksum, two processes.
@@ -54,13 +63,60 @@ oracle() {
 	fact "host_write_blocks_$phase" "$(counter shingled host_write_blocks)"
 }
 
+# A store on a layer, its load, a power cut in the middle of it, and what is left.  The
+# drive's own cache is on: what was not flushed is lost with it.
+store() {	# layer disk profile options of shingle create...
+	layer=$1 disk=$2 kind=$3
+	shift 3
+	step "$layer: over platter $kind, whose write cache is on; a store over it"
+	platter "$disk" "$kind" surfaces 1 wcache on
+	shingle create "$layer" --no-udev "$@" /dev/mapper/platter shingled >/dev/null
+	dmsetup mknodes shingled
+	kv format /dev/mapper/shingled
+	while read -r words; do
+		# shellcheck disable=SC2086
+		kvbench $words --device /dev/mapper/shingled </dev/null >/tmp/said || {
+			cat /tmp/said
+			exit 1
+		}
+		step "$layer: synced: $(sed -n 's/.*: \([0-9]* operations\) in.*/\1/p' /tmp/said)"
+	done <"$work/stores/loads"
+
+	dmsetup message platter 0 powercut "$(cat "$work/stores/cut.$layer")"
+	rc=0
+	# shellcheck disable=SC2046
+	kvbench $(cat "$work/stores/last") --device /dev/mapper/shingled \
+		--log "$work/stores/log.$layer" >/tmp/said 2>&1 || rc=$?
+	if [ "$(counter platter power_cuts)" != 1 ] || [ $rc != 8 ]; then
+		cat /tmp/said
+		echo "demo: the power did not fail, or nobody noticed: status $rc" >&2
+		exit 1
+	fi
+	step "$layer: the power failed in the middle of the next ones"
+	fact "cache_lost_$layer" "$(counter platter wcache_lost_blocks)"
+	dmsetup remove --noudevsync shingled
+
+	dmsetup message platter 0 powercut off
+	step "$layer: power is back: shingle check, kv check, every key and value"
+	shingle check /dev/mapper/platter
+	shingle open --no-udev /dev/mapper/platter shingled
+	dmsetup mknodes shingled
+	dmsetup message platter 0 stats_clear
+	kv check /dev/mapper/shingled
+	kv scan /dev/mapper/shingled >"$work/stores/scan.$layer"
+	fact "destroyed_reads_$layer" "$(counter platter destroyed_reads)"
+	fact "r0_violations_$layer" "$(counter shingled r0_violations)"
+	dmsetup remove --noudevsync shingled
+	dmsetup remove --noudevsync platter
+}
+
 fact kernel "$(uname -r)"
 mkdir -p "$here"
 
 case $phase in
 write)
 	step "platter $profile over the disk, stl-set over platter"
-	platter
+	large_platter
 	shingle create stl-set --no-udev --label demo /dev/mapper/platter shingled
 	dmsetup mknodes shingled
 	mkfs.ext4 -q /dev/mapper/shingled
@@ -99,7 +155,7 @@ write)
 	exit 1
 	;;
 find)
-	platter
+	large_platter
 	fact damaged_at_boot "$(counter platter damaged_blocks)"
 	step "shingle check"
 	shingle check /dev/mapper/platter
@@ -133,5 +189,9 @@ find)
 	dmsetup remove --noudevsync shingled
 	shingle check /dev/mapper/platter
 	fact shingle_check_again "clean"
+	;;
+stores)
+	store stl-full "$SHINGLE_DISK0" "$profile" --band 2M
+	store imr "$SHINGLE_DISK1" kvimr
 	;;
 esac
