@@ -7,9 +7,11 @@ import json
 import os
 import random
 
+import dm
 import media
 import replay
 from bench import TOP, Failure, expect, run
+from blk import SECTORS
 from logwrites import FLUSH, FUA
 from targets import Geometry, stack
 
@@ -226,11 +228,78 @@ def cuts(ctx, rounds, points, *options):
             "entries": len(log.entries), "seed": 3, **stats}
 
 
+def placed(ctx, made, table):
+    """{level: [tracks of its tables on bottoms, on tops]}, of a closed stack."""
+    track, lies = made.geo.band, ctx.target.lies(made.paths, made.geo)
+    out = {}
+    for band in table["used"]:
+        first, end = band["offset"] // 4096, (band["offset"] + band["bytes"]) // 4096
+        for block in range(first, end, track) if band["kind"] == "table" else ():
+            out.setdefault(band["level"], [0, 0])[lies[block][1] // track % 2] += 1
+    return out
+
+
+def leveled(ctx, organisation, told):
+    """A store all of which was merged, and what came afterwards, on imr itself or on
+    something over it, of which no store knows that it has levels: counters, and where
+    tables are.  There is room for all on either tier."""
+    rng = random.Random(1)
+    made = stack(ctx.pool, ctx.target, shape(ctx.target), name="told" if told else "untold")
+    made.open()
+    device = made.device if told else dm.linear(
+        "over", [(made.device.path, 0, made.geo.logical * SECTORS)])
+    run(KV, "format", "--organisation", organisation, "--band",
+        f"{12 * made.geo.band * 4}K", device.path)
+    there = {}
+    for n in (4000, 4000, 0, 1500):
+        if not n:
+            run(KV, "compact", device.path)
+        pairs = pairs_of(rng, n, 6000)
+        there.update(pairs)
+        load(device.path, pairs, "--batch", 50)
+    # What is in logs becomes a table.
+    run(KV, "put", device.path, "last", "one")
+    there["last"] = "one"
+    expect(all_of(device.path) == there, "it does not give back what it was given")
+    table = json.loads(run(KV, "dump", "--json", device.path)[1])
+    stats = media.stats(made.device)
+    if not told:
+        device.remove()
+    made.verify()
+    made.close()
+    made.check()
+    places = placed(ctx, made, table)
+    ctx.note(f"{'' if told else 'not '}told: tracks on bottoms and tops {places}, allocated "
+             f"{stats['imr_bottoms_allocated']}, {stats['imr_tops_allocated']}")
+    expect(len(places) == 2 and 0 in places, f"levels {sorted(places)}")
+    expect(stats["imr_tier_misses"] == 0, "a tier has no room left")
+    return stats, places[0], places[max(places)]
+
+
+def levels(ctx, organisation):
+    """Told of levels the disk has the largest one on bottoms, and the other, which is merged
+    soon, on tops; else both are where all that is whole goes as long as there is room."""
+    told, soon, last = leveled(ctx, organisation, True)
+    untold, anywhere, _ = leveled(ctx, organisation, False)
+    expect(soon[0] == 0 and soon[1] > 16, f"of level 0 {soon} on bottoms and tops")
+    expect(last[1] == 0 and last[0] > 64, f"of the largest level {last} on bottoms and tops")
+    expect(anywhere[0] > anywhere[1], f"not told, of level 0 {anywhere} on bottoms and tops")
+    # Whole tracks, which nobody speaks for, are given no top.
+    expect(untold["imr_tops_allocated"] == untold["imr_partial_tops"],
+           f"not told, {untold['imr_tops_allocated']} tops, {untold['imr_partial_tops']} of parts")
+    whole = told["imr_tops_allocated"] - told["imr_partial_tops"]
+    expect(whole >= soon[1], f"told, only {whole} tops for what is no part")
+    return {f"{name}_{kind}": stats[f"imr_{kind}_allocated"] for kind in ("bottoms", "tops")
+            for name, stats in (("told", told), ("untold", untold))}
+
+
 def cases(target, options):
     points = int(options.get("points", 60))
     return [*((f"all of it, {o}", lambda ctx, o=o: whole(ctx, o)) for o in ("soc", "loc")),
             *((f"streams, {o}", lambda ctx, o=o: streams(ctx, o)) for o in ("soc", "loc")
               if target.name in ("stl-set", "stl-full")),
+            *((f"levels, {o}", lambda ctx, o=o: levels(ctx, o)) for o in ("soc", "loc")
+              if target.name == "imr"),
             ("power cuts", lambda ctx: cuts(ctx, 30, points)),
             *[("power cuts, streams", lambda ctx: cuts(ctx, 30, 4 * points, "--stream"))] *
             (target.name in ("stl-full", "imr"))]

@@ -63,7 +63,7 @@ def run(tool, *args, rc=0, text=None):
     ("vectors", 1, 1), ("model", 1, 3000), ("model", 2, 3000), ("cut", 1, 300),
     ("cut", 2, 400), ("cut", 101, 200), ("fail", 1, 150), ("memory", 1, 120), ("full", 1, 1),
     ("damage", 1, 600), ("log", 1, 40), ("craft", 1, 280), ("threads", 1, 1000),
-    ("between", 1, 40), ("forge", 1, 1), ("forge", 2, 1),
+    ("between", 1, 40), ("levels", 1, 800), ("forge", 1, 1), ("forge", 2, 1),
     ("forge", 3, 1), ("forge", 4, 1),
 ))
 def test_library(check, organisation, test, seed, count):
@@ -74,7 +74,7 @@ def test_library(check, organisation, test, seed, count):
 @pytest.mark.parametrize("test,seed,count", (
     ("vectors", 1, 1), ("model", 1, 3000), ("cut", 1, 300), ("cut", 2, 400), ("cut", 101, 200),
     ("fail", 1, 150), ("memory", 1, 120), ("full", 1, 1), ("damage", 1, 600), ("log", 1, 40),
-    ("threads", 1, 1000), ("between", 1, 40),
+    ("threads", 1, 1000), ("between", 1, 40), ("levels", 1, 800),
 ))
 def test_library_in_streams(check, organisation, test, seed, count):
     """KV_STREAM; the disk refuses a band that is begun before the last one has ended."""

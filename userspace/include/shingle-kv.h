@@ -393,6 +393,7 @@ int kv_settle(struct kv *kv);
  * @compactions: merges
  * @moves: bands that changed their level as they are
  * @discards: bands handed back to the device
+ * @levels_told: tables of which the device was told the level: as they were begun, or moved
  * @bloom_checks: Bloom filters asked
  * @bloom_passes: of them said maybe
  * @bloom_wrong: of these the key was not in the band
@@ -406,7 +407,7 @@ struct kv_stats {
 	uint64_t puts, deletes, gets, user_bytes;
 	uint64_t log_bytes, flush_bytes, compact_read_bytes, compact_written_bytes;
 	uint64_t table_bytes, pad_bytes, read_bytes;
-	uint64_t syncs, flushes, compactions, moves, discards;
+	uint64_t syncs, flushes, compactions, moves, discards, levels_told;
 	uint64_t bloom_checks, bloom_passes, bloom_wrong;
 	uint64_t compact_us, slow_us;
 };

@@ -15,6 +15,7 @@
  * vectors  cases worked out by hand
  * between  a sync of another thread between a write's room in the log and the write
  * threads  many threads at once
+ * levels   what the disk is told of them
  * layers   what stl-set and stl-full would have to clean below it
  */
 #include "model.h"
@@ -602,6 +603,58 @@ static void test_between(u64 seed, u32 count)
 	printf("%u syncs between room in the log and a write\n", count);
 }
 
+/* --- levels ---------------------------------------------------------------- */
+
+/* Of a table its level, of a log nothing. */
+static int told_right(void *ctx, const struct kv_band *b)
+{
+	const struct sim *s = ctx;
+
+	if (s->told[b->band] != (u32)(b->level + 1))
+		die("band %lu, of level %d, was told to be of %u", b->band, b->level,
+		    s->told[b->band]);
+	return 0;
+}
+
+static void test_levels(u64 seed, u32 count)
+{
+	struct sim *s = formatted(BYTES);
+	struct kv *kv = opened(s, "new");
+	u64 moves = 0, merges = 0, told = 0;
+	u8 value[2000] = { 0 };
+	struct kv_stats stats;
+	char key[20];
+	u32 i, n;
+
+	rng = seed;
+	for (i = 0; i < count; i++) {
+		/* What ascends is moved to deeper levels as it is, what is anywhere merged. */
+		n = sprintf(key, "%08u", i < count / 2 ? i : rnd(count / 2));
+		if (kv_put(kv, key, n, value, sizeof(value), 0))
+			die("put %u: %s", i, kv_error());
+		kv_bands(kv, told_right, s);
+		if ((i + 1) % (count / 8))
+			continue;
+		kv_stats(kv, &stats);
+		moves += stats.moves;
+		merges += stats.compactions;
+		told += stats.levels_told;
+		kv_close(kv);
+		kv = opened(s, "again");
+		kv_bands(kv, told_right, s);
+	}
+	if (kv_compact(kv))
+		die("compact: %s", kv_error());
+	kv_bands(kv, told_right, s);
+	kv_stats(kv, &stats);
+	printf("%llu moves, %llu merges, %llu levels told; level 0 to 2: %lu %lu %lu bands\n",
+	       moves, merges, told, stats.level_bands[0], stats.level_bands[1], stats.level_bands[2]);
+	if (moves < 5 || merges < 5 || told < moves + merges)
+		die("hardly anything was moved or merged");
+	kv_close(kv);
+	sim_free(s);
+}
+
 static void run_threads(u64 seed, u32 rounds)
 {
 	struct kv_options opt = options;
@@ -634,7 +687,7 @@ int main(int argc, char **argv)
 		{ "craft", test_craft, 700 }, { "forge", test_forge, 1 },
 		{ "log", test_log, 40 }, { "vectors", test_vectors, 1 },
 		{ "between", test_between, 40 }, { "threads", run_threads, 1500 },
-		{ "layers", test_layers, 12000 },
+		{ "levels", test_levels, 800 }, { "layers", test_layers, 12000 },
 	};
 	u64 seed = argc > 3 ? strtoull(argv[3], NULL, 0) : 1;
 	u32 i;
@@ -649,5 +702,5 @@ int main(int argc, char **argv)
 			return 0;
 		}
 	}
-	die("usage: kv-check model|cut|fail|memory|full|damage|craft|forge|log|vectors|between|threads|layers [soc|loc[-stream] [SEED [COUNT]]]");
+	die("usage: kv-check model|cut|fail|memory|full|damage|craft|forge|log|vectors|between|threads|levels|layers [soc|loc[-stream] [SEED [COUNT]]]");
 }

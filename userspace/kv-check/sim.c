@@ -135,8 +135,10 @@ static int do_discard(struct kv_disk *d, u64 offset, u64 bytes)
 	struct sim *s = container_of(d, struct sim, disk);
 
 	in_range(s, offset, bytes);
-	if (s->pointer && offset >= s->bands_offset)
+	if (s->pointer && offset >= s->bands_offset) {
 		s->pointer[(offset - s->bands_offset) / s->band_bytes] = 0;
+		s->told[(offset - s->bands_offset) / s->band_bytes] = 0;
+	}
 	if (fails(s, SIM_DISCARD))
 		return -EIO;
 	record(s, SIM_DISCARD, offset, bytes, NULL);
@@ -191,6 +193,29 @@ static int sim_discard(struct kv_disk *d, u64 offset, u64 bytes)
 	return err;
 }
 
+/* As of an interlaced disk, whose tracks have their places as soon as they are written. */
+static int sim_level(struct kv_disk *d, u64 offset, u64 bytes, u32 level, bool moved)
+{
+	struct sim *s = container_of(d, struct sim, disk);
+	u64 band;
+
+	/* Where the rules of bands do not hold nobody asks for levels either. */
+	if (!s->pointer)
+		return -EOPNOTSUPP;
+	pthread_mutex_lock(&one);
+	in_range(s, offset, bytes);
+	if (offset < s->bands_offset || (offset - s->bands_offset) % s->band_bytes ||
+	    bytes != s->band_bytes)
+		die("a level of %llu bytes at %llu, which are no band", bytes, offset);
+	band = (offset - s->bands_offset) / s->band_bytes;
+	if (!moved == !!s->pointer[band])
+		die("the level of band %llu is told when %u bytes of it are written", band,
+		    s->pointer[band]);
+	s->told[band] = level;
+	pthread_mutex_unlock(&one);
+	return 0;
+}
+
 static void sim_close(struct kv_disk *d)
 {
 }
@@ -202,6 +227,7 @@ static const struct kv_disk_ops sim_ops = {
 	.end = disk_end_done,
 	.flush = sim_flush,
 	.discard = sim_discard,
+	.level = sim_level,
 	.close = sim_close,
 };
 
@@ -226,6 +252,7 @@ void sim_free(struct sim *s)
 	sim_forget(s);
 	free(s->event);
 	free(s->pointer);
+	free(s->told);
 	free(s->data);
 	free(s);
 }
@@ -238,7 +265,9 @@ void sim_bands(struct sim *s)
 	s->bands_offset = le64_to_cpu(h->bands_offset);
 	s->band_bytes = le32_to_cpu(h->band_bytes);
 	free(s->pointer);
+	free(s->told);
 	s->pointer = calloc(le32_to_cpu(h->bands), sizeof(*s->pointer));
+	s->told = calloc(le32_to_cpu(h->bands), sizeof(*s->told));
 }
 
 struct kv_disk *sim_disk(struct sim *s)

@@ -41,6 +41,7 @@ struct event {
  * @bands_offset: bands begin there
  * @band_bytes: and have so many bytes; each is written from its start, in order
  * @pointer: how much of each is written
+ * @told: the level that was told of each since it was discarded; 0: none was
  * @stream: each to its end, before another one is begun
  * @slow: who writes lets others run meanwhile
  * @watch: is told what was done, but of reads and flushes; or NULL
@@ -57,7 +58,7 @@ struct sim {
 	int failed;
 	u64 bands_offset;
 	u32 band_bytes;
-	u32 *pointer;
+	u32 *pointer, *told;
 	bool stream, slow;
 	void (*watch)(enum sim_what what, u64 offset, u64 bytes, const void *data);
 };

@@ -78,6 +78,28 @@ int band_take(struct kv *kv, u32 reserve, u32 *band)
 	return 0;
 }
 
+/**
+ * band_level() - tell the disk what a band is to hold, or @moved, what it holds now
+ * @kv: the store
+ * @band: which; it was discarded, or holds a table
+ * @level: of that table
+ * @moved: it holds it
+ *
+ * An interlaced disk has the level that has most on tracks that are costly to write, and
+ * all others where writing is free.  Logs are told nothing: what is discarded is of level 0
+ * again, and a track that is written in parts goes where that costs nothing only as long as
+ * nobody has said a level of it.  The same goes for the header and the band table.
+ */
+void band_level(struct kv *kv, u32 band, u32 level, bool moved)
+{
+	struct kv_disk *d = kv->disk;
+
+	/* A courtesy, as a discard is. */
+	if (d->ops->level && !d->ops->level(d, band_offset(kv, band), kv->head.band_bytes,
+					    level + 1, moved))
+		count(&kv->stats.levels_told, 1);
+}
+
 /* Zeroes from @at up to the end of a band. */
 static int zeroes(struct kv *kv, u32 band, u32 at)
 {

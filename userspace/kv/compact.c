@@ -224,12 +224,12 @@ static int begin_table(struct merger *g, const struct entry *e)
 		if (err)
 			return err;
 	}
-	err = g->outs < ARRAY_SIZE(g->out) ? table_writer_new(g->kv, counter, &g->w) :
+	err = g->outs < ARRAY_SIZE(g->out) ? table_writer_new(g->kv, counter, g->level, &g->w) :
 		kv_says(-E2BIG, "too many versions of one key for snapshots");
 	if (err == -ENOSPC && !split && !g->mem && g->outs) {
 		err = commit_some(g, &e->key);
 		if (!err)
-			err = table_writer_new(g->kv, counter, &g->w);
+			err = table_writer_new(g->kv, counter, g->level, &g->w);
 	}
 	if (err == -ENOSPC)
 		kv_says(err, "%s: no band is free to merge into", g->kv->disk->name);
@@ -369,6 +369,9 @@ static int move_part(struct kv *kv, struct part *p, u32 level)
 	if (!moved)
 		return kv_no_memory();
 	err = commit(kv, &c);
+	/* Not of a move that may not have happened. */
+	if (!err)
+		band_level(kv, p->table->band, level, true);
 	part_put(kv, moved);
 	count(&kv->stats.moves, !err);
 	return err;

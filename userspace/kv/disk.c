@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <loops.h>
+#include <shingle-imr.h>
 
 #include "error.h"
 #include "disk.h"
@@ -23,6 +24,7 @@
  * @is_block: a block device, not a file
  * @direct: past the page cache
  * @discards: it takes them, as far as is known
+ * @imr: it has interlaced tracks, and is told of levels; without, @imr.fd is -1
  * @ring: of io_uring
  * @has_ring: was set up
  * @lock: of @ring
@@ -31,6 +33,7 @@ struct real {
 	struct kv_disk disk;
 	int fd;
 	bool is_block, direct, discards;
+	struct shingle_imr imr;
 	struct io_uring ring;
 	bool has_ring;
 	pthread_mutex_t lock;
@@ -173,10 +176,21 @@ static int real_discard(struct kv_disk *d, u64 offset, u64 bytes)
 	return -errno;
 }
 
+static int real_level(struct kv_disk *d, u64 offset, u64 bytes, u32 level, bool moved)
+{
+	struct real *r = container_of(d, struct real, disk);
+
+	/* Of a track that two bands share one would be told for the other. */
+	if (r->imr.fd < 0 || offset % r->imr.track_bytes || bytes % r->imr.track_bytes)
+		return -EOPNOTSUPP;
+	return (moved ? shingle_imr_relevel : shingle_imr_level)(&r->imr, offset, bytes, level);
+}
+
 static void real_close(struct kv_disk *d)
 {
 	struct real *r = container_of(d, struct real, disk);
 
+	shingle_imr_close(&r->imr);
 	if (r->has_ring)
 		io_uring_queue_exit(&r->ring);
 	if (r->fd >= 0)
@@ -192,6 +206,7 @@ static const struct kv_disk_ops real_ops = {
 	.end = real_end,
 	.flush = real_flush,
 	.discard = real_discard,
+	.level = real_level,
 	.close = real_close,
 };
 
@@ -229,6 +244,9 @@ static int take(struct real *r, const char *path, bool writing)
 	if (err)
 		return kv_says(err, "io_uring is not to be had: %s", strerror(-err));
 	r->has_ring = true;
+	/* Who may not ask device mapper, or has another disk, does without. */
+	if (writing && shingle_imr_open(&r->imr, r->fd))
+		r->imr.fd = -1;
 	return 0;
 }
 
@@ -253,6 +271,7 @@ int disk_open(struct kv_disk **disk, const char *path, bool writing)
 	r->disk.name = (const char *)(r + 1);
 	r->fd = -1;
 	r->discards = true;
+	r->imr = (struct shingle_imr){ .fd = -1, .control = -1 };
 	pthread_mutex_init(&r->lock, NULL);
 	err = take(r, path, writing);
 	if (err)

@@ -265,6 +265,7 @@ u64 band_offset(const struct kv *kv, u32 band);
 
 /* bands.c */
 int band_take(struct kv *kv, u32 reserve, u32 *band);
+void band_level(struct kv *kv, u32 band, u32 level, bool moved);
 int band_lead_in(struct kv *kv, u32 band);
 int band_fill_up(struct kv *kv, u32 band, u32 at);
 void band_give_back(struct kv *kv, u32 band);

@@ -152,11 +152,12 @@ bool table_fits(u32 room, u64 entries, u64 bytes, u32 max_key)
  * table_writer_new() - begin a table in a free band
  * @kv: the store
  * @counter: of bytes written
+ * @level: of what it will be
  * @w: result
  *
  * Returns 0; -ENOSPC without a sentence; or another -errno.
  */
-int table_writer_new(struct kv *kv, uint64_t *counter, struct table_writer **w)
+int table_writer_new(struct kv *kv, uint64_t *counter, u32 level, struct table_writer **w)
 {
 	struct table_writer *n = calloc(1, sizeof(*n));
 	u32 i;
@@ -178,6 +179,7 @@ int table_writer_new(struct kv *kv, uint64_t *counter, struct table_writer **w)
 			band_take(kv, counter == &kv->stats.flush_bytes ? RESERVE_NONE :
 				  RESERVE_MERGE, &n->band);
 	if (!err) {
+		band_level(kv, n->band, level, false);
 		err = band_lead_in(kv, n->band);
 		if (err)
 			band_give_back(kv, n->band);

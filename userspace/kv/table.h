@@ -17,7 +17,7 @@
 
 struct table_writer;
 
-int table_writer_new(struct kv *kv, uint64_t *counter, struct table_writer **w);
+int table_writer_new(struct kv *kv, uint64_t *counter, u32 level, struct table_writer **w);
 int table_add(struct table_writer *w, const struct entry *e, bool *full);
 int table_finish(struct table_writer *w, u32 level, u64 age, struct part **part);
 void table_abandon(struct table_writer *w);

@@ -117,6 +117,7 @@ static void store_report(void *store, struct json *j)
 	FIGURE(compactions);
 	FIGURE(moves);
 	FIGURE(discards);
+	FIGURE(levels_told);
 	FIGURE(bloom_checks);
 	FIGURE(bloom_passes);
 	FIGURE(bloom_wrong);
