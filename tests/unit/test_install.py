@@ -31,6 +31,7 @@ BESIDES = {
     "share/bash-completion/completions/shingle", "share/doc/dm-shingle/README.md",
     "share/man/man1/platter-sim.1", "share/man/man5/shingletab.5", "share/man/man8/shingle.8",
     "share/man/man8/kv.8", "share/man/man8/kvbench.8", "share/man/man8/shingle-levels.8",
+    "share/man/man8/skylight.8",
 }
 
 
