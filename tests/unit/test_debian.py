@@ -91,6 +91,50 @@ def test_what_is_built_is_what_dkms_installs(tree):
                                            dkms("BUILT_MODULE_NAME"))}
 
 
+@pytest.fixture(name="debian")
+def debian_fixture():
+    sys.path.insert(0, str(TOP / "scripts/lab"))
+    from labkit import debian   # pylint: disable=import-outside-toplevel,import-error
+    return debian
+
+
+def test_what_a_package_leaves_behind_is_seen(debian, tmp_path):
+    for name in ("usr/sbin", "etc", "var/log", "var/lib/dpkg", "var/lib/dkms", "tmp"):
+        (tmp_path / name).mkdir(parents=True)
+    for name in ("etc/kept", "etc/changed", "etc/gone", "etc/mode"):
+        (tmp_path / name).write_text("before", encoding="ascii")
+    (tmp_path / "etc/link").symlink_to("kept")
+    before = debian.contents(tmp_path)
+    assert debian.differences(before, debian.contents(tmp_path)) == []
+
+    (tmp_path / "etc/changed").write_text("behind", encoding="ascii")
+    (tmp_path / "etc/gone").unlink()
+    (tmp_path / "etc/mode").chmod(0o600)
+    (tmp_path / "etc/link").unlink()
+    (tmp_path / "etc/link").symlink_to("mode")
+    (tmp_path / "var/lib/dkms/dm-shingle").mkdir()
+    # What a Debian notes for itself.
+    for name in ("var/log/dpkg.log", "var/lib/dpkg/status", "var/lib/dkms/mok.key", "tmp/x"):
+        (tmp_path / name).touch()
+    assert debian.differences(before, debian.contents(tmp_path)) == [
+        "etc/changed has changed", "etc/gone is gone", "etc/link has changed",
+        "etc/mode has changed", "var/lib/dkms/dm-shingle is left"]
+
+
+def test_only_names_are_compared_where_there_is_nothing_else(debian):
+    assert debian.differences(dict.fromkeys("ab"), dict.fromkeys("bc")) == \
+        ["a is gone", "c is left"]
+
+
+def test_dkms_has_installed_all_modules_or_it_is_said_which_are_missing(debian, tmp_path):
+    for release in ("6.1", "6.12"):
+        (tmp_path / "lib/modules" / release / "updates/dkms").mkdir(parents=True)
+    for name in dkms("BUILT_MODULE_NAME"):
+        (tmp_path / f"lib/modules/6.12/updates/dkms/{name}.ko.xz").touch()
+    built, wanted = debian.modules_of(tmp_path)
+    assert len(wanted) == 7 and built == {"6.1": set(), "6.12": wanted}
+
+
 def named(text):
     """The options that a text names; --help and --version go without saying."""
     text = re.sub(r"\\f[A-Z]", "", text).replace("\\-", "-")

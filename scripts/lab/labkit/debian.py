@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A Debian in a directory, in which packages are made."""
+"""A Debian in a directory: makes packages in one, and tries them in another."""
 
 import contextlib
+import hashlib
 import os
 import re
 import shlex
@@ -17,6 +18,9 @@ SUITES = {name: (name, f"{name}-updates", f"{name}-security")
           for name in ("bookworm", "trixie")}
 # What is to be there beside the essential packages.
 BUILD = ("build-essential", "lintian", "fakeroot")
+TRY = ("linux-image-amd64", "linux-headers-amd64", "systemd-sysv", "udev", "kmod", "mount",
+       "procps", "e2fsprogs", "dkms", "dmsetup", "fio", "liburing2", "python3-matplotlib",
+       "python3-numpy", "gcc", "libc6-dev", "liburing-dev", "pkg-config")
 OUT = TOP / "build/deb"
 LOGS = CACHE / "logs"
 USER = 1000     # who builds
@@ -109,3 +113,79 @@ def build(suite):
             if path.is_file():
                 shutil.copy(path, OUT)
                 say(f"build/deb/{path.name}")
+
+
+# --- in and out again --------------------------------------------------------
+
+# What a Debian notes of any package that comes and goes: its own books.
+NOTES = re.compile(r"(var/log|var/lib/(dpkg|apt|systemd)|var/cache|root|tmp|run|proc|sys|dev"
+                   r"|packages)(/|$)|etc/ld\.so\.cache$|var/lib/dkms/mok\.(key|pub)$")
+
+
+def contents(root):
+    """What is in a tree: of each path what it is, and of a file what is in it."""
+    found = {}
+    for path in root.rglob("*"):
+        name = str(path.relative_to(root))
+        if NOTES.match(name):
+            continue
+        stat = path.lstat()
+        what = [oct(stat.st_mode), stat.st_uid, stat.st_gid]
+        if path.is_symlink():
+            what.append(os.readlink(path))
+        elif path.is_file():
+            what.append(hashlib.sha256(path.read_bytes()).hexdigest())
+        found[name] = tuple(what)
+    return found
+
+
+def differences(before, after):
+    """Sentences about what did not come back as it was."""
+    def word(name):
+        if name not in before:
+            return "is left"
+        return "has changed" if name in after else "is gone"
+
+    return [f"{name} {word(name)}" for name in sorted(before.keys() | after.keys())
+            if (name in before, before.get(name)) != (name in after, after.get(name))]
+
+
+def modules_of(root):
+    """Releases, and the names of our modules that DKMS has installed for each."""
+    names = {n.replace("-", "_") for n in
+             re.findall(r'^BUILT_MODULE_NAME\[\d+\]="(.*)"$', read(TOP / "dkms.conf"), re.M)}
+    return {folder.name: {p.name.split(".ko")[0].replace("-", "_")
+                          for p in (folder / "updates/dkms").glob("*.ko*")} & names
+            for folder in (root / "lib/modules").iterdir()}, names
+
+
+def trial(suite):
+    """Packages of build/deb in, and out."""
+    debs = sorted(p for p in OUT.glob("*.deb") if "-dbgsym_" not in p.name)
+    if not debs:
+        raise LabError("there are no packages in build/deb: make deb makes them")
+    names = [p.name.split("_")[0] for p in debs]
+    with unpacked(_root(suite, "try", TRY)) as root:
+        place = root / "packages"
+        _sources(place / "source")
+        for deb in debs:
+            shutil.copy(deb, place)
+        before = contents(root)
+        step(f"installing {', '.join(names)} in {suite}; DKMS builds the modules",
+             _inside(root, "dpkg -i /packages/*.deb; dkms status"),
+             LOGS / "deb-install.log", usual="2 min")
+        built, wanted = modules_of(root)
+        for release, have in built.items():
+            if have != wanted:
+                raise LabError(f"DKMS has installed {sorted(have)} for {release}, and not "
+                               f"{sorted(wanted - have)}; see {LOGS}/deb-install.log")
+            say(f"{len(have)} modules for {release}")
+        step("trying the tools", _inside(
+            root, "mkdir /tmp/t; AUTOPKGTEST_TMP=/tmp/t /packages/source/debian/tests/tools; "
+                  "rm -r /tmp/t"), LOGS / "deb-tools.log")
+        step("taking them out again", _inside(root, f"dpkg --purge {' '.join(names)}"),
+             LOGS / "deb-purge.log")
+        found = differences(before, contents(root))
+        if found:
+            raise LabError("not as before: " + "; ".join(found[:20]))
+        say(f"{len(before)} files and directories are as before")
