@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The group for blktests: what its `check` asks of a group before it runs one.  To run it
+takes blktests: see tests/README.md."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).resolve().parents[2]
+GROUP = TOP / "tests/blktests/shingle"
+# As blktests finds them.
+TESTS = sorted(p for p in GROUP.iterdir() if re.fullmatch(r"\d{3}", p.name))
+# What blktests gives a test, or takes from it.
+THEIRS = """
+set -e
+_have_driver() { :; }; _have_fio() { :; }; _have_program() { :; }; _have_root() { :; }
+"""
+
+
+@pytest.fixture(name="blktests")
+def blktests_fixture(tmp_path):
+    """A place like blktests' own, with helpers that do nothing."""
+    shutil.copytree(GROUP, tmp_path / "tests/shingle")
+    (tmp_path / "common").mkdir()
+    for name in ("rc", "fio"):
+        (tmp_path / "common" / name).write_text(THEIRS if name == "rc" else "",
+                                                encoding="ascii")
+    return tmp_path
+
+
+def test_there_are_tests():
+    assert [p.name for p in TESTS] == [f"{i + 1:03}" for i in range(len(TESTS))]
+    assert len(TESTS) >= 5
+
+
+@pytest.mark.parametrize("test", TESTS, ids=lambda p: p.name)
+def test_is_found_as_a_test(test, blktests):
+    """It is sourced from blktests' top, and then has what `check` insists on."""
+    said = subprocess.run(
+        ["bash", "-c", f". tests/shingle/{test.name}; group_requires; declare -F test; "
+         'echo "$DESCRIPTION/${QUICK:-}${TIMED:-}"; declare -F test_device || echo alone'],
+        cwd=blktests, check=True, text=True, capture_output=True).stdout.split("\n")
+    assert said[0] == "test" and said[2] == "alone"
+    description, kind = said[1].split("/")
+    assert description and len(f"shingle/{test.name} ({description})") <= 60
+    assert kind == "1"
+    assert test.stat().st_mode & 0o111
+
+
+@pytest.mark.parametrize("test", TESTS, ids=lambda p: p.name)
+def test_has_its_output(test):
+    """Each line that is expected is one that the test or the group can print."""
+    lines = test.with_suffix(".out").read_text(encoding="ascii").splitlines()
+    assert lines[0] == f"Running shingle/{test.name}" and lines[-1] == "Test complete"
+    text = test.read_text(encoding="ascii") + (GROUP / "rc").read_text(encoding="ascii")
+    # Whoever opens looks for the end of the journal, and meets what it has destroyed there.
+    assert ("destroyed and read: 0" in lines) != ("dmsetup load" in text)
+    for line in lines[1:-1]:
+        assert f'echo "{line.removesuffix(" 0")}' in text, line
+
+
+@pytest.mark.parametrize("test", TESTS, ids=lambda p: p.name)
+def test_leaves_nothing_behind(test):
+    text = test.read_text(encoding="ascii")
+    assert "_shingle_create" in text
+    assert text.index("_shingle_create") < text.rindex("\t_shingle_remove\n")
+
+
+def test_shellcheck_has_no_remark():
+    """Variables that `check` reads seem unused."""
+    done = subprocess.run(["shellcheck", "-x", "-e", "SC1091,SC2034,SC2015", "rc",
+                           *(t.name for t in TESTS)], cwd=GROUP, text=True, check=False,
+                          capture_output=True)
+    assert not done.returncode, done.stdout
