@@ -25,6 +25,8 @@ size_t key_of(u32 key, char *text)
 	return n;
 }
 
+#define MOST_BYTES	15000
+
 static u32 value_bytes(const struct load *l, u32 batch, u32 key)
 {
 	u32 r = (u32)mix(l->seed + 1, ((u64)batch << 32) + key);
@@ -40,11 +42,6 @@ static void value_of(const struct load *l, u32 batch, u32 key, u8 *to, u32 bytes
 		to[i] = (u8)(mix(batch, key) >> (i % 8 * 8)) ^ (u8)(i / 8);
 }
 
-static u32 nr_ops(const struct load *l, u32 batch)
-{
-	return 1 + (u32)(mix(l->seed + 2, batch) % MAX_OPS);
-}
-
 /* @key gets the key of the op; true if it is a put. */
 static bool op(const struct load *l, u32 batch, u32 i, u32 *key)
 {
@@ -54,6 +51,19 @@ static bool op(const struct load *l, u32 batch, u32 i, u32 *key)
 	*key = (u32)(r >> 8) % (batch / 50 % 3 ? KEYS : KEYS / 4);
 	*key = (*key + batch / 50 * 31) % KEYS;
 	return r % 100 < 65;
+}
+
+static u32 nr_ops(const struct load *l, u32 batch)
+{
+	u32 n = 1 + (u32)(mix(l->seed + 2, batch) % MAX_OPS), i, key, bytes = 0;
+
+	for (i = 0; i < n; i++) {
+		bytes += op(l, batch, i, &key) ? value_bytes(l, batch, key) : 0;
+		/* No more than the bands of these stores take in a batch, keys included. */
+		if (bytes > MOST_BYTES)
+			return i;
+	}
+	return n;
 }
 
 static bool syncs(const struct load *l, u32 batch)
