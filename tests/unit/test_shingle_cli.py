@@ -2332,8 +2332,8 @@ def completer(run):
 
 @pytest.mark.parametrize("line, offered", [
     ("shingle open d x --feature ", {"inplace", "unsafe_sync1"}),
-    ("shingle create stl-set d x --feature ", ["inplace"]),
-    ("shingle create stl-set d x --feature=", ["inplace"]),
+    ("shingle create stl-set d x --feature ", ["inplace", "unsafe_bypass"]),
+    ("shingle create stl-set d x --feature=", ["inplace", "unsafe_bypass"]),
     ("shingle create stl-set d x --feature in", ["inplace"]),
     ("shingle create --preset emulated-smr-1 d x --no-feature in", ["inplace"]),
     ("shingle open d x --set wc", ["wcache=", "wcache_blocks="]),
