@@ -89,10 +89,10 @@ void rmwf_flash_exit(struct rmwf_flash *f)
 u32 rmwf_block_of(const struct rmwf_flash *f, const struct rmwf_place *p, u32 *n)
 {
 	u64 group = (u64)p->band * f->band_groups + p->column / f->group_columns;
-	u32 block, track = rmwf_track_blocks(f->space, p->band);
+	u32 block;
 
 	/* The last group of a track may be a part of one. */
-	*n = min3(*n, f->group_columns - p->column % f->group_columns, track - p->column);
+	*n = min3(*n, f->group_columns - p->column % f->group_columns, p->columns - p->column);
 	div_u64_rem(group, f->nr_blocks, &block);
 	return block;
 }
