@@ -3,7 +3,6 @@
 #include "codec.h"
 #include "dm.h"
 #include "engines.h"
-#include "keys.h"
 #include "settings.h"
 #include "table.h"
 
@@ -30,19 +29,10 @@ static bool changes(const struct set_args *a)
 	return a->table.nr_features || a->table.nr_keys || a->table.nr_without || a->nr_unset;
 }
 
-static const struct shingle_option *option_of(const struct engine_row *row, const char *key)
-{
-	char name[64];
-
-	snprintf(name, sizeof(name), "%.*s", (int)strcspn(key, "="), key);
-	return shingle_option_find(shingle_keys, name, false) ?:
-	       shingle_option_find(row->ops->options, name, false);
-}
-
 /* Is one of the keys a table's, which no message changes? */
 static bool by_table(const struct engine_row *row, const char *key)
 {
-	const struct shingle_option *o = option_of(row, key);
+	const struct shingle_option *o = table_key(row, key);
 
 	return o && o->when == SHINGLE_OPTION_TABLE;
 }
@@ -89,14 +79,19 @@ static int merge(struct set_args *a, struct image *img, char *kept,
 	return table_checked(img, &a->table) && table_keep(&a->table, s) ? EXIT_CLEAN : EXIT_USAGE;
 }
 
+static int tell_words(const char *name, const char *words)
+{
+	say("%s keeps %s", name, *words ? words : "no settings");
+	return EXIT_CLEAN;
+}
+
 static int tell(const char *name, const struct shingle_disk_settings *s)
 {
 	char words[SHINGLE_SETTINGS_BYTES + 1];
 	const char *why;
 
 	shingle_settings_decode(s, words, &why);
-	say("%s keeps %s", name, *words ? words : "no settings");
-	return EXIT_CLEAN;
+	return tell_words(name, words);
 }
 
 /* Which superblock can be spared: what is damaged is repair's business. */
@@ -217,7 +212,7 @@ static bool tells_nothing_live(const struct set_args *a, const struct engine_row
 		if (!by_table(row, t->key[i]))
 			continue;
 		fail("--volatile: %s can only be set by a table: 'shingle open --set %s' does that",
-		     option_of(row, t->key[i])->name, t->key[i]);
+		     table_key(row, t->key[i])->name, t->key[i]);
 		return true;
 	}
 	return false;
@@ -270,10 +265,8 @@ static int set_open(struct set_args *a, struct image *img)
 		*end = '\0';
 	snprintf(words, sizeof(words), "%s", kept);
 	free(kept);
-	if (!changes(a)) {
-		say("%s keeps %s", a->name, *words ? words : "no settings");
-		return EXIT_CLEAN;
-	}
+	if (!changes(a))
+		return tell_words(a->name, words);
 	if (!load_open(img, a->name))
 		return EXIT_OPERATION;
 	given = a->table;

@@ -276,6 +276,22 @@ static bool no_key(const struct engine_row *row, const char *name)
 }
 
 /**
+ * table_key() - the option that a key is
+ * @row: the target
+ * @key: its name, or KEY=VALUE
+ *
+ * Returns NULL if the target has none of that name.
+ */
+const struct shingle_option *table_key(const struct engine_row *row, const char *key)
+{
+	char name[64];
+
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(key, "="), key);
+	return shingle_option_find(shingle_keys, name, false) ?:
+	       shingle_option_find(row->ops->options, name, false);
+}
+
+/**
  * table_known() - are there such features and keys, and values that they may have?
  * @row: the target
  * @t: what was asked for
@@ -298,8 +314,7 @@ bool table_known(const struct engine_row *row, const struct table_args *t)
 		const char *text = strchr(t->key[i], '=') + 1;
 
 		snprintf(name, sizeof(name), "%.*s", (int)(text - 1 - t->key[i]), t->key[i]);
-		o = shingle_option_find(shingle_keys, name, false) ?:
-		    shingle_option_find(row->ops->options, name, false);
+		o = table_key(row, t->key[i]);
 		if (!o)
 			return no_key(row, name);
 		if (o->kind != SHINGLE_OPTION_TEXT && shingle_option_parse(o, text, &value, &why)) {

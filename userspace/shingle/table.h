@@ -52,6 +52,7 @@ bool table_take_preset(struct table_args *t, const struct preset *p);
 bool table_take_habits(struct table_args *t, const struct preset *p, const char *kept);
 bool table_keep(const struct table_args *t, struct shingle_disk_settings *s);
 void table_warn(const struct table_args *t, const struct preset *p);
+const struct shingle_option *table_key(const struct engine_row *row, const char *key);
 bool table_known(const struct engine_row *row, const struct table_args *t);
 bool table_checked(const struct image *img, const struct table_args *t);
 bool table_needs_blocks(const struct image *img);
