@@ -22,6 +22,7 @@ import blk
 import dm
 import media
 from blk import BLOCK, SECTORS
+from loaded import percentile
 from loads import join, trace
 
 MIB = 1 << 20
@@ -118,11 +119,6 @@ class Stack:
 
 def now():
     return time.clock_gettime(time.CLOCK_MONOTONIC)
-
-
-def percentile(values, share):
-    values = sorted(values)
-    return values[min(len(values) - 1, int(len(values) * share))] if values else 0.0
 
 
 class Cleanings:
