@@ -133,34 +133,3 @@ def test_dkms_has_installed_all_modules_or_it_is_said_which_are_missing(debian, 
         (tmp_path / f"lib/modules/6.12/updates/dkms/{name}.ko.xz").touch()
     built, wanted = debian.modules_of(tmp_path)
     assert len(wanted) == 7 and built == {"6.1": set(), "6.12": wanted}
-
-
-def named(text):
-    """The options that a text names; --help and --version go without saying."""
-    text = re.sub(r"\\f[A-Z]", "", text).replace("\\-", "-")
-    return set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*", text)) - {"--help", "--version"}
-
-
-def test_the_manual_of_skylight_has_its_options():
-    sys.path.insert(0, str(TOP / "scripts"))
-    from probes import cli      # pylint: disable=import-outside-toplevel,import-error
-    commands = next(a.choices for a in cli.parser()._actions if a.choices)
-    page = (TOP / "scripts/probes/skylight.8").read_text(encoding="utf-8")
-    assert named(page) == {o for c in commands.values() for a in c._actions
-                           for o in a.option_strings if o.startswith("--")} - {"--help"}
-    assert {c for c in commands if f"skylight {c}" not in page} == set()
-
-
-def test_the_manual_of_shingle_levels_has_its_options():
-    source = (TOP / "userspace/levels/main.c").read_text(encoding="utf-8")
-    page = (TOP / "userspace/levels/shingle-levels.8").read_text(encoding="utf-8")
-    said = re.search(r'help\[\] =\n(.*?);\n\n', source, re.S)[1]
-    assert len(named(said)) > 30 and named(page) == named(said)
-
-
-def test_the_manual_of_platter_sim_has_its_options():
-    folder = TOP / "userspace/platter-sim"
-    letters = re.search(r'getopt\(argc, argv, "([a-z:]+)"', (folder / "platter-sim.c")
-                        .read_text(encoding="utf-8"))[1].replace(":", "")
-    page = (folder / "platter-sim.1").read_text(encoding="utf-8").split(".SH OPTIONS")[1]
-    assert set(re.findall(r"^\.BI? \\-([a-z])\b", page, re.M)) == set(letters)
