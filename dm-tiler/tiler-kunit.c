@@ -670,7 +670,8 @@ static void tiler_runs(struct kunit *test)
 		}
 		n = run.n;
 		over_page += laro / TILER_PAGE_ENTRIES != (laro + n - 1) / TILER_PAGE_ENTRIES;
-		wrapped += tiler_cell(&c->shape, run.paro) > tiler_cell(&c->shape, run.paro + n - 1);
+		wrapped += tiler_cell(&c->shape, run.paro) >
+			   tiler_cell(&c->shape, run.paro + n - 1);
 		merged += run.slot == c->r.to;
 		if (k % 7 == 6) {
 			tiler_abort(&c->r, &run);

@@ -126,8 +126,8 @@ static int list(struct dm_task *t)
 		if (*e->d_name == '.')
 			continue;
 		n->dev = 1;
-		strcpy(n->name, e->d_name);
 		n->next = (uint32_t)(sizeof(*n) + strlen(e->d_name) + 8) & ~7U;
+		memcpy(n->name, e->d_name, strlen(e->d_name) + 1);
 		last = at;
 		at += n->next;
 	}
