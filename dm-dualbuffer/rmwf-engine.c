@@ -276,7 +276,8 @@ static void leave_flash(struct rmwf *s, u32 lblk, u32 n, u64 seq)
 static void landed_at_home(struct rmwf *s, const struct shingle_run *run,
 			   struct shingle_emit *emit)
 {
-	leave_flash(s, run->lblk, run->n, emit->seq);
+	/* What is not recorded is free at once: no transaction would ever say so. */
+	leave_flash(s, run->lblk, run->n, s->unsafe_pointer ? 0 : emit->seq);
 	rmwf_space_live(&s->space, run->lblk, run->n, true);
 	rmwf_mark_live(s, run->lblk, run->n);
 	s->count.direct_blocks += run->n;

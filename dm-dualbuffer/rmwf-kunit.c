@@ -599,6 +599,34 @@ static void rmwf_ce_f2(struct kunit *test)
 }
 
 /*
+ * A page that was left without a record waits for none: no transaction would come by which it
+ * were free, and a write that finds no other page would wait for ever.
+ */
+static void left_without_record(struct kunit *test, const char *feature, u32 records)
+{
+	struct rmwf_toy *t = start(test, &figure, feature, NULL);
+
+	KUNIT_EXPECT_EQ(test, write_durably(t, 0), -1);
+	KUNIT_EXPECT_EQ(test, write_durably(t, 5), -1);
+	KUNIT_EXPECT_EQ(test, write_durably(t, 0), 0);
+	discard_one(test, t, 5);
+	t->nr = 0;
+	shingle_release_all(t->e, t->seq++);
+	KUNIT_EXPECT_FALSE(test, t->e->ops->clean.pending(t->e));
+	KUNIT_EXPECT_EQ(test, write_one(t, 0), -1);
+	KUNIT_EXPECT_EQ(test, t->nr, records);
+	shingle_release_all(t->e, t->seq - 1);
+	KUNIT_EXPECT_EQ(test, t->e->ops->clean.pending(t->e), records > 0);
+	stop(t);
+}
+
+static void rmwf_left_without_record(struct kunit *test)
+{
+	left_without_record(test, NULL, 1);
+	left_without_record(test, "unsafe_pointer", 0);
+}
+
+/*
  * CE-F5: a column of six tracks, and a flash block of four pages, which hold blocks of the
  * first four, all hot.  The fifth finds no page; literally it never will.
  */
@@ -895,6 +923,7 @@ static struct kunit_case rmwf_cases[] = {
 	KUNIT_CASE(rmwf_vf4_cost),
 	KUNIT_CASE(rmwf_goes_home_after_a_cut),
 	KUNIT_CASE(rmwf_ce_f2),
+	KUNIT_CASE(rmwf_left_without_record),
 	KUNIT_CASE(rmwf_ce_f5),
 	KUNIT_CASE(rmwf_asked_cold),
 	KUNIT_CASE(rmwf_on_its_way_by_group),
