@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Kernel interfaces that changed between 6.1 and today, under one name each.
- * Which form the tree at hand has is asked by core/compat-probe.sh.
+ * Which form the tree at hand has is asked by core/base/compat-probe.sh.
  */
 #ifndef SHINGLE_COMPAT_H
 #define SHINGLE_COMPAT_H
