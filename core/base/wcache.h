@@ -54,6 +54,16 @@ struct shingle_wslot {
 	u8 tries;
 };
 
+/* Why a destage is wanted. */
+enum shingle_destage_why {
+	SHINGLE_DESTAGE_NOT,	/* it is not */
+	SHINGLE_DESTAGE_OFF,	/* the cache has been switched off */
+	SHINGLE_DESTAGE_AGAIN,	/* what was refused before comes first */
+	SHINGLE_DESTAGE_FULL,	/* room runs out */
+	SHINGLE_DESTAGE_FLUSH,	/* a flush waits for it */
+	SHINGLE_DESTAGE_DUE,	/* it is old enough, or all is to be written */
+};
+
 /**
  * struct shingle_hits - blocks of a read that were found
  * @n: how many

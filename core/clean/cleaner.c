@@ -140,16 +140,16 @@ static int sync_step(struct shingle_device *d, const struct shingle_step *step)
 	return err;
 }
 
-static int run_step(struct shingle_device *d, const struct shingle_step *step, bool *unread)
+static int run_step(struct shingle_device *d, const struct shingle_step *step,
+		    enum shingle_why why, bool *unread)
 {
-	const char *name = dm_table_device_name(d->ti->table);
 	u32 records = shingle_step_records(d->engine, step);
 	ktime_t start = ktime_get();
 	bool reserved, wake;
 	u64 took_us;
 	int err;
 
-	trace_shingle_step(name, step, "start", 0);
+	trace_shingle_step_start(d, step, why);
 	err = reserve_step(d, records);
 	reserved = !err;
 	if (!err && step->n)
@@ -175,8 +175,8 @@ static int run_step(struct shingle_device *d, const struct shingle_step *step, b
 		d->n.step_failures++;
 		spin_unlock_irq(&d->map_lock);
 	}
-	trace_shingle_step(name, step, "end", err);
 	took_us = ktime_us_delta(ktime_get(), start);
+	trace_shingle_step_end(d, step, why, took_us, err);
 	spin_lock_irq(&d->map_lock);
 	d->n.clean_us += took_us;
 	d->step_us[step->kind] += took_us;
@@ -190,11 +190,19 @@ static int run_step(struct shingle_device *d, const struct shingle_step *step, b
 	return err;
 }
 
+static int ask(struct shingle_device *d, struct shingle_step *step, enum shingle_why *why,
+	       enum shingle_why for_what)
+{
+	*why = for_what;
+	return d->ops->clean.next_step(d->engine, for_what, step);
+}
+
 /*
- * The next step and whether there is one, for whatever reason there is.  *@kick: who
- * found no room may find some now.
+ * The next step and whether there is one, for whatever reason there is: *@why says
+ * which.  *@kick: who found no room may find some now.
  */
-static int next_step(struct shingle_device *d, struct shingle_step *step, bool *kick)
+static int next_step(struct shingle_device *d, struct shingle_step *step, enum shingle_why *why,
+		     bool *kick)
 {
 	int r = 0;
 
@@ -206,17 +214,17 @@ static int next_step(struct shingle_device *d, struct shingle_step *step, bool *
 	if (d->mode != SHINGLE_RW || d->stopping || d->resetting)
 		goto out;
 	if (d->cleaner.recovering) {
-		r = d->ops->clean.next_step(d->engine, SHINGLE_WHY_RECOVERY, step);
+		r = ask(d, step, why, SHINGLE_WHY_RECOVERY);
 		if (!r)
 			d->cleaner.recovering = false;
 	}
 	if (!r && d->cleaner.epoch_open) {
-		r = d->ops->clean.next_step(d->engine, SHINGLE_WHY_EPOCH, step);
+		r = ask(d, step, why, SHINGLE_WHY_EPOCH);
 		if (!r)
 			r = -ENODATA;
 	}
 	if (!r && d->cleaner.pressure) {
-		r = d->ops->clean.next_step(d->engine, SHINGLE_WHY_PRESSURE, step);
+		r = ask(d, step, why, SHINGLE_WHY_PRESSURE);
 		if (!r) {
 			d->cleaner.pressure = false;
 			*kick |= d->front.awaits_room;
@@ -224,10 +232,10 @@ static int next_step(struct shingle_device *d, struct shingle_step *step, bool *
 		}
 	}
 	if (!r && d->cleaner.forced) {
-		r = d->ops->clean.next_step(d->engine, SHINGLE_WHY_FORCED, step);
+		r = ask(d, step, why, SHINGLE_WHY_FORCED);
 		if (!r && d->cleaner.forced_again) {
 			d->cleaner.forced_again = false;
-			r = d->ops->clean.next_step(d->engine, SHINGLE_WHY_FORCED, step);
+			r = ask(d, step, why, SHINGLE_WHY_FORCED);
 		}
 		if (!r)
 			d->cleaner.forced = false;
@@ -237,7 +245,7 @@ static int next_step(struct shingle_device *d, struct shingle_step *step, bool *
 		bool busy = shingle_quiet_for(d) < msecs_to_jiffies(READ_ONCE(d->config.idle_ms));
 
 		if (!busy)
-			r = d->ops->clean.next_step(d->engine, SHINGLE_WHY_IDLE, step);
+			r = ask(d, step, why, SHINGLE_WHY_IDLE);
 		if (!r)
 			d->cleaner.idle = false;
 		if (busy)
@@ -310,6 +318,7 @@ static void clean_work(struct work_struct *work)
 	struct shingle_device *d = container_of(to_delayed_work(work), struct shingle_device,
 						cleaner.work);
 	struct shingle_step step;
+	enum shingle_why why;
 	bool kick = settle(d);
 	unsigned long begun;
 	int err;
@@ -319,7 +328,7 @@ static void clean_work(struct work_struct *work)
 
 		shingle_epoch_open(d);
 		begun = jiffies;
-		err = next_step(d, &step, &kick);
+		err = next_step(d, &step, &why, &kick);
 		if (err == -ENODATA) {
 			d->cleaner.retries = 0;
 			shingle_epoch_close(d);
@@ -335,7 +344,7 @@ static void clean_work(struct work_struct *work)
 			try_again(d, err, begun);
 		if (err <= 0)
 			break;
-		err = run_step(d, &step, &unread);
+		err = run_step(d, &step, why, &unread);
 		if (!err) {
 			/* That what fails is not even reached proves nothing. */
 			if (step.n && !d->cleaner.epoch_open)

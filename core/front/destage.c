@@ -44,14 +44,22 @@ static struct shingle_wslot *pick(struct shingle_wcache *wc)
 	return NULL;
 }
 
-static bool wanted(struct shingle_device *d)
+static enum shingle_destage_why wanted(struct shingle_device *d)
 {
 	struct shingle_wcache *wc = &d->wcache;
 
 	if (!wc->dirty || wc->flying >= (d->gathers ? 1 : DEPTH) || wc->blocked ||
 	    d->mode != SHINGLE_RW || (wc->rounds && time_before(jiffies, wc->retry_at)))
-		return false;
-	return !wc->on || wc->refused || is_full(d) || !reached(wc, wc->drain);
+		return SHINGLE_DESTAGE_NOT;
+	if (!wc->on)
+		return SHINGLE_DESTAGE_OFF;
+	if (wc->refused)
+		return SHINGLE_DESTAGE_AGAIN;
+	if (is_full(d))
+		return SHINGLE_DESTAGE_FULL;
+	if (reached(wc, wc->drain))
+		return SHINGLE_DESTAGE_NOT;
+	return bio_list_empty(&wc->flushes) ? SHINGLE_DESTAGE_DUE : SHINGLE_DESTAGE_FLUSH;
 }
 
 /* ------------------------------------------------------------------------
@@ -105,6 +113,7 @@ static bool destage(struct shingle_device *d)
 {
 	struct shingle_wcache *wc = &d->wcache;
 	struct shingle_wslot *s, *end;
+	enum shingle_destage_why why;
 	struct shingle_destage *g;
 	bool held = false;
 	struct bio *bio;
@@ -119,7 +128,8 @@ static bool destage(struct shingle_device *d)
 	INIT_LIST_HEAD(&g->slots);
 
 	spin_lock_irq(&d->map_lock);
-	s = wanted(d) ? pick(wc) : NULL;
+	why = wanted(d);
+	s = why ? pick(wc) : NULL;
 	if (!s)
 		goto out;
 	for (end = s; end && n < RUN_BLOCKS && end->lblk == s->lblk + n && eligible(end); n++)
@@ -154,7 +164,7 @@ static bool destage(struct shingle_device *d)
 		d->n.wcache_destages++;
 		d->n.wcache_destage_blocks += n;
 		held = g->w.held;
-		trace_shingle_destage(dm_table_device_name(d->ti->table), &g->w.run, wc->dirty);
+		trace_shingle_destage(d, &g->w.run, why);
 	}
 out:
 	spin_unlock_irq(&d->map_lock);

@@ -4,6 +4,7 @@
  * FLIGHT, and an epoch is what destages are otherwise.
  */
 #include "base/device.h"
+#include "base/trace.h"
 #include "front/slots.h"
 #include "front/wcache.h"
 
@@ -141,6 +142,8 @@ u32 shingle_wcache_freeze(struct shingle_device *d)
 	wc->flying += !!n;
 	d->n.wcache_destages += !!n;
 	d->n.wcache_destage_blocks += n;
+	if (n)
+		trace_shingle_epoch(d, n);
 	spin_unlock_irq(&d->map_lock);
 	return n;
 }

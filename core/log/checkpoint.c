@@ -313,7 +313,7 @@ static int checkpoint_locked(struct shingle_device *d, struct shingle_engine **f
 		err = shingle_commit(d, true);
 	if (!err)
 		err = write_footer(&w, seq, pos, prev_crc);
-	trace_shingle_checkpoint(dm_table_device_name(d->ti->table), w.seq, w.written, err);
+	trace_shingle_checkpoint(d, w.seq, w.written, err);
 	if (err) {
 		shingle_pages_settle(d, w.engine, false);
 		/* Marks were taken away for what was not written. */

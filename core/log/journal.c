@@ -241,7 +241,7 @@ static int commit_locked(struct shingle_device *d)
 	}
 	if (unordered && !err)
 		err = flush_data(d, dirty, true);
-	trace_shingle_commit(dm_table_device_name(d->ti->table), seq, records, nr, err);
+	trace_shingle_commit(d, seq, records, nr, err);
 	if (err) {
 		shingle_set_mode(d, SHINGLE_RO, true, "the map could not be committed");
 		return err;

@@ -88,8 +88,7 @@ int shingle_place(struct shingle_device *d, u64 lblk, u32 n, struct shingle_writ
 	w->held = false;
 	if (has_columns(d, w))
 		shingle_join_flight(d, w);
-	if (trace_shingle_place_enabled())
-		trace_shingle_place(dm_table_device_name(d->ti->table), &w->run);
+	trace_shingle_place(d, &w->run);
 	return 0;
 }
 

@@ -10,56 +10,40 @@ the drive's own and the same in every run.
                 longer than the cleaning step that it meets, no step begins while one is under
                 way or sooner than idle_ms after it
 
-Steps are those of the tracepoint shingle_step.
+Steps are those of the tracepoints shingle_step_start and _end.
 """
 
-import os
 import random
-import re
 import time
 
 import media
-from bench import Skip, expect
+from bench import expect
+from events import Ring
 
-TRACING = "/sys/kernel/tracing"
-EVENT = TRACING + "/events/shingle/shingle_step/enable"
-LINE = re.compile(r"(\d+\.\d+): shingle_step: \S+ (start|end) kind=(\d+) "
-                  r"n=(\d+) .* err=(-?\d+)")
 TICK = 0.02     # two jiffies: what a timer of the kernel may be early or late
-
-
-def _tell(path, text):
-    with open(path, "w", encoding="ascii") as handle:
-        handle.write(text)
 
 
 class Steps:
     """Cleaning steps inside a with block: done = [(begin, end, blocks)]."""
 
-    def __enter__(self):
-        if not os.path.exists(EVENT):
-            raise Skip("no tracepoints in this kernel")
+    def __init__(self):
         self.done = []
-        _tell(TRACING + "/trace_clock", "mono")
-        _tell(TRACING + "/buffer_size_kb", "4096")
-        _tell(TRACING + "/trace", "\n")
-        _tell(EVENT, "1")
+        self.ring = Ring("shingle/shingle_step_start", "shingle/shingle_step_end")
+
+    def __enter__(self):
+        self.ring.__enter__()
         return self
 
     def __exit__(self, *exc):
-        _tell(EVENT, "0")
         begin = None
-        with open(TRACING + "/trace", encoding="ascii") as handle:
-            for line in handle:
-                got = LINE.search(line)
-                if not got:
-                    continue
-                expect(got[5] == "0", f"a cleaning step failed: {line}")
-                if got[2] == "start":
-                    begin = float(got[1])
-                elif begin:
-                    self.done.append((begin, float(got[1]), int(got[4])))
-        _tell(TRACING + "/trace", "\n")
+        for event in self.ring.stop():
+            if event.name == "shingle_step_start":
+                begin = event.at
+                continue
+            expect(event["error"] == "none", f"a cleaning step failed: {event}")
+            if begin:
+                self.done.append((begin, event.at, event["n"]))
+        self.ring.__exit__(*exc)
 
     def longest(self):
         return max(end - begin for begin, end, _ in self.done)
