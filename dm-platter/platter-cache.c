@@ -20,6 +20,7 @@
 #include <linux/mm.h>
 #include <linux/slab.h>
 
+#include "events.h"
 #include "platter.h"
 
 /*
@@ -403,6 +404,7 @@ int platter_cache_flush_untimed(struct platter *p)
 	int r = 0;
 
 	while (!r && !p->powered_off && (bio = platter_cache_run(p, &blk, &n))) {
+		trace_platter_destage(p, blk, n, PLATTER_DESTAGE_LEAVE);
 		r = platter_media_write_sync(p, bio, blk, n);
 		platter_cache_destaged(p, bio, blk, n, !r);
 		platter_count(p, PC_wcache_destages, 1);

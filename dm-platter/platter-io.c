@@ -21,6 +21,7 @@
 #include <linux/rcupdate.h>
 
 #include "compat.h"
+#include "events.h"
 #include "platter.h"
 
 static u64 model_now(void)
@@ -28,25 +29,27 @@ static u64 model_now(void)
 	return ktime_get_ns();
 }
 
-static void log_io(struct platter *p, char op, u64 blk, u32 n, u64 start_ns,
+static void log_io(struct platter *p, enum platter_op op, u64 blk, u32 n, u64 start_ns,
 		   u64 end_ns, const struct platter_service *svc)
 {
+	u64 took_ns = end_ns > start_ns ? end_ns - start_ns : 0;
 	struct platter_log_entry *e;
 	u32 slot;
 
+	trace_platter_media(p, op, blk, n, took_ns, svc);
 	if (!p->log_size)
 		return;
 	div_u64_rem(p->log_head++, p->log_size, &slot);
 	e = &p->log[slot];
 	e->time_us = div_u64(start_ns, 1000);
-	e->op = op;
+	e->op = "rwdcha"[op];
 	e->blk = blk;
 	e->n = n;
 	e->cyl = svc ? svc->cyl : p->mech.cyl;
 	e->surface = svc ? svc->surface : p->mech.surface;
 	e->seek_us = svc ? div_u64(svc->seek_ns, 1000) : 0;
 	e->rotation_us = svc ? div_u64(svc->rotation_ns, 1000) : 0;
-	e->total_us = end_ns > start_ns ? div_u64(end_ns - start_ns, 1000) : 0;
+	e->total_us = div_u64(took_ns, 1000);
 }
 
 /* ------------------------------------------------------------------ damage */
@@ -59,9 +62,30 @@ static bool tracks_damage(struct platter *p)
 
 struct effect_ctx {
 	struct platter *p;
+	u64 blk;
+	u32 n;
 	bool final;
 	u64 newly;
 };
+
+/* Of what lies under the head that which was sound, and is not written afterwards. */
+static void trace_covered(struct effect_ctx *c, u64 blk, u32 n, u64 src_blk)
+{
+	struct platter_damage *damage = &c->p->damage;
+	u64 end = blk + n, bad;
+
+	if (blk >= src_blk)
+		blk = max(blk, min(end, c->blk + c->n));
+	while (blk < end) {
+		bad = blk;
+		if (!damage_next(damage, &bad, end))
+			bad = end;
+		if (bad > blk)
+			trace_platter_destroy(c->p, c->blk, c->n, blk, bad - blk);
+		for (blk = bad; blk < end && damage_count(damage, blk, 1); blk++)
+			;
+	}
+}
 
 static int apply_effect(void *context, enum platter_effect effect, u64 blk, u32 n,
 			u64 src_blk)
@@ -69,6 +93,8 @@ static int apply_effect(void *context, enum platter_effect effect, u64 blk, u32 
 	struct effect_ctx *c = context;
 
 	if (effect == PLATTER_COVERED) {
+		if (trace_platter_destroy_enabled() && !c->final)
+			trace_covered(c, blk, n, src_blk);
 		platter_mech_invalidate(&c->p->mech, blk, n);
 		return damage_set(&c->p->damage, blk, n, &c->newly);
 	}
@@ -96,7 +122,7 @@ static int trim_effect(void *context, enum platter_effect effect, u64 blk, u32 n
  */
 static int damage_before(struct platter *p, u64 blk, u32 n)
 {
-	struct effect_ctx c = { .p = p };
+	struct effect_ctx c = { .p = p, .blk = blk, .n = n };
 	int r;
 
 	if (!tracks_damage(p))
@@ -112,7 +138,7 @@ static int damage_before(struct platter *p, u64 blk, u32 n)
  */
 static int damage_after(struct platter *p, u64 blk, u32 n)
 {
-	struct effect_ctx c = { .p = p, .final = true };
+	struct effect_ctx c = { .p = p, .blk = blk, .n = n, .final = true };
 	int r;
 
 	if (!tracks_damage(p))
@@ -136,6 +162,7 @@ static blk_status_t damage_read(struct platter *p, u64 blk, u32 n)
 		return BLK_STS_OK;
 	platter_count(p, PC_destroyed_reads, bad);
 	platter_count(p, PC_destroyed_read_ios, 1);
+	trace_platter_destroyed_read(p, blk, n, bad);
 	DMDEBUG_LIMIT("read of %llu destroyed blocks in %llu+%u",
 		      (unsigned long long)bad, (unsigned long long)blk, n);
 	return p->damage_mode == DAMAGE_POISON ? BLK_STS_MEDIUM : BLK_STS_OK;
@@ -245,6 +272,7 @@ int platter_media_write_sync(struct platter *p, struct bio *bio, u64 blk, u32 n)
 		return r;
 	platter_count(p, PC_media_writes, 1);
 	platter_count(p, PC_media_blocks_written, n);
+	trace_platter_media(p, PLATTER_OP_DESTAGE, blk, n, 0, NULL);
 	return damage_after(p, blk, n);
 }
 
@@ -344,21 +372,21 @@ static u64 pay_flush(struct platter *p, u64 ready_ns)
 
 static void move_head(struct platter *p, struct platter_io *io, u32 n, u64 now)
 {
+	enum platter_op op = io->destage ? PLATTER_OP_DESTAGE :
+			     io->write ? PLATTER_OP_WRITE : PLATTER_OP_READ;
 	struct platter_service svc;
 	u64 start;
 
 	if (!p->timing || !n) {
 		io->due_ns = now;
-		log_io(p, io->destage ? 'd' : io->write ? 'w' : 'r', io->blk, n,
-		       now, now, NULL);
+		log_io(p, op, io->blk, n, now, now, NULL);
 		return;
 	}
 	start = earliest_start(p, io, now);
 	platter_mech_service(&p->mech, start, io->blk, n, io->write, &svc);
 	io->due_ns = svc.finish_ns;
 	account(p, &svc);
-	log_io(p, io->destage ? 'd' : io->write ? 'w' : 'r', io->blk, n, start,
-	       svc.finish_ns, &svc);
+	log_io(p, op, io->blk, n, start, svc.finish_ns, &svc);
 }
 
 static void start_write(struct platter *p, struct platter_io *io, u64 now,
@@ -490,7 +518,8 @@ static bool finish_active(struct platter *p, u64 now, struct list_head *done)
 	return true;
 }
 
-static bool start_destage(struct platter *p, u64 now, struct list_head *done)
+static bool start_destage(struct platter *p, u64 now, enum platter_destage_why why,
+			  struct list_head *done)
 {
 	struct platter_io *io = &p->destage;
 	struct bio *bio;
@@ -510,6 +539,7 @@ static bool start_destage(struct platter *p, u64 now, struct list_head *done)
 	io->destage = true;
 	/* the drive needs no host to go on with what it holds */
 	io->arrival_ns = p->destaged_ns ?: now;
+	trace_platter_destage(p, blk, n, why);
 	start_io(p, io, now, done);
 	return true;
 }
@@ -521,19 +551,22 @@ static bool destaging(struct platter *p)
 }
 
 /* Is anyone waiting for the cache to become smaller? */
-static bool cache_pressure(struct platter *p)
+static enum platter_destage_why cache_pressure(struct platter *p)
 {
 	struct platter_io *io;
 
 	if (!p->wcache_count)
-		return false;
-	if (!p->wcache_on || !list_empty(&p->flushing) ||
-	    p->wcache_count > platter_wcache_blocks(p) / 2)
-		return true;
+		return PLATTER_DESTAGE_NOT;
+	if (!p->wcache_on)
+		return PLATTER_DESTAGE_OFF;
+	if (!list_empty(&p->flushing))
+		return PLATTER_DESTAGE_FLUSH;
+	if (p->wcache_count > platter_wcache_blocks(p) / 2)
+		return PLATTER_DESTAGE_FULL;
 	list_for_each_entry(io, &p->visible, list)
 		if (io->state == IO_SPACE || io->behind)
-			return true;
-	return false;
+			return PLATTER_DESTAGE_BEHIND;
+	return PLATTER_DESTAGE_NOT;
 }
 
 static u64 destage_idle_ns(struct platter *p)
@@ -581,20 +614,22 @@ static struct platter_io *choose(struct platter *p, u64 now)
 
 static bool start_next(struct platter *p, u64 now, struct list_head *done)
 {
+	enum platter_destage_why why;
 	struct platter_io *io;
 
 	if (p->active || p->powered_off || p->leaving)
 		return false;
 	io = choose(p, now);
-	if (cache_pressure(p) && (!io || !p->last_was_destage))
-		return start_destage(p, now, done);
+	why = cache_pressure(p);
+	if (why && (!io || !p->last_was_destage))
+		return start_destage(p, now, why, done);
 	if (io) {
 		list_del_init(&io->list);
 		start_io(p, io, now, done);
 		return true;
 	}
 	if (p->wcache_count && now >= p->last_host_ns + destage_idle_ns(p))
-		return start_destage(p, now, done);
+		return start_destage(p, now, PLATTER_DESTAGE_IDLE, done);
 	return false;
 }
 
@@ -632,7 +667,7 @@ static bool admit_cached_write(struct platter *p, struct platter_io *io, u64 now
 	platter_count(p, PC_wcache_writes, 1);
 	admit_timed(p, io, now + p->mech.write_overhead_ns +
 		    (u64)io->n * p->mech.bus_block_ns);
-	log_io(p, 'c', io->blk, io->n, now, io->due_ns, NULL);
+	log_io(p, PLATTER_OP_CACHE_WRITE, io->blk, io->n, now, io->due_ns, NULL);
 	return true;
 }
 
@@ -648,7 +683,7 @@ static bool admit_read_hit(struct platter *p, struct platter_io *io, u64 now)
 		if (io->arrival_ns <= p->full_ns)
 			io->held_ns = now;
 		admit_timed(p, io, due);
-		log_io(p, 'h', io->blk, io->n, now, due, NULL);
+		log_io(p, PLATTER_OP_CACHE_READ, io->blk, io->n, now, due, NULL);
 		return true;
 	}
 	/*
@@ -663,7 +698,7 @@ static bool admit_read_hit(struct platter *p, struct platter_io *io, u64 now)
 		return false;
 	platter_count(p, PC_lookahead_hits, 1);
 	admit_timed(p, io, due);
-	log_io(p, 'a', io->blk, io->n, now, due, NULL);
+	log_io(p, PLATTER_OP_LOOKAHEAD, io->blk, io->n, now, due, NULL);
 	if (p->dev)
 		issue(p, io, io->n);
 	else
@@ -951,6 +986,8 @@ static int map_fast(struct platter *p, struct bio *bio, struct platter_io *io)
 		mutex_unlock(&p->lock);
 	}
 	if (io->n) {
+		trace_platter_media(p, io->write ? PLATTER_OP_WRITE : PLATTER_OP_READ, io->blk,
+				    io->n, 0, NULL);
 		platter_count(p, io->write ? PC_media_writes : PC_media_reads, 1);
 		platter_count(p, io->write ? PC_media_blocks_written :
 					     PC_media_blocks_read, io->n);

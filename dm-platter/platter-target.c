@@ -13,6 +13,9 @@
 #include "compat.h"
 #include "platter.h"
 
+#define CREATE_TRACE_POINTS
+#include "events.h"
+
 #define PLATTER_MAX_KEYS	40
 
 /* ------------------------------------------------------------------ parsing */

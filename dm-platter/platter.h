@@ -75,6 +75,27 @@ enum platter_counter {
 	PC_NR
 };
 
+/* What is served, by the medium or from memory; platter-io.c has letters for it. */
+enum platter_op {
+	PLATTER_OP_READ,
+	PLATTER_OP_WRITE,
+	PLATTER_OP_DESTAGE,
+	PLATTER_OP_CACHE_WRITE,
+	PLATTER_OP_CACHE_READ,
+	PLATTER_OP_LOOKAHEAD,
+};
+
+/* Why the write cache is written. */
+enum platter_destage_why {
+	PLATTER_DESTAGE_NOT,	/* it is not */
+	PLATTER_DESTAGE_OFF,	/* it has been switched off */
+	PLATTER_DESTAGE_FLUSH,	/* a FLUSH waits */
+	PLATTER_DESTAGE_FULL,	/* more than half of it is used */
+	PLATTER_DESTAGE_BEHIND,	/* a request waits for room, or for what would destroy it */
+	PLATTER_DESTAGE_IDLE,	/* the host has paused */
+	PLATTER_DESTAGE_LEAVE,	/* the drive is suspended */
+};
+
 struct platter_log_entry {
 	u64 time_us;
 	u64 blk;
