@@ -2491,6 +2491,20 @@ def test_set_refused_keeps_nothing(at_work, words, what, rc):
     assert not [x for x in at_work.changes() if "keep" in x]
 
 
+@pytest.mark.parametrize("copy", [0, 1])
+def test_set_of_an_open_device_with_one_superblock(at_work, copy):
+    """The kernel writes both: a power cut on the one that is left would cost the device."""
+    image = at_work.image
+    image.flip(image.last if copy else 0, 5000)
+    assert "'shingle check'" in at_work.run("set", "disk", "commit_ms=7", rc=FAILED)
+    assert at_work.changes() == ["message disk settings"]
+
+
+def test_set_for_one_time_says_the_whole_value(at_work):
+    at_work.run("set", "disk", f"commit_ms={7:0>300}", "--volatile")
+    assert at_work.changes() == [f"message disk commit_ms {7:0>300}"]
+
+
 def test_set_of_what_keeps_nothing(two):
     assert "type 'platter'" in two.run("set", "medium", "commit_ms=1", rc=FAILED)
     assert "status of nobody: " in two.run("set", "nobody", "commit_ms=1", rc=FAILED)

@@ -161,13 +161,15 @@ static bool set_live(const struct engine_row *row, const char *name, const struc
 
 	for (i = 0; i < t->nr_keys; i++) {
 		const char *value = strchr(t->key[i], '=');
-		char text[256], *reply;
+		char *text, *reply;
 
 		if (by_table(row, t->key[i]))
 			continue;
-		snprintf(text, sizeof(text), "%.*s %s", (int)(value - t->key[i]), t->key[i],
-			 value + 1);
+		/* Cut short, a number would be another one. */
+		if (asprintf(&text, "%.*s %s", (int)(value - t->key[i]), t->key[i], value + 1) < 0)
+			return !fail("out of memory");
 		reply = dm_device_message(name, text);
+		free(text);
 		if (!reply)
 			return false;
 		free(reply);
@@ -238,8 +240,8 @@ static int set_open(struct set_args *a, struct image *img)
 	struct table_args given;
 	struct dm_line line;
 	char *kept, *end, words[SHINGLE_SETTINGS_BYTES + 1];
+	u32 i, spare;
 	bool later;
-	u32 i;
 	int ret;
 
 	if (!dm_device_status(a->name, &line))
@@ -267,7 +269,8 @@ static int set_open(struct set_args *a, struct image *img)
 	free(kept);
 	if (!changes(a))
 		return tell_words(a->name, words);
-	if (!load_open(img, a->name))
+	/* The kernel would write over the one that is left, too. */
+	if (!load_open(img, a->name) || !find_spare(img, &spare))
 		return EXIT_OPERATION;
 	given = a->table;
 	ret = merge(a, img, words, &s);
