@@ -2118,6 +2118,12 @@ def test_settings_live_with_the_device(kept):
                                   "unsafe_sync1", rc=USAGE)
 
 
+def test_what_is_given_is_to_blame_for_itself(kept):
+    """And not what the device keeps, which nobody has to change for it."""
+    out = kept.run("open", *kept.args, "x", "--dry-run", "--set", "wcache=on", rc=USAGE)
+    assert "no write cache to be switched on" in out and "keeps the settings" not in out
+
+
 def test_no_settings_are_zeroes(image):
     """As in a device of before there were such."""
     for at in (0, image.last):
@@ -2208,7 +2214,9 @@ def test_settings_that_make_no_sense(image, record):
     assert "cannot be used" in image.run("open", *image.args, "x", "--dry-run", rc=FAILED)
     assert table_of(image.run, *image.args, "--no-settings") == ""
     assert image.dump()["settings"] == ""
-    image.run("set", *image.args, "commit_ms=1", rc=FAILED)
+    said = image.run("set", *image.args, "commit_ms=1", rc=FAILED)
+    # Of what open has as a way out set has nothing.
+    assert "cannot be used" in said and "'shingle check'" in said and "--no-set" not in said
     assert_repaired(image, "forget the settings")
     assert table_of(image.run, *image.args) == "" and not any(image.read(0)[SETTINGS:])
 
@@ -2231,6 +2239,8 @@ def test_settings_that_the_target_does_not_know(image):
     craft(image, struct.pack("<HH", 1, 12) + b"later=1 soon")
     out = image.run("open", *image.args, "x", "--dry-run", rc=FAILED)
     assert "no feature 'soon'" in out and "keeps the settings later=1 soon" in out
+    assert "keeps the settings" in image.run("open", *image.args, "x", "--dry-run", "--set",
+                                             "idle_ms=1", rc=FAILED)
     assert table_of(image.run, *image.args, "--no-settings") == ""
     image.run("set", *image.args, "--no-feature", "soon", "--default", "later", "idle_ms=3")
     assert table_of(image.run, *image.args) == "0 2 idle_ms 3"

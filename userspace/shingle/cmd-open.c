@@ -4,10 +4,28 @@
 #include "engines.h"
 #include "tab.h"
 
+/* The table is refused: by what the device keeps, or only with what was given beside it? */
+static int refused(struct image *img, const struct table_args *given, const struct preset *preset,
+		   const char *kept)
+{
+	struct table_args alone = { 0 };
+	const char *why;
+
+	if (!*kept)
+		return EXIT_USAGE;
+	if ((preset || given->nr_features || given->nr_keys || given->nr_without) &&
+	    !image_fresh_engine(img, &why) && table_take_habits(&alone, NULL, kept) &&
+	    table_checked(img, &alone))
+		return EXIT_USAGE;
+	return fail("%s keeps the settings %s: 'shingle set' changes them, --no-settings opens it without them",
+		    img->ds.dev[SHINGLE_DEV_DATA].path, kept);
+}
+
 static int do_open(struct image *img, const char *const path[], const char *name,
 		   struct table_args *t, const struct preset *preset, bool settings, bool dry_run)
 {
 	char kept[SHINGLE_SETTINGS_BYTES + 1] = "";
+	const struct table_args given = *t;
 	const char *why = "";
 	int ret;
 
@@ -22,13 +40,12 @@ static int do_open(struct image *img, const char *const path[], const char *name
 			    path[SHINGLE_DEV_DATA], img->row->ops->name);
 	if (image_fresh_engine(img, &why))
 		return fail("%s: %s", img->row->ops->name, why);
-	if (settings && !image_settings(img, kept))
+	if (settings && !image_settings(img, kept, "--no-settings opens it without them"))
 		return EXIT_OPERATION;
 	if (!table_known(img->row, t) || !table_take_habits(t, preset, kept))
 		return EXIT_USAGE;
 	if (!table_checked(img, t))
-		return *kept ? fail("%s keeps the settings %s: 'shingle set' changes them, --no-settings opens it without them",
-				    path[SHINGLE_DEV_DATA], kept) : EXIT_USAGE;
+		return refused(img, &given, preset, kept);
 	if (!dry_run && (table_needs_blocks(img) ||
 			 !dm_device_possible(name, img->row->ops->name)))
 		return EXIT_OPERATION;

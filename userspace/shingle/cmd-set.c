@@ -134,7 +134,7 @@ static int set_closed(struct set_args *a, struct image *img)
 		return fail("%s is closed: --volatile is for an open device, by its NAME", a->name);
 	if (!devices_open(&img->ds, a->name, NULL, a->meta,
 			  changes(a) ? DEVICE_WRITE : DEVICE_READ) ||
-	    !image_load(img) || !image_settings(img, kept))
+	    !image_load(img) || !image_settings(img, kept, "'shingle check' says more"))
 		return EXIT_OPERATION;
 	if (!changes(a))
 		return tell(a->name, &img->l.settings);

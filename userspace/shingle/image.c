@@ -426,17 +426,18 @@ int image_write_superblocks(struct image *img, u32 first)
  * image_settings() - what the device keeps for who opens it
  * @img: with its layout
  * @words: result, SHINGLE_SETTINGS_BYTES + 1 bytes
+ * @way: what to do where they are of no use, as the tail of a sentence
  *
  * Returns false after saying what is wrong.
  */
-bool image_settings(const struct image *img, char *words)
+bool image_settings(const struct image *img, char *words, const char *way)
 {
 	const char *why = "";
 
 	if (!shingle_settings_decode(&img->l.settings, words, &why))
 		return true;
-	fail("the settings that %s keeps cannot be used: %s; --no-settings opens it without them",
-	     img->ds.dev[SHINGLE_DEV_DATA].path, why);
+	fail("the settings that %s keeps cannot be used: %s; %s",
+	     img->ds.dev[SHINGLE_DEV_DATA].path, why, way);
 	return false;
 }
 

@@ -48,7 +48,7 @@ int image_write_checkpoint(struct image *img, u32 slot, u64 seq,
 			   const struct journal_start *journal, const char **why);
 int image_write_superblock(struct image *img, u64 block);
 int image_write_superblocks(struct image *img, u32 first);
-bool image_settings(const struct image *img, char *words);
+bool image_settings(const struct image *img, char *words, const char *way);
 int image_write_member(struct image *img, enum shingle_dev dev, u64 block);
 u64 image_member_block(const struct image *img, enum shingle_dev dev, u32 copy);
 void image_no_superblock(struct image *img, const char *why);
