@@ -1088,7 +1088,8 @@ def test_options_with_and_without_a_blank(run):
     ["create", "stl-set", "--dry-run", "d", "a/b"], ["create", "stl-set", "d", "/dev/mapper/b"],
     ["open", "d", "a/b", "--dry-run"], ["open", "d", "a/b"], ["remove", "a/b"], ["remove", ""],
     ["reset", "/dev/mapper/b", "--force"], ["status", "/dev/mapper/b"], ["stats", "a/b"],
-    ["stats", "a/b", "--clear"], ["stats", "x" * 128],
+    ["stats", "a/b", "--clear"], ["stats", "x" * 128], ["open", "d", "control"],
+    ["create", "stl-set", "d", "control"], ["open", "d", ".."], ["remove", "."],
 ])
 def test_names_without_slash(run, args):
     """libdevmapper would take the rest of a path for a name."""

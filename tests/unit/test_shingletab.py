@@ -129,6 +129,10 @@ def test_names_of_units_are_systemds(generate, name, path):
 BAD = [
     ("a", "DATA is missing behind 'a'"), ("a/b /dev/sda", "'a/b' cannot be a device's name"),
     (".a /dev/sda", "cannot be a device's name"), ("x" * 128 + " /dev/sda", "cannot be"),
+    ("control /dev/sda", "'control' is device mapper's own"), ("a\0 /dev/sda", "a byte 0"),
+    ("\0", "a byte 0"), ("a /dev/sda\0 nofail", "a byte 0"),
+    ("a /dev/./sda", "without . and .."), ("a /dev/x/../sda", "without . and .."),
+    ("a /", "without . and .."), ("a /dev/sda meta=/dev/..", "META '/dev/..' is not how"),
     ("a%b /dev/sda", "cannot be a device's name"), ("a\x1b[2J /dev/sda", "cannot be"),
     ("a sda", "DATA 'sda' is neither a path nor UUID= nor PARTUUID="),
     ("a UUID=", "is no UUID"), ("a UUID=../../x", "is no UUID"), ("a PARTUUID=$(id)", "is no UUID"),

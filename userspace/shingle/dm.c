@@ -62,6 +62,17 @@ static bool target_known(const char *target)
 }
 
 /**
+ * dm_name_reserved() - would a device's node have another's place in /dev/mapper?
+ * @name: of the device
+ *
+ * Older kernels take such names.
+ */
+bool dm_name_reserved(const char *name)
+{
+	return !strcmp(name, ".") || !strcmp(name, "..") || !strcmp(name, DM_CONTROL_NODE);
+}
+
+/**
  * dm_name_valid() - can a device have this name?
  * @name: as it was given
  *
@@ -70,10 +81,10 @@ static bool target_known(const char *target)
  */
 bool dm_name_valid(const char *name)
 {
-	if (*name && !strchr(name, '/') && strlen(name) < DM_NAME_LEN)
+	if (*name && !strchr(name, '/') && strlen(name) < DM_NAME_LEN && !dm_name_reserved(name))
 		return true;
-	fail("NAME '%s' cannot be a device's name: 1 to %u characters without '/'", name,
-	     DM_NAME_LEN - 1);
+	fail("NAME '%s' cannot be a device's name: 1 to %u characters without '/', and not ., .. or %s",
+	     name, DM_NAME_LEN - 1, DM_CONTROL_NODE);
 	return false;
 }
 

@@ -26,6 +26,7 @@ struct dm_line {
 };
 
 void dm_begin(void);
+bool dm_name_reserved(const char *name);
 bool dm_name_valid(const char *name);
 bool dm_device_is_open(const char *name, bool *open);
 bool dm_device_possible(const char *name, const char *target);

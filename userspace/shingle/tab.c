@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <stdarg.h>
 
+#include "dm.h"
 #include "tab.h"
 
 /* A sentence for the line, its first one. */
@@ -27,8 +28,26 @@ static bool take_name(struct tab_line *line, const char *name)
 	    strlen(name))
 		return wrong(line, "'%.40s' cannot be a device's name here: 1 to 127 letters, digits and #+-.:=@_",
 			     name);
+	if (dm_name_reserved(name))
+		return wrong(line, "'%s' is device mapper's own: it cannot be a device's name", name);
 	snprintf(line->name, sizeof(line->name), "%s", name);
 	return true;
+}
+
+/* A path that systemd makes a unit's name of: it names something, and has no "." and "..". */
+static bool is_plain(const char *path)
+{
+	bool names = false;
+	size_t n;
+
+	for (; *path; path += n) {
+		path += strspn(path, "/");
+		n = strcspn(path, "/");
+		if ((n == 1 && *path == '.') || (n == 2 && !strncmp(path, "..", 2)))
+			return false;
+		names |= n > 0;
+	}
+	return names;
 }
 
 /* As udev names it, whether it is there or not. */
@@ -45,6 +64,9 @@ static bool take_device(struct tab_line *line, enum shingle_dev dev, const char 
 	if (*text == '/') {
 		if (strlen(text) >= TAB_DEVICE)
 			return wrong(line, "the path of %s is too long", part[dev]);
+		if (!is_plain(text))
+			return wrong(line, "%s '%.40s' is not how udev names a device: write its path without . and ..",
+				     part[dev], text);
 		strcpy(path, text);
 		return true;
 	}
@@ -150,6 +172,7 @@ bool tab_read(struct tab *tab)
 {
 	char *text = NULL;
 	size_t room = 0;
+	ssize_t length;
 	u32 nr = 0, i;
 	FILE *f;
 
@@ -158,12 +181,13 @@ bool tab_read(struct tab *tab)
 	f = fopen(tab->file, "re");
 	if (!f && errno == ENOENT)
 		return true;
-	while (f && getline(&text, &room, f) >= 0) {
+	while (f && (length = getline(&text, &room, f)) >= 0) {
 		size_t blank = strspn(text, " \t\r\n");
+		bool is_text = strlen(text) == (size_t)length;
 		struct tab_line *line, *more;
 
 		nr++;
-		if (!text[blank] || text[blank] == '#')
+		if (is_text && (!text[blank] || text[blank] == '#'))
 			continue;
 		more = realloc(tab->line, (tab->nr + 1) * sizeof(*more));
 		if (!more)
@@ -175,7 +199,7 @@ bool tab_read(struct tab *tab)
 		line->text = text;
 		text = NULL;
 		room = 0;
-		if (!parse(line))
+		if (is_text ? !parse(line) : !wrong(line, "it has a byte 0 in it, and is no text"))
 			continue;
 		for (i = 0; i + 1 < tab->nr; i++) {
 			if (!strcmp(tab->line[i].name, line->name))
