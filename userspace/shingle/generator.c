@@ -121,6 +121,8 @@ static int write_service(FILE *f, const char *tool, const struct tab *tab,
 	fputs("Documentation=man:shingletab(5) man:shingle(8)\n", f);
 	fprintf(f, "SourcePath=%s\n", tab->file);
 	fputs("DefaultDependencies=no\nIgnoreOnIsolate=true\n", f);
+	/* Who opens and who closes waits for udev's answer: it must not be stopped before. */
+	fputs("After=systemd-udevd.service systemd-udevd-kernel.socket\n", f);
 	for (i = 0; i < SHINGLE_NR_DEVS; i++) {
 		if (device[i])
 			fprintf(f, "BindsTo=%s\nAfter=%s\n", device[i], device[i]);
