@@ -90,8 +90,8 @@ def test_a_unit_for_a_line(run, tab, generate):
                  "Before": ["blockdev@dev-mapper-smr0.target", "local-fs-pre.target",
                             "umount.target"]},
         "Service": {"Type": ["oneshot"], "RemainAfterExit": ["yes"], "TimeoutSec": ["infinity"],
-                    "ExecStart": [f"{tool} open --tab smr0"],
-                    "ExecStop": [f"{tool} remove --tab smr0"]}}
+                    "ExecStart": [f"{tool} open --tab -- smr0"],
+                    "ExecStop": [f"{tool} remove --tab -- smr0"]}}
     assert unit(made[f"{device}.d/40-device-timeout.conf"]) == {
         "Unit": {"JobTimeoutSec": ["infinity"]}}
     assert not generate.said
@@ -169,6 +169,25 @@ def test_a_bad_line_is_told_and_costs_no_other(run, tab, generate, line, what):
     for command in ("open", "remove"):
         told = run(command, "--tab", "--all", rc=USAGE)
         assert told == said.replace("shingle-generator: ", "shingle: ")
+
+
+@pytest.mark.parametrize("line", ["a /dev/" + "-" * 70, "b" + "#" * 100 + " /dev/sda"])
+def test_names_that_systemd_would_not_take(generate, line):
+    """A unit that waits for nothing would be worse than none."""
+    alone = generate("good /dev/sdx")
+    assert generate("good /dev/sdx", line, rc=FAILED) == alone
+    assert "is too long: escaped" in generate.said
+
+
+@pytest.mark.parametrize("name", ["-x", "--help", "--all"])
+def test_names_that_look_like_options(dm, tab, generate, name):
+    """What a unit calls opens and closes it, and does not take its name for something else."""
+    made = generate(f"{name} /dev/absent")
+    words = unit(made["shingle-" + name.replace("-", r"\x2d") + ".service"])["Service"]
+    assert "/dev/absent" in dm.run(*words["ExecStart"][0].split()[1:], rc=FAILED)
+    dm.add(name, "stl-set")
+    dm.run(*words["ExecStop"][0].split()[1:])
+    assert dm.changes() == [f"remove {name}"]
 
 
 def test_no_tab_and_an_empty_one(run, generate, tab, monkeypatch):

@@ -9,6 +9,8 @@
 
 #include "tab.h"
 
+#define UNIT_NAME_BYTES	255U
+
 /* A part of a unit's name, as systemd-escape writes it; "/" becomes "-". */
 static void put_escaped(FILE *f, const char *text)
 {
@@ -25,43 +27,42 @@ static void put_escaped(FILE *f, const char *text)
 	}
 }
 
-/* The unit of a device, of its path without needless slashes; to be freed. */
+/* A unit's name, to be freed; NULL after saying why there is none. */
+static char *unit_name(const char *begin, const char *text, const char *end)
+{
+	char *unit = NULL;
+	size_t size;
+	FILE *f = open_memstream(&unit, &size);
+
+	if (f) {
+		fputs(begin, f);
+		put_escaped(f, text);
+		fputs(end, f);
+	}
+	if (!f || fclose(f)) {
+		fail("out of memory");
+	} else if (size > UNIT_NAME_BYTES) {
+		fail("'%.40s...' is too long: escaped, systemd takes no name of a unit above %u bytes",
+		     text, UNIT_NAME_BYTES);
+	} else {
+		return unit;
+	}
+	free(unit);
+	return NULL;
+}
+
+/* The unit of a device, of its path without needless slashes. */
 static char *device_unit(const char *path)
 {
-	char plain[TAB_DEVICE], *unit = NULL;
-	size_t size, n = 0;
-	FILE *f = open_memstream(&unit, &size);
+	char plain[TAB_DEVICE];
+	size_t n = 0;
 
 	for (; *path && n + 1 < sizeof(plain); path++) {
 		if (*path != '/' || (n && path[1] && path[1] != '/'))
 			plain[n++] = *path;
 	}
 	plain[n] = '\0';
-	if (!f)
-		return NULL;
-	put_escaped(f, plain);
-	fputs(".device", f);
-	if (!fclose(f))
-		return unit;
-	free(unit);
-	return NULL;
-}
-
-static char *service(const char *name)
-{
-	char *unit = NULL;
-	size_t size;
-	FILE *f = open_memstream(&unit, &size);
-
-	if (!f)
-		return NULL;
-	fputs("shingle-", f);
-	put_escaped(f, name);
-	fputs(".service", f);
-	if (!fclose(f))
-		return unit;
-	free(unit);
-	return NULL;
+	return unit_name("", plain, ".device");
 }
 
 static int unwritten(const char *path)
@@ -137,29 +138,31 @@ static int write_service(FILE *f, const char *tool, const struct tab *tab,
 		fprintf(f, "Wants=%s\nBefore=%s\n", pre, pre);
 	fputs("Conflicts=umount.target\nBefore=umount.target\n\n[Service]\nType=oneshot\n", f);
 	fputs("RemainAfterExit=yes\nTimeoutSec=infinity\n", f);
-	fprintf(f, "ExecStart=%s open --tab %s\n", tool, line->name);
-	fprintf(f, "ExecStop=%s remove --tab %s\n", tool, line->name);
+	fprintf(f, "ExecStart=%s open --tab -- %s\n", tool, line->name);
+	fprintf(f, "ExecStop=%s remove --tab -- %s\n", tool, line->name);
 	return ferror(f) ? EXIT_OPERATION : 0;
 }
 
 static int write_line(const char *dest, const char *tool, const struct tab *tab,
 		      const struct tab_line *line)
 {
-	char *device[SHINGLE_NR_DEVS] = { NULL }, node[TAB_DEVICE], *own, *unit = service(line->name);
+	char *unit = unit_name("shingle-", line->name, ".service"), *own;
+	char *device[SHINGLE_NR_DEVS] = { NULL }, node[TAB_DEVICE];
 	char path[2 * 1024];
-	int ret = unit ? 0 : EXIT_OPERATION;
+	int ret;
 	FILE *f;
 	u32 i;
 
 	snprintf(node, sizeof(node), "/dev/mapper/%s", line->name);
 	own = device_unit(node);
+	ret = unit && own ? 0 : EXIT_OPERATION;
 	for (i = 0; i < SHINGLE_NR_DEVS; i++) {
 		if (*line->path[i])
 			device[i] = device_unit(line->path[i]);
 		if (*line->path[i] && !device[i])
 			ret = EXIT_OPERATION;
 	}
-	if (!ret && own) {
+	if (!ret) {
 		snprintf(path, sizeof(path), "%s/%s", dest, unit);
 		f = begin(path);
 		ret = f ? write_service(f, tool, tab, line, device) : EXIT_OPERATION;
