@@ -301,6 +301,17 @@ def test_all_leaves_what_is_open(dm, tab):
     assert "/dev/absent2" in dm.run("open", "--tab", "--all", rc=FAILED)
 
 
+def test_what_is_open_is_left_so_when_it_is_named(dm, tab):
+    """As when a unit is started for a mount, and a person has opened the device by hand."""
+    dm.add("a", "stl-set")
+    dm.add("d", "linear")
+    tab("a /dev/absent", "d /dev/absent2")
+    assert dm.run("open", "--tab", "a") == ""
+    assert "type 'linear'" in dm.run("open", "--tab", "d", rc=FAILED)
+    assert "/dev/absent:" in dm.run("open", "--tab", "a", "--dry-run", rc=FAILED)
+    assert dm.changes() == []
+
+
 def test_completion_of_the_tabs_names(complete, tab):
     tab("# no name", "smr0 /dev/sda", "", "  smr1 /dev/sdb noauto", "other /dev/sdc")
     assert complete("shingle open --tab s") == ["smr0", "smr1"]

@@ -58,12 +58,30 @@ static int do_open(struct image *img, const char *const path[], const char *name
 	return ret;
 }
 
+/* What has the name of a line, is it a layer?  A person may have opened it by hand. */
+static bool is_ours(const char *name)
+{
+	struct dm_line line;
+	bool ours;
+
+	if (!dm_device_status(name, &line))
+		return false;
+	ours = engine_by_name(line.target);
+	if (!ours)
+		fail("%s is open, and is a device of type '%s', not one of dm-shingle's", name,
+		     line.target);
+	dm_line_free(&line);
+	return ours;
+}
+
+/* What is open already is as it should be. */
 static int open_line(const struct tab *tab, const struct tab_line *line, bool no_udev,
 		     bool dry_run)
 {
 	const char *path[SHINGLE_NR_DEVS] = { NULL };
 	struct table_args t = line->table;
 	struct image *img;
+	bool open = false;
 	u32 i;
 	int ret;
 
@@ -71,6 +89,10 @@ static int open_line(const struct tab *tab, const struct tab_line *line, bool no
 		tab_blame(tab, line);
 		return EXIT_USAGE;
 	}
+	if (!dry_run && !dm_device_is_open(line->name, &open))
+		return EXIT_OPERATION;
+	if (open)
+		return is_ours(line->name) ? EXIT_CLEAN : EXIT_OPERATION;
 	for (i = 0; i < SHINGLE_NR_DEVS; i++)
 		path[i] = *line->path[i] ? line->path[i] : NULL;
 	t.no_udev = no_udev;
@@ -97,19 +119,16 @@ static bool tab_is_sound(const struct tab *tab)
 	return ok;
 }
 
-/* Those that nobody has opened yet; one that fails does not keep the others. */
+/* One that fails does not keep the others. */
 static int open_all(const struct tab *tab, bool no_udev, bool dry_run)
 {
 	int ret = EXIT_CLEAN, one;
-	bool open = false;
 	u32 i;
 
 	for (i = 0; i < tab->nr; i++) {
 		if (tab->line[i].noauto)
 			continue;
-		if (!dry_run && !dm_device_is_open(tab->line[i].name, &open))
-			return EXIT_OPERATION;
-		one = open ? EXIT_CLEAN : open_line(tab, &tab->line[i], no_udev, dry_run);
+		one = open_line(tab, &tab->line[i], no_udev, dry_run);
 		ret = max(ret, one);
 	}
 	return ret;
