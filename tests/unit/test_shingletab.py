@@ -320,6 +320,14 @@ def test_completion_of_the_tabs_names(complete, tab):
     assert complete("shingle open --tab ") == []
 
 
+def test_completion_runs_no_names(complete, tab, dm, run):
+    tab("a$(>ran) /dev/sda", "a`>ran`$HOME /dev/sda", "a'b /dev/sdb")
+    assert complete("shingle open --tab a") == ["a$(>ran)", "a`>ran`$HOME", "a'b"]
+    dm.add("a$(>ran)b", "stl-set")
+    assert complete("shingle remove a") == ["a$(>ran)b"]
+    assert not (run.dir / "here/ran").exists()
+
+
 def test_udev_names_what_the_tab_names(run, generate):
     """The rule's link of each device is the one that UUID= stands for."""
     rules = (TOP / "userspace/shingle/65-shingle.rules").read_text(encoding="utf-8")

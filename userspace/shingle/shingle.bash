@@ -19,16 +19,24 @@ _shingle_options()
 			for (i = 2; i <= n; i++) print part[i] }' | sort -u
 }
 
+# Words that somebody else has written: compgen -W would expand what looks like a command.
+_shingle_as_they_are()
+{
+	sed 's/[^[:alnum:]]/\\&/g'
+}
+
 # Open devices by their names.
 _shingle_names()
 {
-	shingle status --json 2>/dev/null | sed -n 's/^ *"name": "\(.*\)",$/\1/p'
+	shingle status --json 2>/dev/null | sed -n 's/^ *"name": "\(.*\)",$/\1/p' |
+		_shingle_as_they_are
 }
 
 # What shingletab has.
 _shingle_tab()
 {
-	awk '!/^[ \t]*#/ && NF { print $1 }' "${SHINGLETAB:-/etc/shingletab}" 2>/dev/null
+	awk '!/^[ \t]*#/ && NF { print $1 }' "${SHINGLETAB:-/etc/shingletab}" 2>/dev/null |
+		_shingle_as_they_are
 }
 
 _shingle()
