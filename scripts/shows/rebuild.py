@@ -92,6 +92,8 @@ class Load:
         self.per_s, self.blocks, self.random = per_s, blocks, random.Random(seed)
         self.lock, self.end = threading.Lock(), threading.Event()
         self.sent, self.took, self.wrote, self.failed = 0, [], {}, []
+        # On their way; those that were refused stay there, and nobody knows what they hold.
+        self.busy = set()
         self.threads = [threading.Thread(target=self._writer) for _ in range(WRITERS)]
 
     def __enter__(self):
@@ -112,9 +114,9 @@ class Load:
             self.sent += 1
             while True:
                 at = self.random.randrange(self.blocks)
-                if self.wrote.get(at) != -1:
+                if at not in self.busy:
                     break
-            self.wrote[at] = -1
+            self.busy.add(at)
         return number, at, self.begin + number / self.per_s
 
     def _writer(self):
@@ -123,7 +125,7 @@ class Load:
                 number, at, due = self._next()
                 if self.end.wait(max(0, due - stack.now())):
                     with self.lock:
-                        del self.wrote[at]
+                        self.busy.remove(at)
                     return
                 try:
                     dev.write(at, text(at, number + 1))
@@ -132,6 +134,7 @@ class Load:
                     return
                 with self.lock:
                     self.wrote[at] = number + 1
+                    self.busy.remove(at)
                     self.took.append(stack.now() - due)
 
 
@@ -229,7 +232,7 @@ def rebuild(words):
            "latencies": load.took, "sent": len(load.took), "failed": load.failed,
            "survivors": [sum(n) for n in zip(*steps[:-1])], "new": steps[-1],
            "late_us": late_us, "wrong_blocks": None, "mismatches": None}
-    holds.update(load.wrote)
+    holds = {at: n for at, n in {**holds, **load.wrote}.items() if at not in load.busy}
     if ended:
         attribute("sync_action", "check")
         wait_idle(float("inf"))

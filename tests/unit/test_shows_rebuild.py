@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """scripts/shows/rebuild without guests: its cases, and what it makes of results."""
 
+import contextlib
+import errno
 import json
 import subprocess
 import sys
@@ -83,6 +85,36 @@ def test_longer_than(show):
     steps[at + 1] = 2
     steps[335] = 1
     assert show.longer_than(steps, 30) == 3
+
+
+class Dev:
+    """An array of two blocks."""
+
+    def __init__(self, load, refuses=(), ends=None):
+        self.load, self.refuses, self.ends, self.held = load, refuses, ends, {}
+
+    def write(self, at, data):
+        if len(self.held) == self.ends:
+            self.load.end.set()
+        if at in self.refuses:
+            raise OSError(errno.EIO, "no")
+        self.held[at] = data
+
+
+@pytest.mark.parametrize("refuses", ((), (0,)))
+def test_what_the_load_has_written_is_known(monkeypatch, refuses):
+    """Also when the last write was not sent, or one was refused."""
+    monkeypatch.syspath_prepend(str(TOP / "scripts/shows"))
+    guest = module("rebuild_in_guest", TOP / "scripts/shows/rebuild.py")
+    monkeypatch.setattr(guest.stack, "now", lambda: 0)
+    load = guest.Load(1e9, 2, 1)
+    load.begin = 0
+    dev = Dev(load, refuses, ends=2 - len(refuses))
+    monkeypatch.setattr(guest.blk, "opened", lambda _: contextlib.nullcontext(dev))
+    for _ in range(1 + len(refuses)):
+        load._writer()                  # pylint: disable=protected-access
+    assert {at: guest.text(at, n) for at, n in load.wrote.items()} == dev.held
+    assert load.busy == set(refuses) and len(load.failed) == len(refuses)
 
 
 def test_rate(show):
