@@ -2164,6 +2164,8 @@ def test_set_of_a_closed_device(kept):
     assert [read_super(kept.read(at))["seq"] for at in (0, kept.last)] == [2, 2]
     run("set", *kept.args, "commit_ms=3", "commit_ms=7")    # the last one counts
     assert now() == "inplace commit_ms=7 wcache_blocks=9"
+    run("set", *kept.args, *["--feature", "inplace"] * 3)   # and once is enough
+    assert now() == "inplace commit_ms=7 wcache_blocks=9"
     run("set", *kept.args, "wcache=on", "--no-feature", "inplace")
     assert set(now().split()) == {"wcache=on", "commit_ms=7", "wcache_blocks=9"}
     run("set", *kept.args, "--default", "commit_ms", "--default", "wcache", "--feature", "inplace")
@@ -2183,7 +2185,7 @@ def test_set_of_a_closed_device(kept):
     (["--no-feature", "unsafe_sync1"], "does not keep", USAGE),
     (["--default", "idle_ms"], "keeps no such key", USAGE),
     (["--default", "commit"], "keeps no such key", USAGE),
-    (["commit_ms"], "has no value", USAGE), (["commit_ms="], "commit_ms must be", USAGE),
+    (["commit_ms"], "has no value", USAGE), (["inplace"], "goes with --feature", USAGE), (["commit_ms="], "commit_ms must be", USAGE),
     (["--volatile", "commit_ms=1"], "is closed", FAILED),
     (["--volatile"], "KEY=VALUE is missing", USAGE),
     ([f"commit_ms={7:0>200}"], "longer than a superblock has room for", USAGE),

@@ -83,7 +83,8 @@ bool table_option(struct table_args *t, int c, const char *value)
 		return true;
 	}
 	if (!strchr(value, '=') || *value == '=') {
-		fail("--set %s has no value: write it as KEY=VALUE", value);
+		fail("'%s' has no value: a setting is written as KEY=VALUE, and a feature goes with --feature",
+		     value);
 		return false;
 	}
 	t->key[t->nr_keys++] = value;
@@ -200,12 +201,12 @@ bool table_take_preset(struct table_args *t, const struct preset *p)
 	return table_take_habits(t, p, NULL);
 }
 
-/* Of a key that is given twice the table takes the last one. */
-static bool is_last(const struct table_args *t, u32 i)
+/* Of a key that is given twice the table takes the last one; a feature is there or not. */
+static bool is_last(const char *const *list, u32 nr, u32 i)
 {
-	size_t len = (size_t)(strchr(t->key[i], '=') - t->key[i]) + 1;
+	size_t len = strcspn(list[i], "=") + 1;
 
-	return !among(t->key[i], len, t->key + i + 1, t->nr_keys - i - 1);
+	return !among(list[i], len, list + i + 1, nr - i - 1);
 }
 
 /**
@@ -224,10 +225,12 @@ bool table_keep(const struct table_args *t, struct shingle_disk_settings *s)
 	int err = f ? 0 : -ENOMEM;
 	u32 i;
 
-	for (i = 0; f && i < t->nr_features; i++)
-		fprintf(f, "%s%s", ftell(f) ? " " : "", t->feature[i]);
+	for (i = 0; f && i < t->nr_features; i++) {
+		if (is_last(t->feature, t->nr_features, i))
+			fprintf(f, "%s%s", ftell(f) ? " " : "", t->feature[i]);
+	}
 	for (i = 0; f && i < t->nr_keys; i++) {
-		if (is_last(t, i))
+		if (is_last(t->key, t->nr_keys, i))
 			fprintf(f, "%s%s", ftell(f) ? " " : "", t->key[i]);
 	}
 	if (f && fclose(f))
