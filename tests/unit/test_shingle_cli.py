@@ -18,6 +18,7 @@ import struct
 import subprocess
 import zlib
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 from ondisk import (BLOCK, CHUNK, GROUP, HEADER, JOURNAL, PART, SB, crc32c, footer,
@@ -379,6 +380,13 @@ def test_set_shift_and_label_are_kept(run):
     image = Image(run, "--set-shift", "3", "--label", 'a "b" \\')
     out = image.dump()
     assert out["params"] == {"set-shift": 3} and out["label"] == 'a "b" \\'
+
+
+def test_a_uuid_is_random_and_is_printed_as_all_do(run):
+    first, image = Image(run).sb["uuid"], Image(run)
+    text = str(UUID(bytes=image.sb["uuid"]))
+    assert image.dump()["uuid"] == text and f"ID_FS_UUID={text}\n" in run("probe", image.data)
+    assert UUID(text).version == 4 and first != image.sb["uuid"]
 
 
 def test_stl_full_zones_provision_and_logs(run):

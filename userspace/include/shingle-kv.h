@@ -11,7 +11,7 @@
  *	err = kv_get(kv, NULL, "key", 3, &value, &bytes);
  *	kv_close(kv);
  *
- * Link with -lshingle-kv -luring -lpthread, or as pkg-config shingle-kv says.
+ * Link with -lshingle-kv -luring -luuid -lpthread, or as pkg-config shingle-kv says.
  *
  * Keys are strings of bytes, in the order of memcmp(), a prefix before what it is the
  * prefix of.  Sizes and offsets are in bytes.

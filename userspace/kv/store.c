@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /* A store as a whole: made, opened, closed; and what becomes of it when writes fail. */
-#include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
+#include <uuid/uuid.h>
 
 #include "memtable.h"
 #include "table.h"
@@ -233,15 +233,10 @@ int store_format(struct kv_disk *disk, const struct kv_format_options *opt, cons
 EXPORTED int kv_format(const char *path, const struct kv_format_options *opt)
 {
 	struct kv_disk *disk;
-	u8 uuid[16];
-	int err;
+	uuid_t uuid;
+	int err = disk_open(&disk, path, true);
 
-	if (getrandom(uuid, sizeof(uuid), 0) != sizeof(uuid))
-		return kv_says(-EIO, "no random numbers are to be had");
-	/* As RFC 9562 marks random ones. */
-	uuid[6] = (u8)((uuid[6] & 0x0f) | 0x40);
-	uuid[8] = (u8)((uuid[8] & 0x3f) | 0x80);
-	err = disk_open(&disk, path, true);
+	uuid_generate_random(uuid);
 	return err ?: store_format(disk, opt, uuid);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* shingle format, shingle create. */
-#include <sys/random.h>
 #include <time.h>
+#include <uuid/uuid.h>
 
 #include "codec.h"
 #include "dm.h"
@@ -467,12 +467,7 @@ static bool plan(struct format_args *a, struct image *img)
 
 	if (!find_media(a, img))
 		return false;
-	if (getrandom(img->l.uuid, sizeof(img->l.uuid), 0) != sizeof(img->l.uuid)) {
-		fail("no random numbers for a uuid: %s", strerror(errno));
-		return false;
-	}
-	img->l.uuid[6] = (img->l.uuid[6] & 0x0f) | 0x40;	/* RFC 4122, random */
-	img->l.uuid[8] = (img->l.uuid[8] & 0x3f) | 0x80;
+	uuid_generate_random(img->l.uuid);
 	snprintf(img->l.engine, sizeof(img->l.engine), "%s", img->row->ops->name);
 	snprintf(img->l.label, sizeof(img->l.label), "%s", a->label ?: "");
 	img->l.ctime = (u64)time(NULL);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* shingle probe: is this one of our devices, in the words of udev. */
 #include <blkid/blkid.h>
+#include <uuid/uuid.h>
 
 #include "codec.h"
 #include "show.h"
@@ -37,10 +38,10 @@ static void say_label(const char *key, const char *text)
 
 static void say_all(const struct shingle_sb *sb)
 {
-	char text[SHINGLE_LABEL_SIZE + 1] = "", uuid[UUID_TEXT];
+	char text[SHINGLE_LABEL_SIZE + 1] = "", uuid[UUID_STR_LEN];
 	char encoded[4 * SHINGLE_ENGINE_NAME_SIZE + 1];
 
-	uuid_text(sb->h.uuid, uuid);
+	uuid_unparse_lower(sb->h.uuid, uuid);
 	say("ID_FS_TYPE=shingle_member");
 	say("ID_FS_USAGE=raid");
 	say("ID_FS_VERSION=%u", le32_to_cpu(sb->version));

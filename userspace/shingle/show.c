@@ -1,18 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Layouts for people and for machines. */
 #include <time.h>
+#include <uuid/uuid.h>
 
 #include "settings.h"
 #include "show.h"
-
-void uuid_text(const u8 *uuid, char *text)
-{
-	u32 i, at = 0;
-
-	for (i = 0; i < SHINGLE_UUID_SIZE; i++)
-		at += (u32)snprintf(text + at, UUID_TEXT - at, "%s%02x",
-				    i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", uuid[i]);
-}
 
 const char *role_name(enum shingle_role role)
 {
@@ -264,13 +256,13 @@ static void show_groups(const struct shingle_layout *l)
  */
 void show_layout(const struct shingle_layout *l, const struct engine_row *row)
 {
-	char settings[SHINGLE_SETTINGS_BYTES + 1], uuid[UUID_TEXT], when[32] = "unknown";
+	char settings[SHINGLE_SETTINGS_BYTES + 1], uuid[UUID_STR_LEN], when[32] = "unknown";
 	const char *why;
 	time_t t = (time_t)l->ctime;
 	struct tm tm;
 	u32 i;
 
-	uuid_text(l->uuid, uuid);
+	uuid_unparse_lower(l->uuid, uuid);
 	if (gmtime_r(&t, &tm))
 		strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S UTC", &tm);
 	say("dm-shingle device, type %s%s%s%s", shown(l->engine).s, l->label[0] ? ", label '" : "",
@@ -317,11 +309,11 @@ static void area_json(const struct shingle_area *a, const char *key, struct json
  */
 void show_layout_json(const struct shingle_layout *l, const struct engine_row *row, struct json *j)
 {
-	char settings[SHINGLE_SETTINGS_BYTES + 1], uuid[UUID_TEXT];
+	char settings[SHINGLE_SETTINGS_BYTES + 1], uuid[UUID_STR_LEN];
 	const char *why;
 	u32 i;
 
-	uuid_text(l->uuid, uuid);
+	uuid_unparse_lower(l->uuid, uuid);
 	json_str(j, "type", l->engine);
 	json_str(j, "uuid", uuid);
 	json_str(j, "label", l->label);

@@ -6,9 +6,6 @@
 #include "image.h"
 #include "text.h"
 
-#define UUID_TEXT	37
-
-void uuid_text(const u8 *uuid, char *text);
 const char *role_name(enum shingle_role role);
 const char *dev_name(enum shingle_dev dev);
 void show_capacity(const struct shingle_layout *l);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The table line of a device, and the options that go into it. */
 #include <sys/sysmacros.h>
+#include <uuid/uuid.h>
 
 #include "dm.h"
 #include "keys.h"
@@ -510,7 +511,7 @@ char *table_params(const struct image *img, const struct table_args *t)
 int table_open(struct image *img, const struct table_args *t, const char *name, bool dry_run)
 {
 	u64 sectors = img->l.logical_blocks << SHINGLE_SECTORS_SHIFT;
-	char *params = table_params(img, t), uuid[UUID_TEXT], dm_uuid[64];
+	char *params = table_params(img, t), uuid[UUID_STR_LEN], dm_uuid[64];
 	bool ok = true;
 
 	if (!params)
@@ -519,7 +520,7 @@ int table_open(struct image *img, const struct table_args *t, const char *name, 
 		say("dmsetup create %s --table '0 %llu %s %s'", name, sectors, img->row->ops->name,
 		    params);
 	} else {
-		uuid_text(img->l.uuid, uuid);
+		uuid_unparse_lower(img->l.uuid, uuid);
 		snprintf(dm_uuid, sizeof(dm_uuid), "SHINGLE-%s", uuid);
 		/* The kernel wants them for itself. */
 		devices_close(&img->ds);

@@ -20,7 +20,7 @@ SUITES = {name: (name, f"{name}-updates", f"{name}-security")
 BUILD = ("build-essential", "lintian", "fakeroot")
 TRY = ("linux-image-amd64", "linux-headers-amd64", "systemd-sysv", "udev", "kmod", "mount",
        "procps", "e2fsprogs", "dkms", "dmsetup", "fio", "liburing2", "python3-matplotlib",
-       "python3-numpy", "gcc", "libc6-dev", "liburing-dev", "pkg-config")
+       "python3-numpy", "gcc", "libc6-dev", "liburing-dev", "uuid-dev", "pkg-config")
 OUT = TOP / "build/deb"
 LOGS = CACHE / "logs"
 USER = 1000     # who builds

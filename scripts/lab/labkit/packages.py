@@ -28,6 +28,7 @@ NEEDED = {
     "/usr/include/libdevmapper.h": "libdevmapper-dev",
     "/usr/include/blkid/blkid.h": "libblkid-dev",
     "/usr/include/liburing.h": "liburing-dev",
+    "/usr/include/uuid/uuid.h": "uuid-dev",
     "/usr/include/libelf.h": "libelf-dev",
     "/usr/include/openssl/ssl.h": "libssl-dev",
     "/usr/lib/python3*/ensurepip": "python3-venv",

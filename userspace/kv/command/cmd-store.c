@@ -1,19 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /* kv dump, check, compact, stats. */
+#include <uuid/uuid.h>
+
 #include "command.h"
 
 static const char *organisation(const struct kv_shape *s)
 {
 	return s->organisation == KV_LOC ? "loc" : "soc";
-}
-
-static void uuid_text(const struct kv_shape *s, char *text)
-{
-	u32 i;
-
-	for (i = 0; i < 16; i++)
-		text += sprintf(text, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
-				s->uuid[i]);
 }
 
 static int dump_line(void *ctx, const struct kv_band *b)
@@ -62,7 +55,7 @@ static int dump(const struct command *cmd, int argc, char **argv)
 	struct words w;
 	struct json j;
 	struct kv *kv;
-	char uuid[40];
+	char uuid[UUID_STR_LEN];
 	int ret;
 
 	if (!take_words(cmd, argc, argv, "j", &w))
@@ -73,7 +66,7 @@ static int dump(const struct command *cmd, int argc, char **argv)
 	if (ret)
 		return ret;
 	kv_shape(kv, &s);
-	uuid_text(&s, uuid);
+	uuid_unparse_lower(s.uuid, uuid);
 	if (!w.json) {
 		printf("uuid %s, organisation %s, %u bands of %s, band table %llu\n", uuid,
 		       organisation(&s), s.bands, size_text(s.band_bytes).s, (u64)s.generation);
