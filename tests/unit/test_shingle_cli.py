@@ -382,6 +382,20 @@ def test_set_shift_and_label_are_kept(run):
     assert out["params"] == {"set-shift": 3} and out["label"] == 'a "b" \\'
 
 
+@pytest.mark.parametrize("label, printed", [
+    ("K\u00fcche \u2603 \U0001f4be".encode(), "K\u00fcche \u2603 \U0001f4be"),
+    (b'"\\/\t\x01', '"\\/\t\x01'), (b"\\xfc", "\\xfc"),
+    (b"K\xfcche", "K\\xfcche"), (b"a\xed\xa0\x80b", "a\\xed\\xa0\\x80b"),
+    (b"\xc0\x80", "\\xc0\\x80"), (b"\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80"),
+    (b"\xe2\x98", "\\xe2\\x98"), (b"\xc2\x9b1m", "\\xc2\\x9b1m")])
+def test_labels_come_out_as_they_went_in(run, label, printed):
+    """What is no UTF-8, or commands a terminal, is spelt; what is printed is JSON."""
+    image = Image(run, "--label", os.fsdecode(label))
+    done = subprocess.run([run.tool, "dump", "--json", *image.args], check=True,
+                          stdout=subprocess.PIPE)
+    assert json.loads(done.stdout.decode("utf-8", "strict"))["label"] == printed
+
+
 def test_a_uuid_is_random_and_is_printed_as_all_do(run):
     first, image = Image(run).sb["uuid"], Image(run)
     text = str(UUID(bytes=image.sb["uuid"]))
@@ -1716,6 +1730,22 @@ def test_dump_of_damage(busy):
     out = busy.dump("--journal", "--map", rc=ERRORS)
     assert out["findings"] and "map" not in out
     assert len(out["journal_blocks"]) == 6
+
+
+def test_what_is_long_is_printed_as_it_is_read(run):
+    """In memory that the tree of it does not fit into; and numbers of 64 bits."""
+    image = Image(run, meta=3000, target=("stl-set", "--band", "12K", "--journal", "3M"))
+    record = (0x7fff, 2 ** 16 - 1, 2 ** 32 - 1, 2 ** 64 - 1, 2 ** 53 + 1)
+    for _ in range(300):
+        image.commit([record] * 168)
+    done = subprocess.run(["prlimit", f"--as={32 << 20}", run.tool, "dump", "--json",
+                           "--journal", "--map", *image.args], stdout=subprocess.PIPE,
+                          check=False)
+    out = json.loads(done.stdout)
+    assert list(out)[-2:] == ["findings_left_out", "journal_blocks"]
+    assert [r for b in out["journal_blocks"] for r in b["records"]] == 300 * 168 * [
+        dict(zip(("record", "type", "a", "n", "b", "c"),
+                 ("unknown", record[0], record[3], record[1], record[4], record[2])))]
 
 
 def test_dump_of_records(run):

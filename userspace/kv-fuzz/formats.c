@@ -30,7 +30,7 @@ static void out_to(FILE *f)
 /* To be freed. */
 static char *what_scan_prints(struct kv *kv, bool json, size_t *bytes)
 {
-	struct words w = { .limit = U64_MAX, .json = json };
+	struct range all = { .w = { .limit = U64_MAX, .json = json } };
 	FILE *was = stdout, *f;
 	char *text = NULL;
 	size_t i;
@@ -39,7 +39,7 @@ static char *what_scan_prints(struct kv *kv, bool json, size_t *bytes)
 	if (!f)
 		broken("no memory");
 	out_to(f);
-	if (walk(kv, &w, "", 0, NULL, 0))
+	if (show_range(kv, &all))
 		broken("scan: %s", kv_error());
 	out_to(was);
 	fclose(f);

@@ -53,7 +53,8 @@ static const char *const format_name[NR_FORMATS] = {
  * @block_bytes: of a request
  * @workload: places
  * @picker: see there
- * @json: of that format
+ * @due_ns: json: the array
+ * @arrivals: to come
  * @last_us: iolog3: time of the last line
  * @second: counts: the one that is being counted
  * @count: in it
@@ -65,7 +66,8 @@ struct writer {
 	u64 block_bytes;
 	struct workload workload;
 	struct picker picker;
-	struct json json;
+	struct json_stream *due_ns;
+	struct arrivals arrivals;
 	u64 last_us, second, count;
 };
 
@@ -74,27 +76,12 @@ static bool on_device(enum format format)
 	return format == IOLOG3 || format == CSV;
 }
 
-static void begin(struct writer *w, const struct settings *s)
+static void begin(struct writer *w)
 {
-	const struct arrival_options *a = &s->arrivals;
-
-	switch (w->format) {
-	case IOLOG3:
-		/* fio takes a time of 0 for none. */
+	/* fio takes a time of 0 for none. */
+	if (w->format == IOLOG3)
 		fprintf(w->f, "fio version 3 iolog\n1 %s add\n1 %s open\n", w->device,
 			w->device);
-		break;
-	case JSON:
-		json_begin(&w->json, w->f);
-		json_open(&w->json, NULL, '{');
-		json_str(&w->json, "arrivals", arrival_process_name[a->process]);
-		json_double(&w->json, "target", a->per_second);
-		json_u64(&w->json, "seed", a->seed);
-		json_open(&w->json, "due_ns", '[');
-		break;
-	default:
-		break;
-	}
 	w->last_us = 1;
 }
 
@@ -132,7 +119,7 @@ static void one(struct writer *w, u64 number, u64 due_ns)
 		w->count++;
 		break;
 	case JSON:
-		json_u64(&w->json, NULL, due_ns);
+		json_stream_put(w->due_ns, json_object_new_uint64(due_ns));
 		break;
 	default:
 		request(w, number, due_ns);
@@ -149,27 +136,44 @@ static void end(struct writer *w, const struct settings *s)
 	case IOLOG3:
 		fprintf(w->f, "%llu %s close\n", w->last_us, w->device);
 		break;
-	case JSON:
-		json_close(&w->json, ']');
-		json_close(&w->json, '}');
-		json_end(&w->json);
-		break;
 	default:
 		break;
 	}
 }
 
+static void all(struct json_stream *due_ns, void *ctx)
+{
+	struct writer *w = ctx;
+	u64 at_ns;
+
+	w->due_ns = due_ns;
+	while (!ferror(w->f) && arrivals_next(&w->arrivals, &at_ns))
+		one(w, w->arrivals.number - 1, at_ns);
+}
+
+static void all_json(struct writer *w, const struct arrival_options *a)
+{
+	struct json_stream due_ns = { .walk = all, .ctx = w };
+	struct json_object *j = json_dict(NULL, NULL);
+
+	json_str(j, "arrivals", arrival_process_name[a->process]);
+	json_double(j, "target", a->per_second);
+	json_u64(j, "seed", a->seed);
+	json_stream(j, "due_ns", &due_ns);
+	json_print(j, w->f);
+}
+
 static int run(struct writer *w, const struct settings *s, const char *name)
 {
-	struct arrivals a;
-	const char *why = arrivals_begin(&a, &s->arrivals);
-	u64 due_ns;
+	const char *why = arrivals_begin(&w->arrivals, &s->arrivals);
 
 	if (why)
 		return fail("%s", why);
-	begin(w, s);
-	while (!ferror(w->f) && arrivals_next(&a, &due_ns))
-		one(w, a.number - 1, due_ns);
+	begin(w);
+	if (w->format == JSON)
+		all_json(w, &s->arrivals);
+	else
+		all(NULL, w);
 	end(w, s);
 	if (fflush(w->f) || ferror(w->f))
 		return fail("%s: %s", name, strerror(errno));

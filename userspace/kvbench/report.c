@@ -83,28 +83,28 @@ void report_text(const struct report *r)
 
 /* --- for machines ----------------------------------------------------------------- */
 
-static void json_histogram(struct json *j, const char *key, const struct histogram *h)
+static void json_histogram(struct json_object *in, const char *key, const struct histogram *h)
 {
+	struct json_object *j;
 	u32 i;
 
 	if (!h)
 		return;
-	json_open(j, key, '{');
+	j = json_dict(in, key);
 	json_u64(j, "count", histogram_count(h));
 	json_double(j, "min_us", us(histogram_min(h)));
 	json_double(j, "mean_us", histogram_mean(h) / 1000);
 	for (i = 0; i < ARRAY_SIZE(points); i++)
 		json_double(j, points[i].json, us(histogram_at(h, points[i].percent)));
 	json_double(j, "max_us", us(histogram_max(h)));
-	json_close(j, '}');
 }
 
-static void json_open_loop(struct json *j, const struct run_options *run,
+static void json_open_loop(struct json_object *in, const struct run_options *run,
 			   const struct run_result *r)
 {
+	struct json_object *j = json_dict(in, "arrivals");
 	const struct arrival_options *a = &run->arrivals;
 
-	json_open(j, "arrivals", '{');
 	json_str(j, "process", arrival_process_name[a->process]);
 	json_double(j, "target", a->per_second);
 	if (a->process == ARRIVAL_SELF_SIMILAR)
@@ -120,14 +120,15 @@ static void json_open_loop(struct json *j, const struct run_options *run,
 	json_double(j, "late_us", us(run->late_ns));
 	json_u64(j, "queued", r->queued);
 	json_histogram(j, "lateness", r->lateness);
-	json_close(j, '}');
 }
 
-static void json_op(struct json *j, enum op_kind kind, const struct op_result *op)
+static void json_op(struct json_object *in, enum op_kind kind, const struct op_result *op)
 {
+	struct json_object *j;
+
 	if (!op->service)
 		return;
-	json_open(j, op_name[kind], '{');
+	j = json_dict(in, op_name[kind]);
 	json_histogram(j, "service", op->service);
 	json_histogram(j, "response", op->response);
 	json_u64(j, "missing", op->missing);
@@ -135,7 +136,6 @@ static void json_op(struct json *j, enum op_kind kind, const struct op_result *o
 	json_u64(j, "failed", op->failed);
 	if (kind == OP_SCAN)
 		json_u64(j, "records", op->records);
-	json_close(j, '}');
 }
 
 /**
@@ -145,37 +145,30 @@ static void json_op(struct json *j, enum op_kind kind, const struct op_result *o
 void report_json(const struct report *r)
 {
 	const struct run_result *result = r->result;
-	struct json j;
+	struct json_object *j = json_dict(NULL, NULL), *ops;
 	u32 i;
 
-	json_begin(&j, stdout);
-	json_open(&j, NULL, '{');
-	json_str(&j, "command", r->name);
-	json_str(&j, "store", r->store->name);
-	json_u64(&j, "threads", r->run->threads);
-	json_u64(&j, "seed", r->work->seed);
-	json_u64(&j, "records", r->work->records);
-	json_u64(&j, "value_bytes", r->work->value_bytes);
-	json_str(&j, "requests", request_name[r->work->requests]);
-	json_bool(&j, "sync", r->run->sync);
-	json_u64(&j, "operations", result->done);
-	json_double(&j, "seconds", (double)result->wall_ns / NSEC_PER_SEC);
-	json_double(&j, "ops_per_s", per_second(result));
-	json_double(&j, "sync_s", (double)result->sync_ns / NSEC_PER_SEC);
-	json_u64(&j, "written_bytes", result->written_bytes);
-	json_bool(&j, "stopped", result->stopped);
-	json_str(&j, "histograms", histogram_library);
+	json_str(j, "command", r->name);
+	json_str(j, "store", r->store->name);
+	json_u64(j, "threads", r->run->threads);
+	json_u64(j, "seed", r->work->seed);
+	json_u64(j, "records", r->work->records);
+	json_u64(j, "value_bytes", r->work->value_bytes);
+	json_str(j, "requests", request_name[r->work->requests]);
+	json_bool(j, "sync", r->run->sync);
+	json_u64(j, "operations", result->done);
+	json_double(j, "seconds", (double)result->wall_ns / NSEC_PER_SEC);
+	json_double(j, "ops_per_s", per_second(result));
+	json_double(j, "sync_s", (double)result->sync_ns / NSEC_PER_SEC);
+	json_u64(j, "written_bytes", result->written_bytes);
+	json_bool(j, "stopped", result->stopped);
+	json_str(j, "histograms", histogram_library);
 	if (r->run->open)
-		json_open_loop(&j, r->run, result);
-	json_open(&j, "ops", '{');
+		json_open_loop(j, r->run, result);
+	ops = json_dict(j, "ops");
 	for (i = 0; i < NR_OPS; i++)
-		json_op(&j, i, &result->op[i]);
-	json_close(&j, '}');
-	if (r->store->report) {
-		json_open(&j, "store_stats", '{');
-		r->store->report(r->ctx, &j);
-		json_close(&j, '}');
-	}
-	json_close(&j, '}');
-	json_end(&j);
+		json_op(ops, i, &result->op[i]);
+	if (r->store->report)
+		r->store->report(r->ctx, json_dict(j, "store_stats"));
+	json_print(j, stdout);
 }

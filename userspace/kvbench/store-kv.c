@@ -87,8 +87,9 @@ static const char *store_error(int err)
 	return *failure ? failure : strerror(-err);
 }
 
-static void store_report(void *store, struct json *j)
+static void store_report(void *store, struct json_object *j)
 {
+	struct json_object *levels;
 	struct kv_stats s;
 	u32 i;
 
@@ -97,10 +98,9 @@ static void store_report(void *store, struct json *j)
 	FIGURE(bands);
 	FIGURE(bands_free);
 	FIGURE(band_bytes);
-	json_open(j, "level_bands", '[');
+	levels = json_list(j, "level_bands");
 	for (i = 0; i < KV_LEVELS; i++)
-		json_u64(j, NULL, s.level_bands[i]);
-	json_close(j, ']');
+		json_u64(levels, NULL, s.level_bands[i]);
 	FIGURE(memtable_bytes);
 	FIGURE(puts);
 	FIGURE(deletes);

@@ -197,7 +197,7 @@ static int memory_sync(void *store)
 	return 0;
 }
 
-static void memory_report(void *store, struct json *j)
+static void memory_report(void *store, struct json_object *j)
 {
 	struct memory *m = store;
 	u64 records = 0, bytes = 0;

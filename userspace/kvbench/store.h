@@ -53,7 +53,7 @@ struct store_ops {
 	int (*scan)(void *store, const void *key, size_t key_bytes, u64 records, u64 *found);
 	int (*sync)(void *store);
 	const char *(*error)(int err);
-	void (*report)(void *store, struct json *j);
+	void (*report)(void *store, struct json_object *j);
 	int (*close)(void *store);
 };
 

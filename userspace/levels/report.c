@@ -178,9 +178,10 @@ void report_people(const struct run *r, const struct target_stats *target)
 	}
 }
 
-static void json_store(struct json *j, const char *key, const struct load_ledger *g)
+static void json_store(struct json_object *in, const char *key, const struct load_ledger *g)
 {
-	json_open(j, key, '{');
+	struct json_object *j = json_dict(in, key);
+
 	json_u64(j, "inserted", g->inserted);
 	json_u64(j, "files", files_written(g));
 	json_u64(j, "flushed", g->flushes);
@@ -194,28 +195,25 @@ static void json_store(struct json *j, const char *key, const struct load_ledger
 	json_u64(j, "gets", g->gets);
 	json_u64(j, "got_memtable", g->got_memtable);
 	json_u64(j, "false_positives", g->false_positives);
-	json_close(j, '}');
 }
 
-static void json_levels(struct json *j, const struct run *r)
+static void json_levels(struct json_object *in, const struct run *r)
 {
+	struct json_object *levels = json_list(in, "levels"), *j;
 	u32 i;
 
-	json_open(j, "levels", '[');
 	for (i = 0; i < LOAD_LEVELS; i++) {
-		json_open(j, NULL, '{');
+		j = json_dict(levels, NULL);
 		json_u64(j, "files", r->load.level[i].n);
 		json_u64(j, "records", r->load.level[i].records);
-		json_close(j, '}');
 	}
-	json_close(j, ']');
 }
 
-static void json_disk(struct json *j, const char *key, const struct disk_ledger *d)
+static void json_disk(struct json_object *in, const char *key, const struct disk_ledger *d)
 {
+	struct json_object *j = json_dict(in, key), *steps;
 	u32 i;
 
-	json_open(j, key, '{');
 	json_u64(j, "writes", d->writes);
 	json_u64(j, "written_bytes", d->written_bytes);
 	json_u64(j, "reads", d->reads);
@@ -228,16 +226,15 @@ static void json_disk(struct json *j, const char *key, const struct disk_ledger 
 	json_double(j, "read_s", d->read_s);
 	json_double(j, "get_s", d->get_s);
 	json_double(j, "discard_s", d->discard_s);
-	json_open(j, "step_s", '{');
+	steps = json_dict(j, "step_s");
 	for (i = 0; i < MODEL_NR_SYNCS; i++)
-		json_double(j, model_sync_name[i], d->step_s[i]);
-	json_close(j, '}');
-	json_close(j, '}');
+		json_double(steps, model_sync_name[i], d->step_s[i]);
 }
 
-static void json_device(struct json *j, const struct run *r)
+static void json_device(struct json_object *in, const struct run *r)
 {
-	json_open(j, "device", '{');
+	struct json_object *j = json_dict(in, "device");
+
 	if (r->disk.opt.drive) {
 		json_str(j, "drive", r->disk.opt.drive);
 		json_u64(j, "flush_us", r->disk.opt.flush_us);
@@ -252,15 +249,15 @@ static void json_device(struct json *j, const struct run *r)
 	json_disk(j, "all", &r->disk.ledger);
 	json_u64(j, "verified_blocks", r->disk.ledger.verified_blocks);
 	json_u64(j, "bad_blocks", r->disk.ledger.bad_blocks);
-	json_close(j, '}');
 }
 
-static void json_model(struct json *j, const char *key, const char *name, const struct model *m)
+static void json_model(struct json_object *in, const char *key, const char *name,
+		       const struct model *m)
 {
+	struct json_object *j = json_dict(in, key), *syncs;
 	const struct model_ledger *g = &m->ledger;
 	u32 i;
 
-	json_open(j, key, '{');
 	json_str(j, "name", name);
 	json_u64(j, "files", g->files);
 	json_u64(j, "tracks", g->tracks);
@@ -275,44 +272,39 @@ static void json_model(struct json *j, const char *key, const char *name, const 
 	json_u64(j, "rmw_files", g->rmw_files);
 	json_u64(j, "backup_peak", g->backup_peak);
 	json_u64(j, "syncs", model_syncs(m));
-	json_open(j, "sync", '{');
+	syncs = json_dict(j, "sync");
 	for (i = 0; i < MODEL_NR_SYNCS; i++)
-		json_u64(j, model_sync_name[i], g->sync[i]);
-	json_close(j, '}');
-	json_close(j, '}');
+		json_u64(syncs, model_sync_name[i], g->sync[i]);
 }
 
-static void json_points(struct json *j, const struct run *r)
+static void json_points(struct json_object *in, const struct run *r)
 {
+	struct json_object *points = json_list(in, "points"), *j, *each;
 	u32 i, k;
 
-	json_open(j, "points", '[');
 	for (i = 0; i < r->points; i++) {
 		const struct point *p = &r->point[i];
 
-		json_open(j, NULL, '{');
+		j = json_dict(points, NULL);
 		json_u64(j, "inserted", p->inserted);
 		json_u64(j, "files", p->files);
 		json_double(j, "seconds", p->seconds);
 		json_double(j, "persist_s", p->persist_s);
-		json_open(j, "rewrites", '[');
+		each = json_list(j, "rewrites");
 		for (k = 0; k < r->models; k++)
-			json_u64(j, NULL, p->rewrites[k]);
-		json_close(j, ']');
-		json_open(j, "syncs", '[');
+			json_u64(each, NULL, p->rewrites[k]);
+		each = json_list(j, "syncs");
 		for (k = 0; k < r->models; k++)
-			json_u64(j, NULL, p->syncs[k]);
-		json_close(j, ']');
-		json_close(j, '}');
+			json_u64(each, NULL, p->syncs[k]);
 	}
-	json_close(j, ']');
 }
 
-static void json_target(struct json *j, const struct run *r, const struct target_stats *target)
+static void json_target(struct json_object *in, const struct run *r,
+			const struct target_stats *target)
 {
+	struct json_object *j = json_dict(in, "target");
 	char *copy = strdup(target->text), *save, *row;
 
-	json_open(j, "target", '{');
 	json_str(j, "type", r->disk.mapped.target);
 	for (row = copy ? strtok_r(copy, "\n", &save) : NULL; row;
 	     row = strtok_r(NULL, "\n", &save)) {
@@ -326,7 +318,6 @@ static void json_target(struct json *j, const struct run *r, const struct target
 		else
 			json_u64(j, row, v);
 	}
-	json_close(j, '}');
 	free(copy);
 }
 
@@ -337,29 +328,25 @@ static void json_target(struct json *j, const struct run *r, const struct target
  */
 void report_json(const struct run *r, const struct target_stats *target)
 {
-	struct json j;
+	struct json_object *j = json_dict(NULL, NULL), *models;
 	u32 i;
 
-	json_begin(&j, stdout);
-	json_open(&j, NULL, '{');
-	json_u64(&j, "tracks", r->tracks);
-	json_u64(&j, "track_bytes", r->track_bytes);
-	json_u64(&j, "record_bytes", r->load.opt.record_bytes);
-	json_u64(&j, "file_records", r->load.opt.file_records);
-	json_store(&j, "load", &r->load_ledger);
-	json_store(&j, "store", &r->load.ledger);
-	json_levels(&j, r);
+	json_u64(j, "tracks", r->tracks);
+	json_u64(j, "track_bytes", r->track_bytes);
+	json_u64(j, "record_bytes", r->load.opt.record_bytes);
+	json_u64(j, "file_records", r->load.opt.file_records);
+	json_store(j, "load", &r->load_ledger);
+	json_store(j, "store", &r->load.ledger);
+	json_levels(j, r);
 	if (r->on_disk)
-		json_device(&j, r);
-	json_open(&j, "models", '[');
+		json_device(j, r);
+	models = json_list(j, "models");
 	for (i = 0; i < r->models; i++)
-		json_model(&j, NULL, r->model_name[i], &r->model[i]);
-	json_close(&j, ']');
+		json_model(models, NULL, r->model_name[i], &r->model[i]);
 	if (protects(r))
-		json_model(&j, "done", "done", &r->place);
-	json_points(&j, r);
+		json_model(j, "done", "done", &r->place);
+	json_points(j, r);
 	if (target->text)
-		json_target(&j, r, target);
-	json_close(&j, '}');
-	json_end(&j);
+		json_target(j, r, target);
+	json_print(j, stdout);
 }

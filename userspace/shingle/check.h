@@ -4,6 +4,7 @@
 #define SHINGLE_CHECK_H
 
 #include "image.h"
+#include "json.h"
 
 enum severity {
 	FINDING_NOTE,	/* legal, though worth a line */
@@ -85,7 +86,7 @@ struct check {
 void finding_add(struct findings *f, enum severity severity, u64 block, const char *fmt, ...)
 	__printf(4, 5);
 void findings_print(const struct findings *f);
-void findings_json(const struct findings *f, struct json *j);
+void findings_json(const struct findings *f, struct json_object *j);
 
 bool check_run(struct image *img, struct check *c);
 void check_free(struct check *c);

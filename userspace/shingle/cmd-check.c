@@ -4,25 +4,22 @@
 
 static void print_json(const char *path, const struct image *img, const struct check *c)
 {
-	struct json j;
+	struct json_object *j = json_dict(NULL, NULL);
 
-	json_begin(&j, stdout);
-	json_open(&j, NULL, '{');
-	json_str(&j, "device", path);
-	json_bool(&j, "clean", !c->found.nr_errors);
-	json_u64(&j, "errors", c->found.nr_errors);
-	findings_json(&c->found, &j);
+	json_str(j, "device", path);
+	json_bool(j, "clean", !c->found.nr_errors);
+	json_u64(j, "errors", c->found.nr_errors);
+	findings_json(&c->found, j);
 	if (c->recovered) {
-		json_u64(&j, "checkpoint", img->rec.ckpt_seq);
-		json_u64(&j, "checkpoint_chunks", img->rec.ckpt_chunks);
-		json_u64(&j, "transactions", img->rec.transactions);
-		json_u64(&j, "records", img->rec.records);
-		json_u64(&j, "journal_used_blocks", img->rec.used_blocks);
-		json_u64(&j, "cached_blocks", img->row->ops->observe.cached_blocks(img->engine));
-		json_u64(&j, "bad_blocks", img->bad.nr);
+		json_u64(j, "checkpoint", img->rec.ckpt_seq);
+		json_u64(j, "checkpoint_chunks", img->rec.ckpt_chunks);
+		json_u64(j, "transactions", img->rec.transactions);
+		json_u64(j, "records", img->rec.records);
+		json_u64(j, "journal_used_blocks", img->rec.used_blocks);
+		json_u64(j, "cached_blocks", img->row->ops->observe.cached_blocks(img->engine));
+		json_u64(j, "bad_blocks", img->bad.nr);
 	}
-	json_close(&j, '}');
-	json_end(&j);
+	json_print(j, stdout);
 }
 
 static void print(const char *path, const struct image *img, const struct check *c)

@@ -8,22 +8,27 @@
  * struct dump - what to dump
  * @img: of which device
  * @j: in JSON, or NULL
+ * @to: of it the long array that is being printed
+ * @recovered: the map could be rebuilt
  * @journal: the ring's transactions too
  * @map: the recovered map too
  */
 struct dump {
 	struct image *img;
-	struct json *j;
+	struct json_object *j;
+	struct json_stream *to;
+	bool recovered;
 	bool journal;
 	bool map;
 };
 
-static void dump_slot(const struct dump *d, const struct check *c, u32 slot)
+static void dump_slot(const struct check *c, u32 slot, struct json_object *slots)
 {
 	const struct slot_state *s = &c->slot[slot];
 	const struct shingle_footer *f = &s->scan.last;
+	struct json_object *j;
 
-	if (!d->j) {
+	if (!slots) {
 		if (!s->scan.nr)
 			say("  slot %u    %s", slot, s->damaged ? "damaged" : "empty");
 		else
@@ -35,27 +40,27 @@ static void dump_slot(const struct dump *d, const struct check *c, u32 slot)
 			    slot == c->newest ? "; counts" : "");
 		return;
 	}
-	json_open(d->j, NULL, '{');
-	json_u64(d->j, "slot", slot);
-	json_bool(d->j, "sound", s->scan.nr && s->scan.beyond_seq <= slot_seq(s));
-	json_bool(d->j, "damaged", s->damaged);
-	json_bool(d->j, "counts", slot == c->newest);
+	j = json_dict(slots, NULL);
+	json_u64(j, "slot", slot);
+	json_bool(j, "sound", s->scan.nr && s->scan.beyond_seq <= slot_seq(s));
+	json_bool(j, "damaged", s->damaged);
+	json_bool(j, "counts", slot == c->newest);
 	if (s->scan.nr) {
-		json_u64(d->j, "checkpoints", s->scan.nr);
-		json_u64(d->j, "blocks", s->scan.end);
-		json_u64(d->j, "number", slot_seq(s));
-		json_u64(d->j, "chunks", le64_to_cpu(f->nr_chunks));
-		json_u64(d->j, "journal_seq", le64_to_cpu(f->journal_seq));
-		json_u64(d->j, "journal_pos", le64_to_cpu(f->journal_pos));
-		json_u64(d->j, "journal_prev_crc", le32_to_cpu(f->journal_prev_crc));
+		json_u64(j, "checkpoints", s->scan.nr);
+		json_u64(j, "blocks", s->scan.end);
+		json_u64(j, "number", slot_seq(s));
+		json_u64(j, "chunks", le64_to_cpu(f->nr_chunks));
+		json_u64(j, "journal_seq", le64_to_cpu(f->journal_seq));
+		json_u64(j, "journal_pos", le64_to_cpu(f->journal_pos));
+		json_u64(j, "journal_prev_crc", le32_to_cpu(f->journal_prev_crc));
 	}
-	json_close(d->j, '}');
 }
 
 static void dump_recovery(const struct dump *d)
 {
 	const struct shingle_recovery *r = &d->img->rec;
 	u64 cached = d->img->row->ops->observe.cached_blocks(d->img->engine);
+	struct json_object *j;
 
 	if (!d->j) {
 		say("Recovered: checkpoint %llu, %llu transactions with %llu records in %llu journal blocks",
@@ -65,39 +70,79 @@ static void dump_recovery(const struct dump *d)
 		say("  bad       %u blocks", d->img->bad.nr);
 		return;
 	}
-	json_open(d->j, "recovery", '{');
-	json_u64(d->j, "checkpoint", r->ckpt_seq);
-	json_u64(d->j, "transactions", r->transactions);
-	json_u64(d->j, "records", r->records);
-	json_u64(d->j, "used_blocks", r->used_blocks);
-	json_u64(d->j, "tail_seq", r->tail_seq);
-	json_u64(d->j, "tail_pos", r->tail_pos);
-	json_u64(d->j, "next_seq", r->next_seq);
-	json_u64(d->j, "next_pos", r->next_pos);
-	json_u64(d->j, "max_seq", r->max_seq);
-	json_u64(d->j, "cached_blocks", cached);
-	json_close(d->j, '}');
+	j = json_dict(d->j, "recovery");
+	json_u64(j, "checkpoint", r->ckpt_seq);
+	json_u64(j, "transactions", r->transactions);
+	json_u64(j, "records", r->records);
+	json_u64(j, "used_blocks", r->used_blocks);
+	json_u64(j, "tail_seq", r->tail_seq);
+	json_u64(j, "tail_pos", r->tail_pos);
+	json_u64(j, "next_seq", r->next_seq);
+	json_u64(j, "next_pos", r->next_pos);
+	json_u64(j, "max_seq", r->max_seq);
+	json_u64(j, "cached_blocks", cached);
+}
+
+static void record_print(const struct engine_row *row, const struct shingle_record *r)
+{
+	u16 type = le16_to_cpu(r->type);
+	const struct shingle_record_kind *w = record_kind(row, type);
+
+	if (!w) {
+		printf("unknown type=0x%04x n=%u c=%u a=%llu b=%llu", type, le16_to_cpu(r->n),
+		       le32_to_cpu(r->c), (u64)le64_to_cpu(r->a), (u64)le64_to_cpu(r->b));
+		return;
+	}
+	printf("%s", w->name);
+	if (w->a)
+		printf(" %s=%llu", w->a, (u64)le64_to_cpu(r->a));
+	if (w->n)
+		printf(" %s=%u", w->n, le16_to_cpu(r->n));
+	if (w->b)
+		printf(" %s=%llu", w->b, (u64)le64_to_cpu(r->b));
+	if (w->c)
+		printf(" %s=%u", w->c, le32_to_cpu(r->c));
+}
+
+static void record_json(const struct engine_row *row, const struct shingle_record *r,
+			struct json_object *in)
+{
+	struct json_object *j = json_dict(in, NULL);
+	u16 type = le16_to_cpu(r->type);
+	const struct shingle_record_kind *w = record_kind(row, type);
+
+	json_str(j, "record", w ? w->name : "unknown");
+	if (!w)
+		json_u64(j, "type", type);
+	if (!w || w->a)
+		json_u64(j, w ? w->a : "a", le64_to_cpu(r->a));
+	if (!w || w->n)
+		json_u64(j, w ? w->n : "n", le16_to_cpu(r->n));
+	if (!w || w->b)
+		json_u64(j, w ? w->b : "b", le64_to_cpu(r->b));
+	if (!w || w->c)
+		json_u64(j, w ? w->c : "c", le32_to_cpu(r->c));
 }
 
 static int dump_journal_block(void *ctx, u64 pos, const struct shingle_journal_block *b)
 {
 	const struct dump *d = ctx;
 	u32 nr = le32_to_cpu(b->nr_records), i;
+	struct json_object *j, *records;
 
-	if (d->j) {
-		json_open(d->j, NULL, '{');
-		json_u64(d->j, "pos", pos);
-		json_u64(d->j, "block", le64_to_cpu(b->h.block));
-		json_u64(d->j, "seq", le64_to_cpu(b->h.seq));
-		json_u64(d->j, "index", le16_to_cpu(b->index));
-		json_u64(d->j, "count", le16_to_cpu(b->count));
-		json_u64(d->j, "prev_crc", le32_to_cpu(b->prev_crc));
-		json_u64(d->j, "crc", le32_to_cpu(b->h.crc));
-		json_open(d->j, "records", '[');
+	if (d->to) {
+		j = json_dict(NULL, NULL);
+		json_u64(j, "pos", pos);
+		json_u64(j, "block", le64_to_cpu(b->h.block));
+		json_u64(j, "seq", le64_to_cpu(b->h.seq));
+		json_u64(j, "index", le16_to_cpu(b->index));
+		json_u64(j, "count", le16_to_cpu(b->count));
+		json_u64(j, "prev_crc", le32_to_cpu(b->prev_crc));
+		json_u64(j, "crc", le32_to_cpu(b->h.crc));
+		records = json_list(j, "records");
 		for (i = 0; i < nr; i++)
-			record_json(d->img->row, &b->records[i], d->j);
-		json_close(d->j, ']');
-		json_close(d->j, '}');
+			record_json(d->img->row, &b->records[i], records);
+		json_stream_put(d->to, j);
 		return 0;
 	}
 	say("  position %llu (block %llu): transaction %llu, block %u of %u, %u records", pos,
@@ -105,24 +150,22 @@ static int dump_journal_block(void *ctx, u64 pos, const struct shingle_journal_b
 	    le16_to_cpu(b->count), nr);
 	for (i = 0; i < nr; i++) {
 		fputs("    ", stdout);
-		record_print(d->img->row, &b->records[i], stdout);
+		record_print(d->img->row, &b->records[i]);
 		putchar('\n');
 	}
 	return 0;
 }
 
 /* From the replayed part on round the ring, so that old rounds come last. */
-static void dump_journal(struct dump *d, bool recovered)
+static void dump_journal(struct json_stream *to, void *ctx)
 {
-	u64 from = recovered ? d->img->rec.tail_pos : 0;
+	struct dump *d = ctx;
 
-	if (d->j)
-		json_open(d->j, "journal_blocks", '[');
-	else
+	d->to = to;
+	if (!to)
 		say("Journal: the blocks that are sound, older rounds of the ring included");
-	ring_walk(d->img, from, d->img->l.journal.blocks, dump_journal_block, d);
-	if (d->j)
-		json_close(d->j, ']');
+	ring_walk(d->img, d->recovered ? d->img->rec.tail_pos : 0, d->img->l.journal.blocks,
+		  dump_journal_block, d);
 }
 
 static const char *kind_name(enum shingle_run_kind kind)
@@ -143,34 +186,36 @@ static const char *place_name(const struct image *img, const struct shingle_run 
 
 static void dump_run(const struct dump *d, const struct shingle_run *run, u64 n)
 {
-	if (!d->j) {
+	struct json_object *j;
+
+	if (!d->to) {
 		say("  %12llu %12llu  %-9s %-8s %-6s %12llu", run->lblk, n, kind_name(run->kind),
 		    place_name(d->img, run), dev_name(shingle_pblk_dev(run->pblk)),
 		    shingle_pblk_block(run->pblk));
 		return;
 	}
-	json_open(d->j, NULL, '{');
-	json_u64(d->j, "lblk", run->lblk);
-	json_u64(d->j, "blocks", n);
-	json_str(d->j, "kind", kind_name(run->kind));
+	j = json_dict(NULL, NULL);
+	json_u64(j, "lblk", run->lblk);
+	json_u64(j, "blocks", n);
+	json_str(j, "kind", kind_name(run->kind));
 	if (run->kind != SHINGLE_RUN_ZERO && run->kind != SHINGLE_RUN_ABSENT) {
-		json_str(d->j, "role", place_name(d->img, run));
-		json_str(d->j, "device", dev_name(shingle_pblk_dev(run->pblk)));
-		json_u64(d->j, "block", shingle_pblk_block(run->pblk));
+		json_str(j, "role", place_name(d->img, run));
+		json_str(j, "device", dev_name(shingle_pblk_dev(run->pblk)));
+		json_u64(j, "block", shingle_pblk_block(run->pblk));
 	}
-	json_close(d->j, '}');
+	json_stream_put(d->to, j);
 }
 
 /* Neighbouring runs are put together where they go on. */
-static void dump_map(struct dump *d)
+static void dump_map(struct json_stream *to, void *ctx)
 {
+	struct dump *d = ctx;
 	const struct shingle_reader r = devices_reader(&d->img->ds);
 	struct shingle_run first = { 0 }, run;
 	u64 lblk = 0, n = 0;
 
-	if (d->j)
-		json_open(d->j, "map", '[');
-	else
+	d->to = to;
+	if (!to)
 		say("Map (blocks of 4 KiB)\n  %12s %12s  %-9s %-8s %-6s %12s", "logical", "blocks",
 		    "kind", "role", "device", "block");
 	while (lblk < d->img->l.logical_blocks) {
@@ -197,56 +242,59 @@ static void dump_map(struct dump *d)
 	}
 	if (n)
 		dump_run(d, &first, n);
-	if (d->j)
-		json_close(d->j, ']');
 }
 
 static void dump(struct dump *d, const struct check *c)
 {
 	u32 i;
 
-	if (d->j) {
-		json_open(d->j, NULL, '{');
-		show_layout_json(&d->img->l, d->img->row, d->j);
-		json_open(d->j, "slots", '[');
-	} else {
-		show_layout(&d->img->l, d->img->row);
-		say("Checkpoints");
-	}
+	show_layout(&d->img->l, d->img->row);
+	say("Checkpoints");
 	for (i = 0; i < 2; i++)
-		dump_slot(d, c, i);
-	if (d->j) {
-		json_close(d->j, ']');
-		findings_json(&c->found, d->j);
-	}
-	if (c->recovered)
+		dump_slot(c, i, NULL);
+	if (d->recovered)
 		dump_recovery(d);
 	if (d->journal)
-		dump_journal(d, c->recovered);
-	if (d->map && c->recovered)
-		dump_map(d);
-	if (d->j) {
-		json_close(d->j, '}');
-		json_end(d->j);
-	} else {
-		findings_print(&c->found);
-		if (d->map && !c->recovered)
-			say("The map cannot be rebuilt.");
-	}
+		dump_journal(NULL, d);
+	if (d->map && d->recovered)
+		dump_map(NULL, d);
+	findings_print(&c->found);
+	if (d->map && !d->recovered)
+		say("The map cannot be rebuilt.");
+}
+
+static void dump_json(struct dump *d, const struct check *c)
+{
+	struct json_stream journal = { .walk = dump_journal, .ctx = d };
+	struct json_stream map = { .walk = dump_map, .ctx = d };
+	struct json_object *slots;
+	u32 i;
+
+	d->j = json_dict(NULL, NULL);
+	show_layout_json(&d->img->l, d->img->row, d->j);
+	slots = json_list(d->j, "slots");
+	for (i = 0; i < 2; i++)
+		dump_slot(c, i, slots);
+	findings_json(&c->found, d->j);
+	if (d->recovered)
+		dump_recovery(d);
+	if (d->journal)
+		json_stream(d->j, "journal_blocks", &journal);
+	if (d->map && d->recovered)
+		json_stream(d->j, "map", &map);
+	json_print(d->j, stdout);
 }
 
 static int do_dump(struct image *img, struct check *c, const struct offline_args *a)
 {
 	struct dump d = { .img = img, .journal = a->journal, .map = a->map };
-	struct json j;
 
 	if (!check_run(img, c)) {
 		findings_print(&c->found);
 		return EXIT_OPERATION;
 	}
-	json_begin(&j, stdout);
-	d.j = a->json ? &j : NULL;
-	dump(&d, c);
+	d.recovered = c->recovered;
+	(a->json ? dump_json : dump)(&d, c);
 	return c->recovered ? EXIT_CLEAN : EXIT_UNCORRECTED;
 }
 

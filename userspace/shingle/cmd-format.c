@@ -724,7 +724,7 @@ static int write_format(struct image *img, bool wipe, bool quiet)
 static void show_plan(const struct format_args *a, struct image *img)
 {
 	u64 ram = img->row->ops->observe.map_bytes(img->engine);
-	struct json j;
+	struct json_object *j;
 
 	if (img->l.pages.blocks)
 		ram += shingle_pages_bytes_for(img->engine, img->l.pages.blocks / 2);
@@ -734,19 +734,17 @@ static void show_plan(const struct format_args *a, struct image *img)
 		say("RAM for the map: %s", size_text(ram).s);
 		return;
 	}
-	json_begin(&j, stdout);
-	json_open(&j, NULL, '{');
-	show_layout_json(&img->l, img->row, &j);
-	json_u64(&j, "map_bytes", ram);
+	j = json_dict(NULL, NULL);
+	show_layout_json(&img->l, img->row, j);
+	json_u64(j, "map_bytes", ram);
 	if (a->name) {
 		char *params = table_params(img, &a->table);
 
-		json_u64(&j, "sectors", img->l.logical_blocks << SHINGLE_SECTORS_SHIFT);
-		json_str(&j, "table", params ?: "");
+		json_u64(j, "sectors", img->l.logical_blocks << SHINGLE_SECTORS_SHIFT);
+		json_str(j, "table", params ?: "");
 		free(params);
 	}
-	json_close(&j, '}');
-	json_end(&j);
+	json_print(j, stdout);
 }
 
 static int do_format(struct format_args *a, struct image *img)

@@ -46,44 +46,39 @@ static void tell(const struct preset *p, const struct preset_option *opt, u64 sc
 }
 
 static void tell_json(const struct preset *p, const struct preset_option *opt, u64 scale,
-		      struct json *j)
+		      struct json_object *in)
 {
+	struct json_object *j = json_dict(in, NULL), *each;
 	u32 i;
 
-	json_open(j, NULL, '{');
 	json_str(j, "name", p->name);
 	json_str(j, "target", p->target);
 	json_str(j, "source", p->source);
-	json_open(j, "paper", '{');
-	json_str(j, "layer", p->paper.layer);
-	json_str(j, "cache", p->paper.cache);
-	json_str(j, "cleaning", p->paper.cleaning);
-	json_str(j, "mapping", p->paper.mapping);
+	each = json_dict(j, "paper");
+	json_str(each, "layer", p->paper.layer);
+	json_str(each, "cache", p->paper.cache);
+	json_str(each, "cleaning", p->paper.cleaning);
+	json_str(each, "mapping", p->paper.mapping);
 	if (p->paper.bands)
-		json_str(j, "bands", p->paper.bands);
+		json_str(each, "bands", p->paper.bands);
 	else
-		json_u64(j, "band_blocks", p->band_blocks);
-	json_str(j, "size", p->paper.size);
-	json_close(j, '}');
+		json_u64(each, "band_blocks", p->band_blocks);
+	json_str(each, "size", p->paper.size);
 	json_u64(j, "scale", scale);
 	json_u64(j, "max_scale", preset_max_scale(p, 0));
 	json_bool(j, "needs_cache_device", p->flash);
 	json_bool(j, "needs_conventional_tracks_or_meta", p->least_bands);
-	json_open(j, "options", '{');
+	each = json_dict(j, "options");
 	for (; opt->name; opt++)
-		json_str(j, opt->name, opt->value);
-	json_close(j, '}');
-	json_open(j, "feature", '[');
+		json_str(each, opt->name, opt->value);
+	each = json_list(j, "feature");
 	for (i = 0; p->features[i]; i++)
-		json_str(j, NULL, p->features[i]);
-	json_close(j, ']');
+		json_str(each, NULL, p->features[i]);
 	if (p->doc)
 		json_str(j, "doc", p->doc);
-	json_open(j, "set", '[');
+	each = json_list(j, "set");
 	for (i = 0; p->keys[i]; i++)
-		json_str(j, NULL, p->keys[i]);
-	json_close(j, ']');
-	json_close(j, '}');
+		json_str(each, NULL, p->keys[i]);
 }
 
 static int list(u64 scale, bool machine)
@@ -91,8 +86,8 @@ static int list(u64 scale, bool machine)
 	struct preset_option opt[PRESET_MAX_OPTIONS];
 	const struct preset *p;
 	char why[PRESET_WHY];
+	struct json_object *j = NULL;
 	u64 most = 0;
-	struct json j;
 	u32 i;
 
 	for (i = 0; (p = preset_by_index(i)); i++)
@@ -101,24 +96,20 @@ static int list(u64 scale, bool machine)
 		fail("--scale %llu leaves too little of every preset: at most %llu", scale, most);
 		return EXIT_USAGE;
 	}
-	if (machine) {
-		json_begin(&j, stdout);
-		json_open(&j, NULL, '[');
-	}
+	if (machine)
+		j = json_list(NULL, NULL);
 	for (i = 0; (p = preset_by_index(i)); i++) {
 		bool there = !preset_options(p, scale, 0, opt, why);
 
 		if (there && machine)
-			tell_json(p, opt, scale, &j);
+			tell_json(p, opt, scale, j);
 		else if (there)
 			tell(p, opt, scale);
 		else
 			fprintf(stderr, "shingle: %s\n", why);
 	}
-	if (machine) {
-		json_close(&j, ']');
-		json_end(&j);
-	}
+	if (machine)
+		json_print(j, stdout);
 	return EXIT_CLEAN;
 }
 

@@ -428,23 +428,19 @@ static int repair(struct image *img, struct check *c, const struct offline_args 
 static void print_json(const struct offline_args *a, const struct check *c, const char *result,
 		       char *text)
 {
+	struct json_object *j = json_dict(NULL, NULL), *told;
 	char *line, *rest = text;
-	struct json j;
 
-	json_begin(&j, stdout);
-	json_open(&j, NULL, '{');
-	json_str(&j, "device", a->path[SHINGLE_DEV_DATA]);
-	json_str(&j, "result", result);
-	json_u64(&j, "errors", c->found.nr_errors);
-	findings_json(&c->found, &j);
-	json_open(&j, "told", '[');
+	json_str(j, "device", a->path[SHINGLE_DEV_DATA]);
+	json_str(j, "result", result);
+	json_u64(j, "errors", c->found.nr_errors);
+	findings_json(&c->found, j);
+	told = json_list(j, "told");
 	while ((line = strsep(&rest, "\n"))) {
 		if (*line)
-			json_str(&j, NULL, line);
+			json_str(told, NULL, line);
 	}
-	json_close(&j, ']');
-	json_close(&j, '}');
-	json_end(&j);
+	json_print(j, stdout);
 }
 
 static int do_repair(struct image *img, struct check *c, const struct offline_args *a)

@@ -192,45 +192,43 @@ static void print(const struct stats_args *a, const struct stat_table *t,
 		printf("%-24s %20s\n", AMPLIFICATION, "-");
 }
 
-static void table_json(const struct stats_args *a, const struct stat_table *t, struct json *j)
+static struct json_object *table_json(const struct stats_args *a, const struct stat_table *t)
 {
+	struct json_object *j = json_dict(NULL, NULL), *stats;
 	u32 i;
 
-	json_open(j, NULL, '{');
 	json_str(j, "name", t->name);
 	json_str(j, "target", t->target);
-	json_open(j, "stats", '{');
+	stats = json_dict(j, "stats");
 	for (i = 0; i < t->nr; i++) {
 		if (!wanted(a, t->s[i].name))
 			continue;
 		if (t->s[i].number)
-			json_u64(j, t->s[i].name, t->s[i].value);
+			json_u64(stats, t->s[i].name, t->s[i].value);
 		else
-			json_str(j, t->s[i].name, t->s[i].text);
+			json_str(stats, t->s[i].name, t->s[i].text);
 	}
-	json_close(j, '}');
 	if (wanted(a, AMPLIFICATION) && has_field(t, AMPLIFICATION)) {
 		if (value_of(t, "host_write_blocks"))
 			json_double(j, AMPLIFICATION, write_amplification(t));
 		else
-			json_null(j, AMPLIFICATION);
+			json_object_object_add(j, AMPLIFICATION, NULL);
 	}
-	json_close(j, '}');
+	return j;
 }
 
 static void print_json(const struct stats_args *a, const struct stat_round *r)
 {
-	struct json j;
+	struct json_object *all = a->name ? NULL : json_list(NULL, NULL), *j;
 	u32 i;
 
-	json_begin(&j, stdout);
-	if (!a->name)
-		json_open(&j, NULL, '[');
-	for (i = 0; i < r->nr; i++)
-		table_json(a, &r->t[i], &j);
-	if (!a->name)
-		json_close(&j, ']');
-	json_end(&j);
+	for (i = 0; i < r->nr; i++) {
+		j = json_put(all, NULL, table_json(a, &r->t[i]));
+		if (!all)
+			json_print(j, stdout);
+	}
+	if (all)
+		json_print(all, stdout);
 }
 
 /* The most that there was at one time: it grows, and yet its growth has no rate. */

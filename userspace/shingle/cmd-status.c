@@ -2,6 +2,7 @@
 /* shingle status. */
 #include "dm.h"
 #include "engines.h"
+#include "json.h"
 
 /**
  * struct status - what a target says in STATUSTYPE_INFO
@@ -26,7 +27,7 @@ struct status {
 };
 
 struct walk {
-	struct json *j;
+	struct json_object *j;
 	u32 found;
 };
 
@@ -63,11 +64,10 @@ static void print(const struct dm_line *line)
 	say("  cleaning %s, %llu steps done", s.cleaning, s.steps);
 }
 
-static void print_json(const struct dm_line *line, struct json *j)
+static void print_json(const struct dm_line *line, struct json_object *j)
 {
 	struct status s;
 
-	json_open(j, NULL, '{');
 	json_str(j, "name", line->name);
 	json_str(j, "target", line->target);
 	json_u64(j, "sectors", line->sectors);
@@ -83,7 +83,6 @@ static void print_json(const struct dm_line *line, struct json *j)
 		json_bool(j, "needs_check", strcmp(s.needs_check, "-"));
 		json_str(j, "mode", s.mode);
 	}
-	json_close(j, '}');
 }
 
 static int visit(const char *name, void *ctx)
@@ -96,7 +95,7 @@ static int visit(const char *name, void *ctx)
 	if (engine_by_name(line.target)) {
 		w->found++;
 		if (w->j)
-			print_json(&line, w->j);
+			print_json(&line, json_dict(w->j, NULL));
 		else
 			print(&line);
 	}
@@ -112,21 +111,21 @@ static int run(const struct command *cmd, int argc, char **argv)
 		{ NULL, 0, NULL, 0 },
 	};
 	const char *name = NULL;
+	bool json = false, ok = true;
 	struct walk w = { 0 };
-	struct json j;
 	int c;
-	bool ok = true;
 
 	opterr = 0;
 	while ((c = next_option(argc, argv, ":h", options, NULL)) != -1) {
 		if (c != 'j')
 			return option_error(cmd, c, argv[optind - 1]);
-		w.j = &j;
+		json = true;
 	}
 	if (!parse_operands(cmd, argc, argv, optind < argc, "NAME", &name) ||
 	    (name && !dm_name_valid(name)))
 		return EXIT_USAGE;
-	json_begin(&j, stdout);
+	if (json)
+		w.j = name ? json_dict(NULL, NULL) : json_list(NULL, NULL);
 	if (name) {
 		struct dm_line line;
 
@@ -144,16 +143,12 @@ static int run(const struct command *cmd, int argc, char **argv)
 			print(&line);
 		dm_line_free(&line);
 	} else {
-		if (w.j)
-			json_open(&j, NULL, '[');
 		ok = dm_for_each(visit, &w);
-		if (w.j)
-			json_close(&j, ']');
-		else if (ok && !w.found)
+		if (!json && ok && !w.found)
 			say("no dm-shingle device is open");
 	}
-	if (w.j)
-		json_end(&j);
+	if (json)
+		json_print(w.j, stdout);
 	return ok ? EXIT_CLEAN : EXIT_OPERATION;
 }
 

@@ -136,7 +136,8 @@ u32 engine_param_get(const struct shingle_option *p, const u8 *params)
 	return le32_to_cpu(v);
 }
 
-static const struct shingle_record_kind *words_of(const struct engine_row *row, u16 type)
+/* What a record is called, and its fields; NULL if unknown. */
+const struct shingle_record_kind *record_kind(const struct engine_row *row, u16 type)
 {
 	if (type < SHINGLE_REC_ENGINE)
 		return shingle_record_find(core_records, type);
@@ -145,48 +146,7 @@ static const struct shingle_record_kind *words_of(const struct engine_row *row, 
 
 const char *record_name(const struct engine_row *row, u16 type)
 {
-	const struct shingle_record_kind *w = words_of(row, type);
+	const struct shingle_record_kind *w = record_kind(row, type);
 
 	return w ? w->name : "unknown";
-}
-
-void record_print(const struct engine_row *row, const struct shingle_record *r, FILE *f)
-{
-	u16 type = le16_to_cpu(r->type);
-	const struct shingle_record_kind *w = words_of(row, type);
-
-	if (!w) {
-		fprintf(f, "unknown type=0x%04x n=%u c=%u a=%llu b=%llu", type, le16_to_cpu(r->n),
-			le32_to_cpu(r->c), (u64)le64_to_cpu(r->a), (u64)le64_to_cpu(r->b));
-		return;
-	}
-	fprintf(f, "%s", w->name);
-	if (w->a)
-		fprintf(f, " %s=%llu", w->a, (u64)le64_to_cpu(r->a));
-	if (w->n)
-		fprintf(f, " %s=%u", w->n, le16_to_cpu(r->n));
-	if (w->b)
-		fprintf(f, " %s=%llu", w->b, (u64)le64_to_cpu(r->b));
-	if (w->c)
-		fprintf(f, " %s=%u", w->c, le32_to_cpu(r->c));
-}
-
-void record_json(const struct engine_row *row, const struct shingle_record *r, struct json *j)
-{
-	u16 type = le16_to_cpu(r->type);
-	const struct shingle_record_kind *w = words_of(row, type);
-
-	json_open(j, NULL, '{');
-	json_str(j, "record", w ? w->name : "unknown");
-	if (!w)
-		json_u64(j, "type", type);
-	if (!w || w->a)
-		json_u64(j, w ? w->a : "a", le64_to_cpu(r->a));
-	if (!w || w->n)
-		json_u64(j, w ? w->n : "n", le16_to_cpu(r->n));
-	if (!w || w->b)
-		json_u64(j, w ? w->b : "b", le64_to_cpu(r->b));
-	if (!w || w->c)
-		json_u64(j, w ? w->c : "c", le32_to_cpu(r->c));
-	json_close(j, '}');
 }

@@ -4,7 +4,6 @@
 #define SHINGLE_ENGINES_H
 
 #include "engine.h"
-#include "json.h"
 
 /**
  * struct engine_row - a translation layer
@@ -36,8 +35,7 @@ const char *engine_names(char *buf, size_t size);
 void engine_param_set(const struct shingle_option *p, u8 *params, u32 value);
 u32 engine_param_get(const struct shingle_option *p, const u8 *params);
 
+const struct shingle_record_kind *record_kind(const struct engine_row *row, u16 type);
 const char *record_name(const struct engine_row *row, u16 type);
-void record_print(const struct engine_row *row, const struct shingle_record *r, FILE *f);
-void record_json(const struct engine_row *row, const struct shingle_record *r, struct json *j);
 
 #endif /* SHINGLE_ENGINES_H */

@@ -61,19 +61,17 @@ void findings_print(const struct findings *f)
 		say("and %u more", f->dropped);
 }
 
-void findings_json(const struct findings *f, struct json *j)
+void findings_json(const struct findings *f, struct json_object *j)
 {
+	struct json_object *list = json_list(j, "findings"), *each;
 	u32 i;
 
-	json_open(j, "findings", '[');
 	for (i = 0; i < f->nr; i++) {
-		json_open(j, NULL, '{');
-		json_str(j, "severity", severity_name(f->f[i].severity));
+		each = json_dict(list, NULL);
+		json_str(each, "severity", severity_name(f->f[i].severity));
 		if (f->f[i].block != U64_MAX)
-			json_u64(j, "block", f->f[i].block);
-		json_str(j, "text", f->f[i].text);
-		json_close(j, '}');
+			json_u64(each, "block", f->f[i].block);
+		json_str(each, "text", f->f[i].text);
 	}
-	json_close(j, ']');
 	json_u64(j, "findings_left_out", f->dropped);
 }

@@ -1,91 +1,87 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A small JSON writer. */
+/* Trees of json-c, a line for each member; and arrays that are too long to be held. */
+#include <json-c/printbuf.h>
+
 #include "json.h"
+#include "text.h"
+#include "tool.h"
 
-static void quoted(struct json *j, const char *s)
+/* Where json_print() prints. */
+static FILE *out;
+
+/**
+ * json_put() - a member of an object or an array
+ * @in: the object or array, or NULL: @v is the document
+ * @key: in an object; NULL at the end of an array
+ * @v: its value; NULL if there was no memory for it, which ends the program
+ *
+ * Returns @v.
+ */
+struct json_object *json_put(struct json_object *in, const char *key, struct json_object *v)
 {
-	fputc('"', j->f);
-	for (; *s; s++) {
-		unsigned char c = (unsigned char)*s;
-
-		if (c == '"' || c == '\\')
-			fprintf(j->f, "\\%c", c);
-		else if (c < 0x20 || c > 0x7e)
-			fprintf(j->f, "\\u%04x", c);
-		else
-			fputc(c, j->f);
-	}
-	fputc('"', j->f);
+	if (!v || (in && (key ? json_object_object_add(in, key, v) : json_object_array_add(in, v))))
+		exit(fail("out of memory"));
+	return v;
 }
 
-static void member(struct json *j, const char *key)
+/* A text that anybody may have written: what is no letter in it is spelt as shown() does. */
+void json_str(struct json_object *in, const char *key, const char *v)
 {
-	if (j->some[j->depth])
-		fputc(',', j->f);
-	if (j->depth)
-		fprintf(j->f, "\n%*s", 2 * (int)j->depth, "");
-	j->some[j->depth] = true;
-	if (key) {
-		quoted(j, key);
-		fputs(": ", j->f);
-	}
+	struct shown_text t = shown(v);
+	const char *p = t.s;
+
+	/* The rest that shown() spells, json-c escapes. */
+	while ((p = strchr(p, '\\')) && p[2] < '8')
+		p++;
+	json_put(in, key, json_object_new_string(p ? t.s : v));
 }
 
-void json_begin(struct json *j, FILE *f)
+static void print(struct json_object *v, int flags)
 {
-	memset(j, 0, sizeof(*j));
-	j->f = f;
+	const char *text = json_object_to_json_string_ext(v, flags | JSON_C_TO_STRING_SPACED |
+							  JSON_C_TO_STRING_NOSLASHESCAPE);
+
+	if (!text)
+		exit(fail("out of memory"));
+	fputs(text, out);
+	json_object_put(v);
 }
 
-void json_end(struct json *j)
+static int print_stream(struct json_object *array, struct printbuf *text, int level, int flags)
 {
-	fputc('\n', j->f);
+	struct json_stream *s = json_object_get_userdata(array);
+
+	s->before = text;
+	s->indent = 2 * level;
+	sprintbuf(text, "[");
+	s->walk(s, s->ctx);
+	return sprintbuf(text, s->some ? "\n%*s]" : "]", s->indent, "");
 }
 
-void json_open(struct json *j, const char *key, char bracket)
+/* As json_list(), but @s->walk is asked for the members; it must be there till then. */
+struct json_object *json_stream(struct json_object *in, const char *key, struct json_stream *s)
 {
-	member(j, key);
-	fputc(bracket, j->f);
-	if (WARN_ON_ONCE(j->depth + 1 == JSON_DEPTH))
-		return;
-	j->some[++j->depth] = false;
+	struct json_object *array = json_list(in, key);
+
+	json_object_set_serializer(array, print_stream, s, NULL);
+	return array;
 }
 
-void json_close(struct json *j, char bracket)
+/* The next member; it is freed. */
+void json_stream_put(struct json_stream *s, struct json_object *v)
 {
-	bool some = j->some[j->depth--];
-
-	if (some)
-		fprintf(j->f, "\n%*s", 2 * (int)j->depth, "");
-	fputc(bracket, j->f);
+	fputs(s->before->buf, out);
+	printbuf_reset(s->before);
+	fprintf(out, "%s\n%*s", s->some ? "," : "", s->indent + 2, "");
+	print(v, 0);
+	s->some = true;
 }
 
-void json_u64(struct json *j, const char *key, u64 v)
+/* @doc is freed. */
+void json_print(struct json_object *doc, FILE *f)
 {
-	member(j, key);
-	fprintf(j->f, "%llu", v);
-}
-
-void json_double(struct json *j, const char *key, double v)
-{
-	member(j, key);
-	fprintf(j->f, "%.4f", v);
-}
-
-void json_bool(struct json *j, const char *key, bool v)
-{
-	member(j, key);
-	fputs(v ? "true" : "false", j->f);
-}
-
-void json_null(struct json *j, const char *key)
-{
-	member(j, key);
-	fputs("null", j->f);
-}
-
-void json_str(struct json *j, const char *key, const char *v)
-{
-	member(j, key);
-	quoted(j, v);
+	out = f;
+	json_c_set_serialization_double_format("%.4f", JSON_C_OPTION_GLOBAL);
+	print(doc, JSON_C_TO_STRING_PRETTY);
+	fputc('\n', f);
 }

@@ -1,34 +1,37 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* A small JSON writer. */
+/* Trees of json-c, a line for each member; and arrays that are too long to be held. */
 #ifndef SHINGLE_JSON_H
 #define SHINGLE_JSON_H
 
+#include <json-c/json.h>
 #include <shim.h>
 
-#define JSON_DEPTH	16
-
 /**
- * struct json - a document being written
- * @f: where to
- * @depth: open objects and arrays
- * @some: per depth, whether it has a member already
- *
- * @key is NULL for members of arrays and for the document itself.
+ * struct json_stream - an array whose members are printed as they are made
+ * @walk: hands them to json_stream_put(), while json_print() waits
+ * @ctx: for it
+ * @before: text that json_print() has still to print
+ * @indent: of the array
+ * @some: it has had a member
  */
-struct json {
-	FILE *f;
-	u32 depth;
-	bool some[JSON_DEPTH];
+struct json_stream {
+	void (*walk)(struct json_stream *s, void *ctx);
+	void *ctx;
+	struct printbuf *before;
+	int indent;
+	bool some;
 };
 
-void json_begin(struct json *j, FILE *f);
-void json_end(struct json *j);
-void json_open(struct json *j, const char *key, char bracket);
-void json_close(struct json *j, char bracket);
-void json_u64(struct json *j, const char *key, u64 v);
-void json_double(struct json *j, const char *key, double v);
-void json_bool(struct json *j, const char *key, bool v);
-void json_null(struct json *j, const char *key);
-void json_str(struct json *j, const char *key, const char *v);
+struct json_object *json_put(struct json_object *in, const char *key, struct json_object *v);
+void json_str(struct json_object *in, const char *key, const char *v);
+struct json_object *json_stream(struct json_object *in, const char *key, struct json_stream *s);
+void json_stream_put(struct json_stream *s, struct json_object *v);
+void json_print(struct json_object *doc, FILE *f);
+
+#define json_dict(in, key)	json_put(in, key, json_object_new_object())
+#define json_list(in, key)	json_put(in, key, json_object_new_array())
+#define json_u64(in, key, v)	json_put(in, key, json_object_new_uint64(v))
+#define json_double(in, key, v)	json_put(in, key, json_object_new_double(v))
+#define json_bool(in, key, v)	json_put(in, key, json_object_new_boolean(v))
 
 #endif /* SHINGLE_JSON_H */

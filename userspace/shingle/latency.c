@@ -147,29 +147,24 @@ static void print(const struct latency *l)
 
 static void print_json(const char *name, const struct latency *l)
 {
-	struct json j;
+	struct json_object *j = json_dict(NULL, NULL), *bins, *bin;
 	u32 i;
 
-	json_begin(&j, stdout);
-	json_open(&j, NULL, '{');
-	json_str(&j, "name", name);
-	json_u64(&j, "reads", l->reads);
-	json_double(&j, "read_mean_us", mean_us(l->read_ns, l->reads));
-	json_u64(&j, "writes", l->writes);
-	json_double(&j, "write_mean_us", mean_us(l->write_ns, l->writes));
-	json_open(&j, "histogram", '[');
+	json_str(j, "name", name);
+	json_u64(j, "reads", l->reads);
+	json_double(j, "read_mean_us", mean_us(l->read_ns, l->reads));
+	json_u64(j, "writes", l->writes);
+	json_double(j, "write_mean_us", mean_us(l->write_ns, l->writes));
+	bins = json_list(j, "histogram");
 	for (i = 0; i < BINS; i++) {
-		json_open(&j, NULL, '{');
+		bin = json_dict(bins, NULL);
 		if (i < BINS - 1)
-			json_u64(&j, "below_us", bound_us(i));
+			json_u64(bin, "below_us", bound_us(i));
 		else
-			json_null(&j, "below_us");
-		json_u64(&j, "requests", l->n[i]);
-		json_close(&j, '}');
+			json_object_object_add(bin, "below_us", NULL);
+		json_u64(bin, "requests", l->n[i]);
 	}
-	json_close(&j, ']');
-	json_close(&j, '}');
-	json_end(&j);
+	json_print(j, stdout);
 }
 
 /**

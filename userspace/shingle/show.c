@@ -192,22 +192,20 @@ void show_capacity(const struct shingle_layout *l)
 	}
 }
 
-static void capacity_json(const struct shingle_layout *l, struct json *j)
+static void capacity_json(const struct shingle_layout *l, struct json_object *in)
 {
+	struct json_object *devices = json_dict(in, "capacity_blocks"), *j;
 	u64 blocks[NR_USES];
 	u32 dev, use;
 
-	json_open(j, "capacity_blocks", '{');
 	for (dev = 0; dev < SHINGLE_NR_DEVS; dev++) {
 		if (!l->dev_blocks[dev])
 			continue;
 		count_uses(l, dev, blocks);
-		json_open(j, dev_name(dev), '{');
+		j = json_dict(devices, dev_name(dev));
 		for (use = 0; use < NR_USES; use++)
 			json_u64(j, uses[use].key, blocks[use]);
-		json_close(j, '}');
 	}
-	json_close(j, '}');
 }
 
 static void show_areas(const struct shingle_layout *l)
@@ -293,22 +291,24 @@ void show_layout(const struct shingle_layout *l, const struct engine_row *row)
 	show_groups(l);
 }
 
-static void area_json(const struct shingle_area *a, const char *key, struct json *j)
+static void area_json(const struct shingle_area *a, const char *key, struct json_object *in)
 {
-	json_open(j, key, '{');
+	struct json_object *j = json_dict(in, key);
+
 	json_u64(j, "start", a->start);
 	json_u64(j, "blocks", a->blocks);
-	json_close(j, '}');
 }
 
 /**
  * show_layout_json() - a layout for machines
  * @l: the layout
  * @row: its translation layer, or NULL if unknown
- * @j: inside an open object
+ * @j: the object that it goes into
  */
-void show_layout_json(const struct shingle_layout *l, const struct engine_row *row, struct json *j)
+void show_layout_json(const struct shingle_layout *l, const struct engine_row *row,
+		      struct json_object *j)
 {
+	struct json_object *each, *group;
 	char settings[SHINGLE_SETTINGS_BYTES + 1], uuid[UUID_STR_LEN];
 	const char *why;
 	u32 i;
@@ -327,44 +327,39 @@ void show_layout_json(const struct shingle_layout *l, const struct engine_row *r
 	json_u64(j, "band_blocks", l->band_blocks[SHINGLE_ROLE_DATA]);
 	json_bool(j, "interlaced", l->interlaced);
 	json_u64(j, "head_tracks", l->head_tracks);
-	json_open(j, "devices", '{');
+	each = json_dict(j, "devices");
 	for (i = 0; i < SHINGLE_NR_DEVS; i++) {
 		if (l->dev_blocks[i])
-			json_u64(j, dev_name(i), l->dev_blocks[i]);
+			json_u64(each, dev_name(i), l->dev_blocks[i]);
 	}
-	json_close(j, '}');
-	json_open(j, "bands", '{');
+	each = json_dict(j, "bands");
 	for (i = 0; i < SHINGLE_NR_ROLES; i++)
-		json_u64(j, role_name(i), l->nr_bands[i]);
-	json_close(j, '}');
+		json_u64(each, role_name(i), l->nr_bands[i]);
 	capacity_json(l, j);
 	json_str(j, "metadata_device", dev_name(shingle_meta_dev(l)));
-	json_open(j, "checkpoints", '[');
-	area_json(&l->ckpt[0], NULL, j);
-	area_json(&l->ckpt[1], NULL, j);
-	json_close(j, ']');
+	each = json_list(j, "checkpoints");
+	area_json(&l->ckpt[0], NULL, each);
+	area_json(&l->ckpt[1], NULL, each);
 	area_json(&l->journal, "journal", j);
 	json_u64(j, "journal_gap_blocks", l->journal_gap_blocks);
 	if (l->pages.blocks)
 		area_json(&l->pages, "pages", j);
-	json_open(j, "params", '{');
+	each = json_dict(j, "params");
 	for (i = 0; row && row->ops->params[i].name; i++)
-		json_u64(j, row->ops->params[i].name, engine_param_get(&row->ops->params[i], l->params));
-	json_close(j, '}');
-	json_open(j, "groups", '[');
+		json_u64(each, row->ops->params[i].name,
+			 engine_param_get(&row->ops->params[i], l->params));
+	each = json_list(j, "groups");
 	for (i = 0; i < l->nr_groups; i++) {
 		const struct shingle_group *g = &l->groups[i];
 
-		json_open(j, NULL, '{');
-		json_str(j, "role", role_name(g->role));
-		json_str(j, "device", dev_name(shingle_pblk_dev(g->start)));
-		json_u64(j, "start", shingle_pblk_block(g->start));
-		json_u64(j, "band_blocks", l->band_blocks[g->role]);
-		json_u64(j, "stride", g->stride);
-		json_u64(j, "bands", g->nr_bands);
-		json_u64(j, "first_band", g->first_band);
-		json_u64(j, "track_blocks", g->track_blocks);
-		json_close(j, '}');
+		group = json_dict(each, NULL);
+		json_str(group, "role", role_name(g->role));
+		json_str(group, "device", dev_name(shingle_pblk_dev(g->start)));
+		json_u64(group, "start", shingle_pblk_block(g->start));
+		json_u64(group, "band_blocks", l->band_blocks[g->role]);
+		json_u64(group, "stride", g->stride);
+		json_u64(group, "bands", g->nr_bands);
+		json_u64(group, "first_band", g->first_band);
+		json_u64(group, "track_blocks", g->track_blocks);
 	}
-	json_close(j, ']');
 }

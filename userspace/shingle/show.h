@@ -4,6 +4,7 @@
 #define SHINGLE_SHOW_H
 
 #include "image.h"
+#include "json.h"
 #include "text.h"
 
 const char *role_name(enum shingle_role role);
@@ -11,6 +12,6 @@ const char *dev_name(enum shingle_dev dev);
 void show_capacity(const struct shingle_layout *l);
 void show_layout(const struct shingle_layout *l, const struct engine_row *row);
 void show_layout_json(const struct shingle_layout *l, const struct engine_row *row,
-		      struct json *j);
+		      struct json_object *j);
 
 #endif /* SHINGLE_SHOW_H */

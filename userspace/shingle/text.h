@@ -7,7 +7,7 @@
 
 /* What a device says of itself, as people may see it; by value, as size_text(). */
 struct shown_text {
-	char s[1100];
+	char s[4 * PATH_MAX];
 };
 struct shown_text shown(const char *text);
 

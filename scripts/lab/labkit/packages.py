@@ -27,6 +27,7 @@ NEEDED = {
     "/usr/include/stdio.h": "libc6-dev",
     "/usr/include/libdevmapper.h": "libdevmapper-dev",
     "/usr/include/blkid/blkid.h": "libblkid-dev",
+    "/usr/include/json-c/json.h": "libjson-c-dev",
     "/usr/include/liburing.h": "liburing-dev",
     "/usr/include/uuid/uuid.h": "uuid-dev",
     "/usr/include/libelf.h": "libelf-dev",

@@ -126,15 +126,17 @@ static int delete(const struct command *cmd, int argc, char **argv)
 }
 
 /* One key, as a line or a member of an array. */
-static void show(struct json *j, const struct words *w, const void *key, size_t key_bytes,
-		 const void *value, size_t bytes)
+static void show(struct json_stream *to, const struct words *w, const void *key,
+		 size_t key_bytes, const void *value, size_t bytes)
 {
-	if (w->json) {
-		json_open(j, NULL, '{');
+	struct json_object *j;
+
+	if (to) {
+		j = json_dict(NULL, NULL);
 		json_text(j, "key", key, key_bytes);
 		if (!w->keys)
 			json_text(j, "value", value, bytes);
-		json_close(j, '}');
+		json_stream_put(to, j);
 		return;
 	}
 	print_text(stdout, key, key_bytes);
@@ -153,60 +155,77 @@ static bool before(const void *key, size_t bytes, const char *end, size_t end_by
 	return c ? c < 0 : bytes < end_bytes;
 }
 
-static int walk(struct kv *kv, const struct words *w, const char *from, size_t from_bytes,
-		const char *to, size_t to_bytes)
-{
-	size_t key_bytes, bytes;
+/**
+ * struct range - what a scan shows
+ * @w: options
+ * @it: through the store
+ * @from: the first key, or NULL
+ * @to: the first that is not shown, or NULL
+ * @from_bytes: of @from
+ * @to_bytes: of @to
+ * @err: how it ended
+ */
+struct range {
+	struct words w;
 	struct kv_iter *it;
+	char *from, *to;
+	size_t from_bytes, to_bytes;
+	int err;
+};
+
+static void walk(struct json_stream *to, void *ctx)
+{
+	struct range *r = ctx;
+	size_t key_bytes, bytes;
 	const void *key, *value;
-	struct json j;
 	u64 n = 0;
-	int err = kv_iter_new(kv, NULL, &it);
+
+	for (r->err = kv_iter_seek(r->it, r->from, r->from_bytes); !r->err && n < r->w.limit;
+	     r->err = kv_iter_next(r->it), n++) {
+		key = kv_iter_key(r->it, &key_bytes);
+		if (r->to && !before(key, key_bytes, r->to, r->to_bytes))
+			break;
+		value = kv_iter_value(r->it, &bytes);
+		show(to, &r->w, key, key_bytes, value, bytes);
+	}
+}
+
+static int show_range(struct kv *kv, struct range *r)
+{
+	struct json_stream all = { .walk = walk, .ctx = r };
+	int err = kv_iter_new(kv, NULL, &r->it);
 
 	if (err)
 		return err;
-	json_begin(&j, stdout);
-	if (w->json)
-		json_open(&j, NULL, '[');
-	for (err = kv_iter_seek(it, from, from_bytes); !err && n < w->limit;
-	     err = kv_iter_next(it), n++) {
-		key = kv_iter_key(it, &key_bytes);
-		if (to && !before(key, key_bytes, to, to_bytes))
-			break;
-		value = kv_iter_value(it, &bytes);
-		show(&j, w, key, key_bytes, value, bytes);
-	}
-	if (w->json) {
-		json_close(&j, ']');
-		json_end(&j);
-	}
-	kv_iter_free(it);
-	return err == -ENOENT ? 0 : err;
+	if (r->w.json)
+		json_print(json_stream(NULL, NULL, &all), stdout);
+	else
+		walk(NULL, r);
+	kv_iter_free(r->it);
+	return r->err == -ENOENT ? 0 : r->err;
 }
 
 static int scan(const struct command *cmd, int argc, char **argv)
 {
-	size_t from_bytes = 0, to_bytes = 0;
-	char *from = NULL, *to = NULL;
-	struct words w;
+	struct range r = { .it = NULL };
 	struct kv *kv;
 	int err, ret;
 
-	if (!take_words(cmd, argc, argv, "jkl", &w))
-		return w.ret;
+	if (!take_words(cmd, argc, argv, "jkl", &r.w))
+		return r.w.ret;
 	if (argc - optind < 1 || argc - optind > 3)
 		return usage(cmd, "DEVICE, and perhaps FROM and TO, are wanted");
 	if (argc - optind > 1)
-		from = argv[optind + 1];
+		r.from = argv[optind + 1];
 	if (argc - optind > 2)
-		to = argv[optind + 2];
-	if ((from && !take_operand(cmd, "FROM", from, &from_bytes)) ||
-	    (to && !take_operand(cmd, "TO", to, &to_bytes)))
+		r.to = argv[optind + 2];
+	if ((r.from && !take_operand(cmd, "FROM", r.from, &r.from_bytes)) ||
+	    (r.to && !take_operand(cmd, "TO", r.to, &r.to_bytes)))
 		return EXIT_USAGE;
-	ret = open_store(&kv, argv[optind], KV_READ_ONLY, &w);
+	ret = open_store(&kv, argv[optind], KV_READ_ONLY, &r.w);
 	if (ret)
 		return ret;
-	err = walk(kv, &w, from, from_bytes, to, to_bytes);
+	err = show_range(kv, &r);
 	return close_store(kv, err ? failed(err) : EXIT_CLEAN);
 }
 

@@ -28,9 +28,8 @@ static int dump_line(void *ctx, const struct kv_band *b)
 
 static int dump_json(void *ctx, const struct kv_band *b)
 {
-	struct json *j = ctx;
+	struct json_object *j = json_dict(NULL, NULL);
 
-	json_open(j, NULL, '{');
 	json_u64(j, "band", b->band);
 	json_u64(j, "offset", b->offset);
 	json_u64(j, "bytes", b->bytes);
@@ -44,16 +43,22 @@ static int dump_json(void *ctx, const struct kv_band *b)
 		json_text(j, "min", b->min_key, b->min_bytes);
 		json_text(j, "max", b->max_key, b->max_bytes);
 	}
-	json_close(j, '}');
+	json_stream_put(ctx, j);
 	return 0;
+}
+
+static void dump_bands(struct json_stream *to, void *ctx)
+{
+	kv_bands(ctx, dump_json, to);
 }
 
 static int dump(const struct command *cmd, int argc, char **argv)
 {
+	struct json_stream used = { .walk = dump_bands };
 	struct kv_shape s;
 	const char *path;
 	struct words w;
-	struct json j;
+	struct json_object *j;
 	struct kv *kv;
 	char uuid[UUID_STR_LEN];
 	int ret;
@@ -73,69 +78,69 @@ static int dump(const struct command *cmd, int argc, char **argv)
 		kv_bands(kv, dump_line, NULL);
 		return close_store(kv, EXIT_CLEAN);
 	}
-	json_begin(&j, stdout);
-	json_open(&j, NULL, '{');
-	json_str(&j, "uuid", uuid);
-	json_str(&j, "organisation", organisation(&s));
-	json_u64(&j, "band_bytes", s.band_bytes);
-	json_u64(&j, "bands", s.bands);
-	json_u64(&j, "generation", s.generation);
-	json_open(&j, "used", '[');
-	kv_bands(kv, dump_json, &j);
-	json_close(&j, ']');
-	json_close(&j, '}');
-	json_end(&j);
+	j = json_dict(NULL, NULL);
+	json_str(j, "uuid", uuid);
+	json_str(j, "organisation", organisation(&s));
+	json_u64(j, "band_bytes", s.band_bytes);
+	json_u64(j, "bands", s.bands);
+	json_u64(j, "generation", s.generation);
+	used.ctx = kv;
+	json_stream(j, "used", &used);
+	json_print(j, stdout);
 	return close_store(kv, EXIT_CLEAN);
 }
 
 struct report {
-	struct json j;
-	bool json;
-	u64 findings;
+	struct kv *kv;
+	struct json_stream *to;
+	int err;
 };
 
 static void finding(void *ctx, const char *sentence)
 {
 	struct report *r = ctx;
 
-	r->findings++;
-	if (r->json)
-		json_str(&r->j, NULL, sentence);
+	if (r->to)
+		json_stream_put(r->to, json_object_new_string(sentence));
 	else
 		say("%s", sentence);
 }
 
+static void find(struct json_stream *to, void *ctx)
+{
+	struct report *r = ctx;
+
+	r->to = to;
+	r->err = kv_check(r->kv, finding, r);
+}
+
 static int check(const struct command *cmd, int argc, char **argv)
 {
-	struct report r = { .findings = 0 };
+	struct report r = { .to = NULL };
+	struct json_stream findings = { .walk = find, .ctx = &r };
+	struct json_object *j;
 	const char *path;
 	struct words w;
-	struct kv *kv;
-	int err, ret;
+	int ret;
 
 	if (!take_words(cmd, argc, argv, "j", &w))
 		return w.ret;
 	if (!parse_operands(cmd, argc, argv, 1, "DEVICE", &path))
 		return EXIT_USAGE;
-	ret = open_store(&kv, path, KV_READ_ONLY, &w);
+	ret = open_store(&r.kv, path, KV_READ_ONLY, &w);
 	if (ret)
 		return ret;
-	r.json = w.json;
-	json_begin(&r.j, stdout);
 	if (w.json) {
-		json_open(&r.j, NULL, '{');
-		json_open(&r.j, "findings", '[');
+		j = json_dict(NULL, NULL);
+		json_stream(j, "findings", &findings);
+		json_print(j, stdout);
+	} else {
+		find(NULL, &r);
+		if (!r.err)
+			say("clean");
 	}
-	err = kv_check(kv, finding, &r);
-	if (w.json) {
-		json_close(&r.j, ']');
-		json_close(&r.j, '}');
-		json_end(&r.j);
-	} else if (!err) {
-		say("clean");
-	}
-	ret = !err ? EXIT_CLEAN : err == -EUCLEAN ? EXIT_UNCORRECTED : failed(err);
-	return close_store(kv, ret);
+	ret = !r.err ? EXIT_CLEAN : r.err == -EUCLEAN ? EXIT_UNCORRECTED : failed(r.err);
+	return close_store(r.kv, ret);
 }
 
 static int compact(const struct command *cmd, int argc, char **argv)
@@ -162,7 +167,7 @@ static int stats(const struct command *cmd, int argc, char **argv)
 	struct kv_stats s;
 	const char *path;
 	struct words w;
-	struct json j;
+	struct json_object *j, *levels, *level;
 	struct kv *kv;
 	u32 i;
 	int ret;
@@ -186,23 +191,19 @@ static int stats(const struct command *cmd, int argc, char **argv)
 		printf("in logs: %s\n", size_text(s.memtable_bytes).s);
 		return close_store(kv, EXIT_CLEAN);
 	}
-	json_begin(&j, stdout);
-	json_open(&j, NULL, '{');
-	json_u64(&j, "bands", s.bands);
-	json_u64(&j, "band_bytes", s.band_bytes);
-	json_u64(&j, "bands_free", s.bands_free);
-	json_u64(&j, "bands_log", s.bands_log);
-	json_u64(&j, "log_bytes", s.memtable_bytes);
-	json_open(&j, "levels", '[');
+	j = json_dict(NULL, NULL);
+	json_u64(j, "bands", s.bands);
+	json_u64(j, "band_bytes", s.band_bytes);
+	json_u64(j, "bands_free", s.bands_free);
+	json_u64(j, "bands_log", s.bands_log);
+	json_u64(j, "log_bytes", s.memtable_bytes);
+	levels = json_list(j, "levels");
 	for (i = 0; i < KV_LEVELS; i++) {
-		json_open(&j, NULL, '{');
-		json_u64(&j, "bands", s.level_bands[i]);
-		json_u64(&j, "bytes", s.level_bytes[i]);
-		json_close(&j, '}');
+		level = json_dict(levels, NULL);
+		json_u64(level, "bands", s.level_bands[i]);
+		json_u64(level, "bytes", s.level_bytes[i]);
 	}
-	json_close(&j, ']');
-	json_close(&j, '}');
-	json_end(&j);
+	json_print(j, stdout);
 	return close_store(kv, EXIT_CLEAN);
 }
 

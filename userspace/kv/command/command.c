@@ -84,7 +84,7 @@ bool take_text(char *text, size_t *bytes)
 	return true;
 }
 
-void json_text(struct json *j, const char *key, const void *data, size_t bytes)
+void json_text(struct json_object *j, const char *key, const void *data, size_t bytes)
 {
 	char *text = text_of(data, bytes);
 

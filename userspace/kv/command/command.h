@@ -22,7 +22,7 @@ bool layer_bands(const char *path, u32 *bytes, char *layer, size_t size);
 void print_text(FILE *f, const void *data, size_t bytes);
 char *text_of(const void *data, size_t bytes);
 bool take_text(char *text, size_t *bytes);
-void json_text(struct json *j, const char *key, const void *data, size_t bytes);
+void json_text(struct json_object *j, const char *key, const void *data, size_t bytes);
 
 /* Options that a command has, in one struct, as most have few. */
 struct words {
