@@ -29,13 +29,15 @@ DONE, SKIPPED, FAILED = "done", "skipped", "failed"
 @dataclass
 class Finding:
     """An answer.  value None: cannot tell.  confidence: 1 - error rate of the
-    decision; low, high: an interval, where the value is a number."""
+    decision; low, high: an interval, where the value is a number; against: a value that it
+    has not, where what it has cannot be told."""
     value: object
     unit: str = ""
     low: float | None = None
     high: float | None = None
     confidence: float = 0.0
     says: str = ""
+    against: str | None = None
 
     def __post_init__(self):
         # numpy's numbers are none of JSON's.
@@ -47,9 +49,9 @@ class Finding:
             self.confidence = 0.0
 
     @classmethod
-    def unknown(cls, why, unit=""):
+    def unknown(cls, why, unit="", against=None):
         """Cannot tell, and why."""
-        return cls(None, unit, says=why)
+        return cls(None, unit, says=why, against=against)
 
 
 @dataclass

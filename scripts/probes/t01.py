@@ -211,7 +211,15 @@ def _flash_kind(spot):
         return "stays", stats.most(spot["home_again"], n)[1], (
             f"{spot['home_again']} of {n} blocks are read from where they were, once a "
             "buffer does not hold them any more")
-    return None, 0.0, "some blocks that were written are read without a rotation, others not"
+    return None, 0.0, (f"{spot['fast_kept']} of {n} blocks that were written are read without a "
+                       "rotation, also after much else was read, others not")
+
+
+def _off_the_platter(spot):
+    """Whether more blocks than may for reasons of their own are read from no platter, and not
+    because they were read just before."""
+    return spot["telling"] and spot["fast_kept"] is not None and \
+        stats.upper_tail(spot["fast_kept"], spot["blocks"], stats.SLACK) < stats.ALPHA
 
 
 def _by_place(sentences):
@@ -233,11 +241,13 @@ def decide(spots, flatness, rewrite, missing=()):
     sure = min((c for k, c, _ in kinds if k), default=0.0)
     flat = [f for f in flatness.values() if f["verdict"]]
     out = {}
-    if len(found) != 1 or len([k for k, _, _ in kinds if k]) < 2:
+    partly = found != {"flash"} and any(map(_off_the_platter, numbers))
+    if len(found) != 1 or len([k for k, _, _ in kinds if k]) < 2 or partly:
         if not found:
             says = next((spot["why"] for spot in numbers if not spot["telling"]), says)
-        why = says if len(found) < 2 else f"it is not the same everywhere: {says}"
-        out["drive_type"] = Finding.unknown(why)
+        why = says if len(found) < 2 and not partly else f"it is not the same everywhere: {says}"
+        # Some blocks have left their place, wherever others stay.
+        out["drive_type"] = Finding.unknown(why, against="conventional" if partly else None)
         out["cache_medium"] = Finding.unknown(why)
     elif found == {"stays"}:
         if any(f["median_us"] >= FAST_US for f in flat):

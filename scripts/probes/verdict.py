@@ -29,6 +29,14 @@ def answers(results):
 def one_of(some):
     """One Finding of several [(test, Finding)] with the same name."""
     known = [(t, f) for t, f in some if f.value is not None and f.confidence >= LEAST]
+    for test, doubt in some:
+        if doubt.against is None:
+            continue
+        refuted = [(t, f) for t, f in known if f.value == doubt.against]
+        if refuted and len(refuted) == len(known):
+            return Finding.unknown(f"Test {test}: {doubt.says}; " + "; ".join(
+                f"Test {t} says {told(f)}: {f.says}" for t, f in refuted), doubt.unit)
+        known = [tf for tf in known if tf not in refuted]
     if not known:
         weak = [f"Test {t}: {f.says or 'no reason given'}" for t, f in some]
         return Finding.unknown(some[0][1].says if len(some) == 1 else "; ".join(weak),

@@ -164,6 +164,22 @@ class Remapping(drives.Circular):
         self.disk.access(self.blocks + self.map[block], count)
 
 
+@pytest.mark.parametrize("tests", [(t01,), (t01, t11)], ids=["alone", "with-test-11"])
+@pytest.mark.parametrize("room", [25, 30, 35])
+def test_a_cache_that_a_part_of_the_drive_is_in_is_not_overlooked(tmp_path, room, tests):
+    """In one region of three most blocks come from RAM; elsewhere all stay.  That is more than
+    a conventional drive does, however sure Test 11 is of its blocks, and less than tells what
+    it is."""
+    found, s = ask(tmp_path, Promoting(400_000, room), *tests)
+    numbers = s.results["1"].numbers["spots"]
+    assert [n["fast_kept"] is None for n in numbers.values()] == [False, True, True]
+    kind = verdict.answers(s.results)["drive_type"]
+    assert kind.value is None and "without a rotation" in kind.says, kind
+    if t11 in tests:
+        assert found["11.drive_type"].value == "conventional"
+        assert "Test 11 says conventional" in kind.says
+
+
 def test_what_moves_only_once_is_not_guessed(tmp_path):
     found, _ = ask(tmp_path, Remapping(512, 200, 4000, idle_us=1e9), t01)
     assert found["1.drive_type"].value is None
@@ -520,6 +536,34 @@ class ChunkCache(drives.Drive):
         self.free.append(self.slot.pop(chunk))
         del self.dirty[chunk]
         return True
+
+
+class Promoting(drives.Drive):
+    """dm-cache with a policy: a chunk comes into RAM when it was written often, as long as
+    there is room there; what is written seldom stays.  No switch turns that off."""
+
+    settings = WriteBack.settings
+
+    def __init__(self, blocks, room, often=3, chunk=64, **disk):
+        super().__init__(blocks, **disk)
+        self.room, self.often, self.chunk = room, often, chunk
+        self.written, self.fast = {}, set()
+
+    def read(self, block, count):
+        if block // self.chunk in self.fast:
+            self.disk.now += 60.0
+        else:
+            super().read(block, count)
+
+    def write(self, block, count):
+        chunk = block // self.chunk
+        self.written[chunk] = self.written.get(chunk, 0) + 1
+        if self.written[chunk] > self.often and len(self.fast) < self.room:
+            self.fast.add(chunk)
+        if chunk in self.fast:
+            self.disk.now += 60.0
+        else:
+            super().write(block, count)
 
 
 class SetsOfBlocks(drives.SetAssociative):

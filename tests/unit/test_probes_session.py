@@ -338,6 +338,17 @@ def test_intervals_that_meet_are_no_contradiction():
                       Finding(108, "bytes", 105, 112, 0.99)).value is None
 
 
+def test_what_was_refuted_is_no_answer():
+    """However sure another test is of it; what is left counts as ever."""
+    doubt = Finding.unknown("some moved", against="conventional")
+    found = verdict_of(doubt, Finding("conventional", confidence=0.999, says="all stayed"))
+    assert found.value is None and "some moved" in found.says and "all stayed" in found.says
+    found = verdict_of(Finding("conventional", confidence=0.999), doubt,
+                       Finding("translated", confidence=0.99))
+    assert (found.value, found.confidence) == ("translated", 0.99)
+    assert verdict_of(doubt, Finding("translated", confidence=0.3)).value is None
+
+
 def test_a_guess_is_no_answer():
     assert verdict_of(Finding("disk", confidence=0.3)).value is None
 
