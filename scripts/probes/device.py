@@ -461,13 +461,15 @@ def _drive_switches(dev):
 
 def _mapped(dev):
     """How the switches stand is read off the table, as -W reads it off the drive;
-    nothing else is looked at there."""
+    nothing else is looked at there.  A layer that gathers has a write cache of which the
+    table says nothing; it is on then, and only then is switching it on understood.  A
+    platter understands it always, and says when it is on."""
     _, table = _tool("dmsetup", "table", _read(dev.sys / "dm/name"))
     found = {}
     for name, word in (("write_cache", "wcache"), ("look_ahead", "lookahead")):
         state = re.search(rf"\b{word} (on|off)\b", table)
-        has_cache = word == "wcache" and re.search(r"\bwcache_blocks [1-9]", table)
-        now = state[1] == "on" if state else bool(has_cache)
+        tacit = not state and word == "wcache" and table.split()[2:3] != ["platter"]
+        now = state[1] == "on" if state else tacit and dev.message("wcache on") is not None
         # To set what is set changes nothing, and tells whether it is understood.
         if dev.message(f"{word} {'on' if now else 'off'}") is not None:
             found[name] = Message(dev, word, now)

@@ -879,3 +879,30 @@ def test_the_messages_of_a_mapped_drive(monkeypatch, tmp_path, drive):
     with drive.settings(tmp_path / "note", write_cache=False):
         assert tools.told[-1] == "dmsetup message drive 0 wcache off"
     assert tools.told[-1] == "dmsetup message drive 0 wcache on"
+
+
+@pytest.mark.parametrize("table, on, known, stands", [
+    ("0 80 stl-set 7:0 - - 1 unsafe_bypass 2 bypass_blocks 64", 0, ["write_cache"], True),
+    ("0 80 stl-set 7:0 - - 0 2 bypass_blocks 64", 1, ["write_cache"], False),
+    ("0 80 platter 7:0 0 generic 0 0", 0, ["write_cache"], False),
+    ("0 80 stl-set 7:0 - - 0 4 wcache_blocks 64 wcache off", 0, ["write_cache"], False),
+    ("0 80 linear 7:0 0", 1, [], None)])
+def test_a_write_cache_that_no_table_tells_of(monkeypatch, tmp_path, drive, table, on, known,
+                                              stands):
+    """A layer that gathers has one, which is on; what is off, or not there, is not switched on
+    to find out."""
+    tools = Tools(monkeypatch, {
+        "dmsetup table": (0, table), "dmsetup message drive 0 wcache on": (on, ""),
+        "dmsetup message drive 0 wcache off": (0 if known else 1, ""),
+        "dmsetup message": (1, "no such message")})
+    (tmp_path / "dm").mkdir()
+    (tmp_path / "dm/name").write_text("drive\n", encoding="ascii")
+    drive.sys = tmp_path
+    found = device._drive_switches(drive)       # pylint: disable=protected-access
+    assert list(found) == known
+    if known:
+        assert found["write_cache"].get() is stands
+    if stands is False:
+        assert on or not any("wcache on" in told for told in tools.told)
+    else:
+        assert not any("wcache off" in told for told in tools.told) or not known
