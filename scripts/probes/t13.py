@@ -3,9 +3,12 @@
 
 A range is written, then written again; at a random moment the power is cut, by a
 command that the person gives with --powercut, and that returns when the drive is back.
-In every other cut it is written in order, in requests of 1 MiB, as in the thesis: a drive
-that streams over its bands tears there.  In the others blocks of it are written at random,
-so that a drive that cleans does: one that rewrites bands in place tears then.  All of the
+In the first half of the cuts it is written in order, in requests of 1 MiB, as in the thesis: a
+drive that streams over its bands tears there.  Then blocks of it are written at random,
+so that a drive that cleans does: one that rewrites bands in place tears then.  Not by turns:
+a cache that is full of random blocks is emptied first, and a stream waits for that until the
+power is cut.  For the same reason the moment of a cut in order is drawn from when the stream
+flows.  All of the
 range is read, and not only what is around the place of the cut (the thesis: 5,000 blocks
 before it and 1,000 behind), since what is cleaned may be anywhere.  Blocks that can't be
 read were torn; that writing them again heals them is the other half of the evidence.
@@ -37,6 +40,7 @@ PIECE = 256                 # blocks read at once
 BACK_S = 60                     # a drive that is not back then is lost
 NOTICED_S = 1.0                 # longer than any write takes that meets no cut
 FEWEST = 10                     # cuts
+FLOWS = 4                       # writes of a stream, from which on it flows
 
 
 def estimate(s):
@@ -60,6 +64,7 @@ class Writer(threading.Thread):
         self.path, self.at, self.end, self.rng = path, at, end, rng
         self.acked, self.writes, self.over = at, 0, False
         self.failed, self.since, self.longest_s = False, math.inf, 0.0
+        self.flows = threading.Event()      # or has ended
         self.buf = mmap.mmap(-1, MIB)
         self.buf.write(os.urandom(BLOCK) * (MIB // BLOCK))
 
@@ -90,11 +95,14 @@ class Writer(threading.Thread):
                     os.pwrite(fd, memoryview(self.buf)[:BLOCK], block * BLOCK)
                     self.acked = (block + 1) * BLOCK
                 self.writes += 1
+                if self.writes >= FLOWS:
+                    self.flows.set()
                 self.longest_s = max(self.longest_s,
                                      time.monotonic() - max(begin, self.since))
         except OSError:
             self.failed = True
         finally:
+            self.flows.set()
             os.close(fd)
 
 
@@ -170,7 +178,8 @@ def run(s):
     try:
         s.fio("before", rw="write", bs=MIB, offset=first, size=size, end_fsync=1, log=False)
         for i in range(CUTS):
-            place, bad, well, count, noticed = trial(s, words, rng, first, size, i % 2)
+            place, bad, well, count, noticed = trial(s, words, rng, first, size,
+                                                    i >= CUTS // 2)
             places.append(place)
             torn.append(bad)
             healed += well
@@ -187,7 +196,7 @@ def run(s):
     out.numbers |= {"cuts": len(torn), "cuts_met": sum(met),
                     "cuts_with_errors": sum(n > 0 for n in lost),
                     "unreadable_blocks": sum(lost), "healed_blocks": healed,
-                    "cuts_with_errors_in_order": sum(n > 0 for n in lost[::2])}
+                    "cuts_with_errors_in_order": sum(n > 0 for n in lost[:CUTS // 2])}
     out.findings["torn_writes"] = finding(lost, healed, sum(met))
     return out
 
@@ -205,6 +214,8 @@ def trial(s, words, rng, first, size, scattered):
         # Drawn here: the writer has the same generator from now on.
         wait = float(rng.uniform(0.05, LONGEST_S)) * (3 if scattered else 1)
         writer.start()
+        if not scattered:
+            writer.flows.wait(BACK_S)
         writer.join(wait)
         awaited = writer.expect()
         cut(s, words)

@@ -721,12 +721,19 @@ def test_a_cut_that_cuts_nothing_is_noticed(tmp_path, monkeypatch, cuts):
     with open(drive.path, "wb") as handle:
         handle.write(bytes(8 << 20))
 
+    scattered = []
+
     def trial(*args, run=t13.trial):
         state["off"] = cuts == "failed before"
+        scattered.append(args[-1])
         return run(*args)
     monkeypatch.setattr(t13, "trial", trial)
     result = s.run(t13)
     said = result.findings["torn_writes"]
+    # What is written at random fills a cache, and a stream would wait for its cleaning.
+    assert scattered == [False] * 6 + [True] * 6
+    if cuts != "failed before":
+        assert (result.arrays["writes"][:6] >= t13.FLOWS).all()
     if cuts in ("nothing", "failed before"):
         assert said.value is None and "--powercut has cut nothing" in said.says
     else:
