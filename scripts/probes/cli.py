@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """Finds out what a drive is made of: whether it is shingled, what its cache is and
 where, how it cleans, how large its bands are.  It is told by the time that requests
-take, and from nothing else.
+take; only quick also says what the drive says of itself.
 
-EVERYTHING ON THE DEVICE IS OVERWRITTEN."""
+RUN OVERWRITES EVERYTHING ON THE DEVICE.  Quick destroys nothing."""
 
 import argparse
 import dataclasses
@@ -19,8 +19,8 @@ from pathlib import Path
 
 import probes
 
-from . import load, report, session, verdict, words
-from .device import Device, Refused
+from . import load, report, says, session, verdict, words
+from .device import Device, Refused, Seen
 
 USAGE, FAILED, INTERRUPTED = 2, 1, 130
 OWN = Path(__file__).resolve().parents[2] / "dkms.conf"     # has the version of all there is
@@ -30,6 +30,8 @@ EXAMPLES = """examples:
   scripts/skylight run /dev/sdX --out DIR          again: goes on where it was interrupted
   scripts/skylight report DIR                      DIR/report.html
   scripts/skylight compare DIR1 DIR2               two drives side by side
+  scripts/skylight quick /dev/sdX                  what it says of itself; only read
+  scripts/skylight quick /home                     in five minutes, by a scratch file there
 """
 
 
@@ -70,6 +72,22 @@ def parser():
     compare = commands.add_parser("compare", help="several results side by side")
     compare.add_argument("folders", metavar="DIR", type=Path, nargs="+")
     compare.add_argument("--out", metavar="HTML", type=Path, default=Path("compare.html"))
+    quick = commands.add_parser("quick", help="what kind of drive, in five minutes; destroys "
+                                "nothing")
+    quick.add_argument("where", metavar="DEV|DIR|FILE",
+                       help="a block device, which is only read; or a directory of a mounted file "
+                            "system, or a file that is not there yet: a scratch file is written "
+                            "and removed")
+    quick.add_argument("--area", metavar="START+LENGTH",
+                       help="of DEV, which may be overwritten, as 10G+1G; never if DEV is in use")
+    quick.add_argument("--write", action="store_true",
+                       help="all of DEV may be overwritten, if it holds nothing")
+    quick.add_argument("--seconds", type=float, metavar="N", default=300,
+                       help="it ends after so long (300, which is the most)")
+    quick.add_argument("--out", metavar="DIR", type=Path,
+                       help="what was measured (skylight-quick-NAME here), for skylight report")
+    quick.add_argument("--seed", type=int, default=1, help="of what is drawn at random (1)")
+    quick.add_argument("--json", action="store_true", help="the answer as JSON on stdout")
     return top
 
 
@@ -145,13 +163,14 @@ def versions():
     return {"skylight": own, "kernel": platform.release(), "fio": fio}
 
 
-def remember(out, dev, args, scale):
-    """Writes run.json; Refused if DIR holds results of another drive or scale."""
+def remember(out, dev, args, scale, **more):
+    """Writes run.json, with @more; Refused if DIR holds results of another drive or scale."""
     path = out / "run.json"
     device = {"path": dev.path, "model": dev.label, **dev.identity()}
     info = {"name": dev.label, "device": device, "scale": args.scale, "seed": args.seed,
             "reset": args.reset, "sizes": dataclasses.asdict(scale),
-            "begun": datetime.now().isoformat(" ", "seconds"), "versions": [versions()]}
+            "begun": datetime.now().isoformat(" ", "seconds"), "versions": [versions()],
+            **more}
     try:
         had = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -251,6 +270,82 @@ def conclude(s, args, screen):
     return FAILED if failed else 0
 
 
+def command_quick(args):
+    """What kind of drive it is, in minutes; returns the exit status."""
+    from . import quick, scratch        # pylint: disable=C0415
+    if not 0 < args.seconds <= quick.SECONDS:
+        raise Refused(f"--seconds {args.seconds:g}: more than 0, and {quick.SECONDS} at most")
+    part = quick_part(args, scratch)
+    try:
+        load.Fio(part.path, Path()).require()
+        return quick_on(part, args, quick, scratch.Clock(args.seconds))
+    finally:
+        part.close()
+
+
+def quick_part(args, scratch):
+    """What may be read or written, see scratch.py."""
+    where = Path(args.where)
+    if where.is_block_device():
+        if args.area or args.write:
+            return scratch.area(where, args.area)
+        dev = Seen(where)
+        return scratch.Part(dev.path, 0, dev.bytes // session.BLOCK * session.BLOCK, dev,
+                            f"{where}, only read")
+    if args.area or args.write:
+        raise Refused(f"{where} is not a block device; --area and --write are of one")
+    return scratch.File(where)
+
+
+def quick_on(part, args, quick, clock):
+    """The same, of what was opened."""
+    screen, file = Screen(), hasattr(part, "make")
+    said = says.of(part.sys, part.dev.path)
+    out = args.out or Path(f"skylight-quick-{Path(part.dev.path).name}")
+    screen.say(f"{part.dev.path}: what it says of itself")
+    for line in says.lines(said):
+        screen.say("  " + line)
+    part.restore_from(out / "restore.json")
+    forget_quick(out)
+    args.scale, args.reset = "auto", False
+    remember(out, part, args, quick.scale(part.bytes), quick=True,
+             says_of_itself=said, where=part.what)
+    screen.say(f"{part.what}: what it does (at most {length(clock.left())})")
+    screen.test("quick", clock.left(), 0)
+    s = quick.session(part, out, load.Fio(part.path, out / "jobs"), clock, seed=args.seed,
+                      say=screen.say, show=screen.show)
+    s.tell_unrestored()
+    if file:
+        part.make(s)
+    if file or args.area or args.write:
+        quick.write(s, lambda text: screen.say("  " + text))
+        found = quick.answer(said, s.results)
+    else:
+        s.run(quick.ReadOnly)
+        found = quick.answer(said, s.results, quick.READ)
+    if part.moved():
+        found = quick.Answer(None, 0.0, quick.MEASURED, part.moved())
+    screen.clear()
+    told_json = quick.as_json(found, said, s, part.what, clock, versions())
+    print(json.dumps(told_json, indent=1) if args.json else
+          f"{found.sentence()}\n{length(clock.spent())}; {out} has what was measured")
+    return FAILED if any(r.status == session.FAILED for r in s.results.values()) else 0
+
+
+def forget_quick(out):
+    """Quick begins anew each time; what `skylight run` has measured stays."""
+    try:
+        had = json.loads((out / "run.json").read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return
+    except ValueError as error:
+        raise Refused(f"{out / 'run.json'} cannot be read: {error}") from error
+    if not had.get("quick"):
+        raise Refused(f"{out} holds results of skylight run; choose another --out")
+    for path in (out / "run.json", *out.glob("t[0-9]*.json"), *out.glob("t[0-9]*.npz")):
+        path.unlink()
+
+
 def command_report(args):
     """Writes the report of a folder."""
     print(*report.write(args.folder), sep="\n")
@@ -280,13 +375,15 @@ def main(argv=None):
     args = parser().parse_args(argv)
     end_in_order()
     try:
-        return {"run": command_run, "report": command_report,
-                "compare": command_compare}[args.command](args)
-    except (Refused, load.LoadError, ValueError if args.command != "run" else Refused) as error:
+        return {"run": command_run, "report": command_report, "compare": command_compare,
+                "quick": command_quick}[args.command](args)
+    except (Refused, load.LoadError,
+            ValueError if args.command in ("report", "compare") else Refused) as error:
         print(f"skylight: {error}", file=sys.stderr)
         return USAGE
     except KeyboardInterrupt:
-        print("\nskylight: interrupted; settings are as they were, if nothing else is said "
+        print("\nskylight: interrupted" if args.command == "quick" else
+              "\nskylight: interrupted; settings are as they were, if nothing else is said "
               "above, and the same command goes on with the test that was interrupted",
               file=sys.stderr)
         return INTERRUPTED

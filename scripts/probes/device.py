@@ -26,7 +26,7 @@ class Refused(Exception):
     """This device will not be tested, in a sentence."""
 
 
-def _tool(*command):
+def tool(*command):
     """(status, output) of a program, or (None, "") if it isn't here."""
     path = shutil.which(command[0], path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
     if not path:
@@ -37,7 +37,8 @@ def _tool(*command):
     return done.returncode, done.stdout
 
 
-def _read(path):
+def read(path):
+    """What a file of sysfs or procfs says, or an empty text."""
     try:
         return Path(path).read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
@@ -46,7 +47,7 @@ def _read(path):
 
 def message(name, text):
     """Sends a message to a mapped device; its answer, or None if refused."""
-    status, said = _tool("dmsetup", "message", name, "0", text)
+    status, said = tool("dmsetup", "message", name, "0", text)
     return said if status == 0 else None
 
 
@@ -80,7 +81,8 @@ class Device:
 
     # --- may it be written to? -----------------------------------------------
 
-    def _open(self, destroy_data):
+    def _reach(self, flags):
+        """Opens it to read; Refused if that can't be, or it is no block device."""
         path = self.path
         try:
             mode = os.stat(path).st_mode
@@ -89,13 +91,16 @@ class Device:
         if not stat.S_ISBLK(mode):
             raise Refused(f"{path} is not a block device")
         try:
-            fd = os.open(path, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC)
+            return os.open(path, os.O_RDONLY | flags | os.O_CLOEXEC)
         except OSError as error:
             if error.errno == errno.EBUSY:
                 raise Refused(f"{path} is in use: {_who(path)}") from error
             if error.errno in (errno.EACCES, errno.EPERM):
                 raise Refused(f"{path} may only be opened by root") from error
             raise Refused(f"{path}: {error.strerror}") from error
+
+    def _open(self, destroy_data):
+        path, fd = self.path, self._reach(os.O_EXCL)
         try:
             self._fd = fd
             if self._int(BLKROGET):
@@ -138,15 +143,15 @@ class Device:
 
     def _label(self):
         """Model as the drive gives it, or the kernel's name of the device."""
-        words = [_read(self.sys / "device" / n) for n in ("vendor", "model")]
-        return " ".join(w for w in words if w) or _read(self.sys / "dm/name") \
+        words = [read(self.sys / "device" / n) for n in ("vendor", "model")]
+        return " ".join(w for w in words if w) or read(self.sys / "dm/name") \
             or os.path.basename(os.path.realpath(self.path))
 
     def identity(self):
         """What a resumed run must find again."""
         return {"bytes": self.bytes, "label": self.label,
-                "serial": _read(self.sys / "device/serial") or _read(self.sys / "wwid")
-                or _read(self.sys / "device/wwid") or _read(self.sys / "dm/uuid")}
+                "serial": read(self.sys / "device/serial") or read(self.sys / "wwid")
+                or read(self.sys / "device/wwid") or read(self.sys / "dm/uuid")}
 
     # --- settings --------------------------------------------------------------
 
@@ -227,15 +232,15 @@ class Device:
         if (self.sys / "dm").exists() and self.message("reset") is not None:
             self.discarded = False
             return True
-        if int(_read(self.sys / "queue/discard_max_bytes") or 0) and \
-                _tool("blkdiscard", "--force", self.path)[0] == 0:
+        if int(read(self.sys / "queue/discard_max_bytes") or 0) and \
+                tool("blkdiscard", "--force", self.path)[0] == 0:
             self.discarded = True
             return True
         return False
 
     def message(self, text):
         """Sends a message to a mapped device; its answer, or None if refused."""
-        return message(_read(self.sys / "dm/name"), text)
+        return message(read(self.sys / "dm/name"), text)
 
     def mapped(self):
         """Names of the mapped devices that it is made of, itself first; of each, those below
@@ -243,7 +248,7 @@ class Device:
         names, todo = [], [self.sys]
         while todo:
             at = todo.pop(0)
-            name = _read(at / "dm/name")
+            name = read(at / "dm/name")
             if name and name not in names:
                 names.append(name)
             todo += sorted(Path(p) for p in glob.glob(f"{at}/slaves/*"))
@@ -251,7 +256,7 @@ class Device:
 
     def served(self):
         """Requests that it has completed since it is there."""
-        words = _read(self.sys / "stat").split()
+        words = read(self.sys / "stat").split()
         return int(words[0]) + int(words[4]) if len(words) > 4 else 0
 
     def close(self):
@@ -298,6 +303,13 @@ class Device:
         return value
 
 
+class Seen(Device):
+    """A device that is only read from here, and that others may use meanwhile."""
+
+    def _open(self, destroy_data):
+        return self._reach(0)
+
+
 def _named(identity):
     return " ".join(filter(None, (identity["label"], identity["serial"]))) + \
         f" with {identity['bytes']} bytes"
@@ -308,7 +320,7 @@ def signatures(path):
     with open(path, "rb", buffering=0) as handle:
         if handle.read(BLOCK)[:4] == SHINGLE_MAGIC:
             return "a shingled layer (shingle check tells more)"
-    status, said = _tool("wipefs", "--no-act", "--parsable", path)
+    status, said = tool("wipefs", "--no-act", "--parsable", path)
     if status is None:
         raise Refused("wipefs is not installed, and without it nobody knows what "
                       f"{path} holds: apt install util-linux")
@@ -324,16 +336,16 @@ def _who(path):
     number = os.stat(path).st_rdev
     top = os.path.realpath(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}")
     parts = [top, *(os.path.dirname(p) for p in glob.glob(f"{top}/*/partition"))]
-    numbers = {_read(f"{part}/dev") for part in parts} - {""}
-    for line in _read("/proc/self/mountinfo").splitlines():
+    numbers = {read(f"{part}/dev") for part in parts} - {""}
+    for line in read("/proc/self/mountinfo").splitlines():
         words = line.split()
         if words[2] in numbers:
             return f"mounted on {words[4]}"
     names = {os.path.basename(part) for part in parts}
-    for line in _read("/proc/swaps").splitlines()[1:]:
+    for line in read("/proc/swaps").splitlines()[1:]:
         if os.path.basename(os.path.realpath(line.split()[0])) in names:
             return "swap"
-    holders = [_read(f"{h}/dm/name") or os.path.basename(h)
+    holders = [read(f"{h}/dm/name") or os.path.basename(h)
                for part in parts for h in glob.glob(f"{part}/holders/*")]
     return f"by {', '.join(holders)}" if holders else "somebody has it open for himself"
 
@@ -371,7 +383,7 @@ class Hdparm:
 
     def get(self):
         """True or False, or None if the drive doesn't tell."""
-        status, said = _tool("hdparm", f"-{self.letter}", self.dev.path)
+        status, said = tool("hdparm", f"-{self.letter}", self.dev.path)
         found = re.search(r"=\s+(\d) ", said)
         return bool(int(found[1])) if status == 0 and found else None
 
@@ -382,7 +394,7 @@ class Hdparm:
 
     def set(self, value):
         """On or off."""
-        _tool("hdparm", f"-{self.letter}{int(value)}", self.dev.path)
+        tool("hdparm", f"-{self.letter}{int(value)}", self.dev.path)
 
     def by_hand(self, value):
         """A command that does it."""
@@ -397,7 +409,7 @@ class CacheType:
 
     def get(self):
         """True or False."""
-        return _read(self.path) == "write back"
+        return read(self.path) == "write back"
 
     @staticmethod
     def value(wanted):
@@ -440,7 +452,7 @@ class Message:
 
     def by_hand(self, value):
         """A command that does it."""
-        return (f"dmsetup message {_read(self.dev.sys / 'dm/name')} 0 {self.word} "
+        return (f"dmsetup message {read(self.dev.sys / 'dm/name')} 0 {self.word} "
                 f"{'on' if value else 'off'}")
 
 
@@ -464,7 +476,7 @@ def _mapped(dev):
     nothing else is looked at there.  A layer that gathers has a write cache of which the
     table says nothing; it is on then, and only then is switching it on understood.  A
     platter understands it always, and says when it is on."""
-    _, table = _tool("dmsetup", "table", _read(dev.sys / "dm/name"))
+    _, table = tool("dmsetup", "table", read(dev.sys / "dm/name"))
     found = {}
     for name, word in (("write_cache", "wcache"), ("look_ahead", "lookahead")):
         state = re.search(rf"\b{word} (on|off)\b", table)

@@ -29,7 +29,6 @@ from .session import BLOCK
 DECOYS = 24
 LATE, ROOM = 0.87, 0.1      # of the writes from a log's begin to its cleaning
 MANY = 0.2                  # of them have moved: the pause was too long
-DRAIN_S = 10                # pauses between rounds, until all is home
 FIRST_CHUNK, GROWTH, SMALL_GROWTH = 24, 1.5, 0.125
 LONGEST_PAUSE_S = 90
 BUDGET = 500_000            # writes in all, which take an hour and a half on a drive
@@ -335,11 +334,12 @@ class Mates:
     def drain(self, name, asked, cached):
         """Pauses until nearly all of @asked has moved: a drive that cleans the oldest
         first must not have anything older than the next round."""
-        pause, left = DRAIN_S, 1.0
-        while pause < 32 * DRAIN_S:
+        first, left = 2 * self.s.scale.pause_s, 1.0
+        pause = first
+        while pause < 32 * first:
             self.s.pause(pause, "until the drive has cleaned the rest")
             now = np.mean(self.places.same(cached, self.places.read(name, asked)))
-            if now <= 0.05 + 2 * self.places.coincidence or (now == left and pause > DRAIN_S):
+            if now <= 0.05 + 2 * self.places.coincidence or (now == left and pause > first):
                 return
             left, pause = now, pause * 2
 

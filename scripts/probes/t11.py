@@ -195,7 +195,7 @@ def run(s):
                 "written blocks stay where they are: nothing is cleaned", "bytes")
             return out
         if not s.fresh():
-            s.pause(60, "the drive may clean what was written")
+            s.pause(min(60, s.scale.long_pause_s), "the drive may clean what was written")
         if first > 0.6 and second > 0.6:
             out.findings["drive_type"] = Finding(
                 "translated", confidence=0.99,

@@ -655,7 +655,7 @@ def one_that_comes_back(tmp_path, monkeypatch):
     Path(dev.path).write_bytes(b"")
     monkeypatch.setattr(dev, "_size", lambda: dev.held() and found["bytes"])
     monkeypatch.setattr(dev, "_label", lambda: found["label"])
-    monkeypatch.setattr(device, "_read", lambda path: {
+    monkeypatch.setattr(device, "read", lambda path: {
         "serial": found["serial"], "discard_max_bytes": "4096"}.get(Path(path).name, ""))
     # The file stands for a block device.
     dev._fd = os.open(dev.path, os.O_RDONLY)
@@ -804,7 +804,7 @@ class Tools:
     def __init__(self, monkeypatch, answers):
         self.answers, self.told = answers, []
         self.then = {}          # what another command says after one, by its beginning
-        monkeypatch.setattr(device, "_tool", self)
+        monkeypatch.setattr(device, "tool", self)
 
     def __call__(self, *command):
         self.told.append(" ".join(map(str, command)))

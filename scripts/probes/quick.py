@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What kind of drive is it, in five minutes and without destroying anything?
+
+First what the drive says of itself (says.py); then, on a scratch file or an area that a
+person has named, what it does: Test 1, and if blocks go elsewhere, Test 11 with the time that
+is left.  Both decide as in `skylight run`, on the part as if it were the drive.  A device that
+nobody has named an area of is only read, which tells no more than whether there is a head."""
+
+import re
+from dataclasses import asdict, dataclass, replace
+
+import numpy as np
+
+from . import report, says, stats, t01, t11, verdict, words
+from .places import Places
+from .session import BLOCK, DONE, FAILED, SKIPPED, Finding, Result, Session, scale_for, stem
+
+SECONDS = 300
+ASKED = 32                  # blocks that reading alone looks at
+# A block that stays where it is, written by itself, takes a seek and a rotation or two.
+TURNS, FEW = 4, 0.05
+DRIVE, MEASURED, READ = "the drive", "measured", "reading alone"
+
+
+@dataclass
+class Answer:
+    """shingled, translated, conventional or None; @basis: who says so.
+
+    A drive's own word has no confidence: nobody has counted how often it is wrong."""
+    value: str | None
+    confidence: float | None
+    basis: str
+    says: str
+
+    def sentence(self):
+        """One, for people."""
+        if self.value is None:
+            return f"Whether this drive is shingled can't be told: {self.says}."
+        said = re.sub("</?b>", "", dict(words.SENTENCES)["drive_type"][self.value])
+        sure = "as the drive says itself" if self.confidence is None else \
+            report.sure(self.confidence)[0]
+        return f"{said} ({sure}): {report.grouped(self.says)}."
+
+
+class ReadOnly:
+    """Test-like: what reading alone shows of a drive."""
+    ID, TITLE = "1", "reading alone"
+
+    @staticmethod
+    def run(s):
+        """Whether there is a head, and how fast what is below it turns."""
+        blocks = s.dev.bytes // BLOCK
+        some = (s.rng("quick").choice(blocks, ASKED, replace=False)).astype(np.uint64) * BLOCK
+        with s.dev.settings(s.out / "restore.json", read_ahead=False, look_ahead=False):
+            places = Places(s, int(s.dev.bytes * 0.5))
+            places.calibrate(some)
+        turn = places.rotation_us
+        return Result(DONE, findings={
+            "drive_type": Finding.unknown(
+                places.why or "reading alone does not show where a block goes when it is "
+                "written: name an --area that may be overwritten, or a directory on it"),
+            "rotation_ms": Finding(turn / 1000, "ms", confidence=stats.SURE) if turn else
+            Finding.unknown("reading one block again and again does not take a rotation", "ms")})
+
+
+def session(part, out, load, clock, **more):
+    """A Session on what scratch.py gives, that ends with the clock."""
+    from .scratch import Within         # pylint: disable=C0415
+    return Session(part, out, scale=scale(part.bytes), load=Within(load, part.start, part.bytes,
+                                                                   clock), **more)
+
+
+def scale(size):
+    """Of a part of so many bytes.  A drive that is ready sooner is not waited for; the others
+    are, as pauses grow."""
+    return replace(scale_for("auto", size), pause_s=1, long_pause_s=5)
+
+
+def write(s, progress=lambda text: None):
+    """What writing shows; all Results are the session's."""
+    progress("is a block where it was, after writing?")
+    one = run(s, t01, "drive_type")
+    if one.status != DONE or one.findings["drive_type"].value == "conventional" or \
+            not any(spot["telling"] for spot in one.numbers["spots"].values()):
+        return
+    progress("is it cleaned in bands?")
+    run(s, t11, "band_bytes", "bytes")
+
+
+def run(s, test, name, unit=""):
+    """A test; one that the clock has ended has not failed, and its question has no answer."""
+    result = s.run(test)
+    if result.status == FAILED and s.load.clock.over:
+        result.status = SKIPPED
+        result.findings[name] = Finding.unknown(result.why, unit)
+        result.save(s.out, stem(test.ID))
+    return result
+
+
+def rewritten(result):
+    """Of writes that leave blocks where they are, how many took so long that something else was
+    rewritten along: (such, all) of Test 1; (0, 0) without a rotation."""
+    turns = [spot["rotation_us"] for spot in result.numbers.get("spots", {}).values()
+             if spot["rotation_us"]]
+    lat = np.concatenate([np.zeros(0)] + [a for name, a in result.arrays.items()
+                                          if name.startswith("write_") and name.endswith("_us")])
+    if not turns:
+        return 0, 0
+    return int((lat > TURNS * max(turns)).sum()), len(lat)
+
+
+def answer(said, results, basis=MEASURED):
+    """The Answer of what the drive has said (or None) and what it has done."""
+    kind = verdict.answers(results).get("drive_type") or Finding.unknown(
+        next((r.why for r in results.values() if r.why), "nothing was measured"))
+    one = results.get("1")
+    if kind.value == "conventional" and one is not None:
+        slow, of = rewritten(one)
+        if of and stats.upper_tail(slow, of, FEW) < stats.ALPHA:
+            kind = Finding.unknown(
+                f"blocks stay where they are, but {slow} of {of} writes took longer than {TURNS} "
+                "rotations, as if others were rewritten with them")
+    seen = Answer(kind.value, kind.confidence if kind.value else 0.0, basis, kind.says)
+    if not said or not said["zones"]:
+        if basis == READ and said and says.trims(said) and says.spins(said) and not said["layer"]:
+            seen.says += "; it has platters and takes TRIM, which a drive has a use for that keeps " \
+                "a map of what is where"
+        return seen
+    zones = f"it reports {said['zones']} zones"
+    if says.spins(said) is False:
+        return Answer(None, 0.0, DRIVE, f"{zones}, but has no platters, and nothing that overlaps")
+    also = f"; what was measured is {kind.value}" if kind.value else ""
+    return Answer("shingled", None, DRIVE, zones + also)
+
+
+def as_json(found, said, s, what, clock, versions):
+    """All of it, for machines."""
+    # pylint: disable=too-many-arguments,too-many-positional-arguments
+    return {"answer": found.value, "confidence": found.confidence, "basis": found.basis,
+            "sentence": found.sentence(), "says_of_itself": said, "where": what,
+            "seconds": round(clock.spent(), 1), "versions": versions,
+            "findings": {k: asdict(f) for k, f in verdict.answers(s.results).items()}
+            if s else {}}

@@ -1,0 +1,491 @@
+# SPDX-License-Identifier: GPL-2.0
+"""skylight quick: what a drive says of itself, where is written, and what is concluded."""
+
+import errno
+import json
+import os
+import shutil
+import stat
+import struct
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+TOP = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TOP / "scripts"))
+
+# pylint: disable=wrong-import-position,import-error
+import probe_drives
+from probes import cli, device, load, quick, says, scratch
+from probes.session import DONE, SKIPPED, Finding, Result
+
+MIB = 1 << 20
+needs_fio = pytest.mark.skipif(not shutil.which("fio"), reason="fio is not installed")
+
+
+# --- what it says of itself -----------------------------------------------------------
+
+
+@pytest.fixture(name="sysfs")
+def a_folder_of_sysfs(tmp_path, monkeypatch):
+    """sysfs(name=content) makes one; no smartctl."""
+    monkeypatch.setattr(device, "tool", lambda *_: (None, ""))
+
+    def make(**files):
+        for name, content in files.items():
+            path = tmp_path / "sys" / name.replace("__", "/")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content if isinstance(content, bytes) else f"{content}\n".encode())
+        return tmp_path / "sys"
+    return make
+
+
+def page(rate, zoned):
+    """VPD page B1."""
+    return bytes((0, 0xb1, 0, 0x3c)) + struct.pack(">H", rate) + bytes((0, 2, zoned << 4)) + \
+        bytes(55)
+
+
+@pytest.mark.parametrize("vpd, queue, zones, spins", [
+    (page(5400, 2), "none", "device-managed", True), (page(7200, 1), "none", "host-aware", True),
+    (page(7200, 0), "host-managed", "host-managed", True), (page(7200, 0), "none", None, True),
+    (page(1, 0), "none", None, False), (page(1, 0), "host-managed", "host-managed", False),
+    (b"\0\xb1\0\0", "none", None, True), (bytes(64), "none", None, True),
+    (page(0, 0), "none", None, True)])
+def test_zones_and_rotation(sysfs, vpd, queue, zones, spins):
+    said = says.of(sysfs(device__model="D1", device__vpd_pgb1=vpd, queue__zoned=queue,
+                         queue__rotational=int(spins), queue__discard_max_bytes=0), "/dev/none")
+    assert (said["zones"], says.spins(said), says.trims(said)) == (zones, spins, False)
+    assert said["model"] == "D1" and not said["layer"]
+    text = "\n".join(says.lines(said))
+    assert f"zones: {zones or 'reports none'}" in text and "smartctl is not installed" in text
+
+
+def test_a_partition_says_what_its_disk_says(sysfs):
+    disk = sysfs(queue__zoned="none", queue__rotational=1, queue__discard_max_bytes=4096,
+                 device__vpd_pgb1=page(5400, 2), sda1__partition=1)
+    said = says.of(disk / "sda1", "/dev/sda1")
+    assert said["zones"] == "device-managed" and said["rpm"] == 5400 and says.trims(said)
+
+
+def test_a_layer_is_no_drive(sysfs):
+    said = says.of(sysfs(queue__zoned="none", queue__rotational=1, dm__name="x"), "/dev/dm-0")
+    assert said["layer"] and said["rpm"] is None and says.spins(said)
+    assert "a layer of the kernel" in "\n".join(says.lines(said))
+
+
+# As smartctl 7.2 prints it of a drive for laptops.
+SMART = {"model_name": "TOSHIBA MQ04UBB400", "rotation_rate": 5400, "trim": {"supported": True},
+         "smartctl": {"output": ["Form Factor:      2.5 inches",
+                                 "Zoned Device:     Device managed zones"]}}
+
+
+@pytest.mark.parametrize("text, zones, rpm", [
+    (json.dumps(SMART), "device-managed", 5400), ("not JSON", None, None), ("[]", None, None),
+    ("{}", None, None)])
+def test_smartctl_sees_through_a_bridge(sysfs, monkeypatch, text, zones, rpm):
+    asked = []
+
+    def tool(*words):
+        asked.append(words)
+        return 0, text
+    folder = sysfs(device__model="USB", queue__rotational=1, queue__zoned="none")
+    monkeypatch.setattr(device, "tool", tool)
+    said = says.of(folder, "/dev/sdq")
+    assert asked == [("smartctl", "--json=o", "-i", "/dev/sdq")]
+    assert (said["zones"], said["rpm"]) == (zones, rpm)
+    assert says.trims(said) == bool(zones)
+
+
+# --- where is written -------------------------------------------------------------------
+
+
+class Traced:
+    """A load that remembers what it was asked."""
+
+    def __init__(self, drive):
+        self.drive, self.asked = drive, []
+
+    def replay(self, name, ops, iodepth=1, watch=None):
+        write, offset, size = load.as_ops(ops)
+        self.asked += zip(write.tolist(), offset.tolist(), (offset + size).tolist())
+        return self.drive.replay(name, (write, offset, size), iodepth, watch)
+
+    def job(self, name, options, watch=None):
+        self.asked.append(("write" in options["rw"], options["offset"],
+                           options["offset"] + options["size"]))
+        return self.drive.job(name, options, watch)
+
+    def sleep(self, seconds):
+        self.drive.sleep(seconds)
+
+
+def part_of(drive, start=0, size=None):
+    drive.label = "a model"
+    return scratch.Part("model", start, drive.bytes - start if size is None else size, drive, "it")
+
+
+def look(drive, tmp_path, start=0, size=None, seconds=300, writing=quick.write):
+    """(Answer, Session, Traced) of a model, by its own clock."""
+    traced, part = Traced(drive), part_of(drive, start, size)
+    clock = scratch.Clock(seconds, lambda: drive.disk.now / 1e6)
+    s = quick.session(part, tmp_path / "out", traced, clock, say=lambda *_: None)
+    writing(s)
+    return quick.answer(None, s.results), s, traced
+
+
+@pytest.mark.parametrize("made", [
+    lambda: probe_drives.Drive(120_000),
+    lambda: probe_drives.SetAssociative(64, 1900, 40, idle_us=5e5),
+    lambda: probe_drives.FullyAssociative(64, 8, 250, 10, 5)])
+def test_nothing_is_sent_elsewhere(tmp_path, made):
+    start, size = 200 * MIB, 128 * MIB
+    answer, _, traced = look(made(), tmp_path, start, size)
+    assert answer.value and len(traced.asked) > 2000
+    assert any(write for write, *_ in traced.asked)
+    assert min(first for _, first, _ in traced.asked) >= start
+    assert max(end for *_, end in traced.asked) <= start + size
+
+
+@pytest.mark.parametrize("ask", [
+    lambda w: w.replay("x", (True, [0, 8 * MIB], 4096)),
+    lambda w: w.replay("x", (False, [8 * MIB - 4096], 8192)),
+    lambda w: w.job("x", {"rw": "write", "offset": 4 * MIB, "size": 5 * MIB})])
+def test_what_would_go_elsewhere_is_not_sent(ask):
+    traced = Traced(probe_drives.Drive(10_000))
+    with pytest.raises(load.LoadError, match="nothing was sent"):
+        ask(scratch.Within(traced, MIB, 8 * MIB, scratch.Clock(9, lambda: 0)))
+    assert not traced.asked
+
+
+@needs_fio
+def test_fio_writes_within(tmp_path):
+    """What lies before and behind is as it was, and all between is what was asked for."""
+    disk, old = tmp_path / "disk", b"\xa5" * (6 * MIB)
+    disk.write_bytes(old)
+    within = scratch.Within(load.Fio(str(disk), tmp_path / "jobs"), 2 * MIB, MIB,
+                            scratch.Clock(600))
+    trace = within.replay("few", (True, [0, MIB - 4096], 4096))
+    assert trace.offset.tolist() == [0, MIB - 4096]
+    within.job("many", {"rw": "randwrite", "bs": 4096, "number_ios": 300, "log": False})
+    new = disk.read_bytes()
+    assert len(new) == len(old)
+    assert new[:2 * MIB] == old[:2 * MIB] and new[3 * MIB:] == old[3 * MIB:]
+    assert new[2 * MIB:2 * MIB + 4096] != old[:4096] != new[3 * MIB - 4096:3 * MIB]
+
+
+@pytest.mark.parametrize("text, start, size", [
+    ("0+64M", 0, 64 * MIB), ("10G+1G", 10 << 30, 1 << 30), ("4096+8k", 4096, 8192)])
+def test_areas(text, start, size):
+    assert scratch.parse(text) == (start, size)
+
+
+class Held:
+    """What a Device is to scratch.area()."""
+
+    def __init__(self, path, destroy_data=False, option=""):
+        self.path, self.bytes, self.label, self.closed = str(path), 1 << 30, "x", False
+        Held.last, self.asked = self, (destroy_data, option)
+
+    def close(self):
+        self.closed = True
+
+
+@pytest.mark.parametrize("text, why", [
+    ("1G", "is not START"), ("x+y", "is not START"), ("1G+0", "has no length"),
+    ("-4k+1G", "begins before 0"), ("100+64M", "multiples of 4096"),
+    ("1000M+64M", "ends behind"), ("0+32M", "too few")])
+def test_areas_that_are_none(monkeypatch, text, why):
+    monkeypatch.setattr(scratch, "Device", Held)
+    with pytest.raises(device.Refused, match=why):
+        scratch.area("/dev/x", text)
+    assert Held.last.closed
+
+
+def test_what_a_device_holds_is_overwritten_only_where_that_is_said(monkeypatch):
+    monkeypatch.setattr(scratch, "Device", Held)
+    assert scratch.area("/dev/x", "0+64M").bytes == 64 * MIB and Held.last.asked[0] is True
+    assert scratch.area("/dev/x", None).bytes == 1 << 30
+    assert Held.last.asked == (False, "only --area START+LENGTH")
+
+
+def test_a_device_with_something_on_it_is_refused(monkeypatch):
+    """The sentence is that of `skylight run`, and names the way."""
+    monkeypatch.setattr(device.Device, "_reach", lambda *_: os.open("/dev/null", os.O_RDONLY))
+    monkeypatch.setattr(device.Device, "_int", lambda *_: 0)
+    monkeypatch.setattr(device.Device, "_size", lambda *_: 1 << 30)
+    monkeypatch.setattr(device, "signatures", lambda path: "ext4")
+    with pytest.raises(device.Refused, match=r"holds ext4; only --area START\+LENGTH overwrites it"):
+        scratch.area("/dev/x", None)
+
+
+def test_files_that_are_there_stay(tmp_path):
+    path = tmp_path / "thesis.txt"
+    path.write_text("three years")
+    with pytest.raises(device.Refused, match="overwrites no file but its own"):
+        scratch.File(path)
+    assert path.read_text() == "three years" and len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.parametrize("free, at, why", [
+    (100 * MIB, "", "too little room"), (1 << 40, "none/file", "no directory"),
+    (1 << 40, "", "no block device")])
+def test_places_for_a_file_that_are_none(tmp_path, monkeypatch, free, at, why):
+    monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_bavail=free >> 12,
+                                                                 f_frsize=4096))
+    monkeypatch.setattr(os, "major", lambda _: 0)
+    monkeypatch.setattr(os, "minor", lambda _: 9999)
+    with pytest.raises(device.Refused, match=why):
+        scratch.File(tmp_path / at)
+    assert not list(tmp_path.iterdir())
+
+
+def mapped(monkeypatch, *tables):
+    """FIEMAP answers with each of these, [(logical, physical, length, flags)]; the last
+    again and again."""
+    tables = list(tables)
+
+    def ioctl(_, number, buf):
+        assert number == 0xc020660b and struct.unpack_from("QQII", buf) == (0, 2**64 - 1, 1, 0)
+        table = tables.pop(0) if len(tables) > 1 else tables[0]
+        if table is None:
+            raise OSError(errno.EOPNOTSUPP, "not supported")
+        struct.pack_into("I", buf, 20, len(table))
+        for i, (logical, physical, length, flags) in enumerate(table):
+            struct.pack_into("QQQQQI", buf, 32 + 56 * i, logical, physical, length, 0, 0, flags)
+    monkeypatch.setattr(scratch.fcntl, "ioctl", ioctl)
+
+
+def test_where_a_file_lies(monkeypatch):
+    mapped(monkeypatch, [(0, 1 << 30, MIB, 0), (MIB, 3 << 30, MIB, 1)])
+    assert scratch.extents(3) == [(0, 1 << 30, MIB), (MIB, 3 << 30, MIB)]
+
+
+@pytest.mark.parametrize("table, why", [
+    (None, "does not say where"), ([], "0 pieces"), ([(0, 0, MIB, 0x2000)], "compressed, shared"),
+    ([(0, 0, MIB, 0x800)], "not written yet")])
+def test_files_that_lie_nowhere(monkeypatch, table, why):
+    mapped(monkeypatch, table)
+    with pytest.raises(device.Refused, match=why):
+        scratch.extents(3)
+
+
+class Jobs:
+    """A Session's fio, as far as a file needs it."""
+
+    def __init__(self):
+        self.asked = []
+
+    def fio(self, name, **options):
+        self.asked.append((name, options["rw"], options["size"]))
+
+
+@pytest.fixture(name="file")
+def a_scratch_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_bavail=640 * MIB >> 12,
+                                                                 f_frsize=4096))
+    monkeypatch.setattr(Path, "exists", lambda self: True if str(self).startswith("/sys/dev")
+                        else os.path.lexists(self))
+    file = scratch.File(tmp_path)
+    yield file
+    file.close()
+
+
+def test_a_scratch_file_is_written_and_goes(file, tmp_path, monkeypatch):
+    mapped(monkeypatch, [(0, 1 << 30, 64 * MIB, 0)])
+    s = Jobs()
+    file.make(s)
+    assert s.asked == [("fill", "write", 64 * MIB), ("rewrite", "randwrite", 64 * MIB)]
+    there, = tmp_path.iterdir()
+    assert there.stat().st_size == 64 * MIB and stat.S_IMODE(there.stat().st_mode) == 0o600
+    assert not file.moved()
+    file.close()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_system_that_moves_what_is_written_is_refused(file, tmp_path, monkeypatch):
+    mapped(monkeypatch, [(0, 1 << 30, 64 * MIB, 0)], [(0, 2 << 30, 64 * MIB, 0)])
+    with pytest.raises(device.Refused, match="puts elsewhere"):
+        file.make(Jobs())
+    file.close()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_of_that_name_is_not_taken_over(file, monkeypatch):
+    mapped(monkeypatch, [(0, 1 << 30, 64 * MIB, 0)])
+    Path(file.path).write_text("mine")
+    with pytest.raises(device.Refused, match="File exists"):
+        file.make(Jobs())
+    file.close()
+    assert Path(file.path).read_text() == "mine"
+
+
+# --- what is concluded ------------------------------------------------------------------
+
+
+def test_a_plain_disk(tmp_path):
+    answer, s, _ = look(probe_drives.Drive(200_000, jitter=30.0), tmp_path)
+    assert answer.value == "conventional" and answer.confidence >= 0.99
+    assert s.load.clock.spent() < 60 and "11" not in s.results
+    assert answer.sentence().startswith("This drive is conventional: nothing shows")
+
+
+def test_time_is_over_before_bands_are_found(tmp_path):
+    drive = probe_drives.SetAssociative(2048, 200, 8)
+    answer, s, _ = look(drive, tmp_path)
+    assert answer.value == "translated" and "300 s were not enough" in answer.says
+    assert s.results["11"].status == SKIPPED and s.load.clock.spent() < 330
+    assert Result.load(s.out, "t11").status == SKIPPED
+    assert "can't be told" in answer.sentence()
+
+
+def test_time_is_over_at_once(tmp_path):
+    answer, s, _ = look(probe_drives.Drive(200_000), tmp_path, seconds=1)
+    assert answer.value is None and "1 s were not enough" in answer.sentence()
+    assert s.results["1"].status == SKIPPED
+
+
+def test_no_pause_is_longer_than_what_is_left():
+    clock = scratch.Clock(10, lambda: 0)
+    with pytest.raises(scratch.OutOfTime):
+        scratch.Within(Traced(None), 0, 4096, clock).sleep(60)
+    assert clock.over
+
+
+def test_memory_tells_nothing(tmp_path):
+    answer, s, _ = look(probe_drives.Memory(60_000), tmp_path)
+    assert answer.value is None and answer.confidence == 0 and "11" not in s.results
+
+
+class Interlaced(probe_drives.Drive):
+    """Every other track is rewritten when the one beside it is written."""
+
+    def write(self, block, count):
+        track = self.disk.track
+        if block // track % 2:
+            for beside in (block - track, block + track):
+                self.disk.access(beside, count)
+        super().write(block, count)
+        if block // track % 2:
+            for beside in (block - track, block + track):
+                self.disk.access(beside, count, settle=300.0)
+
+
+def test_who_rewrites_others_is_not_called_conventional(tmp_path):
+    answer, _, _ = look(Interlaced(200_000), tmp_path)
+    assert answer.value is None and "rewritten" in answer.says
+
+
+def test_reading_alone_writes_nothing_and_concludes_nothing(tmp_path):
+    answer, s, traced = look(probe_drives.Drive(200_000), tmp_path,
+                             writing=lambda s: s.run(quick.ReadOnly))
+    assert traced.asked and not any(write for write, *_ in traced.asked)
+    assert answer.value is None and "--area" in answer.says
+    assert s.results["1"].status == DONE and s.results["1"].findings["rotation_ms"].value == 10
+
+
+SAID = {"model": "D", "zones": None, "rpm": 5400, "layer": False, "rotational": True,
+        "discard_bytes": 0, "smartctl": False}
+
+
+def found(value, confidence=0.999):
+    return {"1": Result(DONE, numbers={"spots": {}}, findings={
+        "drive_type": Finding(value, confidence=confidence, says="why")})}
+
+
+@pytest.mark.parametrize("more, results, value, confidence, words", [
+    ({"zones": "device-managed"}, {}, "shingled", None, "device-managed zones"),
+    ({"zones": "host-aware"}, found("translated"), "shingled", None, "is translated"),
+    ({"zones": "device-managed"}, found("conventional"), "shingled", None, "is conventional"),
+    ({"zones": "host-managed", "rpm": 0}, {}, None, 0, "no platters"),
+    ({}, found("translated"), "translated", 0.999, "no sign of shingles"),
+    ({}, found("conventional"), "conventional", 0.999, "why"),
+    ({}, found(None), None, 0, "why"), ({}, {}, None, 0, "nothing was measured")])
+def test_the_drive_has_the_first_word(more, results, value, confidence, words):
+    answer = quick.answer({**SAID, **more}, results)
+    assert (answer.value, answer.confidence) == (value, confidence) and words in answer.says
+    assert answer.sentence().count("\n") == 0 and answer.sentence().endswith(".")
+
+
+@pytest.mark.parametrize("more, hint", [
+    ({"discard_bytes": 4096}, True), ({}, False), ({"discard_bytes": 4096, "rpm": 0}, False),
+    ({"discard_bytes": 4096, "layer": True}, False)])
+def test_trim_is_a_hint_and_no_answer(more, hint):
+    answer = quick.answer({**SAID, **more}, found(None), quick.READ)
+    assert answer.value is None and ("TRIM" in answer.says) == hint
+
+
+# --- the command ------------------------------------------------------------------------
+
+
+@pytest.fixture(name="command")
+def a_command(tmp_path, monkeypatch):
+    """`skylight quick` on a model; (status, folder)."""
+    def run(drive, *words):
+        args = cli.parser().parse_args(["quick", "/dev/model", "--out", str(tmp_path / "out"),
+                                        *words])
+        drive.sys, drive.restore_from, drive.unrestored = tmp_path, lambda note: [], {}
+        drive.identity = lambda: {"bytes": drive.bytes, "label": "a model", "serial": "1"}
+        monkeypatch.setattr(cli.load, "Fio", lambda path, folder: drive)
+        clock = scratch.Clock(args.seconds, lambda: drive.disk.now / 1e6)
+        return cli.quick_on(part_of(drive), args, quick, clock), tmp_path / "out"
+    return run
+
+
+def test_json_of_quick(command, capsys):
+    status, out = command(probe_drives.Drive(200_000), "--write", "--json")
+    said = json.loads(capsys.readouterr().out)
+    assert status == 0 and said["answer"] == "conventional" and said["confidence"] > 0.99
+    assert said["basis"] == quick.MEASURED and said["versions"] == cli.versions()
+    assert said["says_of_itself"]["zones"] is None and said["seconds"] < 60
+    assert said["findings"]["rotation_ms"]["value"] == 10
+    info = json.loads((out / "run.json").read_text())
+    assert info["quick"] and info["says_of_itself"] == said["says_of_itself"]
+
+
+def test_the_folder_is_one_for_a_report(command, capsys):
+    _, out = command(probe_drives.Drive(200_000), "--write")
+    assert "This drive is conventional" in capsys.readouterr().out
+    assert cli.main(["report", str(out)]) == 0 and (out / "report.html").stat().st_size > 10000
+
+
+def test_without_leave_it_only_reads(command, capsys):
+    drive = probe_drives.Drive(200_000)
+    drive.write = None
+    status, _ = command(drive)
+    assert status == 0 and "can't be told" in capsys.readouterr().out
+
+
+def test_it_begins_anew_each_time_and_leaves_those_of_run(command, capsys):
+    _, out = command(probe_drives.Drive(200_000), "--write")
+    _, out = command(probe_drives.Drive(100_000))
+    assert not (out / "t11.json").exists()
+    info = json.loads((out / "run.json").read_text())
+    del info["quick"]
+    (out / "run.json").write_text(json.dumps(info))
+    with pytest.raises(device.Refused, match="results of skylight run"):
+        command(probe_drives.Drive(100_000))
+    assert (out / "t01.json").exists() and capsys.readouterr().out
+
+
+def test_what_fails_is_said(command, capsys):
+    drive = probe_drives.Drive(200_000)
+
+    def fails(*_, **__):
+        raise load.LoadError("it is gone")
+    drive.replay = fails
+    status, _ = command(drive, "--write")
+    assert status == cli.FAILED and "it is gone" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words, why", [
+    (["/dev/null"], "is there already"), (["/nix/nothing/file"], "no directory"),
+    (["/tmp", "--area", "0+1G"], "not a block device"), (["/tmp", "--write"], "not a block device"),
+    (["/tmp", "--seconds", "301"], "300 at most"), (["/tmp", "--seconds", "0"], "more than 0")])
+def test_refusals_of_quick(words, why, capsys):
+    assert cli.main(["quick", *words]) == cli.USAGE
+    said = capsys.readouterr().err
+    assert why in said and said.count("\n") == 1
