@@ -32,6 +32,7 @@ EXAMPLES = """examples:
   scripts/skylight compare DIR1 DIR2               two drives side by side
   scripts/skylight quick /dev/sdX                  what it says of itself; only read
   scripts/skylight quick /home                     in five minutes, by a scratch file there
+  scripts/skylight explain /dev/sdX                was it cleaning, when it stood still?
 """
 
 
@@ -88,6 +89,11 @@ def parser():
                        help="what was measured (skylight-quick-NAME here), for skylight report")
     quick.add_argument("--seed", type=int, default=1, help="of what is drawn at random (1)")
     quick.add_argument("--json", action="store_true", help="the answer as JSON on stdout")
+    explain = commands.add_parser("explain", help="watch a drive at work: which stall was cleaning?")
+    explain.add_argument("device", metavar="DEV", help="a block device; nothing is sent to it")
+    explain.add_argument("--seconds", type=float, metavar="N", default=0,
+                         help="end after so long (^C)")
+    explain.add_argument("--json", action="store_true", help="the summary as JSON on stdout")
     return top
 
 
@@ -346,6 +352,25 @@ def forget_quick(out):
         path.unlink()
 
 
+def command_explain(args):
+    """Watches a drive; returns the exit status."""
+    from . import explain               # pylint: disable=C0415
+    if args.seconds < 0:
+        raise Refused(f"--seconds {args.seconds:g}: not before now")
+    counters = explain.Counters(args.device)
+    tracer = explain.Tracer(counters.number)
+    screen = Screen()
+    try:
+        watch = explain.watch_it(counters, tracer, args.seconds, screen.say)
+    finally:
+        tracer.close()
+    if args.json:
+        print(json.dumps(explain.as_json(watch, args.device, versions()), indent=1))
+    else:
+        print(*explain.summary(watch), sep="\n")
+    return 0
+
+
 def command_report(args):
     """Writes the report of a folder."""
     print(*report.write(args.folder), sep="\n")
@@ -376,7 +401,7 @@ def main(argv=None):
     end_in_order()
     try:
         return {"run": command_run, "report": command_report, "compare": command_compare,
-                "quick": command_quick}[args.command](args)
+                "quick": command_quick, "explain": command_explain}[args.command](args)
     except (Refused, load.LoadError,
             ValueError if args.command in ("report", "compare") else Refused) as error:
         print(f"skylight: {error}", file=sys.stderr)

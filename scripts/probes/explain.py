@@ -1,0 +1,330 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Why does a drive stall?  Watches one at work, and sends nothing to it.
+
+A drive with requests waiting completes one as often as a head gets anywhere.  If for LEAST_S
+none is completed, that is a *stall*, and no seek.  Counters say so whenever they are looked at:
+were requests under way at one look, and has none been completed at a later one, then nothing
+went on between, however late the second look was.
+
+Of a stall it is asked what waited.  Writes, or others right behind one: the drive may make room.  Whoever comes first after
+a pause in which nobody asked for anything: it may have been at it by itself.  A flush: a write
+cache is emptied, as that of a conventional drive is, and nothing else is learnt.  Reads alone:
+something else.  One stall says nothing.  It is cleaning if significantly more stalls are of the
+first two kinds than SLACK, as in all of Skylight, and if where only reads were sent there were
+significantly fewer of them.  Where nothing was read alone that is not known, and said."""
+
+import contextlib
+import os
+import re
+import stat
+import time
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from . import report, says, stats
+from .device import Refused, read
+
+STEP_S = 0.05           # from one look to the next
+LEAST_S = 0.2           # no head takes so long
+IDLE_S = 0.3            # nobody has asked for anything
+RECENT_S = 1.0          # after a write it is still being written to
+SECTOR = 512
+FULL, IDLE, FLUSH, OTHER = "full", "idle", "flush", "other"
+KINDS = {FULL: "it was being written to", IDLE: "the first request after a pause waited",
+         FLUSH: "a flush waited", OTHER: "only reads waited"}
+TRACING = ("/sys/kernel/tracing", "/sys/kernel/debug/tracing")
+# As the kernel prints it: device, what is done, first sector, count.
+QUEUED = re.compile(rb"block_bio_queue: \d+,\d+ (\w+) (\d+) \+ (\d+)")
+
+
+@dataclass
+class Sample:
+    """Counters of a drive at one look; reading, writing: requests under way."""
+    at_s: float
+    reads: int
+    read_sectors: int
+    writes: int
+    write_sectors: int
+    flushes: int
+    reading: int
+    writing: int
+    discards: int = 0
+
+    @property
+    def done(self):
+        """Requests that were completed."""
+        return self.reads + self.writes + self.flushes + self.discards
+
+    @property
+    def waiting(self):
+        """Requests that were not."""
+        return self.reading + self.writing
+
+
+@dataclass
+class Load:
+    """What was asked for in so many seconds."""
+    seconds: float = 0.0
+    reads: int = 0
+    read_bytes: int = 0
+    writes: int = 0
+    write_bytes: int = 0
+    in_order: float | None = None       # share of writes that follow the one before, if traced
+
+    @classmethod
+    def between(cls, one, other, in_order=None):
+        """Of two looks."""
+        return cls(other.at_s - one.at_s, other.reads - one.reads,
+                   SECTOR * (other.read_sectors - one.read_sectors), other.writes - one.writes,
+                   SECTOR * (other.write_sectors - one.write_sectors), in_order)
+
+    def told(self):
+        """For people."""
+        if not self.writes:
+            return f"nothing written in {self.seconds:.1f} s"
+        text = f"{report.size(self.write_bytes)} in {self.writes:,} writes within " \
+            f"{self.seconds:.1f} s"
+        if self.in_order is not None:
+            text += f", {self.in_order:.0%} of them in order"
+        return text + (f", and {self.reads:,} reads" if self.reads else "")
+
+
+@dataclass
+class Stall:
+    """Nothing was completed from @at_s on for @seconds, give or take STEP_S."""
+    at_s: float
+    seconds: float
+    kind: str
+    reading: int
+    writing: int
+    before: Load = field(default_factory=Load)
+
+
+class Watch:
+    """Takes looks at a drive one after another, and says what they mean together."""
+
+    # pylint: disable=too-many-instance-attributes
+
+    def __init__(self):
+        self.first = self.last = None
+        self.stuck = None           # the look since which nothing was completed
+        self.quiet_s = None         # since when nobody has asked for anything
+        self.after_quiet = False
+        self.wrote_s = None         # when it was written to the last time
+        self.mark = None            # where the load before a stall begins
+        self.stalls, self.flush = [], False
+        self.reading_s = self.writing_s = 0.0
+        self.order = Order()
+
+    def take(self, now, traced=()):
+        """One more look, and what was queued since; returns a Stall that has ended, or
+        None."""
+        flush = any(what.startswith(b"F") for what, *_ in traced)
+        self.flush |= flush
+        last, self.last, ended = self.last, now, None
+        if last is None:
+            self.first = self.mark = last = now
+        if now.done != last.done:
+            ended = self._end(last, now)
+            self.stuck = self.quiet_s = None
+        if now.writing or now.writes != last.writes:
+            self.wrote_s = now.at_s
+        if not now.waiting:
+            self.stuck = None
+            self.quiet_s = now.at_s if self.quiet_s is None else self.quiet_s
+        elif self.stuck is None:
+            self.after_quiet = self.quiet_s is not None and last.at_s - self.quiet_s >= IDLE_S
+            self.quiet_s, self.stuck, self.flush = None, now, flush
+        self.order.take(traced)
+        return ended
+
+    def _end(self, last, now):
+        """Something was completed between the two."""
+        stuck = self.stuck or last
+        writing = bool(stuck.writing or last.writing or (
+            self.wrote_s is not None and stuck.at_s - self.wrote_s <= RECENT_S))
+        if self.stuck is None or last.at_s - stuck.at_s < LEAST_S:
+            if writing or now.writes != last.writes:
+                self.writing_s += now.at_s - stuck.at_s
+            else:
+                self.reading_s += now.at_s - stuck.at_s
+            return None
+        stall = Stall(stuck.at_s, (last.at_s + now.at_s) / 2 - stuck.at_s,
+                      self._kind(stuck, now, writing), stuck.reading, stuck.writing,
+                      Load.between(self.mark, stuck, self.order.share()))
+        self.stalls.append(stall)
+        self.mark, self.order = now, Order()
+        return stall
+
+    def _kind(self, stuck, now, writing):
+        """@stuck: nothing was completed since; @now something has been."""
+        only_flushes = now.writes > stuck.writes and now.write_sectors == stuck.write_sectors
+        if self.flush or now.flushes > stuck.flushes or only_flushes:
+            return FLUSH
+        if self.after_quiet and stuck.write_sectors > self.first.write_sectors:
+            return IDLE
+        return FULL if writing else OTHER
+
+    # --- what it means ---------------------------------------------------------------
+
+    def of(self, *kinds):
+        """Stalls of these kinds."""
+        return [s for s in self.stalls if s.kind in kinds]
+
+    def answer(self):
+        """(cleaning: True or None, confidence or None, sentence)"""
+        mine, others = self.of(FULL, IDLE), self.of(OTHER)
+        if not self.stalls:
+            return None, 0.0, "no stall that a head does not explain"
+        told = "; ".join(f"{len(self.of(k))} times {text}" for k, text in KINDS.items()
+                         if self.of(k))
+        is_it, sure = stats.most(len(mine), len(mine) + len(others))
+        if not is_it:
+            return None, 0.0, f"{told}: too few, or not those that cleaning makes"
+        # Were it all the same to stalls what is asked for.
+        share = self.writing_s / max(self.writing_s + self.reading_s, STEP_S)
+        chance = stats.upper_tail(len(mine), len(mine) + len(others), share)
+        if chance < stats.ALPHA:
+            return True, min(sure, stats.SURE, 1 - chance), (
+                f"{told}; in {self.reading_s:.0f} s of reading alone " +
+                (f"{len(others)} were" if others else "there was none"))
+        if others:
+            return None, 0.0, f"{told}: as often as by chance"
+        return True, None, (f"{told}; nothing was read alone, or too little ({self.reading_s:.0f} "
+                            "s), to tell cleaning from a drive at fault")
+
+
+class Order:
+    """Which share of writes follows the one before."""
+
+    def __init__(self):
+        self.writes = self.following = 0
+        self.end = None
+
+    def take(self, queued):
+        """[(what, sector, sectors)]"""
+        for what, sector, sectors in queued:
+            if b"W" in what and sectors:
+                self.following += sector == self.end
+                self.writes, self.end = self.writes + 1, sector + sectors
+
+    def share(self):
+        """None if nothing was traced."""
+        return self.following / self.writes if self.writes else None
+
+
+def told(stall):
+    """A line on one that was cleaning."""
+    return f"cleaning, {stall.seconds:.1f} s: {KINDS[stall.kind]}; before: {stall.before.told()}"
+
+
+def summary(watch):
+    """Lines on all that was seen; as_json() has the same."""
+    is_it, sure, why = watch.answer()
+    if is_it is None:
+        yield f"No stall is known to be cleaning: {why}."
+        return
+    mine = watch.of(FULL, IDLE)
+    total, span = sum(s.seconds for s in mine), watch.last.at_s - watch.first.at_s
+    bytes_ = sum(s.before.write_bytes for s in mine) / len(mine)
+    yield (f"It was cleaning {len(mine)} times, {total:.1f} s of {span:.1f} s, "
+           f"{max(s.seconds for s in mine):.1f} s at most" + (
+               f" ({report.sure(sure)[0]})" if sure else "") + f": {why}.")
+    yield f"Before each, on average, {report.size(round(bytes_))} had been written."
+
+
+def as_json(watch, disk, versions):
+    """For machines."""
+    is_it, sure, why = watch.answer()
+    return {"device": disk, "cleaning": is_it, "confidence": sure, "says": why,
+            "seconds": round(watch.last.at_s - watch.first.at_s, 3) if watch.last else 0,
+            "stalls": [asdict(s) for s in watch.stalls], "versions": versions,
+            "load": asdict(Load.between(watch.first, watch.last)) if watch.last else None}
+
+
+# --- looking -------------------------------------------------------------------------
+
+
+class Counters:
+    """Those of a disk in sysfs; of a partition, those of its disk."""
+
+    def __init__(self, path, now=time.monotonic):
+        try:
+            of = os.stat(path)
+        except OSError as error:
+            raise Refused(f"{path}: {error.strerror}") from error
+        if not stat.S_ISBLK(of.st_mode):
+            raise Refused(f"{path} is not a block device")
+        number = f"{os.major(of.st_rdev)}:{os.minor(of.st_rdev)}"
+        self.sys = says.disk_of(Path("/sys/dev/block") / number)
+        self.now = now
+        major, minor = (int(n) for n in read(self.sys / "dev").split(":"))
+        self.number = major << 20 | minor           # as tracepoints have it
+
+    def look(self):
+        """A Sample; Refused if the disk has gone."""
+        words = [int(w) for w in read(self.sys / "stat").split()]
+        under_way = [int(w) for w in read(self.sys / "inflight").split()]
+        if len(words) < 11 or len(under_way) < 2:
+            raise Refused(f"{self.sys.name} is not there any more")
+        words += [0] * (17 - len(words))
+        return Sample(self.now(), words[0], words[2], words[4], words[6], words[15],
+                      *under_way[:2], words[11])
+
+
+class Tracer:
+    """What is asked of a disk, by its tracepoint, for who may; else nothing."""
+
+    def __init__(self, number):
+        self.folder, self.pipe, self.rest = None, -1, b""
+        for top in TRACING:
+            folder = Path(top, f"instances/skylight-{os.getpid()}")
+            with contextlib.suppress(OSError):
+                folder.mkdir()
+                self.folder = folder
+                event = folder / "events/block/block_bio_queue"
+                (event / "filter").write_text(f"dev == {number}", encoding="ascii")
+                (event / "enable").write_text("1", encoding="ascii")
+                self.pipe = os.open(folder / "trace_pipe", os.O_RDONLY | os.O_NONBLOCK)
+                return
+
+    def queued(self):
+        """[(what, sector, sectors)] since the last call."""
+        text = self.rest
+        with contextlib.suppress(BlockingIOError):
+            while self.pipe >= 0:
+                more = os.read(self.pipe, 1 << 16)
+                text += more
+                if not more:
+                    break
+        whole, self.rest = text.rsplit(b"\n", 1) if b"\n" in text else (b"", text)
+        return [(m[1], int(m[2]), int(m[3])) for m in QUEUED.finditer(whole)]
+
+    def close(self):
+        """The kernel forgets it."""
+        if self.pipe >= 0:
+            os.close(self.pipe)
+        if self.folder:
+            with contextlib.suppress(OSError):
+                self.folder.rmdir()
+
+
+# pylint: disable-next=too-many-arguments,too-many-positional-arguments
+def watch_it(counters, tracer, seconds, say, sleep=None):
+    """Looks until the time is up, or for ever; KeyboardInterrupt ends it, too.  Says each
+    stall that was cleaning, when it is known that they are.  Returns the Watch."""
+    watch, said, begin = Watch(), 0, None
+    with contextlib.suppress(KeyboardInterrupt):
+        while True:
+            now = counters.look()
+            begin = now.at_s if begin is None else begin
+            ended = watch.take(now, tracer.queued())
+            if ended and watch.answer()[0]:
+                mine = watch.of(FULL, IDLE)
+                for stall in mine[said:]:
+                    say(f"{stall.at_s - begin:8.1f} s  {told(stall)}")
+                said = len(mine)
+            if seconds and now.at_s - begin >= seconds:
+                break
+            (sleep or time.sleep)(STEP_S)
+    return watch

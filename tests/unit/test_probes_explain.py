@@ -1,0 +1,354 @@
+# SPDX-License-Identifier: GPL-2.0
+"""skylight explain on recorded series of drives whose truth is known."""
+
+import json
+import os
+import stat
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+TOP = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TOP / "scripts"))
+
+# pylint: disable=wrong-import-position,import-error
+import probe_drives
+from probes import cli, device, explain
+from probes.explain import FLUSH, FULL, IDLE, OTHER, Sample, Watch
+
+BLOCK, STEP = 4096, explain.STEP_S
+
+
+# --- series ---------------------------------------------------------------------------
+
+
+def requests_of(drive, ops, think_s=0.0):
+    """[(begin, end, write)] in seconds, one request at a time, with pauses of @think_s (a number,
+    or one for each)."""
+    out, think = [], np.broadcast_to(think_s, len(ops))
+    for (write, block), pause in zip(ops, think):
+        begin = drive.disk.now
+        trace = drive.replay("load", (write, block * BLOCK, BLOCK))
+        # What a model was late by is no time of its own clock.
+        drive.disk.now = begin + float(trace.lat_us[0])
+        out.append((begin / 1e6, drive.disk.now / 1e6, write))
+        if pause:
+            drive.sleep(float(pause))
+    return out
+
+
+def looks(requests, step=STEP, jitter=0.0, seed=1):
+    """Samples of what was recorded, as counters would have stood."""
+    begin, end = (np.array([r[i] for r in requests]) for i in (0, 1))
+    write = np.array([r[2] for r in requests], bool)
+    at = np.arange(begin[0], end[-1] + 2 * step, step)
+    at = np.sort(at + np.random.default_rng(seed).exponential(jitter, len(at))) if jitter else at
+
+    def count(times, which):
+        return np.searchsorted(np.sort(times[which]), at, "right")
+    begun, done = ({w: count(t, write == w) for w in (False, True)} for t in (begin, end))
+    return [Sample(float(t), int(done[False][i]), 8 * int(done[False][i]), int(done[True][i]),
+                   8 * int(done[True][i]), 0, int(begun[False][i] - done[False][i]),
+                   int(begun[True][i] - done[True][i])) for i, t in enumerate(at)]
+
+
+def watched(samples):
+    watch = Watch()
+    for sample in samples:
+        watch.take(sample)
+    return watch
+
+
+def longest(requests, least=explain.LEAST_S + 2 * STEP):
+    """What was so: requests that took so long that it is a stall whenever one looks."""
+    return [(b, e) for b, e, _ in requests if e - b >= least]
+
+
+def mixed(drive, count, rng, share=0.5):
+    """Writes at random, and others that are read alone for a while in between."""
+    out = []
+    while len(out) < count:
+        out += [(True, int(b)) for b in rng.integers(0, drive.blocks, 600)]
+        out += [(False, int(b)) for b in rng.integers(0, drive.blocks, int(1200 * share))]
+    return out
+
+
+def shingled(seed=1, **more):
+    return probe_drives.SetAssociative(256, 400, 6, seed=seed, jitter=30.0, **more)
+
+
+def test_what_was_cleaning_is_said():
+    drive, rng = shingled(), np.random.default_rng(1)
+    requests = requests_of(drive, mixed(drive, 12_000, rng))
+    truth = longest(requests)
+    assert len(truth) >= 5 and len(drive.cleaned) > 100
+    watch = watched(looks(requests))
+    is_it, sure, why = watch.answer()
+    assert is_it and sure >= 0.99 and "reading alone" in why
+    assert {s.kind for s in watch.stalls} == {FULL}
+    # Each of those, and no other; as long as they were, to a look.
+    assert len(watch.stalls) >= len(truth)
+    for begin, end in truth:
+        stall = min(watch.stalls, key=lambda s, b=begin: abs(s.at_s - b))
+        assert abs(stall.at_s - begin) <= STEP
+        assert abs(stall.at_s + stall.seconds - end) <= STEP
+    slow = [e - b for b, e, _ in requests if e - b >= explain.LEAST_S]
+    assert len(watch.stalls) <= len(slow)
+    text = "\n".join(explain.summary(watch))
+    assert text.startswith(f"It was cleaning {len(watch.stalls)} times")
+
+
+def test_what_the_load_did_before():
+    drive, rng = shingled(), np.random.default_rng(2)
+    requests = requests_of(drive, mixed(drive, 12_000, rng))
+    watch = watched(looks(requests))
+    # Some follow each other at once.
+    a, b = next(pair for pair in zip(watch.stalls, watch.stalls[1:]) if pair[1].before.reads)
+    writes = sum(w and a.at_s + a.seconds < e <= b.at_s for _, e, w in requests)
+    assert abs(b.before.writes - writes) <= 3
+    assert b.before.write_bytes == b.before.writes * BLOCK
+    assert f"{b.before.writes:,} writes" in explain.told(b)
+
+
+@pytest.mark.parametrize("made", [
+    lambda: probe_drives.Drive(200_000, jitter=80.0), lambda: probe_drives.Memory(60_000),
+    lambda: probe_drives.Thin(120_000), lambda: probe_drives.Drive(200_000, commit_us=5e6)])
+@pytest.mark.parametrize("jitter", [0.0, 0.4])
+def test_it_is_silent_on_what_does_not_clean(made, jitter):
+    """However late the looks are."""
+    drive, rng = made(), np.random.default_rng(3)
+    ops = mixed(drive, 5000, rng)
+    requests = requests_of(drive, ops, rng.choice([0, 0, 0, 0.5], len(ops)))
+    watch = watched(looks(requests, jitter=jitter))
+    assert not watch.stalls and watch.answer()[0] is None
+    assert "no stall" in "\n".join(explain.summary(watch))
+
+
+def test_looks_that_come_late_invent_nothing():
+    """What may have been two requests is not one stall."""
+    drive, rng = shingled(), np.random.default_rng(1)
+    requests = requests_of(drive, mixed(drive, 12_000, rng))
+    for stall in watched(looks(requests, jitter=0.3)).stalls:
+        assert any(b <= stall.at_s and e - b >= explain.LEAST_S and e > stall.at_s
+                   for b, e, _ in requests)
+
+
+def test_cleaning_in_pauses_is_met_by_who_comes_first():
+    drive = probe_drives.SetAssociative(2048, 100, 4, idle_us=4e5)
+    rng, ops, think = np.random.default_rng(4), [], []
+    for _ in range(40):
+        ops += [(True, int(b)) for b in rng.integers(0, drive.blocks, 20)]
+        think += [0.0] * 19 + [float(rng.uniform(0.9, 1.6))]
+    # Reading alone, as far from writes as cleaning is.
+    ops += [(False, int(b)) for b in rng.integers(0, drive.blocks, 1500)]
+    think += [0.0] * 1500
+    watch = watched(looks(requests_of(drive, ops, think)))
+    assert len(watch.of(IDLE)) >= 5 and not watch.of(OTHER)
+    assert watch.answer()[0] and "first request after a pause" in watch.answer()[2]
+
+
+# --- series by hand -------------------------------------------------------------------
+
+
+def by_hand(parts):
+    """Samples of [(seconds, what goes on)]: read, write, quiet, stall (a write waits), stuck
+    (a read waits), flush."""
+    out, t, c = [], 0.0, dict(reads=0, writes=0, flushes=0)
+    for seconds, what in parts:
+        for _ in range(round(seconds / STEP)):
+            c["reads"] += 5 * (what == "read")
+            c["writes"] += 5 * (what == "write")
+            out.append(Sample(t, c["reads"], 8 * c["reads"], c["writes"], 8 * c["writes"],
+                              c["flushes"], int(what in ("read", "stuck")),
+                              int(what in ("write", "stall", "flush"))))
+            t += STEP
+        c["flushes"] += what == "flush"
+    return out
+
+
+READ_ALONE = [(90, "read"), (1.5, "quiet")]
+
+
+@pytest.mark.parametrize("parts, kinds, cleaning, sure", [
+    ([(5, "write"), (1, "stall")] * 6 + READ_ALONE, [FULL] * 6, True, True),
+    # Without anything to hold it against.
+    ([(5, "write"), (1, "stall")] * 6 + [(1, "write")], [FULL] * 6, True, False),
+    ([(5, "write"), (1, "stall")] * 3 + READ_ALONE, [FULL] * 3, None, False),
+    ([(5, "write"), (1, "flush")] * 9 + READ_ALONE, [FLUSH] * 9, None, False),
+    # A drive that has trouble with reading.
+    ([(5, "read"), (1, "stuck")] * 9 + [(2, "read")], [OTHER] * 9, None, False),
+    ([(2, "write"), (1, "stall"), (2, "write"), (3, "read"), (1, "stuck")] * 6 + [(1, "read")],
+     [FULL, OTHER] * 6, None, False),
+    # Too little was read alone.
+    ([(9, "write"), (1, "stall")] * 9 + [(12, "read")], [FULL] * 9, True, False),
+    # One of them is none of it, and that may be its share.
+    ([(9, "write"), (1, "stall")] * 20 + [(3, "read"), (1, "stuck"), (9, "read")],
+     [FULL] * 20 + [OTHER], None, False),
+    ([(2, "write"), (1, "quiet"), (1, "stuck"), (2, "read")] * 6 + READ_ALONE, [IDLE] * 6, True,
+     True),
+    # Nobody wrote anything: it spins up.
+    ([(2, "read"), (1, "quiet"), (1, "stuck"), (2, "read")] * 6, [OTHER] * 6, None, False),
+    # Reads wait behind a write that has been answered.
+    ([(5, "write"), (0.5, "read"), (1, "stuck")] * 6 + READ_ALONE, [FULL] * 6, True, True),
+    ([(5, "write"), (0.1, "stall")] * 9 + READ_ALONE, [], None, False)])
+def test_kinds(parts, kinds, cleaning, sure):
+    watch = watched(by_hand(parts))
+    is_it, confidence, _ = watch.answer()
+    assert [s.kind for s in watch.stalls] == kinds
+    assert is_it is cleaning and bool(confidence) == sure
+    assert all(abs(s.seconds - 1) <= 2 * STEP for s in watch.stalls)
+
+
+def test_flushes_that_only_tracing_shows():
+    """A mapped device counts them as writes of nothing, or not at all."""
+    for traced, kind in (([], FULL), ([(b"FWS", 0, 0)], FLUSH), ([(b"WFS", 0, 8)], FULL)):
+        watch, seen = Watch(), False
+        for sample in by_hand([(2, "write"), (1, "stall"), (2, "write")]):
+            stuck = sample.writing and watch.last and sample.done == watch.last.done
+            watch.take(sample, traced if stuck and not seen else ())
+            seen |= bool(stuck)
+        assert [s.kind for s in watch.stalls] == [kind]
+
+
+def test_writes_of_nothing_are_flushes():
+    samples = by_hand([(2, "write"), (1, "stall"), (2, "quiet")])
+    end = samples[-1]
+    samples.append(Sample(end.at_s + STEP, end.reads, end.read_sectors, end.writes + 1,
+                          end.write_sectors, 0, 0, 0))
+    stuck = [s for s in samples if s.writing]
+    stuck.append(samples[-1])
+    stuck[-1].at_s = stuck[-2].at_s + STEP
+    assert [s.kind for s in watched(stuck).stalls] == [FLUSH]
+
+
+def test_order_of_writes():
+    order = explain.Order()
+    order.take([(b"WS", 0, 8), (b"W", 8, 8), (b"R", 99, 8), (b"W", 16, 8), (b"W", 80, 8),
+                (b"FF", 0, 0)])
+    assert order.share() == 0.5 and explain.Order().share() is None
+
+
+# --- looking --------------------------------------------------------------------------
+
+
+class Series:
+    """Counters that were recorded; ^C when they are over."""
+
+    def __init__(self, samples):
+        self.samples = iter(samples)
+
+    def look(self):
+        try:
+            return next(self.samples)
+        except StopIteration:
+            raise KeyboardInterrupt from None
+
+
+NOTHING_TRACED = SimpleNamespace(queued=lambda: [])
+
+
+def test_lines_come_when_it_is_known():
+    """Of the first stalls nothing is said before there are enough of them; then of all."""
+    said, parts = [], [(5, "write"), (1, "stall")] * 6 + READ_ALONE
+    watch = explain.watch_it(Series(by_hand(READ_ALONE + parts)), NOTHING_TRACED, 0, said.append,
+                             lambda _: None)
+    assert len(said) == len(watch.stalls) == 6
+    assert said[0].strip().startswith("96.4 s  cleaning, 1.0 s: it was being written to; before")
+    watch = explain.watch_it(Series(by_hand(parts[:6] + [(1, "write")])), NOTHING_TRACED, 0, said.append,
+                             lambda _: None)
+    assert len(said) == 6 and len(watch.stalls) == 3
+
+
+def test_it_ends_after_so_long():
+    watch = explain.watch_it(Series(by_hand([(100, "write")])), NOTHING_TRACED, 7, print,
+                             lambda _: None)
+    assert 7 <= watch.last.at_s < 7.2
+
+
+@pytest.fixture(name="disk")
+def a_disk(tmp_path, monkeypatch):
+    """/dev/model and its folder of sysfs, which test changes."""
+    sys_, real = tmp_path / "sys", os.stat
+    (sys_ / "part").mkdir(parents=True)
+    for name, text in (("dev", "8:16"), ("stat", "1 0 8 9 2 0 16 9 1 9 9 3 0 24 9 4 9"),
+                       ("inflight", "  5   6"), ("part/partition", "1")):
+        (sys_ / name).write_text(text + "\n", encoding="ascii")
+    monkeypatch.setattr(explain.os, "stat", lambda path, **more: SimpleNamespace(
+        st_mode=stat.S_IFBLK, st_rdev=0) if path == "/dev/model" else real(path, **more))
+    monkeypatch.setattr(explain.says, "disk_of", lambda _: sys_)
+    return sys_
+
+
+def test_counters(disk):
+    counters = explain.Counters("/dev/model", lambda: 7.0)
+    assert counters.look() == Sample(7.0, 1, 8, 2, 16, 4, 5, 6, 3)
+    assert counters.number == 8 << 20 | 16
+    (disk / "stat").write_text("1 0 8 9 2 0 16 9 1 9 9\n")      # before Linux 4.18
+    assert counters.look() == Sample(7.0, 1, 8, 2, 16, 0, 5, 6, 0)
+    (disk / "stat").unlink()
+    with pytest.raises(device.Refused, match="is not there any more"):
+        counters.look()
+
+
+def test_a_partition_is_watched_by_its_disk(tmp_path):
+    (tmp_path / "sdx/sdx1").mkdir(parents=True)
+    (tmp_path / "sdx/sdx1/partition").write_text("1")
+    (tmp_path / "8:17").symlink_to(tmp_path / "sdx/sdx1")
+    assert explain.says.disk_of(tmp_path / "8:17") == tmp_path / "sdx"
+    assert explain.says.disk_of(tmp_path / "sdx") == tmp_path / "sdx"
+
+
+@pytest.mark.parametrize("path, why", [("/dev/null", "is not a block device"),
+                                       ("/nix/nothing", "No such file")])
+def test_refusals_of_explain(path, why, capsys):
+    assert cli.main(["explain", path]) == cli.USAGE
+    assert why in capsys.readouterr().err
+    assert cli.main(["explain", path, "--seconds", "-1"]) == cli.USAGE
+
+
+def test_tracing_is_read_as_the_kernel_prints_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(explain, "TRACING", (tmp_path / "none", tmp_path))
+    def mkdir(self):
+        event = self / "events/block/block_bio_queue"
+        if not self.parent.is_dir():
+            raise FileNotFoundError
+        os.makedirs(event)
+        (self / "trace_pipe").write_bytes(
+            b"  fio-7  [000] ..... 1.5: block_bio_queue: 252,0 WS 2048 + 8 [fio]\n"
+            b"  fio-7  [000] ..... 1.6: block_bio_queue: 252,0 FF 0 + 0 [fio]\n"
+            b"  fio-7  [000] ..... 1.7: block_bio_qu")
+    (tmp_path / "instances").mkdir()
+    monkeypatch.setattr(Path, "mkdir", mkdir)
+    tracer = explain.Tracer(77)
+    event = tracer.folder / "events/block/block_bio_queue"
+    assert (event / "filter").read_text() == "dev == 77" and (event / "enable").read_text() == "1"
+    assert tracer.queued() == [(b"WS", 2048, 8), (b"FF", 0, 0)] and tracer.rest.endswith(b"bio_qu")
+    (tracer.folder / "trace_pipe").write_bytes(b"")
+    tracer.close()
+
+
+def test_without_tracing_it_watches_all_the_same(tmp_path, monkeypatch):
+    monkeypatch.setattr(explain, "TRACING", (tmp_path / "none",))
+    tracer = explain.Tracer(77)
+    assert tracer.queued() == [] and tracer.folder is None
+    tracer.close()
+
+
+def test_json_of_explain(disk, monkeypatch, capsys):     # pylint: disable=unused-argument
+    series = Series(by_hand([(5, "write"), (1, "stall")] * 6 + READ_ALONE))
+    monkeypatch.setattr(explain.Counters, "look", lambda self: series.look())
+    monkeypatch.setattr(explain, "Tracer", lambda number: SimpleNamespace(
+        queued=lambda: [], close=lambda: None))
+    monkeypatch.setattr(explain.time, "sleep", lambda _: None)
+    made = cli.Screen
+    monkeypatch.setattr(cli, "Screen", lambda: made(sys.stderr))
+    assert cli.main(["explain", "/dev/model", "--json"]) == 0
+    out = capsys.readouterr()
+    said = json.loads(out.out)
+    assert said["cleaning"] is True and said["confidence"] > 0.9 and len(said["stalls"]) == 6
+    assert said["stalls"][1]["before"]["writes"] and said["versions"] == cli.versions()
+    assert out.err.count("cleaning, ") == 6
+
