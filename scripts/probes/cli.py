@@ -89,7 +89,8 @@ def parser():
                        help="what was measured (skylight-quick-NAME here), for skylight report")
     quick.add_argument("--seed", type=int, default=1, help="of what is drawn at random (1)")
     quick.add_argument("--json", action="store_true", help="the answer as JSON on stdout")
-    explain = commands.add_parser("explain", help="watch a drive at work: which stall was cleaning?")
+    explain = commands.add_parser("explain", help="watch a drive at work: which stalls were "
+                                  "cleaning?")
     explain.add_argument("device", metavar="DEV", help="a block device; nothing is sent to it")
     explain.add_argument("--seconds", type=float, metavar="N", default=0,
                          help="end after so long (^C)")

@@ -6,12 +6,14 @@ none is completed, that is a *stall*, and no seek.  Counters say so whenever the
 were requests under way at one look, and has none been completed at a later one, then nothing
 went on between, however late the second look was.
 
-Of a stall it is asked what waited.  Writes, or others right behind one: the drive may make room.  Whoever comes first after
-a pause in which nobody asked for anything: it may have been at it by itself.  A flush: a write
-cache is emptied, as that of a conventional drive is, and nothing else is learnt.  Reads alone:
-something else.  One stall says nothing.  It is cleaning if significantly more stalls are of the
-first two kinds than SLACK, as in all of Skylight, and if where only reads were sent there were
-significantly fewer of them.  Where nothing was read alone that is not known, and said."""
+Of a stall it is asked what waited.  Writes, or others right behind one: the drive may make
+room.  Whoever comes first after a pause in which nobody asked for anything: it may have been
+at it by itself.  A flush: a write cache is emptied, as that of a conventional drive is, and
+nothing else is learnt.  Reads alone: something else.
+
+One stall says nothing.  It is cleaning if significantly more stalls than SLACK are of the first
+two kinds, as in all of Skylight, and if significantly fewer came where only reads were sent.
+Where too little was read alone that is not known, and said."""
 
 import contextlib
 import os

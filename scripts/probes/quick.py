@@ -13,6 +13,7 @@ import numpy as np
 
 from . import report, says, stats, t01, t11, verdict, words
 from .places import Places
+from .scratch import Within
 from .session import BLOCK, DONE, FAILED, SKIPPED, Finding, Result, Session, scale_for, stem
 
 SECONDS = 300
@@ -43,8 +44,8 @@ class Answer:
 
 
 class ReadOnly:
-    """Test-like: what reading alone shows of a drive."""
-    ID, TITLE = "1", "reading alone"
+    """In the place of Test 1: what reading alone shows of a drive."""
+    ID, TITLE = t01.ID, t01.TITLE
 
     @staticmethod
     def run(s):
@@ -55,7 +56,7 @@ class ReadOnly:
             places = Places(s, int(s.dev.bytes * 0.5))
             places.calibrate(some)
         turn = places.rotation_us
-        return Result(DONE, findings={
+        return Result(SKIPPED, "nothing was written", findings={
             "drive_type": Finding.unknown(
                 places.why or "reading alone does not show where a block goes when it is "
                 "written: name an --area that may be overwritten, or a directory on it"),
@@ -63,11 +64,17 @@ class ReadOnly:
             Finding.unknown("reading one block again and again does not take a rotation", "ms")})
 
 
+class Hurried(Session):
+    """Of the many pauses within five minutes nobody wants to hear."""
+
+    def pause(self, seconds, why):
+        self._sleep(seconds)
+
+
 def session(part, out, load, clock, **more):
     """A Session on what scratch.py gives, that ends with the clock."""
-    from .scratch import Within         # pylint: disable=C0415
-    return Session(part, out, scale=scale(part.bytes), load=Within(load, part.start, part.bytes,
-                                                                   clock), **more)
+    return Hurried(part, out, scale=scale(part.bytes),
+                   load=Within(load, part.start, part.bytes, clock), **more)
 
 
 def scale(size):
@@ -123,8 +130,8 @@ def answer(said, results, basis=MEASURED):
     seen = Answer(kind.value, kind.confidence if kind.value else 0.0, basis, kind.says)
     if not said or not said["zones"]:
         if basis == READ and said and says.trims(said) and says.spins(said) and not said["layer"]:
-            seen.says += "; it has platters and takes TRIM, which a drive has a use for that keeps " \
-                "a map of what is where"
+            seen.says += "; it has platters and takes TRIM, which a drive has a use for that " \
+                "keeps a map of what is where"
         return seen
     zones = f"it reports {said['zones']} zones"
     if says.spins(said) is False:

@@ -166,7 +166,8 @@ def extents(fd):
     try:
         fcntl.ioctl(fd, FIEMAP, buf)
     except OSError as error:
-        raise Refused(f"the file system does not say where a file lies: {error.strerror}") from error
+        raise Refused("the file system does not say where a file lies: "
+                      f"{error.strerror}") from error
     found = []
     for i in range(struct.unpack_from("I", buf, 20)[0]):
         logical, physical, length, _, _, flags = struct.unpack_from("QQQQQI", buf, 32 + 56 * i)
@@ -189,20 +190,21 @@ class File(Part):
         if path.is_dir():
             path = path / f"skylight-scratch-{os.getpid()}"
         elif path.exists():
-            raise Refused(f"{path} is there already, and quick overwrites no file but its own: name "
-                          "a directory")
+            raise Refused(f"{path} is there already, and quick overwrites no file but its own: "
+                          "name a directory")
         elif not path.parent.is_dir():
             raise Refused(f"{path}: there is no directory {path.parent}")
         space = os.statvfs(path.parent)
         size = min(MOST, space.f_bavail * space.f_frsize // SHARE) // MIB * MIB
         if size < LEAST:
-            raise Refused(f"{path.parent} has too little room: a scratch file takes a tenth of what "
-                          f"is free, and {LEAST // MIB} MiB at least")
+            raise Refused(f"{path.parent} has too little room: a scratch file takes a tenth of "
+                          f"what is free, and {LEAST // MIB} MiB at least")
         number = os.stat(path.parent).st_dev
         self._number = f"{os.major(number)}:{os.minor(number)}"
         below = Path(f"/sys/dev/block/{self._number}")
         if not below.exists():
-            raise Refused(f"{path.parent} is on no block device: which drive is below can't be seen")
+            raise Refused(f"{path.parent} is on no block device: which drive is below can't be "
+                          "seen")
         super().__init__(str(path), 0, size, Below(below),
                          f"a file of {size // MIB} MiB in {path.parent}")
         self.places, self._fd = None, -1

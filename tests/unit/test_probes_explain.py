@@ -257,8 +257,8 @@ def test_lines_come_when_it_is_known():
                              lambda _: None)
     assert len(said) == len(watch.stalls) == 6
     assert said[0].strip().startswith("96.4 s  cleaning, 1.0 s: it was being written to; before")
-    watch = explain.watch_it(Series(by_hand(parts[:6] + [(1, "write")])), NOTHING_TRACED, 0, said.append,
-                             lambda _: None)
+    watch = explain.watch_it(Series(by_hand(parts[:6] + [(1, "write")])), NOTHING_TRACED, 0,
+                             said.append, lambda _: None)
     assert len(said) == 6 and len(watch.stalls) == 3
 
 

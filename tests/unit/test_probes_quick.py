@@ -128,11 +128,13 @@ def part_of(drive, start=0, size=None):
     return scratch.Part("model", start, drive.bytes - start if size is None else size, drive, "it")
 
 
-def look(drive, tmp_path, start=0, size=None, seconds=300, writing=quick.write):
+# pylint: disable-next=too-many-arguments,too-many-positional-arguments
+def look(drive, tmp_path, start=0, size=None, seconds=300, writing=quick.write,
+         say=lambda text: None):
     """(Answer, Session, Traced) of a model, by its own clock."""
     traced, part = Traced(drive), part_of(drive, start, size)
     clock = scratch.Clock(seconds, lambda: drive.disk.now / 1e6)
-    s = quick.session(part, tmp_path / "out", traced, clock, say=lambda *_: None)
+    s = quick.session(part, tmp_path / "out", traced, clock, say=say)
     writing(s)
     return quick.answer(None, s.results), s, traced
 
@@ -218,7 +220,7 @@ def test_a_device_with_something_on_it_is_refused(monkeypatch):
     monkeypatch.setattr(device.Device, "_int", lambda *_: 0)
     monkeypatch.setattr(device.Device, "_size", lambda *_: 1 << 30)
     monkeypatch.setattr(device, "signatures", lambda path: "ext4")
-    with pytest.raises(device.Refused, match=r"holds ext4; only --area START\+LENGTH overwrites it"):
+    with pytest.raises(device.Refused, match=r"holds ext4; only --area START\+LENGTH over"):
         scratch.area("/dev/x", None)
 
 
@@ -334,8 +336,9 @@ def test_a_plain_disk(tmp_path):
 
 
 def test_time_is_over_before_bands_are_found(tmp_path):
-    drive = probe_drives.SetAssociative(2048, 200, 8)
-    answer, s, _ = look(drive, tmp_path)
+    drive, said = probe_drives.SetAssociative(2048, 200, 8), []
+    answer, s, _ = look(drive, tmp_path, say=said.append)
+    assert not said
     assert answer.value == "translated" and "300 s were not enough" in answer.says
     assert s.results["11"].status == SKIPPED and s.load.clock.spent() < 330
     assert Result.load(s.out, "t11").status == SKIPPED
@@ -384,7 +387,8 @@ def test_reading_alone_writes_nothing_and_concludes_nothing(tmp_path):
                              writing=lambda s: s.run(quick.ReadOnly))
     assert traced.asked and not any(write for write, *_ in traced.asked)
     assert answer.value is None and "--area" in answer.says
-    assert s.results["1"].status == DONE and s.results["1"].findings["rotation_ms"].value == 10
+    assert s.results["1"].status == SKIPPED
+    assert s.results["1"].findings["rotation_ms"].value == 10
 
 
 SAID = {"model": "D", "zones": None, "rpm": 5400, "layer": False, "rotational": True,
@@ -455,8 +459,10 @@ def test_the_folder_is_one_for_a_report(command, capsys):
 def test_without_leave_it_only_reads(command, capsys):
     drive = probe_drives.Drive(200_000)
     drive.write = None
-    status, _ = command(drive)
+    status, out = command(drive)
     assert status == 0 and "can't be told" in capsys.readouterr().out
+    page, _ = cli.report.write(out)
+    assert "Nothing was written" in page.read_text() and "no picture" not in page.read_text()
 
 
 def test_it_begins_anew_each_time_and_leaves_those_of_run(command, capsys):
