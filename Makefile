@@ -83,8 +83,12 @@ install-modules: modules
 	@rm -rf $(MODINST)/tests	# engines that nobody is to trust with data
 	@depmod $(if $(DESTDIR),-b $(DESTDIR)) $(KREL)
 
+TRACE = $(DESTDIR)$(PREFIX)/share/dm-shingle/trace
+
 install-tools:
 	@$(MAKE) -C userspace install DESTDIR=$(DESTDIR) PREFIX=$(PREFIX)
+	install -D -m 755 scripts/trace/shingle-trace $(TRACE)/shingle-trace
+	install -D -m 644 -t $(TRACE) scripts/trace/*.awk
 
 # The probes find their parts beside themselves.
 SKYLIGHT = $(DESTDIR)$(PREFIX)/share/skylight
@@ -118,7 +122,7 @@ uninstall:
 	rm -f $(if $(KREL),$(foreach r,$(ROOMS),$(MODINST)/$(r)/*.ko*))
 	-$(if $(KREL),rmdir $(ROOMS:%=$(MODINST)/%) 2>/dev/null)
 	@test -z "$(KREL)" -o -n "$(DESTDIR)" || depmod $(KREL)
-	rm -rf $(SKYLIGHT) $(DOCDIR)
+	rm -rf $(SKYLIGHT) $(DOCDIR) $(dir $(TRACE))
 	rm -f $(DESTDIR)$(PREFIX)/sbin/shingle $(DESTDIR)$(PREFIX)/sbin/shingle-levels \
 	  $(DESTDIR)$(PREFIX)/bin/platter-sim $(DESTDIR)$(PREFIX)/include/shingle-imr.h \
 	  $(DESTDIR)$(PREFIX)/share/man/man8/shingle.8 \

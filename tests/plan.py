@@ -252,6 +252,11 @@ PLAN.append(Row("replay", "stl-full", "uml-debug", guest="short", options=(
 # A key-value store, whose bands are as long as the layer's.
 PLAN += [Row("kv", target) for target in (*STLS, "imr", "dualbuffer", "rmwf")]
 
+# What tracepoints tell; and on the kernels of distributions, which have histograms of them.
+PLAN += [Row("tracing", "stl-set", clock="virtual", quick=True),
+         *(Row("tracing", "stl-set", kernel, guest="all", cases=("hist:", "formats", "recipes:"))
+           for kernel in ("stock", "backports"))]
+
 # Several surfaces, as the tool lays a layer out on them.
 PLAN += [Row("surfaces", target, guest="surfaces")
          for target in (*STLS, "imr", "tiler", "dualbuffer", "rmwf")]

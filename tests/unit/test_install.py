@@ -23,6 +23,7 @@ NAMED = {
     "shingle create": "sbin/shingle", "kvbench": "sbin/kvbench", "`kv`": "sbin/kv",
     "shingle-levels": "sbin/shingle-levels", "scripts/skylight": "sbin/skylight",
     "shingle-imr.h": "include/shingle-imr.h", "shingle-kv.h": "include/shingle-kv.h",
+    "`shingle-trace`": "share/dm-shingle/trace/shingle-trace",
     "LICENSE": "share/doc/dm-shingle/LICENSE",
 }
 # What it does not name, and has its reason.
@@ -83,6 +84,7 @@ def test_nothing_else_is_installed(installed):
     known = {f"{prefix.lstrip('/')}/{p}" for p in {*NAMED.values(), *BESIDES}} | {rules}
     for path in files(dest) - known:
         assert re.fullmatch(rf"{prefix[1:]}/share/(doc/dm-shingle/(CHANGELOG\.md|Documentation/.+)|"
+                            r"dm-shingle/trace/(shingle-trace|\w+\.awk)|"
                             r"skylight/(skylight|lab/libraries\.py|probes/\w+\.py))", path), path
     assert known <= files(dest)
     pages = {str(p.relative_to(TOP)) for p in (TOP / "Documentation").rglob("*") if p.is_file()}
@@ -94,7 +96,7 @@ def test_what_is_installed_runs(installed, tmp_path):
     dest, prefix = installed
     top = dest / prefix.lstrip("/")
     for path in ("sbin/shingle", "sbin/kv", "sbin/kvbench", "sbin/shingle-levels",
-                 "bin/platter-sim", "sbin/skylight"):
+                 "bin/platter-sim", "sbin/skylight", "share/dm-shingle/trace/shingle-trace"):
         done = subprocess.run([top / path, "--help"], cwd=tmp_path, check=False, text=True,
                               capture_output=True)
         # Of a simulation without long options it is the answer to an unknown one.

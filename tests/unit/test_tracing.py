@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Tracepoints without a kernel: the page against the headers, and each recipe over lines as a
+kernel prints them.  What they tell is true: tests/guest/tracing.py."""
+
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+from docutils import nodes
+from docutils.core import publish_doctree
+from test_documents import DOCUMENTS, TOP
+
+HEADERS = {"shingle": "core/base/trace.h", "platter": "dm-platter/events.h"}
+FOLDER = TOP / "scripts/trace"
+RECIPES = sorted(path.stem for path in FOLDER.glob("*.awk") if path.stem != "lib")
+AWKS = [awk for awk in ("mawk", "gawk", "busybox") if shutil.which(awk)]
+
+
+def events():
+    """{name: its text}"""
+    found = {}
+    for system, header in HEADERS.items():
+        for text in re.split(r"^TRACE_EVENT\(", (TOP / header).read_text(encoding="utf-8"),
+                             flags=re.M)[1:]:
+            name = text.split(",")[0]
+            assert name.startswith(f"{system}_")
+            found[name] = text.split("\n);\n")[0]
+    return found
+
+
+def symbols():
+    """{shingle_show_why: its names}"""
+    text = "".join((TOP / header).read_text(encoding="utf-8") for header in HEADERS.values())
+    return {name: re.findall(r'\{ -?\w+, "([\w-]+)" \}', body) for name, body in
+            re.findall(r"^#define (\w+_show_\w+)\(.*?\)\t+\\\n(.*?\) *)$", text, re.M | re.S)}
+
+
+def fields(text):
+    return set(re.findall(r"__(?:field\(\w+|array\(char), (\w+)", text))
+
+
+def page():
+    """{event: (words of the first column of its table, all of its section's text)}"""
+    tree, found = publish_doctree((DOCUMENTS / "tracing.rst").read_text(encoding="utf-8")), {}
+    for section in tree.findall(nodes.section):
+        for table in section.children:
+            if not isinstance(table, nodes.table):
+                continue
+            column = [row.next_node(nodes.entry).astext() for row in table.findall(nodes.row)]
+            if column[0] == "field":
+                found[section.next_node(nodes.title).astext()] = (
+                    set(re.findall(r"\w+", " ".join(column[1:]))), section.astext())
+    return found
+
+
+def test_the_page_has_every_event_and_field():
+    described = page()
+    assert described.keys() == events().keys()
+    for name, text in events().items():
+        assert described[name][0] == fields(text) - {"dev"}, name
+
+
+def test_each_event_prints_all_that_it_has():
+    for name, text in events().items():
+        said = text.split("TP_printk(")[1]
+        assert set(re.findall(r"__entry->(\w+)", said)) == fields(text), name
+        words = re.search(r'"%s ([^"]*)"', said)[1]
+        assert all(re.fullmatch(r"\w+=%(s|u|ll[ud])", word) for word in words.split()), words
+        assert {word.split("=")[0] for word in words.split()} == fields(text) - {"dev"}
+
+
+def test_the_page_has_every_name():
+    described, names = page(), symbols()
+    assert len(names) == 7
+    whole = (DOCUMENTS / "tracing.rst").read_text(encoding="utf-8")
+    for name, text in events().items():
+        for show in set(re.findall(r"\w+_show_\w+", text)) - {"shingle_show_error"}:
+            for word in names[show]:
+                assert re.search(rf"\b{word}\b", described[name][1]) or \
+                    show in ("shingle_show_on", "shingle_show_role", "shingle_show_why") and \
+                    re.search(rf"\b{word}\b", whole), (name, word)
+
+
+def test_each_symbol_is_known_outside():
+    """An enum in a format is a word to a program that reads it, unless it is defined."""
+    for header in HEADERS.values():
+        text = (TOP / header).read_text(encoding="utf-8")
+        used = set(re.findall(r"\{ ((?:SHINGLE|PLATTER)_\w+), ", text))
+        assert used and used == set(re.findall(r"TRACE_DEFINE_ENUM\((\w+)\)", text))
+
+
+def test_kinds_of_steps_fit():
+    room = int(re.search(r"#define SHINGLE_TRACE_KIND\s+(\d+)",
+                         (TOP / HEADERS["shingle"]).read_text(encoding="utf-8"))[1])
+    kinds = [kind for path in TOP.glob("dm-*/*.c") for table in
+             re.findall(r"\.step_kinds = \{(.*?)\}", path.read_text(encoding="utf-8"), re.S)
+             for kind in re.findall(r'"(\w+)"', table)]
+    assert len(kinds) > 15 and max(map(len, kinds)) < room
+
+
+HEAD = """# device 252:0 medium
+# device 252:1 smr
+# tracer: nop
+#
+# entries-in-buffer/entries-written: 8/8   #P:2
+#
+"""
+
+
+def line(at, event, dev, words):
+    return f"   kworker/u4:1 x-1234    [000] .....   {at}: {event}: {dev} {words}\n"
+
+
+def media(at, op, distance, seek, rotation):
+    return line(at, "platter_media", "252:0", f"op={op} block=1 n=1 cyl=0 head=0 sector=1 distance="
+                f"{distance} seek_us={seek} rotation_us={rotation} transfer_us=9 total_us=1")
+
+
+def step(kind, why, n, took, error="none", dev="252:1"):
+    return line("5.25", "shingle_step_end", dev,
+                f"kind={kind} why={why} n={n} lblk=-1 took_us={took} error={error}")
+
+
+TRACES = {
+    "destroyed": (
+        line("10.000001", "platter_destroy", "252:0",
+             "block=0 n=2 first=963 count=2 cyl=1 head=0 sector=3") +
+        line("10.000002", "platter_destroy", "252:0",
+             "block=0 n=2 first=1500 count=1 cyl=2 head=0 sector=3") +
+        line("11.5", "platter_destroy", "252:7",
+             "block=9 n=1 first=70 count=1 cyl=2 head=0 sector=3") +
+        line("12.0", "platter_destroyed_read", "252:0",
+             "block=960 n=8 first=964 count=1 cyl=1 head=0 sector=4") +
+        line("13.0", "platter_destroyed_read", "252:7",
+             "block=964 n=1 first=964 count=1 cyl=1 head=0 sector=4"),
+        [r"10\.000001 +medium +0\+2 +963\+2 1500\+1$", r"11\.500000 +252:7 +9\+1 +70\+1$",
+         r"12\.000000 +medium +960\+8 +964, destroyed by 0\+2 at 10\.000001$",
+         r"13\.000000 +252:7 +964\+1 +964, destroyed by a write before$",
+         r"^2 writes destroyed 4 blocks; 2 reads met 2$"]),
+    "steps": (
+        step("stage", "idle", 10, 2000) + step("stage", "idle", 30, 500) +
+        step("stage", "pressure", 5, 100) + step("retire", "idle", 0, 7, "EIO") +
+        step("stage", "idle", 1, 1000, dev="252:9"),
+        [r"^smr +stage +idle +2 +40 +2\.5 +2\.0 +0 *$", r"^smr +stage +pressure +1 +5 +0\.1 ",
+         r"^smr +retire +idle +1 +0 +0\.0 +0\.0 +1 EIO$", r"^252:9 +stage +idle +1 +1 +1\.0 "]),
+    "seeks": (
+        media("1.0", "read", 0, 0, 4000) + media("1.1", "read", 0, 0, 2000) +
+        media("1.2", "write", 1, 700, 0) + media("1.3", "destage", 3, 1000, 1000) +
+        media("1.4", "read", 4, 1500, 0) + media("1.5", "cache-read", 0, 0, 0) +
+        media("1.6", "lookahead", 0, 0, 0) + media("1.7", "lookahead", 0, 0, 0),
+        [r"^5 accesses of the medium; from memory: 0 cache-write, 1 cache-read, 2 lookahead$",
+         r"^0 +2 +2 +0 +0 +0\.000 +3\.000$", r"^1 +1 +0 +1 +0 +0\.700 +0\.000$",
+         r"^2-3 +1 +0 +0 +1 +1\.000 +1\.000$", r"^4-7 +1 +1 +0 +0 +1\.500 +0\.000$"]),
+}
+
+
+def test_each_recipe_is_tried():
+    assert TRACES.keys() == set(RECIPES)
+
+
+@pytest.mark.parametrize("awk", AWKS)
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_recipe(tmp_path, awk, recipe):
+    text, expected = TRACES[recipe]
+    (tmp_path / "trace").write_text(HEAD + text, encoding="ascii")
+    command = [awk, *(["awk"] if awk == "busybox" else []), "-f", FOLDER / "lib.awk",
+               "-f", FOLDER / f"{recipe}.awk"]
+    said = subprocess.run([*command, tmp_path / "trace"], check=True, text=True,
+                          capture_output=True)
+    assert not said.stderr
+    for regex in expected:
+        assert re.search(regex, said.stdout, re.M), (regex, said.stdout)
+    # Where nothing happened there is no error.
+    (tmp_path / "trace").write_text(HEAD, encoding="ascii")
+    nothing = subprocess.run([*command, tmp_path / "trace"], check=True, text=True,
+                             capture_output=True)
+    assert nothing.stdout and not nothing.stderr
+
+
+def test_recipes_ask_for_events_that_there_are():
+    for recipe in RECIPES:
+        text = (FOLDER / f"{recipe}.awk").read_text(encoding="utf-8")
+        asked = re.search(r"^# events: (.*)$", text, re.M)[1].split()
+        assert set(asked) == {f"{name.split('_')[0]}/{name}" for name in
+                              re.findall(r'event == "(\w+)"', text)}
+        assert {name.split("/")[1] for name in asked} <= events().keys()
+        used = set(re.findall(r'f\["(\w+)"\]', text))
+        assert used <= set().union(*(fields(events()[name.split("/")[1]]) for name in asked))
+
+
+def test_the_shell_is_sound():
+    assert os.access(FOLDER / "shingle-trace", os.X_OK)
+    subprocess.run(["shellcheck", FOLDER / "shingle-trace"], check=True)
+
+
+def test_the_page_has_the_triggers_that_are_tried():
+    suite = (TOP / "tests/guest/tracing.py").read_text(encoding="utf-8")
+    tried = dict(re.findall(r'"((?:shingle|platter)/\w+)": "(hist:[^"]+)"', suite))
+    text = (DOCUMENTS / "tracing.rst").read_text(encoding="utf-8").replace("\\\n     ", "")
+    assert tried == {event: trigger for trigger, event in
+                     re.findall(r"echo '(hist:[^']+)' *> events/([\w/]+)/trigger", text)}
