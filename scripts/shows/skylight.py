@@ -18,7 +18,13 @@ import controls                         # pylint: disable=wrong-import-position
 def main():
     os.environ["PATH"] += ":/usr/sbin:/sbin"
     drive = controls.Control(json.loads(sys.argv[2]))
-    status = drive.look_at_all(Path(sys.argv[1]))
+    out = Path(sys.argv[1])
+    if drive.spec.get("seconds"):
+        status = drive.explained(out, drive.spec["seconds"])
+    elif drive.spec.get("quick"):
+        status = drive.look_quickly(out)
+    else:
+        status = drive.look_at_all(out)
     late, too_often = drive.late()
     if late:
         print(f"skylight: {late}", flush=True)

@@ -15,17 +15,23 @@ A drive is a dictionary:
     flash_sectors   of a cache device that takes no time (shingled)
     chunk           sectors (thin)
     powercut        Test 13 may cut the medium's power
+    store           the medium keeps what is written, in RAM
+    filesystem      what is made on it for skylight quick, which then has a scratch file
     tests, scale, seed   of scripts/skylight
 """
 
 import json
 import os
+import random
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 from pathlib import Path
 
 import bench
+import blk
 import dm
 from bench import expect
 
@@ -33,6 +39,8 @@ SKYLIGHT = Path(bench.TOP) / "scripts/skylight"
 PROFILE = "st4000nc001"     # what the emulated drives of the thesis stood on
 META_KIB = 262144
 LATE = 1000
+LOOK_S = 0.05
+WORK_S = (20, 20, 5)        # writing, reading, nothing
 LAST = "14"                 # wants the drive's look-ahead, which is below a layer
 
 
@@ -61,7 +69,9 @@ class Drive:
         self.name = spec.get("name", "drive")
         if os.environ.get("SHINGLE_CLOCK") == "virtual":
             quick_fio()
-        bench.modprobe("brd", "rd_nr=2", f"rd_size={META_KIB}")
+        # It is taken as it is written.
+        kib = max(META_KIB, spec["sectors"] // 2) if spec.get("store") else META_KIB
+        bench.modprobe("brd", "rd_nr=2", f"rd_size={kib}")
         bench.run("dd", "if=/dev/zero", "of=/dev/ram0", "bs=64k", "count=1")
         try:
             self.path = getattr(self, spec["kind"])()
@@ -75,8 +85,9 @@ class Drive:
         return node(name), made
 
     def platter(self, name, sectors, profile=PROFILE, keys=()):
+        store = "/dev/ram1 0" if self.spec.get("store") else "none 0"
         return self.mapped(name, sectors, "platter", " ".join(
-            ["none 0", profile, "0", str(len(keys)), *map(str, keys)]))
+            [store, profile, "0", str(len(keys)), *map(str, keys)]))
 
     def _medium(self, name):
         path, self.medium = self.platter(name, self.spec["sectors"], self.spec.get(
@@ -137,6 +148,52 @@ class Drive:
             status |= self.look(out, [LAST], truth=True)
         return status
 
+    def look_quickly(self, out):
+        """skylight quick, which may write to all of it, or to a file in its file system; the
+        answer is in answer.json.  Exit status."""
+        kind, words = self.spec.get("filesystem"), [self.path, "--write"]
+        if kind:
+            words = ["/tmp/mounted"]
+            os.mkdir(*words)
+            bench.modprobe(kind)
+            bench.run(f"mkfs.{kind}", self.path)
+            bench.run("mount", "-t", kind, self.path, *words)
+        words = [sys.executable, SKYLIGHT, "quick", *words, "--json", "--out", out]
+        try:
+            with open(out / "answer.json", "w", encoding="utf-8") as answer:
+                return subprocess.run([str(w) for w in words], stdin=subprocess.DEVNULL,
+                                      stdout=answer, check=False).returncode
+        finally:
+            if kind:
+                left = os.listdir("/tmp/mounted")
+                bench.run("umount", self.path)
+                expect(left in (["lost+found"], []), f"it has left {left}")
+
+    def explained(self, out, seconds):
+        """skylight explain while the drive is at work; its answer is in explain.json, and in
+        inside.json how long it had been cleaning, in us, at which moment.  Exit status."""
+        inside, over = [], threading.Event()
+        layer = dm.Device.found(self.name) if self.spec["kind"] == "shingled" else None
+
+        def ask():
+            while layer and not over.is_set():
+                said = dict(line.split() for line in layer.message("stats").splitlines()
+                            if len(line.split()) == 2)
+                inside.append((time.monotonic(), int(said["clean_us"])))
+                time.sleep(LOOK_S)
+        asker = threading.Thread(target=ask)
+        with open(out / "explain.json", "w", encoding="utf-8") as answer, subprocess.Popen(
+                [sys.executable, str(SKYLIGHT), "explain", self.path, "--json", "--seconds",
+                 str(seconds)], stdin=subprocess.DEVNULL, stdout=answer) as watcher:
+            asker.start()
+            try:
+                at_work(self.path, watcher, random.Random(1))
+            finally:
+                over.set()
+                asker.join()
+        (out / "inside.json").write_text(json.dumps(inside), encoding="utf-8")
+        return watcher.returncode
+
     def cutter(self):
         """A command that cuts the medium's power and brings the drive back.
 
@@ -180,6 +237,22 @@ class Drive:
             bench.run("dmsetup", "remove", "--noudevsync", self.name, ok=None)
         while self.made:
             self.made.pop().remove()
+
+
+def at_work(path, until, rng):
+    """Writes at random for a while, then reads, then nothing, and again, until that process
+    has ended."""
+    with blk.opened(path) as drive:
+        blocks, data = blk.size(path), bytes(blk.BLOCK)
+        while True:
+            for length, work in zip(WORK_S, (lambda at: drive.write(at, data), drive.read,
+                                             lambda _: time.sleep(LOOK_S))):
+                end = time.monotonic() + length
+                while time.monotonic() < end:
+                    if until.poll() is not None:
+                        return
+                    for _ in range(8):
+                        work(rng.randrange(blocks))
 
 
 # --- the suite ----------------------------------------------------------------------

@@ -3,6 +3,7 @@
 right and nothing else; drives by lot are the same with the same seed."""
 
 import argparse
+import json
 import random
 import sys
 from pathlib import Path
@@ -136,3 +137,74 @@ def test_controls_are_all_looked_at(show):
     assert {"plain", "linear", "crypt", "raid1", "raid5", "thin", "snapshot", "cache",
             "writecache", "bcache", "zoned", "log-flash"} <= set(drives)
     assert all(spec["name"] == name and spec["kind"] for name, spec in drives.items())
+
+
+# --- quick and explain ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("answer, what, mark", [
+    ("shingled", "shingled", "right"), ("conventional", "conventional", "right"),
+    ("translated", "translated", "right"), ("conventional", "shingled", "wrong"),
+    ("shingled", "translated", "wrong"), ("shingled", "conventional", "wrong"),
+    ("conventional", "translated", "wrong"), ("conventional", "interlaced", "wrong"),
+    # It leaves open what it is; of what leaves blocks where they are it is not so.
+    ("translated", "shingled", "silent"), ("translated", "interlaced", "silent"),
+    ("translated", "conventional", "wrong"),
+    (None, "shingled", "silent"), (None, "conventional", "silent")])
+def test_answers_of_quick(show, answer, what, mark):
+    assert show.mark(answer, what) == mark
+
+
+def test_drives_for_quick(show):
+    options = argparse.Namespace(scale=100)
+    drives = show.quick(options)
+    assert len(drives) >= 12 and all(spec["quick"] for spec in drives.values())
+    assert {"shingled", "conventional", "translated", "interlaced"} <= {
+        spec["what"] for spec in drives.values()}
+    at_work = show.explain(options)
+    assert {"stl-set", "stl-full", "imr", "plain", "linear", "thin"} <= set(at_work) < set(drives)
+    assert all(spec["seconds"] and not spec.get("filesystem") for spec in at_work.values())
+
+
+def said_of(show, tmp_path, monkeypatch, name, **files):
+    monkeypatch.setattr(show, "OUT", tmp_path)
+    for file, content in files.items():
+        folder = tmp_path / "what" / name
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{file}.json").write_text(json.dumps(content))
+    return argparse.Namespace(what="what")
+
+
+@pytest.mark.parametrize("answer, good", [("conventional", False), ("translated", True),
+                                          ("shingled", True)])
+def test_a_wrong_answer_of_quick_is_called_wrong(show, tmp_path, monkeypatch, capsys, answer, good):
+    options = said_of(show, tmp_path, monkeypatch, "x", answer={
+        "answer": answer, "confidence": 0.99, "seconds": 31.2, "sentence": "Why."})
+    assert show.show_quick({"x": {"what": "shingled"}}, {}, options) is good
+    assert "99 %" in capsys.readouterr().out.replace("99.0", "99")
+    assert show.show_quick({"other": {"what": "shingled"}}, {}, options) is False
+
+
+INSIDE = [[t, 1_000_000 * min(max(t - 10, 0), 4)] for t in range(0, 30)]   # from 10 s to 14 s
+
+
+@pytest.mark.parametrize("at_s, seconds, kind, right, wrong", [
+    (10.2, 3.5, "full", 1, 0), (11, 1, "idle", 1, 0), (20.1, 3, "full", 0, 1),
+    (13.1, 9, "full", 0, 1), (20.1, 3, "flush", 0, 0), (20.1, 3, "other", 0, 0)])
+def test_stalls_are_held_against_what_was_so(show, at_s, seconds, kind, right, wrong):
+    said = {"cleaning": True, "stalls": [{"at_s": at_s, "seconds": seconds, "kind": kind}]}
+    assert show.judged(said, INSIDE) == (right, wrong)
+    assert show.judged({**said, "cleaning": None}, INSIDE) == (0, 0)
+    # Of a drive that has no cleaning nothing may be called that.
+    assert show.judged(said, []) == (0, right + wrong)
+
+
+def test_what_is_wrongly_called_cleaning_is_told(show, tmp_path, monkeypatch, capsys):
+    said = {"cleaning": True, "confidence": 0.99, "seconds": 30, "says": "so",
+            "stalls": [{"at_s": 10.2, "seconds": 3.5, "kind": "full"}]}
+    drives = {"x": {"what": "shingled"}}
+    options = said_of(show, tmp_path, monkeypatch, "x", explain=said, inside=INSIDE)
+    assert show.show_explain(drives, {}, options) is True
+    said_of(show, tmp_path, monkeypatch, "x", inside=[])
+    assert show.show_explain(drives, {}, options) is False
+    assert "NOT SO" in capsys.readouterr().out
