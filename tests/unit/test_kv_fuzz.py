@@ -15,7 +15,7 @@ TOP = Path(__file__).resolve().parents[2]
 FUZZ = TOP / "userspace/kv-fuzz"
 # How many of the seeds must be opened, and be without fault by a check: were a harness to
 # make up nothing but what is refused at once, all would pass.
-HARNESSES = {"table": (28, 8), "log": (23, 16), "bands": (34, 30), "formats": (0, 0)}
+HARNESSES = {"table": (28, 8), "unsorted": (25, 7), "log": (23, 16), "bands": (34, 30), "formats": (0, 0)}
 
 
 @pytest.fixture(scope="session", name="replay")
@@ -47,7 +47,8 @@ def test_seeds(replay, seeds, harness):
     assert opened >= HARNESSES[harness][0] and clean >= HARNESSES[harness][1]
 
 
-@pytest.mark.parametrize("harness", HARNESSES)
+# libFuzzer was not there since the reader of unsorted tables is.
+@pytest.mark.parametrize("harness", [h for h in HARNESSES if h != "unsorted"])
 def test_corpus(replay, harness):
     """What libFuzzer found to be worth keeping."""
     corpus = FUZZ / "corpus" / harness

@@ -50,7 +50,8 @@ extern "C" {
 #define KV_BAND_MIN	(64U << 10)	/* of the smallest band */
 #define KV_BAND_MAX	(1U << 30)	/* of the largest */
 #define KV_BAND_USUAL	(80U << 20)	/* where nobody says another */
-#define KV_LEVELS	7		/* of which KV_SOC uses two */
+#define KV_BAND_BUFFERED (64U << 20)	/* and of KV_BUFFERED */
+#define KV_LEVELS	7		/* of which KV_SOC uses two, KV_BUFFERED four */
 
 struct kv;
 struct kv_batch;
@@ -61,16 +62,20 @@ struct kv_snapshot;
  * enum kv_organisation - how bands are arranged and compacted; chosen by kv_format()
  * @KV_SOC: two levels; bands of level 1 may overlap, and are merged when that pays
  * @KV_LOC: as LevelDB: levels of growing size, which but for level 0 do not overlap
+ * @KV_BUFFERED: three levels of 10, 10 and 100 bands before the last one; a band of level 0
+ *	is the log as it was written, with an index behind it
  */
 enum kv_organisation {
 	KV_SOC,
 	KV_LOC,
+	KV_BUFFERED,
 };
 
 /**
  * struct kv_format_options - the shape of a new store; a 0 stands for the default
  * @bytes: of the device to use (all of it)
- * @band_bytes: KV_BAND_MIN to KV_BAND_MAX, a multiple of 4096 (KV_BAND_USUAL)
+ * @band_bytes: KV_BAND_MIN to KV_BAND_MAX, a multiple of 4096 (KV_BAND_USUAL, or
+ *	KV_BAND_BUFFERED)
  * @organisation: see there (KV_SOC)
  */
 struct kv_format_options {
@@ -99,12 +104,15 @@ enum {
  * @cache_bytes: of blocks, indexes and Bloom filters kept (64 MiB)
  * @memtable_bytes: of writes collected in memory before they become a band; at most,
  *	and by default, what fills a band.  Twice that is used while one is written
- * @l0_trigger: bands of level 0 that start a compaction, 1 to 1000 (4)
- * @l0_slowdown: bands of level 0 that slow writes down (8)
+ * @l0_trigger: bands of level 0 that start a compaction, 1 to 1000 (4; 10 of KV_BUFFERED)
+ * @l0_slowdown: bands of level 0 that slow writes down, up to 1000 (8; of KV_BUFFERED none
+ *	do)
  * @slowdown_us: by how much, each write, up to 1000000 (1000)
  * @lead_bytes: of KV_STREAM: so much is written in front of a band that does not follow
  *	the one before it: what the disk must see of a stream to believe it, up to half a
  *	band (64 KiB, or half a band)
+ * @idle_ms: of KV_BUFFERED: since so long no merge was due: buffer levels that are half
+ *	full are merged, too, up to 3600000 (10000)
  */
 struct kv_options {
 	uint32_t flags;
@@ -115,6 +123,7 @@ struct kv_options {
 	uint32_t l0_slowdown;
 	uint32_t slowdown_us;
 	uint32_t lead_bytes;
+	uint32_t idle_ms;
 };
 
 /**
@@ -376,13 +385,15 @@ int kv_settle(struct kv *kv);
  * @band_bytes: of each
  * @level_bands: tables, by level
  * @level_bytes: of these, with index and all
+ * @unsorted_bands: of level 0, that are in the order in which they were written
+ * @unsorted_bytes: of these
  * @memtable_bytes: in memory, not yet in a band
  * @puts: since the store was opened, as all that follow
  * @deletes: see there
  * @gets: see there
  * @user_bytes: keys and values of @puts and @deletes
  * @log_bytes: written to logs
- * @flush_bytes: written to bands of level 0
+ * @flush_bytes: written to bands of level 0; of one that is a log, what is behind it
  * @compact_read_bytes: read by compactions
  * @compact_written_bytes: written by compactions
  * @table_bytes: written to the band table
@@ -403,6 +414,7 @@ int kv_settle(struct kv *kv);
 struct kv_stats {
 	uint64_t bands, bands_free, bands_log, bands_pinned, band_bytes;
 	uint64_t level_bands[KV_LEVELS], level_bytes[KV_LEVELS];
+	uint64_t unsorted_bands, unsorted_bytes;
 	uint64_t memtable_bytes;
 	uint64_t puts, deletes, gets, user_bytes;
 	uint64_t log_bytes, flush_bytes, compact_read_bytes, compact_written_bytes;
@@ -429,6 +441,7 @@ void kv_stats(struct kv *kv, struct kv_stats *stats);
  * @id: of the table or log; no two have the same, ever
  * @entries: of a table
  * @tombstones: of them deletions
+ * @unsorted: it is a log with an index behind it
  * @min_key: the range of a table; good until the callback returns
  * @min_bytes: of it
  * @max_key: see there
@@ -438,6 +451,7 @@ struct kv_band {
 	uint64_t band, offset, bytes;
 	int level;
 	uint64_t age, id, entries, tombstones;
+	bool unsorted;
 	const void *min_key, *max_key;
 	size_t min_bytes, max_bytes;
 };

@@ -15,6 +15,7 @@ enum { IN_HEADER, IN_BANDS, IN_FOOTER, IN_INDEX, IN_BLOCK, IN_HISTOGRAM, IN_LOG,
  * @table: offset of a table
  * @bytes: of it
  * @id: of it
+ * @unsorted: it is
  * @log: offset of the log that is written; 0 if there is none
  */
 struct image {
@@ -23,6 +24,7 @@ struct image {
 	u64 table;
 	u32 bytes;
 	u64 id, log;
+	bool unsorted;
 };
 
 static void spoil(u8 *at, u32 bytes)
@@ -85,7 +87,18 @@ static void spoil_table(struct image *m, u32 place)
 		break;
 	case IN_BLOCK:
 		/* The first one, whose size the index begins with. */
-		bytes = (u32)get_le(at + data + 4, 4) - CRC_BYTES;
+		bytes = (u32)get_le(at + data + 4, 4);
+		if (m->unsorted) {
+			u32 place = (u32)get_le(at + data, 4);
+
+			spoil(at + place, bytes);
+			put_le(at + data + INDEX_HEAD,
+			       table_crc(&m->kv, m->id, place, at + place, bytes), 4);
+			put_le(at + data + index,
+			       table_crc(&m->kv, m->id, data, at + data, index), 4);
+			break;
+		}
+		bytes -= CRC_BYTES;
 		spoil(at, bytes);
 		put_le(at + bytes, table_crc(&m->kv, m->id, 0, at, bytes), 4);
 		break;
@@ -119,6 +132,7 @@ static int note(void *ctx, const struct kv_band *b)
 		m->table = b->offset;
 		m->bytes = (u32)b->bytes;
 		m->id = b->id;
+		m->unsorted = b->unsorted;
 	}
 	return 0;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * kv-check TEST [ORGANISATION [SEED [COUNT]]]: the store on a simulated disk.
- * ORGANISATION is soc or loc, and soc-stream or loc-stream for KV_STREAM.
+ * ORGANISATION is soc, loc or buffered; with -stream behind it, for KV_STREAM.
  *
  * model    random writes, snapshots, iterators against a model
  * cut      the power is cut at each request, and in each state the disk may be in
@@ -693,7 +693,8 @@ int main(int argc, char **argv)
 	u32 i;
 
 	if (argc > 2)
-		organisation = strncmp(argv[2], "loc", 3) ? KV_SOC : KV_LOC;
+		organisation = !strncmp(argv[2], "loc", 3) ? KV_LOC :
+			!strncmp(argv[2], "buffered", 8) ? KV_BUFFERED : KV_SOC;
 	if (argc > 2 && strstr(argv[2], "-stream"))
 		options.flags |= KV_STREAM;
 	for (i = 0; i < ARRAY_SIZE(test); i++) {
@@ -702,5 +703,5 @@ int main(int argc, char **argv)
 			return 0;
 		}
 	}
-	die("usage: kv-check model|cut|fail|memory|full|damage|craft|forge|log|vectors|between|threads|levels|layers [soc|loc[-stream] [SEED [COUNT]]]");
+	die("usage: kv-check model|cut|fail|memory|full|damage|craft|forge|log|vectors|between|threads|levels|layers [soc|loc|buffered[-stream] [SEED [COUNT]]]");
 }

@@ -341,6 +341,10 @@ static void frozen_meanwhile(void)
 	u32 held[BANDS], n = 0;
 	struct kv_stats stats;
 
+	/* There it wants no band. */
+	if (kv->head.organisation == KV_BUFFERED)
+		goto out;
+
 	put_range(kv, 'a', 1, 60, 550);
 	put_range(kv, 'a', 0, 60, 0);
 	put_range(kv, 'k', 0, 200, 170);
@@ -365,6 +369,122 @@ static void frozen_meanwhile(void)
 	want(kv, "y", "2");
 	if (kv_check(kv, complain, NULL))
 		die("check: %s", kv_error());
+out:
+	kv_close(kv);
+	sim_free(s);
+}
+
+struct bands {
+	u32 logs, unsorted, sorted, band;
+};
+
+static int count_band(void *ctx, const struct kv_band *b)
+{
+	struct bands *n = ctx;
+
+	n->logs += b->level < 0;
+	n->unsorted += b->unsorted;
+	n->sorted += b->level >= 0 && !b->unsorted;
+	n->band = (u32)b->band;
+	if (b->unsorted && b->level)
+		die("level %d is unsorted", b->level);
+	return 0;
+}
+
+static struct bands bands_of(struct kv *kv)
+{
+	struct bands n = { .logs = 0 };
+
+	kv_bands(kv, count_band, &n);
+	return n;
+}
+
+/* The log is the table, in the same band, and no other is taken for it. */
+static void log_is_table(void)
+{
+	struct sim *s = formatted(BYTES);
+	struct kv *kv = opened(s, "new");
+	u32 held[BANDS], n = 0, log;
+	struct kv_snapshot *snap;
+	struct bands b;
+	size_t bytes;
+	void *value;
+
+	if (kv->head.organisation != KV_BUFFERED)
+		goto out;
+	if (kv_put(kv, "m", 1, "old", 3, 0) || kv_put(kv, "z", 1, "", 0, KV_SYNC))
+		die("put: %s", kv_error());
+	snap = kv_snapshot_new(kv);
+	log = bands_of(kv).band;
+	while (n < ARRAY_SIZE(held) && !band_take(kv, RESERVE_NONE, &held[n]))
+		n++;
+	if (kv_delete(kv, "z", 1, 0) || kv_put(kv, "a", 1, "1", 1, 0))
+		die("put: %s", kv_error());
+	put(kv, "m", "new");
+	b = bands_of(kv);
+	if (b.unsorted != 1 || b.logs || b.sorted || b.band != log)
+		die("the log did not become a table");
+	while (n)
+		band_give_back(kv, held[--n]);
+	want(kv, "m", "new");
+	want(kv, "a", "1");
+	want(kv, "z", NULL);
+	if (kv_get(kv, snap, "m", 1, &value, &bytes) || bytes != 3 || memcmp(value, "old", 3))
+		die("a snapshot does not see what was before");
+	free(value);
+	if (kv_get(kv, snap, "z", 1, &value, &bytes) || bytes)
+		die("a snapshot does not see an empty value");
+	free(value);
+	if (kv_check(kv, complain, NULL))
+		die("check: %s", kv_error());
+	kv_snapshot_free(kv, snap);
+	kv_close(kv);
+	kv = opened(s, "again");
+	if (bands_of(kv).unsorted != 1)
+		die("it is none any more");
+	want(kv, "m", "new");
+	want(kv, "z", NULL);
+	/* A log that was found is written anew: where a power cut has left it, none can tell. */
+	if (kv_put(kv, "b", 1, "2", 1, 0) || kv_close(kv))
+		die("put: %s", kv_error());
+	kv = opened(s, "recovered");
+	b = bands_of(kv);
+	if (b.unsorted != 1 || b.sorted != 1 || b.logs)
+		die("%u unsorted, %u sorted, %u logs", b.unsorted, b.sorted, b.logs);
+	want(kv, "b", "2");
+	/* Also if it is alone, it is not moved as it is. */
+	if (kv_compact(kv) || bands_of(kv).unsorted || kv_check(kv, complain, NULL))
+		die("compact: %s", kv_error());
+	want(kv, "m", "new");
+	put(kv, "p", "3");
+	if (bands_of(kv).unsorted != 1 || kv_compact(kv) || bands_of(kv).unsorted)
+		die("compact: %s", kv_error());
+	want(kv, "p", "3");
+out:
+	kv_close(kv);
+	sim_free(s);
+}
+
+/* Three start a merge; when nothing is due, two do. */
+static void room_for_a_burst(void)
+{
+	struct sim *s = formatted(BYTES);
+	struct kv *kv = opened(s, "new");
+	bool did;
+
+	if (kv->head.organisation != KV_BUFFERED)
+		goto out;
+	put(kv, "ac", "1");
+	if (compact_step(kv, &did) || did || compact_idle(kv, &did) || did)
+		die("one band of level 0 was merged");
+	put(kv, "bd", "2");
+	if (compact_step(kv, &did) || did)
+		die("two bands of level 0 were merged at once");
+	if (compact_idle(kv, &did) || !did || bands_of(kv).unsorted)
+		die("two bands of level 0 are left");
+	want(kv, "a", "1");
+	want(kv, "d", "2");
+out:
 	kv_close(kv);
 	sim_free(s);
 }
@@ -399,5 +519,7 @@ void test_vectors(u64 seed, u32 count)
 	without_log();
 	as_drawn();
 	frozen_meanwhile();
+	log_is_table();
+	room_for_a_burst();
 	bloom();
 }

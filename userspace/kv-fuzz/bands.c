@@ -17,7 +17,7 @@ static void eat(struct input in)
 
 static void begin(void)
 {
-	use_begin(true);
+	use_begin(true, KV_SOC);
 }
 
 const struct harness harness_bands = { .name = "bands", .begin = begin, .eat = eat };

@@ -138,7 +138,7 @@ static void begin(void)
 	if (!nowhere)
 		broken("/dev/null cannot be opened");
 	tool_name = "kv";
-	use_begin(false);
+	use_begin(false, KV_SOC);
 }
 
 const struct harness harness_formats = { .name = "formats", .begin = begin, .eat = eat };

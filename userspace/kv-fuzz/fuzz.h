@@ -33,7 +33,7 @@ extern struct kv use_shape;
 /* Of all inputs so far. */
 extern u32 use_opened, use_clean;
 
-void use_begin(bool filled);
+void use_begin(bool filled, enum kv_organisation organisation);
 void use_bands(u64 generation, u64 next_id, u64 next_age, u64 seq, u32 entries,
 	       const void *body, size_t bytes);
 void use_store(void);
@@ -51,6 +51,6 @@ struct harness {
 	void (*eat)(struct input in);
 };
 
-extern const struct harness harness_table, harness_log, harness_bands, harness_formats;
+extern const struct harness harness_table, harness_unsorted, harness_log, harness_bands, harness_formats;
 
 #endif /* KV_FUZZ_H */

@@ -88,7 +88,7 @@ static void eat(struct input in)
 
 static void begin(void)
 {
-	use_begin(false);
+	use_begin(false, KV_SOC);
 }
 
 const struct harness harness_log = { .name = "log", .begin = begin, .eat = eat };

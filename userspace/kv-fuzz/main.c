@@ -9,7 +9,7 @@
 #include "fuzz.h"
 
 static const struct harness *const all[] = {
-	&harness_table, &harness_log, &harness_bands, &harness_formats,
+	&harness_table, &harness_unsorted, &harness_log, &harness_bands, &harness_formats,
 };
 static const struct harness *chosen;
 
@@ -24,7 +24,7 @@ static void choose(const char *name)
 			chosen = all[i];
 	}
 	if (!chosen)
-		broken("table, log, bands or formats, and not '%s'", name ?: "");
+		broken("table, unsorted, log, bands or formats, and not '%s'", name ?: "");
 	chosen->begin();
 }
 

@@ -88,11 +88,12 @@ static void fill(void)
 /**
  * use_begin() - a store on the disk, that each input finds as it is
  * @filled: and something in it
+ * @organisation: of it
  */
-void use_begin(bool filled)
+void use_begin(bool filled, enum kv_organisation organisation)
 {
 	static const u8 uuid[16] = "kv-fuzz kv-fuzz";
-	struct kv_format_options shape = { .band_bytes = BAND, .organisation = KV_SOC };
+	struct kv_format_options shape = { .band_bytes = BAND, .organisation = organisation };
 	struct kv *kv;
 
 	must(store_format(disk_mem(), &shape, uuid), "format");

@@ -65,7 +65,7 @@ static u8 *put_parts(u8 *to, const struct version *v)
 			const struct part *p = v->level[level].part[i];
 			struct bands_entry e = {
 				.band = cpu_to_le32(p->table->band),
-				.kind = KIND_TABLE,
+				.kind = p->table->unsorted ? KIND_UNSORTED : KIND_TABLE,
 				.level = (u8)level,
 				.bytes = cpu_to_le32(p->table->bytes),
 				.id = cpu_to_le64(p->table->id),
@@ -221,18 +221,20 @@ static int take_entry(struct kv *kv, const u8 **at, const u8 *end, struct part *
 		};
 		return 0;
 	}
-	if (e.kind != KIND_TABLE || e.level >= KV_LEVELS || bytes < 2 * BLOCK_BYTES ||
+	if ((e.kind != KIND_TABLE && e.kind != KIND_UNSORTED) ||
+	    e.level >= levels_of(&kv->head) || bytes < 2 * BLOCK_BYTES ||
 	    !min_bytes || min_bytes > KV_KEY_MAX || !max_bytes ||
 	    max_bytes > KV_KEY_MAX || slice_cmp(min, max) > 0 ||
 	    le64_to_cpu(e.age) >= kv->next_age ||
-	    (kv->head.organisation == KV_SOC && e.level > 1))
+	    (e.kind == KIND_UNSORTED && (kv->head.organisation != KV_BUFFERED || e.level)))
 		return -EUCLEAN;
 	t = calloc(1, sizeof(*t));
 	if (!t)
 		return kv_no_memory();
 	*t = (struct table){ .id = le64_to_cpu(e.id), .band = band, .bytes = bytes,
 			     .entries = le64_to_cpu(e.entries),
-			     .tombstones = le64_to_cpu(e.tombstones) };
+			     .tombstones = le64_to_cpu(e.tombstones),
+			     .unsorted = e.kind == KIND_UNSORTED };
 	*part = part_new(t, e.level, le64_to_cpu(e.age), min, max);
 	if (*part)
 		return 0;
@@ -392,6 +394,15 @@ static struct version *changed_version(const struct version *old, const struct c
 	return v;
 }
 
+static bool became_table(const struct change *c, const struct log_band *log)
+{
+	u32 i;
+
+	for (i = 0; i < c->adds && c->add[i]->table->id != log->id; i++)
+		;
+	return i < c->adds;
+}
+
 /* Under the lock: what the disk has is now what we have. */
 static void install(struct kv *kv, const struct change *c, struct version *v,
 		    const struct log_band *logs, u32 nr_logs)
@@ -401,7 +412,8 @@ static void install(struct kv *kv, const struct change *c, struct version *v,
 	for (i = 0; i < kv->nr_logs; i++) {
 		for (j = 0; j < nr_logs && logs[j].id != kv->logs[i].id; j++)
 			;
-		if (j == nr_logs)
+		/* A log that has become a table keeps its band and its number. */
+		if (j == nr_logs && !became_table(c, &kv->logs[i]))
 			band_retire(kv, kv->logs[i].band);
 	}
 	/* What comes back as another part has that part's share until it goes, too. */

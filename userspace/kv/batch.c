@@ -24,6 +24,7 @@ int batch_add(struct kv_batch *b, u8 op, struct slice key, struct slice value)
 	b->entries++;
 	b->puts += op == OP_PUT;
 	b->max_value = max(b->max_value, value.bytes);
+	b->key_bytes += key.bytes;
 	b->user_bytes += key.bytes + value.bytes;
 	return 0;
 }
@@ -64,6 +65,7 @@ EXPORTED void kv_batch_clear(struct kv_batch *batch)
 	batch->entries = 0;
 	batch->puts = 0;
 	batch->max_value = 0;
+	batch->key_bytes = 0;
 	batch->user_bytes = 0;
 }
 

@@ -11,12 +11,13 @@
  * @entries: how many
  * @puts: of them
  * @max_value: bytes of the largest value
+ * @key_bytes: of all keys
  * @user_bytes: of keys and values
  */
 struct kv_batch {
 	struct buffer buf;
 	u32 entries, puts, max_value;
-	u64 user_bytes;
+	u64 key_bytes, user_bytes;
 };
 
 int batch_add(struct kv_batch *b, u8 op, struct slice key, struct slice value);

@@ -79,6 +79,7 @@ static int check_part(struct checker *c, struct part *p)
 
 	err = table_bloom(c->kv, p, &bloom) ?: table_index(c->kv, p, &index) ?:
 		table_histogram(c->kv, p, &histogram) ?:
+		(p->table->unsorted ? log_verify(c->kv, p->table, p->table->foot.data_bytes) : 0) ?:
 		walk(c, p, bloom, &entries, &tombstones);
 	/* Of one whose beginning does not count, nobody knows how many count. */
 	if (!err && entries < p->table->entries)

@@ -377,6 +377,36 @@ static int move_part(struct kv *kv, struct part *p, u32 level)
 	return err;
 }
 
+/* The log of the memtable gets an index and a Bloom filter, and is a table of level 0. */
+static int seal_unit(struct kv *kv, struct memtable *m)
+{
+	u64 age = __atomic_fetch_add(&kv->next_age, 1, __ATOMIC_RELAXED);
+	struct table_writer *w = NULL;
+	struct cursor *c = memtable_cursor(m);
+	struct part *p = NULL;
+	struct change change = { .add = &p, .adds = 1, .memtable = m->number };
+	int err = c ? table_behind(kv, &kv->unit, &w) : kv_no_memory();
+
+	/* In streams no other band may be begun before this one has come to its end. */
+	if (err)
+		band_fill_up(kv, kv->unit.band, kv->unit.bytes);
+	if (!err)
+		err = c->ops->seek(c, slice(NULL, 0));
+	for (; !err && c->valid; err = err ?: c->ops->next(c))
+		err = table_note(w, &c->at);
+	if (c)
+		c->ops->free(c);
+	if (err)
+		table_abandon(w);
+	else
+		err = table_finish(w, 0, age, &p);
+	err = err ?: commit(kv, &change);
+	if (!err)
+		band_level(kv, kv->unit.band, 0, true);
+	part_put(kv, p);
+	return err;
+}
+
 /**
  * compact_frozen() - make a band of level 0 of the memtable that takes no more writes
  * @kv: the store
@@ -393,7 +423,9 @@ int compact_frozen(struct kv *kv)
 	pthread_mutex_unlock(&kv->lock);
 	if (!m)
 		return 0;
-	err = merge_parts(kv, NULL, 0, m, 0);
+	err = kv->unit.band == NO_BAND ? merge_parts(kv, NULL, 0, m, 0) : seal_unit(kv, m);
+	/* Behind the log something may be now, which is written once; the band is the log's. */
+	kv->unit.band = NO_BAND;
 	if (err)
 		return err;
 	count(&kv->stats.flushes, 1);
@@ -411,7 +443,7 @@ static int do_pick(struct kv *kv, struct pick *p)
 	int err = 0;
 
 	/* Also of one that fails: the next one is tried then. */
-	if (from && kv->head.organisation == KV_LOC)
+	if (from && kv->head.organisation != KV_SOC)
 		err = buffer_set(&kv->round[from], p->part[0]->min);
 	if (err)
 		return err;
@@ -448,14 +480,7 @@ static bool is_held(struct kv *kv)
 	return held;
 }
 
-/**
- * compact_step() - the next merge, if one is due
- * @kv: the store
- * @did: there was one
- *
- * Returns 0 or -errno after saying why; what has failed, with any later change.
- */
-int compact_step(struct kv *kv, bool *did)
+static int step(struct kv *kv, bool eager, bool *did)
 {
 	struct pick p;
 	int err;
@@ -466,7 +491,8 @@ int compact_step(struct kv *kv, bool *did)
 	err = pick_begin(kv, &p);
 	if (err)
 		return err;
-	err = kv->head.organisation == KV_LOC ? pick_loc(kv, &p) : pick_soc(kv, &p);
+	p.eager = eager;
+	err = kv->head.organisation == KV_SOC ? pick_soc(kv, &p) : pick_loc(kv, &p);
 	if (!err && p.nr) {
 		*did = true;
 		err = do_pick(kv, &p);
@@ -475,6 +501,30 @@ int compact_step(struct kv *kv, bool *did)
 	if (err && err != -ENOMEM && err != -ECANCELED)
 		hold(kv, err);
 	return err;
+}
+
+/**
+ * compact_step() - the next merge, if one is due
+ * @kv: the store
+ * @did: there was one
+ *
+ * Returns 0 or -errno after saying why; what has failed, with any later change.
+ */
+int compact_step(struct kv *kv, bool *did)
+{
+	return step(kv, false, did);
+}
+
+/**
+ * compact_idle() - the next merge that makes room for a burst to come
+ * @kv: the store, of KV_BUFFERED
+ * @did: there was one
+ *
+ * Returns as compact_step().
+ */
+int compact_idle(struct kv *kv, bool *did)
+{
+	return step(kv, true, did);
 }
 
 /**
@@ -518,16 +568,20 @@ int compact_all(struct kv *kv)
 int freeze(struct kv *kv)
 {
 	struct memtable *m = memtable_new(kv->mem->number + 1);
+	struct log_band unit = { .band = NO_BAND };
 	int err = m ? 0 : kv_no_memory();
 
 	/* Its log bands may be written anew as soon as it is a table. */
 	if (!err && !(kv->opt.flags & KV_NO_LOG))
-		err = log_push(kv) ?: log_end_band(kv);
+		err = log_push(kv);
+	if (!err && !(kv->opt.flags & KV_NO_LOG) && !log_take_unit(kv, &unit))
+		err = log_end_band(kv);
 	if (err) {
 		memtable_put(m);
 		return err;
 	}
 	pthread_mutex_lock(&kv->lock);
+	kv->unit = unit;
 	kv->frozen = kv->mem;
 	kv->mem = m;
 	pthread_cond_signal(&kv->work);
@@ -535,19 +589,18 @@ int freeze(struct kv *kv)
 	return 0;
 }
 
-/* One round of the background's: @did something; or -errno. */
-static int work(struct kv *kv, bool *did)
+/* One round of the background's: @did something, perhaps because of what was @frozen; or -errno. */
+static int work(struct kv *kv, bool eager, bool *frozen, bool *did)
 {
-	bool frozen;
 	int err;
 
 	pthread_mutex_lock(&kv->compacting);
 	pthread_mutex_lock(&kv->lock);
-	frozen = kv->frozen;
+	*frozen = kv->frozen;
 	pthread_mutex_unlock(&kv->lock);
 	*did = false;
-	err = store_broken(kv) ?: compact_frozen(kv) ?: compact_step(kv, did);
-	*did |= frozen;
+	err = store_broken(kv) ?: compact_frozen(kv) ?: step(kv, eager, did);
+	*did |= *frozen;
 	pthread_mutex_unlock(&kv->compacting);
 	return err;
 }
@@ -556,21 +609,26 @@ static int work(struct kv *kv, bool *did)
 void *compact_thread(void *arg)
 {
 	struct kv *kv = arg;
+	/* A merge that is due, or a memtable, says that there is much to do. */
+	bool checks = kv->head.organisation == KV_BUFFERED, eager = false, did, frozen;
+	u64 busy = now_us();
 	struct timespec until;
-	bool did;
 	int err;
 
 	pthread_mutex_lock(&kv->lock);
 	while (!kv->stop) {
 		pthread_mutex_unlock(&kv->lock);
-		err = work(kv, &did);
+		err = work(kv, eager, &frozen, &did);
+		if (frozen || (did && !eager))
+			busy = now_us();
+		eager = checks && now_us() - busy >= 1000ULL * kv->opt.idle_ms;
 		clock_gettime(CLOCK_REALTIME, &until);
 		pthread_mutex_lock(&kv->lock);
 		if (kv->stop || (did && !err))
 			continue;
 		/* What has failed for want of memory or room is tried again in a while. */
 		until.tv_sec++;
-		if (err)
+		if (err || (checks && !kv->frozen))
 			pthread_cond_timedwait(&kv->work, &kv->lock, &until);
 		else if (!kv->frozen)
 			pthread_cond_wait(&kv->work, &kv->lock);

@@ -47,6 +47,7 @@ int entry_decode(const u8 *from, u32 bytes, struct entry *e)
 	e->value = slice(from + ENTRY_HEAD + key, value);
 	e->seq = word >> 8;
 	e->op = (u8)word;
+	e->place = 0;
 	return 0;
 }
 

@@ -55,11 +55,13 @@ enum {
  * @value: empty for OP_DELETE
  * @seq: number of the write; no two are the same
  * @op: what the write did
+ * @place: of one in a memtable, where in the band of its log; else 0
  */
 struct entry {
 	struct slice key, value;
 	u64 seq;
 	u8 op;
+	u32 place;
 };
 
 /* Of one key, the newest version comes first. */

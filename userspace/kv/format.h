@@ -46,6 +46,7 @@ struct bands_head {
 enum {
 	KIND_LOG = 1,
 	KIND_TABLE = 2,
+	KIND_UNSORTED = 3,	/* a table in the log that it was written as */
 };
 
 /* Followed by the least and the largest key. */

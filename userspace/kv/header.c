@@ -65,7 +65,7 @@ static bool sane(const struct shape *s)
 {
 	u64 size;
 
-	return s->organisation <= KV_LOC && s->band_bytes >= KV_BAND_MIN &&
+	return s->organisation <= KV_BUFFERED && s->band_bytes >= KV_BAND_MIN &&
 		s->band_bytes <= KV_BAND_MAX && !(s->band_bytes % BLOCK_BYTES) && s->bands &&
 		s->slot_offset == BLOCK_BYTES && s->slot_bytes >= BLOCK_BYTES &&
 		!(s->slot_bytes % BLOCK_BYTES) && s->slot_bytes <= U64_MAX / 16 &&

@@ -2,7 +2,7 @@
 /* The log: chunks of batches, one behind the other, that are written once. */
 #include "batch.h"
 #include "memtable.h"
-#include "store.h"
+#include "table.h"
 
 #define HEAD	((u32)sizeof(struct chunk_head))
 
@@ -139,6 +139,40 @@ int log_end_band(struct kv *kv)
 	return err;
 }
 
+/* What a log becomes a table with, behind its last chunk, if a batch is added. */
+static u32 tail_bytes(const struct kv *kv, const struct kv_batch *b)
+{
+	const struct memtable *m = kv->mem;
+
+	return kv->head.organisation != KV_BUFFERED ? 0 :
+		table_tail((u64)m->entries + b->entries, m->key_bytes + b->key_bytes);
+}
+
+/**
+ * log_take_unit() - the band of this memtable's log, if it can become a table as it is
+ * @kv: the store, by @writer; nothing is left in the buffer
+ * @unit: result; the log has no band then
+ *
+ * Returns false, and takes none, if there is none or no room behind what was written.
+ */
+bool log_take_unit(struct kv *kv, struct log_band *unit)
+{
+	struct kv_batch none = { .entries = 0 };
+	struct log *l = &kv->log;
+	bool can;
+
+	pthread_mutex_lock(&l->lock);
+	can = kv->head.organisation == KV_BUFFERED && l->has_band &&
+		l->band.memtable == kv->mem->number && l->end - l->at >= tail_bytes(kv, &none);
+	if (can) {
+		*unit = l->band;
+		unit->bytes = l->at;
+		l->has_band = false;
+	}
+	pthread_mutex_unlock(&l->lock);
+	return can;
+}
+
 /**
  * log_next_band() - what is added from now on goes to a new band
  * @kv: the store, by @writer
@@ -193,7 +227,7 @@ out:
 /**
  * log_room() - is there room for a batch?
  * @kv: the store, by @writer
- * @bytes: of its entries
+ * @b: the batch
  * @reserve: see band_take()
  *
  * What is in the buffer always fits into the band as one chunk, and so does it if a sync
@@ -203,9 +237,10 @@ out:
  * Returns 0; -EAGAIN if this memtable has its share of bands; -ENOSPC without a
  * sentence; or another -errno.
  */
-int log_room(struct kv *kv, u32 bytes, u32 reserve)
+int log_room(struct kv *kv, const struct kv_batch *b, u32 reserve)
 {
-	u32 need = (u32)sizeof(struct batch_head) + bytes, room, size;
+	u32 need = (u32)(sizeof(struct batch_head) + b->buf.used), room, size;
+	u32 tail = tail_bytes(kv, b);
 	struct log *l = &kv->log;
 	bool ours, fits;
 	u8 *data;
@@ -224,10 +259,11 @@ int log_room(struct kv *kv, u32 bytes, u32 reserve)
 	}
 	pthread_mutex_lock(&l->lock);
 	size = l->fill.used == HEAD ? 0 : chunk_bytes(l->fill.used);
-	fits = ours && size + chunk_bytes(HEAD + need) <= l->end - l->at;
+	fits = ours && size + chunk_bytes(HEAD + need) + tail <= l->end - l->at;
 	pthread_mutex_unlock(&l->lock);
 	if (!fits) {
-		if (ours && l->bands >= LOG_BANDS)
+		/* A log that becomes a table is one band. */
+		if (ours && l->bands >= (kv->head.organisation == KV_BUFFERED ? 1 : LOG_BANDS))
 			return -EAGAIN;
 		err = log_next_band(kv, reserve);
 		if (err)
@@ -254,10 +290,11 @@ int log_room(struct kv *kv, u32 bytes, u32 reserve)
  * @kv: the store, by @writer
  * @batch: the batch
  * @seq: of its first write
+ * @place: result: where in the band its first write is
  *
  * Returns its number for log_sync().
  */
-u64 log_add(struct kv *kv, const struct kv_batch *batch, u64 seq)
+u64 log_add(struct kv *kv, const struct kv_batch *batch, u64 seq, u32 *place)
 {
 	struct batch_head h = { .entries = cpu_to_le32(batch->entries),
 				.bytes = cpu_to_le32((u32)batch->buf.used) };
@@ -269,6 +306,7 @@ u64 log_add(struct kv *kv, const struct kv_batch *batch, u64 seq)
 	pthread_mutex_lock(&l->lock);
 	memcpy(l->fill.data + l->fill.used, &h, sizeof(h));
 	l->fill.used += (u32)sizeof(h);
+	*place = l->at + l->fill.used;
 	while (at < batch->buf.used &&
 	       !entry_decode(batch->buf.data + at, (u32)(batch->buf.used - at), &e)) {
 		at += entry_bytes(&e);
@@ -393,7 +431,7 @@ static int take_chunk(struct replay *r, struct memtable *m, u64 *next_seq)
 		err = memtable_prepare(m, slice(r->buf + at, bytes));
 		if (err)
 			return err;
-		memtable_add(m, slice(r->buf + at, bytes), 0);
+		memtable_add(m, slice(r->buf + at, bytes), 0, 0);
 		at += bytes;
 	}
 	return 0;
@@ -484,4 +522,39 @@ int log_replay(struct kv *kv, const struct log_band *b, struct memtable *m, u64 
 	}
 	free(r.buf);
 	return err;
+}
+
+/**
+ * log_verify() - is each chunk of a log whole that has become a table?
+ * @kv: the store
+ * @t: the table
+ * @bytes: of its band the log
+ *
+ * Returns 0 or -errno after saying why.
+ */
+int log_verify(struct kv *kv, struct table *t, u32 bytes)
+{
+	struct log_band b = { .band = t->band, .bytes = bytes, .id = t->id };
+	struct replay r = { .kv = kv, .b = &b, .end = bytes, .room = BLOCK_BYTES };
+	struct chunk_head *h;
+	u64 number = 0;
+	u32 at = 0;
+	int err = 0;
+
+	r.buf = aligned_alloc(BLOCK_BYTES, r.room);
+	if (!r.buf)
+		return kv_no_memory();
+	while (at < r.end && !err) {
+		err = read_chunk(&r, at);
+		h = (struct chunk_head *)r.buf;
+		if (!err && le64_to_cpu(h->number) != number)
+			err = -EUCLEAN;
+		if (!err)
+			at += chunk_bytes(HEAD + le32_to_cpu(h->bytes));
+		number++;
+	}
+	free(r.buf);
+	return !err || err == -ENOMEM ? err :
+		table_damaged(t, "no whole chunk at byte %u%s%s", at,
+			      err == -EUCLEAN ? "" : ": ", err == -EUCLEAN ? "" : strerror(-err));
 }

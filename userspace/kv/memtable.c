@@ -139,6 +139,7 @@ static void add(struct memtable *m, const struct entry *e, u32 h)
 		__atomic_store_n(link[i], n, __ATOMIC_RELEASE);
 	}
 	m->bytes += entry_bytes(e);
+	m->key_bytes += e->key.bytes;
 	m->entries++;
 	m->max_key = max(m->max_key, e->key.bytes);
 }
@@ -148,13 +149,15 @@ static void add(struct memtable *m, const struct entry *e, u32 h)
  * @m: the memtable
  * @entries: the same
  * @seq: added to the number of each
+ * @place: of the first in the band of its log
  */
-void memtable_add(struct memtable *m, struct slice entries, u64 seq)
+void memtable_add(struct memtable *m, struct slice entries, u64 seq, u32 place)
 {
 	struct entry e;
 	u32 at = 0;
 
 	while (at < entries.bytes && !entry_decode(entries.data + at, entries.bytes - at, &e)) {
+		e.place = place + at;
 		at += entry_bytes(&e);
 		e.seq += seq;
 		add(m, &e, height(&m->rng));

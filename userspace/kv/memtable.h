@@ -17,6 +17,7 @@ struct arena;
  * @arena: memory of all nodes
  * @head: first of each height
  * @bytes: of entries
+ * @key_bytes: of their keys
  * @entries: how many
  * @max_key: bytes of the longest key
  * @rng: of heights
@@ -26,7 +27,7 @@ struct memtable {
 	u64 number;
 	struct arena *arena;
 	struct node *head[MEMTABLE_HEIGHT];
-	u64 bytes;
+	u64 bytes, key_bytes;
 	u32 entries, max_key, rng;
 };
 
@@ -34,7 +35,7 @@ struct memtable *memtable_new(u64 number);
 void memtable_get(struct memtable *m);
 void memtable_put(struct memtable *m);
 int memtable_prepare(struct memtable *m, struct slice entries);
-void memtable_add(struct memtable *m, struct slice entries, u64 seq);
+void memtable_add(struct memtable *m, struct slice entries, u64 seq, u32 place);
 bool memtable_find(const struct memtable *m, struct slice key, u64 seq, struct entry *e);
 struct cursor *memtable_cursor(struct memtable *m);
 

@@ -1,27 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Levels that grow by a factor, as LevelDB has them, of tables as large as bands. */
+/* Levels that do not overlap, of tables as large as bands: as LevelDB has them, or buffers. */
 #include "pick.h"
 
 #define LEVEL1_BANDS	10U
 #define FACTOR		10U
 
-/* Bytes that a level may have before it is compacted; the last one, any. */
-u64 loc_capacity(const struct kv *kv, u32 level)
+/**
+ * level_capacity() - bytes that a level may have before it is compacted
+ * @kv: the store, of KV_LOC or KV_BUFFERED, which have as much in level 1
+ * @level: from 1; the last one may have any
+ */
+u64 level_capacity(const struct kv *kv, u32 level)
 {
 	u64 bytes = (u64)LEVEL1_BANDS * kv->head.band_bytes;
 
-	if (level == KV_LEVELS - 1)
+	if (level == levels_of(&kv->head) - 1)
 		return U64_MAX;
 	while (--level)
 		bytes *= FACTOR;
 	return bytes;
 }
 
-static double fullness(const struct kv *kv, const struct version *v, u32 level)
+static double fullness(const struct kv *kv, const struct pick *p, u32 level)
 {
-	if (!level)
-		return (double)v->level[0].nr / kv->opt.l0_trigger;
-	return (double)v->level[level].bytes / (double)loc_capacity(kv, level);
+	const struct level *l = &p->version->level[level];
+	double full = level ? (double)l->bytes / (double)level_capacity(kv, level) :
+			      (double)l->nr / kv->opt.l0_trigger;
+
+	return p->eager ? 2 * full : full;
 }
 
 /* The next one by key, after the one that was compacted last. */
@@ -61,11 +67,11 @@ int pick_loc(struct kv *kv, struct pick *p)
 	struct slice min, max;
 	struct part **found;
 
-	for (level = 1; level + 1 < KV_LEVELS; level++) {
-		if (fullness(kv, p->version, level) > fullness(kv, p->version, best))
+	for (level = 1; level + 1 < levels_of(&kv->head); level++) {
+		if (fullness(kv, p, level) > fullness(kv, p, best))
 			best = level;
 	}
-	if (fullness(kv, p->version, best) < (best ? 1.000001 : 1))
+	if (fullness(kv, p, best) < (best ? 1.000001 : 1))
 		return 0;
 	p->part[p->nr++] = best ?
 		next_by_key(&p->version->level[best], buffer_slice(&kv->round[best])) :
@@ -80,6 +86,7 @@ int pick_loc(struct kv *kv, struct pick *p)
 	for (i = 0; i < n; i++)
 		p->part[p->nr++] = found[i];
 	pick_close(p, p->level, true, true);
-	p->move = upper == 1 && p->nr == 1;
+	/* Only level 0 may be unsorted. */
+	p->move = upper == 1 && p->nr == 1 && !p->part[0]->table->unsorted;
 	return 0;
 }

@@ -158,10 +158,10 @@ int pick_component(struct kv *kv, struct pick *p, struct slice after)
 	}
 	if (p->nr && after.bytes && slice_cmp(p->part[0]->min, after) <= 0)
 		p->nr = 0;
-	while (kv->head.organisation == KV_LOC && deepest + 1 < KV_LEVELS &&
-	       loc_capacity(kv, deepest) < bytes)
+	while (kv->head.organisation != KV_SOC && deepest + 1 < levels_of(&kv->head) &&
+	       level_capacity(kv, deepest) < bytes)
 		deepest++;
 	p->level = deepest;
-	p->move = p->nr == 1 && !p->part[0]->table->tombstones;
+	p->move = p->nr == 1 && !p->part[0]->table->tombstones && !p->part[0]->table->unsorted;
 	return 0;
 }

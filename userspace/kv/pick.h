@@ -15,12 +15,13 @@
  * @level: where the result goes
  * @move: the only one goes there as it is
  * @tidy: it is from level 1 to level 1
+ * @eager: KV_BUFFERED: levels that are half full are merged, too
  */
 struct pick {
 	struct version *version;
 	struct part **part;
 	u32 nr, level;
-	bool move, tidy;
+	bool move, tidy, eager;
 };
 
 int pick_begin(struct kv *kv, struct pick *p);
@@ -37,6 +38,6 @@ int pick_component(struct kv *kv, struct pick *p, struct slice after);
 /* pick-soc.c: 0 to 1; 1 if a reorder would put nothing foreign into it. */
 double sequentiality(struct kv *kv, const struct version *v, struct part *b,
 		     struct part *const *l0, u32 nr_l0);
-u64 loc_capacity(const struct kv *kv, u32 level);
+u64 level_capacity(const struct kv *kv, u32 level);
 
 #endif /* KV_PICK_H */

@@ -21,6 +21,12 @@ EXPORTED void kv_stats(struct kv *kv, struct kv_stats *stats)
 		stats->level_bytes[i] = kv->version->level[i].bytes;
 		used += kv->version->level[i].nr;
 	}
+	for (i = 0; i < kv->version->level[0].nr; i++) {
+		const struct table *t = kv->version->level[0].part[i]->table;
+
+		stats->unsorted_bands += t->unsorted;
+		stats->unsorted_bytes += t->unsorted ? t->bytes : 0;
+	}
 	used += kv->nr_logs + kv->free;
 	/* What is being written counts, too. */
 	stats->bands_pinned = kv->head.bands > used ? kv->head.bands - used : 0;
@@ -71,6 +77,7 @@ EXPORTED int kv_bands(struct kv *kv, int (*fn)(void *ctx, const struct kv_band *
 				.age = p->age, .id = p->table->id,
 				.entries = p->table->entries,
 				.tombstones = p->table->tombstones,
+				.unsorted = p->table->unsorted,
 				.min_key = p->min.data, .min_bytes = p->min.bytes,
 				.max_key = p->max.data, .max_bytes = p->max.bytes,
 			};

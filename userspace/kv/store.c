@@ -133,6 +133,7 @@ static struct kv *store_new(struct kv_disk *disk)
 	}
 	kv->disk = disk;
 	kv->next = NO_BAND;
+	kv->unit.band = NO_BAND;
 	kv->snapshots.next = &kv->snapshots;
 	kv->snapshots.prev = &kv->snapshots;
 	pthread_mutex_init(&kv->writer, NULL);
@@ -155,13 +156,14 @@ static int shape_of(struct kv_disk *disk, const struct kv_format_options *opt,
 	memset(s, 0, sizeof(*s));
 	memcpy(s->uuid, uuid, sizeof(s->uuid));
 	s->organisation = opt->organisation;
-	s->band_bytes = opt->band_bytes ?: KV_BAND_USUAL;
+	s->band_bytes = opt->band_bytes ?:
+		opt->organisation == KV_BUFFERED ? KV_BAND_BUFFERED : KV_BAND_USUAL;
 	s->device_bytes = rounddown(bytes, BLOCK_BYTES);
 	s->slot_offset = BLOCK_BYTES;
 	if (bytes > disk->bytes)
 		return kv_says(-EINVAL, "%s has %llu bytes, not %llu", disk->name, disk->bytes,
 			       bytes);
-	if (opt->organisation > KV_LOC || s->band_bytes < KV_BAND_MIN ||
+	if (opt->organisation > KV_BUFFERED || s->band_bytes < KV_BAND_MIN ||
 	    s->band_bytes > KV_BAND_MAX || s->band_bytes % BLOCK_BYTES)
 		return kv_says(-EINVAL, "bands of %u bytes: %u to %u in steps of %u",
 			       s->band_bytes, KV_BAND_MIN, KV_BAND_MAX, BLOCK_BYTES);
@@ -243,6 +245,7 @@ EXPORTED int kv_format(const char *path, const struct kv_format_options *opt)
 static int take_options(struct kv *kv, const struct kv_options *opt)
 {
 	u32 band = kv->head.band_bytes, quarter = rounddown(band / 4, BLOCK_BYTES), half;
+	bool buffered = kv->head.organisation == KV_BUFFERED;
 	struct kv_options *o = &kv->opt;
 
 	if (opt)
@@ -250,9 +253,8 @@ static int take_options(struct kv *kv, const struct kv_options *opt)
 	o->log_buffer_bytes = o->log_buffer_bytes ?: min(1U << 20, quarter);
 	o->cache_bytes = o->cache_bytes ?: DEFAULT_CACHE;
 	o->memtable_bytes = min(o->memtable_bytes ?: band, band);
-	o->l0_trigger = o->l0_trigger ?: 4;
-	o->l0_slowdown = o->l0_slowdown ?: 8;
 	o->slowdown_us = o->slowdown_us ?: 1000;
+	o->idle_ms = o->idle_ms ?: 10000;
 	half = rounddown(band / 2, BLOCK_BYTES);
 	o->lead_bytes = o->lead_bytes ?: min(DEFAULT_LEAD, half);
 	if (o->flags & ~(u32)(KV_READ_ONLY | KV_NO_THREAD | KV_NO_LOG | KV_STREAM))
@@ -263,8 +265,12 @@ static int take_options(struct kv *kv, const struct kv_options *opt)
 	if (o->lead_bytes % BLOCK_BYTES || o->lead_bytes > half)
 		return kv_says(-EINVAL, "a lead-in of %u bytes: %u to %u in steps of that",
 			       o->lead_bytes, BLOCK_BYTES, half);
-	if (o->l0_trigger > 1000 || o->l0_slowdown > 1000 || o->slowdown_us > 1000000)
-		return kv_says(-EINVAL, "l0_trigger, l0_slowdown: 1 to 1000; slowdown_us: up to 1000000");
+	if (o->l0_trigger > 1000 || o->l0_slowdown > 1000 || o->slowdown_us > 1000000 ||
+	    o->idle_ms > 3600000)
+		return kv_says(-EINVAL, "l0_trigger, l0_slowdown: 1 to 1000; slowdown_us: up to 1000000; idle_ms: up to 3600000");
+	/* Writes are never stopped by what is not merged yet, where a first level is cheap. */
+	o->l0_trigger = o->l0_trigger ?: buffered ? 10 : 4;
+	o->l0_slowdown = o->l0_slowdown ?: buffered ? U32_MAX : 8;
 	return 0;
 }
 

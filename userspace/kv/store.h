@@ -45,6 +45,7 @@ enum band_state {
  * @bytes: used of the band
  * @entries: in it
  * @tombstones: of these deletions
+ * @unsorted: it is a log with an index behind it
  * @dead: a part of it has left the band table: the band is free when @refs is 0
  * @damaged: something read from it was wrong: compactions leave it alone
  * @foot: its footer, once @footed
@@ -55,7 +56,7 @@ struct table {
 	u64 id;
 	u32 band, bytes;
 	u64 entries, tombstones;
-	bool dead, damaged;
+	bool unsorted, dead, damaged;
 	struct footer foot;
 	bool footed;
 };
@@ -176,6 +177,8 @@ struct kv_snapshot {
  * @version: current; changes under both @committing and @lock
  * @mem: takes writes
  * @frozen: becomes a table; or NULL
+ * @unit: KV_BUFFERED: the log of @frozen, that becomes one as it is; @unit.band is NO_BAND
+ *	if it does not
  * @log: see there
  * @logs: in the band table; as @version
  * @nr_logs: how many
@@ -215,6 +218,7 @@ struct kv {
 	bool has_thread, stop, merging;
 	struct version *version;
 	struct memtable *mem, *frozen;
+	struct log_band unit;
 	struct log log;
 	struct log_band logs[MAX_LOG_BANDS];
 	u32 nr_logs;
@@ -236,6 +240,12 @@ struct kv {
 	struct cache *cache;
 	struct kv_stats stats;
 };
+
+/* How many levels an organisation has. */
+static inline u32 levels_of(const struct shape *s)
+{
+	return s->organisation == KV_SOC ? 2 : s->organisation == KV_BUFFERED ? 4 : KV_LEVELS;
+}
 
 /* Bands are written one after another, by whoever has @writer. */
 static inline bool streams(const struct kv *kv)
@@ -312,17 +322,20 @@ u32 chunk_crc(const struct kv *kv, struct chunk_head *h, u32 bytes);
 int log_init(struct kv *kv);
 void log_destroy(struct kv *kv);
 int log_push(struct kv *kv);
-int log_room(struct kv *kv, u32 bytes, u32 reserve);
+int log_room(struct kv *kv, const struct kv_batch *b, u32 reserve);
 int log_next_band(struct kv *kv, u32 reserve);
 int log_end_band(struct kv *kv);
-u64 log_add(struct kv *kv, const struct kv_batch *batch, u64 seq);
+bool log_take_unit(struct kv *kv, struct log_band *unit);
+u64 log_add(struct kv *kv, const struct kv_batch *batch, u64 seq, u32 *place);
 int log_sync(struct kv *kv, u64 number);
 int log_replay(struct kv *kv, const struct log_band *b, struct memtable *m, u64 *next_seq,
 	       bool *lost);
+int log_verify(struct kv *kv, struct table *t, u32 bytes);
 
 /* compact.c: all by @compacting but for the last three */
 int compact_frozen(struct kv *kv);
 int compact_step(struct kv *kv, bool *did);
+int compact_idle(struct kv *kv, bool *did);
 int compact_all(struct kv *kv);
 void *compact_thread(void *arg);
 int freeze(struct kv *kv);

@@ -85,7 +85,8 @@ static void begin_ahead(struct table_cursor *t, u32 at)
 	u32 end = round_up(t->part->table->foot.data_bytes, BLOCK_BYTES);
 	u64 base = band_offset(t->kv, t->part->table->band);
 
-	if (!t->merging || at >= end)
+	/* What comes next of an unsorted table is anywhere. */
+	if (!t->merging || t->part->table->unsorted || at >= end)
 		return;
 	t->ahead.bytes = min(t->window, end - at);
 	if (have_room((u8 **)&t->ahead.buf, &t->ahead_room, t->ahead.bytes))
@@ -119,7 +120,8 @@ static int read_to(struct table_cursor *t, u32 offset, u32 bytes)
 			return 0;
 		}
 	}
-	size = min(max(end - first, t->read_next), most - first);
+	size = t->part->table->unsorted ? end - first :
+		min(max(end - first, t->read_next), most - first);
 	t->read_next = min(2 * t->read_next, t->window);
 	t->read_bytes = 0;
 	err = have_room(&t->read, &t->room, size);
@@ -138,19 +140,17 @@ static int read_to(struct table_cursor *t, u32 offset, u32 bytes)
 static int load_block(struct table_cursor *t)
 {
 	struct index_place p = index_at(t->index, t->nr);
-	u32 bytes = p.bytes - CRC_BYTES;
 	const u8 *from;
-	int err = read_to(t, p.offset, p.bytes);
+	int err = read_to(t, p.offset, p.bytes + p.behind);
 
 	if (err)
 		return err;
 	from = t->read + (p.offset - t->read_at);
-	if (get_le(from + bytes, CRC_BYTES) !=
-	    table_crc(t->kv, t->part->table->id, p.offset, from, bytes))
+	if (!place_right(t->kv, t->part->table, &p, from))
 		return table_damaged(t->part->table, "wrong checksum of the block at byte %u",
 				     p.offset);
 	t->at = 0;
-	return buffer_set(&t->block, slice(from, bytes));
+	return buffer_set(&t->block, slice(from, p.bytes));
 }
 
 static int here(struct table_cursor *t)

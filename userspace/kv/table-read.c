@@ -76,6 +76,7 @@ static int parse_foot(struct kv *kv, struct part *p, struct footer_block *f,
 	};
 	sum = (u64)foot->data_bytes + foot->index_bytes + foot->bloom_bytes + 2 * CRC_BYTES;
 	if (!foot->blocks || !foot->bloom_bytes || foot->blocks > foot->index_bytes / 4 ||
+	    (t->unsorted && foot->data_bytes % BLOCK_BYTES) ||
 	    round_up(sum, (u64)BLOCK_BYTES) + 2 * BLOCK_BYTES != t->bytes ||
 	    min_bytes + max_bytes > sizeof(f->keys) ||
 	    le64_to_cpu(f->entries) != t->entries ||
@@ -120,23 +121,38 @@ int table_foot(struct kv *kv, struct part *p)
 	return 0;
 }
 
+/* Behind an index in memory: how many blocks, and whether it is that of an unsorted table. */
+struct index_end {
+	u32 blocks, unsorted;
+};
+
+static struct index_end index_end(const struct cache_item *index)
+{
+	struct index_end end;
+
+	memcpy(&end, index->data + index->bytes - sizeof(end), sizeof(end));
+	return end;
+}
+
 u32 index_blocks(const struct cache_item *index)
 {
-	u32 blocks;
-
-	memcpy(&blocks, index->data + index->bytes - 4, 4);
-	return blocks;
+	return index_end(index).blocks;
 }
 
 struct index_place index_at(const struct cache_item *index, u32 nr)
 {
-	u32 places = index->bytes - 4 - 4 * index_blocks(index);
+	struct index_end end = index_end(index);
+	u32 places = index->bytes - (u32)sizeof(end) - 4 * end.blocks;
+	u32 head = end.unsorted ? UNSORTED_HEAD : INDEX_HEAD;
 	const u8 *at = index->data + get_le(index->data + places + 4 * nr, 4);
+	u32 behind = end.unsorted ? 0 : CRC_BYTES;
 
 	return (struct index_place){
 		.offset = (u32)get_le(at, 4),
-		.bytes = (u32)get_le(at + 4, 4),
-		.last = slice(at + INDEX_HEAD, get_le(at + 8, 2)),
+		.bytes = (u32)get_le(at + 4, 4) - behind,
+		.behind = behind,
+		.crc = end.unsorted ? (u32)get_le(at + INDEX_HEAD, 4) : 0,
+		.last = slice(at + head, get_le(at + 8, 2)),
 	};
 }
 
@@ -158,30 +174,52 @@ u32 index_find(const struct cache_item *index, struct slice key)
 /* That what index_at() does is right for each block. */
 static bool index_sane(const struct cache_item *index, const struct footer *foot)
 {
-	u32 places = foot->index_bytes - 4 * foot->blocks, i, at = 0, data = 0, key;
+	u32 places = foot->index_bytes - 4 * foot->blocks, i, at = 0, data = 0, key, bytes;
+	bool unsorted = index_end(index).unsorted;
+	u32 head = unsorted ? UNSORTED_HEAD : INDEX_HEAD;
 	struct index_place p, last = { .offset = 0 };
 
 	for (i = 0; i < foot->blocks; i++, last = p) {
-		if (get_le(index->data + places + 4 * i, 4) != at || places - at < INDEX_HEAD)
+		if (get_le(index->data + places + 4 * i, 4) != at || places - at < head)
 			return false;
 		key = (u32)get_le(index->data + at + 8, 2);
-		if (!key || key > KV_KEY_MAX || key > places - at - INDEX_HEAD)
+		if (!key || key > KV_KEY_MAX || key > places - at - head)
 			return false;
 		p = index_at(index, i);
-		if (p.offset != data || p.bytes <= CRC_BYTES + ENTRY_HEAD ||
-		    p.bytes > foot->data_bytes - data ||
+		bytes = (u32)get_le(index->data + at + 4, 4);
+		/* Writes of a log are anywhere in it. */
+		if (unsorted)
+			data = min(p.offset, foot->data_bytes);
+		if (p.offset != data || bytes <= p.behind + ENTRY_HEAD ||
+		    bytes > foot->data_bytes - data ||
 		    (i && slice_cmp(last.last, p.last) > 0))
 			return false;
-		at += INDEX_HEAD + key;
-		data += p.bytes;
+		at += head + key;
+		data += bytes;
 	}
-	return at == places && data == foot->data_bytes;
+	return at == places && (unsorted || data == foot->data_bytes);
+}
+
+/**
+ * place_right() - has a block, or a write, its checksum?
+ * @kv: the store
+ * @t: the table
+ * @place: where it is
+ * @data: its bytes, and what is behind them
+ */
+bool place_right(const struct kv *kv, const struct table *t, const struct index_place *place,
+		 const u8 *data)
+{
+	u32 crc = place->behind ? (u32)get_le(data + place->bytes, CRC_BYTES) : place->crc;
+
+	return crc == table_crc(kv, t->id, place->offset, data, place->bytes);
 }
 
 /* A piece with its checksum behind it, from the cache or, @fresh, the disk. */
-static int piece(struct kv *kv, struct table *t, u32 key, u32 offset, u32 bytes, u32 spare,
-		 const char *name, struct cache_item **item, bool *fresh)
+static int piece(struct kv *kv, struct table *t, u32 key, const struct index_place *place,
+		 u32 spare, const char *name, struct cache_item **item, bool *fresh)
 {
+	u32 offset = place->offset, bytes = place->bytes;
 	u8 *buf, *at;
 	int err;
 
@@ -189,10 +227,10 @@ static int piece(struct kv *kv, struct table *t, u32 key, u32 offset, u32 bytes,
 	*item = cache_get(kv->cache, t->id, key);
 	if (*item)
 		return 0;
-	err = read_bytes(kv, t, offset, bytes + CRC_BYTES, &buf, &at);
+	err = read_bytes(kv, t, offset, bytes + place->behind, &buf, &at);
 	if (err)
 		return err;
-	if (get_le(at + bytes, CRC_BYTES) != table_crc(kv, t->id, offset, at, bytes)) {
+	if (!place_right(kv, t, place, at)) {
 		err = table_damaged(t, "wrong checksum of %s at byte %u", name, offset);
 	} else {
 		*item = cache_item_new(t->id, key, bytes + spare);
@@ -210,15 +248,19 @@ int table_index(struct kv *kv, struct part *p, struct cache_item **item)
 {
 	struct table *t = p->table;
 	int err = table_foot(kv, p);
+	struct index_place place = { .behind = CRC_BYTES };
+	struct index_end end = { .unsorted = t->unsorted };
 	bool fresh;
 
 	*item = NULL;
+	end.blocks = t->foot.blocks;
+	place.offset = t->foot.data_bytes;
+	place.bytes = t->foot.index_bytes;
 	if (!err)
-		err = piece(kv, t, AT_INDEX, t->foot.data_bytes, t->foot.index_bytes, 4,
-			    "the index", item, &fresh);
+		err = piece(kv, t, AT_INDEX, &place, sizeof(end), "the index", item, &fresh);
 	if (err || !fresh)
 		return err;
-	memcpy((*item)->data + t->foot.index_bytes, &t->foot.blocks, 4);
+	memcpy((*item)->data + t->foot.index_bytes, &end, sizeof(end));
 	if (!index_sane(*item, &t->foot)) {
 		free(*item);
 		*item = NULL;
@@ -232,13 +274,14 @@ int table_bloom(struct kv *kv, struct part *p, struct cache_item **item)
 {
 	struct table *t = p->table;
 	int err = table_foot(kv, p);
+	struct index_place place = { .behind = CRC_BYTES };
 	bool fresh;
 
 	*item = NULL;
+	place.offset = t->foot.data_bytes + t->foot.index_bytes + CRC_BYTES;
+	place.bytes = t->foot.bloom_bytes;
 	if (!err)
-		err = piece(kv, t, AT_BLOOM, t->foot.data_bytes + t->foot.index_bytes +
-			    CRC_BYTES, t->foot.bloom_bytes, 0, "the Bloom filter", item,
-			    &fresh);
+		err = piece(kv, t, AT_BLOOM, &place, 0, "the Bloom filter", item, &fresh);
 	if (!err && fresh)
 		*item = cache_add(kv->cache, *item);
 	return err;
@@ -337,8 +380,7 @@ int table_find(struct kv *kv, struct part *p, struct slice key, u64 seq, bool *f
 	/* Versions of one key may be in more than one block. */
 	for (nr = err ? 0 : index_find(index, key); !err && nr < index_blocks(index); nr++) {
 		place = index_at(index, nr);
-		err = piece(kv, t, place.offset, place.offset, place.bytes - CRC_BYTES, 0,
-			    "the block", &block, &fresh);
+		err = piece(kv, t, place.offset, &place, 0, "the block", &block, &fresh);
 		if (err)
 			break;
 		if (fresh)

@@ -26,6 +26,8 @@
  * @max_key: bytes of the longest key
  * @seq: of the newest entry
  * @blocks: so far
+ * @unsorted: what is written is behind a log; @block is where that ends
+ * @filled: KV_STREAM: the band was written to its end
  * @err: what went wrong
  */
 struct table_writer {
@@ -38,6 +40,7 @@ struct table_writer {
 	struct buffer index, place, hashes, last, min;
 	u64 entries, tombstones, bytes;
 	u32 max_key, blocks;
+	bool unsorted, filled;
 	u64 seq;
 	int err;
 };
@@ -132,6 +135,21 @@ static u64 bloom_bytes(u64 entries)
 }
 
 /**
+ * table_tail() - what is written behind a log, so that it is a table
+ * @entries: in it
+ * @key_bytes: of their keys
+ *
+ * Returns how many bytes, in whole blocks.
+ */
+u32 table_tail(u64 entries, u64 key_bytes)
+{
+	u64 bytes = entries * (UNSORTED_HEAD + 4) + key_bytes + bloom_bytes(entries) +
+		    2 * CRC_BYTES;
+
+	return (u32)min_t(u64, round_up(bytes, (u64)BLOCK_BYTES) + 2 * BLOCK_BYTES, U32_MAX / 4);
+}
+
+/**
  * table_fits() - will so much fit into a table, however it falls?
  * @room: of the band
  * @entries: how many
@@ -148,6 +166,28 @@ bool table_fits(u32 room, u64 entries, u64 bytes, u32 max_key)
 	return need + 3 * BLOCK_BYTES <= room;
 }
 
+static struct table_writer *writer_alloc(struct kv *kv, uint64_t *counter)
+{
+	struct table_writer *n = calloc(1, sizeof(*n));
+	u32 i;
+
+	if (!n)
+		return NULL;
+	n->kv = kv;
+	n->counter = counter;
+	n->room = min(WINDOW_BYTES, rounddown(kv->head.band_bytes / 4, BLOCK_BYTES));
+	for (i = 0; i < 2; i++) {
+		n->io[i].buf = aligned_alloc(BLOCK_BYTES, n->room);
+		n->io[i].writing = true;
+	}
+	if (n->io[0].buf && n->io[1].buf)
+		return n;
+	free(n->io[0].buf);
+	free(n->io[1].buf);
+	free(n);
+	return NULL;
+}
+
 /**
  * table_writer_new() - begin a table in a free band
  * @kv: the store
@@ -159,25 +199,15 @@ bool table_fits(u32 room, u64 entries, u64 bytes, u32 max_key)
  */
 int table_writer_new(struct kv *kv, uint64_t *counter, u32 level, struct table_writer **w)
 {
-	struct table_writer *n = calloc(1, sizeof(*n));
-	u32 i;
+	struct table_writer *n = writer_alloc(kv, counter);
 	int err;
 
 	if (!n)
 		return kv_no_memory();
-	n->kv = kv;
-	n->counter = counter;
-	n->room = min(WINDOW_BYTES, rounddown(kv->head.band_bytes / 4, BLOCK_BYTES));
-	for (i = 0; i < 2; i++) {
-		n->io[i].buf = aligned_alloc(BLOCK_BYTES, n->room);
-		n->io[i].writing = true;
-	}
-	err = n->io[0].buf && n->io[1].buf ? 0 : kv_no_memory();
 	/* One band at a time, if the disk wants it. */
-	if (!err)
-		err = log_end_band(kv) ?:
-			band_take(kv, counter == &kv->stats.flush_bytes ? RESERVE_NONE :
-				  RESERVE_MERGE, &n->band);
+	err = log_end_band(kv) ?:
+		band_take(kv, counter == &kv->stats.flush_bytes ? RESERVE_NONE :
+			  RESERVE_MERGE, &n->band);
 	if (!err) {
 		band_level(kv, n->band, level, false);
 		err = band_lead_in(kv, n->band);
@@ -191,6 +221,29 @@ int table_writer_new(struct kv *kv, uint64_t *counter, u32 level, struct table_w
 		return err;
 	}
 	n->id = __atomic_fetch_add(&kv->next_id, 1, __ATOMIC_RELAXED);
+	*w = n;
+	return 0;
+}
+
+/**
+ * table_behind() - begin what makes a table of a log as it is
+ * @kv: the store
+ * @log: all of it; its band stays the log's, whatever becomes of the table
+ * @w: result; table_note() is told of each write, and table_finish() or table_abandon() ends it
+ *
+ * Returns 0 or -ENOMEM.
+ */
+int table_behind(struct kv *kv, const struct log_band *log, struct table_writer **w)
+{
+	struct table_writer *n = writer_alloc(kv, &kv->stats.flush_bytes);
+
+	if (!n)
+		return kv_no_memory();
+	n->id = log->id;
+	n->band = log->band;
+	n->unsorted = true;
+	n->at = log->bytes;
+	n->block = log->bytes;
 	*w = n;
 	return 0;
 }
@@ -256,29 +309,64 @@ static int put_crc(struct table_writer *w)
 	return put(w, &crc, sizeof(crc));
 }
 
+static int index_add(struct table_writer *w, const u8 *head, u32 head_bytes, struct slice key)
+{
+	int err = buffer_room(&w->index, head_bytes + key.bytes) ?: buffer_room(&w->place, 4);
+
+	if (err)
+		return err;
+	put_le(w->place.data + w->place.used, w->index.used, 4);
+	w->place.used += 4;
+	memcpy(w->index.data + w->index.used, head, head_bytes);
+	memcpy(w->index.data + w->index.used + head_bytes, key.data, key.bytes);
+	w->index.used += head_bytes + key.bytes;
+	w->blocks++;
+	return 0;
+}
+
 static int end_block(struct table_writer *w)
 {
 	u8 head[INDEX_HEAD];
 	int err = put_crc(w);
 
-	if (!err)
-		err = buffer_room(&w->index, INDEX_HEAD + w->last.used);
-	if (!err)
-		err = buffer_room(&w->place, 4);
-	if (err)
-		return err;
-	put_le(w->place.data + w->place.used, w->index.used, 4);
-	w->place.used += 4;
 	put_le(head, w->block, 4);
 	put_le(head + 4, w->at - w->block, 4);
 	put_le(head + 8, w->last.used, 2);
-	memcpy(w->index.data + w->index.used, head, INDEX_HEAD);
-	memcpy(w->index.data + w->index.used + INDEX_HEAD, w->last.data, w->last.used);
-	w->index.used += INDEX_HEAD + w->last.used;
-	w->blocks++;
+	err = err ?: index_add(w, head, INDEX_HEAD, buffer_slice(&w->last));
+	if (err)
+		return err;
 	w->block = w->at;
 	w->crc = crc_begin(w->kv, w->id, w->at);
 	return 0;
+}
+
+static void entry_head(const struct entry *e, u8 *head)
+{
+	put_le(head, e->key.bytes, 2);
+	put_le(head + 2, e->value.bytes, 4);
+	put_le(head + 6, e->seq << 8 | e->op, 8);
+}
+
+/* For the Bloom filter and the footer. */
+static int take_key(struct table_writer *w, const struct entry *e)
+{
+	u32 hash = bloom_hash(e->key);
+	int err = buffer_room(&w->hashes, 4) ?: buffer_set(&w->last, e->key);
+
+	if (err)
+		return err;
+	memcpy(w->hashes.data + w->hashes.used, &hash, 4);
+	w->hashes.used += 4;
+	return 0;
+}
+
+static void count_entry(struct table_writer *w, const struct entry *e)
+{
+	w->entries++;
+	w->tombstones += e->op == OP_DELETE;
+	w->bytes += entry_bytes(e);
+	w->max_key = max(w->max_key, e->key.bytes);
+	w->seq = max(w->seq, e->seq);
 }
 
 /**
@@ -292,8 +380,6 @@ static int end_block(struct table_writer *w)
 int table_add(struct table_writer *w, const struct entry *e, bool *full)
 {
 	u8 head[ENTRY_HEAD];
-	struct entry bare = *e;
-	u32 hash;
 	int err;
 
 	*full = !table_fits(w->kv->head.band_bytes, w->entries + 1, w->bytes + entry_bytes(e),
@@ -306,26 +392,41 @@ int table_add(struct table_writer *w, const struct entry *e, bool *full)
 		if (err)
 			return err;
 	}
-	err = buffer_room(&w->hashes, 4) ?: buffer_set(&w->last, e->key);
-	if (err)
-		return err;
-	hash = bloom_hash(e->key);
-	memcpy(w->hashes.data + w->hashes.used, &hash, 4);
-	w->hashes.used += 4;
-	put_le(head, bare.key.bytes, 2);
-	put_le(head + 2, bare.value.bytes, 4);
-	put_le(head + 6, bare.seq << 8 | bare.op, 8);
-	err = put(w, head, sizeof(head)) ?: put(w, e->key.data, e->key.bytes);
+	entry_head(e, head);
+	err = take_key(w, e) ?: put(w, head, sizeof(head)) ?: put(w, e->key.data, e->key.bytes);
 	if (!err && e->value.bytes)
 		err = put(w, e->value.data, e->value.bytes);
 	if (err)
 		return err;
-	w->entries++;
-	w->tombstones += e->op == OP_DELETE;
-	w->bytes += entry_bytes(e);
-	w->max_key = max(w->max_key, e->key.bytes);
-	w->seq = max(w->seq, e->seq);
+	count_entry(w, e);
 	return w->at - w->block >= TABLE_BLOCK ? end_block(w) : 0;
+}
+
+/**
+ * table_note() - a write that the log has, which comes next by key
+ * @w: by table_behind()
+ * @e: the write; @e->place is right
+ *
+ * Returns 0 or -ENOMEM.
+ */
+int table_note(struct table_writer *w, const struct entry *e)
+{
+	u8 head[UNSORTED_HEAD], bare[ENTRY_HEAD];
+	u32 crc = crc_begin(w->kv, w->id, e->place);
+	int err = w->entries ? 0 : buffer_set(&w->min, e->key);
+
+	entry_head(e, bare);
+	crc = crc32c(crc32c(crc, bare, sizeof(bare)), e->key.data, e->key.bytes);
+	if (e->value.bytes)
+		crc = crc32c(crc, e->value.data, e->value.bytes);
+	put_le(head, e->place, 4);
+	put_le(head + 4, entry_bytes(e), 4);
+	put_le(head + 8, e->key.bytes, 2);
+	put_le(head + INDEX_HEAD, crc, 4);
+	err = err ?: take_key(w, e) ?: index_add(w, head, UNSORTED_HEAD, e->key);
+	if (!err)
+		count_entry(w, e);
+	return err;
 }
 
 static int put_bloom(struct table_writer *w, u32 bytes)
@@ -352,6 +453,7 @@ static int put_histogram(struct table_writer *w, u32 data_bytes)
 	struct histogram *h = calloc(1, sizeof(*h));
 	u32 nr = 0, block, at, bytes;
 	u64 share = DIV_ROUND_UP((u64)data_bytes, BUCKETS);
+	u32 head = w->unsorted ? UNSORTED_HEAD : INDEX_HEAD;
 	struct slice key = buffer_slice(&w->min);
 	u64 begin = 0;
 	int err;
@@ -367,7 +469,7 @@ static int put_histogram(struct table_writer *w, u32 data_bytes)
 			nr++;
 		}
 		begin += bytes;
-		key = slice(w->index.data + at + INDEX_HEAD,
+		key = slice(w->index.data + at + head,
 			    get_le(w->index.data + at + 8, 2));
 	}
 	h->magic = cpu_to_le64(TABLE_MAGIC);
@@ -424,8 +526,10 @@ static int put_rest(struct table_writer *w)
 		put_histogram(w, foot.data_bytes) ?: put_footer(w, &foot);
 	if (!err && w->used)
 		err = send(w);
-	return err ?: wait_for(w, &w->io[0]) ?: wait_for(w, &w->io[1]) ?:
+	err = err ?: wait_for(w, &w->io[0]) ?: wait_for(w, &w->io[1]) ?:
 		band_fill_up(w->kv, w->band, w->at);
+	w->filled = !err;
+	return err;
 }
 
 static void release(struct table_writer *w)
@@ -444,20 +548,26 @@ static void release(struct table_writer *w)
 }
 
 /**
- * table_abandon() - leave a table as it is; its band is free
+ * table_abandon() - leave a table as it is; its band is free, if it was not a log's
  * @w: or NULL
  */
 void table_abandon(struct table_writer *w)
 {
 	struct kv *kv;
-	u32 band;
+	u32 band, at;
+	bool unsorted;
 
 	if (!w)
 		return;
 	kv = w->kv;
 	band = w->band;
+	at = w->filled ? kv->head.band_bytes : w->at - w->used;
+	unsorted = w->unsorted;
 	release(w);
-	band_give_back(kv, band);
+	if (unsorted)
+		band_fill_up(kv, band, at);
+	else
+		band_give_back(kv, band);
 }
 
 /**
@@ -478,7 +588,8 @@ int table_finish(struct table_writer *w, u32 level, u64 age, struct part **part)
 
 	if (!err) {
 		*t = (struct table){ .id = w->id, .band = w->band, .bytes = w->at,
-				     .entries = w->entries, .tombstones = w->tombstones };
+				     .entries = w->entries, .tombstones = w->tombstones,
+				     .unsorted = w->unsorted };
 		*part = part_new(t, level, age, buffer_slice(&w->min), buffer_slice(&w->last));
 		err = *part ? 0 : kv_no_memory();
 	}

@@ -14,6 +14,8 @@
 #define BLOOM_HASHES	7U
 /* le32 offset, le32 bytes with the checksum, le16 bytes of the key. */
 #define INDEX_HEAD	10U
+/* Of an unsorted table: le32 checksum besides, as none is behind a write. */
+#define UNSORTED_HEAD	(INDEX_HEAD + CRC_BYTES)
 
 struct table_writer;
 
@@ -21,6 +23,9 @@ int table_writer_new(struct kv *kv, uint64_t *counter, u32 level, struct table_w
 int table_add(struct table_writer *w, const struct entry *e, bool *full);
 int table_finish(struct table_writer *w, u32 level, u64 age, struct part **part);
 void table_abandon(struct table_writer *w);
+int table_behind(struct kv *kv, const struct log_band *log, struct table_writer **w);
+int table_note(struct table_writer *w, const struct entry *e);
+u32 table_tail(u64 entries, u64 key_bytes);
 bool table_fits(u32 room, u64 entries, u64 bytes, u32 max_key);
 
 u32 table_crc(const struct kv *kv, u64 id, u32 offset, const void *data, u32 bytes);
@@ -31,13 +36,15 @@ void bloom_set(u8 *bits, u32 bytes, u32 hash);
 u32 bloom_hash(struct slice key);
 
 /**
- * struct index_place - where a block is
+ * struct index_place - where a block is, or a write of an unsorted table
  * @offset: in the band
- * @bytes: with its checksum
+ * @bytes: without its checksum
+ * @behind: of these the checksum has what follows; 0 if @crc is it
+ * @crc: see there
  * @last: its last key
  */
 struct index_place {
-	u32 offset, bytes;
+	u32 offset, bytes, behind, crc;
 	struct slice last;
 };
 
@@ -48,6 +55,8 @@ u32 index_find(const struct cache_item *index, struct slice key);
 
 int table_damaged(struct table *t, const char *fmt, ...) __printf(2, 3);
 int table_no_last_key(struct table *t, const struct index_place *place);
+bool place_right(const struct kv *kv, const struct table *t, const struct index_place *place,
+		 const u8 *data);
 int table_foot(struct kv *kv, struct part *p);
 int table_index(struct kv *kv, struct part *p, struct cache_item **item);
 int table_bloom(struct kv *kv, struct part *p, struct cache_item **item);

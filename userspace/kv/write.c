@@ -119,7 +119,7 @@ static int find_room(struct kv *kv, const struct kv_batch *b)
 			       kv->mem->bytes + bytes, KV_KEY_MAX))
 			err = kv->opt.flags & KV_NO_LOG ?
 				enough(kv, reserve) ? 0 : -ENOSPC :
-				log_room(kv, bytes, reserve);
+				log_room(kv, b, reserve);
 		if (err == -EAGAIN)
 			err = turn_over(kv);
 		else if (err == -ENOSPC)
@@ -148,6 +148,7 @@ static void slow_down(struct kv *kv)
 static int add(struct kv *kv, const struct kv_batch *b, u64 *number)
 {
 	u64 seq = kv->next_seq, began = now_us();
+	u32 place = 0;
 	int err;
 
 	if (kv->opt.flags & KV_READ_ONLY)
@@ -163,8 +164,8 @@ static int add(struct kv *kv, const struct kv_batch *b, u64 *number)
 		return err;
 	__atomic_store_n(&kv->next_seq, seq + b->entries, __ATOMIC_RELAXED);
 	if (!(kv->opt.flags & KV_NO_LOG))
-		*number = log_add(kv, b, seq);
-	memtable_add(kv->mem, buffer_slice(&b->buf), seq);
+		*number = log_add(kv, b, seq, &place);
+	memtable_add(kv->mem, buffer_slice(&b->buf), seq, place);
 	pthread_mutex_lock(&kv->lock);
 	kv->seq = seq + b->entries - 1;
 	pthread_mutex_unlock(&kv->lock);

@@ -70,10 +70,9 @@ static int run(const struct command *cmd, int argc, char **argv)
 				return EXIT_USAGE;
 			opt.bytes = bytes;
 		} else if (c == 'o') {
-			if (strcmp(optarg, "soc") && strcmp(optarg, "loc"))
-				return usage(cmd, "--organisation '%s' is neither soc nor loc",
+			if (!take_organisation(optarg, &opt.organisation))
+				return usage(cmd, "--organisation '%s' is none of soc, loc, buffered",
 					     optarg);
-			opt.organisation = strcmp(optarg, "soc") ? KV_LOC : KV_SOC;
 		} else if (c == 'f') {
 			force = true;
 		} else {
@@ -99,9 +98,10 @@ const struct command kv_cmd_format = {
 		"DEVICE is a block device, or a file that has its size.  One that holds\n"
 		"anything known is refused.\n\n"
 		"  --band SIZE           of a band: 64K to 1G (as a layer of this\n"
-		"                        suite below has them, else 80M)\n"
+		"                        suite below has them, else 80M, or 64M of buffered)\n"
 		"  --organisation WHICH  soc: two levels, merged where it pays; loc: as\n"
-		"                        LevelDB (soc)\n"
+		"                        LevelDB; buffered: the log is the first of four\n"
+		"                        (soc)\n"
 		"  --size SIZE           to use of DEVICE (all)\n"
 		"  --force               write over whatever is there\n"
 		"  -h, --help            this text\n",

@@ -4,11 +4,6 @@
 
 #include "command.h"
 
-static const char *organisation(const struct kv_shape *s)
-{
-	return s->organisation == KV_LOC ? "loc" : "soc";
-}
-
 static int dump_line(void *ctx, const struct kv_band *b)
 {
 	if (b->level < 0) {
@@ -16,9 +11,9 @@ static int dump_line(void *ctx, const struct kv_band *b)
 		       (u64)b->age, b->bytes ? size_text(b->bytes).s : "open");
 		return 0;
 	}
-	printf("band %llu: table %llu, level %d, age %llu, %s, %llu entries, %llu deletions, ",
-	       (u64)b->band, (u64)b->id, b->level, (u64)b->age, size_text(b->bytes).s,
-	       (u64)b->entries, (u64)b->tombstones);
+	printf("band %llu: %stable %llu, level %d, age %llu, %s, %llu entries, %llu deletions, ",
+	       (u64)b->band, b->unsorted ? "unsorted " : "", (u64)b->id, b->level, (u64)b->age,
+	       size_text(b->bytes).s, (u64)b->entries, (u64)b->tombstones);
 	print_text(stdout, b->min_key, b->min_bytes);
 	printf(" .. ");
 	print_text(stdout, b->max_key, b->max_bytes);
@@ -38,6 +33,7 @@ static int dump_json(void *ctx, const struct kv_band *b)
 	json_u64(j, "age", b->age);
 	if (b->level >= 0) {
 		json_u64(j, "level", (u64)b->level);
+		json_bool(j, "unsorted", b->unsorted);
 		json_u64(j, "entries", b->entries);
 		json_u64(j, "tombstones", b->tombstones);
 		json_text(j, "min", b->min_key, b->min_bytes);
@@ -74,13 +70,13 @@ static int dump(const struct command *cmd, int argc, char **argv)
 	uuid_unparse_lower(s.uuid, uuid);
 	if (!w.json) {
 		printf("uuid %s, organisation %s, %u bands of %s, band table %llu\n", uuid,
-		       organisation(&s), s.bands, size_text(s.band_bytes).s, (u64)s.generation);
+		       organisation_text(s.organisation), s.bands, size_text(s.band_bytes).s, (u64)s.generation);
 		kv_bands(kv, dump_line, NULL);
 		return close_store(kv, EXIT_CLEAN);
 	}
 	j = json_dict(NULL, NULL);
 	json_str(j, "uuid", uuid);
-	json_str(j, "organisation", organisation(&s));
+	json_str(j, "organisation", organisation_text(s.organisation));
 	json_u64(j, "band_bytes", s.band_bytes);
 	json_u64(j, "bands", s.bands);
 	json_u64(j, "generation", s.generation);
@@ -188,6 +184,9 @@ static int stats(const struct command *cmd, int argc, char **argv)
 				printf("level %u: %llu bands, %s\n", i, (u64)s.level_bands[i],
 				       size_text(s.level_bytes[i]).s);
 		}
+		if (s.unsorted_bands)
+			printf("unsorted: %llu bands, %s\n", (u64)s.unsorted_bands,
+			       size_text(s.unsorted_bytes).s);
 		printf("in logs: %s\n", size_text(s.memtable_bytes).s);
 		return close_store(kv, EXIT_CLEAN);
 	}
@@ -197,6 +196,8 @@ static int stats(const struct command *cmd, int argc, char **argv)
 	json_u64(j, "bands_free", s.bands_free);
 	json_u64(j, "bands_log", s.bands_log);
 	json_u64(j, "log_bytes", s.memtable_bytes);
+	json_u64(j, "unsorted_bands", s.unsorted_bands);
+	json_u64(j, "unsorted_bytes", s.unsorted_bytes);
 	levels = json_list(j, "levels");
 	for (i = 0; i < KV_LEVELS; i++) {
 		level = json_dict(levels, NULL);

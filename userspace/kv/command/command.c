@@ -4,6 +4,28 @@
 
 #include "command.h"
 
+static const char *const organisations[] = {
+	[KV_SOC] = "soc", [KV_LOC] = "loc", [KV_BUFFERED] = "buffered",
+};
+
+const char *organisation_text(enum kv_organisation which)
+{
+	return organisations[which];
+}
+
+bool take_organisation(const char *text, enum kv_organisation *which)
+{
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(organisations); i++) {
+		if (!strcmp(text, organisations[i])) {
+			*which = (enum kv_organisation)i;
+			return true;
+		}
+	}
+	return false;
+}
+
 int failed(int err)
 {
 	fail("%s", err == -ENOENT ? "there is no such key" : kv_error());

@@ -12,6 +12,8 @@
 extern const struct command kv_cmd_format, kv_cmd_put, kv_cmd_get, kv_cmd_delete, kv_cmd_scan,
 	kv_cmd_load, kv_cmd_dump, kv_cmd_check, kv_cmd_compact, kv_cmd_stats;
 
+const char *organisation_text(enum kv_organisation which);
+bool take_organisation(const char *text, enum kv_organisation *which);
 /* Say what the library has said; the exit code for its error. */
 int failed(int err);
 /* After what was done, close; the exit code of both. */
