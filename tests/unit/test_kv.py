@@ -135,9 +135,19 @@ def test_what_layers_must_clean(check, organisation):
     assert now["stl-full"]["bands_switched"] * 64 > .9 * blocks(streams)
 
 
+@pytest.mark.parametrize("test,seed,count", (
+    ("vectors", 1, 1), ("model", 1, 3000), ("cut", 1, 300), ("cut", 2, 300), ("cut", 101, 200),
+    ("fail", 1, 150), ("memory", 1, 80), ("full", 1, 1), ("damage", 1, 600), ("craft", 1, 240),
+    ("threads", 1, 1000), ("between", 1, 10),
+))
+def test_library_offloads(check, test, seed, count):
+    """Two devices in one order of requests: either forgets what the other has kept."""
+    print(run(check, test, "buffered-offload", seed, count))
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("organisation", ("soc", "loc", "buffered", "soc-stream", "loc-stream",
-                                          "buffered-stream"))
+                                          "buffered-stream", "buffered-offload"))
 @pytest.mark.parametrize("test,count", (
     ("model", 20000), ("cut", 1500), ("fail", 400), ("memory", 400), ("craft", 7000),
     ("threads", 10000),
@@ -457,6 +467,88 @@ def test_damage_of_an_unsorted_table(tool, device):
         run(tool, "get", device, "001")
 
 
+@pytest.fixture(name="spare")
+def make_spare(tmp_path):
+    path = tmp_path / "spare"
+    with open(path, "wb") as f:
+        f.truncate(MIB)
+    return path
+
+
+def test_an_offload_device_on_the_disk(tool, device, spare):
+    """By what kv.rst says of its header."""
+    run(tool, "format", "--band", "64K", "--organisation", "buffered", device)
+    run(tool, "offload", "--size", "512K", device, spare)
+    store = device.read_bytes()
+    raw = spare.read_bytes()
+    for at in 0, 64 * KIB - 4096:
+        head = raw[at:at + 4096]
+        assert head[:8] == b"KVOFFLD\0" and head[16:32] == store[16:32]
+        assert struct.unpack_from("<I", head, 12)[0] == checksum(b"", head, 12)
+        assert struct.unpack_from("<IIII", head, 32) == (2, 64 * KIB, 7, 0)
+        assert struct.unpack_from("<QQQQQ", head, 48) == \
+            (512 * KIB, 4096, 0, 64 * KIB, 64 * KIB - 4096)
+        assert head[88:104] not in (bytes(16), head[16:32]) and not any(head[104:])
+    # Until it is used, the store knows nothing of it.
+    assert store == device.read_bytes()
+    assert json.loads(run(tool, "stats", "--json", "--offload", spare, device)
+                      )["offload_bands_free"] == 7
+    run(tool, "put", "--offload", spare, device, "k", "v")
+    slots, slot_bytes = struct.unpack_from("<QQ", device.read_bytes(), 56)
+    newest = max((device.read_bytes()[slots + i * slot_bytes:][:4096] for i in range(4)),
+                 key=lambda h: struct.unpack_from("<Q", h, 32)[0])
+    assert newest[80:96] == raw[88:104]
+    run(tool, "put", device, "l", "v")
+    assert run(tool, "scan", "--keys", device) == "k\nl\n"
+
+
+def test_offload_devices_of_others_are_left_alone(tool, device, spare, tmp_path):
+    other = tmp_path / "other"
+    other.write_bytes(device.read_bytes())
+    for store in device, other:
+        run(tool, "format", "--band", "64K", "--organisation", "buffered", store)
+    run(tool, "offload", device, spare)
+    before = spare.read_bytes()
+    assert "holds the offload device of a key-value store" in \
+        run(tool, "offload", other, spare, rc=FAILED)
+    assert "of another store" in run(tool, "put", "--offload", spare, other, "k", "v", rc=FAILED)
+    assert "no offload device" in run(tool, "scan", "--offload", other, device, rc=FAILED)
+    assert "no key-value store" in run(tool, "scan", spare, rc=FAILED)
+    assert "in use" in run(tool, "put", "--offload", device, device, "k", "v", rc=FAILED)
+    assert "holds the offload device" in run(tool, "format", "--band", "64K", spare, rc=FAILED)
+    assert spare.read_bytes() == before
+    run(tool, "offload", "--force", other, spare)
+    assert "of another store" in run(tool, "scan", "--offload", spare, device, rc=FAILED)
+    run(tool, "put", "--offload", spare, other, "k", "v")
+    subprocess.run(["mkfs.ext4", "-q", "-F", spare], check=True)
+    assert "ext4" in run(tool, "offload", other, spare, rc=FAILED)
+    sorts = tmp_path / "sorts"
+    sorts.write_bytes(bytes(8 * MIB))
+    run(tool, "format", "--band", "64K", sorts)
+    assert "only a store of the organisation buffered" in \
+        run(tool, "offload", "--force", sorts, spare, rc=USAGE)
+    assert "room for two bands" in \
+        run(tool, "offload", "--size", "128K", "--force", device, spare, rc=USAGE)
+
+
+def test_what_is_loaded_beside_merges(tool, device, spare):
+    """Whether some of it is left there depends on how fast merges were."""
+    run(tool, "format", "--band", "64K", "--organisation", "buffered", device)
+    run(tool, "offload", device, spare)
+    lines = some_lines(5, 4000)
+    shuffled = random.Random(6).sample(lines, len(lines))
+    run(tool, "load", "--batch", 7, "--offload", spare, device, text="".join(shuffled).encode())
+    assert run(tool, "scan", "--offload", spare, device) == "".join(lines)
+    assert run(tool, "check", "--offload", spare, device) == "clean\n"
+    dump = json.loads(run(tool, "dump", "--json", "--offload", spare, device))
+    if any(b["offloaded"] for b in dump["used"]):
+        print("some was left there")
+        assert "which must be named" in run(tool, "scan", device, rc=FAILED)
+        assert "which must be named" in run(tool, "offload", "--force", device, spare, rc=FAILED)
+    run(tool, "compact", "--offload", spare, device)
+    assert run(tool, "scan", device) == "".join(lines)
+
+
 def test_one_store_at_a_time(tool, device):
     run(tool, "format", "--band", "64K", device)
     with subprocess.Popen([tool, "load", device], stdin=subprocess.PIPE) as loading:
@@ -484,12 +576,15 @@ def test_a_file_behind_a_loop_device(tool, device):
     assert run(tool, "get", device, "k") == "v"
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_killed(tool, device, seed):
+@pytest.mark.parametrize("seed,organisation", ((0, "soc"), (1, "soc"), (2, "soc"), (3, "buffered")))
+def test_killed(tool, device, spare, seed, organisation):
     """Each line that was synced before the kill is there."""
-    run(tool, "format", "--band", "64K", device)
+    run(tool, "format", "--band", "64K", "--organisation", organisation, device)
+    offload = ["--offload", spare] if organisation == "buffered" else []
+    if offload:
+        run(tool, "offload", device, spare)
     lines = [f"{i:06d}\t{'v' * (i % 300)}\n" for i in range(1000000)]
-    with subprocess.Popen([tool, "load", "--sync", device],
+    with subprocess.Popen([tool, "load", "--sync", *offload, device],
                           stdin=subprocess.PIPE) as loading:
         sent = 0
         try:
@@ -499,11 +594,11 @@ def test_killed(tool, device, seed):
         finally:
             loading.kill()
             loading.wait()
-    got = run(tool, "scan", device).splitlines(keepends=True)
+    got = run(tool, "scan", *offload, device).splitlines(keepends=True)
     assert got == lines[:len(got)] and len(got) <= sent + 1
     # A pipe and the program's buffer have the others.
     assert sent - len(got) < (64 + 8) * KIB
-    assert run(tool, "check", device) == "clean\n"
+    assert run(tool, "check", *offload, device) == "clean\n"
 
 
 # --- a stranger ------------------------------------------------------------------

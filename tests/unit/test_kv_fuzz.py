@@ -15,7 +15,8 @@ TOP = Path(__file__).resolve().parents[2]
 FUZZ = TOP / "userspace/kv-fuzz"
 # How many of the seeds must be opened, and be without fault by a check: were a harness to
 # make up nothing but what is refused at once, all would pass.
-HARNESSES = {"table": (28, 8), "unsorted": (25, 7), "log": (23, 16), "bands": (34, 30), "formats": (0, 0)}
+HARNESSES = {"table": (28, 8), "unsorted": (25, 7), "log": (23, 16), "bands": (34, 30),
+             "formats": (0, 0)}
 
 
 @pytest.fixture(scope="session", name="replay")

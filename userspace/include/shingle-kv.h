@@ -112,7 +112,9 @@ enum {
  *	the one before it: what the disk must see of a stream to believe it, up to half a
  *	band (64 KiB, or half a band)
  * @idle_ms: of KV_BUFFERED: since so long no merge was due: buffer levels that are half
- *	full are merged, too, up to 3600000 (10000)
+ *	full are merged, too, and what was offloaded, up to 3600000 (10000)
+ * @offload: path of the store's offload device, as kv_offload() has made it; NULL for none.
+ *	Writes go there while a merge is under way, and only then, band by band
  */
 struct kv_options {
 	uint32_t flags;
@@ -124,6 +126,7 @@ struct kv_options {
 	uint32_t slowdown_us;
 	uint32_t lead_bytes;
 	uint32_t idle_ms;
+	const char *offload;
 };
 
 /**
@@ -157,9 +160,24 @@ int kv_format(const char *path, const struct kv_format_options *opt);
  *
  * Returns 0; -EMEDIUMTYPE if this is no store; -EPROTONOSUPPORT if it is one of another
  * version; -EUCLEAN if a part is damaged without which none is readable, or if the log
- * has lost what was synced: then KV_READ_ONLY still opens it, with what is left.
+ * has lost what was synced: then KV_READ_ONLY still opens it, with what is left; -ENXIO if
+ * writes are on an offload device that is not the one that was named, or none was.
  */
 int kv_open(struct kv **kv, const char *path, const struct kv_options *opt);
+
+/**
+ * kv_offload() - make a device the offload device of a store
+ * @path: the store, of KV_BUFFERED; it is not in use, and has nothing on another one
+ * @offload: a block device, or a file that exists and has its size; what it holds is lost
+ * @bytes: of it to use; 0 for all
+ *
+ * It does not ask what is there; the command kv does.  The store is not changed: it knows
+ * the device from the first write there on, and until nothing is left on it.
+ *
+ * Returns 0; -EBUSY; -ENXIO if the store has writes on its offload device; -EINVAL if the
+ * device is too small for two bands, or the store has no unsorted level; or another -errno.
+ */
+int kv_offload(const char *path, const char *offload, uint64_t bytes);
 
 /**
  * kv_close() - be done with a store
@@ -387,11 +405,15 @@ int kv_settle(struct kv *kv);
  * @level_bytes: of these, with index and all
  * @unsorted_bands: of level 0, that are in the order in which they were written
  * @unsorted_bytes: of these
+ * @offload_bands: of the offload device; 0 without one
+ * @offload_bands_free: of them
  * @memtable_bytes: in memory, not yet in a band
  * @puts: since the store was opened, as all that follow
  * @deletes: see there
  * @gets: see there
  * @user_bytes: keys and values of @puts and @deletes
+ * @offloaded_writes: of @puts and @deletes, those that went to the offload device
+ * @offloaded_bytes: of @user_bytes
  * @log_bytes: written to logs
  * @flush_bytes: written to bands of level 0; of one that is a log, what is behind it
  * @compact_read_bytes: read by compactions
@@ -399,7 +421,7 @@ int kv_settle(struct kv *kv);
  * @table_bytes: written to the band table
  * @pad_bytes: zeroes that only KV_STREAM has written; in no other figure
  * @read_bytes: read otherwise
- * @syncs: flushes of the device
+ * @syncs: flushes of the device, and of the offload device
  * @flushes: memtables that became bands
  * @compactions: merges
  * @moves: bands that changed their level as they are
@@ -415,8 +437,10 @@ struct kv_stats {
 	uint64_t bands, bands_free, bands_log, bands_pinned, band_bytes;
 	uint64_t level_bands[KV_LEVELS], level_bytes[KV_LEVELS];
 	uint64_t unsorted_bands, unsorted_bytes;
+	uint64_t offload_bands, offload_bands_free;
 	uint64_t memtable_bytes;
 	uint64_t puts, deletes, gets, user_bytes;
+	uint64_t offloaded_writes, offloaded_bytes;
 	uint64_t log_bytes, flush_bytes, compact_read_bytes, compact_written_bytes;
 	uint64_t table_bytes, pad_bytes, read_bytes;
 	uint64_t syncs, flushes, compactions, moves, discards, levels_told;
@@ -433,8 +457,8 @@ void kv_stats(struct kv *kv, struct kv_stats *stats);
 
 /**
  * struct kv_band - one band that is in use
- * @band: its number
- * @offset: of its first byte on the device
+ * @band: its number; those of the offload device come behind the last of the store
+ * @offset: of its first byte on its device
  * @bytes: used of it; of a log that is being written, 0
  * @level: of a table; -1 for a log
  * @age: within a level, what is newer has more
@@ -442,6 +466,7 @@ void kv_stats(struct kv *kv, struct kv_stats *stats);
  * @entries: of a table
  * @tombstones: of them deletions
  * @unsorted: it is a log with an index behind it
+ * @offloaded: it is on the offload device
  * @min_key: the range of a table; good until the callback returns
  * @min_bytes: of it
  * @max_key: see there
@@ -451,7 +476,7 @@ struct kv_band {
 	uint64_t band, offset, bytes;
 	int level;
 	uint64_t age, id, entries, tombstones;
-	bool unsorted;
+	bool unsorted, offloaded;
 	const void *min_key, *max_key;
 	size_t min_bytes, max_bytes;
 };

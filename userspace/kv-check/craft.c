@@ -6,7 +6,8 @@
 #include "model.h"
 #include "table.h"
 
-enum { IN_HEADER, IN_BANDS, IN_FOOTER, IN_INDEX, IN_BLOCK, IN_HISTOGRAM, IN_LOG, NR_PLACES };
+enum { IN_HEADER, IN_BANDS, IN_FOOTER, IN_INDEX, IN_BLOCK, IN_HISTOGRAM, IN_LOG, IN_SPARE,
+       NR_PLACES };
 
 /**
  * struct image - what is where in the store
@@ -36,9 +37,9 @@ static void spoil(u8 *at, u32 bytes)
 		at[rnd(bytes)] = rnd(2) ? (u8)rnd(256) : odd[rnd(ARRAY_SIZE(odd))];
 }
 
-static void spoil_header(struct image *m)
+static void spoil_header(u8 *at)
 {
-	struct header *h = (struct header *)m->data;
+	struct header *h = (struct header *)at;
 
 	/* But for magic and UUID, without which there is nothing to be seen. */
 	spoil((u8 *)&h->organisation, 56);
@@ -149,7 +150,7 @@ static bool use(struct sim *s, const struct kv_options *opt)
 	size_t bytes;
 	void *value;
 	u32 i;
-	int err = store_open(&kv, sim_disk(s), opt);
+	int err = sim_open(&kv, s, opt);
 
 	if (err)
 		return false;
@@ -188,7 +189,9 @@ void test_craft(u64 seed, u32 count)
 	struct image m = { .log = 0 };
 	struct sim *s = formatted(BYTES);
 	struct kv *kv = opened(s, "new");
-	u8 *whole = malloc(BYTES);
+	u64 size = sim_bytes(s);
+	u8 *whole = malloc(size);
+	u32 places = s->spare.bytes ? NR_PLACES : IN_SPARE;
 	bool synced;
 
 	rng = seed;
@@ -204,14 +207,16 @@ void test_craft(u64 seed, u32 count)
 	free(s->pointer);
 	s->pointer = NULL;
 	m.data = s->data;
-	memcpy(whole, s->data, BYTES);
+	memcpy(whole, s->data, size);
 	if (!m.table || !m.log)
 		die("no table, or no log");
 	for (i = 0; i < count; i++) {
-		memcpy(s->data, whole, BYTES);
-		place = i % NR_PLACES;
+		memcpy(s->data, whole, size);
+		place = i % places;
 		if (place == IN_HEADER)
-			spoil_header(&m);
+			spoil_header(m.data);
+		else if (place == IN_SPARE)
+			spoil_header(m.data + BYTES);
 		else if (place == IN_BANDS)
 			spoil_bands(&m);
 		else if (place == IN_LOG)
@@ -221,12 +226,12 @@ void test_craft(u64 seed, u32 count)
 		opened_anyway[place] += use(s, &look);
 		use(s, &options);
 	}
-	printf("%u images; opened of header, bands, footer, index, block, histogram, log:", count);
-	for (place = 0; place < NR_PLACES; place++)
+	printf("%u images; opened of header, bands, footer, index, block, histogram, log, offload:", count);
+	for (place = 0; place < places; place++)
 		printf(" %u", opened_anyway[place]);
 	printf("\n");
 	/* A checksum that was not put right would be refused each time. */
-	for (place = IN_BANDS; place < NR_PLACES; place++) {
+	for (place = IN_BANDS; place < places; place++) {
 		if (!opened_anyway[place])
 			die("none of place %u was opened", place);
 	}

@@ -8,18 +8,20 @@ void quiet(void *ctx, const char *text)
 }
 
 /* Blocks of tables, which a check must miss none of. */
-static u8 in_table[BYTES / BLOCK_BYTES];
-/* Of each block, from its start, what somebody reads; in a log zeroes are behind. */
-static u32 counts[BYTES / BLOCK_BYTES];
-static u32 tables;
+#define MOST_BLOCKS	((BYTES + SPARE_BYTES) / BLOCK_BYTES)
 
-static void note_chunks(const u8 *data, const struct kv_band *b)
+static u8 in_table[MOST_BLOCKS];
+/* Of each block, from its start, what somebody reads; in a log zeroes are behind. */
+static u32 counts[MOST_BLOCKS];
+static u32 tables, spares;
+
+static void note_chunks(const u8 *data, u64 offset, const struct kv_band *b)
 {
-	const struct footer_block *f = (void *)(data + b->offset + b->bytes - BLOCK_BYTES);
-	u64 at, end = b->offset + le32_to_cpu(f->data_bytes), bytes;
+	const struct footer_block *f = (void *)(data + offset + b->bytes - BLOCK_BYTES);
+	u64 at, end = offset + le32_to_cpu(f->data_bytes), bytes;
 	const struct chunk_head *h;
 
-	for (at = b->offset; at < end; at = round_up(at + bytes, (u64)BLOCK_BYTES)) {
+	for (at = offset; at < end; at = round_up(at + bytes, (u64)BLOCK_BYTES)) {
 		h = (void *)(data + at);
 		bytes = sizeof(*h) + le32_to_cpu(h->bytes);
 		if (bytes % BLOCK_BYTES)
@@ -29,17 +31,18 @@ static void note_chunks(const u8 *data, const struct kv_band *b)
 
 static int note_table(void *ctx, const struct kv_band *b)
 {
-	u64 i;
+	u64 offset = b->offset + (b->offloaded ? BYTES : 0), i;
 
 	if (b->level < 0)
 		return 0;
-	for (i = b->offset / BLOCK_BYTES; i < (b->offset + b->bytes) / BLOCK_BYTES; i++) {
+	for (i = offset / BLOCK_BYTES; i < (offset + b->bytes) / BLOCK_BYTES; i++) {
 		in_table[i] = 1;
 		counts[i] = BLOCK_BYTES;
 	}
 	if (b->unsorted)
-		note_chunks(ctx, b);
+		note_chunks(ctx, offset, b);
 	tables++;
+	spares += b->offloaded;
 	return 0;
 }
 
@@ -74,7 +77,7 @@ static void go_on(struct sim *s, const struct load *l, u32 block)
 	struct kv *kv;
 	bool synced;
 	u32 b;
-	int err = store_open(&kv, sim_disk(s), &options);
+	int err = sim_open(&kv, s, &options);
 
 	if (err)
 		return;
@@ -104,7 +107,8 @@ void test_damage(u64 seed, u32 batches)
 	struct load l = { .seed = seed, .batches = batches, .value_bytes = 4000 };
 	struct kv_options look = { .flags = KV_READ_ONLY };
 	struct sim *s = formatted(BYTES);
-	u8 *whole = malloc(BYTES);
+	u64 size = sim_bytes(s);
+	u8 *whole = malloc(size);
 	u32 b, i, end, found = 0, harmless = 0, refused = 0, missed = 0, lost;
 	struct kv *kv = opened(s, "new");
 	bool synced;
@@ -112,6 +116,7 @@ void test_damage(u64 seed, u32 batches)
 
 	rng = seed;
 	for (b = 1; b <= batches; b++) {
+		offload_some(kv, b);
 		if (load_write(kv, &l, b, &synced))
 			die("batch %u: %s", b, kv_error());
 	}
@@ -119,18 +124,18 @@ void test_damage(u64 seed, u32 batches)
 	kv_close(kv);
 	free(s->pointer);
 	s->pointer = NULL;
-	memcpy(whole, s->data, BYTES);
+	memcpy(whole, s->data, size);
 	end = (u32)(s->bands_offset / BLOCK_BYTES);
-	for (i = 0; i < BYTES / BLOCK_BYTES; i++) {
+	for (i = 0; i < size / BLOCK_BYTES; i++) {
 		if (i >= end && !in_table[i])
 			continue;
-		memcpy(s->data, whole, BYTES);
+		memcpy(s->data, whole, size);
 		if (i % 3)
 			s->data[(u64)i * BLOCK_BYTES + rnd(counts[i] ?: BLOCK_BYTES)] ^=
 				(u8)(1 + rnd(255));
 		else
 			memset(s->data + (u64)i * BLOCK_BYTES, 0, BLOCK_BYTES);
-		err = store_open(&kv, sim_disk(s), &look);
+		err = sim_open(&kv, s, &look);
 		if (err) {
 			if (err != -EUCLEAN && err != -EMEDIUMTYPE && err != -EPROTONOSUPPORT)
 				die("block %u: open: %d %s", i, err, kv_error());
@@ -155,6 +160,8 @@ void test_damage(u64 seed, u32 batches)
 	printf("%u tables; %u blocks damaged: %u found, %u harmless, %u refused, %u missed\n",
 	       tables, found + harmless + refused + missed, found, harmless, refused, missed);
 	/* What fills a block before the histogram, nobody reads. */
+	if (has_offload() && !spares)
+		die("nothing is offloaded");
 	if (missed > tables || !found)
 		die("damage is not found");
 	free(whole);
@@ -193,7 +200,7 @@ void test_log(u64 seed, u32 batches)
 		bands += !le64_to_cpu(h->number);
 		memcpy(s->data, whole, BYTES);
 		s->data[(u64)i * BLOCK_BYTES + rnd((u32)sizeof(*h) + 8)] ^= 0x10;
-		err = store_open(&kv, sim_disk(s), &look);
+		err = sim_open(&kv, s, &look);
 		if (err)
 			die("chunk at block %u: not even to be read: %s", i, kv_error());
 		for (n = 0; n < batches; n++) {
@@ -212,7 +219,7 @@ void test_log(u64 seed, u32 batches)
 			    err);
 		noticed += err == -EUCLEAN;
 		torn += !err;
-		err = store_open(&kv, sim_disk(s), &options);
+		err = sim_open(&kv, s, &options);
 		if ((err == -EUCLEAN) == (n + 1 == batches))
 			die("block %u: opened to be written: %d", i, err);
 		if (!err)

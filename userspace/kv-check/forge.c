@@ -110,7 +110,7 @@ static void wrong_last_key(const char *last, bool readers_see)
 		die("the first block does not end with 08");
 	memcpy(index + INDEX_HEAD, last, 2);
 	put_le(index + bytes, table_crc(&f.kv, f.id, data, index, bytes), CRC_BYTES);
-	if (store_open(&kv, sim_disk(s), &look))
+	if (sim_open(&kv, s, &look))
 		die("open: %s", kv_error());
 	lost = silently_lost(kv);
 	if (readers_see && lost)
@@ -144,10 +144,10 @@ static struct kv *again(struct sim *s, const char *what)
 {
 	struct kv_options look = { .flags = KV_READ_ONLY };
 	struct kv *kv;
-	int err = store_open(&kv, sim_disk(s), &options);
+	int err = sim_open(&kv, s, &options);
 
 	if (err == -EOVERFLOW)
-		err = store_open(&kv, sim_disk(s), &look);
+		err = sim_open(&kv, s, &look);
 	if (err)
 		die("%s: open: %d %s", what, err, kv_error());
 	return kv;
@@ -161,7 +161,7 @@ static void keeps(struct sim *s, const char *what)
 	u32 i, nr = 0, last = U32_MAX;
 	char key[20];
 
-	if (store_open(&kv, sim_disk(s), &options)) {
+	if (sim_open(&kv, s, &options)) {
 		sim_free(s);
 		return;
 	}
@@ -222,7 +222,7 @@ static void logs_of(const u64 *memtable, const u64 *id, u32 nr, bool fine)
 		}
 		seal(&f, h);
 	}
-	if (store_open(&kv, sim_disk(s), &options)) {
+	if (sim_open(&kv, s, &options)) {
 		if (fine || !strstr(kv_error(), "the band table contradicts itself"))
 			die("logs: %s", kv_error());
 		sim_free(s);

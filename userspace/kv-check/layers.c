@@ -316,7 +316,7 @@ void test_layers(u64 seed, u32 count)
 	for (i = 0; i < 3; i++) {
 		before = watched.blocks;
 		before_zeroes = watched.zeroes;
-		if (store_open(&kv, sim_disk(s), &opt))
+		if (sim_open(&kv, s, &opt))
 			die("open: %s", kv_error());
 		load(kv, count / 3 * i, count / 3 * (i + 1));
 		if (i == 2 && kv_compact(kv))

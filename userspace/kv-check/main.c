@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * kv-check TEST [ORGANISATION [SEED [COUNT]]]: the store on a simulated disk.
- * ORGANISATION is soc, loc or buffered; with -stream behind it, for KV_STREAM.
+ * ORGANISATION is soc, loc or buffered; with -stream behind it, for KV_STREAM; buffered-offload
+ * has an offload device.
  *
  * model    random writes, snapshots, iterators against a model
  * cut      the power is cut at each request, and in each state the disk may be in
@@ -21,6 +22,7 @@
 #include "model.h"
 
 static enum kv_organisation organisation;
+static bool offloading;
 static const u8 uuid[16] = "kv-check kv-chec";
 /* Counted and failed by the wrappers below. */
 static u64 allocations, fail_allocation;
@@ -72,6 +74,41 @@ void *__wrap_aligned_alloc(size_t a, size_t n)
 struct kv_options options = { .flags = KV_NO_THREAD, .l0_trigger = 3,
 					   .l0_slowdown = 5, .cache_bytes = 64 << 10 };
 
+bool has_offload(void)
+{
+	return offloading;
+}
+
+static void add_offload(struct sim *s)
+{
+	static const u8 own[16] = "a device besides";
+	struct shape head;
+
+	if (header_read(sim_disk(s), false, &head))
+		die("header: %s", kv_error());
+	sim_add_spare(s, SPARE_BYTES / BAND * head.band_bytes);
+	if (store_offload(&s->spare, &head, 0, own))
+		die("offload: %s", kv_error());
+}
+
+/*
+ * As if a merge were under way in each other stretch of batches: with no thread there is
+ * none while anybody writes.  What seems to be due then is merged beside it all the same.
+ */
+void offload_some(struct kv *kv, u32 batch)
+{
+	if (kv->offload && kv->opt.flags & KV_NO_THREAD)
+		kv->merging = batch / 20 % 2;
+}
+
+/* Some went there, and some did not. */
+static void have_offloaded(const struct kv_stats *s)
+{
+	if (offloading && (!s->offloaded_writes || s->offloaded_writes == s->puts + s->deletes))
+		die("%lu of %lu writes were offloaded", s->offloaded_writes,
+		    s->puts + s->deletes);
+}
+
 struct sim *formatted_as(u64 bytes, u32 band_bytes)
 {
 	struct kv_format_options opt = { .band_bytes = band_bytes, .organisation = organisation };
@@ -81,6 +118,8 @@ struct sim *formatted_as(u64 bytes, u32 band_bytes)
 		die("format: %s", kv_error());
 	sim_bands(s);
 	s->stream = options.flags & KV_STREAM;
+	if (offloading)
+		add_offload(s);
 	return s;
 }
 
@@ -92,7 +131,7 @@ struct sim *formatted(u64 bytes)
 struct kv *opened(struct sim *s, const char *when)
 {
 	struct kv *kv;
-	int err = store_open(&kv, sim_disk(s), &options);
+	int err = sim_open(&kv, s, &options);
 
 	if (err)
 		die("%s: open: %d %s", when, err, kv_error());
@@ -126,12 +165,13 @@ static void test_model(u64 seed, u32 batches)
 	struct kv_iter *held = NULL;
 	struct kv_stats stats;
 	struct model held_then;
-	u64 deep = 0;
+	u64 deep = 0, offloaded = 0;
 	u32 b, i;
 	bool synced;
 
 	rng = seed;
 	for (b = 1; b <= batches; b++) {
+		offload_some(kv, b);
 		if (load_write(kv, &l, b, &synced))
 			die("batch %u: %s", b, kv_error());
 		model_apply(&m, &l, b);
@@ -163,6 +203,7 @@ static void test_model(u64 seed, u32 batches)
 			held = NULL;
 			kv_stats(kv, &stats);
 			deep += stats.compactions;
+			offloaded += stats.offloaded_writes;
 			if (kv_close(kv))
 				die("close: %s", kv_error());
 			/* The pointers are as the disk's: what is free is written anew. */
@@ -185,14 +226,19 @@ static void test_model(u64 seed, u32 batches)
 	checked(kv, "at the end");
 	kv_stats(kv, &stats);
 	deep += stats.compactions;
-	printf("%u batches, %llu merges, level 0 and 1: %lu %lu bands\n", batches, deep,
-	       stats.level_bands[0], stats.level_bands[1]);
+	offloaded += stats.offloaded_writes;
+	printf("%u batches, %llu merges, level 0 and 1: %lu %lu bands, %llu writes offloaded\n",
+	       batches, deep, stats.level_bands[0], stats.level_bands[1], offloaded);
 	if (batches >= 2000 && deep < 10)
 		die("hardly anything was merged");
+	if (offloading && offloaded < batches / 4)
+		die("hardly anything was offloaded");
 	/* Snapshots apart, nothing hidden and no deletion is left after a compaction. */
 	if (kv_compact(kv))
 		die("compact: %s", kv_error());
 	kv_stats(kv, &stats);
+	if (stats.offload_bands != stats.offload_bands_free)
+		die("something is still on the offload device");
 	if (stats.bands_pinned)
 		die("%lu bands are nobody's", stats.bands_pinned);
 	kv_close(kv);
@@ -211,10 +257,10 @@ static void apply(u8 *image, const struct event *e, u64 from, u64 bytes)
 
 /*
  * What the disk may hold when the power is cut behind event @end, and what was before
- * @first is durable: nothing of what came since, all of it, all but a part of the last
- * one, or any blocks of it.
+ * @first is durable, as is what is said to be: nothing of what came since, all of it, all but
+ * a part of the last one, any blocks of it, or all of one device and nothing of the other.
  */
-enum { LOSE_ALL, LOSE_NONE, TEAR_LAST, LOSE_ANY, NR_STATES };
+enum { LOSE_ALL, LOSE_NONE, TEAR_LAST, LOSE_ANY, LOSE_DISK, LOSE_SPARE, NR_STATES };
 
 static void crash(u8 *image, const struct event *event, u32 first, u32 end, u32 state)
 {
@@ -224,6 +270,8 @@ static void crash(u8 *image, const struct event *event, u32 first, u32 end, u32 
 	for (i = first; i < end && state != LOSE_ALL; i++) {
 		const struct event *e = &event[i];
 
+		if (e->durable || state == (e->spare ? LOSE_SPARE : LOSE_DISK))
+			continue;
 		bytes = e->bytes;
 		if (state == TEAR_LAST && i + 1 == end && bytes)
 			bytes = (u64)rnd((u32)(bytes / BLOCK_BYTES)) * BLOCK_BYTES;
@@ -232,6 +280,22 @@ static void crash(u8 *image, const struct event *event, u32 first, u32 end, u32 
 				apply(image, e, at, BLOCK_BYTES);
 		}
 	}
+}
+
+/* A flush of a device: what it was asked before is durable.  @first, if all of some is. */
+static void flushed(u8 *durable, struct event *event, u32 *first, u32 end)
+{
+	u32 i;
+
+	for (i = *first; i < end; i++) {
+		if (event[i].durable || event[i].spare != event[end].spare)
+			continue;
+		apply(durable, &event[i], 0, event[i].bytes);
+		event[i].durable = true;
+	}
+	event[end].durable = true;
+	while (*first <= end && event[*first].durable)
+		++*first;
 }
 
 /* Returns how many batches the store has. */
@@ -259,22 +323,27 @@ static void test_cut(u64 seed, u32 batches)
 			  .value_bytes = seed % 2 ? 6000 : 100 };
 	struct kv_options opt = options;
 	struct sim *s = formatted(BYTES), *t = sim_new(BYTES);
-	u8 *durable = malloc(BYTES);
+	u64 size = sim_bytes(s);
+	u8 *durable = malloc(size);
+	struct kv_stats stats;
 	struct kv *kv;
 	u32 b, i, j, state, first = 0, cuts = 0, again = 0;
 	bool synced;
 	char when[100];
 
 	rng = seed;
-	memcpy(durable, s->data, BYTES);
+	if (s->spare.bytes)
+		sim_add_spare(t, s->spare.bytes);
+	memcpy(durable, s->data, size);
 	s->recording = true;
 	/* From seed 100 on with the store's own thread, so that no two runs are the same. */
 	if (seed >= 100)
 		opt.flags &= ~(u32)KV_NO_THREAD;
-	if (store_open(&kv, sim_disk(s), &opt))
+	if (sim_open(&kv, s, &opt))
 		die("open: %s", kv_error());
 	for (b = 1; b <= batches; b++) {
 		s->batches = b;
+		offload_some(kv, b);
 		if (load_write(kv, &l, b, &synced))
 			die("batch %u: %s", b, kv_error());
 		if (synced)
@@ -282,11 +351,12 @@ static void test_cut(u64 seed, u32 batches)
 		if (b % 90 == 0 && kv_compact(kv))
 			die("compact: %s", kv_error());
 	}
+	kv_stats(kv, &stats);
 	kv_close(kv);
 	for (i = 0; i < s->events; i++) {
-		for (state = 0; state < NR_STATES; state++) {
+		for (state = 0; state < (offloading ? NR_STATES : LOSE_DISK); state++) {
 			/* What the next event is told, had happened before this cut. */
-			memcpy(t->data, durable, BYTES);
+			memcpy(t->data, durable, size);
 			crash(t->data, s->event, first, i, state);
 			snprintf(when, sizeof(when), "cut before event %u of %u, state %u", i,
 				 s->events, state);
@@ -297,13 +367,13 @@ static void test_cut(u64 seed, u32 batches)
 				continue;
 			/* Once more, while it recovers. */
 			t->recording = false;
-			memcpy(t->data, durable, BYTES);
+			memcpy(t->data, durable, size);
 			crash(t->data, s->event, first, i, LOSE_NONE);
 			{
-				u8 *base = malloc(BYTES);
+				u8 *base = malloc(size);
 				u32 from = 0, cut;
 
-				memcpy(base, t->data, BYTES);
+				memcpy(base, t->data, size);
 				sim_forget(t);
 				t->recording = true;
 				kv_close(opened(t, "recording a recovery"));
@@ -312,11 +382,10 @@ static void test_cut(u64 seed, u32 batches)
 				for (j = 0; j < cut; j++) {
 					if (t->event[j].what != SIM_FLUSH)
 						continue;
-					crash(base, t->event, from, j, LOSE_NONE);
-					from = j + 1;
+					flushed(base, t->event, &from, j);
 				}
 				crash(base, t->event, from, cut, LOSE_ANY);
-				memcpy(t->data, base, BYTES);
+				memcpy(t->data, base, size);
 				free(base);
 				snprintf(when, sizeof(when), "cut in recovery of event %u", i);
 				recovered(t, &l, s->event[i].synced, s->event[i].batches, when);
@@ -325,14 +394,16 @@ static void test_cut(u64 seed, u32 batches)
 			sim_forget(t);
 		}
 		if (s->event[i].what == SIM_FLUSH) {
-			crash(durable, s->event, first, i, LOSE_NONE);
-			first = i + 1;
+			flushed(durable, s->event, &first, i);
 		}
 	}
 	printf("%u cuts, %u of recoveries, in %u requests of %u batches\n", cuts, again,
 	       s->events, batches);
 	if (!again || !cuts)
 		die("nothing was cut");
+	/* Whether a thread of its own merges just then, nobody knows. */
+	if (seed < 100)
+		have_offloaded(&stats);
 	free(durable);
 	sim_free(s);
 	sim_free(t);
@@ -351,18 +422,19 @@ static bool fail_once(const struct load *l, const u8 *empty, struct sim *s, u64 
 	int err;
 
 	snprintf(when, sizeof(when), "request %llu failed", nr);
-	memcpy(s->data, empty, BYTES);
+	memcpy(s->data, empty, sim_bytes(s));
 	sim_bands(s);
 	s->ops = 0;
 	s->fail = nr;
 	s->failed = 0;
-	err = store_open(&kv, sim_disk(s), &options);
+	err = sim_open(&kv, s, &options);
 	if (err) {
 		if (!s->failed)
 			die("%s: open: %d %s", when, err, kv_error());
 		return true;
 	}
 	for (b = 1; b <= l->batches; b++) {
+		offload_some(kv, b);
 		err = load_write(kv, l, b, &synced);
 		if (err && !s->failed)
 			die("%s: before it: %d %s", when, err, kv_error());
@@ -403,11 +475,11 @@ static void test_fail(u64 seed, u32 batches)
 {
 	struct load l = { .seed = seed, .batches = batches, .value_bytes = 6000 };
 	struct sim *s = formatted(BYTES);
-	u8 *empty = malloc(BYTES);
+	u8 *empty = malloc(sim_bytes(s));
 	u64 nr = 0;
 
 	rng = seed;
-	memcpy(empty, s->data, BYTES);
+	memcpy(empty, s->data, sim_bytes(s));
 	while (fail_once(&l, empty, s, ++nr))
 		;
 	printf("%llu requests failed, one at a time\n", nr - 1);
@@ -429,16 +501,17 @@ static bool starve_once(const struct load *l, const u8 *empty, struct sim *s, u6
 	int err;
 
 	snprintf(when, sizeof(when), "allocation %llu failed", nr);
-	memcpy(s->data, empty, BYTES);
+	memcpy(s->data, empty, sim_bytes(s));
 	sim_bands(s);
 	allocations = 0;
 	fail_allocation = nr;
-	err = store_open(&kv, sim_disk(s), &options);
+	err = sim_open(&kv, s, &options);
 	if (err == -ENOMEM)
-		err = store_open(&kv, sim_disk(s), &options);
+		err = sim_open(&kv, s, &options);
 	if (err)
 		die("%s: open: %d %s", when, err, kv_error());
 	for (b = 1; b <= l->batches; b++) {
+		offload_some(kv, b);
 		err = load_write(kv, l, b, &synced);
 		if (err == -ENOMEM) {
 			/* Nothing has changed, and once more it must do. */
@@ -467,11 +540,11 @@ static void test_memory(u64 seed, u32 batches)
 {
 	struct load l = { .seed = seed, .batches = batches, .value_bytes = 8000 };
 	struct sim *s = formatted(BYTES);
-	u8 *empty = malloc(BYTES);
+	u8 *empty = malloc(sim_bytes(s));
 	u64 nr = 1, step = 1;
 
 	rng = seed;
-	memcpy(empty, s->data, BYTES);
+	memcpy(empty, s->data, sim_bytes(s));
 	/* Each of the first, then some: they are much the same. */
 	while (starve_once(&l, empty, s, nr)) {
 		step = nr > 300 ? 1 + rnd(40) : 1;
@@ -572,7 +645,7 @@ static void test_sync_between(u32 chunks, u32 buffer)
 		die("format: %s", kv_error());
 	sim_bands(s);
 	s->stream = options.flags & KV_STREAM;
-	if (store_open(&kv, sim_disk(s), &opt))
+	if (sim_open(&kv, s, &opt))
 		die("open: %s", kv_error());
 	/* One buffer is large from then on, and its turn comes. */
 	if (kv_put(kv, "first", 5, value, WIDE / 8, KV_SYNC))
@@ -582,7 +655,7 @@ static void test_sync_between(u32 chunks, u32 buffer)
 			die("put: %s", kv_error());
 	}
 	large_write(kv, value);
-	if (kv_close(kv) || store_open(&kv, sim_disk(s), &opt))
+	if (kv_close(kv) || sim_open(&kv, s, &opt))
 		die("open: %s", kv_error());
 	expect(kv, "small", 10);
 	expect(kv, "large", WIDE / 8);
@@ -665,7 +738,7 @@ static void run_threads(u64 seed, u32 rounds)
 	opt.slowdown_us = 1;
 	/* So that there is a moment at which what must wait could come between. */
 	s->slow = s->stream;
-	if (store_open(&kv, sim_disk(s), &opt))
+	if (sim_open(&kv, s, &opt))
 		die("open: %s", kv_error());
 	test_threads(kv, rounds);
 	kv = opened(s, "after threads");
@@ -695,6 +768,7 @@ int main(int argc, char **argv)
 	if (argc > 2)
 		organisation = !strncmp(argv[2], "loc", 3) ? KV_LOC :
 			!strncmp(argv[2], "buffered", 8) ? KV_BUFFERED : KV_SOC;
+	offloading = argc > 2 && strstr(argv[2], "-offload");
 	if (argc > 2 && strstr(argv[2], "-stream"))
 		options.flags |= KV_STREAM;
 	for (i = 0; i < ARRAY_SIZE(test); i++) {
@@ -703,5 +777,5 @@ int main(int argc, char **argv)
 			return 0;
 		}
 	}
-	die("usage: kv-check model|cut|fail|memory|full|damage|craft|forge|log|vectors|between|threads|levels|layers [soc|loc|buffered[-stream] [SEED [COUNT]]]");
+	die("usage: kv-check model|cut|fail|memory|full|damage|craft|forge|log|vectors|between|threads|levels|layers [soc|loc|buffered[-stream|-offload] [SEED [COUNT]]]");
 }

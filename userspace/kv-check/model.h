@@ -8,6 +8,8 @@
 #define BANDS		40U
 #define BAND		KV_BAND_MIN
 #define BYTES		((u64)(BANDS + 10) * BAND)
+/* Of an offload device: fewer bands than there are bursts to fill. */
+#define SPARE_BYTES	((u64)7 * BAND)
 
 #define KEYS		160U
 #define MAX_BATCHES	6000U
@@ -46,6 +48,8 @@ extern struct kv_options options;
 struct sim *formatted(u64 bytes);
 struct sim *formatted_as(u64 bytes, u32 band_bytes);
 struct kv *opened(struct sim *s, const char *when);
+bool has_offload(void);
+void offload_some(struct kv *kv, u32 batch);
 
 /* damage.c, craft.c, forge.c, vectors.c, threads.c, layers.c */
 void quiet(void *ctx, const char *text);

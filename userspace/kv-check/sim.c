@@ -32,7 +32,8 @@ static bool fails(struct sim *s, enum sim_what what)
 	return true;
 }
 
-static void record(struct sim *s, enum sim_what what, u64 offset, u64 bytes, const void *data)
+static void record(struct sim *s, bool spare, enum sim_what what, u64 offset, u64 bytes,
+		   const void *data)
 {
 	struct event *e;
 
@@ -43,7 +44,7 @@ static void record(struct sim *s, enum sim_what what, u64 offset, u64 bytes, con
 		s->event = realloc(s->event, s->room * sizeof(*s->event));
 	}
 	e = &s->event[s->events++];
-	*e = (struct event){ .what = what, .offset = offset, .bytes = bytes,
+	*e = (struct event){ .what = what, .spare = spare, .offset = offset, .bytes = bytes,
 			     .batches = s->batches, .synced = s->synced };
 	if (data) {
 		e->data = malloc(bytes);
@@ -85,18 +86,31 @@ static void obey(struct sim *s, u64 offset, u32 bytes)
 	s->pointer[band] = (u32)at + bytes;
 }
 
-static void in_range(struct sim *s, u64 offset, u64 bytes)
+static const struct kv_disk_ops spare_ops;
+
+static bool is_face(const struct kv_disk *d)
 {
-	if (offset % BLOCK_BYTES || bytes % BLOCK_BYTES || !bytes ||
-	    offset + bytes > s->disk.bytes)
+	return d->ops == &spare_ops;
+}
+
+static struct sim *sim_of(struct kv_disk *d)
+{
+	return is_face(d) ? container_of(d, struct sim, spare) : container_of(d, struct sim, disk);
+}
+
+/* Where it is in the content of both. */
+static u64 in_range(struct kv_disk *d, u64 offset, u64 bytes)
+{
+	if (offset % BLOCK_BYTES || bytes % BLOCK_BYTES || !bytes || offset + bytes > d->bytes)
 		die("a request for %llu bytes at %llu", bytes, offset);
+	return offset + (is_face(d) ? sim_of(d)->disk.bytes : 0);
 }
 
 static int do_read(struct kv_disk *d, u64 offset, void *buf, u32 bytes)
 {
-	struct sim *s = container_of(d, struct sim, disk);
+	struct sim *s = sim_of(d);
 
-	in_range(s, offset, bytes);
+	offset = in_range(d, offset, bytes);
 	if (fails(s, SIM_READ) || s->unreadable)
 		return -EIO;
 	memcpy(buf, s->data + offset, bytes);
@@ -105,15 +119,16 @@ static int do_read(struct kv_disk *d, u64 offset, void *buf, u32 bytes)
 
 static int do_write(struct kv_disk *d, u64 offset, const void *buf, u32 bytes)
 {
-	struct sim *s = container_of(d, struct sim, disk);
+	struct sim *s = sim_of(d);
 
-	in_range(s, offset, bytes);
+	offset = in_range(d, offset, bytes);
 	if ((uintptr_t)buf % BLOCK_BYTES)
 		die("a buffer that direct I/O would refuse");
-	obey(s, offset, bytes);
+	if (!is_face(d))
+		obey(s, offset, bytes);
 	if (fails(s, SIM_WRITE))
 		return -EIO;
-	record(s, SIM_WRITE, offset, bytes, buf);
+	record(s, is_face(d), SIM_WRITE, offset, bytes, buf);
 	memcpy(s->data + offset, buf, bytes);
 	if (s->watch)
 		s->watch(SIM_WRITE, offset, bytes, buf);
@@ -122,26 +137,26 @@ static int do_write(struct kv_disk *d, u64 offset, const void *buf, u32 bytes)
 
 static int do_flush(struct kv_disk *d)
 {
-	struct sim *s = container_of(d, struct sim, disk);
+	struct sim *s = sim_of(d);
 
 	if (fails(s, SIM_FLUSH))
 		return -EIO;
-	record(s, SIM_FLUSH, 0, 0, NULL);
+	record(s, is_face(d), SIM_FLUSH, 0, 0, NULL);
 	return 0;
 }
 
 static int do_discard(struct kv_disk *d, u64 offset, u64 bytes)
 {
-	struct sim *s = container_of(d, struct sim, disk);
+	struct sim *s = sim_of(d);
 
-	in_range(s, offset, bytes);
-	if (s->pointer && offset >= s->bands_offset) {
+	offset = in_range(d, offset, bytes);
+	if (s->pointer && !is_face(d) && offset >= s->bands_offset) {
 		s->pointer[(offset - s->bands_offset) / s->band_bytes] = 0;
 		s->told[(offset - s->bands_offset) / s->band_bytes] = 0;
 	}
 	if (fails(s, SIM_DISCARD))
 		return -EIO;
-	record(s, SIM_DISCARD, offset, bytes, NULL);
+	record(s, is_face(d), SIM_DISCARD, offset, bytes, NULL);
 	memset(s->data + offset, 0xdd, bytes);
 	if (s->watch)
 		s->watch(SIM_DISCARD, offset, bytes, NULL);
@@ -168,7 +183,7 @@ static int sim_write(struct kv_disk *d, u64 offset, const void *buf, u32 bytes)
 	pthread_mutex_lock(&one);
 	err = do_write(d, offset, buf, bytes);
 	pthread_mutex_unlock(&one);
-	if (container_of(d, struct sim, disk)->slow)
+	if (sim_of(d)->slow)
 		usleep(1);
 	return err;
 }
@@ -203,7 +218,7 @@ static int sim_level(struct kv_disk *d, u64 offset, u64 bytes, u32 level, bool m
 	if (!s->pointer)
 		return -EOPNOTSUPP;
 	pthread_mutex_lock(&one);
-	in_range(s, offset, bytes);
+	in_range(d, offset, bytes);
 	if (offset < s->bands_offset || (offset - s->bands_offset) % s->band_bytes ||
 	    bytes != s->band_bytes)
 		die("a level of %llu bytes at %llu, which are no band", bytes, offset);
@@ -230,6 +245,34 @@ static const struct kv_disk_ops sim_ops = {
 	.level = sim_level,
 	.close = sim_close,
 };
+
+static const struct kv_disk_ops spare_ops = {
+	.read = sim_read,
+	.write = sim_write,
+	.begin = disk_begin_done,
+	.end = disk_end_done,
+	.flush = sim_flush,
+	.discard = sim_discard,
+	.close = sim_close,
+};
+
+u64 sim_bytes(const struct sim *s)
+{
+	return s->disk.bytes + s->spare.bytes;
+}
+
+void sim_add_spare(struct sim *s, u64 bytes)
+{
+	s->data = realloc(s->data, s->disk.bytes + bytes);
+	memset(s->data + s->disk.bytes, 0xee, bytes);
+	s->spare = (struct kv_disk){ .ops = &spare_ops, .name = "spare", .bytes = bytes };
+}
+
+/* With the offload device, if there is one. */
+int sim_open(struct kv **kv, struct sim *s, const struct kv_options *opt)
+{
+	return store_open(kv, &s->disk, s->spare.bytes ? &s->spare : NULL, opt);
+}
 
 struct sim *sim_new(u64 bytes)
 {

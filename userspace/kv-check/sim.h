@@ -10,6 +10,8 @@ enum sim_what { SIM_READ, SIM_WRITE, SIM_FLUSH, SIM_DISCARD };
 /**
  * struct event - what was asked of the disk
  * @what: see there
+ * @spare: of the offload device
+ * @durable: a flush of its device came behind it
  * @offset: of it
  * @bytes: of it
  * @data: of a write
@@ -18,15 +20,17 @@ enum sim_what { SIM_READ, SIM_WRITE, SIM_FLUSH, SIM_DISCARD };
  */
 struct event {
 	enum sim_what what;
+	bool spare, durable;
 	u64 offset, bytes;
 	u8 *data;
 	u32 batches, synced;
 };
 
 /**
- * struct sim - the disk
+ * struct sim - the disk, and perhaps an offload device, in one order of requests
  * @disk: what the store sees
- * @data: content, as reads see it
+ * @spare: what it sees of the offload device; of no bytes: there is none
+ * @data: content of both, as reads see it
  * @borrowed: @data stays when the disk is closed
  * @recording: to @event
  * @event: what was asked, but reads
@@ -47,7 +51,7 @@ struct event {
  * @watch: is told what was done, but of reads and flushes; or NULL
  */
 struct sim {
-	struct kv_disk disk;
+	struct kv_disk disk, spare;
 	u8 *data;
 	bool recording;
 	struct event *event;
@@ -67,6 +71,9 @@ struct sim *sim_new(u64 bytes);
 void sim_free(struct sim *s);
 void sim_bands(struct sim *s);
 struct kv_disk *sim_disk(struct sim *s);
+int sim_open(struct kv **kv, struct sim *s, const struct kv_options *opt);
+void sim_add_spare(struct sim *s, u64 bytes);
+u64 sim_bytes(const struct sim *s);
 void sim_forget(struct sim *s);
 
 void die(const char *fmt, ...) __printf(1, 2) __attribute__((noreturn));

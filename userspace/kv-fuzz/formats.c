@@ -16,7 +16,7 @@ static struct kv *empty_store(void)
 	struct kv *kv;
 
 	disk_reset();
-	if (store_open(&kv, disk_mem(), &opt))
+	if (store_open(&kv, disk_mem(), NULL, &opt))
 		broken("open: %s", kv_error());
 	return kv;
 }

@@ -51,6 +51,7 @@ struct harness {
 	void (*eat)(struct input in);
 };
 
-extern const struct harness harness_table, harness_unsorted, harness_log, harness_bands, harness_formats;
+extern const struct harness harness_table, harness_unsorted, harness_log, harness_bands,
+	harness_formats;
 
 #endif /* KV_FUZZ_H */

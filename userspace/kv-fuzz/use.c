@@ -69,7 +69,7 @@ static void fill(void)
 	struct kv *kv;
 	u32 i;
 
-	must(store_open(&kv, disk_mem(), &use_options), "open");
+	must(store_open(&kv, disk_mem(), NULL, &use_options), "open");
 	for (i = 0; i < 60; i++) {
 		sprintf(key, "%02u", i * 37 % 60);
 		must(i % 9 ? kv_put(kv, key, 2, value, sizeof(value), 0) :
@@ -99,7 +99,7 @@ void use_begin(bool filled, enum kv_organisation organisation)
 	must(store_format(disk_mem(), &shape, uuid), "format");
 	if (filled)
 		fill();
-	must(store_open(&kv, disk_mem(), &look), "open");
+	must(store_open(&kv, disk_mem(), NULL, &look), "open");
 	use_shape.head = kv->head;
 	use_shape.generation = kv->generation;
 	kv_close(kv);
@@ -210,8 +210,8 @@ static struct kv *again(void)
 {
 	struct kv *kv;
 
-	if (store_open(&kv, disk_mem(), &use_options))
-		must(store_open(&kv, disk_mem(), &look), "what was written cannot be read");
+	if (store_open(&kv, disk_mem(), NULL, &use_options))
+		must(store_open(&kv, disk_mem(), NULL, &look), "what was written cannot be read");
 	return kv;
 }
 
@@ -251,7 +251,7 @@ static void use_writing(struct seen before, bool clean)
 	u32 nr;
 	bool compacted;
 
-	if (store_open(&kv, disk_mem(), &use_options))
+	if (store_open(&kv, disk_mem(), NULL, &use_options))
 		return;
 	if (clean)
 		same(before, scan(kv, false), "opened to be written");
@@ -292,7 +292,7 @@ void use_store(void)
 	struct kv *kv;
 	bool clean;
 
-	if (store_open(&kv, disk_mem(), &look)) {
+	if (store_open(&kv, disk_mem(), NULL, &look)) {
 		heard(NULL, kv_error());
 		return;
 	}

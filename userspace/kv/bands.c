@@ -4,8 +4,10 @@
 
 static bool discard(struct kv *kv, u32 band)
 {
+	struct kv_disk *d = band_disk(kv, band);
+
 	/* It is a courtesy: a band that was not discarded may be written all the same. */
-	if (kv->disk->ops->discard(kv->disk, band_offset(kv, band), kv->head.band_bytes))
+	if (d->ops->discard(d, band_offset(kv, band), kv->head.band_bytes))
 		return false;
 	count(&kv->stats.discards, 1);
 	return true;
@@ -78,6 +80,45 @@ int band_take(struct kv *kv, u32 reserve, u32 *band)
 	return 0;
 }
 
+/* How many bands are free of the disk that a band is on; under the lock. */
+u32 *bands_free(struct kv *kv, u32 band)
+{
+	return is_spare(kv, band) ? &kv->spare_free : &kv->free;
+}
+
+/**
+ * band_take_spare() - a band of the offload device
+ * @kv: the store
+ * @reserve: see band_take()
+ * @band: result
+ *
+ * None is given if the store itself would have no room for what is there, when it comes back.
+ *
+ * Returns 0 or -ENOSPC, which says nothing.
+ */
+int band_take_spare(struct kv *kv, u32 reserve, u32 *band)
+{
+	u32 i = kv->head.bands;
+	bool known;
+
+	pthread_mutex_lock(&kv->lock);
+	if (!kv->spare_free || kv->free <= reserve + (kv->spare.bands - kv->spare_free) + 1) {
+		pthread_mutex_unlock(&kv->lock);
+		return -ENOSPC;
+	}
+	while (kv->state[i] == BAND_USED)
+		i++;
+	known = kv->state[i] == BAND_CLEAN;
+	kv->stale -= kv->state[i] == BAND_STALE;
+	kv->state[i] = BAND_USED;
+	kv->spare_free--;
+	pthread_mutex_unlock(&kv->lock);
+	if (!known)
+		discard(kv, i);
+	*band = i;
+	return 0;
+}
+
 /**
  * band_level() - tell the disk what a band is to hold, or @moved, what it holds now
  * @kv: the store
@@ -95,8 +136,8 @@ void band_level(struct kv *kv, u32 band, u32 level, bool moved)
 	struct kv_disk *d = kv->disk;
 
 	/* A courtesy, as a discard is. */
-	if (d->ops->level && !d->ops->level(d, band_offset(kv, band), kv->head.band_bytes,
-					    level + 1, moved))
+	if (!is_spare(kv, band) && d->ops->level &&
+	    !d->ops->level(d, band_offset(kv, band), kv->head.band_bytes, level + 1, moved))
 		count(&kv->stats.levels_told, 1);
 }
 
@@ -108,7 +149,7 @@ static int zeroes(struct kv *kv, u32 band, u32 at)
 
 	for (; at < end && !err; at += n) {
 		n = min(end - at, kv->zero_bytes);
-		err = store_write(kv, band_offset(kv, band) + at, kv->zeroes, n);
+		err = store_write(kv, kv->disk, band_offset(kv, band) + at, kv->zeroes, n);
 		count(&kv->stats.pad_bytes, n);
 	}
 	return err;
@@ -131,7 +172,7 @@ int band_lead_in(struct kv *kv, u32 band)
 	bool known = true, room;
 	int err;
 
-	if (!streams(kv))
+	if (!streams(kv) || is_spare(kv, band))
 		return 0;
 	pthread_mutex_lock(&kv->lock);
 	room = band && !follows(kv, band) && kv->state[front] != BAND_USED;
@@ -169,7 +210,7 @@ int band_lead_in(struct kv *kv, u32 band)
  */
 int band_fill_up(struct kv *kv, u32 band, u32 at)
 {
-	return streams(kv) ? zeroes(kv, band, at) : 0;
+	return streams(kv) && !is_spare(kv, band) ? zeroes(kv, band, at) : 0;
 }
 
 /**
@@ -190,7 +231,7 @@ void band_give_back(struct kv *kv, u32 band)
 void band_retire(struct kv *kv, u32 band)
 {
 	kv->state[band] = BAND_STALE;
-	kv->free++;
+	++*bands_free(kv, band);
 	kv->stale++;
 	pthread_cond_broadcast(&kv->changed);
 }
@@ -205,18 +246,18 @@ void bands_reclaim(struct kv *kv)
 	u32 i;
 
 	pthread_mutex_lock(&kv->lock);
-	for (i = 0; i < kv->head.bands && kv->stale; i++) {
+	for (i = 0; i < kv->head.bands + kv->spare.bands && kv->stale; i++) {
 		if (kv->state[i] != BAND_STALE)
 			continue;
 		/* Nobody may take it meanwhile. */
 		kv->state[i] = BAND_USED;
 		kv->stale--;
-		kv->free--;
+		--*bands_free(kv, i);
 		pthread_mutex_unlock(&kv->lock);
 		done = discard(kv, i);
 		pthread_mutex_lock(&kv->lock);
 		kv->state[i] = done ? BAND_CLEAN : BAND_UNKNOWN;
-		kv->free++;
+		++*bands_free(kv, i);
 	}
 	pthread_mutex_unlock(&kv->lock);
 }

@@ -127,6 +127,8 @@ int bandtable_write(struct kv *kv, const struct version *v, const struct log_ban
 	h->next_id = cpu_to_le64(__atomic_load_n(&kv->next_id, __ATOMIC_RELAXED));
 	h->next_age = cpu_to_le64(__atomic_load_n(&kv->next_age, __ATOMIC_RELAXED));
 	h->seq = cpu_to_le64(__atomic_load_n(&kv->next_seq, __ATOMIC_RELAXED));
+	/* Whose bands those behind our own are. */
+	memcpy(h->offload, kv->spare.own, sizeof(h->offload));
 	h->entries = cpu_to_le32(v->nr + nr_logs);
 	h->bytes = cpu_to_le32((u32)body);
 	h->body_crc = cpu_to_le32(crc32c(~0U, h + 1, body));
@@ -134,7 +136,7 @@ int bandtable_write(struct kv *kv, const struct version *v, const struct log_ban
 		h->generation = cpu_to_le64(generation - i);
 		h->crc = cpu_to_le32(bands_crc(kv, h));
 		for (copy = 0; copy < COPIES && !err; copy++) {
-			err = store_write(kv, slot_offset(kv, generation - i, copy), h,
+			err = store_write(kv, kv->disk, slot_offset(kv, generation - i, copy), h,
 					  (u32)size);
 			count(&kv->stats.table_bytes, size);
 		}
@@ -187,12 +189,30 @@ out:
 	return all;
 }
 
-static int take_entry(struct kv *kv, const u8 **at, const u8 *end, struct part **part)
+/* A band behind our own: is it there? */
+static int spare_there(struct kv *kv, const struct bands_head *h, u32 band)
+{
+	static const u8 none[sizeof(h->offload)];
+
+	if (!memcmp(h->offload, none, sizeof(none)))
+		return -EUCLEAN;
+	if (!kv->offload)
+		return kv_says(-ENXIO, "%s has writes on its offload device, which must be named",
+			       kv->disk->name);
+	if (memcmp(h->offload, kv->spare.own, sizeof(kv->spare.own)))
+		return kv_says(-ENXIO, "%s has writes on another offload device than %s",
+			       kv->disk->name, kv->offload->name);
+	return band - kv->head.bands < kv->spare.bands ? 0 : -EUCLEAN;
+}
+
+static int take_entry(struct kv *kv, const struct bands_head *h, const u8 **at, const u8 *end,
+		      struct part **part)
 {
 	u32 band, bytes, min_bytes, max_bytes;
 	struct bands_entry e;
 	struct slice min, max;
 	struct table *t;
+	int err;
 
 	*part = NULL;
 	if ((size_t)(end - *at) < sizeof(e))
@@ -203,7 +223,10 @@ static int take_entry(struct kv *kv, const u8 **at, const u8 *end, struct part *
 	bytes = le32_to_cpu(e.bytes);
 	min_bytes = le16_to_cpu(e.min_bytes);
 	max_bytes = le16_to_cpu(e.max_bytes);
-	if (band >= kv->head.bands || kv->state[band] == BAND_USED ||
+	err = is_spare(kv, band) ? spare_there(kv, h, band) : 0;
+	if (err)
+		return err;
+	if ((is_spare(kv, band) && e.kind == KIND_TABLE) || kv->state[band] == BAND_USED ||
 	    bytes > kv->head.band_bytes || bytes % BLOCK_BYTES ||
 	    le64_to_cpu(e.id) >= kv->next_id || (size_t)(end - *at) < min_bytes + max_bytes)
 		return -EUCLEAN;
@@ -211,7 +234,7 @@ static int take_entry(struct kv *kv, const u8 **at, const u8 *end, struct part *
 	max = slice(*at + min_bytes, max_bytes);
 	*at += min_bytes + max_bytes;
 	kv->state[band] = BAND_USED;
-	kv->free--;
+	--*bands_free(kv, band);
 	if (e.kind == KIND_LOG) {
 		if (kv->nr_logs == MAX_LOG_BANDS || min_bytes || max_bytes)
 			return -EUCLEAN;
@@ -275,7 +298,8 @@ static int take_all(struct kv *kv, const struct bands_head *h)
 	struct part **part;
 	int err = 0;
 
-	if (nr > kv->head.bands || le64_to_cpu(h->seq) > SEQ_END ||
+	if (nr > le32_to_cpu(h->bytes) / sizeof(struct bands_entry) ||
+	    le64_to_cpu(h->seq) > SEQ_END ||
 	    numbers_end(le64_to_cpu(h->next_id), le64_to_cpu(h->next_age),
 			le64_to_cpu(h->generation)))
 		return -EUCLEAN;
@@ -287,7 +311,7 @@ static int take_all(struct kv *kv, const struct bands_head *h)
 	kv->next_age = le64_to_cpu(h->next_age);
 	kv->next_seq = le64_to_cpu(h->seq);
 	for (i = 0; i < nr && !err; i++) {
-		err = take_entry(kv, &at, end, &part[parts]);
+		err = take_entry(kv, h, &at, end, &part[parts]);
 		parts += !err && part[parts];
 	}
 	if (!err && at != end)

@@ -452,7 +452,9 @@ static int do_pick(struct kv *kv, struct pick *p)
 		err = move_part(kv, p->part[0], p->level);
 		part_put(kv, p->part[0]);
 	} else {
+		__atomic_fetch_add(&kv->merging, 1, __ATOMIC_RELAXED);
 		err = merge_parts(kv, p->part, p->nr, NULL, p->level);
+		__atomic_fetch_sub(&kv->merging, 1, __ATOMIC_RELAXED);
 		count(&kv->stats.compactions, !err);
 	}
 	if (!err)
@@ -589,7 +591,7 @@ int freeze(struct kv *kv)
 	return 0;
 }
 
-/* One round of the background's: @did something, perhaps because of what was @frozen; or -errno. */
+/* One round of the background's: @did something, be it what was @frozen; or -errno. */
 static int work(struct kv *kv, bool eager, bool *frozen, bool *did)
 {
 	int err;

@@ -24,14 +24,18 @@
 #define NUMBERS_END	(1ULL << 62)
 #define SEQ_END		((1ULL << 56) - 1)
 
-/* All numbers are little-endian; crc is of what is there with crc as 0. */
+/*
+ * All numbers are little-endian; crc is of what is there with crc as 0.  Of an offload device
+ * @uuid is the store's, and there is no band table; of a store @own is 0.
+ */
 struct header {
 	__le64 magic;
 	__le32 version, crc;
 	u8 uuid[16];
 	__le32 organisation, band_bytes, bands, pad;
 	__le64 device_bytes, slot_offset, slot_bytes, bands_offset, copy_offset;
-	u8 zero[BLOCK_BYTES - 88];
+	u8 own[16];
+	u8 zero[BLOCK_BYTES - 104];
 };
 
 struct bands_head {
@@ -40,7 +44,8 @@ struct bands_head {
 	u8 uuid[16];
 	__le64 generation, next_id, next_age, seq;
 	__le32 entries, bytes, body_crc, pad;
-	u8 zero[BLOCK_BYTES - 80];
+	u8 offload[16];
+	u8 zero[BLOCK_BYTES - 96];
 };
 
 enum {
@@ -107,11 +112,15 @@ struct batch_head {
  * @slot_offset: of the first band table
  * @slot_bytes: of each
  * @bands_offset: of the first band
+ * @offload: it is that of an offload device
+ * @own: UUID of that
  */
 struct shape {
 	u8 uuid[16];
 	u32 organisation, band_bytes, bands;
 	u64 device_bytes, slot_offset, slot_bytes, bands_offset;
+	bool offload;
+	u8 own[16];
 };
 
 /**

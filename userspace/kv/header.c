@@ -2,9 +2,17 @@
 /* The first block: which store this is, and where things are; written once. */
 #include "store.h"
 
+struct kv_disk *band_disk(const struct kv *kv, u32 band)
+{
+	return band < kv->head.bands ? kv->disk : kv->offload;
+}
+
+/* On that disk. */
 u64 band_offset(const struct kv *kv, u32 band)
 {
-	return kv->head.bands_offset + (u64)band * kv->head.band_bytes;
+	if (band < kv->head.bands)
+		return kv->head.bands_offset + (u64)band * kv->head.band_bytes;
+	return kv->spare.bands_offset + (u64)(band - kv->head.bands) * kv->head.band_bytes;
 }
 
 static u32 header_crc(struct header *h)
@@ -39,7 +47,7 @@ int header_write(struct kv_disk *disk, const struct shape *s)
 	if (!h)
 		return kv_no_memory();
 	memset(h, 0, sizeof(*h));
-	h->magic = cpu_to_le64(KV_MAGIC);
+	h->magic = cpu_to_le64(s->offload ? KV_OFFLOAD_MAGIC : KV_MAGIC);
 	h->version = cpu_to_le32(FORMAT_VERSION);
 	memcpy(h->uuid, s->uuid, sizeof(h->uuid));
 	h->organisation = cpu_to_le32(s->organisation);
@@ -50,6 +58,7 @@ int header_write(struct kv_disk *disk, const struct shape *s)
 	h->slot_bytes = cpu_to_le64(s->slot_bytes);
 	h->bands_offset = cpu_to_le64(s->bands_offset);
 	h->copy_offset = cpu_to_le64(copy_offset(s));
+	memcpy(h->own, s->own, sizeof(h->own));
 	h->crc = cpu_to_le32(header_crc(h));
 	/* What finds no first one looks for no second one: it is written last. */
 	err = disk->ops->write(disk, copy_offset(s), h, sizeof(*h));
@@ -65,9 +74,12 @@ static bool sane(const struct shape *s)
 {
 	u64 size;
 
+	if (s->offload ? s->organisation != KV_BUFFERED || s->slot_bytes :
+			 s->slot_bytes < BLOCK_BYTES)
+		return false;
 	return s->organisation <= KV_BUFFERED && s->band_bytes >= KV_BAND_MIN &&
 		s->band_bytes <= KV_BAND_MAX && !(s->band_bytes % BLOCK_BYTES) && s->bands &&
-		s->slot_offset == BLOCK_BYTES && s->slot_bytes >= BLOCK_BYTES &&
+		s->bands <= U32_MAX / 2 && s->slot_offset == BLOCK_BYTES &&
 		!(s->slot_bytes % BLOCK_BYTES) && s->slot_bytes <= U64_MAX / 16 &&
 		!(s->bands_offset % BLOCK_BYTES) &&
 		s->bands_offset >= s->slot_offset + SLOTS * s->slot_bytes + BLOCK_BYTES &&
@@ -75,10 +87,11 @@ static bool sane(const struct shape *s)
 		size <= s->device_bytes;
 }
 
-static int parse(struct kv_disk *disk, struct header *h, struct shape *s)
+static int parse(struct kv_disk *disk, bool offload, struct header *h, struct shape *s)
 {
-	if (le64_to_cpu(h->magic) != KV_MAGIC)
-		return kv_says(-EMEDIUMTYPE, "%s is no key-value store", disk->name);
+	if (le64_to_cpu(h->magic) != (offload ? KV_OFFLOAD_MAGIC : KV_MAGIC))
+		return kv_says(-EMEDIUMTYPE, "%s is no %s", disk->name,
+			       offload ? "offload device" : "key-value store");
 	if (le32_to_cpu(h->version) != FORMAT_VERSION)
 		return kv_says(-EPROTONOSUPPORT, "%s: format %u is not known, only %u",
 			       disk->name, le32_to_cpu(h->version), FORMAT_VERSION);
@@ -92,6 +105,8 @@ static int parse(struct kv_disk *disk, struct header *h, struct shape *s)
 	s->slot_offset = le64_to_cpu(h->slot_offset);
 	s->slot_bytes = le64_to_cpu(h->slot_bytes);
 	s->bands_offset = le64_to_cpu(h->bands_offset);
+	s->offload = offload;
+	memcpy(s->own, h->own, sizeof(s->own));
 	if (!sane(s))
 		return kv_says(-EUCLEAN, "%s: the header contradicts itself", disk->name);
 	if (s->device_bytes > disk->bytes)
@@ -103,13 +118,14 @@ static int parse(struct kv_disk *disk, struct header *h, struct shape *s)
 /**
  * header_read() - which store is it?
  * @disk: where
+ * @offload: it is to be an offload device, not a store
  * @s: result
  *
  * The copy is looked for where a damaged first one says it is.
  *
  * Returns 0, or -errno after saying why.
  */
-int header_read(struct kv_disk *disk, struct shape *s)
+int header_read(struct kv_disk *disk, bool offload, struct shape *s)
 {
 	struct header *h = aligned_alloc(BLOCK_BYTES, sizeof(*h));
 	u64 copy;
@@ -124,10 +140,10 @@ int header_read(struct kv_disk *disk, struct shape *s)
 			"it is too small for a key-value store" : strerror(-err));
 		goto out;
 	}
-	err = parse(disk, h, s);
+	err = parse(disk, offload, h, s);
 	copy = le64_to_cpu(h->copy_offset);
 	if (err == -EUCLEAN && copy && !(copy % BLOCK_BYTES) && copy < disk->bytes &&
-	    !disk->ops->read(disk, copy, h, sizeof(*h)) && !parse(disk, h, s))
+	    !disk->ops->read(disk, copy, h, sizeof(*h)) && !parse(disk, offload, h, s))
 		err = 0;
 out:
 	free(h);

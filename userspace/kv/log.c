@@ -52,6 +52,7 @@ static int push(struct kv *kv, u64 *batches, u64 *chunks)
 {
 	struct log *l = &kv->log;
 	struct chunk_head *h;
+	struct kv_disk *disk;
 	u32 bytes, size;
 	u64 offset;
 	int err;
@@ -67,6 +68,7 @@ static int push(struct kv *kv, u64 *batches, u64 *chunks)
 	l->fill.used = HEAD;
 	bytes = l->spare.used - HEAD;
 	size = chunk_bytes(l->spare.used);
+	disk = band_disk(kv, l->band.band);
 	offset = band_offset(kv, l->band.band) + l->at;
 	l->at += size;
 	*chunks = ++l->chunk;
@@ -83,7 +85,7 @@ static int push(struct kv *kv, u64 *batches, u64 *chunks)
 		.generation = cpu_to_le64(__atomic_load_n(&kv->generation, __ATOMIC_RELAXED)),
 	};
 	h->crc = cpu_to_le32(chunk_crc(kv, h, bytes));
-	err = store_write(kv, offset, h, size);
+	err = store_write(kv, disk, offset, h, size);
 	count(&kv->stats.log_bytes, size);
 	return err;
 }
@@ -173,6 +175,12 @@ bool log_take_unit(struct kv *kv, struct log_band *unit)
 	return can;
 }
 
+/* When and only when a merge is under way; in streams none is while others write. */
+static bool offloads(const struct kv *kv)
+{
+	return kv->offload && !streams(kv) && __atomic_load_n(&kv->merging, __ATOMIC_RELAXED);
+}
+
 /**
  * log_next_band() - what is added from now on goes to a new band
  * @kv: the store, by @writer
@@ -193,7 +201,9 @@ int log_next_band(struct kv *kv, u32 reserve)
 	err = push(kv, &batches, &chunks) ?: end_band(kv);
 	if (err)
 		goto out;
-	err = band_take(kv, reserve, &b.band);
+	err = offloads(kv) ? band_take_spare(kv, reserve, &b.band) : -ENOSPC;
+	if (err)
+		err = band_take(kv, reserve, &b.band);
 	if (err)
 		goto out;
 	b.id = __atomic_fetch_add(&kv->next_id, 1, __ATOMIC_RELAXED);
@@ -334,7 +344,9 @@ int log_sync(struct kv *kv, u64 number)
 
 	pthread_mutex_lock(&l->io);
 	if (l->synced < number) {
-		err = store_broken(kv) ?: push(kv, &batches, &chunks) ?: store_flush(kv);
+		/* What was in another band is durable since this one was committed. */
+		err = store_broken(kv) ?: push(kv, &batches, &chunks) ?:
+			store_flush_disk(kv, band_disk(kv, l->band.band));
 		if (!err) {
 			pthread_mutex_lock(&l->lock);
 			l->synced = batches;
@@ -366,7 +378,7 @@ struct replay {
 static int read_chunk(struct replay *r, u32 at)
 {
 	u64 offset = band_offset(r->kv, r->b->band) + at;
-	struct kv_disk *d = r->kv->disk;
+	struct kv_disk *d = band_disk(r->kv, r->b->band);
 	struct chunk_head *h = (struct chunk_head *)r->buf;
 	u32 bytes, size;
 	u8 *larger;

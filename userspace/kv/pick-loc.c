@@ -54,6 +54,19 @@ static struct part *oldest(const struct level *l)
 	return p;
 }
 
+/* The oldest that is on the offload device; NULL if none is. */
+static struct part *offloaded(const struct kv *kv, const struct level *l)
+{
+	struct part *p = NULL;
+	u32 i;
+
+	for (i = 0; i < l->nr; i++) {
+		if (is_spare(kv, l->part[i]->table->band) && (!p || l->part[i]->age < p->age))
+			p = l->part[i];
+	}
+	return p;
+}
+
 /**
  * pick_loc() - what to merge next: one band of the fullest level with all that overlap
  * @kv: the store
@@ -65,15 +78,19 @@ int pick_loc(struct kv *kv, struct pick *p)
 {
 	u32 level, best = 0, upper, n, i;
 	struct slice min, max;
-	struct part **found;
+	struct part **found, *spare;
+	bool due;
 
 	for (level = 1; level + 1 < levels_of(&kv->head); level++) {
 		if (fullness(kv, p, level) > fullness(kv, p, best))
 			best = level;
 	}
-	if (fullness(kv, p, best) < (best ? 1.000001 : 1))
+	due = fullness(kv, p, best) >= (best ? 1.000001 : 1);
+	spare = p->eager && !due ? offloaded(kv, &p->version->level[0]) : NULL;
+	if (!due && !spare)
 		return 0;
-	p->part[p->nr++] = best ?
+	best = spare ? 0 : best;
+	p->part[p->nr++] = spare ?: best ?
 		next_by_key(&p->version->level[best], buffer_slice(&kv->round[best])) :
 		oldest(&p->version->level[0]);
 	/* Versions of one key may be in two tables of a level, if they are many. */

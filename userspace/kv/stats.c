@@ -3,11 +3,24 @@
 #include "memtable.h"
 #include "store.h"
 
+/* Logs and tables on the offload device; under the lock. */
+static u32 spares(const struct kv *kv)
+{
+	const struct level *l = &kv->version->level[0];
+	u32 i, n = 0;
+
+	for (i = 0; i < kv->nr_logs; i++)
+		n += is_spare(kv, kv->logs[i].band);
+	for (i = 0; i < l->nr; i++)
+		n += is_spare(kv, l->part[i]->table->band);
+	return n;
+}
+
 EXPORTED void kv_stats(struct kv *kv, struct kv_stats *stats)
 {
 	const uint64_t *from = (const uint64_t *)&kv->stats;
 	uint64_t *to = (uint64_t *)stats;
-	u32 i, used = 0;
+	u32 i, used;
 
 	for (i = 0; i < sizeof(*stats) / sizeof(*to); i++)
 		to[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
@@ -19,7 +32,6 @@ EXPORTED void kv_stats(struct kv *kv, struct kv_stats *stats)
 	for (i = 0; i < KV_LEVELS; i++) {
 		stats->level_bands[i] = kv->version->level[i].nr;
 		stats->level_bytes[i] = kv->version->level[i].bytes;
-		used += kv->version->level[i].nr;
 	}
 	for (i = 0; i < kv->version->level[0].nr; i++) {
 		const struct table *t = kv->version->level[0].part[i]->table;
@@ -27,7 +39,9 @@ EXPORTED void kv_stats(struct kv *kv, struct kv_stats *stats)
 		stats->unsorted_bands += t->unsorted;
 		stats->unsorted_bytes += t->unsorted ? t->bytes : 0;
 	}
-	used += kv->nr_logs + kv->free;
+	stats->offload_bands = kv->spare.bands;
+	stats->offload_bands_free = kv->spare_free;
+	used = kv->version->nr + kv->nr_logs + kv->free - spares(kv);
 	/* What is being written counts, too. */
 	stats->bands_pinned = kv->head.bands > used ? kv->head.bands - used : 0;
 	stats->memtable_bytes = __atomic_load_n(&kv->mem->bytes, __ATOMIC_RELAXED) +
@@ -63,7 +77,8 @@ EXPORTED int kv_bands(struct kv *kv, int (*fn)(void *ctx, const struct kv_band *
 		struct kv_band b = { .band = logs[i].band,
 				     .offset = band_offset(kv, logs[i].band),
 				     .bytes = logs[i].bytes, .level = -1,
-				     .age = logs[i].memtable, .id = logs[i].id };
+				     .age = logs[i].memtable, .id = logs[i].id,
+				     .offloaded = is_spare(kv, logs[i].band) };
 
 		got = fn(ctx, &b);
 	}
@@ -78,6 +93,7 @@ EXPORTED int kv_bands(struct kv *kv, int (*fn)(void *ctx, const struct kv_band *
 				.entries = p->table->entries,
 				.tombstones = p->table->tombstones,
 				.unsorted = p->table->unsorted,
+				.offloaded = is_spare(kv, p->table->band),
 				.min_key = p->min.data, .min_bytes = p->min.bytes,
 				.max_key = p->max.data, .max_bytes = p->max.bytes,
 			};

@@ -49,53 +49,62 @@ int store_broken(struct kv *kv)
 /**
  * store_wrote() - a write has ended
  * @kv: the store
+ * @disk: where
  * @err: how
  * @offset: of it
  *
  * Returns @err after saying so; then the store is broken.
  */
-int store_wrote(struct kv *kv, int err, u64 offset)
+int store_wrote(struct kv *kv, const struct kv_disk *disk, int err, u64 offset)
 {
 	if (!err)
 		return 0;
-	kv_says(err, "a write to %s at byte %llu has failed: %s", kv->disk->name, offset,
+	kv_says(err, "a write to %s at byte %llu has failed: %s", disk->name, offset,
 		strerror(-err));
 	store_break(kv, err, kv_error());
 	return err;
 }
 
-int store_write(struct kv *kv, u64 offset, const void *buf, u32 bytes)
+int store_write(struct kv *kv, struct kv_disk *disk, u64 offset, const void *buf, u32 bytes)
 {
 	return store_broken(kv) ?:
-		store_wrote(kv, kv->disk->ops->write(kv->disk, offset, buf, bytes), offset);
+		store_wrote(kv, disk, disk->ops->write(disk, offset, buf, bytes), offset);
 }
 
 /**
- * store_flush() - what was written before is durable
+ * store_flush_disk() - what was written to a disk before is durable
  * @kv: the store
+ * @disk: its own, or its offload device
  *
  * The kernel tells only one caller that what was written is lost, and forgets it then: a
  * second flush that succeeds proves nothing.
  *
  * Returns 0 or -errno after saying why; then the store is broken.
  */
-int store_flush(struct kv *kv)
+int store_flush_disk(struct kv *kv, struct kv_disk *disk)
 {
 	int err;
 
 	pthread_mutex_lock(&kv->flushing);
 	err = store_broken(kv);
 	if (!err) {
-		err = kv->disk->ops->flush(kv->disk);
+		err = disk->ops->flush(disk);
 		count(&kv->stats.syncs, 1);
 		if (err) {
-			kv_says(err, "a flush of %s has failed: %s", kv->disk->name,
+			kv_says(err, "a flush of %s has failed: %s", disk->name,
 				strerror(-err));
 			store_break(kv, err, kv_error());
 		}
 	}
 	pthread_mutex_unlock(&kv->flushing);
 	return err;
+}
+
+/* The same, of both. */
+int store_flush(struct kv *kv)
+{
+	return (kv->offload ? store_flush_disk(kv, kv->offload) : 0) ?:
+		store_flush_disk(kv, kv->disk);
 }
 
 static void store_free(struct kv *kv)
@@ -120,6 +129,8 @@ static void store_free(struct kv *kv)
 	pthread_mutex_destroy(&kv->writer);
 	if (kv->disk)
 		kv->disk->ops->close(kv->disk);
+	if (kv->offload)
+		kv->offload->ops->close(kv->offload);
 	free(kv);
 }
 
@@ -201,7 +212,7 @@ static int format_all(struct kv *kv)
 	err = kv->version ? 0 : kv_no_memory();
 	/* Until all is done there is no store. */
 	if (!err)
-		err = store_write(kv, 0, zeroes, BLOCK_BYTES) ?: store_flush(kv);
+		err = store_write(kv, disk, 0, zeroes, BLOCK_BYTES) ?: store_flush(kv);
 	if (!err)
 		disk->ops->discard(disk, kv->head.bands_offset,
 				   (u64)kv->head.bands * kv->head.band_bytes);
@@ -240,6 +251,66 @@ EXPORTED int kv_format(const char *path, const struct kv_format_options *opt)
 
 	uuid_generate_random(uuid);
 	return err ?: store_format(disk, opt, uuid);
+}
+
+/**
+ * store_offload() - make an offload device
+ * @disk: it; closed in any case
+ * @head: of the store
+ * @bytes: of @disk to use; 0 for all
+ * @own: UUID of it
+ *
+ * Returns 0 or -errno after saying why.
+ */
+int store_offload(struct kv_disk *disk, const struct shape *head, u64 bytes, const u8 *own)
+{
+	struct shape s = {
+		.organisation = head->organisation, .band_bytes = head->band_bytes,
+		.device_bytes = rounddown(bytes ?: disk->bytes, BLOCK_BYTES),
+		.slot_offset = BLOCK_BYTES, .bands_offset = head->band_bytes, .offload = true,
+	};
+	int err = 0;
+
+	memcpy(s.uuid, head->uuid, sizeof(s.uuid));
+	memcpy(s.own, own, sizeof(s.own));
+	s.bands = (u32)min_t(u64, s.device_bytes / s.band_bytes, U32_MAX / 2);
+	if (bytes > disk->bytes)
+		err = kv_says(-EINVAL, "%s has %llu bytes, not %llu", disk->name, disk->bytes,
+			      bytes);
+	else if (head->organisation != KV_BUFFERED)
+		err = kv_says(-EINVAL, "only a store of the organisation buffered offloads writes");
+	else if (s.bands < 3)
+		err = kv_says(-EINVAL, "%s has no room for two bands of %u bytes behind a header",
+			      disk->name, s.band_bytes);
+	/* The header takes the first. */
+	s.bands--;
+	if (!err)
+		err = header_write(disk, &s);
+	if (!err) {
+		err = disk->ops->flush(disk);
+		if (err)
+			kv_says(err, "a flush of %s has failed: %s", disk->name, strerror(-err));
+	}
+	disk->ops->close(disk);
+	return err;
+}
+
+EXPORTED int kv_offload(const char *path, const char *offload, uint64_t bytes)
+{
+	static const struct kv_options look = { .flags = KV_READ_ONLY };
+	struct kv_disk *disk;
+	struct shape head;
+	struct kv *kv;
+	uuid_t own;
+	int err = kv_open(&kv, path, &look);
+
+	if (err)
+		return err;
+	uuid_generate_random(own);
+	head = kv->head;
+	err = disk_open(&disk, offload, true) ?: store_offload(disk, &head, bytes, own);
+	kv_close(kv);
+	return err;
 }
 
 static int take_options(struct kv *kv, const struct kv_options *opt)
@@ -305,23 +376,40 @@ static int replay(struct kv *kv)
 	return err;
 }
 
+/* Is the offload device this store's? */
+static int take_offload(struct kv *kv)
+{
+	int err = header_read(kv->offload, true, &kv->spare);
+
+	if (err)
+		return err;
+	if (memcmp(kv->spare.uuid, kv->head.uuid, sizeof(kv->head.uuid)) ||
+	    kv->spare.band_bytes != kv->head.band_bytes ||
+	    kv->spare.organisation != kv->head.organisation)
+		return kv_says(-EMEDIUMTYPE, "%s is the offload device of another store than %s",
+			       kv->offload->name, kv->disk->name);
+	return 0;
+}
+
 static int open_all(struct kv *kv, const struct kv_options *opt)
 {
 	bool read_only;
-	int err = header_read(kv->disk, &kv->head);
+	int err = header_read(kv->disk, false, &kv->head);
 
 	if (!err)
 		err = take_options(kv, opt);
+	if (!err && kv->offload)
+		err = take_offload(kv);
 	if (err)
 		return err;
 	read_only = kv->opt.flags & KV_READ_ONLY;
 	/* All that may be is BAND_UNKNOWN before the band table is read. */
-	kv->state = malloc(kv->head.bands);
+	kv->state = malloc((size_t)kv->head.bands + kv->spare.bands);
 	kv->cache = cache_new(kv->opt.cache_bytes);
 	kv->mem = memtable_new(1);
 	if (!kv->state || !kv->cache || !kv->mem)
 		return kv_no_memory();
-	memset(kv->state, BAND_UNKNOWN, kv->head.bands);
+	memset(kv->state, BAND_UNKNOWN, (size_t)kv->head.bands + kv->spare.bands);
 	if (streams(kv) && !read_only) {
 		kv->zero_bytes = min(MOST_ZEROES, kv->head.band_bytes);
 		kv->zeroes = aligned_alloc(BLOCK_BYTES, kv->zero_bytes);
@@ -330,6 +418,7 @@ static int open_all(struct kv *kv, const struct kv_options *opt)
 		memset(kv->zeroes, 0, kv->zero_bytes);
 	}
 	kv->free = kv->head.bands;
+	kv->spare_free = kv->spare.bands;
 	err = bandtable_read(kv);
 	if (!err && !read_only)
 		err = bandtable_copies(kv, NULL, NULL) ?: log_init(kv);
@@ -349,18 +438,24 @@ static int open_all(struct kv *kv, const struct kv_options *opt)
 /**
  * store_open() - use a store
  * @kv: result
- * @disk: closed with it, also after an error
+ * @disk: closed with it, also after an error, as @offload is
+ * @offload: its offload device; or NULL
  * @opt: or NULL
  *
  * Returns 0 or -errno after saying why.
  */
-int store_open(struct kv **kv, struct kv_disk *disk, const struct kv_options *opt)
+int store_open(struct kv **kv, struct kv_disk *disk, struct kv_disk *offload,
+	       const struct kv_options *opt)
 {
 	struct kv *n = store_new(disk);
 	int err;
 
-	if (!n)
+	if (!n) {
+		if (offload)
+			offload->ops->close(offload);
 		return kv_no_memory();
+	}
+	n->offload = offload;
 	err = open_all(n, opt);
 	if (err)
 		store_free(n);
@@ -371,10 +466,19 @@ int store_open(struct kv **kv, struct kv_disk *disk, const struct kv_options *op
 
 EXPORTED int kv_open(struct kv **kv, const char *path, const struct kv_options *opt)
 {
-	struct kv_disk *disk;
-	int err = disk_open(&disk, path, !opt || !(opt->flags & KV_READ_ONLY));
+	bool writing = !opt || !(opt->flags & KV_READ_ONLY);
+	struct kv_disk *disk, *offload = NULL;
+	int err = disk_open(&disk, path, writing);
 
-	return err ?: store_open(kv, disk, opt);
+	if (err)
+		return err;
+	if (opt && opt->offload)
+		err = disk_open(&offload, opt->offload, writing);
+	if (err) {
+		disk->ops->close(disk);
+		return err;
+	}
+	return store_open(kv, disk, offload, opt);
 }
 
 EXPORTED int kv_close(struct kv *kv)

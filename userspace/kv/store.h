@@ -162,6 +162,8 @@ struct kv_snapshot {
  * struct kv - a store
  * @disk: see there
  * @head: what the header says
+ * @offload: device to which writes go while a merge is under way; or NULL
+ * @spare: what its header says; without one it has no bands
  * @opt: how it is used; no field is 0 that should not be
  * @writer: held by who writes to the memtable and the log
  * @compacting: held by who makes tables
@@ -173,7 +175,7 @@ struct kv_snapshot {
  * @thread: compacts in the background
  * @has_thread: it runs
  * @stop: it is to end
- * @merging: a merge is under way
+ * @merging: merges that are under way
  * @version: current; changes under both @committing and @lock
  * @mem: takes writes
  * @frozen: becomes a table; or NULL
@@ -190,7 +192,8 @@ struct kv_snapshot {
  * @generation: of the band table; as @version
  * @state: enum band_state of each band
  * @free: how many are not BAND_USED
- * @stale: how many are BAND_STALE
+ * @spare_free: of the offload device
+ * @stale: how many are BAND_STALE, of both
  * @hand: where the last band was found
  * @next: KV_STREAM: band before which the last one written ended; NO_BAND: nobody knows
  * @copy_bytes: of the band table that was written last
@@ -211,11 +214,14 @@ struct kv_snapshot {
 struct kv {
 	struct kv_disk *disk;
 	struct shape head;
+	struct kv_disk *offload;
+	struct shape spare;
 	struct kv_options opt;
 	pthread_mutex_t writer, compacting, committing, flushing, lock;
 	pthread_cond_t changed, work;
 	pthread_t thread;
-	bool has_thread, stop, merging;
+	bool has_thread, stop;
+	u32 merging;
 	struct version *version;
 	struct memtable *mem, *frozen;
 	struct log_band unit;
@@ -226,7 +232,7 @@ struct kv {
 	u64 seq, next_seq;
 	u64 next_id, next_age, generation;
 	u8 *state;
-	u32 free, stale, hand, next, copy_bytes, zero_bytes;
+	u32 free, spare_free, stale, hand, next, copy_bytes, zero_bytes;
 	void *zeroes;
 	struct buffer round[KV_LEVELS];
 	int broken;
@@ -240,6 +246,12 @@ struct kv {
 	struct cache *cache;
 	struct kv_stats stats;
 };
+
+/* Is a band on the offload device? */
+static inline bool is_spare(const struct kv *kv, u32 band)
+{
+	return band >= kv->head.bands;
+}
 
 /* How many levels an organisation has. */
 static inline u32 levels_of(const struct shape *s)
@@ -259,10 +271,13 @@ static inline void count(uint64_t *what, u64 n)
 }
 
 /* store.c */
-int store_open(struct kv **kv, struct kv_disk *disk, const struct kv_options *opt);
+int store_open(struct kv **kv, struct kv_disk *disk, struct kv_disk *offload,
+	       const struct kv_options *opt);
+int store_offload(struct kv_disk *disk, const struct shape *head, u64 bytes, const u8 *own);
 int store_format(struct kv_disk *disk, const struct kv_format_options *opt, const u8 *uuid);
-int store_write(struct kv *kv, u64 offset, const void *buf, u32 bytes);
-int store_wrote(struct kv *kv, int err, u64 offset);
+int store_write(struct kv *kv, struct kv_disk *disk, u64 offset, const void *buf, u32 bytes);
+int store_wrote(struct kv *kv, const struct kv_disk *disk, int err, u64 offset);
+int store_flush_disk(struct kv *kv, struct kv_disk *disk);
 int store_flush(struct kv *kv);
 u64 now_us(void);
 int store_broken(struct kv *kv);
@@ -270,11 +285,14 @@ void store_break(struct kv *kv, int err, const char *text);
 
 /* header.c */
 int header_write(struct kv_disk *disk, const struct shape *s);
-int header_read(struct kv_disk *disk, struct shape *s);
+int header_read(struct kv_disk *disk, bool offload, struct shape *s);
+struct kv_disk *band_disk(const struct kv *kv, u32 band);
 u64 band_offset(const struct kv *kv, u32 band);
 
 /* bands.c */
 int band_take(struct kv *kv, u32 reserve, u32 *band);
+int band_take_spare(struct kv *kv, u32 reserve, u32 *band);
+u32 *bands_free(struct kv *kv, u32 band);
 void band_level(struct kv *kv, u32 band, u32 level, bool moved);
 int band_lead_in(struct kv *kv, u32 band);
 int band_fill_up(struct kv *kv, u32 band, u32 at);

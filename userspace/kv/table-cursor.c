@@ -9,6 +9,7 @@
  * @c: what others see
  * @kv: the store
  * @part: see there
+ * @disk: that it is on
  * @merging: read ahead, and let go of the part behind its end
  * @window: bytes read at once, at most
  * @counter: of bytes read
@@ -27,6 +28,7 @@ struct table_cursor {
 	struct cursor c;
 	struct kv *kv;
 	struct part *part;
+	struct kv_disk *disk;
 	bool merging;
 	u32 window;
 	uint64_t *counter;
@@ -43,7 +45,7 @@ static void drop_ahead(struct table_cursor *t)
 {
 	/* Nobody asked for it. */
 	if (t->ahead.busy)
-		t->kv->disk->ops->end(t->kv->disk, &t->ahead);
+		t->disk->ops->end(t->disk, &t->ahead);
 }
 
 static void nowhere(struct table_cursor *t)
@@ -93,7 +95,7 @@ static void begin_ahead(struct table_cursor *t, u32 at)
 		return;
 	t->ahead.offset = base + at;
 	/* Where it does not begin, the read that waits will say why. */
-	t->kv->disk->ops->begin(t->kv->disk, &t->ahead);
+	t->disk->ops->begin(t->disk, &t->ahead);
 }
 
 /* Have some bytes in @read, whose end is the data's at most. */
@@ -107,7 +109,7 @@ static int read_to(struct table_cursor *t, u32 offset, u32 bytes)
 	if (t->read_bytes && first >= t->read_at && end <= t->read_at + t->read_bytes)
 		return 0;
 	if (t->ahead.busy) {
-		err = t->kv->disk->ops->end(t->kv->disk, &t->ahead);
+		err = t->disk->ops->end(t->disk, &t->ahead);
 		if (err)
 			return unread(t, (u32)(t->ahead.offset - base), err);
 		count(t->counter, t->ahead.bytes);
@@ -127,7 +129,7 @@ static int read_to(struct table_cursor *t, u32 offset, u32 bytes)
 	err = have_room(&t->read, &t->room, size);
 	if (err)
 		return err;
-	err = t->kv->disk->ops->read(t->kv->disk, base + first, t->read, size);
+	err = t->disk->ops->read(t->disk, base + first, t->read, size);
 	if (err)
 		return unread(t, first, err);
 	count(t->counter, size);
@@ -286,6 +288,7 @@ struct cursor *table_cursor(struct kv *kv, struct part *p, u32 window, uint64_t 
 	t->c.age = p->age;
 	t->kv = kv;
 	t->part = p;
+	t->disk = band_disk(kv, p->table->band);
 	t->window = window;
 	t->counter = counter;
 	t->merging = counter == &kv->stats.compact_read_bytes;

@@ -39,12 +39,13 @@ static int read_bytes(struct kv *kv, struct table *t, u32 offset, u32 bytes, u8 
 {
 	u32 first = rounddown(offset, BLOCK_BYTES);
 	u32 size = round_up(offset + bytes, BLOCK_BYTES) - first;
+	struct kv_disk *d = band_disk(kv, t->band);
 	int err;
 
 	*buf = aligned_alloc(BLOCK_BYTES, size);
 	if (!*buf)
 		return kv_no_memory();
-	err = kv->disk->ops->read(kv->disk, band_offset(kv, t->band) + first, *buf, size);
+	err = d->ops->read(d, band_offset(kv, t->band) + first, *buf, size);
 	if (err) {
 		free(*buf);
 		*buf = NULL;

@@ -8,6 +8,7 @@
  * @counter: of bytes written
  * @id: of the table
  * @band: where
+ * @disk: of it
  * @io: the two buffers take turns
  * @turn: which is filled
  * @room: of each
@@ -35,6 +36,7 @@ struct table_writer {
 	uint64_t *counter;
 	u64 id;
 	u32 band;
+	struct kv_disk *disk;
 	struct kv_io io[2];
 	u32 turn, room, used, at, block, crc;
 	struct buffer index, place, hashes, last, min;
@@ -174,6 +176,7 @@ static struct table_writer *writer_alloc(struct kv *kv, uint64_t *counter)
 	if (!n)
 		return NULL;
 	n->kv = kv;
+	n->disk = kv->disk;
 	n->counter = counter;
 	n->room = min(WINDOW_BYTES, rounddown(kv->head.band_bytes / 4, BLOCK_BYTES));
 	for (i = 0; i < 2; i++) {
@@ -241,6 +244,7 @@ int table_behind(struct kv *kv, const struct log_band *log, struct table_writer 
 		return kv_no_memory();
 	n->id = log->id;
 	n->band = log->band;
+	n->disk = band_disk(kv, log->band);
 	n->unsorted = true;
 	n->at = log->bytes;
 	n->block = log->bytes;
@@ -252,7 +256,7 @@ static int wait_for(struct table_writer *w, struct kv_io *io)
 {
 	if (!io->busy)
 		return 0;
-	return store_wrote(w->kv, w->kv->disk->ops->end(w->kv->disk, io), io->offset);
+	return store_wrote(w->kv, w->disk, w->disk->ops->end(w->disk, io), io->offset);
 }
 
 /* The buffer that is filled goes to the disk; the other one must be back from it. */
@@ -264,8 +268,7 @@ static int send(struct table_writer *w)
 	io->offset = band_offset(w->kv, w->band) + w->at - w->used;
 	io->bytes = w->used;
 	if (!err)
-		err = store_wrote(w->kv, w->kv->disk->ops->begin(w->kv->disk, io),
-				  io->offset);
+		err = store_wrote(w->kv, w->disk, w->disk->ops->begin(w->disk, io), io->offset);
 	count(w->counter, w->used);
 	w->turn = !w->turn;
 	w->used = 0;

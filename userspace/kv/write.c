@@ -172,6 +172,10 @@ static int add(struct kv *kv, const struct kv_batch *b, u64 *number)
 	count(&kv->stats.puts, b->puts);
 	count(&kv->stats.deletes, b->entries - b->puts);
 	count(&kv->stats.user_bytes, b->user_bytes);
+	if (place && is_spare(kv, kv->log.band.band)) {
+		count(&kv->stats.offloaded_writes, b->entries);
+		count(&kv->stats.offloaded_bytes, b->user_bytes);
+	}
 	return 0;
 }
 

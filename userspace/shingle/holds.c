@@ -32,13 +32,15 @@ bool device_member_of(struct device *d, char *name, size_t size)
 	return found;
 }
 
-static bool holds_store(struct device *d)
+/* A key-value store or its offload device; NULL if it is neither. */
+static const char *holds_store(struct device *d)
 {
 	__le64 *buf = shingle_zalloc_array(1, SHINGLE_BLOCK_SIZE);
-	bool found = buf && !device_read(d, 0, 1, buf) && le64_to_cpu(*buf) == KV_MAGIC;
+	u64 magic = buf && !device_read(d, 0, 1, buf) ? le64_to_cpu(*buf) : 0;
 
 	kvfree(buf);
-	return found;
+	return magic == KV_MAGIC ? "a key-value store" :
+		magic == KV_OFFLOAD_MAGIC ? "the offload device of a key-value store" : NULL;
 }
 
 static bool holds_ours(struct device *d, char *what, size_t size)
@@ -58,7 +60,7 @@ static bool holds_ours(struct device *d, char *what, size_t size)
 	else if (err == -EUCLEAN || err == -EPROTONOSUPPORT)
 		snprintf(what, size, "a dm-shingle superblock (%s)", why);
 	else if (holds_store(d))
-		snprintf(what, size, "a key-value store");
+		snprintf(what, size, "%s", holds_store(d));
 	else if (device_member_of(d, name, sizeof(name)))
 		snprintf(what, size, "a part of a dm-shingle device (it is %s)", name);
 	else

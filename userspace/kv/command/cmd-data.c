@@ -319,9 +319,9 @@ const struct command kv_cmd_put = {
 const struct command kv_cmd_get = {
 	.name = "get",
 	.summary = "print a key's value as it is",
-	.help = "Usage: kv get DEVICE KEY\n\n" TEXT_HELP
+	.help = "Usage: kv get [options] DEVICE KEY\n\n" TEXT_HELP
 		"Exit status 8 if there is no such key.\n\n"
-		"  -h, --help  this text\n",
+		COMMON_HELP,
 	.run = get,
 };
 
@@ -343,7 +343,7 @@ const struct command kv_cmd_scan = {
 		"  --keys      without values\n"
 		"  --limit N   no more than N\n"
 		"  --json      in JSON\n"
-		"  -h, --help  this text\n",
+		COMMON_HELP,
 	.run = scan,
 };
 

@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kv format. */
+/* kv format, offload. */
 #include "command.h"
 
 /* Is there nothing that somebody may want back? */
-static bool may_be_written(const char *path, bool force)
+static bool may_be_written(const char *name, const char *path, bool force)
 {
 	struct device look;
 	char what[256];
 	bool holds;
 
-	if (!device_open(&look, "DEVICE", path, DEVICE_READ))
+	if (!device_open(&look, name, path, DEVICE_READ))
 		return false;
 	holds = device_holds(&look, what, sizeof(what));
 	device_close(&look);
 	if (holds && !force)
-		fail("DEVICE %s holds %s: it was left alone; --force writes over it", path, what);
+		fail("%s %s holds %s: it was left alone; --force writes over it", name, path, what);
 	return !holds || force;
 }
 
-static int wipe(const char *path)
+static int wipe(const char *name, const char *path)
 {
 	struct device d;
 	int err;
 
-	if (!device_open(&d, "DEVICE", path, DEVICE_WRITE))
+	if (!device_open(&d, name, path, DEVICE_WRITE))
 		return EXIT_OPERATION;
 	err = device_wipe_signatures(&d);
 	device_close(&d);
-	return err ? fail("DEVICE %s: what it held cannot be wiped: %s", path, strerror(-err)) :
+	return err ? fail("%s %s: what it held cannot be wiped: %s", name, path, strerror(-err)) :
 		EXIT_CLEAN;
 }
 
@@ -81,14 +81,45 @@ static int run(const struct command *cmd, int argc, char **argv)
 	}
 	if (!parse_operands(cmd, argc, argv, 1, "DEVICE", &path))
 		return EXIT_USAGE;
-	if (!may_be_written(path, force))
+	if (!may_be_written("DEVICE", path, force))
 		return EXIT_OPERATION;
 	take_bands(path, &opt);
 	err = kv_format(path, &opt);
 	if (err)
 		return failed(err);
 	/* Not before it is certain that there is a store instead. */
-	return force ? wipe(path) : EXIT_CLEAN;
+	return force ? wipe("DEVICE", path) : EXIT_CLEAN;
+}
+
+static int offload(const struct command *cmd, int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "size", required_argument, NULL, 's' }, { "force", no_argument, NULL, 'f' },
+		{ "help", no_argument, NULL, 'h' }, { NULL, 0, NULL, 0 },
+	};
+	const char *path, *to;
+	bool force = false;
+	u64 bytes = 0;
+	int c, err;
+
+	while ((c = next_option(argc, argv, "+:h", options, NULL)) != -1) {
+		if (c == 's') {
+			if (!parse_size("--size", optarg, &bytes))
+				return EXIT_USAGE;
+		} else if (c == 'f') {
+			force = true;
+		} else {
+			return option_error(cmd, c, argv[optind - 1]);
+		}
+	}
+	if (!parse_operands(cmd, argc, argv, 2, "DEVICE", &path, "OFFLOAD", &to))
+		return EXIT_USAGE;
+	if (!may_be_written("OFFLOAD", to, force))
+		return EXIT_OPERATION;
+	err = kv_offload(path, to, bytes);
+	if (err)
+		return failed(err);
+	return force ? wipe("OFFLOAD", to) : EXIT_CLEAN;
 }
 
 const struct command kv_cmd_format = {
@@ -106,4 +137,17 @@ const struct command kv_cmd_format = {
 		"  --force               write over whatever is there\n"
 		"  -h, --help            this text\n",
 	.run = run,
+};
+
+const struct command kv_cmd_offload = {
+	.name = "offload",
+	.summary = "make a device take writes while a store merges",
+	.help = "Usage: kv offload [options] DEVICE OFFLOAD\n\n"
+		"OFFLOAD becomes the offload device of the store on DEVICE, whose organisation\n"
+		"is buffered and which has nothing on another one.  It is a block device, or a\n"
+		"file that has its size; one that holds anything known is refused.\n\n"
+		"  --size SIZE  to use of OFFLOAD (all)\n"
+		"  --force      write over whatever is there\n"
+		"  -h, --help   this text\n",
+	.run = offload,
 };

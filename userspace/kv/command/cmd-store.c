@@ -7,13 +7,15 @@
 static int dump_line(void *ctx, const struct kv_band *b)
 {
 	if (b->level < 0) {
-		printf("band %llu: log %llu of memtable %llu, %s\n", (u64)b->band, (u64)b->id,
-		       (u64)b->age, b->bytes ? size_text(b->bytes).s : "open");
+		printf("band %llu: log %llu of memtable %llu, %s%s\n", (u64)b->band, (u64)b->id,
+		       (u64)b->age, b->bytes ? size_text(b->bytes).s : "open",
+		       b->offloaded ? ", offloaded" : "");
 		return 0;
 	}
-	printf("band %llu: %stable %llu, level %d, age %llu, %s, %llu entries, %llu deletions, ",
-	       (u64)b->band, b->unsorted ? "unsorted " : "", (u64)b->id, b->level, (u64)b->age,
-	       size_text(b->bytes).s, (u64)b->entries, (u64)b->tombstones);
+	printf("band %llu: %s%stable %llu, level %d, age %llu, %s, %llu entries, %llu deletions, ",
+	       (u64)b->band, b->offloaded ? "offloaded " : "", b->unsorted ? "unsorted " : "",
+	       (u64)b->id, b->level, (u64)b->age, size_text(b->bytes).s, (u64)b->entries,
+	       (u64)b->tombstones);
 	print_text(stdout, b->min_key, b->min_bytes);
 	printf(" .. ");
 	print_text(stdout, b->max_key, b->max_bytes);
@@ -31,6 +33,7 @@ static int dump_json(void *ctx, const struct kv_band *b)
 	json_str(j, "kind", b->level < 0 ? "log" : "table");
 	json_u64(j, "id", b->id);
 	json_u64(j, "age", b->age);
+	json_bool(j, "offloaded", b->offloaded);
 	if (b->level >= 0) {
 		json_u64(j, "level", (u64)b->level);
 		json_bool(j, "unsorted", b->unsorted);
@@ -184,6 +187,9 @@ static int stats(const struct command *cmd, int argc, char **argv)
 				printf("level %u: %llu bands, %s\n", i, (u64)s.level_bands[i],
 				       size_text(s.level_bytes[i]).s);
 		}
+		if (s.offload_bands)
+			printf("offload device: %llu bands, %llu free\n",
+			       (u64)s.offload_bands, (u64)s.offload_bands_free);
 		if (s.unsorted_bands)
 			printf("unsorted: %llu bands, %s\n", (u64)s.unsorted_bands,
 			       size_text(s.unsorted_bytes).s);
@@ -196,6 +202,8 @@ static int stats(const struct command *cmd, int argc, char **argv)
 	json_u64(j, "bands_free", s.bands_free);
 	json_u64(j, "bands_log", s.bands_log);
 	json_u64(j, "log_bytes", s.memtable_bytes);
+	json_u64(j, "offload_bands", s.offload_bands);
+	json_u64(j, "offload_bands_free", s.offload_bands_free);
 	json_u64(j, "unsorted_bands", s.unsorted_bands);
 	json_u64(j, "unsorted_bytes", s.unsorted_bytes);
 	levels = json_list(j, "levels");
@@ -210,12 +218,12 @@ static int stats(const struct command *cmd, int argc, char **argv)
 
 #define JSON_HELP \
 	"  --json      in JSON\n" \
-	"  -h, --help  this text\n"
+	COMMON_HELP
 
 const struct command kv_cmd_dump = {
 	.name = "dump",
 	.summary = "say what is in which band",
-	.help = "Usage: kv dump [--json] DEVICE\n\n"
+	.help = "Usage: kv dump [options] DEVICE\n\n"
 		"The store, its logs, and its tables by level and key; not their values,\n"
 		"which scan prints.\n\n" JSON_HELP,
 	.run = dump,
@@ -224,7 +232,7 @@ const struct command kv_cmd_dump = {
 const struct command kv_cmd_check = {
 	.name = "check",
 	.summary = "read and verify all; changes nothing",
-	.help = "Usage: kv check [--json] DEVICE\n\n"
+	.help = "Usage: kv check [options] DEVICE\n\n"
 		"A line for each finding, which names the band.  Exit status 4 if there is\n"
 		"any.\n\n" JSON_HELP,
 	.run = check,
@@ -235,13 +243,13 @@ const struct command kv_cmd_compact = {
 	.summary = "clean and order all",
 	.help = "Usage: kv compact [options] DEVICE\n\n"
 		"Afterwards no band overlaps another, and nothing that is deleted or old is\n"
-		"left.\n\n" STREAM_HELP,
+		"left, nor anything on the offload device.\n\n" STREAM_HELP,
 	.run = compact,
 };
 
 const struct command kv_cmd_stats = {
 	.name = "stats",
 	.summary = "say how full it is",
-	.help = "Usage: kv stats [--json] DEVICE\n\n" JSON_HELP,
+	.help = "Usage: kv stats [options] DEVICE\n\n" JSON_HELP,
 	.run = stats,
 };

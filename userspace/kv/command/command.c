@@ -35,7 +35,7 @@ int failed(int err)
 int open_store(struct kv **kv, const char *path, uint32_t flags, const struct words *w)
 {
 	struct kv_options opt = { .flags = flags | (w->stream ? KV_STREAM : 0),
-				  .lead_bytes = (uint32_t)w->lead };
+				  .lead_bytes = (uint32_t)w->lead, .offload = w->offload };
 	int err = kv_open(kv, path, &opt);
 
 	return err ? failed(err) : EXIT_CLEAN;
@@ -127,7 +127,9 @@ void json_text(struct json_object *j, const char *key, const void *data, size_t 
 bool take_words(const struct command *cmd, int argc, char **argv, const char *which,
 		struct words *w)
 {
+	/* The first is of all. */
 	static const struct option all[] = {
+		{ "offload", required_argument, NULL, 'O' },
 		{ "json", no_argument, NULL, 'j' }, { "sync", no_argument, NULL, 's' },
 		{ "keys", no_argument, NULL, 'k' }, { "limit", required_argument, NULL, 'l' },
 		{ "batch", required_argument, NULL, 'b' },
@@ -138,7 +140,7 @@ bool take_words(const struct command *cmd, int argc, char **argv, const char *wh
 	int c;
 
 	for (i = 0; i < ARRAY_SIZE(all); i++) {
-		if (strchr(which, all[i].val))
+		if (!i || strchr(which, all[i].val))
 			options[n++] = all[i];
 	}
 	*w = (struct words){ .limit = U64_MAX, .batch = 1, .ret = EXIT_USAGE };
@@ -147,6 +149,8 @@ bool take_words(const struct command *cmd, int argc, char **argv, const char *wh
 			w->json = true;
 		} else if (c == 's') {
 			w->sync = true;
+		} else if (c == 'O') {
+			w->offload = optarg;
 		} else if (c == 'S') {
 			w->stream = true;
 			if (optarg && !parse_size("--stream", optarg, &w->lead))

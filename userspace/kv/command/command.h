@@ -10,7 +10,8 @@
 #include "tool.h"
 
 extern const struct command kv_cmd_format, kv_cmd_put, kv_cmd_get, kv_cmd_delete, kv_cmd_scan,
-	kv_cmd_load, kv_cmd_dump, kv_cmd_check, kv_cmd_compact, kv_cmd_stats;
+	kv_cmd_load, kv_cmd_dump, kv_cmd_check, kv_cmd_compact, kv_cmd_stats,
+	kv_cmd_offload;
 
 const char *organisation_text(enum kv_organisation which);
 bool take_organisation(const char *text, enum kv_organisation *which);
@@ -29,6 +30,7 @@ void json_text(struct json_object *j, const char *key, const void *data, size_t 
 /* Options that a command has, in one struct, as most have few. */
 struct words {
 	bool json, sync, keys, stream;
+	const char *offload;
 	u64 lead;
 	u64 limit, batch;
 	int ret;
@@ -37,11 +39,17 @@ int open_store(struct kv **kv, const char *path, uint32_t flags, const struct wo
 bool take_words(const struct command *cmd, int argc, char **argv, const char *which,
 		struct words *w);
 
+/* Of all that open a store. */
+#define COMMON_HELP \
+	"  --offload OFFLOAD\n" \
+	"              the store's offload device, as offload has made it\n" \
+	"  -h, --help  this text\n"
+
 #define STREAM_HELP \
 	"  --stream[=SIZE]\n" \
 	"              write bands one after another, each to its end, which spares\n" \
 	"              layers that clean, and costs; in front of one that does not\n" \
 	"              follow the last, SIZE (64K)\n" \
-	"  -h, --help  this text\n"
+	COMMON_HELP
 
 #endif /* KV_COMMAND_H */
