@@ -594,6 +594,19 @@ def test_store_under_arrivals(tool, disk):
 
 
 @with_store
+def test_store_with_an_offload_device(tool, disk, tmp_path):
+    (tmp_path / "spare").write_bytes(bytes(8 << 20))
+    kv("format", "--force", "--band", "1M", "--organisation", "buffered", disk)
+    kv("offload", disk, tmp_path / "spare")
+    got = measured(tool, "-d", disk, "--offload", tmp_path / "spare", "-w", "load", "-n", 3000,
+                   "-t", 3, "--l0-trigger", 1)["store_stats"]
+    assert got["puts"] == 3000 and got["unsorted_bands"] + got["compactions"] > 0
+    assert got["offload_bands"] == 7 >= got["offload_bands_free"]
+    assert got["offloaded_bytes"] <= got["user_bytes"] and got["offloaded_writes"] <= got["puts"]
+    assert kv("scan", "--keys", "--offload", tmp_path / "spare", disk).count("user") == 3000
+
+
+@with_store
 def test_store_that_is_none(tool, tmp_path):
     (tmp_path / "x").write_bytes(bytes(1 << 24))
     said = run(tool, "run", "-d", tmp_path / "x", "-n", 1, rc=FAILED)

@@ -23,6 +23,7 @@ static const char help[] =
 "      --memtable SIZE  kv: of writes collected before they become a band\n"
 "      --l0-trigger N, --l0-slowdown N  kv: bands of level 0 that start a\n"
 "                       compaction, and that slow writes down\n"
+"      --offload DEV    kv: offload device of the store\n"
 #endif
 "  -t, --threads N      threadcount: operations under way, at most (1)\n"
 "      --value SIZE     of a record (fieldcount times fieldlength: 1000B)\n"
@@ -42,7 +43,7 @@ static const char help[] =
 enum {
 	OPT_VALUE = SETTING_END, OPT_LOAD, OPT_SYNC, OPT_VERIFY, OPT_LATE, OPT_DELAY, OPT_LOG,
 	OPT_DRY_RUN, OPT_JSON, OPT_NO_LOG, OPT_CACHE, OPT_MEMTABLE, OPT_L0_TRIGGER,
-	OPT_L0_SLOWDOWN,
+	OPT_L0_SLOWDOWN, OPT_OFFLOAD,
 };
 
 static const struct option long_options[] = {
@@ -54,6 +55,7 @@ static const struct option long_options[] = {
 	{ "memtable", required_argument, NULL, OPT_MEMTABLE },
 	{ "l0-trigger", required_argument, NULL, OPT_L0_TRIGGER },
 	{ "l0-slowdown", required_argument, NULL, OPT_L0_SLOWDOWN },
+	{ "offload", required_argument, NULL, OPT_OFFLOAD },
 	{ "value", required_argument, NULL, OPT_VALUE },
 	{ "load", no_argument, NULL, OPT_LOAD },
 	{ "sync", no_argument, NULL, OPT_SYNC },
@@ -148,6 +150,9 @@ static bool take(struct job *job, int c, const char *v)
 		return take_small("--memtable", v, true, 1U << 30, &job->open.memtable_bytes);
 	case OPT_L0_TRIGGER:
 		return take_small("--l0-trigger", v, false, 1000, &job->open.l0_trigger);
+	case OPT_OFFLOAD:
+		job->open.offload = v;
+		return true;
 	case OPT_L0_SLOWDOWN:
 		return take_small("--l0-slowdown", v, false, 1000, &job->open.l0_slowdown);
 	case OPT_LOAD:

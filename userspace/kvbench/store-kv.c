@@ -25,6 +25,7 @@ static int store_open(void **store, const struct store_options *opt)
 		.memtable_bytes = opt->memtable_bytes,
 		.l0_trigger = opt->l0_trigger,
 		.l0_slowdown = opt->l0_slowdown,
+		.offload = opt->offload,
 	};
 	struct kv *kv;
 
@@ -101,11 +102,17 @@ static void store_report(void *store, struct json_object *j)
 	levels = json_list(j, "level_bands");
 	for (i = 0; i < KV_LEVELS; i++)
 		json_u64(levels, NULL, s.level_bands[i]);
+	FIGURE(unsorted_bands);
+	FIGURE(unsorted_bytes);
+	FIGURE(offload_bands);
+	FIGURE(offload_bands_free);
 	FIGURE(memtable_bytes);
 	FIGURE(puts);
 	FIGURE(deletes);
 	FIGURE(gets);
 	FIGURE(user_bytes);
+	FIGURE(offloaded_writes);
+	FIGURE(offloaded_bytes);
 	FIGURE(log_bytes);
 	FIGURE(flush_bytes);
 	FIGURE(compact_read_bytes);

@@ -15,6 +15,7 @@
  * @memtable_bytes: see there
  * @l0_trigger: see there
  * @l0_slowdown: see there
+ * @offload: see there
  */
 struct store_options {
 	const char *path;
@@ -22,6 +23,7 @@ struct store_options {
 	bool no_log;
 	u64 cache_bytes;
 	u32 memtable_bytes, l0_trigger, l0_slowdown;
+	const char *offload;
 };
 
 /**
