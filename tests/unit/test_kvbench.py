@@ -476,7 +476,9 @@ def test_progress_only_on_a_terminal(tool):
     (("run", "--arrivals", "poisson", "-n", 1), "arrivals need a rate: --target"),
     (("run", "--arrivals", "pareto"), "arrivalgenerator 'pareto' is not known"),
     (("run", "-p", "readproportion=0.9", "-n", 1), "do not add up to 1"),
-    (("run", "-s", "leveldb"), "there is no store 'leveldb'"),
+    (("run", "-s", "redis"), "there is no store 'redis'"),
+    (("run", "-s", "memory", "-d", "x", "-n", 1), "--store memory is on no device"),
+    (("run", "-d", "x", "-n", 1, "--stream=1"), "--stream 1 has no unit"),
     (("run", "-t", 0), "threadcount 0 is out of bounds"),
     (("run", "--value", "10"), "--value 10 has no unit"),
     (("arrivals", "--target", 10), "neither operations nor seconds are given"),
@@ -612,6 +614,96 @@ def test_store_that_is_none(tool, tmp_path):
     said = run(tool, "run", "-d", tmp_path / "x", "-n", 1, rc=FAILED)
     assert said.startswith("kvbench: ") and said.count("\n") == 1
     assert "--store kv needs --device" in run(tool, "run", "-s", "kv", "-n", 1, rc=USAGE)
+
+
+@with_store
+def test_store_in_streams(tool, disk):
+    """A band is filled up behind what has an end before it; the model sees no difference."""
+    def got_of(name, *words):
+        return measured(tool, "-d", disk, "-w", name, "-r", 3000, "-n", 3000, "--value", "1K",
+                        "--verify", *words)
+    assert got_of("fillseq")["store_stats"]["pad_bytes"] == 0
+    assert got_of("overwrite", "--stream=32K")["store_stats"]["pad_bytes"] > 0
+    got = got_of("readrandom", "--stream")
+    assert got["ops"]["read"]["missing"] == got["ops"]["read"]["wrong"] == 0
+    assert "lead" in run(tool, "run", "-d", disk, "-n", 1, "--stream=4097B", rc=FAILED)
+
+
+def have(tool, name):
+    """Whether it was built with a store of that name; without a path none is opened."""
+    return "there is no store" not in run(tool, "run", "-s", name, "-n", 1, rc=USAGE)
+
+
+@pytest.fixture(name="store", params=("kv", "leveldb", "rocksdb"))
+def each_store(request, tool, tmp_path):
+    """Words that name an empty one, with memtables so small that there will be tables."""
+    name = request.param
+    if not have(tool, name):
+        pytest.skip(f"kvbench was built without {name}")
+    path = tmp_path / "directory"
+    if name == "kv":
+        path = request.getfixturevalue("disk")
+    return ("-s", name, "-d", path, "--memtable", "256K", "--cache", "1M")
+
+
+def held(tool, model, *words):
+    """What a dict makes of the operations of these words."""
+    missing = found = 0
+    for kind, key, number in ops(tool, *words):
+        if kind == "delete":
+            model.discard(key)
+        elif kind in ("insert", "update"):
+            model.add(key)
+        elif kind == "read":
+            missing += key not in model
+        else:
+            found += min(number, sum(k >= key for k in model))
+    return {"missing": missing, "records": found}
+
+
+def test_each_store_agrees_with_a_model(tool, store):
+    """Keys that are written, deleted and written again; each read has the value that was
+    written last, and each scan as many records as there are from its key on."""
+    size = ("-r", 1500, "--value", "600B")
+    model = set()
+    for words in (("fillrandom", "-n", 3000), ("deleterandom", "-n", 800, "--seed", 2),
+                  ("overwrite", "-n", 500, "--seed", 3)):
+        measured(tool, *store, "-w", *words, *size)
+        held(tool, model, "-w", *words, *size)
+    assert 800 < len(model) < 1400
+    scan = ("readseq", "--requests", "uniform", "-p", "minscanlength=1", "-n", 60)
+    for words in (("readrandom", "--requests", "sequential", "-n", 1500), scan,
+                  (*scan, "--seed", 2)):
+        got, = measured(tool, *store, "-w", *words, *size, "-t", 3, "--verify")["ops"].values()
+        expected = held(tool, model, "-w", *words, *size)
+        assert got["wrong"] == got["failed"] == 0
+        assert got["missing"] == expected["missing"]
+        assert got.get("records", 0) == expected["records"]
+    assert expected["records"] > 2000
+
+
+def test_each_store_says_what_became_of_it(tool, store):
+    """Syncs as it is told, and tables of what it was given."""
+    got = measured(tool, *store, "-w", "load", "-n", 300, "--value", "1K", "--sync")
+    assert got["store"] == store[1] and got["ops"]["insert"]["service"]["count"] == 300
+    stats = got["store_stats"]
+    assert sum(stats["level_bands" if store[1] == "kv" else "level_files"]) > 0
+    # Again, and not anew.
+    got = measured(tool, *store, "-r", 300, "-w", "c", "-n", 500, "--value", "1K", "--verify")
+    assert got["ops"]["read"]["missing"] == got["ops"]["read"]["wrong"] == 0
+
+
+@pytest.mark.parametrize("name,words,says", (
+    ("leveldb", ("--no-log",), "LevelDB has"), ("leveldb", ("--l0-trigger", 8), "LevelDB has"),
+    ("leveldb", ("--stream",), "LevelDB has"), ("rocksdb", ("--stream",), "RocksDB has no"),
+    ("leveldb", (), "file"), ("rocksdb", (), "file"),
+))
+def test_each_store_refuses_what_it_cannot(tool, tmp_path, name, words, says):
+    if not have(tool, name):
+        pytest.skip(f"kvbench was built without {name}")
+    (tmp_path / "file").write_text("is no directory")
+    said = run(tool, "run", "-s", name, "-d", tmp_path / "file", "-n", 1, *words, rc=FAILED)
+    assert says in said and said.startswith("kvbench: ") and said.count("\n") == 1
 
 
 @pytest.mark.parametrize("args", (("run", "-n", 1, "--thread", 1),

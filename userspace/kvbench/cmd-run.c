@@ -11,20 +11,19 @@ static const char help[] =
 "measured from when each was due.  'load' inserts the records that 'run' works on; the\n"
 "workload of 'run' is a, unless another is given.\n"
 "\n"
-"  -s, --store KIND     null, memory"
-#ifdef HAVE_KV
-", kv"
-#endif
-" (null)\n"
-#ifdef HAVE_KV
-"  -d, --device DEV     that a store was made on by 'kv format'; --store kv follows\n"
-"      --no-log         kv: what no flush followed is lost at a power cut\n"
-"      --cache SIZE     kv: of blocks, indexes and Bloom filters kept\n"
-"      --memtable SIZE  kv: of writes collected before they become a band\n"
-"      --l0-trigger N, --l0-slowdown N  kv: bands of level 0 that start a\n"
-"                       compaction, and that slow writes down\n"
+"  -s, --store KIND     null, memory, kv, leveldb, rocksdb (null); the last three\n"
+"                       where kvbench was built with them\n"
+"  -d, --device DEV     kv: that a store was made on by 'kv format'; leveldb, rocksdb:\n"
+"                       a directory, made if it is not there.  Without --store: kv\n"
+"      --no-log         what no flush followed is lost at a power cut; not leveldb\n"
+"      --cache SIZE     of blocks, indexes and Bloom filters kept; of the latter two\n"
+"                       leveldb and rocksdb have all (64M)\n"
+"      --memtable SIZE  of writes collected before they become a table\n"
+"      --l0-trigger N, --l0-slowdown N  tables of level 0 that start a compaction, and\n"
+"                       that slow writes down; not leveldb\n"
+"      --stream[=SIZE]  kv: bands one behind another, each to its end; with SIZE of\n"
+"                       lead-in, see kv(8)\n"
 "      --offload DEV    kv: offload device of the store\n"
-#endif
 "  -t, --threads N      threadcount: operations under way, at most (1)\n"
 "      --value SIZE     of a record (fieldcount times fieldlength: 1000B)\n"
 "      --load           run: insert the records before, which is not measured\n"
@@ -43,7 +42,7 @@ static const char help[] =
 enum {
 	OPT_VALUE = SETTING_END, OPT_LOAD, OPT_SYNC, OPT_VERIFY, OPT_LATE, OPT_DELAY, OPT_LOG,
 	OPT_DRY_RUN, OPT_JSON, OPT_NO_LOG, OPT_CACHE, OPT_MEMTABLE, OPT_L0_TRIGGER,
-	OPT_L0_SLOWDOWN, OPT_OFFLOAD,
+	OPT_L0_SLOWDOWN, OPT_OFFLOAD, OPT_STREAM,
 };
 
 static const struct option long_options[] = {
@@ -56,6 +55,7 @@ static const struct option long_options[] = {
 	{ "l0-trigger", required_argument, NULL, OPT_L0_TRIGGER },
 	{ "l0-slowdown", required_argument, NULL, OPT_L0_SLOWDOWN },
 	{ "offload", required_argument, NULL, OPT_OFFLOAD },
+	{ "stream", optional_argument, NULL, OPT_STREAM },
 	{ "value", required_argument, NULL, OPT_VALUE },
 	{ "load", no_argument, NULL, OPT_LOAD },
 	{ "sync", no_argument, NULL, OPT_SYNC },
@@ -70,10 +70,7 @@ static const struct option long_options[] = {
 };
 
 static const struct store_ops *const stores[] = {
-	&store_null, &store_memory,
-#ifdef HAVE_KV
-	&store_kv,
-#endif
+	&store_null, &store_memory, &store_kv, &store_leveldb, &store_rocksdb,
 };
 
 /**
@@ -101,7 +98,7 @@ static bool take_store(struct job *job, const char *name)
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(stores); i++) {
-		if (strcmp(name, stores[i]->name))
+		if (!stores[i] || strcmp(name, stores[i]->name))
 			continue;
 		job->store = stores[i];
 		return true;
@@ -135,7 +132,7 @@ static bool take(struct job *job, int c, const char *v)
 		return take_store(job, v);
 	case 'd':
 		job->open.path = v;
-		return take_store(job, "kv");
+		return true;
 	case OPT_VALUE:
 		if (!take_small("--value", v, true, 1U << 30, &value_bytes))
 			return false;
@@ -155,6 +152,9 @@ static bool take(struct job *job, int c, const char *v)
 		return true;
 	case OPT_L0_SLOWDOWN:
 		return take_small("--l0-slowdown", v, false, 1000, &job->open.l0_slowdown);
+	case OPT_STREAM:
+		job->open.stream = true;
+		return !v || take_small("--stream", v, true, 1U << 30, &job->open.lead_bytes);
 	case OPT_LOAD:
 		job->load = true;
 		return true;
@@ -213,8 +213,12 @@ static int settle(const struct command *cmd, struct job *job)
 		job->run.ops = U64_MAX;
 	if (!job->run.open && !job->run.ops)
 		return usage(cmd, "neither --ops nor --seconds says when it ends");
-	if (job->store->on_device != !!job->open.path)
-		return usage(cmd, job->open.path ? "--device is for a store on a device" :
+	if (!job->store && !job->open.path)
+		job->store = &store_null;
+	if (!job->store && !take_store(job, "kv"))
+		return EXIT_USAGE;
+	if (job->store->wants_path != !!job->open.path)
+		return usage(cmd, job->open.path ? "--store %s is on no device" :
 			     "--store %s needs --device", job->store->name);
 	return EXIT_CLEAN;
 }
@@ -332,7 +336,7 @@ static int executed(const struct command *cmd, struct job *job)
 
 static int run_run(const struct command *cmd, int argc, char **argv)
 {
-	struct job job = { .store = &store_null, .run.late_ns = 1000000 };
+	struct job job = { .run.late_ns = 1000000 };
 	int c, rc;
 
 	settings_init(&job.s);

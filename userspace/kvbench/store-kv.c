@@ -20,7 +20,8 @@ static int noted(int err)
 static int store_open(void **store, const struct store_options *opt)
 {
 	const struct kv_options options = {
-		.flags = opt->no_log ? KV_NO_LOG : 0,
+		.flags = (opt->no_log ? KV_NO_LOG : 0) | (opt->stream ? KV_STREAM : 0),
+		.lead_bytes = opt->lead_bytes,
 		.cache_bytes = opt->cache_bytes,
 		.memtable_bytes = opt->memtable_bytes,
 		.l0_trigger = opt->l0_trigger,
@@ -118,6 +119,7 @@ static void store_report(void *store, struct json_object *j)
 	FIGURE(compact_read_bytes);
 	FIGURE(compact_written_bytes);
 	FIGURE(table_bytes);
+	FIGURE(pad_bytes);
 	FIGURE(read_bytes);
 	FIGURE(syncs);
 	FIGURE(flushes);
@@ -140,7 +142,7 @@ static int store_close(void *store)
 
 const struct store_ops store_kv = {
 	.name = "kv",
-	.on_device = true,
+	.wants_path = true,
 	.open = store_open,
 	.put = store_put,
 	.get = store_get,

@@ -8,14 +8,16 @@
 
 /**
  * struct store_options - which store, and how it is opened
- * @path: of the device, or NULL
+ * @path: of the device or directory, or NULL
  * @delay_us: null: what each operation takes
- * @no_log: kv, as all that follow: see struct kv_options
+ * @no_log: as all that follow, see struct kv_options; who has no such thing refuses it
  * @cache_bytes: see there
  * @memtable_bytes: see there
  * @l0_trigger: see there
  * @l0_slowdown: see there
  * @offload: see there
+ * @stream: KV_STREAM
+ * @lead_bytes: see there
  */
 struct store_options {
 	const char *path;
@@ -24,12 +26,14 @@ struct store_options {
 	u64 cache_bytes;
 	u32 memtable_bytes, l0_trigger, l0_slowdown;
 	const char *offload;
+	bool stream;
+	u32 lead_bytes;
 };
 
 /**
  * struct store_ops - a kind of store
  * @name: for --store
- * @on_device: wants a path
+ * @wants_path: of a device, or of a directory
  * @open: @store is the result; says why not, and returns an exit code
  * @put: the key need not be there, nor absent; @sync: return when it is safe
  * @get: -ENOENT if it is not there; @value has room for @room bytes
@@ -45,7 +49,7 @@ struct store_options {
  */
 struct store_ops {
 	const char *name;
-	bool on_device;
+	bool wants_path;
 	int (*open)(void **store, const struct store_options *opt);
 	int (*put)(void *store, const void *key, size_t key_bytes, const void *value,
 		   size_t value_bytes, bool sync);
@@ -59,6 +63,11 @@ struct store_ops {
 	int (*close)(void *store);
 };
 
-extern const struct store_ops store_null, store_memory, store_kv;
+extern const struct store_ops store_null, store_memory;
+
+/* Those that this was built with; the others are nowhere. */
+extern const struct store_ops store_kv __attribute__((__weak__));
+extern const struct store_ops store_leveldb __attribute__((__weak__));
+extern const struct store_ops store_rocksdb __attribute__((__weak__));
 
 #endif /* KVBENCH_STORE_H */

@@ -31,6 +31,8 @@ NEEDED = {
     "/usr/include/liburing.h": "liburing-dev",
     "/usr/include/uuid/uuid.h": "uuid-dev",
     "/usr/include/libelf.h": "libelf-dev",
+    "/usr/include/leveldb/c.h": "libleveldb-dev",
+    "/usr/include/rocksdb/c.h": "librocksdb-dev",
     "/usr/include/openssl/ssl.h": "libssl-dev",
     "/usr/lib/python3*/ensurepip": "python3-venv",
 }
