@@ -465,6 +465,35 @@ out:
 	sim_free(s);
 }
 
+/* Alone, or overlapping nothing, a log is merged and not moved: below level 0 all is sorted. */
+static void unsorted_alone(void)
+{
+	struct sim *s = formatted(BYTES);
+	struct kv *kv = opened(s, "new");
+	struct bands b;
+
+	if (kv->head.organisation != KV_BUFFERED)
+		goto out;
+	put(kv, "ca", "1");
+	if (kv_compact(kv))
+		die("compact: %s", kv_error());
+	b = bands_of(kv);
+	if (b.unsorted || b.sorted != 1)
+		die("a table is moved as it is");
+	put(kv, "d", "1");
+	put(kv, "e", "1");
+	put(kv, "f", "1");
+	if (kv_settle(kv))
+		die("settle: %s", kv_error());
+	b = bands_of(kv);
+	if (b.unsorted > 2 || b.sorted < 2)
+		die("nothing was merged");
+	want(kv, "d", "1");
+out:
+	kv_close(kv);
+	sim_free(s);
+}
+
 /* Three start a merge; when nothing is due, two do. */
 static void room_for_a_burst(void)
 {
@@ -658,6 +687,7 @@ void test_vectors(u64 seed, u32 count)
 	as_drawn();
 	frozen_meanwhile();
 	log_is_table();
+	unsorted_alone();
 	room_for_a_burst();
 	if (has_offload())
 		while_merging();
