@@ -8,6 +8,18 @@ def percentile(values, share, none=0.0):
     return values[min(len(values) - 1, int(len(values) * share))] if values else none
 
 
+def sat_out(phases, send):
+    """{name: result} of [(name, words)], each of which @send() gives to kvbench: one run behind
+    the other on one store, each of which knows what those before have inserted."""
+    out, there = {}, 0
+    for name, words in phases:
+        of = out[name] = send(["-p", f"insertstart={there}", *words])
+        # A load makes the records that others work on, and works on none.
+        if of["records"] and "insert" in of["ops"]:
+            there += of["ops"]["insert"]["service"]["count"]
+    return out
+
+
 def last_speed(of, share):
     """Bytes/s of the last @share of the load that shingle-levels has told of."""
     end = of["points"][-1]

@@ -74,6 +74,11 @@ class Drive:
             with contextlib.suppress(OSError):
                 self.layer.message("clean")
 
+    def remove(self):
+        if self.layer:
+            bench.run("dmsetup", "remove", "--noudevsync", self.name)
+        self.medium.remove()
+
     def watch(self):
         """Counts commands by how long they take, from here on."""
         self.top.message("@stats_create - /1 2 precise_timestamps histogram:"
@@ -243,9 +248,7 @@ def rebuild(words):
     out["layer"], out["medium"] = sums(drives)
     mdadm("--stop", MD)
     for drive in drives:
-        if drive.layer:
-            bench.run("dmsetup", "remove", "--noudevsync", drive.name)
-        drive.medium.remove()
+        drive.remove()
     return out
 
 

@@ -26,7 +26,8 @@ TIMED_OUT = 124
 # What a result depends on, beside its words.
 SOURCES = ("core", "dm-tiler", "dm-stl", "dm-imr", "dm-dualbuffer", "dm-platter",
            "userspace/shingle", "scripts/shows/stack.py", "scripts/shows/regions.py",
-           "scripts/shows/rebuild.py", "scripts/shows/loaded.py", "scripts/loads")
+           "scripts/shows/rebuild.py", "scripts/shows/loaded.py", "scripts/loads",
+           "scripts/shows/kv.py", "userspace/kv", "userspace/kvbench")
 
 
 def outputs(show):

@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: GPL-2.0
+"""scripts/shows/kv without guests: its cases, and what it makes of results."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from programs import module
+
+TOP = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(name="show", scope="module")
+def the_show():
+    return module("shows_kv", TOP / "scripts/shows/kv")
+
+
+@pytest.mark.parametrize("args,sentence", (
+    (("--parts", "rivals,outside"), "--parts 'outside' is none of rivals, native, inside"),
+    (("--drives", "imr"), "--drives 'imr' is none of conventional, stl-set, stl-full"),
+    (("--scale", "7"), "--scale 7 is not from 8 to 160"),
+    (("--scale", "161"), "--scale 161 is not from 8 to 160"),
+    (("--drive-mib", "100"), "--drive-mib 100 is less than three times the records"),
+    (("--cache", "7"), "--cache 7 is less than 8"),
+    (("--rounds", "0"), "--rounds 0 is less than 1"),
+    (("--seed", "-1"), "--seed -1 is less than 0"),
+))
+def test_bad_words(args, sentence):
+    done = subprocess.run([sys.executable, TOP / "scripts/shows/kv", *args], text=True,
+                          capture_output=True, check=False, timeout=600)
+    assert done.returncode == 2 and not done.stdout
+    assert sentence in done.stderr.splitlines()[-1]
+
+
+def test_all_are_sent_the_same(show):
+    """Of a drive and a size all stores have the same sittings, and differ in their own words
+    only: with the same memtable, and as large a cache, be it the page cache."""
+    options = show.options_of(["--scale", "40"])
+    cases = show.rivals(options)
+    assert len(cases) == 18 == len({name for name, *_ in cases})
+    groups = {}
+    for _, words, (drive, value, name) in cases:
+        json.dumps(words)
+        assert name == words["store"]
+        groups.setdefault((drive, value), {})[name] = words
+    for (drive, value), by in groups.items():
+        assert set(by) == {"kv", "leveldb", "rocksdb"}
+        for words in by.values():
+            for same in ("sittings", "layer", "drive_mib"):
+                assert words[same] == by["kv"][same]
+            own = "51M" if words["store"] == "kv" else "8M"
+            shared = [w for w in words["options"] if w != "--stream"]
+            assert shared == ["--cache", own, "--memtable", "2048K"]
+            # Two memtables, and what a process takes.
+            assert words["memory_mib"] == (None if own == "51M" else 51 + 4 + 12)
+        assert ("--stream" in by["kv"]["options"]) == (drive != "conventional")
+        assert by["kv"]["layer"]["media"] == ("cmr" if drive == "conventional" else "smr")
+        assert "BAND" not in by["kv"]["layer"]["create"]
+        if drive != "conventional":
+            assert by["kv"]["band"] in by["kv"]["layer"]["create"]
+        for _, words in (phase for sitting in by["kv"]["sittings"] for phase in sitting):
+            # db_bench's modes have a size of their own, until another is named.
+            assert words[words.index("--value") + 1] == f"{value}B" and words[0] == "-w"
+
+
+def test_scale(show):
+    """Records are 8 GiB over the scale, and a tenth of them are the operations."""
+    for scale in (8, 40, 160):
+        options = show.options_of(["--scale", str(scale), "--drive-mib", "4000"])
+        n = show.records(options, 4096)
+        assert n == pytest.approx(8 * 2 ** 30 / scale / 4116, abs=1)
+        phases = dict(phase for sitting in show.sittings(options, 4096) for phase in sitting)
+        assert list(phases) == ["fillseq", "scan in order", "fillrandom", "scan at random",
+                                "readrandom", "load", "a", "b", "c", "f", "d", "e"]
+        ops = {name: int(words[words.index("-n") + 1]) for name, words in phases.items()}
+        assert ops["load"] == ops["fillseq"] == ops["fillrandom"] == n
+        assert ops["a"] == ops["readrandom"] == n // 10 and ops["e"] == n // 100
+        assert ops["scan in order"] == n // 1000
+        # As in the thesis: YCSB's writes are synced, db_bench's are not.
+        assert {name for name, words in phases.items() if "--sync" in words} == {
+            "load", *show.YCSB}
+        assert show.band(options) == f"{80 * 1024 // scale // 4 * 4}K"
+
+
+def test_inside(show):
+    cases = show.inside(show.options_of([]))
+    assert [what for *_, what in cases] == [
+        ("leveldb", None), *(("loc", t) for t in (4, 8, 16, 32)),
+        *(("soc", t) for t in (4, 8, 16, 32))]
+    for _, words, (label, trigger) in cases:
+        assert words["layer"]["media"] == "cmr"
+        assert words["organisation"] == (None if label == "leveldb" else label)
+        (fill, scan), = words["sittings"]
+        assert (fill[0], scan[0]) == ("fillrandom", "scan at random")
+        if trigger:
+            assert words["options"][-4:] == ["--l0-trigger", str(trigger), "--l0-slowdown",
+                                             str(2 * trigger)]
+        else:
+            assert "--l0-trigger" not in words["options"]
+
+
+def phase(ops, seconds, sync_s=0.0, kind="update", wrote=0, **more):
+    """A result of kvbench with what the guest has added."""
+    return {"operations": ops, "seconds": seconds, "sync_s": sync_s,
+            "written_bytes": wrote, "disk": {"written_bytes": 3 * wrote},
+            "ops": {kind: {"service": {"count": ops}, "missing": 0, "wrong": 0, "failed": 0,
+                           **({"records": 1000 * ops} if kind == "scan" else {})}}, **more}
+
+
+def test_rate(show):
+    """The sync behind the last operation counts; of a scan of all, records do."""
+    assert show.rate(phase(100, 3, 1)) == 25
+    assert show.rate(phase(4, 2, kind="scan")) == 2000
+    of = phase(10, 2, kind="scan")
+    of["ops"]["insert"] = phase(1, 1)["ops"]["update"]
+    of["operations"] = 11
+    assert show.rate(of) == 5.5         # of YCSB's e, operations
+    assert show.rate(phase(10, 0)) is None
+
+
+def test_ahead(show):
+    assert show.ahead(3, 2) == pytest.approx(50)
+    assert show.ahead(1, 2) == pytest.approx(-50)
+    assert show.ahead(1, 0) is None and show.ahead(None, 2) is None
+    assert show.signed(8.84) == "+8.8 %" and show.signed(None) == "-"
+
+
+def test_written(show):
+    assert show.written(phase(1, 1, wrote=500)) == 3
+    assert show.written(phase(1, 1)) is None
+
+
+def test_compacted(show):
+    """kv by its counters, LevelDB by the rows of its text."""
+    mib = 1 << 20
+    of = {"store_stats": {"compact_read_bytes": 5 * mib, "compact_written_bytes": 4 * mib,
+                          "flush_bytes": 3 * mib, "compact_us": 2_500_000}}
+    assert show.compacted(of) == (5, 7, 2.5)
+    text = """                               Compactions
+Level  Files Size(MB) Time(sec) Read(MB) Write(MB)
+--------------------------------------------------
+  0        2        4         3        0       45
+  1        5       10         9      120      118
+"""
+    assert show.compacted({"store_stats": {"stats": text}}) == (120, 163, 12)
+
+
+def test_stores_that_answer_differently(show):
+    def of(name, **phases):
+        return ("conventional", 1024, name), phases
+    same = [of("kv", a=phase(10, 1)), of("leveldb", a=phase(10, 9))]
+    assert not list(show.differ(same))
+    for change in ({"missing": 1}, {"service": {"count": 9}}, {"records": 5}):
+        other = phase(10, 1)
+        other["ops"]["update"].update(change)
+        sentence, = show.differ([*same, of("rocksdb", a=other)])
+        assert sentence.startswith("conventional, 1024 bytes, a: rocksdb gave")
+    # What another drive or size gave is no matter.
+    other = phase(9, 1)
+    assert not list(show.differ([*same, (("stl-set", 1024, "kv"), {"a": other})]))
+
+
+@pytest.mark.parametrize("more,sentence", (
+    ({}, None),
+    ({"late_us": 10_169}, None),
+    ({"late_us": 10_170}, "10170 us late"),
+    ({"medium": {"destroyed_reads": 3}}, "3 destroyed blocks were read"),
+    ({"layer": {"r0_violations": 1}}, "1 writes would have destroyed data in use"),
+))
+def test_what_must_not_be(show, more, sentence):
+    of = {"late_us": 0, "medium": {"destroyed_reads": 0}, "layer": {"r0_violations": 0},
+          "phases": {"a": phase(1, 1)}, **more}
+    wrong = list(show.wrong_of("x", of))
+    assert len(wrong) == bool(sentence) and all(sentence in w for w in wrong)
+    of["phases"]["a"]["ops"]["update"]["failed"] = 1
+    assert "x: a: an operation failed" in list(show.wrong_of("x", of))[-1]
+
+
+def inside_of(rates, moved, scans):
+    """Results of LevelDB, then loc and soc by trigger."""
+    out = []
+    for label, trigger in (("leveldb", None), *((o, t) for o in ("loc", "soc")
+                                                for t in (4, 8, 16, 32))):
+        key = label if trigger in (None, 4) else (label, trigger)
+        stats = {"compact_read_bytes": moved.get(label, 0), "compact_written_bytes": 0,
+                 "flush_bytes": 0, "compact_us": 0}
+        out.append(((label, trigger), {"phases": {
+            "fillrandom": phase(rates.get(key, 1000 + (trigger or 0)), 1, store_stats=stats),
+            "scan at random": phase(scans.get(label, 1), 1, kind="scan")}}))
+    return out
+
+
+def test_relations(show):
+    rates = {"leveldb": 100, "loc": 90, "soc": 150}
+    moved, scans = {"leveldb": 9, "loc": 8, "soc": 3}, {"leveldb": 1, "loc": 2, "soc": 3}
+    assert all(holds for _, holds in show.relations(inside_of(rates, moved, scans)))
+    for change, what in (
+            (({**rates, "loc": 101}, moved, scans), {0}),
+            (({**rates, "loc": 60}, moved, scans), {0}),
+            (({**rates, "soc": 99}, moved, scans), {1}),
+            ((rates, {**moved, "soc": 8.5}, scans), {2}),
+            ((rates, moved, {**scans, "soc": 2}), {3}),
+            ((rates, moved, {**scans, "leveldb": 2}), {4}),
+            (({**rates, ("soc", 16): 149}, moved, scans), {5}),
+            (({**rates, ("loc", 32): 50}, moved, scans), {6})):
+        found = show.relations(inside_of(*change))
+        assert {i for i, (_, holds) in enumerate(found) if not holds} == what
+
+
+def test_each_run_knows_what_those_before_inserted(show):
+    """But for loads, which make what the others work on."""
+    results = {"load": phase(50, 1, kind="insert", records=0),
+               "d": phase(7, 1, kind="insert", records=50),
+               "c": phase(9, 1, kind="read", records=50), "e": phase(3, 1, kind="insert",
+                                                                     records=50)}
+    sent = {}
+
+    def send(words):
+        sent[words[-1]] = words
+        return results[words[-1]]
+    assert show.sat_out([(name, ["-w", name]) for name in results], send) == results
+    assert [words[:2] for words in sent.values()] == [
+        ["-p", f"insertstart={there}"] for there in (0, 0, 7, 7)]
+
+
+def test_the_middle_of_rounds(show):
+    runs = [{"a": phase(n, 1), "b": phase(9 - n, 1)} for n in (3, 1, 2)]
+    found = show.middle(runs)
+    assert (found["a"]["operations"], found["b"]["operations"]) == (2, 7)
+
+
+def test_what_it_says(show, capsys):
+    results = [(("stl-set", 1024, name), {"load": phase(n, 2, wrote=10, kind="insert"),
+                                          "c": phase(n, 1, kind="read")})
+               for name, n in (("kv", 300), ("leveldb", 200), ("rocksdb", 400))]
+    show.told_rivals(results, "stl-set", 1024)
+    load, c = capsys.readouterr().out.splitlines()[-2:]
+    assert load.split() == ["load", "150.0", "100.0", "200.0", "+50.0", "%", "-25.0", "%",
+                            "+8.8", "to", "+123.6", "%", "3.00", "3.00", "3.00"]
+    assert c.split() == ["c", "300.0", "200.0", "400.0", "+50.0", "%", "-25.0", "%", "-", "-",
+                         "-"]
+    show.told_inside(inside_of({"leveldb": 100}, {"loc": 2 << 20}, {}))
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()[-9:]]
+    assert rows[0][:4] == ["leveldb", "4", "100.0", "0"] and rows[1][:4] == [
+        "loc", "4", "1,004.0", "2"]
