@@ -20,6 +20,8 @@ SECONDS = 300
 ASKED = 32                  # blocks that reading alone looks at
 # A block that stays where it is, written by itself, takes a seek and a rotation or two.
 TURNS, FEW = 4, 0.05
+# Tracks that share an edge, as of interlaced drives, are rewritten only where they hold data.
+EMPTY = "; where nothing had been written beside them, interlaced tracks would show nothing else"
 DRIVE, MEASURED, READ = "the drive", "measured", "reading alone"
 
 
@@ -128,6 +130,8 @@ def answer(said, results, basis=MEASURED):
                 f"blocks stay where they are, but {slow} of {of} writes took longer than {TURNS} "
                 "rotations, as if others were rewritten with them")
     seen = Answer(kind.value, kind.confidence if kind.value else 0.0, basis, kind.says)
+    if kind.value == "conventional":
+        seen.says += EMPTY
     if not said or not said["zones"]:
         if basis == READ and said and says.trims(said) and says.spins(said) and not said["layer"]:
             seen.says += "; it has platters and takes TRIM, which a drive has a use for that " \

@@ -333,6 +333,7 @@ def test_a_plain_disk(tmp_path):
     assert answer.value == "conventional" and answer.confidence >= 0.99
     assert s.load.clock.spent() < 60 and "11" not in s.results
     assert answer.sentence().startswith("This drive is conventional: nothing shows")
+    assert "interlaced tracks would show nothing else" in answer.sentence()
 
 
 def test_time_is_over_before_bands_are_found(tmp_path):
