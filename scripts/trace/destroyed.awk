@@ -15,7 +15,7 @@ event == "platter_destroy" {
 	}
 	printf " %s+%s", f["first"], f["count"]
 	destroyed += f["count"]
-	for (i = 0; i < f["count"]; i++)
+	for (i = 0; i < f["count"] + 0; i++)
 		by[name, f["first"] + i] = sprintf("%s+%s at %.6f", f["block"], f["n"], at)
 }
 

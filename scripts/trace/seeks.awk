@@ -7,7 +7,7 @@ event == "platter_media" {
 	if (f["op"] != "read" && f["op"] != "write" && f["op"] != "destage")
 		next
 	accesses++
-	for (bin = 0; 2 ^ bin <= f["distance"]; bin++)
+	for (bin = 0; 2 ^ bin <= f["distance"] + 0; bin++)
 		;
 	if (bin > most)
 		most = bin

@@ -16,7 +16,6 @@ import contextlib
 import os
 import random
 import re
-import time
 
 import blk
 import media
@@ -42,6 +41,14 @@ def plate(ctx, **more):
     """A medium alone."""
     under = ctx.pool.slice(TRACKS * PLATE.track)
     return media.platter("medium", under, PLATE, **{"timing": "model", **more})
+
+
+def force(dev, block):
+    """A write past the cache."""
+    queue = blk.Aio(dev, 1)
+    queue.write(block, bytes(4096), None, fua=True)
+    queue.reap()
+    queue.close()
 
 
 def disturb(dev, rng, ops):
@@ -71,6 +78,7 @@ def accesses(ctx, wcache):
         met = disturb(dev, random.Random(3), 250)
         dev.write(0, bytes(4096))
         dev.read(0)
+        force(dev, 77)
         dev.flush()
         found = ring.stop()
     counted = media.stats(device)
@@ -144,19 +152,13 @@ def destages(ctx):
             dev.write(5, bytes(2 * 4096))
             then(dev)
 
-    def threaten(dev):
-        # Beside what is cached and would go over it.
-        queue = blk.Aio(dev, 1)
-        queue.write(PLATE.track + 5 - PLATE.skew, bytes(4096), None, fua=True)
-        queue.reap()
-        queue.close()
-
-    meanwhile("full", fill, left=16)
     meanwhile("flush", lambda: write(lambda dev: dev.flush()))
-    meanwhile("behind", lambda: write(threaten))
+    # Beside what is cached and would go over it.
+    meanwhile("behind", lambda: write(lambda dev: force(dev, PLATE.track + 5 - PLATE.skew)))
     meanwhile("off", lambda: write(lambda _: device.message("wcache off")))
     device.message("wcache on")
     meanwhile("leave", lambda: (write(lambda _: device.suspend()), device.resume()))
+    meanwhile("full", fill, left=16)
     counted = media.stats(device)
     expect(len(whys) == counted["wcache_destages"], f"{whys}, {counted}")
     ctx.note(", ".join(f"{whys.count(why)} {why}" for why in dict.fromkeys(whys)))
@@ -175,8 +177,8 @@ def quiet(ctx):
 def layer(ctx, geo):
     """A write cache, a persistent cache and bands over a medium, and all events of it."""
     made = media.stack(ctx, geo.but(options=(
-        ("wcache_blocks", 32), ("destage_ms", 40), ("idle_ms", 0), ("commit_ms", 0))), "smr",
-        timing="model")
+        ("wcache_blocks", 32), ("destage_ms", 40), ("idle_ms", 0), ("commit_ms", 0),
+        ("cleaning", "aggressive"))), "smr", timing="model")
     made.open()
     made.device.message("stats_clear")
     rng = random.Random(4)
@@ -189,9 +191,9 @@ def layer(ctx, geo):
             dev.write(1, bytes(4096))
             until(lambda: not media.stats(made.device)["wcache_dirty_blocks"], "destaging")
             made.device.message("clean")
+            made.device.message("idle_ms 500")
             dev.write(2, bytes(4096))
-            time.sleep(.1)
-            made.device.message("idle_ms 50")
+            until(lambda: media.stats(made.device)["cached_blocks"], "destaging")
             until(lambda: not media.stats(made.device)["cached_blocks"], "idle cleaning")
         # Its last step has ended then.
         made.device.suspend()
@@ -272,7 +274,7 @@ def recipe_destroyed(ctx):
     at = 2 * PLATE.track + 6        # Two tracks further on their columns, each turned.
     first, second = 3 * PLATE.track + 1, 4 * PLATE.track + 12
     text = shingle_trace("destroyed", device, dd("write", device, at) +
-                         dd("write", device, at, 2) + dd("read", device, first + 1))
+                         dd("write", device, at, 2) + dd("read", device, first + 1) + "true")
     # The second write finds half of what it goes over destroyed.
     expect([r[2:] for r in rows(text, r" +\d+\.\d+  medium .*[0-9]$")][:2] ==
            [[f"{at}+1", f"{first}+1", f"{second}+1"],

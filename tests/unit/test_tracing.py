@@ -126,19 +126,19 @@ def step(kind, why, n, took, error="none", dev="252:1"):
 TRACES = {
     "destroyed": (
         line("10.000001", "platter_destroy", "252:0",
-             "block=0 n=2 first=963 count=2 cyl=1 head=0 sector=3") +
+             "block=0 n=2 first=963 count=12 cyl=1 head=0 sector=3") +
         line("10.000002", "platter_destroy", "252:0",
              "block=0 n=2 first=1500 count=1 cyl=2 head=0 sector=3") +
         line("11.5", "platter_destroy", "252:7",
              "block=9 n=1 first=70 count=1 cyl=2 head=0 sector=3") +
         line("12.0", "platter_destroyed_read", "252:0",
-             "block=960 n=8 first=964 count=1 cyl=1 head=0 sector=4") +
+             "block=960 n=20 first=973 count=2 cyl=1 head=0 sector=4") +
         line("13.0", "platter_destroyed_read", "252:7",
              "block=964 n=1 first=964 count=1 cyl=1 head=0 sector=4"),
-        [r"10\.000001 +medium +0\+2 +963\+2 1500\+1$", r"11\.500000 +252:7 +9\+1 +70\+1$",
-         r"12\.000000 +medium +960\+8 +964, destroyed by 0\+2 at 10\.000001$",
+        [r"10\.000001 +medium +0\+2 +963\+12 1500\+1$", r"11\.500000 +252:7 +9\+1 +70\+1$",
+         r"12\.000000 +medium +960\+20 +973, destroyed by 0\+2 at 10\.000001$",
          r"13\.000000 +252:7 +964\+1 +964, destroyed by a write before$",
-         r"^2 writes destroyed 4 blocks; 2 reads met 2$"]),
+         r"^2 writes destroyed 14 blocks; 2 reads met 3$"]),
     "steps": (
         step("stage", "idle", 10, 2000) + step("stage", "idle", 30, 500) +
         step("stage", "pressure", 5, 100) + step("retire", "idle", 0, 7, "EIO") +
@@ -148,11 +148,11 @@ TRACES = {
     "seeks": (
         media("1.0", "read", 0, 0, 4000) + media("1.1", "read", 0, 0, 2000) +
         media("1.2", "write", 1, 700, 0) + media("1.3", "destage", 3, 1000, 1000) +
-        media("1.4", "read", 4, 1500, 0) + media("1.5", "cache-read", 0, 0, 0) +
+        media("1.4", "read", 20, 1500, 0) + media("1.5", "cache-read", 0, 0, 0) +
         media("1.6", "lookahead", 0, 0, 0) + media("1.7", "lookahead", 0, 0, 0),
         [r"^5 accesses of the medium; from memory: 0 cache-write, 1 cache-read, 2 lookahead$",
          r"^0 +2 +2 +0 +0 +0\.000 +3\.000$", r"^1 +1 +0 +1 +0 +0\.700 +0\.000$",
-         r"^2-3 +1 +0 +0 +1 +1\.000 +1\.000$", r"^4-7 +1 +1 +0 +0 +1\.500 +0\.000$"]),
+         r"^2-3 +1 +0 +0 +1 +1\.000 +1\.000$", r"^4-7 +0 +0 +0 +0$", r"^16-31 +1 +1 +0 +0 +1\.500 +0\.000$"]),
 }
 
 
