@@ -69,6 +69,8 @@ RESULTS = (
            (*LAYERS, "scripts/shows/checkpoint.py")),
     Result("readahead", "scripts/shows/readahead", "dm-stl-set.rst", "What it says of itself",
            "2026-11-22", (*LAYERS, "scripts/shows/readahead.py")),
+    Result("traces", "scripts/shows/traces", "tracing.rst", "Recipes", "2026-11-25",
+           (*LAYERS, "scripts/trace", "scripts/shows/traces.sh")),
     Result("ledgers", "scripts/shows/ledgers", "README.md", "Results", "2026-11-21",
            (*LAYERS, "scripts/shows/ledgers.py")),
     Result("presets", "scripts/shows/presets", "presets.rst", "At full scale without a disk",

@@ -23,13 +23,12 @@ END {
 	printf "%-17s %8s %8s %8s %8s %9s %12s\n", "cylinders", "accesses", "read", "write",
 		"destage", "seek, ms", "rotation, ms"
 	for (bin = 0; accesses && bin <= most; bin++) {
+		if (!all[bin])
+			continue
 		from = bin ? 2 ^ (bin - 1) : 0
 		range = bin < 2 ? bin : from "-" 2 ^ bin - 1
-		printf "%-17s %8d %8d %8d %8d", range, all[bin], of[bin, "read"], of[bin, "write"],
-			of[bin, "destage"]
-		if (all[bin])
-			printf " %9.3f %12.3f", seek[bin] / all[bin] / 1000,
-				rotation[bin] / all[bin] / 1000
-		printf "\n"
+		printf "%-17s %8d %8d %8d %8d %9.3f %12.3f\n", range, all[bin], of[bin, "read"],
+			of[bin, "write"], of[bin, "destage"], seek[bin] / all[bin] / 1000,
+			rotation[bin] / all[bin] / 1000
 	}
 }
