@@ -284,7 +284,7 @@ def recipe_destroyed(ctx):
 
 
 def recipe_seeks(ctx):
-    device = plate(ctx, wcache="on", wcache_kib=512)
+    device = plate(ctx, wcache="on", wcache_kib=512, wcache_idle_ms=3600000)
     with blk.opened(device.path) as dev:
         dev.read(0)     # where the head is
     text = shingle_trace("seeks", device, "".join(
@@ -322,7 +322,7 @@ def recipe_steps(ctx, geo):
 
 def recipe_refusals(ctx):
     """In a sentence, and nothing of it stays behind."""
-    device = plate(ctx)
+    device = plate(ctx, timing="none")
     for words, status, why in (
             ("", 2, "usage:"), ("nothing true", 2, "usage:"), ("lib true", 2, "usage:"),
             ("-d nobody seeks true", 1, "no device nobody"), ("seeks false", 1, "0 accesses"),
@@ -366,9 +366,9 @@ def hist_seeks(ctx):
         for track in (0, 1, 3, 8, 0):
             dev.read(track * PLATE.track)
         got, counted = found(), media.stats(device)
-    expect([(r["op"], r["distance"], r["hitcount"]) for r in got if r["distance"] != "0"] ==
-           [("0", "~ 2^0", "1"), ("0", "~ 2^1", "1"), ("0", "~ 2^2", "1"), ("0", "~ 2^3", "1")] and
-           sum(int(r["hitcount"]) for r in got) == 5, f"{got}")
+    # 0 and 1, 2, 5 and 8: it rounds up.
+    expect([(r["op"], r["distance"], r["hitcount"]) for r in got] ==
+           [("0", "~ 2^0", "2"), ("0", "~ 2^1", "1"), ("0", "~ 2^3", "2")], f"{got}")
     least = sum(int(r["seek_us"]) for r in got)
     expect(least <= counted["seek_us"] <= least + 5, f"{got}, {counted['seek_us']}")
 
