@@ -15,6 +15,7 @@ A drive is a dictionary:
     flash_sectors   of a cache device that takes no time (shingled)
     chunk           sectors (thin)
     powercut        Test 13 may cut the medium's power
+    joined          metadata are on the medium, which has a store then
     store           the medium keeps what is written, in RAM
     filesystem      what is made on it for skylight quick, which then has a scratch file
     tests, scale, seed   of scripts/skylight
@@ -103,13 +104,15 @@ class Drive:
             flash, _ = self.platter("flash", self.spec["flash_sectors"], "generic",
                                     ("timing", "none"))
             more = ["--cache", flash]
-        meta = "/dev/ram0"
-        if self.spec.get("powercut"):
-            # They lose power together.
-            meta, self.meta = self.mapped("meta", 2 * META_KIB, "platter",
-                                          "/dev/ram0 0 generic 0 2 timing none")
+        if not self.spec.get("joined"):
+            meta = "/dev/ram0"
+            if self.spec.get("powercut"):
+                # They lose power together.
+                meta, self.meta = self.mapped("meta", 2 * META_KIB, "platter",
+                                              "/dev/ram0 0 generic 0 2 timing none")
+            more += ["--meta", meta]
         bench.run("shingle", "create", *self.spec["create"], "--no-udev", "--force", *more,
-                  "--meta", meta, data, self.name)
+                  data, self.name)
         return node(self.name)
 
     def ram(self):
@@ -207,12 +210,13 @@ class Drive:
                  on(self.medium.name, 0), on(self.medium.name, "off")]
         if self.medium.name != self.name:
             # Metadata first: no layer lives to write down that its medium has failed.
-            lines.insert(3, on(self.meta.name, 0))
+            apart = [self.meta.name] if self.meta else []
+            lines[3:3] = [on(name, 0) for name in apart]
             # It is the same drive afterwards, and says so.
             lines[-1:] = [f"table=$(dmsetup table {self.name})",
                           f"uuid=$(dmsetup info -c --noheadings -o uuid {self.name})",
                           f"dmsetup remove --retry --noudevsync {self.name}",
-                          on(self.meta.name, "off"), on(self.medium.name, "off"),
+                          *(on(name, "off") for name in (*apart, self.medium.name)),
                           f'dmsetup create --noudevsync {self.name} --uuid "$uuid" '
                           '--table "$table"',
                           f"dmsetup mknodes {self.name}"]
@@ -281,7 +285,17 @@ SMALL = {
                         "keys": ["media", "smr", "head_tracks", "2", "track_sectors", "512"],
                         "create": ["stl-set", "--band", "1M", "--bands", "400",
                                    "--cache-size", "8b", "--feature", "inplace"]},
-                       {"torn_writes": True})},
+                       {"torn_writes": True}),
+        # Cut before the medium, metadata apart would stop the layer before it tears.
+        **{f"streams {name}": ({"kind": "shingled", "sectors": 1 << 20, "tests": "13",
+                                "powercut": True, "store": True, "joined": True,
+                                "keys": ["media", "smr", "head_tracks", "2", "track_sectors",
+                                         "512"],
+                                "create": ["stl-set", "--band", "8M", "--bands", "25",
+                                           "--cache-size", "8b", "--set", "bypass_blocks=64",
+                                           *feature]}, {"torn_writes": torn})
+           for name, feature, torn in (("over what is there", ("--feature", "unsafe_bypass"),
+                                        True), ("with a copy", (), False))}},
     "stl-full": {
         "disk": ({"kind": "shingled", "sectors": 4 << 21, "tests": "1,2,3,6,12",
                   "create": ["stl-full", "--band", "1M", "--geometry", "pack", "--bands",
