@@ -251,7 +251,7 @@ def loads(*argv, ok=(0,)):
     return json.loads(out) if 0 in ok else out
 
 
-def agrees(said, load, layer):
+def agrees(said, load, layer, gathers):
     """What a replay says, with what the load is, and the layer's counters."""
     expect(said["responses"]["all"]["requests"] == load["requests"] == said["requests"],
            f"{said['responses']['all']['requests']} requests of {load['requests']}")
@@ -265,7 +265,8 @@ def agrees(said, load, layer):
         more = said["added_reads"] if "read" in name else 0
         expect(change[name] * 4096 == load[want] + 4096 * more,
                f"{name}: {change[name]}, the load has {load[want] // 4096} and {more}")
-    expect(said["written_below_times"] >= 1, f"{said['written_below_times']} of what was "
+    # What a layer holds in a write cache of its own has not reached the medium.
+    expect(gathers or said["written_below_times"] >= 1, f"{said['written_below_times']} of what was "
            "written reached the medium")
 
 
@@ -281,9 +282,9 @@ def replayed(ctx, geo):
         csv = os.path.join(folder, "load.csv")
         load = loads("generate", "proj_0", "--cache-size", cache, "--size", size,
                      "--requests", 300, "--rate", 1000, "--out", csv, "--json")["measured"]
-        agrees(loads("replay", csv, path, "--fill", "--json"), load, name)
+        agrees(loads("replay", csv, path, "--fill", "--json"), load, name, ctx.target.gathers)
         said = loads("replay", csv, path, "--depth", 4, "--speed", 1, "--json")
-        agrees(said, load, name)
+        agrees(said, load, name, ctx.target.gathers)
         # Host's time may only make it longer; the log has whole milliseconds.
         expect(said["seconds"] > said["due_seconds"] - .01,
                f"{said['seconds']} s, the load has {said['due_seconds']}")
