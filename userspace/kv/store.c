@@ -71,6 +71,13 @@ int store_write(struct kv *kv, struct kv_disk *disk, u64 offset, const void *buf
 		store_wrote(kv, disk, disk->ops->write(disk, offset, buf, bytes), offset);
 }
 
+static int flush(struct kv_disk *disk)
+{
+	int err = disk->ops->flush(disk);
+
+	return err ? kv_says(err, "a flush of %s has failed: %s", disk->name, strerror(-err)) : 0;
+}
+
 /**
  * store_flush_disk() - what was written to a disk before is durable
  * @kv: the store
@@ -88,13 +95,10 @@ int store_flush_disk(struct kv *kv, struct kv_disk *disk)
 	pthread_mutex_lock(&kv->flushing);
 	err = store_broken(kv);
 	if (!err) {
-		err = disk->ops->flush(disk);
+		err = flush(disk);
 		count(&kv->stats.syncs, 1);
-		if (err) {
-			kv_says(err, "a flush of %s has failed: %s", disk->name,
-				strerror(-err));
+		if (err)
 			store_break(kv, err, kv_error());
-		}
 	}
 	pthread_mutex_unlock(&kv->flushing);
 	return err;
@@ -159,6 +163,11 @@ static struct kv *store_new(struct kv_disk *disk)
 	return kv;
 }
 
+static int too_small(const struct kv_disk *disk, u64 bytes)
+{
+	return kv_says(-EINVAL, "%s has %llu bytes, not %llu", disk->name, disk->bytes, bytes);
+}
+
 static int shape_of(struct kv_disk *disk, const struct kv_format_options *opt,
 		    const u8 *uuid, struct shape *s)
 {
@@ -172,8 +181,7 @@ static int shape_of(struct kv_disk *disk, const struct kv_format_options *opt,
 	s->device_bytes = rounddown(bytes, BLOCK_BYTES);
 	s->slot_offset = BLOCK_BYTES;
 	if (bytes > disk->bytes)
-		return kv_says(-EINVAL, "%s has %llu bytes, not %llu", disk->name, disk->bytes,
-			       bytes);
+		return too_small(disk, bytes);
 	if (opt->organisation > KV_BUFFERED || s->band_bytes < KV_BAND_MIN ||
 	    s->band_bytes > KV_BAND_MAX || s->band_bytes % BLOCK_BYTES)
 		return kv_says(-EINVAL, "bands of %u bytes: %u to %u in steps of %u",
@@ -275,8 +283,7 @@ int store_offload(struct kv_disk *disk, const struct shape *head, u64 bytes, con
 	memcpy(s.own, own, sizeof(s.own));
 	s.bands = (u32)min_t(u64, s.device_bytes / s.band_bytes, U32_MAX / 2);
 	if (bytes > disk->bytes)
-		err = kv_says(-EINVAL, "%s has %llu bytes, not %llu", disk->name, disk->bytes,
-			      bytes);
+		err = too_small(disk, bytes);
 	else if (head->organisation != KV_BUFFERED)
 		err = kv_says(-EINVAL, "only a store of the organisation buffered offloads writes");
 	else if (s.bands < 3)
@@ -285,12 +292,7 @@ int store_offload(struct kv_disk *disk, const struct shape *head, u64 bytes, con
 	/* The header takes the first. */
 	s.bands--;
 	if (!err)
-		err = header_write(disk, &s);
-	if (!err) {
-		err = disk->ops->flush(disk);
-		if (err)
-			kv_says(err, "a flush of %s has failed: %s", disk->name, strerror(-err));
-	}
+		err = header_write(disk, &s) ?: flush(disk);
 	disk->ops->close(disk);
 	return err;
 }
