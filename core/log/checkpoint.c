@@ -410,16 +410,32 @@ void shingle_checkpoint_work(struct work_struct *work)
 	wake_up_all(&d->wait);
 }
 
-/* Both copies, one after the other, with the next generation: how many could be. */
-static int write_superblocks(struct shingle_device *d)
+static bool is_sound(struct shingle_device *d, u64 block)
+{
+	struct shingle_sb *sb = (void *)d->log.meta_buf;
+
+	return !shingle_rw(d, REQ_OP_READ, shingle_meta_dev(&d->layout), block, 1, sb) &&
+	       !shingle_check_block(sb, SHINGLE_MAGIC_SB, d->layout.uuid, block);
+}
+
+/*
+ * Both copies, one after the other, with the next generation: how many could be.  A write that
+ * fails may have torn its block: the only sound one comes last.
+ *
+ * @all: what one copy alone says is better than nothing; else it is as it was after the first
+ * failure.
+ */
+static int write_superblocks(struct shingle_device *d, bool all)
 {
 	enum shingle_dev dev = shingle_meta_dev(&d->layout);
 	u64 block[2] = { 0, d->blocks[dev] - 1 };
 	int i, written = 0;
 
 	lockdep_assert_held(&d->log.ckpt_lock);
+	if (!is_sound(d, block[1]) && is_sound(d, block[0]))
+		swap(block[0], block[1]);
 	d->layout.sb_seq++;
-	for (i = 0; i < 2; i++) {
+	for (i = 0; i < 2 && (all || written == i); i++) {
 		struct shingle_sb *sb = (void *)d->log.meta_buf;
 
 		shingle_layout_encode(&d->layout, block[i], sb);
@@ -446,7 +462,7 @@ void shingle_superblock_work(struct work_struct *work)
 
 	mutex_lock(&d->log.ckpt_lock);
 	d->layout.flags |= SHINGLE_SB_NEEDS_CHECK;
-	written = write_superblocks(d);
+	written = write_superblocks(d, true);
 	mutex_unlock(&d->log.ckpt_lock);
 	if (!written)
 		DMERR("%s: no superblock could be marked for a check",
@@ -472,7 +488,7 @@ int shingle_keep_settings(struct shingle_device *d, const struct shingle_disk_se
 	}
 	old = d->layout.settings;
 	d->layout.settings = *s;
-	written = write_superblocks(d);
+	written = write_superblocks(d, false);
 	if (!written)
 		d->layout.settings = old;
 	mutex_unlock(&d->log.ckpt_lock);

@@ -918,6 +918,29 @@ def activation(ctx, geo, area):
         game.alive()
 
 
+def sound_one_last(ctx, geo, rotten):
+    """Of two superblocks one is rotten, and cannot be written: what was to be kept is refused,
+    and the sound one does not say it."""
+    with faulty(ctx, geo) as game:
+        game.fill()
+        which, first, _ = game.areas["superblock"]
+        ends = [first, ctx.target.sizes(geo)[which] - 1]
+        with blk.Blk(game.under[which].path) as raw:
+            raw.write(ends[rotten], bytes(BLOCK))
+            game.areas["rotten"] = (which, ends[rotten], 1)
+            game.break_("rotten", "error_writes")
+            game.message("keep commit_ms=7", must=False)
+            expect(b"commit_ms" not in raw.read(ends[1 - rotten]),
+                   f"superblock {1 - rotten} was written, the sound one")
+        expect(game.state() == "ro", f"the state is {game.state()}")
+        game.heal()
+        game.again(repair=True)
+        game.compare("repaired")
+        game.message("keep commit_ms=7", must=True)
+        game.again()
+        game.alive()
+
+
 def refused(ctx, game, what):
     """Activation is, with a sentence of the metadata's trouble, and writes nothing."""
     ctx.kernel()
@@ -1970,6 +1993,9 @@ def cases(target, options):
                 c, g.but(journal=4 if target.name != "stl-full" else 2))),
             ("activation, superblock",
              lambda c, g: activation(c, g, "superblock")),
+            *((f"settings, superblock {i} rotten",
+               lambda c, g, i=i: sound_one_last(c, g, i))
+              for i in (0, 1) if "keep" in target.messages),
             ("activation, checkpoint",
              lambda c, g: activation(c, g, "checkpoint")),
             ("activation, journal",
