@@ -182,7 +182,7 @@ static int no_page(struct rmwf *s, const struct rmwf_place *p)
 	struct rmwf_flash *f = &s->flash;
 	u32 n = 1, block = rmwf_block_of(f, p, &n), from;
 
-	if (f->pool ? f->nr_freed : f->waiting[block])
+	if (f->pool ? f->nr_freed : f->block[block].waiting)
 		return -EBUSY;
 	n = f->pool ? min(f->map.nr_slots, RMWF_PAGES) : f->page_blocks;
 	from = (f->pool ? f->pool_at : block) * f->page_blocks;
@@ -456,8 +456,8 @@ static u64 engine_map_bytes(struct shingle_engine *e)
 	const struct rmwf_flash *f = &s->flash;
 
 	return shingle_slotmap_bytes(&f->map) +
-	       (u64)f->map.nr_slots * (sizeof(*f->count) + sizeof(*f->link)) +
-	       (u64)f->nr_blocks * 3 * sizeof(*f->free) +
+	       (u64)f->map.nr_slots * (sizeof(*f->count) + sizeof(*f->wait)) +
+	       (u64)f->nr_blocks * sizeof(*f->block) +
 	       BITS_TO_LONGS(f->nr_blocks) * sizeof(*f->open) +
 	       (u64)f->nr_bands * sizeof(*f->cached) +
 	       2 * BITS_TO_LONGS(s->space.blocks) * sizeof(*s->space.live);

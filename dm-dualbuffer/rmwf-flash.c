@@ -44,13 +44,11 @@ int rmwf_flash_init(struct rmwf_flash *f, struct rmwf_space *s, u32 slots, u32 p
 	if (shingle_slotmap_init(&f->map, f->nr_blocks * f->page_blocks))
 		return -ENOMEM;
 	f->count = shingle_zalloc_array(f->map.nr_slots, sizeof(*f->count));
-	f->link = shingle_zalloc_array(f->map.nr_slots, sizeof(*f->link));
-	f->free = shingle_zalloc_array(f->nr_blocks, sizeof(*f->free));
+	f->wait = shingle_zalloc_array(f->map.nr_slots, sizeof(*f->wait));
+	f->block = shingle_zalloc_array(f->nr_blocks, sizeof(*f->block));
 	f->open = shingle_zalloc_array(BITS_TO_LONGS(f->nr_blocks), sizeof(*f->open));
-	f->waiting = shingle_zalloc_array(f->nr_blocks, sizeof(*f->waiting));
-	f->at = shingle_zalloc_array(f->nr_blocks, sizeof(*f->at));
 	f->cached = shingle_zalloc_array(f->nr_bands, sizeof(*f->cached));
-	if (!f->count || !f->link || !f->free || !f->open || !f->waiting || !f->at || !f->cached)
+	if (!f->count || !f->wait || !f->block || !f->open || !f->cached)
 		return -ENOMEM;
 	rmwf_flash_ready(f);
 	return 0;
@@ -66,11 +64,9 @@ void rmwf_flash_exit(struct rmwf_flash *f)
 {
 	shingle_slotmap_exit(&f->map);
 	kvfree(f->count);
-	kvfree(f->link);
-	kvfree(f->free);
+	kvfree(f->wait);
+	kvfree(f->block);
 	kvfree(f->open);
-	kvfree(f->waiting);
-	kvfree(f->at);
 	kvfree(f->cached);
 }
 
@@ -97,25 +93,26 @@ u32 rmwf_block_of(const struct rmwf_flash *f, const struct rmwf_place *p, u32 *n
 	return block;
 }
 
-/* Free pages that follow each other in a flash block. */
+/* Free pages that follow each other in a flash block that has any. */
 static u32 take(struct rmwf_flash *f, u32 block, u32 n, u32 *slot)
 {
-	u32 first = block * f->page_blocks, i, got = 0;
+	struct rmwf_block *b = &f->block[block];
+	u32 *owner = &f->map.owner[block * f->page_blocks], at = b->at, i, got = 0;
 
-	for (i = 0; i < f->page_blocks; i++, f->at[block]++) {
-		if (f->at[block] >= f->page_blocks)
-			f->at[block] = 0;
-		if (shingle_slot_state(&f->map, first + f->at[block]) == SHINGLE_SLOT_FREE)
+	for (i = 0; i < f->page_blocks; i++, at++) {
+		if (at >= f->page_blocks)
+			at = 0;
+		if (owner[at] == SHINGLE_SLOT_FREE)
 			break;
 	}
-	*slot = first + f->at[block];
-	while (got < n && f->at[block] < f->page_blocks &&
-	       shingle_slot_state(&f->map, *slot + got) == SHINGLE_SLOT_FREE) {
-		f->map.owner[*slot + got++] = SHINGLE_SLOT_SPENT;
-		f->at[block]++;
+	*slot = block * f->page_blocks + at;
+	while (got < n && at < f->page_blocks && owner[at] == SHINGLE_SLOT_FREE) {
+		owner[at++] = SHINGLE_SLOT_SPENT;
+		got++;
 	}
-	f->free[block] -= got;
-	if (!f->free[block])
+	b->at = at;
+	b->free -= got;
+	if (!b->free)
 		__clear_bit(block, f->open);
 	f->nr_free -= got;
 	return got;
@@ -136,7 +133,7 @@ u32 rmwf_flash_place(struct rmwf_flash *f, const struct rmwf_place *p, u32 n, u3
 
 	if (!f->pool) {
 		block = rmwf_block_of(f, p, &n);
-		return f->free[block] ? take(f, block, n, slot) : 0;
+		return f->block[block].free ? take(f, block, n, slot) : 0;
 	}
 	if (!f->nr_free)
 		return 0;
@@ -150,10 +147,11 @@ u32 rmwf_flash_place(struct rmwf_flash *f, const struct rmwf_place *p, u32 n, u3
 
 static void put(struct rmwf_flash *f, u32 slot)
 {
+	u32 block = slot / f->page_blocks;
+
 	f->map.owner[slot] = SHINGLE_SLOT_FREE;
-	f->count[slot] = 0;
-	if (!f->free[slot / f->page_blocks]++)
-		__set_bit(slot / f->page_blocks, f->open);
+	if (!f->block[block].free++)
+		__set_bit(block, f->open);
 	f->nr_free++;
 }
 
@@ -206,6 +204,12 @@ void rmwf_flash_forget(struct rmwf_flash *f, u32 slot, u32 band)
 	shingle_slotmap_remove(&f->map, slot, 1);
 }
 
+/* Of @at, which is less than two rounds. */
+static u32 ring(const struct rmwf_flash *f, u32 at)
+{
+	return at < f->map.nr_slots ? at : at - f->map.nr_slots;
+}
+
 /**
  * rmwf_flash_free() - and is free, once that is durable
  * @f: the flash
@@ -218,13 +222,8 @@ void rmwf_flash_free(struct rmwf_flash *f, u32 slot, u64 seq)
 {
 	struct rmwf_freed *last = &f->freed[(f->freed_from + f->nr_freed - 1) % RMWF_FREED];
 
-	if (f->first == SHINGLE_NO_SLOT)
-		f->first = slot;
-	else
-		f->link[f->last] = slot;
-	f->last = slot;
-	f->link[slot] = SHINGLE_NO_SLOT;
-	f->waiting[slot / f->page_blocks]++;
+	f->wait[ring(f, f->wait_from + f->nr_wait++)] = slot;
+	f->block[slot / f->page_blocks].waiting++;
 	if (f->nr_freed && (last->seq >= seq || f->nr_freed == RMWF_FREED)) {
 		last->seq = max(last->seq, seq);
 		last->n++;
@@ -248,10 +247,11 @@ bool rmwf_flash_release(struct rmwf_flash *f, u64 seq)
 		struct rmwf_freed *d = &f->freed[f->freed_from];
 
 		for (; d->n && looks; d->n--, looks--) {
-			u32 slot = f->first;
+			u32 slot = f->wait[f->wait_from];
 
-			f->first = f->link[slot];
-			f->waiting[slot / f->page_blocks]--;
+			f->wait_from = ring(f, f->wait_from + 1);
+			f->nr_wait--;
+			f->block[slot / f->page_blocks].waiting--;
 			put(f, slot);
 		}
 		if (d->n)
@@ -272,13 +272,12 @@ void rmwf_flash_ready(struct rmwf_flash *f)
 {
 	u32 slot;
 
-	memset(f->free, 0, f->nr_blocks * sizeof(*f->free));
+	memset(f->block, 0, f->nr_blocks * sizeof(*f->block));
 	memset(f->open, 0, BITS_TO_LONGS(f->nr_blocks) * sizeof(*f->open));
-	memset(f->waiting, 0, f->nr_blocks * sizeof(*f->waiting));
 	memset(f->cached, 0, f->nr_bands * sizeof(*f->cached));
 	f->nr_free = 0;
 	f->nr_freed = 0;
-	f->first = SHINGLE_NO_SLOT;
+	f->nr_wait = 0;
 	for (slot = 0; slot < f->map.nr_slots; slot++) {
 		if (shingle_slot_state(&f->map, slot) == SHINGLE_SLOT_OWNED)
 			f->cached[shingle_slot_lblk(&f->map, slot) / f->space->band_blocks]++;

@@ -38,27 +38,37 @@ struct rmwf_freed {
 };
 
 /**
+ * struct rmwf_block - a flash block
+ * @free: free pages
+ * @waiting: pages that wait to be free
+ * @at: where the search for the next free page begins
+ */
+struct rmwf_block {
+	u16 free;
+	u16 waiting;
+	u16 at;
+};
+
+/**
  * struct rmwf_flash - the flash
  * @space: what it is a cache of
  * @map: which page holds which block
- * @count: of each page, how often its block was written while it was in flash
- * @link: of pages that wait to be free, the next one
+ * @count: of each page that holds a block, how often that was written while it was in flash
+ * @wait: pages that wait to be free, a ring as long as there are pages
  * @page_blocks: pages of a flash block
  * @nr_blocks: flash blocks
  * @group_columns: columns of a group
  * @band_groups: groups of a band
- * @free: of each flash block, free pages
- * @open: of each, a bit: there are any
- * @waiting: of each flash block, pages that wait to be free
- * @at: of each flash block, where the search for the next free page begins
+ * @block: flash blocks
+ * @open: of each, a bit: it has free pages
  * @nr_free: free pages in all
  * @pool: any page is anybody's
  * @pool_at: then, the flash block that is filled
  * @freed: the transactions that pages wait for, a ring
  * @freed_from: the oldest of them
  * @nr_freed: how many
- * @first: of the pages that wait, the oldest; SHINGLE_NO_SLOT: none does
- * @last: the newest
+ * @wait_from: of the pages that wait, the oldest
+ * @nr_wait: how many wait
  * @cached: of each band, how many of its blocks are in flash
  * @nr_bands: bands
  */
@@ -66,23 +76,21 @@ struct rmwf_flash {
 	struct rmwf_space *space;
 	struct shingle_slotmap map;
 	u16 *count;
-	u32 *link;
+	u32 *wait;
 	u32 page_blocks;
 	u32 nr_blocks;
 	u32 group_columns;
 	u32 band_groups;
-	u16 *free;
+	struct rmwf_block *block;
 	unsigned long *open;
-	u16 *waiting;
-	u16 *at;
 	u32 nr_free;
 	u32 pool;
 	u32 pool_at;
 	struct rmwf_freed freed[RMWF_FREED];
 	u32 freed_from;
 	u32 nr_freed;
-	u32 first;
-	u32 last;
+	u32 wait_from;
+	u32 nr_wait;
 	u32 *cached;
 	u32 nr_bands;
 };

@@ -159,7 +159,8 @@ void shingle_slotmap_insert(struct shingle_slotmap *m, u32 slot, u32 lblk, u32 n
 			m->crowd[lblk >> GROUP_SHIFT] += part;
 		for (i = 0; i < part; i++) {
 			owner[i] = lblk + i + SHINGLE_SLOT_OWNED;
-			next[i] = head[i];
+			if (unlikely(head[i]))
+				next[i] = head[i];
 			head[i] = slot + i + 1;
 		}
 	}
@@ -189,10 +190,12 @@ u32 shingle_slotmap_adopt(struct shingle_slotmap *m, u32 slot, u32 lblk, u32 n)
 		for (i = 0; i < part; i++) {
 			u32 first = head[i];
 
-			if (unlikely(first) && look_for(m, first, lblk + done + i))
-				break;
+			if (unlikely(first)) {
+				if (look_for(m, first, lblk + done + i))
+					break;
+				next[i] = first;
+			}
 			owner[i] = lblk + done + i + SHINGLE_SLOT_OWNED;
-			next[i] = first;
 			head[i] = slot + done + i + 1;
 		}
 		if (m->crowd)
@@ -230,7 +233,8 @@ void shingle_slotmap_remove(struct shingle_slotmap *m, u32 slot, u32 n)
 			if (WARN_ON_ONCE(!*p))
 				return;
 			*p = m->next[slot];
-			m->next[slot] = 0;
+			if (unlikely(*p))
+				m->next[slot] = 0;
 			m->owner[slot] = SHINGLE_SLOT_SPENT;
 			m->live--;
 		}

@@ -19,7 +19,8 @@
  * @seen: a walk over the slots has come so far
  * @seen_live: of those below, in the hash; kept right by what happens meanwhile
  * @owner: per slot, 0 = free, 1 = spent (placed, or superseded), else lblk + 2
- * @next: per slot, next slot of its bucket + 1, 0 = none
+ * @next: per slot, next slot of its bucket + 1, 0 = none; 0 of slots that are not in the
+ *	hash, so that it need not be looked at for most that come and go
  * @head: per bucket, first slot + 1, 0 = none
  * @crowd: per 64 logical blocks, how many are in the hash; only while a journal is
  *	replayed, else NULL
