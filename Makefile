@@ -63,6 +63,7 @@ clean:
 # PREFIX and DESTDIR as everywhere; modules go to updates/ of KDIR's kernel.
 PREFIX  ?= /usr/local
 DESTDIR ?=
+include userspace/dirs.mk
 MODINST  = $(DESTDIR)/lib/modules/$(KREL)/updates
 .PHONY: load unload install uninstall install-modules install-tools
 .PHONY: install-userspace install-skylight install-doc install-dkms deb
@@ -130,7 +131,7 @@ uninstall:
 	  $(addprefix $(DESTDIR)$(PREFIX)/,include/shingle-kv.h lib/libshingle-kv.a \
 	    lib/pkgconfig/shingle-kv.pc) \
 	  $(DESTDIR)$(PREFIX)/share/bash-completion/completions/shingle \
-	  $(DESTDIR)$(if $(filter /usr,$(PREFIX)),/usr/lib,/etc)/udev/rules.d/65-shingle.rules \
+	  $(DESTDIR)$(UDEVDIR)/65-shingle.rules \
 	  $(addprefix $(DESTDIR)$(PREFIX)/,sbin/kvbench share/man/man8/kvbench.8 \
 	    sbin/skylight share/man/man8/skylight.8 share/man/man5/shingletab.5 share/man/man1/platter-sim.1 \
 	    share/man/man8/shingle-levels.8 lib/systemd/system-generators/shingle-generator)

@@ -133,11 +133,14 @@ def test_programs_have_pages(installed):
         assert not done.stderr, done.stderr
 
 
-@pytest.mark.parametrize("prefix", ["/usr/local", "/usr"])
-def test_uninstall_takes_all_of_it(kdir, tmp_path, prefix):
+@pytest.mark.parametrize("prefix, more", [
+    ("/usr/local", []), ("/usr", []), ("/usr", ["UDEVDIR=/lib/udev/rules.d"])])
+def test_uninstall_takes_all_of_it(kdir, tmp_path, prefix, more):
     """Modules, too, with whatever they were compressed by; what is another's stays."""
-    words = [f"DESTDIR={tmp_path}", f"PREFIX={prefix}", f"KDIR={kdir}"]
+    words = [f"DESTDIR={tmp_path}", f"PREFIX={prefix}", f"KDIR={kdir}", *more]
     make("install-userspace", *words)
+    for word in more:
+        assert (tmp_path / word.split("=/")[1] / "65-shingle.rules").exists()
     updates = tmp_path / f"lib/modules/{KREL}/updates"
     for room, module in zip(ROOMS, MODULES):
         (updates / room).mkdir(parents=True, exist_ok=True)
