@@ -90,6 +90,9 @@ install-tools:
 	@$(MAKE) -C userspace install DESTDIR=$(DESTDIR) PREFIX=$(PREFIX)
 	install -D -m 755 scripts/trace/shingle-trace $(TRACE)/shingle-trace
 	install -D -m 644 -t $(TRACE) scripts/trace/*.awk
+	@mkdir -p $(DESTDIR)$(PREFIX)/sbin
+	ln -sf ../share/dm-shingle/trace/shingle-trace $(DESTDIR)$(PREFIX)/sbin/shingle-trace
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man8 scripts/trace/shingle-trace.8
 
 # The probes find their parts beside themselves.
 SKYLIGHT = $(DESTDIR)$(PREFIX)/share/skylight
@@ -133,6 +136,7 @@ uninstall:
 	  $(DESTDIR)$(PREFIX)/share/bash-completion/completions/shingle \
 	  $(DESTDIR)$(UDEVDIR)/65-shingle.rules \
 	  $(addprefix $(DESTDIR)$(PREFIX)/,sbin/kvbench share/man/man8/kvbench.8 \
+	    sbin/shingle-trace share/man/man8/shingle-trace.8 \
 	    sbin/skylight share/man/man8/skylight.8 share/man/man5/shingletab.5 share/man/man1/platter-sim.1 \
 	    share/man/man8/shingle-levels.8 lib/systemd/system-generators/shingle-generator)
 

@@ -23,7 +23,7 @@ NAMED = {
     "shingle create": "sbin/shingle", "kvbench": "sbin/kvbench", "`kv`": "sbin/kv",
     "shingle-levels": "sbin/shingle-levels", "scripts/skylight": "sbin/skylight",
     "shingle-imr.h": "include/shingle-imr.h", "shingle-kv.h": "include/shingle-kv.h",
-    "`shingle-trace`": "share/dm-shingle/trace/shingle-trace",
+    "`shingle-trace`": "sbin/shingle-trace",
     "LICENSE": "share/doc/dm-shingle/LICENSE",
 }
 # What it does not name, and has its reason.
@@ -33,7 +33,7 @@ BESIDES = {
     "share/bash-completion/completions/shingle", "share/doc/dm-shingle/README.md",
     "share/man/man1/platter-sim.1", "share/man/man5/shingletab.5", "share/man/man8/shingle.8",
     "share/man/man8/kv.8", "share/man/man8/kvbench.8", "share/man/man8/shingle-levels.8",
-    "share/man/man8/skylight.8",
+    "share/man/man8/skylight.8", "share/man/man8/shingle-trace.8",
 }
 
 
@@ -96,7 +96,7 @@ def test_what_is_installed_runs(installed, tmp_path):
     dest, prefix = installed
     top = dest / prefix.lstrip("/")
     for path in ("sbin/shingle", "sbin/kv", "sbin/kvbench", "sbin/shingle-levels",
-                 "bin/platter-sim", "sbin/skylight", "share/dm-shingle/trace/shingle-trace"):
+                 "bin/platter-sim", "sbin/skylight", "sbin/shingle-trace"):
         done = subprocess.run([top / path, "--help"], cwd=tmp_path, check=False, text=True,
                               capture_output=True)
         # Of a simulation without long options it is the answer to an unknown one.
@@ -123,11 +123,12 @@ def test_programs_have_pages(installed):
         assert f"{program.name} - " in page.replace("\\fR", "")
         done = subprocess.run([program, "--help"], check=False, text=True, capture_output=True)
         named = re.findall(r"^ +(?:-\w, )?(--[a-z][a-z0-9-]*)", done.stdout, re.M) or \
-            re.findall(r"(-\w)\b", done.stderr.split("usage:")[-1])
+            re.findall(r"(-\w)\b", (done.stdout + done.stderr).split("usage:")[-1])
         for option in named:
             assert re.search(rf"{option}(?![a-z-])", page), (program.name, option)
     groff = shutil.which("groff")
-    for page in (TOP / "userspace").rglob("*.[158]") if groff else ():
+    for page in (p for room in ("userspace", "scripts")
+                 for p in (TOP / room).rglob("*.[158]") if groff):
         done = subprocess.run([groff, "-man", "-Tutf8", "-ww", page], check=True, text=True,
                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         assert not done.stderr, done.stderr
@@ -174,6 +175,16 @@ def test_the_manual_of_skylight_has_its_options():
     assert named(page) == {o for c in commands.values() for a in c._actions
                            for o in a.option_strings if o.startswith("--")} - {"--help"}
     assert {c for c in commands if f"skylight {c}" not in page} == set()
+
+
+def test_the_manual_of_shingle_trace_has_its_options_and_recipes():
+    page = (TOP / "scripts/trace/shingle-trace.8").read_text(encoding="utf-8")
+    parts = dict(re.findall(r"^\.SH (\w+)\n(.*?)(?=^\.SH)", page, re.M | re.S))
+    script = (TOP / "scripts/trace/shingle-trace").read_text(encoding="utf-8")
+    letters = set(re.search(r"getopts :([\w:]+)", script)[1]) - {":", "h"}
+    assert set(re.findall(r"^\.BI \\-(\w) ", parts["OPTIONS"], re.M)) == letters
+    recipes = {p.stem for p in (TOP / "scripts/trace").glob("*.awk")} - {"lib"}
+    assert set(re.findall(r"^\.TP\n\.B (\w+)$", parts["RECIPES"], re.M)) == recipes | {"events"}
 
 
 def test_the_manual_of_shingle_levels_has_its_options():
