@@ -459,6 +459,20 @@ static bool means_something(const struct format_args *a, struct image *img)
 	return !why && table_known(row, &a->table);
 }
 
+/* Of those that were not given some follow from the devices. */
+static const char *params_in_force(const struct image *img, char *out, size_t size)
+{
+	const struct shingle_option *p = img->row->ops->params;
+	int n = 0;
+
+	for (out[0] = '\0'; p->name && n >= 0 && (size_t)n < size; p++)
+		n += snprintf(out + n, size - n, "%s%s %u", n ? ", " : " (", p->name,
+			      engine_param_get(p, img->l.params));
+	if (n && (size_t)n < size)
+		snprintf(out + n, size - n, ")");
+	return out;
+}
+
 static bool plan(struct format_args *a, struct image *img)
 {
 	char why[PLAN_WHY];
@@ -492,7 +506,10 @@ static bool plan(struct format_args *a, struct image *img)
 		return false;
 	}
 	if (image_fresh_engine(img, &engine_why)) {
-		fail("%s cannot work with this layout: %s", img->row->ops->name, engine_why);
+		char with[256];
+
+		fail("%s cannot work with this layout: %s%s", img->row->ops->name, engine_why,
+		     params_in_force(img, with, sizeof(with)));
 		return false;
 	}
 	return true;
