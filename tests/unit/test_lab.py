@@ -2,6 +2,7 @@
 """The lab's own arithmetic; what it boots is tested by booting."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -102,14 +103,27 @@ def test_checkouts_with_other_lists_leave_each_others_venv(tmp_path):
     """Whoever runs in one would lose it."""
     def place(name, more=""):
         shutil.copytree(LAB / "labkit", tmp_path / name / "labkit")
-        path = tmp_path / name / "labkit/packages.py"
-        text = path.read_text(encoding="utf-8")
-        path.write_text(text.replace("PYTHON = [", f"PYTHON = [{more}"), encoding="utf-8")
+        path = tmp_path / name / "labkit/python.txt"
+        path.write_text(path.read_text(encoding="utf-8") + more, encoding="utf-8")
         return subprocess.run(
             [sys.executable, "-B", "-c", "from labkit import packages; print(packages.VENV)"],
             cwd=tmp_path / name, text=True, check=True, capture_output=True,
             env=dict(os.environ, SHINGLE_CACHE=str(tmp_path / "cache"))).stdout
-    assert place("one") == place("same") != place("other", '"more", ')
+    assert place("one") == place("same") != place("other", "more==1\n")
+
+
+def test_each_package_of_the_venv_is_pinned():
+    """So is what those that are wanted want themselves; else pip takes none."""
+    def names(text):
+        return [re.match(r"[\w-]+", line)[0] for line in text.splitlines()
+                if line and line[0] not in " #"]
+    wanted = names((LAB / "labkit/python.in").read_text(encoding="utf-8"))
+    text = (LAB / "labkit/python.txt").read_text(encoding="utf-8")
+    pinned = re.findall(r"^([\w-]+)==[\w.]+ \\\n(?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+",
+                        text, re.M)
+    assert pinned == names(text) and set(wanted) < set(pinned)
+    # Of no machine's own.
+    assert not re.search(r"--find-links|--index|/", text)
 
 
 def test_programs_go_on_in_the_newest_venv(tmp_path, monkeypatch):

@@ -36,9 +36,10 @@ NEEDED = {
     "/usr/include/openssl/ssl.h": "libssl-dev",
     "/usr/lib/python3*/ensurepip": "python3-venv",
 }
-PYTHON = ["pytest", "pytest-timeout", "hypothesis", "numpy", "matplotlib", "docutils"]
+# Each with its version and the sums of its files; python.in says which are wanted.
+PYTHON = Path(__file__).with_name("python.txt")
 # Checkouts with other lists must not rebuild each other's: who runs in it would lose it.
-VENV = CACHE / f"venv-{digest(*PYTHON)[:8]}"
+VENV = CACHE / f"venv-{digest(read(PYTHON))[:8]}"
 
 
 def _present(what):
@@ -88,7 +89,7 @@ def _install(missing):
 
 def make_venv():
     stamp = VENV / ".complete"
-    want = digest(*PYTHON)
+    want = digest(read(PYTHON))
     if read(stamp) == want:
         return
     with lock("venv"):
@@ -98,8 +99,8 @@ def make_venv():
         step("creating the Python environment",
              ["/usr/bin/python3", "-m", "venv", "--clear", VENV],
              CACHE / "logs/venv.log")
-        step("installing " + ", ".join(PYTHON),
-             [VENV / "bin/pip", "install", "-q", *PYTHON],
+        step("installing its packages",
+             [VENV / "bin/pip", "install", "-q", "--require-hashes", "-r", PYTHON],
              CACHE / "logs/pip.log", usual="1 min")
         write(stamp, want)
 
@@ -228,7 +229,7 @@ class Suites:
 def setup():
     """Everything but the kernels; a stamp makes the second time free."""
     stamp = CACHE / "setup.stamp"
-    want = digest(sorted(NEEDED.items()), PYTHON)
+    want = digest(sorted(NEEDED.items()), read(PYTHON))
     if read(stamp) == want and (VENV / ".complete").exists():
         return
     with lock("setup"):
