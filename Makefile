@@ -100,7 +100,7 @@ SKYLIGHT = $(DESTDIR)$(PREFIX)/share/skylight
 install-skylight:
 	install -D -m 755 scripts/skylight $(SKYLIGHT)/skylight
 	install -D -m 644 scripts/lab/libraries.py $(SKYLIGHT)/lab/libraries.py
-	install -D -m 644 -t $(SKYLIGHT)/probes scripts/probes/*.py
+	install -D -m 644 -t $(SKYLIGHT)/probes scripts/probes/*.py scripts/probes/*.html
 	@mkdir -p $(DESTDIR)$(PREFIX)/sbin
 	ln -sf ../share/skylight/skylight $(DESTDIR)$(PREFIX)/sbin/skylight
 	install -D -m 644 scripts/probes/skylight.8 $(DESTDIR)$(PREFIX)/share/man/man8/skylight.8

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import probes
 
-from . import load, report, says, session, verdict, words
+from . import load, says, session, verdict, words
 from .device import Device, Refused, Seen
 
 USAGE, FAILED, INTERRUPTED = 2, 1, 130
@@ -249,6 +249,7 @@ def run_on(dev, args, tests, known):
 
 def told(result):
     """Lines on what a test found, in the words and units of the report."""
+    from . import report                # pylint: disable=C0415
     if result.status != session.DONE:
         yield f"{result.status}: {result.why}"
     for name, finding in result.findings.items():
@@ -264,6 +265,7 @@ def told(result):
 
 def conclude(s, args, screen):
     """The report of all results; returns the exit status."""
+    from . import report                # pylint: disable=C0415
     if args.truth:
         from . import truth             # pylint: disable=C0415
         for line in truth.write(s):
@@ -374,6 +376,7 @@ def command_explain(args):
 
 def command_report(args):
     """Writes the report of a folder."""
+    from . import report                # pylint: disable=C0415
     print(*report.write(args.folder), sep="\n")
     return 0
 

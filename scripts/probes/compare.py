@@ -4,7 +4,6 @@
 from pathlib import Path
 
 from . import plots, report, words
-from .report import esc
 
 SAME = 0.02             # numbers that differ by less are the same
 
@@ -33,32 +32,23 @@ def differ(findings):
 
 def table(runs, labels):
     """Answers, a column for each run; what differs is marked."""
-    wanted = report.order({n for run in runs for n in report.asked(run)})
-    rows, group = [], None
-    for name in wanted:
-        title, question, _ = words.ANSWERS.get(name, ("Other", name.replace("_", " "), ""))
-        if title != group:
-            group = title
-            rows.append(f'<tr class="group"><th class="group" colspan="{len(runs) + 1}">'
-                        f"{esc(title)}</th></tr>")
+    rows = []
+    for name in report.order({n for run in runs for n in report.asked(run)}):
+        group, question, _ = report.asks(name)
         findings = [run.answers.get(name) for run in runs]
-        mark = "" if not differ(findings) else ' class="differs"'
         cells = []
         for label, finding in zip(labels, findings):
             known = report.known(finding)
-            text = "not asked" if finding is None else report.value(
-                finding["value"], finding.get("unit", ""), name)
-            extra = ", ".join(x for x in (
-                known and report.interval(finding, name),
-                known and report.sure(finding.get("confidence"))[0]) if x)
-            cells.append(
-                f'<td class="value{"" if known else " none"}"><span class="label soft">'
-                f"{esc(label)}: </span>{esc(text)}"
-                f'{f"<br><span class=soft>{esc(extra)}</span>" if extra else ""}</td>')
-        rows.append(f'<tr{mark}><th scope="row">{esc(question)}</th>{"".join(cells)}</tr>')
-    head = "".join(f"<th>{esc(label)}</th>" for label in labels)
-    return ('<div class="scroll"><table class="answers compare"><thead><tr><th>question</th>'
-            f"{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>")
+            cells.append({
+                "label": label, "known": known,
+                "value": "not asked" if finding is None else report.value(
+                    finding["value"], finding.get("unit", ""), name),
+                "extra": ", ".join(x for x in (
+                    known and report.interval(finding, name),
+                    known and report.sure(finding.get("confidence"))[0]) if x)})
+        rows.append({"group": group, "question": question, "differs": differ(findings),
+                     "cells": cells})
+    return report.grouped_rows(rows)
 
 
 def picture(runs, labels, ident):
@@ -68,18 +58,8 @@ def picture(runs, labels, ident):
         if run.tests.get(ident, {}).get("status") != "done":
             continue
         draws.append((label, _one(run, ident)))
-    if not draws:
-        return ""
-    safe = "".join(c for c in ident if c.isalnum())
-    try:
-        wide, narrow = (plots.svg(lambda figure: plots.overlay(figure, draws),
-                                  f"c{safe}{kind}", size)
-                        for kind, size in (("w", plots.WIDE), ("n", plots.NARROW)))
-    except Exception as error:          # pylint: disable=broad-exception-caught
-        return ('<p class="why">There is no picture: '
-                f"{esc(type(error).__name__)}: {esc(error)}</p>")
-    return (f'<figure><div class="wide">{wide}</div><div class="narrow">{narrow}</div>'
-            "</figure>")
+    return report.drawn(lambda figure: plots.overlay(figure, draws),
+                        f"c{report.plainly(ident)}") if draws else None
 
 
 def _one(run, ident):
@@ -90,38 +70,22 @@ def _one(run, ident):
 def section(runs, labels, ident):
     results = [(label, run.tests[ident]) for run, label in zip(runs, labels)
                if ident in run.tests]
-    title = next((r["title"] for _, r in results if r.get("title")), "")
     missing = [f"{label}: {r['status']}" + (f", {r['why']}" if r.get("why") else "")
                for label, r in results if r["status"] != "done"]
     missing += [f"{label}: not run" for run, label in zip(runs, labels)
                 if ident not in run.tests]
     question, _, read = report.about(ident)
-    return "\n".join(x for x in (
-        f'<section class="test" id="t{esc(ident)}"><h2>Test {esc(ident)}: {esc(title)}</h2>',
-        f"<p><b>{esc(question)}</b></p>" if question else "",
-        picture(runs, labels, ident),
-        f'<p class="why">{esc("; ".join(missing))}</p>' if missing else "",
-        f"<p>{esc(read)}</p>" if read else "", "</section>") if x)
-
-
-LOOK = """
-.compare .label { display: none; } .compare td { min-width: 9rem; padding-right: 1rem; }
-.compare tr.differs th { border-left: 3px solid var(--accent); padding-left: .5rem; }
-@media (max-width: 640px) { .compare .label { display: inline; }
-  .compare tr.differs th { border-left: 0; padding-left: 0; } }
-"""
+    return {"test": ident, "question": question, "read": read, "missing": missing,
+            "title": next((r["title"] for _, r in results if r.get("title")), ""),
+            "picture": picture(runs, labels, ident)}
 
 
 def html_of(runs):
     labels = names(runs)
     tests = sorted({i for run in runs for i in run.tests}, key=report.rank)
-    facts = "".join(f"<li><b>{esc(label)}</b> <span class=soft>{report.facts(run)}</span></li>"
-                    for run, label in zip(runs, labels))
-    return report.page("Skylight: " + ", ".join(labels), "\n".join([
-        f"<style>{LOOK}</style><header><h1>{esc(' beside '.join(labels))}</h1></header>",
-        f'<ul class="found">{facts}</ul>', "<h2>Answers</h2>",
-        '<p class="soft">A bar in front of a question: the answers differ.</p>',
-        table(runs, labels), *(section(runs, labels, ident) for ident in tests)]))
+    return report.PAGES.get_template("compare.html").render(
+        labels=labels, runs=[(label, report.facts(run)) for run, label in zip(runs, labels)],
+        answers=table(runs, labels), tests=[section(runs, labels, ident) for ident in tests])
 
 
 def text_of(runs):

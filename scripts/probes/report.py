@@ -5,14 +5,18 @@ Made from what a run stored; any subset of tests, failed and skipped ones, and
 answers that are "cannot tell" are part of it.
 """
 
-import html
 import importlib
+import itertools
 import json
 import math
 import os
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import jinja2
+from markupsafe import Markup
 
 from . import plots, words
 
@@ -22,7 +26,7 @@ NEAR_MS = 15_000            # of the 30 s that Linux gives a command
 SHOWN_JOBS = 300_000        # of all of them: a page stays below 2 MB
 CLIFFS = ("6", "7", "8")    # tests that write until the drive must clean
 SHOWN_ITEMS = 12            # of a list among the numbers
-MARKS = {"right": ("&#10003; right", "good"), "wrong": ("&#10007; wrong", "bad"),
+MARKS = {"right": ("\u2713 right", "good"), "wrong": ("\u2717 wrong", "bad"),
          "cannot tell": ("cannot tell", "none"), "not judged": ("not judged", "none")}
 
 
@@ -175,10 +179,6 @@ def sure(confidence):
     return f"{percent:g} %", word
 
 
-def esc(text):
-    return html.escape(str(text), quote=True)
-
-
 def sentence(text):
     """With a capital, a full stop, and numbers as everywhere."""
     text = grouped((text or "").strip())
@@ -193,77 +193,9 @@ def tied(text):
 # --- parts of the page ------------------------------------------------------------
 
 
-STYLE = """
-:root { color-scheme: light dark; --paper: #fcfcfa; --ink: #1d2125; --soft: #5c6570;
-  --line: #d9dcdf; --card: #f1f2ee; --good: #2c7a46; --bad: #b3293c; --accent: #1f6fb2; }
-@media (prefers-color-scheme: dark) { :root { --paper: #14171a; --ink: #e4e6e8;
-  --soft: #9aa4ae; --line: #333a41; --card: #1d2226; --good: #63c282; --bad: #ff7c88;
-  --accent: #6db3ee; } }
-* { box-sizing: border-box; }
-html { -webkit-text-size-adjust: 100%; }
-body { margin: 0 auto; padding: 1.5rem 1rem 4rem; max-width: 72rem; background: var(--paper);
-  color: var(--ink); font: 16px/1.5 system-ui, "DejaVu Sans", sans-serif;
-  overflow-wrap: break-word; }
-h1 { font-size: 1.7rem; line-height: 1.2; margin: 0 0 .3rem; }
-h2 { font-size: 1.25rem; margin: 2.6rem 0 .6rem; line-height: 1.3; }
-h3 { font-size: 1rem; margin: 1.2rem 0 .2rem; }
-p { margin: .5rem 0; } a { color: var(--accent); }
-.soft, .why { color: var(--soft); } .good { color: var(--good); } .bad { color: var(--bad); }
-.lead { font-size: 1.12rem; padding: .9rem 1.1rem; background: var(--card);
-  border-left: 4px solid var(--accent); border-radius: 3px; }
-table { border-collapse: collapse; width: 100%; }
-th, td { text-align: left; vertical-align: top; padding: .4rem .7rem .4rem 0;
-  border-bottom: 1px solid var(--line); }
-th { font-weight: 600; } thead th { color: var(--soft); font-size: .85rem; }
-th.group { padding-top: 1.1rem; color: var(--accent); font-size: .85rem; }
-tbody th { min-width: 9rem; }
-td.value { font-weight: 600; min-width: 7rem; } td.value.none { font-weight: 400; color: var(--soft); }
-td.value .soft { font-weight: 400; }
-td.says { width: 40%; min-width: 18rem; }
-section.test > p, section.test > ul, body > p, dl { max-width: 62rem; }
-nav { margin: 1.4rem 0; padding: .7rem 1.1rem; background: var(--card); border-radius: 3px; }
-nav ol { columns: 3 15rem; list-style: none; margin: .3rem 0 0; padding: 0; }
-nav li { break-inside: avoid; padding: .05rem 0; }
-.bar { display: inline-block; width: 3.6rem; height: .5rem; border-radius: 3px;
-  background: var(--line); vertical-align: middle; overflow: hidden; }
-.bar i { display: block; height: 100%; background: var(--accent); }
-.nowrap { white-space: nowrap; }
-section.test { border-top: 1px solid var(--line); margin-top: 2.4rem; }
-.tag { font-size: .78rem; padding: .1rem .5rem; border-radius: 1rem; border: 1px solid var(--line);
-  color: var(--soft); margin-left: .5rem; font-weight: 400; white-space: nowrap; }
-.tag.bad { color: var(--bad); border-color: var(--bad); }
-figure { margin: .8rem 0; } figure svg { display: block; width: 100%; height: auto; }
-figure svg text { font-family: "DejaVu Sans", system-ui, sans-serif; }
-.narrow { display: none; }
-pre, .scroll { overflow-x: auto; } pre { background: var(--card); padding: .7rem .9rem;
-  border-radius: 4px; font: 13px/1.45 ui-monospace, "DejaVu Sans Mono", monospace; margin: .5rem 0; }
-code { font-family: ui-monospace, "DejaVu Sans Mono", monospace; font-size: .88em; }
-details { margin: .5rem 0; } summary { cursor: pointer; color: var(--accent); }
-ul.found { padding-left: 1.2rem; margin: .4rem 0; } dt { font-weight: 600; } dd { margin: 0 0 .4rem 0; }
-.numbers td { font-variant-numeric: tabular-nums; font-size: .9rem; }
-.numbers td:first-child { color: var(--soft); white-space: nowrap; width: 1%; }
-@media (max-width: 640px) {
-  .wide { display: none; } .narrow { display: block; }
-  h1 { font-size: 1.4rem; } .lead { font-size: 1.05rem; }
-}
-@media (max-width: 860px) {
-  table.answers thead { display: none; }
-  table.answers tr { display: block; padding: .6rem 0; border-bottom: 1px solid var(--line); }
-  table.answers th, table.answers td { display: block; border: 0; padding: .05rem 0;
-    min-width: 0; width: auto; }
-  table.answers td:empty { display: none; }
-  table.answers tr.group { border: 0; padding: .8rem 0 0; }
-  td.truth:not(:empty)::before { content: "truth: "; color: var(--soft); }
-}
-@media print { .wide { display: block; } .narrow { display: none; } }
-"""
-
-
-def page(title, body):
-    return ('<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-            '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-            f"<title>{esc(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
-            f"{body}\n</body>\n</html>\n")
+PAGES = jinja2.Environment(
+    loader=jinja2.FileSystemLoader(Path(__file__).parent), autoescape=True,
+    undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
 
 
 def known(finding):
@@ -277,17 +209,16 @@ def lead(run):
         finding = run.answers.get(name)
         if not known(finding):
             if name == "drive_type":
-                parts.append("<b>What kind of drive this is could not be told</b>")
+                parts.append(Markup("<b>What kind of drive this is could not be told</b>"))
             continue
         if isinstance(text, dict):
             text = text.get(finding["value"])
         if text:
-            parts.append(text.format(esc(value(finding["value"], finding.get("unit", ""),
-                                               name))))
+            parts.append(Markup(text).format(value(finding["value"], finding.get("unit", ""),
+                                                   name)))
         if name == "drive_type" and finding["value"] in ("conventional", "translated"):
             break
-    text = parts[0] + (": " + "; ".join(parts[1:]) if parts[1:] else "") + "."
-    return f'<p class="lead">{text}</p>'
+    return parts[0] + (": " + Markup("; ").join(parts[1:]) if parts[1:] else "") + "."
 
 
 def portrait(run):
@@ -296,37 +227,19 @@ def portrait(run):
     places = {"single-od": (0,), "single-middle": (46,), "single-id": (92,),
               "multiple": tuple(range(4, 100, 12))}.get(layout)
     if not places or run.answers.get("drive_type", {}).get("value") == "conventional":
-        return ""
-    wide = 8 if len(places) == 1 else 2
-    marks = "".join(f'<rect x="{p}%" y="16" width="{wide}%" height="26" '
-                    f'fill="{plots.ORANGE}"/>' for p in places)
-    return ('<figure><svg style="width:100%;height:64px" role="img" aria-label="the place of '
-            'the cache between the first and the last LBA" fill="currentColor">'
-            '<rect x="0" y="16" width="100%" height="26" fill="var(--line)"/>' + marks +
-            '<text x="0" y="11" font-size="12">first LBA, outer diameter</text>'
-            '<text x="100%" y="60" font-size="12" text-anchor="end">last LBA, inner diameter'
-            f'</text><text x="0" y="60" font-size="12" fill="{plots.ORANGE}">'
-            'persistent cache (not to scale)</text></svg></figure>')
+        return None
+    return {"places": places, "wide": 8 if len(places) == 1 else 2, "color": plots.ORANGE}
 
 
-def confidence_cell(finding):
-    if not known(finding):
-        return ""
-    percent, word = sure(finding.get("confidence"))
-    width = 100 * min(1, max(0, finding.get("confidence") or 0))
-    return (f'<span class="nowrap"><span class="bar"><i style="width:{width:.0f}%"></i></span> '
-            f'{percent}</span> <span class="soft">{word}</span>')
-
-
-def mark_cell(entry, name=""):
+def mark_of(entry, name=""):
+    """Right or wrong, and the truth."""
     if not entry:
-        return ""
-    text, look = MARKS.get(entry.get("mark"), (esc(entry.get("mark")), "none"))
+        return None
+    text, look = MARKS.get(entry.get("mark"), (entry.get("mark"), "none"))
     truth = entry.get("truth")
     if isinstance(truth, (int, float)):
         truth = tied(value(truth, "", name))
-    return f'<span class="{look}">{text}</span>' + (
-        f'<br><span class="soft">{esc(truth)}</span>' if truth not in (None, "") else "")
+    return {"text": text, "look": look, "truth": "" if truth is None else truth}
 
 
 def order(names):
@@ -343,53 +256,58 @@ def asked(run):
     return order(names)
 
 
+def asks(name):
+    """(group, question, tests) of an answer."""
+    return words.ANSWERS.get(name, ("Other", name.replace("_", " "), ""))
+
+
+def grouped_rows(rows):
+    """Those of each group, as they come."""
+    return [(group, list(some)) for group, some in
+            itertools.groupby(rows, key=lambda row: row["group"])]
+
+
 def summary(run):
-    marks = "<th>truth</th>" if run.truth else ""
-    rows, group = [], None
-    columns = 5 + bool(run.truth)
+    rows = []
     for name in asked(run):
-        title, question, tests = words.ANSWERS.get(name, ("Other", name.replace("_", " "), ""))
-        if title != group:
-            group = title
-            rows.append(f'<tr class="group"><th class="group" colspan="{columns}">{esc(title)}'
-                        "</th></tr>")
-        finding = run.answers.get(name) or {"value": None, "says": ""}
-        says = esc(sentence(finding.get("says")))
-        where = " ".join(f'<a href="#t{esc(t)}">{esc(t)}</a>' for t in tests.split()
-                         if t in run.tests)
-        if where:
-            says += f' <span class="soft nowrap">test {where}</span>'
-        none = "" if known(finding) else " none"
-        rows.append(
-            f'<tr><th scope="row">{esc(question)}</th>'
-            f'<td class="value{none}">'
-            f'{esc(tied(value(finding.get("value"), finding.get("unit", ""), name)))}</td>'
-            f"<td>{esc(tied(interval(finding, name)))}</td><td>{confidence_cell(finding)}</td>"
-            f'<td class="says">{says}</td>' +
-            (f'<td class="truth">{mark_cell(run.truth.get(name), name)}</td>' if run.truth else "")
-            + "</tr>")
-    return ('<table class="answers"><thead><tr><th>question</th><th>answer</th><th>interval'
-            f"</th><th>confidence</th><th>why</th>{marks}</tr></thead><tbody>"
-            + "".join(rows) + "</tbody></table>")
+        group, question, tests = asks(name)
+        finding = run.answers.get(name) or {"value": None}
+        confidence = finding.get("confidence") or 0
+        percent, word = sure(confidence)
+        rows.append({
+            "group": group, "question": question, "known": known(finding),
+            "value": tied(value(finding.get("value"), finding.get("unit", ""), name)),
+            "interval": tied(interval(finding, name)), "percent": percent, "sure": word,
+            "width": round(100 * min(1, max(0, confidence))),
+            "says": sentence(finding.get("says")),
+            "tests": [t for t in tests.split() if t in run.tests],
+            "mark": mark_of(run.truth.get(name), name)})
+    return grouped_rows(rows)
+
+
+def drawn(draw, name):
+    """A drawing, wide and narrow; or why there is none."""
+    try:
+        return {kind: Markup(plots.svg(draw, f"{name}{kind[0]}", size))
+                for kind, size in (("wide", plots.WIDE), ("narrow", plots.NARROW))}
+    except Exception as error:          # pylint: disable=broad-exception-caught
+        return {"why": f"{type(error).__name__}: {error}"}
+
+
+def plainly(ident):
+    """The name of a test as part of an id."""
+    return "".join(c for c in ident if c.isalnum())
 
 
 def picture(run, ident):
-    """The test's own drawing, wide and narrow; a sentence if it cannot be drawn."""
-    result = run.tests[ident]
-    if result["status"] != "done":
-        return ""
-    try:
-        draw = drawing(ident)
+    """The test's own drawing."""
+    if run.tests[ident]["status"] != "done":
+        return None
+
+    def draw(figure):
         stored = as_result(run, ident)
-        safe = "".join(c for c in ident if c.isalnum())
-        both = [plots.svg(lambda figure: draw(figure, stored, stored.arrays),
-                          f"t{safe}{kind}", size)
-                for kind, size in (("w", plots.WIDE), ("n", plots.NARROW))]
-    except Exception as error:          # pylint: disable=broad-exception-caught
-        return ('<p class="why">There is no picture: '
-                f"{esc(type(error).__name__)}: {esc(error)}</p>")
-    return (f'<figure><div class="wide">{both[0]}</div><div class="narrow">{both[1]}</div>'
-            "</figure>")
+        drawing(ident)(figure, stored, stored.arrays)
+    return drawn(draw, f"t{plainly(ident)}")
 
 
 def cliff_of(run):
@@ -402,7 +320,7 @@ def cliff(run):
     """What people know shingled disks for: above all else."""
     ident = cliff_of(run)
     if not ident:
-        return ""
+        return None
     of = run.tests[ident]["numbers"]
     usual, stall = of.get("usual_ms"), of.get("stall_ms")
     text = f"After {number(of['writes_until_cleaning'])} random writes the drive had to clean"
@@ -414,22 +332,7 @@ def cliff(run):
         text += f".  The longest took {value(longest, 'ms')}; Linux gives a command 30 s"
         if longest > NEAR_MS:
             text += ", and then resets the drive: a RAID or a file system over it may lose it"
-    return (f'<section id="cliff"><h2>The cliff</h2><p>{esc(tied(text))}.  '
-            f'<a href="#t{esc(ident)}">Test {esc(ident)}</a> says how that was told.</p>'
-            f"{picture(run, ident)}</section>")
-
-
-def contents(run):
-    """Where everything is."""
-    rows = [("cliff", "The cliff", "")] if cliff_of(run) else []
-    rows += [("answers", "Answers", ""), ("words", "What the words mean", "")]
-    for ident, result in run.tests.items():
-        rows.append((f"t{ident}", f"Test {ident}: {result.get('title') or ''}",
-                     "" if result["status"] == "done" else result["status"]))
-    return ("<nav><b>Contents</b><ol>" + "".join(
-        f'<li><a href="#{esc(to)}">{esc(text)}</a>'
-        f'{f" <span class=soft>({esc(note)})</span>" if note else ""}</li>'
-        for to, text, note in rows) + "</ol></nav>")
+    return {"text": tied(text), "test": ident, "picture": picture(run, ident)}
 
 
 def drawing(ident):
@@ -468,53 +371,41 @@ def jobs(run, result):
     """How to do it again by hand, and the job files as they are: folded, for few read them."""
     names = [n for n in result.get("jobs") or () if n]
     if not names:
-        return ""
-    parts, lines, shown_of = [], [], room(run)
+        return None
+    files, lines, shown_of = [], [], room(run)
     for name in names:
-        path = run.folder / name
-        lines.append(f"fio {esc(Path(name).name)}")
+        lines.append(f"fio {Path(name).name}")
         try:
-            text = path.read_text(encoding="utf-8", errors="replace")
+            text = (run.folder / name).read_text(encoding="utf-8", errors="replace")
         except OSError:
             continue
         cut = len(text) > shown_of[name]
-        parts.append(f"<details><summary><code>{esc(name)}</code></summary><pre>"
-                     f"{esc(text[:shown_of[name]])}{' ...' if cut else ''}</pre></details>")
-    folder = esc(run.info.get("folder") or run.folder.name)
-    shown = lines
+        files.append((name, text[:shown_of[name]] + (" ..." if cut else "")))
     if len(lines) > 12:
-        shown = lines[:10] + [f"... ({len(lines)} in all)"] + lines[-1:]
-    return ("<details><summary>Do it again with plain fio</summary><p class=\"soft\">In the "
-            "directory of the results; this writes to the drive, as the test did.</p><pre>"
-            f"cd {folder}/{esc(Path(names[0]).parent)}\n" + "\n".join(shown) + "</pre>" +
-            "".join(parts) + "</details>")
+        lines = lines[:10] + [f"... ({len(lines)} in all)"] + lines[-1:]
+    folder = run.info.get("folder") or run.folder.name
+    return {"commands": [f"cd {folder}/{Path(names[0]).parent}", *lines], "files": files}
 
 
 def numbers(result):
     rows = []
     for name, x in (result.get("numbers") or {}).items():
         unit = next((u for u in ("bytes", "ms", "us", "s") if name.endswith(f"_{u}")), "")
-        rows.append(f"<tr><td>{esc(name.replace('_', ' '))}</td>"
-                    f"<td>{esc(value(x, unit, name))}</td></tr>")
-    if not rows:
-        return ""
-    return ('<details><summary>numbers</summary><div class="scroll"><table class="numbers">'
-            + "".join(rows) + "</table></div></details>")
+        rows.append((name.replace("_", " "), value(x, unit, name)))
+    return rows
 
 
 def found(result):
     rows = []
     for name in order(result.get("findings") or {}):
         finding = result["findings"][name]
-        question = words.ANSWERS.get(name, ("", name.replace("_", " "), ""))[1]
-        what = value(finding.get("value"), finding.get("unit", ""), name)
-        extra = ", ".join(x for x in (
-            interval(finding, name),
-            known(finding) and f"confidence {sure(finding.get('confidence'))[0]}") if x)
-        rows.append(f"<li>{esc(question)} <b>{esc(tied(what))}</b>"
-                    f"{f' ({esc(extra)})' if extra else ''}. "
-                    f"{esc(sentence(finding.get('says')))}</li>")
-    return f'<ul class="found">{"".join(rows)}</ul>' if rows else ""
+        rows.append({
+            "question": asks(name)[1], "says": sentence(finding.get("says")),
+            "value": tied(value(finding.get("value"), finding.get("unit", ""), name)),
+            "extra": ", ".join(x for x in (
+                interval(finding, name),
+                known(finding) and f"confidence {sure(finding.get('confidence'))[0]}") if x)})
+    return rows
 
 
 def duration(seconds):
@@ -528,32 +419,16 @@ def duration(seconds):
 
 def section(run, ident):
     result = run.tests[ident]
-    question, done, read = about(ident)
-    status = result["status"]
-    tag = "" if status == "done" else \
-        f'<span class="tag{" bad" if status == "failed" else ""}">{esc(status)}</span>'
-    cost = ", ".join(x for x in (
-        result.get("operations") and f"{number(result['operations'])} requests",
-        duration(result.get("seconds"))) if x)
-    parts = [f'<section class="test" id="t{esc(ident)}">'
-             f"<h2>Test {esc(ident)}: {esc(result.get('title') or '')}{tag}</h2>"]
-    if question:
-        parts.append(f"<p><b>{esc(question)}</b></p>")
-    if status != "done":
-        parts.append(f'<p class="why">{"It failed" if status == "failed" else "Skipped"}: '
-                     f"{esc(sentence(result.get('why') or 'no reason was given'))}</p>")
-    parts.append(found(result))
-    if ident == cliff_of(run):
-        parts.append('<p>The picture is <a href="#cliff">at the top of the page</a>.</p>')
-    else:
-        parts.append(picture(run, ident))
-    if read and status == "done":
-        parts.append(f"<p>{esc(read)}</p>")
-    if done:
-        parts.append(f"<h3>What was done</h3><p>{esc(done)}"
-                     f"{f' <span class=soft>({esc(cost)})</span>' if cost else ''}</p>")
-    parts += [numbers(result), jobs(run, result), "</section>"]
-    return "\n".join(p for p in parts if p)
+    question, did, read = about(ident)
+    return {
+        "test": ident, "title": result.get("title") or "", "status": result["status"],
+        "question": question, "did": did, "read": read,
+        "why": sentence(result.get("why") or "no reason was given"),
+        "found": found(result), "numbers": numbers(result), "jobs": jobs(run, result),
+        "picture": None if ident == cliff_of(run) else picture(run, ident),
+        "cost": ", ".join(x for x in (
+            result.get("operations") and f"{number(result['operations'])} requests",
+            duration(result.get("seconds"))) if x)}
 
 
 def by(info):
@@ -565,6 +440,7 @@ def by(info):
 
 
 def facts(run):
+    """What was measured, with what."""
     info = run.info
     device = info.get("device") if isinstance(info.get("device"), dict) else {}
     path = device.get("path") or (info.get("device") if isinstance(info.get("device"), str)
@@ -572,39 +448,27 @@ def facts(run):
     length = device.get("bytes") or info.get("bytes")
     count = {s: sum(r["status"] == s for r in run.tests.values())
              for s in ("done", "skipped", "failed")}
-    bits = [esc(path), esc(device.get("model") or info.get("model") or ""),
+    bits = [path, device.get("model") or info.get("model"),
             length and f"{length / 1e12:.3f} TB" if (length or 0) >= 1e12 else
             length and f"{length / 1e9:.1f} GB",
-            f"scale {esc(info['scale'])}" if isinstance(info.get("scale"), (str, int)) else "",
-            esc(info.get("begun") or info.get("date") or ""), esc(by(info)),
+            f"scale {info['scale']}" if isinstance(info.get("scale"), (str, int)) else "",
+            info.get("begun") or info.get("date"), by(info),
             ", ".join(f"{n} test{'s' * (n != 1)} {s}" for s, n in count.items() if n)]
-    return " &middot; ".join(str(b) for b in bits if b)
+    return [b for b in bits if b]
 
 
 def judged(run):
-    """A sentence on right and wrong answers, for --truth."""
-    if not run.truth:
-        return ""
-    count = {}
-    for entry in run.truth.values():
-        count[entry.get("mark")] = count.get(entry.get("mark"), 0) + 1
-    return ("<p>Beside the truth, which the tests never saw: " +
-            ", ".join(f"{count[m]} {m}" for m in MARKS if m in count) + ".</p>")
+    """How many answers are right and wrong, for --truth."""
+    count = Counter(entry.get("mark") for entry in run.truth.values())
+    return [f"{count[m]} {m}" for m in MARKS if m in count]
 
 
 def html_of(run):
-    terms = "".join(f"<dt>{esc(t)}</dt><dd>{esc(x)}</dd>" for t, x in words.TERMS)
-    return page(f"Skylight: {run.name}", "\n".join([
-        f"<header><h1>{esc(run.name)}</h1><p class=\"soft\">{facts(run)}</p></header>",
-        lead(run), cliff(run), portrait(run), f'<p class="soft">{words.INTRODUCTION}</p>',
-        contents(run), judged(run), '<h2 id="answers">Answers</h2>',
-        "<p>Everything here was told from what the drive did and how long it took; nothing "
-        "was asked of it.  <i>Cannot tell</i> means that the measurements do not support an "
-        "answer.</p>", summary(run),
-        f'<details id="words"><summary>What the words mean</summary><dl>{terms}</dl></details>',
-        *(section(run, ident) for ident in run.tests),
-        '<p class="soft">Written by <code>scripts/skylight</code> of dm-shingle, after the '
-        "tests of A. Aghayev and P. Desnoyers, Skylight (FAST 2015).</p>"]))
+    return PAGES.get_template("report.html").render(
+        name=run.name, facts=facts(run), lead=lead(run), cliff=cliff(run),
+        portrait=portrait(run), introduction=words.INTRODUCTION, truth=bool(run.truth),
+        judged=judged(run), answers=summary(run), terms=words.TERMS,
+        tests=[section(run, ident) for ident in run.tests])
 
 
 def plain(run):

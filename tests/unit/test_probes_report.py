@@ -2,6 +2,7 @@
 """The report and the comparison over stored results, made up here: any subset of
 tests, skipped and failed ones, answers that cannot tell; pages that need nothing."""
 
+import html
 import json
 import re
 import sys
@@ -160,6 +161,7 @@ def test_ticks_keep_their_digits():
     assert ">0.0012<" in text and not re.search(r' [xyd]="[^"]*\.\d{3}', text)
 
 
+STYLE = (TOP / "scripts/probes/page.html").read_text(encoding="utf-8")
 CLIFF = {"writes_until_cleaning": 9459560, "usual_ms": 10.2, "stall_ms": 1234.5}
 
 
@@ -218,14 +220,14 @@ def test_contents(tmp_path):
     nav = re.search(r"<nav>(.*?)</nav>", text, re.S)[1]
     assert re.findall(r'href="#(\w+)"', nav) == ["cliff", "answers", "words", "t1", "t2", "t6",
                                                  "t11", "t12", "t13"]
-    assert "Test 12: mapping</a> <span class=soft>(skipped)" in nav
+    assert 'Test 12: mapping</a> <span class="soft">(skipped)' in nav
     assert text.index("<nav>") < text.index('id="answers"')
 
 
 def test_why_has_room():
-    assert re.search(r"td\.says \{[^}]*width: 40%;[^}]*min-width: 18rem", report.STYLE)
+    assert re.search(r"td\.says \{[^}]*width: 40%;[^}]*min-width: 18rem", STYLE)
     # Cells that stand below one another have no such.
-    small = report.STYLE[report.STYLE.index("@media (max-width: 860px)"):]
+    small = STYLE[STYLE.index("@media (max-width: 860px)"):]
     assert re.search(r"table\.answers td \{ display: block;[^}]*min-width: 0;[^}]*width: auto",
                      small)
 
@@ -293,6 +295,30 @@ def test_truth_is_a_column(tmp_path):
     text = report.html_of(report.load(folder))
     whole(text)
     assert "<th>truth</th>" in text and "1 right, 1 wrong" in text
+
+
+def test_what_was_measured_is_text_on_the_page(tmp_path):
+    """Whoever has named a drive, a run or a file: none of his tags is one."""
+    evil = "\"'></td></p><script x=1>&"
+    runs = []
+    for name in "ab":
+        folder = drive(tmp_path / name, ("1", "6", "12"), run={
+            "name": name + evil, "device": {"path": evil, "model": evil}, "begun": evil,
+            "scale": evil, "folder": evil, "versions": [{"skylight": evil, "kernel": evil}]},
+            truth={"drive_type": {"mark": evil, "truth": evil}})
+        (folder / "jobs/t01-a.fio").write_text(evil)
+        for path in folder.glob("t*[0-9].json"):
+            result = json.loads(path.read_text(encoding="utf-8"))
+            for finding in result["findings"].values():
+                finding.update(says=evil, unit=evil)
+            result.update(title=evil, why=evil, numbers={**result["numbers"], evil: evil})
+            path.write_text(json.dumps(result), encoding="utf-8")
+        runs.append(report.load(folder))
+    for text in (report.html_of(runs[0]), compare.html_of(runs)):
+        whole(text)
+        assert "script x=1&gt;" in text and "<script" not in text
+        for tag in ("title", "h1"):
+            assert evil in html.unescape(re.search(rf"<{tag}>(.*?)</{tag}>", text)[1])
 
 
 @pytest.mark.parametrize("x, unit, name, text", [

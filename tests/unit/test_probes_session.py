@@ -41,6 +41,14 @@ def a_file(tmp_path):
 # --- load -------------------------------------------------------------------------
 
 
+def test_who_only_measures_wants_no_more_than_numpy():
+    """scripts/loads and the shows ask for that alone, and show progress by the same Screen."""
+    loaded = subprocess.run(
+        [sys.executable, "-c", "import probes.cli, probes.device, sys; print(*sys.modules)"],
+        cwd=TOP / "scripts", check=True, text=True, capture_output=True).stdout.split()
+    assert "numpy" in loaded and not {"jinja2", "matplotlib", "scipy"} & set(loaded)
+
+
 @needs_fio
 @pytest.mark.parametrize("depth", [1, 8])
 def test_a_replay_comes_back_in_the_order_of_its_requests(fio, depth):
