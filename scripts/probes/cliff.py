@@ -30,6 +30,7 @@ import math
 from dataclasses import dataclass, field
 
 import numpy as np
+from scipy.stats import chi2
 
 from .session import BLOCK
 
@@ -98,12 +99,6 @@ def likelihood(stalls, n):
         np.array([float(m)]), np.array([float(n)]))
 
 
-def below_chi2(x, df):
-    """Probability of so little or less, by Wilson and Hilferty."""
-    z = ((x / df) ** (1 / 3) - 1 + 2 / (9 * df)) / (2 / (9 * df)) ** 0.5
-    return 0.5 * math.erfc(-z / 2 ** 0.5)
-
-
 def regular(stalls, n):
     """Probability that random stalls leave out as much in front, and are as even
     behind."""
@@ -114,8 +109,8 @@ def regular(stalls, n):
     mean = count.mean()
     if mean == 0:
         return 1.0
-    k = math.exp(-p * len(stalls) / (n - p)) * below_chi2(
-        ((count - mean) ** 2).sum() / mean, whole - 1)
+    k = math.exp(-p * len(stalls) / (n - p)) * float(
+        chi2.cdf(((count - mean) ** 2).sum() / mean, whole - 1))
     return k * (1 - math.log(max(k, 1e-300)))
 
 

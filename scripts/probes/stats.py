@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Decisions with a stated error rate, over numpy alone.
+"""Decisions with a stated error rate.
 
 Error rates are those of noise, which is counted.  Nothing counts what a drive may
 do that nobody has thought of, so no answer claims to be surer than SURE; and where a
@@ -8,6 +8,7 @@ decision is more than noise, no surer than it was borne out on drives by lot."""
 import math
 
 import numpy as np
+from scipy.stats import binom, chi2, fisher_exact
 
 ALPHA = 1e-3            # chance of a wrong decision that is put up with
 SURE = 0.999
@@ -37,22 +38,12 @@ def measured(name):
 
 def upper_tail(k, n, p):
     """Chance of @k or more successes in @n trials of chance @p."""
-    if k <= 0:
-        return 1.0
-    if k > n or p <= 0:
-        return 0.0
-    if p >= 1:
-        return 1.0
-    i = np.arange(k, n + 1)
-    lgamma = np.vectorize(math.lgamma)
-    log_mass = (math.lgamma(n + 1) - lgamma(i + 1) - lgamma(n - i + 1) +
-                i * math.log(p) + (n - i) * math.log1p(-p))
-    return float(min(1.0, np.exp(log_mass).sum()))
+    return float(binom.sf(k - 1, n, min(max(p, 0), 1)))
 
 
 def lower_tail(k, n, p):
     """Chance of @k or fewer successes in @n trials of chance @p."""
-    return upper_tail(n - k, n, 1 - p)
+    return float(binom.cdf(k, n, min(max(p, 0), 1)))
 
 
 def most(k, n, share=1 - SLACK, none=SLACK):
@@ -99,23 +90,10 @@ def posterior(costs):
 
 
 def chi2_tail(x, dof):
-    """Chance that a chi-square with @dof degrees of freedom is @x or more, by the
-    cube root of Wilson and Hilferty."""
-    if x <= 0:
-        return 1.0
-    z = ((x / dof) ** (1 / 3) - (1 - 2 / (9 * dof))) / math.sqrt(2 / (9 * dof))
-    return 0.5 * math.erfc(z / math.sqrt(2))
+    """Chance that a chi-square with @dof degrees of freedom is @x or more."""
+    return float(chi2.sf(x, dof))
 
 
 def fisher(a, n, b, m):
     """Two-sided exact test that @a of @n and @b of @m have the same share."""
-    total, k = n + m, a + b
-    low, high = max(0, k - m), min(k, n)
-
-    def log_mass(i):
-        def choose(x, y):
-            return math.lgamma(x + 1) - math.lgamma(y + 1) - math.lgamma(x - y + 1)
-        return choose(n, i) + choose(m, k - i) - choose(total, k)
-    here = log_mass(a)
-    return min(1.0, sum(math.exp(log_mass(i)) for i in range(low, high + 1)
-                        if log_mass(i) <= here + 1e-9))
+    return float(fisher_exact([[a, n - a], [b, m - b]])[1])

@@ -16,6 +16,7 @@ cleaning."""
 import math
 
 import numpy as np
+from scipy.stats import poisson
 
 from . import cliff, t06, t07
 from .session import BLOCK, DONE, Finding, Result
@@ -64,12 +65,7 @@ def setting(s):
 def tail(count, mean):
     """Probabilities of so many or fewer, and of so many or more, where @mean are
     expected (Poisson)."""
-    if mean <= 0:
-        return 1.0, 1.0 if count <= 0 else 0.0
-    steps = np.arange(count + 1)
-    logs = steps * math.log(mean) - mean - np.array([math.lgamma(i + 1) for i in steps])
-    terms = np.exp(logs)
-    return float(min(1, terms.sum())), float(max(0.0, 1 - terms[:-1].sum()))
+    return float(poisson.cdf(count, mean)), float(poisson.sf(count - 1, mean))
 
 
 def rounds(six, count, thin=1.0):

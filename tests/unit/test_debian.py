@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """What the packages are made of; scripts/lab/debian makes them, and tries them."""
 
+import ast
 import os
 import re
 import subprocess
@@ -89,6 +90,22 @@ def test_what_is_built_is_what_dkms_installs(tree):
             built |= {f"{room.name}/{Path(o).stem}" for o in text.split()}
     assert built == {p + n for p, n in zip(dkms("BUILT_MODULE_LOCATION"),
                                            dkms("BUILT_MODULE_NAME"))}
+
+
+def test_skylight_asks_for_the_libraries_that_it_imports():
+    """As a program, and as a package."""
+    nodes = [node for path in (TOP / "scripts/probes").glob("*.py")
+             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
+    imported = {a.name for n in nodes if isinstance(n, ast.Import) for a in n.names} | \
+        {n.module for n in nodes if isinstance(n, ast.ImportFrom) and not n.level}
+    # Jinja2 comes with the first, matplotlib with the next.
+    others = {n.split(".")[0] for n in imported} - sys.stdlib_module_names - \
+        {"markupsafe", "cycler", "PIL", "probes"}
+    program = (TOP / "scripts/skylight").read_text(encoding="utf-8")
+    asked = re.search(r'libraries\.have\("skylight", HERE / "skylight", (.*)\)', program)[1]
+    assert set(re.findall(r'"(\w+)"', asked)) == others
+    control = (TOP / "debian/control").read_text(encoding="utf-8").split("Package: skylight")[1]
+    assert set(re.findall(r"python3-(\w+)", control)) == others
 
 
 @pytest.fixture(name="debian")
