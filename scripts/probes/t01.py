@@ -48,8 +48,10 @@ def run(s):
         spots = {name: _spot(s, name) for name in SPOTS}
         series = _random_writes(s)
         rewrite = s.trace("same-block", (True, np.zeros(33), BLOCK)).lat_us[1:]
+        kept = _same_block_kept(s, rewrite)
     result = Result()
     result.numbers = {"not_offered": list(missing), "same_block_us": float(np.median(rewrite)),
+                      "same_block_kept_us": kept,
                       "spots": {k: v["numbers"] for k, v in spots.items()},
                       "flat": _flatness(series)}
     for name, trace in series.items():
@@ -58,7 +60,7 @@ def run(s):
     for name, spot in spots.items():
         for step in ("before", "once", "twice"):
             result.arrays[f"{name}_{step}_us"] = spot[step].astype(np.float32)
-    result.findings = decide(spots, result.numbers["flat"], rewrite, missing)
+    result.findings = decide(spots, result.numbers["flat"], rewrite, missing, kept)
     return result
 
 
@@ -111,18 +113,37 @@ def _spot(s, name):
     # than a block; so they are written several times, and not equally often.
     twice, more = _write_and_read(s, f"{name}-twice", places, offsets, rng,
                                   np.repeat(offsets, rng.integers(*AGAIN, len(offsets))))
-    fast = bool(np.mean(twice < FAST_US) > 0.5 and np.mean(before >= FAST_US) > 0.5)
     kept = None
-    if fast:
-        room = max(1, min(EVICT, s.dev.bytes // 8) // MIB)
-        s.fio(f"{name}-evict", rw="read", bs=MIB, offset=int(s.dev.bytes * 0.6) // MIB * MIB,
-              number_ios=room, size=room * MIB, log=False)
+    if too_many(int((twice < FAST_US).sum()), len(twice)):
+        _evict(s, name)
         kept = places.read(f"{name}-kept", offsets)
     spot = {"before": before, "once": once, "twice": twice,
             "write": np.concatenate([writes, more])}
     spot["numbers"] = _numbers(spot, places, telling, kept)
     spot["numbers"]["told_before"] = bool(told_before)
     return spot
+
+
+def _evict(s, name):
+    """Reads so much elsewhere that no buffer holds what was read before."""
+    room = max(1, min(EVICT, s.dev.bytes // 8) // MIB)
+    s.fio(f"{name}-evict", rw="read", bs=MIB, offset=int(s.dev.bytes * 0.6) // MIB * MIB,
+          number_ios=room, size=room * MIB, log=False)
+
+
+def _same_block_kept(s, rewrite):
+    """How long a block is read that was written again and again, microseconds, if its writes
+    waited for no platter.  Buffers forget it; a cache of what is used often does not, however
+    little else has come into it."""
+    if np.median(rewrite) >= FAST_US:
+        return None
+    _evict(s, "same-block")
+    return float(s.trace("same-block-kept", (False, np.zeros(1), BLOCK)).lat_us[0])
+
+
+def too_many(k, n):
+    """Whether that is more than may do otherwise for reasons of their own."""
+    return stats.upper_tail(k, n, stats.SLACK) < stats.ALPHA
 
 
 def _write_and_read(s, name, places, offsets, rng, written=None):
@@ -182,9 +203,15 @@ def _flatness(series):
 
 def _kind(spot):
     """(moves, stays or None, confidence, sentence) of one spot."""
+    half = spot["blocks"] / 2
+    if _off_the_platter(spot) and (spot["fast_before"] >= half or not spot["telling"]):
+        return None, 0.0, (f"{spot['fast_kept']} of {spot['blocks']} blocks are read without a "
+                           "rotation, also after much else was read, and "
+                           f"{spot['fast_before']} were before they were written")
     if not spot["telling"]:
         return None, 0.0, "reading tells no places apart here"
-    if spot["fast_kept"] is not None:
+    # What was in a buffer before it was written shows nothing by being in it afterwards.
+    if spot["fast_after"] > half > spot["fast_before"] or _off_the_platter(spot):
         return _flash_kind(spot)
     n, first, second = (spot[k] for k in ("blocks", "moved_by_first_write",
                                           "moved_by_second_write"))
@@ -218,8 +245,7 @@ def _flash_kind(spot):
 def _off_the_platter(spot):
     """Whether more blocks than may for reasons of their own are read from no platter, and not
     because they were read just before."""
-    return spot["telling"] and spot["fast_kept"] is not None and \
-        stats.upper_tail(spot["fast_kept"], spot["blocks"], stats.SLACK) < stats.ALPHA
+    return spot["fast_kept"] is not None and too_many(spot["fast_kept"], spot["blocks"])
 
 
 def _by_place(sentences):
@@ -232,8 +258,9 @@ def _by_place(sentences):
     return "; ".join(f"{' and '.join(names)} LBAs: {text}" for text, names in places.items())
 
 
-def decide(spots, flatness, rewrite, missing=()):
-    """Findings of all measurements; @missing are settings that could not be had."""
+def decide(spots, flatness, rewrite, missing=(), kept=None):
+    """Findings of all measurements; @missing are settings that could not be had, @kept is what
+    _same_block_kept() says."""
     numbers = [spot["numbers"] for spot in spots.values()]
     kinds = [_kind(spot) for spot in numbers]
     found = {kind for kind, _, _ in kinds if kind}
@@ -241,11 +268,17 @@ def decide(spots, flatness, rewrite, missing=()):
     sure = min((c for k, c, _ in kinds if k), default=0.0)
     flat = [f for f in flatness.values() if f["verdict"]]
     out = {}
-    partly = found != {"flash"} and any(map(_off_the_platter, numbers))
+    off = [_off_the_platter(spot) for spot in numbers]
+    partly = found != {"flash"} and any(off)
+    if found == {"stays"} and not partly and kept is not None and kept < FAST_US:
+        partly = True
+        says += (f"; a block that was written {len(rewrite)} times is read without a rotation, "
+                 "also after much else was read")
     if len(found) != 1 or len([k for k, _, _ in kinds if k]) < 2 or partly:
         if not found:
             says = next((spot["why"] for spot in numbers if not spot["telling"]), says)
-        why = says if len(found) < 2 and not partly else f"it is not the same everywhere: {says}"
+        alike = len(found) < 2 and (not partly or all(off))
+        why = says if alike else f"it is not the same everywhere: {says}"
         # Some blocks have left their place, wherever others stay.
         out["drive_type"] = Finding.unknown(why, against="conventional" if partly else None)
         out["cache_medium"] = Finding.unknown(why)

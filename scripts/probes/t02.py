@@ -18,7 +18,7 @@ from . import stats
 from .load import chain
 from .places import Places
 from .session import BLOCK, Finding, Result
-from .t01 import FAST_US, headroom, tells, window
+from .t01 import FAST_US, headroom, tells, too_many, window
 
 ID, TITLE, AFTER = "2", "location and layout of the cache", ("1",)
 
@@ -141,6 +141,14 @@ def decide(numbers, before, after):
     moved, fast = sum(numbers["moved"].values()), sum(numbers["fast"].values())
     moves, sure = stats.most(moved, blocks, 1 - stats.SLACK - numbers["coincidence"])
     quick, quick_sure = stats.most(fast, blocks)
+    off = [too_many(numbers["fast"][g], n) for g, n in numbers["blocks"].items()]
+    if moves is False and any(off) and not all(off):
+        # A buffer would have been as good to the others.
+        why = ("it is not the same everywhere: read without a rotation, once written, were " +
+               ", ".join(f"{numbers['fast'][g]} of {n} {g}" for g, n in
+                         numbers["blocks"].items()) + " LBAs")
+        return {"drive_type": Finding.unknown(why, against="conventional"),
+                "cache_layout": Finding.unknown(why)}
     if moves is False:
         says = (f"{blocks - moved} of {blocks} blocks stayed where they were when written, "
                 "so reading past them costs nothing more")
