@@ -122,13 +122,17 @@ def test_drives_by_lot(show):
     assert any("flash_sectors" in spec for spec, _ in many)
 
 
-@pytest.mark.parametrize("said,good", [("conventional", True), ("translated", True),
-                                       (None, True), ("shingled", False)])
-def test_controls_are_not_to_be_called_shingled(show, capsys, said, good):
-    runs = {"cache": Run(Path("cache"), {}, {}, {"drive_type": finding(said)}, {})}
-    assert show.show_controls({"cache": {}}, runs, None) is good
-    assert ("NOT SO" in capsys.readouterr().out) is not good
-    assert not show.show_controls({"cache": {}, "bcache": {}}, runs, None)
+@pytest.mark.parametrize("name,said,good", [
+    ("cache", "translated", True), ("cache", None, True), ("cache", "conventional", False),
+    ("cache", "shingled", False), ("linear", "conventional", True), ("linear", None, False),
+    ("plain-7200", "conventional", True), ("plain-7200", "translated", False),
+    ("ram", None, True), ("ram", "conventional", False)])
+def test_controls_are_called_what_they_may_be(show, capsys, name, said, good):
+    runs = {name: Run(Path(name), {}, {}, {"drive_type": finding(said)}, {})}
+    assert show.show_controls({name: {}}, runs, None) is good
+    out = capsys.readouterr().out
+    assert ("NOT SO" in out) is ("WRONG" in out) is not good
+    assert not show.show_controls({name: {}, "bcache": {}}, runs, None)
 
 
 def test_controls_are_all_looked_at(show):
