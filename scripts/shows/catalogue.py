@@ -85,7 +85,7 @@ RESULTS = (
     Result("skylight-controls", "scripts/shows/skylight --controls", "results.rst",
            "Skylight, from outside", "2026-11-21", PROBES),
     Result("skylight-torn", "tests/run --suite skylight", "results.rst",
-           "Skylight, from outside", "2026-11-21", PROBES),
+           "Skylight, from outside", "2026-11-25", PROBES),
     Result("confidence", "scripts/shows/confidence", "skylight.rst", "How sure", "2026-11-24",
            ("scripts/probes", "tests/unit/probe_drives.py"), minutes=0.4),
     Result("imr-model", "scripts/shows/imr-model", "levels.rst", "The paper's load",
