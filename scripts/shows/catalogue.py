@@ -83,7 +83,7 @@ RESULTS = (
     Result("skylight-blind", "scripts/shows/skylight --blind 20 --seed 1", "skylight.rst",
            "Shows", "2026-11-21", PROBES, minutes=13),
     Result("skylight-controls", "scripts/shows/skylight --controls", "results.rst",
-           "Skylight, from outside", "2026-11-21", PROBES),
+           "Skylight, from outside", "2026-11-26", PROBES, minutes=12),
     Result("skylight-torn", "tests/run --suite skylight", "results.rst",
            "Skylight, from outside", "2026-11-25", PROBES),
     Result("confidence", "scripts/shows/confidence", "skylight.rst", "How sure", "2026-11-24",

@@ -23,7 +23,7 @@ MOVES = ("translated", None)
 CONTROLS = {
     "plain": ({}, PLACES), "linear": ({}, PLACES), "crypt": ({}, PLACES),
     "raid1": ({}, PLACES), "raid5": ({}, PLACES), "thin": ({}, PLACES),
-    "snapshot": ({}, (*PLACES, None)), "cache": ({}, MOVES), "writecache": ({}, MOVES),
+    "snapshot": ({}, (*PLACES, *MOVES)), "cache": ({}, MOVES), "writecache": ({}, MOVES),
     "bcache": ({}, MOVES), "zoned": ({"tests": "1"}, MOVES),
     "log-flash": ({"kind": "shingled", "profile": "generic", "keys": ["timing", "none"],
                    "create": ["stl-full", "--band", "1M", "--geometry", "pack", "--bands",
