@@ -76,7 +76,7 @@ RESULTS = (
     Result("presets", "scripts/shows/presets", "presets.rst", "At full scale without a disk",
            "2026-11-22", (*LAYERS, "userspace/shingle/presets.c", "scripts/shows/presets.py"),
            json="--json"),
-    Result("skylight", "scripts/shows/skylight", "skylight.rst", "Shows", "2026-11-25",
+    Result("skylight", "scripts/shows/skylight", "skylight.rst", "Shows", "2026-11-26",
            PROBES, minutes=5.5),
     Result("skylight-paper", "scripts/shows/skylight --paper", "results.rst",
            "Skylight, from outside", "2026-11-21", PROBES),
