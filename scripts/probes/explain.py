@@ -12,8 +12,9 @@ at it by itself.  A flush: a write cache is emptied, as that of a conventional d
 nothing else is learnt.  Reads alone: something else.
 
 One stall says nothing.  It is cleaning if significantly more stalls than SLACK are of the first
-two kinds, as in all of Skylight, and if significantly fewer came where only reads were sent.
-Where too little was read alone that is not known, and said."""
+two kinds, as in all of Skylight, and if significantly fewer came where only reads were sent, or
+met reads alone where both were.  A drive at fault stalls whatever it is asked for: where that
+can't be told from cleaning nothing is called cleaning."""
 
 import contextlib
 import os
@@ -116,6 +117,7 @@ class Watch:
         self.mark = None            # where the load before a stall begins
         self.stalls, self.flush = [], False
         self.reading_s = self.writing_s = 0.0
+        self.alone = [0, 0]         # looks at reads, and at writes, with none of the other under way
         self.order = Order()
 
     def take(self, now, traced=()):
@@ -127,6 +129,8 @@ class Watch:
         if last is None:
             self.first = self.mark = last = now
         if now.done != last.done:
+            if bool(now.reading) != bool(now.writing):
+                self.alone[bool(now.writing)] += 1
             ended = self._end(last, now)
             self.stuck = self.quiet_s = None
         if now.writing or now.writes != last.writes:
@@ -192,8 +196,23 @@ class Watch:
                 (f"{len(others)} were" if others else "there was none"))
         if others:
             return None, 0.0, f"{told}: as often as by chance"
-        return True, None, (f"{told}; nothing was read alone, or too little ({self.reading_s:.0f} "
-                            "s), to tell cleaning from a drive at fault")
+        k, n, chance = self._met_writes()
+        if chance < stats.ALPHA:
+            return True, min(sure, stats.SURE, 1 - chance), (
+                f"{told}; of {n} that met writes alone or reads alone {k} met writes")
+        return None, 0.0, (f"{told}, {max(s.seconds for s in mine):.1f} s at most; nothing was "
+                           f"read alone, or too little ({self.reading_s:.0f} s), to tell cleaning "
+                           "from a drive at fault")
+
+    def _met_writes(self):
+        """Of stalls with only reads or only writes under way, (those with writes, all, chance of
+        so many writes were it all the same to stalls what is asked for)."""
+        one = [s for s in self.of(FULL) if bool(s.reading) != bool(s.writing)]
+        k = sum(bool(s.writing) for s in one)
+        # Any request may meet with trouble, or any moment.
+        reads, writes = (getattr(self.last, n) - getattr(self.first, n) for n in ("reads", "writes"))
+        share = max(a / max(a + b, 1) for a, b in ((writes, reads), self.alone[::-1]))
+        return k, len(one), stats.upper_tail(k, len(one), share)
 
 
 class Order:
@@ -316,17 +335,21 @@ def watch_it(counters, tracer, seconds, say, sleep=None):
     """Looks until the time is up, or for ever; KeyboardInterrupt ends it, too.  Says each
     stall that was cleaning, when it is known that they are.  Returns the Watch."""
     watch, said, begin = Watch(), 0, None
+
+    def tell():
+        mine = watch.of(FULL, IDLE) if watch.answer()[0] else []
+        for stall in mine[said:]:
+            say(f"{stall.at_s - begin:8.1f} s  {told(stall)}")
+        return max(said, len(mine))
     with contextlib.suppress(KeyboardInterrupt):
         while True:
             now = counters.look()
             begin = now.at_s if begin is None else begin
-            ended = watch.take(now, tracer.queued())
-            if ended and watch.answer()[0]:
-                mine = watch.of(FULL, IDLE)
-                for stall in mine[said:]:
-                    say(f"{stall.at_s - begin:8.1f} s  {told(stall)}")
-                said = len(mine)
+            if watch.take(now, tracer.queued()):
+                said = tell()
             if seconds and now.at_s - begin >= seconds:
                 break
             (sleep or time.sleep)(STEP_S)
+    # Reading alone, which tells, may have come last.
+    tell()
     return watch

@@ -14,7 +14,7 @@ import numpy as np
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
-from probes.load import Trace, as_ops   # pylint: disable=C0413,E0401
+from probes.load import Trace, as_ops, join   # pylint: disable=C0413,E0401
 
 BLOCK = 4096
 
@@ -115,7 +115,7 @@ class Drive:
     def job(self, name, options, watch=None):
         size = int(options.get("bs", BLOCK))
         rng = np.random.default_rng(int(options.get("randseed", 1)))
-        count = int(options["number_ios"])
+        count, until = int(options["number_ios"]), self.disk.now + 1e6 * options.get("runtime", 1e9)
         whole = int(options.get("size", self.bytes)) // size
         first = int(options.get("offset", 0))
         if options["rw"].startswith("rand"):
@@ -123,8 +123,13 @@ class Drive:
                 rng.integers(0, whole, count)
         else:
             places = np.arange(count)
-        return self.replay(name, ("write" in options["rw"], first + places.astype(np.uint64) * size,
-                                  size), int(options.get("iodepth", 1)), watch)
+        ops = as_ops(("write" in options["rw"], first + places.astype(np.uint64) * size, size))
+        if "runtime" not in options:
+            return self.replay(name, ops, int(options.get("iodepth", 1)), watch)
+        parts = []
+        while len(parts) < count and self.disk.now < until:
+            parts.append(self.replay(name, tuple(a[len(parts):len(parts) + 1] for a in ops)))
+        return join(parts)
 
     def spaced(self, name, offset, gap_s, count, ops, watch=None):     # pylint: disable=W0613
         for _ in range(count):
@@ -425,6 +430,76 @@ class Thin(Drive):
         self.disk.access(self.chunks[chunk] * self.CHUNK + rest, count)
 
 
+class Interlaced(Drive):
+    """Every other track lies under the edges of its neighbours; those that hold something are
+    read before it is written, and written anew.
+
+    @order: which logical tracks are under others: every other one ("adjacent"), those of the
+    first half ("halves"), or those that were first written ("dynamic"), in which case nothing
+    is read of what was not."""
+
+    def __init__(self, blocks, order="adjacent", **disk):
+        super().__init__(blocks, **disk)
+        self.order, self.place, self.held = order, {}, set()
+        self.tracks = -(-blocks // self.disk.track)
+
+    def _physical(self, track):
+        """Where a logical track is, or None."""
+        if self.order == "adjacent":
+            return track
+        if self.order == "dynamic":
+            track = self.place.get(track)
+        under = -(-self.tracks // 2)
+        return track if track is None else 2 * track if track < under else 2 * (track - under) + 1
+
+    def _pieces(self, block, count):
+        """(logical track, physical one, first block in it, blocks)"""
+        while count:
+            track, at = divmod(block, self.disk.track)
+            n = min(count, self.disk.track - at)
+            yield track, self._physical(track), at, n
+            block, count = block + n, count - n
+
+    def read(self, block, count):
+        for _, physical, at, n in self._pieces(block, count):
+            if physical is None:
+                self.disk.now += 20.0
+            else:
+                self.disk.access(physical * self.disk.track + at, n)
+
+    def write(self, block, count):
+        for track, physical, at, n in self._pieces(block, count):
+            if physical is None:
+                self.place[track] = len(self.place)
+                physical = self._physical(track)
+            beside = [] if physical % 2 else [t for t in (physical - 1, physical + 1)
+                                              if t in self.held]
+            for other in beside:
+                self.disk.access(other * self.disk.track, self.disk.track)
+            self.disk.access(physical * self.disk.track + at, n, settle=300.0)
+            for other in beside:
+                self.disk.access(other * self.disk.track, self.disk.track, settle=300.0)
+            self.held.add(physical)
+
+
+class Troubled(Drive):
+    """A plain disk that now and then tries again for a while, whatever it is asked for."""
+
+    ODDS, LONGEST_US = 120, 8e5
+
+    def _trouble(self):
+        if not self.disk.rng.integers(self.ODDS):
+            self.disk.now += self.disk.rng.uniform(3e5, self.LONGEST_US)
+
+    def read(self, block, count):
+        super().read(block, count)
+        self._trouble()
+
+    def write(self, block, count):
+        super().write(block, count)
+        self._trouble()
+
+
 class Backwards(Circular):
     """Cleans the youngest first."""
 
@@ -576,3 +651,23 @@ def streams_by_lot(rng, seed):
         "cleaning_type": "aggressive" if idle else "lazy", "streaming_bytes": streams,
         "cleaning_order": {"youngest": "other", "fullest": "other"}.get(kind, "fifo")
         if idle else None}
+
+
+def quick_by_lot(rng, seed):
+    """(drive, first byte, bytes of what may be written, what is so) for skylight quick: half of
+    them interlaced in one of three ways, written to more or less before."""
+    disk = {"jitter": rng.choice([0.0, 30.0, 80.0]), "track": int(rng.choice([60, 120, 500])),
+            "skew": int(rng.choice([3, 9, 17])), "rotation": rng.choice([8333.0, 10169.0]),
+            "seed": seed}
+    blocks = int(rng.choice([100_000, 200_000, 400_000, 3_000_000]))
+    kind = str(rng.choice(["plain", "plain", "thin", "adjacent", "halves", "dynamic"]))
+    made = {"plain": Drive, "thin": Thin}.get(kind)
+    drive = made(blocks, **disk) if made else Interlaced(blocks, kind, **disk)
+    size = 1 << 20
+    drive.job("before", {"rw": "write", "bs": size, "number_ios": int(
+        rng.choice([0, 0, 0.3, 0.7, 1]) * drive.bytes / size)})
+    answer = "conventional" if made else "interlaced"
+    if rng.integers(2):
+        return drive, 0, drive.bytes, answer
+    part = int(rng.choice([64, 128, 256])) * size
+    return drive, int(rng.integers(0, (drive.bytes - part) // size)) * size, part, answer

@@ -127,6 +127,38 @@ def test_it_is_silent_on_what_does_not_clean(made, jitter):
     assert "no stall" in "\n".join(explain.summary(watch))
 
 
+def interleaved(drive, count, rng, share):
+    """Reads and writes at random, that share of them writes."""
+    return [(bool(w), int(b)) for w, b in zip(rng.random(count) < share,
+                                              rng.integers(0, drive.blocks, count))]
+
+
+@pytest.mark.parametrize("ops", [
+    mixed, lambda *a: interleaved(*a, 0.1), lambda *a: interleaved(*a, 0.5),
+    lambda *a: interleaved(*a, 0.9), lambda *a: interleaved(*a, 1),
+    lambda *a: interleaved(*a, 0.9) + interleaved(*a, 0)[:300]],
+    ids=["phases", "0.1", "0.5", "0.9", "writes", "hardly any reading"])
+@pytest.mark.parametrize("seed", range(6))
+def test_it_is_silent_on_a_conventional_drive_that_stalls(ops, seed):
+    """There are stalls, of the same kinds as those of cleaning, and enough of them; they come
+    whatever is asked for."""
+    drive, rng = probe_drives.Troubled(200_000, seed=seed), np.random.default_rng(seed)
+    watch = watched(looks(requests_of(drive, ops(drive, 2400, rng))))
+    assert len(watch.of(FULL)) > 4
+    assert watch.answer()[0] is None
+    assert "known to be cleaning" in "\n".join(explain.summary(watch))
+
+
+@pytest.mark.parametrize("share", [0.3, 0.5])
+def test_cleaning_is_said_where_reads_and_writes_come_together(share):
+    """It is writes that wait, and not reads."""
+    drive, rng = shingled(), np.random.default_rng(5)
+    watch = watched(looks(requests_of(drive, interleaved(drive, int(9000 / share), rng, share))))
+    is_it, sure, why = watch.answer()
+    assert is_it and sure > 0.99 and "met writes alone" in why
+    assert watch.reading_s < 0.2 * watch.writing_s
+
+
 def test_looks_that_come_late_invent_nothing():
     """What may have been two requests is not one stall."""
     drive, rng = shingled(), np.random.default_rng(1)
@@ -154,16 +186,16 @@ def test_cleaning_in_pauses_is_met_by_who_comes_first():
 
 
 def by_hand(parts):
-    """Samples of [(seconds, what goes on)]: read, write, quiet, stall (a write waits), stuck
-    (a read waits), flush."""
+    """Samples of [(seconds, what goes on)]: read, write, mix, quiet, stall (a write waits), stuck
+    (a read waits), both, flush."""
     out, t, c = [], 0.0, dict(reads=0, writes=0, flushes=0)
     for seconds, what in parts:
         for _ in range(round(seconds / STEP)):
-            c["reads"] += 5 * (what == "read")
-            c["writes"] += 5 * (what == "write")
+            c["reads"] += 5 * (what in ("read", "mix"))
+            c["writes"] += 5 * (what in ("write", "mix"))
             out.append(Sample(t, c["reads"], 8 * c["reads"], c["writes"], 8 * c["writes"],
-                              c["flushes"], int(what in ("read", "stuck")),
-                              int(what in ("write", "stall", "flush"))))
+                              c["flushes"], int(what in ("read", "mix", "stuck", "both")),
+                              int(what in ("write", "mix", "stall", "both", "flush"))))
             t += STEP
         c["flushes"] += what == "flush"
     return out
@@ -175,7 +207,7 @@ READ_ALONE = [(90, "read"), (1.5, "quiet")]
 @pytest.mark.parametrize("parts, kinds, cleaning, sure", [
     ([(5, "write"), (1, "stall")] * 6 + READ_ALONE, [FULL] * 6, True, True),
     # Without anything to hold it against.
-    ([(5, "write"), (1, "stall")] * 6 + [(1, "write")], [FULL] * 6, True, False),
+    ([(5, "write"), (1, "stall")] * 6 + [(1, "write")], [FULL] * 6, None, False),
     ([(5, "write"), (1, "stall")] * 3 + READ_ALONE, [FULL] * 3, None, False),
     ([(5, "write"), (1, "flush")] * 9 + READ_ALONE, [FLUSH] * 9, None, False),
     # A drive that has trouble with reading.
@@ -183,7 +215,7 @@ READ_ALONE = [(90, "read"), (1.5, "quiet")]
     ([(2, "write"), (1, "stall"), (2, "write"), (3, "read"), (1, "stuck")] * 6 + [(1, "read")],
      [FULL, OTHER] * 6, None, False),
     # Too little was read alone.
-    ([(9, "write"), (1, "stall")] * 9 + [(12, "read")], [FULL] * 9, True, False),
+    ([(9, "write"), (1, "stall")] * 9 + [(12, "read")], [FULL] * 9, None, False),
     # One of them is none of it, and that may be its share.
     ([(9, "write"), (1, "stall")] * 20 + [(3, "read"), (1, "stuck"), (9, "read")],
      [FULL] * 20 + [OTHER], None, False),
@@ -193,6 +225,10 @@ READ_ALONE = [(90, "read"), (1.5, "quiet")]
     ([(2, "read"), (1, "quiet"), (1, "stuck"), (2, "read")] * 6, [OTHER] * 6, None, False),
     # Reads wait behind a write that has been answered.
     ([(5, "write"), (0.5, "read"), (1, "stuck")] * 6 + READ_ALONE, [FULL] * 6, True, True),
+    # With many requests under way there are both at any time.
+    ([(5, "mix"), (1, "both")] * 12 + [(1, "mix")], [FULL] * 12, None, False),
+    ([(5, "mix"), (0.1, "read"), (0.1, "write"), (1, "stall")] * 12 + [(1, "mix")], [FULL] * 12,
+     True, True),
     ([(5, "write"), (0.1, "stall")] * 9 + READ_ALONE, [], None, False)])
 def test_kinds(parts, kinds, cleaning, sure):
     watch = watched(by_hand(parts))
