@@ -351,7 +351,7 @@ def forget_quick(out):
         raise Refused(f"{out / 'run.json'} cannot be read: {error}") from error
     if not had.get("quick"):
         raise Refused(f"{out} holds results of skylight run; choose another --out")
-    for path in (out / "run.json", *out.glob("t[0-9]*.json"), *out.glob("t[0-9]*.npz")):
+    for path in (out / "run.json", *out.glob("t*.json"), *out.glob("t*.npz")):
         path.unlink()
 
 

@@ -2,26 +2,23 @@
 """What kind of drive is it, in five minutes and without destroying anything?
 
 First what the drive says of itself (says.py); then, on a scratch file or an area that a
-person has named, what it does: Test 1, and if blocks go elsewhere, Test 11 with the time that
-is left.  Both decide as in `skylight run`, on the part as if it were the drive.  A device that
-nobody has named an area of is only read, which tells no more than whether there is a head."""
+person has named, what it does: Test 1; if blocks go elsewhere, Test 11 with the time that
+is left, and if they stay, whether writing them takes others along (tfilled.py).  Tests 1 and 11
+decide as in `skylight run`, on the part as if it were the drive.  A device that nobody has named
+an area of is only read, which tells no more than whether there is a head."""
 
 import re
 from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
-from . import report, says, stats, t01, t11, verdict, words
+from . import report, says, stats, t01, t11, tfilled, verdict, words
 from .places import Places
 from .scratch import Within
 from .session import BLOCK, DONE, FAILED, SKIPPED, Finding, Result, Session, scale_for, stem
 
 SECONDS = 300
 ASKED = 32                  # blocks that reading alone looks at
-# A block that stays where it is, written by itself, takes a seek and a rotation or two.
-TURNS, FEW = 4, 0.05
-# Tracks that share an edge, as of interlaced drives, are rewritten only where they hold data.
-EMPTY = "; where nothing had been written beside them, interlaced tracks would show nothing else"
 DRIVE, MEASURED, READ = "the drive", "measured", "reading alone"
 
 
@@ -89,49 +86,34 @@ def write(s, progress=lambda text: None):
     """What writing shows; all Results are the session's."""
     progress("is a block where it was, after writing?")
     one = run(s, t01, "drive_type")
-    if one.status != DONE or one.findings["drive_type"].value == "conventional" or \
-            not any(spot["telling"] for spot in one.numbers["spots"].values()):
+    if one.status != DONE:
         return
-    progress("is it cleaned in bands?")
-    run(s, t11, "band_bytes", "bytes")
+    if one.findings["drive_type"].value != "conventional" and \
+            any(spot["telling"] for spot in one.numbers["spots"].values()):
+        progress("is it cleaned in bands?")
+        run(s, t11, "band_bytes", "bytes")
+    # Test 11 may have seen that blocks stay where Test 1 could not tell.
+    if verdict.answers(s.results)["drive_type"].value == "conventional":
+        progress("does a write take others with it?")
+        run(s, tfilled, "drive_type", against="conventional")
 
 
-def run(s, test, name, unit=""):
-    """A test; one that the clock has ended has not failed, and its question has no answer."""
+def run(s, test, name, unit="", against=None):
+    """A test; one that the clock has ended has not failed.  Either way its question has no answer,
+    nor is it then @against, whatever another test says."""
     result = s.run(test)
-    if result.status == FAILED and s.load.clock.over:
-        result.status = SKIPPED
-        result.findings[name] = Finding.unknown(result.why, unit)
+    if result.status == FAILED:
+        result.status = SKIPPED if s.load.clock.over else FAILED
+        result.findings[name] = Finding.unknown(result.why, unit, against)
         result.save(s.out, stem(test.ID))
     return result
-
-
-def rewritten(result):
-    """Of writes that leave blocks where they are, how many took so long that something else was
-    rewritten along: (such, all) of Test 1; (0, 0) without a rotation."""
-    turns = [spot["rotation_us"] for spot in result.numbers.get("spots", {}).values()
-             if spot["rotation_us"]]
-    lat = np.concatenate([np.zeros(0)] + [a for name, a in result.arrays.items()
-                                          if name.startswith("write_") and name.endswith("_us")])
-    if not turns:
-        return 0, 0
-    return int((lat > TURNS * max(turns)).sum()), len(lat)
 
 
 def answer(said, results, basis=MEASURED):
     """The Answer of what the drive has said (or None) and what it has done."""
     kind = verdict.answers(results).get("drive_type") or Finding.unknown(
         next((r.why for r in results.values() if r.why), "nothing was measured"))
-    one = results.get("1")
-    if kind.value == "conventional" and one is not None:
-        slow, of = rewritten(one)
-        if of and stats.upper_tail(slow, of, FEW) < stats.ALPHA:
-            kind = Finding.unknown(
-                f"blocks stay where they are, but {slow} of {of} writes took longer than {TURNS} "
-                "rotations, as if others were rewritten with them")
     seen = Answer(kind.value, kind.confidence if kind.value else 0.0, basis, kind.says)
-    if kind.value == "conventional":
-        seen.says += EMPTY
     if not said or not said["zones"]:
         if basis == READ and said and says.trims(said) and says.spins(said) and not said["layer"]:
             seen.says += "; it has platters and takes TRIM, which a drive has a use for that " \

@@ -103,6 +103,7 @@ class Part:
     @dev has the settings, and what makes it known."""
 
     discarded = False
+    written = False             # all of it, in order, before any test
 
     # pylint: disable-next=too-many-arguments,too-many-positional-arguments
     def __init__(self, path, start, size, dev, what):
@@ -112,6 +113,11 @@ class Part:
     def __getattr__(self, name):
         # settings, offers, restore_from, by_hand, unrestored, identity, sys
         return getattr(self.dev, name)
+
+    @property
+    def whole(self):
+        """Whether there is no more of the device than this."""
+        return self.start == 0 and self.bytes + BLOCK > self.dev.bytes
 
     @staticmethod
     def reset():
@@ -184,6 +190,8 @@ class File(Part):
     """A file of its own, in a mounted file system; it is gone at the end.
 
     @path: a directory, or a name that nothing has yet."""
+
+    written, whole = True, False
 
     def __init__(self, path):
         path = Path(path)

@@ -21,7 +21,9 @@ MEASURED = {
     "zone_profile": (2, 220),
     "serpentine": (0, 348),
     "track_bytes": (0, 243),
-    "streaming_bytes": (0, 269),
+    "streaming_bytes": (0, 268),
+    "filled_all": (0, 83),
+    "filled_part": (27, 101),
 }
 
 

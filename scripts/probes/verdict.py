@@ -10,6 +10,8 @@ from .session import Finding
 LEAST = 0.5
 # How sure it must be that there are bands, for a drive to be called shingled.
 BANDS_SURE = 0.95
+# Whose answer counts where others give the same, as it has looked closer.
+CLOSER = "filled"
 # What a drive without a persistent cache doesn't have.
 OF_SHINGLED = ("cache_layout", "cleaning_type", "cleaning_order", "clean_idle_ms",
                "writes_until_cleaning", "raw_bytes", "map_entries", "cache_bytes", "log_structure",
@@ -44,7 +46,7 @@ def one_of(some):
     test, best = max(known, key=lambda tf: tf[1].confidence)
     against = [(t, f) for t, f in known if not agree(best, f)]
     if not against:
-        return best
+        return next((f for t, f in known if t == CLOSER), best)
     other, second = max(against, key=lambda tf: tf[1].confidence)
     # Of independent decisions one of which must be wrong, the odds.
     wrong, right = 1 - best.confidence, 1 - second.confidence

@@ -19,7 +19,7 @@ sys.path.insert(0, str(TOP / "scripts"))
 
 # pylint: disable=wrong-import-position,import-error
 import probe_drives
-from probes import cli, device, load, quick, says, scratch
+from probes import cli, device, load, quick, says, scratch, stats, tfilled
 from probes.session import DONE, SKIPPED, Finding, Result
 
 MIB = 1 << 20
@@ -330,10 +330,10 @@ def test_a_file_of_that_name_is_not_taken_over(file, monkeypatch):
 
 def test_a_plain_disk(tmp_path):
     answer, s, _ = look(probe_drives.Drive(200_000, jitter=30.0), tmp_path)
-    assert answer.value == "conventional" and answer.confidence >= 0.99
-    assert s.load.clock.spent() < 60 and "11" not in s.results
+    assert answer.value == "conventional" and answer.confidence == stats.measured("filled_all")
+    assert s.load.clock.spent() < 90 and "11" not in s.results
     assert answer.sentence().startswith("This drive is conventional: nothing shows")
-    assert "interlaced tracks would show nothing else" in answer.sentence()
+    assert "0 of 120 writes beside what was there" in answer.sentence()
 
 
 def test_time_is_over_before_bands_are_found(tmp_path):
@@ -364,23 +364,84 @@ def test_memory_tells_nothing(tmp_path):
     assert answer.value is None and answer.confidence == 0 and "11" not in s.results
 
 
-class Interlaced(probe_drives.Drive):
-    """Every other track is rewritten when the one beside it is written."""
-
-    def write(self, block, count):
-        track = self.disk.track
-        if block // track % 2:
-            for beside in (block - track, block + track):
-                self.disk.access(beside, count)
-        super().write(block, count)
-        if block // track % 2:
-            for beside in (block - track, block + track):
-                self.disk.access(beside, count, settle=300.0)
-
-
-def test_who_rewrites_others_is_not_called_conventional(tmp_path):
-    answer, _, _ = look(Interlaced(200_000), tmp_path)
+@pytest.mark.parametrize("order", ["adjacent", "halves", "dynamic"])
+@pytest.mark.parametrize("before", [0, 0.5, 1])
+def test_who_rewrites_others_is_not_called_conventional(tmp_path, order, before):
+    """However much of it was written before."""
+    drive = probe_drives.Interlaced(200_000, order)
+    drive.job("before", {"rw": "write", "bs": MIB, "number_ios": int(before * drive.bytes / MIB)})
+    answer, s, _ = look(drive, tmp_path)
     assert answer.value is None and "rewritten" in answer.says
+    assert s.load.clock.spent() < 300
+
+
+def test_who_cannot_be_filled_and_gives_places_is_not_called_conventional(tmp_path, monkeypatch):
+    monkeypatch.setattr(tfilled, "FILL_S", 2)
+    answer, s, _ = look(probe_drives.Interlaced(200_000, "dynamic"), tmp_path)
+    assert s.results["filled"].numbers["filled"] == "stretches"
+    assert answer.value is None and "no time to fill it" in answer.says
+
+
+@pytest.mark.parametrize("made, seconds, filled", [
+    (lambda: probe_drives.Drive(200_000), 300, "all"),
+    (lambda: probe_drives.Thin(120_000), 300, "all"),
+    (lambda: probe_drives.Drive(3_000_000), 300, "stretches"),
+    (lambda: probe_drives.Interlaced(200_000), 300, "nothing")])
+def test_as_much_is_filled_as_there_is_time_for(tmp_path, made, seconds, filled):
+    drive, begin = made(), None
+    if filled == "nothing":
+        # Test 1 has seen enough.
+        drive.job("before", {"rw": "write", "bs": MIB, "number_ios": drive.bytes // MIB})
+        begin = drive.disk.now
+    _, s, traced = look(drive, tmp_path, seconds=seconds)
+    assert s.results["filled"].numbers["filled"] == filled
+    streams = [(first, end) for write, first, end in traced.asked if write and end - first > MIB]
+    assert any(end - first >= drive.bytes - MIB for first, end in streams) == (filled == "all")
+    assert bool(streams) == (begin is None)
+
+
+def test_all_of_it_is_written_where_it_takes_longer_than_it_seemed(tmp_path, monkeypatch):
+    """What was not reached in time was not filled."""
+    class Slower(probe_drives.Drive):
+        def write(self, block, count):
+            super().write(block, count)
+            self.disk.now += 5e5 * (count > 1) * (block > self.blocks * 0.95)
+    monkeypatch.setattr(tfilled, "FILL_S", 30)
+    _, s, _ = look(Slower(200_000), tmp_path)
+    assert s.results["filled"].numbers["filled"] == "stretches"
+
+
+def test_a_file_is_filled_already(tmp_path):
+    drive = probe_drives.Drive(200_000)
+    part = part_of(drive)
+    part.written = True
+    traced = Traced(drive)
+    clock = scratch.Clock(300, lambda: drive.disk.now / 1e6)
+    s = quick.session(part, tmp_path / "out", traced, clock, say=lambda text: None)
+    quick.write(s)
+    assert s.results["filled"].numbers["filled"] == "file"
+    assert not any(end - first > MIB for write, first, end in traced.asked if write)
+    answer = quick.answer(None, s.results)
+    assert answer.value == "conventional"
+    assert answer.confidence == stats.measured("filled_part")
+
+
+def test_conventional_is_no_surer_than_the_lot_bears_out(tmp_path, monkeypatch):
+    for name, of in (("filled_all", (3, 60)), ("filled_part", (9, 60))):
+        monkeypatch.setitem(stats.MEASURED, name, of)
+    whole, s, _ = look(probe_drives.Drive(200_000), tmp_path / "a")
+    assert whole.confidence == stats.borne_out(3, 60)
+    page, _ = cli.report.write(s.out)
+    assert "Test filled" in page.read_text() and "no picture" not in page.read_text()
+    part, _, _ = look(probe_drives.Drive(3_000_000), tmp_path / "b")
+    assert part.confidence == stats.borne_out(9, 60)
+
+
+def test_time_is_over_before_it_is_filled(tmp_path):
+    answer, s, _ = look(probe_drives.Drive(200_000), tmp_path, seconds=35)
+    assert s.results["1"].findings["drive_type"].value == "conventional"
+    assert s.results["filled"].status == SKIPPED
+    assert answer.value is None and "35 s were not enough" in answer.says
 
 
 def test_reading_alone_writes_nothing_and_concludes_nothing(tmp_path):
@@ -443,9 +504,9 @@ def a_command(tmp_path, monkeypatch):
 def test_json_of_quick(command, capsys):
     status, out = command(probe_drives.Drive(200_000), "--write", "--json")
     said = json.loads(capsys.readouterr().out)
-    assert status == 0 and said["answer"] == "conventional" and said["confidence"] > 0.99
+    assert status == 0 and said["answer"] == "conventional" and said["confidence"] == stats.measured("filled_all")
     assert said["basis"] == quick.MEASURED and said["versions"] == cli.versions()
-    assert said["says_of_itself"]["zones"] is None and said["seconds"] < 60
+    assert said["says_of_itself"]["zones"] is None and said["seconds"] < 90
     assert said["findings"]["rotation_ms"]["value"] == 10
     info = json.loads((out / "run.json").read_text())
     assert info["quick"] and info["says_of_itself"] == said["says_of_itself"]
@@ -468,8 +529,9 @@ def test_without_leave_it_only_reads(command, capsys):
 
 def test_it_begins_anew_each_time_and_leaves_those_of_run(command, capsys):
     _, out = command(probe_drives.Drive(200_000), "--write")
+    assert (out / "tfilled.json").exists()
     _, out = command(probe_drives.Drive(100_000))
-    assert not (out / "t11.json").exists()
+    assert not (out / "tfilled.json").exists() and not (out / "tfilled.npz").exists()
     info = json.loads((out / "run.json").read_text())
     del info["quick"]
     (out / "run.json").write_text(json.dumps(info))

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Does a write take long because of what lies beside it?
+
+The tracks of an interlaced drive overlap: every other one is written over the edges of its
+neighbours, and what these hold must be saved and written anew.  Nothing of that shows while
+they hold nothing; nor in places alone, as blocks stay where they are.  So first it is written
+in order, all there is if there is time for that, else a stretch at each of three places; then
+blocks are written again one at a time.  On a conventional drive that takes a seek and a
+rotation or two.
+
+A drive that gives a place to what is first written can keep tracks apart until it is full.  Of
+such a one that was not filled as a whole nothing is said."""
+
+import numpy as np
+
+from . import stats
+from .places import LEAST_ROTATION_US, MOST_ROTATION_US
+from .session import BLOCK, MIB, Finding, Result
+from .t01 import SPOTS
+
+ID, TITLE, AFTER = "filled", "writing beside what is there", ("1",)
+
+FILL_S = 150            # for writing in order; the rest is for what is slow after that
+DEPTH = 8               # under way while it is filled, so that no rotation is missed
+REGION = 64 * MIB       # blocks are written again within
+BESIDE = 16 * MIB       # that are written at both ends of it: several tracks
+WRITES = 40             # at each place
+# A block that stays where it is, written by itself, takes a seek and a rotation or two.
+TURNS, FEW = 4, 0.05
+
+ABOUT = {
+    "question": "Does a write take others with it?",
+    "did": "The drive, or if it is too large a stretch at each of three places, is written in "
+           "order, and then blocks in there again, one at a time, in random order.",
+    "read": "One dot is one write.  On a conventional drive it takes a seek and a rotation or "
+            "two.  Where tracks overlap, as those of interlaced drives, what lies beside a block "
+            "must be saved and written anew: such writes take many rotations."}
+
+
+def estimate(s):
+    """Seconds."""
+    return min(FILL_S, s.dev.bytes / 100e6) + 3 * WRITES * 0.02
+
+
+def run(s):
+    """The test; it looks at the writes of Test 1, too."""
+    one, result = s.results["1"], Result()
+    turn = max((spot["rotation_us"] for spot in one.numbers["spots"].values()
+                if spot["rotation_us"]), default=0) or rotation(s)
+    result.numbers = {"rotation_us": turn, "filled": "nothing"}
+    before = [lat for name, lat in one.arrays.items()
+              if name.startswith("write_") and name.endswith("_us")]
+    many, says = slow(np.concatenate([np.zeros(0), *before]), turn)
+    how = "nothing"
+    if not many:
+        with s.settings(write_cache=True):
+            result.numbers["filled"] = how = fill(s)
+        with s.settings():
+            again = {name: rewrite(s, name) for name in SPOTS}
+        result.arrays = {f"{name}_us": lat.astype(np.float32) for name, lat in again.items()}
+        many, says = slow(np.concatenate(list(again.values())), turn)
+        if not many and how != "all" and gives_places(one):
+            many, says = True, ("it gives a block its place when that is first written, and there "
+                                "was no time to fill it: what lies beside a block is not known")
+    result.findings["drive_type"] = Finding.unknown(says, against="conventional") if many else \
+        Finding("conventional", confidence=stats.measured(
+            "filled_all" if how == "all" else "filled_part"),
+                says=f"{s.finding('drive_type').says}; {says}")
+    return result
+
+
+def rotation(s):
+    """In microseconds, where it need not be exact, or the longest there is."""
+    lat = s.trace("rotation", (False, np.full(25, s.dev.bytes // 2 // BLOCK * BLOCK),
+                               BLOCK)).lat_us[1:]
+    middle = float(np.median(lat))
+    return middle if LEAST_ROTATION_US < middle < MOST_ROTATION_US and \
+        np.mean(abs(lat - middle) < 0.1 * middle) > 0.8 else MOST_ROTATION_US
+
+
+def slow(lat, turn):
+    """(whether significantly many writes took so long that something else was rewritten along,
+    a sentence)"""
+    count = int((lat > TURNS * turn).sum())
+    if len(lat) and stats.upper_tail(count, len(lat), FEW) < stats.ALPHA:
+        return True, (f"blocks stay where they are, but {count} of {len(lat)} writes took longer "
+                      f"than {TURNS} rotations, as if others were rewritten with them")
+    return False, (f"{count} of {len(lat)} writes beside what was there took longer than {TURNS} "
+                   "rotations")
+
+
+def gives_places(one):
+    """Whether most blocks came from no platter before they were written, at any place."""
+    return any(spot["telling"] and not spot["told_before"] and
+               spot["fast_before"] > spot["blocks"] / 2 for spot in one.numbers["spots"].values())
+
+
+def region(s, name):
+    """(first byte, bytes) that are written again at a place."""
+    size = max(MIB, min(REGION, s.dev.bytes // 16 // MIB * MIB))
+    return int(s.dev.bytes * SPOTS[name]) // MIB * MIB, size
+
+
+def stretch(s, name):
+    """The same with what is beside it."""
+    first, size = region(s, name)
+    begin = max(0, first - BESIDE)
+    return begin, min(s.dev.bytes // MIB * MIB, first + size + BESIDE) - begin
+
+
+def fill(s):
+    """Writes in order: "all" of the drive, all of a "part" or "stretches" of it; "file" where that
+    was done already."""
+    if s.dev.written:
+        return "file"
+    clock, all_ = s.load.clock, s.dev.bytes // MIB * MIB
+    begin, time = clock.spent(), min(FILL_S, clock.left() / 2)
+    for name in SPOTS:
+        first, size = stretch(s, name)
+        s.fio(f"fill-{name}", rw="write", bs=MIB, iodepth=DEPTH, offset=first, size=size,
+              number_ios=size // MIB, log=False)
+    rate = sum(stretch(s, name)[1] for name in SPOTS) / max(clock.spent() - begin, 1e-3)
+    if all_ / rate > time:
+        return "stretches"
+    trace = s.fio("fill", rw="write", bs=MIB, iodepth=DEPTH, size=all_,
+                  number_ios=all_ // MIB, runtime=max(1, int(time)))
+    if len(trace) < all_ // MIB:
+        return "stretches"
+    return "all" if s.dev.whole else "part"
+
+
+def rewrite(s, name):
+    """Latencies of blocks that are written again at a place, in microseconds."""
+    first, size = region(s, name)
+    blocks = s.rng(f"{ID}-{name}").choice(size // BLOCK, WRITES, replace=False)
+    return s.trace(name, (True, first + blocks.astype(np.uint64) * BLOCK, BLOCK)).lat_us
+
+
+def draw(figure, result, arrays):
+    """Each write, place by place."""
+    from . import plots                 # pylint: disable=C0415
+    axes, = plots.panels(figure, 1)
+    begin = 0
+    for i, name in enumerate(n for n in SPOTS if f"{n}_us" in arrays):
+        lat = arrays[f"{name}_us"] / 1000
+        plots.dots(axes, lat, x=begin + np.arange(len(lat)), color=plots.CYCLE[i],
+                   label=f"{name} LBAs")
+        begin += len(lat)
+    plots.level(axes, TURNS * result.numbers["rotation_us"] / 1000, f"{TURNS} rotations")
+    axes.set(title="blocks written again, one at a time", xlabel="write", ylabel="latency, ms",
+             yscale="log")
+    axes.legend(loc="upper right", markerscale=3, ncols=2)
