@@ -94,6 +94,12 @@ def test_library_in_streams(check, organisation, test, seed, count):
     print(run(check, test, organisation, seed, count))
 
 
+@pytest.mark.parametrize("organisation", ("soc", "loc", "buffered"))
+def test_how_often_the_disk_is_asked(check, organisation):
+    """One read opens a table, one has what is around a key, and a check believes no cache."""
+    print(run(check, "reads", organisation))
+
+
 def figures(text):
     """What layers prints, by the first word of each line."""
     return {line.split(":")[0]: {k: int(v) for k, v in re.findall(r"([\w-]+) (\d+)", line)}

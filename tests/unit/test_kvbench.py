@@ -617,6 +617,21 @@ def test_store_that_is_none(tool, tmp_path):
 
 
 @with_store
+def test_store_reads_around(tool, disk):
+    """More at once, so that less is left to read, as the store says of itself."""
+    measured(tool, "-d", disk, "-w", "fillrandom", "-r", 3000, "-n", 3000, "--value", "1K")
+
+    def read(*words):
+        got = measured(tool, "-d", disk, "-w", "readrandom", "-r", 3000, "-n", 60, "--value",
+                       "1K", "--verify", *words)
+        assert got["ops"]["read"]["wrong"] == 0
+        return got["store_stats"]["read_bytes"]
+    assert read("--around", "4K") < read("--around", "1M")
+    assert "around a block" in run(tool, "run", "-d", disk, "-n", 1, "--around", "4097B",
+                                   rc=FAILED)
+
+
+@with_store
 def test_store_in_streams(tool, disk):
     """A band is filled up behind what has an end before it; the model sees no difference."""
     def got_of(name, *words):
@@ -695,7 +710,9 @@ def test_each_store_says_what_became_of_it(tool, store):
 
 @pytest.mark.parametrize("name,words,says", (
     ("leveldb", ("--no-log",), "LevelDB has"), ("leveldb", ("--l0-trigger", 8), "LevelDB has"),
-    ("leveldb", ("--stream",), "LevelDB has"), ("rocksdb", ("--stream",), "RocksDB has no"),
+    ("leveldb", ("--stream",), "LevelDB has"), ("rocksdb", ("--stream",), "RocksDB has n"),
+    ("leveldb", ("--around", "64K"), "LevelDB has"),
+    ("rocksdb", ("--around", "64K"), "RocksDB has n"),
     ("leveldb", (), "file"), ("rocksdb", (), "file"),
 ))
 def test_each_store_refuses_what_it_cannot(tool, tmp_path, name, words, says):

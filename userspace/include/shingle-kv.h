@@ -102,6 +102,9 @@ enum {
  * @log_buffer_bytes: what is collected before it is written to the log without being
  *	asked for: 4096 to a fourth of a band (1 MiB, or a fourth of a band)
  * @cache_bytes: of blocks, indexes and Bloom filters kept (64 MiB)
+ * @around_bytes: so much is read at once around a block that is not in the cache, as long
+ *	as the cache has room that nothing else needs: up to 1 MiB in steps of 4096, which
+ *	stands for what was asked for and no more (128 KiB)
  * @memtable_bytes: of writes collected in memory before they become a band; at most,
  *	and by default, what fills a band.  Twice that is used while one is written
  * @l0_trigger: bands of level 0 that start a compaction, 1 to 1000 (4; 10 of KV_BUFFERED)
@@ -120,6 +123,7 @@ struct kv_options {
 	uint32_t flags;
 	uint32_t log_buffer_bytes;
 	uint64_t cache_bytes;
+	uint32_t around_bytes;
 	uint32_t memtable_bytes;
 	uint32_t l0_trigger;
 	uint32_t l0_slowdown;

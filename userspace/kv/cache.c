@@ -57,6 +57,23 @@ static void link_age(struct cache *c, struct cache_item *item)
 	c->newest = item;
 }
 
+static void link_oldest(struct cache *c, struct cache_item *item)
+{
+	item->older = NULL;
+	item->newer = c->oldest;
+	*(c->oldest ? &c->oldest->older : &c->newest) = item;
+	c->oldest = item;
+}
+
+static void link_hash(struct cache *c, struct cache_item *item)
+{
+	struct cache_item **link = bucket(c, item->table, item->offset);
+
+	item->chain = *link;
+	*link = item;
+	c->bytes += cost(item);
+}
+
 static void unref(struct cache_item *item)
 {
 	if (!--item->refs)
@@ -96,12 +113,19 @@ struct cache_item *cache_item_new(u64 table, u32 offset, u32 bytes)
 	return item;
 }
 
-static struct cache_item *look(struct cache *c, u64 table, u32 offset)
+static struct cache_item *find(struct cache *c, u64 table, u32 offset)
 {
 	struct cache_item *item = *bucket(c, table, offset);
 
 	while (item && (item->table != table || item->offset != offset))
 		item = item->chain;
+	return item;
+}
+
+static struct cache_item *look(struct cache *c, u64 table, u32 offset)
+{
+	struct cache_item *item = find(c, table, offset);
+
 	if (item) {
 		item->refs++;
 		unlink_age(c, item);
@@ -124,7 +148,7 @@ struct cache_item *cache_get(struct cache *c, u64 table, u32 offset)
 /* The item, or the same one if another thread was first; to be put again. */
 struct cache_item *cache_add(struct cache *c, struct cache_item *item)
 {
-	struct cache_item *there, **link;
+	struct cache_item *there;
 
 	pthread_mutex_lock(&c->lock);
 	there = look(c, item->table, item->offset);
@@ -135,15 +159,56 @@ struct cache_item *cache_add(struct cache *c, struct cache_item *item)
 	}
 	while (c->oldest && c->bytes + cost(item) > c->budget)
 		drop(c, c->oldest);
-	link = bucket(c, item->table, item->offset);
-	item->chain = *link;
-	*link = item;
+	link_hash(c, item);
 	link_age(c, item);
-	c->bytes += cost(item);
 	item->refs++;
 out:
 	pthread_mutex_unlock(&c->lock);
 	return item;
+}
+
+/* Would so much more fit in, and nothing have to go? */
+bool cache_room(struct cache *c, u64 bytes)
+{
+	bool room;
+
+	pthread_mutex_lock(&c->lock);
+	room = c->bytes + bytes <= c->budget;
+	pthread_mutex_unlock(&c->lock);
+	return room;
+}
+
+/**
+ * cache_offer() - what nobody has asked for yet, and somebody may
+ * @c: the cache
+ * @item: the item; gone for the caller
+ *
+ * It stays only if nothing has to go for it, and is the next to go until it is asked for.
+ */
+void cache_offer(struct cache *c, struct cache_item *item)
+{
+	pthread_mutex_lock(&c->lock);
+	if (c->bytes + cost(item) > c->budget || find(c, item->table, item->offset)) {
+		unref(item);
+	} else {
+		link_hash(c, item);
+		link_oldest(c, item);
+	}
+	pthread_mutex_unlock(&c->lock);
+}
+
+/* What was kept of a table: nobody will ask for it, or is to read it anew. */
+void cache_forget(struct cache *c, u64 table)
+{
+	struct cache_item *item, *newer;
+
+	pthread_mutex_lock(&c->lock);
+	for (item = c->oldest; item; item = newer) {
+		newer = item->newer;
+		if (item->table == table)
+			drop(c, item);
+	}
+	pthread_mutex_unlock(&c->lock);
 }
 
 void cache_put(struct cache *c, struct cache_item *item)

@@ -30,6 +30,9 @@ void cache_free(struct cache *c);
 struct cache_item *cache_item_new(u64 table, u32 offset, u32 bytes);
 struct cache_item *cache_get(struct cache *c, u64 table, u32 offset);
 struct cache_item *cache_add(struct cache *c, struct cache_item *item);
+bool cache_room(struct cache *c, u64 bytes);
+void cache_offer(struct cache *c, struct cache_item *item);
+void cache_forget(struct cache *c, u64 table);
 void cache_put(struct cache *c, struct cache_item *item);
 
 #endif /* KV_CACHE_H */

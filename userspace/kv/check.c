@@ -31,7 +31,8 @@ static void found_copy(void *ctx, const char *text)
 static int walk(struct checker *c, struct part *p, const struct cache_item *bloom, u64 *entries,
 		u64 *tombstones)
 {
-	struct cursor *t = table_cursor(c->kv, p, WINDOW_BYTES / 4, &c->kv->stats.read_bytes);
+	struct cursor *t = table_cursor(c->kv, p, WINDOW_BYTES / 4, &c->kv->stats.read_bytes,
+					false);
 	struct buffer key = { .data = NULL };
 	u64 seq = 0;
 	int err, order;
@@ -77,6 +78,11 @@ static int check_part(struct checker *c, struct part *p)
 	bool trimmed = true;
 	int err;
 
+	/* What is kept in memory may be right where the disk is not. */
+	pthread_mutex_lock(&c->kv->lock);
+	p->table->footed = false;
+	pthread_mutex_unlock(&c->kv->lock);
+	cache_forget(c->kv->cache, p->table->id);
 	err = table_bloom(c->kv, p, &bloom) ?: table_index(c->kv, p, &index) ?:
 		table_histogram(c->kv, p, &histogram) ?:
 		(p->table->unsorted ? log_verify(c->kv, p->table, p->table->foot.data_bytes) : 0) ?:
@@ -112,7 +118,7 @@ static int check_order(struct checker *c, const struct version *v)
 			if (__atomic_load_n(&p->table->damaged, __ATOMIC_RELAXED))
 				continue;
 			t = table_cursor(c->kv, p, WINDOW_BYTES / 4,
-					 &c->kv->stats.read_bytes);
+					 &c->kv->stats.read_bytes, false);
 			if (t)
 				merge_add(&m, t);
 			err = t ? 0 : kv_no_memory();

@@ -308,7 +308,8 @@ static int add_inputs(struct merger *g)
 	for (i = 0; i < g->nr_in && !err; i++) {
 		if (__atomic_load_n(&g->in[i]->table->damaged, __ATOMIC_RELAXED))
 			return table_damaged(g->in[i]->table, "it is damaged");
-		c = table_cursor(g->kv, g->in[i], window, &g->kv->stats.compact_read_bytes);
+		c = table_cursor(g->kv, g->in[i], window, &g->kv->stats.compact_read_bytes,
+				 false);
 		err = c ? 0 : kv_no_memory();
 		if (c)
 			merge_add(&g->merge, c);

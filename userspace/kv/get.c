@@ -141,13 +141,16 @@ static int add_cursor(struct merge *m, struct cursor *c)
 EXPORTED int kv_iter_new(struct kv *kv, const struct kv_snapshot *snap, struct kv_iter **iter)
 {
 	struct kv_iter *it = calloc(1, sizeof(*it));
-	u32 level, i;
+	u32 level, i, window;
 	int err;
 
 	if (!it)
 		return kv_no_memory();
 	it->kv = kv;
 	view_take(kv, snap, &it->view);
+	/* Of all that may be read side by side, as of a merge. */
+	window = clamp(READ_AHEAD / (it->view.version->nr ?: 1), WINDOW_BYTES / 4, WINDOW_BYTES);
+	window = rounddown(window, BLOCK_BYTES);
 	err = merge_init(&it->merge, it->view.version->nr + 2);
 	if (!err)
 		err = add_cursor(&it->merge, memtable_cursor(it->view.mem));
@@ -158,8 +161,8 @@ EXPORTED int kv_iter_new(struct kv *kv, const struct kv_snapshot *snap, struct k
 
 		for (i = 0; i < l->nr && !err; i++)
 			err = add_cursor(&it->merge,
-					 table_cursor(kv, l->part[i], WINDOW_BYTES / 4,
-						      &kv->stats.read_bytes));
+					 table_cursor(kv, l->part[i], window,
+						      &kv->stats.read_bytes, true));
 	}
 	if (err)
 		kv_iter_free(it);

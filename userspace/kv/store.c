@@ -8,6 +8,7 @@
 #include "table.h"
 
 #define DEFAULT_CACHE	(64ULL << 20)
+#define DEFAULT_AROUND	(128U << 10)
 #define MIN_BANDS	16U
 #define DEFAULT_LEAD	(64U << 10)
 /* Written at once. */
@@ -325,6 +326,7 @@ static int take_options(struct kv *kv, const struct kv_options *opt)
 		*o = *opt;
 	o->log_buffer_bytes = o->log_buffer_bytes ?: min(1U << 20, quarter);
 	o->cache_bytes = o->cache_bytes ?: DEFAULT_CACHE;
+	o->around_bytes = o->around_bytes ?: DEFAULT_AROUND;
 	o->memtable_bytes = min(o->memtable_bytes ?: band, band);
 	o->slowdown_us = o->slowdown_us ?: 1000;
 	o->idle_ms = o->idle_ms ?: 10000;
@@ -335,6 +337,9 @@ static int take_options(struct kv *kv, const struct kv_options *opt)
 	if (o->log_buffer_bytes % BLOCK_BYTES || o->log_buffer_bytes > quarter)
 		return kv_says(-EINVAL, "a log buffer of %u bytes: %u to %u in steps of that",
 			       o->log_buffer_bytes, BLOCK_BYTES, quarter);
+	if (o->around_bytes % BLOCK_BYTES || o->around_bytes > WINDOW_BYTES)
+		return kv_says(-EINVAL, "%u bytes around a block: %u to %u in steps of that",
+			       o->around_bytes, BLOCK_BYTES, WINDOW_BYTES);
 	if (o->lead_bytes % BLOCK_BYTES || o->lead_bytes > half)
 		return kv_says(-EINVAL, "a lead-in of %u bytes: %u to %u in steps of that",
 			       o->lead_bytes, BLOCK_BYTES, half);

@@ -2,7 +2,7 @@
 /* Walking through a table, with reads that grow, and ahead of who compacts. */
 #include "table.h"
 
-#define FIRST_WINDOW	(16U << 10)
+#define FIRST_WINDOW	(64U << 10)
 
 /**
  * struct table_cursor - a cursor of a part
@@ -11,6 +11,7 @@
  * @part: see there
  * @disk: that it is on
  * @merging: read ahead, and let go of the part behind its end
+ * @cached: see table_cursor()
  * @window: bytes read at once, at most
  * @counter: of bytes read
  * @index: of the table, while it is somewhere
@@ -29,7 +30,7 @@ struct table_cursor {
 	struct kv *kv;
 	struct part *part;
 	struct kv_disk *disk;
-	bool merging;
+	bool merging, cached;
 	u32 window;
 	uint64_t *counter;
 	struct cache_item *index;
@@ -142,16 +143,27 @@ static int read_to(struct table_cursor *t, u32 offset, u32 bytes)
 static int load_block(struct table_cursor *t)
 {
 	struct index_place p = index_at(t->index, t->nr);
+	struct cache_item *item = NULL;
 	const u8 *from;
-	int err = read_to(t, p.offset, p.bytes + p.behind);
+	int err;
 
+	t->at = 0;
+	if (t->cached)
+		item = cache_get(t->kv->cache, t->part->table->id, p.offset);
+	if (item) {
+		err = buffer_set(&t->block, slice(item->data, item->bytes));
+		cache_put(t->kv->cache, item);
+		return err;
+	}
+	err = read_to(t, p.offset, p.bytes + p.behind);
 	if (err)
 		return err;
 	from = t->read + (p.offset - t->read_at);
 	if (!place_right(t->kv, t->part->table, &p, from))
 		return table_damaged(t->part->table, "wrong checksum of the block at byte %u",
 				     p.offset);
-	t->at = 0;
+	if (t->cached)
+		table_offer(t->kv, t->part->table->id, p.offset, from, p.bytes);
 	return buffer_set(&t->block, slice(from, p.bytes));
 }
 
@@ -277,7 +289,8 @@ static const struct cursor_ops table_cursor_ops = {
 	.free = table_cursor_free,
 };
 
-struct cursor *table_cursor(struct kv *kv, struct part *p, u32 window, uint64_t *counter)
+struct cursor *table_cursor(struct kv *kv, struct part *p, u32 window, uint64_t *counter,
+			    bool cached)
 {
 	struct table_cursor *t = calloc(1, sizeof(*t));
 
@@ -290,6 +303,7 @@ struct cursor *table_cursor(struct kv *kv, struct part *p, u32 window, uint64_t 
 	t->part = p;
 	t->disk = band_disk(kv, p->table->band);
 	t->window = window;
+	t->cached = cached;
 	t->counter = counter;
 	t->merging = counter == &kv->stats.compact_read_bytes;
 	__atomic_fetch_add(&p->refs, 1, __ATOMIC_RELAXED);

@@ -4,9 +4,8 @@
 
 #include "table.h"
 
-/* Offsets of what is cached besides blocks; no block begins there. */
+/* As AT_BLOOM. */
 #define AT_INDEX	(U32_MAX - 0)
-#define AT_BLOOM	(U32_MAX - 1)
 #define AT_HISTOGRAM	(U32_MAX - 2)
 
 /**
@@ -85,40 +84,6 @@ static int parse_foot(struct kv *kv, struct part *p, struct footer_block *f,
 	    slice_cmp(slice(f->keys, min_bytes), p->min) > 0 ||
 	    slice_cmp(slice(f->keys + min_bytes, max_bytes), p->max))
 		return table_damaged(t, "the footer contradicts the band table");
-	return 0;
-}
-
-/**
- * table_foot() - read the footer, once
- * @kv: the store
- * @p: whose table's
- *
- * Returns 0 or -errno after saying why.
- */
-int table_foot(struct kv *kv, struct part *p)
-{
-	struct table *t = p->table;
-	struct footer foot;
-	u8 *buf, *at;
-	bool have;
-	int err;
-
-	pthread_mutex_lock(&kv->lock);
-	have = t->footed;
-	pthread_mutex_unlock(&kv->lock);
-	if (have)
-		return 0;
-	err = read_bytes(kv, t, t->bytes - BLOCK_BYTES, BLOCK_BYTES, &buf, &at);
-	if (err)
-		return err;
-	err = parse_foot(kv, p, (struct footer_block *)at, &foot);
-	free(buf);
-	if (err)
-		return err;
-	pthread_mutex_lock(&kv->lock);
-	t->foot = foot;
-	t->footed = true;
-	pthread_mutex_unlock(&kv->lock);
 	return 0;
 }
 
@@ -245,25 +210,154 @@ static int piece(struct kv *kv, struct table *t, u32 key, const struct index_pla
 	return err;
 }
 
+static struct index_place index_place(const struct footer *foot)
+{
+	return (struct index_place){ .offset = foot->data_bytes, .bytes = foot->index_bytes,
+				     .behind = CRC_BYTES };
+}
+
+static struct index_place bloom_place(const struct footer *foot)
+{
+	return (struct index_place){ .offset = foot->data_bytes + foot->index_bytes + CRC_BYTES,
+				     .bytes = foot->bloom_bytes, .behind = CRC_BYTES };
+}
+
+/* With what index_at() needs; false, and the item is gone, if it contradicts itself. */
+static bool index_ready(struct table *t, const struct footer *foot, struct cache_item *item)
+{
+	struct index_end end = { .blocks = foot->blocks, .unsorted = t->unsorted };
+
+	memcpy(item->data + foot->index_bytes, &end, sizeof(end));
+	if (index_sane(item, foot))
+		return true;
+	free(item);
+	return false;
+}
+
+/* Index or Bloom filter from bytes that begin at @from in the band; what is wrong is left out. */
+static void keep_piece(struct kv *kv, struct table *t, const struct footer *foot, u32 key,
+		       const struct index_place *place, const u8 *bytes, u32 from)
+{
+	const u8 *at = bytes + (place->offset - from);
+	struct cache_item *item;
+
+	if (place->offset < from || !place_right(kv, t, place, at))
+		return;
+	item = cache_item_new(t->id, key, place->bytes +
+			      (key == AT_INDEX ? (u32)sizeof(struct index_end) : 0));
+	if (!item)
+		return;
+	memcpy(item->data, at, place->bytes);
+	if (key != AT_INDEX || index_ready(t, foot, item))
+		cache_put(kv->cache, cache_add(kv->cache, item));
+}
+
+static void have_foot(struct kv *kv, struct table *t, const struct footer *foot)
+{
+	pthread_mutex_lock(&kv->lock);
+	t->foot = *foot;
+	t->footed = true;
+	pthread_mutex_unlock(&kv->lock);
+}
+
+/**
+ * table_foot() - read the footer, once, and what is asked for next with it
+ * @kv: the store
+ * @p: whose table's
+ *
+ * How long index and Bloom filter are only the footer says; but how long they may be is
+ * known, and to come back for each costs a disk more than to read somewhat too much.
+ *
+ * Returns 0 or -errno after saying why.
+ */
+int table_foot(struct kv *kv, struct part *p)
+{
+	struct index_place index, bloom;
+	struct table *t = p->table;
+	struct footer foot;
+	u32 bytes = min(table_tail_most(t, max(p->min.bytes, p->max.bytes)), t->bytes);
+	u8 *buf, *at;
+	bool have;
+	int err;
+
+	pthread_mutex_lock(&kv->lock);
+	have = t->footed;
+	pthread_mutex_unlock(&kv->lock);
+	if (have)
+		return 0;
+	err = read_bytes(kv, t, t->bytes - bytes, bytes, &buf, &at);
+	if (err) {
+		bytes = BLOCK_BYTES;
+		err = read_bytes(kv, t, t->bytes - bytes, bytes, &buf, &at);
+	}
+	if (err)
+		return err;
+	err = parse_foot(kv, p, (struct footer_block *)(at + bytes - BLOCK_BYTES), &foot);
+	if (!err) {
+		index = index_place(&foot);
+		bloom = bloom_place(&foot);
+		keep_piece(kv, t, &foot, AT_INDEX, &index, at, t->bytes - bytes);
+		keep_piece(kv, t, &foot, AT_BLOOM, &bloom, at, t->bytes - bytes);
+		have_foot(kv, t, &foot);
+	}
+	free(buf);
+	return err;
+}
+
+/**
+ * table_keep() - what was just written need not be read
+ * @kv: the store
+ * @t: the table, of which nobody else knows yet; its footer is there
+ * @index: its entries
+ * @place: where each begins
+ * @bloom: the filter; gone for the caller
+ */
+void table_keep(struct kv *kv, struct table *t, const struct buffer *index,
+		const struct buffer *place, struct cache_item *bloom)
+{
+	u32 bytes = (u32)(index->used + place->used);
+	struct cache_item *item = cache_item_new(t->id, AT_INDEX,
+						 bytes + (u32)sizeof(struct index_end));
+
+	if (item) {
+		memcpy(item->data, index->data, index->used);
+		memcpy(item->data + index->used, place->data, place->used);
+		if (index_ready(t, &t->foot, item))
+			cache_put(kv->cache, cache_add(kv->cache, item));
+	}
+	cache_put(kv->cache, cache_add(kv->cache, bloom));
+}
+
+/* A block that was read or written by the way; without memory nothing is lost. */
+void table_offer(struct kv *kv, u64 id, u32 offset, const void *data, u32 bytes)
+{
+	struct cache_item *item;
+
+	if (!cache_room(kv->cache, sizeof(*item) + bytes))
+		return;
+	item = cache_item_new(id, offset, bytes);
+	if (!item)
+		return;
+	memcpy(item->data, data, bytes);
+	cache_offer(kv->cache, item);
+}
+
 int table_index(struct kv *kv, struct part *p, struct cache_item **item)
 {
 	struct table *t = p->table;
+	struct index_place place;
 	int err = table_foot(kv, p);
-	struct index_place place = { .behind = CRC_BYTES };
-	struct index_end end = { .unsorted = t->unsorted };
 	bool fresh;
 
 	*item = NULL;
-	end.blocks = t->foot.blocks;
-	place.offset = t->foot.data_bytes;
-	place.bytes = t->foot.index_bytes;
-	if (!err)
-		err = piece(kv, t, AT_INDEX, &place, sizeof(end), "the index", item, &fresh);
+	if (err)
+		return err;
+	place = index_place(&t->foot);
+	err = piece(kv, t, AT_INDEX, &place, sizeof(struct index_end), "the index", item,
+		    &fresh);
 	if (err || !fresh)
 		return err;
-	memcpy((*item)->data + t->foot.index_bytes, &end, sizeof(end));
-	if (!index_sane(*item, &t->foot)) {
-		free(*item);
+	if (!index_ready(t, &t->foot, *item)) {
 		*item = NULL;
 		return table_damaged(t, "the index contradicts itself");
 	}
@@ -274,13 +368,12 @@ int table_index(struct kv *kv, struct part *p, struct cache_item **item)
 int table_bloom(struct kv *kv, struct part *p, struct cache_item **item)
 {
 	struct table *t = p->table;
+	struct index_place place;
 	int err = table_foot(kv, p);
-	struct index_place place = { .behind = CRC_BYTES };
 	bool fresh;
 
 	*item = NULL;
-	place.offset = t->foot.data_bytes + t->foot.index_bytes + CRC_BYTES;
-	place.bytes = t->foot.bloom_bytes;
+	place = bloom_place(&t->foot);
 	if (!err)
 		err = piece(kv, t, AT_BLOOM, &place, 0, "the Bloom filter", item, &fresh);
 	if (!err && fresh)
@@ -319,6 +412,67 @@ int table_histogram(struct kv *kv, struct part *p, struct cache_item **item)
 		*item = cache_add(kv->cache, *item);
 	}
 	free(buf);
+	return err;
+}
+
+/*
+ * Which blocks are read when one is wanted: while there is room for it, all that begin in
+ * the same piece of the band.  What a disk reads by the way costs it next to nothing.
+ */
+static void around(struct kv *kv, struct table *t, const struct cache_item *index, u32 nr,
+		   u32 *from, u32 *to)
+{
+	u32 window = kv->opt.around_bytes;
+	u32 begin = rounddown(index_at(index, nr).offset, window);
+
+	*from = nr;
+	*to = nr;
+	/* What is beside an entry of an unsorted table's index is anywhere. */
+	if (t->unsorted || window == BLOCK_BYTES || !cache_room(kv->cache, window))
+		return;
+	while (*from && index_at(index, *from - 1).offset >= begin)
+		--*from;
+	while (*to + 1 < index_blocks(index) &&
+	       index_at(index, *to + 1).offset - begin < window)
+		++*to;
+}
+
+/* Those around a block; what is wrong with them is for who wants them. */
+static void read_around(struct kv *kv, struct table *t, const struct cache_item *index, u32 nr)
+{
+	struct index_place p, last;
+	u32 from, to, begin;
+	u8 *buf, *at;
+
+	around(kv, t, index, nr, &from, &to);
+	if (from == to)
+		return;
+	begin = index_at(index, from).offset;
+	last = index_at(index, to);
+	if (read_bytes(kv, t, begin, last.offset + last.bytes + last.behind - begin, &buf, &at))
+		return;
+	for (; from <= to; from++) {
+		p = index_at(index, from);
+		if (place_right(kv, t, &p, at + (p.offset - begin)))
+			table_offer(kv, t->id, p.offset, at + (p.offset - begin), p.bytes);
+	}
+	free(buf);
+}
+
+static int block_get(struct kv *kv, struct table *t, const struct cache_item *index, u32 nr,
+		     struct cache_item **block)
+{
+	struct index_place p = index_at(index, nr);
+	bool fresh;
+	int err;
+
+	*block = cache_get(kv->cache, t->id, p.offset);
+	if (*block)
+		return 0;
+	read_around(kv, t, index, nr);
+	err = piece(kv, t, p.offset, &p, 0, "the block", block, &fresh);
+	if (!err && fresh)
+		*block = cache_add(kv->cache, *block);
 	return err;
 }
 
@@ -363,7 +517,7 @@ int table_find(struct kv *kv, struct part *p, struct slice key, u64 seq, bool *f
 	struct cache_item *index = NULL, *block, *bloom;
 	struct table *t = p->table;
 	struct index_place place;
-	bool maybe, fresh, here = false;
+	bool maybe, here = false;
 	u32 nr;
 	int err;
 
@@ -381,11 +535,9 @@ int table_find(struct kv *kv, struct part *p, struct slice key, u64 seq, bool *f
 	/* Versions of one key may be in more than one block. */
 	for (nr = err ? 0 : index_find(index, key); !err && nr < index_blocks(index); nr++) {
 		place = index_at(index, nr);
-		err = piece(kv, t, place.offset, &place, 0, "the block", &block, &fresh);
+		err = block_get(kv, t, index, nr, &block);
 		if (err)
 			break;
-		if (fresh)
-			block = cache_add(kv->cache, block);
 		err = block_find(t, &place, block, key, seq, found, op, value);
 		cache_put(kv->cache, block);
 		here |= !slice_cmp(place.last, key);

@@ -27,6 +27,9 @@
  * @max_key: bytes of the longest key
  * @seq: of the newest entry
  * @blocks: so far
+ * @block_data: of the block under way, while @keep
+ * @keep: the cache has room for what is written
+ * @bloom: the filter, once it was written
  * @unsorted: what is written is behind a log; @block is where that ends
  * @filled: KV_STREAM: the band was written to its end
  * @err: what went wrong
@@ -39,10 +42,11 @@ struct table_writer {
 	struct kv_disk *disk;
 	struct kv_io io[2];
 	u32 turn, room, used, at, block, crc;
-	struct buffer index, place, hashes, last, min;
+	struct buffer index, place, hashes, last, min, block_data;
+	struct cache_item *bloom;
 	u64 entries, tombstones, bytes;
 	u32 max_key, blocks;
-	bool unsorted, filled;
+	bool unsorted, filled, keep;
 	u64 seq;
 	int err;
 };
@@ -146,6 +150,22 @@ static u64 bloom_bytes(u64 entries)
 u32 table_tail(u64 entries, u64 key_bytes)
 {
 	u64 bytes = entries * (UNSORTED_HEAD + 4) + key_bytes + bloom_bytes(entries) +
+		    2 * CRC_BYTES;
+
+	return (u32)min_t(u64, round_up(bytes, (u64)BLOCK_BYTES) + 2 * BLOCK_BYTES, U32_MAX / 4);
+}
+
+/**
+ * table_tail_most() - what follows the blocks of a table, or the log, as a rule
+ * @t: the table
+ * @max_key: bytes of a long key
+ *
+ * Returns how many bytes, in whole blocks; more only if other keys are longer.
+ */
+u32 table_tail_most(const struct table *t, u32 max_key)
+{
+	u64 places = t->unsorted ? t->entries : min(t->entries, t->bytes / (u64)TABLE_BLOCK + 1);
+	u64 bytes = places * (UNSORTED_HEAD + 4 + max_key) + bloom_bytes(t->entries) +
 		    2 * CRC_BYTES;
 
 	return (u32)min_t(u64, round_up(bytes, (u64)BLOCK_BYTES) + 2 * BLOCK_BYTES, U32_MAX / 4);
@@ -327,11 +347,29 @@ static int index_add(struct table_writer *w, const u8 *head, u32 head_bytes, str
 	return 0;
 }
 
+/* For the cache; without memory nothing is lost. */
+static void keep(struct table_writer *w, const void *data, u32 bytes)
+{
+	if (!w->block_data.used)
+		w->keep = cache_room(w->kv->cache, 2 * TABLE_BLOCK);
+	if (!w->keep || !bytes)
+		return;
+	w->keep = !buffer_room(&w->block_data, bytes);
+	if (!w->keep)
+		return;
+	memcpy(w->block_data.data + w->block_data.used, data, bytes);
+	w->block_data.used += bytes;
+}
+
 static int end_block(struct table_writer *w)
 {
 	u8 head[INDEX_HEAD];
 	int err = put_crc(w);
 
+	if (w->block_data.used == w->at - CRC_BYTES - w->block)
+		table_offer(w->kv, w->id, w->block, w->block_data.data,
+			    (u32)w->block_data.used);
+	w->block_data.used = 0;
 	put_le(head, w->block, 4);
 	put_le(head + 4, w->at - w->block, 4);
 	put_le(head + 8, w->last.used, 2);
@@ -401,6 +439,9 @@ int table_add(struct table_writer *w, const struct entry *e, bool *full)
 		err = put(w, e->value.data, e->value.bytes);
 	if (err)
 		return err;
+	keep(w, head, sizeof(head));
+	keep(w, e->key.data, e->key.bytes);
+	keep(w, e->value.data, e->value.bytes);
 	count_entry(w, e);
 	return w->at - w->block >= TABLE_BLOCK ? end_block(w) : 0;
 }
@@ -434,20 +475,20 @@ int table_note(struct table_writer *w, const struct entry *e)
 
 static int put_bloom(struct table_writer *w, u32 bytes)
 {
-	u8 *bits = calloc(1, bytes);
+	u8 *bits;
 	u32 i, hash;
-	int err;
 
-	if (!bits)
+	w->bloom = cache_item_new(w->id, AT_BLOOM, bytes);
+	if (!w->bloom)
 		return kv_no_memory();
+	bits = w->bloom->data;
+	memset(bits, 0, bytes);
 	for (i = 0; i < w->entries; i++) {
 		memcpy(&hash, w->hashes.data + 4 * (size_t)i, 4);
 		bloom_set(bits, bytes, hash);
 	}
 	w->crc = crc_begin(w->kv, w->id, w->at);
-	err = put(w, bits, bytes) ?: put_crc(w);
-	free(bits);
-	return err;
+	return put(w, bits, bytes) ?: put_crc(w);
 }
 
 /* The blocks are as good as entries: buckets differ by one block at most. */
@@ -512,21 +553,22 @@ static int put_footer(struct table_writer *w, const struct footer *foot)
 	return err;
 }
 
-static int put_rest(struct table_writer *w)
+static int put_rest(struct table_writer *w, struct footer *foot)
 {
-	struct footer foot = { .data_bytes = 0 };
 	int err = w->at > w->block ? end_block(w) : 0;
 
-	foot.data_bytes = w->at;
-	foot.index_bytes = (u32)(w->index.used + w->place.used);
-	foot.bloom_bytes = (u32)bloom_bytes(w->entries);
-	foot.blocks = w->blocks;
+	*foot = (struct footer){
+		.data_bytes = w->at,
+		.index_bytes = (u32)(w->index.used + w->place.used),
+		.bloom_bytes = (u32)bloom_bytes(w->entries),
+		.blocks = w->blocks,
+	};
 	w->crc = crc_begin(w->kv, w->id, w->at);
 	err = err ?: put(w, w->index.data, (u32)w->index.used) ?:
 		put(w, w->place.data, (u32)w->place.used) ?: put_crc(w) ?:
-		put_bloom(w, foot.bloom_bytes) ?:
+		put_bloom(w, foot->bloom_bytes) ?:
 		put_zeroes(w, round_up(w->at, BLOCK_BYTES) - w->at) ?:
-		put_histogram(w, foot.data_bytes) ?: put_footer(w, &foot);
+		put_histogram(w, foot->data_bytes) ?: put_footer(w, foot);
 	if (!err && w->used)
 		err = send(w);
 	err = err ?: wait_for(w, &w->io[0]) ?: wait_for(w, &w->io[1]) ?:
@@ -547,6 +589,8 @@ static void release(struct table_writer *w)
 	free(w->hashes.data);
 	free(w->last.data);
 	free(w->min.data);
+	free(w->block_data.data);
+	free(w->bloom);
 	free(w);
 }
 
@@ -563,6 +607,7 @@ void table_abandon(struct table_writer *w)
 	if (!w)
 		return;
 	kv = w->kv;
+	cache_forget(kv->cache, w->id);
 	band = w->band;
 	at = w->filled ? kv->head.band_bytes : w->at - w->used;
 	unsorted = w->unsorted;
@@ -587,12 +632,13 @@ void table_abandon(struct table_writer *w)
 int table_finish(struct table_writer *w, u32 level, u64 age, struct part **part)
 {
 	struct table *t = calloc(1, sizeof(*t));
-	int err = t ? put_rest(w) : kv_no_memory();
+	struct footer foot;
+	int err = t ? put_rest(w, &foot) : kv_no_memory();
 
 	if (!err) {
 		*t = (struct table){ .id = w->id, .band = w->band, .bytes = w->at,
 				     .entries = w->entries, .tombstones = w->tombstones,
-				     .unsorted = w->unsorted };
+				     .unsorted = w->unsorted, .foot = foot, .footed = true };
 		*part = part_new(t, level, age, buffer_slice(&w->min), buffer_slice(&w->last));
 		err = *part ? 0 : kv_no_memory();
 	}
@@ -600,6 +646,8 @@ int table_finish(struct table_writer *w, u32 level, u64 age, struct part **part)
 		free(t);
 		table_abandon(w);
 	} else {
+		table_keep(w->kv, t, &w->index, &w->place, w->bloom);
+		w->bloom = NULL;
 		release(w);
 	}
 	return err;

@@ -9,6 +9,8 @@
 /* A block is full when it has as much, and has what the last entry took beyond. */
 #define TABLE_BLOCK	4096U
 #define CRC_BYTES	4U
+/* Offset of the Bloom filter in the cache; no block begins there. */
+#define AT_BLOOM	(U32_MAX - 1)
 /* 10 bits for each key: one in a hundred that is not there seems to be. */
 #define BLOOM_BITS	10U
 #define BLOOM_HASHES	7U
@@ -60,11 +62,19 @@ bool place_right(const struct kv *kv, const struct table *t, const struct index_
 int table_foot(struct kv *kv, struct part *p);
 int table_index(struct kv *kv, struct part *p, struct cache_item **item);
 int table_bloom(struct kv *kv, struct part *p, struct cache_item **item);
+void table_keep(struct kv *kv, struct table *t, const struct buffer *index,
+		const struct buffer *place, struct cache_item *bloom);
+void table_offer(struct kv *kv, u64 id, u32 offset, const void *data, u32 bytes);
+u32 table_tail_most(const struct table *t, u32 max_key);
 int table_histogram(struct kv *kv, struct part *p, struct cache_item **item);
 int table_find(struct kv *kv, struct part *p, struct slice key, u64 seq, bool *found, u8 *op,
 	       struct buffer *value);
 
-/* A cursor of a part; NULL without memory.  @window: bytes read at once, at most. */
-struct cursor *table_cursor(struct kv *kv, struct part *p, u32 window, uint64_t *counter);
+/*
+ * A cursor of a part; NULL without memory.  @window: bytes read at once, at most; @cached:
+ * blocks that the cache has are not read, and others are offered to it.
+ */
+struct cursor *table_cursor(struct kv *kv, struct part *p, u32 window, uint64_t *counter,
+			    bool cached);
 
 #endif /* KV_TABLE_H */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Which tables there are, and which of them may have a key. */
+#include "cache.h"
 #include "store.h"
 
 /**
@@ -43,6 +44,8 @@ void part_put(struct kv *kv, struct part *p)
 		band_retire(kv, t->band);
 	}
 	pthread_mutex_unlock(&kv->lock);
+	if (t && t->dead)
+		cache_forget(kv->cache, t->id);
 	free(t);
 }
 

@@ -18,6 +18,8 @@ static const char help[] =
 "      --no-log         what no flush followed is lost at a power cut; not leveldb\n"
 "      --cache SIZE     of blocks, indexes and Bloom filters kept; of the latter two\n"
 "                       leveldb and rocksdb have all (64M)\n"
+"      --around SIZE    kv: read at once around a block, while the cache has room;\n"
+"                       4K: nothing around it (128K)\n"
 "      --memtable SIZE  of writes collected before they become a table\n"
 "      --l0-trigger N, --l0-slowdown N  tables of level 0 that start a compaction, and\n"
 "                       that slow writes down; not leveldb\n"
@@ -41,8 +43,8 @@ static const char help[] =
 
 enum {
 	OPT_VALUE = SETTING_END, OPT_LOAD, OPT_SYNC, OPT_VERIFY, OPT_LATE, OPT_DELAY, OPT_LOG,
-	OPT_DRY_RUN, OPT_JSON, OPT_NO_LOG, OPT_CACHE, OPT_MEMTABLE, OPT_L0_TRIGGER,
-	OPT_L0_SLOWDOWN, OPT_OFFLOAD, OPT_STREAM,
+	OPT_DRY_RUN, OPT_JSON, OPT_NO_LOG, OPT_CACHE, OPT_AROUND, OPT_MEMTABLE,
+	OPT_L0_TRIGGER, OPT_L0_SLOWDOWN, OPT_OFFLOAD, OPT_STREAM,
 };
 
 static const struct option long_options[] = {
@@ -51,6 +53,7 @@ static const struct option long_options[] = {
 	{ "device", required_argument, NULL, 'd' },
 	{ "no-log", no_argument, NULL, OPT_NO_LOG },
 	{ "cache", required_argument, NULL, OPT_CACHE },
+	{ "around", required_argument, NULL, OPT_AROUND },
 	{ "memtable", required_argument, NULL, OPT_MEMTABLE },
 	{ "l0-trigger", required_argument, NULL, OPT_L0_TRIGGER },
 	{ "l0-slowdown", required_argument, NULL, OPT_L0_SLOWDOWN },
@@ -143,6 +146,8 @@ static bool take(struct job *job, int c, const char *v)
 		return true;
 	case OPT_CACHE:
 		return parse_size("--cache", v, &job->open.cache_bytes);
+	case OPT_AROUND:
+		return take_small("--around", v, true, 1U << 20, &job->open.around_bytes);
 	case OPT_MEMTABLE:
 		return take_small("--memtable", v, true, 1U << 30, &job->open.memtable_bytes);
 	case OPT_L0_TRIGGER:

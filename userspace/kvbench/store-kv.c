@@ -23,6 +23,7 @@ static int store_open(void **store, const struct store_options *opt)
 		.flags = (opt->no_log ? KV_NO_LOG : 0) | (opt->stream ? KV_STREAM : 0),
 		.lead_bytes = opt->lead_bytes,
 		.cache_bytes = opt->cache_bytes,
+		.around_bytes = opt->around_bytes,
 		.memtable_bytes = opt->memtable_bytes,
 		.l0_trigger = opt->l0_trigger,
 		.l0_slowdown = opt->l0_slowdown,

@@ -14,8 +14,8 @@ static int store_open(void **store, const struct store_options *opt)
 	struct library *l;
 	u32 i;
 
-	if (opt->stream)
-		return fail("RocksDB has no --stream");
+	if (opt->stream || opt->around_bytes)
+		return fail("RocksDB has neither --stream nor --around");
 	l = library_new(opt);
 	if (!l)
 		return fail("no memory");

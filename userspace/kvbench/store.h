@@ -12,6 +12,7 @@
  * @delay_us: null: what each operation takes
  * @no_log: as all that follow, see struct kv_options; who has no such thing refuses it
  * @cache_bytes: see there
+ * @around_bytes: see there
  * @memtable_bytes: see there
  * @l0_trigger: see there
  * @l0_slowdown: see there
@@ -24,7 +25,7 @@ struct store_options {
 	u64 delay_us;
 	bool no_log;
 	u64 cache_bytes;
-	u32 memtable_bytes, l0_trigger, l0_slowdown;
+	u32 around_bytes, memtable_bytes, l0_trigger, l0_slowdown;
 	const char *offload;
 	bool stream;
 	u32 lead_bytes;

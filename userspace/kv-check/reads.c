@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: GPL-2.0
+/* How often the disk is asked, and for how much: what is cached, and what is read by the way. */
+#include "model.h"
+
+#define WIDE		(256U << 10)
+#define RECORDS		4000U
+#define VALUE		1000U
+
+static size_t name(u32 i, char *key)
+{
+	return (size_t)sprintf(key, "%08u", i * 7919 % RECORDS);
+}
+
+static void get(struct kv *kv, u32 i)
+{
+	char key[20];
+	size_t bytes;
+	void *value;
+
+	if (kv_get(kv, NULL, key, name(i, key), &value, &bytes))
+		die("get: %s", kv_error());
+	if (bytes != VALUE || *(u8 *)value != (u8)(i * 7919 % RECORDS))
+		die("a wrong value");
+	free(value);
+}
+
+static void fill(struct kv *kv)
+{
+	u8 value[VALUE];
+	char key[20];
+	u32 i;
+
+	for (i = 0; i < RECORDS; i++) {
+		memset(value, (u8)(i * 7919 % RECORDS), sizeof(value));
+		if (kv_put(kv, key, name(i, key), value, sizeof(value), 0))
+			die("put: %s", kv_error());
+	}
+	if (kv_compact(kv))
+		die("compact: %s", kv_error());
+}
+
+static void walk(struct kv *kv, u32 most)
+{
+	struct kv_iter *it;
+	u32 n = 0;
+	int err = kv_iter_new(kv, NULL, &it);
+
+	for (err = err ?: kv_iter_seek(it, "", 0); !err && n < most; err = kv_iter_next(it))
+		n++;
+	if (n < most || (err && err != -ENOENT))
+		die("a walk ends after %u: %d", n, err);
+	kv_iter_free(it);
+}
+
+static struct kv *with_cache(struct sim *s, u64 cache, u32 around)
+{
+	struct kv_options opt = options;
+	struct kv *kv;
+
+	opt.cache_bytes = cache;
+	opt.around_bytes = around;
+	if (sim_open(&kv, s, &opt))
+		die("open: %s", kv_error());
+	s->ops = 0;
+	return kv;
+}
+
+static u64 bytes_read(struct kv *kv)
+{
+	struct kv_stats stats;
+
+	kv_stats(kv, &stats);
+	return stats.read_bytes;
+}
+
+static u32 tables_of(struct kv *kv)
+{
+	struct kv_stats stats;
+	u32 i, n = 0;
+
+	kv_stats(kv, &stats);
+	for (i = 0; i < KV_LEVELS; i++)
+		n += (u32)stats.level_bands[i];
+	return n;
+}
+
+/* What comes from the disk for all keys in no order, and for a second time. */
+static void all_keys(struct sim *s)
+{
+	u64 data = (u64)RECORDS * (VALUE + 8), first, bytes;
+	struct kv *kv = with_cache(s, 4 * data, 0);
+	u32 tables = tables_of(kv), i;
+
+	get(kv, 0);
+	if (s->ops != 2)
+		die("the first get took %llu reads: footer, index and filter are one, a block another",
+		    s->ops);
+	for (i = 0; i < RECORDS; i++)
+		get(kv, i);
+	first = s->ops;
+	if (first > 4 * tables)
+		die("%llu reads for %u tables in pieces of half of one", first, tables);
+	if (bytes_read(kv) > data + data / 4)
+		die("%llu bytes read of %llu", bytes_read(kv), data);
+	for (i = 0; i < RECORDS; i++)
+		get(kv, i);
+	walk(kv, RECORDS);
+	if (s->ops != first)
+		die("%llu reads of what the cache has", s->ops - first);
+	/* It is the disk's turn to be believed. */
+	bytes = bytes_read(kv);
+	if (kv_check(kv, quiet, NULL) || bytes_read(kv) - bytes < data)
+		die("a check has read %llu bytes of %llu", bytes_read(kv) - bytes, data);
+	kv_close(kv);
+
+	/* Only what was asked for. */
+	kv = with_cache(s, 4 * data, BLOCK_BYTES);
+	for (i = 0; i < RECORDS / 10; i++)
+		get(kv, i);
+	if (s->ops < RECORDS / 12)
+		die("%llu reads for %u keys", s->ops, RECORDS / 10);
+	kv_close(kv);
+	printf("%u tables, %llu reads of all keys; ", tables, first);
+}
+
+/* Where it has no room, it reads no more than it must, and what is asked for stays. */
+static void small_cache(struct sim *s)
+{
+	struct kv *kv = with_cache(s, 600 << 10, 0);
+	u64 bytes, ops;
+	u32 i;
+
+	for (i = 0; i < RECORDS; i++)
+		get(kv, i);
+	bytes = bytes_read(kv);
+	ops = s->ops;
+	for (i = 0; i < RECORDS; i++)
+		get(kv, i);
+	if (s->ops - ops < RECORDS / 2)
+		die("%llu reads for %u keys with a small cache", s->ops - ops, RECORDS);
+	if (bytes_read(kv) - bytes > (s->ops - ops) * 4 * BLOCK_BYTES)
+		die("%llu bytes in %llu reads", bytes_read(kv) - bytes, s->ops - ops);
+	/* A walk does not push out what was asked for. */
+	for (i = 0; i < 20; i++)
+		get(kv, i);
+	walk(kv, RECORDS);
+	ops = s->ops;
+	for (i = 0; i < 20; i++)
+		get(kv, i);
+	if (s->ops != ops)
+		die("%llu reads after a walk", s->ops - ops);
+	kv_close(kv);
+}
+
+/* Small reads first, then longer ones: half of a band at once in the end. */
+static void walks(struct sim *s)
+{
+	struct kv *kv = with_cache(s, 600 << 10, 0);
+	u32 tables = tables_of(kv);
+
+	walk(kv, 20);
+	if (s->ops > 2 || bytes_read(kv) > WIDE / 2)
+		die("%llu reads of %llu bytes for 20 keys", s->ops, bytes_read(kv));
+	s->ops = 0;
+	walk(kv, RECORDS);
+	if (s->ops > 4 * tables)
+		die("%llu reads of %u tables in a walk", s->ops, tables);
+	kv_close(kv);
+	printf("a walk %llu; ", s->ops);
+}
+
+/* What this store has written it need not read, as long as there is room. */
+static void just_written(void)
+{
+	struct sim *s = formatted_as(40ULL * WIDE, WIDE);
+	struct kv *kv = with_cache(s, 16 << 20, 0);
+	u64 bytes;
+	u32 i;
+
+	fill(kv);
+	bytes = bytes_read(kv);
+	for (i = 0; i < RECORDS; i++)
+		get(kv, i);
+	/* Those of tables that were merged have gone: else there would be no room. */
+	if (bytes_read(kv) != bytes)
+		die("%llu bytes read of what was just written", bytes_read(kv) - bytes);
+	kv_close(kv);
+	sim_free(s);
+}
+
+/* A block that cannot be read is not those beside it; nor is one that is wrong. */
+static void beside_damage(struct sim *s)
+{
+	struct kv *kv = with_cache(s, 16 << 20, 0);
+	u32 i, lost = 0;
+	u64 at;
+	int err;
+
+	kv_close(kv);
+	for (at = s->bands_offset; at < s->disk.bytes && memcmp(s->data + at + 14, "0", 1); )
+		at += WIDE;
+	s->data[at + 5 * BLOCK_BYTES] ^= 1;
+	kv = with_cache(s, 16 << 20, 0);
+	for (i = 0; i < RECORDS; i++) {
+		size_t bytes;
+		char key[20];
+		void *value;
+
+		err = kv_get(kv, NULL, key, name(i, key), &value, &bytes);
+		if (!err)
+			free(value);
+		else if (err != -EUCLEAN)
+			die("%d %s", err, kv_error());
+		lost += !!err;
+	}
+	/* Five records are in a block. */
+	if (!lost || lost > 5)
+		die("%u records lost with one block", lost);
+	kv_close(kv);
+	s->data[at + 5 * BLOCK_BYTES] ^= 1;
+
+	kv = with_cache(s, 16 << 20, 0);
+	get(kv, 0);
+	/* The one around it fails, and it is read alone. */
+	s->fail = s->ops + 1;
+	get(kv, RECORDS / 2);
+	if (s->failed != SIM_READ + 1)
+		die("nothing has failed");
+	s->fail = 0;
+	kv_close(kv);
+	printf("%u records lost with a block\n", lost);
+}
+
+void test_reads(u64 seed, u32 count)
+{
+	struct sim *s = formatted_as(40ULL * WIDE, WIDE);
+	struct kv *kv = opened(s, "new");
+
+	fill(kv);
+	kv_close(kv);
+	all_keys(s);
+	small_cache(s);
+	walks(s);
+	beside_damage(s);
+	just_written();
+	sim_free(s);
+}
