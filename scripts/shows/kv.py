@@ -29,6 +29,7 @@ from loaded import sat_out
 KV, KVBENCH = TOP / "build/userspace/kv", TOP / "build/userspace/kvbench"
 MOUNT, GROUP = Path("/tmp/store"), Path("/tmp/cgroup")
 META = rebuild.MEMBERS + 1      # where rebuild.Drive has the metadata of its first drive
+OFFLOAD = f"/dev/ram{META + 1}"
 SECTOR = 512
 
 
@@ -67,6 +68,8 @@ class Store:
             self.path = drive.path
             bench.run(KV, "format", "--force", "--band", words["band"], "--organisation",
                       words["organisation"], drive.path)
+            if words.get("offload"):
+                bench.run(KV, "offload", "--force", drive.path, OFFLOAD)
             return
         bench.run("mkfs.ext4", "-q", "-E", "lazy_itable_init=0,lazy_journal_init=0", drive.path)
         MOUNT.mkdir(exist_ok=True)
@@ -96,7 +99,8 @@ class Store:
         before = self.sums()
         of = json.loads(in_group(
             KVBENCH, "run", "--json", "-s", self.words["store"], "-d", self.path,
-            *self.words["options"], *words))
+            *self.words["options"],
+            *(["--offload", OFFLOAD] if self.words.get("offload") else []), *words))
         emptied()
         after = self.sums()
         of["disk"] = {name: after[name] - before[name] for name in after}
@@ -104,13 +108,13 @@ class Store:
 
 
 def measure(words):
-    bench.modprobe("brd", f"rd_nr={META + 1}",
+    bench.modprobe("brd", f"rd_nr={META + 2}",
                    f"rd_size={max(words['drive_mib'], rebuild.META_MIB) << 10}")
     confined(words["memory_mib"])
     out = {"phases": {}, "late_us": 0, "layer": {"r0_violations": 0},
            "medium": {"destroyed_reads": 0}}
     for sitting in words["sittings"]:
-        for ram in (0, META):
+        for ram in (0, META, META + 1):
             bench.run("blkdiscard", f"/dev/ram{ram}")
         drive = rebuild.Drive(0, words)
         store = Store(words, drive)

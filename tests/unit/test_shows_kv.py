@@ -18,7 +18,7 @@ def the_show():
 
 
 @pytest.mark.parametrize("args,sentence", (
-    (("--parts", "rivals,outside"), "--parts 'outside' is none of rivals, native, inside"),
+    (("--parts", "rivals,outside"), "--parts 'outside' is none of rivals, native, inside, offload"),
     (("--drives", "imr"), "--drives 'imr' is none of conventional, stl-set, stl-full"),
     (("--scale", "7"), "--scale 7 is not from 8 to 160"),
     (("--scale", "161"), "--scale 161 is not from 8 to 160"),
@@ -245,3 +245,43 @@ def test_what_it_says(show, capsys):
     rows = [line.split() for line in capsys.readouterr().out.splitlines()[-9:]]
     assert rows[0][:4] == ["leveldb", "4", "100.0", "0"] and rows[1][:4] == [
         "loc", "4", "1,004.0", "2"]
+
+
+def test_offload(show):
+    """Each kind of arrivals with the device and without, and alike in all else."""
+    cases = show.offload(show.options_of(["--rate", "500", "--minutes", "3"]))
+    assert [what for *_, what in cases] == [
+        (name, there) for name in ("back to back", "poisson", "self-similar", "diurnal")
+        for there in (False, True)]
+    assert len({name for name, *_ in cases}) == 8
+    for (_, one, _), (_, other, _) in zip(cases[::2], cases[1::2]):
+        assert {**one, "offload": None} == {**other, "offload": None}
+        assert (one["offload"], other["offload"]) == (False, True)
+        assert one["organisation"] == "buffered" and one["band"] == "1636K"
+        ((_, load), (_, scan)), = one["sittings"]
+        assert load[load.index("-n") + 1] == scan[scan.index("-r") + 1] == str(500 * 180)
+        assert "--sync" not in load
+    diurnal = cases[-1][1]["sittings"][0][0][1]
+    assert {"diurnal.modulation=475", "diurnal.cyclelength=0.75"} < set(diurnal)
+
+
+def offload_of(p99_9, unsorted, scans, rate=100, offloaded=0):
+    took = {"p50_us": 1, "p99_us": 2, "p99_9_us": p99_9, "max_us": 9000}
+    load = phase(rate, 1, kind="insert", store_stats={
+        "offloaded_bytes": offloaded, "user_bytes": 1000, "unsorted_bands": unsorted,
+        "level_bands": [unsorted, 10 - unsorted], "compact_written_bytes": 2500})
+    load["ops"]["insert"] = {"response": took, "service": None}
+    return {"phases": {"load": load, "scan": phase(scans, 2, kind="scan")}}
+
+
+def test_offload_relations(show):
+    got = show.offloaded(offload_of(5000, 4, 30, offloaded=600))
+    assert got["offloaded"] == 60 and got["unsorted"] == 40 and got["merged"] == 2.5
+    assert got["p99_9_us"] == 5 and got["max_us"] == 9 and got["scans"] == 15
+    better, worse = offload_of(10, 2, 50, 201), offload_of(20, 4, 30)
+    names = ("back to back", "poisson")
+    results = [((n, there), better if there else worse) for n in names for there in (False, True)]
+    assert all(holds for _, holds in show.relations_offload(results))
+    assert len(show.relations_offload(results)) == 7
+    results = [((n, there), worse if there else better) for n in names for there in (False, True)]
+    assert not any(holds for _, holds in show.relations_offload(results))
