@@ -159,7 +159,7 @@ static void walks(struct sim *s)
 	u32 tables = tables_of(kv);
 
 	walk(kv, 20);
-	if (s->ops > 2 || bytes_read(kv) > WIDE / 2)
+	if (s->ops > 2 || bytes_read(kv) > WIDE * 3 / 4)
 		die("%llu reads of %llu bytes for 20 keys", s->ops, bytes_read(kv));
 	s->ops = 0;
 	walk(kv, RECORDS);

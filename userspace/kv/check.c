@@ -79,12 +79,9 @@ static int check_part(struct checker *c, struct part *p)
 	int err;
 
 	/* What is kept in memory may be right where the disk is not. */
-	pthread_mutex_lock(&c->kv->lock);
-	p->table->footed = false;
-	pthread_mutex_unlock(&c->kv->lock);
 	cache_forget(c->kv->cache, p->table->id);
-	err = table_bloom(c->kv, p, &bloom) ?: table_index(c->kv, p, &index) ?:
-		table_histogram(c->kv, p, &histogram) ?:
+	err = table_read_foot(c->kv, p) ?: table_bloom(c->kv, p, &bloom) ?:
+		table_index(c->kv, p, &index) ?: table_histogram(c->kv, p, &histogram) ?:
 		(p->table->unsorted ? log_verify(c->kv, p->table, p->table->foot.data_bytes) : 0) ?:
 		walk(c, p, bloom, &entries, &tombstones);
 	/* Of one whose beginning does not count, nobody knows how many count. */

@@ -22,6 +22,7 @@
  * @read_at: where it begins
  * @read_bytes: its size
  * @read_next: how much to read next
+ * @sought: the block is the first since a seek
  * @ahead: the piece behind it, being read
  * @room: of each of the two buffers
  */
@@ -30,7 +31,7 @@ struct table_cursor {
 	struct kv *kv;
 	struct part *part;
 	struct kv_disk *disk;
-	bool merging, cached;
+	bool merging, cached, sought;
 	u32 window;
 	uint64_t *counter;
 	struct cache_item *index;
@@ -140,16 +141,30 @@ static int read_to(struct table_cursor *t, u32 offset, u32 bytes)
 	return 0;
 }
 
+/* From the cache, whether it is there or has room for it and what comes next; or NULL. */
+static struct cache_item *cached_block(struct table_cursor *t, u32 offset)
+{
+	struct table *table = t->part->table;
+	struct cache_item *item;
+
+	if (!t->cached)
+		return NULL;
+	item = cache_get(t->kv->cache, table->id, offset);
+	if (item || !table_read_by(t->kv, table, t->index, t->nr, t->sought ? 0 : t->read_next))
+		return item;
+	t->read_next = min(2 * t->read_next, t->window);
+	return cache_get(t->kv->cache, table->id, offset);
+}
+
 static int load_block(struct table_cursor *t)
 {
 	struct index_place p = index_at(t->index, t->nr);
-	struct cache_item *item = NULL;
+	struct cache_item *item = cached_block(t, p.offset);
 	const u8 *from;
 	int err;
 
 	t->at = 0;
-	if (t->cached)
-		item = cache_get(t->kv->cache, t->part->table->id, p.offset);
+	t->sought = false;
 	if (item) {
 		err = buffer_set(&t->block, slice(item->data, item->bytes));
 		cache_put(t->kv->cache, item);
@@ -197,6 +212,7 @@ static int go(struct table_cursor *t, struct slice key)
 	t->nr = index_find(t->index, key);
 	if (t->nr == index_blocks(t->index))
 		return table_damaged(t->part->table, "the index ends before the largest key");
+	t->sought = true;
 	err = load_block(t) ?: here(t);
 	while (!err && slice_cmp(t->c.at.key, key) < 0) {
 		t->at += entry_bytes(&t->c.at);

@@ -252,16 +252,28 @@ static void keep_piece(struct kv *kv, struct table *t, const struct footer *foot
 		cache_put(kv->cache, cache_add(kv->cache, item));
 }
 
+static bool has_foot(struct kv *kv, const struct table *t)
+{
+	bool has;
+
+	pthread_mutex_lock(&kv->lock);
+	has = t->footed;
+	pthread_mutex_unlock(&kv->lock);
+	return has;
+}
+
 static void have_foot(struct kv *kv, struct table *t, const struct footer *foot)
 {
 	pthread_mutex_lock(&kv->lock);
-	t->foot = *foot;
+	/* Others read it as soon as it is there. */
+	if (!t->footed)
+		t->foot = *foot;
 	t->footed = true;
 	pthread_mutex_unlock(&kv->lock);
 }
 
 /**
- * table_foot() - read the footer, once, and what is asked for next with it
+ * table_read_foot() - read the footer, and what is asked for next with it
  * @kv: the store
  * @p: whose table's
  *
@@ -270,22 +282,15 @@ static void have_foot(struct kv *kv, struct table *t, const struct footer *foot)
  *
  * Returns 0 or -errno after saying why.
  */
-int table_foot(struct kv *kv, struct part *p)
+int table_read_foot(struct kv *kv, struct part *p)
 {
 	struct index_place index, bloom;
 	struct table *t = p->table;
 	struct footer foot;
 	u32 bytes = min(table_tail_most(t, max(p->min.bytes, p->max.bytes)), t->bytes);
 	u8 *buf, *at;
-	bool have;
-	int err;
+	int err = read_bytes(kv, t, t->bytes - bytes, bytes, &buf, &at);
 
-	pthread_mutex_lock(&kv->lock);
-	have = t->footed;
-	pthread_mutex_unlock(&kv->lock);
-	if (have)
-		return 0;
-	err = read_bytes(kv, t, t->bytes - bytes, bytes, &buf, &at);
 	if (err) {
 		bytes = BLOCK_BYTES;
 		err = read_bytes(kv, t, t->bytes - bytes, bytes, &buf, &at);
@@ -302,6 +307,12 @@ int table_foot(struct kv *kv, struct part *p)
 	}
 	free(buf);
 	return err;
+}
+
+/* The footer, read once. */
+int table_foot(struct kv *kv, struct part *p)
+{
+	return has_foot(kv, p->table) ? 0 : table_read_foot(kv, p);
 }
 
 /**
@@ -415,48 +426,57 @@ int table_histogram(struct kv *kv, struct part *p, struct cache_item **item)
 	return err;
 }
 
-/*
- * Which blocks are read when one is wanted: while there is room for it, all that begin in
- * the same piece of the band.  What a disk reads by the way costs it next to nothing.
- */
-static void around(struct kv *kv, struct table *t, const struct cache_item *index, u32 nr,
-		   u32 *from, u32 *to)
+/* Which blocks begin in a piece of a band, from @nr on, if it does; else it alone. */
+static void blocks_in(const struct cache_item *index, u32 nr, u32 begin, u32 bytes, u32 *from,
+		      u32 *to)
 {
-	u32 window = kv->opt.around_bytes;
-	u32 begin = rounddown(index_at(index, nr).offset, window);
-
 	*from = nr;
 	*to = nr;
-	/* What is beside an entry of an unsorted table's index is anywhere. */
-	if (t->unsorted || window == BLOCK_BYTES || !cache_room(kv->cache, window))
-		return;
 	while (*from && index_at(index, *from - 1).offset >= begin)
 		--*from;
-	while (*to + 1 < index_blocks(index) &&
-	       index_at(index, *to + 1).offset - begin < window)
+	while (*to + 1 < index_blocks(index) && index_at(index, *to + 1).offset - begin < bytes)
 		++*to;
 }
 
-/* Those around a block; what is wrong with them is for who wants them. */
-static void read_around(struct kv *kv, struct table *t, const struct cache_item *index, u32 nr)
+/**
+ * table_read_by() - offer the cache what is beside a block, or behind it
+ * @kv: the store
+ * @t: the table
+ * @index: its index
+ * @nr: of the block
+ * @bytes: how much is read at once, if there is room for it; 0: around_bytes, and of the piece
+ *	of the band that the block begins in; else from the block on
+ *
+ * What a disk reads by the way costs it next to nothing.  What is wrong with it is for who
+ * wants it.  Of an unsorted table there is nothing: what is beside a write is any other.
+ *
+ * Returns whether the block is there with it.
+ */
+bool table_read_by(struct kv *kv, struct table *t, const struct cache_item *index, u32 nr,
+		   u32 bytes)
 {
+	u32 begin = index_at(index, nr).offset, from, to;
 	struct index_place p, last;
-	u32 from, to, begin;
 	u8 *buf, *at;
 
-	around(kv, t, index, nr, &from, &to);
-	if (from == to)
-		return;
+	if (!bytes) {
+		bytes = kv->opt.around_bytes;
+		begin = rounddown(begin, bytes);
+	}
+	if (t->unsorted || bytes == BLOCK_BYTES || !cache_room(kv->cache, bytes))
+		return false;
+	blocks_in(index, nr, begin, bytes, &from, &to);
 	begin = index_at(index, from).offset;
 	last = index_at(index, to);
 	if (read_bytes(kv, t, begin, last.offset + last.bytes + last.behind - begin, &buf, &at))
-		return;
+		return false;
 	for (; from <= to; from++) {
 		p = index_at(index, from);
 		if (place_right(kv, t, &p, at + (p.offset - begin)))
 			table_offer(kv, t->id, p.offset, at + (p.offset - begin), p.bytes);
 	}
 	free(buf);
+	return true;
 }
 
 static int block_get(struct kv *kv, struct table *t, const struct cache_item *index, u32 nr,
@@ -469,7 +489,7 @@ static int block_get(struct kv *kv, struct table *t, const struct cache_item *in
 	*block = cache_get(kv->cache, t->id, p.offset);
 	if (*block)
 		return 0;
-	read_around(kv, t, index, nr);
+	table_read_by(kv, t, index, nr, 0);
 	err = piece(kv, t, p.offset, &p, 0, "the block", block, &fresh);
 	if (!err && fresh)
 		*block = cache_add(kv->cache, *block);

@@ -60,11 +60,14 @@ int table_no_last_key(struct table *t, const struct index_place *place);
 bool place_right(const struct kv *kv, const struct table *t, const struct index_place *place,
 		 const u8 *data);
 int table_foot(struct kv *kv, struct part *p);
+int table_read_foot(struct kv *kv, struct part *p);
 int table_index(struct kv *kv, struct part *p, struct cache_item **item);
 int table_bloom(struct kv *kv, struct part *p, struct cache_item **item);
 void table_keep(struct kv *kv, struct table *t, const struct buffer *index,
 		const struct buffer *place, struct cache_item *bloom);
 void table_offer(struct kv *kv, u64 id, u32 offset, const void *data, u32 bytes);
+bool table_read_by(struct kv *kv, struct table *t, const struct cache_item *index, u32 nr,
+		   u32 bytes);
 u32 table_tail_most(const struct table *t, u32 max_key);
 int table_histogram(struct kv *kv, struct part *p, struct cache_item **item);
 int table_find(struct kv *kv, struct part *p, struct slice key, u64 seq, bool *found, u8 *op,
