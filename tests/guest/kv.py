@@ -35,8 +35,8 @@ def load(path, pairs, *options):
     run(KV, "load", *options, path, "/tmp/kv.load")
 
 
-def all_of(path):
-    _, out = run(KV, "scan", path)
+def all_of(path, *options):
+    _, out = run(KV, "scan", *options, path)
     return dict(line.split("\t") for line in out.splitlines())
 
 
@@ -75,6 +75,47 @@ def whole(ctx, organisation):
     return {k: v for k, v in stats.items() if v and k.startswith((
         "bands_cleaned", "host_", "discard", "bypassed", "clean_", "imr_epochs", "imr_tier",
         "streams"))}
+
+
+def offload_bands(path, spare):
+    """Of the offload device, those that are in use."""
+    of = json.loads(run(KV, "stats", "--json", "--offload", spare, path)[1])
+    return of["offload_bands"] - of["offload_bands_free"]
+
+
+def offloads(ctx):
+    """With an offload device, a file in memory: what went there while tables were merged is
+    found, not without it, and merged in the end."""
+    rng = random.Random(1)
+    made = stack(ctx.pool, ctx.target, shape(ctx.target))
+    made.open()
+    path, spare = made.device.path, "/tmp/kv.spare"
+    with open(spare, "wb") as f:
+        f.truncate(16 << 20)
+    run(KV, "format", "--organisation", "buffered", path)
+    run(KV, "offload", path, spare)
+    there, most = {}, 0
+    for _ in range(4):
+        pairs = pairs_of(rng, 4000, 6000)
+        there.update(pairs)
+        load(path, pairs, "--offload", spare, "--batch", 50)
+        most = max(most, offload_bands(path, spare))
+        expect(all_of(path, "--offload", spare) == there,
+               "it does not give back what it was given")
+    if most:
+        expect(run(KV, "scan", path, ok=None)[0], "it is read without its offload device")
+    run(KV, "check", "--offload", spare, path)
+    run(KV, "compact", "--offload", spare, path)
+    expect(not offload_bands(path, spare), "something is left on the offload device")
+    expect(all_of(path) == there, "without its offload device it is another one")
+    run(KV, "check", path)
+    made.verify()
+    made.close()
+    made.check()
+    os.unlink(spare)
+    ctx.note(f"up to {most} bands on the offload device")
+    expect(most, "nothing was offloaded")
+    return {"offload_bands": most}
 
 
 def for_streams(target):
@@ -295,7 +336,9 @@ def levels(ctx, organisation):
 
 def cases(target, options):
     points = int(options.get("points", 60))
-    return [*((f"all of it, {o}", lambda ctx, o=o: whole(ctx, o)) for o in ("soc", "loc")),
+    return [*((f"all of it, {o}", lambda ctx, o=o: whole(ctx, o))
+              for o in ("soc", "loc", "buffered")),
+            ("offload, buffered", offloads),
             *((f"streams, {o}", lambda ctx, o=o: streams(ctx, o)) for o in ("soc", "loc")
               if target.name in ("stl-set", "stl-full")),
             *((f"levels, {o}", lambda ctx, o=o: levels(ctx, o)) for o in ("soc", "loc")

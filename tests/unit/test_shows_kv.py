@@ -278,6 +278,11 @@ def test_offload_relations(show):
     got = show.offloaded(offload_of(5000, 4, 30, offloaded=600))
     assert got["offloaded"] == 60 and got["unsorted"] == 40 and got["merged"] == 2.5
     assert got["p99_9_us"] == 5 and got["max_us"] == 9 and got["scans"] == 15
+    # Back to back there is no response.
+    of = offload_of(5000, 4, 30)
+    (op,) = of["phases"]["load"]["ops"].values()
+    op["service"] = {**op.pop("response"), "p50_us": 7000}
+    assert show.offloaded(of)["p50_us"] == 7
     better, worse = offload_of(10, 2, 50, 201), offload_of(20, 4, 30)
     names = ("back to back", "poisson")
     results = [((n, there), better if there else worse) for n in names for there in (False, True)]

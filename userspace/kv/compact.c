@@ -7,7 +7,9 @@
 
 /* More outputs than a merge can have. */
 #define AGES		(1ULL << 32)
+/* Entries between two looks at what else must go on; of an unsorted input each is a seek. */
 #define CHECK_EVERY	256U
+#define CHECK_UNSORTED	16U
 
 /**
  * struct merger - a merge under way
@@ -273,14 +275,14 @@ static int look_up(struct merger *g)
 
 static int merge_all(struct merger *g)
 {
+	u32 n = 0, every = g->kv->head.organisation == KV_BUFFERED ? CHECK_UNSORTED : CHECK_EVERY;
 	const struct entry *e;
 	bool again;
-	u32 n = 0;
 	int err;
 
 	for (err = merge_seek(&g->merge, slice(NULL, 0)); !err && (e = merge_at(&g->merge));
 	     err = err ?: merge_next(&g->merge)) {
-		if (!(++n % CHECK_EVERY)) {
+		if (!(++n % every)) {
 			err = look_up(g);
 			if (err)
 				break;
