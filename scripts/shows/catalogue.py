@@ -115,6 +115,8 @@ RESULTS = (
            "2026-11-24", ("userspace/kvbench", "userspace/kv")),
     Result("kv", "scripts/shows/kv --parts rivals --scale 160 --cache 48", "kv.rst",
            "Against LevelDB and RocksDB", "2026-11-26", STORE, minutes=6, json="--json"),
+    Result("kv-inside", "scripts/shows/kv --parts inside --scale 160 --cache 48", "kv.rst",
+           "soc against loc", "2026-11-26", STORE, minutes=1, json="--json"),
     Result("kv-offload", "scripts/shows/kv --parts offload", "kv.rst", "What offloading brings",
            "2026-11-26", STORE, minutes=2, json="--json"),
     Result("regions-3", "scripts/shows/regions 3", "dm-tiler.rst", "Regions and their cleaning",

@@ -18,7 +18,8 @@ def the_show():
 
 
 @pytest.mark.parametrize("args,sentence", (
-    (("--parts", "rivals,outside"), "--parts 'outside' is none of rivals, native, inside, offload"),
+    (("--parts", "rivals,outside"),
+     "--parts 'outside' is none of rivals, native, inside, offload"),
     (("--drives", "imr"), "--drives 'imr' is none of conventional, stl-set, stl-full"),
     (("--scale", "7"), "--scale 7 is not from 8 to 160"),
     (("--scale", "161"), "--scale 161 is not from 8 to 160"),
