@@ -2,6 +2,7 @@
 """The load is fio's: a job file (and an iolog) is written beside the results,
 run, and its log of single requests read back."""
 
+import contextlib
 import ctypes
 import json
 import math
@@ -187,6 +188,9 @@ class Fio:
                     child.wait(30)
                 except subprocess.TimeoutExpired:
                     child.kill()
+                # Of one that has not come as far as to catch it its jobs go on.
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(child.pid, signal.SIGKILL)
                 raise
         error, runtime_ms = _told(report)
         if child.returncode or error:
