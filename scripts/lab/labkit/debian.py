@@ -20,7 +20,8 @@ SUITES = {name: (name, f"{name}-updates", f"{name}-security")
 BUILD = ("build-essential", "lintian", "fakeroot")
 TRY = ("linux-image-amd64", "linux-headers-amd64", "systemd-sysv", "udev", "kmod", "mount",
        "procps", "e2fsprogs", "dkms", "dmsetup", "fio", "libjson-c5", "liburing2",
-       "python3-matplotlib", "python3-numpy", "gcc", "libc6-dev",
+       "python3-jinja2", "python3-matplotlib", "python3-numpy", "python3-scipy", "gcc",
+       "libc6-dev",
        "liburing-dev", "uuid-dev", "pkg-config")
 OUT = TOP / "build/deb"
 LOGS = CACHE / "logs"
