@@ -98,6 +98,8 @@ RESULTS = (
            "2026-11-25", ("userspace/levels", "scripts/shows/published.py")),
     Result("kvimr", "scripts/shows/kvimr", "levels.rst", "Its time", "2026-11-25",
            (*LEVELS, "scripts/shows/published.py")),
+    Result("kvimr-mixes", "scripts/shows/kvimr --parts mixes", "levels.rst", "Reads and writes",
+           "2026-11-26", (*LEVELS, "scripts/shows/published.py")),
     Result("imr", "scripts/shows/imr --scale 1", "results.rst", "KVIMR", "2026-11-25",
            ("core", "dm-imr", *LEVELS, "scripts/shows/imr.py"), json="--json"),
     Result("imr-target",
