@@ -378,7 +378,7 @@ def draw(figure, result, arrays, what="writes"):
     zoomed = "zoom_x" in arrays
     axes = plots.panels(figure, 2 if zoomed else 1)
     plots.dots(axes[0], arrays["high_us"] / 1000, "write", arrays["x"])
-    axes[0].set_yscale("log")
+    plots.logarithmic(axes[0])
     axes[0].set_xlabel(what)
     axes[0].set_ylabel("slowest in a row, ms" if len(arrays["x"]) == 2000 else
                        "from one to the next, ms")
@@ -388,6 +388,6 @@ def draw(figure, result, arrays, what="writes"):
     axes[0].axvline(cliff, color=plots.MARK, linewidth=0.8)
     # From the stall on, so that those of several drives lie on top of each other.
     plots.dots(axes[1], arrays["zoom_us"] / 1000, "write", arrays["zoom_x"] - cliff)
-    axes[1].set_yscale("log")
+    plots.logarithmic(axes[1])
     axes[1].axvline(0, color=plots.MARK, linewidth=0.8)
     axes[1].set_xlabel(f"{what}, from the first stall on")

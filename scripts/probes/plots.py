@@ -74,6 +74,12 @@ def level(axes, value, text, **more):
                   bbox={"facecolor": "white", "alpha": 0.75, "edgecolor": "none", "pad": 1})
 
 
+def logarithmic(axes):
+    """Upwards in powers of ten, in numbers as everywhere else."""
+    axes.set_yscale("log")
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:,g}")
+
+
 def span(axes, low, high, text=None, colour=GREEN):
     """A shaded range of x, e.g. one band."""
     axes.axvspan(low, high, color=colour, alpha=0.18, linewidth=0)

@@ -162,6 +162,6 @@ def draw(figure, result, arrays):
     cliff_at = result.numbers.get("first_stall")
     if cliff_at is not None:
         axes.axvline(cliff_at, color=plots.MARK, linewidth=0.8)
-    axes.set_yscale("log")
+    plots.logarithmic(axes)
     axes.set_xlabel("writes")
     axes.set_ylabel("from one to the next, ms")

@@ -28,14 +28,6 @@ WRITES = 40             # at each place
 # A block that stays where it is, written by itself, takes a seek and a rotation or two.
 TURNS, FEW = 4, 0.05
 
-ABOUT = {
-    "question": "Does a write take others with it?",
-    "did": "The drive, or if it is too large a stretch at each of three places, is written in "
-           "order, and then blocks in there again, one at a time, in random order.",
-    "read": "One dot is one write.  On a conventional drive it takes a seek and a rotation or "
-            "two.  Where tracks overlap, as those of interlaced drives, what lies beside a block "
-            "must be saved and written anew: such writes take many rotations."}
-
 
 def estimate(s):
     """Seconds."""
@@ -147,6 +139,7 @@ def draw(figure, result, arrays):
                    label=f"{name} LBAs")
         begin += len(lat)
     plots.level(axes, TURNS * result.numbers["rotation_us"] / 1000, f"{TURNS} rotations")
-    axes.set(title="blocks written again, one at a time", xlabel="write", ylabel="latency, ms",
-             yscale="log")
-    axes.legend(loc="upper right", markerscale=3, ncols=2)
+    axes.set(title="blocks written again, one at a time", xlabel="write", ylabel="latency, ms")
+    plots.logarithmic(axes)
+    axes.set_ylim(top=5 * axes.get_ylim()[1])           # room for the legend
+    axes.legend(loc="upper right", markerscale=3, ncols=1 if plots.is_narrow(figure) else 3)

@@ -4,7 +4,7 @@ never heard of shingled disks."""
 
 # name of a finding: (group, question, tests that can answer it)
 ANSWERS = {
-    "drive_type": ("The drive", "Shingled or conventional?", "1 2 11"),
+    "drive_type": ("The drive", "Shingled or conventional?", "1 2 11 filled"),
     "cache_medium": ("Persistent cache", "On what is it?", "1 2"),
     "cache_layout": ("Persistent cache", "Where on the platters?", "2"),
     "writes_until_cleaning": ("Persistent cache", "4 KiB writes until it must clean", "6"),
@@ -79,6 +79,13 @@ TESTS = {
         "in flash.  Right, one dot is one block: on the diagonal if the second write left it "
         "where it was, which a shingled drive does not do.  Others may do neither; only bands "
         "(Test 11) are what no other has."),
+    "filled": (
+        "Does a write take others with it?",
+        "The drive, or if it is too large a stretch at each of three places, is written in "
+        "order, and then blocks in there again, one at a time, in random order.",
+        "One dot is one write.  On a conventional drive it takes a seek and a rotation or two.  "
+        "Where tracks overlap, as those of interlaced drives, what lies beside a block must be "
+        "saved and written anew: such writes take many rotations."),
     "1abc": (
         "In which units does the cache write?",
         "Blocks are written one at a time and then read back in the order in which they "

@@ -405,7 +405,7 @@ def test_overlay_keeps_named_ticks():
 
 
 def test_every_test_and_answer_has_words():
-    for ident in ("1", "1abc", *map(str, range(2, 16)), "clean"):
+    for ident in ("1", "1abc", *map(str, range(2, 16)), "clean", "filled"):
         assert all(words.test(ident)), ident
     for _, question, tests in words.ANSWERS.values():
         assert question
