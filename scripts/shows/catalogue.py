@@ -92,7 +92,7 @@ RESULTS = (
            "A drive at work", "2026-11-26", (*PROBES, "tests/guest/controls.py"), minutes=1.4),
     Result("skylight-torn", "tests/run --suite skylight", "results.rst",
            "Skylight, from outside", "2026-11-25", PROBES),
-    Result("confidence", "scripts/shows/confidence", "skylight.rst", "How sure", "2026-11-24",
+    Result("confidence", "scripts/shows/confidence", "skylight.rst", "How sure", "2026-11-26",
            ("scripts/probes", "tests/unit/probe_drives.py"), minutes=0.4),
     Result("imr-model", "scripts/shows/imr-model", "levels.rst", "The paper's load",
            "2026-11-25", ("userspace/levels", "scripts/shows/published.py")),
