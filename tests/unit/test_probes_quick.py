@@ -19,7 +19,7 @@ sys.path.insert(0, str(TOP / "scripts"))
 
 # pylint: disable=wrong-import-position,import-error
 import probe_drives
-from probes import cli, device, load, quick, says, scratch, stats, tfilled
+from probes import cli, device, load, quick, report, says, scratch, stats, tfilled
 from probes.session import DONE, SKIPPED, Finding, Result
 
 MIB = 1 << 20
@@ -431,7 +431,7 @@ def test_conventional_is_no_surer_than_the_lot_bears_out(tmp_path, monkeypatch):
         monkeypatch.setitem(stats.MEASURED, name, of)
     whole, s, _ = look(probe_drives.Drive(200_000), tmp_path / "a")
     assert whole.confidence == stats.borne_out(3, 60)
-    page, _ = cli.report.write(s.out)
+    page, _ = report.write(s.out)
     assert "Test filled" in page.read_text() and "no picture" not in page.read_text()
     part, _, _ = look(probe_drives.Drive(3_000_000), tmp_path / "b")
     assert part.confidence == stats.borne_out(9, 60)
@@ -523,7 +523,7 @@ def test_without_leave_it_only_reads(command, capsys):
     drive.write = None
     status, out = command(drive)
     assert status == 0 and "can't be told" in capsys.readouterr().out
-    page, _ = cli.report.write(out)
+    page, _ = report.write(out)
     assert "Nothing was written" in page.read_text() and "no picture" not in page.read_text()
 
 
