@@ -918,17 +918,18 @@ def activation(ctx, geo, area):
         game.alive()
 
 
-def sound_one_last(ctx, geo, rotten):
-    """Of two superblocks one is rotten, and cannot be written: what was to be kept is refused,
-    and the sound one does not say it."""
+def sound_one_last(ctx, geo, rotten, how):
+    """Of two superblocks one is rotten, or its block cannot be read, and it cannot be written:
+    what was to be kept is refused, and the sound one does not say it."""
     with faulty(ctx, geo) as game:
         game.fill()
         which, first, _ = game.areas["superblock"]
         ends = [first, ctx.target.sizes(geo)[which] - 1]
         with blk.Blk(game.under[which].path) as raw:
-            raw.write(ends[rotten], bytes(BLOCK))
+            if how == "rotten":
+                raw.write(ends[rotten], bytes(BLOCK))
             game.areas["rotten"] = (which, ends[rotten], 1)
-            game.break_("rotten", "error_writes")
+            game.break_("rotten", "error_writes" if how == "rotten" else "error")
             game.message("keep commit_ms=7", must=False)
             expect(b"commit_ms" not in raw.read(ends[1 - rotten]),
                    f"superblock {1 - rotten} was written, the sound one")
@@ -937,6 +938,23 @@ def sound_one_last(ctx, geo, rotten):
         game.again(repair=True)
         game.compare("repaired")
         game.message("keep commit_ms=7", must=True)
+        game.again()
+        game.alive()
+
+
+def superblock_heals(ctx, geo, bad):
+    """Of two superblocks one cannot be read: what is kept is in both, which heals it."""
+    with faulty(ctx, geo) as game:
+        game.fill()
+        which, first, _ = game.areas["superblock"]
+        ends = [first, ctx.target.sizes(geo)[which] - 1]
+        game.dusty(which, [ends[bad]])
+        game.message("keep commit_ms=7", must=True)
+        with blk.Blk(game.under[which].path) as raw:
+            for at in ends:
+                expect(b"commit_ms" in raw.read(at), f"block {at} does not say it")
+        expect(game.state() == "rw", f"the state is {game.state()}")
+        game.heal()
         game.again()
         game.alive()
 
@@ -1993,8 +2011,12 @@ def cases(target, options):
                 c, g.but(journal=4 if target.name != "stl-full" else 2))),
             ("activation, superblock",
              lambda c, g: activation(c, g, "superblock")),
-            *((f"settings, superblock {i} rotten",
-               lambda c, g, i=i: sound_one_last(c, g, i))
+            *((f"settings, superblock {i} {how}",
+               lambda c, g, i=i, h=how: sound_one_last(c, g, i, h))
+              for i in (0, 1) for how in ("rotten", "unreadable")
+              if "keep" in target.messages),
+            *((f"settings, superblock {i} unreadable until it is written",
+               lambda c, g, i=i: superblock_heals(c, g, i))
               for i in (0, 1) if "keep" in target.messages),
             ("activation, checkpoint",
              lambda c, g: activation(c, g, "checkpoint")),
