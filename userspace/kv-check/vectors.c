@@ -677,8 +677,69 @@ static void while_merging(void)
 	sim_free(s);
 }
 
+static void repeat(u8 *data, const struct event *e)
+{
+	if (e->what == SIM_WRITE)
+		memcpy(data + e->offset, e->data, e->bytes);
+	else if (e->what == SIM_DISCARD)
+		memset(data + e->offset, 0xdd, e->bytes);
+}
+
+/*
+ * Who commits is killed before the flush, the store is opened anew, and then the power is
+ * cut: the disk may have lost the commit, and kept what was done to bands that were free by it.
+ */
+static void killed_at_commit(void)
+{
+	struct sim *s = formatted(BYTES);
+	struct kv_options opt = options;
+	u8 *durable = malloc(sim_bytes(s));
+	u32 i, first, commit, end;
+	struct kv *kv;
+
+	opt.flags |= KV_NO_LOG;
+	if (sim_open(&kv, s, &opt))
+		die("open: %s", kv_error());
+	put(kv, "ac", "1");
+	put(kv, "bd", "2");
+	memcpy(durable, s->data, sim_bytes(s));
+	s->recording = true;
+	if (kv_compact(kv))
+		die("compact: %s", kv_error());
+	kv_close(kv);
+	for (i = 0; i < s->events && (s->event[i].what != SIM_WRITE ||
+				      s->event[i].offset >= s->bands_offset); i++)
+		repeat(durable, &s->event[i]);
+	commit = i;
+	memcpy(s->data, durable, sim_bytes(s));
+	for (; i < s->events && s->event[i].what == SIM_WRITE; i++)
+		repeat(s->data, &s->event[i]);
+	if (i != commit + COPIES)
+		die("a commit of %u writes", i - commit);
+	free(s->pointer);
+	s->pointer = NULL;
+	first = s->events;
+	kv = opened(s, "killed");
+	if (kv_put(kv, "e", 1, "3", 1, KV_SYNC))
+		die("put: %s", kv_error());
+	end = s->events;
+	kv_close(kv);
+	s->recording = false;
+	for (i = first; i < end && s->event[i].what != SIM_FLUSH; i++)
+		repeat(durable, &s->event[i]);
+	memcpy(s->data, durable, sim_bytes(s));
+	kv = opened(s, "cut");
+	want(kv, "a", "1");
+	want(kv, "d", "2");
+	kv_close(kv);
+	free(durable);
+	sim_free(s);
+}
+
 void test_vectors(u64 seed, u32 count)
 {
+	killed_at_commit();
+
 	old_before_new();
 	deleted_below();
 	many_versions();

@@ -364,7 +364,9 @@ int bandtable_read(struct kv *kv)
  * @report: told of one that is not; or NULL to write it anew
  * @ctx: for @report
  *
- * A commit that a power cut has interrupted may leave one.
+ * A commit that a power cut has interrupted may leave one.  Where both are whole, too, they
+ * may not be durable, if who wrote them was killed before the flush: until they are, the
+ * bands that they say are free are those of the generation before.
  *
  * Returns 0 or -errno.
  */
@@ -387,9 +389,11 @@ int bandtable_copies(struct kv *kv, void (*report)(void *ctx, const char *text),
 		}
 		free(h);
 	}
-	if (err || !any_bad || report)
+	if (err || report)
 		return err;
-	err = bandtable_write(kv, kv->version, kv->logs, kv->nr_logs, kv->generation, false);
+	if (any_bad)
+		err = bandtable_write(kv, kv->version, kv->logs, kv->nr_logs, kv->generation,
+				      false);
 	return err ?: store_flush(kv);
 }
 
