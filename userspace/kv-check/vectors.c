@@ -736,9 +736,32 @@ static void killed_at_commit(void)
 	sim_free(s);
 }
 
+/* The band table says how long a log is whose memtable is not a table yet. */
+static void frozen_log(void)
+{
+	struct sim *s = formatted(BYTES);
+	struct kv *kv = opened(s, "new"), *again;
+	u64 last;
+
+	if (kv->head.organisation != KV_BUFFERED || streams(kv))
+		goto out;
+	if (kv_put(kv, "a", 1, "1", 1, KV_SYNC) || kv_put(kv, "b", 1, "1", 1, KV_SYNC))
+		die("put: %s", kv_error());
+	last = band_offset(kv, kv->log.band.band) + kv->log.at - BLOCK_BYTES;
+	if (freeze(kv) || kv_put(kv, "c", 1, "1", 1, KV_SYNC))
+		die("put: %s", kv_error());
+	memset(s->data + last, 0xcc, BLOCK_BYTES);
+	if (sim_open(&again, s, &options) != -EUCLEAN)
+		die("what was synced is lost, and nobody says so");
+out:
+	kv_close(kv);
+	sim_free(s);
+}
+
 void test_vectors(u64 seed, u32 count)
 {
 	killed_at_commit();
+	frozen_log();
 
 	old_before_new();
 	deleted_below();

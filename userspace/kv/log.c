@@ -209,7 +209,8 @@ int log_next_band(struct kv *kv, u32 reserve)
 	b.id = __atomic_fetch_add(&kv->next_id, 1, __ATOMIC_RELAXED);
 	full = l->band;
 	full.bytes = l->at;
-	c.seal = l->has_band ? &full : NULL;
+	/* Also one that is to become a table, and is a log as long as it is none. */
+	c.seal = full.id ? &full : NULL;
 	err = commit(kv, &c);
 	if (err) {
 		if (!kv->broken)
