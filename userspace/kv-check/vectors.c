@@ -758,9 +758,67 @@ out:
 	sim_free(s);
 }
 
+/*
+ * More tables that are in each other's range than there are free bands: what is merged must
+ * get by with those, when a write finds no room or, not @full, just before.
+ */
+static void crowded(bool full)
+{
+	struct sim *s = formatted(BYTES);
+	struct kv_options opt = options;
+	u8 value[2000] = { 0 };
+	struct kv *kv;
+	char key[20];
+	u32 n = 0, i;
+	size_t bytes;
+	void *got;
+	int err = 0;
+
+	opt.l0_trigger = 1000;
+	opt.l0_slowdown = 1000;
+	if (sim_open(&kv, s, &opt))
+		die("open: %s", kv_error());
+	if (kv->head.organisation == KV_SOC)
+		goto out;
+	/* A spell in which no merge has come to anything, part of it with one under way. */
+	for (n = 0; !err && (full || bands_enough(kv, RESERVE_PUT + 1)); n++) {
+		kv->merging = kv->offload && n % 100 < 50;
+		err = kv_put(kv, key, (size_t)sprintf(key, "%08u", n * 7919 % 100000), value,
+			     sizeof(value), 0);
+	}
+	kv->merging = 0;
+	if (err != (full ? -ENOSPC : 0))
+		die("put: %d %s", err, kv_error());
+	n -= full;
+	if (kv_delete(kv, "99999999", 8, 0))
+		die("not even a deletion has room: %s", kv_error());
+	kv->opt.l0_trigger = 4;
+	kv->opt.l0_slowdown = 8;
+	if (kv_settle(kv))
+		die("settle: %s", kv_error());
+	if (kv->version->level[0].nr >= 4)
+		die("%u bands of level 0 are left", kv->version->level[0].nr);
+	for (i = 0; i < n; i++) {
+		if (kv_get(kv, NULL, key, (size_t)sprintf(key, "%08u", i * 7919 % 100000), &got,
+			   &bytes))
+			die("get %u of %u: %s", i, n, kv_error());
+		free(got);
+	}
+	if (kv_compact(kv))
+		die("compact: %s", kv_error());
+	if (offloaded(kv))
+		die("%u bands have no room to come back", offloaded(kv));
+	printf("%u values, settled when %s\n", n, full ? "full" : "nearly full");
+out:
+	kv_close(kv);
+	sim_free(s);
+}
+
 void test_vectors(u64 seed, u32 count)
 {
 	killed_at_commit();
+	crowded(false);
+	crowded(true);
 	frozen_log();
 
 	old_before_new();

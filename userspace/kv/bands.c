@@ -49,10 +49,31 @@ static u32 free_in_stream(const struct kv *kv)
 	return best + (longest > 1);
 }
 
+/* Whoever writes leaves besides what is to come back from the offload device. */
+static u32 kept(const struct kv *kv, u32 reserve)
+{
+	return reserve + (reserve > RESERVE_MERGE ? kv->spare.bands - kv->spare_free : 0);
+}
+
+/**
+ * bands_enough() - would a write, or a merge, be given a band?
+ * @kv: the store
+ * @reserve: see band_take()
+ */
+bool bands_enough(struct kv *kv, u32 reserve)
+{
+	bool is;
+
+	pthread_mutex_lock(&kv->lock);
+	is = kv->free > kept(kv, reserve);
+	pthread_mutex_unlock(&kv->lock);
+	return is;
+}
+
 /**
  * band_take() - a band to be written from its start
  * @kv: the store
- * @reserve: bands that must be free besides
+ * @reserve: bands that must be free besides; of a write, and those that are to come back
  * @band: result
  *
  * Returns 0 or -ENOSPC, which says nothing.
@@ -63,7 +84,7 @@ int band_take(struct kv *kv, u32 reserve, u32 *band)
 	u32 i;
 
 	pthread_mutex_lock(&kv->lock);
-	if (kv->free <= reserve) {
+	if (kv->free <= kept(kv, reserve)) {
 		pthread_mutex_unlock(&kv->lock);
 		return -ENOSPC;
 	}
@@ -102,7 +123,7 @@ int band_take_spare(struct kv *kv, u32 reserve, u32 *band)
 	bool known;
 
 	pthread_mutex_lock(&kv->lock);
-	if (!kv->spare_free || kv->free <= reserve + (kv->spare.bands - kv->spare_free) + 1) {
+	if (!kv->spare_free || kv->free <= kept(kv, reserve) + 1) {
 		pthread_mutex_unlock(&kv->lock);
 		return -ENOSPC;
 	}

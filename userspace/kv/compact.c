@@ -541,8 +541,8 @@ int compact_idle(struct kv *kv, bool *did)
 int compact_all(struct kv *kv)
 {
 	struct buffer after = { .data = NULL };
+	bool more = true, alone;
 	struct slice min, max;
-	bool more = true;
 	struct pick p;
 	int err = 0;
 
@@ -550,9 +550,13 @@ int compact_all(struct kv *kv)
 		err = pick_begin(kv, &p);
 		if (err)
 			break;
-		err = pick_component(kv, &p, buffer_slice(&after));
+		if (kv->head.organisation != KV_SOC)
+			pick_crowded(kv, &p);
+		alone = p.nr;
+		if (!alone)
+			err = pick_component(kv, &p, buffer_slice(&after));
 		more = !err && p.nr;
-		if (more) {
+		if (more && !alone) {
 			pick_range(&p, &min, &max);
 			err = buffer_set(&after, max);
 		}

@@ -67,6 +67,46 @@ static struct part *offloaded(const struct kv *kv, const struct level *l)
 	return p;
 }
 
+/* What is in the range of a pick in the next level. */
+static void pick_below(struct pick *p, u32 level)
+{
+	struct part **found = p->part + p->nr;
+	u32 upper = p->nr, n, i;
+	struct slice min, max;
+
+	p->level = level + 1;
+	pick_range(p, &min, &max);
+	n = version_overlaps(p->version, p->level, min, max, found);
+	for (i = 0; i < n; i++)
+		p->part[p->nr++] = found[i];
+	pick_close(p, p->level, true, true);
+	/* Only level 0 may be unsorted. */
+	p->move = upper == 1 && p->nr == 1 && !p->part[0]->table->unsorted;
+}
+
+/*
+ * Tables that are in each other's range become free together, when all of them is merged:
+ * is there no room for so many of level 0?
+ */
+static bool level0_crowded(struct kv *kv, u32 nr)
+{
+	return nr > 1 && !bands_enough(kv, nr + COMMIT_BANDS + RESERVE_MERGE);
+}
+
+/**
+ * pick_crowded() - where there is no room to merge all of level 0 at once, its oldest band
+ * @kv: the store, of KV_LOC or KV_BUFFERED
+ * @p: begun; result, or as it was
+ */
+void pick_crowded(struct kv *kv, struct pick *p)
+{
+	if (!level0_crowded(kv, p->version->level[0].nr))
+		return;
+	/* Nothing there is older: it may go without all others. */
+	p->part[p->nr++] = oldest(&p->version->level[0]);
+	pick_below(p, 0);
+}
+
 /**
  * pick_loc() - what to merge next: one band of the fullest level with all that overlap
  * @kv: the store
@@ -76,9 +116,8 @@ static struct part *offloaded(const struct kv *kv, const struct level *l)
  */
 int pick_loc(struct kv *kv, struct pick *p)
 {
-	u32 level, best = 0, upper, n, i;
-	struct slice min, max;
-	struct part **found, *spare;
+	struct part *spare;
+	u32 level, best = 0;
 	bool due;
 
 	for (level = 1; level + 1 < levels_of(&kv->head); level++) {
@@ -95,15 +134,10 @@ int pick_loc(struct kv *kv, struct pick *p)
 		oldest(&p->version->level[0]);
 	/* Versions of one key may be in two tables of a level, if they are many. */
 	pick_close(p, best, true, true);
-	upper = p->nr;
-	p->level = best + 1;
-	pick_range(p, &min, &max);
-	found = p->part + p->nr;
-	n = version_overlaps(p->version, p->level, min, max, found);
-	for (i = 0; i < n; i++)
-		p->part[p->nr++] = found[i];
-	pick_close(p, p->level, true, true);
-	/* Only level 0 may be unsorted. */
-	p->move = upper == 1 && p->nr == 1 && !p->part[0]->table->unsorted;
+	if (!best && level0_crowded(kv, p->nr)) {
+		p->nr = 1;
+		pick_close(p, best, false, true);
+	}
+	pick_below(p, best);
 	return 0;
 }

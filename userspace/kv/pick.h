@@ -33,6 +33,7 @@ int pick_close(struct pick *p, u32 level, bool newer, bool older);
 
 int pick_soc(struct kv *kv, struct pick *p);
 int pick_loc(struct kv *kv, struct pick *p);
+void pick_crowded(struct kv *kv, struct pick *p);
 int pick_component(struct kv *kv, struct pick *p, struct slice after);
 
 /* pick-soc.c: 0 to 1; 1 if a reorder would put nothing foreign into it. */

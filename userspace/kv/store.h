@@ -290,6 +290,7 @@ struct kv_disk *band_disk(const struct kv *kv, u32 band);
 u64 band_offset(const struct kv *kv, u32 band);
 
 /* bands.c */
+bool bands_enough(struct kv *kv, u32 reserve);
 int band_take(struct kv *kv, u32 reserve, u32 *band);
 int band_take_spare(struct kv *kv, u32 reserve, u32 *band);
 u32 *bands_free(struct kv *kv, u32 band);

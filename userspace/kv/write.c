@@ -7,16 +7,6 @@
 #include "memtable.h"
 #include "table.h"
 
-static bool enough(struct kv *kv, u32 reserve)
-{
-	bool is;
-
-	pthread_mutex_lock(&kv->lock);
-	is = kv->free > reserve;
-	pthread_mutex_unlock(&kv->lock);
-	return is;
-}
-
 /* Holding @writer and @compacting. */
 static int free_bands(struct kv *kv, u32 reserve)
 {
@@ -24,16 +14,16 @@ static int free_bands(struct kv *kv, u32 reserve)
 	int err = compact_frozen(kv);
 
 	/* What has not helped helps no more before something else is written. */
-	while (!err && did && kv->full != kv->mem->number && !enough(kv, reserve))
+	while (!err && did && kv->full != kv->mem->number && !bands_enough(kv, reserve))
 		err = compact_step(kv, &did);
-	if (err == -ENOMEM || store_broken(kv) || enough(kv, reserve))
+	if (err == -ENOMEM || store_broken(kv) || bands_enough(kv, reserve))
 		return store_broken(kv) ?: err == -ENOMEM ? err : 0;
 	if (kv->full != kv->mem->number) {
 		err = compact_all(kv);
 		if (err != -ENOMEM)
 			kv->full = kv->mem->number;
 	}
-	if (err == -ENOMEM || store_broken(kv) || enough(kv, reserve))
+	if (err == -ENOMEM || store_broken(kv) || bands_enough(kv, reserve))
 		return store_broken(kv) ?: err == -ENOMEM ? err : 0;
 	if (err)
 		return kv_says(-ENOSPC, "%s is full, and compaction has failed: %s",
@@ -118,7 +108,7 @@ static int find_room(struct kv *kv, const struct kv_batch *b)
 		    table_fits(kv->opt.memtable_bytes, (u64)kv->mem->entries + b->entries,
 			       kv->mem->bytes + bytes, KV_KEY_MAX))
 			err = kv->opt.flags & KV_NO_LOG ?
-				enough(kv, reserve) ? 0 : -ENOSPC :
+				bands_enough(kv, reserve) ? 0 : -ENOSPC :
 				log_room(kv, b, reserve);
 		if (err == -EAGAIN)
 			err = turn_over(kv);
