@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* What is merged with what: cases worked out by hand. */
+#include <time.h>
+
 #include "model.h"
 #include "pick.h"
 
@@ -814,6 +816,53 @@ out:
 	sim_free(s);
 }
 
+static void *sync_one(void *kv)
+{
+	if (kv_put(kv, "b", 1, "2", 1, KV_SYNC))
+		die("put: %s", kv_error());
+	return NULL;
+}
+
+/* A flush of the disk, until which another thread syncs a write that is offloaded. */
+static struct kv *syncing;
+static int (*flush_of_disk)(struct kv_disk *d);
+
+static int sync_meanwhile(struct kv_disk *d)
+{
+	struct timespec until;
+	pthread_t thread;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += 20;
+	if (pthread_create(&thread, NULL, sync_one, syncing) ||
+	    pthread_timedjoin_np(thread, NULL, &until))
+		die("a sync there waits until the disk that is merged on is flushed");
+	return flush_of_disk(d);
+}
+
+static void flush_meanwhile(void)
+{
+	struct sim *s = formatted(BYTES);
+	const struct kv_disk_ops *ops = s->disk.ops;
+	struct kv_disk_ops slow = *ops;
+	struct kv *kv = opened(s, "new");
+
+	kv->merging = 1;
+	if (kv_put(kv, "a", 1, "1", 1, 0) || offloaded(kv) != 1)
+		die("a write is not offloaded");
+	syncing = kv;
+	flush_of_disk = ops->flush;
+	slow.flush = sync_meanwhile;
+	s->disk.ops = &slow;
+	if (store_flush_disk(kv, kv->disk))
+		die("flush: %s", kv_error());
+	s->disk.ops = ops;
+	want(kv, "b", "2");
+	kv->merging = 0;
+	kv_close(kv);
+	sim_free(s);
+}
+
 void test_vectors(u64 seed, u32 count)
 {
 	killed_at_commit();
@@ -831,7 +880,9 @@ void test_vectors(u64 seed, u32 count)
 	log_is_table();
 	unsorted_alone();
 	room_for_a_burst();
-	if (has_offload())
+	if (has_offload()) {
 		while_merging();
+		flush_meanwhile();
+	}
 	bloom();
 }

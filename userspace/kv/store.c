@@ -91,9 +91,10 @@ static int flush(struct kv_disk *disk)
  */
 int store_flush_disk(struct kv *kv, struct kv_disk *disk)
 {
+	pthread_mutex_t *flushing = disk == kv->offload ? &kv->spare_flushing : &kv->flushing;
 	int err;
 
-	pthread_mutex_lock(&kv->flushing);
+	pthread_mutex_lock(flushing);
 	err = store_broken(kv);
 	if (!err) {
 		err = flush(disk);
@@ -101,7 +102,7 @@ int store_flush_disk(struct kv *kv, struct kv_disk *disk)
 		if (err)
 			store_break(kv, err, kv_error());
 	}
-	pthread_mutex_unlock(&kv->flushing);
+	pthread_mutex_unlock(flushing);
 	return err;
 }
 
@@ -128,6 +129,7 @@ static void store_free(struct kv *kv)
 	pthread_mutex_destroy(&kv->log.lock);
 	pthread_mutex_destroy(&kv->log.io);
 	pthread_mutex_destroy(&kv->lock);
+	pthread_mutex_destroy(&kv->spare_flushing);
 	pthread_mutex_destroy(&kv->flushing);
 	pthread_mutex_destroy(&kv->committing);
 	pthread_mutex_destroy(&kv->compacting);
@@ -156,6 +158,7 @@ static struct kv *store_new(struct kv_disk *disk)
 	pthread_mutex_init(&kv->compacting, NULL);
 	pthread_mutex_init(&kv->committing, NULL);
 	pthread_mutex_init(&kv->flushing, NULL);
+	pthread_mutex_init(&kv->spare_flushing, NULL);
 	pthread_mutex_init(&kv->lock, NULL);
 	pthread_mutex_init(&kv->log.io, NULL);
 	pthread_mutex_init(&kv->log.lock, NULL);

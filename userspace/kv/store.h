@@ -169,6 +169,7 @@ struct kv_snapshot {
  * @compacting: held by who makes tables
  * @committing: held by who writes the band table
  * @flushing: held by who flushes the device
+ * @spare_flushing: the same, of the offload device: who syncs there waits for no other
  * @lock: of all else that changes; the last to be taken but for the cache's
  * @changed: something under @lock that others wait for
  * @work: there is something for the thread
@@ -217,7 +218,7 @@ struct kv {
 	struct kv_disk *offload;
 	struct shape spare;
 	struct kv_options opt;
-	pthread_mutex_t writer, compacting, committing, flushing, lock;
+	pthread_mutex_t writer, compacting, committing, flushing, spare_flushing, lock;
 	pthread_cond_t changed, work;
 	pthread_t thread;
 	bool has_thread, stop;
