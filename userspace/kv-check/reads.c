@@ -255,6 +255,38 @@ static void beside_damage(struct sim *s)
 	printf("%u records lost with a block\n", lost);
 }
 
+/* Blocks that the cache has no room for, be it that it has for what is read around them. */
+static void large_blocks(void)
+{
+	struct sim *s = formatted_as(40ULL * WIDE, WIDE);
+	struct kv *kv = opened(s, "new");
+	static u8 value[WIDE / 9];
+	char key[] = "a";
+	size_t bytes;
+	void *got;
+	u64 ops;
+
+	for (; *key < 'g'; ++*key) {
+		if (kv_put(kv, key, 1, value, sizeof(value), 0))
+			die("put: %s", kv_error());
+	}
+	if (kv_compact(kv))
+		die("compact: %s", kv_error());
+	kv_close(kv);
+	kv = with_cache(s, WIDE / 12, 2 * BLOCK_BYTES);
+	for (*key = 'a'; *key < 'g'; ++*key) {
+		ops = s->ops;
+		if (kv_get(kv, NULL, key, 1, &got, &bytes))
+			die("get: %s", kv_error());
+		free(got);
+		/* The filter, the index, and the block once. */
+		if (s->ops > ops + 3)
+			die("%llu reads of a large block", s->ops - ops);
+	}
+	kv_close(kv);
+	sim_free(s);
+}
+
 void test_reads(u64 seed, u32 count)
 {
 	struct sim *s = formatted_as(40ULL * WIDE, WIDE);
@@ -267,5 +299,6 @@ void test_reads(u64 seed, u32 count)
 	walks(s);
 	beside_damage(s);
 	just_written();
+	large_blocks();
 	sim_free(s);
 }

@@ -468,7 +468,9 @@ bool table_read_by(struct kv *kv, struct table *t, const struct cache_item *inde
 	blocks_in(index, nr, begin, bytes, &from, &to);
 	begin = index_at(index, from).offset;
 	last = index_at(index, to);
-	if (read_bytes(kv, t, begin, last.offset + last.bytes + last.behind - begin, &buf, &at))
+	bytes = last.offset + last.bytes + last.behind - begin;
+	/* The last one may be much longer than the piece: it would be read for nothing. */
+	if (!cache_room(kv->cache, bytes) || read_bytes(kv, t, begin, bytes, &buf, &at))
 		return false;
 	for (; from <= to; from++) {
 		p = index_at(index, from);
