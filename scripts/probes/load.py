@@ -7,6 +7,7 @@ import ctypes
 import json
 import math
 import os
+import re
 import select
 import shutil
 import signal
@@ -22,6 +23,10 @@ PR_SET_PDEATHSIG = 1
 BLOCK = 4096
 START_S = 2              # fio's, at most
 WATCH_S = 1.0
+# Of a name fio takes all behind ; or # for a comment, and $ for a variable; an iolog ends it at
+# a blank, or after 256 bytes.  What is left may be the name of something else.
+NO_NAME = re.compile(r"[;#$\\\"'\s\0-\x1f]")
+LONGEST_NAME = 255
 
 
 class LoadError(Exception):
@@ -151,9 +156,13 @@ class Fio:
         self.program = shutil.which("fio")
 
     def require(self):
-        """Raises LoadError if fio is not here."""
+        """Raises LoadError if fio is not here, or would open something else."""
         if not self.program:
             raise LoadError("fio is not installed: apt install fio")
+        path = os.path.realpath(self.path)
+        if NO_NAME.search(path) or len(os.fsencode(path)) > LONGEST_NAME:
+            raise LoadError(f"fio can't be told to open {path}: a name has no blanks, quotes, "
+                            f"backslashes, ;, # and $, and {LONGEST_NAME} bytes at most")
 
     def _name(self):
         # fio splits file names at colons.

@@ -179,6 +179,21 @@ def test_fio_writes_within(tmp_path):
     assert new[2 * MIB:2 * MIB + 4096] != old[:4096] != new[3 * MIB - 4096:3 * MIB]
 
 
+@needs_fio
+@pytest.mark.parametrize("name", ["notes#2", "notes;2", "notes 2", "notes$2", "notes\\2", 'notes"2',
+                                  "notes" + "2" * 250])
+def test_names_that_fio_takes_for_others(tmp_path, name):
+    """It would write to what the name begins with."""
+    (tmp_path / "notes").write_bytes(b"\xa5" * 65536)
+    (tmp_path / name).write_bytes(bytes(65536))
+    fio = load.Fio(str(tmp_path / name), tmp_path / "jobs")
+    for send in (lambda: fio.job("x", {"rw": "write", "bs": 4096, "size": 65536, "log": False}),
+                 lambda: fio.replay("y", (True, [0], 4096)), fio.require):
+        with pytest.raises(load.LoadError, match="can't be told to open"):
+            send()
+    assert (tmp_path / "notes").read_bytes() == b"\xa5" * 65536
+
+
 @pytest.mark.parametrize("text, start, size", [
     ("0+64M", 0, 64 * MIB), ("10G+1G", 10 << 30, 1 << 30), ("4096+8k", 4096, 8192)])
 def test_areas(text, start, size):
