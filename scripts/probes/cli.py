@@ -170,6 +170,12 @@ def versions():
     return {"skylight": own, "kernel": platform.release(), "fio": fio}
 
 
+def same_drive(had, identity):
+    """Whether run.json, @had, is of that drive."""
+    of = had.get("device") or {}
+    return all(of.get(k) == identity[k] for k in ("bytes", "label", "serial"))
+
+
 def remember(out, dev, args, scale, **more):
     """Writes run.json, with @more; Refused if DIR holds results of another drive or scale."""
     path = out / "run.json"
@@ -182,11 +188,10 @@ def remember(out, dev, args, scale, **more):
         had = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         had = None
-    except ValueError as error:
+    except (OSError, ValueError) as error:
         raise Refused(f"{path} cannot be read: {error}") from error
     if had:
-        same = {k: device[k] for k in ("bytes", "label", "serial")}
-        if {k: had["device"].get(k) for k in same} != same:
+        if not same_drive(had, device):
             raise Refused(f"{out} holds results of another drive "
                           f"({had['device'].get('path')}); choose another --out")
         if (had["scale"], had["seed"], had["sizes"]) != (info["scale"], info["seed"],
@@ -197,8 +202,11 @@ def remember(out, dev, args, scale, **more):
         # Tests of one folder may have been made with several: all of them, the last one last.
         info["versions"] = [v for v in had.get("versions", ()) if v not in info["versions"]] + \
             info["versions"]
-    out.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(info, indent=1) + "\n", encoding="utf-8")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(info, indent=1) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise Refused(f"{path}: {error.strerror}") from error
 
 
 def command_run(args):
@@ -314,8 +322,7 @@ def quick_on(part, args, quick, clock):
     screen.say(f"{part.dev.path}: what it says of itself")
     for line in says.lines(said):
         screen.say("  " + line)
-    part.restore_from(out / "restore.json")
-    forget_quick(out)
+    forget_quick(out, part, quick.TESTS)
     args.scale, args.reset = "auto", False
     remember(out, part, args, quick.scale(part.bytes), quick=True,
              says_of_itself=said, where=part.what)
@@ -341,18 +348,26 @@ def quick_on(part, args, quick, clock):
     return FAILED if any(r.status == session.FAILED for r in s.results.values()) else 0
 
 
-def forget_quick(out):
-    """Quick begins anew each time; what `skylight run` has measured stays."""
+def forget_quick(out, part, tests):
+    """Quick begins anew each time; what `skylight run` has measured stays, and so do settings of
+    a drive that had this name before."""
+    note = out / "restore.json"
     try:
         had = json.loads((out / "run.json").read_text(encoding="utf-8"))
     except FileNotFoundError:
-        return
-    except ValueError as error:
+        had = {"quick": True}
+    except (OSError, ValueError) as error:
         raise Refused(f"{out / 'run.json'} cannot be read: {error}") from error
-    if not had.get("quick"):
+    if not isinstance(had, dict) or not had.get("quick"):
         raise Refused(f"{out} holds results of skylight run; choose another --out")
-    for path in (out / "run.json", *out.glob("t*.json"), *out.glob("t*.npz")):
-        path.unlink()
+    if note.exists() and not same_drive(had, part.identity()):
+        raise Refused(f"{note} has settings of another drive, which a run that was killed could "
+                      "not set back; choose another --out")
+    part.restore_from(note)
+    # A person may have files of his own there.
+    for path in (out / "run.json", *(out / f"{session.stem(test.ID)}.{end}" for test in tests
+                                     for end in ("json", "npz"))):
+        path.unlink(missing_ok=True)
 
 
 def command_explain(args):

@@ -18,6 +18,7 @@ from .scratch import Within
 from .session import BLOCK, DONE, FAILED, SKIPPED, Finding, Result, Session, scale_for, stem
 
 SECONDS = 300
+TESTS = (t01, t11, tfilled)     # that leave results
 ASKED = 32                  # blocks that reading alone looks at
 DRIVE, MEASURED, READ = "the drive", "measured", "reading alone"
 

@@ -116,8 +116,9 @@ class Part:
 
     @property
     def whole(self):
-        """Whether there is no more of the device than this."""
-        return self.start == 0 and self.bytes + BLOCK > self.dev.bytes
+        """Whether there is no more of the drive than this."""
+        return self.start == 0 and self.bytes + BLOCK > self.dev.bytes and \
+            not (self.dev.sys / "partition").exists()
 
     @staticmethod
     def reset():

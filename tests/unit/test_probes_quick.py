@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """skylight quick: what a drive says of itself, where is written, and what is concluded."""
 
+import contextlib
 import errno
 import json
 import os
@@ -124,7 +125,7 @@ class Traced:
 
 
 def part_of(drive, start=0, size=None):
-    drive.label = "a model"
+    drive.label, drive.sys = "a model", getattr(drive, "sys", Path("/nix/none"))
     return scratch.Part("model", start, drive.bytes - start if size is None else size, drive, "it")
 
 
@@ -441,6 +442,18 @@ def test_a_file_is_filled_already(tmp_path):
     assert answer.confidence == stats.measured("filled_part")
 
 
+def test_a_partition_is_not_all_of_a_drive(tmp_path):
+    """What lies beside it was not filled."""
+    drive = probe_drives.Drive(200_000)
+    drive.sys = tmp_path / "sda1"
+    drive.sys.mkdir()
+    assert part_of(drive).whole
+    (drive.sys / "partition").write_text("1")
+    answer, s, _ = look(drive, tmp_path)
+    assert s.results["filled"].numbers["filled"] == "part"
+    assert answer.confidence == stats.measured("filled_part")
+
+
 def test_conventional_is_no_surer_than_the_lot_bears_out(tmp_path, monkeypatch):
     for name, of in (("filled_all", (3, 60)), ("filled_part", (9, 60))):
         monkeypatch.setitem(stats.MEASURED, name, of)
@@ -553,6 +566,40 @@ def test_it_begins_anew_each_time_and_leaves_those_of_run(command, capsys):
     with pytest.raises(device.Refused, match="results of skylight run"):
         command(probe_drives.Drive(100_000))
     assert (out / "t01.json").exists() and capsys.readouterr().out
+
+
+def test_files_of_a_person_stay(command, capsys):
+    """Who says --out . has his own there."""
+    _, out = command(probe_drives.Drive(100_000))
+    for name in ("tsconfig.json", "todo.json", "t.npz"):
+        (out / name).write_text("mine")
+    command(probe_drives.Drive(100_000))
+    assert all((out / name).exists() for name in ("tsconfig.json", "todo.json", "t.npz"))
+    assert capsys.readouterr().out
+
+
+@pytest.mark.parametrize("blocks, run, refused", [
+    (100_000, True, False), (50_000, True, True), (100_000, False, True)])
+def test_settings_of_another_drive_are_not_restored(command, blocks, run, refused):
+    """sda may be another one after a reboot, and its write cache off for a reason."""
+    drive, restored = probe_drives.Drive(blocks), []
+    _, out = command(probe_drives.Drive(100_000))
+    (out / "restore.json").write_text('{"write_cache": true}')
+    if not run:
+        (out / "run.json").unlink()
+    part = part_of(drive)
+    drive.identity = lambda: {"bytes": drive.bytes, "label": "a model", "serial": "1"}
+    drive.restore_from = restored.append
+    with pytest.raises(device.Refused, match="another drive") if refused else \
+            contextlib.nullcontext():
+        cli.forget_quick(out, part, quick.TESTS)
+    assert bool(restored) != refused and (out / "t01.json").exists() == refused
+
+
+def test_a_folder_that_cannot_be_made_is_said(command, tmp_path):
+    (tmp_path / "out").write_text("a file")
+    with pytest.raises(device.Refused, match="cannot be read"):
+        command(probe_drives.Drive(100_000))
 
 
 def test_what_fails_is_said(command, capsys):
