@@ -4,8 +4,9 @@
 
 event == "platter_destroy" {
 	write = name " " f["block"] "+" f["n"]
-	# What one write destroys follows each other.
-	if (write != last) {
+	# What one write destroys follows each other; what is destroyed again was sound again.
+	if (write != last || f["first"] in listed) {
+		split("", listed)
 		if (!writes++)
 			printf "%15s  %-12s %16s  %s\n", "at, s", "medium", "write", "destroys"
 		else
@@ -13,6 +14,7 @@ event == "platter_destroy" {
 		printf "%15.6f  %-12s %16s ", at, name, f["block"] "+" f["n"]
 		last = write
 	}
+	listed[f["first"]]
 	printf " %s+%s", f["first"], f["count"]
 	destroyed += f["count"]
 	for (i = 0; i < f["count"] + 0; i++)

@@ -5,7 +5,9 @@ kernel prints them.  What they tell is true: tests/guest/tracing.py."""
 import os
 import re
 import shutil
+import signal
 import subprocess
+import time
 
 import pytest
 from docutils import nodes
@@ -177,6 +179,74 @@ def test_recipe(tmp_path, awk, recipe):
     nothing = subprocess.run([*command, tmp_path / "trace"], check=True, text=True,
                              capture_output=True)
     assert nothing.stdout and not nothing.stderr
+
+
+def test_a_write_that_destroys_again_is_another(tmp_path):
+    """What it destroys was written anew in between, which destroyed nothing."""
+    again = [line(at, "platter_destroy", "252:0", f"block=0 n=1 first={first} count=1 cyl=1 head=0 "
+                  "sector=3") for at, first in (("1.0", 928), ("1.0", 930), ("2.0", 928))]
+    (tmp_path / "trace").write_text(HEAD + "".join(again), encoding="ascii")
+    said = subprocess.run(["awk", "-f", FOLDER / "lib.awk", "-f", FOLDER / "destroyed.awk",
+                           tmp_path / "trace"], check=True, text=True, capture_output=True).stdout
+    assert "2 writes destroyed 3 blocks" in said
+    assert re.search(r"0\+1 +928\+1 930\+1$", said, re.M) and re.search(r"2\.0+ .*928\+1$", said, re.M)
+
+
+@pytest.fixture(name="shingle_trace")
+def a_shingle_trace(tmp_path):
+    """Starts the script over folders that stand for the kernel's: its process, and what it left
+    in the ring."""
+    for i, name in enumerate(("a.b", "aXb", "my smr")):
+        dm = tmp_path / f"block/dm-{i}"
+        (dm / "dm").mkdir(parents=True)
+        (dm / "dm/name").write_text(name + "\n", encoding="utf-8")
+        (dm / "dev").write_text(f"254:{i}\n", encoding="ascii")
+    ring = tmp_path / "ring/events/platter"
+    ring.mkdir(parents=True)
+    (ring / "filter").write_text("none\n", encoding="ascii")
+    (tmp_path / "ring/trace").write_text(HEAD, encoding="ascii")
+    for folder in ("bin", "tracing/events", "tracing/instances"):
+        (tmp_path / folder).mkdir(parents=True)
+    for tool, does in (("mkdir", f'cp -r {tmp_path}/ring "$1"'),
+                       ("rmdir", f'mv "$1" {tmp_path}/gone')):
+        (tmp_path / "bin" / tool).write_text(f"#!/bin/sh\n{does}\n", encoding="ascii")
+        (tmp_path / "bin" / tool).chmod(0o755)
+    script = (FOLDER / "shingle-trace").read_text(encoding="utf-8")
+    for kernels, ours in (("/sys/block", "block"), ("/sys/kernel/tracing", "tracing")):
+        assert kernels in script
+        script = script.replace(kernels, str(tmp_path / ours))
+    (tmp_path / "shingle-trace").write_text(script, encoding="utf-8")
+
+    def start(*words):
+        return subprocess.Popen(["sh", tmp_path / "shingle-trace", *words], text=True,
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, start_new_session=True, env={
+                                    **os.environ, "PATH": f"{tmp_path}/bin:{os.environ['PATH']}"})
+    return start, tmp_path / "gone"
+
+
+@pytest.mark.parametrize("name, number", [("a.b", 0), ("aXb", 1), ("my smr", 2), ("smr", None),
+                                          ("a*", None), (r"a\.b", None)])
+def test_only_the_device_of_that_name_is_traced(shingle_trace, name, number):
+    start, gone = shingle_trace
+    with start("-d", name, "events", "true") as traced:
+        _, said = traced.communicate(timeout=20)
+    if number is None:
+        assert traced.returncode == 1 and f"no device {name}" in said
+        return
+    assert traced.returncode == 0, said
+    assert (gone / "events/platter/filter").read_text() == f'dev == "254:{number}"\n'
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_the_ring_goes_whatever_ends_it(shingle_trace, how):
+    start, gone = shingle_trace
+    with start("events") as traced:
+        assert "until ^C" in traced.stderr.readline()
+        time.sleep(0.3)
+        os.killpg(traced.pid, how)
+        traced.communicate(timeout=20)
+    assert (gone / "tracing_on").read_text() == "0\n"
 
 
 def test_recipes_ask_for_events_that_there_are():
