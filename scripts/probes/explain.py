@@ -278,6 +278,9 @@ class Counters:
             raise Refused(f"{path} is not a block device")
         number = f"{os.major(of.st_rdev)}:{os.minor(of.st_rdev)}"
         self.sys = says.disk_of(Path("/sys/dev/block") / number)
+        if read(self.sys / "queue/iostats") == "0":
+            raise Refused(f"{self.sys.name} counts nothing: echo 1 > "
+                          f"/sys/block/{self.sys.name}/queue/iostats")
         self.now = now
         major, minor = (int(n) for n in read(self.sys / "dev").split(":"))
         self.number = major << 20 | minor           # as tracepoints have it
@@ -332,8 +335,8 @@ class Tracer:
 
 # pylint: disable-next=too-many-arguments,too-many-positional-arguments
 def watch_it(counters, tracer, seconds, say, sleep=None):
-    """Looks until the time is up, or for ever; KeyboardInterrupt ends it, too.  Says each
-    stall that was cleaning, when it is known that they are.  Returns the Watch."""
+    """Looks until the time is up, or for ever; KeyboardInterrupt and a drive that goes end it,
+    too.  Says each stall that was cleaning, when it is known that they are.  Returns the Watch."""
     watch, said, begin = Watch(), 0, None
 
     def tell():
@@ -343,7 +346,16 @@ def watch_it(counters, tracer, seconds, say, sleep=None):
         return max(said, len(mine))
     with contextlib.suppress(KeyboardInterrupt):
         while True:
-            now = counters.look()
+            try:
+                now = counters.look()
+                if watch.last and now.done < watch.last.done:
+                    raise Refused("it counts anew: it went, and another has its name")
+            except Refused as gone:
+                if begin is None:
+                    raise
+                # Drives that stall are thrown out: what was seen of it counts.
+                say(str(gone))
+                break
             begin = now.at_s if begin is None else begin
             if watch.take(now, tracer.queued()):
                 said = tell()

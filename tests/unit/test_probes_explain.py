@@ -298,6 +298,30 @@ def test_lines_come_when_it_is_known():
     assert len(said) == 6 and len(watch.stalls) == 3
 
 
+def test_what_was_seen_of_a_drive_that_went_is_said():
+    said, series = [], Series(by_hand(READ_ALONE + [(5, "write"), (1, "stall")] * 6 +
+                                      [(1, "write")]))
+    series.look, looks_ = lambda: gone(), series.look
+
+    def gone():
+        try:
+            return looks_()
+        except KeyboardInterrupt:
+            raise device.Refused("sdx is not there any more") from None
+    watch = explain.watch_it(series, NOTHING_TRACED, 0, said.append, lambda _: None)
+    assert watch.answer()[0] and "sdx is not there any more" in said and len(said) == 7
+    with pytest.raises(device.Refused):
+        explain.watch_it(series, NOTHING_TRACED, 0, said.append, lambda _: None)
+
+
+def test_another_drive_of_that_name_ends_it():
+    """Differences to what the first one had counted are nobody's."""
+    said, first = [], by_hand(READ_ALONE + [(5, "write"), (1, "stall")] * 6 + [(1, "write")])
+    watch = explain.watch_it(Series(first + by_hand([(9, "write")])), NOTHING_TRACED, 0,
+                             said.append, lambda _: None)
+    assert watch.last == first[-1] and watch.answer()[0] and "counts anew" in said[-1]
+
+
 def test_it_ends_after_so_long():
     watch = explain.watch_it(Series(by_hand([(100, "write")])), NOTHING_TRACED, 7, print,
                              lambda _: None)
@@ -327,6 +351,16 @@ def test_counters(disk):
     (disk / "stat").unlink()
     with pytest.raises(device.Refused, match="is not there any more"):
         counters.look()
+
+
+def test_a_disk_that_counts_nothing_is_refused(disk):
+    """Or there would be no stall, ever."""
+    (disk / "queue").mkdir()
+    (disk / "queue/iostats").write_text("1\n")
+    assert explain.Counters("/dev/model").sys == disk
+    (disk / "queue/iostats").write_text("0\n")
+    with pytest.raises(device.Refused, match="sys counts nothing"):
+        explain.Counters("/dev/model")
 
 
 def test_a_partition_is_watched_by_its_disk(tmp_path):
