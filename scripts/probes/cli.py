@@ -6,6 +6,7 @@ take; only quick also says what the drive says of itself.
 RUN OVERWRITES EVERYTHING ON THE DEVICE.  Quick destroys nothing."""
 
 import argparse
+import contextlib
 import dataclasses
 import json
 import platform
@@ -418,6 +419,9 @@ def main(argv=None):
     """scripts/skylight; returns the exit status."""
     args = parser().parse_args(argv)
     end_in_order()
+    with contextlib.suppress(AttributeError):
+        # Names of files may be no UTF-8.
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         return {"run": command_run, "report": command_report, "compare": command_compare,
                 "quick": command_quick, "explain": command_explain}[args.command](args)

@@ -480,9 +480,9 @@ def plain(run):
 
 
 def store(path, text):
-    """Whole or not at all."""
+    """Whole or not at all; bytes of a name that are no UTF-8 are question marks."""
     part = path.with_name(path.name + ".part")
-    part.write_text(text, encoding="utf-8")
+    part.write_text(text, encoding="utf-8", errors="replace")
     os.replace(part, path)
     return path
 

@@ -4,7 +4,9 @@ tests, skipped and failed ones, answers that cannot tell; pages that need nothin
 
 import html
 import json
+import os
 import re
+import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
@@ -410,3 +412,16 @@ def test_every_test_and_answer_has_words():
     for _, question, tests in words.ANSWERS.values():
         assert question
         assert all(t in words.TESTS for t in tests.split())
+
+
+def test_names_that_are_no_utf8(tmp_path):
+    """A folder's or a drive's; hours of tests are not to be without a page for it."""
+    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/drive\xff"))
+    folder.mkdir()
+    Result(test="1", title="x", jobs=["jobs/a.fio"]).save(folder, "t01")
+    (folder / "run.json").write_text(json.dumps({"name": "D\udcff<b>"}))
+    page, _ = report.write(folder)
+    assert "<h1>D?&lt;b&gt;</h1>" in page.read_text(encoding="utf-8")
+    done = subprocess.run([sys.executable, TOP / "scripts/skylight", "report", folder], check=False,
+                          capture_output=True, env={**os.environ, "PYTHONUTF8": "1"})
+    assert done.returncode == 0 and rb"drive\udcff/report.html" in done.stdout, done.stderr
