@@ -177,8 +177,10 @@ class Watch:
         """Stalls of these kinds."""
         return [s for s in self.stalls if s.kind in kinds]
 
-    def answer(self):
-        """(cleaning: True or None, confidence or None, sentence)"""
+    def answer(self, looks=1):
+        """(cleaning: True or None, confidence or None, sentence).
+
+        @looks: how often it is asked, of which one may be wrong by chance."""
         mine, others = self.of(FULL, IDLE), self.of(OTHER)
         if not self.stalls:
             return None, 0.0, "no stall that a head does not explain"
@@ -189,7 +191,7 @@ class Watch:
             return None, 0.0, f"{told}: too few, or not those that cleaning makes"
         # Were it all the same to stalls what is asked for.
         share = self.writing_s / max(self.writing_s + self.reading_s, STEP_S)
-        chance = stats.upper_tail(len(mine), len(mine) + len(others), share)
+        chance = looks * stats.upper_tail(len(mine), len(mine) + len(others), share)
         if chance < stats.ALPHA:
             return True, min(sure, stats.SURE, 1 - chance), (
                 f"{told}; in {self.reading_s:.0f} s of reading alone " +
@@ -197,6 +199,7 @@ class Watch:
         if others:
             return None, 0.0, f"{told}: as often as by chance"
         k, n, chance = self._met_writes()
+        chance *= looks
         if chance < stats.ALPHA:
             return True, min(sure, stats.SURE, 1 - chance), (
                 f"{told}; of {n} that met writes alone or reads alone {k} met writes")
@@ -339,8 +342,8 @@ def watch_it(counters, tracer, seconds, say, sleep=None):
     too.  Says each stall that was cleaning, when it is known that they are.  Returns the Watch."""
     watch, said, begin = Watch(), 0, None
 
-    def tell():
-        mine = watch.of(FULL, IDLE) if watch.answer()[0] else []
+    def tell(looks):
+        mine = watch.of(FULL, IDLE) if watch.answer(looks)[0] else []
         for stall in mine[said:]:
             say(f"{stall.at_s - begin:8.1f} s  {told(stall)}")
         return max(said, len(mine))
@@ -358,10 +361,10 @@ def watch_it(counters, tracer, seconds, say, sleep=None):
                 break
             begin = now.at_s if begin is None else begin
             if watch.take(now, tracer.queued()):
-                said = tell()
+                said = tell(len(watch.stalls))
             if seconds and now.at_s - begin >= seconds:
                 break
             (sleep or time.sleep)(STEP_S)
     # Reading alone, which tells, may have come last.
-    tell()
+    tell(1)
     return watch

@@ -298,6 +298,16 @@ def test_lines_come_when_it_is_known():
     assert len(said) == 6 and len(watch.stalls) == 3
 
 
+def test_asking_after_each_stall_says_nothing_by_chance():
+    """Among dozens of looks there is one at which writes have waited too often, and others
+    have made up for it in the end."""
+    said, parts = [], [(1.3, "mix"), (1, "both"), (2, "read")] * 22
+    watch = explain.watch_it(Series(by_hand(parts + [(1, "stuck"), (2, "read")] * 8)),
+                             NOTHING_TRACED, 0, said.append, lambda _: None)
+    assert len(watch.of(FULL)) == 22 and watch.answer()[0] is None
+    assert not said
+
+
 def test_what_was_seen_of_a_drive_that_went_is_said():
     said, series = [], Series(by_hand(READ_ALONE + [(5, "write"), (1, "stall")] * 6 +
                                       [(1, "write")]))
@@ -319,7 +329,7 @@ def test_another_drive_of_that_name_ends_it():
     said, first = [], by_hand(READ_ALONE + [(5, "write"), (1, "stall")] * 6 + [(1, "write")])
     watch = explain.watch_it(Series(first + by_hand([(9, "write")])), NOTHING_TRACED, 0,
                              said.append, lambda _: None)
-    assert watch.last == first[-1] and watch.answer()[0] and "counts anew" in said[-1]
+    assert watch.last == first[-1] and watch.answer()[0] and any("counts anew" in s for s in said)
 
 
 def test_it_ends_after_so_long():
