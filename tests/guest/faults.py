@@ -918,13 +918,18 @@ def activation(ctx, geo, area):
         game.alive()
 
 
+def superblocks(ctx, game):
+    """(the device that they are on, the block of each)"""
+    which, first, _ = game.areas["superblock"]
+    return which, [first, ctx.target.sizes(game.geo)[which] - 1]
+
+
 def sound_one_last(ctx, geo, rotten, how):
     """Of two superblocks one is rotten, or its block cannot be read, and it cannot be written:
     what was to be kept is refused, and the sound one does not say it."""
     with faulty(ctx, geo) as game:
         game.fill()
-        which, first, _ = game.areas["superblock"]
-        ends = [first, ctx.target.sizes(geo)[which] - 1]
+        which, ends = superblocks(ctx, game)
         with blk.Blk(game.under[which].path) as raw:
             if how == "rotten":
                 raw.write(ends[rotten], bytes(BLOCK))
@@ -946,8 +951,7 @@ def superblock_heals(ctx, geo, bad):
     """Of two superblocks one cannot be read: what is kept is in both, which heals it."""
     with faulty(ctx, geo) as game:
         game.fill()
-        which, first, _ = game.areas["superblock"]
-        ends = [first, ctx.target.sizes(geo)[which] - 1]
+        which, ends = superblocks(ctx, game)
         game.dusty(which, [ends[bad]])
         game.message("keep commit_ms=7", must=True)
         with blk.Blk(game.under[which].path) as raw:

@@ -238,10 +238,13 @@ static bool index_ready(struct table *t, const struct footer *foot, struct cache
 static void keep_piece(struct kv *kv, struct table *t, const struct footer *foot, u32 key,
 		       const struct index_place *place, const u8 *bytes, u32 from)
 {
-	const u8 *at = bytes + (place->offset - from);
 	struct cache_item *item;
+	const u8 *at;
 
-	if (place->offset < from || !place_right(kv, t, place, at))
+	if (place->offset < from)
+		return;
+	at = bytes + (place->offset - from);
+	if (!place_right(kv, t, place, at))
 		return;
 	item = cache_item_new(t->id, key, place->bytes +
 			      (key == AT_INDEX ? (u32)sizeof(struct index_end) : 0));
