@@ -51,6 +51,8 @@ class Disk:
 class Drive:
     """Base: a plain disk.  Answers a Session as fio on a drive would."""
 
+    label, sys = "a model", Path("/nix/none")       # no partition
+
     def __init__(self, blocks, commit_us=None, **disk):
         self.blocks = blocks
         self.disk = Disk(2 * blocks, **disk)

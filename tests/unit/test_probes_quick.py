@@ -125,7 +125,6 @@ class Traced:
 
 
 def part_of(drive, start=0, size=None):
-    drive.label, drive.sys = "a model", getattr(drive, "sys", Path("/nix/none"))
     return scratch.Part("model", start, drive.bytes - start if size is None else size, drive, "it")
 
 
