@@ -50,7 +50,7 @@ class Result:
 def run(command, *, kernel="uml", clock="real", memory=None, cpus=None,
         disks=(), disk_files=(), timeout=300, rw=(), env=None, modules=True,
         load=True, leak_scan=True, expect_report=(), cut_after=None,
-        cut_on=None):
+        cut_on=None, huge_pages=False):
     """command is a shell script (str) or an argument list."""
     argv = [sys.executable, str(RUNNER), "--quiet", "--kernel", kernel,
             "--clock", clock, "--timeout", str(timeout)]
@@ -66,7 +66,7 @@ def run(command, *, kernel="uml", clock="real", memory=None, cpus=None,
         for value in values:
             argv += [name, str(value)]
     argv += ["--no-modules"] * (not modules) + ["--no-load"] * (not load)
-    argv += ["--no-leak-scan"] * (not leak_scan)
+    argv += ["--no-leak-scan"] * (not leak_scan) + ["--huge-pages"] * huge_pages
     if isinstance(command, str):
         command = ["/bin/sh", "-c", command]
     handle, log = tempfile.mkstemp(prefix="shingle-lab-log.")

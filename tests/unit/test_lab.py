@@ -91,6 +91,29 @@ def test_the_program_is_ended_in_order_by_sigterm():
             lab.kill()
 
 
+def with_memory(home):
+    it = object.__new__(guest.Guest)
+    it.home = home
+    return it.in_huge_pages(["sh", "-c", 'grep " $TMPDIR " /proc/mounts'])
+
+
+def test_memory_of_huge_pages_is_there_for_the_guest_alone(tmp_path):
+    command = with_memory(tmp_path)
+    if command[0] != "unshare":
+        pytest.skip("one may not mount here")
+    mounted = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "huge=always" in mounted
+    assert str(tmp_path) not in Path("/proc/mounts").read_text()
+
+
+def test_memory_is_as_ever_where_one_may_not_mount(tmp_path, monkeypatch, capsys):
+    (tmp_path / "unshare").write_text("#!/bin/sh\necho not permitted >&2; exit 1\n")
+    (tmp_path / "unshare").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert with_memory(tmp_path)[0] == "sh"
+    assert "no huge pages for the guest's memory: not permitted" in capsys.readouterr().err
+
+
 def test_last_words_are_those_before_the_tasks_and_all_of_these():
     lines = [f"line {i}" for i in range(30)]
     assert guest.last_words(lines) == lines[-12:]

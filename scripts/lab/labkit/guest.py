@@ -152,6 +152,21 @@ class Guest:
             command.append(f"ubd{i}d={path}")
         return command + self.options.append.split()
 
+    def in_huge_pages(self, command):
+        """The same with a tmpfs of its own for memory, in a mount namespace that ends with
+        it; as it was where one may not mount."""
+        memory = self.home / "memory"
+        memory.mkdir()
+        mount = ["mount", "-t", "tmpfs", "-o", "huge=always,size=100%", "memory", str(memory)]
+        unshare = ["unshare", "--mount", "sh", "-c"]
+        tried = subprocess.run([*unshare, shlex.join(mount)], capture_output=True, text=True,
+                               check=False)
+        if tried.returncode:
+            say(f"no huge pages for the guest's memory: {tried.stderr.strip()}")
+            return command
+        run = shlex.join(mount) + " && exec " + shlex.join(["env", f"TMPDIR={memory}"])
+        return [*unshare, f'{run} "$@"', "sh", *command]
+
     def qemu_command(self, fds):
         options = self.options
         virtual = options.clock == "virtual"
@@ -227,6 +242,8 @@ class Guest:
         env, cpus = None, os.sched_getaffinity(0)
         if self.kernel.uml:
             env = dict(os.environ, TMPDIR="/dev/shm")
+            if self.options.huge_pages:
+                command = self.in_huge_pages(command)
             if not self.kernel.smp:
                 cpus, self.core = one_core(cpus)
         self.process = subprocess.Popen(

@@ -45,6 +45,8 @@ def parser():
                    help="passed to the command")
     p.add_argument("--no-modules", action="store_true",
                    help="neither build nor load the modules of this checkout")
+    p.add_argument("--huge-pages", action="store_true",
+                   help="uml: guest memory in huge pages, if this machine gives any")
     p.add_argument("--no-load", action="store_true",
                    help="build the modules but leave loading to the command")
     p.add_argument("--no-leak-scan", action="store_true",
