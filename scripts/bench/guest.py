@@ -279,16 +279,25 @@ def straight(target, rw, before, after, moved):
         sys.exit(f"{target} counted {blocks} {key}, not {moved // 4096}")
 
 
+def middle(passes):
+    """Bytes per second of the middle half of [(bytes, milliseconds)]: a pass in which the
+    machine did something else, too, says nothing of a device."""
+    order = sorted(passes, key=lambda done: done[0] / (done[1] or 1))
+    cut = len(order) // 4
+    moved, ms = map(sum, zip(*order[cut:len(order) - cut]))
+    return moved / (ms or 1) * 1000
+
+
 def sample(target, rw, bs, mib, passes, led=None):
     """Bytes per second; of the control too, if there is one; and cleaning steps
     meanwhile: there should be none."""
-    moved, ms, cleaned = [0, 0], [0, 0], 0
+    seen, cleaned = [[], []], 0
     for short in range(passes):
         for i, path in enumerate([target, led] if led else [target]):
             emptied(path, rw)
             before = stats(target) if target in OURS else {}
             done = measure(path, rw, bs, mib - DITHER_MIB * short)
-            moved[i], ms[i] = moved[i] + done[0], ms[i] + done[1]
+            seen[i].append(done)
             after = stats(target) if target in OURS else {}
             if target in CLEANED:
                 cleaned += after["steps"] - before["steps"]
@@ -300,8 +309,7 @@ def sample(target, rw, bs, mib, passes, led=None):
                 measure(target, rw, bs, mib)
             if "write" in rw:
                 settle(target)
-    rates = [m / (t or 1) * 1000 for m, t in zip(moved, ms)]
-    return rates[0], rates[1] if led else None, cleaned
+    return middle(seen[0]), middle(seen[1]) if led else None, cleaned
 
 
 def stats(target):

@@ -59,3 +59,11 @@ def test_what_is_missed(bench, capsys, beyond, missed):
         assert row.count("MISSED") == missed * of_ours * 3, row
     linear = next(row for row in rows if row.startswith("linear"))
     assert linear.split()[1:] == ["10000", "-"] * 3
+
+
+def test_a_pass_that_something_else_was_in_does_not_count(guest):
+    even = [(100, 10)] * 8
+    assert guest.middle(even) == 10000
+    assert guest.middle(even[:6] + [(100, 1000), (100, 5)]) == 10000
+    assert guest.middle([(100, 10), (100, 30)]) == 5000
+    assert guest.middle([(100, 0)]) == 100000
