@@ -24,11 +24,13 @@ from . import load, says, session, verdict, words
 from .device import Device, Refused, Seen
 
 USAGE, FAILED, INTERRUPTED = 2, 1, 130
+# What of the arguments of a run --resume takes from it.
+BEGUN_WITH = ("tests", "scale", "seed", "reset", "max_hours")
 OWN = Path(__file__).resolve().parents[2] / "dkms.conf"     # has the version of all there is
 EXAMPLES = """examples:
   scripts/skylight run /dev/sdX                    every test that the drive lends itself to
   scripts/skylight run /dev/sdX --tests 1-3,11     some
-  scripts/skylight run /dev/sdX --out DIR          again: goes on where it was interrupted
+  scripts/skylight run /dev/sdX --resume           goes on where it was interrupted
   scripts/skylight report DIR                      DIR/report.html
   scripts/skylight compare DIR1 DIR2               two drives side by side
   scripts/skylight quick /dev/sdX                  what it says of itself; only read
@@ -59,7 +61,11 @@ def parser():
     run.add_argument("--reset", action="store_true",
                      help="tests that want it may bring the drive to its first state, by "
                           "secure erase (message reset) or discard")
-    run.add_argument("--again", action="store_true", help="also tests that have results")
+    more = run.add_mutually_exclusive_group()
+    more.add_argument("--again", action="store_true", help="also tests that have results")
+    more.add_argument("--resume", action="store_true",
+                      help="go on with the run that --out has: its tests, scale, seed and "
+                           "limits, where no others are given; an error if there is none")
     run.add_argument("--seed", type=int, default=1, help="of what is drawn at random (1)")
     run.add_argument("--max-hours", type=float, metavar="H",
                      help="Tests 6 to 8 give up after so long")
@@ -177,20 +183,41 @@ def same_drive(had, identity):
     return all(of.get(k) == identity[k] for k in ("bytes", "label", "serial"))
 
 
+def begun(out):
+    """What @out has of a run, {} if nothing; Refused if that cannot be read."""
+    path = out / "run.json"
+    try:
+        had = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise Refused(f"{path} cannot be read: {error}") from error
+    if not isinstance(had, dict):
+        raise Refused(f"{path} is not of skylight")
+    return had
+
+
+def recall(args):
+    """For --resume: what the run was begun with, where nothing else is given."""
+    out = args.out or default_out(args.device)
+    had = begun(out)
+    if not had or had.get("quick"):
+        raise Refused(f"{out} has no run to go on with; name its --out, or leave --resume out")
+    given = parser().parse_args(["run", args.device])
+    for name in BEGUN_WITH:
+        if getattr(args, name) == getattr(given, name):
+            setattr(args, name, had.get(name, getattr(given, name)))
+
+
 def remember(out, dev, args, scale, **more):
     """Writes run.json, with @more; Refused if DIR holds results of another drive or scale."""
     path = out / "run.json"
     device = {"path": dev.path, "model": dev.label, **dev.identity()}
-    info = {"name": dev.label, "device": device, "scale": args.scale, "seed": args.seed,
-            "reset": args.reset, "sizes": dataclasses.asdict(scale),
+    info = {"name": dev.label, "device": device, "sizes": dataclasses.asdict(scale),
+            **{name: getattr(args, name, None) for name in BEGUN_WITH},
             "begun": datetime.now().isoformat(" ", "seconds"), "versions": [versions()],
             **more}
-    try:
-        had = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        had = None
-    except (OSError, ValueError) as error:
-        raise Refused(f"{path} cannot be read: {error}") from error
+    had = begun(out)
     if had:
         if not same_drive(had, device):
             raise Refused(f"{out} holds results of another drive "
@@ -213,6 +240,8 @@ def remember(out, dev, args, scale, **more):
 def command_run(args):
     """Tests a drive; returns the exit status."""
     known = probes.tests()
+    if args.resume:
+        recall(args)
     try:
         chosen = probes.choose(args.tests, known) if args.tests else list(known)
     except ValueError as error:
@@ -352,14 +381,8 @@ def quick_on(part, args, quick, clock):
 def forget_quick(out, part, tests):
     """Quick begins anew each time; what `skylight run` has measured stays, and so do settings of
     a drive that had this name before."""
-    note = out / "restore.json"
-    try:
-        had = json.loads((out / "run.json").read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        had = {"quick": True}
-    except (OSError, ValueError) as error:
-        raise Refused(f"{out / 'run.json'} cannot be read: {error}") from error
-    if not isinstance(had, dict) or not had.get("quick"):
+    note, had = out / "restore.json", begun(out) or {"quick": True}
+    if not had.get("quick"):
         raise Refused(f"{out} holds results of skylight run; choose another --out")
     if note.exists() and not same_drive(had, part.identity()):
         raise Refused(f"{note} has settings of another drive, which a run that was killed could "
@@ -432,6 +455,6 @@ def main(argv=None):
     except KeyboardInterrupt:
         print("\nskylight: interrupted" if args.command == "quick" else
               "\nskylight: interrupted; settings are as they were, if nothing else is said "
-              "above, and the same command goes on with the test that was interrupted",
+              "above, and --resume goes on with the test that was interrupted",
               file=sys.stderr)
         return INTERRUPTED

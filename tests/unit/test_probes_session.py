@@ -471,6 +471,39 @@ def test_results_of_another_drive_are_not_mixed(tmp_path):
         cli.remember(tmp_path, one, args, scale)
 
 
+def asked(tmp_path, *more):
+    return cli.parser().parse_args(["run", "/dev/none", "--out", str(tmp_path), *more])
+
+
+def test_what_a_run_was_begun_with_is_taken_from_it(tmp_path):
+    dev = SimpleNamespace(path="/dev/a", label="a", identity=lambda: {"bytes": 1, "label": "a"})
+    cli.remember(tmp_path, dev, asked(tmp_path, "--tests", "1,2", "--seed", "7", "--reset",
+                                      "--scale", "paper", "--max-hours", "2"),
+                 scale_for("paper", 1 << 30))
+    args = asked(tmp_path, "--resume")
+    cli.recall(args)
+    assert (args.tests, args.seed, args.reset, args.scale, args.max_hours) == (
+        "1,2", 7, True, "paper", 2)
+    args = asked(tmp_path, "--resume", "--tests", "3")
+    cli.recall(args)
+    assert (args.tests, args.seed) == ("3", 7)
+
+
+@pytest.mark.parametrize("there", [None, '{"quick": true, "scale": "auto"}'])
+def test_where_no_run_is_none_is_resumed(tmp_path, there):
+    if there:
+        (tmp_path / "run.json").write_text(there)
+    with pytest.raises(device.Refused, match=f"{tmp_path} has no run to go on with"):
+        cli.recall(asked(tmp_path, "--resume"))
+    assert [p.name for p in tmp_path.iterdir()] == ["run.json"] * bool(there)
+
+
+def test_a_run_that_cannot_be_read_is_not_resumed(tmp_path):
+    (tmp_path / "run.json").write_text("[]")
+    with pytest.raises(device.Refused, match="is not of skylight"):
+        cli.recall(asked(tmp_path, "--resume"))
+
+
 def test_all_versions_that_worked_on_a_folder_are_kept(tmp_path, monkeypatch):
     args = cli.parser().parse_args(["run", "/dev/none"])
     dev = SimpleNamespace(path="/dev/a", label="a", identity=lambda: {
