@@ -107,6 +107,23 @@ def _sparse(figure):
             axes.locator_params(axis="x", nbins=5)
 
 
+def _grouped(figure):
+    """Along linear axes numbers as everywhere else."""
+    from matplotlib.ticker import ScalarFormatter   # pylint: disable=C0415
+
+    class Grouped(ScalarFormatter):
+        """Its digits by threes."""
+
+        def __call__(self, x, pos=None):
+            return re.sub(r"(?<![.\d])\d{4,}", lambda m: f"{int(m[0]):,}",
+                          super().__call__(x, pos))
+
+    for axes in figure.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            if type(axis.get_major_formatter()) is ScalarFormatter:     # pylint: disable=C0123
+                axis.set_major_formatter(Grouped())
+
+
 def drawn(draw, size=WIDE):
     """A Figure by draw(figure), in our style."""
     from matplotlib import rc_context   # pylint: disable=C0415
@@ -116,6 +133,7 @@ def drawn(draw, size=WIDE):
         draw(figure)
         _pixels(figure)
         _sparse(figure)
+        _grouped(figure)
         return figure
 
 

@@ -163,6 +163,15 @@ def test_ticks_keep_their_digits():
     assert ">0.0012<" in text and not re.search(r' [xyd]="[^"]*\.\d{3}', text)
 
 
+def test_numbers_along_axes_are_written_as_all_others():
+    def draw(figure):
+        left, right = plots.panels(figure, 2)
+        left.plot([0, 80000], [0, 0.4])
+        right.plot([0, 1], [0, 0.00045])
+    text = plots.svg(draw, "x")
+    assert ">80,000<" in text and ">80000<" not in text and ">0.0004<" in text
+
+
 STYLE = (TOP / "scripts/probes/page.html").read_text(encoding="utf-8")
 CLIFF = {"writes_until_cleaning": 9459560, "usual_ms": 10.2, "stall_ms": 1234.5}
 
