@@ -108,13 +108,15 @@ def dualbuffer(ram, name="dualbuffer"):
 
 def rmwf(ram, name="rmwf"):
     """A full disk, of whose random writes all go to flash that the head would harm others by,
-    seven of eight; there is room for a round of them.  What is written in sequence is written
-    to an empty one, and goes where it belongs."""
+    seven of eight; there is room for a round of them.  Flash blocks are as large as those of
+    flash: with 64 pages each the next write is far from the last one, which RAM does not like.
+    What is written in sequence is written to an empty one, and goes where it belongs."""
     data, flash = ram.cut(f"{name}-data", 480), ram.cut(f"{name}-flash", 440)
     meta = ram.cut(f"{name}-meta", 72, True)
     sh("shingle", "create", "rmwf", "--cache", flash, "--meta", meta, "--track",
        f"{2048 // ram.part}K", "--head-tracks", "3", "--band", f"{32 // ram.part}M",
-       "--cache-size", f"{400 // ram.part}M", "--journal", "32M", data, name)
+       "--cache-size", f"{400 // ram.part}M", "--page-blocks", str(1024 // ram.part), "--journal", "32M",
+       data, name)
 
 
 def writecache(ram):
