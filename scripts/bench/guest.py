@@ -115,8 +115,8 @@ def rmwf(ram, name="rmwf"):
     meta = ram.cut(f"{name}-meta", 72, True)
     sh("shingle", "create", "rmwf", "--cache", flash, "--meta", meta, "--track",
        f"{2048 // ram.part}K", "--head-tracks", "3", "--band", f"{32 // ram.part}M",
-       "--cache-size", f"{400 // ram.part}M", "--page-blocks", str(1024 // ram.part), "--journal", "32M",
-       data, name)
+       "--cache-size", f"{400 // ram.part}M", "--page-blocks", str(1024 // ram.part),
+       "--journal", "32M", data, name)
 
 
 def writecache(ram):
@@ -154,7 +154,8 @@ def zoned(_ram):
 
 
 TARGETS = {"linear": linear, "stl-set": stl_set, "stl-full": stl_full, "imr": imr,
-           "tiler": tiler, "dualbuffer": dualbuffer, "rmwf": rmwf, "writecache": writecache, "thin": thin, "zoned": zoned}
+           "tiler": tiler, "dualbuffer": dualbuffer, "rmwf": rmwf, "writecache": writecache,
+           "thin": thin, "zoned": zoned}
 OURS = ("stl-set", "stl-full", "imr", "tiler", "dualbuffer", "rmwf")
 CLEANED = ("stl-set", "stl-full", "tiler", "dualbuffer", "rmwf")
 TWIN = "-twin"          # behind the name of a second device of a target
