@@ -172,7 +172,7 @@ WORKLOADS = {
     "random read 4K": ("randread", "4k", 192, 1),
     "random write 4K": ("randwrite", "4k", 192, 1),
     "sequential read 1M": ("read", "1m", 4096, 1),
-    "sequential write 1M": ("write", "1m", 240, 8),
+    "sequential write 1M": ("write", "1m", 240, 6),
 }
 
 
@@ -252,22 +252,46 @@ def where(target, rw, bs, mib):
     return runs
 
 
-def control(target, workload):
+def control(target, workload, runs):
     """The control of what is in sequence: dm-linear over the very memory that the target
-    uses, led by its table from place to place as the target goes."""
-    rw, bs, mib, _ = WORKLOADS[workload]
+    uses, led by its table from place to place as the target goes, which is @runs."""
+    rw = WORKLOADS[workload][0]
     at, table = 0, []
-    runs = where(target, rw, bs, min(mib, SPAN_MIB))
     # A pass of writes ends before the last MiB, but fio wants to see them.
     for first, n in runs + runs:
         n = min(n, SPAN_MIB * SECTORS - at)
         if n:
             table.append(f"{at} {n} linear /dev/ram0 {first}")
         at += n
-    settle(target)
     name = f"{target}-{rw}"
     sh("dmsetup", "create", name, stdin="\n".join(table))
     return name
+
+
+def linear_there(target, workload, runs):
+    """dm-linear where the target is, from the first place on that it uses: memory is not the
+    same everywhere.  What the target has there is overwritten; its map is elsewhere."""
+    start, size = (int(n) for n in re.search(
+        r"^0 (\d+) linear \S+ (\d+)", sh("dmsetup", "table", f"{target}-data")).group(2, 1))
+    first = min(min(run[0] for run in runs), start + size - SIZE_MIB * SECTORS)
+    name = f"{target}-linear-{WORKLOADS[workload][0]}"
+    sh("dmsetup", "create", name, "--table", f"0 {SIZE_MIB * SECTORS} linear /dev/ram0 {first}")
+    return name
+
+
+def companions(target):
+    """{workload: devices in the target's memory that are measured with it}: dm-linear, and
+    where it is in sequence a control."""
+    found = {}
+    for direction in ("read", "write"):
+        workload = f"sequential {direction} 1M"
+        rw, bs, mib, _ = WORKLOADS[workload]
+        runs = where(target, rw, bs, min(mib, SPAN_MIB))
+        settle(target)
+        there = linear_there(target, workload, runs)
+        found[f"random {direction} 4K"] = [there]
+        found[workload] = [there, control(target, workload, runs)]
+    return found
 
 
 def straight(target, rw, before, after, moved):
@@ -291,12 +315,12 @@ def middle(passes):
     return moved / (ms or 1) * 1000
 
 
-def sample(target, rw, bs, mib, passes, led=None):
-    """Bytes per second; of the control too, if there is one; and cleaning steps
-    meanwhile: there should be none."""
-    seen, cleaned = [[], []], 0
+def sample(target, rw, bs, mib, passes, others=()):
+    """Bytes per second, and those of others in its memory; and cleaning steps meanwhile:
+    there should be none."""
+    seen, cleaned = [[] for _ in (target, *others)], 0
     for short in range(passes):
-        for i, path in enumerate([target, led] if led else [target]):
+        for i, path in enumerate((target, *others)):
             emptied(path, rw)
             before = stats(target) if target in OURS else {}
             done = measure(path, rw, bs, mib - DITHER_MIB * short)
@@ -306,13 +330,13 @@ def sample(target, rw, bs, mib, passes, led=None):
                 cleaned += after["steps"] - before["steps"]
             if path == target:
                 straight(target, rw, before, after, done[0])
-            if led and i and "write" in rw:
-                # Both begin behind the same: a pass of the target, and cleaning.
+            if i and rw == "write":
+                # All begin behind the same: a pass of the target, and cleaning.
                 emptied(target, rw)
                 measure(target, rw, bs, mib)
-            if "write" in rw:
+            if rw == "write" or (rw == "randwrite" and not i):
                 settle(target)
-    return middle(seen[0]), middle(seen[1]) if led else None, cleaned
+    return [middle(passes) for passes in seen], cleaned
 
 
 def stats(target):
@@ -328,23 +352,21 @@ def speed(rounds):
         create(ram)
         fill(name)
         settle(name)
-    leads = {(w, t): control(t, w) for w in WORKLOADS if w.startswith("sequential")
-             for t in OURS}
-    results = {w: {t: [] for t in TARGETS} for w in WORKLOADS}
-    controls = {w: {t: [] for t in OURS} for w, _ in leads}
+    others = {t: companions(t) for t in OURS}
+    results, linears, controls = ({w: {} for w in WORKLOADS} for _ in range(3))
     cleaned = {t: 0 for t in CLEANED}
     for i in range(rounds):
         progress(f"round {i + 1} of {rounds}")
         for workload, what in WORKLOADS.items():
             for target in TARGETS:
-                led = leads.get((workload, target))
-                rate, other, steps_taken = sample(target, *what, led)
-                results[workload][target].append(rate)
-                if led:
-                    controls[workload][target].append(other)
+                there = others.get(target, {}).get(workload, ())
+                rates, steps_taken = sample(target, *what, there)
+                for rate, table in zip(rates, (results, linears, controls)):
+                    table[workload].setdefault(target, []).append(rate)
                 if target in CLEANED:
                     cleaned[target] += steps_taken
-    return {"bytes_per_second": results, "control_bytes_per_second": controls,
+    return {"bytes_per_second": results, "linear_bytes_per_second": linears,
+            "control_bytes_per_second": controls,
             "cleaning_steps_while_measuring": cleaned}
 
 

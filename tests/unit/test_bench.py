@@ -67,3 +67,22 @@ def test_a_pass_that_something_else_was_in_does_not_count(guest):
     assert guest.middle(even[:6] + [(100, 1000), (100, 5)]) == 10000
     assert guest.middle([(100, 10), (100, 30)]) == 5000
     assert guest.middle([(100, 0)]) == 100000
+
+
+def test_dm_linear_is_taken_where_the_target_is(bench, capsys):
+    """Not the one that has a place of its own, which is twice as fast here."""
+    rates = {w: dict.fromkeys(("linear", *bench.BARS, "writecache", "thin", "zoned"), [1.0] * 4)
+             for w in bench.SHINGLED}
+    for row in rates.values():
+        row["linear"] = [2.0] * 4
+    there = {w: dict.fromkeys(bench.BARS, [1.0] * 4) for w in rates}
+    control = {w: dict.fromkeys(bench.BARS, [1.25] * 4) if "seq" in w else {} for w in rates}
+    bench.show_speed({"bytes_per_second": rates, "linear_bytes_per_second": there,
+                      "control_bytes_per_second": control,
+                      "cleaning_steps_while_measuring": {}})
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    found = {row[3]: (row[4], row[-1]) for row in rows if len(row) > 5 and row[0] == "sequential"
+             and row[3] in ("linear", "control")}
+    assert found == {"linear": ("1.00", "met"), "control": ("0.80", "MISSED")}
+    assert ["random", "read", "4K", "rmwf", "0.50"] in rows
+    assert ["sequential", "read", "1M", "rmwf", "0.50", "1.25"] in rows
