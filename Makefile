@@ -118,7 +118,7 @@ install-dkms:
 	@rm -rf $(DKMSDIR)
 	scripts/dkms-tree $(DKMSDIR)
 
-# Debian's packages, to build/deb, from a Debian of its own.
+# Debian's packages, to build/deb/bookworm, from a Debian of its own.
 deb: | python
 	@scripts/lab/debian build
 
@@ -191,7 +191,7 @@ help:
 	@echo "  make install     modules, tools, probes, manuals; PREFIX=/usr/local DESTDIR="
 	@echo "  make uninstall   remove those"
 	@echo "  make install-dkms  the modules' sources for DKMS; DESTDIR="
-	@echo "  make deb         Debian's packages, to build/deb (root)"
+	@echo "  make deb         Debian's packages, to build/deb/bookworm (root)"
 	@echo "Parts:"
 	@echo "  make modules | userspace | clean"
 	@echo "  make lab         the lab's kernels and which are ready"

@@ -2,8 +2,10 @@
 """What the packages are made of; scripts/lab/debian makes them, and tries them."""
 
 import ast
+import contextlib
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -150,3 +152,48 @@ def test_dkms_has_installed_all_modules_or_it_is_said_which_are_missing(debian, 
         (tmp_path / f"lib/modules/6.12/updates/dkms/{name}.ko.xz").touch()
     built, wanted = debian.modules_of(tmp_path)
     assert len(wanted) == 7 and built == {"6.1": set(), "6.12": wanted}
+
+
+@pytest.mark.skipif(not shutil.which("debugfs"), reason="e2fsprogs is not installed")
+def test_what_is_put_on_a_disk_is_there_or_it_is_said(debian, tmp_path):
+    """debugfs itself ends with 0 in any case."""
+    tree, disk, file = tmp_path / "tree", tmp_path / "disk", tmp_path / "file"
+    (tree / "packages").mkdir(parents=True)
+    with open(disk, "wb") as handle:
+        handle.truncate(4 << 20)
+    subprocess.run(["mke2fs", "-q", "-F", "-d", tree, disk], check=True)
+    for text in ("1", "2"):
+        file.write_text(text, encoding="ascii")
+        debian.put(disk, file, "packages/stage")
+        assert debian.debugfs(disk, "cat packages/stage") == text
+    with pytest.raises(debian.LabError, match="absent"):
+        debian.debugfs(disk, "cat absent")
+
+
+GUEST = """#!/bin/sh
+printf '%s\\n' "$@" >{args}
+{says}
+"""
+
+
+@pytest.mark.parametrize("says, error", [
+    ("echo 'guest: hello'; echo 'guest: status 0'", None),
+    ("echo 'guest: status 3'", "status 3"), ("echo 'guest: hello'", "without a word"),
+    ("echo 'BUG: unable'; echo 'guest: status 0'", "reported a failure")])
+def test_a_boot_has_to_say_that_it_went_well(debian, tmp_path, monkeypatch, capfd, says, error):
+    qemu = tmp_path / "qemu-system-x86_64"
+    qemu.write_text(GUEST.format(args=tmp_path / "args", says=says), encoding="ascii")
+    qemu.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    log = tmp_path / "log"
+    with pytest.raises(debian.LabError, match=error) if error else contextlib.nullcontext():
+        debian.boot(Path("/boot/vmlinuz-6"), [tmp_path / "a", tmp_path / "b"], log)
+    args = (tmp_path / "args").read_text(encoding="ascii").splitlines()
+    assert args[args.index("-initrd") + 1] == "/boot/initrd.img-6"
+    # On a busy host, too, its seconds are those of its work.
+    assert args[args.index("-icount") + 1] == "shift=1,sleep=off"
+    assert args[args.index("-smp") + 1] == "1"
+    assert [a.split(",")[0] for a in args if a.startswith("file=")] == \
+        [f"file={tmp_path}/{d}" for d in "ab"]
+    assert "guest: " in log.read_text(encoding="utf-8")
+    assert ("guest: hello" in capfd.readouterr().err) == ("hello" in says)

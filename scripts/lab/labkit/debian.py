@@ -9,10 +9,13 @@ import shlex
 import shutil
 import subprocess
 import tempfile
+import threading
+import time
 from pathlib import Path
 
 from .cache import CACHE, LabError, TOP, digest, lock, read, say, step
 from .packages import Suites
+from .watch import Watcher
 
 SUITES = {name: (name, f"{name}-updates", f"{name}-security")
           for name in ("bookworm", "trixie")}
@@ -26,6 +29,7 @@ TRY = ("linux-image-amd64", "linux-headers-amd64", "systemd-sysv", "udev", "kmod
 OUT = TOP / "build/deb"
 LOGS = CACHE / "logs"
 USER = 1000     # who builds
+LIMIT = 1800    # s, for one boot
 
 
 def _root(suite, name, include, hooks=(), key=""):
@@ -91,7 +95,7 @@ def _sources(into):
 
 
 def build(suite):
-    """Packages, to build/deb."""
+    """Packages, to a folder of build/deb."""
     control = TOP / "debian/control"
     hooks = [f'mkdir -p "$1/tmp/b/debian" && cp {shlex.quote(str(control))} "$1/tmp/b/debian"',
              'cd "$1/tmp/b" && chroot "$1" sh -c "cd /tmp/b && apt-get -y '
@@ -109,19 +113,21 @@ def build(suite):
              _inside(root, "cd /build; lintian --fail-on error,warning "
                            "--tag-display-limit 0 --no-cfg *.changes", USER),
              LOGS / "deb-lintian.log")
-        shutil.rmtree(OUT, ignore_errors=True)
-        OUT.mkdir(parents=True)
+        shutil.rmtree(OUT / suite, ignore_errors=True)
+        (OUT / suite).mkdir(parents=True)
         for path in sorted((root / "build").iterdir()):
             if path.is_file():
-                shutil.copy(path, OUT)
-                say(f"build/deb/{path.name}")
+                shutil.copy(path, OUT / suite)
+                say(f"build/deb/{suite}/{path.name}")
 
 
 # --- in and out again --------------------------------------------------------
 
 # What a Debian notes of any package that comes and goes: its own books.
 NOTES = re.compile(r"(var/log|var/lib/(dpkg|apt|systemd)|var/cache|root|tmp|run|proc|sys|dev"
-                   r"|packages)(/|$)|etc/ld\.so\.cache$|var/lib/dkms/mok\.(key|pub)$")
+                   r"|packages)(/|$)|etc/ld\.so\.cache$|var/lib/dkms/mok\.(key|pub)$"
+                   # and what a running one does
+                   r"|etc/(machine-id|resolv\.conf|\.updated)$|var/\.updated$|lost\+found$")
 
 
 def contents(root):
@@ -161,11 +167,12 @@ def modules_of(root):
             for folder in (root / "lib/modules").iterdir()}, names
 
 
-def trial(suite):
-    """Packages of build/deb in, and out."""
-    debs = sorted(p for p in OUT.glob("*.deb") if "-dbgsym_" not in p.name)
+def trial(suite, guest=False):
+    """Packages in, and out; with @guest it boots in between."""
+    debs = sorted(p for p in (OUT / suite).glob("*.deb") if "-dbgsym_" not in p.name)
     if not debs:
-        raise LabError("there are no packages in build/deb: make deb makes them")
+        raise LabError(f"there are no packages in build/deb/{suite}: scripts/lab/debian "
+                       f"--suite {suite} build makes them")
     names = [p.name.split("_")[0] for p in debs]
     with unpacked(_root(suite, "try", TRY)) as root:
         place = root / "packages"
@@ -185,9 +192,126 @@ def trial(suite):
         step("trying the tools", _inside(
             root, "mkdir /tmp/t; AUTOPKGTEST_TMP=/tmp/t /packages/source/debian/tests/tools; "
                   "rm -r /tmp/t"), LOGS / "deb-tools.log")
+        if guest:
+            in_guest(suite, root, names, before)
         step("taking them out again", _inside(root, f"dpkg --purge {' '.join(names)}"),
              LOGS / "deb-purge.log")
         found = differences(before, contents(root))
         if found:
             raise LabError("not as before: " + "; ".join(found[:20]))
         say(f"{len(before)} files and directories are as before")
+
+
+# --- booted ------------------------------------------------------------------
+
+DONE = "guest: status "
+UNIT = """[Unit]
+After=multi-user.target
+[Service]
+Type=oneshot
+Environment=DEBIAN_FRONTEND=noninteractive HOME=/root
+StandardInput=null
+StandardOutput=file:/dev/ttyS0
+StandardError=inherit
+ExecStart=/bin/sh -c '/packages/source/scripts/lab/guest/packages $$(cat /packages/stage); \
+  s=$$?; sync; echo "{done}$$s"'
+ExecStopPost=/bin/systemctl --no-block poweroff
+[Install]
+WantedBy=multi-user.target
+"""
+
+
+def in_guest(suite, root, names, before):
+    """The Debian as a machine, which is switched off and on again in between: see
+    guest/packages.  Nothing of @root changes."""
+    unit = Path("etc/systemd/system/shingle-try.service")
+    wants = unit.parent / "multi-user.target.wants" / unit.name
+    log = LOGS / f"deb-guest-{suite}.log"
+    with tempfile.TemporaryDirectory(prefix=f"shingle-debian-disk.{os.getpid()}.") as place:
+        system, spare, tree = (Path(place) / n for n in ("system", "spare", "tree"))
+        for image, size in ((system, 6 << 30), (spare, 1 << 30)):
+            with open(image, "wb") as handle:
+                handle.truncate(size)
+        step("making a disk of it", ["mke2fs", "-q", "-F", "-t", "ext4", "-d", root, system],
+             LOGS / "deb-image.log")
+        (tree / "packages").mkdir(parents=True)
+        (tree / "packages/names").write_text(" ".join(names), encoding="ascii")
+        (tree / unit.name).write_text(UNIT.format(done=DONE), encoding="ascii")
+        put(system, tree / "packages/names", "packages/names")
+        put(system, tree / unit.name, unit)
+        debugfs(system, f"symlink {wants} ../{unit.name}")
+        kernel = max((root / "boot").glob("vmlinuz-*"))
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.write_text("", encoding="utf-8")
+        for stage in ("1", "2"):
+            (tree / "packages/stage").write_text(stage, encoding="ascii")
+            put(system, tree / "packages/stage", "packages/stage")
+            boot(kernel, (system, spare), log)
+        after = set(debugfs(system, "cat packages/after").split("\n"))
+        after = {n.removeprefix("./") for n in after} - {"", ".", str(unit), str(wants)}
+        found = differences(dict.fromkeys(before),
+                            dict.fromkeys(n for n in after if not NOTES.match(n)))
+        if found or not after:
+            raise LabError("in the guest not as before: " + "; ".join(found[:20]))
+        say(f"in the guest, too, all {len(before)} names are as before; all it said: {log}")
+
+
+def debugfs(image, command):
+    done = subprocess.run(["debugfs", "-w", "-R", command, image], check=True, text=True,
+                          capture_output=True)
+    # It ends with 0 whatever became of the command.
+    if wrong := [x for x in done.stderr.splitlines() if not x.startswith("debugfs ")]:
+        raise LabError(f"debugfs {command}: {'; '.join(wrong)}")
+    return done.stdout
+
+
+def put(image, source, target):
+    """A file into a disk's file system, instead of one that is there."""
+    with contextlib.suppress(LabError):
+        debugfs(image, f"rm {target}")
+    debugfs(image, f"write {source} {target}")
+
+
+def boot(kernel, disks, log):
+    """Boots disks, as guest.py does and for its reasons; what guest/packages says goes to the
+    terminal.  A report of the kernel's, or a status that is not 0, is an error."""
+    command = ["qemu-system-x86_64", "-M", "q35", "-nodefaults", "-no-user-config",
+               "-display", "none", "-no-reboot", "-m", "2G", "-smp", "1",
+               # Seconds of the guest's own work and not of a busy host's, and none of
+               # waiting: half the time, and systemd's 90 s for a device suffice.
+               "-accel", "tcg,thread=single", "-icount", "shift=1,sleep=off",
+               "-cpu", "max", "-kernel", kernel,
+               "-initrd", kernel.with_name(kernel.name.replace("vmlinuz", "initrd.img")),
+               "-append", "root=/dev/vda rw console=ttyS0 loglevel=5 systemd.show_status=0 "
+               # It hangs up the terminal that we write to.
+               "systemd.mask=serial-getty@ttyS0.service "
+               "mitigations=off nokaslr audit=0 tsc=reliable no_timer_check nosoftlockup "
+               "rcupdate.rcu_cpu_stall_suppress=1 panic=-1", "-serial", "stdio"]
+    for disk in disks:
+        command += ["-drive", f"file={disk},if=virtio,format=raw,cache=unsafe"]
+    watcher, status, begin = Watcher(), None, time.monotonic()
+    say(f"booting it under {kernel.name} (usually 3 min); all it says: {log}")
+    with subprocess.Popen([str(c) for c in command], stdin=subprocess.DEVNULL, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          errors="replace") as process, open(log, "a", encoding="utf-8") as out:
+        limit = threading.Timer(LIMIT, process.kill)
+        limit.start()
+        try:
+            for line in map(str.rstrip, process.stdout):
+                out.write(f"[{time.monotonic() - begin:5.0f}] {line}\n")
+                out.flush()
+                watcher.feed(line)
+                if line.startswith(DONE):
+                    status = int(line.removeprefix(DONE))
+                elif line.startswith("guest: "):
+                    say(line)
+        finally:
+            limit.cancel()
+            process.kill()
+    if watcher.first is not None:
+        raise LabError("the kernel reported a failure:\n" + watcher.excerpt())
+    if status != 0:
+        raise LabError("it " + ("ended without a word" if status is None else
+                                f"failed with status {status}") + f"; the end of {log}:\n"
+                       + "\n".join(watcher.lines[-25:]))
+    say(f"this boot: {time.monotonic() - begin:.0f} s")
