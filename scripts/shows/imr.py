@@ -20,8 +20,15 @@ import dm
 import media
 
 
+def platter(words, store, sectors, **keys):
+    keys = {**keys, "wcache": words["wcache"], **words["medium"]}
+    return dm.Device("medium", [(
+        0, sectors, "platter", f"{store} 0 {words['drive']} 0 {2 * len(keys)} " +
+        " ".join(f"{k} {v}" for k, v in keys.items()))])
+
+
 def medium(words):
-    """A disk with the mechanics of the paper's: interlaced, or plain."""
+    """A disk with the mechanics of the paper's, interlaced or plain, and what of it is used."""
     tracks = words["tracks"] + words["spare"]
     sectors = words["track_bytes"] // 512
     store = "none"
@@ -30,16 +37,18 @@ def medium(words):
     bench.modprobe("brd", "rd_nr=2", f"rd_size={kib}")
     if words["store"]:
         store = "/dev/ram0"
-    keys = {"media": "imr" if words["layer"] != "plain" else "cmr",
-            "track_sectors": sectors, "wcache": words["wcache"],
-            **words["medium"]}
-    return dm.Device("medium", [(
-        0, tracks * sectors, "platter", f"{store} 0 kvimr 0 {2 * len(keys)} " +
-        " ".join(f"{k} {v}" for k, v in keys.items()))])
+    if words["drive_sectors"]:
+        # A shorter drive is another one: its seeks are stretched.  Its own tracks are not
+        # what is interlaced, as they were not in the paper.
+        disk = platter(words, store, words["drive_sectors"])
+        return disk, dm.Device("outside", [(0, tracks * sectors, "linear", f"{disk.path} 0")])
+    disk = platter(words, store, tracks * sectors, track_sectors=sectors,
+                   media="imr" if words["layer"] != "plain" else "cmr")
+    return disk, disk
 
 
-def target(disk, words):
-    """The imr target over it, its metadata on a device of their own, as the
+def target(path, words):
+    """The imr target over a disk, its metadata on a device of their own, as the
     paper's map was; the backup region is on the disk."""
     keys = {"policy": words["policy"], "rmw": words["rmw"],
             # A whole file is gathered, and it is the flush that persists it.
@@ -47,17 +56,17 @@ def target(disk, words):
     bench.run("shingle", "create", "imr", "--no-udev", "--force", "--meta",
               "/dev/ram1", "--backup-tracks", 2 * words["file_tracks"],
               *(w for k, v in keys.items() for w in ("--set", f"{k}={v}")),
-              disk.path, "upper")
+              path, "upper")
     bench.run("dmsetup", "mknodes")
     return "/dev/mapper/upper"
 
 
 def main():
     words, out = json.loads(sys.argv[1]), Path(sys.argv[2])
-    disk = medium(words)
-    path, upper = disk.path, None
+    disk, used = medium(words)
+    path, upper = used.path, None
     if words["layer"] == "target":
-        upper = target(disk, words)
+        upper = target(path, words)
         path = upper
     disk.message("stats_clear")
     done = subprocess.run(
@@ -74,6 +83,8 @@ def main():
     fresh.replace(out)
     if upper:
         subprocess.run(["dmsetup", "remove", "--noudevsync", "upper"], check=True)
+    if used is not disk:
+        used.remove()
     disk.remove()
     return 0
 

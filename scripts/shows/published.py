@@ -1,7 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
 """What the KVIMR paper (Liang, Yang, Yang, ATC 2021) published, so that tables have
-it beside what is measured here.  Schemes bear this project's names: compaction is
-KVIMR-N, compaction-merged KVIMR-M, plain CMR."""
+it beside what is measured here, and in which set-up.  Schemes bear this project's names:
+compaction is KVIMR-N, compaction-merged KVIMR-M, plain CMR."""
+
+# The set-up, as the specification pins it (15), in MiB, KiB and tracks of 2 MiB: the drive,
+# how long it is, and what a sync takes there, a turn; 100 GB of it; the load; how tops are
+# copied to the backup region and back.
+SET_UP = {"drive": "st500dm002", "drive_sectors": 976773168, "flush_us": 8333, "tracks": 47684,
+          "load": 75000, "record": 1024, "pick": "overlap", "moves": "silent",
+          "copies": "--copy-each"}
 
 # Of the plain disk: throughput, compaction time, time persisting; and the part
 # of persisting that goes to rewriting tops.
@@ -27,3 +34,8 @@ A_FILE = {"seq": (16, 64), "3phase": (4.46, 14.1), "compaction": (1.42, 3.21),
 GROWTH = {64: 7.0, 128: 5.9, 256: 13.0, 512: 16.8}
 # Figure 7: by how many per cent KVIMR is above both of the others at least, by mix.
 MIXES = {"R90": 2.28, "R50": 10.22, "R10": 28.93}
+
+
+def with_index(size):
+    """A file that is said to be so large is a 64th larger."""
+    return size * 65 // 64

@@ -20,6 +20,19 @@ def the_show():
     return module("shows_imr", SHOW)
 
 
+@pytest.fixture(name="kvimr", scope="module")
+def the_other_show():
+    return module("shows_kvimr", TOP / "scripts/shows/kvimr")
+
+
+def option(args, name):
+    return args[args.index(name) + 1]
+
+
+def bytes_of(size):
+    return int(size[:-1]) << {"B": 0, "K": 10, "M": 20}[size[-1]]
+
+
 @pytest.mark.parametrize("args,sentence", (
     (("--set", "foo"), "--set 'foo' is no KEY=VALUE"),
     (("--scale", "0"), "--scale 0 is less than 1"),
@@ -40,6 +53,10 @@ def the_show():
     (("--tracks", "2"), "--tracks 2 is less than 4"),
     (("--tracks", "5001"), "an even number is needed"),
     (("--schemes", "best"), "scheme 'best' is none of"),
+    (("--set-up", "paper", "--scale", "32"), "the paper's drive cannot be divided"),
+    (("--set-up", "paper", "--verify"), "the paper's drive cannot be divided"),
+    (("--set-up", "paper", "--sizes", "32", "--record", "1024"),
+     "files of 32 MB do not hold a whole number of records of 1024 KiB"),
 ))
 def test_bad_words(args, sentence):
     done = subprocess.run([sys.executable, SHOW, *args], text=True, capture_output=True,
@@ -143,9 +160,44 @@ def test_with_a_mix_nothing_is_said_of_a_file(show, capsys, layer):
 @pytest.mark.parametrize("us", (0, 8333))
 def test_what_a_sync_takes_is_asked_of_the_disk(show, us):
     """By a key of platter's, which the plain disk has as well."""
-    options = argparse.Namespace(
-        tracks=50000, scale=32, record=1024, pick="overlap", verify=False, load=None, mix=None,
-        reread=False, wcache="off", set=[], flush_us=us)
     for scheme in ("plain", "seq"):
-        words = show.words_of(scheme, "silent", 64 << 20, "target", 1, options)
+        words = words_of(show, "fast", scheme, "target", flush_us=us)
         assert words["medium"] == ({"flush_us": us} if us else {})
+
+
+def words_of(show, set_up, scheme, through, **other):
+    options = argparse.Namespace(**{**show.SET_UPS[set_up], "verify": False, "mix": None,
+                                    "wcache": "off", "set": [], **other})
+    return show.words_of(scheme, options.moves, 64 << 20, through, 1, options)
+
+
+@pytest.mark.parametrize("scheme", ("plain", "seq", "3phase-merged", "compaction"))
+def test_the_papers_set_up_is_that_without_a_guest(show, kvimr, scheme):
+    """Through the middleware the guest's program is given what kvimr's is, but for the drive."""
+    args = words_of(show, "paper", scheme, "middleware")["args"]
+    other = kvimr.arguments(scheme, 1)
+    copies = [] if scheme == "plain" else ["--copy-each"]
+    assert [w for w in args if w in ("--copy-each", "--reread")] == copies
+    assert [w for w in other if w in ("--copy-each", "--reread")] == copies
+    for name in ("--load", "--record", "--file"):
+        assert bytes_of(option(args, name)) == bytes_of(option(other, name)), name
+    for name in ("--tracks", "--pick", "--moves", "--seed"):
+        assert option(args, name) == option(other, name), name
+    assert f"{option(args, '--place')},next" == option(other, "--place").replace(",none", "")
+    assert option(args, "--scale") == "1"
+
+
+def test_the_papers_drive_is_whole(show):
+    """A shorter one would seek otherwise; and it is no interlaced one."""
+    for through in ("middleware", "target"):
+        words = words_of(show, "paper", "seq", through)
+        assert words["drive"] == "st500dm002" and words["file_tracks"] == 33
+        assert words["drive_sectors"] == published_length("st500dm002")
+        assert words["medium"] == {"flush_us": 8333}
+    assert words_of(show, "fast", "seq", "target")["drive_sectors"] is None
+
+
+def published_length(name):
+    """Of one of platter's profiles, as its source has it."""
+    text = (TOP / "dm-platter/profiles.c").read_text().split(f'.name = "{name}"')[1]
+    return int(text.split(".sectors = ")[1].split("ULL")[0])
