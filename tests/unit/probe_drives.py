@@ -6,6 +6,7 @@ They know as much of a real layer as the probes can see: where a block is, what
 cleaning moves, how long it takes.  Tests on emulated drives are in guests."""
 
 import contextlib
+import subprocess
 import sys
 from pathlib import Path
 
@@ -554,6 +555,26 @@ class Zoned(Drive):
         if disk.jitter:
             disk.now += disk.rng.exponential(disk.jitter)
         self.next = block + count
+
+
+class FullSize(Drive):
+    """A drive of dm-platter's at its full size, which platter-sim at @sim reads by its own
+    mechanics."""
+
+    SECTORS = {"st4000nc001": 7814037168, "st5000as0011": 9767541168}
+
+    def __init__(self, sim, profile):
+        super().__init__(self.SECTORS[profile] // 8)
+        self.sim, self.profile = sim, profile
+
+    def replay(self, name, ops, iodepth=1, watch=None):
+        write, offset, size = as_ops(ops)
+        text = "".join(f"0 r {o // BLOCK} {n // BLOCK}\n"
+                       for o, n in zip(offset.tolist(), size.tolist()))
+        told = subprocess.run([self.sim, "-p", self.profile, "-l", "512"], input=text, text=True,
+                              capture_output=True, check=True).stdout
+        lat = np.array([float(line.split()[1]) for line in told.splitlines()[:len(offset)]])
+        return Trace(np.cumsum(lat) - lat, lat, offset, size, write)
 
 
 class First(SetAssociative):

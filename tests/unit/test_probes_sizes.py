@@ -5,7 +5,6 @@
 import contextlib
 import os
 import shutil
-import subprocess
 import threading
 import time
 
@@ -15,11 +14,11 @@ import pytest
 pytest.importorskip("numpy")
 
 # pylint: disable=wrong-import-position,import-error,redefined-outer-name
-from probe_drives import (BLOCK, Circular, Drive, FullyAssociative, Memory, SetAssociative,
-                          Thin)
+from probe_drives import (BLOCK, Circular, Drive, FullSize, FullyAssociative, Memory,
+                          SetAssociative, Thin)
 from programs import platter_sim
 from probes import cliff, mates, stats, t06, t07, t08, t09, t10, t11, t13, t14, t15, tclean
-from probes.load import Fio, Trace, as_ops
+from probes.load import Fio, Trace
 from probes.places import Places
 from probes.session import Finding, Result, Session
 
@@ -520,23 +519,6 @@ def test_plateaus():
     assert [r for _, r in seen] == pytest.approx([150 - 4.0 * i for i in range(16)], rel=0.005)
 
 
-class FullSize(Drive):
-    """A drive of dm-platter's at its full size, by its own mechanics."""
-
-    def __init__(self, sim, profile, sectors):
-        super().__init__(sectors // 8)
-        self.sim, self.profile = sim, profile
-
-    def replay(self, name, ops, iodepth=1, watch=None):
-        write, offset, size = as_ops(ops)
-        text = "".join(f"0 r {o // BLOCK} {n // BLOCK}\n"
-                       for o, n in zip(offset.tolist(), size.tolist()))
-        told = subprocess.run([self.sim, "-p", self.profile, "-l", "512"], input=text, text=True,
-                              capture_output=True, check=True).stdout
-        lat = np.array([float(line.split()[1]) for line in told.splitlines()[:len(offset)]])
-        return Trace(np.cumsum(lat) - lat, lat, offset, size, write)
-
-
 @pytest.fixture(name="sim", scope="module")
 def build_sim():
     return platter_sim()
@@ -544,7 +526,7 @@ def build_sim():
 
 def test_zones_at_full_size(sim, tmp_path):
     """4 TB, 16 zones: one pass of 640 places is enough."""
-    result = session(FullSize(sim, "st4000nc001", 7814037168), tmp_path).run(t14)
+    result = session(FullSize(sim, "st4000nc001"), tmp_path).run(t14)
     zones, run = (result.findings[n] for n in ("zone_profile", "serpentine"))
     assert len(zones.value) == 16 and result.numbers["stretches"] == t14.STRETCHES
     assert run.value == "narrow" and zones.confidence < 0.99
@@ -554,7 +536,7 @@ def test_more_plateaus_than_places_can_show(sim, tmp_path):
     """5 TB: sixteen zones, three swaths in each, eight heads of which no two are alike, of
     which those at a turn are one.  No number is told that is none, and it is seen that
     surfaces are filled a long way."""
-    result = session(FullSize(sim, "st5000as0011", 9767541168), tmp_path).run(t14)
+    result = session(FullSize(sim, "st5000as0011"), tmp_path).run(t14)
     zones, run = (result.findings[n] for n in ("zone_profile", "serpentine"))
     assert zones.value is None and "at least" in zones.says and "GiB" in zones.says
     assert t14.MOST / 2 < result.numbers["stretches"] <= t14.MOST

@@ -60,3 +60,12 @@ def test_who_is_always_sure_and_often_wrong_is_noticed(show, monkeypatch):
     monkeypatch.setattr(t14, "borne_out", lambda offset, rate, seen: (len(seen), True))
     monkeypatch.setattr(show, "STREAMS", ())
     assert show.row(show.drawn(16, 1)["zone_profile"])[2]
+
+
+def test_of_whole_drives_a_line_is_printed_each(show, monkeypatch):
+    """Of the outermost GiB of two: one has a zone there, the other surfaces in turn."""
+    from probe_drives import FullSize   # pylint: disable=C0415
+    monkeypatch.setattr(FullSize, "SECTORS", {"st4000nc001": 1 << 21, "st5000as0011": 1 << 21})
+    lines = list(show.full_size())
+    assert [line.split(": ")[0] for line in lines] == ["st4000nc001", "st5000as0011"]
+    assert all("plateaus of throughput" in line for line in lines)
