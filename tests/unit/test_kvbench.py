@@ -644,6 +644,27 @@ def test_store_in_streams(tool, disk):
     assert "lead" in run(tool, "run", "-d", disk, "-n", 1, "--stream=4097B", rc=FAILED)
 
 
+@with_store
+def test_store_without_a_log(tool, disk):
+    """What was put is a table in the end, so it is safe."""
+    got = measured(tool, "-d", disk, "-w", "load", "-n", 300, "--value", "1K", "--no-log")
+    assert got["store_stats"]["log_bytes"] == 0 and sum(got["store_stats"]["level_bands"]) == 1
+    assert kv("scan", "--keys", disk).count("user") == 300
+
+
+@with_store
+def test_store_without_a_thread(tool, disk):
+    """Merges are done by the write that makes them due: none is left, and twice the same."""
+    def got():
+        kv("format", "--force", "--band", "1M", disk)
+        of = measured(tool, "-d", disk, "-w", "load", "-n", 6000, "--value", "1K",
+                      "--no-thread", "--memtable", "256K")["store_stats"]
+        return {name: value for name, value in of.items() if not name.endswith("_us")}
+    once = got()
+    assert once["level_bands"][0] < 4 and once["compactions"] > 3
+    assert got() == once
+
+
 def have(tool, name):
     """Whether it was built with a store of that name; without a path none is opened."""
     return "there is no store" not in run(tool, "run", "-s", name, "-n", 1, rc=USAGE)
@@ -711,6 +732,8 @@ def test_each_store_says_what_became_of_it(tool, store):
 @pytest.mark.parametrize("name,words,says", (
     ("leveldb", ("--no-log",), "LevelDB has"), ("leveldb", ("--l0-trigger", 8), "LevelDB has"),
     ("leveldb", ("--stream",), "LevelDB has"), ("rocksdb", ("--stream",), "RocksDB has n"),
+    ("leveldb", ("--no-thread",), "LevelDB has"),
+    ("rocksdb", ("--no-thread",), "RocksDB has n"),
     ("leveldb", ("--around", "64K"), "LevelDB has"),
     ("rocksdb", ("--around", "64K"), "RocksDB has n"),
     ("leveldb", (), "file"), ("rocksdb", (), "file"),

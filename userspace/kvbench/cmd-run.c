@@ -25,6 +25,7 @@ static const char help[] =
 "                       that slow writes down; not leveldb\n"
 "      --stream[=SIZE]  kv: bands one behind another, each to its end; with SIZE of\n"
 "                       lead-in, see kv(8)\n"
+"      --no-thread      kv: a write does the merges that are due, as with --stream\n"
 "      --offload DEV    kv: offload device of the store\n"
 "  -t, --threads N      threadcount: operations under way, at most (1)\n"
 "      --value SIZE     of a record (fieldcount times fieldlength: 1000B)\n"
@@ -44,7 +45,7 @@ static const char help[] =
 enum {
 	OPT_VALUE = SETTING_END, OPT_LOAD, OPT_SYNC, OPT_VERIFY, OPT_LATE, OPT_DELAY, OPT_LOG,
 	OPT_DRY_RUN, OPT_JSON, OPT_NO_LOG, OPT_CACHE, OPT_AROUND, OPT_MEMTABLE,
-	OPT_L0_TRIGGER, OPT_L0_SLOWDOWN, OPT_OFFLOAD, OPT_STREAM,
+	OPT_L0_TRIGGER, OPT_L0_SLOWDOWN, OPT_OFFLOAD, OPT_STREAM, OPT_NO_THREAD,
 };
 
 static const struct option long_options[] = {
@@ -59,6 +60,7 @@ static const struct option long_options[] = {
 	{ "l0-slowdown", required_argument, NULL, OPT_L0_SLOWDOWN },
 	{ "offload", required_argument, NULL, OPT_OFFLOAD },
 	{ "stream", optional_argument, NULL, OPT_STREAM },
+	{ "no-thread", no_argument, NULL, OPT_NO_THREAD },
 	{ "value", required_argument, NULL, OPT_VALUE },
 	{ "load", no_argument, NULL, OPT_LOAD },
 	{ "sync", no_argument, NULL, OPT_SYNC },
@@ -160,6 +162,9 @@ static bool take(struct job *job, int c, const char *v)
 	case OPT_STREAM:
 		job->open.stream = true;
 		return !v || take_small("--stream", v, true, 1U << 30, &job->open.lead_bytes);
+	case OPT_NO_THREAD:
+		job->open.no_thread = true;
+		return true;
 	case OPT_LOAD:
 		job->load = true;
 		return true;

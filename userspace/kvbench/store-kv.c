@@ -9,6 +9,7 @@
 /* kv_error() is of the thread that failed, and it is another one that tells. */
 static char failure[512];
 static atomic_flag taken = ATOMIC_FLAG_INIT;
+static bool has_log;
 
 static int noted(int err)
 {
@@ -20,7 +21,8 @@ static int noted(int err)
 static int store_open(void **store, const struct store_options *opt)
 {
 	const struct kv_options options = {
-		.flags = (opt->no_log ? KV_NO_LOG : 0) | (opt->stream ? KV_STREAM : 0),
+		.flags = (opt->no_log ? KV_NO_LOG : 0) | (opt->stream ? KV_STREAM : 0) |
+			 (opt->no_thread ? KV_NO_THREAD : 0),
 		.lead_bytes = opt->lead_bytes,
 		.cache_bytes = opt->cache_bytes,
 		.around_bytes = opt->around_bytes,
@@ -33,6 +35,7 @@ static int store_open(void **store, const struct store_options *opt)
 
 	if (kv_open(&kv, opt->path, &options))
 		return fail("%s", kv_error());
+	has_log = !opt->no_log;
 	*store = kv;
 	return EXIT_CLEAN;
 }
@@ -82,7 +85,8 @@ static int store_scan(void *store, const void *key, size_t key_bytes, u64 record
 
 static int store_sync(void *store)
 {
-	return noted(kv_sync(store));
+	/* Without a log only tables are safe. */
+	return noted(has_log ? kv_sync(store) : kv_flush(store));
 }
 
 static const char *store_error(int err)

@@ -10,7 +10,8 @@ static int store_open(void **store, const struct store_options *opt)
 {
 	struct library *l;
 
-	if (opt->no_log || opt->l0_trigger || opt->l0_slowdown || opt->stream || opt->around_bytes)
+	if (opt->no_log || opt->l0_trigger || opt->l0_slowdown || opt->stream ||
+	    opt->no_thread || opt->around_bytes)
 		return fail("of kv's options LevelDB has --cache and --memtable");
 	l = library_new(opt);
 	if (!l)

@@ -14,8 +14,8 @@ static int store_open(void **store, const struct store_options *opt)
 	struct library *l;
 	u32 i;
 
-	if (opt->stream || opt->around_bytes)
-		return fail("RocksDB has neither --stream nor --around");
+	if (opt->stream || opt->no_thread || opt->around_bytes)
+		return fail("RocksDB has neither --stream nor --no-thread nor --around");
 	l = library_new(opt);
 	if (!l)
 		return fail("no memory");

@@ -18,6 +18,7 @@
  * @l0_slowdown: see there
  * @offload: see there
  * @stream: KV_STREAM
+ * @no_thread: KV_NO_THREAD
  * @lead_bytes: see there
  */
 struct store_options {
@@ -27,7 +28,7 @@ struct store_options {
 	u64 cache_bytes;
 	u32 around_bytes, memtable_bytes, l0_trigger, l0_slowdown;
 	const char *offload;
-	bool stream;
+	bool stream, no_thread;
 	u32 lead_bytes;
 };
 
