@@ -22,6 +22,8 @@ TOP = Path(__file__).resolve().parent.parent.parent
 BLOCK, MIB, GB = 4096, 1 << 20, 10 ** 9
 TRACK = 512                             # blocks
 SURFACE, CACHE, ROWS = 512 * GB, 5 * GB, 4096       # the thesis's
+REGION_ROWS = 64        # tracks of a region of tiler
+RMWF_BAND = 30          # MiB
 TIMED_OUT = 124
 # What a result depends on, beside its words.
 SOURCES = ("core", "dm-tiler", "dm-stl", "dm-imr", "dm-dualbuffer", "dm-platter",
@@ -43,6 +45,43 @@ def medium(tracks, head=3, track=TRACK, store=False, meta_mib=256, **keys):
 
 def tiler(columns, rows, over=0, **keys):
     return {"target": "tiler", "rows": rows, "columns": columns, "over": over, "set": keys}
+
+
+def plain():
+    """What all are measured by: no translation, and no head that harms anything."""
+    return {"target": "plain", "media": "cmr"}
+
+
+def rmwf(cache, **keys):
+    """With flash of @cache MiB."""
+    return {"target": "rmwf", "set": keys, "flash_mib": cache + 2 * RMWF_BAND, "create": [
+        "rmwf", "--band", f"{RMWF_BAND}M", "--cache-size", f"{cache}M"]}
+
+
+def layers(scale):
+    """{name: what stack.py makes of it}, each with a cache of 1 %."""
+    cache = int(CACHE / scale / MIB)
+    log, band = max(3, cache // 20), 20
+    bands = int(SURFACE / scale / MIB / band)
+    return {
+        "plain": plain(),
+        "stl-set": {"target": "stl-set", "create": [
+            "stl-set", "--band", f"{max(2, cache // 3)}M", "--cache-size", "3b"]},
+        "stl-full": {"target": "stl-full", "create": [
+            "stl-full", "--band", f"{band}M", "--zone-bands", bands, "--provision", 2 * log,
+            "--log-bands", log]},
+        "baseline": {"target": "ma-baseline", "create": [
+            "--preset", "ma-baseline", *(("--scale", scale) if scale > 1 else ()),
+            "--no-feature", "inplace"]},
+        "dualbuffer": {"target": "dualbuffer", "create": [
+            "--preset", "ma-dualbuffer", *(("--scale", scale) if scale > 1 else ())]},
+        # Flash of that size, beside what is staged there, and headers.
+        "rmwf": rmwf(cache),
+        "rmwf, pool": rmwf(cache, alloc="pool"),
+        "imr": {"target": "imr", "media": "imr", "create": ["imr", "--set", "wcache=off"]},
+        "tiler, S = 8": tiler(8, REGION_ROWS, 100),
+        "tiler, track": tiler(TRACK, REGION_ROWS, 100),
+    }
 
 
 def opponents(scale):
