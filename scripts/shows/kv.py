@@ -31,6 +31,12 @@ MOUNT, GROUP = Path("/tmp/store"), Path("/tmp/cgroup")
 META = rebuild.MEMBERS + 1      # where rebuild.Drive has the metadata of its first drive
 OFFLOAD = f"/dev/ram{META + 1}"
 SECTOR = 512
+# What layers count; of a layer that has no such thing it is 0.
+CLEANING = ("bands_cleaned", "clean_read_blocks", "clean_write_blocks")
+INTERLACED = ("imr_rewrites", "imr_epochs", "imr_epoch_tracks", "imr_bottoms_allocated",
+              "imr_bottoms_rmw", "imr_tier_misses", "imr_sync_adjacent", "imr_sync_map",
+              *(f"imr_sync_{i}" for i in range(1, 6)), "step_backup_us", "step_write_us",
+              "step_restore_us", "step_sync_us")
 
 
 def confined(memory_mib):
@@ -90,7 +96,7 @@ class Store:
         out.update({name: medium[name] for name in
                     ("media_blocks_read", "media_blocks_written", "seeks")})
         out.update({name: layer.get(name, 0) for name in
-                    ("bands_cleaned", "clean_read_blocks", "clean_write_blocks")})
+                    (*CLEANING, *INTERLACED)})
         return out
 
     def phase(self, words):

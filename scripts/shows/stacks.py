@@ -29,7 +29,8 @@ TIMED_OUT = 124
 SOURCES = ("core", "dm-tiler", "dm-stl", "dm-imr", "dm-dualbuffer", "dm-platter",
            "userspace/shingle", "scripts/shows/stack.py", "scripts/shows/regions.py",
            "scripts/shows/rebuild.py", "scripts/shows/loaded.py", "scripts/loads",
-           "scripts/shows/kv.py", "userspace/kv", "userspace/kvbench")
+           "scripts/shows/kv.py", "scripts/shows/blocks.py", "userspace/kv",
+           "userspace/kvbench")
 
 
 def outputs(show):

@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Part blocks of scripts/shows/kv without guests: the Diverter, its cases, and what it makes of
+results."""
+
+import json
+import shutil
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+from programs import module
+
+TOP = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(name="kv", scope="module")
+def the_show():
+    return module("shows_kv_of_blocks", TOP / "scripts/shows/kv")
+
+
+@pytest.fixture(name="show")
+def the_part(kv):
+    return kv.kv_blocks
+
+
+@pytest.fixture(name="guest", scope="module")
+def the_guest():
+    return module("shows_blocks_guest", TOP / "scripts/shows/blocks.py")
+
+
+class Disk(dict):
+    """Blocks in memory; what is done there before a write is @before."""
+
+    before = staticmethod(lambda block: None)
+
+    def read(self, block):
+        return self.get(block)
+
+    def write(self, block, data):
+        self.before(block)
+        self[block] = data
+
+
+class Cleaning:
+    """What the target says."""
+
+    now = False
+
+    def __call__(self):
+        return self.now
+
+
+def made(guest, slots=4):
+    cleaning = Cleaning()
+    return guest.Diverter(Disk(), Disk(), slots, cleaning, 1000), cleaning
+
+
+def test_only_while_it_cleans(guest):
+    way, cleaning = made(guest)
+    way.write(7, "a")
+    assert way.target == {7: "a"} and not way.flash
+    cleaning.now = True
+    way.write(7, "b")
+    way.write(8, "c")
+    assert way.target == {7: "a"} and len(way.flash) == 2
+    assert (way.read(7), way.read(8), way.diverted) == ("b", "c", 2)
+    # Again to the same block: where it is.
+    way.write(7, "d")
+    assert way.read(7) == "d" and len(way.free) == 2
+    cleaning.now = False
+    way.write(8, "e")
+    assert way.target[8] == "e" == way.read(8) and len(way.free) == 3
+    assert way.read(9) is None
+
+
+def test_full_flash(guest):
+    way, cleaning = made(guest, slots=1)
+    cleaning.now = True
+    for block in (1, 2, 1):
+        way.write(block, block)
+    assert way.target == {2: 2} and way.diverted == 2
+    # Slots are had again.
+    assert way.bring_one() and way.target == {1: 1, 2: 2}
+    way.write(3, 3)
+    assert way.read(3) == 3 and 3 not in way.target
+
+
+def test_it_comes_home_in_the_order_of_the_disk(guest):
+    way, cleaning = made(guest)
+    cleaning.now, order = True, []
+    for block in (9, 3, 6):
+        way.write(block, block)
+    way.target.before = order.append
+    while way.bring_one():
+        pass
+    assert order == [3, 6, 9] and way.target == {3: 3, 6: 6, 9: 9} and way.returned == 3
+    assert not way.away and sorted(way.free) == [0, 1, 2, 3]
+
+
+def test_a_newer_write_is_not_overtaken(guest):
+    """While a block comes home, a write to it waits."""
+    way, cleaning = made(guest)
+    cleaning.now = True
+    way.write(5, "old")
+    cleaning.now = False
+    seen = []
+
+    def meanwhile(block):
+        del way.target.before
+        writer = threading.Thread(target=way.write, args=(block, "new"))
+        seen.append(writer)
+        writer.start()
+        writer.join(.2)
+        assert writer.is_alive()
+    way.target.before = meanwhile
+    assert way.bring_one()
+    seen[0].join()
+    assert way.target == {5: "new"} and not way.away
+
+
+def test_when_it_comes_home(guest, monkeypatch):
+    """Not while the target cleans, and not before the host was quiet."""
+    way, cleaning = made(guest)
+    cleaning.now = True
+    way.write(1, 1)
+    way.write(2, 2)
+    clock, end, looks = [way.last], threading.Event(), []
+    monkeypatch.setattr(guest.stack, "now", lambda: clock[0])
+
+    def look(_):
+        looks.append(way.returned)
+        if len(looks) == 2:
+            clock[0] += way.quiet_s
+        if len(looks) == 4:
+            cleaning.now = False
+        if len(looks) == 6:
+            end.set()
+    monkeypatch.setattr(guest.time, "sleep", look)
+    way.bring(end)
+    assert looks == [0, 0, 0, 0, 2, 2]
+    cleaning.now = True
+    way.write(3, 3)
+    cleaning.now = False
+    end.clear()
+    looks[:] = [0] * 4
+    way.bring(end)
+    assert way.returned == 2
+
+
+def test_open_loop(guest, monkeypatch):
+    """Responses are from when a write was due, also of what waited for a thread."""
+    clock = [100.0]
+    monkeypatch.setattr(guest.stack, "now", lambda: clock[0])
+
+    def sleep(seconds):
+        clock[0] += seconds
+    monkeypatch.setattr(guest.time, "sleep", sleep)
+    places = []
+
+    def write(block, data):
+        assert len(data) == 4096
+        places.append(block)
+        clock[0] += .5
+    took = guest.sent([0, .1, 3], [7, 8, 9], 1, write)
+    assert took == pytest.approx([.5, .9, .5]) and places == [7, 8, 9]
+
+
+def test_told(guest):
+    of = guest.told([.001] * 990 + [.002] * 9 + [1.0])
+    assert of["p50_ms"] == 1 and of["p99_ms"] == 2 and of["max_ms"] == 1000
+    assert of["requests"] == 1000 and of["p99_9_ms"] == 1000
+    assert of["mean_ms"] == pytest.approx(2.008)
+
+
+def test_cases(kv, show, guest, monkeypatch, tmp_path):
+    """Each kind of arrivals on each target, the same writes for all; all clean when idle."""
+    monkeypatch.setattr(show.stacks, "outputs", lambda _: tmp_path)
+    options = kv.options_of(["--iops", "50", "--block-minutes", "1"])
+    subprocess.run(["make", "-s", "-C", TOP / "userspace/kvbench"], check=True)
+    cases = show.cases(options, kv.arrivals(50, 1))
+    assert [what for *_, what in cases] == [
+        (name, target) for name in ("poisson", "self-similar", "diurnal")
+        for target in ("stl-set", "stl-full", "tiler", "dualbuffer")]
+    loads = {}
+    for _, words, (name, target) in cases:
+        json.dumps(words)
+        assert loads.setdefault(name, words["load"]) == words["load"]
+        assert words["layer"]["set"]["idle_ms"] == 200
+        assert ("cleaning" in words["layer"]["set"]) == target.startswith("stl-")
+        medium = words["medium"]
+        assert words["span_blocks"] < medium["tracks"] * medium["track"] // 4
+    assert len(set(loads.values())) == 3
+    for path in loads.values():
+        rows = [line.split() for line in guest.requests(path)[1]]
+        assert 1800 < len(rows) < 4200 and {r[2] for r in rows} == {"write"}
+        assert max(int(r[3]) for r in rows) < 1 << 30 and int(rows[-1][0]) < 60 * 10 ** 6
+
+
+def test_jobs_take_turns(guest, tmp_path):
+    """Each request is in one of the logs, when it was due."""
+    head = ["fio version 3 iolog", "1 device add", "1 device open"]
+    body = [f"{n} device write {4096 * n} 4096" for n in range(1, 11)]
+    (tmp_path / "whole").write_text("\n".join([*head, *body, "10 device close"]) + "\n")
+    parts = [path.read_text().splitlines() for path in guest.split(tmp_path / "whole", tmp_path, 4)]
+    assert all(part[:3] == head and part[-1] == "10 device close" for part in parts)
+    assert [part[3:-1] for part in parts] == [body[n::4] for n in range(4)]
+    assert len(guest.split(tmp_path / "whole", tmp_path, 99)) == 10
+
+
+def test_fio_takes_them(guest, tmp_path):
+    if not shutil.which("fio"):
+        pytest.skip("fio is not here")
+    (tmp_path / "disk").write_bytes(bytes(1 << 20))
+    subprocess.run(["make", "-s", "-C", TOP / "userspace/kvbench"], check=True)
+    subprocess.run([TOP / "build/userspace/kvbench", "arrivals", "--arrivals", "poisson",
+                    "--target", "200", "-n", "100", "--size", "1M", "--format", "iolog3", "--out",
+                    tmp_path / "log"], check=True)
+    of = guest.by_fio(tmp_path / "disk", tmp_path / "log", 4)
+    assert of["requests"] == 100
+    assert 0 < of["p50_ms"] <= of["p99_ms"] <= of["p99_9_ms"] <= 1.05 * of["max_ms"]
+    assert any((tmp_path / "disk").read_bytes())
+
+
+def result(p99_9, longest, diverted=0, **more):
+    return {"requests": 1000, "mean_ms": 1.0, "p99_ms": 2.0, "p99_9_ms": p99_9,
+            "max_ms": longest, "diverted": diverted, "left": diverted // 4, "home_s": 3.0,
+            "layer": {"steps": 12, "r0_violations": 0},
+            "medium": {"late": 0, "destroyed_reads": 0}, **more}
+
+
+def results_of(better):
+    ways = {"fio": result(50, 900), "threads": result(50, 900),
+            "diverted": result(5, 90, 400) if better else result(50, 900, 400)}
+    return [(("poisson", "stl-set"), {"ways": ways})]
+
+
+def test_what_it_says(show, capsys, tmp_path):
+    got = show.figures(results_of(True)[0][1])
+    assert got["diverted"]["diverted"] == 40 and got["diverted"]["left"] == 25
+    assert got["threads"]["left"] is None and got["fio"]["steps"] == 12
+    assert all(holds for _, holds in show.relations(results_of(True)))
+    assert not any(holds for _, holds in show.relations(results_of(False)))
+    show.told(results_of(True))
+    row = capsys.readouterr().out.splitlines()[-1].split()
+    assert row == ["poisson", "stl-set", "diverted", "1.00", "2.0", "5.0", "90.0", "12", "40.0",
+                   "25.0", "3.0"]
+    pytest.importorskip("matplotlib")
+    show.picture(results_of(True), tmp_path / "picture.png")
+    assert (tmp_path / "picture.png").stat().st_size > 5000
+
+
+@pytest.mark.parametrize("part,name,sentence", (
+    ("medium", "late", "poisson, threads: late 3 times"),
+    ("medium", "destroyed_reads", "poisson, threads: 3 destroyed blocks were read"),
+    ("layer", "r0_violations", "poisson, threads: 3 writes would have destroyed"),
+))
+def test_what_must_not_be(show, part, name, sentence):
+    (_, of), = results_of(True)
+    assert not list(show.wrong_of("poisson", of))
+    of["ways"]["threads"][part][name] = 3
+    wrong, = show.wrong_of("poisson", of)
+    assert wrong.startswith(sentence)
