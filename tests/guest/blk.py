@@ -124,7 +124,9 @@ RWF_DSYNC = 2
 
 
 def _sys(*args):
-    ret = _libc.syscall(*args)
+    # io_getevents(2) is not begun again by itself behind a signal.
+    while (ret := _libc.syscall(*args)) < 0 and ctypes.get_errno() == errno.EINTR:
+        pass
     if ret < 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
     return ret

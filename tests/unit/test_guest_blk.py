@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: GPL-2.0
+"""tests/guest/blk.py, what of it needs no device."""
+
+import ctypes
+import errno
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "guest"))
+
+import blk      # pylint: disable=wrong-import-position,import-error
+
+
+def answers(monkeypatch, *errors):
+    """The next system calls fail so; later ones are done."""
+    left = list(errors)
+
+    def syscall(*_):
+        ctypes.set_errno(left[0] if left else 0)
+        return -1 if left and left.pop(0) else 7
+    monkeypatch.setattr(blk, "_libc", SimpleNamespace(syscall=syscall))
+
+
+def test_a_signal_ends_no_wait(monkeypatch):
+    answers(monkeypatch, errno.EINTR, errno.EINTR)
+    assert blk._sys(1) == 7             # pylint: disable=protected-access
+
+
+def test_another_error_does(monkeypatch):
+    answers(monkeypatch, errno.EINTR, errno.EIO)
+    with pytest.raises(OSError, match="Input/output"):
+        blk._sys(1)                     # pylint: disable=protected-access
