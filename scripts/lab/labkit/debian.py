@@ -290,7 +290,7 @@ def boot(kernel, disks, log):
     for disk in disks:
         command += ["-drive", f"file={disk},if=virtio,format=raw,cache=unsafe"]
     watcher, status, begin = Watcher(), None, time.monotonic()
-    say(f"booting it under {kernel.name} (usually 3 min); all it says: {log}")
+    say(f"booting it under {kernel.name}; all it says: {log}")
     with subprocess.Popen([str(c) for c in command], stdin=subprocess.DEVNULL, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           errors="replace") as process, open(log, "a", encoding="utf-8") as out:
