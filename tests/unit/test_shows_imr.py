@@ -201,3 +201,28 @@ def published_length(name):
     """Of one of platter's profiles, as its source has it."""
     text = (TOP / "dm-platter/profiles.c").read_text().split(f'.name = "{name}"')[1]
     return int(text.split(".sectors = ")[1].split("ULL")[0])
+
+
+@pytest.fixture(name="tool", scope="module")
+def the_tool():
+    subprocess.run(["make", "-s", "-C", TOP / "userspace/shingle"], check=True,
+                   stdout=subprocess.DEVNULL)
+    return TOP / "build/userspace/shingle"
+
+
+@pytest.mark.parametrize("set_up", ("fast", "paper"))
+def test_the_target_has_room_for_all_tracks(show, tool, tmp_path, set_up):
+    """On a disk of the show's size, as the guest formats it."""
+    words = words_of(show, set_up, "seq", "target")
+    disk, meta = tmp_path / "disk", tmp_path / "meta"
+    for path, size in ((disk, (words["tracks"] + words["spare"]) * words["track_bytes"]),
+                       (meta, 256 << 20)):
+        with path.open("wb") as f:
+            f.truncate(size)
+    subprocess.run([tool, "format", "imr", "--meta", meta, "--track",
+                    f"{words['track_bytes']}B", "--backup-tracks",
+                    str(2 * words["file_tracks"]), disk], check=True,
+                   stdout=subprocess.DEVNULL)
+    told = subprocess.run([tool, "dump", disk, "--meta", meta, "--json"], check=True, text=True,
+                          stdout=subprocess.PIPE).stdout
+    assert json.loads(told)["bands"]["data"] == words["tracks"]
