@@ -44,7 +44,8 @@ def cases(options, arrivals):
         for target in TARGETS:
             out.append((f"blocks-{name}-{target}-{options.iops}-{options.block_minutes}-"
                         f"{options.seed}", {
-                            "layer": layer(target), "medium": stacks.surface(SCALE), "load": str(path),
+                            "layer": layer(target), "medium": stacks.surface(SCALE),
+                            "load": str(path),
                             "span_blocks": SPAN_MIB * MIB // BLOCK,
                             "flash_blocks": FLASH_MIB * MIB // BLOCK, "threads": THREADS,
                             "quiet_s": IDLE_MS / 1000, "ways": WAYS}, (name, target)))
@@ -57,7 +58,10 @@ def cases(options, arrivals):
 def wrong_of(name, of):
     """Sentences about what must never be."""
     for how, one in of["ways"].items():
-        yield from stacks.wrong_of(f"{name}, {how}", one)
+        yield from stacks.lost_of(f"{name}, {how}", one)
+        if one["medium"]["late_max_us"] > stacks.ROTATION_US:
+            yield (f"{name}, {how}: a request was {one['medium']['late_max_us']} us late: no "
+                   "exact clock")
 
 
 def figures(of):

@@ -21,6 +21,7 @@ from probes.cli import Screen
 TOP = Path(__file__).resolve().parent.parent.parent
 BLOCK, MIB, GB = 4096, 1 << 20, 10 ** 9
 TRACK = 512                             # blocks
+ROTATION_US = 10_169                    # of 5,900 rpm
 SURFACE, CACHE, ROWS = 512 * GB, 5 * GB, 4096       # the thesis's
 REGION_ROWS = 64        # tracks of a region of tiler
 RMWF_BAND = 30          # MiB
