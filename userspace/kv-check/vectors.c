@@ -816,6 +816,30 @@ out:
 	sim_free(s);
 }
 
+/* What is forgotten of a table is all of it, and of no other. */
+static void forgotten(void)
+{
+	struct cache *c = cache_new(64 << 20);
+	struct cache_item *item;
+	u32 tables = 5000, i;
+
+	for (i = 0; i < 3 * tables; i++) {
+		item = cache_item_new(i % tables, i / tables, 10);
+		if (!item)
+			die("no memory");
+		cache_put(c, cache_add(c, item));
+	}
+	for (i = 0; i < tables; i += 2)
+		cache_forget(c, i);
+	for (i = 0; i < 3 * tables; i++) {
+		item = cache_get(c, i % tables, i / tables);
+		if (!item != !(i % tables % 2))
+			die("table %u is%s forgotten", i % tables, item ? " not" : "");
+		cache_put(c, item);
+	}
+	cache_free(c);
+}
+
 static void *sync_one(void *kv)
 {
 	if (kv_put(kv, "b", 1, "2", 1, KV_SYNC))
@@ -869,6 +893,7 @@ void test_vectors(u64 seed, u32 count)
 	crowded(false);
 	crowded(true);
 	frozen_log();
+	forgotten();
 
 	old_before_new();
 	deleted_below();

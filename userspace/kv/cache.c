@@ -14,12 +14,14 @@
  * @oldest: the next to go
  * @newest: the last to go
  * @bucket: by hash
+ * @tables: by hash of the table alone
  */
 struct cache {
 	pthread_mutex_t lock;
 	u64 budget, bytes;
 	struct cache_item *oldest, *newest;
 	struct cache_item *bucket[1U << BUCKETS_BITS];
+	struct cache_item *tables[1U << BUCKETS_BITS];
 };
 
 struct cache *cache_new(u64 bytes)
@@ -36,6 +38,11 @@ struct cache *cache_new(u64 bytes)
 static struct cache_item **bucket(struct cache *c, u64 table, u32 offset)
 {
 	return &c->bucket[hash_64(table * 0x100000001b3ULL + offset, BUCKETS_BITS)];
+}
+
+static struct cache_item **of_table(struct cache *c, u64 table)
+{
+	return &c->tables[hash_64(table, BUCKETS_BITS)];
 }
 
 static u64 cost(const struct cache_item *item)
@@ -71,6 +78,12 @@ static void link_hash(struct cache *c, struct cache_item *item)
 
 	item->chain = *link;
 	*link = item;
+	link = of_table(c, item->table);
+	item->beside = *link;
+	item->behind = link;
+	if (*link)
+		(*link)->behind = &item->beside;
+	*link = item;
 	c->bytes += cost(item);
 }
 
@@ -87,6 +100,9 @@ static void drop(struct cache *c, struct cache_item *item)
 	while (*link != item)
 		link = &(*link)->chain;
 	*link = item->chain;
+	*item->behind = item->beside;
+	if (item->beside)
+		item->beside->behind = item->behind;
 	unlink_age(c, item);
 	c->bytes -= cost(item);
 	unref(item);
@@ -200,11 +216,11 @@ void cache_offer(struct cache *c, struct cache_item *item)
 /* What was kept of a table: nobody will ask for it, or is to read it anew. */
 void cache_forget(struct cache *c, u64 table)
 {
-	struct cache_item *item, *newer;
+	struct cache_item *item, *beside;
 
 	pthread_mutex_lock(&c->lock);
-	for (item = c->oldest; item; item = newer) {
-		newer = item->newer;
+	for (item = *of_table(c, table); item; item = beside) {
+		beside = item->beside;
 		if (item->table == table)
 			drop(c, item);
 	}

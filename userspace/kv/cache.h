@@ -10,6 +10,8 @@
  * @chain: next of the same hash
  * @older: used before it
  * @newer: used after it
+ * @beside: next of the same table, or of another that has the same hash
+ * @behind: what points to it there
  * @table: id of the table
  * @offset: where in it
  * @bytes: how many
@@ -17,7 +19,7 @@
  * @data: the bytes
  */
 struct cache_item {
-	struct cache_item *chain, *older, *newer;
+	struct cache_item *chain, *older, *newer, *beside, **behind;
 	u64 table;
 	u32 offset, bytes;
 	u32 refs;
