@@ -2,6 +2,9 @@
 /* How often the disk is asked, and for how much: what is cached, and what is read by the way. */
 #include "model.h"
 
+/* Of the address sanitizer, whose header not every compiler brings. */
+size_t __sanitizer_get_current_allocated_bytes(void);
+
 #define WIDE		(256U << 10)
 #define RECORDS		4000U
 #define VALUE		1000U
@@ -169,6 +172,30 @@ static void walks(struct sim *s)
 	printf("a walk %llu; ", s->ops);
 }
 
+/* Of tables that an iterator is not in, it holds nothing: be it that it was there before. */
+static void held_by_iterator(struct sim *s)
+{
+	struct kv *kv = with_cache(s, BLOCK_BYTES, 0);
+	u32 tables = tables_of(kv), i;
+	struct kv_iter *it;
+	size_t none, now;
+	char key[20];
+
+	if (kv_iter_new(kv, NULL, &it))
+		die("no iterator: %s", kv_error());
+	none = __sanitizer_get_current_allocated_bytes();
+	for (i = RECORDS; i--; ) {
+		if (kv_iter_seek(it, key, (size_t)sprintf(key, "%08u", i)))
+			die("seek: %s", kv_error());
+		now = __sanitizer_get_current_allocated_bytes();
+		/* One table, and another one that begins there: a window, an index, a block. */
+		if (now - none > 2 * (64 << 10) + (32 << 10))
+			die("%zu bytes are held at record %u of %u tables", now - none, i, tables);
+	}
+	kv_iter_free(it);
+	kv_close(kv);
+}
+
 /* What this store has written it need not read, as long as there is room. */
 static void just_written(void)
 {
@@ -297,6 +324,7 @@ void test_reads(u64 seed, u32 count)
 	all_keys(s);
 	small_cache(s);
 	walks(s);
+	held_by_iterator(s);
 	beside_damage(s);
 	just_written();
 	large_blocks();

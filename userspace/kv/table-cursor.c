@@ -58,6 +58,8 @@ static void nowhere(struct table_cursor *t)
 	drop_ahead(t);
 	free(t->read);
 	free(t->ahead.buf);
+	free(t->block.data);
+	t->block = (struct buffer){ .data = NULL };
 	t->read = NULL;
 	t->ahead.buf = NULL;
 	t->read_bytes = 0;
@@ -227,12 +229,14 @@ static int table_cursor_seek(struct cursor *c, struct slice key)
 	struct table_cursor *t = container_of(c, struct table_cursor, c);
 	int err;
 
+	/* Only of tables that the key is in is anything held. */
 	if (slice_cmp(t->part->max, key) < 0) {
 		nowhere(t);
 		return 0;
 	}
 	t->read_next = t->merging ? t->window : min(FIRST_WINDOW, t->window);
 	if (slice_cmp(key, t->part->min) <= 0) {
+		nowhere(t);
 		c->at = (struct entry){ .key = t->part->min, .seq = SEQ_BEFORE };
 		c->valid = true;
 		return 0;
@@ -295,7 +299,6 @@ static void table_cursor_free(struct cursor *c)
 
 	nowhere(t);
 	part_put(t->kv, t->part);
-	free(t->block.data);
 	free(t);
 }
 
