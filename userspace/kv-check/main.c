@@ -17,6 +17,7 @@
  * between  a sync of another thread between a write's room in the log and the write
  * threads  many threads at once
  * levels   what the disk is told of them
+ * transient  reads that fail, and do not the next time
  * reads    how often the disk is asked, and for how much
  * layers   what stl-set and stl-full would have to clean below it
  */
@@ -762,7 +763,7 @@ int main(int argc, char **argv)
 		{ "log", test_log, 40 }, { "vectors", test_vectors, 1 },
 		{ "between", test_between, 40 }, { "threads", run_threads, 1500 },
 		{ "levels", test_levels, 800 }, { "layers", test_layers, 12000 },
-		{ "reads", test_reads, 1 },
+		{ "reads", test_reads, 1 }, { "transient", test_transient, 250 },
 	};
 	u64 seed = argc > 3 ? strtoull(argv[3], NULL, 0) : 1;
 	u32 i;
@@ -782,5 +783,5 @@ int main(int argc, char **argv)
 			return 0;
 		}
 	}
-	die("usage: kv-check model|cut|fail|memory|full|damage|craft|forge|log|vectors|between|threads|levels|layers|reads [soc|loc|buffered[-stream|-offload] [SEED [COUNT]]]");
+	die("usage: kv-check model|cut|fail|memory|full|damage|craft|forge|log|vectors|between|threads|levels|layers|reads|transient [soc|loc|buffered[-stream|-offload] [SEED [COUNT]]]");
 }

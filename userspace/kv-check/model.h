@@ -51,7 +51,7 @@ struct kv *opened(struct sim *s, const char *when);
 bool has_offload(void);
 void offload_some(struct kv *kv, u32 batch);
 
-/* damage.c, craft.c, forge.c, vectors.c, threads.c, layers.c, reads.c */
+/* damage.c, craft.c, forge.c, vectors.c, threads.c, layers.c, reads.c, transient.c */
 void quiet(void *ctx, const char *text);
 void test_damage(u64 seed, u32 batches);
 void test_log(u64 seed, u32 batches);
@@ -61,5 +61,6 @@ void test_vectors(u64 seed, u32 count);
 void test_threads(struct kv *kv, u32 rounds);
 void test_layers(u64 seed, u32 count);
 void test_reads(u64 seed, u32 count);
+void test_transient(u64 seed, u32 count);
 
 #endif /* KV_CHECK_MODEL_H */

@@ -111,7 +111,8 @@ static int do_read(struct kv_disk *d, u64 offset, void *buf, u32 bytes)
 	struct sim *s = sim_of(d);
 
 	offset = in_range(d, offset, bytes);
-	if (fails(s, SIM_READ) || s->unreadable)
+	if (fails(s, SIM_READ) || s->unreadable ||
+	    (offset < s->hole + s->hole_bytes && s->hole < offset + bytes))
 		return -EIO;
 	memcpy(buf, s->data + offset, bytes);
 	return 0;
@@ -163,8 +164,8 @@ static int do_discard(struct kv_disk *d, u64 offset, u64 bytes)
 	return 0;
 }
 
-/* One request at a time, whoever asks. */
-static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
+/* One request at a time, whoever asks; one that is watched may ask for another. */
+static pthread_mutex_t one = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 
 static int sim_read(struct kv_disk *d, u64 offset, void *buf, u32 bytes)
 {

@@ -41,6 +41,8 @@ struct event {
  * @ops: were asked for, with reads
  * @fail: this one fails, counted from 1; 0 for none
  * @unreadable: all reads fail
+ * @hole: reads of these bytes fail
+ * @hole_bytes: how many
  * @failed: which kind it was, + 1
  * @bands_offset: bands begin there
  * @band_bytes: and have so many bytes; each is written from its start, in order
@@ -57,7 +59,7 @@ struct sim {
 	struct event *event;
 	u32 events, room;
 	u32 batches, synced;
-	u64 ops, fail;
+	u64 ops, fail, hole, hole_bytes;
 	bool unreadable;
 	int failed;
 	u64 bands_offset;

@@ -152,7 +152,15 @@ static bool numbers_end(u64 next_id, u64 next_age, u64 generation)
 	return next_id > NUMBERS_END || next_age > NUMBERS_END || generation > NUMBERS_END;
 }
 
-/* A copy that is whole: its head and body; NULL if it is not. */
+static int read_some(struct kv *kv, u64 offset, void *to, u32 bytes)
+{
+	int err = kv->disk->ops->read(kv->disk, offset, to, bytes);
+
+	return err ? kv_says(err, "%s: a copy of the band table, at byte %llu, cannot be read: %s",
+			     kv->disk->name, offset, strerror(-err)) : 0;
+}
+
+/* A copy that is whole: its head and body; NULL if it is not, or @err. */
 static struct bands_head *read_copy(struct kv *kv, u64 offset, int *err)
 {
 	struct bands_head *h = aligned_alloc(BLOCK_BYTES, sizeof(*h)), *all = NULL;
@@ -163,8 +171,8 @@ static struct bands_head *read_copy(struct kv *kv, u64 offset, int *err)
 		*err = kv_no_memory();
 		return NULL;
 	}
-	if (kv->disk->ops->read(kv->disk, offset, h, sizeof(*h)) ||
-	    le64_to_cpu(h->magic) != BANDS_MAGIC ||
+	*err = read_some(kv, offset, h, sizeof(*h));
+	if (*err || le64_to_cpu(h->magic) != BANDS_MAGIC ||
 	    le32_to_cpu(h->version) != FORMAT_VERSION ||
 	    memcmp(h->uuid, kv->head.uuid, sizeof(h->uuid)) ||
 	    le32_to_cpu(h->crc) != bands_crc(kv, h))
@@ -178,8 +186,8 @@ static struct bands_head *read_copy(struct kv *kv, u64 offset, int *err)
 		*err = kv_no_memory();
 		goto out;
 	}
-	if (kv->disk->ops->read(kv->disk, offset, all, (u32)size) ||
-	    memcmp(h, all, sizeof(*h)) ||
+	*err = read_some(kv, offset, all, (u32)size);
+	if (*err || memcmp(h, all, sizeof(*h)) ||
 	    crc32c(~0U, all + 1, body) != le32_to_cpu(h->body_crc)) {
 		free(all);
 		all = NULL;
@@ -337,15 +345,25 @@ static int take_all(struct kv *kv, const struct bands_head *h)
 int bandtable_read(struct kv *kv)
 {
 	struct bands_head *best = NULL, *h;
-	int err = 0;
+	int err = 0, unread[SLOTS / COPIES] = { 0 };
+	bool whole[SLOTS / COPIES] = { false };
 	u32 i;
 
-	for (i = 0; i < SLOTS && !err; i++) {
+	for (i = 0; i < SLOTS && err != -ENOMEM; i++) {
 		h = read_copy(kv, slot_offset(kv, i / COPIES, i % COPIES), &err);
+		whole[i / COPIES] |= !!h;
+		unread[i / COPIES] = err ?: unread[i / COPIES];
 		if (h && (!best || le64_to_cpu(h->generation) > le64_to_cpu(best->generation)))
 			swap(h, best);
 		free(h);
 	}
+	/*
+	 * What is durable is in both copies of a generation.  Where no other one is whole, one
+	 * that cannot be read may be newer than all that can.
+	 */
+	err = err == -ENOMEM ? err : 0;
+	for (i = 0; i < SLOTS / COPIES && !err; i++)
+		err = whole[i] ? 0 : unread[i];
 	if (!err && !best)
 		err = kv_says(-EUCLEAN, "%s: no copy of the band table is whole",
 			      kv->disk->name);
@@ -378,19 +396,22 @@ int bandtable_copies(struct kv *kv, void (*report)(void *ctx, const char *text),
 	int err = 0;
 	u32 i;
 
-	for (i = 0; i < COPIES && !err; i++) {
+	for (i = 0; i < COPIES && err != -ENOMEM; i++) {
 		h = read_copy(kv, slot_offset(kv, kv->generation, i), &err);
 		whole[i] = h && le64_to_cpu(h->generation) == kv->generation;
 		any_bad |= !whole[i];
-		if (!err && !whole[i] && report) {
+		if (err && err != -ENOMEM && report) {
+			report(ctx, kv_error());
+		} else if (!err && !whole[i] && report) {
 			snprintf(text, sizeof(text), "band table: copy %u of %u is damaged",
 				 i + 1, COPIES);
 			report(ctx, text);
 		}
 		free(h);
 	}
-	if (err || report)
-		return err;
+	if (err == -ENOMEM || report)
+		return err == -ENOMEM ? err : 0;
+	err = 0;
 	if (any_bad)
 		err = bandtable_write(kv, kv->version, kv->logs, kv->nr_logs, kv->generation,
 				      false);

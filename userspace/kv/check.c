@@ -147,10 +147,16 @@ static int check_parts(struct checker *c, const struct version *v)
 	for (level = 0; level < KV_LEVELS; level++) {
 		for (i = 0; i < v->level[level].nr; i++) {
 			err = check_part(c, v->level[level].part[i]);
+			if (err && err != -ENOMEM && err != -EUCLEAN) {
+				/* The disk may have been busy with something else. */
+				found(c, kv_error());
+				err = check_part(c, v->level[level].part[i]);
+			}
 			if (err == -ENOMEM)
 				return err;
 			if (err) {
-				v->level[level].part[i]->table->damaged = true;
+				__atomic_store_n(&v->level[level].part[i]->table->damaged, true,
+						 __ATOMIC_RELAXED);
 				found(c, kv_error());
 			}
 		}

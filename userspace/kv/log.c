@@ -464,6 +464,8 @@ static int later(struct replay *r, u32 at, u64 number, bool *found)
 				le64_to_cpu(h->synced) > number;
 		else if (err == -ENOMEM)
 			return err;
+		/* What cannot be read may have been such a one. */
+		*found |= err && err != -EUCLEAN;
 	}
 	return 0;
 }
@@ -529,7 +531,7 @@ int log_replay(struct kv *kv, const struct log_band *b, struct memtable *m, u64 
 		err = later(&r, at + BLOCK_BYTES, number, &found);
 		if (found) {
 			*lost = true;
-			kv_says(-EUCLEAN, "log band %u (log %llu): damaged at byte %u, and a later chunk says that it was synced",
+			kv_says(-EUCLEAN, "log band %u (log %llu): damaged at byte %u, and a later chunk says that it was synced, or cannot be read",
 				b->band, b->id, at);
 		}
 	}
@@ -567,7 +569,9 @@ int log_verify(struct kv *kv, struct table *t, u32 bytes)
 		number++;
 	}
 	free(r.buf);
+	if (err == -EUCLEAN)
+		return table_damaged(t, "no whole chunk at byte %u", at);
 	return !err || err == -ENOMEM ? err :
-		table_damaged(t, "no whole chunk at byte %u%s%s", at,
-			      err == -EUCLEAN ? "" : ": ", err == -EUCLEAN ? "" : strerror(-err));
+		kv_says(err, "band %u (table %llu): byte %u cannot be read: %s", t->band, t->id,
+			at, strerror(-err));
 }

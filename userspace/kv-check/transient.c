@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Reads that fail, once or for ever: what is wrong with the disk is not wrong on it. */
+#include "model.h"
+#include "table.h"
+
+static const char *said;
+
+static void hear(void *ctx, const char *text)
+{
+	snprintf(ctx, 400, "%s", text);
+}
+
+static u32 damaged(struct kv *kv)
+{
+	u32 level, i, n = 0;
+
+	for (level = 0; level < KV_LEVELS; level++) {
+		for (i = 0; i < kv->version->level[level].nr; i++)
+			n += kv->version->level[level].part[i]->table->damaged;
+	}
+	return n;
+}
+
+/* Each read of a check fails once: no table is given up for that. */
+static u64 check_once(struct sim *s)
+{
+	struct kv *kv = opened(s, "to check");
+	char text[400] = "";
+	u64 n, told = 0;
+	int err;
+
+	for (n = 1; ; n++) {
+		s->failed = 0;
+		s->fail = s->ops + n;
+		err = kv_check(kv, hear, text);
+		s->fail = 0;
+		if (!s->failed)
+			break;
+		if (err && (err != -EUCLEAN || !strstr(text, "cannot be read")))
+			die("read %llu of a check failed: %d %s", n, err, text);
+		told += !!err;
+		if (damaged(kv))
+			die("read %llu of a check failed, and a table is given up", n);
+	}
+	if (err)
+		die("nothing fails: %d %s", err, text);
+	if (told < n / 2)
+		die("of %llu reads that failed a check told of %llu", n - 1, told);
+	/* One that fails again is. */
+	s->hole = band_offset(kv, kv->version->level[1].part[0]->table->band);
+	s->hole_bytes = BLOCK_BYTES;
+	if (kv_check(kv, hear, text) != -EUCLEAN || damaged(kv) != 1)
+		die("a table that cannot be read is not given up: %u", damaged(kv));
+	s->hole_bytes = 0;
+	kv_close(kv);
+	return n - 1;
+}
+
+/* Slots of the band table that cannot be read while the store is opened. */
+static int open_without(struct sim *s, u64 from, u64 bytes)
+{
+	struct kv *kv;
+	size_t n;
+	void *value;
+	int err;
+
+	s->hole = from;
+	s->hole_bytes = bytes;
+	err = sim_open(&kv, s, &options);
+	said = kv_error();
+	s->hole_bytes = 0;
+	if (err)
+		return err;
+	if (kv_get(kv, NULL, "last", 4, &value, &n))
+		die("an older band table was taken: %s", kv_error());
+	free(value);
+	kv_close(kv);
+	return 0;
+}
+
+static void bandtable_once(struct sim *s)
+{
+	struct kv *kv = opened(s, "to write");
+	u64 slot = kv->head.slot_bytes, at = kv->head.slot_offset, newest;
+	u32 i;
+
+	if (kv_put(kv, "last", 4, "1", 1, 0) || kv_flush(kv))
+		die("put: %s", kv_error());
+	newest = kv->generation % 2 * COPIES;
+	kv_close(kv);
+	for (i = 0; i < COPIES; i++) {
+		if (open_without(s, at + (newest + i) * slot, slot))
+			die("one copy is enough: %s", said);
+	}
+	/* Nobody can tell which generation they would have been. */
+	for (i = 0; i < SLOTS; i += COPIES) {
+		if (open_without(s, at + i * slot, COPIES * slot) != -EIO ||
+		    !strstr(said, "cannot be read"))
+			die("two copies cannot be read: %s", said);
+	}
+	if (open_without(s, 0, 0))
+		die("once they can be read: %s", said);
+}
+
+/* Behind a chunk that is not whole, one that would say that it was, and cannot be read. */
+static void later_once(struct sim *s)
+{
+	struct kv *kv = opened(s, "to sync"), *again;
+	u64 end;
+	u32 i;
+
+	for (i = 0; i < 3; i++) {
+		if (kv_put(kv, "last", 4, "2", 1, KV_SYNC))
+			die("put: %s", kv_error());
+	}
+	end = band_offset(kv, kv->log.band.band) + kv->log.at;
+	memset(s->data + end - 2 * BLOCK_BYTES, 0xcc, BLOCK_BYTES);
+	s->hole = end - BLOCK_BYTES;
+	s->hole_bytes = BLOCK_BYTES;
+	if (sim_open(&again, s, &options) != -EUCLEAN)
+		die("what was synced is lost, and nobody says so");
+	s->hole_bytes = 0;
+	kv_close(kv);
+}
+
+void test_transient(u64 seed, u32 count)
+{
+	struct load l = { .seed = seed, .batches = count, .value_bytes = 6000 };
+	struct sim *s = formatted(BYTES);
+	struct kv *kv = opened(s, "new");
+	bool synced;
+	u32 b;
+
+	for (b = 1; b <= count; b++) {
+		if (load_write(kv, &l, b, &synced))
+			die("batch %u: %s", b, kv_error());
+		if (b == count / 2 && kv_compact(kv))
+			die("compact: %s", kv_error());
+	}
+	kv_close(kv);
+	printf("%llu reads of a check failed once\n", check_once(s));
+	bandtable_once(s);
+	later_once(s);
+	sim_free(s);
+}
