@@ -56,13 +56,14 @@ def run(tool, *args, rc=0, text=None):
 
 # --- the library -----------------------------------------------------------------
 
-# Seeds of cut: odd ones write values that fill memtables, even ones many chunks; from
-# 100 on, merges have a thread of their own.  With even seeds the cache has room for what
-# nobody has asked for.
+# Seeds of cut: odd ones write values that fill memtables, even ones many chunks; from 50
+# on, a small store merges nothing before it is full; from 100 on, merges have a thread of
+# their own.  With even seeds the cache has room for what nobody has asked for.
 @pytest.mark.parametrize("organisation", ("soc", "loc"))
 @pytest.mark.parametrize("test,seed,count", (
-    ("vectors", 1, 1), ("model", 1, 3000), ("model", 2, 3000), ("cut", 1, 300),
-    ("cut", 2, 400), ("cut", 101, 200), ("fail", 1, 150), ("fail", 2, 150), ("memory", 1, 120),
+    ("vectors", 1, 1), ("model", 1, 3000), ("model", 2, 3000), ("model", 51, 3000),
+    ("model", 52, 3000), ("cut", 1, 300), ("cut", 2, 400), ("cut", 51, 300),
+    ("cut", 101, 200), ("fail", 1, 150), ("fail", 2, 150), ("memory", 1, 120),
     ("memory", 2, 120), ("full", 1, 1), ("damage", 1, 600), ("log", 1, 40), ("craft", 1, 280),
     ("threads", 1, 1000), ("threads", 2, 1000), ("transient", 1, 250),
     ("between", 1, 40), ("levels", 1, 800), ("forge", 1, 1), ("forge", 2, 1),
@@ -73,8 +74,9 @@ def test_library(check, organisation, test, seed, count):
 
 
 @pytest.mark.parametrize("test,seed,count", (
-    ("vectors", 1, 1), ("model", 1, 3000), ("model", 2, 3000), ("cut", 1, 300),
-    ("cut", 2, 400), ("cut", 101, 200), ("fail", 1, 150), ("memory", 1, 120), ("full", 1, 1),
+    ("vectors", 1, 1), ("model", 1, 3000), ("model", 2, 3000), ("model", 51, 3000),
+    ("cut", 1, 300), ("cut", 2, 400), ("cut", 51, 300), ("cut", 101, 200), ("fail", 1, 150),
+    ("memory", 1, 120), ("full", 1, 1),
     ("damage", 1, 600), ("craft", 1, 280), ("threads", 1, 1000), ("transient", 1, 250),
     ("between", 1, 40), ("levels", 1, 800),
 ))

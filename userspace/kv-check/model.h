@@ -8,6 +8,7 @@
 #define BANDS		40U
 #define BAND		KV_BAND_MIN
 #define BYTES		((u64)(BANDS + 10) * BAND)
+#define SMALL_BYTES	((u64)20 * BAND)
 /* Of an offload device: fewer bands than there are bursts to fill. */
 #define SPARE_BYTES	((u64)7 * BAND)
 

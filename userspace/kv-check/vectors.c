@@ -376,6 +376,81 @@ out:
 	sim_free(s);
 }
 
+/* With the first block that a merge writes, and what is in its way since then. */
+static struct {
+	struct kv *kv;
+	bool freezes;
+	u32 band[BANDS], nr;
+} meanwhile;
+
+static void take_meanwhile(enum sim_what what, u64 offset, u64 bytes, const void *data)
+{
+	struct kv *kv = meanwhile.kv;
+	u32 reserve = meanwhile.freezes ? RESERVE_NONE : RESERVE_PUT;
+
+	if (what != SIM_WRITE || offset < kv->head.bands_offset)
+		return;
+	meanwhile.kv = NULL;
+	container_of(kv->disk, struct sim, disk)->watch = NULL;
+	if (meanwhile.freezes && freeze(kv))
+		die("freeze: %s", kv_error());
+	while (!band_take(kv, reserve, &meanwhile.band[meanwhile.nr]))
+		meanwhile.nr++;
+}
+
+/*
+ * Others take all bands that they are given while a merge is under way: a memtable that has
+ * none is no reason to end it, and writers leave it what it wants.
+ */
+static void taken_meanwhile(bool freezes)
+{
+	struct sim *s = formatted(BYTES);
+	struct kv_options opt = options;
+	u32 i, j, tables = freezes ? 2 : 12;
+	char key[20], value[350] = { 0 };
+	struct kv *kv;
+
+	opt.l0_trigger = 1000;
+	opt.l0_slowdown = 1000;
+	if (sim_open(&kv, s, &opt))
+		die("open: %s", kv_error());
+	/* In streams no table is begun beside another; where logs are tables, none wants a band. */
+	if (freezes && (streams(kv) || kv->head.organisation == KV_BUFFERED))
+		goto out;
+	for (i = 0; i < tables; i++) {
+		for (j = i; j < 150 * tables; j += tables) {
+			if (kv_put(kv, key, (size_t)sprintf(key, "%05u", j), value,
+				   freezes ? 150 : sizeof(value), 0))
+				die("put: %s", kv_error());
+		}
+		if (kv_flush(kv))
+			die("flush: %s", kv_error());
+	}
+	if (freezes && kv_put(kv, "x", 1, "1", 1, 0))
+		die("put: %s", kv_error());
+	meanwhile.kv = kv;
+	meanwhile.freezes = freezes;
+	meanwhile.nr = 0;
+	s->watch = take_meanwhile;
+	pthread_mutex_lock(&kv->compacting);
+	if (compact_all(kv))
+		die("compact: %s", kv_error());
+	pthread_mutex_unlock(&kv->compacting);
+	if (meanwhile.kv || !meanwhile.nr)
+		die("nothing was taken meanwhile");
+	while (meanwhile.nr)
+		band_give_back(kv, meanwhile.band[--meanwhile.nr]);
+	if (kv_flush(kv))
+		die("flush: %s", kv_error());
+	if (freezes)
+		want(kv, "x", "1");
+	if (kv_check(kv, complain, NULL))
+		die("check: %s", kv_error());
+out:
+	kv_close(kv);
+	sim_free(s);
+}
+
 struct bands {
 	u32 logs, unsorted, sorted, band;
 };
@@ -760,6 +835,47 @@ out:
 	sim_free(s);
 }
 
+#define CROWD		2000U
+
+/* Write @n of a crowd: a value, now and then for an older key; or an older one goes. */
+static int one_of_crowd(struct kv *kv, u32 n, u32 *last)
+{
+	u32 value[500] = { n }, of = n % 5 == 4 && n > 100 ? n - 100 : n;
+	char key[20];
+	int err;
+
+	if (n % 7 == 6 && n > 150) {
+		of = n - 150;
+		err = kv_delete(kv, key, (size_t)sprintf(key, "%08u", of * 7919 % 100000), 0);
+		n = 0;
+	} else {
+		err = kv_put(kv, key, (size_t)sprintf(key, "%08u", of * 7919 % 100000), value,
+			     sizeof(value), 0);
+	}
+	if (!err)
+		last[of] = n;
+	return err;
+}
+
+static void want_crowd(struct kv *kv, u32 n, const u32 *last)
+{
+	char key[20];
+	size_t bytes;
+	u32 i, *got;
+	int err;
+
+	for (i = 1; i < n; i++) {
+		err = kv_get(kv, NULL, key, (size_t)sprintf(key, "%08u", i * 7919 % 100000),
+			     (void **)&got, &bytes);
+		if (err != (last[i] ? 0 : -ENOENT))
+			die("get %u of %u: %d %s", i, n, err, kv_error());
+		if (!err && *got != last[i])
+			die("%u of %u is of write %u, not %u", i, n, *got, last[i]);
+		if (!err)
+			free(got);
+	}
+}
+
 /*
  * More tables that are in each other's range than there are free bands: what is merged must
  * get by with those, when a write finds no room or, not @full, just before.
@@ -768,25 +884,19 @@ static void crowded(bool full)
 {
 	struct sim *s = formatted(BYTES);
 	struct kv_options opt = options;
-	u8 value[2000] = { 0 };
+	u32 last[CROWD] = { 0 }, n, i;
+	const struct level *l;
 	struct kv *kv;
-	char key[20];
-	u32 n = 0, i;
-	size_t bytes;
-	void *got;
 	int err = 0;
 
 	opt.l0_trigger = 1000;
 	opt.l0_slowdown = 1000;
 	if (sim_open(&kv, s, &opt))
 		die("open: %s", kv_error());
-	if (kv->head.organisation == KV_SOC)
-		goto out;
 	/* A spell in which no merge has come to anything, part of it with one under way. */
-	for (n = 0; !err && (full || bands_enough(kv, RESERVE_PUT + 1)); n++) {
+	for (n = 1; n < CROWD && !err && (full || bands_enough(kv, RESERVE_PUT + 1)); n++) {
 		kv->merging = kv->offload && n % 100 < 50;
-		err = kv_put(kv, key, (size_t)sprintf(key, "%08u", n * 7919 % 100000), value,
-			     sizeof(value), 0);
+		err = one_of_crowd(kv, n, last);
 	}
 	kv->merging = 0;
 	if (err != (full ? -ENOSPC : 0))
@@ -800,18 +910,57 @@ static void crowded(bool full)
 		die("settle: %s", kv_error());
 	if (kv->version->level[0].nr >= 4)
 		die("%u bands of level 0 are left", kv->version->level[0].nr);
-	for (i = 0; i < n; i++) {
-		if (kv_get(kv, NULL, key, (size_t)sprintf(key, "%08u", i * 7919 % 100000), &got,
-			   &bytes))
-			die("get %u of %u: %s", i, n, kv_error());
-		free(got);
-	}
+	want_crowd(kv, n, last);
 	if (kv_compact(kv))
 		die("compact: %s", kv_error());
 	if (offloaded(kv))
 		die("%u bands have no room to come back", offloaded(kv));
-	printf("%u values, settled when %s\n", n, full ? "full" : "nearly full");
-out:
+	l = &kv->version->level[1];
+	for (i = 1; i < l->nr; i++) {
+		if (slice_cmp(l->part[i - 1]->max, l->part[i]->min) >= 0)
+			die("a band of level 1 overlaps another");
+	}
+	want_crowd(kv, n, last);
+	if (kv_check(kv, complain, NULL))
+		die("check: %s", kv_error());
+	printf("%u writes, settled when %s\n", n, full ? "full" : "nearly full");
+	kv_close(kv);
+	sim_free(s);
+}
+
+/*
+ * Versions of one key in several bands, which snapshots keep: they overlap whatever is merged,
+ * and where there is no room to merge all of them, no merge brings that about.
+ */
+static void kept_versions(void)
+{
+	struct sim *s = formatted(BYTES);
+	struct kv_snapshot *snap[60];
+	struct kv *kv = opened(s, "new");
+	u32 held[BANDS], n = 0, i;
+	u8 value[5000] = { 0 };
+	int err;
+
+	for (i = 0; i < ARRAY_SIZE(snap); i++) {
+		if (kv_put(kv, "v", 1, value, sizeof(value), 0) || (i % 9 == 8 && kv_flush(kv)))
+			die("put: %s", kv_error());
+		snap[i] = kv_snapshot_new(kv);
+	}
+	if (kv_flush(kv))
+		die("flush: %s", kv_error());
+	while (bands_enough(kv, RESERVE_DELETE) && !band_take(kv, RESERVE_NONE, &held[n]))
+		n++;
+	err = kv_compact(kv);
+	if (err && err != -ENOSPC)
+		die("compact: %d %s", err, kv_error());
+	while (n)
+		band_give_back(kv, held[--n]);
+	for (i = 0; i < ARRAY_SIZE(snap); i++)
+		kv_snapshot_free(kv, snap[i]);
+	if (kv_compact(kv))
+		die("compact: %s", kv_error());
+	if (kv_check(kv, complain, NULL))
+		die("check: %s", kv_error());
 	kv_close(kv);
 	sim_free(s);
 }
@@ -894,6 +1043,7 @@ void test_vectors(u64 seed, u32 count)
 	crowded(true);
 	frozen_log();
 	forgotten();
+	kept_versions();
 
 	old_before_new();
 	deleted_below();
@@ -902,6 +1052,8 @@ void test_vectors(u64 seed, u32 count)
 	without_log();
 	as_drawn();
 	frozen_meanwhile();
+	taken_meanwhile(true);
+	taken_meanwhile(false);
 	log_is_table();
 	unsorted_alone();
 	room_for_a_burst();

@@ -49,10 +49,16 @@ static u32 free_in_stream(const struct kv *kv)
 	return best + (longest > 1);
 }
 
-/* Whoever writes leaves besides what is to come back from the offload device. */
+/*
+ * Whoever writes leaves besides what is to come back from the offload device, and no less than
+ * the merge under way wants: without them it would end with the last band taken, and inputs
+ * that are in each other's range still there.
+ */
 static u32 kept(const struct kv *kv, u32 reserve)
 {
-	return reserve + (reserve > RESERVE_MERGE ? kv->spare.bands - kv->spare_free : 0);
+	if (reserve <= RESERVE_MERGE)
+		return reserve;
+	return max(reserve + kv->spare.bands - kv->spare_free, kv->claimed);
 }
 
 /**

@@ -260,6 +260,7 @@ static int keep(struct merger *g, const struct entry *e)
 static int look_up(struct merger *g)
 {
 	bool stop, frozen;
+	int err;
 
 	pthread_mutex_lock(&g->kv->lock);
 	stop = g->kv->stop;
@@ -270,7 +271,9 @@ static int look_up(struct merger *g)
 	if (stop)
 		return kv_says(-ECANCELED, "the store is being closed");
 	/* In streams nobody waits for it, and no band may be begun beside another one. */
-	return frozen && !(g->w && streams(g->kv)) ? compact_frozen(g->kv) : 0;
+	err = frozen && !(g->w && streams(g->kv)) ? compact_frozen(g->kv) : 0;
+	/* Where no band is free for it, this merge is what makes some so. */
+	return err == -ENOSPC ? 0 : err;
 }
 
 static int merge_all(struct merger *g)
@@ -440,6 +443,13 @@ int compact_frozen(struct kv *kv)
 	return 0;
 }
 
+static void claim(struct kv *kv, u32 bands)
+{
+	pthread_mutex_lock(&kv->lock);
+	kv->claimed = bands;
+	pthread_mutex_unlock(&kv->lock);
+}
+
 static int do_pick(struct kv *kv, struct pick *p)
 {
 	u32 from = p->part[0]->level;
@@ -450,6 +460,7 @@ static int do_pick(struct kv *kv, struct pick *p)
 		err = buffer_set(&kv->round[from], p->part[0]->min);
 	if (err)
 		return err;
+	claim(kv, p->move ? 0 : pick_bands(kv, p) + RESERVE_MERGE);
 	pick_own(kv, p);
 	if (p->move) {
 		err = move_part(kv, p->part[0], p->level);
@@ -460,6 +471,7 @@ static int do_pick(struct kv *kv, struct pick *p)
 		__atomic_fetch_sub(&kv->merging, 1, __ATOMIC_RELAXED);
 		count(&kv->stats.compactions, !err);
 	}
+	claim(kv, 0);
 	if (!err)
 		kv->tidied = p->tidy ? kv->tidied + 1 : 0;
 	return err;
@@ -541,6 +553,7 @@ int compact_idle(struct kv *kv, bool *did)
 int compact_all(struct kv *kv)
 {
 	struct buffer after = { .data = NULL };
+	u64 oldest = U64_MAX;
 	bool more = true, alone;
 	struct slice min, max;
 	struct pick p;
@@ -555,6 +568,11 @@ int compact_all(struct kv *kv)
 		alone = p.nr;
 		if (!alone)
 			err = pick_component(kv, &p, buffer_slice(&after));
+		if (!err && kv->head.organisation == KV_SOC)
+			alone = pick_piece(kv, &p, &oldest);
+		if (!err && alone && !p.nr)
+			err = kv_says(-ENOSPC, "%s: there is no room to merge more",
+				      kv->disk->name);
 		more = !err && p.nr;
 		if (more && !alone) {
 			pick_range(&p, &min, &max);

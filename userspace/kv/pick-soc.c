@@ -159,13 +159,6 @@ static int with_level1(struct kv *kv, struct pick *p)
 	return 0;
 }
 
-static int by_max(const void *a, const void *b)
-{
-	const struct part *x = *(struct part *const *)a, *y = *(struct part *const *)b;
-
-	return slice_cmp(x->max, y->max);
-}
-
 /* How many of level 1 overlap a part: all but those that end before or begin behind. */
 static u32 overlaps(const struct level *l, struct part *const *ends, const struct part *b)
 {
@@ -199,7 +192,7 @@ static int pick_level1(struct kv *kv, struct pick *p)
 	if (!ends)
 		return kv_no_memory();
 	memcpy(ends, l->part, l->nr * sizeof(*ends));
-	qsort(ends, l->nr, sizeof(*ends), by_max);
+	qsort(ends, l->nr, sizeof(*ends), pick_by_max);
 	for (i = 0; i < l->nr; i++) {
 		n = overlaps(l, ends, l->part[i]);
 		if (n > most) {
@@ -211,6 +204,8 @@ static int pick_level1(struct kv *kv, struct pick *p)
 		n = version_overlaps(p->version, 1, worst->min, worst->max, ends);
 		prune(kv, p, ends, n, 2);
 		p->tidy = true;
+		if (p->nr && !pick_fits(kv, p))
+			pick_newest(kv, p);
 	}
 	free(ends);
 	return 0;
@@ -225,7 +220,6 @@ static int pick_level1(struct kv *kv, struct pick *p)
  */
 int pick_soc(struct kv *kv, struct pick *p)
 {
-	u32 free;
 	int err;
 
 	p->level = 1;
@@ -236,13 +230,50 @@ int pick_soc(struct kv *kv, struct pick *p)
 		err = with_level1(kv, p);
 	if (err)
 		return err;
-	pthread_mutex_lock(&kv->lock);
-	free = kv->free;
-	pthread_mutex_unlock(&kv->lock);
-	if (p->nr > 1 && free < p->nr + RESERVE_MERGE) {
-		/* The oldest band is older than all of level 0 and newer than level 1. */
+	/* The oldest band is older than all of level 0 and newer than level 1. */
+	if (p->nr > 1 && !pick_fits(kv, p)) {
 		p->nr = 1;
 		p->move = true;
 	}
 	return 0;
+}
+
+/**
+ * pick_piece() - where there is no room to merge all of a pick, a piece of it
+ * @kv: the store, of KV_SOC
+ * @p: parts with all that overlap them; result, or as it was
+ * @oldest: age of the oldest one of the pieces of it so far; changed
+ *
+ * Level 0 goes first, one by one, as it is: level 1 may overlap.
+ *
+ * Returns whether it is; then it is empty if nothing would come of it: versions of one key
+ * that snapshots keep overlap for ever.
+ */
+bool pick_piece(struct kv *kv, struct pick *p, u64 *oldest)
+{
+	struct part *first = NULL;
+	u32 i, nr = p->nr;
+
+	if (nr < 2 || pick_fits(kv, p)) {
+		*oldest = U64_MAX;
+		return false;
+	}
+	for (i = 0; i < nr; i++) {
+		if (!p->part[i]->level && (!first || p->part[i]->age < first->age))
+			first = p->part[i];
+	}
+	if (first) {
+		p->part[0] = first;
+		p->nr = 1;
+		p->move = true;
+		return true;
+	}
+	pick_newest(kv, p);
+	if (p->nr == nr)
+		return false;
+	if (p->part[p->nr - 1]->age >= *oldest)
+		p->nr = 0;
+	else
+		*oldest = p->part[p->nr - 1]->age;
+	return true;
 }

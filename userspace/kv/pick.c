@@ -18,7 +18,7 @@ int pick_begin(struct kv *kv, struct pick *p)
 {
 	*p = (struct pick){ .version = version_get(kv) };
 	/* What overlaps one of them is put behind them before it is known to be new. */
-	p->part = calloc(2 * (size_t)p->version->nr + 1, sizeof(*p->part));
+	p->part = calloc(3 * (size_t)p->version->nr + 1, sizeof(*p->part));
 	if (p->part)
 		return 0;
 	version_put(kv, p->version);
@@ -107,6 +107,113 @@ static int by_min(const void *a, const void *b)
 	const struct part *x = *(struct part *const *)a, *y = *(struct part *const *)b;
 
 	return slice_cmp(x->min, y->min);
+}
+
+int pick_by_max(const void *a, const void *b)
+{
+	const struct part *x = *(struct part *const *)a, *y = *(struct part *const *)b;
+
+	return slice_cmp(x->max, y->max);
+}
+
+/* Most of the first @nr parts that are at one key. */
+static u32 depth(const struct pick *p, u32 nr)
+{
+	struct part **begin = p->part + p->version->nr, **end = begin + nr;
+	u32 i, ended = 0, most = 0;
+
+	memcpy(begin, p->part, nr * sizeof(*begin));
+	memcpy(end, p->part, nr * sizeof(*end));
+	qsort(begin, nr, sizeof(*begin), by_min);
+	qsort(end, nr, sizeof(*end), pick_by_max);
+	for (i = 0; i < nr; i++) {
+		while (slice_cmp(end[ended]->max, begin[i]->min) < 0)
+			ended++;
+		most = max(most, i + 1 - ended);
+	}
+	return most;
+}
+
+/* Bands that results may need more than the inputs had, as an entry is not cut in two. */
+static u32 cuts(const struct kv *kv, const struct pick *p, u32 nr)
+{
+	u64 bytes = 0, entries = 1;
+	u32 i;
+
+	for (i = 0; i < nr; i++) {
+		bytes += p->part[i]->table->bytes;
+		entries += p->part[i]->table->entries;
+	}
+	return (u32)min_t(u64, 2 * bytes / entries * nr / kv->head.band_bytes + 1, nr);
+}
+
+/**
+ * pick_bands() - bands that a merge has of its own at most, beside its inputs'
+ * @kv: the store
+ * @p: what is merged
+ *
+ * Inputs behind each other become free one by one, those that are in each other's range
+ * together; one band is being written.
+ */
+u32 pick_bands(const struct kv *kv, const struct pick *p)
+{
+	return depth(p, p->nr) + 1 + cuts(kv, p, p->nr);
+}
+
+bool pick_fits(struct kv *kv, const struct pick *p)
+{
+	return bands_enough(kv, p->nr + 1 + cuts(kv, p, p->nr)) ||
+	       bands_enough(kv, pick_bands(kv, p));
+}
+
+static int newest_first(const void *a, const void *b)
+{
+	const struct part *x = *(struct part *const *)a, *y = *(struct part *const *)b;
+
+	return (x->age < y->age) - (x->age > y->age);
+}
+
+/*
+ * How many parts, from the first one on, have no more than @most at one key; 0: than there is
+ * room to merge, with what it may take that entries are not cut if @sure.
+ */
+static u32 no_deeper(struct kv *kv, const struct pick *p, u32 most, bool sure)
+{
+	u32 low = 0, high = p->nr, middle, d;
+
+	while (low < high) {
+		middle = high - (high - low) / 2;
+		d = depth(p, middle);
+		if (most ? d <= most :
+			   bands_enough(kv, d + 1 + (sure ? cuts(kv, p, middle) : 0)))
+			low = middle;
+		else
+			high = middle - 1;
+	}
+	return low;
+}
+
+/**
+ * pick_newest() - of parts of level 1, the newest that there is room to merge
+ * @kv: the store, of KV_SOC
+ * @p: parts of level 1 with all newer ones there that overlap them; result, of which the
+ *	same is true
+ *
+ * What comes of it does not overlap, so that with an older one it has room next time.
+ */
+void pick_newest(struct kv *kv, struct pick *p)
+{
+	u32 alone, n;
+
+	qsort(p->part, p->nr, sizeof(*p->part), newest_first);
+	alone = no_deeper(kv, p, 1, false);
+	if (alone == p->nr)
+		return;
+	n = no_deeper(kv, p, 0, true);
+	/* Rather without room for entries that are not cut, or in the hope of deletions. */
+	if (n <= alone)
+		n = max(no_deeper(kv, p, 0, false), alone + 1);
+	p->nr = n;
 }
 
 /* Would one band do for two? */

@@ -31,8 +31,14 @@ bool pick_has(const struct pick *p, const struct part *part);
 void pick_range(const struct pick *p, struct slice *min, struct slice *max);
 int pick_close(struct pick *p, u32 level, bool newer, bool older);
 
+int pick_by_max(const void *a, const void *b);
+u32 pick_bands(const struct kv *kv, const struct pick *p);
+bool pick_fits(struct kv *kv, const struct pick *p);
+void pick_newest(struct kv *kv, struct pick *p);
+
 int pick_soc(struct kv *kv, struct pick *p);
 int pick_loc(struct kv *kv, struct pick *p);
+bool pick_piece(struct kv *kv, struct pick *p, u64 *oldest);
 void pick_crowded(struct kv *kv, struct pick *p);
 int pick_component(struct kv *kv, struct pick *p, struct slice after);
 

@@ -177,6 +177,7 @@ struct kv_snapshot {
  * @has_thread: it runs
  * @stop: it is to end
  * @merging: merges that are under way
+ * @claimed: bands that the merge under way may want: writers leave them
  * @version: current; changes under both @committing and @lock
  * @mem: takes writes
  * @frozen: becomes a table; or NULL
@@ -222,7 +223,7 @@ struct kv {
 	pthread_cond_t changed, work;
 	pthread_t thread;
 	bool has_thread, stop;
-	u32 merging;
+	u32 merging, claimed;
 	struct version *version;
 	struct memtable *mem, *frozen;
 	struct log_band unit;
