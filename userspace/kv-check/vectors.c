@@ -965,6 +965,48 @@ static void kept_versions(void)
 	sim_free(s);
 }
 
+/* Of level 0, loc and buffered merge what there is memory for the indexes of, and the oldest. */
+static void many_indexes(void)
+{
+	struct sim *s = formatted(BYTES);
+	struct kv_options opt = options;
+	char key[2] = "a";
+	u32 i, bytes = 0;
+	struct kv *kv;
+	struct pick p;
+
+	opt.l0_trigger = 1000;
+	if (sim_open(&kv, s, &opt))
+		die("open: %s", kv_error());
+	if (kv->head.organisation == KV_SOC || streams(kv))
+		goto out;
+	for (i = 0; i < 6; i++) {
+		/* All overlap. */
+		put(kv, "a", key);
+		put(kv, "az", key);
+	}
+	kv->opt.l0_trigger = 4;
+	if (pick_begin(kv, &p) || pick_loc(kv, &p))
+		die("pick: %s", kv_error());
+	for (i = 0; i < p.nr; i++)
+		bytes += pick_index_bytes(p.part[i]);
+	if (p.nr < 2 || p.nr == 12 || bytes > MERGE_INDEXES)
+		die("%u of 12 tables, with %u bytes of indexes", p.nr, bytes);
+	for (i = 1; i < p.nr; i++) {
+		if (p.part[i]->age < p.part[i - 1]->age)
+			die("they are not the oldest");
+	}
+	pick_end(kv, &p);
+	if (kv_compact(kv))
+		die("compact: %s", kv_error());
+	want(kv, "a", "a");
+	if (kv_check(kv, complain, NULL))
+		die("check: %s", kv_error());
+out:
+	kv_close(kv);
+	sim_free(s);
+}
+
 /* What is forgotten of a table is all of it, and of no other. */
 static void forgotten(void)
 {
@@ -1043,6 +1085,7 @@ void test_vectors(u64 seed, u32 count)
 	crowded(true);
 	frozen_log();
 	forgotten();
+	many_indexes();
 	kept_versions();
 
 	old_before_new();

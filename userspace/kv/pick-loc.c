@@ -93,18 +93,47 @@ static bool level0_crowded(struct kv *kv, u32 nr)
 	return nr > 1 && !bands_enough(kv, nr + COMMIT_BANDS + RESERVE_MERGE);
 }
 
+static int oldest_first(const void *a, const void *b)
+{
+	const struct part *x = *(struct part *const *)a, *y = *(struct part *const *)b;
+
+	return (x->age > y->age) - (x->age < y->age);
+}
+
+/*
+ * Leave out of what was picked of level 0 what there is no room for, on the disk or in
+ * memory; the oldest stay: what is older than one of them and overlaps it, does, too.
+ */
+static void only_so_many(struct kv *kv, struct pick *p)
+{
+	u64 bytes = 0;
+	u32 n;
+
+	qsort(p->part, p->nr, sizeof(*p->part), oldest_first);
+	for (n = 0; n < p->nr; n++) {
+		bytes += pick_index_bytes(p->part[n]);
+		if (n && bytes > MERGE_INDEXES)
+			break;
+	}
+	p->nr = level0_crowded(kv, p->nr) ? 1 : n;
+}
+
 /**
- * pick_crowded() - where there is no room to merge all of level 0 at once, its oldest band
+ * pick_crowded() - where there is no room to merge all of level 0 at once, its oldest bands
  * @kv: the store, of KV_LOC or KV_BUFFERED
  * @p: begun; result, or as it was
  */
 void pick_crowded(struct kv *kv, struct pick *p)
 {
-	if (!level0_crowded(kv, p->version->level[0].nr))
-		return;
-	/* Nothing there is older: it may go without all others. */
-	p->part[p->nr++] = oldest(&p->version->level[0]);
-	pick_below(p, 0);
+	const struct level *l = &p->version->level[0];
+
+	memcpy(p->part, l->part, l->nr * sizeof(*l->part));
+	p->nr = l->nr;
+	only_so_many(kv, p);
+	if (p->nr < l->nr)
+		pick_below(p, 0);
+	else
+		p->nr = 0;
 }
 
 /**
@@ -134,10 +163,8 @@ int pick_loc(struct kv *kv, struct pick *p)
 		oldest(&p->version->level[0]);
 	/* Versions of one key may be in two tables of a level, if they are many. */
 	pick_close(p, best, true, true);
-	if (!best && level0_crowded(kv, p->nr)) {
-		p->nr = 1;
-		pick_close(p, best, false, true);
-	}
+	if (!best)
+		only_so_many(kv, p);
 	pick_below(p, best);
 	return 0;
 }

@@ -5,6 +5,20 @@
 
 #include "table.h"
 
+/*
+ * Bytes of indexes of level 0 that a merge has in memory at once: those of unsorted tables,
+ * with an entry for each write, may be a fourth of the band.
+ */
+#ifndef MERGE_INDEXES
+#define MERGE_INDEXES	(256U << 20)
+#endif
+
+/* Of a table's index, at most, if no key is longer than those that are known. */
+static inline u32 pick_index_bytes(const struct part *p)
+{
+	return table_tail_most(p->table, max(p->min.bytes, p->max.bytes));
+}
+
 /**
  * struct pick - tables to merge, closed: what is in no set of them, and overlaps one, is
  *	either newer than all of them in a level that is not below, or older in one that is
