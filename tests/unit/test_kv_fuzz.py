@@ -48,8 +48,7 @@ def test_seeds(replay, seeds, harness):
     assert opened >= HARNESSES[harness][0] and clean >= HARNESSES[harness][1]
 
 
-# libFuzzer was not there since the reader of unsorted tables is.
-@pytest.mark.parametrize("harness", [h for h in HARNESSES if h != "unsorted"])
+@pytest.mark.parametrize("harness", HARNESSES)
 def test_corpus(replay, harness):
     """What libFuzzer found to be worth keeping."""
     corpus = FUZZ / "corpus" / harness

@@ -83,7 +83,7 @@ static void eat_as(struct input in, u8 kind)
 	const u8 *from[4], *both;
 	struct bands_entry e = { .band = cpu_to_le32(1), .kind = kind,
 				 .id = cpu_to_le64(ID), .age = cpu_to_le64(1) };
-	u8 body[sizeof(e) + 2 * KV_KEY_MAX], *table;
+	u8 body[sizeof(e) + 2 * (KV_KEY_MAX + 1)], *table;
 	struct footer_block f = { .magic = cpu_to_le64(TABLE_MAGIC) };
 	u32 at, i, min_bytes, max_bytes;
 	size_t keys;
