@@ -62,7 +62,7 @@ def run(tool, *args, rc=0, text=None):
 @pytest.mark.parametrize("organisation", ("soc", "loc"))
 @pytest.mark.parametrize("test,seed,count", (
     ("vectors", 1, 1), ("model", 1, 3000), ("model", 2, 3000), ("model", 51, 3000),
-    ("model", 52, 3000), ("cut", 1, 300), ("cut", 2, 400), ("cut", 51, 300),
+    ("model", 52, 3000), ("cut", 1, 300), ("cut", 2, 400), ("cut", 51, 450),
     ("cut", 101, 200), ("fail", 1, 150), ("fail", 2, 150), ("memory", 1, 120),
     ("memory", 2, 120), ("full", 1, 1), ("damage", 1, 600), ("log", 1, 40), ("craft", 1, 280),
     ("threads", 1, 1000), ("threads", 2, 1000), ("transient", 1, 250),
@@ -75,7 +75,7 @@ def test_library(check, organisation, test, seed, count):
 
 @pytest.mark.parametrize("test,seed,count", (
     ("vectors", 1, 1), ("model", 1, 3000), ("model", 2, 3000), ("model", 51, 3000),
-    ("cut", 1, 300), ("cut", 2, 400), ("cut", 51, 300), ("cut", 101, 200), ("fail", 1, 150),
+    ("cut", 1, 300), ("cut", 2, 400), ("cut", 51, 450), ("cut", 101, 200), ("fail", 1, 150),
     ("memory", 1, 120), ("full", 1, 1),
     ("damage", 1, 600), ("craft", 1, 280), ("threads", 1, 1000), ("transient", 1, 250),
     ("between", 1, 40), ("levels", 1, 800),
