@@ -48,7 +48,7 @@ def cases(options, arrivals):
                             "load": str(path),
                             "span_blocks": SPAN_MIB * MIB // BLOCK,
                             "flash_blocks": FLASH_MIB * MIB // BLOCK, "threads": THREADS,
-                            "quiet_s": IDLE_MS / 1000, "ways": WAYS}, (name, target)))
+                            "quiet_s": IDLE_MS / 1000, "ways": list(WAYS)}, (name, target)))
     return out
 
 

@@ -184,7 +184,7 @@ def test_cases(kv, show, guest, monkeypatch, tmp_path):
         for target in ("stl-set", "stl-full", "tiler", "dualbuffer")]
     loads = {}
     for _, words, (name, target) in cases:
-        json.dumps(words)
+        assert json.loads(json.dumps(words)) == words      # so --resume finds it
         assert loads.setdefault(name, words["load"]) == words["load"]
         assert words["layer"]["set"]["idle_ms"] == 200
         assert ("cleaning" in words["layer"]["set"]) == target.startswith("stl-")
