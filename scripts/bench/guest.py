@@ -109,7 +109,8 @@ def dualbuffer(ram, name="dualbuffer"):
 def rmwf(ram, name="rmwf"):
     """A full disk, of whose random writes all go to flash that the head would harm others by,
     seven of eight; there is room for a round of them.  Flash blocks are 4 MiB, about as large
-    as those of flash.  What is written in sequence is written to an empty one, and goes where it belongs."""
+    as those of flash.  What is written in sequence is written to an empty one, and goes where
+    it belongs."""
     data, flash = ram.cut(f"{name}-data", 480), ram.cut(f"{name}-flash", 440)
     meta = ram.cut(f"{name}-meta", 72, True)
     sh("shingle", "create", "rmwf", "--cache", flash, "--meta", meta, "--track",
