@@ -218,7 +218,9 @@ def a_shingle_trace(tmp_path):
     (tmp_path / "shingle-trace").write_text(script, encoding="utf-8")
 
     def start(*words):
-        return subprocess.Popen(["sh", tmp_path / "shingle-trace", *words], text=True,
+        # A test that was started in the background would not know ^C otherwise.
+        return subprocess.Popen(["env", "--default-signal", "sh", tmp_path / "shingle-trace",
+                                 *words], text=True,
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, start_new_session=True, env={
                                     **os.environ, "PATH": f"{tmp_path}/bin:{os.environ['PATH']}"})
@@ -245,7 +247,11 @@ def test_the_ring_goes_whatever_ends_it(shingle_trace, how):
         assert "until ^C" in traced.stderr.readline()
         time.sleep(0.3)
         os.killpg(traced.pid, how)
-        traced.communicate(timeout=20)
+        try:
+            traced.communicate(timeout=20)
+        finally:
+            if traced.poll() is None:
+                os.killpg(traced.pid, signal.SIGKILL)
     assert (gone / "tracing_on").read_text() == "0\n"
 
 
