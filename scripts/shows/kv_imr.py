@@ -14,13 +14,14 @@ import subprocess
 from pathlib import Path
 
 from loaded import last_speed
-from published import A_FILE, LESS, MIXES, OF_PLAIN, RATIOS
+from published import A_FILE, LESS, MIXES, OF_PLAIN, RATIOS, SET_UP, with_index
 from stacks import cell, over
 
 TOP = Path(__file__).resolve().parent.parent.parent
 LEVELS = TOP / "build/userspace/shingle-levels"
 # The paper's: tracks, MiB of records, KiB of a track, tracks of a file.
-TRACKS, LOAD_MIB, TRACK_KIB, FILE_TRACKS = 47_684, 75_000, 2048, 33
+TRACKS, LOAD_MIB, TRACK_KIB = SET_UP["tracks"], SET_UP["load"], 2048
+FILE_TRACKS = -(-with_index(64) * 1024 // TRACK_KIB)
 SCALE, LEVEL1_FILES = 32, 10
 # A key of kvbench, and what an entry of kv has in front of it.
 VALUE, KEY, ENTRY = 1024, 20, 14
