@@ -93,13 +93,6 @@ static bool level0_crowded(struct kv *kv, u32 nr)
 	return nr > 1 && !bands_enough(kv, nr + COMMIT_BANDS + RESERVE_MERGE);
 }
 
-static int oldest_first(const void *a, const void *b)
-{
-	const struct part *x = *(struct part *const *)a, *y = *(struct part *const *)b;
-
-	return (x->age > y->age) - (x->age < y->age);
-}
-
 /*
  * Leave out of what was picked of level 0 what there is no room for, on the disk or in
  * memory; the oldest stay: what is older than one of them and overlaps it, does, too.
@@ -109,7 +102,7 @@ static void only_so_many(struct kv *kv, struct pick *p)
 	u64 bytes = 0;
 	u32 n;
 
-	qsort(p->part, p->nr, sizeof(*p->part), oldest_first);
+	qsort(p->part, p->nr, sizeof(*p->part), pick_by_age);
 	for (n = 0; n < p->nr; n++) {
 		bytes += pick_index_bytes(p->part[n]);
 		if (n && bytes > MERGE_INDEXES)

@@ -74,13 +74,6 @@ double sequentiality(struct kv *kv, const struct version *v, struct part *b,
 	return own / (own + max(foreign, 0.0));
 }
 
-static int by_age(const void *a, const void *b)
-{
-	const struct part *x = *(struct part *const *)a, *y = *(struct part *const *)b;
-
-	return (x->age > y->age) - (x->age < y->age);
-}
-
 static bool overlap(const struct part *a, const struct part *b)
 {
 	return slice_cmp(a->min, b->max) <= 0 && slice_cmp(b->min, a->max) <= 0;
@@ -96,7 +89,7 @@ static int pick_level0(struct kv *kv, struct pick *p)
 	if (!age)
 		return kv_no_memory();
 	memcpy(age, l->part, l->nr * sizeof(*age));
-	qsort(age, l->nr, sizeof(*age), by_age);
+	qsort(age, l->nr, sizeof(*age), pick_by_age);
 	p->part[p->nr++] = age[0];
 	for (i = 1; i < l->nr && p->nr < most; i++) {
 		if (!overlap(age[i], age[0]) || pick_has(p, age[i]))

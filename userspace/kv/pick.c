@@ -116,6 +116,13 @@ int pick_by_max(const void *a, const void *b)
 	return slice_cmp(x->max, y->max);
 }
 
+int pick_by_age(const void *a, const void *b)
+{
+	const struct part *x = *(struct part *const *)a, *y = *(struct part *const *)b;
+
+	return (x->age > y->age) - (x->age < y->age);
+}
+
 /* Most of the first @nr parts that are at one key. */
 static u32 depth(const struct pick *p, u32 nr)
 {
@@ -162,15 +169,12 @@ u32 pick_bands(const struct kv *kv, const struct pick *p)
 
 bool pick_fits(struct kv *kv, const struct pick *p)
 {
-	return bands_enough(kv, p->nr + 1 + cuts(kv, p, p->nr)) ||
-	       bands_enough(kv, pick_bands(kv, p));
+	return bands_enough(kv, pick_bands(kv, p));
 }
 
 static int newest_first(const void *a, const void *b)
 {
-	const struct part *x = *(struct part *const *)a, *y = *(struct part *const *)b;
-
-	return (x->age < y->age) - (x->age > y->age);
+	return pick_by_age(b, a);
 }
 
 /*

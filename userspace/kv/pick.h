@@ -46,6 +46,7 @@ void pick_range(const struct pick *p, struct slice *min, struct slice *max);
 int pick_close(struct pick *p, u32 level, bool newer, bool older);
 
 int pick_by_max(const void *a, const void *b);
+int pick_by_age(const void *a, const void *b);
 u32 pick_bands(const struct kv *kv, const struct pick *p);
 bool pick_fits(struct kv *kv, const struct pick *p);
 void pick_newest(struct kv *kv, struct pick *p);
