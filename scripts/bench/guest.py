@@ -372,34 +372,49 @@ def speed(rounds):
 
 SHARED = ("linear", "stl-set", "stl-full", "imr", "tiler")
 MOST_MIB = 160          # of random writes, what all find room for without cleaning
+READINGS = 4            # of each kind a round; the middle half counts
 
 
 def processors(rounds):
     """Bytes per second of random 4 KiB operations, target by target, on a kernel with two
     processors: by one job, by two on one device, and by two of which each has a device
-    of its own.  What the last two differ in is what the jobs take from each other; one job
+    of its own.  What the last two differ in is what the jobs take from each other, and the
+    memory of two devices; so dm-linear is read where the two of a target are, too.  One job
     alone differs besides by what it costs to wake a processor that has nothing to do."""
     ram = Ram(10000)
-    result = {}
     for name in SHARED:
         for device in (name, name + TWIN):
             progress(f"setting up {device}")
             TARGETS[name](ram, device)
             fill(device)
             settle(device)
+    whole, there = "sequential read 1M", {}
+    for device in (name + twin for name in SHARED[1:] for twin in ("", TWIN)):
+        runs = where(device, *WORKLOADS[whole][:2], SPAN_MIB)
+        there[device] = linear_there(device, whole, runs)
+
+    def step(row, rw, device, twin):
+        done = {}
+        for _ in range(READINGS if rw == "randread" else 1):
+            for how, mib, beside in (("alone", MOST_MIB, None), ("one", MOST_MIB // 2, device),
+                                     ("own", MOST_MIB // 2, twin)):
+                done.setdefault(how, []).append(measure(device, rw, "4k", mib, beside))
+                if rw == "randwrite":
+                    settle(device)
+                    settle(twin)
+        for how, passes in done.items():
+            row.setdefault(how, []).append(middle(passes))
+
+    results = {rw: {name: {} for name in SHARED} for rw in ("randread", "randwrite")}
+    linears = {"randread": {name: {} for name in SHARED[1:]}}
     for i in range(rounds):
         progress(f"round {i + 1} of {rounds}")
-        for rw in ("randread", "randwrite"):
-            for name in SHARED:
-                for how, mib, beside in (("alone", MOST_MIB, None), ("one", MOST_MIB // 2, name),
-                                         ("own", MOST_MIB // 2, name + TWIN)):
-                    moved, ms = measure(name, rw, "4k", mib, beside)
-                    result.setdefault(rw, {}).setdefault(name, {}).setdefault(
-                        how, []).append(moved / (ms or 1) * 1000)
-                    if rw == "randwrite":
-                        settle(name)
-                        settle(name + TWIN)
-    return result
+        for rw, table in results.items():
+            for name, row in table.items():
+                step(row, rw, name, name + TWIN)
+                if name in linears.get(rw, ()):
+                    step(linears[rw][name], rw, there[name], there[name + TWIN])
+    return {"bytes_per_second": results, "linear_bytes_per_second": linears}
 
 
 # What an operation costs, in instructions: QEMU's clock counts them, and nothing else moves

@@ -86,3 +86,20 @@ def test_dm_linear_is_taken_where_the_target_is(bench, capsys):
     assert found == {"linear": ("1.00", "met"), "control": ("0.80", "MISSED")}
     assert ["random", "read", "4K", "rmwf", "0.50"] in rows
     assert ["sequential", "read", "1M", "rmwf", "0.50", "1.25"] in rows
+
+
+@pytest.mark.parametrize("lag,missed", ((9, 0), (11, 1)))
+def test_a_second_job_is_held_against_linear_in_its_place(bench, capsys, lag, missed):
+    """Not against dm-linear elsewhere, whose memory is another."""
+    def row(percent):
+        return {"alone": [100.0] * 3, "one": [100.0 + percent] * 3, "own": [200.0] * 3}
+
+    rates = {"linear": row(120), "imr": row(100 - lag)}
+    bench.show_processors({
+        "bytes_per_second": {"randread": rates, "randwrite": rates},
+        "linear_bytes_per_second": {"randread": {"imr": row(100)}}})
+    head, linear, imr = capsys.readouterr().out.rstrip().splitlines()
+    assert "linear there" in head and head.count("linear there") == 1
+    assert [int(n) for n in linear.split()[1:]] == [120] * 4 and "MISSED" not in linear
+    assert [int(n) for n in imr.split()[1:6]] == [100 - lag, 100, *[100 - lag] * 3]
+    assert imr.count("MISSED") == missed
