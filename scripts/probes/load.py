@@ -183,23 +183,15 @@ class Fio:
         report = job.with_suffix(".out.json")
         command = [self.program, "--output-format=json", f"--output={report.name}",
                    "--eta=never", job.name]
-        with subprocess.Popen(command, cwd=self.folder, stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                              start_new_session=True, preexec_fn=_die_with_parent) as child:
+        with _Child(command, cwd=self.folder, stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                    start_new_session=True, preexec_fn=_die_with_parent) as child:
             try:
                 if watch:
                     _watched(child, watch)
                 said, _ = child.communicate()
             except BaseException:
-                # It ends after the request under way, and so does the load.
-                child.send_signal(signal.SIGINT)
-                try:
-                    child.wait(30)
-                except subprocess.TimeoutExpired:
-                    child.kill()
-                # Of one that has not come as far as to catch it its jobs go on.
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(child.pid, signal.SIGKILL)
+                child.end()
                 raise
         error, runtime_ms = _told(report)
         if child.returncode or error:
@@ -310,6 +302,30 @@ class Fio:
 
 def _die_with_parent():
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+class _Child(subprocess.Popen):
+    """A fio that does not go on without anybody who knows of it, if its beginning is
+    interrupted."""
+
+    def __init__(self, *words, **more):
+        try:
+            super().__init__(*words, **more)
+        except BaseException:
+            if getattr(self, "pid", None) and self.returncode is None:
+                self.end()
+            raise
+
+    def end(self):
+        """It ends after the request under way, and so does the load."""
+        self.send_signal(signal.SIGINT)
+        try:
+            self.wait(30)
+        except subprocess.TimeoutExpired:
+            self.kill()
+        # Of one that has not come as far as to catch it its jobs go on.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
 
 
 def _watched(child, watch):

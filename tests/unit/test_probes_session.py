@@ -149,6 +149,26 @@ def test_an_interruption_ends_the_load(fio, request, tmp_path, early):
     assert not at_work_in(fio.folder)
 
 
+@needs_fio
+def test_an_interruption_while_the_load_begins_ends_it(fio, request, monkeypatch):
+    """It comes before Popen() has returned, so that there is nobody yet whom to end."""
+    begin = subprocess.Popen._execute_child         # pylint: disable=protected-access
+
+    def slowly(self, *words):
+        begin(self, *words)
+        os.kill(os.getpid(), signal.SIGINT)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
+    monkeypatch.setattr(subprocess.Popen, "_execute_child", slowly)
+    with pytest.raises(KeyboardInterrupt):
+        fio.job("long", {"rw": "randread", "bs": "4k", "runtime": 3600, "time_based": None,
+                         "rate_iops": 10})
+    end = time.monotonic() + 60
+    while at_work_in(fio.folder) and time.monotonic() < end:
+        time.sleep(0.1)
+    assert not at_work_in(fio.folder)
+
+
 def test_times_of_issue_follow_from_latencies():
     """Completions at 10.4, 20.8, 31.2, then a pause, 52.0 ms."""
     lat = np.array([10400.0] * 3 + [10400.0])
