@@ -70,7 +70,7 @@ def replay(dev, load, folder, depth=1, speed=None, filled=False, show=None):
     if end > dev.bytes:
         raise Refused(f"the load ends at byte {end}, {dev.path} has {dev.bytes}: convert it "
                       f"with --size {dev.bytes}, or generate it so")
-    runner = fio.Fio(dev.path, folder)
+    runner = fio.Fio(dev.path, folder, dev.held)
     runner.require()
     if filled:
         fill(dev, runner, end, show)

@@ -358,8 +358,8 @@ def quick_on(part, args, quick, clock):
              says_of_itself=said, where=part.what)
     screen.say(f"{part.what}: what it does (at most {length(clock.left())})")
     screen.test("quick", clock.left(), 0)
-    s = quick.session(part, out, load.Fio(part.path, out / "jobs"), clock, seed=args.seed,
-                      say=screen.say, show=screen.show)
+    fio = load.Fio(part.path, out / "jobs", getattr(part, "held", None))
+    s = quick.session(part, out, fio, clock, seed=args.seed, say=screen.say, show=screen.show)
     s.tell_unrestored()
     if file:
         part.make(s)

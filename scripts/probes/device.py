@@ -124,9 +124,16 @@ class Device:
             raise
         return fd
 
+    def _leads_to_it(self):
+        """Whether the path still leads to what is held; a link may have been laid anew."""
+        try:
+            return os.stat(self.path).st_rdev == os.fstat(self._fd).st_rdev
+        except OSError:
+            return False
+
     def held(self):
         """OSError with a sentence if the device has gone, or another has its name."""
-        if self._fd < 0:
+        if self._fd < 0 or not self._leads_to_it():
             raise OSError(errno.ENODEV, f"{self.path} is not there any more, or is another "
                           "drive: it is left alone")
         return self._fd
@@ -189,7 +196,7 @@ class Device:
     def _turn(self, name, value):
         """Sets a switch; whether it stands so then."""
         switch = self._switches.get(name)
-        if switch is None or self._lost:
+        if switch is None or self._lost or (self._fd >= 0 and not self._leads_to_it()):
             return False
         try:
             switch.set(value)

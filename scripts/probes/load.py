@@ -149,10 +149,11 @@ def added_reads(iodepth):
 
 
 class Fio:
-    """Runs jobs on one device; files go to @folder."""
+    """Runs jobs on one device; files go to @folder.  @held, if given, raises an error before
+    a job would go to another device, to which @path has come to lead."""
 
-    def __init__(self, path, folder):
-        self.path, self.folder = path, folder
+    def __init__(self, path, folder, held=None):
+        self.path, self.folder, self.held = path, folder, held
         self.program = shutil.which("fio")
 
     def require(self):
@@ -180,6 +181,8 @@ class Fio:
 
     def _run(self, job, watch):
         self.require()
+        if self.held:
+            self.held()
         report = job.with_suffix(".out.json")
         command = [self.program, "--output-format=json", f"--output={report.name}",
                    "--eta=never", job.name]

@@ -167,7 +167,8 @@ class Session:
         self.out.mkdir(parents=True, exist_ok=True)
         self.scale = scale if isinstance(scale, Scale) else scale_for(scale, dev.bytes)
         self.allow_reset = allow_reset
-        self.load = load or loads.Fio(dev.path, self.out / "jobs")
+        self.load = load or loads.Fio(dev.path, self.out / "jobs",
+                                       getattr(dev, "held", None))
         self.say = say
         self._show = show or (lambda done, total: None)
         self._sleep = getattr(self.load, "sleep", time.sleep)

@@ -522,7 +522,7 @@ def a_command(tmp_path, monkeypatch):
                                         *words])
         drive.sys, drive.restore_from, drive.unrestored = tmp_path, lambda note: [], {}
         drive.identity = lambda: {"bytes": drive.bytes, "label": "a model", "serial": "1"}
-        monkeypatch.setattr(cli.load, "Fio", lambda path, folder: drive)
+        monkeypatch.setattr(cli.load, "Fio", lambda *_: drive)
         clock = scratch.Clock(args.seconds, lambda: drive.disk.now / 1e6)
         return cli.quick_on(part_of(drive), args, quick, clock), tmp_path / "out"
     return run

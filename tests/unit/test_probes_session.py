@@ -788,6 +788,37 @@ def test_a_drive_that_does_not_come_back(coming, tmp_path):
         assert result.status == FAILED and "not there any more" in result.why
 
 
+def test_a_name_that_leads_to_another_drive_is_not_followed(coming, tmp_path):
+    """A link as of /dev/disk/by-path, while another disk is put into that place: what is held
+    is still the first one, but all else goes by the name."""
+    dev, _ = coming
+    os.close(dev._fd)           # pylint: disable=protected-access
+    os.unlink(dev.path)
+    os.symlink("/dev/null", dev.path)
+    dev._fd = os.open(dev.path, os.O_RDONLY)        # pylint: disable=protected-access
+    s = Session(dev, tmp_path / "out", say=lambda text: None)
+    sent = tmp_path / "sent"
+    s.load.program = str(tmp_path / "fio")
+    Path(s.load.program).write_text(f"#!/bin/sh\necho $* >> {sent}\n", encoding="ascii")
+    Path(s.load.program).chmod(0o755)
+    sends = (lambda s: s.trace("x", (True, np.arange(5) * 4096, 4096)),
+             lambda s: s.fio("x", rw="read"), lambda s: s.spaced("x", 0, 1, 1, (True, 0, 4096)))
+    for send in sends:
+        assert "wrote no log" in s.run(module(send)).why and sent.read_text()
+        sent.unlink()
+    cache = Stubborn(True, takes=[True, False])
+    dev._switches = {"write_cache": cache}          # pylint: disable=protected-access
+    with s.settings():
+        os.unlink(dev.path)
+        os.symlink("/dev/zero", dev.path)
+    assert cache.told == [False] and dev.unrestored == {"write_cache": True}
+    for send in sends:
+        result = s.run(module(send))
+        assert result.status == FAILED and "is another drive" in result.why
+    os.unlink(dev.path)
+    assert "not there any more" in s.run(module(sends[0])).why and not sent.exists()
+
+
 def noted(note):
     return json.loads(note.read_text(encoding="utf-8"))
 
