@@ -21,7 +21,7 @@ from pathlib import Path
 import probes
 
 from . import load, says, session, verdict, words
-from .device import Device, Refused, Seen
+from .device import Device, Refused, Seen, store
 
 USAGE, FAILED, INTERRUPTED = 2, 1, 130
 # What of the arguments of a run --resume takes from it.
@@ -64,8 +64,9 @@ def parser():
     more = run.add_mutually_exclusive_group()
     more.add_argument("--again", action="store_true", help="also tests that have results")
     more.add_argument("--resume", action="store_true",
-                      help="go on with the run that --out has: its tests, scale, seed and "
-                           "limits, where no others are given; an error if there is none")
+                      help="go on with the run that --out has: its tests, scale, seed, "
+                           "limits and --reset, where nothing else is given; an error if there "
+                           "is none")
     run.add_argument("--seed", type=int, default=1, help="of what is drawn at random (1)")
     run.add_argument("--max-hours", type=float, metavar="H",
                      help="Tests 6 to 8 give up after so long")
@@ -192,7 +193,7 @@ def begun(out):
         return {}
     except (OSError, ValueError) as error:
         raise Refused(f"{path} cannot be read: {error}") from error
-    if not isinstance(had, dict):
+    if not isinstance(had, dict) or not isinstance(had.get("device", {}), dict):
         raise Refused(f"{path} is not of skylight")
     return had
 
@@ -221,18 +222,17 @@ def remember(out, dev, args, scale, **more):
     if had:
         if not same_drive(had, device):
             raise Refused(f"{out} holds results of another drive "
-                          f"({had['device'].get('path')}); choose another --out")
-        if (had["scale"], had["seed"], had["sizes"]) != (info["scale"], info["seed"],
-                                                        info["sizes"]):
+                          f"({had.get('device', {}).get('path')}); choose another --out")
+        if any(had.get(name) != info[name] for name in ("scale", "seed", "sizes")):
             raise Refused(f"{out} holds results with another scale, seed or limit; take "
                           "the same (see run.json), or another --out")
-        info["begun"] = had["begun"]
+        info["begun"] = had.get("begun", info["begun"])
         # Tests of one folder may have been made with several: all of them, the last one last.
         info["versions"] = [v for v in had.get("versions", ()) if v not in info["versions"]] + \
             info["versions"]
     try:
         out.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(info, indent=1) + "\n", encoding="utf-8")
+        store(path, json.dumps(info, indent=1) + "\n")
     except OSError as error:
         raise Refused(f"{path}: {error.strerror}") from error
 
@@ -240,6 +240,8 @@ def remember(out, dev, args, scale, **more):
 def command_run(args):
     """Tests a drive; returns the exit status."""
     known = probes.tests()
+    if args.max_hours is not None and not 0 < args.max_hours < float("inf"):
+        raise Refused(f"--max-hours {args.max_hours:g}: more than none")
     if args.resume:
         recall(args)
     try:
@@ -397,7 +399,7 @@ def forget_quick(out, part, tests):
 def command_explain(args):
     """Watches a drive; returns the exit status."""
     from . import explain               # pylint: disable=C0415
-    if args.seconds < 0:
+    if not 0 <= args.seconds < float("inf"):
         raise Refused(f"--seconds {args.seconds:g}: not before now")
     counters = explain.Counters(args.device)
     tracer = explain.Tracer(counters.number)
@@ -452,6 +454,10 @@ def main(argv=None):
             ValueError if args.command in ("report", "compare") else Refused) as error:
         print(f"skylight: {error}", file=sys.stderr)
         return USAGE
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"skylight: {where}{error.strerror or error}", file=sys.stderr)
+        return FAILED
     except KeyboardInterrupt:
         print("\nskylight: interrupted" if args.command == "quick" else
               "\nskylight: interrupted; settings are as they were, if nothing else is said "

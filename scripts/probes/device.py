@@ -45,6 +45,28 @@ def read(path):
         return ""
 
 
+@contextlib.contextmanager
+def whole(*paths):
+    """Yields names to write to.  What is there in the end takes the place of @paths, in their
+    order; if not all could be written, for one because the disk is full, these stay as they
+    were."""
+    parts = [path.with_name(path.name + ".part") for path in paths]
+    try:
+        yield parts
+        for part, path in zip(parts, paths):
+            os.replace(part, path)
+    finally:
+        for part in parts:
+            part.unlink(missing_ok=True)
+
+
+def store(path, text, errors="strict"):
+    """A file whole, or as it was."""
+    with whole(path) as (part,):
+        part.write_text(text, encoding="utf-8", errors=errors)
+    return path
+
+
 def message(name, text):
     """Sends a message to a mapped device; its answer, or None if refused."""
     status, said = tool("dmsetup", "message", name, "0", text)
@@ -186,7 +208,7 @@ class Device:
                 if had == new:
                     continue
                 before.setdefault(name, had)
-                note.write_text(json.dumps(before), encoding="utf-8")
+                store(note, json.dumps(before))
                 if not self._turn(name, new):
                     missing.append(name)
             yield missing
@@ -213,7 +235,7 @@ class Device:
         elif len(left) < len(before):
             # If there is no room for it, the longer one stays, which does no harm.
             with contextlib.suppress(OSError):
-                note.write_text(json.dumps(self.unrestored), encoding="utf-8")
+                store(note, json.dumps(self.unrestored))
 
     def restore_from(self, note):
         """After a run that was killed; returns what was restored, and see unrestored."""

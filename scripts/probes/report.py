@@ -9,7 +9,6 @@ import importlib
 import itertools
 import json
 import math
-import os
 import re
 from collections import Counter
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ from pathlib import Path
 import jinja2
 from markupsafe import Markup
 
-from . import plots, words
+from . import device, plots, words
 
 BINARY = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 SHOWN_JOB = 4000            # characters of a job file
@@ -481,10 +480,7 @@ def plain(run):
 
 def store(path, text):
     """Whole or not at all; bytes of a name that are no UTF-8 are question marks."""
-    part = path.with_name(path.name + ".part")
-    part.write_text(text, encoding="utf-8", errors="replace")
-    os.replace(part, path)
-    return path
+    return device.store(path, text, errors="replace")
 
 
 def write(folder):

@@ -12,6 +12,7 @@ import contextlib
 import json
 import math
 import time
+import zipfile
 import zlib
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -19,6 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from . import load as loads
+from .device import Refused, whole
 
 BLOCK = 4096
 MIB = 1 << 20
@@ -71,26 +73,35 @@ class Result:
 
     def save(self, folder, stem):
         """Arrays first: who finds the JSON file finds all of it."""
-        if self.arrays:
-            np.savez_compressed(folder / f"{stem}.npz", **self.arrays)
         plain = {k: v for k, v in asdict(self).items() if k != "arrays"}
         text = json.dumps(plain, indent=1, default=_plain, allow_nan=False)
-        partial = folder / f"{stem}.json.new"
-        partial.write_text(text + "\n", encoding="utf-8")
-        partial.replace(folder / f"{stem}.json")
+        arrays, rest = folder / f"{stem}.npz", folder / f"{stem}.json"
+        with whole(*[arrays] * bool(self.arrays), rest) as parts:
+            parts[-1].write_text(text + "\n", encoding="utf-8")
+            if self.arrays:
+                with parts[0].open("wb") as handle:
+                    np.savez_compressed(handle, **self.arrays)
+        if not self.arrays:
+            arrays.unlink(missing_ok=True)      # of an earlier one
 
     @classmethod
     def load(cls, folder, stem):
-        """A stored result with its arrays, or None."""
+        """A stored result with its arrays, or None; Refused if it cannot be read."""
+        path = folder / f"{stem}.json"
         try:
-            plain = json.loads((folder / f"{stem}.json").read_text(encoding="utf-8"))
+            plain = json.loads(path.read_text(encoding="utf-8"))
+            plain["findings"] = {k: Finding(**v) for k, v in plain["findings"].items()}
+            result = cls(**plain)
+            path = folder / f"{stem}.npz"
+            if path.exists():
+                with np.load(path) as arrays:
+                    result.arrays = dict(arrays)
         except FileNotFoundError:
             return None
-        plain["findings"] = {k: Finding(**v) for k, v in plain["findings"].items()}
-        result = cls(**plain)
-        if (folder / f"{stem}.npz").exists():
-            with np.load(folder / f"{stem}.npz") as arrays:
-                result.arrays = dict(arrays)
+        except (OSError, EOFError, zipfile.BadZipFile, ValueError, TypeError, KeyError,
+                AttributeError) as error:
+            raise Refused(f"{path} is damaged or of another version ({error}); without it and "
+                          f"{stem}.json this test is made again") from error
         return result
 
 

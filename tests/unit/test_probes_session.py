@@ -2,6 +2,7 @@
 """Skylight: load, sessions, verdicts and the command line, without a drive."""
 
 import contextlib
+import errno
 import json
 import os
 import re
@@ -284,6 +285,51 @@ def test_a_half_written_result_is_none(tmp_path):
     assert session(tmp_path).stored("3") is None
 
 
+@pytest.mark.parametrize("name, text, why", [
+    ("t03.json", b'{"status": "do', "Expecting|Unterminated"),
+    ("t03.json", b'{"status": "done", "findings": {"x": {"value": 1, "odds": 2}}}', "odds"),
+    ("t03.json", b'{"status": "done", "colour": "red", "findings": {}}', "colour"),
+    ("t03.json", b"[]", ""), ("t03.npz", b"PK\3\4", ""), ("t03.npz", b"", "")])
+def test_a_result_that_cannot_be_read_is_a_sentence(tmp_path, name, text, why):
+    """Cut short, or of another version: it says which file is to go, and nothing is measured
+    anew without being asked for."""
+    s = session(tmp_path)
+    s.run(module(lambda s: Result(arrays={"a": np.arange(3)})))
+    (s.out / name).write_bytes(text)
+    with pytest.raises(device.Refused, match=f"{s.out / 't03'}.*({why})"):
+        session(tmp_path).stored("3")
+
+
+def without_room(monkeypatch, fits=0):
+    """Of what is written to files from now on only so many bytes fit."""
+    def write(path, text, **_):
+        path.write_bytes(text.encode()[:fits])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+    monkeypatch.setattr(Path, "write_text", write)
+
+
+def test_a_full_disk_costs_no_result(tmp_path, monkeypatch):
+    """Neither that of this test, if it has an earlier one, nor its arrays."""
+    s = session(tmp_path)
+    s.run(module(lambda s: Result(numbers={"n": 1}, arrays={"a": np.arange(3)})))
+
+    def cut(file, **_):
+        file = open(file, "wb") if isinstance(file, (str, Path)) else file
+        file.write(b"PK")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), file.name)
+    with monkeypatch.context() as full:
+        full.setattr(np, "savez_compressed", cut)
+        with pytest.raises(OSError, match="No space left"):
+            s.run(module(lambda s: Result(arrays={"a": np.arange(4)})))
+    with monkeypatch.context() as full:
+        without_room(full)
+        with pytest.raises(OSError, match="No space left"):
+            s.run(module(lambda s: Result(numbers={"n": 2})))
+    had = session(tmp_path).stored("3")
+    assert had.numbers == {"n": 1} and had.arrays["a"].tolist() == [0, 1, 2]
+    assert sorted(p.name for p in s.out.iterdir()) == ["t03.json", "t03.npz"]
+
+
 def test_the_most_confident_finding_counts(tmp_path):
     s = session(tmp_path)
     s.results = {"1": Result(findings={"x": Finding("a", confidence=0.9)}),
@@ -522,6 +568,50 @@ def test_a_run_that_cannot_be_read_is_not_resumed(tmp_path):
     (tmp_path / "run.json").write_text("[]")
     with pytest.raises(device.Refused, match="is not of skylight"):
         cli.recall(asked(tmp_path, "--resume"))
+
+
+@pytest.mark.parametrize("text", ['{"scale": "auto", "seed": 1}', '{"device": "/dev/a"}',
+                                  '{"device": {"bytes": 1, "label": "a", "serial": "1"}}',
+                                  '{"bytes": 1, "device": null}', '7'])
+def test_a_run_of_another_make_is_refused(tmp_path, text):
+    (tmp_path / "run.json").write_text(text)
+    dev = SimpleNamespace(path="/dev/a", label="a", identity=lambda: {
+        "bytes": 1, "label": "a", "serial": "1"})
+    with pytest.raises(device.Refused, match="another|not of skylight"):
+        cli.remember(tmp_path, dev, asked(tmp_path), scale_for("auto", 1 << 30))
+    assert (tmp_path / "run.json").read_text() == text
+
+
+@pytest.mark.parametrize("fits", [0, 40])
+def test_a_full_disk_leaves_a_run_that_can_be_resumed(tmp_path, monkeypatch, fits):
+    dev = SimpleNamespace(path="/dev/a", label="a", identity=lambda: {
+        "bytes": 1, "label": "a", "serial": "1"})
+    cli.remember(tmp_path, dev, asked(tmp_path, "--seed", "7"), scale_for("auto", 1 << 30))
+    args = asked(tmp_path, "--resume")
+    with monkeypatch.context() as full:
+        without_room(full, fits)
+        cli.recall(args)
+        with pytest.raises(device.Refused, match="run.json: No space left"):
+            cli.remember(tmp_path, dev, args, scale_for("auto", 1 << 30))
+    args = asked(tmp_path, "--resume")
+    cli.recall(args)
+    assert args.seed == 7 and [p.name for p in tmp_path.iterdir()] == ["run.json"]
+
+
+def test_a_full_disk_is_a_sentence(tmp_path, monkeypatch, capsys):
+    def full(_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(tmp_path / "t03.json.part"))
+    monkeypatch.setattr(cli, "command_run", full)
+    monkeypatch.setattr(cli, "end_in_order", lambda: None)
+    assert cli.main(["run", "/dev/none"]) == cli.FAILED
+    assert capsys.readouterr().err == \
+        f"skylight: {tmp_path / 't03.json.part'}: No space left on device\n"
+
+
+@pytest.mark.parametrize("hours", ["0", "-1", "nan"])
+def test_a_limit_of_no_time_is_refused(hours):
+    status, said = run_cli("run", "/dev/null", f"--max-hours={hours}")
+    assert status == 2 and said.count("\n") == 1 and "--max-hours" in said
 
 
 def test_all_versions_that_worked_on_a_folder_are_kept(tmp_path, monkeypatch):
