@@ -6,12 +6,16 @@
     assert result.ok, result
 """
 
+import contextlib
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+
+from labkit.guest import PR_SET_PDEATHSIG, prctl
 
 RUNNER = Path(__file__).resolve().parent / "run"
 
@@ -47,6 +51,28 @@ class Result:
         return self
 
 
+END_S = 10              # a large guest ends in less
+
+
+def _waited_for(argv):
+    """What the runner said.  It ends in order with its caller, however that ends: a guest is
+    not left behind, nor what was made for it."""
+    with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, errors="replace",
+                          preexec_fn=lambda: prctl(PR_SET_PDEATHSIG, signal.SIGTERM)) as runner:
+        try:
+            out, err = runner.communicate()
+        except BaseException:
+            # Of ^C it knows, and has begun to.
+            for more in (lambda: None, runner.terminate, runner.kill):
+                more()
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    runner.wait(END_S)
+                    break
+            raise
+    return subprocess.CompletedProcess(argv, runner.returncode, out, err)
+
+
 def run(command, *, kernel="uml", clock="real", memory=None, cpus=None,
         disks=(), disk_files=(), timeout=300, rw=(), env=None, modules=True,
         load=True, leak_scan=True, expect_report=(), cut_after=None,
@@ -72,9 +98,7 @@ def run(command, *, kernel="uml", clock="real", memory=None, cpus=None,
     handle, log = tempfile.mkstemp(prefix="shingle-lab-log.")
     os.close(handle)
     try:
-        done = subprocess.run([*argv, "--log", log, "--", *command],
-                              stdin=subprocess.DEVNULL, capture_output=True,
-                              text=True, errors="replace", check=False)
+        done = _waited_for([*argv, "--log", log, "--", *command])
         text = Path(log).read_text(encoding="utf-8", errors="replace")
     finally:
         os.unlink(log)

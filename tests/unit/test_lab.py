@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """The lab's own arithmetic; what it boots is tested by booting."""
 
+import contextlib
 import os
 import re
 import shutil
@@ -89,6 +90,53 @@ def test_the_program_is_ended_in_order_by_sigterm():
             assert lab.wait(120) == 143
         finally:
             lab.kill()
+
+
+RUNNER = """#!/usr/bin/env python3
+import pathlib, signal, sys, time
+here = pathlib.Path(__file__).parent
+def end(number, _):
+    # As long as it takes to end a guest of many GiB.
+    time.sleep(1)
+    (here / "ended").write_text(signal.Signals(number).name)
+    sys.exit(143)
+signal.signal(signal.SIGTERM, end)
+signal.signal(signal.SIGINT, end)
+(here / "begun").touch()
+time.sleep(600)
+"""
+CALLER = "import lab, pathlib; lab.RUNNER = pathlib.Path({!r}); lab.run('x')"
+
+
+@pytest.mark.parametrize("how, sent, group", [
+    ("interrupted", signal.SIGINT, True), ("told to end", signal.SIGTERM, False),
+    ("killed", signal.SIGKILL, False), ("interrupted alone", signal.SIGINT, False)])
+def test_a_guest_ends_in_order_with_who_waits_for_it(tmp_path, how, sent, group):
+    """A benchmark's or a test's goes on for half an hour else, or is ended in the middle of
+    clearing away what it has made."""
+    runner = tmp_path / "run"
+    runner.write_text(RUNNER, encoding="ascii")
+    with subprocess.Popen([sys.executable, "-c", "import signal\n"
+                           "signal.signal(signal.SIGINT, signal.default_int_handler)\n" +
+                           CALLER.format(str(runner))], cwd=LAB, start_new_session=True,
+                          stderr=subprocess.DEVNULL) as caller:
+        def comes(name):
+            limit = time.monotonic() + 120
+            while not (tmp_path / name).exists():
+                assert time.monotonic() < limit, f"{how}: never {name}"
+                time.sleep(.01)
+            return tmp_path / name
+        try:
+            comes("begun")
+            (os.killpg if group else os.kill)(caller.pid, sent)
+            assert caller.wait(120) != 0
+            ended = comes("ended")
+            while not ended.read_text():
+                time.sleep(.01)
+            assert ended.read_text() == ("SIGINT" if group else "SIGTERM")
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(caller.pid, signal.SIGKILL)
 
 
 def with_memory(home):

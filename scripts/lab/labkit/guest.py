@@ -31,6 +31,9 @@ REPORTED = 126
 TIMED_OUT = 124
 CUT = 137
 
+# Of prctl().
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+
 PATH = ":".join((str(VENV / "bin"), str(TOP / "build/userspace"),
                  "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin",
                  "/sbin:/bin"))
@@ -423,8 +426,7 @@ def prctl(option, value):
 
 def adopt_orphans():
     """Helpers of a killed guest become our children, so we can end them."""
-    pr_set_child_subreaper = 36
-    prctl(pr_set_child_subreaper, 1)
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
 def one_core(cpus):
@@ -448,8 +450,7 @@ def one_core(cpus):
 def settle(cpus):
     """In the child: it keeps to these processors, and no guest outlives a runner that
     was killed."""
-    pr_set_pdeathsig = 1
-    prctl(pr_set_pdeathsig, signal.SIGKILL)
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     # Without the right to, it is only slower.
     with contextlib.suppress(OSError):
         os.sched_setaffinity(0, cpus)
