@@ -307,8 +307,9 @@ def straight(target, rw, before, after, moved):
 
 
 def middle(passes):
-    """Bytes per second of the middle half of [(bytes, milliseconds)]: a pass in which the
-    machine did something else, too, says nothing of a device."""
+    """Bytes per second of [(bytes, milliseconds)], but for the quickest and the slowest quarter,
+    rounded down, so of six passes the middle four: one in which the machine did something else,
+    too, says nothing of a device."""
     order = sorted(passes, key=lambda done: done[0] / (done[1] or 1))
     cut = len(order) // 4
     moved, ms = map(sum, zip(*order[cut:len(order) - cut]))

@@ -2,8 +2,10 @@
 """scripts/bench without guests: its bars, and what it says of figures beyond them."""
 
 import random
+import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from programs import module
@@ -67,6 +69,22 @@ def test_a_pass_that_something_else_was_in_does_not_count(guest):
     assert guest.middle(even[:6] + [(100, 1000), (100, 5)]) == 10000
     assert guest.middle([(100, 10), (100, 30)]) == 5000
     assert guest.middle([(100, 0)]) == 100000
+
+
+@pytest.mark.parametrize("err", ("", "lab: no huge pages for the guest's memory: why\n"))
+def test_that_there_are_no_huge_pages_is_said(bench, monkeypatch, capsys, err):
+    """Figures are others then, and nothing about them shows it."""
+    told = SimpleNamespace(ok=True, out='x\n{"a": 1}\n', err=f"touching RAM\n{err}round 1 of 1\n")
+    monkeypatch.setattr(bench, "run", lambda *_, **__: told)
+    assert bench.part("speed", 1, "uml") == {"a": 1}
+    assert capsys.readouterr().err == err
+
+
+@pytest.mark.parametrize("rounds", ("0", "-1"))
+def test_no_round_is_none(rounds):
+    done = subprocess.run([sys.executable, TOP / "scripts/bench/run", f"--rounds={rounds}"],
+                          text=True, capture_output=True, check=False)
+    assert done.returncode == 2 and f"--rounds {rounds}" in done.stderr
 
 
 def test_dm_linear_is_taken_where_the_target_is(bench, capsys):

@@ -162,6 +162,12 @@ def test_memory_is_as_ever_where_one_may_not_mount(tmp_path, monkeypatch, capsys
     assert "no huge pages for the guest's memory: not permitted" in capsys.readouterr().err
 
 
+def test_memory_is_as_ever_where_there_is_no_unshare(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert with_memory(tmp_path)[0] == "sh"
+    assert "no huge pages for the guest's memory: unshare: No such" in capsys.readouterr().err
+
+
 def test_last_words_are_those_before_the_tasks_and_all_of_these():
     lines = [f"line {i}" for i in range(30)]
     assert guest.last_words(lines) == lines[-12:]

@@ -162,10 +162,14 @@ class Guest:
         memory.mkdir()
         mount = ["mount", "-t", "tmpfs", "-o", "huge=always,size=100%", "memory", str(memory)]
         unshare = ["unshare", "--mount", "sh", "-c"]
-        tried = subprocess.run([*unshare, shlex.join(mount)], capture_output=True, text=True,
-                               check=False)
-        if tried.returncode:
-            say(f"no huge pages for the guest's memory: {tried.stderr.strip()}")
+        try:
+            tried = subprocess.run([*unshare, shlex.join(mount)], capture_output=True, text=True,
+                                   check=False)
+            why = tried.returncode and (tried.stderr.strip() or f"status {tried.returncode}")
+        except OSError as error:
+            why = f"unshare: {error.strerror}"
+        if why:
+            say(f"no huge pages for the guest's memory: {why}")
             return command
         run = shlex.join(mount) + " && exec " + shlex.join(["env", f"TMPDIR={memory}"])
         return [*unshare, f'{run} "$@"', "sh", *command]
