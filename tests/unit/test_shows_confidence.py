@@ -2,6 +2,7 @@
 """scripts/shows/confidence: what is marked right and wrong, when a test is too sure of
 itself, and that none is over a few drives."""
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -30,6 +31,14 @@ def the_show():
     (Finding([1, 2, 3, 4]), (2, 3), "wrong")])
 def test_marks(show, finding, truth, mark):
     assert show.mark(finding, truth) == mark
+
+
+@pytest.mark.parametrize("words", [("--drives", "0"), ("--drives=-3",), ("--seed=-1",)])
+def test_that_nothing_was_drawn_is_no_success(words):
+    done = subprocess.run([sys.executable, TOP / "scripts/shows/confidence", *words], text=True,
+                          capture_output=True, check=False)
+    assert done.returncode == 2 and not done.stdout
+    assert "confidence: error: " + words[0].split("=")[0] in done.stderr
 
 
 @pytest.mark.parametrize("wrong,stated,good", [(0, 0.999, True), (1, 0.97, True),

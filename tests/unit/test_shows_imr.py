@@ -66,6 +66,22 @@ def test_bad_words(args, sentence):
     assert sentence in done.stderr
 
 
+@pytest.mark.parametrize("set_up, schemes, sentence", (
+    ("fast", ["plain", "seq"], "nothing destroyed was read, and"),
+    ("fast", ["plain", "plain-seq"], "no drive was interlaced, so nothing could be destroyed, and"),
+    ("paper", ["plain", "seq"], "no drive was interlaced, so nothing could be destroyed, and")))
+def test_no_more_is_said_than_the_drive_could_show(show, set_up, schemes, sentence):
+    options = argparse.Namespace(**show.SET_UPS[set_up], verify=False)
+    assert show.all_well(options, schemes) == f"{sentence} the clock was exact"
+
+
+def test_what_is_said_twice_is_measured_once(show):
+    """Else two guests at a time would write one file, and one run would count as several in
+    what seeds say together."""
+    assert show.numbers("3,1,3,03", 0, "--seeds:") == [3, 1]
+    assert show.listed("seq,plain,seq", show.SCHEMES, "scheme") == ["seq", "plain"]
+
+
 def test_sources_are_those_of_the_tree(show, tmp_path):
     for name in show.SOURCES:
         assert (TOP / name).exists(), name
@@ -90,7 +106,7 @@ def test_sources_are_those_of_the_tree(show, tmp_path):
 def test_only_its_own_results_are_taken_up(show, tmp_path):
     out, words = tmp_path / "out", {"args": ["--seed", "1"], "sources": "12ab"}
     assert show.earlier(out, words) is None
-    for text in ("", "{", json.dumps({"words": {**words, "sources": "34cd"}}),
+    for text in ("", "{", "[]", "7", '[{"words": 1}]', json.dumps({"words": {**words, "sources": "34cd"}}),
                  json.dumps({"words": {"args": words["args"]}}), json.dumps({})):
         out.write_text(text)
         assert show.earlier(out, words) is None
