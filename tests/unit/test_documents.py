@@ -23,7 +23,7 @@ TOP = Path(__file__).resolve().parents[2]
 DOCUMENTS = TOP / "Documentation"
 PAGES = sorted(DOCUMENTS.rglob("*.rst"))
 MARKDOWN = [TOP / "README.md", TOP / "CONTRIBUTING.md", TOP / "tests/README.md"]
-MANUALS = sorted(TOP.glob("userspace/*/*.8"))
+MANUALS = sorted(TOP.glob("*/*/*.8"))
 EVERY = PAGES + MARKDOWN + MANUALS
 FOLDERS = sorted(path.name for path in TOP.iterdir()
                  if path.is_dir() and not path.name.startswith("."))
