@@ -69,6 +69,26 @@ def test_leaves_nothing_behind(test):
     assert text.index("_shingle_create") < text.rindex("\t_shingle_remove\n")
 
 
+@pytest.mark.parametrize("path", [GROUP / "rc", *TESTS], ids=lambda p: p.name)
+def test_has_a_licence_that_blktests_takes(path):
+    """Its CONTRIBUTING.md: GPL-3.0+ or GPL-2.0+, and not GPL-2.0."""
+    assert path.read_text(encoding="ascii").split("\n")[1] == \
+        "# SPDX-License-Identifier: GPL-2.0+"
+
+
+def test_what_udev_still_looks_at_is_not_removed(blktests):
+    """A device that was written to is held for a moment, by whoever asks what is on it."""
+    said = subprocess.run(
+        ["bash", "-c", """. tests/shingle/rc
+udevadm() { echo "udevadm $*"; }; losetup() { echo "losetup $*"; }
+dmsetup() { [[ $1 == info ]] || echo "dmsetup $*"; }
+SHINGLE_LOOP=/dev/loop9; _shingle_remove; _shingle_remove"""],
+        cwd=blktests, check=True, text=True, capture_output=True).stdout.splitlines()
+    assert said[:4] == ["udevadm settle", "dmsetup remove blktests-smr",
+                        "dmsetup remove blktests-medium", "losetup --detach /dev/loop9"]
+    assert not [line for line in said[4:] if line.startswith("losetup")]
+
+
 def test_shellcheck_has_no_remark(blktests):
     """As blktests' `make check` calls it; its helpers use the variables that `check` reads."""
     done = subprocess.run(["shellcheck", "-x", "-e", "SC2119,SC2034", "tests/shingle/rc",
