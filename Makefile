@@ -89,16 +89,17 @@ TRACE = $(DESTDIR)$(PREFIX)/share/dm-shingle/trace
 install-tools:
 	@$(MAKE) -C userspace install DESTDIR=$(DESTDIR) PREFIX=$(PREFIX)
 	install -D -m 755 scripts/trace/shingle-trace $(TRACE)/shingle-trace
-	install -D -m 644 -t $(TRACE) scripts/trace/*.awk
+	install -D -m 644 -t $(TRACE) scripts/trace/*.awk dkms.conf
 	@mkdir -p $(DESTDIR)$(PREFIX)/sbin
 	ln -sf ../share/dm-shingle/trace/shingle-trace $(DESTDIR)$(PREFIX)/sbin/shingle-trace
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man8 scripts/trace/shingle-trace.8
 
-# The probes find their parts beside themselves.
+# The probes find their parts beside themselves, and their version.
 SKYLIGHT = $(DESTDIR)$(PREFIX)/share/skylight
 
 install-skylight:
 	install -D -m 755 scripts/skylight $(SKYLIGHT)/skylight
+	install -D -m 644 dkms.conf $(SKYLIGHT)/dkms.conf
 	install -D -m 644 scripts/lab/libraries.py $(SKYLIGHT)/lab/libraries.py
 	install -D -m 644 -t $(SKYLIGHT)/probes scripts/probes/*.py scripts/probes/*.html
 	@mkdir -p $(DESTDIR)$(PREFIX)/sbin

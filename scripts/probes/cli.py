@@ -26,7 +26,9 @@ from .device import Device, Refused, Seen, store
 USAGE, FAILED, INTERRUPTED = 2, 1, 130
 # What of the arguments of a run --resume takes from it.
 BEGUN_WITH = ("tests", "scale", "seed", "reset", "max_hours")
-OWN = Path(__file__).resolve().parents[2] / "dkms.conf"     # has the version of all there is
+# Has the version of all there is; where the probes are installed, it is beside them.
+OWN = Path(__file__).resolve().parents[1] / "dkms.conf"
+OWN = OWN if OWN.exists() else OWN.parents[1] / "dkms.conf"
 EXAMPLES = """examples:
   scripts/skylight run /dev/sdX                    every test that the drive lends itself to
   scripts/skylight run /dev/sdX --tests 1-3,11     some
@@ -44,6 +46,8 @@ def parser():
     top = argparse.ArgumentParser(
         prog="skylight", description=__doc__, epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter)
+    top.add_argument("-V", "--version", action="version", version=f"skylight {release()}",
+                     help="of which version this is")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     run = commands.add_parser("run", help="test a drive; overwrites it")
     run.add_argument("device", metavar="DEV", help="a block device")
@@ -164,18 +168,22 @@ def default_out(device):
     return Path(f"skylight-{Path(device).name}")
 
 
+def release():
+    """The version of skylight, None if it cannot be told."""
+    try:
+        return re.search(r'^PACKAGE_VERSION="(.*)"', OWN.read_text(encoding="utf-8"), re.M)[1]
+    except (OSError, TypeError):
+        return None
+
+
 def versions():
     """Of all that a result depends on beside the drive; None for what cannot be told."""
-    try:
-        own = re.search(r'^PACKAGE_VERSION="(.*)"', OWN.read_text(encoding="utf-8"), re.M)[1]
-    except (OSError, TypeError):
-        own = None
     try:
         fio = subprocess.run(["fio", "--version"], capture_output=True, text=True,
                              check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         fio = None
-    return {"skylight": own, "kernel": platform.release(), "fio": fio}
+    return {"skylight": release(), "kernel": platform.release(), "fio": fio}
 
 
 def same_drive(had, identity):

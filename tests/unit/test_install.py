@@ -16,6 +16,8 @@ KREL = "6.1.0-of-nobody"
 # Modules and programs by the words of the README, and what they are besides.
 MODULES = re.findall(r'^BUILT_MODULE_NAME\[\d+\]="(.*)"',
                      (TOP / "dkms.conf").read_text(encoding="utf-8"), re.M)
+RELEASE = re.search(r'^PACKAGE_VERSION="(.*)"',
+                    (TOP / "dkms.conf").read_text(encoding="utf-8"), re.M)[1]
 ROOMS = re.findall(r'^BUILT_MODULE_LOCATION\[\d+\]="(.*)/"',
                    (TOP / "dkms.conf").read_text(encoding="utf-8"), re.M)
 # A word of the README, and where it is installed below the prefix.
@@ -84,8 +86,8 @@ def test_nothing_else_is_installed(installed):
     known = {f"{prefix.lstrip('/')}/{p}" for p in {*NAMED.values(), *BESIDES}} | {rules}
     for path in files(dest) - known:
         assert re.fullmatch(rf"{prefix[1:]}/share/(doc/dm-shingle/(CHANGELOG\.md|Documentation/.+)|"
-                            r"dm-shingle/trace/(shingle-trace|\w+\.awk)|"
-                            r"skylight/(skylight|lab/libraries\.py|probes/\w+\.(py|html)))", path), path
+                            r"dm-shingle/trace/(shingle-trace|dkms\.conf|\w+\.awk)|"
+                            r"skylight/(skylight|dkms\.conf|lab/libraries\.py|probes/\w+\.(py|html)))", path), path
     assert known <= files(dest)
     pages = {str(p.relative_to(TOP)) for p in (TOP / "Documentation").rglob("*") if p.is_file()}
     assert {f"{prefix[1:]}/share/doc/dm-shingle/{p}" for p in pages} <= files(dest)
@@ -102,6 +104,9 @@ def test_what_is_installed_runs(installed, tmp_path):
         # Of a simulation without long options it is the answer to an unknown one.
         assert done.returncode == (2 if path == "bin/platter-sim" else 0), (path, done.stderr)
         assert "sage" in done.stdout + done.stderr, path
+        done = subprocess.run([top / path, "--version"], cwd=tmp_path, check=True, text=True,
+                              capture_output=True)
+        assert done.stdout.strip().split(",")[0] == f"{Path(path).name} {RELEASE}"
     generator = top / "lib/systemd/system-generators/shingle-generator"
     (tmp_path / "tab").write_text("a /dev/sda\n")
     subprocess.run([generator, tmp_path], check=True,

@@ -271,6 +271,10 @@ int main(int argc, char **argv)
 	FILE *in = stdin;
 	int c;
 
+	if (argc > 1 && (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V"))) {
+		printf("platter-sim %s\n", SHINGLE_RELEASE);
+		return 0;
+	}
 	while ((c = getopt(argc, argv, "p:b:g:l:oqt")) != -1) {
 		switch (c) {
 		case 'p':
