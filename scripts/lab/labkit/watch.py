@@ -14,7 +14,9 @@ REPORT = re.compile("|".join((
     r"DEBUG_LOCKS_WARN_ON", r"Bad page state", r"out of memory: Kill",
 )), re.I)
 # What looks like a report and is none.
-HARMLESS = re.compile(r"WARNING: Unprivileged|WARNING: Spectre|lab: ")
+HARMLESS = re.compile(r"WARNING: Unprivileged|WARNING: Spectre|lab: "
+                      # An initrd's own words.
+                      r"|^Warning: fsck not present")
 # An expected report goes on until its end mark, or for so many lines.
 REPORT_LENGTH = 80
 
