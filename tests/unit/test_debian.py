@@ -110,6 +110,12 @@ def test_skylight_asks_for_the_libraries_that_it_imports():
     assert set(re.findall(r"python3-(\w+)", control)) == others
 
 
+def paragraphs(path):
+    """A control file's, as fields and their texts."""
+    return [dict(re.findall(r"^([\w-]+):\s*(.*(?:\n .*)*)", part, re.M))
+            for part in path.read_text(encoding="utf-8").strip().split("\n\n")]
+
+
 @pytest.fixture(name="debian")
 def debian_fixture():
     sys.path.insert(0, str(TOP / "scripts/lab"))
@@ -138,6 +144,19 @@ def test_what_a_package_leaves_behind_is_seen(debian, tmp_path):
     assert debian.differences(before, debian.contents(tmp_path)) == [
         "etc/changed has changed", "etc/gone is gone", "etc/link has changed",
         "etc/mode has changed", "var/lib/dkms/dm-shingle is left"]
+
+
+def test_a_debian_to_try_in_has_what_autopkgtest_asks_for(debian):
+    """There is no network, to get it from."""
+    ours = {p["Package"] for p in paragraphs(TOP / "debian/control") if "Package" in p}
+    # linux-headers-amd64 provides it.
+    there = {*debian.TRY, *ours, "@", "linux-headers-generic"}
+    tests = paragraphs(TOP / "debian/tests/control")
+    assert [t["Tests"] for t in tests] == ["tools", "quick-start"]
+    for test in tests:
+        assert os.access(TOP / "debian/tests" / test["Tests"], os.X_OK)
+        for wanted in test["Depends"].split(","):
+            assert there & set(wanted.replace("|", " ").split()), wanted
 
 
 def test_only_names_are_compared_where_there_is_nothing_else(debian):

@@ -68,13 +68,18 @@ def unpacked(tarball):
         shutil.rmtree(root, ignore_errors=True)
 
 
+def _apart(root):
+    """Begins a command line that works on a Debian: with processes and mounts of its own,
+    which end with it, and without a network."""
+    return ["unshare", "--mount", "--pid", "--net", "--fork", "--kill-child",
+            f"--mount-proc={root}/proc"]
+
+
 def _inside(root, command, user=None):
-    """The command line that runs a shell's commands in there: with processes and mounts of
-    its own, which end with it, and without a network."""
+    """The command line that runs a shell's commands in there, apart."""
     inner = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"] \
         if user else []
-    return ["unshare", "--mount", "--pid", "--net", "--fork", "--kill-child",
-            f"--mount-proc={root}/proc", "chroot", root,
+    return [*_apart(root), "chroot", root,
             "env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/tmp", "LANG=C.UTF-8",
             "DEBIAN_FRONTEND=noninteractive", *inner, "sh", "-ec", command]
 
@@ -189,9 +194,11 @@ def trial(suite, guest=False):
                 raise LabError(f"DKMS has installed {sorted(have)} for {release}, and not "
                                f"{sorted(wanted - have)}; see {LOGS}/deb-install.log")
             say(f"{len(have)} modules for {release}")
-        step("trying the tools", _inside(
-            root, "mkdir /tmp/t; AUTOPKGTEST_TMP=/tmp/t /packages/source/debian/tests/tools; "
-                  "rm -r /tmp/t"), LOGS / "deb-tools.log")
+        # Without a network, what its Depends name has to be there.
+        step("trying the tools, as autopkgtest does",
+             [*_apart(root), "autopkgtest", "--no-built-binaries", "--no-auto-control",
+              "--test-name=tools", place / "source", "--", "chroot", root],
+             LOGS / "deb-tools.log")
         if guest:
             in_guest(suite, root, names, before)
         step("taking them out again", _inside(root, f"dpkg --purge {' '.join(names)}"),
