@@ -11,10 +11,12 @@ room.  Whoever comes first after a pause in which nobody asked for anything: it 
 at it by itself.  A flush: a write cache is emptied, as that of a conventional drive is, and
 nothing else is learnt.  Reads alone: something else.
 
-One stall says nothing.  It is cleaning if significantly more stalls than SLACK are of the first
-two kinds, as in all of Skylight, and if significantly fewer came where only reads were sent, or
-met reads alone where both were.  A drive at fault stalls whatever it is asked for: where that
-can't be told from cleaning nothing is called cleaning."""
+One stall says nothing, and neither does one spell of trouble, however many stalls it makes.  It
+is cleaning if significantly more stalls than SLACK are of the first two kinds, as in all of
+Skylight, and if of the stretches in which it was written to significantly more had any than of
+those in which it was only read, or if where both came together significantly more met writes.
+A drive at fault stalls whatever it is asked for: where that can't be told from cleaning nothing
+is called cleaning."""
 
 import contextlib
 import os
@@ -101,6 +103,15 @@ class Stall:
     reading: int
     writing: int
     before: Load = field(default_factory=Load)
+    writes_share: float = 1.0       # of what it might have met, since the last one
+
+
+@dataclass
+class Stretch:
+    """Of writing, with what was read meanwhile, or of reading alone; pauses do not end it."""
+    writing: bool
+    seconds: float = 0.0
+    stalled: bool = False
 
 
 class Watch:
@@ -116,8 +127,9 @@ class Watch:
         self.wrote_s = None         # when it was written to the last time
         self.mark = None            # where the load before a stall begins
         self.stalls, self.flush = [], False
-        self.reading_s = self.writing_s = 0.0
-        self.alone = [0, 0]         # looks at reads, and at writes, with none of the other under way
+        self.stretches = []
+        # Looks at reads, and at writes, with none of the other under way, since @mark.
+        self.alone = [0, 0]
         self.order = Order()
 
     def take(self, now, traced=()):
@@ -150,17 +162,28 @@ class Watch:
         writing = bool(stuck.writing or last.writing or (
             self.wrote_s is not None and stuck.at_s - self.wrote_s <= RECENT_S))
         if self.stuck is None or last.at_s - stuck.at_s < LEAST_S:
-            if writing or now.writes != last.writes:
-                self.writing_s += now.at_s - stuck.at_s
-            else:
-                self.reading_s += now.at_s - stuck.at_s
+            self._stretch(writing or now.writes != last.writes).seconds += now.at_s - stuck.at_s
             return None
+        before = Load.between(self.mark, stuck, self.order.share())
+        # Any request may meet with trouble, or any moment.
+        share = max((a / (a + b) for a, b in ((before.writes, before.reads), self.alone[::-1])
+                     if a + b), default=1.0)
         stall = Stall(stuck.at_s, (last.at_s + now.at_s) / 2 - stuck.at_s,
-                      self._kind(stuck, now, writing), stuck.reading, stuck.writing,
-                      Load.between(self.mark, stuck, self.order.share()))
+                      self._kind(stuck, now, writing), stuck.reading, stuck.writing, before, share)
         self.stalls.append(stall)
-        self.mark, self.order = now, Order()
+        # What a pause is for was written before it.
+        if stall.kind != FLUSH:
+            self._stretch(stall.kind != OTHER, stall.kind == IDLE).stalled = True
+        self.mark, self.order, self.alone = now, Order(), [0, 0]
         return stall
+
+    def _stretch(self, writing, old=False):
+        """The last one, if it is of that, or with @old of whatever else; or a new one."""
+        same = [s for s in self.stretches[None if old else -1:] if s.writing == writing]
+        if not same:
+            same = [Stretch(writing)]
+            self.stretches += same
+        return same[-1]
 
     def _kind(self, stuck, now, writing):
         """@stuck: nothing was completed since; @now something has been."""
@@ -189,32 +212,31 @@ class Watch:
         is_it, sure = stats.most(len(mine), len(mine) + len(others))
         if not is_it:
             return None, 0.0, f"{told}: too few, or not those that cleaning makes"
-        # Were it all the same to stalls what is asked for.
-        share = self.writing_s / max(self.writing_s + self.reading_s, STEP_S)
-        chance = looks * stats.upper_tail(len(mine), len(mine) + len(others), share)
+        wrote, only_read = ([s for s in self.stretches if s.writing == w] for w in (True, False))
+        chance = looks * stats.more_of(*(
+            (sum(s.stalled for s in of), len(of), sum(s.seconds for s in of))
+            for of in (wrote, only_read)))
+        where = (f"in {sum(s.stalled for s in wrote)} of {len(wrote)} stretches of writing, in "
+                 f"{sum(s.stalled for s in only_read)} of {len(only_read)} of reading alone")
         if chance < stats.ALPHA:
-            return True, min(sure, stats.SURE, 1 - chance), (
-                f"{told}; in {self.reading_s:.0f} s of reading alone " +
-                (f"{len(others)} were" if others else "there was none"))
+            return True, min(sure, stats.SURE, 1 - chance), f"{told}; {where}"
         if others:
-            return None, 0.0, f"{told}: as often as by chance"
+            return None, 0.0, f"{told}; {where}: as often as by chance"
         k, n, chance = self._met_writes()
         chance *= looks
         if chance < stats.ALPHA:
             return True, min(sure, stats.SURE, 1 - chance), (
                 f"{told}; of {n} that met writes alone or reads alone {k} met writes")
-        return None, 0.0, (f"{told}, {max(s.seconds for s in mine):.1f} s at most; nothing was "
-                           f"read alone, or too little ({self.reading_s:.0f} s), to tell cleaning "
-                           "from a drive at fault")
+        return None, 0.0, (f"{told}, {max(s.seconds for s in mine):.1f} s at most; {where}: too "
+                           "few to tell cleaning from a drive at fault")
 
     def _met_writes(self):
         """Of stalls with only reads or only writes under way, (those with writes, all, chance of
         so many writes were it all the same to stalls what is asked for)."""
         one = [s for s in self.of(FULL) if bool(s.reading) != bool(s.writing)]
         k = sum(bool(s.writing) for s in one)
-        # Any request may meet with trouble, or any moment.
-        reads, writes = (getattr(self.last, n) - getattr(self.first, n) for n in ("reads", "writes"))
-        share = max(a / max(a + b, 1) for a, b in ((writes, reads), self.alone[::-1]))
+        # Of chances that differ their mean has the larger tail (Hoeffding 1956).
+        share = sum(s.writes_share for s in one) / max(len(one), 1)
         return k, len(one), stats.upper_tail(k, len(one), share)
 
 

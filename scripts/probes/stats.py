@@ -8,7 +8,7 @@ decision is more than noise, no surer than it was borne out on drives by lot."""
 import math
 
 import numpy as np
-from scipy.stats import binom, chi2, fisher_exact
+from scipy.stats import binom, chi2, fisher_exact, nchypergeom_wallenius
 
 ALPHA = 1e-3            # chance of a wrong decision that is put up with
 SURE = 0.999
@@ -46,6 +46,17 @@ def upper_tail(k, n, p):
 def lower_tail(k, n, p):
     """Chance of @k or fewer successes in @n trials of chance @p."""
     return float(binom.cdf(k, n, min(max(p, 0), 1)))
+
+
+def more_of(one, other):
+    """Chance that so many of @one are so, or more, if they are as likely to be so as the @other;
+    of each how many are so, how many there are, and how long they are together: what is longer
+    meets with more."""
+    (k, n, long), (l, m, short) = one, other
+    if not n or not m:
+        return 1.0
+    odds = long / n / max(short / m, 1e-9)
+    return float(nchypergeom_wallenius.sf(k - 1, n + m, n, k + l, max(odds, 1e-9)))
 
 
 def most(k, n, share=1 - SLACK, none=SLACK):

@@ -89,7 +89,7 @@ RESULTS = (
     Result("skylight-quick", "scripts/shows/skylight --quick", "skylight.rst", "In five minutes",
            "2026-11-26", (*PROBES, "tests/guest/controls.py"), minutes=8),
     Result("skylight-explain", "scripts/shows/skylight --explain", "skylight.rst",
-           "A drive at work", "2026-11-26", (*PROBES, "tests/guest/controls.py"), minutes=1.4),
+           "A drive at work", "2026-11-26", (*PROBES, "tests/guest/controls.py"), minutes=2.5),
     Result("skylight-torn", "tests/run --suite skylight", "results.rst",
            "Skylight, from outside", "2026-11-25", PROBES),
     Result("confidence", "scripts/shows/confidence", "skylight.rst", "How sure", "2026-11-26",
