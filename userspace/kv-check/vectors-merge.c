@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: GPL-2.0
+/* What is merged with what, and in which order: cases worked out by hand. */
+#include "pick.h"
+#include "vectors.h"
+
+/* 1 a-c, 2 d-f, 3 b-e: 3 must not go down before 2. */
+static void old_before_new(void)
+{
+	struct sim *s = formatted(BYTES);
+	struct kv *kv = opened(s, "new");
+
+	put(kv, "ac", "1");
+	put(kv, "df", "2");
+	put(kv, "bde", "3");
+	if (kv_settle(kv))
+		die("settle: %s", kv_error());
+	want(kv, "d", "3");
+	want(kv, "c", "1");
+	want(kv, "f", "2");
+	kv_close(kv);
+	sim_free(s);
+}
+
+/* A deletion that is merged while what it deletes is not. */
+static void deleted_below(void)
+{
+	struct sim *s = formatted(BYTES);
+	struct kv *kv = opened(s, "new");
+	struct kv_stats stats;
+
+	put(kv, "agz", "1");
+	if (kv_compact(kv))
+		die("compact: %s", kv_error());
+	kv_delete(kv, "g", 1, 0);
+	put(kv, "fh", "2");
+	put(kv, "f", "3");
+	put(kv, "h", "4");
+	if (kv_settle(kv))
+		die("settle: %s", kv_error());
+	want(kv, "g", NULL);
+	want(kv, "a", "1");
+	want(kv, "h", "4");
+	kv_stats(kv, &stats);
+	if (stats.level_bands[0])
+		die("%lu bands in level 0", stats.level_bands[0]);
+	kv_close(kv);
+	sim_free(s);
+}
+
+#define VERSIONS	24U
+
+/* More versions of one key than a band has room for: each snapshot sees its own. */
+static void many_versions(void)
+{
+	struct sim *s = formatted(BYTES);
+	struct kv *kv = opened(s, "new");
+	struct kv_snapshot *snap[VERSIONS];
+	static u8 value[8000];
+	struct kv_stats stats;
+	u32 i, round;
+	size_t bytes;
+	void *got;
+
+	for (i = 0; i < VERSIONS; i++) {
+		memset(value, (int)i + 1, sizeof(value));
+		if (kv_put(kv, "k", 1, value, sizeof(value), 0))
+			die("put: %s", kv_error());
+		if (i % 5 == 4)
+			put(kv, "aez", "1");
+		snap[i] = kv_snapshot_new(kv);
+	}
+	for (round = 0; round < 3; round++) {
+		if (round == 1 && kv_settle(kv))
+			die("settle: %s", kv_error());
+		if (round == 2 && kv_compact(kv))
+			die("compact: %s", kv_error());
+		for (i = 0; i < VERSIONS; i++) {
+			if (kv_get(kv, snap[i], "k", 1, &got, &bytes))
+				die("round %u, snapshot %u: %s", round, i, kv_error());
+			if (bytes != sizeof(value) || *(u8 *)got != i + 1)
+				die("round %u: snapshot %u sees version %u", round, i,
+				    *(u8 *)got - 1);
+			free(got);
+		}
+	}
+	kv_stats(kv, &stats);
+	if (stats.level_bands[0] + stats.level_bands[1] + stats.level_bands[2] < 3)
+		die("they did fit");
+	for (i = 0; i < VERSIONS; i++)
+		kv_snapshot_free(kv, snap[i]);
+	/* Merging one part of the key with what is newer must not pass the others. */
+	put(kv, "k", "now");
+	put(kv, "jl", "1");
+	put(kv, "k", "later");
+	if (kv_settle(kv))
+		die("settle: %s", kv_error());
+	want(kv, "k", "later");
+	if (kv_check(kv, complain, NULL) || kv_compact(kv) || kv_check(kv, complain, NULL))
+		die("%s", kv_error());
+	want(kv, "k", "later");
+	kv_stats(kv, &stats);
+	if (stats.level_bytes[0] + stats.level_bytes[1] + stats.level_bytes[2] > BAND / 2)
+		die("old versions are still there");
+	kv_close(kv);
+	sim_free(s);
+}
+
+/* What has failed is tried again when something has changed, or somebody asks for it. */
+static void not_for_ever(void)
+{
+	struct sim *s = formatted(BYTES);
+	struct kv *kv = opened(s, "new");
+	u64 ops;
+	bool did;
+
+	s->unreadable = true;
+	put(kv, "ac", "1");
+	put(kv, "bd", "2");
+	/* Without a thread the third is merged with the others at once, if it can be. */
+	put(kv, "ce", "3");
+	if (compact_step(kv, &did) != -EIO)
+		die("tables that cannot be read are merged");
+	ops = s->ops;
+	if (compact_step(kv, &did) != -EIO || did || s->ops != ops)
+		die("it is tried again though nothing has changed");
+	put(kv, "z", "4");
+	ops = s->ops;
+	if (compact_step(kv, &did) != -EIO || s->ops == ops)
+		die("it is not tried again though something has changed");
+	s->unreadable = false;
+	if (kv_settle(kv))
+		die("settle: %s", kv_error());
+	want(kv, "c", "3");
+	kv_close(kv);
+	sim_free(s);
+}
+
+struct range {
+	u32 level;
+	char min, max;
+};
+
+/* The figure of the thesis that shows both levels. */
+static const struct range figure[] = {
+	{ 0, 'a', 's' }, { 0, 'k', 'z' }, { 0, 'a', 'z' }, { 0, 'c', 'g' }, { 0, 'd', 'n' },
+	{ 1, 'e', 'f' }, { 1, 'g', 'h' }, { 1, 'i', 'j' }, { 1, 'k', 'l' }, { 1, 'm', 'n' },
+	{ 1, 'o', 'r' }, { 1, 's', 'v' }, { 1, 'w', 'z' }, { 1, 'a', 'b' }, { 1, 'c', 'd' },
+	{ 1, 'e', 'j' }, { 1, 'k', 'r' }, { 1, 's', 'z' }, { 1, 'a', 'd' }, { 1, 'k', 'z' },
+};
+
+static u32 nr_in_level(u32 i)
+{
+	return figure[i].level ? i - 4 : i + 1;
+}
+
+static void draw(struct kv *kv, struct part **part)
+{
+	struct table *t;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(figure); i++) {
+		t = calloc(1, sizeof(*t));
+		t->id = 1000 + i;
+		t->bytes = BAND;
+		part[i] = part_new(t, figure[i].level, nr_in_level(i), slice(&figure[i].min, 1),
+				   slice(&figure[i].max, 1));
+	}
+	version_put(kv, kv->version);
+	kv->version = version_new(part, ARRAY_SIZE(figure));
+}
+
+/* Bits of the numbers in the figure. */
+static u32 picked(const struct pick *p, u32 level)
+{
+	u32 i, bits = 0;
+
+	for (i = 0; i < p->nr; i++) {
+		if (p->part[i]->level == level)
+			bits |= 1U << p->part[i]->age;
+	}
+	return bits;
+}
+
+static struct part *numbered(struct pick *p, u32 level, u64 nr)
+{
+	u32 i;
+
+	for (i = 0; p->version->level[level].part[i]->age != nr; i++)
+		;
+	return p->version->level[level].part[i];
+}
+
+static u32 closed(struct kv *kv, u32 level, u64 nr, bool newer, bool older)
+{
+	struct pick p;
+	u32 bits;
+
+	if (pick_begin(kv, &p))
+		die("%s", kv_error());
+	p.part[p.nr++] = numbered(&p, level, nr);
+	pick_close(&p, level, newer, older);
+	bits = picked(&p, level);
+	pick_end(kv, &p);
+	return bits;
+}
+
+static void as_drawn(void)
+{
+	struct sim *s = formatted(BYTES);
+	struct kv *kv = opened(s, "new");
+	struct part *part[ARRAY_SIZE(figure)], *p;
+	struct slice e = slice("e", 1);
+	u32 level, n = 0, i;
+	struct pick pick;
+	u64 age, last;
+
+	draw(kv, part);
+	for (level = 0; level < 2; level++) {
+		n += version_overlaps(kv->version, level, e, e, NULL);
+		for (age = U64_MAX; (p = version_older(kv->version, level, e, age));) {
+			last = age;
+			age = p->age;
+			if (age >= last)
+				die("what is older comes first");
+		}
+	}
+	if (n != 6)
+		die("a key may be in %u bands, not in 6", n);
+	if (closed(kv, 0, 5, false, true) != 0x3e || closed(kv, 0, 1, false, true) != 0x02)
+		die("level 0: 5 needs 1 to 4, and 1 goes alone");
+	if (closed(kv, 1, 11, true, false) != 1U << 11 ||
+	    closed(kv, 1, 1, true, false) != (1U << 1 | 1U << 11))
+		die("level 1: 11 goes alone, and 1 not without it");
+	if (pick_begin(kv, &pick) || pick_soc(kv, &pick))
+		die("%s", kv_error());
+	if (picked(&pick, 0) != 0x3e || pick.level != 1 || pick.move)
+		die("level 0: picked %x", picked(&pick, 0));
+	/* Whatever the worst one of level 1 is, what is newer and overlaps is with it. */
+	for (i = 0; i < pick.nr; i++) {
+		u32 bits = pick.part[i]->level ?
+			closed(kv, 1, pick.part[i]->age, true, false) : 0;
+
+		if (bits & ~picked(&pick, 1))
+			die("level 1: picked %x, which is not closed", picked(&pick, 1));
+	}
+	if (!picked(&pick, 1))
+		die("nothing of level 1 was picked");
+	pick_end(kv, &pick);
+	for (i = 0; i < ARRAY_SIZE(part); i++)
+		part_put(kv, part[i]);
+	/* What it has now was never written. */
+	store_break(kv, -EIO, "a figure was drawn");
+	kv_close(kv);
+	sim_free(s);
+}
+
+/*
+ * Versions of one key in several bands, which snapshots keep: they overlap whatever is merged,
+ * and where there is no room to merge all of them, no merge brings that about.
+ */
+static void kept_versions(void)
+{
+	struct sim *s = formatted(BYTES);
+	struct kv_snapshot *snap[60];
+	struct kv *kv = opened(s, "new");
+	u32 held[BANDS], n = 0, i;
+	u8 value[5000] = { 0 };
+	int err;
+
+	for (i = 0; i < ARRAY_SIZE(snap); i++) {
+		if (kv_put(kv, "v", 1, value, sizeof(value), 0) || (i % 9 == 8 && kv_flush(kv)))
+			die("put: %s", kv_error());
+		snap[i] = kv_snapshot_new(kv);
+	}
+	if (kv_flush(kv))
+		die("flush: %s", kv_error());
+	while (bands_enough(kv, RESERVE_DELETE) && !band_take(kv, RESERVE_NONE, &held[n]))
+		n++;
+	err = kv_compact(kv);
+	if (err && err != -ENOSPC)
+		die("compact: %d %s", err, kv_error());
+	while (n)
+		band_give_back(kv, held[--n]);
+	for (i = 0; i < ARRAY_SIZE(snap); i++)
+		kv_snapshot_free(kv, snap[i]);
+	if (kv_compact(kv))
+		die("compact: %s", kv_error());
+	if (kv_check(kv, complain, NULL))
+		die("check: %s", kv_error());
+	kv_close(kv);
+	sim_free(s);
+}
+
+/* Of level 0, loc and buffered merge what there is memory for the indexes of, and the oldest. */
+static void many_indexes(void)
+{
+	struct sim *s = formatted(BYTES);
+	struct kv_options opt = options;
+	char key[2] = "a";
+	u32 i, bytes = 0;
+	struct kv *kv;
+	struct pick p;
+
+	opt.l0_trigger = 1000;
+	if (sim_open(&kv, s, &opt))
+		die("open: %s", kv_error());
+	if (kv->head.organisation == KV_SOC || streams(kv))
+		goto out;
+	for (i = 0; i < 6; i++) {
+		/* All overlap. */
+		put(kv, "a", key);
+		put(kv, "az", key);
+	}
+	kv->opt.l0_trigger = 4;
+	if (pick_begin(kv, &p) || pick_loc(kv, &p))
+		die("pick: %s", kv_error());
+	for (i = 0; i < p.nr; i++)
+		bytes += pick_index_bytes(p.part[i]);
+	if (p.nr < 2 || p.nr == 12 || bytes > MERGE_INDEXES)
+		die("%u of 12 tables, with %u bytes of indexes", p.nr, bytes);
+	for (i = 1; i < p.nr; i++) {
+		if (p.part[i]->age < p.part[i - 1]->age)
+			die("they are not the oldest");
+	}
+	pick_end(kv, &p);
+	if (kv_compact(kv))
+		die("compact: %s", kv_error());
+	want(kv, "a", "a");
+	if (kv_check(kv, complain, NULL))
+		die("check: %s", kv_error());
+out:
+	kv_close(kv);
+	sim_free(s);
+}
+
+
+void vectors_of_merges(void)
+{
+	many_indexes();
+	kept_versions();
+	old_before_new();
+	deleted_below();
+	many_versions();
+	not_for_ever();
+	as_drawn();
+}

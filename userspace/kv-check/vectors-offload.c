@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-2.0
+/* A second device that takes writes: cases worked out by hand. */
+#include <time.h>
+
+#include "vectors.h"
+
+/* A disk that has, or has not, what was offloaded, or is another's. */
+static void refused(struct sim *s, struct kv_disk *spare, int why, const char *text)
+{
+	struct kv_options look = { .flags = KV_READ_ONLY };
+	struct kv *kv;
+	u32 i;
+	int err;
+
+	for (i = 0; i < 2; i++) {
+		err = store_open(&kv, sim_disk(s), spare, i ? &look : &options);
+		if (err != why || !strstr(kv_error(), text))
+			die("%d '%s', not %d '%s'", err, err ? kv_error() : "", why, text);
+	}
+}
+
+static void own_disk(struct sim *s, const u8 *uuid, const u8 *own)
+{
+	struct shape head;
+
+	if (header_read(sim_disk(s), false, &head))
+		die("header: %s", kv_error());
+	memcpy(head.uuid, uuid ?: head.uuid, sizeof(head.uuid));
+	if (store_offload(&s->spare, &head, 0, own))
+		die("offload: %s", kv_error());
+}
+
+/* While merges are under way, and only then; and nobody goes on without what is there. */
+static void while_merging(void)
+{
+	static const u8 first[16] = "a first one", second[16] = "a second one";
+	struct sim *s = formatted(BYTES);
+	u32 held[BANDS], n = 0, i;
+	struct kv_stats stats;
+	bool did;
+	u64 ops;
+	struct kv *kv;
+
+	own_disk(s, NULL, first);
+	kv = opened(s, "new");
+	if (kv_put(kv, "a", 1, "1", 1, KV_SYNC) || offloaded(kv))
+		die("a write is offloaded while nothing is merged");
+	put(kv, "b", "1");
+	kv->merging = 1;
+	if (kv_put(kv, "a", 1, "2", 1, 0) || offloaded(kv) != 1)
+		die("a write is not offloaded");
+	/* The write and the flush are the other device's. */
+	s->recording = true;
+	ops = s->ops;
+	if (kv_put(kv, "c", 1, "2", 1, KV_SYNC) || s->ops != ops + 2 || s->events != 2 ||
+	    !s->event[0].spare || !s->event[1].spare)
+		die("a sync asks the disk that is merged on");
+	s->recording = false;
+	sim_forget(s);
+	kv_stats(kv, &stats);
+	if (stats.offloaded_writes != 2 || stats.offloaded_bytes != 4 ||
+	    stats.offload_bands_free + 1 != stats.offload_bands)
+		die("%lu writes, %lu bytes", stats.offloaded_writes, stats.offloaded_bytes);
+	kv_close(kv);
+	refused(s, NULL, -ENXIO, "which must be named");
+	own_disk(s, NULL, second);
+	refused(s, &s->spare, -ENXIO, "on another offload device than spare");
+	own_disk(s, second, first);
+	refused(s, &s->spare, -EMEDIUMTYPE, "of another store than sim");
+	memset(s->data + BYTES, 0, BLOCK_BYTES);
+	memset(s->data + BYTES + BAND - BLOCK_BYTES, 0, BLOCK_BYTES);
+	refused(s, &s->spare, -EMEDIUMTYPE, "spare is no offload device");
+	refused(s, sim_disk(s), -EMEDIUMTYPE, "sim is no offload device");
+	own_disk(s, NULL, first);
+	if (store_open(&kv, &s->spare, NULL, &options) != -EMEDIUMTYPE)
+		die("an offload device is opened as a store");
+	/* What is recovered is on the store's own disk. */
+	kv = opened(s, "again");
+	if (offloaded(kv))
+		die("a log that was read back is still offloaded");
+	kv_close(kv);
+	if (store_open(&kv, sim_disk(s), NULL, &options))
+		die("open: %s", kv_error());
+	want(kv, "a", "2");
+	want(kv, "c", "2");
+	kv_close(kv);
+	/* A table there; it comes back by itself, before two are half of three. */
+	kv = opened(s, "tables");
+	if (kv_compact(kv))
+		die("compact: %s", kv_error());
+	kv->merging = 1;
+	put(kv, "ad", "3");
+	kv->merging = 0;
+	if (offloaded(kv) != 1 || bands_of(kv).unsorted != 1)
+		die("there is no table on the offload device");
+	want(kv, "a", "3");
+	want(kv, "b", "1");
+	if (kv_check(kv, complain, NULL))
+		die("check: %s", kv_error());
+	kv_close(kv);
+	refused(s, NULL, -ENXIO, "which must be named");
+	kv = opened(s, "tables");
+	if (compact_step(kv, &did) || did || compact_idle(kv, &did) || !did || offloaded(kv))
+		die("what was offloaded does not come back");
+	want(kv, "a", "3");
+	want(kv, "d", "3");
+	/* When it is full, and when the store has no room for what is there. */
+	kv->merging = 1;
+	kv_stats(kv, &stats);
+	for (i = 0; i < stats.offload_bands + 1; i++)
+		put(kv, "e", "4");
+	if (offloaded(kv) != stats.offload_bands || bands_of(kv).unsorted != i)
+		die("%u bands of %u are offloaded", offloaded(kv), i);
+	kv->merging = 0;
+	if (kv_compact(kv) || offloaded(kv))
+		die("compact: %s", kv_error());
+	kv->merging = 1;
+	while (kv->free > RESERVE_PUT + 1 && !band_take(kv, RESERVE_NONE, &held[n]))
+		n++;
+	put(kv, "f", "5");
+	if (offloaded(kv))
+		die("nothing of it would have room when it comes back");
+	while (n)
+		band_give_back(kv, held[--n]);
+	want(kv, "e", "4");
+	want(kv, "f", "5");
+	kv_close(kv);
+	sim_free(s);
+}
+
+static void *sync_one(void *kv)
+{
+	if (kv_put(kv, "b", 1, "2", 1, KV_SYNC))
+		die("put: %s", kv_error());
+	return NULL;
+}
+
+/* A flush of the disk, until which another thread syncs a write that is offloaded. */
+static struct kv *syncing;
+static int (*flush_of_disk)(struct kv_disk *d);
+
+static int sync_meanwhile(struct kv_disk *d)
+{
+	struct timespec until;
+	pthread_t thread;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += 20;
+	if (pthread_create(&thread, NULL, sync_one, syncing) ||
+	    pthread_timedjoin_np(thread, NULL, &until))
+		die("a sync there waits until the disk that is merged on is flushed");
+	return flush_of_disk(d);
+}
+
+static void flush_meanwhile(void)
+{
+	struct sim *s = formatted(BYTES);
+	const struct kv_disk_ops *ops = s->disk.ops;
+	struct kv_disk_ops slow = *ops;
+	struct kv *kv = opened(s, "new");
+
+	kv->merging = 1;
+	if (kv_put(kv, "a", 1, "1", 1, 0) || offloaded(kv) != 1)
+		die("a write is not offloaded");
+	syncing = kv;
+	flush_of_disk = ops->flush;
+	slow.flush = sync_meanwhile;
+	s->disk.ops = &slow;
+	if (store_flush_disk(kv, kv->disk))
+		die("flush: %s", kv_error());
+	s->disk.ops = ops;
+	want(kv, "b", "2");
+	kv->merging = 0;
+	kv_close(kv);
+	sim_free(s);
+}
+
+
+void vectors_of_offloading(void)
+{
+	while_merging();
+	flush_meanwhile();
+}
