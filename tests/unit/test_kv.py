@@ -65,7 +65,8 @@ def run(tool, *args, rc=0, text=None):
     ("model", 52, 3000), ("cut", 1, 300), ("cut", 2, 400), ("cut", 51, 450),
     ("cut", 101, 200), ("fail", 1, 150), ("fail", 2, 150), ("memory", 1, 120),
     ("memory", 2, 120), ("full", 1, 1), ("damage", 1, 600), ("log", 1, 40), ("craft", 1, 280),
-    ("threads", 1, 1000), ("threads", 2, 1000), ("transient", 1, 250),
+    ("threads", 1, 1000), ("threads", 2, 1000), ("transient", 1, 250), ("again", 1, 1),
+    ("storm", 1, 3000), ("storm", 102, 3000),
     ("between", 1, 40), ("levels", 1, 800), ("forge", 1, 1), ("forge", 2, 1),
     ("forge", 3, 1), ("forge", 4, 1),
 ))
@@ -78,6 +79,7 @@ def test_library(check, organisation, test, seed, count):
     ("cut", 1, 300), ("cut", 2, 400), ("cut", 51, 450), ("cut", 101, 200), ("fail", 1, 150),
     ("memory", 1, 120), ("full", 1, 1),
     ("damage", 1, 600), ("craft", 1, 280), ("threads", 1, 1000), ("transient", 1, 250),
+    ("again", 1, 1), ("storm", 1, 3000), ("storm", 102, 3000),
     ("between", 1, 40), ("levels", 1, 800),
 ))
 def test_library_unsorted(check, test, seed, count):
@@ -89,7 +91,7 @@ def test_library_unsorted(check, test, seed, count):
 @pytest.mark.parametrize("test,seed,count", (
     ("vectors", 1, 1), ("model", 1, 3000), ("cut", 1, 300), ("cut", 2, 400), ("cut", 101, 200),
     ("fail", 1, 150), ("memory", 1, 120), ("full", 1, 1), ("damage", 1, 600), ("log", 1, 40),
-    ("threads", 1, 1000), ("between", 1, 40), ("levels", 1, 800),
+    ("threads", 1, 1000), ("between", 1, 40), ("levels", 1, 800), ("storm", 1, 3000),
 ))
 def test_library_in_streams(check, organisation, test, seed, count):
     """KV_STREAM; the disk refuses a band that is begun before the last one has ended."""
@@ -148,7 +150,8 @@ def test_what_layers_must_clean(check, organisation):
 @pytest.mark.parametrize("test,seed,count", (
     ("vectors", 1, 1), ("model", 1, 3000), ("cut", 1, 300), ("cut", 2, 300), ("cut", 101, 200),
     ("fail", 1, 150), ("memory", 1, 80), ("full", 1, 1), ("damage", 1, 600), ("craft", 1, 240),
-    ("threads", 1, 1000), ("between", 1, 10),
+    ("threads", 1, 1000), ("between", 1, 10), ("again", 1, 1), ("storm", 1, 3000),
+    ("storm", 102, 3000),
 ))
 def test_library_offloads(check, test, seed, count):
     """Two devices in one order of requests: either forgets what the other has kept."""

@@ -10,6 +10,7 @@
  * fail     each single request fails once
  * memory   each single allocation fails once
  * full     until there is no room, and deletions make some
+ * again    what makes room in a store that was full
  * damage   each block of a store is damaged
  * craft    damage with the right checksum
  * forge    stores that are whole by all checksums, and that nobody has written (SEED: which)
@@ -19,6 +20,7 @@
  * threads  many threads at once
  * levels   what the disk is told of them
  * transient  reads that fail, and do not the next time
+ * storm    all of it at once: odd keys, held iterators, failures, no room
  * reads    how often the disk is asked, and for how much
  * layers   what stl-set and stl-full would have to clean below it
  */
@@ -73,6 +75,14 @@ void *__wrap_realloc(void *p, size_t n)
 void *__wrap_aligned_alloc(size_t a, size_t n)
 {
 	return no_memory() ? NULL : __real_aligned_alloc(a, n);
+}
+
+/* The @next allocation from now on fails; 0: none does. */
+void starve(u64 next)
+{
+	u64 now = __atomic_load_n(&allocations, __ATOMIC_RELAXED);
+
+	__atomic_store_n(&fail_allocation, next ? now + next : 0, __ATOMIC_RELAXED);
 }
 
 struct kv_options options = { .flags = KV_NO_THREAD, .l0_trigger = 3,
@@ -766,6 +776,7 @@ int main(int argc, char **argv)
 		{ "between", test_between, 40 }, { "threads", run_threads, 1500 },
 		{ "levels", test_levels, 800 }, { "layers", test_layers, 12000 },
 		{ "reads", test_reads, 1 }, { "transient", test_transient, 250 },
+		{ "storm", test_storm, 6000 }, { "again", test_again, 1 },
 	};
 	u64 seed = argc > 3 ? strtoull(argv[3], NULL, 0) : 1;
 	u32 i;
@@ -790,5 +801,5 @@ int main(int argc, char **argv)
 			return 0;
 		}
 	}
-	die("usage: kv-check model|cut|fail|memory|full|damage|craft|forge|log|vectors|between|threads|levels|layers|reads|transient [soc|loc|buffered[-stream|-offload] [SEED [COUNT]]]");
+	die("usage: kv-check model|cut|fail|memory|full|damage|craft|forge|log|vectors|between|threads|levels|layers|reads|transient|storm|again [soc|loc|buffered[-stream|-offload] [SEED [COUNT]]]");
 }

@@ -51,8 +51,12 @@ struct sim *formatted_as(u64 bytes, u32 band_bytes);
 struct kv *opened(struct sim *s, const char *when);
 bool has_offload(void);
 void offload_some(struct kv *kv, u32 batch);
+void starve(u64 next);
 
-/* damage.c, craft.c, forge.c, vectors.c, threads.c, layers.c, reads.c, transient.c */
+/*
+ * damage.c, craft.c, forge.c, vectors.c, threads.c, layers.c, reads.c, transient.c, storm.c,
+ * again.c
+ */
 void quiet(void *ctx, const char *text);
 void test_damage(u64 seed, u32 batches);
 void test_log(u64 seed, u32 batches);
@@ -63,5 +67,7 @@ void test_threads(struct kv *kv, u32 rounds);
 void test_layers(u64 seed, u32 count);
 void test_reads(u64 seed, u32 count);
 void test_transient(u64 seed, u32 count);
+void test_storm(u64 seed, u32 count);
+void test_again(u64 seed, u32 count);
 
 #endif /* KV_CHECK_MODEL_H */

@@ -106,12 +106,21 @@ static u64 in_range(struct kv_disk *d, u64 offset, u64 bytes)
 	return offset + (is_face(d) ? sim_of(d)->disk.bytes : 0);
 }
 
+/* Of its own, as it is asked in any thread. */
+static bool unlucky(struct sim *s)
+{
+	if (!s->bad_luck)
+		return false;
+	s->luck = s->luck * 6364136223846793005ULL + 1442695040888963407ULL;
+	return (s->luck >> 33) % s->bad_luck == 0;
+}
+
 static int do_read(struct kv_disk *d, u64 offset, void *buf, u32 bytes)
 {
 	struct sim *s = sim_of(d);
 
 	offset = in_range(d, offset, bytes);
-	if (fails(s, SIM_READ) || s->unreadable ||
+	if (fails(s, SIM_READ) || s->unreadable || unlucky(s) ||
 	    (offset < s->hole + s->hole_bytes && s->hole < offset + bytes))
 		return -EIO;
 	memcpy(buf, s->data + offset, bytes);

@@ -41,6 +41,8 @@ struct event {
  * @ops: were asked for, with reads
  * @fail: this one fails, counted from 1; 0 for none
  * @unreadable: all reads fail
+ * @bad_luck: one in so many reads fails; 0 for none
+ * @luck: random numbers of it
  * @hole: reads of these bytes fail
  * @hole_bytes: how many
  * @failed: which kind it was, + 1
@@ -61,6 +63,8 @@ struct sim {
 	u32 batches, synced;
 	u64 ops, fail, hole, hole_bytes;
 	bool unreadable;
+	u32 bad_luck;
+	u64 luck;
 	int failed;
 	u64 bands_offset;
 	u32 band_bytes;

@@ -260,6 +260,7 @@ void band_retire(struct kv *kv, u32 band)
 	kv->state[band] = BAND_STALE;
 	++*bands_free(kv, band);
 	kv->stale++;
+	kv->released++;
 	pthread_cond_broadcast(&kv->changed);
 }
 

@@ -110,6 +110,7 @@ EXPORTED void kv_snapshot_free(struct kv *kv, struct kv_snapshot *snap)
 	pthread_mutex_lock(&kv->lock);
 	snap->next->prev = snap->prev;
 	snap->prev->next = snap->next;
+	kv->released++;
 	pthread_mutex_unlock(&kv->lock);
 	free(snap);
 }

@@ -210,6 +210,8 @@ struct kv_snapshot {
  * @tidied: merges within level 1 since the last one from level 0
  * @lost: what is missing of the log, in words
  * @full: since the memtable with this number, nothing could be freed
+ * @full_released: what @released was then
+ * @released: how often a snapshot or a band was let go
  * @cache: see there
  * @stats: added to atomically
  */
@@ -244,7 +246,7 @@ struct kv {
 	u64 held_generation;
 	u32 tidied;
 	char lost[400];
-	u64 full;
+	u64 full, full_released, released;
 	struct cache *cache;
 	struct kv_stats stats;
 };

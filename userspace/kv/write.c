@@ -7,21 +7,42 @@
 #include "memtable.h"
 #include "table.h"
 
+/* What has not helped helps no more before something else is written, or something let go. */
+static bool in_vain(struct kv *kv)
+{
+	bool is;
+
+	pthread_mutex_lock(&kv->lock);
+	is = kv->full == kv->mem->number && kv->full_released == kv->released;
+	pthread_mutex_unlock(&kv->lock);
+	return is;
+}
+
+/* All was compacted, with this result. */
+static void has_not_helped(struct kv *kv, int err)
+{
+	/* What only could not be read may be read the next time. */
+	if (err && err != -ENOSPC && err != -EUCLEAN && err != -E2BIG)
+		return;
+	pthread_mutex_lock(&kv->lock);
+	kv->full = kv->mem->number;
+	kv->full_released = kv->released;
+	pthread_mutex_unlock(&kv->lock);
+}
+
 /* Holding @writer and @compacting. */
 static int free_bands(struct kv *kv, u32 reserve)
 {
 	bool did = true;
 	int err = compact_frozen(kv);
 
-	/* What has not helped helps no more before something else is written. */
-	while (!err && did && kv->full != kv->mem->number && !bands_enough(kv, reserve))
+	while (!err && did && !in_vain(kv) && !bands_enough(kv, reserve))
 		err = compact_step(kv, &did);
 	if (err == -ENOMEM || store_broken(kv) || bands_enough(kv, reserve))
 		return store_broken(kv) ?: err == -ENOMEM ? err : 0;
-	if (kv->full != kv->mem->number) {
+	if (!in_vain(kv)) {
 		err = compact_all(kv);
-		if (err != -ENOMEM)
-			kv->full = kv->mem->number;
+		has_not_helped(kv, err);
 	}
 	if (err == -ENOMEM || store_broken(kv) || bands_enough(kv, reserve))
 		return store_broken(kv) ?: err == -ENOMEM ? err : 0;
