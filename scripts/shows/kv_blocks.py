@@ -26,26 +26,32 @@ def layer(name):
     return {"set": {}, **of, "set": {**of.get("set", {}), **policy, "idle_ms": IDLE_MS}}
 
 
+def asked(options, words):
+    """Words for kvbench: writes of a block each as they arrive."""
+    return ["arrivals", *words, "--seconds", str(60 * options.block_minutes), "--size",
+            f"{SPAN_MIB}M", "--block", "4K", "--requests", "zipfian", "--seed",
+            str(options.seed), "--format", "iolog3"]
+
+
 def load(options, name, words):
-    """Writes of a block each as they arrive, of which kvbench makes a file."""
+    """The file that kvbench makes of them."""
     out = stacks.outputs("kv") / (f"arrivals-{name}-{options.iops}-{options.block_minutes}-"
                                   f"{options.seed}.iolog")
-    subprocess.run([KVBENCH, "arrivals", *words, "--seconds", str(60 * options.block_minutes),
-                    "--size", f"{SPAN_MIB}M", "--block", "4K", "--requests", "zipfian", "--seed",
-                    str(options.seed), "--format", "iolog3", "--out", out], check=True)
+    subprocess.run([KVBENCH, *words, "--out", out], check=True)
     return out
 
 
 def cases(options, arrivals):
     """[(file, words, (arrivals, target))]; @arrivals: {name: words of kvbench}"""
     out = []
-    for name, words in arrivals.items():
+    for name, rate in arrivals.items():
+        words = asked(options, rate)
         path = load(options, name, words)
         for target in TARGETS:
             out.append((f"blocks-{name}-{target}-{options.iops}-{options.block_minutes}-"
                         f"{options.seed}", {
                             "layer": layer(target), "medium": stacks.surface(SCALE),
-                            "load": str(path),
+                            "load": str(path), "asked": words,
                             "span_blocks": SPAN_MIB * MIB // BLOCK,
                             "flash_blocks": FLASH_MIB * MIB // BLOCK, "threads": THREADS,
                             "quiet_s": IDLE_MS / 1000, "ways": list(WAYS)}, (name, target)))

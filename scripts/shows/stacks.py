@@ -30,8 +30,9 @@ TIMED_OUT = 124
 SOURCES = ("core", "dm-tiler", "dm-stl", "dm-imr", "dm-dualbuffer", "dm-platter",
            "userspace/shingle", "scripts/shows/stack.py", "scripts/shows/regions.py",
            "scripts/shows/rebuild.py", "scripts/shows/loaded.py", "scripts/loads",
-           "scripts/shows/kv.py", "scripts/shows/blocks.py", "userspace/kv",
-           "userspace/kvbench")
+           "scripts/shows/kv.py", "scripts/shows/blocks.py", "scripts/probes/load.py",
+           "userspace/kv", "userspace/kvbench", "userspace/include",
+           *(f"tests/guest/{name}.py" for name in ("bench", "blk", "dm", "media")))
 
 
 def outputs(show):
@@ -241,6 +242,13 @@ def prepare(show):
                    stdout=subprocess.DEVNULL)
 
 
+def kept(options, done):
+    """To --json, with what this show has measured before."""
+    options.measured = {**getattr(options, "measured", {}), **done}
+    if options.json:
+        options.json.write_text(json.dumps(options.measured, indent=1) + "\n")
+
+
 def measured(show, options, groups, guest, judge=None):
     """Runs the cases, [(name, words, what)] by group, each once; ([(what, result)] by
     group, sentences about what must never be, which are @judge's or wrong_of())."""
@@ -251,8 +259,7 @@ def measured(show, options, groups, guest, judge=None):
             done[name] = run(name, words)
             wrong += (judge or wrong_of)(name, done[name]) if done[name] else [
                 f"{name}: did not end within {options.timeout} s"]
-    if options.json:
-        options.json.write_text(json.dumps(done, indent=1) + "\n")
+    kept(options, done)
     return {key: [(what, done[name]) for name, _, what in of if done[name]]
             for key, of in groups.items()}, wrong
 

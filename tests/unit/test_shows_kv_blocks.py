@@ -197,6 +197,20 @@ def test_cases(kv, show, guest, monkeypatch, tmp_path):
         assert max(int(r[3]) for r in rows) < 1 << 30 and int(rows[-1][0]) < 60 * 10 ** 6
 
 
+def test_other_arrivals_are_other_words(kv, show, monkeypatch, tmp_path):
+    """What has been measured of others, --resume must not take up."""
+    monkeypatch.setattr(show.stacks, "outputs", lambda _: tmp_path)
+    monkeypatch.setattr(show.subprocess, "run", lambda *_, **__: None)
+    options = kv.options_of([])
+    words = kv.arrivals(60, 4)
+    one = show.cases(options, words)
+    words["self-similar"][-1] = "ss.bias=0.9"
+    changed = [a[0] for a, b in zip(one, show.cases(options, words)) if a[1] != b[1]]
+    assert len(changed) == 4 and all("self-similar" in name for name in changed)
+    monkeypatch.setattr(show, "SPAN_MIB", 512)
+    assert all(a[1] != b[1] for a, b in zip(one, show.cases(options, words)))
+
+
 def test_jobs_take_turns(guest, tmp_path):
     """Each request is in one of the logs, when it was due."""
     head = ["fio version 3 iolog", "1 device add", "1 device open"]

@@ -2,6 +2,7 @@
 """scripts/shows/regions without guests: what it says of results, which cleanings it sees
 between two looks at the ledgers, and what it says of its words."""
 
+import ast
 import json
 import subprocess
 import sys
@@ -80,6 +81,35 @@ def test_only_its_own_results_are_taken_up(show, tmp_path):
     assert show.stacks.earlier(out, words) == {"words": words}
     for name in show.stacks.SOURCES:
         assert (TOP / name).exists(), name
+
+
+def covered(show, path):
+    return any(path == TOP / name or TOP / name in path.parents for name in show.stacks.SOURCES)
+
+
+def test_sources_are_all_that_guests_run(show):
+    """What programs of guests import, and what the store and its load are compiled from."""
+    shows = [path for path in (TOP / "scripts/shows").glob("*.py") if covered(show, path)]
+    assert len(shows) == 6
+    for path in shows:
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [node.module] if isinstance(node, ast.ImportFrom) else [
+                alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            for name in names:
+                for where in ("tests/guest", "scripts/shows", "scripts"):
+                    found = TOP / where / f"{name.replace('.', '/')}.py"
+                    assert not found.exists() or covered(show, found), f"{path.name}: {found}"
+    for tool in "kv", "kvbench":
+        subprocess.run(["make", "-s", "-C", TOP / "userspace" / tool], check=True,
+                       stdout=subprocess.DEVNULL)
+        made = list((TOP / "build/userspace/obj" / tool).rglob("*.d"))
+        of = {TOP / "userspace" / tool / word for path in made
+              for word in path.read_text().replace("\\\n", " ").split()
+              if word.endswith((".c", ".h"))}
+        ours = {path.resolve() for path in of if TOP in path.resolve().parents}
+        assert len(ours) > 15
+        for path in ours:
+            assert covered(show, path), path
 
 
 LAYER = {"host_write_blocks": 1000, "map_bytes": 4096, "clean_write_blocks": 500, "journal_blocks": 3,
