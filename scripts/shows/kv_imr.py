@@ -202,6 +202,10 @@ def told(store, levels, options):
 def shown(results, options):
     """@results: [(scheme, what the guest said)]"""
     store = {scheme: figures(of) for scheme, of in results}
+    if set(store) != set(SCHEMES):
+        print("\nkv on imr: one scheme did not end, so there is nothing to hold the others "
+              "against")
+        return
     levels = {scheme: figures_of_levels({mix: middleware(options, scheme, mix)
                                          for mix in MIXES}) for scheme in store}
     told(store, levels, options)

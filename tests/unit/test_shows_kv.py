@@ -66,6 +66,20 @@ def test_all_are_sent_the_same(show):
             assert words[words.index("--value") + 1] == f"{value}B" and words[0] == "-w"
 
 
+def test_json_has_all_parts(show, monkeypatch, tmp_path):
+    """The second measurement of a show does not take the place of the first."""
+    monkeypatch.setattr(show.stacks, "outputs", lambda _: tmp_path)
+    monkeypatch.setattr(show.stacks.Runner, "__call__", lambda self, name, words: {"of": words})
+    options = show.options_of(["--json", str(tmp_path / "json")])
+    for part in "rivals", "blocks":
+        show.stacks.measured("kv", options, {part: [(f"{part}-1", {"a": part}, None)]},
+                             tmp_path, lambda *_: [])
+    show.stacks.kept(options, {"native-1": {"phases": {}}})
+    assert json.loads((tmp_path / "json").read_text()) == {
+        "rivals-1": {"of": {"a": "rivals"}}, "blocks-1": {"of": {"a": "blocks"}},
+        "native-1": {"phases": {}}}
+
+
 def test_scale(show):
     """Records are 8 GiB over the scale, and a tenth of them are the operations."""
     for scale in (8, 40, 160):
@@ -210,6 +224,21 @@ def test_relations(show):
         assert {i for i, (_, holds) in enumerate(found) if not holds} == what
 
 
+def test_without_one_that_did_not_end(show, capsys):
+    """Nothing is held against it, and the others are not held against each other instead."""
+    assert not show.relations(inside_of({}, {}, {})[1:])
+    results = [(("conventional", 1024, name), {"load": phase(n, 1, disk={"written_bytes": 1},
+                                                             written_bytes=1)})
+               for name, n in (("leveldb", 100), ("rocksdb", 50))]
+    show.told_rivals(results, "conventional", 1024)
+    said = capsys.readouterr().out
+    assert "100.0" in said and "over" not in said and "+100" not in said
+    kv = (("conventional", 1024, "kv"), results[0][1])
+    show.told_rivals([kv, results[1]], "conventional", 1024)
+    said = capsys.readouterr().out
+    assert "over rocksdb" in said and "+100.0 %" in said and "over leveldb" not in said
+
+
 def test_each_run_knows_what_those_before_inserted(show):
     """But for loads, which make what the others work on."""
     results = {"load": phase(50, 1, kind="insert", records=0),
@@ -289,5 +318,11 @@ def test_offload_relations(show):
     results = [((n, there), better if there else worse) for n in names for there in (False, True)]
     assert all(holds for _, holds in show.relations_offload(results))
     assert len(show.relations_offload(results)) == 7
+    # One that did not end, and so short a load that no memtable became a table.
+    assert not show.relations_offload(results[:1])
+    few = offload_of(5000, 4, 30)
+    few["phases"]["load"]["store_stats"].update(unsorted_bands=0, level_bands=[0, 0])
+    assert dict(show.relations_offload([(("poisson", there), few) for there in (False, True)])) \
+        ["poisson: less is left unsorted"] is False
     results = [((n, there), worse if there else better) for n in names for there in (False, True)]
     assert not any(holds for _, holds in show.relations_offload(results))
