@@ -151,7 +151,7 @@ def test_compacted(show):
     """kv by its counters, LevelDB by the rows of its text."""
     mib = 1 << 20
     of = {"store_stats": {"compact_read_bytes": 5 * mib, "compact_written_bytes": 4 * mib,
-                          "flush_bytes": 3 * mib, "compact_us": 2_500_000}}
+                          "flush_bytes": 3 * mib, "flush_us": 500_000, "compact_us": 2_000_000}}
     assert show.compacted(of) == (5, 7, 2.5)
     text = """                               Compactions
 Level  Files Size(MB) Time(sec) Read(MB) Write(MB)
@@ -200,7 +200,7 @@ def inside_of(rates, moved, scans):
                                                 for t in (4, 8, 16, 32))):
         key = label if trigger in (None, 4) else (label, trigger)
         stats = {"compact_read_bytes": moved.get(label, 0), "compact_written_bytes": 0,
-                 "flush_bytes": 0, "compact_us": 0}
+                 "flush_bytes": 0, "flush_us": 0, "compact_us": 0}
         out.append(((label, trigger), {"phases": {
             "fillrandom": phase(rates.get(key, 1000 + (trigger or 0)), 1, store_stats=stats),
             "scan at random": phase(scans.get(label, 1), 1, kind="scan")}}))

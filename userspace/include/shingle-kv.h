@@ -434,7 +434,8 @@ int kv_settle(struct kv *kv);
  * @bloom_checks: Bloom filters asked
  * @bloom_passes: of them said maybe
  * @bloom_wrong: of these the key was not in the band
- * @compact_us: microseconds in compactions
+ * @flush_us: microseconds in which memtables became bands
+ * @compact_us: microseconds in compactions, but for what of @flush_us came between
  * @slow_us: microseconds that writes were slowed down or waited for room
  */
 struct kv_stats {
@@ -449,7 +450,7 @@ struct kv_stats {
 	uint64_t table_bytes, pad_bytes, read_bytes;
 	uint64_t syncs, flushes, compactions, moves, discards, levels_told;
 	uint64_t bloom_checks, bloom_passes, bloom_wrong;
-	uint64_t compact_us, slow_us;
+	uint64_t flush_us, compact_us, slow_us;
 };
 
 /**

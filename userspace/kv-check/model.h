@@ -55,7 +55,7 @@ void starve(u64 next);
 
 /*
  * damage.c, craft.c, forge.c, vectors.c, threads.c, layers.c, reads.c, transient.c, storm.c,
- * again.c
+ * again.c, spent.c
  */
 void quiet(void *ctx, const char *text);
 void test_damage(u64 seed, u32 batches);
@@ -69,5 +69,6 @@ void test_reads(u64 seed, u32 count);
 void test_transient(u64 seed, u32 count);
 void test_storm(u64 seed, u32 count);
 void test_again(u64 seed, u32 count);
+void test_spent(u64 seed, u32 count);
 
 #endif /* KV_CHECK_MODEL_H */

@@ -135,6 +135,7 @@ static void store_report(void *store, struct json_object *j)
 	FIGURE(bloom_checks);
 	FIGURE(bloom_passes);
 	FIGURE(bloom_wrong);
+	FIGURE(flush_us);
 	FIGURE(compact_us);
 	FIGURE(slow_us);
 #undef FIGURE
