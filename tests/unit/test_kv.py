@@ -100,6 +100,11 @@ def test_library_in_streams(check, organisation, test, seed, count):
     print(run(check, test, organisation, seed, count))
 
 
+def test_how_sequential(check):
+    """What histograms tell of a band, at either end of a range and within one bucket."""
+    print(run(check, "estimate", "soc"))
+
+
 @pytest.mark.parametrize("organisation", ("soc", "loc", "buffered"))
 def test_how_often_the_disk_is_asked(check, organisation):
     """One read opens a table, one has what is around a key, and a check believes no cache."""

@@ -23,25 +23,31 @@ static u32 buckets_begun(const struct histogram *h, struct slice key)
 	return low;
 }
 
-/* Bytes of a table in a range, as its histogram has it. */
+/* Bytes of a part in a range, as its histogram has it: half of a bucket that is cut. */
 static double bytes_within(struct kv *kv, struct part *p, struct slice min, struct slice max)
 {
 	struct cache_item *item;
 	struct histogram *h;
-	u32 first, last, nr;
-	double share;
+	u32 begin, end, nr;
+	double share, buckets;
 
 	/* An estimate is all that it is for. */
 	if (table_histogram(kv, p, &item))
 		return p->table->bytes / 2.0;
 	h = (struct histogram *)item->data;
 	nr = le32_to_cpu(h->buckets);
-	first = buckets_begun(h, min);
-	last = buckets_begun(h, max);
+	if (slice_cmp(min, p->min) < 0)
+		min = p->min;
+	begin = max(buckets_begun(h, min), 1U) - 1;
+	end = buckets_begun(h, max);
+	buckets = end > begin ? end - begin : 0;
+	if (buckets && slice_cmp(slice(h->bucket[begin].key, h->bucket[begin].bytes), min) < 0)
+		buckets -= 0.5;
+	if (buckets > 0.5 && (end < nr || slice_cmp(max, p->max) < 0))
+		buckets -= 0.5;
 	share = (double)le64_to_cpu(h->bytes) / nr;
 	cache_put(kv->cache, item);
-	/* Half of the bucket at either end that the range has only a part of. */
-	return share * ((double)last - first + (first ? 0.5 : 0) - (last ? 0.5 : 0));
+	return share * buckets;
 }
 
 /**
@@ -71,7 +77,7 @@ double sequentiality(struct kv *kv, const struct version *v, struct part *b,
 			foreign += bytes_within(kv, l0[i], b->min, b->max);
 	}
 	free(found);
-	return own / (own + max(foreign, 0.0));
+	return own / (own + foreign);
 }
 
 static bool overlap(const struct part *a, const struct part *b)
