@@ -522,6 +522,18 @@ target=1000
     assert abs(got["ops"]["read"]["service"]["count"] - 75) < near(0.25, 300)
 
 
+def test_ends_when_hardly_any_record_is_there_yet(tool):
+    """Ranks are scattered over what will be there in the end, and the end may never come."""
+    got = measured(tool, "-w", "e", "-r", 10, "-n", 10 ** 15, "--seconds", 1)
+    assert got["operations"] > 10
+
+
+def test_values_of_no_bytes(tool):
+    for workload in "load", "fillseq":
+        got = measured(tool, "-s", "memory", "-w", workload, "-n", 10, "--value", "0B")
+        assert got["value_bytes"] == 0
+
+
 def test_stops_in_order(tool):
     with subprocess.Popen([tool, "run", "--target", "1", "-n", "1000", "-w", "c", "--json"],
                           text=True, stdout=subprocess.PIPE) as child:

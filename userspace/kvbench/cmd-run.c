@@ -142,6 +142,9 @@ static bool take(struct job *job, int c, const char *v)
 		if (!take_small("--value", v, true, 1U << 30, &value_bytes))
 			return false;
 		job->s.value_bytes = value_bytes;
+		/* Else 0 would be what fields say. */
+		if (!value_bytes)
+			job->s.field_bytes = 0;
 		return true;
 	case OPT_NO_LOG:
 		job->open.no_log = true;

@@ -8,6 +8,9 @@
 
 #include "workload.h"
 
+/* Of a rank whose record is not there yet. */
+#define MOST_DRAWS		1000U
+
 /* YCSB scatters Zipfian ranks of so many items over those that there are. */
 #define SCATTERED_ITEMS		10000000000ULL
 #define SCATTERED_ZETA		26.46902820178302	/* theta 0.99 */
@@ -193,11 +196,13 @@ static u64 scattered(struct picker *p, u64 there, u64 *rng)
 	u64 items = o->records +
 		    (u64)(2 * (double)o->expected_ops * o->share[OP_INSERT]);
 	u64 record;
+	u32 i = 0;
 
 	do {
 		record = fnv64(zipfian_rank(&p->ranks, random_unit(rng))) % items;
-	} while (record >= there);
-	return record;
+	} while (record >= there && ++i < MOST_DRAWS);
+	/* So few of those to come are there that it would go on for ever. */
+	return record < there ? record : record % there;
 }
 
 /* The newest is the most popular. */
