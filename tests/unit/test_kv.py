@@ -175,6 +175,16 @@ def test_library_for_long(check, organisation, test, count, seed):
     run(check, test, organisation, seed, count)
 
 
+@pytest.mark.soak
+@pytest.mark.parametrize("organisation", ("soc", "loc", "buffered", "buffered-offload",
+                                          "soc-stream"))
+def test_no_race(organisation):
+    """The same by ThreadSanitizer, which takes minutes to build."""
+    out = TOP / "build/userspace/thread"
+    build("kv-check", "SANITIZE=thread", f"OUT={out}")
+    run(str(out / "kv-check"), "threads", organisation, 1, 300)
+
+
 # --- the command -----------------------------------------------------------------
 
 def text_of(data):

@@ -282,7 +282,10 @@ int log_room(struct kv *kv, const struct kv_batch *b, u32 reserve)
 	}
 	/* Only a batch that is larger than the buffer, which is empty then. */
 	room = chunk_bytes(HEAD + need);
-	if (room <= l->fill.room)
+	pthread_mutex_lock(&l->lock);
+	fits = room <= l->fill.room;
+	pthread_mutex_unlock(&l->lock);
+	if (fits)
 		return 0;
 	data = aligned_alloc(BLOCK_BYTES, room);
 	if (!data)
