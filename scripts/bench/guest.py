@@ -254,7 +254,8 @@ def where(target, rw, bs, mib):
 
 def control(target, workload, runs):
     """The control of what is in sequence: dm-linear over the very memory that the target
-    uses, led by its table from place to place as the target goes, which is @runs."""
+    uses, led by its table from place to place as the target goes, which is @runs.  A target
+    whose map is dynamic goes elsewhere in later rounds."""
     rw = WORKLOADS[workload][0]
     at, table = 0, []
     # A pass of writes ends before the last MiB, but fio wants to see them.
