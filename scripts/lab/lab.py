@@ -8,14 +8,11 @@
 
 import contextlib
 import os
-import signal
 import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-
-from labkit.guest import PR_SET_PDEATHSIG, prctl
 
 RUNNER = Path(__file__).resolve().parent / "run"
 
@@ -58,8 +55,7 @@ def _waited_for(argv):
     """What the runner said.  It ends in order with its caller, however that ends: a guest is
     not left behind, nor what was made for it."""
     with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, text=True, errors="replace",
-                          preexec_fn=lambda: prctl(PR_SET_PDEATHSIG, signal.SIGTERM)) as runner:
+                          stderr=subprocess.PIPE, text=True, errors="replace") as runner:
         try:
             out, err = runner.communicate()
         except BaseException:
@@ -79,7 +75,7 @@ def run(command, *, kernel="uml", clock="real", memory=None, cpus=None,
         cut_on=None, huge_pages=False):
     """command is a shell script (str) or an argument list."""
     argv = [sys.executable, str(RUNNER), "--quiet", "--kernel", kernel,
-            "--clock", clock, "--timeout", str(timeout)]
+            "--clock", clock, "--timeout", str(timeout), "--caller", str(os.getpid())]
     single = {"--memory": memory, "--cpus": cpus, "--cut-after": cut_after,
               "--cut-on": cut_on}
     for name, value in single.items():

@@ -92,8 +92,16 @@ def test_the_program_is_ended_in_order_by_sigterm():
             lab.kill()
 
 
+def test_a_runner_whose_caller_is_gone_begins_nothing():
+    done = subprocess.run([sys.executable, RUN, "--caller", str(2 ** 22), "--list"], text=True,
+                          capture_output=True, check=False)
+    assert done.returncode == 143 and not done.stdout
+
+
 RUNNER = """#!/usr/bin/env python3
 import pathlib, signal, sys, time
+sys.path.insert(0, "{}")
+from labkit import guest
 here = pathlib.Path(__file__).parent
 def end(number, _):
     # As long as it takes to end a guest of many GiB.
@@ -102,6 +110,7 @@ def end(number, _):
     sys.exit(143)
 signal.signal(signal.SIGTERM, end)
 signal.signal(signal.SIGINT, end)
+guest.end_with(int(sys.argv[sys.argv.index("--caller") + 1]))
 (here / "begun").touch()
 time.sleep(600)
 """
@@ -115,7 +124,7 @@ def test_a_guest_ends_in_order_with_who_waits_for_it(tmp_path, how, sent, group)
     """A benchmark's or a test's goes on for half an hour else, or is ended in the middle of
     clearing away what it has made."""
     runner = tmp_path / "run"
-    runner.write_text(RUNNER, encoding="ascii")
+    runner.write_text(RUNNER.format(LAB), encoding="ascii")
     with subprocess.Popen([sys.executable, "-c", "import signal\n"
                            "signal.signal(signal.SIGINT, signal.default_int_handler)\n" +
                            CALLER.format(str(runner))], cwd=LAB, start_new_session=True,

@@ -460,6 +460,14 @@ def settle(cpus):
         os.sched_setaffinity(0, cpus)
 
 
+def end_with(caller):
+    """Who waits for this runner may be killed: then it is ended in order, too, and with it
+    its guest."""
+    prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != caller:
+        sys.exit(143)
+
+
 def kvm_works(options, kernel):
     """Whether a guest boots under KVM here; tried once per boot of the host.
 

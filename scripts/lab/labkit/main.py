@@ -61,6 +61,8 @@ def parser():
                    help="more kernel command line")
     p.add_argument("--kvm", default="auto", choices=("auto", "on", "off"),
                    help="QEMU: auto uses KVM where a trial boot succeeds")
+    p.add_argument("--caller", type=int, metavar="PID",
+                   help="end when this process does, which has begun it")
     p.add_argument("--log", metavar="FILE", help="keep the kernel log there")
     p.add_argument("--quiet", action="store_true",
                    help="no word from the runner unless something fails")
@@ -105,6 +107,8 @@ def main(argv=None):
     options = p.parse_args(argv)
     if options.command[:1] == ["--"]:
         options.command.pop(0)
+    if options.caller is not None:
+        guest.end_with(options.caller)
     try:
         if options.list:
             print("\n".join(kernels.listing()))
