@@ -300,6 +300,14 @@ def test_a_result_that_cannot_be_read_is_a_sentence(tmp_path, name, text, why):
         session(tmp_path).stored("3")
 
 
+def test_arrays_are_those_of_their_result(tmp_path):
+    """One that has none does not get those of an earlier one."""
+    s = session(tmp_path)
+    s.run(module(lambda s: Result(arrays={"a": np.arange(3)})))
+    s.run(module(lambda s: Result(FAILED, "no such disk")))
+    assert session(tmp_path).stored("3").arrays == {}
+
+
 def without_room(monkeypatch, fits=0):
     """Of what is written to files from now on only so many bytes fit."""
     def write(path, text, **_):
