@@ -55,6 +55,9 @@ def whole(*paths):
         yield parts
         for part, path in zip(parts, paths):
             os.replace(part, path)
+    except OSError as error:
+        error.filename = error.filename or str(paths[-1])
+        raise
     finally:
         for part in parts:
             part.unlink(missing_ok=True)

@@ -88,8 +88,10 @@ def read_log(path):
     if not text.strip():
         return (np.zeros(0),) * 5
     columns = text[:text.index(b"\n")].count(b",") + 1
-    table = np.fromstring(text.replace(b"\n", b",").rstrip(b","), dtype=np.int64,
-                          sep=",").reshape(-1, columns)
+    cells = np.fromstring(text.replace(b"\n", b",").rstrip(b","), dtype=np.int64, sep=",")
+    if len(cells) % columns:
+        raise LoadError(f"fio's log {path} is cut short: is there room for it?")
+    table = cells.reshape(-1, columns)
     return (table[:, 0], table[:, 1] / 1000, table[:, 2] == 1,
             table[:, 3].astype(np.uint32), table[:, 4].astype(np.uint64))
 
