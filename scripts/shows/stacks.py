@@ -14,8 +14,9 @@ import sys
 import time
 from pathlib import Path
 
+from kept import earlier, sources
 from labkit import packages
-from labkit.cache import LabError, digest, read
+from labkit.cache import LabError
 from probes.cli import Screen
 
 TOP = Path(__file__).resolve().parent.parent.parent
@@ -110,27 +111,6 @@ def surface(scale, surfaces=1, more=1.15, **keys):
 # --- running them -------------------------------------------------------------------
 
 
-def sources(top=TOP, names=SOURCES):
-    """A digest that changes whenever one of these files and folders does."""
-    facts = []
-    for name in names:
-        where = top / name
-        for path in sorted(where.rglob("*")) if where.is_dir() else (where,):
-            if path == where or path.suffix in (".c", ".h", ".py", ".sh") or \
-                    path.name in ("Kbuild", "Makefile"):
-                facts += [path.relative_to(top), read(path)]
-    return digest(*facts)
-
-
-def earlier(out, words):
-    """What an earlier show has measured of the same words and the same sources."""
-    try:
-        of = json.loads(out.read_text())
-    except (OSError, ValueError):
-        return None
-    return of if of.get("words") == words else None
-
-
 class Runner:
     """Guests, one after another, with progress."""
 
@@ -138,7 +118,7 @@ class Runner:
         self.show, self.out, self.guest = show, outputs(show), guest
         self.options, self.total, self.done = options, total, 0
         self.screen, self.begin, self.spent = Screen(), time.monotonic(), 0.0
-        self.digest = sources()
+        self.digest = sources(SOURCES)
 
     def __call__(self, name, words):
         words = {**words, "sources": self.digest}

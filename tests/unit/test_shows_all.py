@@ -208,7 +208,7 @@ def test_collects(run, tmp_path):
 def test_resume_runs_again_what_has_other_sources(run, show, monkeypatch):
     results = [result("one", "true")]
     assert run().all(results, resume=False) == 0
-    monkeypatch.setattr(show.stacks, "sources", lambda names: f"other {names}")
+    monkeypatch.setattr(show.kept, "sources", lambda names: f"other {names}")
     again = run()
     assert again.all(results, resume=True) == 0 and len(again.screen.heads) == 1
 

@@ -82,38 +82,6 @@ def test_what_is_said_twice_is_measured_once(show):
     assert show.listed("seq,plain,seq", show.SCHEMES, "scheme") == ["seq", "plain"]
 
 
-def test_sources_are_those_of_the_tree(show, tmp_path):
-    for name in show.SOURCES:
-        assert (TOP / name).exists(), name
-    for name, text in (("core/log/journal.c", "a"), ("dm-imr/Kbuild", "b"),
-                       ("scripts/shows/imr.py", "c")):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
-    for name in show.SOURCES:
-        if "." not in name:
-            (tmp_path / name).mkdir(parents=True, exist_ok=True)
-    seen = {show.sources(tmp_path)}
-    assert show.sources(tmp_path) in seen
-    for name in ("core/log/journal.c", "dm-imr/Kbuild", "scripts/shows/imr.py",
-                 "userspace/levels/run.h"):
-        (tmp_path / name).write_text("d")
-        seen.add(show.sources(tmp_path))
-    assert len(seen) == 5
-    (tmp_path / "core/log/journal.o").write_text("e")
-    assert show.sources(tmp_path) in seen
-
-
-def test_only_its_own_results_are_taken_up(show, tmp_path):
-    out, words = tmp_path / "out", {"args": ["--seed", "1"], "sources": "12ab"}
-    assert show.earlier(out, words) is None
-    for text in ("", "{", "[]", "7", '[{"words": 1}]', json.dumps({"words": {**words, "sources": "34cd"}}),
-                 json.dumps({"words": {"args": words["args"]}}), json.dumps({})):
-        out.write_text(text)
-        assert show.earlier(out, words) is None
-    out.write_text(json.dumps({"words": words, "device": {}}))
-    assert show.earlier(out, words) == {"words": words, "device": {}}
-
-
 def result(layer, mixed):
     """As the guest writes it, of a load of 10 files and perhaps a mix of 30 more."""
     of = {

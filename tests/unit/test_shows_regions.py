@@ -71,18 +71,6 @@ def test_the_cases_of_a_show_have_names_of_their_own(show):
                 assert words["live"] <= words["layer"]["rows"] * words["layer"]["columns"]
 
 
-def test_only_its_own_results_are_taken_up(show, tmp_path):
-    out, words = tmp_path / "out", {"what": "full", "sources": "12ab"}
-    for text in (None, "", "{", json.dumps({"words": {**words, "sources": "34cd"}}), "{}"):
-        if text is not None:
-            out.write_text(text)
-        assert show.stacks.earlier(out, words) is None
-    out.write_text(json.dumps({"words": words}))
-    assert show.stacks.earlier(out, words) == {"words": words}
-    for name in show.stacks.SOURCES:
-        assert (TOP / name).exists(), name
-
-
 def covered(show, path):
     return any(path == TOP / name or TOP / name in path.parents for name in show.stacks.SOURCES)
 

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What --resume takes up: results of the same words and the same sources."""
+
+import json
+from pathlib import Path
+
+from labkit.cache import digest, read
+
+TOP = Path(__file__).resolve().parent.parent.parent
+
+
+def sources(names, top=TOP):
+    """A digest that changes whenever one of these files and folders does."""
+    facts = []
+    for name in names:
+        where = top / name
+        for path in sorted(where.rglob("*")) if where.is_dir() else (where,):
+            if path == where or path.suffix in (".c", ".h", ".py", ".sh") or \
+                    path.name in ("Kbuild", "Makefile"):
+                facts += [path.relative_to(top), read(path)]
+    return digest(*facts)
+
+
+def earlier(out, words):
+    """What an earlier show has measured of the same words and the same sources."""
+    try:
+        of = json.loads(out.read_text())
+        return of if of["words"] == words else None
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
