@@ -75,13 +75,6 @@ def test_no_more_is_said_than_the_drive_could_show(show, set_up, schemes, senten
     assert show.all_well(options, schemes) == f"{sentence} the clock was exact"
 
 
-def test_what_is_said_twice_is_measured_once(show):
-    """Else two guests at a time would write one file, and one run would count as several in
-    what seeds say together."""
-    assert show.numbers("3,1,3,03", 0, "--seeds:") == [3, 1]
-    assert show.listed("seq,plain,seq", show.SCHEMES, "scheme") == ["seq", "plain"]
-
-
 def result(layer, mixed):
     """As the guest writes it, of a load of 10 files and perhaps a mix of 30 more."""
     of = {

@@ -22,8 +22,8 @@ def the_show():
 
 @pytest.mark.parametrize("args,sentence", (
     (("--parts", "load,all"), "part 'all' is none of load, ways, sizes, mixes"),
-    (("--seeds", "1,x"), "--seeds: 'x' is no number"),
-    (("--seeds", ","), "--seeds: '' is no number"),
+    (("--seeds", "1,x"), "--seeds: 'x' is no number from 0 on"),
+    (("--seeds", ","), "--seeds: '' is no number from 0 on"),
     (("--jobs", "0"), "--jobs 0 is less than 1"),
 ))
 def test_bad_words(args, sentence):

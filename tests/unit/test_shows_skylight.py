@@ -212,3 +212,12 @@ def test_what_is_wrongly_called_cleaning_is_told(show, tmp_path, monkeypatch, ca
     said_of(show, tmp_path, monkeypatch, "x", inside=[])
     assert show.show_explain(drives, {}, options) is False
     assert "NOT SO" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("names,word", (("stl", "stl"), ("plain,e9", "e9"), ("plain,", "")))
+def test_unknown_drives(show, monkeypatch, names, word):
+    monkeypatch.setattr(sys, "argv", ["skylight", "--quick", "--table", "--only", names])
+    monkeypatch.setattr(show.packages, "setup", lambda: None)
+    monkeypatch.setattr(show, "in_venv", lambda: None)
+    with pytest.raises(SystemExit, match=f"^skylight: drive '{word}' is none of plain, "):
+        show.main()

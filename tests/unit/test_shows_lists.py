@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Lists in the words of the shows."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts/shows"))
+
+import lists    # noqa: E402  pylint: disable=wrong-import-position
+
+
+def test_what_is_said_twice_is_measured_once():
+    """Else two guests at a time would write one file, and one run would count as several in
+    what seeds say together."""
+    assert lists.numbers("3,1,3,03", 0, "--seeds:") == [3, 1]
+    assert lists.names("seq,plain,seq", ("plain", "seq", "3phase"), "scheme") == ["seq", "plain"]
+
+
+@pytest.mark.parametrize("text,sentence", (
+    ("seq,best", "scheme 'best' is none of plain, seq"), ("", "scheme '' is none of plain, seq"),
+    ("seq,", "scheme '' is none of plain, seq")))
+def test_unknown_names(text, sentence):
+    with pytest.raises(ValueError, match=f"^{sentence}$"):
+        lists.names(text, ("plain", "seq"), "scheme")
+
+
+@pytest.mark.parametrize("text,word", (("1,x", "x"), ("3,0", "0"), ("", ""), ("-1", "-1"), ("1,2.5", "2.5")))
+def test_no_numbers(text, word):
+    with pytest.raises(ValueError, match=f"^--sizes: '{word}' is no number from 1 on$"):
+        lists.numbers(text, 1, "--sizes:")
