@@ -107,22 +107,24 @@ static int one_step(struct shingle_engine *e, enum shingle_why why, u64 seq)
 	return r;
 }
 
-/* Write to 40 blocks in turn, and clean when there is no room, until so many rounds have ended. */
+/* Write to the next of 40 blocks in turn, or clean if there is no room. */
+static void write_some(struct kunit *test, struct shingle_engine *e, u64 *seq)
+{
+	struct shingle_emit emit = { .rec = some_records, .max = 2, .seq = *seq };
+	u32 lblk = shingle_exercise_counter(e, "placed_blocks") % 40;
+	struct shingle_run run;
+
+	if (e->ops->map.place(e, lblk, 1, SHINGLE_LIFE_UNKNOWN, &run))
+		KUNIT_ASSERT_GT(test, one_step(e, SHINGLE_WHY_PRESSURE, (*seq)++), -1);
+	else
+		e->ops->map.commit(e, &run, &emit);
+}
+
+/* Until so many rounds have ended. */
 static void write_until(struct kunit *test, struct shingle_engine *e, u64 rounds, u64 *seq)
 {
-	struct shingle_run run;
-	u32 lblk = 0;
-
-	while (shingle_exercise_counter(e, "rounds") < rounds) {
-		struct shingle_emit emit = { .rec = some_records, .max = 2, .seq = *seq };
-
-		if (e->ops->map.place(e, lblk % 40, 1, SHINGLE_LIFE_UNKNOWN, &run)) {
-			KUNIT_ASSERT_GT(test, one_step(e, SHINGLE_WHY_PRESSURE, (*seq)++), -1);
-			continue;
-		}
-		e->ops->map.commit(e, &run, &emit);
-		lblk++;
-	}
+	while (shingle_exercise_counter(e, "rounds") < rounds)
+		write_some(test, e, seq);
 }
 
 static struct shingle_engine *new_engine(struct kunit *test, const struct dual_case *c)
@@ -148,6 +150,24 @@ static void dual_forgets_who_asked(struct kunit *test)
 	kept = shingle_exercise_counter(e, "kept_blocks");
 	write_until(test, e, 7, &seq);
 	KUNIT_EXPECT_GT(test, shingle_exercise_counter(e, "kept_blocks"), kept);
+	dualbuffer_engine_ops.destroy(e);
+}
+
+/* What was asked for ends with its round, though the next clean has begun by then. */
+static void dual_clean_ends(struct kunit *test)
+{
+	struct shingle_engine *e = new_engine(test, &cases[3]);
+	u64 seq = 1, cleans;
+
+	write_until(test, e, 3, &seq);
+	KUNIT_ASSERT_EQ(test, one_step(e, SHINGLE_WHY_FORCED, seq++), 1);
+	write_until(test, e, 4, &seq);
+	cleans = shingle_exercise_counter(e, "cleans_pressure");
+	while (shingle_exercise_counter(e, "cleans_pressure") == cleans)
+		write_some(test, e, &seq);
+	KUNIT_EXPECT_EQ(test, one_step(e, SHINGLE_WHY_FORCED, seq++), 0);
+	/* One that is asked for now is of the next round. */
+	KUNIT_EXPECT_EQ(test, one_step(e, SHINGLE_WHY_FORCED, seq++), 1);
 	dualbuffer_engine_ops.destroy(e);
 }
 
@@ -179,6 +199,7 @@ static struct kunit_case dual_cases[] = {
 	KUNIT_CASE(dual_needs_a_durable_switch),
 	KUNIT_CASE(dual_needs_staging),
 	KUNIT_CASE(dual_forgets_who_asked),
+	KUNIT_CASE(dual_clean_ends),
 	KUNIT_CASE(dual_tells_of_rounds),
 	{}
 };

@@ -46,7 +46,7 @@ static void emit_round(const struct dualbuffer *s, struct shingle_emit *emit)
  * Why
  */
 
-/* Is there anything left of what was asked for? */
+/* Is there anything left of what was asked for?  Not in a round that has begun since. */
 static bool go_on_forced(struct dualbuffer *s)
 {
 	const struct dual_cache *c = &s->cache;
@@ -55,7 +55,7 @@ static bool go_on_forced(struct dualbuffer *s)
 		s->forced = true;
 		s->forced_round = c->round.number + (c->phase != DUAL_FILL);
 	}
-	if (c->phase != DUAL_FILL || (c->round.number <= s->forced_round && c->map.live))
+	if (c->round.number <= s->forced_round && (c->phase != DUAL_FILL || c->map.live))
 		return true;
 	s->forced = false;
 	return false;
@@ -64,14 +64,12 @@ static bool go_on_forced(struct dualbuffer *s)
 static int next_clean(struct dualbuffer *s, enum shingle_why why)
 {
 	struct dual_cache *c = &s->cache;
-	bool began = c->phase == DUAL_FILL, forced = false;
+	bool began = c->phase == DUAL_FILL, forced = why == SHINGLE_WHY_FORCED;
 	int r;
 
 	if (c->waits)
 		return -EAGAIN;
-	if (why == SHINGLE_WHY_FORCED)
-		forced = go_on_forced(s);
-	else if (why != SHINGLE_WHY_PRESSURE && c->phase == DUAL_FILL)
+	if (forced ? !go_on_forced(s) : why != SHINGLE_WHY_PRESSURE && c->phase == DUAL_FILL)
 		return 0;
 	/* A clean that was interrupted ends nowhere: its round is over all the same. */
 	if (c->phase == DUAL_FILL)
