@@ -71,7 +71,7 @@ static u32 pick_by_order(const struct stl_set *s, u32 age)
 
 static u32 pick_set(struct stl_set *s, enum shingle_why why)
 {
-	u32 set = pop_wanted(s);
+	u32 set = why == SHINGLE_WHY_FORCED ? NO_SET : pop_wanted(s);
 
 	if (set != NO_SET || why == SHINGLE_WHY_PRESSURE)
 		return set;
