@@ -294,6 +294,7 @@ struct shingle_pager {
  * @hold_n: its length, 0 = none
  * @step_bad: blocks of it that could not be read; map_lock
  * @pressure: somebody waits for room; map_lock
+ * @pressed: the last step was for that; map_lock
  * @forced: somebody asked for a clean; map_lock
  * @cleans: so many wait for it; map_lock
  * @forced_again: the engine has begun one before the last of them asked, and takes no
@@ -320,6 +321,7 @@ struct shingle_cleaner {
 	u32 hold_n;
 	struct shingle_badlist step_bad;
 	bool pressure;
+	bool pressed;
 	bool forced;
 	u32 cleans;
 	bool forced_again;
