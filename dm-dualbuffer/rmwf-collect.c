@@ -33,6 +33,11 @@ static u32 fullest_band(const struct rmwf_flash *f, const struct rmwf_want *want
 	return best;
 }
 
+static u32 choose_band(const struct rmwf_flash *f, const struct rmwf_want *want)
+{
+	return want->of_first ? band_of(f, want->from) : fullest_band(f, want);
+}
+
 /* Pages of the band by track: cold ones, and all of them. */
 static u32 count_tracks(struct rmwf_flash *f, const struct rmwf_want *want, u32 band, u16 *cold,
 			u16 *all)
@@ -77,7 +82,7 @@ static void age(struct rmwf_flash *f, const struct rmwf_want *want)
 bool rmwf_collect(struct rmwf_flash *f, const struct rmwf_want *want, u16 *row,
 		  struct rmwf_victim *v)
 {
-	u32 band = fullest_band(f, want), tracks, end, t, cold = 0, all = 0, enough, total = 0;
+	u32 band = choose_band(f, want), tracks, end, t, cold = 0, all = 0, enough, total = 0;
 	u16 *cold_of = row, *all_of;
 	bool found = false;
 

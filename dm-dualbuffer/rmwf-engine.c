@@ -458,7 +458,7 @@ static u64 engine_map_bytes(struct shingle_engine *e)
 	return shingle_slotmap_bytes(&f->map) +
 	       (u64)f->map.nr_slots * (sizeof(*f->count) + sizeof(*f->wait)) +
 	       (u64)f->nr_blocks * sizeof(*f->block) +
-	       BITS_TO_LONGS(f->nr_blocks) * sizeof(*f->open) +
+	       (BITS_TO_LONGS(f->nr_blocks) + BITS_TO_LONGS(f->map.nr_slots)) * sizeof(*f->open) +
 	       (u64)f->nr_bands * sizeof(*f->cached) +
 	       2 * BITS_TO_LONGS(s->space.blocks) * sizeof(*s->space.live);
 }

@@ -44,11 +44,12 @@ int rmwf_flash_init(struct rmwf_flash *f, struct rmwf_space *s, u32 slots, u32 p
 	if (shingle_slotmap_init(&f->map, f->nr_blocks * f->page_blocks))
 		return -ENOMEM;
 	f->count = shingle_zalloc_array(f->map.nr_slots, sizeof(*f->count));
+	f->age = shingle_zalloc_array(BITS_TO_LONGS(f->map.nr_slots), sizeof(*f->age));
 	f->wait = shingle_zalloc_array(f->map.nr_slots, sizeof(*f->wait));
 	f->block = shingle_zalloc_array(f->nr_blocks, sizeof(*f->block));
 	f->open = shingle_zalloc_array(BITS_TO_LONGS(f->nr_blocks), sizeof(*f->open));
 	f->cached = shingle_zalloc_array(f->nr_bands, sizeof(*f->cached));
-	if (!f->count || !f->wait || !f->block || !f->open || !f->cached)
+	if (!f->count || !f->age || !f->wait || !f->block || !f->open || !f->cached)
 		return -ENOMEM;
 	rmwf_flash_ready(f);
 	return 0;
@@ -64,6 +65,7 @@ void rmwf_flash_exit(struct rmwf_flash *f)
 {
 	shingle_slotmap_exit(&f->map);
 	kvfree(f->count);
+	kvfree(f->age);
 	kvfree(f->wait);
 	kvfree(f->block);
 	kvfree(f->open);
@@ -169,6 +171,59 @@ void rmwf_flash_abort(struct rmwf_flash *f, u32 slot, u32 n)
 		put(f, slot++);
 }
 
+/* ------------------------------------------------------------------------
+ * How old it is
+ */
+
+static void make_young(struct rmwf_flash *f, u32 slot, u32 n)
+{
+	if (f->young)
+		bitmap_set(f->age, slot, n);
+	else
+		bitmap_clear(f->age, slot, n);
+}
+
+/**
+ * rmwf_flash_age() - what pages hold is old from now on
+ * @f: the flash, in which rmwf_flash_old() has come to the end since the last time
+ *
+ * Context: map lock.
+ */
+void rmwf_flash_age(struct rmwf_flash *f)
+{
+	f->young = !f->young;
+}
+
+/**
+ * rmwf_flash_old() - find a page that holds something old
+ * @f: the flash
+ * @at: look from here on, 0 after rmwf_flash_age(); result: that page, or where to go on;
+ *	as many as there are pages at the end
+ *
+ * What is passed by counts as young: it holds nothing, or what came since.
+ *
+ * Context: map lock.  Returns whether there is one in the part that was looked at.
+ */
+bool rmwf_flash_old(struct rmwf_flash *f, u32 *at)
+{
+	u32 end = min_t(u64, f->map.nr_slots, *at + (u64)BITS_PER_LONG * SHINGLE_WALK), looks;
+
+	for (looks = SHINGLE_WALK; looks; looks--) {
+		*at = f->young ? find_next_zero_bit(f->age, end, *at) :
+				 find_next_bit(f->age, end, *at);
+		if (*at == end)
+			return false;
+		if (shingle_slot_state(&f->map, *at) == SHINGLE_SLOT_OWNED)
+			return true;
+		make_young(f, (*at)++, 1);
+	}
+	return false;
+}
+
+/* ------------------------------------------------------------------------
+ * What it holds
+ */
+
 /**
  * rmwf_flash_hold() - pages hold blocks, each written to flash once so far
  * @f: the flash
@@ -186,6 +241,7 @@ u32 rmwf_flash_hold(struct rmwf_flash *f, u32 slot, u32 lblk, u32 n, u32 band)
 	n = shingle_slotmap_adopt(&f->map, slot, lblk, n);
 	for (i = 0; i < n; i++)
 		f->count[slot + i] = 1;
+	make_young(f, slot, n);
 	f->cached[band] += n;
 	return n;
 }

@@ -12,7 +12,7 @@
  * free, nothing is erased, and so nothing is moved within flash (F3).  A page that held a block
  * is free when that is durable, and nobody reads it any more.
  *
- * Pure; 18 bytes a page.  No locking of its own: the map lock protects it.
+ * Pure; 18 bytes and a bit a page.  No locking of its own: the map lock protects it.
  */
 #ifndef SHINGLE_RMWF_FLASH_H
 #define SHINGLE_RMWF_FLASH_H
@@ -54,6 +54,9 @@ struct rmwf_block {
  * @space: what it is a cache of
  * @map: which page holds which block
  * @count: of each page that holds a block, how often that was written while it was in flash
+ * @age: of each page that holds a block a bit, @young if it came to do so since
+ *	rmwf_flash_age()
+ * @young: turned round by that: what was young is old
  * @wait: pages that wait to be free, a ring as long as there are pages
  * @page_blocks: pages of a flash block
  * @nr_blocks: flash blocks
@@ -76,6 +79,8 @@ struct rmwf_flash {
 	struct rmwf_space *space;
 	struct shingle_slotmap map;
 	u16 *count;
+	unsigned long *age;
+	bool young;
 	u32 *wait;
 	u32 page_blocks;
 	u32 nr_blocks;
@@ -102,6 +107,8 @@ struct rmwf_flash {
  * @percent: so many of them are to be free, if it can be
  * @hot: a count above this is hot
  * @literal: what is hot is never brought home, as in the thesis (F5)
+ * @of_first: of the band that the first of them is of, which holds something; else of the one
+ *	of which most is cached
  */
 struct rmwf_want {
 	u32 from;
@@ -109,6 +116,7 @@ struct rmwf_want {
 	u32 percent;
 	u32 hot;
 	bool literal;
+	bool of_first;
 };
 
 /**
@@ -137,6 +145,8 @@ u32 rmwf_flash_hold(struct rmwf_flash *f, u32 slot, u32 lblk, u32 n, u32 band);
 void rmwf_flash_forget(struct rmwf_flash *f, u32 slot, u32 band);
 void rmwf_flash_free(struct rmwf_flash *f, u32 slot, u64 seq);
 bool rmwf_flash_release(struct rmwf_flash *f, u64 seq);
+void rmwf_flash_age(struct rmwf_flash *f);
+bool rmwf_flash_old(struct rmwf_flash *f, u32 *at);
 void rmwf_flash_ready(struct rmwf_flash *f);
 bool rmwf_collect(struct rmwf_flash *f, const struct rmwf_want *want, u16 *row,
 		  struct rmwf_victim *v);

@@ -687,6 +687,74 @@ static void rmwf_asked_cold(struct kunit *test)
 	stop(t);
 }
 
+/* Of these blocks, those that are in flash. */
+static u32 left_in_flash(struct rmwf_toy *t, const bool *these, u32 blocks)
+{
+	struct shingle_run run;
+	u32 lblk, left = 0;
+
+	for (lblk = 0; lblk < blocks; lblk++) {
+		t->e->ops->map.resolve(t->e, lblk, 1, &run);
+		left += these[lblk] && shingle_pblk_dev(run.pblk) == SHINGLE_DEV_CACHE;
+	}
+	return left;
+}
+
+/*
+ * A clean takes home what was in flash when it was asked for, some of that with each
+ * collection, and it is over then, though whatever becomes free is written at once: mostly
+ * by one band.
+ */
+static void asked_in_crowd(struct kunit *test, const char *alloc)
+{
+	static const struct rmwf_case c = { "", SHAPE(24, 6, 6, 3, 0, 48), 8, 0 };
+	struct rmwf_toy *t = start(test, &c, "alloc", alloc);
+	u32 blocks = 24 * 6, rng = 1, steps = 0, left, i;
+	struct shingle_step step;
+	bool old[24 * 6];
+
+	memset(old, true, sizeof(old));
+	for (i = 0; i < 5 * blocks; i++) {
+		rng = rng * 1664525U + 1013904223U;
+		write_durably(t, i < blocks ? i : (rng >> 16) % blocks);
+	}
+	left = left_in_flash(t, old, blocks);
+	KUNIT_EXPECT_GE(test, left, 30U);
+	while (one_step(t, SHINGLE_WHY_FORCED, &step) > 0) {
+		bool merges = step.n && step.base == SHINGLE_NOWHERE;
+		u32 before = left;
+
+		left = left_in_flash(t, old, blocks);
+		KUNIT_EXPECT_TRUE(test, left < before || !merges);
+		for (i = 0; i < blocks; i++) {
+			u32 lblk;
+
+			rng = rng * 1664525U + 1013904223U;
+			lblk = (rng >> 16) % blocks;
+			if (rng >> 28)
+				lblk = blocks - 24 + lblk % 24;
+			/* What is written now is not asked for. */
+			if (write_durably(t, lblk) >= -1)
+				old[lblk] = false;
+		}
+		left = left_in_flash(t, old, blocks);
+		KUNIT_ASSERT_LT(test, steps++, 200U);
+	}
+	KUNIT_EXPECT_EQ(test, left, 0U);
+	/* But by the next one. */
+	KUNIT_EXPECT_GE(test, t->e->ops->observe.cached_blocks(t->e), 30ULL);
+	for (steps = 0; one_step(t, SHINGLE_WHY_FORCED, &step) > 0; steps++)
+		KUNIT_ASSERT_LT(test, steps, 200U);
+	KUNIT_EXPECT_EQ(test, t->e->ops->observe.cached_blocks(t->e), 0ULL);
+	stop(t);
+}
+
+static void rmwf_asked_in_crowd(struct kunit *test)
+{
+	asked_in_crowd(test, "static");
+	asked_in_crowd(test, "pool");
+}
+
 /*
  * A band is on its way home, and what is written to it goes to flash, across tracks: each
  * block to the flash block of its own group.
@@ -926,6 +994,7 @@ static struct kunit_case rmwf_cases[] = {
 	KUNIT_CASE(rmwf_left_without_record),
 	KUNIT_CASE(rmwf_ce_f5),
 	KUNIT_CASE(rmwf_asked_cold),
+	KUNIT_CASE(rmwf_asked_in_crowd),
 	KUNIT_CASE(rmwf_on_its_way_by_group),
 	KUNIT_CASE(rmwf_random_order),
 	KUNIT_CASE(rmwf_long_run),

@@ -106,9 +106,8 @@ struct rmwf_counts {
  * @staging: what the staging band holds; n is 0 if nothing
  * @waits: something must be durable, and readers have left
  * @waits_seq: by this transaction
- * @asked: everything is to go home
- * @asked_at: what is in flash in front of this page is no more, or has come since
- * @asked_times: so often a collection was made for this page
+ * @asked: everything that is old in @flash is to go home
+ * @asked_at: nothing is in front of this page
  * @count: see struct rmwf_counts
  */
 struct rmwf {
@@ -145,7 +144,6 @@ struct rmwf {
 	u64 waits_seq;
 	bool asked;
 	u32 asked_at;
-	u32 asked_times;
 	struct rmwf_counts count;
 };
 

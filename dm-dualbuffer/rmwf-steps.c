@@ -112,35 +112,29 @@ static bool choose_wanted(struct rmwf *s)
 	return false;
 }
 
-/* Of all that is in flash now each page is looked at once: 1, 0 at the end, -1: go on. */
+/*
+ * All that is in flash by now, whatever comes meanwhile: 1, 0 at the end, -1: go on.  The page
+ * that is found loses what it holds, and with it all of its band in the rest of its flash block.
+ */
 static int choose_asked(struct rmwf *s)
 {
-	struct rmwf_want want = { .n = 1, .percent = 100, .hot = s->hot };
-	u32 looks = SHINGLE_WALK;
+	struct rmwf_flash *f = &s->flash;
+	struct rmwf_want want = { .percent = 100, .hot = s->hot, .of_first = true };
 
 	if (!s->asked) {
 		s->asked = true;
 		s->asked_at = 0;
-		s->asked_times = 0;
+		rmwf_flash_age(f);
 	}
-	for (; s->asked_at < s->flash.map.nr_slots && looks;
-	     s->asked_at++, s->asked_times = 0, looks--) {
-		/* Each time one of them leaves; if it does not end, others have come meanwhile. */
-		if (shingle_slot_state(&s->flash.map, s->asked_at) != SHINGLE_SLOT_OWNED ||
-		    s->asked_times++ > s->flash.page_blocks)
-			continue;
-		want.from = s->asked_at - s->asked_at % s->flash.page_blocks;
-		want.n = s->flash.page_blocks;
-		/* All of a band in this flash block: it is asked about the next one again. */
-		if (!collect(s, &want))
-			continue;
-		s->count.collections_forced++;
-		return 1;
+	if (!rmwf_flash_old(f, &s->asked_at)) {
+		s->asked = s->asked_at < f->map.nr_slots;
+		return s->asked ? -1 : 0;
 	}
-	if (s->asked_at < s->flash.map.nr_slots)
-		return -1;
-	s->asked = false;
-	return 0;
+	want.from = s->asked_at;
+	want.n = f->page_blocks - s->asked_at % f->page_blocks;
+	collect(s, &want);
+	s->count.collections_forced++;
+	return 1;
 }
 
 static int choose(struct rmwf *s, enum shingle_why why)
