@@ -301,6 +301,7 @@ static void begin_load(struct tiler *s, u32 i, u32 region)
 	res->loaded = false;
 	res->broken = false;
 	res->hopeless = false;
+	res->asked = false;
 	res->pending = false;
 	s->in_memory[region] = i;
 	s->loads++;

@@ -46,6 +46,7 @@
  * @loaded: all were
  * @broken: they contradict each other, or one is lost: it is not written to any more
  * @hopeless: no slot is left that it could be moved to: what finds no room in it is refused
+ * @asked: it was full when a clean was asked for, and was not cleaned since
  * @pending: something of it waits for release()
  * @before: in the list, towards the one that was used last
  * @after: towards the one that was not for longest
@@ -58,6 +59,7 @@ struct tiler_resident {
 	bool loaded;
 	bool broken;
 	bool hopeless;
+	bool asked;
 	bool pending;
 	u32 before;
 	u32 after;
@@ -103,6 +105,7 @@ enum tiler_step_kind { TILER_STEP_WIPE, TILER_STEP_BEGIN, TILER_STEP_MOVE, TILER
  * @to_slot: where @cleaning is being moved
  * @cleaning: the one region that is being moved and may be in memory, or NO_REGION
  * @want: a region that a write has found full, or NO_REGION
+ * @asked: a clean was asked for, and has not come to its end
  * @drained: resident of which none is placed until all are done, or NULL
  * @turned_away: @cleaning has room for no other write than one that was turned away: it
  *	comes before the first step
@@ -141,6 +144,7 @@ struct tiler {
 	struct tiler_slot to_slot;
 	u32 cleaning;
 	u32 want;
+	bool asked;
 	struct tiler_resident *drained;
 	bool turned_away;
 	bool stuck;

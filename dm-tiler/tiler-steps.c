@@ -13,8 +13,8 @@
  *
  * Nothing is given up until the flip, so the steps before it need no sync of their own.
  * The thesis cleans under pressure only.  Who asks for a clean, or for one when the host is
- * quiet, gets the regions in memory whose log is full and that are not all valid.  After
- * that they have room again, so it ends, unless the host goes on to fill them.
+ * quiet, gets the regions in memory whose log is full and that are not all valid: who asks for
+ * one, those that are so by then.  After that they have room again, so it ends.
  */
 #include "tiler-state.h"
 
@@ -32,15 +32,29 @@ static bool wants_clean(const struct tiler_resident *res)
  * All that are in memory are looked at, region_cache of them: a few words each, and of 4,096
  * at most.  Nobody asks in parts, for 0 says that there is none.
  */
-static u32 full_resident(const struct tiler *s)
+static u32 full_resident(const struct tiler *s, bool asked)
 {
 	u32 i;
 
 	for (i = 0; i < s->nr_residents; i++) {
-		if (wants_clean(&s->resident[i]) && !s->resident[i].hopeless)
-			return s->resident[i].region;
+		const struct tiler_resident *res = &s->resident[i];
+
+		if (wants_clean(res) && !res->hopeless && (res->asked || !asked))
+			return res->region;
 	}
 	return NO_REGION;
+}
+
+/* Of those that were full when a clean was asked for. */
+static u32 asked_resident(struct tiler *s)
+{
+	u32 i, region;
+
+	for (i = 0; i < s->nr_residents && !s->asked; i++)
+		s->resident[i].asked = wants_clean(&s->resident[i]);
+	region = full_resident(s, true);
+	s->asked = region != NO_REGION;
+	return region;
 }
 
 /* Operation of an engine: regions that want to be cleaned and cannot be. */
@@ -55,13 +69,18 @@ u32 tiler_left(struct shingle_engine *e)
 }
 
 /* The region that is cleaned next for this reason. */
-static u32 choose(const struct tiler *s, enum shingle_why why)
+static u32 choose(struct tiler *s, enum shingle_why why)
 {
-	if (why == SHINGLE_WHY_PRESSURE)
+	switch (why) {
+	case SHINGLE_WHY_PRESSURE:
 		return s->want;
-	if (why == SHINGLE_WHY_IDLE || why == SHINGLE_WHY_FORCED)
-		return full_resident(s);
-	return NO_REGION;
+	case SHINGLE_WHY_IDLE:
+		return full_resident(s, false);
+	case SHINGLE_WHY_FORCED:
+		return asked_resident(s);
+	default:
+		return NO_REGION;
+	}
 }
 
 /* It is not going to be cleaned. */
@@ -365,6 +384,7 @@ int tiler_next_step(struct shingle_engine *e, enum shingle_why why, struct shing
 			if (r == SHINGLE_ABSENT && tiler_region_lost(s, region))
 				r = let_be(s, region, true);
 		} while (!r && is_hopeless(s, region));
+		s->asked &= r || why != SHINGLE_WHY_FORCED;
 	}
 	s->stepping = r > 0;
 	if (s->stepping && !step->records)
@@ -489,6 +509,7 @@ static void moved(struct tiler *s, struct tiler_resident *res, struct shingle_em
 	}
 	tiler_clean_done(r, &s->step);
 	if (in_place) {
+		res->asked = false;
 		tiler_clean_flip(r);
 		put_all(s, r);
 		let_be(s, res->region, false);
@@ -505,6 +526,7 @@ static void flipped(struct tiler *s, struct tiler_resident *res, struct shingle_
 	u32 region = res->region;
 
 	res->r.stepping = false;
+	res->asked = false;
 	tiler_clean_flip(&res->r);
 	swap(res->slot, s->to_slot);
 	res->r.at = &res->slot;
