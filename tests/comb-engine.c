@@ -35,6 +35,8 @@
  * @inflight: placements not yet committed or aborted
  * @drain: none is made until these are done
  * @stepping: a step is in progress
+ * @asked: a clean was asked for
+ * @cleaned: there was a step since
  * @moved_blocks: by steps
  */
 struct comb {
@@ -50,6 +52,8 @@ struct comb {
 	u32 inflight;
 	bool drain;
 	bool stepping;
+	bool asked;
+	bool cleaned;
 	u64 moved_blocks;
 };
 
@@ -256,17 +260,31 @@ static int comb_discard(struct shingle_engine *e, u64 lblk, u64 n, u64 *done, bo
  * Cleaning
  */
 
+/* Is there anything to do for this reason?  A step that comes after it was asked for is all. */
+static bool has_reason(struct comb *s, enum shingle_why why)
+{
+	bool full = s->fill[s->open] == s->teeth, stale = s->fill[s->open] > s->live;
+
+	if (why == SHINGLE_WHY_RECOVERY)
+		return false;
+	if (why != SHINGLE_WHY_FORCED)
+		return why == SHINGLE_WHY_PRESSURE ? full : stale;
+	if (!s->asked)
+		s->cleaned = false;
+	s->asked = stale && !s->cleaned;
+	return s->asked;
+}
+
 static int comb_next_step(struct shingle_engine *e, enum shingle_why why,
 			  struct shingle_step *step)
 {
 	struct comb *s = to_comb(e);
-	bool full = s->fill[s->open] == s->teeth, stale = s->fill[s->open] > s->live;
 
 	memset(step, 0, sizeof(*step));
 	s->drain = false;
 	if (s->stepping)
 		return -EAGAIN;
-	if (why == SHINGLE_WHY_RECOVERY || (why == SHINGLE_WHY_PRESSURE ? !full : !stale))
+	if (!has_reason(s, why))
 		return 0;
 	/* Who is only idle does not make others wait. */
 	s->drain = why != SHINGLE_WHY_IDLE;
@@ -322,6 +340,7 @@ static void comb_step_done(struct shingle_engine *e, const struct shingle_step *
 	s->freed_seq = emit->seq;
 	s->moved_blocks += i;
 	s->stepping = false;
+	s->cleaned = true;
 }
 
 static void comb_step_failed(struct shingle_engine *e, const struct shingle_step *step)

@@ -32,6 +32,7 @@
  * @inflight: placements not yet committed or aborted
  * @open: band that is written to
  * @stale: not all of what was written to it is current, perhaps
+ * @asked: that was so when a clean was asked for
  */
 struct region {
 	u32 fill[2];
@@ -39,6 +40,7 @@ struct region {
 	u32 inflight;
 	u8 open;
 	bool stale;
+	bool asked;
 };
 
 /**
@@ -53,6 +55,7 @@ struct region {
  * @freed: bands that wait for release()
  * @released: region from which release() goes on
  * @want: region that a write has found full, or NO_REGION
+ * @asked: a clean was asked for, and has not come to its end
  * @drain: no placement is made there until those under way are done
  * @stepping: a step is in progress there
  * @moved_blocks: by steps
@@ -68,6 +71,7 @@ struct paged {
 	u32 freed;
 	u32 released;
 	u32 want;
+	bool asked;
 	u32 drain;
 	u32 stepping;
 	u64 moved_blocks;
@@ -442,6 +446,7 @@ static u32 next_entry(struct paged *s, u32 r, u32 *at)
 /* The region that is cleaned next for this reason. */
 static u32 victim(struct paged *s, enum shingle_why why)
 {
+	bool forced = why == SHINGLE_WHY_FORCED;
 	u32 r;
 
 	if (why == SHINGLE_WHY_RECOVERY)
@@ -454,13 +459,18 @@ static u32 victim(struct paged *s, enum shingle_why why)
 		s->want = NO_REGION;
 		return NO_REGION;
 	}
+	/* What comes after it was asked for is not of it. */
+	for (r = 0; forced && !s->asked && r < s->nr_regions; r++)
+		s->region[r].asked = s->region[r].stale;
+	s->asked |= forced;
 	for (r = 0; r < s->nr_regions; r++) {
 		/* There is nothing to be done for it. */
 		if (s->region[r].stale && is_lost(s, r))
 			s->region[r].stale = false;
-		if (s->region[r].stale)
+		if (s->region[r].stale && (s->region[r].asked || !forced))
 			return r;
 	}
+	s->asked &= !forced;
 	return NO_REGION;
 }
 
@@ -534,6 +544,7 @@ static void paged_step_done(struct shingle_engine *e, const struct shingle_step 
 	}
 	g->fill[g->open] = i;
 	g->stale = false;
+	g->asked = false;
 	g->freed_seq = emit->seq;
 	s->freed += g->fill[!g->open] != 0;
 	mark_region(s, r);
