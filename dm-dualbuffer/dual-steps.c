@@ -77,6 +77,7 @@ static int next_clean(struct dualbuffer *s, enum shingle_why why)
 	r = dual_clean_next(c, forced, &s->step);
 	if (!began || c->phase == DUAL_FILL)
 		return r;
+	s->engine.jobs++;
 	if (why == SHINGLE_WHY_FORCED)
 		s->count.cleans_forced++;
 	else

@@ -196,6 +196,7 @@ int rmwf_next_step(struct shingle_engine *e, enum shingle_why why, struct shingl
 		r = choose(s, why);
 		if (!r)
 			return 0;
+		s->engine.jobs++;
 		if (r < 0) {
 			look_step(step);
 			s->stepping = true;

@@ -222,10 +222,13 @@ int imr_next_step(struct shingle_engine *e, enum shingle_why why, struct shingle
 	/* What a power cut or an error left in slots. */
 	if (s->epoch.nr || !s->backup.nr_saved)
 		return 0;
-	if (s->epoch.uncertain)
-		return imr_sync_step(step, IMR_SYNC_REDO, SHINGLE_SYNC_COMMIT);
-	r = imr_restore_step(s, step);
-	step->sync = SHINGLE_SYNC_COMMIT;
+	if (s->epoch.uncertain) {
+		r = imr_sync_step(step, IMR_SYNC_REDO, SHINGLE_SYNC_COMMIT);
+	} else {
+		r = imr_restore_step(s, step);
+		step->sync = SHINGLE_SYNC_COMMIT;
+	}
+	s->engine.jobs += r > 0;
 	return r;
 }
 

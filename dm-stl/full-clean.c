@@ -150,6 +150,8 @@ int stl_full_next_step(struct shingle_engine *e, enum shingle_why why,
 		int r = zone_step(s, zone, why, step);
 
 		if (r > 0) {
+			/* A job each: what is merged next is found anew. */
+			s->engine.jobs++;
 			s->clean.next_zone = zone;
 			return r;
 		}

@@ -211,6 +211,15 @@ static int rewrite_step(struct stl_set *s, u32 band, u32 slot, struct shingle_st
 	return 1;
 }
 
+/* A stream waits at the beginning of a band: no set is cleaned for that. */
+static int stage_for_stream(struct stl_set *s, struct shingle_step *step)
+{
+	int r = rewrite_step(s, s->bypass.wanted_band, SHINGLE_NO_SLOT, step);
+
+	s->engine.jobs += r > 0;
+	return r;
+}
+
 /* Does somebody need the staging band that a stream has got? */
 static bool staging_needed(const struct stl_set *s, enum shingle_why why)
 {
@@ -260,11 +269,12 @@ again:
 	if (s->clean.set == NO_SET) {
 		if (why == SHINGLE_WHY_PRESSURE && s->clean.wanted_head == NO_SET &&
 		    s->bypass.wanted_band != NO_BAND)
-			return rewrite_step(s, s->bypass.wanted_band, SHINGLE_NO_SLOT, step);
+			return stage_for_stream(s, step);
 		s->clean.set = pick_set(s, why);
 		s->clean.from = 0;
 		if (s->clean.set == NO_SET)
 			return 0;
+		s->engine.jobs++;
 	}
 	set = s->clean.set;
 	if (s->logs.log[set].inflight) {

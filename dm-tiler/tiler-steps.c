@@ -387,6 +387,9 @@ int tiler_next_step(struct shingle_engine *e, enum shingle_why why, struct shing
 		s->asked &= r || why != SHINGLE_WHY_FORCED;
 	}
 	s->stepping = r > 0;
+	/* Pages that are wiped before it begins are of it. */
+	if (s->stepping && s->cleaning == NO_REGION && step->kind != TILER_STEP_WIPE)
+		s->engine.jobs++;
 	if (s->stepping && !step->records)
 		step->records = 1;
 	return r;

@@ -291,6 +291,7 @@ static int comb_next_step(struct shingle_engine *e, enum shingle_why why,
 	if (s->inflight || s->fill[!s->open])
 		return -EAGAIN;
 	s->stepping = true;
+	s->engine.jobs++;
 	step->n = s->live;
 	step->records = s->live + 1;
 	step->scattered = true;

@@ -502,6 +502,7 @@ static int paged_next_step(struct shingle_engine *e, enum shingle_why why,
 	}
 	s->stepping = r;
 	s->drain = NO_REGION;
+	s->engine.jobs++;
 	step->cookie = r;
 	step->records = step->n + 1;
 	step->scattered = true;

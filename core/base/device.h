@@ -43,6 +43,7 @@
 #include "pure/pages.h"
 #include "pure/recover.h"
 #include "pure/trimlist.h"
+#include "pure/turns.h"
 #include "base/wcache.h"
 
 #define DM_MSG_PREFIX "shingle"
@@ -293,12 +294,8 @@ struct shingle_pager {
  * @hold_pblk: reads of this run wait for it; map_lock
  * @hold_n: its length, 0 = none
  * @step_bad: blocks of it that could not be read; map_lock
- * @pressure: somebody waits for room; map_lock
- * @pressed: the last step was for that; map_lock
- * @forced: somebody asked for a clean; map_lock
- * @cleans: so many wait for it; map_lock
- * @forced_again: the engine has begun one before the last of them asked, and takes no
- *	notice of what came between: when it has come to its end, another one; map_lock
+ * @turns: who wants something cleaned; map_lock
+ * @cleans: so many wait for a clean that they asked for; map_lock
  * @idle: the host is quiet; map_lock
  * @epoch_wanted: gathered writes are to be written; map_lock
  * @epoch_open: some of them are in the epoch; changed by the cleaner under map_lock
@@ -320,11 +317,8 @@ struct shingle_cleaner {
 	u64 hold_pblk;
 	u32 hold_n;
 	struct shingle_badlist step_bad;
-	bool pressure;
-	bool pressed;
-	bool forced;
+	struct shingle_turns turns;
 	u32 cleans;
-	bool forced_again;
 	bool idle;
 	bool epoch_wanted;
 	bool epoch_open;
@@ -346,7 +340,7 @@ struct shingle_cleaner {
 /* Does anybody want a step, or is there an epoch to be ended?  Context: map lock. */
 static inline bool shingle_has_reason(const struct shingle_cleaner *c)
 {
-	return c->pressure || c->forced || c->idle || c->epoch_open;
+	return c->turns.pressure || c->turns.forced || c->idle || c->epoch_open;
 }
 
 /**

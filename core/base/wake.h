@@ -41,7 +41,7 @@ static inline void shingle_wake_cleaner(struct shingle_device *d)
 static inline void shingle_want_clean(struct shingle_device *d)
 {
 	lockdep_assert_held(&d->map_lock);
-	d->cleaner.pressure = true;
+	d->cleaner.turns.pressure = true;
 	shingle_wake_cleaner(d);
 }
 

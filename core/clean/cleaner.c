@@ -197,20 +197,6 @@ static int ask(struct shingle_device *d, struct shingle_step *step, enum shingle
 	return d->ops->clean.next_step(d->engine, for_what, step);
 }
 
-/* Of what was asked for. */
-static int ask_forced(struct shingle_device *d, struct shingle_step *step, enum shingle_why *why)
-{
-	int r = ask(d, step, why, SHINGLE_WHY_FORCED);
-
-	if (!r && d->cleaner.forced_again) {
-		d->cleaner.forced_again = false;
-		r = ask(d, step, why, SHINGLE_WHY_FORCED);
-	}
-	if (!r)
-		d->cleaner.forced = false;
-	return r;
-}
-
 /*
  * The next step and whether there is one, for whatever reason there is: *@why says
  * which.  *@kick: who found no room may find some now.
@@ -218,7 +204,8 @@ static int ask_forced(struct shingle_device *d, struct shingle_step *step, enum 
 static int next_step(struct shingle_device *d, struct shingle_step *step, enum shingle_why *why,
 		     bool *kick)
 {
-	bool turn;
+	struct shingle_turns *turns = &d->cleaner.turns;
+	bool pressure;
 	int r = 0;
 
 	memset(step, 0, sizeof(*step));
@@ -238,20 +225,13 @@ static int next_step(struct shingle_device *d, struct shingle_step *step, enum s
 		if (!r)
 			r = -ENODATA;
 	}
-	/* Writes may find no room for ever: a clean that was asked for has every other step. */
-	turn = d->cleaner.forced && d->cleaner.pressed;
-	if (!r && turn)
-		r = ask_forced(d, step, why);
-	if (!r && d->cleaner.pressure) {
-		r = ask(d, step, why, SHINGLE_WHY_PRESSURE);
-		if (!r) {
-			d->cleaner.pressure = false;
-			*kick |= d->front.awaits_room;
-			d->front.awaits_room = false;
-		}
+	pressure = turns->pressure;
+	if (!r)
+		r = shingle_take_turn(d->engine, turns, step, why);
+	if (pressure && !turns->pressure) {
+		*kick |= d->front.awaits_room;
+		d->front.awaits_room = false;
 	}
-	if (!r && d->cleaner.forced && !turn)
-		r = ask_forced(d, step, why);
 	if (!r && d->cleaner.idle) {
 		/* Whatever the host did meanwhile, it must be quiet again for as long. */
 		bool busy = shingle_quiet_for(d) < msecs_to_jiffies(READ_ONCE(d->config.idle_ms));
@@ -269,7 +249,6 @@ static int next_step(struct shingle_device *d, struct shingle_step *step, enum s
 		r = shingle_await_page(d);
 	}
 	d->cleaner.busy = r > 0;
-	d->cleaner.pressed = r > 0 && *why == SHINGLE_WHY_PRESSURE;
 out:
 	shingle_pages_end(d->engine, r == SHINGLE_ABSENT);
 	spin_unlock_irq(&d->map_lock);

@@ -102,7 +102,7 @@ static int verify(struct shingle_device *d)
 static bool all_clean(const struct shingle_device *d)
 {
 	lockdep_assert_held(&d->map_lock);
-	return !d->cleaner.forced && !d->cleaner.recovering;
+	return !d->cleaner.turns.forced && !d->cleaner.recovering;
 }
 
 static bool forced_over(struct shingle_device *d)
@@ -118,14 +118,15 @@ static bool forced_over(struct shingle_device *d)
 /* *@left: it ended, and the engine had to leave something. */
 static int clean_all(struct shingle_device *d, bool *left)
 {
+	struct shingle_turns *turns = &d->cleaner.turns;
 	int err, killed;
 
 	err = shingle_wcache_drain(d);
 	if (err && err != -EIO)		/* What was lost need not be cleaned. */
 		return err;
 	spin_lock_irq(&d->map_lock);
-	d->cleaner.forced_again |= d->cleaner.forced;
-	d->cleaner.forced = true;
+	turns->forced_again |= turns->forced;
+	turns->forced = true;
 	d->cleaner.cleans++;
 	spin_unlock_irq(&d->map_lock);
 	mod_delayed_work(d->cleaner.wq, &d->cleaner.work, 0);
@@ -135,8 +136,8 @@ static int clean_all(struct shingle_device *d, bool *left)
 	*left = !err && d->ops->clean.left && d->ops->clean.left(d->engine);
 	/* Nobody waits for the rest.  The engine does not know: it is in the middle of it. */
 	if (!--d->cleaner.cleans) {
-		d->cleaner.forced_again |= d->cleaner.forced;
-		d->cleaner.forced = false;
+		turns->forced_again |= turns->forced;
+		turns->forced = false;
 	}
 	spin_unlock_irq(&d->map_lock);
 	return killed ?: err;

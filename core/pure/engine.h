@@ -78,6 +78,7 @@ struct shingle_marks {
  *	before it decides, and whole runs of so many blocks if there are any
  * @buffer_blocks: what the write cache must hold for that
  * @step_records: most that shingle_step::records will ever say, 0 if no step says it
+ * @jobs: so many it has begun to clean, counted in next_step(): see turns.h
  * @in_use: what was set for the size of buffers cannot be changed any more
  * @unsafe_order: feature of tests: records are written before the data that they
  *	speak of are flushed
@@ -103,6 +104,7 @@ struct shingle_engine {
 	u32 gather_blocks;
 	u32 buffer_blocks;
 	u32 step_records;
+	u32 jobs;
 	bool in_use;
 	bool unsafe_order;
 	bool frees_early;
@@ -305,7 +307,11 @@ struct shingle_map_ops {
  * struct shingle_clean_ops - what is moved
  * @next_step: 1 and a step; 0 if there is nothing to do for this reason;
  *	-EAGAIN if there will be, once writes in flight are done or space was
- *	released
+ *	released, and whoever asks for the same reason again gets it then.  A job of
+ *	several steps goes on whatever the reason; the call that chooses one, or offers
+ *	a step that is of none, counts it (struct shingle_engine::jobs).  What was
+ *	asked for (SHINGLE_WHY_FORCED) ends: it is what there is when that is asked
+ *	about first, and nothing that comes later
  * @step_extent: the extent at *@cursor, 0 at first, of a step that is scattered: moves
  *	*@cursor behind it and returns true; false if there is no other.  Destinations
  *	ascend, and no write to one of them destroys another, in whatever order a

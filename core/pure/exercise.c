@@ -19,6 +19,7 @@
 #include "exercise.h"
 #include "pages.h"
 #include "recover.h"
+#include "turns.h"
 
 #define MAX_FLIGHT	4
 #define MAX_HISTORY	48
@@ -421,8 +422,9 @@ static enum shingle_asker host(const struct exercise *x)
 	return x->quiet ? SHINGLE_ASKER_FRONT : SHINGLE_ASKER_HOT;
 }
 
-/* next_step(); what has to wait for a page is offered later. */
-static int next_step(struct exercise *x, enum shingle_why why, struct shingle_step *step)
+/* A step for whose turn it is, or if @t is NULL for *@why; what lacks a page is offered later. */
+static int take_turn(struct exercise *x, struct shingle_turns *t, enum shingle_why *why,
+		     struct shingle_step *step)
 {
 	u32 tries = 0;
 	bool again;
@@ -430,10 +432,16 @@ static int next_step(struct exercise *x, enum shingle_why why, struct shingle_st
 
 	do {
 		shingle_pages_begin(x->e, SHINGLE_ASKER_CLEAN);
-		r = x->plan->ops->clean.next_step(x->e, why, step);
+		r = t ? shingle_take_turn(x->e, t, step, why) :
+			x->plan->ops->clean.next_step(x->e, *why, step);
 		again = asked(x, SHINGLE_ASKER_CLEAN, r == SHINGLE_ABSENT);
 	} while (again && !too_often(x, &tries));
 	return r == SHINGLE_ABSENT ? -EAGAIN : r;
+}
+
+static int next_step(struct exercise *x, enum shingle_why why, struct shingle_step *step)
+{
+	return take_turn(x, NULL, &why, step);
 }
 
 static void resolve(struct exercise *x, u64 lblk, u32 n, struct shingle_run *run)
@@ -1253,18 +1261,24 @@ static void end_all_writes(struct exercise *x)
 	}
 }
 
+/* The step that was offered, if one was, then a commit and a release. */
+static int carry_on(struct exercise *x, int r, const struct shingle_step *step)
+{
+	checkpoint_if_full(x);
+	if (r > 0 && carry_out(x, step))
+		return -EUCLEAN;
+	make_durable(x);
+	shingle_release_all(x->e, x->seq - 1);
+	return r;
+}
+
 /* What core does when somebody waits: a step, or else a commit and a release. */
 static int help(struct exercise *x, enum shingle_why why)
 {
 	struct shingle_step step;
 	int r = next_step(x, why, &step);
 
-	checkpoint_if_full(x);
-	if (r > 0 && carry_out(x, &step))
-		return -EUCLEAN;
-	make_durable(x);
-	shingle_release_all(x->e, x->seq - 1);
-	return r;
+	return carry_on(x, r, &step);
 }
 
 /*
@@ -1290,6 +1304,65 @@ static int help_waiting(struct exercise *x)
 	}
 	if (!through && help(x, SHINGLE_WHY_PRESSURE) <= 0 && !pending)
 		return fail(x, "a write waits, and nothing is left to wake it");
+	return 0;
+}
+
+/* There are more writes than there is room for: 1 if they wait, 0 if all find room. */
+static int crowd(struct exercise *x, u64 limit)
+{
+	struct flight *f = &x->flight[0];
+	bool waits = false, through = true;
+	u32 i;
+
+	for (; through && limit; limit--) {
+		through = waits = false;
+		for (i = 0; i < MAX_FLIGHT; i++) {
+			struct waiting *w = &x->waiting[i];
+
+			if (!w->n)
+				*w = (struct waiting){ rnd(x, x->plan->layout->logical_blocks), 1 };
+			if (retry(x, w, f))
+				return -EUCLEAN;
+			if (f->used)
+				end_write(x, f, true);
+			through |= !w->n;
+			waits |= w->n;
+			checkpoint_if_full(x);
+		}
+	}
+	return waits;
+}
+
+/*
+ * A clean that is asked for beside them ends, and no write waits for more than one of its
+ * jobs at a time.
+ */
+static int progress_in_crowd(struct exercise *x, u64 limit)
+{
+	/* It may be the rest of one that was asked for before. */
+	struct shingle_turns t = { .forced = true, .forced_again = true };
+	u32 most = 2 * x->plan->layout->logical_blocks, jobs, waited = 0;
+	struct shingle_step step;
+	enum shingle_why why;
+	int r;
+
+	while (t.forced) {
+		r = crowd(x, most);
+		if (r < 0)
+			return r;
+		t.pressure |= r;
+		jobs = x->e->jobs;
+		r = take_turn(x, &t, &why, &step);
+		if (why == SHINGLE_WHY_PRESSURE || !t.pressure)
+			waited = 0;
+		else if (x->e->jobs != jobs && ++waited > 1)
+			return fail(x, "a write waits for %u jobs of a clean", waited);
+		if (carry_on(x, r, &step) == -EUCLEAN)
+			return -EUCLEAN;
+		if (!--limit)
+			return fail(x, "a clean has no end beside writes that find no room");
+	}
+	x->res->beside++;
 	return 0;
 }
 
@@ -1343,6 +1416,8 @@ static int progress(struct exercise *x)
 	limit = clean_limit(x, x->e);
 	if (!rnd(x, 8))
 		return forget_all(x, limit);
+	if (!x->e->gather_blocks && !rnd(x, 4))
+		return progress_in_crowd(x, 4 * limit);
 	if (rnd(x, 4)) {
 		/* Those that wait already come first, each block perhaps by a clean of its own. */
 		for (i = 0; i < MAX_FLIGHT; i++)

@@ -41,6 +41,7 @@ struct shingle_exercise_plan {
  * @pieces: of the state, written into them
  * @unchanged: pieces that were not marked, and left as they were
  * @emptied: times that a clean of everything left nothing to clean
+ * @beside: times that a clean came to its end beside writes that found no room
  * @walks: walks over all of the state that found nothing wrong
  * @bypassed: of @writes, those that the engine says went past its cache
  * @nonsense: times that spoilt metadata led to a sound map
@@ -63,6 +64,7 @@ struct shingle_exercise_result {
 	u64 pieces;
 	u64 unchanged;
 	u64 emptied;
+	u64 beside;
 	u64 walks;
 	u64 bypassed;
 	u64 nonsense;

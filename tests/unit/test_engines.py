@@ -41,6 +41,9 @@ def test_engines_survive_power_cuts():
         assert int(re.search(r"(\d+) times no room", line)[1]) > 100 or \
             line.startswith("comb"), line
         assert cuts > 1000 and steps > 10000 and emptied > 100, line
+        # Where writes are gathered none waits for room.
+        beside = int(re.search(r"(\d+) beside a crowd", line)[1])
+        assert beside > 100 or line.startswith("imr"), line
         # Of these all are many extents, or those that move blocks; no other has such.
         scattered = int(re.search(r"(\d+) of them scattered", line)[1])
         if line.startswith(("tiler", "dualbuffer")):

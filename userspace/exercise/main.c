@@ -310,7 +310,7 @@ static int exercise(const struct engine *engine, u32 seed, u32 runs, u32 rounds,
 	u64 gathered = 0, epochs = 0;
 	u64 writes = 0, steps = 0, cuts = 0, checkpoints = 0, destroyed = 0, emptied = 0, bypassed = 0;
 	u64 nonsense = 0, refused = 0, pieces = 0, unchanged = 0, scattered = 0, walks = 0;
-	u64 pages_read = 0, pages_written = 0, crowds = 0, grown = 0;
+	u64 pages_read = 0, pages_written = 0, crowds = 0, grown = 0, beside = 0;
 	struct shingle_engine_ops full = *engine->ops;
 	struct shingle_exercise_result res;
 	static struct shingle_layout layout;
@@ -352,6 +352,7 @@ static int exercise(const struct engine *engine, u32 seed, u32 runs, u32 rounds,
 		unchanged += res.unchanged;
 		destroyed += res.destroyed;
 		emptied += res.emptied;
+		beside += res.beside;
 		walks += res.walks;
 		bypassed += res.bypassed;
 		nonsense += res.nonsense;
@@ -364,7 +365,8 @@ static int exercise(const struct engine *engine, u32 seed, u32 runs, u32 rounds,
 	printf("%s: %u runs: %llu blocks written, %llu gathered, %llu epochs, "
 	       "%llu past the cache, %llu steps, %llu of them scattered, "
 	       "%llu checkpoints of %llu pieces, %llu left unchanged, %llu power cuts, "
-	       "%llu times emptied, %llu times verified, %llu times nonsense believed, "
+	       "%llu times emptied, %llu beside a crowd, %llu times verified, "
+	       "%llu times nonsense believed, "
 	       "%llu times no room, "
 	       "%llu pages read, %llu written, %llu times too many changed, %llu after a cut, "
 	       "%llu blocks destroyed by the head, 0 lost\n",
@@ -374,7 +376,7 @@ static int exercise(const struct engine *engine, u32 seed, u32 runs, u32 rounds,
 	       (unsigned long long)scattered,
 	       (unsigned long long)checkpoints, (unsigned long long)pieces,
 	       (unsigned long long)unchanged, (unsigned long long)cuts,
-	       (unsigned long long)emptied, (unsigned long long)walks,
+	       (unsigned long long)emptied, (unsigned long long)beside, (unsigned long long)walks,
 	       (unsigned long long)nonsense, (unsigned long long)refused,
 	       (unsigned long long)pages_read, (unsigned long long)pages_written,
 	       (unsigned long long)crowds, (unsigned long long)grown,
