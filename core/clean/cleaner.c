@@ -205,7 +205,7 @@ static int next_step(struct shingle_device *d, struct shingle_step *step, enum s
 		     bool *kick)
 {
 	struct shingle_turns *turns = &d->cleaner.turns;
-	bool pressure;
+	bool pressure, forced, over = false;
 	int r = 0;
 
 	memset(step, 0, sizeof(*step));
@@ -226,8 +226,10 @@ static int next_step(struct shingle_device *d, struct shingle_step *step, enum s
 			r = -ENODATA;
 	}
 	pressure = turns->pressure;
+	forced = turns->forced;
 	if (!r)
 		r = shingle_take_turn(d->engine, turns, step, why);
+	over = forced && !turns->forced;
 	if (pressure && !turns->pressure) {
 		*kick |= d->front.awaits_room;
 		d->front.awaits_room = false;
@@ -252,6 +254,9 @@ static int next_step(struct shingle_device *d, struct shingle_step *step, enum s
 out:
 	shingle_pages_end(d->engine, r == SHINGLE_ABSENT);
 	spin_unlock_irq(&d->map_lock);
+	/* The cleaner may go on for others, and on. */
+	if (over)
+		wake_up_all(&d->wait);
 	return r;
 }
 
@@ -311,20 +316,23 @@ static void clean_work(struct work_struct *work)
 						cleaner.work);
 	struct shingle_step step;
 	enum shingle_why why;
-	bool kick = settle(d);
+	bool kick = settle(d), between = false;
 	unsigned long begun;
 	int err;
 
 	for (;;) {
 		bool unread = false;
 
-		shingle_epoch_open(d);
+		/* One may be wanted when another ends, and so on: others have a step between two. */
+		if (!between)
+			shingle_epoch_open(d);
 		begun = jiffies;
 		err = next_step(d, &step, &why, &kick);
 		if (err == -ENODATA) {
 			d->cleaner.retries = 0;
 			shingle_epoch_close(d);
 			kick = true;
+			between = true;
 			continue;
 		}
 		if (err == -EAGAIN && settle(d)) {
@@ -334,8 +342,11 @@ static void clean_work(struct work_struct *work)
 		/* A page of the map that it looks at cannot be read. */
 		if (err == -EIO)
 			try_again(d, err, begun);
-		if (err <= 0)
+		if (err == -EIO || (err <= 0 && !between))
 			break;
+		between = false;
+		if (err <= 0)
+			continue;
 		err = run_step(d, &step, why, &unread);
 		if (!err) {
 			/* That what fails is not even reached proves nothing. */
