@@ -137,7 +137,8 @@ void shingle_write_done(struct shingle_device *d, struct shingle_write *w, blk_s
 	if (kick)
 		d->front.awaits_write = false;
 	order = !list_empty(&d->order.woken);
-	clean = d->cleaner.turns.pressure || d->cleaner.turns.forced || d->cleaner.epoch_open;
+	clean = d->cleaner.turns.pressure || d->cleaner.turns.forced || d->cleaner.epoch_open ||
+		d->cleaner.recovering;
 	wake = d->resetting || d->journal.awaited;
 	d->journal.awaited = false;
 	spin_unlock_irqrestore(&d->map_lock, flags);
