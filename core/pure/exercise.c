@@ -1307,23 +1307,29 @@ static int help_waiting(struct exercise *x)
 	return 0;
 }
 
-/* There are more writes than there is room for: 1 if they wait, 0 if all find room. */
+/*
+ * There are more writes than there is room for: 1 if they wait, 0 if all find room.  Some that
+ * do are still under way then, unless they hold pages, of which there may be too few.
+ */
 static int crowd(struct exercise *x, u64 limit)
 {
-	struct flight *f = &x->flight[0];
 	bool waits = false, through = true;
 	u32 i;
 
+	end_all_writes(x);
 	for (; through && limit; limit--) {
 		through = waits = false;
 		for (i = 0; i < MAX_FLIGHT; i++) {
 			struct waiting *w = &x->waiting[i];
+			struct flight *f = &x->flight[i];
 
+			if (f->used)
+				continue;
 			if (!w->n)
 				*w = (struct waiting){ rnd(x, x->plan->layout->logical_blocks), 1 };
 			if (retry(x, w, f))
 				return -EUCLEAN;
-			if (f->used)
+			if (f->used && !held_back(x, f) && (x->e->pages || rnd(x, 8)))
 				end_write(x, f, true);
 			through |= !w->n;
 			waits |= w->n;
@@ -1344,13 +1350,17 @@ static int progress_in_crowd(struct exercise *x, u64 limit)
 	u32 most = 2 * x->plan->layout->logical_blocks, jobs, waited = 0;
 	struct shingle_step step;
 	enum shingle_why why;
-	int r;
+	int r = 0;
 
 	while (t.forced) {
-		r = crowd(x, most);
-		if (r < 0)
+		/* If that is what it waits for, the end of writes wakes the cleaner at once. */
+		if (r == -EAGAIN)
+			end_all_writes(x);
+		else
+			r = crowd(x, most);
+		if (r == -EUCLEAN)
 			return r;
-		t.pressure |= r;
+		t.pressure |= r > 0;
 		jobs = x->e->jobs;
 		r = take_turn(x, &t, &why, &step);
 		if (why == SHINGLE_WHY_PRESSURE || !t.pressure)
@@ -1362,6 +1372,7 @@ static int progress_in_crowd(struct exercise *x, u64 limit)
 		if (!--limit)
 			return fail(x, "a clean has no end beside writes that find no room");
 	}
+	end_all_writes(x);
 	x->res->beside++;
 	return 0;
 }
