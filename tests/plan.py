@@ -257,6 +257,10 @@ PLAN += [Row("tracing", "stl-set", clock="virtual", quick=True),
          *(Row("tracing", "stl-set", kernel, guest="all", cases=("hist:", "formats", "recipes:"))
            for kernel in ("stock", "backports"))]
 
+# A clean that is asked for has turns with writes that find no room.
+PLAN += [Row("crowd", target, guest="crowd")
+         for target in (*STLS, "imr", "tiler", "dualbuffer", "rmwf")]
+
 # Several surfaces, as the tool lays a layer out on them.
 PLAN += [Row("surfaces", target, guest="surfaces")
          for target in (*STLS, "imr", "tiler", "dualbuffer", "rmwf")]

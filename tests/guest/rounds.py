@@ -8,22 +8,17 @@ destroys (tiler-dualbuffer-rmwf.md D6).
     a hot set that moves
                     1 % of the addresses with 80 % of the writes, and then another one: two
                     rounds behind that it is in the cache, and most of the old one is not
-    a clean beside writes
-                    of which there are always more than the cache has room for: it is over
-                    when few rounds have ended
 
-The first two are asked of the engine alone, too (tests/unit/test_dualbuffer.py)."""
+Both are asked of the engine alone, too (tests/unit/test_dualbuffer.py)."""
 
-import os
 import random
 import re
 import struct
-import subprocess
 
 import blk
 import media
 import ondisk
-from bench import Skip, expect, until
+from bench import expect
 from targets import Geometry
 
 TRACKS, COLUMNS, FLOOR = 27, 100, 25        # of the cache; percent
@@ -32,8 +27,6 @@ GEO = Geometry("rounds", band=1000, data=40, cache=1, cache_band=TRACKS * COLUMN
                options=(("commit_ms", 0),))
 ROUNDS = 50
 HOT = GEO.logical // 100
-CROWDED = Geometry("crowded", band=60, data=40, cache=1, cache_band=400, meta="separate",
-                   journal=64, ckpt=64, options=(("commit_ms", 0),))
 LINE = re.compile(r"^round (\d+) .* fb_blocks (\d+) ", re.M)
 GO_BY = 500         # writes between two looks at the number of rounds
 
@@ -141,32 +134,7 @@ def moves(ctx):
     return {**numbers, "old_percent": behind[0], "new_percent": behind[1]}
 
 
-def beside_writes(ctx):
-    if not os.path.exists("/usr/bin/fio"):
-        raise Skip("no fio")
-    made = media.stack(ctx, CROWDED, "ram")
-    made.open()
-
-    def ended():
-        return media.stats(made.device)["rounds"]
-
-    # Ended at last, so that it is seen how many rounds it was.
-    with subprocess.Popen(["fio", "--name=crowd", f"--filename={made.device.path}",
-                           "--rw=randwrite", "--bs=160k", "--direct=1", "--ioengine=libaio",
-                           "--iodepth=256", "--numjobs=2", "--thread", "--time_based",
-                           "--runtime=20"], stdout=subprocess.DEVNULL) as fio:
-        until(lambda: ended() > 10, "rounds that end")
-        began = ended()
-        made.device.message("clean")
-        rounds = ended() - began
-        fio.terminate()
-    made.verify()
-    made.close()
-    expect(rounds < 30, f"a clean was over when {rounds} rounds had ended")
-    return {"rounds": rounds}
-
-
 def cases(_target, _options):
     return [*((f"{percent} % are new", lambda ctx, p=percent: room_for_new(ctx, p))
               for percent in (5, 10, 15, 20, 25)),
-            ("a hot set that moves", moves), ("a clean beside writes", beside_writes)]
+            ("a hot set that moves", moves)]

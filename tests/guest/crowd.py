@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Of writes there are always more than the layer has room for, and beside them somebody
+asks for a clean: it is over when little has been cleaned for them meanwhile.
+
+How much is little is no time but a count: of what was there when the clean was asked for,
+as much again for the writes, who take turns with it, and what comes until it is noticed
+that it is over."""
+
+import os
+import subprocess
+
+import media
+from bench import Skip, beside, expect, until
+from targets import Geometry
+
+GEO = Geometry("crowded", band=60, data=40, cache=1, cache_band=400, meta="separate",
+               journal=64, ckpt=64, options=(("commit_ms", 0),))
+# Written lazily, where no head harms anything, regions would never be cleaned.
+OTHERS = {"tiler": GEO.but(options=(*GEO.options, ("lazy", "off")))}
+# {target: (what it counts of cleaning or, where writes are gathered, of writing them; most)}
+COUNTED = {"stl-set": (("sets_cleaned",), 40), "stl-full": (("bands_cleaned",), 400),
+           "imr": (("wcache_destages",), 40), "tiler": (("tiler_cleans",), 200),
+           "dualbuffer": (("rounds",), 30),
+           "rmwf": (("collections", "collections_forced"), 1000)}
+
+
+def clean(ctx):
+    if not os.path.exists("/usr/bin/fio"):
+        raise Skip("no fio")
+    made = media.stack(ctx, OTHERS.get(ctx.target.name, GEO), "ram")
+    made.open()
+    names, most = COUNTED[ctx.target.name]
+
+    def done():
+        stats = media.stats(made.device)
+        return sum(stats[name] for name in names)
+
+    # Ended by us: the time is only there to end what hangs.
+    with subprocess.Popen(["fio", "--name=crowd", f"--filename={made.device.path}",
+                           "--rw=randwrite", "--bs=160k", "--direct=1", "--ioengine=libaio",
+                           "--iodepth=256", "--numjobs=2", "--thread", "--time_based",
+                           "--runtime=600"], stdout=subprocess.DEVNULL) as fio:
+        until(lambda: done() > 10, "writes for which something is cleaned")
+        began = done()
+        with beside(lambda: made.device.message("clean")) as asked:
+            until(lambda: not asked.is_alive() or done() - began > most,
+                  "a clean that ends, or much that is cleaned beside it")
+            over, took = not asked.is_alive(), done() - began
+            fio.terminate()
+    made.verify()
+    made.close()
+    expect(over, f"a clean was not over when {took} {' or '.join(names)} were")
+    return {"beside": took}
+
+
+def cases(_target, _options):
+    return [("a clean beside writes", clean)]
