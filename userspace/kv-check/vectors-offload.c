@@ -175,9 +175,109 @@ static void flush_meanwhile(void)
 	sim_free(s);
 }
 
+/* The same key for the same number, and as long as one may be. */
+static char *longest_key(u32 n)
+{
+	static char key[KV_KEY_MAX + 1];
+
+	memset(key, 'x', KV_KEY_MAX);
+	key[sprintf(key, "%08u", n)] = 'x';
+	return key;
+}
+
+#define SPREAD		5U
+#define MERGED		12U
+
+/* A table that is in the range of all others, and has keys of its own; not yet written. */
+static void put_spread(struct kv *kv, u32 table)
+{
+	u32 value[7000 / 4] = { table }, i;
+
+	for (i = 0; i < SPREAD; i++) {
+		if (kv_put(kv, longest_key(i * 100 + table), KV_KEY_MAX, value, sizeof(value), 0))
+			die("put: %s", kv_error());
+	}
+}
+
+static void want_spread(struct kv *kv, u32 tables)
+{
+	size_t bytes;
+	u32 i, *got;
+
+	for (i = 0; i < SPREAD * tables; i++) {
+		if (kv_get(kv, NULL, longest_key(i % SPREAD * 100 + i / SPREAD), KV_KEY_MAX,
+			   (void **)&got, &bytes))
+			die("key %u of table %u: %s", i % SPREAD, i / SPREAD, kv_error());
+		if (*got != i / SPREAD)
+			die("key %u of table %u is of table %u", i % SPREAD, i / SPREAD, *got);
+		free(got);
+	}
+}
+
+/* What is filled meanwhile; how many tables it has; and how many were offloaded. */
+static struct kv *filling;
+static u32 spread, most;
+
+/* With the first block that a merge writes, all that writers are given. */
+static void fill_meanwhile(enum sim_what what, u64 offset, u64 bytes, const void *data)
+{
+	struct kv *kv = filling;
+	u32 band;
+
+	if (what != SIM_WRITE || offset < kv->head.bands_offset)
+		return;
+	container_of(kv->disk, struct sim, disk)->watch = NULL;
+	while (!band_take(kv, RESERVE_PUT, &band)) {
+		band_give_back(kv, band);
+		put_spread(kv, spread++);
+		/* As the merge does. */
+		if (freeze(kv) || compact_frozen(kv))
+			die("freeze: %s", kv_error());
+	}
+	most = offloaded(kv);
+}
+
+/*
+ * The longest keys, a merge of all there is, which frees nothing before its end, and meanwhile
+ * as much written as there is room for, most of it offloaded: the band table has room for no
+ * more entries than the store has bands.
+ */
+static void longest_table(void)
+{
+	struct sim *s = formatted(BYTES + 16 * BAND);
+	struct kv_options opt = options;
+	struct kv *kv;
+
+	sim_add_spare(s, BYTES);
+	own_disk(s, NULL, (const u8 *)"a large device.");
+	opt.l0_trigger = 1000;
+	if (sim_open(&kv, s, &opt))
+		die("open: %s", kv_error());
+	for (spread = 0; spread < MERGED; ) {
+		put_spread(kv, spread++);
+		if (kv_flush(kv))
+			die("flush: %s", kv_error());
+	}
+	filling = kv;
+	s->watch = fill_meanwhile;
+	if (kv_compact(kv))
+		die("compact: %s", kv_error());
+	if (s->watch || most < 5)
+		die("%u bands of %u were offloaded", most, kv->head.bands);
+	want_spread(kv, spread);
+	if (kv_compact(kv) || offloaded(kv))
+		die("%u bands are still there", offloaded(kv));
+	want_spread(kv, spread);
+	if (kv_check(kv, complain, NULL))
+		die("check: %s", kv_error());
+	printf("%u bands offloaded of a store of %u\n", most, kv->head.bands);
+	kv_close(kv);
+	sim_free(s);
+}
 
 void vectors_of_offloading(void)
 {
 	while_merging();
 	flush_meanwhile();
+	longest_table();
 }

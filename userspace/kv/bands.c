@@ -50,6 +50,21 @@ static u32 free_in_stream(const struct kv *kv)
 }
 
 /*
+ * Bands that may be given out: free ones, as long as the band table has room for what comes of
+ * them.  It has for as many as are our own, whatever their keys; those of the offload device
+ * have their entries there, too.
+ */
+static u32 to_give(const struct kv *kv)
+{
+	u32 used = kv->head.bands - kv->free + kv->spare.bands - kv->spare_free;
+	/* Logs, and what no band table has yet, or has no more. */
+	u64 others = (u64)(used - kv->version->nr) * BANDS_ENTRY_MAX;
+	u64 room = kv->head.slot_bytes - BLOCK_BYTES, taken = kv->version->most_bytes + others;
+
+	return (u32)min_t(u64, kv->free, room > taken ? (room - taken) / BANDS_ENTRY_MAX : 0);
+}
+
+/*
  * Whoever writes leaves besides what is to come back from the offload device, and no less than
  * the merge under way wants: without them it would end with the last band taken, and inputs
  * that are in each other's range still there.
@@ -71,7 +86,7 @@ bool bands_enough(struct kv *kv, u32 reserve)
 	bool is;
 
 	pthread_mutex_lock(&kv->lock);
-	is = kv->free > kept(kv, reserve);
+	is = to_give(kv) > kept(kv, reserve);
 	pthread_mutex_unlock(&kv->lock);
 	return is;
 }
@@ -90,7 +105,7 @@ int band_take(struct kv *kv, u32 reserve, u32 *band)
 	u32 i;
 
 	pthread_mutex_lock(&kv->lock);
-	if (kv->free <= kept(kv, reserve)) {
+	if (to_give(kv) <= kept(kv, reserve)) {
 		pthread_mutex_unlock(&kv->lock);
 		return -ENOSPC;
 	}
@@ -129,7 +144,7 @@ int band_take_spare(struct kv *kv, u32 reserve, u32 *band)
 	bool known;
 
 	pthread_mutex_lock(&kv->lock);
-	if (!kv->spare_free || kv->free <= kept(kv, reserve) + 1) {
+	if (!kv->spare_free || to_give(kv) <= kept(kv, reserve) + 1) {
 		pthread_mutex_unlock(&kv->lock);
 		return -ENOSPC;
 	}

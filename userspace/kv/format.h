@@ -63,6 +63,9 @@ struct bands_entry {
 	__le64 id, age, entries, tombstones;
 };
 
+/* With the longest keys. */
+#define BANDS_ENTRY_MAX	((u32)sizeof(struct bands_entry) + 2 * KV_KEY_MAX)
+
 /* The last block of a table; both keys follow @crc. */
 struct footer_block {
 	__le64 magic;

@@ -193,8 +193,7 @@ static int shape_of(struct kv_disk *disk, const struct kv_format_options *opt,
 	for (s->bands = (u32)min_t(u64, bytes / s->band_bytes, U32_MAX / 2); s->bands;
 	     s->bands--) {
 		s->slot_bytes = BLOCK_BYTES +
-			round_up((u64)s->bands * (sizeof(struct bands_entry) + 2 * KV_KEY_MAX),
-				 BLOCK_BYTES);
+			round_up((u64)s->bands * BANDS_ENTRY_MAX, BLOCK_BYTES);
 		meta = s->slot_offset + SLOTS * s->slot_bytes + BLOCK_BYTES;
 		/* Bands of a disk that begins with one of its own are ours, too. */
 		s->bands_offset = roundup(meta, (u64)s->band_bytes);

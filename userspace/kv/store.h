@@ -101,11 +101,14 @@ struct level {
  * @refs: readers, and the store while it is the current one
  * @level: see there
  * @nr: parts in all
+ * @most_bytes: of the band table, what they take at most until they are gone: a merge that
+ *	has begun with one gives it another least key
  */
 struct version {
 	u32 refs;
 	struct level level[KV_LEVELS];
 	u32 nr;
+	u64 most_bytes;
 };
 
 /**

@@ -105,8 +105,10 @@ struct version *version_new(struct part **part, u32 nr)
 		free(v);
 		return NULL;
 	}
-	for (i = 0; i < nr; i++)
+	for (i = 0; i < nr; i++) {
 		__atomic_fetch_add(&part[i]->refs, 1, __ATOMIC_RELAXED);
+		v->most_bytes += BANDS_ENTRY_MAX - KV_KEY_MAX + part[i]->max.bytes;
+	}
 	v->refs = 1;
 	v->nr = nr;
 	return v;
