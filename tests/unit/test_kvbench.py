@@ -191,6 +191,25 @@ def test_formats_say_the_same(tool, tmp_path):
     assert abs(reads - 1500) < near(0.3, 5000)
 
 
+@pytest.mark.parametrize("args", ((), ("--target", 5, "--format", "iolog3"),
+                                  ("--target", 5, "--format", "frob")))
+def test_a_refusal_leaves_the_file_alone(tool, tmp_path, args):
+    out = tmp_path / "x.iolog"
+    out.write_text("an older one")
+    done = subprocess.run([tool, "arrivals", "-n", "5", "-o", out, *map(str, args)],
+                          check=False, capture_output=True)
+    assert done.returncode in (FAILED, USAGE) and out.read_text() == "an older one"
+
+
+def test_what_is_no_file_stays(tool, tmp_path):
+    """A log that has ended too soon is removed, but not a device that it went to."""
+    out = tmp_path / "full"
+    out.symlink_to("/dev/full")
+    done = subprocess.run([tool, "arrivals", "-n", "5", "--target", "5", "-o", out],
+                          check=False, capture_output=True, text=True)
+    assert done.returncode == FAILED and "No space left" in done.stderr and out.is_symlink()
+
+
 def test_seconds_without_arrivals_are_counted(tool):
     text = run(tool, "arrivals", "--target", 0.25, "--seconds", 10, "--format", "counts")
     assert text.split() == list("1000100010")

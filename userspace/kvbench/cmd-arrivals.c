@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* kvbench arrivals: when requests are due, alone or as a load for a block device. */
 #include <json.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "commands.h"
@@ -165,10 +166,6 @@ static void all_json(struct writer *w, const struct arrival_options *a)
 
 static int run(struct writer *w, const struct settings *s, const char *name)
 {
-	const char *why = arrivals_begin(&w->arrivals, &s->arrivals);
-
-	if (why)
-		return fail("%s", why);
 	begin(w);
 	if (w->format == JSON)
 		all_json(w, &s->arrivals);
@@ -216,11 +213,30 @@ static int places(struct writer *w, struct settings *s, u64 size_bytes, u64 read
 	return EXIT_CLEAN;
 }
 
+/* Until then nothing of @name is touched; what ends too soon and is a file is removed. */
+static int run_to(struct writer *w, const struct settings *s, const char *name)
+{
+	struct stat st;
+	bool is_file;
+	int rc;
+
+	w->f = fopen(name, "w");
+	if (!w->f)
+		return fail("%s: %s", name, strerror(errno));
+	is_file = !fstat(fileno(w->f), &st) && S_ISREG(st.st_mode);
+	rc = run(w, s, name);
+	if (fclose(w->f) && !rc)
+		rc = fail("%s: %s", name, strerror(errno));
+	if (rc && is_file)
+		unlink(name);
+	return rc;
+}
+
 static int arrivals_run(const struct command *cmd, int argc, char **argv)
 {
 	struct writer *w = calloc(1, sizeof(*w));
 	u64 size_bytes = 0, reads_percent = 0;
-	const char *out = NULL;
+	const char *out = NULL, *why;
 	struct settings s;
 	bool ok = true;
 	int c, i, rc;
@@ -273,17 +289,11 @@ static int arrivals_run(const struct command *cmd, int argc, char **argv)
 	}
 	settings_settle(&s);
 	rc = places(w, &s, size_bytes, reads_percent);
-	if (!rc && out) {
-		w->f = fopen(out, "w");
-		if (!w->f)
-			rc = fail("%s: %s", out, strerror(errno));
-	}
+	why = rc ? NULL : arrivals_begin(&w->arrivals, &s.arrivals);
+	if (why)
+		rc = fail("%s", why);
 	if (!rc)
-		rc = run(w, &s, out ? out : "standard output");
-	if (out && w->f && fclose(w->f) && !rc)
-		rc = fail("%s: %s", out, strerror(errno));
-	if (rc && out)
-		unlink(out);
+		rc = out ? run_to(w, &s, out) : run(w, &s, "standard output");
 	free(w);
 	return rc;
 }
