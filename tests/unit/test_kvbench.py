@@ -495,6 +495,8 @@ def test_progress_only_on_a_terminal(tool):
     (("run", "--arrivals", "poisson", "-n", 1), "arrivals need a rate: --target"),
     (("run", "--arrivals", "pareto"), "arrivalgenerator 'pareto' is not known"),
     (("run", "-p", "readproportion=0.9", "-n", 1), "do not add up to 1"),
+    (("run", "-r", 0, "--seconds", 1, "-p", "insertproportion=0.9995", "-p",
+      "readproportion=0.0005", "-p", "updateproportion=0"), "there are no records"),
     (("run", "-s", "redis"), "there is no store 'redis'"),
     (("run", "-s", "memory", "-d", "x", "-n", 1), "--store memory is on no device"),
     (("run", "-d", "x", "-n", 1, "--stream=1"), "--stream 1 has no unit"),

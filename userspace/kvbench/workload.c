@@ -93,7 +93,7 @@ const char *workload_wrong(const struct workload_options *opt)
 		return "the proportions of its operations do not add up to 1";
 	if (opt->scan_min > opt->scan_max)
 		return "minscanlength is above maxscanlength";
-	if (!opt->records && opt->share[OP_INSERT] < 0.999)
+	if (!opt->records && sum > opt->share[OP_INSERT])
 		return "there are no records (recordcount) to work on";
 	return NULL;
 }
