@@ -239,6 +239,14 @@ def test_put_get_delete(tool, device):
     assert run(tool, "scan", "--keys", device) == "b\\x00\n"
 
 
+def test_a_device_that_is_not_there(tool, device):
+    """Is told from a key that is not there, whoever looks for either."""
+    run(tool, "format", "--band", "64K", device)
+    for args in (("get", "nowhere", "k"), ("put", "nowhere", "k", "v"), ("scan", "nowhere"),
+                 ("get", "--offload", "nowhere", device, "k")):
+        assert "nowhere: No such file" in run(tool, *args, rc=FAILED)
+
+
 def test_in_streams(tool, device):
     """What a band is filled up with is in none of its figures, and no other command minds."""
     run(tool, "format", "--band", "64K", device)

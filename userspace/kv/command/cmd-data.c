@@ -94,7 +94,9 @@ static int get(const struct command *cmd, int argc, char **argv)
 	if (ret)
 		return ret;
 	err = kv_get(kv, NULL, key, key_bytes, &value, &bytes);
-	if (err) {
+	if (err == -ENOENT) {
+		ret = fail("there is no such key");
+	} else if (err) {
 		ret = failed(err);
 	} else {
 		fwrite(value, 1, bytes, stdout);

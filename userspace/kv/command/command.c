@@ -28,7 +28,7 @@ bool take_organisation(const char *text, enum kv_organisation *which)
 
 int failed(int err)
 {
-	fail("%s", err == -ENOENT ? "there is no such key" : kv_error());
+	fail("%s", kv_error());
 	return err == -EUCLEAN ? EXIT_UNCORRECTED : err == -EINVAL ? EXIT_USAGE : EXIT_OPERATION;
 }
 
