@@ -231,9 +231,28 @@ static void crowded(bool full)
 	sim_free(s);
 }
 
+/* A slot that is longer than 32 bits can say, of more than two million bands. */
+static void endless_slot(void)
+{
+	struct sim *s = formatted(BYTES);
+	struct kv *kv = opened(s, "new");
+	u64 slot_bytes = kv->head.slot_bytes, most_bytes = kv->version->most_bytes;
+	bool enough;
+
+	kv->head.slot_bytes = 1ULL << 40;
+	kv->version->most_bytes = U32_MAX - 4 * BLOCK_BYTES;
+	enough = bands_enough(kv, RESERVE_PUT);
+	kv->head.slot_bytes = slot_bytes;
+	kv->version->most_bytes = most_bytes;
+	if (enough || !bands_enough(kv, RESERVE_PUT))
+		die("a band is given out whose table has no room in 4 GiB");
+	kv_close(kv);
+	sim_free(s);
+}
 
 void vectors_of_room(void)
 {
+	endless_slot();
 	crowded(false);
 	crowded(true);
 	frozen_meanwhile();

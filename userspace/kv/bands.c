@@ -59,7 +59,7 @@ static u32 to_give(const struct kv *kv)
 	u32 used = kv->head.bands - kv->free + kv->spare.bands - kv->spare_free;
 	/* Logs, and what no band table has yet, or has no more. */
 	u64 others = (u64)(used - kv->version->nr) * BANDS_ENTRY_MAX;
-	u64 room = kv->head.slot_bytes - BLOCK_BYTES, taken = kv->version->most_bytes + others;
+	u64 room = bandtable_room(kv), taken = kv->version->most_bytes + others;
 
 	return (u32)min_t(u64, kv->free, room > taken ? (room - taken) / BANDS_ENTRY_MAX : 0);
 }

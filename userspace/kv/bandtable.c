@@ -8,6 +8,12 @@ static u64 slot_offset(const struct kv *kv, u64 generation, u32 copy)
 		(generation % 2 * COPIES + copy) * kv->head.slot_bytes;
 }
 
+/* Bytes of entries that it has room for: in a slot, and in the 32 bits that say how many. */
+u64 bandtable_room(const struct kv *kv)
+{
+	return min_t(u64, kv->head.slot_bytes, rounddown(U32_MAX, BLOCK_BYTES)) - BLOCK_BYTES;
+}
+
 /**
  * bands_crc() - the checksum of a band table's head
  * @kv: the store
@@ -113,8 +119,8 @@ int bandtable_write(struct kv *kv, const struct version *v, const struct log_ban
 	u8 *at;
 	int err = 0;
 
-	if (size > kv->head.slot_bytes)
-		return kv_says(-ENOSPC, "the band table is full");
+	if (body > bandtable_room(kv))
+		return kv_says(-ENOSPC, "the band table of %s is full", kv->disk->name);
 	h = aligned_alloc(BLOCK_BYTES, size);
 	if (!h)
 		return kv_no_memory();
@@ -179,7 +185,7 @@ static struct bands_head *read_copy(struct kv *kv, u64 offset, int *err)
 		goto out;
 	body = le32_to_cpu(h->bytes);
 	size = BLOCK_BYTES + round_up((size_t)body, BLOCK_BYTES);
-	if (size > kv->head.slot_bytes)
+	if (body > bandtable_room(kv))
 		goto out;
 	all = aligned_alloc(BLOCK_BYTES, size);
 	if (!all) {

@@ -326,6 +326,7 @@ struct change {
 };
 
 /* bandtable.c */
+u64 bandtable_room(const struct kv *kv);
 u32 bands_crc(const struct kv *kv, struct bands_head *h);
 int bandtable_write(struct kv *kv, const struct version *v, const struct log_band *logs,
 		    u32 nr_logs, u64 generation, bool both);
