@@ -247,6 +247,21 @@ def test_a_device_that_is_not_there(tool, device):
         assert "nowhere: No such file" in run(tool, *args, rc=FAILED)
 
 
+def test_a_log_that_has_lost_something(tool, device):
+    """What is left can be read, and whoever reads it is told; a check tells it once."""
+    run(tool, "format", "--band", "64K", device)
+    run(tool, "load", "--sync", device, text=b"a\t1\nb\t2\nc\t3\n")
+    log, = json.loads(run(tool, "dump", "--json", device))["used"]
+    spoilt = bytearray(device.read_bytes())
+    spoilt[log["offset"] + 4096 + 60] ^= 1
+    device.write_bytes(spoilt)
+    for args, words in ((("scan",), "a\t1\nkv: log band"), (("get", "a"), "1"), (("dump",), "log"),
+                        (("get", "c"), "no such key"), (("stats",), "bands"),
+                        (("check",), "log band"), (("put", "d", "4"), "can be read only")):
+        told = run(tool, args[0], device, *args[1:], rc=DAMAGED)
+        assert words in told and told.count("damaged at byte 4096") == 1
+
+
 def test_in_streams(tool, device):
     """What a band is filled up with is in none of its figures, and no other command minds."""
     run(tool, "format", "--band", "64K", device)

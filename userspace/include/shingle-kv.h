@@ -170,6 +170,17 @@ int kv_format(const char *path, const struct kv_format_options *opt);
 int kv_open(struct kv **kv, const char *path, const struct kv_options *opt);
 
 /**
+ * kv_lost() - what is missing of the log that was synced
+ * @kv: the store
+ *
+ * Only one that was opened with KV_READ_ONLY may have lost something.  Its keys have the
+ * values that they had before that, and this alone says so, but for kv_check().
+ *
+ * Returns a sentence, good until kv_close(); or NULL if nothing is known to be missing.
+ */
+const char *kv_lost(const struct kv *kv);
+
+/**
  * kv_offload() - make a device the offload device of a store
  * @path: the store, of KV_BUFFERED; it is not in use, and has nothing on another one
  * @offload: a block device, or a file that exists and has its size; what it holds is lost

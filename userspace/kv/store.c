@@ -490,6 +490,11 @@ EXPORTED int kv_open(struct kv **kv, const char *path, const struct kv_options *
 	return store_open(kv, disk, offload, opt);
 }
 
+EXPORTED const char *kv_lost(const struct kv *kv)
+{
+	return *kv->lost ? kv->lost : NULL;
+}
+
 EXPORTED int kv_close(struct kv *kv)
 {
 	int err = 0;

@@ -43,8 +43,14 @@ int open_store(struct kv **kv, const char *path, uint32_t flags, const struct wo
 
 int close_store(struct kv *kv, int ret)
 {
-	int err = kv_close(kv);
+	int err;
 
+	/* A check has said so. */
+	if (kv_lost(kv) && ret != EXIT_UNCORRECTED) {
+		fail("%s", kv_lost(kv));
+		ret = EXIT_UNCORRECTED;
+	}
+	err = kv_close(kv);
 	if (err && ret == EXIT_CLEAN)
 		ret = failed(err);
 	return ret;
