@@ -15,8 +15,10 @@ from targets import Geometry
 
 GEO = Geometry("crowded", band=60, data=40, cache=1, cache_band=400, meta="separate",
                journal=64, ckpt=64, options=(("commit_ms", 0),))
-# Written lazily, where no head harms anything, regions would never be cleaned.
-OTHERS = {"tiler": GEO.but(options=(*GEO.options, ("lazy", "off")))}
+OTHERS = {  # Of the usual size the buffer would hold all of it.
+          "imr": GEO.but(options=(*GEO.options, ("buffer_tracks", 4))),
+          # Written lazily, where no head harms anything, regions would never be cleaned.
+          "tiler": GEO.but(options=(*GEO.options, ("lazy", "off")))}
 # {target: (what it counts of cleaning or, where writes are gathered, of writing them; most)}
 COUNTED = {"stl-set": (("sets_cleaned",), 40), "stl-full": (("bands_cleaned",), 400),
            "imr": (("wcache_destages",), 40), "tiler": (("tiler_cleans",), 200),
