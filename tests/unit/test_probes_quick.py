@@ -528,6 +528,14 @@ def a_command(tmp_path, monkeypatch):
     return run
 
 
+def test_the_last_moments_are_left_to_what_is_under_way(tmp_path, monkeypatch):
+    clocks = []
+    monkeypatch.setattr(cli.load.Fio, "require", lambda self: None)
+    monkeypatch.setattr(cli, "quick_on", lambda part, args, quick, clock: clocks.append(clock))
+    cli.main(["quick", str(tmp_path), "--seconds", "200"])
+    assert 195 < clocks[0].seconds < 199
+
+
 def test_json_of_quick(command, capsys):
     status, out = command(probe_drives.Drive(200_000), "--write", "--json")
     said = json.loads(capsys.readouterr().out)
