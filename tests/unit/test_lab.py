@@ -60,6 +60,49 @@ def test_a_kernel_for_which_no_module_is_built_is_an_error(tmp_path, monkeypatch
     stamp.with_suffix(".log").unlink()
 
 
+PATCH = """\
+--- a/arch/um/kernel/tlb.c
++++ b/arch/um/kernel/tlb.c
+@@ -1 +1 @@
+-as it was
++patched
+"""
+
+
+@pytest.fixture
+def source(tmp_path, monkeypatch):
+    """A kernel's source of two files, for one of which the lab has a patch."""
+    tree, lab = tmp_path / "src/linux", tmp_path / "lab"
+    (tree / "arch/um/kernel").mkdir(parents=True)
+    (tree / "arch/um/kernel/tlb.c").write_text("as it was\n", encoding="ascii")
+    (tree / "Makefile").write_text("all:\n", encoding="ascii")
+    (lab / "kernel").mkdir(parents=True)
+    (lab / "kernel/smp.patch").write_text(PATCH, encoding="ascii")
+    monkeypatch.setattr(kernels, "CACHE", tmp_path)
+    monkeypatch.setattr(cache, "CACHE", tmp_path)
+    monkeypatch.setattr(kernels, "LAB", lab)
+    return tree
+
+
+def test_a_source_is_patched_beside_the_tree(source):
+    copy = kernels._patched(source, PATCH)
+    assert (copy / "arch/um/kernel/tlb.c").read_text() == "patched\n"
+    assert (source / "arch/um/kernel/tlb.c").read_text() == "as it was\n"
+    assert os.path.samefile(copy / "Makefile", source / "Makefile")
+    assert kernels._patched(source, PATCH) == copy
+    assert kernels._patched(source, PATCH.replace("+patched", "+anew")) != copy
+
+
+def test_the_patch_is_for_two_processors_and_a_source_that_it_fits(source):
+    smp = kernels.FRAGMENTS["uml-smp-fast"]
+    assert kernels._patch(source, smp) == PATCH
+    assert not kernels._patch(source, kernels.FRAGMENTS["uml"])
+    assert (source / "arch/um/kernel/tlb.c").read_text() == "as it was\n"
+    (source / "arch/um/kernel/tlb.c").write_text("mended\n", encoding="ascii")
+    assert not kernels._patch(source, smp)
+    assert (source / "arch/um/kernel/tlb.c").read_text() == "mended\n"
+
+
 def test_two_processors_and_a_virtual_clock_are_refused(capsys):
     from labkit import main     # pylint: disable=import-outside-toplevel
     assert main.main(["--kernel", "uml-smp", "--clock", "virtual", "--",

@@ -115,6 +115,35 @@ def _faster_traces(tree, fragments):
     return read(LAB / "kernel/stacktrace.h") if all(k in text for k in known) else ""
 
 
+def _patch(tree, fragments):
+    """The patch for kernels with two processors, if it fits this source."""
+    patch = LAB / "kernel/smp.patch"
+    if "smp.config" not in fragments:
+        return ""
+    fits = subprocess.run(["patch", "--dry-run", "-fp1", "-d", tree, "-i", patch],
+                          check=False, capture_output=True).returncode == 0
+    return read(patch) if fits else ""
+
+
+def _patched(tree, patch):
+    """A source beside the tree whose files are the tree's own, but for those patched."""
+    copy = CACHE / "src" / f"{tree.name}-{digest(tree, patch)[:8]}"
+    if (copy / "Makefile").exists():
+        return copy
+    with lock("source"):
+        if (copy / "Makefile").exists():
+            return copy
+        fresh = copy.with_name(f"{copy.name}.new")
+        shutil.rmtree(fresh, ignore_errors=True)
+        fresh.parent.mkdir(parents=True, exist_ok=True)
+        linked = "l" if tree.stat().st_dev == fresh.parent.stat().st_dev else ""
+        subprocess.run(["cp", f"-a{linked}", tree, fresh], check=True)
+        # It writes a new file, and leaves what the old one is linked to.
+        subprocess.run(["patch", "-sp1", "-d", fresh], input=patch, text=True, check=True)
+        fresh.rename(copy)
+    return copy
+
+
 def _uml_place(name):
     """Where a build of today's fragments and source is or will be, and why.
 
@@ -124,8 +153,9 @@ def _uml_place(name):
     tree = source_tree()
     wanted = "".join(read(LAB / "kernel" / part) for part in FRAGMENTS[name])
     traces = _faster_traces(tree, FRAGMENTS[name])
-    place = digest(tree, wanted, *filter(None, [traces]))[:8]
-    return tree, wanted, traces, KERNELS / f"{name}-{place}"
+    patch = _patch(tree, FRAGMENTS[name])
+    place = digest(tree, wanted, *filter(None, [traces, patch]))[:8]
+    return tree, wanted, traces, patch, KERNELS / f"{name}-{place}"
 
 
 def _seed(name, out):
@@ -145,7 +175,8 @@ def _seed(name, out):
 
 
 def _build_uml(name):
-    tree, wanted, traces, out = _uml_place(name)
+    tree, wanted, traces, patch, out = _uml_place(name)
+    source = _patched(tree, patch) if patch else tree
     stamp = out / ".complete"
     kernel = Kernel(name, out, "um", out / "linux")
 
@@ -164,7 +195,7 @@ def _build_uml(name):
         out.mkdir(parents=True, exist_ok=True)
         write(out / "lab.config", wanted)
         # No ccache: on a cold one the build takes a quarter longer.
-        make = ["make", "-C", tree, f"O={out}", "ARCH=um"]
+        make = ["make", "-C", source, f"O={out}", "ARCH=um"]
         if traces:
             write(out / "lab-stacktrace.h", traces)
             make.append("CFLAGS_stacktrace.o=-include lab-stacktrace.h")
@@ -328,7 +359,7 @@ def place(name):
     if not os.environ.get("SHINGLE_UML_SOURCE") and \
             not (CACHE / "src/current").exists():
         return None
-    return _uml_place(name)[3]
+    return _uml_place(name)[-1]
 
 
 def cached():

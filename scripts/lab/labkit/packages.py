@@ -13,7 +13,7 @@ from .cache import CACHE, LabError, digest, lock, read, say, step, write
 # command that shows it is there (or a file): package
 NEEDED = {
     "bc": "bc", "bison": "bison", "flex": "flex", "gcc": "gcc",
-    "pahole": "pahole",
+    "pahole": "pahole", "patch": "patch",
     "gcc-12": "gcc-12", "make": "make", "perl": "perl",
     "pkg-config": "pkg-config", "xz": "xz-utils", "depmod": "kmod", "rsync": "rsync",
     "qemu-system-x86_64": "qemu-system-x86",
