@@ -30,6 +30,7 @@ SCRIPTS = [
     ("modules.sh", "uml", "real", {}),
     ("modules.sh", "stock", "real", {}),
     ("modules.sh", "backports", "real", {}),
+    ("moved.py", "uml-smp", "real", {}),
 ]
 
 
