@@ -51,8 +51,8 @@ def target(path, words):
     """The imr target over a disk, its metadata on a device of their own, as the
     paper's map was; the backup region is on the disk."""
     keys = {"policy": words["policy"], "rmw": words["rmw"],
-            # A whole file is gathered, and it is the flush that persists it.
-            "buffer_tracks": 2 * words["file_tracks"], **words["keys"]}
+            # It is the flush that persists what is gathered.
+            "buffer_tracks": words["buffer_tracks"], **words["keys"]}
     bench.run("shingle", "create", "imr", "--no-udev", "--force", "--meta",
               "/dev/ram1", "--backup-tracks", 2 * words["file_tracks"],
               *(w for k, v in keys.items() for w in ("--set", f"{k}={v}")),

@@ -142,10 +142,10 @@ def test_what_a_sync_takes_is_asked_of_the_disk(show, us):
         assert words["medium"] == ({"flush_us": us} if us else {})
 
 
-def words_of(show, set_up, scheme, through, **other):
+def words_of(show, set_up, scheme, through, size=64 << 20, **other):
     options = argparse.Namespace(**{**show.SET_UPS[set_up], "verify": False, "mix": None,
                                     "wcache": "off", "set": [], **other})
-    return show.words_of(scheme, options.moves, 64 << 20, through, 1, options)
+    return show.words_of(scheme, options.moves, size, through, 1, options)
 
 
 @pytest.mark.parametrize("scheme", ("plain", "seq", "3phase-merged", "compaction"))
@@ -172,6 +172,19 @@ def test_the_papers_drive_is_whole(show):
         assert words["drive_sectors"] == published_length("st500dm002")
         assert words["medium"] == {"flush_us": 8333}
     assert words_of(show, "fast", "seq", "target")["drive_sectors"] is None
+
+
+@pytest.mark.parametrize("set_up,mb", [(set_up, mb) for set_up in ("fast", "paper")
+                                       for mb in (64, 128, 256, 512)] + [("fast", 1024)])
+def test_a_whole_file_is_gathered(show, set_up, mb):
+    """Of every size of the paper's; and two of them, as far as the target lets."""
+    words = words_of(show, set_up, "seq", "target", size=mb << 20)
+    options = (TOP / "dm-imr/imr-options.c").read_text()
+    most = 1 << int(options.split("#define MAX_BUFFER_BLOCKS")[1].split("<<")[1].split(")")[0])
+    most = most * 4096 // words["track_bytes"]
+    files = words["buffer_tracks"] / words["file_tracks"]
+    assert words["buffer_tracks"] <= most
+    assert files == 2 or (files > 1 and words["buffer_tracks"] == most)
 
 
 def published_length(name):
