@@ -152,7 +152,7 @@ RESULTS = (
            BUFFERS, json="--json"),
     Result("layers", "scripts/shows/layers", "layers.rst", "What came out", "2026-11-26",
            (*BUFFERS, "dm-tiler", "dm-imr"), json="--json"),
-    Result("rebuild", "scripts/shows/rebuild", "rebuild.rst", "What came out", "2026-11-25",
+    Result("rebuild", "scripts/shows/rebuild", "rebuild.rst", "What came out", "2026-11-26",
            (*LAYERS, "userspace/shingle", "scripts/shows/stacks.py", "scripts/shows/rebuild.py"),
            minutes=3, json="--json"),
     Result("rebuild-used", "scripts/shows/rebuild --used", "rebuild.rst", "What came out",
