@@ -335,8 +335,7 @@ def command_quick(args):
     part = quick_part(args, scratch)
     try:
         load.Fio(part.path, Path()).require()
-        # What is under way at their end is told so a moment later, and has to come to its own.
-        return quick_on(part, args, quick, scratch.Clock(.99 * args.seconds))
+        return quick_on(part, args, quick, scratch.Clock(args.seconds))
     finally:
         part.close()
 
@@ -367,7 +366,7 @@ def quick_on(part, args, quick, clock):
     args.scale, args.reset = "auto", False
     remember(out, part, args, quick.scale(part.bytes), quick=True,
              says_of_itself=said, where=part.what)
-    screen.say(f"{part.what}: what it does (at most {length(clock.left())})")
+    screen.say(f"{part.what}: what it does (at most {length(clock.seconds)})")
     screen.test("quick", clock.left(), 0)
     fio = load.Fio(part.path, out / "jobs", getattr(part, "held", None))
     s = quick.session(part, out, fio, clock, seed=args.seed, say=screen.say, show=screen.show)

@@ -367,6 +367,18 @@ def test_time_is_over_at_once(tmp_path):
     assert s.results["1"].status == SKIPPED
 
 
+def test_the_last_moments_are_left_to_what_is_under_way():
+    now = [5000]
+    clock = scratch.Clock(300, lambda: now[0])
+    assert 295 < clock.left() < 299 and clock.spent() == 0
+    now[0] += 295
+    clock.check()
+    now[0] += 4
+    with pytest.raises(scratch.OutOfTime, match="^300 s were not enough$"):
+        clock.check()
+    assert clock.over and clock.spent() == 299
+
+
 def test_no_pause_is_longer_than_what_is_left():
     clock = scratch.Clock(10, lambda: 0)
     with pytest.raises(scratch.OutOfTime):
@@ -528,12 +540,19 @@ def a_command(tmp_path, monkeypatch):
     return run
 
 
-def test_the_last_moments_are_left_to_what_is_under_way(tmp_path, monkeypatch):
+def test_the_command_gives_all_the_time_that_it_was_given(tmp_path, monkeypatch):
     clocks = []
     monkeypatch.setattr(cli.load.Fio, "require", lambda self: None)
     monkeypatch.setattr(cli, "quick_on", lambda part, args, quick, clock: clocks.append(clock))
     cli.main(["quick", str(tmp_path), "--seconds", "200"])
-    assert 195 < clocks[0].seconds < 199
+    assert clocks[0].seconds == 200
+
+
+def test_what_it_says_at_first_is_the_time_that_it_was_given(command, monkeypatch):
+    said = []
+    monkeypatch.setattr(cli.Screen, "say", lambda self, text: said.append(text))
+    command(probe_drives.Drive(200_000), "--seconds", "90")
+    assert "it: what it does (at most 90 s)" in said
 
 
 def test_json_of_quick(command, capsys):
