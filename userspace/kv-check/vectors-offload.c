@@ -218,17 +218,26 @@ static void want_spread(struct kv *kv, u32 tables)
 static struct kv *filling;
 static u32 spread, most;
 
+/* Is a writer given a band, of one device or the other? */
+static bool given(struct kv *kv)
+{
+	u32 band;
+
+	if (band_take_spare(kv, RESERVE_PUT, &band) && band_take(kv, RESERVE_PUT, &band))
+		return false;
+	band_give_back(kv, band);
+	return true;
+}
+
 /* With the first block that a merge writes, all that writers are given. */
 static void fill_meanwhile(enum sim_what what, u64 offset, u64 bytes, const void *data)
 {
 	struct kv *kv = filling;
-	u32 band;
 
 	if (what != SIM_WRITE || offset < kv->head.bands_offset)
 		return;
 	container_of(kv->disk, struct sim, disk)->watch = NULL;
-	while (!band_take(kv, RESERVE_PUT, &band)) {
-		band_give_back(kv, band);
+	while (given(kv)) {
 		put_spread(kv, spread++);
 		/* As the merge does. */
 		if (freeze(kv) || compact_frozen(kv))
