@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """scripts/bench without guests: its bars, and what it says of figures beyond them."""
 
+import json
 import random
 import subprocess
 import sys
@@ -80,11 +81,47 @@ def test_that_there_are_no_huge_pages_is_said(bench, monkeypatch, capsys, err):
     assert capsys.readouterr().err == err
 
 
-@pytest.mark.parametrize("rounds", ("0", "-1"))
-def test_no_round_is_none(rounds):
-    done = subprocess.run([sys.executable, TOP / "scripts/bench/run", f"--rounds={rounds}"],
+@pytest.mark.parametrize("what", ("rounds", "boots"))
+@pytest.mark.parametrize("n", ("0", "-1"))
+def test_no_round_is_none(what, n):
+    done = subprocess.run([sys.executable, TOP / "scripts/bench/run", f"--{what}={n}"],
                           text=True, capture_output=True, check=False)
-    assert done.returncode == 2 and f"--rounds {rounds}" in done.stderr
+    assert done.returncode == 2 and f"--{what} {n}" in done.stderr
+
+
+@pytest.mark.parametrize("rounds,boots,each", ((9, 3, [3, 3, 3]), (5, 3, [2, 2, 1]), (2, 3, [1, 1]),
+                                               (1, 1, [1]), (9, 1, [9])))
+def test_rounds_are_spread_over_boots(bench, rounds, boots, each):
+    assert bench.spread(rounds, boots) == each
+
+
+def test_boots_are_joined(bench):
+    """All rounds of all of them count, and whatever any of them cleaned meanwhile."""
+    boots = [{"rates": {"read": {"imr": [1.0, 2.0]}}, "cleaned": {"imr": 3}},
+             {"rates": {"read": {"imr": [4.0]}}, "cleaned": {"imr": 0}}]
+    assert bench.joined(boots[:1]) == boots[0]
+    assert bench.joined(boots) == {"rates": {"read": {"imr": [1.0, 2.0, 4.0]}},
+                                   "cleaned": {"imr": 3}}
+    assert boots[0]["rates"]["read"]["imr"] == [1.0, 2.0]
+
+
+def test_each_boot_has_its_rounds(bench, monkeypatch, capsys):
+    """What depends on where memory lies is booted several times, instructions once."""
+    asked = []
+
+    def ran(name, rounds, kernel, *_, **__):
+        asked.append((name, rounds, kernel))
+        return {"rates": [1.0] * rounds}
+
+    monkeypatch.setattr(bench, "part", ran)
+    monkeypatch.setattr(bench.packages, "setup", lambda: None)
+    monkeypatch.setattr(bench.subprocess, "run", lambda *_, **__: None)
+    monkeypatch.setattr(bench.sys, "argv", ["run", "--json", "--rounds", "4", "--part", "speed",
+                                            "--part", "instructions"])
+    bench.main()
+    assert asked == [("instructions", 1, "stock"), ("speed", 2, "uml"), ("speed", 1, "uml"),
+                     ("speed", 1, "uml")]
+    assert json.loads(capsys.readouterr().out)["speed"] == {"rates": [1.0] * 4}
 
 
 def test_dm_linear_is_taken_where_the_target_is(bench, capsys):
