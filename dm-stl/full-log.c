@@ -91,7 +91,10 @@ static int pick_log(struct stl_full *s, u32 band, u32 offset, u32 *log)
 	 * bands would use up all bands.
 	 */
 	if (!offset && spare_log(s, zone) == NO_LOG) {
-		if (stl_full_room(s, zone, z->free)) {
+		bool room = stl_full_room(s, zone, z->free);
+
+		/* Of room that somebody waits for he has his part, too. */
+		if (room && !z->wanted) {
 			stl_full_break_stream(s, z);
 			*log = open_log(s, zone);
 			z->stream = *log;
@@ -99,7 +102,7 @@ static int pick_log(struct stl_full *s, u32 band, u32 offset, u32 *log)
 			return 0;
 		}
 		/* Waiting for a commit costs less than cleaning the band later. */
-		if (z->pending && stl_full_room(s, zone, z->free + z->pending))
+		if (!room && z->pending && stl_full_room(s, zone, z->free + z->pending))
 			return -EBUSY;
 	}
 	if (!has_room(s, z->open))
