@@ -134,8 +134,11 @@ int stl_full_place(struct shingle_engine *e, u64 lblk, u32 n, enum shingle_life 
 	int r;
 
 	/* Its content is being moved, or will be once nobody writes: one step. */
-	if (band == s->clean.step_band || (band == s->clean.drain_band && s->band_inflight[band]))
+	if (band == s->clean.step_band)
 		return -EBUSY;
+	/* The cleaner comes first; or it has stopped, and who finds no room is let in by it. */
+	if (band == s->clean.drain_band)
+		return s->band_inflight[band] ? -EBUSY : -ENOSPC;
 	r = pick_log(s, band, offset, &log);
 	if (r)
 		return r;

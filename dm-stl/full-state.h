@@ -121,7 +121,7 @@ struct full_bands {
 /**
  * struct full_clean - what is being cleaned
  * @next_zone: where next_step() looks first
- * @drain_band: logical band that takes no placements until those in flight are done
+ * @drain_band: logical band that takes no placements until the cleaner has looked again
  * @forced: a forced clean is going on
  * @forced_age: it does without logs of this age and later
  * @step_band: logical band of the step in progress, or NO_BAND

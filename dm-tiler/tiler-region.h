@@ -122,7 +122,7 @@ struct tiler_count {
  * @cursor: cell at which the search for a schedulable one goes on
  * @dry: a whole turn has found none, and nothing was freed since
  * @inflight: blocks placed and neither committed nor aborted
- * @drain: none is placed until there are none
+ * @drain: none is placed until there are none, and the cleaner has looked
  * @stepping: a step of its clean is being copied
  * @clean_laro: the clean has moved all L-AROs below this one
  * @left: L-AROs that are in @at and not in @to

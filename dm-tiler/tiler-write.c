@@ -180,8 +180,11 @@ static int place_lazy(struct tiler_region *r, u32 n, struct tiler_run *out)
  */
 int tiler_place(struct tiler_region *r, u32 laro, u32 n, struct tiler_run *out)
 {
-	if (r->stepping || (r->drain && r->inflight))
+	if (r->stepping)
 		return -EBUSY;
+	/* The cleaner comes first; or it has stopped, and who finds no room is let in by it. */
+	if (r->drain)
+		return r->inflight ? -EBUSY : -ENOSPC;
 	switch (tiler_state(r)) {
 	case TILER_LOG:
 		return place_log(r, n, out);

@@ -307,7 +307,8 @@ struct shingle_map_ops {
  * struct shingle_clean_ops - what is moved
  * @next_step: 1 and a step; 0 if there is nothing to do for this reason;
  *	-EAGAIN if there will be, once writes in flight are done or space was
- *	released, and whoever asks for the same reason again gets it then.  A job of
+ *	released, and whoever asks for the same reason again gets it then: where it waits
+ *	for those, but for SHINGLE_WHY_IDLE, no other is let in before that.  A job of
  *	several steps goes on whatever the reason; the call that chooses one, or offers
  *	a step that is of none, counts it (struct shingle_engine::jobs).  What was
  *	asked for (SHINGLE_WHY_FORCED) ends: it is what there is when that is asked

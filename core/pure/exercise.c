@@ -1283,8 +1283,8 @@ static int help(struct exercise *x, enum shingle_why why)
 
 /*
  * A write was refused, and none is under way whose end would wake it.  Core looks
- * at it again when another that waits has got through, and after a step or a
- * release; so one of these must be to come.
+ * at it again when another that waits has got through, after a step or a release, and
+ * when there is nothing to clean; so one of these must be to come.
  */
 static int help_waiting(struct exercise *x)
 {
@@ -1302,14 +1302,22 @@ static int help_waiting(struct exercise *x)
 			through = true;
 		}
 	}
-	if (!through && help(x, SHINGLE_WHY_PRESSURE) <= 0 && !pending)
+	if (!through && help(x, SHINGLE_WHY_PRESSURE) < 0 && !pending)
 		return fail(x, "a write waits, and nothing is left to wake it");
 	return 0;
 }
 
+/* Does a write of a crowd stay under way?  One that holds a page if there is a frame for each. */
+static bool stays(struct exercise *x, u32 i)
+{
+	const struct shingle_pages *p = x->e->pages;
+
+	return p ? !i && p->nr_frames >= p->nr_pages : !rnd(x, 8);
+}
+
 /*
  * There are more writes than there is room for: 1 if they wait, 0 if all find room.  Some that
- * do are still under way then, unless they hold pages, of which there may be too few.
+ * do are still under way then.
  */
 static int crowd(struct exercise *x, u64 limit)
 {
@@ -1329,7 +1337,7 @@ static int crowd(struct exercise *x, u64 limit)
 				*w = (struct waiting){ rnd(x, x->plan->layout->logical_blocks), 1 };
 			if (retry(x, w, f))
 				return -EUCLEAN;
-			if (f->used && !held_back(x, f) && (x->e->pages || rnd(x, 8)))
+			if (f->used && !held_back(x, f) && !stays(x, i))
 				end_write(x, f, true);
 			through |= !w->n;
 			waits |= w->n;
@@ -1337,6 +1345,26 @@ static int crowd(struct exercise *x, u64 limit)
 		}
 	}
 	return waits;
+}
+
+/* All writes end, and who wrote writes there again, before the cleaner has looked. */
+static int write_again(struct exercise *x)
+{
+	struct waiting again[MAX_FLIGHT] = { 0 };
+	u32 i;
+
+	for (i = 0; i < MAX_FLIGHT; i++) {
+		if (x->flight[i].used)
+			again[i] = (struct waiting){ x->flight[i].run.lblk, 1 };
+	}
+	end_all_writes(x);
+	for (i = 0; i < MAX_FLIGHT; i++) {
+		if (again[i].n && !x->flight[i].used && retry(x, &again[i], &x->flight[i]))
+			return -EUCLEAN;
+		if (again[i].n && !x->waiting[i].n)
+			x->waiting[i] = again[i];
+	}
+	return 0;
 }
 
 /*
@@ -1353,9 +1381,9 @@ static int progress_in_crowd(struct exercise *x, u64 limit)
 	int r = 0;
 
 	while (t.forced) {
-		/* If that is what it waits for, the end of writes wakes the cleaner at once. */
+		/* If that is what it waits for, the end of writes wakes the cleaner, and others. */
 		if (r == -EAGAIN)
-			end_all_writes(x);
+			r = write_again(x);
 		else
 			r = crowd(x, most);
 		if (r == -EUCLEAN)

@@ -12,6 +12,7 @@ import subprocess
 import media
 from bench import Skip, beside, expect, until
 from targets import Geometry
+from wcache import Slow
 
 GEO = Geometry("crowded", band=60, data=40, cache=1, cache_band=400, meta="separate",
                journal=64, ckpt=64, options=(("commit_ms", 0),))
@@ -21,6 +22,9 @@ OTHERS = {  # Of a single set all there was is gone with the one that writes hav
           "imr": GEO.but(options=(*GEO.options, ("buffer_tracks", 4))),
           # Written lazily, where no head harms anything, regions would never be cleaned.
           "tiler": GEO.but(options=(*GEO.options, ("lazy", "off")))}
+# More room than is written to.
+HOT = {"stl-full": GEO.but(band=400, data=10, cache=10)}
+HOT_WRITES, HOT_CLEANS = 5000, 20
 # {target: (what it counts of cleaning or, where writes are gathered, of writing them; most)}
 COUNTED = {"stl-set": (("sets_cleaned",), 400), "stl-full": (("bands_cleaned",), 2000),
            "imr": (("wcache_destages",), 200), "tiler": (("tiler_cleans",), 1000),
@@ -67,5 +71,41 @@ def ask(made, done, most, fio):
     return took
 
 
-def cases(_target, _options):
-    return [("a clean beside writes", clean)]
+def hot(ctx):
+    """Some blocks are written all the time, and there is room for that: who waits until none
+    of these writes is under way comes before those that wait for him."""
+    if not os.path.exists("/usr/bin/fio"):
+        raise Skip("no fio")
+    slow = Slow(ctx, HOT.get(ctx.target.name, GEO), 2)
+    made = slow.made
+
+    def done():
+        return media.stats(made.device)["host_writes"]
+
+    with subprocess.Popen(["fio", "--name=hot", f"--filename={made.device.path}",
+                           "--rw=randwrite", "--bs=4k", "--size=160k", "--direct=1",
+                           "--ioengine=libaio", "--iodepth=4", "--numjobs=2", "--thread",
+                           "--time_based", "--runtime=600"], stdout=subprocess.DEVNULL) as fio:
+        took = 0
+        for _ in range(HOT_CLEANS):
+            began = done()
+            until(lambda: done() - began > 500, "writes to clean")
+            began = done()
+            with beside(lambda: made.device.message("clean")) as asked:
+                until(lambda: not asked.is_alive() or done() - began > HOT_WRITES,
+                      "a clean that ends, or many writes beside it")
+                over, took = not asked.is_alive(), max(took, done() - began)
+                if not over:
+                    fio.terminate()
+            if not over:
+                break
+        fio.terminate()
+    slow.close()
+    expect(over, f"a clean was not over when {took} writes were")
+    return {"beside": took}
+
+
+def cases(target, _options):
+    # What is gathered is in memory, and nothing waits until it is written.
+    return [("a clean beside writes", clean)] + \
+        [("a clean of what is written to", hot)] * (target.name != "imr")
