@@ -205,7 +205,8 @@ static int next_step(struct shingle_device *d, struct shingle_step *step, enum s
 		     bool *kick)
 {
 	struct shingle_turns *turns = &d->cleaner.turns;
-	bool pressure, forced, over = false;
+	bool pressure, over = false;
+	u32 before;
 	int r = 0;
 
 	memset(step, 0, sizeof(*step));
@@ -226,10 +227,10 @@ static int next_step(struct shingle_device *d, struct shingle_step *step, enum s
 			r = -ENODATA;
 	}
 	pressure = turns->pressure;
-	forced = turns->forced;
+	before = turns->over;
 	if (!r)
 		r = shingle_take_turn(d->engine, turns, step, why);
-	over = forced && !turns->forced;
+	over = turns->over != before;
 	if (pressure && !turns->pressure) {
 		*kick |= d->front.awaits_room;
 		d->front.awaits_room = false;

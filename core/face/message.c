@@ -99,18 +99,19 @@ static int verify(struct shingle_device *d)
 	return -EUCLEAN;
 }
 
-static bool all_clean(const struct shingle_device *d)
+/* All that was there when it was asked for. */
+static bool all_clean(const struct shingle_device *d, u32 asked)
 {
 	lockdep_assert_held(&d->map_lock);
-	return !d->cleaner.turns.forced && !d->cleaner.recovering;
+	return shingle_turns_over(&d->cleaner.turns, asked) && !d->cleaner.recovering;
 }
 
-static bool forced_over(struct shingle_device *d)
+static bool forced_over(struct shingle_device *d, u32 asked)
 {
 	bool over;
 
 	spin_lock_irq(&d->map_lock);
-	over = all_clean(d) || d->stopping || d->leaving || d->mode != SHINGLE_RW;
+	over = all_clean(d, asked) || d->stopping || d->leaving || d->mode != SHINGLE_RW;
 	spin_unlock_irq(&d->map_lock);
 	return over;
 }
@@ -120,19 +121,19 @@ static int clean_all(struct shingle_device *d, bool *left)
 {
 	struct shingle_turns *turns = &d->cleaner.turns;
 	int err, killed;
+	u32 asked;
 
 	err = shingle_wcache_drain(d);
 	if (err && err != -EIO)		/* What was lost need not be cleaned. */
 		return err;
 	spin_lock_irq(&d->map_lock);
-	turns->forced_again |= turns->forced;
-	turns->forced = true;
+	asked = shingle_turns_ask(turns);
 	d->cleaner.cleans++;
 	spin_unlock_irq(&d->map_lock);
 	mod_delayed_work(d->cleaner.wq, &d->cleaner.work, 0);
-	killed = wait_event_killable(d->wait, forced_over(d));
+	killed = wait_event_killable(d->wait, forced_over(d, asked));
 	spin_lock_irq(&d->map_lock);
-	err = d->mode != SHINGLE_RW ? -EROFS : all_clean(d) ? 0 : -EAGAIN;
+	err = d->mode != SHINGLE_RW ? -EROFS : all_clean(d, asked) ? 0 : -EAGAIN;
 	*left = !err && d->ops->clean.left && d->ops->clean.left(d->engine);
 	/* Nobody waits for the rest.  The engine does not know: it is in the middle of it. */
 	if (!--d->cleaner.cleans) {

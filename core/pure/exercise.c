@@ -1374,13 +1374,16 @@ static int write_again(struct exercise *x)
 static int progress_in_crowd(struct exercise *x, u64 limit)
 {
 	/* It may be the rest of one that was asked for before. */
-	struct shingle_turns t = { .forced = true, .forced_again = true };
-	u32 most = 2 * x->plan->layout->logical_blocks, jobs, waited = 0;
+	struct shingle_turns t = { .forced_again = true };
+	u32 most = 2 * x->plan->layout->logical_blocks, asked = shingle_turns_ask(&t);
+	u32 jobs, waited = 0;
 	struct shingle_step step;
 	enum shingle_why why;
 	int r = 0;
 
-	while (t.forced) {
+	while (!shingle_turns_over(&t, asked)) {
+		/* So do others, more and more of them. */
+		shingle_turns_ask(&t);
 		/* If that is what it waits for, the end of writes wakes the cleaner, and others. */
 		if (r == -EAGAIN)
 			r = write_again(x);

@@ -19,6 +19,7 @@
  * @forced: somebody asked for a clean
  * @forced_again: the engine has begun one before the last of them asked, and takes no
  *	notice of what came between: when it has come to its end, another one
+ * @over: so many of what was asked for have come to their end
  * @forced_next: the turn is of who asked for a clean, else of who found no room
  *
  * The turn is of the one for whom the last job was *not* begun, whatever became of that job.
@@ -38,7 +39,35 @@ struct shingle_turns {
 	bool forced;
 	bool forced_again;
 	bool forced_next;
+	u32 over;
 };
+
+/**
+ * shingle_turns_ask() - somebody asks for a clean
+ * @t: who wants something cleaned
+ *
+ * Others may ask again and again: what they ask for is not waited for.
+ *
+ * Context: as next_step().  Returns which one he waits for: shingle_turns_over().
+ */
+static inline u32 shingle_turns_ask(struct shingle_turns *t)
+{
+	t->forced_again |= t->forced;
+	t->forced = true;
+	return t->over + 1 + t->forced_again;
+}
+
+/**
+ * shingle_turns_over() - has what somebody asked for come to its end?
+ * @t: who wants something cleaned
+ * @asked: which one it is
+ *
+ * Context: as next_step().
+ */
+static inline bool shingle_turns_over(const struct shingle_turns *t, u32 asked)
+{
+	return (s32)(t->over - asked) >= 0;
+}
 
 /* For one of the two. */
 static inline int shingle_ask_for(struct shingle_engine *e, struct shingle_turns *t, bool forced,
@@ -52,8 +81,10 @@ static inline int shingle_ask_for(struct shingle_engine *e, struct shingle_turns
 		r = e->ops->clean.next_step(e, forced ? SHINGLE_WHY_FORCED : SHINGLE_WHY_PRESSURE,
 					    step);
 		*wanted = r || (forced && t->forced_again);
-		if (!r && forced)
+		if (!r && forced) {
 			t->forced_again = false;
+			t->over++;
+		}
 	}
 	if (e->jobs != jobs)
 		t->forced_next = !forced;
