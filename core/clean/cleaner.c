@@ -324,7 +324,7 @@ static void clean_work(struct work_struct *work)
 	for (;;) {
 		bool unread = false;
 
-		/* One may be wanted when another ends, and so on: others have a step between two. */
+		/* One may be wanted when another ends, and so on: others have a step between. */
 		if (!between)
 			shingle_epoch_open(d);
 		begun = jiffies;

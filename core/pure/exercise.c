@@ -1326,7 +1326,8 @@ static int crowd(struct exercise *x, u64 limit)
 
 	end_all_writes(x);
 	for (; through && limit; limit--) {
-		through = waits = false;
+		through = false;
+		waits = false;
 		for (i = 0; i < MAX_FLIGHT; i++) {
 			struct waiting *w = &x->waiting[i];
 			struct flight *f = &x->flight[i];
