@@ -148,27 +148,33 @@ static const struct range figure[] = {
 	{ 1, 'e', 'j' }, { 1, 'k', 'r' }, { 1, 's', 'z' }, { 1, 'a', 'd' }, { 1, 'k', 'z' },
 };
 
-static u32 nr_in_level(u32 i)
+/* Within a level they are numbered from 1 on; a whole band each, if not so many bytes. */
+static void draw(struct kv *kv, const struct range *of, const u32 *bytes, struct part **part,
+		 u32 nr)
 {
-	return figure[i].level ? i - 4 : i + 1;
-}
-
-static void draw(struct kv *kv, struct part **part)
-{
+	u32 in_level[2] = { 0 }, i;
 	struct table *t;
-	u32 i;
 
-	for (i = 0; i < ARRAY_SIZE(figure); i++) {
+	for (i = 0; i < nr; i++) {
 		t = calloc(1, sizeof(*t));
 		t->id = 1000 + i;
-		t->bytes = BAND;
-		part[i] = part_new(t, figure[i].level, nr_in_level(i), slice(&figure[i].min, 1),
-				   slice(&figure[i].max, 1));
+		t->bytes = bytes ? bytes[i] : BAND;
+		part[i] = part_new(t, of[i].level, ++in_level[of[i].level], slice(&of[i].min, 1),
+				   slice(&of[i].max, 1));
 	}
 	version_put(kv, kv->version);
-	kv->version = version_new(part, ARRAY_SIZE(figure));
+	kv->version = version_new(part, nr);
 	/* Each has a band somewhere. */
-	kv->free -= ARRAY_SIZE(figure);
+	kv->free -= nr;
+}
+
+static void rub_out(struct kv *kv, struct part **part, u32 nr)
+{
+	while (nr)
+		part_put(kv, part[--nr]);
+	/* What it has now was never written. */
+	store_break(kv, -EIO, "a figure was drawn");
+	kv_close(kv);
 }
 
 /* Bits of the numbers in the figure. */
@@ -216,7 +222,7 @@ static void as_drawn(void)
 	struct pick pick;
 	u64 age, last;
 
-	draw(kv, part);
+	draw(kv, figure, NULL, part, ARRAY_SIZE(figure));
 	for (level = 0; level < 2; level++) {
 		n += version_overlaps(kv->version, level, e, e, NULL);
 		for (age = U64_MAX; (p = version_older(kv->version, level, e, age));) {
@@ -248,11 +254,41 @@ static void as_drawn(void)
 	if (!picked(&pick, 1))
 		die("nothing of level 1 was picked");
 	pick_end(kv, &pick);
-	for (i = 0; i < ARRAY_SIZE(part); i++)
-		part_put(kv, part[i]);
-	/* What it has now was never written. */
-	store_break(kv, -EIO, "a figure was drawn");
-	kv_close(kv);
+	rub_out(kv, part, ARRAY_SIZE(part));
+	sim_free(s);
+}
+
+/*
+ * All is merged component by component, in order of keys.  What the one before has left may be
+ * small enough for one band with the first of the next, and what is flushed meanwhile may reach
+ * across all: either is picked, though it begins where all is done.
+ */
+static void one_behind_the_other(void)
+{
+	static const struct range merged[] = {
+		{ 1, 'a', 'c' }, { 1, 'e', 'h' }, { 1, 'f', 'k' }, { 0, 'b', 'i' },
+	};
+	static const u32 bytes[] = { BAND / 8, BAND / 4, BAND / 4, BAND / 8 };
+	struct sim *s = formatted(BYTES);
+	struct part *part[ARRAY_SIZE(merged)];
+	struct pick pick;
+	struct kv *kv;
+	u32 nr, found;
+
+	for (nr = 3; nr <= 4; nr++) {
+		kv = opened(s, "new");
+		draw(kv, merged, bytes, part, nr);
+		if (pick_begin(kv, &pick) || pick_component(kv, &pick, slice("c", 1)))
+			die("%s", kv_error());
+		found = picked(&pick, 1) | picked(&pick, 0) << 8;
+		if (found != (nr == 3 ? 0xc : 0x20e))
+			die("behind what is merged: picked %x of %u", found, nr);
+		pick.nr = 0;
+		if (pick_component(kv, &pick, slice("k", 1)) || pick.nr)
+			die("behind all: picked %u", pick.nr);
+		pick_end(kv, &pick);
+		rub_out(kv, part, nr);
+	}
 	sim_free(s);
 }
 
@@ -345,4 +381,5 @@ void vectors_of_merges(void)
 	many_versions();
 	not_for_ever();
 	as_drawn();
+	one_behind_the_other();
 }

@@ -226,11 +226,17 @@ static bool small(const struct kv *kv, const struct part *a, const struct part *
 	return a->table->bytes + b->table->bytes <= kv->head.band_bytes;
 }
 
+/* Has all up to a key been picked before?  What was flushed since may reach further. */
+static bool behind(struct slice reach, struct slice after)
+{
+	return after.bytes && slice_cmp(reach, after) <= 0;
+}
+
 /**
  * pick_component() - parts of any level that overlap each other, directly or not
  * @kv: the store
  * @p: begun; result
- * @after: that begin after this key; the first of all if it is empty
+ * @after: that reach beyond this key; the first of all if it is empty
  *
  * Small ones are taken with their neighbours.  Those alone are passed over, but to move
  * what is in level 0, and to drop deletions that have nothing left to delete.
@@ -252,23 +258,18 @@ int pick_component(struct kv *kv, struct pick *p, struct slice after)
 			deepest = level;
 	}
 	qsort(all, n, sizeof(*all), by_min);
-	for (i = 0; i < n; ) {
+	for (i = 0; i < n && !p->nr; ) {
 		reach = all[i]->max;
-		p->nr = 0;
 		do {
 			p->part[p->nr++] = all[i];
 			if (slice_cmp(all[i]->max, reach) > 0)
 				reach = all[i]->max;
 		} while (++i < n && (slice_cmp(all[i]->min, reach) <= 0 ||
-				     small(kv, all[i - 1], all[i])));
-		if (after.bytes && slice_cmp(p->part[0]->min, after) <= 0)
-			continue;
-		if (p->nr > 1 || !p->part[0]->level || p->part[0]->table->tombstones)
-			break;
-		p->nr = 0;
+				     (!behind(reach, after) && small(kv, all[i - 1], all[i]))));
+		if (behind(reach, after) ||
+		    (p->nr == 1 && p->part[0]->level && !p->part[0]->table->tombstones))
+			p->nr = 0;
 	}
-	if (p->nr && after.bytes && slice_cmp(p->part[0]->min, after) <= 0)
-		p->nr = 0;
 	while (kv->head.organisation != KV_SOC && deepest + 1 < levels_of(&kv->head) &&
 	       level_capacity(kv, deepest) < bytes)
 		deepest++;
