@@ -305,6 +305,43 @@ static void rmwf_r0_pins_again(struct kunit *test)
 	stop(t);
 }
 
+/*
+ * Of what was left together some was nowhere, or was under way.  It is written, and left again:
+ * that it was is not durable yet when what was left first is, and a power cut would bring it back.
+ */
+static void r0_pins_around(struct kunit *test, bool under_way)
+{
+	struct rmwf_toy *t = start(test, &figure, NULL, NULL);
+	struct shingle_emit emit = { .rec = t->rec, .max = ARRAY_SIZE(t->rec), .seq = t->seq };
+	struct shingle_run run;
+	bool dropped;
+	u64 done;
+
+	KUNIT_EXPECT_EQ(test, write_one(t, 5), -1);
+	if (under_way)
+		KUNIT_ASSERT_EQ(test, t->e->ops->map.place(t->e, 6, 1, SHINGLE_LIFE_UNKNOWN,
+							   &run), 0);
+	KUNIT_ASSERT_EQ(test, t->e->ops->map.discard(t->e, 5, 2, &done, &dropped, &emit), 0);
+	KUNIT_ASSERT_EQ(test, done, 2ULL);
+	if (under_way)
+		t->e->ops->map.commit(t->e, &run, &emit);
+	else
+		KUNIT_EXPECT_EQ(test, write_one(t, 6), -1);
+	t->seq++;
+	discard_one(test, t, 6);
+	shingle_release_all(t->e, t->seq - 1);
+	KUNIT_EXPECT_EQ(test, write_one(t, 1), 4);
+	shingle_release_all(t->e, t->seq);
+	KUNIT_EXPECT_EQ(test, write_one(t, 1), -1);
+	stop(t);
+}
+
+static void rmwf_r0_pins_around(struct kunit *test)
+{
+	r0_pins_around(test, false);
+	r0_pins_around(test, true);
+}
+
 /* Of what is nowhere no record says that it is nowhere: a file system discards all of a disk. */
 static void rmwf_discards_nothing(struct kunit *test)
 {
@@ -982,6 +1019,7 @@ static struct kunit_case rmwf_cases[] = {
 	KUNIT_CASE(rmwf_direct_is_r0),
 	KUNIT_CASE(rmwf_r0_pins),
 	KUNIT_CASE(rmwf_r0_pins_again),
+	KUNIT_CASE(rmwf_r0_pins_around),
 	KUNIT_CASE(rmwf_discards_nothing),
 	KUNIT_CASE(rmwf_failed_is_free),
 	KUNIT_CASE(rmwf_failed_over_live),

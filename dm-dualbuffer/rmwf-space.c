@@ -243,7 +243,8 @@ u32 rmwf_chain_end(const struct rmwf_space *s, u32 band)
 static void look_for_pins(struct rmwf_space *s, u32 lblk, u32 n)
 {
 	for (; s->nr_pins && !s->returned && n; n--, lblk++)
-		s->returned = test_bit(lblk, s->claimed) && !test_bit(lblk, s->live);
+		s->returned = !test_bit(lblk, s->live) &&
+			      (s->holey || test_bit(lblk, s->claimed));
 }
 
 /**
@@ -257,7 +258,7 @@ static void look_for_pins(struct rmwf_space *s, u32 lblk, u32 n)
  */
 void rmwf_space_live(struct rmwf_space *s, u32 lblk, u32 n, bool taken)
 {
-	if (!taken)
+	if (!taken || s->holey)
 		look_for_pins(s, lblk, n);
 	bitmap_set(s->live, lblk, n);
 	bitmap_set(s->claimed, lblk, n);
@@ -407,6 +408,10 @@ void rmwf_space_leave(struct rmwf_space *s, u32 lblk, u32 n, u64 seq)
 	/* What is live is claimed. */
 	if (!whole && !rmwf_claimed(s, lblk, n))
 		return;
+	/* What is claimed would not tell who writes there, or does already, that it is in a pin. */
+	if (!whole && !s->holey)
+		s->holey = find_next_zero_bit(s->claimed, end, lblk) < end ||
+			   rmwf_in_flight(s, lblk, n);
 	bitmap_clear(s->live, lblk, n);
 	pin_down(s, lblk, n, seq, first);
 }
@@ -458,6 +463,7 @@ bool rmwf_space_release(struct rmwf_space *s, u64 seq)
 		s->pins_from = (s->pins_from + 1) % RMWF_PINS;
 		s->nr_pins--;
 		s->returned &= !!s->nr_pins;
+		s->holey &= !!s->nr_pins;
 	}
 	return false;
 }

@@ -69,6 +69,7 @@ struct rmwf_pin {
  * @pins_from: the oldest of it
  * @nr_pins: how many
  * @returned: one of them may be of a place that has been written to since
+ * @holey: one of them may be of places, too, at which nothing was, or not yet
  * @flight: writes under way, wherever they go
  * @nr_flight: how many
  */
@@ -86,6 +87,7 @@ struct rmwf_space {
 	u32 pins_from;
 	u32 nr_pins;
 	bool returned;
+	bool holey;
 	struct rmwf_flight flight[RMWF_FLIGHT];
 	u32 nr_flight;
 };
