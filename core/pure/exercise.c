@@ -58,10 +58,12 @@ struct flight {
  * struct waiting - a write that was refused and will come again
  * @lblk: first block
  * @n: length, 0 = none
+ * @told: why, the last time: -EBUSY, -ENOSPC or SHINGLE_ABSENT; 0 if not since a part got through
  */
 struct waiting {
 	u64 lblk;
 	u32 n;
+	int told;
 };
 
 /**
@@ -705,8 +707,11 @@ static bool gathered(const struct exercise *x, u64 lblk, u64 n)
 	return false;
 }
 
-/* Place a write: 0; 1 if it has to wait; SHINGLE_FULL, of which nothing may be left. */
-static int place(struct exercise *x, u64 lblk, u32 n, struct flight *f)
+/*
+ * Place a write: 0; 1 if it has to wait, and *@told says why; SHINGLE_FULL, of which nothing may
+ * be left.
+ */
+static int place(struct exercise *x, u64 lblk, u32 n, struct flight *f, int *told)
 {
 	u32 i, tries = 0;
 	int r = SHINGLE_GATHER;
@@ -728,8 +733,10 @@ static int place(struct exercise *x, u64 lblk, u32 n, struct flight *f)
 		return 0;
 	}
 
-	if (r == -ENOSPC || r == -EBUSY || r == SHINGLE_ABSENT)
+	if (r == -ENOSPC || r == -EBUSY || r == SHINGLE_ABSENT) {
+		*told = r;
 		return 1;
+	}
 	if (r == SHINGLE_FULL) {
 		x->res->refused++;
 		return r;
@@ -750,8 +757,10 @@ static int place(struct exercise *x, u64 lblk, u32 n, struct flight *f)
 /* Try a write that waits again: 0, also if it still has to; what is left goes on waiting. */
 static int retry(struct exercise *x, struct waiting *w, struct flight *f)
 {
-	int r = place(x, w->lblk, w->n, f);
+	int r;
 
+	w->told = 0;
+	r = place(x, w->lblk, w->n, f, &w->told);
 	if (r == SHINGLE_FULL) {
 		w->n = 0;
 		return 0;
@@ -761,6 +770,12 @@ static int retry(struct exercise *x, struct waiting *w, struct flight *f)
 		w->n -= f->run.n;
 	}
 	return min(r, 0);
+}
+
+/* A write of one block that has not been tried yet. */
+static struct waiting anywhere(struct exercise *x)
+{
+	return (struct waiting){ .lblk = rnd(x, x->plan->layout->logical_blocks), .n = 1 };
 }
 
 /* Every other write, or most, go on where the last one of their kind has ended. */
@@ -1282,13 +1297,39 @@ static int help(struct exercise *x, enum shingle_why why)
 }
 
 /*
- * A write was refused, and none is under way whose end would wake it.  Core looks
- * at it again when another that waits has got through, after a step or a release, and
- * when there is nothing to clean; so one of these must be to come.
+ * Writes or a discard were refused, @busy: one of them was told to wait for the end of something.
+ * Nothing is under way, so it is the cleaner that must wake them.  Core does
+ *
+ * - after a step;
+ * - after a release (settle()), before it asks for a step, or when it is told -EAGAIN;
+ * - when there is nothing to clean, if one of them was told -ENOSPC (awaits_room):
+ *
+ *	if (pressure && !turns->pressure) {
+ *		*kick |= d->front.awaits_room;
+ *
+ * Who was told -EBUSY (awaits_write) is not, even if that question is what has helped him.  That
+ * one who was told -ENOSPC waits beside him, and has all looked at again, would be luck.
  */
-static int help_waiting(struct exercise *x)
+static int help_refused(struct exercise *x, bool busy, const char *who)
 {
-	bool pending = x->plan->ops->clean.pending(x->e), through = false;
+	bool woken = x->plan->ops->clean.pending(x->e);
+	struct shingle_step step;
+	int r = next_step(x, SHINGLE_WHY_PRESSURE, &step);
+
+	if (r == -EAGAIN)
+		woken = woken || x->plan->ops->clean.pending(x->e);
+	else
+		woken = woken || r > 0 || (!r && !busy);
+	r = carry_on(x, r, &step);
+	if (!woken || (r < 0 && r != -EAGAIN))
+		return fail(x, "%s waits, and nothing is left to wake it", who);
+	return 0;
+}
+
+/* Everybody looks again, beside @w, who has; if no other gets through, the cleaner has to help. */
+static int help_waiting(struct exercise *x, const struct waiting *w)
+{
+	bool busy = w->told == -EBUSY, through = false;
 	struct flight *f = &x->flight[1];
 	u32 i;
 
@@ -1297,14 +1338,13 @@ static int help_waiting(struct exercise *x)
 			continue;
 		if (retry(x, &x->waiting[i], f))
 			return -EUCLEAN;
+		busy |= x->waiting[i].told == -EBUSY;
 		if (f->used) {
 			end_write(x, f, true);
 			through = true;
 		}
 	}
-	if (!through && help(x, SHINGLE_WHY_PRESSURE) < 0 && !pending)
-		return fail(x, "a write waits, and nothing is left to wake it");
-	return 0;
+	return through ? 0 : help_refused(x, busy, "a write");
 }
 
 /* Does a write of a crowd stay under way?  One that holds a page if there is a frame for each. */
@@ -1335,7 +1375,7 @@ static int crowd(struct exercise *x, u64 limit)
 			if (f->used)
 				continue;
 			if (!w->n)
-				*w = (struct waiting){ rnd(x, x->plan->layout->logical_blocks), 1 };
+				*w = anywhere(x);
 			if (retry(x, w, f))
 				return -EUCLEAN;
 			if (f->used && !held_back(x, f) && !stays(x, i))
@@ -1356,7 +1396,7 @@ static int write_again(struct exercise *x)
 
 	for (i = 0; i < MAX_FLIGHT; i++) {
 		if (x->flight[i].used)
-			again[i] = (struct waiting){ x->flight[i].run.lblk, 1 };
+			again[i] = (struct waiting){ .lblk = x->flight[i].run.lblk, .n = 1 };
 	}
 	end_all_writes(x);
 	for (i = 0; i < MAX_FLIGHT; i++) {
@@ -1416,15 +1456,13 @@ static int forget_all(struct exercise *x, u64 limit)
 	int r;
 
 	while (lblk < end) {
-		bool pending = x->plan->ops->clean.pending(x->e);
-
 		checkpoint_if_full(x);
 		r = forget_some(x, lblk, end - lblk);
 		if (r < 0)
 			return r;
 		lblk += r;
-		if (!r && help(x, SHINGLE_WHY_PRESSURE) <= 0 && !pending)
-			return fail(x, "a discard waits, and nothing is left to wake it");
+		if (!r && help_refused(x, true, "a discard"))
+			return -EUCLEAN;
 		if (!--limit)
 			return fail(x, "a discard has no end");
 	}
@@ -1450,8 +1488,9 @@ static u64 clean_limit(const struct exercise *x, struct shingle_engine *e)
  */
 static int progress(struct exercise *x)
 {
-	u64 lblk = rnd(x, x->plan->layout->logical_blocks), limit;
+	struct waiting w = anywhere(x);
 	u32 band = x->plan->layout->band_blocks[SHINGLE_ROLE_DATA], i;
+	u64 limit;
 	int r;
 
 	if (x->e->gather_blocks && flush_all(x, false))
@@ -1465,14 +1504,14 @@ static int progress(struct exercise *x)
 		/* Those that wait already come first, each block perhaps by a clean of its own. */
 		for (i = 0; i < MAX_FLIGHT; i++)
 			limit += x->waiting[i].n * (band / SHINGLE_WALK + 4);
-		while ((r = place(x, lblk, 1, &x->flight[0])) > 0 && --limit) {
-			r = help_waiting(x);
+		while (!(r = retry(x, &w, &x->flight[0])) && w.n && --limit) {
+			r = help_waiting(x, &w);
 			if (r)
 				return r;
 		}
 		if (!limit)
 			return fail(x, "a write finds no room, and no cleaning makes any");
-		return r == SHINGLE_FULL ? 0 : r;
+		return r;
 	}
 	/* The first may be the rest of one that was asked for before. */
 	while (help(x, SHINGLE_WHY_FORCED) && --limit)
