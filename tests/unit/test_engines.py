@@ -98,6 +98,18 @@ def test_pages_of_a_map():
     assert used > 10000 and missed < used // 100, scan
 
 
+@pytest.mark.parametrize("engine", ["stl-set", "stl-full", "imr", "comb", "tiler", "paged",
+                                    "dualbuffer", "rmwf"])
+def test_a_question_wakes_no_write_that_waits_for_an_end(engine):
+    """Helped by the question for a step alone, of which there is none: core has who was told
+    that there is no room look again, and leaves who was told that it is busy."""
+    done = exercise(SEED, 100, 6000, engine, "told_busy")
+    assert done.returncode == 1 and "a write waits, and nothing is left to wake it" in \
+        done.stdout, done.stdout
+    done = exercise(SEED, 100, 6000, engine, "told_room")
+    assert done.returncode == 0, done.stdout
+
+
 @pytest.mark.parametrize("feature", ["unsafe_record", "unsafe_sync1", "unsafe_sync2",
                                      "unsafe_sync4", "unsafe_retire", "unsafe_reuse",
                                      "unsafe_order"])

@@ -3,6 +3,10 @@
  * shingle-exercise SEED [RUNS [ROUNDS [ENGINE [FEATURE]]]]: put engines through
  * their paces, perhaps with an unsafe feature that is to be caught.
  *
+ * Two features are of any engine: told_busy and told_room.  It has room for a write or two, and
+ * then tells all -EBUSY, or -ENOSPC, until it is asked for a step, and be it that there is none.
+ * Core would leave alone who was told the first, and has the other one look again.
+ *
  * Each run draws a small device and a load from its seed.  Prints what was done,
  * a line for each engine, or the seed and the sentence of the first failure;
  * exit status 0 or 1.
@@ -303,15 +307,45 @@ static int discard_if_room(struct shingle_engine *e, u64 lblk, u64 n, u64 *done,
 					 roomy->map.discard(e, lblk, n, done, dropped, emit);
 }
 
+/*
+ * What told_busy and told_room tell, else 0, and to how many writes not before a step is asked for;
+ * nor while the engine itself has refused one: who was turned away must come again.
+ */
+static int refusal;
+static u32 room;
+static bool turned_away;
+
+static int place_when_asked(struct shingle_engine *e, u64 lblk, u32 n, enum shingle_life life,
+			    struct shingle_run *out)
+{
+	int r;
+
+	if (!room && !turned_away)
+		return refusal;
+	r = roomy->map.place(e, lblk, n, life, out);
+	room -= room && !r;
+	turned_away |= r == -ENOSPC || r == -EBUSY;
+	return r;
+}
+
+static int ask(struct shingle_engine *e, enum shingle_why why, struct shingle_step *step)
+{
+	int r = roomy->clean.next_step(e, why, step);
+
+	room = 2;
+	turned_away &= r || why != SHINGLE_WHY_PRESSURE;
+	return r;
+}
+
 static int exercise(const struct engine *engine, u32 seed, u32 runs, u32 rounds,
 		    const char *feature)
 {
-	const char *const features[] = { feature, NULL };
+	const char *const features[] = { refusal ? NULL : feature, NULL };
 	u64 gathered = 0, epochs = 0;
 	u64 writes = 0, steps = 0, cuts = 0, checkpoints = 0, destroyed = 0, emptied = 0, bypassed = 0;
 	u64 nonsense = 0, refused = 0, pieces = 0, unchanged = 0, scattered = 0, walks = 0;
 	u64 pages_read = 0, pages_written = 0, crowds = 0, grown = 0, beside = 0;
-	struct shingle_engine_ops full = *engine->ops;
+	struct shingle_engine_ops full = *engine->ops, slow = *engine->ops;
 	struct shingle_exercise_result res;
 	static struct shingle_layout layout;
 	u32 end = seed + runs;
@@ -319,9 +353,11 @@ static int exercise(const struct engine *engine, u32 seed, u32 runs, u32 rounds,
 	roomy = engine->ops;
 	full.map.place = place_if_room;
 	full.map.discard = discard_if_room;
+	slow.map.place = place_when_asked;
+	slow.clean.next_step = ask;
 	for (; seed < end; seed++) {
 		const struct shingle_exercise_plan plan = {
-			.ops = seed % 16 == 7 ? &full : engine->ops,
+			.ops = refusal ? &slow : seed % 16 == 7 ? &full : engine->ops,
 			.layout = &layout, .seed = seed, .rounds = rounds,
 			.cuts = true, .features = features, .keys = engine->keys[seed % engine->nr_keys],
 			/* Every other drive is left as it was made. */
@@ -330,6 +366,8 @@ static int exercise(const struct engine *engine, u32 seed, u32 runs, u32 rounds,
 		struct shingle_exercise_shape shape = { 0 };
 		u32 rng = seed;
 
+		room = 0;
+		turned_away = false;
 		shape.band_blocks = draw(&rng, 1, 24);
 		shape.head_tracks = draw(&rng, 1, 4);
 		shape.track_blocks = shape.head_tracks > 1 ? draw(&rng, 1, 12) : 0;
@@ -393,6 +431,10 @@ int main(int argc, char **argv)
 	int bad = 0;
 	u32 i;
 
+	if (feature && !strcmp(feature, "told_busy"))
+		refusal = -EBUSY;
+	if (feature && !strcmp(feature, "told_room"))
+		refusal = -ENOSPC;
 	for (i = 0; i < ARRAY_SIZE(engines); i++) {
 		if (argc <= 4 || !strcmp(argv[4], engines[i].ops->name))
 			bad |= exercise(&engines[i], seed, runs, rounds, feature);
