@@ -6,11 +6,16 @@ How much is little is no time but a count: of what was there when the clean was 
 as much again for the writes, who take turns with it, and what comes until it is noticed
 that it is over."""
 
+import errno
 import os
+import signal
 import subprocess
 
+import blk
 import media
 from bench import Skip, beside, expect, until
+from model import stamp
+from reset import Child
 from targets import Geometry
 from wcache import Slow
 
@@ -105,7 +110,147 @@ def hot(ctx):
     return {"beside": took}
 
 
+class Asker(Child):
+    """Asks for a clean, and waits for its end when this is made."""
+
+    def __init__(self, device):
+        def ask_for_one():
+            # Else Python would wait for the end of it to say that it was interrupted.
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            device.message("clean")
+
+        self.code = None
+        super().__init__(ask_for_one)
+        until(lambda: self.over() or self.sleeps(), "somebody waits for a clean")
+        expect(not self.over(), f"a clean ended with {self.code} while nothing goes on")
+
+    def sleeps(self):
+        """As who can only be killed does."""
+        with open(f"/proc/{self.pid}/stat", encoding="utf-8") as handle:
+            return handle.read().rpartition(")")[2].split()[0] == "D"
+
+    def ended(self):
+        if self.code is None:
+            self.code = super().ended()
+        return self.code
+
+    def over(self):
+        return self.ended() is not None
+
+    def waits(self):
+        """Not on its way: awake it looks, and sleeps again or ends."""
+        until(lambda: self.over() or self.sleeps(), "somebody who is awake ends or sleeps")
+        return not self.over()
+
+
+class Together:
+    """Writes stand still until they are let go, all that have come by then; in each band there
+    is something to clean, and nobody cleans it but who asks for it."""
+
+    def __init__(self, ctx):
+        geo = OTHERS.get(ctx.target.name, GEO)
+        self.slow = Slow(ctx, geo.but(options=(*geo.options, ("idle_ms", 0))), 0)
+        self.device, geo = self.slow.made.device, self.slow.geo
+        self.blocks = range(0, geo.logical, geo.band)
+        for block in self.blocks:
+            self.slow.write(block, 1)
+        self.askers = []
+
+    def __enter__(self):
+        self.slow.stand_still()
+        self.first = self.asker()
+        until(self.slow.stand, "a clean has begun")
+        return self
+
+    def __exit__(self, *exc):
+        self.slow.go_on()
+        for asker in self.askers:
+            if not asker.over():
+                asker.kill()
+
+    def asker(self):
+        self.askers.append(Asker(self.device))
+        return self.askers[-1]
+
+    def cached(self):
+        return int(self.device.status(noflush=True).split("/")[0])
+
+    def let_go(self):
+        """What stands, and then all waits for what stands next, or the first clean is over."""
+        self.slow.stand_still()
+        until(lambda: self.slow.stand() or self.first.over(), "something stands")
+
+    def done(self):
+        """All went on, and a clean has come to its end after the last write."""
+        expect(not self.cached(), f"{self.cached()} blocks are cached after a clean")
+        self.slow.close()
+
+
+def together(ctx, sig):
+    """Of three who ask for a clean one is killed, and each of the others waits for what there
+    was when he asked, not for what came later."""
+    with Together(ctx) as at:
+        killed = at.asker()
+        while at.first.waits() and at.cached() > len(at.blocks) // 4:
+            at.let_go()
+        # What he waits for is nearly over; as much again comes.
+        queue = blk.Aio(at.slow.dev, len(at.blocks))
+        for block in at.blocks:
+            queue.write(block + 1, stamp(block + 1, 1), None)
+        at.let_go()
+        last = at.asker()
+        expect(at.first.waits(), "the first clean is over before the last is asked for")
+        os.kill(killed.pid, sig)
+        until(killed.over, "who is killed ends, while all stands still")
+        expect(killed.code == -sig, f"who was killed ended with {killed.code}")
+        expect(at.first.waits() and last.waits(), "others end with who is killed")
+        while at.first.waits():
+            at.let_go()
+        left = at.cached()
+        expect(at.first.code == 0, f"the first clean ended with {at.first.code}")
+        expect(last.waits() and left > len(at.blocks) // 4,
+               f"who asked first has waited for what others asked for: {left} blocks are left")
+        at.slow.go_on()
+        last.end("the last clean")
+        queue.close()
+    at.done()
+    return {"left": left}
+
+
+def suspended(ctx):
+    """Three wait for a clean, and a suspend interrupts them all."""
+    with Together(ctx) as at:
+        at.asker()
+        at.asker()
+        ctx.kernel()
+        leaving = Child(at.device.suspend)
+        for asker in at.askers:
+            until(asker.over, "a clean gives way to a suspend, while all stands still")
+            expect(asker.code == errno.EAGAIN, f"it ended with {asker.code}")
+        expect(leaving.ended() is None, "it is suspended with I/O under way")
+        said = [line for line in ctx.kernel() if "clean interrupted: a suspend came" in line]
+        expect(len(said) == len(at.askers), said)
+        at.slow.go_on()
+        leaving.end("the suspend")
+        at.device.resume()
+        expect(at.cached(), "nothing is left to clean")
+        at.slow.stand_still()
+        again = [at.asker() for _ in at.askers[:]]
+        at.slow.go_on()
+        for asker in again:
+            asker.end("a clean that is asked for again")
+    at.done()
+
+
 def cases(target, _options):
+    out = [("a clean beside writes", clean)]
     # What is gathered is in memory, and nothing waits until it is written.
-    return [("a clean beside writes", clean)] + \
-        [("a clean of what is written to", hot)] * (target.name != "imr")
+    if target.name != "imr":
+        out.append(("a clean of what is written to", hot))
+    # Elsewhere a block in each band is where it belongs, or one step cleans many.
+    if target.name in ("stl-set", "dualbuffer"):
+        out += [("one of three who ask for a clean is killed",
+                 lambda c: together(c, signal.SIGKILL)),
+                ("one of three is interrupted", lambda c: together(c, signal.SIGINT)),
+                ("a suspend interrupts three", suspended)]
+    return out
