@@ -2499,6 +2499,30 @@ def test_stats_of_one_and_of_all(two):
     assert "status of nobody: " in two.run("stats", "nobody", rc=FAILED)
 
 
+def test_output_that_cannot_be_written_is_told(two):
+    """A full disk must not leave half of the metrics with an exit code that says all is well."""
+    many = "".join(f"counter_{i} {i}\n" for i in range(200))
+    (two.dir / "disk/stats").write_text(many)
+    for words in (["stats", "--prometheus"], ["stats"], ["stats", "disk"], ["stats", "--json"],
+                  ["stats", "--fields", "counter_1"], ["presets"], ["--help"], ["--version"]):
+        with open("/dev/full", "w", encoding="ascii") as full:
+            done = subprocess.run([two.run.tool, *words], stdout=full, stderr=subprocess.PIPE,
+                                  text=True, check=False)
+        assert done.returncode == FAILED and re.fullmatch(
+            "shingle: output cannot be written: (No space left on device|it was cut short)\n",
+            done.stderr), words
+
+
+def test_watch_ends_when_nobody_reads(two):
+    """Also where a broken pipe is no signal, as below a service manager."""
+    for out in ("/dev/full", "| head -n 1 > /dev/null"):
+        out = out if out[0] == "|" else f"> {out}"
+        done = subprocess.run(
+            ["bash", "-o", "pipefail", "-c", f"trap '' PIPE; {two.run.tool} stats --watch 1 {out}"],
+            stderr=subprocess.PIPE, text=True, timeout=20, check=False)
+        assert done.returncode == FAILED and "output cannot be written" in done.stderr
+
+
 @pytest.fixture(name="at_work")
 def open_device(dm, kept):
     dm.add("disk", "stl-set", settings="inplace commit_ms=5000\n", keep="", commit_ms="",

@@ -523,7 +523,11 @@ static int watch(const struct stats_args *a)
 		free(then.t);
 		then = now;
 		now.t = NULL;
-		fflush(stdout);
+		/* Nobody reads any more, or there is no room: nor will there be for the next. */
+		if (output_end(EXIT_CLEAN)) {
+			ret = EXIT_OPERATION;
+			break;
+		}
 		if (!a->seconds)
 			break;
 		sleep((u32)a->seconds);

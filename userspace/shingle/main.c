@@ -37,11 +37,11 @@ int main(int argc, char **argv)
 	}
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
 		help(stdout);
-		return EXIT_CLEAN;
+		return output_end(EXIT_CLEAN);
 	}
 	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
 		say("shingle %s, on-disk format %u", tool_release, SHINGLE_VERSION);
-		return EXIT_CLEAN;
+		return output_end(EXIT_CLEAN);
 	}
 	dm_begin();
 	return run_command(commands, ARRAY_SIZE(commands), argc, argv);

@@ -145,6 +145,24 @@ void list_commands(FILE *f, const struct command *const *commands, u32 nr)
 		fprintf(f, "  %-8s %s\n", commands[i]->name, commands[i]->summary);
 }
 
+/**
+ * output_end() - has all that was printed arrived?
+ * @ret: exit code so far
+ *
+ * What could not be written earlier is not there to be written once more.  Returns @ret, or
+ * if that is 0, what became of the output, after saying so.
+ */
+int output_end(int ret)
+{
+	bool short_of = ferror(stdout);
+
+	if (!fflush(stdout) && !short_of)
+		return ret;
+	/* A reason of before may be another one's by now. */
+	return ret ?: fail("output cannot be written: %s", short_of ? "it was cut short" :
+			   strerror(errno));
+}
+
 int run_command(const struct command *const *commands, u32 nr, int argc, char **argv)
 {
 	u32 i;
@@ -154,9 +172,7 @@ int run_command(const struct command *const *commands, u32 nr, int argc, char **
 		if (strcmp(argv[1], commands[i]->name))
 			continue;
 		ret = commands[i]->run(commands[i], argc - 1, argv + 1);
-		if (fflush(stdout) && !ret)
-			ret = fail("output cannot be written: %s", strerror(errno));
-		return ret;
+		return output_end(ret);
 	}
 	fail("COMMAND '%s' is not known: '%s --help' lists them", argv[1], tool_name);
 	return EXIT_USAGE;

@@ -56,6 +56,7 @@ bool parse_operands(const struct command *cmd, int argc, char **argv, int nr, ..
 
 /* The command that the first word names, with the rest of the line; the exit code. */
 int run_command(const struct command *const *commands, u32 nr, int argc, char **argv);
+int output_end(int ret);
 /* A line for each command. */
 void list_commands(FILE *f, const struct command *const *commands, u32 nr);
 
