@@ -26,6 +26,7 @@ from .device import Device, Refused, Seen, store
 USAGE, FAILED, INTERRUPTED = 2, 1, 130
 # What of the arguments of a run --resume takes from it.
 BEGUN_WITH = ("tests", "scale", "seed", "reset", "max_hours")
+SCALES = ("auto", "paper")
 # Has the version of all there is; where the probes are installed, it is beside them.
 OWN = Path(__file__).resolve().parents[1] / "dkms.conf"
 OWN = OWN if OWN.exists() else OWN.parents[1] / "dkms.conf"
@@ -41,6 +42,13 @@ EXAMPLES = """examples:
 """
 
 
+def seed(text):
+    """A number that random ones can be drawn with."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text} is no number from 0 on")
+    return int(text)
+
+
 def parser():
     """Arguments of scripts/skylight."""
     top = argparse.ArgumentParser(
@@ -53,7 +61,7 @@ def parser():
     run.add_argument("device", metavar="DEV", help="a block device")
     run.add_argument("--tests", metavar="LIST", default=None,
                      help="for example 1,2,6-8,clean (all)")
-    run.add_argument("--scale", default="auto", choices=("auto", "paper"),
+    run.add_argument("--scale", default="auto", choices=SCALES,
                      help="sizes and pauses by the size of the drive (auto), or those of "
                           "the thesis")
     run.add_argument("--out", metavar="DIR", type=Path,
@@ -71,7 +79,7 @@ def parser():
                       help="go on with the run that --out has: its tests, scale, seed, "
                            "limits and --reset, where nothing else is given; an error if there "
                            "is none")
-    run.add_argument("--seed", type=int, default=1, help="of what is drawn at random (1)")
+    run.add_argument("--seed", type=seed, default=1, help="of what is drawn at random (1)")
     run.add_argument("--max-hours", type=float, metavar="H",
                      help="Tests 6 to 8 give up after so long")
     run.add_argument("--powercut", metavar="COMMAND", default="",
@@ -99,7 +107,7 @@ def parser():
                        help="it ends after so long (300, which is the most)")
     quick.add_argument("--out", metavar="DIR", type=Path,
                        help="what was measured (skylight-quick-NAME here), for skylight report")
-    quick.add_argument("--seed", type=int, default=1, help="of what is drawn at random (1)")
+    quick.add_argument("--seed", type=seed, default=1, help="of what is drawn at random (1)")
     quick.add_argument("--json", action="store_true", help="the answer as JSON on stdout")
     explain = commands.add_parser("explain", help="watch a drive at work: which stalls were "
                                   "cleaning?")
@@ -203,7 +211,27 @@ def begun(out):
         raise Refused(f"{path} cannot be read: {error}") from error
     if not isinstance(had, dict) or not isinstance(had.get("device", {}), dict):
         raise Refused(f"{path} is not of skylight")
+    for name, sound in SOUND.items():
+        if name in had and not sound(had[name]):
+            raise Refused(f"{path} is damaged or of another version: {name} {had[name]}")
     return had
+
+
+def whole_number(value):
+    """To Python the truth is a number, too."""
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+# What of run.json is gone on with.
+SOUND = {
+    "tests": lambda v: v is None or isinstance(v, str),
+    "scale": lambda v: v in SCALES,
+    "seed": whole_number,
+    "reset": lambda v: isinstance(v, bool),
+    "max_hours": lambda v: v is None or whole_number(v) or
+    isinstance(v, float) and 0 < v < float("inf"),
+    "versions": lambda v: isinstance(v, list) and all(isinstance(one, dict) for one in v),
+}
 
 
 def recall(args):
@@ -248,10 +276,10 @@ def remember(out, dev, args, scale, **more):
 def command_run(args):
     """Tests a drive; returns the exit status."""
     known = probes.tests()
-    if args.max_hours is not None and not 0 < args.max_hours < float("inf"):
-        raise Refused(f"--max-hours {args.max_hours:g}: more than none")
     if args.resume:
         recall(args)
+    if args.max_hours is not None and not 0 < args.max_hours < float("inf"):
+        raise Refused(f"--max-hours {args.max_hours:g}: more than none")
     try:
         chosen = probes.choose(args.tests, known) if args.tests else list(known)
     except ValueError as error:

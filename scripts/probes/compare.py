@@ -105,5 +105,6 @@ def text_of(runs):
 def write(folders, path="compare.html"):
     """Writes the page; returns (path, the table as text)."""
     runs = [report.load(folder) for folder in folders]
-    page = report.store(Path(path), html_of(runs))
-    return page, text_of(runs)
+    with report.sound(*folders):
+        page, text = html_of(runs), text_of(runs)
+    return report.store(Path(path), page), text

@@ -303,12 +303,14 @@ class Counters:
             raise Refused(f"{path} is not a block device")
         number = f"{os.major(of.st_rdev)}:{os.minor(of.st_rdev)}"
         self.sys = says.disk_of(Path("/sys/dev/block") / number)
+        known = re.fullmatch(r"(\d+):(\d+)", read(self.sys / "dev"))
+        if not known:
+            raise Refused(f"{path}: there is no drive of the number {number} any more")
         if read(self.sys / "queue/iostats") == "0":
             raise Refused(f"{self.sys.name} counts nothing: echo 1 > "
                           f"/sys/block/{self.sys.name}/queue/iostats")
         self.now = now
-        major, minor = (int(n) for n in read(self.sys / "dev").split(":"))
-        self.number = major << 20 | minor           # as tracepoints have it
+        self.number = int(known[1]) << 20 | int(known[2])       # as tracepoints have it
 
     def look(self):
         """A Sample; Refused if the disk has gone."""

@@ -5,6 +5,7 @@ Made from what a run stored; any subset of tests, failed and skipped ones, and
 answers that are "cannot tell" are part of it.
 """
 
+import contextlib
 import importlib
 import itertools
 import json
@@ -55,8 +56,37 @@ def rank(ident):
 def _json(path):
     try:
         return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except FileNotFoundError:
         return None
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path} cannot be read: {error}") from error
+
+
+def _dictionary(path):
+    """Of a file that need not be there."""
+    found = _json(path)
+    if found is not None and not isinstance(found, dict):
+        raise ValueError(f"{path} is not of skylight")
+    return found or {}
+
+
+@contextlib.contextmanager
+def sound(*folders):
+    """What a person has changed by hand, or another version has written, is a sentence."""
+    try:
+        yield
+    except (AttributeError, KeyError, TypeError) as error:
+        raise ValueError(f"{' and '.join(map(str, folders))} has results that are damaged or of "
+                         f"another version ({error})") from error
+
+
+def _ident(result, path):
+    """Of which test a file is."""
+    from . import session               # pylint: disable=C0415
+    ident = result.get("test")
+    if isinstance(ident, str) and session.stem(ident) == path.stem:
+        return ident
+    return path.stem[1:].lstrip("0")
 
 
 def load(folder):
@@ -64,17 +94,17 @@ def load(folder):
     folder = Path(folder)
     if not folder.is_dir():
         raise ValueError(f"{folder} is not a directory of results")
-    run = Run(folder, _json(folder / "run.json") or {})
+    run = Run(folder, _dictionary(folder / "run.json"))
     for path in sorted(folder.glob("t*.json")):
         result = _json(path)
         if isinstance(result, dict) and "status" in result:
-            ident = result.get("test") or path.stem[1:].lstrip("0")
-            run.tests[ident] = {**result, "file": path}
+            run.tests[_ident(result, path)] = {**result, "file": path}
     if not run.tests:
         raise ValueError(f"{folder} holds no result of any test")
     run.tests = dict(sorted(run.tests.items(), key=lambda item: rank(item[0])))
-    run.answers = answers(run)
-    run.truth = _json(folder / "truth.json") or {}
+    with sound(folder):
+        run.answers = answers(run)
+    run.truth = _dictionary(folder / "truth.json")
     return run
 
 
@@ -374,8 +404,12 @@ def jobs(run, result):
     files, lines, shown_of = [], [], room(run)
     for name in names:
         lines.append(f"fio {Path(name).name}")
+        # Whoever made the folder is not to choose which files of this machine the page has.
+        file = (run.folder / name).resolve()
+        if not file.is_relative_to(run.folder.resolve()):
+            continue
         try:
-            text = (run.folder / name).read_text(encoding="utf-8", errors="replace")
+            text = file.read_text(encoding="utf-8", errors="replace")
         except OSError:
             continue
         cut = len(text) > shown_of[name]
@@ -486,6 +520,8 @@ def store(path, text):
 def write(folder):
     """Writes report.html and report.json; returns both paths."""
     run = load(folder)
-    return (store(run.folder / "report.html", html_of(run)),
+    with sound(folder):
+        page = html_of(run)
+    return (store(run.folder / "report.html", page),
             store(run.folder / "report.json", json.dumps(plain(run), indent=1, default=str)
                    + "\n"))

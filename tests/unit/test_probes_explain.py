@@ -415,6 +415,16 @@ def test_a_disk_that_counts_nothing_is_refused(disk):
         explain.Counters("/dev/model")
 
 
+@pytest.mark.parametrize("number", ["", "8", "x:y", None])
+def test_a_node_of_a_drive_that_went_is_refused(disk, number):
+    """It may stay in a directory that udev does not keep."""
+    (disk / "dev").unlink()
+    if number is not None:
+        (disk / "dev").write_text(number)
+    with pytest.raises(device.Refused, match="/dev/model: there is no drive of the number 0:0"):
+        explain.Counters("/dev/model")
+
+
 def test_a_partition_is_watched_by_its_disk(tmp_path):
     (tmp_path / "sdx/sdx1").mkdir(parents=True)
     (tmp_path / "sdx/sdx1/partition").write_text("1")

@@ -18,7 +18,7 @@ TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "scripts"))
 
 # pylint: disable=wrong-import-position,import-error
-from probes import compare, plots, report, session, words
+from probes import cli, compare, plots, report, session, words
 from probes.session import Finding, Result
 
 MIB = 1 << 20
@@ -275,6 +275,53 @@ def test_no_results_is_a_sentence(tmp_path):
         report.load(tmp_path)
     with pytest.raises(ValueError, match="is not a directory"):
         report.load(tmp_path / "none")
+
+
+def damaged(folder, ident="01", **more):
+    """A folder with a result that somebody has changed by hand."""
+    path = drive(folder) / f"t{ident}.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **more}))
+    return folder
+
+
+@pytest.mark.parametrize("name, text", [
+    ("run", "[1]"), ("run", '"x"'), ("run", "{"), ("truth", "[1]"), ("truth", '{"drive_type": 1}'),
+    ("run", '{"device": {"bytes": "many"}}'), ("run", '{"versions": ["6.1"]}'), ("t02", "{")])
+def test_files_that_are_damaged_are_a_sentence(tmp_path, name, text, capsys):
+    (drive(tmp_path) / f"{name}.json").write_text(text)
+    for command in (["report", str(tmp_path)],
+                    ["compare", str(tmp_path), "--out", str(tmp_path / "c.html")]):
+        if command[0] == "compare" and name == "truth":
+            continue
+        assert cli.main(command) == cli.USAGE
+        said = capsys.readouterr().err
+        assert str(tmp_path) in said and said.count("\n") == 1
+    assert not (tmp_path / "report.html").exists()
+
+
+@pytest.mark.parametrize("more", [
+    {"numbers": [1]}, {"jobs": 5}, {"jobs": [5]},
+    {"findings": {"drive_type": {"value": "shingled", "confidence": "x"}}}])
+def test_results_that_are_damaged_are_a_sentence(tmp_path, more):
+    with pytest.raises(ValueError, match=f"{tmp_path} .*damaged or of another version"):
+        report.write(damaged(tmp_path, **more))
+
+
+@pytest.mark.parametrize("ident", [1, "2", "1<x>", "../../x"])
+def test_a_result_is_of_the_test_that_its_file_says(tmp_path, ident):
+    assert "1" in report.load(damaged(tmp_path, test=ident)).tests
+
+
+@pytest.mark.parametrize("link", [False, True])
+def test_a_page_has_nothing_of_files_elsewhere(tmp_path, link):
+    """Folders are sent to people, and pages back."""
+    (tmp_path / "secret").write_text("not for anybody")
+    folder, name = tmp_path / "run", "../secret"
+    if link:
+        name = "jobs/a.fio"
+        (drive(folder) / name).symlink_to(tmp_path / "secret")
+    page, _ = report.write(damaged(folder, jobs=[name, "jobs/t01-a.fio", str(tmp_path / "secret")]))
+    assert "not for anybody" not in page.read_text() and "rw=&lt;randwrite&gt;" in page.read_text()
 
 
 @pytest.mark.parametrize("tests, sentence, cell", [

@@ -588,6 +588,26 @@ def test_a_run_that_cannot_be_read_is_not_resumed(tmp_path):
         cli.recall(asked(tmp_path, "--resume"))
 
 
+@pytest.mark.parametrize("name, value", [
+    ("tests", 5), ("scale", "huge"), ("scale", None), ("seed", "7"), ("seed", -1), ("seed", True),
+    ("reset", "no"), ("max_hours", "2"), ("max_hours", -1), ("max_hours", True),
+    ("versions", 3), ("versions", ["6.1"])])
+def test_what_a_run_cannot_have_been_begun_with_is_not_resumed(tmp_path, name, value):
+    """Least of all may a word for no stand for --reset, which erases."""
+    (tmp_path / "run.json").write_text(json.dumps({
+        "device": {}, "tests": None, "scale": "auto", "seed": 1, "reset": False,
+        "max_hours": None, "versions": [], name: value}))
+    with pytest.raises(device.Refused, match="run.json is damaged or of another version: " + name):
+        cli.recall(asked(tmp_path, "--resume"))
+
+
+def test_seeds_that_are_none(capsys):
+    for command in ("run", "quick"):
+        with pytest.raises(SystemExit) as ended:
+            cli.parser().parse_args([command, "/dev/none", "--seed", "-1"])
+        assert ended.value.code == cli.USAGE and "--seed: -1" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("text", ['{"scale": "auto", "seed": 1}', '{"device": "/dev/a"}',
                                   '{"device": {"bytes": 1, "label": "a", "serial": "1"}}',
                                   '{"bytes": 1, "device": null}', '7'])
