@@ -178,7 +178,7 @@ class Fio:
         lines = [f"# cd here, then: fio {job.name}", f"[{name}]"]
         lines += [f"{k}={v}" if v is not None else k for k, v in keys.items()
                   if v is not False]
-        job.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        job.write_text("\n".join(lines) + "\n", encoding="utf-8", errors="surrogateescape")
         return job
 
     def _run(self, job, watch):
@@ -284,7 +284,7 @@ class Fio:
         self.folder.mkdir(parents=True, exist_ok=True)
         path = os.path.realpath(self.path)
         log = self.folder / f"{name}.iolog"
-        with log.open("w", encoding="ascii") as handle:
+        with log.open("w", encoding="utf-8", errors="surrogateescape") as handle:
             if due:
                 handle.write(f"fio version 3 iolog\n1 {path} add\n1 {path} open\n")
                 handle.writelines(f"{us} {path} {action}\n" for us, action in zip(due, actions))

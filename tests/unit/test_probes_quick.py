@@ -194,6 +194,17 @@ def test_names_that_fio_takes_for_others(tmp_path, name):
     assert (tmp_path / "notes").read_bytes() == b"\xa5" * 65536
 
 
+@needs_fio
+@pytest.mark.parametrize("name", [b"B\xc3\xbccher", b"B\xfccher", b"a:b%s,c", b"-x", b"[a]"])
+def test_names_that_are_of_another_language(tmp_path, name):
+    """As mount points have them that desktops make of a label."""
+    (tmp_path / os.fsdecode(name)).write_bytes(bytes(65536))
+    fio = load.Fio(str(tmp_path / os.fsdecode(name)), tmp_path / "jobs")
+    fio.job("x", {"rw": "write", "bs": 4096, "size": 65536, "direct": 0, "log": False})
+    assert len(fio.replay("y", (False, [0, 8192], 4096))) == 2
+    assert [p.name for p in tmp_path.iterdir() if p.is_file()] == [os.fsdecode(name)]
+
+
 @pytest.mark.parametrize("text, start, size", [
     ("0+64M", 0, 64 * MIB), ("10G+1G", 10 << 30, 1 << 30), ("4096+8k", 4096, 8192)])
 def test_areas(text, start, size):
