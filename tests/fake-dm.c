@@ -5,7 +5,8 @@
  * In the directory FAKE_DM each device is a directory, with files target, status, table,
  * sectors, users, and one for each message that it answers, by the first word.  A file with .next
  * behind its name takes the place of an answer that was given.  What changes something, and
- * every message, gets a line in the file FAKE_DM.log.
+ * every message, gets a line in the file FAKE_DM.log.  While there is a file FAKE_DM.denied, it
+ * is nobody's to ask.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -61,8 +62,16 @@ static void log_line(const char *what, const char *name, const char *message)
 
 struct dm_task *dm_task_create(int type)
 {
-	struct dm_task *t = calloc(1, sizeof(*t));
+	struct dm_task *t;
+	char path[4096];
 
+	/* The library wants to know of which version the kernel's is, first of all. */
+	snprintf(path, sizeof(path), "%s.denied", getenv("FAKE_DM"));
+	if (!access(path, F_OK)) {
+		errno = EACCES;
+		return NULL;
+	}
+	t = calloc(1, sizeof(*t));
 	t->type = type;
 	return t;
 }

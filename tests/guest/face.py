@@ -451,6 +451,21 @@ def told(ctx, geo):
     return {"requests": count}
 
 
+def nodes(ctx, geo):
+    """What a name is not made of to udev is written in another way; no node stays behind, to be
+    taken for the next device of that number."""
+    made = stack(ctx.pool, ctx.target, geo)
+    made.open()
+    made.close()
+    before = sorted(os.listdir("/dev/mapper"))
+    for name in ("my disk", "100%", "B\u00fccher", "a'b", "a\\b"):
+        said = made.target.tool_opens(made.paths, geo, name)
+        added = [n for n in os.listdir("/dev/mapper") if n not in before]
+        expect(len(added) == 1 and f"/dev/mapper/{added[0]} is ready" in said, (added, said))
+        run(SHINGLE, "remove", "--no-udev", name)
+        expect(sorted(os.listdir("/dev/mapper")) == before, os.listdir("/dev/mapper"))
+
+
 def cases(target, geo, geo2):
     out = [("a read-only table", lambda c: read_only(c, geo, True)),
            ("a read-only table, write cache", lambda c: read_only(c, geo2, True)),
@@ -465,5 +480,6 @@ def cases(target, geo, geo2):
             for text in ("wcache off", *WRITING)]
     out += [("the table while messages change it", lambda c: options_agree(c, geo2)),
             ("what is measured", lambda c: measured(c, geo)),
-            ("what the tool tells", lambda c: told(c, geo))]
+            ("what the tool tells", lambda c: told(c, geo)),
+            ("names of nodes", lambda c: nodes(c, geo))]
     return out

@@ -312,6 +312,10 @@ class StlSet(Linear):
             return 0, ""
         return run(SHINGLE, "check", *self._devices(paths, geo), ok=None)
 
+    def tool_opens(self, paths, geo, name):
+        """What the tool says."""
+        return run(SHINGLE, "open", "--no-udev", *self._devices(paths, geo), name)[1]
+
     def repair(self, paths, geo, asked=False):
         """asked: says yes when it asks, and not before."""
         if asked:

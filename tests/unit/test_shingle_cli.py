@@ -12,6 +12,7 @@ import json
 import os
 import random
 import re
+import shlex
 import shutil
 import signal
 import struct
@@ -2497,6 +2498,26 @@ def test_stats_of_one_and_of_all(two):
     assert "disk: " not in two.run("stats", "disk")
     assert "type 'linear'" in two.run("stats", "other", rc=FAILED)
     assert "status of nobody: " in two.run("stats", "nobody", rc=FAILED)
+
+
+@pytest.mark.parametrize("name", ["my disk", "it's", "$(reboot)", "a;b", "B\u00fccher"])
+def test_the_line_for_dmsetup_is_one_for_a_shell(kept, name):
+    line = kept.run("open", "--dry-run", *kept.args, "--", name).splitlines()[-1]
+    words = shlex.split(line)
+    assert words[:4] == ["dmsetup", "create", name, "--table"]
+    done = subprocess.run(["sh", "-c", f"dmsetup() {{ echo \"$@\"; }}; {line}"], text=True,
+                          stdout=subprocess.PIPE, check=True)
+    assert done.stdout.count("\n") == 1 and name in done.stdout
+
+
+def test_who_is_not_root_is_told_so(two, tmp_path):
+    """And not that there is no such device."""
+    (tmp_path / "dm.denied").touch()
+    for words in (["status", "disk"], ["stats", "disk"], ["set", "disk"],
+                  ["set", "disk", "commit_ms=5"], ["remove", "disk"], ["reset", "--force", "disk"],
+                  ["stats", "disk", "--clear"], ["stats", "disk", "--latency", "1"]):
+        said = two.run(*words, rc=FAILED)
+        assert "only root may do that" in said and "no such device" not in said, words
 
 
 def test_output_that_cannot_be_written_is_told(two):

@@ -39,15 +39,27 @@ static int dm_fail(const char *doing, const char *name, int err)
 		    err ? strerror(err) : "it failed");
 }
 
+/* Why libdevmapper made no task at all. */
+static int no_task;
+
+/* Without leave to talk to the kernel there is no task, which says no more. */
 static struct dm_task *task_on(int type, const char *name)
 {
-	struct dm_task *t = dm_task_create(type);
+	struct dm_task *t;
 
+	errno = 0;
+	t = dm_task_create(type);
+	no_task = t ? 0 : errno;
 	if (t && name && !dm_task_set_name(t, name)) {
 		dm_task_destroy(t);
 		return NULL;
 	}
 	return t;
+}
+
+static int task_errno(struct dm_task *t)
+{
+	return t ? dm_task_get_errno(t) : no_task;
 }
 
 /* Does the kernel know the type of target, or find its module? */
@@ -102,7 +114,7 @@ bool dm_device_is_open(const char *name, bool *open)
 	bool ok = t && dm_task_run(t) && dm_task_get_info(t, &info);
 
 	if (!ok)
-		dm_fail("looking for", name, t ? dm_task_get_errno(t) : 0);
+		dm_fail("looking for", name, task_errno(t));
 	*open = ok && info.exists;
 	if (t)
 		dm_task_destroy(t);
@@ -150,33 +162,48 @@ static bool run_with_udev(struct dm_task *t, bool udev)
 	return ok;
 }
 
-bool dm_device_create(const char *name, const char *uuid, const char *target, u64 sectors,
-		      const char *params, bool udev)
+/**
+ * dm_device_create() - open a device
+ * @name: its name
+ * @uuid: its UUID
+ * @target: its type
+ * @sectors: its length
+ * @params: of its table
+ * @udev: wait for udev
+ *
+ * Returns the path of its node, to be freed: what in a name is no letter to libdevmapper and
+ * udev is \\xHH there.  NULL after saying why there is none.
+ */
+char *dm_device_create(const char *name, const char *uuid, const char *target, u64 sectors,
+		       const char *params, bool udev)
 {
 	struct dm_task *t = task_on(DM_DEVICE_CREATE, name);
 	bool ok = t && dm_task_set_uuid(t, uuid) &&
 		  dm_task_add_target(t, 0, sectors, target, params) &&
 		  dm_task_set_add_node(t, DM_ADD_NODE_ON_CREATE) && run_with_udev(t, udev);
-	int err = t && !ok ? dm_task_get_errno(t) : 0;
-	char path[256];
+	int err = ok ? 0 : task_errno(t);
+	char *coded = ok ? dm_task_get_name_mangled(t) : NULL, *path = NULL;
 
 	if (t)
 		dm_task_destroy(t);
-	if (!ok) {
+	if (!ok)
 		dm_fail("opening", name, err);
-		return false;
-	}
-	snprintf(path, sizeof(path), "%s/%s", dm_dir(), name);
-	if (access(path, F_OK))
-		dm_mknodes(name);
-	return true;
+	/* One by any other name would stay when the device has gone, and be the next one's. */
+	if (coded && asprintf(&path, "%s/%s", dm_dir(), coded) < 0)
+		path = NULL;
+	if (path && access(path, F_OK))
+		dm_mknodes(coded);
+	if (ok && !path)
+		path = strdup("");
+	free(coded);
+	return path;
 }
 
 bool dm_device_remove(const char *name, bool udev)
 {
 	struct dm_task *t = task_on(DM_DEVICE_REMOVE, name);
 	bool ok = t && run_with_udev(t, udev);
-	int err = t && !ok ? dm_task_get_errno(t) : 0;
+	int err = ok ? 0 : task_errno(t);
 
 	if (t)
 		dm_task_destroy(t);
@@ -208,7 +235,7 @@ static bool line_of(int type, const char *name, struct dm_line *line)
 {
 	struct dm_task *t = task_on(type, name);
 	bool ok = t && dm_task_no_flush(t) && dm_task_run(t);
-	int err = t && !ok ? dm_task_get_errno(t) : ENXIO;
+	int err = ok ? ENXIO : task_errno(t);
 
 	ok = ok && take_line(t, line);
 	if (t)
@@ -284,7 +311,7 @@ char *dm_device_message(const char *name, const char *message)
 	struct dm_task *t = task_on(DM_DEVICE_TARGET_MSG, name);
 	bool ok = t && dm_task_set_sector(t, 0) && dm_task_set_message(t, message) &&
 		  dm_task_run(t);
-	int err = t && !ok ? dm_task_get_errno(t) : 0;
+	int err = ok ? 0 : task_errno(t);
 	const char *reply = ok ? dm_task_get_message_response(t) : NULL;
 	char *copy = ok ? strdup(reply ?: "") : NULL;
 
@@ -314,7 +341,7 @@ bool dm_for_each(int (*fn)(const char *name, void *ctx), void *ctx)
 		return true;
 	}
 	if (!ok)
-		dm_fail("listing", "devices", t ? dm_task_get_errno(t) : 0);
+		dm_fail("listing", "devices", task_errno(t));
 	n = ok ? dm_task_get_names(t) : NULL;
 	while (ok && n && n->dev) {
 		if (fn(n->name, ctx))

@@ -499,6 +499,20 @@ char *table_params(const struct image *img, const struct table_args *t)
 	return text;
 }
 
+/* A word as a shell takes it, as whoever sees the line may give it to one. */
+static void say_quoted(const char *word)
+{
+	if (strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-.:=@_") ==
+	    strlen(word)) {
+		fputs(word, stdout);
+		return;
+	}
+	putchar('\'');
+	for (; *word; word++)
+		fputs(*word == '\'' ? "'\\''" : (char[]){ *word, '\0' }, stdout);
+	putchar('\'');
+}
+
 /**
  * table_open() - load the table
  * @img: with its layout; its devices are closed on success
@@ -513,22 +527,26 @@ int table_open(struct image *img, const struct table_args *t, const char *name, 
 	u64 sectors = img->l.logical_blocks << SHINGLE_SECTORS_SHIFT;
 	char *params = table_params(img, t), uuid[UUID_STR_LEN], dm_uuid[64];
 	bool ok = true;
+	char *node;
 
 	if (!params)
 		return fail("out of memory");
 	if (dry_run) {
-		say("dmsetup create %s --table '0 %llu %s %s'", name, sectors, img->row->ops->name,
-		    params);
+		fputs("dmsetup create ", stdout);
+		say_quoted(name);
+		say(" --table '0 %llu %s %s'", sectors, img->row->ops->name, params);
 	} else {
 		uuid_unparse_lower(img->l.uuid, uuid);
 		snprintf(dm_uuid, sizeof(dm_uuid), "SHINGLE-%s", uuid);
 		/* The kernel wants them for itself. */
 		devices_close(&img->ds);
-		ok = dm_device_create(name, dm_uuid, img->row->ops->name, sectors, params,
-				      !t->no_udev);
+		node = dm_device_create(name, dm_uuid, img->row->ops->name, sectors, params,
+					!t->no_udev);
+		ok = node;
 		if (ok)
-			say("/dev/mapper/%s is ready: %s, %s", name, img->row->ops->name,
+			say("%s is ready: %s, %s", node, img->row->ops->name,
 			    blocks_text(img->l.logical_blocks).s);
+		free(node);
 	}
 	free(params);
 	return ok ? EXIT_CLEAN : EXIT_OPERATION;
