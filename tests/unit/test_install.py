@@ -166,6 +166,28 @@ def test_uninstall_takes_all_of_it(kdir, tmp_path, prefix, more):
     make("uninstall", *words)
 
 
+@pytest.mark.parametrize("word", ["DESTDIR={}", "PREFIX={}", "UDEVDIR={}"])
+@pytest.mark.parametrize("target", ["uninstall", "install-userspace", "install-dkms"])
+def test_blanks_in_paths_cost_nobody_his_files(tmp_path, target, word):
+    """To make a blank ends a word, and rm -rf had what is above the first one."""
+    (tmp_path / "my").mkdir()
+    (tmp_path / "my/letters").touch()
+    done = subprocess.run(["make", "-s", target, "KDIR=/none", f"DESTDIR={tmp_path}/safe",
+                           word.format(f"{tmp_path}/my files")],
+                          cwd=TOP, check=False, text=True, capture_output=True)
+    assert done.returncode and "may have no blanks" in done.stderr, done.stderr
+    assert files(tmp_path) == {"my/letters"}
+
+
+def test_a_relative_destdir_is_one_for_all(tmp_path, kdir):
+    """Rooms are made each in its own folder."""
+    dest = os.path.relpath(tmp_path / "stage", TOP)
+    make("install-userspace", f"DESTDIR={dest}", "PREFIX=/usr", f"KDIR={kdir}")
+    assert (tmp_path / "stage/usr/sbin/shingle").exists() and \
+        (tmp_path / "stage/usr/sbin/skylight").exists()
+    assert [p.name for p in tmp_path.iterdir()] == ["stage"]
+
+
 def named(text):
     """The options that a text names; --help and --version go without saying."""
     text = re.sub(r"\\f[A-Z]", "", text).replace("\\-", "-")
