@@ -2500,6 +2500,17 @@ def test_stats_of_one_and_of_all(two):
     assert "status of nobody: " in two.run("stats", "nobody", rc=FAILED)
 
 
+def test_metrics_are_utf8_whatever_a_device_is_called(two):
+    name = os.fsdecode(b'a"\xff\\\xc3\xa9')
+    two.add(name, "stl-set", stats=LAYER)
+    for words in ([], [name]):
+        done = subprocess.run([two.run.tool, "stats", "--prometheus", *words], check=True,
+                              stdout=subprocess.PIPE)
+        lines = done.stdout.decode("utf-8").splitlines()
+        assert r'shingle_steps_total{device="a\"\\xff\\x5cé",target="stl-set"} 4' in lines
+    assert name not in two.run("stats", "disk", "--prometheus")
+
+
 @pytest.mark.parametrize("name", ["my disk", "it's", "$(reboot)", "a;b", "B\u00fccher"])
 def test_the_line_for_dmsetup_is_one_for_a_shell(kept, name):
     line = kept.run("open", "--dry-run", *kept.args, "--", name).splitlines()[-1]

@@ -7,6 +7,7 @@
 #include "engines.h"
 #include "json.h"
 #include "latency.h"
+#include "text.h"
 
 #define MAX_STATS	256
 
@@ -294,8 +295,11 @@ static const struct unit *unit_of(const char *name)
 
 static void print_label(const char *name, const char *value)
 {
+	struct shown_text t;
+
 	printf("%s=\"", name);
-	for (; *value; value++) {
+	/* One that is no UTF-8 costs all others their metrics. */
+	for (value = spelt(value, &t); *value; value++) {
 		if (*value == '\n')
 			fputs("\\n", stdout);
 		else if (*value == '"' || *value == '\\')

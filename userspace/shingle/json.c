@@ -27,13 +27,9 @@ struct json_object *json_put(struct json_object *in, const char *key, struct jso
 /* A text that anybody may have written: what is no letter in it is spelt as shown() does. */
 void json_str(struct json_object *in, const char *key, const char *v)
 {
-	struct shown_text t = shown(v);
-	const char *p = t.s;
+	struct shown_text t;
 
-	/* The rest that shown() spells, json-c escapes. */
-	while ((p = strchr(p, '\\')) && p[2] < '8')
-		p++;
-	json_put(in, key, json_object_new_string(p ? t.s : v));
+	json_put(in, key, json_object_new_string(spelt(v, &t)));
 }
 
 static void print(struct json_object *v, int flags)

@@ -46,3 +46,22 @@ struct shown_text shown(const char *text)
 	t.s[at] = '\0';
 	return t;
 }
+
+/**
+ * spelt() - a text that anybody may have written, for what wants UTF-8 and escapes the rest
+ * @text: a label, or a name
+ * @room: for the result
+ *
+ * Returns @text, or what shown() makes of it if something in it is no letter beyond ASCII.
+ */
+const char *spelt(const char *text, struct shown_text *room)
+{
+	const char *p;
+
+	*room = shown(text);
+	for (p = strchr(room->s, '\\'); p; p = strchr(p + 1, '\\')) {
+		if (p[2] >= '8')
+			return room->s;
+	}
+	return text;
+}

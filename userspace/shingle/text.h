@@ -10,5 +10,6 @@ struct shown_text {
 	char s[4 * PATH_MAX];
 };
 struct shown_text shown(const char *text);
+const char *spelt(const char *text, struct shown_text *room);
 
 #endif /* SHINGLE_TEXT_H */
