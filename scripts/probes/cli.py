@@ -384,6 +384,7 @@ def quick_part(args, scratch):
 
 def quick_on(part, args, quick, clock):
     """The same, of what was opened."""
+    from .scratch import OutOfTime      # pylint: disable=C0415
     screen, file = Screen(), hasattr(part, "make")
     said = says.of(part.sys, part.dev.path)
     out = args.out or Path(f"skylight-quick-{Path(part.dev.path).name}")
@@ -399,8 +400,10 @@ def quick_on(part, args, quick, clock):
     fio = load.Fio(part.path, out / "jobs", getattr(part, "held", None))
     s = quick.session(part, out, fio, clock, seed=args.seed, say=screen.say, show=screen.show)
     s.tell_unrestored()
-    if file:
-        part.make(s)
+    # Test 1 says that there was not.
+    with contextlib.suppress(OutOfTime):
+        if file:
+            part.make(s)
     if file or args.area or args.write:
         quick.write(s, lambda text: screen.say("  " + text))
         found = quick.answer(said, s.results)

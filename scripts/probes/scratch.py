@@ -238,6 +238,8 @@ class File(Part):
             raise Refused(self.moved())
 
     def moved(self):
+        if self.places is None:
+            return ""
         try:
             same = extents(self._fd) == self.places
         except Refused as no:

@@ -342,6 +342,16 @@ def test_a_file_system_that_moves_what_is_written_is_refused(file, tmp_path, mon
     assert not list(tmp_path.iterdir())
 
 
+def test_a_file_that_there_was_no_time_for_was_not_moved(file, monkeypatch):
+    def late(*_, **__):
+        raise scratch.OutOfTime("5 s were not enough")
+    s = Jobs()
+    monkeypatch.setattr(s, "fio", late)
+    with pytest.raises(scratch.OutOfTime):
+        file.make(s)
+    assert not file.moved()
+
+
 def test_a_file_of_that_name_is_not_taken_over(file, monkeypatch):
     mapped(monkeypatch, [(0, 1 << 30, 64 * MIB, 0)])
     Path(file.path).write_text("mine")
@@ -575,6 +585,23 @@ def test_json_of_quick(command, capsys):
     assert said["findings"]["rotation_ms"]["value"] == 10
     info = json.loads((out / "run.json").read_text())
     assert info["quick"] and info["says_of_itself"] == said["says_of_itself"]
+
+
+@pytest.mark.parametrize("zones, answer", [("device-managed", "shingled"), (None, None)])
+def test_there_is_an_answer_where_there_was_no_time_for_a_file(command, monkeypatch, capsys,
+                                                               zones, answer):
+    """A slow drive may have said it all of itself."""
+    def late(_, s):
+        s.load.clock.begin -= 1000
+        s.load.clock.check()
+    monkeypatch.setattr(scratch.Part, "make", late, raising=False)
+    monkeypatch.setattr(cli.says, "of", lambda *_: {**SAID, "zones": zones})
+    status, out = command(probe_drives.Drive(200_000), "--json")
+    said = json.loads(capsys.readouterr().out)
+    assert status == 0 and said["answer"] == answer
+    assert "300 s were not enough" in said["findings"]["drive_type"]["says"]
+    assert answer or "300 s were not enough" in said["sentence"]
+    report.write(out)
 
 
 def test_the_folder_is_one_for_a_report(command, capsys):
