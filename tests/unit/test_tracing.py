@@ -255,6 +255,21 @@ def test_the_ring_goes_whatever_ends_it(shingle_trace, how):
     assert (gone / "tracing_on").read_text() == "0\n"
 
 
+@pytest.mark.parametrize("place", ["none", "/dev/full"])
+def test_events_that_there_is_no_room_for_are_told(shingle_trace, tmp_path, place):
+    """Half of them are told as if they were all."""
+    start, gone = shingle_trace
+    mktemp = "exit 1" if place == "none" else f"ln -s {place} {tmp_path}/out; echo {tmp_path}/out"
+    (tmp_path / "bin/mktemp").write_text(f"#!/bin/sh\n{mktemp}\n", encoding="ascii")
+    (tmp_path / "bin/mktemp").chmod(0o755)
+    with start("events", "touch", f"{tmp_path}/begun") as traced:
+        told, said = traced.communicate(timeout=20)
+    assert traced.returncode == 1 and "shingle-trace: no room" in said and not told
+    # Of what nobody can be told nothing is begun.
+    assert (tmp_path / "begun").exists() == gone.exists() == (place != "none")
+    assert not list((tmp_path / "tracing/instances").iterdir())
+
+
 def test_recipes_ask_for_events_that_there_are():
     for recipe in RECIPES:
         text = (FOLDER / f"{recipe}.awk").read_text(encoding="utf-8")
