@@ -263,7 +263,11 @@ def test_events_that_there_is_no_room_for_are_told(shingle_trace, tmp_path, plac
     (tmp_path / "bin/mktemp").write_text(f"#!/bin/sh\n{mktemp}\n", encoding="ascii")
     (tmp_path / "bin/mktemp").chmod(0o755)
     with start("events", "touch", f"{tmp_path}/begun") as traced:
-        told, said = traced.communicate(timeout=20)
+        try:
+            told, said = traced.communicate(timeout=20)
+        finally:
+            if traced.poll() is None:
+                os.killpg(traced.pid, signal.SIGKILL)
     assert traced.returncode == 1 and "shingle-trace: no room" in said and not told
     # Of what nobody can be told nothing is begun.
     assert (tmp_path / "begun").exists() == gone.exists() == (place != "none")
