@@ -33,6 +33,11 @@ class LoadError(Exception):
     """fio could not do it, in a sentence."""
 
 
+def can_be_told(path):
+    """Whether fio opens what has this path if it is told that."""
+    return not NO_NAME.search(path) and len(os.fsencode(path)) <= LONGEST_NAME
+
+
 @dataclass
 class Trace:
     """What requests took, one entry each, in the order in which they were issued.
@@ -152,24 +157,29 @@ def added_reads(iodepth):
 
 class Fio:
     """Runs jobs on one device; files go to @folder.  @held, if given, raises an error before
-    a job would go to another device, to which @path has come to lead."""
+    a job would go to another device, to which @path has come to lead.  @named, if given, is
+    what fio is told, for it cannot be told all names."""
 
-    def __init__(self, path, folder, held=None):
-        self.path, self.folder, self.held = path, folder, held
+    def __init__(self, path, folder, held=None, named=None):
+        # pylint: disable=too-many-arguments,too-many-positional-arguments
+        self.path, self.folder, self.held, self.named = path, folder, held, named
         self.program = shutil.which("fio")
 
     def require(self):
         """Raises LoadError if fio is not here, or would open something else."""
         if not self.program:
             raise LoadError("fio is not installed: apt install fio")
-        path = os.path.realpath(self.path)
-        if NO_NAME.search(path) or len(os.fsencode(path)) > LONGEST_NAME:
+        path = self._path()
+        if not can_be_told(path):
             raise LoadError(f"fio can't be told to open {path}: a name has no blanks, quotes, "
                             f"backslashes, ;, # and $, and {LONGEST_NAME} bytes at most")
 
+    def _path(self):
+        return self.named or os.path.realpath(self.path)
+
     def _name(self):
         # fio splits file names at colons.
-        return os.path.realpath(self.path).replace(":", r"\:")
+        return self._path().replace(":", r"\:")
 
     def _write_job(self, name, options):
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -282,7 +292,7 @@ class Fio:
         """fio's second format: file, action, offset, bytes; its third one with times in us
         before each."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        path = os.path.realpath(self.path)
+        path = self._path()
         log = self.folder / f"{name}.iolog"
         with log.open("w", encoding="utf-8", errors="surrogateescape") as handle:
             if due:

@@ -221,6 +221,14 @@ class File(Part):
         super().__init__(str(path), 0, size, Below(below),
                          f"a file of {size // MIB} MiB in {path.parent}")
         self.places, self._fd = None, -1
+        self._folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+
+    @property
+    def named(self):
+        """What fio is told: desktops mount a drive where its label is, and that may have blanks."""
+        if loads.can_be_told(os.path.realpath(self.path)):
+            return None
+        return f"/proc/{os.getpid()}/fd/{self._folder}/{Path(self.path).name}"
 
     def make(self, s):
         """Writes it, so that each block has its place; Refused if the file system moves
@@ -254,6 +262,9 @@ class File(Part):
             self._fd = -1
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self.path)
+        if self._folder >= 0:
+            os.close(self._folder)
+            self._folder = -1
         super().close()
 
 

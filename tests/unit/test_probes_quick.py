@@ -342,6 +342,29 @@ def test_a_file_system_that_moves_what_is_written_is_refused(file, tmp_path, mon
     assert not list(tmp_path.iterdir())
 
 
+@needs_fio
+@pytest.mark.usefixtures("file")
+@pytest.mark.parametrize("name", ["My Passport", "a;b", 'x"$y', "long" * 60])
+def test_a_drive_may_be_mounted_where_its_label_has_blanks(tmp_path, monkeypatch, name):
+    """What fio cannot be told it finds all the same, and nothing else."""
+    mapped(monkeypatch, [(0, 1 << 30, 64 * MIB, 0)])
+    folder, jobs = tmp_path / name, tmp_path / "jobs"
+    folder.mkdir()
+    file = scratch.File(folder)
+    fio = load.Fio(file.path, jobs, named=file.named)
+    fio.require()
+    file.make(Jobs())
+    fio.job("x", {"rw": "write", "bs": 4096, "size": 65536, "direct": 0, "log": False})
+    assert len(fio.replay("y", (True, [0, 8192], 4096))) == 2
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted([name, "jobs"])
+    there, = folder.iterdir()
+    assert any(there.read_bytes()[:65536]) and there.stat().st_size == 64 * MIB
+    file.close()
+    assert not list(folder.iterdir())
+    with pytest.raises(OSError):
+        os.stat(fio.named)
+
+
 def test_a_file_that_there_was_no_time_for_was_not_moved(file, monkeypatch):
     def late(*_, **__):
         raise scratch.OutOfTime("5 s were not enough")
