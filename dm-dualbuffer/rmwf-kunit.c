@@ -336,6 +336,26 @@ static void r0_pins_around(struct kunit *test, bool under_way)
 	stop(t);
 }
 
+/* It is written over where it is, and left meanwhile; and then again. */
+static void rmwf_r0_pins_under_way(struct kunit *test)
+{
+	struct rmwf_toy *t = start(test, &figure, NULL, NULL);
+	struct shingle_emit emit = { .rec = t->rec, .max = ARRAY_SIZE(t->rec), .seq = t->seq };
+	struct shingle_run run;
+
+	KUNIT_EXPECT_EQ(test, write_one(t, 6), -1);
+	KUNIT_ASSERT_EQ(test, t->e->ops->map.place(t->e, 6, 1, SHINGLE_LIFE_UNKNOWN, &run), 0);
+	discard_one(test, t, 6);
+	t->e->ops->map.commit(t->e, &run, &emit);
+	t->seq++;
+	discard_one(test, t, 6);
+	shingle_release_all(t->e, t->seq - 1);
+	KUNIT_EXPECT_EQ(test, write_one(t, 1), 4);
+	shingle_release_all(t->e, t->seq);
+	KUNIT_EXPECT_EQ(test, write_one(t, 1), -1);
+	stop(t);
+}
+
 static void rmwf_r0_pins_around(struct kunit *test)
 {
 	r0_pins_around(test, false);
@@ -1020,6 +1040,7 @@ static struct kunit_case rmwf_cases[] = {
 	KUNIT_CASE(rmwf_r0_pins),
 	KUNIT_CASE(rmwf_r0_pins_again),
 	KUNIT_CASE(rmwf_r0_pins_around),
+	KUNIT_CASE(rmwf_r0_pins_under_way),
 	KUNIT_CASE(rmwf_discards_nothing),
 	KUNIT_CASE(rmwf_failed_is_free),
 	KUNIT_CASE(rmwf_failed_over_live),

@@ -258,7 +258,7 @@ static void look_for_pins(struct rmwf_space *s, u32 lblk, u32 n)
  */
 void rmwf_space_live(struct rmwf_space *s, u32 lblk, u32 n, bool taken)
 {
-	if (!taken || s->holey)
+	if (!taken)
 		look_for_pins(s, lblk, n);
 	bitmap_set(s->live, lblk, n);
 	bitmap_set(s->claimed, lblk, n);
@@ -306,6 +306,11 @@ void rmwf_space_landed(struct rmwf_space *s, u32 lblk, u32 n, bool direct)
 	WARN_ON_ONCE(true);
 }
 
+static bool meet(const struct rmwf_span *a, u32 lblk, u32 n)
+{
+	return a->lblk < lblk + n && lblk < a->lblk + a->n;
+}
+
 /**
  * rmwf_in_flight() - is a write under way to any of these blocks?
  * @s: the space
@@ -319,23 +324,19 @@ bool rmwf_in_flight(const struct rmwf_space *s, u32 lblk, u32 n)
 	u32 i;
 
 	for (i = 0; i < s->nr_flight; i++) {
-		const struct rmwf_span *f = &s->flight[i].span;
-
-		if (f->lblk < lblk + n && lblk < f->lblk + f->n)
+		if (meet(&s->flight[i].span, lblk, n))
 			return true;
 	}
 	return false;
 }
 
-/* To its own place? */
-static bool is_coming(const struct rmwf_space *s, u32 lblk)
+/* To where any of them belongs? */
+static bool is_coming(const struct rmwf_space *s, u32 lblk, u32 n)
 {
 	u32 i;
 
 	for (i = 0; i < s->nr_flight; i++) {
-		const struct rmwf_flight *f = &s->flight[i];
-
-		if (f->direct && lblk - f->span.lblk < f->span.n)
+		if (s->flight[i].direct && meet(&s->flight[i].span, lblk, n))
 			return true;
 	}
 	return false;
@@ -408,12 +409,13 @@ void rmwf_space_leave(struct rmwf_space *s, u32 lblk, u32 n, u64 seq)
 	/* What is live is claimed. */
 	if (!whole && !rmwf_claimed(s, lblk, n))
 		return;
-	/* What is claimed would not tell who writes there, or does already, that it is in a pin. */
+	/* What is claimed would not tell who writes there that it is in a pin. */
 	if (!whole && !s->holey)
-		s->holey = find_next_zero_bit(s->claimed, end, lblk) < end ||
-			   rmwf_in_flight(s, lblk, n);
+		s->holey = find_next_zero_bit(s->claimed, end, lblk) < end;
 	bitmap_clear(s->live, lblk, n);
 	pin_down(s, lblk, n, seq, first);
+	/* And who writes there already has looked before. */
+	s->returned |= is_coming(s, lblk, n);
 }
 
 /**
@@ -455,7 +457,7 @@ bool rmwf_space_release(struct rmwf_space *s, u64 seq)
 		struct rmwf_span *p = &s->pin[s->pins_from].span;
 
 		for (; p->n && looks; p->n--, p->lblk++, looks--) {
-			if (!test_bit(p->lblk, s->live) && !is_coming(s, p->lblk))
+			if (!test_bit(p->lblk, s->live) && !is_coming(s, p->lblk, 1))
 				__clear_bit(p->lblk, s->claimed);
 		}
 		if (p->n)

@@ -69,7 +69,7 @@ struct rmwf_pin {
  * @pins_from: the oldest of it
  * @nr_pins: how many
  * @returned: one of them may be of a place that has been written to since
- * @holey: one of them may be of places, too, at which nothing was, or not yet
+ * @holey: one of them may be of places, too, at which nothing was
  * @flight: writes under way, wherever they go
  * @nr_flight: how many
  */
