@@ -311,6 +311,18 @@ static bool meet(const struct rmwf_span *a, u32 lblk, u32 n)
 	return a->lblk < lblk + n && lblk < a->lblk + a->n;
 }
 
+/* Is a write under way to any of these blocks?  @direct: one to where they belong. */
+static bool under_way(const struct rmwf_space *s, u32 lblk, u32 n, bool direct)
+{
+	u32 i;
+
+	for (i = 0; i < s->nr_flight; i++) {
+		if ((s->flight[i].direct || !direct) && meet(&s->flight[i].span, lblk, n))
+			return true;
+	}
+	return false;
+}
+
 /**
  * rmwf_in_flight() - is a write under way to any of these blocks?
  * @s: the space
@@ -321,25 +333,7 @@ static bool meet(const struct rmwf_span *a, u32 lblk, u32 n)
  */
 bool rmwf_in_flight(const struct rmwf_space *s, u32 lblk, u32 n)
 {
-	u32 i;
-
-	for (i = 0; i < s->nr_flight; i++) {
-		if (meet(&s->flight[i].span, lblk, n))
-			return true;
-	}
-	return false;
-}
-
-/* To where any of them belongs? */
-static bool is_coming(const struct rmwf_space *s, u32 lblk, u32 n)
-{
-	u32 i;
-
-	for (i = 0; i < s->nr_flight; i++) {
-		if (s->flight[i].direct && meet(&s->flight[i].span, lblk, n))
-			return true;
-	}
-	return false;
+	return under_way(s, lblk, n, false);
 }
 
 /* Older pins of any of these blocks: all of what they hold waits for the new one. */
@@ -355,7 +349,7 @@ static struct rmwf_span united(struct rmwf_space *s, u32 lblk, u32 n)
 			struct rmwf_span *p = &s->pin[(s->pins_from + i) % RMWF_PINS].span;
 			u32 end = max(all.lblk + all.n, p->lblk + p->n);
 
-			if (!p->n || p->lblk >= all.lblk + all.n || all.lblk >= p->lblk + p->n)
+			if (!p->n || !meet(p, all.lblk, all.n))
 				continue;
 			grown |= p->lblk < all.lblk || end > all.lblk + all.n;
 			all.lblk = min(all.lblk, p->lblk);
@@ -415,7 +409,7 @@ void rmwf_space_leave(struct rmwf_space *s, u32 lblk, u32 n, u64 seq)
 	bitmap_clear(s->live, lblk, n);
 	pin_down(s, lblk, n, seq, first);
 	/* And who writes there already has looked before. */
-	s->returned |= is_coming(s, lblk, n);
+	s->returned |= under_way(s, lblk, n, true);
 }
 
 /**
@@ -457,7 +451,7 @@ bool rmwf_space_release(struct rmwf_space *s, u64 seq)
 		struct rmwf_span *p = &s->pin[s->pins_from].span;
 
 		for (; p->n && looks; p->n--, p->lblk++, looks--) {
-			if (!test_bit(p->lblk, s->live) && !is_coming(s, p->lblk, 1))
+			if (!test_bit(p->lblk, s->live) && !under_way(s, p->lblk, 1, true))
 				__clear_bit(p->lblk, s->claimed);
 		}
 		if (p->n)
