@@ -287,6 +287,16 @@ static void rmwf_r0_pins(struct kunit *test)
 	stop(t);
 }
 
+/* A block is left again: its place is free when that is durable, not when the older one is. */
+static void free_with_the_newer(struct kunit *test, struct rmwf_toy *t, u32 lblk, int page)
+{
+	discard_one(test, t, lblk);
+	shingle_release_all(t->e, t->seq - 1);
+	KUNIT_EXPECT_EQ(test, write_one(t, lblk - 5), page);
+	shingle_release_all(t->e, t->seq);
+	KUNIT_EXPECT_EQ(test, write_one(t, lblk - 5), -1);
+}
+
 /* What is left again before that it was left is durable is free with the later one. */
 static void rmwf_r0_pins_again(struct kunit *test)
 {
@@ -297,11 +307,7 @@ static void rmwf_r0_pins_again(struct kunit *test)
 	t->nr = 0;
 	t->seq++;
 	KUNIT_EXPECT_EQ(test, write_one(t, 5), -1);
-	discard_one(test, t, 5);
-	shingle_release_all(t->e, t->seq - 1);
-	KUNIT_EXPECT_EQ(test, write_one(t, 0), 0);
-	shingle_release_all(t->e, t->seq);
-	KUNIT_EXPECT_EQ(test, write_one(t, 0), -1);
+	free_with_the_newer(test, t, 5, 0);
 	stop(t);
 }
 
@@ -328,12 +334,14 @@ static void r0_pins_around(struct kunit *test, bool under_way)
 	else
 		KUNIT_EXPECT_EQ(test, write_one(t, 6), -1);
 	t->seq++;
-	discard_one(test, t, 6);
-	shingle_release_all(t->e, t->seq - 1);
-	KUNIT_EXPECT_EQ(test, write_one(t, 1), 4);
-	shingle_release_all(t->e, t->seq);
-	KUNIT_EXPECT_EQ(test, write_one(t, 1), -1);
+	free_with_the_newer(test, t, 6, 4);
 	stop(t);
+}
+
+static void rmwf_r0_pins_around(struct kunit *test)
+{
+	r0_pins_around(test, false);
+	r0_pins_around(test, true);
 }
 
 /* It is written over where it is, and left meanwhile; and then again. */
@@ -348,18 +356,8 @@ static void rmwf_r0_pins_under_way(struct kunit *test)
 	discard_one(test, t, 6);
 	t->e->ops->map.commit(t->e, &run, &emit);
 	t->seq++;
-	discard_one(test, t, 6);
-	shingle_release_all(t->e, t->seq - 1);
-	KUNIT_EXPECT_EQ(test, write_one(t, 1), 4);
-	shingle_release_all(t->e, t->seq);
-	KUNIT_EXPECT_EQ(test, write_one(t, 1), -1);
+	free_with_the_newer(test, t, 6, 4);
 	stop(t);
-}
-
-static void rmwf_r0_pins_around(struct kunit *test)
-{
-	r0_pins_around(test, false);
-	r0_pins_around(test, true);
 }
 
 /* Of what is nowhere no record says that it is nowhere: a file system discards all of a disk. */
