@@ -362,7 +362,7 @@ def command_quick(args):
         raise Refused(f"--seconds {args.seconds:g}: more than 0, and {quick.SECONDS} at most")
     part = quick_part(args, scratch)
     try:
-        load.Fio(part.path, Path(), named=getattr(part, "named", None)).require()
+        load.Fio(part.path, Path(), named=part.named).require()
         return quick_on(part, args, quick, scratch.Clock(args.seconds))
     finally:
         part.close()
@@ -397,13 +397,12 @@ def quick_on(part, args, quick, clock):
              says_of_itself=said, where=part.what)
     screen.say(f"{part.what}: what it does (at most {length(clock.seconds)})")
     screen.test("quick", clock.left(), 0)
-    fio = load.Fio(part.path, out / "jobs", getattr(part, "held", None),
-                   getattr(part, "named", None))
+    fio = load.Fio(part.path, out / "jobs", getattr(part, "held", None), part.named)
     s = quick.session(part, out, fio, clock, seed=args.seed, say=screen.say, show=screen.show)
     s.tell_unrestored()
-    # Test 1 says that there was not.
-    with contextlib.suppress(OutOfTime):
-        if file:
+    if file:
+        # Test 1 says that there was not.
+        with contextlib.suppress(OutOfTime):
             part.make(s)
     if file or args.area or args.write:
         quick.write(s, lambda text: screen.say("  " + text))

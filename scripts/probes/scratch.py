@@ -108,6 +108,7 @@ class Part:
 
     discarded = False
     written = False             # all of it, in order, before any test
+    named = None                # what fio is told, if it isn't the path
 
     # pylint: disable-next=too-many-arguments,too-many-positional-arguments
     def __init__(self, path, start, size, dev, what):
