@@ -293,8 +293,8 @@ def boot(kernel, disks, log):
                # It hangs up the terminal that we write to.
                "systemd.mask=serial-getty@ttyS0.service "
                "mitigations=off nokaslr audit=0 tsc=reliable no_timer_check nosoftlockup "
-              # While it waits for the host's disk its clock runs from timer to timer.
-              "sysctl.kernel.hung_task_timeout_secs=0 "
+               # While it waits for the host's disk its clock runs from timer to timer.
+               "sysctl.kernel.hung_task_timeout_secs=0 "
                "rcupdate.rcu_cpu_stall_suppress=1 panic=-1", "-serial", "stdio"]
     for disk in disks:
         command += ["-drive", f"file={disk},if=virtio,format=raw,cache=unsafe"]
