@@ -214,6 +214,17 @@ def test_tiny_geometry(run):
                     "1 inplace 2 commit_ms 100'")
 
 
+def test_a_shell_takes_the_dmsetup_line_as_it_is_meant(run):
+    """Whoever sees it may give it to one."""
+    data = blank(run.dir / "anna's-$(disk)", 400)
+    run("format", "stl-set", "--band", "12K", data)
+    line = run("open", data, "it's", "--dry-run").strip()
+    words = subprocess.run(["sh", "-c", f"printf '%s\\n' {line}"], check=False, text=True,
+                           capture_output=True).stdout.splitlines()
+    assert words[:4] == ["dmsetup", "create", "it's", "--table"]
+    assert re.fullmatch(rf"0 \d+ stl-set {re.escape(str(data))} - -", words[4]) and len(words) == 5
+
+
 @pytest.mark.parametrize("where", [[], ["--cache-location", "od"]])
 @pytest.mark.parametrize("blocks, size, cache", [(40, "1b", 1), (1, "30%", 89), (40, "400K", 3),
                                                  (7, "5%", 2)])

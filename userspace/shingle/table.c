@@ -513,6 +513,24 @@ static void say_quoted(const char *word)
 	putchar('\'');
 }
 
+/* The whole table is one word. */
+static bool say_dmsetup(const char *name, u64 sectors, const char *target, const char *params)
+{
+	char *table;
+
+	if (asprintf(&table, "0 %llu %s %s", sectors, target, params) < 0) {
+		fail("out of memory");
+		return false;
+	}
+	fputs("dmsetup create ", stdout);
+	say_quoted(name);
+	fputs(" --table ", stdout);
+	say_quoted(table);
+	putchar('\n');
+	free(table);
+	return true;
+}
+
 /**
  * table_open() - load the table
  * @img: with its layout; its devices are closed on success
@@ -532,9 +550,7 @@ int table_open(struct image *img, const struct table_args *t, const char *name, 
 	if (!params)
 		return fail("out of memory");
 	if (dry_run) {
-		fputs("dmsetup create ", stdout);
-		say_quoted(name);
-		say(" --table '0 %llu %s %s'", sectors, img->row->ops->name, params);
+		ok = say_dmsetup(name, sectors, img->row->ops->name, params);
 	} else {
 		uuid_unparse_lower(img->l.uuid, uuid);
 		snprintf(dm_uuid, sizeof(dm_uuid), "SHINGLE-%s", uuid);
