@@ -170,33 +170,33 @@ static bool run_with_udev(struct dm_task *t, bool udev)
  * @sectors: its length
  * @params: of its table
  * @udev: wait for udev
+ * @node: result, the path of its node, to be freed: what in a name is no letter to libdevmapper
+ *	and udev is \\xHH there.  NULL if there is no memory for it
  *
- * Returns the path of its node, to be freed: what in a name is no letter to libdevmapper and
- * udev is \\xHH there.  NULL after saying why there is none.
+ * Returns false after saying why there is no device.
  */
-char *dm_device_create(const char *name, const char *uuid, const char *target, u64 sectors,
-		       const char *params, bool udev)
+bool dm_device_create(const char *name, const char *uuid, const char *target, u64 sectors,
+		      const char *params, bool udev, char **node)
 {
 	struct dm_task *t = task_on(DM_DEVICE_CREATE, name);
 	bool ok = t && dm_task_set_uuid(t, uuid) &&
 		  dm_task_add_target(t, 0, sectors, target, params) &&
 		  dm_task_set_add_node(t, DM_ADD_NODE_ON_CREATE) && run_with_udev(t, udev);
 	int err = ok ? 0 : task_errno(t);
-	char *coded = ok ? dm_task_get_name_mangled(t) : NULL, *path = NULL;
+	char *coded = ok ? dm_task_get_name_mangled(t) : NULL;
 
+	*node = NULL;
 	if (t)
 		dm_task_destroy(t);
 	if (!ok)
 		dm_fail("opening", name, err);
 	/* One by any other name would stay when the device has gone, and be the next one's. */
-	if (coded && asprintf(&path, "%s/%s", dm_dir(), coded) < 0)
-		path = NULL;
-	if (path && access(path, F_OK))
+	if (coded && asprintf(node, "%s/%s", dm_dir(), coded) < 0)
+		*node = NULL;
+	if (*node && access(*node, F_OK))
 		dm_mknodes(coded);
-	if (ok && !path)
-		path = strdup("");
 	free(coded);
-	return path;
+	return ok;
 }
 
 bool dm_device_remove(const char *name, bool udev)

@@ -544,8 +544,8 @@ int table_open(struct image *img, const struct table_args *t, const char *name, 
 {
 	u64 sectors = img->l.logical_blocks << SHINGLE_SECTORS_SHIFT;
 	char *params = table_params(img, t), uuid[UUID_STR_LEN], dm_uuid[64];
-	bool ok = true;
-	char *node;
+	char *node = NULL;
+	bool ok;
 
 	if (!params)
 		return fail("out of memory");
@@ -556,11 +556,10 @@ int table_open(struct image *img, const struct table_args *t, const char *name, 
 		snprintf(dm_uuid, sizeof(dm_uuid), "SHINGLE-%s", uuid);
 		/* The kernel wants them for itself. */
 		devices_close(&img->ds);
-		node = dm_device_create(name, dm_uuid, img->row->ops->name, sectors, params,
-					!t->no_udev);
-		ok = node;
+		ok = dm_device_create(name, dm_uuid, img->row->ops->name, sectors, params,
+				      !t->no_udev, &node);
 		if (ok)
-			say("%s is ready: %s, %s", node, img->row->ops->name,
+			say("%s is ready: %s, %s", node ?: name, img->row->ops->name,
 			    blocks_text(img->l.logical_blocks).s);
 		free(node);
 	}
