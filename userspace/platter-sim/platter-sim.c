@@ -29,6 +29,9 @@
 #include "drive.h"
 #include "profiles.h"
 
+static const char usage[] =
+"Usage: platter-sim [-p PROFILE [-b BLOCKS] | -g FILE [-t]] [-l BLOCKS] [-o] [-q] [REQUESTS]\n";
+
 static struct platter_geo geo;
 static struct platter_mech mech;
 static struct drive drive = {
@@ -275,6 +278,10 @@ int main(int argc, char **argv)
 		printf("platter-sim %s\n", SHINGLE_RELEASE);
 		return 0;
 	}
+	if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {
+		fputs(usage, stdout);
+		return 0;
+	}
 	while ((c = getopt(argc, argv, "p:b:g:l:oqt")) != -1) {
 		switch (c) {
 		case 'p':
@@ -299,7 +306,7 @@ int main(int argc, char **argv)
 			target = true;
 			break;
 		default:
-			fprintf(stderr, "usage: platter-sim [-p PROFILE [-b BLOCKS] | -g FILE [-t]] [-l BLOCKS] [-o] [-q] [REQUESTS]\n");
+			fputs(usage, stderr);
 			return 2;
 		}
 	}
