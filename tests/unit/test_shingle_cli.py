@@ -8,6 +8,7 @@ second description of the format.
 import bisect
 import contextlib
 import ctypes
+import itertools
 import json
 import os
 import random
@@ -1026,6 +1027,21 @@ def test_bad_lines(run, args, what, rc):
     blank(run.dir / "e", 8)
     assert what in run(*args, rc=rc)
     assert not any((run.dir / "d").read_bytes() + (run.dir / "e").read_bytes())
+
+
+@pytest.mark.parametrize("target, which", [
+    *itertools.product(["imr", "stl-set", "stl-full", "tiler", "dualbuffer", "rmwf"], ["DATA", "META"]),
+    ("stl-set", "CACHE"), ("dualbuffer", "CACHE"), ("rmwf", "CACHE")])
+@pytest.mark.parametrize("size", [0, BLOCK - 1])
+def test_less_than_a_block_is_no_device(run, target, which, size):
+    """It was there and was not: metadata were laid on DATA, and an interlaced disk had no end."""
+    large, small = blank(run.dir / "large", 60000), run.dir / "small"
+    small.write_bytes(bytes(size))
+    devices = [small] if which == "DATA" else [large, f"--{which.lower()}", small]
+    for more in (["--dry-run"], []):
+        said = run("format", target, *more, *devices, rc=FAILED)
+        assert said == f"shingle: {which} {small} is smaller than a block, which has 4096 bytes\n"
+    assert not any(large.read_bytes() + small.read_bytes())
 
 
 @pytest.mark.parametrize("command", ["format", "create", "presets", "open", "remove", "status", "stats",

@@ -515,6 +515,23 @@ static bool plan(struct format_args *a, struct image *img)
 	return true;
 }
 
+/* One without blocks would be taken for none, and what was to lie there for DATA's. */
+static bool have_blocks(const struct image *img)
+{
+	u32 i;
+
+	for (i = 0; i < SHINGLE_NR_DEVS; i++) {
+		const struct device *d = &img->ds.dev[i];
+
+		if (!d->path || d->blocks)
+			continue;
+		fail("%s %s is smaller than a block, which has %u bytes", d->arg, d->path,
+		     SHINGLE_BLOCK_SIZE);
+		return false;
+	}
+	return true;
+}
+
 /* Is there something on one of the devices that formatting would destroy? */
 static bool nothing_there(struct image *img, bool creating)
 {
@@ -786,7 +803,7 @@ static int do_format(struct format_args *a, struct image *img)
 	if (!devices_open(&img->ds, a->data, a->cache, a->meta,
 			  a->dry_run ? DEVICE_READ : DEVICE_WRITE))
 		return EXIT_OPERATION;
-	if ((!a->force && !nothing_there(img, creating)) || !plan(a, img))
+	if (!have_blocks(img) || (!a->force && !nothing_there(img, creating)) || !plan(a, img))
 		return EXIT_OPERATION;
 	if (!table_checked(img, &a->table) ||
 	    (!a->one_time && !table_keep(&a->table, &img->l.settings)))
