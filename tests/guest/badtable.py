@@ -273,6 +273,7 @@ def matrix(ctx, geo):
     line = made.target.table(paths, geo)[0][3]
     other = ctx.pool.slice(16, "other")
     small = ctx.pool.slice(max(1, made.under[0].blocks // 2), "small")
+    splinter = dm.linear("splinter", [(other.path, 0, SECTORS - 1)])
     first, rest = line.split(" ", 1)
     wrong = [
         ("too few arguments", sectors, first),
@@ -281,6 +282,7 @@ def matrix(ctx, geo):
         ("not a block device", sectors, f"/dev/null {rest}"),
         ("a device that was not formatted", sectors, f"{other.path} - -"),
         ("a device too small", sectors, f"{small.path} {rest}"),
+        ("a device of less than a block", sectors, f"{splinter.path} {rest}"),
         ("too short", sectors - 8, line),
         ("too long", sectors + 8, line),
         ("an unknown feature", sectors, f"{line} 1 frobnicate"),
