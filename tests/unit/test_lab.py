@@ -191,6 +191,80 @@ def test_a_guest_ends_in_order_with_who_waits_for_it(tmp_path, how, sent, group)
                 os.killpg(caller.pid, signal.SIGKILL)
 
 
+# In the place of pytest or of make: one child ends in order with it, the other one does not.
+AT_WORK = """#!{}
+import pathlib, subprocess, sys, time
+here = pathlib.Path({!r})
+ordered = '''
+import ctypes, pathlib, signal, sys, time
+here = pathlib.Path(sys.argv[1])
+def end(*_):
+    # Told twice, it would be ended in the middle of it.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    time.sleep(.3)
+    (here / "ended").touch()
+    sys.exit()
+signal.signal(signal.SIGTERM, end)
+ctypes.CDLL(None).prctl(1, signal.SIGTERM, 0, 0, 0)
+(here / "ready").touch()
+time.sleep(600)
+'''
+both = [subprocess.Popen([sys.executable, "-c", ordered, str(here)]),
+        subprocess.Popen(["sleep", "600"])]
+while not (here / "ready").exists():
+    time.sleep(.01)
+(here / "pids.new").write_text(" ".join(str(p.pid) for p in both))
+(here / "pids.new").rename(here / "pids")
+time.sleep(600)
+"""
+TESTS_RUN = """
+import sys
+sys.path.insert(0, {unit!r})
+import programs
+run = programs.module("tests_run", programs.TOP / "tests/run")
+run.packages.setup = lambda: None
+run.packages.VENV = run.Path({here!r})
+run.lab.END_S = 3
+sys.argv = ["run", "--suite", "unit"]
+run.obey_signals()
+sys.exit(run.main())
+"""
+
+
+@pytest.mark.parametrize("at_work", ["pytest", "make"])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_all_that_tests_run_has_begun_ends_with_it(tmp_path, at_work, number):
+    """Guests were at work for a quarter of an hour after who had asked for them was ended."""
+    for name, path in ("make", tmp_path / "path/make"), ("pytest", tmp_path / "bin/python3"):
+        path.parent.mkdir()
+        path.write_text(AT_WORK.format(sys.executable, str(tmp_path)) if name == at_work else
+                        "#!/bin/sh\n", encoding="ascii")
+        path.chmod(0o755)
+    code = TESTS_RUN.format(unit=str(Path(__file__).parent), here=str(tmp_path))
+    with subprocess.Popen([sys.executable, "-c", code], start_new_session=True,
+                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                          env={**os.environ, "PATH": f"{tmp_path}/path:{os.environ['PATH']}"}) as run:
+        try:
+            limit = time.monotonic() + 120
+            while not (tmp_path / "pids").exists():
+                assert time.monotonic() < limit and run.poll() is None
+                time.sleep(.01)
+            pids = (tmp_path / "pids").read_text(encoding="ascii").split()
+            # ^C is the terminal's, and goes to all of them.
+            (os.killpg if number == signal.SIGINT else os.kill)(run.pid, number)
+            assert run.wait(120) == (-number if number == signal.SIGINT else 128 + number)
+            left = [Path(f"/proc/{pid}/exe") for pid in pids]
+            # Nobody waits for who is told by the terminal.
+            while number == signal.SIGINT and any(p.exists() for p in left):
+                assert time.monotonic() < limit
+                time.sleep(.01)
+            assert not any(p.exists() for p in left)
+            assert number == signal.SIGINT or (tmp_path / "ended").exists()
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(run.pid, signal.SIGKILL)
+
+
 def with_memory(home):
     it = object.__new__(guest.Guest)
     it.home = home
