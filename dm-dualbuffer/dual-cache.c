@@ -104,7 +104,7 @@ void dual_forget(struct dual_cache *c, u32 slot)
 	enum dual_part part = dual_holder(c->shape, &c->round, slot);
 
 	note_slots(c, slot, shingle_slot_lblk(&c->map, slot), 1, -1);
-	dual_heat_remove(part == DUAL_FB2 ? &c->kept : &c->heat, rank_of(c, slot, part));
+	dual_heat_remove(part == DUAL_FB2 ? &c->kept : &c->heat, rank_of(c, slot, part), 1);
 	shingle_slotmap_remove(&c->map, slot, 1);
 }
 
@@ -313,23 +313,33 @@ static u32 hold_fresh(struct dual_cache *c, u32 slot, u32 lblk, u32 n)
 	return n;
 }
 
+/* Of slots that hold blocks that are written again: how many have the first one's count? */
+static u32 count_again(struct dual_cache *c, u32 old, u32 slot, u32 n)
+{
+	u16 count = c->count[old], up = dual_count_up(count);
+	u32 i;
+
+	for (i = 0; i < n && c->count[old + i] == count; i++)
+		c->count[slot + i] = up;
+	return i;
+}
+
 /* Blocks that were cached are in other slots now.  Returns how many from the first on. */
 static u32 hold_again(struct dual_cache *c, u32 slot, u32 lblk, u32 n)
 {
-	u32 old = dual_find(c, lblk), i;
+	u32 old = dual_find(c, lblk), alike, i;
 	enum dual_part part = dual_holders(c->shape, &c->round, old, &n);
 	struct dual_heat *heat = part == DUAL_FB2 ? &c->kept : &c->heat;
 
 	n = shingle_slotmap_run(&c->map, old, n);
-	for (i = 0; i < n; i++) {
-		dual_heat_remove(heat, rank_of(c, old + i, part));
-		c->count[slot + i] = dual_count_up(c->count[old + i]);
-		dual_heat_add(&c->heat, rank_of(c, slot + i, DUAL_NEW), 1);
+	for (i = 0; i < n; i += alike) {
+		alike = count_again(c, old + i, slot + i, n - i);
+		dual_heat_remove(heat, rank_of(c, old + i, part), alike);
+		dual_heat_add(&c->heat, rank_of(c, slot + i, DUAL_NEW), alike);
 	}
 	note_slots(c, old, lblk, n, 0);
 	note_slots(c, slot, lblk, n, 0);
-	shingle_slotmap_remove(&c->map, old, n);
-	shingle_slotmap_insert(&c->map, slot, lblk, n);
+	shingle_slotmap_move(&c->map, old, slot, n);
 	note_run(c, c->fb1 + c->written, c->map.live, n, false);
 	c->written += n;
 	return n;

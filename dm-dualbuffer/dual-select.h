@@ -60,12 +60,12 @@ static inline void dual_heat_add(struct dual_heat *h, u32 rank, u32 n)
 	h->sum += n;
 }
 
-static inline void dual_heat_remove(struct dual_heat *h, u32 rank)
+static inline void dual_heat_remove(struct dual_heat *h, u32 rank, u32 n)
 {
-	if (WARN_ON_ONCE(!h->nr[rank]))
+	if (WARN_ON_ONCE(h->nr[rank] < n))
 		return;
-	h->nr[rank]--;
-	h->sum--;
+	h->nr[rank] -= n;
+	h->sum -= n;
 }
 
 void dual_choose(const struct dual_heat *h, u32 room, bool literal, struct dual_choice *c);

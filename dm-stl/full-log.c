@@ -182,6 +182,8 @@ static void try_switch(struct stl_full *s, u32 log, struct shingle_emit *emit)
 	if (lblk % s->band_blocks ||
 	    shingle_slotmap_run(&s->logs.map, slot, s->band_blocks) < s->band_blocks)
 		return;
+	/* Of what is in order nothing need be looked for. */
+	shingle_slotlog_drop_run(&s->logs, band, slot, s->band_blocks);
 	stl_full_move_home(s, band, s->log[log].band, emit);
 	stl_full_clear_log(s, log, emit);
 	s->bands_switched++;

@@ -1109,14 +1109,25 @@ static void stl_slotmap_runs(struct kunit *test)
 				count_none(&where[lblk], n));
 		most = min(most, MAP_SLOTS - slot);
 		if (holds[slot] != SHINGLE_NO_SLOT) {
+			u32 to = draw(&seed, MAP_SLOTS);
+			bool move = holds[to] == SHINGLE_NO_SLOT && round % 2;
+
+			if (move)
+				most = min(most, count_none(&holds[to], MAP_SLOTS - to));
 			n = count_up(&holds[slot], most);
 			KUNIT_EXPECT_EQ(test, shingle_slotmap_run(&m, slot, most), n);
-			shingle_slotmap_remove(&m, slot, n);
+			lblk = holds[slot];
+			memset(&holds[slot], 0xff, n * sizeof(u32));
+			if (move)
+				shingle_slotmap_move(&m, slot, to, n);
+			else
+				shingle_slotmap_remove(&m, slot, n);
 			for (i = 0; i < n; i++) {
-				where[holds[slot + i]] = SHINGLE_NO_SLOT;
-				holds[slot + i] = SHINGLE_NO_SLOT;
+				where[lblk + i] = move ? to + i : SHINGLE_NO_SLOT;
+				if (move)
+					holds[to + i] = lblk + i;
 			}
-			live -= n;
+			live -= move ? 0 : n;
 		} else {
 			most = min(count_none(&holds[slot], most), n);
 			n = count_none(&where[lblk], most);

@@ -84,29 +84,36 @@ static __always_inline void count_live(struct shingle_slotlogs *l, u32 band, u32
 		w->in_bands += more ? n : -(u64)n;
 }
 
-static __always_inline void insert(struct shingle_slotlogs *l, u32 band, u32 log, u32 at,
-				   u32 lblk, u32 n)
-{
-	u32 slot = log * l->log_blocks + at;
-
-	shingle_slotmap_insert(&l->map, slot, lblk, n);
-	shingle_slotlog_mark_at(l, log, at, n);
-	count_live(l, band, log, slot, n, true);
-}
-
-static void drop_slots(struct shingle_slotlogs *l, u32 band, u32 slot, u32 n)
+/* The same, and a checkpoint says so. */
+static __always_inline void change_slots(struct shingle_slotlogs *l, u32 band, u32 slot, u32 n,
+					 bool more)
 {
 	u32 log = slot / l->log_blocks;
 
-	shingle_slotmap_remove(&l->map, slot, n);
 	shingle_slotlog_mark_at(l, log, slot - log * l->log_blocks, n);
-	count_live(l, band, log, slot, n, false);
+	count_live(l, band, log, slot, n, more);
 }
 
-/* Forget copies of blocks of @band in slots in front of @below.  How many are behind? */
-static u32 drop_range(struct shingle_slotlogs *l, u32 band, u32 lblk, u32 n, u32 below)
+/**
+ * shingle_slotlog_drop_run() - forget cached copies that lie side by side
+ * @l: the logs
+ * @band: whose blocks they are
+ * @slot: the first
+ * @n: how many, which hold consecutive blocks, of one log
+ *
+ * Context: map lock.
+ */
+void shingle_slotlog_drop_run(struct shingle_slotlogs *l, u32 band, u32 slot, u32 n)
 {
-	u32 left = 0, part, slot, at;
+	shingle_slotmap_remove(&l->map, slot, n);
+	change_slots(l, band, slot, n, false);
+}
+EXPORT_SYMBOL_GPL(shingle_slotlog_drop_run);
+
+/* Forget copies of blocks of @band in slots in front of @below. */
+static void drop_range(struct shingle_slotlogs *l, u32 band, u32 lblk, u32 n, u32 below)
+{
+	u32 part, slot, at;
 
 	for (; n && l->band_live[band]; n -= part, lblk += part) {
 		part = shingle_slotmap_absent(&l->map, lblk, n);
@@ -117,31 +124,36 @@ static u32 drop_range(struct shingle_slotlogs *l, u32 band, u32 lblk, u32 n, u32
 		if (at < below) {
 			part = shingle_slotmap_run(&l->map, slot, min3(n, below - at,
 								       l->log_blocks - at));
-			drop_slots(l, band, slot, part);
+			shingle_slotlog_drop_run(l, band, slot, part);
 		} else {
 			part = 1;
-			left++;
 		}
 	}
-	return left;
 }
 
-/* Make slots of a log, from @at on, the current copies of blocks of a band. */
-static __always_inline void adopt(struct shingle_slotlogs *l, u32 band, u32 log, u32 at, u32 lblk,
-				  u32 n)
+/*
+ * Make slots of a log, from @at on, the current copies of blocks of a band, but for those
+ * that have a later one.
+ */
+static void adopt(struct shingle_slotlogs *l, u32 band, u32 log, u32 at, u32 lblk, u32 n)
 {
-	u32 part;
+	u32 slot = log * l->log_blocks + at, below = l->by_slot ? at : U32_MAX, part, old;
 
-	if (!drop_range(l, band, lblk, n, l->by_slot ? at : U32_MAX)) {
-		insert(l, band, log, at, lblk, n);
-		return;
-	}
-	for (; n; n -= part, at += part, lblk += part) {
-		part = shingle_slotmap_absent(&l->map, lblk, n);
-		if (part)
-			insert(l, band, log, at, lblk, part);
-		else
-			part = 1;
+	for (; n; n -= part, lblk += part, slot += part) {
+		part = shingle_slotmap_adopt(&l->map, slot, lblk, n);
+		if (part) {
+			change_slots(l, band, slot, part, true);
+			continue;
+		}
+		part = 1;
+		old = shingle_slotmap_find(&l->map, lblk);
+		at = old % l->log_blocks;
+		if (at >= below)
+			continue;
+		part = shingle_slotmap_run(&l->map, old, min3(n, below - at, l->log_blocks - at));
+		shingle_slotmap_move(&l->map, old, slot, part);
+		change_slots(l, band, old, part, false);
+		change_slots(l, band, slot, part, true);
 	}
 }
 
@@ -311,7 +323,7 @@ static void overwrite(struct shingle_slotlogs *l, u32 slot)
 	u32 band = shingle_slotlog_band(l, slot);
 
 	if (band != U32_MAX)
-		drop_slots(l, band, slot, 1);
+		shingle_slotlog_drop_run(l, band, slot, 1);
 }
 
 /**

@@ -97,6 +97,7 @@ void shingle_slotlog_commit(struct shingle_slotlogs *l, u32 log, u32 at, u32 lbl
 			    u32 n);
 void shingle_slotlog_abort(struct shingle_slotlogs *l, u32 log, u32 n);
 void shingle_slotlog_give_up(struct shingle_slotlogs *l, u32 log);
+void shingle_slotlog_drop_run(struct shingle_slotlogs *l, u32 band, u32 slot, u32 n);
 void shingle_slotlog_drop(struct shingle_slotlogs *l, u32 lblk, u32 n, u32 below);
 bool shingle_slotlog_discard(struct shingle_slotlogs *l, u32 lblk, u64 n, u32 home, u16 type,
 			     u64 *done, struct shingle_emit *emit);

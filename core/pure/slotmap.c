@@ -127,9 +127,10 @@ EXPORT_SYMBOL_GPL(shingle_slotmap_absent);
  */
 u32 shingle_slotmap_run(const struct shingle_slotmap *m, u32 slot, u32 n)
 {
-	u32 i;
+	const u32 *owner = &m->owner[slot];
+	u32 first = owner[0], i;
 
-	for (i = 1; i < n && m->owner[slot + i] == m->owner[slot] + i; i++)
+	for (i = 1; i < n && owner[i] == first + i; i++)
 		;
 	return i;
 }
@@ -208,6 +209,24 @@ u32 shingle_slotmap_adopt(struct shingle_slotmap *m, u32 slot, u32 lblk, u32 n)
 }
 EXPORT_SYMBOL_GPL(shingle_slotmap_adopt);
 
+/* A bucket, which begins at @head, has something else in place of @slot: @by, or nothing. */
+static __always_inline void replace(struct shingle_slotmap *m, u32 *head, u32 slot, u32 by)
+{
+	u32 *next = &m->next[slot];
+
+	while (unlikely(*head != slot + 1)) {
+		if (WARN_ON_ONCE(!*head))
+			return;
+		head = &m->next[*head - 1];
+	}
+	*head = by ? by : *next;
+	if (likely(!*next))
+		return;
+	if (by)
+		m->next[by - 1] = *next;
+	*next = 0;
+}
+
 /**
  * shingle_slotmap_remove() - the content of slots is not current any more
  * @m: the map
@@ -220,29 +239,51 @@ void shingle_slotmap_remove(struct shingle_slotmap *m, u32 slot, u32 n)
 {
 	u32 lblk = shingle_slot_lblk(m, slot), part, i;
 
+	m->live -= n;
 	m->seen_live -= shingle_slotmap_seen(m, slot, n);
-	for (; n; n -= part, lblk += part) {
-		u32 *head = &m->head[bucket(m, lblk)];
+	for (; n; n -= part, lblk += part, slot += part) {
+		u32 *head = &m->head[bucket(m, lblk)], *owner = &m->owner[slot];
 
 		part = side_by_side(lblk, n);
-		for (i = 0; i < part; i++, slot++) {
-			u32 *p = &head[i];
-
-			while (*p && *p != slot + 1)
-				p = &m->next[*p - 1];
-			if (WARN_ON_ONCE(!*p))
-				return;
-			*p = m->next[slot];
-			if (unlikely(*p))
-				m->next[slot] = 0;
-			m->owner[slot] = SHINGLE_SLOT_SPENT;
-			m->live--;
+		for (i = 0; i < part; i++) {
+			replace(m, &head[i], slot + i, 0);
+			owner[i] = SHINGLE_SLOT_SPENT;
 		}
 		if (m->crowd)
 			m->crowd[lblk >> GROUP_SHIFT] -= part;
 	}
 }
 EXPORT_SYMBOL_GPL(shingle_slotmap_remove);
+
+/**
+ * shingle_slotmap_move() - the content of slots is current in others from now on
+ * @m: the map
+ * @from: the first of them
+ * @to: the first of the others; none is in the hash, nor among the first
+ * @n: how many, which hold consecutive blocks; they become SHINGLE_SLOT_SPENT
+ *
+ * shingle_slotmap_remove() and shingle_slotmap_insert() in one look at each block.
+ *
+ * Context: map lock.
+ */
+void shingle_slotmap_move(struct shingle_slotmap *m, u32 from, u32 to, u32 n)
+{
+	u32 lblk = shingle_slot_lblk(m, from), part, i;
+
+	m->seen_live += shingle_slotmap_seen(m, to, n) - shingle_slotmap_seen(m, from, n);
+	for (; n; n -= part, lblk += part, from += part, to += part) {
+		u32 *head = &m->head[bucket(m, lblk)];
+		u32 *owner = &m->owner[from], *other = &m->owner[to];
+
+		part = side_by_side(lblk, n);
+		for (i = 0; i < part; i++) {
+			replace(m, &head[i], from + i, to + i + 1);
+			other[i] = owner[i];
+			owner[i] = SHINGLE_SLOT_SPENT;
+		}
+	}
+}
+EXPORT_SYMBOL_GPL(shingle_slotmap_move);
 
 /**
  * shingle_slotmap_crowd() - long stretches without a block will be asked for

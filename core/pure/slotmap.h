@@ -51,6 +51,7 @@ u32 shingle_slotmap_run(const struct shingle_slotmap *m, u32 slot, u32 n);
 void shingle_slotmap_insert(struct shingle_slotmap *m, u32 slot, u32 lblk, u32 n);
 u32 shingle_slotmap_adopt(struct shingle_slotmap *m, u32 slot, u32 lblk, u32 n);
 void shingle_slotmap_remove(struct shingle_slotmap *m, u32 slot, u32 n);
+void shingle_slotmap_move(struct shingle_slotmap *m, u32 from, u32 to, u32 n);
 int shingle_slotmap_crowd(struct shingle_slotmap *m, u64 lblks);
 void shingle_slotmap_uncrowd(struct shingle_slotmap *m);
 u64 shingle_slotmap_bytes(const struct shingle_slotmap *m);
