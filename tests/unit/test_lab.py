@@ -135,6 +135,24 @@ def test_the_program_is_ended_in_order_by_sigterm():
             lab.kill()
 
 
+def test_told_again_the_program_is_not_ended_in_the_middle_of_its_end(tmp_path):
+    """It hears of each thread of its caller that dies while others live."""
+    done = subprocess.run([sys.executable, "-c", f"""
+import os, pathlib, runpy, signal, sys
+sys.path.insert(0, {str(LAB)!r})
+import labkit.main
+def main():
+    try:
+        os.kill(os.getpid(), signal.SIGTERM)
+    finally:
+        os.kill(os.getpid(), signal.SIGTERM)
+        pathlib.Path({str(tmp_path / "cleared")!r}).touch()
+labkit.main.main = main
+runpy.run_path({str(RUN)!r}, run_name="__main__")
+"""], check=False)
+    assert done.returncode == 143 and (tmp_path / "cleared").exists()
+
+
 def test_a_runner_whose_caller_is_gone_begins_nothing():
     done = subprocess.run([sys.executable, RUN, "--caller", str(2 ** 22), "--list"], text=True,
                           capture_output=True, check=False)
