@@ -11,7 +11,7 @@ import re
 
 from disksim_layout import MAPPINGS, SCHEMES, Layout
 from disksim_seek import seek_file, seek_table
-from disksim_words import Problem, blocks_of, integer, number, word
+from disksim_words import ASKED, Problem, blocks_of, integer, labels, number, word
 
 # What switches on something that is not modelled here.
 UNMODELLED = [
@@ -25,6 +25,36 @@ UNMODELLED = [
 ALWAYS = ["Enable caching in buffer", "Allow read hits on write data",
           "Immed transfer partial hit", "Write hit stop prefetch",
           "Read directly to buffer"]
+# What makes no difference where requests come one at a time, and why.
+IRRELEVANT = {
+    "Print stats": "of DiskSim's own output",
+    "Calc sector by sector": "as if 1 in every DiskSim since",
+    "Avg sectors per cylinder": "for the order in a queue",
+    "Max queue length": "for a queue",
+    "Scheduler": "for the order in a queue",
+    "Constant access time": "for an access time type that is refused",
+    # each is looked for by the seek type that takes it
+    "Single cylinder seek time": "of another seek type",
+    "Average seek time": "of another seek type",
+    "Full strobe seek time": "of another seek type",
+    "Constant seek time": "of another seek type",
+    "First ten seek times": "of another seek type",
+    "HPL seek equation values": "of another seek type",
+    "Full seek curve": "of another seek type",
+    # what holds others
+    "Model": "a description", "Mechanical Model": "a description", "Zones": "a list",
+}
+# The same of the buses and controllers above a drive, and what is looked for there.
+ABOVE = {
+    "type", "Print stats", "Arbitration type", "Scheduler", "Maximum queue length",
+    "Max per-disk pending count", "Arbitration time", "Read block transfer time",
+    "Write block transfer time", "Scale for delays", "Bulk sector transfer time",
+}
+
+
+def unknown(found):
+    """A sentence about labels that nobody here knows."""
+    return [f"not known here and not modelled: {', '.join(sorted(found))}"] if found else []
 
 
 def disks(text):
@@ -74,6 +104,7 @@ class Parameters:
         if bus is None:
             raise Problem("its .parv has the disk on no bus")
         slowest = 0.0
+        self.notes += unknown((labels(bus) | labels(controller or "")) - ABOVE)
         if controller is not None:
             slowest = number(controller, "Bulk sector transfer time")
             if number(controller, "Scale for delays"):
@@ -89,6 +120,7 @@ class Drive:
 
     def __init__(self, folder, name, bus_ms=None, bus_by="--bus"):
         self.folder, self.name, self.notes = folder, name, []
+        ASKED.clear()
         self.files = [f"{name}.trace"]
         if self.files[0] not in folder:
             raise Problem(f"{self.files[0]} is not there")
@@ -109,6 +141,8 @@ class Drive:
         self.trace = self.read_trace()
         self.check()
         self.geometry = "\n".join(self.lines()) + "\n"
+        self.notes += unknown((labels(self.specs) | labels(self.model)) - ASKED -
+                              set(IRRELEVANT))
 
     def found(self):
         """What there is of it, in a sentence."""
@@ -140,15 +174,14 @@ class Drive:
                 note(f"'{label} = {word(specs, label)}' is not modelled")
         if integer(specs, "Immediate buffer read") > 1:
             note("'Immediate buffer read' is taken to be 1")
-        if integer(specs, "Fast write level") and \
-                integer(specs, "Maximum number of write segments") > 1:
+        if integer(specs, "Maximum number of write segments") > 1 and \
+                integer(specs, "Fast write level"):
             note("more than one write segment is not modelled")
-        longer = sum(row[0] == "w" and row[3] > integer(specs, "Segment size (in blks)")
-                     for row in self.trace)
-        if longer and not (integer(specs, "Hold bus entire write xfer") or
-                           integer(specs, "Never disconnect")):
-            note(f"{longer} writes are longer than a segment; that the bus is let go "
-                 "when it is full is not modelled")
+        segment = integer(specs, "Segment size (in blks)")
+        longer = sum(row[0] == "r" and row[3] > segment for row in self.trace)
+        if longer:
+            note(f"{longer} reads are longer than a segment; that the medium waits where "
+                 "the bus has not made room is not modelled")
 
     def pick(self, kind, names):
         """The one of several files that could be meant."""
@@ -259,11 +292,14 @@ class Drive:
             "Extradisc seek delta")
         yield f"min_write_seek_ns {ns(number(specs, 'Minimum seek delay'))}"
         yield f"bus_ns {ns(self.bus_ms[0])} {ns(self.bus_ms[1])}"
-        yield f"read_water_permille {round(number(specs, 'High (read) water mark') * 1000)}"
+        for key, label in (("read_water_permille", "High (read) water mark"),
+                           ("write_water_permille", "Low (write) water mark")):
+            yield f"{key} {round(number(specs, label) * 1000)}"
         keeps = integer(specs, "Read-ahead over requested")
         for key, label in (
                 ("water_by_request", "Set watermark by reqsize"),
                 ("hold_read", "Hold bus entire read xfer"),
+                ("hold_write", "Hold bus entire write xfer"),
                 ("never_disconnect", "Never disconnect"),
                 ("segments", "Number of buffer segments"),
                 ("segment_sectors", "Segment size (in blks)"),

@@ -41,7 +41,17 @@ class Folder:
         return re.sub(r"#.*", "", self.read(name))
 
 
+ASKED = set()       # every label that was looked for, of the drive that is being read
+
+
+def labels(text):
+    """Every label that a description sets, but those of a queue's scheduler."""
+    text = re.sub(r"disksim_ioqueue\s*{[^{}]*}", "", text)
+    return set(re.findall(r"(?:^|[{,\n])[ \t]*([A-Za-z][^=,{}\[\]\n]*?)\s*=", text))
+
+
 def word(text, label, default=None):
+    ASKED.add(label)
     found = {value.strip() for value in re.findall(
         rf"(?:^|[{{,\n])\s*{re.escape(label)}\s*=\s*([^,\n\]}}]+)", text)}
     if len(found) > 1:
@@ -69,6 +79,7 @@ def integer(text, label, default=None):
 
 
 def numbers(text, label):
+    ASKED.add(label)
     found = re.search(re.escape(label) + r"\s*=\s*\[(.*?)\]", text, re.S)
     if not found:
         raise Problem(f"'{label}' is missing in the description")

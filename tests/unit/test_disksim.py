@@ -295,7 +295,9 @@ def test_what_is_not_modelled_is_said(folder):
     ("diskspecs", "Maximum number of write segments = 1",
      "Maximum number of write segments = 2", "more than one write segment"),
     ("diskspecs", "Segment size .in blks. = 90", "Segment size (in blks) = 5",
-     "writes are longer than a segment"),
+     "reads are longer than a segment"),
+    ("parv", "Arbitration time = 0.0", "Arbitration time = 0.0,\n Parity delay = 0.1",
+     "not known here and not modelled: Parity delay"),
     ("trace", "(?m)^R Miss", "RR Miss", "are no requests"),
 ])
 def test_what_else_is_not_modelled_is_said(tmp_path, file, old, new, note):
@@ -303,6 +305,83 @@ def test_what_else_is_not_modelled_is_said(tmp_path, file, old, new, note):
     assert not any(note in n for n in drive(tmp_path, "fictive4").notes)
     change(tmp_path, file, old, new, "fictive4")
     assert any(note in n for n in drive(tmp_path, "fictive4").notes)
+
+
+# Every parameter that DiskSim 4 has for a disk, its layout and its mechanics.
+FORMAT = """
+Access time type, Add. write settling delay, Allow almost read hits,
+Allow read hits on write data, Allow sneaky full read hits,
+Allow sneaky intermediate read hits, Allow sneaky partial read hits,
+Allow write prebuffering, Average seek time, Avg sectors per cylinder, Block count,
+Blocks per track, Buffer continuous read, Bulk sector transfer time, Calc sector by sector,
+Combine seq writes, Constant seek time, Data preparation overhead, Disconnect write if seek,
+Empty space at zone front, Enable caching in buffer, Extra write disconnect,
+Extradisc 2nd disconnect overhead, Extradisc command overhead,
+Extradisc disconnect overhead, Extradisc inter-disconnect delay, Extradisc seek delta,
+Fast write level, First cylinder number, First reselect overhead, First ten seek times,
+Full seek curve, Full strobe seek time, HPL seek equation values, Head switch time,
+High (read) water mark, Hold bus entire read xfer, Hold bus entire write xfer,
+Immed transfer partial hit, Immediate buffer read, Immediate buffer write,
+LBN-to-PBN mapping scheme, Last cylinder number, Layout Model, Low (write) water mark,
+Max queue length, Maximum number of write segments, Maximum read-ahead (blks),
+Mechanical Model, Minimum read-ahead (blks), Minimum seek delay, Model, Never disconnect,
+Number of buffer segments, Number of cylinders, Number of data surfaces, Number of spares,
+Offset of first block, Other reselect overhead, Per-request overhead time,
+Percent error in rpms, Preseeking level, Print stats, Rangesize for sparing,
+Read any free blocks, Read completion overhead, Read directly to buffer,
+Read disconnect afterread, Read disconnect afterwrite, Read hit over. after read,
+Read hit over. after write, Read miss over. after read, Read miss over. after write,
+Read-ahead on idle hit, Read-ahead over requested, Rotation speed (in rpms), Scheduler,
+Seek type, Segment size (in blks), Set watermark by reqsize, Single cylinder seek time,
+Skew for cylinder switch, Skew for track switch, Sparing scheme used,
+Stop prefetch in sector, Time scale for overheads, Use separate write segment,
+Write completion overhead, Write disconnect overhead, Write hit over. after read,
+Write hit over. after write, Write hit stop prefetch, Write miss over. after read,
+Write miss over. after write, Zones, defects, slips
+"""
+# Those that a drive may leave out, and fictive ones do.
+OPTIONAL = {"Skew units", "Constant access time"}
+
+
+def seen(folder):
+    """All that a description comes to, or why it is refused."""
+    try:
+        found = drive(folder, "fictive8")
+    except disksim_words.Problem as problem:
+        return str(problem)
+    return found.geometry, found.notes
+
+
+def test_every_parameter_is_used_or_irrelevant_or_said(tmp_path):
+    fictive.make(tmp_path, [8])
+    files = {kind: (tmp_path / f"fictive8.{kind}").read_text(encoding="utf-8")
+             for kind in ("diskspecs", "model")}
+    found = set().union(*map(disksim_words.labels, files.values()))
+    assert found == set(re.split(r",\s+", FORMAT.strip()))
+    before = seen(tmp_path)
+    assert not any("not known" in note for note in before[1])
+    assert set(disksim_drive.IRRELEVANT) <= found | OPTIONAL
+    for kind, text in files.items():
+        for label in disksim_words.labels(text) - set(disksim_drive.IRRELEVANT):
+            value = re.search(rf"(?<=[\s]){re.escape(label)} = (-?[\d.]+)", text)
+            if not value:
+                continue
+            other = []
+            for step in (1, -1):
+                (tmp_path / f"fictive8.{kind}").write_text(
+                    f"{text[:value.start(1)]}{float(value[1]) + step:g}{text[value.end(1):]}",
+                    encoding="utf-8")
+                other.append(seen(tmp_path))
+            assert other != [before, before], f"'{label}' makes no difference"
+        (tmp_path / f"fictive8.{kind}").write_text(text, encoding="utf-8")
+
+
+@pytest.mark.parametrize("file, after", [
+    ("diskspecs", "Preseeking level = 0,"), ("model", "Number of cylinders = 60,"),
+    ("model", "Number of spares = 2,")])
+def test_a_parameter_nobody_knows_is_said(folder, file, after):
+    change(folder, file, after, f"{after} Helium = 0.5,")
+    assert "not known here and not modelled: Helium" in drive(folder).notes
 
 
 def test_a_file_plain_and_packed(folder):
@@ -477,13 +556,78 @@ def test_write_waits_for_its_data(sim, tmp_path):
 
 
 def test_bus_waits_for_room_in_the_segment(sim, tmp_path):
-    words = "bus_ns 0 10000\nfast_write 1\n"
+    words = "bus_ns 0 10000\nfast_write 1\nhold_write 1\n"
     assert serve(sim, tmp_path, words, "0 w 3 50")[0][0] == pytest.approx(0.5)
     # sector 3 is under the head at 0.3 ms and off it at 0.4: room for the fifty-first
     assert serve(sim, tmp_path, words, "0 w 3 51")[0][0] == pytest.approx(0.51)
     words = "segment_sectors 4\n" + words
     # the last one may come when the fifth but it is written
     assert serve(sim, tmp_path, words, "0 w 3 50")[0][0] == pytest.approx(0.3 + 4.6 + 0.01)
+
+
+FULL = ("segment_sectors 4\nfast_write 1\nbus_ns 0 10000\nprep_ns 5000\n"
+        "write_disconnect_ns 20000\nreselect_ns 30000 0\n")
+
+
+@pytest.mark.parametrize("words, ms", [
+    # four have come at 0.045; sector by sector they are on the medium from 0.4 on
+    ("hold_write 1\n", 0.51),
+    ("never_disconnect 1\n", 0.51),
+    # taken again when two are left at 0.5, the fifth at 0.545, room for the sixth
+    ("write_water_permille 500\nwater_by_request 1\n", 0.555),
+    ("write_water_permille 0\nwater_by_request 1\n", 0.655),      # when one is left
+    # when there is room for one, and let go once more
+    ("write_water_permille 1000\nwater_by_request 1\n", 0.545),
+    ("write_water_permille 0\nwater_by_request 0\n", 0.755),      # when none is left
+])
+def test_bus_is_let_go_when_a_write_fills_its_segment(sim, tmp_path, words, ms):
+    [write] = serve(sim, tmp_path, FULL + words, "0 w 3 6")
+    assert write[0] == pytest.approx(ms)
+
+
+def test_a_write_that_never_disconnects(sim, tmp_path):
+    words = ("write_disconnect_ns 200000\nreselect_ns 300000 0\nprep_ns 50000\n"
+             "bus_ns 0 100000\nwrite_done_ns 40000\n")
+    # on the medium at 1.1
+    assert serve(sim, tmp_path, words, "0 w 10 1")[0][0] == pytest.approx(1.44)
+    held = words + "never_disconnect 1\n"
+    assert serve(sim, tmp_path, held, "0 w 10 1")[0][0] == pytest.approx(1.14)
+    # answered at 0.19, and the drive is busy to 1.1
+    words, held = words + "fast_write 2\n", held + "fast_write 2\n"
+    asked = "0 w 10 1", "0 w 50 1"
+    got = serve(sim, tmp_path, words, *asked)
+    assert [g[0] for g in got] == pytest.approx([0.19, 1.1 + 0.35 + 0.14 - 0.19])
+    got = serve(sim, tmp_path, held, *asked)
+    assert [g[0] for g in got] == pytest.approx([0.19, 1.1 + 0.14 - 0.19])
+
+
+def test_a_write_holds_the_bus_as_its_parameter_file_says(tmp_path, sim):
+    """fictive9 writes through and lets the bus go; its overheads are not 0, and its
+    segment has 16 sectors."""
+    fictive.make(tmp_path, [9])
+
+    def ms(sectors):
+        (tmp_path / "fictive9.trace").write_text(f"W Miss 100 {sectors} 0 0\n",
+                                                 encoding="utf-8")
+        found = drive(tmp_path, "fictive9")
+        return disksim_compare.Comparison(sim, found).run()[0] / 1000
+
+    def say(label, before, after):
+        change(tmp_path, "diskspecs", f"{label} = {before}", f"{label} = {after}", "fictive9")
+
+    short = ms(5)
+    say("Hold bus entire write xfer", 0, 1)
+    assert ms(5) == short               # it is held for the data, not for the medium
+    say("Never disconnect", 0, 1)
+    assert ms(5) == pytest.approx(short - 0.16)       # the first reselect overhead
+    say("Never disconnect", 1, 0)
+    say("Fast write level", 0, 2)
+    held = ms(24)
+    say("Hold bus entire write xfer", 1, 0)
+    marked = ms(24)
+    change(tmp_path, "diskspecs", r"Low .write. water mark = 0\.75",
+           "Low (write) water mark = 0.1", "fictive9")
+    assert held + 0.16 < marked < ms(24)
 
 
 def test_zero_latency_read(sim, tmp_path):

@@ -7,6 +7,15 @@
 
 enum match { MISS, PART, WHOLE };
 
+/*
+ * No parameters but constants of DiskSim's own code (disk_buffer_block_available()
+ * of disksim_diskcache.c), which says not where it has them from.  In a drive with
+ * extra write disconnects the medium begins when the buffer has so many sectors.
+ */
+#define EXTRA_LONG_SECTORS	45	/* a write of so many is a long one */
+#define EXTRA_SHORT_AWAITS	10	/* sectors, or all of a shorter write */
+#define EXTRA_LONG_AWAITS	15	/* sectors of a long one */
+
 /**
  * drive_init - check the parameters and forget all state
  * @d: filled in by the caller up to @zero_latency
@@ -222,6 +231,14 @@ static u64 ahead_limit(const struct drive *d, const struct drive_segment *s, u64
 	}
 }
 
+/* Sectors at a water mark: at least one of a request, rounded up of a segment. */
+static u64 water_mark(const struct drive *d, u32 permille, u64 n)
+{
+	if (d->water_by_request)
+		return max_t(u64, min_t(u64, d->segment_sectors, n) * permille / 1000, 1);
+	return ((u64)d->segment_sectors * permille + 999) / 1000;
+}
+
 static int find_read(const struct drive *d, u64 lbn, u64 n, enum match *match)
 {
 	u64 oldest = ~0ULL;
@@ -396,11 +413,7 @@ static void serve_read(struct drive *d, u64 arrival_ns, u64 lbn, u64 n,
 		d->ahead_seg = nr;
 	}
 
-	water = d->water_by_request ? min_t(u64, d->segment_sectors, n) :
-				      d->segment_sectors;
-	water = d->water_by_request ? water * d->read_water_permille / 1000 :
-				      (water * d->read_water_permille + 999) / 1000;
-	water = max_t(u64, water, 1);
+	water = max_t(u64, water_mark(d, d->read_water_permille, n), 1);
 	if (d->never_disconnect || (match != MISS && !queued)) {
 		bus_ns = arrival_ns + d->prep_ns +
 			 (match == MISS ? d->read_miss_ns : d->read_hit_ns)[d->last_write];
@@ -418,12 +431,32 @@ static void serve_read(struct drive *d, u64 arrival_ns, u64 lbn, u64 n,
 }
 
 /*
+ * The bus has moved the first sectors of a write, and they fill the segment: when
+ * it moves the next one.  Held, it waits for room; let go, it is taken again when
+ * what is not yet on the medium is down to the low water mark.
+ */
+static u64 bus_room(const struct drive *d, u64 bus_ns, u64 moved, u64 n, bool extra)
+{
+	const u64 *written_ns = d->there_ns;
+	u64 room_ns = written_ns[moved - d->segment_sectors], left;
+
+	if (room_ns <= bus_ns)
+		return bus_ns;
+	if (d->hold_write || d->never_disconnect)
+		return room_ns;
+	left = min_t(u64, water_mark(d, d->write_water_permille, n), d->segment_sectors - 1);
+	bus_ns += extra ? d->extra_ns[3] : d->write_disconnect_ns;
+	return max_t(u64, bus_ns, written_ns[moved - left - 1]) + d->reselect_ns[extra] +
+	       d->prep_ns;
+}
+
+/*
  * Write to the medium.  A sector that has not come over the bus when the head is
- * there waits for the next turn; one that finds the segment full waits for room.
+ * there waits for the next turn.
  * @bus_ns is when the bus begins, and becomes when it is done.
  */
 static u64 write_medium(struct drive *d, u64 at_ns, u64 lbn, u64 n, u64 *bus_ns,
-			u64 first_ns, struct drive_answer *a)
+			u64 first_ns, bool extra, struct drive_answer *a)
 {
 	u64 i, t = at_ns, *written_ns = d->there_ns;
 
@@ -433,7 +466,7 @@ static u64 write_medium(struct drive *d, u64 at_ns, u64 lbn, u64 n, u64 *bus_ns,
 		u64 over = end - svc.transfer_ns, have;
 
 		if (i >= d->segment_sectors)
-			*bus_ns = max_t(u64, *bus_ns, written_ns[i - d->segment_sectors]);
+			*bus_ns = bus_room(d, *bus_ns, i, n, extra);
 		*bus_ns += d->bus_ns[1];
 		have = max_t(u64, *bus_ns, first_ns);
 		if (!i) {
@@ -491,11 +524,13 @@ static void serve_write(struct drive *d, u64 arrival_ns, u64 lbn, u64 n,
 		begin_ns = arrival_ns + d->extra_ns[0] + d->extra_ns[4];
 		bus_ns = arrival_ns + d->extra_ns[0] + d->extra_ns[1] + d->extra_ns[2] +
 			 d->reselect_ns[0] + d->prep_ns;
-	} else if (busy && !joins) {
+	} else if (busy && !joins && !d->never_disconnect) {
 		bus_ns = arrival_ns + command_ns + d->write_disconnect_ns;
 		bus_ns = max_t(u64, bus_ns, d->write_end_ns) + d->reselect_ns[0] + d->prep_ns;
 	} else {
 		bus_ns = arrival_ns + command_ns + d->prep_ns;
+		if (busy && !joins)
+			bus_ns = max_t(u64, bus_ns, d->write_end_ns);
 	}
 	begin_ns = max_t(u64, begin_ns, stop_ns);
 	if (busy)
@@ -505,11 +540,12 @@ static void serve_write(struct drive *d, u64 arrival_ns, u64 lbn, u64 n,
 		if (svc.seek_ns < d->min_write_seek_ns)
 			begin_ns += d->min_write_seek_ns - svc.seek_ns;
 	}
-	/* such a drive begins when it has some in hand; how many, only DiskSim's code says */
 	first_ns = 0;
 	if (d->extra_disconnect)
-		first_ns = bus_ns + d->bus_ns[1] * (n < 45 ? min_t(u64, n, 10) : 15);
-	end_ns = write_medium(d, begin_ns, lbn, n, &bus_ns, first_ns, a);
+		first_ns = bus_ns + d->bus_ns[1] *
+				    (n < EXTRA_LONG_SECTORS ?
+				     min_t(u64, n, EXTRA_SHORT_AWAITS) : EXTRA_LONG_AWAITS);
+	end_ns = write_medium(d, begin_ns, lbn, n, &bus_ns, first_ns, extra, a);
 	d->write_seg = nr;
 	a->hit = fast;
 	if (fast) {
@@ -517,8 +553,11 @@ static void serve_write(struct drive *d, u64 arrival_ns, u64 lbn, u64 n,
 		a->done_ns = bus_ns + d->write_done_ns;
 		return;
 	}
-	bus_ns += extra ? d->extra_ns[3] : d->write_disconnect_ns;
-	a->done_ns = max_t(u64, bus_ns, end_ns) + d->reselect_ns[extra] + d->write_done_ns;
+	if (!d->never_disconnect)
+		bus_ns += extra ? d->extra_ns[3] : d->write_disconnect_ns;
+	a->done_ns = max_t(u64, bus_ns, end_ns) + d->write_done_ns;
+	if (!d->never_disconnect)
+		a->done_ns += d->reselect_ns[extra];
 	d->write_end_ns = end_ns;
 }
 

@@ -83,8 +83,11 @@ struct drive_segment {
  * @bus_ns: a sector on the bus, read, written
  * @read_water_permille: of the request or a segment, that must be there before
  *	the bus is taken
+ * @write_water_permille: the same, that may be left to write when the bus is taken
+ *	again for the rest of a write that had filled its segment
  * @water_by_request: of the request
  * @hold_read: the bus is held until all is read
+ * @hold_write: the bus is held until all data of a write are in the buffer
  * @never_disconnect: the bus is never let go
  * @segments: of the buffer
  * @segment_sectors: size of one
@@ -128,8 +131,10 @@ struct drive {
 	u64 min_write_seek_ns;
 	u64 bus_ns[2];
 	u32 read_water_permille;
+	u32 write_water_permille;
 	u32 water_by_request;
 	u32 hold_read;
+	u32 hold_write;
 	u32 never_disconnect;
 
 	u32 segments;
