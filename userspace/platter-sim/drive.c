@@ -9,8 +9,8 @@ enum match { MISS, PART, WHOLE };
 
 /*
  * No parameters but constants of DiskSim's own code (disk_buffer_block_available()
- * of disksim_diskcache.c), which says not where it has them from.  In a drive with
- * extra write disconnects the medium begins when the buffer has so many sectors.
+ * of disksim_diskcache.c), where nothing says whence they are.  In a drive with extra
+ * write disconnects the medium begins when the buffer has so many sectors.
  */
 #define EXTRA_LONG_SECTORS	45	/* a write of so many is a long one */
 #define EXTRA_SHORT_AWAITS	10	/* sectors, or all of a shorter write */
