@@ -678,7 +678,16 @@ def test_table_is_of_this_model(sim):
         published, ours, ratio = (float(row[i]) for i in (2, 4, 5))
         assert published in disksim_compare.PUBLISHED.values()
         assert ratio == pytest.approx(ours / published, abs=0.01)
-        assert ratio <= 1.5
+
+
+def test_the_aim_is_met_to_the_letter():
+    """Not by the column that was adopted after a look at the traces."""
+    _, section, _ = disksim_compare.split(RST)
+    ratios = [float(row[3]) / float(row[2]) for row in
+              (re.split(r"\s{2,}", line) for line in section.split("experiment")[0].splitlines()
+               if re.match("[A-Z]", line))]
+    assert sum(ratio < 1 for ratio in ratios) > len(ratios) / 2
+    assert max(ratios) <= 1.5
 
 
 def test_readme_has_the_tables_figures():
@@ -686,7 +695,8 @@ def test_readme_has_the_tables_figures():
     rows = [re.split(r"\s{2,}", line) for line in section.split("experiment")[0].splitlines()
             if re.match("[A-Z]", line)]
     [line] = re.findall(r"\| five real drives.*", (TOP / "README.md").read_text(encoding="utf-8"))
-    assert re.findall(r"\d\.\d{3}", line) == [row[i] for i in (4, 2) for row in rows]
+    assert re.findall(r"\d\.\d{3}", line) == \
+        [row[i] for i in (3, 2, 4) for row in rows]
 
 
 @pytest.mark.skipif(not os.environ.get("SHINGLE_DISKSIM"),
