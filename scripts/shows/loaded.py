@@ -21,10 +21,13 @@ def sat_out(phases, send):
 
 
 def last_speed(of, share):
-    """Bytes/s of the last @share of the load that shingle-levels has told of."""
-    end = of["points"][-1]
-    begin = max((p for p in of["points"]
-                 if p["inserted"] <= (1 - share) * end["inserted"]),
-                key=lambda p: p["inserted"])
-    return (end["inserted"] - begin["inserted"]) * of["record_bytes"] / \
-        (end["seconds"] - begin["seconds"])
+    """Bytes/s of the last @share of the load that shingle-levels has told of.  Its points lie
+    where a memtable was full: between two of them time is taken to pass evenly."""
+    points = [{"inserted": 0, "seconds": 0.0}, *of["points"]]
+    end = points[-1]
+    records = share * end["inserted"]
+    begin = end["inserted"] - records
+    before, after = next((a, b) for a, b in zip(points, points[1:]) if b["inserted"] >= begin)
+    part = (begin - before["inserted"]) / (after["inserted"] - before["inserted"])
+    seconds = before["seconds"] + part * (after["seconds"] - before["seconds"])
+    return records * of["record_bytes"] / (end["seconds"] - seconds)
