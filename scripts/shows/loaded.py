@@ -1,11 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0
 """What shows make of what was measured, in a guest or wherever it was."""
 
+import statistics
+
 
 def percentile(values, share, none=0.0):
     """The one behind @share of them, in order; @none of none."""
     values = sorted(values)
     return values[min(len(values) - 1, int(len(values) * share))] if values else none
+
+
+def spread(values, form):
+    """The mean, and from where to where the seeds go."""
+    if len(values) == 1:
+        return format(values[0], form)
+    return f"{statistics.mean(values):{form}} ({min(values):{form}}-{max(values):{form}})"
 
 
 def sat_out(phases, send):

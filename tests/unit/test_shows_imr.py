@@ -50,6 +50,8 @@ def bytes_of(size):
     (("--flush-us=-1",), "--flush-us -1 is less than 0"),
     (("--flush-us", "1000001"), "--flush-us 1000001 is more than a second"),
     (("--load", "0"), "--load 0 is less than 1"),
+    (("--ops", "0", "--mix", "R50"), "--ops 0 is less than 1"),
+    (("--ops", "5"), "--ops are those of a --mix"),
     (("--tracks", "2"), "--tracks 2 is less than 4"),
     (("--tracks", "5001"), "an even number is needed"),
     (("--schemes", "best"), "scheme 'best' is none of"),
@@ -101,9 +103,9 @@ def result(layer, mixed):
 
 @pytest.mark.parametrize("layer", ("middleware", "target"))
 def test_columns_of_a_load(show, capsys, layer):
-    got = {"plain": show.figures(result("plain", False)),
-           "seq": show.figures(result(layer, False)),
-           "3phase": show.figures(result(layer, False))}
+    got = {"plain": [show.figures(result("plain", False))],
+           "seq": [show.figures(result(layer, False))],
+           "3phase": [show.figures(result(layer, False))]}
     show.table("load", got)
     out = capsys.readouterr().out
     row = next(line for line in out.splitlines() if line.startswith("seq"))
@@ -117,7 +119,7 @@ def test_with_a_mix_nothing_is_said_of_a_file(show, capsys, layer):
     """What was counted over both is no figure of the load's files."""
     got = {name: show.figures(result("plain" if name == "plain" else layer, True))
            for name in ("plain", "seq", "3phase", "compaction", "compaction-merged")}
-    show.table("mix", got)
+    show.table("mix", {name: [g] for name, g in got.items()})
     run = {(s, "silent", size, layer, 1): g for s, g in got.items()
            for size in (64 << 20, 128 << 20)}
     show.growth([64 << 20, 128 << 20], [1], run, "silent", layer)
@@ -134,6 +136,54 @@ def test_with_a_mix_nothing_is_said_of_a_file(show, capsys, layer):
         assert "the target 160 rewrites, 640 syncs and 7 of the map" in out
 
 
+def of_seeds(show, layer, mixed=False):
+    """Two of them: of the second all but the plain disk is twice as fast, by half the rewrites."""
+    out = {}
+    for name in ("plain", "seq", "3phase", "compaction", "compaction-merged"):
+        here = "plain" if name == "plain" else layer
+        first, second = result(here, mixed), result(here, mixed)
+        if here != "plain":
+            second["device"]["load_bytes_per_s"] *= 2
+            second["device"]["mix_ops_per_s"] *= 2
+            second.get("done", {}).update(rewrites=80)
+            second.get("target", {}).update(imr_rewrites=80)
+            second["points"][-1]["seconds"] -= 5
+        out[name] = [show.figures(of) for of in (first, second)]
+    return out
+
+
+@pytest.mark.parametrize("layer", ("middleware", "target"))
+def test_tables_are_of_all_seeds(show, capsys, layer):
+    got = of_seeds(show, layer)
+    got["compaction-merged"][1]["rewrites"] = 40
+    show.table("load", got)
+    out = capsys.readouterr().out
+    assert "means of 2 seeds" in out.splitlines()[1]
+    row = next(line for line in out.splitlines() if line.startswith("3phase")).split()
+    assert row[1:5] == ["1.50", "1.500", "(1.000-2.000)", "0.610"]
+    # Rewrites and syncs, and of a file.
+    assert row[-5] == "120" and row[-3] == "12.000"
+    assert "  compaction-merged over compaction: 1.000 (1.000-1.000) (paper 1.07); the last 1/75 " \
+        "1.000 (1.000-1.000) (paper 1.2627), the last tenth 1.000 (1.000-1.000)" in out
+    assert "compaction-merged below compaction: rewrites 25.00 (0.00-50.00) % (paper 37.53 %)" in out
+    if layer == "target":
+        assert "  seq, seed 2 of 2: the target 80 rewrites" in out
+
+
+def test_mixes_are_of_all_seeds(show, capsys):
+    show.table("mix", of_seeds(show, "middleware", True))
+    out = capsys.readouterr().out
+    assert "operations/s of the mix: plain 5.0 (5.0-5.0), seq 7.5 (5.0-10.0), " in out
+
+
+def test_how_long_a_mix_is(show, kvimr):
+    """As the paper's in figures."""
+    args = words_of(show, "paper", "seq", "middleware", mix="R50", ops=7500000)["args"]
+    of = kvimr.arguments("seq", 1, kvimr.MIXED, {"--mix": "R50"})
+    assert option(args, "--ops") == option(of, "--ops") == "7500000"
+    assert "--ops" not in words_of(show, "paper", "seq", "middleware", mix="R50")["args"]
+
+
 @pytest.mark.parametrize("us", (0, 8333))
 def test_what_a_sync_takes_is_asked_of_the_disk(show, us):
     """By a key of platter's, which the plain disk has as well."""
@@ -144,7 +194,7 @@ def test_what_a_sync_takes_is_asked_of_the_disk(show, us):
 
 def words_of(show, set_up, scheme, through, size=64 << 20, **other):
     options = argparse.Namespace(**{**show.SET_UPS[set_up], "verify": False, "mix": None,
-                                    "wcache": "off", "set": [], **other})
+                                    "ops": None, "wcache": "off", "set": [], **other})
     return show.words_of(scheme, options.moves, size, through, 1, options)
 
 
