@@ -761,6 +761,42 @@ def test_a_drive_in_figures_is_asked_the_same(tool, ram, place):
         device["load"]["persist_s"] + device["load"]["read_s"], abs=2e-4)
 
 
+@pytest.mark.parametrize("place", ("seq,naive", "3phase"))
+def test_what_compactions_persist_is_apart_from_what_the_memtable_does(tool, place):
+    # 72 memtables, which level 0 can hold.
+    words = (*SMALL, "--tracks", 1000, "--load", "18M", "--moves", "silent", "--place", place)
+    of, flushes = on_drive(tool, *words), on_drive(tool, *words, "--trigger", 100)
+    device, load = of["device"], of["device"]["load"]
+    # Nothing but compactions reads, and of them is no time but that and what they persist.
+    assert 0 < device["load_compact_persist_s"] == pytest.approx(
+        device["load_compact_s"] - load["read_s"], abs=2e-4)
+    # The memtable's files take as long, and rewrite as much, where they are all.
+    only = flushes["device"]
+    assert flushes["load"]["files"] == flushes["load"]["flushed"] == of["load"]["flushed"]
+    assert only["load_compact_persist_s"] == only["load_compact_rewrites"] == 0
+    assert load["persist_s"] - device["load_compact_persist_s"] == pytest.approx(
+        only["load"]["persist_s"], rel=0.1)
+    if "done" in of:
+        assert of["done"]["rewrites"] - device["load_compact_rewrites"] == \
+            flushes["done"]["rewrites"] > 0
+        rewriting = [d["load"]["step_s"]["backup"] + d["load"]["step_s"]["restore"]
+                     for d in (device, only)]
+        assert rewriting[0] - device["load_compact_rewriting_s"] == pytest.approx(
+            rewriting[1], rel=0.1)
+    else:
+        assert device["load_compact_rewrites"] == device["load_compact_rewriting_s"] == 0
+
+
+def test_points_have_what_was_done_on_the_device(tool):
+    words = (*SMALL, "--tracks", 1000, "--moves", "silent")
+    of = on_drive(tool, *words, "--place", "3phase,naive", "--model", "3phase,naive")
+    assert of["done"]["rewrites"] > 0
+    assert [(p["done_rewrites"], p["done_syncs"]) for p in of["points"]] == \
+        [(p["rewrites"][0], p["syncs"][0]) for p in of["points"]]
+    assert of["points"][-1]["done_rewrites"] == of["done"]["rewrites"]
+    assert "done_rewrites" not in on_drive(tool, *words, "--place", "3phase")["points"][0]
+
+
 @pytest.mark.parametrize("place,batch_gains", (
     ("seq,naive", 1), ("3phase,merged", 1.15), ("compaction,merged", 1.15)))
 def test_tops_one_by_one_take_longer(tool, place, batch_gains):

@@ -103,7 +103,8 @@ static void people_device(const struct run *r)
 			     r->load_disk.step_s[MODEL_SYNC_RESTORE]);
 	line_seconds("  reading to compact", r->load_disk.read_s);
 	line_seconds("  discarding", r->load_disk.discard_s);
-	line_seconds("  in compactions", r->load_compact_s);
+	line_seconds("  in compactions", r->load_compact.s);
+	line_seconds("    persisting files", r->load_compact.persist_s);
 	line_seconds("load, MB/s", per(load_bytes(r), r->load_s) / 1e6);
 	if (r->points > 1)
 		line_seconds("its last part, MB/s", last_point_speed(r) / 1e6);
@@ -240,7 +241,10 @@ static void json_device(struct json_object *in, const struct run *r)
 		json_u64(j, "flush_us", r->disk.opt.flush_us);
 	}
 	json_double(j, "load_s", r->load_s);
-	json_double(j, "load_compact_s", r->load_compact_s);
+	json_double(j, "load_compact_s", r->load_compact.s);
+	json_double(j, "load_compact_persist_s", r->load_compact.persist_s);
+	json_double(j, "load_compact_rewriting_s", r->load_compact.rewriting_s);
+	json_u64(j, "load_compact_rewrites", r->load_compact.rewrites);
 	json_double(j, "load_bytes_per_s", per(load_bytes(r), r->load_s));
 	json_double(j, "last_bytes_per_s", last_point_speed(r));
 	json_double(j, "mix_s", r->mix_s);
@@ -290,6 +294,10 @@ static void json_points(struct json_object *in, const struct run *r)
 		json_u64(j, "files", p->files);
 		json_double(j, "seconds", p->seconds);
 		json_double(j, "persist_s", p->persist_s);
+		if (protects(r)) {
+			json_u64(j, "done_rewrites", p->done_rewrites);
+			json_u64(j, "done_syncs", p->done_syncs);
+		}
 		each = json_list(j, "rewrites");
 		for (k = 0; k < r->models; k++)
 			json_u64(each, NULL, p->rewrites[k]);

@@ -157,14 +157,30 @@ static int on_drop(void *ctx, struct load_file *f)
 	return disk_drop(&r->disk, &e);
 }
 
+static struct spent spent_so_far(const struct run *r)
+{
+	const struct disk_ledger *d = &r->disk.ledger;
+
+	return (struct spent){
+		.s = disk_now(&r->disk), .persist_s = d->persist_s,
+		.rewriting_s = d->step_s[MODEL_SYNC_BACKUP] + d->step_s[MODEL_SYNC_RESTORE],
+		.rewrites = r->place.ledger.rewrites,
+	};
+}
+
 static void on_compaction(void *ctx, bool begin)
 {
 	struct run *r = ctx;
+	struct spent now = spent_so_far(r);
 
-	if (begin)
-		r->compact_began = disk_now(&r->disk);
-	else
-		r->compact_s += disk_now(&r->disk) - r->compact_began;
+	if (begin) {
+		r->compact_began = now;
+		return;
+	}
+	r->compact.s += now.s - r->compact_began.s;
+	r->compact.persist_s += now.persist_s - r->compact_began.persist_s;
+	r->compact.rewriting_s += now.rewriting_s - r->compact_began.rewriting_s;
+	r->compact.rewrites += now.rewrites - r->compact_began.rewrites;
 }
 
 static u64 files_written(const struct load_ledger *l)
@@ -189,6 +205,8 @@ static int on_tick(void *ctx)
 	p->files = files_written(&l->ledger);
 	p->seconds = disk_now(&r->disk) - r->began;
 	p->persist_s = r->disk.ledger.persist_s;
+	p->done_rewrites = r->place.ledger.rewrites;
+	p->done_syncs = model_syncs(&r->place);
 	for (i = 0; i < r->models; i++) {
 		p->rewrites[i] = r->model[i].ledger.rewrites;
 		p->syncs[i] = model_syncs(&r->model[i]);
@@ -222,7 +240,7 @@ int run_load(struct run *r, const struct load_options *opt)
 		progress_end(&r->progress);
 	}
 	r->load_s = disk_now(&r->disk) - r->began;
-	r->load_compact_s = r->compact_s;
+	r->load_compact = r->compact;
 	r->load_ledger = r->load.ledger;
 	r->load_disk = r->disk.ledger;
 	if (!err && opt->ops) {

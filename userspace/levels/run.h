@@ -18,11 +18,26 @@
  * @persist_s: of them persisting files
  * @rewrites: by model
  * @syncs: by model
+ * @done_rewrites: on the device, by the program itself
+ * @done_syncs: the same
  */
 struct point {
 	u64 inserted, files;
 	double seconds, persist_s;
 	u64 rewrites[MAX_MODELS], syncs[MAX_MODELS];
+	u64 done_rewrites, done_syncs;
+};
+
+/**
+ * struct spent - what something took
+ * @s: seconds
+ * @persist_s: of them persisting files
+ * @rewriting_s: of them in steps that back up or restore, see struct disk_ledger
+ * @rewrites: tops written back, by the program itself
+ */
+struct spent {
+	double s, persist_s, rewriting_s;
+	u64 rewrites;
 };
 
 /**
@@ -55,9 +70,10 @@ struct target_stats {
  * @began: when the load did
  * @load_s: seconds of the load
  * @mix_s: seconds of the mix
- * @compact_began: when the compaction under way did
- * @compact_s: seconds in compactions, reads included
- * @load_compact_s: of them during the load
+ * @compact_began: where things stood when the compaction under way did
+ * @compact: what compactions took, reads included; the memtable's files are written
+ *	outside of them, and so are moves
+ * @load_compact: of it during the load
  * @load_ledger: the store's ledger at the end of the load
  * @load_disk: the device's then
  */
@@ -79,7 +95,7 @@ struct run {
 	struct progress progress;
 	u64 shown;
 	double began, load_s, mix_s;
-	double compact_began, compact_s, load_compact_s;
+	struct spent compact_began, compact, load_compact;
 	struct load_ledger load_ledger;
 	struct disk_ledger load_disk;
 };
