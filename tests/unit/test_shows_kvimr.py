@@ -145,17 +145,20 @@ def test_the_course_of_the_load(show, capsys):
     seq = course((2, 1), (5, 4), (5, 4), (5, 4))
     ours = course((3, 0), (1, 0), (2, 1), (3, 1))
     other = course((3, 0), (1, 0), (1, 1), (4, 1))
+    late = course((1, 0), (1, 0), (4, 5), (4.5, 0))
     assert show.rewrites_from(three) == 3000 and show.rewrites_from(seq) == 1000
     assert show.rewrites_from(course((1, 0))) is None
     assert show.ahead_from(ours, [seq, three]) == 1000
     assert show.ahead_from(ours, [seq, three, other]) == 3000
     assert show.ahead_from(three, [ours]) is None
     show.show_course({(s, seed): {"course": c} for seed in (1, 2) for s, c in
-                      zip(show.FOUR, (seq, three, other, ours if seed == 1 else three))})
+                      zip(show.FOUR, (seq, three, other, ours if seed == 1 else late))})
     out = capsys.readouterr().out
     assert "3phase: rewrites by 3.0, 3.0 (paper: from about 50)" in out
     assert "seq: rewrites by 1.0, 1.0\n" in out
-    assert "compaction-merged is behind none from 3.0, 3.0 on (paper: from about 60)" in out
+    # By the first seed from 3.0 on, as by the means; by the second it ends behind.
+    assert "compaction-merged is behind none from 3.0 on by the means of the seeds (paper: from " \
+        "about 60), by seed from 3.0, never" in out
 
 
 def test_the_least_gain_is_over_the_better_of_two(show, capsys):
