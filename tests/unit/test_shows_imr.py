@@ -165,7 +165,8 @@ def test_tables_are_of_all_seeds(show, capsys, layer):
     assert row[-5] == "120" and row[-3] == "12.000"
     assert "  compaction-merged over compaction: 1.000 (1.000-1.000) (paper 1.07); the last 1/75 " \
         "1.000 (1.000-1.000) (paper 1.2627), the last tenth 1.000 (1.000-1.000)" in out
-    assert "compaction-merged below compaction: rewrites 25.00 (0.00-50.00) % (paper 37.53 %)" in out
+    assert "compaction-merged below compaction: rewrites 25.00 (0.00-50.00) % (paper 37.53 %)" \
+        in out
     if layer == "target":
         assert "  seq, seed 2 of 2: the target 80 rewrites" in out
 
