@@ -32,7 +32,8 @@ DONE, SKIPPED, FAILED = "done", "skipped", "failed"
 class Finding:
     """An answer.  value None: cannot tell.  confidence: 1 - error rate of the
     decision; low, high: an interval, where the value is a number; against: a value that it
-    has not, where what it has cannot be told."""
+    has not, where what it has cannot be told; none: there is no value as there is no
+    such thing, which a test has seen."""
     value: object
     unit: str = ""
     low: float | None = None
@@ -40,6 +41,7 @@ class Finding:
     confidence: float = 0.0
     says: str = ""
     against: str | None = None
+    none: bool = False
 
     def __post_init__(self):
         # numpy's numbers are none of JSON's.
@@ -51,9 +53,9 @@ class Finding:
             self.confidence = 0.0
 
     @classmethod
-    def unknown(cls, why, unit="", against=None):
+    def unknown(cls, why, unit="", against=None, none=False):
         """Cannot tell, and why."""
-        return cls(None, unit, says=why, against=against)
+        return cls(None, unit, says=why, against=against, none=none)
 
 
 @dataclass

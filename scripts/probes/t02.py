@@ -153,12 +153,13 @@ def decide(numbers, before, after):
         says = (f"{blocks - moved} of {blocks} blocks stayed where they were when written, "
                 "so reading past them costs nothing more")
         return {"drive_type": Finding("conventional", confidence=sure, says=says),
-                "cache_layout": Finding.unknown("there is no cache that blocks go to")}
+                "cache_layout": Finding.unknown("there is no cache that blocks go to",
+                                                none=True)}
     if quick:
         says = (f"{fast} of {blocks} blocks that were written are read without a rotation, "
                 "wherever they belong")
         out["cache_layout"] = Finding.unknown(
-            f"{says}: what holds them has no place on the platters")
+            f"{says}: what holds them has no place on the platters", none=True)
         # That it is no volatile buffer, Test 1 finds out.
         return out
     if moves is None:

@@ -102,9 +102,10 @@ def decide(numbers):
     if not numbers["telling"]:
         return Finding.unknown(numbers["why"])
     cached, blocks = numbers["cached"], numbers["blocks"]
-    if stats.most(cached, blocks, 1 - stats.SLACK - numbers["coincidence"])[0] is not True:
+    cache, _ = stats.most(cached, blocks, 1 - stats.SLACK - numbers["coincidence"])
+    if cache is not True:
         return Finding.unknown(f"of {blocks} blocks {cached} were elsewhere after writing: "
-                               "there is nothing to clean")
+                               "there is nothing to clean", none=cache is False)
     moved, pause = numbers["moved"][-1], sum(numbers["pauses_s"])
     says, _ = stats.most(moved, cached, 1 - stats.SLACK - numbers["coincidence"], FEW)
     most = stats.measured("cleaning_type")

@@ -192,7 +192,7 @@ def run(s):
                 "conventional", confidence=0.999,
                 says=f"{PAIRS} blocks were written twice and stayed where they were")
             out.findings["band_bytes"] = Finding.unknown(
-                "written blocks stay where they are: nothing is cleaned", "bytes")
+                "written blocks stay where they are: nothing is cleaned", "bytes", none=True)
             return out
         if not s.fresh():
             s.pause(min(60, s.scale.long_pause_s), "the drive may clean what was written")

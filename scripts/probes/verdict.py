@@ -42,7 +42,7 @@ def one_of(some):
     if not known:
         weak = [f"Test {t}: {f.says or 'no reason given'}" for t, f in some]
         return Finding.unknown(some[0][1].says if len(some) == 1 else "; ".join(weak),
-                               some[0][1].unit)
+                               some[0][1].unit, none=any(f.none for _, f in some))
     test, best = max(known, key=lambda tf: tf[1].confidence)
     against = [(t, f) for t, f in known if not agree(best, f)]
     if not against:
@@ -121,5 +121,5 @@ def consistent(out):
             if name in out and out[name].value is not None:
                 out[name] = Finding.unknown(
                     "the drive is conventional and has none; a test said "
-                    f"{told(out[name])}", out[name].unit)
+                    f"{told(out[name])}", out[name].unit, none=True)
     return out

@@ -138,6 +138,17 @@ def test_kind_and_medium(tmp_path, drive, kind, medium):
         assert found["1.drive_type"].confidence > 0.99
 
 
+@pytest.mark.parametrize("drive, none", [
+    (cmr(), (True, True, True)), (e1(), (False, False, False)),
+    # What has no place, and where no place is told at all.
+    (e1(flash=True), (True, False, False)), (Noise(100_000), (False, False, False)),
+    (drives.Memory(100_000), (False, False, False))], ids=["cmr", "e1", "e2", "noise", "ram"])
+def test_that_there_is_none_is_only_said_where_it_shows(tmp_path, drive, none):
+    found, _ = ask(tmp_path, drive, t02, t03, t11)
+    assert tuple(found[name].none for name in (
+        "2.cache_layout", "3.cleaning_type", "11.band_bytes")) == none
+
+
 def test_what_is_too_quick_for_a_head_is_said_to_be(tmp_path):
     found, _ = ask(tmp_path, drives.Memory(100_000), t01)
     assert found["1.drive_type"].value is None

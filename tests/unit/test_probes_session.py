@@ -463,6 +463,15 @@ def test_a_conventional_drive_has_no_bands():
         "1": Result(findings={"drive_type": Finding("conventional", confidence=0.999)}),
         "11": Result(findings={"band_bytes": Finding(MIB, "bytes", confidence=0.99)})})
     assert found["band_bytes"].value is None and "conventional" in found["band_bytes"].says
+    assert found["band_bytes"].none
+
+
+def test_that_there_is_none_is_more_than_not_to_know():
+    """One test that has seen it suffices, and none that was refuted."""
+    seen, noise = Finding.unknown("nothing is cleaned", none=True), Finding.unknown("noise")
+    assert verdict_of(seen, noise).none and verdict_of(noise, seen).none
+    assert not verdict_of(noise).none and not verdict_of(noise, noise).none
+    assert not verdict_of(seen, Finding("lazy", confidence=0.99)).none
 
 
 MOVES = Finding("translated", confidence=0.999, says="40 of 40 blocks went elsewhere")

@@ -30,9 +30,15 @@ def finding(value, confidence=0.99):
     return {"value": value, "confidence": confidence, "unit": "", "says": ""}
 
 
+# What a conventional drive has none of, as its tests say, or the verdict.
+NONE = ("write_unit_bytes", "cache_layout", "cleaning_type", "band_bytes", "mapping")
+
+
 def drive(kind, **changed):
     """A run whose every answer is right, but for what is changed."""
     said = {"drive_type": "conventional", "cache_medium": "none", "zone_profile": [[0, 1]]}
+    if kind in ("cmr", "e3"):
+        said["torn_writes"] = False
     if kind != "cmr":
         said |= {"drive_type": "shingled", "cache_medium": "flash" if kind == "e2" else "disk",
                  "cleaning_type": "aggressive" if kind == "e3" else "lazy",
@@ -44,6 +50,8 @@ def drive(kind, **changed):
     status = changed.pop("status", "done")
     said |= changed
     answers = {k: finding(v) for k, v in said.items()}
+    for name in NONE if kind == "cmr" else ["cache_layout"] if kind == "e2" else ():
+        answers.setdefault(name, {**finding(None), "none": True})
     numbers = {"writes_until_cleaning": at} if at is not None else {}
     tests = {t: {"status": status, "findings": answers, "numbers": numbers if t == "6" else {}}
              for t in ("1", "1abc", "2", "3", "4", "6", "7", "8", "11", "12", "13", "14")}
@@ -96,6 +104,29 @@ def test_no_answer_is_not_right(show):
     assert show.table(runs)["cannot tell"] == 1
     runs["cmr"] = drive("cmr", status="failed")
     assert show.table(runs)["cannot tell"] > 5
+
+
+@pytest.mark.parametrize("kind, name", [*(("cmr", name) for name in NONE),
+                                        ("cmr", "torn_writes"), ("e3", "torn_writes"),
+                                        ("e2", "cache_layout")])
+def test_a_test_that_learnt_nothing_has_not_found_none(show, kind, name):
+    """Too few power cuts, or no place that a read tells: that is no answer."""
+    runs = all_right()
+    runs[kind].answers[name] = finding(None)
+    count = show.table(runs)
+    assert (count["right"], count["cannot tell"], count["wrong"]) == (44, 1, 0)
+    # Nor has one that gave none, or was made and is gone.
+    del runs[kind].answers[name]
+    assert show.table(runs)["cannot tell"] == 1
+
+
+def test_torn_writes_are_none_if_they_are_said_to_be(show):
+    """That a drive is conventional does not say whether it tears."""
+    runs = all_right()
+    runs["cmr"].answers["torn_writes"] = {**finding(None), "none": True}
+    assert show.table(runs)["cannot tell"] == 1
+    runs["cmr"] = drive("cmr", torn_writes=True)
+    assert show.table(runs)["wrong"] == 1
 
 
 def test_a_confident_wrong_answer_fails_the_show(show, capsys):
