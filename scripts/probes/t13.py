@@ -13,6 +13,11 @@ range is read, and not only what is around the place of the cut (the thesis: 5,0
 before it and 1,000 behind), since what is cleaned may be anywhere.  Blocks that can't be
 read were torn; that writing them again heals them is the other half of the evidence.
 
+Damage to older data is what the thesis calls torn, and what a plain disk tears as well is none:
+the sector that its head is on.  So the request that was under way at the cut is left out, and a
+block alone, wherever it is: the head may have been at a request that the write cache had taken
+before.  Both are counted apart, as blocks that were being written.
+
 N cuts without a torn block: a drive that tears one time in p would have shown it with
 a probability of 1 - (1 - p)^N; the bound at 95 % is given.  Only those count that the
 writer has met: from the command on a write failed, or took longer than NOTICED_S.  Of
@@ -63,6 +68,7 @@ class Writer(threading.Thread):
         super().__init__(daemon=True)
         self.path, self.at, self.end, self.rng = path, at, end, rng
         self.acked, self.writes, self.over = at, 0, False
+        self.under_way = range(0)           # blocks that are asked for, and not acknowledged
         self.failed, self.since, self.longest_s = False, math.inf, 0.0
         self.flows = threading.Event()      # or has ended
         self.buf = mmap.mmap(-1, MIB)
@@ -77,6 +83,12 @@ class Writer(threading.Thread):
         """Whether a write has failed or waited since then, or still does."""
         return self.failed or self.longest_s > NOTICED_S or self.is_alive()
 
+    def write(self, fd, size, at):
+        """One request; under_way stays if it fails."""
+        self.under_way = range(at // BLOCK, (at + size) // BLOCK)
+        os.pwrite(fd, memoryview(self.buf)[:size], at)
+        self.under_way = range(0)
+
     def run(self):
         try:
             fd = os.open(self.path, os.O_WRONLY | os.O_DIRECT | os.O_CLOEXEC)
@@ -88,11 +100,11 @@ class Writer(threading.Thread):
                 if self.rng is None:
                     if self.acked + MIB > self.end:
                         self.acked = self.at
-                    os.pwrite(fd, self.buf, self.acked)
+                    self.write(fd, MIB, self.acked)
                     self.acked += MIB
                 else:
                     block = int(self.rng.integers(self.at // BLOCK, self.end // BLOCK))
-                    os.pwrite(fd, memoryview(self.buf)[:BLOCK], block * BLOCK)
+                    self.write(fd, BLOCK, block * BLOCK)
                     self.acked = (block + 1) * BLOCK
                 self.writes += 1
                 if self.writes >= FLOWS:
@@ -128,6 +140,14 @@ def _reads(fd, buf, block, count):
         if error.errno in (errno.EIO, errno.ENODATA, errno.EREMOTEIO):
             return False
         raise
+
+
+def apart(bad, under_way):
+    """(unreadable blocks that held older data, how many were being written)."""
+    older = [b for b in bad if b not in under_way]
+    # The sector under the head, which may be of what a write cache had taken.
+    older = older if len(older) > 1 else []
+    return older, len(bad) - len(older)
 
 
 def heal(path, blocks):
@@ -174,14 +194,15 @@ def run(s):
     rng, out = s.rng(ID), Result(DONE)
     size = int(min(s.dev.bytes // 4 // MIB * MIB, RANGE))
     first = int(s.dev.bytes * 0.4) // MIB * MIB
-    torn, healed, places, writes, met = [], 0, [], [], []
+    torn, healed, places, writes, met, writing = [], 0, [], [], [], []
     try:
         s.fio("before", rw="write", bs=MIB, offset=first, size=size, end_fsync=1, log=False)
         for i in range(CUTS):
-            place, bad, well, count, noticed = trial(s, words, rng, first, size,
-                                                    i >= CUTS // 2)
+            place, (older, others), well, count, noticed = trial(s, words, rng, first, size,
+                                                                 i >= CUTS // 2)
             places.append(place)
-            torn.append(bad)
+            torn.append(older)
+            writing.append(others)
             healed += well
             writes.append(count)
             met.append(noticed)
@@ -192,18 +213,20 @@ def run(s):
         out.numbers["stopped"] = str(error)
     lost = [len(t) for t in torn]
     out.arrays = {"torn": np.asarray(lost), "place": np.asarray(places, np.int64),
-                  "writes": np.asarray(writes), "met": np.asarray(met)}
+                  "writes": np.asarray(writes), "met": np.asarray(met),
+                  "writing": np.asarray(writing)}
     out.numbers |= {"cuts": len(torn), "cuts_met": sum(met),
                     "cuts_with_errors": sum(n > 0 for n in lost),
                     "unreadable_blocks": sum(lost), "healed_blocks": healed,
+                    "blocks_being_written": sum(writing),
                     "cuts_with_errors_in_order": sum(n > 0 for n in lost[:CUTS // 2])}
-    out.findings["torn_writes"] = finding(lost, healed, sum(met))
+    out.findings["torn_writes"] = finding(lost, healed, sum(met), writing)
     return out
 
 
 def trial(s, words, rng, first, size, scattered):
-    """(block the write had come to, unreadable blocks, healed ones, writes done, whether
-    a write met the cut)."""
+    """(block the write had come to, unreadable blocks as of apart(), healed ones, writes done,
+    whether a write met the cut)."""
     # Where nothing is written nothing is torn.
     try:
         heal(s.dev.path, [first // BLOCK])
@@ -222,20 +245,28 @@ def trial(s, words, rng, first, size, scattered):
         writer.over = True
         writer.join(BACK_S)
     bad = unreadable(s.dev.path, first // BLOCK, size // BLOCK)
-    return writer.acked // BLOCK, bad, heal(s.dev.path, bad) if bad else 0, \
-        writer.writes, awaited and writer.met()
+    return writer.acked // BLOCK, apart(bad, writer.under_way), \
+        heal(s.dev.path, bad) if bad else 0, writer.writes, awaited and writer.met()
 
 
-def finding(lost, healed, met):
-    """From the unreadable blocks of each cut, and how many cuts a write has met."""
-    cuts, hit = len(lost), sum(n > 0 for n in lost)
-    if hit and healed == sum(lost):
-        return Finding(True, confidence=0.999 if hit > 1 else 0.9,
-                       says=f"{hit} of {cuts} power cuts left blocks that can't be read until "
-                       f"they are written: {sum(lost)} in all")
+def finding(lost, healed, met, writing=()):
+    """From the blocks of each cut that can't be read, of older data and of what was being
+    written, how many are healed in all, and how many cuts a write has met."""
+    cuts, hit, others = len(lost), sum(n > 0 for n in lost), sum(writing)
+    if healed < sum(lost) + others:
+        return Finding.unknown(f"{sum(lost) + others} blocks can't be read, and writing them heals "
+                               f"only {healed}: the drive may be broken otherwise")
+    left_out = f"; {others} block{'s' * (others != 1)} that {'were' if others != 1 else 'was'} " \
+        "being written not counted" if others else ""
     if hit:
-        return Finding.unknown(f"{sum(lost)} blocks can't be read, and writing them heals only "
-                               f"{healed}: the drive may be broken otherwise")
+        return Finding(True, confidence=0.999 if hit > 1 else 0.9,
+                       says=f"{hit} of {cuts} power cuts left blocks of older data that can't be "
+                       f"read until they are written: {sum(lost)} in all{left_out}")
+    several = sum(n > 1 for n in writing)
+    if several:
+        return Finding.unknown(
+            f"in {several} of {cuts} power cuts more than one block that was being written can't "
+            f"be read, {others} in all: more than the sector under a head, but no older data")
     if cuts < FEWEST:
         return Finding.unknown(f"no torn block in {cuts} power cuts, which are too few")
     unseen = f"no write failed or took longer than {NOTICED_S:g} s"
@@ -248,13 +279,18 @@ def finding(lost, healed, met):
     some = f" that a write has met, of {cuts}" if met < cuts else ""
     return Finding(False, high=bound, low=0.0, confidence=0.95,
                    says=f"no torn block in {met} power cuts{some}: fewer than {bound:.1%} tear, at "
-                   "95 %")
+                   f"95 %{left_out}")
 
 
 def draw(figure, result, arrays):
     """Unreadable blocks after each cut."""
     from . import plots                 # pylint: disable=C0415
     axes = plots.panels(figure, 1)[0]
-    axes.bar(np.arange(len(arrays["torn"])) + 1, arrays["torn"], color=plots.RED)
+    cuts = np.arange(len(arrays["torn"])) + 1
+    axes.bar(cuts, arrays["torn"], color=plots.RED, label="older data")
+    if arrays.get("writing", np.zeros(1)).any():
+        axes.bar(cuts, arrays["writing"], bottom=arrays["torn"], color=plots.ORANGE,
+                 label="being written")
+        axes.legend(loc="upper right")
     axes.set_xlabel("power cut")
     axes.set_ylabel("unreadable blocks")

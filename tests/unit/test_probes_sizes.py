@@ -657,6 +657,18 @@ def test_torn_verdicts():
     assert t13.finding([3, 0, 4], 2, 3).value is None
 
 
+def test_torn_verdicts_on_older_data():
+    """What was being written is apart; a head is on one block of it, and several say that it is
+    no plain disk, but nothing of older data."""
+    one = t13.finding([0] * 50, 2, 50, [1, 1] + [0] * 48)
+    assert one.value is False and "2 blocks that were being written" in one.says
+    several = t13.finding([0] * 50, 4, 50, [1, 3] + [0] * 48)
+    assert several.value is None and "in 1 of 50" in several.says
+    assert t13.finding([0] * 50, 1, 50, [1, 1] + [0] * 48).value is None
+    old = t13.finding([2] + [0] * 49, 3, 50, [1] + [0] * 49)
+    assert old.value is True and "1 block that was being written" in old.says
+
+
 def test_only_cuts_that_were_met_are_a_bound():
     some = t13.finding([0] * 50, 0, 25)
     assert some.value is False and some.high == pytest.approx(0.113, abs=0.001)
@@ -721,6 +733,59 @@ def test_a_cut_that_cuts_nothing_is_noticed(tmp_path, monkeypatch, cuts):
     else:
         assert said.value is False and said.confidence == 0.95 and \
             result.numbers["cuts_met"] == 12
+
+
+@pytest.mark.parametrize("tears, value, blocks", [
+    # As any drive may: of a request under way, or of one that its write cache has taken.
+    (lambda at, last: [at], False, (0, 12)), (lambda at, last: [last], False, (0, 12)),
+    # Of the request under way alone: no plain disk, and nobody's older data.
+    (lambda at, last: [at, at + 1], None, (0, 24)),
+    # What was there before.
+    (lambda at, last: [at, at + 300, at + 301], True, (24, 12))],
+    ids=["under way", "cached", "several under way", "older"])
+def test_what_was_being_written_is_no_older_data(tmp_path, monkeypatch, tears, value, blocks):
+    pwrite, preadv, met = os.pwrite, os.preadv, threading.Event()
+    torn, last, off, low, high = set(), [0], threading.Event(), 3072, 5120
+
+    def write(fd, data, at):
+        block, count = at // BLOCK, len(data) // BLOCK
+        if threading.current_thread() is not threading.main_thread() and off.is_set():
+            torn.update(low + (b - low) % (high - low) for b in tears(block, last[0]))
+            off.clear()
+            met.set()
+            raise OSError(5, "no power")
+        torn.difference_update(range(block, block + count))
+        last[0] = block
+        return pwrite(fd, data, at)
+
+    def read(fd, parts, at):
+        blocks = range(at // BLOCK, at // BLOCK + sum(map(len, parts)) // BLOCK)
+        if torn.intersection(blocks):
+            raise OSError(5, "torn")
+        return preadv(fd, parts, at)
+
+    def cut(*_):
+        off.set()
+        assert met.wait(30)
+        met.clear()
+    monkeypatch.setattr(t13.os, "pwrite", write)
+    monkeypatch.setattr(t13.os, "preadv", read)
+    monkeypatch.setattr(t13, "LONGEST_S", 0.06)
+    monkeypatch.setattr(t13, "NOTICED_S", 100)
+    monkeypatch.setattr(t13, "CUTS", 12)
+    monkeypatch.setattr(t13, "cut", cut)
+    drive = Drive(8192)         # of which a quarter, from block 3072 on
+    s = session(drive, tmp_path)
+    s.powercut, s.fio, drive.path = "true", lambda *_, **__: None, str(tmp_path / "disk")
+    drive.released = contextlib.nullcontext
+    with open(drive.path, "wb") as handle:
+        handle.truncate(drive.bytes)
+    result = s.run(t13)
+    said = result.findings["torn_writes"]
+    assert said.value is value, said
+    assert (result.numbers["unreadable_blocks"], result.numbers["blocks_being_written"]) == blocks
+    assert result.numbers["healed_blocks"] == sum(blocks)
+    assert f"{blocks[1]} " in said.says and "being written" in said.says
 
 
 def test_random_writes_are_random(tmp_path):
