@@ -32,6 +32,19 @@ CONTROLS = {
 }
 
 
+def not_asked(tests):
+    """Why this drive could not have been called shingled, whatever it is, of its {test: result}; an
+    empty text if it could: Test 11 has looked whether what is written moves."""
+    bands = tests.get("11")
+    if not bands:
+        return "Test 11 was not made"
+    if bands["status"] != "done":
+        return bands.get("why") or bands["status"]
+    if "moved_by_write" in bands["numbers"]:
+        return ""
+    return bands["findings"].get("band_bytes", {}).get("says") or "Test 11 does not say why"
+
+
 def drive_of(name, **more):
     """The dictionary of a control."""
     return {"kind": name, "name": name, "sectors": 4 * GIB, **more, **CONTROLS[name][0]}

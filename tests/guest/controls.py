@@ -17,7 +17,7 @@ import bench
 import dm
 import skylight
 from bench import expect
-from control_drives import CONTROLS, GIB, drive_of
+from control_drives import CONTROLS, GIB, drive_of, not_asked
 
 FRONT, CACHE = 16 << 11, 128 << 11      # sectors for metadata on a drive, and of a cache
 META, RAM = "/dev/ram0", "/dev/ram1"
@@ -161,6 +161,9 @@ def control(ctx, name):
         drive.close()
     answer = said["answers"]["drive_type"]
     ctx.note(f"{answer['value']}, {100 * answer['confidence']:.1f} %: {answer['says']}")
+    why = not_asked(said["tests"])
+    if why:
+        ctx.note(f"whether it is shingled was not asked: {why}")
     expect(status == 0, f"scripts/skylight ended with {status}")
     expect(answer["value"] != "shingled", f"{name} is called shingled: {answer['says']}")
     expect(answer["value"] in allowed, f"{name} is called {answer['value']}: {answer['says']}")

@@ -153,6 +153,35 @@ def test_drives_by_lot(show):
     assert any("flash_sectors" in spec for spec, _ in many)
 
 
+LOOKED = {"11": {"status": "done", "numbers": {"moved_by_write": 0.0}, "findings": {}}}
+TOO_QUICK = {"11": {"status": "done", "numbers": {"coincidence": 1.0}, "findings": {
+    "band_bytes": {**finding(None), "says": "all is read too quickly for a head"}}}}
+NOT_SETTLED = {"11": {"status": "failed", "why": "fio is gone", "numbers": {}, "findings": {}}}
+
+
+@pytest.mark.parametrize("tests, why", [
+    (LOOKED, ""), (TOO_QUICK, "all is read too quickly for a head"), (NOT_SETTLED, "fio is gone"),
+    ({}, "Test 11 was not made"), ({"1": LOOKED["11"]}, "Test 11 was not made")])
+def test_who_was_not_asked_for_bands_is_not_among_those_without(show, monkeypatch, tmp_path,
+                                                                capsys, tests, why):
+    """Without Test 11, or where it leaves before it looks, no drive is called shingled."""
+    monkeypatch.setattr(show, "OUT", tmp_path)
+    (tmp_path / "controls").mkdir()
+    runs = {"linear": Run(Path("linear"), {}, LOOKED, {"drive_type": finding("conventional")}, {}),
+            "bcache": Run(Path("bcache"), {}, tests, {"drive_type": finding(None)}, {})}
+    options = argparse.Namespace(what="controls")
+    assert show.show_controls(dict.fromkeys(runs, {}), runs, options) is True
+    out = capsys.readouterr().out
+    assert (f"not asked: {why}" in out) is bool(why)
+    assert ("none of 2 that could have been is called shingled" in out) is (not why)
+    assert ("none of 1 that could have been is called shingled; not asked: bcache" in out) is \
+        bool(why)
+    told = json.loads((tmp_path / "controls/controls.json").read_text())
+    assert told["linear"] == {"called": "conventional", "right": True, "confidence": 0.99,
+                              "not_asked": None, "says": ""}
+    assert told["bcache"]["not_asked"] == (why or None)
+
+
 @pytest.mark.parametrize("name,said,good", [
     ("cache", "translated", True), ("cache", None, True), ("cache", "conventional", False),
     ("cache", "shingled", False), ("linear", "conventional", True), ("linear", None, False),
