@@ -21,10 +21,12 @@ MEASURED = {
     "zone_profile": (2, 220),
     "serpentine": (0, 348),
     "track_bytes": (0, 243),
-    "streaming_bytes": (0, 268),
+    "streaming_bytes": (0, 270),
     "filled_all": (0, 83),
     "filled_part": (27, 101),
 }
+# Of which probes and drives: a test has it that they answer as then about a few.
+MEASURED_OF = "3e16a76ce2371124"
 
 
 def borne_out(wrong, answers):

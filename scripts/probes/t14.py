@@ -10,7 +10,7 @@ below ALPHA or so, if the scatter is normal; a cut must also be of LEAST.
 
 That says nothing of plateaus which are too short to be met often enough.  So every other
 stretch and the others are looked at by themselves: where half as many show the same
-plateaus, twice as many would show no more of them.  Where they don't, or some steps are
+plateaus, twice as many would hardly show more of them.  Where they don't, or some steps are
 hardly of LEAST, more is read, between what was read, up to MOST; and if that is not enough
 either, how many there are is not told, but only how many both halves have seen.
 
@@ -228,7 +228,7 @@ def findings(s, out, offsets, rates):
 
 
 def profile(offsets, listed, least, all_of_them):
-    """The plateaus, if reading more would show no others."""
+    """The plateaus, if reading more would hardly show others."""
     fall = "" if len(listed) == 1 else (f", from {listed[0][1]:.1f} to {listed[-1][1]:.1f} "
                                         "MB/s from the first to the last")
     if all_of_them:

@@ -27,6 +27,8 @@ CONFIDENT = 0.9         # a wrong answer from here on is a confident one
 # Chance that an honest run falls outside of what balls into bins allow.
 OUTSIDE = 1e-3
 RAM, LOOP = 1, 7        # majors
+# Test 14 takes the median of five places, and throughput of tracks as they come.
+BORDER, SPEED = 3, 0.01
 WIDE = 256 << 20        # bytes of a surface after which the next has its turn
 LAYERS = ("stl-set", "stl-full")
 # Of Linux, which have blocks elsewhere: whether that shows depends on what they are over.
@@ -174,15 +176,18 @@ def setting(arguments, key, otherwise=None):
 def geometry(path):
     """What a platter says of its tracks, or {}."""
     text = _tool("dmsetup", "message", _name(path), 0, "geometry")
-    if not text:
-        return {}
+    return {**shape_of(text), "media": re.search(r"^media (\w+)", text, re.M)[1]} if text else {}
+
+
+def shape_of(text):
+    """The same of platter-sim's words, which are of no medium."""
     zones = []
     for line in re.findall(r"^zone (.*)", text, re.M):
         _, start, blocks, _, track, swath, skew, head = map(int, line.split())
         zones.append({"start": start * BLOCK, "bytes": blocks * BLOCK, "track": track * BLOCK,
                       "swath": swath, "skew": skew, "head": head})
     return {"rotation_ms": int(re.search(r"^rotation_ns (\d+)", text, re.M)[1]) / 1e6,
-            "media": re.search(r"^media (\w+)", text, re.M)[1], "zones": zones,
+            "zones": zones,
             "surfaces": int(re.search(r"^surfaces (\d+)", text, re.M)[1])}
 
 
@@ -266,6 +271,42 @@ def profile(shape, end=None):
         return least <= len(speeds) <= len(rates) and all(
             abs(a / b - 1) < 0.05 for a, b in zip(speeds, rates))
     return Truth(f"{len(zones)} zones, {rates[0]:.0f} to {rates[-1]:.0f} MB/s", accept)
+
+
+@dataclass
+class Plateaus:
+    """What Test 14 should show: [(first byte, MB/s)]; some steps are so small that they need not be
+    seen, and there are at @least so many plateaus all the same."""
+    stretches: list
+    least: int
+
+    def like(self, found, place):
+        """No more plateaus than there are, and of each that was @found [first byte, MB/s] the
+        begin, to BORDER times the way from one @place that was read to the next, and the speed,
+        to SPEED."""
+        begins, rates = zip(*self.stretches)
+        if not self.least <= len(found) <= len(begins):
+            return False
+        at = [min(range(len(begins)), key=lambda i, b=begin: abs(begins[i] - b))
+              for begin, _ in found]
+        if at[0] or any(b <= a for a, b in zip(at, at[1:])):
+            return False
+        for (begin, speed), i, j in zip(found, at, [*at[1:], len(begins)]):
+            if abs(begins[i] - begin) > BORDER * place or \
+                    not min(rates[i:j]) * (1 - SPEED) <= speed <= max(rates[i:j]) * (1 + SPEED):
+                return False
+        return True
+
+
+def whole(text, size):
+    """Plateaus of the first @size bytes of a drive in platter-sim's words (-z), each of which must
+    be seen."""
+    shape = shape_of(text)
+    stretches = [(int(first) * BLOCK, rate(shape, {**shape["zones"][int(zone)],
+                                                   "track": int(track) * BLOCK}))
+                 for first, track, zone in re.findall(r"^stretch (\d+) \d+ (\d+) (\d+)", text,
+                                                      re.M) if int(first) * BLOCK < size]
+    return Plateaus(stretches, len(stretches))
 
 
 def medium_of(word):

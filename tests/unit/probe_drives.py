@@ -15,7 +15,10 @@ import numpy as np
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
-from probes.load import Trace, as_ops, join   # pylint: disable=C0413,E0401
+# pylint: disable=wrong-import-position,import-error
+from probes import truth
+from probes.load import Trace, as_ops, join
+from probes.truth import Plateaus
 
 BLOCK = 4096
 
@@ -567,6 +570,11 @@ class FullSize(Drive):
         super().__init__(self.SECTORS[profile] // 8)
         self.sim, self.profile = sim, profile
 
+    def plateaus(self):
+        """What Test 14 should show."""
+        return truth.whole(subprocess.run([self.sim, "-p", self.profile, "-z"], text=True,
+                                          capture_output=True, check=True).stdout, self.bytes)
+
     def replay(self, name, ops, iodepth=1, watch=None):
         write, offset, size = as_ops(ops)
         text = "".join(f"0 r {o // BLOCK} {n // BLOCK}\n"
@@ -627,7 +635,7 @@ def by_lot(rng, seed):
 
 
 def zones_by_lot(rng, seed):
-    """A drive with zones, and what is so: name -> value, or (least, most)."""
+    """A drive with zones, and what is so: name -> value, or plateaus."""
     blocks = int(rng.choice([10_000_000, 100_000_000, 1_200_000_000]))
     count, longest = int(rng.choice([1, 4, 9, 16, 24, 48, 128, 400])), int(rng.choice([300, 500]))
     wide = bool(count >= 16 and rng.integers(2))
@@ -642,9 +650,13 @@ def zones_by_lot(rng, seed):
     tracks = np.round(longest * (1 - 0.5 * fall / max(1, fall.max()))).astype(int)
     drive = Zoned(blocks, list(zip(starts.astype(int).tolist(), tracks.tolist())),
                   jitter=rng.choice([0.0, 30.0, 200.0]), skew=int(rng.choice([9, 25])), seed=seed)
-    step = abs(np.diff(tracks)) / tracks[1:]
-    # Steps of a hundredth may be seen or not.
-    return drive, {"zone_profile": (1 + int((step > 0.013).sum()), 1 + int((step > 0.007).sum())),
+    disk, step = drive.disk, abs(np.diff(tracks)) / tracks[1:]
+    mib = 256 / tracks * (1 + disk.skew / tracks) * disk.rotation + disk.jitter
+    # Steps of a hundredth may be seen or not; smaller ones are none.
+    seen = np.flatnonzero(np.concatenate([[True], step > 0.007])).tolist()
+    stretches = [(int(starts[i]) * BLOCK, float((1 << 20) / np.mean(mib[i:j])))
+                 for i, j in zip(seen, [*seen[1:], count])]
+    return drive, {"zone_profile": Plateaus(stretches, 1 + int((step > 0.013).sum())),
                    "serpentine": "wide" if wide else "narrow",
                    "track_bytes": int(tracks[0]) * BLOCK}
 

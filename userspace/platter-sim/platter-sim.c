@@ -3,13 +3,16 @@
  * Feeds dm-platter's mechanics a list of requests, offline.
  *
  *   platter-sim [-p PROFILE [-b BLOCKS] | -g FILE [-t]] [-l BLOCKS] [-o] [-q] [REQUESTS]
+ *   platter-sim -p PROFILE [-b BLOCKS] -z
  *
  * A request is a line "TIME r|w BLOCK COUNT": TIME in microseconds is the think
  * time since the last completion, or with -o the time of arrival.  The answer is
  * a line "ARRIVAL_US SERVICE_US SEEK_US ROTATION_US TRANSFER_US h|m", h for what
  * was in the buffer; with -q there is none but the mean.  -b: the drive has so many
  * blocks; -l: a look-ahead segment has so many, 0: no look-ahead; -t: the
- * electronics of a geometry file give way to the target's own look-ahead.
+ * electronics of a geometry file give way to the target's own look-ahead.  -z: no
+ * requests; its zones as the target's message geometry has them, and where along its
+ * blocks a track has as many: "stretch START BLOCKS TRACK_BLOCKS ZONE".
  *
  * A geometry file has lines of words, numbers in the drive's own sectors and in
  * nanoseconds; # begins a comment:
@@ -30,7 +33,8 @@
 #include "profiles.h"
 
 static const char usage[] =
-"Usage: platter-sim [-p PROFILE [-b BLOCKS] | -g FILE [-t]] [-l BLOCKS] [-o] [-q] [REQUESTS]\n";
+"Usage: platter-sim [-p PROFILE [-b BLOCKS] | -g FILE [-t]] [-l BLOCKS] [-o] [-q] [REQUESTS]\n"
+"       platter-sim -p PROFILE [-b BLOCKS] -z\n";
 
 static struct platter_geo geo;
 static struct platter_mech mech;
@@ -229,6 +233,33 @@ static void use_profile(const char *name, u64 blocks)
 	write_hit_ns = mech.write_overhead_ns;
 }
 
+static void show_zones(void)
+{
+	struct platter_run run, last = {};
+	u64 b;
+	u32 i;
+
+	printf("surfaces %u\nrotation_ns %u\n", geo.surfaces, geo.rot_ns);
+	for (i = 0; i < geo.nr_zones; i++)
+		printf("zone %u %llu %llu %u %u %u %u %u\n", i, geo.zone[i].start_blk,
+		       min(geo.zone[i].blocks, geo.blocks - geo.zone[i].start_blk),
+		       geo.zone[i].cyls, geo.zone[i].track_blocks, geo.zone[i].swath_cyls,
+		       geo.zone[i].track_skew_units, geo.zone[i].head_skew_units);
+	for (b = 0; platter_geo_run(&geo, b, &run); b = run.start_blk + run.blocks) {
+		if (last.blocks && run.track_blocks == last.track_blocks &&
+		    run.zone == last.zone) {
+			last.blocks += run.blocks;
+			continue;
+		}
+		if (last.blocks)
+			printf("stretch %llu %llu %u %u\n", last.start_blk, last.blocks,
+			       last.track_blocks, last.zone);
+		last = run;
+	}
+	printf("stretch %llu %llu %u %u\n", last.start_blk, last.blocks, last.track_blocks,
+	       last.zone);
+}
+
 static u64 serve(u64 arrival, bool write, u64 blk, u64 n, struct platter_service *svc,
 		 bool *hit)
 {
@@ -271,7 +302,7 @@ int main(int argc, char **argv)
 	const char *profile = NULL, *file = NULL;
 	u64 blocks = 0, clock = 0, count = 0, skipped = 0, total = 0;
 	long lookahead = -1;
-	bool open_loop = false, quiet = false, target = false;
+	bool open_loop = false, quiet = false, target = false, zones = false;
 	char line[256];
 	FILE *in = stdin;
 	int c;
@@ -284,7 +315,7 @@ int main(int argc, char **argv)
 		fputs(usage, stdout);
 		return 0;
 	}
-	while ((c = getopt(argc, argv, "p:b:g:l:oqt")) != -1) {
+	while ((c = getopt(argc, argv, "p:b:g:l:oqtz")) != -1) {
 		switch (c) {
 		case 'p':
 			profile = optarg;
@@ -307,6 +338,9 @@ int main(int argc, char **argv)
 		case 't':
 			target = true;
 			break;
+		case 'z':
+			zones = true;
+			break;
 		default:
 			fputs(usage, stderr);
 			return 2;
@@ -314,6 +348,8 @@ int main(int argc, char **argv)
 	}
 	if (!profile == !file)
 		die("give one of -p and -g", NULL);
+	if (zones && !profile)
+		die("-z goes with -p", NULL);
 	if (profile)
 		use_profile(profile, blocks);
 	else
@@ -322,6 +358,10 @@ int main(int argc, char **argv)
 		target = true;
 	else if (target)
 		use_target();
+	if (zones) {
+		show_zones();
+		return 0;
+	}
 	if ((lookahead >= 0 || open_loop) && !target)
 		die("-l and -o go with -p or -t", NULL);
 	if (lookahead >= 0)
