@@ -34,6 +34,7 @@ from pathlib import Path
 import bench
 import blk
 import dm
+import torn_drives
 from bench import expect
 
 SKYLIGHT = Path(bench.TOP) / "scripts/skylight"
@@ -289,22 +290,8 @@ SMALL = {
                   # Nobody looks for bands.
                   {"drive_type": "translated", "cache_medium": "flash",
                   "cleaning_type": "lazy"}),
-        "no staging": ({"kind": "shingled", "sectors": 1 << 21, "tests": "13",
-                        "powercut": True,
-                        "keys": ["media", "smr", "head_tracks", "2", "track_sectors", "512"],
-                        "create": ["stl-set", "--band", "1M", "--bands", "400",
-                                   "--cache-size", "8b", "--feature", "inplace"]},
-                       {"torn_writes": True}),
-        # Cut before the medium, metadata apart would stop the layer before it tears.
-        **{f"streams {name}": ({"kind": "shingled", "sectors": 1 << 20, "tests": "13",
-                                "powercut": True, "store": True, "joined": True,
-                                "keys": ["media", "smr", "head_tracks", "2", "track_sectors",
-                                         "512"],
-                                "create": ["stl-set", "--band", "8M", "--bands", "25",
-                                           "--cache-size", "8b", "--set", "bypass_blocks=64",
-                                           *feature]}, {"torn_writes": torn})
-           for name, feature, torn in (("over what is there", ("--feature", "unsafe_bypass"),
-                                        True), ("with a copy", (), False))}},
+        **{name: (spec, {"torn_writes": tears})
+           for name, (spec, tears) in torn_drives.DRIVES.items()}},
     "stl-full": {
         "disk": ({"kind": "shingled", "sectors": 4 << 21, "tests": "1,2,3,6,12",
                   "create": ["stl-full", "--band", "1M", "--geometry", "pack", "--bands",

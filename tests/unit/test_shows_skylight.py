@@ -203,6 +203,25 @@ def test_controls_are_all_looked_at(show):
     assert all(spec["name"] == name and spec["kind"] for name, spec in drives.items())
 
 
+@pytest.mark.parametrize("name, value, good", [
+    ("streams-over-what-is-there", True, True), ("streams-over-what-is-there", None, False),
+    ("streams-over-what-is-there", False, False), ("streams-with-a-copy", False, True),
+    ("streams-with-a-copy", True, False), ("streams-with-a-copy", None, False)])
+def test_torn_streams_are_told_in_figures(show, capsys, name, value, good):
+    drives = show.torn(None)
+    assert all(spec["tests"] == "13" and spec["powercut"] for spec in drives.values())
+    numbers = {"cuts": 50, "cuts_met": 49, "cuts_with_errors": 4, "unreadable_blocks": 181,
+               "blocks_being_written": 17, "healed_blocks": 198, "cuts_with_errors_in_order": 3}
+    run = Run(Path(name), {}, {"13": {"status": "done", "numbers": numbers}},
+              {"torn_writes": finding(value)}, {})
+    assert show.show_torn({name: drives[name]}, {name: run}, None) is good
+    out = capsys.readouterr().out
+    assert "50   49     4         3           181             17     198" in out
+    assert ("NOT SO" in out) is not good
+    # Nothing came of it.
+    assert not show.show_torn(drives, {name: run}, None)
+
+
 # --- quick and explain ----------------------------------------------------------------
 
 

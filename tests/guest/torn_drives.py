@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Drives whose power is cut, and whether that damages older data; for skylight.py in a guest, and
+scripts/shows/skylight."""
+
+HEAD = ["media", "smr", "head_tracks", "2", "track_sectors"]
+
+
+def streams(*feature):
+    """Cut before the medium, metadata apart would stop the layer before it tears."""
+    return {"kind": "shingled", "sectors": 1 << 20, "tests": "13", "powercut": True, "store": True,
+            "joined": True, "keys": [*HEAD, "512"],
+            "create": ["stl-set", "--band", "8M", "--bands", "25", "--cache-size", "8b",
+                       "--set", "bypass_blocks=64", *feature]}
+
+
+DRIVES = {
+    "no staging": ({"kind": "shingled", "sectors": 1 << 21, "tests": "13", "powercut": True,
+                    "keys": [*HEAD, "512"],
+                    "create": ["stl-set", "--band", "1M", "--bands", "400", "--cache-size", "8b",
+                               "--feature", "inplace"]}, True),
+    "streams over what is there": (streams("--feature", "unsafe_bypass"), True),
+    "streams with a copy": (streams(), False),
+}
