@@ -85,13 +85,11 @@ static __always_inline void count_live(struct shingle_slotlogs *l, u32 band, u32
 }
 
 /* The same, and a checkpoint says so. */
-static __always_inline void change_slots(struct shingle_slotlogs *l, u32 band, u32 slot, u32 n,
-					 bool more)
+static __always_inline void change_slots(struct shingle_slotlogs *l, u32 band, u32 log, u32 at,
+					 u32 n, bool more)
 {
-	u32 log = slot / l->log_blocks;
-
-	shingle_slotlog_mark_at(l, log, slot - log * l->log_blocks, n);
-	count_live(l, band, log, slot, n, more);
+	shingle_slotlog_mark_at(l, log, at, n);
+	count_live(l, band, log, log * l->log_blocks + at, n, more);
 }
 
 /**
@@ -106,7 +104,7 @@ static __always_inline void change_slots(struct shingle_slotlogs *l, u32 band, u
 void shingle_slotlog_drop_run(struct shingle_slotlogs *l, u32 band, u32 slot, u32 n)
 {
 	shingle_slotmap_remove(&l->map, slot, n);
-	change_slots(l, band, slot, n, false);
+	change_slots(l, band, slot / l->log_blocks, slot % l->log_blocks, n, false);
 }
 EXPORT_SYMBOL_GPL(shingle_slotlog_drop_run);
 
@@ -137,23 +135,23 @@ static void drop_range(struct shingle_slotlogs *l, u32 band, u32 lblk, u32 n, u3
  */
 static void adopt(struct shingle_slotlogs *l, u32 band, u32 log, u32 at, u32 lblk, u32 n)
 {
-	u32 slot = log * l->log_blocks + at, below = l->by_slot ? at : U32_MAX, part, old;
+	u32 first = log * l->log_blocks, below = l->by_slot ? at : U32_MAX, part, old, was;
 
-	for (; n; n -= part, lblk += part, slot += part) {
-		part = shingle_slotmap_adopt(&l->map, slot, lblk, n);
+	for (; n; n -= part, lblk += part, at += part) {
+		part = shingle_slotmap_adopt(&l->map, first + at, lblk, n);
 		if (part) {
-			change_slots(l, band, slot, part, true);
+			change_slots(l, band, log, at, part, true);
 			continue;
 		}
 		part = 1;
 		old = shingle_slotmap_find(&l->map, lblk);
-		at = old % l->log_blocks;
-		if (at >= below)
+		was = old % l->log_blocks;
+		if (was >= below)
 			continue;
-		part = shingle_slotmap_run(&l->map, old, min3(n, below - at, l->log_blocks - at));
-		shingle_slotmap_move(&l->map, old, slot, part);
-		change_slots(l, band, old, part, false);
-		change_slots(l, band, slot, part, true);
+		part = shingle_slotmap_run(&l->map, old, min3(n, below - was, l->log_blocks - was));
+		shingle_slotmap_move(&l->map, old, first + at, part);
+		change_slots(l, band, old / l->log_blocks, was, part, false);
+		change_slots(l, band, log, at, part, true);
 	}
 }
 
