@@ -518,16 +518,25 @@ def last_words(lines):
     return lines[max(asked - 12, 0):]
 
 
+def children():
+    """Pids of ours, whichever thread began them."""
+    found = []
+    for thread in Path("/proc/self/task").iterdir():
+        with contextlib.suppress(OSError):
+            found += (thread / "children").read_text(encoding="ascii").split()
+    return {int(pid) for pid in found}
+
+
 def reap_orphans():
     """Ends every child that is left; all of them belonged to the guest."""
     for _ in range(200):
-        mine = read(f"/proc/self/task/{os.getpid()}/children").split()
+        mine = children()
         if not mine:
             return
-        for pid in map(int, mine):
+        for pid in mine:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        for pid in map(int, mine):
+        for pid in mine:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(pid, 0)
         time.sleep(0.001)
