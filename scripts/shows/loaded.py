@@ -10,6 +10,11 @@ def percentile(values, share, none=0.0):
     return values[min(len(values) - 1, int(len(values) * share))] if values else none
 
 
+def cell(value, form):
+    """- for None."""
+    return "-" if value is None else format(value, form)
+
+
 def spread(values, form):
     """The mean, and from where to where the seeds go."""
     if len(values) == 1:
