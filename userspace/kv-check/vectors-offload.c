@@ -284,9 +284,64 @@ static void longest_table(void)
 	sim_free(s);
 }
 
+/* Reads since a memtable was frozen. */
+static u32 reads;
+static int (*read_of_disk)(struct kv_disk *d, u64 offset, void *buf, u32 bytes);
+
+/* At a merge's third read of @filling: it has its inputs by then. */
+static int read_meanwhile(struct kv_disk *d, u64 offset, void *buf, u32 bytes)
+{
+	struct kv *kv = filling;
+
+	if (kv->merging && ++reads == 3) {
+		put_spread(kv, spread++);
+		if (freeze(kv))
+			die("freeze: %s", kv_error());
+		most = 0;
+	} else if (reads > 3 && kv->frozen) {
+		most++;
+	}
+	return read_of_disk(d, offset, buf, bytes);
+}
+
+/* A memtable that is full waits for one write of those that are merged, each a read. */
+static void frozen_meanwhile(void)
+{
+	struct sim *s = formatted(BYTES);
+	const struct kv_disk_ops *ops = s->disk.ops;
+	struct kv_disk_ops counted = *ops;
+	struct kv_options opt = options;
+	struct kv *kv;
+
+	opt.l0_trigger = 1000;
+	if (sim_open(&kv, s, &opt))
+		die("open: %s", kv_error());
+	for (spread = 0; spread < MERGED; ) {
+		put_spread(kv, spread++);
+		if (kv_flush(kv))
+			die("flush: %s", kv_error());
+	}
+	filling = kv;
+	reads = 0;
+	read_of_disk = ops->read;
+	counted.read = read_meanwhile;
+	s->disk.ops = &counted;
+	if (kv_compact(kv))
+		die("compact: %s", kv_error());
+	s->disk.ops = ops;
+	if (reads < SPREAD * MERGED)
+		die("a merge of %u unsorted writes has read %u times", SPREAD * MERGED, reads);
+	if (most > 1)
+		die("a full memtable has waited for %u reads of a merge", most);
+	want_spread(kv, spread);
+	kv_close(kv);
+	sim_free(s);
+}
+
 void vectors_of_offloading(void)
 {
 	while_merging();
 	flush_meanwhile();
+	frozen_meanwhile();
 	longest_table();
 }

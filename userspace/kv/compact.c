@@ -9,7 +9,7 @@
 #define AGES		(1ULL << 32)
 /* Entries between two looks at what else must go on; of an unsorted input each is a seek. */
 #define CHECK_EVERY	256U
-#define CHECK_UNSORTED	16U
+#define CHECK_UNSORTED	1U
 
 /**
  * struct merger - a merge under way
