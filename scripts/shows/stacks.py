@@ -9,6 +9,7 @@ stack.py sends one request at a time.
 """
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -133,7 +134,8 @@ class Runner:
         self.screen.test(f"{self.show}: {name} ({self.done} of {self.total})", mean,
                          mean * (self.total - self.done))
         began = time.monotonic()
-        command = [sys.executable, TOP / "scripts/lab/run", "--quiet", "--kernel", "uml",
+        command = [sys.executable, TOP / "scripts/lab/run", "--quiet",
+                   "--caller", str(os.getpid()), "--kernel", "uml",
                    "--clock", "virtual", "--memory", "6G" if words.get("large") else "2G",
                    "--timeout", str(self.options.timeout), "--rw", self.out, "--", "python3",
                    self.guest.relative_to(TOP), told, out]

@@ -303,3 +303,12 @@ def test_words():
     done = asked("--only", "torn", "--only", "tron")
     assert done.returncode == 2 and "'tron' is none of demo, check" in done.stderr
     assert asked("--check", "--only", "torn").returncode in (0, 1)
+
+
+def test_guests_end_with_their_show():
+    """A show that is killed leaves none behind, where it waits for them itself."""
+    waits = {f.name: f.read_text().split('"scripts/lab/run"')[1:] for f in SHOWS.iterdir()
+             if f.is_file() and 'TOP / "scripts/lab/run"' in f.read_text()}
+    assert len(waits) > 4
+    assert not [name for name, parts in waits.items()
+                if not all('"--caller"' in part[:80] for part in parts)]
