@@ -218,6 +218,22 @@ static void want_spread(struct kv *kv, u32 tables)
 static struct kv *filling;
 static u32 spread, most;
 
+/* Tables that a merge is to take all together, and only when it is told to; @filling. */
+static struct kv *filled_spread(struct sim *s)
+{
+	struct kv_options opt = options;
+
+	opt.l0_trigger = 1000;
+	if (sim_open(&filling, s, &opt))
+		die("open: %s", kv_error());
+	for (spread = 0; spread < MERGED; ) {
+		put_spread(filling, spread++);
+		if (kv_flush(filling))
+			die("flush: %s", kv_error());
+	}
+	return filling;
+}
+
 /* Is a writer given a band, of one device or the other? */
 static bool given(struct kv *kv)
 {
@@ -254,20 +270,11 @@ static void fill_meanwhile(enum sim_what what, u64 offset, u64 bytes, const void
 static void longest_table(void)
 {
 	struct sim *s = formatted(BYTES + 16 * BAND);
-	struct kv_options opt = options;
 	struct kv *kv;
 
 	sim_add_spare(s, BYTES);
 	own_disk(s, NULL, (const u8 *)"a large device.");
-	opt.l0_trigger = 1000;
-	if (sim_open(&kv, s, &opt))
-		die("open: %s", kv_error());
-	for (spread = 0; spread < MERGED; ) {
-		put_spread(kv, spread++);
-		if (kv_flush(kv))
-			die("flush: %s", kv_error());
-	}
-	filling = kv;
+	kv = filled_spread(s);
 	s->watch = fill_meanwhile;
 	if (kv_compact(kv))
 		die("compact: %s", kv_error());
@@ -284,8 +291,8 @@ static void longest_table(void)
 	sim_free(s);
 }
 
-/* Reads since a memtable was frozen. */
-static u32 reads;
+/* Of a merge; and of them those while a memtable was frozen, but for the one that froze it. */
+static u32 reads, waited;
 static int (*read_of_disk)(struct kv_disk *d, u64 offset, void *buf, u32 bytes);
 
 /* At a merge's third read of @filling: it has its inputs by then. */
@@ -297,9 +304,8 @@ static int read_meanwhile(struct kv_disk *d, u64 offset, void *buf, u32 bytes)
 		put_spread(kv, spread++);
 		if (freeze(kv))
 			die("freeze: %s", kv_error());
-		most = 0;
 	} else if (reads > 3 && kv->frozen) {
-		most++;
+		waited++;
 	}
 	return read_of_disk(d, offset, buf, bytes);
 }
@@ -310,19 +316,11 @@ static void frozen_meanwhile(void)
 	struct sim *s = formatted(BYTES);
 	const struct kv_disk_ops *ops = s->disk.ops;
 	struct kv_disk_ops counted = *ops;
-	struct kv_options opt = options;
 	struct kv *kv;
 
-	opt.l0_trigger = 1000;
-	if (sim_open(&kv, s, &opt))
-		die("open: %s", kv_error());
-	for (spread = 0; spread < MERGED; ) {
-		put_spread(kv, spread++);
-		if (kv_flush(kv))
-			die("flush: %s", kv_error());
-	}
-	filling = kv;
+	kv = filled_spread(s);
 	reads = 0;
+	waited = 0;
 	read_of_disk = ops->read;
 	counted.read = read_meanwhile;
 	s->disk.ops = &counted;
@@ -331,8 +329,8 @@ static void frozen_meanwhile(void)
 	s->disk.ops = ops;
 	if (reads < SPREAD * MERGED)
 		die("a merge of %u unsorted writes has read %u times", SPREAD * MERGED, reads);
-	if (most > 1)
-		die("a full memtable has waited for %u reads of a merge", most);
+	if (waited > 1)
+		die("a full memtable has waited for %u reads of a merge", waited);
 	want_spread(kv, spread);
 	kv_close(kv);
 	sim_free(s);
