@@ -69,13 +69,19 @@ def _waited_for(argv):
     return subprocess.CompletedProcess(argv, runner.returncode, out, err)
 
 
+def runner(*words):
+    """A command line of the runner, for who waits for it and may be killed meanwhile: see
+    _waited_for()."""
+    return [sys.executable, str(RUNNER), "--quiet", "--caller", str(os.getpid()),
+            *map(str, words)]
+
+
 def run(command, *, kernel="uml", clock="real", memory=None, cpus=None,
         disks=(), disk_files=(), timeout=300, rw=(), env=None, modules=True,
         load=True, leak_scan=True, expect_report=(), cut_after=None,
         cut_on=None, huge_pages=False):
     """command is a shell script (str) or an argument list."""
-    argv = [sys.executable, str(RUNNER), "--quiet", "--kernel", kernel,
-            "--clock", clock, "--timeout", str(timeout), "--caller", str(os.getpid())]
+    argv = runner("--kernel", kernel, "--clock", clock, "--timeout", timeout)
     single = {"--memory": memory, "--cpus": cpus, "--cut-after": cut_after,
               "--cut-on": cut_on}
     for name, value in single.items():

@@ -9,13 +9,13 @@ stack.py sends one request at a time.
 """
 
 import json
-import os
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 from kept import earlier, sources
+from lab import runner
 from labkit import packages
 from labkit.cache import LabError
 from probes.cli import Screen
@@ -134,12 +134,10 @@ class Runner:
         self.screen.test(f"{self.show}: {name} ({self.done} of {self.total})", mean,
                          mean * (self.total - self.done))
         began = time.monotonic()
-        command = [sys.executable, TOP / "scripts/lab/run", "--quiet",
-                   "--caller", str(os.getpid()), "--kernel", "uml",
-                   "--clock", "virtual", "--memory", "6G" if words.get("large") else "2G",
-                   "--timeout", str(self.options.timeout), "--rw", self.out, "--", "python3",
-                   self.guest.relative_to(TOP), told, out]
-        with subprocess.Popen([str(c) for c in command], cwd=TOP) as guest:
+        command = runner("--kernel", "uml", "--clock", "virtual", "--memory",
+                         "6G" if words.get("large") else "2G", "--timeout", self.options.timeout,
+                         "--rw", self.out, "--", "python3", self.guest.relative_to(TOP), told, out)
+        with subprocess.Popen(command, cwd=TOP) as guest:
             while guest.poll() is None:
                 self.screen.show(None, None)
                 time.sleep(.2)
