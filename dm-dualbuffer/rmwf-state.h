@@ -30,6 +30,8 @@ enum { RMWF_STEP_LOOK, RMWF_STEP_STAGE, RMWF_STEP_WRITEBACK, RMWF_STEP_INPLACE }
 /* Stretches that one collection brings home, and blocks of them. */
 #define RMWF_MERGES	1024U
 #define RMWF_MERGED	4096U
+/* Of a flash block's pages so many are added to them in a step, at most. */
+#define RMWF_ADDED	64U
 
 /**
  * struct rmwf_merge - consecutive blocks in consecutive pages that go home
@@ -95,13 +97,13 @@ struct rmwf_counts {
  * @chosen: a band is to be rewritten: @victim
  * @victim: see there
  * @stuck: a write found no page, and all is hot (unsafe)
- * @gathering: nothing is under way to the band, and @merge is being filled
  * @span: the blocks that are rewritten for it
  * @merge: what of them leaves flash, in the order of blocks
  * @nr_merges: used of it
  * @most_merges: of these, at most
  * @merged: blocks of them
- * @looked: blocks of @span that were asked about
+ * @added: pages of @want that were asked about: nothing is under way to the band by then
+ * @looked: and then, blocks of @span
  * @stepping: a step is in progress
  * @staging: what the staging band holds; n is 0 if nothing
  * @waits: something must be durable, and readers have left
@@ -131,12 +133,12 @@ struct rmwf {
 	bool chosen;
 	struct rmwf_victim victim;
 	bool stuck;
-	bool gathering;
 	struct rmwf_span span;
 	struct rmwf_merge *merge;
 	u32 nr_merges;
 	u32 most_merges;
 	u32 merged;
+	u32 added;
 	u32 looked;
 	bool stepping;
 	struct rmwf_span staging;

@@ -30,20 +30,34 @@ static void choose_span(struct rmwf *s)
 	s->nr_merges = 0;
 	s->merged = 0;
 	s->looked = 0;
-	s->gathering = false;
+	s->added = 0;
 	s->chosen = true;
+}
+
+/* The first stretch that begins behind a block. */
+static u32 first_behind(const struct rmwf *s, u32 lblk)
+{
+	u32 low = 0, high = s->nr_merges;
+
+	while (low < high) {
+		u32 mid = (low + high) / 2;
+
+		if (s->merge[mid].lblk > lblk)
+			high = mid;
+		else
+			low = mid + 1;
+	}
+	return low;
 }
 
 /* Consecutive to the one in front of it, or one more, in its order. */
 static bool add_merge(struct rmwf *s, u32 lblk, u32 slot)
 {
-	u32 i = s->nr_merges;
+	u32 i = first_behind(s, lblk);
 	struct rmwf_merge *m;
 
 	if (s->merged >= RMWF_MERGED)
 		return false;
-	while (i && s->merge[i - 1].lblk > lblk)
-		i--;
 	m = i ? &s->merge[i - 1] : NULL;
 	if (m && lblk < m->lblk + m->n)
 		return true;
@@ -61,22 +75,28 @@ static bool add_merge(struct rmwf *s, u32 lblk, u32 slot)
 	return true;
 }
 
-/* What it was chosen for comes first: it makes room (R5). */
+/*
+ * What it was chosen for comes first: it makes room (R5).  Some at a time: each may have to be
+ * put in front of all that there are.
+ */
 static void add_chosen(struct rmwf *s)
 {
 	const struct rmwf_want *want = &s->want;
 	const struct rmwf_flash *f = &s->flash;
-	u32 i;
+	u32 some = RMWF_ADDED, slot, lblk;
 
-	s->gathering = true;
-	for (i = want->from; i < want->from + want->n; i++) {
-		u32 lblk;
-
-		if (shingle_slot_state(&f->map, i) != SHINGLE_SLOT_OWNED)
+	for (; some && s->added < want->n; s->added++) {
+		slot = want->from + s->added;
+		if (shingle_slot_state(&f->map, slot) != SHINGLE_SLOT_OWNED)
 			continue;
-		lblk = shingle_slot_lblk(&f->map, i);
-		if (lblk - s->span.lblk < s->span.n && !add_merge(s, lblk, i))
-			break;
+		lblk = shingle_slot_lblk(&f->map, slot);
+		if (lblk - s->span.lblk >= s->span.n)
+			continue;
+		if (!add_merge(s, lblk, slot)) {
+			s->added = want->n;
+			return;
+		}
+		some--;
 	}
 }
 
@@ -206,7 +226,7 @@ int rmwf_next_step(struct shingle_engine *e, enum shingle_why why, struct shingl
 	if (!s->staging.n && rmwf_in_flight(&s->space, s->victim.band * of, of))
 		return -EAGAIN;
 	/* Not before: what has landed until now is in another page. */
-	if (!s->staging.n && !s->gathering)
+	if (!s->staging.n && s->added < s->want.n)
 		add_chosen(s);
 	if (!s->staging.n && s->looked < s->span.n)
 		look_step(step);
@@ -274,7 +294,7 @@ static void look(struct rmwf *s)
 {
 	u32 looks = SHINGLE_WALK, slot;
 
-	if (!s->chosen)
+	if (!s->chosen || s->added < s->want.n)
 		return;
 	for (; looks && s->looked < s->span.n; looks--, s->looked++) {
 		slot = rmwf_find(&s->flash, s->span.lblk + s->looked);

@@ -86,7 +86,7 @@ struct device {
 	struct shingle_layout l;
 	u64 seq;
 	u32 rng;
-	struct shingle_record rec[512];
+	struct shingle_record rec[1024];
 	struct shingle_emit emit;
 };
 
@@ -703,6 +703,39 @@ static void hold_pool(struct device *d)
 	d->e->ops->destroy(d->e);
 }
 
+/*
+ * A flash block as large as can be, and a journal in which a step may say as much: all of its
+ * pages hold blocks of one band, of which none is next to another, and the last comes first.
+ */
+static void hold_pages(struct device *d)
+{
+	const struct shingle_exercise_shape shape = {
+		.band_blocks = 7680, .data_bands = 64, .staging_bands = 1, .cache_bands = 1,
+		.track_blocks = 512, .head_tracks = 3, .cache_band_blocks = 1024,
+		.cache_apart = true,
+	};
+	struct rmwf_params p = { .page_blocks = cpu_to_le32(1024) };
+	const char *why;
+	u32 i;
+
+	shingle_exercise_layout(&d->l, &rmwf_engine_ops, &shape, &p, sizeof(p));
+	d->l.journal.blocks = 16384;
+	if (rmwf_engine_ops.create(&d->e, &d->l, &why))
+		die(why);
+	ready(d);
+	for (i = 0; i < shape.band_blocks; i += BIO_BLOCKS)
+		write_at(d, i, BIO_BLOCKS);
+	release(d);
+	for (i = 1024; i; i--)
+		write_at(d, 2 * (i - 1), 1);
+	release(d);
+	write_at(d, 1, 1);
+	while (step(d, SHINGLE_WHY_PRESSURE) > 0)
+		;
+	forget_all(d);
+	d->e->ops->destroy(d->e);
+}
+
 int main(int argc, char **argv)
 {
 	unsigned long bound = argc > 1 ? strtoul(argv[1], NULL, 0) : 0;
@@ -729,6 +762,7 @@ int main(int argc, char **argv)
 	failed |= show("dualbuffer", bound);
 	hold_rmwf(d);
 	hold_pool(d);
+	hold_pages(d);
 	failed |= show("rmwf", bound);
 	free(d);
 	return failed;
