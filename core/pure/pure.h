@@ -18,6 +18,7 @@
 #include <linux/limits.h>
 #include <linux/math64.h>
 #include <linux/mm.h>
+#include <linux/prefetch.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/string.h>

@@ -4,6 +4,9 @@
 
 #define GROUP_SHIFT	6
 #define GROUP		(1U << GROUP_SHIFT)
+/* Buckets in a line of a processor's cache, and how many are fetched ahead. */
+#define LINE		(64 / (u32)sizeof(u32))
+#define AHEAD		(4 * GROUP)
 
 /* Golden-ratio hash of the group, scaled to the table, then the block in it. */
 static u32 bucket(const struct shingle_slotmap *m, u32 lblk)
@@ -168,6 +171,15 @@ void shingle_slotmap_insert(struct shingle_slotmap *m, u32 slot, u32 lblk, u32 n
 }
 EXPORT_SYMBOL_GPL(shingle_slotmap_insert);
 
+/* Of what is in no cache all is waited for at once, not one line after the other. */
+static void fetch(const struct shingle_slotmap *m, u32 lblk, u32 n)
+{
+	u32 i;
+
+	for (i = 0; i < n; i += LINE)
+		prefetchw(&m->head[bucket(m, lblk + i)]);
+}
+
 /**
  * shingle_slotmap_adopt() - shingle_slotmap_insert(), of what shingle_slotmap_absent() says
  * @m: the map
@@ -183,6 +195,7 @@ u32 shingle_slotmap_adopt(struct shingle_slotmap *m, u32 slot, u32 lblk, u32 n)
 {
 	u32 done = 0, part, i;
 
+	fetch(m, lblk, min(n, AHEAD));
 	do {
 		u32 *head = &m->head[bucket(m, lblk + done)];
 		u32 *owner = &m->owner[slot + done], *next = &m->next[slot + done];
