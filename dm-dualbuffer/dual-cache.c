@@ -240,6 +240,33 @@ static void take(struct dual_cache *c, u32 n)
 	c->filled += n;
 }
 
+/* What is new next is looked for, and decided before; within a piece nothing is. */
+static bool look_ahead(struct dual_cache *c)
+{
+	u32 slot;
+
+	if (!c->ahead && !dual_next(c->shape, &c->round, DUAL_NEW, &c->fill, 1, &slot) &&
+	    !c->round.nr_drops)
+		dual_decide(c);
+	if (c->round.nr_drops) {
+		ratchet(c);
+		if (c->filled >= c->limit)
+			return false;
+	}
+	if (!c->ahead)
+		c->ahead = dual_next(c->shape, &c->round, DUAL_NEW, &c->fill, U32_MAX, &c->next);
+	return true;
+}
+
+/* The next row goes on where this one ends, and still does once it has been looked for. */
+static bool goes_on(struct dual_cache *c, u32 slot)
+{
+	u32 next;
+
+	return dual_next(c->shape, &c->round, DUAL_NEW, &c->fill, 1, &next) && next == slot &&
+	       look_ahead(c) && c->next == slot;
+}
+
 /**
  * dual_place() - room for blocks
  * @c: the cache
@@ -252,28 +279,26 @@ static void take(struct dual_cache *c, u32 n)
  */
 int dual_place(struct dual_cache *c, u32 n, u32 *slot, u32 *got)
 {
+	u32 part;
+
 	if (c->switching)
 		return -EBUSY;
 	/* Whoever was cleaning may have stopped. */
 	if (c->drain)
 		return c->inflight ? -EBUSY : -ENOSPC;
-	/* Within a piece nothing is decided. */
-	if (!c->ahead && !dual_next(c->shape, &c->round, DUAL_NEW, &c->fill, 1, slot) &&
-	    !c->round.nr_drops)
-		dual_decide(c);
-	if (c->round.nr_drops) {
-		ratchet(c);
-		if (c->filled >= c->limit) {
-			c->wanted = true;
-			return -ENOSPC;
-		}
-		n = min(n, c->limit - c->filled);
+	if (!look_ahead(c)) {
+		c->wanted = true;
+		return -ENOSPC;
 	}
-	if (!c->ahead)
-		c->ahead = dual_next(c->shape, &c->round, DUAL_NEW, &c->fill, U32_MAX, &c->next);
 	*slot = c->next;
-	*got = min(n, c->ahead);
-	take(c, *got);
+	*got = 0;
+	do {
+		part = min(n - *got, c->ahead);
+		if (c->round.nr_drops)
+			part = min(part, c->limit - c->filled);
+		take(c, part);
+		*got += part;
+	} while (*got < n && goes_on(c, *slot + *got));
 	c->inflight++;
 	return 0;
 }

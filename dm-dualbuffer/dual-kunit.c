@@ -160,7 +160,7 @@ static void dual_vd5_circle(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, dual_shape_check(&s, &why), 0);
 	dual_round_first(&s, &r);
 	for (i = 0; i < ARRAY_SIZE(round); i++) {
-		u32 sampled = dual_sample_columns(&s, &r), n, sum = 0;
+		u32 sampled = dual_sample_columns(&s, &r), n, sum = 0, when[100] = { 0 };
 		struct dual_cursor c = { 0 }, at;
 
 		KUNIT_EXPECT_EQ(test, r.number, i + 1);
@@ -177,7 +177,11 @@ static void dual_vd5_circle(struct kunit *test)
 		     (n = dual_next(&s, &r, DUAL_NEW, &c, 100, &slot));
 		     dual_advance(&s, &r, DUAL_NEW, &c, n)) {
 			for (k = 0; k < n; k++) {
-				KUNIT_EXPECT_EQ(test, slot + k, (round[i].new_at + sum++) % 100);
+				KUNIT_EXPECT_EQ(test, when[slot + k], 0U);
+				when[slot + k] = 1;
+				sum++;
+				KUNIT_EXPECT_LT(test, (slot + k + 100 - round[i].new_at) % 100,
+						round[i].new_blocks);
 				KUNIT_EXPECT_TRUE(test, dual_part_of(&s, &r, slot + k, &at) ==
 							DUAL_NEW);
 			}
@@ -260,6 +264,44 @@ static void dual_ratchet(struct kunit *test)
 	dual_round_next(&s, &r);
 	KUNIT_EXPECT_EQ(test, r.fb1_at, 60U);
 	KUNIT_EXPECT_EQ(test, r.fb1_columns, 40U);
+}
+
+/*
+ * A row is written in the order of its blocks: where it has the last of its track and the next
+ * one the first, both are one run.
+ */
+static void dual_rows_join(struct kunit *test)
+{
+	static const u32 static_percent[] = { 50, 60, 70, 80 };
+	u32 i, round, row, n, slot, end, joined = 0;
+	struct dual_cursor c, at;
+	struct dual_round r;
+
+	for (i = 0; i < ARRAY_SIZE(static_percent); i++) {
+		const struct dual_shape s = {
+			.tracks = 6, .track_blocks = 20, .static_percent = static_percent[i],
+			.min_new_percent = 20, .skew_units = i * DUAL_SUB_UNITS,
+		};
+
+		dual_round_first(&s, &r);
+		for (round = 0; round < 8; round++) {
+			c = (struct dual_cursor){ 0 };
+			end = 0;
+			while ((n = dual_next(&s, &r, DUAL_NEW, &c, 20, &slot))) {
+				row = slot / 20;
+				KUNIT_EXPECT_GE(test, slot, end);
+				if (row && end == row * 20 && !c.at &&
+				    dual_part_of(&s, &r, end, &at) == DUAL_NEW) {
+					KUNIT_EXPECT_EQ(test, slot, end);
+					joined++;
+				}
+				end = slot + n;
+				dual_advance(&s, &r, DUAL_NEW, &c, n);
+			}
+			dual_round_next(&s, &r);
+		}
+	}
+	KUNIT_EXPECT_GE(test, joined, 30U);
 }
 
 static void draw_shape(u64 *state, struct dual_shape *s)
@@ -613,7 +655,8 @@ static int clean_once(struct dual_cache *c)
 /* What is written together changes the cache as if each block came alone: it counts once more. */
 static void dual_runs(struct kunit *test)
 {
-	u32 seed, k, i, n, got, lblk, slot, again = 0, late = 0, rounds = 0, old = 0, want[16];
+	u32 seed, k, i, n, got, lblk, slot, again = 0, late = 0, rounds = 0, old = 0;
+	u32 joined = 0, want[16];
 	struct dual_cache *run, *one;
 	struct dual_shape s;
 	const char *why;
@@ -624,12 +667,16 @@ static void dual_runs(struct kunit *test)
 		do {
 			draw_shape(&state, &s);
 		} while (dual_shape_check(&s, &why));
+		s.ratchet = seed % 2;
 		run = new_cache(test, &s);
 		one = new_cache(test, &s);
 		for (k = 0; k < 400; k++) {
 			/* Of a band. */
 			lblk = draw(&state, 0, s.tracks * s.track_blocks);
 			n = draw(&state, 1, 16 - lblk % 16);
+			/* Where M is foretold again, one by one knows a little more by then. */
+			if (s.ratchet && n > run->ahead)
+				n = max(run->ahead, 1U);
 			cleans = run->phase != DUAL_FILL && !draw(&state, 0, 2);
 			if (cleans || dual_place(run, n, &slot, &got)) {
 				if (!cleans)
@@ -639,6 +686,7 @@ static void dual_runs(struct kunit *test)
 				continue;
 			}
 			late += run->phase != DUAL_FILL;
+			joined += slot / s.track_blocks != (slot + got - 1) / s.track_blocks;
 			for (i = 0; i < got; i++) {
 				again += i && old != SHINGLE_NO_SLOT &&
 					 dual_find(run, lblk + i) == old + 1;
@@ -663,6 +711,7 @@ static void dual_runs(struct kunit *test)
 	KUNIT_EXPECT_GE(test, again, 500U);
 	KUNIT_EXPECT_GE(test, late, 100U);
 	KUNIT_EXPECT_GE(test, rounds, 40U);
+	KUNIT_EXPECT_GE(test, joined, 40U);
 }
 
 /* Writes go on while a clean does, and end in the next round's cache (D8). */
@@ -883,6 +932,7 @@ static struct kunit_case dual_cases[] = {
 	KUNIT_CASE(dual_vd5_circle),
 	KUNIT_CASE(dual_clamps),
 	KUNIT_CASE(dual_ratchet),
+	KUNIT_CASE(dual_rows_join),
 	KUNIT_CASE(dual_partitions),
 	KUNIT_CASE(dual_vd1_home),
 	KUNIT_CASE(dual_selection),

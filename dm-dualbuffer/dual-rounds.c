@@ -331,6 +331,29 @@ static struct piece piece_of(const struct dual_shape *s, const struct dual_round
 	return p;
 }
 
+/**
+ * struct place - where on its track a piece is
+ * @first: index of its first column's block
+ * @wrapped: so many of its blocks are at the start of the track, for it ends behind its end
+ */
+struct place {
+	u32 first;
+	u32 wrapped;
+};
+
+static struct place place_of(const struct dual_shape *s, const struct dual_round *r,
+			     const struct piece *p)
+{
+	u32 column = (r->fb1_at + r->fb1_columns + p->from) % s->track_blocks;
+	struct place at;
+	bool shared;
+
+	at.first = (column + s->track_blocks - turn(s, p->track, &shared)) % s->track_blocks;
+	at.wrapped = at.first + p->blocks;
+	at.wrapped -= min(at.wrapped, s->track_blocks);
+	return at;
+}
+
 /* Blocks that NEW or FB_2 has on whole tracks, in which M changes. */
 static u32 whole_tracks(const struct dual_shape *s, const struct dual_round *r,
 			enum dual_part part, u32 from, u32 to)
@@ -422,9 +445,8 @@ int dual_cursor_check(const struct dual_shape *s, const struct dual_round *r,
 u32 dual_next(const struct dual_shape *s, const struct dual_round *r, enum dual_part part,
 	      struct dual_cursor *c, u32 n, u32 *slot)
 {
-	u32 column, index;
+	struct place at;
 	struct piece p;
-	bool shared;
 
 	for (;; c->row++, c->at = 0) {
 		if (c->row >= nr_rows(s, r, part))
@@ -433,10 +455,12 @@ u32 dual_next(const struct dual_shape *s, const struct dual_round *r, enum dual_
 		if (c->at < p.blocks)
 			break;
 	}
-	column = (r->fb1_at + r->fb1_columns + p.from + c->at) % s->track_blocks;
-	index = (column + s->track_blocks - turn(s, p.track, &shared)) % s->track_blocks;
-	*slot = p.track * s->track_blocks + index;
-	return min3(n, p.blocks - c->at, s->track_blocks - index);
+	at = place_of(s, r, &p);
+	*slot = p.track * s->track_blocks + c->at;
+	if (c->at < at.wrapped)
+		return min(n, at.wrapped - c->at);
+	*slot += at.first - at.wrapped;
+	return min(n, p.blocks - c->at);
 }
 
 /**
@@ -507,8 +531,9 @@ enum dual_part dual_holders(const struct dual_shape *s, const struct dual_round 
 enum dual_part dual_part_of(const struct dual_shape *s, const struct dual_round *r, u32 slot,
 			    struct dual_cursor *c)
 {
-	u32 track = slot / s->track_blocks, row = track, column;
+	u32 track = slot / s->track_blocks, row = track, column, index;
 	enum dual_part part = DUAL_FB2;
+	struct place at;
 	struct piece p;
 	bool shared;
 
@@ -525,6 +550,9 @@ enum dual_part dual_part_of(const struct dual_shape *s, const struct dual_round 
 	p = piece_of(s, r, part, row);
 	if (column - p.from >= p.blocks)
 		return DUAL_NOBODYS;
-	*c = (struct dual_cursor){ .row = row, .at = column - p.from };
+	at = place_of(s, r, &p);
+	index = slot - track * s->track_blocks;
+	c->row = row;
+	c->at = index < at.wrapped ? index : index - at.first + at.wrapped;
 	return part;
 }

@@ -23,6 +23,9 @@
  * written in their first columns only, which are new whatever comes of it.  Then it is
  * decided, their other columns are written, and so on with whole tracks.  From a later track
  * on M may be less, never more: FB_2 then begins deeper in those columns.
+ *
+ * Of a row that ends behind the end of its track the blocks at its start come first: so what
+ * goes on at the start of the next track follows the last of this one, and is one run with it.
  */
 #ifndef SHINGLE_DUAL_ROUNDS_H
 #define SHINGLE_DUAL_ROUNDS_H

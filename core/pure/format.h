@@ -17,7 +17,7 @@
 #define SHINGLE_SECTORS_SHIFT	(SHINGLE_BLOCK_SHIFT - 9)
 #define SHINGLE_BLOCK_SECTORS	(1U << SHINGLE_SECTORS_SHIFT)
 
-#define SHINGLE_VERSION		4
+#define SHINGLE_VERSION		5
 
 /* struct shingle_sb::media: what a write destroys where bands have tracks */
 #define SHINGLE_MEDIA_SHINGLED		0	/* the tracks after it, by head_tracks */

@@ -12,7 +12,7 @@ import struct
 BLOCK = 4096
 SB, JOURNAL, CHUNK, FOOTER = b"SHSB", b"SHJL", b"SHCK", b"SHFT"
 MEMBER, PAGE = b"SHMB", b"SHPG"
-VERSION = 4
+VERSION = 5
 PAYLOAD = 4032             # of a chunk, and of a page
 UNMARKED = 1 << 8          # of a superblock's flags, << device
 HEADER = struct.Struct("<4sI16sQQ")

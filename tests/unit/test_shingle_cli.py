@@ -1609,7 +1609,7 @@ def test_one_header_of_another(run):
 
 @pytest.mark.parametrize("change, what", [
     ({"version": 3}, "a header of format version 3"), ({"dev": 2}, "found the metadata device"),
-    ({"version": 5}, "a header of format version 5"),
+    ({"version": 6}, "a header of format version 6"),
     ({"dev": 77}, "found the unknown device"), ({"blocks": 599}, "one of 599 blocks, not 600")])
 def test_crafted_headers(run, change, what):
     one = Set(run, "a")
