@@ -8,6 +8,12 @@
 #define READERS		2U
 #define THREAD_KEYS	64U
 
+/*
+ * What iterators can still read is nobody's to write: while a reader sleeps with one, a store of
+ * so few bands may be full.  Who writes then has to wait until there is none.
+ */
+static pthread_rwlock_t iterators = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
+
 /**
  * struct worker - a thread
  * @kv: the store
@@ -26,6 +32,18 @@ struct worker {
 static size_t name(char *key, u32 writer, u32 i)
 {
 	return (size_t)sprintf(key, "%02u/%u", i, writer);
+}
+
+static int write_batch(struct kv *kv, const struct kv_batch *b, u32 flags)
+{
+	int err = kv_write(kv, b, flags);
+
+	if (err != -ENOSPC)
+		return err;
+	pthread_rwlock_wrlock(&iterators);
+	err = kv_write(kv, b, flags);
+	pthread_rwlock_unlock(&iterators);
+	return err;
 }
 
 /* All its keys have the number of one batch, so that readers see whether it was torn. */
@@ -54,7 +72,7 @@ static void *writer(void *arg)
 			if (err)
 				die("%s", kv_error());
 		}
-		err = kv_write(w->kv, b, r % 16 ? 0 : KV_SYNC);
+		err = write_batch(w->kv, b, r % 16 ? 0 : KV_SYNC);
 		if (err)
 			die("writer %u, round %u: %d %s", w->nr, r, err, kv_error());
 		kv_batch_free(b);
@@ -104,9 +122,11 @@ static void *reader(void *arg)
 	int err;
 
 	while (!__atomic_load_n(w->stop, __ATOMIC_RELAXED)) {
+		pthread_rwlock_rdlock(&iterators);
 		snap = i % 3 ? NULL : kv_snapshot_new(w->kv);
 		look(w->kv, snap);
 		kv_snapshot_free(w->kv, snap);
+		pthread_rwlock_unlock(&iterators);
 		err = kv_get(w->kv, NULL, key, name(key, i % WRITERS, i % THREAD_KEYS), &value,
 			     &bytes);
 		if (err && err != -ENOENT)
