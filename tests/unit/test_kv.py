@@ -285,6 +285,53 @@ def test_a_zero_in_a_line(tool, device):
     assert run(tool, "scan", device) == "a\tb\n"
 
 
+def starved(*args, kbytes=0, stdin=subprocess.DEVNULL):
+    """Without sanitizers, which want more room than any limit."""
+    build("kv")
+    kv = TOP / "build/userspace/kv"
+    limit = f"ulimit -v {kbytes}; " if kbytes else ""
+    done = subprocess.run(["sh", "-c", limit + 'exec "$0" "$@"', str(kv), *map(str, args)],
+                          stdin=stdin, capture_output=True, check=False, timeout=600)
+    return done.returncode, (done.stdout + done.stderr).decode()
+
+
+@pytest.mark.parametrize("band,kbytes,words", (
+    ("1G", 200000, "there is no memory"), ("64K", 0, "longer than any key with its value")))
+def test_a_line_that_is_not_taken_is_no_end(tool, device, tmp_path, band, kbytes, words):
+    """Neither one that memory has no room for, nor one that no store has."""
+    os.truncate(device, 20 << 30 if band == "1G" else 8 * MIB)
+    run(tool, "format", "--band", band, device)
+    lines = tmp_path / "lines"
+    with open(lines, "wb") as f:
+        f.write(b"a\t1\nb\t2\n")
+        for _ in range(300):
+            f.write(b"x" * MIB)
+        f.write(b"\nc\t3\n")
+    rc, told = starved("load", device, lines, kbytes=kbytes)
+    assert rc == FAILED and f"line 3: {words}" in told, f"{rc}: {told}"
+
+
+def test_the_longest_line(tool, device):
+    """Each byte of key and value as four."""
+    run(tool, "format", "--band", "64K", device)
+    line = "\\x00" * 1024 + "\t" + "\\x00" * 8192
+    assert "line 1: longer" in run(tool, "load", device, text=f"{line}\\x00\n".encode(), rc=FAILED)
+    run(tool, "load", device, text=line.encode())
+    assert run(tool, "scan", device) == f"{line}\n"
+
+
+def test_what_never_ends_is_not_kept(tool, device):
+    """A value or a batch is bounded by what a store could take."""
+    run(tool, "format", "--band", "64K", device)
+    with open("/dev/zero", "rb") as zero:
+        rc, told = starved("put", device, "k", kbytes=400000, stdin=zero)
+    assert rc == USAGE and "larger than 128 MiB" in told, f"{rc}: {told}"
+    text = "".join(f"{i:09d}\t{'v' * 1000}\n" for i in range(100000)).encode()
+    told = run(tool, "load", "--batch", 1000000, device, text=text, rc=FAILED)
+    assert re.search(r"line 17: a batch of \d+ bytes: 16384 at most", told), told
+    assert run(tool, "scan", device) == ""
+
+
 @pytest.mark.parametrize("args,words", (
     (("put", "DEVICE", "\\q"), "backslash"), (("put", "DEVICE", "\\x-1"), "backslash"),
     (("get", "DEVICE"), "KEY is missing"),

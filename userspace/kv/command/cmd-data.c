@@ -8,6 +8,9 @@
 	"Keys and values are text, in which \\xNN stands for a byte: \\x00 to \\x1f,\n" \
 	"\\x5c (the backslash itself) and \\x7f to \\xff are written so.\n\n"
 
+/* Of each write in a batch, besides key and value: as shingle-kv.h says. */
+#define WRITE_BYTES	14U
+
 static bool take_operand(const struct command *cmd, const char *name, char *text, size_t *bytes)
 {
 	if (take_text(text, bytes))
@@ -16,30 +19,39 @@ static bool take_operand(const struct command *cmd, const char *name, char *text
 	return false;
 }
 
-/* All of a file; NULL after saying why not. */
-static char *read_all(FILE *f, size_t *bytes)
+/* A value: all of a file; NULL after saying why not, with the exit code in @ret. */
+static char *read_value(FILE *f, size_t *bytes, int *ret)
 {
+	/* Of how large bands are, nobody knows before the store is open, which may wait. */
+	const size_t most = KV_BAND_MAX / 8;
 	size_t room = 0, n;
 	char *data = NULL, *more;
 
 	*bytes = 0;
+	*ret = EXIT_OPERATION;
 	do {
 		if (*bytes == room) {
-			room = room ? 2 * room : 65536;
+			room = room ? min(2 * room, most + 1) : 65536;
 			more = realloc(data, room);
 			if (!more) {
 				fail("there is no memory");
-				free(data);
-				return NULL;
+				goto out;
 			}
 			data = more;
 		}
 		n = fread(data + *bytes, 1, room - *bytes, f);
 		*bytes += n;
-	} while (n);
-	if (!ferror(f))
+	} while (n && *bytes <= most);
+	if (ferror(f)) {
+		fail("the standard input cannot be read");
+	} else if (*bytes > most) {
+		fail("the value is larger than %s, and no band is large enough",
+		     size_text(most).s);
+		*ret = EXIT_USAGE;
+	} else {
 		return data;
-	fail("the standard input cannot be read");
+	}
+out:
 	free(data);
 	return NULL;
 }
@@ -62,9 +74,9 @@ static int put(const struct command *cmd, int argc, char **argv)
 	if (value && !take_operand(cmd, "VALUE", value, &value_bytes))
 		return EXIT_USAGE;
 	if (!value) {
-		value = read = read_all(stdin, &value_bytes);
+		value = read = read_value(stdin, &value_bytes, &ret);
 		if (!read)
-			return EXIT_OPERATION;
+			return ret;
 	}
 	ret = open_store(&kv, argv[optind], KV_NO_THREAD, &w);
 	if (!ret) {
@@ -231,53 +243,102 @@ static int scan(const struct command *cmd, int argc, char **argv)
 	return close_store(kv, err ? failed(err) : EXIT_CLEAN);
 }
 
-/* A line of scan: into the batch. */
-static int take_line(struct kv_batch *b, char *line, u64 nr)
+/**
+ * struct lines - what load reads
+ * @f: from there
+ * @nr: of the line that was read last
+ * @text: it, without its end, and a zero behind it
+ * @bytes: of it
+ * @room: of @text
+ * @most: bytes of the longest that any store of these bands takes
+ */
+struct lines {
+	FILE *f;
+	u64 nr;
+	char *text;
+	size_t bytes, room, most;
+};
+
+/* The next one; false at the end, or after saying why not, with the exit code in @ret. */
+static bool next_line(struct lines *l, int *ret)
 {
-	char *tab = strchr(line, '\t');
+	char *more;
+	int c;
+
+	l->bytes = 0;
+	while ((c = getc_unlocked(l->f)) != EOF && c != '\n') {
+		if (l->bytes == l->most) {
+			*ret = fail("line %llu: longer than any key with its value", l->nr + 1);
+			return false;
+		}
+		if (l->bytes + 1 >= l->room) {
+			more = realloc(l->text, 2 * l->room);
+			if (!more) {
+				*ret = fail("line %llu: there is no memory", l->nr + 1);
+				return false;
+			}
+			l->text = more;
+			l->room *= 2;
+		}
+		l->text[l->bytes++] = (char)c;
+	}
+	if (c == EOF && ferror(l->f))
+		*ret = fail("what is to be loaded cannot be read");
+	if (*ret || (c == EOF && !l->bytes))
+		return false;
+	l->text[l->bytes] = 0;
+	l->nr++;
+	return true;
+}
+
+/* A line of scan: into the batch, which @batch_bytes are of then. */
+static int take_line(struct kv_batch *b, const struct lines *l, u64 *batch_bytes)
+{
+	char *tab = strchr(l->text, '\t');
 	size_t key_bytes, bytes;
 	int err;
 
+	/* What is behind it would be left out. */
+	if (strlen(l->text) != l->bytes)
+		return fail("line %llu: a zero is written \\x00", l->nr);
 	if (!tab)
-		return fail("line %llu has no tab between key and value", nr);
+		return fail("line %llu has no tab between key and value", l->nr);
 	*tab = 0;
-	if (!take_text(line, &key_bytes) || !take_text(tab + 1, &bytes))
-		return fail("line %llu: a backslash is written \\x5c", nr);
-	err = kv_batch_put(b, line, key_bytes, tab + 1, bytes);
-	if (!err)
-		return EXIT_CLEAN;
-	return fail("line %llu: %s", nr, kv_error());
+	if (!take_text(l->text, &key_bytes) || !take_text(tab + 1, &bytes))
+		return fail("line %llu: a backslash is written \\x5c", l->nr);
+	err = kv_batch_put(b, l->text, key_bytes, tab + 1, bytes);
+	*batch_bytes += WRITE_BYTES + key_bytes + bytes;
+	return err ? fail("line %llu: %s", l->nr, kv_error()) : EXIT_CLEAN;
 }
 
 static int load_from(struct kv *kv, FILE *f, const struct words *w)
 {
+	struct lines l = { .f = f, .room = 4096 };
 	struct kv_batch *b = kv_batch_new();
-	char *line = NULL;
-	size_t room = 0;
-	u64 nr = 0, in = 0;
-	ssize_t n;
-	int ret = b ? EXIT_CLEAN : fail("there is no memory"), err = 0;
+	u64 in = 0, batch_bytes = 0;
+	struct kv_shape shape;
+	int ret, err = 0;
 
-	while (!ret && !err && (n = getline(&line, &room, f)) > 0) {
-		if (line[n - 1] == '\n')
-			line[--n] = 0;
-		nr++;
-		/* What is behind it would be left out. */
-		ret = strlen(line) != (size_t)n ? fail("line %llu: a zero is written \\x00", nr) :
-			take_line(b, line, nr);
-		if (!ret && ++in == w->batch) {
+	kv_shape(kv, &shape);
+	/* Key, tab and value, of each byte of which four may be written. */
+	l.most = 4 * ((size_t)KV_KEY_MAX + shape.band_bytes / 8) + 1;
+	l.text = malloc(l.room);
+	ret = b && l.text ? EXIT_CLEAN : fail("there is no memory");
+	while (!ret && !err && next_line(&l, &ret)) {
+		ret = take_line(b, &l, &batch_bytes);
+		/* One that is too large says so, before it is larger still. */
+		if (!ret && (++in == w->batch || batch_bytes > shape.band_bytes / 4)) {
 			err = kv_write(kv, b, w->sync ? KV_SYNC : 0);
 			kv_batch_clear(b);
 			in = 0;
+			batch_bytes = 0;
 		}
 	}
-	if (!ret && !err && ferror(f))
-		ret = fail("what is to be loaded cannot be read");
 	if (!ret && !err && in)
 		err = kv_write(kv, b, w->sync ? KV_SYNC : 0);
 	if (!ret && err)
-		ret = fail("line %llu: %s", nr, kv_error());
-	free(line);
+		ret = fail("line %llu: %s", l.nr, kv_error());
+	free(l.text);
 	kv_batch_free(b);
 	return ret;
 }
