@@ -883,6 +883,21 @@ def test_a_manifest_cut_off_in_its_last_line(tool, tmp_path):
     assert ", 0 lost" in run(tool, *SMALL, "--check", manifest, disk)
 
 
+def test_a_manifest_that_memory_has_no_room_for(tmp_path):
+    """Where reading ends for want of it, the list does not."""
+    subprocess.run(["make", "-s", "-C", str(TOP / "userspace/levels")], check=True,
+                   stdout=subprocess.DEVNULL)
+    tool = TOP / "build/userspace/shingle-levels"
+    disk, manifest = disk_file(tmp_path / "disk"), tmp_path / "manifest"
+    run(tool, *SMALL, "--manifest", manifest, disk)
+    with open(manifest, "r+b") as f:
+        f.seek(600 * MIB)
+        f.write(b"\n+ a file that was forgotten\n")
+    out = run("sh", "-c", 'ulimit -v 400000; exec "$0" "$@"', tool, *SMALL, "--check",
+              manifest, disk, rc=FAILED)
+    assert "Cannot allocate memory" in out
+
+
 @pytest.mark.parametrize("where", ("--manifest", "--record-trace"))
 def test_a_log_that_cannot_be_written(tool, tmp_path, where):
     disk = disk_file(tmp_path / "disk")

@@ -340,7 +340,8 @@ int run_check(struct run *r, const char *path)
 			err = -EINVAL;
 		}
 	}
-	if (ferror(f)) {
+	/* For want of memory it ends, too, without an error of the file. */
+	if (ferror(f) || (got < 0 && !feof(f))) {
 		err = -(errno ?: EIO);
 		fail("manifest %s cannot be read: %s", path, strerror(-err));
 	} else if (!err && !n) {
