@@ -474,6 +474,46 @@ def test_checksums_begin_with_the_uuid(tool, device):
     assert struct.unpack_from("<I", chunk, 8)[0] == checksum(disk.uuid, chunk, 8)
 
 
+@pytest.mark.parametrize("logged", (False, True))
+@pytest.mark.parametrize("what,torn", (
+    ("older", True), ("its head is older", True), ("torn", True), ("no head", False),
+    ("a flipped bit of its head", False), ("its head is newer", False),
+    ("its head is too old", False), ("its head is of the other slot", False)))
+def test_one_copy_of_the_band_table(tool, device, what, torn, logged):
+    """What an interrupted commit leaves is no damage, but where a log knows that it was not
+    interrupted; and what it cannot leave is."""
+    disk = OnDisk(tool, device)
+    if not logged:
+        run(tool, "compact", device)
+        disk.generation = json.loads(run(tool, "dump", "--json", device))["generation"]
+    at = disk.heads()[disk.generation % 2 * 2 + 1]
+    head, body = disk.bytes(at, 4096), disk.bytes(at + 4096, 4096)
+    steps = {"older": -2, "its head is older": -2, "its head is too old": -4,
+             "its head is newer": 2, "its head is of the other slot": -1}
+    if what in steps:
+        head[32:40] = struct.pack("<q", disk.generation + steps[what])
+        struct.pack_into("<I", head, 12, checksum(disk.uuid, head, 12))
+    elif what == "no head":
+        head = bytes(4096)
+    elif what != "torn":
+        head[80] ^= 1
+    if what != "older":
+        body[30] ^= 0xff
+    disk.put(at, head + body)
+    before = device.read_bytes()
+    told = run(tool, "check", device, rc=0 if torn and not logged else DAMAGED)
+    if torn and not logged:
+        note, end = told.splitlines()
+        assert "copy 2 of 2" in note and "interrupted commit" in note and end == "clean"
+        found = json.loads(run(tool, "check", "--json", device))["findings"]
+        assert found == [note]
+    else:
+        assert told == "band table: copy 2 of 2 is damaged\n"
+    assert device.read_bytes() == before
+    run(tool, "put", device, "another", "one")
+    assert run(tool, "check", device) == "clean\n"
+
+
 @pytest.mark.parametrize("begin", ("ours", "another", "none"))
 def test_what_another_store_has_sealed_is_not_believed(tool, device, begin):
     """Byte by byte ours but for what the checksum begins with."""
@@ -696,7 +736,8 @@ def test_killed(tool, device, spare, seed, organisation):
     assert got == lines[:len(got)] and len(got) <= sent + 1
     # A pipe and the program's buffer have the others.
     assert sent - len(got) < (64 + 8) * KIB
-    assert run(tool, "check", *offload, device) == "clean\n"
+    *copies, end = run(tool, "check", *offload, device).splitlines()
+    assert end == "clean" and all("interrupted commit" in line for line in copies)
 
 
 # --- a stranger ------------------------------------------------------------------

@@ -534,7 +534,8 @@ void kv_shape(struct kv *kv, struct kv_shape *shape);
 /**
  * kv_check() - read and verify all
  * @kv: the store
- * @report: called for each finding, with a sentence that names the band
+ * @report: called for each finding, with a sentence that names the band; and for a copy of
+ *	the band table that an interrupted commit has left, which is no damage
  * @ctx: for @report
  *
  * Checksums of all that was written, order of keys and of versions, ranges, counts,

@@ -166,6 +166,14 @@ static int read_some(struct kv *kv, u64 offset, void *to, u32 bytes)
 			     kv->disk->name, offset, strerror(-err)) : 0;
 }
 
+/* The head of some generation of this store's. */
+static bool is_head(const struct kv *kv, struct bands_head *h)
+{
+	return le64_to_cpu(h->magic) == BANDS_MAGIC && le32_to_cpu(h->version) == FORMAT_VERSION &&
+		!memcmp(h->uuid, kv->head.uuid, sizeof(h->uuid)) &&
+		le32_to_cpu(h->crc) == bands_crc(kv, h);
+}
+
 /* A copy that is whole: its head and body; NULL if it is not, or @err. */
 static struct bands_head *read_copy(struct kv *kv, u64 offset, int *err)
 {
@@ -178,10 +186,7 @@ static struct bands_head *read_copy(struct kv *kv, u64 offset, int *err)
 		return NULL;
 	}
 	*err = read_some(kv, offset, h, sizeof(*h));
-	if (*err || le64_to_cpu(h->magic) != BANDS_MAGIC ||
-	    le32_to_cpu(h->version) != FORMAT_VERSION ||
-	    memcmp(h->uuid, kv->head.uuid, sizeof(h->uuid)) ||
-	    le32_to_cpu(h->crc) != bands_crc(kv, h))
+	if (*err || !is_head(kv, h))
 		goto out;
 	body = le32_to_cpu(h->bytes);
 	size = BLOCK_BYTES + round_up((size_t)body, BLOCK_BYTES);
@@ -382,10 +387,34 @@ int bandtable_read(struct kv *kv)
 	return err;
 }
 
+/*
+ * A copy of the current generation is not whole: has its commit been interrupted?  Then the head,
+ * which is one block, is that of this generation or of the one that was there before it; and
+ * nothing has been written since: no chunk of a log knows this generation.  Of what follows the
+ * head nobody can tell an old block from a wrong one.
+ */
+static bool interrupted(struct kv *kv, u32 copy, int *err)
+{
+	struct bands_head *h = aligned_alloc(BLOCK_BYTES, sizeof(*h));
+	u64 g = kv->generation;
+	bool is = false;
+
+	if (!h) {
+		*err = kv_no_memory();
+		return false;
+	}
+	*err = read_some(kv, slot_offset(kv, g, copy), h, sizeof(*h));
+	if (!*err && is_head(kv, h))
+		is = (kv->opt.flags & KV_READ_ONLY) && kv->logged < g &&
+			(le64_to_cpu(h->generation) == g || le64_to_cpu(h->generation) + 2 == g);
+	free(h);
+	return is;
+}
+
 /**
  * bandtable_copies() - are both copies of the current generation whole?
  * @kv: the store
- * @report: told of one that is not; or NULL to write it anew
+ * @report: told of one that is not, and whether that is damage; or NULL to write it anew
  * @ctx: for @report
  *
  * A commit that a power cut has interrupted may leave one.  Where both are whole, too, they
@@ -394,26 +423,31 @@ int bandtable_read(struct kv *kv)
  *
  * Returns 0 or -errno.
  */
-int bandtable_copies(struct kv *kv, void (*report)(void *ctx, const char *text), void *ctx)
+int bandtable_copies(struct kv *kv, void (*report)(void *ctx, const char *text, bool damaged),
+		     void *ctx)
 {
-	bool whole[COPIES], any_bad = false;
+	bool whole[COPIES], any_bad = false, damaged;
 	struct bands_head *h;
-	char text[80];
+	char text[160];
 	int err = 0;
 	u32 i;
 
 	for (i = 0; i < COPIES && err != -ENOMEM; i++) {
 		h = read_copy(kv, slot_offset(kv, kv->generation, i), &err);
 		whole[i] = h && le64_to_cpu(h->generation) == kv->generation;
-		any_bad |= !whole[i];
-		if (err && err != -ENOMEM && report) {
-			report(ctx, kv_error());
-		} else if (!err && !whole[i] && report) {
-			snprintf(text, sizeof(text), "band table: copy %u of %u is damaged",
-				 i + 1, COPIES);
-			report(ctx, text);
-		}
 		free(h);
+		any_bad |= !whole[i];
+		if (!report || whole[i])
+			continue;
+		damaged = err || !interrupted(kv, i, &err);
+		if (err && err != -ENOMEM) {
+			report(ctx, kv_error(), true);
+		} else if (!err) {
+			snprintf(text, sizeof(text), "band table: copy %u of %u is %s", i + 1, COPIES,
+				 damaged ? "damaged" :
+				 "as an interrupted commit leaves it: the next open to write mends it");
+			report(ctx, text, damaged);
+		}
 	}
 	if (err == -ENOMEM || report)
 		return err == -ENOMEM ? err : 0;

@@ -22,9 +22,12 @@ static void found(struct checker *c, const char *text)
 	c->report(c->ctx, text);
 }
 
-static void found_copy(void *ctx, const char *text)
+static void found_copy(void *ctx, const char *text, bool damaged)
 {
-	found(ctx, text);
+	struct checker *c = ctx;
+
+	c->findings += damaged;
+	c->report(c->ctx, text);
 }
 
 /* All entries of a part, in order and of the filter; how many. */

@@ -514,6 +514,7 @@ int log_replay(struct kv *kv, const struct log_band *b, struct memtable *m, u64 
 				b->band);
 		}
 		if (!err) {
+			kv->logged = max(kv->logged, le64_to_cpu(h->generation));
 			err = take_chunk(&r, m, next_seq);
 			/* Whole, and wrong: no power cut does that. */
 			written = err == -EUCLEAN;

@@ -195,6 +195,7 @@ struct kv_snapshot {
  * @next_id: of tables and logs
  * @next_age: of parts
  * @generation: of the band table; as @version
+ * @logged: the newest one that a chunk knows of the logs that were read back
  * @state: enum band_state of each band
  * @free: how many are not BAND_USED
  * @spare_free: of the offload device
@@ -237,7 +238,7 @@ struct kv {
 	u32 nr_logs;
 	struct kv_snapshot snapshots;
 	u64 seq, next_seq;
-	u64 next_id, next_age, generation;
+	u64 next_id, next_age, generation, logged;
 	u8 *state;
 	u32 free, spare_free, stale, hand, next, copy_bytes, zero_bytes;
 	void *zeroes;
@@ -331,7 +332,8 @@ u32 bands_crc(const struct kv *kv, struct bands_head *h);
 int bandtable_write(struct kv *kv, const struct version *v, const struct log_band *logs,
 		    u32 nr_logs, u64 generation, bool both);
 int bandtable_read(struct kv *kv);
-int bandtable_copies(struct kv *kv, void (*report)(void *ctx, const char *text), void *ctx);
+int bandtable_copies(struct kv *kv, void (*report)(void *ctx, const char *text, bool damaged),
+		     void *ctx);
 int commit(struct kv *kv, const struct change *c);
 
 /* version.c */

@@ -234,7 +234,7 @@ const struct command kv_cmd_check = {
 	.summary = "read and verify all; changes nothing",
 	.help = "Usage: kv check [options] DEVICE\n\n"
 		"A line for each finding, which names the band.  Exit status 4 if there is\n"
-		"any.\n\n" JSON_HELP,
+		"any, but for what an interrupted commit leaves.\n\n" JSON_HELP,
 	.run = check,
 };
 
