@@ -768,6 +768,10 @@ def test_a_strangers_program(tmp_path, device):
     done = subprocess.run([tmp_path / "colours", device], check=True,
                           capture_output=True, text=True)
     assert done.stdout == "the sky is blue\ngrass\nsky\nsnow\n"
+    # A device that is not there is not the end of a scan.
+    done = subprocess.run([tmp_path / "colours", tmp_path / "nofile"], check=False,
+                          capture_output=True, text=True)
+    assert done.returncode == 1 and done.stderr.endswith("nofile: No such file or directory\n")
 
 
 def test_the_archive_has_only_what_the_header_has():
