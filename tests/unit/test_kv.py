@@ -239,6 +239,23 @@ def test_put_get_delete(tool, device):
     assert run(tool, "scan", "--keys", device) == "b\\x00\n"
 
 
+@pytest.mark.parametrize("how", ((), ("--stream",)))
+@pytest.mark.parametrize("organisation,trigger", (("soc", 4), ("loc", 4), ("buffered", 10)))
+def test_one_write_at_a_time(tool, device, organisation, trigger, how):
+    """Each open makes a table of what the last has left, and the merge that is due behind it."""
+    run(tool, "format", "--band", "64K", "--organisation", organisation, device)
+    kept = set(range(40))
+    for i in range(40):
+        run(tool, "put", *how, device, f"{i:02d}", f"value {i}")
+        if i % 5 == 4:
+            run(tool, "delete", *how, device, f"{i - 2:02d}")
+            kept.remove(i - 2)
+        stats = json.loads(run(tool, "stats", "--json", device))
+        assert stats["levels"][0]["bands"] < trigger, f"write {i}"
+    assert run(tool, "scan", device) == "".join(f"{i:02d}\tvalue {i}\n" for i in sorted(kept))
+    assert run(tool, "check", device) == "clean\n"
+
+
 def test_a_device_that_is_not_there(tool, device):
     """Is told from a key that is not there, whoever looks for either."""
     run(tool, "format", "--band", "64K", device)

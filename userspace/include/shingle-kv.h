@@ -87,7 +87,7 @@ struct kv_format_options {
 /* Of struct kv_options and of writes. */
 enum {
 	KV_READ_ONLY = 1 << 0,	/* of kv_open(): nothing is written, not even recovery */
-	KV_NO_THREAD = 1 << 1,	/* of kv_open(): writes compact themselves, when they must */
+	KV_NO_THREAD = 1 << 1,	/* of kv_open(): writes, and it, compact themselves if due */
 	KV_NO_LOG = 1 << 2,	/* of kv_open(): not a log; what no kv_flush() followed is lost */
 	KV_STREAM = 1 << 3,	/* of kv_open(): bands one after another, each to its end */
 	KV_SYNC = 1 << 0,	/* of a write: return when it survives a power cut */

@@ -536,6 +536,23 @@ int compact_step(struct kv *kv, bool *did)
 }
 
 /**
+ * compact_due() - all merges that are due, where no thread does them
+ * @kv: the store
+ *
+ * Returns 0, or -errno if the store is broken: that a merge fails is no reason not to write.
+ */
+int compact_due(struct kv *kv)
+{
+	bool did = true;
+
+	while (did) {
+		if (compact_step(kv, &did))
+			break;
+	}
+	return store_broken(kv);
+}
+
+/**
  * compact_idle() - the next merge that makes room for a burst to come
  * @kv: the store, of KV_BUFFERED
  * @did: there was one

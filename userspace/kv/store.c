@@ -436,8 +436,11 @@ static int open_all(struct kv *kv, const struct kv_options *opt)
 	if (err)
 		return err;
 	kv->seq = kv->next_seq - 1;
-	if (kv->opt.flags & (KV_NO_THREAD | KV_READ_ONLY | KV_STREAM))
+	if (read_only)
 		return 0;
+	/* Who opens it for one write has no other time for what comes behind the tables. */
+	if (kv->opt.flags & (KV_NO_THREAD | KV_STREAM))
+		return kv->stats.flushes ? compact_due(kv) : 0;
 	if (pthread_create(&kv->thread, NULL, compact_thread, kv))
 		return kv_says(-EAGAIN, "no thread is to be had");
 	kv->has_thread = true;

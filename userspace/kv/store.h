@@ -361,9 +361,10 @@ int log_replay(struct kv *kv, const struct log_band *b, struct memtable *m, u64 
 	       bool *lost);
 int log_verify(struct kv *kv, struct table *t, u32 bytes);
 
-/* compact.c: all by @compacting but for the last three */
+/* compact.c: all by @compacting, or with nobody else yet, but for the last three */
 int compact_frozen(struct kv *kv);
 int compact_step(struct kv *kv, bool *did);
+int compact_due(struct kv *kv);
 int compact_idle(struct kv *kv, bool *did);
 int compact_all(struct kv *kv);
 void *compact_thread(void *arg);

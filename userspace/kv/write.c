@@ -98,20 +98,14 @@ static int wait_frozen(struct kv *kv)
 /* A new memtable; without a thread, also what is due after it. */
 static int turn_over(struct kv *kv)
 {
-	bool did = true;
 	int err = wait_frozen(kv) ?: freeze(kv);
 
 	if (err || kv->has_thread)
 		return err;
 	pthread_mutex_lock(&kv->compacting);
-	err = compact_frozen(kv);
-	/* That a merge fails is no reason not to write; that the store is broken, is. */
-	while (!err && did) {
-		if (compact_step(kv, &did))
-			break;
-	}
+	err = compact_frozen(kv) ?: compact_due(kv);
 	pthread_mutex_unlock(&kv->compacting);
-	return err ?: store_broken(kv);
+	return err;
 }
 
 static int find_room(struct kv *kv, const struct kv_batch *b)
