@@ -786,3 +786,17 @@ def test_each_store_refuses_what_it_cannot(tool, tmp_path, name, words, says):
 def test_options_have_their_whole_names(tool, args):
     word = next(str(a) for a in args if str(a).startswith("--"))
     assert f"option {word} is not known" in run(tool, *args, rc=USAGE)
+
+
+def keys_of(tool, *args):
+    return {line.split()[1] for line in
+            run(tool, *args, "--records", 50, "--dry-run").splitlines()}
+
+
+@pytest.mark.parametrize("name", ("overwrite", "readrandom", "deleterandom"))
+def test_whose_records_a_workload_works_on(tool, name):
+    """As kvbench.rst says: those of a fill, or of a load of the same workload, and no others."""
+    asked = keys_of(tool, "run", "-w", name, "-n", 500)
+    assert asked == keys_of(tool, "run", "-w", "fillseq", "-n", 50) == \
+        keys_of(tool, "load", "-w", name)
+    assert not asked & keys_of(tool, "load")
