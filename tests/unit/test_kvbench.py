@@ -800,3 +800,25 @@ def test_whose_records_a_workload_works_on(tool, name):
     assert asked == keys_of(tool, "run", "-w", "fillseq", "-n", 50) == \
         keys_of(tool, "load", "-w", name)
     assert not asked & keys_of(tool, "load")
+
+
+DIURNAL = ("--target", 5, "-n", 3, "--arrivals", "diurnal", "-p", "diurnal.modulation=6")
+
+
+@pytest.mark.parametrize("words,args", (
+    ("--size, of the device, must be given", ("arrivals", "--format", "csv", "--target", 5, "-n", 3)),
+    ("the rate must be", ("arrivals", "-n", 3)), ("the rate must be", ("arrivals", "--target", 0)),
+    ("when does it end", ("arrivals", "--target", 5)),
+    ("at most the rate", ("arrivals", *DIURNAL)), ("at most the rate", ("run", *DIURNAL)),
+    ("fio takes no device", ("arrivals", "--format", "iolog3", "--target", 5, "-n", 3,
+                             "--size", "1M", "--device", "a:b")),
+    ("nothing is latest", ("arrivals", "--format", "csv", "--target", 5, "-n", 3, "--size", "1M",
+                           "--requests", "latest")),
+    *(("a multiple of 512", ("arrivals", "--format", form, "--target", 5, "-n", 3, "--size", "1M",
+                             "--block", block))
+      for form in ("csv", "iolog3") for block in ("3000B", "1B", "4097B")),
+))
+def test_what_was_not_asked_properly(tool, words, args):
+    """Is 16, as kvbench.8 has it, and nothing is printed."""
+    done = subprocess.run([tool, *map(str, args)], text=True, capture_output=True, check=False)
+    assert done.returncode == USAGE and words in done.stderr and not done.stdout, done

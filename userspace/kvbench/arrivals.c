@@ -189,7 +189,13 @@ static void diurnal_as_drawn(struct arrivals *a)
 
 /* --- the face --------------------------------------------------------------------- */
 
-static const char *refused(const struct arrival_options *o)
+/**
+ * arrivals_wrong() - can there be such a process?
+ * @o: it
+ *
+ * Returns NULL, or what is wrong with it.
+ */
+const char *arrivals_wrong(const struct arrival_options *o)
 {
 	if (!(o->per_second >= 1e-3 && o->per_second <= 1e9))
 		return "the rate must be from 0.001 to 1000000000 a second";
@@ -219,7 +225,7 @@ static const char *refused(const struct arrival_options *o)
  */
 const char *arrivals_begin(struct arrivals *a, const struct arrival_options *opt)
 {
-	const char *why = refused(opt);
+	const char *why = arrivals_wrong(opt);
 
 	if (why)
 		return why;

@@ -91,6 +91,7 @@ struct arrivals {
 	};
 };
 
+const char *arrivals_wrong(const struct arrival_options *o);
 const char *arrivals_begin(struct arrivals *a, const struct arrival_options *opt);
 bool arrivals_next(struct arrivals *a, u64 *due_ns);
 

@@ -26,6 +26,9 @@ static const char help[] =
 "sequential.\n"
 "\n";
 
+/* No device takes less. */
+#define SECTOR_BYTES	512U
+
 enum { OPT_FORMAT = SETTING_END, OPT_SIZE, OPT_BLOCK, OPT_READS, OPT_DEVICE };
 
 static const struct option long_options[] = {
@@ -188,21 +191,22 @@ static bool good_device(const char *name)
 }
 
 /* Blocks of the device are what the workload takes for records. */
-static int places(struct writer *w, struct settings *s, u64 size_bytes, u64 reads_percent)
+static int places(const struct command *cmd, struct writer *w, struct settings *s, u64 size_bytes,
+		  u64 reads_percent)
 {
 	struct workload_options *o = &s->work;
 
 	if (!on_device(w->format))
 		return EXIT_CLEAN;
-	if (!w->block_bytes || w->block_bytes > 1ULL << 30)
-		return fail("--block is out of bounds: at least 1B, at most 1G");
+	if (!w->block_bytes || w->block_bytes > 1ULL << 30 || w->block_bytes % SECTOR_BYTES)
+		return usage(cmd, "--block is a multiple of %uB, and at most 1G", SECTOR_BYTES);
 	if (size_bytes < w->block_bytes)
-		return fail("--size, of the device, must be given, and hold a block of %s",
-			    size_text(w->block_bytes).s);
+		return usage(cmd, "--size, of the device, must be given, and hold a block of %s",
+			     size_text(w->block_bytes).s);
 	if (!good_device(w->device))
-		return fail("fio takes no device by the name of '%s' in an iolog", w->device);
+		return usage(cmd, "fio takes no device by the name of '%s' in an iolog", w->device);
 	if (s->requests == REQUEST_LATEST)
-		return fail("on a device nothing is latest: see 'kvbench arrivals --help'");
+		return usage(cmd, "on a device nothing is latest");
 	memset(o->share, 0, sizeof(o->share));
 	o->share[OP_READ] = (double)reads_percent / 100;
 	o->share[OP_UPDATE] = 1 - o->share[OP_READ];
@@ -288,10 +292,10 @@ static int arrivals_run(const struct command *cmd, int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	settings_settle(&s);
-	rc = places(w, &s, size_bytes, reads_percent);
+	rc = places(cmd, w, &s, size_bytes, reads_percent);
 	why = rc ? NULL : arrivals_begin(&w->arrivals, &s.arrivals);
 	if (why)
-		rc = fail("%s", why);
+		rc = usage(cmd, "%s", why);
 	if (!rc)
 		rc = out ? run_to(w, &s, out) : run(w, &s, "standard output");
 	free(w);

@@ -222,6 +222,9 @@ static int settle(const struct command *cmd, struct job *job)
 	job->run.ops = s->ops;
 	if (!job->run.open && s->process != ARRIVAL_CONSTANT)
 		return usage(cmd, "arrivals need a rate: --target");
+	why = job->run.open ? arrivals_wrong(&job->run.arrivals) : NULL;
+	if (why)
+		return usage(cmd, "%s", why);
 	if (!job->run.open && !job->run.ops && job->run.max_ns)
 		job->run.ops = U64_MAX;
 	if (!job->run.open && !job->run.ops)
