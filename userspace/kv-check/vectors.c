@@ -68,8 +68,41 @@ u32 offloaded(struct kv *kv)
 	return n;
 }
 
+static void said(int err, int want, const char *words)
+{
+	if (err != want || !strstr(kv_error(), words))
+		die("%d, not %d and '%s': %s", err, want, words, kv_error());
+}
+
+/* Each call that fails has a sentence of its own, and none of one before it. */
+static void sentences(void)
+{
+	struct sim *s = formatted(BYTES);
+	struct kv *kv = opened(s, "new");
+	struct kv_iter *it;
+	size_t bytes;
+	void *value;
+
+	said(kv_put(kv, "", 0, "", 0, 0), -EINVAL, "a key of 0 bytes");
+	said(kv_get(kv, NULL, "a", 1, &value, &bytes), -ENOENT, "no such key");
+	said(kv_put(kv, "", 0, "", 0, 0), -EINVAL, "a key of 0 bytes");
+	if (kv_iter_new(kv, NULL, &it))
+		die("no iterator: %s", kv_error());
+	said(kv_iter_seek(it, "", 0), -ENOENT, "no further key");
+	kv_iter_free(it);
+	put(kv, "a", "1");
+	said(kv_put(kv, "", 0, "", 0, 0), -EINVAL, "a key of 0 bytes");
+	if (kv_iter_new(kv, NULL, &it) || kv_iter_seek(it, "", 0))
+		die("no iterator: %s", kv_error());
+	said(kv_iter_next(it), -ENOENT, "no further key");
+	kv_iter_free(it);
+	kv_close(kv);
+	sim_free(s);
+}
+
 void test_vectors(u64 seed, u32 count)
 {
+	sentences();
 	vectors_of_merges();
 	vectors_of_room();
 	vectors_of_logs();

@@ -25,6 +25,15 @@ int kv_says(int err, const char *fmt, ...)
 	return err;
 }
 
+/* What is no error to most who ask, and often: it costs them as little as it can. */
+int kv_none(const char *text)
+{
+	size_t bytes = strlen(text) + 1;
+
+	memcpy(sentence, text, min(bytes, sizeof(sentence)));
+	return -ENOENT;
+}
+
 int kv_no_memory(void)
 {
 	return kv_says(-ENOMEM, "there is no memory");

@@ -5,8 +5,9 @@
 
 #include <shim.h>
 
-/* Both return the error, so that callers may return it at once. */
+/* All return the error, so that callers may return it at once. */
 int kv_says(int err, const char *fmt, ...) __printf(2, 3);
+int kv_none(const char *text);
 int kv_no_memory(void);
 
 #endif /* KV_ERROR_H */

@@ -77,7 +77,7 @@ EXPORTED int kv_get(struct kv *kv, const struct kv_snapshot *snap, const void *k
 				     &found_value);
 	view_drop(kv, &view);
 	if (!err && (!found || e.op == OP_DELETE))
-		err = -ENOENT;
+		err = kv_none("there is no such key");
 	if (err) {
 		free(found_value.data);
 		return err;
@@ -194,7 +194,7 @@ static int settle(struct kv_iter *it, bool past)
 			return 0;
 		}
 	}
-	return err ?: -ENOENT;
+	return err ?: kv_none("there is no further key");
 }
 
 EXPORTED int kv_iter_seek(struct kv_iter *iter, const void *key, size_t key_bytes)
