@@ -77,6 +77,8 @@ static void said(int err, int want, const char *words)
 /* Each call that fails has a sentence of its own, and none of one before it. */
 static void sentences(void)
 {
+	struct kv_format_options odd = { .band_bytes = BAND, .organisation = 7 };
+	static const u8 uuid[16];
 	struct sim *s = formatted(BYTES);
 	struct kv *kv = opened(s, "new");
 	struct kv_iter *it;
@@ -97,6 +99,7 @@ static void sentences(void)
 	said(kv_iter_next(it), -ENOENT, "no further key");
 	kv_iter_free(it);
 	kv_close(kv);
+	said(store_format(sim_disk(s), &odd, uuid), -EINVAL, "organisation 7");
 	sim_free(s);
 }
 

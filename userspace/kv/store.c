@@ -186,8 +186,10 @@ static int shape_of(struct kv_disk *disk, const struct kv_format_options *opt,
 	s->slot_offset = BLOCK_BYTES;
 	if (bytes > disk->bytes)
 		return too_small(disk, bytes);
-	if (opt->organisation > KV_BUFFERED || s->band_bytes < KV_BAND_MIN ||
-	    s->band_bytes > KV_BAND_MAX || s->band_bytes % BLOCK_BYTES)
+	if (opt->organisation > KV_BUFFERED)
+		return kv_says(-EINVAL, "organisation %u is not known", opt->organisation);
+	if (s->band_bytes < KV_BAND_MIN || s->band_bytes > KV_BAND_MAX ||
+	    s->band_bytes % BLOCK_BYTES)
 		return kv_says(-EINVAL, "bands of %u bytes: %u to %u in steps of %u",
 			       s->band_bytes, KV_BAND_MIN, KV_BAND_MAX, BLOCK_BYTES);
 	for (s->bands = (u32)min_t(u64, bytes / s->band_bytes, U32_MAX / 2); s->bands;
