@@ -10,6 +10,7 @@ import random
 import re
 import struct
 import subprocess
+import time
 import uuid
 from pathlib import Path
 
@@ -714,6 +715,23 @@ def test_one_store_at_a_time(tool, device):
         loading.stdin.close()
         assert loading.wait() == 0
     assert run(tool, "scan", device) == "k\tv\n"
+
+
+def test_a_device_that_is_about_to_be_free(tool, device):
+    """As one is whose program was killed: the kernel takes its time to let it go."""
+    run(tool, "format", "--band", "64K", device)
+    with open(device, "rb") as f:
+        fcntl.flock(f, fcntl.LOCK_EX)
+        with subprocess.Popen([tool, "put", device, "a", "b"], stderr=subprocess.PIPE) as waits:
+            time.sleep(.4)
+            assert waits.poll() is None, waits.stderr.read()
+            fcntl.flock(f, fcntl.LOCK_UN)
+            assert waits.wait(timeout=60) == 0, waits.stderr.read()
+        fcntl.flock(f, fcntl.LOCK_EX)
+        began = time.monotonic()
+        assert "in use" in run(tool, "get", device, "a", rc=FAILED)
+        assert .9 < time.monotonic() - began < 30
+    assert run(tool, "get", device, "a") == "b"
 
 
 def test_a_file_behind_a_loop_device(tool, device):

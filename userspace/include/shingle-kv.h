@@ -160,7 +160,7 @@ int kv_format(const char *path, const struct kv_format_options *opt);
  *
  * What the logs hold is read back into memory, and unless KV_READ_ONLY is given,
  * written as a band of level 0.  A device is used by one store at a time, but for those
- * that only read: -EBUSY.
+ * that only read: -EBUSY, after a second in which it might have been let go.
  *
  * Returns 0; -EMEDIUMTYPE if this is no store; -EPROTONOSUPPORT if it is one of another
  * version; -EUCLEAN if a part is damaged without which none is readable, or if the log

@@ -17,6 +17,10 @@
 
 #define DEPTH	64U
 
+/* A program that was killed has its disk until the kernel has taken its io_uring down. */
+#define PATIENCE_MS	1000U
+#define RETRY_MS	10U
+
 /**
  * struct real - a disk that there is
  * @disk: what the store sees
@@ -210,6 +214,30 @@ static const struct kv_disk_ops real_ops = {
 	.close = real_close,
 };
 
+/* 0, or -errno; then it is open if only another store has it. */
+static int hold(struct real *r, const char *path, int flags, bool writing)
+{
+	u32 tries = PATIENCE_MS / RETRY_MS;
+	int err;
+
+	for (;;) {
+		if (r->fd < 0)
+			r->fd = open(path, flags);
+		if (r->fd < 0 && errno == EINVAL && !r->is_block)
+			r->fd = open(path, flags & ~O_DIRECT);
+		if (r->fd < 0)
+			err = -errno;
+		/* O_EXCL keeps file systems off; this, other stores, and on files too. */
+		else if (!flock(r->fd, (writing ? LOCK_EX : LOCK_SH) | LOCK_NB))
+			return 0;
+		else
+			err = errno == EWOULDBLOCK ? -EBUSY : -errno;
+		if (err != -EBUSY || !tries--)
+			return err;
+		usleep(RETRY_MS * 1000);
+	}
+}
+
 static int take(struct real *r, const char *path, bool writing)
 {
 	int flags = (writing ? O_RDWR : O_RDONLY) | O_DIRECT | O_CLOEXEC;
@@ -227,16 +255,11 @@ static int take(struct real *r, const char *path, bool writing)
 			       path, loop);
 	if (r->is_block && writing)
 		flags |= O_EXCL;
-	r->fd = open(path, flags);
-	if (r->fd < 0 && errno == EINVAL && !r->is_block)
-		r->fd = open(path, flags & ~O_DIRECT);
-	if (r->fd < 0)
-		return kv_says(-errno, "%s cannot be opened: %s", path, strerror(errno));
-	/* O_EXCL keeps file systems off; this, other stores, and on files too. */
-	if (flock(r->fd, (writing ? LOCK_EX : LOCK_SH) | LOCK_NB)) {
-		err = errno == EWOULDBLOCK ? -EBUSY : -errno;
+	err = hold(r, path, flags, writing);
+	if (err && r->fd < 0)
+		return kv_says(err, "%s cannot be opened: %s", path, strerror(-err));
+	if (err)
 		return kv_says(err, "%s is in use by another store", path);
-	}
 	r->disk.bytes = (u64)st.st_size;
 	if (r->is_block && ioctl(r->fd, BLKGETSIZE64, &r->disk.bytes))
 		return kv_says(-errno, "size of %s: %s", path, strerror(errno));
