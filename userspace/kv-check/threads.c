@@ -115,6 +115,7 @@ static void *reader(void *arg)
 {
 	struct worker *w = arg;
 	struct kv_snapshot *snap;
+	struct kv_stats stats;
 	char key[20];
 	size_t bytes;
 	void *value;
@@ -133,6 +134,7 @@ static void *reader(void *arg)
 			die("get: %d %s", err, kv_error());
 		if (!err)
 			free(value);
+		kv_stats(w->kv, &stats);
 		if (++i % (streams(w->kv) ? 5 : 50) == 0 && w->nr == WRITERS && kv_compact(w->kv))
 			die("compact: %s", kv_error());
 	}

@@ -138,7 +138,8 @@ static void add(struct memtable *m, const struct entry *e, u32 h)
 		n->next[i] = *link[i];
 		__atomic_store_n(link[i], n, __ATOMIC_RELEASE);
 	}
-	m->bytes += entry_bytes(e);
+	/* kv_stats() looks at it meanwhile. */
+	__atomic_store_n(&m->bytes, m->bytes + entry_bytes(e), __ATOMIC_RELAXED);
 	m->key_bytes += e->key.bytes;
 	m->entries++;
 	m->max_key = max(m->max_key, e->key.bytes);
