@@ -396,6 +396,42 @@ def test_foreign_devices_are_left_alone(tool, device):
     assert "16 are needed" in run(tool, "format", "--force", device, rc=USAGE)
 
 
+def zeroed(path, begin, end):
+    with open(path, "r+b") as f:
+        f.seek(begin)
+        f.write(bytes(end - begin))
+
+
+@pytest.mark.parametrize("band", (64 * KIB, 256 * KIB))
+def test_a_store_whose_first_blocks_are_gone(tool, device, band):
+    """The band table behind the header still tells it, and behind that the header's copy."""
+    run(tool, "format", "--band", f"{band >> 10}K", device)
+    run(tool, "load", device, text="".join(some_lines(7, 200)).encode())
+    copy, = struct.unpack_from("<Q", device.read_bytes(), 80)
+    for end in 4096, copy:
+        zeroed(device, 0, end)
+        before = device.read_bytes()
+        for args in ("format", "--band", "64K"), ("offload", "--size", "1M", "nothing"):
+            assert "holds a key-value store without its first block" in \
+                run(tool, *args, device, rc=FAILED)
+        assert device.read_bytes() == before
+    # Something else is there, and known.
+    subprocess.run(["mkfs.ext4", "-q", "-F", "-E", "nodiscard", device], check=True)
+    assert "ext4" in run(tool, "format", device, rc=FAILED)
+    zeroed(device, 0, copy + 4096)
+    run(tool, "format", "--band", "64K", device)
+
+
+def test_an_offload_device_whose_first_block_is_gone(tool, device, spare):
+    run(tool, "format", "--band", "64K", "--organisation", "buffered", device)
+    run(tool, "offload", device, spare)
+    zeroed(spare, 0, 4096)
+    assert "holds the offload device of a key-value store without its first block" in \
+        run(tool, "offload", device, spare, rc=FAILED)
+    zeroed(spare, 60 * KIB, 64 * KIB)
+    run(tool, "offload", device, spare)
+
+
 def test_shingle_knows_a_store(tool, device):
     build("shingle")
     run(tool, "format", "--band", "64K", device)

@@ -11,7 +11,7 @@
 #define FORMAT_VERSION	1U
 #define TABLE_MAGIC	0x454c424154564bULL	/* "KVTABLE" */
 #define LOG_MAGIC	0x474f4c564bULL		/* "KVLOG" */
-#define BANDS_MAGIC	0x53444e4142564bULL	/* "KVBANDS" */
+#define BANDS_MAGIC	KV_BANDS_MAGIC
 
 /* Two generations of the band table, two copies of each. */
 #define COPIES		2U

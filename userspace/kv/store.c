@@ -175,8 +175,11 @@ static int too_small(const struct kv_disk *disk, u64 bytes)
 static int shape_of(struct kv_disk *disk, const struct kv_format_options *opt,
 		    const u8 *uuid, struct shape *s)
 {
-	u64 bytes = opt->bytes ?: disk->bytes, meta;
+	u64 bytes = opt->bytes ?: disk->bytes;
+	struct kv_places at;
 
+	static_assert(KV_BLOCK_BYTES == BLOCK_BYTES && KV_SLOTS == SLOTS &&
+		      KV_ENTRY_MAX == BANDS_ENTRY_MAX);
 	memset(s, 0, sizeof(*s));
 	memcpy(s->uuid, uuid, sizeof(s->uuid));
 	s->organisation = opt->organisation;
@@ -192,16 +195,10 @@ static int shape_of(struct kv_disk *disk, const struct kv_format_options *opt,
 	    s->band_bytes % BLOCK_BYTES)
 		return kv_says(-EINVAL, "bands of %u bytes: %u to %u in steps of %u",
 			       s->band_bytes, KV_BAND_MIN, KV_BAND_MAX, BLOCK_BYTES);
-	for (s->bands = (u32)min_t(u64, bytes / s->band_bytes, U32_MAX / 2); s->bands;
-	     s->bands--) {
-		s->slot_bytes = BLOCK_BYTES +
-			round_up((u64)s->bands * BANDS_ENTRY_MAX, BLOCK_BYTES);
-		meta = s->slot_offset + SLOTS * s->slot_bytes + BLOCK_BYTES;
-		/* Bands of a disk that begins with one of its own are ours, too. */
-		s->bands_offset = roundup(meta, (u64)s->band_bytes);
-		if (s->bands_offset + (u64)s->bands * s->band_bytes <= bytes)
-			break;
-	}
+	at = kv_places(bytes, s->band_bytes);
+	s->bands = at.bands;
+	s->slot_bytes = at.slot_bytes;
+	s->bands_offset = at.bands_offset;
 	if (s->bands < MIN_BANDS)
 		return kv_says(-EINVAL, "%s: %llu bytes have room for %u bands of %u bytes, and %u are needed",
 			       disk->name, bytes, s->bands, s->band_bytes, MIN_BANDS);

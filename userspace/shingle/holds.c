@@ -43,6 +43,42 @@ static const char *holds_store(struct device *d)
 		magic == KV_OFFLOAD_MAGIC ? "the offload device of a key-value store" : NULL;
 }
 
+/* What does a block begin with, if it is that of a store? */
+static u64 kv_magic(struct device *d, u64 block, __le64 *buf)
+{
+	return block >= d->blocks || device_read(d, block, 1, buf) ? 0 : le64_to_cpu(*buf);
+}
+
+/*
+ * The same, where the first block is zeroes: of a store the band table follows it, and the
+ * header has a copy, which is looked for where usual bands would put it.
+ */
+static const char *holds_lost_store(struct device *d)
+{
+	static const u32 odd = 80U << 20;
+	__le64 *buf = shingle_zalloc_array(1, SHINGLE_BLOCK_SIZE);
+	u64 bytes = d->blocks * SHINGLE_BLOCK_SIZE, magic = 0, of_store;
+	u32 band, i, last;
+
+	if (!buf || device_read(d, 0, 1, buf) || memchr_inv(buf, 0, SHINGLE_BLOCK_SIZE))
+		goto out;
+	magic = kv_magic(d, 1, buf) == KV_BANDS_MAGIC ? KV_MAGIC : 0;
+	/* Powers of two from 64 KiB to 1 GiB, and the one that is none. */
+	for (i = 16, last = 31; i <= last && !magic; i++) {
+		band = i < last ? 1U << i : odd;
+		of_store = kv_places(bytes, band).bands_offset;
+		if (of_store && kv_magic(d, of_store / SHINGLE_BLOCK_SIZE - 1, buf) == KV_MAGIC)
+			magic = KV_MAGIC;
+		else if (kv_magic(d, band / SHINGLE_BLOCK_SIZE - 1, buf) == KV_OFFLOAD_MAGIC)
+			magic = KV_OFFLOAD_MAGIC;
+	}
+out:
+	kvfree(buf);
+	return !magic ? NULL : magic == KV_MAGIC ?
+		"a key-value store without its first block" :
+		"the offload device of a key-value store without its first block";
+}
+
 static bool holds_ours(struct device *d, char *what, size_t size)
 {
 	struct shingle_layout *l = shingle_zalloc_array(1, sizeof(*l));
@@ -122,6 +158,8 @@ bool device_holds(struct device *d, char *what, size_t size)
 		else
 			snprintf(what, size, "a partition table of type %s",
 				 lookup(pr, "PTTYPE") ?: "unknown");
+	} else if (holds_lost_store(d)) {
+		snprintf(what, size, "%s", holds_lost_store(d));
 	} else {
 		found = false;
 	}
