@@ -101,11 +101,15 @@ def likelihood(stalls, n):
 
 def regular(stalls, n):
     """Probability that random stalls leave out as much in front, and are as even
-    behind."""
+    behind.
+
+    What cleans together does so around the first stall, twice as late, and so on: stretches
+    that began there would cut it in two, and so they begin half of one before.  Of random
+    stalls the first stretch has fewer then, which makes them less even."""
     p, whole = int(stalls[0]), stretches(stalls, n)
     if whole < STRETCHES:
         return 1.0
-    count = np.bincount((stalls - p) // p, minlength=whole)[:whole]
+    count = np.bincount((stalls - p // 2) // p, minlength=whole)[:whole]
     mean = count.mean()
     if mean == 0:
         return 1.0
@@ -166,8 +170,9 @@ def heights(gap):
 
 
 def stretches(stalls, n):
-    """As long as the first without a stall, how many there are behind it."""
-    return (n - int(stalls[0])) // max(int(stalls[0]), 1) if stalls[0] >= 8 else 0
+    """As long as the first without a stall, how many there are from its half on."""
+    p = int(stalls[0])
+    return (n - p // 2) // p if p >= 8 else 0
 
 
 def find_regular(gap, looks=1):

@@ -111,6 +111,19 @@ def seen(gap, folder):
     return cliff.run(session(Drive(1000), folder), "x", write, most_ops=len(gap), most_s=1e9)
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_a_cache_that_cleans_as_regularly_as_it_begins(seed):
+    """Six sets that are full at about the same time, again and again: and the second time a
+    little sooner than as long again as the first."""
+    rng = np.random.default_rng(seed)
+    gap = np.full(150_000, 0.5)
+    crowds = 24_300 * np.arange(1, 7)[:, None] + rng.integers(0, 1500, (6, 6))
+    crowds[0] += 300
+    gap[crowds[crowds < len(gap)]] = 2.8e7
+    (at, risk, _), _ = cliff.find_regular(gap, cliff.spent(2))
+    assert at == crowds[0].min() and risk < cliff.RISK_REGULAR
+
+
 def test_hundreds_of_looks_have_the_risk_of_one(tmp_path, monkeypatch):
     """Stalls at random, as often at the end as at the beginning, looked at 300 times: no
     more false alarms than the risk, and hardly any of them late."""
