@@ -161,7 +161,7 @@ RESULTS = (
     Result("rebuild-used", "scripts/shows/rebuild --used", "rebuild.rst", "What came out",
            "2026-11-25", (*LAYERS, "userspace/shingle", "scripts/shows/stacks.py",
                           "scripts/shows/rebuild.py"), minutes=4, json="--json"),
-    Result("bench", "make bench", "results.rst", "Speed of the layers", "2026-11-26",
+    Result("bench", "make bench", "results.rst", "Speed of the layers", "2026-11-27",
            (*EVERY, "scripts/bench")),
 )
 
