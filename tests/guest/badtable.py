@@ -354,7 +354,8 @@ def strangers(ctx, geo):
             tried += 1
         with blk.opened(made.paths["meta"]) as meta:
             sound = meta.read(0)
-            for version, words in ((3, "older dm-shingle"), (5, "is newer")):
+            for version, words in ((ondisk.VERSION - 1, "older dm-shingle"),
+                                   (ondisk.VERSION + 1, "is newer")):
                 raw = bytearray(sound)
                 raw[40:44] = version.to_bytes(4, "little")
                 for at in (0, made.under[-1].blocks - 1):

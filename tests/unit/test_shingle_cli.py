@@ -23,7 +23,7 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
-from ondisk import (BLOCK, CHUNK, GROUP, HEADER, JOURNAL, PART, SB, crc32c, footer,
+from ondisk import (BLOCK, CHUNK, GROUP, HEADER, JOURNAL, PART, SB, VERSION, crc32c, footer,
                     member, read_super, seal, sound)
 
 TOP = Path(__file__).resolve().parents[2]
@@ -1169,7 +1169,7 @@ def test_letters_that_are_no_units(run, text):
 
 
 def test_version(run):
-    assert "on-disk format 4" in run("--version")
+    assert f"on-disk format {VERSION}" in run("--version")
 
 
 def put(path, at, data):
@@ -1324,8 +1324,8 @@ def test_unknown_engine_and_version(image):
     for at in (0, image.last):
         image.write(at, seal(raw, SB, at=at))
     assert "does not know" in image.run("check", *image.args, rc=FAILED)
-    for version, what in ((5, "newer than this build"), (3, "older dm-shingle"),
-                          (1, "older dm-shingle")):
+    for version, what in ((VERSION + 1, "newer than this build"),
+                          (VERSION - 1, "older dm-shingle"), (1, "older dm-shingle")):
         raw[40] = version
         for at in (0, image.last):
             image.write(at, seal(raw, SB, at=at))
@@ -1608,8 +1608,9 @@ def test_one_header_of_another(run):
 
 
 @pytest.mark.parametrize("change, what", [
-    ({"version": 3}, "a header of format version 3"), ({"dev": 2}, "found the metadata device"),
-    ({"version": 6}, "a header of format version 6"),
+    ({"version": VERSION - 1}, f"a header of format version {VERSION - 1}"),
+    ({"version": VERSION + 1}, f"a header of format version {VERSION + 1}"),
+    ({"dev": 2}, "found the metadata device"),
     ({"dev": 77}, "found the unknown device"), ({"blocks": 599}, "one of 599 blocks, not 600")])
 def test_crafted_headers(run, change, what):
     one = Set(run, "a")
