@@ -28,14 +28,20 @@ METADATA = ("journal_blocks", "checkpoint_blocks", "superblock_blocks")
 PAGES = ("map_page_reads", "map_page_writes")
 
 
-def below(made):
-    """{device: blocks read from it and written to it}"""
+def counters(made):
+    """{device: what the kernel has counted of it}"""
     out = {}
     for which, path in made.paths.items():
         name = os.path.basename(os.path.realpath(path))
         with open(f"/sys/block/{name}/stat", encoding="ascii") as handle:
-            words = handle.read().split()
-        out[which] = int(words[2]) // SECTORS, int(words[6]) // SECTORS
+            out[which] = [int(word) for word in handle.read().split()]
+    return out
+
+
+def below(made):
+    """{device: blocks read from it and written to it}"""
+    out = {which: (words[2] // SECTORS, words[6] // SECTORS)
+           for which, words in counters(made).items()}
     # A layer does not say on which of them a block was.
     if "cache" in out:
         out["data"] = tuple(map(sum, zip(out["data"], out.pop("cache"))))
@@ -52,6 +58,17 @@ def said(made, count):
     if made.geo.meta == "same":
         return {"data": (reads + meta_reads, writes + meta_writes)}
     return {"data": (reads, writes), "meta": (meta_reads, meta_writes)}
+
+
+def cleared(made):
+    """below(), from where on the layer counts, too: nothing was under way meanwhile."""
+    def quiet():
+        before = counters(made)
+        now = below(made)
+        made.device.message("stats_clear")
+        still = before == counters(made) and not any(words[8] for words in before.values())
+        return still and (now,)
+    return until(quiet, "the layer works on and on")[0]
 
 
 def agree(made, before, what):
@@ -98,8 +115,7 @@ def run(ctx, geo):
     device = made.open()
     cache = geo.cache * geo.band
     device.message("commit")
-    device.message("stats_clear")
-    before = below(made)
+    before = cleared(made)
     fill(made, geo)
     device.message("commit")
     count = agree(made, before, "fill")
@@ -110,8 +126,7 @@ def run(ctx, geo):
         expect(not count["cached_blocks"], "blocks were left in a cache")
 
     rng = random.Random(5)
-    device.message("stats_clear")
-    before, newest = below(made), {}
+    before, newest = cleared(made), {}
     with made.blk() as dev:
         for i in range(3 * cache):
             at = rng.randrange(geo.logical)
