@@ -240,31 +240,33 @@ static void take(struct dual_cache *c, u32 n)
 	c->filled += n;
 }
 
+static void seek(struct dual_cache *c)
+{
+	if (!c->ahead)
+		c->ahead = dual_next(c->shape, &c->round, DUAL_NEW, &c->fill, U32_MAX, &c->next);
+}
+
 /* What is new next is looked for, and decided before; within a piece nothing is. */
 static bool look_ahead(struct dual_cache *c)
 {
-	u32 slot;
-
-	if (!c->ahead && !dual_next(c->shape, &c->round, DUAL_NEW, &c->fill, 1, &slot) &&
-	    !c->round.nr_drops)
+	seek(c);
+	if (!c->ahead && !c->round.nr_drops)
 		dual_decide(c);
 	if (c->round.nr_drops) {
 		ratchet(c);
 		if (c->filled >= c->limit)
 			return false;
 	}
-	if (!c->ahead)
-		c->ahead = dual_next(c->shape, &c->round, DUAL_NEW, &c->fill, U32_MAX, &c->next);
+	/* M was another. */
+	seek(c);
 	return true;
 }
 
-/* The next row goes on where this one ends, and still does once it has been looked for. */
+/* The next row goes on where this one ends, and still does once it has been decided. */
 static bool goes_on(struct dual_cache *c, u32 slot)
 {
-	u32 next;
-
-	return dual_next(c->shape, &c->round, DUAL_NEW, &c->fill, 1, &next) && next == slot &&
-	       look_ahead(c) && c->next == slot;
+	seek(c);
+	return c->ahead && c->next == slot && look_ahead(c) && c->next == slot;
 }
 
 /**
