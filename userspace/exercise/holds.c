@@ -114,15 +114,21 @@ static void report(void *ctx, const char *fmt, ...)
 	die(fmt);
 }
 
-static void create(struct device *d, const struct shingle_engine_ops *ops,
-		   const struct shingle_exercise_shape *shape, const void *params, size_t size)
+/* Of the layout that is there. */
+static void create_there(struct device *d, const struct shingle_engine_ops *ops)
 {
 	const char *why;
 
-	shingle_exercise_layout(&d->l, ops, shape, params, size);
 	if (ops->create(&d->e, &d->l, &why))
 		die(why);
 	d->seq = 1;
+}
+
+static void create(struct device *d, const struct shingle_engine_ops *ops,
+		   const struct shingle_exercise_shape *shape, const void *params, size_t size)
+{
+	shingle_exercise_layout(&d->l, ops, shape, params, size);
+	create_there(d, ops);
 }
 
 static void ready(struct device *d)
@@ -715,13 +721,11 @@ static void hold_pages(struct device *d)
 		.cache_apart = true,
 	};
 	struct rmwf_params p = { .page_blocks = cpu_to_le32(1024) };
-	const char *why;
 	u32 i;
 
 	shingle_exercise_layout(&d->l, &rmwf_engine_ops, &shape, &p, sizeof(p));
 	d->l.journal.blocks = 16384;
-	if (rmwf_engine_ops.create(&d->e, &d->l, &why))
-		die(why);
+	create_there(d, &rmwf_engine_ops);
 	ready(d);
 	for (i = 0; i < shape.band_blocks; i += BIO_BLOCKS)
 		write_at(d, i, BIO_BLOCKS);
