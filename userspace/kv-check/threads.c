@@ -134,6 +134,7 @@ static void *reader(void *arg)
 			die("get: %d %s", err, kv_error());
 		if (!err)
 			free(value);
+		/* At any time, which ThreadSanitizer looks at. */
 		kv_stats(w->kv, &stats);
 		if (++i % (streams(w->kv) ? 5 : 50) == 0 && w->nr == WRITERS && kv_compact(w->kv))
 			die("compact: %s", kv_error());
