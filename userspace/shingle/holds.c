@@ -158,10 +158,11 @@ bool device_holds(struct device *d, char *what, size_t size)
 		else
 			snprintf(what, size, "a partition table of type %s",
 				 lookup(pr, "PTTYPE") ?: "unknown");
-	} else if (holds_lost_store(d)) {
-		snprintf(what, size, "%s", holds_lost_store(d));
 	} else {
-		found = false;
+		type = holds_lost_store(d);
+		found = type;
+		if (found)
+			snprintf(what, size, "%s", type);
 	}
 out:
 	if (pr)
