@@ -30,8 +30,9 @@ struct kv_places {
 /* Of a store of @bytes, with as many bands as there is room for. */
 static inline struct kv_places kv_places(u64 bytes, u32 band_bytes)
 {
-	struct kv_places p = { .bands = (u32)min_t(u64, bytes / band_bytes, U32_MAX / 2) };
-	u64 meta;
+	/* No more than would fit with their entries alone. */
+	u64 meta, most = bytes / ((u64)band_bytes + KV_SLOTS * KV_ENTRY_MAX);
+	struct kv_places p = { .bands = (u32)min_t(u64, most, U32_MAX / 2) };
 
 	for (; p.bands; p.bands--) {
 		p.slot_bytes = KV_BLOCK_BYTES +
