@@ -59,6 +59,27 @@ def test_every_write_is_where_it_belongs(show):
         assert across[-1] == pytest.approx(show.WIDTH - show.LEFT - show.RIGHT, abs=2)
 
 
+def run(show, monkeypatch, late):
+    """Its status, and how often it measured, where the host is late so many times."""
+    left = list(late)
+    monkeypatch.setattr(show, "measure", lambda kernel, writes: (measured(), left.pop(0)))
+    monkeypatch.setattr(show.packages, "setup", lambda: None)
+    monkeypatch.setattr("sys.argv", ["latency"])
+    return show.main(), len(late) - len(left)
+
+
+def test_a_host_that_was_late_once_is_asked_again(show, monkeypatch, capsys):
+    assert run(show, monkeypatch, [1, 0, 0]) == (0, 2)
+    assert "late 1 times: measured again" in capsys.readouterr().out
+
+
+def test_a_host_that_is_always_late_has_no_exact_clock(show, monkeypatch, capsys):
+    assert run(show, monkeypatch, [1, 1, 2, 0]) == (1, show.TRIES)
+    out = capsys.readouterr().out.splitlines()
+    assert out[-1] == "the host was late 2 times: no exact clock"
+    assert sum("measured again" in line for line in out) == show.TRIES - 1
+
+
 def test_what_is_out_of_the_picture_stays_at_its_border(show):
     data = measured(writes=10)
     data["cmr"][3] = 99.0
