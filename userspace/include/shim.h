@@ -131,7 +131,7 @@ static inline u64 mul_u64_u64_div_u64(u64 a, u64 b, u64 c)
 #define BITS_PER_LONG		(CHAR_BIT * (int)sizeof(long))
 #define BITS_TO_LONGS(n)	DIV_ROUND_UP((size_t)(n), (unsigned int)BITS_PER_LONG)
 /* Of the largest map the last bits, too. */
-static_assert(BITS_TO_LONGS(UINT_MAX) > 1);
+static_assert(BITS_TO_LONGS(UINT_MAX) > 1, "counted in 32 bits");
 #define BIT(n)			(1UL << (n))
 #define BIT_ULL(n)		(1ULL << (n))
 

@@ -179,7 +179,7 @@ static int shape_of(struct kv_disk *disk, const struct kv_format_options *opt,
 	struct kv_places at;
 
 	static_assert(KV_BLOCK_BYTES == BLOCK_BYTES && KV_SLOTS == SLOTS &&
-		      KV_ENTRY_MAX == BANDS_ENTRY_MAX);
+		      KV_ENTRY_MAX == BANDS_ENTRY_MAX, "others look for another store");
 	memset(s, 0, sizeof(*s));
 	memcpy(s->uuid, uuid, sizeof(s->uuid));
 	s->organisation = opt->organisation;
