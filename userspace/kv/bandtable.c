@@ -265,7 +265,7 @@ static int take_entry(struct kv *kv, const struct bands_head *h, const u8 **at, 
 	}
 	if ((e.kind != KIND_TABLE && e.kind != KIND_UNSORTED) ||
 	    e.level >= levels_of(&kv->head) || bytes < 2 * BLOCK_BYTES ||
-	    !min_bytes || min_bytes > KV_KEY_MAX || !max_bytes ||
+	    le64_to_cpu(e.entries) > bytes || !min_bytes || min_bytes > KV_KEY_MAX || !max_bytes ||
 	    max_bytes > KV_KEY_MAX || slice_cmp(min, max) > 0 ||
 	    le64_to_cpu(e.age) >= kv->next_age ||
 	    (e.kind == KIND_UNSORTED && (kv->head.organisation != KV_BUFFERED || e.level)))
