@@ -239,6 +239,15 @@ def test_without_one_that_did_not_end(show, capsys):
     assert "over rocksdb" in said and "+100.0 %" in said and "over leveldb" not in said
 
 
+def test_millions_a_second_stand_apart(show, capsys):
+    results = [(("tmpfs", 1024, name), {"load": phase(n, 1)})
+               for name, n in (("kv", 18_014_065), ("leveldb", 32_031_255))]
+    show.told_rivals(results, "tmpfs", 1024, disks=False)
+    head, row = capsys.readouterr().out.splitlines()[-2:]
+    assert row.split()[1:3] == ["18,014,065.0", "32,031,255.0"]
+    assert row.index("32,031,255.0") + len("32,031,255.0") == head.index("leveldb") + len("leveldb")
+
+
 def test_each_run_knows_what_those_before_inserted(show):
     """But for loads, which make what the others work on."""
     results = {"load": phase(50, 1, kind="insert", records=0),
