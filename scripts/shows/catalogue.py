@@ -63,7 +63,7 @@ RESULTS = (
     Result("surfaces", "tests/run --suite surfaces", "results.rst", "What is lost",
            "2026-11-25", (*EVERY, "userspace/shingle", "tests/guest/surfaces.py")),
     Result("holds", "make userspace && build/userspace/shingle-holds", "results.rst",
-           "How long it may take", "2026-11-22",
+           "How long it may take", "2026-11-27",
            ("core/pure", "dm-stl", "dm-imr", "userspace/exercise")),
     Result("idle", "scripts/shows/idle", "results.rst", "How long it may take", "2026-11-21",
            (*LAYERS, "scripts/shows/idle.py", "tests/guest/idle.py")),
