@@ -163,6 +163,9 @@ RESULTS = (
                           "scripts/shows/rebuild.py"), minutes=4, json="--json"),
     Result("bench", "make bench", "results.rst", "Speed of the layers", "2026-11-27",
            (*EVERY, "scripts/bench")),
+    Result("bench-pieces", "scripts/bench/run --part pieces --rounds 8 --boots 8", "results.rst",
+           "Speed of the layers", "2026-11-27", ("core", "dm-dualbuffer", "scripts/bench"),
+           minutes=8),
 )
 
 

@@ -77,7 +77,7 @@ def test_that_there_are_no_huge_pages_is_said(bench, monkeypatch, capsys, err):
     """Figures are others then, and nothing about them shows it."""
     told = SimpleNamespace(ok=True, out='x\n{"a": 1}\n', err=f"touching RAM\n{err}round 1 of 1\n")
     monkeypatch.setattr(bench, "run", lambda *_, **__: told)
-    assert bench.part("speed", 1, "uml") == {"a": 1}
+    assert bench.part("speed", 1, 0, "uml") == {"a": 1}
     assert capsys.readouterr().err == err
 
 
@@ -109,8 +109,8 @@ def test_each_boot_has_its_rounds(bench, monkeypatch, capsys):
     """What depends on where memory lies is booted several times, instructions once."""
     asked = []
 
-    def ran(name, rounds, kernel, *_, **__):
-        asked.append((name, rounds, kernel))
+    def ran(name, rounds, boot, kernel, *_, **__):
+        asked.append((name, rounds, boot, kernel))
         return {"rates": [1.0] * rounds}
 
     monkeypatch.setattr(bench, "part", ran)
@@ -119,8 +119,8 @@ def test_each_boot_has_its_rounds(bench, monkeypatch, capsys):
     monkeypatch.setattr(bench.sys, "argv", ["run", "--json", "--rounds", "4", "--part", "speed",
                                             "--part", "instructions"])
     bench.main()
-    assert asked == [("instructions", 1, "stock"), ("speed", 2, "uml"), ("speed", 1, "uml"),
-                     ("speed", 1, "uml")]
+    assert asked == [("instructions", 1, 0, "stock"), ("speed", 2, 0, "uml"),
+                     ("speed", 1, 1, "uml"), ("speed", 1, 2, "uml")]
     assert json.loads(capsys.readouterr().out)["speed"] == {"rates": [1.0] * 4}
 
 
@@ -158,3 +158,54 @@ def test_a_second_job_is_held_against_linear_in_its_place(bench, capsys, lag, mi
     assert [int(n) for n in linear.split()[1:]] == [120] * 4 and "MISSED" not in linear
     assert [int(n) for n in imr.split()[1:6]] == [100 - lag, 100, *[100 - lag] * 3]
     assert imr.count("MISSED") == missed
+
+
+def test_whose_device(guest):
+    """A target has several devices in some parts, and is settled in its own way by the name."""
+    assert [guest.kind_of(name) for name in ("stl-set", "stl-set" + guest.TWIN, "stl-full",
+                                             "dualbuffer-80-512", "writecache", "other")] == \
+        ["stl-set", "stl-set", "stl-full", "dualbuffer", "writecache", "other"]
+
+
+def test_none_lies_in_the_same_place_again(guest):
+    """In as many boots as there are targets each has been everywhere."""
+    boots = [guest.turned(guest.TARGETS, boot) for boot in range(len(guest.TARGETS))]
+    assert boots[0] == list(guest.TARGETS) == guest.turned(guest.TARGETS, len(boots))
+    for place in zip(*boots):
+        assert sorted(place) == sorted(guest.TARGETS)
+
+
+def test_pieces_are_medians_of_rounds(bench, guest, capsys):
+    """By shape, whatever the place, and by place, whatever the shape."""
+    names = ["-".join(("dualbuffer", *map(str, shape))) for shape in guest.SHAPES]
+    found = {name: [[(boot + i) % 2, 0.5 + 0.5 * boot, 8.0 + i + boot, 10.0, 16.0]
+                    for boot in range(2)] for i, name in enumerate(names)}
+    bench.show_pieces(found)
+    rows = [line.split() for line in capsys.readouterr().out.rstrip().splitlines()[1:]]
+    shapes, places = rows[:-2], rows[-2:]
+    assert sorted((row[1], row[5]) for row in shapes) == \
+        sorted((str(m), str(track * 4)) for m, track in guest.SHAPES)
+    by = {(row[1], row[5]): row[7:] for row in shapes}
+    assert by["80", "2048"] == ["1.75", "0.850", "0.800", "to", "0.900", "0.531", "1.600"]
+    assert [row[:3] for row in places] == [["place", "0", "1.75"], ["place", "1", "1.75"]]
+    assert [row[3] for row in places] == ["1.000", "1.000"]
+
+
+def test_pieces_are_measured_when_asked_for(bench, monkeypatch):
+    """They say why one figure of speed is what it is: nobody waits for that each time."""
+    asked = []
+
+    def ran(name, *_, **__):
+        asked.append(name)
+        raise bench.Missing(name)
+
+    monkeypatch.setattr(bench, "part", ran)
+    monkeypatch.setattr(bench.packages, "setup", lambda: None)
+    monkeypatch.setattr(bench.subprocess, "run", lambda *_, **__: None)
+    for argv, there in (([], False), (["--part", "pieces"], True)):
+        monkeypatch.setattr(bench.sys, "argv", ["run", *argv])
+        with pytest.raises(SystemExit, match="no figures of"):
+            bench.main()
+        assert ("pieces" in asked) == there
+        assert ("speed" in asked) != there
+        asked.clear()
