@@ -707,7 +707,7 @@ def replay():
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--boot", type=int, default=0, help="which one of several")
     parser.add_argument("--part", required=True,
                         choices=("speed", "scale", "paged", "replay", "instructions",

@@ -116,8 +116,8 @@ def test_each_boot_has_its_rounds(bench, monkeypatch, capsys):
     monkeypatch.setattr(bench, "part", ran)
     monkeypatch.setattr(bench.packages, "setup", lambda: None)
     monkeypatch.setattr(bench.subprocess, "run", lambda *_, **__: None)
-    monkeypatch.setattr(bench.sys, "argv", ["run", "--json", "--rounds", "4", "--part", "speed",
-                                            "--part", "instructions"])
+    monkeypatch.setattr(bench.sys, "argv", ["run", "--json", "--rounds", "4", "--boots", "3",
+                                            "--part", "speed", "--part", "instructions"])
     bench.main()
     assert asked == [("instructions", 1, 0, "stock"), ("speed", 2, 0, "uml"),
                      ("speed", 1, 1, "uml"), ("speed", 1, 2, "uml")]
