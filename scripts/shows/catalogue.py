@@ -81,7 +81,7 @@ RESULTS = (
     Result("skylight", "scripts/shows/skylight", "skylight.rst", "Shows", "2026-11-27",
            PROBES, minutes=5.5),
     Result("skylight-paper", "scripts/shows/skylight --paper", "results.rst",
-           "Skylight, from outside", "2026-11-21", PROBES),
+           "Skylight, from outside", "2026-11-27", PROBES),
     Result("skylight-blind", "scripts/shows/skylight --blind 20 --seed 1", "skylight.rst",
            "Shows", "2026-11-27", PROBES, minutes=13),
     Result("skylight-controls", "scripts/shows/skylight --controls", "results.rst",
