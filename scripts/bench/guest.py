@@ -287,18 +287,22 @@ def linear_there(target, workload, runs):
     return name
 
 
+def in_its_memory(target, workload):
+    """Where a target goes in sequence, and dm-linear and a control in its memory."""
+    rw, bs, mib, _ = WORKLOADS[workload]
+    runs = where(target, rw, bs, min(mib, SPAN_MIB))
+    settle(target)
+    return runs, [linear_there(target, workload, runs), control(target, workload, runs)]
+
+
 def companions(target):
     """{workload: devices in the target's memory that are measured with it}: dm-linear, and
     where it is in sequence a control."""
     found = {}
     for direction in ("read", "write"):
         workload = f"sequential {direction} 1M"
-        rw, bs, mib, _ = WORKLOADS[workload]
-        runs = where(target, rw, bs, min(mib, SPAN_MIB))
-        settle(target)
-        there = linear_there(target, workload, runs)
-        found[f"random {direction} 4K"] = [there]
-        found[workload] = [there, control(target, workload, runs)]
+        _, found[workload] = in_its_memory(target, workload)
+        found[f"random {direction} 4K"] = found[workload][:1]
     return found
 
 
@@ -354,6 +358,14 @@ def stats(target):
             if v.isdigit()}
 
 
+def set_up(name, create, *how):
+    """A device under test: made, written to and settled."""
+    progress(f"setting up {name}")
+    create(*how)
+    fill(name)
+    settle(name)
+
+
 def turned(things, boot):
     """In another order in each boot, so that none lies in the same place of the RAM disk again:
     dm-linear over the blocks of a target had 0.97 to 1.03 of dm-linear beside them, by the
@@ -366,10 +378,7 @@ def turned(things, boot):
 def speed(rounds, boot):
     ram = Ram(8200)
     for name in turned(TARGETS, boot):
-        progress(f"setting up {name}")
-        TARGETS[name](ram)
-        fill(name)
-        settle(name)
+        set_up(name, TARGETS[name], ram)
     others = {t: companions(t) for t in OURS}
     results, linears, controls = ({w: {} for w in WORKLOADS} for _ in range(3))
     cleaned = {t: 0 for t in CLEANED}
@@ -400,13 +409,8 @@ def pieces(rounds, boot):
     rows, others = {}, {}
     for place, shape in enumerate(turned(SHAPES, boot)):
         name = "-".join(("dualbuffer", *map(str, shape)))
-        progress(f"setting up {name}")
-        dualbuffer(ram, name, *shape)
-        fill(name)
-        settle(name)
-        runs = where(name, *WORKLOADS[workload][:3])
-        settle(name)
-        others[name] = (linear_there(name, workload, runs), control(name, workload, runs))
+        set_up(name, dualbuffer, ram, name, *shape)
+        runs, others[name] = in_its_memory(name, workload)
         rows[name] = [place, len(runs) / WORKLOADS[workload][2]]
     found = {name: [] for name in rows}
     for i in range(rounds):
@@ -433,10 +437,7 @@ def processors(rounds):
     ram = Ram(10000)
     for name in SHARED:
         for device in (name, name + TWIN):
-            progress(f"setting up {device}")
-            TARGETS[name](ram, device)
-            fill(device)
-            settle(device)
+            set_up(device, TARGETS[name], ram, device)
     whole, there = "sequential read 1M", {}
     for device in (name + twin for name in SHARED[1:] for twin in ("", TWIN)):
         runs = where(device, *WORKLOADS[whole][:2], SPAN_MIB)
