@@ -1027,6 +1027,9 @@ def test_check_of_nothing(tool, tmp_path):
     (("--model", "seq,naive", "--theta", "1"), USAGE, "above 0 and below 1"),
     (("--model", "seq,naive", "--record", "1M", "--load", "90000M", "--tracks",
       "40000"), FAILED, "is full: its 40000 tracks have no room"),
+    (("--model", "seq,naive", "--load", "0B"), USAGE, "--load 0B is nothing"),
+    (("--model", "seq,naive", "--readahead", "0B"), USAGE, "--readahead 0B is nothing"),
+    (("--model", "seq,naive", "--ops", "10"), USAGE, "--ops are those of a --mix"),
     (("--trace", "-"), USAGE, "--trace goes with one --model"),
     (("/nowhere",), FAILED, "No such file"),
 ))

@@ -188,6 +188,17 @@ static bool take_number(const char *arg, const char *text, u64 low, u64 high, u3
 	return true;
 }
 
+/* 0 would be taken for what is not given. */
+static bool take_size(const char *arg, const char *text, u64 *bytes)
+{
+	if (!parse_size(arg, text, bytes))
+		return false;
+	if (*bytes)
+		return true;
+	fail("%s %s is nothing: leave it out for what is usual", arg, text);
+	return false;
+}
+
 static bool take_model(struct words *w, const char *text)
 {
 	const char *why;
@@ -292,7 +303,7 @@ static bool take(struct words *w, int c, const char *v)
 		w->disk.force = true;
 		return true;
 	case OPT_LOAD:
-		return parse_size("--load", v, &w->load_bytes);
+		return take_size("--load", v, &w->load_bytes);
 	case OPT_RECORD:
 		if (!parse_size("--record", v, &seed))
 			return false;
@@ -311,7 +322,7 @@ static bool take(struct words *w, int c, const char *v)
 	case OPT_TRIGGER:
 		return take_number("--trigger", v, 1, 100, &w->load.trigger);
 	case OPT_READAHEAD:
-		return parse_size("--readahead", v, &w->readahead_bytes);
+		return take_size("--readahead", v, &w->readahead_bytes);
 	case OPT_SCALE:
 		return parse_number("--scale", v, 1, 512, &w->scale);
 	case OPT_KEYS:
@@ -634,6 +645,8 @@ int main(int argc, char **argv)
 		return misused("DEVICE, --drive or --model is missing");
 	if (!w.disk.path && (w.disk.hints || w.disk.verify || w.manifest || w.check))
 		return misused("hints, verification and manifests need a DEVICE");
+	if (w.load.ops && !w.mix)
+		return misused("--ops are those of a --mix");
 	if (w.check && (w.manifest || w.record || w.mix || w.models))
 		return misused("--check only reads back: leave out --manifest, --record-trace, --mix and --model");
 	if (!w.disk.contents && (w.disk.verify || w.check))
