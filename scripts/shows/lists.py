@@ -14,10 +14,15 @@ def names(text, known, what):
     return out
 
 
-def numbers(text, least, what):
-    """From @least on."""
+U64_MAX = 2 ** 64 - 1
+
+
+def numbers(text, least, what, most=U64_MAX):
+    """From @least to @most: further no program of ours counts."""
     out = text.split(",")
     for word in out:
         if not re.fullmatch(r"[0-9]+", word) or int(word) < least:
             raise ValueError(f"{what} '{word}' is no number from {least} on")
+        if int(word) > most:
+            raise ValueError(f"{what} '{word}' is more than {most}")
     return list(dict.fromkeys(map(int, out)))

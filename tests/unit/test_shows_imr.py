@@ -77,6 +77,50 @@ def test_no_more_is_said_than_the_drive_could_show(show, set_up, schemes, senten
     assert show.all_well(options, schemes) == f"{sentence} the clock was exact"
 
 
+@pytest.mark.parametrize("where, what, sentence", (
+    (None, None, "nothing destroyed was read, and the clock was exact"),
+    ("medium", "late", "seq-silent-67108864-target-1: late 7 times: no exact clock"),
+    ("medium", "destroyed_reads", "seq-silent-67108864-target-1: 7 destroyed blocks were read"),
+    ("device", "bad_blocks", "seq-silent-67108864-target-1: 7 blocks were lost")))
+def test_what_is_wrong_is_said_and_is_the_status(show, monkeypatch, tmp_path, capsys, where, what,
+                                                 sentence):
+    def measure(run, _):
+        of = result("plain" if run[0] == "plain" else "target", False)
+        if where and run[0] == "seq":
+            of[where][what] = 7
+        return of
+    monkeypatch.setattr(show, "measure", measure)
+    monkeypatch.setattr(show, "OUT", tmp_path)
+    monkeypatch.setattr(show.packages, "setup", lambda: None)
+    monkeypatch.setattr(show.subprocess, "run", lambda *_, **__: None)
+    monkeypatch.setattr(sys, "argv", ["imr", "--through", "target", "--schemes", "plain,seq",
+                                      "--json", str(tmp_path / "all.json")])
+    assert show.main() == (1 if where else 0)
+    assert capsys.readouterr().out.splitlines()[-1] == sentence
+    assert len(json.loads((tmp_path / "all.json").read_text())) == 2
+    # Said before anything runs, not behind it.
+    monkeypatch.setattr(show, "measure", None)
+    monkeypatch.setattr(sys, "argv", [*sys.argv[:-1], str(tmp_path / "none/all.json")])
+    with pytest.raises(SystemExit, match="^imr: --json .*: No such file or directory$"):
+        show.main()
+
+
+def test_only_the_same_words_are_taken_up(show, monkeypatch, tmp_path):
+    options = argparse.Namespace(**show.SET_UPS["fast"], verify=False, mix=None, ops=None,
+                                 wcache="off", set=[], set_up="fast", resume=True, timeout=1)
+    monkeypatch.setattr(show, "OUT", tmp_path)
+    monkeypatch.setattr(show, "runner", lambda *_: ["false"])
+    run = ("seq", "silent", 64 << 20, "target", 3)
+    words = {**show.words_of(*run, options), "sources": show.sources(show.SOURCES)}
+    assert option(words["args"], "--seed") == "3"
+    out = tmp_path / "fast-seq-silent-64-target-32-1024-overlap-off-load-3.json"
+    out.write_text(json.dumps({"words": words, "of": "before"}))
+    assert show.measure(run, options) == {"words": words, "of": "before"}
+    out.write_text(json.dumps({"words": {**words, "policy": "3phase"}, "of": "before"}))
+    with pytest.raises(SystemExit, match="ended with status 1$"):
+        show.measure(run, options)
+
+
 def result(layer, mixed):
     """As the guest writes it, of a load of 10 files and perhaps a mix of 30 more."""
     of = {
@@ -103,15 +147,41 @@ def result(layer, mixed):
 
 @pytest.mark.parametrize("layer", ("middleware", "target"))
 def test_columns_of_a_load(show, capsys, layer):
+    slow = result(layer, False)
+    slow["device"].update(load_compact_s=600., load_bytes_per_s=5e5)
+    slow["device"]["load"]["persist_s"] = 300.
     got = {"plain": [show.figures(result("plain", False))],
-           "seq": [show.figures(result(layer, False))],
+           "seq": [show.figures(slow)],
            "3phase": [show.figures(result(layer, False))]}
     show.table("load", got)
     out = capsys.readouterr().out
     row = next(line for line in out.splitlines() if line.startswith("seq"))
     assert row.split()[-5:-1] == ["160", "640", "16.000", "64.000"]
-    share = 40 / show.figures(result(layer, False))["persist"]
-    assert f" {100 * share:.1f} %" in row
+    # MB/s, of plain, compaction and persisting, each with the paper's; rewriting's part of it.
+    assert row.split()[1:10] == ["0.50", "0.500", "0.399", "2.00", "2.59", "1.50", "4.42",
+                                 "13.3", "%"]
+
+
+def test_a_track_of_a_32nd_counts_as_a_whole_one(show):
+    of = result("target", False)
+    whole = show.figures(of)
+    of["track_bytes"] //= 32
+    for what in ("speed", "last", "tenth"):
+        assert show.figures(of)[what] == pytest.approx(32 * whole[what])
+
+
+def test_the_mean_of_few_is_within(show, capsys):
+    """Student's t for three: 10, 20 and 30 % are 20 +- 24.8."""
+    run = {}
+    for seed, more in ((1, 1.1), (2, 1.2), (3, 1.3)):
+        for s, speed in (("compaction", 1e6), ("compaction-merged", 1e6 * more)):
+            of = result("target", False)
+            of["device"]["load_bytes_per_s"] = speed
+            run[s, "silent", 64 << 20, "target", seed] = show.figures(of)
+    show.growth([64 << 20], [1, 2, 3], run, "silent", "target")
+    assert "64 MB: +20.0 % +- 24.8 (95 %) (paper +7.0 %), +10.0 to +30.0" in \
+        capsys.readouterr().out
+    assert show.STUDENT[5] == 2.776
 
 
 @pytest.mark.parametrize("layer", ("middleware", "target"))

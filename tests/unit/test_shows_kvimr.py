@@ -47,9 +47,26 @@ def test_the_papers_set_up(show):
     # A turn at 7,200 rpm.
     assert int(option(args, "--flush-us")) == 60000000 // 7200
     assert option(args, "--seed") == "3" and "--copy-each" in args
-    # 75 million records of 1 KiB, to the one memtable that 1 MiB is.
-    assert int(option(args, "--load")[:-1]) == 75000
-    assert "--copy-each" not in show.arguments("plain", 3)
+    assert option(args, "--load") == "75000M" and option(args, "--record") == "1024K"
+    plain = show.arguments("plain", 3)
+    # In the order of 3phase, as the paper's is.
+    assert "--copy-each" not in plain and option(plain, "--place") == "3phase,next"
+
+
+def test_the_papers_records(show):
+    """75 million of 1 KiB, and a 64th more: what the load is set against in the ways."""
+    for way, kib in (("74,387 MiB", 75e6 * 65 / 64), ("73,242 MiB", 75e6)):
+        load = option(show.arguments("seq", 1, show.WAYS[way]), "--load")
+        assert int(load[:-1]) == round(kib / 1024) == int(way.split()[0].replace(",", ""))
+
+
+def test_the_fast_disk_is_that_of_the_other_show(show):
+    imr = module("shows_imr", TOP / "scripts/shows/imr")
+    fast, args = imr.SET_UPS["fast"], show.arguments("seq", 1, show.WAYS["fast disk"])
+    assert option(args, "--tracks") == str(fast["tracks"])
+    assert option(args, "--drive") == fast["drive"]
+    assert int(option(args, "--flush-us")) == fast["flush_us"]
+    assert int(option(args, "--load")[:-1]) == fast["tracks"] * 2 * 768 / 1000
 
 
 def test_each_way_is_another(show):
@@ -120,6 +137,18 @@ def test_tables_have_the_papers_figures_beside_ours(show, capsys):
     assert rows["3phase"][4:] == ["1.66", "1.68", "1.00", "2.24", "1.00", "45.0", "%", "57.7",
                                   "1125.0", "16.000", "4.460", "64.000", "14.100"]
     assert rows["seq-merged"][3] == rows["seq-merged"][5] == "-"
+    # Of the second seed the plain disk is a fifth faster, and compaction rewrites less.
+    other = dict(got)
+    other["plain", 2] = {**got["plain", 2], "speed": 1.2e6}
+    for seed in (1, 2):
+        other["compaction", seed] = {**got["compaction", seed], "rewrites": 4, "syncs": 16,
+                                     "last": 3 * got["seq", seed]["last"]}
+    show.show_load(other, show.SCHEMES)
+    out = capsys.readouterr().out
+    assert "the plain disk writes 10 files at 1.10 MB/s" in out
+    assert "compaction over seq: 2.250 (2.250-2.250) (paper 2.21); the last 1/75 3.000" in out
+    assert "compaction below seq: rewrites 75.00 % (paper 91.11 %), syncs 75.00 % (paper " \
+        "94.99 %)" in out
     show.show_ways({"the paper's": got, "free syncs": got})
     out = capsys.readouterr().out.splitlines()
     assert out[3].split()[1:5] == ["0.399", "0.610", "0.880", "0.945"]
@@ -145,19 +174,22 @@ def test_the_course_of_the_load(show, capsys):
     seq = course((2, 1), (5, 4), (5, 4), (5, 4))
     ours = course((3, 0), (1, 0), (2, 1), (3, 1))
     other = course((3, 0), (1, 0), (1, 1), (4, 1))
-    late = course((1, 0), (1, 0), (4, 5), (4.5, 0))
+    late = course((1, 0), (1, 0), (3.5, 5), (4.5, 0))
     assert show.rewrites_from(three) == 3000 and show.rewrites_from(seq) == 1000
     assert show.rewrites_from(course((1, 0))) is None
-    assert show.ahead_from(ours, [seq, three]) == 1000
+    # In the second thousand both take a second.
+    assert show.ahead_from(ours, [seq, three]) == 2000
     assert show.ahead_from(ours, [seq, three, other]) == 3000
     assert show.ahead_from(three, [ours]) is None
+    assert show.ahead_from(ours, [ours]) is None
+    assert show.ahead_from(course((1, 0), (1, 0)), [course((1, 0), (2, 0))]) == 1000
     show.show_course({(s, seed): {"course": c} for seed in (1, 2) for s, c in
                       zip(show.FOUR, (seq, three, other, ours if seed == 1 else late))})
     out = capsys.readouterr().out
     assert "3phase: rewrites by 3.0, 3.0 (paper: from about 50)" in out
     assert "seq: rewrites by 1.0, 1.0\n" in out
     # By the first seed from 3.0 on, as by the means; by the second it ends behind.
-    assert "compaction-merged is behind none from 3.0 on by the means of the seeds (paper: from " \
+    assert "compaction-merged is ahead of all from 3.0 on by the means of the seeds (paper: from " \
         "about 60), by seed from 3.0, never" in out
 
 
@@ -179,9 +211,23 @@ def test_an_earlier_answer_is_taken_up_only_if_asked_for(show, tmp_path):
     of = show.measure(args, True, out)
     assert of["device"]["flush_us"] == 8333 and show.figures(of)["rewrites"] > 0
     assert json.loads(out.read_text()) == of
-    out.write_text(json.dumps({"of": "before"}))
-    assert show.measure(args, True, out) == {"of": "before"}
+    before = {"words": of["words"], "of": "before"}
+    out.write_text(json.dumps(before))
+    assert show.measure(args, True, out) == before
     assert show.measure(args, False, out) == of
+    # Damaged, or of somebody else's: it is run again.
+    for text in ("", "{", "{}", "[1, 2]", json.dumps({**of, "words": {"args": []}})):
+        out.write_text(text)
+        assert show.measure(args, True, out) == of
+    assert json.loads(out.read_text()) == of
+
+
+def test_results_that_have_no_place(show, tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(show, "OUT", tmp_path / "file")
+    monkeypatch.setattr(sys, "argv", ["kvimr"])
+    with pytest.raises(SystemExit, match="^kvimr: results go to .*: File exists$"):
+        show.main()
 
 
 def test_what_was_published_is_written_once():
@@ -195,3 +241,31 @@ def test_what_was_published_is_written_once():
     for (one, other), ratio in whole.items():
         speeds = [published.OF_PLAIN[s][0] for s in (one, other)]
         assert speeds[0] / speeds[1] == pytest.approx(ratio, rel=0.02)
+
+
+def test_what_was_published_agrees_with_itself():
+    """The text has the same things by other words: compaction times against each other, and
+    seconds that went to rewriting tops."""
+    published = module("published", TOP / "scripts/shows/published.py")
+    for one, other, less in (("compaction", "seq", 55.61), ("compaction", "3phase", 31.69),
+                             ("compaction-merged", "compaction", 7.67)):
+        took = [published.OF_PLAIN[s][1] for s in (one, other)]
+        assert 100 * (1 - took[0] / took[1]) == pytest.approx(less, abs=.25)
+    persist = {"seq": 25145.76, "3phase": 9681.21}
+    for s, seconds in persist.items():
+        persist[s] = seconds / published.OF_PLAIN[s][3] / published.OF_PLAIN[s][2]
+    assert persist["seq"] == pytest.approx(persist["3phase"], rel=.003)
+    for one, other, *less in published.LESS:
+        for nr, per_cent in enumerate(less):
+            files = [published.A_FILE[s][nr] for s in (one, other)]
+            assert 100 * (1 - files[0] / files[1]) == pytest.approx(per_cent, abs=.25)
+    # What nothing else in the paper follows from is in the document as well.
+    rows = (TOP / "Documentation/levels.rst").read_text().splitlines()
+    for size, per_cent in published.GROWTH.items():
+        assert any(row.startswith(f"{size} MB ") and f" {per_cent:+} " in row for row in rows)
+    for mix, per_cent in published.MIXES.items():
+        assert any(row.startswith(f"{mix} ") and row.endswith(f" {per_cent:+}") for row in rows)
+    for _, other, _, last in published.RATIOS:
+        assert not last or any(
+            row.startswith(("last 75th, ", "... over ")) and f" over {other} " in row and
+            row.endswith(f" {last:.4g}") for row in rows)

@@ -30,3 +30,9 @@ def test_unknown_names(text, sentence):
 def test_no_numbers(text, word):
     with pytest.raises(ValueError, match=f"^--sizes: '{word}' is no number from 1 on$"):
         lists.numbers(text, 1, "--sizes:")
+
+
+def test_no_more_than_a_program_takes():
+    assert lists.numbers(f"{2 ** 64 - 1}", 0, "--seeds:") == [2 ** 64 - 1]
+    with pytest.raises(ValueError, match=f"^--seeds: '{2 ** 64}' is more than {2 ** 64 - 1}$"):
+        lists.numbers(f"1,{2 ** 64}", 0, "--seeds:")
