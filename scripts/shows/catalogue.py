@@ -103,7 +103,7 @@ RESULTS = (
     Result("kvimr", "scripts/shows/kvimr", "levels.rst", "Its time", "2026-11-27",
            (*LEVELS, "scripts/shows/published.py")),
     Result("kvimr-mixes", "scripts/shows/kvimr --parts mixes", "levels.rst", "Reads and writes",
-           "2026-11-26", (*LEVELS, "scripts/shows/published.py")),
+           "2026-11-27", (*LEVELS, "scripts/shows/published.py")),
     Result("imr", "scripts/shows/imr --scale 1", "results.rst", "KVIMR", "2026-11-25",
            ("core", "dm-imr", *LEVELS, "scripts/shows/imr.py"), json="--json"),
     Result("imr-paper", "scripts/shows/imr --set-up paper --through target", "levels.rst",
