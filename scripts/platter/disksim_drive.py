@@ -11,7 +11,8 @@ import re
 
 from disksim_layout import MAPPINGS, SCHEMES, Layout
 from disksim_seek import seek_file, seek_table
-from disksim_words import ASKED, Problem, blocks_of, integer, labels, number, word
+from disksim_words import (ASKED, MOST, Problem, above_zero, blocks_of, integer, labels, number,
+                           word)
 
 # What switches on something that is not modelled here.
 UNMODELLED = [
@@ -257,6 +258,9 @@ class Drive:
         always = number(specs, "Per-request overhead time")
 
         def ns(ms):
+            if not abs(ms) <= MOST:
+                raise Problem(f"a time of its description comes to {ms:g} ms, longer than any "
+                              "drive takes")
             return round(ms * 1e6)
 
         def over(*labels, plus=0.0):
@@ -268,7 +272,8 @@ class Drive:
                         plus=always)
 
         yield f"# {self.name}, {self.kind}"
-        yield f"rotation_ns {round(60e9 / number(model, 'Rotation speed (in rpms)'))}"
+        speed = "Rotation speed (in rpms)"
+        yield f"rotation_ns {round(60e9 / above_zero(number(model, speed), speed))}"
         yield f"surfaces {self.layout.surfaces}"
         yield from self.layout.lines()
         for distance, ms in self.seek:

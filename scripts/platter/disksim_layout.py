@@ -3,7 +3,10 @@
 
 import re
 
-from disksim_words import Problem, integer, number, numbers, word
+from disksim_words import Problem, above_zero, integer, number, numbers, word
+
+MAX_SURFACES = 32           # of platter-sim
+MAX_CYLINDERS = 10 ** 6     # all of a zone's are gone through
 
 # Sparing schemes of dm_layout_g1.
 (NONE, TRACK, PER_CYL, PER_TRACK, CYL_SLIP, CYL_FRONT, CYL_FRONT_SLIP, AT_END,
@@ -65,8 +68,11 @@ class Zone:
     def __init__(self, text, surfaces, scheme, range_cyls):
         self.first_cyl = integer(text, "First cylinder number")
         self.last_cyl = integer(text, "Last cylinder number")
+        if not -1 <= self.first_cyl - 1 <= self.last_cyl < MAX_CYLINDERS:
+            raise Problem(f"its zone from cylinder {self.first_cyl} to {self.last_cyl} is one "
+                          "which no drive has")
         self.cyls = self.last_cyl - self.first_cyl + 1
-        self.track = integer(text, "Blocks per track")
+        self.track = above_zero(integer(text, "Blocks per track"), "Blocks per track")
         self.offset = skew(text, "Offset of first block")
         self.front = integer(text, "Empty space at zone front")
         self.track_skew = skew(text, "Skew for track switch")
@@ -92,7 +98,7 @@ class Zone:
             CYL_FRONT: self.spares * self.cyls,
             CYL_FRONT_SLIP: self.spares * self.cyls + len(self.slips),
             AT_END: len(self.slips),
-            PER_RANGE: self.spares * (self.cyls // self.range_cyls),
+            PER_RANGE: self.spares * (self.cyls // max(self.range_cyls, 1)),
             PER_ZONE: self.spares,
             ZONE_SLIP: self.spares + len(self.slips),
         }[self.scheme]
@@ -192,6 +198,9 @@ class Layout:
         if word(model, "Skew units", "sectors") != "sectors":
             raise Problem("its skews are in revolutions; only sectors are known")
         self.surfaces = integer(model, "Number of data surfaces")
+        if not 1 <= self.surfaces <= MAX_SURFACES:
+            raise Problem(f"it has {self.surfaces} surfaces; platter-sim takes 1 to "
+                          f"{MAX_SURFACES}")
         self.mapping = integer(model, "LBN-to-PBN mapping scheme")
         self.scheme = integer(model, "Sparing scheme used")
         self.range_cyls = integer(model, "Rangesize for sparing")

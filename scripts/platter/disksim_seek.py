@@ -3,7 +3,7 @@
 
 import math
 
-from disksim_words import Problem, integer, number, numbers, word
+from disksim_words import Problem, above_zero, integer, number, numbers, word
 
 MAX_POINTS = 256          # of a table in platter-sim
 
@@ -74,7 +74,7 @@ def seek_file(model):
 def seek_table(folder, model, notes):
     """(distance, ms), ascending, for all of DiskSim's ways to say it."""
     kind = word(model, "Seek type")
-    cylinders = integer(model, "Number of cylinders")
+    cylinders = above_zero(integer(model, "Number of cylinders"), "Number of cylinders")
     last = max(cylinders - 1, 2)
     if kind == "extracted":
         name = seek_file(model)

@@ -5,6 +5,9 @@ import lzma
 import re
 
 
+MOST = 1e12         # of anything; in ms three decades, which in ns still fit 64 bits
+
+
 class Problem(Exception):
     """Why a drive cannot be compared."""
 
@@ -66,9 +69,18 @@ def word(text, label, default=None):
 def number(text, label, default=None):
     value = word(text, label, None if default is None else str(default))
     try:
-        return float(value)
+        value = float(value)
     except ValueError:
         raise Problem(f"'{label}' is '{value}', not a number") from None
+    if not abs(value) <= MOST:      # nor is nan
+        raise Problem(f"'{label}' is {value:g}, which no drive has")
+    return value
+
+
+def above_zero(value, label):
+    if value <= 0:
+        raise Problem(f"'{label}' is {value:g}; it must be above 0")
+    return value
 
 
 def integer(text, label, default=None):
@@ -84,9 +96,13 @@ def numbers(text, label):
     if not found:
         raise Problem(f"'{label}' is missing in the description")
     try:
-        return [float(x) for x in found[1].split(",") if x.strip()]
+        values = [float(x) for x in found[1].split(",") if x.strip()]
     except ValueError:
         raise Problem(f"'{label}' are not all numbers") from None
+    for value in values:
+        if not abs(value) <= MOST:
+            raise Problem(f"'{label}' has {value:g}, which no drive has")
+    return values
 
 
 def blocks_of(text, kind):

@@ -228,6 +228,15 @@ def test_slips_turn_the_tracks_after_them(tmp_path):
     ("diskspecs", "Preseeking level = 0,", "", ["'Preseeking level' is missing"]),
     ("diskspecs", "disksim_disk fictive3_drive", "disksim_disk another",
      ["has the drive fictive3_drive", "describes another"]),
+    ("model", "rpms. = 6000", "rpms) = 0", ["'Rotation speed (in rpms)' is 0", "above 0"]),
+    ("model", "Number of cylinders = 60", "Number of cylinders = 0",
+     ["'Number of cylinders' is 0", "above 0"]),
+    ("model", "Last cylinder number = 56", "Last cylinder number = 1e12", ["which no drive has"]),
+    ("model", r"slips = \[ 4000", "slips = [ nan", ["'slips' has nan, which no drive has"]),
+    ("model", "Head switch time = 0.8", "Head switch time = nan",
+     ["'Head switch time' is nan, which no drive has"]),
+    ("diskspecs", r"0\.05,(\s+Time scale for overheads) = 1\.0", r"10,\1 = 1e12",
+     ["longer than any drive takes"]),
     ("parv", "Write block transfer time = 0.19", "", ["'Write block transfer time'"]),
     ("parv", "Bulk sector transfer time = 0.03", "", ["'Bulk sector transfer time'"]),
     ("parv", r"disksim_disk disk0 \[\]", "disksim_disk disk0 [], disksim_disk disk1 []",
@@ -239,6 +248,27 @@ def test_what_is_not_known_is_refused(folder, file, old, new, words):
     if "Rangesize" in new or "Rangesize" in old:
         change(folder, "model", "Sparing scheme used = 3", "Sparing scheme used = 8")
     refused(folder, words)
+
+
+@pytest.mark.parametrize("value", ["nan", "-inf", "1e300", "1e12", "0", "-1"])
+@pytest.mark.parametrize("kind", ["model", "diskspecs", "parv"])
+def test_no_number_of_a_description_is_a_traceback(tmp_path, sim, kind, value):
+    """It is a drive, or is left out with a sentence."""
+    for scheme in (3, 8) if kind == "model" else (8,):
+        fictive.make(tmp_path, [scheme])
+        change(tmp_path, "trace", r"(?s)((.*?\n){20}).*", r"\1", f"fictive{scheme}")
+        path = tmp_path / f"fictive{scheme}.{kind}"
+        text = path.read_text(encoding="utf-8")
+        for found in re.finditer(r"([A-Za-z][^=\n]*) = (-?[\d.]+)", text):
+            path.write_text(text[:found.start(2)] + value + text[found.end(2):],
+                            encoding="utf-8")
+            try:
+                changed = drive(tmp_path, f"fictive{scheme}")
+                if value != "1e12":     # of platter-sim's time, too
+                    disksim_compare.Comparison(sim, changed).run()
+            except disksim_words.Problem as problem:
+                assert re.fullmatch(".+", str(problem)), found[1]
+        path.write_text(text, encoding="utf-8")
 
 
 def test_bus_is_never_taken_to_cost_nothing(folder):
