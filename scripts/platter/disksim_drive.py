@@ -116,6 +116,10 @@ class Parameters:
                 for op in ("Read", "Write")]
 
 
+MAX_REQUEST = 4096      # of platter-sim
+MAX_SEEK_MS = 4294      # of platter-sim, which has 32 bits of ns
+
+
 class Drive:
     """Everything of one drive; raises Problem."""
 
@@ -277,6 +281,9 @@ class Drive:
         yield f"surfaces {self.layout.surfaces}"
         yield from self.layout.lines()
         for distance, ms in self.seek:
+            if not 0 <= ms <= MAX_SEEK_MS:
+                raise Problem(f"its arm would take {ms:g} ms over {distance} cylinders, which "
+                              "no arm does")
             yield f"seek {distance} {ns(ms)}"
         yield f"head_switch_ns {ns(number(model, 'Head switch time'))}"
         yield f"write_settle_ns {ns(number(model, 'Add. write settling delay'))}"
@@ -323,15 +330,22 @@ class Drive:
     def read_trace(self):
         """(op, verdict, LBN, sectors, service us, think us after it)"""
         rows, others = [], 0
-        for line in self.folder.read(self.files[0]).splitlines():
+        for nr, line in enumerate(self.folder.read(self.files[0]).splitlines(), 1):
             part = line.split()
             try:
                 op = {"R": "r", "W": "w"}[part[0]]
                 lbn, count, service, think = (f(x) for f, x in zip(
                     (int, int, float, float), part[2:], strict=True))
-                rows.append((op, part[1], lbn, count, service, think))
             except (LookupError, ValueError):
                 others += bool(part)
+                continue
+            where = f"line {nr} of {self.files[0]}, '{line.strip()}',"
+            if lbn < 0 or not 1 <= count <= MAX_REQUEST:
+                raise Problem(f"{where} asks for no sectors that there can be, or not for 1 to "
+                              f"{MAX_REQUEST} of them")
+            if not (0 <= service <= MOST and 0 <= think <= MOST):
+                raise Problem(f"{where} has a time that is no time")
+            rows.append((op, part[1], lbn, count, service, think))
         if not rows:
             raise Problem(f"{self.files[0]} has no request")
         if others:

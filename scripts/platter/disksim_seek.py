@@ -2,8 +2,9 @@
 """How long a drive's arm takes, by DiskSim's dm_mech_g1."""
 
 import math
+import re
 
-from disksim_words import Problem, above_zero, integer, number, numbers, word
+from disksim_words import MOST, Problem, above_zero, integer, number, numbers, word
 
 MAX_POINTS = 256          # of a table in platter-sim
 
@@ -46,16 +47,25 @@ def sampled(first, last, ms):
 
 def extracted(folder, name, last):
     """A measured table, its last two points drawn on to the last distance."""
+    first, *lines = [line for line in folder.read(name).splitlines() if line.strip()] or [""]
+    count = re.fullmatch(r"Seek distances measured:\s*(\d+)", first.strip())
+    if not count:
+        raise Problem(f"the first line of its seek table {name} is '{first.strip()}', and not "
+                      "'Seek distances measured: ' and how many")
     table = []
-    for line in folder.read(name).splitlines():
+    for line in lines:
         part = [x.strip() for x in line.split(",")]
-        if not line.strip() or line.startswith("Seek distances measured"):
-            continue
         try:
-            table.append((int(part[0]), float(part[1])))
+            distance, ms = int(part[0]), float(part[1])
         except (ValueError, IndexError):
+            distance, ms = 0, math.nan
+        if not 0 <= ms <= MOST:
             raise Problem(f"in its seek table {name} '{line.strip()}' is no distance "
-                          "and time") from None
+                          "and time")
+        table.append((distance, ms))
+    if len(table) != int(count[1]):
+        raise Problem(f"its seek table {name} has {len(table)} distances, and its first line "
+                      f"says {count[1]}: get it whole")
     if len(table) < 2:
         raise Problem(f"its seek table {name} has fewer than two distances")
     (d0, t0), (d1, t1) = table[-2], table[-1]

@@ -233,6 +233,8 @@ def test_slips_turn_the_tracks_after_them(tmp_path):
      ["'Number of cylinders' is 0", "above 0"]),
     ("model", "Last cylinder number = 56", "Last cylinder number = 1e12", ["which no drive has"]),
     ("model", r"slips = \[ 4000", "slips = [ nan", ["'slips' has nan, which no drive has"]),
+    ("model", "Constant seek time = 5.0", "Constant seek time = -5", ["arm would take -5 ms"]),
+    ("model", "Constant seek time = 5.0", "Constant seek time = 5e3", ["arm would take 5000 ms"]),
     ("model", "Head switch time = 0.8", "Head switch time = nan",
      ["'Head switch time' is nan, which no drive has"]),
     ("diskspecs", r"0\.05,(\s+Time scale for overheads) = 1\.0", r"10,\1 = 1e12",
@@ -242,6 +244,17 @@ def test_slips_turn_the_tracks_after_them(tmp_path):
     ("parv", r"disksim_disk disk0 \[\]", "disksim_disk disk0 [], disksim_disk disk1 []",
      ["2 disks"]),
     ("trace", "(?s).*", "", ["has no request"]),
+    ("trace", r"\Z", "R Miss 100 4 nan 0\n", ["line 151 of fictive3.trace",
+                                              "'R Miss 100 4 nan 0'", "no time"]),
+    ("trace", r"\Z", "R Miss 100 4 inf 0\n", ["line 151 of fictive3.trace", "no time"]),
+    ("trace", r"\Z", "R Miss 100 4 -5 0\n", ["line 151 of fictive3.trace", "no time"]),
+    ("trace", r"\Z", "R Miss 100 4 1e300 0\n", ["line 151 of fictive3.trace", "no time"]),
+    ("trace", r"\A", "R Miss 100 4 5000 nan\n", ["line 1 of fictive3.trace", "no time"]),
+    ("trace", r"\A", "W Miss 100 4 5000 inf\n", ["line 1 of fictive3.trace", "no time"]),
+    ("trace", r"\A", "R Miss 100 4 5000 -1\n", ["line 1 of fictive3.trace", "no time"]),
+    ("trace", r"\A", "R Miss -1 4 5000 0\n", ["line 1 of fictive3.trace", "asks for no sectors"]),
+    ("trace", r"\A", "R Miss 1 0 5000 0\n", ["line 1 of fictive3.trace", "asks for no sectors"]),
+    ("trace", r"\A", "R Miss 1 4097 5000 0\n", ["line 1 of fictive3.trace", "1 to 4096"]),
 ])
 def test_what_is_not_known_is_refused(folder, file, old, new, words):
     change(folder, file, old, new)
@@ -453,8 +466,22 @@ def test_seek_tables_that_make_no_sense(tmp_path):
     fictive.make(tmp_path, [0])
     change(tmp_path, "seek", "20,\t3.9", "20;\t3.9", "fictive0")
     refused(tmp_path, ["seek table fictive0.seek", "20;"], "fictive0")
-    change(tmp_path, "seek", "(?s)1,.*", "1,\t1.2\n", "fictive0")
+    change(tmp_path, "seek", "(?s): 4.*", ": 1\n1,\t1.2\n", "fictive0")
     refused(tmp_path, ["fewer than two"], "fictive0")
+
+
+@pytest.mark.parametrize("old, new, words", [
+    ("40,.*\n", "", ["has 3 distances", "first line says 4"]),
+    (r"\Z", "50,\t6.0\n", ["has 5 distances", "first line says 4"]),
+    (": 4", ": many", ["first line", "'Seek distances measured: many'"]),
+    ("3.9", "nan", ["'20,\tnan' is no distance and time"]),
+    ("3.9", "inf", ["'20,\tinf' is no distance and time"]),
+    ("3.9", "-3.9", ["'20,\t-3.9' is no distance and time"]),
+])
+def test_a_seek_table_that_is_not_whole(tmp_path, old, new, words):
+    fictive.make(tmp_path, [0])
+    change(tmp_path, "seek", old, new, "fictive0")
+    refused(tmp_path, ["seek table fictive0.seek", *words], "fictive0")
 
 
 def tool(*args, rc=0):
