@@ -31,7 +31,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 # pylint: disable=wrong-import-position
 import fictive
 from disksim_drive import Drive
-from disksim_words import Folder, Problem
+from disksim_words import MOST, Folder, Problem
 
 TOP = Path(__file__).resolve().parents[2]
 
@@ -89,6 +89,10 @@ def distribution_rms(pairs):
     return math.sqrt(total / 10000) / 1000
 
 
+def rms_cell(pairs):
+    return f"{distribution_rms(pairs):.3f}" if pairs else "-"
+
+
 def per_request_rms(pairs):
     return math.sqrt(sum((a - b) ** 2 for a, b in pairs) / len(pairs)) / 1000
 
@@ -117,17 +121,30 @@ class Comparison:
                 self.skipped += 1
             # the think time of a row passes after it
             think += row[5]
+        if not self.rows:
+            raise Problem(f"none of its requests is within its {drive.layout.lbns} LBNs")
 
     def run(self, *options):
         with tempfile.TemporaryDirectory() as tmp:
             path = Path(tmp) / "geometry"
             path.write_text(self.geometry, encoding="utf-8")
-            done = subprocess.run(
-                [self.sim, "-g", str(path), *options], check=False, text=True,
-                input="\n".join(self.requests) + "\n", capture_output=True)
+            try:
+                done = subprocess.run(
+                    [self.sim, "-g", str(path), *options], check=False, text=True,
+                    input="\n".join(self.requests) + "\n", capture_output=True)
+            except OSError as error:
+                raise SystemExit(f"{self.sim} cannot be run: {error.strerror}; let --sim name "
+                                 "platter-sim") from None
         if done.returncode:
-            raise Problem(done.stderr.strip())
-        ours = [float(line.split()[1]) for line in done.stdout.splitlines()]
+            raise Problem(done.stderr.strip() or f"{self.sim} ended with status "
+                          f"{done.returncode} and said nothing")
+        ours = []
+        for line in done.stdout.splitlines():
+            try:
+                ours.append(float(line.split()[1]))
+            except (IndexError, ValueError):
+                raise Problem(f"{self.sim} answers '{line}', and not as platter-sim does") \
+                    from None
         if len(ours) != len(self.rows):
             raise Problem(f"{len(self.rows)} requests, {len(ours)} answers")
         return ours
@@ -161,51 +178,46 @@ def figures(sim, drive):
     every = comparison.pairs(ours)
     rms = distribution_rms(every)
     published = PUBLISHED.get(drive.name)
-
-    def part(op):
-        pairs = comparison.pairs(ours, op)
-        return f"{distribution_rms(pairs):.3f}" if pairs else "-"
-
     if comparison.skipped:
         say(drive.name, f"{comparison.skipped} requests lie beyond its LBNs")
     return (drive.kind, len(every), f"{published:.3f}" if published else "-",
             f"{letter:.3f}", f"{rms:.3f}", f"{rms / published:.2f}" if published else "-",
-            part("r"), part("w"),
+            *(rms_cell(comparison.pairs(ours, op)) for op in ("r", "w")),
             f"{sum(a for a, _ in every) / len(every) / 1000:.2f}",
             f"{sum(b for _, b in every) / len(every) / 1000:.2f}",
             f"{per_request_rms(every):.3f}", f"{correlation(every):.3f}",
             f"{distribution_rms(comparison.pairs(comparison.run('-t'))):.3f}")
 
 
-def experiments(sim, drives):
-    """A second table: DiskSim's figure, ours, and ours with a word changed."""
-    rows = [("experiment", "changed", "DiskSim", "ours", "then", "reads", "writes")]
+def experiments(sim, drive):
+    """Rows of a second table: DiskSim's figure, ours, and ours with a word changed."""
+    rows = []
     for name, what, words in EXPERIMENTS:
-        for drive in drives:
-            if drive.name != name:
-                continue
-            before = Comparison(sim, drive, reads_on)
-            after = Comparison(sim, drive, lambda text, w=words: altered(reads_on(text), w))
-            ours = after.run()
-            rows.append((drive.kind, what, f"{PUBLISHED[name]:.3f}",
-                         f"{distribution_rms(before.pairs(before.run())):.3f}",
-                         *(f"{distribution_rms(after.pairs(ours, op)):.3f}"
-                           for op in (None, "r", "w"))))
-    return rows if len(rows) > 1 else None
+        if drive.name != name:
+            continue
+        before = Comparison(sim, drive, reads_on)
+        after = Comparison(sim, drive, lambda text, w=words: altered(reads_on(text), w))
+        ours = after.run()
+        rows.append((drive.kind, what, f"{PUBLISHED[name]:.3f}",
+                     rms_cell(before.pairs(before.run())),
+                     *(rms_cell(after.pairs(ours, op)) for op in (None, "r", "w"))))
+    return rows
 
 
 def tables(sim, drives, lacking):
     """Both tables; who cannot be compared is added to @lacking."""
-    rows, compared = [COLUMNS], []
+    rows = [COLUMNS]
+    tried = [("experiment", "changed", "DiskSim", "ours", "then", "reads", "writes")]
     for drive in drives:
         try:
-            rows.append(figures(sim, drive))
-            compared.append(drive)
+            row, more = figures(sim, drive), experiments(sim, drive)
         except Problem as problem:
             say(drive.name, f"left out: {problem}")
             lacking.append(drive.name)
-    tried = experiments(sim, compared)
-    return "\n\n".join(table(t) for t in (rows, tried) if t)
+            continue
+        rows.append(row)
+        tried += more
+    return "\n\n".join(table(t) for t in (rows, tried) if t is rows or len(t) > 1)
 
 
 def survey(folder, wanted, buses):
@@ -270,10 +282,23 @@ def build():
 
 
 def split(path):
-    text = path.read_text(encoding="utf-8")
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SystemExit(f"{path} cannot be read: {error}") from None
+    if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(END) < text.index(BEGIN):
+        raise SystemExit(f"{path} has no place for the tables: give it one line '{BEGIN}' and "
+                         f"then one '{END}'")
     head, rest = text.split(BEGIN, 1)
     middle, tail = rest.split(END, 1)
     return head, BEGIN + middle + END, tail
+
+
+def drives_in(middle):
+    """The drives of the first table."""
+    lines = middle.splitlines()
+    rules = [n for n, line in enumerate(lines) if line.startswith("==")]
+    return {line.split()[0] for line in lines[rules[1] + 1:rules[2]]} if len(rules) > 2 else set()
 
 
 def bus_option(text):
@@ -282,9 +307,53 @@ def bus_option(text):
         ms = [float(x) for x in times.split(",")]
     except ValueError:
         ms = []
-    if not name or len(ms) not in (1, 2) or min(ms) < 0:
+    if not name or len(ms) not in (1, 2) or not all(0 <= x <= MOST for x in ms):
         raise argparse.ArgumentTypeError(f"'{text}' is not DRIVE=READ_MS[,WRITE_MS]")
     return name, (ms * 2)[:2]
+
+
+def dump(sim, drive):
+    try:
+        comparison = Comparison(sim, drive, reads_on)
+        ours = comparison.run()
+    except Problem as problem:
+        raise SystemExit(f"{drive.name}: {problem}") from None
+    for row, us in zip(comparison.rows, ours):
+        print(*row, f"{us:.1f}")
+    return 0
+
+
+def write(path, sim, text, why):
+    """The tables into a document, if there is no reason @why not; the status."""
+    if why:
+        print(f"{path} stays as it is: {why}", file=sys.stderr)
+        return 1
+    head, _, tail = split(path)
+    try:
+        path.write_text(head + section(sim, text) + tail, encoding="utf-8")
+    except OSError as error:
+        raise SystemExit(f"{path} cannot be written: {error}") from None
+    return 0
+
+
+def lost(args, drives, lacking):
+    """Why the document would lose a drive, or nothing."""
+    if lacking:
+        return f"{', '.join(lacking)} left out"
+    gone = drives_in(split(args.rst)[1]) - {drive.kind for drive in drives}
+    return gone and (f"{args.directory} lacks {', '.join(sorted(gone))}, of which it has a row; "
+                     "take that out by hand if it is to go")
+
+
+def check(path, sim, text, lacking):
+    """Are these the tables of a document; the status."""
+    if lacking:
+        print(f"{path} is not checked: {', '.join(lacking)} left out", file=sys.stderr)
+        return 1
+    if split(path)[1] != section(sim, text):
+        print(f"the table in {path} is another: --rst writes it anew", file=sys.stderr)
+        return 1
+    return 0
 
 
 def main():
@@ -298,11 +367,20 @@ def main():
     parser.add_argument("--check", type=Path, help="is the table in this file this one")
     parser.add_argument("--dump", metavar="DRIVE", help="print request by request")
     args = parser.parse_args()
+    if (args.rst or args.check) and (args.drive or args.dump):
+        parser.error("--rst and --check do not go with the name of a drive: the tables are of "
+                     "all drives")
     if not args.directory.is_dir():
         raise SystemExit(f"{args.directory} is not a directory")
+    folder = Folder(args.directory)
+    for name, _ in args.bus:
+        if f"{name}.trace" not in folder:
+            parser.error(f"--bus {name}: {args.directory} has no {name}.trace")
+    for path in (args.rst, args.check):
+        if path:
+            split(path)
     sim = args.sim or build()
 
-    folder = Folder(args.directory)
     drives, lacking = survey(folder, args.drive or ([args.dump] if args.dump else []),
                              {**{name: (ms, "DiskSim's own") for name, ms in BUS_MS.items()},
                               **{name: (ms, "--bus") for name, ms in args.bus}})
@@ -312,21 +390,15 @@ def main():
             f"and the files these name, each plain or .xz; it has "
             f"{', '.join(folder.names) or 'no files'}")
     if args.dump:
-        comparison = Comparison(sim, drives[0], reads_on)
-        for row, ours in zip(comparison.rows, comparison.run()):
-            print(*row, f"{ours:.1f}")
-        return 0
+        return dump(sim, drives[0])
     text = tables(sim, drives, lacking)
     print(text)
-    if args.rst and not lacking:
-        head, _, tail = split(args.rst)
-        args.rst.write_text(head + section(sim, text) + tail, encoding="utf-8")
-    if args.rst and lacking:
-        print(f"{args.rst} stays as it is: {', '.join(lacking)} left out", file=sys.stderr)
-    if args.check and split(args.check)[1] != section(sim, text):
-        print(f"the table in {args.check} is another: --rst writes it anew", file=sys.stderr)
-        return 1
-    return 1 if lacking else 0
+    status = 1 if lacking else 0
+    if args.rst:
+        status |= write(args.rst, sim, text, lost(args, drives, lacking))
+    if args.check:
+        status |= check(args.check, sim, text, lacking)
+    return status
 
 
 if __name__ == "__main__":

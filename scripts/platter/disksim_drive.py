@@ -241,6 +241,8 @@ class Drive:
         if parv:
             bus = parv.bus_ms()
             self.notes += parv.notes
+            if given and given_by == "--bus":
+                self.notes.append(f"its bus is what {self.name}.parv says, not --bus")
         elif given:
             bus = given
             self.notes.append(f"no {self.name}.parv: by {given_by} its bus takes {bus[0]:g} ms "

@@ -524,6 +524,124 @@ def test_no_drive(tmp_path, sim):
     assert "no drive found" in said and "NAME.trace" in said and "notes.txt" in said
 
 
+@pytest.mark.parametrize("trace, dashes", [
+    ("R Miss 100 5 5000 100\nR Miss 900 5 5000 0\n", (False, True)),
+    ("W Miss 100 5 5000 0\n", (True, False))])
+def test_experiments_with_reads_only_or_writes(tmp_path, sim, trace, dashes):
+    fictive.make(tmp_path, [0])
+    for file in list(tmp_path.iterdir()):
+        file.write_text(file.read_text(encoding="utf-8").replace("fictive0", "dec_rz26"),
+                        encoding="utf-8")
+        file.rename(tmp_path / f"dec_rz26{file.suffix}")
+    (tmp_path / "dec_rz26.trace").write_text(trace, encoding="utf-8")
+    lines = tool(tmp_path, "--sim", sim).split("experiment")[1].splitlines()
+    rows = [re.split(r"\s{2,}", line.strip())
+            for line in lines if line.startswith("dec_rz26_drive")]
+    assert len(rows) == sum(e[0] == "dec_rz26" for e in disksim_compare.EXPERIMENTS)
+    for row in rows:
+        assert tuple(cell == "-" for cell in row[-2:]) == dashes and "-" not in row[:-2]
+
+
+def test_a_trace_that_is_all_beyond_the_drive(folder, sim):
+    (folder / "fictive3.trace").write_text("R Miss 99999999 4 5000 0\n", encoding="utf-8")
+    said = tool(folder, "--sim", sim, rc=1)
+    assert "fictive3: left out: none of its requests is within its" in said
+
+
+WORD = f"a\n{disksim_compare.BEGIN}\n{disksim_compare.END}\nb\n"
+
+
+@pytest.mark.parametrize("text", [
+    None, "", WORD + WORD, f"{disksim_compare.END}\n{disksim_compare.BEGIN}\n",
+    disksim_compare.BEGIN, disksim_compare.END])
+@pytest.mark.parametrize("option", ["--rst", "--check"])
+def test_a_document_without_the_tables_place(folder, sim, option, text):
+    rst = folder / "table.rst"
+    if text is not None:
+        rst.write_text(text, encoding="utf-8")
+    said = tool(folder, "--sim", sim, option, rst, rc=1)
+    assert said.count("\n") == 1 and str(rst) in said
+    assert ("No such file" if text is None else "'.. begin disksim_compare' and then one") in said
+    assert text is None or rst.read_text(encoding="utf-8") == text
+
+
+@pytest.mark.parametrize("args, words", [
+    (["fictive1"], "not go with the name of a drive"),
+    (["--dump", "fictive1"], "not go with the name of a drive")])
+@pytest.mark.parametrize("option", ["--rst", "--check"])
+def test_tables_of_some_drives_are_not_written(tmp_path, sim, option, args, words):
+    fictive.make(tmp_path, [1, 8])
+    rst = tmp_path / "table.rst"
+    rst.write_text(WORD, encoding="utf-8")
+    assert words in tool(tmp_path, *args, "--sim", sim, option, rst, rc=2)
+    assert rst.read_text(encoding="utf-8") == WORD
+
+
+def test_tables_lose_no_drive(tmp_path, sim):
+    fictive.make(tmp_path, [1, 8])
+    rst = tmp_path / "table.rst"
+    rst.write_text(WORD, encoding="utf-8")
+    tool(tmp_path, "--sim", sim, "--rst", rst)
+    before = rst.read_text(encoding="utf-8")
+    for file in tmp_path.glob("fictive8.*"):
+        file.unlink()
+    said = tool(tmp_path, "--sim", sim, "--rst", rst, rc=1)
+    assert f"{rst} stays as it is: {tmp_path} lacks fictive8_drive" in said
+    assert rst.read_text(encoding="utf-8") == before
+    fictive.make(tmp_path, [3, 8])               # one that is new may come in
+    tool(tmp_path, "--sim", sim, "--rst", rst)
+    assert "fictive3_drive" in rst.read_text(encoding="utf-8")
+
+
+def test_status_of_a_check(tmp_path, sim):
+    fictive.make(tmp_path, [1, 8])
+    rst = tmp_path / "table.rst"
+    rst.write_text(WORD, encoding="utf-8")
+    tool(tmp_path, "--sim", sim, "--rst", rst)
+    good = rst.read_text(encoding="utf-8")
+    tool(tmp_path, "--sim", sim, "--check", rst)
+    digit = re.search(r"fictive8_drive.*(\d)", good)
+    rst.write_text(good[:digit.start(1)] + str((int(digit[1]) + 1) % 10) + good[digit.end(1):],
+                   encoding="utf-8")
+    assert f"the table in {rst} is another" in tool(tmp_path, "--sim", sim, "--check", rst, rc=1)
+    rst.write_text(re.sub("model .", "model x", good), encoding="utf-8")
+    tool(tmp_path, "--sim", sim, "--check", rst, rc=1)
+    rst.write_text(good, encoding="utf-8")
+    change(tmp_path, "model", "Sparing scheme used = 8", "Sparing scheme used = 77", "fictive8")
+    said = tool(tmp_path, "--sim", sim, "--check", rst, rc=1)
+    assert f"{rst} is not checked: fictive8 left out" in said
+
+
+@pytest.mark.parametrize("value, words", [
+    ("fictive3=inf", "is not DRIVE=READ_MS"), ("fictive3=nan", "is not DRIVE=READ_MS"),
+    ("fictive3=0.1,nan", "is not DRIVE=READ_MS"), ("fictive3=1e300", "is not DRIVE=READ_MS"),
+    ("fictive3=-1", "is not DRIVE=READ_MS"), ("nosuch=1", "--bus nosuch: ")])
+def test_a_bus_that_is_none(folder, sim, value, words):
+    said = tool(folder, "--sim", sim, "--bus", value, rc=2)
+    assert words in said and "Traceback" not in said
+
+
+def test_a_bus_that_the_parameter_file_has_already(folder, sim):
+    assert "its bus is what fictive3.parv says, not --bus" in \
+        tool(folder, "--sim", sim, "--bus", "fictive3=1")
+    (folder / "fictive3.parv").unlink()
+    assert "by --bus its bus takes 1 ms" in tool(folder, "--sim", sim, "--bus", "fictive3=1")
+
+
+@pytest.mark.parametrize("program, words", [
+    ("/nonexistent", "/nonexistent cannot be run: No such file"),
+    ("/bin/false", "/bin/false ended with status 1 and said nothing"),
+    ("/bin/true", "150 requests, 0 answers"), ("/bin/echo", "/bin/echo answers '-g ")])
+@pytest.mark.parametrize("more", [[], ["--dump", "fictive3"], ["--check"]])
+def test_a_program_that_is_not_platter_sim(folder, program, words, more):
+    if more == ["--check"]:
+        rst = folder / "table.rst"
+        rst.write_text(WORD, encoding="utf-8")
+        more = ["--check", rst]
+    said = tool(folder, "--sim", program, *more, rc=1)
+    assert words in said and "Traceback" not in said and "left out: \n" not in said
+
+
 # --- the electronics, against vectors worked out by hand --------------------------
 
 # 10 ms a turn, 100 sectors of 0.1 ms, every seek 1 ms
