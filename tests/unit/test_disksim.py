@@ -642,6 +642,36 @@ def test_a_program_that_is_not_platter_sim(folder, program, words, more):
     assert words in said and "Traceback" not in said and "left out: \n" not in said
 
 
+# --- the measures, against figures worked out by hand --------------------------------
+
+def test_distance_of_two_distributions():
+    """Pairs are in us, the figure in ms; who is paired with whom makes no difference."""
+    assert disksim_compare.distribution_rms([(1000, 4000), (2000, 6000)]) == \
+        pytest.approx(((3 ** 2 + 4 ** 2) / 2) ** 0.5)
+    assert disksim_compare.distribution_rms([(1000, 6000), (2000, 4000)]) == \
+        pytest.approx(((3 ** 2 + 4 ** 2) / 2) ** 0.5)
+    assert disksim_compare.distribution_rms([(7000, 8000), (8000, 7000)]) == 0
+    # of three, 0.01 % to 33.33 %, to 66.66 % and to 100 %
+    assert disksim_compare.distribution_rms([(0, 0), (0, 0), (0, 3000)]) == \
+        pytest.approx((9 * 3334 / 10000) ** 0.5)
+
+
+def test_difference_request_by_request():
+    pairs = [(1000, 4000), (6000, 2000)]
+    assert disksim_compare.per_request_rms(pairs) == pytest.approx((25 / 2) ** 0.5)
+    assert disksim_compare.per_request_rms([(b, a) for a, b in pairs]) == \
+        pytest.approx((25 / 2) ** 0.5)
+
+
+@pytest.mark.parametrize("pairs, value", [
+    ([(1, 10), (2, 20), (3, 30)], 1), ([(1, 30), (2, 20), (3, 10)], -1),
+    # of 1, 2, 3 with 1, 3, 2: 1 / (2 * 2) ** 0.5
+    ([(1, 1), (2, 3), (3, 2)], 0.5), ([(1, 3), (2, 1), (3, 2)], -0.5),
+    ([(1, 2), (2, 2), (3, 2)], 0), ([(5, 1), (5, 2)], 0), ([(5, 1)], 0)])
+def test_correlation(pairs, value):
+    assert disksim_compare.correlation(pairs) == pytest.approx(value)
+
+
 # --- the electronics, against vectors worked out by hand --------------------------
 
 # 10 ms a turn, 100 sectors of 0.1 ms, every seek 1 ms
