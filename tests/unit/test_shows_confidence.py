@@ -2,6 +2,7 @@
 """scripts/shows/confidence: what is marked right and wrong, when a test is too sure of
 itself, and that none is over a few drives."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -76,6 +77,51 @@ def test_every_answer_that_is_measured_is_drawn_and_none_too_sure(show):
     for name, marks in seen.items():
         count, _, too_sure = show.row(marks)
         assert count["right"] > len(marks) / 4 and not too_sure, (name, count)
+
+
+SKYLIGHT = (TOP / "Documentation/skylight.rst").read_text(encoding="utf-8")
+
+
+def test_what_is_borne_out_by_hand():
+    """Of none that was seen it is even; of 98 of which two were wrong the next is, by 3 in 100."""
+    assert stats.borne_out(0, 0) == 0.5 and stats.borne_out(2, 98) == pytest.approx(0.97)
+    assert stats.borne_out(0, 254) == pytest.approx(255 / 256)
+    assert stats.borne_out(27, 101) == pytest.approx(75 / 103)
+
+
+def test_the_table_has_what_was_measured():
+    """Each row's *stated* is what stats.MEASURED comes to, but where an answer is less sure for
+    reasons of its own; *borne out* and the line below are of the row's counts."""
+    table = SKYLIGHT.partition("\nHow sure\n")[2].partition("MEASURED = ")
+    rows = {row[0]: row[1:] for row in re.findall(
+        r"(?m)^  (\w+) +(\d+) +(\d+) +(\d+) +(\d+) +([\d.]+) % +([\d.]+) %$", table[0])}
+    assert set(rows) == set(stats.MEASURED)
+    line = {name: (int(wrong), int(answers)) for name, wrong, answers in
+            re.findall(r"'(\w+)': \((\d+), (\d+)\)", table[2].splitlines()[0])}
+    for name, row in rows.items():
+        drives, right, wrong, silent = map(int, row[:4])
+        assert drives == right + wrong + silent and line[name] == (wrong, right + wrong)
+        assert row[5] == f"{100 * stats.borne_out(wrong, right + wrong):.1f}", name
+        at_most = f"{100 * stats.measured(name):.1f}"
+        assert row[4] == at_most if name != "serpentine" else float(row[4]) < float(at_most), name
+
+
+def test_the_text_has_what_was_measured():
+    for name, words in (
+            ("zone_profile", r"of (?P<of>\d+) answers on drives\s+by lot (?P<right>\d+) were right"),
+            ("filled_all", r"Of 400, (?P<of>\d+) were filled and called conventional, all of them"),
+            ("filled_part", r"(?P<of>\d+) others, (?P<wrong>\d+) of them wrongly")):
+        [found] = re.finditer(words, SKYLIGHT)
+        said, answers = found.groupdict(), int(found["of"])
+        wrong = answers - int(said["right"]) if "right" in said else int(said.get("wrong", 0))
+        assert stats.MEASURED[name] == (wrong, answers)
+
+
+@pytest.mark.soak
+def test_measured_is_what_is_measured(show):
+    """Three minutes: 400 drives of each kind, of which all of stats.MEASURED is."""
+    assert {name: (sum(m == "wrong" for m, _ in marks), sum(m != "cannot tell" for m, _ in marks))
+            for name, marks in show.drawn(400, 2).items()} == stats.MEASURED
 
 
 def test_who_is_always_sure_and_often_wrong_is_noticed(show, monkeypatch):
