@@ -66,15 +66,20 @@ def word(text, label, default=None):
     return default
 
 
+def bounded(value, what):
+    """@value, unless no drive has it: nor is nan within."""
+    if not abs(value) <= MOST:
+        raise Problem(f"{what} {value:g}, which no drive has")
+    return value
+
+
 def number(text, label, default=None):
     value = word(text, label, None if default is None else str(default))
     try:
         value = float(value)
     except ValueError:
         raise Problem(f"'{label}' is '{value}', not a number") from None
-    if not abs(value) <= MOST:      # nor is nan
-        raise Problem(f"'{label}' is {value:g}, which no drive has")
-    return value
+    return bounded(value, f"'{label}' is")
 
 
 def above_zero(value, label):
@@ -99,10 +104,7 @@ def numbers(text, label):
         values = [float(x) for x in found[1].split(",") if x.strip()]
     except ValueError:
         raise Problem(f"'{label}' are not all numbers") from None
-    for value in values:
-        if not abs(value) <= MOST:
-            raise Problem(f"'{label}' has {value:g}, which no drive has")
-    return values
+    return [bounded(value, f"'{label}' has") for value in values]
 
 
 def blocks_of(text, kind):

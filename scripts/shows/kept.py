@@ -9,6 +9,14 @@ from labkit.cache import digest, read
 TOP = Path(__file__).resolve().parent.parent.parent
 
 
+def folder(show, where):
+    """For its results; a sentence where there can be none."""
+    try:
+        where.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SystemExit(f"{show}: results go to {where}: {error.strerror}") from error
+
+
 def sources(names, top=TOP):
     """A digest that changes whenever one of these files and folders does."""
     facts = []

@@ -17,12 +17,12 @@ def names(text, known, what):
 U64_MAX = 2 ** 64 - 1
 
 
-def numbers(text, least, what, most=U64_MAX):
-    """From @least to @most: further no program of ours counts."""
+def numbers(text, least, what):
+    """From @least on, as far as our programs count."""
     out = text.split(",")
     for word in out:
         if not re.fullmatch(r"[0-9]+", word) or int(word) < least:
             raise ValueError(f"{what} '{word}' is no number from {least} on")
-        if int(word) > most:
-            raise ValueError(f"{what} '{word}' is more than {most}")
+        if int(word) > U64_MAX:
+            raise ValueError(f"{what} '{word}' is more than {U64_MAX}")
     return list(dict.fromkeys(map(int, out)))

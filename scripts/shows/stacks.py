@@ -14,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-from kept import earlier, sources
+from kept import earlier, folder, sources
 from lab import runner
 from labkit import packages
 from labkit.cache import LabError
@@ -217,7 +217,7 @@ def prepare(show):
         packages.setup()
     except LabError as error:
         raise SystemExit(f"{show}: {error}") from error
-    outputs(show).mkdir(parents=True, exist_ok=True)
+    folder(show, outputs(show))
     subprocess.run(["make", "-s", "-C", TOP / "userspace/shingle"], check=True,
                    stdout=subprocess.DEVNULL)
 

@@ -484,6 +484,9 @@ def test_a_seek_table_that_is_not_whole(tmp_path, old, new, words):
     refused(tmp_path, ["seek table fictive0.seek", *words], "fictive0")
 
 
+WORD = f"a\n{disksim_compare.BEGIN}\n{disksim_compare.END}\nb\n"
+
+
 def tool(*args, rc=0):
     done = subprocess.run([sys.executable, str(COMPARE), *map(str, args)], text=True,
                           capture_output=True, check=False, timeout=1800)
@@ -507,7 +510,7 @@ def test_any_drive_of_a_folder(tmp_path, sim):
     said = tool(tmp_path, "--sim", sim, rc=1)
     assert "fictive8: left out: sparing scheme 77" in said and "fictive1_drive" in said
     rst = tmp_path / "table.rst"
-    rst.write_text(f"a\n{disksim_compare.BEGIN}\n{disksim_compare.END}\nb\n", encoding="utf-8")
+    rst.write_text(WORD, encoding="utf-8")
     before = rst.read_text(encoding="utf-8")
     assert "stays as it is" in tool(tmp_path, "--sim", sim, "--rst", rst, rc=1)
     assert rst.read_text(encoding="utf-8") == before
@@ -548,9 +551,6 @@ def test_a_trace_that_is_all_beyond_the_drive(folder, sim):
     assert "fictive3: left out: none of its requests is within its" in said
 
 
-WORD = f"a\n{disksim_compare.BEGIN}\n{disksim_compare.END}\nb\n"
-
-
 @pytest.mark.parametrize("text", [
     None, "", WORD + WORD, f"{disksim_compare.END}\n{disksim_compare.BEGIN}\n",
     disksim_compare.BEGIN, disksim_compare.END])
@@ -565,22 +565,25 @@ def test_a_document_without_the_tables_place(folder, sim, option, text):
     assert text is None or rst.read_text(encoding="utf-8") == text
 
 
+@pytest.fixture(name="rst")
+def the_document(tmp_path):
+    """With a place for the tables, beside two drives."""
+    fictive.make(tmp_path, [1, 8])
+    rst = tmp_path / "table.rst"
+    rst.write_text(WORD, encoding="utf-8")
+    return rst
+
+
 @pytest.mark.parametrize("args, words", [
     (["fictive1"], "not go with the name of a drive"),
     (["--dump", "fictive1"], "not go with the name of a drive")])
 @pytest.mark.parametrize("option", ["--rst", "--check"])
-def test_tables_of_some_drives_are_not_written(tmp_path, sim, option, args, words):
-    fictive.make(tmp_path, [1, 8])
-    rst = tmp_path / "table.rst"
-    rst.write_text(WORD, encoding="utf-8")
+def test_tables_of_some_drives_are_not_written(tmp_path, sim, rst, option, args, words):
     assert words in tool(tmp_path, *args, "--sim", sim, option, rst, rc=2)
     assert rst.read_text(encoding="utf-8") == WORD
 
 
-def test_tables_lose_no_drive(tmp_path, sim):
-    fictive.make(tmp_path, [1, 8])
-    rst = tmp_path / "table.rst"
-    rst.write_text(WORD, encoding="utf-8")
+def test_tables_lose_no_drive(tmp_path, sim, rst):
     tool(tmp_path, "--sim", sim, "--rst", rst)
     before = rst.read_text(encoding="utf-8")
     for file in tmp_path.glob("fictive8.*"):
@@ -593,10 +596,7 @@ def test_tables_lose_no_drive(tmp_path, sim):
     assert "fictive3_drive" in rst.read_text(encoding="utf-8")
 
 
-def test_status_of_a_check(tmp_path, sim):
-    fictive.make(tmp_path, [1, 8])
-    rst = tmp_path / "table.rst"
-    rst.write_text(WORD, encoding="utf-8")
+def test_status_of_a_check(tmp_path, sim, rst):
     tool(tmp_path, "--sim", sim, "--rst", rst)
     good = rst.read_text(encoding="utf-8")
     tool(tmp_path, "--sim", sim, "--check", rst)

@@ -104,12 +104,12 @@ static const struct word {
 	U32("zero_latency", drive.zero_latency),
 };
 
-static void narrow(const char *line, const s64 *v, int n)
+static void within(const char *line, const s64 *v, int n, s64 least, s64 most)
 {
 	while (n--) {
-		if (v[n] < 0)
+		if (v[n] < least)
 			die("below 0", line);
-		if (v[n] > U32_MAX)
+		if (v[n] > most)
 			die("more than 32 bits", line);
 	}
 }
@@ -124,13 +124,10 @@ static void read_word(const char *key, const char *line, const s64 *v, int n)
 
 		if (strcmp(key, w->name))
 			continue;
-		for (k = 0; k < n; k++)
-			if (v[k] < 0 && w->to != &mech.write_settle_ns)
-				die("below 0", line);
+		within(line, v, n, w->to == &mech.write_settle_ns ? -S64_MAX : 0,
+		       w->width == 4 ? U32_MAX : S64_MAX);
 		if (n != w->nr)
 			die("not as many numbers as it takes", line);
-		if (w->width == 4)
-			narrow(line, v, n);
 		for (k = 0; k < n; k++) {
 			if (w->width == 8)
 				((s64 *)w->to)[k] = v[k];
@@ -175,7 +172,7 @@ static void read_geometry(const char *path)
 		n = sscanf(line, "%*s %lld %lld %lld %lld %lld",
 			   &v[0], &v[1], &v[2], &v[3], &v[4]);
 		if (!strcmp(key, "zone") && n >= 4 && geo.nr_zones < PLATTER_MAX_ZONES) {
-			narrow(line, v, n);
+			within(line, v, n, 0, U32_MAX);
 			z->cyls = v[0];
 			z->track_blocks = v[1];
 			z->head_skew_units = v[2];
@@ -185,7 +182,7 @@ static void read_geometry(const char *path)
 			have_offset |= n > 4;
 		} else if (!strcmp(key, "seek") && n == 2 &&
 			   mech.seek.nr < PLATTER_MAX_SEEK_POINTS) {
-			narrow(line, v, n);
+			within(line, v, n, 0, U32_MAX);
 			mech.seek.point[mech.seek.nr].distance = v[0];
 			mech.seek.point[mech.seek.nr++].ns = v[1];
 		} else if (!strcmp(key, "map") && n == 3) {
