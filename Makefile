@@ -106,6 +106,15 @@ install-skylight:
 	ln -sf ../share/skylight/skylight $(DESTDIR)$(PREFIX)/sbin/skylight
 	install -D -m 644 scripts/probes/skylight.8 $(DESTDIR)$(PREFIX)/share/man/man8/skylight.8
 
+# The manual as HTML, to build/docs/html; a warning of Sphinx is an error.
+.PHONY: docs
+DOCS ?= build/docs
+docs:
+	@command -v sphinx-build >/dev/null || { \
+	  echo "sphinx-build is missing. Debian: apt install python3-sphinx" >&2; exit 1; }
+	@sphinx-build -q -W --keep-going -d $(DOCS)/doctrees Documentation $(DOCS)/html
+	@echo "$(DOCS)/html/index.html"
+
 DOCDIR = $(DESTDIR)$(PREFIX)/share/doc/dm-shingle
 
 install-doc:
@@ -192,6 +201,7 @@ help:
 	@echo "  make install     modules, tools, probes, manuals; PREFIX=/usr/local DESTDIR="
 	@echo "  make uninstall   remove those"
 	@echo "  make install-dkms  the modules' sources for DKMS; DESTDIR="
+	@echo "  make docs        the manual as HTML, to build/docs/html"
 	@echo "  make deb         Debian's packages, to build/deb/bookworm (root)"
 	@echo "Parts:"
 	@echo "  make modules | userspace | clean"

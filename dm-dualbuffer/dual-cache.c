@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A persistent cache: what is written to it (Algorithms 4 and 5, seed lines 792-824), and
+ * A persistent cache: what is written to it (Ma 2019, Algorithms 4 and 5), and
  * what a power cut leaves.  See dual-cache.h; dual-clean.c has Algorithm 6.
  */
 #include "dual-cache.h"

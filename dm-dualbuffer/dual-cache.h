@@ -4,7 +4,7 @@
  * does not know where blocks are on the medium, but for the numbers of its own, slots; all
  * its memory is allocated at create, 14 bytes a slot.
  *
- * Ma (2019), chapter 4, as in tiler-dualbuffer-rmwf.md 3.  dual-rounds.h says which slots are
+ * Ma (2019), chapter 4.  dual-rounds.h says which slots are
  * what, dual-predict.h where M comes from, dual-select.h what is kept.  Here is the life of
  * a round, and what makes it safe:
  *

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The end of a round (Algorithm 6, seed lines 913-940), in steps: see dual-cache.h.
+ * The end of a round (Ma 2019, Algorithm 6), in steps: see dual-cache.h.
  *
  *	L <= F, or sort and take the first F	dual_choose(): counted, not sorted
  *	hot: move to FB, FB-Tree		COPY: keep_step(); the map is one

@@ -4,7 +4,7 @@
  * Pure, integers only, nothing allocated.
  *
  * Ma, "Read-Modify-Write Optimization for Shingled Magnetic Recording Storage Systems"
- * (2019), 4.3.2, as in tiler-dualbuffer-rmwf.md 3.4.  Of a persistent cache of N blocks X
+ * (2019), section 4.3.2.  Of a persistent cache of N blocks X
  * are allocated, and V(X) of them are current.  The ideal partition is where V(X) = N - X:
  * then what is current fills the filter buffer.  V is known so far only as its first
  * samples have it; a curve V' through them is taken for it, and V'(X) + X - N grows with X,

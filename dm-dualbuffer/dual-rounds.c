@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Rounds (seed lines 854-901): see dual-rounds.h.
+ * Rounds, Ma (2019), section 4.3.2 and Figure 4.5: see dual-rounds.h.
  *
  *	columns of a track, from the end of FB_1 on:
  *

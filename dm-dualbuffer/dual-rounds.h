@@ -3,7 +3,7 @@
  * Rounds of Dual-buffer: which columns of the persistent cache are what, and what of them
  * is written next.  Pure arithmetic; of a round nothing grows with the cache.
  *
- * Ma (2019), 4.3.2, as in tiler-dualbuffer-rmwf.md 3.5.  The cache is tracks that lie side by
+ * Ma (2019), section 4.3.2 and Figure 4.5.  The cache is tracks that lie side by
  * side.  A column is an angle: of track t it has the block (column - t * skew) mod track
  * length.  Where the skew is no whole number of blocks, two columns share each block of some
  * tracks, and the last block of a part would be shared with the next part: it is not used.

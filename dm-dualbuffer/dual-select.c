@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Hot and cold (Algorithm 6, seed lines 913-940): see dual-select.h. */
+/* Hot and cold (Ma 2019, Algorithm 6): see dual-select.h. */
 #include "dual-select.h"
 
 /**

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The garbage collector (5.3.5, seed lines 1301-1356), as in tiler-dualbuffer-rmwf.md 4.5: what
+ * The garbage collector (Ma 2019, section 5.3.5): what
  * goes home by what that costs, and by how popular it is.
  *
  * To bring a block home is to rewrite its column from its track to the end of what is stored

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Flash, Algorithms 9 and 10 (seed lines 1290-1344): see rmwf-flash.h. */
+/* Flash, Ma (2019), Algorithms 9 and 10: see rmwf-flash.h. */
 #include "rmwf-flash.h"
 
 /* Of the first and the last: were one between them longer, groups would share blocks. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The address translator of RMW-F, Ma (2019), 5.3.4, as in tiler-dualbuffer-rmwf.md 4.4: which
+ * The address translator of RMW-F, Ma (2019), section 5.3.4: which
  * page of flash holds which block, and how often it was written there; and what its garbage
  * collector goes by.
  *

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit tests of the engine of RMW-F: the vectors and counter-examples of
- * tiler-dualbuffer-rmwf.md 4, and the exerciser.
+ * KUnit tests of the engine of RMW-F: the worked examples of Ma (2019), chapter 5, the
+ * counter-examples of papers/ma.rst, and the exerciser.
  */
 #ifdef __KERNEL__
 #include <kunit/test.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The shingled space (5.3.2 and 5.3.3, seed lines 1214-1288): see rmwf-space.h.  Algorithm 7
+ * The shingled space (Ma 2019, sections 5.3.2 and 5.3.3): see rmwf-space.h.  Algorithm 7
  * is rmwf_direct(); of Algorithm 8 the one half is here, the other in rmwf-flash.c.
  */
 #include "rmwf-space.h"
@@ -100,7 +100,7 @@ u32 rmwf_track_blocks(const struct rmwf_space *s, u32 band)
  * @lblk: the block
  *
  * Static, row by row: of its offset in the band the quotient by the blocks of a track is the
- * track, the rest the column (seed lines 1279-1288).
+ * track, the rest the column (Ma 2019, section 5.3.3).
  *
  * Context: any.
  */

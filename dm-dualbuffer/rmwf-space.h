@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The dual-space manager of RMW-F, Ma (2019), 5.3.2, as in tiler-dualbuffer-rmwf.md 4.3: what
+ * The dual-space manager of RMW-F, Ma (2019), section 5.3.2: what
  * of the shingled space holds something, and which writes need no read-modify-write.
  *
  * The thesis has a pointer for each column, to the last track that was written.  Here is a

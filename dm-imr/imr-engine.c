@@ -34,7 +34,7 @@
  *   imr-options.c   options and counters
  *   imr-verify.c    is the state what it ought to be?
  *
- * Spec: kvimr.md 1 to 5, 8 to 11.
+ * Liang (2021), sections 2.2 and 3; papers/liang.rst has the holes that the paper leaves.
  */
 #include "imr-state.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit tests of interlaced recording: the vectors V1 to V11 and the relations E1
- * to E8 of kvimr.md, on disks of a few tracks.
+ * KUnit tests of interlaced recording on disks of a few tracks: worked examples V1 to V11 of
+ * Liang (2021), sections 2.2 to 3.4, and relations E1 to E8 between the policies.
  *
  * Events, as in the specification: Wn write track n, Rn Kn save top n, rn write it
  * back, S sync.

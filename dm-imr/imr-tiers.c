@@ -6,7 +6,7 @@
  *
  * Levels are said by messages, by hints that writes carry, or by the address.
  *
- * Spec: kvimr.md 3.1; the paper's 3.2.2.
+ * Liang (2021), section 3.2.2.
  */
 #include "imr-state.h"
 

@@ -11,7 +11,7 @@
  *
  * A policy looks at what is allocated, not at what is written, so that two files
  * that are written at a time cannot make a rewrite out of each other.
- * Spec: kvimr.md 3.
+ * Liang (2021), section 3.2.
  */
 #include "policy.h"
 
@@ -279,7 +279,7 @@ EXPORT_SYMBOL_GPL(imr_top_is_left);
  * @miss: result: it had to be one of the other tier
  *
  * Context: any.  Returns the track, or IMR_NO_TRACK if none is free.
- * Spec: kvimr.md 3.
+ * Liang (2021), section 3.2.
  */
 u32 imr_track_take(struct imr_tracks *t, bool bottom, bool *miss)
 {

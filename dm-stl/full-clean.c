@@ -2,7 +2,7 @@
 /*
  * Fully-associative translation layer: clean, beside the paper.
  *
- * Skylight as in skylight-and-zoned.md 1.4 (line 453):
+ * Aghayev (2020), section 2.3.1:
  *
  *	clean (when #free bands < threshold):		zone_step()
  *		merge b with its updates in c		band_in_log(), merge_step()

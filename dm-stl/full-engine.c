@@ -9,8 +9,8 @@
  * the zone.  Writes go to the zone's open log band, one slot after the other,
  * whichever logical band they are for.  When free bands run short a log band is
  * cleaned: each logical band with blocks in it is merged with all its cached
- * blocks into a free band, which becomes its home.  Spec:
- * skylight-and-zoned.md 1.4.
+ * blocks into a free band, which becomes its home.  Aghayev
+ * (2020), section 2.3.1.
  *
  * Nothing is written over before the map that does without it is durable, so a
  * power cut at any moment finds either the old home and the log or the new

@@ -2,7 +2,7 @@
 /*
  * Fully-associative translation layer: writes, beside the paper.
  *
- * Skylight as in skylight-and-zoned.md 1.4 (line 453):
+ * Aghayev (2020), section 2.3.1:
  *
  *	write(block in logical band a, home b = dyn[a]):
  *		use a free band c of that zone		pick_log(), open_log()

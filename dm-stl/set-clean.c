@@ -2,8 +2,8 @@
 /*
  * Set-associative translation layer: clean(c), beside the paper.
  *
- * Skylight as in skylight-and-zoned.md: 1.3 (lines 449-451), and Algorithm 1 of 1.6 (lines
- * 636-642), the order in which a Seagate drive cleans:
+ * Aghayev (2020), section 2.3.1, and Algorithm 1 of section 2.4.5, the order in which a Seagate
+ * drive cleans:
  *
  *	while idle (or no space):			stl_set_next_step()
  *		blk = oldest live block of the cache	pick_set(), pick_band()

@@ -5,7 +5,7 @@
  * Data bands have fixed native places.  Writes go to the cache band of their
  * set, one slot after the other; when that band is full, every data band with
  * blocks in it is rewritten and the cache band starts again from its first
- * slot.  Spec: skylight-and-zoned.md 1.3.  Here: where blocks are, and what can be set;
+ * slot.  Aghayev (2020), section 2.3.1.  Here: where blocks are, and what can be set;
  * cleaning is in set-clean.c, streams past the cache in set-bypass.c.
  */
 #include "set-state.h"

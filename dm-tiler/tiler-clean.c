@@ -2,7 +2,7 @@
 /*
  * Tiler: cleaning a region, beside the thesis.  Pure code, see tiler-region.h.
  *
- * Algorithm 2 (seed lines 482-496):
+ * Ma (2019), Algorithm 2:
  *
  *	for each entry (L-ARO -> P-ARO) in DMT		tiler_clean_next()
  *		read the valid data			tiler_clean_extent(): src

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit tests of autonomous regions: the vectors VT1 to VT6 and the counter-examples CE-T1
- * and CE-T4 of tiler-dualbuffer-rmwf.md 2, what the rules T4, T5 and T8 ask for, and random
+ * KUnit tests of autonomous regions: the worked examples of Ma (2019), chapter 3, the
+ * counter-examples CE-T1 and CE-T4 and the rules T4, T5 and T8 of papers/ma.rst, and random
  * shapes over a medium whose head destroys.
  */
 #ifdef __KERNEL__

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Tiler's static map (seed lines 397-437), and where a slot's cells lie: see tiler-map.h. */
+/* Tiler's static map (Ma 2019, section 3.3.2), and where a slot's cells lie: see tiler-map.h. */
 #include "tiler-map.h"
 
 static int shape_of(const struct tiler_zones *z, u32 skew, struct tiler_shape *shape,

@@ -4,7 +4,7 @@
  * Pure: the arrays are the caller's, nothing here allocates, waits or reads.
  *
  * Ma, "Read-Modify-Write Optimization for Shingled Magnetic Recording Storage Systems"
- * (2019), chapter 3, as in tiler-dualbuffer-rmwf.md 2.  A region lies in a slot, a comb on
+ * (2019), chapter 3.  A region lies in a slot, a comb on
  * the medium: M rows, one to a track, of S blocks that lie side by side.
  *
  *	L-ARO	number of a block in its region, as the host counts

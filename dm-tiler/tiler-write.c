@@ -2,7 +2,7 @@
 /*
  * Tiler: where a write goes, beside the thesis.  Pure code, see tiler-region.h.
  *
- * Algorithm 3 (seed lines 503-523):
+ * Ma (2019), Algorithm 3:
  *
  *	if Logging write				tiler_state()
  *		P-ARO = next free data block		place_log()
@@ -13,12 +13,11 @@
  *	else
  *		trigger a common cleaning		-ENOSPC; the write comes again (T6)
  *
- * A block is schedulable if it and the k - 1 that follow it down its column are invalid
- * (466, 478); what the thesis leaves open is as in tiler-dualbuffer-rmwf.md 2.4.  Rows behind
- * the last one hold nothing.  A block counts as valid until a map without it is durable
- * (T1).  Of the schedulable ones the next is taken, in rows that ascend, round and round:
- * a run of invalid rows then serves as many writes as it can.  Before a clean is asked for
- * a whole turn must find none; and if anything waits for a commit, another one after that.
+ * A block is schedulable if it and the k - 1 blocks below it in its column are invalid (section
+ * 3.3.3).  Rows below the last one hold nothing.  An old block counts as valid until a map
+ * without it is durable (T1).  Schedulable blocks are taken in ascending rows, round and round,
+ * so that a run of invalid rows serves as many writes as it can.  The region is cleaned when a
+ * whole turn has found none and, if blocks wait for a commit, another turn after that commit.
  */
 #include "tiler-region.h"
 

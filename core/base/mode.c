@@ -16,7 +16,7 @@ const char *const shingle_dev_names[SHINGLE_NR_DEVS] = { "data", "cache", "metad
  *	device that is as low already
  * @why: for the log
  *
- * Context: process.  DESIGN 4.6.
+ * Context: process.
  */
 void shingle_set_mode(struct shingle_device *d, enum shingle_mode mode, bool check,
 		      const char *why)

@@ -81,7 +81,6 @@ static int reset_quiet(struct shingle_device *d, struct shingle_engine **fresh)
  * before it began.  On a write
  * error the device has become read-only and holds, after the next activation,
  * either everything or nothing.
- * DESIGN 6.
  */
 int shingle_reset(struct shingle_device *d)
 {

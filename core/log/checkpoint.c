@@ -348,7 +348,7 @@ static int checkpoint_locked(struct shingle_device *d, struct shingle_engine **f
  * full, writes all of it.
  *
  * Context: may sleep.  Returns 0 or -errno, -EAGAIN if a suspend came before its
- * turn; on a write error the device has become read-only.  DESIGN 4.5.
+ * turn; on a write error the device has become read-only.
  */
 int shingle_checkpoint(struct shingle_device *d)
 {

@@ -319,7 +319,7 @@ static void release_soon(struct shingle_device *d)
  *
  * Context: may sleep.  May wait for a checkpoint unless it is one.  Returns 0,
  * -EROFS if the device is not read-write, or the error that made it so.
- * DESIGN 4.2.
+ * Rule R3.
  */
 int shingle_commit(struct shingle_device *d, bool for_checkpoint)
 {

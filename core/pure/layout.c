@@ -678,7 +678,7 @@ static bool begin_reach(struct shingle_windows *it, const struct shingle_layout 
  *
  * Context: any.  There are no windows if the medium has no tracks there or the write
  * touches nothing else.
- * Spec: skylight-and-zoned.md 1.1, tiler-dualbuffer-rmwf.md R0, kvimr.md 1.
+ * Aghayev (2020), section 2.2; Liang (2021), section 2.2; rule R0.
  */
 void shingle_windows_begin(struct shingle_windows *it, const struct shingle_layout *l, u64 pblk,
 			   u32 n)

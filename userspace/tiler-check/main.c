@@ -95,7 +95,7 @@ static u32 run(u64 seed, u32 shapes, const char *feature)
 	return bad;
 }
 
-/* A region of 64 rows of 4 blocks, as in tiler-dualbuffer-rmwf.md 2.4; it begins empty. */
+/* A region of 64 rows of 4 blocks; it begins empty. */
 #define ROWS		64
 #define COLUMNS		4
 #define TABLE_WRITES	8000

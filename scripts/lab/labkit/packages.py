@@ -23,7 +23,7 @@ NEEDED = {
     "mkfs.ext4": "e2fsprogs", "mkfs.xfs": "xfsprogs",
     "mkfs.btrfs": "btrfs-progs", "mkfs.f2fs": "f2fs-tools",
     "mdadm": "mdadm", "make-bcache": "bcache-tools",
-    "groff": "groff-base",
+    "groff": "groff-base", "sphinx-build": "python3-sphinx",
     "/usr/include/stdio.h": "libc6-dev",
     "/usr/include/libdevmapper.h": "libdevmapper-dev",
     "/usr/include/blkid/blkid.h": "libblkid-dev",
