@@ -7,7 +7,7 @@ compaction is KVIMR-N, compaction-merged KVIMR-M, plain CMR."""
 # how long it is, and what a sync takes there, a turn; 100 GB of it; how tops are copied to the
 # backup region and back.  It pins neither which file is picked nor what a move does: "silent"
 # was kept as nearest to the paper's own counts.  Nor the load: 75 million records of 1 KiB and
-# a 64th more for indexes would be 74,387 MiB (both: levels.rst).
+# a 64th more for indexes would be 74,387 MiB (both: reports/kvimr.rst).
 SET_UP = {"drive": "st500dm002", "drive_sectors": 976773168, "flush_us": 8333, "tracks": 47684,
           "load": 75000, "record": 1024, "pick": "overlap", "moves": "silent",
           "copies": "--copy-each"}

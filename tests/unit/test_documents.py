@@ -212,9 +212,9 @@ def test_file_names(page):
 def test_sections(page):
     """That another page is said to have."""
     told = [(title, where) for title, where in re.findall(
-        r'"([A-Z][^"]*)",?\s+in\s+`+([\w-]+\.rst)', page.text)] + \
+        r'"([A-Z][^"]*)",?\s+in\s+`+([\w/-]+\.rst)', page.text)] + \
         [(title, where) for where, title in re.findall(
-            r'([\w-]+\.rst)`*\)?,\s+"([A-Z][^"]*)"', page.text)]
+            r'([\w/-]+\.rst)`*\)?,\s+"([A-Z][^"]*)"', page.text)]
     for title, where in told:
         titles = read(DOCUMENTS / where).titles
         assert re.sub(r"\s+", " ", title) in titles, f"{where} has no section {title}"
