@@ -2856,6 +2856,94 @@ def test_remove_tries_again_for_seconds(two):
     assert not two.changes()
 
 
+class Disk:
+    """A formatted block device of the fake, and how it is opened."""
+
+    def __init__(self, dm, *options, blocks=4096, target=("stl-set", "--band", "64K")):
+        self.dm, self.run, self.path = dm, dm.run, blank(dm.run.dir / "disk.blk", blocks)
+        self.run("format", *target, *options, self.path)
+
+    def open(self, rc=CLEAN):
+        return self.run("open", self.path, "new", "--no-udev", rc=rc)
+
+
+def test_the_tool_holds_no_map_while_the_kernel_builds_its_own(dm):
+    """A map of dualbuffer over 8 TiB has 1.2 GB; it must not be there twice."""
+    disk = Disk(dm, blocks=1 << 26, target=("dualbuffer",))
+    for words in (["open", disk.path, "new"],
+                  ["create", "dualbuffer", "--force", disk.path, "new"]):
+        dm.run(*words, "--no-udev")
+        created, loaded = dm.changes()
+        assert created == "create new"
+        assert int(loaded.split()[2]) < 1024, loaded
+        dm.run("remove", "new")
+        dm.changes()
+
+
+REFUSED = [
+    # stage, errno, lines of the kernel's log, what the tool says of the cause
+    ("reload", 22, ["3,1,1,-;device-mapper: table: 253:6: stl-set: another device (-EINVAL)",
+                    "4,2,1,-;device-mapper: table: 253:7: a remark",
+                    "3,3,1,-;device-mapper: table: 253:7: stl-set: The cache is missing (-EINVAL)",
+                    "3,4,1,-;device-mapper: ioctl: error adding target to table"],
+     "the kernel refuses it: The cache is missing\n"),
+    ("reload", 22, ["4,1,1,-;device-mapper: table: 253:7: adding target device x: misaligned",
+                    "6,2,1,-;device-mapper: table: 253:7: just so"],
+     "the kernel refuses it: adding target device x: misaligned\n"),
+    ("resume", 5, ["6,1,1,-;device-mapper: shingle: 253:7: replayed 3 transactions",
+                   "3,2,1,-;device-mapper: shingle: 253:7: cannot activate: it is torn (-117)",
+                   "3,3,1,-;device-mapper: table: 253:7: stl-set: preresume failed, error = -117"],
+     "the kernel refuses it: cannot activate: it is torn\n"),
+    ("reload", 12, [], "the kernel has not enough free memory"),
+    ("reload", 22, [], "Invalid argument; the kernel log says more"),
+    ("create", 1, [], "only root may do that"),
+]
+
+
+@pytest.mark.parametrize("stage, err, log, said", REFUSED)
+def test_a_refusal_of_the_kernel_is_explained(dm, stage, err, log, said):
+    """In the kernel's own words, from its log.  Nothing is left behind."""
+    disk = Disk(dm)
+    (dm.run.dir / "dm.kmsg").touch()
+    (dm.run.dir / f"dm.{stage}").write_text("".join(f"{x}\n" for x in [err, *log]))
+    assert f"opening new: {said}" in disk.open(rc=FAILED)
+    assert not (dm.dir / "new").exists()
+
+
+def test_a_log_that_cannot_be_read_is_pointed_at(dm):
+    disk = Disk(dm)
+    (dm.run.dir / "dm.reload").write_text(f"22\n{REFUSED[0][2][2]}\n")
+    assert "Invalid argument; the kernel log says more (dmesg)" in disk.open(rc=FAILED)
+
+
+def test_a_message_that_is_refused_is_explained(at_work):
+    (at_work.run.dir / "dm.kmsg").touch()
+    (at_work.run.dir / "dm.message").write_text(
+        "22\n3,1,1,-;device-mapper: shingle: 253:7: idle_ms: it is too long\n")
+    assert "asking disk: the kernel refuses it: idle_ms: it is too long\n" in \
+        at_work.run("set", "disk", "idle_ms=1", rc=FAILED)
+
+
+def test_a_copy_of_an_open_device_is_refused_by_name(dm):
+    """dd onto another disk copies the UUID, which device mapper has once."""
+    disk = Disk(dm)
+    disk.open()
+    copy = shutil.copy(disk.path, dm.run.dir / "copy.blk")
+    (dm.run.dir / "dm.create").write_text("16\n")
+    said = dm.run("open", copy, "second", "--no-udev", rc=FAILED)
+    assert "opening second: the open device new has its UUID" in said
+    (dm.dir / "new/uuid").unlink()
+    assert "name or the device is taken" in dm.run("open", copy, "second", "--no-udev", rc=FAILED)
+
+
+def test_a_disk_that_is_read_only_is_opened_so(dm):
+    disk = Disk(dm)
+    Path(f"{disk.path}.ro").write_text("1")
+    assert " --readonly --table " in dm.run("open", disk.path, "new", "--dry-run")
+    disk.open()
+    assert dm.changes()[1].startswith("reload new ro ")
+
+
 def region(bins, reads=(3, 6000), writes=(2, 9000)):
     """What a region says: sectors, 13 numbers, and the histogram."""
     return (f"0+800 {reads[0]} 0 24 {reads[1]} {writes[0]} 0 16 {writes[1]} 0 1 2 3 4 "

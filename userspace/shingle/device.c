@@ -259,6 +259,26 @@ void devices_close(struct devices *ds)
 		device_close(&ds->dev[i]);
 }
 
+/**
+ * devices_read_only() - is one of the devices read-only itself?
+ * @ds: open
+ *
+ * Some kernels let nobody open such a device for writing.
+ */
+bool devices_read_only(const struct devices *ds)
+{
+	int read_only;
+	u32 i;
+
+	for (i = 0; i < SHINGLE_NR_DEVS; i++) {
+		const struct device *d = &ds->dev[i];
+
+		if (d->path && d->is_block && !ioctl(d->fd, BLKROGET, &read_only) && read_only)
+			return true;
+	}
+	return false;
+}
+
 enum shingle_dev devices_meta(const struct devices *ds)
 {
 	return ds->dev[SHINGLE_DEV_META].path ? SHINGLE_DEV_META : SHINGLE_DEV_DATA;

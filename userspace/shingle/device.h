@@ -56,6 +56,7 @@ int device_sync(struct device *d);
 bool devices_open(struct devices *ds, const char *data, const char *cache, const char *meta,
 		  enum device_mode mode);
 void devices_close(struct devices *ds);
+bool devices_read_only(const struct devices *ds);
 struct shingle_reader devices_reader(struct devices *ds);
 enum shingle_dev devices_meta(const struct devices *ds);
 

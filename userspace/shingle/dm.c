@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "dm.h"
+#include "kmsg.h"
 
 /* libdevmapper's own sentences name ioctls; the tool says it in its words. */
 static void quiet(int level, const char *file, int line, int dm_errno, const char *f, ...)
@@ -100,6 +101,17 @@ bool dm_name_valid(const char *name)
 	return false;
 }
 
+/* False if it is not known, or there is no such device. */
+static bool find_info(const char *name, struct dm_info *info)
+{
+	struct dm_task *t = task_on(DM_DEVICE_INFO, name);
+	bool ok = t && dm_task_run(t) && dm_task_get_info(t, info) && info->exists;
+
+	if (t)
+		dm_task_destroy(t);
+	return ok;
+}
+
 /**
  * dm_device_is_open() - is there a device of this name?
  * @name: its name
@@ -162,34 +174,62 @@ static bool run_with_udev(struct dm_task *t, bool udev)
 	return ok;
 }
 
-/**
- * dm_device_create() - open a device
- * @name: its name
- * @uuid: its UUID
- * @target: its type
- * @sectors: its length
- * @params: of its table
- * @udev: wait for udev
- * @node: result, the path of its node, to be freed: what in a name is no letter to libdevmapper
- *	and udev is \\xHH there.  NULL if there is no memory for it
- *
- * Returns false after saying why there is no device.
- */
-bool dm_device_create(const char *name, const char *uuid, const char *target, u64 sectors,
-		      const char *params, bool udev, char **node)
+/* The device that has a UUID, to be freed, or NULL. */
+static char *name_of_uuid(const char *uuid)
 {
-	struct dm_task *t = task_on(DM_DEVICE_CREATE, name);
-	bool ok = t && dm_task_set_uuid(t, uuid) &&
-		  dm_task_add_target(t, 0, sectors, target, params) &&
-		  dm_task_set_add_node(t, DM_ADD_NODE_ON_CREATE) && run_with_udev(t, udev);
-	int err = ok ? 0 : task_errno(t);
-	char *coded = ok ? dm_task_get_name_mangled(t) : NULL;
+	struct dm_task *t = task_on(DM_DEVICE_INFO, NULL);
+	struct dm_info info = { 0 };
+	bool found = t && dm_task_set_uuid(t, uuid) && dm_task_run(t) &&
+		     dm_task_get_info(t, &info) && info.exists;
+	char *name = found ? strdup(dm_task_get_name(t)) : NULL;
 
-	*node = NULL;
 	if (t)
 		dm_task_destroy(t);
-	if (!ok)
+	return name;
+}
+
+/* A device without a table: it has a number, by which the kernel's log names it. */
+static bool make_device(const char *name, const char *uuid, struct dm_info *info)
+{
+	struct dm_task *t = task_on(DM_DEVICE_CREATE, name);
+	bool ok = t && dm_task_set_uuid(t, uuid) && dm_task_run(t) && dm_task_get_info(t, info);
+	int err = ok ? 0 : task_errno(t);
+	char *other = err == EBUSY ? name_of_uuid(uuid) : NULL;
+
+	if (t)
+		dm_task_destroy(t);
+	if (other)
+		fail("opening %s: the open device %s has its UUID: it is the same device, or one is a copy of the other; 'shingle remove %s' first",
+		     name, other, other);
+	else if (!ok)
 		dm_fail("opening", name, err);
+	free(other);
+	return ok;
+}
+
+static bool load_table(const char *name, const char *target, u64 sectors, const char *params,
+		       bool read_only, int *err)
+{
+	struct dm_task *t = task_on(DM_DEVICE_RELOAD, name);
+	bool ok = t && dm_task_add_target(t, 0, sectors, target, params) &&
+		  (!read_only || dm_task_set_ro(t)) && dm_task_run(t);
+
+	*err = ok ? 0 : task_errno(t);
+	if (t)
+		dm_task_destroy(t);
+	return ok;
+}
+
+/* @node: as of dm_device_create(). */
+static bool activate(const char *name, bool udev, char **node, int *err)
+{
+	struct dm_task *t = task_on(DM_DEVICE_RESUME, name);
+	bool ok = t && dm_task_set_add_node(t, DM_ADD_NODE_ON_RESUME) && run_with_udev(t, udev);
+	char *coded = ok ? dm_task_get_name_mangled(t) : NULL;
+
+	*err = ok ? 0 : task_errno(t);
+	if (t)
+		dm_task_destroy(t);
 	/* One by any other name would stay when the device has gone, and be the next one's. */
 	if (coded && asprintf(node, "%s/%s", dm_dir(), coded) < 0)
 		*node = NULL;
@@ -199,18 +239,69 @@ bool dm_device_create(const char *name, const char *uuid, const char *target, u6
 	return ok;
 }
 
+static void take_back(const char *name, bool udev)
+{
+	struct dm_task *t = task_on(DM_DEVICE_REMOVE, name);
+
+	if (t) {
+		dm_task_retry_remove(t);
+		run_with_udev(t, udev);
+		dm_task_destroy(t);
+	}
+}
+
+/**
+ * dm_device_create() - open a device
+ * @name: its name
+ * @uuid: its UUID
+ * @target: its type
+ * @sectors: its length
+ * @params: of its table
+ * @read_only: nothing may be written to it
+ * @udev: wait for udev
+ * @node: result, the path of its node, to be freed: what in a name is no letter to libdevmapper
+ *	and udev is \\xHH there.  NULL if there is no memory for it
+ *
+ * libdevmapper would make, load and resume in one task, and not say which of them failed, nor
+ * which number the device had.
+ *
+ * Returns false after saying why there is no device.
+ */
+bool dm_device_create(const char *name, const char *uuid, const char *target, u64 sectors,
+		      const char *params, bool read_only, bool udev, char **node)
+{
+	char why[KMSG_SENTENCE];
+	struct dm_info info;
+	int mark, err;
+	bool ok;
+
+	*node = NULL;
+	if (!make_device(name, uuid, &info))
+		return false;
+	mark = kmsg_mark();
+	ok = load_table(name, target, sectors, params, read_only, &err) &&
+	     activate(name, udev, node, &err);
+	if (!ok) {
+		take_back(name, udev);
+		if (kmsg_cause(mark, info.major, info.minor, target, why))
+			fail("opening %s: the kernel refuses it: %s", name, why);
+		else
+			/* The device was there: what else errno says is of its table. */
+			fail("opening %s: %s; the kernel log says more (dmesg)", name,
+			     err == ENOMEM ? "the kernel has not enough free memory" :
+			     err ? strerror(err) : "it failed");
+	}
+	kmsg_end(mark);
+	return ok;
+}
+
 /* A mount or a device on top does not end by itself. */
 static bool held_for_good(const char *name)
 {
-	struct dm_task *t = task_on(DM_DEVICE_INFO, name);
-	struct dm_info info = { 0 };
-	bool held = t && dm_task_run(t) && dm_task_get_info(t, &info) && info.exists &&
-		    (dm_device_has_holders(info.major, info.minor) ||
-		     dm_device_has_mounted_fs(info.major, info.minor));
+	struct dm_info info;
 
-	if (t)
-		dm_task_destroy(t);
-	return held;
+	return find_info(name, &info) && (dm_device_has_holders(info.major, info.minor) ||
+					  dm_device_has_mounted_fs(info.major, info.minor));
 }
 
 /**
@@ -335,16 +426,23 @@ void dm_line_free(struct dm_line *line)
 char *dm_device_message(const char *name, const char *message)
 {
 	struct dm_task *t = task_on(DM_DEVICE_TARGET_MSG, name);
+	int mark = kmsg_mark();
 	bool ok = t && dm_task_set_sector(t, 0) && dm_task_set_message(t, message) &&
 		  dm_task_run(t);
 	int err = ok ? 0 : task_errno(t);
 	const char *reply = ok ? dm_task_get_message_response(t) : NULL;
 	char *copy = ok ? strdup(reply ?: "") : NULL;
+	char why[KMSG_SENTENCE];
+	struct dm_info info;
 
 	if (t)
 		dm_task_destroy(t);
-	if (!ok)
+	if (!ok && find_info(name, &info) &&
+	    kmsg_cause(mark, info.major, info.minor, "", why))
+		fail("asking %s: the kernel refuses it: %s", name, why);
+	else if (!ok)
 		dm_fail("asking", name, err);
+	kmsg_end(mark);
 	return copy;
 }
 

@@ -31,7 +31,7 @@ bool dm_name_valid(const char *name);
 bool dm_device_is_open(const char *name, bool *open);
 bool dm_device_possible(const char *name, const char *target);
 bool dm_device_create(const char *name, const char *uuid, const char *target, u64 sectors,
-		      const char *params, bool udev, char **node);
+		      const char *params, bool read_only, bool udev, char **node);
 bool dm_device_remove(const char *name, bool udev);
 bool dm_device_status(const char *name, struct dm_line *line);
 bool dm_device_table(const char *name, struct dm_line *line);

@@ -23,7 +23,13 @@ struct image *image_new(void)
 	return img;
 }
 
-static void drop_engine(struct image *img)
+/**
+ * image_drop_engine() - free the map
+ * @img: with or without an engine
+ *
+ * A map of 8 TiB may have more than 1 GB, which the kernel needs for its own.
+ */
+void image_drop_engine(struct image *img)
 {
 	if (img->engine) {
 		shingle_pages_destroy(img->engine);
@@ -34,7 +40,7 @@ static void drop_engine(struct image *img)
 
 void image_free(struct image *img)
 {
-	drop_engine(img);
+	image_drop_engine(img);
 	devices_close(&img->ds);
 	kvfree(img);
 }
@@ -185,7 +191,7 @@ int image_fresh_engine(struct image *img, const char **why)
 {
 	int err;
 
-	drop_engine(img);
+	image_drop_engine(img);
 	memset(&img->bad, 0, sizeof(img->bad));
 	err = img->row->ops->create(&img->engine, &img->l, why);
 	if (err)

@@ -39,6 +39,7 @@ void image_free(struct image *img);
 struct device *image_meta(struct image *img);
 bool image_load(struct image *img);
 bool image_accept(struct image *img);
+void image_drop_engine(struct image *img);
 int image_fresh_engine(struct image *img, const char **why);
 int image_recover(struct image *img, u32 slot, bool stop_at_hole, bool give_up_pages,
 		  u64 lost_seq, const char **why);
