@@ -128,10 +128,16 @@ static int check_devices(struct shingle_device *d)
 		if (!has && wants)
 			return shingle_refuse(ti, -EINVAL, "The %s device is missing",
 					      shingle_dev_names[i]);
-		if (has && d->blocks[i] != l->dev_blocks[i])
+		if (has && d->blocks[i] < l->dev_blocks[i])
 			return shingle_refuse(ti, -EINVAL,
-					      "The %s device has %llu blocks of 4096 bytes, not %llu as at format time: it cannot be resized, restore its size or format anew",
+					      "The %s device has %llu blocks of 4096 bytes, fewer than the %llu at format time: restore its size",
 					      shingle_dev_names[i], d->blocks[i], l->dev_blocks[i]);
+		if (has && d->blocks[i] > l->dev_blocks[i])
+			DMINFO("%s: the %s device has %llu blocks of 4096 bytes, more than the %llu at format time: the rest is not used",
+			       dm_table_device_name(ti->table), shingle_dev_names[i],
+			       d->blocks[i], l->dev_blocks[i]);
+		/* Its end is where it was: the second copies of its headers are there. */
+		d->blocks[i] = l->dev_blocks[i];
 		for (j = 0; has && j < i; j++) {
 			if (d->dev[j] && d->dev[j]->bdev == d->dev[i]->bdev)
 				return shingle_refuse(ti, -EINVAL,

@@ -2880,6 +2880,90 @@ def test_the_tool_holds_no_map_while_the_kernel_builds_its_own(dm):
         dm.changes()
 
 
+def grow(path, sectors):
+    """As dd onto a larger disk, or an LV that was extended."""
+    with open(path, "r+b") as f:
+        f.truncate(os.stat(path).st_size + 512 * sectors)
+
+
+@pytest.mark.parametrize("sectors", [1, 8, 8 * 300 + 3])
+@pytest.mark.parametrize("which", ["data", "cache", "meta"])
+def test_a_device_that_is_larger_now_is_used_as_far_as_it_went(dm, which, sectors):
+    """It opens at its own size, and who looks at it is told."""
+    disks = {name: blank(dm.run.dir / f"{name}.blk", blocks)
+             for name, blocks in (("data", 4096), ("cache", 600), ("meta", 600))}
+    args = [disks["data"], "--cache", disks["cache"], "--meta", disks["meta"]]
+    dm.run("format", "stl-set", "--band", "64K", *args)
+    dm.run("open", *args, "new", "--no-udev")
+    sectors_before = (dm.dir / "new/sectors").read_text()
+    dm.run("remove", "new")
+    grow(disks[which], sectors)
+    blocks = os.stat(disks[which]).st_size // BLOCK
+    note = f"{which.upper()} has {blocks} blocks of 4 KiB, more than the "
+    said = dm.run("open", *args, "new", "--no-udev")
+    assert (note in said) == (sectors >= 8)
+    assert (dm.dir / "new/sectors").read_text() == sectors_before
+    assert (note in dm.run("check", *args)) == (sectors >= 8)
+    assert "nothing to repair" in dm.run("repair", *args)
+    dm.run("dump", *args)
+
+
+@pytest.mark.parametrize("meta", [64, 0])
+def test_the_second_superblock_of_a_larger_device_counts(run, meta):
+    """It is where the device ended when it was formatted; what is at the end now is older."""
+    image = Image(run, meta=meta, blocks=300)
+    raw = bytearray(image.read(image.last))
+    words = b"commit_ms=7"
+    struct.pack_into("<HH", raw, SETTINGS, 1, len(words))
+    raw[SETTINGS + 4:SETTINGS + 4 + len(words)] = words
+    image.write(image.last, seal(raw, SB, seq=image.sb["seq"] + 1))
+    grow(image.file, 8 * 50)
+    # Of an earlier format of all of the larger device.
+    image.write(image.last + 50, seal(image.read(0), SB, uuid=bytes(16), at=image.last + 50,
+                                      seq=image.sb["seq"] + 9))
+    assert " 0 2 commit_ms 7'\n" in run("open", "--dry-run", *image.args, "x")
+    assert run("set", *image.args) == f"{image.data} keeps commit_ms=7\n"
+
+
+def raid_superblock(sectors):
+    """The superblock of md, version 1.0, and where it is: near the end."""
+    at = (sectors - 16) & ~7
+    raw = bytearray(256)
+    struct.pack_into("<II", raw, 0, 0xa92b4efc, 1)
+    raw[16:32] = b"0123456789abcdef"
+    struct.pack_into("<iQI", raw, 72, 1, sectors - 32, 0)
+    struct.pack_into("<QQ", raw, 128, 0, sectors - 32)
+    struct.pack_into("<Q", raw, 144, at)
+    total = sum(struct.unpack("<64I", raw))
+    struct.pack_into("<I", raw, 216, ((total & 0xffffffff) + (total >> 32)) & 0xffffffff)
+    return at, raw
+
+
+@pytest.mark.parametrize("command", [["check"], ["repair", "--yes"], ["open", "--no-udev"]])
+def test_a_half_of_a_mirror_is_not_taken_for_a_larger_device(dm, command):
+    """Its superblock is behind what was formatted: opened alone the halves would differ."""
+    disk = Disk(dm)
+    grow(disk.path, 8 * 100)
+    at, raw = raid_superblock(8 * 4196)
+    with open(disk.path, "r+b") as f:
+        f.seek(512 * at)
+        f.write(raw)
+    assert "of type linux_raid_member" in \
+        dm.run(*command, disk.path, *(["new"] if command[0] == "open" else []), rc=FAILED)
+
+
+@pytest.mark.parametrize("which", ["data", "cache", "meta"])
+def test_a_device_that_was_cut_short_is_refused_with_the_way_out(dm, which):
+    disks = {name: blank(dm.run.dir / f"{name}.blk", 4096) for name in ("data", "cache", "meta")}
+    args = [disks["data"], "--cache", disks["cache"], "--meta", disks["meta"]]
+    dm.run("format", "stl-set", "--band", "64K", *args)
+    os.truncate(disks[which], 4095 * BLOCK + 512)
+    said = {dm.run(*command, *args, *name, rc=FAILED)
+            for command, name in ((["check"], []), (["repair"], []), (["dump"], []),
+                                  (["open", "--no-udev"], ["new"]))}
+    assert len(said) == 1 and "restore its size of 4096 blocks" in said.pop()
+
+
 REFUSED = [
     # stage, errno, lines of the kernel's log, what the tool says of the cause
     ("reload", 22, ["3,1,1,-;device-mapper: table: 253:6: stl-set: another device (-EINVAL)",

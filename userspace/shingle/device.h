@@ -63,6 +63,7 @@ enum shingle_dev devices_meta(const struct devices *ds);
 /* What a device holds already, as the end of a sentence; false if nothing. */
 bool device_holds(struct device *d, char *what, size_t size);
 bool device_member_of(struct device *d, char *name, size_t size);
+bool device_raid_type(const struct device *d, char *type, size_t size);
 int device_wipe_signatures(struct device *d);
 int device_forget_partitions(struct device *d);
 

@@ -56,14 +56,42 @@ u64 image_last_block(const struct image *img)
 	return img->l.dev_blocks[shingle_meta_dev(&img->l)] - 1;
 }
 
-static bool size_fits(const struct image *img, enum shingle_dev dev)
+/**
+ * image_larger() - has a device grown since it was formatted?
+ * @img: with its layout
+ * @dev: which device
+ * @text: result if it has, a sentence; SIZE_SENTENCE bytes
+ *
+ * As after dd onto a larger disk.  The target uses what was there at format time.
+ */
+bool image_larger(const struct image *img, enum shingle_dev dev, char *text)
 {
 	const struct device *d = &img->ds.dev[dev];
 
-	if (!d->path || d->blocks >= img->l.dev_blocks[dev])
+	if (!d->path || d->blocks <= img->l.dev_blocks[dev])
+		return false;
+	snprintf(text, SIZE_SENTENCE,
+		 "%s has %llu blocks of 4 KiB, more than the %llu when it was formatted: the rest is not used",
+		 d->arg, d->blocks, img->l.dev_blocks[dev]);
+	return true;
+}
+
+static bool size_fits(const struct image *img, enum shingle_dev dev)
+{
+	const struct device *d = &img->ds.dev[dev];
+	char type[64];
+
+	if (!d->path || d->blocks == img->l.dev_blocks[dev])
 		return true;
-	fail("%s %s has %llu blocks of 4 KiB, but had %llu when it was formatted: it was cut short, or is the wrong device",
-	     d->arg, d->path, d->blocks, img->l.dev_blocks[dev]);
+	if (d->blocks < img->l.dev_blocks[dev]) {
+		fail("%s %s has %llu blocks of 4 KiB, but had %llu when it was formatted: it was cut short, or is the wrong device; restore its size of %llu blocks",
+		     d->arg, d->path, d->blocks, img->l.dev_blocks[dev], img->l.dev_blocks[dev]);
+		return false;
+	}
+	if (!device_raid_type(d, type, sizeof(type)))
+		return true;
+	fail("%s %s is a part of an array, of type %s: what was formatted is the array; assemble it, and name it instead",
+	     d->arg, d->path, type);
 	return false;
 }
 
