@@ -87,12 +87,18 @@ static void free_device(struct shingle_device *d)
 
 static int parse_devices(struct shingle_device *d, struct dm_arg_set *as)
 {
+	static const char *const device_is[SHINGLE_NR_DEVS] = {
+		"its device is read-only: data", "its device is read-only: cache",
+		"its device is read-only: metadata",
+	};
 	struct dm_target *ti = d->ti;
 	bool ro_table = !shingle_table_writable(ti->table);
 	const char *path;
 	int i, err;
 
 	d->read_only = ro_table;
+	if (ro_table)
+		d->mode_why = "its table is read-only";
 	for (i = 0; i < SHINGLE_NR_DEVS; i++) {
 		path = dm_shift_arg(as);
 		if (!path)
@@ -107,7 +113,11 @@ static int parse_devices(struct shingle_device *d, struct dm_arg_set *as)
 					      shingle_dev_names[i], path,
 					      ro_table ? "" : " for writing");
 		/* Some kernels open what is read-only for writing, too. */
-		d->read_only |= bdev_read_only(d->dev[i]->bdev);
+		if (bdev_read_only(d->dev[i]->bdev)) {
+			d->read_only = true;
+			/* The table may be so for the device's sake. */
+			d->mode_why = device_is[i];
+		}
 		d->blocks[i] = bdev_nr_bytes(d->dev[i]->bdev) >> SHINGLE_BLOCK_SHIFT;
 	}
 	return 0;

@@ -111,6 +111,8 @@ def read_only(ctx, geo, table_too):
                 return
             device.resume()
             expect(game.state() == "ro", f"it is {device.status(noflush=True)}")
+            why = device.message("mode")
+            expect(why.startswith("ro its device is read-only: "), f"the cause is '{why}'")
             found = blocks_of(device.path, geo.logical)
             for text in WRITING:
                 refused(ctx, device, text, errno.EROFS, "read-only")

@@ -2964,6 +2964,28 @@ def test_a_device_that_was_cut_short_is_refused_with_the_way_out(dm, which):
     assert len(said) == 1 and "restore its size of 4096 blocks" in said.pop()
 
 
+@pytest.mark.parametrize("mode, why", [
+    ("ro", "its device is read-only: data"), ("ro", "cleaning can make no progress"),
+    ("fail", "the map contradicts itself")])
+def test_status_says_why_it_is_not_read_write(dm, mode, why):
+    """As the target gives it; there is one sentence for each cause."""
+    dm.add("disk", "stl-set", mode=f"{mode} {why}\n")
+    (dm.dir / "disk/status").write_text(f"1/2 3/4 5 idle - {mode}")
+    name = {"ro": "read-only", "fail": "failed"}[mode]
+    assert f"  mode     {name}: {why}\n" in dm.run("status", "disk")
+    assert json.loads(dm.run("status", "disk", "--json"))["mode_why"] == why
+    # Of modules that know no such message nobody learns it.
+    (dm.dir / "disk/mode").unlink()
+    assert f"  mode     {name}; the kernel log says why\n" in dm.run("status", "disk")
+    assert "mode_why" not in json.loads(dm.run("status", "disk", "--json"))
+
+
+def test_status_of_what_is_well_asks_nothing(two):
+    assert "mode_why" not in json.loads(two.run("status", "disk", "--json"))
+    assert "  mode     read-write\n" in two.run("status")
+    assert not two.changes()
+
+
 REFUSED = [
     # stage, errno, lines of the kernel's log, what the tool says of the cause
     ("reload", 22, ["3,1,1,-;device-mapper: table: 253:6: stl-set: another device (-EINVAL)",

@@ -416,6 +416,35 @@ void dm_line_free(struct dm_line *line)
 	line->params = NULL;
 }
 
+/* The reply to a message, to be freed; else NULL, and errno in @err. */
+static char *send_message(const char *name, const char *message, int *err)
+{
+	struct dm_task *t = task_on(DM_DEVICE_TARGET_MSG, name);
+	bool ok = t && dm_task_set_sector(t, 0) && dm_task_set_message(t, message) &&
+		  dm_task_run(t);
+	const char *reply = ok ? dm_task_get_message_response(t) : NULL;
+	char *copy = ok ? strdup(reply ?: "") : NULL;
+
+	*err = ok ? 0 : task_errno(t);
+	if (t)
+		dm_task_destroy(t);
+	return copy;
+}
+
+/**
+ * dm_device_ask() - send a message that the target may not know
+ * @name: of the device
+ * @message: the text
+ *
+ * Returns the reply, to be freed, or NULL without a word.
+ */
+char *dm_device_ask(const char *name, const char *message)
+{
+	int err;
+
+	return send_message(name, message, &err);
+}
+
 /**
  * dm_device_message() - send a message to a device
  * @name: of the device
@@ -425,25 +454,17 @@ void dm_line_free(struct dm_line *line)
  */
 char *dm_device_message(const char *name, const char *message)
 {
-	struct dm_task *t = task_on(DM_DEVICE_TARGET_MSG, name);
-	int mark = kmsg_mark();
-	bool ok = t && dm_task_set_sector(t, 0) && dm_task_set_message(t, message) &&
-		  dm_task_run(t);
-	int err = ok ? 0 : task_errno(t);
-	const char *reply = ok ? dm_task_get_message_response(t) : NULL;
-	char *copy = ok ? strdup(reply ?: "") : NULL;
-	char why[KMSG_SENTENCE];
+	int mark = kmsg_mark(), err;
+	char *reply = send_message(name, message, &err), why[KMSG_SENTENCE];
 	struct dm_info info;
 
-	if (t)
-		dm_task_destroy(t);
-	if (!ok && find_info(name, &info) &&
+	if (!reply && find_info(name, &info) &&
 	    kmsg_cause(mark, info.major, info.minor, "", why))
 		fail("asking %s: the kernel refuses it: %s", name, why);
-	else if (!ok)
+	else if (!reply)
 		dm_fail("asking", name, err);
 	kmsg_end(mark);
-	return copy;
+	return reply;
 }
 
 /**

@@ -38,6 +38,7 @@ bool dm_device_table(const char *name, struct dm_line *line);
 bool dm_device_at(dev_t rdev, struct dm_line *line);
 bool dm_line_idle(const struct dm_line *line);
 void dm_line_free(struct dm_line *line);
+char *dm_device_ask(const char *name, const char *message);
 char *dm_device_message(const char *name, const char *message);
 bool dm_for_each(int (*fn)(const char *name, void *ctx), void *ctx);
 
