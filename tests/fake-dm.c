@@ -12,7 +12,8 @@
  * what BLKROGET and BLKSSZGET answer.  Files FAKE_DM.create, FAKE_DM.reload and FAKE_DM.resume
  * make that ioctl fail, FAKE_DM.message one that the device has no answer to: a number of errno,
  * and lines that the kernel logs meanwhile.  Without a file FAKE_DM.kmsg the kernel's log cannot
- * be read.  The log of changes says how much memory the program holds when it loads a table.
+ * be read.  FAKE_DM.version holds the version of the modules.  The log of changes says how much
+ * memory the program holds when it loads a table.
  */
 #define _FILE_OFFSET_BITS 64
 #include <dirent.h>
@@ -463,6 +464,12 @@ int open(const char *path, int flags, ...)
 		if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, kmsg))
 			abort();
 		return kmsg[0];
+	}
+	if (!strcmp(path, "/sys/module/dm_shingle/version") && getenv("FAKE_DM")) {
+		char file[4096];
+
+		snprintf(file, sizeof(file), "%s.version", getenv("FAKE_DM"));
+		return (int)syscall(SYS_openat, AT_FDCWD, file, flags, 0);
 	}
 	/* File systems without direct I/O have none for a block device either. */
 	return (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_LARGEFILE, mode);

@@ -3016,6 +3016,34 @@ def test_a_refusal_of_the_kernel_is_explained(dm, stage, err, log, said):
     assert not (dm.dir / "new").exists()
 
 
+@pytest.mark.parametrize("version, said", [
+    ("0.9.1", True), ("1.0.0", False), (None, False)])
+def test_modules_of_another_version_are_named_when_a_table_is_refused(dm, version, said):
+    """They may know another format, or fewer options."""
+    release = re.search(r'PACKAGE_VERSION="(.*)"', (TOP / "dkms.conf").read_text())[1]
+    disk = Disk(dm)
+    (dm.run.dir / "dm.reload").write_text("22\n")
+    if version:
+        (dm.run.dir / "dm.version").write_text((release if version == "1.0.0" else version) + "\n")
+    text = f"; the modules are of version 0.9.1, and this tool is of {release}: load its own"
+    assert (text in disk.open(rc=FAILED)) == said
+
+
+def test_a_device_with_longer_logical_blocks_is_refused_before_anything_is_written(dm):
+    """A block of 4096 bytes could not be written alone."""
+    path = blank(dm.run.dir / "long.blk", 4096)
+    for size in (512, 4096):
+        Path(f"{path}.ssz").write_text(str(size))
+        dm.run("format", "stl-set", "--band", "64K", "--force", path)
+    Path(f"{path}.ssz").write_text("16384")
+    before = path.read_bytes()
+    for words in (["format", "stl-set", "--force", path], ["check", path], ["repair", path],
+                  ["open", path, "new"]):
+        assert "has logical blocks of 16384 bytes, and blocks of 4096 are to be written" in \
+            dm.run(*words, rc=FAILED)
+    assert path.read_bytes() == before and not dm.changes()
+
+
 def test_a_log_that_cannot_be_read_is_pointed_at(dm):
     disk = Disk(dm)
     (dm.run.dir / "dm.reload").write_text(f"22\n{REFUSED[0][2][2]}\n")

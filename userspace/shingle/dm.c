@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Device mapper, as far as the tool needs it. */
+#include <fcntl.h>
 #include <libdevmapper.h>
 #include <linux/dm-ioctl.h>
 #include <sys/stat.h>
@@ -250,6 +251,25 @@ static void take_back(const char *name, bool udev)
 	}
 }
 
+/* Modules of another version may know another format, or fewer options: @text, or "". */
+static void other_modules(char *text, size_t size)
+{
+	int fd = open("/sys/module/dm_shingle/version", O_RDONLY | O_CLOEXEC);
+	char version[64];
+	ssize_t n = fd >= 0 ? read(fd, version, sizeof(version) - 1) : 0;
+
+	*text = '\0';
+	if (fd >= 0)
+		close(fd);
+	if (n <= 0)
+		return;
+	version[n] = '\0';
+	version[strcspn(version, "\n")] = '\0';
+	if (strcmp(version, tool_release))
+		snprintf(text, size, "; the modules are of version %s, and this tool is of %s: load its own",
+			 version, tool_release);
+}
+
 /**
  * dm_device_create() - open a device
  * @name: its name
@@ -270,7 +290,7 @@ static void take_back(const char *name, bool udev)
 bool dm_device_create(const char *name, const char *uuid, const char *target, u64 sectors,
 		      const char *params, bool read_only, bool udev, char **node)
 {
-	char why[KMSG_SENTENCE];
+	char why[KMSG_SENTENCE], modules[160];
 	struct dm_info info;
 	int mark, err;
 	bool ok;
@@ -283,13 +303,14 @@ bool dm_device_create(const char *name, const char *uuid, const char *target, u6
 	     activate(name, udev, node, &err);
 	if (!ok) {
 		take_back(name, udev);
+		other_modules(modules, sizeof(modules));
 		if (kmsg_cause(mark, info.major, info.minor, target, why))
-			fail("opening %s: the kernel refuses it: %s", name, why);
+			fail("opening %s: the kernel refuses it: %s%s", name, why, modules);
 		else
 			/* The device was there: what else errno says is of its table. */
-			fail("opening %s: %s; the kernel log says more (dmesg)", name,
+			fail("opening %s: %s; the kernel log says more (dmesg)%s", name,
 			     err == ENOMEM ? "the kernel has not enough free memory" :
-			     err ? strerror(err) : "it failed");
+			     err ? strerror(err) : "it failed", modules);
 	}
 	kmsg_end(mark);
 	return ok;
