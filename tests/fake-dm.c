@@ -478,7 +478,9 @@ int open(const char *path, int flags, ...)
 /* Where the tests run there may be no device mapper. */
 int access(const char *path, int mode)
 {
-	return strcmp(path, "/sys/class/misc/device-mapper") ? faccessat(AT_FDCWD, path, mode, 0) : 0;
+	if (!strcmp(path, "/sys/class/misc/device-mapper"))
+		return 0;
+	return faccessat(AT_FDCWD, path, mode, 0);
 }
 
 off_t lseek(int fd, off_t offset, int whence)
@@ -497,7 +499,7 @@ static int beside(int fd, const char *end, int without)
 	n = readlink(link, path, sizeof(path) - 8);
 	if (n < 0)
 		return without;
-	strcpy(path + n, end);
+	snprintf(path + n, sizeof(path) - (size_t)n, "%s", end);
 	f = fopen(path, "re");
 	if (f && fscanf(f, "%d", &without) != 1)
 		abort();

@@ -371,7 +371,9 @@ static inline bool shingle_has_reason(const struct shingle_cleaner *c)
  *	is; map_lock
  * @needs_check: the superblock says so, or is about to, or would if it could be written
  * @stopping: no new steps, end the one in progress
- * @resetting: the same, and new bios wait; map_lock
+ * @held: nothing is started but for the host, because the system hibernates; set under
+ *	map_lock, read anywhere
+ * @resetting: the same as @stopping, and new bios wait; map_lock
  * @leaving: a suspend has begun, which messages must not keep waiting; map_lock
  * @leavings: so many have; map_lock
  * @suspended: between postsuspend and resume
@@ -419,6 +421,7 @@ struct shingle_device {
 	const char *mode_why;
 	bool needs_check;
 	bool stopping;
+	bool held;
 	bool resetting;
 	bool leaving;
 	u32 leavings;

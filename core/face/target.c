@@ -502,6 +502,79 @@ void shingle_postsuspend(struct dm_target *ti)
 }
 EXPORT_SYMBOL_GPL(shingle_postsuspend);
 
+/* ------------------------------------------------------------------------
+ * Hibernation
+ */
+
+/**
+ * shingle_for_each_active() - visit the devices that an active table uses
+ * @fn: what to do with each, may sleep
+ *
+ * Context: may sleep.  A device stays there while it is visited.
+ */
+void shingle_for_each_active(void (*fn)(struct shingle_device *d))
+{
+	struct shingle_device *d;
+
+	mutex_lock(&active_lock);
+	list_for_each_entry(d, &active_devices, list)
+		fn(d);
+	mutex_unlock(&active_lock);
+}
+
+static void set_held(struct shingle_device *d, bool held)
+{
+	lockdep_assert_held(&active_lock);
+	spin_lock_irq(&d->map_lock);
+	WRITE_ONCE(d->held, held);
+	spin_unlock_irq(&d->map_lock);
+}
+
+/**
+ * shingle_hold() - from now on nothing is written but what the host waits for
+ * @d: the device
+ *
+ * All that was acknowledged is written and committed, and the step in progress ends.
+ * Writes are still served, cleaning for room included: of a stack this may be the lower
+ * device, and the upper one writes until it is held.
+ *
+ * Context: may sleep, under active_lock.
+ */
+void shingle_hold(struct shingle_device *d)
+{
+	/* One that is suspended is quiet already. */
+	if (!d->loaded || READ_ONCE(d->suspended) || d->held)
+		return;
+	shingle_wcache_drain(d);
+	set_held(d, true);
+	cancel_delayed_work_sync(&d->cleaner.idle_work);
+	flush_delayed_work(&d->cleaner.work);
+	cancel_delayed_work_sync(&d->log.commit_work);
+	shingle_commit(d, false);
+	flush_work(&d->log.ckpt_work);
+	flush_work(&d->log.sb_work);
+}
+
+/**
+ * shingle_let_go() - undo shingle_hold()
+ * @d: the device
+ *
+ * Context: may sleep, under active_lock.
+ */
+void shingle_let_go(struct shingle_device *d)
+{
+	if (!d->held)
+		return;
+	set_held(d, false);
+	if (READ_ONCE(d->suspended))
+		return;		/* A resume does the rest. */
+	/* Writes that came meanwhile have set no timer. */
+	mod_delayed_work(d->wq, &d->log.commit_work, 0);
+	shingle_wcache_look(d);
+	shingle_wake_cleaner(d);
+	shingle_arm_idle(d);
+}
+
 /**
  * shingle_iterate_devices() - see struct target_type
  * @ti: the target
