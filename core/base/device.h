@@ -367,9 +367,13 @@ static inline bool shingle_has_reason(const struct shingle_cleaner *c)
  * @cpu: see struct shingle_cpu
  * @map_lock: see above
  * @mode: enum shingle_mode; set under map_lock, read anywhere
+ * @mode_why: why it is not SHINGLE_RW, the tail of a sentence that is never freed; NULL if it
+ *	is; map_lock
  * @needs_check: the superblock says so, or is about to, or would if it could be written
  * @stopping: no new steps, end the one in progress
- * @resetting: the same, and new bios wait; map_lock
+ * @held: nothing is started but for the host, because the system hibernates; set under
+ *	map_lock, read anywhere
+ * @resetting: the same as @stopping, and new bios wait; map_lock
  * @leaving: a suspend has begun, which messages must not keep waiting; map_lock
  * @leavings: so many have; map_lock
  * @suspended: between postsuspend and resume
@@ -414,8 +418,10 @@ struct shingle_device {
 	/* Not beside what others look at without it. */
 	spinlock_t map_lock ____cacheline_aligned_in_smp;
 	enum shingle_mode mode;
+	const char *mode_why;
 	bool needs_check;
 	bool stopping;
+	bool held;
 	bool resetting;
 	bool leaving;
 	u32 leavings;

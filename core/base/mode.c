@@ -14,7 +14,7 @@ const char *const shingle_dev_names[SHINGLE_NR_DEVS] = { "data", "cache", "metad
  *	when the map itself cannot be trusted; never goes up
  * @check: whether the metadata may be wrong, which the superblock then says, also of a
  *	device that is as low already
- * @why: for the log
+ * @why: for the log and for the message ``mode``: a string that is never freed
  *
  * Context: process.
  */
@@ -28,8 +28,10 @@ void shingle_set_mode(struct shingle_device *d, enum shingle_mode mode, bool che
 	spin_lock_irqsave(&d->map_lock, flags);
 	down = mode > d->mode;
 	news = down || (check && !d->needs_check);
-	if (down)
+	if (down) {
 		WRITE_ONCE(d->mode, mode);
+		d->mode_why = why;
+	}
 	mode = d->mode;
 	if (check)
 		WRITE_ONCE(d->needs_check, true);
@@ -62,7 +64,7 @@ int shingle_no_change(const struct shingle_device *d, const char **why)
 		*why = "it has failed";
 		return -EIO;
 	}
-	*why = d->read_only ? "its table or a device of it is read-only" : "it is read-only";
+	*why = d->mode_why ?: "it is read-only";
 	return d->mode == SHINGLE_RO ? -EROFS : 0;
 }
 

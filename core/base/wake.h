@@ -68,7 +68,7 @@ static inline void shingle_arm_idle(struct shingle_device *d)
 {
 	unsigned int ms = READ_ONCE(d->config.idle_ms);
 
-	if (ms && !READ_ONCE(d->stopping))
+	if (ms && !READ_ONCE(d->stopping) && !READ_ONCE(d->held))
 		queue_delayed_work(d->cleaner.wq, &d->cleaner.idle_work, msecs_to_jiffies(ms));
 }
 

@@ -31,7 +31,7 @@ static void idle_work(struct work_struct *work)
 	unsigned long delay = msecs_to_jiffies(READ_ONCE(d->config.idle_ms));
 	unsigned long quiet = shingle_quiet_for(d);
 
-	if (!delay || READ_ONCE(d->stopping))
+	if (!delay || READ_ONCE(d->stopping) || READ_ONCE(d->held))
 		return;
 	if (quiet < delay) {
 		queue_delayed_work(d->cleaner.wq, &d->cleaner.idle_work, delay - quiet);
@@ -216,6 +216,9 @@ static int next_step(struct shingle_device *d, struct shingle_step *step, enum s
 	/* Then it keeps none of the pages, either, that it has looked at. */
 	if (d->mode != SHINGLE_RW || d->stopping || d->resetting)
 		goto out;
+	/* Somebody waits for room, or for what was gathered; or it can wait. */
+	if (d->held && !turns->pressure && !d->cleaner.epoch_wanted && !d->cleaner.epoch_open)
+		goto out;
 	if (d->cleaner.recovering) {
 		r = ask(d, step, why, SHINGLE_WHY_RECOVERY);
 		if (!r)
@@ -235,7 +238,7 @@ static int next_step(struct shingle_device *d, struct shingle_step *step, enum s
 		*kick |= d->front.awaits_room;
 		d->front.awaits_room = false;
 	}
-	if (!r && d->cleaner.idle) {
+	if (!r && d->cleaner.idle && !d->held) {
 		/* Whatever the host did meanwhile, it must be quiet again for as long. */
 		bool busy = shingle_quiet_for(d) < msecs_to_jiffies(READ_ONCE(d->config.idle_ms));
 

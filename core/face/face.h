@@ -12,6 +12,10 @@ int shingle_parse_options(struct shingle_device *d, struct dm_arg_set *as);
 int shingle_settle_options(struct shingle_device *d);
 
 /* status.c */
+void shingle_for_each_active(void (*fn)(struct shingle_device *d));
+void shingle_hold(struct shingle_device *d);
+void shingle_let_go(struct shingle_device *d);
+int shingle_emit_mode(struct shingle_device *d, char *result, unsigned int maxlen);
 int shingle_emit_stats(struct shingle_device *d, char *result, unsigned int maxlen);
 void shingle_clear_stats(struct shingle_device *d);
 

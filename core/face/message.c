@@ -306,7 +306,7 @@ static bool is_loaded(struct shingle_device *d)
  * shingle_message() - see struct target_type
  * @ti: the target
  * @argc: number of words
- * @argv: ``stats``, ``stats_clear``, ``clean``, ``commit``, ``checkpoint``,
+ * @argv: ``mode``, ``stats``, ``stats_clear``, ``clean``, ``commit``, ``checkpoint``,
  *	``verify``, ``reset``, ``settings``, ``keep`` and words, a key and its value, or
  *	what the engine knows
  * @result: where to
@@ -330,6 +330,8 @@ int shingle_message(struct dm_target *ti, unsigned int argc, char **argv, char *
 	}
 	if (argc == 1 && !strcmp(argv[0], "stats"))
 		return shingle_emit_stats(d, result, maxlen);
+	if (argc == 1 && !strcmp(argv[0], "mode"))
+		return shingle_emit_mode(d, result, maxlen);
 	if (argc == 1 && !strcmp(argv[0], "stats_clear")) {
 		shingle_clear_stats(d);
 		return 0;

@@ -13,6 +13,29 @@ static const char *mode_name(const struct shingle_device *d)
 	return name[READ_ONCE(d->mode)];
 }
 
+/**
+ * shingle_emit_mode() - what ``mode`` says
+ * @d: the device
+ * @result: where to
+ * @maxlen: how much fits
+ *
+ * ``rw``, or ``ro`` or ``fail`` and the cause.
+ *
+ * Context: process.  Returns 1, as a message that has said something.
+ */
+int shingle_emit_mode(struct shingle_device *d, char *result, unsigned int maxlen)
+{
+	const char *why, *name;
+	unsigned int sz = 0;
+
+	spin_lock_irq(&d->map_lock);
+	name = mode_name(d);
+	why = d->mode_why;
+	spin_unlock_irq(&d->map_lock);
+	DMEMIT("%s%s%s\n", name, why ? " " : "", why ?: "");
+	return 1;
+}
+
 static unsigned int emit_info(struct shingle_device *d, char *result, unsigned int maxlen)
 {
 	u64 cached, capacity, used, steps;

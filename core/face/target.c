@@ -87,12 +87,18 @@ static void free_device(struct shingle_device *d)
 
 static int parse_devices(struct shingle_device *d, struct dm_arg_set *as)
 {
+	static const char *const device_is[SHINGLE_NR_DEVS] = {
+		"its device is read-only: data", "its device is read-only: cache",
+		"its device is read-only: metadata",
+	};
 	struct dm_target *ti = d->ti;
 	bool ro_table = !shingle_table_writable(ti->table);
 	const char *path;
 	int i, err;
 
 	d->read_only = ro_table;
+	if (ro_table)
+		d->mode_why = "its table is read-only";
 	for (i = 0; i < SHINGLE_NR_DEVS; i++) {
 		path = dm_shift_arg(as);
 		if (!path)
@@ -107,7 +113,11 @@ static int parse_devices(struct shingle_device *d, struct dm_arg_set *as)
 					      shingle_dev_names[i], path,
 					      ro_table ? "" : " for writing");
 		/* Some kernels open what is read-only for writing, too. */
-		d->read_only |= bdev_read_only(d->dev[i]->bdev);
+		if (bdev_read_only(d->dev[i]->bdev)) {
+			d->read_only = true;
+			/* The table may be so for the device's sake. */
+			d->mode_why = device_is[i];
+		}
 		d->blocks[i] = bdev_nr_bytes(d->dev[i]->bdev) >> SHINGLE_BLOCK_SHIFT;
 	}
 	return 0;
@@ -128,10 +138,16 @@ static int check_devices(struct shingle_device *d)
 		if (!has && wants)
 			return shingle_refuse(ti, -EINVAL, "The %s device is missing",
 					      shingle_dev_names[i]);
-		if (has && d->blocks[i] != l->dev_blocks[i])
+		if (has && d->blocks[i] < l->dev_blocks[i])
 			return shingle_refuse(ti, -EINVAL,
-					      "The %s device has %llu blocks of 4096 bytes, not %llu as at format time: it cannot be resized, restore its size or format anew",
+					      "The %s device has %llu blocks of 4096 bytes, fewer than the %llu at format time: restore its size",
 					      shingle_dev_names[i], d->blocks[i], l->dev_blocks[i]);
+		if (has && d->blocks[i] > l->dev_blocks[i])
+			DMINFO("%s: the %s device has %llu blocks of 4096 bytes, more than the %llu at format time: the rest is not used",
+			       dm_table_device_name(ti->table), shingle_dev_names[i],
+			       d->blocks[i], l->dev_blocks[i]);
+		/* Its end is where it was: the second copies of its headers are there. */
+		d->blocks[i] = l->dev_blocks[i];
 		for (j = 0; has && j < i; j++) {
 			if (d->dev[j] && d->dev[j]->bdev == d->dev[i]->bdev)
 				return shingle_refuse(ti, -EINVAL,
@@ -485,6 +501,79 @@ void shingle_postsuspend(struct dm_target *ti)
 	flush_work(&d->log.sb_work);
 }
 EXPORT_SYMBOL_GPL(shingle_postsuspend);
+
+/* ------------------------------------------------------------------------
+ * Hibernation
+ */
+
+/**
+ * shingle_for_each_active() - visit the devices that an active table uses
+ * @fn: what to do with each, may sleep
+ *
+ * Context: may sleep.  A device stays there while it is visited.
+ */
+void shingle_for_each_active(void (*fn)(struct shingle_device *d))
+{
+	struct shingle_device *d;
+
+	mutex_lock(&active_lock);
+	list_for_each_entry(d, &active_devices, list)
+		fn(d);
+	mutex_unlock(&active_lock);
+}
+
+static void set_held(struct shingle_device *d, bool held)
+{
+	lockdep_assert_held(&active_lock);
+	spin_lock_irq(&d->map_lock);
+	WRITE_ONCE(d->held, held);
+	spin_unlock_irq(&d->map_lock);
+}
+
+/**
+ * shingle_hold() - from now on nothing is written but what the host waits for
+ * @d: the device
+ *
+ * All that was acknowledged is written and committed, and the step in progress ends.
+ * Writes are still served, cleaning for room included: of a stack this may be the lower
+ * device, and the upper one writes until it is held.
+ *
+ * Context: may sleep, under active_lock.
+ */
+void shingle_hold(struct shingle_device *d)
+{
+	/* One that is suspended is quiet already. */
+	if (!d->loaded || READ_ONCE(d->suspended) || d->held)
+		return;
+	shingle_wcache_drain(d);
+	set_held(d, true);
+	cancel_delayed_work_sync(&d->cleaner.idle_work);
+	flush_delayed_work(&d->cleaner.work);
+	cancel_delayed_work_sync(&d->log.commit_work);
+	shingle_commit(d, false);
+	flush_work(&d->log.ckpt_work);
+	flush_work(&d->log.sb_work);
+}
+
+/**
+ * shingle_let_go() - undo shingle_hold()
+ * @d: the device
+ *
+ * Context: may sleep, under active_lock.
+ */
+void shingle_let_go(struct shingle_device *d)
+{
+	if (!d->held)
+		return;
+	set_held(d, false);
+	if (READ_ONCE(d->suspended))
+		return;		/* A resume does the rest. */
+	/* Writes that came meanwhile have set no timer. */
+	mod_delayed_work(d->wq, &d->log.commit_work, 0);
+	shingle_wcache_look(d);
+	shingle_wake_cleaner(d);
+	shingle_arm_idle(d);
+}
 
 /**
  * shingle_iterate_devices() - see struct target_type

@@ -267,7 +267,7 @@ static void rearm(struct shingle_device *d)
 		return;
 	if (wc->rounds && time_before(now, wc->retry_at))
 		at = wc->retry_at;
-	else if (d->config.destage_ms)
+	else if (d->config.destage_ms && !d->held)
 		at = oldest(wc)->since + msecs_to_jiffies(d->config.destage_ms);
 	else
 		return;

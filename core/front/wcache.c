@@ -197,7 +197,7 @@ static void arm(struct shingle_device *d)
 
 	if (is_full(d) || !wc->on)
 		run_now(wc);
-	else if (d->config.destage_ms)
+	else if (d->config.destage_ms && !d->held)
 		queue_delayed_work(wc->wq, &wc->work, msecs_to_jiffies(d->config.destage_ms));
 }
 

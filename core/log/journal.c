@@ -165,7 +165,8 @@ void shingle_journal_add(struct shingle_device *d, u32 reserved, const struct sh
 			.records[t->nr % SHINGLE_JOURNAL_RECORDS] = emit->rec[i];
 	d->n.records += emit->nr;
 	/* If it is pending it will see these: it must have the lock first. */
-	if (emit->nr && d->config.commit_ms && !delayed_work_pending(&d->log.commit_work))
+	if (emit->nr && d->config.commit_ms && !d->held &&
+	    !delayed_work_pending(&d->log.commit_work))
 		queue_delayed_work(d->wq, &d->log.commit_work,
 				   msecs_to_jiffies(d->config.commit_ms));
 }

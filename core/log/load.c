@@ -106,8 +106,10 @@ int shingle_load_state(struct shingle_device *d)
 		DMWARN("%s: read-only: it needs 'shingle check' and 'shingle repair' first", name);
 		/* Only ever down: it may be lower already. */
 		spin_lock_irq(&d->map_lock);
-		if (d->mode < SHINGLE_RO)
+		if (d->mode < SHINGLE_RO) {
 			WRITE_ONCE(d->mode, SHINGLE_RO);
+			d->mode_why = "it was marked needs_check when it was activated";
+		}
 		spin_unlock_irq(&d->map_lock);
 	}
 	if (d->mode == SHINGLE_RW && rec.unmarked) {

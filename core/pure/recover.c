@@ -14,7 +14,9 @@
  * @l: result
  * @why: on error, a sentence tail that says what was found
  *
- * The copies are at block 0 and at the last block; the newer sound one counts.
+ * The copies are at block 0 and at the last block of the device as it was formatted; the newer
+ * sound one counts.  If the device has grown since, the first copy says where the second is:
+ * at the end of the device there may be one of an earlier format.
  *
  * Context: may sleep.  Returns 0; -ENODATA if neither copy is there; -EUCLEAN if
  * something is there but rotten; -EPROTONOSUPPORT; -ENOMEM; or the read error.
@@ -24,6 +26,7 @@ int shingle_load_sb(const struct shingle_reader *r, enum shingle_dev dev, u64 de
 {
 	struct shingle_layout *copy;
 	struct shingle_sb *sb;
+	u64 last = dev_blocks - 1;
 	bool found = false;
 	int worst = -ENODATA;
 	u32 i;
@@ -41,7 +44,7 @@ int shingle_load_sb(const struct shingle_reader *r, enum shingle_dev dev, u64 de
 	}
 
 	for (i = 0; i < 2; i++) {
-		u64 block = i ? dev_blocks - 1 : 0;
+		u64 block = i ? last : 0;
 		const char *text = "cannot be read";
 		int err = r->read(r->ctx, dev, block, 1, sb);
 
@@ -53,6 +56,8 @@ int shingle_load_sb(const struct shingle_reader *r, enum shingle_dev dev, u64 de
 		if (!err && (!found || copy->sb_seq > l->sb_seq)) {
 			*l = *copy;
 			found = true;
+			if (!i && l->dev_blocks[dev] > 1 && l->dev_blocks[dev] < dev_blocks)
+				last = l->dev_blocks[dev] - 1;
 		} else if (err && (worst == -ENODATA || i == 0)) {
 			/* A rotten copy says more than an absent one. */
 			if (err != -ENODATA || worst == -ENODATA) {

@@ -16,6 +16,7 @@ import time
 
 import blk
 import dm
+import ondisk
 from bench import Failure, beside, expect, run, until
 from blk import BLOCK, SECTORS
 from faults import faulty
@@ -111,6 +112,8 @@ def read_only(ctx, geo, table_too):
                 return
             device.resume()
             expect(game.state() == "ro", f"it is {device.status(noflush=True)}")
+            why = device.message("mode")
+            expect(why.startswith("ro its device is read-only: "), f"the cause is '{why}'")
             found = blocks_of(device.path, geo.logical)
             for text in WRITING:
                 refused(ctx, device, text, errno.EROFS, "read-only")
@@ -451,6 +454,77 @@ def told(ctx, geo):
     return {"requests": count}
 
 
+def sleeps(pid):
+    """In nanosleep or clock_nanosleep: of x86-64, as all guests are."""
+    with open(f"/proc/{pid}/syscall", encoding="ascii") as file:
+        return file.read().split()[0] in ("35", "230")
+
+
+def spoil_checkpoints(made):
+    """Neither can be used; returns what puts them back."""
+    where, _, _ = made.target.areas(made.geo)["checkpoint"]
+    path = made.paths[where]
+    with blk.opened(path) as dev:
+        sb = ondisk.read_super(dev.read(0))
+        was = {at: dev.read(at) for slot in range(2) for at in ondisk.slot_blocks(sb, slot)}
+        for at in was:
+            dev.write(at, bytes(BLOCK))
+        dev.flush()
+
+    def put_back():
+        with blk.opened(path) as dev:
+            for at, block in was.items():
+                dev.write(at, block)
+            dev.flush()
+    return put_back
+
+
+def explained(ctx, geo):
+    """The tool gives the kernel's sentence for what the kernel refuses, and the cause of a
+    read-only disk; a device that is held for a moment is removed."""
+    made = stack(ctx.pool, ctx.target, geo)
+    device, opens = made.open(), made.target.tool_opens
+    device.suspend()
+    try:
+        said = run(SHINGLE, "set", device.name, "commit_ms=7", ok=(8,))[1]
+        expect("the kernel refuses it: keep refused: it is suspended" in said, said)
+    finally:
+        device.resume()
+    made.close()
+    # By a table of its own, so that the tool meets nobody; it has the UUID.
+    opens(made.paths, geo, "first")
+    with contextlib.ExitStack() as stop:
+        fd = os.open(dm.Device.found("first").path, os.O_RDONLY)
+        stop.callback(os.close, fd)
+        with subprocess.Popen([SHINGLE, "remove", "--no-udev", "first"]) as remove:
+            # It has met the reader, and waits: no other call of its sleeps.
+            until(lambda: sleeps(remove.pid), "the removal waits")
+            stop.close()
+            expect(remove.wait() == 0, f"remove ended with {remove.returncode}")
+    for path in made.paths.values():
+        set_ro(path, 1)
+    try:
+        opens(made.paths, geo, "first")
+        said = run(SHINGLE, "status", "first")[1]
+        expect("  mode     read-only: its device is read-only: " in said, said)
+        run(SHINGLE, "remove", "--no-udev", "first")
+    finally:
+        for path in made.paths.values():
+            set_ro(path, 0)
+    saved = spoil_checkpoints(made)
+    try:
+        opens(made.paths, geo, "first")
+    except Failure as failure:
+        expect("the kernel refuses it: cannot activate: " in str(failure) and
+               "run 'shingle check'" in str(failure), str(failure))
+    else:
+        raise Failure("a device without a checkpoint was opened")
+    expect("first" not in dm.names(), "the device was left behind")
+    saved()
+    opens(made.paths, geo, "first")
+    run(SHINGLE, "remove", "--no-udev", "first")
+
+
 def nodes(ctx, geo):
     """What a name is not made of to udev is written in another way; no node stays behind, to be
     taken for the next device of that number."""
@@ -481,5 +555,6 @@ def cases(target, geo, geo2):
     out += [("the table while messages change it", lambda c: options_agree(c, geo2)),
             ("what is measured", lambda c: measured(c, geo)),
             ("what the tool tells", lambda c: told(c, geo)),
+            ("what the tool says of refusals", lambda c: explained(c, geo)),
             ("names of nodes", lambda c: nodes(c, geo))]
     return out

@@ -478,6 +478,8 @@ def restoring_link(ctx, geo):
         game.break_("data", "error_writes")
         game.message("clean", must=False)
         expect(game.state() == "ro", f"the state is {game.state()}")
+        why = game.stack.device.message("mode")
+        expect(why.startswith("ro cleaning can make no progress"), f"the cause is '{why}'")
         game.heal()
         sent = game.model.sent_by(game.model.marks)
         game.close()

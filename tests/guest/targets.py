@@ -156,7 +156,7 @@ class StlSet(Linear):
     modules = ("dm-shingle", "dm-stl")
     features = ("inplace", "unsafe_bypass")
     unsafe = features
-    messages = ("stats", "stats_clear", "clean", "verify", "checkpoint",
+    messages = ("stats", "mode", "stats_clear", "clean", "verify", "checkpoint",
                 "commit", "settings", "keep", "keep inplace commit_ms=7")
     keys = (("cleaning", "aggressive"), ("order", "greedy"),
             ("bypass_blocks", 64), ("read_home", "always"), ("rmw", "block"),

@@ -2846,6 +2846,238 @@ def test_dry_run_of_what_is_open(two):
     assert two.changes() == ["remove disk"]
 
 
+def test_remove_tries_again_for_seconds(two):
+    """udev, or any short reader, may hold the device for a moment after its last writer."""
+    (two.dir / "disk/busy").write_text("25")
+    two.run("remove", "disk")
+    assert two.changes() == ["remove disk"]
+    (two.dir / "medium/busy").write_text("26")
+    assert "removing medium: it is in use" in two.run("remove", "medium", rc=FAILED)
+    assert not two.changes()
+
+
+class Disk:
+    """A formatted block device of the fake, and how it is opened."""
+
+    def __init__(self, dm, *options, blocks=4096, target=("stl-set", "--band", "64K")):
+        self.dm, self.run, self.path = dm, dm.run, blank(dm.run.dir / "disk.blk", blocks)
+        self.run("format", *target, *options, self.path)
+
+    def open(self, rc=CLEAN):
+        return self.run("open", self.path, "new", "--no-udev", rc=rc)
+
+
+def test_the_tool_holds_no_map_while_the_kernel_builds_its_own(dm):
+    """A map of dualbuffer over 8 TiB has 1.2 GB; it must not be there twice."""
+    disk = Disk(dm, blocks=1 << 26, target=("dualbuffer",))
+    for words in (["open", disk.path, "new"],
+                  ["create", "dualbuffer", "--force", disk.path, "new"]):
+        dm.run(*words, "--no-udev")
+        created, loaded = dm.changes()
+        assert created == "create new"
+        assert int(loaded.split()[2]) < 1024, loaded
+        dm.run("remove", "new")
+        dm.changes()
+
+
+def grow(path, sectors):
+    """As dd onto a larger disk, or an LV that was extended."""
+    with open(path, "r+b") as f:
+        f.truncate(os.stat(path).st_size + 512 * sectors)
+
+
+@pytest.mark.parametrize("sectors", [1, 8, 8 * 300 + 3])
+@pytest.mark.parametrize("which", ["data", "cache", "meta"])
+def test_a_device_that_is_larger_now_is_used_as_far_as_it_went(dm, which, sectors):
+    """It opens at its own size, and who looks at it is told."""
+    disks = {name: blank(dm.run.dir / f"{name}.blk", blocks)
+             for name, blocks in (("data", 4096), ("cache", 600), ("meta", 600))}
+    args = [disks["data"], "--cache", disks["cache"], "--meta", disks["meta"]]
+    dm.run("format", "stl-set", "--band", "64K", *args)
+    dm.run("open", *args, "new", "--no-udev")
+    sectors_before = (dm.dir / "new/sectors").read_text()
+    dm.run("remove", "new")
+    grow(disks[which], sectors)
+    blocks = os.stat(disks[which]).st_size // BLOCK
+    note = f"{which.upper()} has {blocks} blocks of 4 KiB, more than the "
+    said = dm.run("open", *args, "new", "--no-udev")
+    assert (note in said) == (sectors >= 8)
+    assert (dm.dir / "new/sectors").read_text() == sectors_before
+    assert (note in dm.run("check", *args)) == (sectors >= 8)
+    assert "nothing to repair" in dm.run("repair", *args)
+    dm.run("dump", *args)
+
+
+@pytest.mark.parametrize("meta", [64, 0])
+def test_the_second_superblock_of_a_larger_device_counts(run, meta):
+    """It is where the device ended when it was formatted; what is at the end now is older."""
+    image = Image(run, meta=meta, blocks=300)
+    raw = bytearray(image.read(image.last))
+    words = b"commit_ms=7"
+    struct.pack_into("<HH", raw, SETTINGS, 1, len(words))
+    raw[SETTINGS + 4:SETTINGS + 4 + len(words)] = words
+    image.write(image.last, seal(raw, SB, seq=image.sb["seq"] + 1))
+    grow(image.file, 8 * 50)
+    # Of an earlier format of all of the larger device.
+    image.write(image.last + 50, seal(image.read(0), SB, uuid=bytes(16), at=image.last + 50,
+                                      seq=image.sb["seq"] + 9))
+    assert " 0 2 commit_ms 7'\n" in run("open", "--dry-run", *image.args, "x")
+    assert run("set", *image.args) == f"{image.data} keeps commit_ms=7\n"
+
+
+def raid_superblock(sectors):
+    """The superblock of md, version 1.0, and where it is: near the end."""
+    at = (sectors - 16) & ~7
+    raw = bytearray(256)
+    struct.pack_into("<II", raw, 0, 0xa92b4efc, 1)
+    raw[16:32] = b"0123456789abcdef"
+    struct.pack_into("<iQI", raw, 72, 1, sectors - 32, 0)
+    struct.pack_into("<QQ", raw, 128, 0, sectors - 32)
+    struct.pack_into("<Q", raw, 144, at)
+    total = sum(struct.unpack("<64I", raw))
+    struct.pack_into("<I", raw, 216, ((total & 0xffffffff) + (total >> 32)) & 0xffffffff)
+    return at, raw
+
+
+@pytest.mark.parametrize("command", [["check"], ["repair", "--yes"], ["open", "--no-udev"]])
+def test_a_half_of_a_mirror_is_not_taken_for_a_larger_device(dm, command):
+    """Its superblock is behind what was formatted: opened alone the halves would differ."""
+    disk = Disk(dm)
+    grow(disk.path, 8 * 100)
+    at, raw = raid_superblock(8 * 4196)
+    with open(disk.path, "r+b") as f:
+        f.seek(512 * at)
+        f.write(raw)
+    assert "of type linux_raid_member" in \
+        dm.run(*command, disk.path, *(["new"] if command[0] == "open" else []), rc=FAILED)
+
+
+@pytest.mark.parametrize("which", ["data", "cache", "meta"])
+def test_a_device_that_was_cut_short_is_refused_with_the_way_out(dm, which):
+    disks = {name: blank(dm.run.dir / f"{name}.blk", 4096) for name in ("data", "cache", "meta")}
+    args = [disks["data"], "--cache", disks["cache"], "--meta", disks["meta"]]
+    dm.run("format", "stl-set", "--band", "64K", *args)
+    os.truncate(disks[which], 4095 * BLOCK + 512)
+    said = {dm.run(*command, *args, *name, rc=FAILED)
+            for command, name in ((["check"], []), (["repair"], []), (["dump"], []),
+                                  (["open", "--no-udev"], ["new"]))}
+    assert len(said) == 1 and "restore its size of 4096 blocks" in said.pop()
+
+
+@pytest.mark.parametrize("mode, why", [
+    ("ro", "its device is read-only: data"), ("ro", "cleaning can make no progress"),
+    ("fail", "the map contradicts itself")])
+def test_status_says_why_it_is_not_read_write(dm, mode, why):
+    """As the target gives it; there is one sentence for each cause."""
+    dm.add("disk", "stl-set", mode=f"{mode} {why}\n")
+    (dm.dir / "disk/status").write_text(f"1/2 3/4 5 idle - {mode}")
+    name = {"ro": "read-only", "fail": "failed"}[mode]
+    assert f"  mode     {name}: {why}\n" in dm.run("status", "disk")
+    assert json.loads(dm.run("status", "disk", "--json"))["mode_why"] == why
+    # Of modules that know no such message nobody learns it.
+    (dm.dir / "disk/mode").unlink()
+    assert f"  mode     {name}; the kernel log says why\n" in dm.run("status", "disk")
+    assert "mode_why" not in json.loads(dm.run("status", "disk", "--json"))
+
+
+def test_status_of_what_is_well_asks_nothing(two):
+    assert "mode_why" not in json.loads(two.run("status", "disk", "--json"))
+    assert "  mode     read-write\n" in two.run("status")
+    assert not two.changes()
+
+
+REFUSED = [
+    # stage, errno, lines of the kernel's log, what the tool says of the cause
+    ("reload", 22, ["3,1,1,-;device-mapper: table: 253:6: stl-set: another device (-EINVAL)",
+                    "4,2,1,-;device-mapper: table: 253:7: a remark",
+                    "3,3,1,-;device-mapper: table: 253:7: stl-set: The cache is missing (-EINVAL)",
+                    "3,4,1,-;device-mapper: ioctl: error adding target to table"],
+     "the kernel refuses it: The cache is missing\n"),
+    ("reload", 22, ["4,1,1,-;device-mapper: table: 253:7: adding target device x: misaligned",
+                    "6,2,1,-;device-mapper: table: 253:7: just so"],
+     "the kernel refuses it: adding target device x: misaligned\n"),
+    ("resume", 5, ["6,1,1,-;device-mapper: shingle: 253:7: replayed 3 transactions",
+                   "3,2,1,-;device-mapper: shingle: 253:7: cannot activate: it is torn (-117)",
+                   "3,3,1,-;device-mapper: table: 253:7: stl-set: preresume failed, error = -117"],
+     "the kernel refuses it: cannot activate: it is torn\n"),
+    ("reload", 12, [], "the kernel has not enough free memory"),
+    ("reload", 22, [], "Invalid argument; the kernel log says more"),
+    ("create", 1, [], "only root may do that"),
+]
+
+
+@pytest.mark.parametrize("stage, err, log, said", REFUSED)
+def test_a_refusal_of_the_kernel_is_explained(dm, stage, err, log, said):
+    """In the kernel's own words, from its log.  Nothing is left behind."""
+    disk = Disk(dm)
+    (dm.run.dir / "dm.kmsg").touch()
+    (dm.run.dir / f"dm.{stage}").write_text("".join(f"{x}\n" for x in [err, *log]))
+    assert f"opening new: {said}" in disk.open(rc=FAILED)
+    assert not (dm.dir / "new").exists()
+
+
+@pytest.mark.parametrize("version, said", [
+    ("0.9.1", True), ("1.0.0", False), (None, False)])
+def test_modules_of_another_version_are_named_when_a_table_is_refused(dm, version, said):
+    """They may know another format, or fewer options."""
+    release = re.search(r'PACKAGE_VERSION="(.*)"', (TOP / "dkms.conf").read_text())[1]
+    disk = Disk(dm)
+    (dm.run.dir / "dm.reload").write_text("22\n")
+    if version:
+        (dm.run.dir / "dm.version").write_text((release if version == "1.0.0" else version) + "\n")
+    text = f"; the modules are of version 0.9.1, and this tool is of {release}: load its own"
+    assert (text in disk.open(rc=FAILED)) == said
+
+
+def test_a_device_with_longer_logical_blocks_is_refused_before_anything_is_written(dm):
+    """A block of 4096 bytes could not be written alone."""
+    path = blank(dm.run.dir / "long.blk", 4096)
+    for size in (512, 4096):
+        Path(f"{path}.ssz").write_text(str(size))
+        dm.run("format", "stl-set", "--band", "64K", "--force", path)
+    Path(f"{path}.ssz").write_text("16384")
+    before = path.read_bytes()
+    for words in (["format", "stl-set", "--force", path], ["check", path], ["repair", path],
+                  ["open", path, "new"]):
+        assert "has logical blocks of 16384 bytes, and blocks of 4096 are to be written" in \
+            dm.run(*words, rc=FAILED)
+    assert path.read_bytes() == before and not dm.changes()
+
+
+def test_a_log_that_cannot_be_read_is_pointed_at(dm):
+    disk = Disk(dm)
+    (dm.run.dir / "dm.reload").write_text(f"22\n{REFUSED[0][2][2]}\n")
+    assert "Invalid argument; the kernel log says more (dmesg)" in disk.open(rc=FAILED)
+
+
+def test_a_message_that_is_refused_is_explained(at_work):
+    (at_work.run.dir / "dm.kmsg").touch()
+    (at_work.run.dir / "dm.message").write_text(
+        "22\n3,1,1,-;device-mapper: shingle: 253:7: idle_ms: it is too long\n")
+    assert "asking disk: the kernel refuses it: idle_ms: it is too long\n" in \
+        at_work.run("set", "disk", "idle_ms=1", rc=FAILED)
+
+
+def test_a_copy_of_an_open_device_is_refused_by_name(dm):
+    """dd onto another disk copies the UUID, which device mapper has once."""
+    disk = Disk(dm)
+    disk.open()
+    copy = shutil.copy(disk.path, dm.run.dir / "copy.blk")
+    (dm.run.dir / "dm.create").write_text("16\n")
+    said = dm.run("open", copy, "second", "--no-udev", rc=FAILED)
+    assert "opening second: the open device new has its UUID" in said
+    (dm.dir / "new/uuid").unlink()
+    assert "name or the device is taken" in dm.run("open", copy, "second", "--no-udev", rc=FAILED)
+
+
+def test_a_disk_that_is_read_only_is_opened_so(dm):
+    disk = Disk(dm)
+    Path(f"{disk.path}.ro").write_text("1")
+    assert " --readonly --table " in dm.run("open", disk.path, "new", "--dry-run")
+    disk.open()
+    assert dm.changes()[1].startswith("reload new ro ")
+
+
 def region(bins, reads=(3, 6000), writes=(2, 9000)):
     """What a region says: sectors, 13 numbers, and the histogram."""
     return (f"0+800 {reads[0]} 0 24 {reads[1]} {writes[0]} 0 16 {writes[1]} 0 1 2 3 4 "

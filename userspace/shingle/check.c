@@ -105,6 +105,12 @@ static bool check_superblocks(struct image *img, struct check *c)
 		goto out;
 	}
 	read_copy(img, &copy[0], 0);
+	/* The other copy is not there: the size is what is wrong, as image_accept() says. */
+	if (!copy[0].err && copy[0].l.dev_blocks[dev] > meta->blocks) {
+		img->l = copy[0].l;
+		ok = true;
+		goto out;
+	}
 	/* If the device has grown, the other copy is where its end was. */
 	if (!copy[0].err && copy[0].l.dev_blocks[dev] > 1 &&
 	    copy[0].l.dev_blocks[dev] <= meta->blocks)
@@ -134,6 +140,17 @@ static bool check_superblocks(struct image *img, struct check *c)
 out:
 	kvfree(copy);
 	return ok;
+}
+
+static void check_sizes(struct image *img, struct check *c)
+{
+	char text[SIZE_SENTENCE];
+	u32 i;
+
+	for (i = 0; i < SHINGLE_NR_DEVS; i++) {
+		if (image_larger(img, i, text))
+			finding_add(&c->found, FINDING_NOTE, U64_MAX, "%s", text);
+	}
 }
 
 static void check_settings(struct image *img, struct check *c)
@@ -415,6 +432,7 @@ bool check_run(struct image *img, struct check *c)
 	c->newest = SHINGLE_SLOT_NEWEST;
 	if (!check_superblocks(img, c) || !image_accept(img))
 		return false;
+	check_sizes(img, c);
 	check_members(img, c);
 	if (img->l.flags & SHINGLE_SB_NEEDS_CHECK)
 		finding_add(&c->found, FINDING_ERROR, U64_MAX,

@@ -26,8 +26,10 @@ static int do_open(struct image *img, const char *const path[], const char *name
 {
 	char kept[SHINGLE_SETTINGS_BYTES + 1] = "";
 	const struct table_args given = *t;
+	char text[SIZE_SENTENCE];
 	const char *why = "";
 	int ret;
+	u32 i;
 
 	if (!devices_open(&img->ds, path[SHINGLE_DEV_DATA], path[SHINGLE_DEV_CACHE],
 			  path[SHINGLE_DEV_META], DEVICE_READ) || !image_load(img))
@@ -52,6 +54,10 @@ static int do_open(struct image *img, const char *const path[], const char *name
 	if (img->l.flags & SHINGLE_SB_NEEDS_CHECK)
 		fprintf(stderr, "shingle: %s is marked needs_check: run 'shingle check', then 'shingle repair'\n",
 			path[SHINGLE_DEV_DATA]);
+	for (i = 0; i < SHINGLE_NR_DEVS; i++) {
+		if (image_larger(img, i, text))
+			fprintf(stderr, "shingle: %s\n", text);
+	}
 	ret = table_open(img, t, name, dry_run);
 	if (!ret && !dry_run)
 		table_warn(t, preset);

@@ -43,6 +43,33 @@ static double percent(u64 part, u64 whole)
 	return whole ? 100.0 * (double)part / (double)whole : 0.0;
 }
 
+/* Why a device is not read-write, to be freed; NULL if it is, or if nothing says so. */
+static char *mode_why(const struct dm_line *line, const struct status *s)
+{
+	char *reply = strcmp(s->mode, "rw") ? dm_device_ask(line->name, "mode") : NULL;
+	char *why = reply ? strchr(reply, ' ') : NULL;
+
+	if (why)
+		why[strcspn(why, "\n")] = '\0';
+	why = why ? strdup(why + 1) : NULL;
+	free(reply);
+	return why;
+}
+
+static void print_mode(const struct dm_line *line, const struct status *s)
+{
+	char *why = mode_why(line, s);
+
+	printf("  mode     %s", !strcmp(s->mode, "rw") ? "read-write" :
+	       !strcmp(s->mode, "ro") ? "read-only" : "failed");
+	if (why)
+		printf(": %s", why);
+	else if (strcmp(s->mode, "rw"))
+		printf("; the kernel log says why");
+	puts(strcmp(s->needs_check, "-") ? "; needs 'shingle check' and 'shingle repair'" : "");
+	free(why);
+}
+
 static void print(const struct dm_line *line)
 {
 	struct status s;
@@ -53,10 +80,7 @@ static void print(const struct dm_line *line)
 		say("  status   %s", *line->params ? line->params : "nothing to say");
 		return;
 	}
-	say("  mode     %s%s", !strcmp(s.mode, "rw") ? "read-write" :
-	    !strcmp(s.mode, "ro") ? "read-only: metadata could not be written" :
-	    "failed: metadata cannot be read",
-	    strcmp(s.needs_check, "-") ? "; needs 'shingle check' and 'shingle repair'" : "");
+	print_mode(line, &s);
 	say("  cache    %s of %s used, %.1f %%", blocks_text(s.cached).s,
 	    blocks_text(s.capacity).s, percent(s.cached, s.capacity));
 	say("  journal  %s of %s used, %.1f %%", blocks_text(s.journal_used).s,
@@ -67,6 +91,7 @@ static void print(const struct dm_line *line)
 static void print_json(const struct dm_line *line, struct json_object *j)
 {
 	struct status s;
+	char *why;
 
 	json_str(j, "name", line->name);
 	json_str(j, "target", line->target);
@@ -82,6 +107,10 @@ static void print_json(const struct dm_line *line, struct json_object *j)
 		json_bool(j, "cleaning", !strcmp(s.cleaning, "cleaning"));
 		json_bool(j, "needs_check", strcmp(s.needs_check, "-"));
 		json_str(j, "mode", s.mode);
+		why = mode_why(line, &s);
+		if (why)
+			json_str(j, "mode_why", why);
+		free(why);
 	}
 }
 

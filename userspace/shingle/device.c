@@ -77,6 +77,27 @@ static bool find_size(struct device *d, const struct stat *st)
 	return true;
 }
 
+/* Can a block of 4 KiB be written alone, and anywhere? */
+static bool can_be_used(const struct device *d)
+{
+	char path[64], zoned[32];
+	int bytes = 0;
+
+	if (!ioctl(d->fd, BLKSSZGET, &bytes) && bytes > (int)SHINGLE_BLOCK_SIZE) {
+		fail("%s %s has logical blocks of %d bytes, and blocks of %u are to be written: use a disk with shorter ones",
+		     d->arg, d->path, bytes, SHINGLE_BLOCK_SIZE);
+		return false;
+	}
+	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/queue/zoned", major(d->rdev),
+		 minor(d->rdev));
+	if (first_line(path, zoned, sizeof(zoned)) && !strcmp(zoned, "host-managed")) {
+		fail("%s %s is a host-managed zoned disk, which takes writes in order alone: use a disk that takes them anywhere",
+		     d->arg, d->path);
+		return false;
+	}
+	return true;
+}
+
 /**
  * device_open() - open a device or file
  * @d: result
@@ -130,7 +151,8 @@ bool device_open(struct device *d, const char *arg, const char *path, enum devic
 	}
 	if (d->is_block)
 		d->bounce = aligned_alloc(SHINGLE_BLOCK_SIZE, BOUNCE_BLOCKS * SHINGLE_BLOCK_SIZE);
-	if (!find_size(d, &st) || (d->is_block && !d->bounce)) {
+	if (!find_size(d, &st) || (d->is_block && !d->bounce) ||
+	    (d->is_block && mode != DEVICE_LOOK && !can_be_used(d))) {
 		device_close(d);
 		return false;
 	}
@@ -257,6 +279,26 @@ void devices_close(struct devices *ds)
 
 	for (i = 0; i < SHINGLE_NR_DEVS; i++)
 		device_close(&ds->dev[i]);
+}
+
+/**
+ * devices_read_only() - is one of the devices read-only itself?
+ * @ds: open
+ *
+ * Some kernels let nobody open such a device for writing.
+ */
+bool devices_read_only(const struct devices *ds)
+{
+	int read_only;
+	u32 i;
+
+	for (i = 0; i < SHINGLE_NR_DEVS; i++) {
+		const struct device *d = &ds->dev[i];
+
+		if (d->path && d->is_block && !ioctl(d->fd, BLKROGET, &read_only) && read_only)
+			return true;
+	}
+	return false;
 }
 
 enum shingle_dev devices_meta(const struct devices *ds)

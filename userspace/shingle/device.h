@@ -56,12 +56,14 @@ int device_sync(struct device *d);
 bool devices_open(struct devices *ds, const char *data, const char *cache, const char *meta,
 		  enum device_mode mode);
 void devices_close(struct devices *ds);
+bool devices_read_only(const struct devices *ds);
 struct shingle_reader devices_reader(struct devices *ds);
 enum shingle_dev devices_meta(const struct devices *ds);
 
 /* What a device holds already, as the end of a sentence; false if nothing. */
 bool device_holds(struct device *d, char *what, size_t size);
 bool device_member_of(struct device *d, char *name, size_t size);
+bool device_raid_type(const struct device *d, char *type, size_t size);
 int device_wipe_signatures(struct device *d);
 int device_forget_partitions(struct device *d);
 

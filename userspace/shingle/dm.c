@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Device mapper, as far as the tool needs it. */
+#include <fcntl.h>
 #include <libdevmapper.h>
 #include <linux/dm-ioctl.h>
 #include <sys/stat.h>
@@ -7,6 +8,7 @@
 #include <unistd.h>
 
 #include "dm.h"
+#include "kmsg.h"
 
 /* libdevmapper's own sentences name ioctls; the tool says it in its words. */
 static void quiet(int level, const char *file, int line, int dm_errno, const char *f, ...)
@@ -100,6 +102,17 @@ bool dm_name_valid(const char *name)
 	return false;
 }
 
+/* False if it is not known, or there is no such device. */
+static bool find_info(const char *name, struct dm_info *info)
+{
+	struct dm_task *t = task_on(DM_DEVICE_INFO, name);
+	bool ok = t && dm_task_run(t) && dm_task_get_info(t, info) && info->exists;
+
+	if (t)
+		dm_task_destroy(t);
+	return ok;
+}
+
 /**
  * dm_device_is_open() - is there a device of this name?
  * @name: its name
@@ -162,34 +175,62 @@ static bool run_with_udev(struct dm_task *t, bool udev)
 	return ok;
 }
 
-/**
- * dm_device_create() - open a device
- * @name: its name
- * @uuid: its UUID
- * @target: its type
- * @sectors: its length
- * @params: of its table
- * @udev: wait for udev
- * @node: result, the path of its node, to be freed: what in a name is no letter to libdevmapper
- *	and udev is \\xHH there.  NULL if there is no memory for it
- *
- * Returns false after saying why there is no device.
- */
-bool dm_device_create(const char *name, const char *uuid, const char *target, u64 sectors,
-		      const char *params, bool udev, char **node)
+/* The device that has a UUID, to be freed, or NULL. */
+static char *name_of_uuid(const char *uuid)
 {
-	struct dm_task *t = task_on(DM_DEVICE_CREATE, name);
-	bool ok = t && dm_task_set_uuid(t, uuid) &&
-		  dm_task_add_target(t, 0, sectors, target, params) &&
-		  dm_task_set_add_node(t, DM_ADD_NODE_ON_CREATE) && run_with_udev(t, udev);
-	int err = ok ? 0 : task_errno(t);
-	char *coded = ok ? dm_task_get_name_mangled(t) : NULL;
+	struct dm_task *t = task_on(DM_DEVICE_INFO, NULL);
+	struct dm_info info = { 0 };
+	bool found = t && dm_task_set_uuid(t, uuid) && dm_task_run(t) &&
+		     dm_task_get_info(t, &info) && info.exists;
+	char *name = found ? strdup(dm_task_get_name(t)) : NULL;
 
-	*node = NULL;
 	if (t)
 		dm_task_destroy(t);
-	if (!ok)
+	return name;
+}
+
+/* A device without a table: it has a number, by which the kernel's log names it. */
+static bool make_device(const char *name, const char *uuid, struct dm_info *info)
+{
+	struct dm_task *t = task_on(DM_DEVICE_CREATE, name);
+	bool ok = t && dm_task_set_uuid(t, uuid) && dm_task_run(t) && dm_task_get_info(t, info);
+	int err = ok ? 0 : task_errno(t);
+	char *other = err == EBUSY ? name_of_uuid(uuid) : NULL;
+
+	if (t)
+		dm_task_destroy(t);
+	if (other)
+		fail("opening %s: the open device %s has its UUID: it is the same device, or one is a copy of the other; 'shingle remove %s' first",
+		     name, other, other);
+	else if (!ok)
 		dm_fail("opening", name, err);
+	free(other);
+	return ok;
+}
+
+static bool load_table(const char *name, const char *target, u64 sectors, const char *params,
+		       bool read_only, int *err)
+{
+	struct dm_task *t = task_on(DM_DEVICE_RELOAD, name);
+	bool ok = t && dm_task_add_target(t, 0, sectors, target, params) &&
+		  (!read_only || dm_task_set_ro(t)) && dm_task_run(t);
+
+	*err = ok ? 0 : task_errno(t);
+	if (t)
+		dm_task_destroy(t);
+	return ok;
+}
+
+/* @node: as of dm_device_create(). */
+static bool activate(const char *name, bool udev, char **node, int *err)
+{
+	struct dm_task *t = task_on(DM_DEVICE_RESUME, name);
+	bool ok = t && dm_task_set_add_node(t, DM_ADD_NODE_ON_RESUME) && run_with_udev(t, udev);
+	char *coded = ok ? dm_task_get_name_mangled(t) : NULL;
+
+	*err = ok ? 0 : task_errno(t);
+	if (t)
+		dm_task_destroy(t);
 	/* One by any other name would stay when the device has gone, and be the next one's. */
 	if (coded && asprintf(node, "%s/%s", dm_dir(), coded) < 0)
 		*node = NULL;
@@ -199,10 +240,107 @@ bool dm_device_create(const char *name, const char *uuid, const char *target, u6
 	return ok;
 }
 
-bool dm_device_remove(const char *name, bool udev)
+static void take_back(const char *name, bool udev)
 {
 	struct dm_task *t = task_on(DM_DEVICE_REMOVE, name);
-	bool ok = t && run_with_udev(t, udev);
+
+	if (t) {
+		dm_task_retry_remove(t);
+		run_with_udev(t, udev);
+		dm_task_destroy(t);
+	}
+}
+
+/* Modules of another version may know another format, or fewer options: @text, or "". */
+static void other_modules(char *text, size_t size)
+{
+	int fd = open("/sys/module/dm_shingle/version", O_RDONLY | O_CLOEXEC);
+	char version[64];
+	ssize_t n = fd >= 0 ? read(fd, version, sizeof(version) - 1) : 0;
+
+	*text = '\0';
+	if (fd >= 0)
+		close(fd);
+	if (n <= 0)
+		return;
+	version[n] = '\0';
+	version[strcspn(version, "\n")] = '\0';
+	if (strcmp(version, tool_release))
+		snprintf(text, size, "; the modules are of version %s, and this tool is of %s: load its own",
+			 version, tool_release);
+}
+
+/**
+ * dm_device_create() - open a device
+ * @name: its name
+ * @uuid: its UUID
+ * @target: its type
+ * @sectors: its length
+ * @params: of its table
+ * @read_only: nothing may be written to it
+ * @udev: wait for udev
+ * @node: result, the path of its node, to be freed: what in a name is no letter to libdevmapper
+ *	and udev is \\xHH there.  NULL if there is no memory for it
+ *
+ * libdevmapper would make, load and resume in one task, and not say which of them failed, nor
+ * which number the device had.
+ *
+ * Returns false after saying why there is no device.
+ */
+bool dm_device_create(const char *name, const char *uuid, const char *target, u64 sectors,
+		      const char *params, bool read_only, bool udev, char **node)
+{
+	char why[KMSG_SENTENCE], modules[160];
+	struct dm_info info;
+	int mark, err;
+	bool ok;
+
+	*node = NULL;
+	if (!make_device(name, uuid, &info))
+		return false;
+	mark = kmsg_mark();
+	ok = load_table(name, target, sectors, params, read_only, &err) &&
+	     activate(name, udev, node, &err);
+	if (!ok) {
+		take_back(name, udev);
+		other_modules(modules, sizeof(modules));
+		if (kmsg_cause(mark, info.major, info.minor, target, why))
+			fail("opening %s: the kernel refuses it: %s%s", name, why, modules);
+		else
+			/* The device was there: what else errno says is of its table. */
+			fail("opening %s: %s; the kernel log says more (dmesg)%s", name,
+			     err == ENOMEM ? "the kernel has not enough free memory" :
+			     err ? strerror(err) : "it failed", modules);
+	}
+	kmsg_end(mark);
+	return ok;
+}
+
+/* A mount or a device on top does not end by itself. */
+static bool held_for_good(const char *name)
+{
+	struct dm_info info;
+
+	return find_info(name, &info) && (dm_device_has_holders(info.major, info.minor) ||
+					  dm_device_has_mounted_fs(info.major, info.minor));
+}
+
+/**
+ * dm_device_remove() - close a device
+ * @name: its name
+ * @udev: wait for udev
+ *
+ * After the last writer has closed a device udev opens it to look for signatures.  Such a
+ * short reader makes the removal fail with EBUSY, so libdevmapper tries 25 times more, 0.2 s
+ * apart.
+ *
+ * Returns false after saying why the device is still there.
+ */
+bool dm_device_remove(const char *name, bool udev)
+{
+	bool retry = !held_for_good(name);
+	struct dm_task *t = task_on(DM_DEVICE_REMOVE, name);
+	bool ok = t && (!retry || dm_task_retry_remove(t)) && run_with_udev(t, udev);
 	int err = ok ? 0 : task_errno(t);
 
 	if (t)
@@ -299,6 +437,35 @@ void dm_line_free(struct dm_line *line)
 	line->params = NULL;
 }
 
+/* The reply to a message, to be freed; else NULL, and errno in @err. */
+static char *send_message(const char *name, const char *message, int *err)
+{
+	struct dm_task *t = task_on(DM_DEVICE_TARGET_MSG, name);
+	bool ok = t && dm_task_set_sector(t, 0) && dm_task_set_message(t, message) &&
+		  dm_task_run(t);
+	const char *reply = ok ? dm_task_get_message_response(t) : NULL;
+	char *copy = ok ? strdup(reply ?: "") : NULL;
+
+	*err = ok ? 0 : task_errno(t);
+	if (t)
+		dm_task_destroy(t);
+	return copy;
+}
+
+/**
+ * dm_device_ask() - send a message that the target may not know
+ * @name: of the device
+ * @message: the text
+ *
+ * Returns the reply, to be freed, or NULL without a word.
+ */
+char *dm_device_ask(const char *name, const char *message)
+{
+	int err;
+
+	return send_message(name, message, &err);
+}
+
 /**
  * dm_device_message() - send a message to a device
  * @name: of the device
@@ -308,18 +475,17 @@ void dm_line_free(struct dm_line *line)
  */
 char *dm_device_message(const char *name, const char *message)
 {
-	struct dm_task *t = task_on(DM_DEVICE_TARGET_MSG, name);
-	bool ok = t && dm_task_set_sector(t, 0) && dm_task_set_message(t, message) &&
-		  dm_task_run(t);
-	int err = ok ? 0 : task_errno(t);
-	const char *reply = ok ? dm_task_get_message_response(t) : NULL;
-	char *copy = ok ? strdup(reply ?: "") : NULL;
+	int mark = kmsg_mark(), err;
+	char *reply = send_message(name, message, &err), why[KMSG_SENTENCE];
+	struct dm_info info;
 
-	if (t)
-		dm_task_destroy(t);
-	if (!ok)
+	if (!reply && find_info(name, &info) &&
+	    kmsg_cause(mark, info.major, info.minor, "", why))
+		fail("asking %s: the kernel refuses it: %s", name, why);
+	else if (!reply)
 		dm_fail("asking", name, err);
-	return copy;
+	kmsg_end(mark);
+	return reply;
 }
 
 /**

@@ -31,13 +31,14 @@ bool dm_name_valid(const char *name);
 bool dm_device_is_open(const char *name, bool *open);
 bool dm_device_possible(const char *name, const char *target);
 bool dm_device_create(const char *name, const char *uuid, const char *target, u64 sectors,
-		      const char *params, bool udev, char **node);
+		      const char *params, bool read_only, bool udev, char **node);
 bool dm_device_remove(const char *name, bool udev);
 bool dm_device_status(const char *name, struct dm_line *line);
 bool dm_device_table(const char *name, struct dm_line *line);
 bool dm_device_at(dev_t rdev, struct dm_line *line);
 bool dm_line_idle(const struct dm_line *line);
 void dm_line_free(struct dm_line *line);
+char *dm_device_ask(const char *name, const char *message);
 char *dm_device_message(const char *name, const char *message);
 bool dm_for_each(int (*fn)(const char *name, void *ctx), void *ctx);
 

@@ -173,6 +173,36 @@ out:
 }
 
 /**
+ * device_raid_type() - is a device a part of an array?
+ * @d: the device
+ * @type: result, as libblkid names it
+ * @size: of @type
+ *
+ * Some arrays have their superblock at the end.  A mirror of that kind begins with what the
+ * array begins with, so each of its parts looks like the array, but is longer.
+ */
+bool device_raid_type(const struct device *d, char *type, size_t size)
+{
+	int fd = open(d->path, O_RDONLY | O_CLOEXEC);
+	blkid_probe pr = blkid_new_probe();
+	bool found = false;
+
+	if (fd >= 0 && pr && !blkid_probe_set_device(pr, fd, 0, 0)) {
+		blkid_probe_enable_superblocks(pr, 1);
+		blkid_probe_set_superblocks_flags(pr, BLKID_SUBLKS_TYPE);
+		blkid_probe_filter_superblocks_usage(pr, BLKID_FLTR_ONLYIN, BLKID_USAGE_RAID);
+		found = !blkid_do_probe(pr) && lookup(pr, "TYPE");
+		if (found)
+			snprintf(type, size, "%s", lookup(pr, "TYPE"));
+	}
+	if (pr)
+		blkid_free_probe(pr);
+	if (fd >= 0)
+		close(fd);
+	return found;
+}
+
+/**
  * device_wipe_signatures() - nobody is to find what the device held
  * @d: the device, open for writing
  *

@@ -23,7 +23,13 @@ struct image *image_new(void)
 	return img;
 }
 
-static void drop_engine(struct image *img)
+/**
+ * image_drop_engine() - free the map
+ * @img: with or without an engine
+ *
+ * A map of 8 TiB may have more than 1 GB, which the kernel needs for its own.
+ */
+void image_drop_engine(struct image *img)
 {
 	if (img->engine) {
 		shingle_pages_destroy(img->engine);
@@ -34,7 +40,7 @@ static void drop_engine(struct image *img)
 
 void image_free(struct image *img)
 {
-	drop_engine(img);
+	image_drop_engine(img);
 	devices_close(&img->ds);
 	kvfree(img);
 }
@@ -50,14 +56,42 @@ u64 image_last_block(const struct image *img)
 	return img->l.dev_blocks[shingle_meta_dev(&img->l)] - 1;
 }
 
-static bool size_fits(const struct image *img, enum shingle_dev dev)
+/**
+ * image_larger() - has a device grown since it was formatted?
+ * @img: with its layout
+ * @dev: which device
+ * @text: result if it has, a sentence; SIZE_SENTENCE bytes
+ *
+ * As after dd onto a larger disk.  The target uses what was there at format time.
+ */
+bool image_larger(const struct image *img, enum shingle_dev dev, char *text)
 {
 	const struct device *d = &img->ds.dev[dev];
 
-	if (!d->path || d->blocks >= img->l.dev_blocks[dev])
+	if (!d->path || d->blocks <= img->l.dev_blocks[dev])
+		return false;
+	snprintf(text, SIZE_SENTENCE,
+		 "%s has %llu blocks of 4 KiB, more than the %llu when it was formatted: the rest is not used",
+		 d->arg, d->blocks, img->l.dev_blocks[dev]);
+	return true;
+}
+
+static bool size_fits(const struct image *img, enum shingle_dev dev)
+{
+	const struct device *d = &img->ds.dev[dev];
+	char type[64];
+
+	if (!d->path || d->blocks == img->l.dev_blocks[dev])
 		return true;
-	fail("%s %s has %llu blocks of 4 KiB, but had %llu when it was formatted: it was cut short, or is the wrong device",
-	     d->arg, d->path, d->blocks, img->l.dev_blocks[dev]);
+	if (d->blocks < img->l.dev_blocks[dev]) {
+		fail("%s %s has %llu blocks of 4 KiB, but had %llu when it was formatted: it was cut short, or is the wrong device; restore its size of %llu blocks",
+		     d->arg, d->path, d->blocks, img->l.dev_blocks[dev], img->l.dev_blocks[dev]);
+		return false;
+	}
+	if (!device_raid_type(d, type, sizeof(type)))
+		return true;
+	fail("%s %s is a part of an array, of type %s: what was formatted is the array; assemble it, and name it instead",
+	     d->arg, d->path, type);
 	return false;
 }
 
@@ -185,7 +219,7 @@ int image_fresh_engine(struct image *img, const char **why)
 {
 	int err;
 
-	drop_engine(img);
+	image_drop_engine(img);
 	memset(&img->bad, 0, sizeof(img->bad));
 	err = img->row->ops->create(&img->engine, &img->l, why);
 	if (err)

@@ -27,6 +27,9 @@ struct image {
 	enum shingle_member_fault member[SHINGLE_NR_DEVS][2];
 };
 
+/* Room for a sentence about the size of a device. */
+#define SIZE_SENTENCE	160
+
 /* Which journal a checkpoint goes on with. */
 struct journal_start {
 	u64 seq;
@@ -39,6 +42,8 @@ void image_free(struct image *img);
 struct device *image_meta(struct image *img);
 bool image_load(struct image *img);
 bool image_accept(struct image *img);
+bool image_larger(const struct image *img, enum shingle_dev dev, char *text);
+void image_drop_engine(struct image *img);
 int image_fresh_engine(struct image *img, const char **why);
 int image_recover(struct image *img, u32 slot, bool stop_at_hole, bool give_up_pages,
 		  u64 lost_seq, const char **why);

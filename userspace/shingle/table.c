@@ -514,7 +514,8 @@ static void say_quoted(const char *word)
 }
 
 /* The whole table is one word. */
-static bool say_dmsetup(const char *name, u64 sectors, const char *target, const char *params)
+static bool say_dmsetup(const char *name, u64 sectors, const char *target, const char *params,
+			bool read_only)
 {
 	char *table;
 
@@ -524,7 +525,7 @@ static bool say_dmsetup(const char *name, u64 sectors, const char *target, const
 	}
 	fputs("dmsetup create ", stdout);
 	say_quoted(name);
-	fputs(" --table ", stdout);
+	fputs(read_only ? " --readonly --table " : " --table ", stdout);
 	say_quoted(table);
 	putchar('\n');
 	free(table);
@@ -533,7 +534,7 @@ static bool say_dmsetup(const char *name, u64 sectors, const char *target, const
 
 /**
  * table_open() - load the table
- * @img: with its layout; its devices are closed on success
+ * @img: with its layout; unless @dry_run, its devices are closed and its engine is freed
  * @t: what was asked for
  * @name: of the mapped device
  * @dry_run: only print the dmsetup line
@@ -544,20 +545,21 @@ int table_open(struct image *img, const struct table_args *t, const char *name, 
 {
 	u64 sectors = img->l.logical_blocks << SHINGLE_SECTORS_SHIFT;
 	char *params = table_params(img, t), uuid[UUID_STR_LEN], dm_uuid[64];
+	bool read_only = devices_read_only(&img->ds), ok;
 	char *node = NULL;
-	bool ok;
 
 	if (!params)
 		return fail("out of memory");
 	if (dry_run) {
-		ok = say_dmsetup(name, sectors, img->row->ops->name, params);
+		ok = say_dmsetup(name, sectors, img->row->ops->name, params, read_only);
 	} else {
 		uuid_unparse_lower(img->l.uuid, uuid);
 		snprintf(dm_uuid, sizeof(dm_uuid), "SHINGLE-%s", uuid);
-		/* The kernel wants them for itself. */
+		/* The kernel wants the devices for itself, and memory for a map of its own. */
 		devices_close(&img->ds);
+		image_drop_engine(img);
 		ok = dm_device_create(name, dm_uuid, img->row->ops->name, sectors, params,
-				      !t->no_udev, &node);
+				      read_only, !t->no_udev, &node);
 		if (ok)
 			say("%s is ready: %s, %s", node ?: name, img->row->ops->name,
 			    blocks_text(img->l.logical_blocks).s);
