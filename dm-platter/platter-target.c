@@ -247,6 +247,10 @@ static int open_state(struct platter *p, const char *path, char **error)
 		return r;
 	}
 	p->read_only |= bdev_read_only(p->state_dev->bdev);
+	if (bdev_logical_block_size(p->state_dev->bdev) > PLATTER_BLOCK_SIZE) {
+		*error = "The state device's logical blocks are larger than 4096 bytes";
+		return -EINVAL;
+	}
 	if (p->dev && p->state_dev->bdev == p->dev->bdev) {
 		*error = "The state device must be another one than the device of the contents";
 		return -EINVAL;

@@ -108,6 +108,10 @@ static int parse_devices(struct shingle_device *d, struct dm_arg_set *as)
 					      ro_table ? "" : " for writing");
 		/* Some kernels open what is read-only for writing, too. */
 		d->read_only |= bdev_read_only(d->dev[i]->bdev);
+		if (bdev_logical_block_size(d->dev[i]->bdev) > SHINGLE_BLOCK_SIZE)
+			return shingle_refuse(ti, -EINVAL,
+					      "The logical blocks of the %s device are larger than 4096 bytes",
+					      shingle_dev_names[i]);
 		d->blocks[i] = bdev_nr_bytes(d->dev[i]->bdev) >> SHINGLE_BLOCK_SHIFT;
 	}
 	return 0;
