@@ -938,12 +938,9 @@ static void platter_io_hints(struct dm_target *ti, struct queue_limits *limits)
 {
 	struct platter *p = ti->private;
 
-	limits->logical_block_size = PLATTER_BLOCK_SIZE;
-	limits->physical_block_size = PLATTER_BLOCK_SIZE;
-	limits->io_min = PLATTER_BLOCK_SIZE;
-	if (limits->discard_granularity)
-		limits->discard_granularity = max(limits->discard_granularity,
-						  PLATTER_BLOCK_SIZE);
+	shingle_limit_blocks(limits, PLATTER_BLOCK_SIZE,
+			     !p->dev || shingle_aligned(p->dev->bdev, PLATTER_BLOCK_SIZE));
+	limits->discard_granularity = round_up(limits->discard_granularity, PLATTER_BLOCK_SIZE);
 	shingle_limit_disk(limits, p->rotational);
 }
 

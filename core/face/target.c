@@ -536,10 +536,12 @@ void shingle_io_hints(struct dm_target *ti, struct queue_limits *limits)
 {
 	struct shingle_device *d = ti->private;
 	u32 best = d->gathers ? d->engine->gather_blocks : READ_BLOCKS;
+	bool aligned = true;
+	int i;
 
-	limits->logical_block_size = SHINGLE_BLOCK_SIZE;
-	limits->physical_block_size = SHINGLE_BLOCK_SIZE;
-	limits->io_min = SHINGLE_BLOCK_SIZE;
+	for (i = 0; i < SHINGLE_NR_DEVS; i++)
+		aligned &= !d->dev[i] || shingle_aligned(d->dev[i]->bdev, SHINGLE_BLOCK_SIZE);
+	shingle_limit_blocks(limits, SHINGLE_BLOCK_SIZE, aligned);
 	limits->io_opt = min(best, MAX_LIMIT_BLOCKS) << SHINGLE_BLOCK_SHIFT;
 	/* Not the band: pieces of one count, see trimlist.h. */
 	shingle_limit_discards(limits, UINT_MAX & ~(SHINGLE_BLOCK_SECTORS - 1),
