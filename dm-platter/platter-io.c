@@ -493,7 +493,7 @@ static bool finish_active(struct platter *p, u64 now, struct list_head *done)
 		u32 lost = platter_cache_destaged(p, io->bio, io->blk, io->n, !io->status);
 
 		if (lost)
-			DMERR_LIMIT("%s: %u of %u blocks at %llu could not be destaged: they are lost",
+			DMERR_LIMIT("%s: %u of %u blocks at %llu could not be destaged",
 				    dm_table_device_name(p->ti->table), lost, io->n,
 				    (unsigned long long)io->blk);
 		platter_loss_add(p, lost);

@@ -120,7 +120,7 @@ void platter_loss_keep(struct platter *p)
 			place = loss;
 	}
 	if (place->blocks)
-		DMWARN("forgetting %llu lost blocks of a device closed earlier, which no FLUSH has reported",
+		DMWARN("forgetting %llu lost blocks that no FLUSH has reported",
 		       place->blocks);
 	describe(p, place);
 	place->nr = ++last_nr;

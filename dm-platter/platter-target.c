@@ -498,7 +498,7 @@ static void platter_postsuspend(struct dm_target *ti)
 	else
 		platter_cache_flush_untimed(p);
 	if (p->unreported)
-		DMERR("%s: %llu acknowledged blocks could not be written and are lost; the next FLUSH of this device fails",
+		DMERR("%s: %llu acknowledged blocks could not be written; the next FLUSH fails",
 		      dm_table_device_name(ti->table), p->unreported);
 	platter_loss_keep(p);
 	wake_up_all(&p->drained);
