@@ -13,7 +13,15 @@ ROOMS := core dm-platter dm-stl dm-imr dm-tiler dm-dualbuffer tests
 # Of core each layer has a folder.
 FOLDERS := $(ROOMS) $(patsubst $(TOP)/%/,%,$(wildcard $(TOP)/core/*/))
 
-kmake  = $(MAKE) -C $(KDIR) $(if $(ARCH),ARCH=$(ARCH))
+# A kernel that clang has built takes only modules that clang has built.  LLVM= and CC= on
+# the command line have the last word; make hands them on by itself.
+KCONFIG := $(firstword $(wildcard $(KDIR)/include/config/auto.conf $(KDIR)/.config))
+kconfig  = $(if $(KCONFIG),$(shell grep -sx 'CONFIG_$(1)=y' $(KCONFIG)))
+ifeq ($(origin LLVM),undefined)
+KCC := $(if $(call kconfig,CC_IS_CLANG),$(if $(call kconfig,LD_IS_LLD),LLVM=1,CC=clang))
+endif
+
+kmake  = $(MAKE) -C $(KDIR) $(if $(ARCH),ARCH=$(ARCH)) $(KCC)
 # The release that modules carry; Debian's headers answer kernelrelease otherwise.
 UTS   := $(KDIR)/include/generated/utsrelease.h
 KREL  := $(if $(wildcard $(UTS)),$(shell sed -n 's/.*UTS_RELEASE "\(.*\)".*/\1/p' $(UTS)))

@@ -14,7 +14,7 @@ static u64 nr_track_pieces(const struct shingle_layout *l)
 {
 	u64 tracks = div64_u64(l->logical_blocks, l->band_blocks[SHINGLE_ROLE_DATA]);
 
-	return DIV_ROUND_UP(tracks, (u64)PART_TRACKS);
+	return DIV_ROUND_UP_ULL(tracks, PART_TRACKS);
 }
 
 static u32 encode_tracks(struct shingle_engine *e, u32 at, void *to)
@@ -63,7 +63,7 @@ static int decode_tracks(struct shingle_engine *e, u32 at, const void *from, u32
 
 static u64 nr_slot_pieces(const struct shingle_layout *l)
 {
-	return DIV_ROUND_UP(l->nr_bands[SHINGLE_ROLE_STAGING], (u64)PART_SLOTS);
+	return DIV_ROUND_UP_ULL(l->nr_bands[SHINGLE_ROLE_STAGING], PART_SLOTS);
 }
 
 static u32 encode_slots(struct shingle_engine *e, u32 at, void *to)

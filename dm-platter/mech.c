@@ -102,7 +102,7 @@ static u32 seek_fit_ns(const struct platter_seek *seek, u64 d)
 	if (d >= third)
 		return line(third, seek->avg_ns, seek->span - 1, seek->max_ns,
 			    min_t(u64, d, seek->span - 1));
-	root = isqrt(((d - 1) << 24) / (third - 1));	/* 12 bits after the point */
+	root = isqrt(div64_u64((d - 1) << 24, third - 1));	/* 12 bits after the point */
 	return seek->min_ns + (((u64)(seek->avg_ns - seek->min_ns) * root) >> 12);
 }
 

@@ -31,7 +31,7 @@
 
 /* What of p->wcache is of one of the two generations that there can be. */
 #define GENERATION(gen)	((gen) & 1 ? XA_MARK_1 : XA_MARK_0)
-/* The destage under way has the memory. */
+/* The actuator writes this block, or a newer version of it. */
 #define UNDER_WAY	XA_MARK_2
 
 /* Blocks of all drives: a page each would be 64 KiB on some machines. */
@@ -54,7 +54,9 @@ static void *get_spare(struct spare **spares)
 /* It leaves the cache, or is about to be replaced there. */
 static void put_block(struct platter *p, u64 blk, void *block)
 {
-	if (!xa_get_mark(&p->wcache, blk, UNDER_WAY))
+	bool past_cache = p->active && !p->active->destage;
+
+	if (past_cache || !xa_get_mark(&p->wcache, blk, UNDER_WAY))
 		kmem_cache_free(block_cache, block);
 	/* else platter_cache_destaged() frees it */
 }
@@ -208,25 +210,54 @@ void platter_cache_read(struct platter *p, struct bio *bio, u64 blk)
 }
 
 /**
- * platter_cache_forget - drop blocks that a write-through has superseded
- * @p: the drive
- * @blk: first block
- * @n: blocks
+ * platter_cache_cover - a write past the cache begins
+ * @p: the drive; the write is p->active
+ * @blk: its first block
+ * @n: its blocks
+ *
+ * The versions in the cache were acknowledged.  They stay until the medium has the new
+ * ones: the write may fail.
  *
  * Context: under p->lock.
  */
-void platter_cache_forget(struct platter *p, u64 blk, u32 n)
+void platter_cache_cover(struct platter *p, u64 blk, u32 n)
 {
-	u32 i;
+	unsigned long i;
+	void *block;
 
-	for (i = 0; i < n && p->wcache_count; i++) {
-		void *block = xa_load(&p->wcache, blk + i);
+	if (!n || !p->wcache_count)
+		return;
+	xa_for_each_range(&p->wcache, i, block, blk, blk + n - 1)
+		xa_set_mark(&p->wcache, i, UNDER_WAY);
+}
 
-		if (block) {
-			put_block(p, blk + i, block);
-			xa_erase(&p->wcache, blk + i);
-			p->wcache_count--;
-		}
+/**
+ * platter_cache_covered - that write is over
+ * @p: the drive
+ * @blk: its first block
+ * @n: its blocks
+ * @ok: the medium has them; if not, the cache keeps the versions before
+ *
+ * A version that has come to the cache meanwhile stays there in any case.
+ *
+ * Context: under p->lock.
+ */
+void platter_cache_covered(struct platter *p, u64 blk, u32 n, bool ok)
+{
+	unsigned long i;
+	void *block;
+
+	if (!n || !p->wcache_count)
+		return;
+	xa_for_each_range(&p->wcache, i, block, blk, blk + n - 1) {
+		if (!xa_get_mark(&p->wcache, i, UNDER_WAY))
+			continue;
+		xa_clear_mark(&p->wcache, i, UNDER_WAY);
+		if (!ok)
+			continue;
+		xa_erase(&p->wcache, i);
+		p->wcache_count--;
+		kmem_cache_free(block_cache, block);
 	}
 }
 
@@ -234,8 +265,8 @@ void platter_cache_forget(struct platter *p, u64 blk, u32 n)
  * platter_cache_drop - lose everything, as at a power cut
  * @p: the drive
  *
- * A run under way is not counted as lost: what becomes of it is known when the
- * medium is done with it.
+ * What the actuator writes, or supersedes, is not counted as lost yet: what becomes of
+ * it is known when the medium is done with it.
  *
  * Context: under p->lock.
  */
@@ -247,6 +278,8 @@ void platter_cache_drop(struct platter *p)
 	xa_for_each(&p->wcache, i, block) {
 		if (!xa_get_mark(&p->wcache, i, UNDER_WAY))
 			platter_count(p, PC_wcache_lost_blocks, 1);
+		else if (p->active)
+			p->active->cut_n++;
 		put_block(p, i, block);
 		xa_erase(&p->wcache, i);
 	}
@@ -321,27 +354,42 @@ struct bio *platter_cache_run(struct platter *p, u64 *blk, u32 *n)
 	return bio;
 }
 
+static int write_one(struct platter *p, u64 blk, void *block)
+{
+	struct bio *bio = bio_alloc_bioset(NULL, 1, REQ_OP_WRITE, GFP_NOIO, &p->destage_bs);
+	int r;
+
+	__bio_add_page(bio, virt_to_page(block), PLATTER_BLOCK_SIZE, offset_in_page(block));
+	r = platter_media_write_sync(p, bio, blk, 1);
+	bio_put(bio);
+	return r;
+}
+
 /**
- * platter_cache_destaged - the run is on the medium, or could not be
+ * platter_cache_destaged - the run is over
  * @p: the drive
  * @bio: from platter_cache_run(); freed
  * @blk: its first block
  * @n: its blocks
- * @ok: whether it was written; if not, the blocks stay cached
+ * @ok: whether it was written
  *
- * Context: under p->lock.
+ * If it was not, each of its blocks is written by itself, outside the model's time: one
+ * bad block does not cost the others.  What fails again leaves the cache all the same,
+ * which would else try for ever.
+ *
+ * Context: under p->lock with nothing on the actuator; sleeps if @ok is false.
+ * Return: how many blocks are lost.
  */
-void platter_cache_destaged(struct platter *p, struct bio *bio, u64 blk, u32 n, bool ok)
+u32 platter_cache_destaged(struct platter *p, struct bio *bio, u64 blk, u32 n, bool ok)
 {
-	u32 i;
+	u32 i, lost = 0;
 
 	for (i = 0; i < n; i++) {
 		/* else it was replaced meanwhile, or the cache has lost it */
 		bool ours = xa_get_mark(&p->wcache, blk + i, UNDER_WAY);
 
-		xa_clear_mark(&p->wcache, blk + i, UNDER_WAY);
-		if (ours && !ok)
-			continue;
+		if (ours && !ok && write_one(p, blk + i, p->destaging[i]))
+			lost++;
 		if (ours) {
 			xa_erase(&p->wcache, blk + i);
 			p->wcache_count--;
@@ -349,6 +397,7 @@ void platter_cache_destaged(struct platter *p, struct bio *bio, u64 blk, u32 n, 
 		kmem_cache_free(block_cache, p->destaging[i]);
 	}
 	bio_put(bio);
+	return lost;
 }
 
 static bool holds_of(struct platter *p, u64 from, u64 end, u64 gen)
@@ -390,31 +439,24 @@ bool platter_cache_threatens(struct platter *p, u64 blk, u32 n, u64 gen)
  * platter_cache_flush_untimed - empty the cache at an orderly power-down
  * @p: the drive; no request in flight
  *
- * Takes no model time: the drive is leaving.  But it may be back, so the next
- * flush has to say what was lost.
+ * Takes no model time: the drive is leaving.  What could not be written is lost, and
+ * counted in p->unreported.
  *
  * Context: under p->lock; may sleep.
- * Return: 0 or -errno; what could not be written is lost.
  */
-int platter_cache_flush_untimed(struct platter *p)
+void platter_cache_flush_untimed(struct platter *p)
 {
 	struct bio *bio;
 	u64 blk;
 	u32 n;
-	int r = 0;
+	int r;
 
-	while (!r && !p->powered_off && (bio = platter_cache_run(p, &blk, &n))) {
+	while (!p->powered_off && (bio = platter_cache_run(p, &blk, &n))) {
 		trace_platter_destage(p, blk, n, PLATTER_DESTAGE_LEAVE);
 		r = platter_media_write_sync(p, bio, blk, n);
-		platter_cache_destaged(p, bio, blk, n, !r);
+		platter_loss_add(p, platter_cache_destaged(p, bio, blk, n, !r));
 		platter_count(p, PC_wcache_destages, 1);
 	}
-	if (r) {
-		platter_cache_drop(p);
-		p->destage_failed = true;
-		platter_update_fast(p);
-	}
-	return r;
 }
 
 /**

@@ -405,11 +405,8 @@ static void start_write(struct platter *p, struct platter_io *io, u64 now,
 		move_head(p, io, io->n, now);
 		return;
 	}
-	if (!io->destage) {
-		platter_cache_forget(p, io->blk, n);
-		if (!p->wcache_count)
-			wake_up_all(&p->drained);
-	}
+	if (!io->destage)
+		platter_cache_cover(p, io->blk, n);
 	move_head(p, io, n, now);
 	if (io->fua && p->wcache_on && p->timing && n == io->n)
 		io->due_ns = pay_flush(p, io->due_ns);
@@ -492,17 +489,15 @@ static bool finish_active(struct platter *p, u64 now, struct list_head *done)
 			io->status = errno_to_blk_status(r);
 	}
 	if (io->destage) {
-		u32 lost = io->status ? io->n : io->n - io->media_n;
+		u32 torn = io->status ? io->n : io->n - io->media_n;
+		u32 lost = platter_cache_destaged(p, io->bio, io->blk, io->n, !io->status);
 
-		platter_count(p, PC_wcache_lost_blocks, lost);
-		if (io->status) {
-			DMERR_LIMIT("destaging %u blocks at %llu failed: they are lost",
-				    io->n, (unsigned long long)io->blk);
-			p->destage_failed = true;
-			platter_update_fast(p);
-		}
-		/* a cache that cannot write does not keep trying for ever */
-		platter_cache_destaged(p, io->bio, io->blk, io->n, true);
+		if (lost)
+			DMERR_LIMIT("%s: %u of %u blocks at %llu could not be destaged",
+				    dm_table_device_name(p->ti->table), lost, io->n,
+				    (unsigned long long)io->blk);
+		platter_loss_add(p, lost);
+		platter_count(p, PC_wcache_lost_blocks, min(io->cut_n, torn));
 		platter_count(p, PC_wcache_destages, 1);
 		p->destaged_ns = io->due_ns;
 		io->bio = NULL;
@@ -510,6 +505,15 @@ static bool finish_active(struct platter *p, u64 now, struct list_head *done)
 		platter_update_fast(p);
 		wake_up_all(&p->drained);
 		return true;
+	}
+	if (io->write) {
+		platter_cache_covered(p, io->blk, io->media_n, !io->status);
+		if (io->failed)
+			platter_count(p, PC_wcache_lost_blocks, io->cut_n);
+		/* its old versions were in the way of a flush */
+		platter_update_fast(p);
+		if (!p->wcache_count)
+			wake_up_all(&p->drained);
 	}
 	if (io->overlay && !io->status)
 		platter_cache_read(p, io->bio, io->blk);
@@ -711,11 +715,8 @@ static void admit_flush(struct platter *p, struct platter_io *io, u64 now)
 	u64 due;
 
 	platter_count(p, PC_flushes, 1);
-	if (p->destage_failed) {
-		p->destage_failed = false;
+	if (platter_loss_report(p))
 		io->status = BLK_STS_IOERR;
-		platter_update_fast(p);
-	}
 	if (p->state_dev && blkdev_issue_flush(p->state_dev->bdev))
 		io->status = BLK_STS_IOERR;
 	due = now + p->mech.overhead_ns;
@@ -934,7 +935,7 @@ void platter_update_fast(struct platter *p)
 	bool ordered = p->state_dev || p->cut_armed || p->log_size ||
 		       p->damage_mode == DAMAGE_SHADOW;
 	/* a flush that has something to say cannot be passed on */
-	bool cached = p->wcache_on || destaging(p) || p->destage_failed;
+	bool cached = p->wcache_on || destaging(p) || p->unreported;
 
 	WRITE_ONCE(p->fast, !p->timing && !ordered && !cached && !p->powered_off);
 }
@@ -949,6 +950,8 @@ void platter_io_init(struct platter *p)
 {
 	spin_lock_init(&p->in_lock);
 	mutex_init(&p->lock);
+	lockdep_register_key(&p->lock_key);
+	lockdep_set_class(&p->lock, &p->lock_key);
 	INIT_LIST_HEAD(&p->incoming);
 	INIT_LIST_HEAD(&p->pending);
 	INIT_LIST_HEAD(&p->visible);
@@ -957,6 +960,18 @@ void platter_io_init(struct platter *p)
 	init_waitqueue_head(&p->drained);
 	INIT_WORK(&p->work, platter_work);
 	shingle_hrtimer_setup(&p->timer, platter_timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
+}
+
+/**
+ * platter_io_exit - undo platter_io_init()
+ * @p: the drive; nothing uses it any more
+ *
+ * Context: process; sleeps.
+ */
+void platter_io_exit(struct platter *p)
+{
+	mutex_destroy(&p->lock);
+	lockdep_unregister_key(&p->lock_key);
 }
 
 /* timing none: account for overlap and pass the bio on. */

@@ -247,6 +247,10 @@ static int open_state(struct platter *p, const char *path, char **error)
 		return r;
 	}
 	p->read_only |= bdev_read_only(p->state_dev->bdev);
+	if (bdev_logical_block_size(p->state_dev->bdev) > PLATTER_BLOCK_SIZE) {
+		*error = "The state device's logical blocks are larger than 4096 bytes";
+		return -EINVAL;
+	}
 	if (p->dev && p->state_dev->bdev == p->dev->bdev) {
 		*error = "The state device must be another one than the device of the contents";
 		return -EINVAL;
@@ -278,7 +282,7 @@ static void platter_free(struct platter *p)
 		kfree(p->saved[i]);
 	kfree(p->saved);
 	kvfree(p->log);
-	mutex_destroy(&p->lock);
+	platter_io_exit(p);
 	kvfree(p);
 }
 
@@ -414,7 +418,13 @@ bad:
 
 static void platter_dtr(struct dm_target *ti)
 {
-	platter_free(ti->private);
+	struct platter *p = ti->private;
+
+	/* a resume that another target refused: what it took is not reported */
+	mutex_lock(&p->lock);
+	platter_loss_keep(p);
+	mutex_unlock(&p->lock);
+	platter_free(p);
 }
 
 static int platter_map(struct dm_target *ti, struct bio *bio)
@@ -435,11 +445,15 @@ static int platter_preresume(struct dm_target *ti)
 		p->damage_loaded = !r;
 	}
 	mutex_unlock(&p->lock);
-	if (r)
+	if (r) {
 		DMERR("cannot resume: %s", error);
-	else
-		WRITE_ONCE(p->suspending, false);
-	return r;
+		return r;
+	}
+	mutex_lock(&p->lock);
+	platter_loss_take(p);
+	mutex_unlock(&p->lock);
+	WRITE_ONCE(p->suspending, false);
+	return 0;
 }
 
 /* From the next moment on dm holds I/O back until all messages have returned. */
@@ -481,8 +495,12 @@ static void platter_postsuspend(struct dm_target *ti)
 	p->leaving = false;
 	if (p->active || !list_empty(&p->timed))
 		DMERR("suspended with requests in flight");
-	else if (platter_cache_flush_untimed(p))
-		DMERR("the write cache could not be written at suspend: its blocks are lost");
+	else
+		platter_cache_flush_untimed(p);
+	if (p->unreported)
+		DMERR("%s: %llu acknowledged blocks could not be written; the next FLUSH fails",
+		      dm_table_device_name(ti->table), p->unreported);
+	platter_loss_keep(p);
 	wake_up_all(&p->drained);
 	mutex_unlock(&p->lock);
 }
@@ -553,7 +571,8 @@ static void emit_info(struct platter *p, char *result, unsigned int maxlen)
 	       counter(p, PC_blocks_read), counter(p, PC_blocks_written),
 	       READ_ONCE(p->damage.damaged), counter(p, PC_destroyed_reads),
 	       counter(p, PC_late), READ_ONCE(p->wcache_count), platter_wcache_blocks(p),
-	       READ_ONCE(p->powered_off) ? "fail" : p->read_only ? "ro" : "rw");
+	       READ_ONCE(p->powered_off) ? "fail" : READ_ONCE(p->unreported) ? "lost" :
+	       p->read_only ? "ro" : "rw");
 }
 
 static void platter_status(struct dm_target *ti, status_type_t type,
@@ -598,6 +617,7 @@ static int msg_stats(struct platter *p, char *result, unsigned int maxlen)
 	DMEMIT("damaged_blocks %llu\n", p->damage.damaged);
 	DMEMIT("damage_map_bytes %llu\n", p->damage.nr_pages * DAMAGE_PAGE_BYTES);
 	DMEMIT("wcache_dirty_blocks %u\n", p->wcache_count);
+	DMEMIT("unreported_blocks %llu\n", p->unreported);
 	return 1;
 }
 
@@ -918,12 +938,9 @@ static void platter_io_hints(struct dm_target *ti, struct queue_limits *limits)
 {
 	struct platter *p = ti->private;
 
-	limits->logical_block_size = PLATTER_BLOCK_SIZE;
-	limits->physical_block_size = PLATTER_BLOCK_SIZE;
-	limits->io_min = PLATTER_BLOCK_SIZE;
-	if (limits->discard_granularity)
-		limits->discard_granularity = max(limits->discard_granularity,
-						  PLATTER_BLOCK_SIZE);
+	shingle_limit_blocks(limits, PLATTER_BLOCK_SIZE,
+			     !p->dev || shingle_aligned(p->dev->bdev, PLATTER_BLOCK_SIZE));
+	limits->discard_granularity = round_up(limits->discard_granularity, PLATTER_BLOCK_SIZE);
 	shingle_limit_disk(limits, p->rotational);
 }
 

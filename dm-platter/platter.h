@@ -5,6 +5,7 @@
  *   platter-target.c   table line, status, messages
  *   platter-io.c       queue, actuator, completion
  *   platter-cache.c    volatile write cache
+ *   platter-loss.c     acknowledged blocks that are lost, until a FLUSH reports it
  *   damage.c           the set of ruined blocks
  *   platter-options.c mech.c profiles.c   pure, as is geometry.c, which is core/'s
  */
@@ -15,6 +16,7 @@
 #include <linux/bio.h>
 #include <linux/device-mapper.h>
 #include <linux/hrtimer.h>
+#include <linux/lockdep.h>
 #include <linux/mutex.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
@@ -128,6 +130,7 @@ enum platter_io_state {
  * @behind: a write past the cache that waits for blocks of the cache up to this
  *	generation, which would destroy it; or 0
  * @media_n: blocks that reached the medium before a power cut
+ * @cut_n: blocks that a power cut took from the cache while this wrote or superseded them
  * @pending: 1 while the backing device is at work
  * @state: where it is
  * @status: result
@@ -148,6 +151,7 @@ struct platter_io {
 	u64 behind;
 	u32 n;
 	u32 media_n;
+	u32 cut_n;
 	atomic_t pending;
 	enum platter_io_state state;
 	blk_status_t status;
@@ -181,7 +185,9 @@ struct platter_io {
  * @timer: when the model has something to do
  * @in_lock: protects @incoming; taken in any context
  * @incoming: requests that @work has not seen
- * @lock: everything below it; sleeps
+ * @lock: everything below it; sleeps.  Held while requests are sent below, where another
+ *	drive may take its own: drives are stacked, never in a ring
+ * @lock_key: the class of @lock, of its own for that reason
  * @pending: requests beyond @queue_depth
  * @visible: requests that the scheduler sees
  * @timed: requests that need only time, and perhaps @dev
@@ -199,7 +205,8 @@ struct platter_io {
  * @cut_left: blocks until the power fails
  * @wcache_on: writes go to the write cache
  * @lookahead_on: the head reads on
- * @destage_failed: the next flush has to say so
+ * @unreported: acknowledged blocks that are lost; the next FLUSH fails, and this is 0
+ * @loss_kept: the module's table has @unreported, see platter-loss.c
  * @last_was_destage: the last thing the actuator did was for the write cache
  * @destaged_ns: when the destage that has just ended did; or 0
  * @wcache: memory by block
@@ -249,6 +256,7 @@ struct platter {
 
 	/* everything below, the model and the damage map */
 	struct mutex lock;
+	struct lock_class_key lock_key;
 	struct list_head pending;
 	struct list_head visible;
 	struct list_head timed;
@@ -267,7 +275,8 @@ struct platter {
 
 	bool wcache_on;
 	bool lookahead_on;
-	bool destage_failed;
+	u64 unreported;
+	bool loss_kept;
 	bool last_was_destage;
 	u64 destaged_ns;
 	struct xarray wcache;
@@ -312,6 +321,7 @@ static inline void platter_count(struct platter *p, enum platter_counter c, u64 
 /* platter-io.c */
 int platter_map_bio(struct platter *p, struct bio *bio);
 void platter_io_init(struct platter *p);
+void platter_io_exit(struct platter *p);
 void platter_kick(struct platter *p);
 void platter_update_fast(struct platter *p);
 void platter_power_off(struct platter *p, struct list_head *done);
@@ -326,10 +336,17 @@ bool platter_cache_threatens(struct platter *p, u64 blk, u32 n, u64 gen);
 int platter_cache_write(struct platter *p, struct bio *bio, u64 blk, u32 n);
 bool platter_cache_holds(struct platter *p, u64 blk, u32 n, bool *any);
 void platter_cache_read(struct platter *p, struct bio *bio, u64 blk);
-void platter_cache_forget(struct platter *p, u64 blk, u32 n);
+void platter_cache_cover(struct platter *p, u64 blk, u32 n);
+void platter_cache_covered(struct platter *p, u64 blk, u32 n, bool ok);
 void platter_cache_drop(struct platter *p);
 struct bio *platter_cache_run(struct platter *p, u64 *blk, u32 *n);
-void platter_cache_destaged(struct platter *p, struct bio *bio, u64 blk, u32 n, bool ok);
-int platter_cache_flush_untimed(struct platter *p);
+u32 platter_cache_destaged(struct platter *p, struct bio *bio, u64 blk, u32 n, bool ok);
+void platter_cache_flush_untimed(struct platter *p);
+
+/* platter-loss.c */
+void platter_loss_add(struct platter *p, u32 blocks);
+bool platter_loss_report(struct platter *p);
+void platter_loss_keep(struct platter *p);
+void platter_loss_take(struct platter *p);
 
 #endif /* PLATTER_H */

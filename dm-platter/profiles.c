@@ -265,8 +265,8 @@ static void choose_shape(const struct platter_config *cfg, u32 *surfaces, u32 *z
 		}
 		tracks = div64_u64(cfg->blocks, max_t(u64, div64_u64(sum, nr), 1));
 	} else {
-		u64 mean = ((u64)p->od_track_blocks + p->id_track_blocks) * od /
-			   (2 * p->od_track_blocks);
+		u64 mean = div_u64(((u64)p->od_track_blocks + p->id_track_blocks) * od,
+				   2 * p->od_track_blocks);
 
 		tracks = div64_u64(cfg->blocks, max_t(u64, mean, 1));
 	}

@@ -166,7 +166,7 @@ static bool stl_full_step_source(struct shingle_engine *e, const struct shingle_
 				 u32 offset, struct shingle_run *out)
 {
 	struct stl_full *s = to_full(e);
-	u32 band = step->lblk / s->band_blocks;
+	u32 band = (u32)step->lblk / s->band_blocks;
 	/* Nothing that is read there is content. */
 	bool empty = step->base != SHINGLE_NOWHERE && !test_bit(band, s->written);
 

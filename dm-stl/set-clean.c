@@ -308,7 +308,7 @@ bool stl_set_step_source(struct shingle_engine *e, const struct shingle_step *st
 			 u32 offset, struct shingle_run *out)
 {
 	struct stl_set *s = to_set(e);
-	u32 band = step->lblk / s->band_blocks, slot = SHINGLE_NO_SLOT, home, end;
+	u32 band = (u32)step->lblk / s->band_blocks, slot = SHINGLE_NO_SLOT, home, end;
 	u32 from = step->lblk - band * s->band_blocks;
 	bool based = step->base != SHINGLE_NOWHERE;
 

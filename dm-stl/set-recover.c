@@ -46,7 +46,7 @@ static u32 encode_whole(struct shingle_engine *e, u32 at, void *to)
 
 static u64 nr_prefixes(const struct shingle_layout *l)
 {
-	return DIV_ROUND_UP(l->nr_bands[SHINGLE_ROLE_DATA], (u64)PART_BANDS);
+	return DIV_ROUND_UP_ULL(l->nr_bands[SHINGLE_ROLE_DATA], PART_BANDS);
 }
 
 static u32 encode_prefixes(struct shingle_engine *e, u32 at, void *buf)

@@ -414,7 +414,7 @@ static int decode_open(struct shingle_engine *e, u32 at, const void *buf, u32 by
 
 static u64 nr_map_parts(const struct shingle_layout *l)
 {
-	return DIV_ROUND_UP(l->logical_blocks, PART_BLOCKS);
+	return DIV_ROUND_UP_ULL(l->logical_blocks, PART_BLOCKS);
 }
 
 /* Blocks in a piece of the map; the first of them is *@first. */

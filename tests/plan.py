@@ -67,6 +67,9 @@ PLAN = [
     Row("exact", "linear", quick=True),
     Row("replay", "linear", quick=True),
     Row("faults", "linear", quick=True, medium=True),
+    # The medium's own cache.
+    Row("losses", "linear", quick=True, medium=True),
+    Row("losses", "linear", "uml-debug", guest="short", medium=True),
     Row("fio_verify", "linear"),
     Row("filesystems", "linear"),
     # And a drive that is not shingled is not called that.

@@ -73,6 +73,12 @@ probe FEAT_ROTATIONAL '
 void t(struct queue_limits *l);
 void t(struct queue_limits *l) { l->features |= BLK_FEAT_ROTATIONAL; }'
 
+# A field of its own before 6.11.
+probe FLAG_MISALIGNED '
+#include <linux/blkdev.h>
+void t(struct queue_limits *l);
+void t(struct queue_limits *l) { l->flags |= BLK_FLAG_MISALIGNED; }'
+
 # Since 6.17.
 probe MAX_HW_WZEROES_UNMAP '
 #include <linux/blkdev.h>

@@ -110,6 +110,55 @@ static inline u32 shingle_bio_write_hint(const struct bio *bio)
 }
 
 /**
+ * shingle_aligned() - do blocks of a size begin where those of a device do?
+ * @bdev: the device, or a partition
+ * @block: bytes of a block, a power of two
+ *
+ * Context: any.
+ * Return: false if each block lies in two physical blocks of @bdev.
+ */
+static inline bool shingle_aligned(struct block_device *bdev, unsigned int block)
+{
+	/* -1 if the block layer calls @bdev itself misaligned */
+	return !(bdev_alignment_offset(bdev) & (block - 1));
+}
+
+/**
+ * shingle_limit_blocks() - present a device of blocks of that size
+ * @limits: of the queue, as the devices below have left them
+ * @block: bytes of a block, logical and physical, a power of two
+ * @aligned: shingle_aligned() is true of all devices below
+ *
+ * What the devices below prefer is kept if it is a multiple of @block.  If it is not, the
+ * block layer would call the device misaligned: USB bridges report 0xffff sectors as the
+ * optimal size, stripes may have any number of sectors, and two devices below may have
+ * physical blocks that differ.
+ *
+ * Context: io_hints.
+ */
+static inline void shingle_limit_blocks(struct queue_limits *limits, unsigned int block,
+					bool aligned)
+{
+	limits->logical_block_size = block;
+	limits->physical_block_size = block;
+	limits->io_min = block;
+	if (limits->io_opt % block)
+		limits->io_opt = 0;
+	if (limits->chunk_sectors % (block >> SECTOR_SHIFT))
+		limits->chunk_sectors = 0;
+	if (limits->discard_alignment % block)
+		limits->discard_alignment = 0;
+	limits->alignment_offset = 0;
+#ifdef SHINGLE_HAVE_FLAG_MISALIGNED
+	limits->flags &= ~BLK_FLAG_MISALIGNED;
+	if (!aligned)
+		limits->flags |= BLK_FLAG_MISALIGNED;
+#else
+	limits->misaligned = !aligned;
+#endif
+}
+
+/**
  * shingle_limit_discards() - how much one discard may cover
  * @limits: of the queue
  * @sectors: the most, in sectors of 512 bytes

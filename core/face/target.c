@@ -118,6 +118,10 @@ static int parse_devices(struct shingle_device *d, struct dm_arg_set *as)
 			/* The table may be so for the device's sake. */
 			d->mode_why = device_is[i];
 		}
+		if (bdev_logical_block_size(d->dev[i]->bdev) > SHINGLE_BLOCK_SIZE)
+			return shingle_refuse(ti, -EINVAL,
+					      "The logical blocks of the %s device are larger than 4096 bytes",
+					      shingle_dev_names[i]);
 		d->blocks[i] = bdev_nr_bytes(d->dev[i]->bdev) >> SHINGLE_BLOCK_SHIFT;
 	}
 	return 0;
@@ -621,10 +625,12 @@ void shingle_io_hints(struct dm_target *ti, struct queue_limits *limits)
 {
 	struct shingle_device *d = ti->private;
 	u32 best = d->gathers ? d->engine->gather_blocks : READ_BLOCKS;
+	bool aligned = true;
+	int i;
 
-	limits->logical_block_size = SHINGLE_BLOCK_SIZE;
-	limits->physical_block_size = SHINGLE_BLOCK_SIZE;
-	limits->io_min = SHINGLE_BLOCK_SIZE;
+	for (i = 0; i < SHINGLE_NR_DEVS; i++)
+		aligned &= !d->dev[i] || shingle_aligned(d->dev[i]->bdev, SHINGLE_BLOCK_SIZE);
+	shingle_limit_blocks(limits, SHINGLE_BLOCK_SIZE, aligned);
 	limits->io_opt = min(best, MAX_LIMIT_BLOCKS) << SHINGLE_BLOCK_SHIFT;
 	/* Not the band: pieces of one count, see trimlist.h. */
 	shingle_limit_discards(limits, UINT_MAX & ~(SHINGLE_BLOCK_SECTORS - 1),

@@ -189,6 +189,15 @@ static u32 rnd(struct exercise *x, u32 below)
 	return x->rng % below;
 }
 
+/* A 32-bit kernel has no % of 64 bits. */
+static u32 rest(u64 a, u32 b)
+{
+	u32 rem;
+
+	div_u64_rem(a, b, &rem);
+	return rem;
+}
+
 static int fail(struct exercise *x, const char *fmt, ...) __printf(2, 3);
 static int fail(struct exercise *x, const char *fmt, ...)
 {
@@ -720,7 +729,7 @@ static int place(struct exercise *x, u64 lblk, u32 n, struct flight *f, int *tol
 	/* What is there already is newer than what is on the medium. */
 	f->run.lblk = lblk;
 	if (gathered(x, lblk, n))
-		f->run.n = min_t(u64, n, x->e->gather_blocks - lblk % x->e->gather_blocks);
+		f->run.n = min_t(u64, n, x->e->gather_blocks - rest(lblk, x->e->gather_blocks));
 	else
 		r = SHINGLE_ABSENT;
 	while (r == SHINGLE_ABSENT && again && !too_often(x, &tries)) {
@@ -794,7 +803,7 @@ static int start_write(struct exercise *x)
 		w->n = min_t(u64, 1 + rnd(x, rnd(x, 4) ? 3 : 2 * band),
 			     l->logical_blocks - w->lblk);
 		if (stream)
-			x->stream = (w->lblk + w->n) % l->logical_blocks;
+			x->stream = w->lblk + w->n < l->logical_blocks ? w->lblk + w->n : 0;
 		if (stream && !rnd(x, 64))
 			x->stream = rnd(x, l->logical_blocks) / band * band;
 	}
@@ -906,7 +915,7 @@ static int forget(struct exercise *x)
 	u64 lblk = rnd(x, l->logical_blocks);
 
 	if (rnd(x, 2))
-		lblk -= lblk % band;
+		lblk -= rest(lblk, band);
 	return min(forget_some(x, lblk, min_t(u64, 1 + rnd(x, 3 * band),
 					      l->logical_blocks - lblk)), 0);
 }
@@ -1163,7 +1172,7 @@ static void freeze(struct exercise *x)
 		n = 1;
 		if (!x->dirty[lblk])
 			continue;
-		while ((lblk + n) % x->e->gather_blocks && x->dirty[lblk + n])
+		while (rest(lblk + n, x->e->gather_blocks) && x->dirty[lblk + n])
 			n++;
 		if (x->plan->ops->gather.epoch_add(x->e, lblk, n))
 			return;

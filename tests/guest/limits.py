@@ -61,6 +61,89 @@ def reads_ahead(ctx, geo):
     made.close()
 
 
+class Odd:
+    """A striped device over 512-byte sectors, whose optimal size and boundary are no multiple
+    of 4096, like the 33553920 bytes of USB bridges."""
+    CHUNK = 9       # sectors
+
+    def __init__(self, blocks):
+        modprobe("loop")
+        sectors = blocks * SECTORS
+        half = -(-sectors // 2 // self.CHUNK) * self.CHUNK
+        with open("/dev/shm/odd", "wb") as handle:
+            handle.truncate(2 * (half + 8) * 512)
+        self.loop = run("losetup", "--find", "--show", "/dev/shm/odd")[1].strip()
+        parts = f"{self.loop} 0 {self.loop} {half + 8}"
+        self.stripes = dm.Device("stripes", [(0, 2 * half, "striped", f"2 {self.CHUNK} {parts}")])
+        # The stripes may be some sectors longer.
+        self.device = dm.linear("odd", [(self.stripes.path, 0, sectors)])
+        self.path, self.blocks = self.device.path, blocks
+        expect(queue(self.path, "optimal_io_size") == 2 * self.CHUNK * 512,
+               f"optimal_io_size below is {queue(self.path, 'optimal_io_size')}")
+
+    def close(self):
+        dm.remove_all()
+        run("losetup", "--detach", self.loop, ok=None)
+        os.unlink("/dev/shm/odd")
+
+
+def aligned(device):
+    """Both offsets of a device, in bytes; -1 if it is called misaligned."""
+    out = []
+    for name in "alignment_offset", "discard_alignment":
+        with open(os.path.dirname(os.path.dirname(blk.attribute(device, name))) + f"/{name}",
+                  encoding="ascii") as handle:
+            out.append(int(handle.read()))
+    return out
+
+
+def fits(ctx, geo):
+    """Over a device whose preferences are no multiples of 4096 nothing is misaligned: neither
+    the layer, nor a platter, nor the layer over that."""
+    sizes = ctx.target.sizes(geo)
+    # Their physical blocks are of 4096 bytes, those of the data are of 512.
+    more = {name: ctx.pool.slice(sizes[name], name) for name in ("cache", "meta") if sizes[name]}
+    odd = Odd(sizes["data"])
+    try:
+        expect(aligned(odd.path) == [0, 0], f"below: {aligned(odd.path)}")
+        ctx.kernel()
+        with dm.Device("plate", [(0, odd.blocks * SECTORS, "platter",
+                                  f"{odd.path} 0 generic 1 discard 4 timing none media cmr")]
+                       ) as plate:
+            expect(aligned(plate.path) == [0, 0], f"platter: {aligned(plate.path)}")
+            for path in odd.path, plate.path:
+                paths = {"data": path, **{name: device.path for name, device in more.items()}}
+                made = Stack(ctx.target, geo, paths, [odd.device, *more.values()])
+                made.format()
+                device = made.open()
+                expect(aligned(device.path) == [0, 0], f"over {path}: {aligned(device.path)}")
+                made.close()
+        # Device mapper also compares the devices below with each other, before it asks the
+        # target, and logs that by their names.
+        said = [line for line in ctx.kernel() if "alignment" in line and "start sect" in line]
+        expect(not said, f"{said}")
+    finally:
+        odd.close()
+
+
+def misfits(ctx, geo):
+    """Over a device that begins in the middle of a physical block everything is misaligned."""
+    sizes = ctx.target.sizes(geo)
+    more = {name: ctx.pool.slice(sizes[name], name) for name in ("cache", "meta") if sizes[name]}
+    with dm.linear("shifted", [(ctx.pool.path, (1 << 20) + 1, sizes["data"] * SECTORS)]) as below:
+        blk_size = queue(below.path, "physical_block_size"), queue(below.path, "logical_block_size")
+        if blk_size != (BLOCK, 512):
+            raise Skip(f"the RAM disk has blocks of {blk_size}")
+        with dm.Device("plate", [(0, sizes["data"] * SECTORS, "platter",
+                                  f"{below.path} 0 generic 0 4 timing none media cmr")]) as plate:
+            expect(aligned(plate.path)[0] == -1, f"platter: {aligned(plate.path)}")
+        paths = {"data": below.path, **{name: device.path for name, device in more.items()}}
+        made = Stack(ctx.target, geo, paths, [below, *more.values()])
+        made.format()
+        expect(aligned(made.open().path)[0] == -1, f"the layer: {aligned(made.device.path)}")
+        made.close()
+
+
 def _pieces(rng, start, end):
     """[start, end) cut into pieces, in any order."""
     cuts = sorted({start, end, *(rng.randrange(start, end)
@@ -300,6 +383,8 @@ def cases(target):
                     data=1200 if target.gathers else 300, cache=2, meta="separate",
                     ckpt=256, journal=64, options=few)
     out += [("it says that it rotates", lambda ctx: rotates(ctx, geo)),
+            ("over a device with odd preferences", lambda ctx: fits(ctx, geo)),
+            ("over a device that is misaligned", lambda ctx: misfits(ctx, geo)),
             ("what is read ahead", lambda ctx: reads_ahead(ctx, geo)),
             ("discards in pieces", lambda ctx: in_pieces(ctx, geo)),
             ("partitions that were there", old_partitions),

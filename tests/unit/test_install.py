@@ -115,6 +115,43 @@ def test_what_is_installed_runs(installed, tmp_path):
     assert not [p for p in files(dest) if "__pycache__" in p]
 
 
+COMPILERS = {
+    "gcc": ("CONFIG_CC_IS_GCC=y\nCONFIG_LD_IS_BFD=y\n", "LLVM= CC="),
+    "clang": ("CONFIG_CC_IS_CLANG=y\nCONFIG_LD_IS_LLD=y\n", "LLVM=1 CC="),
+    "clang and ld": ("CONFIG_CC_IS_CLANG=y\nCONFIG_LD_IS_BFD=y\n", "LLVM= CC=clang"),
+    "unknown": (None, "LLVM= CC="),
+}
+
+
+@pytest.mark.parametrize("where", ["include/config/auto.conf", ".config"])
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_modules_are_built_by_the_compiler_of_the_kernel(tmp_path, where, compiler):
+    """By make, by DKMS, and by the compiler that a person names."""
+    config, wanted = COMPILERS[compiler]
+    (tmp_path / "include/generated").mkdir(parents=True)
+    (tmp_path / "include/config").mkdir()
+    (tmp_path / "include/generated/utsrelease.h").write_text(f'#define UTS_RELEASE "{KREL}"\n')
+    if config:
+        (tmp_path / where).write_text(config)
+    # CC has a value in every make; only one of the command line reaches the kernel's.
+    (tmp_path / "Makefile").write_text(
+        "modules modules_install:\n\t@echo 'LLVM=$(LLVM) CC=$(if $(filter command%,"
+        "$(origin CC)),$(CC))'\n")
+
+    def said(*argv):
+        env = {k: v for k, v in os.environ.items() if k not in ("LLVM", "CC", "MAKEFLAGS")}
+        done = subprocess.run(argv, cwd=TOP, check=False, text=True, capture_output=True, env=env)
+        assert not done.returncode, done.stdout + done.stderr
+        return set(done.stdout.splitlines())
+
+    built = ("make", "-s", f"KDIR={tmp_path}", f"MODDIR={tmp_path}/out", "modules")
+    assert said(*built) == {wanted}
+    assert said("bash", "-c", f'kernel_source_dir={tmp_path}; . ./dkms.conf; eval "${{MAKE[0]}} -s"'
+                ) == {wanted}
+    assert said(*built, "LLVM=-18") == {"LLVM=-18 CC="}
+    assert said(*built, "LLVM=") == {"LLVM= CC="}
+
+
 def test_programs_have_pages(installed):
     """Each but skylight, see below; with all that its help names."""
     dest, prefix = installed

@@ -754,6 +754,69 @@ def test_what_became_of_the_capacity(run, options):
         assert {re.match(r" +(\w+(?: free| over| to tracks)?) +(\d+) blocks", line).groups()
                 for line in part.splitlines()} == \
             {(use.replace("_", " "), str(n)) for use, n in told.items() if n}
+# A file, BIG, that is a block device with logical blocks of 16 KiB, which kernels have from 6.15.
+BIG = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <linux/fs.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+int stat(const char *path, struct stat *st)
+{
+	int (*real)(const char *, struct stat *) = dlsym(RTLD_NEXT, "stat");
+	int r = real(path, st);
+
+	if (!r && !strcmp(path, getenv("BIG"))) {
+		st->st_mode = S_IFBLK | 0600;
+		st->st_rdev = 0xf007;
+	}
+	return r;
+}
+int stat64(const char *path, struct stat64 *st)
+{
+	return stat(path, (struct stat *)st);
+}
+
+int ioctl(int fd, unsigned long request, ...)
+{
+	int (*real)(int, unsigned long, void *) = dlsym(RTLD_NEXT, "ioctl");
+	struct stat st;
+	va_list list;
+	void *to;
+
+	va_start(list, request);
+	to = va_arg(list, void *);
+	va_end(list);
+	if (request == BLKSSZGET && !fstat(fd, &st))
+		*(int *)to = 16384;
+	else if (request == BLKGETSIZE64 && !fstat(fd, &st))
+		*(unsigned long long *)to = st.st_size;
+	else
+		return real(fd, request, to);
+	return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("big", ["data", "meta", "cache"])
+@pytest.mark.parametrize("command", ["format", "check"])
+def test_blocks_of_more_than_4096_bytes_are_refused(run, monkeypatch, command, big):
+    """As the targets refuse them, whichever device has them, and with --force."""
+    (run.dir / "big.c").write_text(BIG)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", run.dir / "big.so", run.dir / "big.c", "-ldl"],
+                   check=True)
+    path = {w: blank(run.dir / w, 3000) for w in ("data", "meta", "cache")}
+    monkeypatch.setenv("BIG", str(path[big]))
+    monkeypatch.setenv("LD_PRELOAD", str(run.dir / "big.so"))
+    more = ["stl-set", "--band", "40K", "--force"] if command == "format" else []
+    said = run(command, *more, path["data"], "--meta", path["meta"], "--cache", path["cache"],
+               rc=None)
+    assert said == (f"shingle: {big.upper()} {path[big]} has logical blocks of 16384 bytes, "
+                    "and more than 4096 cannot be used\n")
+    assert not any(p.read_bytes().strip(b"\0") for p in path.values())
 
 
 SINK = """

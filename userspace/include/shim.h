@@ -81,11 +81,22 @@ typedef __s64 s64;
 #define swap(a, b) do { __typeof__(a) t_ = (a); (a) = (b); (b) = t_; } while (0)
 
 #define DIV_ROUND_UP(n, d)	(((n) + (d) - 1) / (d))
-#define DIV_ROUND_UP_ULL(n, d)	DIV_ROUND_UP((u64)(n), (u64)(d))
 #define round_up(x, y)		(((x) + (y) - 1) & ~((__typeof__(x))(y) - 1))
 #define roundup(x, y)		(DIV_ROUND_UP(x, y) * (y))
 #define rounddown(x, y)		((x) - (x) % (y))
 
+#ifdef SHINGLE_SHIM_32_BIT
+/*
+ * tests/unit/test_32_bit.py compiles the pure files for a 32-bit processor and looks at the
+ * symbols that are missing: these, and no others of libgcc.
+ */
+u64 div_u64(u64 a, u32 b);
+u64 div64_u64(u64 a, u64 b);
+u64 div_u64_rem(u64 a, u32 b, u32 *rem);
+u64 div64_u64_rem(u64 a, u64 b, u64 *rem);
+s64 div_s64(s64 a, s32 b);
+u64 mul_u64_u64_div_u64(u64 a, u64 b, u64 c);
+#else
 static inline u64 div_u64(u64 a, u32 b)
 {
 	return a / b;
@@ -108,14 +119,23 @@ static inline u64 div64_u64_rem(u64 a, u64 b, u64 *rem)
 	return a / b;
 }
 
-static inline u64 mul_u32_u32(u32 a, u32 b)
+static inline s64 div_s64(s64 a, s32 b)
 {
-	return (u64)a * b;
+	return a / b;
 }
 
 static inline u64 mul_u64_u64_div_u64(u64 a, u64 b, u64 c)
 {
 	return (unsigned __int128)a * b / c;
+}
+#endif
+
+/* As the kernel's: the divisor is of 32 bits. */
+#define DIV_ROUND_UP_ULL(n, d)	div_u64((u64)(n) + (d) - 1, d)
+
+static inline u64 mul_u32_u32(u32 a, u32 b)
+{
+	return (u64)a * b;
 }
 
 #define check_add_overflow(a, b, d)	__builtin_add_overflow(a, b, d)
@@ -131,7 +151,7 @@ static inline u64 mul_u64_u64_div_u64(u64 a, u64 b, u64 c)
 #define BITS_PER_LONG		(CHAR_BIT * (int)sizeof(long))
 #define BITS_TO_LONGS(n)	DIV_ROUND_UP((size_t)(n), (unsigned int)BITS_PER_LONG)
 /* Of the largest map the last bits, too. */
-static_assert(BITS_TO_LONGS(UINT_MAX) > 1, "counted in 32 bits");
+static_assert(sizeof(long) == 4 || BITS_TO_LONGS(UINT_MAX) > 1, "counted in 32 bits");
 #define BIT(n)			(1UL << (n))
 #define BIT_ULL(n)		(1ULL << (n))
 

@@ -68,12 +68,18 @@ static void name_user(dev_t rdev, char *who, size_t size)
 static bool find_size(struct device *d, const struct stat *st)
 {
 	u64 bytes = (u64)st->st_size;
+	unsigned int sector = 0;
 
 	if (d->is_block && ioctl(d->fd, BLKGETSIZE64, &bytes)) {
 		fail("size of %s %s cannot be found out: %s", d->arg, d->path, strerror(errno));
 		return false;
 	}
 	d->blocks = bytes >> SHINGLE_BLOCK_SHIFT;
+	if (d->is_block && !ioctl(d->fd, BLKSSZGET, &sector) && sector > SHINGLE_BLOCK_SIZE) {
+		fail("%s %s has logical blocks of %u bytes, and more than %u cannot be used", d->arg,
+		     d->path, sector, SHINGLE_BLOCK_SIZE);
+		return false;
+	}
 	return true;
 }
 
