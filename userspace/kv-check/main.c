@@ -23,6 +23,7 @@
  * storm    all of it at once: odd keys, held iterators, failures, no room
  * spent    what the time was spent with
  * estimate how sequential a band is
+ * group    threads that sync share flushes
  * reads    how often the disk is asked, and for how much
  * layers   what stl-set and stl-full would have to clean below it
  */
@@ -793,6 +794,7 @@ int main(int argc, char **argv)
 		{ "reads", test_reads, 1 }, { "transient", test_transient, 250 },
 		{ "storm", test_storm, 6000 }, { "again", test_again, 1 },
 		{ "spent", test_spent, 1 }, { "estimate", test_estimate, 1 },
+		{ "group", test_group, 1 },
 	};
 	u64 seed = argc > 3 ? strtoull(argv[3], NULL, 0) : 1;
 	u32 i;
@@ -817,5 +819,5 @@ int main(int argc, char **argv)
 			return 0;
 		}
 	}
-	die("usage: kv-check model|cut|fail|memory|full|damage|craft|forge|log|vectors|between|threads|levels|layers|reads|transient|storm|again|spent|estimate [soc|loc|buffered[-stream|-offload] [SEED [COUNT]]]");
+	die("usage: kv-check model|cut|fail|memory|full|damage|craft|forge|log|vectors|between|threads|levels|layers|reads|transient|storm|again|spent|estimate|group [soc|loc|buffered[-stream|-offload] [SEED [COUNT]]]");
 }

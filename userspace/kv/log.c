@@ -47,8 +47,11 @@ void log_destroy(struct kv *kv)
 	free(kv->log.spare.data);
 }
 
-/* Write what is collected, holding @io; @batches and @chunks get what is written then. */
-static int push(struct kv *kv, u64 *batches, u64 *chunks)
+/*
+ * Write what is collected, holding @io; @batches and @chunks get what is written then.  With
+ * @leads a flush follows that serves all threads that wait for these batches.
+ */
+static int push(struct kv *kv, bool leads, u64 *batches, u64 *chunks)
 {
 	struct log *l = &kv->log;
 	struct chunk_head *h;
@@ -58,6 +61,10 @@ static int push(struct kv *kv, u64 *batches, u64 *chunks)
 	int err;
 
 	pthread_mutex_lock(&l->lock);
+	if (leads) {
+		l->covered = l->batches;
+		l->round++;
+	}
 	*batches = l->batches;
 	*chunks = l->chunk;
 	if (l->fill.used == HEAD) {
@@ -102,7 +109,7 @@ int log_push(struct kv *kv)
 	int err;
 
 	pthread_mutex_lock(&kv->log.io);
-	err = push(kv, &batches, &chunks);
+	err = push(kv, false, &batches, &chunks);
 	pthread_mutex_unlock(&kv->log.io);
 	return err;
 }
@@ -136,7 +143,7 @@ int log_end_band(struct kv *kv)
 	if (!streams(kv))
 		return 0;
 	pthread_mutex_lock(&kv->log.io);
-	err = push(kv, &batches, &chunks) ?: end_band(kv);
+	err = push(kv, false, &batches, &chunks) ?: end_band(kv);
 	pthread_mutex_unlock(&kv->log.io);
 	return err;
 }
@@ -198,7 +205,7 @@ int log_next_band(struct kv *kv, u32 reserve)
 	int err;
 
 	pthread_mutex_lock(&l->io);
-	err = push(kv, &batches, &chunks) ?: end_band(kv);
+	err = push(kv, false, &batches, &chunks) ?: end_band(kv);
 	if (err)
 		goto out;
 	err = offloads(kv) ? band_take_spare(kv, reserve, &b.band) : -ENOSPC;
@@ -211,6 +218,9 @@ int log_next_band(struct kv *kv, u32 reserve)
 	full.bytes = l->at;
 	/* Also one that is to become a table, and is a log as long as it is none. */
 	c.seal = full.id ? &full : NULL;
+	pthread_mutex_lock(&l->lock);
+	c.durable = l->synced == batches && l->chunk_synced == chunks;
+	pthread_mutex_unlock(&l->lock);
 	err = commit(kv, &c);
 	if (err) {
 		if (!kv->broken)
@@ -228,7 +238,10 @@ int log_next_band(struct kv *kv, u32 reserve)
 	l->end = kv->head.band_bytes;
 	l->chunk = 0;
 	l->chunk_synced = 0;
+	/* The commit has flushed. */
 	l->synced = batches;
+	pthread_cond_broadcast(&l->turn[0]);
+	pthread_cond_broadcast(&l->turn[1]);
 	pthread_mutex_unlock(&l->lock);
 out:
 	pthread_mutex_unlock(&l->io);
@@ -332,33 +345,60 @@ u64 log_add(struct kv *kv, const struct kv_batch *batch, u64 seq, u32 *place)
 	return number;
 }
 
+/* Write and flush what all threads have added by now, as the only one that does. */
+static int lead(struct kv *kv)
+{
+	struct log *l = &kv->log;
+	u64 batches, chunks;
+	int err;
+
+	pthread_mutex_lock(&l->io);
+	/* What was in another band is durable since this one was committed. */
+	err = push(kv, true, &batches, &chunks) ?:
+		store_flush_disk(kv, band_disk(kv, l->band.band));
+	if (!err) {
+		pthread_mutex_lock(&l->lock);
+		l->synced = batches;
+		l->chunk_synced = chunks;
+		pthread_mutex_unlock(&l->lock);
+	}
+	pthread_mutex_unlock(&l->io);
+	return err;
+}
+
 /**
  * log_sync() - make batches durable
  * @kv: the store
- * @number: of the last one; who comes while others wait for the disk is served with the
- *	next flush, as all who have come by then
+ * @number: of the last one
+ *
+ * One thread, the leader, writes and flushes what all threads have added; the others wait.
+ * Threads that come while it flushes share the next flush, whose leader is one of them.
+ * So a thread waits for the rest of one flush, and for one whole flush.
  *
  * Returns 0 or -errno.
  */
 int log_sync(struct kv *kv, u64 number)
 {
 	struct log *l = &kv->log;
-	u64 batches, chunks;
 	int err = 0;
 
-	pthread_mutex_lock(&l->io);
+	pthread_mutex_lock(&l->lock);
+	while (l->synced < number && l->leading && !store_broken(kv))
+		pthread_cond_wait(&l->turn[(l->round + (number > l->covered)) % 2], &l->lock);
 	if (l->synced < number) {
-		/* What was in another band is durable since this one was committed. */
-		err = store_broken(kv) ?: push(kv, &batches, &chunks) ?:
-			store_flush_disk(kv, band_disk(kv, l->band.band));
+		err = store_broken(kv);
 		if (!err) {
-			pthread_mutex_lock(&l->lock);
-			l->synced = batches;
-			l->chunk_synced = chunks;
+			l->leading = true;
 			pthread_mutex_unlock(&l->lock);
+			err = lead(kv);
+			pthread_mutex_lock(&l->lock);
+			l->leading = false;
+			pthread_cond_broadcast(&l->turn[l->round % 2]);
 		}
+		/* The next leader; or all, to find out that nothing is flushed any more. */
+		(err ? pthread_cond_broadcast : pthread_cond_signal)(&l->turn[(l->round + 1) % 2]);
 	}
-	pthread_mutex_unlock(&l->io);
+	pthread_mutex_unlock(&l->lock);
 	return err;
 }
 

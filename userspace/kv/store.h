@@ -137,6 +137,10 @@ struct cache;
  * @spare: takes its place while it is written
  * @batches: were added to @fill, ever
  * @synced: of them durable
+ * @covered: of them in the last flush that log_sync() has begun, or before it
+ * @leading: a thread flushes for all threads that sync
+ * @round: number of that flush
+ * @turn: threads that wait for a flush with an even number, and for one with an odd number
  * @band: written now
  * @has_band: there is one
  * @at: bytes used of it
@@ -148,7 +152,9 @@ struct cache;
 struct log {
 	pthread_mutex_t io, lock;
 	struct { u8 *data; u32 used, room; } fill, spare;
-	u64 batches, synced;
+	u64 batches, synced, covered, round;
+	bool leading;
+	pthread_cond_t turn[2];
 	struct log_band band;
 	bool has_band;
 	u32 at, end;
@@ -288,6 +294,8 @@ int store_wrote(struct kv *kv, const struct kv_disk *disk, int err, u64 offset);
 int store_flush_disk(struct kv *kv, struct kv_disk *disk);
 int store_flush(struct kv *kv);
 u64 now_us(void);
+void wait_init(pthread_cond_t *cond);
+void wait_us(pthread_cond_t *cond, pthread_mutex_t *lock, u64 us);
 int store_broken(struct kv *kv);
 void store_break(struct kv *kv, int err, const char *text);
 
@@ -318,12 +326,14 @@ void bands_reclaim(struct kv *kv);
  * @memtable: logs of it and of older ones go
  * @seal: a log band to which nothing is added any more, with its bytes; or NULL
  * @log: a log band that comes; or NULL
+ * @durable: all that the change makes count is durable already
  */
 struct change {
 	struct part **remove, **add;
 	u32 removes, adds;
 	u64 memtable;
 	const struct log_band *seal, *log;
+	bool durable;
 };
 
 /* bandtable.c */

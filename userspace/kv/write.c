@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Writing: room first, then memory, then the log; after that nothing can fail. */
-#include <time.h>
 #include <unistd.h>
 
 #include "batch.h"
@@ -65,7 +64,6 @@ static int make_space(struct kv *kv, u32 reserve)
 /* Until there is no frozen memtable: it is written by whoever may compact. */
 static int wait_frozen(struct kv *kv)
 {
-	struct timespec until;
 	bool frozen;
 	int err;
 
@@ -82,15 +80,9 @@ static int wait_frozen(struct kv *kv)
 			return err;
 		}
 		/* A merge looks for it now and then. */
-		clock_gettime(CLOCK_REALTIME, &until);
-		until.tv_nsec += 10000000;
-		if (until.tv_nsec >= 1000000000) {
-			until.tv_nsec -= 1000000000;
-			until.tv_sec++;
-		}
 		pthread_mutex_lock(&kv->lock);
 		if (kv->frozen)
-			pthread_cond_timedwait(&kv->changed, &kv->lock, &until);
+			wait_us(&kv->changed, &kv->lock, 10000);
 		pthread_mutex_unlock(&kv->lock);
 	}
 }
