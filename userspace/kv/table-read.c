@@ -105,9 +105,8 @@ u32 index_blocks(const struct cache_item *index)
 	return index_end(index).blocks;
 }
 
-struct index_place index_at(const struct cache_item *index, u32 nr)
+static struct index_place place_at(const struct cache_item *index, struct index_end end, u32 nr)
 {
-	struct index_end end = index_end(index);
 	u32 places = index->bytes - (u32)sizeof(end) - 4 * end.blocks;
 	u32 head = end.unsorted ? UNSORTED_HEAD : INDEX_HEAD;
 	const u8 *at = index->data + get_le(index->data + places + 4 * nr, 4);
@@ -122,14 +121,20 @@ struct index_place index_at(const struct cache_item *index, u32 nr)
 	};
 }
 
+struct index_place index_at(const struct cache_item *index, u32 nr)
+{
+	return place_at(index, index_end(index), nr);
+}
+
 /* The block that has a key if any has: the first that does not end before it. */
 u32 index_find(const struct cache_item *index, struct slice key)
 {
-	u32 low = 0, high = index_blocks(index), middle;
+	struct index_end end = index_end(index);
+	u32 low = 0, high = end.blocks, middle;
 
 	while (low < high) {
 		middle = low + (high - low) / 2;
-		if (slice_cmp(index_at(index, middle).last, key) < 0)
+		if (slice_cmp(place_at(index, end, middle).last, key) < 0)
 			low = middle + 1;
 		else
 			high = middle;
@@ -257,12 +262,7 @@ static void keep_piece(struct kv *kv, struct table *t, const struct footer *foot
 
 static bool has_foot(struct kv *kv, const struct table *t)
 {
-	bool has;
-
-	pthread_mutex_lock(&kv->lock);
-	has = t->footed;
-	pthread_mutex_unlock(&kv->lock);
-	return has;
+	return __atomic_load_n(&t->footed, __ATOMIC_ACQUIRE);
 }
 
 static void have_foot(struct kv *kv, struct table *t, const struct footer *foot)
@@ -271,7 +271,7 @@ static void have_foot(struct kv *kv, struct table *t, const struct footer *foot)
 	/* Others read it as soon as it is there. */
 	if (!t->footed)
 		t->foot = *foot;
-	t->footed = true;
+	__atomic_store_n(&t->footed, true, __ATOMIC_RELEASE);
 	pthread_mutex_unlock(&kv->lock);
 }
 
