@@ -264,6 +264,9 @@ static int look_up(struct merger *g)
 	stop = g->kv->stop;
 	frozen = g->kv->frozen;
 	pthread_mutex_unlock(&g->kv->lock);
+	/* What fails here fails where it is needed. */
+	if (g->kv->has_thread)
+		log_enter_band(g->kv);
 	if (g->mem)
 		return 0;
 	if (stop)

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The log: chunks of batches, one behind the other, that are written once. */
+#include <unistd.h>
+
 #include "batch.h"
 #include "memtable.h"
 #include "table.h"
 
+/* Of a sync, for memory to commit a band with. */
+#define PATIENCE_MS	1000U
 #define HEAD	((u32)sizeof(struct chunk_head))
 
 /**
@@ -47,6 +51,61 @@ void log_destroy(struct kv *kv)
 	free(kv->log.spare.data);
 }
 
+/* The band that is written comes into the band table, and the one before is sealed; holding @io. */
+static int enter_band(struct kv *kv)
+{
+	struct log *l = &kv->log;
+	/* Also one that is to become a table, and is a log as long as it is none. */
+	struct change c = { .log = &l->band, .seal = l->full.id ? &l->full : NULL };
+	int err;
+
+	pthread_mutex_lock(&l->lock);
+	c.durable = l->synced >= l->before;
+	pthread_mutex_unlock(&l->lock);
+	err = commit(kv, &c) ?: band_lead_in(kv, l->band.band);
+	if (err)
+		return err;
+	pthread_mutex_lock(&l->lock);
+	l->pending = false;
+	/* The commit has flushed. */
+	l->synced = max(l->synced, l->before);
+	pthread_cond_broadcast(&l->turn[0]);
+	pthread_cond_broadcast(&l->turn[1]);
+	pthread_mutex_unlock(&l->lock);
+	return 0;
+}
+
+static bool is_pending(struct log *l)
+{
+	bool pending;
+
+	pthread_mutex_lock(&l->lock);
+	pending = l->pending;
+	pthread_mutex_unlock(&l->lock);
+	return pending;
+}
+
+/**
+ * log_enter_band() - commit the log band that was begun last, unless it is so
+ * @kv: the store
+ *
+ * It is done before anything is written to the band in any case; but then a write waits for it.
+ *
+ * Returns 0 or -errno.
+ */
+int log_enter_band(struct kv *kv)
+{
+	int err = 0;
+
+	if (!is_pending(&kv->log))
+		return 0;
+	pthread_mutex_lock(&kv->log.io);
+	if (is_pending(&kv->log))
+		err = enter_band(kv);
+	pthread_mutex_unlock(&kv->log.io);
+	return err;
+}
+
 /*
  * Write what is collected, holding @io; @batches and @chunks get what is written then.  With
  * @leads a flush follows that serves all threads that wait for these batches.
@@ -60,6 +119,15 @@ static int push(struct kv *kv, bool leads, u64 *batches, u64 *chunks)
 	u64 offset;
 	int err;
 
+	*batches = 0;
+	*chunks = 0;
+	pthread_mutex_lock(&l->lock);
+	size = l->pending ? l->fill.used : HEAD;
+	pthread_mutex_unlock(&l->lock);
+	/* A flush of the band's disk alone would not do for what is in the band before it. */
+	err = size != HEAD || (leads && is_pending(l)) ? enter_band(kv) : 0;
+	if (err)
+		return err;
 	pthread_mutex_lock(&l->lock);
 	if (leads) {
 		l->covered = l->batches;
@@ -171,7 +239,7 @@ bool log_take_unit(struct kv *kv, struct log_band *unit)
 	bool can;
 
 	pthread_mutex_lock(&l->lock);
-	can = kv->head.organisation == KV_BUFFERED && l->has_band &&
+	can = kv->head.organisation == KV_BUFFERED && l->has_band && !l->pending &&
 		l->band.memtable == kv->mem->number && l->end - l->at >= tail_bytes(kv, &none);
 	if (can) {
 		*unit = l->band;
@@ -193,14 +261,14 @@ static bool offloads(const struct kv *kv)
  * @kv: the store, by @writer
  * @reserve: see band_take()
  *
+ * The band comes into the band table when something is to be written to it, if not before.
+ *
  * Returns 0; -ENOSPC without a sentence; or another -errno.
  */
 int log_next_band(struct kv *kv, u32 reserve)
 {
 	struct log *l = &kv->log;
 	struct log_band b = { .memtable = kv->mem->number };
-	struct change c = { .log = &b };
-	struct log_band full;
 	u64 batches, chunks;
 	int err;
 
@@ -214,34 +282,18 @@ int log_next_band(struct kv *kv, u32 reserve)
 	if (err)
 		goto out;
 	b.id = __atomic_fetch_add(&kv->next_id, 1, __ATOMIC_RELAXED);
-	full = l->band;
-	full.bytes = l->at;
-	/* Also one that is to become a table, and is a log as long as it is none. */
-	c.seal = full.id ? &full : NULL;
 	pthread_mutex_lock(&l->lock);
-	c.durable = l->synced == batches && l->chunk_synced == chunks;
-	pthread_mutex_unlock(&l->lock);
-	err = commit(kv, &c);
-	if (err) {
-		if (!kv->broken)
-			band_give_back(kv, b.band);
-		goto out;
-	}
-	err = band_lead_in(kv, b.band);
-	if (err)
-		goto out;
-	pthread_mutex_lock(&l->lock);
+	l->full = l->band;
+	l->full.bytes = l->at;
+	l->before = batches;
 	l->bands = l->has_band && l->band.memtable == b.memtable ? l->bands + 1 : 1;
 	l->band = b;
 	l->has_band = true;
+	l->pending = true;
 	l->at = 0;
 	l->end = kv->head.band_bytes;
 	l->chunk = 0;
 	l->chunk_synced = 0;
-	/* The commit has flushed. */
-	l->synced = batches;
-	pthread_cond_broadcast(&l->turn[0]);
-	pthread_cond_broadcast(&l->turn[1]);
 	pthread_mutex_unlock(&l->lock);
 out:
 	pthread_mutex_unlock(&l->io);
@@ -293,6 +345,10 @@ int log_room(struct kv *kv, const struct kv_batch *b, u32 reserve)
 		if (err)
 			return err;
 	}
+	/* The store's thread does it while writes go on; a sync by itself, without. */
+	err = kv->has_thread ? 0 : log_enter_band(kv);
+	if (err)
+		return err;
 	/* Only a batch that is larger than the buffer, which is empty then. */
 	room = chunk_bytes(HEAD + need);
 	pthread_mutex_lock(&l->lock);
@@ -349,13 +405,21 @@ u64 log_add(struct kv *kv, const struct kv_batch *batch, u64 seq, u32 *place)
 static int lead(struct kv *kv)
 {
 	struct log *l = &kv->log;
+	u32 tries = PATIENCE_MS;
 	u64 batches, chunks;
 	int err;
 
 	pthread_mutex_lock(&l->io);
 	/* What was in another band is durable since this one was committed. */
-	err = push(kv, true, &batches, &chunks) ?:
-		store_flush_disk(kv, band_disk(kv, l->band.band));
+	while ((err = push(kv, true, &batches, &chunks)) == -ENOMEM && tries--)
+		usleep(1000);
+	if (!err) {
+		err = store_flush_disk(kv, band_disk(kv, l->band.band));
+	} else if (!store_broken(kv)) {
+		/* Readers see the writes: they can no more be refused. */
+		store_break(kv, err, kv_error());
+		err = store_broken(kv);
+	}
 	if (!err) {
 		pthread_mutex_lock(&l->lock);
 		l->synced = batches;

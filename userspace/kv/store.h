@@ -143,6 +143,9 @@ struct cache;
  * @turn: threads that wait for a flush with an even number, and for one with an odd number
  * @band: written now
  * @has_band: there is one
+ * @pending: @band is in no band table yet, and nothing may be written to it
+ * @full: the band before it, which is sealed when @band comes into the band table
+ * @before: batches in @full and before
  * @at: bytes used of it
  * @end: of it may be used; @at once it was filled up with zeroes
  * @chunk: number of the next chunk in it
@@ -155,8 +158,9 @@ struct log {
 	u64 batches, synced, covered, round;
 	bool leading;
 	pthread_cond_t turn[2];
-	struct log_band band;
-	bool has_band;
+	struct log_band band, full;
+	bool has_band, pending;
+	u64 before;
 	u32 at, end;
 	u64 chunk, chunk_synced;
 	u32 bands;
@@ -363,6 +367,7 @@ void log_destroy(struct kv *kv);
 int log_push(struct kv *kv);
 int log_room(struct kv *kv, const struct kv_batch *b, u32 reserve);
 int log_next_band(struct kv *kv, u32 reserve);
+int log_enter_band(struct kv *kv);
 int log_end_band(struct kv *kv);
 bool log_take_unit(struct kv *kv, struct log_band *unit);
 u64 log_add(struct kv *kv, const struct kv_batch *batch, u64 seq, u32 *place);
