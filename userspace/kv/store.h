@@ -50,6 +50,8 @@ enum band_state {
  * @damaged: something read from it was wrong: compactions leave it alone
  * @foot: its footer, once @footed
  * @footed: @foot was read; of kv::lock
+ * @read_end: where what was last read by the way ended, and
+ * @read_bytes: how much it was; both are hints, and read and written atomically
  */
 struct table {
 	u32 refs;
@@ -59,6 +61,7 @@ struct table {
 	bool unsorted, dead, damaged;
 	struct footer foot;
 	bool footed;
+	u32 read_end, read_bytes;
 };
 
 /**

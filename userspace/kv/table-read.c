@@ -450,19 +450,26 @@ static void blocks_in(const struct cache_item *index, u32 nr, u32 begin, u32 byt
  * @bytes: how much is read at once, if there is room for it; 0: around_bytes, and of the piece
  *	of the band that the block begins in; else from the block on
  *
- * What a disk reads by the way costs it next to nothing.  What is wrong with it is for who
- * wants it.  Of an unsorted table there is nothing: what is beside a write is any other.
+ * What a disk reads by the way costs it next to nothing.  What is wrong with it is left to the
+ * reader that wants it.  Of an unsorted table there is nothing: what is beside a write is any
+ * other.  A block that begins where the last piece ended is taken for a sign of one reader after
+ * another in the order of keys: the piece is twice as long then.
  *
  * Returns whether the block is there with it.
  */
 bool table_read_by(struct kv *kv, struct table *t, const struct cache_item *index, u32 nr,
 		   u32 bytes)
 {
-	u32 begin = index_at(index, nr).offset, from, to;
+	u32 begin = index_at(index, nr).offset, from, to, last_bytes;
 	struct index_place p, last;
 	u8 *buf, *at;
 
-	if (!bytes) {
+	if (kv->opt.around_bytes == BLOCK_BYTES && !bytes)
+		return false;
+	if (begin && begin == __atomic_load_n(&t->read_end, __ATOMIC_RELAXED)) {
+		last_bytes = __atomic_load_n(&t->read_bytes, __ATOMIC_RELAXED);
+		bytes = max(bytes, min(2 * last_bytes, WINDOW_BYTES));
+	} else if (!bytes) {
 		bytes = kv->opt.around_bytes;
 		begin = rounddown(begin, bytes);
 	}
@@ -475,6 +482,8 @@ bool table_read_by(struct kv *kv, struct table *t, const struct cache_item *inde
 	/* The last one may be much longer than the piece: it would be read for nothing. */
 	if (!cache_room(kv->cache, bytes) || read_bytes(kv, t, begin, bytes, &buf, &at))
 		return false;
+	__atomic_store_n(&t->read_end, begin + bytes, __ATOMIC_RELAXED);
+	__atomic_store_n(&t->read_bytes, bytes, __ATOMIC_RELAXED);
 	for (; from <= to; from++) {
 		p = index_at(index, from);
 		if (place_right(kv, t, &p, at + (p.offset - begin)))
