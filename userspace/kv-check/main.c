@@ -59,7 +59,8 @@ u64 large_allocations;
 
 static bool no_memory(void)
 {
-	return __atomic_add_fetch(&allocations, 1, __ATOMIC_RELAXED) == fail_allocation;
+	return __atomic_add_fetch(&allocations, 1, __ATOMIC_RELAXED) ==
+		__atomic_load_n(&fail_allocation, __ATOMIC_RELAXED);
 }
 
 void *__wrap_malloc(size_t n)

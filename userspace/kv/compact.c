@@ -265,8 +265,7 @@ static int look_up(struct merger *g)
 	frozen = g->kv->frozen;
 	pthread_mutex_unlock(&g->kv->lock);
 	/* What fails here fails where it is needed. */
-	if (g->kv->has_thread)
-		log_enter_band(g->kv);
+	log_enter_band(g->kv);
 	if (g->mem)
 		return 0;
 	if (stop)

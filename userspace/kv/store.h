@@ -135,7 +135,7 @@ struct cache;
 /**
  * struct log - where writes go first
  * @io: held while a chunk is written, and while the device is flushed for one
- * @lock: of what follows
+ * @lock: of what follows; taken before that of the store
  * @fill: writes that are not on the disk
  * @spare: takes its place while it is written
  * @batches: were added to @fill, ever
