@@ -143,6 +143,11 @@ struct cache;
  * @covered: of them in the last flush that log_sync() has begun, or before it
  * @leading: a thread flushes for all threads that sync
  * @round: number of that flush
+ * @asked: syncs that have waited for a flush, ever
+ * @included: of them in the last flush that log_sync() has begun, or before it
+ * @answered: of them in one that has ended
+ * @together: syncs that waited when the last flush ended, with those that it served
+ * @flush_us: what that flush took
  * @turn: threads that wait for a flush with an even number, and for one with an odd number
  * @band: written now
  * @has_band: there is one
@@ -151,6 +156,7 @@ struct cache;
  * @before: batches in @full and before
  * @at: bytes used of it
  * @end: of it may be used; @at once it was filled up with zeroes
+ * @prepared: bytes of it that the disk has been told of, or more; of @io
  * @chunk: number of the next chunk in it
  * @chunk_synced: chunks below it are durable
  * @bands: of this memtable
@@ -159,12 +165,13 @@ struct log {
 	pthread_mutex_t io, lock;
 	struct { u8 *data; u32 used, room; } fill, spare;
 	u64 batches, synced, covered, round;
+	u64 asked, included, answered, together, flush_us;
 	bool leading;
 	pthread_cond_t turn[2];
 	struct log_band band, full;
 	bool has_band, pending;
 	u64 before;
-	u32 at, end;
+	u32 at, end, prepared;
 	u64 chunk, chunk_synced;
 	u32 bands;
 };
