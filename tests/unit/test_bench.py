@@ -114,6 +114,7 @@ def test_each_boot_has_its_rounds(bench, monkeypatch, capsys):
         return {"rates": [1.0] * rounds}
 
     monkeypatch.setattr(bench, "part", ran)
+    monkeypatch.setattr(bench.store, "measure", lambda _: ran("store"))
     monkeypatch.setattr(bench.packages, "setup", lambda: None)
     monkeypatch.setattr(bench.subprocess, "run", lambda *_, **__: None)
     monkeypatch.setattr(bench.sys, "argv", ["run", "--json", "--rounds", "4", "--boots", "3",
@@ -200,6 +201,7 @@ def test_pieces_are_measured_when_asked_for(bench, monkeypatch):
         raise bench.Missing(name)
 
     monkeypatch.setattr(bench, "part", ran)
+    monkeypatch.setattr(bench.store, "measure", lambda _: ran("store"))
     monkeypatch.setattr(bench.packages, "setup", lambda: None)
     monkeypatch.setattr(bench.subprocess, "run", lambda *_, **__: None)
     for argv, there in (([], False), (["--part", "pieces"], True)):
@@ -207,5 +209,66 @@ def test_pieces_are_measured_when_asked_for(bench, monkeypatch):
         with pytest.raises(SystemExit, match="no figures of"):
             bench.main()
         assert ("pieces" in asked) == there
-        assert ("speed" in asked) != there
+        assert ("speed" in asked) == ("store" in asked) != there
         asked.clear()
+
+
+# --- the key-value store ----------------------------------------------------------
+
+
+@pytest.fixture(name="store", scope="module")
+def the_store():
+    sys.path.insert(0, str(TOP / "scripts/bench"))
+    return module("bench_store", TOP / "scripts/bench/store.py")
+
+
+def round_of(rate, worst):
+    return {"rate": rate, "worst_ms": worst}
+
+
+def test_rows_of_the_store_are_missed_by_either_bar(store, capsys):
+    """By the median of ratios within a round, not by the ratio of medians."""
+    found = {
+        "faster": {"kv": [round_of(3, 1), round_of(30, 1), round_of(9, 9)],
+                   "leveldb": [round_of(2, 2), round_of(20, 2), round_of(10, 2)]},
+        "slower": {"kv": [round_of(1, 1)], "leveldb": [round_of(2, 2)]},
+        "later": {"kv": [round_of(2, 3)], "leveldb": [round_of(1, 2)]},
+        "reads": {"kv": [round_of(2, None)], "leveldb": [round_of(1, None)]},
+    }
+    store.show(found)
+    rows = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line}
+    assert rows["faster"].split()[3] == "1.50" and rows["faster"].split()[-1] == "0.50"
+    assert [name for name in found if "MISSED" in rows[name]] == ["slower", "later"]
+
+
+def test_rows_of_the_store(store, tmp_path):
+    """Each row is sent to each store, from the same seed, and begins with what it asks for."""
+    assert len(set(store.ROWS)) == len(store.ROWS)
+    assert {"load", *"abcdef", "fillrandom", "overwrite", "queue"} <= set(store.ROWS)
+    sent = []
+
+    class Fake:
+        def __init__(self, name, folder):
+            assert folder.parent == tmp_path
+            self.name = name
+
+        def row(self, words, seed):
+            sent.append((self.name, words, seed))
+            return {"ops": {"update": {"service": {"max_us": 5000}}}, "operations": 10,
+                    "seconds": 1.5, "sync_s": .5}
+
+        def forget(self):
+            sent.append((self.name, "forgets"))
+
+        def remove(self):
+            sent.append((self.name, "goes"))
+    store.Store, real = Fake, store.Store
+    found = store.measure(2, ("kv", "leveldb"), tmp_path, ("overwrite",))
+    store.Store = real
+    assert found == {"overwrite": {name: [round_of(5, 5)] * 2 for name in ("kv", "leveldb")}}
+    rows = [(name, words[1], seed) for name, words, seed in (s for s in sent if len(s) == 3)]
+    assert sorted(rows) == sorted((name, words, seed) for name in ("kv", "leveldb")
+                                  for words in ("fillrandom", "readrandom", "overwrite")
+                                  for seed in (1, 2))
+    assert sum(s[1] == "forgets" for s in sent) == 4 == sum(s[1] == "goes" for s in sent)
+    assert [row[0] for row in rows[:2]] != [row[0] for row in rows[6:8]], "who begins"

@@ -271,6 +271,7 @@ MIXES = {
     "f": {"read": .5, "readmodifywrite": .5}, "fillseq": {"insert": 1},
     "fillrandom": {"update": 1}, "overwrite": {"update": 1}, "readrandom": {"read": 1},
     "readseq": {"scan": 1}, "deleterandom": {"delete": 1},
+    "queue": {"insert": .4, "delete": .4, "scan": .2},
 }
 
 
@@ -291,6 +292,24 @@ def test_keys_are_ycsbs(tool):
         ["user000008", "user000009", "user000010"]
     assert [key for _, key, _ in ops(tool, "-w", "fillseq", "-r", 2)] == \
         ["0000000000000000", "0000000000000001"]
+
+
+def test_a_queue_takes_the_oldest(tool):
+    """Each record is deleted once, in order; what only looks sees the next one."""
+    head, tail = 0, 300
+    for kind, key, many in ops(tool, "-w", "queue", "-n", 5000, "-r", tail):
+        assert many == 1
+        if kind == "insert":
+            assert int(key) == tail
+            tail += 1
+        else:
+            assert int(key) == min(head, tail - 1)
+            head += kind == "delete" and head < tail
+    assert head > 1900 and tail > 2200
+    got = measured(tool, "-s", "memory", "--load", "-w", "queue", "-n", 5000, "-r", tail, "-t", 4)
+    kept = tail + got["ops"]["insert"]["service"]["count"] \
+        - got["ops"]["delete"]["service"]["count"]
+    assert got["store_stats"]["records"] == kept
 
 
 def gray(n, theta, zeta):

@@ -105,8 +105,8 @@ enum {
  * @around_bytes: so much is read at once around a block that is not in the cache, as long
  *	as the cache has room that nothing else needs: up to 1 MiB in steps of 4096, which
  *	stands for what was asked for and no more (128 KiB)
- * @memtable_bytes: of writes collected in memory before they become a band; at most,
- *	and by default, what fills a band.  Twice that is used while one is written
+ * @memtable_bytes: memory of the writes that are collected before they become a band; at
+ *	most, and by default, as much as a band has.  Twice that is used while one is written
  * @l0_trigger: bands of level 0 that start a compaction, 1 to 1000 (4; 10 of KV_BUFFERED)
  * @l0_slowdown: bands of level 0 that slow writes down, up to 1000 (8; of KV_BUFFERED none
  *	do)

@@ -23,10 +23,16 @@
  * storm    all of it at once: odd keys, held iterators, failures, no room
  * spent    what the time was spent with
  * estimate how sequential a band is
+ * group    threads that sync share flushes
+ * slow     a write that is slowed down lets others write
  * reads    how often the disk is asked, and for how much
  * layers   what stl-set and stl-full would have to clean below it
  */
+#include <time.h>
+
+#include "memtable.h"
 #include "model.h"
+#include "vectors.h"
 
 static enum kv_organisation organisation;
 static bool offloading;
@@ -47,9 +53,14 @@ void *__wrap_calloc(size_t n, size_t m);
 void *__wrap_realloc(void *p, size_t n);
 void *__wrap_aligned_alloc(size_t a, size_t n);
 
+#define LARGE	(64U << 10)
+
+u64 large_allocations;
+
 static bool no_memory(void)
 {
-	return __atomic_add_fetch(&allocations, 1, __ATOMIC_RELAXED) == fail_allocation;
+	return __atomic_add_fetch(&allocations, 1, __ATOMIC_RELAXED) ==
+		__atomic_load_n(&fail_allocation, __ATOMIC_RELAXED);
 }
 
 void *__wrap_malloc(size_t n)
@@ -61,6 +72,8 @@ void *__wrap_malloc(size_t n)
 		if (kv_sync(kv))
 			die("sync: %s", kv_error());
 	}
+	if (n >= LARGE)
+		__atomic_add_fetch(&large_allocations, n, __ATOMIC_RELAXED);
 	return no_memory() ? NULL : __real_malloc(n);
 }
 
@@ -77,6 +90,41 @@ void *__wrap_realloc(void *p, size_t n)
 void *__wrap_aligned_alloc(size_t a, size_t n)
 {
 	return no_memory() ? NULL : __real_aligned_alloc(a, n);
+}
+
+int __real_pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *lock,
+				  const struct timespec *until);
+int __wrap_pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *lock,
+				  const struct timespec *until);
+
+/* People and NTP set the wall clock, also back: nothing may wait until some time of it. */
+int __wrap_pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *lock,
+				  const struct timespec *until)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	if (until->tv_sec < now.tv_sec - 3600 || until->tv_sec > now.tv_sec + 3600)
+		die("a wait until second %ld, and it is %ld", until->tv_sec, now.tv_sec);
+	return __real_pthread_cond_timedwait(cond, lock, until);
+}
+
+int __real_usleep(unsigned int us);
+int __wrap_usleep(unsigned int us);
+
+/* Whose sleeps are looked at. */
+static struct kv *sleeper;
+static u32 sleeps;
+
+int __wrap_usleep(unsigned int us)
+{
+	if (sleeper) {
+		sleeps++;
+		if (pthread_mutex_trylock(&sleeper->writer))
+			die("a write sleeps and keeps others from writing");
+		pthread_mutex_unlock(&sleeper->writer);
+	}
+	return __real_usleep(us);
 }
 
 /* The @next allocation from now on fails; 0: none does. */
@@ -757,6 +805,37 @@ static void test_levels(u64 seed, u32 count)
 	sim_free(s);
 }
 
+/* --- slow ------------------------------------------------------------------ */
+
+static void test_slow(u64 seed, u32 count)
+{
+	struct sim *s = formatted(BYTES);
+	struct kv_stats stats;
+	struct kv *kv;
+	u32 i;
+
+	options.l0_trigger = 1000;
+	options.l0_slowdown = 2;
+	kv = opened(s, "new");
+	for (i = 0; i < 3; i++) {
+		if (kv_put(kv, "key", 3, "value", 5, 0) || kv_flush(kv))
+			die("put: %s", kv_error());
+	}
+	/* As if one came behind. */
+	kv->has_thread = true;
+	sleeper = kv;
+	if (kv_put(kv, "key", 3, "value", 5, 0))
+		die("put: %s", kv_error());
+	sleeper = NULL;
+	kv->has_thread = false;
+	kv_stats(kv, &stats);
+	printf("a write is slowed down %u times, %lu us\n", sleeps, stats.slow_us);
+	if (sleeps != 1 || !stats.slow_us)
+		die("no write was slowed down");
+	kv_close(kv);
+	sim_free(s);
+}
+
 static void run_threads(u64 seed, u32 rounds)
 {
 	struct kv_options opt = options;
@@ -793,6 +872,7 @@ int main(int argc, char **argv)
 		{ "reads", test_reads, 1 }, { "transient", test_transient, 250 },
 		{ "storm", test_storm, 6000 }, { "again", test_again, 1 },
 		{ "spent", test_spent, 1 }, { "estimate", test_estimate, 1 },
+		{ "group", test_group, 1 }, { "slow", test_slow, 1 },
 	};
 	u64 seed = argc > 3 ? strtoull(argv[3], NULL, 0) : 1;
 	u32 i;
@@ -801,6 +881,7 @@ int main(int argc, char **argv)
 		organisation = !strncmp(argv[2], "loc", 3) ? KV_LOC :
 			!strncmp(argv[2], "buffered", 8) ? KV_BUFFERED : KV_SOC;
 	offloading = argc > 2 && strstr(argv[2], "-offload");
+	memtable_seed = seed;
 	/* Room for what nobody has asked for. */
 	if (seed % 2 == 0)
 		options.cache_bytes = 4 << 20;
@@ -817,5 +898,5 @@ int main(int argc, char **argv)
 			return 0;
 		}
 	}
-	die("usage: kv-check model|cut|fail|memory|full|damage|craft|forge|log|vectors|between|threads|levels|layers|reads|transient|storm|again|spent|estimate [soc|loc|buffered[-stream|-offload] [SEED [COUNT]]]");
+	die("usage: kv-check model|cut|fail|memory|full|damage|craft|forge|log|vectors|between|threads|levels|layers|reads|transient|storm|again|spent|estimate|group|slow [soc|loc|buffered[-stream|-offload] [SEED [COUNT]]]");
 }

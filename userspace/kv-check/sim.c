@@ -205,6 +205,8 @@ static int sim_flush(struct kv_disk *d)
 	pthread_mutex_lock(&one);
 	err = do_flush(d);
 	pthread_mutex_unlock(&one);
+	if (sim_of(d)->flushing)
+		sim_of(d)->flushing();
 	return err;
 }
 

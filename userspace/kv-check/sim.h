@@ -52,6 +52,7 @@ struct event {
  * @told: the level that was told of each since it was discarded; 0: none was
  * @stream: each to its end, before another one is begun
  * @slow: who writes lets others run meanwhile
+ * @flushing: is called in each flush of the disk, while other requests go on; or NULL
  * @watch: is told what was done, but of reads and flushes; or NULL
  */
 struct sim {
@@ -70,6 +71,7 @@ struct sim {
 	u32 band_bytes;
 	u32 *pointer, *told;
 	bool stream, slow;
+	void (*flushing)(void);
 	void (*watch)(enum sim_what what, u64 offset, u64 bytes, const void *data);
 };
 

@@ -48,9 +48,73 @@ static void forgotten(void)
 	cache_free(c);
 }
 
+/* However many there are, hardly any item is behind others of its bucket. */
+static void found_at_once(void)
+{
+	struct cache *c = cache_new(256 << 20);
+	u32 items = 200000, i, b, n, longest = 0;
+	struct cache_item *item;
+
+	for (i = 0; i < items; i++) {
+		item = cache_item_new(1 + i / 2000, i % 2000 * 4100, 100);
+		if (!item)
+			die("no memory");
+		cache_put(c, cache_add(c, item));
+	}
+	for (i = 0; i < 1U << c->shard_bits; i++) {
+		for (b = 0; b < 1U << c->shard[i].bits; b++) {
+			for (n = 0, item = c->shard[i].bucket[b]; item; item = item->chain)
+				n++;
+			longest = max(longest, n);
+		}
+	}
+	printf("%u items, %u in a bucket at most\n", items, longest);
+	if (!longest || longest > 16)
+		die("the cache has too few buckets");
+	cache_free(c);
+}
+
+/* What is in use of too large an item stays, all else goes; what is used last stays longest. */
+static void budget(u64 bytes)
+{
+	struct cache *c = cache_new(bytes);
+	struct cache_item *item;
+	u32 i, piece = 4096, nr = (u32)(bytes / piece), there = 0;
+
+	for (i = 0; i < 2 * nr; i++) {
+		item = cache_item_new(i, 0, piece);
+		if (!item)
+			die("no memory");
+		cache_put(c, cache_add(c, item));
+		if (c->bytes > bytes)
+			die("%llu bytes of %llu", c->bytes, bytes);
+		/* Asked for again and again. */
+		cache_put(c, cache_get(c, 0, 0));
+	}
+	for (i = 1; i < 2 * nr; i++) {
+		item = cache_get(c, i, 0);
+		there += !!item;
+		if (item && i < nr / 2)
+			die("item %u of %u is still there", i, 2 * nr);
+		cache_put(c, item);
+	}
+	item = cache_get(c, 0, 0);
+	if (!item || there < nr * 9 / 10)
+		die("%u of %u items that fit are there, and %s the first", there, nr,
+		    item ? "" : "not");
+	cache_put(c, item);
+	item = cache_add(c, cache_item_new(U32_MAX, 0, (u32)bytes));
+	if (c->bytes < bytes || c->bytes > bytes + 2 * piece)
+		die("beside one that is too large there are %llu bytes", c->bytes - bytes);
+	cache_put(c, item);
+	cache_free(c);
+}
 
 void vectors_of_what_is_kept(void)
 {
+	found_at_once();
+	budget(1 << 20);
+	budget(64 << 20);
 	forgotten();
 	bloom();
 }

@@ -144,10 +144,10 @@ static int sync_meanwhile(struct kv_disk *d)
 	struct timespec until;
 	pthread_t thread;
 
-	clock_gettime(CLOCK_REALTIME, &until);
+	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += 20;
 	if (pthread_create(&thread, NULL, sync_one, syncing) ||
-	    pthread_timedjoin_np(thread, NULL, &until))
+	    pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &until))
 		die("a sync there waits until the disk that is merged on is flushed");
 	return flush_of_disk(d);
 }

@@ -74,6 +74,26 @@ static void said(int err, int want, const char *words)
 		die("%d, not %d and '%s': %s", err, want, words, kv_error());
 }
 
+/* The clock of waits is the one that nobody sets: __wrap_pthread_cond_timedwait() looks, too. */
+static void waits(void)
+{
+	pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	u64 began = now_us(), times = 0;
+	pthread_cond_t cond;
+
+	wait_init(&cond);
+	pthread_mutex_lock(&lock);
+	/* It may wake up for no reason, but not each time. */
+	while (now_us() - began < 50000) {
+		wait_us(&cond, &lock, 50000);
+		times++;
+	}
+	pthread_mutex_unlock(&lock);
+	pthread_cond_destroy(&cond);
+	if (times > 10)
+		die("a wait of 50 ms has ended %llu times", times);
+}
+
 /* Each call that fails has a sentence of its own, and none of one before it. */
 static void sentences(void)
 {
@@ -112,4 +132,6 @@ void test_vectors(u64 seed, u32 count)
 	if (has_offload())
 		vectors_of_offloading();
 	vectors_of_what_is_kept();
+	vectors_of_memtables();
+	waits();
 }

@@ -25,4 +25,9 @@ void vectors_of_logs(void);
 void vectors_of_offloading(void);
 void vectors_of_what_is_kept(void);
 
+/* main.c: bytes of large allocations, ever. */
+extern u64 large_allocations;
+
+void vectors_of_memtables(void);
+
 #endif /* KV_CHECK_VECTORS_H */

@@ -520,7 +520,7 @@ static void install(struct kv *kv, const struct change *c, struct version *v,
  * @kv: the store
  * @c: the change
  *
- * What the new bands hold is made durable first, with all else that was written.  After
+ * What the new bands hold is made durable first, unless it is so.  After
  * a failed write or flush nobody can tell which one the disk has: the store is broken
  * then, and neither the bands of the one nor those of the other are ever written.
  *
@@ -554,7 +554,7 @@ int commit(struct kv *kv, const struct change *c)
 				 kv->generation + 1) ||
 		     (c->log && c->log->memtable > NUMBERS_END)))
 		err = kv_says(-EOVERFLOW, "%s has used up its numbers", kv->disk->name);
-	if (!err)
+	if (!err && !c->durable)
 		err = store_flush(kv);
 	if (!err)
 		err = bandtable_write(kv, v, logs, n, kv->generation + 1, false);

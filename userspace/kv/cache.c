@@ -1,101 +1,121 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A cache with one lock and one budget; what was used last stays longest. */
-#include <pthread.h>
-
+/* A cache with one budget and a lock for each shard; what was used last stays longest. */
 #include "cache.h"
 
-#define BUCKETS_BITS	12U
+/* With less, what goes first is exact: there is one shard. */
+#define SHARDS_FROM	(16ULL << 20)
+#define FIRST_BITS	6U
+#define MOST_BITS	28U
 
-/**
- * struct cache - all of it
- * @lock: of all
- * @budget: bytes to stay below, but for what is in use
- * @bytes: now
- * @oldest: the next to go
- * @newest: the last to go
- * @bucket: by hash
- * @tables: by hash of the table alone
- */
-struct cache {
-	pthread_mutex_t lock;
-	u64 budget, bytes;
-	struct cache_item *oldest, *newest;
-	struct cache_item *bucket[1U << BUCKETS_BITS];
-	struct cache_item *tables[1U << BUCKETS_BITS];
-};
-
-struct cache *cache_new(u64 bytes)
+static u64 hash(u64 table, u32 offset)
 {
-	struct cache *c = calloc(1, sizeof(*c));
-
-	if (c) {
-		pthread_mutex_init(&c->lock, NULL);
-		c->budget = bytes;
-	}
-	return c;
+	return (table * 0x100000001b3ULL + offset) * 0x61C8864680B583EBULL;
 }
 
-static struct cache_item **bucket(struct cache *c, u64 table, u32 offset)
+/* The shard has the first bits of a hash, and the bucket those behind. */
+static struct shard *shard_of(struct cache *c, u64 hash)
 {
-	return &c->bucket[hash_64(table * 0x100000001b3ULL + offset, BUCKETS_BITS)];
+	return &c->shard[hash >> (64 - SHARD_BITS) >> (SHARD_BITS - c->shard_bits)];
 }
 
-static struct cache_item **of_table(struct cache *c, u64 table)
+static struct cache_item **bucket(struct shard *s, u64 hash)
 {
-	return &c->tables[hash_64(table, BUCKETS_BITS)];
+	return &s->bucket[hash << SHARD_BITS >> (64 - s->bits)];
 }
 
+static struct cache_item **of_table(struct shard *s, u64 table)
+{
+	return &s->table[hash_64(table, s->bits)];
+}
+
+/* With its share in the buckets. */
 static u64 cost(const struct cache_item *item)
 {
-	return sizeof(*item) + item->bytes;
+	return sizeof(*item) + 2 * sizeof(item) + item->bytes;
 }
 
-static void unlink_age(struct cache *c, struct cache_item *item)
+static u64 now_bytes(const struct cache *c)
 {
-	*(item->older ? &item->older->newer : &c->oldest) = item->newer;
-	*(item->newer ? &item->newer->older : &c->newest) = item->older;
+	return __atomic_load_n(&c->bytes, __ATOMIC_RELAXED);
 }
 
-static void link_age(struct cache *c, struct cache_item *item)
+static void unlink_age(struct shard *s, struct cache_item *item)
+{
+	*(item->older ? &item->older->newer : &s->oldest) = item->newer;
+	*(item->newer ? &item->newer->older : &s->newest) = item->older;
+}
+
+static void link_age(struct shard *s, struct cache_item *item)
 {
 	item->newer = NULL;
-	item->older = c->newest;
-	*(c->newest ? &c->newest->newer : &c->oldest) = item;
-	c->newest = item;
+	item->older = s->newest;
+	*(s->newest ? &s->newest->newer : &s->oldest) = item;
+	s->newest = item;
+	item->moved = s->clock++;
 }
 
-static void link_oldest(struct cache *c, struct cache_item *item)
+static void link_oldest(struct shard *s, struct cache_item *item)
 {
 	item->older = NULL;
-	item->newer = c->oldest;
-	*(c->oldest ? &c->oldest->older : &c->newest) = item;
-	c->oldest = item;
+	item->newer = s->oldest;
+	*(s->oldest ? &s->oldest->older : &s->newest) = item;
+	s->oldest = item;
 }
 
-static void link_hash(struct cache *c, struct cache_item *item)
+static void link_hash(struct shard *s, struct cache_item *item)
 {
-	struct cache_item **link = bucket(c, item->table, item->offset);
+	struct cache_item **link = bucket(s, hash(item->table, item->offset));
 
 	item->chain = *link;
 	*link = item;
-	link = of_table(c, item->table);
+	link = of_table(s, item->table);
 	item->beside = *link;
 	item->behind = link;
 	if (*link)
 		(*link)->behind = &item->beside;
 	*link = item;
-	c->bytes += cost(item);
+}
+
+/* Twice as many buckets; without memory chains get longer, and that is all. */
+static void grow(struct shard *s)
+{
+	size_t nr = (size_t)2 << s->bits;
+	struct cache_item **buckets = calloc(nr, sizeof(*buckets));
+	struct cache_item **tables = calloc(nr, sizeof(*tables)), *item;
+
+	if (!buckets || !tables) {
+		free(buckets);
+		free(tables);
+		return;
+	}
+	free(s->bucket);
+	free(s->table);
+	s->bucket = buckets;
+	s->table = tables;
+	s->bits++;
+	for (item = s->oldest; item; item = item->newer)
+		link_hash(s, item);
+}
+
+/* Before it is linked by age, as what is linked so is linked by hash. */
+static void add(struct cache *c, struct shard *s, struct cache_item *item)
+{
+	if (s->items >> s->bits && s->bits < MOST_BITS)
+		grow(s);
+	link_hash(s, item);
+	s->items++;
+	__atomic_fetch_add(&c->bytes, cost(item), __ATOMIC_RELAXED);
 }
 
 static void unref(struct cache_item *item)
 {
-	if (!--item->refs)
+	if (!__atomic_sub_fetch(&item->refs, 1, __ATOMIC_ACQ_REL))
 		free(item);
 }
 
-static void drop(struct cache *c, struct cache_item *item)
+static void drop(struct cache *c, struct shard *s, struct cache_item *item)
 {
-	struct cache_item **link = bucket(c, item->table, item->offset);
+	struct cache_item **link = bucket(s, hash(item->table, item->offset));
 
 	while (*link != item)
 		link = &(*link)->chain;
@@ -103,18 +123,54 @@ static void drop(struct cache *c, struct cache_item *item)
 	*item->behind = item->beside;
 	if (item->beside)
 		item->beside->behind = item->behind;
-	unlink_age(c, item);
-	c->bytes -= cost(item);
+	unlink_age(s, item);
+	s->items--;
+	__atomic_fetch_sub(&c->bytes, cost(item), __ATOMIC_RELAXED);
 	unref(item);
+}
+
+/* NULL without memory. */
+struct cache *cache_new(u64 bytes)
+{
+	struct cache *c = aligned_alloc(__alignof__(*c), sizeof(*c));
+	bool all = c;
+	u32 i;
+
+	if (!c)
+		return NULL;
+	memset(c, 0, sizeof(*c));
+	c->budget = bytes;
+	c->shard_bits = bytes < SHARDS_FROM ? 0 : SHARD_BITS;
+	for (i = 0; i < 1U << c->shard_bits; i++) {
+		struct shard *s = &c->shard[i];
+
+		pthread_mutex_init(&s->lock, NULL);
+		s->bits = FIRST_BITS;
+		s->bucket = calloc(1U << FIRST_BITS, sizeof(*s->bucket));
+		s->table = calloc(1U << FIRST_BITS, sizeof(*s->table));
+		all = all && s->bucket && s->table;
+	}
+	if (all)
+		return c;
+	cache_free(c);
+	return NULL;
 }
 
 void cache_free(struct cache *c)
 {
+	u32 i;
+
 	if (!c)
 		return;
-	while (c->oldest)
-		drop(c, c->oldest);
-	pthread_mutex_destroy(&c->lock);
+	for (i = 0; i < 1U << c->shard_bits; i++) {
+		struct shard *s = &c->shard[i];
+
+		while (s->oldest)
+			drop(c, s, s->oldest);
+		free(s->bucket);
+		free(s->table);
+		pthread_mutex_destroy(&s->lock);
+	}
 	free(c);
 }
 
@@ -129,23 +185,26 @@ struct cache_item *cache_item_new(u64 table, u32 offset, u32 bytes)
 	return item;
 }
 
-static struct cache_item *find(struct cache *c, u64 table, u32 offset)
+static struct cache_item *find(struct shard *s, u64 hash, u64 table, u32 offset)
 {
-	struct cache_item *item = *bucket(c, table, offset);
+	struct cache_item *item = *bucket(s, hash);
 
 	while (item && (item->table != table || item->offset != offset))
 		item = item->chain;
 	return item;
 }
 
-static struct cache_item *look(struct cache *c, u64 table, u32 offset)
+static struct cache_item *look(struct shard *s, u64 hash, u64 table, u32 offset)
 {
-	struct cache_item *item = find(c, table, offset);
+	struct cache_item *item = find(s, hash, table, offset);
 
-	if (item) {
-		item->refs++;
-		unlink_age(c, item);
-		link_age(c, item);
+	if (!item)
+		return NULL;
+	__atomic_fetch_add(&item->refs, 1, __ATOMIC_RELAXED);
+	/* What is among the newest fourth stays where it is: its neighbours are not looked at. */
+	if (s->clock - item->moved > s->items / 4 && item->newer) {
+		unlink_age(s, item);
+		link_age(s, item);
 	}
 	return item;
 }
@@ -153,45 +212,73 @@ static struct cache_item *look(struct cache *c, u64 table, u32 offset)
 /* To be put again; NULL if it is not there. */
 struct cache_item *cache_get(struct cache *c, u64 table, u32 offset)
 {
+	u64 h = hash(table, offset);
+	struct shard *s = shard_of(c, h);
 	struct cache_item *item;
 
-	pthread_mutex_lock(&c->lock);
-	item = look(c, table, offset);
-	pthread_mutex_unlock(&c->lock);
+	pthread_mutex_lock(&s->lock);
+	item = look(s, h, table, offset);
+	pthread_mutex_unlock(&s->lock);
 	return item;
+}
+
+/* Its oldest item goes, if there is too much and it is not @kept; false if it was not so. */
+static bool drop_oldest(struct cache *c, struct shard *s, const struct cache_item *kept)
+{
+	if (now_bytes(c) <= c->budget || !s->oldest || s->oldest == kept)
+		return false;
+	drop(c, s, s->oldest);
+	return true;
+}
+
+/* Items of all shards in turn, for one that was too large for those of its own. */
+static void shrink(struct cache *c, const struct cache_item *kept)
+{
+	struct shard *s;
+	bool dropped;
+	u32 i;
+
+	do {
+		dropped = false;
+		for (i = 0; i < 1U << c->shard_bits && now_bytes(c) > c->budget; i++) {
+			s = &c->shard[i];
+			pthread_mutex_lock(&s->lock);
+			dropped |= drop_oldest(c, s, kept);
+			pthread_mutex_unlock(&s->lock);
+		}
+	} while (dropped);
 }
 
 /* The item, or the same one if another thread was first; to be put again. */
 struct cache_item *cache_add(struct cache *c, struct cache_item *item)
 {
+	u64 h = hash(item->table, item->offset);
+	struct shard *s = shard_of(c, h);
 	struct cache_item *there;
+	u32 most = 8;
 
-	pthread_mutex_lock(&c->lock);
-	there = look(c, item->table, item->offset);
+	pthread_mutex_lock(&s->lock);
+	there = look(s, h, item->table, item->offset);
 	if (there) {
 		unref(item);
-		item = there;
-		goto out;
+	} else {
+		there = item;
+		add(c, s, item);
+		link_age(s, item);
+		__atomic_fetch_add(&item->refs, 1, __ATOMIC_RELAXED);
+		/* Of a block the shard's own are enough. */
+		while (most-- && drop_oldest(c, s, item))
+			;
 	}
-	while (c->oldest && c->bytes + cost(item) > c->budget)
-		drop(c, c->oldest);
-	link_hash(c, item);
-	link_age(c, item);
-	item->refs++;
-out:
-	pthread_mutex_unlock(&c->lock);
-	return item;
+	pthread_mutex_unlock(&s->lock);
+	shrink(c, there);
+	return there;
 }
 
 /* Would so much more fit in, and nothing have to go? */
 bool cache_room(struct cache *c, u64 bytes)
 {
-	bool room;
-
-	pthread_mutex_lock(&c->lock);
-	room = c->bytes + bytes <= c->budget;
-	pthread_mutex_unlock(&c->lock);
-	return room;
+	return now_bytes(c) + bytes <= c->budget;
 }
 
 /**
@@ -203,35 +290,40 @@ bool cache_room(struct cache *c, u64 bytes)
  */
 void cache_offer(struct cache *c, struct cache_item *item)
 {
-	pthread_mutex_lock(&c->lock);
-	if (c->bytes + cost(item) > c->budget || find(c, item->table, item->offset)) {
+	u64 h = hash(item->table, item->offset);
+	struct shard *s = shard_of(c, h);
+
+	pthread_mutex_lock(&s->lock);
+	if (!cache_room(c, cost(item)) || find(s, h, item->table, item->offset)) {
 		unref(item);
 	} else {
-		link_hash(c, item);
-		link_oldest(c, item);
+		add(c, s, item);
+		link_oldest(s, item);
 	}
-	pthread_mutex_unlock(&c->lock);
+	pthread_mutex_unlock(&s->lock);
 }
 
-/* What was kept of a table: nobody will ask for it, or is to read it anew. */
+/* What was kept of a table: nobody will ask for it, or is to read it again. */
 void cache_forget(struct cache *c, u64 table)
 {
 	struct cache_item *item, *beside;
+	struct shard *s;
+	u32 i;
 
-	pthread_mutex_lock(&c->lock);
-	for (item = *of_table(c, table); item; item = beside) {
-		beside = item->beside;
-		if (item->table == table)
-			drop(c, item);
+	for (i = 0; i < 1U << c->shard_bits; i++) {
+		s = &c->shard[i];
+		pthread_mutex_lock(&s->lock);
+		for (item = *of_table(s, table); item; item = beside) {
+			beside = item->beside;
+			if (item->table == table)
+				drop(c, s, item);
+		}
+		pthread_mutex_unlock(&s->lock);
 	}
-	pthread_mutex_unlock(&c->lock);
 }
 
 void cache_put(struct cache *c, struct cache_item *item)
 {
-	if (!item)
-		return;
-	pthread_mutex_lock(&c->lock);
-	unref(item);
-	pthread_mutex_unlock(&c->lock);
+	if (item)
+		unref(item);
 }

@@ -3,6 +3,7 @@
 #ifndef KV_CACHE_H
 #define KV_CACHE_H
 
+#include <pthread.h>
 #include <shim.h>
 
 /**
@@ -15,16 +16,53 @@
  * @table: id of the table
  * @offset: where in it
  * @bytes: how many
- * @refs: users, and the cache
+ * @refs: users, and the cache; changed atomically
+ * @moved: what the shard's @clock was when it was last made the newest
  * @data: the bytes
  */
 struct cache_item {
 	struct cache_item *chain, *older, *newer, *beside, **behind;
 	u64 table;
 	u32 offset, bytes;
-	u32 refs;
+	u32 refs, moved;
 	/* Structures are read from it. */
 	u8 data[] __attribute__((__aligned__(8)));
+};
+
+/**
+ * struct shard - the items of some hashes
+ * @lock: of all that follows, and of the links of its items
+ * @oldest: the next to go
+ * @newest: the last to go
+ * @items: how many
+ * @clock: how often an item was made the newest
+ * @bits: there are 2^@bits of @bucket, and of @table; at least one for each item, unless there
+ *	was no memory
+ * @bucket: by hash
+ * @table: by hash of the table alone
+ */
+struct shard {
+	pthread_mutex_t lock;
+	struct cache_item *oldest, *newest;
+	u32 items, clock, bits;
+	struct cache_item **bucket, **table;
+} __attribute__((__aligned__(64)));
+
+#define SHARD_BITS	4U
+
+/**
+ * struct cache - all of it
+ * @budget: bytes to stay below, but for what is in use
+ * @bytes: now; changed atomically, by the lock of the shard
+ * @shard_bits: there are 2^@shard_bits shards
+ * @shard: see there
+ *
+ * Nobody holds the locks of two shards.
+ */
+struct cache {
+	u64 budget, bytes;
+	u32 shard_bits;
+	struct shard shard[1U << SHARD_BITS];
 };
 
 struct cache *cache_new(u64 bytes);

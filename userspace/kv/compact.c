@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Merging tables, and writing memtables: one at a time, in any thread. */
-#include <time.h>
-
 #include "memtable.h"
 #include "pick.h"
 
@@ -266,6 +264,8 @@ static int look_up(struct merger *g)
 	stop = g->kv->stop;
 	frozen = g->kv->frozen;
 	pthread_mutex_unlock(&g->kv->lock);
+	/* What fails here fails where it is needed. */
+	log_enter_band(g->kv);
 	if (g->mem)
 		return 0;
 	if (stop)
@@ -659,7 +659,6 @@ void *compact_thread(void *arg)
 	/* A merge that is due, or a memtable, says that there is much to do. */
 	bool checks = kv->head.organisation == KV_BUFFERED, eager = false, did, frozen;
 	u64 busy = now_us();
-	struct timespec until;
 	int err;
 
 	pthread_mutex_lock(&kv->lock);
@@ -669,14 +668,12 @@ void *compact_thread(void *arg)
 		if (frozen || (did && !eager))
 			busy = now_us();
 		eager = checks && now_us() - busy >= 1000ULL * kv->opt.idle_ms;
-		clock_gettime(CLOCK_REALTIME, &until);
 		pthread_mutex_lock(&kv->lock);
 		if (kv->stop || (did && !err))
 			continue;
 		/* What has failed for want of memory or room is tried again in a while. */
-		until.tv_sec++;
 		if (err || (checks && !kv->frozen))
-			pthread_cond_timedwait(&kv->work, &kv->lock, &until);
+			wait_us(&kv->work, &kv->lock, 1000000);
 		else if (!kv->frozen)
 			pthread_cond_wait(&kv->work, &kv->lock);
 	}

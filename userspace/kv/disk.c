@@ -7,6 +7,7 @@
 #include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <loops.h>
@@ -180,6 +181,31 @@ static int real_discard(struct kv_disk *d, u64 offset, u64 bytes)
 	return -errno;
 }
 
+#define ZEROES		(64U << 10)
+#define ZEROES_MOST	16U
+
+/*
+ * A file system must commit its journal in a flush behind a write to blocks that a file has not
+ * had, or that were never written.  Zeroes that are there before take that away.
+ */
+static void real_prepare(struct kv_disk *d, u64 offset, u32 bytes)
+{
+	static u8 zeroes[ZEROES] __attribute__((__aligned__(BLOCK_BYTES)));
+	struct real *r = container_of(d, struct real, disk);
+	struct iovec v[ZEROES_MOST];
+	u32 n;
+
+	if (r->is_block)
+		return;
+	for (n = 0; n < ZEROES_MOST && bytes; n++) {
+		v[n] = (struct iovec){ .iov_base = zeroes, .iov_len = min(bytes, ZEROES) };
+		bytes -= min(bytes, ZEROES);
+	}
+	/* What is not written is only slower. */
+	if (pwritev(r->fd, v, (int)n, (off_t)offset) < 0)
+		return;
+}
+
 static int real_level(struct kv_disk *d, u64 offset, u64 bytes, u32 level, bool moved)
 {
 	struct real *r = container_of(d, struct real, disk);
@@ -210,6 +236,7 @@ static const struct kv_disk_ops real_ops = {
 	.end = real_end,
 	.flush = real_flush,
 	.discard = real_discard,
+	.prepare = real_prepare,
 	.level = real_level,
 	.close = real_close,
 };

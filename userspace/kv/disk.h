@@ -35,6 +35,8 @@ struct kv_disk;
  * @end: wait for it
  * @flush: what was written before it is durable, or -errno; any thread
  * @discard: a range means nothing any more; may do nothing
+ * @prepare: a range that means nothing is about to be written in small pieces, each of which is
+ *	flushed; may do nothing, or be NULL
  * @level: a discarded range is about to hold, or one that @moved holds, a table of this
  *	level of the tree, from 0; who compacts only; may do nothing, or be NULL
  * @close: the disk is not used any more
@@ -46,6 +48,7 @@ struct kv_disk_ops {
 	int (*end)(struct kv_disk *d, struct kv_io *io);
 	int (*flush)(struct kv_disk *d);
 	int (*discard)(struct kv_disk *d, u64 offset, u64 bytes);
+	void (*prepare)(struct kv_disk *d, u64 offset, u32 bytes);
 	int (*level)(struct kv_disk *d, u64 offset, u64 bytes, u32 level, bool moved);
 	void (*close)(struct kv_disk *d);
 };

@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The log: chunks of batches, one behind the other, that are written once. */
+#include <sched.h>
+#include <unistd.h>
+
 #include "batch.h"
 #include "memtable.h"
 #include "table.h"
 
+/* Of a sync, for memory to commit a band with. */
+#define PATIENCE_MS	1000U
+#define PREPARE_FIRST	(64U << 10)
+#define PREPARE_MOST	(1U << 20)
 #define HEAD	((u32)sizeof(struct chunk_head))
 
 /**
@@ -47,17 +54,101 @@ void log_destroy(struct kv *kv)
 	free(kv->log.spare.data);
 }
 
-/* Write what is collected, holding @io; @batches and @chunks get what is written then. */
-static int push(struct kv *kv, u64 *batches, u64 *chunks)
+/* The band that is written comes into the band table, and the one before is sealed; holding @io. */
+static int enter_band(struct kv *kv)
+{
+	struct log *l = &kv->log;
+	/* Also one that is to become a table, and is a log as long as it is none. */
+	struct change c = { .log = &l->band, .seal = l->full.id ? &l->full : NULL };
+	int err;
+
+	pthread_mutex_lock(&l->lock);
+	c.durable = l->synced >= l->before;
+	pthread_mutex_unlock(&l->lock);
+	err = commit(kv, &c) ?: band_lead_in(kv, l->band.band);
+	if (err)
+		return err;
+	pthread_mutex_lock(&l->lock);
+	l->pending = false;
+	/* The commit has flushed. */
+	l->synced = max(l->synced, l->before);
+	pthread_cond_broadcast(&l->turn[0]);
+	pthread_cond_broadcast(&l->turn[1]);
+	pthread_mutex_unlock(&l->lock);
+	return 0;
+}
+
+static bool is_pending(struct log *l)
+{
+	bool pending;
+
+	pthread_mutex_lock(&l->lock);
+	pending = l->pending;
+	pthread_mutex_unlock(&l->lock);
+	return pending;
+}
+
+/**
+ * log_enter_band() - commit the log band that was begun last, unless it is so
+ * @kv: the store
+ *
+ * It is done before anything is written to the band in any case; but then a write waits for it.
+ *
+ * Returns 0 or -errno.
+ */
+int log_enter_band(struct kv *kv)
+{
+	int err = 0;
+
+	if (!is_pending(&kv->log))
+		return 0;
+	pthread_mutex_lock(&kv->log.io);
+	if (is_pending(&kv->log))
+		err = enter_band(kv);
+	pthread_mutex_unlock(&kv->log.io);
+	return err;
+}
+
+/* One sync seems to follow the other: chunk by chunk, in pieces that grow; holding @io. */
+static void prepare(struct kv *kv, struct kv_disk *disk, u32 at, u32 bytes)
+{
+	struct log *l = &kv->log;
+	u32 n = min(clamp(at, PREPARE_FIRST, PREPARE_MOST), l->end - at);
+
+	if (!disk->ops->prepare || streams(kv) || at + bytes <= l->prepared || bytes >= n)
+		return;
+	disk->ops->prepare(disk, band_offset(kv, l->band.band) + at, n);
+	l->prepared = at + n;
+}
+
+/*
+ * Write what is collected, holding @io; @batches and @chunks get what is written then.  With
+ * @leads a flush follows that serves all threads that wait for these batches.
+ */
+static int push(struct kv *kv, bool leads, u64 *batches, u64 *chunks)
 {
 	struct log *l = &kv->log;
 	struct chunk_head *h;
 	struct kv_disk *disk;
-	u32 bytes, size;
+	u32 bytes, size, at;
 	u64 offset;
 	int err;
 
+	*batches = 0;
+	*chunks = 0;
 	pthread_mutex_lock(&l->lock);
+	size = l->pending ? l->fill.used : HEAD;
+	pthread_mutex_unlock(&l->lock);
+	/* A flush of the band's disk alone would not do for what is in the band before it. */
+	err = size != HEAD || (leads && is_pending(l)) ? enter_band(kv) : 0;
+	if (err)
+		return err;
+	pthread_mutex_lock(&l->lock);
+	if (leads) {
+		l->covered = l->batches;
+		l->included = l->asked;
+		l->round++;
+	}
 	*batches = l->batches;
 	*chunks = l->chunk;
 	if (l->fill.used == HEAD) {
@@ -70,9 +161,13 @@ static int push(struct kv *kv, u64 *batches, u64 *chunks)
 	size = chunk_bytes(l->spare.used);
 	disk = band_disk(kv, l->band.band);
 	offset = band_offset(kv, l->band.band) + l->at;
+	at = l->at;
 	l->at += size;
 	*chunks = ++l->chunk;
 	pthread_mutex_unlock(&l->lock);
+
+	if (leads)
+		prepare(kv, disk, at, size);
 
 	h = (struct chunk_head *)l->spare.data;
 	memset(l->spare.data + l->spare.used, 0, size - l->spare.used);
@@ -102,7 +197,7 @@ int log_push(struct kv *kv)
 	int err;
 
 	pthread_mutex_lock(&kv->log.io);
-	err = push(kv, &batches, &chunks);
+	err = push(kv, false, &batches, &chunks);
 	pthread_mutex_unlock(&kv->log.io);
 	return err;
 }
@@ -136,7 +231,7 @@ int log_end_band(struct kv *kv)
 	if (!streams(kv))
 		return 0;
 	pthread_mutex_lock(&kv->log.io);
-	err = push(kv, &batches, &chunks) ?: end_band(kv);
+	err = push(kv, false, &batches, &chunks) ?: end_band(kv);
 	pthread_mutex_unlock(&kv->log.io);
 	return err;
 }
@@ -164,7 +259,7 @@ bool log_take_unit(struct kv *kv, struct log_band *unit)
 	bool can;
 
 	pthread_mutex_lock(&l->lock);
-	can = kv->head.organisation == KV_BUFFERED && l->has_band &&
+	can = kv->head.organisation == KV_BUFFERED && l->has_band && !l->pending &&
 		l->band.memtable == kv->mem->number && l->end - l->at >= tail_bytes(kv, &none);
 	if (can) {
 		*unit = l->band;
@@ -186,19 +281,19 @@ static bool offloads(const struct kv *kv)
  * @kv: the store, by @writer
  * @reserve: see band_take()
  *
+ * The band comes into the band table when something is to be written to it, if not before.
+ *
  * Returns 0; -ENOSPC without a sentence; or another -errno.
  */
 int log_next_band(struct kv *kv, u32 reserve)
 {
 	struct log *l = &kv->log;
 	struct log_band b = { .memtable = kv->mem->number };
-	struct change c = { .log = &b };
-	struct log_band full;
 	u64 batches, chunks;
 	int err;
 
 	pthread_mutex_lock(&l->io);
-	err = push(kv, &batches, &chunks) ?: end_band(kv);
+	err = push(kv, false, &batches, &chunks) ?: end_band(kv);
 	if (err)
 		goto out;
 	err = offloads(kv) ? band_take_spare(kv, reserve, &b.band) : -ENOSPC;
@@ -207,28 +302,19 @@ int log_next_band(struct kv *kv, u32 reserve)
 	if (err)
 		goto out;
 	b.id = __atomic_fetch_add(&kv->next_id, 1, __ATOMIC_RELAXED);
-	full = l->band;
-	full.bytes = l->at;
-	/* Also one that is to become a table, and is a log as long as it is none. */
-	c.seal = full.id ? &full : NULL;
-	err = commit(kv, &c);
-	if (err) {
-		if (!kv->broken)
-			band_give_back(kv, b.band);
-		goto out;
-	}
-	err = band_lead_in(kv, b.band);
-	if (err)
-		goto out;
 	pthread_mutex_lock(&l->lock);
+	l->full = l->band;
+	l->full.bytes = l->at;
+	l->before = batches;
 	l->bands = l->has_band && l->band.memtable == b.memtable ? l->bands + 1 : 1;
 	l->band = b;
 	l->has_band = true;
+	l->pending = true;
 	l->at = 0;
 	l->end = kv->head.band_bytes;
+	l->prepared = 0;
 	l->chunk = 0;
 	l->chunk_synced = 0;
-	l->synced = batches;
 	pthread_mutex_unlock(&l->lock);
 out:
 	pthread_mutex_unlock(&l->io);
@@ -280,6 +366,10 @@ int log_room(struct kv *kv, const struct kv_batch *b, u32 reserve)
 		if (err)
 			return err;
 	}
+	/* The store's thread does it while writes go on; a sync by itself, without. */
+	err = kv->has_thread ? 0 : log_enter_band(kv);
+	if (err)
+		return err;
 	/* Only a batch that is larger than the buffer, which is empty then. */
 	room = chunk_bytes(HEAD + need);
 	pthread_mutex_lock(&l->lock);
@@ -332,33 +422,94 @@ u64 log_add(struct kv *kv, const struct kv_batch *batch, u64 seq, u32 *place)
 	return number;
 }
 
+/*
+ * Threads that were served just now are about to sync again, if they do nothing else: with them
+ * in it, a flush serves twice as many.  An eighth of the last flush is no long wait for that.
+ */
+static void gather(struct log *l)
+{
+	u64 began = now_us();
+	bool all;
+
+	for (;;) {
+		pthread_mutex_lock(&l->lock);
+		all = l->asked - l->answered >= l->together ||
+			now_us() - began >= l->flush_us / 8;
+		pthread_mutex_unlock(&l->lock);
+		if (all)
+			return;
+		sched_yield();
+	}
+}
+
+/* Write and flush what all threads have added by now, as the only one that does. */
+static int lead(struct kv *kv)
+{
+	struct log *l = &kv->log;
+	u32 tries = PATIENCE_MS;
+	u64 batches, chunks, began;
+	int err;
+
+	gather(l);
+	pthread_mutex_lock(&l->io);
+	/* What was in another band is durable since this one was committed. */
+	while ((err = push(kv, true, &batches, &chunks)) == -ENOMEM && tries--)
+		usleep(1000);
+	began = now_us();
+	if (!err) {
+		err = store_flush_disk(kv, band_disk(kv, l->band.band));
+	} else if (!store_broken(kv)) {
+		/* Readers see the writes: they can no more be refused. */
+		store_break(kv, err, kv_error());
+		err = store_broken(kv);
+	}
+	if (!err) {
+		pthread_mutex_lock(&l->lock);
+		l->synced = batches;
+		l->chunk_synced = chunks;
+		l->together = l->asked - l->answered;
+		l->answered = l->included;
+		l->flush_us = now_us() - began;
+		pthread_mutex_unlock(&l->lock);
+	}
+	pthread_mutex_unlock(&l->io);
+	return err;
+}
+
 /**
  * log_sync() - make batches durable
  * @kv: the store
- * @number: of the last one; who comes while others wait for the disk is served with the
- *	next flush, as all who have come by then
+ * @number: of the last one
+ *
+ * One thread, the leader, writes and flushes what all threads have added; the others wait.
+ * Threads that come while it flushes share the next flush, whose leader is one of them.
+ * So a thread waits for the rest of one flush, and for one whole flush.
  *
  * Returns 0 or -errno.
  */
 int log_sync(struct kv *kv, u64 number)
 {
 	struct log *l = &kv->log;
-	u64 batches, chunks;
 	int err = 0;
 
-	pthread_mutex_lock(&l->io);
+	pthread_mutex_lock(&l->lock);
+	l->asked += l->synced < number;
+	while (l->synced < number && l->leading && !store_broken(kv))
+		pthread_cond_wait(&l->turn[(l->round + (number > l->covered)) % 2], &l->lock);
 	if (l->synced < number) {
-		/* What was in another band is durable since this one was committed. */
-		err = store_broken(kv) ?: push(kv, &batches, &chunks) ?:
-			store_flush_disk(kv, band_disk(kv, l->band.band));
+		err = store_broken(kv);
 		if (!err) {
-			pthread_mutex_lock(&l->lock);
-			l->synced = batches;
-			l->chunk_synced = chunks;
+			l->leading = true;
 			pthread_mutex_unlock(&l->lock);
+			err = lead(kv);
+			pthread_mutex_lock(&l->lock);
+			l->leading = false;
+			pthread_cond_broadcast(&l->turn[l->round % 2]);
 		}
+		/* The next leader; or all, to find out that nothing is flushed any more. */
+		(err ? pthread_cond_broadcast : pthread_cond_signal)(&l->turn[(l->round + 1) % 2]);
 	}
-	pthread_mutex_unlock(&l->io);
+	pthread_mutex_unlock(&l->lock);
 	return err;
 }
 

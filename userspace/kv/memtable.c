@@ -1,28 +1,35 @@
 // SPDX-License-Identifier: GPL-2.0
 /* A skip list whose readers take no lock: what they can reach never changes. */
-#include "error.h"
+#include <random.h>
+#include <sys/random.h>
+
 #include "memtable.h"
+#include "store.h"
 
 #define ARENA_BYTES	(256U << 10)
 
-struct node {
-	struct entry e;
-	u32 height;
-	struct node *next[];
-};
+u64 memtable_seed;
 
-struct arena {
-	struct arena *older;
-	size_t used, room;
-	u64 mem[];
-};
+/*
+ * Nobody may know the heights beforehand: keys that follow them would make a list of the
+ * skip list.
+ */
+static u64 seed(u64 number)
+{
+	u64 seed = memtable_seed;
+
+	/* Early in a boot there may be none yet: addresses and time will do then. */
+	if (!seed && getrandom(&seed, sizeof(seed), GRND_NONBLOCK) != sizeof(seed))
+		seed = mix64((uintptr_t)&seed ^ now_us());
+	return mix64(seed ^ mix64(number));
+}
 
 struct memtable *memtable_new(u64 number)
 {
 	struct memtable *m = calloc(1, sizeof(*m));
 
 	if (m)
-		*m = (struct memtable){ .refs = 1, .number = number, .rng = 1 };
+		*m = (struct memtable){ .refs = 1, .number = number, .rng = seed(number) };
 	return m;
 }
 
@@ -45,28 +52,40 @@ void memtable_put(struct memtable *m)
 }
 
 /* Each height has a fourth of the one below. */
-static u32 height(u32 *rng)
+static u32 height(u64 *rng)
 {
-	u32 h = 1;
+	u64 coins = random64(rng) | 1ULL << 2 * (MEMTABLE_HEIGHT - 1);
 
-	*rng = *rng * 1664525U + 1013904223U;
-	while (h < MEMTABLE_HEIGHT && !(*rng >> (30 - 2 * h) & 3))
-		h++;
-	return h;
+	return 1 + (u32)__builtin_ctzll(coins) / 2;
 }
 
-static size_t node_bytes(const struct entry *e, u32 h)
+static size_t node_bytes(u64 data, u32 h)
 {
-	return round_up(sizeof(struct node) + h * sizeof(struct node *) + e->key.bytes +
-			e->value.bytes, sizeof(u64));
+	return round_up(h * sizeof(struct node *) + offsetof(struct node, key) + data, sizeof(u64));
 }
 
-static void *arena_take(struct memtable *m, size_t bytes)
+static struct node *node_take(struct memtable *m, const struct entry *e, u32 h)
 {
-	void *p = (u8 *)m->arena->mem + m->arena->used;
+	size_t bytes = node_bytes((u64)e->key.bytes + e->value.bytes, h);
+	u8 *p = (u8 *)m->arena->mem + m->arena->used;
 
 	m->arena->used += bytes;
-	return p;
+	__atomic_store_n(&m->memory, m->memory + bytes, __ATOMIC_RELAXED);
+	return (struct node *)(p + h * sizeof(struct node *));
+}
+
+/**
+ * memtable_fits() - is there room for a batch?
+ * @m: the memtable
+ * @memory: that it may take
+ * @entries: of the batch
+ * @bytes: of them, as entry_encode() writes them
+ *
+ * Heights are not known before; in the mean a node has one and a third.
+ */
+bool memtable_fits(const struct memtable *m, u64 memory, u64 entries, u64 bytes)
+{
+	return m->memory + bytes + entries * (node_bytes(0, 2) - ENTRY_HEAD) <= memory;
 }
 
 /**
@@ -78,13 +97,14 @@ static void *arena_take(struct memtable *m, size_t bytes)
  */
 int memtable_prepare(struct memtable *m, struct slice entries)
 {
-	u32 at = 0, rng = m->rng;
+	u64 rng = m->rng;
+	u32 at = 0;
 	size_t need = 0;
 	struct arena *a;
 	struct entry e;
 
 	while (at < entries.bytes && !entry_decode(entries.data + at, entries.bytes - at, &e)) {
-		need += node_bytes(&e, height(&rng));
+		need += node_bytes((u64)e.key.bytes + e.value.bytes, height(&rng));
 		at += entry_bytes(&e);
 	}
 	if (m->arena && m->arena->room - m->arena->used >= need)
@@ -104,38 +124,59 @@ static struct node *load(struct node *const *p)
 	return __atomic_load_n(p, __ATOMIC_ACQUIRE);
 }
 
+static struct slice node_key(const struct node *n)
+{
+	return slice(n->key, n->key_bytes);
+}
+
+static struct entry node_entry(const struct node *n)
+{
+	return (struct entry){ .key = node_key(n), .seq = n->word >> 8, .op = (u8)n->word,
+			       .value = slice(n->key + n->key_bytes, n->value_bytes),
+			       .place = n->place };
+}
+
+/* Of one key the newest version comes first, as entry_cmp() has it. */
+static bool before(const struct node *n, const struct entry *e)
+{
+	int c = slice_cmp(node_key(n), e->key);
+
+	return c < 0 || (!c && n->word >> 8 > e->seq);
+}
+
 /* The first node that is not before @e; @link, if wanted, gets what leads there. */
 static struct node *find(const struct memtable *m, const struct entry *e, struct node ***link)
 {
-	struct node *const *next = m->head;
-	struct node *n = NULL;
+	/* Only what leads somewhere is ever looked at. */
+	struct node *at = (struct node *)(m->head + MEMTABLE_HEIGHT), *n = NULL, *beyond = NULL;
 	u32 h = MEMTABLE_HEIGHT;
 
 	while (h--) {
-		while ((n = load(&next[h])) && entry_cmp(&n->e, e) < 0)
-			next = n->next;
+		/* What is beyond at one height is so at the next. */
+		while ((n = load(node_next(at, h))) && n != beyond && before(n, e))
+			at = n;
+		beyond = n;
 		if (link)
-			link[h] = (struct node **)&next[h];
+			link[h] = node_next(at, h);
 	}
 	return n;
 }
 
 static void add(struct memtable *m, const struct entry *e, u32 h)
 {
-	struct node *n = arena_take(m, node_bytes(e, h)), **link[MEMTABLE_HEIGHT];
-	u8 *data = (u8 *)&n->next[h];
+	struct node *n = node_take(m, e, h), **link[MEMTABLE_HEIGHT];
 	u32 i;
 
-	n->e = *e;
-	n->height = h;
-	memcpy(data, e->key.data, e->key.bytes);
-	n->e.key.data = data;
+	n->word = e->seq << 8 | e->op;
+	n->value_bytes = e->value.bytes;
+	n->place = e->place;
+	n->key_bytes = (u16)e->key.bytes;
+	memcpy(n->key, e->key.data, e->key.bytes);
 	if (e->value.bytes)
-		memcpy(data + e->key.bytes, e->value.data, e->value.bytes);
-	n->e.value.data = data + e->key.bytes;
-	find(m, &n->e, link);
+		memcpy(n->key + e->key.bytes, e->value.data, e->value.bytes);
+	find(m, e, link);
 	for (i = 0; i < h; i++) {
-		n->next[i] = *link[i];
+		*node_next(n, i) = *link[i];
 		__atomic_store_n(link[i], n, __ATOMIC_RELEASE);
 	}
 	/* kv_stats() looks at it meanwhile. */
@@ -179,9 +220,9 @@ bool memtable_find(const struct memtable *m, struct slice key, u64 seq, struct e
 	struct entry want = { .key = key, .seq = seq };
 	struct node *n = find(m, &want, NULL);
 
-	if (!n || slice_cmp(n->e.key, key))
+	if (!n || slice_cmp(node_key(n), key))
 		return false;
-	*e = n->e;
+	*e = node_entry(n);
 	return true;
 }
 
@@ -195,7 +236,7 @@ static int settle(struct mem_cursor *mc)
 {
 	mc->c.valid = mc->n;
 	if (mc->n)
-		mc->c.at = mc->n->e;
+		mc->c.at = node_entry(mc->n);
 	return 0;
 }
 
@@ -212,7 +253,7 @@ static int mem_next(struct cursor *c)
 {
 	struct mem_cursor *mc = container_of(c, struct mem_cursor, c);
 
-	mc->n = load(&mc->n->next[0]);
+	mc->n = load(node_next(mc->n, 0));
 	return settle(mc);
 }
 

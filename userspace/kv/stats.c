@@ -16,18 +16,32 @@ static u32 spares(const struct kv *kv)
 	return n;
 }
 
+/* Has the log a band that is in no band table yet?  Under both locks. */
+static const struct log_band *pending(const struct kv *kv)
+{
+	u32 i;
+
+	/* What was committed just now is so before the log knows it. */
+	for (i = 0; i < kv->nr_logs && kv->logs[i].id != kv->log.band.id; i++)
+		;
+	return kv->log.pending && i == kv->nr_logs ? &kv->log.band : NULL;
+}
+
 EXPORTED void kv_stats(struct kv *kv, struct kv_stats *stats)
 {
 	const uint64_t *from = (const uint64_t *)&kv->stats;
 	uint64_t *to = (uint64_t *)stats;
+	const struct log_band *log;
 	u32 i, used;
 
 	for (i = 0; i < sizeof(*stats) / sizeof(*to); i++)
 		to[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
+	pthread_mutex_lock(&kv->log.lock);
 	pthread_mutex_lock(&kv->lock);
+	log = pending(kv);
 	stats->bands = kv->head.bands;
 	stats->bands_free = kv->free;
-	stats->bands_log = kv->nr_logs;
+	stats->bands_log = kv->nr_logs + !!log;
 	stats->band_bytes = kv->head.band_bytes;
 	for (i = 0; i < KV_LEVELS; i++) {
 		stats->level_bands[i] = kv->version->level[i].nr;
@@ -41,12 +55,14 @@ EXPORTED void kv_stats(struct kv *kv, struct kv_stats *stats)
 	}
 	stats->offload_bands = kv->spare.bands;
 	stats->offload_bands_free = kv->spare_free;
-	used = kv->version->nr + kv->nr_logs + kv->free - spares(kv);
+	used = kv->version->nr + kv->nr_logs + kv->free - spares(kv) +
+		(log && !is_spare(kv, log->band));
 	/* What is being written counts, too. */
 	stats->bands_pinned = kv->head.bands > used ? kv->head.bands - used : 0;
 	stats->memtable_bytes = __atomic_load_n(&kv->mem->bytes, __ATOMIC_RELAXED) +
 		(kv->frozen ? kv->frozen->bytes : 0);
 	pthread_mutex_unlock(&kv->lock);
+	pthread_mutex_unlock(&kv->log.lock);
 }
 
 EXPORTED void kv_shape(struct kv *kv, struct kv_shape *shape)

@@ -23,6 +23,37 @@ u64 now_us(void)
 }
 
 /**
+ * wait_init() - make a condition that wait_us() can wait for
+ * @cond: the condition
+ *
+ * The wall clock is no measure of time: people and NTP set it, also back.
+ */
+void wait_init(pthread_cond_t *cond)
+{
+	pthread_condattr_t monotonic;
+
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(cond, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+}
+
+/**
+ * wait_us() - wait for a condition, but not for ever
+ * @cond: by wait_init()
+ * @lock: held
+ * @us: how long at most
+ */
+void wait_us(pthread_cond_t *cond, pthread_mutex_t *lock, u64 us)
+{
+	u64 until_us = now_us() + us;
+	struct timespec until = { .tv_sec = (time_t)(until_us / 1000000),
+				  .tv_nsec = (long)(until_us % 1000000 * 1000) };
+
+	pthread_cond_timedwait(cond, lock, &until);
+}
+
+/**
  * store_break() - nothing is written any more
  * @kv: the store
  * @err: why; the first reason stays
@@ -124,6 +155,8 @@ static void store_free(struct kv *kv)
 	free(kv->zeroes);
 	for (u32 i = 0; i < KV_LEVELS; i++)
 		free(kv->round[i].data);
+	for (u32 i = 0; i < ARRAY_SIZE(kv->log.turn); i++)
+		pthread_cond_destroy(&kv->log.turn[i]);
 	pthread_cond_destroy(&kv->work);
 	pthread_cond_destroy(&kv->changed);
 	pthread_mutex_destroy(&kv->log.lock);
@@ -162,8 +195,10 @@ static struct kv *store_new(struct kv_disk *disk)
 	pthread_mutex_init(&kv->lock, NULL);
 	pthread_mutex_init(&kv->log.io, NULL);
 	pthread_mutex_init(&kv->log.lock, NULL);
-	pthread_cond_init(&kv->changed, NULL);
-	pthread_cond_init(&kv->work, NULL);
+	for (u32 i = 0; i < ARRAY_SIZE(kv->log.turn); i++)
+		wait_init(&kv->log.turn[i]);
+	wait_init(&kv->changed);
+	wait_init(&kv->work);
 	return kv;
 }
 

@@ -50,6 +50,8 @@ enum band_state {
  * @damaged: something read from it was wrong: compactions leave it alone
  * @foot: its footer, once @footed
  * @footed: @foot was read; of kv::lock
+ * @read_end: where what was last read by the way ended, and
+ * @read_bytes: how much it was; both are hints, and read and written atomically
  */
 struct table {
 	u32 refs;
@@ -59,6 +61,7 @@ struct table {
 	bool unsorted, dead, damaged;
 	struct footer foot;
 	bool footed;
+	u32 read_end, read_bytes;
 };
 
 /**
@@ -132,15 +135,28 @@ struct cache;
 /**
  * struct log - where writes go first
  * @io: held while a chunk is written, and while the device is flushed for one
- * @lock: of what follows
+ * @lock: of what follows; taken before that of the store
  * @fill: writes that are not on the disk
  * @spare: takes its place while it is written
  * @batches: were added to @fill, ever
  * @synced: of them durable
+ * @covered: of them in the last flush that log_sync() has begun, or before it
+ * @leading: a thread flushes for all threads that sync
+ * @round: number of that flush
+ * @asked: syncs that have waited for a flush, ever
+ * @included: of them in the last flush that log_sync() has begun, or before it
+ * @answered: of them in one that has ended
+ * @together: syncs that waited when the last flush ended, with those that it served
+ * @flush_us: what that flush took
+ * @turn: threads that wait for a flush with an even number, and for one with an odd number
  * @band: written now
  * @has_band: there is one
+ * @pending: @band is in no band table yet, and nothing may be written to it
+ * @full: the band before it, which is sealed when @band comes into the band table
+ * @before: batches in @full and before
  * @at: bytes used of it
  * @end: of it may be used; @at once it was filled up with zeroes
+ * @prepared: bytes of it that the disk has been told of, or more; of @io
  * @chunk: number of the next chunk in it
  * @chunk_synced: chunks below it are durable
  * @bands: of this memtable
@@ -148,10 +164,14 @@ struct cache;
 struct log {
 	pthread_mutex_t io, lock;
 	struct { u8 *data; u32 used, room; } fill, spare;
-	u64 batches, synced;
-	struct log_band band;
-	bool has_band;
-	u32 at, end;
+	u64 batches, synced, covered, round;
+	u64 asked, included, answered, together, flush_us;
+	bool leading;
+	pthread_cond_t turn[2];
+	struct log_band band, full;
+	bool has_band, pending;
+	u64 before;
+	u32 at, end, prepared;
 	u64 chunk, chunk_synced;
 	u32 bands;
 };
@@ -288,6 +308,8 @@ int store_wrote(struct kv *kv, const struct kv_disk *disk, int err, u64 offset);
 int store_flush_disk(struct kv *kv, struct kv_disk *disk);
 int store_flush(struct kv *kv);
 u64 now_us(void);
+void wait_init(pthread_cond_t *cond);
+void wait_us(pthread_cond_t *cond, pthread_mutex_t *lock, u64 us);
 int store_broken(struct kv *kv);
 void store_break(struct kv *kv, int err, const char *text);
 
@@ -318,12 +340,14 @@ void bands_reclaim(struct kv *kv);
  * @memtable: logs of it and of older ones go
  * @seal: a log band to which nothing is added any more, with its bytes; or NULL
  * @log: a log band that comes; or NULL
+ * @durable: all that the change makes count is durable already
  */
 struct change {
 	struct part **remove, **add;
 	u32 removes, adds;
 	u64 memtable;
 	const struct log_band *seal, *log;
+	bool durable;
 };
 
 /* bandtable.c */
@@ -353,6 +377,7 @@ void log_destroy(struct kv *kv);
 int log_push(struct kv *kv);
 int log_room(struct kv *kv, const struct kv_batch *b, u32 reserve);
 int log_next_band(struct kv *kv, u32 reserve);
+int log_enter_band(struct kv *kv);
 int log_end_band(struct kv *kv);
 bool log_take_unit(struct kv *kv, struct log_band *unit);
 u64 log_add(struct kv *kv, const struct kv_batch *batch, u64 seq, u32 *place);

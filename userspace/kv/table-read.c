@@ -105,9 +105,8 @@ u32 index_blocks(const struct cache_item *index)
 	return index_end(index).blocks;
 }
 
-struct index_place index_at(const struct cache_item *index, u32 nr)
+static struct index_place place_at(const struct cache_item *index, struct index_end end, u32 nr)
 {
-	struct index_end end = index_end(index);
 	u32 places = index->bytes - (u32)sizeof(end) - 4 * end.blocks;
 	u32 head = end.unsorted ? UNSORTED_HEAD : INDEX_HEAD;
 	const u8 *at = index->data + get_le(index->data + places + 4 * nr, 4);
@@ -122,14 +121,20 @@ struct index_place index_at(const struct cache_item *index, u32 nr)
 	};
 }
 
+struct index_place index_at(const struct cache_item *index, u32 nr)
+{
+	return place_at(index, index_end(index), nr);
+}
+
 /* The block that has a key if any has: the first that does not end before it. */
 u32 index_find(const struct cache_item *index, struct slice key)
 {
-	u32 low = 0, high = index_blocks(index), middle;
+	struct index_end end = index_end(index);
+	u32 low = 0, high = end.blocks, middle;
 
 	while (low < high) {
 		middle = low + (high - low) / 2;
-		if (slice_cmp(index_at(index, middle).last, key) < 0)
+		if (slice_cmp(place_at(index, end, middle).last, key) < 0)
 			low = middle + 1;
 		else
 			high = middle;
@@ -257,12 +262,7 @@ static void keep_piece(struct kv *kv, struct table *t, const struct footer *foot
 
 static bool has_foot(struct kv *kv, const struct table *t)
 {
-	bool has;
-
-	pthread_mutex_lock(&kv->lock);
-	has = t->footed;
-	pthread_mutex_unlock(&kv->lock);
-	return has;
+	return __atomic_load_n(&t->footed, __ATOMIC_ACQUIRE);
 }
 
 static void have_foot(struct kv *kv, struct table *t, const struct footer *foot)
@@ -271,7 +271,7 @@ static void have_foot(struct kv *kv, struct table *t, const struct footer *foot)
 	/* Others read it as soon as it is there. */
 	if (!t->footed)
 		t->foot = *foot;
-	t->footed = true;
+	__atomic_store_n(&t->footed, true, __ATOMIC_RELEASE);
 	pthread_mutex_unlock(&kv->lock);
 }
 
@@ -450,19 +450,26 @@ static void blocks_in(const struct cache_item *index, u32 nr, u32 begin, u32 byt
  * @bytes: how much is read at once, if there is room for it; 0: around_bytes, and of the piece
  *	of the band that the block begins in; else from the block on
  *
- * What a disk reads by the way costs it next to nothing.  What is wrong with it is for who
- * wants it.  Of an unsorted table there is nothing: what is beside a write is any other.
+ * What a disk reads by the way costs it next to nothing.  What is wrong with it is left to the
+ * reader that wants it.  Of an unsorted table there is nothing: what is beside a write is any
+ * other.  A block that begins where the last piece ended is taken for a sign of one reader after
+ * another in the order of keys: the piece is twice as long then.
  *
  * Returns whether the block is there with it.
  */
 bool table_read_by(struct kv *kv, struct table *t, const struct cache_item *index, u32 nr,
 		   u32 bytes)
 {
-	u32 begin = index_at(index, nr).offset, from, to;
+	u32 begin = index_at(index, nr).offset, from, to, last_bytes;
 	struct index_place p, last;
 	u8 *buf, *at;
 
-	if (!bytes) {
+	if (kv->opt.around_bytes == BLOCK_BYTES && !bytes)
+		return false;
+	if (begin && begin == __atomic_load_n(&t->read_end, __ATOMIC_RELAXED)) {
+		last_bytes = __atomic_load_n(&t->read_bytes, __ATOMIC_RELAXED);
+		bytes = max(bytes, min(2 * last_bytes, WINDOW_BYTES));
+	} else if (!bytes) {
 		bytes = kv->opt.around_bytes;
 		begin = rounddown(begin, bytes);
 	}
@@ -475,6 +482,8 @@ bool table_read_by(struct kv *kv, struct table *t, const struct cache_item *inde
 	/* The last one may be much longer than the piece: it would be read for nothing. */
 	if (!cache_room(kv->cache, bytes) || read_bytes(kv, t, begin, bytes, &buf, &at))
 		return false;
+	__atomic_store_n(&t->read_end, begin + bytes, __ATOMIC_RELAXED);
+	__atomic_store_n(&t->read_bytes, bytes, __ATOMIC_RELAXED);
 	for (; from <= to; from++) {
 		p = index_at(index, from);
 		if (place_right(kv, t, &p, at + (p.offset - begin)))

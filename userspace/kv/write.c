@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Writing: room first, then memory, then the log; after that nothing can fail. */
-#include <time.h>
 #include <unistd.h>
 
 #include "batch.h"
@@ -65,7 +64,6 @@ static int make_space(struct kv *kv, u32 reserve)
 /* Until there is no frozen memtable: it is written by whoever may compact. */
 static int wait_frozen(struct kv *kv)
 {
-	struct timespec until;
 	bool frozen;
 	int err;
 
@@ -82,15 +80,9 @@ static int wait_frozen(struct kv *kv)
 			return err;
 		}
 		/* A merge looks for it now and then. */
-		clock_gettime(CLOCK_REALTIME, &until);
-		until.tv_nsec += 10000000;
-		if (until.tv_nsec >= 1000000000) {
-			until.tv_nsec -= 1000000000;
-			until.tv_sec++;
-		}
 		pthread_mutex_lock(&kv->lock);
 		if (kv->frozen)
-			pthread_cond_timedwait(&kv->changed, &kv->lock, &until);
+			wait_us(&kv->changed, &kv->lock, 10000);
 		pthread_mutex_unlock(&kv->lock);
 	}
 }
@@ -120,8 +112,9 @@ static int find_room(struct kv *kv, const struct kv_batch *b)
 			return err;
 		err = -EAGAIN;
 		if (!kv->mem->entries ||
-		    table_fits(kv->opt.memtable_bytes, (u64)kv->mem->entries + b->entries,
-			       kv->mem->bytes + bytes, KV_KEY_MAX))
+		    (memtable_fits(kv->mem, kv->opt.memtable_bytes, b->entries, bytes) &&
+		     table_fits(kv->opt.memtable_bytes, (u64)kv->mem->entries + b->entries,
+				kv->mem->bytes + bytes, KV_KEY_MAX)))
 			err = kv->opt.flags & KV_NO_LOG ?
 				bands_enough(kv, reserve) ? 0 : -ENOSPC :
 				log_room(kv, b, reserve);
@@ -136,17 +129,20 @@ static int find_room(struct kv *kv, const struct kv_batch *b)
 	}
 }
 
-/* So that compactions come after. */
+/* So that compactions come after; each thread by itself, as none holds a lock meanwhile. */
 static void slow_down(struct kv *kv)
 {
+	u64 began = now_us();
 	bool slow;
 
 	pthread_mutex_lock(&kv->lock);
 	slow = kv->has_thread && kv->version->level[0].nr >= kv->opt.l0_slowdown &&
 		!(kv->held && kv->held_generation == kv->generation);
 	pthread_mutex_unlock(&kv->lock);
-	if (slow)
-		usleep(kv->opt.slowdown_us);
+	if (!slow)
+		return;
+	usleep(kv->opt.slowdown_us);
+	count(&kv->stats.slow_us, now_us() - began);
 }
 
 /* By @writer. */
@@ -160,7 +156,6 @@ static int add(struct kv *kv, const struct kv_batch *b, u64 *number)
 		return kv_says(-EROFS, "%s was opened to be read only", kv->disk->name);
 	if (b->entries > SEQ_END - seq)
 		return kv_says(-EOVERFLOW, "%s has used up its numbers", kv->disk->name);
-	slow_down(kv);
 	err = find_room(kv, b);
 	count(&kv->stats.slow_us, now_us() - began);
 	if (!err)
@@ -207,6 +202,7 @@ EXPORTED int kv_write(struct kv *kv, const struct kv_batch *batch, uint32_t flag
 	if (batch->max_value > kv->head.band_bytes / 8)
 		return kv_says(-EINVAL, "a value of %u bytes: %u at most", batch->max_value,
 			       kv->head.band_bytes / 8);
+	slow_down(kv);
 	pthread_mutex_lock(&kv->writer);
 	err = add(kv, batch, &number);
 	pthread_mutex_unlock(&kv->writer);

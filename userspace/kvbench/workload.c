@@ -20,7 +20,7 @@ const char *const op_name[] = {
 };
 
 const char *const request_name[] = {
-	"uniform", "zipfian", "latest", "hotspot", "sequential",
+	"uniform", "zipfian", "latest", "hotspot", "sequential", "oldest",
 };
 
 /* Shares of read, update, insert, scan, readmodifywrite, delete. */
@@ -43,6 +43,7 @@ static const struct {
 	{ "readrandom", { 1 }, REQUEST_UNIFORM },
 	{ "readseq", { 0, 0, 0, 1 }, REQUEST_SEQUENTIAL },
 	{ "deleterandom", { 0, 0, 0, 0, 0, 1 }, REQUEST_UNIFORM },
+	{ "queue", { 0, 0, 0.4, 0.2, 0, 0.4 }, REQUEST_OLDEST },
 };
 
 /**
@@ -74,8 +75,8 @@ bool workload_preset(struct workload_options *opt, const char *name)
 		opt->bare = true;
 		opt->padding = 16;
 		opt->value_bytes = 100;
-		opt->scan_min = 1000;
-		opt->scan_max = 1000;
+		opt->scan_min = modes[i].requests == REQUEST_OLDEST ? 1 : 1000;
+		opt->scan_max = opt->scan_min;
 		return true;
 	}
 	return false;
@@ -104,6 +105,7 @@ void workload_begin(struct workload *w, const struct workload_options *opt)
 	w->opt = *opt;
 	atomic_init(&w->next_insert, opt->insert_from);
 	atomic_init(&w->acked, opt->insert_from);
+	atomic_init(&w->next_oldest, opt->insert_from - opt->records);
 	pthread_mutex_init(&w->ack_lock, NULL);
 }
 
@@ -222,7 +224,19 @@ static u64 hotspot(struct picker *p, u64 there, u64 *rng)
 	return hot + random_below(rng, there - hot);
 }
 
-static u64 pick(struct picker *p, u64 number, u64 span, u64 *rng)
+/* The head of a queue: a deletion takes it, as long as there is one; all else only looks. */
+static u64 oldest(struct picker *p, enum op_kind kind, u64 there)
+{
+	atomic_ullong *next = &p->w->next_oldest;
+	unsigned long long head = atomic_load(next);
+
+	while (kind == OP_DELETE && head < there &&
+	       !atomic_compare_exchange_weak(next, &head, head + 1))
+		;
+	return min((u64)head, there - 1);
+}
+
+static u64 pick(struct picker *p, const struct op *op, u64 number, u64 *rng)
 {
 	u64 there = max(1ULL, (u64)atomic_load(&p->w->acked));
 
@@ -234,7 +248,9 @@ static u64 pick(struct picker *p, u64 number, u64 span, u64 *rng)
 	case REQUEST_HOTSPOT:
 		return hotspot(p, there, rng);
 	case REQUEST_SEQUENTIAL:
-		return number * span % there;
+		return number * op->records % there;
+	case REQUEST_OLDEST:
+		return oldest(p, op->kind, there);
 	default:
 		return random_below(rng, there);
 	}
@@ -276,5 +292,5 @@ void picker_op(struct picker *p, u64 number, struct op *op)
 	if (op->kind == OP_SCAN)
 		op->records = o->scan_min + (o->scan_zipfian ?
 			zipfian_rank(&p->lengths, random_unit(&rng)) : random_below(&rng, span));
-	op->record = pick(p, number, op->records, &rng);
+	op->record = pick(p, op, number, &rng);
 }

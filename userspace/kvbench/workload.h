@@ -30,6 +30,7 @@ enum request_distribution {
 	REQUEST_LATEST,
 	REQUEST_HOTSPOT,
 	REQUEST_SEQUENTIAL,
+	REQUEST_OLDEST,
 	NR_REQUESTS,
 };
 
@@ -71,13 +72,14 @@ struct workload_options {
  * struct workload - its state, which all threads share
  * @opt: see there
  * @next_insert: number of the next record to insert
+ * @next_oldest: REQUEST_OLDEST: number of the oldest record that no deletion has taken
  * @acked: all records below are there
  * @ack_lock: for @acked and @ack
  * @ack: of the next records, those that are there
  */
 struct workload {
 	struct workload_options opt;
-	atomic_ullong next_insert, acked;
+	atomic_ullong next_insert, next_oldest, acked;
 	pthread_mutex_t ack_lock;
 	bool ack[ACK_WINDOW];
 };
