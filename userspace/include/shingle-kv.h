@@ -33,6 +33,10 @@
  * except kv_close(), which must be the last.  A batch and an iterator belong to one
  * thread at a time.
  *
+ * Structs that a caller fills in begin with their size, which the caller sets to sizeof: so a
+ * program keeps working with a later library, whose structs have more fields at their end.  A
+ * field that an older library does not know must be 0: else it answers -E2BIG.
+ *
  * See Documentation/kv.rst.
  */
 #ifndef SHINGLE_KV_H
@@ -73,12 +77,14 @@ enum kv_organisation {
 
 /**
  * struct kv_format_options - the shape of a new store; a 0 stands for the default
+ * @size: sizeof(struct kv_format_options)
  * @bytes: of the device to use (all of it)
  * @band_bytes: KV_BAND_MIN to KV_BAND_MAX, a multiple of 4096 (KV_BAND_USUAL, or
  *	KV_BAND_BUFFERED)
  * @organisation: see there (KV_SOC)
  */
 struct kv_format_options {
+	size_t size;
 	uint64_t bytes;
 	uint32_t band_bytes;
 	enum kv_organisation organisation;
@@ -95,6 +101,7 @@ enum {
 
 /**
  * struct kv_options - how to use a store; a 0 stands for the default
+ * @size: sizeof(struct kv_options)
  * @flags: KV_READ_ONLY, KV_NO_THREAD, KV_NO_LOG, KV_STREAM.  The last is for layers that
  *	would have to clean what they cannot see coming: a band of the log is filled up
  *	with zeroes before a table is begun, as a table is behind its end, and writes
@@ -120,6 +127,7 @@ enum {
  *	Writes go there while a merge is under way, and only then, band by band
  */
 struct kv_options {
+	size_t size;
 	uint32_t flags;
 	uint32_t log_buffer_bytes;
 	uint64_t cache_bytes;
@@ -164,7 +172,9 @@ int kv_format(const char *path, const struct kv_format_options *opt);
  *
  * Returns 0; -EMEDIUMTYPE if this is no store; -EPROTONOSUPPORT if it is one of another
  * version; -EUCLEAN if a part is damaged without which none is readable, or if the log
- * has lost what was synced: then KV_READ_ONLY still opens it, with what is left; -ENXIO if
+ * has lost what was synced: then KV_READ_ONLY still opens it, with what is left; -EIO or
+ * another error of a read if a part cannot be read now: nothing has changed, and opening it
+ * again may succeed; KV_READ_ONLY opens it where that part is in a log; -ENXIO if
  * writes are on an offload device that is not the one that was named, or none was.
  */
 int kv_open(struct kv **kv, const char *path, const struct kv_options *opt);
@@ -179,6 +189,15 @@ int kv_open(struct kv **kv, const char *path, const struct kv_options *opt);
  * Returns a sentence, good until kv_close(); or NULL if nothing is known to be missing.
  */
 const char *kv_lost(const struct kv *kv);
+
+/**
+ * kv_lost_error() - is it damaged, or could it not be read?
+ * @kv: the store
+ *
+ * Returns 0 where kv_lost() returns NULL; -EUCLEAN if the log is damaged; or the error of the
+ * read that has failed, and may succeed when the store is opened again.
+ */
+int kv_lost_error(const struct kv *kv);
 
 /**
  * kv_offload() - make a device the offload device of a store
@@ -411,6 +430,7 @@ int kv_settle(struct kv *kv);
 
 /**
  * struct kv_stats - a store in figures
+ * @size: sizeof(struct kv_stats); kv_stats() fills in no more
  * @bands: of the store, in all
  * @bands_free: of them ready to be written
  * @bands_log: of them logs
@@ -448,8 +468,11 @@ int kv_settle(struct kv *kv);
  * @flush_us: microseconds in which memtables became bands
  * @compact_us: microseconds in compactions, but for what of @flush_us came between
  * @slow_us: microseconds that writes were slowed down or waited for room
+ * @ring_error: errno with which the kernel has refused an io_uring for the device or the
+ *	offload device: requests are made one at a time, by pread() and pwrite(); 0 with one
  */
 struct kv_stats {
+	uint64_t size;
 	uint64_t bands, bands_free, bands_log, bands_pinned, band_bytes;
 	uint64_t level_bands[KV_LEVELS], level_bytes[KV_LEVELS];
 	uint64_t unsorted_bands, unsorted_bytes;
@@ -462,14 +485,20 @@ struct kv_stats {
 	uint64_t syncs, flushes, compactions, moves, discards, levels_told;
 	uint64_t bloom_checks, bloom_passes, bloom_wrong;
 	uint64_t flush_us, compact_us, slow_us;
+	uint64_t ring_error;
 };
 
 /**
  * kv_stats() - how is it doing?
  * @kv: the store
- * @stats: result
+ * @stats: result; its @size is set by the caller
+ *
+ * A caller that was built with a larger struct than the library's gets zeroes behind it, and
+ * one with a smaller struct gets what that has room for.
+ *
+ * Returns 0; -EINVAL if @size is not set.
  */
-void kv_stats(struct kv *kv, struct kv_stats *stats);
+int kv_stats(struct kv *kv, struct kv_stats *stats);
 
 /**
  * struct kv_band - one band that is in use
@@ -510,6 +539,7 @@ int kv_bands(struct kv *kv, int (*fn)(void *ctx, const struct kv_band *band), vo
 
 /**
  * struct kv_shape - what kv_format() has decided, and kv_open() has found
+ * @size: sizeof(struct kv_shape); kv_shape() fills in no more
  * @uuid: of the store
  * @organisation: see there
  * @band_bytes: see there
@@ -517,6 +547,7 @@ int kv_bands(struct kv *kv, int (*fn)(void *ctx, const struct kv_band *band), vo
  * @generation: how often the band table was committed
  */
 struct kv_shape {
+	size_t size;
 	uint8_t uuid[16];
 	enum kv_organisation organisation;
 	uint32_t band_bytes;
@@ -527,9 +558,11 @@ struct kv_shape {
 /**
  * kv_shape() - which store is it?
  * @kv: the store
- * @shape: result
+ * @shape: result; its @size is set by the caller, as that of struct kv_stats
+ *
+ * Returns 0; -EINVAL if @size is not set.
  */
-void kv_shape(struct kv *kv, struct kv_shape *shape);
+int kv_shape(struct kv *kv, struct kv_shape *shape);
 
 /**
  * kv_check() - read and verify all
@@ -541,7 +574,8 @@ void kv_shape(struct kv *kv, struct kv_shape *shape);
  * Checksums of all that was written, order of keys and of versions, ranges, counts,
  * Bloom filters, and that no band is used twice.
  *
- * Returns 0 if all is well; -EUCLEAN after the last finding; or another -errno.
+ * Returns 0 if all is well; -EUCLEAN after the last finding; the error of a read if something
+ * could not be read and nothing that could be read is damaged; or another -errno.
  */
 int kv_check(struct kv *kv, void (*report)(void *ctx, const char *sentence), void *ctx);
 

@@ -24,6 +24,7 @@
  * spent    what the time was spent with
  * estimate how sequential a band is
  * reads    how often the disk is asked, and for how much
+ * sizes    structs of callers that were built with another library
  * layers   what stl-set and stl-full would have to clean below it
  */
 #include "model.h"
@@ -87,8 +88,8 @@ void starve(u64 next)
 	__atomic_store_n(&fail_allocation, next ? now + next : 0, __ATOMIC_RELAXED);
 }
 
-struct kv_options options = { .flags = KV_NO_THREAD, .l0_trigger = 3,
-					   .l0_slowdown = 5, .cache_bytes = 64 << 10 };
+struct kv_options options = { .size = sizeof(struct kv_options), .flags = KV_NO_THREAD,
+			      .l0_trigger = 3, .l0_slowdown = 5, .cache_bytes = 64 << 10 };
 
 bool has_offload(void)
 {
@@ -127,7 +128,8 @@ static void have_offloaded(const struct kv_stats *s)
 
 struct sim *formatted_as(u64 bytes, u32 band_bytes)
 {
-	struct kv_format_options opt = { .band_bytes = band_bytes, .organisation = organisation };
+	struct kv_format_options opt = { .size = sizeof(opt), .band_bytes = band_bytes,
+					 .organisation = organisation };
 	struct sim *s = sim_new(bytes);
 
 	if (store_format(sim_disk(s), &opt, uuid))
@@ -181,7 +183,7 @@ static void test_model(u64 seed, u32 batches)
 	struct sim *s = formatted(store_bytes);
 	struct kv *kv = opened(s, "new");
 	struct kv_iter *held = NULL;
-	struct kv_stats stats;
+	struct kv_stats stats = { .size = sizeof(stats) };
 	struct model held_then;
 	u64 deep = 0, offloaded = 0;
 	u32 b, i;
@@ -319,7 +321,7 @@ static void flushed(u8 *durable, struct event *event, u32 *first, u32 end)
 /* Returns how many batches the store has. */
 static u32 recovered(struct sim *s, const struct load *l, u32 synced, u32 most, const char *when)
 {
-	struct kv_options look = { .flags = KV_READ_ONLY };
+	struct kv_options look = { .size = sizeof(struct kv_options), .flags = KV_READ_ONLY };
 	struct model m = { .by[0] = 0 };
 	bool whole = !rnd(8);
 	struct kv *kv;
@@ -354,7 +356,7 @@ static void test_cut(u64 seed, u32 batches)
 	struct sim *s = formatted(store_bytes), *t = sim_new(store_bytes);
 	u64 size = sim_bytes(s);
 	u8 *durable = malloc(size);
-	struct kv_stats stats;
+	struct kv_stats stats = { .size = sizeof(stats) };
 	struct kv *kv;
 	u32 b, i, j, state, first = 0, cuts = 0, again = 0;
 	bool synced;
@@ -591,7 +593,7 @@ static void test_full(u64 seed, u32 count)
 	struct sim *s = formatted(BYTES);
 	struct kv *kv = opened(s, "new");
 	u8 value[4000] = { 0 };
-	struct kv_stats before, after;
+	struct kv_stats before = { .size = sizeof(before) }, after = before;
 	u32 n, i, round, was = 0;
 	char key[20];
 	int err = 0;
@@ -663,8 +665,10 @@ static void expect(struct kv *kv, const char *key, size_t want)
 /* After so many chunks of a block each; with buffers of @buffer bytes. */
 static void test_sync_between(u32 chunks, u32 buffer)
 {
-	struct kv_format_options shape = { .band_bytes = WIDE, .organisation = organisation };
-	struct kv_options opt = { .flags = options.flags, .log_buffer_bytes = buffer };
+	struct kv_format_options shape = { .size = sizeof(shape), .band_bytes = WIDE,
+					   .organisation = organisation };
+	struct kv_options opt = { .size = sizeof(opt), .flags = options.flags,
+				  .log_buffer_bytes = buffer };
 	struct sim *s = sim_new(24ULL * WIDE);
 	u8 *value = calloc(1, WIDE / 8);
 	struct kv *kv;
@@ -724,7 +728,7 @@ static void test_levels(u64 seed, u32 count)
 	struct kv *kv = opened(s, "new");
 	u64 moves = 0, merges = 0, told = 0;
 	u8 value[2000] = { 0 };
-	struct kv_stats stats;
+	struct kv_stats stats = { .size = sizeof(stats) };
 	char key[20];
 	u32 i, n;
 
@@ -793,6 +797,7 @@ int main(int argc, char **argv)
 		{ "reads", test_reads, 1 }, { "transient", test_transient, 250 },
 		{ "storm", test_storm, 6000 }, { "again", test_again, 1 },
 		{ "spent", test_spent, 1 }, { "estimate", test_estimate, 1 },
+		{ "sizes", test_sizes, 1 },
 	};
 	u64 seed = argc > 3 ? strtoull(argv[3], NULL, 0) : 1;
 	u32 i;
@@ -817,5 +822,5 @@ int main(int argc, char **argv)
 			return 0;
 		}
 	}
-	die("usage: kv-check model|cut|fail|memory|full|damage|craft|forge|log|vectors|between|threads|levels|layers|reads|transient|storm|again|spent|estimate [soc|loc|buffered[-stream|-offload] [SEED [COUNT]]]");
+	die("usage: kv-check model|cut|fail|memory|full|damage|craft|forge|log|vectors|between|threads|levels|layers|reads|transient|storm|again|spent|estimate|sizes [soc|loc|buffered[-stream|-offload] [SEED [COUNT]]]");
 }

@@ -16,9 +16,9 @@
 #define MOST_KEYS	5000U
 #define PUTS		6U
 
-const struct kv_options use_options = { .flags = KV_NO_THREAD, .l0_trigger = 2,
+const struct kv_options use_options = { .size = sizeof(struct kv_options), .flags = KV_NO_THREAD, .l0_trigger = 2,
 					.cache_bytes = 64 << 10 };
-static const struct kv_options look = { .flags = KV_READ_ONLY, .cache_bytes = 64 << 10 };
+static const struct kv_options look = { .size = sizeof(struct kv_options), .flags = KV_READ_ONLY, .cache_bytes = 64 << 10 };
 struct kv use_shape;
 u32 use_opened, use_clean;
 
@@ -93,7 +93,7 @@ static void fill(void)
 void use_begin(bool filled, enum kv_organisation organisation)
 {
 	static const u8 uuid[16] = "kv-fuzz kv-fuzz";
-	struct kv_format_options shape = { .band_bytes = BAND, .organisation = organisation };
+	struct kv_format_options shape = { .size = sizeof(struct kv_format_options), .band_bytes = BAND, .organisation = organisation };
 	struct kv *kv;
 
 	must(store_format(disk_mem(), &shape, uuid), "format");

@@ -23,6 +23,44 @@ u64 now_us(void)
 }
 
 /**
+ * take_sized() - a struct of a caller's, who may have been built with another library
+ * @to: as this one has it; result, unless the caller has none
+ * @ours: its size
+ * @from: the caller's, or NULL
+ * @size: of it, as it says
+ * @name: of the struct
+ *
+ * Returns 0; -EINVAL or -E2BIG after saying why.
+ */
+int take_sized(void *to, size_t ours, const void *from, u64 size, const char *name)
+{
+	const u8 *bytes = from;
+	u64 i;
+
+	if (!from)
+		return 0;
+	/* A caller that left it out has 0 there. */
+	if (size < 2 * sizeof(size_t))
+		return kv_says(-EINVAL, "struct %s does not have its size", name);
+	for (i = ours; i < size; i++) {
+		if (bytes[i])
+			return kv_says(-E2BIG, "struct %s has fields that this library does not know",
+				       name);
+	}
+	memcpy(to, from, min_t(u64, ours, size));
+	return 0;
+}
+
+/* The other way; with zeroes behind what this library knows. */
+void give_sized(void *to, u64 size, const void *from, size_t ours)
+{
+	u64 n = min_t(u64, ours, size);
+
+	memcpy(to, from, n);
+	memset((u8 *)to + n, 0, size - n);
+}
+
+/**
  * store_break() - nothing is written any more
  * @kv: the store
  * @err: why; the first reason stays
@@ -242,13 +280,14 @@ static int format_all(struct kv *kv)
  */
 int store_format(struct kv_disk *disk, const struct kv_format_options *opt, const u8 *uuid)
 {
-	static const struct kv_format_options defaults;
+	struct kv_format_options all = { .size = sizeof(all) };
 	struct kv *kv = store_new(disk);
 	int err;
 
 	if (!kv)
 		return kv_no_memory();
-	err = shape_of(disk, opt ?: &defaults, uuid, &kv->head) ?: format_all(kv);
+	err = take_sized(&all, sizeof(all), opt, opt ? opt->size : 0, "kv_format_options") ?:
+		shape_of(disk, &all, uuid, &kv->head) ?: format_all(kv);
 	store_free(kv);
 	return err;
 }
@@ -301,7 +340,7 @@ int store_offload(struct kv_disk *disk, const struct shape *head, u64 bytes, con
 
 EXPORTED int kv_offload(const char *path, const char *offload, uint64_t bytes)
 {
-	static const struct kv_options look = { .flags = KV_READ_ONLY };
+	static const struct kv_options look = { .size = sizeof(struct kv_options), .flags = KV_READ_ONLY };
 	struct kv_disk *disk;
 	struct shape head;
 	struct kv *kv;
@@ -322,9 +361,10 @@ static int take_options(struct kv *kv, const struct kv_options *opt)
 	u32 band = kv->head.band_bytes, quarter = rounddown(band / 4, BLOCK_BYTES), half;
 	bool buffered = kv->head.organisation == KV_BUFFERED;
 	struct kv_options *o = &kv->opt;
+	int err = take_sized(o, sizeof(*o), opt, opt ? opt->size : 0, "kv_options");
 
-	if (opt)
-		*o = *opt;
+	if (err)
+		return err;
 	o->log_buffer_bytes = o->log_buffer_bytes ?: min(1U << 20, quarter);
 	o->cache_bytes = o->cache_bytes ?: DEFAULT_CACHE;
 	o->around_bytes = o->around_bytes ?: DEFAULT_AROUND;
@@ -357,10 +397,10 @@ static int take_options(struct kv *kv, const struct kv_options *opt)
 static int replay(struct kv *kv)
 {
 	struct log_band logs[MAX_LOG_BANDS];
-	bool read_only = kv->opt.flags & KV_READ_ONLY, lost = false;
+	bool read_only = kv->opt.flags & KV_READ_ONLY;
 	u32 nr = kv->nr_logs, i;
 	u64 next_seq = 0;
-	int err = 0;
+	int err = 0, lost = 0;
 
 	memcpy(logs, kv->logs, sizeof(logs));
 	for (i = 0; i < nr && !err && !lost; i++) {
@@ -379,8 +419,11 @@ static int replay(struct kv *kv)
 		kv->seq = kv->next_seq - 1;
 		err = kv->mem ? compact_frozen(kv) : kv_no_memory();
 	}
+	kv->lost_error = lost;
 	if (!err && lost && !read_only)
-		err = kv_says(-EUCLEAN, "%s; what is left can be read only", kv->lost);
+		err = kv_says(lost, "%s; %s", kv->lost, lost == -EUCLEAN ?
+			      "what is left can be read only" :
+			      "nothing was changed, and the disk may read it the next time");
 	return err;
 }
 
@@ -477,24 +520,35 @@ int store_open(struct kv **kv, struct kv_disk *disk, struct kv_disk *offload,
 
 EXPORTED int kv_open(struct kv **kv, const char *path, const struct kv_options *opt)
 {
-	bool writing = !opt || !(opt->flags & KV_READ_ONLY);
+	struct kv_options all = { .size = sizeof(all) };
 	struct kv_disk *disk, *offload = NULL;
-	int err = disk_open(&disk, path, writing);
+	bool writing;
+	int err = take_sized(&all, sizeof(all), opt, opt ? opt->size : 0, "kv_options");
 
 	if (err)
 		return err;
-	if (opt && opt->offload)
-		err = disk_open(&offload, opt->offload, writing);
+	all.size = sizeof(all);
+	writing = !(all.flags & KV_READ_ONLY);
+	err = disk_open(&disk, path, writing);
+	if (err)
+		return err;
+	if (all.offload)
+		err = disk_open(&offload, all.offload, writing);
 	if (err) {
 		disk->ops->close(disk);
 		return err;
 	}
-	return store_open(kv, disk, offload, opt);
+	return store_open(kv, disk, offload, &all);
 }
 
 EXPORTED const char *kv_lost(const struct kv *kv)
 {
 	return *kv->lost ? kv->lost : NULL;
+}
+
+EXPORTED int kv_lost_error(const struct kv *kv)
+{
+	return kv->lost_error;
 }
 
 EXPORTED int kv_close(struct kv *kv)
@@ -510,7 +564,7 @@ EXPORTED int kv_close(struct kv *kv)
 	if (kv->has_thread)
 		pthread_join(kv->thread, NULL);
 	if (!(kv->opt.flags & (KV_READ_ONLY | KV_NO_LOG)))
-		err = kv_sync(kv) ?: log_end_band(kv);
+		err = kv_sync(kv) ?: log_end_band(kv) ?: log_seal(kv);
 	store_free(kv);
 	return err;
 }

@@ -213,6 +213,7 @@ struct kv_snapshot {
  * @held_generation: which one it was
  * @tidied: merges within level 1 since the last one from level 0
  * @lost: what is missing of the log, in words
+ * @lost_error: -EUCLEAN, or the error of the read; 0 if nothing is missing
  * @full: since the memtable with this number, nothing could be freed
  * @full_released: what @released was then
  * @released: how often a snapshot or a band was let go
@@ -250,6 +251,7 @@ struct kv {
 	u64 held_generation;
 	u32 tidied;
 	char lost[400];
+	int lost_error;
 	u64 full, full_released, released;
 	struct cache *cache;
 	struct kv_stats stats;
@@ -288,6 +290,8 @@ int store_wrote(struct kv *kv, const struct kv_disk *disk, int err, u64 offset);
 int store_flush_disk(struct kv *kv, struct kv_disk *disk);
 int store_flush(struct kv *kv);
 u64 now_us(void);
+int take_sized(void *to, size_t ours, const void *from, u64 size, const char *name);
+void give_sized(void *to, u64 size, const void *from, size_t ours);
 int store_broken(struct kv *kv);
 void store_break(struct kv *kv, int err, const char *text);
 
@@ -332,7 +336,7 @@ u32 bands_crc(const struct kv *kv, struct bands_head *h);
 int bandtable_write(struct kv *kv, const struct version *v, const struct log_band *logs,
 		    u32 nr_logs, u64 generation, bool both);
 int bandtable_read(struct kv *kv);
-int bandtable_copies(struct kv *kv, void (*report)(void *ctx, const char *text, bool damaged),
+int bandtable_copies(struct kv *kv, void (*report)(void *ctx, const char *text, int err),
 		     void *ctx);
 int commit(struct kv *kv, const struct change *c);
 
@@ -358,7 +362,8 @@ bool log_take_unit(struct kv *kv, struct log_band *unit);
 u64 log_add(struct kv *kv, const struct kv_batch *batch, u64 seq, u32 *place);
 int log_sync(struct kv *kv, u64 number);
 int log_replay(struct kv *kv, const struct log_band *b, struct memtable *m, u64 *next_seq,
-	       bool *lost);
+	       int *lost);
+int log_seal(struct kv *kv);
 int log_verify(struct kv *kv, struct table *t, u32 bytes);
 
 /* compact.c: all by @compacting, or with nobody else yet, but for the last three */

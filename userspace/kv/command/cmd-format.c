@@ -51,7 +51,7 @@ static int run(const struct command *cmd, int argc, char **argv)
 		{ "size", required_argument, NULL, 's' }, { "force", no_argument, NULL, 'f' },
 		{ "help", no_argument, NULL, 'h' }, { NULL, 0, NULL, 0 },
 	};
-	struct kv_format_options opt = { .bytes = 0 };
+	struct kv_format_options opt = { .size = sizeof(struct kv_format_options), .bytes = 0 };
 	const char *path;
 	bool force = false;
 	u64 bytes;

@@ -54,7 +54,7 @@ static void dump_bands(struct json_stream *to, void *ctx)
 static int dump(const struct command *cmd, int argc, char **argv)
 {
 	struct json_stream used = { .walk = dump_bands };
-	struct kv_shape s;
+	struct kv_shape s = { .size = sizeof(s) };
 	const char *path;
 	struct words w;
 	struct json_object *j;
@@ -163,7 +163,7 @@ static int compact(const struct command *cmd, int argc, char **argv)
 /* Of a store that nobody uses: what there is, not what was done. */
 static int stats(const struct command *cmd, int argc, char **argv)
 {
-	struct kv_stats s;
+	struct kv_stats s = { .size = sizeof(s) };
 	const char *path;
 	struct words w;
 	struct json_object *j, *levels, *level;
@@ -194,6 +194,9 @@ static int stats(const struct command *cmd, int argc, char **argv)
 			printf("unsorted: %llu bands, %s\n", (u64)s.unsorted_bands,
 			       size_text(s.unsorted_bytes).s);
 		printf("in logs: %s\n", size_text(s.memtable_bytes).s);
+		if (s.ring_error)
+			printf("requests one at a time: the kernel gives no io_uring (%s)\n",
+			       strerror((int)s.ring_error));
 		return close_store(kv, EXIT_CLEAN);
 	}
 	j = json_dict(NULL, NULL);
@@ -206,6 +209,7 @@ static int stats(const struct command *cmd, int argc, char **argv)
 	json_u64(j, "offload_bands_free", s.offload_bands_free);
 	json_u64(j, "unsorted_bands", s.unsorted_bands);
 	json_u64(j, "unsorted_bytes", s.unsorted_bytes);
+	json_u64(j, "ring_error", s.ring_error);
 	levels = json_list(j, "levels");
 	for (i = 0; i < KV_LEVELS; i++) {
 		level = json_dict(levels, NULL);

@@ -34,7 +34,7 @@ int failed(int err)
 
 int open_store(struct kv **kv, const char *path, uint32_t flags, const struct words *w)
 {
-	struct kv_options opt = { .flags = flags | (w->stream ? KV_STREAM : 0),
+	struct kv_options opt = { .size = sizeof(struct kv_options), .flags = flags | (w->stream ? KV_STREAM : 0),
 				  .lead_bytes = (uint32_t)w->lead, .offload = w->offload };
 	int err = kv_open(kv, path, &opt);
 
@@ -48,7 +48,7 @@ int close_store(struct kv *kv, int ret)
 	/* A check has said so. */
 	if (kv_lost(kv) && ret != EXIT_UNCORRECTED) {
 		fail("%s", kv_lost(kv));
-		ret = EXIT_UNCORRECTED;
+		ret = kv_lost_error(kv) == -EUCLEAN ? EXIT_UNCORRECTED : EXIT_OPERATION;
 	}
 	err = kv_close(kv);
 	if (err && ret == EXIT_CLEAN)
