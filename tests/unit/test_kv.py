@@ -888,29 +888,71 @@ def program(name):
     return re.sub(r"^  ", "", block, flags=re.M)
 
 
-def test_a_strangers_program(tmp_path, device):
+@pytest.mark.parametrize("how", ((), ("--static",)))
+def test_a_strangers_program(tmp_path, device, how):
     build("kv")
     build("kv", "install", f"DESTDIR={tmp_path}", "PREFIX=/usr")
-    for name in ("lib/libshingle-kv.a", "include/shingle-kv.h", "sbin/kv",
-                 "share/man/man8/kv.8"):
+    for name in ("lib/libshingle-kv.a", "lib/libshingle-kv.so.1", "include/shingle-kv.h",
+                 "sbin/kv", "share/man/man8/kv.8"):
         assert (tmp_path / "usr" / name).exists()
     source = tmp_path / "colours.c"
     source.write_text(program("kv.rst"), encoding="utf-8")
     assert 40 <= len(source.read_text(encoding="utf-8").splitlines()) <= 60
     env = dict(os.environ, PKG_CONFIG_SYSROOT_DIR=str(tmp_path),
                PKG_CONFIG_PATH=str(tmp_path / "usr/lib/pkgconfig"))
-    flags = subprocess.run(["pkg-config", "--cflags", "--libs", "--static", "shingle-kv"],
-                           env=env, check=True, capture_output=True, text=True)
+    flags = subprocess.run(["pkg-config", "--cflags", "--libs", *how, "shingle-kv"],
+                           env=env, check=True, capture_output=True, text=True).stdout.split()
+    # What the shared library is linked to itself, a program need not know.
+    assert ("-luring" in flags) == bool(how)
+    if how:
+        flags = [str(tmp_path / "usr/lib/libshingle-kv.a") if f == "-lshingle-kv" else f
+                 for f in flags]
     subprocess.run(["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-o",
-                    tmp_path / "colours", source, *flags.stdout.split()], check=True)
+                    tmp_path / "colours", source, *flags], check=True)
+    needed = subprocess.run(["readelf", "-d", tmp_path / "colours"], check=True,
+                            capture_output=True, text=True).stdout
+    assert ("Shared library: [libshingle-kv.so.1]" in needed) == (not how)
+    env = dict(os.environ, LD_LIBRARY_PATH=str(tmp_path / "usr/lib"))
     os.truncate(device, 64 * MIB)
-    done = subprocess.run([tmp_path / "colours", device], check=True,
+    done = subprocess.run([tmp_path / "colours", device], check=True, env=env,
                           capture_output=True, text=True)
     assert done.stdout == "the sky is blue\ngrass\nsky\nsnow\n"
     # A device that is not there is not the end of a scan.
-    done = subprocess.run([tmp_path / "colours", tmp_path / "nofile"], check=False,
+    done = subprocess.run([tmp_path / "colours", tmp_path / "nofile"], check=False, env=env,
                           capture_output=True, text=True)
     assert done.returncode == 1 and done.stderr.endswith("nofile: No such file or directory\n")
+
+
+def declared():
+    """The functions of the header."""
+    header = (TOP / "userspace/include/shingle-kv.h").read_text(encoding="utf-8")
+    return set(re.findall(r"^[\w ]+\W\*?(kv_\w+)\(", header, re.M))
+
+
+def test_the_shared_library_has_what_the_header_has():
+    """Each with the version of its node, in the object, in the map and in Debian's list."""
+    build("kv")
+    shared = TOP / "build/userspace/libshingle-kv.so.1"
+    seen = subprocess.run(["nm", "-D", "--defined-only", "--with-symbol-versions", shared],
+                          check=True, capture_output=True, text=True).stdout
+    assert set(re.findall(r" T (\S+)$", seen, re.M)) == \
+        {f"{name}@@SHINGLE_KV_1" for name in declared()}
+    listed = (TOP / "userspace/kv/shingle-kv.map").read_text(encoding="ascii")
+    assert set(re.findall(r"^\t(kv_\w+);$", listed, re.M)) == declared()
+    debian = (TOP / "debian/libshingle-kv1.symbols").read_text(encoding="ascii")
+    assert set(re.findall(r"^ (kv_\w+)@SHINGLE_KV_1 1\.0\.0$", debian, re.M)) == declared()
+    assert debian.startswith("libshingle-kv.so.1 libshingle-kv1 ")
+    dynamic = subprocess.run(["readelf", "-d", shared], check=True, capture_output=True,
+                             text=True).stdout
+    assert "Library soname: [libshingle-kv.so.1]" in dynamic
+
+
+def test_the_document_has_each_function():
+    """So has a comment of the header."""
+    text = (TOP / "Documentation/kv.rst").read_text(encoding="utf-8")
+    header = (TOP / "userspace/include/shingle-kv.h").read_text(encoding="utf-8")
+    assert not [f for f in declared() if f"``{f}()``" not in text]
+    assert not [f for f in declared() if f" * {f}() - " not in header]
 
 
 def test_the_archive_has_only_what_the_header_has():
@@ -919,5 +961,4 @@ def test_the_archive_has_only_what_the_header_has():
     seen = subprocess.run(["nm", "--defined-only", "--extern-only", archive], check=True,
                           capture_output=True, text=True).stdout
     names = set(re.findall(r" [A-Z] (\w+)$", seen, re.M))
-    header = (TOP / "userspace/include/shingle-kv.h").read_text(encoding="utf-8")
-    assert names == set(re.findall(r"^[\w ]+\W\*?(kv_\w+)\(", header, re.M))
+    assert names == declared()

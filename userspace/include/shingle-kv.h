@@ -11,7 +11,8 @@
  *	err = kv_get(kv, NULL, "key", 3, &value, &bytes);
  *	kv_close(kv);
  *
- * Link with -lshingle-kv -luring -luuid -lpthread, or as pkg-config shingle-kv says.
+ * Link as pkg-config --libs shingle-kv says: to the shared library, or, with --static, to the
+ * archive and what that needs.
  *
  * Keys are strings of bytes, in the order of memcmp(), a prefix before what it is the
  * prefix of.  Sizes and offsets are in bytes.
