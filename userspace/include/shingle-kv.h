@@ -379,6 +379,35 @@ int kv_iter_seek(struct kv_iter *iter, const void *key, size_t key_bytes);
 int kv_iter_next(struct kv_iter *iter);
 
 /**
+ * kv_iter_prev() - go to the key before
+ * @iter: at a key
+ *
+ * Each change of direction costs a seek.
+ *
+ * Returns 0; -ENOENT if it was at the first one; -EINVAL if it is nowhere; or another -errno:
+ * then the iterator is nowhere, and may seek elsewhere.
+ */
+int kv_iter_prev(struct kv_iter *iter);
+
+/**
+ * kv_iter_seek_last() - go to the last key of all
+ * @iter: the iterator
+ *
+ * Returns as kv_iter_seek().
+ */
+int kv_iter_seek_last(struct kv_iter *iter);
+
+/**
+ * kv_iter_seek_for_prev() - go to the last key that is not above a given one
+ * @iter: the iterator
+ * @key: of 0 to KV_KEY_MAX bytes
+ * @key_bytes: of it
+ *
+ * Returns as kv_iter_seek().
+ */
+int kv_iter_seek_for_prev(struct kv_iter *iter, const void *key, size_t key_bytes);
+
+/**
  * kv_iter_key() - the key it is at
  * @iter: at a key
  * @bytes: result
