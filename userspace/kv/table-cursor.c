@@ -351,13 +351,15 @@ static int step_back(struct table_cursor *t)
 {
 	int err;
 
-	if (!t->entry && !t->nr) {
+	/* What is below the least key does not count any more, and is not read. */
+	if (!t->entry && (!t->nr || slice_cmp(index_at(t->index, t->nr - 1).last,
+					      t->part->min) < 0)) {
 		nowhere(t);
 		return 0;
 	}
-	if (t->entry)
+	if (t->entry) {
 		err = here_back(t, t->entry - 1);
-	else {
+	} else {
 		/* What was in the block goes with it. */
 		err = here_back(t, 0) ?: buffer_set(&t->bound, t->c.at.key);
 		t->bound_seq = t->c.at.seq;
@@ -367,7 +369,6 @@ static int step_back(struct table_cursor *t)
 			      t->c.at.seq <= t->bound_seq)))
 			err = table_damaged(t->part->table, "keys are out of order");
 	}
-	/* What is below it does not count any more. */
 	if (!err && slice_cmp(t->c.at.key, t->part->min) < 0)
 		nowhere(t);
 	return err;
