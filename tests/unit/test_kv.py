@@ -113,6 +113,12 @@ def test_structs_of_other_headers(check):
     run(check, "sizes", "soc")
 
 
+@pytest.mark.parametrize("organisation", ("soc", "loc", "buffered-offload", "soc-stream"))
+def test_ranges(check, organisation):
+    """Deleted, with the power cut in the midst; compacted; and how large they are."""
+    print(run(check, "ranges", organisation, 1, 250))
+
+
 @pytest.mark.parametrize("organisation", ("soc", "loc", "buffered"))
 def test_how_often_the_disk_is_asked(check, organisation):
     """One read opens a table, one has what is around a key, and a check believes no cache."""

@@ -308,6 +308,25 @@ void kv_batch_free(struct kv_batch *batch);
 int kv_write(struct kv *kv, const struct kv_batch *batch, uint32_t flags);
 
 /**
+ * kv_delete_range() - all keys of a range have no value any more
+ * @kv: the store
+ * @from: the first of the range; of 0 bytes: the first of all
+ * @from_bytes: of it
+ * @to: the first key behind the range; of 0 bytes: there is no end
+ * @to_bytes: of it
+ * @flags: KV_SYNC or 0
+ *
+ * It deletes the keys that had a value when it was called, in their order, as batches of a
+ * fourth of a band: a deletion of each, of 14 bytes and the key.  What is one batch happens
+ * at once.  After an error, or a power cut, the keys up to some one are deleted, and the call
+ * may be repeated.
+ *
+ * Returns 0 or -errno, as kv_put().
+ */
+int kv_delete_range(struct kv *kv, const void *from, size_t from_bytes, const void *to,
+		    size_t to_bytes, uint32_t flags);
+
+/**
  * kv_sync() - all writes so far survive a power cut when this returns
  * @kv: the store
  *
@@ -328,6 +347,22 @@ int kv_sync(struct kv *kv);
  */
 int kv_get(struct kv *kv, const struct kv_snapshot *snap, const void *key, size_t key_bytes,
 	   void **value, size_t *value_bytes);
+
+/**
+ * kv_get_into() - look a key up, into memory of the caller's
+ * @kv: the store
+ * @snap: as of when, or NULL for now
+ * @key: as for kv_put()
+ * @key_bytes: of it
+ * @value: result
+ * @room: of it
+ * @value_bytes: bytes of the value, also where there is no room for it; else 0
+ *
+ * Returns 0; -ENOENT if the key has no value; -ENOBUFS if there is too little room; or
+ * another -errno.
+ */
+int kv_get_into(struct kv *kv, const struct kv_snapshot *snap, const void *key, size_t key_bytes,
+		void *value, size_t room, size_t *value_bytes);
 
 /**
  * kv_snapshot_new() - keep what there is now readable
@@ -449,6 +484,37 @@ int kv_flush(struct kv *kv);
  * in; or another -errno.  What was done until then stays done.
  */
 int kv_compact(struct kv *kv);
+
+/**
+ * kv_compact_range() - clean and order the bands that have keys of a range
+ * @kv: the store
+ * @from: the first of the range; of 0 bytes: the first of all
+ * @from_bytes: of it
+ * @to: the first key behind the range; of 0 bytes: there is no end
+ * @to_bytes: of it
+ *
+ * A band with keys of the range is merged with all that overlap it, as kv_compact() does it.
+ * What has no key of the range is left alone, unless its room is needed.
+ *
+ * Returns as kv_compact().
+ */
+int kv_compact_range(struct kv *kv, const void *from, size_t from_bytes, const void *to,
+		     size_t to_bytes);
+
+/**
+ * kv_approximate_size() - how much of the disk the keys of a range take
+ * @kv: the store
+ * @from: the first of the range; of 0 bytes: the first of all
+ * @from_bytes: of it
+ * @to: the first key behind the range; of 0 bytes: there is no end
+ * @to_bytes: of it
+ * @bytes: result, to within a block for each band at either end; old versions and deletions
+ *	count, what is only in memory and in the log does not
+ *
+ * Returns 0 or -errno.
+ */
+int kv_approximate_size(struct kv *kv, const void *from, size_t from_bytes, const void *to,
+			size_t to_bytes, uint64_t *bytes);
 
 /**
  * kv_settle() - wait until no compaction is due

@@ -24,6 +24,7 @@
  * spent    what the time was spent with
  * estimate how sequential a band is
  * reads    how often the disk is asked, and for how much
+ * ranges   keys from one to another: deleted, compacted, estimated
  * sizes    structs of callers that were built with another library
  * layers   what stl-set and stl-full would have to clean below it
  */
@@ -163,7 +164,7 @@ static void tell(void *ctx, const char *text)
 	snprintf(told, sizeof(told), "%s", text);
 }
 
-static void checked(struct kv *kv, const char *when)
+void check_clean(struct kv *kv, const char *when)
 {
 	int err = kv_check(kv, tell, NULL);
 
@@ -186,7 +187,7 @@ static void test_model(u64 seed, u32 batches)
 	struct kv_stats stats = { .size = sizeof(stats) };
 	struct model held_then;
 	u64 deep = 0, offloaded = 0;
-	u32 b, i;
+	u32 b, i, ranges = 0;
 	bool synced;
 
 	rng = seed;
@@ -203,6 +204,25 @@ static void test_model(u64 seed, u32 batches)
 			if (kv_iter_new(kv, NULL, &held))
 				die("no iterator: %s", kv_error());
 			held_then = m;
+		}
+		if (!rnd(150)) {
+			char from[64], to[64];
+			size_t from_bytes = key_of(rnd(KEYS), from);
+			size_t to_bytes = rnd(4) ? key_of(rnd(KEYS), to) : 0;
+
+			if (kv_delete_range(kv, from, from_bytes, to, to_bytes,
+					    rnd(2) ? KV_SYNC : 0))
+				die("batch %u: delete a range: %s", b, kv_error());
+			model_delete_range(&m, from, from_bytes, to, to_bytes);
+			ranges++;
+		}
+		if (!rnd(300)) {
+			char from[64];
+			size_t from_bytes = key_of(rnd(KEYS), from);
+
+			if (kv_compact_range(kv, from, from_bytes, "k7", 2))
+				die("batch %u: compact a range: %s", b, kv_error());
+			model_check(kv, &l, &m, NULL, "compacted a range");
 		}
 		i = rnd(SNAPSHOTS * 40);
 		if (i < SNAPSHOTS) {
@@ -234,7 +254,7 @@ static void test_model(u64 seed, u32 batches)
 			if (kv_compact(kv))
 				die("compact: %s", kv_error());
 			model_check(kv, &l, &m, NULL, "compacted");
-			checked(kv, "compacted");
+			check_clean(kv, "compacted");
 		}
 	}
 	for (i = 0; i < SNAPSHOTS; i++) {
@@ -243,12 +263,14 @@ static void test_model(u64 seed, u32 batches)
 		kv_snapshot_free(kv, snap[i]);
 	}
 	kv_iter_free(held);
-	checked(kv, "at the end");
+	check_clean(kv, "at the end");
 	kv_stats(kv, &stats);
 	deep += stats.compactions;
 	offloaded += stats.offloaded_writes;
 	printf("%u batches, %llu merges, level 0 and 1: %lu %lu bands, %llu writes offloaded\n",
 	       batches, deep, stats.level_bands[0], stats.level_bands[1], offloaded);
+	if (batches >= 2000 && !ranges)
+		die("no range was deleted");
 	if (batches >= 2000 && deep < 10)
 		die("hardly anything was merged");
 	if (offloading && offloaded < batches / 4)
@@ -275,14 +297,8 @@ static void apply(u8 *image, const struct event *e, u64 from, u64 bytes)
 		memset(image + e->offset + from, 0xdd, bytes);
 }
 
-/*
- * What the disk may hold when the power is cut behind event @end, and what was before
- * @first is durable, as is what is said to be: nothing of what came since, all of it, all but
- * a part of the last one, any blocks of it, or all of one device and nothing of the other.
- */
-enum { LOSE_ALL, LOSE_NONE, TEAR_LAST, LOSE_ANY, LOSE_DISK, LOSE_SPARE, NR_STATES };
-
-static void crash(u8 *image, const struct event *event, u32 first, u32 end, u32 state)
+/* The disk as it may be when the power is cut behind event @end; model.h has the states. */
+void crash(u8 *image, const struct event *event, u32 first, u32 end, u32 state)
 {
 	u32 i;
 	u64 at, bytes;
@@ -303,7 +319,7 @@ static void crash(u8 *image, const struct event *event, u32 first, u32 end, u32 
 }
 
 /* A flush of a device: what it was asked before is durable.  @first, if all of some is. */
-static void flushed(u8 *durable, struct event *event, u32 *first, u32 end)
+void flushed(u8 *durable, struct event *event, u32 *first, u32 end)
 {
 	u32 i;
 
@@ -331,7 +347,7 @@ static u32 recovered(struct sim *s, const struct load *l, u32 synced, u32 most, 
 	if (whole) {
 		if (sim_open(&kv, s, &look))
 			die("%s: to be read: %s", when, kv_error());
-		checked(kv, when);
+		check_clean(kv, when);
 		kv_close(kv);
 	}
 	kv = opened(s, when);
@@ -342,7 +358,7 @@ static u32 recovered(struct sim *s, const struct load *l, u32 synced, u32 most, 
 		model_apply(&m, l, b);
 	model_check(kv, l, &m, NULL, when);
 	if (whole)
-		checked(kv, when);
+		check_clean(kv, when);
 	kv_close(kv);
 	return n;
 }
@@ -561,7 +577,7 @@ static bool starve_once(const struct load *l, const u8 *empty, struct sim *s, u6
 	starved = allocations >= nr;
 	fail_allocation = 0;
 	model_check(kv, l, &m, NULL, when);
-	checked(kv, when);
+	check_clean(kv, when);
 	if (kv_close(kv))
 		die("%s: close: %s", when, kv_error());
 	return starved;
@@ -626,7 +642,7 @@ static void test_full(u64 seed, u32 count)
 				die("round %u: delete %u of %u: %d %s", round, i, n, err,
 				    kv_error());
 		}
-		checked(kv, "emptied");
+		check_clean(kv, "emptied");
 	}
 	kv_close(kv);
 	sim_free(s);
@@ -692,7 +708,7 @@ static void test_sync_between(u32 chunks, u32 buffer)
 		die("open: %s", kv_error());
 	expect(kv, "small", 10);
 	expect(kv, "large", WIDE / 8);
-	checked(kv, "after a sync between");
+	check_clean(kv, "after a sync between");
 	kv_close(kv);
 	free(value);
 	sim_free(s);
@@ -775,7 +791,7 @@ static void run_threads(u64 seed, u32 rounds)
 		die("open: %s", kv_error());
 	test_threads(kv, rounds);
 	kv = opened(s, "after threads");
-	checked(kv, "after threads");
+	check_clean(kv, "after threads");
 	kv_close(kv);
 	sim_free(s);
 }
@@ -797,7 +813,7 @@ int main(int argc, char **argv)
 		{ "reads", test_reads, 1 }, { "transient", test_transient, 250 },
 		{ "storm", test_storm, 6000 }, { "again", test_again, 1 },
 		{ "spent", test_spent, 1 }, { "estimate", test_estimate, 1 },
-		{ "sizes", test_sizes, 1 },
+		{ "sizes", test_sizes, 1 }, { "ranges", test_ranges, 400 },
 	};
 	u64 seed = argc > 3 ? strtoull(argv[3], NULL, 0) : 1;
 	u32 i;
@@ -822,5 +838,5 @@ int main(int argc, char **argv)
 			return 0;
 		}
 	}
-	die("usage: kv-check model|cut|fail|memory|full|damage|craft|forge|log|vectors|between|threads|levels|layers|reads|transient|storm|again|spent|estimate|sizes [soc|loc|buffered[-stream|-offload] [SEED [COUNT]]]");
+	die("usage: kv-check model|cut|fail|memory|full|damage|craft|forge|log|vectors|between|threads|levels|layers|reads|transient|storm|again|spent|estimate|sizes|ranges [soc|loc|buffered[-stream|-offload] [SEED [COUNT]]]");
 }

@@ -298,6 +298,29 @@ void model_check(struct kv *kv, const struct load *l, const struct model *m,
 	kv_iter_free(it);
 }
 
+/**
+ * model_delete_range() - what kv_delete_range() must leave
+ * @m: changed
+ * @from: first of the range
+ * @from_bytes: of it
+ * @to: behind its last
+ * @to_bytes: of it; 0: it has no end
+ */
+void model_delete_range(struct model *m, const char *from, size_t from_bytes, const char *to,
+			size_t to_bytes)
+{
+	char text[64];
+	struct slice key;
+	u32 i;
+
+	for (i = 0; i < KEYS; i++) {
+		key = slice(text, key_of(i, text));
+		if (slice_cmp(key, slice(from, from_bytes)) >= 0 &&
+		    (!to_bytes || slice_cmp(key, slice(to, to_bytes)) < 0))
+			m->by[i] = 0;
+	}
+}
+
 /* How many batches the store has. */
 u32 model_batches(struct kv *kv, const char *when)
 {

@@ -564,20 +564,41 @@ int compact_idle(struct kv *kv, bool *did)
 	return step(kv, true, did);
 }
 
+/* The last of all keys below one. */
+static int just_before(struct buffer *to, struct slice key)
+{
+	int err = buffer_set(to, key);
+
+	if (err || !key.bytes)
+		return err;
+	if (!to->data[key.bytes - 1]--) {
+		to->used--;
+		return 0;
+	}
+	err = buffer_room(to, KV_KEY_MAX - key.bytes);
+	if (!err) {
+		memset(to->data + to->used, 0xff, KV_KEY_MAX - key.bytes);
+		to->used = KV_KEY_MAX;
+	}
+	return err;
+}
+
 /**
- * compact_all() - no table overlaps another, and no deletion is left
+ * compact_range() - no table with keys of a range overlaps another, and no deletion is left
  * @kv: the store
+ * @from: first of the range; empty for the first of all
+ * @to: behind its last; empty for no end
  *
  * Returns 0 or -errno after saying why.
  */
-int compact_all(struct kv *kv)
+int compact_range(struct kv *kv, struct slice from, struct slice to)
 {
 	struct buffer after = { .data = NULL };
 	u64 oldest = U64_MAX;
 	bool more = true, alone;
 	struct slice min, max;
 	struct pick p;
-	int err = 0;
+	int err = just_before(&after, from);
 
 	while (more && !err) {
 		err = pick_begin(kv, &p);
@@ -588,6 +609,10 @@ int compact_all(struct kv *kv)
 		alone = p.nr;
 		if (!alone)
 			err = pick_component(kv, &p, buffer_slice(&after));
+		if (!err && !alone && p.nr && to.bytes) {
+			pick_range(&p, &min, &max);
+			p.nr = slice_cmp(min, to) < 0 ? p.nr : 0;
+		}
 		if (!err && kv->head.organisation == KV_SOC)
 			alone = pick_piece(kv, &p, &oldest);
 		if (!err && alone && !p.nr)
@@ -604,6 +629,12 @@ int compact_all(struct kv *kv)
 	}
 	free(after.data);
 	return err;
+}
+
+/* The same, of all. */
+int compact_all(struct kv *kv)
+{
+	return compact_range(kv, slice(NULL, 0), slice(NULL, 0));
 }
 
 /**

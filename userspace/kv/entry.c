@@ -205,9 +205,12 @@ int buffer_room(struct buffer *b, size_t more)
 	if (b->room - b->used >= more)
 		return 0;
 	room = max(b->used + more, b->room + b->room / 2);
-	data = realloc(b->data, room);
+	data = realloc(b->borrowed ? NULL : b->data, room);
 	if (!data)
 		return kv_no_memory();
+	if (b->borrowed && b->used)
+		memcpy(data, b->data, b->used);
+	b->borrowed = false;
 	b->data = data;
 	b->room = room;
 	return 0;

@@ -149,10 +149,12 @@ void merge_free(struct merge *m);
  * @data: they
  * @used: of them
  * @room: allocated
+ * @borrowed: @data is somebody else's, and is left for memory of its own when it is too small
  */
 struct buffer {
 	u8 *data;
 	size_t used, room;
+	bool borrowed;
 };
 
 int buffer_room(struct buffer *b, size_t more);

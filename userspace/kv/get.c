@@ -49,35 +49,39 @@ static int find_in_tables(struct kv *kv, const struct version *v, struct slice k
 	return 0;
 }
 
-EXPORTED int kv_get(struct kv *kv, const struct kv_snapshot *snap, const void *key,
-		    size_t key_bytes, void **value, size_t *value_bytes)
+static int get(struct kv *kv, const struct kv_snapshot *snap, const void *key, size_t key_bytes,
+	       struct buffer *value)
 {
-	struct buffer found_value = { .data = NULL };
 	struct slice k = slice(key, key_bytes);
 	struct entry e = { .op = OP_DELETE };
 	struct view view;
 	bool found;
-	int err;
+	int err = 0;
 
 	if (!key_bytes || key_bytes > KV_KEY_MAX)
 		return kv_says(-EINVAL, "a key of %zu bytes: it must have 1 to %u", key_bytes,
 			       KV_KEY_MAX);
 	count(&kv->stats.gets, 1);
-	/* So that an empty value is not NULL. */
-	err = buffer_room(&found_value, 1);
-	if (err)
-		return err;
 	view_take(kv, snap, &view);
 	found = memtable_find(view.mem, k, view.seq, &e) ||
 		(view.frozen && memtable_find(view.frozen, k, view.seq, &e));
 	if (found)
-		err = buffer_set(&found_value, e.value);
+		err = buffer_set(value, e.value);
 	else
-		err = find_in_tables(kv, view.version, k, view.seq, &found, &e.op,
-				     &found_value);
+		err = find_in_tables(kv, view.version, k, view.seq, &found, &e.op, value);
 	view_drop(kv, &view);
 	if (!err && (!found || e.op == OP_DELETE))
 		err = kv_none("there is no such key");
+	return err;
+}
+
+EXPORTED int kv_get(struct kv *kv, const struct kv_snapshot *snap, const void *key,
+		    size_t key_bytes, void **value, size_t *value_bytes)
+{
+	struct buffer found_value = { .data = NULL };
+	/* So that an empty value is not NULL. */
+	int err = buffer_room(&found_value, 1) ?: get(kv, snap, key, key_bytes, &found_value);
+
 	if (err) {
 		free(found_value.data);
 		return err;
@@ -85,6 +89,21 @@ EXPORTED int kv_get(struct kv *kv, const struct kv_snapshot *snap, const void *k
 	*value = found_value.data;
 	*value_bytes = found_value.used;
 	return 0;
+}
+
+EXPORTED int kv_get_into(struct kv *kv, const struct kv_snapshot *snap, const void *key,
+			 size_t key_bytes, void *value, size_t room, size_t *value_bytes)
+{
+	struct buffer found = { .data = value, .room = room, .borrowed = true };
+	int err = get(kv, snap, key, key_bytes, &found);
+
+	*value_bytes = err ? 0 : found.used;
+	if (!found.borrowed)
+		free(found.data);
+	if (!err && !found.borrowed)
+		err = kv_says(-ENOBUFS, "a value of %zu bytes, and room for %zu", *value_bytes,
+			      room);
+	return err;
 }
 
 EXPORTED struct kv_snapshot *kv_snapshot_new(struct kv *kv)

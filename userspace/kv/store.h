@@ -366,12 +366,17 @@ int log_replay(struct kv *kv, const struct log_band *b, struct memtable *m, u64 
 int log_seal(struct kv *kv);
 int log_verify(struct kv *kv, struct table *t, u32 bytes);
 
+/* write.c: what may be compacted by the caller, while nobody else compacts */
+void begin_compacting(struct kv *kv);
+void end_compacting(struct kv *kv);
+
 /* compact.c: all by @compacting, or with nobody else yet, but for the last three */
 int compact_frozen(struct kv *kv);
 int compact_step(struct kv *kv, bool *did);
 int compact_due(struct kv *kv);
 int compact_idle(struct kv *kv, bool *did);
 int compact_all(struct kv *kv);
+int compact_range(struct kv *kv, struct slice from, struct slice to);
 void *compact_thread(void *arg);
 int freeze(struct kv *kv);
 
