@@ -113,6 +113,12 @@ def test_structs_of_other_headers(check):
     run(check, "sizes", "soc")
 
 
+@pytest.mark.parametrize("organisation", ("soc", "loc", "soc-stream", "buffered-offload"))
+def test_repair(check, organisation):
+    """Of a log in which each chunk is damaged in turn, all others are kept."""
+    print(run(check, "repair", organisation, 1, 30))
+
+
 @pytest.mark.parametrize("organisation", ("soc", "loc", "buffered-offload", "soc-stream"))
 def test_ranges(check, organisation):
     """Deleted, with the power cut in the midst; compacted; and how large they are."""
@@ -320,11 +326,20 @@ def test_a_log_that_has_lost_something(tool, device):
     spoilt = bytearray(device.read_bytes())
     spoilt[log["offset"] + 4096 + 60] ^= 1
     device.write_bytes(spoilt)
+    whole = device.read_bytes()
     for args, words in ((("scan",), "a\t1\nkv: log band"), (("get", "a"), "1"), (("dump",), "log"),
                         (("get", "c"), "no such key"), (("stats",), "bands"),
                         (("check",), "log band"), (("put", "d", "4"), "can be read only")):
         told = run(tool, args[0], device, *args[1:], rc=DAMAGED)
         assert words in told and told.count("damaged at byte 4096") == 1
+    assert device.read_bytes() == whole
+    told = run(tool, "repair", device, rc=1)
+    assert f"log band {log['band']} (log {log['id']}): bytes 4096 to 8191 are given up" in told
+    assert run(tool, "scan", device) == "a\t1\nc\t3\n"
+    assert run(tool, "check", device) == "clean\n"
+    run(tool, "put", device, "d", "4")
+    assert run(tool, "repair", device) == "nothing was damaged\n"
+    assert run(tool, "scan", device) == "a\t1\nc\t3\nd\t4\n"
 
 
 @pytest.mark.parametrize("words", ((), ("--stream",)))

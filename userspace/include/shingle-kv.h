@@ -200,6 +200,31 @@ const char *kv_lost(const struct kv *kv);
  */
 int kv_lost_error(const struct kv *kv);
 
+/* Of kv_repair(). */
+enum {
+	KV_REPAIR_UNREADABLE = 1 << 0,	/* give up what cannot be read, as what is damaged */
+};
+
+/**
+ * kv_repair() - take what is whole of a log that has lost something that was synced
+ * @path: of a store that kv_open() refuses for that; it is not in use
+ * @opt: or NULL; of it only @offload and @cache_bytes count
+ * @flags: KV_REPAIR_UNREADABLE or 0
+ * @report: called for each piece of a log that is given up, with a sentence that names it
+ * @ctx: for @report
+ *
+ * All writes of chunks that are whole become bands of level 0, in their order, also those
+ * behind a chunk that is given up: a key that had a value there has the one of before.  A power
+ * cut leaves a store of which some is repaired, and the call may be repeated.  A store whose
+ * log is whole, or ends as a power cut leaves it, is opened as kv_open() does it, and nothing
+ * is given up.  Tables are left as they are: kv_check() finds what is damaged of them.
+ *
+ * Returns 0; -EIO or another error of a read, without KV_REPAIR_UNREADABLE: what cannot be read
+ * is not given up; or another -errno, as kv_open().
+ */
+int kv_repair(const char *path, const struct kv_options *opt, uint32_t flags,
+	      void (*report)(void *ctx, const char *sentence), void *ctx);
+
 /**
  * kv_offload() - make a device the offload device of a store
  * @path: the store, of KV_BUFFERED; it is not in use, and has nothing on another one

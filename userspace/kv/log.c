@@ -576,6 +576,75 @@ int log_replay(struct kv *kv, const struct log_band *b, struct memtable *m, u64 
 	return err;
 }
 
+/* From @from to before @to nothing was whole. */
+static void given_up(struct kv *kv, const struct log_band *b, u32 from, u32 to, int err)
+{
+	char text[200];
+
+	snprintf(text, sizeof(text), "log band %u (log %llu): bytes %u to %u are given up: %s",
+		 b->band, b->id, from, to - 1,
+		 err == -EUCLEAN ? "no whole chunk is there" : strerror(-err));
+	kv->repair->report(kv->repair->ctx, text);
+}
+
+/**
+ * log_salvage() - read what is whole of a log band
+ * @kv: the store, which is being repaired
+ * @b: the band
+ * @m: gets its writes
+ * @next_seq: above all that was read so far; result
+ *
+ * Behind a chunk that is not whole the next one may begin at any block.
+ *
+ * Returns 0 or -errno.
+ */
+int log_salvage(struct kv *kv, const struct log_band *b, struct memtable *m, u64 *next_seq)
+{
+	struct replay r = { .kv = kv, .b = b, .end = b->bytes ?: kv->head.band_bytes,
+			    .room = BLOCK_BYTES };
+	struct chunk_head *h;
+	u64 number = 0;
+	u32 at = 0, bad = 0;
+	int err = 0, why = 0;
+
+	r.buf = aligned_alloc(BLOCK_BYTES, r.room);
+	if (!r.buf)
+		return kv_no_memory();
+	while (at < r.end) {
+		err = read_chunk(&r, at);
+		h = (struct chunk_head *)r.buf;
+		/* One of before is in the value of another. */
+		if (!err && le64_to_cpu(h->number) < number)
+			err = -EUCLEAN;
+		if (!err)
+			err = take_chunk(&r, m, next_seq);
+		if (err && err != -EUCLEAN && (err == -ENOMEM || !kv->repair->unreadable))
+			break;
+		if (err) {
+			bad = why ? bad : at;
+			why = why && why != -EUCLEAN ? why : err;
+			at += BLOCK_BYTES;
+			continue;
+		}
+		if (why)
+			given_up(kv, b, bad, at, why);
+		why = 0;
+		number = le64_to_cpu(h->number) + 1;
+		at += chunk_bytes(HEAD + le32_to_cpu(h->bytes));
+	}
+	if (err && err != -EUCLEAN && (err == -ENOMEM || !kv->repair->unreadable)) {
+		if (err != -ENOMEM)
+			chunk_unread(b, at, err);
+	} else {
+		/* Of a log that was not sealed nobody knows where it ended. */
+		if (why && (b->bytes || why != -EUCLEAN))
+			given_up(kv, b, bad, r.end, why);
+		err = 0;
+	}
+	free(r.buf);
+	return err;
+}
+
 /**
  * log_verify() - is each chunk of a log whole that has become a table?
  * @kv: the store

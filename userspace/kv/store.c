@@ -393,6 +393,23 @@ static int take_options(struct kv *kv, const struct kv_options *opt)
 	return 0;
 }
 
+/* To be repaired: do the logs lack anything?  Nothing is kept of what they have. */
+static int look_through(struct kv *kv, int *lost)
+{
+	struct memtable *m;
+	u64 next_seq = 0;
+	u32 i;
+	int err = 0;
+
+	*lost = 0;
+	for (i = 0; i < kv->nr_logs && !err && !*lost; i++) {
+		m = memtable_new(0);
+		err = m ? log_replay(kv, &kv->logs[i], m, &next_seq, lost) : kv_no_memory();
+		memtable_put(m);
+	}
+	return err;
+}
+
 /* Until nothing is left of the logs: each memtable that they had becomes a table. */
 static int replay(struct kv *kv)
 {
@@ -400,11 +417,16 @@ static int replay(struct kv *kv)
 	bool read_only = kv->opt.flags & KV_READ_ONLY;
 	u32 nr = kv->nr_logs, i;
 	u64 next_seq = 0;
-	int err = 0, lost = 0;
+	int err = 0, lost = 0, damaged = 0;
 
+	if (kv->repair)
+		err = look_through(kv, &damaged);
+	if (damaged && !err)
+		kv->repair->report(kv->repair->ctx, kv_error());
 	memcpy(logs, kv->logs, sizeof(logs));
 	for (i = 0; i < nr && !err && !lost; i++) {
-		err = log_replay(kv, &logs[i], kv->mem, &next_seq, &lost);
+		err = damaged ? log_salvage(kv, &logs[i], kv->mem, &next_seq) :
+				log_replay(kv, &logs[i], kv->mem, &next_seq, &lost);
 		kv->next_seq = max(kv->next_seq, next_seq);
 		if (lost && !err)
 			snprintf(kv->lost, sizeof(kv->lost), "%s", kv_error());
@@ -518,27 +540,81 @@ int store_open(struct kv **kv, struct kv_disk *disk, struct kv_disk *offload,
 	return err;
 }
 
+/**
+ * store_repair() - take what is whole of the logs, and close the store
+ * @disk: it; closed in any case, as @offload is
+ * @offload: its offload device; or NULL
+ * @opt: or NULL
+ * @repair: what to do
+ *
+ * Returns 0 or -errno after saying why.
+ */
+int store_repair(struct kv_disk *disk, struct kv_disk *offload, const struct kv_options *opt,
+		 const struct repair *repair)
+{
+	/* The only thread there is, so that no merge begins behind it. */
+	struct kv_options plain = { .size = sizeof(plain), .flags = KV_NO_THREAD,
+				    .l0_trigger = 1000,
+				    .cache_bytes = opt ? opt->cache_bytes : 0 };
+	struct kv *kv = store_new(disk);
+	int err;
+
+	if (!kv) {
+		if (offload)
+			offload->ops->close(offload);
+		return kv_no_memory();
+	}
+	kv->offload = offload;
+	kv->repair = repair;
+	err = open_all(kv, &plain);
+	if (err) {
+		store_free(kv);
+		return err;
+	}
+	return kv_close(kv);
+}
+
+/* A store and, if it is named, its offload device. */
+static int open_disks(const char *path, const char *offload_path, bool writing,
+		      struct kv_disk **disk, struct kv_disk **offload)
+{
+	int err = disk_open(disk, path, writing);
+
+	*offload = NULL;
+	if (err || !offload_path)
+		return err;
+	err = disk_open(offload, offload_path, writing);
+	if (err)
+		(*disk)->ops->close(*disk);
+	return err;
+}
+
+EXPORTED int kv_repair(const char *path, const struct kv_options *opt, uint32_t flags,
+		       void (*report)(void *ctx, const char *sentence), void *ctx)
+{
+	struct repair r = { .unreadable = flags & KV_REPAIR_UNREADABLE, .report = report,
+			    .ctx = ctx };
+	struct kv_options all = { .size = sizeof(all) };
+	struct kv_disk *disk, *offload;
+	int err = take_sized(&all, sizeof(all), opt, opt ? opt->size : 0, "kv_options");
+
+	if (!err && (flags & ~(uint32_t)KV_REPAIR_UNREADABLE))
+		err = kv_says(-EINVAL, "unknown flags of a repair");
+	err = err ?: open_disks(path, all.offload, true, &disk, &offload);
+	return err ?: store_repair(disk, offload, &all, &r);
+}
+
 EXPORTED int kv_open(struct kv **kv, const char *path, const struct kv_options *opt)
 {
 	struct kv_options all = { .size = sizeof(all) };
-	struct kv_disk *disk, *offload = NULL;
-	bool writing;
+	struct kv_disk *disk, *offload;
 	int err = take_sized(&all, sizeof(all), opt, opt ? opt->size : 0, "kv_options");
 
 	if (err)
 		return err;
 	all.size = sizeof(all);
-	writing = !(all.flags & KV_READ_ONLY);
-	err = disk_open(&disk, path, writing);
-	if (err)
-		return err;
-	if (all.offload)
-		err = disk_open(&offload, all.offload, writing);
-	if (err) {
-		disk->ops->close(disk);
-		return err;
-	}
-	return store_open(kv, disk, offload, &all);
+	return open_disks(path, all.offload, !(all.flags & KV_READ_ONLY), &disk, &offload) ?:
+		store_open(kv, disk, offload, &all);
 }
 
 EXPORTED const char *kv_lost(const struct kv *kv)

@@ -156,6 +156,18 @@ struct log {
 	u32 bands;
 };
 
+/**
+ * struct repair - a log is read for what is whole of it
+ * @unreadable: what cannot be read is given up
+ * @report: see kv_repair()
+ * @ctx: for it
+ */
+struct repair {
+	bool unreadable;
+	void (*report)(void *ctx, const char *sentence);
+	void *ctx;
+};
+
 struct kv_snapshot {
 	struct kv_snapshot *next, *prev;
 	u64 seq;
@@ -212,6 +224,7 @@ struct kv_snapshot {
  * @held_text: in words
  * @held_generation: which one it was
  * @tidied: merges within level 1 since the last one from level 0
+ * @repair: what kv_repair() was asked for; NULL of a store that is only opened
  * @lost: what is missing of the log, in words
  * @lost_error: -EUCLEAN, or the error of the read; 0 if nothing is missing
  * @full: since the memtable with this number, nothing could be freed
@@ -250,6 +263,7 @@ struct kv {
 	char held_text[400];
 	u64 held_generation;
 	u32 tidied;
+	const struct repair *repair;
 	char lost[400];
 	int lost_error;
 	u64 full, full_released, released;
@@ -283,6 +297,8 @@ static inline void count(uint64_t *what, u64 n)
 /* store.c */
 int store_open(struct kv **kv, struct kv_disk *disk, struct kv_disk *offload,
 	       const struct kv_options *opt);
+int store_repair(struct kv_disk *disk, struct kv_disk *offload, const struct kv_options *opt,
+		 const struct repair *repair);
 int store_offload(struct kv_disk *disk, const struct shape *head, u64 bytes, const u8 *own);
 int store_format(struct kv_disk *disk, const struct kv_format_options *opt, const u8 *uuid);
 int store_write(struct kv *kv, struct kv_disk *disk, u64 offset, const void *buf, u32 bytes);
@@ -364,6 +380,7 @@ int log_sync(struct kv *kv, u64 number);
 int log_replay(struct kv *kv, const struct log_band *b, struct memtable *m, u64 *next_seq,
 	       int *lost);
 int log_seal(struct kv *kv);
+int log_salvage(struct kv *kv, const struct log_band *b, struct memtable *m, u64 *next_seq);
 int log_verify(struct kv *kv, struct table *t, u32 bytes);
 
 /* write.c: what may be compacted by the caller, while nobody else compacts */

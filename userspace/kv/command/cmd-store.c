@@ -142,6 +142,35 @@ static int check(const struct command *cmd, int argc, char **argv)
 	return close_store(r.kv, ret);
 }
 
+static void give_up(void *ctx, const char *sentence)
+{
+	u32 *pieces = ctx;
+
+	say("%s", sentence);
+	++*pieces;
+}
+
+static int repair(const struct command *cmd, int argc, char **argv)
+{
+	struct kv_options opt = { .size = sizeof(struct kv_options) };
+	const char *path;
+	struct words w;
+	u32 pieces = 0;
+	int err;
+
+	if (!take_words(cmd, argc, argv, "u", &w))
+		return w.ret;
+	if (!parse_operands(cmd, argc, argv, 1, "DEVICE", &path))
+		return EXIT_USAGE;
+	opt.offload = w.offload;
+	err = kv_repair(path, &opt, w.unreadable ? KV_REPAIR_UNREADABLE : 0, give_up, &pieces);
+	if (err)
+		return failed(err);
+	if (!pieces)
+		say("nothing was damaged");
+	return pieces ? EXIT_CORRECTED : EXIT_CLEAN;
+}
+
 static int compact(const struct command *cmd, int argc, char **argv)
 {
 	const char *path;
@@ -240,6 +269,19 @@ const struct command kv_cmd_check = {
 		"A line for each finding, which names the band.  Exit status 4 if there is\n"
 		"any, but for what an interrupted commit leaves.\n\n" JSON_HELP,
 	.run = check,
+};
+
+const struct command kv_cmd_repair = {
+	.name = "repair",
+	.summary = "take what is whole of a damaged log",
+	.help = "Usage: kv repair [options] DEVICE\n\n"
+		"A line for each piece of the log that is given up; all that is whole of it is\n"
+		"kept, also what was written later.  Exit status 1 if anything is given up.\n"
+		"Tables are left as they are.\n\n"
+		"  --unreadable\n"
+		"              give up what cannot be read, too\n"
+		COMMON_HELP,
+	.run = repair,
 };
 
 const struct command kv_cmd_compact = {
