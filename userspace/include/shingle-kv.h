@@ -492,6 +492,24 @@ const void *kv_iter_value(const struct kv_iter *iter, size_t *bytes);
 void kv_iter_free(struct kv_iter *iter);
 
 /**
+ * kv_checkpoint() - copy all that there is now to another device or file
+ * @kv: the store, which others may read and write meanwhile
+ * @path: a block device or a file, of which what it holds is lost; a file that does not exist,
+ *	or has no bytes, gets the size; in a directory, a file with the UUID of this store and
+ *	.kv behind it
+ * @opt: shape of the copy; NULL: as this store's.  Bands of 0 bytes are as long as this
+ *	store's, and of a device all is used
+ *
+ * The copy is a store of its own, with another UUID: the values that keys have when it is
+ * called, and no older ones.  Until it is complete and durable it is no store: a power cut
+ * leaves something that kv_open() refuses.  A file that was created goes after an error.
+ *
+ * Returns 0; -ENOSPC if the copy has too little room; -EUCLEAN if something is damaged or was
+ * lost: then there is no copy; or another -errno.
+ */
+int kv_checkpoint(struct kv *kv, const char *path, const struct kv_format_options *opt);
+
+/**
  * kv_flush() - write what is in memory as a band of level 0
  * @kv: the store
  *

@@ -24,6 +24,7 @@
  * spent    what the time was spent with
  * estimate how sequential a band is
  * reads    how often the disk is asked, and for how much
+ * checkpoint  a copy of a store that is written to
  * repair   logs that have lost something
  * ranges   keys from one to another: deleted, compacted, estimated
  * sizes    structs of callers that were built with another library
@@ -815,7 +816,7 @@ int main(int argc, char **argv)
 		{ "storm", test_storm, 6000 }, { "again", test_again, 1 },
 		{ "spent", test_spent, 1 }, { "estimate", test_estimate, 1 },
 		{ "sizes", test_sizes, 1 }, { "ranges", test_ranges, 400 },
-		{ "repair", test_repair, 40 },
+		{ "repair", test_repair, 40 }, { "checkpoint", test_checkpoint, 200 },
 	};
 	u64 seed = argc > 3 ? strtoull(argv[3], NULL, 0) : 1;
 	u32 i;
@@ -840,5 +841,5 @@ int main(int argc, char **argv)
 			return 0;
 		}
 	}
-	die("usage: kv-check model|cut|fail|memory|full|damage|craft|forge|log|vectors|between|threads|levels|layers|reads|transient|storm|again|spent|estimate|sizes|ranges|repair [soc|loc|buffered[-stream|-offload] [SEED [COUNT]]]");
+	die("usage: kv-check model|cut|fail|memory|full|damage|craft|forge|log|vectors|between|threads|levels|layers|reads|transient|storm|again|spent|estimate|sizes|ranges|repair|checkpoint [soc|loc|buffered[-stream|-offload] [SEED [COUNT]]]");
 }

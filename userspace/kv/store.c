@@ -183,10 +183,8 @@ static struct kv *store_new(struct kv_disk *disk)
 {
 	struct kv *kv = calloc(1, sizeof(*kv));
 
-	if (!kv) {
-		disk->ops->close(disk);
+	if (!kv)
 		return NULL;
-	}
 	kv->disk = disk;
 	kv->next = NO_BAND;
 	kv->unit.band = NO_BAND;
@@ -270,6 +268,25 @@ static int format_all(struct kv *kv)
 	return err;
 }
 
+/* The disk stays open. */
+static int format_disk(struct kv_disk *disk, const struct kv_format_options *opt, const u8 *uuid,
+		       enum header_kind kind)
+{
+	struct kv_format_options all = { .size = sizeof(all) };
+	struct kv *kv = store_new(disk);
+	int err;
+
+	if (!kv)
+		return kv_no_memory();
+	err = take_sized(&all, sizeof(all), opt, opt ? opt->size : 0, "kv_format_options") ?:
+		shape_of(disk, &all, uuid, &kv->head);
+	kv->head.kind = kind;
+	err = err ?: format_all(kv);
+	kv->disk = NULL;
+	store_free(kv);
+	return err;
+}
+
 /**
  * store_format() - make an empty store
  * @disk: where; closed in any case
@@ -280,15 +297,9 @@ static int format_all(struct kv *kv)
  */
 int store_format(struct kv_disk *disk, const struct kv_format_options *opt, const u8 *uuid)
 {
-	struct kv_format_options all = { .size = sizeof(all) };
-	struct kv *kv = store_new(disk);
-	int err;
+	int err = format_disk(disk, opt, uuid, HEADER_STORE);
 
-	if (!kv)
-		return kv_no_memory();
-	err = take_sized(&all, sizeof(all), opt, opt ? opt->size : 0, "kv_format_options") ?:
-		shape_of(disk, &all, uuid, &kv->head) ?: format_all(kv);
-	store_free(kv);
+	disk->ops->close(disk);
 	return err;
 }
 
@@ -316,7 +327,7 @@ int store_offload(struct kv_disk *disk, const struct shape *head, u64 bytes, con
 	struct shape s = {
 		.organisation = head->organisation, .band_bytes = head->band_bytes,
 		.device_bytes = rounddown(bytes ?: disk->bytes, BLOCK_BYTES),
-		.slot_offset = BLOCK_BYTES, .bands_offset = head->band_bytes, .offload = true,
+		.slot_offset = BLOCK_BYTES, .bands_offset = head->band_bytes, .kind = HEADER_OFFLOAD,
 	};
 	int err = 0;
 
@@ -452,7 +463,7 @@ static int replay(struct kv *kv)
 /* Is the offload device this store's? */
 static int take_offload(struct kv *kv)
 {
-	int err = header_read(kv->offload, true, &kv->spare);
+	int err = header_read(kv->offload, HEADER_OFFLOAD, &kv->spare);
 
 	if (err)
 		return err;
@@ -467,7 +478,7 @@ static int take_offload(struct kv *kv)
 static int open_all(struct kv *kv, const struct kv_options *opt)
 {
 	bool read_only;
-	int err = header_read(kv->disk, false, &kv->head);
+	int err = header_read(kv->disk, kv->head.kind, &kv->head);
 
 	if (!err)
 		err = take_options(kv, opt);
@@ -527,6 +538,7 @@ int store_open(struct kv **kv, struct kv_disk *disk, struct kv_disk *offload,
 	int err;
 
 	if (!n) {
+		disk->ops->close(disk);
 		if (offload)
 			offload->ops->close(offload);
 		return kv_no_memory();
@@ -538,6 +550,58 @@ int store_open(struct kv **kv, struct kv_disk *disk, struct kv_disk *offload,
 	else
 		*kv = n;
 	return err;
+}
+
+/**
+ * store_begin() - make a store that is none before store_finish()
+ * @kv: result, to be finished or given up
+ * @disk: where; closed with it, also after an error
+ * @opt: or NULL
+ * @uuid: of it
+ *
+ * Returns 0 or -errno after saying why.
+ */
+int store_begin(struct kv **kv, struct kv_disk *disk, const struct kv_format_options *opt,
+		const u8 *uuid)
+{
+	static const struct kv_options plain = { .size = sizeof(plain),
+						 .flags = KV_NO_LOG | KV_NO_THREAD };
+	int err = format_disk(disk, opt, uuid, HEADER_UNFINISHED);
+	struct kv *n = err ? NULL : store_new(disk);
+
+	if (!n) {
+		disk->ops->close(disk);
+		return err ?: kv_no_memory();
+	}
+	n->head.kind = HEADER_UNFINISHED;
+	err = open_all(n, &plain);
+	if (err)
+		store_free(n);
+	else
+		*kv = n;
+	return err;
+}
+
+/**
+ * store_finish() - what was written to a store that was begun is all there is
+ * @kv: it, closed in any case
+ *
+ * Returns 0 or -errno after saying why: then it is no store.
+ */
+int store_finish(struct kv *kv)
+{
+	int err = kv_flush(kv);
+
+	kv->head.kind = HEADER_STORE;
+	err = err ?: header_write(kv->disk, &kv->head) ?: store_flush(kv);
+	store_give_up(kv);
+	return err;
+}
+
+/* It stays what it was last. */
+void store_give_up(struct kv *kv)
+{
+	store_free(kv);
 }
 
 /**
@@ -560,6 +624,7 @@ int store_repair(struct kv_disk *disk, struct kv_disk *offload, const struct kv_
 	int err;
 
 	if (!kv) {
+		disk->ops->close(disk);
 		if (offload)
 			offload->ops->close(offload);
 		return kv_no_memory();

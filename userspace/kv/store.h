@@ -297,6 +297,12 @@ static inline void count(uint64_t *what, u64 n)
 /* store.c */
 int store_open(struct kv **kv, struct kv_disk *disk, struct kv_disk *offload,
 	       const struct kv_options *opt);
+int store_begin(struct kv **kv, struct kv_disk *disk, const struct kv_format_options *opt,
+		const u8 *uuid);
+int store_finish(struct kv *kv);
+void store_give_up(struct kv *kv);
+int checkpoint_to(struct kv *kv, struct kv_disk *disk, const struct kv_format_options *opt,
+		  const u8 *uuid);
 int store_repair(struct kv_disk *disk, struct kv_disk *offload, const struct kv_options *opt,
 		 const struct repair *repair);
 int store_offload(struct kv_disk *disk, const struct shape *head, u64 bytes, const u8 *own);
@@ -313,7 +319,7 @@ void store_break(struct kv *kv, int err, const char *text);
 
 /* header.c */
 int header_write(struct kv_disk *disk, const struct shape *s);
-int header_read(struct kv_disk *disk, bool offload, struct shape *s);
+int header_read(struct kv_disk *disk, enum header_kind kind, struct shape *s);
 struct kv_disk *band_disk(const struct kv *kv, u32 band);
 u64 band_offset(const struct kv *kv, u32 band);
 
