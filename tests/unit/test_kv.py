@@ -3,6 +3,7 @@
 (userspace/kv-check), and the command on a plain file.
 """
 
+import contextlib
 import ctypes
 import errno
 import fcntl
@@ -12,6 +13,7 @@ import random
 import re
 import struct
 import subprocess
+import tempfile
 import time
 import uuid
 from pathlib import Path
@@ -111,6 +113,12 @@ def test_how_sequential(check):
 def test_structs_of_other_headers(check):
     """Shorter ones, longer ones, and ones without their size."""
     run(check, "sizes", "soc")
+
+
+@pytest.mark.parametrize("organisation", ("soc", "loc", "soc-stream", "buffered-offload"))
+def test_checkpoint(check, organisation):
+    """Of a store that is written to; the power is cut in its midst."""
+    print(run(check, "checkpoint", organisation, 1, 150))
 
 
 @pytest.mark.parametrize("organisation", ("soc", "loc", "soc-stream", "buffered-offload"))
@@ -356,6 +364,70 @@ def test_a_bit_of_the_log_after_a_close(tool, device, words):
     told = run(tool, "check", device, rc=DAMAGED)
     assert f"log band {log['band']}" in told and "damaged at byte 0" in told
     assert "can be read only" in run(tool, "put", device, "d", "4", rc=DAMAGED)
+
+
+@contextlib.contextmanager
+def in_use(tool, device, lines, *words):
+    """A program that has loaded these lines, and has the store open."""
+    with subprocess.Popen([tool, "load", *words, str(device)], stdin=subprocess.PIPE) as loads:
+        loads.stdin.write("".join(lines).encode())
+        loads.stdin.flush()
+        while True:
+            done = subprocess.run([tool, "stats", "--json", str(device)], check=False,
+                                  capture_output=True)
+            if done.returncode == 0 and \
+                    json.loads(done.stdout).get("since_open", {}).get("puts") == len(lines):
+                break
+            time.sleep(0.01)
+        yield loads
+    assert loads.returncode == 0
+
+
+@pytest.mark.parametrize("organisation,words", (("soc", ()), ("buffered", ("--stream",))))
+def test_of_a_store_that_is_open(tool, device, tmp_path, organisation, words):
+    """Its program gives figures, and makes a checkpoint; then nobody answers any more."""
+    run(tool, "format", "--band", "64K", "--organisation", organisation, device)
+    lines = some_lines(7, 2000)
+    copy = tmp_path / "copy"
+    with in_use(tool, device, lines[:1500], *words) as loads:
+        told = run(tool, "stats", device)
+        assert "values put: 1500\n" in told and "keys looked up: 0\n" in told
+        assert "in use by another store" in run(tool, "get", device, "k", rc=FAILED)
+        run(tool, "checkpoint", device, copy)
+        assert run(tool, "scan", copy) == "".join(lines[:1500])
+        assert "it was left alone" in run(tool, "checkpoint", device, copy, rc=FAILED)
+        assert "no-such-folder" in run(tool, "checkpoint", device, "/no-such-folder/copy",
+                                       rc=FAILED)
+        loads.stdin.write("".join(lines[1500:]).encode())
+        run(tool, "checkpoint", "--force", device, copy)
+        loads.stdin.close()
+    taken = run(tool, "scan", copy)
+    assert "".join(lines).startswith(taken) and taken.count("\n") >= 1500
+    assert "since_open" not in json.loads(run(tool, "stats", "--json", device))
+    # One that nobody has open is copied by the command itself.
+    (tmp_path / "folder").mkdir()
+    run(tool, "checkpoint", device, tmp_path / "folder")
+    named, = (tmp_path / "folder").iterdir()
+    dump = json.loads(run(tool, "dump", "--json", device))
+    assert named.name == dump["uuid"] + ".kv"
+    assert run(tool, "scan", named) == run(tool, "scan", device) == "".join(lines)
+    other = json.loads(run(tool, "dump", "--json", named))
+    assert other["uuid"] != dump["uuid"] and other["band_bytes"] == dump["band_bytes"]
+    assert other["organisation"] == organisation
+    assert run(tool, "check", named) == "clean\n"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may be another user")
+def test_of_another_users_store(tool):
+    with tempfile.NamedTemporaryFile(dir="/dev/shm") as device:
+        os.truncate(device.name, 8 * MIB)
+        os.chmod(device.name, 0o644)
+        run(tool, "format", "--band", "64K", device.name)
+        with in_use(tool, device.name, ["a\t1\n"]) as loads:
+            done = subprocess.run([tool, "stats", device.name], check=False, text=True,
+                                  capture_output=True, user=65534, group=65534, extra_groups=[])
+            assert done.returncode == FAILED and "only root and the user" in done.stderr
+            loads.stdin.close()
 
 
 def test_in_streams(tool, device):

@@ -97,13 +97,15 @@ enum {
 	KV_NO_THREAD = 1 << 1,	/* of kv_open(): writes, and it, compact themselves if due */
 	KV_NO_LOG = 1 << 2,	/* of kv_open(): not a log; what no kv_flush() followed is lost */
 	KV_STREAM = 1 << 3,	/* of kv_open(): bands one after another, each to its end */
+	KV_NO_LIVE = 1 << 4,	/* of kv_open(): other programs are not answered */
 	KV_SYNC = 1 << 0,	/* of a write: return when it survives a power cut */
 };
 
 /**
  * struct kv_options - how to use a store; a 0 stands for the default
  * @size: sizeof(struct kv_options)
- * @flags: KV_READ_ONLY, KV_NO_THREAD, KV_NO_LOG, KV_STREAM.  The last is for layers that
+ * @flags: KV_READ_ONLY, KV_NO_THREAD, KV_NO_LOG, KV_STREAM, KV_NO_LIVE.  KV_STREAM is for
+ *	layers that
  *	would have to clean what they cannot see coming: a band of the log is filled up
  *	with zeroes before a table is begun, as a table is behind its end, and writes
  *	wait for merges, which no thread does.  Documentation/kv.rst says what it costs
@@ -638,6 +640,29 @@ struct kv_stats {
  * Returns 0; -EINVAL if @size is not set.
  */
 int kv_stats(struct kv *kv, struct kv_stats *stats);
+
+/**
+ * kv_live_stats() - how is a store doing that another program has open?
+ * @path: of its device or file
+ * @stats: result, as of kv_stats()
+ *
+ * A program that has a store open to write, without KV_NO_THREAD and KV_NO_LIVE, answers
+ * root and programs of its own user.  While it makes a checkpoint that it was asked for, the
+ * answer waits.
+ *
+ * Returns 0; -ENOTCONN if no program that answers has the store open; -EPERM if what answers
+ * is a program of another user, who neither is root nor owns the file; or another -errno.
+ */
+int kv_live_stats(const char *path, struct kv_stats *stats);
+
+/**
+ * kv_live_checkpoint() - have the program that has a store open make a checkpoint
+ * @path: of its device or file
+ * @to: as @path of kv_checkpoint(), which that program calls, with its rights
+ *
+ * Returns as kv_live_stats(), or what kv_checkpoint() has returned there.
+ */
+int kv_live_checkpoint(const char *path, const char *to);
 
 /**
  * struct kv_band - one band that is in use

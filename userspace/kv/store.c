@@ -4,6 +4,7 @@
 #include <unistd.h>
 #include <uuid/uuid.h>
 
+#include "live.h"
 #include "memtable.h"
 #include "table.h"
 
@@ -384,7 +385,8 @@ static int take_options(struct kv *kv, const struct kv_options *opt)
 	o->idle_ms = o->idle_ms ?: 10000;
 	half = rounddown(band / 2, BLOCK_BYTES);
 	o->lead_bytes = o->lead_bytes ?: min(DEFAULT_LEAD, half);
-	if (o->flags & ~(u32)(KV_READ_ONLY | KV_NO_THREAD | KV_NO_LOG | KV_STREAM))
+	if (o->flags & ~(u32)(KV_READ_ONLY | KV_NO_THREAD | KV_NO_LOG | KV_STREAM |
+				 KV_NO_LIVE))
 		return kv_says(-EINVAL, "unknown flags");
 	if (o->log_buffer_bytes % BLOCK_BYTES || o->log_buffer_bytes > quarter)
 		return kv_says(-EINVAL, "a log buffer of %u bytes: %u to %u in steps of that",
@@ -678,8 +680,11 @@ EXPORTED int kv_open(struct kv **kv, const char *path, const struct kv_options *
 	if (err)
 		return err;
 	all.size = sizeof(all);
-	return open_disks(path, all.offload, !(all.flags & KV_READ_ONLY), &disk, &offload) ?:
+	err = open_disks(path, all.offload, !(all.flags & KV_READ_ONLY), &disk, &offload) ?:
 		store_open(kv, disk, offload, &all);
+	if (!err && !(all.flags & (KV_READ_ONLY | KV_NO_THREAD | KV_NO_LIVE)))
+		(*kv)->live = live_start(*kv, path);
+	return err;
 }
 
 EXPORTED const char *kv_lost(const struct kv *kv)
@@ -702,6 +707,7 @@ EXPORTED int kv_close(struct kv *kv)
 	kv->stop = true;
 	pthread_cond_broadcast(&kv->work);
 	pthread_mutex_unlock(&kv->lock);
+	live_stop(kv->live);
 	if (kv->has_thread)
 		pthread_join(kv->thread, NULL);
 	if (!(kv->opt.flags & (KV_READ_ONLY | KV_NO_LOG)))

@@ -224,6 +224,7 @@ struct kv_snapshot {
  * @held_text: in words
  * @held_generation: which one it was
  * @tidied: merges within level 1 since the last one from level 0
+ * @live: answers other programs; or NULL
  * @repair: what kv_repair() was asked for; NULL of a store that is only opened
  * @lost: what is missing of the log, in words
  * @lost_error: -EUCLEAN, or the error of the read; 0 if nothing is missing
@@ -263,6 +264,7 @@ struct kv {
 	char held_text[400];
 	u64 held_generation;
 	u32 tidied;
+	struct live *live;
 	const struct repair *repair;
 	char lost[400];
 	int lost_error;

@@ -6,7 +6,7 @@
 static const struct command *const commands[] = {
 	&kv_cmd_format, &kv_cmd_put, &kv_cmd_get, &kv_cmd_delete, &kv_cmd_scan, &kv_cmd_load,
 	&kv_cmd_dump, &kv_cmd_check, &kv_cmd_compact, &kv_cmd_stats, &kv_cmd_offload,
-	&kv_cmd_repair,
+	&kv_cmd_repair, &kv_cmd_checkpoint,
 };
 
 static void help(FILE *f)
