@@ -174,6 +174,46 @@ static void log_once(void)
 	sim_free(s);
 }
 
+/* A merge that is due is tried again in a while, though nothing is written meanwhile. */
+static void merge_once(void)
+{
+	struct sim *s = formatted(BYTES);
+	struct kv_options opt = options;
+	char key[20], value[1000];
+	bool did;
+	struct kv *kv;
+	u32 i;
+
+	opt.l0_trigger = 1000;
+	opt.l0_slowdown = 1000;
+	if (sim_open(&kv, s, &opt))
+		die("open: %s", kv_error());
+	memset(value, 'v', sizeof(value));
+	for (i = 0; i < 600; i++) {
+		if (kv_put(kv, key, (size_t)sprintf(key, "%u", i * 7919 % 600), value,
+			   sizeof(value), 0))
+			die("put: %s", kv_error());
+	}
+	kv->opt.l0_trigger = 3;
+	/* No table can be read; what is in the cache is not enough. */
+	for (i = 0; i < kv->version->level[0].nr; i++)
+		cache_forget(kv->cache, kv->version->level[0].part[i]->table->id);
+	s->unreadable = true;
+	if (compact_step(kv, &did) != -EIO || !strstr(kv_error(), "cannot be read"))
+		die("a merge without its input: %s", kv_error());
+	s->unreadable = false;
+	if (compact_step(kv, &did) != -EIO || did)
+		die("it is tried again at once");
+	if (!kv->held_until || damaged(kv))
+		die("a merge is given up until something is written");
+	/* As if that time had gone by. */
+	kv->held_until = 1;
+	if (compact_step(kv, &did) || !did)
+		die("a merge is not tried again: %s", kv_error());
+	kv_close(kv);
+	sim_free(s);
+}
+
 void test_transient(u64 seed, u32 count)
 {
 	struct load l = { .seed = seed, .batches = count, .value_bytes = 6000 };
@@ -193,5 +233,6 @@ void test_transient(u64 seed, u32 count)
 	bandtable_once(s);
 	later_once(s);
 	log_once();
+	merge_once();
 	sim_free(s);
 }

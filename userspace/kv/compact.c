@@ -11,6 +11,9 @@
 #define CHECK_EVERY	256U
 #define CHECK_UNSORTED	1U
 
+/* So long a merge is not tried again whose input could not be read: it may read much before. */
+#define HOLD_US	60000000ULL
+
 /**
  * struct merger - a merge under way
  * @kv: the store
@@ -486,6 +489,9 @@ static void hold(struct kv *kv, int err)
 	pthread_mutex_lock(&kv->lock);
 	kv->held = err;
 	kv->held_generation = kv->generation;
+	/* What the disk cannot read now it may read later, also if nothing is written then. */
+	kv->held_until = err == -EUCLEAN || err == -ENOSPC || err == -E2BIG ? 0 :
+		now_us() + HOLD_US;
 	snprintf(kv->held_text, sizeof(kv->held_text), "%s", kv_error());
 	pthread_mutex_unlock(&kv->lock);
 }
@@ -495,7 +501,8 @@ static bool is_held(struct kv *kv)
 	bool held;
 
 	pthread_mutex_lock(&kv->lock);
-	held = kv->held && kv->held_generation == kv->generation;
+	held = kv->held && kv->held_generation == kv->generation &&
+		(!kv->held_until || now_us() < kv->held_until);
 	pthread_mutex_unlock(&kv->lock);
 	return held;
 }

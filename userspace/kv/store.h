@@ -221,6 +221,7 @@ struct kv_snapshot {
  * @broken: a write or flush has failed: why; 0 while all is well
  * @broken_text: in words
  * @held: a compaction has failed, and is not tried before the version changes
+ * @held_until: of a read that has failed: until then only; 0: until the version changes
  * @held_text: in words
  * @held_generation: which one it was
  * @tidied: merges within level 1 since the last one from level 0
@@ -261,6 +262,7 @@ struct kv {
 	int broken;
 	char broken_text[400];
 	int held;
+	u64 held_until;
 	char held_text[400];
 	u64 held_generation;
 	u32 tidied;
