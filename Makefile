@@ -149,7 +149,8 @@ uninstall:
 	  $(DESTDIR)$(PREFIX)/bin/platter-sim $(DESTDIR)$(PREFIX)/include/shingle-imr.h \
 	  $(DESTDIR)$(PREFIX)/share/man/man8/shingle.8 \
 	  $(DESTDIR)$(PREFIX)/sbin/kv $(DESTDIR)$(PREFIX)/share/man/man8/kv.8 \
-	  $(addprefix $(DESTDIR)$(PREFIX)/,include/shingle-kv.h lib/libshingle-kv.a \
+	  $(addprefix $(DESTDIR)$(PREFIX)/,include/shingle-kv.h lib/libshingle-kv.a lib/libshingle-kv.so \
+	    lib/libshingle-kv.so.1 lib/libshingle-kv.so.1.0.0 \
 	    lib/pkgconfig/shingle-kv.pc) \
 	  $(DESTDIR)$(PREFIX)/share/bash-completion/completions/shingle \
 	  $(DESTDIR)$(UDEVDIR)/65-shingle.rules \

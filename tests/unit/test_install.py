@@ -30,7 +30,8 @@ NAMED = {
 }
 # What it does not name, and has its reason.
 BESIDES = {
-    "bin/platter-sim", "lib/libshingle-kv.a", "lib/pkgconfig/shingle-kv.pc",
+    "bin/platter-sim", "lib/libshingle-kv.a", "lib/libshingle-kv.so",
+    "lib/libshingle-kv.so.1", "lib/libshingle-kv.so.1.0.0", "lib/pkgconfig/shingle-kv.pc",
     "lib/systemd/system-generators/shingle-generator",
     "share/bash-completion/completions/shingle", "share/doc/dm-shingle/README.md",
     "share/man/man1/platter-sim.1", "share/man/man5/shingletab.5", "share/man/man8/shingle.8",

@@ -3,6 +3,9 @@
 (userspace/kv-check), and the command on a plain file.
 """
 
+import contextlib
+import ctypes
+import errno
 import fcntl
 import json
 import os
@@ -10,6 +13,7 @@ import random
 import re
 import struct
 import subprocess
+import tempfile
 import time
 import uuid
 from pathlib import Path
@@ -105,6 +109,29 @@ def test_library_in_streams(check, organisation, test, seed, count):
 def test_how_sequential(check):
     """What histograms tell of a band, at either end of a range and within one bucket."""
     print(run(check, "estimate", "soc"))
+
+
+def test_structs_of_other_headers(check):
+    """Shorter ones, longer ones, and ones without their size."""
+    run(check, "sizes", "soc")
+
+
+@pytest.mark.parametrize("organisation", ("soc", "loc", "soc-stream", "buffered-offload"))
+def test_checkpoint(check, organisation):
+    """Of a store that is written to; the power is cut in its midst."""
+    print(run(check, "checkpoint", organisation, 1, 150))
+
+
+@pytest.mark.parametrize("organisation", ("soc", "loc", "soc-stream", "buffered-offload"))
+def test_repair(check, organisation):
+    """Of a log in which each chunk is damaged in turn, all others are kept."""
+    print(run(check, "repair", organisation, 1, 30))
+
+
+@pytest.mark.parametrize("organisation", ("soc", "loc", "buffered-offload", "soc-stream"))
+def test_ranges(check, organisation):
+    """Deleted, with the power cut in the midst; compacted; and how large they are."""
+    print(run(check, "ranges", organisation, 1, 250))
 
 
 @pytest.mark.parametrize("organisation", ("soc", "loc", "buffered"))
@@ -241,6 +268,40 @@ def test_put_get_delete(tool, device):
     assert run(tool, "scan", "--keys", device) == "b\\x00\n"
 
 
+def forbid_io_uring(number):
+    """From now on, of this process: a filter as container engines have it."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    code = struct.pack("HBBIHBBIHBBIHBBI",
+                       0x20, 0, 0, 0,                      # load the number of the call
+                       0x15, 0, 1, 425,                    # io_uring_setup?
+                       0x06, 0, 0, 0x00050000 | number,    # it fails
+                       0x06, 0, 0, 0x7fff0000)             # all else is let in
+    where = ctypes.create_string_buffer(code)
+    program = struct.pack("HxxxxxxP", 4, ctypes.addressof(where))
+    if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, program, 0, 0):
+        raise OSError(ctypes.get_errno(), "prctl")
+
+
+@pytest.mark.parametrize("number", (errno.EPERM, errno.ENOSYS, errno.ENOMEM))
+@pytest.mark.parametrize("organisation", ("soc", "buffered"))
+def test_without_io_uring(tool, device, organisation, number):
+    """All works, one request at a time, and stats says so."""
+    def without(*args, text=None):
+        return subprocess.run([tool, *map(str, args)], input=text, check=True,
+                              capture_output=True, timeout=600,
+                              preexec_fn=lambda: forbid_io_uring(number)).stdout.decode()
+    without("format", "--band", "64K", "--organisation", organisation, device)
+    lines = some_lines(6, 3000)
+    without("load", "--batch", 7, device, text="".join(lines).encode())
+    without("compact", device)
+    assert without("scan", device) == "".join(lines)
+    assert without("check", device) == "clean\n"
+    assert f"no io_uring ({os.strerror(number)})" in without("stats", device)
+    assert json.loads(without("stats", "--json", device))["ring_error"] == number
+    assert "io_uring" not in run(tool, "stats", device)
+    assert run(tool, "check", device) == "clean\n"
+
+
 @pytest.mark.parametrize("how", ((), ("--stream",)))
 @pytest.mark.parametrize("organisation,trigger", (("soc", 4), ("loc", 4), ("buffered", 10)))
 def test_one_write_at_a_time(tool, device, organisation, trigger, how):
@@ -274,11 +335,100 @@ def test_a_log_that_has_lost_something(tool, device):
     spoilt = bytearray(device.read_bytes())
     spoilt[log["offset"] + 4096 + 60] ^= 1
     device.write_bytes(spoilt)
+    whole = device.read_bytes()
     for args, words in ((("scan",), "a\t1\nkv: log band"), (("get", "a"), "1"), (("dump",), "log"),
                         (("get", "c"), "no such key"), (("stats",), "bands"),
                         (("check",), "log band"), (("put", "d", "4"), "can be read only")):
         told = run(tool, args[0], device, *args[1:], rc=DAMAGED)
         assert words in told and told.count("damaged at byte 4096") == 1
+    assert device.read_bytes() == whole
+    told = run(tool, "repair", device, rc=1)
+    assert f"log band {log['band']} (log {log['id']}): bytes 4096 to 8191 are given up" in told
+    assert run(tool, "scan", device) == "a\t1\nc\t3\n"
+    assert run(tool, "check", device) == "clean\n"
+    run(tool, "put", device, "d", "4")
+    assert run(tool, "repair", device) == "nothing was damaged\n"
+    assert run(tool, "scan", device) == "a\t1\nc\t3\nd\t4\n"
+
+
+@pytest.mark.parametrize("words", ((), ("--stream",)))
+def test_a_bit_of_the_log_after_a_close(tool, device, words):
+    """All that was written is one chunk, the last: a close has told how long the log is."""
+    run(tool, "format", "--band", "64K", device)
+    run(tool, "load", *words, "--batch", 46, device,
+        text="".join(f"key {i}\tvalue {i}\n" for i in range(46)).encode())
+    log, = json.loads(run(tool, "dump", "--json", device))["used"]
+    assert log["bytes"] == 4096
+    spoilt = bytearray(device.read_bytes())
+    spoilt[log["offset"] + 700] ^= 0x20
+    device.write_bytes(spoilt)
+    told = run(tool, "check", device, rc=DAMAGED)
+    assert f"log band {log['band']}" in told and "damaged at byte 0" in told
+    assert "can be read only" in run(tool, "put", device, "d", "4", rc=DAMAGED)
+
+
+@contextlib.contextmanager
+def in_use(tool, device, lines, *words):
+    """A program that has loaded these lines, and has the store open."""
+    with subprocess.Popen([tool, "load", *words, str(device)], stdin=subprocess.PIPE) as loads:
+        loads.stdin.write("".join(lines).encode())
+        loads.stdin.flush()
+        while True:
+            done = subprocess.run([tool, "stats", "--json", str(device)], check=False,
+                                  capture_output=True)
+            if done.returncode == 0 and \
+                    json.loads(done.stdout).get("since_open", {}).get("puts") == len(lines):
+                break
+            time.sleep(0.01)
+        yield loads
+    assert loads.returncode == 0
+
+
+@pytest.mark.parametrize("organisation,words", (("soc", ()), ("buffered", ("--stream",))))
+def test_of_a_store_that_is_open(tool, device, tmp_path, organisation, words):
+    """Its program gives figures, and makes a checkpoint; then nobody answers any more."""
+    run(tool, "format", "--band", "64K", "--organisation", organisation, device)
+    lines = some_lines(7, 2000)
+    copy = tmp_path / "copy"
+    with in_use(tool, device, lines[:1500], *words) as loads:
+        told = run(tool, "stats", device)
+        assert "values put: 1500\n" in told and "keys looked up: 0\n" in told
+        assert "in use by another store" in run(tool, "get", device, "k", rc=FAILED)
+        run(tool, "checkpoint", device, copy)
+        assert run(tool, "scan", copy) == "".join(lines[:1500])
+        assert "it was left alone" in run(tool, "checkpoint", device, copy, rc=FAILED)
+        assert "no-such-folder" in run(tool, "checkpoint", device, "/no-such-folder/copy",
+                                       rc=FAILED)
+        loads.stdin.write("".join(lines[1500:]).encode())
+        run(tool, "checkpoint", "--force", device, copy)
+        loads.stdin.close()
+    taken = run(tool, "scan", copy)
+    assert "".join(lines).startswith(taken) and taken.count("\n") >= 1500
+    assert "since_open" not in json.loads(run(tool, "stats", "--json", device))
+    # One that nobody has open is copied by the command itself.
+    (tmp_path / "folder").mkdir()
+    run(tool, "checkpoint", device, tmp_path / "folder")
+    named, = (tmp_path / "folder").iterdir()
+    dump = json.loads(run(tool, "dump", "--json", device))
+    assert named.name == dump["uuid"] + ".kv"
+    assert run(tool, "scan", named) == run(tool, "scan", device) == "".join(lines)
+    other = json.loads(run(tool, "dump", "--json", named))
+    assert other["uuid"] != dump["uuid"] and other["band_bytes"] == dump["band_bytes"]
+    assert other["organisation"] == organisation
+    assert run(tool, "check", named) == "clean\n"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may be another user")
+def test_of_another_users_store(tool):
+    with tempfile.NamedTemporaryFile(dir="/dev/shm") as device:
+        os.truncate(device.name, 8 * MIB)
+        os.chmod(device.name, 0o644)
+        run(tool, "format", "--band", "64K", device.name)
+        with in_use(tool, device.name, ["a\t1\n"]) as loads:
+            done = subprocess.run([tool, "stats", device.name], check=False, text=True,
+                                  capture_output=True, user=65534, group=65534, extra_groups=[])
+            assert done.returncode == FAILED and "only root and the user" in done.stderr
+            loads.stdin.close()
 
 
 def test_in_streams(tool, device):
@@ -469,9 +619,18 @@ class OnDisk:
     """A store with one synced write, by what kv.rst says of its format and nothing else:
     the programs of the tests have the library's own checksums, which may be wrong together."""
 
-    def __init__(self, tool, device):
+    def __init__(self, tool, device, closed=True):
         run(tool, "format", "--band", "64K", device)
-        run(tool, "put", "--sync", device, "a key", "a value")
+        if closed:
+            run(tool, "put", "--sync", device, "a key", "a value")
+        else:
+            with subprocess.Popen([tool, "load", "--sync", str(device)],
+                                  stdin=subprocess.PIPE) as loads:
+                loads.stdin.write(b"a key\ta value\n")
+                loads.stdin.flush()
+                while b"a keya value" not in device.read_bytes():
+                    time.sleep(0.01)
+                loads.kill()
         dump = json.loads(run(tool, "dump", "--json", device))
         log, = dump["used"]
         self.path, self.uuid = device, uuid.UUID(dump["uuid"]).bytes
@@ -536,8 +695,8 @@ def test_checksums_begin_with_the_uuid(tool, device):
     ("its head is too old", False), ("its head is of the other slot", False)))
 def test_one_copy_of_the_band_table(tool, device, what, torn, logged):
     """What an interrupted commit leaves is no damage, but where a log knows that it was not
-    interrupted; and what it cannot leave is."""
-    disk = OnDisk(tool, device)
+    interrupted, as that of a store that was not closed; and what it cannot leave is."""
+    disk = OnDisk(tool, device, closed=not logged)
     if not logged:
         run(tool, "compact", device)
         disk.generation = json.loads(run(tool, "dump", "--json", device))["generation"]
@@ -582,7 +741,9 @@ def test_what_another_store_has_sealed_is_not_believed(tool, device, begin):
     if begin == "ours":
         assert run(tool, "get", device, "a key") == "b value"
     else:
-        assert "no such key" in run(tool, "get", device, "a key", rc=FAILED)
+        # Of a log that a close has sealed, nothing was torn.
+        told = run(tool, "get", device, "a key", rc=DAMAGED)
+        assert "no such key" in told and "damaged at byte 0" in told
     for at in disk.heads():
         head = disk.bytes(at, 4096)
         head[40:48] = struct.pack("<Q", struct.unpack_from("<Q", head, 40)[0] + 1000)
@@ -821,29 +982,71 @@ def program(name):
     return re.sub(r"^  ", "", block, flags=re.M)
 
 
-def test_a_strangers_program(tmp_path, device):
+@pytest.mark.parametrize("how", ((), ("--static",)))
+def test_a_strangers_program(tmp_path, device, how):
     build("kv")
     build("kv", "install", f"DESTDIR={tmp_path}", "PREFIX=/usr")
-    for name in ("lib/libshingle-kv.a", "include/shingle-kv.h", "sbin/kv",
-                 "share/man/man8/kv.8"):
+    for name in ("lib/libshingle-kv.a", "lib/libshingle-kv.so.1", "include/shingle-kv.h",
+                 "sbin/kv", "share/man/man8/kv.8"):
         assert (tmp_path / "usr" / name).exists()
     source = tmp_path / "colours.c"
     source.write_text(program("kv.rst"), encoding="utf-8")
     assert 40 <= len(source.read_text(encoding="utf-8").splitlines()) <= 60
     env = dict(os.environ, PKG_CONFIG_SYSROOT_DIR=str(tmp_path),
                PKG_CONFIG_PATH=str(tmp_path / "usr/lib/pkgconfig"))
-    flags = subprocess.run(["pkg-config", "--cflags", "--libs", "--static", "shingle-kv"],
-                           env=env, check=True, capture_output=True, text=True)
+    flags = subprocess.run(["pkg-config", "--cflags", "--libs", *how, "shingle-kv"],
+                           env=env, check=True, capture_output=True, text=True).stdout.split()
+    # What the shared library is linked to itself, a program need not know.
+    assert ("-luring" in flags) == bool(how)
+    if how:
+        flags = [str(tmp_path / "usr/lib/libshingle-kv.a") if f == "-lshingle-kv" else f
+                 for f in flags]
     subprocess.run(["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-o",
-                    tmp_path / "colours", source, *flags.stdout.split()], check=True)
+                    tmp_path / "colours", source, *flags], check=True)
+    needed = subprocess.run(["readelf", "-d", tmp_path / "colours"], check=True,
+                            capture_output=True, text=True).stdout
+    assert ("Shared library: [libshingle-kv.so.1]" in needed) == (not how)
+    env = dict(os.environ, LD_LIBRARY_PATH=str(tmp_path / "usr/lib"))
     os.truncate(device, 64 * MIB)
-    done = subprocess.run([tmp_path / "colours", device], check=True,
+    done = subprocess.run([tmp_path / "colours", device], check=True, env=env,
                           capture_output=True, text=True)
     assert done.stdout == "the sky is blue\ngrass\nsky\nsnow\n"
     # A device that is not there is not the end of a scan.
-    done = subprocess.run([tmp_path / "colours", tmp_path / "nofile"], check=False,
+    done = subprocess.run([tmp_path / "colours", tmp_path / "nofile"], check=False, env=env,
                           capture_output=True, text=True)
     assert done.returncode == 1 and done.stderr.endswith("nofile: No such file or directory\n")
+
+
+def declared():
+    """The functions of the header."""
+    header = (TOP / "userspace/include/shingle-kv.h").read_text(encoding="utf-8")
+    return set(re.findall(r"^[\w ]+\W\*?(kv_\w+)\(", header, re.M))
+
+
+def test_the_shared_library_has_what_the_header_has():
+    """Each with the version of its node, in the object, in the map and in Debian's list."""
+    build("kv")
+    shared = TOP / "build/userspace/libshingle-kv.so.1"
+    seen = subprocess.run(["nm", "-D", "--defined-only", "--with-symbol-versions", shared],
+                          check=True, capture_output=True, text=True).stdout
+    assert set(re.findall(r" T (\S+)$", seen, re.M)) == \
+        {f"{name}@@SHINGLE_KV_1" for name in declared()}
+    listed = (TOP / "userspace/kv/shingle-kv.map").read_text(encoding="ascii")
+    assert set(re.findall(r"^\t(kv_\w+);$", listed, re.M)) == declared()
+    debian = (TOP / "debian/libshingle-kv1.symbols").read_text(encoding="ascii")
+    assert set(re.findall(r"^ (kv_\w+)@SHINGLE_KV_1 1\.0\.0$", debian, re.M)) == declared()
+    assert debian.startswith("libshingle-kv.so.1 libshingle-kv1 ")
+    dynamic = subprocess.run(["readelf", "-d", shared], check=True, capture_output=True,
+                             text=True).stdout
+    assert "Library soname: [libshingle-kv.so.1]" in dynamic
+
+
+def test_the_document_has_each_function():
+    """So has a comment of the header."""
+    text = (TOP / "Documentation/kv.rst").read_text(encoding="utf-8")
+    header = (TOP / "userspace/include/shingle-kv.h").read_text(encoding="utf-8")
+    assert not [f for f in declared() if f"``{f}()``" not in text]
+    assert not [f for f in declared() if f" * {f}() - " not in header]
 
 
 def test_the_archive_has_only_what_the_header_has():
@@ -852,5 +1055,4 @@ def test_the_archive_has_only_what_the_header_has():
     seen = subprocess.run(["nm", "--defined-only", "--extern-only", archive], check=True,
                           capture_output=True, text=True).stdout
     names = set(re.findall(r" [A-Z] (\w+)$", seen, re.M))
-    header = (TOP / "userspace/include/shingle-kv.h").read_text(encoding="utf-8")
-    assert names == set(re.findall(r"^[\w ]+\W\*?(kv_\w+)\(", header, re.M))
+    assert names == declared()

@@ -8,6 +8,8 @@
 /* Of the first eight bytes, and of those of the header's copy. */
 #define KV_MAGIC		0x45524f5453564bULL	/* "KVSTORE" */
 #define KV_OFFLOAD_MAGIC	0x444c46464f564bULL	/* "KVOFFLD" */
+/* Of both while a checkpoint is written: the rest is there only once they are KV_MAGIC. */
+#define KV_UNFINISHED_MAGIC	0x59504f43564bULL	/* "KVCOPY" */
 /* Of a store's second block. */
 #define KV_BANDS_MAGIC		0x53444e4142564bULL	/* "KVBANDS" */
 

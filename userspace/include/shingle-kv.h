@@ -11,7 +11,8 @@
  *	err = kv_get(kv, NULL, "key", 3, &value, &bytes);
  *	kv_close(kv);
  *
- * Link with -lshingle-kv -luring -luuid -lpthread, or as pkg-config shingle-kv says.
+ * Link as pkg-config --libs shingle-kv says: to the shared library, or, with --static, to the
+ * archive and what that needs.
  *
  * Keys are strings of bytes, in the order of memcmp(), a prefix before what it is the
  * prefix of.  Sizes and offsets are in bytes.
@@ -32,6 +33,10 @@
  * Threads: any function may be called from any thread at the same time on one store,
  * except kv_close(), which must be the last.  A batch and an iterator belong to one
  * thread at a time.
+ *
+ * Structs that a caller fills in begin with their size, which the caller sets to sizeof: so a
+ * program keeps working with a later library, whose structs have more fields at their end.  A
+ * field that an older library does not know must be 0: else it answers -E2BIG.
  *
  * See Documentation/kv.rst.
  */
@@ -73,12 +78,14 @@ enum kv_organisation {
 
 /**
  * struct kv_format_options - the shape of a new store; a 0 stands for the default
+ * @size: sizeof(struct kv_format_options)
  * @bytes: of the device to use (all of it)
  * @band_bytes: KV_BAND_MIN to KV_BAND_MAX, a multiple of 4096 (KV_BAND_USUAL, or
  *	KV_BAND_BUFFERED)
  * @organisation: see there (KV_SOC)
  */
 struct kv_format_options {
+	size_t size;
 	uint64_t bytes;
 	uint32_t band_bytes;
 	enum kv_organisation organisation;
@@ -90,12 +97,15 @@ enum {
 	KV_NO_THREAD = 1 << 1,	/* of kv_open(): writes, and it, compact themselves if due */
 	KV_NO_LOG = 1 << 2,	/* of kv_open(): not a log; what no kv_flush() followed is lost */
 	KV_STREAM = 1 << 3,	/* of kv_open(): bands one after another, each to its end */
+	KV_NO_LIVE = 1 << 4,	/* of kv_open(): other programs are not answered */
 	KV_SYNC = 1 << 0,	/* of a write: return when it survives a power cut */
 };
 
 /**
  * struct kv_options - how to use a store; a 0 stands for the default
- * @flags: KV_READ_ONLY, KV_NO_THREAD, KV_NO_LOG, KV_STREAM.  The last is for layers that
+ * @size: sizeof(struct kv_options)
+ * @flags: KV_READ_ONLY, KV_NO_THREAD, KV_NO_LOG, KV_STREAM, KV_NO_LIVE.  KV_STREAM is for
+ *	layers that
  *	would have to clean what they cannot see coming: a band of the log is filled up
  *	with zeroes before a table is begun, as a table is behind its end, and writes
  *	wait for merges, which no thread does.  Documentation/kv.rst says what it costs
@@ -120,6 +130,7 @@ enum {
  *	Writes go there while a merge is under way, and only then, band by band
  */
 struct kv_options {
+	size_t size;
 	uint32_t flags;
 	uint32_t log_buffer_bytes;
 	uint64_t cache_bytes;
@@ -164,7 +175,9 @@ int kv_format(const char *path, const struct kv_format_options *opt);
  *
  * Returns 0; -EMEDIUMTYPE if this is no store; -EPROTONOSUPPORT if it is one of another
  * version; -EUCLEAN if a part is damaged without which none is readable, or if the log
- * has lost what was synced: then KV_READ_ONLY still opens it, with what is left; -ENXIO if
+ * has lost what was synced: then KV_READ_ONLY still opens it, with what is left; -EIO or
+ * another error of a read if a part cannot be read now: nothing has changed, and opening it
+ * again may succeed; KV_READ_ONLY opens it where that part is in a log; -ENXIO if
  * writes are on an offload device that is not the one that was named, or none was.
  */
 int kv_open(struct kv **kv, const char *path, const struct kv_options *opt);
@@ -179,6 +192,40 @@ int kv_open(struct kv **kv, const char *path, const struct kv_options *opt);
  * Returns a sentence, good until kv_close(); or NULL if nothing is known to be missing.
  */
 const char *kv_lost(const struct kv *kv);
+
+/**
+ * kv_lost_error() - is it damaged, or could it not be read?
+ * @kv: the store
+ *
+ * Returns 0 where kv_lost() returns NULL; -EUCLEAN if the log is damaged; or the error of the
+ * read that has failed, and may succeed when the store is opened again.
+ */
+int kv_lost_error(const struct kv *kv);
+
+/* Of kv_repair(). */
+enum {
+	KV_REPAIR_UNREADABLE = 1 << 0,	/* give up what cannot be read, as what is damaged */
+};
+
+/**
+ * kv_repair() - take what is whole of a log that has lost something that was synced
+ * @path: of a store that kv_open() refuses for that; it is not in use
+ * @opt: or NULL; of it only @offload and @cache_bytes count
+ * @flags: KV_REPAIR_UNREADABLE or 0
+ * @report: called for each piece of a log that is given up, with a sentence that names it
+ * @ctx: for @report
+ *
+ * All writes of chunks that are whole become bands of level 0, in their order, also those
+ * behind a chunk that is given up: a key that had a value there has the one of before.  A power
+ * cut leaves a store of which some is repaired, and the call may be repeated.  A store whose
+ * log is whole, or ends as a power cut leaves it, is opened as kv_open() does it, and nothing
+ * is given up.  Tables are left as they are: kv_check() finds what is damaged of them.
+ *
+ * Returns 0; -EIO or another error of a read, without KV_REPAIR_UNREADABLE: what cannot be read
+ * is not given up; or another -errno, as kv_open().
+ */
+int kv_repair(const char *path, const struct kv_options *opt, uint32_t flags,
+	      void (*report)(void *ctx, const char *sentence), void *ctx);
 
 /**
  * kv_offload() - make a device the offload device of a store
@@ -288,6 +335,25 @@ void kv_batch_free(struct kv_batch *batch);
 int kv_write(struct kv *kv, const struct kv_batch *batch, uint32_t flags);
 
 /**
+ * kv_delete_range() - all keys of a range have no value any more
+ * @kv: the store
+ * @from: the first of the range; of 0 bytes: the first of all
+ * @from_bytes: of it
+ * @to: the first key behind the range; of 0 bytes: there is no end
+ * @to_bytes: of it
+ * @flags: KV_SYNC or 0
+ *
+ * It deletes the keys that had a value when it was called, in their order, as batches of a
+ * fourth of a band: a deletion of each, of 14 bytes and the key.  What is one batch happens
+ * at once.  After an error, or a power cut, the keys up to some one are deleted, and the call
+ * may be repeated.
+ *
+ * Returns 0 or -errno, as kv_put().
+ */
+int kv_delete_range(struct kv *kv, const void *from, size_t from_bytes, const void *to,
+		    size_t to_bytes, uint32_t flags);
+
+/**
  * kv_sync() - all writes so far survive a power cut when this returns
  * @kv: the store
  *
@@ -308,6 +374,22 @@ int kv_sync(struct kv *kv);
  */
 int kv_get(struct kv *kv, const struct kv_snapshot *snap, const void *key, size_t key_bytes,
 	   void **value, size_t *value_bytes);
+
+/**
+ * kv_get_into() - look a key up, into memory of the caller's
+ * @kv: the store
+ * @snap: as of when, or NULL for now
+ * @key: as for kv_put()
+ * @key_bytes: of it
+ * @value: result
+ * @room: of it
+ * @value_bytes: bytes of the value, also where there is no room for it; else 0
+ *
+ * Returns 0; -ENOENT if the key has no value; -ENOBUFS if there is too little room; or
+ * another -errno.
+ */
+int kv_get_into(struct kv *kv, const struct kv_snapshot *snap, const void *key, size_t key_bytes,
+		void *value, size_t room, size_t *value_bytes);
 
 /**
  * kv_snapshot_new() - keep what there is now readable
@@ -359,6 +441,35 @@ int kv_iter_seek(struct kv_iter *iter, const void *key, size_t key_bytes);
 int kv_iter_next(struct kv_iter *iter);
 
 /**
+ * kv_iter_prev() - go to the key before
+ * @iter: at a key
+ *
+ * Each change of direction costs a seek.
+ *
+ * Returns 0; -ENOENT if it was at the first one; -EINVAL if it is nowhere; or another -errno:
+ * then the iterator is nowhere, and may seek elsewhere.
+ */
+int kv_iter_prev(struct kv_iter *iter);
+
+/**
+ * kv_iter_seek_last() - go to the last key of all
+ * @iter: the iterator
+ *
+ * Returns as kv_iter_seek().
+ */
+int kv_iter_seek_last(struct kv_iter *iter);
+
+/**
+ * kv_iter_seek_for_prev() - go to the last key that is not above a given one
+ * @iter: the iterator
+ * @key: of 0 to KV_KEY_MAX bytes
+ * @key_bytes: of it
+ *
+ * Returns as kv_iter_seek().
+ */
+int kv_iter_seek_for_prev(struct kv_iter *iter, const void *key, size_t key_bytes);
+
+/**
  * kv_iter_key() - the key it is at
  * @iter: at a key
  * @bytes: result
@@ -383,6 +494,24 @@ const void *kv_iter_value(const struct kv_iter *iter, size_t *bytes);
 void kv_iter_free(struct kv_iter *iter);
 
 /**
+ * kv_checkpoint() - copy all that there is now to another device or file
+ * @kv: the store, which others may read and write meanwhile
+ * @path: a block device or a file, of which what it holds is lost; a file that does not exist,
+ *	or has no bytes, gets the size; in a directory, a file with the UUID of this store and
+ *	.kv behind it
+ * @opt: shape of the copy; NULL: as this store's.  Bands of 0 bytes are as long as this
+ *	store's, and of a device all is used
+ *
+ * The copy is a store of its own, with another UUID: the values that keys have when it is
+ * called, and no older ones.  Until it is complete and durable it is no store: a power cut
+ * leaves something that kv_open() refuses.  A file that was created goes after an error.
+ *
+ * Returns 0; -ENOSPC if the copy has too little room; -EUCLEAN if something is damaged or was
+ * lost: then there is no copy; or another -errno.
+ */
+int kv_checkpoint(struct kv *kv, const char *path, const struct kv_format_options *opt);
+
+/**
  * kv_flush() - write what is in memory as a band of level 0
  * @kv: the store
  *
@@ -402,6 +531,37 @@ int kv_flush(struct kv *kv);
 int kv_compact(struct kv *kv);
 
 /**
+ * kv_compact_range() - clean and order the bands that have keys of a range
+ * @kv: the store
+ * @from: the first of the range; of 0 bytes: the first of all
+ * @from_bytes: of it
+ * @to: the first key behind the range; of 0 bytes: there is no end
+ * @to_bytes: of it
+ *
+ * A band with keys of the range is merged with all that overlap it, as kv_compact() does it.
+ * What has no key of the range is left alone, unless its room is needed.
+ *
+ * Returns as kv_compact().
+ */
+int kv_compact_range(struct kv *kv, const void *from, size_t from_bytes, const void *to,
+		     size_t to_bytes);
+
+/**
+ * kv_approximate_size() - how much of the disk the keys of a range take
+ * @kv: the store
+ * @from: the first of the range; of 0 bytes: the first of all
+ * @from_bytes: of it
+ * @to: the first key behind the range; of 0 bytes: there is no end
+ * @to_bytes: of it
+ * @bytes: result, to within a block for each band at either end; old versions and deletions
+ *	count, what is only in memory and in the log does not
+ *
+ * Returns 0 or -errno.
+ */
+int kv_approximate_size(struct kv *kv, const void *from, size_t from_bytes, const void *to,
+			size_t to_bytes, uint64_t *bytes);
+
+/**
  * kv_settle() - wait until no compaction is due
  * @kv: the store
  *
@@ -411,6 +571,7 @@ int kv_settle(struct kv *kv);
 
 /**
  * struct kv_stats - a store in figures
+ * @size: sizeof(struct kv_stats); kv_stats() fills in no more
  * @bands: of the store, in all
  * @bands_free: of them ready to be written
  * @bands_log: of them logs
@@ -448,8 +609,11 @@ int kv_settle(struct kv *kv);
  * @flush_us: microseconds in which memtables became bands
  * @compact_us: microseconds in compactions, but for what of @flush_us came between
  * @slow_us: microseconds that writes were slowed down or waited for room
+ * @ring_error: errno with which the kernel has refused an io_uring for the device or the
+ *	offload device: requests are made one at a time, by pread() and pwrite(); 0 with one
  */
 struct kv_stats {
+	uint64_t size;
 	uint64_t bands, bands_free, bands_log, bands_pinned, band_bytes;
 	uint64_t level_bands[KV_LEVELS], level_bytes[KV_LEVELS];
 	uint64_t unsorted_bands, unsorted_bytes;
@@ -462,14 +626,43 @@ struct kv_stats {
 	uint64_t syncs, flushes, compactions, moves, discards, levels_told;
 	uint64_t bloom_checks, bloom_passes, bloom_wrong;
 	uint64_t flush_us, compact_us, slow_us;
+	uint64_t ring_error;
 };
 
 /**
  * kv_stats() - how is it doing?
  * @kv: the store
- * @stats: result
+ * @stats: result; its @size is set by the caller
+ *
+ * A caller that was built with a larger struct than the library's gets zeroes behind it, and
+ * one with a smaller struct gets what that has room for.
+ *
+ * Returns 0; -EINVAL if @size is not set.
  */
-void kv_stats(struct kv *kv, struct kv_stats *stats);
+int kv_stats(struct kv *kv, struct kv_stats *stats);
+
+/**
+ * kv_live_stats() - how is a store doing that another program has open?
+ * @path: of its device or file
+ * @stats: result, as of kv_stats()
+ *
+ * A program that has a store open to write, without KV_NO_THREAD and KV_NO_LIVE, answers
+ * root and programs of its own user.  While it makes a checkpoint that it was asked for, the
+ * answer waits.
+ *
+ * Returns 0; -ENOTCONN if no program that answers has the store open; -EPERM if what answers
+ * is a program of another user, who neither is root nor owns the file; or another -errno.
+ */
+int kv_live_stats(const char *path, struct kv_stats *stats);
+
+/**
+ * kv_live_checkpoint() - have the program that has a store open make a checkpoint
+ * @path: of its device or file
+ * @to: as @path of kv_checkpoint(), which that program calls, with its rights
+ *
+ * Returns as kv_live_stats(), or what kv_checkpoint() has returned there.
+ */
+int kv_live_checkpoint(const char *path, const char *to);
 
 /**
  * struct kv_band - one band that is in use
@@ -510,6 +703,7 @@ int kv_bands(struct kv *kv, int (*fn)(void *ctx, const struct kv_band *band), vo
 
 /**
  * struct kv_shape - what kv_format() has decided, and kv_open() has found
+ * @size: sizeof(struct kv_shape); kv_shape() fills in no more
  * @uuid: of the store
  * @organisation: see there
  * @band_bytes: see there
@@ -517,6 +711,7 @@ int kv_bands(struct kv *kv, int (*fn)(void *ctx, const struct kv_band *band), vo
  * @generation: how often the band table was committed
  */
 struct kv_shape {
+	size_t size;
 	uint8_t uuid[16];
 	enum kv_organisation organisation;
 	uint32_t band_bytes;
@@ -527,9 +722,11 @@ struct kv_shape {
 /**
  * kv_shape() - which store is it?
  * @kv: the store
- * @shape: result
+ * @shape: result; its @size is set by the caller, as that of struct kv_stats
+ *
+ * Returns 0; -EINVAL if @size is not set.
  */
-void kv_shape(struct kv *kv, struct kv_shape *shape);
+int kv_shape(struct kv *kv, struct kv_shape *shape);
 
 /**
  * kv_check() - read and verify all
@@ -541,7 +738,8 @@ void kv_shape(struct kv *kv, struct kv_shape *shape);
  * Checksums of all that was written, order of keys and of versions, ranges, counts,
  * Bloom filters, and that no band is used twice.
  *
- * Returns 0 if all is well; -EUCLEAN after the last finding; or another -errno.
+ * Returns 0 if all is well; -EUCLEAN after the last finding; the error of a read if something
+ * could not be read and nothing that could be read is damaged; or another -errno.
  */
 int kv_check(struct kv *kv, void (*report)(void *ctx, const char *sentence), void *ctx);
 

@@ -39,7 +39,7 @@ static void snapshots_go(void)
 	struct kv_snapshot *snap[20];
 	struct sim *s = formatted(BYTES);
 	struct kv *kv = opened(s, "new");
-	struct kv_stats before, after;
+	struct kv_stats before = { .size = sizeof(before) }, after = before;
 	u32 of = 120, n, i;
 	char key[20];
 	int err = 0;

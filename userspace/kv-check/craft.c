@@ -183,7 +183,7 @@ static bool use(struct sim *s, const struct kv_options *opt)
  */
 void test_craft(u64 seed, u32 count)
 {
-	static const struct kv_options look = { .flags = KV_READ_ONLY };
+	static const struct kv_options look = { .size = sizeof(struct kv_options), .flags = KV_READ_ONLY };
 	struct load l = { .seed = seed, .batches = 300, .value_bytes = 3000 };
 	u32 b, i, place, opened_anyway[NR_PLACES] = { 0 };
 	struct image m = { .log = 0 };

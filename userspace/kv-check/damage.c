@@ -73,7 +73,7 @@ static u32 unreadable(struct kv *kv, u32 block)
 /* A damaged store that is written to: it goes on, says so, and does not try for ever. */
 static void go_on(struct sim *s, const struct load *l, u32 block)
 {
-	struct kv_stats before, after;
+	struct kv_stats before = { .size = sizeof(before) }, after = before;
 	struct kv *kv;
 	bool synced;
 	u32 b;
@@ -105,7 +105,7 @@ static void go_on(struct sim *s, const struct load *l, u32 block)
 void test_damage(u64 seed, u32 batches)
 {
 	struct load l = { .seed = seed, .batches = batches, .value_bytes = 4000 };
-	struct kv_options look = { .flags = KV_READ_ONLY };
+	struct kv_options look = { .size = sizeof(struct kv_options), .flags = KV_READ_ONLY };
 	struct sim *s = formatted(BYTES);
 	u64 size = sim_bytes(s);
 	u8 *whole = malloc(size);
@@ -169,12 +169,12 @@ void test_damage(u64 seed, u32 batches)
 }
 
 /*
- * Each chunk of a log whose chunks were all synced: but for the last one, of which nobody
- * can tell whether it was ever whole, the store must not be written to any more.
+ * Each chunk of a log whose chunks were all synced: the store must not be written to any more.
+ * Only of the last one of a store that was not closed nobody can tell whether it was ever whole.
  */
-void test_log(u64 seed, u32 batches)
+static void damage_log(u32 batches, bool closed)
 {
-	struct kv_options look = { .flags = KV_READ_ONLY };
+	struct kv_options look = { .size = sizeof(struct kv_options), .flags = KV_READ_ONLY };
 	struct sim *s = formatted(BYTES);
 	u8 *whole = malloc(BYTES);
 	u32 i, j, n, noticed = 0, torn = 0, bands = 0;
@@ -188,10 +188,12 @@ void test_log(u64 seed, u32 batches)
 		if (kv_put(kv, key, (size_t)sprintf(key, "%u", i), "x", 1, KV_SYNC))
 			die("put: %s", kv_error());
 	}
+	memcpy(whole, s->data, BYTES);
 	kv_close(kv);
+	if (closed)
+		memcpy(whole, s->data, BYTES);
 	free(s->pointer);
 	s->pointer = NULL;
-	memcpy(whole, s->data, BYTES);
 	for (i = (u32)(s->bands_offset / BLOCK_BYTES); i < BYTES / BLOCK_BYTES; i++) {
 		const struct chunk_head *h = (void *)(whole + (u64)i * BLOCK_BYTES);
 
@@ -214,21 +216,27 @@ void test_log(u64 seed, u32 batches)
 		}
 		err = kv_check(kv, quiet, NULL);
 		kv_close(kv);
-		if ((err == -EUCLEAN) == (n + 1 == batches))
+		if ((err == -EUCLEAN) == (!closed && n + 1 == batches))
 			die("block %u: %u of %u are there, and a check says %d", i, n, batches,
 			    err);
 		noticed += err == -EUCLEAN;
 		torn += !err;
 		err = sim_open(&kv, s, &options);
-		if ((err == -EUCLEAN) == (n + 1 == batches))
+		if ((err == -EUCLEAN) == (!closed && n + 1 == batches))
 			die("block %u: opened to be written: %d", i, err);
 		if (!err)
 			kv_close(kv);
 	}
-	printf("%u bands of logs: %u damaged chunks noticed, %u taken for torn\n", bands, noticed,
-	       torn);
-	if (torn != 1 || noticed + 1 != batches || bands < 2)
+	printf("%s: %u bands of logs: %u damaged chunks noticed, %u taken for torn\n",
+	       closed ? "closed" : "not closed", bands, noticed, torn);
+	if (torn != !closed || noticed + torn != batches || bands < 2)
 		die("not each chunk was damaged");
 	free(whole);
 	sim_free(s);
+}
+
+void test_log(u64 seed, u32 batches)
+{
+	damage_log(batches, false);
+	damage_log(batches, true);
 }

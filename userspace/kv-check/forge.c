@@ -98,7 +98,7 @@ static u32 silently_lost(struct kv *kv)
 static void wrong_last_key(const char *last, bool readers_see)
 {
 	struct forged f;
-	struct kv_options look = { .flags = KV_READ_ONLY };
+	struct kv_options look = { .size = sizeof(struct kv_options), .flags = KV_READ_ONLY };
 	struct sim *s = filled(&f, 1000, 0, true);
 	u8 *at = s->data + f.table, *index;
 	struct footer_block *foot = (void *)(at + f.bytes - BLOCK_BYTES);
@@ -142,7 +142,7 @@ static void wants_write(struct kv *kv, const char *key, u32 nr, const char *what
 /* One whose numbers are used up can still be read. */
 static struct kv *again(struct sim *s, const char *what)
 {
-	struct kv_options look = { .flags = KV_READ_ONLY };
+	struct kv_options look = { .size = sizeof(struct kv_options), .flags = KV_READ_ONLY };
 	struct kv *kv;
 	int err = sim_open(&kv, s, &options);
 

@@ -290,7 +290,7 @@ static void show_layer(struct layer *d)
 /* What a sitting says that it has written; what its end adds, nobody can ask for. */
 static void take_stats(struct kv *kv)
 {
-	struct kv_stats s;
+	struct kv_stats s = { .size = sizeof(s) };
 
 	kv_stats(kv, &s);
 	watched.told += (s.log_bytes + s.flush_bytes + s.compact_written_bytes + s.table_bytes +

@@ -26,6 +26,10 @@
  * group    threads that sync share flushes
  * slow     a write that is slowed down lets others write
  * reads    how often the disk is asked, and for how much
+ * checkpoint  a copy of a store that is written to
+ * repair   logs that have lost something
+ * ranges   keys from one to another: deleted, compacted, estimated
+ * sizes    structs of callers that were built with another library
  * layers   what stl-set and stl-full would have to clean below it
  */
 #include <time.h>
@@ -135,8 +139,8 @@ void starve(u64 next)
 	__atomic_store_n(&fail_allocation, next ? now + next : 0, __ATOMIC_RELAXED);
 }
 
-struct kv_options options = { .flags = KV_NO_THREAD, .l0_trigger = 3,
-					   .l0_slowdown = 5, .cache_bytes = 64 << 10 };
+struct kv_options options = { .size = sizeof(struct kv_options), .flags = KV_NO_THREAD,
+			      .l0_trigger = 3, .l0_slowdown = 5, .cache_bytes = 64 << 10 };
 
 bool has_offload(void)
 {
@@ -175,7 +179,8 @@ static void have_offloaded(const struct kv_stats *s)
 
 struct sim *formatted_as(u64 bytes, u32 band_bytes)
 {
-	struct kv_format_options opt = { .band_bytes = band_bytes, .organisation = organisation };
+	struct kv_format_options opt = { .size = sizeof(opt), .band_bytes = band_bytes,
+					 .organisation = organisation };
 	struct sim *s = sim_new(bytes);
 
 	if (store_format(sim_disk(s), &opt, uuid))
@@ -209,7 +214,7 @@ static void tell(void *ctx, const char *text)
 	snprintf(told, sizeof(told), "%s", text);
 }
 
-static void checked(struct kv *kv, const char *when)
+void check_clean(struct kv *kv, const char *when)
 {
 	int err = kv_check(kv, tell, NULL);
 
@@ -229,10 +234,10 @@ static void test_model(u64 seed, u32 batches)
 	struct sim *s = formatted(store_bytes);
 	struct kv *kv = opened(s, "new");
 	struct kv_iter *held = NULL;
-	struct kv_stats stats;
+	struct kv_stats stats = { .size = sizeof(stats) };
 	struct model held_then;
 	u64 deep = 0, offloaded = 0;
-	u32 b, i;
+	u32 b, i, ranges = 0;
 	bool synced;
 
 	rng = seed;
@@ -249,6 +254,25 @@ static void test_model(u64 seed, u32 batches)
 			if (kv_iter_new(kv, NULL, &held))
 				die("no iterator: %s", kv_error());
 			held_then = m;
+		}
+		if (!rnd(150)) {
+			char from[64], to[64];
+			size_t from_bytes = key_of(rnd(KEYS), from);
+			size_t to_bytes = rnd(4) ? key_of(rnd(KEYS), to) : 0;
+
+			if (kv_delete_range(kv, from, from_bytes, to, to_bytes,
+					    rnd(2) ? KV_SYNC : 0))
+				die("batch %u: delete a range: %s", b, kv_error());
+			model_delete_range(&m, from, from_bytes, to, to_bytes);
+			ranges++;
+		}
+		if (!rnd(300)) {
+			char from[64];
+			size_t from_bytes = key_of(rnd(KEYS), from);
+
+			if (kv_compact_range(kv, from, from_bytes, "k7", 2))
+				die("batch %u: compact a range: %s", b, kv_error());
+			model_check(kv, &l, &m, NULL, "compacted a range");
 		}
 		i = rnd(SNAPSHOTS * 40);
 		if (i < SNAPSHOTS) {
@@ -280,7 +304,7 @@ static void test_model(u64 seed, u32 batches)
 			if (kv_compact(kv))
 				die("compact: %s", kv_error());
 			model_check(kv, &l, &m, NULL, "compacted");
-			checked(kv, "compacted");
+			check_clean(kv, "compacted");
 		}
 	}
 	for (i = 0; i < SNAPSHOTS; i++) {
@@ -289,12 +313,14 @@ static void test_model(u64 seed, u32 batches)
 		kv_snapshot_free(kv, snap[i]);
 	}
 	kv_iter_free(held);
-	checked(kv, "at the end");
+	check_clean(kv, "at the end");
 	kv_stats(kv, &stats);
 	deep += stats.compactions;
 	offloaded += stats.offloaded_writes;
 	printf("%u batches, %llu merges, level 0 and 1: %lu %lu bands, %llu writes offloaded\n",
 	       batches, deep, stats.level_bands[0], stats.level_bands[1], offloaded);
+	if (batches >= 2000 && !ranges)
+		die("no range was deleted");
 	if (batches >= 2000 && deep < 10)
 		die("hardly anything was merged");
 	if (offloading && offloaded < batches / 4)
@@ -321,14 +347,8 @@ static void apply(u8 *image, const struct event *e, u64 from, u64 bytes)
 		memset(image + e->offset + from, 0xdd, bytes);
 }
 
-/*
- * What the disk may hold when the power is cut behind event @end, and what was before
- * @first is durable, as is what is said to be: nothing of what came since, all of it, all but
- * a part of the last one, any blocks of it, or all of one device and nothing of the other.
- */
-enum { LOSE_ALL, LOSE_NONE, TEAR_LAST, LOSE_ANY, LOSE_DISK, LOSE_SPARE, NR_STATES };
-
-static void crash(u8 *image, const struct event *event, u32 first, u32 end, u32 state)
+/* The disk as it may be when the power is cut behind event @end; model.h has the states. */
+void crash(u8 *image, const struct event *event, u32 first, u32 end, u32 state)
 {
 	u32 i;
 	u64 at, bytes;
@@ -349,7 +369,7 @@ static void crash(u8 *image, const struct event *event, u32 first, u32 end, u32 
 }
 
 /* A flush of a device: what it was asked before is durable.  @first, if all of some is. */
-static void flushed(u8 *durable, struct event *event, u32 *first, u32 end)
+void flushed(u8 *durable, struct event *event, u32 *first, u32 end)
 {
 	u32 i;
 
@@ -367,7 +387,7 @@ static void flushed(u8 *durable, struct event *event, u32 *first, u32 end)
 /* Returns how many batches the store has. */
 static u32 recovered(struct sim *s, const struct load *l, u32 synced, u32 most, const char *when)
 {
-	struct kv_options look = { .flags = KV_READ_ONLY };
+	struct kv_options look = { .size = sizeof(struct kv_options), .flags = KV_READ_ONLY };
 	struct model m = { .by[0] = 0 };
 	bool whole = !rnd(8);
 	struct kv *kv;
@@ -377,7 +397,7 @@ static u32 recovered(struct sim *s, const struct load *l, u32 synced, u32 most, 
 	if (whole) {
 		if (sim_open(&kv, s, &look))
 			die("%s: to be read: %s", when, kv_error());
-		checked(kv, when);
+		check_clean(kv, when);
 		kv_close(kv);
 	}
 	kv = opened(s, when);
@@ -388,7 +408,7 @@ static u32 recovered(struct sim *s, const struct load *l, u32 synced, u32 most, 
 		model_apply(&m, l, b);
 	model_check(kv, l, &m, NULL, when);
 	if (whole)
-		checked(kv, when);
+		check_clean(kv, when);
 	kv_close(kv);
 	return n;
 }
@@ -402,7 +422,7 @@ static void test_cut(u64 seed, u32 batches)
 	struct sim *s = formatted(store_bytes), *t = sim_new(store_bytes);
 	u64 size = sim_bytes(s);
 	u8 *durable = malloc(size);
-	struct kv_stats stats;
+	struct kv_stats stats = { .size = sizeof(stats) };
 	struct kv *kv;
 	u32 b, i, j, state, first = 0, cuts = 0, again = 0;
 	bool synced;
@@ -607,7 +627,7 @@ static bool starve_once(const struct load *l, const u8 *empty, struct sim *s, u6
 	starved = allocations >= nr;
 	fail_allocation = 0;
 	model_check(kv, l, &m, NULL, when);
-	checked(kv, when);
+	check_clean(kv, when);
 	if (kv_close(kv))
 		die("%s: close: %s", when, kv_error());
 	return starved;
@@ -639,7 +659,7 @@ static void test_full(u64 seed, u32 count)
 	struct sim *s = formatted(BYTES);
 	struct kv *kv = opened(s, "new");
 	u8 value[4000] = { 0 };
-	struct kv_stats before, after;
+	struct kv_stats before = { .size = sizeof(before) }, after = before;
 	u32 n, i, round, was = 0;
 	char key[20];
 	int err = 0;
@@ -672,7 +692,7 @@ static void test_full(u64 seed, u32 count)
 				die("round %u: delete %u of %u: %d %s", round, i, n, err,
 				    kv_error());
 		}
-		checked(kv, "emptied");
+		check_clean(kv, "emptied");
 	}
 	kv_close(kv);
 	sim_free(s);
@@ -711,8 +731,10 @@ static void expect(struct kv *kv, const char *key, size_t want)
 /* After so many chunks of a block each; with buffers of @buffer bytes. */
 static void test_sync_between(u32 chunks, u32 buffer)
 {
-	struct kv_format_options shape = { .band_bytes = WIDE, .organisation = organisation };
-	struct kv_options opt = { .flags = options.flags, .log_buffer_bytes = buffer };
+	struct kv_format_options shape = { .size = sizeof(shape), .band_bytes = WIDE,
+					   .organisation = organisation };
+	struct kv_options opt = { .size = sizeof(opt), .flags = options.flags,
+				  .log_buffer_bytes = buffer };
 	struct sim *s = sim_new(24ULL * WIDE);
 	u8 *value = calloc(1, WIDE / 8);
 	struct kv *kv;
@@ -736,7 +758,7 @@ static void test_sync_between(u32 chunks, u32 buffer)
 		die("open: %s", kv_error());
 	expect(kv, "small", 10);
 	expect(kv, "large", WIDE / 8);
-	checked(kv, "after a sync between");
+	check_clean(kv, "after a sync between");
 	kv_close(kv);
 	free(value);
 	sim_free(s);
@@ -772,7 +794,7 @@ static void test_levels(u64 seed, u32 count)
 	struct kv *kv = opened(s, "new");
 	u64 moves = 0, merges = 0, told = 0;
 	u8 value[2000] = { 0 };
-	struct kv_stats stats;
+	struct kv_stats stats = { .size = sizeof(stats) };
 	char key[20];
 	u32 i, n;
 
@@ -810,7 +832,7 @@ static void test_levels(u64 seed, u32 count)
 static void test_slow(u64 seed, u32 count)
 {
 	struct sim *s = formatted(BYTES);
-	struct kv_stats stats;
+	struct kv_stats stats = { .size = sizeof(stats) };
 	struct kv *kv;
 	u32 i;
 
@@ -850,7 +872,7 @@ static void run_threads(u64 seed, u32 rounds)
 		die("open: %s", kv_error());
 	test_threads(kv, rounds);
 	kv = opened(s, "after threads");
-	checked(kv, "after threads");
+	check_clean(kv, "after threads");
 	kv_close(kv);
 	sim_free(s);
 }
@@ -873,6 +895,8 @@ int main(int argc, char **argv)
 		{ "storm", test_storm, 6000 }, { "again", test_again, 1 },
 		{ "spent", test_spent, 1 }, { "estimate", test_estimate, 1 },
 		{ "group", test_group, 1 }, { "slow", test_slow, 1 },
+		{ "sizes", test_sizes, 1 }, { "ranges", test_ranges, 400 },
+		{ "repair", test_repair, 40 }, { "checkpoint", test_checkpoint, 200 },
 	};
 	u64 seed = argc > 3 ? strtoull(argv[3], NULL, 0) : 1;
 	u32 i;
@@ -898,5 +922,5 @@ int main(int argc, char **argv)
 			return 0;
 		}
 	}
-	die("usage: kv-check model|cut|fail|memory|full|damage|craft|forge|log|vectors|between|threads|levels|layers|reads|transient|storm|again|spent|estimate|group|slow [soc|loc|buffered[-stream|-offload] [SEED [COUNT]]]");
+	die("usage: kv-check model|cut|fail|memory|full|damage|craft|forge|log|vectors|between|threads|levels|layers|reads|transient|storm|again|spent|estimate|group|slow|sizes|ranges|repair|checkpoint [soc|loc|buffered[-stream|-offload] [SEED [COUNT]]]");
 }

@@ -134,8 +134,89 @@ static int by_name(const void *a, const void *b)
 	return slice_cmp(slice(x->text, x->bytes), slice(y->text, y->bytes));
 }
 
+static struct slice name_slice(const struct named *n)
+{
+	return slice(n->text, n->bytes);
+}
+
+/* Over what tells how many batches there are. */
+static int over_counter(struct kv_iter *it, int (*step)(struct kv_iter *it), int err)
+{
+	const void *at;
+	size_t bytes;
+
+	while (!err && (at = kv_iter_key(it, &bytes)) && bytes == strlen(COUNTER) &&
+	       !memcmp(at, COUNTER, bytes))
+		err = step(it);
+	return err;
+}
+
+/* It is at this key, with the value that the model says; or at none. */
+static void is_at(struct kv_iter *it, const struct load *l, const struct model *m,
+		  const struct named *name, int err, const char *when)
+{
+	const void *at;
+	size_t bytes;
+
+	if (!name) {
+		if (err != -ENOENT)
+			die("%s: %d behind the last key: %s", when, err, kv_error());
+		return;
+	}
+	if (err)
+		die("%s: before key %u: %d %s", when, name->key, err, kv_error());
+	at = kv_iter_key(it, &bytes);
+	if (slice_cmp(slice(at, bytes), name_slice(name)))
+		die("%s: at %.*s, not at key %u", when, (int)bytes, (const char *)at, name->key);
+	at = kv_iter_value(it, &bytes);
+	same(l, m->by[name->key], name->key, at, bytes, when);
+}
+
+/* Back from some key to the first; then here and there. */
+static void walk_back(struct kv_iter *it, const struct load *l, const struct model *m,
+		      const struct named *all, const char *when)
+{
+	struct named there[KEYS];
+	u32 i, n = 0, from = rnd(KEYS + 1), at;
+	int err, here;
+	bool back;
+
+	for (i = 0; i < KEYS; i++) {
+		if (m->by[all[i].key])
+			there[n++] = all[i];
+	}
+	if (from == KEYS) {
+		here = (int)n - 1;
+		err = kv_iter_seek_last(it);
+	} else {
+		for (here = (int)n - 1; here >= 0 &&
+		     slice_cmp(name_slice(&there[here]), name_slice(&all[from])) > 0; here--)
+			;
+		err = kv_iter_seek_for_prev(it, all[from].text, all[from].bytes);
+	}
+	err = over_counter(it, kv_iter_prev, err);
+	for (; here >= 0; here--) {
+		is_at(it, l, m, &there[here], err, when);
+		err = over_counter(it, kv_iter_prev, kv_iter_prev(it));
+	}
+	is_at(it, l, m, NULL, err, when);
+	if (!n)
+		return;
+	at = rnd(n);
+	err = kv_iter_seek(it, there[at].text, there[at].bytes);
+	for (i = 0; i < 20; i++) {
+		is_at(it, l, m, &there[at], err, when);
+		back = at + 1 == n || (at && rnd(2));
+		if (back && !at)
+			break;
+		at += back ? -1U : 1U;
+		err = over_counter(it, back ? kv_iter_prev : kv_iter_next,
+				   back ? kv_iter_prev(it) : kv_iter_next(it));
+	}
+}
+
 /**
- * model_walk() - does an iterator see what it must, from some key on?
+ * model_walk() - does an iterator see what it must, from some key on, and back?
  * @it: the iterator
  * @l: what was written
  * @m: what must be there
@@ -177,6 +258,7 @@ void model_walk(struct kv_iter *it, const struct load *l, const struct model *m,
 		err = kv_iter_next(it);
 	if (err != -ENOENT)
 		die("%s: scan goes on behind the last key: %d", when, err);
+	walk_back(it, l, m, name, when);
 }
 
 /**
@@ -214,6 +296,29 @@ void model_check(struct kv *kv, const struct load *l, const struct model *m,
 		die("%s: no iterator: %s", when, kv_error());
 	model_walk(it, l, m, when);
 	kv_iter_free(it);
+}
+
+/**
+ * model_delete_range() - what kv_delete_range() must leave
+ * @m: changed
+ * @from: first of the range
+ * @from_bytes: of it
+ * @to: behind its last
+ * @to_bytes: of it; 0: it has no end
+ */
+void model_delete_range(struct model *m, const char *from, size_t from_bytes, const char *to,
+			size_t to_bytes)
+{
+	char text[64];
+	struct slice key;
+	u32 i;
+
+	for (i = 0; i < KEYS; i++) {
+		key = slice(text, key_of(i, text));
+		if (slice_cmp(key, slice(from, from_bytes)) >= 0 &&
+		    (!to_bytes || slice_cmp(key, slice(to, to_bytes)) < 0))
+			m->by[i] = 0;
+	}
 }
 
 /* How many batches the store has. */

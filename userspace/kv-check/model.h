@@ -42,6 +42,8 @@ void model_check(struct kv *kv, const struct load *l, const struct model *m,
 		 const struct kv_snapshot *snap, const char *when);
 void model_walk(struct kv_iter *it, const struct load *l, const struct model *m,
 		const char *when);
+void model_delete_range(struct model *m, const char *from, size_t from_bytes, const char *to,
+			size_t to_bytes);
 u32 model_batches(struct kv *kv, const char *when);
 
 /* main.c */
@@ -52,10 +54,21 @@ struct kv *opened(struct sim *s, const char *when);
 bool has_offload(void);
 void offload_some(struct kv *kv, u32 batch);
 void starve(u64 next);
+void crash(u8 *image, const struct event *event, u32 first, u32 end, u32 state);
+void flushed(u8 *durable, struct event *event, u32 *first, u32 end);
+void check_clean(struct kv *kv, const char *when);
+
+/*
+ * What the disk may hold when the power is cut behind an event, and what was before some other
+ * one is durable, as is what is said to be: nothing of what came since, all of it, all but a
+ * part of the last one, any blocks of it, or all of one device and nothing of the other.
+ */
+enum { LOSE_ALL, LOSE_NONE, TEAR_LAST, LOSE_ANY, LOSE_DISK, LOSE_SPARE, NR_STATES };
 
 /*
  * damage.c, craft.c, forge.c, vectors.c, threads.c, layers.c, reads.c, transient.c, storm.c,
- * again.c, spent.c, estimate.c, group.c
+ * again.c, spent.c, estimate.c, group.c, sizes.c, ranges.c,
+ * repair.c, checkpoint.c
  */
 void quiet(void *ctx, const char *text);
 void test_damage(u64 seed, u32 batches);
@@ -72,5 +85,9 @@ void test_again(u64 seed, u32 count);
 void test_spent(u64 seed, u32 count);
 void test_estimate(u64 seed, u32 count);
 void test_group(u64 seed, u32 count);
+void test_sizes(u64 seed, u32 count);
+void test_ranges(u64 seed, u32 count);
+void test_repair(u64 seed, u32 count);
+void test_checkpoint(u64 seed, u32 count);
 
 #endif /* KV_CHECK_MODEL_H */

@@ -70,7 +70,7 @@ static struct kv *with_cache(struct sim *s, u64 cache, u32 around)
 
 static u64 bytes_read(struct kv *kv)
 {
-	struct kv_stats stats;
+	struct kv_stats stats = { .size = sizeof(stats) };
 
 	kv_stats(kv, &stats);
 	return stats.read_bytes;
@@ -78,7 +78,7 @@ static u64 bytes_read(struct kv *kv)
 
 static u32 tables_of(struct kv *kv)
 {
-	struct kv_stats stats;
+	struct kv_stats stats = { .size = sizeof(stats) };
 	u32 i, n = 0;
 
 	kv_stats(kv, &stats);

@@ -41,7 +41,7 @@ void test_spent(u64 seed, u32 count)
 {
 	struct sim *s = formatted(BYTES);
 	struct kv *kv = opened(s, "new");
-	struct kv_stats before, after;
+	struct kv_stats before = { .size = sizeof(before) }, after = before;
 	u64 began, took;
 
 	put_some(kv, 220);

@@ -115,7 +115,7 @@ static void *reader(void *arg)
 {
 	struct worker *w = arg;
 	struct kv_snapshot *snap;
-	struct kv_stats stats;
+	struct kv_stats stats = { .size = sizeof(stats) };
 	char key[20];
 	size_t bytes;
 	void *value;
@@ -151,7 +151,7 @@ void test_threads(struct kv *kv, u32 rounds)
 {
 	struct worker w[WRITERS + READERS] = { { .nr = 0 } };
 	pthread_t thread[WRITERS + READERS];
-	struct kv_stats stats;
+	struct kv_stats stats = { .size = sizeof(stats) };
 	bool stop = false;
 	char key[20];
 	size_t bytes;

@@ -5,9 +5,9 @@
 /* Without a log what was not flushed is lost, and nothing claims that it is not. */
 static void without_log(void)
 {
-	struct kv_options opt = { .flags = options.flags | KV_NO_LOG };
+	struct kv_options opt = { .size = sizeof(struct kv_options), .flags = options.flags | KV_NO_LOG };
 	struct sim *s = formatted(BYTES);
-	struct kv_stats stats;
+	struct kv_stats stats = { .size = sizeof(stats) };
 	struct kv *kv;
 
 	if (sim_open(&kv, s, &opt))

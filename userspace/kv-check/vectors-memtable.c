@@ -61,8 +61,9 @@ static void adverse(void)
 /* Of writes, no more is in memory than memtable_bytes, however small they are. */
 static void bounded(void)
 {
-	struct kv_format_options shape = { .band_bytes = 4 * SMALL_MEMTABLE };
-	struct kv_options opt = { .flags = KV_NO_THREAD | KV_NO_LOG,
+	struct kv_format_options shape = { .size = sizeof(shape),
+					   .band_bytes = 4 * SMALL_MEMTABLE };
+	struct kv_options opt = { .size = sizeof(opt), .flags = KV_NO_THREAD | KV_NO_LOG,
 				  .memtable_bytes = SMALL_MEMTABLE };
 	struct sim *s = sim_new(20ULL * 4 * SMALL_MEMTABLE);
 	u64 before, most = 0, taken = 0, number;

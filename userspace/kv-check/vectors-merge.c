@@ -26,7 +26,7 @@ static void deleted_below(void)
 {
 	struct sim *s = formatted(BYTES);
 	struct kv *kv = opened(s, "new");
-	struct kv_stats stats;
+	struct kv_stats stats = { .size = sizeof(stats) };
 
 	put(kv, "agz", "1");
 	if (kv_compact(kv))
@@ -56,7 +56,7 @@ static void many_versions(void)
 	struct kv *kv = opened(s, "new");
 	struct kv_snapshot *snap[VERSIONS];
 	static u8 value[8000];
-	struct kv_stats stats;
+	struct kv_stats stats = { .size = sizeof(stats) };
 	u32 i, round;
 	size_t bytes;
 	void *got;

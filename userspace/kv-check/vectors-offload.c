@@ -7,7 +7,7 @@
 /* A disk that has, or has not, what was offloaded, or is another's. */
 static void refused(struct sim *s, struct kv_disk *spare, int why, const char *text)
 {
-	struct kv_options look = { .flags = KV_READ_ONLY };
+	struct kv_options look = { .size = sizeof(struct kv_options), .flags = KV_READ_ONLY };
 	struct kv *kv;
 	u32 i;
 	int err;
@@ -36,7 +36,7 @@ static void while_merging(void)
 	static const u8 first[16] = "a first one", second[16] = "a second one";
 	struct sim *s = formatted(BYTES);
 	u32 held[BANDS], n = 0, i;
-	struct kv_stats stats;
+	struct kv_stats stats = { .size = sizeof(stats) };
 	bool did;
 	u64 ops;
 	struct kv *kv;

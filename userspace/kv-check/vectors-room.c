@@ -28,7 +28,7 @@ static void frozen_meanwhile(void)
 	struct sim *s = formatted(BYTES);
 	struct kv *kv = opened(s, "new");
 	u32 held[BANDS], n = 0;
-	struct kv_stats stats;
+	struct kv_stats stats = { .size = sizeof(stats) };
 
 	/* There it wants no band. */
 	if (kv->head.organisation == KV_BUFFERED)

@@ -97,7 +97,8 @@ static void waits(void)
 /* Each call that fails has a sentence of its own, and none of one before it. */
 static void sentences(void)
 {
-	struct kv_format_options odd = { .band_bytes = BAND, .organisation = 7 };
+	struct kv_format_options odd = { .size = sizeof(odd), .band_bytes = BAND,
+					 .organisation = 7 };
 	static const u8 uuid[16];
 	struct sim *s = formatted(BYTES);
 	struct kv *kv = opened(s, "new");

@@ -8,7 +8,7 @@
 
 #include "fuzz.h"
 
-static const struct kv_options opt = { .flags = KV_NO_THREAD };
+static const struct kv_options opt = { .size = sizeof(struct kv_options), .flags = KV_NO_THREAD };
 static FILE *nowhere;
 
 static struct kv *empty_store(void)

@@ -16,9 +16,9 @@
 #define MOST_KEYS	5000U
 #define PUTS		6U
 
-const struct kv_options use_options = { .flags = KV_NO_THREAD, .l0_trigger = 2,
+const struct kv_options use_options = { .size = sizeof(struct kv_options), .flags = KV_NO_THREAD, .l0_trigger = 2,
 					.cache_bytes = 64 << 10 };
-static const struct kv_options look = { .flags = KV_READ_ONLY, .cache_bytes = 64 << 10 };
+static const struct kv_options look = { .size = sizeof(struct kv_options), .flags = KV_READ_ONLY, .cache_bytes = 64 << 10 };
 struct kv use_shape;
 u32 use_opened, use_clean;
 
@@ -93,7 +93,7 @@ static void fill(void)
 void use_begin(bool filled, enum kv_organisation organisation)
 {
 	static const u8 uuid[16] = "kv-fuzz kv-fuzz";
-	struct kv_format_options shape = { .band_bytes = BAND, .organisation = organisation };
+	struct kv_format_options shape = { .size = sizeof(struct kv_format_options), .band_bytes = BAND, .organisation = organisation };
 	struct kv *kv;
 
 	must(store_format(disk_mem(), &shape, uuid), "format");
@@ -147,12 +147,12 @@ static void heard(void *ctx, const char *text)
 
 /**
  * struct seen - what a scan has found
- * @crc: of all keys and values
+ * @sum: of the checksums of each key with its value, in any order
  * @keys: how many
  * @whole: it came to its end
  */
 struct seen {
-	u32 crc, keys;
+	u32 sum, keys;
 	bool whole;
 };
 
@@ -170,26 +170,29 @@ static void same_value(struct kv *kv, const void *key, size_t key_bytes, const v
 	free(got);
 }
 
-static struct seen scan(struct kv *kv, bool gets)
+/* From the first key to the last; with @back, from the last one to the first. */
+static struct seen scan(struct kv *kv, bool gets, bool back)
 {
 	struct buffer last = { .data = NULL };
-	struct seen seen = { .crc = ~0U };
+	struct seen seen = { .sum = 0 };
 	const void *key, *value;
 	size_t key_bytes, bytes;
 	struct kv_iter *it;
-	int err;
+	int err, order;
 
 	if (kv_iter_new(kv, NULL, &it))
 		return seen;
-	for (err = kv_iter_seek(it, "", 0); !err; err = kv_iter_next(it)) {
+	for (err = back ? kv_iter_seek_last(it) : kv_iter_seek(it, "", 0); !err;
+	     err = back ? kv_iter_prev(it) : kv_iter_next(it)) {
 		key = kv_iter_key(it, &key_bytes);
 		value = kv_iter_value(it, &bytes);
-		if (seen.keys && slice_cmp(buffer_slice(&last), slice(key, key_bytes)) >= 0)
+		order = slice_cmp(buffer_slice(&last), slice(key, key_bytes));
+		if (seen.keys && (back ? order <= 0 : order >= 0))
 			seen.keys = MOST_KEYS;
 		if (++seen.keys > MOST_KEYS)
 			break;
 		must(buffer_set(&last, slice(key, key_bytes)), "a key");
-		seen.crc = crc32c(crc32c(seen.crc, key, (u32)key_bytes), value, (u32)bytes);
+		seen.sum += crc32c(crc32c(~0U, key, (u32)key_bytes), value, (u32)bytes);
 		if (gets)
 			same_value(kv, key, key_bytes, value, bytes);
 	}
@@ -201,9 +204,9 @@ static struct seen scan(struct kv *kv, bool gets)
 
 static void same(struct seen before, struct seen now, const char *when)
 {
-	if (!now.whole || now.keys != before.keys || now.crc != before.crc)
-		broken("%s: %u keys%s, and there were %u", when, now.keys,
-		       now.whole ? "" : " and damage", before.keys);
+	if (!now.whole || now.keys != before.keys || now.sum != before.sum)
+		broken("%s: %u keys%s, and there were %u: %s", when, now.keys,
+		       now.whole ? "" : " and damage", before.keys, kv_error());
 }
 
 static struct kv *again(void)
@@ -254,10 +257,10 @@ static void use_writing(struct seen before, bool clean)
 	if (store_open(&kv, disk_mem(), NULL, &use_options))
 		return;
 	if (clean)
-		same(before, scan(kv, false), "opened to be written");
+		same(before, scan(kv, false, false), "opened to be written");
 	compacted = !kv_compact(kv);
 	if (clean && compacted)
-		same(before, scan(kv, false), "compacted");
+		same(before, scan(kv, false, false), "compacted");
 	nr = clean ? put_some(kv) : 0;
 	kv_close(kv);
 	kv = again();
@@ -299,9 +302,13 @@ void use_store(void)
 	clean = !kv_check(kv, heard, NULL);
 	use_opened++;
 	use_clean += clean;
-	before = scan(kv, clean);
+	before = scan(kv, clean, false);
 	if (clean && !before.whole)
 		broken("a check finds nothing, and a scan ends with: %s", kv_error());
+	if (clean)
+		same(before, scan(kv, false, true), "back");
+	else
+		scan(kv, false, true);
 	estimate(kv);
 	kv_close(kv);
 	use_writing(before, clean);

@@ -414,7 +414,8 @@ static bool interrupted(struct kv *kv, u32 copy, int *err)
 /**
  * bandtable_copies() - are both copies of the current generation whole?
  * @kv: the store
- * @report: told of one that is not, and whether that is damage; or NULL to write it anew
+ * @report: called for one that is not, with -EUCLEAN, with the error of the read, or with 0 if
+ *	that is no damage; or NULL to write it again
  * @ctx: for @report
  *
  * A commit that a power cut has interrupted may leave one.  Where both are whole, too, they
@@ -423,7 +424,7 @@ static bool interrupted(struct kv *kv, u32 copy, int *err)
  *
  * Returns 0 or -errno.
  */
-int bandtable_copies(struct kv *kv, void (*report)(void *ctx, const char *text, bool damaged),
+int bandtable_copies(struct kv *kv, void (*report)(void *ctx, const char *text, int err),
 		     void *ctx)
 {
 	bool whole[COPIES], any_bad = false, damaged;
@@ -441,12 +442,12 @@ int bandtable_copies(struct kv *kv, void (*report)(void *ctx, const char *text, 
 			continue;
 		damaged = err || !interrupted(kv, i, &err);
 		if (err && err != -ENOMEM) {
-			report(ctx, kv_error(), true);
+			report(ctx, kv_error(), err);
 		} else if (!err) {
 			snprintf(text, sizeof(text), "band table: copy %u of %u is %s", i + 1, COPIES,
 				 damaged ? "damaged" :
 				 "as an interrupted commit leaves it: the next open to write mends it");
-			report(ctx, text, damaged);
+			report(ctx, text, damaged ? -EUCLEAN : 0);
 		}
 	}
 	if (err == -ENOMEM || report)

@@ -7,26 +7,25 @@
  * @kv: the store
  * @report: see kv_check()
  * @ctx: for it
- * @findings: so far
+ * @findings: of damage, so far
+ * @unread: error of the first read that has failed twice; 0 if none has
  */
 struct checker {
 	struct kv *kv;
 	void (*report)(void *ctx, const char *sentence);
 	void *ctx;
 	u64 findings;
+	int unread;
 };
 
-static void found(struct checker *c, const char *text)
-{
-	c->findings++;
-	c->report(c->ctx, text);
-}
-
-static void found_copy(void *ctx, const char *text, bool damaged)
+/* @err: -EUCLEAN, or the error of a read; 0 of what is only said. */
+static void found(void *ctx, const char *text, int err)
 {
 	struct checker *c = ctx;
 
-	c->findings += damaged;
+	c->findings += err == -EUCLEAN;
+	if (err != -EUCLEAN)
+		c->unread = c->unread ?: err;
 	c->report(c->ctx, text);
 }
 
@@ -130,7 +129,7 @@ static int check_order(struct checker *c, const struct version *v)
 
 		if (key.used && !slice_cmp(buffer_slice(&key), t->at.key) &&
 		    (t->level < level || (t->level == level && t->age > age))) {
-			found(c, "an older version of a key is found before a newer one");
+			found(c, "an older version of a key is found before a newer one", -EUCLEAN);
 			break;
 		}
 		level = t->level;
@@ -152,16 +151,13 @@ static int check_parts(struct checker *c, const struct version *v)
 			err = check_part(c, v->level[level].part[i]);
 			if (err && err != -ENOMEM && err != -EUCLEAN) {
 				/* The disk may have been busy with something else. */
-				found(c, kv_error());
+				found(c, kv_error(), 0);
 				err = check_part(c, v->level[level].part[i]);
 			}
 			if (err == -ENOMEM)
 				return err;
-			if (err) {
-				__atomic_store_n(&v->level[level].part[i]->table->damaged, true,
-						 __ATOMIC_RELAXED);
-				found(c, kv_error());
-			}
+			if (err)
+				found(c, kv_error(), err);
 		}
 	}
 	return check_order(c, v);
@@ -173,17 +169,23 @@ EXPORTED int kv_check(struct kv *kv, void (*report)(void *ctx, const char *sente
 	struct version *v;
 	int err;
 
-	if (kv->lost[0])
-		found(&c, kv->lost);
+	if (kv->lost_error)
+		found(&c, kv->lost, kv->lost_error);
 	pthread_mutex_lock(&kv->committing);
-	err = bandtable_copies(kv, found_copy, &c);
+	err = bandtable_copies(kv, found, &c);
 	pthread_mutex_unlock(&kv->committing);
 	if (err)
 		return err;
 	v = version_get(kv);
 	err = check_parts(&c, v);
 	version_put(kv, v);
-	if (err && err != -ENOMEM)
-		found(&c, kv_error());
-	return err == -ENOMEM ? err : c.findings ? -EUCLEAN : 0;
+	if (err == -ENOMEM)
+		return err;
+	/* A part that could not be read has been named; the order is what was not seen. */
+	if (err && (err == -EUCLEAN || !c.unread))
+		found(&c, kv_error(), err);
+	if (!c.findings && c.unread)
+		return kv_says(c.unread, "%s: not all of it could be read: %s", kv->disk->name,
+			       strerror(-c.unread));
+	return c.findings ? -EUCLEAN : 0;
 }

@@ -9,6 +9,9 @@
 #define CHECK_EVERY	256U
 #define CHECK_UNSORTED	1U
 
+/* So long a merge is not tried again whose input could not be read: it may read much before. */
+#define HOLD_US	60000000ULL
+
 /**
  * struct merger - a merge under way
  * @kv: the store
@@ -486,6 +489,9 @@ static void hold(struct kv *kv, int err)
 	pthread_mutex_lock(&kv->lock);
 	kv->held = err;
 	kv->held_generation = kv->generation;
+	/* What the disk cannot read now it may read later, also if nothing is written then. */
+	kv->held_until = err == -EUCLEAN || err == -ENOSPC || err == -E2BIG ? 0 :
+		now_us() + HOLD_US;
 	snprintf(kv->held_text, sizeof(kv->held_text), "%s", kv_error());
 	pthread_mutex_unlock(&kv->lock);
 }
@@ -495,7 +501,8 @@ static bool is_held(struct kv *kv)
 	bool held;
 
 	pthread_mutex_lock(&kv->lock);
-	held = kv->held && kv->held_generation == kv->generation;
+	held = kv->held && kv->held_generation == kv->generation &&
+		(!kv->held_until || now_us() < kv->held_until);
 	pthread_mutex_unlock(&kv->lock);
 	return held;
 }
@@ -564,20 +571,41 @@ int compact_idle(struct kv *kv, bool *did)
 	return step(kv, true, did);
 }
 
+/* The last of all keys below one. */
+static int just_before(struct buffer *to, struct slice key)
+{
+	int err = buffer_set(to, key);
+
+	if (err || !key.bytes)
+		return err;
+	if (!to->data[key.bytes - 1]--) {
+		to->used--;
+		return 0;
+	}
+	err = buffer_room(to, KV_KEY_MAX - key.bytes);
+	if (!err) {
+		memset(to->data + to->used, 0xff, KV_KEY_MAX - key.bytes);
+		to->used = KV_KEY_MAX;
+	}
+	return err;
+}
+
 /**
- * compact_all() - no table overlaps another, and no deletion is left
+ * compact_range() - no table with keys of a range overlaps another, and no deletion is left
  * @kv: the store
+ * @from: first of the range; empty for the first of all
+ * @to: behind its last; empty for no end
  *
  * Returns 0 or -errno after saying why.
  */
-int compact_all(struct kv *kv)
+int compact_range(struct kv *kv, struct slice from, struct slice to)
 {
 	struct buffer after = { .data = NULL };
 	u64 oldest = U64_MAX;
 	bool more = true, alone;
 	struct slice min, max;
 	struct pick p;
-	int err = 0;
+	int err = just_before(&after, from);
 
 	while (more && !err) {
 		err = pick_begin(kv, &p);
@@ -588,6 +616,10 @@ int compact_all(struct kv *kv)
 		alone = p.nr;
 		if (!alone)
 			err = pick_component(kv, &p, buffer_slice(&after));
+		if (!err && !alone && p.nr && to.bytes) {
+			pick_range(&p, &min, &max);
+			p.nr = slice_cmp(min, to) < 0 ? p.nr : 0;
+		}
 		if (!err && kv->head.organisation == KV_SOC)
 			alone = pick_piece(kv, &p, &oldest);
 		if (!err && alone && !p.nr)
@@ -604,6 +636,12 @@ int compact_all(struct kv *kv)
 	}
 	free(after.data);
 	return err;
+}
+
+/* The same, of all. */
+int compact_all(struct kv *kv)
+{
+	return compact_range(kv, slice(NULL, 0), slice(NULL, 0));
 }
 
 /**

@@ -58,11 +58,13 @@ struct kv_disk_ops {
  * @ops: see there
  * @name: for sentences
  * @bytes: its size
+ * @ring_error: errno for which it has no io_uring; 0 with one, and where none is wanted
  */
 struct kv_disk {
 	const struct kv_disk_ops *ops;
 	const char *name;
 	u64 bytes;
+	int ring_error;
 };
 
 /* @begin of a disk that does all as it is asked, by its @read and @write. */

@@ -67,15 +67,22 @@ void merge_add(struct merge *m, struct cursor *c)
 	m->cursor[m->nr++] = c;
 }
 
+/* Of which of two cursors the entry comes first: below 0, @a's. */
+static int order(const struct merge *m, u32 a, u32 b)
+{
+	int c = entry_cmp(&m->heap[a]->at, &m->heap[b]->at);
+
+	return m->back ? -c : c;
+}
+
 static void sift_down(struct merge *m, u32 i)
 {
 	u32 child;
 
 	for (; (child = 2 * i + 1) < m->live; i = child) {
-		if (child + 1 < m->live &&
-		    entry_cmp(&m->heap[child + 1]->at, &m->heap[child]->at) < 0)
+		if (child + 1 < m->live && order(m, child + 1, child) < 0)
 			child++;
-		if (entry_cmp(&m->heap[i]->at, &m->heap[child]->at) <= 0)
+		if (order(m, i, child) <= 0)
 			break;
 		swap(m->heap[i], m->heap[child]);
 	}
@@ -87,9 +94,9 @@ static int settle(struct merge *m)
 	struct cursor *c;
 	int err;
 
-	while (m->live && m->heap[0]->at.seq == SEQ_BEFORE) {
+	while (m->live && (m->back ? m->heap[0]->behind : m->heap[0]->at.seq == SEQ_BEFORE)) {
 		c = m->heap[0];
-		err = c->ops->next(c);
+		err = m->back ? c->ops->prev(c) : c->ops->next(c);
 		if (err) {
 			m->live = 0;
 			return err;
@@ -101,14 +108,17 @@ static int settle(struct merge *m)
 	return 0;
 }
 
-int merge_seek(struct merge *m, struct slice key)
+static int seek(struct merge *m, const struct slice *key, bool back)
 {
+	struct cursor *c;
 	u32 i;
 	int err;
 
 	m->live = 0;
+	m->back = back;
 	for (i = 0; i < m->nr; i++) {
-		err = m->cursor[i]->ops->seek(m->cursor[i], key);
+		c = m->cursor[i];
+		err = back ? c->ops->seek_before(c, key) : c->ops->seek(c, *key);
 		if (err) {
 			m->live = 0;
 			return err;
@@ -121,9 +131,27 @@ int merge_seek(struct merge *m, struct slice key)
 	return settle(m);
 }
 
-int merge_next(struct merge *m)
+int merge_seek(struct merge *m, struct slice key)
 {
-	int err = m->heap[0]->ops->next(m->heap[0]);
+	return seek(m, &key, false);
+}
+
+/**
+ * merge_seek_before() - go to the last entry whose key is below one, and then back
+ * @m: the merge
+ * @key: see there; NULL for the last entry of all
+ *
+ * Of one key, the oldest version comes first then.  Returns 0 or -errno.
+ */
+int merge_seek_before(struct merge *m, const struct slice *key)
+{
+	return seek(m, key, true);
+}
+
+static int step(struct merge *m)
+{
+	struct cursor *c = m->heap[0];
+	int err = m->back ? c->ops->prev(c) : c->ops->next(c);
 
 	if (err) {
 		m->live = 0;
@@ -133,6 +161,16 @@ int merge_next(struct merge *m)
 		m->heap[0] = m->heap[--m->live];
 	sift_down(m, 0);
 	return settle(m);
+}
+
+int merge_next(struct merge *m)
+{
+	return step(m);
+}
+
+int merge_prev(struct merge *m)
+{
+	return step(m);
 }
 
 /* NULL behind the last. */
@@ -167,9 +205,12 @@ int buffer_room(struct buffer *b, size_t more)
 	if (b->room - b->used >= more)
 		return 0;
 	room = max(b->used + more, b->room + b->room / 2);
-	data = realloc(b->data, room);
+	data = realloc(b->borrowed ? NULL : b->data, room);
 	if (!data)
 		return kv_no_memory();
+	if (b->borrowed && b->used)
+		memcpy(data, b->data, b->used);
+	b->borrowed = false;
 	b->data = data;
 	b->room = room;
 	return 0;

@@ -99,14 +99,18 @@ struct cursor;
 /**
  * struct cursor_ops - a kind of cursor
  * @seek: go to the first entry whose key is not below one
- * @next: go to the next entry; only from one
+ * @next: go to the next entry; only from one, to which @seek or @next has led
+ * @seek_before: go to the last entry whose key is below one; with NULL, to the last of all
+ * @prev: go to the entry before; only from one, to which @seek_before or @prev has led
  * @free: be done with it
  *
- * The first two return 0, also when there is none: @valid says so; or -errno.
+ * All but the last return 0, also when there is none: @valid says so; or -errno.
  */
 struct cursor_ops {
 	int (*seek)(struct cursor *c, struct slice key);
 	int (*next)(struct cursor *c);
+	int (*seek_before)(struct cursor *c, const struct slice *key);
+	int (*prev)(struct cursor *c);
 	void (*free)(struct cursor *c);
 };
 
@@ -115,13 +119,15 @@ struct cursor_ops {
  * @ops: its kind
  * @at: where it is; good until it moves
  * @valid: it is somewhere
+ * @behind: @at is no entry: it is just behind the last one, which has this key, and @prev
+ *	leads there
  * @level: of its table
  * @age: of it
  */
 struct cursor {
 	const struct cursor_ops *ops;
 	struct entry at;
-	bool valid;
+	bool valid, behind;
 	u32 level;
 	u64 age;
 };
@@ -129,19 +135,23 @@ struct cursor {
 /**
  * struct merge - walks through what several cursors have, in one order
  * @cursor: they; freed with the merge
- * @heap: those that are somewhere, the least first
+ * @heap: those that are somewhere, the least first, or, going back, the largest
  * @nr: how many cursors
  * @live: how many of them in @heap
+ * @back: it goes from the last entry to the first
  */
 struct merge {
 	struct cursor **cursor, **heap;
 	u32 nr, live;
+	bool back;
 };
 
 int merge_init(struct merge *m, u32 room);
 void merge_add(struct merge *m, struct cursor *c);
 int merge_seek(struct merge *m, struct slice key);
 int merge_next(struct merge *m);
+int merge_seek_before(struct merge *m, const struct slice *key);
+int merge_prev(struct merge *m);
 const struct entry *merge_at(const struct merge *m);
 void merge_free(struct merge *m);
 
@@ -150,10 +160,12 @@ void merge_free(struct merge *m);
  * @data: they
  * @used: of them
  * @room: allocated
+ * @borrowed: @data is somebody else's, and is left for memory of its own when it is too small
  */
 struct buffer {
 	u8 *data;
 	size_t used, room;
+	bool borrowed;
 };
 
 int buffer_room(struct buffer *b, size_t more);

@@ -105,6 +105,12 @@ struct batch_head {
 	__le32 entries, bytes;
 };
 
+enum header_kind {
+	HEADER_STORE,
+	HEADER_OFFLOAD,
+	HEADER_UNFINISHED,	/* of a checkpoint that is being written */
+};
+
 /**
  * struct shape - a header, as the program has it
  * @uuid: of the store
@@ -115,14 +121,14 @@ struct batch_head {
  * @slot_offset: of the first band table
  * @slot_bytes: of each
  * @bands_offset: of the first band
- * @offload: it is that of an offload device
+ * @kind: of what it is the header
  * @own: UUID of that
  */
 struct shape {
 	u8 uuid[16];
 	u32 organisation, band_bytes, bands;
 	u64 device_bytes, slot_offset, slot_bytes, bands_offset;
-	bool offload;
+	enum header_kind kind;
 	u8 own[16];
 };
 

@@ -49,35 +49,39 @@ static int find_in_tables(struct kv *kv, const struct version *v, struct slice k
 	return 0;
 }
 
-EXPORTED int kv_get(struct kv *kv, const struct kv_snapshot *snap, const void *key,
-		    size_t key_bytes, void **value, size_t *value_bytes)
+static int get(struct kv *kv, const struct kv_snapshot *snap, const void *key, size_t key_bytes,
+	       struct buffer *value)
 {
-	struct buffer found_value = { .data = NULL };
 	struct slice k = slice(key, key_bytes);
 	struct entry e = { .op = OP_DELETE };
 	struct view view;
 	bool found;
-	int err;
+	int err = 0;
 
 	if (!key_bytes || key_bytes > KV_KEY_MAX)
 		return kv_says(-EINVAL, "a key of %zu bytes: it must have 1 to %u", key_bytes,
 			       KV_KEY_MAX);
 	count(&kv->stats.gets, 1);
-	/* So that an empty value is not NULL. */
-	err = buffer_room(&found_value, 1);
-	if (err)
-		return err;
 	view_take(kv, snap, &view);
 	found = memtable_find(view.mem, k, view.seq, &e) ||
 		(view.frozen && memtable_find(view.frozen, k, view.seq, &e));
 	if (found)
-		err = buffer_set(&found_value, e.value);
+		err = buffer_set(value, e.value);
 	else
-		err = find_in_tables(kv, view.version, k, view.seq, &found, &e.op,
-				     &found_value);
+		err = find_in_tables(kv, view.version, k, view.seq, &found, &e.op, value);
 	view_drop(kv, &view);
 	if (!err && (!found || e.op == OP_DELETE))
 		err = kv_none("there is no such key");
+	return err;
+}
+
+EXPORTED int kv_get(struct kv *kv, const struct kv_snapshot *snap, const void *key,
+		    size_t key_bytes, void **value, size_t *value_bytes)
+{
+	struct buffer found_value = { .data = NULL };
+	/* So that an empty value is not NULL. */
+	int err = buffer_room(&found_value, 1) ?: get(kv, snap, key, key_bytes, &found_value);
+
 	if (err) {
 		free(found_value.data);
 		return err;
@@ -85,6 +89,21 @@ EXPORTED int kv_get(struct kv *kv, const struct kv_snapshot *snap, const void *k
 	*value = found_value.data;
 	*value_bytes = found_value.used;
 	return 0;
+}
+
+EXPORTED int kv_get_into(struct kv *kv, const struct kv_snapshot *snap, const void *key,
+			 size_t key_bytes, void *value, size_t room, size_t *value_bytes)
+{
+	struct buffer found = { .data = value, .room = room, .borrowed = true };
+	int err = get(kv, snap, key, key_bytes, &found);
+
+	*value_bytes = err ? 0 : found.used;
+	if (!found.borrowed)
+		free(found.data);
+	if (!err && !found.borrowed)
+		err = kv_says(-ENOBUFS, "a value of %zu bytes, and room for %zu", *value_bytes,
+			      room);
+	return err;
 }
 
 EXPORTED struct kv_snapshot *kv_snapshot_new(struct kv *kv)
@@ -121,14 +140,16 @@ EXPORTED void kv_snapshot_free(struct kv *kv, struct kv_snapshot *snap)
  * @view: what it sees
  * @merge: of all that may have a key
  * @key: that was last found, or found deleted
+ * @value: going back, of @key: the merge has passed it then
  * @here: it is at one
+ * @back: the merge goes back, and is at an entry before all of @key
  */
 struct kv_iter {
 	struct kv *kv;
 	struct view view;
 	struct merge merge;
-	struct buffer key;
-	bool here;
+	struct buffer key, value;
+	bool here, back;
 };
 
 static int add_cursor(struct merge *m, struct cursor *c)
@@ -197,14 +218,88 @@ static int settle(struct kv_iter *it, bool past)
 	return err ?: kv_none("there is no further key");
 }
 
+/* Of versions that come oldest first: to the last key whose newest one is a value. */
+static int settle_back(struct kv_iter *it)
+{
+	const struct entry *e;
+	bool any = false, put = false;
+	int err = 0;
+
+	it->here = false;
+	for (; !err && (e = merge_at(&it->merge)); err = merge_prev(&it->merge)) {
+		if (e->seq > it->view.seq)
+			continue;
+		if (!any || slice_cmp(e->key, buffer_slice(&it->key))) {
+			if (put)
+				break;
+			err = buffer_set(&it->key, e->key);
+			any = true;
+		}
+		put = e->op == OP_PUT;
+		if (!err && put)
+			err = buffer_set(&it->value, e->value);
+		if (err)
+			return err;
+	}
+	it->here = !err && put;
+	return err ?: put ? 0 : kv_none("there is no further key");
+}
+
+/* @key: NULL for the end of all. */
+static int seek_back(struct kv_iter *it, const struct slice *key)
+{
+	int err;
+
+	it->here = false;
+	it->back = true;
+	err = merge_seek_before(&it->merge, key);
+	return err ?: settle_back(it);
+}
+
+static int key_short(size_t bytes)
+{
+	return bytes <= KV_KEY_MAX ? 0 :
+		kv_says(-EINVAL, "a key of %zu bytes: it must have %u at most", bytes,
+			KV_KEY_MAX);
+}
+
+EXPORTED int kv_iter_seek_last(struct kv_iter *iter)
+{
+	return seek_back(iter, NULL);
+}
+
+EXPORTED int kv_iter_seek_for_prev(struct kv_iter *iter, const void *key, size_t key_bytes)
+{
+	u8 behind[KV_KEY_MAX + 1];
+	struct slice end = slice(behind, key_bytes + 1);
+
+	iter->here = false;
+	if (key_short(key_bytes))
+		return -EINVAL;
+	/* The next of all strings of bytes: what is below it is the key, or below that. */
+	if (key_bytes)
+		memcpy(behind, key, key_bytes);
+	behind[key_bytes] = 0;
+	return seek_back(iter, &end);
+}
+
+EXPORTED int kv_iter_prev(struct kv_iter *iter)
+{
+	struct slice key = buffer_slice(&iter->key);
+
+	if (!iter->here)
+		return kv_says(-EINVAL, "the iterator is at no key");
+	return iter->back ? settle_back(iter) : seek_back(iter, &key);
+}
+
 EXPORTED int kv_iter_seek(struct kv_iter *iter, const void *key, size_t key_bytes)
 {
 	int err;
 
 	iter->here = false;
-	if (key_bytes > KV_KEY_MAX)
-		return kv_says(-EINVAL, "a key of %zu bytes: it must have %u at most",
-			       key_bytes, KV_KEY_MAX);
+	iter->back = false;
+	if (key_short(key_bytes))
+		return -EINVAL;
 	err = merge_seek(&iter->merge, slice(key, key_bytes));
 	return err ?: settle(iter, false);
 }
@@ -216,7 +311,9 @@ EXPORTED int kv_iter_next(struct kv_iter *iter)
 	if (!iter->here)
 		return kv_says(-EINVAL, "the iterator is at no key");
 	iter->here = false;
-	err = merge_next(&iter->merge);
+	err = iter->back ? merge_seek(&iter->merge, buffer_slice(&iter->key)) :
+		merge_next(&iter->merge);
+	iter->back = false;
 	return err ?: settle(iter, true);
 }
 
@@ -230,10 +327,13 @@ EXPORTED const void *kv_iter_key(const struct kv_iter *iter, size_t *bytes)
 
 EXPORTED const void *kv_iter_value(const struct kv_iter *iter, size_t *bytes)
 {
+	struct slice value;
+
 	if (!iter->here)
 		return NULL;
-	*bytes = merge_at(&iter->merge)->value.bytes;
-	return merge_at(&iter->merge)->value.data ?: (const u8 *)"";
+	value = iter->back ? buffer_slice(&iter->value) : merge_at(&iter->merge)->value;
+	*bytes = value.bytes;
+	return value.data ?: (const u8 *)"";
 }
 
 EXPORTED void kv_iter_free(struct kv_iter *iter)
@@ -243,5 +343,6 @@ EXPORTED void kv_iter_free(struct kv_iter *iter)
 	merge_free(&iter->merge);
 	view_drop(iter->kv, &iter->view);
 	free(iter->key.data);
+	free(iter->value.data);
 	free(iter);
 }

@@ -26,6 +26,15 @@ static u32 header_crc(struct header *h)
 	return crc;
 }
 
+static const struct {
+	u64 magic;
+	const char *name;
+} kinds[] = {
+	[HEADER_STORE] = { KV_MAGIC, "key-value store" },
+	[HEADER_OFFLOAD] = { KV_OFFLOAD_MAGIC, "offload device" },
+	[HEADER_UNFINISHED] = { KV_UNFINISHED_MAGIC, "checkpoint that is being written" },
+};
+
 /* In the last block before the bands. */
 static u64 copy_offset(const struct shape *s)
 {
@@ -47,7 +56,7 @@ int header_write(struct kv_disk *disk, const struct shape *s)
 	if (!h)
 		return kv_no_memory();
 	memset(h, 0, sizeof(*h));
-	h->magic = cpu_to_le64(s->offload ? KV_OFFLOAD_MAGIC : KV_MAGIC);
+	h->magic = cpu_to_le64(kinds[s->kind].magic);
 	h->version = cpu_to_le32(FORMAT_VERSION);
 	memcpy(h->uuid, s->uuid, sizeof(h->uuid));
 	h->organisation = cpu_to_le32(s->organisation);
@@ -74,7 +83,7 @@ static bool sane(const struct shape *s)
 {
 	u64 size;
 
-	if (s->offload ? s->organisation != KV_BUFFERED || s->slot_bytes :
+	if (s->kind == HEADER_OFFLOAD ? s->organisation != KV_BUFFERED || s->slot_bytes :
 			 s->slot_bytes < BLOCK_BYTES)
 		return false;
 	return s->organisation <= KV_BUFFERED && s->band_bytes >= KV_BAND_MIN &&
@@ -87,11 +96,13 @@ static bool sane(const struct shape *s)
 		size <= s->device_bytes;
 }
 
-static int parse(struct kv_disk *disk, bool offload, struct header *h, struct shape *s)
+static int parse(struct kv_disk *disk, enum header_kind kind, struct header *h, struct shape *s)
 {
-	if (le64_to_cpu(h->magic) != (offload ? KV_OFFLOAD_MAGIC : KV_MAGIC))
-		return kv_says(-EMEDIUMTYPE, "%s is no %s", disk->name,
-			       offload ? "offload device" : "key-value store");
+	if (kind == HEADER_STORE && le64_to_cpu(h->magic) == KV_UNFINISHED_MAGIC)
+		return kv_says(-EMEDIUMTYPE, "%s has a checkpoint that was not finished",
+			       disk->name);
+	if (le64_to_cpu(h->magic) != kinds[kind].magic)
+		return kv_says(-EMEDIUMTYPE, "%s is no %s", disk->name, kinds[kind].name);
 	if (le32_to_cpu(h->version) != FORMAT_VERSION)
 		return kv_says(-EPROTONOSUPPORT, "%s: format %u is not known, only %u",
 			       disk->name, le32_to_cpu(h->version), FORMAT_VERSION);
@@ -105,7 +116,7 @@ static int parse(struct kv_disk *disk, bool offload, struct header *h, struct sh
 	s->slot_offset = le64_to_cpu(h->slot_offset);
 	s->slot_bytes = le64_to_cpu(h->slot_bytes);
 	s->bands_offset = le64_to_cpu(h->bands_offset);
-	s->offload = offload;
+	s->kind = kind;
 	memcpy(s->own, h->own, sizeof(s->own));
 	if (!sane(s))
 		return kv_says(-EUCLEAN, "%s: the header contradicts itself", disk->name);
@@ -118,14 +129,14 @@ static int parse(struct kv_disk *disk, bool offload, struct header *h, struct sh
 /**
  * header_read() - which store is it?
  * @disk: where
- * @offload: it is to be an offload device, not a store
+ * @kind: what it is to be
  * @s: result
  *
  * The copy is looked for where a damaged first one says it is.
  *
  * Returns 0, or -errno after saying why.
  */
-int header_read(struct kv_disk *disk, bool offload, struct shape *s)
+int header_read(struct kv_disk *disk, enum header_kind kind, struct shape *s)
 {
 	struct header *h = aligned_alloc(BLOCK_BYTES, sizeof(*h));
 	u64 copy;
@@ -140,10 +151,10 @@ int header_read(struct kv_disk *disk, bool offload, struct shape *s)
 			"it is too small for a key-value store" : strerror(-err));
 		goto out;
 	}
-	err = parse(disk, offload, h, s);
+	err = parse(disk, kind, h, s);
 	copy = le64_to_cpu(h->copy_offset);
 	if (err == -EUCLEAN && copy && !(copy % BLOCK_BYTES) && copy < disk->bytes &&
-	    !disk->ops->read(disk, copy, h, sizeof(*h)) && !parse(disk, offload, h, s))
+	    !disk->ops->read(disk, copy, h, sizeof(*h)) && !parse(disk, kind, h, s))
 		err = 0;
 out:
 	free(h);

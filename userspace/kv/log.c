@@ -202,6 +202,31 @@ int log_push(struct kv *kv)
 	return err;
 }
 
+/**
+ * log_seal() - the store is being closed: the band table gets the length of the last log band
+ * @kv: the store, which nobody else uses; what it has is synced
+ *
+ * From then on a chunk of it that is not whole is damage: no power cut has torn it.
+ *
+ * Returns 0 or -errno.
+ */
+int log_seal(struct kv *kv)
+{
+	struct log_band last = kv->log.band;
+	struct change c = { .seal = &last };
+	int err = log_enter_band(kv);
+	u32 i;
+
+	if (err)
+		return err;
+	last.bytes = kv->log.at;
+	for (i = 0; i < kv->nr_logs && last.bytes; i++) {
+		if (kv->logs[i].id == last.id && !kv->logs[i].bytes)
+			return commit(kv, &c);
+	}
+	return 0;
+}
+
 /* Nothing more goes to the band that is written, which ends; holding @io. */
 static int end_band(struct kv *kv)
 {
@@ -604,24 +629,35 @@ static int take_chunk(struct replay *r, struct memtable *m, u64 *next_seq)
 	return 0;
 }
 
-/* Is there a chunk that was written after number @number had become durable? */
-static int later(struct replay *r, u32 at, u64 number, bool *found)
+/*
+ * Is there a chunk that was written after number @number had become durable?  One that cannot
+ * be read may be such a one: then its error, and where it is, if no other one tells.
+ */
+static int later(struct replay *r, u32 at, u64 number, bool *found, u32 *unread_at)
 {
 	struct chunk_head *h;
-	int err;
+	int err, unread = 0;
 
 	for (; at < r->end && !*found; at += BLOCK_BYTES) {
 		err = read_chunk(r, at);
 		h = (struct chunk_head *)r->buf;
+		if (err == -ENOMEM)
+			return err;
 		if (!err)
 			*found = le64_to_cpu(h->number) > number &&
 				le64_to_cpu(h->synced) > number;
-		else if (err == -ENOMEM)
-			return err;
-		/* What cannot be read may have been such a one. */
-		*found |= err && err != -EUCLEAN;
+		if (err && err != -EUCLEAN && !unread) {
+			unread = err;
+			*unread_at = at;
+		}
 	}
-	return 0;
+	return *found ? 0 : unread;
+}
+
+static int chunk_unread(const struct log_band *b, u32 at, int err)
+{
+	return kv_says(err, "log band %u (log %llu): byte %u cannot be read: %s", b->band, b->id,
+		       at, strerror(-err));
 }
 
 /**
@@ -631,8 +667,8 @@ static int later(struct replay *r, u32 at, u64 number, bool *found)
  * @m: gets its writes
  * @next_seq: above all that was read so far; result.  Not that of the band table, which
  *	may have been committed later
- * @lost: set, after saying why, if something is missing that was durable; what follows
- *	it is left out
+ * @lost: -EUCLEAN, after saying why, if something is missing that was durable, or the error
+ *	of a read if that may be so; what follows it is left out; else 0
  *
  * Chunks were written in order, but what was not flushed may have reached the disk in
  * any: the log ends with the first chunk that is not whole.  It was torn, unless a
@@ -641,14 +677,14 @@ static int later(struct replay *r, u32 at, u64 number, bool *found)
  * Returns 0 or -errno.
  */
 int log_replay(struct kv *kv, const struct log_band *b, struct memtable *m, u64 *next_seq,
-	       bool *lost)
+	       int *lost)
 {
 	struct replay r = { .kv = kv, .b = b, .end = b->bytes ?: kv->head.band_bytes,
 			    .room = BLOCK_BYTES };
 	struct chunk_head *h;
 	u64 number = 0;
 	bool found = false, written = false;
-	u32 at = 0;
+	u32 at = 0, unread_at = 0;
 	int err = 0;
 
 	r.buf = aligned_alloc(BLOCK_BYTES, r.room);
@@ -660,8 +696,7 @@ int log_replay(struct kv *kv, const struct log_band *b, struct memtable *m, u64 
 		if (!err && le64_to_cpu(h->number) != number)
 			err = -EUCLEAN;
 		if (!err && le64_to_cpu(h->generation) > kv->generation) {
-			*lost = true;
-			kv_says(-EUCLEAN, "the band table is older than log band %u: its newest generation is damaged",
+			*lost = kv_says(-EUCLEAN, "the band table is older than log band %u: its newest generation is damaged",
 				b->band);
 		}
 		if (!err) {
@@ -675,20 +710,90 @@ int log_replay(struct kv *kv, const struct log_band *b, struct memtable *m, u64 
 		at += chunk_bytes(HEAD + le32_to_cpu(h->bytes));
 		number++;
 	}
-	/* What cannot be read may have been durable. */
-	if (err && err != -ENOMEM && (b->bytes || written || err != -EUCLEAN)) {
-		kv_says(-EUCLEAN, "log band %u (log %llu): damaged at byte %u%s%s", b->band,
-			b->id, at, err == -EUCLEAN ? "" : ": ",
-			err == -EUCLEAN ? "" : strerror(-err));
-		*lost = true;
+	if (err == -EUCLEAN && (b->bytes || written)) {
+		*lost = kv_says(err, "log band %u (log %llu): damaged at byte %u", b->band, b->id,
+				at);
 		err = 0;
 	} else if (err == -EUCLEAN) {
-		err = later(&r, at + BLOCK_BYTES, number, &found);
-		if (found) {
-			*lost = true;
-			kv_says(-EUCLEAN, "log band %u (log %llu): damaged at byte %u, and a later chunk says that it was synced, or cannot be read",
-				b->band, b->id, at);
+		err = later(&r, at + BLOCK_BYTES, number, &found, &unread_at);
+		if (found)
+			*lost = kv_says(-EUCLEAN, "log band %u (log %llu): damaged at byte %u, and a later chunk says that it was synced",
+					b->band, b->id, at);
+		at = unread_at;
+	}
+	/* That may have been durable; the next time the disk may read it. */
+	if (err && err != -ENOMEM) {
+		*lost = chunk_unread(b, at, err);
+		err = 0;
+	}
+	free(r.buf);
+	return err;
+}
+
+/* From @from to before @to nothing was whole. */
+static void given_up(struct kv *kv, const struct log_band *b, u32 from, u32 to, int err)
+{
+	char text[200];
+
+	snprintf(text, sizeof(text), "log band %u (log %llu): bytes %u to %u are given up: %s",
+		 b->band, b->id, from, to - 1,
+		 err == -EUCLEAN ? "no whole chunk is there" : strerror(-err));
+	kv->repair->report(kv->repair->ctx, text);
+}
+
+/**
+ * log_salvage() - read what is whole of a log band
+ * @kv: the store, which is being repaired
+ * @b: the band
+ * @m: gets its writes
+ * @next_seq: above all that was read so far; result
+ *
+ * Behind a chunk that is not whole the next one may begin at any block.
+ *
+ * Returns 0 or -errno.
+ */
+int log_salvage(struct kv *kv, const struct log_band *b, struct memtable *m, u64 *next_seq)
+{
+	struct replay r = { .kv = kv, .b = b, .end = b->bytes ?: kv->head.band_bytes,
+			    .room = BLOCK_BYTES };
+	struct chunk_head *h;
+	u64 number = 0;
+	u32 at = 0, bad = 0;
+	int err = 0, why = 0;
+
+	r.buf = aligned_alloc(BLOCK_BYTES, r.room);
+	if (!r.buf)
+		return kv_no_memory();
+	while (at < r.end) {
+		err = read_chunk(&r, at);
+		h = (struct chunk_head *)r.buf;
+		/* One of before is in the value of another. */
+		if (!err && le64_to_cpu(h->number) < number)
+			err = -EUCLEAN;
+		if (!err)
+			err = take_chunk(&r, m, next_seq);
+		if (err && err != -EUCLEAN && (err == -ENOMEM || !kv->repair->unreadable))
+			break;
+		if (err) {
+			bad = why ? bad : at;
+			why = why && why != -EUCLEAN ? why : err;
+			at += BLOCK_BYTES;
+			continue;
 		}
+		if (why)
+			given_up(kv, b, bad, at, why);
+		why = 0;
+		number = le64_to_cpu(h->number) + 1;
+		at += chunk_bytes(HEAD + le32_to_cpu(h->bytes));
+	}
+	if (err && err != -EUCLEAN && (err == -ENOMEM || !kv->repair->unreadable)) {
+		if (err != -ENOMEM)
+			chunk_unread(b, at, err);
+	} else {
+		/* Of a log that was not sealed nobody knows where it ended. */
+		if (why && (b->bytes || why != -EUCLEAN))
+			given_up(kv, b, bad, r.end, why);
+		err = 0;
 	}
 	free(r.buf);
 	return err;

@@ -257,6 +257,38 @@ static int mem_next(struct cursor *c)
 	return settle(mc);
 }
 
+/* The last node before @e, or of all without one; NULL if there is none. */
+static struct node *find_before(const struct memtable *m, const struct entry *e)
+{
+	struct node *head = (struct node *)(m->head + MEMTABLE_HEIGHT), *at = head, *n;
+	u32 h = MEMTABLE_HEIGHT;
+
+	while (h--) {
+		while ((n = load(node_next(at, h))) && (!e || before(n, e)))
+			at = n;
+	}
+	return at == head ? NULL : at;
+}
+
+static int mem_seek_before(struct cursor *c, const struct slice *key)
+{
+	struct mem_cursor *mc = container_of(c, struct mem_cursor, c);
+	struct entry want = { .seq = U64_MAX };
+
+	if (key)
+		want.key = *key;
+	mc->n = find_before(mc->m, key ? &want : NULL);
+	return settle(mc);
+}
+
+static int mem_prev(struct cursor *c)
+{
+	struct mem_cursor *mc = container_of(c, struct mem_cursor, c);
+
+	mc->n = find_before(mc->m, &mc->c.at);
+	return settle(mc);
+}
+
 static void mem_free(struct cursor *c)
 {
 	struct mem_cursor *mc = container_of(c, struct mem_cursor, c);
@@ -268,6 +300,8 @@ static void mem_free(struct cursor *c)
 static const struct cursor_ops mem_ops = {
 	.seek = mem_seek,
 	.next = mem_next,
+	.seek_before = mem_seek_before,
+	.prev = mem_prev,
 	.free = mem_free,
 };
 

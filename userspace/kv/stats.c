@@ -27,7 +27,8 @@ static const struct log_band *pending(const struct kv *kv)
 	return kv->log.pending && i == kv->nr_logs ? &kv->log.band : NULL;
 }
 
-EXPORTED void kv_stats(struct kv *kv, struct kv_stats *stats)
+/* All of it, as this library has it. */
+static void all_stats(struct kv *kv, struct kv_stats *stats)
 {
 	const uint64_t *from = (const uint64_t *)&kv->stats;
 	uint64_t *to = (uint64_t *)stats;
@@ -36,6 +37,8 @@ EXPORTED void kv_stats(struct kv *kv, struct kv_stats *stats)
 
 	for (i = 0; i < sizeof(*stats) / sizeof(*to); i++)
 		to[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
+	stats->ring_error = (uint64_t)(kv->disk->ring_error ?:
+				       kv->offload ? kv->offload->ring_error : 0);
 	pthread_mutex_lock(&kv->log.lock);
 	pthread_mutex_lock(&kv->lock);
 	log = pending(kv);
@@ -65,14 +68,32 @@ EXPORTED void kv_stats(struct kv *kv, struct kv_stats *stats)
 	pthread_mutex_unlock(&kv->log.lock);
 }
 
-EXPORTED void kv_shape(struct kv *kv, struct kv_shape *shape)
+EXPORTED int kv_stats(struct kv *kv, struct kv_stats *stats)
 {
+	struct kv_stats all;
+
+	if (stats->size < 2 * sizeof(stats->size))
+		return kv_says(-EINVAL, "struct kv_stats does not have its size");
+	all_stats(kv, &all);
+	all.size = stats->size;
+	give_sized(stats, stats->size, &all, sizeof(all));
+	return 0;
+}
+
+EXPORTED int kv_shape(struct kv *kv, struct kv_shape *shape)
+{
+	struct kv_shape all;
+
+	if (shape->size < 2 * sizeof(shape->size))
+		return kv_says(-EINVAL, "struct kv_shape does not have its size");
 	pthread_mutex_lock(&kv->lock);
-	*shape = (struct kv_shape){ .organisation = kv->head.organisation,
+	all = (struct kv_shape){ .size = shape->size, .organisation = kv->head.organisation,
 				    .band_bytes = kv->head.band_bytes,
 				    .bands = kv->head.bands, .generation = kv->generation };
-	memcpy(shape->uuid, kv->head.uuid, sizeof(shape->uuid));
+	memcpy(all.uuid, kv->head.uuid, sizeof(all.uuid));
 	pthread_mutex_unlock(&kv->lock);
+	give_sized(shape, shape->size, &all, sizeof(all));
+	return 0;
 }
 
 EXPORTED int kv_bands(struct kv *kv, int (*fn)(void *ctx, const struct kv_band *band),

@@ -4,6 +4,7 @@
 #include <unistd.h>
 #include <uuid/uuid.h>
 
+#include "live.h"
 #include "memtable.h"
 #include "table.h"
 
@@ -51,6 +52,44 @@ void wait_us(pthread_cond_t *cond, pthread_mutex_t *lock, u64 us)
 				  .tv_nsec = (long)(until_us % 1000000 * 1000) };
 
 	pthread_cond_timedwait(cond, lock, &until);
+}
+
+/**
+ * take_sized() - a struct of a caller's, who may have been built with another library
+ * @to: as this one has it; result, unless the caller has none
+ * @ours: its size
+ * @from: the caller's, or NULL
+ * @size: of it, as it says
+ * @name: of the struct
+ *
+ * Returns 0; -EINVAL or -E2BIG after saying why.
+ */
+int take_sized(void *to, size_t ours, const void *from, u64 size, const char *name)
+{
+	const u8 *bytes = from;
+	u64 i;
+
+	if (!from)
+		return 0;
+	/* A caller that left it out has 0 there. */
+	if (size < 2 * sizeof(size_t))
+		return kv_says(-EINVAL, "struct %s does not have its size", name);
+	for (i = ours; i < size; i++) {
+		if (bytes[i])
+			return kv_says(-E2BIG, "struct %s has fields that this library does not know",
+				       name);
+	}
+	memcpy(to, from, min_t(u64, ours, size));
+	return 0;
+}
+
+/* The other way; with zeroes behind what this library knows. */
+void give_sized(void *to, u64 size, const void *from, size_t ours)
+{
+	u64 n = min_t(u64, ours, size);
+
+	memcpy(to, from, n);
+	memset((u8 *)to + n, 0, size - n);
 }
 
 /**
@@ -178,10 +217,8 @@ static struct kv *store_new(struct kv_disk *disk)
 {
 	struct kv *kv = calloc(1, sizeof(*kv));
 
-	if (!kv) {
-		disk->ops->close(disk);
+	if (!kv)
 		return NULL;
-	}
 	kv->disk = disk;
 	kv->next = NO_BAND;
 	kv->unit.band = NO_BAND;
@@ -267,6 +304,25 @@ static int format_all(struct kv *kv)
 	return err;
 }
 
+/* The disk stays open. */
+static int format_disk(struct kv_disk *disk, const struct kv_format_options *opt, const u8 *uuid,
+		       enum header_kind kind)
+{
+	struct kv_format_options all = { .size = sizeof(all) };
+	struct kv *kv = store_new(disk);
+	int err;
+
+	if (!kv)
+		return kv_no_memory();
+	err = take_sized(&all, sizeof(all), opt, opt ? opt->size : 0, "kv_format_options") ?:
+		shape_of(disk, &all, uuid, &kv->head);
+	kv->head.kind = kind;
+	err = err ?: format_all(kv);
+	kv->disk = NULL;
+	store_free(kv);
+	return err;
+}
+
 /**
  * store_format() - make an empty store
  * @disk: where; closed in any case
@@ -277,14 +333,9 @@ static int format_all(struct kv *kv)
  */
 int store_format(struct kv_disk *disk, const struct kv_format_options *opt, const u8 *uuid)
 {
-	static const struct kv_format_options defaults;
-	struct kv *kv = store_new(disk);
-	int err;
+	int err = format_disk(disk, opt, uuid, HEADER_STORE);
 
-	if (!kv)
-		return kv_no_memory();
-	err = shape_of(disk, opt ?: &defaults, uuid, &kv->head) ?: format_all(kv);
-	store_free(kv);
+	disk->ops->close(disk);
 	return err;
 }
 
@@ -312,7 +363,7 @@ int store_offload(struct kv_disk *disk, const struct shape *head, u64 bytes, con
 	struct shape s = {
 		.organisation = head->organisation, .band_bytes = head->band_bytes,
 		.device_bytes = rounddown(bytes ?: disk->bytes, BLOCK_BYTES),
-		.slot_offset = BLOCK_BYTES, .bands_offset = head->band_bytes, .offload = true,
+		.slot_offset = BLOCK_BYTES, .bands_offset = head->band_bytes, .kind = HEADER_OFFLOAD,
 	};
 	int err = 0;
 
@@ -336,7 +387,7 @@ int store_offload(struct kv_disk *disk, const struct shape *head, u64 bytes, con
 
 EXPORTED int kv_offload(const char *path, const char *offload, uint64_t bytes)
 {
-	static const struct kv_options look = { .flags = KV_READ_ONLY };
+	static const struct kv_options look = { .size = sizeof(struct kv_options), .flags = KV_READ_ONLY };
 	struct kv_disk *disk;
 	struct shape head;
 	struct kv *kv;
@@ -357,9 +408,10 @@ static int take_options(struct kv *kv, const struct kv_options *opt)
 	u32 band = kv->head.band_bytes, quarter = rounddown(band / 4, BLOCK_BYTES), half;
 	bool buffered = kv->head.organisation == KV_BUFFERED;
 	struct kv_options *o = &kv->opt;
+	int err = take_sized(o, sizeof(*o), opt, opt ? opt->size : 0, "kv_options");
 
-	if (opt)
-		*o = *opt;
+	if (err)
+		return err;
 	o->log_buffer_bytes = o->log_buffer_bytes ?: min(1U << 20, quarter);
 	o->cache_bytes = o->cache_bytes ?: DEFAULT_CACHE;
 	o->around_bytes = o->around_bytes ?: DEFAULT_AROUND;
@@ -368,7 +420,8 @@ static int take_options(struct kv *kv, const struct kv_options *opt)
 	o->idle_ms = o->idle_ms ?: 10000;
 	half = rounddown(band / 2, BLOCK_BYTES);
 	o->lead_bytes = o->lead_bytes ?: min(DEFAULT_LEAD, half);
-	if (o->flags & ~(u32)(KV_READ_ONLY | KV_NO_THREAD | KV_NO_LOG | KV_STREAM))
+	if (o->flags & ~(u32)(KV_READ_ONLY | KV_NO_THREAD | KV_NO_LOG | KV_STREAM |
+				 KV_NO_LIVE))
 		return kv_says(-EINVAL, "unknown flags");
 	if (o->log_buffer_bytes % BLOCK_BYTES || o->log_buffer_bytes > quarter)
 		return kv_says(-EINVAL, "a log buffer of %u bytes: %u to %u in steps of that",
@@ -388,18 +441,40 @@ static int take_options(struct kv *kv, const struct kv_options *opt)
 	return 0;
 }
 
+/* To be repaired: do the logs lack anything?  Nothing is kept of what they have. */
+static int look_through(struct kv *kv, int *lost)
+{
+	struct memtable *m;
+	u64 next_seq = 0;
+	u32 i;
+	int err = 0;
+
+	*lost = 0;
+	for (i = 0; i < kv->nr_logs && !err && !*lost; i++) {
+		m = memtable_new(0);
+		err = m ? log_replay(kv, &kv->logs[i], m, &next_seq, lost) : kv_no_memory();
+		memtable_put(m);
+	}
+	return err;
+}
+
 /* Until nothing is left of the logs: each memtable that they had becomes a table. */
 static int replay(struct kv *kv)
 {
 	struct log_band logs[MAX_LOG_BANDS];
-	bool read_only = kv->opt.flags & KV_READ_ONLY, lost = false;
+	bool read_only = kv->opt.flags & KV_READ_ONLY;
 	u32 nr = kv->nr_logs, i;
 	u64 next_seq = 0;
-	int err = 0;
+	int err = 0, lost = 0, damaged = 0;
 
+	if (kv->repair)
+		err = look_through(kv, &damaged);
+	if (damaged && !err)
+		kv->repair->report(kv->repair->ctx, kv_error());
 	memcpy(logs, kv->logs, sizeof(logs));
 	for (i = 0; i < nr && !err && !lost; i++) {
-		err = log_replay(kv, &logs[i], kv->mem, &next_seq, &lost);
+		err = damaged ? log_salvage(kv, &logs[i], kv->mem, &next_seq) :
+				log_replay(kv, &logs[i], kv->mem, &next_seq, &lost);
 		kv->next_seq = max(kv->next_seq, next_seq);
 		if (lost && !err)
 			snprintf(kv->lost, sizeof(kv->lost), "%s", kv_error());
@@ -414,15 +489,18 @@ static int replay(struct kv *kv)
 		kv->seq = kv->next_seq - 1;
 		err = kv->mem ? compact_frozen(kv) : kv_no_memory();
 	}
+	kv->lost_error = lost;
 	if (!err && lost && !read_only)
-		err = kv_says(-EUCLEAN, "%s; what is left can be read only", kv->lost);
+		err = kv_says(lost, "%s; %s", kv->lost, lost == -EUCLEAN ?
+			      "what is left can be read only" :
+			      "nothing was changed, and the disk may read it the next time");
 	return err;
 }
 
 /* Is the offload device this store's? */
 static int take_offload(struct kv *kv)
 {
-	int err = header_read(kv->offload, true, &kv->spare);
+	int err = header_read(kv->offload, HEADER_OFFLOAD, &kv->spare);
 
 	if (err)
 		return err;
@@ -437,7 +515,7 @@ static int take_offload(struct kv *kv)
 static int open_all(struct kv *kv, const struct kv_options *opt)
 {
 	bool read_only;
-	int err = header_read(kv->disk, false, &kv->head);
+	int err = header_read(kv->disk, kv->head.kind, &kv->head);
 
 	if (!err)
 		err = take_options(kv, opt);
@@ -497,6 +575,7 @@ int store_open(struct kv **kv, struct kv_disk *disk, struct kv_disk *offload,
 	int err;
 
 	if (!n) {
+		disk->ops->close(disk);
 		if (offload)
 			offload->ops->close(offload);
 		return kv_no_memory();
@@ -510,26 +589,147 @@ int store_open(struct kv **kv, struct kv_disk *disk, struct kv_disk *offload,
 	return err;
 }
 
+/**
+ * store_begin() - make a store that is none before store_finish()
+ * @kv: result, to be finished or given up
+ * @disk: where; closed with it, also after an error
+ * @opt: or NULL
+ * @uuid: of it
+ *
+ * Returns 0 or -errno after saying why.
+ */
+int store_begin(struct kv **kv, struct kv_disk *disk, const struct kv_format_options *opt,
+		const u8 *uuid)
+{
+	static const struct kv_options plain = { .size = sizeof(plain),
+						 .flags = KV_NO_LOG | KV_NO_THREAD };
+	int err = format_disk(disk, opt, uuid, HEADER_UNFINISHED);
+	struct kv *n = err ? NULL : store_new(disk);
+
+	if (!n) {
+		disk->ops->close(disk);
+		return err ?: kv_no_memory();
+	}
+	n->head.kind = HEADER_UNFINISHED;
+	err = open_all(n, &plain);
+	if (err)
+		store_free(n);
+	else
+		*kv = n;
+	return err;
+}
+
+/**
+ * store_finish() - what was written to a store that was begun is all there is
+ * @kv: it, closed in any case
+ *
+ * Returns 0 or -errno after saying why: then it is no store.
+ */
+int store_finish(struct kv *kv)
+{
+	int err = kv_flush(kv);
+
+	kv->head.kind = HEADER_STORE;
+	err = err ?: header_write(kv->disk, &kv->head) ?: store_flush(kv);
+	store_give_up(kv);
+	return err;
+}
+
+/* It stays what it was last. */
+void store_give_up(struct kv *kv)
+{
+	store_free(kv);
+}
+
+/**
+ * store_repair() - take what is whole of the logs, and close the store
+ * @disk: it; closed in any case, as @offload is
+ * @offload: its offload device; or NULL
+ * @opt: or NULL
+ * @repair: what to do
+ *
+ * Returns 0 or -errno after saying why.
+ */
+int store_repair(struct kv_disk *disk, struct kv_disk *offload, const struct kv_options *opt,
+		 const struct repair *repair)
+{
+	/* The only thread there is, so that no merge begins behind it. */
+	struct kv_options plain = { .size = sizeof(plain), .flags = KV_NO_THREAD,
+				    .l0_trigger = 1000,
+				    .cache_bytes = opt ? opt->cache_bytes : 0 };
+	struct kv *kv = store_new(disk);
+	int err;
+
+	if (!kv) {
+		disk->ops->close(disk);
+		if (offload)
+			offload->ops->close(offload);
+		return kv_no_memory();
+	}
+	kv->offload = offload;
+	kv->repair = repair;
+	err = open_all(kv, &plain);
+	if (err) {
+		store_free(kv);
+		return err;
+	}
+	return kv_close(kv);
+}
+
+/* A store and, if it is named, its offload device. */
+static int open_disks(const char *path, const char *offload_path, bool writing,
+		      struct kv_disk **disk, struct kv_disk **offload)
+{
+	int err = disk_open(disk, path, writing);
+
+	*offload = NULL;
+	if (err || !offload_path)
+		return err;
+	err = disk_open(offload, offload_path, writing);
+	if (err)
+		(*disk)->ops->close(*disk);
+	return err;
+}
+
+EXPORTED int kv_repair(const char *path, const struct kv_options *opt, uint32_t flags,
+		       void (*report)(void *ctx, const char *sentence), void *ctx)
+{
+	struct repair r = { .unreadable = flags & KV_REPAIR_UNREADABLE, .report = report,
+			    .ctx = ctx };
+	struct kv_options all = { .size = sizeof(all) };
+	struct kv_disk *disk, *offload;
+	int err = take_sized(&all, sizeof(all), opt, opt ? opt->size : 0, "kv_options");
+
+	if (!err && (flags & ~(uint32_t)KV_REPAIR_UNREADABLE))
+		err = kv_says(-EINVAL, "unknown flags of a repair");
+	err = err ?: open_disks(path, all.offload, true, &disk, &offload);
+	return err ?: store_repair(disk, offload, &all, &r);
+}
+
 EXPORTED int kv_open(struct kv **kv, const char *path, const struct kv_options *opt)
 {
-	bool writing = !opt || !(opt->flags & KV_READ_ONLY);
-	struct kv_disk *disk, *offload = NULL;
-	int err = disk_open(&disk, path, writing);
+	struct kv_options all = { .size = sizeof(all) };
+	struct kv_disk *disk, *offload;
+	int err = take_sized(&all, sizeof(all), opt, opt ? opt->size : 0, "kv_options");
 
 	if (err)
 		return err;
-	if (opt && opt->offload)
-		err = disk_open(&offload, opt->offload, writing);
-	if (err) {
-		disk->ops->close(disk);
-		return err;
-	}
-	return store_open(kv, disk, offload, opt);
+	all.size = sizeof(all);
+	err = open_disks(path, all.offload, !(all.flags & KV_READ_ONLY), &disk, &offload) ?:
+		store_open(kv, disk, offload, &all);
+	if (!err && !(all.flags & (KV_READ_ONLY | KV_NO_THREAD | KV_NO_LIVE)))
+		(*kv)->live = live_start(*kv, path);
+	return err;
 }
 
 EXPORTED const char *kv_lost(const struct kv *kv)
 {
 	return *kv->lost ? kv->lost : NULL;
+}
+
+EXPORTED int kv_lost_error(const struct kv *kv)
+{
+	return kv->lost_error;
 }
 
 EXPORTED int kv_close(struct kv *kv)
@@ -542,10 +742,11 @@ EXPORTED int kv_close(struct kv *kv)
 	kv->stop = true;
 	pthread_cond_broadcast(&kv->work);
 	pthread_mutex_unlock(&kv->lock);
+	live_stop(kv->live);
 	if (kv->has_thread)
 		pthread_join(kv->thread, NULL);
 	if (!(kv->opt.flags & (KV_READ_ONLY | KV_NO_LOG)))
-		err = kv_sync(kv) ?: log_end_band(kv);
+		err = kv_sync(kv) ?: log_end_band(kv) ?: log_seal(kv);
 	store_free(kv);
 	return err;
 }

@@ -176,6 +176,18 @@ struct log {
 	u32 bands;
 };
 
+/**
+ * struct repair - a log is read for what is whole of it
+ * @unreadable: what cannot be read is given up
+ * @report: see kv_repair()
+ * @ctx: for it
+ */
+struct repair {
+	bool unreadable;
+	void (*report)(void *ctx, const char *sentence);
+	void *ctx;
+};
+
 struct kv_snapshot {
 	struct kv_snapshot *next, *prev;
 	u64 seq;
@@ -229,10 +241,14 @@ struct kv_snapshot {
  * @broken: a write or flush has failed: why; 0 while all is well
  * @broken_text: in words
  * @held: a compaction has failed, and is not tried before the version changes
+ * @held_until: of a read that has failed: until then only; 0: until the version changes
  * @held_text: in words
  * @held_generation: which one it was
  * @tidied: merges within level 1 since the last one from level 0
+ * @live: answers other programs; or NULL
+ * @repair: what kv_repair() was asked for; NULL of a store that is only opened
  * @lost: what is missing of the log, in words
+ * @lost_error: -EUCLEAN, or the error of the read; 0 if nothing is missing
  * @full: since the memtable with this number, nothing could be freed
  * @full_released: what @released was then
  * @released: how often a snapshot or a band was let go
@@ -266,10 +282,14 @@ struct kv {
 	int broken;
 	char broken_text[400];
 	int held;
+	u64 held_until;
 	char held_text[400];
 	u64 held_generation;
 	u32 tidied;
+	struct live *live;
+	const struct repair *repair;
 	char lost[400];
+	int lost_error;
 	u64 full, full_released, released;
 	struct cache *cache;
 	struct kv_stats stats;
@@ -301,6 +321,14 @@ static inline void count(uint64_t *what, u64 n)
 /* store.c */
 int store_open(struct kv **kv, struct kv_disk *disk, struct kv_disk *offload,
 	       const struct kv_options *opt);
+int store_begin(struct kv **kv, struct kv_disk *disk, const struct kv_format_options *opt,
+		const u8 *uuid);
+int store_finish(struct kv *kv);
+void store_give_up(struct kv *kv);
+int checkpoint_to(struct kv *kv, struct kv_disk *disk, const struct kv_format_options *opt,
+		  const u8 *uuid);
+int store_repair(struct kv_disk *disk, struct kv_disk *offload, const struct kv_options *opt,
+		 const struct repair *repair);
 int store_offload(struct kv_disk *disk, const struct shape *head, u64 bytes, const u8 *own);
 int store_format(struct kv_disk *disk, const struct kv_format_options *opt, const u8 *uuid);
 int store_write(struct kv *kv, struct kv_disk *disk, u64 offset, const void *buf, u32 bytes);
@@ -310,12 +338,14 @@ int store_flush(struct kv *kv);
 u64 now_us(void);
 void wait_init(pthread_cond_t *cond);
 void wait_us(pthread_cond_t *cond, pthread_mutex_t *lock, u64 us);
+int take_sized(void *to, size_t ours, const void *from, u64 size, const char *name);
+void give_sized(void *to, u64 size, const void *from, size_t ours);
 int store_broken(struct kv *kv);
 void store_break(struct kv *kv, int err, const char *text);
 
 /* header.c */
 int header_write(struct kv_disk *disk, const struct shape *s);
-int header_read(struct kv_disk *disk, bool offload, struct shape *s);
+int header_read(struct kv_disk *disk, enum header_kind kind, struct shape *s);
 struct kv_disk *band_disk(const struct kv *kv, u32 band);
 u64 band_offset(const struct kv *kv, u32 band);
 
@@ -356,7 +386,7 @@ u32 bands_crc(const struct kv *kv, struct bands_head *h);
 int bandtable_write(struct kv *kv, const struct version *v, const struct log_band *logs,
 		    u32 nr_logs, u64 generation, bool both);
 int bandtable_read(struct kv *kv);
-int bandtable_copies(struct kv *kv, void (*report)(void *ctx, const char *text, bool damaged),
+int bandtable_copies(struct kv *kv, void (*report)(void *ctx, const char *text, int err),
 		     void *ctx);
 int commit(struct kv *kv, const struct change *c);
 
@@ -383,8 +413,14 @@ bool log_take_unit(struct kv *kv, struct log_band *unit);
 u64 log_add(struct kv *kv, const struct kv_batch *batch, u64 seq, u32 *place);
 int log_sync(struct kv *kv, u64 number);
 int log_replay(struct kv *kv, const struct log_band *b, struct memtable *m, u64 *next_seq,
-	       bool *lost);
+	       int *lost);
+int log_seal(struct kv *kv);
+int log_salvage(struct kv *kv, const struct log_band *b, struct memtable *m, u64 *next_seq);
 int log_verify(struct kv *kv, struct table *t, u32 bytes);
+
+/* write.c: what may be compacted by the caller, while nobody else compacts */
+void begin_compacting(struct kv *kv);
+void end_compacting(struct kv *kv);
 
 /* compact.c: all by @compacting, or with nobody else yet, but for the last three */
 int compact_frozen(struct kv *kv);
@@ -392,6 +428,7 @@ int compact_step(struct kv *kv, bool *did);
 int compact_due(struct kv *kv);
 int compact_idle(struct kv *kv, bool *did);
 int compact_all(struct kv *kv);
+int compact_range(struct kv *kv, struct slice from, struct slice to);
 void *compact_thread(void *arg);
 int freeze(struct kv *kv);
 

@@ -22,6 +22,11 @@
  * @read_at: where it begins
  * @read_bytes: its size
  * @read_next: how much to read next
+ * @back: it goes to entries before: the read ends with the block that is wanted
+ * @offset: going back, where the entries of @block begin in it, each a u32
+ * @entry: of them, where it is
+ * @bound: going back, the key of the first entry of the block that was left
+ * @bound_seq: and its number
  * @sought: the block is the first since a seek
  * @ahead: the piece behind it, being read
  * @room: of each of the two buffers
@@ -31,7 +36,7 @@ struct table_cursor {
 	struct kv *kv;
 	struct part *part;
 	struct kv_disk *disk;
-	bool merging, cached, sought;
+	bool merging, cached, sought, back;
 	u32 window;
 	uint64_t *counter;
 	struct cache_item *index;
@@ -39,6 +44,9 @@ struct table_cursor {
 	struct buffer block;
 	u8 *read;
 	u32 read_at, read_bytes, read_next;
+	struct buffer offset, bound;
+	u32 entry;
+	u64 bound_seq;
 	struct kv_io ahead;
 	u32 room, ahead_room;
 };
@@ -53,13 +61,18 @@ static void drop_ahead(struct table_cursor *t)
 static void nowhere(struct table_cursor *t)
 {
 	t->c.valid = false;
+	t->c.behind = false;
 	cache_put(t->kv->cache, t->index);
 	t->index = NULL;
 	drop_ahead(t);
 	free(t->read);
 	free(t->ahead.buf);
 	free(t->block.data);
+	free(t->offset.data);
+	free(t->bound.data);
 	t->block = (struct buffer){ .data = NULL };
+	t->offset = t->block;
+	t->bound = t->block;
 	t->read = NULL;
 	t->ahead.buf = NULL;
 	t->read_bytes = 0;
@@ -110,6 +123,7 @@ static int read_to(struct table_cursor *t, u32 offset, u32 bytes)
 	u64 base = band_offset(t->kv, t->part->table->band);
 	int err;
 
+	most = t->back ? end : most - first;
 	if (t->read_bytes && first >= t->read_at && end <= t->read_at + t->read_bytes)
 		return 0;
 	if (t->ahead.busy) {
@@ -127,7 +141,9 @@ static int read_to(struct table_cursor *t, u32 offset, u32 bytes)
 		}
 	}
 	size = t->part->table->unsorted ? end - first :
-		min(max(end - first, t->read_next), most - first);
+		min(max(end - first, t->read_next), most);
+	if (t->back)
+		first = end - size;
 	t->read_next = min(2 * t->read_next, t->window);
 	t->read_bytes = 0;
 	err = have_room(&t->read, &t->room, size);
@@ -152,7 +168,8 @@ static struct cache_item *cached_block(struct table_cursor *t, u32 offset)
 	if (!t->cached)
 		return NULL;
 	item = cache_get(t->kv->cache, table->id, offset);
-	if (item || !table_read_by(t->kv, table, t->index, t->nr, t->sought ? 0 : t->read_next))
+	if (item || !table_read_by(t->kv, table, t->index, t->nr, t->sought ? 0 : t->read_next,
+				   t->back))
 		return item;
 	t->read_next = min(2 * t->read_next, t->window);
 	return cache_get(t->kv->cache, table->id, offset);
@@ -201,16 +218,19 @@ static int block_ends(struct table_cursor *t)
 	return slice_cmp(t->c.at.key, p.last) ? table_no_last_key(t->part->table, &p) : 0;
 }
 
+static int have_index(struct table_cursor *t)
+{
+	return t->index ? 0 : table_index(t->kv, t->part, &t->index);
+}
+
 static int go(struct table_cursor *t, struct slice key)
 {
 	struct index_place p;
-	int err;
+	int err = have_index(t);
 
-	if (!t->index) {
-		err = table_index(t->kv, t->part, &t->index);
-		if (err)
-			return err;
-	}
+	t->back = false;
+	if (err)
+		return err;
 	t->nr = index_find(t->index, key);
 	if (t->nr == index_blocks(t->index))
 		return table_damaged(t->part->table, "the index ends before the largest key");
@@ -293,6 +313,133 @@ static int table_cursor_next(struct cursor *c)
 	return err;
 }
 
+/* To an entry of the block; all of its entries have been decoded. */
+static int here_back(struct table_cursor *t, u32 entry)
+{
+	memcpy(&t->at, t->offset.data + entry * sizeof(t->at), sizeof(t->at));
+	t->entry = entry;
+	return here(t);
+}
+
+/* A block, of which it is behind the last entry then, and where its entries begin. */
+static int load_block_back(struct table_cursor *t, u32 nr)
+{
+	struct slice key = { .data = NULL };
+	u64 seq = 0;
+	u32 n = 0;
+	int err;
+
+	t->nr = nr;
+	t->offset.used = 0;
+	err = load_block(t);
+	for (; !err && t->at < t->block.used; t->at += entry_bytes(&t->c.at), n++) {
+		err = here(t) ?: n ? in_order(t, key, seq) : 0;
+		err = err ?: buffer_room(&t->offset, sizeof(t->at));
+		if (err)
+			break;
+		memcpy(t->offset.data + t->offset.used, &t->at, sizeof(t->at));
+		t->offset.used += sizeof(t->at);
+		key = t->c.at.key;
+		seq = t->c.at.seq;
+	}
+	t->entry = n;
+	return err ?: block_ends(t);
+}
+
+/* To the entry before the one that @entry is of; from one or from behind all. */
+static int step_back(struct table_cursor *t)
+{
+	int err;
+
+	/* What is below the least key does not count any more, and is not read. */
+	if (!t->entry && (!t->nr || slice_cmp(index_at(t->index, t->nr - 1).last,
+					      t->part->min) < 0)) {
+		nowhere(t);
+		return 0;
+	}
+	if (t->entry) {
+		err = here_back(t, t->entry - 1);
+	} else {
+		/* What was in the block goes with it. */
+		err = here_back(t, 0) ?: buffer_set(&t->bound, t->c.at.key);
+		t->bound_seq = t->c.at.seq;
+		err = err ?: load_block_back(t, t->nr - 1) ?: here_back(t, t->entry - 1);
+		if (!err && (slice_cmp(t->c.at.key, buffer_slice(&t->bound)) > 0 ||
+			     (!slice_cmp(t->c.at.key, buffer_slice(&t->bound)) &&
+			      t->c.at.seq <= t->bound_seq)))
+			err = table_damaged(t->part->table, "keys are out of order");
+	}
+	if (!err && slice_cmp(t->c.at.key, t->part->min) < 0)
+		nowhere(t);
+	return err;
+}
+
+static int go_before(struct table_cursor *t, const struct slice *key)
+{
+	int err = have_index(t);
+	u32 blocks;
+
+	t->back = true;
+	if (err)
+		return err;
+	blocks = index_blocks(t->index);
+	t->nr = key ? index_find(t->index, *key) : blocks - 1;
+	t->sought = true;
+	if (t->nr == blocks)
+		return table_damaged(t->part->table, "the index ends before the largest key");
+	err = load_block_back(t, t->nr);
+	/* Behind its entries that have the key or a later one. */
+	while (!err && key && t->entry) {
+		err = here_back(t, t->entry - 1);
+		if (!err && slice_cmp(t->c.at.key, *key) < 0) {
+			t->entry++;
+			break;
+		}
+	}
+	err = err ?: step_back(t);
+	if (!err && !key && (!t->c.valid || slice_cmp(t->c.at.key, t->part->max)))
+		err = table_damaged(t->part->table, "the largest key is not there");
+	return err;
+}
+
+static int table_cursor_seek_before(struct cursor *c, const struct slice *key)
+{
+	struct table_cursor *t = container_of(c, struct table_cursor, c);
+	int err;
+
+	nowhere(t);
+	if (key && slice_cmp(t->part->min, *key) >= 0)
+		return 0;
+	t->read_next = min(FIRST_WINDOW, t->window);
+	if (!key || slice_cmp(t->part->max, *key) < 0) {
+		/* No version is older: it is behind all that have the key. */
+		c->at = (struct entry){ .key = t->part->max };
+		c->behind = true;
+		c->valid = true;
+		return 0;
+	}
+	err = go_before(t, key);
+	if (err)
+		nowhere(t);
+	return err;
+}
+
+static int table_cursor_prev(struct cursor *c)
+{
+	struct table_cursor *t = container_of(c, struct table_cursor, c);
+	int err;
+
+	if (c->behind) {
+		c->behind = false;
+		err = go_before(t, NULL);
+	} else {
+		err = step_back(t);
+	}
+	if (err)
+		nowhere(t);
+	return err;
+}
+
 static void table_cursor_free(struct cursor *c)
 {
 	struct table_cursor *t = container_of(c, struct table_cursor, c);
@@ -305,6 +452,8 @@ static void table_cursor_free(struct cursor *c)
 static const struct cursor_ops table_cursor_ops = {
 	.seek = table_cursor_seek,
 	.next = table_cursor_next,
+	.seek_before = table_cursor_seek_before,
+	.prev = table_cursor_prev,
 	.free = table_cursor_free,
 };
 

@@ -449,6 +449,7 @@ static void blocks_in(const struct cache_item *index, u32 nr, u32 begin, u32 byt
  * @nr: of the block
  * @bytes: how much is read at once, if there is room for it; 0: around_bytes, and of the piece
  *	of the band that the block begins in; else from the block on
+ * @back: or, with @bytes, up to the block's end
  *
  * What a disk reads by the way costs it next to nothing.  What is wrong with it is left to the
  * reader that wants it.  Of an unsorted table there is nothing: what is beside a write is any
@@ -458,20 +459,23 @@ static void blocks_in(const struct cache_item *index, u32 nr, u32 begin, u32 byt
  * Returns whether the block is there with it.
  */
 bool table_read_by(struct kv *kv, struct table *t, const struct cache_item *index, u32 nr,
-		   u32 bytes)
+		   u32 bytes, bool back)
 {
-	u32 begin = index_at(index, nr).offset, from, to, last_bytes;
-	struct index_place p, last;
+	struct index_place p = index_at(index, nr), last;
+	u32 begin = p.offset, end = begin + p.bytes + p.behind, from, to, last_bytes;
 	u8 *buf, *at;
 
 	if (kv->opt.around_bytes == BLOCK_BYTES && !bytes)
 		return false;
-	if (begin && begin == __atomic_load_n(&t->read_end, __ATOMIC_RELAXED)) {
+	if (!back && begin && begin == __atomic_load_n(&t->read_end, __ATOMIC_RELAXED)) {
 		last_bytes = __atomic_load_n(&t->read_bytes, __ATOMIC_RELAXED);
 		bytes = max(bytes, min(2 * last_bytes, WINDOW_BYTES));
 	} else if (!bytes) {
 		bytes = kv->opt.around_bytes;
 		begin = rounddown(begin, bytes);
+	} else if (back) {
+		begin = min(begin, end - min(end, bytes));
+		bytes = end - begin;
 	}
 	if (t->unsorted || bytes == BLOCK_BYTES || !cache_room(kv->cache, bytes))
 		return false;
@@ -503,7 +507,7 @@ static int block_get(struct kv *kv, struct table *t, const struct cache_item *in
 	*block = cache_get(kv->cache, t->id, p.offset);
 	if (*block)
 		return 0;
-	table_read_by(kv, t, index, nr, 0);
+	table_read_by(kv, t, index, nr, 0, false);
 	err = piece(kv, t, p.offset, &p, 0, "the block", block, &fresh);
 	if (!err && fresh)
 		*block = cache_add(kv->cache, *block);

@@ -67,7 +67,7 @@ void table_keep(struct kv *kv, struct table *t, const struct buffer *index,
 		const struct buffer *place, struct cache_item *bloom);
 void table_offer(struct kv *kv, u64 id, u32 offset, const void *data, u32 bytes);
 bool table_read_by(struct kv *kv, struct table *t, const struct cache_item *index, u32 nr,
-		   u32 bytes);
+		   u32 bytes, bool back);
 u32 table_tail_most(const struct table *t, u32 max_key);
 int table_histogram(struct kv *kv, struct part *p, struct cache_item **item);
 int table_find(struct kv *kv, struct part *p, struct slice key, u64 seq, bool *found, u8 *op,

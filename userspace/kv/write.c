@@ -268,14 +268,14 @@ EXPORTED int kv_flush(struct kv *kv)
 	return err || streams(kv) ? err : wait_frozen(kv);
 }
 
-static void begin_compacting(struct kv *kv)
+void begin_compacting(struct kv *kv)
 {
 	if (streams(kv))
 		pthread_mutex_lock(&kv->writer);
 	pthread_mutex_lock(&kv->compacting);
 }
 
-static void end_compacting(struct kv *kv)
+void end_compacting(struct kv *kv)
 {
 	pthread_mutex_unlock(&kv->compacting);
 	if (streams(kv))

@@ -30,6 +30,8 @@ static const char help[] =
 
 static const char *const insert_orders[] = { "hashed", "ordered" };
 static const char *const scan_lengths[] = { "uniform", "zipfian" };
+/* YCSB has more: a value whose length varies is another load than one that does not. */
+static const char *const field_lengths[] = { "constant" };
 
 enum property_type {
 	COUNT,		/* a whole number, at most @high */
@@ -90,7 +92,7 @@ static const struct property {
 	{ "workload", IGNORED, 0, 0, 0, NULL },
 	{ "readallfields", IGNORED, 0, 0, 0, NULL },
 	{ "writeallfields", IGNORED, 0, 0, 0, NULL },
-	{ "fieldlengthdistribution", IGNORED, 0, 0, 0, NULL },
+	WORDS("fieldlengthdistribution", field_lengths, field_lengths),
 	{ "table", IGNORED, 0, 0, 0, NULL },
 #undef PLACE
 #undef SHARE
@@ -124,7 +126,8 @@ void settings_init(struct settings *s)
 
 static bool take_word(const struct property *p, const char *value, u32 *place)
 {
-	size_t n = (size_t)p->high, i, j;
+	size_t n = (size_t)p->high, i, j, at = 0;
+	char known[128] = "";
 
 	for (i = 0; i < n; i++) {
 		const char *word = p->words[i];
@@ -138,7 +141,10 @@ static bool take_word(const struct property *p, const char *value, u32 *place)
 		*place = (u32)i;
 		return true;
 	}
-	fail("%s '%s' is not known; see 'kvbench --help'", p->name, value);
+	for (i = 0; i < n; i++)
+		at += (size_t)snprintf(known + at, sizeof(known) - at, "%s%s", i ? ", " : "",
+				       p->words[i]);
+	fail("%s '%s' is not known: there %s %s", p->name, value, n == 1 ? "is" : "are", known);
 	return false;
 }
 

@@ -16,6 +16,7 @@
  * @requests: requestdistribution
  * @insert_order: 0 hashed, 1 ordered
  * @scan_lengths: 0 uniform, 1 zipfian
+ * @field_lengths: fieldlengthdistribution, of which there is one
  * @records: recordcount
  * @ops: operationcount
  * @threads: threadcount
@@ -29,7 +30,7 @@
 struct settings {
 	struct arrival_options arrivals;
 	struct workload_options work;
-	u32 process, gaps, requests, insert_order, scan_lengths;
+	u32 process, gaps, requests, insert_order, scan_lengths, field_lengths;
 	u64 records, ops, threads, seconds, padding, fields, field_bytes, value_bytes, seed;
 };
 

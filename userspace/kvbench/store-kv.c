@@ -21,6 +21,7 @@ static int noted(int err)
 static int store_open(void **store, const struct store_options *opt)
 {
 	const struct kv_options options = {
+		.size = sizeof(options),
 		.flags = (opt->no_log ? KV_NO_LOG : 0) | (opt->stream ? KV_STREAM : 0) |
 			 (opt->no_thread ? KV_NO_THREAD : 0),
 		.lead_bytes = opt->lead_bytes,
@@ -97,7 +98,7 @@ static const char *store_error(int err)
 static void store_report(void *store, struct json_object *j)
 {
 	struct json_object *levels;
-	struct kv_stats s;
+	struct kv_stats s = { .size = sizeof(s) };
 	u32 i;
 
 	kv_stats(store, &s);

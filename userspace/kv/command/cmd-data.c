@@ -316,7 +316,7 @@ static int load_from(struct kv *kv, FILE *f, const struct words *w)
 	struct lines l = { .f = f, .room = 4096 };
 	struct kv_batch *b = kv_batch_new();
 	u64 in = 0, batch_bytes = 0;
-	struct kv_shape shape;
+	struct kv_shape shape = { .size = sizeof(shape) };
 	int ret, err = 0;
 
 	kv_shape(kv, &shape);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kv format, offload. */
+/* kv format, offload, checkpoint. */
+#include <sys/stat.h>
+
 #include "command.h"
 
 /* Is there nothing that somebody may want back? */
@@ -51,7 +53,7 @@ static int run(const struct command *cmd, int argc, char **argv)
 		{ "size", required_argument, NULL, 's' }, { "force", no_argument, NULL, 'f' },
 		{ "help", no_argument, NULL, 'h' }, { NULL, 0, NULL, 0 },
 	};
-	struct kv_format_options opt = { .bytes = 0 };
+	struct kv_format_options opt = { .size = sizeof(struct kv_format_options), .bytes = 0 };
 	const char *path;
 	bool force = false;
 	u64 bytes;
@@ -121,6 +123,69 @@ static int offload(const struct command *cmd, int argc, char **argv)
 		return failed(err);
 	return force ? wipe("OFFLOAD", to) : EXIT_CLEAN;
 }
+
+/* A file that there is not yet, or one of no bytes, or a folder holds nothing. */
+static bool may_get_copy(const char *path, bool force)
+{
+	struct stat st;
+
+	if (stat(path, &st) || S_ISDIR(st.st_mode) || (S_ISREG(st.st_mode) && !st.st_size))
+		return true;
+	return may_be_written("TO", path, force);
+}
+
+static int checkpoint(const struct command *cmd, int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "force", no_argument, NULL, 'f' },
+		{ "offload", required_argument, NULL, 'O' },
+		{ "help", no_argument, NULL, 'h' }, { NULL, 0, NULL, 0 },
+	};
+	struct words w = { .json = false };
+	const char *path, *to;
+	struct stat st;
+	bool force = false;
+	struct kv *kv;
+	int c, err, ret;
+
+	while ((c = next_option(argc, argv, "+:h", options, NULL)) != -1) {
+		if (c == 'f')
+			force = true;
+		else if (c == 'O')
+			w.offload = optarg;
+		else
+			return option_error(cmd, c, argv[optind - 1]);
+	}
+	if (!parse_operands(cmd, argc, argv, 2, "DEVICE", &path, "TO", &to))
+		return EXIT_USAGE;
+	if (!may_get_copy(to, force))
+		return EXIT_OPERATION;
+	err = kv_live_checkpoint(path, to);
+	ret = err ? EXIT_OPERATION : EXIT_CLEAN;
+	if (err == -ENOTCONN) {
+		ret = open_store(&kv, path, KV_READ_ONLY, &w);
+		if (ret)
+			return ret;
+		err = kv_checkpoint(kv, to, NULL);
+		ret = close_store(kv, err ? failed(err) : EXIT_CLEAN);
+	} else if (err) {
+		ret = failed(err);
+	}
+	return !ret && force && !stat(to, &st) && !S_ISDIR(st.st_mode) ? wipe("TO", to) : ret;
+}
+
+const struct command kv_cmd_checkpoint = {
+	.name = "checkpoint",
+	.summary = "copy a store, also one that is in use",
+	.help = "Usage: kv checkpoint [options] DEVICE TO\n\n"
+		"TO becomes a store with all keys and values that DEVICE has now.  It is a block\n"
+		"device or a file; one that does not exist is made, and in a folder one with the\n"
+		"store's UUID and .kv.  One that holds anything known is refused.  The program\n"
+		"that has DEVICE open, if there is one, makes the copy.\n\n"
+		"  --force     write over whatever is there\n"
+		COMMON_HELP,
+	.run = checkpoint,
+};
 
 const struct command kv_cmd_format = {
 	.name = "format",

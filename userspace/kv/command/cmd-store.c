@@ -54,7 +54,7 @@ static void dump_bands(struct json_stream *to, void *ctx)
 static int dump(const struct command *cmd, int argc, char **argv)
 {
 	struct json_stream used = { .walk = dump_bands };
-	struct kv_shape s;
+	struct kv_shape s = { .size = sizeof(s) };
 	const char *path;
 	struct words w;
 	struct json_object *j;
@@ -142,6 +142,35 @@ static int check(const struct command *cmd, int argc, char **argv)
 	return close_store(r.kv, ret);
 }
 
+static void give_up(void *ctx, const char *sentence)
+{
+	u32 *pieces = ctx;
+
+	say("%s", sentence);
+	++*pieces;
+}
+
+static int repair(const struct command *cmd, int argc, char **argv)
+{
+	struct kv_options opt = { .size = sizeof(struct kv_options) };
+	const char *path;
+	struct words w;
+	u32 pieces = 0;
+	int err;
+
+	if (!take_words(cmd, argc, argv, "u", &w))
+		return w.ret;
+	if (!parse_operands(cmd, argc, argv, 1, "DEVICE", &path))
+		return EXIT_USAGE;
+	opt.offload = w.offload;
+	err = kv_repair(path, &opt, w.unreadable ? KV_REPAIR_UNREADABLE : 0, give_up, &pieces);
+	if (err)
+		return failed(err);
+	if (!pieces)
+		say("nothing was damaged");
+	return pieces ? EXIT_CORRECTED : EXIT_CLEAN;
+}
+
 static int compact(const struct command *cmd, int argc, char **argv)
 {
 	const char *path;
@@ -160,25 +189,70 @@ static int compact(const struct command *cmd, int argc, char **argv)
 	return close_store(kv, err ? failed(err) : EXIT_CLEAN);
 }
 
-/* Of a store that nobody uses: what there is, not what was done. */
+/* What a program has done with a store that it has open. */
+static const struct {
+	const char *name, *text;
+	size_t offset;
+	bool bytes;
+} counters[] = {
+#define COUNTER(name, text, bytes) { #name, text, offsetof(struct kv_stats, name), bytes }
+	COUNTER(puts, "values put", false),
+	COUNTER(deletes, "keys deleted", false),
+	COUNTER(gets, "keys looked up", false),
+	COUNTER(user_bytes, "keys and values written", true),
+	COUNTER(offloaded_writes, "writes offloaded", false),
+	COUNTER(offloaded_bytes, "keys and values offloaded", true),
+	COUNTER(log_bytes, "written to logs", true),
+	COUNTER(flush_bytes, "written to level 0", true),
+	COUNTER(compact_read_bytes, "read by merges", true),
+	COUNTER(compact_written_bytes, "written by merges", true),
+	COUNTER(table_bytes, "written to the band table", true),
+	COUNTER(pad_bytes, "zeroes written", true),
+	COUNTER(read_bytes, "read otherwise", true),
+	COUNTER(syncs, "flushes of devices", false),
+	COUNTER(flushes, "memtables made tables", false),
+	COUNTER(compactions, "merges", false),
+	COUNTER(moves, "tables moved", false),
+	COUNTER(discards, "bands discarded", false),
+	COUNTER(levels_told, "levels told", false),
+	COUNTER(bloom_checks, "Bloom filters asked", false),
+	COUNTER(bloom_passes, "of them passed", false),
+	COUNTER(bloom_wrong, "of these wrongly", false),
+	COUNTER(flush_us, "microseconds of making tables", false),
+	COUNTER(compact_us, "microseconds of merging", false),
+	COUNTER(slow_us, "microseconds that writes waited", false),
+#undef COUNTER
+};
+
+static u64 counter(const struct kv_stats *s, u32 i)
+{
+	return *(const uint64_t *)((const char *)s + counters[i].offset);
+}
+
+/* Of a store that nobody has open: what there is, not what was done. */
 static int stats(const struct command *cmd, int argc, char **argv)
 {
-	struct kv_stats s;
+	struct kv_stats s = { .size = sizeof(s) };
 	const char *path;
 	struct words w;
 	struct json_object *j, *levels, *level;
-	struct kv *kv;
+	struct kv *kv = NULL;
 	u32 i;
-	int ret;
+	int ret, err;
 
 	if (!take_words(cmd, argc, argv, "j", &w))
 		return w.ret;
 	if (!parse_operands(cmd, argc, argv, 1, "DEVICE", &path))
 		return EXIT_USAGE;
-	ret = open_store(&kv, path, KV_READ_ONLY, &w);
-	if (ret)
-		return ret;
-	kv_stats(kv, &s);
+	err = kv_live_stats(path, &s);
+	if (err == -ENOTCONN) {
+		ret = open_store(&kv, path, KV_READ_ONLY, &w);
+		if (ret)
+			return ret;
+		kv_stats(kv, &s);
+	} else if (err) {
+		return failed(err);
+	}
 	if (!w.json) {
 		printf("bands: %llu of %s, %llu free, %llu logs\n", (u64)s.bands,
 		       size_text(s.band_bytes).s, (u64)s.bands_free, (u64)s.bands_log);
@@ -194,7 +268,17 @@ static int stats(const struct command *cmd, int argc, char **argv)
 			printf("unsorted: %llu bands, %s\n", (u64)s.unsorted_bands,
 			       size_text(s.unsorted_bytes).s);
 		printf("in logs: %s\n", size_text(s.memtable_bytes).s);
-		return close_store(kv, EXIT_CLEAN);
+		for (i = 0; i < ARRAY_SIZE(counters) && !kv; i++) {
+			if (counters[i].bytes)
+				printf("%s: %s\n", counters[i].text,
+				       size_text(counter(&s, i)).s);
+			else
+				printf("%s: %llu\n", counters[i].text, counter(&s, i));
+		}
+		if (s.ring_error)
+			printf("requests one at a time: the kernel gives no io_uring (%s)\n",
+			       strerror((int)s.ring_error));
+		return kv ? close_store(kv, EXIT_CLEAN) : EXIT_CLEAN;
 	}
 	j = json_dict(NULL, NULL);
 	json_u64(j, "bands", s.bands);
@@ -206,14 +290,20 @@ static int stats(const struct command *cmd, int argc, char **argv)
 	json_u64(j, "offload_bands_free", s.offload_bands_free);
 	json_u64(j, "unsorted_bands", s.unsorted_bands);
 	json_u64(j, "unsorted_bytes", s.unsorted_bytes);
+	json_u64(j, "ring_error", s.ring_error);
 	levels = json_list(j, "levels");
 	for (i = 0; i < KV_LEVELS; i++) {
 		level = json_dict(levels, NULL);
 		json_u64(level, "bands", s.level_bands[i]);
 		json_u64(level, "bytes", s.level_bytes[i]);
 	}
+	if (!kv) {
+		level = json_dict(j, "since_open");
+		for (i = 0; i < ARRAY_SIZE(counters); i++)
+			json_u64(level, counters[i].name, counter(&s, i));
+	}
 	json_print(j, stdout);
-	return close_store(kv, EXIT_CLEAN);
+	return kv ? close_store(kv, EXIT_CLEAN) : EXIT_CLEAN;
 }
 
 #define JSON_HELP \
@@ -238,6 +328,19 @@ const struct command kv_cmd_check = {
 	.run = check,
 };
 
+const struct command kv_cmd_repair = {
+	.name = "repair",
+	.summary = "take what is whole of a damaged log",
+	.help = "Usage: kv repair [options] DEVICE\n\n"
+		"A line for each piece of the log that is given up; all that is whole of it is\n"
+		"kept, also what was written later.  Exit status 1 if anything is given up.\n"
+		"Tables are left as they are.\n\n"
+		"  --unreadable\n"
+		"              give up what cannot be read, too\n"
+		COMMON_HELP,
+	.run = repair,
+};
+
 const struct command kv_cmd_compact = {
 	.name = "compact",
 	.summary = "clean and order all",
@@ -250,6 +353,8 @@ const struct command kv_cmd_compact = {
 const struct command kv_cmd_stats = {
 	.name = "stats",
 	.summary = "say how full it is",
-	.help = "Usage: kv stats [options] DEVICE\n\n" JSON_HELP,
+	.help = "Usage: kv stats [options] DEVICE\n\n"
+		"Of a store that a program has open, that program is asked, and what it has\n"
+		"done since is printed, too.\n\n" JSON_HELP,
 	.run = stats,
 };

@@ -34,7 +34,7 @@ int failed(int err)
 
 int open_store(struct kv **kv, const char *path, uint32_t flags, const struct words *w)
 {
-	struct kv_options opt = { .flags = flags | (w->stream ? KV_STREAM : 0),
+	struct kv_options opt = { .size = sizeof(struct kv_options), .flags = flags | (w->stream ? KV_STREAM : 0),
 				  .lead_bytes = (uint32_t)w->lead, .offload = w->offload };
 	int err = kv_open(kv, path, &opt);
 
@@ -48,7 +48,7 @@ int close_store(struct kv *kv, int ret)
 	/* A check has said so. */
 	if (kv_lost(kv) && ret != EXIT_UNCORRECTED) {
 		fail("%s", kv_lost(kv));
-		ret = EXIT_UNCORRECTED;
+		ret = kv_lost_error(kv) == -EUCLEAN ? EXIT_UNCORRECTED : EXIT_OPERATION;
 	}
 	err = kv_close(kv);
 	if (err && ret == EXIT_CLEAN)
@@ -125,7 +125,7 @@ void json_text(struct json_object *j, const char *key, const void *data, size_t 
  * @cmd: the command
  * @argc: as main()
  * @argv: as main()
- * @which: letters of those that it has: j, s, k, l, b, S
+ * @which: letters of those that it has: j, s, k, l, b, S, u
  * @w: result
  *
  * Returns false if the command ends here, with the exit code in @w.
@@ -140,6 +140,7 @@ bool take_words(const struct command *cmd, int argc, char **argv, const char *wh
 		{ "keys", no_argument, NULL, 'k' }, { "limit", required_argument, NULL, 'l' },
 		{ "batch", required_argument, NULL, 'b' },
 		{ "stream", optional_argument, NULL, 'S' },
+		{ "unreadable", no_argument, NULL, 'u' },
 	};
 	struct option options[ARRAY_SIZE(all) + 2] = { { "help", no_argument, NULL, 'h' } };
 	u32 i, n = 1;
@@ -167,6 +168,8 @@ bool take_words(const struct command *cmd, int argc, char **argv, const char *wh
 					       optarg);
 				return false;
 			}
+		} else if (c == 'u') {
+			w->unreadable = true;
 		} else if (c == 'k') {
 			w->keys = true;
 		} else if (c == 'l') {

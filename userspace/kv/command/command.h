@@ -11,7 +11,7 @@
 
 extern const struct command kv_cmd_format, kv_cmd_put, kv_cmd_get, kv_cmd_delete, kv_cmd_scan,
 	kv_cmd_load, kv_cmd_dump, kv_cmd_check, kv_cmd_compact, kv_cmd_stats,
-	kv_cmd_offload;
+	kv_cmd_offload, kv_cmd_repair, kv_cmd_checkpoint;
 
 const char *organisation_text(enum kv_organisation which);
 bool take_organisation(const char *text, enum kv_organisation *which);
@@ -29,7 +29,7 @@ void json_text(struct json_object *j, const char *key, const void *data, size_t 
 
 /* Options that a command has, in one struct, as most have few. */
 struct words {
-	bool json, sync, keys, stream;
+	bool json, sync, keys, stream, unreadable;
 	const char *offload;
 	u64 lead;
 	u64 limit, batch;

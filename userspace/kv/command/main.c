@@ -6,6 +6,7 @@
 static const struct command *const commands[] = {
 	&kv_cmd_format, &kv_cmd_put, &kv_cmd_get, &kv_cmd_delete, &kv_cmd_scan, &kv_cmd_load,
 	&kv_cmd_dump, &kv_cmd_check, &kv_cmd_compact, &kv_cmd_stats, &kv_cmd_offload,
+	&kv_cmd_repair, &kv_cmd_checkpoint,
 };
 
 static void help(FILE *f)
@@ -13,8 +14,8 @@ static void help(FILE *f)
 	fprintf(f, "Usage: kv COMMAND [options] DEVICE ...\n\nCommands:\n");
 	list_commands(f, commands, ARRAY_SIZE(commands));
 	fprintf(f, "\n'kv COMMAND --help' says more; so does kv(8).\n\n"
-		"Exit codes: 0 done; 4 something is damaged; 8 it could not be done; 16 wrong\n"
-		"usage.\n");
+		"Exit codes: 0 done; 1 repair has given something up; 4 something is damaged; 8 it\n"
+		"could not be done; 16 wrong usage.\n");
 }
 
 int main(int argc, char **argv)

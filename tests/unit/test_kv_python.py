@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The Python binding of kv, over the shared library."""
+
+import ctypes
+import importlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import typing
+import zipfile
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).resolve().parents[2]
+BINDING = TOP / "userspace/kv-python"
+HEADER = (TOP / "userspace/include/shingle-kv.h").read_text(encoding="utf-8")
+MIB = 1 << 20
+
+
+@pytest.fixture(scope="module", name="kv")
+def binding():
+    subprocess.run(["make", "-s", "-C", str(TOP / "userspace/kv")], check=True,
+                   stdout=subprocess.DEVNULL)
+    os.environ["SHINGLE_KV_LIBRARY"] = str(TOP / "build/userspace/libshingle-kv.so.1")
+    sys.path.insert(0, str(BINDING / "src"))
+    try:
+        yield importlib.import_module("shingle_kv")
+    finally:
+        sys.path.pop(0)
+        del os.environ["SHINGLE_KV_LIBRARY"]
+
+
+@pytest.fixture(name="device")
+def make_device(tmp_path, kv):
+    path = tmp_path / "device"
+    with open(path, "wb") as f:
+        f.truncate(8 * MIB)
+    kv.format(path, band_bytes=65536, organisation="loc")
+    return path
+
+
+def test_structs_are_the_headers(kv):
+    """Names, order and widths."""
+    widths = {"uint64_t": ctypes.c_uint64, "uint32_t": ctypes.c_uint32,
+              "uint8_t": ctypes.c_uint8, "size_t": ctypes.c_size_t, "const char": ctypes.c_char_p,
+              "enum kv_organisation": ctypes.c_int}
+    for name, ours in (("kv_format_options", kv._library.FormatOptions),
+                       ("kv_options", kv._library.Options), ("kv_stats", kv._library.Stats),
+                       ("kv_shape", kv._library.Shape)):
+        body = re.search(rf"^struct {name} {{\n(.*?)^}};", HEADER, re.M | re.S)[1]
+        wanted = []
+        for kind, names in re.findall(r"^\t(const char|enum \w+|\w+) \*?(.+);$", body, re.M):
+            for field in names.split(", "):
+                field, _, count = field.partition("[")
+                width = widths[kind]
+                if count:
+                    width = width * {"KV_LEVELS]": 7, "16]": 16}[count]
+                wanted.append((field, width))
+        assert [(n, ctypes.sizeof(w)) for n, w in ours._fields_] == \
+            [(n, ctypes.sizeof(w)) for n, w in wanted], name
+
+
+def test_constants_are_the_headers(kv):
+    for name in ("READ_ONLY", "NO_THREAD", "NO_LOG", "STREAM", "NO_LIVE", "SYNC",
+                 "REPAIR_UNREADABLE"):
+        bit = int(re.search(rf"KV_{name} = 1 << (\d)", HEADER)[1])
+        assert getattr(kv._library, name) == 1 << bit
+
+
+def test_put_get_delete(kv, device):
+    with kv.open(device) as store:
+        store.put(b"sky", b"blue", sync=True)
+        store[b"empty"] = b""
+        store[b"long"] = bytes(8000)
+        assert store.get(b"sky") == b"blue" and store[b"empty"] == b""
+        assert store[b"long"] == bytes(8000)
+        assert b"sky" in store and b"fog" not in store
+        assert store.get(b"fog") is None and store.get(b"fog", b"grey") == b"grey"
+        with pytest.raises(KeyError):
+            store[b"fog"]           # pylint: disable=pointless-statement
+        del store[b"sky"]
+        assert list(store) == [b"empty", b"long"]
+        assert store.stats()["puts"] == 3 and store.stats()["deletes"] == 1
+    with pytest.raises(ValueError, match="closed"):
+        store.get(b"sky")
+    with kv.open(device, read_only=True) as store:
+        assert list(store.keys()) == [b"empty", b"long"]
+        with pytest.raises(kv.Error, match="read only") as refused:
+            store.put(b"a", b"b")
+        assert isinstance(refused.value, OSError) and refused.value.errno == 30
+
+
+def test_batches_are_all_or_nothing(kv, device):
+    with kv.open(device) as store:
+        with store.batch(sync=True) as batch:
+            batch.put(b"a", b"1")
+            batch.put(b"b", b"2")
+            batch.delete(b"a")
+            assert store.get(b"b") is None
+        assert dict(store.items()) == {b"b": b"2"}
+        with pytest.raises(RuntimeError):
+            with store.batch() as batch:
+                batch.put(b"c", b"3")
+                raise RuntimeError
+        assert b"c" not in store
+        with pytest.raises(kv.Error, match="a key of 0 bytes"):
+            store.put(b"", b"x")
+
+
+def test_forward_and_back(kv, device):
+    pairs = {b"%03d" % i: b"value %d" % i for i in range(0, 1000, 3)}
+    with kv.open(device, memtable_bytes=16384) as store:
+        for key, value in pairs.items():
+            store[key] = value
+        assert dict(store.items()) == pairs
+        ours = sorted(pairs)
+        assert list(store.keys(reverse=True)) == ours[::-1]
+        assert list(store.keys(b"100", b"200")) == [k for k in ours if b"100" <= k < b"200"]
+        assert list(store.keys(b"102", b"201", reverse=True)) == \
+            [k for k in ours[::-1] if b"102" <= k < b"201"]
+        with store.iterator() as it:
+            with pytest.raises(ValueError, match="no key"):
+                it.key                  # pylint: disable=pointless-statement
+            assert it.seek_for_prev(b"500") and it.key == b"498"
+            assert it.next() and it.key == b"501" and it.prev() and it.key == b"498"
+            assert it.seek(b"999") and not it.next()
+        store.compact(b"1", b"5")
+        assert 0 < store.approximate_size(b"1", b"5") < store.approximate_size()
+        store.delete_range(b"1", b"5", sync=True)
+        assert list(store.keys()) == [k for k in ours if not b"1" <= k < b"5"]
+        assert store.check() == []
+
+
+def test_snapshots_and_what_is_left_open(kv, device):
+    store = kv.open(device)
+    store[b"a"] = b"1"
+    with store.snapshot() as then:
+        store[b"a"] = b"2"
+        store[b"b"] = b"3"
+        assert store.get(b"a", snapshot=then) == b"1"
+        assert dict(store.items(snapshot=then)) == {b"a": b"1"}
+    with pytest.raises(ValueError, match="closed"):
+        store.get(b"a", snapshot=then)
+    # A store that is closed closes what was made of it.
+    left, it = store.snapshot(), store.iterator()
+    walk = store.items()
+    assert next(walk) == (b"a", b"2")
+    store.close()
+    store.close()
+    left.close()
+    with pytest.raises(ValueError, match="closed"):
+        it.seek()
+    with pytest.raises(ValueError, match="closed"):
+        next(walk)
+
+
+def test_threads(kv, device):
+    """Each has its own sentence of an error."""
+    said = {}
+
+    def use(store, name):
+        for i in range(300):
+            store.put(b"%s %d" % (name, i), name * 20)
+        try:
+            store.put(b"x" * (1100 + len(name)), b"")
+        except kv.Error as error:
+            said[name] = str(error)
+    with kv.open(device) as store:
+        threads = [threading.Thread(target=use, args=(store, b"n" * i)) for i in range(1, 5)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(list(store)) == 1200
+    assert all(f"a key of {1100 + len(name)} bytes" in text for name, text in said.items())
+    assert len(said) == 4
+
+
+def test_checkpoint_live_figures_and_repair(kv, device, tmp_path):
+    with kv.open(device) as store:
+        with store.batch(sync=True) as batch:
+            for i in range(100):
+                batch.put(b"%d" % i, b"x")
+        store.checkpoint(tmp_path / "copy")
+        assert kv.live_stats(device)["puts"] == 100
+        kv.live_checkpoint(device, tmp_path / "another")
+        shape = store.shape()
+    with pytest.raises(kv.Error, match="no program"):
+        kv.live_stats(device)
+    for name in ("copy", "another"):
+        with kv.open(tmp_path / name, read_only=True) as copy:
+            assert len(list(copy)) == 100 and copy.lost() is None
+            assert copy.shape().uuid != shape.uuid and copy.shape().organisation == "loc"
+    raw = bytearray(device.read_bytes())
+    raw[raw.index(b"KVLOG\0\0\0") + 100] ^= 1
+    device.write_bytes(raw)
+    with pytest.raises(kv.Error, match="damaged at byte 0"):
+        kv.open(device)
+    with kv.open(device, read_only=True) as store:
+        assert "damaged" in store.lost() and "damaged" in store.check()[0]
+    assert any("are given up" in text for text in kv.repair(device))
+    assert kv.repair(device) == []
+    with kv.open(device) as store:
+        assert list(store) == []
+
+
+def test_wrong_words(kv, device):
+    with pytest.raises(TypeError, match="cash_bytes"):
+        kv.open(device, cash_bytes=1)
+    with pytest.raises(ValueError, match="none of soc, loc, buffered"):
+        kv.format(device, organisation="lsm")
+    with pytest.raises(kv.Error, match="nowhere") as missing:
+        kv.open("nowhere")
+    assert missing.value.errno == 2
+
+
+def test_it_is_typed(kv):
+    """Each public function says what it takes and returns."""
+    assert (BINDING / "src/shingle_kv/py.typed").exists()
+    for kind in (kv.Store, kv.Batch, kv.Iterator, kv.Snapshot):
+        for name, member in vars(kind).items():
+            function = member.fget if isinstance(member, property) else member
+            if callable(function):
+                assert "return" in typing.get_type_hints(function), f"{kind.__name__}.{name}"
+                assert function.__doc__ or name.startswith("_"), f"{kind.__name__}.{name}"
+    assert set(kv.__all__) <= set(dir(kv))
+
+
+def test_the_wheel(tmp_path):
+    """It has the package and its mark, and no library: that is the distribution's."""
+    pytest.importorskip("flit_core")
+    source = tmp_path / "source"
+    shutil.copytree(BINDING, source)
+    subprocess.run([sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-index",
+                    "--no-build-isolation", "--wheel-dir", tmp_path, source], check=True)
+    wheel, = tmp_path.glob("*.whl")
+    release = re.search(r'^PACKAGE_VERSION="(.*)"', (TOP / "dkms.conf").read_text(), re.M)[1]
+    assert wheel.name == f"shingle_kv-{release}-py3-none-any.whl"
+    names = zipfile.ZipFile(wheel).namelist()
+    assert {"shingle_kv/__init__.py", "shingle_kv/_library.py", "shingle_kv/py.typed"} <= \
+        set(names)
+    assert not [n for n in names if n.endswith(".so")]
