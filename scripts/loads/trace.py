@@ -9,6 +9,7 @@ import zlib
 from pathlib import Path
 
 import numpy as np
+from output import whole
 
 from . import BLOCK, Refused, Requests
 
@@ -152,6 +153,10 @@ class Reader:
                 for place in self.fit(first, (offset + size - 1) // BLOCK + 1 - first)]
 
 
+class _Dropped(Exception):
+    """Nothing takes the place of the output."""
+
+
 class Writer:
     """Writes a load to @path as @kind: csv, iolog2 or iolog3.
 
@@ -170,10 +175,11 @@ class Writer:
         host, _, disk = volume.rpartition("_")
         self.host, self.disk = (re.sub(r"[^A-Za-z0-9.-]", "-", w) for w in (host, disk))
         self._begin = self._last = None
-        self._part = self.path.with_name(self.path.name + ".new")
+        self._output = contextlib.ExitStack()
         try:
-            self._file = gzip.GzipFile(self._part, "wb", mtime=0) \
-                if self.path.suffix == ".gz" else open(self._part, "wb")
+            part, = self._output.enter_context(whole(self.path))
+            self._file = gzip.GzipFile(part, "wb", mtime=0) \
+                if self.path.suffix == ".gz" else open(part, "wb")
         except OSError as error:
             raise Refused(f"{self.path}: {error.strerror}") from None
         if kind != "csv":
@@ -218,7 +224,7 @@ class Writer:
             self._say([f"{stamp}{self.device} close"])
         try:
             self._file.close()
-            self._part.replace(self.path)
+            self._output.close()
         except OSError as error:
             raise Refused(f"{self.path}: {error.strerror}") from None
 
@@ -226,4 +232,5 @@ class Writer:
         """Nothing is left of it."""
         with contextlib.suppress(OSError):
             self._file.close()
-        self._part.unlink(missing_ok=True)
+        with contextlib.suppress(_Dropped), self._output:
+            raise _Dropped
