@@ -141,6 +141,50 @@ def test_a_load_to_a_device_node(tmp_path):
     assert link.is_symlink() and (tmp_path / "kept.csv").read_text().count("\n") == 1
 
 
+ARRIVALS = ("arrivals", "-p", "operationcount=10", "-p", "target=100")
+C_WRITERS = {
+    "kvbench arrivals": lambda out: ("kvbench", *ARRIVALS, "--out", out),
+    "kvbench run": lambda out: ("kvbench", "run", "--store", "null", "--load", "-p", "recordcount=5",
+                                "-p", "operationcount=5", "--log", out),
+    "shingle-levels": lambda out: ("shingle-levels", "--model", "seq,naive", "--scale", "512",
+                                   "--load", "1M", "--record-trace", out),
+}
+
+
+@pytest.fixture(name="programs", scope="module")
+def _programs():
+    for folder in ("kvbench", "levels"):
+        subprocess.run(["make", "-s", "-C", TOP / "userspace" / folder], check=True,
+                       stdout=subprocess.DEVNULL)
+    return TOP / "build/userspace"
+
+
+@pytest.mark.parametrize("name", C_WRITERS)
+def test_programs_in_c(programs, tmp_path, name):
+    """The same for them: outfile.c."""
+    def run(out, status=0):
+        program, *words = C_WRITERS[name](str(out))
+        done = subprocess.run([programs / program, *words], text=True, capture_output=True,
+                              check=False)
+        assert bool(done.returncode) == bool(status), done.stderr
+        return done.stderr
+    target, link = tmp_path / "target", tmp_path / "link"
+    target.write_text("old")
+    target.chmod(0o604)
+    link.symlink_to("target")
+    run(link)
+    assert link.is_symlink() and stat.S_IMODE(target.stat().st_mode) == 0o604
+    assert target.read_text() not in ("", "old")
+    assert "no/such" in run(tmp_path / "no/such", 1)
+    disk = node(tmp_path / "disk", stat.S_IFBLK, 259, 987654)
+    assert "it is a block device" in run(disk, 1)
+    run(node(tmp_path / "null", stat.S_IFCHR, 1, 3))
+    assert stat.S_ISCHR((tmp_path / "null").stat().st_mode)
+    full = node(tmp_path / "full", stat.S_IFCHR, 1, 7)
+    assert "No space left on device" in run(full, 1)
+    assert sorted(os.listdir(tmp_path)) == ["disk", "full", "link", "null", "target"]
+
+
 # Writers of files that only their own program names: logs and stamps of the lab's cache, parts of a
 # guest, settings of the kernel.
 OWN = re.compile(r"^scripts/(output\.py|lab/|demo/|bench/guest|shows/(blocks|readahead|rebuild|kv)\.py)")
