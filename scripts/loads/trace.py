@@ -5,13 +5,12 @@ iologs, out.  A stretch at a time: no file has to fit in memory."""
 import contextlib
 import gzip
 import re
-import zlib
 from pathlib import Path
 
 import numpy as np
 from output import whole
 
-from . import BLOCK, Refused, Requests
+from . import BLOCK, Refused, Requests, text
 
 STRETCH = 1 << 16       # requests
 LARGEST = 1 << 30       # bytes of a request
@@ -95,12 +94,11 @@ class Reader:
         try:
             size = self.path.stat().st_size
             with open(self.path, "rb") as raw:
-                lines = gzip.open(raw) if self.path.suffix == ".gz" else raw
                 rows, left = [], self.limit
-                for number, line in enumerate(lines, 1):
+                for number, line in text.lines(raw):
                     if left == 0:
                         break
-                    found = self._line(line, number)
+                    found = self._line(line)
                     if not found:
                         continue
                     rows += found
@@ -111,8 +109,9 @@ class Reader:
                         if self.show:
                             self.show(raw.tell(), size)
         except ValueError as error:
-            raise Refused(f"{self.path}, line {number}: {error}") from None
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            where = f", line {number}" if number else ""
+            raise Refused(f"{self.path}{where}: {error}") from None
+        except text.DAMAGED as error:
             raise Refused(f"{self.path} is damaged behind line {number}: {error}") from None
         except OSError as error:
             raise Refused(f"{self.path}: {error.strerror or error}") from None
@@ -122,16 +121,17 @@ class Reader:
             raise Refused(f"{self.path} has no requests" + (
                 f" of {self.volume}" if self.volume else ""))
 
-    def _line(self, line, number):
+    def _line(self, line):
         """Rows of Requests; ValueError with a few words."""
-        words = line.split(b",")
+        words = text.columns(line)
         if len(words) == 1 and not line.strip():
             return None
         if len(words) != COLUMNS:
             raise ValueError(f"it has {len(words)} columns, not {COLUMNS} (Timestamp,Hostname,"
                              "DiskNumber,Type,Offset,Size,ResponseTime)")
         words = [word.decode("ascii", "replace") for word in words]
-        if number == 1 and words[0].strip().lower() == "timestamp":
+        # Also in the middle, where files were joined.
+        if words[0].lower() == "timestamp":
             return None
         volume = f"{words[1].strip()}_{words[2].strip()}"
         if self.volume:
