@@ -109,6 +109,7 @@ install-skylight:
 	install -D -m 755 scripts/skylight $(SKYLIGHT)/skylight
 	install -D -m 644 dkms.conf $(SKYLIGHT)/dkms.conf
 	install -D -m 644 scripts/lab/libraries.py $(SKYLIGHT)/lab/libraries.py
+	install -D -m 644 scripts/output.py $(SKYLIGHT)/output.py
 	install -D -m 644 -t $(SKYLIGHT)/probes scripts/probes/*.py scripts/probes/*.html
 	@mkdir -p $(DESTDIR)$(PREFIX)/sbin
 	ln -sf ../share/skylight/skylight $(DESTDIR)$(PREFIX)/sbin/skylight

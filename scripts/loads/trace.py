@@ -5,12 +5,12 @@ iologs, out.  A stretch at a time: no file has to fit in memory."""
 import contextlib
 import gzip
 import re
-import zlib
 from pathlib import Path
 
 import numpy as np
+from output import whole
 
-from . import BLOCK, Refused, Requests
+from . import BLOCK, Refused, Requests, text
 
 STRETCH = 1 << 16       # requests
 LARGEST = 1 << 30       # bytes of a request
@@ -94,12 +94,11 @@ class Reader:
         try:
             size = self.path.stat().st_size
             with open(self.path, "rb") as raw:
-                lines = gzip.open(raw) if self.path.suffix == ".gz" else raw
                 rows, left = [], self.limit
-                for number, line in enumerate(lines, 1):
+                for number, line in text.lines(raw):
                     if left == 0:
                         break
-                    found = self._line(line, number)
+                    found = self._line(line)
                     if not found:
                         continue
                     rows += found
@@ -110,8 +109,9 @@ class Reader:
                         if self.show:
                             self.show(raw.tell(), size)
         except ValueError as error:
-            raise Refused(f"{self.path}, line {number}: {error}") from None
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            where = f", line {number}" if number else ""
+            raise Refused(f"{self.path}{where}: {error}") from None
+        except text.DAMAGED as error:
             raise Refused(f"{self.path} is damaged behind line {number}: {error}") from None
         except OSError as error:
             raise Refused(f"{self.path}: {error.strerror or error}") from None
@@ -121,16 +121,17 @@ class Reader:
             raise Refused(f"{self.path} has no requests" + (
                 f" of {self.volume}" if self.volume else ""))
 
-    def _line(self, line, number):
+    def _line(self, line):
         """Rows of Requests; ValueError with a few words."""
-        words = line.split(b",")
+        words = text.columns(line)
         if len(words) == 1 and not line.strip():
             return None
         if len(words) != COLUMNS:
             raise ValueError(f"it has {len(words)} columns, not {COLUMNS} (Timestamp,Hostname,"
                              "DiskNumber,Type,Offset,Size,ResponseTime)")
         words = [word.decode("ascii", "replace") for word in words]
-        if number == 1 and words[0].strip().lower() == "timestamp":
+        # Also in the middle, where files were joined.
+        if words[0].lower() == "timestamp":
             return None
         volume = f"{words[1].strip()}_{words[2].strip()}"
         if self.volume:
@@ -152,6 +153,10 @@ class Reader:
                 for place in self.fit(first, (offset + size - 1) // BLOCK + 1 - first)]
 
 
+class _Dropped(Exception):
+    """Nothing takes the place of the output."""
+
+
 class Writer:
     """Writes a load to @path as @kind: csv, iolog2 or iolog3.
 
@@ -170,10 +175,11 @@ class Writer:
         host, _, disk = volume.rpartition("_")
         self.host, self.disk = (re.sub(r"[^A-Za-z0-9.-]", "-", w) for w in (host, disk))
         self._begin = self._last = None
-        self._part = self.path.with_name(self.path.name + ".new")
+        self._output = contextlib.ExitStack()
         try:
-            self._file = gzip.GzipFile(self._part, "wb", mtime=0) \
-                if self.path.suffix == ".gz" else open(self._part, "wb")
+            part, = self._output.enter_context(whole(self.path))
+            self._file = gzip.GzipFile(part, "wb", mtime=0) \
+                if self.path.suffix == ".gz" else open(part, "wb")
         except OSError as error:
             raise Refused(f"{self.path}: {error.strerror}") from None
         if kind != "csv":
@@ -218,7 +224,7 @@ class Writer:
             self._say([f"{stamp}{self.device} close"])
         try:
             self._file.close()
-            self._part.replace(self.path)
+            self._output.close()
         except OSError as error:
             raise Refused(f"{self.path}: {error.strerror}") from None
 
@@ -226,4 +232,5 @@ class Writer:
         """Nothing is left of it."""
         with contextlib.suppress(OSError):
             self._file.close()
-        self._part.unlink(missing_ok=True)
+        with contextlib.suppress(_Dropped), self._output:
+            raise _Dropped

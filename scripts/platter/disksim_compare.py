@@ -26,12 +26,14 @@ import tempfile
 from pathlib import Path
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path[:0] = [str(Path(__file__).resolve().parent),
+                str(Path(__file__).resolve().parents[1])]
 
 # pylint: disable=wrong-import-position
 import fictive
 from disksim_drive import Drive
 from disksim_words import MOST, Folder, Problem
+from output import store
 
 TOP = Path(__file__).resolve().parents[2]
 
@@ -330,7 +332,7 @@ def write(path, sim, text, why):
         return 1
     head, _, tail = split(path)
     try:
-        path.write_text(head + section(sim, text) + tail, encoding="utf-8")
+        store(path, head + section(sim, text) + tail)
     except OSError as error:
         raise SystemExit(f"{path} cannot be written: {error}") from None
     return 0

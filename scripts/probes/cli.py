@@ -21,7 +21,9 @@ from pathlib import Path
 import probes
 
 from . import load, says, session, verdict, words
-from .device import Device, Refused, Seen, store
+from output import store
+
+from .device import Device, Refused, Seen
 
 USAGE, FAILED, INTERRUPTED = 2, 1, 130
 # What of the arguments of a run --resume takes from it.

@@ -15,6 +15,8 @@ import struct
 import subprocess
 from pathlib import Path
 
+from output import store
+
 BLKROGET, BLKRAGET, BLKRASET, BLKSSZGET, BLKPBSZGET, BLKGETSIZE64 = (
     0x125e, 0x1263, 0x1262, 0x1268, 0x127b, 0x80081272)
 BLOCK = 4096
@@ -43,31 +45,6 @@ def read(path):
         return Path(path).read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
         return ""
-
-
-@contextlib.contextmanager
-def whole(*paths):
-    """Yields names to write to.  What is there in the end takes the place of @paths, in their
-    order; if not all could be written, for one because the disk is full, these stay as they
-    were."""
-    parts = [path.with_name(path.name + ".part") for path in paths]
-    try:
-        yield parts
-        for part, path in zip(parts, paths):
-            os.replace(part, path)
-    except OSError as error:
-        error.filename = error.filename or str(paths[-1])
-        raise
-    finally:
-        for part in parts:
-            part.unlink(missing_ok=True)
-
-
-def store(path, text, errors="strict"):
-    """A file whole, or as it was."""
-    with whole(path) as (part,):
-        part.write_text(text, encoding="utf-8", errors=errors)
-    return path
 
 
 def message(name, text):

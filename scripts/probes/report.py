@@ -18,6 +18,8 @@ from pathlib import Path
 import jinja2
 from markupsafe import Markup
 
+import output
+
 from . import device, plots, words
 
 BINARY = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
@@ -513,8 +515,8 @@ def plain(run):
 
 
 def store(path, text):
-    """Whole or not at all; bytes of a name that are no UTF-8 are question marks."""
-    return device.store(path, text, errors="replace")
+    """Whole or not at all; bytes of a name that are not UTF-8 become question marks."""
+    return output.store(path, text, errors="replace")
 
 
 def write(folder):

@@ -20,7 +20,9 @@ from pathlib import Path
 import numpy as np
 
 from . import load as loads
-from .device import Refused, whole
+from output import whole
+
+from .device import Refused
 
 BLOCK = 4096
 MIB = 1 << 20

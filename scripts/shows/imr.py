@@ -12,12 +12,13 @@ import sys
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(TOP / "tests/guest"))
+sys.path[:0] = [str(TOP / "tests/guest"), str(TOP / "scripts")]
 
 # pylint: disable=wrong-import-position,import-error
 import bench
 import dm
 import media
+from output import store
 
 
 def platter(words, store, sectors, **keys):
@@ -77,10 +78,8 @@ def main():
     of = json.loads(done.stdout)
     of["words"] = words
     of["medium"] = media.numbers(disk.message("stats"))
-    # All or nothing: --resume takes what it finds.
-    fresh = out.with_name(out.name + ".new")
-    fresh.write_text(json.dumps(of), encoding="ascii")
-    fresh.replace(out)
+    # As a whole: --resume uses every result that it finds.
+    store(out, json.dumps(of))
     if upper:
         subprocess.run(["dmsetup", "remove", "--retry", "--noudevsync", "upper"], check=True)
     if used is not disk:

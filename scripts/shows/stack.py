@@ -24,6 +24,7 @@ import media
 from blk import BLOCK, SECTORS
 from loaded import percentile
 from loads import join, trace
+from output import store
 
 MIB = 1 << 20
 LOOK_MS = 50            # of a load with very many requests only those are looked at
@@ -187,10 +188,8 @@ def answered(measure):
     """@measure of the words in one file, as a result with them in the other."""
     words, out = json.loads(Path(sys.argv[1]).read_text(encoding="ascii")), Path(sys.argv[2])
     result = {**measure(words), "words": words}
-    # All or nothing: --resume takes what it finds.
-    fresh = out.with_name(out.name + ".new")
-    fresh.write_text(json.dumps(result), encoding="ascii")
-    fresh.replace(out)
+    # As a whole: --resume uses every result that it finds.
+    store(out, json.dumps(result))
     return 0
 
 

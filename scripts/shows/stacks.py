@@ -18,6 +18,7 @@ from kept import earlier, folder, sources
 from lab import runner
 from labkit import packages
 from labkit.cache import LabError
+from output import store
 from probes.cli import Screen
 
 TOP = Path(__file__).resolve().parent.parent.parent
@@ -226,7 +227,7 @@ def kept(options, done):
     """To --json, with what this show has measured before."""
     options.measured = {**getattr(options, "measured", {}), **done}
     if options.json:
-        options.json.write_text(json.dumps(options.measured, indent=1) + "\n")
+        store(options.json, json.dumps(options.measured, indent=1) + "\n")
 
 
 def measured(show, options, groups, guest, judge=None):

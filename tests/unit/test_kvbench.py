@@ -847,3 +847,33 @@ def test_what_was_not_asked_properly(tool, words, args):
     """Is 16, as kvbench.8 has it, and nothing is printed."""
     done = subprocess.run([tool, *map(str, args)], text=True, capture_output=True, check=False)
     assert done.returncode == USAGE and words in done.stderr and not done.stdout, done
+
+
+# YCSB's own template has them; each is of one binding, or of how YCSB itself reports.
+TEMPLATE = """\ufeff# Yahoo! Cloud System Benchmark
+workload=site.ycsb.workloads.CoreWorkload
+recordcount=10
+maxscanrate=0
+discardscannedrecord=false
+mongodb.url=mongodb://localhost
+measurementtype=hdrhistogram
+readproportion=1
+\x1a"""
+
+
+def test_a_workload_file_of_ycsb(tool, tmp_path):
+    """With properties of other stores, and as an editor of another system leaves it."""
+    (tmp_path / "workload").write_text(TEMPLATE, encoding="utf-8", newline="")
+    words = (tool, "run", "--store", "memory", "--load", "-P", tmp_path / "workload",
+             "-p", "operationcount=5")
+    done = subprocess.run(list(map(str, words)), text=True, capture_output=True, check=True)
+    assert done.stderr == ("kvbench: left aside, as they are of other stores: maxscanrate, "
+                           "discardscannedrecord, mongodb.url, measurementtype\n")
+    (tmp_path / "wide").write_text(TEMPLATE, encoding="utf-16", newline="")
+    said = run(tool, "run", "--store", "memory", "-P", tmp_path / "wide", rc=USAGE)
+    assert "is in UTF-16" in said
+
+
+@pytest.mark.parametrize("name", ["maxscanrat", "diurnal.modulaton", "zipfian.constnt", "recordcont"])
+def test_a_slip_is_no_property_of_another_store(tool, name):
+    assert f"there is no property '{name}'" in run(tool, "run", "-p", f"{name}=1", rc=USAGE)

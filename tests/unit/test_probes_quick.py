@@ -101,6 +101,65 @@ def test_smartctl_sees_through_a_bridge(sysfs, monkeypatch, text, zones, rpm):
     assert says.trims(said) == bool(zones)
 
 
+def envelope(status, *messages, **more):
+    return json.dumps({"smartctl": {"output": ["smartctl 7.4", "", *messages], "exit_status": status,
+                                    "messages": [{"string": m} for m in messages]}, **more})
+
+
+DENIED = "Smartctl open device: /dev/sdq failed: Permission denied"
+BRIDGE = "/dev/sdq: Unknown USB bridge [0x0bc2:0xab44 (0x100)]"
+
+
+@pytest.mark.parametrize("text", [
+    envelope(2, DENIED), envelope(1, DENIED), envelope(0, DENIED),
+    envelope(2, DENIED, model_name="left over from a failed call")])
+def test_smartctl_that_could_not_ask_is_no_answer(sysfs, monkeypatch, text):
+    """Its JSON has the same envelope then."""
+    folder = sysfs(device__model="USB", queue__rotational=1, queue__zoned="none")
+    monkeypatch.setattr(device, "tool", lambda *words: (1, text))
+    said = says.of(folder, "/dev/sdq")
+    assert not said["smartctl"] and said["model"] == "USB"
+    assert f"smartctl could not ask: {DENIED}" in "\n".join(says.lines(said))
+
+
+@pytest.mark.parametrize("helps", [True, False])
+def test_an_unknown_bridge_is_asked_as_others_are(sysfs, monkeypatch, helps):
+    asked = []
+
+    def tool(*words):
+        asked.append(words[3:-1])
+        return (0, json.dumps(SMART)) if helps and "sat" in words else (1, envelope(1, BRIDGE))
+    folder = sysfs(device__model="USB", queue__rotational=1, queue__zoned="none")
+    monkeypatch.setattr(device, "tool", tool)
+    said = says.of(folder, "/dev/sdq")
+    assert asked == [(), ("-d", "sat")]
+    assert (said["smartctl"], said["zones"]) == (helps, "device-managed" if helps else None)
+    assert helps or BRIDGE in "\n".join(says.lines(said))
+
+
+SCSI = {"scsi_model_name": "SEAGATE ST8000NM0075", "rotation_rate": 7200}
+
+
+@pytest.mark.parametrize("more, lines, zones", [
+    ({}, ["Host aware zoned block capable"], "host-aware"),
+    ({}, ["Device managed zoned block capable"], "device-managed"),
+    ({"scsi_device_managed_zoned_block_capable": True}, [], "device-managed"),
+    ({"scsi_Host aware zoned block capable": True}, [], "host-aware"),
+    ({"scsi_host_aware_zoned_block_capable": False}, [], None),
+    ({}, ["Device type:          host managed zoned block device"], "host-managed"),
+    ({}, ["Device type:          disk", "Product:  Host aware of nothing"], None),
+    ({"zoned_device": {"capabilities": "host_aware"}}, [], "host-aware"),
+    ({"zoned_device": {"capabilities": "drive_managed"}}, [], "device-managed"),
+    ({"trim": True, "zoned_device": None}, [], None)])
+def test_smartctl_of_scsi_and_of_newer_versions(sysfs, monkeypatch, more, lines, zones):
+    folder = sysfs(queue__rotational=1, queue__zoned="none", device__model="X")
+    text = json.dumps({**SCSI, **more, "smartctl": {"output": lines, "exit_status": 4}})
+    monkeypatch.setattr(device, "tool", lambda *words: (4, text))
+    said = says.of(folder, "/dev/sdq")
+    assert (said["smartctl"], said["zones"], said["rpm"]) == (True, zones, 7200)
+    assert said["model"] == "SEAGATE ST8000NM0075"
+
+
 # --- where is written -------------------------------------------------------------------
 
 
@@ -537,7 +596,7 @@ def test_reading_alone_writes_nothing_and_concludes_nothing(tmp_path):
 
 
 SAID = {"model": "D", "zones": None, "rpm": 5400, "layer": False, "rotational": True,
-        "discard_bytes": 0, "smartctl": False}
+        "discard_bytes": 0, "smartctl": False, "smartctl_says": None}
 
 
 def found(value, confidence=0.999):

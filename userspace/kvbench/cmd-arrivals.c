@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /* kvbench arrivals: when requests are due, alone or as a load for a block device. */
 #include <json.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "commands.h"
+#include "outfile.h"
 #include "settings.h"
 
 static const char help[] =
@@ -217,23 +216,18 @@ static int places(const struct command *cmd, struct writer *w, struct settings *
 	return EXIT_CLEAN;
 }
 
-/* Until then nothing of @name is touched; what ends too soon and is a file is removed. */
+/* A regular file keeps its old content if anything fails. */
 static int run_to(struct writer *w, const struct settings *s, const char *name)
 {
-	struct stat st;
-	bool is_file;
-	int rc;
+	struct outfile out;
+	int rc, err = outfile_begin(&out, name);
 
-	w->f = fopen(name, "w");
-	if (!w->f)
-		return fail("%s: %s", name, strerror(errno));
-	is_file = !fstat(fileno(w->f), &st) && S_ISREG(st.st_mode);
+	if (err)
+		return fail("%s: %s", name, outfile_reason(err));
+	w->f = out.stream;
 	rc = run(w, s, name);
-	if (fclose(w->f) && !rc)
-		rc = fail("%s: %s", name, strerror(errno));
-	if (rc && is_file)
-		unlink(name);
-	return rc;
+	err = outfile_end(&out, !rc);
+	return err ? fail("%s: %s", name, outfile_reason(err)) : rc;
 }
 
 static int arrivals_run(const struct command *cmd, int argc, char **argv)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* kvbench load and run: operations on a store, and what became of them. */
 #include "commands.h"
+#include "outfile.h"
 #include "report.h"
 #include "settings.h"
 
@@ -329,12 +330,14 @@ static int dry(const struct job *job)
 static int executed(const struct command *cmd, struct job *job)
 {
 	void *ctx;
-	int rc, closed;
+	struct outfile log = { };
+	int rc, closed, err;
 
 	if (job->log) {
-		job->run.log = fopen(job->log, "w");
-		if (!job->run.log)
-			return fail("%s: %s", job->log, strerror(errno));
+		err = outfile_begin(&log, job->log);
+		if (err)
+			return fail("%s: %s", job->log, outfile_reason(err));
+		job->run.log = log.stream;
 	}
 	rc = job->store->open(&ctx, &job->open);
 	if (!rc) {
@@ -345,8 +348,10 @@ static int executed(const struct command *cmd, struct job *job)
 		closed = job->store->close(ctx);
 		rc = rc ? rc : closed;
 	}
-	if (job->run.log && (ferror(job->run.log) | fclose(job->run.log)) && !rc)
-		rc = fail("%s: not all could be written", job->log);
+	/* What was measured before an error is worth keeping. */
+	err = job->log ? outfile_end(&log, true) : 0;
+	if (err && !rc)
+		rc = fail("%s: %s", job->log, outfile_reason(err));
 	return rc;
 }
 

@@ -161,6 +161,47 @@ static bool take_real(const struct property *p, const char *value, double *place
 	return false;
 }
 
+/* Properties of YCSB's core or of its bindings that change nothing of a load as it runs here. */
+static const char *const foreign[] = {
+	"columnfamily", "core_workload_insertion_retry_interval",
+	"core_workload_insertion_retry_limit", "db", "discardscannedrecord", "dotransactions",
+	"exporter", "exportfile", "fieldnameprefix", "hosts", "jdbc.", "label", "maxscanrate",
+	"measurementtype", "port", "scanoptimelimit", "status.interval", "threadpool",
+	"warmupexecutiontime",
+};
+
+/* Ours have dots, too. */
+static const char *const own_prefixes[] = { "diurnal.", "ss.", "zipfian.", "exponential." };
+
+/* A dotted name of no prefix of ours belongs to another store or to how YCSB reports. */
+static bool is_foreign(const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(foreign); i++) {
+		if (!strcmp(name, foreign[i]))
+			return true;
+	}
+	for (i = 0; i < ARRAY_SIZE(own_prefixes); i++) {
+		if (!strncmp(name, own_prefixes[i], strlen(own_prefixes[i])))
+			return false;
+	}
+	return strchr(name, '.');
+}
+
+/* Mentioned once, by settings_settle(), however many there are. */
+static bool take_foreign(struct settings *s, const char *name)
+{
+	size_t n = strlen(s->foreign);
+
+	if (!is_foreign(name)) {
+		fail("there is no property '%s'; see 'kvbench --help'", name);
+		return false;
+	}
+	snprintf(s->foreign + n, sizeof(s->foreign) - n, "%s%s", n ? ", " : "", name);
+	return true;
+}
+
 static bool take_property(struct settings *s, const char *name, const char *value)
 {
 	size_t i;
@@ -184,8 +225,7 @@ static bool take_property(struct settings *s, const char *name, const char *valu
 			return true;
 		}
 	}
-	fail("there is no property '%s'; see 'kvbench --help'", name);
-	return false;
+	return take_foreign(s, name);
 }
 
 /* "key = value", without what is blank around both. */
@@ -219,16 +259,27 @@ static char *trimmed(char *line)
 static bool take_file(struct settings *s, const char *path)
 {
 	FILE *f = fopen(path, "r");
-	char line[512], *text;
-	bool ok = true;
+	bool ok = true, first = true;
+	char line[512] = "", *text;
 
 	if (!f) {
 		fail("%s: %s", path, strerror(errno));
 		return false;
 	}
 	while (ok && fgets(line, sizeof(line), f)) {
-		text = trimmed(line);
-		if (*text && *text != '#' && *text != '!')
+		text = line;
+		if (first && (!memcmp(text, "\xff\xfe", 2) || !memcmp(text, "\xfe\xff", 2))) {
+			fail("%s is in UTF-16: save it as UTF-8", path);
+			ok = false;
+			break;
+		}
+		/* In front of a file, and where files were joined. */
+		if (!strncmp(text, "\xef\xbb\xbf", 3))
+			text += 3;
+		first = false;
+		text = trimmed(text);
+		/* CP/M's end of file, as some editors still write it. */
+		if (*text && *text != '#' && *text != '!' && strcmp(text, "\x1a"))
 			ok = take_line(s, text);
 	}
 	if (ok && ferror(f)) {
@@ -312,6 +363,8 @@ void settings_settle(struct settings *s)
 {
 	struct workload_options *w = &s->work;
 
+	if (*s->foreign)
+		fprintf(stderr, "kvbench: left aside, as they are of other stores: %s\n", s->foreign);
 	s->arrivals.process = s->process;
 	s->arrivals.gaps = s->gaps;
 	if (isnan(s->arrivals.modulation))

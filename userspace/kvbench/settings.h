@@ -17,6 +17,7 @@
  * @insert_order: 0 hashed, 1 ordered
  * @scan_lengths: 0 uniform, 1 zipfian
  * @field_lengths: fieldlengthdistribution, of which there is one
+ * @foreign: names of properties of other stores, for people
  * @records: recordcount
  * @ops: operationcount
  * @threads: threadcount
@@ -32,6 +33,7 @@ struct settings {
 	struct workload_options work;
 	u32 process, gaps, requests, insert_order, scan_lengths, field_lengths;
 	u64 records, ops, threads, seconds, padding, fields, field_bytes, value_bytes, seed;
+	char foreign[256];
 };
 
 /* Options that all commands share, by next_option(); what is not known, c is left alone. */

@@ -4,8 +4,10 @@
  * block device, or in figures only.
  */
 #include <math.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "outfile.h"
 #include "run.h"
 
 static const char help[] =
@@ -457,29 +459,52 @@ static bool settle(struct words *w, struct run *r)
 	return true;
 }
 
-static bool open_log(const char *arg, const char *path, FILE **f)
+static bool open_trace(const char *path, struct outfile *o, FILE **f)
 {
-	if (!path)
-		return true;
-	*f = fopen(path, "we");
-	if (*f)
-		return true;
-	fail("%s %s: %s", arg, path, strerror(errno));
-	return false;
+	int err = path ? outfile_begin(o, path) : 0;
+
+	*f = o->stream;
+	if (err)
+		fail("--record-trace %s: %s", path, outfile_reason(err));
+	return !err;
 }
 
-/* What it has not taken until now is lost. */
-static bool close_log(const char *arg, const char *path, FILE **f)
+/* Each of its lines is synced before the load goes on, so it is written in place. */
+static bool open_manifest(const char *path, FILE **f)
 {
-	bool whole = !*f || !ferror(*f);
+	struct stat st;
+	int err = 0;
 
-	errno = 0;
-	if (*f && fclose(*f))
-		whole = false;
-	*f = NULL;
-	if (!whole)
-		fail("%s %s cannot be written: %s", arg, path, strerror(errno ?: EIO));
-	return whole;
+	if (!path)
+		return true;
+	if (!stat(path, &st) && S_ISBLK(st.st_mode)) {
+		err = -ENOTBLK;
+	} else {
+		*f = fopen(path, "we");
+		err = *f ? 0 : -errno;
+	}
+	if (err)
+		fail("--manifest %s: %s", path, outfile_reason(err));
+	return !err;
+}
+
+static bool close_logs(const struct words *w, struct outfile *trace, FILE **manifest, bool keep)
+{
+	int err = outfile_end(trace, keep);
+
+	if (err)
+		fail("--record-trace %s cannot be written: %s", w->record, outfile_reason(err));
+	if (*manifest) {
+		int failed = ferror(*manifest);
+
+		errno = 0;
+		if ((fclose(*manifest) || failed) && keep) {
+			err = errno ? -errno : -EIO;
+			fail("--manifest %s cannot be written: %s", w->manifest, strerror(-err));
+		}
+		*manifest = NULL;
+	}
+	return !err;
 }
 
 /* The program's status, if what it has printed went somewhere. */
@@ -576,6 +601,7 @@ static int run_trace(const struct words *w)
 
 static int run(struct words *w)
 {
+	struct outfile trace = { };
 	static struct run r;
 	int rc = EXIT_OPERATION;
 
@@ -585,16 +611,16 @@ static int run(struct words *w)
 	if (r.on_disk && disk_open(&r.disk, &w->disk))
 		goto out;
 	if (!settle(w, &r) || !ready_models(w, &r) ||
-	    !open_log("--record-trace", w->record, &r.record) ||
-	    !open_log("--manifest", w->manifest, &r.manifest))
+	    !open_trace(w->record, &trace, &r.record) ||
+	    !open_manifest(w->manifest, &r.manifest))
 		goto out;
 	if (w->check)
 		rc = check(w, &r);
 	else if (clear_stats(&r) && !run_load(&r, &w->load))
 		rc = finish(w, &r);
 out:
-	if (rc == EXIT_CLEAN && !(close_log("--record-trace", w->record, &r.record) &&
-				  close_log("--manifest", w->manifest, &r.manifest)))
+	r.record = NULL;
+	if (!close_logs(w, &trace, &r.manifest, rc == EXIT_CLEAN))
 		rc = EXIT_OPERATION;
 	run_exit(&r);
 	return rc;

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Lines of text files as people hand them on: compressed, under whatever name; joined from several
+files; saved by a spreadsheet, with a byte order mark, in UTF-16, with CR or CR LF at the ends of
+lines, or with an old end-of-file mark."""
+
+import bz2
+import codecs
+import gzip
+import io
+import lzma
+import zlib
+
+# The first bytes of a file, and what reads it.
+COMPRESSED = ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open), (b"\xfd7zXZ\0", lzma.open))
+# Formats that hold files: which of them is meant?
+ARCHIVES = ((b"PK\x03\x04", "a ZIP archive or a workbook of a spreadsheet: unpack it, or save it as "
+             "CSV"), (b"7z\xbc\xaf", "a 7z archive: unpack it"),
+            (b"\x28\xb5\x2f\xfd", "compressed by zstd: unpack it with zstd -d"))
+WIDE = ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+END = b"\x1a"           # CP/M's end of file, as some editors and spreadsheets still write it
+HEAD = 8
+CHUNK = 1 << 20
+
+DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError)
+
+
+def _plain(stream, head):
+    """@stream in UTF-8, without a byte order mark in front."""
+    for mark, name in WIDE:
+        if head.startswith(mark):
+            stream.read(len(mark))
+            return codecs.EncodedFile(stream, "utf-8", name)
+    if head.startswith(codecs.BOM_UTF8):
+        stream.read(len(codecs.BOM_UTF8))
+    return stream
+
+
+def _split(stream):
+    """Lines without their ends, at LF, CR LF or CR."""
+    rest = b""
+    while chunk := stream.read(CHUNK):
+        parts = (rest + chunk).split(b"\n")
+        rest = parts.pop()
+        for part in parts:
+            yield from part.removesuffix(b"\r").split(b"\r")
+        if b"\r" in rest[:-1]:
+            *lines, rest = rest.split(b"\r")
+            yield from lines
+    if rest:
+        yield from rest.removesuffix(b"\r").split(b"\r")
+
+
+def lines(raw):
+    """(number, line) of the binary file @raw, which is at its start; numbers begin with 1.
+
+    A byte order mark, in front or where files were joined, is left out, and so is an end-of-file mark
+    behind the last line.  ValueError with a few words for a file that has no lines as it is; one of
+    DAMAGED if it is compressed and not whole."""
+    raw = io.BufferedReader(raw) if isinstance(raw, io.RawIOBase) else raw
+    head = raw.peek(HEAD)[:HEAD]
+    for magic, what in ARCHIVES:
+        if head.startswith(magic):
+            raise ValueError(f"the file is {what}")
+    stream = next((way(raw) for magic, way in COMPRESSED if head.startswith(magic)), raw)
+    stream = _plain(stream, stream.peek(HEAD)[:HEAD])
+    ended = 0
+    for number, line in enumerate(_split(stream), 1):
+        line = line.removeprefix(codecs.BOM_UTF8)
+        if ended and line.strip():
+            raise ValueError(f"line {ended} ends with the byte 0x1a, and more lines follow")
+        if line.endswith(END):
+            line, ended = line.rstrip(END), number
+        yield number, line
+
+
+def columns(line):
+    """The fields of a line: separated by commas, or by semicolons or tabs as spreadsheets write them
+    where the comma is the decimal point; quotes around a field are left out."""
+    comma = line.count(b",")
+    mark = b"," if comma else max((b";", b"\t"), key=line.count)
+    return [field.strip().removeprefix(b'"').removesuffix(b'"').strip()
+            for field in line.split(mark)]

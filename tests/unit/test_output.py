@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Files that a user names as an output: replaced as a whole if they are regular files, written to
+if they are something else, never turned into something else."""
+
+import os
+import re
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TOP / "scripts"))
+
+import output                           # noqa: E402  pylint: disable=wrong-import-position
+
+ROOT = os.geteuid() == 0
+
+
+def node(path, kind, major, minor):
+    try:
+        os.mknod(path, kind | 0o660, os.makedev(major, minor))
+    except PermissionError:
+        pytest.skip("mknod needs root")
+    return path
+
+
+def test_new_file_has_the_usual_mode(tmp_path):
+    mask = os.umask(0o027)
+    try:
+        output.store(tmp_path / "a", "text")
+    finally:
+        os.umask(mask)
+    assert (tmp_path / "a").read_text() == "text"
+    assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o640
+    assert os.listdir(tmp_path) == ["a"]
+
+
+def test_mode_and_owner_stay(tmp_path):
+    path = tmp_path / "a"
+    path.write_text("old")
+    path.chmod(0o604)
+    if ROOT:
+        os.chown(path, 12, 34)
+    output.store(path, "new")
+    st = path.stat()
+    assert (path.read_text(), stat.S_IMODE(st.st_mode)) == ("new", 0o604)
+    assert not ROOT or (st.st_uid, st.st_gid) == (12, 34)
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_link_is_followed(tmp_path, there):
+    (tmp_path / "d").mkdir()
+    target = tmp_path / "d/target"
+    if there:
+        target.write_text("old")
+    (tmp_path / "one").symlink_to("two")
+    (tmp_path / "two").symlink_to("d/target")
+    output.store(tmp_path / "one", "new")
+    assert target.read_text() == "new" and not target.is_symlink()
+    assert (tmp_path / "one").is_symlink() and (tmp_path / "two").is_symlink()
+
+
+def test_a_failure_leaves_all_as_it_was(tmp_path):
+    one, two = tmp_path / "one", tmp_path / "two"
+    one.write_text("old")
+    with pytest.raises(ZeroDivisionError):
+        with output.whole(one, two) as parts:
+            parts[0].write_text("new")
+            raise ZeroDivisionError
+    assert one.read_text() == "old" and os.listdir(tmp_path) == ["one"]
+
+
+def test_a_device_node_is_written_to(tmp_path):
+    null = node(tmp_path / "null", stat.S_IFCHR, 1, 3)
+    output.store(null, "text")
+    st = null.stat()
+    assert stat.S_ISCHR(st.st_mode) and st.st_rdev == os.makedev(1, 3)
+    assert os.listdir(tmp_path) == ["null"]
+
+
+def test_a_full_device_is_reported_by_its_name(tmp_path):
+    full = node(tmp_path / "full", stat.S_IFCHR, 1, 7)
+    with pytest.raises(OSError, match="No space left on device") as error:
+        output.store(full, "text")
+    assert error.value.filename == str(full)
+
+
+def test_a_block_device_is_refused(tmp_path):
+    disk = node(tmp_path / "disk", stat.S_IFBLK, 259, 987654)
+    with pytest.raises(OSError, match="it is a block device") as error:
+        output.store(disk, "text")
+    assert error.value.filename == str(disk) and stat.S_ISBLK(disk.stat().st_mode)
+
+
+def test_a_pipe_is_written_to(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    have = []
+    reader = threading.Thread(target=lambda: have.append(pipe.read_text()))
+    reader.start()
+    output.store(pipe, "text")
+    reader.join()
+    assert have == ["text"] and stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+@pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
+def test_standard_output_is_written_to(tmp_path, name):
+    """Also if it is a regular file: the shell has it open."""
+    code = (f"import sys; sys.path.insert(0, {str(TOP / 'scripts')!r}); import output; "
+            f"output.store({name!r}, 'text'); print('behind')")
+    with (tmp_path / "out").open("w") as out:
+        inode = os.fstat(out.fileno()).st_ino
+        subprocess.run([sys.executable, "-B", "-c", code], stdout=out, check=True)
+    assert (tmp_path / "out").stat().st_ino == inode
+    assert (tmp_path / "out").read_text() == "textbehind\n"
+    done = subprocess.run([sys.executable, "-B", "-c", code], stdout=subprocess.PIPE, check=True)
+    assert done.stdout == b"textbehind\n"
+
+
+def test_one_sentence_for_what_cannot_be(tmp_path):
+    with pytest.raises(IsADirectoryError):
+        output.store(tmp_path, "text")
+    with pytest.raises(FileNotFoundError):
+        output.store(tmp_path / "no/such", "text")
+
+
+def test_a_load_to_a_device_node(tmp_path):
+    """`scripts/loads/run convert --out /dev/null` made a regular file of it."""
+    (tmp_path / "trace.csv").write_text("128166372003061629,hm,0,Read,4096,4096,1\n")
+    null = node(tmp_path / "null", stat.S_IFCHR, 1, 3)
+    link = tmp_path / "link"
+    link.symlink_to("kept.csv")
+    for out in (null, link):
+        subprocess.run([TOP / "scripts/loads/run", "convert", tmp_path / "trace.csv", "--out", out],
+                       check=True, stdout=subprocess.DEVNULL)
+    assert stat.S_ISCHR(null.stat().st_mode)
+    assert link.is_symlink() and (tmp_path / "kept.csv").read_text().count("\n") == 1
+
+
+ARRIVALS = ("arrivals", "-p", "operationcount=10", "-p", "target=100")
+C_WRITERS = {
+    "kvbench arrivals": lambda out: ("kvbench", *ARRIVALS, "--out", out),
+    "kvbench run": lambda out: ("kvbench", "run", "--store", "null", "--load", "-p", "recordcount=5",
+                                "-p", "operationcount=5", "--log", out),
+    "shingle-levels": lambda out: ("shingle-levels", "--model", "seq,naive", "--scale", "512",
+                                   "--load", "1M", "--record-trace", out),
+}
+
+
+@pytest.fixture(name="programs", scope="module")
+def _programs():
+    for folder in ("kvbench", "levels"):
+        subprocess.run(["make", "-s", "-C", TOP / "userspace" / folder], check=True,
+                       stdout=subprocess.DEVNULL)
+    return TOP / "build/userspace"
+
+
+@pytest.mark.parametrize("name", C_WRITERS)
+def test_programs_in_c(programs, tmp_path, name):
+    """The same for them: outfile.c."""
+    def run(out, status=0):
+        program, *words = C_WRITERS[name](str(out))
+        done = subprocess.run([programs / program, *words], text=True, capture_output=True,
+                              check=False)
+        assert bool(done.returncode) == bool(status), done.stderr
+        return done.stderr
+    target, link = tmp_path / "target", tmp_path / "link"
+    target.write_text("old")
+    target.chmod(0o604)
+    link.symlink_to("target")
+    run(link)
+    assert link.is_symlink() and stat.S_IMODE(target.stat().st_mode) == 0o604
+    assert target.read_text() not in ("", "old")
+    assert "no/such" in run(tmp_path / "no/such", 1)
+    disk = node(tmp_path / "disk", stat.S_IFBLK, 259, 987654)
+    assert "it is a block device" in run(disk, 1)
+    run(node(tmp_path / "null", stat.S_IFCHR, 1, 3))
+    assert stat.S_ISCHR((tmp_path / "null").stat().st_mode)
+    full = node(tmp_path / "full", stat.S_IFCHR, 1, 7)
+    assert "No space left on device" in run(full, 1)
+    assert sorted(os.listdir(tmp_path)) == ["disk", "full", "link", "null", "target"]
+
+
+# Writers of files that only their own program names: logs and stamps of the lab's cache, parts of a
+# guest, settings of the kernel.
+OWN = re.compile(r"^scripts/(output\.py|lab/|demo/|bench/guest|shows/(blocks|readahead|rebuild|kv)\.py)")
+
+
+def test_no_program_writes_outputs_in_its_own_way():
+    """A file from the command line is written by output.py only."""
+    ways = re.compile(r"\.replace\((?:self\.)?(?:path|out|options\.\w+|args\.\w+)\)|"
+                      r"os\.(?:replace|rename)\(|"
+                      r"(?:options|args)\.(?:json|svg|out|rst|picture|html)\.(?:write_|open\()")
+    found = []
+    for path in sorted((TOP / "scripts").rglob("*")):
+        name = str(path.relative_to(TOP))
+        if not path.is_file() or path.suffix not in ("", ".py") or OWN.match(name):
+            continue
+        text = path.read_text(encoding="utf-8", errors="replace")
+        found += [f"{name}: {hit}" for hit in ways.findall(text)]
+    assert not found
