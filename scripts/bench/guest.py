@@ -561,11 +561,11 @@ def scale():
                      sh("dmsetup", "message", "big", "0", "stats").splitlines())
         out[name + "_cached_blocks"] = int(stats["cached_blocks"])
         out[name + "_bytes"] = int(stats["map_bytes"])
-        sh("dmsetup", "remove", "big")
+        sh("dmsetup", "remove", "--retry", "big")
         out[name + "_open_s"] = timed("shingle", "open", "--meta", meta,
                                       "/dev/mapper/void", "big")
-        sh("dmsetup", "remove", "big")
-        sh("dmsetup", "remove", "void")
+        sh("dmsetup", "remove", "--retry", "big")
+        sh("dmsetup", "remove", "--retry", "void")
     return out
 
 
@@ -628,9 +628,9 @@ def paged():
     places = random.Random(1)
     out["random_write_us"] = paced(path, [places.randrange(blocks) for _ in range(20000)], True)
     out["bytes"] = stats("big")["map_bytes"]
-    sh("dmsetup", "remove", "flat", "big")
+    sh("dmsetup", "remove", "--retry", "flat", "big")
     out["open_s"] = timed("shingle", "open", "--meta", "/dev/ram0", "/dev/mapper/void", "big")
-    sh("dmsetup", "remove", "big")
+    sh("dmsetup", "remove", "--retry", "big")
     return out
 
 
@@ -701,7 +701,7 @@ def replay():
                         sh("shingle", "open", "--dry-run", "--meta", "/dev/ram0",
                            "/dev/mapper/void", "big").split("'")[1])
         looks = stats("big")["replay_looks"]
-        sh("dmsetup", "remove", "big")
+        sh("dmsetup", "remove", "--retry", "big")
         out[band] = {"records": records, "looks": looks, "seconds": seconds}
     return out
 

@@ -94,7 +94,7 @@ store() {	# layer disk profile options of shingle create...
 	fi
 	step "$layer: the power failed in the middle of the next ones"
 	fact "cache_lost_$layer" "$(counter platter wcache_lost_blocks)"
-	dmsetup remove --noudevsync shingled
+	dmsetup remove --retry --noudevsync shingled
 
 	dmsetup message platter 0 powercut off
 	step "$layer: power is back: shingle check, kv check, every key and value"
@@ -106,8 +106,8 @@ store() {	# layer disk profile options of shingle create...
 	kv scan /dev/mapper/shingled >"$work/stores/scan.$layer"
 	fact "destroyed_reads_$layer" "$(counter platter destroyed_reads)"
 	fact "r0_violations_$layer" "$(counter shingled r0_violations)"
-	dmsetup remove --noudevsync shingled
-	dmsetup remove --noudevsync platter
+	dmsetup remove --retry --noudevsync shingled
+	dmsetup remove --retry --noudevsync platter
 }
 
 fact kernel "$(uname -r)"
@@ -186,7 +186,7 @@ find)
 	verify "$here/second" "$work/synced.md5"
 	oracle
 	umount "$here"
-	dmsetup remove --noudevsync shingled
+	dmsetup remove --retry --noudevsync shingled
 	shingle check /dev/mapper/platter
 	fact shingle_check_again "clean"
 	;;

@@ -73,7 +73,7 @@ class Device:
 
     def close(self):
         os.close(self.fd)
-        bench.run("dmsetup", "remove", "--noudevsync", "shingled")
+        bench.run("dmsetup", "remove", "--retry", "--noudevsync", "shingled")
         for device in self.under:
             device.remove()
 

@@ -129,7 +129,7 @@ def main():
         if late:
             print(f"  the host was late {late} times: no exact clock")
             good = False
-        bench.run("dmsetup", "remove", "--noudevsync", "shingled")
+        bench.run("dmsetup", "remove", "--retry", "--noudevsync", "shingled")
         platter.remove()
     return 0 if good else 1
 

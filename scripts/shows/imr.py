@@ -82,7 +82,7 @@ def main():
     fresh.write_text(json.dumps(of), encoding="ascii")
     fresh.replace(out)
     if upper:
-        subprocess.run(["dmsetup", "remove", "--noudevsync", "upper"], check=True)
+        subprocess.run(["dmsetup", "remove", "--retry", "--noudevsync", "upper"], check=True)
     if used is not disk:
         used.remove()
     disk.remove()

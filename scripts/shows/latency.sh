@@ -32,7 +32,7 @@ late() {
 platter media cmr
 measure /dev/mapper/platter cmr
 late
-dmsetup remove --noudevsync platter
+dmsetup remove --retry --noudevsync platter
 
 for shift in 20 0; do
 	platter media smr
@@ -42,7 +42,7 @@ for shift in 20 0; do
 	dmsetup mknodes shingled
 	measure /dev/mapper/shingled "set$shift"
 	late
-	dmsetup remove --noudevsync shingled
-	dmsetup remove --noudevsync platter
+	dmsetup remove --retry --noudevsync shingled
+	dmsetup remove --retry --noudevsync platter
 done
 cp /tmp/cmr /tmp/set20 /tmp/set0 /tmp/late "$out"

@@ -90,7 +90,7 @@ class Disk:
         self.message("clean")
 
     def remove(self):
-        bench.run("dmsetup", "remove", "--noudevsync", "shingled")
+        bench.run("dmsetup", "remove", "--retry", "--noudevsync", "shingled")
         self.platter.remove()
 
 

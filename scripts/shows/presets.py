@@ -118,7 +118,7 @@ class Stack:
                 "r0_violations": said["r0_violations"]}
 
     def close(self):
-        sh("dmsetup", "remove", "--noudevsync", "shingled")
+        sh("dmsetup", "remove", "--retry", "--noudevsync", "shingled")
         for medium in self.media.values():
             medium.remove()
 

@@ -76,7 +76,7 @@ class Drive:
 
     def remove(self):
         if self.layer:
-            bench.run("dmsetup", "remove", "--noudevsync", self.name)
+            bench.run("dmsetup", "remove", "--retry", "--noudevsync", self.name)
         self.medium.remove()
 
     def watch(self):

@@ -71,6 +71,6 @@ for name in blocks_written destroyed_blocks destroyed_reads late; do
 done
 [ "$(counter platter destroyed_reads)" = 0 ]
 [ "$(counter shingled r0_violations)" = 0 ]
-dmsetup remove --noudevsync shingled
+dmsetup remove --retry --noudevsync shingled
 shingle check /dev/mapper/platter >/tmp/check || { cat /tmp/check; exit 1; }
 echo "RESULT shingle_check clean"

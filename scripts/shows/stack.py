@@ -111,7 +111,7 @@ class Stack:
 
     def remove(self):
         if self.layer is not self.medium:
-            bench.run("dmsetup", "remove", "--noudevsync", "shingled")
+            bench.run("dmsetup", "remove", "--retry", "--noudevsync", "shingled")
         self.medium.remove()
         if self.flash:
             self.flash.remove()

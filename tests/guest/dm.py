@@ -2,9 +2,11 @@
 """Device mapper by its ioctls: no fork per operation, no udev needed."""
 
 import contextlib
+import errno
 import fcntl
 import os
 import struct
+import time
 
 HEADER = struct.Struct("<3IIIIiIIIQ128s129s7s")
 SPEC = struct.Struct("<QQiI16s")
@@ -122,7 +124,15 @@ class Device:
         return _text(buf, head[4]) if head[7] & F_DATA_OUT else ""
 
     def remove(self):
-        _call(REMOVE, self.name)
+        """Tries again while the device is held, as libdevmapper does: udev may look at it."""
+        for left in range(25, -1, -1):
+            try:
+                _call(REMOVE, self.name)
+                return
+            except OSError as error:
+                if error.errno != errno.EBUSY or not left:
+                    raise
+            time.sleep(0.2)
 
     def __enter__(self):
         return self

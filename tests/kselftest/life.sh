@@ -10,7 +10,7 @@ X=life
 
 node() { echo "/dev/dm-$(dmsetup info -c --noheadings -o minor $X)"; }
 create() { dmsetup create $X --noudevsync --table "$TABLE"; }
-remove() { dmsetup remove --noudevsync $X; }
+remove() { dmsetup remove --retry --noudevsync $X; }
 message() { dmsetup message $X 0 "$@"; }
 field() { dmsetup status $X | cut -d' ' -f"$((3 + $1))"; }
 
@@ -188,7 +188,7 @@ if [ "$TARGET" != linear ]; then
 	create
 	second() { dmsetup create ${X}2 --noudevsync --table "$TABLE"; }
 	refused "a second target on the same devices" second
-	dmsetup remove --noudevsync ${X}2 2>/dev/null
+	dmsetup remove --retry --noudevsync ${X}2 2>/dev/null
 	ok "the first one is unharmed" alive
 	MODULE=dm-stl
 	case $TARGET in

@@ -83,7 +83,7 @@ whole() {
 	unloaded || return 1
 	dmsetup create $X --noudevsync --table "$TABLE" &&
 		[ "$(dmsetup status $X | awk '{ print $NF }')" = rw ] &&
-		dmsetup remove --noudevsync $X
+		dmsetup remove --retry --noudevsync $X
 }
 ok "a device is there at once" whole
 ktap_end

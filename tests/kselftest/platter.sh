@@ -53,7 +53,7 @@ remove() { dms remove --noudevsync --retry "$T-$1"; }
 cleanup() {
 	local n
 	for n in $(dmsetup ls 2> /dev/null | awk -v t="$T" 'index($1, t) == 1 { print $1 }' | sort -r); do
-		dmsetup remove --noudevsync --retry -f "$n" > /dev/null 2>&1
+		dmsetup remove --retry --noudevsync -f "$n" > /dev/null 2>&1
 	done
 	[ -n "$LOOP" ] && losetup -d "$LOOP"
 	[ -n "$LOOP2" ] && losetup -d "$LOOP2"

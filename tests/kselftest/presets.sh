@@ -34,7 +34,7 @@ shingled() {
 		media smr head_tracks 3 surfaces 1 track_sectors $TRACK timing none \
 		conventional 0+7168" && dmsetup mknodes tracks
 }
-remove() { dmsetup remove --noudevsync $X; }
+remove() { dmsetup remove --retry --noudevsync $X; }
 load() {	# load FIO'S OPTIONS
 	fio --name=preset --filename=/dev/mapper/$X --direct=1 --rw=randwrite --bs=4k \
 		--ioengine=libaio --iodepth=16 --randseed=3 --verify=crc32c \

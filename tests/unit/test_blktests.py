@@ -84,8 +84,8 @@ udevadm() { echo "udevadm $*"; }; losetup() { echo "losetup $*"; }
 dmsetup() { [[ $1 == info ]] || echo "dmsetup $*"; }
 SHINGLE_LOOP=/dev/loop9; _shingle_remove; _shingle_remove"""],
         cwd=blktests, check=True, text=True, capture_output=True).stdout.splitlines()
-    assert said[:4] == ["udevadm settle", "dmsetup remove blktests-smr",
-                        "dmsetup remove blktests-medium", "losetup --detach /dev/loop9"]
+    assert said[:4] == ["udevadm settle", "dmsetup remove --retry blktests-smr",
+                        "dmsetup remove --retry blktests-medium", "losetup --detach /dev/loop9"]
     assert not [line for line in said[4:] if line.startswith("losetup")]
 
 

@@ -2846,6 +2846,16 @@ def test_dry_run_of_what_is_open(two):
     assert two.changes() == ["remove disk"]
 
 
+def test_remove_tries_again_for_seconds(two):
+    """udev, or any short reader, may hold the device for a moment after its last writer."""
+    (two.dir / "disk/busy").write_text("25")
+    two.run("remove", "disk")
+    assert two.changes() == ["remove disk"]
+    (two.dir / "medium/busy").write_text("26")
+    assert "removing medium: it is in use" in two.run("remove", "medium", rc=FAILED)
+    assert not two.changes()
+
+
 def region(bins, reads=(3, 6000), writes=(2, 9000)):
     """What a region says: sectors, 13 numbers, and the histogram."""
     return (f"0+800 {reads[0]} 0 24 {reads[1]} {writes[0]} 0 16 {writes[1]} 0 1 2 3 4 "

@@ -199,10 +199,36 @@ bool dm_device_create(const char *name, const char *uuid, const char *target, u6
 	return ok;
 }
 
+/* A mount or a device on top does not end by itself. */
+static bool held_for_good(const char *name)
+{
+	struct dm_task *t = task_on(DM_DEVICE_INFO, name);
+	struct dm_info info = { 0 };
+	bool held = t && dm_task_run(t) && dm_task_get_info(t, &info) && info.exists &&
+		    (dm_device_has_holders(info.major, info.minor) ||
+		     dm_device_has_mounted_fs(info.major, info.minor));
+
+	if (t)
+		dm_task_destroy(t);
+	return held;
+}
+
+/**
+ * dm_device_remove() - close a device
+ * @name: its name
+ * @udev: wait for udev
+ *
+ * After the last writer has closed a device udev opens it to look for signatures.  Such a
+ * short reader makes the removal fail with EBUSY, so libdevmapper tries 25 times more, 0.2 s
+ * apart.
+ *
+ * Returns false after saying why the device is still there.
+ */
 bool dm_device_remove(const char *name, bool udev)
 {
+	bool retry = !held_for_good(name);
 	struct dm_task *t = task_on(DM_DEVICE_REMOVE, name);
-	bool ok = t && run_with_udev(t, udev);
+	bool ok = t && (!retry || dm_task_retry_remove(t)) && run_with_udev(t, udev);
 	int err = ok ? 0 : task_errno(t);
 
 	if (t)
