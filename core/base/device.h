@@ -9,7 +9,7 @@
  *   map/      placing, and what the map says when a write has landed
  *   log/      journal, checkpoints, superblock; flush and FUA; what is read back
  *   medium/   reading and writing; who must not overtake whom
- *   base/     this, the failure ladder, wake.h
+ *   base/     this, the failure ladder, lost blocks that no FLUSH has reported, wake.h
  *
  * Each calls those below it.  Upwards there is wake.h, which queues work, and what was
  * handed down to be called: shingle_landed_fn, a bio's end.
@@ -95,6 +95,8 @@ struct shingle_cpu {
 #undef X
 };
 
+struct shingle_loss;
+
 /* struct shingle_io::state */
 enum shingle_io_state {
 	SHINGLE_IO_PLAIN,	/* nothing to do at its end */
@@ -150,10 +152,14 @@ struct shingle_piece {
  * struct shingle_txn - a journal transaction being filled or written
  * @blocks: room for shingle_journal::max_blocks
  * @nr: records in it
+ * @seq: its number, once it is closed
+ * @acked: blocks of host data that its records point to: they are durable when it is
  */
 struct shingle_txn {
 	struct shingle_journal_block *blocks;
 	u32 nr;
+	u64 seq;
+	u64 acked;
 };
 
 /**
@@ -162,6 +168,9 @@ struct shingle_txn {
  * @room: records that fit into one transaction
  * @txn: one is open, the other may be on its way to the disk
  * @open: which one is open; map_lock
+ * @closed: the other one is closed and not on the disk; changes under commit_lock and
+ *	map_lock
+ * @failed: the last attempt to commit has failed; as @closed
  * @reserved: records promised to operations under way; map_lock
  * @awaited: somebody waits until there are fewer of these; map_lock
  * @seq: number of the open transaction; map_lock
@@ -178,6 +187,8 @@ struct shingle_journal {
 	u32 room;
 	struct shingle_txn txn[2];
 	u32 open;
+	bool closed;
+	bool failed;
 	u32 reserved;
 	bool awaited;
 	u64 seq;
@@ -242,6 +253,9 @@ struct shingle_order {
  * @ckpt_crc: of its footer; ckpt_lock
  * @ckpt_bad: it says that there are unreadable blocks; ckpt_lock
  * @meta_buf: SHINGLE_META_BATCH blocks for checkpoints; ckpt_lock
+ * @dead: nothing can be added to the journal in this activation; set under map_lock, never
+ *	cleared
+ * @no_ckpt: a checkpoint has failed, and there will be no other; as @dead
  */
 struct shingle_log {
 	struct bio_list commits;
@@ -257,6 +271,8 @@ struct shingle_log {
 	u32 ckpt_crc;
 	bool ckpt_bad;
 	u8 *meta_buf;
+	bool dead;
+	bool no_ckpt;
 };
 
 /**
@@ -377,7 +393,10 @@ static inline bool shingle_has_reason(const struct shingle_cleaner *c)
  * @leaving: a suspend has begun, which messages must not keep waiting; map_lock
  * @leavings: so many have; map_lock
  * @suspended: between postsuspend and resume
- * @dirty: per device, written to since its last flush began; map_lock
+ * @dirty: per device, written to since the last flush of it that succeeded began; map_lock
+ * @unreported: acknowledged blocks that are lost; the next FLUSH fails, and this is 0;
+ *	map_lock
+ * @loss: where @unreported is kept for the next activation, NULL while it is; see loss.c
  * @front: see there
  * @order: see there
  * @cleaner: see there
@@ -427,6 +446,8 @@ struct shingle_device {
 	u32 leavings;
 	bool suspended;
 	bool dirty[SHINGLE_NR_DEVS];
+	u64 unreported;
+	struct shingle_loss *loss;
 	struct shingle_front front;
 	struct shingle_order order;
 	struct shingle_cleaner cleaner;

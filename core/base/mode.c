@@ -10,11 +10,13 @@ const char *const shingle_dev_names[SHINGLE_NR_DEVS] = { "data", "cache", "metad
 /**
  * shingle_set_mode() - one step down the failure ladder
  * @d: the device
- * @mode: SHINGLE_RO when changes cannot be made durable any more, SHINGLE_FAIL
+ * @mode: SHINGLE_RO when the device takes no new changes any more, SHINGLE_FAIL
  *	when the map itself cannot be trusted; never goes up
  * @check: whether the metadata may be wrong, which the superblock then says, also of a
  *	device that is as low already
  * @why: for the log and for the message ``mode``: a string that is never freed
+ *
+ * What was acknowledged before is committed, if shingle_may_log(): a commit is queued.
  *
  * Context: process.
  */
@@ -44,6 +46,30 @@ void shingle_set_mode(struct shingle_device *d, enum shingle_mode mode, bool che
 		queue_work(d->log.wq, &d->log.sb_work);
 	shingle_fail_waiting(d);
 	dm_table_event(d->ti->table);
+}
+
+/**
+ * shingle_unsaved() - acknowledged blocks that are not durable, and will not be by themselves
+ * @d: the device
+ *
+ * Those that are lost and that no FLUSH has reported; those that the last commit could not
+ * write; those that a device that is not read-write has in its write cache.  A block that
+ * was written twice since the last commit counts twice, and so does a FUA write that has
+ * failed.
+ *
+ * Context: map lock.
+ */
+u64 shingle_unsaved(const struct shingle_device *d)
+{
+	const struct shingle_journal *j = &d->journal;
+	u64 n = d->unreported;
+
+	lockdep_assert_held(&d->map_lock);
+	if (j->failed || !shingle_may_log(d))
+		n += j->txn[0].acked + j->txn[1].acked;
+	if (d->mode != SHINGLE_RW)
+		n += d->wcache.nr;
+	return n;
 }
 
 /**

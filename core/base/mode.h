@@ -9,7 +9,24 @@ extern const char *const shingle_dev_names[SHINGLE_NR_DEVS];
 
 void shingle_set_mode(struct shingle_device *d, enum shingle_mode mode, bool check,
 		      const char *why);
+u64 shingle_unsaved(const struct shingle_device *d);
 int shingle_no_change(const struct shingle_device *d, const char **why);
 int shingle_may_change(struct shingle_device *d, const char **why);
+
+/**
+ * shingle_may_log() - may what the engine has accepted still be committed?
+ * @d: the device
+ *
+ * A read-only device takes no new writes.  What it has acknowledged before, and writes that
+ * were under way, are committed all the same: that data could not be moved or flushed says
+ * nothing of the journal.
+ *
+ * Context: any.  Returns false for a read-only table, a map that contradicts itself, and a
+ * journal that nothing can be added to.
+ */
+static inline bool shingle_may_log(const struct shingle_device *d)
+{
+	return READ_ONCE(d->mode) != SHINGLE_FAIL && !d->read_only && !READ_ONCE(d->log.dead);
+}
 
 #endif /* SHINGLE_MODE_H */

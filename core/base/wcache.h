@@ -104,7 +104,6 @@ struct shingle_hits {
  * @retry_at: in jiffies, if @rounds
  * @blocked: the engine or the journal had no room
  * @refused: the engine or the journal had none for the block at @cursor
- * @error: blocks were lost, and no flush has said so yet
  *
  * All that changes is under map_lock, unless said otherwise.
  */
@@ -139,7 +138,6 @@ struct shingle_wcache {
 	unsigned long retry_at;
 	bool blocked;
 	bool refused;
-	bool error;
 };
 
 #endif /* SHINGLE_WCACHE_H */

@@ -210,6 +210,7 @@ int shingle_emit_stats(struct shingle_device *d, char *result, unsigned int maxl
 	}
 	now.bad_blocks = d->bad.nr;
 	now.wcache_dirty_blocks = d->wcache.nr;
+	now.unsaved_blocks = shingle_unsaved(d);
 	spin_unlock_irq(&d->map_lock);
 
 	DMEMIT("mode %s\n", mode_name(d));

@@ -4,6 +4,7 @@
 #include <linux/sched/mm.h>
 
 #include "base/device.h"
+#include "base/loss.h"
 #include "base/mode.h"
 #include "base/shingle.h"
 #include "base/wake.h"
@@ -63,6 +64,7 @@ static void free_device(struct shingle_device *d)
 	if (d->order.wq)
 		destroy_workqueue(d->order.wq);
 	shingle_wcache_exit(d);
+	shingle_loss_free(d);
 	shingle_pager_exit(d);
 	if (d->engine) {
 		shingle_pages_destroy(d->engine);
@@ -234,7 +236,7 @@ static int alloc_buffers(struct shingle_device *d)
 		return -ENOMEM;
 	for_each_possible_cpu(cpu)
 		per_cpu_ptr(d->cpu, cpu)->last_io = jiffies;
-	err = shingle_wcache_init(d);
+	err = shingle_wcache_init(d) ?: shingle_loss_init(d);
 	if (err)
 		return err;
 	return bioset_init(&d->bios, BIO_POOL_SIZE, offsetof(struct shingle_piece, bio),
@@ -389,8 +391,12 @@ int shingle_preresume(struct dm_target *ti)
 	unsigned int noio;
 	int err = claim(d);
 
-	if (err || d->loaded)
+	if (err)
 		return err;
+	if (d->loaded) {
+		shingle_loss_take(d, true);
+		return 0;
+	}
 	/* What a failed attempt left in the engine is not a place to start from. */
 	if (d->spoilt) {
 		DMERR("%s: activation failed before: load its table again",
@@ -408,6 +414,8 @@ int shingle_preresume(struct dm_target *ti)
 	d->loaded = !err;
 	spin_unlock_irq(&d->map_lock);
 	d->spoilt = err;
+	if (!err)
+		shingle_loss_take(d, false);
 	return err;
 }
 EXPORT_SYMBOL_GPL(shingle_preresume);
@@ -470,12 +478,25 @@ void shingle_presuspend_undo(struct dm_target *ti)
 }
 EXPORT_SYMBOL_GPL(shingle_presuspend_undo);
 
+/* What could not be committed by now is lost unless this table is resumed. */
+static void end_of_log(struct shingle_device *d)
+{
+	bool lost;
+
+	spin_lock_irq(&d->map_lock);
+	lost = d->journal.failed && d->journal.closed;
+	spin_unlock_irq(&d->map_lock);
+	if (lost)
+		shingle_set_mode(d, SHINGLE_RO, true, "it is suspended with data that could not be committed");
+}
+
 /**
  * shingle_postsuspend() - no I/O is under way any more
  * @ti: the target
  *
- * What the write cache holds is written.  A cleaning step in progress is given
- * up between two pieces; it starts again after resume.
+ * What the write cache holds is written, and all that was acknowledged is committed; what
+ * cannot be is counted in the log, and the next FLUSH fails, by whatever table.  A cleaning
+ * step in progress is given up between two pieces; it starts again after resume.
  *
  * Context: may sleep.
  */
@@ -502,7 +523,11 @@ void shingle_postsuspend(struct dm_target *ti)
 	if (d->loaded)
 		shingle_commit(d, false);
 	flush_work(&d->log.ckpt_work);
+	end_of_log(d);
 	flush_work(&d->log.sb_work);
+	/* Errors of the last commit have queued another one. */
+	cancel_delayed_work_sync(&d->log.commit_work);
+	shingle_loss_keep(d);
 }
 EXPORT_SYMBOL_GPL(shingle_postsuspend);
 

@@ -281,8 +281,7 @@ static u32 map_buffer(struct shingle_device *d, struct bio *bio, struct shingle_
 
 /*
  * Does a write go through the write cache?  0 if it does not, SHINGLE_GATHER if it
- * does, -EROFS, -EBUSY if it must wait for what is there, -EIO if that was lost and
- * FUA has to say so.
+ * does, -EROFS, -EBUSY if it must wait for what is there.
  */
 static int pass_wcache(struct shingle_device *d, struct shingle_io *io, u64 lblk, u32 n)
 {
@@ -292,8 +291,6 @@ static int pass_wcache(struct shingle_device *d, struct shingle_io *io, u64 lblk
 		io->w.run.n = n;
 		return d->mode == SHINGLE_RW ? SHINGLE_GATHER : -EROFS;
 	}
-	if (io->fua && d->wcache.error)
-		return -EIO;
 	return shingle_wcache_in_the_way(d, lblk, n, io->seq) ? -EBUSY : 0;
 }
 
@@ -313,7 +310,10 @@ static int map_write(struct shingle_device *d, struct bio *bio, struct shingle_i
 	d->n.fua_writes += io->fua;
 	if (unlikely(d->trims.nr))
 		shingle_trim_remove(&d->trims, lblk, n);
-	if (unlikely(d->wcache.blocks) && !d->gathers)
+	/* Where writes are gathered it ends as a flush does. */
+	if (unlikely(d->unreported) && io->fua && !d->gathers)
+		r = -EIO;
+	if (!r && unlikely(d->wcache.blocks) && !d->gathers)
 		r = pass_wcache(d, io, lblk, n);
 	if (!r)
 		r = shingle_steer(d, lblk, n, &io->w, bio);
@@ -376,6 +376,10 @@ static int map_bio(struct shingle_device *d, struct bio *bio)
 		/* Of a table that takes no writes there is nothing to be made durable. */
 		io->fua = !d->read_only;
 		waits = unlikely(d->wcache.blocks) && shingle_wcache_flush(d, bio);
+		if (unlikely(d->unreported) && !d->wcache.blocks) {
+			io->status = BLK_STS_IOERR;
+			d->unreported = 0;
+		}
 		spin_unlock_irq(&d->map_lock);
 		if (!waits)
 			shingle_finish(d, bio);

@@ -209,7 +209,7 @@ static void bury(struct shingle_device *d)
 		shingle_emit(&emit, SHINGLE_REC_BAD, 0, 0, s->lblk, 0);
 		shingle_journal_add(d, 1, &emit);
 		d->n.wcache_lost_blocks++;
-		wc->error = true;
+		d->unreported++;
 		DMERR_LIMIT("%s: block %llu was acknowledged and cannot be written",
 			    dm_table_device_name(d->ti->table), s->lblk);
 		list_del(&s->link);
@@ -240,13 +240,16 @@ static void release_flushes(struct shingle_device *d)
 
 	spin_lock_irq(&d->map_lock);
 	while ((bio = bio_list_peek(&wc->flushes))) {
-		if (d->mode == SHINGLE_RW && !reached(wc, shingle_bio_io(bio)->seq))
+		bool there = reached(wc, shingle_bio_io(bio)->seq);
+
+		/* Of what is under way some may still arrive. */
+		if (!there && (d->mode == SHINGLE_RW || wc->flying))
 			break;
 		bio_list_add(&ready, bio_list_pop(&wc->flushes));
-		failed = wc->error;
+		failed |= !there || d->unreported;
 	}
 	if (failed)
-		wc->error = false;
+		d->unreported = 0;
 	spin_unlock_irq(&d->map_lock);
 
 	while ((bio = bio_list_pop(&ready))) {

@@ -7,6 +7,7 @@
 #include "base/trace.h"
 #include "front/slots.h"
 #include "front/wcache.h"
+#include "log/log.h"
 
 /* The version of a block that is part of the epoch; @s is the newest. */
 static struct shingle_wslot *frozen_of(struct shingle_wslot *s)
@@ -251,15 +252,20 @@ bool shingle_wcache_is_frozen(struct shingle_device *d, u64 lblk)
 void shingle_wcache_stepped(struct shingle_device *d, u64 lblk, u32 n, bool failed)
 {
 	struct shingle_wslot *s;
+	u32 blocks = 0;
 	LIST_HEAD(slots);
 
 	lockdep_assert_held(&d->map_lock);
 	for (s = shingle_wslot_from(&d->wcache, lblk); s && s->lblk - lblk < n; s = next_of(s)) {
 		struct shingle_wslot *frozen = frozen_of(s);
 
-		if (frozen)
+		if (frozen) {
 			list_add_tail(&frozen->link, &slots);
+			blocks++;
+		}
 	}
+	if (!failed)
+		shingle_journal_acked(d, blocks);
 	shingle_wcache_written(d, &slots, failed);
 }
 

@@ -374,7 +374,7 @@ bool shingle_wcache_flush(struct shingle_device *d, struct bio *bio)
 	struct shingle_wcache *wc = &d->wcache;
 
 	lockdep_assert_held(&d->map_lock);
-	if (!wc->nr && !wc->error && bio_list_empty(&wc->flushes))
+	if (!wc->nr && !d->unreported && bio_list_empty(&wc->flushes))
 		return false;
 	shingle_bio_io(bio)->seq = wc->seq;
 	wc->drain = wc->seq;
@@ -481,7 +481,7 @@ int shingle_wcache_drain(struct shingle_device *d)
 	}
 	spin_lock_irq(&d->map_lock);
 	if (reached(wc, seq))
-		err = wc->error ? -EIO : 0;
+		err = d->unreported ? -EIO : 0;
 	else
 		err = d->mode == SHINGLE_RW ? -EAGAIN : -EROFS;
 	spin_unlock_irq(&d->map_lock);
@@ -618,9 +618,6 @@ void shingle_wcache_exit(struct shingle_device *d)
 	u32 i;
 
 	cancel_delayed_work_sync(&wc->work);
-	if (wc->nr)
-		DMERR("%s: %u acknowledged blocks are lost with the write cache",
-		      dm_table_device_name(d->ti->table), wc->nr);
 	if (wc->wq)
 		destroy_workqueue(wc->wq);
 	bioset_exit(&wc->bios);

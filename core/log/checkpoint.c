@@ -269,6 +269,19 @@ static void leave_one_out(struct shingle_device *d)
 }
 
 /*
+ * A checkpoint has failed.  Commits go on as long as the journal has room; but of a reset,
+ * see leave_one_out(), nobody would find them.
+ */
+static void no_more(struct shingle_device *d, bool reset)
+{
+	spin_lock_irq(&d->map_lock);
+	WRITE_ONCE(d->log.no_ckpt, true);
+	if (reset)
+		WRITE_ONCE(d->log.dead, true);
+	spin_unlock_irq(&d->map_lock);
+}
+
+/*
  * Of @fresh, if given, which then takes the place of the device's engine; @all: of all
  * pieces, whatever has changed.
  */
@@ -278,6 +291,7 @@ static int checkpoint_locked(struct shingle_device *d, struct shingle_engine **f
 	struct ckpt_writer w = {
 		.d = d, .engine = fresh ? *fresh : d->engine, .seq = d->log.ckpt_seq + 1,
 	};
+	bool commit_failed = false;
 	u32 prev_crc;
 	u64 seq, pos, used;
 	int err;
@@ -309,8 +323,10 @@ static int checkpoint_locked(struct shingle_device *d, struct shingle_engine **f
 	 * half of a change without the other: commit them all before the footer
 	 * makes the pieces count.  During activation there is nothing to commit.
 	 */
-	if (!err && d->loaded)
+	if (!err && d->loaded) {
 		err = shingle_commit(d, true);
+		commit_failed = err;
+	}
 	if (!err)
 		err = write_footer(&w, seq, pos, prev_crc);
 	trace_shingle_checkpoint(d, w.seq, w.written, err);
@@ -318,8 +334,10 @@ static int checkpoint_locked(struct shingle_device *d, struct shingle_engine **f
 		shingle_pages_settle(d, w.engine, false);
 		/* Marks were taken away for what was not written. */
 		d->log.ckpt_end = 0;
-		if (err != -EROFS)
+		no_more(d, fresh);
+		if (!commit_failed)
 			shingle_set_mode(d, SHINGLE_RO, true, "a checkpoint could not be written");
+		wake_up_all(&d->wait);
 		return err;
 	}
 
@@ -394,7 +412,7 @@ void shingle_checkpoint_work(struct work_struct *work)
 {
 	struct shingle_device *d = container_of(work, struct shingle_device, log.ckpt_work);
 	u64 ring = shingle_journal_room(&d->layout), used;
-	bool pages;
+	bool pages, may;
 
 	mutex_lock(&d->log.ckpt_lock);
 	/* Two commits may have asked for the same one, or one that ended just now will do. */
@@ -402,9 +420,13 @@ void shingle_checkpoint_work(struct work_struct *work)
 	used = d->journal.used;
 	pages = shingle_pages_want_checkpoint(d);
 	spin_unlock_irq(&d->map_lock);
-	if (READ_ONCE(d->mode) != SHINGLE_RW)
+	/* When the device is read-only one is only taken to make room for commits. */
+	may = shingle_may_log(d) && !READ_ONCE(d->log.no_ckpt);
+	if (READ_ONCE(d->mode) != SHINGLE_RW) {
 		shingle_pages_look_again(d);
-	else if (pages || used >= ring / 2 || ring - used < 2 * d->journal.max_blocks)
+		pages = false;
+	}
+	if (may && (pages || used >= ring / 2 || ring - used < 2 * d->journal.max_blocks))
 		checkpoint_locked(d, NULL, false);
 	mutex_unlock(&d->log.ckpt_lock);
 	wake_up_all(&d->wait);

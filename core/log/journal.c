@@ -211,48 +211,28 @@ static void take_dirty(struct shingle_device *d, bool *dirty)
 	memset(d->dirty, 0, sizeof(d->dirty));
 }
 
-static int commit_locked(struct shingle_device *d)
+/* It was not flushed: no record of it may be written before it is. */
+static void give_back_dirty(struct shingle_device *d, const bool *dirty)
+{
+	int i;
+
+	spin_lock_irq(&d->map_lock);
+	for (i = 0; i < SHINGLE_NR_DEVS; i++)
+		d->dirty[i] |= dirty[i];
+	spin_unlock_irq(&d->map_lock);
+}
+
+/* A transaction is on the disk. */
+static void committed(struct shingle_device *d, struct shingle_txn *t, u32 nr)
 {
 	struct shingle_journal *j = &d->journal;
-	bool dirty[SHINGLE_NR_DEVS];
-	struct shingle_txn *t;
-	u32 records, nr = 0;
-	bool unordered;
-	u64 seq;
-	int err;
 
-	spin_lock_irq(&d->map_lock);
-	take_dirty(d, dirty);
-	t = &j->txn[j->open];
-	seq = j->seq;
-	/* If there are none, @t stays open and fills while we are at it. */
-	records = t->nr;
-	if (records) {
-		j->open = !j->open;
-		j->txn[j->open].nr = 0;
-		j->seq++;
-	}
-	spin_unlock_irq(&d->map_lock);
-
-	unordered = records && d->engine->unsafe_order;
-	err = unordered ? 0 : flush_data(d, dirty, !records);
-	if (records && !err) {
-		nr = shingle_journal_seal(&d->layout, t->blocks, t->nr, j->pos, seq, j->prev_crc);
-		err = write_blocks(d, t, nr + shingle_journal_mark(&d->layout));
-	}
-	if (unordered && !err)
-		err = flush_data(d, dirty, true);
-	trace_shingle_commit(d, seq, records, nr, err);
-	if (err) {
-		shingle_set_mode(d, SHINGLE_RO, true, "the map could not be committed");
-		return err;
-	}
-	if (!records)
-		return 0;
-
+	lockdep_assert_held(&d->log.commit_lock);
 	j->prev_crc = le32_to_cpu(t->blocks[nr - 1].h.crc);
 	spin_lock_irq(&d->map_lock);
-	j->durable_seq = seq;
+	t->acked = 0;
+	j->closed = false;
+	j->durable_seq = t->seq;
 	j->pos += nr;
 	if (j->pos >= d->layout.journal.blocks)
 		j->pos -= d->layout.journal.blocks;
@@ -260,15 +240,76 @@ static int commit_locked(struct shingle_device *d)
 	d->n.commits++;
 	d->n.journal_blocks += nr + shingle_journal_mark(&d->layout);
 	spin_unlock_irq(&d->map_lock);
-	return 0;
+}
+
+/*
+ * Flush, and write the transaction that is closed; none: only flush.  If that fails the
+ * transaction stays closed, and the next commit writes it again to the same place, where
+ * nothing else has been written.
+ */
+static int write_closed(struct shingle_device *d, struct shingle_txn *t, const bool *dirty)
+{
+	bool unordered = t && d->engine->unsafe_order, writing;
+	struct shingle_journal *j = &d->journal;
+	u32 nr = 0;
+	int err;
+
+	err = unordered ? 0 : flush_data(d, dirty, !t);
+	writing = !err && t;
+	if (writing) {
+		nr = shingle_journal_seal(&d->layout, t->blocks, t->nr, j->pos, t->seq,
+					  j->prev_crc);
+		err = write_blocks(d, t, nr + shingle_journal_mark(&d->layout));
+	}
+	if (unordered && !err)
+		err = flush_data(d, dirty, true);
+	trace_shingle_commit(d, t ? t->seq : j->seq, t ? t->nr : 0, nr, err);
+	spin_lock_irq(&d->map_lock);
+	j->failed = err;
+	spin_unlock_irq(&d->map_lock);
+	if (err) {
+		give_back_dirty(d, dirty);
+		shingle_set_mode(d, SHINGLE_RO, writing, writing ?
+				 "the map could not be committed" : "data could not be flushed");
+	} else if (t) {
+		committed(d, t, nr);
+	}
+	return err;
+}
+
+static int commit_locked(struct shingle_device *d)
+{
+	struct shingle_journal *j = &d->journal;
+	bool dirty[SHINGLE_NR_DEVS], again;
+	struct shingle_txn *t;
+	int err;
+
+	/* What an earlier commit could not write comes first. */
+	do {
+		spin_lock_irq(&d->map_lock);
+		take_dirty(d, dirty);
+		again = j->closed;
+		/* If there are no records it stays open and fills while we are at it. */
+		t = &j->txn[j->open];
+		if (!again && t->nr) {
+			t->seq = j->seq++;
+			j->closed = true;
+			j->open = !j->open;
+			j->txn[j->open].nr = 0;
+		}
+		t = j->closed ? &j->txn[!j->open] : NULL;
+		spin_unlock_irq(&d->map_lock);
+		err = write_closed(d, t, dirty);
+	} while (!err && again);
+	return err;
 }
 
 /**
  * shingle_flush() - make every write that has completed durable, not the map
  * @d: the device
  *
- * Context: may sleep.  Returns 0, -EROFS if the device is not read-write, or the
- * error that made it so.
+ * Context: may sleep.  Returns 0, -EROFS if nothing may be written, or the error that
+ * made the device read-only; then a later flush or commit tries it again.
  */
 int shingle_flush(struct shingle_device *d)
 {
@@ -277,14 +318,16 @@ int shingle_flush(struct shingle_device *d)
 
 	/* A commit must not miss what is being flushed. */
 	mutex_lock(&d->log.commit_lock);
-	spin_lock_irq(&d->map_lock);
-	take_dirty(d, dirty);
-	spin_unlock_irq(&d->map_lock);
-	if (READ_ONCE(d->mode) == SHINGLE_RW)
+	if (shingle_may_log(d)) {
+		spin_lock_irq(&d->map_lock);
+		take_dirty(d, dirty);
+		spin_unlock_irq(&d->map_lock);
 		err = flush_data(d, dirty, true);
-	/* Before the next commit, which would not flush them again. */
-	if (err && err != -EROFS)
-		shingle_set_mode(d, SHINGLE_RO, false, "data could not be flushed");
+		if (err) {
+			give_back_dirty(d, dirty);
+			shingle_set_mode(d, SHINGLE_RO, false, "data could not be flushed");
+		}
+	}
 	mutex_unlock(&d->log.commit_lock);
 	return err;
 }
@@ -310,17 +353,33 @@ static void release_soon(struct shingle_device *d)
 	spin_unlock_irq(&d->map_lock);
 }
 
+/* Can no commit be added any more, and none be made room for? */
+static bool ring_is_full(struct shingle_device *d)
+{
+	return READ_ONCE(d->log.no_ckpt) && !room_for(d, true);
+}
+
+/* What is not in the journal will never be. */
+static void give_up(struct shingle_device *d)
+{
+	spin_lock_irq(&d->map_lock);
+	WRITE_ONCE(d->log.dead, true);
+	spin_unlock_irq(&d->map_lock);
+	shingle_set_mode(d, SHINGLE_RO, true, "the journal is full and a checkpoint has failed");
+}
+
 /**
  * shingle_commit() - make every change so far durable, data first
  * @d: the device
  * @for_checkpoint: the caller is a checkpoint, for which room is kept
  *
  * Everything that was committed to the engine, and every write that completed,
- * before the call is on the disk after it.
+ * before the call is on the disk after it.  A device that has become read-only commits
+ * what it has acknowledged, too.
  *
  * Context: may sleep.  May wait for a checkpoint unless it is one.  Returns 0,
- * -EROFS if the device is not read-write, or the error that made it so.
- * Rule R3.
+ * -EROFS if nothing may be written, or the error that made the device read-only; then
+ * another commit tries it again.  Rule R3.
  */
 int shingle_commit(struct shingle_device *d, bool for_checkpoint)
 {
@@ -328,16 +387,19 @@ int shingle_commit(struct shingle_device *d, bool for_checkpoint)
 
 	for (;;) {
 		mutex_lock(&d->log.commit_lock);
-		/* Under the lock: what the last one has lost this one would build on. */
-		if (READ_ONCE(d->mode) != SHINGLE_RW) {
+		if (shingle_may_log(d) && ring_is_full(d))
+			give_up(d);
+		if (!shingle_may_log(d)) {
 			mutex_unlock(&d->log.commit_lock);
 			return -EROFS;
 		}
-		if (room_for(d, for_checkpoint))
+		/* What is kept for checkpoints is free when there will be none. */
+		if (room_for(d, for_checkpoint || READ_ONCE(d->log.no_ckpt)))
 			break;
 		mutex_unlock(&d->log.commit_lock);
 		queue_work(d->log.wq, &d->log.ckpt_work);
-		wait_event(d->wait, room_for(d, false) || READ_ONCE(d->mode) != SHINGLE_RW);
+		wait_event(d->wait, room_for(d, false) || READ_ONCE(d->log.no_ckpt) ||
+			   !shingle_may_log(d));
 	}
 	err = commit_locked(d);
 	if (!err && d->engine->frees_early)
@@ -368,16 +430,17 @@ static bool may_promise(struct shingle_device *d, u32 records)
  * @records: how many are wanted, no more than there can ever be room for
  *
  * Context: may sleep, waits for writes under way if all room is promised to them.
- * Returns as shingle_commit(); then it is worth another try.
+ * Returns 0, and then it is worth another try; -EROFS if the device is not read-write, or
+ * as shingle_commit().
  */
 int shingle_journal_make_room(struct shingle_device *d, u32 records)
 {
 	int err = shingle_commit(d, false);
 
-	if (!err)
-		wait_event(d->wait, may_promise(d, records) ||
-			   READ_ONCE(d->mode) != SHINGLE_RW);
-	return err;
+	if (err)
+		return err;
+	wait_event(d->wait, may_promise(d, records) || READ_ONCE(d->mode) != SHINGLE_RW);
+	return READ_ONCE(d->mode) == SHINGLE_RW ? 0 : -EROFS;
 }
 
 /**
@@ -400,7 +463,8 @@ void shingle_commit_work(struct work_struct *work)
 	bio_list_init(&d->log.commits);
 	spin_unlock_irq(&d->map_lock);
 
-	err = shingle_commit(d, false);
+	/* A flush may fail before the state is read. */
+	err = READ_ONCE(d->loaded) ? shingle_commit(d, false) : -EROFS;
 	while ((bio = bio_list_pop(&done))) {
 		if (err)
 			bio->bi_status = BLK_STS_IOERR;
@@ -411,6 +475,10 @@ void shingle_commit_work(struct work_struct *work)
 	kick = shingle_waiting(d);
 	if (!err && d->ops->clean.pending(d->engine))
 		shingle_wake_cleaner(d);
+	/* What an error keeps from the disk that passes is not to wait for a FLUSH. */
+	if (err && d->journal.closed && shingle_may_log(d) && d->config.commit_ms)
+		queue_delayed_work(d->wq, &d->log.commit_work,
+				   msecs_to_jiffies(d->config.commit_ms));
 	spin_unlock_irq(&d->map_lock);
 	if (kick)
 		shingle_kick(d);

@@ -106,6 +106,7 @@ int shingle_load_state(struct shingle_device *d)
 		DMWARN("%s: read-only: it needs 'shingle check' and 'shingle repair' first", name);
 		/* Only ever down: it may be lower already. */
 		spin_lock_irq(&d->map_lock);
+		WRITE_ONCE(d->log.dead, true);
 		if (d->mode < SHINGLE_RO) {
 			WRITE_ONCE(d->mode, SHINGLE_RO);
 			d->mode_why = "it was marked needs_check when it was activated";

@@ -41,6 +41,19 @@ static inline bool shingle_journal_reserve(struct shingle_device *d, u32 records
 	return true;
 }
 
+/**
+ * shingle_journal_acked() - records just added point to data that the host was told of
+ * @d: the device
+ * @blocks: how many blocks
+ *
+ * Context: map lock, in the critical section of shingle_journal_add().
+ */
+static inline void shingle_journal_acked(struct shingle_device *d, u32 blocks)
+{
+	lockdep_assert_held(&d->map_lock);
+	d->journal.txn[d->journal.open].acked += blocks;
+}
+
 /* checkpoint.c */
 void shingle_set_like(struct shingle_device *d, struct shingle_engine *fresh);
 int shingle_checkpoint(struct shingle_device *d);

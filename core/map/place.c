@@ -130,6 +130,7 @@ void shingle_write_done(struct shingle_device *d, struct shingle_write *w, blk_s
 		if (unlikely(d->trims.nr))
 			shingle_trim_remove(&d->trims, w->run.lblk, w->run.n);
 		shingle_journal_add(d, records, &emit);
+		shingle_journal_acked(d, w->run.n);
 	}
 	if (unlikely(landed))
 		landed(d, w, status);

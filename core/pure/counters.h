@@ -120,7 +120,8 @@ static inline void shingle_counters_clear(const struct shingle_counter *c, void 
 	X(cached_blocks) then	\
 	X(map_bytes) then	\
 	X(bad_blocks) then	\
-	X(wcache_dirty_blocks)
+	X(wcache_dirty_blocks) then	\
+	X(unsaved_blocks)
 
 struct shingle_counters {
 #define X(name) u64 name

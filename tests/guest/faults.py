@@ -991,7 +991,7 @@ def failing_ring(ctx, geo):
                 game.write(b, must=True)
                 game.flush(must=True)
             game.close()
-            before = _content(game.stack.paths["meta"])
+            before = content(game.stack.paths["meta"])
             end = ctx.target.dump(game.stack.paths, geo)["recovery"]["next_pos"]
             if ahead is None:
                 game.break_("journal")
@@ -1001,7 +1001,7 @@ def failing_ring(ctx, geo):
             refused(ctx, game, "the ring fails" if ahead is None else
                     f"block {ahead} from the journal's end fails")
             game.heal()
-            expect(_content(game.stack.paths["meta"]) == before, "it was written to")
+            expect(content(game.stack.paths["meta"]) == before, "it was written to")
             game.stack.open()
             game.dev = game.stack.blk()
             game.compare("healed")
@@ -1114,7 +1114,7 @@ def much_to_replay(ctx, geo):
             for _ in range(room // 2):
                 game.write(0, must=True)
                 game.flush(must=True)
-        left = _content(path)
+        left = content(path)
         game.close()
         with blk.opened(path) as dev:
             dev.write(0, left)
@@ -1150,7 +1150,7 @@ def unreadable_journal(ctx, geo):
             game.close()
             end = ctx.target.dump(game.stack.paths, geo)["recovery"]["next_pos"]
             at = (end + ahead) % n
-            before = _content(game.stack.paths["meta"])
+            before = content(game.stack.paths["meta"])
             (game.dusty if link else game.poisoned)(which, [start + at])
             try:
                 game.stack.open()
@@ -1163,7 +1163,7 @@ def unreadable_journal(ctx, geo):
                 expect(done == 4 and "left as it is" in said and "may pass" in said,
                        f"block {at}: repair ended with {done}: {said.strip()}")
                 game.under[which].message("disable")
-                expect(_content(game.stack.paths["meta"]) == before, "it was written to")
+                expect(content(game.stack.paths["meta"]) == before, "it was written to")
                 game.under[which].message("enable")
             done, said = ctx.target.repair(game.stack.paths, geo, asked=link)
             expect(done == 1, f"block {at}: repair ended with {done}: {said.strip()}")
@@ -1605,10 +1605,10 @@ def suspended_message(ctx, geo):
         game.fill()
         game.stack.device.suspend()
         meta = game.stack.paths["meta"]
-        before = _content(meta)
+        before = content(meta)
         game.message("level 0 1 3", must=False)
         time.sleep(1.3)
-        same = _content(meta) == before
+        same = content(meta) == before
         game.stack.device.resume()
         expect(same, "it was written to while it was suspended")
         game.message("level 0 1 3", must=True)
@@ -1942,7 +1942,7 @@ def lying_disk(ctx, geo, seed):
             if rng.random() < .2:
                 game.flush()
         # The devices as they are now are what is left after the cut.
-        saved = {p: _content(p) for p in game.stack.paths.values()}
+        saved = {p: content(p) for p in game.stack.paths.values()}
         game.close()
         game.heal()
         for path, data in saved.items():
@@ -1961,7 +1961,7 @@ def lying_disk(ctx, geo, seed):
         ctx.note("activated")
 
 
-def _content(path):
+def content(path):
     with blk.opened(path) as dev:
         return dev.read(0, blk.size(path))
 

@@ -29,7 +29,7 @@ from model import read_stamp, stamp
 from targets import GEOMETRIES, SHINGLE, stack
 
 # What describes the moment; everything else counts on.
-MOMENTARY = ("cached_blocks", "map_bytes", "bad_blocks", "wcache_dirty_blocks",
+MOMENTARY = ("cached_blocks", "map_bytes", "bad_blocks", "wcache_dirty_blocks", "unsaved_blocks",
              "map_dirty_pages", "imr_pending_tracks", "round_number", "fb1_columns",
              "new_columns", "waiting_stretches")
 

@@ -300,10 +300,23 @@ static bool may_remove(const char *name, bool dry_run)
 	return ours;
 }
 
+/* Data that cannot be saved keep no device open: it is closed, and they are reported. */
 static int remove_one(const char *name, bool udev, bool dry_run)
 {
-	return may_remove(name, dry_run) && (dry_run || dm_device_remove(name, udev)) ?
-	       EXIT_CLEAN : EXIT_OPERATION;
+	unsigned long long unsaved;
+
+	if (!may_remove(name, dry_run))
+		return EXIT_OPERATION;
+	if (dry_run)
+		return EXIT_CLEAN;
+	unsaved = dm_device_unsaved(name, udev);
+	if (!dm_device_remove(name, udev))
+		return EXIT_OPERATION;
+	if (!unsaved)
+		return EXIT_CLEAN;
+	fail("%s is closed, but %llu acknowledged blocks could not be made durable and are lost; the kernel log says why (dmesg)",
+	     name, unsaved);
+	return EXIT_UNCORRECTED;
 }
 
 /* Whatever is closed already is as it should be. */
@@ -382,9 +395,10 @@ const struct command cmd_remove = {
 	.summary = "close an open device; its data stay",
 	.help = "Usage: shingle remove NAME\n"
 		"       shingle remove --tab NAME ...|--all\n\n"
-		"Writes what is pending and takes /dev/mapper/NAME away.  Nothing is lost:\n"
-		"'shingle open' brings it back.  Devices of other targets than dm-shingle's are\n"
-		"left alone.\n\n"
+		"Writes what is pending and takes /dev/mapper/NAME away; 'shingle open' brings it\n"
+		"back.  If acknowledged data could not be written the device is closed all the\n"
+		"same, a sentence counts the lost blocks, and the exit status is 4.  Devices of\n"
+		"other targets than dm-shingle's are left alone.\n\n"
 		"  --tab             close NAME if /etc/shingletab has it, and it is open\n"
 		"  --all             all that it has, from its end upwards\n"
 		"  --no-udev         do not wait for udev\n"

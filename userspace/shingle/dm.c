@@ -162,17 +162,22 @@ bool dm_device_possible(const char *name, const char *target)
 }
 
 /* Without udev, libdevmapper makes the node itself. */
-static bool run_with_udev(struct dm_task *t, bool udev)
+static bool run_with_flags(struct dm_task *t, bool udev, u16 flags)
 {
 	u32 cookie = 0;
 	bool ok;
 
 	dm_udev_set_sync_support(udev);
-	if (!dm_task_set_cookie(t, &cookie, 0))
+	if (!dm_task_set_cookie(t, &cookie, flags))
 		return dm_task_run(t);
 	ok = dm_task_run(t);
 	dm_udev_wait(cookie);
 	return ok;
+}
+
+static bool run_with_udev(struct dm_task *t, bool udev)
+{
+	return run_with_flags(t, udev, 0);
 }
 
 /* The device that has a UUID, to be freed, or NULL. */
@@ -348,6 +353,71 @@ bool dm_device_remove(const char *name, bool udev)
 	if (!ok)
 		dm_fail("removing", name, err);
 	return ok;
+}
+
+/* A number that a device counts; 0 if it counts none of that name. */
+static u64 counted(const char *name, const char *what)
+{
+	struct dm_task *t = task_on(DM_DEVICE_TARGET_MSG, name);
+	bool ok = t && dm_task_set_sector(t, 0) && dm_task_set_message(t, "stats") &&
+		  dm_task_run(t);
+	const char *at = ok ? dm_task_get_message_response(t) : NULL;
+	size_t len = strlen(what);
+	u64 n = 0;
+
+	while (at && *at) {
+		if (!strncmp(at, what, len) && at[len] == ' ') {
+			n = strtoull(at + len, NULL, 10);
+			break;
+		}
+		at = strchr(at, '\n');
+		at += at ? 1 : 0;
+	}
+	if (t)
+		dm_task_destroy(t);
+	return n;
+}
+
+/* Without a sentence: whatever is wrong, removing the device says it. */
+static bool suspend(const char *name, bool yes, bool udev)
+{
+	struct dm_task *t = task_on(yes ? DM_DEVICE_SUSPEND : DM_DEVICE_RESUME, name);
+	bool ok = t && (!yes || dm_task_skip_lockfs(t)) &&
+		  run_with_flags(t, udev, DM_UDEV_DISABLE_DISK_RULES_FLAG |
+				 DM_UDEV_DISABLE_OTHER_RULES_FLAG);
+
+	if (t)
+		dm_task_destroy(t);
+	return ok;
+}
+
+/**
+ * dm_device_unsaved() - make all durable that a device has acknowledged
+ * @name: its name
+ * @udev: wait for udev
+ *
+ * A suspend does that, and waits for no FLUSH.  The device takes I/O afterwards as it did
+ * before.
+ *
+ * Returns how many blocks could not be.
+ */
+u64 dm_device_unsaved(const char *name, bool udev)
+{
+	struct dm_line line;
+	bool active;
+	u64 n;
+
+	if (held_for_good(name) || !dm_device_status(name, &line))
+		return 0;
+	active = !line.suspended && *line.target;
+	dm_line_free(&line);
+	if (active && !suspend(name, true, udev))
+		return 0;
+	/* As a translation layer counts, and as platter does. */
+	n = counted(name, "unsaved_blocks") + counted(name, "unreported_blocks");
+	if (active)
+		suspend(name, false, udev);
+	return n;
 }
 
 static bool take_line(struct dm_task *t, struct dm_line *line)

@@ -33,6 +33,7 @@ bool dm_device_possible(const char *name, const char *target);
 bool dm_device_create(const char *name, const char *uuid, const char *target, u64 sectors,
 		      const char *params, bool read_only, bool udev, char **node);
 bool dm_device_remove(const char *name, bool udev);
+u64 dm_device_unsaved(const char *name, bool udev);
 bool dm_device_status(const char *name, struct dm_line *line);
 bool dm_device_table(const char *name, struct dm_line *line);
 bool dm_device_at(dev_t rdev, struct dm_line *line);

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Acknowledged blocks that are lost, and that no FLUSH has reported yet.
+ *
+ * A device counts them in shingle_device::unreported, and its next FLUSH fails.  A suspend
+ * puts the count into a table of this module, by the UUID in the superblock, because the
+ * device may come back by another table or under another name: the next activation of that
+ * UUID takes it from there.  The table is in memory only; what the superblock says of a
+ * journal that could not be written (needs_check) survives a boot.
+ */
+#include <linux/module.h>
+
+#include "base/device.h"
+#include "base/loss.h"
+#include "base/mode.h"
+
+/* Devices that the table has room for: the oldest entry makes room for another one. */
+#define MAX_KEPT	64
+
+/**
+ * struct shingle_loss - of one device
+ * @list: in the table
+ * @uuid: of its superblock
+ * @blocks: how many
+ * @seq: the last transaction that it had on the disk
+ */
+struct shingle_loss {
+	struct list_head list;
+	u8 uuid[SHINGLE_UUID_SIZE];
+	u64 blocks;
+	u64 seq;
+};
+
+static LIST_HEAD(kept);
+static unsigned int nr_kept;
+static DEFINE_MUTEX(kept_lock);
+
+static void forget(struct shingle_loss *l)
+{
+	lockdep_assert_held(&kept_lock);
+	list_del(&l->list);
+	nr_kept--;
+}
+
+static struct shingle_loss *find(const u8 *uuid)
+{
+	struct shingle_loss *l;
+
+	lockdep_assert_held(&kept_lock);
+	list_for_each_entry(l, &kept, list) {
+		if (!memcmp(l->uuid, uuid, sizeof(l->uuid)))
+			return l;
+	}
+	return NULL;
+}
+
+static void drop_oldest(void)
+{
+	struct shingle_loss *l = list_first_entry(&kept, struct shingle_loss, list);
+
+	DMWARN("%pUb: no FLUSH has reported %llu lost blocks, and none will", l->uuid, l->blocks);
+	forget(l);
+	kfree(l);
+}
+
+/**
+ * shingle_loss_init() - allocate what a suspend may need
+ * @d: the device
+ *
+ * Context: constructor, may sleep.  Returns 0 or -ENOMEM.
+ */
+int shingle_loss_init(struct shingle_device *d)
+{
+	d->loss = kzalloc(sizeof(*d->loss), GFP_KERNEL);
+	return d->loss ? 0 : -ENOMEM;
+}
+
+/**
+ * shingle_loss_free() - undo shingle_loss_init()
+ * @d: the device
+ *
+ * What a suspend has put into the table stays there.
+ *
+ * Context: any.
+ */
+void shingle_loss_free(struct shingle_device *d)
+{
+	kfree(d->loss);
+}
+
+/**
+ * shingle_loss_keep() - a device is suspended: say what it could not save, and remember it
+ * @d: the device
+ *
+ * Context: postsuspend, after the last commit; may sleep, allocates nothing.
+ */
+void shingle_loss_keep(struct shingle_device *d)
+{
+	struct shingle_loss *l;
+	u64 blocks;
+
+	spin_lock_irq(&d->map_lock);
+	blocks = shingle_unsaved(d);
+	spin_unlock_irq(&d->map_lock);
+	if (!blocks)
+		return;
+	DMERR("%s: %llu acknowledged blocks could not be made durable",
+	      dm_table_device_name(d->ti->table), blocks);
+	mutex_lock(&kept_lock);
+	l = find(d->layout.uuid);
+	if (!l && d->loss) {
+		if (nr_kept == MAX_KEPT)
+			drop_oldest();
+		l = d->loss;
+		d->loss = NULL;
+		memcpy(l->uuid, d->layout.uuid, sizeof(l->uuid));
+		list_add_tail(&l->list, &kept);
+		nr_kept++;
+	}
+	if (l) {
+		l->blocks = blocks;
+		l->seq = d->journal.durable_seq;
+	}
+	mutex_unlock(&kept_lock);
+}
+
+/**
+ * shingle_loss_take() - a device is about to take I/O: its next FLUSH reports what was lost
+ * @d: the device
+ * @again: it has all in memory that it had when it was suspended, and knows it itself
+ *
+ * Context: preresume, may sleep.
+ */
+void shingle_loss_take(struct shingle_device *d, bool again)
+{
+	struct shingle_loss *l;
+
+	mutex_lock(&kept_lock);
+	l = find(d->layout.uuid);
+	if (l)
+		forget(l);
+	mutex_unlock(&kept_lock);
+	if (!l)
+		return;
+	/* Formatted anew, or an older copy: these blocks are not of this content. */
+	if (!again && d->journal.durable_seq >= l->seq) {
+		DMWARN("%s: %llu acknowledged blocks were lost before this activation: the next FLUSH fails",
+		       dm_table_device_name(d->ti->table), l->blocks);
+		spin_lock_irq(&d->map_lock);
+		d->unreported += l->blocks;
+		spin_unlock_irq(&d->map_lock);
+	}
+	if (d->loss)
+		kfree(l);
+	else
+		d->loss = l;
+}
+
+static void __exit loss_exit(void)
+{
+	mutex_lock(&kept_lock);
+	while (nr_kept)
+		drop_oldest();
+	mutex_unlock(&kept_lock);
+}
+module_exit(loss_exit);

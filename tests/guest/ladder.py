@@ -1,0 +1,385 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Each way down the failure ladder, and each end of a device after it.
+
+The rule: what was acknowledged and flushed is never lost, and what was acknowledged and is
+lost is reported: 'shingle remove' fails, the kernel log counts the blocks, and the first
+FLUSH of the next activation fails.  An error that says nothing of the journal loses nothing
+that the engine has accepted, flushed or not.
+
+A case is a way (what fails), an end (close, reload, power cut) and commit_ms (its default,
+or 0: no timer commits).  Faults are put in as in faults.py.
+"""
+
+import contextlib
+import errno
+import mmap
+import os
+
+import blk
+from bench import Held, beside, expect, modprobe, run, until
+from blk import BLOCK
+from faults import Faulty, Sluice, content, faulty
+from media import stats
+from model import read_stamp
+from targets import GEOMETRIES, SHINGLE
+
+CLOSED_WITH_LOSS = 4        # of 'shingle remove'
+NOT_DURABLE = "acknowledged blocks could not be made durable"
+
+
+class Way:
+    """What fails: a method of Fall, and what follows.
+
+    keeps: nothing that the engine has accepted may be lost.  heals: the fault is over
+    before the end."""
+
+    def __init__(self, name, fall, keeps=True, heals=False, geo=None, state="ro", ends=None):
+        self.name, self.fall, self.keeps, self.heals = name, fall, keeps, heals
+        self.change, self.state = geo or {}, state
+        self.ends = ends or ("close", "reload", "cut")
+
+
+def host_area(game):
+    """Where a write of the host goes first."""
+    return "cache" if "cache" in game.areas else "data"
+
+
+def acknowledged(game, most=8):
+    """Some writes that no FLUSH follows; the first writes to their bands since the fill."""
+    blocks = range(1, game.geo.logical, max(game.geo.band, game.geo.logical // 8))
+    for b in blocks[:most]:
+        game.write(b, must=True)
+
+
+def give_up_cleaning(game, meanwhile):
+    """Cleaning fails, and fails again; what is written before its last attempt no step
+    commits."""
+    writes = Sluice(game, "data")
+    with beside(lambda: game.message("clean", must=False)), writes:
+        for failed in (1, 2):
+            until(writes.waits, "cleaning writes")
+            writes.let_fail()
+            until(lambda n=failed: stats(game.stack.device)["step_failures"] >= n,
+                  "a step fails")
+        until(writes.waits, "cleaning writes")
+        meanwhile()
+        writes.let_all_fail()
+        until(lambda: game.state() != "rw", "cleaning gives up")
+
+
+def cleaning(game):
+    """Cleaning cannot write, and gives up."""
+    acknowledged(game, 4)
+    if "cache" in game.areas:
+        give_up_cleaning(game, lambda: game.write(2 * game.geo.band + 1, must=True))
+    else:       # Where the host writes cleaning writes, too.
+        game.break_("data", "error_writes")
+        game.message("clean", must=False)
+
+
+def flush(game):
+    """The device that host writes go to cannot be flushed."""
+    acknowledged(game)
+    _, _, n = game.areas[host_area(game)]
+    which, start, _ = game.areas[host_area(game)]
+    game.areas["last"] = (which, start + n - 1, 1)
+    game.break_("last", "error_writes")
+    game.flush(must=False)
+
+
+def journal(game):
+    acknowledged(game)
+    game.break_("journal", "error_writes")
+    game.flush(must=False)
+
+
+def checkpoint(game):
+    acknowledged(game)
+    game.break_("checkpoint", "error_writes")
+    game.message("checkpoint", must=False)
+
+
+def settings(game):
+    """The superblocks cannot be written, while a write is under way."""
+    acknowledged(game, 2)       # there is room for another one
+    which, _, _ = game.areas[host_area(game)]
+    game.break_("superblock", "error_writes")
+    with Held([game.under[which]]) as held:
+        before = stats(game.stack.device)["host_writes"]
+        held.also(lambda: game.write(2, must=True))
+        until(lambda: stats(game.stack.device)["host_writes"] > before, "a write is under way")
+        game.message("keep commit_ms=7", must=False)
+
+
+def settings_gathered(game):
+    acknowledged(game)
+    game.break_("superblock", "error_writes")
+    game.message("keep commit_ms=7", must=False)
+
+
+def write_cache(game):
+    """Some blocks have left the write cache, others never will."""
+    acknowledged(game)
+    if not game.ctx.target.gathers:
+        until(lambda: not stats(game.stack.device)["wcache_dirty_blocks"], "an empty cache")
+    game.break_(host_area(game), "error_writes")
+    for b in range(400):
+        if not game.write(2 + b % (game.geo.logical - 2)):
+            break
+        if b % 8 == 7:
+            game.flush(must=False)
+
+
+def lost_block(game):
+    """A block of the write cache cannot be written, and is given up; others can."""
+    game.flush(must=True)
+    game.break_(host_area(game), "error_writes")
+    game.write(2, must=True)
+    game.message("commit", must=False)
+    expect(stats(game.stack.device)["bad_blocks"] == 1, "nothing was lost")
+    game.heal()
+
+
+def gone(game):
+    """All devices below are gone."""
+    acknowledged(game)
+    for which, device in game.under.items():
+        length = game.plain[which][0][1]
+        device.reload([(0, length, "error", "")], noflush=True, lockfs=False)
+
+
+def pages(game):
+    """A page of the map is lost by the medium."""
+    acknowledged(game)
+    game.break_("pages", "medium")
+    for b in range(game.geo.logical):
+        if game.state() != "rw":
+            break
+        with contextlib.suppress(OSError):
+            game.dev.read(b)
+
+
+WCACHE = {"options": (("wcache_blocks", 16), ("destage_ms", 1))}
+WAYS = (
+    Way("cleaning fails", cleaning),
+    Way("a flush fails", flush, keeps=False, geo={"medium": "cached"}),
+    Way("a flush fails for a while", flush, heals=True, geo={"medium": "cached"}),
+    Way("the journal fails", journal, keeps=False),
+    Way("the journal fails for a while", journal, heals=True),
+    Way("a checkpoint fails", checkpoint),
+    Way("a superblock fails", settings),
+    Way("the write cache cannot be emptied", write_cache, keeps=False, geo=WCACHE),
+    Way("a block of the write cache is lost", lost_block, keeps=False, geo=WCACHE, state="rw",
+        ends=("close", "reload")),
+    Way("all devices are gone", gone, keeps=False, state="rw", ends=("close", "cut")),
+)
+PAGES = Way("a page of the map is lost", pages)
+
+
+def lost_of(game):
+    """Blocks that do not hold what was acknowledged last, or cannot be read."""
+    lost = set()
+    for b in range(game.geo.logical):
+        try:
+            version, _ = read_stamp(game.dev.read(b), b)
+        except OSError:
+            version = None
+        if version not in game.model.current(b):
+            lost.add(b)
+    return lost
+
+
+def flushes(game):
+    try:
+        game.dev.flush()
+    except OSError as error:
+        expect(error.errno == errno.EIO, f"FLUSH fails with {error}")
+        return False
+    return True
+
+
+def open_again(game):
+    game.stack.open()
+    game.dev = game.stack.blk()
+
+
+def repaired(game):
+    """Read-write again, if need be by a repair.  Returns whether it was needed."""
+    game.dev.close()
+    game.stack.close()
+    status, said = game.ctx.target.check(game.stack.paths, game.geo)
+    if status:
+        done, text = game.ctx.target.repair(game.stack.paths, game.geo)
+        expect(done in (0, 1), f"check: {said.strip()}; repair: {text.strip()}")
+    open_again(game)
+    expect(game.state() == "rw", f"it is {game.state()} in the end")
+    return status != 0
+
+
+def close(game, way):
+    """An orderly close."""
+    game.dev.close()
+    game.ctx.kernel()
+    name = game.stack.device.name
+    remove = SHINGLE + ("-toys" if game.ctx.target.name in ("paged", "comb") else "")
+    status, said = run(remove, "remove", "--no-udev", name, ok=None)
+    log = game.ctx.kernel()
+    game.stack.device = None
+    expect(status in (0, CLOSED_WITH_LOSS), f"remove ended with {status}: {said}")
+    expect((status != 0) == ("could not be made durable" in said), f"remove said: {said}")
+    counted = any(NOT_DURABLE in line for line in log)
+    expect(counted == bool(status), f"remove ended with {status}, the log says {log}")
+    game.heal()
+    open_again(game)
+    first = flushes(game)
+    return status != 0, first
+
+
+def reload(game, way):
+    """The table is loaded again when the fault is over."""
+    game.dev.close()
+    if way.heals or way.keeps:
+        game.heal()
+    table = game.stack.device.table()
+    game.ctx.kernel()
+    game.stack.device.load(table)
+    game.stack.device.suspend(lockfs=False)
+    game.heal()
+    game.stack.device.resume()
+    counted = any(NOT_DURABLE in line for line in game.ctx.kernel())
+    game.dev = game.stack.blk()
+    first = flushes(game)
+    return counted, first
+
+
+def cut(game, way):
+    """The power goes after a last FLUSH.  Returns whether that has failed."""
+    done = flushes(game)
+    saved = {p: content(p) for p in game.stack.paths.values()} \
+        if way.fall is not gone else None
+    game.dev.close()
+    game.stack.close()
+    game.heal()
+    for path, data in (saved or {}).items():
+        with blk.opened(path) as dev:
+            dev.write(0, data)
+    open_again(game)
+    return not done, done
+
+
+ENDS = {"close": close, "reload": reload, "cut": cut}
+
+
+def fall(ctx, way, end, geo):
+    """Falls, ends, and looks what is left."""
+    with faulty(ctx, geo) as game:
+        game.fill()
+        flushed = [set(game.model.current(b)) for b in range(geo.logical)]
+        way.fall(game)
+        expect(game.state() == way.state, f"{way.name}: it is {game.state()}")
+        if way.heals:
+            game.heal()
+        reported, first = ENDS[end](game, way)
+        second = flushes(game)
+        needs_check = repaired(game)
+        lost = lost_of(game)
+        worse = {b for b in lost if not _holds(game, b, flushed[b])} - _given_up(way)
+        expect(not worse, f"blocks {sorted(worse)[:4]} lost what was flushed")
+        expect(not lost or (reported and not first),
+               f"{len(lost)} acknowledged blocks are lost; reported: {reported}; "
+               f"the first FLUSH succeeds: {first}")
+        if way.keeps and not ctx.target.gathers:
+            expect(not lost, f"blocks {sorted(lost)[:4]} are lost")
+            expect(not reported, "a loss is reported, and nothing is lost")
+        if way.fall is lost_block:
+            expect(lost == {2} and second, f"lost: {lost}; the second FLUSH succeeds: {second}")
+        ctx.note(f"{len(lost)} blocks lost, {'reported' if reported else 'not reported'}, "
+                 f"first FLUSH {'succeeds' if first else 'fails'}"
+                 f"{', needs_check' if needs_check else ''}")
+        game.fill()
+        game.compare("in the end")
+
+
+def _given_up(way):
+    """The block that the write cache has given up holds nothing."""
+    return {2} if way.fall is lost_block else set()
+
+
+def _holds(game, block, versions):
+    """Is it what was flushed, or something later?"""
+    try:
+        version, _ = read_stamp(game.dev.read(block), block)
+    except OSError:
+        return game.state() == "rw" and stats(game.stack.device)["bad_blocks"] > 0
+    return version is not None and version >= min(versions)
+
+
+def mounted(ctx, geo):
+    """ext4 has written 64 blocks, no FLUSH has followed; cleaning fails; the table is loaded
+    again, and fsync() succeeds: the blocks are there."""
+    expect(modprobe("ext4"), "no ext4 in this kernel")
+    where, blocks = "/tmp/ladder", 64
+    os.makedirs(where, exist_ok=True)
+    with contextlib.ExitStack() as ending:
+        game = Faulty(ctx, geo)
+        ending.callback(game.stack.close)
+        game.dev.close()
+        device = game.stack.device
+        run("mkfs.ext4", "-q", "-b", 4096, "-J", "size=4", device.path)
+        run("mount", "-t", "ext4", "-o", "noatime,commit=300", device.path, where)
+        ending.callback(lambda: run("umount", where, ok=None))
+        ending.callback(game.heal)
+        fd = os.open(f"{where}/file", os.O_RDWR | os.O_CREAT | os.O_DIRECT)
+        ending.callback(lambda: os.close(fd))
+        buf = mmap.mmap(-1, blocks * BLOCK)
+        buf[:] = b"old " * (blocks * BLOCK // 4)
+        os.pwrite(fd, buf, 0)
+        os.fsync(fd)
+        device.message("clean")
+        buf[:] = b"new " * (blocks * BLOCK // 4)
+        os.pwrite(fd, memoryview(buf)[:4 * BLOCK], 0)
+        give_up_cleaning(game, lambda: os.pwrite(fd, memoryview(buf)[4 * BLOCK:], 4 * BLOCK))
+        expect(game.state() == "ro", f"it is {game.state()}")
+        # ext4 cannot be frozen: it cannot write.
+        device.reload(device.table(), lockfs=False)
+        try:
+            os.fsync(fd)
+        except OSError as error:
+            ctx.note(f"fsync fails: {error}")
+            return
+        os.preadv(fd, [buf], 0)
+        there = sum(buf[i * BLOCK:i * BLOCK + 4] == b"new " for i in range(blocks))
+        expect(there == blocks, f"fsync succeeds, and {there} of {blocks} blocks are there")
+
+
+def ways_of(target):
+    """Where writes are gathered none is under way by itself, and those of a block that
+    cannot be written are tried again with others."""
+    if not target.gathers:
+        return WAYS
+    return [Way(way.name, settings_gathered) if way.fall is settings else way
+            for way in WAYS if way.fall is not lost_block]
+
+
+def cases(target, options):
+    plain = GEOMETRIES["faults"][0]
+    every = target.name == "stl-set" or "every" in options
+    out = []
+    if target.name == "paged":
+        paged = target.geometry("faults")[-1]
+        return [(f"{PAGES.name}, {end}", lambda ctx, e=end: fall(ctx, PAGES, e, paged))
+                for end in PAGES.ends]
+    for way in ways_of(target):
+        for end in way.ends:
+            for name, more in (("", ()), (", commit_ms 0", (("commit_ms", 0),))):
+                # The default means least for a reload: it ends as a close.
+                if not every and bool(more) == (end == "reload"):
+                    continue
+                geo = plain.but(**way.change)
+                geo = geo.but(options=(*geo.options, *more))
+                out.append((f"{way.name}, {end}{name}",
+                            lambda ctx, w=way, e=end, g=geo: fall(ctx, w, e, g)))
+    if target.cleans and not target.gathers:
+        fs = GEOMETRIES["replay-fs"][0].but(options=(("commit_ms", 0),))
+        out.append(("cleaning fails under ext4", lambda ctx: mounted(ctx, fs)))
+    return out
