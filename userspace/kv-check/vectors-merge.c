@@ -206,7 +206,7 @@ static u32 closed(struct kv *kv, u32 level, u64 nr, bool newer, bool older)
 	if (pick_begin(kv, &p))
 		die("%s", kv_error());
 	p.part[p.nr++] = numbered(&p, level, nr);
-	pick_close(&p, level, newer, older);
+	pick_close(&p, level, newer, older, U32_MAX);
 	bits = picked(&p, level);
 	pick_end(kv, &p);
 	return bits;

@@ -17,6 +17,7 @@
  * @in: parts that are still to be removed; each a share
  * @nr_in: how many
  * @mem: a memtable instead of parts; or NULL
+ * @beyond: it ends before the least key of this part; or NULL
  * @level: of the result
  * @age: of the next table of it: what is written first may have the newest versions of
  *	a key that did not fit into one
@@ -28,12 +29,17 @@
  * @outs: how many
  * @last: key
  * @kept: how many snapshots are too old for the last version that was kept of it
+ * @versions: of @last that were kept
+ * @bytes: of these
+ * @most_versions: of any key so far of which more than one was kept
+ * @most_bytes: of any such key, up to a share of a band
  */
 struct merger {
 	struct kv *kv;
 	struct part **in;
 	u32 nr_in;
 	struct memtable *mem;
+	struct part *beyond;
 	u32 level;
 	u64 age;
 	struct merge merge;
@@ -43,7 +49,8 @@ struct merger {
 	struct part *out[COMMIT_BANDS + 8];
 	u32 outs;
 	struct buffer last;
-	u32 kept;
+	u32 kept, versions, most_versions;
+	u64 bytes, most_bytes;
 };
 
 static int by_number(const void *a, const void *b)
@@ -238,11 +245,36 @@ static int begin_table(struct merger *g, const struct entry *e)
 	return err;
 }
 
-static int keep(struct merger *g, const struct entry *e)
+/*
+ * A merge commits only between two keys.  So a table ends rather before a key than within its
+ * versions; and where it did not, as they are many, at the next key at which a commit is due.
+ */
+static bool ends_before(const struct merger *g, const struct entry *e)
 {
-	bool full = false;
-	int err = g->w ? table_add(g->w, e, &full) : 0;
+	return g->w && !g->mem &&
+		(g->outs >= COMMIT_BANDS ||
+		 !table_has_room(g->w, g->most_versions, g->most_bytes, e->key.bytes));
+}
 
+/* The next version of a key, or the first one. */
+static void note_versions(struct merger *g, const struct entry *e, bool again)
+{
+	u64 most = g->kv->head.band_bytes / MOST_UNUSED;
+
+	g->versions = again ? g->versions + 1 : 1;
+	g->bytes = again ? g->bytes + entry_bytes(e) : entry_bytes(e);
+	if (g->versions > 1 && g->bytes <= most) {
+		g->most_versions = max(g->most_versions, g->versions);
+		g->most_bytes = max(g->most_bytes, g->bytes);
+	}
+}
+
+static int keep(struct merger *g, const struct entry *e, bool again)
+{
+	bool full = !again && ends_before(g, e);
+	int err = g->w && !full ? table_add(g->w, e, &full) : 0;
+
+	note_versions(g, e, again);
 	if (err || (g->w && !full))
 		return err;
 	if (g->w)
@@ -285,6 +317,8 @@ static int merge_all(struct merger *g)
 
 	for (err = merge_seek(&g->merge, slice(NULL, 0)); !err && (e = merge_at(&g->merge));
 	     err = err ?: merge_next(&g->merge)) {
+		if (g->beyond && slice_cmp(e->key, g->beyond->min) >= 0)
+			break;
 		if (!(++n % every)) {
 			err = look_up(g);
 			if (err)
@@ -292,13 +326,13 @@ static int merge_all(struct merger *g)
 		}
 		again = n > 1 && !slice_cmp(e->key, buffer_slice(&g->last));
 		if (!unwanted(g, e, again))
-			err = keep(g, e);
+			err = keep(g, e, again);
 		if (!err && !again)
 			err = buffer_set(&g->last, e->key);
 	}
 	if (!err && g->w)
 		err = finish_table(g);
-	return err ?: commit_some(g, NULL);
+	return err ?: commit_some(g, g->beyond ? &g->beyond->min : NULL);
 }
 
 static int add_inputs(struct merger *g)
@@ -328,11 +362,12 @@ static int add_inputs(struct merger *g)
 	return err;
 }
 
-/* @part and @mem exclude each other; of each part it is given a share. */
-static int merge_parts(struct kv *kv, struct part *const *part, u32 nr, struct memtable *mem,
-		       u32 level)
+/* @p and @mem exclude each other; of each part it is given a share, but of @beyond. */
+static int merge_parts(struct kv *kv, const struct pick *p, struct memtable *mem, u32 level)
 {
-	struct merger g = { .kv = kv, .mem = mem, .level = level };
+	struct merger g = { .kv = kv, .mem = mem, .level = level,
+			    .beyond = p ? p->beyond : NULL };
+	u32 nr = p ? p->nr : 0;
 	/* By @compacting nobody else adds to it: what comes to it comes between. */
 	u64 began = now_us() - kv->stats.flush_us;
 	u32 i;
@@ -344,9 +379,9 @@ static int merge_parts(struct kv *kv, struct part *const *part, u32 nr, struct m
 	err = g.in ? take_snapshots(&g) : kv_no_memory();
 	for (i = 0; i < nr; i++) {
 		if (g.in)
-			g.in[g.nr_in++] = part[i];
+			g.in[g.nr_in++] = p->part[i];
 		else
-			part_put(kv, part[i]);
+			part_put(kv, p->part[i]);
 	}
 	if (!err)
 		err = add_inputs(&g);
@@ -431,7 +466,7 @@ int compact_frozen(struct kv *kv)
 	pthread_mutex_unlock(&kv->lock);
 	if (!m)
 		return 0;
-	err = kv->unit.band == NO_BAND ? merge_parts(kv, NULL, 0, m, 0) : seal_unit(kv, m);
+	err = kv->unit.band == NO_BAND ? merge_parts(kv, NULL, m, 0) : seal_unit(kv, m);
 	/* Behind the log something may be now, which is written once; the band is the log's. */
 	kv->unit.band = NO_BAND;
 	count(&kv->stats.flush_us, now_us() - began);
@@ -453,14 +488,41 @@ static void claim(struct kv *kv, u32 bands)
 	pthread_mutex_unlock(&kv->lock);
 }
 
+/* Tables of level 1 at a key. */
+static u32 cover_at(struct kv *kv, struct slice key)
+{
+	struct version *v = version_get(kv);
+	u32 cover = version_overlaps(v, 1, key, key, NULL);
+
+	version_put(kv, v);
+	return cover;
+}
+
+/* A merge within level 1 was one, as so many tables were at a key: are there fewer now? */
+static void tidied(struct kv *kv, struct slice key, u32 cover)
+{
+	kv->tidied++;
+	if (cover_at(kv, key) < cover)
+		return;
+	pthread_mutex_lock(&kv->lock);
+	kv->crowded = max(kv->crowded, cover);
+	kv->crowded_released = kv->released;
+	pthread_mutex_unlock(&kv->lock);
+}
+
 static int do_pick(struct kv *kv, struct pick *p)
 {
-	u32 from = p->part[0]->level;
+	u32 from = p->part[0]->level, cover = 0;
+	struct buffer key = { .data = NULL };
 	int err = 0;
 
 	/* Also of one that fails: the next one is tried then. */
 	if (from && kv->head.organisation != KV_SOC)
 		err = buffer_set(&kv->round[from], p->part[0]->min);
+	if (!err && p->tidy) {
+		err = buffer_set(&key, p->key);
+		cover = cover_at(kv, p->key);
+	}
 	if (err)
 		return err;
 	claim(kv, p->move ? 0 : pick_bands(kv, p) + RESERVE_MERGE);
@@ -470,13 +532,18 @@ static int do_pick(struct kv *kv, struct pick *p)
 		part_put(kv, p->part[0]);
 	} else {
 		__atomic_fetch_add(&kv->merging, 1, __ATOMIC_RELAXED);
-		err = merge_parts(kv, p->part, p->nr, NULL, p->level);
+		err = merge_parts(kv, p, NULL, p->level);
 		__atomic_fetch_sub(&kv->merging, 1, __ATOMIC_RELAXED);
 		count(&kv->stats.compactions, !err);
 	}
 	claim(kv, 0);
-	if (!err)
+	/* What is cut off leaves the rest of some tables where the key may be. */
+	if (!err && p->tidy && !p->beyond)
+		tidied(kv, buffer_slice(&key), cover);
+	else if (!err)
 		kv->tidied = p->tidy ? kv->tidied + 1 : 0;
+	part_put(kv, p->beyond);
+	free(key.data);
 	return err;
 }
 
