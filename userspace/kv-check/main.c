@@ -23,6 +23,7 @@
  * storm    all of it at once: odd keys, held iterators, failures, no room
  * spent    what the time was spent with
  * estimate how sequential a band is
+ * picks    how much a merge of soc looks at before it begins (COUNT: tables), and overlap
  * reads    how often the disk is asked, and for how much
  * layers   what stl-set and stl-full would have to clean below it
  */
@@ -89,6 +90,8 @@ void starve(u64 next)
 
 struct kv_options options = { .flags = KV_NO_THREAD, .l0_trigger = 3,
 					   .l0_slowdown = 5, .cache_bytes = 64 << 10 };
+
+unsigned int most_inputs = 6;
 
 bool has_offload(void)
 {
@@ -793,6 +796,7 @@ int main(int argc, char **argv)
 		{ "reads", test_reads, 1 }, { "transient", test_transient, 250 },
 		{ "storm", test_storm, 6000 }, { "again", test_again, 1 },
 		{ "spent", test_spent, 1 }, { "estimate", test_estimate, 1 },
+		{ "picks", test_picks, 37500 },
 	};
 	u64 seed = argc > 3 ? strtoull(argv[3], NULL, 0) : 1;
 	u32 i;
@@ -817,5 +821,5 @@ int main(int argc, char **argv)
 			return 0;
 		}
 	}
-	die("usage: kv-check model|cut|fail|memory|full|damage|craft|forge|log|vectors|between|threads|levels|layers|reads|transient|storm|again|spent|estimate [soc|loc|buffered[-stream|-offload] [SEED [COUNT]]]");
+	die("usage: kv-check model|cut|fail|memory|full|damage|craft|forge|log|vectors|between|threads|levels|layers|reads|transient|storm|again|spent|estimate|picks [soc|loc|buffered[-stream|-offload] [SEED [COUNT]]]");
 }

@@ -55,7 +55,7 @@ void starve(u64 next);
 
 /*
  * damage.c, craft.c, forge.c, vectors.c, threads.c, layers.c, reads.c, transient.c, storm.c,
- * again.c, spent.c, estimate.c
+ * again.c, spent.c, estimate.c, picks.c
  */
 void quiet(void *ctx, const char *text);
 void test_damage(u64 seed, u32 batches);
@@ -71,5 +71,6 @@ void test_storm(u64 seed, u32 count);
 void test_again(u64 seed, u32 count);
 void test_spent(u64 seed, u32 count);
 void test_estimate(u64 seed, u32 count);
+void test_picks(u64 seed, u32 count);
 
 #endif /* KV_CHECK_MODEL_H */

@@ -105,6 +105,47 @@ static void many_versions(void)
 	sim_free(s);
 }
 
+/*
+ * Snapshots keep ten versions of each key, and a band has room for some fifty keys: nearly each
+ * table of a merge ends within a key, and still it commits.
+ */
+static void some_versions_of_all(void)
+{
+	struct sim *s = formatted((u64)120 * BAND);
+	struct kv_snapshot *snap[10];
+	struct kv_options opt = options;
+	u8 value[120] = { 0 };
+	struct kv_stats stats;
+	char key[8];
+	u32 i, round;
+	struct kv *kv;
+
+	opt.l0_trigger = 1000;
+	if (sim_open(&kv, s, &opt))
+		die("open: %s", kv_error());
+	for (round = 0; round <= ARRAY_SIZE(snap); round++) {
+		for (i = 0; i < 900; i++) {
+			if (kv_put(kv, key, (size_t)sprintf(key, "%05u", i), value,
+				   sizeof(value), 0))
+				die("put: %s", kv_error());
+		}
+		if (round < ARRAY_SIZE(snap))
+			snap[round] = kv_snapshot_new(kv);
+	}
+	if (kv_compact(kv))
+		die("compact with %zu versions of each key: %s", ARRAY_SIZE(snap), kv_error());
+	kv_stats(kv, &stats);
+	/* 11 versions of 900 keys; the share of a band that is left free for the next key. */
+	if (stats.level_bands[0] || stats.level_bands[1] + stats.level_bands[2] > 27)
+		die("%lu and %lu bands", stats.level_bands[1], stats.level_bands[2]);
+	if (kv_check(kv, complain, NULL))
+		die("check: %s", kv_error());
+	for (i = 0; i < ARRAY_SIZE(snap); i++)
+		kv_snapshot_free(kv, snap[i]);
+	kv_close(kv);
+	sim_free(s);
+}
+
 /* What has failed is tried again when something has changed, or somebody asks for it. */
 static void not_for_ever(void)
 {
@@ -379,6 +420,7 @@ void vectors_of_merges(void)
 	old_before_new();
 	deleted_below();
 	many_versions();
+	some_versions_of_all();
 	not_for_ever();
 	as_drawn();
 	one_behind_the_other();
