@@ -120,6 +120,22 @@ static void look(struct kv *kv, const char *what, bool tidy)
 	pick_end(kv, &p);
 }
 
+/* Of what is behind a key, the parts that are merged with each other. */
+static void component(struct kv *kv, struct slice after, u32 nr)
+{
+	u64 compared = comparisons;
+	struct pick p;
+
+	if (pick_begin(kv, &p) || pick_component(kv, &p, after))
+		die("pick: %s", kv_error());
+	compared = comparisons - compared;
+	printf("component: %u of %u tables, %llu comparisons of keys\n", p.nr, p.version->nr,
+	       compared);
+	if (p.nr != nr || compared > 10000)
+		die("a component of %u tables, after %llu comparisons of keys", p.nr, compared);
+	pick_end(kv, &p);
+}
+
 /* Runs of ever fewer tables, each over all keys: the newer, the wider. */
 static u32 draw_runs(struct part **part, u32 tables, u32 runs)
 {
@@ -159,6 +175,13 @@ static void of_many(u32 tables)
 		nr = draw_run(part, nr, tables / 16 + i, 0, 1ULL << 31);
 	kv = show(s, part, nr);
 	look(kv, "below an old table", true);
+	rub_out(kv, part, nr);
+	/* All is merged component by component: the next one is behind thousands that are. */
+	nr = draw_run(part, 0, tables - 2, 0, 1ULL << 31);
+	nr = draw_run(part, nr, 1, 3ULL << 30, 1ULL << 32);
+	nr = draw_run(part, nr, 1, 3ULL << 30, 1ULL << 32);
+	kv = show(s, part, nr);
+	component(kv, part[tables - 3]->max, 2);
 	rub_out(kv, part, nr);
 	free(part);
 	sim_free(s);

@@ -265,7 +265,7 @@ static void as_drawn(void)
 
 	draw(kv, figure, NULL, part, ARRAY_SIZE(figure));
 	for (level = 0; level < 2; level++) {
-		n += version_overlaps(kv->version, level, e, e, NULL);
+		n += version_overlaps(kv->version, level, e, e, NULL, U32_MAX);
 		for (age = U64_MAX; (p = version_older(kv->version, level, e, age));) {
 			last = age;
 			age = p->age;

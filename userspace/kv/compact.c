@@ -492,7 +492,7 @@ static void claim(struct kv *kv, u32 bands)
 static u32 cover_at(struct kv *kv, struct slice key)
 {
 	struct version *v = version_get(kv);
-	u32 cover = version_overlaps(v, 1, key, key, NULL);
+	u32 cover = version_overlaps(v, 1, key, key, NULL, U32_MAX);
 
 	version_put(kv, v);
 	return cover;

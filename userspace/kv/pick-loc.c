@@ -72,7 +72,7 @@ static void pick_below(struct pick *p, u32 level)
 
 	p->level = level + 1;
 	pick_range(p, &min, &max);
-	n = version_overlaps(p->version, p->level, min, max, found);
+	n = version_overlaps(p->version, p->level, min, max, found, U32_MAX);
 	for (i = 0; i < n; i++)
 		p->part[p->nr++] = found[i];
 	pick_close(p, p->level, true, true, U32_MAX);

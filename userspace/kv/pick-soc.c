@@ -78,12 +78,12 @@ double sequentiality(struct kv *kv, const struct version *v, struct part *b,
 
 	if (b->level == 1)
 		foreign -= own;
-	n = version_newer(v, 1, b->min, b->min, 0, at, MOST_ASKED);
+	n = version_overlaps(v, 1, b->min, b->min, at, MOST_ASKED);
 	for (i = 0; i < n; i++) {
 		if (slice_cmp(at[i]->min, b->min) < 0)
 			foreign += bytes_within(kv, at[i], b->min, b->max);
 	}
-	n = version_newer(v, 1, b->max, b->max, 0, at, MOST_ASKED);
+	n = version_overlaps(v, 1, b->max, b->max, at, MOST_ASKED);
 	for (i = 0; i < n; i++) {
 		if (at[i] != b && slice_cmp(at[i]->min, b->min) >= 0)
 			foreign -= at[i]->table->bytes - bytes_within(kv, at[i], b->min, b->max);
@@ -151,7 +151,7 @@ static void with_level1(struct kv *kv, struct pick *p)
 	u64 age;
 
 	pick_range(p, &min, &max);
-	p->move = l0 == 1 && !version_newer(p->version, 1, min, max, 0, at, 1);
+	p->move = l0 == 1 && !version_overlaps(p->version, 1, min, max, at, 1);
 	from = level_before(l, min);
 	to = level_begun(l, max);
 	/* What is at the first key has begun before it. */

@@ -97,7 +97,8 @@ bool pick_close(struct pick *p, u32 level, bool newer, bool older, u32 most)
 			continue;
 		found = p->part + p->nr;
 		/* More are found than that only if too many of them are no part of the pick. */
-		n = older ? version_overlaps(p->version, level, part->min, part->max, found) :
+		n = older ? version_overlaps(p->version, level, part->min, part->max, found,
+					     U32_MAX) :
 			version_newer(p->version, level, part->min, part->max, part->age, found,
 				      room);
 		for (j = 0; j < n && p->nr <= most; j++) {
@@ -257,6 +258,54 @@ static bool behind(struct slice reach, struct slice after)
 }
 
 /**
+ * struct walk - all parts of a version, by their least keys
+ * @v: the version
+ * @at: of each level the next one
+ */
+struct walk {
+	const struct version *v;
+	u32 at[KV_LEVELS];
+};
+
+/* From the first one on that a chain of overlaps leads from to a key. */
+static void walk_begin(struct walk *w, struct slice key)
+{
+	struct part *first;
+	bool moved = true;
+	u32 level;
+
+	while (moved) {
+		for (level = 0, moved = false; level < KV_LEVELS; level++) {
+			if (version_overlaps(w->v, level, key, key, &first, 1) &&
+			    slice_cmp(first->min, key) < 0) {
+				key = first->min;
+				moved = true;
+			}
+		}
+	}
+	for (level = 0; level < KV_LEVELS; level++)
+		w->at[level] = level_before(&w->v->level[level], key);
+}
+
+/* The next part; NULL behind the last. */
+static struct part *walk_at(const struct walk *w, u32 *level)
+{
+	struct part *best = NULL, *p;
+	u32 i;
+
+	for (i = 0; i < KV_LEVELS; i++) {
+		if (w->at[i] == w->v->level[i].nr)
+			continue;
+		p = w->v->level[i].part[w->at[i]];
+		if (!best || slice_cmp(p->min, best->min) < 0) {
+			best = p;
+			*level = i;
+		}
+	}
+	return best;
+}
+
+/**
  * pick_component() - parts of any level that overlap each other, directly or not
  * @kv: the store
  * @p: begun; result
@@ -269,27 +318,30 @@ static bool behind(struct slice reach, struct slice after)
  */
 int pick_component(struct kv *kv, struct pick *p, struct slice after)
 {
-	struct part **all = p->part + p->version->nr;
+	struct walk w = { .v = p->version };
+	struct part *part, *last;
 	struct slice reach;
-	u32 level, i, n = 0, deepest = 1;
+	u32 level, deepest = 1;
 	u64 bytes = 0;
 
 	for (level = 0; level < KV_LEVELS; level++) {
-		for (i = 0; i < p->version->level[level].nr; i++)
-			all[n++] = p->version->level[level].part[i];
 		bytes += p->version->level[level].bytes;
 		if (level && p->version->level[level].nr)
 			deepest = level;
 	}
-	qsort(all, n, sizeof(*all), by_min);
-	for (i = 0; i < n && !p->nr; ) {
-		reach = all[i]->max;
+	walk_begin(&w, after);
+	part = walk_at(&w, &level);
+	while (part && !p->nr) {
+		reach = part->max;
 		do {
-			p->part[p->nr++] = all[i];
-			if (slice_cmp(all[i]->max, reach) > 0)
-				reach = all[i]->max;
-		} while (++i < n && (slice_cmp(all[i]->min, reach) <= 0 ||
-				     (!behind(reach, after) && small(kv, all[i - 1], all[i]))));
+			p->part[p->nr++] = part;
+			last = part;
+			if (slice_cmp(part->max, reach) > 0)
+				reach = part->max;
+			w.at[level]++;
+			part = walk_at(&w, &level);
+		} while (part && (slice_cmp(part->min, reach) <= 0 ||
+				  (!behind(reach, after) && small(kv, last, part))));
 		if (behind(reach, after) ||
 		    (p->nr == 1 && p->part[0]->level && !p->part[0]->table->tombstones))
 			p->nr = 0;

@@ -361,7 +361,7 @@ u32 level_before(const struct level *l, struct slice key);
 u32 version_newer(const struct version *v, u32 level, struct slice min, struct slice max,
 		  u64 age, struct part **out, u32 most);
 u32 version_overlaps(const struct version *v, u32 level, struct slice min, struct slice max,
-		     struct part **out);
+		     struct part **out, u32 most);
 struct part *version_older(const struct version *v, u32 level, struct slice key, u64 age);
 
 /* log.c */

@@ -183,7 +183,7 @@ static void cover_all(struct version *v)
 		for (i = 0; i < l->nr; i++) {
 			if (!l->cover[i])
 				l->cover[i] = version_overlaps(v, level, l->part[i]->min,
-							       l->part[i]->min, NULL);
+							       l->part[i]->min, NULL, U32_MAX);
 			if (l->cover[i] > l->cover[l->deepest])
 				l->deepest = i;
 		}
@@ -391,15 +391,17 @@ static void in_newer(struct query *q, u32 from, u32 low, u32 high)
  * @level: see there
  * @min: of the range
  * @max: of the range
- * @out: room for all of the level; or NULL, if they are only counted
+ * @out: room for @most, or for all of the level; or NULL, if they are only counted
+ * @most: after so many, in order of their least keys, no more are looked for
  *
- * Returns how many, in order of their least keys.  It costs some comparisons for each of these
- * and the logarithm of the level's parts.
+ * It costs as many comparisons as the logarithm of the level's parts, for each that is found.
+ *
+ * Returns how many.
  */
 u32 version_overlaps(const struct version *v, u32 level, struct slice min, struct slice max,
-		     struct part **out)
+		     struct part **out, u32 most)
 {
-	struct query q = { .l = &v->level[level], .key = min, .out = out, .most = U32_MAX };
+	struct query q = { .l = &v->level[level], .key = min, .out = out, .most = most };
 
 	q.end = level_begun(q.l, max);
 	in_reach(&q, 0, q.l->nr, take);
