@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* What is merged with what, and in which order: cases worked out by hand. */
+#include "cache.h"
 #include "pick.h"
 #include "vectors.h"
 
@@ -412,9 +413,74 @@ out:
 	sim_free(s);
 }
 
+static struct sim *watched;
+static struct kv *watched_kv;
+static u64 written_at;
+static u32 discards, waited;
+
+/* The first write; and a memtable that is full when the first of the merged bands goes. */
+static void note_first(enum sim_what what, u64 offset, u64 bytes, const void *data)
+{
+	if (what == SIM_WRITE && !written_at)
+		written_at = watched->ops;
+	if (what != SIM_DISCARD || watched_kv->version->level[0].nr >= 12)
+		return;
+	waited += watched_kv->frozen != NULL;
+	if (!discards++ && (kv_put(watched_kv, "c", 1, "3", 1, 0) || freeze(watched_kv)))
+		die("freeze: %s", kv_error());
+}
+
+/*
+ * A memtable that is full while a merge begins is written before all of its tables are read, and
+ * one that is full when it ends, before all of them are given back to the disk: a writer may wait
+ * for either.
+ */
+static void no_long_waits(void)
+{
+	struct sim *s = formatted(BYTES);
+	struct kv_options opt = options;
+	u64 began;
+	struct kv *kv;
+	u32 i;
+	bool did;
+
+	opt.l0_trigger = 1000;
+	opt.l0_slowdown = 12;
+	if (sim_open(&kv, s, &opt))
+		die("open: %s", kv_error());
+	if (streams(kv))
+		goto out;
+	for (i = 0; i < 12; i++)
+		put(kv, "amz", "1");
+	kv->opt.l0_trigger = 12;
+	/* Nothing of them is kept. */
+	cache_free(kv->cache);
+	kv->cache = cache_new(64 << 10);
+	if (kv_put(kv, "b", 1, "2", 1, 0) || freeze(kv))
+		die("freeze: %s", kv_error());
+	watched = s;
+	s->watch = note_first;
+	watched_kv = kv;
+	written_at = discards = waited = 0;
+	began = s->ops;
+	if (compact_step(kv, &did) || !did)
+		die("step: %s", kv_error());
+	s->watch = NULL;
+	if (!written_at || written_at - began > 8)
+		die("%llu requests before a memtable is written", written_at - began);
+	if (discards < 12 || waited > 1 || kv->frozen)
+		die("%u bands given back, %u while a memtable was full", discards, waited);
+	want(kv, "b", "2");
+	want(kv, "c", "3");
+	want(kv, "m", "1");
+out:
+	kv_close(kv);
+	sim_free(s);
+}
 
 void vectors_of_merges(void)
 {
+	no_long_waits();
 	many_indexes();
 	kept_versions();
 	old_before_new();

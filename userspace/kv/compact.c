@@ -144,6 +144,47 @@ static void forget_outputs(struct merger *g, bool made)
 	g->outs = 0;
 }
 
+/* A memtable that is full is written, as writers wait for it. */
+static int let_writers_on(struct merger *g)
+{
+	bool frozen;
+	int err;
+
+	if (g->mem)
+		return 0;
+	pthread_mutex_lock(&g->kv->lock);
+	frozen = g->kv->frozen;
+	pthread_mutex_unlock(&g->kv->lock);
+	/* In streams nobody waits for it, and no band may be begun beside another one. */
+	err = frozen && !(g->w && streams(g->kv)) ? compact_frozen(g->kv) : 0;
+	/* Where no band is free for it, this merge is what makes some so. */
+	return err == -ENOSPC ? 0 : err;
+}
+
+/* What else must go on meanwhile. */
+static int look_up(void *ctx)
+{
+	struct merger *g = ctx;
+	bool stop;
+
+	pthread_mutex_lock(&g->kv->lock);
+	stop = g->kv->stop;
+	pthread_mutex_unlock(&g->kv->lock);
+	if (stop && !g->mem)
+		return kv_says(-ECANCELED, "the store is being closed");
+	return let_writers_on(g);
+}
+
+/* A disk may take its time for each; of a memtable they wait until its writers do not. */
+static int reclaim(struct merger *g)
+{
+	int err = 0;
+
+	while (!err && !g->mem && bands_reclaim(g->kv, 1))
+		err = let_writers_on(g);
+	return err;
+}
+
 /**
  * commit_some() - make what is written so far count
  * @g: the merge
@@ -198,7 +239,7 @@ static int commit_some(struct merger *g, const struct slice *next)
 		}
 		g->nr_in = left;
 		forget_outputs(g, true);
-		bands_reclaim(g->kv);
+		err = reclaim(g);
 	} else if (trimmed) {
 		for (i = 0; i < g->nr_in; i++) {
 			if (trimmed[i] && trimmed[i] != g->in[i])
@@ -288,26 +329,6 @@ static int keep(struct merger *g, const struct entry *e, bool again)
 	return err;
 }
 
-/* What else must go on meanwhile. */
-static int look_up(struct merger *g)
-{
-	bool stop, frozen;
-	int err;
-
-	pthread_mutex_lock(&g->kv->lock);
-	stop = g->kv->stop;
-	frozen = g->kv->frozen;
-	pthread_mutex_unlock(&g->kv->lock);
-	if (g->mem)
-		return 0;
-	if (stop)
-		return kv_says(-ECANCELED, "the store is being closed");
-	/* In streams nobody waits for it, and no band may be begun beside another one. */
-	err = frozen && !(g->w && streams(g->kv)) ? compact_frozen(g->kv) : 0;
-	/* Where no band is free for it, this merge is what makes some so. */
-	return err == -ENOSPC ? 0 : err;
-}
-
 static int merge_all(struct merger *g)
 {
 	u32 n = 0, every = g->kv->head.organisation == KV_BUFFERED ? CHECK_UNSORTED : CHECK_EVERY;
@@ -344,6 +365,8 @@ static int add_inputs(struct merger *g)
 	window = clamp(rounddown(window, BLOCK_BYTES), 16 * BLOCK_BYTES, WINDOW_BYTES);
 	window = min(window, rounddown(g->kv->head.band_bytes / 4, BLOCK_BYTES));
 	err = merge_init(&g->merge, g->nr_in + 1);
+	g->merge.between = look_up;
+	g->merge.ctx = g;
 	for (i = 0; i < g->nr_in && !err; i++) {
 		if (__atomic_load_n(&g->in[i]->table->damaged, __ATOMIC_RELAXED))
 			return table_damaged(g->in[i]->table, "it is damaged");
@@ -395,9 +418,10 @@ static int merge_parts(struct kv *kv, const struct pick *p, struct memtable *mem
 	free(g.in);
 	free(g.snapshot);
 	free(g.last.data);
-	bands_reclaim(kv);
-	if (!mem)
+	if (!mem) {
+		bands_reclaim(kv, U32_MAX);
 		count(&kv->stats.compact_us, now_us() - kv->stats.flush_us - began);
+	}
 	return err;
 }
 
@@ -478,6 +502,8 @@ int compact_frozen(struct kv *kv)
 	pthread_cond_broadcast(&kv->changed);
 	pthread_mutex_unlock(&kv->lock);
 	memtable_put(m);
+	/* As many as its log had. */
+	bands_reclaim(kv, LOG_BANDS);
 	return 0;
 }
 

@@ -89,7 +89,8 @@ static int settle(struct merge *m)
 
 	while (m->live && m->heap[0]->at.seq == SEQ_BEFORE) {
 		c = m->heap[0];
-		err = c->ops->next(c);
+		err = m->between ? m->between(m->ctx) : 0;
+		err = err ?: c->ops->next(c);
 		if (err) {
 			m->live = 0;
 			return err;

@@ -121,10 +121,14 @@ struct cursor {
  * @heap: those that are somewhere, the least first
  * @nr: how many cursors
  * @live: how many of them in @heap
+ * @between: called before a cursor reads what it begins with, as there may be many; or NULL
+ * @ctx: for @between
  */
 struct merge {
 	struct cursor **cursor, **heap;
 	u32 nr, live;
+	int (*between)(void *ctx);
+	void *ctx;
 };
 
 int merge_init(struct merge *m, u32 room);

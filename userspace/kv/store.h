@@ -319,7 +319,7 @@ int band_lead_in(struct kv *kv, u32 band);
 int band_fill_up(struct kv *kv, u32 band, u32 at);
 void band_give_back(struct kv *kv, u32 band);
 void band_retire(struct kv *kv, u32 band);
-void bands_reclaim(struct kv *kv);
+bool bands_reclaim(struct kv *kv, u32 most);
 
 /**
  * struct change - of the band table
