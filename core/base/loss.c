@@ -8,8 +8,6 @@
  * UUID takes it from there.  The table is in memory only; what the superblock says of a
  * journal that could not be written (needs_check) survives a boot.
  */
-#include <linux/module.h>
-
 #include "base/device.h"
 #include "base/loss.h"
 #include "base/mode.h"
@@ -156,11 +154,15 @@ void shingle_loss_take(struct shingle_device *d, bool again)
 		d->loss = l;
 }
 
-static void __exit loss_exit(void)
+/**
+ * shingle_loss_forget() - the module is unloaded: its table is emptied
+ *
+ * Context: module exit, may sleep.
+ */
+void shingle_loss_forget(void)
 {
 	mutex_lock(&kept_lock);
 	while (nr_kept)
 		drop_oldest();
 	mutex_unlock(&kept_lock);
 }
-module_exit(loss_exit);

@@ -8,6 +8,7 @@
 int shingle_loss_init(struct shingle_device *d);
 void shingle_loss_free(struct shingle_device *d);
 void shingle_loss_keep(struct shingle_device *d);
+void shingle_loss_forget(void);
 void shingle_loss_take(struct shingle_device *d, bool again);
 
 #endif /* SHINGLE_LOSS_H */

@@ -19,6 +19,7 @@
 #include <linux/suspend.h>
 
 #include "base/device.h"
+#include "base/loss.h"
 #include "face/face.h"
 
 static struct platform_device *guard;
@@ -80,6 +81,7 @@ no_device:
 
 static void __exit shingle_exit(void)
 {
+	shingle_loss_forget();
 	unregister_pm_notifier(&notifier);
 	platform_device_unregister(guard);
 	platform_driver_unregister(&driver);

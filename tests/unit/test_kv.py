@@ -134,6 +134,11 @@ def test_ranges(check, organisation):
     print(run(check, "ranges", organisation, 1, 250))
 
 
+def test_what_a_merge_looks_at(check):
+    """With 37,500 tables it compares some thousand keys, and no key is in more than 16 tables."""
+    print(run(check, "picks", "soc"))
+
+
 @pytest.mark.parametrize("organisation", ("soc", "loc", "buffered"))
 def test_how_often_the_disk_is_asked(check, organisation):
     """One read opens a table, one has what is around a key, and a check believes no cache."""

@@ -19,13 +19,14 @@ def the_show():
 
 @pytest.mark.parametrize("args,sentence", (
     (("--parts", "rivals,outside"),
-     "--parts 'outside' is none of rivals, native, inside, offload"),
+     "--parts 'outside' is none of rivals, native, worst, inside, offload"),
     (("--drives", "imr"), "--drives 'imr' is none of conventional, stl-set, stl-full"),
     (("--scale", "7"), "--scale 7 is not from 8 to 160"),
     (("--scale", "161"), "--scale 161 is not from 8 to 160"),
     (("--drive-mib", "100"), "--drive-mib 100 is less than three times the records"),
     (("--cache", "7"), "--cache 7 is less than 8"),
     (("--rounds", "0"), "--rounds 0 is less than 1"),
+    (("--puts", "999"), "--puts 999 is less than 1000"),
     (("--seed", "-1"), "--seed -1 is less than 0"),
 ))
 def test_bad_words(args, sentence):
@@ -335,3 +336,34 @@ def test_offload_relations(show):
         ["poisson: less is left unsorted"] is False
     results = [((n, there), worse if there else better) for n in names for there in (False, True)]
     assert not any(holds for _, holds in show.relations_offload(results))
+
+
+def test_worst_writes(show, tmp_path):
+    """What a log of kvbench says of each stretch, in the order in which puts began."""
+    worst = show.kv_worst
+    log = tmp_path / "log"
+    log.write_text("number kind due begin end\n" + "".join(
+        f"{i} update -1 {begin} {begin + took}\n" for i, (begin, took) in enumerate(
+            [(3000, 7_000_000), (1000, 1_000_000), (2000, 2_000_000), (4000, 4_000_000)])))
+    times = worst.took(log)
+    assert times == [1_000_000, 2_000_000, 7_000_000, 4_000_000]
+    assert worst.windows(times, 2) == [2, 7] and worst.windows(times, 9) == [1, 2, 7, 4]
+    assert worst.windows(list(range(5)), 2) == [2e-6, 4e-6]
+    of = worst.figures(times)
+    assert of["max_ms"] == 7 and of["p50_us"] == 4000
+    runs = [{"max_ms": n} for n in (9, 1, 5)]
+    assert worst.middle(runs) == {"max_ms": 5}
+    stores = {name: {"max_ms": 2, "puts_per_s": 5} for name in worst.STORES}
+    assert all(holds for _, holds in worst.relations(stores))
+    stores["LevelDB"] = {"max_ms": 1, "puts_per_s": 6}
+    assert not any(holds for _, holds in worst.relations(stores))
+
+
+def test_picture_of_worst_writes(show, tmp_path):
+    pytest.importorskip("matplotlib")
+    of = {name: {"windows_ms": [1, 20 + i, 3], "max_ms": 20 + i, "puts_per_s": 1000}
+          for i, name in enumerate(show.kv_worst.STORES)}
+    options = show.options_of(["--puts", "3000"])
+    show.kv_worst.picture(of, options, tmp_path / "worst.svg")
+    text = (tmp_path / "worst.svg").read_text()
+    assert all(f"{name}: {20 + i}.0 ms" in text for i, name in enumerate(of))

@@ -25,6 +25,7 @@
  * estimate how sequential a band is
  * group    threads that sync share flushes
  * slow     a write that is slowed down lets others write
+ * picks    how much a merge of soc looks at before it begins (COUNT: tables), and overlap
  * reads    how often the disk is asked, and for how much
  * checkpoint  a copy of a store that is written to
  * repair   logs that have lost something
@@ -141,6 +142,8 @@ void starve(u64 next)
 
 struct kv_options options = { .size = sizeof(struct kv_options), .flags = KV_NO_THREAD,
 			      .l0_trigger = 3, .l0_slowdown = 5, .cache_bytes = 64 << 10 };
+
+unsigned int most_inputs = 6;
 
 bool has_offload(void)
 {
@@ -897,6 +900,7 @@ int main(int argc, char **argv)
 		{ "group", test_group, 1 }, { "slow", test_slow, 1 },
 		{ "sizes", test_sizes, 1 }, { "ranges", test_ranges, 400 },
 		{ "repair", test_repair, 40 }, { "checkpoint", test_checkpoint, 200 },
+		{ "picks", test_picks, 37500 },
 	};
 	u64 seed = argc > 3 ? strtoull(argv[3], NULL, 0) : 1;
 	u32 i;
@@ -922,5 +926,5 @@ int main(int argc, char **argv)
 			return 0;
 		}
 	}
-	die("usage: kv-check model|cut|fail|memory|full|damage|craft|forge|log|vectors|between|threads|levels|layers|reads|transient|storm|again|spent|estimate|group|slow|sizes|ranges|repair|checkpoint [soc|loc|buffered[-stream|-offload] [SEED [COUNT]]]");
+	die("usage: kv-check model|cut|fail|memory|full|damage|craft|forge|log|vectors|between|threads|levels|layers|reads|transient|storm|again|spent|estimate|group|slow|sizes|ranges|repair|checkpoint|picks [soc|loc|buffered[-stream|-offload] [SEED [COUNT]]]");
 }

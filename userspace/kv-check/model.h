@@ -68,7 +68,7 @@ enum { LOSE_ALL, LOSE_NONE, TEAR_LAST, LOSE_ANY, LOSE_DISK, LOSE_SPARE, NR_STATE
 /*
  * damage.c, craft.c, forge.c, vectors.c, threads.c, layers.c, reads.c, transient.c, storm.c,
  * again.c, spent.c, estimate.c, group.c, sizes.c, ranges.c,
- * repair.c, checkpoint.c
+ * repair.c, checkpoint.c, picks.c
  */
 void quiet(void *ctx, const char *text);
 void test_damage(u64 seed, u32 batches);
@@ -89,5 +89,6 @@ void test_sizes(u64 seed, u32 count);
 void test_ranges(u64 seed, u32 count);
 void test_repair(u64 seed, u32 count);
 void test_checkpoint(u64 seed, u32 count);
+void test_picks(u64 seed, u32 count);
 
 #endif /* KV_CHECK_MODEL_H */

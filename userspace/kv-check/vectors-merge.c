@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* What is merged with what, and in which order: cases worked out by hand. */
+#include "cache.h"
 #include "pick.h"
 #include "vectors.h"
 
@@ -105,6 +106,47 @@ static void many_versions(void)
 	sim_free(s);
 }
 
+/*
+ * Snapshots keep ten versions of each key, and a band has room for some fifty keys: nearly each
+ * table of a merge ends within a key, and still it commits.
+ */
+static void some_versions_of_all(void)
+{
+	struct sim *s = formatted((u64)120 * BAND);
+	struct kv_snapshot *snap[10];
+	struct kv_options opt = options;
+	u8 value[120] = { 0 };
+	struct kv_stats stats = { .size = sizeof(stats) };
+	char key[8];
+	u32 i, round;
+	struct kv *kv;
+
+	opt.l0_trigger = 1000;
+	if (sim_open(&kv, s, &opt))
+		die("open: %s", kv_error());
+	for (round = 0; round <= ARRAY_SIZE(snap); round++) {
+		for (i = 0; i < 900; i++) {
+			if (kv_put(kv, key, (size_t)sprintf(key, "%05u", i), value,
+				   sizeof(value), 0))
+				die("put: %s", kv_error());
+		}
+		if (round < ARRAY_SIZE(snap))
+			snap[round] = kv_snapshot_new(kv);
+	}
+	if (kv_compact(kv))
+		die("compact with %zu versions of each key: %s", ARRAY_SIZE(snap), kv_error());
+	kv_stats(kv, &stats);
+	/* 11 versions of 900 keys; the share of a band that is left free for the next key. */
+	if (stats.level_bands[0] || stats.level_bands[1] + stats.level_bands[2] > 27)
+		die("%lu and %lu bands", stats.level_bands[1], stats.level_bands[2]);
+	if (kv_check(kv, complain, NULL))
+		die("check: %s", kv_error());
+	for (i = 0; i < ARRAY_SIZE(snap); i++)
+		kv_snapshot_free(kv, snap[i]);
+	kv_close(kv);
+	sim_free(s);
+}
+
 /* What has failed is tried again when something has changed, or somebody asks for it. */
 static void not_for_ever(void)
 {
@@ -206,7 +248,7 @@ static u32 closed(struct kv *kv, u32 level, u64 nr, bool newer, bool older)
 	if (pick_begin(kv, &p))
 		die("%s", kv_error());
 	p.part[p.nr++] = numbered(&p, level, nr);
-	pick_close(&p, level, newer, older);
+	pick_close(&p, level, newer, older, U32_MAX);
 	bits = picked(&p, level);
 	pick_end(kv, &p);
 	return bits;
@@ -224,7 +266,7 @@ static void as_drawn(void)
 
 	draw(kv, figure, NULL, part, ARRAY_SIZE(figure));
 	for (level = 0; level < 2; level++) {
-		n += version_overlaps(kv->version, level, e, e, NULL);
+		n += version_overlaps(kv->version, level, e, e, NULL, U32_MAX);
 		for (age = U64_MAX; (p = version_older(kv->version, level, e, age));) {
 			last = age;
 			age = p->age;
@@ -371,14 +413,80 @@ out:
 	sim_free(s);
 }
 
+static struct sim *watched;
+static struct kv *watched_kv;
+static u64 written_at;
+static u32 discards, waited;
+
+/* The first write; and a memtable that is full when the first of the merged bands goes. */
+static void note_first(enum sim_what what, u64 offset, u64 bytes, const void *data)
+{
+	if (what == SIM_WRITE && !written_at)
+		written_at = watched->ops;
+	if (what != SIM_DISCARD || watched_kv->version->level[0].nr >= 12)
+		return;
+	waited += watched_kv->frozen != NULL;
+	if (!discards++ && (kv_put(watched_kv, "c", 1, "3", 1, 0) || freeze(watched_kv)))
+		die("freeze: %s", kv_error());
+}
+
+/*
+ * A memtable that is full while a merge begins is written before all of its tables are read, and
+ * one that is full when it ends, before all of them are given back to the disk: a writer may wait
+ * for either.
+ */
+static void no_long_waits(void)
+{
+	struct sim *s = formatted(BYTES);
+	struct kv_options opt = options;
+	u64 began;
+	struct kv *kv;
+	u32 i;
+	bool did;
+
+	opt.l0_trigger = 1000;
+	opt.l0_slowdown = 12;
+	if (sim_open(&kv, s, &opt))
+		die("open: %s", kv_error());
+	if (streams(kv))
+		goto out;
+	for (i = 0; i < 12; i++)
+		put(kv, "amz", "1");
+	kv->opt.l0_trigger = 12;
+	/* Nothing of them is kept. */
+	cache_free(kv->cache);
+	kv->cache = cache_new(64 << 10);
+	if (kv_put(kv, "b", 1, "2", 1, 0) || freeze(kv))
+		die("freeze: %s", kv_error());
+	watched = s;
+	s->watch = note_first;
+	watched_kv = kv;
+	written_at = discards = waited = 0;
+	began = s->ops;
+	if (compact_step(kv, &did) || !did)
+		die("step: %s", kv_error());
+	s->watch = NULL;
+	if (!written_at || written_at - began > 8)
+		die("%llu requests before a memtable is written", written_at - began);
+	if (discards < 12 || waited > 1 || kv->frozen)
+		die("%u bands given back, %u while a memtable was full", discards, waited);
+	want(kv, "b", "2");
+	want(kv, "c", "3");
+	want(kv, "m", "1");
+out:
+	kv_close(kv);
+	sim_free(s);
+}
 
 void vectors_of_merges(void)
 {
+	no_long_waits();
 	many_indexes();
 	kept_versions();
 	old_before_new();
 	deleted_below();
 	many_versions();
+	some_versions_of_all();
 	not_for_ever();
 	as_drawn();
 	one_behind_the_other();

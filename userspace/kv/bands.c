@@ -282,14 +282,17 @@ void band_retire(struct kv *kv, u32 band)
 /**
  * bands_reclaim() - tell the disk of bands that have become free
  * @kv: the store
+ * @most: of so many at most
+ *
+ * Returns whether there are more.
  */
-void bands_reclaim(struct kv *kv)
+bool bands_reclaim(struct kv *kv, u32 most)
 {
-	bool done;
+	bool done, more;
 	u32 i;
 
 	pthread_mutex_lock(&kv->lock);
-	for (i = 0; i < kv->head.bands + kv->spare.bands && kv->stale; i++) {
+	for (i = 0; i < kv->head.bands + kv->spare.bands && kv->stale && most; i++) {
 		if (kv->state[i] != BAND_STALE)
 			continue;
 		/* Nobody may take it meanwhile. */
@@ -301,6 +304,9 @@ void bands_reclaim(struct kv *kv)
 		pthread_mutex_lock(&kv->lock);
 		kv->state[i] = done ? BAND_CLEAN : BAND_UNKNOWN;
 		++*bands_free(kv, i);
+		most--;
 	}
+	more = kv->stale;
 	pthread_mutex_unlock(&kv->lock);
+	return more;
 }

@@ -459,31 +459,6 @@ int bandtable_copies(struct kv *kv, void (*report)(void *ctx, const char *text, 
 	return err ?: store_flush(kv);
 }
 
-static struct version *changed_version(const struct version *old, const struct change *c)
-{
-	struct part **part = calloc(old->nr + c->adds + 1, sizeof(*part));
-	struct version *v;
-	u32 level, i, n = 0;
-
-	if (!part)
-		return NULL;
-	for (i = 0; i < c->removes; i++)
-		c->remove[i]->going = true;
-	for (level = 0; level < KV_LEVELS; level++) {
-		for (i = 0; i < old->level[level].nr; i++) {
-			if (!old->level[level].part[i]->going)
-				part[n++] = old->level[level].part[i];
-		}
-	}
-	for (i = 0; i < c->adds; i++)
-		part[n++] = c->add[i];
-	v = version_new(part, n);
-	for (i = 0; i < c->removes; i++)
-		c->remove[i]->going = false;
-	free(part);
-	return v;
-}
-
 static bool became_table(const struct change *c, const struct log_band *log)
 {
 	u32 i;
@@ -547,7 +522,7 @@ int commit(struct kv *kv, const struct change *c)
 	if (c->log)
 		logs[n++] = *c->log;
 	WARN_ON(n > MAX_LOG_BANDS);
-	v = changed_version(old, c);
+	v = version_changed(old, c->remove, c->removes, c->add, c->adds);
 	err = v ? store_broken(kv) : kv_no_memory();
 	/* Nobody could read such a band table, or would take it for an old one. */
 	if (!err && (numbers_end(__atomic_load_n(&kv->next_id, __ATOMIC_RELAXED),

@@ -18,6 +18,7 @@
  * @in: parts that are still to be removed; each a share
  * @nr_in: how many
  * @mem: a memtable instead of parts; or NULL
+ * @beyond: it ends before the least key of this part; or NULL
  * @level: of the result
  * @age: of the next table of it: what is written first may have the newest versions of
  *	a key that did not fit into one
@@ -29,12 +30,17 @@
  * @outs: how many
  * @last: key
  * @kept: how many snapshots are too old for the last version that was kept of it
+ * @versions: of @last that were kept
+ * @bytes: of these
+ * @most_versions: of any key so far of which more than one was kept
+ * @most_bytes: of any such key, up to a share of a band
  */
 struct merger {
 	struct kv *kv;
 	struct part **in;
 	u32 nr_in;
 	struct memtable *mem;
+	struct part *beyond;
 	u32 level;
 	u64 age;
 	struct merge merge;
@@ -44,7 +50,8 @@ struct merger {
 	struct part *out[COMMIT_BANDS + 8];
 	u32 outs;
 	struct buffer last;
-	u32 kept;
+	u32 kept, versions, most_versions;
+	u64 bytes, most_bytes;
 };
 
 static int by_number(const void *a, const void *b)
@@ -138,6 +145,49 @@ static void forget_outputs(struct merger *g, bool made)
 	g->outs = 0;
 }
 
+/* Writes a full memtable and commits a new log band, so that writers need not wait. */
+static int let_writers_on(struct merger *g)
+{
+	bool frozen;
+	int err;
+
+	if (g->mem)
+		return 0;
+	pthread_mutex_lock(&g->kv->lock);
+	frozen = g->kv->frozen;
+	pthread_mutex_unlock(&g->kv->lock);
+	/* A failure is reported where the band is needed. */
+	log_enter_band(g->kv);
+	/* In streams nobody waits for it, and no band may be begun beside another one. */
+	err = frozen && !(g->w && streams(g->kv)) ? compact_frozen(g->kv) : 0;
+	/* Where no band is free for it, this merge is what makes some so. */
+	return err == -ENOSPC ? 0 : err;
+}
+
+/* What else must go on meanwhile. */
+static int look_up(void *ctx)
+{
+	struct merger *g = ctx;
+	bool stop;
+
+	pthread_mutex_lock(&g->kv->lock);
+	stop = g->kv->stop;
+	pthread_mutex_unlock(&g->kv->lock);
+	if (stop && !g->mem)
+		return kv_says(-ECANCELED, "the store is being closed");
+	return let_writers_on(g);
+}
+
+/* A disk may take its time for each; of a memtable they wait until its writers do not. */
+static int reclaim(struct merger *g)
+{
+	int err = 0;
+
+	while (!err && !g->mem && bands_reclaim(g->kv, 1))
+		err = let_writers_on(g);
+	return err;
+}
+
 /**
  * commit_some() - make what is written so far count
  * @g: the merge
@@ -192,7 +242,7 @@ static int commit_some(struct merger *g, const struct slice *next)
 		}
 		g->nr_in = left;
 		forget_outputs(g, true);
-		bands_reclaim(g->kv);
+		err = reclaim(g);
 	} else if (trimmed) {
 		for (i = 0; i < g->nr_in; i++) {
 			if (trimmed[i] && trimmed[i] != g->in[i])
@@ -239,11 +289,36 @@ static int begin_table(struct merger *g, const struct entry *e)
 	return err;
 }
 
-static int keep(struct merger *g, const struct entry *e)
+/*
+ * A merge commits only between two keys.  So a table ends rather before a key than within its
+ * versions; and where it did not, as they are many, at the next key at which a commit is due.
+ */
+static bool ends_before(const struct merger *g, const struct entry *e)
 {
-	bool full = false;
-	int err = g->w ? table_add(g->w, e, &full) : 0;
+	return g->w && !g->mem &&
+		(g->outs >= COMMIT_BANDS ||
+		 !table_has_room(g->w, g->most_versions, g->most_bytes, e->key.bytes));
+}
 
+/* The next version of a key, or the first one. */
+static void note_versions(struct merger *g, const struct entry *e, bool again)
+{
+	u64 most = g->kv->head.band_bytes / MOST_UNUSED;
+
+	g->versions = again ? g->versions + 1 : 1;
+	g->bytes = again ? g->bytes + entry_bytes(e) : entry_bytes(e);
+	if (g->versions > 1 && g->bytes <= most) {
+		g->most_versions = max(g->most_versions, g->versions);
+		g->most_bytes = max(g->most_bytes, g->bytes);
+	}
+}
+
+static int keep(struct merger *g, const struct entry *e, bool again)
+{
+	bool full = !again && ends_before(g, e);
+	int err = g->w && !full ? table_add(g->w, e, &full) : 0;
+
+	note_versions(g, e, again);
 	if (err || (g->w && !full))
 		return err;
 	if (g->w)
@@ -257,28 +332,6 @@ static int keep(struct merger *g, const struct entry *e)
 	return err;
 }
 
-/* What else must go on meanwhile. */
-static int look_up(struct merger *g)
-{
-	bool stop, frozen;
-	int err;
-
-	pthread_mutex_lock(&g->kv->lock);
-	stop = g->kv->stop;
-	frozen = g->kv->frozen;
-	pthread_mutex_unlock(&g->kv->lock);
-	/* What fails here fails where it is needed. */
-	log_enter_band(g->kv);
-	if (g->mem)
-		return 0;
-	if (stop)
-		return kv_says(-ECANCELED, "the store is being closed");
-	/* In streams nobody waits for it, and no band may be begun beside another one. */
-	err = frozen && !(g->w && streams(g->kv)) ? compact_frozen(g->kv) : 0;
-	/* Where no band is free for it, this merge is what makes some so. */
-	return err == -ENOSPC ? 0 : err;
-}
-
 static int merge_all(struct merger *g)
 {
 	u32 n = 0, every = g->kv->head.organisation == KV_BUFFERED ? CHECK_UNSORTED : CHECK_EVERY;
@@ -288,6 +341,8 @@ static int merge_all(struct merger *g)
 
 	for (err = merge_seek(&g->merge, slice(NULL, 0)); !err && (e = merge_at(&g->merge));
 	     err = err ?: merge_next(&g->merge)) {
+		if (g->beyond && slice_cmp(e->key, g->beyond->min) >= 0)
+			break;
 		if (!(++n % every)) {
 			err = look_up(g);
 			if (err)
@@ -295,13 +350,13 @@ static int merge_all(struct merger *g)
 		}
 		again = n > 1 && !slice_cmp(e->key, buffer_slice(&g->last));
 		if (!unwanted(g, e, again))
-			err = keep(g, e);
+			err = keep(g, e, again);
 		if (!err && !again)
 			err = buffer_set(&g->last, e->key);
 	}
 	if (!err && g->w)
 		err = finish_table(g);
-	return err ?: commit_some(g, NULL);
+	return err ?: commit_some(g, g->beyond ? &g->beyond->min : NULL);
 }
 
 static int add_inputs(struct merger *g)
@@ -313,6 +368,8 @@ static int add_inputs(struct merger *g)
 	window = clamp(rounddown(window, BLOCK_BYTES), 16 * BLOCK_BYTES, WINDOW_BYTES);
 	window = min(window, rounddown(g->kv->head.band_bytes / 4, BLOCK_BYTES));
 	err = merge_init(&g->merge, g->nr_in + 1);
+	g->merge.between = look_up;
+	g->merge.ctx = g;
 	for (i = 0; i < g->nr_in && !err; i++) {
 		if (__atomic_load_n(&g->in[i]->table->damaged, __ATOMIC_RELAXED))
 			return table_damaged(g->in[i]->table, "it is damaged");
@@ -331,11 +388,12 @@ static int add_inputs(struct merger *g)
 	return err;
 }
 
-/* @part and @mem exclude each other; of each part it is given a share. */
-static int merge_parts(struct kv *kv, struct part *const *part, u32 nr, struct memtable *mem,
-		       u32 level)
+/* @p and @mem exclude each other; of each part it is given a share, but of @beyond. */
+static int merge_parts(struct kv *kv, const struct pick *p, struct memtable *mem, u32 level)
 {
-	struct merger g = { .kv = kv, .mem = mem, .level = level };
+	struct merger g = { .kv = kv, .mem = mem, .level = level,
+			    .beyond = p ? p->beyond : NULL };
+	u32 nr = p ? p->nr : 0;
 	/* By @compacting nobody else adds to it: what comes to it comes between. */
 	u64 began = now_us() - kv->stats.flush_us;
 	u32 i;
@@ -347,9 +405,9 @@ static int merge_parts(struct kv *kv, struct part *const *part, u32 nr, struct m
 	err = g.in ? take_snapshots(&g) : kv_no_memory();
 	for (i = 0; i < nr; i++) {
 		if (g.in)
-			g.in[g.nr_in++] = part[i];
+			g.in[g.nr_in++] = p->part[i];
 		else
-			part_put(kv, part[i]);
+			part_put(kv, p->part[i]);
 	}
 	if (!err)
 		err = add_inputs(&g);
@@ -363,9 +421,10 @@ static int merge_parts(struct kv *kv, struct part *const *part, u32 nr, struct m
 	free(g.in);
 	free(g.snapshot);
 	free(g.last.data);
-	bands_reclaim(kv);
-	if (!mem)
+	if (!mem) {
+		bands_reclaim(kv, U32_MAX);
 		count(&kv->stats.compact_us, now_us() - kv->stats.flush_us - began);
+	}
 	return err;
 }
 
@@ -434,7 +493,7 @@ int compact_frozen(struct kv *kv)
 	pthread_mutex_unlock(&kv->lock);
 	if (!m)
 		return 0;
-	err = kv->unit.band == NO_BAND ? merge_parts(kv, NULL, 0, m, 0) : seal_unit(kv, m);
+	err = kv->unit.band == NO_BAND ? merge_parts(kv, NULL, m, 0) : seal_unit(kv, m);
 	/* Behind the log something may be now, which is written once; the band is the log's. */
 	kv->unit.band = NO_BAND;
 	count(&kv->stats.flush_us, now_us() - began);
@@ -446,6 +505,8 @@ int compact_frozen(struct kv *kv)
 	pthread_cond_broadcast(&kv->changed);
 	pthread_mutex_unlock(&kv->lock);
 	memtable_put(m);
+	/* As many as its log had. */
+	bands_reclaim(kv, LOG_BANDS);
 	return 0;
 }
 
@@ -456,14 +517,41 @@ static void claim(struct kv *kv, u32 bands)
 	pthread_mutex_unlock(&kv->lock);
 }
 
+/* Tables of level 1 at a key. */
+static u32 cover_at(struct kv *kv, struct slice key)
+{
+	struct version *v = version_get(kv);
+	u32 cover = version_overlaps(v, 1, key, key, NULL, U32_MAX);
+
+	version_put(kv, v);
+	return cover;
+}
+
+/* A merge within level 1 was one, as so many tables were at a key: are there fewer now? */
+static void tidied(struct kv *kv, struct slice key, u32 cover)
+{
+	kv->tidied++;
+	if (cover_at(kv, key) < cover)
+		return;
+	pthread_mutex_lock(&kv->lock);
+	kv->crowded = max(kv->crowded, cover);
+	kv->crowded_released = kv->released;
+	pthread_mutex_unlock(&kv->lock);
+}
+
 static int do_pick(struct kv *kv, struct pick *p)
 {
-	u32 from = p->part[0]->level;
+	u32 from = p->part[0]->level, cover = 0;
+	struct buffer key = { .data = NULL };
 	int err = 0;
 
 	/* Also of one that fails: the next one is tried then. */
 	if (from && kv->head.organisation != KV_SOC)
 		err = buffer_set(&kv->round[from], p->part[0]->min);
+	if (!err && p->tidy) {
+		err = buffer_set(&key, p->key);
+		cover = cover_at(kv, p->key);
+	}
 	if (err)
 		return err;
 	claim(kv, p->move ? 0 : pick_bands(kv, p) + RESERVE_MERGE);
@@ -473,13 +561,18 @@ static int do_pick(struct kv *kv, struct pick *p)
 		part_put(kv, p->part[0]);
 	} else {
 		__atomic_fetch_add(&kv->merging, 1, __ATOMIC_RELAXED);
-		err = merge_parts(kv, p->part, p->nr, NULL, p->level);
+		err = merge_parts(kv, p, NULL, p->level);
 		__atomic_fetch_sub(&kv->merging, 1, __ATOMIC_RELAXED);
 		count(&kv->stats.compactions, !err);
 	}
 	claim(kv, 0);
-	if (!err)
+	/* What is cut off leaves the rest of some tables where the key may be. */
+	if (!err && p->tidy && !p->beyond)
+		tidied(kv, buffer_slice(&key), cover);
+	else if (!err)
 		kv->tidied = p->tidy ? kv->tidied + 1 : 0;
+	part_put(kv, p->beyond);
+	free(key.data);
 	return err;
 }
 

@@ -96,7 +96,9 @@ static int settle(struct merge *m)
 
 	while (m->live && (m->back ? m->heap[0]->behind : m->heap[0]->at.seq == SEQ_BEFORE)) {
 		c = m->heap[0];
-		err = m->back ? c->ops->prev(c) : c->ops->next(c);
+		err = m->between ? m->between(m->ctx) : 0;
+		if (!err)
+			err = m->back ? c->ops->prev(c) : c->ops->next(c);
 		if (err) {
 			m->live = 0;
 			return err;

@@ -20,12 +20,18 @@ static inline struct slice slice(const void *data, size_t bytes)
 	return (struct slice){ .data = data, .bytes = (u32)bytes };
 }
 
-/* Keys are short: a call of memcmp() takes longer than it does. */
+/* kv-check counts comparisons of keys. */
+#ifndef COUNT_COMPARISON
+#define COUNT_COMPARISON() do { } while (0)
+#endif
+
+/* Keys are short: a call of memcmp() would take longer than the comparison. */
 static inline int slice_cmp(struct slice a, struct slice b)
 {
 	u32 n = min(a.bytes, b.bytes), i;
 	u64 x, y;
 
+	COUNT_COMPARISON();
 	for (i = 0; i + sizeof(x) <= n; i += sizeof(x)) {
 		memcpy(&x, a.data + i, sizeof(x));
 		memcpy(&y, b.data + i, sizeof(y));
@@ -139,11 +145,15 @@ struct cursor {
  * @nr: how many cursors
  * @live: how many of them in @heap
  * @back: it goes from the last entry to the first
+ * @between: called before a cursor reads what it begins with, as there may be many; or NULL
+ * @ctx: for @between
  */
 struct merge {
 	struct cursor **cursor, **heap;
 	u32 nr, live;
 	bool back;
+	int (*between)(void *ctx);
+	void *ctx;
 };
 
 int merge_init(struct merge *m, u32 room);

@@ -33,13 +33,9 @@ static double fullness(const struct kv *kv, const struct pick *p, u32 level)
 /* The next one by key, after the one that was compacted last. */
 static struct part *next_by_key(const struct level *l, struct slice after)
 {
-	u32 i;
+	u32 next = level_begun(l, after);
 
-	for (i = 0; i < l->nr; i++) {
-		if (slice_cmp(l->part[i]->min, after) > 0)
-			return l->part[i];
-	}
-	return l->part[0];
+	return l->part[next < l->nr ? next : 0];
 }
 
 static struct part *oldest(const struct level *l)
@@ -76,10 +72,10 @@ static void pick_below(struct pick *p, u32 level)
 
 	p->level = level + 1;
 	pick_range(p, &min, &max);
-	n = version_overlaps(p->version, p->level, min, max, found);
+	n = version_overlaps(p->version, p->level, min, max, found, U32_MAX);
 	for (i = 0; i < n; i++)
 		p->part[p->nr++] = found[i];
-	pick_close(p, p->level, true, true);
+	pick_close(p, p->level, true, true, U32_MAX);
 	/* Only level 0 may be unsorted. */
 	p->move = upper == 1 && p->nr == 1 && !p->part[0]->table->unsorted;
 }
@@ -155,7 +151,7 @@ int pick_loc(struct kv *kv, struct pick *p)
 		next_by_key(&p->version->level[best], buffer_slice(&kv->round[best])) :
 		oldest(&p->version->level[0]);
 	/* Versions of one key may be in two tables of a level, if they are many. */
-	pick_close(p, best, true, true);
+	pick_close(p, best, true, true, U32_MAX);
 	if (!best)
 		only_so_many(kv, p);
 	pick_below(p, best);

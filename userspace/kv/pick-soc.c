@@ -2,11 +2,16 @@
 /* Two levels, the lower of which may overlap: what is merged is what gains most. */
 #include "pick.h"
 
-/* Bands that one of level 1 may overlap before they are put in order. */
-#define MOST_OVERLAPS	8U
-/* More are not merged at once: level 0 alone may always go. */
+/* No key is in more tables of level 1, if there is room to merge. */
+#define MOST_COVER	8U
+/* With so many at a key some are merged when level 0 wants nothing. */
+#define TIDY_COVER	5U
+/* More are not merged at once: level 0 alone may always go; tests have fewer. */
+#ifndef MOST_INPUTS
 #define MOST_INPUTS	24U
-#define MOST_TIDIES	2U
+#endif
+/* Of tables at one key: so many are asked for their histograms. */
+#define MOST_ASKED	16U
 
 /* Where a key would be among the buckets: how many begin at it or before. */
 static u32 buckets_begun(const struct histogram *h, struct slice key)
@@ -58,26 +63,36 @@ static double bytes_within(struct kv *kv, struct part *p, struct slice min, stru
  * @l0: parts of level 0 that are merged, too
  * @nr_l0: how many
  *
+ * What begins and ends in its range counts whole, so that only histograms of those are asked
+ * that one of its ends is in.
+ *
  * Returns its share of all bytes in its range.
  */
 double sequentiality(struct kv *kv, const struct version *v, struct part *b,
 		     struct part *const *l0, u32 nr_l0)
 {
-	double own = b->table->bytes, foreign = 0;
-	struct part **found = calloc(v->level[1].nr ?: 1, sizeof(*found));
-	u32 i, n;
+	const struct level *l = &v->level[1];
+	u32 i, n, from = level_before(l, b->min), to = level_begun(l, b->max);
+	double own = b->table->bytes, foreign = l->before[to] - l->before[from];
+	struct part *at[MOST_ASKED];
 
-	n = found ? version_overlaps(v, 1, b->min, b->max, found) : 0;
+	if (b->level == 1)
+		foreign -= own;
+	n = version_overlaps(v, 1, b->min, b->min, at, MOST_ASKED);
 	for (i = 0; i < n; i++) {
-		if (found[i] != b)
-			foreign += bytes_within(kv, found[i], b->min, b->max);
+		if (slice_cmp(at[i]->min, b->min) < 0)
+			foreign += bytes_within(kv, at[i], b->min, b->max);
+	}
+	n = version_overlaps(v, 1, b->max, b->max, at, MOST_ASKED);
+	for (i = 0; i < n; i++) {
+		if (at[i] != b && slice_cmp(at[i]->min, b->min) >= 0)
+			foreign -= at[i]->table->bytes - bytes_within(kv, at[i], b->min, b->max);
 	}
 	for (i = 0; i < nr_l0; i++) {
 		if (slice_cmp(l0[i]->min, b->max) <= 0 && slice_cmp(l0[i]->max, b->min) >= 0)
 			foreign += bytes_within(kv, l0[i], b->min, b->max);
 	}
-	free(found);
-	return own / (own + foreign);
+	return own / (own + max(foreign, 0.0));
 }
 
 static bool overlap(const struct part *a, const struct part *b)
@@ -97,117 +112,169 @@ static int pick_level0(struct kv *kv, struct pick *p)
 	memcpy(age, l->part, l->nr * sizeof(*age));
 	qsort(age, l->nr, sizeof(*age), pick_by_age);
 	p->part[p->nr++] = age[0];
-	for (i = 1; i < l->nr && p->nr < most; i++) {
+	for (i = 1; i < l->nr && i < 4 * most && p->nr < most; i++) {
 		if (!overlap(age[i], age[0]) || pick_has(p, age[i]))
 			continue;
 		was = p->nr;
 		p->part[p->nr++] = age[i];
-		pick_close(p, 0, false, true);
 		/* It stays, and so does what it would have needed. */
-		if (p->nr > most)
+		if (!pick_close(p, 0, false, true, most))
 			p->nr = was;
 	}
 	free(age);
 	return 0;
 }
 
-/* Of some parts of level 1, the one that would gain most, and what goes with it. */
-static void prune(struct kv *kv, struct pick *p, struct part **of, u32 nr, u32 at_least)
+/* Of the parts from one on and before another, the one that most others are at. */
+static u32 deepest(const struct level *l, u32 from, u32 to)
 {
-	u32 l0 = p->nr, i, best = 0;
-	double least = 2, s;
+	u32 i, best = from;
 
-	while (nr) {
-		for (i = 0, least = 2; i < nr; i++) {
-			s = sequentiality(kv, p->version, of[i], p->part, l0);
-			if (s < least) {
-				least = s;
-				best = i;
-			}
-		}
-		p->part[p->nr++] = of[best];
-		pick_close(p, 1, true, false);
-		if (p->nr - l0 >= at_least && p->nr <= MOST_INPUTS)
-			return;
-		p->nr = l0;
-		of[best] = of[--nr];
+	for (i = from + 1; i < to; i++) {
+		if (l->cover[i] > l->cover[best])
+			best = i;
 	}
+	return best;
 }
 
-static int with_level1(struct kv *kv, struct pick *p)
-{
-	struct part **of = calloc(p->version->level[1].nr + 1, sizeof(*of)), **found;
-	u32 i, j, n, nr = 0, l0 = p->nr;
-	struct slice min, max;
-
-	if (!of)
-		return kv_no_memory();
-	pick_range(p, &min, &max);
-	found = p->part + p->nr;
-	n = version_overlaps(p->version, 1, min, max, found);
-	/* The range may have gaps that nothing of level 0 is in. */
-	for (i = 0; i < n; i++) {
-		for (j = 0; j < l0 && !overlap(p->part[j], found[i]); j++)
-			;
-		if (j < l0)
-			of[nr++] = found[i];
-	}
-	prune(kv, p, of, nr, 1);
-	p->move = p->nr == 1 && !nr;
-	free(of);
-	return 0;
-}
-
-/* How many of level 1 overlap a part: all but those that end before or begin behind. */
-static u32 overlaps(const struct level *l, struct part *const *ends, const struct part *b)
-{
-	u32 low = 0, high = l->nr, middle, before;
-
-	while (low < high) {
-		middle = low + (high - low) / 2;
-		if (slice_cmp(ends[middle]->max, b->min) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	before = low;
-	for (low = 0, high = l->nr; low < high; ) {
-		middle = low + (high - low) / 2;
-		if (slice_cmp(l->part[middle]->min, b->max) <= 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low - before - 1;
-}
-
-/* Bands of level 1 that overlap too many others. */
-static int pick_level1(struct kv *kv, struct pick *p)
+/*
+ * Of the parts of level 1 at the key that most of them have, where level 0 has it, too: the one
+ * that would gain most, with what goes with it.
+ */
+static void with_level1(struct kv *kv, struct pick *p)
 {
 	const struct level *l = &p->version->level[1];
-	struct part **ends = malloc((l->nr + 1) * sizeof(*ends)), *worst = NULL;
-	u32 i, n, most = 0;
+	struct part *at[MOST_ASKED], *part;
+	u32 i, n = 0, from, to, best, l0 = p->nr;
+	double is[MOST_ASKED];
+	struct slice min, max, key;
+	u64 age;
 
-	if (!ends)
-		return kv_no_memory();
-	memcpy(ends, l->part, l->nr * sizeof(*ends));
-	qsort(ends, l->nr, sizeof(*ends), pick_by_max);
-	for (i = 0; i < l->nr; i++) {
-		n = overlaps(l, ends, l->part[i]);
-		if (n > most) {
-			most = n;
-			worst = l->part[i];
+	pick_range(p, &min, &max);
+	p->move = l0 == 1 && !version_overlaps(p->version, 1, min, max, at, 1);
+	from = level_before(l, min);
+	to = level_begun(l, max);
+	/* What is at the first key has begun before it. */
+	key = from < to ? l->part[deepest(l, from, to)]->min : min;
+	for (age = U64_MAX; n < MOST_ASKED &&
+	     (part = version_older(p->version, 1, key, age)); age = part->age) {
+		for (i = 0; i < l0 && !overlap(p->part[i], part); i++)
+			;
+		if (i == l0)
+			continue;
+		is[n] = sequentiality(kv, p->version, part, p->part, l0);
+		at[n++] = part;
+	}
+	while (n) {
+		for (i = 1, best = 0; i < n; i++) {
+			if (is[i] < is[best])
+				best = i;
+		}
+		p->part[p->nr++] = at[best];
+		if (pick_close(p, 1, true, false, MOST_INPUTS))
+			return;
+		p->nr = l0;
+		is[best] = is[--n];
+		at[best] = at[n];
+	}
+}
+
+/* In how many more tables than one a key of the pick is, summed up over where tables begin. */
+static u64 area(const struct pick *p)
+{
+	const struct level *l = &p->version->level[1];
+	struct slice min, max;
+	u64 sum = 0;
+	u32 i;
+
+	for (i = 0; i < p->nr; i++)
+		sum += level_begun(l, p->part[i]->max) - level_before(l, p->part[i]->min);
+	pick_range(p, &min, &max);
+	return sum - (level_begun(l, max) - level_before(l, min));
+}
+
+/*
+ * What is not closed with as many parts as may be merged, is so up to some key: what begins there
+ * or later is left, and of the others what they have from there on.
+ */
+static void cut_off(struct pick *p)
+{
+	u32 i, last;
+
+	while (!pick_close(p, 1, true, false, MOST_INPUTS)) {
+		for (i = 1, last = 0; i < p->nr; i++) {
+			if (slice_cmp(p->part[i]->min, p->part[last]->min) > 0)
+				last = i;
+		}
+		p->beyond = p->part[last];
+		for (i = 0; i < p->nr; ) {
+			if (slice_cmp(p->part[i]->min, p->beyond->min) >= 0)
+				p->part[i] = p->part[--p->nr];
+			else
+				i++;
 		}
 	}
-	if (most >= MOST_OVERLAPS) {
-		n = version_overlaps(p->version, 1, worst->min, worst->max, ends);
-		prune(kv, p, ends, n, 2);
-		p->tidy = true;
-		if (p->nr && !pick_fits(kv, p))
-			pick_newest(kv, p);
+	if (p->nr < 2 || pick_depth(p, p->nr) < 2)
+		p->nr = 0;
+}
+
+/*
+ * Some of the tables at the key that most are at: the newest ones, so many that the overlap that
+ * goes costs the fewest bytes.  So tables are merged with others that are about as wide, and what
+ * is merged is wide as seldom as the logarithm of the store wants it.
+ */
+static void tidy(struct kv *kv, struct pick *p)
+{
+	const struct level *l = &p->version->level[1];
+	struct slice key = l->part[l->deepest]->min;
+	double least = 0, cost, bytes;
+	u32 i, n = 0, best = 0;
+	struct part *part;
+	u64 age, gain;
+
+	for (age = U64_MAX; (part = version_older(p->version, 1, key, age)); age = part->age) {
+		if (!pick_has(p, part))
+			p->part[p->nr++] = part;
+		if (!pick_close(p, 1, true, false, MOST_INPUTS))
+			break;
+		if (++n < 2)
+			continue;
+		for (i = 0, bytes = 0; i < p->nr; i++)
+			bytes += p->part[i]->table->bytes;
+		gain = area(p);
+		cost = bytes / gain;
+		if (gain && (!best || cost < least)) {
+			least = cost;
+			best = p->nr;
+		}
 	}
-	free(ends);
-	return 0;
+	if (best)
+		p->nr = best;
+	else
+		cut_off(p);
+	p->tidy = true;
+	p->key = key;
+	if (p->nr && !pick_fits(kv, p))
+		pick_newest(kv, p);
+}
+
+/* How many merges of level 1 come before one of level 0, with so many tables at a key. */
+static u32 tidies(u32 cover)
+{
+	return cover < TIDY_COVER ? 0 : cover >= MOST_COVER ? U32_MAX : 1U << (cover - TIDY_COVER);
+}
+
+/* Where merges leave as many tables at a key, one more is not merged because of these. */
+static u32 crowded(struct kv *kv)
+{
+	u32 cover;
+
+	pthread_mutex_lock(&kv->lock);
+	if (kv->crowded_released != kv->released)
+		kv->crowded = 0;
+	cover = kv->crowded;
+	pthread_mutex_unlock(&kv->lock);
+	return cover;
 }
 
 /**
@@ -215,20 +282,28 @@ static int pick_level1(struct kv *kv, struct pick *p)
  * @kv: the store
  * @p: begun; result
  *
+ * What it looks at does not grow with the store, but for logarithms and for a walk over one
+ * number for each table: struct level has the overlap of all.
+ *
  * Returns 0 or -ENOMEM.
  */
 int pick_soc(struct kv *kv, struct pick *p)
 {
+	const struct level *l = &p->version->level[1];
+	u32 cover = l->nr ? l->cover[l->deepest] : 0;
+	bool due = p->version->level[0].nr >= kv->opt.l0_trigger;
 	int err;
 
 	p->level = 1;
-	if (p->version->level[0].nr < kv->opt.l0_trigger)
-		return kv->tidied < MOST_TIDIES ? pick_level1(kv, p) : 0;
+	if (cover >= TIDY_COVER && cover > crowded(kv) && (!due || kv->tidied < tidies(cover)))
+		tidy(kv, p);
+	if (!due || p->nr)
+		return 0;
+	*p = (struct pick){ .version = p->version, .part = p->part, .level = 1 };
 	err = pick_level0(kv, p);
-	if (!err)
-		err = with_level1(kv, p);
 	if (err)
 		return err;
+	with_level1(kv, p);
 	/* The oldest band is older than all of level 0 and newer than level 1. */
 	if (p->nr > 1 && !pick_fits(kv, p)) {
 		p->nr = 1;

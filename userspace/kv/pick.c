@@ -18,7 +18,7 @@ int pick_begin(struct kv *kv, struct pick *p)
 {
 	*p = (struct pick){ .version = version_get(kv) };
 	/* What overlaps one of them is put behind them before it is known to be new. */
-	p->part = calloc(3 * (size_t)p->version->nr + 1, sizeof(*p->part));
+	p->part = malloc((3 * (size_t)p->version->nr + 1) * sizeof(*p->part));
 	if (p->part)
 		return 0;
 	version_put(kv, p->version);
@@ -43,6 +43,8 @@ void pick_own(struct kv *kv, struct pick *p)
 
 	for (i = 0; i < p->nr; i++)
 		__atomic_fetch_add(&p->part[i]->refs, 1, __ATOMIC_RELAXED);
+	if (p->beyond)
+		__atomic_fetch_add(&p->beyond->refs, 1, __ATOMIC_RELAXED);
 	version_put(kv, p->version);
 	p->version = NULL;
 }
@@ -78,28 +80,36 @@ void pick_range(const struct pick *p, struct slice *min, struct slice *max)
  * @level: whose parts are looked at
  * @newer: what is newer than one of them and overlaps it
  * @older: what is older
+ * @most: parts in all; one more is the last that is added
  *
- * Returns how many were added.
+ * What begins where @p->beyond does or behind it overlaps nothing that is merged.
+ *
+ * Returns whether it is closed; if not, it has more than @most parts.
  */
-int pick_close(struct pick *p, u32 level, bool newer, bool older)
+bool pick_close(struct pick *p, u32 level, bool newer, bool older, u32 most)
 {
-	u32 i, j, n, was = p->nr;
-	struct part **found;
+	u32 i, j, n, room = min(most, p->version->nr) + 2;
+	struct part **found, *part;
 
-	for (i = 0; i < p->nr; i++) {
-		if (p->part[i]->level != level)
+	for (i = 0; i < p->nr && p->nr <= most; i++) {
+		part = p->part[i];
+		if (part->level != level)
 			continue;
 		found = p->part + p->nr;
-		n = version_overlaps(p->version, level, p->part[i]->min, p->part[i]->max,
-				     found);
-		for (j = 0; j < n; j++) {
+		/* More are found than that only if too many of them are no part of the pick. */
+		n = older ? version_overlaps(p->version, level, part->min, part->max, found,
+					     U32_MAX) :
+			version_newer(p->version, level, part->min, part->max, part->age, found,
+				      room);
+		for (j = 0; j < n && p->nr <= most; j++) {
 			if (pick_has(p, found[j]) ||
-			    (found[j]->age > p->part[i]->age ? !newer : !older))
+			    (found[j]->age > part->age ? !newer : !older) ||
+			    (p->beyond && slice_cmp(found[j]->min, p->beyond->min) >= 0))
 				continue;
 			p->part[p->nr++] = found[j];
 		}
 	}
-	return (int)(p->nr - was);
+	return p->nr <= most;
 }
 
 static int by_min(const void *a, const void *b)
@@ -123,8 +133,14 @@ int pick_by_age(const void *a, const void *b)
 	return (x->age > y->age) - (x->age < y->age);
 }
 
-/* Most of the first @nr parts that are at one key. */
-static u32 depth(const struct pick *p, u32 nr)
+/**
+ * pick_depth() - most parts that are at one key
+ * @p: the pick
+ * @nr: the first so many of its parts count
+ *
+ * Returns how many.
+ */
+u32 pick_depth(const struct pick *p, u32 nr)
 {
 	struct part **begin = p->part + p->version->nr, **end = begin + nr;
 	u32 i, ended = 0, most = 0;
@@ -141,17 +157,26 @@ static u32 depth(const struct pick *p, u32 nr)
 	return most;
 }
 
-/* Bands that results may need more than the inputs had, as an entry is not cut in two. */
-static u32 cuts(const struct kv *kv, const struct pick *p, u32 nr)
+/*
+ * Bands that results may need more than the inputs had, as an entry is not cut in two, and, with
+ * snapshots, not the versions of a key either.
+ */
+static u32 cuts(struct kv *kv, const struct pick *p, u32 nr)
 {
 	u64 bytes = 0, entries = 1;
+	bool versions;
 	u32 i;
+
+	pthread_mutex_lock(&kv->lock);
+	versions = kv->snapshots.next != &kv->snapshots;
+	pthread_mutex_unlock(&kv->lock);
 
 	for (i = 0; i < nr; i++) {
 		bytes += p->part[i]->table->bytes;
 		entries += p->part[i]->table->entries;
 	}
-	return (u32)min_t(u64, 2 * bytes / entries * nr / kv->head.band_bytes + 1, nr);
+	return (u32)min_t(u64, 2 * bytes / entries * nr / kv->head.band_bytes + 1 +
+			  (versions ? nr / MOST_UNUSED : 0), nr);
 }
 
 /**
@@ -162,9 +187,9 @@ static u32 cuts(const struct kv *kv, const struct pick *p, u32 nr)
  * Inputs behind each other become free one by one, those that are in each other's range
  * together; one band is being written.
  */
-u32 pick_bands(const struct kv *kv, const struct pick *p)
+u32 pick_bands(struct kv *kv, const struct pick *p)
 {
-	return depth(p, p->nr) + 1 + cuts(kv, p, p->nr);
+	return pick_depth(p, p->nr) + 1 + cuts(kv, p, p->nr);
 }
 
 bool pick_fits(struct kv *kv, const struct pick *p)
@@ -187,7 +212,7 @@ static u32 no_deeper(struct kv *kv, const struct pick *p, u32 most, bool sure)
 
 	while (low < high) {
 		middle = high - (high - low) / 2;
-		d = depth(p, middle);
+		d = pick_depth(p, middle);
 		if (most ? d <= most :
 			   bands_enough(kv, d + 1 + (sure ? cuts(kv, p, middle) : 0)))
 			low = middle;
@@ -233,6 +258,54 @@ static bool behind(struct slice reach, struct slice after)
 }
 
 /**
+ * struct walk - all parts of a version, by their least keys
+ * @v: the version
+ * @at: of each level the next one
+ */
+struct walk {
+	const struct version *v;
+	u32 at[KV_LEVELS];
+};
+
+/* From the first one on that a chain of overlaps leads from to a key. */
+static void walk_begin(struct walk *w, struct slice key)
+{
+	struct part *first;
+	bool moved = true;
+	u32 level;
+
+	while (moved) {
+		for (level = 0, moved = false; level < KV_LEVELS; level++) {
+			if (version_overlaps(w->v, level, key, key, &first, 1) &&
+			    slice_cmp(first->min, key) < 0) {
+				key = first->min;
+				moved = true;
+			}
+		}
+	}
+	for (level = 0; level < KV_LEVELS; level++)
+		w->at[level] = level_before(&w->v->level[level], key);
+}
+
+/* The next part; NULL behind the last. */
+static struct part *walk_at(const struct walk *w, u32 *level)
+{
+	struct part *best = NULL, *p;
+	u32 i;
+
+	for (i = 0; i < KV_LEVELS; i++) {
+		if (w->at[i] == w->v->level[i].nr)
+			continue;
+		p = w->v->level[i].part[w->at[i]];
+		if (!best || slice_cmp(p->min, best->min) < 0) {
+			best = p;
+			*level = i;
+		}
+	}
+	return best;
+}
+
+/**
  * pick_component() - parts of any level that overlap each other, directly or not
  * @kv: the store
  * @p: begun; result
@@ -245,27 +318,30 @@ static bool behind(struct slice reach, struct slice after)
  */
 int pick_component(struct kv *kv, struct pick *p, struct slice after)
 {
-	struct part **all = p->part + p->version->nr;
+	struct walk w = { .v = p->version };
+	struct part *part, *last;
 	struct slice reach;
-	u32 level, i, n = 0, deepest = 1;
+	u32 level, deepest = 1;
 	u64 bytes = 0;
 
 	for (level = 0; level < KV_LEVELS; level++) {
-		for (i = 0; i < p->version->level[level].nr; i++)
-			all[n++] = p->version->level[level].part[i];
 		bytes += p->version->level[level].bytes;
 		if (level && p->version->level[level].nr)
 			deepest = level;
 	}
-	qsort(all, n, sizeof(*all), by_min);
-	for (i = 0; i < n && !p->nr; ) {
-		reach = all[i]->max;
+	walk_begin(&w, after);
+	part = walk_at(&w, &level);
+	while (part && !p->nr) {
+		reach = part->max;
 		do {
-			p->part[p->nr++] = all[i];
-			if (slice_cmp(all[i]->max, reach) > 0)
-				reach = all[i]->max;
-		} while (++i < n && (slice_cmp(all[i]->min, reach) <= 0 ||
-				     (!behind(reach, after) && small(kv, all[i - 1], all[i]))));
+			p->part[p->nr++] = part;
+			last = part;
+			if (slice_cmp(part->max, reach) > 0)
+				reach = part->max;
+			w.at[level]++;
+			part = walk_at(&w, &level);
+		} while (part && (slice_cmp(part->min, reach) <= 0 ||
+				  (!behind(reach, after) && small(kv, last, part))));
 		if (behind(reach, after) ||
 		    (p->nr == 1 && p->part[0]->level && !p->part[0]->table->tombstones))
 			p->nr = 0;

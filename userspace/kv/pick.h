@@ -26,6 +26,9 @@ static inline u32 pick_index_bytes(const struct part *p)
  * @version: whose they are; the pick has a share
  * @part: they; room for all of the version
  * @nr: how many; 0 if nothing is to be done
+ * @beyond: the merge ends before the least key of this part: what the others have from there
+ *	on stays where it is; NULL: they are merged to their ends
+ * @key: of a merge of level 1, the key at which too many of its tables are; of a part
  * @level: where the result goes
  * @move: the only one goes there as it is
  * @tidy: it is from level 1 to level 1
@@ -33,7 +36,8 @@ static inline u32 pick_index_bytes(const struct part *p)
  */
 struct pick {
 	struct version *version;
-	struct part **part;
+	struct part **part, *beyond;
+	struct slice key;
 	u32 nr, level;
 	bool move, tidy, eager;
 };
@@ -43,11 +47,12 @@ void pick_end(struct kv *kv, struct pick *p);
 void pick_own(struct kv *kv, struct pick *p);
 bool pick_has(const struct pick *p, const struct part *part);
 void pick_range(const struct pick *p, struct slice *min, struct slice *max);
-int pick_close(struct pick *p, u32 level, bool newer, bool older);
+bool pick_close(struct pick *p, u32 level, bool newer, bool older, u32 most);
+u32 pick_depth(const struct pick *p, u32 nr);
 
 int pick_by_max(const void *a, const void *b);
 int pick_by_age(const void *a, const void *b);
-u32 pick_bands(const struct kv *kv, const struct pick *p);
+u32 pick_bands(struct kv *kv, const struct pick *p);
 bool pick_fits(struct kv *kv, const struct pick *p);
 void pick_newest(struct kv *kv, struct pick *p);
 

@@ -26,6 +26,8 @@
 #ifndef COMMIT_BANDS
 #define COMMIT_BANDS	4U
 #endif
+/* A merge leaves such a share of a band free, so that versions of one key are not parted. */
+#define MOST_UNUSED	16U
 /* Of inputs, all together, in a merge. */
 #define READ_AHEAD	(32U << 20)
 #define WINDOW_BYTES	(1U << 20)
@@ -90,13 +92,19 @@ struct part {
  * @nr: how many
  * @bytes: in their bands
  * @part: by @min, then age
- * @reach: for each, which one up to it has the largest @max
+ * @reach: a balanced tree over @part: the root of parts low to high - 1 is the one in the
+ *	middle, low + (high - low) / 2; for each root, which of its parts has the largest @max
+ * @newest: the same tree; which of them is the newest
+ * @cover: of each part, how many have its @min in their ranges; itself counts
+ * @deepest: the part with the largest @cover
+ * @before: of each part, bytes of those in front of it; one more has the sum
  */
 struct level {
 	u32 nr;
 	u64 bytes;
 	struct part **part;
-	u32 *reach;
+	u32 *reach, *newest, *cover, deepest;
+	u64 *before;
 };
 
 /**
@@ -244,7 +252,10 @@ struct kv_snapshot {
  * @held_until: of a read that has failed: until then only; 0: until the version changes
  * @held_text: in words
  * @held_generation: which one it was
- * @tidied: merges within level 1 since the last one from level 0
+ * @tidied: SOC: merges within level 1 since the last one from level 0
+ * @crowded: SOC: so many tables at a key of level 1 a merge has left as they were, as snapshots
+ *	keep versions of one key; fewer are not merged because of that
+ * @crowded_released: what @released was then
  * @live: answers other programs; or NULL
  * @repair: what kv_repair() was asked for; NULL of a store that is only opened
  * @lost: what is missing of the log, in words
@@ -285,7 +296,8 @@ struct kv {
 	u64 held_until;
 	char held_text[400];
 	u64 held_generation;
-	u32 tidied;
+	u32 tidied, crowded;
+	u64 crowded_released;
 	struct live *live;
 	const struct repair *repair;
 	char lost[400];
@@ -359,7 +371,7 @@ int band_lead_in(struct kv *kv, u32 band);
 int band_fill_up(struct kv *kv, u32 band, u32 at);
 void band_give_back(struct kv *kv, u32 band);
 void band_retire(struct kv *kv, u32 band);
-void bands_reclaim(struct kv *kv);
+bool bands_reclaim(struct kv *kv, u32 most);
 
 /**
  * struct change - of the band table
@@ -396,8 +408,14 @@ void part_put(struct kv *kv, struct part *p);
 struct version *version_new(struct part **part, u32 nr);
 struct version *version_get(struct kv *kv);
 void version_put(struct kv *kv, struct version *v);
+struct version *version_changed(struct version *old, struct part **remove, u32 removes,
+				struct part **add, u32 adds);
+u32 level_begun(const struct level *l, struct slice key);
+u32 level_before(const struct level *l, struct slice key);
+u32 version_newer(const struct version *v, u32 level, struct slice min, struct slice max,
+		  u64 age, struct part **out, u32 most);
 u32 version_overlaps(const struct version *v, u32 level, struct slice min, struct slice max,
-		     struct part **out);
+		     struct part **out, u32 most);
 struct part *version_older(const struct version *v, u32 level, struct slice key, u64 age);
 
 /* log.c */

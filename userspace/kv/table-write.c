@@ -411,6 +411,19 @@ static void count_entry(struct table_writer *w, const struct entry *e)
 }
 
 /**
+ * table_has_room() - will so much more fit into a table?
+ * @w: the table
+ * @entries: how many
+ * @bytes: of them
+ * @max_key: bytes of their longest key
+ */
+bool table_has_room(const struct table_writer *w, u32 entries, u64 bytes, u32 max_key)
+{
+	return table_fits(w->kv->head.band_bytes, w->entries + entries, w->bytes + bytes,
+			  max(w->max_key, max_key));
+}
+
+/**
  * table_add() - the next entry
  * @w: the table
  * @e: the entry
@@ -423,8 +436,7 @@ int table_add(struct table_writer *w, const struct entry *e, bool *full)
 	u8 head[ENTRY_HEAD];
 	int err;
 
-	*full = !table_fits(w->kv->head.band_bytes, w->entries + 1, w->bytes + entry_bytes(e),
-			    max(w->max_key, e->key.bytes));
+	*full = !table_has_room(w, 1, entry_bytes(e), e->key.bytes);
 	if (*full)
 		return 0;
 	if (!w->entries) {

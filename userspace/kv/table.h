@@ -22,6 +22,7 @@
 struct table_writer;
 
 int table_writer_new(struct kv *kv, uint64_t *counter, u32 level, struct table_writer **w);
+bool table_has_room(const struct table_writer *w, u32 entries, u64 bytes, u32 max_key);
 int table_add(struct table_writer *w, const struct entry *e, bool *full);
 int table_finish(struct table_writer *w, u32 level, u64 age, struct part **part);
 void table_abandon(struct table_writer *w);
