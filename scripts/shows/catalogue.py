@@ -128,6 +128,8 @@ RESULTS = (
            "Against LevelDB and RocksDB", "2026-11-27", STORE, minutes=6, json="--json"),
     Result("kv-native", "scripts/shows/kv --parts native", "kv.rst",
            "Against LevelDB and RocksDB", "2026-11-27", STORE, minutes=1, json="--json"),
+    Result("kv-worst", "scripts/shows/kv --parts worst", "kv.rst", "Worst writes", "2026-11-28",
+           (*STORE, "scripts/shows/kv_worst.py"), minutes=4, json="--json"),
     Result("kv-inside", "scripts/shows/kv --parts inside --scale 160 --cache 48", "kv.rst",
            "soc against loc", "2026-11-27", STORE, minutes=1, json="--json"),
     Result("kv-offload", "scripts/shows/kv --parts offload", "kv.rst", "What offloading brings",

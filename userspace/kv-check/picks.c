@@ -290,7 +290,7 @@ static void bounded(u64 seed)
 	kv_stats(kv, &stats);
 	printf("%lu tables: %u at a key at most, %u of level 1; %u of it settled\n",
 	       stats.level_bands[0] + stats.level_bands[1], most, level1, at);
-	if (most > 16 || level1 > 8 || at > 5)
+	if (most > 16 || level1 > 8 || at > 4)
 		die("too many tables at a key");
 	if (kv_check(kv, complain, NULL))
 		die("check: %s", kv_error());
