@@ -55,7 +55,7 @@ def give_up_cleaning(game, meanwhile):
     """Cleaning fails, and fails again; what is written before its last attempt no step
     commits."""
     writes = Sluice(game, "data")
-    with beside(lambda: game.message("clean", must=False)), writes:
+    with beside(lambda: game.say("clean")), writes:
         for failed in (1, 2):
             until(writes.waits, "cleaning writes")
             writes.let_fail()
