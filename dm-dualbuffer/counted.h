@@ -14,6 +14,9 @@
 #define PART_SLOTS	672U
 #endif
 
+/* Instead of a block: the slot cannot be written. */
+#define COUNTED_UNFIT	U32_MAX
+
 /* Of pieces of slots, each one: the block that it holds + 1, and how often it was updated. */
 struct counted_disk {
 	__le32 owner;
@@ -26,24 +29,28 @@ static_assert(PART_SLOTS * sizeof(struct counted_disk) <= SHINGLE_CHUNK_BYTES);
  * counted_encode() - a piece of slots
  * @m: which block each holds
  * @count: how often that was updated
+ * @unfit: which slots cannot be written, or NULL
  * @at: number of the piece
  * @buf: result, room for SHINGLE_CHUNK_BYTES
  *
- * Context: map lock.  Returns its bytes, up to the last slot that holds any; 0: none does.
+ * Context: map lock.  Returns its bytes, up to the last slot of which it says something; 0: of none.
  */
-static inline u32 counted_encode(const struct shingle_slotmap *m, const u16 *count, u32 at,
-				 void *buf)
+static inline u32 counted_encode(const struct shingle_slotmap *m, const u16 *count,
+				 const unsigned long *unfit, u32 at, void *buf)
 {
 	u32 first = at * PART_SLOTS, n = min(m->nr_slots - first, PART_SLOTS), used = 0, i;
 	struct counted_disk *d = buf;
 
 	memset(d, 0, n * sizeof(*d));
 	for (i = 0; i < n; i++) {
-		if (shingle_slot_state(m, first + i) != SHINGLE_SLOT_OWNED)
-			continue;
-		d[i].owner = cpu_to_le32(shingle_slot_lblk(m, first + i) + 1);
-		d[i].count = cpu_to_le16(count[first + i]);
-		used = i + 1;
+		if (shingle_slot_state(m, first + i) == SHINGLE_SLOT_OWNED) {
+			d[i].owner = cpu_to_le32(shingle_slot_lblk(m, first + i) + 1);
+			d[i].count = cpu_to_le16(count[first + i]);
+			used = i + 1;
+		} else if (unfit && test_bit(first + i, unfit)) {
+			d[i].owner = cpu_to_le32(COUNTED_UNFIT);
+			used = i + 1;
+		}
 	}
 	return used * sizeof(*d);
 }
@@ -52,6 +59,7 @@ static inline u32 counted_encode(const struct shingle_slotmap *m, const u16 *cou
  * counted_decode() - take it back; the hash comes with counted_hash()
  * @m: the slots
  * @count: of each
+ * @unfit: result, which slots cannot be written; NULL if that is not known of any
  * @blocks: no block is at or above this one
  * @at: number of the piece
  * @buf: its bytes
@@ -59,8 +67,8 @@ static inline u32 counted_encode(const struct shingle_slotmap *m, const u16 *cou
  *
  * Context: before I/O.  Returns 0, or -EUCLEAN if it makes no sense.
  */
-static inline int counted_decode(struct shingle_slotmap *m, u16 *count, u64 blocks, u32 at,
-				 const void *buf, u32 bytes)
+static inline int counted_decode(struct shingle_slotmap *m, u16 *count, unsigned long *unfit,
+				 u64 blocks, u32 at, const void *buf, u32 bytes)
 {
 	u32 first = at * PART_SLOTS, n = bytes / sizeof(struct counted_disk), i;
 	const struct counted_disk *d = buf;
@@ -70,6 +78,10 @@ static inline int counted_decode(struct shingle_slotmap *m, u16 *count, u64 bloc
 	for (i = 0; i < n; i++) {
 		u32 owner = le32_to_cpu(d[i].owner);
 
+		if (unfit && owner == COUNTED_UNFIT) {
+			__set_bit(first + i, unfit);
+			owner = 0;
+		}
 		if (owner > blocks)
 			return -EUCLEAN;
 		m->owner[first + i] = owner ? owner - 1 + SHINGLE_SLOT_OWNED :

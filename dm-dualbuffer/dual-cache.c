@@ -29,7 +29,8 @@ int dual_cache_init(struct dual_cache *c, const struct dual_shape *shape, u32 ba
 		return err;
 	c->count = shingle_zalloc_array(slots, sizeof(*c->count));
 	c->move = shingle_zalloc_array(DUAL_STEP_BLOCKS, sizeof(*c->move));
-	if (!c->count || !c->move) {
+	c->unfit = shingle_zalloc_array(BITS_TO_LONGS(slots), sizeof(*c->unfit));
+	if (!c->count || !c->move || !c->unfit) {
 		dual_cache_exit(c);
 		return -ENOMEM;
 	}
@@ -48,6 +49,7 @@ void dual_cache_exit(struct dual_cache *c)
 	shingle_slotmap_exit(&c->map);
 	kvfree(c->count);
 	kvfree(c->move);
+	kvfree(c->unfit);
 	memset(c, 0, sizeof(*c));
 }
 
@@ -115,6 +117,7 @@ void dual_hold(struct dual_cache *c, u32 slot, u32 lblk, u16 count)
 
 	note_slots(c, slot, lblk, 1, 1);
 	shingle_slotmap_insert(&c->map, slot, lblk, 1);
+	c->most = max(c->most, c->map.live);
 	c->count[slot] = count;
 	dual_heat_add(part == DUAL_FB2 ? &c->kept : &c->heat, rank_of(c, slot, part), 1);
 }
@@ -240,10 +243,44 @@ static void take(struct dual_cache *c, u32 n)
 	c->filled += n;
 }
 
+/**
+ * dual_next_fit() - what of a part is written next, as dual_next(), that can be written?
+ * @c: the cache
+ * @part: the part
+ * @at: as dual_next()
+ * @n: as dual_next()
+ * @slot: as dual_next()
+ * @passed: result, how many slots it went past because they are unfit
+ *
+ * Context: map lock.  Returns as dual_next().
+ */
+u32 dual_next_fit(const struct dual_cache *c, enum dual_part part, struct dual_cursor *at, u32 n,
+		  u32 *slot, u32 *passed)
+{
+	u32 got, fit, unfit;
+
+	*passed = 0;
+	for (;;) {
+		got = dual_next(c->shape, &c->round, part, at, n, slot);
+		if (!got || !c->nr_unfit)
+			return got;
+		fit = find_next_bit(c->unfit, *slot + got, *slot) - *slot;
+		if (fit)
+			return fit;
+		unfit = find_next_zero_bit(c->unfit, *slot + got, *slot) - *slot;
+		dual_advance(c->shape, &c->round, part, at, unfit);
+		*passed += unfit;
+	}
+}
+
 static void seek(struct dual_cache *c)
 {
-	if (!c->ahead)
-		c->ahead = dual_next(c->shape, &c->round, DUAL_NEW, &c->fill, U32_MAX, &c->next);
+	u32 passed;
+
+	if (c->ahead)
+		return;
+	c->ahead = dual_next_fit(c, DUAL_NEW, &c->fill, U32_MAX, &c->next, &passed);
+	c->filled += passed;
 }
 
 /* What is new next is looked for, and decided before; within a piece nothing is. */
@@ -252,14 +289,11 @@ static bool look_ahead(struct dual_cache *c)
 	seek(c);
 	if (!c->ahead && !c->round.nr_drops)
 		dual_decide(c);
-	if (c->round.nr_drops) {
+	if (c->round.nr_drops)
 		ratchet(c);
-		if (c->filled >= c->limit)
-			return false;
-	}
 	/* M was another. */
 	seek(c);
-	return true;
+	return !c->round.nr_drops || c->filled < c->limit;
 }
 
 /* The next row goes on where this one ends, and still does once it has been decided. */
@@ -334,6 +368,7 @@ static u32 hold_fresh(struct dual_cache *c, u32 slot, u32 lblk, u32 n)
 		return 0;
 	memset(&c->count[slot], 0, n * sizeof(*c->count));
 	note_slots(c, slot, lblk, n, n);
+	c->most = max(c->most, c->map.live);
 	dual_heat_add(&c->heat, dual_rank(0, true), n);
 	c->written += n;
 	note_run(c, x, live, n, true);
@@ -493,6 +528,26 @@ static void not_before(struct dual_cache *c, const struct dual_staging *staging)
 		c->fill = staging->mark;
 }
 
+/*
+ * A slot that holds a block was written.  What was unfit when there were too many is forgotten:
+ * it will be found again.
+ */
+static void count_unfit(struct dual_cache *c)
+{
+	u32 slot;
+
+	c->nr_unfit = 0;
+	for (slot = find_first_bit(c->unfit, c->map.nr_slots); slot < c->map.nr_slots;
+	     slot = find_next_bit(c->unfit, c->map.nr_slots, slot + 1)) {
+		if (shingle_slot_state(&c->map, slot) == SHINGLE_SLOT_OWNED ||
+		    c->nr_unfit == dual_most_unfit(c))
+			__clear_bit(slot, c->unfit);
+		else
+			c->nr_unfit++;
+		cond_resched();
+	}
+}
+
 /**
  * dual_ready() - build what is derived from what was loaded
  * @c: the cache, of which the owners and counts of slots, the round and the staging are known
@@ -526,6 +581,10 @@ int dual_ready(struct dual_cache *c, const char **why)
 	c->bands.walked = 0;
 	c->map.live = 0;
 	c->map.seen = 0;
+	c->most = 0;
+	c->suspect.nr = 0;
+	c->misses = 0;
+	count_unfit(c);
 	c->inflight = 0;
 	c->waits = false;
 	c->switching = false;
@@ -576,6 +635,10 @@ u32 dual_verify_slot(const struct dual_cache *c, u32 slot, shingle_report_fn rep
 
 	if (shingle_slot_state(&c->map, slot) == SHINGLE_SLOT_FREE)
 		return 0;
+	if (test_bit(slot, c->unfit)) {
+		report(ctx, "slot %u cannot be written, and is used", slot);
+		bad++;
+	}
 	part = dual_part_of(c->shape, &c->round, slot, &at);
 	if (!c->switching && ((part == DUAL_FB2 && !dual_behind(&c->fb_fill, &at)) ||
 			      (part == DUAL_NEW && !dual_behind(&c->fill, &at)))) {

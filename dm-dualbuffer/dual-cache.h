@@ -2,7 +2,7 @@
 /*
  * Dual-buffer: one persistent cache, on tracks of one surface, before its bands.  Pure: it
  * does not know where blocks are on the medium, but for the numbers of its own, slots; all
- * its memory is allocated at create, 14 bytes a slot.
+ * its memory is allocated at create, 14 bytes and a bit a slot.
  *
  * Ma (2019), chapter 4.  dual-rounds.h says which slots are
  * what, dual-predict.h where M comes from, dual-select.h what is kept.  Here is the life of
@@ -33,6 +33,11 @@
  *	tidy, release	dual_tidy(), dual_release()
  *	ready()		dual_ready()
  *	verify()	dual_verify_slot()
+ *
+ * A slot that cannot be written is unfit: it stays free, and writes and moves go round it.  It
+ * counts as a place of its part all the same, so that nothing about parts depends on which
+ * slots are unfit.  That is a hint, and no state: a slot that was forgotten is found again by a
+ * step that fails.  So no record says it, but pieces of checkpoints do.
  *
  * What is home is the engine's to know, and so what a discard forgets; it is told by marks
  * which pieces of a checkpoint have changed.
@@ -85,6 +90,20 @@ struct dual_step {
 	enum dual_step_kind kind;
 	u32 n;
 	u32 band;
+};
+
+/**
+ * struct dual_failure - slots that a step could not write
+ * @end: one behind the last slot of the write that failed; 0: none did
+ * @slot: those of it that cannot be written
+ * @nr: how many
+ * @proven: that is so; else it may be the device that fails
+ */
+struct dual_failure {
+	u32 end;
+	u32 slot[SHINGLE_UNWRITTEN];
+	u32 nr;
+	bool proven;
 };
 
 /**
@@ -151,6 +170,10 @@ struct dual_bands {
  * @unsafe_inplace: feature of tests: bands are not staged
  * @map: which slot holds which block
  * @count: of each slot, how often its block was updated while it was cached
+ * @unfit: of each slot, a bit: it cannot be written
+ * @nr_unfit: how many; never more than dual_most_unfit()
+ * @suspect: slots that are unfit if the next step, which goes to others, succeeds
+ * @misses: steps in a row that failed without a proof
  * @blocks: N, see dual_blocks()
  * @round: the round
  * @fb1: blocks of its FB_1
@@ -167,6 +190,7 @@ struct dual_bands {
  * @inflight: placed, and neither committed nor aborted
  * @curve: V(X)
  * @curve_round: of this round
+ * @most: blocks that were cached at the same time since it was loaded, at most
  * @heat: of the persistent buffer
  * @kept: of FB_2
  * @history: of this round, so far
@@ -206,6 +230,10 @@ struct dual_cache {
 
 	struct shingle_slotmap map;
 	u16 *count;
+	unsigned long *unfit;
+	u32 nr_unfit;
+	struct dual_failure suspect;
+	u32 misses;
 	u32 blocks;
 
 	struct dual_round round;
@@ -223,6 +251,7 @@ struct dual_cache {
 	u32 inflight;
 	struct dual_curve curve;
 	u32 curve_round;
+	u32 most;
 	struct dual_heat heat;
 	struct dual_heat kept;
 	struct dual_history history;
@@ -277,6 +306,8 @@ void dual_change_round(struct dual_cache *c);
 void dual_decide(struct dual_cache *c);
 void dual_begin_round(struct dual_cache *c);
 void dual_begin_clean(struct dual_cache *c);
+u32 dual_next_fit(const struct dual_cache *c, enum dual_part part, struct dual_cursor *at, u32 n,
+		  u32 *slot, u32 *passed);
 
 int dual_place(struct dual_cache *c, u32 n, u32 *slot, u32 *got);
 void dual_commit(struct dual_cache *c, u32 lblk, u32 slot, u32 n);
@@ -291,7 +322,7 @@ int dual_clean_next(struct dual_cache *c, bool forced, struct dual_step *step);
 bool dual_step_extent(const struct dual_cache *c, u32 *cursor, struct dual_move *first, u32 *n);
 u32 dual_merge_source(const struct dual_cache *c, u32 lblk);
 void dual_step_done(struct dual_cache *c, const struct dual_step *step, u64 seq);
-void dual_step_failed(struct dual_cache *c);
+bool dual_step_failed(struct dual_cache *c, const struct dual_failure *f);
 bool dual_tidy(struct dual_cache *c);
 bool dual_release(struct dual_cache *c, u64 seq);
 
@@ -310,6 +341,12 @@ static inline bool dual_staged(const struct dual_cache *c, u32 lblk)
 static inline bool dual_referenced(const struct dual_cache *c, u32 slot)
 {
 	return shingle_slot_state(&c->map, slot) != SHINGLE_SLOT_FREE;
+}
+
+/* So many slots may be unfit.  With more the device is at fault: then nothing is learnt. */
+static inline u32 dual_most_unfit(const struct dual_cache *c)
+{
+	return c->map.nr_slots / 4;
 }
 
 /* Has the round changed since this was asked?  Then it is to be recorded. */

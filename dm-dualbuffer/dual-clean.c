@@ -60,7 +60,9 @@ static bool is_owned(const struct dual_cache *c, u32 slot)
 /* Part of FB_2 that the next step fills. */
 static u32 destination(struct dual_cache *c, u32 *dst)
 {
-	return dual_next(c->shape, &c->round, DUAL_FB2, &c->fb_fill, c->step_blocks, dst);
+	u32 passed;
+
+	return dual_next_fit(c, DUAL_FB2, &c->fb_fill, c->step_blocks, dst, &passed);
 }
 
 static void add_move(struct dual_cache *c, u32 src, u32 dst)
@@ -251,6 +253,37 @@ u32 dual_merge_source(const struct dual_cache *c, u32 lblk)
 	return SHINGLE_NO_SLOT;
 }
 
+/* Returns true if that is new, and they are not too many. */
+static bool learn_unfit(struct dual_cache *c, u32 slot)
+{
+	if (c->nr_unfit == dual_most_unfit(c) || test_bit(slot, c->unfit) ||
+	    shingle_slot_state(&c->map, slot) != SHINGLE_SLOT_FREE)
+		return false;
+	__set_bit(slot, c->unfit);
+	c->nr_unfit++;
+	if (c->engine)
+		shingle_mark(c->engine, DUAL_PIECE_SLOTS + slot / PART_SLOTS, 1);
+	return true;
+}
+
+static bool learn_all(struct dual_cache *c, const struct dual_failure *f)
+{
+	bool learnt = false;
+	u32 i;
+
+	for (i = 0; i < f->nr; i++)
+		learnt |= learn_unfit(c, f->slot[i]);
+	return learnt;
+}
+
+/* So it was not the device. */
+static void learn_suspects(struct dual_cache *c)
+{
+	learn_all(c, &c->suspect);
+	c->suspect.nr = 0;
+	c->misses = 0;
+}
+
 static void moved(struct dual_cache *c)
 {
 	u32 i;
@@ -268,6 +301,8 @@ static void moved(struct dual_cache *c)
 		dual_hold(c, m->dst, m->lblk, count);
 	}
 	c->history.kept_blocks += c->nr_moves;
+	if (c->nr_moves)
+		learn_suspects(c);
 	if (c->nr_moves)
 		dual_advance(c->shape, &c->round, DUAL_FB2, &c->fb_fill, c->nr_moves);
 	if (c->phase == DUAL_TAIL)
@@ -342,17 +377,41 @@ void dual_step_done(struct dual_cache *c, const struct dual_step *step, u64 seq)
 	}
 }
 
+/* The slots from @from on up to the end of the write that failed are left for this round. */
+static void pass_over(struct dual_cache *c, u32 from, const struct dual_failure *f)
+{
+	dual_advance(c->shape, &c->round, DUAL_FB2, &c->fb_fill, f->end - from);
+	/* It may be a scratch: a long way from there. */
+	if (++c->misses > 1)
+		c->fb_fill = (struct dual_cursor){
+			.row = c->fb_fill.row + max(c->shape->tracks / 4, 1U),
+		};
+}
+
 /**
  * dual_step_failed() - it is not
  * @c: the cache
+ * @f: what of it could not be written
  *
- * Nothing has changed; the step is offered again.
+ * The step is offered again, to other slots if it could not write these.
  *
- * Context: map lock.
+ * Context: map lock.  Returns true if slots are unfit of which that was not known.
  */
-void dual_step_failed(struct dual_cache *c)
+bool dual_step_failed(struct dual_cache *c, const struct dual_failure *f)
 {
+	u32 from = c->nr_moves ? c->move[0].dst : 0, end = from + c->nr_moves;
+	bool learnt = false;
+
+	if (f->end > from && f->end <= end) {
+		if (f->proven)
+			learnt = learn_all(c, f);
+		else
+			c->suspect = *f;
+		if (!learnt)
+			pass_over(c, from, f);
+	}
 	c->nr_moves = 0;
+	return learnt;
 }
 
 /**

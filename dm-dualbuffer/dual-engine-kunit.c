@@ -194,6 +194,112 @@ static void dual_tells_of_rounds(struct kunit *test)
 	dualbuffer_engine_ops.destroy(e);
 }
 
+/* The number of the round goes on with 1 after the highest, and nothing else happens then. */
+static void dual_round_number_wraps(struct kunit *test)
+{
+	static const u32 numbers[] = { U32_MAX - 1, U32_MAX, 1, 2 };
+	struct shingle_layout *l = new_layout(test, &cases[3]);
+	struct shingle_engine *e;
+	struct shingle_record rec;
+	u64 seq = 1, cursor = 0;
+	const char *why = "";
+	char line[256], start[32];
+	u32 i;
+
+	KUNIT_ASSERT_EQ(test, dualbuffer_engine_ops.create(&e, l, &why), 0);
+	shingle_record_set(&rec, DUAL_REC_ROUND, 0, U32_MAX - 1, 0, 0);
+	KUNIT_ASSERT_EQ(test, e->ops->state.replay(e, &rec), 0);
+	KUNIT_ASSERT_EQ_MSG(test, e->ops->state.ready(e, &why), 0, "%s", why);
+	write_until(test, e, 1, &seq);
+	KUNIT_EXPECT_EQ(test, shingle_exercise_counter(e, "round_number"), (u64)U32_MAX);
+	/* A clean that is asked for in the last round ends in the next one. */
+	KUNIT_ASSERT_EQ(test, one_step(e, SHINGLE_WHY_FORCED, seq++), 1);
+	for (i = 0; i < 1000 && one_step(e, SHINGLE_WHY_FORCED, seq++); i++)
+		;
+	KUNIT_EXPECT_LT(test, i, 1000U);
+	KUNIT_EXPECT_EQ(test, shingle_exercise_counter(e, "round_number"), 1ULL);
+	write_until(test, e, 4, &seq);
+	for (i = 0; i < ARRAY_SIZE(numbers); i++) {
+		KUNIT_ASSERT_EQ(test, e->ops->observe.tell(e, "rounds", &cursor, line,
+							   sizeof(line)), 1);
+		snprintf(start, sizeof(start), "round %u predicted ", numbers[i]);
+		KUNIT_EXPECT_EQ_MSG(test, strncmp(line, start, strlen(start)), 0, "%s", line);
+	}
+	KUNIT_EXPECT_EQ(test, e->ops->observe.tell(e, "rounds", &cursor, line, sizeof(line)), 0);
+	dualbuffer_engine_ops.destroy(e);
+}
+
+static void take_pieces(struct kunit *test, struct shingle_engine *from, struct shingle_engine *to,
+			const struct shingle_layout *l)
+{
+	u8 *buf = kunit_kzalloc(test, SHINGLE_CHUNK_BYTES, GFP_KERNEL);
+	u64 cursor = 0, index;
+	u32 bytes;
+
+	KUNIT_ASSERT_NOT_NULL(test, buf);
+	while ((bytes = shingle_encode(l, from, &cursor, &index, buf)))
+		KUNIT_ASSERT_EQ(test, shingle_pieces_decode(to->ops->state.pieces, l, to, index,
+							    buf, bytes), 0);
+}
+
+/*
+ * A step that could write all but one block is offered again without that block's slot, and the
+ * mark is in the pieces.  Where nothing was written the slot is marked after the next success.
+ */
+static void dual_goes_round_unfit_slots(struct kunit *test)
+{
+	struct shingle_emit emit = { .rec = some_records, .max = 512 };
+	struct shingle_layout *l = new_layout(test, &cases[3]);
+	struct shingle_engine *e, *twin;
+	struct shingle_unwritten bad = { .n = 1 };
+	struct shingle_extent ext;
+	struct shingle_step step;
+	const char *why = "";
+	u64 seq = 1, cursor = 0;
+	u32 tries = 0;
+
+	KUNIT_ASSERT_EQ(test, dualbuffer_engine_ops.create(&e, l, &why), 0);
+	KUNIT_ASSERT_EQ(test, e->ops->state.ready(e, &why), 0);
+	write_until(test, e, 2, &seq);
+	do {
+		write_some(test, e, &seq);
+		KUNIT_ASSERT_LT(test, ++tries, 1000U);
+		memset(&step, 0, sizeof(step));
+		if (e->ops->clean.next_step(e, SHINGLE_WHY_IDLE, &step) != 1)
+			continue;
+		if (!step.scattered || !step.n)
+			e->ops->clean.step_done(e, &step, &emit);
+		shingle_settle_step(e);
+		shingle_release_all(e, seq);
+	} while (!step.scattered || !step.n);
+	KUNIT_ASSERT_TRUE(test, shingle_step_extent(e, &step, &cursor, &ext));
+	bad.pblk = ext.dst;
+	bad.block[0] = ext.dst;
+	bad.nr = 1;
+	bad.proven = true;
+	KUNIT_EXPECT_TRUE(test, e->ops->clean.step_failed(e, &step, &bad));
+	KUNIT_EXPECT_EQ(test, shingle_exercise_counter(e, "unfit_blocks"), 1ULL);
+
+	KUNIT_ASSERT_EQ(test, e->ops->clean.next_step(e, SHINGLE_WHY_IDLE, &step), 1);
+	cursor = 0;
+	KUNIT_ASSERT_TRUE(test, shingle_step_extent(e, &step, &cursor, &ext));
+	KUNIT_EXPECT_GT(test, ext.dst, bad.pblk);
+	bad.pblk = ext.dst;
+	bad.block[0] = ext.dst;
+	bad.proven = false;
+	KUNIT_EXPECT_FALSE(test, e->ops->clean.step_failed(e, &step, &bad));
+	KUNIT_EXPECT_EQ(test, shingle_exercise_counter(e, "unfit_blocks"), 1ULL);
+	KUNIT_ASSERT_EQ(test, one_step(e, SHINGLE_WHY_IDLE, seq++), 1);
+	KUNIT_EXPECT_EQ(test, shingle_exercise_counter(e, "unfit_blocks"), 2ULL);
+
+	KUNIT_ASSERT_EQ(test, dualbuffer_engine_ops.create(&twin, l, &why), 0);
+	take_pieces(test, e, twin, l);
+	KUNIT_ASSERT_EQ_MSG(test, twin->ops->state.ready(twin, &why), 0, "%s", why);
+	KUNIT_EXPECT_EQ(test, shingle_exercise_counter(twin, "unfit_blocks"), 2ULL);
+	dualbuffer_engine_ops.destroy(twin);
+	dualbuffer_engine_ops.destroy(e);
+}
+
 static struct kunit_case dual_cases[] = {
 	KUNIT_CASE_PARAM(dual_exercise, dual_gen_params),
 	KUNIT_CASE(dual_needs_a_durable_switch),
@@ -201,6 +307,8 @@ static struct kunit_case dual_cases[] = {
 	KUNIT_CASE(dual_forgets_who_asked),
 	KUNIT_CASE(dual_clean_ends),
 	KUNIT_CASE(dual_tells_of_rounds),
+	KUNIT_CASE(dual_round_number_wraps),
+	KUNIT_CASE(dual_goes_round_unfit_slots),
 	{}
 };
 

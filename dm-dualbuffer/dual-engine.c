@@ -329,6 +329,7 @@ static u64 engine_map_bytes(struct shingle_engine *e)
 
 	return shingle_slotmap_bytes(&s->cache.map) +
 	       (u64)s->cache.map.nr_slots * sizeof(*s->cache.count) +
+	       BITS_TO_LONGS(s->cache.map.nr_slots) * sizeof(*s->cache.unfit) +
 	       (u64)s->nr_bands * sizeof(*s->cache.bands.live) +
 	       BITS_TO_LONGS(s->nr_bands) * sizeof(*s->home);
 }

@@ -77,6 +77,8 @@ const struct shingle_counter dual_counters[] = {
 	NOW(round_number, cache.round.number),
 	NOW(fb1_columns, cache.round.fb1_columns),
 	NOW(new_columns, cache.round.drop[0].columns),
+	NOW(most_cached_blocks, cache.most),
+	NOW(unfit_blocks, cache.nr_unfit),
 	{ }
 };
 
@@ -100,18 +102,21 @@ static u32 permille(u32 part, u32 of)
 int dual_tell(struct shingle_engine *e, const char *word, u64 *cursor, char *line, size_t size)
 {
 	const struct dualbuffer *s = to_dual(e);
-	u32 now = s->cache.round.number, blocks = dual_blocks(&s->shape), number;
+	u32 now = s->cache.round.number, blocks = dual_blocks(&s->shape), number = *cursor;
 	const struct dual_history *h;
 
 	if (strcmp(word, "rounds"))
 		return -ENOENT;
-	number = max_t(u64, now > DUAL_PAST ? now - DUAL_PAST : 1, *cursor);
+	/* No round has the number 0: that is where the walk begins. */
+	if (!number || now - number > DUAL_PAST)
+		number = dual_round_back(now, DUAL_PAST);
 	/* Of a device that was opened since then nothing is known of earlier ones. */
-	while (number < now && s->past[number % DUAL_PAST].number != number)
-		number++;
-	*cursor = (u64)number + 1;
-	if (number >= now)
+	while (number != now && s->past[number % DUAL_PAST].number != number)
+		number = dual_round_after(number);
+	*cursor = number;
+	if (number == now)
 		return 0;
+	*cursor = dual_round_after(number);
 	h = &s->past[number % DUAL_PAST];
 	snprintf(line, size,
 		 "round %u predicted %u allocated %u ideal %u fb_blocks %u fb_use %u hot %u cold %u bands %u\n",

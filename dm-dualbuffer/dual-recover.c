@@ -220,15 +220,15 @@ static u32 encode_slots(struct shingle_engine *e, u32 at, void *buf)
 {
 	const struct dual_cache *c = &to_dual(e)->cache;
 
-	return counted_encode(&c->map, c->count, at, buf);
+	return counted_encode(&c->map, c->count, c->unfit, at, buf);
 }
 
 static int decode_slots(struct shingle_engine *e, u32 at, const void *buf, u32 bytes)
 {
 	struct dualbuffer *s = to_dual(e);
 
-	return counted_decode(&s->cache.map, s->cache.count, s->layout->logical_blocks, at, buf,
-			      bytes);
+	return counted_decode(&s->cache.map, s->cache.count, s->cache.unfit,
+			      s->layout->logical_blocks, at, buf, bytes);
 }
 
 static u64 nr_homes(const struct shingle_layout *l)

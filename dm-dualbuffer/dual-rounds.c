@@ -213,7 +213,7 @@ void dual_round_next(const struct dual_shape *s, struct dual_round *r)
 {
 	u32 m = m_of(r, s->tracks), at = r->fb1_at + r->fb1_columns + m;
 	struct dual_round next = {
-		.number = r->number + 1,
+		.number = dual_round_after(r->number),
 		.fb1_at = at % s->track_blocks,
 		.fb1_columns = others(s, r) - m,
 	};

@@ -79,7 +79,7 @@ struct dual_drop {
 
 /**
  * struct dual_round - a round
- * @number: of the round, from 1
+ * @number: of the round, from 1 to U32_MAX, and then from 1 again: see dual_round_after()
  * @fb1_at: first column of FB_1
  * @fb1_columns: its columns
  * @nr_drops: used in @drop; 0: M is not decided yet
@@ -112,6 +112,24 @@ struct dual_cursor {
 	u32 row;
 	u32 at;
 };
+
+/* The number of the next round.  It never is 0. */
+static inline u32 dual_round_after(u32 number)
+{
+	return number + 1 ?: 1;
+}
+
+/* The number of the round that was @n rounds before; of one that never was if there were fewer. */
+static inline u32 dual_round_back(u32 number, u32 n)
+{
+	return number - n - (number <= n);
+}
+
+/* Is a round later than another?  Less than 2^31 rounds lie between them. */
+static inline bool dual_round_later(u32 number, u32 other)
+{
+	return (s32)(number - other) > 0;
+}
 
 int dual_shape_check(const struct dual_shape *s, const char **why);
 u32 dual_blocks(const struct dual_shape *s);

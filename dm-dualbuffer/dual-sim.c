@@ -541,6 +541,20 @@ static void count_round(struct sim *s, u32 surface, const struct dual_cache *c)
 		s->plan->told(s->plan->ctx, surface, c);
 }
 
+/* For a read; for a write of some of its slots; or for one slot that cannot be written. */
+static void fail_step(struct sim *s, struct dual_cache *c)
+{
+	struct dual_failure f = { .nr = 0 };
+
+	if (c->nr_moves && below(s, 2)) {
+		f.slot[0] = c->move[below(s, c->nr_moves)].dst;
+		f.end = f.slot[0] + 1;
+		f.nr = 1;
+		f.proven = below(s, 2);
+	}
+	dual_step_failed(c, &f);
+}
+
 static void clean(struct sim *s, u32 surface)
 {
 	struct dual_cache *c = &s->cache[surface];
@@ -559,7 +573,7 @@ static void clean(struct sim *s, u32 surface)
 	if (err == -EINTR)
 		return;
 	if (err) {
-		dual_step_failed(c);
+		fail_step(s, c);
 		s->res->fails++;
 		return;
 	}

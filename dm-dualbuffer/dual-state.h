@@ -140,7 +140,8 @@ bool dual_step_source(struct shingle_engine *e, const struct shingle_step *step,
 		      struct shingle_run *out);
 void dual_finish_step(struct shingle_engine *e, const struct shingle_step *step,
 		      struct shingle_emit *emit);
-void dual_fail_step(struct shingle_engine *e, const struct shingle_step *step);
+bool dual_fail_step(struct shingle_engine *e, const struct shingle_step *step,
+		    const struct shingle_unwritten *bad);
 bool dual_tidy_step(struct shingle_engine *e);
 bool dual_release_step(struct shingle_engine *e, u64 seq);
 bool dual_pending(struct shingle_engine *e);

@@ -53,9 +53,12 @@ static bool go_on_forced(struct dualbuffer *s)
 
 	if (!s->forced) {
 		s->forced = true;
-		s->forced_round = c->round.number + (c->phase != DUAL_FILL);
+		s->forced_round = c->round.number;
+		if (c->phase != DUAL_FILL)
+			s->forced_round = dual_round_after(s->forced_round);
 	}
-	if (c->round.number <= s->forced_round && (c->phase != DUAL_FILL || c->map.live))
+	if (!dual_round_later(c->round.number, s->forced_round) &&
+	    (c->phase != DUAL_FILL || c->map.live))
 		return true;
 	s->forced = false;
 	return false;
@@ -276,12 +279,19 @@ void dual_finish_step(struct shingle_engine *e, const struct shingle_step *step,
 }
 
 /* Operation of an engine. */
-void dual_fail_step(struct shingle_engine *e, const struct shingle_step *step)
+bool dual_fail_step(struct shingle_engine *e, const struct shingle_step *step,
+		    const struct shingle_unwritten *bad)
 {
 	struct dualbuffer *s = to_dual(e);
+	struct dual_failure f = { .proven = bad->proven };
 
-	dual_step_failed(&s->cache);
 	s->stepping = false;
+	if (bad->n && step->kind == STEP_COPY) {
+		f.end = bad->pblk + bad->n - s->cache_pblk;
+		for (; f.nr < bad->nr; f.nr++)
+			f.slot[f.nr] = bad->block[f.nr] - s->cache_pblk;
+	}
+	return dual_step_failed(&s->cache, &f);
 }
 
 /* Operation of an engine. */

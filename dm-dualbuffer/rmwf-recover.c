@@ -67,14 +67,15 @@ static u32 encode_slots(struct shingle_engine *e, u32 at, void *buf)
 {
 	const struct rmwf_flash *f = &to_rmwf(e)->flash;
 
-	return counted_encode(&f->map, f->count, at, buf);
+	return counted_encode(&f->map, f->count, NULL, at, buf);
 }
 
 static int decode_slots(struct shingle_engine *e, u32 at, const void *buf, u32 bytes)
 {
 	struct rmwf *s = to_rmwf(e);
 
-	return counted_decode(&s->flash.map, s->flash.count, s->space.blocks, at, buf, bytes);
+	return counted_decode(&s->flash.map, s->flash.count, NULL, s->space.blocks, at, buf,
+			      bytes);
 }
 
 static u64 nr_live_parts(const struct shingle_layout *l)

@@ -186,7 +186,8 @@ bool rmwf_step_source(struct shingle_engine *e, const struct shingle_step *step,
 		      struct shingle_run *out);
 void rmwf_finish_step(struct shingle_engine *e, const struct shingle_step *step,
 		      struct shingle_emit *emit);
-void rmwf_fail_step(struct shingle_engine *e, const struct shingle_step *step);
+bool rmwf_fail_step(struct shingle_engine *e, const struct shingle_step *step,
+		    const struct shingle_unwritten *bad);
 bool rmwf_release_step(struct shingle_engine *e, u64 seq);
 bool rmwf_is_pending(struct shingle_engine *e);
 

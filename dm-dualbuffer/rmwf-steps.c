@@ -354,12 +354,14 @@ void rmwf_finish_step(struct shingle_engine *e, const struct shingle_step *step,
 }
 
 /* Operation of an engine: what was chosen may be another one when it is asked again. */
-void rmwf_fail_step(struct shingle_engine *e, const struct shingle_step *step)
+bool rmwf_fail_step(struct shingle_engine *e, const struct shingle_step *step,
+		    const struct shingle_unwritten *bad)
 {
 	struct rmwf *s = to_rmwf(e);
 
 	s->stepping = false;
 	s->chosen = false;
+	return false;
 }
 
 /* Operation of an engine. */

@@ -465,7 +465,8 @@ int imr_write_step(struct imr *s, struct shingle_step *step, u32 i);
 bool imr_step_source(struct shingle_engine *e, const struct shingle_step *step, u32 offset,
 		     struct shingle_run *out);
 void imr_copied(struct imr *s, const struct shingle_step *step, struct shingle_emit *emit);
-void imr_step_failed(struct shingle_engine *e, const struct shingle_step *step);
+bool imr_step_failed(struct shingle_engine *e, const struct shingle_step *step,
+		     const struct shingle_unwritten *bad);
 
 /* imr-persist.c */
 int imr_naive_step(struct imr *s, struct shingle_step *step);

@@ -228,14 +228,16 @@ void imr_copied(struct imr *s, const struct shingle_step *step, struct shingle_e
 }
 
 /* Operation of an engine. */
-void imr_step_failed(struct shingle_engine *e, const struct shingle_step *step)
+bool imr_step_failed(struct shingle_engine *e, const struct shingle_step *step,
+		     const struct shingle_unwritten *bad)
 {
 	struct imr *s = to_imr(e);
 
 	s->changes++;
 	if (step->kind == STEP_BACKUP) {
 		s->backup.slot[step->cookie].taken = false;
-		imr_set_failed(s, step->cookie, true);
+		if (bad->n)
+			imr_set_failed(s, step->cookie, true);
 	}
 	/* Or it was interrupted: then that costs a copy, and nothing else. */
 	if (step->kind == STEP_WRITE) {
@@ -248,4 +250,5 @@ void imr_step_failed(struct shingle_engine *e, const struct shingle_step *step)
 	}
 	s->epoch.drain = NO_OWNER;
 	s->epoch.uncertain = true;
+	return false;
 }

@@ -205,15 +205,17 @@ void stl_full_step_done(struct shingle_engine *e, const struct shingle_step *ste
 	free_empty_logs(s, zone, emit);
 }
 
-void stl_full_step_failed(struct shingle_engine *e, const struct shingle_step *step)
+bool stl_full_step_failed(struct shingle_engine *e, const struct shingle_step *step,
+			  const struct shingle_unwritten *bad)
 {
 	struct stl_full *s = to_full(e);
 
-	/* Or it was interrupted, or not even begun: then that costs nothing. */
 	if (step->kind == STEP_MERGE) {
-		stl_full_band_failed(s, step->cookie);
+		if (bad->n)
+			stl_full_band_failed(s, step->cookie);
 		stl_full_give_band(s, step->cookie);
 	}
 	s->clean.step_band = NO_BAND;
 	s->clean.step_log = NO_LOG;
+	return false;
 }

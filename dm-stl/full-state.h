@@ -312,6 +312,7 @@ void stl_full_abort(struct shingle_engine *e, const struct shingle_run *run);
 int stl_full_next_step(struct shingle_engine *e, enum shingle_why why, struct shingle_step *step);
 void stl_full_step_done(struct shingle_engine *e, const struct shingle_step *step,
 			struct shingle_emit *emit);
-void stl_full_step_failed(struct shingle_engine *e, const struct shingle_step *step);
+bool stl_full_step_failed(struct shingle_engine *e, const struct shingle_step *step,
+			  const struct shingle_unwritten *bad);
 
 #endif /* SHINGLE_FULL_STATE_H */

@@ -434,13 +434,15 @@ void stl_set_step_done(struct shingle_engine *e, const struct shingle_step *step
 	s->clean.step_band = NO_BAND;
 }
 
-void stl_set_step_failed(struct shingle_engine *e, const struct shingle_step *step)
+bool stl_set_step_failed(struct shingle_engine *e, const struct shingle_step *step,
+			 const struct shingle_unwritten *bad)
 {
 	struct stl_set *s = to_set(e);
 
 	if (step->kind == STEP_RETIRE)
 		s->clean.reset_set = NO_SET;
 	s->clean.step_band = NO_BAND;
+	return false;
 }
 
 /* The copy is the band: locate() does not look at what is older any more. */

@@ -290,7 +290,8 @@ bool stl_set_step_source(struct shingle_engine *e, const struct shingle_step *st
 			 struct shingle_run *out);
 void stl_set_step_done(struct shingle_engine *e, const struct shingle_step *step,
 		       struct shingle_emit *emit);
-void stl_set_step_failed(struct shingle_engine *e, const struct shingle_step *step);
+bool stl_set_step_failed(struct shingle_engine *e, const struct shingle_step *step,
+			 const struct shingle_unwritten *bad);
 bool stl_set_tidy(struct shingle_engine *e);
 bool stl_set_release(struct shingle_engine *e, u64 seq);
 bool stl_set_pending(struct shingle_engine *e);

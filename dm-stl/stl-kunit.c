@@ -328,7 +328,7 @@ static void stl_counts_merged_blocks(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, e->ops->map.place(e, 2, 3, SHINGLE_LIFE_UNKNOWN, &run), 0);
 		commit(e, &run);
 		KUNIT_ASSERT_EQ(test, e->ops->clean.next_step(e, SHINGLE_WHY_FORCED, &step), 1);
-		e->ops->clean.step_failed(e, &step);
+		e->ops->clean.step_failed(e, &step, &(struct shingle_unwritten){ 0 });
 		KUNIT_ASSERT_EQ(test, e->ops->clean.next_step(e, SHINGLE_WHY_FORCED, &step), 1);
 		for (at = 0; at < step.n; at++)
 			KUNIT_EXPECT_EQ(test, e->ops->clean.step_source(e, &step, at, &run),
@@ -886,7 +886,7 @@ static void stl_full_tunables(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, shingle_set(e, "cleaning", "aggressive", &why), 0);
 	KUNIT_ASSERT_EQ(test, e->ops->clean.next_step(e, SHINGLE_WHY_IDLE, &step), 1);
 	KUNIT_EXPECT_EQ(test, step.n, 3U);
-	e->ops->clean.step_failed(e, &step);
+	e->ops->clean.step_failed(e, &step, &(struct shingle_unwritten){ 0 });
 	e->ops->destroy(e);
 }
 
@@ -896,7 +896,8 @@ static void failed_step(struct kunit *test, struct shingle_engine *e, u64 dst)
 
 	KUNIT_ASSERT_EQ(test, e->ops->clean.next_step(e, SHINGLE_WHY_IDLE, &step), 1);
 	KUNIT_EXPECT_EQ(test, step.dst, dst);
-	e->ops->clean.step_failed(e, &step);
+	e->ops->clean.step_failed(e, &step, &(struct shingle_unwritten){
+				     .pblk = step.dst, .n = step.n });
 }
 
 static void failed_write(struct kunit *test, struct shingle_engine *e, u64 lblk, u64 pblk)

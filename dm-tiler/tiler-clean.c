@@ -288,21 +288,22 @@ void tiler_clean_done(struct tiler_region *r, const struct tiler_step *step)
  * tiler_clean_failed() - or they are not
  * @r: the region
  * @step: the step, which is offered again
+ * @wrote: a write of it has failed
  *
- * To the same places, since nothing else is behind them.  If that fails, too, to those
+ * To the same places, since nothing else is behind them.  If writing fails, too, to those
  * behind them, if there is room.
  *
  * Context: under the map lock.
  */
-void tiler_clean_failed(struct tiler_region *r, const struct tiler_step *step)
+void tiler_clean_failed(struct tiler_region *r, const struct tiler_step *step, bool wrote)
 {
 	r->stepping = false;
 	if (tiler_in_place(r))
 		return;
 	/* What is left counts twice now: where it is, and where it was to go. */
-	if (!r->failed || tiler_slack(r) < 0)
+	if (!wrote || !r->failed || tiler_slack(r) < 0)
 		r->to->fill = step->dst;
-	r->failed = !r->failed;
+	r->failed ^= wrote;
 }
 
 /**

@@ -394,7 +394,7 @@ static void tiler_loads_come_to_an_end(struct kunit *test)
 	if (!err)
 		e->ops->map.abort(e, &run);
 	if (r > 0)
-		e->ops->clean.step_failed(e, &step);
+		e->ops->clean.step_failed(e, &step, &(struct shingle_unwritten){ 0 });
 	shingle_pages_destroy(e);
 	tiler_engine_ops.destroy(e);
 }

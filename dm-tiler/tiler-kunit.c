@@ -528,16 +528,16 @@ static void tiler_failures(struct kunit *test)
 	tiler_abort(&c->r, &run);
 	KUNIT_EXPECT_EQ(test, c->r.to->fill, 0U);
 	KUNIT_ASSERT_EQ(test, tiler_clean_next(&c->r, 4, &step), 1);
-	tiler_clean_failed(&c->r, &step);
+	tiler_clean_failed(&c->r, &step, true);
 	KUNIT_ASSERT_EQ(test, tiler_clean_next(&c->r, 4, &step), 1);
-	tiler_clean_failed(&c->r, &step);
+	tiler_clean_failed(&c->r, &step, true);
 	KUNIT_EXPECT_EQ(test, c->r.to->fill, 0U);
 	/* With room to spare the places are left out the second time. */
 	KUNIT_EXPECT_EQ(test, tiler_drop(&c->r, 0, 4, c->seq), 0);
 	for (i = 0; i < 2; i++) {
 		KUNIT_ASSERT_EQ(test, tiler_clean_next(&c->r, 4, &step), 1);
 		KUNIT_EXPECT_EQ(test, step.dst, 0U);
-		tiler_clean_failed(&c->r, &step);
+		tiler_clean_failed(&c->r, &step, true);
 	}
 	KUNIT_ASSERT_EQ(test, tiler_clean_next(&c->r, 4, &step), 1);
 	KUNIT_EXPECT_EQ(test, step.dst, 4U);

@@ -382,7 +382,7 @@ bool tiler_clean_extent(const struct tiler_region *r, const struct tiler_step *s
 bool tiler_clean_moved(const struct tiler_region *r, const struct tiler_step *step, u64 cursor,
 		       struct tiler_extent *out);
 void tiler_clean_done(struct tiler_region *r, const struct tiler_step *step);
-void tiler_clean_failed(struct tiler_region *r, const struct tiler_step *step);
+void tiler_clean_failed(struct tiler_region *r, const struct tiler_step *step, bool wrote);
 struct tiler_slot *tiler_clean_flip(struct tiler_region *r);
 
 #endif /* SHINGLE_TILER_REGION_H */

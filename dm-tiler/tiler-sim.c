@@ -515,7 +515,7 @@ static void step(struct sim *s, struct tiler_region *r)
 	if (copy_step(s, r, &step)) {
 		tiler_clean_done(r, &step);
 	} else if (cuts == s->res->cuts) {
-		tiler_clean_failed(r, &step);
+		tiler_clean_failed(r, &step, below(s, 2));
 		s->res->fails++;
 	}
 	if (!s->plan->commit_every)

@@ -204,7 +204,8 @@ bool tiler_step_source(struct shingle_engine *e, const struct shingle_step *step
 		       struct shingle_run *out);
 void tiler_step_done(struct shingle_engine *e, const struct shingle_step *step,
 		     struct shingle_emit *emit);
-void tiler_step_failed(struct shingle_engine *e, const struct shingle_step *step);
+bool tiler_step_failed(struct shingle_engine *e, const struct shingle_step *step,
+		       const struct shingle_unwritten *bad);
 
 /* tiler-format.c */
 int tiler_map_layout(const struct shingle_layout *l, struct tiler_map *m, bool *exact,

@@ -571,7 +571,8 @@ void tiler_step_done(struct shingle_engine *e, const struct shingle_step *step,
 }
 
 /* Operation of an engine. */
-void tiler_step_failed(struct shingle_engine *e, const struct shingle_step *step)
+bool tiler_step_failed(struct shingle_engine *e, const struct shingle_step *step,
+		       const struct shingle_unwritten *bad)
 {
 	struct tiler *s = to_tiler(e);
 	struct tiler_region *r;
@@ -579,18 +580,19 @@ void tiler_step_failed(struct shingle_engine *e, const struct shingle_step *step
 	s->stepping = false;
 	if (step->kind == TILER_STEP_WIPE) {
 		shingle_page_put(e, step->cookie);
-		return;
+		return false;
 	}
 	r = &moved_by(s, step)->r;
 	r->stepping = false;
 	if (step->kind != TILER_STEP_MOVE)
-		return;
-	tiler_clean_failed(r, &s->step);
+		return false;
+	tiler_clean_failed(r, &s->step, bad->n);
 	if (!tiler_in_place(r)) {
 		tiler_put(s, r, s->step.from);
-		return;
+		return false;
 	}
 	/* What is where nobody knows. */
 	r->to = NULL;
 	put_all(s, r);
+	return false;
 }

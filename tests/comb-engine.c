@@ -344,9 +344,11 @@ static void comb_step_done(struct shingle_engine *e, const struct shingle_step *
 	s->cleaned = true;
 }
 
-static void comb_step_failed(struct shingle_engine *e, const struct shingle_step *step)
+static bool comb_step_failed(struct shingle_engine *e, const struct shingle_step *step,
+			     const struct shingle_unwritten *bad)
 {
 	to_comb(e)->stepping = false;
+	return false;
 }
 
 static bool comb_release(struct shingle_engine *e, u64 seq)

@@ -556,12 +556,14 @@ static void paged_step_done(struct shingle_engine *e, const struct shingle_step 
 	s->moved_blocks += i;
 }
 
-static void paged_step_failed(struct shingle_engine *e, const struct shingle_step *step)
+static bool paged_step_failed(struct shingle_engine *e, const struct shingle_step *step,
+			      const struct shingle_unwritten *bad)
 {
 	struct paged *s = to_paged(e);
 
 	put_region(s, s->stepping);
 	s->stepping = NO_REGION;
+	return false;
 }
 
 static bool paged_release(struct shingle_engine *e, u64 seq)

@@ -310,6 +310,7 @@ struct shingle_pager {
  * @hold_pblk: reads of this run wait for it; map_lock
  * @hold_n: its length, 0 = none
  * @step_bad: blocks of it that could not be read; map_lock
+ * @unwritten: which destination of the step could not be written; cleaner only
  * @turns: who wants something cleaned; map_lock
  * @cleans: so many wait for a clean that they asked for; map_lock
  * @idle: the host is quiet; map_lock
@@ -333,6 +334,7 @@ struct shingle_cleaner {
 	u64 hold_pblk;
 	u32 hold_n;
 	struct shingle_badlist step_bad;
+	struct shingle_unwritten unwritten;
 	struct shingle_turns turns;
 	u32 cleans;
 	bool idle;

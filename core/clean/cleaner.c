@@ -140,8 +140,9 @@ static int sync_step(struct shingle_device *d, const struct shingle_step *step)
 	return err;
 }
 
+/* *@avoids: the engine will not write again where this step could not, and can go on. */
 static int run_step(struct shingle_device *d, const struct shingle_step *step,
-		    enum shingle_why why, bool *unread)
+		    enum shingle_why why, bool *unread, bool *avoids)
 {
 	u32 records = shingle_step_records(d->engine, step);
 	ktime_t start = ktime_get();
@@ -150,6 +151,7 @@ static int run_step(struct shingle_device *d, const struct shingle_step *step,
 	int err;
 
 	trace_shingle_step_start(d, step, why);
+	d->cleaner.unwritten.n = 0;
 	err = reserve_step(d, records);
 	reserved = !err;
 	if (!err && step->n)
@@ -166,7 +168,7 @@ static int run_step(struct shingle_device *d, const struct shingle_step *step,
 		spin_lock_irq(&d->map_lock);
 		if (reserved)
 			shingle_journal_cancel(d, records);
-		d->ops->clean.step_failed(d->engine, step);
+		*avoids = d->ops->clean.step_failed(d->engine, step, &d->cleaner.unwritten);
 		/* What could not be read says nothing of what was to be written. */
 		if (step->gathered && err != -EINTR && !*unread)
 			shingle_wcache_stepped(d, step->lblk, step->n, true);
@@ -325,7 +327,7 @@ static void clean_work(struct work_struct *work)
 	int err;
 
 	for (;;) {
-		bool unread = false;
+		bool unread = false, avoids = false;
 
 		/* One may be wanted when another ends, and so on: others have a step between. */
 		if (!between)
@@ -351,7 +353,7 @@ static void clean_work(struct work_struct *work)
 		between = false;
 		if (err <= 0)
 			continue;
-		err = run_step(d, &step, why, &unread);
+		err = run_step(d, &step, why, &unread, &avoids);
 		if (!err) {
 			/* That what fails is not even reached proves nothing. */
 			if (step.n && !d->cleaner.epoch_open)
@@ -365,6 +367,13 @@ static void clean_work(struct work_struct *work)
 		/* The write cache counts these, and knows when to give up a block. */
 		if (step.gathered && !unread) {
 			kick = true;
+			continue;
+		}
+		if (avoids) {
+			DMWARN_LIMIT("%s: cleaning cannot write block %llu, and goes round it from now on",
+				     dm_table_device_name(d->ti->table),
+				     shingle_pblk_block(d->cleaner.unwritten.block[0]));
+			let_in(d);
 			continue;
 		}
 		try_again(d, err, begun);

@@ -369,6 +369,33 @@ static int clean_write(struct shingle_device *d, u64 dst, u32 n, void *buf, u32 
 	return err;
 }
 
+/*
+ * A write of the step failed.  Write each of its blocks alone, in the same order, to find the
+ * ones at fault.  Returns 0 if all were written this time.
+ */
+static int put_singly(struct shingle_device *d, u64 dst, u32 n, u8 *buf)
+{
+	struct shingle_unwritten *bad = &d->cleaner.unwritten;
+	u32 i, done = 0;
+
+	*bad = (struct shingle_unwritten){ .pblk = dst, .n = n };
+	for (i = 0; i < n && bad->nr < SHINGLE_UNWRITTEN; i++) {
+		if (READ_ONCE(d->stopping) || READ_ONCE(d->resetting))
+			break;
+		if (shingle_rw(d, REQ_OP_WRITE, shingle_pblk_dev(dst), shingle_pblk_block(dst) + i,
+			       1, buf + (size_t)i * SHINGLE_BLOCK_SIZE))
+			bad->block[bad->nr++] = dst + i;
+		else
+			done++;
+	}
+	if (done == n) {
+		bad->n = 0;
+		return 0;
+	}
+	bad->proven = done && bad->nr;
+	return -EIO;
+}
+
 /* Write a stretch, in one go what goes to one place.  @fresh: as gather(). */
 static int put(struct shingle_device *d, const struct stretch *s, u32 fresh)
 {
@@ -383,6 +410,8 @@ static int put(struct shingle_device *d, const struct stretch *s, u32 fresh)
 		for (n = 0; x < end && x->dst == dst + n; x++)
 			n += x->n;
 		err = clean_write(d, dst, n, buf, fresh);
+		if (err)
+			err = put_singly(d, dst, n, buf);
 		buf += (size_t)n * SHINGLE_BLOCK_SIZE;
 		/* Only steps with one destination know of any. */
 		fresh = 0;
@@ -414,8 +443,12 @@ static int copy_frozen(struct shingle_device *d, const struct shingle_step *step
 		if (!n)
 			break;
 		err = clean_write(d, step->dst + (at - step->lblk), n, c->copy_buf, n);
-		if (err)
+		if (err) {
+			c->unwritten = (struct shingle_unwritten){
+				.pblk = step->dst + (at - step->lblk), .n = n,
+			};
 			return err;
+		}
 	}
 	return 0;
 }
@@ -426,6 +459,8 @@ static int copy_frozen(struct shingle_device *d, const struct shingle_step *step
  * @step: the step
  * @unread: result, it failed because what it moves could not be read, and nothing is lost
  *
+ * If it fails because a destination cannot be written, shingle_cleaner::unwritten says which.
+ *
  * Context: cleaner, may sleep.  Returns 0 or -errno, -EINTR to give it up.
  */
 int shingle_copy_step(struct shingle_device *d, const struct shingle_step *step, bool *unread)
@@ -434,6 +469,7 @@ int shingle_copy_step(struct shingle_device *d, const struct shingle_step *step,
 	u32 fresh;
 	int err;
 
+	d->cleaner.unwritten.n = 0;
 	if (step->whole_in_memory && step->n > d->cleaner.copy_blocks)
 		return -EINVAL;
 	if (WARN_ON_ONCE(step->scattered && (step->whole_in_memory || step->gathered)))

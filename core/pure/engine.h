@@ -258,6 +258,26 @@ struct shingle_step {
 	enum shingle_sync sync;
 };
 
+/* Blocks that a failed step names at most. */
+#define SHINGLE_UNWRITTEN	16U
+
+/**
+ * struct shingle_unwritten - which destination of a failed step could not be written
+ * @pblk: first block of the write that failed
+ * @n: its blocks; 0: no write failed, but a read, or the step was interrupted
+ * @nr: blocks in @block
+ * @block: blocks of that write which failed when each was written alone
+ * @proven: others of the same write succeeded then: these blocks are at fault, and not the
+ *	device
+ */
+struct shingle_unwritten {
+	u64 pblk;
+	u32 n;
+	u32 nr;
+	u64 block[SHINGLE_UNWRITTEN];
+	bool proven;
+};
+
 /* Numbers that an engine may count. */
 #define SHINGLE_MAX_COUNTERS	32U
 
@@ -325,7 +345,10 @@ struct shingle_map_ops {
  *	from the base: fills @out (lblk relative to the step) and returns true.  NULL if
  *	all steps are scattered.
  * @step_done: the copy is on the medium; change the map
- * @step_failed: it is not; @step may be offered again
+ * @step_failed: it is not; @step may be offered again.  @bad says which destination could not
+ *	be written, if that was the reason.  Returns true if the engine had not known of one of
+ *	the blocks in @bad, and will write to none of them again: then the failure does not
+ *	count as a try.  An engine may return true a bounded number of times only.
  * @tidy: forget a part of what step_done() has made useless, and is not looked at any
  *	more: true if there is more of it.  Called until there is not, before the next
  *	step; I/O may come between.  May be NULL.
@@ -349,7 +372,8 @@ struct shingle_clean_ops {
 			    u32 offset, struct shingle_run *out);
 	void (*step_done)(struct shingle_engine *e, const struct shingle_step *step,
 			  struct shingle_emit *emit);
-	void (*step_failed)(struct shingle_engine *e, const struct shingle_step *step);
+	bool (*step_failed)(struct shingle_engine *e, const struct shingle_step *step,
+			    const struct shingle_unwritten *bad);
 	bool (*tidy)(struct shingle_engine *e);
 	bool (*release)(struct shingle_engine *e, u64 seq);
 	bool (*pending)(struct shingle_engine *e);

@@ -134,6 +134,8 @@ static bool same_piece(const struct chunk *a, const struct chunk *b)
  * @spoiling: pages are read as they were not written
  * @spoiling_seed: in which way
  * @walk: where verify() stands, 0 when it is to begin
+ * @failures: steps that failed in a row for a block that cannot be written, without the engine
+ *	having learnt anything from it
  */
 struct exercise {
 	const struct shingle_exercise_plan *plan;
@@ -179,6 +181,7 @@ struct exercise {
 	bool spoiling;
 	u32 spoiling_seed;
 	u64 walk;
+	u32 failures;
 };
 
 static u32 rnd(struct exercise *x, u32 below)
@@ -214,6 +217,23 @@ static int fail(struct exercise *x, const char *fmt, ...)
 /* ------------------------------------------------------------------------
  * The medium
  */
+
+/* Where is the first of @n blocks that cannot be written?  @n: nowhere. */
+static u32 first_worn(const struct exercise *x, u64 pblk, u32 n)
+{
+	enum shingle_role role;
+	u64 band, offset;
+	u32 i;
+
+	for (i = 0; x->plan->worn && i < n; i++) {
+		u32 hash = ((u32)pblk + i + x->plan->seed) * 2654435761U;
+
+		if (shingle_band_of(x->plan->layout, pblk + i, &role, &band, &offset) &&
+		    role == SHINGLE_ROLE_CACHE && !((hash >> 8) % x->plan->worn))
+			return i;
+	}
+	return n;
+}
 
 static u32 *cell(struct exercise *x, u64 pblk)
 {
@@ -815,8 +835,10 @@ static void end_write(struct exercise *x, struct flight *f, bool good)
 	struct shingle_record rec[16];
 	struct shingle_emit emit = { .rec = rec, .max = x->plan->ops->commit_records,
 				     .seq = x->seq };
-	u32 i, n = good ? f->run.n : rnd(x, f->run.n + 1);
+	u32 worn = first_worn(x, f->run.pblk, f->run.n), i, n;
 
+	good = good && worn == f->run.n;
+	n = good ? f->run.n : min(rnd(x, f->run.n + 1), worn);
 	for (i = 0; i < n; i++)
 		medium_write(x, f->run.pblk + i, f->run.lblk + i, f->first + i);
 	f->used = false;
@@ -1093,14 +1115,72 @@ static int copy(struct exercise *x, const struct shingle_step *step, u32 n)
 	return err;
 }
 
-static int carry_out(struct exercise *x, const struct shingle_step *step)
+/* Core writes a step in parts: the first one with a block that cannot be written. */
+#define PART	8U
+
+static u32 worn_part(struct exercise *x, const struct shingle_step *step,
+		     struct shingle_unwritten *bad)
 {
-	struct shingle_emit emit = { .rec = x->rec, .max = shingle_step_records(x->e, step) };
-	int err = copy(x, step, step->n);
+	struct shingle_extent ext;
+	u64 cursor = 0;
+	u32 before = 0, at, n;
+
+	memset(bad, 0, sizeof(*bad));
+	while (next_extent(x, step, &cursor, &ext)) {
+		for (at = 0; at < ext.n; at += n) {
+			n = min(PART, ext.n - at);
+			if (first_worn(x, ext.dst + at, n) < n) {
+				bad->pblk = ext.dst + at;
+				bad->n = n;
+				return before + at;
+			}
+		}
+		before += ext.n;
+	}
+	return before;
+}
+
+/* As core's clean/copy.c: each block of that part alone, and it names those that fail. */
+static void name_worn(struct exercise *x, struct shingle_unwritten *bad)
+{
 	u32 i;
+
+	for (i = 0; i < bad->n; i++) {
+		if (!first_worn(x, bad->pblk + i, 1))
+			bad->block[bad->nr++] = bad->pblk + i;
+	}
+	bad->proven = bad->nr < bad->n;
+}
+
+/* As core's cleaner: three failures in a row from which nothing follows, and it gives up. */
+static int fail_step(struct exercise *x, const struct shingle_step *step, u32 n,
+		     struct shingle_unwritten *bad)
+{
+	int err = copy(x, step, n);
 
 	if (err)
 		return err;
+	name_worn(x, bad);
+	x->res->spoilt++;
+	if (!x->plan->ops->clean.step_failed(x->e, step, bad) && ++x->failures == 3)
+		return fail(x, "cleaning can make no progress for block %llu",
+			    (unsigned long long)shingle_pblk_block(bad->pblk));
+	return 0;
+}
+
+static int carry_out(struct exercise *x, const struct shingle_step *step)
+{
+	struct shingle_emit emit = { .rec = x->rec, .max = shingle_step_records(x->e, step) };
+	struct shingle_unwritten bad;
+	u32 i = worn_part(x, step, &bad);
+	int err;
+
+	if (bad.n)
+		return fail_step(x, step, i, &bad);
+	err = copy(x, step, step->n);
+	if (err)
+		return err;
+	x->failures = step->n ? 0 : x->failures;
 	emit.seq = x->seq;
 	x->plan->ops->clean.step_done(x->e, step, &emit);
 	take_records(x, &emit);
@@ -1117,6 +1197,20 @@ static int carry_out(struct exercise *x, const struct shingle_step *step)
 	for (i = rnd(x, rnd(x, 8) ? 4 : 48); !err && i; i--)
 		err = meanwhile(x);
 	return err;
+}
+
+/* A read or a write failed, and all of the write if it was one. */
+static void any_failure(struct exercise *x, const struct shingle_step *step)
+{
+	struct shingle_unwritten bad = { 0 };
+	struct shingle_extent ext;
+	u64 cursor = 0;
+
+	if (rnd(x, 2) && next_extent(x, step, &cursor, &ext)) {
+		bad.pblk = ext.dst;
+		bad.n = ext.n;
+	}
+	x->plan->ops->clean.step_failed(x->e, step, &bad);
 }
 
 /* One cleaning step, perhaps cut short: 1 if it was, then the power must go. */
@@ -1136,7 +1230,7 @@ static int clean(struct exercise *x, enum shingle_why why, bool may_cut)
 	/* A failed step costs nothing, unless it wrote over its own sources. */
 	if (!step.whole_in_memory && !rnd(x, 32)) {
 		r = copy(x, &step, step.n ? rnd(x, step.n) : 0);
-		x->plan->ops->clean.step_failed(x->e, &step);
+		any_failure(x, &step);
 		return r;
 	}
 	r = carry_out(x, &step);
@@ -1206,7 +1300,7 @@ static int epoch_step(struct exercise *x, const struct shingle_step *step, bool 
 	/* As in clean(). */
 	if (!step->whole_in_memory && !rnd(x, 64)) {
 		r = copy(x, step, step->n ? rnd(x, step->n) : 0);
-		x->plan->ops->clean.step_failed(x->e, step);
+		any_failure(x, step);
 		return r ?: -EAGAIN;
 	}
 	r = carry_out(x, step);
@@ -2233,6 +2327,13 @@ static int run(struct exercise *x)
 	x->rec = kvcalloc(shingle_most_step_records(x->e), sizeof(*x->rec), GFP_KERNEL);
 	if (!x->rec)
 		return -ENOMEM;
+	for (i = 0; i < x->plan->nr_first; i++) {
+		x->journal[i] = x->plan->first[i];
+		if (x->plan->ops->state.replay(x->e, &x->journal[i]))
+			err = fail(x, "its first record is not replayed");
+	}
+	x->nr_records = i;
+	x->durable = i;
 	if (x->plan->ops->state.ready(x->e, &(const char *){ "" }))
 		err = fail(x, "an empty engine is not ready");
 	for (i = 0; !err && i < x->plan->rounds; i++) {

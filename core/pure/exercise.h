@@ -15,6 +15,9 @@
  * @seed: of the random numbers
  * @rounds: operations to try
  * @cuts: cut the power now and then
+ * @first: records that the journal begins with, or NULL
+ * @nr_first: how many
+ * @worn: one in @worn blocks of the cache bands cannot be written; 0: none
  */
 struct shingle_exercise_plan {
 	const struct shingle_engine_ops *ops;
@@ -25,6 +28,9 @@ struct shingle_exercise_plan {
 	u32 seed;
 	u32 rounds;
 	bool cuts;
+	const struct shingle_record *first;
+	u32 nr_first;
+	u32 worn;
 };
 
 /**
@@ -36,6 +42,7 @@ struct shingle_exercise_plan {
  * @epochs: of them that came to their end
  * @steps: cleaning steps
  * @scattered: of them, those that are no single extent
+ * @spoilt: cleaning steps that failed because a block cannot be written
  * @cuts: power cuts survived
  * @checkpoints: checkpoints taken
  * @pieces: of the state, written into them
@@ -59,6 +66,7 @@ struct shingle_exercise_result {
 	u64 epochs;
 	u64 steps;
 	u64 scattered;
+	u64 spoilt;
 	u64 cuts;
 	u64 checkpoints;
 	u64 pieces;

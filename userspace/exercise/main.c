@@ -7,6 +7,9 @@
  * then tells all -EBUSY, or -ENOSPC, until it is asked for a step, and be it that there is none.
  * Core would leave alone who was told the first, and has the other one look again.
  *
+ * The feature worn is of any engine, too: one in 12 to 40 blocks of the cache bands cannot be
+ * written.
+ *
  * Each run draws a small device and a load from its seed.  Prints what was done,
  * a line for each engine, or the seed and the sentence of the first failure;
  * exit status 0 or 1.
@@ -312,6 +315,7 @@ static int discard_if_room(struct shingle_engine *e, u64 lblk, u64 n, u64 *done,
  * nor while the engine itself has refused one: who was turned away must come again.
  */
 static int refusal;
+static bool worn;
 static u32 room;
 static bool turned_away;
 
@@ -337,16 +341,29 @@ static int ask(struct shingle_engine *e, enum shingle_why why, struct shingle_st
 	return r;
 }
 
+/* Of every fourth device of dualbuffer the number of the round is about to wrap. */
+static u32 near_the_wrap(const struct shingle_engine_ops *ops, const struct shingle_layout *l,
+			 u32 seed, struct shingle_record *rec)
+{
+	const struct dual_params *p = (const void *)l->params;
+
+	if (ops != &dualbuffer_engine_ops || seed % 4 != 1 || p->m_percent)
+		return 0;
+	shingle_record_set(rec, DUAL_REC_ROUND, 0, U32_MAX - seed % 3, 0, 0);
+	return 1;
+}
+
 static int exercise(const struct engine *engine, u32 seed, u32 runs, u32 rounds,
 		    const char *feature)
 {
-	const char *const features[] = { refusal ? NULL : feature, NULL };
-	u64 gathered = 0, epochs = 0;
+	const char *const features[] = { refusal || worn ? NULL : feature, NULL };
+	u64 gathered = 0, epochs = 0, spoilt = 0;
 	u64 writes = 0, steps = 0, cuts = 0, checkpoints = 0, destroyed = 0, emptied = 0, bypassed = 0;
 	u64 nonsense = 0, refused = 0, pieces = 0, unchanged = 0, scattered = 0, walks = 0;
 	u64 pages_read = 0, pages_written = 0, crowds = 0, grown = 0, beside = 0;
 	struct shingle_engine_ops full = *engine->ops, slow = *engine->ops;
 	struct shingle_exercise_result res;
+	struct shingle_record first;
 	static struct shingle_layout layout;
 	u32 end = seed + runs;
 
@@ -356,12 +373,13 @@ static int exercise(const struct engine *engine, u32 seed, u32 runs, u32 rounds,
 	slow.map.place = place_when_asked;
 	slow.clean.next_step = ask;
 	for (; seed < end; seed++) {
-		const struct shingle_exercise_plan plan = {
+		struct shingle_exercise_plan plan = {
 			.ops = refusal ? &slow : seed % 16 == 7 ? &full : engine->ops,
 			.layout = &layout, .seed = seed, .rounds = rounds,
 			.cuts = true, .features = features, .keys = engine->keys[seed % engine->nr_keys],
 			/* Every other drive is left as it was made. */
 			.turns = seed % 2 ? engine->turns : NULL,
+			.worn = worn ? 12 + seed % 29 : 0,
 		};
 		struct shingle_exercise_shape shape = { 0 };
 		u32 rng = seed;
@@ -375,6 +393,8 @@ static int exercise(const struct engine *engine, u32 seed, u32 runs, u32 rounds,
 				seed % 4 < 3;
 		shape.skew_units = seed % 4 ? draw(&rng, 0, 0xffff) : 0;
 		engine->draw(&rng, &shape, &layout);
+		plan.first = &first;
+		plan.nr_first = near_the_wrap(engine->ops, &layout, seed, &first);
 		if (shingle_exercise(&plan, &res)) {
 			printf("%s: seed %u: %s\n", engine->ops->name, seed, res.error);
 			return 1;
@@ -384,6 +404,7 @@ static int exercise(const struct engine *engine, u32 seed, u32 runs, u32 rounds,
 		writes += res.writes;
 		steps += res.steps;
 		scattered += res.scattered;
+		spoilt += res.spoilt;
 		cuts += res.cuts;
 		checkpoints += res.checkpoints;
 		pieces += res.pieces;
@@ -401,7 +422,7 @@ static int exercise(const struct engine *engine, u32 seed, u32 runs, u32 rounds,
 		grown += res.grown;
 	}
 	printf("%s: %u runs: %llu blocks written, %llu gathered, %llu epochs, "
-	       "%llu past the cache, %llu steps, %llu of them scattered, "
+	       "%llu past the cache, %llu steps, %llu of them scattered, %llu spoilt, "
 	       "%llu checkpoints of %llu pieces, %llu left unchanged, %llu power cuts, "
 	       "%llu times emptied, %llu beside a crowd, %llu times verified, "
 	       "%llu times nonsense believed, "
@@ -411,7 +432,7 @@ static int exercise(const struct engine *engine, u32 seed, u32 runs, u32 rounds,
 	       engine->ops->name, runs, (unsigned long long)writes,
 	       (unsigned long long)gathered, (unsigned long long)epochs,
 	       (unsigned long long)bypassed, (unsigned long long)steps,
-	       (unsigned long long)scattered,
+	       (unsigned long long)scattered, (unsigned long long)spoilt,
 	       (unsigned long long)checkpoints, (unsigned long long)pieces,
 	       (unsigned long long)unchanged, (unsigned long long)cuts,
 	       (unsigned long long)emptied, (unsigned long long)beside, (unsigned long long)walks,
@@ -435,6 +456,7 @@ int main(int argc, char **argv)
 		refusal = -EBUSY;
 	if (feature && !strcmp(feature, "told_room"))
 		refusal = -ENOSPC;
+	worn = feature && !strcmp(feature, "worn");
 	for (i = 0; i < ARRAY_SIZE(engines); i++) {
 		if (argc <= 4 || !strcmp(argv[4], engines[i].ops->name))
 			bad |= exercise(&engines[i], seed, runs, rounds, feature);
