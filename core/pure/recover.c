@@ -868,6 +868,7 @@ static bool was_next(const struct replay *p, const struct shingle_journal_block 
  * @count: of its blocks, if a readable one has told
  * @odd: that block is not where a head may have destroyed it
  * @changed: it can be read, but is not the one that was written
+ * @intact: then, it is a sound block of an earlier transaction: it was never overwritten
  * @whole: that transaction was whole once
  */
 struct beyond {
@@ -875,6 +876,7 @@ struct beyond {
 	u32 count;
 	bool odd;
 	bool changed;
+	bool intact;
 	bool whole;
 };
 
@@ -899,11 +901,16 @@ static bool marks_end(const struct shingle_recovery *rec, const struct shingle_j
  * those behind the first were there.  And only a mark proves it of a block that can
  * be read, where it says how many are in front of it: the first may be one that the
  * disk has torn.
+ *
+ * A layout may have gaps although its device is a plain disk, which writes the blocks of a
+ * transaction in any order, the mark first.  A sound block of an earlier transaction shows that
+ * the new one did not arrive there: then the transaction was never whole, and nobody was told
+ * that it was.  Damage leaves no sound block.
  */
 static bool proves_whole(const struct beyond *end, const struct shingle_journal_block *b, u64 seq,
 			 u64 at)
 {
-	if (end->index == U32_MAX)
+	if (end->index == U32_MAX || end->intact)
 		return false;
 	if (!end->index && !end->changed)
 		return le64_to_cpu(b->h.seq) >= seq;
@@ -975,6 +982,7 @@ static int look_beyond(struct replay *p, struct shingle_recovery *rec, struct be
 		end->index = i;
 		end->count = count;
 		end->changed = true;
+		end->intact = !fault;
 	}
 	rec->hole = rec->max_seq > rec->next_seq;
 	return 0;

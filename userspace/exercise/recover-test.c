@@ -28,6 +28,8 @@
  * struct ring - a device's metadata on a shingled medium
  * @l: its layout
  * @rng: state of the random numbers
+ * @plain: it is a plain disk, though the layout has gaps: a write destroys nothing, and what a
+ *	power cut leaves of it is any of its blocks
  * @track: blocks of a track
  * @head: tracks under the head
  * @skew: blocks that a track is turned against the one before
@@ -49,6 +51,7 @@
 struct ring {
 	struct shingle_layout l;
 	u32 rng;
+	bool plain;
 	u32 track;
 	u32 head;
 	u32 skew;
@@ -117,7 +120,7 @@ static void write_block(struct ring *r, u64 block, const void *data)
 
 	memcpy(r->block[block], data, SHINGLE_BLOCK_SIZE);
 	r->err[block] = 0;
-	if (!r->l.journal_gap_blocks || at >= ring->blocks)
+	if (r->plain || !r->l.journal_gap_blocks || at >= ring->blocks)
 		return;
 	row = at / r->track;
 	col = at % r->track;
@@ -229,8 +232,11 @@ static void commit(struct ring *r, u32 blocks, u32 stop)
 				   SHINGLE_REC_GOOD, 0, 0, r->seq, 1);
 	shingle_journal_seal(&r->l, txn, records, r->pos, r->seq, r->prev_crc);
 	all = blocks + shingle_journal_mark(&r->l);
-	for (i = 0; i < all && i < stop; i++)
+	for (i = 0; i < all && (r->plain || i < stop); i++) {
+		if (r->plain && stop < all && rnd(r, 2))
+			continue;
 		write_block(r, r->l.journal.start + (r->pos + i) % r->l.journal.blocks, &txn[i]);
+	}
 	if (stop < all) {
 		revive(r);
 		return;
@@ -316,6 +322,20 @@ static void one_round(struct ring *r)
 	rot_one(r);
 }
 
+/* On a plain disk, in the second round of the ring: each block holds one of the first. */
+static void fill_ring(struct ring *r)
+{
+	u64 first = r->l.journal.blocks / 2;
+
+	while (r->pos < first || r->seq < 3)
+		commit(r, 1, U32_MAX);
+	while (r->pos >= first) {
+		commit(r, 1, U32_MAX);
+		checkpoint(r);
+	}
+	checkpoint(r);
+}
+
 static void rings(u32 seed, u32 runs)
 {
 	u64 cuts = 0, cut_ends = 0, faults = 0, refused = 0, txns = 0;
@@ -329,6 +349,9 @@ static void rings(u32 seed, u32 runs)
 		failed_seed = seed;
 		r->rng = seed * 2654435761U + 1;
 		format(r);
+		r->plain = r->l.journal_gap_blocks && seed % 4 == 3;
+		if (r->plain)
+			fill_ring(r);
 		for (i = 0; i < 200; i++)
 			one_round(r);
 		cuts += r->cuts;
