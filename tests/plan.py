@@ -240,6 +240,10 @@ PLAN += [
     Row("exact", "rmwf", "backports", guest="all", cases=ANGLES),
 ]
 
+# Each way down the failure ladder, and each end of a device after it.
+for layer in (*STLS, "imr", "tiler", "dualbuffer", "rmwf"):
+    PLAN.append(Row("ladder", layer, guest="ladder"))
+
 # An engine of tests, whose steps are many extents.
 PLAN.append(Row("replay", "comb", options=(("ops", 200), ("only", "comb,wide,wcache"))))
 

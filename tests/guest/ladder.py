@@ -70,9 +70,9 @@ def give_up_cleaning(game, meanwhile):
 def cleaning(game):
     """Cleaning cannot write, and gives up."""
     acknowledged(game, 4)
-    if "cache" in game.areas:
+    if game.ctx.target.name == "stl-set":
         give_up_cleaning(game, lambda: game.write(2 * game.geo.band + 1, must=True))
-    else:       # Where the host writes cleaning writes, too.
+    else:       # Other layers clean in several steps, or where the host writes.
         game.break_("data", "error_writes")
         game.message("clean", must=False)
 
@@ -379,7 +379,7 @@ def cases(target, options):
                 geo = geo.but(options=(*geo.options, *more))
                 out.append((f"{way.name}, {end}{name}",
                             lambda ctx, w=way, e=end, g=geo: fall(ctx, w, e, g)))
-    if target.cleans and not target.gathers:
+    if target.name == "stl-set":
         fs = GEOMETRIES["replay-fs"][0].but(options=(("commit_ms", 0),))
         out.append(("cleaning fails under ext4", lambda ctx: mounted(ctx, fs)))
     return out
