@@ -17,7 +17,10 @@ from test_documents import DOCUMENTS, TOP
 HEADERS = {"shingle": "core/base/trace.h", "platter": "dm-platter/events.h"}
 FOLDER = TOP / "scripts/trace"
 RECIPES = sorted(path.stem for path in FOLDER.glob("*.awk") if path.stem != "lib")
-AWKS = [awk for awk in ("mawk", "gawk", "busybox") if shutil.which(awk)]
+# busybox may be built without the mathematics that the recipes need.
+AWKS = [awk for awk in ("mawk", "gawk", "busybox") if shutil.which(awk) and not subprocess.run(
+    [awk, *(["awk"] if awk == "busybox" else []), "BEGIN { exit sqrt(4) != 2 }"],
+    check=False, capture_output=True).returncode]
 
 
 def events():
