@@ -88,7 +88,7 @@ def test_nothing_else_is_installed(installed):
     for path in files(dest) - known:
         assert re.fullmatch(rf"{prefix[1:]}/share/(doc/dm-shingle/(CHANGELOG\.md|Documentation/.+)|"
                             r"dm-shingle/trace/(shingle-trace|dkms\.conf|\w+\.awk)|"
-                            r"skylight/(skylight|dkms\.conf|lab/libraries\.py|probes/\w+\.(py|html)))", path), path
+                            r"skylight/(skylight|dkms\.conf|lab/libraries\.py|output\.py|probes/\w+\.(py|html)))", path), path
     assert known <= files(dest)
     pages = {str(p.relative_to(TOP)) for p in (TOP / "Documentation").rglob("*") if p.is_file()}
     assert {f"{prefix[1:]}/share/doc/dm-shingle/{p}" for p in pages} <= files(dest)

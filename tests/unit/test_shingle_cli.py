@@ -3102,7 +3102,7 @@ def test_a_device_with_longer_logical_blocks_is_refused_before_anything_is_writt
     before = path.read_bytes()
     for words in (["format", "stl-set", "--force", path], ["check", path], ["repair", path],
                   ["open", path, "new"]):
-        assert "has logical blocks of 16384 bytes, and blocks of 4096 are to be written" in \
+        assert "has logical blocks of 16384 bytes, and more than 4096 cannot be used" in \
             dm.run(*words, rc=FAILED)
     assert path.read_bytes() == before and not dm.changes()
 

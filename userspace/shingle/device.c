@@ -83,17 +83,11 @@ static bool find_size(struct device *d, const struct stat *st)
 	return true;
 }
 
-/* Can a block of 4 KiB be written alone, and anywhere? */
+/* Can a block be written anywhere? */
 static bool can_be_used(const struct device *d)
 {
 	char path[64], zoned[32];
-	int bytes = 0;
 
-	if (!ioctl(d->fd, BLKSSZGET, &bytes) && bytes > (int)SHINGLE_BLOCK_SIZE) {
-		fail("%s %s has logical blocks of %d bytes, and blocks of %u are to be written: use a disk with shorter ones",
-		     d->arg, d->path, bytes, SHINGLE_BLOCK_SIZE);
-		return false;
-	}
 	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/queue/zoned", major(d->rdev),
 		 minor(d->rdev));
 	if (first_line(path, zoned, sizeof(zoned)) && !strcmp(zoned, "host-managed")) {
