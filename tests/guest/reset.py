@@ -536,7 +536,7 @@ def refusals(ctx, geo):
         game.write(3)
         game.flush(must=False)
         expect(game.state() == "ro", f"it is {game.state()}")
-        refused(ctx, game, "read-only", errno.EROFS)
+        refused(ctx, game, "the map could not be committed", errno.EROFS)
         game.compare("refused")
         expect("needs_check" in game.stack.device.status(noflush=True),
                "needs_check was touched")

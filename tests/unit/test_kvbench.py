@@ -850,14 +850,13 @@ def test_what_was_not_asked_properly(tool, words, args):
 
 
 # YCSB's own template has them; each is of one binding, or of how YCSB itself reports.
-TEMPLATE = """\ufeff# Yahoo! Cloud System Benchmark
-workload=site.ycsb.workloads.CoreWorkload
-recordcount=10
-maxscanrate=0
-discardscannedrecord=false
-mongodb.url=mongodb://localhost
-measurementtype=hdrhistogram
-readproportion=1
+TEMPLATE = """\ufeff# Yahoo! Cloud System Benchmark\r
+workload=site.ycsb.workloads.CoreWorkload\r
+recordcount=10\r
+maxscanrate=0\r
+discardscannedrecord=false\r
+mongodb.url=mongodb://localhost\r
+measurementtype=hdrhistogram\r
 \x1a"""
 
 
