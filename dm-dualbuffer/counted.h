@@ -33,7 +33,8 @@ static_assert(PART_SLOTS * sizeof(struct counted_disk) <= SHINGLE_CHUNK_BYTES);
  * @at: number of the piece
  * @buf: result, room for SHINGLE_CHUNK_BYTES
  *
- * Context: map lock.  Returns its bytes, up to the last slot of which it says something; 0: of none.
+ * Context: map lock.
+ * Return: its bytes, up to the last slot with a count; 0 if no slot has one.
  */
 static inline u32 counted_encode(const struct shingle_slotmap *m, const u16 *count,
 				 const unsigned long *unfit, u32 at, void *buf)

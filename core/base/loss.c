@@ -142,7 +142,7 @@ void shingle_loss_take(struct shingle_device *d, bool again)
 		return;
 	/* Formatted anew, or an older copy: these blocks are not of this content. */
 	if (!again && d->journal.durable_seq >= l->seq) {
-		DMWARN("%s: %llu acknowledged blocks were lost before this activation: the next FLUSH fails",
+		DMWARN("%s: %llu acknowledged blocks are lost: the next FLUSH fails",
 		       dm_table_device_name(d->ti->table), l->blocks);
 		spin_lock_irq(&d->map_lock);
 		d->unreported += l->blocks;

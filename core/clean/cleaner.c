@@ -370,7 +370,7 @@ static void clean_work(struct work_struct *work)
 			continue;
 		}
 		if (avoids) {
-			DMWARN_LIMIT("%s: cleaning cannot write block %llu, and goes round it from now on",
+			DMWARN_LIMIT("%s: cleaning cannot write block %llu and avoids it",
 				     dm_table_device_name(d->ti->table),
 				     shingle_pblk_block(d->cleaner.unwritten.block[0]));
 			let_in(d);

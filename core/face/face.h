@@ -12,7 +12,9 @@ int shingle_parse_options(struct shingle_device *d, struct dm_arg_set *as);
 int shingle_settle_options(struct shingle_device *d);
 
 /* status.c */
-void shingle_for_each_active(void (*fn)(struct shingle_device *d));
+typedef void shingle_active_fn(struct shingle_device *d);
+
+void shingle_visit_active(shingle_active_fn *fn);
 void shingle_hold(struct shingle_device *d);
 void shingle_let_go(struct shingle_device *d);
 int shingle_emit_mode(struct shingle_device *d, char *result, unsigned int maxlen);

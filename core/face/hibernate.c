@@ -34,7 +34,7 @@ static int notice(struct notifier_block *nb, unsigned long event, void *unused)
 	case PM_POST_HIBERNATION:
 		/* In the copy that came back, too, or if there was no hibernation. */
 		WRITE_ONCE(hibernating, false);
-		shingle_for_each_active(shingle_let_go);
+		shingle_visit_active(shingle_let_go);
 		break;
 	}
 	return NOTIFY_DONE;
@@ -45,7 +45,7 @@ static struct notifier_block notifier = { .notifier_call = notice };
 static int __maybe_unused prepare(struct device *dev)
 {
 	if (READ_ONCE(hibernating))
-		shingle_for_each_active(shingle_hold);
+		shingle_visit_active(shingle_hold);
 	return 0;
 }
 

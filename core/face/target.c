@@ -149,7 +149,7 @@ static int check_devices(struct shingle_device *d)
 					      "The %s device has %llu blocks of 4096 bytes, fewer than the %llu at format time: restore its size",
 					      shingle_dev_names[i], d->blocks[i], l->dev_blocks[i]);
 		if (has && d->blocks[i] > l->dev_blocks[i])
-			DMINFO("%s: the %s device has %llu blocks of 4096 bytes, more than the %llu at format time: the rest is not used",
+			DMINFO("%s: %s device: %llu blocks, %llu at format: the rest is not used",
 			       dm_table_device_name(ti->table), shingle_dev_names[i],
 			       d->blocks[i], l->dev_blocks[i]);
 		/* Its end is where it was: the second copies of its headers are there. */
@@ -487,7 +487,8 @@ static void end_of_log(struct shingle_device *d)
 	lost = d->journal.failed && d->journal.closed;
 	spin_unlock_irq(&d->map_lock);
 	if (lost)
-		shingle_set_mode(d, SHINGLE_RO, true, "it is suspended with data that could not be committed");
+		shingle_set_mode(d, SHINGLE_RO, true,
+				 "it is suspended with data that could not be committed");
 }
 
 /**
@@ -536,12 +537,12 @@ EXPORT_SYMBOL_GPL(shingle_postsuspend);
  */
 
 /**
- * shingle_for_each_active() - visit the devices that an active table uses
+ * shingle_visit_active() - visit the devices that an active table uses
  * @fn: what to do with each, may sleep
  *
  * Context: may sleep.  A device stays there while it is visited.
  */
-void shingle_for_each_active(void (*fn)(struct shingle_device *d))
+void shingle_visit_active(shingle_active_fn *fn)
 {
 	struct shingle_device *d;
 
