@@ -30,8 +30,8 @@ from targets import GEOMETRIES, SHINGLE, stack
 
 # What describes the moment; everything else counts on.
 MOMENTARY = ("cached_blocks", "map_bytes", "bad_blocks", "wcache_dirty_blocks", "unsaved_blocks",
-             "map_dirty_pages", "most_cached_blocks", "imr_pending_tracks", "round_number", "fb1_columns",
-             "new_columns", "waiting_stretches")
+             "map_dirty_pages", "most_cached_blocks", "imr_pending_tracks", "round_number",
+             "fb1_columns", "new_columns", "waiting_stretches")
 
 
 def geometries():
