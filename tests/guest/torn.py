@@ -28,6 +28,7 @@ And Skylight's Figure 2.23, to the sector.  With the virtual clock a cut falls o
 the same block of the same write in every run.
 """
 
+import contextlib
 import errno
 import random
 import time
@@ -303,6 +304,9 @@ def revive(bench, at, model, bad, clean):
     dirty = {b // bench.geo.band for b, block in where.items() if start <= block < start + n}
     met = [b for b in predicted if b // bench.geo.band in dirty]
     made.open()
+    # The first FLUSH reports what the cut has lost.
+    with made.blk() as dev, contextlib.suppress(OSError):
+        dev.flush()
     found = read_all(bench)
     made.verify()
     hard, wrong = errors(found), lost(model, found)
