@@ -226,7 +226,9 @@ class Drive:
                           *(on(name, "off") for name in (*apart, self.medium.name)),
                           f'dmsetup create --noudevsync {self.name} --uuid "$uuid" '
                           '--table "$table"',
-                          f"dmsetup mknodes {self.name}"]
+                          f"dmsetup mknodes {self.name}",
+                          # A drive that has lost its power reports no loss afterwards.
+                          f"sync /dev/mapper/{self.name} || true"]
         path = Path("/tmp/cutter.sh")
         path.write_text("\n".join(lines) + "\n", encoding="ascii")
         return f"sh {path}"
