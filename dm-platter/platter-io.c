@@ -573,9 +573,15 @@ static enum platter_destage_why cache_pressure(struct platter *p)
 	return PLATTER_DESTAGE_NOT;
 }
 
-static u64 destage_idle_ns(struct platter *p)
+/*
+ * When the drive has been idle for wcache_idle_ms, or ~0 if it is not idle: the pause
+ * begins when the last request of the host has ended.
+ */
+static u64 destage_idle_at(struct platter *p)
 {
-	return (u64)p->wcache_idle_ms * 1000 * p->cfg.time_permille;
+	if (p->nr_visible)
+		return ~0ULL;
+	return p->last_host_ns + (u64)p->wcache_idle_ms * 1000 * p->cfg.time_permille;
 }
 
 /*
@@ -632,7 +638,7 @@ static bool start_next(struct platter *p, u64 now, struct list_head *done)
 		start_io(p, io, now, done);
 		return true;
 	}
-	if (p->wcache_count && now >= p->last_host_ns + destage_idle_ns(p))
+	if (p->wcache_count && now >= destage_idle_at(p))
 		return start_destage(p, now, PLATTER_DESTAGE_IDLE, done);
 	return false;
 }
@@ -823,7 +829,7 @@ static void arm_timer(struct platter *p, u64 now)
 		if (io->due_ns > now)
 			next = min(next, io->due_ns);
 	if (!p->active && p->wcache_count && !p->powered_off)
-		next = min(next, max(p->last_host_ns + destage_idle_ns(p), now + 1));
+		next = min(next, max(destage_idle_at(p), now + 1));
 	if (next != ~0ULL)
 		hrtimer_start(&p->timer, ns_to_ktime(next), HRTIMER_MODE_ABS);
 }

@@ -34,7 +34,7 @@ SOURCES = ("core", "dm-tiler", "dm-stl", "dm-imr", "dm-dualbuffer", "dm-platter"
            "userspace/shingle", "scripts/shows/stack.py", "scripts/shows/regions.py",
            "scripts/shows/rebuild.py", "scripts/shows/loaded.py", "scripts/loads",
            "scripts/shows/kv.py", "scripts/shows/blocks.py", "scripts/probes/load.py",
-           "userspace/kv", "userspace/kvbench", "userspace/include",
+           "userspace/kv", "userspace/kvbench", "userspace/include", "scripts/output.py",
            *(f"tests/guest/{name}.py" for name in ("bench", "blk", "dm", "media")))
 
 

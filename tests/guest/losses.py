@@ -8,6 +8,7 @@ The target of the row is not used.
 
 import contextlib
 import re
+import time
 
 import blk
 import dm
@@ -205,6 +206,26 @@ def replaced_on_its_way(ctx):
     expect(not drive.stats()["wcache_lost_blocks"], "blocks count as lost")
 
 
+def idle_ends_with_a_request(ctx):
+    """A drive that was idle for longer than wcache_idle_ms keeps the next write in its cache:
+    a request in flight ends the pause, and the cache is written a whole pause after it."""
+    drive = Drive(ctx, media="cmr", time_scale=1, wcache_idle_ms=1000000)
+    pause_s = 1
+    drive.write(8, 1)
+    drive.flush()
+    time.sleep(1.5 * pause_s)
+    while True:         # until this guest did both within a pause
+        before = drive.stats()["media_writes"]
+        began = time.monotonic()
+        drive.write(8, 2)
+        count = drive.stats()
+        if time.monotonic() - began < pause_s:
+            break
+    expect(count["media_writes"] == before and count["wcache_dirty_blocks"] == 1,
+           "the cache is written although the drive is not idle")
+    until(lambda: not drive.stats()["wcache_dirty_blocks"], "the idle drive writes no cache")
+
+
 def _by_a_suspend(drive):
     drive.lose()
     drive.device.suspend()
@@ -398,7 +419,8 @@ def cases(_target, _options):
             ("past the cache: written again meanwhile, and it fails",
              lambda c: overtaken(c, False)),
             ("one bad block: written again on its way", replaced_on_its_way),
-            ("past the cache: the power fails meanwhile", power_fails)]
+            ("past the cache: the power fails meanwhile", power_fails),
+            ("idle: a request ends the pause", idle_ends_with_a_request)]
     for then in AFTERWARDS:
         for how in LOST:
             out.append((f"outlives: lost {how}, {then}", lambda c, h=how, t=then:
