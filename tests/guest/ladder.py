@@ -30,11 +30,14 @@ NOT_DURABLE = "acknowledged blocks could not be made durable"
 class Way:
     """What fails: a method of Fall, and what follows.
 
-    keeps: nothing that the engine has accepted may be lost.  heals: the fault is over
-    before the end."""
+    keeps: nothing that the engine has accepted may be lost.  cries: a FLUSH fails although
+    nothing is lost, because the device cannot know.  heals: the fault is over before the
+    end."""
 
-    def __init__(self, name, fall, keeps=True, heals=False, geo=None, state="ro", ends=None):
+    def __init__(self, name, fall, keeps=True, heals=False, geo=None, state="ro", ends=None,
+                 cries=False):
         self.name, self.fall, self.keeps, self.heals = name, fall, keeps, heals
+        self.cries = cries
         self.change, self.state = geo or {}, state
         self.ends = ends or ("close", "reload", "cut")
 
@@ -77,9 +80,9 @@ def give_up_cleaning(game, meanwhile):
 def cleaning(game):
     """Cleaning cannot write, and gives up."""
     acknowledged(game, 4)
-    if game.ctx.target.name == "stl-set":
+    if game.ctx.target.name not in ("imr", "tiler", "stl-full"):
         give_up_cleaning(game, lambda: game.write(2 * game.geo.band + 1, must=True))
-    else:       # Other layers clean in several steps, or where the host writes.
+    else:       # These clean in several steps, or where the host writes.
         game.break_("data", "error_writes")
         game.message("clean", must=False)
 
@@ -104,6 +107,23 @@ def checkpoint(game):
     acknowledged(game)
     game.break_("checkpoint", "error_writes")
     game.message("checkpoint", must=False)
+
+
+def journal_full(game):
+    """No checkpoint makes room any more, and the host goes on until the device gives up."""
+    game.break_("checkpoint", "error_writes")
+    for i in range(20000):
+        if game.state() != "rw" or not game.write(1 + i % (game.geo.logical - 1)):
+            return
+        if i % 8 == 7:
+            game.flush(must=None)
+
+
+def reset(game):
+    """A reset cannot be written: everything is there as before."""
+    acknowledged(game)
+    game.break_("checkpoint", "error_writes")
+    game.message("reset", must=False)
 
 
 def settings(game):
@@ -174,6 +194,8 @@ WAYS = (
     Way("the journal fails", journal, keeps=False),
     Way("the journal fails for a while", journal, heals=True),
     Way("a checkpoint fails", checkpoint),
+    Way("the journal is full", journal_full, keeps=False),
+    Way("a reset fails", reset, cries=True),
     Way("a superblock fails", settings),
     Way("the write cache cannot be emptied", write_cache, keeps=False, geo=WCACHE),
     Way("a block of the write cache is lost", lost_block, keeps=False, geo=WCACHE, state="rw",
@@ -262,6 +284,8 @@ def reload(game, way):
 def cut(game, way):
     """The power goes after a last FLUSH.  Returns whether that has failed."""
     done = flushes(game)
+    if way.fall is pages:
+        game.heal()             # what cannot be read cannot be saved
     saved = {p: content(p) for p in game.stack.paths.values()} \
         if way.fall is not gone else None
     game.dev.close()
@@ -297,7 +321,7 @@ def fall(ctx, way, end, geo):
                f"the first FLUSH succeeds: {first}")
         if way.keeps and not ctx.target.gathers:
             expect(not lost, f"blocks {sorted(lost)[:4]} are lost")
-            expect(not reported, "a loss is reported, and nothing is lost")
+            expect(not reported or way.cries, "a loss is reported, and nothing is lost")
         if way.fall is lost_block:
             expect(lost == {2} and second, f"lost: {lost}; the second FLUSH succeeds: {second}")
         ctx.note(f"{len(lost)} blocks lost, {'reported' if reported else 'not reported'}, "
