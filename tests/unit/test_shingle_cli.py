@@ -2919,6 +2919,18 @@ def test_remove_tries_again_for_seconds(two):
     assert not two.changes()
 
 
+@pytest.mark.parametrize("target, counter", [("stl-set", "unsaved_blocks"),
+                                             ("platter", "unreported_blocks")])
+def test_remove_reports_what_could_not_be_saved(two, target, counter):
+    """The device is closed all the same; the exit status is that of damage left."""
+    two.add("broken", target, stats=f"mode ro\n{counter} 3\n")
+    said = two.run("remove", "broken", rc=4)
+    assert "3 acknowledged blocks could not be made durable and are lost" in said
+    assert [line for line in two.changes() if "remove" in line] == ["remove broken"]
+    two.add("sound", target, stats=f"mode rw\n{counter} 0\n")
+    assert "lost" not in two.run("remove", "sound")
+
+
 class Disk:
     """A formatted block device of the fake, and how it is opened."""
 
