@@ -53,6 +53,7 @@ struct dm_task {
 	char *reply;
 	char *names;
 	bool retry;
+	bool cookie;
 	int err;
 };
 
@@ -175,8 +176,10 @@ int dm_task_no_flush(struct dm_task *t)
 	return 1;
 }
 
+/* No udev here: the caller does not wait. */
 int dm_task_set_cookie(struct dm_task *t, uint32_t *cookie, uint16_t flags)
 {
+	t->cookie = true;
 	return 0;
 }
 
@@ -386,6 +389,9 @@ int dm_task_run(struct dm_task *t)
 		return 1;
 	if (t->type == DM_DEVICE_REMOVE)
 		return remove_device(t);
+	/* The kernel sends no event when it suspends a device: a wait for udev would not end. */
+	if (t->type == DM_DEVICE_SUSPEND && t->cookie)
+		log_line("cookie", t->name, "");
 	/* Of a removal, which is one line. */
 	if (t->type == DM_DEVICE_SUSPEND || t->type == DM_DEVICE_RESUME)
 		return 1;

@@ -17,7 +17,7 @@ import time
 import blk
 import dm
 import ondisk
-from bench import Failure, beside, expect, run, until
+from bench import Failure, Skip, beside, expect, run, until
 from blk import BLOCK, SECTORS
 from faults import faulty
 from media import stats
@@ -529,6 +529,28 @@ def explained(ctx, geo):
     run(SHINGLE, "remove", "--no-udev", "first")
 
 
+def beside_udev(ctx, geo):
+    """A removal waits for udev, which runs on every machine but not in guests of other cases,
+    and for no event that the kernel does not send."""
+    udevd = "/lib/systemd/systemd-udevd"
+    if not os.path.exists(udevd):
+        raise Skip("no systemd-udevd on this machine")
+    os.makedirs("/run/udev", exist_ok=True)
+    made = stack(ctx.pool, ctx.target, geo)
+    made.open()
+    made.close()
+    env = {key: value for key, value in os.environ.items() if key != "DM_DISABLE_UDEV"}
+    with subprocess.Popen([udevd], stderr=subprocess.DEVNULL) as daemon:
+        try:
+            until(lambda: os.path.exists("/run/udev/control"), "udevd listens")
+            made.target.tool_opens(made.paths, geo, "first")
+            done = subprocess.run([SHINGLE, "remove", "first"], env=env, timeout=120, check=False)
+            expect(done.returncode == 0, f"remove ended with {done.returncode}")
+        finally:
+            daemon.terminate()
+    os.unlink("/run/udev/control")
+
+
 def nodes(ctx, geo):
     """What a name is not made of to udev is written in another way; no node stays behind, to be
     taken for the next device of that number."""
@@ -560,5 +582,6 @@ def cases(target, geo, geo2):
             ("what is measured", lambda c: measured(c, geo)),
             ("what the tool tells", lambda c: told(c, geo)),
             ("what the tool says of refusals", lambda c: explained(c, geo)),
-            ("names of nodes", lambda c: nodes(c, geo))]
+            ("names of nodes", lambda c: nodes(c, geo)),
+            ("beside udev", lambda c: beside_udev(c, geo))]
     return out

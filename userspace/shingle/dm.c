@@ -378,17 +378,27 @@ static u64 counted(const char *name, const char *what)
 	return n;
 }
 
-/* Without a sentence: whatever is wrong, removing the device says it. */
-static bool suspend(const char *name, bool yes, bool udev)
+/* These two print no error: the removal that follows fails, too, and prints its own. */
+static bool suspend(const char *name)
 {
-	struct dm_task *t = task_on(yes ? DM_DEVICE_SUSPEND : DM_DEVICE_RESUME, name);
-	bool ok = t && (!yes || dm_task_skip_lockfs(t)) &&
-		  run_with_flags(t, udev, DM_UDEV_DISABLE_DISK_RULES_FLAG |
-				 DM_UDEV_DISABLE_OTHER_RULES_FLAG);
+	struct dm_task *t = task_on(DM_DEVICE_SUSPEND, name);
+	/* No cookie: a suspend sends no event that udev could answer. */
+	bool ok = t && dm_task_skip_lockfs(t) && dm_task_run(t);
 
 	if (t)
 		dm_task_destroy(t);
 	return ok;
+}
+
+static void resume(const char *name, bool udev)
+{
+	struct dm_task *t = task_on(DM_DEVICE_RESUME, name);
+
+	if (!t)
+		return;
+	run_with_flags(t, udev, DM_UDEV_DISABLE_DISK_RULES_FLAG |
+		       DM_UDEV_DISABLE_OTHER_RULES_FLAG);
+	dm_task_destroy(t);
 }
 
 /**
@@ -411,12 +421,12 @@ u64 dm_device_unsaved(const char *name, bool udev)
 		return 0;
 	active = !line.suspended && *line.target;
 	dm_line_free(&line);
-	if (active && !suspend(name, true, udev))
+	if (active && !suspend(name))
 		return 0;
 	/* As a translation layer counts, and as platter does. */
 	n = counted(name, "unsaved_blocks") + counted(name, "unreported_blocks");
 	if (active)
-		suspend(name, false, udev);
+		resume(name, udev);
 	return n;
 }
 
