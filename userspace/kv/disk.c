@@ -27,7 +27,7 @@
  * @disk: what the store sees
  * @fd: the open file
  * @is_block: it is a block device, not a file
- * @direct: unused by reads and writes: O_DIRECT
+ * @direct: unused
  * @discards: discards have not been refused so far
  * @imr: interface to an interlaced disk, which takes levels; otherwise @imr.fd is -1
  * @ring: the io_uring

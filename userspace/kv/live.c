@@ -203,7 +203,7 @@ fail:
 
 /**
  * live_stop() - stop to answer; returns when the thread has ended
- * @l: the server; or NULL.  The store has been told to stop, so a running checkpoint ends
+ * @l: the server; or NULL.  The store is stopping, so a running checkpoint ends
  */
 void live_stop(struct live *l)
 {

@@ -687,7 +687,7 @@ static int chunk_unread(const struct log_band *b, u32 at, int err)
  * @next_seq: larger than all numbers read so far; updated.  Not that of the band table, which may
  *	have been committed later
  * @lost: result: -EUCLEAN, with the message set, if durable writes are missing; the error of a read
- *	if they may be missing; else 0.  What follows is left out
+ *	if they may be missing; else 0.  The rest is not read
  *
  * Chunks were written in order, but those that were not flushed may have reached the disk in any
  * order.  So the log ends before the first chunk that is not whole.  That chunk was torn by a power

@@ -171,7 +171,7 @@ struct cache;
  * @before: number of batches in @full and in earlier bands
  * @at: bytes used of @band
  * @end: bytes of @band that may be used; equal to @at once the band has been filled with zeroes
- * @prepared: bytes of @band that the disk has been told to prepare, or more; guarded by @io
+ * @prepared: end of the range of @band that was last passed to the disk's prepare(); guarded by @io
  * @chunk: number of the next chunk in @band
  * @chunk_synced: chunks with a smaller number are durable
  * @bands: number of log bands of the current memtable
