@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What became of a run. */
+/* Reports of the results of a run. */
 #include "report.h"
 #include "tool.h"
 
@@ -47,8 +47,8 @@ static void text_open(const struct run_options *run, const struct run_result *r)
 }
 
 /**
- * report_text() - a few lines and a table
- * @r: see there
+ * report_text() - print some lines and a table
+ * @r: the report
  */
 void report_text(const struct report *r)
 {
@@ -139,8 +139,8 @@ static void json_op(struct json_object *in, enum op_kind kind, const struct op_r
 }
 
 /**
- * report_json() - all, as one object
- * @r: see there
+ * report_json() - print everything as one JSON object
+ * @r: the report
  */
 void report_json(const struct report *r)
 {
