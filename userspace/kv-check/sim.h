@@ -31,7 +31,6 @@ struct event {
  * @disk: the disk, as the store sees it
  * @spare: the offload device, as the store sees it; size 0 if there is none
  * @data: contents of both, as reads see them
- * @borrowed: @data stays when the disk is closed
  * @recording: record requests in @event
  * @event: recorded requests, without reads
  * @events: number of @event

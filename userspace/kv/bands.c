@@ -204,9 +204,9 @@ static int zeroes(struct kv *kv, u32 band, u32 at)
  * @kv: the store
  * @band: the band; it is allocated, and nothing is written to it yet
  *
- * Does nothing without KV_STREAM, or if the band follows the one that was written last.  Otherwise
- * the end of the free band in front of it is written, so that the disk sees what follows as the
- * continuation of a stream.  The band in front stays free and is discarded again.
+ * Does nothing without KV_STREAM, or if the band follows the one that was written last.  Otherwise,
+ * if the band in front of it is free, the end of that band is written, so that the disk sees what
+ * follows as the continuation of a stream.  The band in front stays free and is discarded again.
  *
  * Return: 0; or -errno with the message set, and the store is broken.
  */

@@ -193,8 +193,8 @@ static int look_up(void *ctx)
 }
 
 /*
- * Discard one band at a time, as a disk may need long for each.  For a memtable this is left for
- * later: writers wait for it.
+ * Discard one band at a time, as a disk may need long for each, and let writers go on in between.
+ * For a memtable this is left for later: writers wait for it.
  */
 static int reclaim(struct merger *g)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Messages about errors. */
+/* Messages about errors.  Each thread has the message of its last error: kv_error(). */
 #ifndef KV_ERROR_H
 #define KV_ERROR_H
 

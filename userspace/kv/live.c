@@ -162,7 +162,7 @@ static void *serve(void *arg)
 }
 
 /**
- * live_start() - start to answer other programs
+ * live_start() - start answering other programs
  * @kv: the store
  * @path: path of its device
  *
@@ -202,7 +202,7 @@ fail:
 }
 
 /**
- * live_stop() - stop to answer; returns when the thread has ended
+ * live_stop() - stop answering; returns when the thread has ended
  * @l: the server; or NULL.  The store is stopping, so a running checkpoint ends
  */
 void live_stop(struct live *l)

@@ -187,7 +187,7 @@ static void diurnal_as_drawn(struct arrivals *a)
 	advance(a, gap(a, &a->rng) / gap_mean(a) / rate * NSEC_PER_SEC);
 }
 
-/* --- the face --------------------------------------------------------------------- */
+/* --- interface -------------------------------------------------------------------- */
 
 /**
  * arrivals_wrong() - verify the options of a process

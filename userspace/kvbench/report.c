@@ -21,7 +21,7 @@ static double per_second(const struct run_result *r)
 	return r->wall_ns ? (double)r->done * NSEC_PER_SEC / (double)r->wall_ns : 0;
 }
 
-/* --- for people ------------------------------------------------------------------- */
+/* --- text ------------------------------------------------------------------------- */
 
 static void row(const char *name, const char *what, const struct histogram *h)
 {
@@ -81,7 +81,7 @@ void report_text(const struct report *r)
 	}
 }
 
-/* --- for machines ----------------------------------------------------------------- */
+/* --- JSON ------------------------------------------------------------------------- */
 
 static void json_histogram(struct json_object *in, const char *key, const struct histogram *h)
 {
