@@ -14,8 +14,7 @@
 #define SLICE_NS	200000000ULL	/* longest sleep before the stop flag is read again */
 #define NAPS		10		/* number of sleeps to measure how late they end */
 #define NAP_NS		100000ULL
-#define EXACT_NS	2000ULL		/* with a smaller delay the clock is virtual, or sleeps are
-                	       		 * exact */
+#define EXACT_NS	2000ULL		/* with a smaller delay sleeps count as exact */
 #define SPIN_NS_MAX	200000ULL
 #define SPIN_TURNS	20000
 #define HEAD_START_NS	5000000ULL	/* the threads start before the first operation is due */

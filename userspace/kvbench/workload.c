@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Workloads after YCSB: B.  F.  Cooper and others, "Benchmarking Cloud Serving Systems with YCSB"
+ * Workloads after YCSB: B. F. Cooper and others, "Benchmarking Cloud Serving Systems with YCSB"
  * (SoCC 2010), and the definitions in its core package.
  */
 #include <random.h>
