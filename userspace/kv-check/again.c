@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A store that was full, and has what it would take to be so no more. */
+/* A store that was full, and has what it needs to make room. */
 #include "model.h"
 
 #define VALUE_BYTES	4000U
@@ -17,7 +17,7 @@ static void put_some(struct kv *kv, u32 from, u32 to, int want)
 		die("put %u: %d, not %d: %s", i - 1, err, want, kv_error());
 }
 
-/* Each of @of keys, in turn, until there is no room. */
+/* Write @of keys in turn until there is no room. */
 static void fill_up(struct kv *kv, u32 of)
 {
 	static u8 value[VALUE_BYTES];
@@ -32,7 +32,7 @@ static void fill_up(struct kv *kv, u32 of)
 		die("put %u: %d %s", n, err, kv_error());
 }
 
-/* What snapshots keep, a merge frees once nobody wants it any more. */
+/* Merges must free versions that snapshots kept, once the snapshots are gone. */
 static void snapshots_go(void)
 {
 	static u8 value[VALUE_BYTES];
@@ -64,7 +64,7 @@ static void snapshots_go(void)
 	sim_free(s);
 }
 
-/* A merge that cannot read is no reason to say for ever that there is no room. */
+/* If a merge fails because of a read error, the store must not stay full for ever. */
 static void can_be_read(void)
 {
 	struct kv_options opt = options;

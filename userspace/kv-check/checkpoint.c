@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Copies of a store that is written to meanwhile; the power fails at each request of one. */
+/* Copies of a store that is written to meanwhile, with a power cut at each request of the copy. */
 #include "model.h"
 
 static const u8 other[16] = "the copy's UUID!";
 
-/* Written to the store while the copy is; by each write of the copy, one batch. */
+/* At each write of the copy, one batch is written to the store. */
 static struct {
 	struct kv *kv;
 	struct load load;
@@ -19,7 +19,7 @@ static void write_beside(enum sim_what what, u64 offset, u64 bytes, const void *
 
 	if (what != SIM_WRITE || beside.busy)
 		return;
-	/* What is written to the store is not written by the copy. */
+	/* A write to the store must not cause another one. */
 	beside.busy = true;
 	beside.batch++;
 	if (load_write(beside.kv, &beside.load, beside.batch, &synced))
@@ -30,7 +30,7 @@ static void write_beside(enum sim_what what, u64 offset, u64 bytes, const void *
 	beside.busy = false;
 }
 
-/* 1: it is the copy; 0: it is none, and says so. */
+/* Return: 1 if it is the copy; 0 if it is no store, with the right error. */
 static u32 is_copy(struct sim *t, const struct model *then, const char *when)
 {
 	struct kv *kv;
@@ -61,7 +61,7 @@ static void cut_copy(struct sim *t, const u8 *before, const struct model *then)
 		for (state = 0; state < LOSE_DISK; state++) {
 			u32 is;
 
-			/* The whole is looked at in each, the beginning in some. */
+			/* Test all of the last events, but only some of the others. */
 			if (i + 12 < events && rnd(8))
 				continue;
 			memcpy(t->data, durable, size);
@@ -117,7 +117,7 @@ void test_checkpoint(u64 seed, u32 batches)
 	model_check(beside.kv, &beside.load, &beside.now, NULL, "the store behind a copy");
 	check_clean(beside.kv, "the store behind a copy");
 	cut_copy(t, before, &then);
-	/* One that has no room is none. */
+	/* A copy without enough room must not be a valid store. */
 	memcpy(t->data, before, sim_bytes(t));
 	err = checkpoint_to(beside.kv, sim_disk(t), &small, other);
 	if (err != -ENOSPC && err != -EINVAL)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Images that somebody has made up: what is wrong in them has the right checksum.  They
- * may be refused or read, but nothing outside of anything may be touched.
+ * Crafted images: stores with wrong contents and correct checksums.  The store may refuse or read
+ * them, but must not access memory or the disk out of bounds.
  */
 #include "model.h"
 #include "table.h"
@@ -10,13 +10,13 @@ enum { IN_HEADER, IN_BANDS, IN_FOOTER, IN_INDEX, IN_BLOCK, IN_HISTOGRAM, IN_LOG,
        NR_PLACES };
 
 /**
- * struct image - what is where in the store
- * @kv: for checksums
- * @data: of the device
+ * struct image - places in the image of a store
+ * @kv: header, for checksums
+ * @data: contents of the device
  * @table: offset of a table
- * @bytes: of it
- * @id: of it
- * @unsorted: it is
+ * @bytes: size of the table
+ * @id: id of the table
+ * @unsorted: the table is unsorted
  * @log: offset of the log that is written; 0 if there is none
  */
 struct image {
@@ -41,7 +41,7 @@ static void spoil_header(u8 *at)
 {
 	struct header *h = (struct header *)at;
 
-	/* But for magic and UUID, without which there is nothing to be seen. */
+	/* Not magic and UUID: without them the header is refused at once. */
 	spoil((u8 *)&h->organisation, 56);
 	h->crc = 0;
 	h->crc = cpu_to_le32(crc32c(~0U, h, sizeof(*h)));
@@ -54,7 +54,7 @@ static void spoil_bands(struct image *m)
 	bool body = rnd(4);
 	u64 was = rng;
 
-	/* All copies in the same way, or another one would be used. */
+	/* Change all copies in the same way; otherwise an unchanged copy would be used. */
 	for (i = 0; i < SLOTS; i++) {
 		h = (struct bands_head *)(m->data + m->kv.head.slot_offset +
 					  i * m->kv.head.slot_bytes);
@@ -87,7 +87,7 @@ static void spoil_table(struct image *m, u32 place)
 		put_le(at + data + index, table_crc(&m->kv, m->id, data, at + data, index), 4);
 		break;
 	case IN_BLOCK:
-		/* The first one, whose size the index begins with. */
+		/* The first block; the index begins with its place and size. */
 		bytes = (u32)get_le(at + data + 4, 4);
 		if (m->unsorted) {
 			u32 place = (u32)get_le(at + data, 4);
@@ -177,9 +177,9 @@ static bool use(struct sim *s, const struct kv_options *opt)
 }
 
 /**
- * test_craft() - spoil, and use
- * @seed: of what is spoilt
- * @count: how often
+ * test_craft() - use stores with random changes
+ * @seed: seed of the changes
+ * @count: number of changed images
  */
 void test_craft(u64 seed, u32 count)
 {
@@ -230,7 +230,7 @@ void test_craft(u64 seed, u32 count)
 	for (place = 0; place < places; place++)
 		printf(" %u", opened_anyway[place]);
 	printf("\n");
-	/* A checksum that was not put right would be refused each time. */
+	/* If a checksum were not corrected, each image would be refused. */
 	for (place = IN_BANDS; place < places; place++) {
 		if (!opened_anyway[place])
 			die("none of place %u was opened", place);

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What becomes of a store when the disk has forgotten or changed something. */
+/* Stores on a disk that has lost or changed some blocks. */
 #include "model.h"
 
-/* What a check finds is not of interest, only that it does. */
+/* Only the result of a check matters here, not its findings. */
 void quiet(void *ctx, const char *text)
 {
 }
 
-/* Blocks of tables, which a check must miss none of. */
+/* Blocks of tables; a check must find damage in each of them. */
 #define MOST_BLOCKS	((BYTES + SPARE_BYTES) / BLOCK_BYTES)
 
 static u8 in_table[MOST_BLOCKS];
-/* Of each block, from its start, what somebody reads; in a log zeroes are behind. */
+/* For each block, the bytes from its start that are ever read; in a log zeroes follow. */
 static u32 counts[MOST_BLOCKS];
 static u32 tables, spares;
 
@@ -46,7 +46,9 @@ static int note_table(void *ctx, const struct kv_band *b)
 	return 0;
 }
 
-/* How many keys cannot be read; each other one is right, or not there. */
+/*
+ * Return: the number of keys that cannot be read.  All other keys have their value, or are missing.
+ */
 static u32 unreadable(struct kv *kv, u32 block)
 {
 	char text[64];
@@ -70,7 +72,7 @@ static u32 unreadable(struct kv *kv, u32 block)
 	return lost;
 }
 
-/* A damaged store that is written to: it goes on, says so, and does not try for ever. */
+/* Write to a damaged store: it must accept writes, report the damage and not retry for ever. */
 static void go_on(struct sim *s, const struct load *l, u32 block)
 {
 	struct kv_stats before = { .size = sizeof(before) }, after = before;
@@ -159,7 +161,7 @@ void test_damage(u64 seed, u32 batches)
 	}
 	printf("%u tables; %u blocks damaged: %u found, %u harmless, %u refused, %u missed\n",
 	       tables, found + harmless + refused + missed, found, harmless, refused, missed);
-	/* What fills a block before the histogram, nobody reads. */
+	/* The padding of the block before the histogram is never read. */
 	if (has_offload() && !spares)
 		die("nothing is offloaded");
 	if (missed > tables || !found)
@@ -169,8 +171,9 @@ void test_damage(u64 seed, u32 batches)
 }
 
 /*
- * Each chunk of a log whose chunks were all synced: the store must not be written to any more.
- * Only of the last one of a store that was not closed nobody can tell whether it was ever whole.
+ * Damage each chunk of a log; all chunks were synced.  The store must not be opened to write after
+ * that.  The exception is the last chunk of a store that was not closed: it may never have been
+ * whole.
  */
 static void damage_log(u32 batches, bool closed)
 {

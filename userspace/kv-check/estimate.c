@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-/* How sequential a band is, as histograms tell, against what is known of its keys. */
+/* The estimate of how sequential a band is, compared with its keys. */
 #include "model.h"
 #include "pick.h"
 
-/* A table with keys of so many values, @step apart, from @from on. */
+/* Write a table with @keys keys, @step apart, from @from on. */
 static void put_table(struct kv *kv, u32 from, u32 keys, u32 step)
 {
 	char key[20], value[990] = { 0 };
@@ -18,7 +18,7 @@ static void put_table(struct kv *kv, u32 from, u32 keys, u32 step)
 		die("flush: %s", kv_error());
 }
 
-/* The table that was written @ago tables ago. */
+/* Return: the table that was written @ago tables ago. */
 static struct part *table_of(struct kv *kv, u32 ago)
 {
 	const struct level *l = &kv->version->level[0];
@@ -31,7 +31,7 @@ static struct part *table_of(struct kv *kv, u32 ago)
 	return part[l->nr - 1 - ago];
 }
 
-/* Blocks of another table that are in the range of @keys from @from on, to half a block. */
+/* Verify the number of blocks of another table in the range of @keys keys, to half a block. */
 static void expect(struct kv *kv, u32 from, u32 keys, u32 step, double blocks)
 {
 	struct part *other = table_of(kv, 0), *b;
@@ -45,7 +45,7 @@ static void expect(struct kv *kv, u32 from, u32 keys, u32 step, double blocks)
 		die("%u keys from %u on: %g blocks, not %g", keys, from, got, blocks);
 }
 
-/* Blocks have five keys here; a bucket has one, and begins with the last key before it. */
+/* Here a block has five keys; a bucket has one block and begins with the last key before it. */
 void test_estimate(u64 seed, u32 count)
 {
 	static const struct { u32 from, keys, step; double blocks; } of[] = {

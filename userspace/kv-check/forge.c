@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Stores that are whole by all checksums, and that no store of ours would have written:
- * worked out by hand.  What is in them is found, or its absence is called damage.
+ * Stores with correct checksums that no store has written, worked out by hand.  Each key in them
+ * must be found, or its absence must be reported as damage.
  */
 #include "model.h"
 #include "table.h"
 
 #define WRITES	40U
 
-/* Of the bands that a store uses. */
+/* Bands that a store uses. */
 struct forged {
 	struct kv kv;
 	u64 table, id;
@@ -35,7 +35,9 @@ static size_t name(u32 i, char *key)
 	return (size_t)sprintf(key, "%02u", i);
 }
 
-/* All in one table, or in three bands of a log; from now on no rules of bands hold. */
+/*
+ * A store with all keys in one table, or in three bands of a log.  Rules of bands no longer apply.
+ */
 static struct sim *filled(struct forged *f, u32 value_bytes, u32 flags, bool flush)
 {
 	static const u8 value[3000];
@@ -71,7 +73,7 @@ static void seal(const struct forged *f, struct bands_head *h)
 	h->crc = cpu_to_le32(bands_crc(&f->kv, h));
 }
 
-/* How many keys are not there, without a word that something is damaged. */
+/* Return: the number of missing keys for which no damage is reported. */
 static u32 silently_lost(struct kv *kv)
 {
 	u32 i, lost = 0;
@@ -92,8 +94,8 @@ static u32 silently_lost(struct kv *kv)
 }
 
 /*
- * The last key of the first block, as the index has it, becomes @last.  One that is beyond
- * what the block has sends readers there who want the next block.
+ * The index gets @last as the last key of the first block.  If that is larger than the last key in
+ * the block, readers that need the next block are sent to the first one.
  */
 static void wrong_last_key(const char *last, bool readers_see)
 {
@@ -118,7 +120,7 @@ static void wrong_last_key(const char *last, bool readers_see)
 	if (kv_check(kv, quiet, NULL) != -EUCLEAN)
 		die("the index says %s: a check sees nothing", last);
 	kv_close(kv);
-	/* Nor is it merged into something that is without fault. */
+	/* A merge must not turn it into a table without a fault either. */
 	kv = opened(s, "a wrong index");
 	kv_put(kv, "08", 2, "new", 3, 0);
 	if (kv_compact(kv) != -EUCLEAN)
@@ -139,7 +141,7 @@ static void wants_write(struct kv *kv, const char *key, u32 nr, const char *what
 	free(got);
 }
 
-/* One whose numbers are used up can still be read. */
+/* Open a store again; if its numbers are used up, it can still be read. */
 static struct kv *again(struct sim *s, const char *what)
 {
 	struct kv_options look = { .size = sizeof(struct kv_options), .flags = KV_READ_ONLY };
@@ -153,7 +155,7 @@ static struct kv *again(struct sim *s, const char *what)
 	return kv;
 }
 
-/* What a store that was opened takes, it has when it is opened again. */
+/* If the store can be opened, it must keep each write that it accepts. */
 static void keeps(struct sim *s, const char *what)
 {
 	static u8 value[3000];
@@ -171,7 +173,7 @@ static void keeps(struct sim *s, const char *what)
 		if (kv_put(kv, key, strlen(key), value, sizeof(value), KV_SYNC))
 			break;
 		nr = i + 1;
-		/* Of which there are many versions. */
+		/* A key with many versions. */
 		if (kv_put(kv, "same", 4, value, 100, KV_SYNC))
 			break;
 		last = i;
@@ -196,7 +198,7 @@ static void keeps(struct sim *s, const char *what)
 	sim_free(s);
 }
 
-/* Each log band in the band table, of the newest generation, is of another memtable. */
+/* Set memtable and id of each log band in the newest generation of the band table. */
 static void logs_of(const u64 *memtable, const u64 *id, u32 nr, bool fine)
 {
 	struct bands_entry *e;
@@ -234,7 +236,7 @@ static void logs_of(const u64 *memtable, const u64 *id, u32 nr, bool fine)
 		    memtable[1], memtable[2], lost);
 	if (!fine)
 		die("logs that nobody has written are taken");
-	/* The next ones have larger numbers. */
+	/* New logs get larger numbers. */
 	for (i = 0; i < 6 && !kv_put(kv, "more", 4, "x", 1, KV_SYNC); i++) {
 		if (i < 5 && kv_flush(kv))
 			break;
@@ -259,7 +261,7 @@ static void logs_out_of_order(void)
 	logs_of(same, same, ARRAY_SIZE(same), false);
 }
 
-/* One number of the band table, all of whose copies have it. */
+/* Set one number of the band table, in all copies. */
 static void large_number(size_t field, u64 number, const char *what)
 {
 	struct forged f;
@@ -289,7 +291,7 @@ static void large_number(size_t field, u64 number, const char *what)
 	keeps(s, what);
 }
 
-/* The number of the only write in a log. */
+/* Set the number of the only write in a log. */
 static void large_write(u64 number, const char *what)
 {
 	struct sim *s = formatted(BYTES);
@@ -318,8 +320,8 @@ static void large_write(u64 number, const char *what)
 }
 
 /*
- * The key of an entry in a block becomes @key: a merge that went on would write what no
- * reader finds, or a range that ends before it begins.
+ * Set the key of an entry in a block to @key.  A merge that did not notice would write entries that
+ * no reader finds, or a range that ends before it begins.
  */
 static void keys_out_of_order(u32 block, u32 nr, const char *key)
 {
@@ -381,16 +383,16 @@ static void large_numbers(void)
 }
 
 /**
- * test_forge() - one kind of forged store
- * @seed: which one
- * @count: not used
+ * test_forge() - test one kind of forged store
+ * @seed: number of the kind
+ * @count: unused
  */
 void test_forge(u64 seed, u32 count)
 {
 	switch (seed) {
 	case 1:
 		wrong_last_key("13", true);
-		/* Who looks for 08 is told by the index that it can't be there. */
+		/* A reader that looks for 08 learns from the index that the key cannot be there. */
 		wrong_last_key("05", false);
 		break;
 	case 2:
@@ -403,7 +405,7 @@ void test_forge(u64 seed, u32 count)
 		keys_out_of_order(0, 1, "07");
 		keys_out_of_order(0, 3, "01");
 		keys_out_of_order(1, 0, "07");
-		/* Twice, and the second not older. */
+		/* The same key twice, and the second version is not older. */
 		keys_out_of_order(0, 2, "02");
 		break;
 	default:

@@ -6,9 +6,9 @@
 
 #define MOST_THREADS	32U
 #define PUTS		40U		/* of each thread */
-#define GROUP_BAND	(2U << 20)	/* so that no log band ends meanwhile */
+#define GROUP_BAND	(2U << 20)	/* large enough that no log band ends meanwhile */
 #define PATIENCE_MS	60000U
-/* A put waits for the rest of a flush and for a whole one; one more may begin meanwhile. */
+/* A put waits for the rest of one flush and for one whole flush; one more may begin meanwhile. */
 #define MOST_FLUSHES	3U
 
 static struct kv *kv;
@@ -19,7 +19,7 @@ static u32 add(u32 *counter, u32 n)
 	return __atomic_add_fetch(counter, n, __ATOMIC_SEQ_CST);
 }
 
-/* Has each thread that runs a put in the log that is not durable? */
+/* Does each running thread have a put in the log that is not durable? */
 static bool all_have_come(void)
 {
 	bool all;
@@ -31,8 +31,8 @@ static bool all_have_come(void)
 }
 
 /*
- * A flush takes until then.  So threads whose puts are durable must return while the next
- * flush is under way.
+ * A flush ends only when each thread has come.  So threads with durable puts must return while the
+ * next flush runs.
  */
 static void flush_for_all(void)
 {
@@ -72,7 +72,7 @@ static void test_threads_of(u32 nr)
 	u32 i;
 
 	kv = opened(s, "new");
-	/* The log has a band from then on. */
+	/* From then on the log has a band. */
 	if (kv_put(kv, "first", 5, "value", 5, KV_SYNC))
 		die("put: %s", kv_error());
 	threads = nr;
@@ -89,7 +89,7 @@ static void test_threads_of(u32 nr)
 	s->flushing = NULL;
 	printf("%u threads: %u puts, %u flushes, %u at most while one put waits\n", nr, nr * PUTS,
 	       flushes, most);
-	/* Who leads a flush is alone in it at worst; all others are in the next. */
+	/* At worst the leader of a flush is alone in it, and all others are in the next one. */
 	if (flushes > 2 * PUTS + nr || most > MOST_FLUSHES)
 		die("threads that sync share too little");
 	if (kv_close(kv))

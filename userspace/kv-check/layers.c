@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the layers below must clean: the store's requests, in their order, are given to the
- * engines of stl-set and stl-full as core gives them, one at a time and all durable at once,
- * and they clean only what they must.  Of each band that the store begins it is counted
- * whether the disk could see it coming, and of each that an engine cleans whose it was.
+ * The cleaning that a store causes in the layers below.  The store's requests are given in order to
+ * the engines of stl-set and stl-full, in the way core does, one at a time and each durable at
+ * once.  The engines clean only when they must.  The test counts for each band that the store
+ * begins whether the disk sees it as the continuation of a stream, and for each band that an engine
+ * cleans its owner.
  */
 #include "exercise.h"
 #include "full-engine.h"
@@ -13,12 +14,12 @@
 #define LAYER_BAND	64U	/* blocks: 256 KiB */
 #define LAYER_BANDS	192U
 #define STORE_BAND	(LAYER_BAND * BLOCK_BYTES)
-/* Of a zone of stl-full, of which there are two, as in tests/guest/kv.py. */
+/* Spare bands of each of the two zones of stl-full, as in tests/guest/kv.py. */
 #define PROVISION	13U
-/* Of stl-set; what tests/guest/kv.py sets. */
+/* Setting of stl-set, as in tests/guest/kv.py. */
 #define BYPASS		"16"
 
-/* Whose a band of the layer is, by what was last written to it. */
+/* Owner of a band of the layer: determined by the last write to it. */
 enum owner { OWNER_REGION, OWNER_LOG, OWNER_TABLE, OWNER_LEAD, NR_OWNERS };
 
 static const char *const owner_names[NR_OWNERS] = { "region", "log", "table", "lead-in" };
@@ -26,11 +27,11 @@ static const char *const owner_names[NR_OWNERS] = { "region", "log", "table", "l
 /**
  * struct layer - an engine below the store
  * @e: the engine
- * @l: its layout
- * @seq: open transaction
- * @rec: for records
- * @emit: of the call under way
- * @cleaned: bands, by whose they were
+ * @l: the layout of @e
+ * @seq: number of the open transaction
+ * @rec: buffer for records
+ * @emit: records of the current call
+ * @cleaned: number of bands cleaned, by owner
  */
 struct layer {
 	struct shingle_engine *e;
@@ -42,20 +43,20 @@ struct layer {
 };
 
 /**
- * struct watch - what the store asks of its disk
- * @sim: its disk
- * @layer: engines that are asked the same
- * @owner: of each band
- * @at: so many blocks of each are written
- * @next: block behind the last one that was written to a band
- * @blocks: written
- * @zeroes: of these, in bands and nothing but zeroes: what the store has to say is none
- * @told: blocks written, by the store's own figures, but for those of its closings
- * @told_pad: of these zeroes that only KV_STREAM writes
- * @begun: bands, by owner
- * @behind: of these, those that follow what was written before
- * @led: of these, those that follow a lead-in
- * @left: bands that another one was begun beside, before they were written to their end
+ * struct watch - the requests of the store to its disk
+ * @sim: the disk of the store
+ * @layer: engines that get the same requests
+ * @owner: owner of each band
+ * @at: number of blocks written of each band
+ * @next: the block behind the last write to a band
+ * @blocks: number of blocks written
+ * @zeroes: number of those that are in bands and zero; the store counts zeroes as padding
+ * @told: number of blocks written according to the store's statistics, without those of closing it
+ * @told_pad: number of those that are zeroes written for KV_STREAM only
+ * @begun: number of bands begun, by owner
+ * @behind: number of those that follow the write before
+ * @led: number of those that follow a lead-in
+ * @left: number of bands that were not written to their end before another one was begun
  */
 struct watch {
 	struct sim *sim;
@@ -161,7 +162,7 @@ static u64 zero_blocks(const u8 *data, u64 n)
 	return found;
 }
 
-/* A write to the bands of the store, which are the layer's. */
+/* Note a write to the bands of the store, which are also those of the layer. */
 static void note_band(struct watch *w, u64 lblk, u64 n, const u8 *data)
 {
 	u64 band = lblk / LAYER_BAND;
@@ -183,7 +184,7 @@ static void note_band(struct watch *w, u64 lblk, u64 n, const u8 *data)
 		for (i = 0; i < LAYER_BANDS; i++) {
 			if (w->at[i] && w->at[i] < LAYER_BAND && w->owner[i] != OWNER_REGION) {
 				w->left[w->owner[i]]++;
-				/* Once, whatever else is begun. */
+				/* Count each band once. */
 				w->at[i] = LAYER_BAND;
 			}
 		}
@@ -287,7 +288,7 @@ static void show_layer(struct layer *d)
 	printf("\n");
 }
 
-/* What a sitting says that it has written; what its end adds, nobody can ask for. */
+/* Take the statistics of one session, without the writes of closing the store. */
 static void take_stats(struct kv *kv)
 {
 	struct kv_stats s = { .size = sizeof(s) };
@@ -298,7 +299,7 @@ static void take_stats(struct kv *kv)
 	watched.told_pad += s.pad_bytes / BLOCK_BYTES;
 }
 
-/* Loads in three sittings, then all of it compacted. */
+/* Load in three sessions, then compact everything. */
 void test_layers(u64 seed, u32 count)
 {
 	struct kv_options opt = options;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Limits of the store that tests change; in front of each source. */
+/* Limits of the store that tests change; included before each source file. */
 #ifndef KV_CHECK_LIMITS_H
 #define KV_CHECK_LIMITS_H
 
-/* So few that small stores have merges that end at a key; test_picks() has the store's own. */
+/*
+ * Small enough that merges in small stores end at a key. test_picks() sets the limit of the store.
+ */
 extern unsigned int most_inputs;
 #define MOST_INPUTS	most_inputs
 

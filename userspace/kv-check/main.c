@@ -1,37 +1,38 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * kv-check TEST [ORGANISATION [SEED [COUNT]]]: the store on a simulated disk.
- * ORGANISATION is soc, loc or buffered; with -stream behind it, for KV_STREAM; buffered-offload
- * has an offload device.  Seeds from 50 to 99 of model and cut have a small store, in which
- * nothing is merged before it is full.
+ * kv-check TEST [ORGANISATION [SEED [COUNT]]]: tests the store on a simulated disk.
  *
- * model    random writes, snapshots, iterators against a model
- * cut      the power is cut at each request, and in each state the disk may be in
- * fail     each single request fails once
- * memory   each single allocation fails once
- * full     until there is no room, and deletions make some
- * again    what makes room in a store that was full
- * damage   each block of a store is damaged
- * craft    damage with the right checksum
- * forge    stores that are whole by all checksums, and that nobody has written (SEED: which)
- * log      each chunk of a log is damaged
- * vectors  cases worked out by hand
- * between  a sync of another thread between a write's room in the log and the write
- * threads  many threads at once
- * levels   what the disk is told of them
- * transient  reads that fail, and do not the next time
- * storm    all of it at once: odd keys, held iterators, failures, no room
- * spent    what the time was spent with
- * estimate how sequential a band is
- * group    threads that sync share flushes
- * slow     a write that is slowed down lets others write
- * picks    how much a merge of soc looks at before it begins (COUNT: tables), and overlap
- * reads    how often the disk is asked, and for how much
- * checkpoint  a copy of a store that is written to
- * repair   logs that have lost something
- * ranges   keys from one to another: deleted, compacted, estimated
- * sizes    structs of callers that were built with another library
- * layers   what stl-set and stl-full would have to clean below it
+ * ORGANISATION is soc, loc or buffered.  The suffix -stream selects KV_STREAM; buffered-offload has
+ * an offload device.  For seeds from 50 to 99, model and cut use a small store, in which nothing is
+ * merged before it is full.
+ *
+ *  model    random writes, snapshots and iterators, compared with a model
+ *  cut      a power cut before each request, with all states that the disk may be in
+ *  fail     each single request fails once
+ *  memory   each single allocation fails once
+ *  full     writes until there is no room, then deletions that make room
+ *  again    events that make room in a full store
+ *  damage   each block of a store is damaged
+ *  craft    damage with correct checksums
+ *  forge    stores with correct checksums that no store has written (SEED: which)
+ *  log      each chunk of a log is damaged
+ *  vectors  cases worked out by hand
+ *  between  another thread syncs after a write has found room in the log, before it is added
+ *  threads  many threads at once
+ *  levels   the levels that the disk gets
+ *  transient  reads that fail, but not for ever
+ *  storm    everything at once: odd keys, held iterators, failures, no room
+ *  spent    the statistics about time
+ *  estimate the estimate of how sequential a band is
+ *  group    threads that sync share flushes
+ *  slow     a write that is slowed down does not block others
+ *  picks    the work of soc to choose a merge (COUNT: tables), and the overlap
+ *  reads    number and size of reads from the disk
+ *  checkpoint  a copy of a store that is written to
+ *  repair   logs that have lost something
+ *  ranges   ranges of keys: deletion, compaction, estimates
+ *  sizes    structures of callers that were built with another version of the library
+ *  layers   the cleaning that a store causes in stl-set and stl-full
  */
 #include <time.h>
 
@@ -43,9 +44,9 @@ static enum kv_organisation organisation;
 static bool offloading;
 static u64 store_bytes = BYTES;
 static const u8 uuid[16] = "kv-check kv-chec";
-/* Counted and failed by the wrappers below. */
+/* The wrappers below count allocations, and let one fail. */
 static u64 allocations, fail_allocation;
-/* Synced when memory is asked for that has such a size at least, once. */
+/* This store is synced once, at the next allocation of at least @sync_bytes. */
 static struct kv *sync_then;
 static size_t sync_bytes;
 
@@ -102,7 +103,7 @@ int __real_pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *lock,
 int __wrap_pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *lock,
 				  const struct timespec *until);
 
-/* People and NTP set the wall clock, also back: nothing may wait until some time of it. */
+/* No wait may use the wall clock as its timeout: people and NTP set it, sometimes back. */
 int __wrap_pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *lock,
 				  const struct timespec *until)
 {
@@ -117,7 +118,7 @@ int __wrap_pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *lock,
 int __real_usleep(unsigned int us);
 int __wrap_usleep(unsigned int us);
 
-/* Whose sleeps are looked at. */
+/* The sleeps of this store are counted. */
 static struct kv *sleeper;
 static u32 sleeps;
 
@@ -132,7 +133,7 @@ int __wrap_usleep(unsigned int us)
 	return __real_usleep(us);
 }
 
-/* The @next allocation from now on fails; 0: none does. */
+/* Let the @next allocation from now on fail; 0: none. */
 void starve(u64 next)
 {
 	u64 now = __atomic_load_n(&allocations, __ATOMIC_RELAXED);
@@ -163,8 +164,8 @@ static void add_offload(struct sim *s)
 }
 
 /*
- * As if a merge were under way in each other stretch of batches: with no thread there is
- * none while anybody writes.  What seems to be due then is merged beside it all the same.
+ * Offload writes in every other stretch of 20 batches, as if a merge were running: without a thread
+ * none runs while a batch is written.  Merges that are due are done all the same.
  */
 void offload_some(struct kv *kv, u32 batch)
 {
@@ -172,7 +173,7 @@ void offload_some(struct kv *kv, u32 batch)
 		kv->merging = batch / 20 % 2;
 }
 
-/* Some went there, and some did not. */
+/* Some writes were offloaded, and some were not. */
 static void have_offloaded(const struct kv_stats *s)
 {
 	if (offloading && (!s->offloaded_writes || s->offloaded_writes == s->puts + s->deletes))
@@ -249,7 +250,10 @@ static void test_model(u64 seed, u32 batches)
 		if (load_write(kv, &l, b, &synced))
 			die("batch %u: %s", b, kv_error());
 		model_apply(&m, &l, b);
-		/* Its bands are merged into others meanwhile; a small store has none for it. */
+		/*
+		 * The bands of the iterator are merged into others meanwhile; a small store has no
+		 * room for that.
+		 */
 		if (!rnd(100) && store_bytes == BYTES) {
 			if (held)
 				model_walk(held, &l, &held_then, "an old iterator");
@@ -299,7 +303,10 @@ static void test_model(u64 seed, u32 batches)
 			offloaded += stats.offloaded_writes;
 			if (kv_close(kv))
 				die("close: %s", kv_error());
-			/* The pointers are as the disk's: what is free is written anew. */
+			/*
+			 * The write pointers are still those of the disk, so rewriting a free band
+			 * is allowed.
+			 */
 			kv = opened(s, "again");
 			model_check(kv, &l, &m, NULL, "opened again");
 		}
@@ -328,7 +335,7 @@ static void test_model(u64 seed, u32 batches)
 		die("hardly anything was merged");
 	if (offloading && offloaded < batches / 4)
 		die("hardly anything was offloaded");
-	/* Snapshots apart, nothing hidden and no deletion is left after a compaction. */
+	/* Without snapshots, a compaction leaves no hidden version and no deletion. */
 	if (kv_compact(kv))
 		die("compact: %s", kv_error());
 	kv_stats(kv, &stats);
@@ -350,7 +357,7 @@ static void apply(u8 *image, const struct event *e, u64 from, u64 bytes)
 		memset(image + e->offset + from, 0xdd, bytes);
 }
 
-/* The disk as it may be when the power is cut behind event @end; model.h has the states. */
+/* Make the disk as a power cut before event @end may leave it; see model.h for @state. */
 void crash(u8 *image, const struct event *event, u32 first, u32 end, u32 state)
 {
 	u32 i;
@@ -371,7 +378,9 @@ void crash(u8 *image, const struct event *event, u32 first, u32 end, u32 state)
 	}
 }
 
-/* A flush of a device: what it was asked before is durable.  @first, if all of some is. */
+/*
+ * A device was flushed: all earlier events of it are durable.  @first advances over durable events.
+ */
 void flushed(u8 *durable, struct event *event, u32 *first, u32 end)
 {
 	u32 i;
@@ -387,7 +396,7 @@ void flushed(u8 *durable, struct event *event, u32 *first, u32 end)
 		++*first;
 }
 
-/* Returns how many batches the store has. */
+/* Return: the number of batches that the store has. */
 static u32 recovered(struct sim *s, const struct load *l, u32 synced, u32 most, const char *when)
 {
 	struct kv_options look = { .size = sizeof(struct kv_options), .flags = KV_READ_ONLY };
@@ -396,7 +405,7 @@ static u32 recovered(struct sim *s, const struct load *l, u32 synced, u32 most, 
 	struct kv *kv;
 	u32 n, b;
 
-	/* Nothing that a cut leaves is damage, also before it is mended. */
+	/* A power cut does not cause damage, not even before the next open to write. */
 	if (whole) {
 		if (sim_open(&kv, s, &look))
 			die("%s: to be read: %s", when, kv_error());
@@ -418,7 +427,7 @@ static u32 recovered(struct sim *s, const struct load *l, u32 synced, u32 most, 
 
 static void test_cut(u64 seed, u32 batches)
 {
-	/* Large values fill memtables; small ones that are synced fill logs before. */
+	/* Large values fill memtables; small values that are synced fill logs first. */
 	struct load l = { .seed = seed, .batches = batches,
 			  .value_bytes = seed % 2 ? 6000 : 100 };
 	struct kv_options opt = options;
@@ -436,7 +445,7 @@ static void test_cut(u64 seed, u32 batches)
 		sim_add_spare(t, s->spare.bytes);
 	memcpy(durable, s->data, size);
 	s->recording = true;
-	/* From seed 100 on with the store's own thread, so that no two runs are the same. */
+	/* From seed 100 on the store has its background thread, so no two runs are the same. */
 	if (seed >= 100)
 		opt.flags &= ~(u32)KV_NO_THREAD;
 	if (sim_open(&kv, s, &opt))
@@ -455,7 +464,7 @@ static void test_cut(u64 seed, u32 batches)
 	kv_close(kv);
 	for (i = 0; i < s->events; i++) {
 		for (state = 0; state < (offloading ? NR_STATES : LOSE_DISK); state++) {
-			/* What the next event is told, had happened before this cut. */
+			/* The counts in an event are those from before the cut. */
 			memcpy(t->data, durable, size);
 			crash(t->data, s->event, first, i, state);
 			snprintf(when, sizeof(when), "cut before event %u of %u, state %u", i,
@@ -465,7 +474,7 @@ static void test_cut(u64 seed, u32 batches)
 			cuts++;
 			if (!t->recording)
 				continue;
-			/* Once more, while it recovers. */
+			/* Cut again, during recovery. */
 			t->recording = false;
 			memcpy(t->data, durable, size);
 			crash(t->data, s->event, first, i, LOSE_NONE);
@@ -501,7 +510,9 @@ static void test_cut(u64 seed, u32 batches)
 	       s->events, batches);
 	if (!again || !cuts)
 		die("nothing was cut");
-	/* Whether a thread of its own merges just then, nobody knows. */
+	/*
+	 * With a background thread it is not certain that a merge runs while something is written.
+	 */
 	if (seed < 100)
 		have_offloaded(&stats);
 	free(durable);
@@ -511,7 +522,7 @@ static void test_cut(u64 seed, u32 batches)
 
 /* --- fail ------------------------------------------------------------------ */
 
-/* One run with one request that fails; false if there was no such request. */
+/* Run with one failing request.  Return: false if there is no request with this number. */
 static bool fail_once(const struct load *l, const u8 *empty, struct sim *s, u64 nr)
 {
 	struct model m = { .by[0] = 0 };
@@ -545,7 +556,7 @@ static bool fail_once(const struct load *l, const u8 *empty, struct sim *s, u64 
 			done = maybe = b;
 			synced_to = synced ? b : synced_to;
 		} else if (s->failed == SIM_READ + 1) {
-			/* What has only been read may be read again. */
+			/* A failed read may be repeated. */
 			err = load_write(kv, l, b, &synced);
 			if (err)
 				die("%s: a read: %d %s", when, err, kv_error());
@@ -561,7 +572,7 @@ static bool fail_once(const struct load *l, const u8 *empty, struct sim *s, u64 
 		die("%s: nobody was told", when);
 	b = s->failed;
 	s->fail = 0;
-	/* What was being written when it failed is there, or not. */
+	/* The batch that was being written when the request failed may be there or not. */
 	if (maybe == done)
 		model_check(kv, l, &m, NULL, when);
 	kv_close(kv);
@@ -614,7 +625,7 @@ static bool starve_once(const struct load *l, const u8 *empty, struct sim *s, u6
 		offload_some(kv, b);
 		err = load_write(kv, l, b, &synced);
 		if (err == -ENOMEM) {
-			/* Nothing has changed, and once more it must do. */
+			/* Nothing has changed, and a second attempt must succeed. */
 			model_check(kv, l, &m, NULL, when);
 			err = load_write(kv, l, b, &synced);
 		}
@@ -645,7 +656,7 @@ static void test_memory(u64 seed, u32 batches)
 
 	rng = seed;
 	memcpy(empty, s->data, sim_bytes(s));
-	/* Each of the first, then some: they are much the same. */
+	/* Each of the first 300 allocations, then a sample: later ones are much the same. */
 	while (starve_once(&l, empty, s, nr)) {
 		step = nr > 300 ? 1 + rnd(40) : 1;
 		nr += step;
@@ -674,7 +685,7 @@ static void test_full(u64 seed, u32 count)
 		}
 		if (err != -ENOSPC)
 			die("round %u: %d %s", round, err, kv_error());
-		/* All but the reserve must have been used, and the next rounds' as well. */
+		/* All bands but the reserve must have been used, and in the next rounds as well. */
 		if (n * sizeof(value) < BYTES / 5 * 2)
 			die("round %u: full after %u values", round, n);
 		if (round && n + n / 10 < was)
@@ -704,9 +715,9 @@ static void test_full(u64 seed, u32 count)
 
 /* --- between --------------------------------------------------------------- */
 
-#define WIDE		(1U << 20)	/* so that a value wants memory of its own */
+#define WIDE		(1U << 20)	/* a value needs memory of its own */
 
-/* A large write, in whose midst another thread syncs what was written before it. */
+/* A large write; another thread syncs an earlier write in the middle of it. */
 static void large_write(struct kv *kv, const u8 *value)
 {
 	if (kv_put(kv, "small", 5, value, 10, 0))
@@ -731,7 +742,7 @@ static void expect(struct kv *kv, const char *key, size_t want)
 	free(value);
 }
 
-/* After so many chunks of a block each; with buffers of @buffer bytes. */
+/* With @chunks chunks of one block each, and log buffers of @buffer bytes. */
 static void test_sync_between(u32 chunks, u32 buffer)
 {
 	struct kv_format_options shape = { .size = sizeof(shape), .band_bytes = WIDE,
@@ -749,7 +760,7 @@ static void test_sync_between(u32 chunks, u32 buffer)
 	s->stream = options.flags & KV_STREAM;
 	if (sim_open(&kv, s, &opt))
 		die("open: %s", kv_error());
-	/* One buffer is large from then on, and its turn comes. */
+	/* From then on one of the two buffers is large, and they take turns. */
 	if (kv_put(kv, "first", 5, value, WIDE / 8, KV_SYNC))
 		die("put: %s", kv_error());
 	for (i = 0; i < chunks; i++) {
@@ -772,7 +783,7 @@ static void test_between(u64 seed, u32 count)
 	u32 i;
 
 	test_sync_between(3, 4 * BLOCK_BYTES);
-	/* One of these fills the band to its last block. */
+	/* With one of these the band is filled to its last block. */
 	for (i = 0; i < count; i++)
 		test_sync_between(170 + i, 0);
 	printf("%u syncs between room in the log and a write\n", count);
@@ -780,7 +791,7 @@ static void test_between(u64 seed, u32 count)
 
 /* --- levels ---------------------------------------------------------------- */
 
-/* Of a table its level, of a log nothing. */
+/* A table's band must have its level, a log's band none. */
 static int told_right(void *ctx, const struct kv_band *b)
 {
 	const struct sim *s = ctx;
@@ -803,7 +814,10 @@ static void test_levels(u64 seed, u32 count)
 
 	rng = seed;
 	for (i = 0; i < count; i++) {
-		/* What ascends is moved to deeper levels as it is, what is anywhere merged. */
+		/*
+		 * Ascending keys are moved to deeper levels without a merge; random keys are
+		 * merged.
+		 */
 		n = sprintf(key, "%08u", i < count / 2 ? i : rnd(count / 2));
 		if (kv_put(kv, key, n, value, sizeof(value), 0))
 			die("put %u: %s", i, kv_error());
@@ -846,7 +860,7 @@ static void test_slow(u64 seed, u32 count)
 		if (kv_put(kv, "key", 3, "value", 5, 0) || kv_flush(kv))
 			die("put: %s", kv_error());
 	}
-	/* As if one came behind. */
+	/* As if the background thread were behind. */
 	kv->has_thread = true;
 	sleeper = kv;
 	if (kv_put(kv, "key", 3, "value", 5, 0))
@@ -869,7 +883,7 @@ static void run_threads(u64 seed, u32 rounds)
 
 	opt.flags &= ~(u32)KV_NO_THREAD;
 	opt.slowdown_us = 1;
-	/* So that there is a moment at which what must wait could come between. */
+	/* Slow writes leave time for operations that should wait to come between. */
 	s->slow = s->stream;
 	if (sim_open(&kv, s, &opt))
 		die("open: %s", kv_error());
@@ -910,7 +924,7 @@ int main(int argc, char **argv)
 			!strncmp(argv[2], "buffered", 8) ? KV_BUFFERED : KV_SOC;
 	offloading = argc > 2 && strstr(argv[2], "-offload");
 	memtable_seed = seed;
-	/* Room for what nobody has asked for. */
+	/* Room in the cache for blocks that were not requested. */
 	if (seed % 2 == 0)
 		options.cache_bytes = 4 << 20;
 	if (seed >= 50 && seed < 100) {

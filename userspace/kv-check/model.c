@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The load and the model of it. */
+/* The load, and the model of it. */
 #include "model.h"
 
-/* Tells after a power cut how many batches are there. */
+/* The value of this key is the number of batches that are there after a power cut. */
 #define COUNTER	"~counter"
 
 static u64 mix(u64 a, u64 b)
@@ -15,7 +15,7 @@ static u64 mix(u64 a, u64 b)
 
 size_t key_of(u32 key, char *text)
 {
-	/* Prefixes of each other, and bytes above 127, among them. */
+	/* Some keys are prefixes of others, and some have bytes above 127. */
 	size_t n = (size_t)sprintf(text, "%c%u", key % 7 ? 'k' : 0xe0, key * 7919 % 1000);
 
 	if (key % 5 == 0) {
@@ -42,12 +42,12 @@ static void value_of(const struct load *l, u32 batch, u32 key, u8 *to, u32 bytes
 		to[i] = (u8)(mix(batch, key) >> (i % 8 * 8)) ^ (u8)(i / 8);
 }
 
-/* @key gets the key of the op; true if it is a put. */
+/* Get the key of an operation.  Return: true if it is a put. */
 static bool op(const struct load *l, u32 batch, u32 i, u32 *key)
 {
 	u64 r = mix(l->seed + 3, (u64)batch * MAX_OPS + i);
 
-	/* Now here, now there: bands with ranges that overlap and that do not. */
+	/* The keys move from place to place, so that some bands overlap and others do not. */
 	*key = (u32)(r >> 8) % (batch / 50 % 3 ? KEYS : KEYS / 4);
 	*key = (*key + batch / 50 * 31) % KEYS;
 	return r % 100 < 65;
@@ -59,7 +59,7 @@ static u32 nr_ops(const struct load *l, u32 batch)
 
 	for (i = 0; i < n; i++) {
 		bytes += op(l, batch, i, &key) ? value_bytes(l, batch, key) : 0;
-		/* No more than the bands of these stores take in a batch, keys included. */
+		/* A batch with its keys must not exceed a fourth of a band. */
 		if (bytes > MOST_BYTES)
 			return i;
 	}
@@ -139,7 +139,7 @@ static struct slice name_slice(const struct named *n)
 	return slice(n->text, n->bytes);
 }
 
-/* Over what tells how many batches there are. */
+/* Step over the counter. */
 static int over_counter(struct kv_iter *it, int (*step)(struct kv_iter *it), int err)
 {
 	const void *at;
@@ -151,7 +151,7 @@ static int over_counter(struct kv_iter *it, int (*step)(struct kv_iter *it), int
 	return err;
 }
 
-/* It is at this key, with the value that the model says; or at none. */
+/* Verify that the iterator is at this key with the value of the model; or behind the end. */
 static void is_at(struct kv_iter *it, const struct load *l, const struct model *m,
 		  const struct named *name, int err, const char *when)
 {
@@ -172,7 +172,7 @@ static void is_at(struct kv_iter *it, const struct load *l, const struct model *
 	same(l, m->by[name->key], name->key, at, bytes, when);
 }
 
-/* Back from some key to the first; then here and there. */
+/* Walk back from a random key to the first, then in both directions. */
 static void walk_back(struct kv_iter *it, const struct load *l, const struct model *m,
 		      const struct named *all, const char *when)
 {
@@ -216,11 +216,11 @@ static void walk_back(struct kv_iter *it, const struct load *l, const struct mod
 }
 
 /**
- * model_walk() - does an iterator see what it must, from some key on, and back?
+ * model_walk() - verify what an iterator sees, from a random key on and back
  * @it: the iterator
- * @l: what was written
- * @m: what must be there
- * @when: for the sentence
+ * @l: the load
+ * @m: the expected contents
+ * @when: text for messages
  */
 void model_walk(struct kv_iter *it, const struct load *l, const struct model *m,
 		const char *when)
@@ -262,12 +262,12 @@ void model_walk(struct kv_iter *it, const struct load *l, const struct model *m,
 }
 
 /**
- * model_check() - does the store hold what it must, and nothing else?
+ * model_check() - verify that the store has the expected contents and nothing else
  * @kv: the store
- * @l: what was written
- * @m: what must be there
- * @snap: as of when, or NULL
- * @when: for the sentence
+ * @l: the load
+ * @m: the expected contents
+ * @snap: snapshot to look at, or NULL
+ * @when: text for messages
  */
 void model_check(struct kv *kv, const struct load *l, const struct model *m,
 		 const struct kv_snapshot *snap, const char *when)
@@ -299,12 +299,12 @@ void model_check(struct kv *kv, const struct load *l, const struct model *m,
 }
 
 /**
- * model_delete_range() - what kv_delete_range() must leave
- * @m: changed
- * @from: first of the range
- * @from_bytes: of it
- * @to: behind its last
- * @to_bytes: of it; 0: it has no end
+ * model_delete_range() - apply kv_delete_range() to a model
+ * @m: the model
+ * @from: first key of the range
+ * @from_bytes: length of @from
+ * @to: the range ends before this key
+ * @to_bytes: length of @to; 0: the range has no end
  */
 void model_delete_range(struct model *m, const char *from, size_t from_bytes, const char *to,
 			size_t to_bytes)
@@ -321,7 +321,7 @@ void model_delete_range(struct model *m, const char *from, size_t from_bytes, co
 	}
 }
 
-/* How many batches the store has. */
+/* Return: the number of batches in the store. */
 u32 model_batches(struct kv *kv, const char *when)
 {
 	size_t bytes;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What a store must hold, and a load that puts it there. */
+/* A load of random writes, and a model of the contents that a store must have after them. */
 #ifndef KV_CHECK_MODEL_H
 #define KV_CHECK_MODEL_H
 
@@ -9,7 +9,7 @@
 #define BAND		KV_BAND_MIN
 #define BYTES		((u64)(BANDS + 10) * BAND)
 #define SMALL_BYTES	((u64)20 * BAND)
-/* Of an offload device: fewer bands than there are bursts to fill. */
+/* Size of the offload device: it has fewer bands than a burst fills. */
 #define SPARE_BYTES	((u64)7 * BAND)
 
 #define KEYS		160U
@@ -17,18 +17,18 @@
 #define MAX_OPS		6U
 
 /**
- * struct model - numbers of the batch that last wrote each key; 0 if it has no value
- * @by: see there
+ * struct model - for each key the number of the batch that last wrote it; 0 if it has no value
+ * @by: the numbers
  */
 struct model {
 	u32 by[KEYS];
 };
 
 /**
- * struct load - random writes, the same for the same seed
- * @seed: see there
- * @batches: how many
- * @value_bytes: of the largest value
+ * struct load - random writes, determined by a seed
+ * @seed: the seed
+ * @batches: number of batches
+ * @value_bytes: size of the largest value
  */
 struct load {
 	u64 seed;
@@ -59,16 +59,16 @@ void flushed(u8 *durable, struct event *event, u32 *first, u32 end);
 void check_clean(struct kv *kv, const char *when);
 
 /*
- * What the disk may hold when the power is cut behind an event, and what was before some other
- * one is durable, as is what is said to be: nothing of what came since, all of it, all but a
- * part of the last one, any blocks of it, or all of one device and nothing of the other.
+ * States of the disk after a power cut.  All events before some event, and all events marked
+ * durable, are on the disk.  The disk has, of the other events: none; all; all but a part of the
+ * last one; any blocks of them; or all of one device and none of the other.
  */
 enum { LOSE_ALL, LOSE_NONE, TEAR_LAST, LOSE_ANY, LOSE_DISK, LOSE_SPARE, NR_STATES };
 
 /*
- * damage.c, craft.c, forge.c, vectors.c, threads.c, layers.c, reads.c, transient.c, storm.c,
- * again.c, spent.c, estimate.c, group.c, sizes.c, ranges.c,
- * repair.c, checkpoint.c, picks.c
+ * Tests of damage.c, craft.c, forge.c, vectors.c, threads.c, layers.c, reads.c, transient.c,
+ * storm.c, again.c, spent.c, estimate.c, group.c, sizes.c, ranges.c, repair.c, checkpoint.c and
+ * picks.c.
  */
 void quiet(void *ctx, const char *text);
 void test_damage(u64 seed, u32 batches);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* How much a merge of soc looks at before it begins, in stores of many tables; and its bounds. */
+/* The work of soc to choose a merge in stores with many tables, and the limits of the overlap. */
 #include <endian.h>
 #include <time.h>
 
@@ -26,7 +26,7 @@ int __wrap_table_histogram(struct kv *kv, struct part *p, struct cache_item **it
 	return drawn ? -EIO : __real_table_histogram(kv, p, item);
 }
 
-/* A table of a whole band in level @level with keys from @from on and before @to, of 2^32. */
+/* Make a table of a whole band with the keys from @from to before @to, out of 2^32. */
 static struct part *draw(u32 level, u64 age, u64 from, u64 to)
 {
 	struct table *t = calloc(1, sizeof(*t));
@@ -37,7 +37,7 @@ static struct part *draw(u32 level, u64 age, u64 from, u64 to)
 	return part_new(t, level, age, slice(&key[0], 4), slice(&key[1], 4));
 }
 
-/* @nr tables that lie behind each other, from @from on and before @to. */
+/* Make @nr tables that follow each other, from @from to before @to. */
 static u32 draw_run(struct part **part, u32 at, u32 nr, u64 from, u64 to)
 {
 	u32 i;
@@ -54,7 +54,7 @@ static struct kv *show(struct sim *s, struct part **part, u32 nr)
 
 	version_put(kv, kv->version);
 	kv->version = version_new(part, nr);
-	/* As if each had a band, and an entry in a band table that has room for more. */
+	/* As if each table had a band and an entry in the band table, with room for more. */
 	kv->free -= nr;
 	kv->version->most_bytes = 0;
 	drawn = true;
@@ -70,7 +70,7 @@ static void rub_out(struct kv *kv, struct part **part, u32 nr)
 	kv_close(kv);
 }
 
-/* Merged with all newer parts of level 1 that overlap one of them, up to a key. */
+/* Verify that all newer parts of level 1 that overlap a picked one are picked, up to a key. */
 static void closed(const struct pick *p, const char *what)
 {
 	const struct level *l = &p->version->level[1];
@@ -110,14 +110,14 @@ static void look(struct kv *kv, const char *what, bool tidy)
 	if (p.nr < 2 || p.nr > 40 || p.tidy != tidy || p.move)
 		die("%s: %u tables are merged", what, p.nr);
 	closed(&p, what);
-	/* A thousandth of a second has time for some 10,000 of these. */
+	/* In a millisecond about 10,000 comparisons are possible. */
 	if (!compared || compared + 10 * asked > 10000)
 		die("%s: %llu comparisons of keys and %llu histograms for one merge", what,
 		    compared, asked);
 	pick_end(kv, &p);
 }
 
-/* Of what is behind a key, the parts that are merged with each other. */
+/* Verify that a component of @nr parts is picked behind @after. */
 static void component(struct kv *kv, struct slice after, u32 nr)
 {
 	u64 compared = comparisons;
@@ -133,7 +133,7 @@ static void component(struct kv *kv, struct slice after, u32 nr)
 	pick_end(kv, &p);
 }
 
-/* Runs of ever fewer tables, each over all keys: the newer, the wider. */
+/* Make runs of ever fewer tables, each over all keys: newer tables are wider. */
 static u32 draw_runs(struct part **part, u32 tables, u32 runs)
 {
 	u32 nr = 0, i, of;
@@ -158,14 +158,14 @@ static void of_many(u32 tables)
 		look(kv, runs < 8 ? "level 0" : "level 1, that is full of overlap", runs == 8);
 		rub_out(kv, part, nr);
 	}
-	/* Wide tables that are older than thousands of narrow ones, which do not overlap. */
+	/* Wide tables that are older than thousands of narrow ones without overlap. */
 	for (i = 0, nr = 0; i < 7; i++)
 		nr = draw_run(part, nr, 1, 0, 1ULL << 32);
 	nr = draw_run(part, nr, tables - 7, 1, (1ULL << 32) - 1);
 	kv = show(s, part, nr);
 	look(kv, "above a wide table", true);
 	rub_out(kv, part, nr);
-	/* One that is older than those that do. */
+	/* One wide table that is older than many tables that overlap. */
 	nr = draw_run(part, 0, 1, 0, 1ULL << 32);
 	nr = draw_run(part, nr, tables / 8, 0, 1ULL << 31);
 	for (i = 0; i < 7; i++)
@@ -173,7 +173,10 @@ static void of_many(u32 tables)
 	kv = show(s, part, nr);
 	look(kv, "below an old table", true);
 	rub_out(kv, part, nr);
-	/* All is merged component by component: the next one is behind thousands that are. */
+	/*
+	 * Components are merged in order of keys: the next one comes behind thousands that are
+	 * done.
+	 */
 	nr = draw_run(part, 0, tables - 2, 0, 1ULL << 31);
 	nr = draw_run(part, nr, 1, 3ULL << 30, 1ULL << 32);
 	nr = draw_run(part, nr, 1, 3ULL << 30, 1ULL << 32);
@@ -184,7 +187,7 @@ static void of_many(u32 tables)
 	sim_free(s);
 }
 
-/* What a version knows of its levels, against what a walk over all of it finds. */
+/* Compare what a version stores about its levels with the result of a full walk. */
 static void known(struct kv *kv)
 {
 	const struct level *l;
@@ -239,7 +242,7 @@ static int note_range(void *ctx, const struct kv_band *b)
 	return 0;
 }
 
-/* Most tables of levels from @level on that one key may be in. */
+/* Return: the largest number of tables from @level on that may have the same key. */
 static u32 most_at_a_key(struct kv *kv, int level)
 {
 	struct ranges *r = calloc(1, sizeof(*r));
@@ -259,7 +262,7 @@ static u32 most_at_a_key(struct kv *kv, int level)
 	return most;
 }
 
-/* Random keys, of which more and more are in a small range: no key is in many tables. */
+/* Random keys, more and more of them in a small range: no key may be in many tables. */
 static void bounded(u64 seed)
 {
 	struct sim *s = formatted(400ULL * BAND);
@@ -298,7 +301,7 @@ static void bounded(u64 seed)
 	sim_free(s);
 }
 
-/* All of level 0 is of level 1, the oldest first. */
+/* Move all tables of level 0 to level 1, the oldest first. */
 static void move_down(struct kv *kv)
 {
 	while (kv->version->level[0].nr) {
@@ -317,8 +320,9 @@ static void move_down(struct kv *kv)
 }
 
 /*
- * Six tables from a to z below one for each letter between, of which all must go with the newest
- * of the six: merges end at a key, one behind the other, and nothing of what is below comes back.
+ * Six tables from a to z, and below them one table for each letter between.  All of those must go
+ * with the newest of the six.  So merges end at a key, one after another, and no old value may
+ * reappear.
  */
 static void piece_by_piece(void)
 {
@@ -373,7 +377,7 @@ void test_picks(u64 seed, u32 count)
 {
 	bounded(seed);
 	piece_by_piece();
-	/* The store's own limit. */
+	/* The limit of the store itself. */
 	most_inputs = 24;
 	bounded(seed + 1);
 	of_many(count);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Keys from one to before another: deleted with power cuts, compacted, estimated. */
+/* Ranges of keys: deletion with power cuts, compaction, and estimates. */
 #include "model.h"
 
 #define VALUE	60U
 #define NAME	256U
 
-/* Long, so that few fill a batch. */
+/* Long keys, so that few of them fill a batch. */
 static size_t name(u32 i, char *text)
 {
 	return (size_t)sprintf(text, "key %06u%0200u", i, 0U);
@@ -36,14 +36,16 @@ static bool has(struct kv *kv, const struct kv_snapshot *snap, u32 i)
 	if (!err && (bytes != VALUE || value[0] != (char)('a' + i % 26) ||
 		     value[VALUE - 1] != value[0]))
 		die("key %u has another value", i);
-	/* What has no room is not cut off, and its length is told. */
+	/* A value that does not fit is not truncated, and its length is returned. */
 	if (!err && (kv_get_into(kv, snap, key, n, small, sizeof(small), &bytes) != -ENOBUFS ||
 		     bytes != VALUE))
 		die("key %u is put where it has no room: %zu bytes", i, bytes);
 	return !err;
 }
 
-/* Of keys @from to @to, the first are gone and the others there, and all else is; how many. */
+/*
+ * Verify that all missing keys are the first of @from to @to.  Return: the number of missing keys.
+ */
 static u32 gone(struct kv *kv, u32 nr, u32 from, u32 to, const char *when)
 {
 	u32 i, n = 0;
@@ -88,7 +90,7 @@ static void cut_deletion(u64 seed, u32 nr)
 			kv = opened(t, when);
 			n = gone(kv, nr, from, to, when);
 			part += n && n < to - from;
-			/* It may be repeated. */
+			/* The deletion may be repeated. */
 			if (kv_delete_range(kv, a, name(from, a), b, name(to, b), 0) ||
 			    gone(kv, nr, from, to, when) != to - from)
 				die("%s: again: %s", when, kv_error());
@@ -111,7 +113,7 @@ struct overlaps {
 	u32 bands[KV_LEVELS], tombstones;
 };
 
-/* Tables that begin and end within the range. */
+/* Count the tables that begin and end within the range. */
 static int count_in(void *ctx, const struct kv_band *b)
 {
 	struct overlaps *o = ctx;
@@ -136,12 +138,12 @@ static void compact_some(u32 nr)
 	u32 i, round;
 	char key[NAME];
 
-	/* Nothing is merged before it is asked for. */
+	/* Nothing is merged before it is requested. */
 	opt.l0_trigger = 1000;
 	opt.l0_slowdown = 1000;
 	if (sim_open(&kv, s, &opt))
 		die("open: %s", kv_error());
-	/* The lower half, then the upper one, twice each: bands overlap within a half. */
+	/* The lower half, then the upper half, twice each: bands overlap within a half. */
 	for (round = 0; round < 4; round++) {
 		for (i = 0; i < nr / 2; i++) {
 			u32 k = i + (round % 2 ? nr / 2 : 0);
@@ -181,7 +183,10 @@ static void compact_some(u32 nr)
 	name(nr / 2, out.from);
 	name(nr, out.to);
 	kv_bands(kv, count_in, &out);
-	/* What a merge of all of level 0 has no room for is merged first, wherever it is. */
+	/*
+	 * If there is no room to merge all of level 0, its oldest bands are merged first, in any
+	 * range.
+	 */
 	if (in.tombstones || (!out.tombstones && kv->head.organisation != KV_BUFFERED))
 		die("%u deletions are left in the range, %u outside", in.tombstones,
 		    out.tombstones);
@@ -201,7 +206,7 @@ static void compact_some(u32 nr)
 	sim_free(s);
 }
 
-/* What was there is seen by who began before. */
+/* Iterators and snapshots from before a deletion still see all keys. */
 static void delete_beside_readers(u32 nr)
 {
 	struct sim *s = formatted(BYTES);
@@ -232,7 +237,9 @@ static void delete_beside_readers(u32 nr)
 	if (kv_iter_seek(it, "", 0) != -ENOENT || kv_iter_seek_last(it) != -ENOENT)
 		die("something is left");
 	kv_iter_free(it);
-	/* A range that ends before it begins has nothing; one of too long keys is refused. */
+	/*
+	 * A range that ends before it begins is empty; one with a key that is too long is refused.
+	 */
 	if (kv_delete_range(kv, "b", 1, "a", 1, KV_SYNC) ||
 	    kv_delete_range(kv, "b", KV_KEY_MAX + 1, "c", 1, 0) != -EINVAL ||
 	    kv_delete_range(kv, "b", 1, "c", 1, 64) != -EINVAL)

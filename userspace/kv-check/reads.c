@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* How often the disk is asked, and for how much: what is cached, and what is read by the way. */
+/* Number and size of reads from the disk: caching, and reads around a block. */
 #include "model.h"
 
-/* Of the address sanitizer, whose header not every compiler brings. */
+/* From the address sanitizer; not every compiler has its header. */
 size_t __sanitizer_get_current_allocated_bytes(void);
 
 #define WIDE		(256U << 10)
@@ -87,7 +87,7 @@ static u32 tables_of(struct kv *kv)
 	return n;
 }
 
-/* What comes from the disk for all keys in no order, and for a second time. */
+/* Reads for all keys in random order, then for all keys again. */
 static void all_keys(struct sim *s)
 {
 	u64 data = (u64)RECORDS * (VALUE + 8), first, bytes;
@@ -110,13 +110,13 @@ static void all_keys(struct sim *s)
 	walk(kv, RECORDS);
 	if (s->ops != first)
 		die("%llu reads of what the cache has", s->ops - first);
-	/* It is the disk's turn to be believed. */
+	/* A check must read from the disk, not from the cache. */
 	bytes = bytes_read(kv);
 	if (kv_check(kv, quiet, NULL) || bytes_read(kv) - bytes < data)
 		die("a check has read %llu bytes of %llu", bytes_read(kv) - bytes, data);
 	kv_close(kv);
 
-	/* Only what was asked for. */
+	/* Without reads around a block, only what was requested is read. */
 	kv = with_cache(s, 4 * data, BLOCK_BYTES);
 	for (i = 0; i < RECORDS / 10; i++)
 		get(kv, i);
@@ -126,7 +126,7 @@ static void all_keys(struct sim *s)
 	printf("%u tables, %llu reads of all keys; ", tables, first);
 }
 
-/* Where it has no room, it reads no more than it must, and what is asked for stays. */
+/* A small cache: nothing is read without room for it, and requested blocks stay in the cache. */
 static void small_cache(struct sim *s)
 {
 	struct kv *kv = with_cache(s, 600 << 10, 0);
@@ -143,7 +143,7 @@ static void small_cache(struct sim *s)
 		die("%llu reads for %u keys with a small cache", s->ops - ops, RECORDS);
 	if (bytes_read(kv) - bytes > (s->ops - ops) * 4 * BLOCK_BYTES)
 		die("%llu bytes in %llu reads", bytes_read(kv) - bytes, s->ops - ops);
-	/* A walk does not push out what was asked for. */
+	/* A walk must not evict requested blocks. */
 	for (i = 0; i < 20; i++)
 		get(kv, i);
 	walk(kv, RECORDS);
@@ -155,7 +155,7 @@ static void small_cache(struct sim *s)
 	kv_close(kv);
 }
 
-/* Small reads first, then longer ones: half of a band at once in the end. */
+/* A walk begins with small reads; they grow to half a band. */
 static void walks(struct sim *s)
 {
 	struct kv *kv = with_cache(s, 600 << 10, 0);
@@ -172,7 +172,7 @@ static void walks(struct sim *s)
 	printf("a walk %llu; ", s->ops);
 }
 
-/* Of tables that an iterator is not in, it holds nothing: be it that it was there before. */
+/* An iterator holds nothing of tables that it is not in, even if it was in them before. */
 static void held_by_iterator(struct sim *s)
 {
 	struct kv *kv = with_cache(s, BLOCK_BYTES, 0);
@@ -188,7 +188,7 @@ static void held_by_iterator(struct sim *s)
 		if (kv_iter_seek(it, key, (size_t)sprintf(key, "%08u", i)))
 			die("seek: %s", kv_error());
 		now = __sanitizer_get_current_allocated_bytes();
-		/* One table, and another one that begins there: a window, an index, a block. */
+		/* Two tables at most: a window, an index and a block each. */
 		if (now - none > 2 * (64 << 10) + (32 << 10))
 			die("%zu bytes are held at record %u of %u tables", now - none, i, tables);
 	}
@@ -196,11 +196,11 @@ static void held_by_iterator(struct sim *s)
 	kv_close(kv);
 }
 
-/* What this store has written it need not read, as long as there is room. */
+/* A table that this store has just written is not read while the cache has room for it. */
 static void just_written(void)
 {
 	struct sim *s = formatted_as(40ULL * WIDE, WIDE);
-	/* More than there is, and less than was ever written. */
+	/* More than all data, but less than the total of all writes. */
 	struct kv *kv = with_cache(s, 9 << 20, 0);
 	u64 bytes;
 	u32 i;
@@ -230,7 +230,7 @@ static int first_index(void *ctx, const struct kv_band *b)
 	return 1;
 }
 
-/* A block that cannot be read is not those beside it; nor is one that is wrong. */
+/* Damage in one block, or a failed read of it, does not affect the blocks beside it. */
 static void beside_damage(struct sim *s)
 {
 	struct kv *kv = with_cache(s, 16 << 20, 0);
@@ -255,7 +255,7 @@ static void beside_damage(struct sim *s)
 			die("%d %s", err, kv_error());
 		lost += !!err;
 	}
-	/* Five records are in a block. */
+	/* A block has five records. */
 	if (!lost || lost > 5)
 		die("%u records lost with one block", lost);
 	kv_close(kv);
@@ -263,13 +263,13 @@ static void beside_damage(struct sim *s)
 
 	kv = with_cache(s, 16 << 20, 0);
 	get(kv, 0);
-	/* The one around it fails, and it is read alone. */
+	/* The read around the block fails; the block is then read alone. */
 	s->fail = s->ops + 1;
 	get(kv, RECORDS / 2);
 	if (s->failed != SIM_READ + 1)
 		die("nothing has failed");
 	s->fail = 0;
-	/* All is in memory by now; an index, and a filter, on the disk is not what it was. */
+	/* Everything is in memory now; damage index and filter on the disk. */
 	walk(kv, RECORDS);
 	kv_bands(kv, first_index, s);
 	for (i = 0; i < 2; i++) {
@@ -282,7 +282,7 @@ static void beside_damage(struct sim *s)
 	printf("%u records lost with a block\n", lost);
 }
 
-/* Blocks that the cache has no room for, be it that it has for what is read around them. */
+/* Blocks that are larger than the cache, although the piece around them would fit. */
 static void large_blocks(void)
 {
 	struct sim *s = formatted_as(40ULL * WIDE, WIDE);
@@ -306,7 +306,7 @@ static void large_blocks(void)
 		if (kv_get(kv, NULL, key, 1, &got, &bytes))
 			die("get: %s", kv_error());
 		free(got);
-		/* The filter, the index, and the block once. */
+		/* Filter, index, and the block once. */
 		if (s->ops > ops + 3)
 			die("%llu reads of a large block", s->ops - ops);
 	}

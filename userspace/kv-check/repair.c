@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Logs that have lost something are repaired, also where the power fails meanwhile. */
+/* Repairs of logs that have lost something, also with power cuts. */
 #include "model.h"
 
 static u32 told;
@@ -19,7 +19,10 @@ static int repaired(struct sim *s, bool unreadable)
 	return store_repair(&s->disk, s->spare.bytes ? &s->spare : NULL, &options, &r);
 }
 
-/* Which of the keys are there, each with its value; @there, or NULL, has which must be. */
+/*
+ * Count the existing keys and verify their values.  @there: which keys exist; with @same they must
+ * match.
+ */
 static u32 keys(struct sim *s, u32 nr, u8 *there, bool same, const char *when)
 {
 	struct kv *kv = opened(s, when);
@@ -45,7 +48,7 @@ static u32 keys(struct sim *s, u32 nr, u8 *there, bool same, const char *when)
 	return n;
 }
 
-/* The power fails at each request of a repair; then it is repaired again. */
+/* Cut the power at each request of a repair, then repair again. */
 static u32 cut_repair(struct sim *s, const u8 *spoilt, u32 nr, u8 *there)
 {
 	u64 size = sim_bytes(s);
@@ -82,7 +85,7 @@ static u32 cut_repair(struct sim *s, const u8 *spoilt, u32 nr, u8 *there)
 	return cuts;
 }
 
-/* Reads that fail are no reason to give anything up, unless that is asked for. */
+/* A read error alone must not cause a loss, unless the caller wants that. */
 static void unread(struct sim *s, const u8 *whole, u64 at, u32 nr, u8 *there)
 {
 	u32 n;
@@ -122,7 +125,7 @@ void test_repair(u64 seed, u32 nr)
 		if (kv_put(kv, key, (size_t)sprintf(key, "%u", i), &i, sizeof(i), KV_SYNC))
 			die("put: %s", kv_error());
 	}
-	/* Chunks of those that have become tables are no log's any more. */
+	/* Chunks of logs that have become tables do not count. */
 	first_log = kv->logs[0].id;
 	kv_close(kv);
 	free(s->pointer);
@@ -146,7 +149,7 @@ void test_repair(u64 seed, u32 nr)
 		if (repaired(s, false) || told < 2)
 			die("block %u: %u told: %s", b, told, kv_error());
 		n = keys(s, nr, there, false, "repaired");
-		/* All but what the chunk had. */
+		/* All keys but the one in the chunk. */
 		if (n + 1 != nr)
 			die("block %u: %u of %u are there", b, n, nr);
 		spoilt_blocks++;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The simulated disk. */
+/* Implementation of the simulated disk. */
 #include <stdarg.h>
 #include <unistd.h>
 
@@ -52,7 +52,7 @@ static void record(struct sim *s, bool spare, enum sim_what what, u64 offset, u6
 	}
 }
 
-/* KV_STREAM: whatever is begun, all others were written to their end, or are discarded. */
+/* KV_STREAM: when a band is begun, each other band must be written to its end or be discarded. */
 static void obey_stream(struct sim *s, u64 band)
 {
 	u32 bands = le32_to_cpu(((struct header *)s->data)->bands), i;
@@ -63,7 +63,10 @@ static void obey_stream(struct sim *s, u64 band)
 	}
 }
 
-/* A shingled disk: what is written in a band is behind what was, or at its start. */
+/*
+ * The rule of a shingled disk: a write to a band begins at its start or behind the last write to
+ * it.
+ */
 static void obey(struct sim *s, u64 offset, u32 bytes)
 {
 	u64 at, band;
@@ -76,7 +79,7 @@ static void obey(struct sim *s, u64 offset, u32 bytes)
 		die("a write from band %llu into the next", band);
 	if (s->stream && !s->pointer[band])
 		obey_stream(s, band);
-	/* A lead-in is the end of a band of which nothing counts. */
+	/* A lead-in is the end of a band without contents. */
 	if (s->stream && at && !s->pointer[band])
 		s->pointer[band] = (u32)at;
 	if (at && at != s->pointer[band])
@@ -98,7 +101,7 @@ static struct sim *sim_of(struct kv_disk *d)
 	return is_face(d) ? container_of(d, struct sim, spare) : container_of(d, struct sim, disk);
 }
 
-/* Where it is in the content of both. */
+/* Return: the offset in the contents of both devices. */
 static u64 in_range(struct kv_disk *d, u64 offset, u64 bytes)
 {
 	if (offset % BLOCK_BYTES || bytes % BLOCK_BYTES || !bytes || offset + bytes > d->bytes)
@@ -106,7 +109,7 @@ static u64 in_range(struct kv_disk *d, u64 offset, u64 bytes)
 	return offset + (is_face(d) ? sim_of(d)->disk.bytes : 0);
 }
 
-/* Of its own, as it is asked in any thread. */
+/* A generator of its own, as any thread may call this. */
 static bool unlucky(struct sim *s)
 {
 	if (!s->bad_luck)
@@ -173,7 +176,7 @@ static int do_discard(struct kv_disk *d, u64 offset, u64 bytes)
 	return 0;
 }
 
-/* One request at a time, whoever asks; one that is watched may ask for another. */
+/* One request at a time; recursive, as a watch function may make another request. */
 static pthread_mutex_t one = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 
 static int sim_read(struct kv_disk *d, u64 offset, void *buf, u32 bytes)
@@ -220,13 +223,13 @@ static int sim_discard(struct kv_disk *d, u64 offset, u64 bytes)
 	return err;
 }
 
-/* As of an interlaced disk, whose tracks have their places as soon as they are written. */
+/* Like an interlaced disk, where the place of a track is fixed once it is written. */
 static int sim_level(struct kv_disk *d, u64 offset, u64 bytes, u32 level, bool moved)
 {
 	struct sim *s = container_of(d, struct sim, disk);
 	u64 band;
 
-	/* Where the rules of bands do not hold nobody asks for levels either. */
+	/* Without rules of bands there are no levels either. */
 	if (!s->pointer)
 		return -EOPNOTSUPP;
 	pthread_mutex_lock(&one);
@@ -280,7 +283,7 @@ void sim_add_spare(struct sim *s, u64 bytes)
 	s->spare = (struct kv_disk){ .ops = &spare_ops, .name = "spare", .bytes = bytes };
 }
 
-/* With the offload device, if there is one. */
+/* Open the store, with its offload device if there is one. */
 int sim_open(struct kv **kv, struct sim *s, const struct kv_options *opt)
 {
 	return store_open(kv, &s->disk, s->spare.bytes ? &s->spare : NULL, opt);
@@ -312,7 +315,7 @@ void sim_free(struct sim *s)
 	free(s);
 }
 
-/* From now on the rules of bands hold: the header says where they are. */
+/* Enforce the rules of bands from now on, with the layout of the header. */
 void sim_bands(struct sim *s)
 {
 	struct header *h = (struct header *)s->data;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* A disk in memory, with a volatile cache, that can fail and lose its power. */
+/* A simulated disk in memory, with a volatile cache, failures and power cuts. */
 #ifndef KV_CHECK_SIM_H
 #define KV_CHECK_SIM_H
 
@@ -8,15 +8,15 @@
 enum sim_what { SIM_READ, SIM_WRITE, SIM_FLUSH, SIM_DISCARD };
 
 /**
- * struct event - what was asked of the disk
- * @what: see there
- * @spare: of the offload device
- * @durable: a flush of its device came behind it
- * @offset: of it
- * @bytes: of it
- * @data: of a write
- * @batches: that had been written when it was asked
- * @synced: of these had been synced
+ * struct event - a recorded request to the disk
+ * @what: kind of request
+ * @spare: the request was for the offload device
+ * @durable: its device was flushed afterwards
+ * @offset: offset of the request
+ * @bytes: size of the request
+ * @data: data of a write
+ * @batches: number of batches written before the request
+ * @synced: number of batches synced before the request
  */
 struct event {
 	enum sim_what what;
@@ -27,33 +27,32 @@ struct event {
 };
 
 /**
- * struct sim - the disk, and perhaps an offload device, in one order of requests
- * @disk: what the store sees
- * @spare: what it sees of the offload device; of no bytes: there is none
- * @data: content of both, as reads see it
- * @borrowed: @data stays when the disk is closed
- * @recording: to @event
- * @event: what was asked, but reads
- * @events: how many
- * @room: for so many
- * @batches: for events
- * @synced: for events
- * @ops: were asked for, with reads
- * @fail: this one fails, counted from 1; 0 for none
+ * struct sim - a disk, and optionally an offload device; requests to both have one order
+ * @disk: the disk, as the store sees it
+ * @spare: the offload device, as the store sees it; size 0 if there is none
+ * @data: contents of both, as reads see them
+ * @recording: record requests in @event
+ * @event: recorded requests, without reads
+ * @events: number of @event
+ * @room: number of elements allocated for @event
+ * @batches: value for the next events
+ * @synced: value for the next events
+ * @ops: number of requests, with reads
+ * @fail: number of the request that fails, counted from 1; 0 for none
  * @unreadable: all reads fail
- * @bad_luck: one in so many reads fails; 0 for none
- * @luck: random numbers of it
- * @hole: reads of these bytes fail
- * @hole_bytes: how many
- * @failed: which kind it was, + 1
- * @bands_offset: bands begin there
- * @band_bytes: and have so many bytes; each is written from its start, in order
- * @pointer: how much of each is written
- * @told: the level that was told of each since it was discarded; 0: none was
- * @stream: each to its end, before another one is begun
- * @slow: who writes lets others run meanwhile
- * @flushing: is called in each flush of the disk, while other requests go on; or NULL
- * @watch: is told what was done, but of reads and flushes; or NULL
+ * @bad_luck: one read in this number fails, at random; 0 for none
+ * @luck: state of the random number generator for @bad_luck
+ * @hole: reads of this range fail
+ * @hole_bytes: size of the range
+ * @failed: kind of the request that failed, plus 1
+ * @bands_offset: offset of the first band
+ * @band_bytes: size of a band; each band is written from its start, in order
+ * @pointer: for each band, the number of bytes written
+ * @told: for each band, the level that it got since it was discarded; 0: none
+ * @stream: each band must be written to its end before another one is begun
+ * @slow: writes sleep, so that other threads can run
+ * @flushing: called in each flush of the disk, while other requests go on; or NULL
+ * @watch: called after each write and discard; or NULL
  */
 struct sim {
 	struct kv_disk disk, spare;

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Structs of callers that were built with another library: shorter, longer, without a size. */
+/*
+ * Structures of callers that were built with another version of the library: shorter, longer, or
+ * without a size.
+ */
 #include "model.h"
 
-/* As a later header would have it. */
+/* As a later header would have them. */
 struct later_options {
 	struct kv_options now;
 	uint64_t more;
@@ -33,10 +36,10 @@ static void test_options(struct sim *s)
 
 	none.size = 0;
 	open_sized(s, &none, -EINVAL, "does not have its size");
-	/* The size alone is no options. */
+	/* The size alone is not valid. */
 	none.size = sizeof(none.size);
 	open_sized(s, &none, -EINVAL, "does not have its size");
-	/* Of an older header, which ends before a field that would be refused. */
+	/* From an older header, which ends before a field with an invalid value. */
 	none.size = offsetof(struct kv_options, l0_trigger);
 	none.l0_trigger = 5000;
 	open_sized(s, &none, 0, "");
@@ -88,7 +91,7 @@ void test_sizes(u64 seed, u32 count)
 	test_stats(kv);
 	test_shape(kv);
 	kv_close(kv);
-	/* The disk is closed with it, and its content is not. */
+	/* The disk is closed with the store, but keeps its contents. */
 	if (store_format(sim_disk(s), &shape, (const u8 *)"0123456789abcdef") != -EINVAL)
 		die("a store is made without the size of its options");
 	sim_free(s);

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What a store says that it has spent its time with. */
+/* The statistics about time. */
 #include <unistd.h>
 
 #include "model.h"
 
 #define PAUSE_US	200000U
 
-/* A memtable is frozen with the first block that a merge writes; the next is that one's. */
+/*
+ * Freeze a memtable at the first block that a merge writes; the next block belongs to that
+ * memtable.
+ */
 static struct kv *merging;
 static enum { BEFORE, FREEZING, FROZEN, PAUSED } state;
 
@@ -36,7 +39,10 @@ static void put_some(struct kv *kv, u32 nr)
 	}
 }
 
-/* No moment counts twice, and a memtable's is not the merge's that it came between. */
+/*
+ * No time counts twice, and the time for a memtable does not count for the merge that it
+ * interrupts.
+ */
 void test_spent(u64 seed, u32 count)
 {
 	struct sim *s = formatted(BYTES);

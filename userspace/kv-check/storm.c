@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Whatever may come together: keys and values of every length, snapshots and iterators that
- * are held, reads that fail now and then, no memory now and then, and hardly any room.
+ * Everything at once: keys and values of every length, held snapshots and iterators, occasional
+ * read errors and failed allocations, and hardly any room.
  */
 #include "model.h"
 
@@ -10,14 +10,14 @@
 #define LONGEST_NAME	KV_KEY_MAX
 #define VALUE_MAX	(BAND / 8)
 #define MOST_OPS	4U
-/* A fourth of a band takes no more in one batch. */
+/* A batch may have at most a fourth of a band. */
 #define BATCH_MAX	(BAND / 4)
 
 /**
- * struct seen - what there was at some moment
- * @of: number of the write that each key has its value of; 0 if it has none
- * @snap: taken then, or NULL
- * @it: made then, or NULL
+ * struct seen - the contents at some moment
+ * @of: for each key, the number of the write that set its value; 0 if it has none
+ * @snap: snapshot of that moment, or NULL
+ * @it: iterator of that moment, or NULL
  */
 struct seen {
 	u32 of[NAMES];
@@ -26,18 +26,18 @@ struct seen {
 };
 
 /**
- * struct storm - a run
- * @s: its disk
- * @kv: its store
- * @opt: how it is opened
- * @now: what there is
- * @held: what was, and must still be seen
- * @names: in order
- * @writes: number of the last one
- * @troubled: reads fail, and memory
- * @full: times that a write found no room
- * @unread: times that something could not be read
- * @starved: times that there was no memory
+ * struct storm - a run of the test
+ * @s: the disk
+ * @kv: the store
+ * @opt: options of the store
+ * @now: current contents
+ * @held: contents of earlier moments that must still be visible
+ * @names: the keys in order
+ * @writes: number of the last write
+ * @troubled: reads and allocations may fail
+ * @full: number of writes that found no room
+ * @unread: number of read errors
+ * @starved: number of failed allocations
  */
 struct storm {
 	struct sim *s;
@@ -49,7 +49,7 @@ struct storm {
 	u32 full, unread, starved;
 };
 
-/* Of one byte, of the longest, and what is the prefix of others. */
+/* Keys of one byte, of the largest length, and keys that are prefixes of others. */
 static struct slice name_of(u32 i)
 {
 	static __thread u8 text[LONGEST_NAME];
@@ -89,7 +89,7 @@ static void same(const struct seen *was, u32 i, const void *value, size_t bytes,
 		die("%s: key %u has not the value of write %u", when, i, write);
 }
 
-/* Nothing is wrong with the disk or the store, so nothing else may be said. */
+/* The disk is not damaged, so only these errors are allowed. */
 static bool tolerable(struct storm *st, int err)
 {
 	if (err == -ENOSPC)
@@ -137,7 +137,7 @@ static void get_one(struct storm *st, const struct seen *was, const char *when)
 	free(value);
 }
 
-/* From some key on, some of them. */
+/* Walk over some keys, beginning at a random one. */
 static void walk(struct storm *st, const struct seen *was, const char *when)
 {
 	u32 at = rnd(NAMES), steps = rnd(NAMES);
@@ -166,7 +166,7 @@ static void walk(struct storm *st, const struct seen *was, const char *when)
 		die("%s: scan goes on behind the last key", when);
 }
 
-/* Some writes that happen together; true if they have. */
+/* Write a batch.  Return: true if it was written. */
 static bool write_some(struct storm *st)
 {
 	static u8 value[VALUE_MAX];
@@ -214,7 +214,7 @@ static void checked(struct storm *st)
 	trouble(st, was);
 }
 
-/* Nobody holds anything any more, and nothing fails: so there is room. */
+/* Release everything and let nothing fail: writes must succeed. */
 static void calm(struct storm *st)
 {
 	u32 i;
@@ -241,7 +241,7 @@ static void reopen(struct storm *st)
 		die("close: %d %s", err, kv_error());
 	trouble(st, st->troubled);
 	err = sim_open(&st->kv, st->s, &st->opt);
-	/* What cannot be read of a log may have been synced. */
+	/* A part of a log that cannot be read may have been synced. */
 	if (err && !(st->troubled && err == -EUCLEAN) && !tolerable(st, err))
 		die("open: %d %s", err, kv_error());
 	if (!err)
@@ -322,7 +322,7 @@ void test_storm(u64 seed, u32 count)
 	rng = seed;
 	st.s = formatted(SMALL_BYTES);
 	st.opt = options;
-	/* From seed 100 on with the store's own thread. */
+	/* From seed 100 on the store has its background thread. */
 	if (seed >= 100)
 		st.opt.flags &= ~(u32)KV_NO_THREAD;
 	st.opt.slowdown_us = 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Many threads on one store. */
+/* Many threads use one store. */
 #include <pthread.h>
 
 #include "model.h"
@@ -9,18 +9,18 @@
 #define THREAD_KEYS	64U
 
 /*
- * What iterators can still read is nobody's to write: while a reader sleeps with one, a store of
- * so few bands may be full.  Who writes then has to wait until there is none.
+ * Bands that an iterator can read are not freed.  While a reader sleeps with an iterator, a store
+ * with few bands may be full.  A writer then waits until there is no iterator.
  */
 static pthread_rwlock_t iterators = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
 
 /**
  * struct worker - a thread
  * @kv: the store
- * @nr: of the thread
- * @rounds: of what it does
- * @last: number that each key was last given; 0 if it was deleted
- * @stop: the writers have ended
+ * @nr: number of the thread
+ * @rounds: number of rounds
+ * @last: for each key, the number of its last value; 0 if it was deleted
+ * @stop: set when the writers have ended
  */
 struct worker {
 	struct kv *kv;
@@ -46,7 +46,7 @@ static int write_batch(struct kv *kv, const struct kv_batch *b, u32 flags)
 	return err;
 }
 
-/* All its keys have the number of one batch, so that readers see whether it was torn. */
+/* All keys of a batch get the same number, so that readers notice a torn batch. */
 static void *writer(void *arg)
 {
 	struct worker *w = arg;
@@ -80,7 +80,7 @@ static void *writer(void *arg)
 	return NULL;
 }
 
-/* What it sees of one batch is all of it or nothing. */
+/* A reader must see all of a batch or nothing. */
 static void look(struct kv *kv, const struct kv_snapshot *snap)
 {
 	u32 seen[WRITERS][8] = { { 0 } }, many[WRITERS][8] = { { 0 } }, i, n, r;
@@ -134,7 +134,7 @@ static void *reader(void *arg)
 			die("get: %d %s", err, kv_error());
 		if (!err)
 			free(value);
-		/* At any time, which ThreadSanitizer looks at. */
+		/* Called at any time, so that ThreadSanitizer can verify it. */
 		kv_stats(w->kv, &stats);
 		if (++i % (streams(w->kv) ? 5 : 50) == 0 && w->nr == WRITERS && kv_compact(w->kv))
 			die("compact: %s", kv_error());
@@ -143,9 +143,9 @@ static void *reader(void *arg)
 }
 
 /**
- * test_threads() - writers, readers, and the store's own thread at once
+ * test_threads() - run writers, readers and the background thread at once
  * @kv: the store; closed
- * @rounds: of each writer
+ * @rounds: rounds of each writer
  */
 void test_threads(struct kv *kv, u32 rounds)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Reads that fail, once or for ever: what is wrong with the disk is not wrong on it. */
+/* Reads that fail, once or for ever.  A read error is not damage. */
 #include "model.h"
 #include "table.h"
 
@@ -21,7 +21,7 @@ static u32 damaged(struct kv *kv)
 	return n;
 }
 
-/* Each read of a check fails once: no table is given up for that. */
+/* Each read of a check fails once; no table may be marked as damaged because of that. */
 static u64 check_once(struct sim *s)
 {
 	struct kv *kv = opened(s, "to check");
@@ -47,7 +47,7 @@ static u64 check_once(struct sim *s)
 		die("nothing fails: %d %s", err, text);
 	if (told < n / 2)
 		die("of %llu reads that failed a check told of %llu", n - 1, told);
-	/* Nor is one whose reads go on failing: they may end to. */
+	/* Nor may a table with reads that keep failing: they may succeed later. */
 	s->hole = band_offset(kv, kv->version->level[1].part[0]->table->band);
 	s->hole_bytes = BLOCK_BYTES;
 	err = kv_check(kv, hear, text);
@@ -60,7 +60,7 @@ static u64 check_once(struct sim *s)
 	return n - 1;
 }
 
-/* Slots of the band table that cannot be read while the store is opened. */
+/* Open the store while a part of the band table cannot be read. */
 static int open_without(struct sim *s, u64 from, u64 bytes)
 {
 	struct kv *kv;
@@ -96,7 +96,7 @@ static void bandtable_once(struct sim *s)
 		if (open_without(s, at + (newest + i) * slot, slot))
 			die("one copy is enough: %s", said);
 	}
-	/* Nobody can tell which generation they would have been. */
+	/* It is unknown which generation these copies have. */
 	for (i = 0; i < SLOTS; i += COPIES) {
 		if (open_without(s, at + i * slot, COPIES * slot) != -EIO ||
 		    !strstr(said, "cannot be read"))
@@ -106,7 +106,7 @@ static void bandtable_once(struct sim *s)
 		die("once they can be read: %s", said);
 }
 
-/* Behind a chunk that is not whole, one that would say that it was, and cannot be read. */
+/* A chunk is not whole, and a later chunk that would show that it was durable cannot be read. */
 static void later_once(struct sim *s)
 {
 	struct kv *kv = opened(s, "to sync"), *again;
@@ -129,7 +129,7 @@ static void later_once(struct sim *s)
 	kv_close(kv);
 }
 
-/* Each block of the logs of a store that is opened. */
+/* Each block of the logs cannot be read while the store is opened. */
 static void log_once(void)
 {
 	struct kv_options look = { .size = sizeof(look), .flags = KV_READ_ONLY };
@@ -174,7 +174,7 @@ static void log_once(void)
 	sim_free(s);
 }
 
-/* A merge that is due is tried again in a while, though nothing is written meanwhile. */
+/* A merge that is due is tried again after a while, even if nothing is written meanwhile. */
 static void merge_once(void)
 {
 	struct sim *s = formatted(BYTES);
@@ -195,7 +195,7 @@ static void merge_once(void)
 			die("put: %s", kv_error());
 	}
 	kv->opt.l0_trigger = 3;
-	/* No table can be read; what is in the cache is not enough. */
+	/* No table can be read, and the cache does not have them either. */
 	for (i = 0; i < kv->version->level[0].nr; i++)
 		cache_forget(kv->cache, kv->version->level[0].part[i]->table->id);
 	s->unreadable = true;
@@ -206,7 +206,7 @@ static void merge_once(void)
 		die("it is tried again at once");
 	if (!kv->held_until || damaged(kv))
 		die("a merge is given up until something is written");
-	/* As if that time had gone by. */
+	/* As if that time had passed. */
 	kv->held_until = 1;
 	if (compact_step(kv, &did) || !did)
 		die("a merge is not tried again: %s", kv_error());

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Bloom filters, and what is kept of tables: cases worked out by hand. */
+/* Bloom filters and the cache: cases worked out by hand. */
 #include "table.h"
 #include "vectors.h"
 
-/* One in a hundred keys that are not there seems to be; none that is there does not. */
+/* About 1 % of the missing keys pass a Bloom filter; all existing keys do. */
 static void bloom(void)
 {
 	u32 i, wrong = 0, bytes = 10000 * 10 / 8;
@@ -24,7 +24,7 @@ static void bloom(void)
 		die("that is not one in a hundred");
 }
 
-/* What is forgotten of a table is all of it, and of no other. */
+/* cache_forget() drops all items of a table, and of no other table. */
 static void forgotten(void)
 {
 	struct cache *c = cache_new(64 << 20);
@@ -48,7 +48,7 @@ static void forgotten(void)
 	cache_free(c);
 }
 
-/* However many there are, hardly any item is behind others of its bucket. */
+/* With any number of items, the chains of the buckets stay short. */
 static void found_at_once(void)
 {
 	struct cache *c = cache_new(256 << 20);
@@ -74,7 +74,10 @@ static void found_at_once(void)
 	cache_free(c);
 }
 
-/* What is in use of too large an item stays, all else goes; what is used last stays longest. */
+/*
+ * The cache keeps its budget and drops the least recently used items.  An item that is larger than
+ * the budget stays while it is in use; then all others are dropped.
+ */
 static void budget(u64 bytes)
 {
 	struct cache *c = cache_new(bytes);
@@ -88,7 +91,7 @@ static void budget(u64 bytes)
 		cache_put(c, cache_add(c, item));
 		if (c->bytes > bytes)
 			die("%llu bytes of %llu", c->bytes, bytes);
-		/* Asked for again and again. */
+		/* This item is used all the time. */
 		cache_put(c, cache_get(c, 0, 0));
 	}
 	for (i = 1; i < 2 * nr; i++) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Logs, with and without, and what becomes of them: cases worked out by hand. */
+/* Logs: cases worked out by hand. */
 #include "vectors.h"
 
-/* Without a log what was not flushed is lost, and nothing claims that it is not. */
+/* Without a log, writes that were not flushed are lost, and a sync is refused. */
 static void without_log(void)
 {
 	struct kv_options opt = { .size = sizeof(struct kv_options), .flags = options.flags | KV_NO_LOG };
@@ -30,7 +30,7 @@ static void without_log(void)
 	sim_free(s);
 }
 
-/* The log is the table, in the same band, and no other is taken for it. */
+/* The log becomes the table, in the same band; no other band is used. */
 static void log_is_table(void)
 {
 	struct sim *s = formatted(BYTES);
@@ -75,7 +75,10 @@ static void log_is_table(void)
 		die("it is none any more");
 	want(kv, "m", "new");
 	want(kv, "z", NULL);
-	/* A log that was found is written anew: where a power cut has left it, none can tell. */
+	/*
+	 * A log that is read back is written again as a sorted table, as its end after a power cut
+	 * is unknown.
+	 */
 	if (kv_put(kv, "b", 1, "2", 1, 0) || kv_close(kv))
 		die("put: %s", kv_error());
 	kv = opened(s, "recovered");
@@ -83,7 +86,7 @@ static void log_is_table(void)
 	if (b.unsorted != 1 || b.sorted != 1 || b.logs)
 		die("%u unsorted, %u sorted, %u logs", b.unsorted, b.sorted, b.logs);
 	want(kv, "b", "2");
-	/* Also if it is alone, it is not moved as it is. */
+	/* A single unsorted table is not moved without a merge either. */
 	if (kv_compact(kv) || bands_of(kv).unsorted || kv_check(kv, complain, NULL))
 		die("compact: %s", kv_error());
 	want(kv, "m", "new");
@@ -96,7 +99,10 @@ out:
 	sim_free(s);
 }
 
-/* Alone, or overlapping nothing, a log is merged and not moved: below level 0 all is sorted. */
+/*
+ * An unsorted table that overlaps nothing is merged, not moved: all tables below level 0 are
+ * sorted.
+ */
 static void unsorted_alone(void)
 {
 	struct sim *s = formatted(BYTES);
@@ -125,7 +131,7 @@ out:
 	sim_free(s);
 }
 
-/* Three start a merge; when nothing is due, two do. */
+/* Three tables start a merge; two are enough if the store is idle. */
 static void room_for_a_burst(void)
 {
 	struct sim *s = formatted(BYTES);
@@ -158,8 +164,8 @@ static void repeat(u8 *data, const struct event *e)
 }
 
 /*
- * Who commits is killed before the flush, the store is opened anew, and then the power is
- * cut: the disk may have lost the commit, and kept what was done to bands that were free by it.
+ * The program is killed in a commit, before the flush; the store is opened again; then the power is
+ * cut.  The disk may have lost the commit and kept later writes to bands that the commit made free.
  */
 static void killed_at_commit(void)
 {
@@ -208,7 +214,7 @@ static void killed_at_commit(void)
 	sim_free(s);
 }
 
-/* The band table says how long a log is whose memtable is not a table yet. */
+/* The band table has the length of a log when its memtable is frozen and not a table yet. */
 static void frozen_log(void)
 {
 	struct sim *s = formatted(BYTES);

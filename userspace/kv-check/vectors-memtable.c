@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The memtable: how far one looks in it, and how much memory it takes. */
+/* The memtable: length of searches, and memory. */
 #include "memtable.h"
 #include "vectors.h"
 
@@ -20,7 +20,7 @@ static void add(struct memtable *m, u32 number, u64 seq)
 	memtable_add(m, s, 0, 0);
 }
 
-/* Nodes that are looked at on the way to the last one. */
+/* Return: the number of nodes visited on the way to the last one. */
 static u32 looks(struct memtable *m)
 {
 	struct node *at = (struct node *)(m->head + MEMTABLE_HEIGHT), *next;
@@ -34,8 +34,8 @@ static u32 looks(struct memtable *m)
 }
 
 /*
- * A well-known generator, and keys that follow it: those to which it gives more than the least
- * height come first in order, and all others behind them.
+ * Keys that match a well-known generator: those with more than the least height come first in
+ * order, and all others behind them.
  */
 static void adverse(void)
 {
@@ -58,7 +58,7 @@ static void adverse(void)
 	memtable_seed = 1;
 }
 
-/* Of writes, no more is in memory than memtable_bytes, however small they are. */
+/* Writes take at most memtable_bytes of memory, however small they are. */
 static void bounded(void)
 {
 	struct kv_format_options shape = { .size = sizeof(shape),
@@ -84,7 +84,7 @@ static void bounded(void)
 		taken = large_allocations - before;
 	}
 	printf("%u writes of 16 bytes took %llu bytes of %u\n", i, most, SMALL_MEMTABLE);
-	/* One piece of memory more may be begun. */
+	/* One more piece of memory may have been allocated. */
 	if (most > SMALL_MEMTABLE + (300U << 10) || most < SMALL_MEMTABLE / 2)
 		die("a memtable of %u bytes took %llu", SMALL_MEMTABLE, most);
 	kv_close(kv);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What is merged with what, and in which order: cases worked out by hand. */
+/* Choice and order of merges: cases worked out by hand. */
 #include "cache.h"
 #include "pick.h"
 #include "vectors.h"
 
-/* 1 a-c, 2 d-f, 3 b-e: 3 must not go down before 2. */
+/* Tables 1 a-c, 2 d-f, 3 b-e: 3 must not go down before 2. */
 static void old_before_new(void)
 {
 	struct sim *s = formatted(BYTES);
@@ -22,7 +22,7 @@ static void old_before_new(void)
 	sim_free(s);
 }
 
-/* A deletion that is merged while what it deletes is not. */
+/* A deletion is merged while the version that it deletes is not. */
 static void deleted_below(void)
 {
 	struct sim *s = formatted(BYTES);
@@ -50,7 +50,7 @@ static void deleted_below(void)
 
 #define VERSIONS	24U
 
-/* More versions of one key than a band has room for: each snapshot sees its own. */
+/* More versions of one key than fit into a band: each snapshot sees its own. */
 static void many_versions(void)
 {
 	struct sim *s = formatted(BYTES);
@@ -89,7 +89,7 @@ static void many_versions(void)
 		die("they did fit");
 	for (i = 0; i < VERSIONS; i++)
 		kv_snapshot_free(kv, snap[i]);
-	/* Merging one part of the key with what is newer must not pass the others. */
+	/* Merging one part of the key with newer versions must not pass the other parts. */
 	put(kv, "k", "now");
 	put(kv, "jl", "1");
 	put(kv, "k", "later");
@@ -107,8 +107,8 @@ static void many_versions(void)
 }
 
 /*
- * Snapshots keep ten versions of each key, and a band has room for some fifty keys: nearly each
- * table of a merge ends within a key, and still it commits.
+ * Snapshots keep ten versions of each key, and a band has room for about fifty keys.  So nearly
+ * every table of a merge would end within a key, and the merge must still be able to commit.
  */
 static void some_versions_of_all(void)
 {
@@ -136,7 +136,7 @@ static void some_versions_of_all(void)
 	if (kv_compact(kv))
 		die("compact with %zu versions of each key: %s", ARRAY_SIZE(snap), kv_error());
 	kv_stats(kv, &stats);
-	/* 11 versions of 900 keys; the share of a band that is left free for the next key. */
+	/* 11 versions of 900 keys, plus the share of a band that is left free for the next key. */
 	if (stats.level_bands[0] || stats.level_bands[1] + stats.level_bands[2] > 27)
 		die("%lu and %lu bands", stats.level_bands[1], stats.level_bands[2]);
 	if (kv_check(kv, complain, NULL))
@@ -147,7 +147,7 @@ static void some_versions_of_all(void)
 	sim_free(s);
 }
 
-/* What has failed is tried again when something has changed, or somebody asks for it. */
+/* A merge that has failed is tried again after a change, or on request. */
 static void not_for_ever(void)
 {
 	struct sim *s = formatted(BYTES);
@@ -158,7 +158,10 @@ static void not_for_ever(void)
 	s->unreadable = true;
 	put(kv, "ac", "1");
 	put(kv, "bd", "2");
-	/* Without a thread the third is merged with the others at once, if it can be. */
+	/*
+	 * Without a background thread the third table is merged with the others at once, if
+	 * possible.
+	 */
 	put(kv, "ce", "3");
 	if (compact_step(kv, &did) != -EIO)
 		die("tables that cannot be read are merged");
@@ -190,7 +193,9 @@ static const struct range figure[] = {
 	{ 1, 'e', 'j' }, { 1, 'k', 'r' }, { 1, 's', 'z' }, { 1, 'a', 'd' }, { 1, 'k', 'z' },
 };
 
-/* Within a level they are numbered from 1 on; a whole band each, if not so many bytes. */
+/*
+ * Make tables, numbered from 1 within each level; @bytes has their sizes, by default a whole band.
+ */
 static void draw(struct kv *kv, const struct range *of, const u32 *bytes, struct part **part,
 		 u32 nr)
 {
@@ -206,7 +211,7 @@ static void draw(struct kv *kv, const struct range *of, const u32 *bytes, struct
 	}
 	version_put(kv, kv->version);
 	kv->version = version_new(part, nr);
-	/* Each has a band somewhere. */
+	/* As if each table had a band. */
 	kv->free -= nr;
 }
 
@@ -214,12 +219,12 @@ static void rub_out(struct kv *kv, struct part **part, u32 nr)
 {
 	while (nr)
 		part_put(kv, part[--nr]);
-	/* What it has now was never written. */
+	/* Its version was never written. */
 	store_break(kv, -EIO, "a figure was drawn");
 	kv_close(kv);
 }
 
-/* Bits of the numbers in the figure. */
+/* Return: the numbers of the picked parts of a level in the figure, as bits. */
 static u32 picked(const struct pick *p, u32 level)
 {
 	u32 i, bits = 0;
@@ -285,7 +290,10 @@ static void as_drawn(void)
 		die("%s", kv_error());
 	if (picked(&pick, 0) != 0x3e || pick.level != 1 || pick.move)
 		die("level 0: picked %x", picked(&pick, 0));
-	/* Whatever the worst one of level 1 is, what is newer and overlaps is with it. */
+	/*
+	 * Whichever part of level 1 was picked, all newer parts that overlap it must be picked,
+	 * too.
+	 */
 	for (i = 0; i < pick.nr; i++) {
 		u32 bits = pick.part[i]->level ?
 			closed(kv, 1, pick.part[i]->age, true, false) : 0;
@@ -301,9 +309,10 @@ static void as_drawn(void)
 }
 
 /*
- * All is merged component by component, in order of keys.  What the one before has left may be
- * small enough for one band with the first of the next, and what is flushed meanwhile may reach
- * across all: either is picked, though it begins where all is done.
+ * A complete compaction merges component by component, in order of keys.  The rest of the last
+ * component may fit into one band with the first table of the next one, and a table that was
+ * flushed meanwhile may reach across everything.  Both must be picked although they begin where
+ * everything has been merged.
  */
 static void one_behind_the_other(void)
 {
@@ -335,8 +344,8 @@ static void one_behind_the_other(void)
 }
 
 /*
- * Versions of one key in several bands, which snapshots keep: they overlap whatever is merged,
- * and where there is no room to merge all of them, no merge brings that about.
+ * Snapshots keep versions of one key in several bands.  These bands overlap after each merge, and
+ * if there is no room to merge them all, no merge changes that.
  */
 static void kept_versions(void)
 {
@@ -371,7 +380,10 @@ static void kept_versions(void)
 	sim_free(s);
 }
 
-/* Of level 0, loc and buffered merge what there is memory for the indexes of, and the oldest. */
+/*
+ * From level 0, loc and buffered merge the oldest tables, as many as there is memory for their
+ * indexes.
+ */
 static void many_indexes(void)
 {
 	struct sim *s = formatted(BYTES + 10 * BAND);
@@ -387,7 +399,7 @@ static void many_indexes(void)
 	if (kv->head.organisation == KV_SOC || streams(kv))
 		goto out;
 	for (i = 0; i < 10; i++) {
-		/* All overlap. */
+		/* All tables overlap. */
 		put(kv, "a", key);
 		put(kv, "az", key);
 	}
@@ -418,7 +430,7 @@ static struct kv *watched_kv;
 static u64 written_at;
 static u32 discards, waited;
 
-/* The first write; and a memtable that is full when the first of the merged bands goes. */
+/* Note the first write; freeze a memtable when the first of the merged bands is discarded. */
 static void note_first(enum sim_what what, u64 offset, u64 bytes, const void *data)
 {
 	if (what == SIM_WRITE && !written_at)
@@ -431,9 +443,9 @@ static void note_first(enum sim_what what, u64 offset, u64 bytes, const void *da
 }
 
 /*
- * A memtable that is full while a merge begins is written before all of its tables are read, and
- * one that is full when it ends, before all of them are given back to the disk: a writer may wait
- * for either.
+ * A memtable that is full when a merge begins is written before all inputs have been read.  One
+ * that is full when the merge ends is written before all inputs have been discarded.  A writer may
+ * wait for either.
  */
 static void no_long_waits(void)
 {
@@ -453,7 +465,7 @@ static void no_long_waits(void)
 	for (i = 0; i < 12; i++)
 		put(kv, "amz", "1");
 	kv->opt.l0_trigger = 12;
-	/* Nothing of them is kept. */
+	/* The cache is empty. */
 	cache_free(kv->cache);
 	kv->cache = cache_new(64 << 10);
 	if (kv_put(kv, "b", 1, "2", 1, 0) || freeze(kv))

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A second device that takes writes: cases worked out by hand. */
+/* The offload device: cases worked out by hand. */
 #include <time.h>
 
 #include "vectors.h"
 
-/* A disk that has, or has not, what was offloaded, or is another's. */
+/* Opening the store with a wrong offload device, or without one, fails with the error @why. */
 static void refused(struct sim *s, struct kv_disk *spare, int why, const char *text)
 {
 	struct kv_options look = { .size = sizeof(struct kv_options), .flags = KV_READ_ONLY };
@@ -30,7 +30,10 @@ static void own_disk(struct sim *s, const u8 *uuid, const u8 *own)
 		die("offload: %s", kv_error());
 }
 
-/* While merges are under way, and only then; and nobody goes on without what is there. */
+/*
+ * Writes are offloaded only while merges run, and the store cannot be opened without the device
+ * that has them.
+ */
 static void while_merging(void)
 {
 	static const u8 first[16] = "a first one", second[16] = "a second one";
@@ -49,7 +52,7 @@ static void while_merging(void)
 	kv->merging = 1;
 	if (kv_put(kv, "a", 1, "2", 1, 0) || offloaded(kv) != 1)
 		die("a write is not offloaded");
-	/* The write and the flush are the other device's. */
+	/* Both the write and the flush go to the offload device. */
 	s->recording = true;
 	ops = s->ops;
 	if (kv_put(kv, "c", 1, "2", 1, KV_SYNC) || s->ops != ops + 2 || s->events != 2 ||
@@ -74,7 +77,7 @@ static void while_merging(void)
 	own_disk(s, NULL, first);
 	if (store_open(&kv, &s->spare, NULL, &options) != -EMEDIUMTYPE)
 		die("an offload device is opened as a store");
-	/* What is recovered is on the store's own disk. */
+	/* A log that was read back becomes a table on the store's own disk. */
 	kv = opened(s, "again");
 	if (offloaded(kv))
 		die("a log that was read back is still offloaded");
@@ -84,7 +87,10 @@ static void while_merging(void)
 	want(kv, "a", "2");
 	want(kv, "c", "2");
 	kv_close(kv);
-	/* A table there; it comes back by itself, before two are half of three. */
+	/*
+	 * A table on the offload device: it comes back when the store is idle, before two tables
+	 * are half of the three that start a merge.
+	 */
 	kv = opened(s, "tables");
 	if (kv_compact(kv))
 		die("compact: %s", kv_error());
@@ -104,7 +110,7 @@ static void while_merging(void)
 		die("what was offloaded does not come back");
 	want(kv, "a", "3");
 	want(kv, "d", "3");
-	/* When it is full, and when the store has no room for what is there. */
+	/* The offload device is full; then the store has no room for what is on it. */
 	kv->merging = 1;
 	kv_stats(kv, &stats);
 	for (i = 0; i < stats.offload_bands + 1; i++)
@@ -135,7 +141,7 @@ static void *sync_one(void *kv)
 	return NULL;
 }
 
-/* A flush of the disk, until which another thread syncs a write that is offloaded. */
+/* A flush of the disk; another thread syncs an offloaded write in the meantime. */
 static struct kv *syncing;
 static int (*flush_of_disk)(struct kv_disk *d);
 
@@ -175,7 +181,7 @@ static void flush_meanwhile(void)
 	sim_free(s);
 }
 
-/* The same key for the same number, and as long as one may be. */
+/* A key of the largest length, determined by @n. */
 static char *longest_key(u32 n)
 {
 	static char key[KV_KEY_MAX + 1];
@@ -188,7 +194,7 @@ static char *longest_key(u32 n)
 #define SPREAD		5U
 #define MERGED		12U
 
-/* A table that is in the range of all others, and has keys of its own; not yet written. */
+/* Put keys of a table that overlaps all others of its kind; they are not flushed. */
 static void put_spread(struct kv *kv, u32 table)
 {
 	u32 value[7000 / 4] = { table }, i;
@@ -214,11 +220,13 @@ static void want_spread(struct kv *kv, u32 tables)
 	}
 }
 
-/* What is filled meanwhile; how many tables it has; and how many were offloaded. */
+/*
+ * The store that is filled during a merge; its number of tables; and the number that was offloaded.
+ */
 static struct kv *filling;
 static u32 spread, most;
 
-/* Tables that a merge is to take all together, and only when it is told to; @filling. */
+/* Fill @filling with tables that one merge takes together, when it is requested. */
 static struct kv *filled_spread(struct sim *s)
 {
 	struct kv_options opt = options;
@@ -234,7 +242,7 @@ static struct kv *filled_spread(struct sim *s)
 	return filling;
 }
 
-/* Is a writer given a band, of one device or the other? */
+/* Can a write get a band on one of the devices? */
 static bool given(struct kv *kv)
 {
 	u32 band;
@@ -245,7 +253,7 @@ static bool given(struct kv *kv)
 	return true;
 }
 
-/* With the first block that a merge writes, all that writers are given. */
+/* At the first block that a merge writes, fill all bands that writers can get. */
 static void fill_meanwhile(enum sim_what what, u64 offset, u64 bytes, const void *data)
 {
 	struct kv *kv = filling;
@@ -263,9 +271,9 @@ static void fill_meanwhile(enum sim_what what, u64 offset, u64 bytes, const void
 }
 
 /*
- * The longest keys, a merge of all there is, which frees nothing before its end, and meanwhile
- * as much written as there is room for, most of it offloaded: the band table has room for no
- * more entries than the store has bands.
+ * Keys of the largest length, and a merge of everything, which frees nothing before its end.
+ * Meanwhile as much is written as there is room for, most of it offloaded.  The band table has room
+ * for only as many entries as the store has bands.
  */
 static void longest_table(void)
 {
@@ -291,11 +299,13 @@ static void longest_table(void)
 	sim_free(s);
 }
 
-/* Of a merge; and of them those while a memtable was frozen, but for the one that froze it. */
+/*
+ * Number of reads of a merge, and of those with a frozen memtable, the one that froze it excluded.
+ */
 static u32 reads, waited;
 static int (*read_of_disk)(struct kv_disk *d, u64 offset, void *buf, u32 bytes);
 
-/* At a merge's third read of @filling: it has its inputs by then. */
+/* Freeze a memtable at the third read of a merge, which has its inputs by then. */
 static int read_meanwhile(struct kv_disk *d, u64 offset, void *buf, u32 bytes)
 {
 	struct kv *kv = filling;
@@ -310,7 +320,7 @@ static int read_meanwhile(struct kv_disk *d, u64 offset, void *buf, u32 bytes)
 	return read_of_disk(d, offset, buf, bytes);
 }
 
-/* A memtable that is full waits for one write of those that are merged, each a read. */
+/* A full memtable waits for at most one read of a merge of unsorted tables. */
 static void frozen_meanwhile(void)
 {
 	struct sim *s = formatted(BYTES);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Merges where hardly a band is free: cases worked out by hand. */
+/* Merges with hardly any free band: cases worked out by hand. */
 #include "vectors.h"
 
-/* Keys from @from on below @to, of a table of their own. */
+/* Write the keys from @from to before @to to a table of their own. */
 static void put_range(struct kv *kv, char first, u32 from, u32 to, u32 value_bytes)
 {
 	char key[20], value[600] = { 0 };
@@ -19,8 +19,8 @@ static void put_range(struct kv *kv, char first, u32 from, u32 to, u32 value_byt
 }
 
 /*
- * A frozen memtable that finds no band, and merges that find some for it: it is written when the
- * first of them that gives a band back does so, and how many there are then depends on the levels.
+ * A frozen memtable finds no band, and merges free some.  It is written when the first merge gives
+ * a band back; how many merges there are by then depends on the levels.
  */
 static void frozen_meanwhile(void)
 {
@@ -29,7 +29,7 @@ static void frozen_meanwhile(void)
 	u32 held[BANDS], n = 0;
 	struct kv_stats stats = { .size = sizeof(stats) };
 
-	/* There it wants no band. */
+	/* There it needs no band. */
 	if (kv->head.organisation == KV_BUFFERED)
 		goto out;
 
@@ -43,7 +43,7 @@ static void frozen_meanwhile(void)
 		n++;
 	if (kv_flush(kv) != -ENOSPC)
 		die("there was a band for a table");
-	/* Who holds all others is in the way of writes, but not of what was written. */
+	/* With all other bands held, new writes fail, but earlier writes are not lost. */
 	if (kv_put(kv, "y", 1, "2", 1, 0) != -ENOSPC)
 		die("there was a band for a log");
 	kv_stats(kv, &stats);
@@ -63,7 +63,7 @@ out:
 	sim_free(s);
 }
 
-/* With the first block that a merge writes, and what is in its way since then. */
+/* The bands that are taken at the first block that a merge writes. */
 static struct {
 	struct kv *kv;
 	bool freezes;
@@ -86,8 +86,8 @@ static void take_meanwhile(enum sim_what what, u64 offset, u64 bytes, const void
 }
 
 /*
- * Others take all bands that they are given while a merge is under way: a memtable that has
- * none is no reason to end it, and writers leave it what it wants.
+ * All bands that a writer can get are taken while a merge runs.  The merge must not end because a
+ * memtable finds no band, and writers must leave it the bands that it needs.
  */
 static void taken_meanwhile(bool freezes)
 {
@@ -101,7 +101,10 @@ static void taken_meanwhile(bool freezes)
 	opt.l0_slowdown = 1000;
 	if (sim_open(&kv, s, &opt))
 		die("open: %s", kv_error());
-	/* In streams no table is begun beside another; where logs are tables, none wants a band. */
+	/*
+	 * With KV_STREAM no table is begun beside another one; KV_BUFFERED needs no band for a
+	 * memtable.
+	 */
 	if (freezes && (streams(kv) || kv->head.organisation == KV_BUFFERED))
 		goto out;
 	for (i = 0; i < tables; i++) {
@@ -140,7 +143,7 @@ out:
 
 #define CROWD		2000U
 
-/* Write @n of a crowd: a value, now and then for an older key; or an older one goes. */
+/* Do write @n: put a value, sometimes for an older key, or delete an older key. */
 static int one_of_crowd(struct kv *kv, u32 n, u32 *last)
 {
 	u32 value[500] = { n }, of = n % 5 == 4 && n > 100 ? n - 100 : n;
@@ -180,8 +183,8 @@ static void want_crowd(struct kv *kv, u32 n, const u32 *last)
 }
 
 /*
- * More tables that are in each other's range than there are free bands: what is merged must
- * get by with those, when a write finds no room or, not @full, just before.
+ * More overlapping tables than free bands.  Merges must manage with the free bands, when a write
+ * finds no room or, without @full, just before that.
  */
 static void crowded(bool full)
 {
@@ -196,7 +199,7 @@ static void crowded(bool full)
 	opt.l0_slowdown = 1000;
 	if (sim_open(&kv, s, &opt))
 		die("open: %s", kv_error());
-	/* A spell in which no merge has come to anything, part of it with one under way. */
+	/* No merge has succeeded for a while; some of the writes come while one runs. */
 	for (n = 1; n < CROWD && !err && (full || bands_enough(kv, RESERVE_PUT + 1)); n++) {
 		kv->merging = kv->offload && n % 100 < 50;
 		err = one_of_crowd(kv, n, last);
@@ -231,7 +234,7 @@ static void crowded(bool full)
 	sim_free(s);
 }
 
-/* A slot that is longer than 32 bits can say, of more than two million bands. */
+/* A slot with more bytes than 32 bits can express; this needs more than two million bands. */
 static void endless_slot(void)
 {
 	struct sim *s = formatted(BYTES);

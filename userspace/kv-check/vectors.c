@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What cases that are worked out by hand share; each kind is in a file of its own. */
+/* Functions shared by the cases worked out by hand; each subject has its own file. */
 #include "vectors.h"
 
 void put(struct kv *kv, const char *keys, const char *value)
@@ -74,7 +74,7 @@ static void said(int err, int want, const char *words)
 		die("%d, not %d and '%s': %s", err, want, words, kv_error());
 }
 
-/* The clock of waits is the one that nobody sets: __wrap_pthread_cond_timedwait() looks, too. */
+/* Waits use the monotonic clock; __wrap_pthread_cond_timedwait() verifies it as well. */
 static void waits(void)
 {
 	pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -83,7 +83,7 @@ static void waits(void)
 
 	wait_init(&cond);
 	pthread_mutex_lock(&lock);
-	/* It may wake up for no reason, but not each time. */
+	/* Spurious wakeups are allowed, but not each time. */
 	while (now_us() - began < 50000) {
 		wait_us(&cond, &lock, 50000);
 		times++;
@@ -94,7 +94,7 @@ static void waits(void)
 		die("a wait of 50 ms has ended %llu times", times);
 }
 
-/* Each call that fails has a sentence of its own, and none of one before it. */
+/* Each failing call sets its own message, not that of an earlier call. */
 static void sentences(void)
 {
 	struct kv_format_options odd = { .size = sizeof(odd), .band_bytes = BAND,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The reader of the band table: an input has the numbers of its head and its entries, on a
- * disk on which some bands really have tables and logs.
+ * Fuzzes the reader of the band table.  An input has the numbers of the head, and the entries.
+ * Some bands of the disk really have tables and logs.
  */
 #include "fuzz.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A disk in memory, of which only what was written is put back before the next input. */
+/* A disk in memory.  A reset restores only the blocks that were written since the last one. */
 #include "fuzz.h"
 
 #define BYTES	((u64)(BANDS + 4) * BAND)
@@ -8,7 +8,7 @@
 static u8 data[BYTES], kept[BYTES];
 static bool dirty[BLOCKS];
 
-/* To be changed by whoever asks; NULL where the disk does not reach. */
+/* Return: the bytes, which the caller may change; NULL beyond the end of the disk. */
 u8 *disk_at(u64 offset, u64 bytes)
 {
 	u64 i;
@@ -20,7 +20,7 @@ u8 *disk_at(u64 offset, u64 bytes)
 	return data + offset;
 }
 
-/* What there is now is what every input begins with. */
+/* Make the current contents those that every input begins with. */
 void disk_keep(void)
 {
 	memcpy(kept, data, BYTES);
@@ -67,7 +67,7 @@ static int mem_flush(struct kv_disk *d)
 static int mem_discard(struct kv_disk *d, u64 offset, u64 bytes)
 {
 	in_range(offset, bytes);
-	/* A store that reads what it has discarded finds no old magic there. */
+	/* A store that reads discarded bytes must not find an old magic there. */
 	memset(disk_at(offset, bytes), 0xdd, bytes);
 	return 0;
 }

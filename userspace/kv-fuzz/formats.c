@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the command reads and prints: lines that load takes, bytes that scan prints, sizes
- * and numbers.  The first byte says which.
+ * Fuzzes the formats of the command: lines that load reads, bytes that scan prints, sizes and
+ * numbers.  The first byte of an input selects one.
  */
-/* Its functions are static, as only its main() has to do with them. */
+/* Its functions are static, as only its own main() needs them. */
 #include "../kv/command/cmd-data.c"
 
 #include "fuzz.h"
@@ -27,7 +27,7 @@ static void out_to(FILE *f)
 	stdout = f;
 }
 
-/* To be freed. */
+/* Return: the text, to be freed. */
 static char *what_scan_prints(struct kv *kv, bool json, size_t *bytes)
 {
 	struct range all = { .w = { .limit = U64_MAX, .json = json } };
@@ -62,7 +62,7 @@ static int loaded(struct kv *kv, const void *text, size_t bytes, u32 batch)
 	return ret;
 }
 
-/* Lines that are taken are printed, and what is printed is taken and printed again. */
+/* Lines that load accepts are printed by scan; that text is accepted and printed again. */
 static void lines(struct input *in)
 {
 	u32 batch = 1 + (u32)take(in, 1) % 8;
@@ -85,7 +85,7 @@ static void lines(struct input *in)
 	free(second);
 }
 
-/* Any bytes, as text and back; and any text as bytes. */
+/* Any bytes must survive the way to text and back; any text may be given as bytes. */
 static void texts(struct input *in)
 {
 	char *shown = text_of(in->at, in->left), *typed = strndup((const char *)in->at, in->left);
@@ -100,7 +100,7 @@ static void texts(struct input *in)
 	free(typed);
 }
 
-/* Sizes that are printed without a fraction are read as what they were. */
+/* A size in bytes must be printed and read without a change. */
 static void numbers(struct input *in)
 {
 	char *typed = strndup((const char *)in->at, in->left), shown[40];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the harnesses share: a disk in memory with a store on it, and what must hold. */
+/* Functions that the harnesses share: a disk in memory with a store, and the guarantees. */
 #ifndef KV_FUZZ_H
 #define KV_FUZZ_H
 
@@ -9,9 +9,9 @@
 #define BANDS		16U
 
 /**
- * struct input - bytes of an input, taken from its start
- * @at: the next
- * @left: how many there are
+ * struct input - an input; bytes are taken from its start
+ * @at: the next byte
+ * @left: number of bytes left
  */
 struct input {
 	const u8 *at;
@@ -30,7 +30,7 @@ void disk_reset(void);
 /* use.c */
 extern const struct kv_options use_options;
 extern struct kv use_shape;
-/* Of all inputs so far. */
+/* Number of inputs so far that could be opened, and that were without damage. */
 extern u32 use_opened, use_clean;
 
 void use_begin(bool filled, enum kv_organisation organisation);
@@ -40,10 +40,10 @@ void use_store(void);
 void broken(const char *fmt, ...) __printf(1, 2) __attribute__((noreturn));
 
 /**
- * struct harness - what eats inputs
- * @name: of it
- * @begin: once, before the first
- * @eat: one input; aborts if something does not hold
+ * struct harness - a reader to fuzz
+ * @name: its name
+ * @begin: called once, before the first input
+ * @eat: called for each input; aborts if a guarantee is broken
  */
 struct harness {
 	const char *name;

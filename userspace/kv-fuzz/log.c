@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The reader of logs.  An input has bands, and chunks in them, which get their checksums
+ * Fuzzes the reader of logs.  An input has bands, and chunks in them; their checksums are added
  * here:
  *
  *   B  number, memtable, sealed
- *   C  flags, number, synced, generation, 2 bytes of batches, they
+ *   C  flags, number, synced, generation, 2 bytes of batches, the batches
  */
 #include "fuzz.h"
 
@@ -37,7 +37,7 @@ static void next_band(struct writing *w, struct input *in)
 	w->chunk = 0;
 }
 
-/* Flags: 1, 2, 4: number, synced and generation are what the input says. */
+/* Flags 1, 2 and 4: number, synced and generation are taken from the input. */
 static void next_chunk(struct writing *w, struct input *in)
 {
 	u8 flags = (u8)take(in, 1);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * kv-fuzz HARNESS FILE|FOLDER...: each file's bytes to a harness, which aborts at what does
- * not hold.  With libFuzzer, whose main() takes this one's place, KV_FUZZ has the harness.
+ * kv-fuzz HARNESS FILE|DIRECTORY...: passes the bytes of each file to a harness, which aborts if a
+ * guarantee is broken.  With libFuzzer, which has a main() of its own, KV_FUZZ names the harness.
  */
 #include <dirent.h>
 #include <sys/stat.h>
@@ -40,7 +40,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t bytes)
 #ifndef WITH_LIBFUZZER
 static u32 inputs;
 
-/* In memory that ends where the input does, so that reads behind it are seen. */
+/* The buffer ends where the input does, so that reads behind it are noticed. */
 static void replay_file(const char *path)
 {
 	FILE *f = fopen(path, "re");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The reader of tables.  An input has the pieces of one, without what is between them, and
- * no checksums: a mutation would have to guess these.  The blocks of an unsorted one are
- * what a chunk of its log has, the only one.
+ * Fuzzes the reader of tables.  An input has the pieces of a table without the padding between them
+ * and without checksums, which a mutation would have to guess.  For an unsorted table, the blocks
+ * are the contents of the only chunk of its log.
  */
 #include "fuzz.h"
 #include "../kv/table.h"
@@ -10,7 +10,7 @@
 #define ID	7U
 #define NEXT	100U
 
-/* Whichever blocks the index speaks of: each with its checksum. */
+/* Add the checksum of each block that the index names. */
 static void seal_blocks(u8 *table, const u8 *index, u32 index_bytes, u32 data_bytes,
 			u32 blocks)
 {
@@ -28,7 +28,7 @@ static void seal_blocks(u8 *table, const u8 *index, u32 index_bytes, u32 data_by
 	}
 }
 
-/* Writes that the index of an unsorted table speaks of: it has their checksums. */
+/* Add the checksums of the writes that the index of an unsorted table names. */
 static void seal_writes(const u8 *table, u8 *index, u32 index_bytes, u32 data_bytes, u32 blocks)
 {
 	u32 at = 0, offset, bytes;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What must hold of any store that opens, whoever made it up:
+ * Guarantees for any store that can be opened, even a forged one:
  *
- * - who only reads finds the keys in order, and if a check finds nothing, each of them
- *   also by itself, with the same value;
- * - who opens it to write finds the same, and finds it after a compaction, too;
- * - what was synced since is found when the store is opened again.
+ *  - A reader finds the keys in order.  If a check finds no damage, kv_get() finds each of them
+ *    with the same value.
+ *  - If the store is opened to write, it has the same keys, also after a compaction.
+ *  - Writes that are synced then are found when the store is opened again.
  */
 #include <stdarg.h>
 #include <unistd.h>
@@ -27,14 +27,14 @@ void broken(const char *fmt, ...)
 	va_list args;
 
 	va_start(args, fmt);
-	/* What the command says to its own is thrown away. */
+	/* The messages of the command are discarded, but not this one. */
 	vdprintf(STDERR_FILENO, fmt, args);
 	va_end(args);
 	dprintf(STDERR_FILENO, "\n");
 	abort();
 }
 
-/* A number; what the input does not have is 0. */
+/* Take a number; bytes behind the end of the input count as 0. */
 u64 take(struct input *in, u32 bytes)
 {
 	u32 n = (u32)min_t(size_t, bytes, in->left);
@@ -61,7 +61,7 @@ static void must(int err, const char *what)
 		broken("%s: %d %s", what, err, kv_error());
 }
 
-/* Two tables in different levels, one newer, and a log of two bands. */
+/* Two tables in different levels, one of them newer, and a log of two bands. */
 static void fill(void)
 {
 	static u8 value[900];
@@ -86,9 +86,9 @@ static void fill(void)
 }
 
 /**
- * use_begin() - a store on the disk, that each input finds as it is
- * @filled: and something in it
- * @organisation: of it
+ * use_begin() - make a store that each input finds on the disk
+ * @filled: write something to it
+ * @organisation: organisation of the store
  */
 void use_begin(bool filled, enum kv_organisation organisation)
 {
@@ -106,7 +106,7 @@ void use_begin(bool filled, enum kv_organisation organisation)
 	disk_keep();
 }
 
-/* The only band table: both copies, with the right checksums. */
+/* Write the only band table: both copies, with correct checksums. */
 void use_bands(u64 generation, u64 next_id, u64 next_age, u64 seq, u32 entries,
 	       const void *body, size_t bytes)
 {
@@ -138,7 +138,7 @@ void use_bands(u64 generation, u64 next_id, u64 next_age, u64 seq, u32 entries,
 	}
 }
 
-/* KV_FUZZ_SAY: what a replay finds, for who looks at one. */
+/* With KV_FUZZ_SAY set, print findings, for the replay of a single input. */
 static void heard(void *ctx, const char *text)
 {
 	if (getenv("KV_FUZZ_SAY"))
@@ -146,10 +146,10 @@ static void heard(void *ctx, const char *text)
 }
 
 /**
- * struct seen - what a scan has found
- * @sum: of the checksums of each key with its value, in any order
- * @keys: how many
- * @whole: it came to its end
+ * struct seen - the result of a scan
+ * @sum: sum of the checksums of all keys with their values, independent of their order
+ * @keys: number of keys
+ * @whole: the scan came to its end
  */
 struct seen {
 	u32 sum, keys;
@@ -170,7 +170,7 @@ static void same_value(struct kv *kv, const void *key, size_t key_bytes, const v
 	free(got);
 }
 
-/* From the first key to the last; with @back, from the last one to the first. */
+/* Scan from the first key to the last; with @back, from the last to the first. */
 static struct seen scan(struct kv *kv, bool gets, bool back)
 {
 	struct buffer last = { .data = NULL };
@@ -218,7 +218,7 @@ static struct kv *again(void)
 	return kv;
 }
 
-/* Returns how many were synced. */
+/* Return: the number of writes that were synced. */
 static u32 put_some(struct kv *kv)
 {
 	static u8 value[2000];
@@ -247,7 +247,7 @@ static void want_them(struct kv *kv, u32 nr, const char *when)
 	}
 }
 
-/* To be written to. */
+/* Open the store to write, and use it. */
 static void use_writing(struct seen before, bool clean)
 {
 	struct kv *kv;
@@ -270,7 +270,7 @@ static void use_writing(struct seen before, bool clean)
 	kv_close(kv);
 }
 
-/* Which band to merge, histograms say: each is asked for the keys of its own. */
+/* Read the histogram of each table, as the choice of a merge does. */
 static void estimate(struct kv *kv)
 {
 	struct version *v = version_get(kv);
@@ -285,9 +285,9 @@ static void estimate(struct kv *kv)
 }
 
 /**
- * use_store() - do with what is on the disk what is done with stores
+ * use_store() - use the store on the disk in all ways
  *
- * Aborts if something does not hold.
+ * Aborts if a guarantee is broken.
  */
 void use_store(void)
 {

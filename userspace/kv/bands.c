@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Which bands are free, and that the disk knows it. */
+/* Allocation of bands, and discards of free ones. */
 #include "store.h"
 
 static bool discard(struct kv *kv, u32 band)
 {
 	struct kv_disk *d = band_disk(kv, band);
 
-	/* It is a courtesy: a band that was not discarded may be written all the same. */
+	/* A discard is only a hint: a band that was not discarded may be written all the same. */
 	if (d->ops->discard(d, band_offset(kv, band), kv->head.band_bytes))
 		return false;
 	count(&kv->stats.discards, 1);
 	return true;
 }
 
-/* Bands behind each other are written behind each other. */
+/* Consecutive bands are given out in order, so that they are written in order. */
 static u32 free_after(const struct kv *kv, u32 i)
 {
 	while (kv->state[i] == BAND_USED)
@@ -21,16 +21,16 @@ static u32 free_after(const struct kv *kv, u32 i)
 	return i;
 }
 
-/* Does the disk see a band coming when it is written next? */
+/* Does the disk see the band as the continuation of the last one? */
 static bool follows(const struct kv *kv, u32 band)
 {
-	/* A band table that is as long as a lead-in would be a stream of its own. */
+	/* A band table of at least the length of a lead-in is a stream of its own to the disk. */
 	return kv->next == band && kv->copy_bytes < kv->opt.lead_bytes;
 }
 
 /*
- * The band that follows the last one, if it is free; else the second of the longest run of
- * free ones, for which the first has room for a lead-in; else any.
+ * Return: the band that follows the last one, if it is free; else the second band of the longest
+ * run of free bands, as the first one has room for a lead-in; else any free band.
  */
 static u32 free_in_stream(const struct kv *kv)
 {
@@ -50,14 +50,14 @@ static u32 free_in_stream(const struct kv *kv)
 }
 
 /*
- * Bands that may be given out: free ones, as long as the band table has room for what comes of
- * them.  It has for as many as are our own, whatever their keys; those of the offload device
- * have their entries there, too.
+ * Return: the number of free bands that may be given out, limited by the room in the band table.
+ * There is room for all bands of the store's own device, whatever their keys are, but bands of the
+ * offload device have entries there, too.
  */
 static u32 to_give(const struct kv *kv)
 {
 	u32 used = kv->head.bands - kv->free + kv->spare.bands - kv->spare_free;
-	/* Logs, and what no band table has yet, or has no more. */
+	/* Logs, and bands that are not in a band table yet, or no longer. */
 	u64 others = (u64)(used - kv->version->nr) * BANDS_ENTRY_MAX;
 	u64 room = bandtable_room(kv), taken = kv->version->most_bytes + others;
 
@@ -65,9 +65,9 @@ static u32 to_give(const struct kv *kv)
 }
 
 /*
- * Whoever writes leaves besides what is to come back from the offload device, and no less than
- * the merge under way wants: without them it would end with the last band taken, and inputs
- * that are in each other's range still there.
+ * Return: the number of bands that a requester must leave free.  A write also leaves the bands that
+ * are to come back from the offload device, and at least what the running merge needs: otherwise
+ * the merge would stop when the last band is taken, before overlapping inputs could be freed.
  */
 static u32 kept(const struct kv *kv, u32 reserve)
 {
@@ -77,9 +77,11 @@ static u32 kept(const struct kv *kv, u32 reserve)
 }
 
 /**
- * bands_enough() - would a write, or a merge, be given a band?
+ * bands_enough() - would a write or a merge get a band?
  * @kv: the store
  * @reserve: see band_take()
+ *
+ * Return: True if it would.
  */
 bool bands_enough(struct kv *kv, u32 reserve)
 {
@@ -92,12 +94,12 @@ bool bands_enough(struct kv *kv, u32 reserve)
 }
 
 /**
- * band_take() - a band to be written from its start
+ * band_take() - allocate a band, to be written from its start
  * @kv: the store
- * @reserve: bands that must be free besides; of a write, and those that are to come back
+ * @reserve: bands that must stay free besides; for a write also those that are to come back
  * @band: result
  *
- * Returns 0 or -ENOSPC, which says nothing.
+ * Return: 0, or -ENOSPC without a message.
  */
 int band_take(struct kv *kv, u32 reserve, u32 *band)
 {
@@ -122,21 +124,21 @@ int band_take(struct kv *kv, u32 reserve, u32 *band)
 	return 0;
 }
 
-/* How many bands are free of the disk that a band is on; under the lock. */
+/* Return: the counter of free bands of the disk that a band is on; the caller holds the lock. */
 u32 *bands_free(struct kv *kv, u32 band)
 {
 	return is_spare(kv, band) ? &kv->spare_free : &kv->free;
 }
 
 /**
- * band_take_spare() - a band of the offload device
+ * band_take_spare() - allocate a band of the offload device
  * @kv: the store
  * @reserve: see band_take()
  * @band: result
  *
- * None is given if the store itself would have no room for what is there, when it comes back.
+ * None is given out if the store itself would have no room for its contents when they come back.
  *
- * Returns 0 or -ENOSPC, which says nothing.
+ * Return: 0, or -ENOSPC without a message.
  */
 int band_take_spare(struct kv *kv, u32 reserve, u32 *band)
 {
@@ -162,28 +164,28 @@ int band_take_spare(struct kv *kv, u32 reserve, u32 *band)
 }
 
 /**
- * band_level() - tell the disk what a band is to hold, or @moved, what it holds now
+ * band_level() - tell the disk which level a band will hold, or with @moved holds now
  * @kv: the store
- * @band: which; it was discarded, or holds a table
- * @level: of that table
- * @moved: it holds it
+ * @band: the band; it was discarded, or holds a table
+ * @level: level of the table
+ * @moved: the band holds the table already
  *
- * An interlaced disk has the level that has most on tracks that are costly to write, and
- * all others where writing is free.  Logs are told nothing: what is discarded is of level 0
- * again, and a track that is written in parts goes where that costs nothing only as long as
- * nobody has said a level of it.  The same goes for the header and the band table.
+ * An interlaced disk puts the level with the most data on tracks that are costly to write, and all
+ * other levels on tracks that are free to write.  Bands of logs get no level.  A discarded band
+ * counts as level 0 again, and a track that is written in parts goes to a place where that costs
+ * nothing only while it has no level.  The same holds for the header and the band table.
  */
 void band_level(struct kv *kv, u32 band, u32 level, bool moved)
 {
 	struct kv_disk *d = kv->disk;
 
-	/* A courtesy, as a discard is. */
+	/* A hint, like a discard. */
 	if (!is_spare(kv, band) && d->ops->level &&
 	    !d->ops->level(d, band_offset(kv, band), kv->head.band_bytes, level + 1, moved))
 		count(&kv->stats.levels_told, 1);
 }
 
-/* Zeroes from @at up to the end of a band. */
+/* Write zeroes from @at to the end of a band. */
 static int zeroes(struct kv *kv, u32 band, u32 at)
 {
 	u32 end = kv->head.band_bytes, n;
@@ -198,15 +200,15 @@ static int zeroes(struct kv *kv, u32 band, u32 at)
 }
 
 /**
- * band_lead_in() - let the disk see coming that a band will be written
+ * band_lead_in() - prepare the disk for a band that will be written
  * @kv: the store
- * @band: which was taken, and nothing is written before its first block
+ * @band: the band; it is allocated, and nothing is written to it yet
  *
- * Without KV_STREAM, and of a band that follows the one before it, nothing is to be done.
- * Else the end of the free band in front of it is written: what follows that is a stream
- * to the disk, though it begins.  That band stays free, and is discarded.
+ * Does nothing without KV_STREAM, or if the band follows the one that was written last.  Otherwise,
+ * if the band in front of it is free, the end of that band is written, so that the disk sees what
+ * follows as the continuation of a stream.  The band in front stays free and is discarded again.
  *
- * Returns 0 or -errno after saying why; then the store is broken.
+ * Return: 0; or -errno with the message set, and the store is broken.
  */
 int band_lead_in(struct kv *kv, u32 band)
 {
@@ -220,7 +222,10 @@ int band_lead_in(struct kv *kv, u32 band)
 	room = band && !follows(kv, band) && kv->state[front] != BAND_USED;
 	kv->next = band + 1;
 	if (room) {
-		/* Only who has @writer takes any, and what is not stale is not reclaimed. */
+		/*
+		 * Only the holder of @writer allocates bands, and bands_reclaim() takes only stale
+		 * ones.
+		 */
 		known = kv->state[front] == BAND_CLEAN;
 		kv->stale -= kv->state[front] == BAND_STALE;
 		kv->state[front] = BAND_UNKNOWN;
@@ -243,12 +248,12 @@ int band_lead_in(struct kv *kv, u32 band)
 /**
  * band_fill_up() - write a band to its end
  * @kv: the store
- * @band: which
- * @at: so many bytes of it were written
+ * @band: the band
+ * @at: number of bytes of it that were written
  *
- * Without KV_STREAM nothing is to be done.
+ * Does nothing without KV_STREAM.
  *
- * Returns 0 or -errno after saying why; then the store is broken.
+ * Return: 0; or -errno with the message set, and the store is broken.
  */
 int band_fill_up(struct kv *kv, u32 band, u32 at)
 {
@@ -256,20 +261,20 @@ int band_fill_up(struct kv *kv, u32 band, u32 at)
 }
 
 /**
- * band_give_back() - a band that was taken, and that no band table has
+ * band_give_back() - free a band that was allocated and is in no band table
  * @kv: the store
- * @band: which
+ * @band: the band
  */
 void band_give_back(struct kv *kv, u32 band)
 {
 	pthread_mutex_lock(&kv->lock);
-	/* Not written to its end, if at all. */
+	/* The band was not written to its end, if at all. */
 	kv->next = NO_BAND;
 	band_retire(kv, band);
 	pthread_mutex_unlock(&kv->lock);
 }
 
-/* The same, of one whose last reader has gone, under the lock. */
+/* Free a band that no reader uses any more; the caller holds the lock. */
 void band_retire(struct kv *kv, u32 band)
 {
 	kv->state[band] = BAND_STALE;
@@ -280,11 +285,11 @@ void band_retire(struct kv *kv, u32 band)
 }
 
 /**
- * bands_reclaim() - tell the disk of bands that have become free
+ * bands_reclaim() - discard bands that have become free
  * @kv: the store
- * @most: of so many at most
+ * @most: most bands to discard
  *
- * Returns whether there are more.
+ * Return: True if more are left.
  */
 bool bands_reclaim(struct kv *kv, u32 most)
 {
@@ -295,7 +300,7 @@ bool bands_reclaim(struct kv *kv, u32 most)
 	for (i = 0; i < kv->head.bands + kv->spare.bands && kv->stale && most; i++) {
 		if (kv->state[i] != BAND_STALE)
 			continue;
-		/* Nobody may take it meanwhile. */
+		/* No other thread may allocate it meanwhile. */
 		kv->state[i] = BAND_USED;
 		kv->stale--;
 		--*bands_free(kv, i);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The band table: which band is what.  It changes as a whole, or not at all. */
+/* The band table: says what each band holds.  A commit changes it as a whole or not at all. */
 #include "store.h"
 
 static u64 slot_offset(const struct kv *kv, u64 generation, u32 copy)
@@ -8,7 +8,9 @@ static u64 slot_offset(const struct kv *kv, u64 generation, u32 copy)
 		(generation % 2 * COPIES + copy) * kv->head.slot_bytes;
 }
 
-/* Bytes of entries that it has room for: in a slot, and in the 32 bits that say how many. */
+/*
+ * Return: the room for entries, in bytes, limited by a slot and by the 32 bits of the length field.
+ */
 u64 bandtable_room(const struct kv *kv)
 {
 	return min_t(u64, kv->head.slot_bytes, rounddown(U32_MAX, BLOCK_BYTES)) - BLOCK_BYTES;
@@ -17,7 +19,9 @@ u64 bandtable_room(const struct kv *kv)
 /**
  * bands_crc() - the checksum of a band table's head
  * @kv: the store
- * @h: the head; its checksum's own field counts as 0, and stays as it was
+ * @h: the head; the checksum field counts as 0 and is unchanged afterwards
+ *
+ * Return: The checksum.
  */
 u32 bands_crc(const struct kv *kv, struct bands_head *h)
 {
@@ -100,15 +104,15 @@ static size_t body_bytes(const struct version *v, u32 nr_logs)
 }
 
 /**
- * bandtable_write() - write a generation of it
+ * bandtable_write() - write one generation of the band table
  * @kv: the store
- * @v: tables
- * @logs: logs
- * @nr_logs: how many
- * @generation: its number; what is two older is written over
- * @both: generations: of a new store, so that nothing of an old one is found
+ * @v: the tables
+ * @logs: the logs
+ * @nr_logs: number of @logs
+ * @generation: number of the generation; it overwrites the generation two before it
+ * @both: also write the generation before it; a new store does so to overwrite old contents
  *
- * Returns 0 or -errno; nothing is flushed.
+ * Return: 0 or -errno; nothing is flushed.
  */
 int bandtable_write(struct kv *kv, const struct version *v, const struct log_band *logs,
 		    u32 nr_logs, u64 generation, bool both)
@@ -133,7 +137,7 @@ int bandtable_write(struct kv *kv, const struct version *v, const struct log_ban
 	h->next_id = cpu_to_le64(__atomic_load_n(&kv->next_id, __ATOMIC_RELAXED));
 	h->next_age = cpu_to_le64(__atomic_load_n(&kv->next_age, __ATOMIC_RELAXED));
 	h->seq = cpu_to_le64(__atomic_load_n(&kv->next_seq, __ATOMIC_RELAXED));
-	/* Whose bands those behind our own are. */
+	/* The offload device that holds the bands behind the store's own. */
 	memcpy(h->offload, kv->spare.own, sizeof(h->offload));
 	h->entries = cpu_to_le32(v->nr + nr_logs);
 	h->bytes = cpu_to_le32((u32)body);
@@ -152,7 +156,7 @@ int bandtable_write(struct kv *kv, const struct version *v, const struct log_ban
 	return err;
 }
 
-/* What comes behind the last number would be the first again. */
+/* No number may wrap around. */
 static bool numbers_end(u64 next_id, u64 next_age, u64 generation)
 {
 	return next_id > NUMBERS_END || next_age > NUMBERS_END || generation > NUMBERS_END;
@@ -166,7 +170,7 @@ static int read_some(struct kv *kv, u64 offset, void *to, u32 bytes)
 			     kv->disk->name, offset, strerror(-err)) : 0;
 }
 
-/* The head of some generation of this store's. */
+/* Is this the head of some generation of this store? */
 static bool is_head(const struct kv *kv, struct bands_head *h)
 {
 	return le64_to_cpu(h->magic) == BANDS_MAGIC && le32_to_cpu(h->version) == FORMAT_VERSION &&
@@ -174,7 +178,7 @@ static bool is_head(const struct kv *kv, struct bands_head *h)
 		le32_to_cpu(h->crc) == bands_crc(kv, h);
 }
 
-/* A copy that is whole: its head and body; NULL if it is not, or @err. */
+/* Read a copy, head and body.  Return: NULL if it is not whole, or after an error in @err. */
 static struct bands_head *read_copy(struct kv *kv, u64 offset, int *err)
 {
 	struct bands_head *h = aligned_alloc(BLOCK_BYTES, sizeof(*h)), *all = NULL;
@@ -208,7 +212,7 @@ out:
 	return all;
 }
 
-/* A band behind our own: is it there? */
+/* A band with a number behind the store's own: is it on the offload device that is open? */
 static int spare_there(struct kv *kv, const struct bands_head *h, u32 band)
 {
 	static const u8 none[sizeof(h->offload)];
@@ -292,8 +296,9 @@ static int log_order(const void *a, const void *b)
 }
 
 /*
- * In the order in which they were begun; no memtable had a band after a newer one had.
- * Once the newer one is a table, the bands of older ones would count for nothing.
+ * Sort the logs in the order in which they were begun.  A memtable must not have a band that was
+ * begun after a band of a newer memtable: when the newer one becomes a table, the logs of older
+ * ones are dropped.
  */
 static int order_logs(struct kv *kv)
 {
@@ -348,10 +353,10 @@ static int take_all(struct kv *kv, const struct bands_head *h)
 }
 
 /**
- * bandtable_read() - find the newest generation that is whole
- * @kv: the store; its version, logs and numbers are the result
+ * bandtable_read() - read the newest generation that is whole
+ * @kv: the store; its version, logs and numbers are set
  *
- * Returns 0, or -errno after saying why.
+ * Return: 0, or -errno with the message set.
  */
 int bandtable_read(struct kv *kv)
 {
@@ -369,8 +374,8 @@ int bandtable_read(struct kv *kv)
 		free(h);
 	}
 	/*
-	 * What is durable is in both copies of a generation.  Where no other one is whole, one
-	 * that cannot be read may be newer than all that can.
+	 * A durable generation is in both of its copies.  If the other generation is not whole, a
+	 * generation that cannot be read may be newer than the one that can.
 	 */
 	err = err == -ENOMEM ? err : 0;
 	for (i = 0; i < SLOTS / COPIES && !err; i++)
@@ -389,9 +394,9 @@ int bandtable_read(struct kv *kv)
 
 /*
  * A copy of the current generation is not whole: has its commit been interrupted?  Then the head,
- * which is one block, is that of this generation or of the one that was there before it; and
- * nothing has been written since: no chunk of a log knows this generation.  Of what follows the
- * head nobody can tell an old block from a wrong one.
+ * which is one block, is that of this generation or of the one that it overwrites.  And nothing has
+ * been written since: no chunk of a log names this generation.  In the blocks behind the head an
+ * old block cannot be told from a damaged one.
  */
 static bool interrupted(struct kv *kv, u32 copy, int *err)
 {
@@ -414,15 +419,15 @@ static bool interrupted(struct kv *kv, u32 copy, int *err)
 /**
  * bandtable_copies() - are both copies of the current generation whole?
  * @kv: the store
- * @report: called for one that is not, with -EUCLEAN, with the error of the read, or with 0 if
- *	that is no damage; or NULL to write it again
+ * @report: called for a copy that is not whole: with -EUCLEAN, with the error of the read, or with
+ *	0 if it is no damage; NULL: write the generation again instead
  * @ctx: for @report
  *
- * A commit that a power cut has interrupted may leave one.  Where both are whole, too, they
- * may not be durable, if who wrote them was killed before the flush: until they are, the
- * bands that they say are free are those of the generation before.
+ * A power cut during a commit may leave a copy that is not whole.  Even two whole copies may not be
+ * durable, if the program that wrote them was killed before the flush.  Until they are durable,
+ * only bands that the generation before says are free are free.
  *
- * Returns 0 or -errno.
+ * Return: 0 or -errno.
  */
 int bandtable_copies(struct kv *kv, void (*report)(void *ctx, const char *text, int err),
 		     void *ctx)
@@ -468,7 +473,7 @@ static bool became_table(const struct change *c, const struct log_band *log)
 	return i < c->adds;
 }
 
-/* Under the lock: what the disk has is now what we have. */
+/* Make the version that is now on the disk the current one; the caller holds the lock. */
 static void install(struct kv *kv, const struct change *c, struct version *v,
 		    const struct log_band *logs, u32 nr_logs)
 {
@@ -477,11 +482,14 @@ static void install(struct kv *kv, const struct change *c, struct version *v,
 	for (i = 0; i < kv->nr_logs; i++) {
 		for (j = 0; j < nr_logs && logs[j].id != kv->logs[i].id; j++)
 			;
-		/* A log that has become a table keeps its band and its number. */
+		/* A log that has become a table keeps its band and its id. */
 		if (j == nr_logs && !became_table(c, &kv->logs[i]))
 			band_retire(kv, kv->logs[i].band);
 	}
-	/* What comes back as another part has that part's share until it goes, too. */
+	/*
+	 * If the table of a removed part stays, it is added again as another part; that part holds
+	 * a reference, and the table lives until that one goes.
+	 */
 	for (i = 0; i < c->removes; i++)
 		c->remove[i]->table->dead = true;
 	memcpy(kv->logs, logs, nr_logs * sizeof(*logs));
@@ -492,15 +500,16 @@ static void install(struct kv *kv, const struct change *c, struct version *v,
 }
 
 /**
- * commit() - change the band table, so that a power cut leaves it as before or after
+ * commit() - change the band table so that a power cut leaves the old or the new one
  * @kv: the store
  * @c: the change
  *
- * What the new bands hold is made durable first, unless it is so.  After
- * a failed write or flush nobody can tell which one the disk has: the store is broken
- * then, and neither the bands of the one nor those of the other are ever written.
+ * The contents of the new bands are made durable first, unless they are durable already.  After a
+ * failed write or flush it is unknown which band table the disk has.  The store is broken then, and
+ * the bands of neither band table are written again.
  *
- * Returns 0; or -ENOMEM or -EOVERFLOW: nothing has changed; or another -errno: the store is broken.
+ * Return: 0; -ENOMEM or -EOVERFLOW if nothing has changed; or another -errno if the store is
+ * broken.
  */
 int commit(struct kv *kv, const struct change *c)
 {
@@ -524,7 +533,7 @@ int commit(struct kv *kv, const struct change *c)
 	WARN_ON(n > MAX_LOG_BANDS);
 	v = version_changed(old, c->remove, c->removes, c->add, c->adds);
 	err = v ? store_broken(kv) : kv_no_memory();
-	/* Nobody could read such a band table, or would take it for an old one. */
+	/* A reader would reject such a band table, or take it for an older one. */
 	if (!err && (numbers_end(__atomic_load_n(&kv->next_id, __ATOMIC_RELAXED),
 				 __atomic_load_n(&kv->next_age, __ATOMIC_RELAXED),
 				 kv->generation + 1) ||

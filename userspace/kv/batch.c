@@ -4,13 +4,13 @@
 #include "store.h"
 
 /**
- * batch_add() - one more write
+ * batch_add() - add a write to a batch
  * @b: the batch
  * @op: OP_PUT or OP_DELETE
- * @key: see kv_put()
- * @value: see there
+ * @key: the key
+ * @value: the value
  *
- * Returns 0 or -errno after saying why; then the batch is as before.
+ * Return: 0; or -errno with the message set, and the batch is unchanged.
  */
 int batch_add(struct kv_batch *b, u8 op, struct slice key, struct slice value)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Writes that happen together: entries as bytes, numbered from 0. */
+/* Batches of writes that happen together: encoded entries, numbered from 0. */
 #ifndef KV_BATCH_H
 #define KV_BATCH_H
 
@@ -7,12 +7,12 @@
 
 /**
  * struct kv_batch - see kv_batch_new()
- * @buf: entry_encode() of each
- * @entries: how many
- * @puts: of them
- * @max_value: bytes of the largest value
- * @key_bytes: of all keys
- * @user_bytes: of keys and values
+ * @buf: the encoded entries, see entry_encode()
+ * @entries: number of entries
+ * @puts: number of entries that are puts
+ * @max_value: size of the largest value
+ * @key_bytes: bytes of all keys
+ * @user_bytes: bytes of all keys and values
  */
 struct kv_batch {
 	struct buffer buf;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A cache with one budget and a lock for each shard; what was used last stays longest. */
+/* An LRU cache with one budget for all items and a lock for each shard. */
 #include "cache.h"
 
-/* With less, what goes first is exact: there is one shard. */
+/* A smaller cache has one shard, so that the order of evictions is exact. */
 #define SHARDS_FROM	(16ULL << 20)
 #define FIRST_BITS	6U
 #define MOST_BITS	28U
@@ -12,7 +12,7 @@ static u64 hash(u64 table, u32 offset)
 	return (table * 0x100000001b3ULL + offset) * 0x61C8864680B583EBULL;
 }
 
-/* The shard has the first bits of a hash, and the bucket those behind. */
+/* The first bits of a hash select the shard, the bits behind them the bucket. */
 static struct shard *shard_of(struct cache *c, u64 hash)
 {
 	return &c->shard[hash >> (64 - SHARD_BITS) >> (SHARD_BITS - c->shard_bits)];
@@ -28,7 +28,7 @@ static struct cache_item **of_table(struct shard *s, u64 table)
 	return &s->table[hash_64(table, s->bits)];
 }
 
-/* With its share in the buckets. */
+/* Bytes that an item takes, with its share of the buckets. */
 static u64 cost(const struct cache_item *item)
 {
 	return sizeof(*item) + 2 * sizeof(item) + item->bytes;
@@ -76,7 +76,7 @@ static void link_hash(struct shard *s, struct cache_item *item)
 	*link = item;
 }
 
-/* Twice as many buckets; without memory chains get longer, and that is all. */
+/* Double the number of buckets.  Without memory the chains just get longer. */
 static void grow(struct shard *s)
 {
 	size_t nr = (size_t)2 << s->bits;
@@ -97,7 +97,7 @@ static void grow(struct shard *s)
 		link_hash(s, item);
 }
 
-/* Before it is linked by age, as what is linked so is linked by hash. */
+/* Add an item to the hashes; it must be linked by age afterwards. */
 static void add(struct cache *c, struct shard *s, struct cache_item *item)
 {
 	if (s->items >> s->bits && s->bits < MOST_BITS)
@@ -129,7 +129,7 @@ static void drop(struct cache *c, struct shard *s, struct cache_item *item)
 	unref(item);
 }
 
-/* NULL without memory. */
+/* Return: NULL without memory. */
 struct cache *cache_new(u64 bytes)
 {
 	struct cache *c = aligned_alloc(__alignof__(*c), sizeof(*c));
@@ -174,7 +174,7 @@ void cache_free(struct cache *c)
 	free(c);
 }
 
-/* An item that is not in the cache yet; NULL without memory. */
+/* Return: an item that is not in the cache yet; NULL without memory. */
 struct cache_item *cache_item_new(u64 table, u32 offset, u32 bytes)
 {
 	struct cache_item *item = malloc(sizeof(*item) + bytes);
@@ -201,7 +201,9 @@ static struct cache_item *look(struct shard *s, u64 hash, u64 table, u32 offset)
 	if (!item)
 		return NULL;
 	__atomic_fetch_add(&item->refs, 1, __ATOMIC_RELAXED);
-	/* What is among the newest fourth stays where it is: its neighbours are not looked at. */
+	/*
+	 * An item among the newest fourth is not moved, so that its neighbours need not be touched.
+	 */
 	if (s->clock - item->moved > s->items / 4 && item->newer) {
 		unlink_age(s, item);
 		link_age(s, item);
@@ -209,7 +211,7 @@ static struct cache_item *look(struct shard *s, u64 hash, u64 table, u32 offset)
 	return item;
 }
 
-/* To be put again; NULL if it is not there. */
+/* Return: a reference to the item, for cache_put(); NULL if it is not in the cache. */
 struct cache_item *cache_get(struct cache *c, u64 table, u32 offset)
 {
 	u64 h = hash(table, offset);
@@ -222,7 +224,10 @@ struct cache_item *cache_get(struct cache *c, u64 table, u32 offset)
 	return item;
 }
 
-/* Its oldest item goes, if there is too much and it is not @kept; false if it was not so. */
+/*
+ * Drop the oldest item of a shard if the cache is over its budget, unless that is @kept.  Return:
+ * false if nothing was dropped.
+ */
 static bool drop_oldest(struct cache *c, struct shard *s, const struct cache_item *kept)
 {
 	if (now_bytes(c) <= c->budget || !s->oldest || s->oldest == kept)
@@ -231,7 +236,7 @@ static bool drop_oldest(struct cache *c, struct shard *s, const struct cache_ite
 	return true;
 }
 
-/* Items of all shards in turn, for one that was too large for those of its own. */
+/* Drop items of all shards in turn, if a new item is too large for its own shard to make room. */
 static void shrink(struct cache *c, const struct cache_item *kept)
 {
 	struct shard *s;
@@ -249,7 +254,10 @@ static void shrink(struct cache *c, const struct cache_item *kept)
 	} while (dropped);
 }
 
-/* The item, or the same one if another thread was first; to be put again. */
+/*
+ * Return: a reference to the item, or to the same piece if another thread has added it before; for
+ * cache_put().
+ */
 struct cache_item *cache_add(struct cache *c, struct cache_item *item)
 {
 	u64 h = hash(item->table, item->offset);
@@ -266,7 +274,7 @@ struct cache_item *cache_add(struct cache *c, struct cache_item *item)
 		add(c, s, item);
 		link_age(s, item);
 		__atomic_fetch_add(&item->refs, 1, __ATOMIC_RELAXED);
-		/* Of a block the shard's own are enough. */
+		/* To make room for a block, items of this shard are enough. */
 		while (most-- && drop_oldest(c, s, item))
 			;
 	}
@@ -275,18 +283,19 @@ struct cache_item *cache_add(struct cache *c, struct cache_item *item)
 	return there;
 }
 
-/* Would so much more fit in, and nothing have to go? */
+/* Do @bytes more fit in without dropping anything? */
 bool cache_room(struct cache *c, u64 bytes)
 {
 	return now_bytes(c) + bytes <= c->budget;
 }
 
 /**
- * cache_offer() - what nobody has asked for yet, and somebody may
+ * cache_offer() - add an item that was not requested, but may be
  * @c: the cache
- * @item: the item; gone for the caller
+ * @item: the item; the caller loses its reference
  *
- * It stays only if nothing has to go for it, and is the next to go until it is asked for.
+ * The item is added only if nothing has to be dropped for it.  It is dropped first until it is
+ * requested.
  */
 void cache_offer(struct cache *c, struct cache_item *item)
 {
@@ -303,7 +312,7 @@ void cache_offer(struct cache *c, struct cache_item *item)
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* What was kept of a table: nobody will ask for it, or is to read it again. */
+/* Drop all items of a table, which is gone or must be read again from the disk. */
 void cache_forget(struct cache *c, u64 table)
 {
 	struct cache_item *item, *beside;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What was read of tables and found right, as long as there is room. */
+/* Cache of pieces of tables that were read and verified, up to a budget. */
 #ifndef KV_CACHE_H
 #define KV_CACHE_H
 
@@ -7,17 +7,17 @@
 #include <shim.h>
 
 /**
- * struct cache_item - some bytes of a table
- * @chain: next of the same hash
- * @older: used before it
- * @newer: used after it
- * @beside: next of the same table, or of another that has the same hash
- * @behind: what points to it there
+ * struct cache_item - a piece of a table
+ * @chain: next item with the same hash
+ * @older: item that was used before this one
+ * @newer: item that was used after this one
+ * @beside: next item with the same hash of the table
+ * @behind: the pointer to this item in that list
  * @table: id of the table
- * @offset: where in it
- * @bytes: how many
- * @refs: users, and the cache; changed atomically
- * @moved: what the shard's @clock was when it was last made the newest
+ * @offset: offset of the piece in the table
+ * @bytes: size of the piece
+ * @refs: number of users, the cache included; changed atomically
+ * @moved: the shard's @clock when the item was last made the newest
  * @data: the bytes
  */
 struct cache_item {
@@ -25,21 +25,21 @@ struct cache_item {
 	u64 table;
 	u32 offset, bytes;
 	u32 refs, moved;
-	/* Structures are read from it. */
+	/* Structures are read from @data. */
 	u8 data[] __attribute__((__aligned__(8)));
 };
 
 /**
- * struct shard - the items of some hashes
- * @lock: of all that follows, and of the links of its items
- * @oldest: the next to go
- * @newest: the last to go
- * @items: how many
- * @clock: how often an item was made the newest
- * @bits: there are 2^@bits of @bucket, and of @table; at least one for each item, unless there
- *	was no memory
- * @bucket: by hash
- * @table: by hash of the table alone
+ * struct shard - the items of a part of all hashes
+ * @lock: guards all fields below, and the links of the items
+ * @oldest: item that is dropped next
+ * @newest: item that is dropped last
+ * @items: number of items
+ * @clock: number of times that an item was made the newest
+ * @bits: @bucket and @table have 2^@bits elements each; at least one for each item, unless memory
+ *	was lacking
+ * @bucket: items by hash
+ * @table: items by the hash of the table alone
  */
 struct shard {
 	pthread_mutex_t lock;
@@ -51,13 +51,13 @@ struct shard {
 #define SHARD_BITS	4U
 
 /**
- * struct cache - all of it
- * @budget: bytes to stay below, but for what is in use
- * @bytes: now; changed atomically, by the lock of the shard
+ * struct cache - the cache of a store
+ * @budget: limit of @bytes; items in use may exceed it
+ * @bytes: bytes in the cache; changed atomically under the lock of a shard
  * @shard_bits: there are 2^@shard_bits shards
- * @shard: see there
+ * @shard: the shards
  *
- * Nobody holds the locks of two shards.
+ * No thread holds the locks of two shards at the same time.
  */
 struct cache {
 	u64 budget, bytes;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Reading all, and believing nothing. */
+/* kv_check(): reads and verifies the whole store, and relies on nothing that is cached. */
 #include "table.h"
 
 /**
- * struct checker - a check under way
+ * struct checker - a running check
  * @kv: the store
  * @report: see kv_check()
- * @ctx: for it
- * @findings: of damage, so far
+ * @ctx: argument of @report
+ * @findings: number of damages found
  * @unread: error of the first read that has failed twice; 0 if none has
  */
 struct checker {
@@ -18,7 +18,7 @@ struct checker {
 	int unread;
 };
 
-/* @err: -EUCLEAN, or the error of a read; 0 of what is only said. */
+/* Report a finding.  @err: -EUCLEAN for damage, the error of a read, or 0 for information only. */
 static void found(void *ctx, const char *text, int err)
 {
 	struct checker *c = ctx;
@@ -29,7 +29,7 @@ static void found(void *ctx, const char *text, int err)
 	c->report(c->ctx, text);
 }
 
-/* All entries of a part, in order and of the filter; how many. */
+/* Walk through all entries of a part: verify order and Bloom filter, and count them. */
 static int walk(struct checker *c, struct part *p, const struct cache_item *bloom, u64 *entries,
 		u64 *tombstones)
 {
@@ -67,7 +67,7 @@ static int walk(struct checker *c, struct part *p, const struct cache_item *bloo
 	return err;
 }
 
-/* Has the table anything below a key? */
+/* Does the table have a key below @key? */
 static bool begins_before(const struct histogram *h, struct slice key)
 {
 	return slice_cmp(slice(h->bucket[0].key, h->bucket[0].bytes), key) < 0;
@@ -80,13 +80,16 @@ static int check_part(struct checker *c, struct part *p)
 	bool trimmed = true;
 	int err;
 
-	/* What is kept in memory may be right where the disk is not. */
+	/* A cached copy may be right although the disk is not. */
 	cache_forget(c->kv->cache, p->table->id);
 	err = table_read_foot(c->kv, p) ?: table_bloom(c->kv, p, &bloom) ?:
 		table_index(c->kv, p, &index) ?: table_histogram(c->kv, p, &histogram) ?:
 		(p->table->unsorted ? log_verify(c->kv, p->table, p->table->foot.data_bytes) : 0) ?:
 		walk(c, p, bloom, &entries, &tombstones);
-	/* Of one whose beginning does not count, nobody knows how many count. */
+	/*
+	 * If the beginning of the table does not count, the number of entries that count is
+	 * unknown.
+	 */
 	if (!err && entries < p->table->entries)
 		trimmed = begins_before((struct histogram *)histogram->data, p->min);
 	if (!err && (!trimmed || entries > p->table->entries ||
@@ -100,7 +103,7 @@ static int check_part(struct checker *c, struct part *p)
 	return err;
 }
 
-/* Of each key, versions must be found in the order in which they were written. */
+/* For each key, a reader must find newer versions before older ones. */
 static int check_order(struct checker *c, const struct version *v)
 {
 	struct buffer key = { .data = NULL };
@@ -150,7 +153,7 @@ static int check_parts(struct checker *c, const struct version *v)
 		for (i = 0; i < v->level[level].nr; i++) {
 			err = check_part(c, v->level[level].part[i]);
 			if (err && err != -ENOMEM && err != -EUCLEAN) {
-				/* The disk may have been busy with something else. */
+				/* The disk may have been busy: try again. */
 				found(c, kv_error(), 0);
 				err = check_part(c, v->level[level].part[i]);
 			}
@@ -181,7 +184,7 @@ EXPORTED int kv_check(struct kv *kv, void (*report)(void *ctx, const char *sente
 	version_put(kv, v);
 	if (err == -ENOMEM)
 		return err;
-	/* A part that could not be read has been named; the order is what was not seen. */
+	/* A part that could not be read has been reported; the error here concerns the order. */
 	if (err && (err == -EUCLEAN || !c.unread))
 		found(&c, kv_error(), err);
 	if (!c.findings && c.unread)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A consistent copy of a store that is in use. */
+/* Consistent copies of a store that is in use. */
 #include <fcntl.h>
 #include <libgen.h>
 #include <sys/stat.h>
@@ -9,7 +9,7 @@
 #include "batch.h"
 #include "store.h"
 
-/* Written at once. */
+/* Size of one batch. */
 #define COPY_BYTES	(64U << 10)
 
 static int stopped(struct kv *kv)
@@ -23,13 +23,13 @@ static int stopped(struct kv *kv)
 }
 
 /**
- * struct copy - a checkpoint under way
- * @kv: of this store
- * @to: to this one
- * @snap: as of then
- * @last: key that was copied last
- * @any: there is one
- * @batch: to be written
+ * struct copy - a running checkpoint
+ * @kv: the store that is copied
+ * @to: the copy
+ * @snap: snapshot of @kv that is copied
+ * @last: last key that was copied
+ * @any: @last is valid
+ * @batch: the next batch to write
  */
 struct copy {
 	struct kv *kv, *to;
@@ -39,7 +39,10 @@ struct copy {
 	struct kv_batch batch;
 };
 
-/* From behind @last; no iterator holds bands of the store for longer than it copies one. */
+/*
+ * Copy keys behind @last, about a band of them.  A new iterator each time, so that bands of the
+ * store are not held for longer.
+ */
 static int copy_some(struct copy *c, bool *more)
 {
 	const void *key, *value;
@@ -77,12 +80,12 @@ static int copy_some(struct copy *c, bool *more)
 
 /**
  * checkpoint_to() - copy a store
- * @kv: it
- * @disk: where to; closed in any case
+ * @kv: the store
+ * @disk: disk of the copy; closed in any case
  * @opt: see kv_checkpoint()
- * @uuid: of the copy
+ * @uuid: UUID of the copy
  *
- * Returns 0 or -errno after saying why.
+ * Return: 0 or -errno with the message set.
  */
 int checkpoint_to(struct kv *kv, struct kv_disk *disk, const struct kv_format_options *opt,
 		  const u8 *uuid)
@@ -122,7 +125,7 @@ int checkpoint_to(struct kv *kv, struct kv_disk *disk, const struct kv_format_op
 	return err;
 }
 
-/* Where the copy goes: @path, or a file in it; with the size, if it has none. */
+/* Find the name of the copy: @path, or a file in the directory @path.  A new file gets its size. */
 static int make_file(const struct kv *kv, const struct kv_format_options *opt, const char *path,
 		     char *file, size_t size, bool *made)
 {
@@ -154,7 +157,7 @@ static int make_file(const struct kv *kv, const struct kv_format_options *opt, c
 	return err;
 }
 
-/* The name of a file that was created is durable with its folder. */
+/* Sync the directory of a file, which makes the name of a new file durable. */
 static int sync_folder(const char *file)
 {
 	char *copy = strdup(file);

@@ -1,39 +1,47 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Merging tables, and writing memtables: one at a time, in any thread. */
+/* Compaction: merges tables and writes memtables, one at a time, in any thread. */
 #include "memtable.h"
 #include "pick.h"
 
-/* More outputs than a merge can have. */
+/* Distance of the ages of two merges: a merge writes fewer tables than this. */
 #define AGES		(1ULL << 32)
-/* Entries between two looks at what else must go on; of an unsorted input each is a seek. */
+/*
+ * Entries between two calls of look_up().  An unsorted input needs a random read for each entry, so
+ * the merge looks up after each entry there.
+ */
 #define CHECK_EVERY	256U
 #define CHECK_UNSORTED	1U
 
-/* So long a merge is not tried again whose input could not be read: it may read much before. */
+/*
+ * A merge that failed because an input could not be read is not tried again for this time, as it
+ * may read much before it fails again.
+ */
 #define HOLD_US	60000000ULL
 
 /**
  * struct merger - a merge under way
  * @kv: the store
- * @in: parts that are still to be removed; each a share
- * @nr_in: how many
- * @mem: a memtable instead of parts; or NULL
- * @beyond: it ends before the least key of this part; or NULL
- * @level: of the result
- * @age: of the next table of it: what is written first may have the newest versions of
- *	a key that did not fit into one
- * @merge: all inputs as one
- * @snapshot: sequence numbers, the least first
- * @snapshots: how many
- * @w: table being written, or NULL
- * @out: tables that are written and not committed
- * @outs: how many
- * @last: key
- * @kept: how many snapshots are too old for the last version that was kept of it
- * @versions: of @last that were kept
- * @bytes: of these
- * @most_versions: of any key so far of which more than one was kept
- * @most_bytes: of any such key, up to a share of a band
+ * @in: parts that are still to be removed; the merge holds a reference to each
+ * @nr_in: number of @in
+ * @mem: the memtable that is merged instead of parts; or NULL
+ * @beyond: the merge ends before the least key of this part; or NULL
+ * @level: level of the result
+ * @age: age of the next table of the result.  It falls with each table: if the versions of a key
+ *	fill several tables, the first table has the newest versions
+ * @merge: all inputs, merged into one order
+ * @snapshot: sequence numbers of the snapshots, in ascending order
+ * @snapshots: number of @snapshot
+ * @w: the table that is being written, or NULL
+ * @out: tables that are written but not committed
+ * @outs: number of @out
+ * @last: the last key that was merged
+ * @kept: for the last version of @last that was kept, the number of snapshots that are too old to
+ *	see it
+ * @versions: number of versions of @last that were kept
+ * @bytes: bytes of these versions
+ * @most_versions: largest number of versions of one key so far, of the keys with more than one
+ * @most_bytes: largest number of bytes of the versions of such a key; larger sums than 1 /
+ *	MOST_UNUSED of a band do not count
  */
 struct merger {
 	struct kv *kv;
@@ -61,7 +69,7 @@ static int by_number(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Later ones see the newest version, which is always kept. */
+/* A snapshot that is taken later sees the newest version, which a merge always keeps. */
 static int take_snapshots(struct merger *g)
 {
 	struct kv *kv = g->kv;
@@ -81,7 +89,7 @@ static int take_snapshots(struct merger *g)
 	return 0;
 }
 
-/* Snapshots that are too old for a version. */
+/* Return: the number of snapshots that are too old to see the version with @seq. */
 static u32 too_old(const struct merger *g, u64 seq)
 {
 	u32 i;
@@ -92,9 +100,9 @@ static u32 too_old(const struct merger *g, u64 seq)
 }
 
 /*
- * May anything older of a key be left when the inputs are gone?  What overlaps and is no
- * input is newer in the levels above, and older in the level of the result and below.
- * Tables that come while the merge is under way are newer.
+ * Can an older version of the key remain when the inputs are gone?  A table that overlaps the
+ * inputs but is no input is newer if it lies in a level above, and older if it lies in the level of
+ * the result or below.  Tables that are added while the merge runs are newer.
  */
 static bool older_elsewhere(const struct merger *g, const struct version *v, struct slice key)
 {
@@ -113,14 +121,14 @@ static bool older_elsewhere(const struct merger *g, const struct version *v, str
 	return false;
 }
 
-/* Is the version of no use to anybody? */
+/* Can no reader, now or later, need this version? */
 static bool unwanted(struct merger *g, const struct entry *e, bool again)
 {
 	u32 stratum = too_old(g, e->seq);
 	struct version *v;
 	bool older;
 
-	/* A newer one hides it from the same snapshots. */
+	/* A newer version hides it from the same snapshots. */
 	if (again && stratum == g->kept)
 		return true;
 	g->kept = stratum;
@@ -137,7 +145,10 @@ static void forget_outputs(struct merger *g, bool made)
 	u32 i;
 
 	for (i = 0; i < g->outs; i++) {
-		/* No band table has it: its band is free, but if nobody knows that. */
+		/*
+		 * No band table refers to it, so its band is free.  If the store is broken, the
+		 * band table on the disk is unknown, and the band stays in use.
+		 */
 		if (!made && !g->kv->broken)
 			g->out[i]->table->dead = true;
 		part_put(g->kv, g->out[i]);
@@ -145,7 +156,7 @@ static void forget_outputs(struct merger *g, bool made)
 	g->outs = 0;
 }
 
-/* Writes a full memtable and commits a new log band, so that writers need not wait. */
+/* Write a full memtable and commit a new log band, so that writers need not wait for the merge. */
 static int let_writers_on(struct merger *g)
 {
 	bool frozen;
@@ -158,13 +169,16 @@ static int let_writers_on(struct merger *g)
 	pthread_mutex_unlock(&g->kv->lock);
 	/* A failure is reported where the band is needed. */
 	log_enter_band(g->kv);
-	/* In streams nobody waits for it, and no band may be begun beside another one. */
+	/*
+	 * With KV_STREAM no writer waits for the memtable, and the bands of two tables must not be
+	 * written at the same time.
+	 */
 	err = frozen && !(g->w && streams(g->kv)) ? compact_frozen(g->kv) : 0;
-	/* Where no band is free for it, this merge is what makes some so. */
+	/* If no band is free for the memtable, the merge itself has to free some. */
 	return err == -ENOSPC ? 0 : err;
 }
 
-/* What else must go on meanwhile. */
+/* Called between entries: does the work that must not wait for the end of the merge. */
 static int look_up(void *ctx)
 {
 	struct merger *g = ctx;
@@ -178,7 +192,10 @@ static int look_up(void *ctx)
 	return let_writers_on(g);
 }
 
-/* A disk may take its time for each; of a memtable they wait until its writers do not. */
+/*
+ * Discard one band at a time, as a disk may need long for each, and let writers go on in between.
+ * For a memtable this is left for later: writers wait for it.
+ */
 static int reclaim(struct merger *g)
 {
 	int err = 0;
@@ -189,14 +206,14 @@ static int reclaim(struct merger *g)
 }
 
 /**
- * commit_some() - make what is written so far count
+ * commit_some() - commit the tables that are written so far
  * @g: the merge
- * @next: the least key that is not written; NULL if all are
+ * @next: the least key that is not written; NULL if all keys are
  *
- * Of inputs that have more, what is written does not count any more: no version that a
- * deletion has hidden comes back between two commits.
+ * Inputs that have more keys are trimmed: they begin at @next from now on.  So a version that a
+ * deletion has hidden does not come back between two commits.
  *
- * Returns 0 or -errno.
+ * Return: 0 or -errno.
  */
 static int commit_some(struct merger *g, const struct slice *next)
 {
@@ -211,7 +228,7 @@ static int commit_some(struct merger *g, const struct slice *next)
 		p = g->in[i];
 		if (slice_cmp(p->max, *next) < 0)
 			continue;
-		/* Untouched: it stays as it is. */
+		/* The merge has not reached this part: it stays as it is. */
 		trimmed[i] = slice_cmp(p->min, *next) >= 0 ? p :
 			part_new(p->table, p->level, p->age, *next, p->max);
 		if (!trimmed[i])
@@ -290,8 +307,9 @@ static int begin_table(struct merger *g, const struct entry *e)
 }
 
 /*
- * A merge commits only between two keys.  So a table ends rather before a key than within its
- * versions; and where it did not, as they are many, at the next key at which a commit is due.
+ * A merge can commit only between two keys.  So a table preferably ends before a key, not between
+ * two versions of it.  If the versions of a key were too many for one table, the table ends before
+ * the next key at which a commit is due.
  */
 static bool ends_before(const struct merger *g, const struct entry *e)
 {
@@ -300,7 +318,7 @@ static bool ends_before(const struct merger *g, const struct entry *e)
 		 !table_has_room(g->w, g->most_versions, g->most_bytes, e->key.bytes));
 }
 
-/* The next version of a key, or the first one. */
+/* Note a version that is kept: the first one of its key, or with @again a further one. */
 static void note_versions(struct merger *g, const struct entry *e, bool again)
 {
 	u64 most = g->kv->head.band_bytes / MOST_UNUSED;
@@ -388,18 +406,24 @@ static int add_inputs(struct merger *g)
 	return err;
 }
 
-/* @p and @mem exclude each other; of each part it is given a share, but of @beyond. */
+/*
+ * Merge the parts of @p, or the memtable @mem; one of the two is NULL.  Takes over the references
+ * to the parts of @p, but not that to its @beyond.
+ */
 static int merge_parts(struct kv *kv, const struct pick *p, struct memtable *mem, u32 level)
 {
 	struct merger g = { .kv = kv, .mem = mem, .level = level,
 			    .beyond = p ? p->beyond : NULL };
 	u32 nr = p ? p->nr : 0;
-	/* By @compacting nobody else adds to it: what comes to it comes between. */
+	/*
+	 * The caller holds @compacting, so no other thread changes flush_us; flushes within this
+	 * merge add to it, and their time does not count as time of the merge.
+	 */
 	u64 began = now_us() - kv->stats.flush_us;
 	u32 i;
 	int err;
 
-	/* Together with a merge that is interrupted, they stay in order. */
+	/* If the merge is interrupted, its tables stay in order with those of the next attempt. */
 	g.age = __atomic_fetch_add(&kv->next_age, AGES, __ATOMIC_RELAXED) + AGES - 1;
 	g.in = calloc(nr + 1, sizeof(*g.in));
 	err = g.in ? take_snapshots(&g) : kv_no_memory();
@@ -438,7 +462,7 @@ static int move_part(struct kv *kv, struct part *p, u32 level)
 	if (!moved)
 		return kv_no_memory();
 	err = commit(kv, &c);
-	/* Not of a move that may not have happened. */
+	/* If the commit failed, the part may not have moved. */
 	if (!err)
 		band_level(kv, p->table->band, level, true);
 	part_put(kv, moved);
@@ -446,7 +470,10 @@ static int move_part(struct kv *kv, struct part *p, u32 level)
 	return err;
 }
 
-/* The log of the memtable gets an index and a Bloom filter, and is a table of level 0. */
+/*
+ * The log of the memtable gets an index and a Bloom filter behind it, and becomes a table of level
+ * 0.
+ */
 static int seal_unit(struct kv *kv, struct memtable *m)
 {
 	u64 age = __atomic_fetch_add(&kv->next_age, 1, __ATOMIC_RELAXED);
@@ -456,7 +483,7 @@ static int seal_unit(struct kv *kv, struct memtable *m)
 	struct change change = { .add = &p, .adds = 1, .memtable = m->number };
 	int err = c ? table_behind(kv, &kv->unit, &w) : kv_no_memory();
 
-	/* In streams no other band may be begun before this one has come to its end. */
+	/* With KV_STREAM this band must be written to its end before another one is begun. */
 	if (err)
 		band_fill_up(kv, kv->unit.band, kv->unit.bytes);
 	if (!err)
@@ -477,10 +504,10 @@ static int seal_unit(struct kv *kv, struct memtable *m)
 }
 
 /**
- * compact_frozen() - make a band of level 0 of the memtable that takes no more writes
+ * compact_frozen() - write the frozen memtable to a band of level 0
  * @kv: the store
  *
- * Returns 0, also if there is none; or -errno after saying why.
+ * Return: 0, also if no memtable is frozen; or -errno with the message set.
  */
 int compact_frozen(struct kv *kv)
 {
@@ -494,7 +521,10 @@ int compact_frozen(struct kv *kv)
 	if (!m)
 		return 0;
 	err = kv->unit.band == NO_BAND ? merge_parts(kv, NULL, m, 0) : seal_unit(kv, m);
-	/* Behind the log something may be now, which is written once; the band is the log's. */
+	/*
+	 * A table may now lie behind the log and must not be overwritten; if this failed, the band
+	 * stays the log's.
+	 */
 	kv->unit.band = NO_BAND;
 	count(&kv->stats.flush_us, now_us() - began);
 	if (err)
@@ -505,7 +535,7 @@ int compact_frozen(struct kv *kv)
 	pthread_cond_broadcast(&kv->changed);
 	pthread_mutex_unlock(&kv->lock);
 	memtable_put(m);
-	/* As many as its log had. */
+	/* The log of the memtable had up to this number of bands. */
 	bands_reclaim(kv, LOG_BANDS);
 	return 0;
 }
@@ -517,7 +547,7 @@ static void claim(struct kv *kv, u32 bands)
 	pthread_mutex_unlock(&kv->lock);
 }
 
-/* Tables of level 1 at a key. */
+/* Return: the number of tables of level 1 at a key. */
 static u32 cover_at(struct kv *kv, struct slice key)
 {
 	struct version *v = version_get(kv);
@@ -527,7 +557,10 @@ static u32 cover_at(struct kv *kv, struct slice key)
 	return cover;
 }
 
-/* A merge within level 1 was one, as so many tables were at a key: are there fewer now? */
+/*
+ * A merge within level 1 has ended that was made because @cover tables overlapped at @key.  If the
+ * overlap is not smaller now, note this in @crowded.
+ */
 static void tidied(struct kv *kv, struct slice key, u32 cover)
 {
 	kv->tidied++;
@@ -545,7 +578,7 @@ static int do_pick(struct kv *kv, struct pick *p)
 	struct buffer key = { .data = NULL };
 	int err = 0;
 
-	/* Also of one that fails: the next one is tried then. */
+	/* Also if the merge fails: the next attempt then begins with the next part. */
 	if (from && kv->head.organisation != KV_SOC)
 		err = buffer_set(&kv->round[from], p->part[0]->min);
 	if (!err && p->tidy) {
@@ -566,7 +599,7 @@ static int do_pick(struct kv *kv, struct pick *p)
 		count(&kv->stats.compactions, !err);
 	}
 	claim(kv, 0);
-	/* What is cut off leaves the rest of some tables where the key may be. */
+	/* A merge that was cut off leaves the rest of some tables, which may overlap at the key. */
 	if (!err && p->tidy && !p->beyond)
 		tidied(kv, buffer_slice(&key), cover);
 	else if (!err)
@@ -576,13 +609,16 @@ static int do_pick(struct kv *kv, struct pick *p)
 	return err;
 }
 
-/* So that what has failed is not tried with each write. */
+/* Note a failed merge, so that it is not tried again with each write. */
 static void hold(struct kv *kv, int err)
 {
 	pthread_mutex_lock(&kv->lock);
 	kv->held = err;
 	kv->held_generation = kv->generation;
-	/* What the disk cannot read now it may read later, also if nothing is written then. */
+	/*
+	 * A read error may be temporary, so the hold ends after some time.  Damage, lack of room
+	 * and too many versions last until the version of the store changes.
+	 */
 	kv->held_until = err == -EUCLEAN || err == -ENOSPC || err == -E2BIG ? 0 :
 		now_us() + HOLD_US;
 	snprintf(kv->held_text, sizeof(kv->held_text), "%s", kv_error());
@@ -624,11 +660,12 @@ static int step(struct kv *kv, bool eager, bool *did)
 }
 
 /**
- * compact_step() - the next merge, if one is due
+ * compact_step() - do the next merge, if one is due
  * @kv: the store
- * @did: there was one
+ * @did: result: a merge was due
  *
- * Returns 0 or -errno after saying why; what has failed, with any later change.
+ * Return: 0 or -errno with the message set.  A merge that has failed is due again after a later
+ * change.
  */
 int compact_step(struct kv *kv, bool *did)
 {
@@ -636,10 +673,10 @@ int compact_step(struct kv *kv, bool *did)
 }
 
 /**
- * compact_due() - all merges that are due, where no thread does them
+ * compact_due() - do all merges that are due, in a store without a background thread
  * @kv: the store
  *
- * Returns 0, or -errno if the store is broken: that a merge fails is no reason not to write.
+ * Return: 0, or -errno if the store is broken.  A failed merge alone does not stop writes.
  */
 int compact_due(struct kv *kv)
 {
@@ -653,18 +690,18 @@ int compact_due(struct kv *kv)
 }
 
 /**
- * compact_idle() - the next merge that makes room for a burst to come
+ * compact_idle() - do the next merge that makes room for a later burst of writes
  * @kv: the store, of KV_BUFFERED
- * @did: there was one
+ * @did: result: there was such a merge
  *
- * Returns as compact_step().
+ * Return: See compact_step().
  */
 int compact_idle(struct kv *kv, bool *did)
 {
 	return step(kv, true, did);
 }
 
-/* The last of all keys below one. */
+/* Set @to to the largest key below @key. */
 static int just_before(struct buffer *to, struct slice key)
 {
 	int err = buffer_set(to, key);
@@ -684,12 +721,12 @@ static int just_before(struct buffer *to, struct slice key)
 }
 
 /**
- * compact_range() - no table with keys of a range overlaps another, and no deletion is left
+ * compact_range() - merge until no tables overlap in a range and no deletion is left there
  * @kv: the store
- * @from: first of the range; empty for the first of all
- * @to: behind its last; empty for no end
+ * @from: first key of the range; empty: from the first key
+ * @to: the range ends before this key; empty: the range has no end
  *
- * Returns 0 or -errno after saying why.
+ * Return: 0 or -errno with the message set.
  */
 int compact_range(struct kv *kv, struct slice from, struct slice to)
 {
@@ -731,17 +768,17 @@ int compact_range(struct kv *kv, struct slice from, struct slice to)
 	return err;
 }
 
-/* The same, of all. */
+/* compact_range() for all keys. */
 int compact_all(struct kv *kv)
 {
 	return compact_range(kv, slice(NULL, 0), slice(NULL, 0));
 }
 
 /**
- * freeze() - begin a new memtable; what the old one has becomes a band
- * @kv: the store, by @writer; nothing is frozen
+ * freeze() - begin a new memtable; the old one is frozen and will become a band
+ * @kv: the store; the caller holds @writer, and no memtable is frozen
  *
- * Returns 0 or -errno after saying why.
+ * Return: 0 or -errno with the message set.
  */
 int freeze(struct kv *kv)
 {
@@ -749,7 +786,10 @@ int freeze(struct kv *kv)
 	struct log_band unit = { .band = NO_BAND };
 	int err = m ? 0 : kv_no_memory();
 
-	/* Its log bands may be written anew as soon as it is a table. */
+	/*
+	 * Its log bands may be overwritten as soon as it is a table, so all of the log must be
+	 * written before.
+	 */
 	if (!err && !(kv->opt.flags & KV_NO_LOG))
 		err = log_push(kv);
 	if (!err && !(kv->opt.flags & KV_NO_LOG) && !log_take_unit(kv, &unit))
@@ -767,7 +807,10 @@ int freeze(struct kv *kv)
 	return 0;
 }
 
-/* One round of the background's: @did something, be it what was @frozen; or -errno. */
+/*
+ * One round of the background thread.  @frozen: a memtable was frozen; @did: the round did
+ * something.  Return: 0 or -errno.
+ */
 static int work(struct kv *kv, bool eager, bool *frozen, bool *did)
 {
 	int err;
@@ -783,11 +826,14 @@ static int work(struct kv *kv, bool eager, bool *frozen, bool *did)
 	return err;
 }
 
-/* The thread: awake while there is work, and for each memtable that is frozen. */
+/* The background thread: runs while there is work, and when a memtable is frozen. */
 void *compact_thread(void *arg)
 {
 	struct kv *kv = arg;
-	/* A merge that is due, or a memtable, says that there is much to do. */
+	/*
+	 * The store is busy while merges are due or memtables are frozen; idle merges wait until it
+	 * is not.
+	 */
 	bool checks = kv->head.organisation == KV_BUFFERED, eager = false, did, frozen;
 	u64 busy = now_us();
 	int err;
@@ -802,7 +848,10 @@ void *compact_thread(void *arg)
 		pthread_mutex_lock(&kv->lock);
 		if (kv->stop || (did && !err))
 			continue;
-		/* What has failed for want of memory or room is tried again in a while. */
+		/*
+		 * After an error, for example for lack of memory or room, the thread tries again
+		 * later.
+		 */
 		if (err || (checks && !kv->frozen))
 			wait_us(&kv->work, &kv->lock, 1000000);
 		else if (!kv->frozen)

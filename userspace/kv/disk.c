@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A block device or a file, past the page cache. */
+/* A block device or a file as a disk, without the page cache. */
 #include <fcntl.h>
 #include <liburing.h>
 #include <linux/fs.h>
@@ -18,21 +18,21 @@
 
 #define DEPTH	64U
 
-/* A program that was killed has its disk until the kernel has taken its io_uring down. */
+/* The disk of a killed program stays in use until the kernel has torn down its io_uring. */
 #define PATIENCE_MS	1000U
 #define RETRY_MS	10U
 
 /**
- * struct real - a disk that there is
+ * struct real - a block device or a file
  * @disk: what the store sees
- * @fd: open file
- * @is_block: a block device, not a file
- * @direct: past the page cache
- * @discards: it takes them, as far as is known
- * @imr: it has interlaced tracks, and is told of levels; without, @imr.fd is -1
- * @ring: of io_uring
- * @has_ring: was set up; without it, requests are done when they are begun
- * @lock: of @ring
+ * @fd: the open file
+ * @is_block: it is a block device, not a file
+ * @direct: unused
+ * @discards: discards have not been refused so far
+ * @imr: interface to an interlaced disk, which takes levels; otherwise @imr.fd is -1
+ * @ring: the io_uring
+ * @has_ring: @ring is set up; without it, a request is done when it is begun
+ * @lock: guards @ring
  */
 struct real {
 	struct kv_disk disk;
@@ -102,7 +102,10 @@ static int real_begin(struct kv_disk *d, struct kv_io *io)
 		do
 			n = io_uring_submit(&r->ring);
 		while (n == -EINTR || n == -EAGAIN);
-		/* What was not taken is submitted with the next: it must do no harm then. */
+		/*
+		 * A request that was not taken is submitted with the next one; it must do nothing
+		 * then.
+		 */
 		taken = n >= 0 && !io_uring_sq_ready(&r->ring);
 		if (!taken) {
 			io_uring_prep_nop(sqe);
@@ -112,14 +115,17 @@ static int real_begin(struct kv_disk *d, struct kv_io *io)
 	pthread_mutex_unlock(&r->lock);
 	if (taken)
 		return 0;
-	/* The ring is full, or no request is let in any more: that is no error of the disk. */
+	/*
+	 * The ring is full, or the kernel accepts no more requests.  That is no error of the disk:
+	 * do the request now.
+	 */
 	disk_begin_done(d, io);
 	io->result = io->result ?: (int)io->bytes;
 	io->done = true;
 	return 0;
 }
 
-/* The rest of one that did less than it was asked to. */
+/* Do the rest of a request that was done in part. */
 static int finish(struct kv_disk *d, struct kv_io *io)
 {
 	u32 n = (u32)max(io->result, 0) / BLOCK_BYTES * BLOCK_BYTES;
@@ -192,8 +198,8 @@ static int real_discard(struct kv_disk *d, u64 offset, u64 bytes)
 #define ZEROES_MOST	16U
 
 /*
- * A file system must commit its journal in a flush behind a write to blocks that a file has not
- * had, or that were never written.  Zeroes that are there before take that away.
+ * A file system must commit its journal in a flush after a write to blocks that the file did not
+ * have, or that were never written.  Writing zeroes there first avoids that.
  */
 static void real_prepare(struct kv_disk *d, u64 offset, u32 bytes)
 {
@@ -208,7 +214,7 @@ static void real_prepare(struct kv_disk *d, u64 offset, u32 bytes)
 		v[n] = (struct iovec){ .iov_base = zeroes, .iov_len = min(bytes, ZEROES) };
 		bytes -= min(bytes, ZEROES);
 	}
-	/* What is not written is only slower. */
+	/* If this fails, later writes are only slower. */
 	if (pwritev(r->fd, v, (int)n, (off_t)offset) < 0)
 		return;
 }
@@ -217,7 +223,7 @@ static int real_level(struct kv_disk *d, u64 offset, u64 bytes, u32 level, bool 
 {
 	struct real *r = container_of(d, struct real, disk);
 
-	/* Of a track that two bands share one would be told for the other. */
+	/* If two bands shared a track, one level would apply to both. */
 	if (r->imr.fd < 0 || offset % r->imr.track_bytes || bytes % r->imr.track_bytes)
 		return -EOPNOTSUPP;
 	return (moved ? shingle_imr_relevel : shingle_imr_level)(&r->imr, offset, bytes, level);
@@ -248,7 +254,9 @@ static const struct kv_disk_ops real_ops = {
 	.close = real_close,
 };
 
-/* 0, or -errno; then it is open if only another store has it. */
+/*
+ * Open and lock the file.  Return: 0; or -errno, with @fd open only if another store has the file.
+ */
 static int hold(struct real *r, const char *path, int flags, bool writing)
 {
 	u32 tries = PATIENCE_MS / RETRY_MS;
@@ -261,7 +269,10 @@ static int hold(struct real *r, const char *path, int flags, bool writing)
 			r->fd = open(path, flags & ~O_DIRECT);
 		if (r->fd < 0)
 			err = -errno;
-		/* O_EXCL keeps file systems off; this, other stores, and on files too. */
+		/*
+		 * O_EXCL keeps file systems away; the lock keeps other stores away, for files as
+		 * well.
+		 */
 		else if (!flock(r->fd, (writing ? LOCK_EX : LOCK_SH) | LOCK_NB))
 			return 0;
 		else
@@ -297,23 +308,26 @@ static int take(struct real *r, const char *path, bool writing)
 	r->disk.bytes = (u64)st.st_size;
 	if (r->is_block && ioctl(r->fd, BLKGETSIZE64, &r->disk.bytes))
 		return kv_says(-errno, "size of %s: %s", path, strerror(errno));
-	/* Containers forbid it, a limit of locked memory may, and a kernel may lack it. */
+	/*
+	 * A container may forbid io_uring, a limit of locked memory may prevent it, or the kernel
+	 * lacks it.
+	 */
 	err = io_uring_queue_init(DEPTH, &r->ring, 0);
 	r->has_ring = !err;
 	r->disk.ring_error = -err;
-	/* Who may not ask device mapper, or has another disk, does without. */
+	/* Without access to device mapper, or on another disk, the store sends no levels. */
 	if (writing && shingle_imr_open(&r->imr, r->fd))
 		r->imr.fd = -1;
 	return 0;
 }
 
 /**
- * disk_open() - use a block device or a file
+ * disk_open() - open a block device or a file
  * @disk: result
- * @path: of it
- * @writing: alone, and to write
+ * @path: its path
+ * @writing: open it to write, exclusively
  *
- * Returns 0, or -errno after saying why.
+ * Return: 0, or -errno with the message set.
  */
 int disk_open(struct kv_disk **disk, const char *path, bool writing)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What a store asks of its disk; tests put one of their own behind it. */
+/* The interface between a store and its disk; tests supply a disk of their own. */
 #ifndef KV_DISK_H
 #define KV_DISK_H
 
@@ -8,12 +8,12 @@
 #define BLOCK_BYTES	4096U
 
 /**
- * struct kv_io - a request that is under way beside others
- * @offset: in bytes, as @bytes a multiple of BLOCK_BYTES
+ * struct kv_io - a request that runs in parallel to others
+ * @offset: in bytes, a multiple of BLOCK_BYTES
  * @buf: aligned to BLOCK_BYTES
- * @bytes: of it
- * @writing: to the disk
- * @busy: begun and not ended
+ * @bytes: size, a multiple of BLOCK_BYTES
+ * @writing: the request is a write
+ * @busy: the request has begun and not ended
  * @done: the disk has answered
  * @result: 0 or -errno
  */
@@ -28,18 +28,18 @@ struct kv_io {
 struct kv_disk;
 
 /**
- * struct kv_disk_ops - a disk
- * @read: all of it or -errno; any thread
- * @write: all of it or -errno; durable after @flush only; any thread
- * @begin: start a request; who compacts only
- * @end: wait for it
- * @flush: what was written before it is durable, or -errno; any thread
- * @discard: a range means nothing any more; may do nothing
- * @prepare: a range that means nothing is about to be written in small pieces, each of which is
- *	flushed; may do nothing, or be NULL
- * @level: a discarded range is about to hold, or one that @moved holds, a table of this
- *	level of the tree, from 0; who compacts only; may do nothing, or be NULL
- * @close: the disk is not used any more
+ * struct kv_disk_ops - operations of a disk
+ * @read: read all bytes, or fail with -errno; from any thread
+ * @write: write all bytes, or fail with -errno; durable only after @flush; from any thread
+ * @begin: start a request; only from the thread that compacts
+ * @end: wait for a request
+ * @flush: make all earlier writes durable, or fail with -errno; from any thread
+ * @discard: the contents of a range are no longer needed; may do nothing
+ * @prepare: a range without needed contents will be written in small pieces, with a flush after
+ *	each; may do nothing, or be NULL
+ * @level: a discarded range will hold a table of this level of the tree, counted from 0, or with
+ *	@moved a range holds one now; only from the thread that compacts; may do nothing, or be NULL
+ * @close: close the disk
  */
 struct kv_disk_ops {
 	int (*read)(struct kv_disk *d, u64 offset, void *buf, u32 bytes);
@@ -54,11 +54,11 @@ struct kv_disk_ops {
 };
 
 /**
- * struct kv_disk - a disk in use
- * @ops: see there
- * @name: for sentences
+ * struct kv_disk - an open disk
+ * @ops: its operations
+ * @name: its name in messages
  * @bytes: its size
- * @ring_error: errno for which it has no io_uring; 0 with one, and where none is wanted
+ * @ring_error: errno of the failed setup of io_uring; 0 if it has one or needs none
  */
 struct kv_disk {
 	const struct kv_disk_ops *ops;
@@ -67,7 +67,7 @@ struct kv_disk {
 	int ring_error;
 };
 
-/* @begin of a disk that does all as it is asked, by its @read and @write. */
+/* @begin for a disk without parallel requests: does the request at once by @read or @write. */
 static inline int disk_begin_done(struct kv_disk *d, struct kv_io *io)
 {
 	io->result = io->writing ? d->ops->write(d, io->offset, io->buf, io->bytes) :
@@ -76,7 +76,7 @@ static inline int disk_begin_done(struct kv_disk *d, struct kv_io *io)
 	return 0;
 }
 
-/* @end of such a disk. */
+/* @end for such a disk. */
 static inline int disk_end_done(struct kv_disk *d, struct kv_io *io)
 {
 	io->busy = false;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Entries as bytes, and many cursors as one. */
+/* Encoding of entries, merges of cursors, and buffers. */
 #include "error.h"
 #include "store.h"
 
 /**
- * entry_encode() - an entry as bytes
+ * entry_encode() - encode an entry as bytes
  * @e: the entry
- * @to: room for entry_bytes()
+ * @to: destination, with room for entry_bytes()
  *
- * Returns how many.
+ * Return: The number of bytes.
  */
 u32 entry_encode(const struct entry *e, u8 *to)
 {
@@ -22,12 +22,12 @@ u32 entry_encode(const struct entry *e, u8 *to)
 }
 
 /**
- * entry_decode() - bytes as an entry
- * @from: where it begins
- * @bytes: how many there are
- * @e: result, which points into them
+ * entry_decode() - decode an entry
+ * @from: the bytes
+ * @bytes: number of bytes
+ * @e: result, which points into the bytes
  *
- * Returns 0, or -EUCLEAN if they are no entry.
+ * Return: 0, or -EUCLEAN if the bytes are no entry.
  */
 int entry_decode(const u8 *from, u32 bytes, struct entry *e)
 {
@@ -67,7 +67,9 @@ void merge_add(struct merge *m, struct cursor *c)
 	m->cursor[m->nr++] = c;
 }
 
-/* Of which of two cursors the entry comes first: below 0, @a's. */
+/*
+ * Compare the entries of two cursors in the direction of the merge: below 0 if that of @a is first.
+ */
 static int order(const struct merge *m, u32 a, u32 b)
 {
 	int c = entry_cmp(&m->heap[a]->at, &m->heap[b]->at);
@@ -88,7 +90,10 @@ static void sift_down(struct merge *m, u32 i)
 	}
 }
 
-/* A cursor that has only said where it will begin comes to the top: now it must. */
+/*
+ * Make the first cursor of the heap real: a cursor that has only announced its first key must now
+ * read its first entry.
+ */
 static int settle(struct merge *m)
 {
 	struct cursor *c;
@@ -139,11 +144,13 @@ int merge_seek(struct merge *m, struct slice key)
 }
 
 /**
- * merge_seek_before() - go to the last entry whose key is below one, and then back
+ * merge_seek_before() - go to the last entry with a key below @key, to walk back from there
  * @m: the merge
- * @key: see there; NULL for the last entry of all
+ * @key: the key; NULL for the last entry of all
  *
- * Of one key, the oldest version comes first then.  Returns 0 or -errno.
+ * Going back, the oldest version of a key comes first.
+ *
+ * Return: 0 or -errno.
  */
 int merge_seek_before(struct merge *m, const struct slice *key)
 {
@@ -175,7 +182,7 @@ int merge_prev(struct merge *m)
 	return step(m);
 }
 
-/* NULL behind the last. */
+/* Return: the current entry; NULL at the end. */
 const struct entry *merge_at(const struct merge *m)
 {
 	return m->live ? &m->heap[0]->at : NULL;
@@ -193,11 +200,11 @@ void merge_free(struct merge *m)
 }
 
 /**
- * buffer_room() - make room
+ * buffer_room() - make room in a buffer
  * @b: the buffer
- * @more: for so many bytes
+ * @more: number of bytes that will be added
  *
- * Returns 0 or -ENOMEM.
+ * Return: 0 or -ENOMEM.
  */
 int buffer_room(struct buffer *b, size_t more)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Keys, versions of them, and what walks through versions in order. */
+/* Keys, versions of keys, and cursors over versions in order. */
 #ifndef KV_ENTRY_H
 #define KV_ENTRY_H
 
 #include <shim.h>
 
 /**
- * struct slice - some bytes of somebody else's
- * @data: the first
- * @bytes: how many
+ * struct slice - a run of bytes owned by another object
+ * @data: the first byte
+ * @bytes: number of bytes
  */
 struct slice {
 	const u8 *data;
@@ -25,7 +25,7 @@ static inline struct slice slice(const void *data, size_t bytes)
 #define COUNT_COMPARISON() do { } while (0)
 #endif
 
-/* Keys are short: a call of memcmp() would take longer than the comparison. */
+/* Keys are short: a call of memcmp() would take longer than this comparison. */
 static inline int slice_cmp(struct slice a, struct slice b)
 {
 	u32 n = min(a.bytes, b.bytes), i;
@@ -45,7 +45,7 @@ static inline int slice_cmp(struct slice a, struct slice b)
 	return (a.bytes > b.bytes) - (a.bytes < b.bytes);
 }
 
-/* As bytes they need not be aligned. */
+/* Copied as bytes, so @to need not be aligned. */
 static inline void put_le(u8 *to, u64 v, u32 bytes)
 {
 	v = htole64(v);
@@ -68,11 +68,11 @@ enum {
 
 /**
  * struct entry - one version of a key
- * @key: see there
+ * @key: the key
  * @value: empty for OP_DELETE
- * @seq: number of the write; no two are the same
- * @op: what the write did
- * @place: of one in a memtable, where in the band of its log; else 0
+ * @seq: number of the write, unique in the store
+ * @op: OP_PUT or OP_DELETE
+ * @place: for an entry in a memtable, its offset in the band of its log; else 0
  */
 struct entry {
 	struct slice key, value;
@@ -81,13 +81,16 @@ struct entry {
 	u32 place;
 };
 
-/* Of one key, the newest version comes first. */
+/* The versions of one key are ordered from the newest to the oldest. */
 static inline int entry_cmp(const struct entry *a, const struct entry *b)
 {
 	return slice_cmp(a->key, b->key) ?: (a->seq < b->seq) - (a->seq > b->seq);
 }
 
-/* Of no entry: a cursor is just before the first entry that has the key or a later one. */
+/*
+ * The sequence number of no entry: the cursor is just before the first entry with the key or a
+ * larger one.
+ */
 #define SEQ_BEFORE	U64_MAX
 
 #define ENTRY_HEAD	14U	/* le16 key bytes, le32 value bytes, le64 seq and op */
@@ -104,13 +107,15 @@ struct cursor;
 
 /**
  * struct cursor_ops - a kind of cursor
- * @seek: go to the first entry whose key is not below one
- * @next: go to the next entry; only from one, to which @seek or @next has led
- * @seek_before: go to the last entry whose key is below one; with NULL, to the last of all
- * @prev: go to the entry before; only from one, to which @seek_before or @prev has led
- * @free: be done with it
+ * @seek: go to the first entry with @key or a larger key
+ * @next: go to the next entry; only after a @seek or @next that has found one
+ * @seek_before: go to the last entry with a key below @key; if @key is NULL, to the last entry of
+ *	all
+ * @prev: go to the entry before; only after a @seek_before or @prev that has found one
+ * @free: free the cursor
  *
- * All but the last return 0, also when there is none: @valid says so; or -errno.
+ * All but @free return 0 or -errno.  They also return 0 if there is no such entry; then @valid is
+ * false.
  */
 struct cursor_ops {
 	int (*seek)(struct cursor *c, struct slice key);
@@ -121,14 +126,14 @@ struct cursor_ops {
 };
 
 /**
- * struct cursor - walks through entries in order
- * @ops: its kind
- * @at: where it is; good until it moves
- * @valid: it is somewhere
- * @behind: @at is no entry: it is just behind the last one, which has this key, and @prev
- *	leads there
- * @level: of its table
- * @age: of it
+ * struct cursor - a position in a sequence of entries
+ * @ops: its operations
+ * @at: the current entry; good until the cursor moves
+ * @valid: the cursor is at an entry
+ * @behind: @at is not an entry: the cursor is just behind the last entry, @at.key is the key of
+ *	that entry, and @prev leads to it
+ * @level: level of the table
+ * @age: age of the table
  */
 struct cursor {
 	const struct cursor_ops *ops;
@@ -139,14 +144,14 @@ struct cursor {
 };
 
 /**
- * struct merge - walks through what several cursors have, in one order
- * @cursor: they; freed with the merge
- * @heap: those that are somewhere, the least first, or, going back, the largest
- * @nr: how many cursors
- * @live: how many of them in @heap
- * @back: it goes from the last entry to the first
- * @between: called before a cursor reads what it begins with, as there may be many; or NULL
- * @ctx: for @between
+ * struct merge - several cursors merged into one order
+ * @cursor: the cursors; freed with the merge
+ * @heap: the valid cursors, with the least entry first, or with the largest one if @back
+ * @nr: number of @cursor
+ * @live: number of @heap
+ * @back: the merge goes from the last entry to the first
+ * @between: called before a cursor reads its first entry, as there may be many cursors; or NULL
+ * @ctx: argument of @between
  */
 struct merge {
 	struct cursor **cursor, **heap;
@@ -166,11 +171,12 @@ const struct entry *merge_at(const struct merge *m);
 void merge_free(struct merge *m);
 
 /**
- * struct buffer - bytes that grow
- * @data: they
- * @used: of them
- * @room: allocated
- * @borrowed: @data is somebody else's, and is left for memory of its own when it is too small
+ * struct buffer - a byte buffer that grows
+ * @data: the bytes
+ * @used: number of bytes used
+ * @room: number of bytes allocated
+ * @borrowed: @data belongs to the caller; if it is too small, the buffer allocates memory of its
+ *	own
  */
 struct buffer {
 	u8 *data;

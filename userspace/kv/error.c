@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The sentence of each thread's last error. */
+/* The message of the last error of each thread. */
 #include <stdarg.h>
 
 #include "error.h"
@@ -17,7 +17,7 @@ int kv_says(int err, const char *fmt, ...)
 	char text[sizeof(sentence)];
 	va_list args;
 
-	/* The last sentence may be a part of this one. */
+	/* The last message may be an argument of this one. */
 	va_start(args, fmt);
 	vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);
@@ -25,7 +25,7 @@ int kv_says(int err, const char *fmt, ...)
 	return err;
 }
 
-/* What is no error to most who ask, and often: it costs them as little as it can. */
+/* For a frequent result that is no error to most callers: as cheap as possible. */
 int kv_none(const char *text)
 {
 	size_t bytes = strlen(text) + 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What is on the disk; Documentation/kv.rst has it byte by byte. */
+/* The format on the disk.  Documentation/kv.rst describes it byte by byte. */
 #ifndef KV_FORMAT_H
 #define KV_FORMAT_H
 
@@ -13,20 +13,21 @@
 #define LOG_MAGIC	0x474f4c564bULL		/* "KVLOG" */
 #define BANDS_MAGIC	KV_BANDS_MAGIC
 
-/* Two generations of the band table, two copies of each. */
+/* Slots for two generations of the band table, two copies of each. */
 #define COPIES		2U
 #define SLOTS		(2U * COPIES)
 
 /*
- * Above all numbers that are given in turn, with room to give some more before anybody
- * looks; those of writes have seven bytes, of which a larger one would not be itself.
+ * Limits of the numbers that are given out in turn.  They leave room to give out some more before a
+ * limit is checked.  The number of a write has seven bytes on the disk.
  */
 #define NUMBERS_END	(1ULL << 62)
 #define SEQ_END		((1ULL << 56) - 1)
 
 /*
- * All numbers are little-endian; crc is of what is there with crc as 0.  Of an offload device
- * @uuid is the store's, and there is no band table; of a store @own is 0.
+ * All numbers are little-endian.  @crc is computed with @crc as 0.  In the header of an offload
+ * device @uuid is the UUID of the store, and there is no band table.  In the header of a store @own
+ * is 0.
  */
 struct header {
 	__le64 magic;
@@ -51,10 +52,10 @@ struct bands_head {
 enum {
 	KIND_LOG = 1,
 	KIND_TABLE = 2,
-	KIND_UNSORTED = 3,	/* a table in the log that it was written as */
+	KIND_UNSORTED = 3,	/* a log band that became a table as it was */
 };
 
-/* Followed by the least and the largest key. */
+/* An entry of the band table; the least and the largest key follow it. */
 struct bands_entry {
 	__le32 band;
 	u8 kind, level;
@@ -63,10 +64,10 @@ struct bands_entry {
 	__le64 id, age, entries, tombstones;
 };
 
-/* With the longest keys. */
+/* Size of an entry with two keys of the largest length. */
 #define BANDS_ENTRY_MAX	((u32)sizeof(struct bands_entry) + 2 * KV_KEY_MAX)
 
-/* The last block of a table; both keys follow @crc. */
+/* The last block of a table; the least and the largest key follow @crc. */
 struct footer_block {
 	__le64 magic;
 	__le32 version, crc;
@@ -81,7 +82,10 @@ struct footer_block {
 #define HISTOGRAM_KEY	31U
 #define BUCKETS		126U
 
-/* Buckets of as many bytes each, the last with less; the key each begins with. */
+/*
+ * Each bucket stands for the same number of bytes, the last one for fewer.  A bucket has the key
+ * that it begins with.
+ */
 struct histogram {
 	__le64 magic;
 	__le32 crc, buckets;
@@ -92,7 +96,7 @@ struct histogram {
 	u8 zero[BLOCK_BYTES - 24 - BUCKETS * 32];
 };
 
-/* Before the writes in a chunk of a log. */
+/* Header of a chunk of a log; the batches follow it. */
 struct chunk_head {
 	__le64 magic;
 	__le32 crc, bytes;
@@ -100,7 +104,7 @@ struct chunk_head {
 	__le64 generation;
 };
 
-/* Before the entries of a batch. */
+/* Header of a batch; its entries follow it. */
 struct batch_head {
 	__le32 entries, bytes;
 };
@@ -108,21 +112,21 @@ struct batch_head {
 enum header_kind {
 	HEADER_STORE,
 	HEADER_OFFLOAD,
-	HEADER_UNFINISHED,	/* of a checkpoint that is being written */
+	HEADER_UNFINISHED,	/* header of a checkpoint that is being written */
 };
 
 /**
- * struct shape - a header, as the program has it
- * @uuid: of the store
+ * struct shape - contents of a header in memory
+ * @uuid: UUID of the store
  * @organisation: enum kv_organisation
- * @band_bytes: see there
- * @bands: how many
- * @device_bytes: as it was when the store was made
- * @slot_offset: of the first band table
- * @slot_bytes: of each
- * @bands_offset: of the first band
- * @kind: of what it is the header
- * @own: UUID of that
+ * @band_bytes: size of a band
+ * @bands: number of bands
+ * @device_bytes: size of the device when the store was made
+ * @slot_offset: offset of the first slot of the band table
+ * @slot_bytes: size of a slot
+ * @bands_offset: offset of the first band
+ * @kind: kind of the header
+ * @own: UUID of an offload device
  */
 struct shape {
 	u8 uuid[16];
@@ -133,11 +137,11 @@ struct shape {
 };
 
 /**
- * struct footer - a footer, as the program has it
- * @data_bytes: of the blocks
- * @index_bytes: without the checksum behind it, as @bloom_bytes
- * @bloom_bytes: of the Bloom filter
- * @blocks: how many
+ * struct footer - contents of a footer in memory
+ * @data_bytes: size of the blocks
+ * @index_bytes: size of the index, without the checksum behind it
+ * @bloom_bytes: size of the Bloom filter, without the checksum behind it
+ * @blocks: number of blocks
  */
 struct footer {
 	u32 data_bytes, index_bytes, bloom_bytes, blocks;

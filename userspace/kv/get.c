@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Reading: one key, or keys in order, as of one moment. */
+/* Reads of one key, or of keys in order, as of one moment. */
 #include "memtable.h"
 #include "table.h"
 
 /**
- * view_take() - what there is now, or was when a snapshot was made
+ * view_take() - get the current state, or that of a snapshot
  * @kv: the store
- * @snap: or NULL
- * @view: result, to be dropped
+ * @snap: the snapshot, or NULL
+ * @view: result, for view_drop()
  */
 void view_take(struct kv *kv, const struct kv_snapshot *snap, struct view *view)
 {
@@ -28,7 +28,7 @@ void view_drop(struct kv *kv, struct view *view)
 	version_put(kv, view->version);
 }
 
-/* The newest table that has the key has its newest version: see pick.c. */
+/* The newest table with the key has its newest version: see pick.c. */
 static int find_in_tables(struct kv *kv, const struct version *v, struct slice key, u64 seq,
 			  bool *found, u8 *op, struct buffer *value)
 {
@@ -41,7 +41,7 @@ static int find_in_tables(struct kv *kv, const struct version *v, struct slice k
 	for (level = 0; level < KV_LEVELS; level++) {
 		for (age = U64_MAX; (p = version_older(v, level, key, age)); age = p->age) {
 			err = table_find(kv, p, key, seq, found, op, value);
-			/* What cannot be read may have been newer than all that can. */
+			/* A version that cannot be read may have been newer than those that can. */
 			if (err || *found)
 				return err;
 		}
@@ -79,7 +79,7 @@ EXPORTED int kv_get(struct kv *kv, const struct kv_snapshot *snap, const void *k
 		    size_t key_bytes, void **value, size_t *value_bytes)
 {
 	struct buffer found_value = { .data = NULL };
-	/* So that an empty value is not NULL. */
+	/* At least one byte, so that an empty value is not NULL. */
 	int err = buffer_room(&found_value, 1) ?: get(kv, snap, key, key_bytes, &found_value);
 
 	if (err) {
@@ -137,12 +137,12 @@ EXPORTED void kv_snapshot_free(struct kv *kv, struct kv_snapshot *snap)
 /**
  * struct kv_iter - see kv_iter_new()
  * @kv: the store
- * @view: what it sees
- * @merge: of all that may have a key
- * @key: that was last found, or found deleted
- * @value: going back, of @key: the merge has passed it then
- * @here: it is at one
- * @back: the merge goes back, and is at an entry before all of @key
+ * @view: the state that it shows
+ * @merge: all tables and memtables
+ * @key: key that was last found, or found deleted
+ * @value: walking back, the value of @key, as the merge has passed it
+ * @here: the iterator is at a key
+ * @back: the iterator walks back, and the merge is at an entry before all versions of @key
  */
 struct kv_iter {
 	struct kv *kv;
@@ -170,7 +170,7 @@ EXPORTED int kv_iter_new(struct kv *kv, const struct kv_snapshot *snap, struct k
 		return kv_no_memory();
 	it->kv = kv;
 	view_take(kv, snap, &it->view);
-	/* Of all that may be read side by side, as of a merge. */
+	/* All tables may be read in parallel, as in a merge. */
 	window = clamp(READ_AHEAD / (it->view.version->nr ?: 1), WINDOW_BYTES / 4, WINDOW_BYTES);
 	window = rounddown(window, BLOCK_BYTES);
 	err = merge_init(&it->merge, it->view.version->nr + 2);
@@ -193,7 +193,7 @@ EXPORTED int kv_iter_new(struct kv *kv, const struct kv_snapshot *snap, struct k
 	return err;
 }
 
-/* To the first key that is not the one it was at, if @past, and has a value. */
+/* Go to the first key that has a value; with @past, to one behind the current key. */
 static int settle(struct kv_iter *it, bool past)
 {
 	const struct entry *e;
@@ -218,7 +218,10 @@ static int settle(struct kv_iter *it, bool past)
 	return err ?: kv_none("there is no further key");
 }
 
-/* Of versions that come oldest first: to the last key whose newest one is a value. */
+/*
+ * Walking back, where the oldest version of a key comes first: go to the last key with a value as
+ * its newest version.
+ */
 static int settle_back(struct kv_iter *it)
 {
 	const struct entry *e;
@@ -245,7 +248,7 @@ static int settle_back(struct kv_iter *it)
 	return err ?: put ? 0 : kv_none("there is no further key");
 }
 
-/* @key: NULL for the end of all. */
+/* Walk back from before @key, or from the end if it is NULL. */
 static int seek_back(struct kv_iter *it, const struct slice *key)
 {
 	int err;
@@ -276,7 +279,7 @@ EXPORTED int kv_iter_seek_for_prev(struct kv_iter *iter, const void *key, size_t
 	iter->here = false;
 	if (key_short(key_bytes))
 		return -EINVAL;
-	/* The next of all strings of bytes: what is below it is the key, or below that. */
+	/* The key with a zero byte appended is the next larger byte string. */
 	if (key_bytes)
 		memcpy(behind, key, key_bytes);
 	behind[key_bytes] = 0;

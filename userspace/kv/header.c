@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The first block: which store this is, and where things are; written once. */
+/* The header in the first block: identity and layout of the store; written once. */
 #include "store.h"
 
 struct kv_disk *band_disk(const struct kv *kv, u32 band)
@@ -7,7 +7,7 @@ struct kv_disk *band_disk(const struct kv *kv, u32 band)
 	return band < kv->head.bands ? kv->disk : kv->offload;
 }
 
-/* On that disk. */
+/* Return: the offset of a band on its disk. */
 u64 band_offset(const struct kv *kv, u32 band)
 {
 	if (band < kv->head.bands)
@@ -35,18 +35,18 @@ static const struct {
 	[HEADER_UNFINISHED] = { KV_UNFINISHED_MAGIC, "checkpoint that is being written" },
 };
 
-/* In the last block before the bands. */
+/* The copy is in the last block before the bands. */
 static u64 copy_offset(const struct shape *s)
 {
 	return s->bands_offset - BLOCK_BYTES;
 }
 
 /**
- * header_write() - write both copies
- * @disk: where to
- * @s: what they say
+ * header_write() - write both copies of the header
+ * @disk: the disk
+ * @s: the contents
  *
- * Returns 0 or -errno; nothing is flushed.
+ * Return: 0 or -errno; nothing is flushed.
  */
 int header_write(struct kv_disk *disk, const struct shape *s)
 {
@@ -69,7 +69,7 @@ int header_write(struct kv_disk *disk, const struct shape *s)
 	h->copy_offset = cpu_to_le64(copy_offset(s));
 	memcpy(h->own, s->own, sizeof(h->own));
 	h->crc = cpu_to_le32(header_crc(h));
-	/* What finds no first one looks for no second one: it is written last. */
+	/* Without a first copy no reader looks for the second: the first is written last. */
 	err = disk->ops->write(disk, copy_offset(s), h, sizeof(*h));
 	if (!err)
 		err = disk->ops->write(disk, 0, h, sizeof(*h));
@@ -78,7 +78,7 @@ int header_write(struct kv_disk *disk, const struct shape *s)
 			     strerror(-err)) : 0;
 }
 
-/* Is it possible at all, whoever wrote it? */
+/* Are the values of a header possible? */
 static bool sane(const struct shape *s)
 {
 	u64 size;
@@ -127,14 +127,14 @@ static int parse(struct kv_disk *disk, enum header_kind kind, struct header *h, 
 }
 
 /**
- * header_read() - which store is it?
- * @disk: where
- * @kind: what it is to be
+ * header_read() - read the header
+ * @disk: the disk
+ * @kind: expected kind
  * @s: result
  *
- * The copy is looked for where a damaged first one says it is.
+ * If the first copy is damaged, the second one is looked for where the first says it is.
  *
- * Returns 0, or -errno after saying why.
+ * Return: 0, or -errno with the message set.
  */
 int header_read(struct kv_disk *disk, enum header_kind kind, struct shape *s)
 {

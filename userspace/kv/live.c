@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Other programs ask the one that has a store open: for its figures, and for a checkpoint.
+ * Requests of other programs to the program that has a store open: for statistics, and for a
+ * checkpoint.
  *
- * It listens on a socket in the abstract namespace, named by the device or file: nothing is left
- * behind when it is killed.  A request is one struct live_request with a path behind it, the
- * answer one struct live_answer with a struct kv_stats or a sentence behind it; both programs
- * are on one machine, so numbers are the machine's.  Only root and the user whose program it is
- * are answered.
+ * The program listens on a socket in the abstract namespace.  The name is derived from the device
+ * or file, so nothing is left behind when the program is killed.  A request is a struct
+ * live_request and a path.  The answer is a struct live_answer and a struct kv_stats or a message.
+ * Both programs are on one machine, so numbers have its byte order.  Only root and the user of the
+ * program get answers.
  */
 #include <signal.h>
 #include <stddef.h>
@@ -20,7 +21,7 @@
 #include "live.h"
 #include "store.h"
 
-/* A client that says nothing does not keep others waiting for ever. */
+/* A client that sends nothing must not block others for ever. */
 #define PATIENCE_S	5
 #define MOST_BYTES	4096U
 
@@ -39,12 +40,12 @@ struct live_answer {
 };
 
 /**
- * struct live - who answers
- * @kv: for this store
- * @thread: it
- * @listener: socket
- * @lock: of @client and @stop
- * @client: that is answered now; or -1
+ * struct live - the server of a store
+ * @kv: the store
+ * @thread: the thread that answers
+ * @listener: the listening socket
+ * @lock: guards @client and @stop
+ * @client: the connection that is served now; or -1
  * @stop: the store is being closed
  */
 struct live {
@@ -56,7 +57,7 @@ struct live {
 	bool stop;
 };
 
-/* The name of the socket; without a file there is none. */
+/* The name of the socket; it needs an existing file. */
 static int name_of(const char *path, struct sockaddr_un *name, socklen_t *bytes, uid_t *owner)
 {
 	struct stat st;
@@ -161,11 +162,11 @@ static void *serve(void *arg)
 }
 
 /**
- * live_start() - answer other programs
- * @kv: a store
- * @path: of its device
+ * live_start() - start answering other programs
+ * @kv: the store
+ * @path: path of its device
  *
- * Returns who answers; NULL where that cannot be, which is no error of the store.
+ * Return: The server; NULL if it cannot be started, which is no error of the store.
  */
 struct live *live_start(struct kv *kv, const char *path)
 {
@@ -185,7 +186,7 @@ struct live *live_start(struct kv *kv, const char *path)
 	    bind(l->listener, (struct sockaddr *)&name, bytes) || listen(l->listener, 16))
 		goto fail;
 	pthread_mutex_init(&l->lock, NULL);
-	/* Signals are for threads of the program's own. */
+	/* Signals are for the threads of the program itself. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	err = pthread_create(&l->thread, NULL, serve, l);
@@ -201,8 +202,8 @@ fail:
 }
 
 /**
- * live_stop() - nobody is answered any more when this returns
- * @l: who answers; or NULL.  The store has been told to stop, so a checkpoint ends
+ * live_stop() - stop answering; returns when the thread has ended
+ * @l: the server; or NULL.  The store is stopping, so a running checkpoint ends
  */
 void live_stop(struct live *l)
 {
@@ -220,7 +221,7 @@ void live_stop(struct live *l)
 	free(l);
 }
 
-/* A connection to who has the store open. */
+/* Connect to the program that has the store open. */
 static int ask(const char *path, int *fd)
 {
 	struct sockaddr_un name;
@@ -238,7 +239,7 @@ static int ask(const char *path, int *fd)
 		close(*fd);
 		return kv_says(-ENOTCONN, "no program that answers has %s open", path);
 	}
-	/* Anybody may take a name that is free. */
+	/* Any user may bind a name that is free. */
 	if (!getsockopt(*fd, SOL_SOCKET, SO_PEERCRED, &who, &size) &&
 	    (!who.uid || who.uid == geteuid() || who.uid == owner))
 		return 0;
@@ -246,7 +247,7 @@ static int ask(const char *path, int *fd)
 	return kv_says(-EPERM, "what answers for %s is another user's program", path);
 }
 
-/* @out: for what is answered, of @room bytes; more than that is left out. */
+/* Send a request.  @out: gets up to @room bytes of the answer; the rest is dropped. */
 static int request(const char *path, u32 what, const char *arg, void *out, size_t room)
 {
 	struct live_request q = { .what = what, .bytes = (u32)strlen(arg) };
@@ -294,7 +295,7 @@ EXPORTED int kv_live_checkpoint(const char *path, const char *to)
 	char full[MOST_BYTES], here[MOST_BYTES];
 	int n;
 
-	/* The other program may be elsewhere. */
+	/* The other program may have another working directory. */
 	if (*to == '/')
 		n = snprintf(full, sizeof(full), "%s", to);
 	else if (getcwd(here, sizeof(here)))

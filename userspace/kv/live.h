@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Answers for other programs, from the one that has a store open. */
+/* Answers requests of other programs, in the program that has the store open. */
 #ifndef KV_LIVE_H
 #define KV_LIVE_H
 

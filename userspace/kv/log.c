@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The log: chunks of batches, one behind the other, that are written once. */
+/* The log: chunks of batches one behind the other, each written once. */
 #include <sched.h>
 #include <unistd.h>
 
@@ -7,7 +7,7 @@
 #include "memtable.h"
 #include "table.h"
 
-/* Of a sync, for memory to commit a band with. */
+/* How long a sync waits for memory to commit a band. */
 #define PATIENCE_MS	1000U
 #define PREPARE_FIRST	(64U << 10)
 #define PREPARE_MOST	(1U << 20)
@@ -16,8 +16,10 @@
 /**
  * chunk_crc() - the checksum of a chunk of a log
  * @kv: the store
- * @h: the chunk; its checksum's own field counts as 0, and stays as it was
- * @bytes: of its batches
+ * @h: the chunk; the checksum field counts as 0 and is unchanged afterwards
+ * @bytes: size of its batches
+ *
+ * Return: The checksum.
  */
 u32 chunk_crc(const struct kv *kv, struct chunk_head *h, u32 bytes)
 {
@@ -54,11 +56,11 @@ void log_destroy(struct kv *kv)
 	free(kv->log.spare.data);
 }
 
-/* The band that is written comes into the band table, and the one before is sealed; holding @io. */
+/* Commit the band that is written, and seal the one before it; the caller holds @io. */
 static int enter_band(struct kv *kv)
 {
 	struct log *l = &kv->log;
-	/* Also one that is to become a table, and is a log as long as it is none. */
+	/* The band is added as a log even if it will become a table later. */
 	struct change c = { .log = &l->band, .seal = l->full.id ? &l->full : NULL };
 	int err;
 
@@ -89,12 +91,12 @@ static bool is_pending(struct log *l)
 }
 
 /**
- * log_enter_band() - commit the log band that was begun last, unless it is so
+ * log_enter_band() - commit the log band that was begun last, unless this has been done
  * @kv: the store
  *
- * It is done before anything is written to the band in any case; but then a write waits for it.
+ * The first write to the band would commit it as well, but would have to wait for that.
  *
- * Returns 0 or -errno.
+ * Return: 0 or -errno.
  */
 int log_enter_band(struct kv *kv)
 {
@@ -109,7 +111,10 @@ int log_enter_band(struct kv *kv)
 	return err;
 }
 
-/* One sync seems to follow the other: chunk by chunk, in pieces that grow; holding @io. */
+/*
+ * Tell the disk about the next bytes of the band if syncs seem to follow each other, in pieces that
+ * grow.  The caller holds @io.
+ */
 static void prepare(struct kv *kv, struct kv_disk *disk, u32 at, u32 bytes)
 {
 	struct log *l = &kv->log;
@@ -122,8 +127,9 @@ static void prepare(struct kv *kv, struct kv_disk *disk, u32 at, u32 bytes)
 }
 
 /*
- * Write what is collected, holding @io; @batches and @chunks get what is written then.  With
- * @leads a flush follows that serves all threads that wait for these batches.
+ * Write the buffer; the caller holds @io.  @batches and @chunks: number of batches and chunks that
+ * are written then.  With @leads the caller flushes afterwards for all threads that wait for these
+ * batches.
  */
 static int push(struct kv *kv, bool leads, u64 *batches, u64 *chunks)
 {
@@ -139,7 +145,7 @@ static int push(struct kv *kv, bool leads, u64 *batches, u64 *chunks)
 	pthread_mutex_lock(&l->lock);
 	size = l->pending ? l->fill.used : HEAD;
 	pthread_mutex_unlock(&l->lock);
-	/* A flush of the band's disk alone would not do for what is in the band before it. */
+	/* A flush of this band's disk alone would not make the previous band durable. */
 	err = size != HEAD || (leads && is_pending(l)) ? enter_band(kv) : 0;
 	if (err)
 		return err;
@@ -186,10 +192,10 @@ static int push(struct kv *kv, bool leads, u64 *batches, u64 *chunks)
 }
 
 /**
- * log_push() - nothing more goes to the log of this memtable
- * @kv: the store, by @writer
+ * log_push() - write the buffer, when nothing more goes to the log of this memtable
+ * @kv: the store; the caller holds @writer
  *
- * Returns 0 or -errno.
+ * Return: 0 or -errno.
  */
 int log_push(struct kv *kv)
 {
@@ -203,12 +209,12 @@ int log_push(struct kv *kv)
 }
 
 /**
- * log_seal() - the store is being closed: the band table gets the length of the last log band
- * @kv: the store, which nobody else uses; what it has is synced
+ * log_seal() - store the length of the last log band in the band table, before the store is closed
+ * @kv: the store, which no other thread uses; its writes are synced
  *
- * From then on a chunk of it that is not whole is damage: no power cut has torn it.
+ * From then on a chunk of the band that is not whole is damage: a power cut cannot have torn it.
  *
- * Returns 0 or -errno.
+ * Return: 0 or -errno.
  */
 int log_seal(struct kv *kv)
 {
@@ -227,7 +233,7 @@ int log_seal(struct kv *kv)
 	return 0;
 }
 
-/* Nothing more goes to the band that is written, which ends; holding @io. */
+/* Fill the band that is written, as nothing more goes to it; the caller holds @io. */
 static int end_band(struct kv *kv)
 {
 	struct log *l = &kv->log;
@@ -243,10 +249,10 @@ static int end_band(struct kv *kv)
 }
 
 /**
- * log_end_band() - KV_STREAM: another band will be written next
- * @kv: the store, by @writer: nobody has found room that would be gone
+ * log_end_band() - KV_STREAM: end the log band, as another band will be written next
+ * @kv: the store; the caller holds @writer, so no other thread relies on room in the band
  *
- * Returns 0 or -errno.
+ * Return: 0 or -errno.
  */
 int log_end_band(struct kv *kv)
 {
@@ -261,7 +267,7 @@ int log_end_band(struct kv *kv)
 	return err;
 }
 
-/* What a log becomes a table with, behind its last chunk, if a batch is added. */
+/* Bytes that are written behind the last chunk to make the log a table, if the batch is added. */
 static u32 tail_bytes(const struct kv *kv, const struct kv_batch *b)
 {
 	const struct memtable *m = kv->mem;
@@ -271,11 +277,11 @@ static u32 tail_bytes(const struct kv *kv, const struct kv_batch *b)
 }
 
 /**
- * log_take_unit() - the band of this memtable's log, if it can become a table as it is
- * @kv: the store, by @writer; nothing is left in the buffer
- * @unit: result; the log has no band then
+ * log_take_unit() - take the band of this memtable's log, if it can become a table as it is
+ * @kv: the store; the caller holds @writer, and the buffer is empty
+ * @unit: result; the log has no band afterwards
  *
- * Returns false, and takes none, if there is none or no room behind what was written.
+ * Return: False if there is no band, or no room behind what was written; nothing is taken then.
  */
 bool log_take_unit(struct kv *kv, struct log_band *unit)
 {
@@ -295,20 +301,23 @@ bool log_take_unit(struct kv *kv, struct log_band *unit)
 	return can;
 }
 
-/* When and only when a merge is under way; in streams none is while others write. */
+/*
+ * Writes are offloaded only while a merge runs.  With KV_STREAM no merge runs while others write.
+ */
 static bool offloads(const struct kv *kv)
 {
 	return kv->offload && !streams(kv) && __atomic_load_n(&kv->merging, __ATOMIC_RELAXED);
 }
 
 /**
- * log_next_band() - what is added from now on goes to a new band
- * @kv: the store, by @writer
+ * log_next_band() - begin a new log band
+ * @kv: the store; the caller holds @writer
  * @reserve: see band_take()
  *
- * The band comes into the band table when something is to be written to it, if not before.
+ * Everything that is added from now on goes to the new band.  It enters the band table at the
+ * latest when something is to be written to it.
  *
- * Returns 0; -ENOSPC without a sentence; or another -errno.
+ * Return: 0; -ENOSPC without a message; or another -errno.
  */
 int log_next_band(struct kv *kv, u32 reserve)
 {
@@ -347,17 +356,17 @@ out:
 }
 
 /**
- * log_room() - is there room for a batch?
- * @kv: the store, by @writer
+ * log_room() - make room for a batch
+ * @kv: the store; the caller holds @writer
  * @b: the batch
  * @reserve: see band_take()
  *
- * What is in the buffer always fits into the band as one chunk, and so does it if a sync
- * of another thread writes it before the batch is added: the batch is a chunk of its own
- * then, and in the other buffer.
+ * The buffer always fits into the band as one chunk.  This also holds if a sync of another thread
+ * writes the buffer before the batch is added: then the batch becomes a chunk of its own, in the
+ * other buffer.
  *
- * Returns 0; -EAGAIN if this memtable has its share of bands; -ENOSPC without a
- * sentence; or another -errno.
+ * Return: 0; -EAGAIN if this memtable has its most log bands; -ENOSPC without a message; or another
+ * -errno.
  */
 int log_room(struct kv *kv, const struct kv_batch *b, u32 reserve)
 {
@@ -370,7 +379,7 @@ int log_room(struct kv *kv, const struct kv_batch *b, u32 reserve)
 
 	pthread_mutex_lock(&l->lock);
 	ours = l->has_band && l->band.memtable == kv->mem->number;
-	/* The other buffer may be no larger than both were at first. */
+	/* The other buffer may have the initial size only. */
 	fits = (l->fill.used + need <= l->fill.room && HEAD + need <= kv->opt.log_buffer_bytes) ||
 	       l->fill.used == HEAD;
 	pthread_mutex_unlock(&l->lock);
@@ -384,18 +393,21 @@ int log_room(struct kv *kv, const struct kv_batch *b, u32 reserve)
 	fits = ours && size + chunk_bytes(HEAD + need) + tail <= l->end - l->at;
 	pthread_mutex_unlock(&l->lock);
 	if (!fits) {
-		/* A log that becomes a table is one band. */
+		/* A log that becomes a table has one band. */
 		if (ours && l->bands >= (kv->head.organisation == KV_BUFFERED ? 1 : LOG_BANDS))
 			return -EAGAIN;
 		err = log_next_band(kv, reserve);
 		if (err)
 			return err;
 	}
-	/* The store's thread does it while writes go on; a sync by itself, without. */
+	/*
+	 * The background thread commits the band while writes go on.  Without the thread the write
+	 * does so here, and not a sync.
+	 */
 	err = kv->has_thread ? 0 : log_enter_band(kv);
 	if (err)
 		return err;
-	/* Only a batch that is larger than the buffer, which is empty then. */
+	/* Only a batch that is larger than the buffer, which is empty then, needs more memory. */
 	room = chunk_bytes(HEAD + need);
 	pthread_mutex_lock(&l->lock);
 	fits = room <= l->fill.room;
@@ -415,13 +427,13 @@ int log_room(struct kv *kv, const struct kv_batch *b, u32 reserve)
 }
 
 /**
- * log_add() - add a batch, for which log_room() has found room
- * @kv: the store, by @writer
+ * log_add() - add a batch for which log_room() has made room
+ * @kv: the store; the caller holds @writer
  * @batch: the batch
- * @seq: of its first write
- * @place: result: where in the band its first write is
+ * @seq: number of its first write
+ * @place: result: offset of its first write in the band
  *
- * Returns its number for log_sync().
+ * Return: The number of the batch, for log_sync().
  */
 u64 log_add(struct kv *kv, const struct kv_batch *batch, u64 seq, u32 *place)
 {
@@ -448,8 +460,9 @@ u64 log_add(struct kv *kv, const struct kv_batch *batch, u64 seq, u32 *place)
 }
 
 /*
- * Threads that were served just now are about to sync again, if they do nothing else: with them
- * in it, a flush serves twice as many.  An eighth of the last flush is no long wait for that.
+ * The threads that the last flush served are likely to sync again at once.  If the next flush
+ * includes them, it serves twice as many.  Waiting for them takes at most an eighth of the time of
+ * the last flush.
  */
 static void gather(struct log *l)
 {
@@ -467,7 +480,7 @@ static void gather(struct log *l)
 	}
 }
 
-/* Write and flush what all threads have added by now, as the only one that does. */
+/* Write and flush what all threads have added until now.  Only one thread does so at a time. */
 static int lead(struct kv *kv)
 {
 	struct log *l = &kv->log;
@@ -477,14 +490,14 @@ static int lead(struct kv *kv)
 
 	gather(l);
 	pthread_mutex_lock(&l->io);
-	/* What was in another band is durable since this one was committed. */
+	/* Batches in earlier bands are durable since this band was committed. */
 	while ((err = push(kv, true, &batches, &chunks)) == -ENOMEM && tries--)
 		usleep(1000);
 	began = now_us();
 	if (!err) {
 		err = store_flush_disk(kv, band_disk(kv, l->band.band));
 	} else if (!store_broken(kv)) {
-		/* Readers see the writes: they can no more be refused. */
+		/* Readers see the writes already: they can no longer be refused. */
 		store_break(kv, err, kv_error());
 		err = store_broken(kv);
 	}
@@ -504,13 +517,13 @@ static int lead(struct kv *kv)
 /**
  * log_sync() - make batches durable
  * @kv: the store
- * @number: of the last one
+ * @number: number of the last of the batches
  *
- * One thread, the leader, writes and flushes what all threads have added; the others wait.
- * Threads that come while it flushes share the next flush, whose leader is one of them.
- * So a thread waits for the rest of one flush, and for one whole flush.
+ * One thread, the leader, writes and flushes what all threads have added; the others wait.  Threads
+ * that come during the flush share the next flush, and one of them leads it.  So a thread waits at
+ * most for the rest of one flush and for one whole flush.
  *
- * Returns 0 or -errno.
+ * Return: 0 or -errno.
  */
 int log_sync(struct kv *kv, u64 number)
 {
@@ -531,7 +544,10 @@ int log_sync(struct kv *kv, u64 number)
 			l->leading = false;
 			pthread_cond_broadcast(&l->turn[l->round % 2]);
 		}
-		/* The next leader; or all, to find out that nothing is flushed any more. */
+		/*
+		 * Wake the next leader; after an error wake all, as nothing will be flushed any
+		 * more.
+		 */
 		(err ? pthread_cond_broadcast : pthread_cond_signal)(&l->turn[(l->round + 1) % 2]);
 	}
 	pthread_mutex_unlock(&l->lock);
@@ -539,12 +555,12 @@ int log_sync(struct kv *kv, u64 number)
 }
 
 /**
- * struct replay - a log band being read
+ * struct replay - a log band that is read back
  * @kv: the store
  * @b: the band
- * @end: of what it may hold
- * @buf: of the chunk
- * @room: of @buf
+ * @end: end of the bytes that it may hold
+ * @buf: the chunk
+ * @room: size of @buf
  */
 struct replay {
 	struct kv *kv;
@@ -554,7 +570,7 @@ struct replay {
 	u32 room;
 };
 
-/* 0: a whole chunk of this log is in @buf.  -EUCLEAN: there is none.  Or -errno. */
+/* Return: 0 if @buf has a whole chunk of this log; -EUCLEAN if there is none; or another -errno. */
 static int read_chunk(struct replay *r, u32 at)
 {
 	u64 offset = band_offset(r->kv, r->b->band) + at;
@@ -593,7 +609,10 @@ static int read_chunk(struct replay *r, u32 at)
 	return chunk_crc(r->kv, h, bytes) == le32_to_cpu(h->crc) ? 0 : -EUCLEAN;
 }
 
-/* The batches of a chunk; its checksum was right, but who knows who wrote it. */
+/*
+ * Add the batches of a chunk to a memtable.  The checksum was right, but the contents are verified
+ * all the same.
+ */
 static int take_chunk(struct replay *r, struct memtable *m, u64 *next_seq)
 {
 	struct chunk_head *h = (struct chunk_head *)r->buf;
@@ -619,7 +638,7 @@ static int take_chunk(struct replay *r, struct memtable *m, u64 *next_seq)
 		}
 		if (part != bytes)
 			return -EUCLEAN;
-		/* All of it or nothing: no memory is left to be wanted later. */
+		/* All of a batch or nothing: adding it needs no more memory. */
 		err = memtable_prepare(m, slice(r->buf + at, bytes));
 		if (err)
 			return err;
@@ -630,8 +649,8 @@ static int take_chunk(struct replay *r, struct memtable *m, u64 *next_seq)
 }
 
 /*
- * Is there a chunk that was written after number @number had become durable?  One that cannot
- * be read may be such a one: then its error, and where it is, if no other one tells.
+ * Is there a chunk that was written after chunk @number had become durable?  A chunk that cannot be
+ * read may be one: if no other chunk answers the question, the result is its error, and @unread_at.
  */
 static int later(struct replay *r, u32 at, u64 number, bool *found, u32 *unread_at)
 {
@@ -663,18 +682,18 @@ static int chunk_unread(const struct log_band *b, u32 at, int err)
 /**
  * log_replay() - read a log band back
  * @kv: the store
- * @b: the band; one that was sealed must be whole
- * @m: gets its writes
- * @next_seq: above all that was read so far; result.  Not that of the band table, which
- *	may have been committed later
- * @lost: -EUCLEAN, after saying why, if something is missing that was durable, or the error
- *	of a read if that may be so; what follows it is left out; else 0
+ * @b: the band; if it was sealed, it must be whole
+ * @m: memtable that gets its writes
+ * @next_seq: larger than all numbers read so far; updated.  Not that of the band table, which may
+ *	have been committed later
+ * @lost: result: -EUCLEAN, with the message set, if durable writes are missing; the error of a read
+ *	if they may be missing; else 0.  The rest is not read
  *
- * Chunks were written in order, but what was not flushed may have reached the disk in
- * any: the log ends with the first chunk that is not whole.  It was torn, unless a
- * later one says that it was durable.
+ * Chunks were written in order, but those that were not flushed may have reached the disk in any
+ * order.  So the log ends before the first chunk that is not whole.  That chunk was torn by a power
+ * cut, unless a later chunk says that it was durable.
  *
- * Returns 0 or -errno.
+ * Return: 0 or -errno.
  */
 int log_replay(struct kv *kv, const struct log_band *b, struct memtable *m, u64 *next_seq,
 	       int *lost)
@@ -702,7 +721,7 @@ int log_replay(struct kv *kv, const struct log_band *b, struct memtable *m, u64 
 		if (!err) {
 			kv->logged = max(kv->logged, le64_to_cpu(h->generation));
 			err = take_chunk(&r, m, next_seq);
-			/* Whole, and wrong: no power cut does that. */
+			/* A whole chunk with wrong contents is not the result of a power cut. */
 			written = err == -EUCLEAN;
 		}
 		if (err)
@@ -721,7 +740,7 @@ int log_replay(struct kv *kv, const struct log_band *b, struct memtable *m, u64 
 					b->band, b->id, at);
 		at = unread_at;
 	}
-	/* That may have been durable; the next time the disk may read it. */
+	/* The data may have been durable, and the disk may be able to read them next time. */
 	if (err && err != -ENOMEM) {
 		*lost = chunk_unread(b, at, err);
 		err = 0;
@@ -730,7 +749,7 @@ int log_replay(struct kv *kv, const struct log_band *b, struct memtable *m, u64 
 	return err;
 }
 
-/* From @from to before @to nothing was whole. */
+/* Report that no whole chunk was found from @from to before @to. */
 static void given_up(struct kv *kv, const struct log_band *b, u32 from, u32 to, int err)
 {
 	char text[200];
@@ -742,15 +761,15 @@ static void given_up(struct kv *kv, const struct log_band *b, u32 from, u32 to, 
 }
 
 /**
- * log_salvage() - read what is whole of a log band
+ * log_salvage() - read all whole chunks of a damaged log band
  * @kv: the store, which is being repaired
  * @b: the band
- * @m: gets its writes
- * @next_seq: above all that was read so far; result
+ * @m: memtable that gets its writes
+ * @next_seq: larger than all numbers read so far; updated
  *
- * Behind a chunk that is not whole the next one may begin at any block.
+ * Behind a chunk that is not whole, the next chunk may begin at any block.
  *
- * Returns 0 or -errno.
+ * Return: 0 or -errno.
  */
 int log_salvage(struct kv *kv, const struct log_band *b, struct memtable *m, u64 *next_seq)
 {
@@ -767,7 +786,7 @@ int log_salvage(struct kv *kv, const struct log_band *b, struct memtable *m, u64
 	while (at < r.end) {
 		err = read_chunk(&r, at);
 		h = (struct chunk_head *)r.buf;
-		/* One of before is in the value of another. */
+		/* An earlier chunk is a copy inside the value of another chunk. */
 		if (!err && le64_to_cpu(h->number) < number)
 			err = -EUCLEAN;
 		if (!err)
@@ -790,7 +809,7 @@ int log_salvage(struct kv *kv, const struct log_band *b, struct memtable *m, u64
 		if (err != -ENOMEM)
 			chunk_unread(b, at, err);
 	} else {
-		/* Of a log that was not sealed nobody knows where it ended. */
+		/* The end of a log that was not sealed is unknown. */
 		if (why && (b->bytes || why != -EUCLEAN))
 			given_up(kv, b, bad, r.end, why);
 		err = 0;
@@ -800,12 +819,12 @@ int log_salvage(struct kv *kv, const struct log_band *b, struct memtable *m, u64
 }
 
 /**
- * log_verify() - is each chunk of a log whole that has become a table?
+ * log_verify() - verify the chunks of a log that has become a table
  * @kv: the store
  * @t: the table
- * @bytes: of its band the log
+ * @bytes: size of the log in its band
  *
- * Returns 0 or -errno after saying why.
+ * Return: 0 if all chunks are whole; or -errno with the message set.
  */
 int log_verify(struct kv *kv, struct table *t, u32 bytes)
 {

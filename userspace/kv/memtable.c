@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A skip list whose readers take no lock: what they can reach never changes. */
+/* A skip list.  Readers take no lock: nodes that they can reach never change. */
 #include <random.h>
 #include <sys/random.h>
 
@@ -11,14 +11,14 @@
 u64 memtable_seed;
 
 /*
- * Nobody may know the heights beforehand: keys that follow them would make a list of the
- * skip list.
+ * The heights must not be predictable: keys chosen to match them would turn the skip list into a
+ * plain list.
  */
 static u64 seed(u64 number)
 {
 	u64 seed = memtable_seed;
 
-	/* Early in a boot there may be none yet: addresses and time will do then. */
+	/* Early in a boot there may be no random bytes; then an address and the time are used. */
 	if (!seed && getrandom(&seed, sizeof(seed), GRND_NONBLOCK) != sizeof(seed))
 		seed = mix64((uintptr_t)&seed ^ now_us());
 	return mix64(seed ^ mix64(number));
@@ -51,7 +51,7 @@ void memtable_put(struct memtable *m)
 	free(m);
 }
 
-/* Each height has a fourth of the one below. */
+/* Each height has a fourth of the nodes of the one below. */
 static u32 height(u64 *rng)
 {
 	u64 coins = random64(rng) | 1ULL << 2 * (MEMTABLE_HEIGHT - 1);
@@ -77,11 +77,14 @@ static struct node *node_take(struct memtable *m, const struct entry *e, u32 h)
 /**
  * memtable_fits() - is there room for a batch?
  * @m: the memtable
- * @memory: that it may take
- * @entries: of the batch
- * @bytes: of them, as entry_encode() writes them
+ * @memory: memory that the memtable may take
+ * @entries: number of entries of the batch
+ * @bytes: size of the entries, as entry_encode() writes them
  *
- * Heights are not known before; in the mean a node has one and a third.
+ * Heights are not known in advance.  On average a node has four thirds of a pointer; two are
+ * counted.
+ *
+ * Return: True if there is room.
  */
 bool memtable_fits(const struct memtable *m, u64 memory, u64 entries, u64 bytes)
 {
@@ -89,11 +92,11 @@ bool memtable_fits(const struct memtable *m, u64 memory, u64 entries, u64 bytes)
 }
 
 /**
- * memtable_prepare() - memory for what memtable_add() will add next
+ * memtable_prepare() - allocate memory for the next memtable_add()
  * @m: the memtable
- * @entries: as entry_encode() writes them; of our own making
+ * @entries: as entry_encode() writes them, from a trusted source
  *
- * Returns 0 or -ENOMEM.
+ * Return: 0 or -ENOMEM.
  */
 int memtable_prepare(struct memtable *m, struct slice entries)
 {
@@ -136,7 +139,7 @@ static struct entry node_entry(const struct node *n)
 			       .place = n->place };
 }
 
-/* Of one key the newest version comes first, as entry_cmp() has it. */
+/* The newest version of a key comes first, as with entry_cmp(). */
 static bool before(const struct node *n, const struct entry *e)
 {
 	int c = slice_cmp(node_key(n), e->key);
@@ -144,15 +147,15 @@ static bool before(const struct node *n, const struct entry *e)
 	return c < 0 || (!c && n->word >> 8 > e->seq);
 }
 
-/* The first node that is not before @e; @link, if wanted, gets what leads there. */
+/* Return: the first node that is not before @e.  @link, if not NULL, gets the pointers to it. */
 static struct node *find(const struct memtable *m, const struct entry *e, struct node ***link)
 {
-	/* Only what leads somewhere is ever looked at. */
+	/* The head as a node: only its pointers are used. */
 	struct node *at = (struct node *)(m->head + MEMTABLE_HEIGHT), *n = NULL, *beyond = NULL;
 	u32 h = MEMTABLE_HEIGHT;
 
 	while (h--) {
-		/* What is beyond at one height is so at the next. */
+		/* A node that is beyond at one height is beyond at the next one, too. */
 		while ((n = load(node_next(at, h))) && n != beyond && before(n, e))
 			at = n;
 		beyond = n;
@@ -179,7 +182,7 @@ static void add(struct memtable *m, const struct entry *e, u32 h)
 		*node_next(n, i) = *link[i];
 		__atomic_store_n(link[i], n, __ATOMIC_RELEASE);
 	}
-	/* kv_stats() looks at it meanwhile. */
+	/* kv_stats() reads it without a lock. */
 	__atomic_store_n(&m->bytes, m->bytes + entry_bytes(e), __ATOMIC_RELAXED);
 	m->key_bytes += e->key.bytes;
 	m->entries++;
@@ -187,11 +190,11 @@ static void add(struct memtable *m, const struct entry *e, u32 h)
 }
 
 /**
- * memtable_add() - entries that memtable_prepare() has made room for
+ * memtable_add() - add entries for which memtable_prepare() has allocated memory
  * @m: the memtable
- * @entries: the same
- * @seq: added to the number of each
- * @place: of the first in the band of its log
+ * @entries: the same entries
+ * @seq: added to the number of each entry
+ * @place: place of the first entry in the band of its log
  */
 void memtable_add(struct memtable *m, struct slice entries, u64 seq, u32 place)
 {
@@ -207,13 +210,13 @@ void memtable_add(struct memtable *m, struct slice entries, u64 seq, u32 place)
 }
 
 /**
- * memtable_find() - the version of a key
+ * memtable_find() - look up a version of a key
  * @m: the memtable
- * @key: see there
- * @seq: that no version may be newer than
+ * @key: the key
+ * @seq: newest sequence number to look at
  * @e: result
  *
- * Returns false if it has none.
+ * Return: False if there is none.
  */
 bool memtable_find(const struct memtable *m, struct slice key, u64 seq, struct entry *e)
 {
@@ -257,7 +260,7 @@ static int mem_next(struct cursor *c)
 	return settle(mc);
 }
 
-/* The last node before @e, or of all without one; NULL if there is none. */
+/* Return: the last node before @e, or the last of all if @e is NULL; NULL if there is none. */
 static struct node *find_before(const struct memtable *m, const struct entry *e)
 {
 	struct node *head = (struct node *)(m->head + MEMTABLE_HEIGHT), *at = head, *n;
@@ -305,7 +308,7 @@ static const struct cursor_ops mem_ops = {
 	.free = mem_free,
 };
 
-/* NULL without memory. */
+/* Return: NULL without memory. */
 struct cursor *memtable_cursor(struct memtable *m)
 {
 	struct mem_cursor *mc = calloc(1, sizeof(*mc));

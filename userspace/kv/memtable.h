@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Writes that are in no table yet, in order: one thread adds, any number reads. */
+/* Writes that are not in a table yet, in order.  One thread adds, any number read. */
 #ifndef KV_MEMTABLE_H
 #define KV_MEMTABLE_H
 
@@ -9,13 +9,13 @@
 
 /**
  * struct node - an entry of a skip list
- * @word: its sequence number and what the write did, as entry_encode() has them
- * @value_bytes: of the value, which follows the key
+ * @word: sequence number and operation, encoded as in entry_encode()
+ * @value_bytes: size of the value, which follows the key
  * @place: see struct entry
- * @key_bytes: of the key
- * @key: see there
+ * @key_bytes: size of the key
+ * @key: the key
  *
- * Before it are pointers to the next node of each of its heights, that of the lowest last.
+ * In front of the node are the pointers to the next node of each height, the lowest one last.
  */
 struct node {
 	u64 word;
@@ -29,7 +29,7 @@ static inline struct node **node_next(struct node *n, u32 h)
 	return (struct node **)n - 1 - h;
 }
 
-/* Where memory of nodes comes from; it is given back as a whole. */
+/* Memory of nodes; freed as a whole. */
 struct arena {
 	struct arena *older;
 	size_t used, room;
@@ -38,17 +38,16 @@ struct arena {
 
 /**
  * struct memtable - a skip list
- * @refs: the store and readers
- * @number: which logs are its own
+ * @refs: number of users: the store and readers
+ * @number: number of the memtable; the logs of its writes have it
  * @arena: memory of all nodes
- * @head: as the node before the first one: pointers to the first of each height, that of the
- *	lowest last
- * @memory: bytes of nodes, with all that they take; kv_stats() and writes look at it
- * @bytes: of entries
- * @key_bytes: of their keys
- * @entries: how many
+ * @head: pointers to the first node of each height, the lowest one last, laid out as before a node
+ * @memory: bytes taken by nodes, pointers included; read by kv_stats() and by writes
+ * @bytes: bytes of entries
+ * @key_bytes: bytes of their keys
+ * @entries: number of entries
  * @max_key: bytes of the longest key
- * @rng: of heights
+ * @rng: state of the random number generator for heights
  */
 struct memtable {
 	u32 refs;
@@ -60,7 +59,7 @@ struct memtable {
 	u64 rng;
 };
 
-/* Of heights, if it is not 0: tests want each run to be like the one before it. */
+/* Seed of the heights, if not 0: tests need runs that can be repeated. */
 extern u64 memtable_seed;
 
 struct memtable *memtable_new(u64 number);

@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Levels that do not overlap, of tables as large as bands: as LevelDB has them, or buffers. */
+/*
+ * KV_LOC and KV_BUFFERED: levels without overlap, of tables as large as bands, like LevelDB's
+ * levels or as buffers.
+ */
 #include "pick.h"
 
 #define LEVEL1_BANDS	10U
 #define FACTOR		10U
 
 /**
- * level_capacity() - bytes that a level may have before it is compacted
- * @kv: the store, of KV_LOC or KV_BUFFERED, which have as much in level 1
- * @level: from 1; the last one may have any
+ * level_capacity() - size at which a level is compacted
+ * @kv: the store, of KV_LOC or KV_BUFFERED; both have the same capacity in level 1
+ * @level: the level, from 1; the last level has no limit
+ *
+ * Return: The capacity in bytes.
  */
 u64 level_capacity(const struct kv *kv, u32 level)
 {
@@ -30,7 +35,7 @@ static double fullness(const struct kv *kv, const struct pick *p, u32 level)
 	return p->eager ? 2 * full : full;
 }
 
-/* The next one by key, after the one that was compacted last. */
+/* Return: the next part by key behind @after, where the last compaction of the level was. */
 static struct part *next_by_key(const struct level *l, struct slice after)
 {
 	u32 next = level_begun(l, after);
@@ -50,7 +55,7 @@ static struct part *oldest(const struct level *l)
 	return p;
 }
 
-/* The oldest that is on the offload device; NULL if none is. */
+/* Return: the oldest part on the offload device; NULL if there is none. */
 static struct part *offloaded(const struct kv *kv, const struct level *l)
 {
 	struct part *p = NULL;
@@ -63,7 +68,7 @@ static struct part *offloaded(const struct kv *kv, const struct level *l)
 	return p;
 }
 
-/* What is in the range of a pick in the next level. */
+/* Add the parts of the next level in the range of a pick. */
 static void pick_below(struct pick *p, u32 level)
 {
 	struct part **found = p->part + p->nr;
@@ -76,13 +81,13 @@ static void pick_below(struct pick *p, u32 level)
 	for (i = 0; i < n; i++)
 		p->part[p->nr++] = found[i];
 	pick_close(p, p->level, true, true, U32_MAX);
-	/* Only level 0 may be unsorted. */
+	/* Only level 0 may have unsorted tables. */
 	p->move = upper == 1 && p->nr == 1 && !p->part[0]->table->unsorted;
 }
 
 /*
- * Tables that are in each other's range become free together, when all of them is merged:
- * is there no room for so many of level 0?
+ * Is there too little room to merge @nr tables of level 0 at once?  Tables that overlap become free
+ * together, when all of them have been merged.
  */
 static bool level0_crowded(struct kv *kv, u32 nr)
 {
@@ -90,8 +95,9 @@ static bool level0_crowded(struct kv *kv, u32 nr)
 }
 
 /*
- * Leave out of what was picked of level 0 what there is no room for, on the disk or in
- * memory; the oldest stay: what is older than one of them and overlaps it, does, too.
+ * Limit a pick of level 0 to what there is room for on the disk and in memory.  The oldest parts
+ * stay, so the pick stays closed: parts that are older than one of them and overlap it stay as
+ * well.
  */
 static void only_so_many(struct kv *kv, struct pick *p)
 {
@@ -108,9 +114,9 @@ static void only_so_many(struct kv *kv, struct pick *p)
 }
 
 /**
- * pick_crowded() - where there is no room to merge all of level 0 at once, its oldest bands
+ * pick_crowded() - pick the oldest bands of level 0, if there is no room to merge all of it
  * @kv: the store, of KV_LOC or KV_BUFFERED
- * @p: begun; result, or as it was
+ * @p: the pick, begun; result, or unchanged
  */
 void pick_crowded(struct kv *kv, struct pick *p)
 {
@@ -126,11 +132,11 @@ void pick_crowded(struct kv *kv, struct pick *p)
 }
 
 /**
- * pick_loc() - what to merge next: one band of the fullest level with all that overlap
+ * pick_loc() - choose the next merge: one band of the fullest level, with all that overlap it
  * @kv: the store
- * @p: begun; result
+ * @p: the pick, begun; result
  *
- * Returns 0 or -ENOMEM.
+ * Return: 0 or -ENOMEM.
  */
 int pick_loc(struct kv *kv, struct pick *p)
 {
@@ -150,7 +156,7 @@ int pick_loc(struct kv *kv, struct pick *p)
 	p->part[p->nr++] = spare ?: best ?
 		next_by_key(&p->version->level[best], buffer_slice(&kv->round[best])) :
 		oldest(&p->version->level[0]);
-	/* Versions of one key may be in two tables of a level, if they are many. */
+	/* If a key has many versions, they may be in two tables of a level. */
 	pick_close(p, best, true, true, U32_MAX);
 	if (!best)
 		only_so_many(kv, p);

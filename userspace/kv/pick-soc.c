@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Two levels, the lower of which may overlap: what is merged is what gains most. */
+/* KV_SOC: two levels; tables of the lower one may overlap.  Merges are chosen by their gain. */
 #include "pick.h"
 
-/* No key is in more tables of level 1, if there is room to merge. */
+/* While there is room to merge, no key is in more tables of level 1 than this. */
 #define MOST_COVER	8U
-/* With so many at a key some are merged when level 0 wants nothing. */
+/* With this number of tables at a key, some are merged if level 0 needs no merge. */
 #define TIDY_COVER	5U
-/* More are not merged at once: level 0 alone may always go; tests have fewer. */
+/* Most inputs of one merge, but level 0 alone may always be merged; tests set a smaller number. */
 #ifndef MOST_INPUTS
 #define MOST_INPUTS	24U
 #endif
-/* Of tables at one key: so many are asked for their histograms. */
+/* Histograms are read for at most this number of the tables at one key. */
 #define MOST_ASKED	16U
 
-/* Where a key would be among the buckets: how many begin at it or before. */
+/* Return: the number of buckets that begin at @key or before it. */
 static u32 buckets_begun(const struct histogram *h, struct slice key)
 {
 	u32 low = 0, high = le32_to_cpu(h->buckets), middle;
@@ -28,7 +28,10 @@ static u32 buckets_begun(const struct histogram *h, struct slice key)
 	return low;
 }
 
-/* Bytes of a part in a range, as its histogram has it: half of a bucket that is cut. */
+/*
+ * Estimate the bytes of a part in a range by its histogram.  A bucket that the range cuts counts
+ * half.
+ */
 static double bytes_within(struct kv *kv, struct part *p, struct slice min, struct slice max)
 {
 	struct cache_item *item;
@@ -36,7 +39,7 @@ static double bytes_within(struct kv *kv, struct part *p, struct slice min, stru
 	u32 begin, end, nr;
 	double share, buckets;
 
-	/* An estimate is all that it is for. */
+	/* The result is only an estimate, so a failed read is no error. */
 	if (table_histogram(kv, p, &item))
 		return p->table->bytes / 2.0;
 	h = (struct histogram *)item->data;
@@ -56,17 +59,17 @@ static double bytes_within(struct kv *kv, struct part *p, struct slice min, stru
 }
 
 /**
- * sequentiality() - how little would a reorder of all insert among the keys of a part?
+ * sequentiality() - how few foreign bytes would a merge sort in among the keys of a part?
  * @kv: the store
  * @v: the version
  * @b: the part, of level 1
- * @l0: parts of level 0 that are merged, too
- * @nr_l0: how many
+ * @l0: parts of level 0 that are merged with it
+ * @nr_l0: number of @l0
  *
- * What begins and ends in its range counts whole, so that only histograms of those are asked
- * that one of its ends is in.
+ * Tables that begin and end in the range of @b count whole.  So only the histograms of tables that
+ * contain one end of the range are read.
  *
- * Returns its share of all bytes in its range.
+ * Return: The bytes of @b as a share of all bytes in its range, 0 to 1.
  */
 double sequentiality(struct kv *kv, const struct version *v, struct part *b,
 		     struct part *const *l0, u32 nr_l0)
@@ -100,7 +103,9 @@ static bool overlap(const struct part *a, const struct part *b)
 	return slice_cmp(a->min, b->max) <= 0 && slice_cmp(b->min, a->max) <= 0;
 }
 
-/* The oldest band of level 0, and newer ones that overlap it with what they need. */
+/*
+ * Pick the oldest band of level 0 and newer ones that overlap it, with the bands that these need.
+ */
 static int pick_level0(struct kv *kv, struct pick *p)
 {
 	const struct level *l = &p->version->level[0];
@@ -117,7 +122,7 @@ static int pick_level0(struct kv *kv, struct pick *p)
 			continue;
 		was = p->nr;
 		p->part[p->nr++] = age[i];
-		/* It stays, and so does what it would have needed. */
+		/* It does not fit: leave it out, with the bands that it needs. */
 		if (!pick_close(p, 0, false, true, most))
 			p->nr = was;
 	}
@@ -125,7 +130,7 @@ static int pick_level0(struct kv *kv, struct pick *p)
 	return 0;
 }
 
-/* Of the parts from one on and before another, the one that most others are at. */
+/* Return: the part in [@from, @to) with the largest cover. */
 static u32 deepest(const struct level *l, u32 from, u32 to)
 {
 	u32 i, best = from;
@@ -138,8 +143,8 @@ static u32 deepest(const struct level *l, u32 from, u32 to)
 }
 
 /*
- * Of the parts of level 1 at the key that most of them have, where level 0 has it, too: the one
- * that would gain most, with what goes with it.
+ * Add a part of level 1 to a pick of level 0, and all parts that must go with it: the part that
+ * gains most by the merge, of those at the key with the most tables that the pick covers.
  */
 static void with_level1(struct kv *kv, struct pick *p)
 {
@@ -154,7 +159,7 @@ static void with_level1(struct kv *kv, struct pick *p)
 	p->move = l0 == 1 && !version_overlaps(p->version, 1, min, max, at, 1);
 	from = level_before(l, min);
 	to = level_begun(l, max);
-	/* What is at the first key has begun before it. */
+	/* Tables at the first key may begin before it. */
 	key = from < to ? l->part[deepest(l, from, to)]->min : min;
 	for (age = U64_MAX; n < MOST_ASKED &&
 	     (part = version_older(p->version, 1, key, age)); age = part->age) {
@@ -179,7 +184,10 @@ static void with_level1(struct kv *kv, struct pick *p)
 	}
 }
 
-/* In how many more tables than one a key of the pick is, summed up over where tables begin. */
+/*
+ * Sum over the least keys of tables in the range of the pick: the number of the pick's tables
+ * there, minus one.
+ */
 static u64 area(const struct pick *p)
 {
 	const struct level *l = &p->version->level[1];
@@ -194,8 +202,8 @@ static u64 area(const struct pick *p)
 }
 
 /*
- * What is not closed with as many parts as may be merged, is so up to some key: what begins there
- * or later is left, and of the others what they have from there on.
+ * Limit a pick that needs more than MOST_INPUTS parts to the keys below some key: parts that begin
+ * there or later are left out, and the others are merged only up to there.
  */
 static void cut_off(struct pick *p)
 {
@@ -219,9 +227,9 @@ static void cut_off(struct pick *p)
 }
 
 /*
- * Some of the tables at the key that most are at: the newest ones, so many that the overlap that
- * goes costs the fewest bytes.  So tables are merged with others that are about as wide, and what
- * is merged is wide as seldom as the logarithm of the store wants it.
+ * Pick some of the tables at the key with the most overlap: the newest ones, as many as give the
+ * least cost in bytes for each unit of overlap that goes.  So a table is merged with others of
+ * similar width, and wide tables are merged only as often as the logarithm of the store requires.
  */
 static void tidy(struct kv *kv, struct pick *p)
 {
@@ -258,13 +266,16 @@ static void tidy(struct kv *kv, struct pick *p)
 		pick_newest(kv, p);
 }
 
-/* How many merges of level 1 come before one of level 0, with so many tables at a key. */
+/*
+ * Return: the number of merges within level 1 that come before a merge of level 0, if @cover tables
+ * overlap at a key.
+ */
 static u32 tidies(u32 cover)
 {
 	return cover < TIDY_COVER ? 0 : cover >= MOST_COVER ? U32_MAX : 1U << (cover - TIDY_COVER);
 }
 
-/* Where merges leave as many tables at a key, one more is not merged because of these. */
+/* An overlap that merges could not reduce, because of snapshots, causes no further merge. */
 static u32 crowded(struct kv *kv)
 {
 	u32 cover;
@@ -278,14 +289,14 @@ static u32 crowded(struct kv *kv)
 }
 
 /**
- * pick_soc() - what to merge next
+ * pick_soc() - choose the next merge
  * @kv: the store
- * @p: begun; result
+ * @p: the pick, begun; result
  *
- * What it looks at does not grow with the store, but for logarithms and for a walk over one
- * number for each table: struct level has the overlap of all.
+ * The work does not grow with the store, except for logarithms and one pass over one number for
+ * each table: struct level holds the overlap of all tables.
  *
- * Returns 0 or -ENOMEM.
+ * Return: 0 or -ENOMEM.
  */
 int pick_soc(struct kv *kv, struct pick *p)
 {
@@ -304,7 +315,10 @@ int pick_soc(struct kv *kv, struct pick *p)
 	if (err)
 		return err;
 	with_level1(kv, p);
-	/* The oldest band is older than all of level 0 and newer than level 1. */
+	/*
+	 * The oldest band of level 0 can move to level 1 without a merge: it is older than the rest
+	 * of level 0 and newer than all of level 1.
+	 */
 	if (p->nr > 1 && !pick_fits(kv, p)) {
 		p->nr = 1;
 		p->move = true;
@@ -313,15 +327,15 @@ int pick_soc(struct kv *kv, struct pick *p)
 }
 
 /**
- * pick_piece() - where there is no room to merge all of a pick, a piece of it
+ * pick_piece() - reduce a pick that there is no room to merge to a piece of it
  * @kv: the store, of KV_SOC
- * @p: parts with all that overlap them; result, or as it was
- * @oldest: age of the oldest one of the pieces of it so far; changed
+ * @p: parts with all parts that overlap them; result, or unchanged
+ * @oldest: age of the oldest piece so far; updated
  *
- * Level 0 goes first, one by one, as it is: level 1 may overlap.
+ * Parts of level 0 go first, one at a time and without a merge, as tables of level 1 may overlap.
  *
- * Returns whether it is; then it is empty if nothing would come of it: versions of one key
- * that snapshots keep overlap for ever.
+ * Return: True if the pick was reduced.  It is empty if a merge would gain nothing: versions of one
+ * key that snapshots keep overlap for ever.
  */
 bool pick_piece(struct kv *kv, struct pick *p, u64 *oldest)
 {

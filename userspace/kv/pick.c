@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What may be merged at all.
+ * Rules for what may be merged.
  *
- * A reader takes the first version it finds: it looks into level 0, then 1, and so on,
- * and within a level into what is newer first.  So for each key, versions must be in
- * that order, and what a merge takes out of it and puts back must not pass anything:
+ * A reader takes the first version that it finds.  It looks into level 0, then into level 1, and so
+ * on, and within a level into newer parts first.  So for each key the versions must be in that
+ * order, and a merge must not move a version past another one:
  *
- *  - a part leaves its level only together with all older ones there that overlap it;
- *  - a part is merged within its level, where the result is the newest, only together
- *    with all newer ones there that overlap it.
+ *  - a part leaves its level only together with all older parts there that overlap it;
+ *  - a part is merged within its level, where the result is the newest part, only together
+ *    with all newer parts there that overlap it.
  *
- * Both hold for what is added to keep them, too: the sets are closed.
+ * Both rules also hold for the parts that are added because of them: the sets are closed.
  */
 #include "pick.h"
 
 int pick_begin(struct kv *kv, struct pick *p)
 {
 	*p = (struct pick){ .version = version_get(kv) };
-	/* What overlaps one of them is put behind them before it is known to be new. */
+	/* Overlapping parts are put behind the picked ones before duplicates are sorted out. */
 	p->part = malloc((3 * (size_t)p->version->nr + 1) * sizeof(*p->part));
 	if (p->part)
 		return 0;
@@ -32,10 +32,11 @@ void pick_end(struct kv *kv, struct pick *p)
 }
 
 /**
- * pick_own() - keep what was picked, and nothing else
+ * pick_own() - keep references to the picked parts only
  * @kv: the store
- * @p: the pick; each of its parts is a share now, and its version is gone: it would
- *	keep the bands of the first inputs until the last one is merged
+ * @p: the pick; it holds a reference to each of its parts from now on, and none to its version
+ *
+ * The version would keep the bands of the first inputs until the last input is merged.
  */
 void pick_own(struct kv *kv, struct pick *p)
 {
@@ -75,16 +76,16 @@ void pick_range(const struct pick *p, struct slice *min, struct slice *max)
 }
 
 /**
- * pick_close() - take with a pick what must not stay behind
+ * pick_close() - add the parts that must go with a pick
  * @p: the pick
- * @level: whose parts are looked at
- * @newer: what is newer than one of them and overlaps it
- * @older: what is older
- * @most: parts in all; one more is the last that is added
+ * @level: the level of the parts to look at
+ * @newer: add newer parts that overlap a part of the pick
+ * @older: add older parts that overlap a part of the pick
+ * @most: most parts of the pick; the function stops when it has one more
  *
- * What begins where @p->beyond does or behind it overlaps nothing that is merged.
+ * A part that begins at @p->beyond or behind it overlaps nothing that is merged.
  *
- * Returns whether it is closed; if not, it has more than @most parts.
+ * Return: True if the pick is closed; false if it has more than @most parts.
  */
 bool pick_close(struct pick *p, u32 level, bool newer, bool older, u32 most)
 {
@@ -96,7 +97,7 @@ bool pick_close(struct pick *p, u32 level, bool newer, bool older, u32 most)
 		if (part->level != level)
 			continue;
 		found = p->part + p->nr;
-		/* More are found than that only if too many of them are no part of the pick. */
+		/* More are found only if too many of them are outside the pick. */
 		n = older ? version_overlaps(p->version, level, part->min, part->max, found,
 					     U32_MAX) :
 			version_newer(p->version, level, part->min, part->max, part->age, found,
@@ -134,11 +135,11 @@ int pick_by_age(const void *a, const void *b)
 }
 
 /**
- * pick_depth() - most parts that are at one key
+ * pick_depth() - largest number of parts at one key
  * @p: the pick
- * @nr: the first so many of its parts count
+ * @nr: consider only the first @nr parts
  *
- * Returns how many.
+ * Return: The number.
  */
 u32 pick_depth(const struct pick *p, u32 nr)
 {
@@ -158,8 +159,8 @@ u32 pick_depth(const struct pick *p, u32 nr)
 }
 
 /*
- * Bands that results may need more than the inputs had, as an entry is not cut in two, and, with
- * snapshots, not the versions of a key either.
+ * Bands that the results may need in excess of the inputs: an entry is not cut in two, and with
+ * snapshots neither are the versions of a key.
  */
 static u32 cuts(struct kv *kv, const struct pick *p, u32 nr)
 {
@@ -180,12 +181,14 @@ static u32 cuts(struct kv *kv, const struct pick *p, u32 nr)
 }
 
 /**
- * pick_bands() - bands that a merge has of its own at most, beside its inputs'
+ * pick_bands() - most bands that a merge occupies besides its inputs
  * @kv: the store
- * @p: what is merged
+ * @p: the pick
  *
- * Inputs behind each other become free one by one, those that are in each other's range
- * together; one band is being written.
+ * Inputs that follow each other become free one by one; inputs that overlap become free together.
+ * One band is being written.
+ *
+ * Return: The number of bands.
  */
 u32 pick_bands(struct kv *kv, const struct pick *p)
 {
@@ -203,8 +206,8 @@ static int newest_first(const void *a, const void *b)
 }
 
 /*
- * How many parts, from the first one on, have no more than @most at one key; 0: than there is
- * room to merge, with what it may take that entries are not cut if @sure.
+ * Return: the largest number of parts, from the first one on, with at most @most parts at one key.
+ * If @most is 0, the limit is the room to merge; with @sure the room for uncut entries is included.
  */
 static u32 no_deeper(struct kv *kv, const struct pick *p, u32 most, bool sure)
 {
@@ -223,12 +226,12 @@ static u32 no_deeper(struct kv *kv, const struct pick *p, u32 most, bool sure)
 }
 
 /**
- * pick_newest() - of parts of level 1, the newest that there is room to merge
+ * pick_newest() - reduce a pick to the newest parts that there is room to merge
  * @kv: the store, of KV_SOC
- * @p: parts of level 1 with all newer ones there that overlap them; result, of which the
- *	same is true
+ * @p: parts of level 1 with all newer ones there that overlap them; the result is closed in the
+ *	same way
  *
- * What comes of it does not overlap, so that with an older one it has room next time.
+ * The result does not overlap, so that there is room to merge it with an older part next time.
  */
 void pick_newest(struct kv *kv, struct pick *p)
 {
@@ -239,35 +242,41 @@ void pick_newest(struct kv *kv, struct pick *p)
 	if (alone == p->nr)
 		return;
 	n = no_deeper(kv, p, 0, true);
-	/* Rather without room for entries that are not cut, or in the hope of deletions. */
+	/*
+	 * If nothing would be gained, take more parts and omit the room for uncut entries, or rely
+	 * on deletions to free some.
+	 */
 	if (n <= alone)
 		n = max(no_deeper(kv, p, 0, false), alone + 1);
 	p->nr = n;
 }
 
-/* Would one band do for two? */
+/* Do two tables fit into one band? */
 static bool small(const struct kv *kv, const struct part *a, const struct part *b)
 {
 	return a->table->bytes + b->table->bytes <= kv->head.band_bytes;
 }
 
-/* Has all up to a key been picked before?  What was flushed since may reach further. */
+/*
+ * Have all parts up to a key been picked before?  Tables that were flushed since then may reach
+ * further.
+ */
 static bool behind(struct slice reach, struct slice after)
 {
 	return after.bytes && slice_cmp(reach, after) <= 0;
 }
 
 /**
- * struct walk - all parts of a version, by their least keys
+ * struct walk - a walk over all parts of a version in order of their least keys
  * @v: the version
- * @at: of each level the next one
+ * @at: for each level, the next part
  */
 struct walk {
 	const struct version *v;
 	u32 at[KV_LEVELS];
 };
 
-/* From the first one on that a chain of overlaps leads from to a key. */
+/* Begin at the first part from which a chain of overlapping parts leads to @key. */
 static void walk_begin(struct walk *w, struct slice key)
 {
 	struct part *first;
@@ -287,7 +296,7 @@ static void walk_begin(struct walk *w, struct slice key)
 		w->at[level] = level_before(&w->v->level[level], key);
 }
 
-/* The next part; NULL behind the last. */
+/* Return: the next part, and its @level; NULL at the end. */
 static struct part *walk_at(const struct walk *w, u32 *level)
 {
 	struct part *best = NULL, *p;
@@ -306,15 +315,15 @@ static struct part *walk_at(const struct walk *w, u32 *level)
 }
 
 /**
- * pick_component() - parts of any level that overlap each other, directly or not
+ * pick_component() - pick parts of all levels that overlap each other, directly or through others
  * @kv: the store
- * @p: begun; result
- * @after: that reach beyond this key; the first of all if it is empty
+ * @p: the pick, begun; result
+ * @after: the parts reach beyond this key; if it is empty, take the first ones
  *
- * Small ones are taken with their neighbours.  Those alone are passed over, but to move
- * what is in level 0, and to drop deletions that have nothing left to delete.
+ * Small parts are taken with their neighbours.  A single part is skipped, unless it is in level 0,
+ * from where it moves, or has deletions, which may have nothing left to delete.
  *
- * Returns 0.
+ * Return: 0.
  */
 int pick_component(struct kv *kv, struct pick *p, struct slice after)
 {

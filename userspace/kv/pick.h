@@ -1,38 +1,39 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Which tables to merge next. */
+/* Choice of the tables to merge next. */
 #ifndef KV_PICK_H
 #define KV_PICK_H
 
 #include "table.h"
 
 /*
- * Bytes of indexes of level 0 that a merge has in memory at once: those of unsorted tables,
- * with an entry for each write, may be a fourth of the band.
+ * Bytes of indexes of level 0 that one merge may have in memory.  The index of an unsorted table
+ * has an entry for each write and may be a fourth of the band.
  */
 #ifndef MERGE_INDEXES
 #define MERGE_INDEXES	(256U << 20)
 #endif
 
-/* Of a table's index, at most, if no key is longer than those that are known. */
+/* Upper bound of the index of a table, if no key is longer than @min and @max. */
 static inline u32 pick_index_bytes(const struct part *p)
 {
 	return table_tail_most(p->table, max(p->min.bytes, p->max.bytes));
 }
 
 /**
- * struct pick - tables to merge, closed: what is in no set of them, and overlaps one, is
- *	either newer than all of them in a level that is not below, or older in one that is
- *	not above where the result goes
- * @version: whose they are; the pick has a share
- * @part: they; room for all of the version
- * @nr: how many; 0 if nothing is to be done
- * @beyond: the merge ends before the least key of this part: what the others have from there
- *	on stays where it is; NULL: they are merged to their ends
- * @key: of a merge of level 1, the key at which too many of its tables are; of a part
- * @level: where the result goes
- * @move: the only one goes there as it is
- * @tidy: it is from level 1 to level 1
- * @eager: KV_BUFFERED: levels that are half full are merged, too
+ * struct pick - a closed set of tables to merge
+ * @version: the version that has the tables; the pick holds a reference
+ * @part: the parts; there is room for all parts of the version
+ * @nr: number of parts; 0 if nothing is to be done
+ * @beyond: the merge ends before the least key of this part, and the other parts keep their keys
+ *	from there on; NULL: all parts are merged to their ends
+ * @key: for a merge within level 1, the key with too many tables; points into a part
+ * @level: level of the result
+ * @move: move the only part to @level without a merge
+ * @tidy: merge from level 1 to level 1
+ * @eager: KV_BUFFERED: also merge levels that are half full
+ *
+ * Closed means: a part outside the set that overlaps a part of the set is either newer than all of
+ * them and in a level not below theirs, or older and in a level not above @level.
  */
 struct pick {
 	struct version *version;
@@ -62,7 +63,7 @@ bool pick_piece(struct kv *kv, struct pick *p, u64 *oldest);
 void pick_crowded(struct kv *kv, struct pick *p);
 int pick_component(struct kv *kv, struct pick *p, struct slice after);
 
-/* pick-soc.c: 0 to 1; 1 if a reorder would put nothing foreign into it. */
+/* pick-soc.c: 0 to 1; 1 if a merge would sort no foreign bytes into the range of @b. */
 double sequentiality(struct kv *kv, const struct version *v, struct part *b,
 		     struct part *const *l0, u32 nr_l0);
 u64 level_capacity(const struct kv *kv, u32 level);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Keys from one to before another: deleted, compacted, estimated. */
+/* Ranges of keys, without their end: deletion, compaction and estimates. */
 #include "batch.h"
 #include "table.h"
 
@@ -10,7 +10,10 @@ static int range_fits(size_t from_bytes, size_t to_bytes)
 			max(from_bytes, to_bytes), KV_KEY_MAX);
 }
 
-/* Fill a batch with deletions of keys that are there; @after is the last of them, or the first. */
+/*
+ * Fill a batch with deletions of existing keys from @after on, which is included only if @first.
+ * The last of them becomes @after.
+ */
 static int collect(struct kv *kv, const struct kv_snapshot *snap, struct buffer *after,
 		   bool first, struct slice to, struct kv_batch *b)
 {
@@ -29,7 +32,7 @@ static int collect(struct kv *kv, const struct kv_snapshot *snap, struct buffer 
 			continue;
 		if (to.bytes && slice_cmp(key, to) >= 0)
 			break;
-		/* What else would be in the batch is a batch of its own. */
+		/* The rest goes into another batch. */
 		if (b->buf.used + ENTRY_HEAD + key.bytes > kv->head.band_bytes / 4)
 			break;
 		err = kv_batch_delete(b, key.data, key.bytes);
@@ -62,17 +65,19 @@ EXPORTED int kv_delete_range(struct kv *kv, const void *from, size_t from_bytes,
 
 	if (err)
 		return err;
-	/* So that a writer who is always ahead does not keep it at work for ever. */
+	/*
+	 * Use a snapshot, so that a writer that is always ahead cannot keep this at work for ever.
+	 */
 	snap = kv_snapshot_new(kv);
 	err = snap ? buffer_set(&after, slice(from, from_bytes)) : kv_no_memory();
-	/* Flags are looked at where nothing is to be deleted, too. */
+	/* Verify the flags even if there is nothing to delete. */
 	err = err ?: kv_write(kv, &b, flags);
 	while (!err) {
 		kv_batch_clear(&b);
 		err = collect(kv, snap, &after, first, slice(to, to_bytes), &b);
 		if (err || !b.entries)
 			break;
-		/* The last sync has all that were written before it. */
+		/* One sync at the end makes all of them durable. */
 		err = kv_write(kv, &b, 0);
 		first = false;
 	}
@@ -97,7 +102,7 @@ EXPORTED int kv_compact_range(struct kv *kv, const void *from, size_t from_bytes
 	return err;
 }
 
-/* What a table has of a range at one end or both: as its index says. */
+/* Bytes of a table in a range that contains only a part of it, by the index. */
 static int part_bytes(struct kv *kv, struct part *p, struct slice from, struct slice to,
 		      u64 *bytes)
 {
@@ -114,7 +119,7 @@ static int part_bytes(struct kv *kv, struct part *p, struct slice from, struct s
 			*bytes += index_at(index, i).bytes;
 			continue;
 		}
-		/* They are behind each other. */
+		/* Blocks follow each other. */
 		*bytes += (end < index_blocks(index) ? index_at(index, end).offset :
 			   p->table->foot.data_bytes) - index_at(index, begin).offset;
 		break;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A store in figures. */
+/* Statistics of a store. */
 #include "memtable.h"
 #include "store.h"
 
-/* Logs and tables on the offload device; under the lock. */
+/* Number of logs and tables on the offload device; the caller holds the lock. */
 static u32 spares(const struct kv *kv)
 {
 	const struct level *l = &kv->version->level[0];
@@ -16,18 +16,20 @@ static u32 spares(const struct kv *kv)
 	return n;
 }
 
-/* Has the log a band that is in no band table yet?  Under both locks. */
+/*
+ * Return: the band of the log that is in no band table yet, or NULL; the caller holds both locks.
+ */
 static const struct log_band *pending(const struct kv *kv)
 {
 	u32 i;
 
-	/* What was committed just now is so before the log knows it. */
+	/* After a commit the log has @pending set for a short while. */
 	for (i = 0; i < kv->nr_logs && kv->logs[i].id != kv->log.band.id; i++)
 		;
 	return kv->log.pending && i == kv->nr_logs ? &kv->log.band : NULL;
 }
 
-/* All of it, as this library has it. */
+/* All statistics that this version of the library knows. */
 static void all_stats(struct kv *kv, struct kv_stats *stats)
 {
 	const uint64_t *from = (const uint64_t *)&kv->stats;
@@ -60,7 +62,7 @@ static void all_stats(struct kv *kv, struct kv_stats *stats)
 	stats->offload_bands_free = kv->spare_free;
 	used = kv->version->nr + kv->nr_logs + kv->free - spares(kv) +
 		(log && !is_spare(kv, log->band));
-	/* What is being written counts, too. */
+	/* Bands that are being written count, too. */
 	stats->bands_pinned = kv->head.bands > used ? kv->head.bands - used : 0;
 	stats->memtable_bytes = __atomic_load_n(&kv->mem->bytes, __ATOMIC_RELAXED) +
 		(kv->frozen ? kv->frozen->bytes : 0);

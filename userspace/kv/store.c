@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A store as a whole: made, opened, closed; and what becomes of it when writes fail. */
+/* A store as a whole: format, open, close, and the state after a failed write. */
 #include <time.h>
 #include <unistd.h>
 #include <uuid/uuid.h>
@@ -12,7 +12,7 @@
 #define DEFAULT_AROUND	(128U << 10)
 #define MIN_BANDS	16U
 #define DEFAULT_LEAD	(64U << 10)
-/* Written at once. */
+/* Size of one write of zeroes. */
 #define MOST_ZEROES	(1U << 20)
 
 u64 now_us(void)
@@ -24,10 +24,10 @@ u64 now_us(void)
 }
 
 /**
- * wait_init() - make a condition that wait_us() can wait for
+ * wait_init() - initialise a condition for wait_us()
  * @cond: the condition
  *
- * The wall clock is no measure of time: people and NTP set it, also back.
+ * It uses the monotonic clock, as people and NTP set the wall clock, sometimes back.
  */
 void wait_init(pthread_cond_t *cond)
 {
@@ -40,10 +40,10 @@ void wait_init(pthread_cond_t *cond)
 }
 
 /**
- * wait_us() - wait for a condition, but not for ever
- * @cond: by wait_init()
+ * wait_us() - wait for a condition with a timeout
+ * @cond: initialised by wait_init()
  * @lock: held
- * @us: how long at most
+ * @us: longest wait in microseconds
  */
 void wait_us(pthread_cond_t *cond, pthread_mutex_t *lock, u64 us)
 {
@@ -55,14 +55,15 @@ void wait_us(pthread_cond_t *cond, pthread_mutex_t *lock, u64 us)
 }
 
 /**
- * take_sized() - a struct of a caller's, who may have been built with another library
- * @to: as this one has it; result, unless the caller has none
- * @ours: its size
- * @from: the caller's, or NULL
- * @size: of it, as it says
- * @name: of the struct
+ * take_sized() - copy a structure of a caller that may have been built with another version of the
+ * library
+ * @to: result, in the layout of this version; unchanged if @from is NULL
+ * @ours: size of @to
+ * @from: the caller's structure, or NULL
+ * @size: size of @from, as the structure says
+ * @name: name of the structure
  *
- * Returns 0; -EINVAL or -E2BIG after saying why.
+ * Return: 0; -EINVAL or -E2BIG with the message set.
  */
 int take_sized(void *to, size_t ours, const void *from, u64 size, const char *name)
 {
@@ -71,7 +72,7 @@ int take_sized(void *to, size_t ours, const void *from, u64 size, const char *na
 
 	if (!from)
 		return 0;
-	/* A caller that left it out has 0 there. */
+	/* A caller that has not set the size has 0 there. */
 	if (size < 2 * sizeof(size_t))
 		return kv_says(-EINVAL, "struct %s does not have its size", name);
 	for (i = ours; i < size; i++) {
@@ -83,7 +84,7 @@ int take_sized(void *to, size_t ours, const void *from, u64 size, const char *na
 	return 0;
 }
 
-/* The other way; with zeroes behind what this library knows. */
+/* The reverse of take_sized(); fields that this version does not know become 0. */
 void give_sized(void *to, u64 size, const void *from, size_t ours)
 {
 	u64 n = min_t(u64, ours, size);
@@ -93,10 +94,10 @@ void give_sized(void *to, u64 size, const void *from, size_t ours)
 }
 
 /**
- * store_break() - nothing is written any more
+ * store_break() - stop all further writes
  * @kv: the store
- * @err: why; the first reason stays
- * @text: in words
+ * @err: the reason; a reason from before is kept
+ * @text: message for @err
  */
 void store_break(struct kv *kv, int err, const char *text)
 {
@@ -109,7 +110,7 @@ void store_break(struct kv *kv, int err, const char *text)
 	pthread_mutex_unlock(&kv->lock);
 }
 
-/* Returns -EROFS after saying why, or 0 while all is well. */
+/* Return: -EROFS with the message set, or 0 while the store is not broken. */
 int store_broken(struct kv *kv)
 {
 	if (!__atomic_load_n(&kv->broken, __ATOMIC_ACQUIRE))
@@ -118,13 +119,13 @@ int store_broken(struct kv *kv)
 }
 
 /**
- * store_wrote() - a write has ended
+ * store_wrote() - handle the end of a write
  * @kv: the store
- * @disk: where
- * @err: how
- * @offset: of it
+ * @disk: the disk
+ * @err: result of the write
+ * @offset: its offset
  *
- * Returns @err after saying so; then the store is broken.
+ * Return: @err, with the message set and the store broken if it is not 0.
  */
 int store_wrote(struct kv *kv, const struct kv_disk *disk, int err, u64 offset)
 {
@@ -150,14 +151,14 @@ static int flush(struct kv_disk *disk)
 }
 
 /**
- * store_flush_disk() - what was written to a disk before is durable
+ * store_flush_disk() - make all earlier writes to a disk durable
  * @kv: the store
- * @disk: its own, or its offload device
+ * @disk: the store's own disk, or its offload device
  *
- * The kernel tells only one caller that what was written is lost, and forgets it then: a
- * second flush that succeeds proves nothing.
+ * The kernel reports lost writes to one caller only.  So a second flush that succeeds proves
+ * nothing.
  *
- * Returns 0 or -errno after saying why; then the store is broken.
+ * Return: 0; or -errno with the message set, and the store is broken.
  */
 int store_flush_disk(struct kv *kv, struct kv_disk *disk)
 {
@@ -176,7 +177,7 @@ int store_flush_disk(struct kv *kv, struct kv_disk *disk)
 	return err;
 }
 
-/* The same, of both. */
+/* store_flush_disk() for both disks. */
 int store_flush(struct kv *kv)
 {
 	return (kv->offload ? store_flush_disk(kv, kv->offload) : 0) ?:
@@ -292,7 +293,7 @@ static int format_all(struct kv *kv)
 	kv->next_seq = 1;
 	kv->version = version_new(&none, 0);
 	err = kv->version ? 0 : kv_no_memory();
-	/* Until all is done there is no store. */
+	/* Until the end there is no valid store. */
 	if (!err)
 		err = store_write(kv, disk, 0, zeroes, BLOCK_BYTES) ?: store_flush(kv);
 	if (!err)
@@ -304,7 +305,7 @@ static int format_all(struct kv *kv)
 	return err;
 }
 
-/* The disk stays open. */
+/* Format a disk, which stays open. */
 static int format_disk(struct kv_disk *disk, const struct kv_format_options *opt, const u8 *uuid,
 		       enum header_kind kind)
 {
@@ -325,11 +326,11 @@ static int format_disk(struct kv_disk *disk, const struct kv_format_options *opt
 
 /**
  * store_format() - make an empty store
- * @disk: where; closed in any case
- * @opt: or NULL
- * @uuid: of it
+ * @disk: the disk; closed in any case
+ * @opt: options, or NULL
+ * @uuid: UUID of the store
  *
- * Returns 0 or -errno after saying why.
+ * Return: 0 or -errno with the message set.
  */
 int store_format(struct kv_disk *disk, const struct kv_format_options *opt, const u8 *uuid)
 {
@@ -350,13 +351,13 @@ EXPORTED int kv_format(const char *path, const struct kv_format_options *opt)
 }
 
 /**
- * store_offload() - make an offload device
- * @disk: it; closed in any case
- * @head: of the store
- * @bytes: of @disk to use; 0 for all
- * @own: UUID of it
+ * store_offload() - format an offload device
+ * @disk: the device; closed in any case
+ * @head: header of the store
+ * @bytes: bytes of @disk to use; 0 for all
+ * @own: UUID of the device
  *
- * Returns 0 or -errno after saying why.
+ * Return: 0 or -errno with the message set.
  */
 int store_offload(struct kv_disk *disk, const struct shape *head, u64 bytes, const u8 *own)
 {
@@ -377,7 +378,7 @@ int store_offload(struct kv_disk *disk, const struct shape *head, u64 bytes, con
 	else if (s.bands < 3)
 		err = kv_says(-EINVAL, "%s has no room for two bands of %u bytes behind a header",
 			      disk->name, s.band_bytes);
-	/* The header takes the first. */
+	/* The header takes the first band. */
 	s.bands--;
 	if (!err)
 		err = header_write(disk, &s) ?: flush(disk);
@@ -435,13 +436,13 @@ static int take_options(struct kv *kv, const struct kv_options *opt)
 	if (o->l0_trigger > 1000 || o->l0_slowdown > 1000 || o->slowdown_us > 1000000 ||
 	    o->idle_ms > 3600000)
 		return kv_says(-EINVAL, "l0_trigger, l0_slowdown: 1 to 1000; slowdown_us: up to 1000000; idle_ms: up to 3600000");
-	/* Writes are never stopped by what is not merged yet, where a first level is cheap. */
+	/* With a cheap first level, writes are never slowed down by pending merges. */
 	o->l0_trigger = o->l0_trigger ?: buffered ? 10 : 4;
 	o->l0_slowdown = o->l0_slowdown ?: buffered ? U32_MAX : 8;
 	return 0;
 }
 
-/* To be repaired: do the logs lack anything?  Nothing is kept of what they have. */
+/* Before a repair: does a log lack anything?  The writes that are read are dropped again. */
 static int look_through(struct kv *kv, int *lost)
 {
 	struct memtable *m;
@@ -458,7 +459,7 @@ static int look_through(struct kv *kv, int *lost)
 	return err;
 }
 
-/* Until nothing is left of the logs: each memtable that they had becomes a table. */
+/* Read all logs.  Unless the store is read only, each of their memtables becomes a table. */
 static int replay(struct kv *kv)
 {
 	struct log_band logs[MAX_LOG_BANDS];
@@ -497,7 +498,7 @@ static int replay(struct kv *kv)
 	return err;
 }
 
-/* Is the offload device this store's? */
+/* Does the offload device belong to this store? */
 static int take_offload(struct kv *kv)
 {
 	int err = header_read(kv->offload, HEADER_OFFLOAD, &kv->spare);
@@ -524,7 +525,7 @@ static int open_all(struct kv *kv, const struct kv_options *opt)
 	if (err)
 		return err;
 	read_only = kv->opt.flags & KV_READ_ONLY;
-	/* All that may be is BAND_UNKNOWN before the band table is read. */
+	/* Until the band table is read, all bands are BAND_UNKNOWN. */
 	kv->state = malloc((size_t)kv->head.bands + kv->spare.bands);
 	kv->cache = cache_new(kv->opt.cache_bytes);
 	kv->mem = memtable_new(1);
@@ -550,7 +551,7 @@ static int open_all(struct kv *kv, const struct kv_options *opt)
 	kv->seq = kv->next_seq - 1;
 	if (read_only)
 		return 0;
-	/* Who opens it for one write has no other time for what comes behind the tables. */
+	/* A program that opens the store for a single write has no later time for due merges. */
 	if (kv->opt.flags & (KV_NO_THREAD | KV_STREAM))
 		return kv->stats.flushes ? compact_due(kv) : 0;
 	if (pthread_create(&kv->thread, NULL, compact_thread, kv))
@@ -560,13 +561,13 @@ static int open_all(struct kv *kv, const struct kv_options *opt)
 }
 
 /**
- * store_open() - use a store
+ * store_open() - open a store
  * @kv: result
- * @disk: closed with it, also after an error, as @offload is
+ * @disk: its disk; closed with the store, and after an error, as @offload is
  * @offload: its offload device; or NULL
- * @opt: or NULL
+ * @opt: options, or NULL
  *
- * Returns 0 or -errno after saying why.
+ * Return: 0 or -errno with the message set.
  */
 int store_open(struct kv **kv, struct kv_disk *disk, struct kv_disk *offload,
 	       const struct kv_options *opt)
@@ -590,13 +591,13 @@ int store_open(struct kv **kv, struct kv_disk *disk, struct kv_disk *offload,
 }
 
 /**
- * store_begin() - make a store that is none before store_finish()
- * @kv: result, to be finished or given up
- * @disk: where; closed with it, also after an error
- * @opt: or NULL
- * @uuid: of it
+ * store_begin() - begin to make a store that is not valid before store_finish()
+ * @kv: result, for store_finish() or store_give_up()
+ * @disk: the disk; closed with the store, and after an error
+ * @opt: options, or NULL
+ * @uuid: UUID of the store
  *
- * Returns 0 or -errno after saying why.
+ * Return: 0 or -errno with the message set.
  */
 int store_begin(struct kv **kv, struct kv_disk *disk, const struct kv_format_options *opt,
 		const u8 *uuid)
@@ -620,10 +621,10 @@ int store_begin(struct kv **kv, struct kv_disk *disk, const struct kv_format_opt
 }
 
 /**
- * store_finish() - what was written to a store that was begun is all there is
- * @kv: it, closed in any case
+ * store_finish() - make a store valid that was begun with store_begin()
+ * @kv: the store; closed in any case
  *
- * Returns 0 or -errno after saying why: then it is no store.
+ * Return: 0; or -errno with the message set, and the store is not valid.
  */
 int store_finish(struct kv *kv)
 {
@@ -635,25 +636,25 @@ int store_finish(struct kv *kv)
 	return err;
 }
 
-/* It stays what it was last. */
+/* Close a store without a change of its header. */
 void store_give_up(struct kv *kv)
 {
 	store_free(kv);
 }
 
 /**
- * store_repair() - take what is whole of the logs, and close the store
- * @disk: it; closed in any case, as @offload is
- * @offload: its offload device; or NULL
- * @opt: or NULL
- * @repair: what to do
+ * store_repair() - read all whole chunks of the logs, write them to tables, and close the store
+ * @disk: the disk; closed in any case, as @offload is
+ * @offload: the offload device; or NULL
+ * @opt: options, or NULL
+ * @repair: how to repair
  *
- * Returns 0 or -errno after saying why.
+ * Return: 0 or -errno with the message set.
  */
 int store_repair(struct kv_disk *disk, struct kv_disk *offload, const struct kv_options *opt,
 		 const struct repair *repair)
 {
-	/* The only thread there is, so that no merge begins behind it. */
+	/* Without a background thread, so that no merge begins. */
 	struct kv_options plain = { .size = sizeof(plain), .flags = KV_NO_THREAD,
 				    .l0_trigger = 1000,
 				    .cache_bytes = opt ? opt->cache_bytes : 0 };
@@ -676,7 +677,7 @@ int store_repair(struct kv_disk *disk, struct kv_disk *offload, const struct kv_
 	return kv_close(kv);
 }
 
-/* A store and, if it is named, its offload device. */
+/* Open the disk of a store and, if it is named, its offload device. */
 static int open_disks(const char *path, const char *offload_path, bool writing,
 		      struct kv_disk **disk, struct kv_disk **offload)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The inside of a store. */
+/* Structures and functions inside a store. */
 #ifndef KV_STORE_H
 #define KV_STORE_H
 
@@ -14,46 +14,52 @@
 
 #define EXPORTED	__attribute__((__visibility__("default")))
 
-/* Bands that are left to those who free others when writes find no room. */
+/*
+ * Free bands that the requester must leave for others.  A write leaves the most, so that deletions
+ * and merges, which free bands, still find some.
+ */
 #define RESERVE_PUT	7U
 #define RESERVE_DELETE	4U
 #define RESERVE_MERGE	1U
 #define RESERVE_NONE	0U
 
-/* Of one memtable: recovery reads no more than twice that. */
+/* Most log bands of one memtable; recovery reads at most twice as many. */
 #define LOG_BANDS	4U
-/* Bands that a merge writes between two commits; tests have less. */
+/* Bands that a merge writes between two commits; tests set a smaller number. */
 #ifndef COMMIT_BANDS
 #define COMMIT_BANDS	4U
 #endif
-/* A merge leaves such a share of a band free, so that versions of one key are not parted. */
+/*
+ * A merge may leave 1 / MOST_UNUSED of a band free, to keep the versions of one key in one table.
+ */
 #define MOST_UNUSED	16U
-/* Of inputs, all together, in a merge. */
+/* Read-ahead of all inputs of a merge together, in bytes. */
 #define READ_AHEAD	(32U << 20)
 #define WINDOW_BYTES	(1U << 20)
 
 enum band_state {
-	BAND_USED,	/* by a table, a log, or who is about to write it */
-	BAND_UNKNOWN,	/* free; what was there may not have been discarded */
-	BAND_STALE,	/* free since a short while, and to be discarded */
+	BAND_USED,	/* holds a table or a log, or will be written soon */
+	BAND_UNKNOWN,	/* free; the old contents may not have been discarded */
+	BAND_STALE,	/* became free a short while ago; is to be discarded */
 	BAND_CLEAN,	/* free and discarded */
 };
 
 /**
  * struct table - a sorted table in a band
- * @refs: parts and cursors that may read it; of kv::lock
- * @id: no other table or log ever had it
- * @band: where
- * @bytes: used of the band
- * @entries: in it
- * @tombstones: of these deletions
- * @unsorted: it is a log with an index behind it
- * @dead: a part of it has left the band table: the band is free when @refs is 0
- * @damaged: something read from it was wrong: compactions leave it alone
- * @foot: its footer, once @footed
- * @footed: @foot was read; of kv::lock
- * @read_end: where what was last read by the way ended, and
- * @read_bytes: how much it was; both are hints, and read and written atomically
+ * @refs: number of parts and cursors that may read it; guarded by kv::lock
+ * @id: number that no other table or log has or had
+ * @band: the band that holds it
+ * @bytes: bytes used of the band
+ * @entries: number of entries
+ * @tombstones: number of entries that are deletions
+ * @unsorted: the table is a log with an index behind it
+ * @dead: a part of it has left the band table: the band becomes free when @refs is 0
+ * @damaged: a read has found damage: compactions do not read the table
+ * @foot: its footer, valid if @footed
+ * @footed: @foot has been read; set under kv::lock
+ * @read_end: where the last read beyond a block (table_read_by()) ended; a hint, accessed
+ *	atomically
+ * @read_bytes: length of that read; a hint, accessed atomically
  */
 struct table {
 	u32 refs;
@@ -67,15 +73,15 @@ struct table {
 };
 
 /**
- * struct part - a table as a version has it
- * @refs: versions and others
- * @table: see there
- * @level: see there
- * @age: what is newer within a level has more
- * @min: least key; what the table has below it does not count any more
+ * struct part - the place of a table in a version
+ * @refs: number of versions and other users
+ * @table: the table
+ * @level: its level
+ * @age: within a level, a newer part has a larger age
+ * @min: least key; smaller keys in the table no longer count
  * @max: largest key
- * @going: is left out of the version that is being made; of @committing
- * @keys: what @min and @max point to
+ * @going: the part is left out of the version that is being built; guarded by @committing
+ * @keys: the bytes that @min and @max point to
  */
 struct part {
 	u32 refs;
@@ -89,15 +95,16 @@ struct part {
 
 /**
  * struct level - the parts of a level
- * @nr: how many
- * @bytes: in their bands
- * @part: by @min, then age
- * @reach: a balanced tree over @part: the root of parts low to high - 1 is the one in the
- *	middle, low + (high - low) / 2; for each root, which of its parts has the largest @max
- * @newest: the same tree; which of them is the newest
- * @cover: of each part, how many have its @min in their ranges; itself counts
+ * @nr: number of parts
+ * @bytes: bytes used of their bands
+ * @part: the parts in ascending order of @min, then of age
+ * @reach: a balanced tree over @part.  The root of the parts low to high - 1 is the middle one, low
+ *	+ (high - low) / 2.  For each root: which part of its subtree has the largest @max
+ * @newest: the same tree; for each root, the newest part of its subtree
+ * @cover: for each part, the number of parts with its @min in their ranges, itself included
  * @deepest: the part with the largest @cover
- * @before: of each part, bytes of those in front of it; one more has the sum
+ * @before: for each part, the sum of the bytes of the parts before it; one more element has the
+ *	total
  */
 struct level {
 	u32 nr;
@@ -108,12 +115,12 @@ struct level {
 };
 
 /**
- * struct version - which tables there are; does not change
- * @refs: readers, and the store while it is the current one
- * @level: see there
- * @nr: parts in all
- * @most_bytes: of the band table, what they take at most until they are gone: a merge that
- *	has begun with one gives it another least key
+ * struct version - the set of tables at one moment; immutable
+ * @refs: number of readers, plus the store while the version is current
+ * @level: the parts by level
+ * @nr: number of parts of all levels
+ * @most_bytes: most bytes that the parts can take in the band table until they are gone; a merge
+ *	may give a part a longer least key
  */
 struct version {
 	u32 refs;
@@ -124,10 +131,10 @@ struct version {
 
 /**
  * struct log_band - a band of a log
- * @band: where
- * @bytes: used, once nothing is added; 0 before
- * @id: no other table or log ever had it
- * @memtable: whose writes it has
+ * @band: the band
+ * @bytes: bytes used, set when nothing is added any more; 0 before
+ * @id: number that no other table or log has or had
+ * @memtable: number of the memtable that has the same writes
  */
 struct log_band {
 	u32 band, bytes;
@@ -141,33 +148,33 @@ struct memtable;
 struct cache;
 
 /**
- * struct log - where writes go first
- * @io: held while a chunk is written, and while the device is flushed for one
- * @lock: of what follows; taken before that of the store
- * @fill: writes that are not on the disk
- * @spare: takes its place while it is written
- * @batches: were added to @fill, ever
- * @synced: of them durable
- * @covered: of them in the last flush that log_sync() has begun, or before it
- * @leading: a thread flushes for all threads that sync
+ * struct log - the write-ahead log, to which writes go first
+ * @io: held while a chunk is written and while the device is flushed for it
+ * @lock: guards the fields below; taken before the lock of the store
+ * @fill: buffer of writes that are not on the disk
+ * @spare: takes the place of @fill while that one is written
+ * @batches: number of batches ever added to @fill
+ * @synced: number of those that are durable
+ * @covered: number of those in the last flush that log_sync() has begun, or in an earlier one
+ * @leading: a thread is flushing for all threads that wait in log_sync()
  * @round: number of that flush
- * @asked: syncs that have waited for a flush, ever
- * @included: of them in the last flush that log_sync() has begun, or before it
- * @answered: of them in one that has ended
- * @together: syncs that waited when the last flush ended, with those that it served
- * @flush_us: what that flush took
- * @turn: threads that wait for a flush with an even number, and for one with an odd number
- * @band: written now
- * @has_band: there is one
- * @pending: @band is in no band table yet, and nothing may be written to it
- * @full: the band before it, which is sealed when @band comes into the band table
- * @before: batches in @full and before
- * @at: bytes used of it
- * @end: of it may be used; @at once it was filled up with zeroes
- * @prepared: bytes of it that the disk has been told of, or more; of @io
- * @chunk: number of the next chunk in it
- * @chunk_synced: chunks below it are durable
- * @bands: of this memtable
+ * @asked: number of syncs that have ever waited for a flush
+ * @included: number of those in the last flush that log_sync() has begun, or in an earlier one
+ * @answered: number of those with a flush that has ended
+ * @together: number of syncs that waited when the last flush ended, plus those it served
+ * @flush_us: duration of that flush
+ * @turn: wait queues, one for flushes with an even number and one for those with an odd number
+ * @band: the band that is written now
+ * @has_band: @band is valid
+ * @pending: @band is not in the band table yet, so it must not be written to
+ * @full: the band before @band; it is sealed when @band enters the band table
+ * @before: number of batches in @full and in earlier bands
+ * @at: bytes used of @band
+ * @end: bytes of @band that may be used; equal to @at once the band has been filled with zeroes
+ * @prepared: end of the range of @band that was last passed to the disk's prepare(); guarded by @io
+ * @chunk: number of the next chunk in @band
+ * @chunk_synced: chunks with a smaller number are durable
+ * @bands: number of log bands of the current memtable
  */
 struct log {
 	pthread_mutex_t io, lock;
@@ -185,10 +192,10 @@ struct log {
 };
 
 /**
- * struct repair - a log is read for what is whole of it
- * @unreadable: what cannot be read is given up
+ * struct repair - how to read a damaged log
+ * @unreadable: give up pieces that cannot be read
  * @report: see kv_repair()
- * @ctx: for it
+ * @ctx: argument of @report
  */
 struct repair {
 	bool unreadable;
@@ -202,69 +209,70 @@ struct kv_snapshot {
 };
 
 /**
- * struct kv - a store
- * @disk: see there
- * @head: what the header says
- * @offload: device to which writes go while a merge is under way; or NULL
- * @spare: what its header says; without one it has no bands
- * @opt: how it is used; no field is 0 that should not be
- * @writer: held by who writes to the memtable and the log
- * @compacting: held by who makes tables
- * @committing: held by who writes the band table
- * @flushing: held by who flushes the device
- * @spare_flushing: the same, of the offload device: who syncs there waits for no other
- * @lock: of all else that changes; the last to be taken but for the cache's
- * @changed: something under @lock that others wait for
- * @work: there is something for the thread
- * @thread: compacts in the background
- * @has_thread: it runs
- * @stop: it is to end
- * @merging: merges that are under way
- * @claimed: bands that the merge under way may want: writers leave them
- * @version: current; changes under both @committing and @lock
- * @mem: takes writes
- * @frozen: becomes a table; or NULL
- * @unit: KV_BUFFERED: the log of @frozen, that becomes one as it is; @unit.band is NO_BAND
- *	if it does not
- * @log: see there
- * @logs: in the band table; as @version
- * @nr_logs: how many
- * @snapshots: of all, in no order; a head only
- * @seq: of the last write that readers see
- * @next_seq: of the next write; of @writer
- * @next_id: of tables and logs
- * @next_age: of parts
- * @generation: of the band table; as @version
- * @logged: the newest one that a chunk knows of the logs that were read back
+ * struct kv - an open store
+ * @disk: the disk
+ * @head: contents of the header
+ * @offload: device that takes writes while a merge runs; or NULL
+ * @spare: contents of the header of @offload; all zero without one
+ * @opt: options, with defaults filled in
+ * @writer: held to write to the memtable and the log
+ * @compacting: held to make tables
+ * @committing: held to write the band table
+ * @flushing: held to flush the device
+ * @spare_flushing: held to flush the offload device; a separate lock, so that syncs there do not
+ *	wait for flushes of the device
+ * @lock: guards all other fields that change; taken last, except for the locks of the cache
+ * @changed: signalled when something under @lock changes that other threads wait for
+ * @work: signalled when there is work for @thread
+ * @thread: background thread that compacts
+ * @has_thread: @thread is running
+ * @stop: @thread must end
+ * @merging: number of merges that are running
+ * @claimed: bands that the running merge may need; writers leave them free
+ * @version: the current version; changed under both @committing and @lock
+ * @mem: memtable that takes writes
+ * @frozen: memtable that is becoming a table; or NULL
+ * @unit: KV_BUFFERED: the log of @frozen, if it becomes a table as it is; else @unit.band is
+ *	NO_BAND
+ * @log: the log
+ * @logs: log bands in the band table; changed like @version
+ * @nr_logs: number of @logs
+ * @snapshots: head of the list of all snapshots, in no order
+ * @seq: number of the last write that readers see
+ * @next_seq: number of the next write; guarded by @writer
+ * @next_id: number of the next table or log
+ * @next_age: age of the next part
+ * @generation: generation of the band table; changed like @version
+ * @logged: newest generation that is named by a chunk of the logs that were read back
  * @state: enum band_state of each band
- * @free: how many are not BAND_USED
- * @spare_free: of the offload device
- * @stale: how many are BAND_STALE, of both
- * @hand: where the last band was found
- * @next: KV_STREAM: band before which the last one written ended; NO_BAND: nobody knows
- * @copy_bytes: of the band table that was written last
- * @zeroes: KV_STREAM: some
- * @zero_bytes: so many
- * @round: LOC: where the last compaction of each level ended
- * @broken: a write or flush has failed: why; 0 while all is well
- * @broken_text: in words
- * @held: a compaction has failed, and is not tried before the version changes
- * @held_until: of a read that has failed: until then only; 0: until the version changes
- * @held_text: in words
- * @held_generation: which one it was
- * @tidied: SOC: merges within level 1 since the last one from level 0
- * @crowded: SOC: so many tables at a key of level 1 a merge has left as they were, as snapshots
- *	keep versions of one key; fewer are not merged because of that
- * @crowded_released: what @released was then
+ * @free: number of bands that are not BAND_USED
+ * @spare_free: the same for the offload device
+ * @stale: number of bands that are BAND_STALE, on both devices
+ * @hand: where the search for a free band begins
+ * @next: KV_STREAM: the band behind the one that was written last; NO_BAND if unknown
+ * @copy_bytes: bytes of the last copy of the band table that was written
+ * @zeroes: KV_STREAM: a buffer of zeroes
+ * @zero_bytes: size of @zeroes
+ * @round: KV_LOC and KV_BUFFERED: for each level, the key where its last compaction began
+ * @broken: error of the write or flush that failed; 0 if none has
+ * @broken_text: message for @broken
+ * @held: error of a compaction that failed; none is tried before the version changes
+ * @held_until: end of the wait after a read error; 0: wait until the version changes
+ * @held_text: message for @held
+ * @held_generation: generation of the band table when the compaction failed
+ * @tidied: KV_SOC: number of merges within level 1 since the last merge from level 0
+ * @crowded: KV_SOC: number of tables at a key of level 1 that a merge could not reduce because
+ *	snapshots keep versions of the key; that number or a smaller one causes no merge
+ * @crowded_released: value of @released at that time
  * @live: answers other programs; or NULL
- * @repair: what kv_repair() was asked for; NULL of a store that is only opened
- * @lost: what is missing of the log, in words
+ * @repair: what kv_repair() shall do; NULL for a store that is only opened
+ * @lost: message about what is missing of the log
  * @lost_error: -EUCLEAN, or the error of the read; 0 if nothing is missing
- * @full: since the memtable with this number, nothing could be freed
- * @full_released: what @released was then
- * @released: how often a snapshot or a band was let go
- * @cache: see there
- * @stats: added to atomically
+ * @full: number of the memtable since which nothing could be freed
+ * @full_released: value of @released at that time
+ * @released: number of snapshots and bands ever released
+ * @cache: the cache
+ * @stats: counters, updated atomically
  */
 struct kv {
 	struct kv_disk *disk;
@@ -313,13 +321,13 @@ static inline bool is_spare(const struct kv *kv, u32 band)
 	return band >= kv->head.bands;
 }
 
-/* How many levels an organisation has. */
+/* Number of levels of an organisation. */
 static inline u32 levels_of(const struct shape *s)
 {
 	return s->organisation == KV_SOC ? 2 : s->organisation == KV_BUFFERED ? 4 : KV_LEVELS;
 }
 
-/* Bands are written one after another, by whoever has @writer. */
+/* KV_STREAM: bands are written one after another, by the holder of @writer. */
 static inline bool streams(const struct kv *kv)
 {
 	return kv->opt.flags & KV_STREAM;
@@ -374,15 +382,15 @@ void band_retire(struct kv *kv, u32 band);
 bool bands_reclaim(struct kv *kv, u32 most);
 
 /**
- * struct change - of the band table
- * @remove: parts that go
- * @removes: how many
- * @add: parts that come
- * @adds: how many
- * @memtable: logs of it and of older ones go
- * @seal: a log band to which nothing is added any more, with its bytes; or NULL
- * @log: a log band that comes; or NULL
- * @durable: all that the change makes count is durable already
+ * struct change - a change of the band table
+ * @remove: parts to remove
+ * @removes: number of @remove
+ * @add: parts to add
+ * @adds: number of @add
+ * @memtable: logs of this memtable and of older ones are removed
+ * @seal: a log band to which nothing is added any more, with its length; or NULL
+ * @log: a log band to add; or NULL
+ * @durable: all contents that the change makes valid are already durable
  */
 struct change {
 	struct part **remove, **add;
@@ -436,11 +444,14 @@ int log_seal(struct kv *kv);
 int log_salvage(struct kv *kv, const struct log_band *b, struct memtable *m, u64 *next_seq);
 int log_verify(struct kv *kv, struct table *t, u32 bytes);
 
-/* write.c: what may be compacted by the caller, while nobody else compacts */
+/* write.c: between these two calls no other thread compacts */
 void begin_compacting(struct kv *kv);
 void end_compacting(struct kv *kv);
 
-/* compact.c: all by @compacting, or with nobody else yet, but for the last three */
+/*
+ * compact.c: the caller holds @compacting, or no other thread runs yet; except for compact_thread()
+ * and freeze()
+ */
 int compact_frozen(struct kv *kv);
 int compact_step(struct kv *kv, bool *did);
 int compact_due(struct kv *kv);
@@ -453,9 +464,9 @@ int freeze(struct kv *kv);
 /**
  * struct view - what a reader sees
  * @mem: see struct kv
- * @frozen: see there, or NULL
- * @version: see there
- * @seq: of the last write in it
+ * @frozen: see struct kv, or NULL
+ * @version: see struct kv
+ * @seq: number of the last write that is visible
  */
 struct view {
 	struct memtable *mem, *frozen;

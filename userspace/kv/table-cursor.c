@@ -1,35 +1,36 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Walking through a table, with reads that grow, and ahead of who compacts. */
+/* Cursors over tables: with reads that grow, and with read-ahead for merges. */
 #include "table.h"
 
 #define FIRST_WINDOW	(64U << 10)
 
 /**
  * struct table_cursor - a cursor of a part
- * @c: what others see
+ * @c: the base
  * @kv: the store
- * @part: see there
- * @disk: that it is on
- * @merging: read ahead, and let go of the part behind its end
+ * @part: the part
+ * @disk: disk of the table
+ * @merging: read ahead, and release the part at its end
  * @cached: see table_cursor()
- * @window: bytes read at once, at most
- * @counter: of bytes read
- * @index: of the table, while it is somewhere
- * @nr: of the block
- * @at: where the entry begins in it
- * @block: its content
- * @read: a piece of the band that was read
- * @read_at: where it begins
- * @read_bytes: its size
- * @read_next: how much to read next
- * @back: it goes to entries before: the read ends with the block that is wanted
- * @offset: going back, where the entries of @block begin in it, each a u32
- * @entry: of them, where it is
- * @bound: going back, the key of the first entry of the block that was left
- * @bound_seq: and its number
- * @sought: the block is the first since a seek
- * @ahead: the piece behind it, being read
- * @room: of each of the two buffers
+ * @window: most bytes of one read
+ * @counter: counter of bytes read
+ * @index: index of the table, while the cursor is in it
+ * @nr: number of the block
+ * @at: offset of the entry in the block
+ * @block: contents of the block
+ * @read: the piece of the band that was read last
+ * @read_at: offset of @read in the band
+ * @read_bytes: size of @read
+ * @read_next: size of the next read
+ * @back: the cursor walks back: a read ends with the block that is needed
+ * @offset: walking back, offsets of the entries of @block, a u32 each
+ * @entry: walking back, index of the current entry in @offset
+ * @bound: walking back, key of the first entry of the block that was left
+ * @bound_seq: number of that entry
+ * @sought: @block is the first one since a seek
+ * @ahead: the read of the piece behind @read
+ * @room: size of the buffer @read
+ * @ahead_room: size of the buffer of @ahead
  */
 struct table_cursor {
 	struct cursor c;
@@ -53,7 +54,7 @@ struct table_cursor {
 
 static void drop_ahead(struct table_cursor *t)
 {
-	/* Nobody asked for it. */
+	/* An error does not matter: its data are not needed. */
 	if (t->ahead.busy)
 		t->disk->ops->end(t->disk, &t->ahead);
 }
@@ -104,18 +105,18 @@ static void begin_ahead(struct table_cursor *t, u32 at)
 	u32 end = round_up(t->part->table->foot.data_bytes, BLOCK_BYTES);
 	u64 base = band_offset(t->kv, t->part->table->band);
 
-	/* What comes next of an unsorted table is anywhere. */
+	/* The next write of an unsorted table may be anywhere. */
 	if (!t->merging || t->part->table->unsorted || at >= end)
 		return;
 	t->ahead.bytes = min(t->window, end - at);
 	if (have_room((u8 **)&t->ahead.buf, &t->ahead_room, t->ahead.bytes))
 		return;
 	t->ahead.offset = base + at;
-	/* Where it does not begin, the read that waits will say why. */
+	/* If it fails, the read that waits for the data will report the error. */
 	t->disk->ops->begin(t->disk, &t->ahead);
 }
 
-/* Have some bytes in @read, whose end is the data's at most. */
+/* Read at least some bytes into @read, up to the end of the data. */
 static int read_to(struct table_cursor *t, u32 offset, u32 bytes)
 {
 	u32 first = rounddown(offset, BLOCK_BYTES), end = round_up(offset + bytes, BLOCK_BYTES);
@@ -159,7 +160,10 @@ static int read_to(struct table_cursor *t, u32 offset, u32 bytes)
 	return 0;
 }
 
-/* From the cache, whether it is there or has room for it and what comes next; or NULL. */
+/*
+ * Return: the block from the cache, reading it into the cache if there is room for it and what
+ * follows; or NULL.
+ */
 static struct cache_item *cached_block(struct table_cursor *t, u32 offset)
 {
 	struct table *table = t->part->table;
@@ -210,7 +214,7 @@ static int here(struct table_cursor *t)
 	return 0;
 }
 
-/* The last entry of a block: has it the key that the index says? */
+/* At the end of a block: does the last entry have the key that the index says? */
 static int block_ends(struct table_cursor *t)
 {
 	struct index_place p = index_at(t->index, t->nr);
@@ -249,7 +253,7 @@ static int table_cursor_seek(struct cursor *c, struct slice key)
 	struct table_cursor *t = container_of(c, struct table_cursor, c);
 	int err;
 
-	/* Only of tables that the key is in is anything held. */
+	/* Only in tables that may have the key does the cursor hold resources. */
 	if (slice_cmp(t->part->max, key) < 0) {
 		nowhere(t);
 		return 0;
@@ -268,8 +272,8 @@ static int table_cursor_seek(struct cursor *c, struct slice key)
 }
 
 /*
- * Is an entry behind the one before it?  A merge of what is not would leave out the newer
- * of two versions, or write a table that ends before it begins.
+ * Does the entry follow the one before it?  A merge of entries in a wrong order would drop the
+ * newer of two versions, or write a table that ends before it begins.
  */
 static int in_order(struct table_cursor *t, struct slice key, u64 seq)
 {
@@ -295,7 +299,7 @@ static int table_cursor_next(struct cursor *c)
 		} else if (block_ends(t)) {
 			err = -EUCLEAN;
 		} else if (t->nr + 1 < index_blocks(t->index)) {
-			/* The block goes, and the index has its last key, too. */
+			/* The old block is replaced, but the index has its last key, too. */
 			key = index_at(t->index, t->nr).last;
 			t->nr++;
 			err = load_block(t) ?: here(t) ?: in_order(t, key, seq);
@@ -313,7 +317,7 @@ static int table_cursor_next(struct cursor *c)
 	return err;
 }
 
-/* To an entry of the block; all of its entries have been decoded. */
+/* Go to an entry of the block; all of its entries have been decoded. */
 static int here_back(struct table_cursor *t, u32 entry)
 {
 	memcpy(&t->at, t->offset.data + entry * sizeof(t->at), sizeof(t->at));
@@ -321,7 +325,7 @@ static int here_back(struct table_cursor *t, u32 entry)
 	return here(t);
 }
 
-/* A block, of which it is behind the last entry then, and where its entries begin. */
+/* Load a block to walk back: decode all entries, and go behind the last one. */
 static int load_block_back(struct table_cursor *t, u32 nr)
 {
 	struct slice key = { .data = NULL };
@@ -346,12 +350,12 @@ static int load_block_back(struct table_cursor *t, u32 nr)
 	return err ?: block_ends(t);
 }
 
-/* To the entry before the one that @entry is of; from one or from behind all. */
+/* Go to the entry before @entry, from an entry or from behind the last one. */
 static int step_back(struct table_cursor *t)
 {
 	int err;
 
-	/* What is below the least key does not count any more, and is not read. */
+	/* Keys below the least key no longer count, and are not read. */
 	if (!t->entry && (!t->nr || slice_cmp(index_at(t->index, t->nr - 1).last,
 					      t->part->min) < 0)) {
 		nowhere(t);
@@ -360,7 +364,7 @@ static int step_back(struct table_cursor *t)
 	if (t->entry) {
 		err = here_back(t, t->entry - 1);
 	} else {
-		/* What was in the block goes with it. */
+		/* The block is replaced, so its first key is copied. */
 		err = here_back(t, 0) ?: buffer_set(&t->bound, t->c.at.key);
 		t->bound_seq = t->c.at.seq;
 		err = err ?: load_block_back(t, t->nr - 1) ?: here_back(t, t->entry - 1);
@@ -388,7 +392,7 @@ static int go_before(struct table_cursor *t, const struct slice *key)
 	if (t->nr == blocks)
 		return table_damaged(t->part->table, "the index ends before the largest key");
 	err = load_block_back(t, t->nr);
-	/* Behind its entries that have the key or a later one. */
+	/* Go behind the last entry with a key below @key. */
 	while (!err && key && t->entry) {
 		err = here_back(t, t->entry - 1);
 		if (!err && slice_cmp(t->c.at.key, *key) < 0) {
@@ -412,7 +416,7 @@ static int table_cursor_seek_before(struct cursor *c, const struct slice *key)
 		return 0;
 	t->read_next = min(FIRST_WINDOW, t->window);
 	if (!key || slice_cmp(t->part->max, *key) < 0) {
-		/* No version is older: it is behind all that have the key. */
+		/* With sequence number 0 the position is behind all versions of the key. */
 		c->at = (struct entry){ .key = t->part->max };
 		c->behind = true;
 		c->valid = true;

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Reading tables: nothing is believed that its checksum does not vouch for. */
+/* Reading tables.  Everything is verified by its checksum. */
 #include <stdarg.h>
 
 #include "table.h"
 
-/* As AT_BLOOM. */
+/* Offsets in the cache, as AT_BLOOM is. */
 #define AT_INDEX	(U32_MAX - 0)
 #define AT_HISTOGRAM	(U32_MAX - 2)
 
 /**
- * table_damaged() - something in a band is not what was written
+ * table_damaged() - report damage in a band, and mark its table as damaged
  * @t: the table
- * @fmt: what, and how it is seen
+ * @fmt: description of the damage
  *
- * Returns -EUCLEAN after saying so.
+ * Return: -EUCLEAN, with the message set.
  */
 int table_damaged(struct table *t, const char *fmt, ...)
 {
@@ -27,13 +27,16 @@ int table_damaged(struct table *t, const char *fmt, ...)
 	return kv_says(-EUCLEAN, "band %u (table %llu): %s", t->band, t->id, what);
 }
 
-/* The index says what a block ends with: who believed it would miss what is behind. */
+/*
+ * The last key of a block differs from the one in the index.  A reader that relied on the index
+ * would miss keys.
+ */
 int table_no_last_key(struct table *t, const struct index_place *place)
 {
 	return table_damaged(t, "the block at byte %u has not its last key", place->offset);
 }
 
-/* Some bytes of a band: @buf, to be freed, has them from @at on. */
+/* Read a piece of a band.  The piece begins at @at in @buf, which the caller must free. */
 static int read_bytes(struct kv *kv, struct table *t, u32 offset, u32 bytes, u8 **buf, u8 **at)
 {
 	u32 first = rounddown(offset, BLOCK_BYTES);
@@ -87,7 +90,7 @@ static int parse_foot(struct kv *kv, struct part *p, struct footer_block *f,
 	return 0;
 }
 
-/* Behind an index in memory: how many blocks, and whether it is that of an unsorted table. */
+/* Stored behind an index in memory. */
 struct index_end {
 	u32 blocks, unsorted;
 };
@@ -126,7 +129,7 @@ struct index_place index_at(const struct cache_item *index, u32 nr)
 	return place_at(index, index_end(index), nr);
 }
 
-/* The block that has a key if any has: the first that does not end before it. */
+/* Return: the first block that does not end before @key, the only one that may have it first. */
 u32 index_find(const struct cache_item *index, struct slice key)
 {
 	struct index_end end = index_end(index);
@@ -142,7 +145,7 @@ u32 index_find(const struct cache_item *index, struct slice key)
 	return low;
 }
 
-/* That what index_at() does is right for each block. */
+/* Verify that index_at() will be right for each block. */
 static bool index_sane(const struct cache_item *index, const struct footer *foot)
 {
 	u32 places = foot->index_bytes - 4 * foot->blocks, i, at = 0, data = 0, key, bytes;
@@ -158,7 +161,7 @@ static bool index_sane(const struct cache_item *index, const struct footer *foot
 			return false;
 		p = index_at(index, i);
 		bytes = (u32)get_le(index->data + at + 4, 4);
-		/* Writes of a log are anywhere in it. */
+		/* The writes of a log are in no order of their keys. */
 		if (unsorted)
 			data = min(p.offset, foot->data_bytes);
 		if (p.offset != data || bytes <= p.behind + ENTRY_HEAD ||
@@ -172,11 +175,13 @@ static bool index_sane(const struct cache_item *index, const struct footer *foot
 }
 
 /**
- * place_right() - has a block, or a write, its checksum?
+ * place_right() - verify the checksum of a block or of a write
  * @kv: the store
  * @t: the table
- * @place: where it is
- * @data: its bytes, and what is behind them
+ * @place: its place
+ * @data: its bytes, followed by those of its checksum
+ *
+ * Return: True if the checksum is right.
  */
 bool place_right(const struct kv *kv, const struct table *t, const struct index_place *place,
 		 const u8 *data)
@@ -186,7 +191,7 @@ bool place_right(const struct kv *kv, const struct table *t, const struct index_
 	return crc == table_crc(kv, t->id, place->offset, data, place->bytes);
 }
 
-/* A piece with its checksum behind it, from the cache or, @fresh, the disk. */
+/* Get a verified piece, from the cache or else, with @fresh set, from the disk. */
 static int piece(struct kv *kv, struct table *t, u32 key, const struct index_place *place,
 		 u32 spare, const char *name, struct cache_item **item, bool *fresh)
 {
@@ -227,7 +232,10 @@ static struct index_place bloom_place(const struct footer *foot)
 				     .bytes = foot->bloom_bytes, .behind = CRC_BYTES };
 }
 
-/* With what index_at() needs; false, and the item is gone, if it contradicts itself. */
+/*
+ * Complete an index for index_at().  Return: false if it contradicts itself; the item is freed
+ * then.
+ */
 static bool index_ready(struct table *t, const struct footer *foot, struct cache_item *item)
 {
 	struct index_end end = { .blocks = foot->blocks, .unsorted = t->unsorted };
@@ -239,7 +247,10 @@ static bool index_ready(struct table *t, const struct footer *foot, struct cache
 	return false;
 }
 
-/* Index or Bloom filter from bytes that begin at @from in the band; what is wrong is left out. */
+/*
+ * Cache the index or the Bloom filter out of bytes that begin at @from in the band.  A wrong piece
+ * is left out.
+ */
 static void keep_piece(struct kv *kv, struct table *t, const struct footer *foot, u32 key,
 		       const struct index_place *place, const u8 *bytes, u32 from)
 {
@@ -268,7 +279,7 @@ static bool has_foot(struct kv *kv, const struct table *t)
 static void have_foot(struct kv *kv, struct table *t, const struct footer *foot)
 {
 	pthread_mutex_lock(&kv->lock);
-	/* Others read it as soon as it is there. */
+	/* Other threads read it as soon as @footed is set. */
 	if (!t->footed)
 		t->foot = *foot;
 	__atomic_store_n(&t->footed, true, __ATOMIC_RELEASE);
@@ -276,14 +287,14 @@ static void have_foot(struct kv *kv, struct table *t, const struct footer *foot)
 }
 
 /**
- * table_read_foot() - read the footer, and what is asked for next with it
+ * table_read_foot() - read the footer, and with it the index and the Bloom filter
  * @kv: the store
- * @p: whose table's
+ * @p: a part of the table
  *
- * How long index and Bloom filter are only the footer says; but how long they may be is
- * known, and to come back for each costs a disk more than to read somewhat too much.
+ * Their exact sizes are only in the footer, but an upper bound is known.  Reading somewhat too much
+ * costs a disk less than two more accesses.
  *
- * Returns 0 or -errno after saying why.
+ * Return: 0 or -errno with the message set.
  */
 int table_read_foot(struct kv *kv, struct part *p)
 {
@@ -312,19 +323,19 @@ int table_read_foot(struct kv *kv, struct part *p)
 	return err;
 }
 
-/* The footer, read once. */
+/* Read the footer, unless this has been done. */
 int table_foot(struct kv *kv, struct part *p)
 {
 	return has_foot(kv, p->table) ? 0 : table_read_foot(kv, p);
 }
 
 /**
- * table_keep() - what was just written need not be read
+ * table_keep() - cache the index and the Bloom filter of a table that was just written
  * @kv: the store
- * @t: the table, of which nobody else knows yet; its footer is there
- * @index: its entries
- * @place: where each begins
- * @bloom: the filter; gone for the caller
+ * @t: the table, which no other thread knows yet; its footer is set
+ * @index: the entries of the index
+ * @place: offsets of these entries
+ * @bloom: the filter; the caller loses its reference
  */
 void table_keep(struct kv *kv, struct table *t, const struct buffer *index,
 		const struct buffer *place, struct cache_item *bloom)
@@ -342,7 +353,7 @@ void table_keep(struct kv *kv, struct table *t, const struct buffer *index,
 	cache_put(kv->cache, cache_add(kv->cache, bloom));
 }
 
-/* A block that was read or written by the way; without memory nothing is lost. */
+/* Offer the cache a block that was read or written; without memory nothing happens. */
 void table_offer(struct kv *kv, u64 id, u32 offset, const void *data, u32 bytes)
 {
 	struct cache_item *item;
@@ -429,7 +440,10 @@ int table_histogram(struct kv *kv, struct part *p, struct cache_item **item)
 	return err;
 }
 
-/* Which blocks begin in a piece of a band, from @nr on, if it does; else it alone. */
+/*
+ * Return in @from and @to the blocks from @nr on, and before it, that begin in the piece of the
+ * band with @bytes bytes from @begin; block @nr is always included.
+ */
 static void blocks_in(const struct cache_item *index, u32 nr, u32 begin, u32 bytes, u32 *from,
 		      u32 *to)
 {
@@ -442,21 +456,21 @@ static void blocks_in(const struct cache_item *index, u32 nr, u32 begin, u32 byt
 }
 
 /**
- * table_read_by() - offer the cache what is beside a block, or behind it
+ * table_read_by() - read blocks around or behind a block, and offer them to the cache
  * @kv: the store
  * @t: the table
  * @index: its index
- * @nr: of the block
- * @bytes: how much is read at once, if there is room for it; 0: around_bytes, and of the piece
- *	of the band that the block begins in; else from the block on
- * @back: or, with @bytes, up to the block's end
+ * @nr: number of the block
+ * @bytes: how much to read, from the block on, if the cache has room for it; 0: read the aligned
+ *	piece of around_bytes that the block begins in
+ * @back: with @bytes, read what ends with the block instead
  *
- * What a disk reads by the way costs it next to nothing.  What is wrong with it is left to the
- * reader that wants it.  Of an unsorted table there is nothing: what is beside a write is any
- * other.  A block that begins where the last piece ended is taken for a sign of one reader after
- * another in the order of keys: the piece is twice as long then.
+ * Reading more in the same access costs a disk next to nothing.  A wrong block is skipped: the
+ * reader that needs it will report it.  Unsorted tables are left out, as neighbours of a write are
+ * unrelated.  If the block begins where the last piece ended, readers probably follow the order of
+ * keys, and the piece is twice as long as the last one.
  *
- * Returns whether the block is there with it.
+ * Return: True if the block was read.
  */
 bool table_read_by(struct kv *kv, struct table *t, const struct cache_item *index, u32 nr,
 		   u32 bytes, bool back)
@@ -483,7 +497,7 @@ bool table_read_by(struct kv *kv, struct table *t, const struct cache_item *inde
 	begin = index_at(index, from).offset;
 	last = index_at(index, to);
 	bytes = last.offset + last.bytes + last.behind - begin;
-	/* The last one may be much longer than the piece: it would be read for nothing. */
+	/* The last block may be much longer than the piece; then it would be read for nothing. */
 	if (!cache_room(kv->cache, bytes) || read_bytes(kv, t, begin, bytes, &buf, &at))
 		return false;
 	__atomic_store_n(&t->read_end, begin + bytes, __ATOMIC_RELAXED);
@@ -514,7 +528,7 @@ static int block_get(struct kv *kv, struct table *t, const struct cache_item *in
 	return err;
 }
 
-/* The version of a key that a block has. */
+/* Look up the version of a key in a block. */
 static int block_find(struct table *t, const struct index_place *place,
 		      const struct cache_item *block, struct slice key, u64 seq, bool *found,
 		      u8 *op, struct buffer *value)
@@ -522,7 +536,7 @@ static int block_find(struct table *t, const struct index_place *place,
 	struct entry e, want = { .key = key, .seq = seq };
 	u32 at = 0;
 
-	/* It has one at least: the index says so. */
+	/* The index says that a block has at least one entry. */
 	while (at < block->bytes) {
 		if (entry_decode(block->data + at, block->bytes - at, &e))
 			return table_damaged(t, "no entry at byte %u", place->offset + at);
@@ -533,21 +547,21 @@ static int block_find(struct table *t, const struct index_place *place,
 		*op = e.op;
 		return *found ? buffer_set(value, e.value) : 0;
 	}
-	/* Only of its last key may all versions be too new. */
+	/* Only for the last key of the block may all versions in it be too new. */
 	return slice_cmp(e.key, place->last) ? table_no_last_key(t, place) : 0;
 }
 
 /**
  * table_find() - look a key up
  * @kv: the store
- * @p: in whose range it is
- * @key: see there
- * @seq: that no version may be newer than
+ * @p: a part with the key in its range
+ * @key: the key
+ * @seq: newest sequence number to look at
  * @found: result
- * @op: of the version
- * @value: of it
+ * @op: result: operation of the version
+ * @value: result: value of the version
  *
- * Returns 0 or -errno after saying why.
+ * Return: 0 or -errno with the message set.
  */
 int table_find(struct kv *kv, struct part *p, struct slice key, u64 seq, bool *found, u8 *op,
 	       struct buffer *value)
@@ -570,7 +584,7 @@ int table_find(struct kv *kv, struct part *p, struct slice key, u64 seq, bool *f
 		return 0;
 	count(&kv->stats.bloom_passes, 1);
 	err = table_index(kv, p, &index);
-	/* Versions of one key may be in more than one block. */
+	/* The versions of one key may be in several blocks. */
 	for (nr = err ? 0 : index_find(index, key); !err && nr < index_blocks(index); nr++) {
 		place = index_at(index, nr);
 		err = block_get(kv, t, index, nr, &block);

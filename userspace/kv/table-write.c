@@ -1,38 +1,38 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Writing a table: each byte once, in order, while the next ones are collected. */
+/* Writing a table: sequentially, each byte once, while the next bytes are collected. */
 #include "table.h"
 
 /**
- * struct table_writer - a table being written
+ * struct table_writer - a table that is being written
  * @kv: the store
- * @counter: of bytes written
- * @id: of the table
- * @band: where
- * @disk: of it
- * @io: the two buffers take turns
- * @turn: which is filled
- * @room: of each
- * @used: of the one that is filled
+ * @counter: counter of bytes written
+ * @id: id of the table
+ * @band: its band
+ * @disk: disk of the band
+ * @io: two buffers; one is filled while the other one is written
+ * @turn: index of the buffer that is filled
+ * @room: size of each buffer
+ * @used: bytes used of the buffer that is filled
  * @at: bytes of the table so far
- * @block: where the block under way begins
- * @crc: of it so far
- * @index: so far
- * @place: where in @index each block's entry begins
- * @hashes: of all keys, for the Bloom filter
- * @last: key
- * @min: first key
- * @entries: so far
- * @tombstones: of them
- * @bytes: of entries
- * @max_key: bytes of the longest key
- * @seq: of the newest entry
- * @blocks: so far
- * @block_data: of the block under way, while @keep
+ * @block: offset of the current block
+ * @crc: checksum of the current block so far
+ * @index: entries of the index so far
+ * @place: offsets of these entries in @index
+ * @hashes: hashes of all keys, for the Bloom filter
+ * @last: the last key
+ * @min: the first key
+ * @entries: number of entries so far
+ * @tombstones: number of those that are deletions
+ * @bytes: bytes of the entries
+ * @max_key: length of the longest key
+ * @seq: number of the newest entry
+ * @blocks: number of blocks so far
+ * @block_data: copy of the current block, while @keep
  * @keep: the cache has room for what is written
- * @bloom: the filter, once it was written
- * @unsorted: what is written is behind a log; @block is where that ends
- * @filled: KV_STREAM: the band was written to its end
- * @err: what went wrong
+ * @bloom: the Bloom filter, once it has been written
+ * @unsorted: the table is a log; @block is the end of the log
+ * @filled: KV_STREAM: the band has been written to its end
+ * @err: error that has occurred
  */
 struct table_writer {
 	struct kv *kv;
@@ -64,12 +64,14 @@ static u32 crc_begin(const struct kv *kv, u64 id, u32 offset)
 /**
  * table_crc() - checksum of a piece of a table
  * @kv: the store
- * @id: of the table
- * @offset: of the piece in the band
+ * @id: id of the table
+ * @offset: offset of the piece in the band
  * @data: the piece
- * @bytes: of it
+ * @bytes: size of the piece
  *
- * What is right in another place, or was in an older table, is wrong here.
+ * The checksum includes id and offset.  So a piece of another place or of an older table is wrong.
+ *
+ * Return: The checksum.
  */
 u32 table_crc(const struct kv *kv, u64 id, u32 offset, const void *data, u32 bytes)
 {
@@ -141,11 +143,11 @@ static u64 bloom_bytes(u64 entries)
 }
 
 /**
- * table_tail() - what is written behind a log, so that it is a table
- * @entries: in it
- * @key_bytes: of their keys
+ * table_tail() - size of what is written behind a log to make it a table
+ * @entries: number of entries of the log
+ * @key_bytes: bytes of their keys
  *
- * Returns how many bytes, in whole blocks.
+ * Return: The number of bytes, in whole blocks.
  */
 u32 table_tail(u64 entries, u64 key_bytes)
 {
@@ -156,11 +158,11 @@ u32 table_tail(u64 entries, u64 key_bytes)
 }
 
 /**
- * table_tail_most() - what follows the blocks of a table, or the log, as a rule
+ * table_tail_most() - usual upper bound of the bytes behind the blocks or the log of a table
  * @t: the table
- * @max_key: bytes of a long key
+ * @max_key: length of a long key of the table
  *
- * Returns how many bytes, in whole blocks; more only if other keys are longer.
+ * Return: The number of bytes, in whole blocks; exceeded only if other keys are longer.
  */
 u32 table_tail_most(const struct table *t, u32 max_key)
 {
@@ -172,15 +174,17 @@ u32 table_tail_most(const struct table *t, u32 max_key)
 }
 
 /**
- * table_fits() - will so much fit into a table, however it falls?
- * @room: of the band
- * @entries: how many
- * @bytes: of them
- * @max_key: bytes of the longest key
+ * table_fits() - do entries fit into a table in any case?
+ * @room: size of the band
+ * @entries: number of entries
+ * @bytes: bytes of the entries
+ * @max_key: length of the longest key
+ *
+ * Return: True if they fit.
  */
 bool table_fits(u32 room, u64 entries, u64 bytes, u32 max_key)
 {
-	/* Each block but the last has at least TABLE_BLOCK. */
+	/* Each block but the last has at least TABLE_BLOCK bytes. */
 	u64 blocks = bytes / TABLE_BLOCK + 1;
 	u64 need = bytes + blocks * (CRC_BYTES + INDEX_HEAD + CRC_BYTES + max_key) +
 		   bloom_bytes(entries) + 4 * CRC_BYTES;
@@ -214,11 +218,11 @@ static struct table_writer *writer_alloc(struct kv *kv, uint64_t *counter)
 /**
  * table_writer_new() - begin a table in a free band
  * @kv: the store
- * @counter: of bytes written
- * @level: of what it will be
+ * @counter: counter of bytes written
+ * @level: level of the table
  * @w: result
  *
- * Returns 0; -ENOSPC without a sentence; or another -errno.
+ * Return: 0; -ENOSPC without a message; or another -errno.
  */
 int table_writer_new(struct kv *kv, uint64_t *counter, u32 level, struct table_writer **w)
 {
@@ -227,7 +231,7 @@ int table_writer_new(struct kv *kv, uint64_t *counter, u32 level, struct table_w
 
 	if (!n)
 		return kv_no_memory();
-	/* One band at a time, if the disk wants it. */
+	/* With KV_STREAM only one band is written at a time. */
 	err = log_end_band(kv) ?:
 		band_take(kv, counter == &kv->stats.flush_bytes ? RESERVE_NONE :
 			  RESERVE_MERGE, &n->band);
@@ -249,12 +253,12 @@ int table_writer_new(struct kv *kv, uint64_t *counter, u32 level, struct table_w
 }
 
 /**
- * table_behind() - begin what makes a table of a log as it is
+ * table_behind() - begin to make a table of a log as it is
  * @kv: the store
- * @log: all of it; its band stays the log's, whatever becomes of the table
- * @w: result; table_note() is told of each write, and table_finish() or table_abandon() ends it
+ * @log: the whole log; its band remains that of the log, even if this fails
+ * @w: result; call table_note() for each write, then table_finish() or table_abandon()
  *
- * Returns 0 or -ENOMEM.
+ * Return: 0 or -ENOMEM.
  */
 int table_behind(struct kv *kv, const struct log_band *log, struct table_writer **w)
 {
@@ -279,7 +283,7 @@ static int wait_for(struct table_writer *w, struct kv_io *io)
 	return store_wrote(w->kv, w->disk, w->disk->ops->end(w->disk, io), io->offset);
 }
 
-/* The buffer that is filled goes to the disk; the other one must be back from it. */
+/* Write the buffer that is filled, and wait for the other one. */
 static int send(struct table_writer *w)
 {
 	struct kv_io *io = &w->io[w->turn];
@@ -347,7 +351,7 @@ static int index_add(struct table_writer *w, const u8 *head, u32 head_bytes, str
 	return 0;
 }
 
-/* For the cache; without memory nothing is lost. */
+/* Keep a copy of the current block for the cache; without memory nothing happens. */
 static void keep(struct table_writer *w, const void *data, u32 bytes)
 {
 	if (!w->block_data.used)
@@ -388,7 +392,7 @@ static void entry_head(const struct entry *e, u8 *head)
 	put_le(head + 6, e->seq << 8 | e->op, 8);
 }
 
-/* For the Bloom filter and the footer. */
+/* Note a key for the Bloom filter and the footer. */
 static int take_key(struct table_writer *w, const struct entry *e)
 {
 	u32 hash = bloom_hash(e->key);
@@ -411,11 +415,13 @@ static void count_entry(struct table_writer *w, const struct entry *e)
 }
 
 /**
- * table_has_room() - will so much more fit into a table?
+ * table_has_room() - do more entries fit into a table?
  * @w: the table
- * @entries: how many
- * @bytes: of them
- * @max_key: bytes of their longest key
+ * @entries: number of entries
+ * @bytes: bytes of the entries
+ * @max_key: length of their longest key
+ *
+ * Return: True if they fit.
  */
 bool table_has_room(const struct table_writer *w, u32 entries, u64 bytes, u32 max_key)
 {
@@ -424,12 +430,12 @@ bool table_has_room(const struct table_writer *w, u32 entries, u64 bytes, u32 ma
 }
 
 /**
- * table_add() - the next entry
+ * table_add() - add the next entry
  * @w: the table
  * @e: the entry
- * @full: set if it does not fit; then it was not added
+ * @full: result: the entry does not fit and was not added
  *
- * Returns 0 or -errno.
+ * Return: 0 or -errno.
  */
 int table_add(struct table_writer *w, const struct entry *e, bool *full)
 {
@@ -459,11 +465,11 @@ int table_add(struct table_writer *w, const struct entry *e, bool *full)
 }
 
 /**
- * table_note() - a write that the log has, which comes next by key
- * @w: by table_behind()
- * @e: the write; @e->place is right
+ * table_note() - note the next write by key of a log that becomes a table
+ * @w: begun by table_behind()
+ * @e: the write; @e->place is its offset in the band
  *
- * Returns 0 or -ENOMEM.
+ * Return: 0 or -ENOMEM.
  */
 int table_note(struct table_writer *w, const struct entry *e)
 {
@@ -503,7 +509,7 @@ static int put_bloom(struct table_writer *w, u32 bytes)
 	return put(w, bits, bytes) ?: put_crc(w);
 }
 
-/* The blocks are as good as entries: buckets differ by one block at most. */
+/* Whole blocks are counted, not entries: buckets differ by at most one block. */
 static int put_histogram(struct table_writer *w, u32 data_bytes)
 {
 	struct histogram *h = calloc(1, sizeof(*h));
@@ -591,7 +597,7 @@ static int put_rest(struct table_writer *w, struct footer *foot)
 
 static void release(struct table_writer *w)
 {
-	/* The disk may still be at work with the buffers. */
+	/* The disk may still use the buffers. */
 	wait_for(w, &w->io[0]);
 	wait_for(w, &w->io[1]);
 	free(w->io[0].buf);
@@ -607,8 +613,8 @@ static void release(struct table_writer *w)
 }
 
 /**
- * table_abandon() - leave a table as it is; its band is free, if it was not a log's
- * @w: or NULL
+ * table_abandon() - give up a table; its band becomes free, unless it is that of a log
+ * @w: the table, or NULL
  */
 void table_abandon(struct table_writer *w)
 {
@@ -632,14 +638,14 @@ void table_abandon(struct table_writer *w)
 
 /**
  * table_finish() - write what follows the entries
- * @w: the table, which has one at least; gone afterwards in any case
- * @level: of the part
- * @age: of it
+ * @w: the table, with at least one entry; freed in any case
+ * @level: level of the part
+ * @age: age of the part
  * @part: result
  *
  * Nothing is durable before the next flush.
  *
- * Returns 0 or -errno.
+ * Return: 0 or -errno.
  */
 int table_finish(struct table_writer *w, u32 level, u64 age, struct part **part)
 {

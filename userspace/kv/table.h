@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Sorted tables: one in a band, written once, from its start. */
+/* Sorted tables.  A table is in one band, which is written once, from its start. */
 #ifndef KV_TABLE_H
 #define KV_TABLE_H
 
 #include "cache.h"
 #include "store.h"
 
-/* A block is full when it has as much, and has what the last entry took beyond. */
+/* A block is full when it has at least this size.  The last entry may make it larger. */
 #define TABLE_BLOCK	4096U
 #define CRC_BYTES	4U
-/* Offset of the Bloom filter in the cache; no block begins there. */
+/* Offset of the Bloom filter in the cache; no block has this offset. */
 #define AT_BLOOM	(U32_MAX - 1)
-/* 10 bits for each key: one in a hundred that is not there seems to be. */
+/* 10 bits for each key: about 1 % of the keys that are not in the table pass the filter. */
 #define BLOOM_BITS	10U
 #define BLOOM_HASHES	7U
-/* le32 offset, le32 bytes with the checksum, le16 bytes of the key. */
+/* Head of an index entry: le32 offset, le32 bytes with the checksum, le16 bytes of the key. */
 #define INDEX_HEAD	10U
-/* Of an unsorted table: le32 checksum besides, as none is behind a write. */
+/*
+ * In the index of an unsorted table the head has a le32 checksum besides, as no checksum follows a
+ * write in the log.
+ */
 #define UNSORTED_HEAD	(INDEX_HEAD + CRC_BYTES)
 
 struct table_writer;
@@ -39,19 +42,19 @@ void bloom_set(u8 *bits, u32 bytes, u32 hash);
 u32 bloom_hash(struct slice key);
 
 /**
- * struct index_place - where a block is, or a write of an unsorted table
- * @offset: in the band
- * @bytes: without its checksum
- * @behind: of these the checksum has what follows; 0 if @crc is it
- * @crc: see there
- * @last: its last key
+ * struct index_place - place of a block, or of a write in an unsorted table
+ * @offset: offset in the band
+ * @bytes: size without the checksum
+ * @behind: size of the checksum that follows; 0 if @crc is the checksum
+ * @crc: the checksum, if @behind is 0
+ * @last: the last key
  */
 struct index_place {
 	u32 offset, bytes, behind, crc;
 	struct slice last;
 };
 
-/* Whose index, that it is one was found out when it was read. */
+/* @index: an index that table_index() has verified. */
 u32 index_blocks(const struct cache_item *index);
 struct index_place index_at(const struct cache_item *index, u32 nr);
 u32 index_find(const struct cache_item *index, struct slice key);
@@ -75,8 +78,8 @@ int table_find(struct kv *kv, struct part *p, struct slice key, u64 seq, bool *f
 	       struct buffer *value);
 
 /*
- * A cursor of a part; NULL without memory.  @window: bytes read at once, at most; @cached:
- * blocks that the cache has are not read, and others are offered to it.
+ * A cursor over a part; NULL without memory.  @window: most bytes of one read.  @cached: take
+ * blocks from the cache if it has them, and offer it the others.
  */
 struct cursor *table_cursor(struct kv *kv, struct part *p, u32 window, uint64_t *counter,
 			    bool cached);

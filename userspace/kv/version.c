@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Which tables there are, and which of them may have a key. */
+/* Versions: the set of tables, and searches for the tables that may have a key. */
 #include "cache.h"
 #include "store.h"
 
 /**
- * part_new() - a table with a place
- * @t: the table; the part has a share in it from now on
- * @level: see struct part, as the others
- * @age: see there
- * @min: copied
- * @max: copied
+ * part_new() - make a part of a table
+ * @t: the table; the part holds a reference to it
+ * @level: see struct part
+ * @age: see struct part
+ * @min: least key, copied
+ * @max: largest key, copied
  *
- * Returns the part, whose only share is the caller's; or NULL, without memory.
+ * Return: The part, with one reference, for the caller; or NULL without memory.
  */
 struct part *part_new(struct table *t, u32 level, u64 age, struct slice min, struct slice max)
 {
@@ -19,7 +19,7 @@ struct part *part_new(struct table *t, u32 level, u64 age, struct slice min, str
 
 	if (!p)
 		return NULL;
-	/* Before the keys: they begin in what is padding otherwise. */
+	/* Before the keys are copied: they begin in the padding of the structure. */
 	*p = (struct part){ .refs = 1, .table = t, .level = level, .age = age,
 			    .min = slice(p->keys, min.bytes),
 			    .max = slice(p->keys + min.bytes, max.bytes) };
@@ -59,7 +59,7 @@ static int by_place(const void *a, const void *b)
 	return c ?: (x->age > y->age) - (x->age < y->age);
 }
 
-/* How many parts of a level begin at a key or before it. */
+/* Return: the number of parts of a level that begin at @key or before it. */
 u32 level_begun(const struct level *l, struct slice key)
 {
 	u32 low = 0, high = l->nr, middle;
@@ -74,7 +74,7 @@ u32 level_begun(const struct level *l, struct slice key)
 	return low;
 }
 
-/* How many parts of a level begin before a key. */
+/* Return: the number of parts of a level that begin before @key. */
 u32 level_before(const struct level *l, struct slice key)
 {
 	u32 low = 0, high = l->nr, middle;
@@ -89,7 +89,10 @@ u32 level_before(const struct level *l, struct slice key)
 	return low;
 }
 
-/* Of the parts in a range of a level: the one with the largest key, or the newest one. */
+/*
+ * Fill a tree of struct level.  Return: the part in [@low, @high) with the largest key, or the
+ * newest.
+ */
 static u32 best_of(const struct level *l, u32 *tree, bool newest, u32 low, u32 high)
 {
 	u32 middle = low + (high - low) / 2, best = middle, side[2], sides = 0, i;
@@ -146,7 +149,7 @@ static void free_levels(struct version *v)
 	free(v);
 }
 
-/* @part by place; @cover as struct level has it, 0 where it is not known; or NULL */
+/* @part: sorted by_place(); @cover: see struct level, 0 where it is unknown; or NULL. */
 static struct version *version_sorted(struct part **part, const u32 *cover, u32 nr)
 {
 	struct version *v = calloc(1, sizeof(*v));
@@ -172,7 +175,7 @@ static struct version *version_sorted(struct part **part, const u32 *cover, u32 
 	return v;
 }
 
-/* Count what is not known, and find the most. */
+/* Compute the missing values of @cover, and @deepest. */
 static void cover_all(struct version *v)
 {
 	struct level *l;
@@ -190,7 +193,7 @@ static void cover_all(struct version *v)
 	}
 }
 
-/* A part has come to a level or left it: the others that begin in its range know. */
+/* Add @by to @cover of the parts that begin in the range of @p, which came or went. */
 static void cover_change(struct version *v, const struct part *p, u32 by)
 {
 	struct level *l = &v->level[p->level];
@@ -203,11 +206,11 @@ static void cover_change(struct version *v, const struct part *p, u32 by)
 }
 
 /**
- * version_new() - these parts
- * @part: in any order, which changes; the version has a share in each from now on
- * @nr: how many
+ * version_new() - make a version of parts
+ * @part: the parts, in any order; they are sorted, and the version holds a reference to each
+ * @nr: number of parts
  *
- * Returns the version, whose only share is the caller's; or NULL, without memory.
+ * Return: The version, with one reference, for the caller; or NULL without memory.
  */
 struct version *version_new(struct part **part, u32 nr)
 {
@@ -222,17 +225,17 @@ struct version *version_new(struct part **part, u32 nr)
 }
 
 /**
- * version_changed() - a version with other parts
- * @old: the version; by @committing
- * @remove: parts of it that go
- * @removes: how many
- * @add: parts that come
- * @adds: how many
+ * version_changed() - make a version that differs from another one
+ * @old: the other version; the caller holds @committing
+ * @remove: parts to leave out
+ * @removes: number of @remove
+ * @add: parts to add
+ * @adds: number of @add
  *
- * Nothing is sorted but @add, and no overlap is counted again but that of @add: a commit costs
- * at most two comparisons for each part and some for each change.
+ * Only @add is sorted, and only its overlap is computed.  So a commit costs at most two comparisons
+ * for each part and some for each change.
  *
- * Returns the version, of which the caller has a share; or NULL, without memory.
+ * Return: The version, with a reference for the caller; or NULL without memory.
  */
 struct version *version_changed(struct version *old, struct part **remove, u32 removes,
 				struct part **add, u32 adds)
@@ -287,7 +290,7 @@ out:
 	return v;
 }
 
-/* A share in the current one. */
+/* Return: a reference to the current version. */
 struct version *version_get(struct kv *kv)
 {
 	struct version *v;
@@ -313,15 +316,15 @@ void version_put(struct kv *kv, struct version *v)
 }
 
 /**
- * struct query - parts of a level that begin before one and end at a key or behind it
+ * struct query - search for parts of a level that overlap a range
  * @l: the level
- * @key: see there
- * @end: parts from this one on begin too late
- * @age: the parts are newer than this (in_newer()), or older (in_older())
- * @out: found; or NULL, if they are only counted
- * @nr: how many
- * @most: no more are looked for
- * @best: the newest of them (in_older())
+ * @key: the parts end at this key or behind it
+ * @end: parts from this index on begin too late
+ * @age: the parts are newer than this, or for take_older() older
+ * @out: the parts found; or NULL to count them only
+ * @nr: number found
+ * @most: stop at this number
+ * @best: the newest part found by take_older()
  */
 struct query {
 	const struct level *l;
@@ -333,7 +336,9 @@ struct query {
 	struct part *best;
 };
 
-/* The tree of @reach: of what ends before the key no more is looked at than its root. */
+/*
+ * Search the tree of @reach.  A subtree without a part that reaches the key costs one comparison.
+ */
 static void in_reach(struct query *q, u32 low, u32 high,
 		     void (*found)(struct query *q, struct part *p))
 {
@@ -371,7 +376,7 @@ static void take_older(struct query *q, struct part *p)
 		q->best = p;
 }
 
-/* The tree of @newest: parts from @from on and before @end, that are newer. */
+/* Search the tree of @newest for newer parts in [@from, @end). */
 static void in_newer(struct query *q, u32 from, u32 low, u32 high)
 {
 	u32 middle = low + (high - low) / 2;
@@ -386,17 +391,18 @@ static void in_newer(struct query *q, u32 from, u32 low, u32 high)
 }
 
 /**
- * version_overlaps() - parts of a level that may have keys of a range
+ * version_overlaps() - find the parts of a level that may have keys of a range
  * @v: the version
- * @level: see there
- * @min: of the range
- * @max: of the range
- * @out: room for @most, or for all of the level; or NULL, if they are only counted
- * @most: after so many, in order of their least keys, no more are looked for
+ * @level: the level
+ * @min: first key of the range
+ * @max: last key of the range
+ * @out: room for @most parts, or for all of the level; or NULL to count them only
+ * @most: stop at this number of parts, in order of their least keys
  *
- * It costs as many comparisons as the logarithm of the level's parts, for each that is found.
+ * The number of comparisons for each part found is the logarithm of the number of parts of the
+ * level.
  *
- * Returns how many.
+ * Return: The number of parts.
  */
 u32 version_overlaps(const struct version *v, u32 level, struct slice min, struct slice max,
 		     struct part **out, u32 most)
@@ -409,19 +415,19 @@ u32 version_overlaps(const struct version *v, u32 level, struct slice min, struc
 }
 
 /**
- * version_newer() - newer parts of a level that may have keys of a range
+ * version_newer() - find the newer parts of a level that may have keys of a range
  * @v: the version
- * @level: see there
- * @min: of the range
- * @max: of the range
- * @age: they are newer than this
- * @out: room for @most
- * @most: after so many no more are looked for
+ * @level: the level
+ * @min: first key of the range
+ * @max: last key of the range
+ * @age: the parts are newer than this
+ * @out: room for @most parts
+ * @most: stop at this number of parts
  *
- * It costs as much as version_overlaps() at @min, and some for each part that is found, however
- * many older ones there are.
+ * The cost is that of version_overlaps() at @min, plus some for each part found, however many older
+ * parts there are.
  *
- * Returns how many.
+ * Return: The number of parts.
  */
 u32 version_newer(const struct version *v, u32 level, struct slice min, struct slice max,
 		  u64 age, struct part **out, u32 most)
@@ -438,13 +444,13 @@ u32 version_newer(const struct version *v, u32 level, struct slice min, struct s
 }
 
 /**
- * version_older() - the next place to look a key up in
+ * version_older() - find the next part to look up a key in
  * @v: the version
- * @level: see there
- * @key: looked for
- * @age: of the part that did not have it; U64_MAX before the first
+ * @level: the level
+ * @key: the key
+ * @age: age of the part that did not have it; U64_MAX for the first call
  *
- * Returns the newest older part whose range has the key; NULL if there is none.
+ * Return: The newest older part with the key in its range; NULL if there is none.
  */
 struct part *version_older(const struct version *v, u32 level, struct slice key, u64 age)
 {

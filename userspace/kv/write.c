@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Writing: room first, then memory, then the log; after that nothing can fail. */
+/*
+ * Writes: first make room, then allocate memory, then add to the log.  After that nothing can fail.
+ */
 #include <unistd.h>
 
 #include "batch.h"
 #include "memtable.h"
 #include "table.h"
 
-/* What has not helped helps no more before something else is written, or something let go. */
+/* Compacting everything cannot help again before something is written or released. */
 static bool in_vain(struct kv *kv)
 {
 	bool is;
@@ -17,10 +19,10 @@ static bool in_vain(struct kv *kv)
 	return is;
 }
 
-/* All was compacted, with this result. */
+/* Note that everything was compacted, with the result @err. */
 static void has_not_helped(struct kv *kv, int err)
 {
-	/* What only could not be read may be read the next time. */
+	/* After a read error the next attempt may succeed. */
 	if (err && err != -ENOSPC && err != -EUCLEAN && err != -E2BIG)
 		return;
 	pthread_mutex_lock(&kv->lock);
@@ -29,7 +31,7 @@ static void has_not_helped(struct kv *kv, int err)
 	pthread_mutex_unlock(&kv->lock);
 }
 
-/* Holding @writer and @compacting. */
+/* Free bands by merges; the caller holds @writer and @compacting. */
 static int free_bands(struct kv *kv, u32 reserve)
 {
 	bool did = true;
@@ -61,7 +63,7 @@ static int make_space(struct kv *kv, u32 reserve)
 	return err;
 }
 
-/* Until there is no frozen memtable: it is written by whoever may compact. */
+/* Wait until no memtable is frozen.  If no other thread compacts, write it here. */
 static int wait_frozen(struct kv *kv)
 {
 	bool frozen;
@@ -79,7 +81,7 @@ static int wait_frozen(struct kv *kv)
 			pthread_mutex_unlock(&kv->compacting);
 			return err;
 		}
-		/* A merge looks for it now and then. */
+		/* A running merge looks for frozen memtables from time to time. */
 		pthread_mutex_lock(&kv->lock);
 		if (kv->frozen)
 			wait_us(&kv->changed, &kv->lock, 10000);
@@ -87,7 +89,7 @@ static int wait_frozen(struct kv *kv)
 	}
 }
 
-/* A new memtable; without a thread, also what is due after it. */
+/* Begin a new memtable; without a background thread, also do the merges that are due. */
 static int turn_over(struct kv *kv)
 {
 	int err = wait_frozen(kv) ?: freeze(kv);
@@ -129,7 +131,7 @@ static int find_room(struct kv *kv, const struct kv_batch *b)
 	}
 }
 
-/* So that compactions come after; each thread by itself, as none holds a lock meanwhile. */
+/* Delay a write, so that compactions can keep up.  Each thread waits on its own, without a lock. */
 static void slow_down(struct kv *kv)
 {
 	u64 began = now_us();
@@ -145,7 +147,7 @@ static void slow_down(struct kv *kv)
 	count(&kv->stats.slow_us, now_us() - began);
 }
 
-/* By @writer. */
+/* Add a batch; the caller holds @writer. */
 static int add(struct kv *kv, const struct kv_batch *b, u64 *number)
 {
 	u64 seq = kv->next_seq, began = now_us();
@@ -261,7 +263,7 @@ EXPORTED int kv_flush(struct kv *kv)
 	err = wait_frozen(kv);
 	if (!err && kv->mem->entries)
 		err = freeze(kv);
-	/* Nobody may write to the log while a table is written. */
+	/* No other thread may write to the log while the table is written. */
 	if (!err && streams(kv))
 		err = wait_frozen(kv);
 	pthread_mutex_unlock(&kv->writer);
@@ -300,7 +302,7 @@ EXPORTED int kv_settle(struct kv *kv)
 	int err = may_write(kv);
 
 	begin_compacting(kv);
-	/* Who asks for it has perhaps done something about it. */
+	/* The caller may have removed the cause of an earlier failure. */
 	pthread_mutex_lock(&kv->lock);
 	kv->held = 0;
 	pthread_mutex_unlock(&kv->lock);

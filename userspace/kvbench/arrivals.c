@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* When requests come. */
+/* Arrival processes: the times at which requests are due. */
 #include <math.h>
 #include <random.h>
 
@@ -13,18 +13,18 @@ const char *const gap_distribution_name[] = {
 	"pareto", "exponential", "constant",
 };
 
-/* Above 0, at most 1. */
+/* Return: a random number above 0 and at most 1. */
 static double unit_above_0(u64 *rng)
 {
 	return 1 - random_unit(rng);
 }
 
-/* Advance by a fraction of a nanosecond, too: else rates above 10^7 would be off. */
+/* Advance with a fraction of a nanosecond: without it, rates above 10^7 would be wrong. */
 static void advance(struct arrivals *a, double ns)
 {
 	double whole;
 
-	/* Pareto's gaps have no bound: three years are one. */
+	/* Pareto gaps have no upper bound: limit one to three years. */
 	a->part_ns = modf(a->part_ns + min(ns, 1e17), &whole);
 	a->now_ns += (u64)whole;
 }
@@ -70,7 +70,7 @@ static void self_similar_begin(struct arrivals *a)
 	push(a, 0, 0, n);
 }
 
-/* Halve until the left end is a leaf. */
+/* Halve spans until the leftmost one is a leaf. */
 static void self_similar_leaf(struct arrivals *a)
 {
 	struct span s = a->self.stack[--a->self.top];
@@ -79,7 +79,7 @@ static void self_similar_leaf(struct arrivals *a)
 		double share = a->opt.bias * (double)s.n;
 		u64 more = (u64)share, left;
 
-		/* Rounded at random, so that small spans keep the bias in the mean. */
+		/* Rounded at random, so that small spans keep the bias on average. */
 		more += random_unit(&a->rng) < share - (double)more;
 		left = random64(&a->rng) & 1 ? more : s.n - more;
 		push(a, s.depth + 1, 2 * s.index + 1, s.n - left);
@@ -92,7 +92,7 @@ static void self_similar_leaf(struct arrivals *a)
 	a->self.i = 0;
 }
 
-/* Those of a leaf come at equal distances. */
+/* The arrivals of a leaf have equal distances. */
 static void self_similar_next(struct arrivals *a)
 {
 	if (a->self.i == a->self.n)
@@ -104,7 +104,7 @@ static void self_similar_next(struct arrivals *a)
 
 /* --- diurnal ---------------------------------------------------------------------- */
 
-/* The mean of its distribution does not matter where it is fitted to the second. */
+/* Where gaps are fitted to their second, the mean of the distribution does not matter. */
 static double gap(const struct arrivals *a, u64 *rng)
 {
 	double u = unit_above_0(rng);
@@ -129,7 +129,7 @@ static double turn(const struct arrivals *a)
 	return 2 * M_PI / (a->opt.cycle_minutes * 60);
 }
 
-/* Arrivals until @second, by the envelope: its integral. */
+/* Number of arrivals until @second, the integral of the envelope. */
 static double envelope_sum(const struct arrivals *a, double second)
 {
 	return a->opt.per_second * second +
@@ -137,9 +137,9 @@ static double envelope_sum(const struct arrivals *a, double second)
 }
 
 /*
- * The next second that has arrivals.  Each gets what brings the sum to the envelope's,
- * so fractions are carried.  The first gap began in the second before: the last one is
- * cut in two at random, and its end stands in front.
+ * Begin the next second that has arrivals.  Each second gets the arrivals that bring the sum to
+ * that of the envelope, so fractions are carried over.  The first gap of a second began in the
+ * second before: the last gap is cut in two at random, and its end stands in front.
  */
 static void diurnal_second(struct arrivals *a)
 {
@@ -176,24 +176,24 @@ static void diurnal_fitted(struct arrivals *a)
 	a->day.i++;
 }
 
-/* The thesis's words taken literally: gaps whose mean the envelope sets, as they fall. */
+/* A literal reading of the thesis: gaps with a mean that the envelope sets, without any fitting. */
 static void diurnal_as_drawn(struct arrivals *a)
 {
 	double now_s = (double)a->now_ns / NSEC_PER_SEC;
 	double rate = a->opt.per_second + a->opt.modulation * sin(turn(a) * floor(now_s));
 
-	/* Nothing comes as long as the envelope touches 0. */
+	/* Without a lower bound nothing would come while the envelope is 0. */
 	rate = max(rate, 1e-3);
 	advance(a, gap(a, &a->rng) / gap_mean(a) / rate * NSEC_PER_SEC);
 }
 
-/* --- the face --------------------------------------------------------------------- */
+/* --- interface -------------------------------------------------------------------- */
 
 /**
- * arrivals_wrong() - can there be such a process?
- * @o: it
+ * arrivals_wrong() - verify the options of a process
+ * @o: the options
  *
- * Returns NULL, or what is wrong with it.
+ * Return: NULL, or a message that says what is wrong.
  */
 const char *arrivals_wrong(const struct arrival_options *o)
 {
@@ -217,11 +217,11 @@ const char *arrivals_wrong(const struct arrival_options *o)
 }
 
 /**
- * arrivals_begin() - at time 0
+ * arrivals_begin() - begin a process at time 0
  * @a: result
- * @opt: the process; copied
+ * @opt: the options; copied
  *
- * Returns NULL, or what is wrong with @opt.
+ * Return: NULL, or a message that says what is wrong with @opt.
  */
 const char *arrivals_begin(struct arrivals *a, const struct arrival_options *opt)
 {
@@ -239,11 +239,11 @@ const char *arrivals_begin(struct arrivals *a, const struct arrival_options *opt
 }
 
 /**
- * arrivals_next() - when the next request is due
- * @a: see there
- * @due_ns: result, since the start; never before the one before
+ * arrivals_next() - get the time of the next arrival
+ * @a: the process
+ * @due_ns: result: nanoseconds since the start; never decreases
  *
- * Returns false behind the last one.
+ * Return: False after the last arrival.
  */
 bool arrivals_next(struct arrivals *a, u64 *due_ns)
 {

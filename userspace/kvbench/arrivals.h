@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * When requests come: the arrival processes of the thesis that gave YCSB some,
- * as due times in nanoseconds since the start, in order.
+ * Arrival processes, as due times in nanoseconds since the start, in order.  They are those of the
+ * thesis that added arrivals to YCSB.
  */
 #ifndef KVBENCH_ARRIVALS_H
 #define KVBENCH_ARRIVALS_H
 
 #include <shim.h>
 
-#define ARRIVALS_DEPTH	48	/* of the b-model's halvings, at most */
+#define ARRIVALS_DEPTH	48	/* most halvings of the b-model */
 #define NSEC_PER_SEC	1000000000ULL
 
 enum arrival_process {
@@ -19,7 +19,7 @@ enum arrival_process {
 	NR_ARRIVAL_PROCESSES,
 };
 
-/* Of the gaps within a second of the diurnal process. */
+/* Distribution of the gaps within a second of the diurnal process. */
 enum gap_distribution {
 	GAP_PARETO,
 	GAP_EXPONENTIAL,
@@ -31,19 +31,19 @@ extern const char *const arrival_process_name[NR_ARRIVAL_PROCESSES];
 extern const char *const gap_distribution_name[NR_GAP_DISTRIBUTIONS];
 
 /**
- * struct arrival_options - a process
- * @process: which one
- * @ops: arrivals, or 0 for as many as come within @ns
- * @ns: length, or 0 for as long as @ops take
+ * struct arrival_options - options of an arrival process
+ * @process: the process
+ * @ops: number of arrivals; 0: all within @ns
+ * @ns: length; 0: as long as @ops take
  * @per_second: mean rate
- * @seed: the same one, the same arrivals
+ * @seed: determines the arrivals
  * @bias: self-similar: share of the busier half, 0.5 to below 1
  * @leaf_ns: self-similar: spans of this length are not halved again
- * @modulation: diurnal: the rate's swing around its mean, per second
+ * @modulation: diurnal: amplitude of the rate around its mean, per second
  * @cycle_minutes: diurnal: length of a cycle
- * @gaps: diurnal: their distribution
- * @shape: diurnal: of Pareto's distribution, above 1
- * @as_drawn: diurnal: gaps are not fitted to the second, so the rate is missed
+ * @gaps: diurnal: distribution of the gaps
+ * @shape: diurnal: shape of the Pareto distribution, above 1
+ * @as_drawn: diurnal: gaps are not fitted to their second, so the mean rate is not met
  */
 struct arrival_options {
 	enum arrival_process process;
@@ -59,16 +59,16 @@ struct arrival_options {
 };
 
 /**
- * struct arrivals - a process under way
- * @opt: see there
- * @rng: state of the random numbers
- * @left: arrivals that may still come
- * @number: of the next one, from 0
- * @now_ns: time of the last one, the whole of it
- * @part_ns: the rest of it, below 1
- * @self: the b-model; arrivals of a leaf are @n, of which @i have come
- * @day: the diurnal process: second @second has @n arrivals, of which @i have come;
- *	gaps come from @gap_rng once more, and @sum of them make a second
+ * struct arrivals - state of an arrival process
+ * @opt: options
+ * @rng: state of the random number generator
+ * @left: number of arrivals that may still come
+ * @number: number of the next arrival, from 0
+ * @now_ns: time of the last arrival, in whole nanoseconds
+ * @part_ns: fraction of a nanosecond of that time, below 1
+ * @self: state of the b-model; a leaf has @n arrivals, of which @i have come
+ * @day: state of the diurnal process; second @second has @n arrivals, of which @i have come.  The
+ *	gaps are drawn a second time from @gap_rng; their sum is @sum
  */
 struct arrivals {
 	struct arrival_options opt;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kvbench arrivals: when requests are due, alone or as a load for a block device. */
+/* kvbench arrivals: prints due times, or writes them as a load for a block device. */
 #include <json.h>
 
 #include "commands.h"
@@ -25,7 +25,7 @@ static const char help[] =
 "sequential.\n"
 "\n";
 
-/* No device takes less. */
+/* The smallest request that a device accepts. */
 #define SECTOR_BYTES	512U
 
 enum { OPT_FORMAT = SETTING_END, OPT_SIZE, OPT_BLOCK, OPT_READS, OPT_DEVICE };
@@ -49,18 +49,18 @@ static const char *const format_name[NR_FORMATS] = {
 };
 
 /**
- * struct writer - what is written, and what is known of it so far
- * @f: where to
- * @format: see there
- * @device: iolog3
- * @block_bytes: of a request
- * @workload: places
- * @picker: see there
+ * struct writer - the output
+ * @f: output file
+ * @format: its format
+ * @device: iolog3: name of the device
+ * @block_bytes: size of a request
+ * @workload: offsets of requests
+ * @picker: state for @workload
  * @due_ns: json: the array
- * @arrivals: to come
+ * @arrivals: the arrival process
  * @last_us: iolog3: time of the last line
- * @second: counts: the one that is being counted
- * @count: in it
+ * @second: counts: the current second
+ * @count: counts: number of arrivals in it
  */
 struct writer {
 	FILE *f;
@@ -81,14 +81,14 @@ static bool on_device(enum format format)
 
 static void begin(struct writer *w)
 {
-	/* fio takes a time of 0 for none. */
+	/* fio takes a time of 0 for a missing one. */
 	if (w->format == IOLOG3)
 		fprintf(w->f, "fio version 3 iolog\n1 %s add\n1 %s open\n", w->device,
 			w->device);
 	w->last_us = 1;
 }
 
-/* Lines of those seconds that are over. */
+/* Print the lines of all seconds before @second. */
 static void counts_until(struct writer *w, u64 second)
 {
 	for (; w->second < second; w->second++, w->count = 0)
@@ -133,7 +133,7 @@ static void end(struct writer *w, const struct settings *s)
 {
 	switch (w->format) {
 	case COUNTS:
-		/* Seconds in which nothing comes are seconds, too. */
+		/* Seconds without arrivals have a line, too. */
 		counts_until(w, max(w->second + 1, s->arrivals.ns / NSEC_PER_SEC));
 		break;
 	case IOLOG3:
@@ -179,7 +179,7 @@ static int run(struct writer *w, const struct settings *s, const char *name)
 	return EXIT_CLEAN;
 }
 
-/* A name that fio takes: it splits lines at blanks, and names at colons. */
+/* Is the name valid for fio?  It splits lines at blanks, and names at colons. */
 static bool good_device(const char *name)
 {
 	const char *p;
@@ -189,7 +189,7 @@ static bool good_device(const char *name)
 	return *name && !*p && p - name <= 256;
 }
 
-/* Blocks of the device are what the workload takes for records. */
+/* The blocks of the device are the records of the workload. */
 static int places(const struct command *cmd, struct writer *w, struct settings *s, u64 size_bytes,
 		  u64 reads_percent)
 {
@@ -216,7 +216,7 @@ static int places(const struct command *cmd, struct writer *w, struct settings *
 	return EXIT_CLEAN;
 }
 
-/* A regular file keeps its old content if anything fails. */
+/* A regular file keeps its old contents if an error occurs. */
 static int run_to(struct writer *w, const struct settings *s, const char *name)
 {
 	struct outfile out;

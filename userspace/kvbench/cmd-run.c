@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kvbench load and run: operations on a store, and what became of them. */
+/* kvbench load and run: operations on a store, and their results. */
 #include "commands.h"
 #include "outfile.h"
 #include "report.h"
@@ -81,14 +81,14 @@ static const struct store_ops *const stores[] = {
 
 /**
  * struct job - the command line
- * @s: see there
- * @store: see there
- * @open: see there
- * @run: see there
- * @log: name of the file, or NULL
- * @load: insert before
+ * @s: settings
+ * @store: kind of store
+ * @open: options of the store
+ * @run: options of the run
+ * @log: name of the log file, or NULL
+ * @load: insert the records before the run
  * @dry: print the operations only
- * @json: for machines
+ * @json: report in JSON
  */
 struct job {
 	struct settings s;
@@ -113,7 +113,7 @@ static bool take_store(struct job *job, const char *name)
 	return false;
 }
 
-/* A number that becomes 32 bits, or a size that does. */
+/* Parse a number of 32 bits, or with @size a size. */
 static bool take_small(const char *arg, const char *v, bool size, u64 high, u32 *place)
 {
 	u64 n;
@@ -143,7 +143,7 @@ static bool take(struct job *job, int c, const char *v)
 		if (!take_small("--value", v, true, 1U << 30, &value_bytes))
 			return false;
 		job->s.value_bytes = value_bytes;
-		/* Else 0 would be what fields say. */
+		/* Otherwise 0 would mean the size given by the fields. */
 		if (!value_bytes)
 			job->s.field_bytes = 0;
 		return true;
@@ -199,7 +199,7 @@ static bool take(struct job *job, int c, const char *v)
 	}
 }
 
-/* What follows from all that was said; an exit code. */
+/* Derive all other values after the last option.  Return: an exit code. */
 static int settle(const struct command *cmd, struct job *job)
 {
 	struct settings *s = &job->s;
@@ -283,7 +283,7 @@ static int measured(const struct command *cmd, const struct job *job,
 	return err;
 }
 
-/* The records that the run works on; each once. */
+/* Insert each record that the run works on once. */
 static int loaded(const struct command *cmd, const struct job *job, void *ctx)
 {
 	struct workload_options work = job->s.work;
@@ -348,7 +348,7 @@ static int executed(const struct command *cmd, struct job *job)
 		closed = job->store->close(ctx);
 		rc = rc ? rc : closed;
 	}
-	/* What was measured before an error is worth keeping. */
+	/* The log of the operations before an error is worth keeping. */
 	err = job->log ? outfile_end(&log, true) : 0;
 	if (err && !rc)
 		rc = fail("%s: %s", job->log, outfile_reason(err));

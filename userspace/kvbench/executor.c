@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Threads that send operations.  In an open loop a thread that is free takes the next
- * arrival and waits until it is due; if none is free then, it is late, and the next free
- * one takes it at once.  Due times are absolute, so nothing that is late moves them.
+ * Threads that send operations.  In an open loop a free thread takes the next arrival and waits
+ * until it is due.  If no thread is free then, the operation is late, and the next free thread
+ * sends it at once.  Due times are absolute, so a late operation does not move later ones.
  */
 #include <signal.h>
 #include <sys/prctl.h>
@@ -11,31 +11,31 @@
 #include "executor.h"
 #include "tool.h"
 
-#define SLICE_NS	200000000ULL	/* of a sleep, between looks at whether to stop */
-#define NAPS		10		/* to find out how late they end */
+#define SLICE_NS	200000000ULL	/* longest sleep before the stop flag is read again */
+#define NAPS		10		/* number of sleeps to measure how late they end */
 #define NAP_NS		100000ULL
-#define EXACT_NS	2000ULL		/* late by less: a virtual clock, or as good as one */
+#define EXACT_NS	2000ULL		/* with a smaller delay sleeps count as exact */
 #define SPIN_NS_MAX	200000ULL
 #define SPIN_TURNS	20000
-#define HEAD_START_NS	5000000ULL	/* threads get there before the first one is due */
+#define HEAD_START_NS	5000000ULL	/* the threads start before the first operation is due */
 
 /**
- * struct shared - what the threads share
- * @opt: see there
- * @w: see there
- * @store: see there
+ * struct shared - state shared by the threads
+ * @opt: options of the run
+ * @w: the workload
+ * @store: kind of store
  * @ctx: the store
- * @picker: as each thread begins
- * @lock: for all that follows
- * @go: the threads may begin, or end at once
- * @ended: one thread has
+ * @picker: initial state of the picker of each thread
+ * @lock: guards all fields below
+ * @go: signalled when @state changes
+ * @ended: signalled when a thread has ended
  * @state: 0 wait, 1 go, -1 end at once
- * @running: threads
- * @arrivals: open loop
- * @taken: operations
- * @done: operations
+ * @running: number of threads that run
+ * @arrivals: open loop: the arrival process
+ * @taken: number of operations taken
+ * @done: number of operations done
  * @begin_ns: time 0 of the run
- * @spin_ns: threads wake up so long before an operation is due
+ * @spin_ns: threads wake up this long before an operation is due
  */
 struct shared {
 	const struct run_options *opt;
@@ -54,12 +54,12 @@ struct shared {
 
 /**
  * struct worker - a thread
- * @s: see there
- * @thread: see there
- * @picker: see there
- * @value: that it writes
- * @seen: that it reads
- * @result: its own
+ * @s: shared state
+ * @thread: the thread
+ * @picker: its picker
+ * @value: buffer of values to write
+ * @seen: buffer of values that are read
+ * @result: its results
  */
 struct worker {
 	struct shared *s;
@@ -101,8 +101,8 @@ static int compare_u64(const void *a, const void *b)
 }
 
 /*
- * How long to spin: longer than most sleeps are late.  Where they are not there is nothing
- * to spin for, and a clock that moves only while everybody sleeps would hardly move.
+ * How long to spin: longer than most sleeps are late.  Where sleeps are exact, no spinning is
+ * needed, and a virtual clock that advances only while all threads sleep would hardly advance.
  */
 static u64 spin_ns(void)
 {
@@ -119,7 +119,7 @@ static u64 spin_ns(void)
 	return median < EXACT_NS ? 0 : min(3 * median, SPIN_NS_MAX);
 }
 
-/* Sleep, then spin, but not without end. */
+/* Sleep, then spin for a limited number of turns. */
 static void wait_until(u64 due_ns, u64 spin_ns)
 {
 	u64 now = now_ns();
@@ -370,13 +370,13 @@ static void worker_exit(struct worker *k)
 	run_result_free(&k->result);
 }
 
-/* How long it takes is known by the time that it has, not by what it has to do. */
+/* The run is limited by time, not by a number of operations. */
 static bool by_time(const struct run_options *opt)
 {
 	return !opt->ops || opt->ops == U64_MAX;
 }
 
-/* How far it has come, in operations or milliseconds. */
+/* Progress, in operations or milliseconds. */
 static u64 so_far(struct shared *s)
 {
 	u64 now = now_ns();
@@ -465,14 +465,14 @@ static int run_threads(struct shared *s, struct worker *worker)
 }
 
 /**
- * execute() - run operations until they are all done, one fails, or a signal comes
- * @opt: how
- * @w: what
- * @store: on which kind of store
+ * execute() - run operations until all are done, one fails, or a signal comes
+ * @opt: options of the run
+ * @w: the workload
+ * @store: kind of store
  * @ctx: the store
- * @result: what became of them; run_result_free() if this returns 0
+ * @result: the results; free with run_result_free() if this returns 0
  *
- * Returns 0 or a negative errno if it could not begin.
+ * Return: 0, or a negative errno if the run could not begin.
  */
 int execute(const struct run_options *opt, struct workload *w, const struct store_ops *store,
 	    void *ctx, struct run_result *result)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Sends operations to a store: back to back from each thread (closed loop), or when they
- * are due, whatever became of those before (open loop).
+ * Sends operations to a store: back to back in each thread (closed loop), or when they are due,
+ * even if earlier ones have not ended (open loop).
  */
 #ifndef KVBENCH_EXECUTOR_H
 #define KVBENCH_EXECUTOR_H
@@ -12,16 +12,16 @@
 #include "workload.h"
 
 /**
- * struct run_options - how operations are sent
- * @threads: how many send them
- * @ops: in all; 0 leaves it to the arrivals, U64_MAX to @max_ns
- * @max_ns: back to back, none begins later; or 0
- * @open: when they are due; else back to back
- * @arrivals: open loop: when that is
- * @late_ns: open loop: what begins later than this after it was due is counted as late
- * @sync: each write
- * @verify: values that are read must be those that were written
- * @log: of each operation, times and kind; or NULL
+ * struct run_options - options of a run
+ * @threads: number of threads
+ * @ops: number of operations; 0: given by the arrivals; U64_MAX: limited by @max_ns
+ * @max_ns: closed loop: no operation begins later; or 0
+ * @open: open loop: operations are sent when they are due
+ * @arrivals: open loop: the arrival process
+ * @late_ns: open loop: an operation counts as late if it begins later than this after it was due
+ * @sync: sync each write
+ * @verify: compare values that are read with those that were written
+ * @log: file for times and kind of each operation; or NULL
  */
 struct run_options {
 	u32 threads;
@@ -34,13 +34,13 @@ struct run_options {
 };
 
 /**
- * struct op_result - of one kind of operation
- * @service: from its begin to its end
- * @response: from when it was due to its end; open loop only
- * @missing: of them found no such key
- * @failed: of them ended in another error
- * @wrong: of them read another value than was written
- * @records: that scans returned
+ * struct op_result - results of one kind of operation
+ * @service: times from the begin to the end
+ * @response: open loop: times from the due time to the end
+ * @missing: number of operations that found no such key
+ * @failed: number of operations that failed with another error
+ * @wrong: number of operations that read another value than was written
+ * @records: number of records that scans returned
  */
 struct op_result {
 	struct histogram *service, *response;
@@ -48,18 +48,18 @@ struct op_result {
 };
 
 /**
- * struct run_result - what became of them
- * @op: see there; histograms are NULL where none was asked for
- * @lateness: open loop: from when each was due to its begin
- * @done: operations that ended
- * @late: of them began later than @late_ns after they were due
- * @queued: of them were due when no thread was free
- * @written_bytes: keys and values
- * @wall_ns: from the first begin that was possible to the last end
- * @sync_ns: what a sync took behind the last one, which is not in @wall_ns
- * @due_ns: open loop: when the last one was due
- * @error: the first, negative, or 0
- * @stopped: by a signal
+ * struct run_result - results of a run
+ * @op: results by kind; histograms are NULL for kinds without operations
+ * @lateness: open loop: times from the due time to the begin
+ * @done: number of operations that ended
+ * @late: number of those that began more than @late_ns after they were due
+ * @queued: number of those that were due when no thread was free
+ * @written_bytes: bytes of keys and values
+ * @wall_ns: time from the earliest possible begin to the last end
+ * @sync_ns: duration of the sync after the last operation; not included in @wall_ns
+ * @due_ns: open loop: due time of the last operation
+ * @error: the first error, negative; or 0
+ * @stopped: stopped by a signal
  */
 struct run_result {
 	struct op_result op[NR_OPS];

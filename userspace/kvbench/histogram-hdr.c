@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Histograms by HdrHistogram's C library. */
+/* Histograms by the C library of HdrHistogram. */
 #include <hdr/hdr_histogram.h>
 
 #include "histogram.h"
 
 const char histogram_library[] = "hdr_histogram";
 
-/* The library's own, under our name. */
+/* Our type is another name for the library's own. */
 static struct hdr_histogram *hdr(struct histogram *h)
 {
 	return (struct hdr_histogram *)h;

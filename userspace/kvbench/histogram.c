@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Histograms in the buckets of HdrHistogram, where its library is not to be had: values
- * below 2048 one by one, then 1024 buckets for each doubling.
+ * Histograms with the buckets of HdrHistogram, used where its library is missing: values below 2048
+ * have one bucket each; above, each doubling has 1024 buckets.
  */
 #include <math.h>
 
 #include "histogram.h"
 
-#define SUB_SHIFT	10		/* three digits want 2 * 10^3 buckets to start with */
+#define SUB_SHIFT	10		/* three digits require 2 * 10^3 buckets to start with */
 #define SUB		(1U << SUB_SHIFT)
-#define MAX_SHIFT	31		/* 2^11 of them shifted so far are more than an hour */
+#define MAX_SHIFT	31		/* 2^11 shifted by this are more than an hour */
 #define BUCKETS		((MAX_SHIFT + 2) * SUB)
 
 const char histogram_library[] = "built in";
 
 /**
  * struct histogram - counts of times
- * @n: of them
- * @least: exact, as @most
- * @most: see there
- * @bucket: their counts
+ * @n: number of times
+ * @least: shortest time, exact
+ * @most: longest time, exact
+ * @bucket: counts
  */
 struct histogram {
 	u64 n, least, most;
@@ -40,7 +40,7 @@ void histogram_free(struct histogram *h)
 	free(h);
 }
 
-/* How far a value is shifted to have no more than eleven bits. */
+/* Return: the shift that leaves at most eleven bits of a value. */
 static u32 shift_of(u64 ns)
 {
 	u32 bits = 64 - (u32)__builtin_clzll(ns | 1);
@@ -55,7 +55,7 @@ static u32 bucket_of(u64 ns)
 	return shift * SUB + (u32)(ns >> shift);
 }
 
-/* Its lowest value. */
+/* Return: the lowest value of a bucket. */
 static u64 bucket_ns(u32 bucket)
 {
 	u32 shift = bucket < 2 * SUB ? 0 : bucket / SUB - 1;
@@ -115,7 +115,7 @@ double histogram_mean(const struct histogram *h)
 	return h->n ? sum / (double)h->n : 0;
 }
 
-/* The highest value of the bucket in which so many per cent are passed. */
+/* Return: the highest value of the bucket in which @percent of all values are reached. */
 u64 histogram_at(const struct histogram *h, double percent)
 {
 	u64 want = max(1ULL, (u64)ceil(percent / 100 * (double)h->n)), sum = 0;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Histograms of times, exact to three digits from a nanosecond to an hour: those of
- * HdrHistogram's C library if it was there when this was built, else the same buckets.
+ * Histograms of times, exact to three digits from a nanosecond to an hour.  They are those of
+ * HdrHistogram's C library if it was present at build time, otherwise the same buckets.
  */
 #ifndef KVBENCH_HISTOGRAM_H
 #define KVBENCH_HISTOGRAM_H
 
 #include <shim.h>
 
-#define HISTOGRAM_MAX_NS	3600000000000ULL	/* what is longer counts as this */
+#define HISTOGRAM_MAX_NS	3600000000000ULL	/* longer times count as this */
 #define HISTOGRAM_DIGITS	3
 
 struct histogram;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * kvbench: loads a key-value store as YCSB and db_bench do, back to back or when
- * requests arrive by a process that is like real ones.
+ * kvbench: loads a key-value store as YCSB and db_bench do, back to back or with requests that
+ * arrive by a realistic process.
  */
 #include "commands.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What became of a run. */
+/* Reports of the results of a run. */
 #include "report.h"
 #include "tool.h"
 
@@ -21,7 +21,7 @@ static double per_second(const struct run_result *r)
 	return r->wall_ns ? (double)r->done * NSEC_PER_SEC / (double)r->wall_ns : 0;
 }
 
-/* --- for people ------------------------------------------------------------------- */
+/* --- text ------------------------------------------------------------------------- */
 
 static void row(const char *name, const char *what, const struct histogram *h)
 {
@@ -47,8 +47,8 @@ static void text_open(const struct run_options *run, const struct run_result *r)
 }
 
 /**
- * report_text() - a few lines and a table
- * @r: see there
+ * report_text() - print some lines and a table
+ * @r: the report
  */
 void report_text(const struct report *r)
 {
@@ -81,7 +81,7 @@ void report_text(const struct report *r)
 	}
 }
 
-/* --- for machines ----------------------------------------------------------------- */
+/* --- JSON ------------------------------------------------------------------------- */
 
 static void json_histogram(struct json_object *in, const char *key, const struct histogram *h)
 {
@@ -139,8 +139,8 @@ static void json_op(struct json_object *in, enum op_kind kind, const struct op_r
 }
 
 /**
- * report_json() - all, as one object
- * @r: see there
+ * report_json() - print everything as one JSON object
+ * @r: the report
  */
 void report_json(const struct report *r)
 {

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What became of a run, for people and for machines. */
+/* Reports of the results of a run, as text and as JSON. */
 #ifndef KVBENCH_REPORT_H
 #define KVBENCH_REPORT_H
 
 #include "executor.h"
 
 /**
- * struct report - all that is told
- * @name: of the command
- * @store: see there
+ * struct report - the contents of a report
+ * @name: name of the command
+ * @store: kind of store
  * @ctx: the store
- * @run: see there
- * @work: see there
- * @result: see there
+ * @run: options of the run
+ * @work: options of the workload
+ * @result: results of the run
  */
 struct report {
 	const char *name;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Properties: of YCSB, and of the thesis that gave it arrivals. */
+/* Properties of YCSB, and of the thesis that added arrivals to it. */
 #include <ctype.h>
 #include <math.h>
 
@@ -30,24 +30,24 @@ static const char help[] =
 
 static const char *const insert_orders[] = { "hashed", "ordered" };
 static const char *const scan_lengths[] = { "uniform", "zipfian" };
-/* YCSB has more: a value whose length varies is another load than one that does not. */
+/* YCSB has more: values of varying length are a different load. */
 static const char *const field_lengths[] = { "constant" };
 
 enum property_type {
-	COUNT,		/* a whole number, at most @high */
-	REAL,		/* from @low to @high */
-	WORD,		/* one of @words; its index */
-	IGNORED,	/* YCSB has it, and it means nothing here */
+	COUNT,		/* a whole number, @low to @high */
+	REAL,		/* a number from @low to @high */
+	WORD,		/* one of @words; stored as its index */
+	IGNORED,	/* a property of YCSB without a meaning here */
 };
 
 /**
- * struct property - a key
- * @name: see there
- * @type: see there
+ * struct property - a property
+ * @name: its name
+ * @type: type of its value
  * @at: offset in struct settings
- * @low: see @type
- * @high: see @type, or the number of @words
- * @words: see @type
+ * @low: smallest value
+ * @high: largest value, or the number of @words
+ * @words: the words, for WORD
  */
 static const struct property {
 	const char *name;
@@ -105,7 +105,7 @@ void settings_print_help(void)
 }
 
 /**
- * settings_init() - the defaults
+ * settings_init() - set the defaults
  * @s: result
  */
 void settings_init(struct settings *s)
@@ -161,7 +161,7 @@ static bool take_real(const struct property *p, const char *value, double *place
 	return false;
 }
 
-/* Properties of YCSB's core or of its bindings that change nothing of a load as it runs here. */
+/* Properties of YCSB's core or of its bindings that do not change a load here. */
 static const char *const foreign[] = {
 	"columnfamily", "core_workload_insertion_retry_interval",
 	"core_workload_insertion_retry_limit", "db", "discardscannedrecord", "dotransactions",
@@ -170,10 +170,10 @@ static const char *const foreign[] = {
 	"warmupexecutiontime",
 };
 
-/* Ours have dots, too. */
+/* Prefixes of properties with a dot that are known here. */
 static const char *const own_prefixes[] = { "diurnal.", "ss.", "zipfian.", "exponential." };
 
-/* A dotted name of no prefix of ours belongs to another store or to how YCSB reports. */
+/* Another name with a dot belongs to another store or to the reports of YCSB. */
 static bool is_foreign(const char *name)
 {
 	size_t i;
@@ -189,7 +189,7 @@ static bool is_foreign(const char *name)
 	return strchr(name, '.');
 }
 
-/* Mentioned once, by settings_settle(), however many there are. */
+/* Collect the names; settings_settle() prints them once. */
 static bool take_foreign(struct settings *s, const char *name)
 {
 	size_t n = strlen(s->foreign);
@@ -228,7 +228,7 @@ static bool take_property(struct settings *s, const char *name, const char *valu
 	return take_foreign(s, name);
 }
 
-/* "key = value", without what is blank around both. */
+/* Parse "key = value"; blanks around both are skipped. */
 static bool take_line(struct settings *s, char *line)
 {
 	char *value = strpbrk(line, "=:"), *end;
@@ -273,12 +273,12 @@ static bool take_file(struct settings *s, const char *path)
 			ok = false;
 			break;
 		}
-		/* In front of a file, and where files were joined. */
+		/* A byte order mark, at the beginning or where files were joined. */
 		if (!strncmp(text, "\xef\xbb\xbf", 3))
 			text += 3;
 		first = false;
 		text = trimmed(text);
-		/* CP/M's end of file, as some editors still write it. */
+		/* The end-of-file character of CP/M, which some editors still write. */
 		if (*text && *text != '#' && *text != '!' && strcmp(text, "\x1a"))
 			ok = take_line(s, text);
 	}
@@ -317,12 +317,12 @@ static bool take_pair(struct settings *s, const char *pair)
 }
 
 /**
- * settings_take() - an option of SETTINGS_LONG
- * @s: what it changes
- * @c: from next_option()
- * @value: its value
+ * settings_take() - set an option of SETTINGS_LONG
+ * @s: the settings
+ * @c: result of next_option()
+ * @value: value of the option
  *
- * Returns false after saying what is wrong.
+ * Return: False after printing an error.
  */
 bool settings_take(struct settings *s, int c, const char *value)
 {
@@ -356,8 +356,8 @@ bool settings_take(struct settings *s, int c, const char *value)
 }
 
 /**
- * settings_settle() - all has been said: what follows from it
- * @s: its @arrivals and @work are complete afterwards
+ * settings_settle() - derive all other values, after the last option
+ * @s: the settings; @arrivals and @work are complete afterwards
  */
 void settings_settle(struct settings *s)
 {
@@ -378,7 +378,7 @@ void settings_settle(struct settings *s)
 	w->scan_zipfian = s->scan_lengths;
 	w->value_bytes = (u32)(s->value_bytes ? s->value_bytes : s->fields * s->field_bytes);
 	w->seed = s->seed;
-	/* What only inserts is a load; all else finds the records there. */
+	/* A workload of inserts only is a load; every other workload finds existing records. */
 	w->records = w->share[OP_INSERT] == 1 ? 0 : s->records;
 	if (w->records)
 		w->insert_from += w->records;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What a run is made of, by YCSB's properties and by options that mean the same. */
+/* Settings of a run, by YCSB's properties and by options with the same meaning. */
 #ifndef KVBENCH_SETTINGS_H
 #define KVBENCH_SETTINGS_H
 
@@ -8,25 +8,25 @@
 #include "workload.h"
 
 /**
- * struct settings - all that has a property
- * @arrivals: the process
+ * struct settings - all settings that have a property
+ * @arrivals: the arrival process
  * @work: the workload
  * @process: arrivalgenerator
  * @gaps: diurnal.distribution
  * @requests: requestdistribution
- * @insert_order: 0 hashed, 1 ordered
- * @scan_lengths: 0 uniform, 1 zipfian
- * @field_lengths: fieldlengthdistribution, of which there is one
- * @foreign: names of properties of other stores, for people
+ * @insert_order: insertorder: 0 hashed, 1 ordered
+ * @scan_lengths: scanlengthdistribution: 0 uniform, 1 zipfian
+ * @field_lengths: fieldlengthdistribution, with one possible value
+ * @foreign: names of properties of other stores, for a message
  * @records: recordcount
  * @ops: operationcount
  * @threads: threadcount
  * @seconds: maxexecutiontime
  * @padding: zeropadding
- * @fields: of a record
- * @field_bytes: of each
- * @value_bytes: of all, or 0 for what these make
- * @seed: of arrivals and operations
+ * @fields: fieldcount
+ * @field_bytes: fieldlength
+ * @value_bytes: size of a value; 0: @fields times @field_bytes
+ * @seed: seed of arrivals and operations
  */
 struct settings {
 	struct arrival_options arrivals;
@@ -36,7 +36,7 @@ struct settings {
 	char foreign[256];
 };
 
-/* Options that all commands share, by next_option(); what is not known, c is left alone. */
+/* Options that all commands share, for next_option(). */
 #define SETTINGS_SHORT	"P:p:w:t:n:r:"
 #define SETTINGS_LONG							\
 	{ "properties", required_argument, NULL, 'P' },			\

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The store that knows its disk, as 'kv format' has made it on a device. */
+/* kv: a store that was made by 'kv format' on a device. */
 #include <shingle-kv.h>
 #include <stdatomic.h>
 
 #include "store.h"
 #include "tool.h"
 
-/* kv_error() is of the thread that failed, and it is another one that tells. */
+/* kv_error() belongs to the thread that failed, but another thread prints the message. */
 static char failure[512];
 static atomic_flag taken = ATOMIC_FLAG_INIT;
 static bool has_log;
@@ -86,7 +86,7 @@ static int store_scan(void *store, const void *key, size_t key_bytes, u64 record
 
 static int store_sync(void *store)
 {
-	/* Without a log only tables are safe. */
+	/* Without a log only tables are durable. */
 	return noted(has_log ? kv_sync(store) : kv_flush(store));
 }
 

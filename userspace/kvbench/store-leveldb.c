@@ -23,8 +23,8 @@ static int store_open(void **store, const struct store_options *opt)
 }
 
 /*
- * Nothing written, but synced: so is all before it in the same log.  What is in the one
- * before, whose memtable is still becoming a table, LevelDB itself never syncs.
+ * An empty batch with a sync makes all earlier writes in the same log durable.  LevelDB itself
+ * never syncs the log before it if the memtable of that log is still becoming a table.
  */
 static int store_sync(void *store)
 {

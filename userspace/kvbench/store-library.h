@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * LevelDB, and RocksDB, which came of it: their C interfaces differ by a prefix, and by how
- * a database is opened and synced, which is left to the file that includes this one.  That
- * has DB(name), which puts the prefix before, and DB_NAME.
+ * LevelDB, and RocksDB, which is derived from it.  Their C interfaces differ by a prefix, and in
+ * how a database is opened and synced; that part is in the file that includes this one.  The file
+ * defines DB(name), which adds the prefix, and DB_NAME.
  */
 #include <stdatomic.h>
 
 #include "store.h"
 #include "tool.h"
 
-#define LEVELS		7	/* as both have them */
-#define BLOOM_BITS	10	/* of a key, as kv has them */
-#define CACHE_BYTES	(64ULL << 20)	/* as kv has it, too */
+#define LEVELS		7	/* as in both libraries */
+#define BLOOM_BITS	10	/* bits for each key, as in kv */
+#define CACHE_BYTES	(64ULL << 20)	/* as in kv */
 
 /**
  * struct library - a database
- * @db: see there
- * @options: it was opened with
- * @cache: of blocks
- * @bloom: filters, if nothing else frees that
- * @read: of all reads
- * @write: of writes, and of those that are synced
+ * @db: the database
+ * @options: its options
+ * @cache: cache of blocks
+ * @bloom: Bloom filter policy, if no other object frees it
+ * @read: options of reads
+ * @write: options of writes: without and with a sync
  */
 struct library {
 	DB(t) *db;
@@ -31,7 +31,7 @@ struct library {
 	DB(writeoptions_t) *write[2];
 };
 
-/* It is another thread that tells. */
+/* Another thread prints the message. */
 static char failure[512];
 static atomic_flag taken = ATOMIC_FLAG_INIT;
 
@@ -117,13 +117,13 @@ static void library_report(void *store, struct json_object *j)
 		if (text)
 			DB(free)(text);
 	}
-	/* A text for people, which has what compactions read and wrote. */
+	/* A text for people that contains what compactions read and wrote. */
 	text = DB(property_value)(l->db, DB_NAME ".stats");
 	json_str(j, "stats", text ? text : "");
 	DB(free)(text);
 }
 
-/* All but the database. */
+/* Free everything but the database. */
 static void library_free(struct library *l)
 {
 	u32 i;
@@ -159,7 +159,7 @@ static struct library *library_new(const struct store_options *opt)
 	return l;
 }
 
-/* An exit code; on failure nothing is left. */
+/* Return: an exit code; after a failure everything is freed. */
 static int library_opened(void **store, struct library *l, const char *path)
 {
 	char *err = NULL;
@@ -185,7 +185,7 @@ static int library_close(void *store)
 	return EXIT_CLEAN;
 }
 
-/* What a kind of store has of this. */
+/* The operations that both kinds of store share. */
 #define LIBRARY_OPS							\
 	.name = DB_NAME,						\
 	.wants_path = true,						\

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A store in memory: a skip list under one lock, to hold others against. */
+/* A store in memory, for comparison: a skip list under one lock. */
 #include <pthread.h>
 #include <random.h>
 
 #include "store.h"
 #include "tool.h"
 
-#define HEIGHT	20		/* one in four is a level higher: 4^20 records */
+#define HEIGHT	20		/* one node in four is a level higher: 4^20 records */
 
 /**
  * struct node - a record
- * @key: behind @next
- * @key_bytes: of it
- * @value: see there
- * @value_bytes: of it
- * @next: on each of its levels
+ * @key: the key, stored behind @next
+ * @key_bytes: its length
+ * @value: the value
+ * @value_bytes: its length
+ * @next: the next node on each level of this node
  */
 struct node {
 	u8 *key;
@@ -25,10 +25,10 @@ struct node {
 };
 
 /**
- * struct memory - the store
- * @lock: for all
- * @rng: heights of nodes
- * @head: of every height
+ * struct memory - a store
+ * @lock: guards everything
+ * @rng: state of the random number generator for heights
+ * @head: first node, of the largest height
  */
 struct memory {
 	pthread_rwlock_t lock;
@@ -78,7 +78,10 @@ static int compare(const struct node *n, const void *key, size_t key_bytes)
 	return c ? c : (n->key_bytes > key_bytes) - (n->key_bytes < key_bytes);
 }
 
-/* The first that is not below the key; @before, if given, gets those that are, by level. */
+/*
+ * Return: the first node with @key or a larger key.  @before, if not NULL, gets the last smaller
+ * node of each level.
+ */
 static struct node *seek(const struct memory *m, const void *key, size_t key_bytes,
 			 struct node **before)
 {

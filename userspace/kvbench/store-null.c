@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A store that keeps nothing, and takes its time if it is told to. */
+/* A store that keeps nothing; each operation may take a given time. */
 #include <time.h>
 
 #include "arrivals.h"

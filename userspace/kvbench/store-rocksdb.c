@@ -21,12 +21,12 @@ static int store_open(void **store, const struct store_options *opt)
 		return fail("no memory");
 	table = rocksdb_block_based_options_create();
 	rocksdb_block_based_options_set_block_cache(table, l->cache);
-	/* It belongs to the table's options, and these to the database's. */
+	/* It belongs to the table options, and those to the options of the database. */
 	rocksdb_block_based_options_set_filter_policy(
 		table, rocksdb_filterpolicy_create_bloom_full(BLOOM_BITS));
 	rocksdb_options_set_block_based_table_factory(l->options, table);
 	rocksdb_block_based_options_destroy(table);
-	/* Files and levels are to the memtable as they are by default. */
+	/* The sizes of files and levels keep their default ratio to the memtable. */
 	if (opt->memtable_bytes) {
 		rocksdb_options_set_target_file_size_base(l->options, opt->memtable_bytes);
 		rocksdb_options_set_max_bytes_for_level_base(l->options,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What kvbench asks of a store; each kind of store is one file. */
+/* The interface between kvbench and a store; each kind of store has one file. */
 #ifndef KVBENCH_STORE_H
 #define KVBENCH_STORE_H
 
@@ -7,19 +7,20 @@
 #include <shim.h>
 
 /**
- * struct store_options - which store, and how it is opened
- * @path: of the device or directory, or NULL
- * @delay_us: null: what each operation takes
- * @no_log: as all that follow, see struct kv_options; who has no such thing refuses it
- * @cache_bytes: see there
- * @around_bytes: see there
- * @memtable_bytes: see there
- * @l0_trigger: see there
- * @l0_slowdown: see there
- * @offload: see there
+ * struct store_options - options for opening a store
+ * @path: path of the device or directory, or NULL
+ * @delay_us: null: duration of each operation
+ * @no_log: this and the following options are those of struct kv_options; a store without such an
+ *	option refuses it
+ * @cache_bytes: see struct kv_options
+ * @around_bytes: see struct kv_options
+ * @memtable_bytes: see struct kv_options
+ * @l0_trigger: see struct kv_options
+ * @l0_slowdown: see struct kv_options
+ * @offload: see struct kv_options
  * @stream: KV_STREAM
  * @no_thread: KV_NO_THREAD
- * @lead_bytes: see there
+ * @lead_bytes: see struct kv_options
  */
 struct store_options {
 	const char *path;
@@ -34,20 +35,21 @@ struct store_options {
 
 /**
  * struct store_ops - a kind of store
- * @name: for --store
- * @wants_path: of a device, or of a directory
- * @open: @store is the result; says why not, and returns an exit code
- * @put: the key need not be there, nor absent; @sync: return when it is safe
- * @get: -ENOENT if it is not there; @value has room for @room bytes
- * @del: the key need not be there
- * @scan: up to @records from the first that is not below the key; @found is how many
- * @sync: all that was put so far is safe
- * @error: the last failure of any thread in words, given its errno; or NULL
- * @report: figures of its own, as members of an object; or NULL
- * @close: returns an exit code
+ * @name: name for --store
+ * @wants_path: it needs a device or a directory
+ * @open: open a store, which becomes @store; prints errors and returns an exit code
+ * @put: write a value; the key may exist or not; with @sync, return when it is durable
+ * @get: read a value into @room bytes at @value; -ENOENT if the key does not exist
+ * @del: delete a key, which may exist or not
+ * @scan: read up to @records records from the first key that is not below @key; @found is their
+ *	number
+ * @sync: make all earlier writes durable
+ * @error: message of the last failure of any thread, given its errno; or NULL
+ * @report: add statistics of the store to an object; or NULL
+ * @close: close the store; returns an exit code
  *
- * All but @open and @close may be called by many threads at a time, and return 0 or a
- * negative errno.
+ * All but @open and @close may be called by many threads at a time, and return 0 or a negative
+ * errno.
  */
 struct store_ops {
 	const char *name;
@@ -67,7 +69,7 @@ struct store_ops {
 
 extern const struct store_ops store_null, store_memory;
 
-/* Those that this was built with; the others are nowhere. */
+/* Kinds of store that kvbench may have been built with; the others are NULL. */
 extern const struct store_ops store_kv __attribute__((__weak__));
 extern const struct store_ops store_leveldb __attribute__((__weak__));
 extern const struct store_ops store_rocksdb __attribute__((__weak__));

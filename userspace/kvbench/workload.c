@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Workloads after YCSB: B. F. Cooper and others, "Benchmarking Cloud Serving Systems
- * with YCSB" (SoCC 2010), and the definitions in its core package.
+ * Workloads after YCSB: B. F. Cooper and others, "Benchmarking Cloud Serving Systems with YCSB"
+ * (SoCC 2010), and the definitions in its core package.
  */
 #include <random.h>
 #include <time.h>
 
 #include "workload.h"
 
-/* Of a rank whose record is not there yet. */
+/* Draws of a rank until its record exists. */
 #define MOST_DRAWS		1000U
 
-/* YCSB scatters Zipfian ranks of so many items over those that there are. */
+/* YCSB scatters Zipfian ranks of this number of items over the existing items. */
 #define SCATTERED_ITEMS		10000000000ULL
 #define SCATTERED_ZETA		26.46902820178302	/* theta 0.99 */
 
@@ -47,11 +47,11 @@ static const struct {
 };
 
 /**
- * workload_preset() - one that has a name
- * @opt: what the name says of it is set, the rest stays
- * @name: of YCSB's core workloads, or of a mode of db_bench
+ * workload_preset() - set a workload that has a name
+ * @opt: what the name implies is set; the rest stays
+ * @name: name of a core workload of YCSB, or of a mode of db_bench
  *
- * Returns false if there is none.
+ * Return: False if there is no such workload.
  */
 bool workload_preset(struct workload_options *opt, const char *name)
 {
@@ -82,7 +82,7 @@ bool workload_preset(struct workload_options *opt, const char *name)
 	return false;
 }
 
-/* NULL, or what is wrong with it. */
+/* Return: NULL, or a message that says what is wrong with the workload. */
 const char *workload_wrong(const struct workload_options *opt)
 {
 	double sum = 0;
@@ -115,16 +115,17 @@ void workload_end(struct workload *w)
 }
 
 /**
- * workload_inserted() - a record may be asked for, as soon as those before it may
+ * workload_inserted() - note that a record exists; it may be requested once all records before it
+ * exist
  * @w: the workload
- * @record: its number
+ * @record: number of the record
  */
 void workload_inserted(struct workload *w, u64 record)
 {
 	u64 acked;
 
 	pthread_mutex_lock(&w->ack_lock);
-	/* One of those before takes its time: the window has no room until it ends. */
+	/* An earlier insert is slow: the window has no room until it ends. */
 	while (record >= (acked = atomic_load(&w->acked)) + ACK_WINDOW) {
 		pthread_mutex_unlock(&w->ack_lock);
 		clock_nanosleep(CLOCK_MONOTONIC, 0, &(struct timespec){ .tv_nsec = 100000 },
@@ -138,7 +139,7 @@ void workload_inserted(struct workload *w, u64 record)
 	pthread_mutex_unlock(&w->ack_lock);
 }
 
-/* FNV-1a over the eight bytes, lowest first, without the sign: as YCSB has it. */
+/* FNV-1a over the eight bytes, the lowest first, as an absolute value, as in YCSB. */
 u64 fnv64(u64 value)
 {
 	u64 hash = 0xcbf29ce484222325ULL;
@@ -152,12 +153,12 @@ u64 fnv64(u64 value)
 }
 
 /**
- * workload_key() - the key of a record
+ * workload_key() - make the key of a record
  * @opt: the workload
- * @record: its number
- * @key: of KEY_BYTES_MAX
+ * @record: number of the record
+ * @key: result, with room for KEY_BYTES_MAX bytes
  *
- * Returns its length.
+ * Return: The length of the key.
  */
 size_t workload_key(const struct workload_options *opt, u64 record, char *key)
 {
@@ -165,7 +166,10 @@ size_t workload_key(const struct workload_options *opt, u64 record, char *key)
 				(int)opt->padding, opt->ordered ? record : fnv64(record));
 }
 
-/* No two records have the same, nothing compresses it, and who reads it can tell. */
+/*
+ * The value of a record.  It differs from all others, cannot be compressed, and a reader can verify
+ * it.
+ */
 void workload_value(const struct workload_options *opt, u64 record, void *value)
 {
 	u64 word = mix64(record), at;
@@ -191,7 +195,10 @@ void picker_begin(struct picker *p, struct workload *w)
 		zipfian_init(&p->lengths, o->scan_max - o->scan_min + 1, o->theta);
 }
 
-/* Ranks are scattered over what will be there in the end, and drawn anew if it is not. */
+/*
+ * Ranks are scattered over the records that will exist in the end, and drawn again if the record
+ * does not exist yet.
+ */
 static u64 scattered(struct picker *p, u64 there, u64 *rng)
 {
 	const struct workload_options *o = &p->w->opt;
@@ -203,11 +210,11 @@ static u64 scattered(struct picker *p, u64 there, u64 *rng)
 	do {
 		record = fnv64(zipfian_rank(&p->ranks, random_unit(rng))) % items;
 	} while (record >= there && ++i < MOST_DRAWS);
-	/* So few of those to come are there that it would go on for ever. */
+	/* Too few of the records exist: drawing would never end. */
 	return record < there ? record : record % there;
 }
 
-/* The newest is the most popular. */
+/* The newest record is the most popular one. */
 static u64 latest(struct picker *p, u64 there, u64 *rng)
 {
 	zipfian_grow(&p->ranks, there);
@@ -224,7 +231,7 @@ static u64 hotspot(struct picker *p, u64 there, u64 *rng)
 	return hot + random_below(rng, there - hot);
 }
 
-/* The head of a queue: a deletion takes it, as long as there is one; all else only looks. */
+/* The head of a queue: a deletion takes it, if there is one; other operations only look at it. */
 static u64 oldest(struct picker *p, enum op_kind kind, u64 there)
 {
 	atomic_ullong *next = &p->w->next_oldest;
@@ -273,9 +280,9 @@ static enum op_kind kind_of(const struct workload_options *o, double unit)
 
 /**
  * picker_op() - choose an operation
- * @p: the thread's
- * @number: of the operation; the same one makes the same choice, but for what other
- *	threads have inserted
+ * @p: the picker of the thread
+ * @number: number of the operation; it determines the choice, except for the effect of records that
+ *	other threads have inserted
  * @op: result
  */
 void picker_op(struct picker *p, u64 number, struct op *op)

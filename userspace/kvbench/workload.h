@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What is asked of a store: the core workloads of YCSB, and the modes of db_bench that
- * have a meaning for any store.
+ * The operations on a store: the core workloads of YCSB, and the modes of db_bench that are
+ * meaningful for any store.
  */
 #ifndef KVBENCH_WORKLOAD_H
 #define KVBENCH_WORKLOAD_H
@@ -12,7 +12,7 @@
 #include <zipfian.h>
 
 #define KEY_BYTES_MAX	128
-#define ACK_WINDOW	(1U << 16)	/* inserts under way at a time, at most */
+#define ACK_WINDOW	(1U << 16)	/* most inserts in flight */
 
 enum op_kind {
 	OP_READ,
@@ -39,22 +39,22 @@ extern const char *const request_name[NR_REQUESTS];
 
 /**
  * struct workload_options - a workload
- * @records: that there are before
+ * @records: number of records that exist before
  * @insert_from: number of the first record that is inserted
- * @share: of each kind of operation; they add up to 1
- * @requests: which records are asked for
+ * @share: share of each kind of operation; the sum is 1
+ * @requests: distribution of the requested records
  * @theta: skew of Zipfian requests
  * @hot_set: hotspot: share of records that are hot
- * @hot_ops: hotspot: share of operations that go there
- * @ordered: keys have the order in which records are inserted; else they are hashed
+ * @hot_ops: hotspot: share of operations on hot records
+ * @ordered: keys are in the order in which records are inserted; otherwise they are hashed
  * @bare: keys are digits only, without YCSB's "user"
- * @padding: digits of a key, at least
- * @value_bytes: of each
- * @scan_min: records of the shortest scan
- * @scan_max: and of the longest
- * @scan_zipfian: lengths are Zipfian; else uniform
- * @expected_ops: operations to come, which Zipfian requests take into account
- * @seed: the same one, the same operations
+ * @padding: least number of digits of a key
+ * @value_bytes: size of each value
+ * @scan_min: number of records of the shortest scan
+ * @scan_max: number of records of the longest scan
+ * @scan_zipfian: lengths of scans are Zipfian; otherwise uniform
+ * @expected_ops: number of operations to come, for Zipfian requests
+ * @seed: determines the operations
  */
 struct workload_options {
 	u64 records, insert_from;
@@ -69,13 +69,13 @@ struct workload_options {
 };
 
 /**
- * struct workload - its state, which all threads share
- * @opt: see there
+ * struct workload - state of a workload, shared by all threads
+ * @opt: options
  * @next_insert: number of the next record to insert
  * @next_oldest: REQUEST_OLDEST: number of the oldest record that no deletion has taken
- * @acked: all records below are there
- * @ack_lock: for @acked and @ack
- * @ack: of the next records, those that are there
+ * @acked: all records with smaller numbers exist
+ * @ack_lock: guards @acked and @ack
+ * @ack: which of the next records exist
  */
 struct workload {
 	struct workload_options opt;
@@ -85,10 +85,10 @@ struct workload {
 };
 
 /**
- * struct picker - what a thread needs to choose records
- * @w: see there
- * @ranks: of Zipfian requests
- * @lengths: of scans
+ * struct picker - state of a thread for choosing records
+ * @w: the workload
+ * @ranks: ranks of Zipfian requests
+ * @lengths: lengths of scans
  */
 struct picker {
 	struct workload *w;
@@ -97,9 +97,9 @@ struct picker {
 
 /**
  * struct op - one operation
- * @kind: see there
- * @record: its number
- * @records: of a scan
+ * @kind: kind of operation
+ * @record: number of the record
+ * @records: number of records of a scan
  */
 struct op {
 	enum op_kind kind;

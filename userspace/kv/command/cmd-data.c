@@ -8,7 +8,7 @@
 	"Keys and values are text, in which \\xNN stands for a byte: \\x00 to \\x1f,\n" \
 	"\\x5c (the backslash itself) and \\x7f to \\xff are written so.\n\n"
 
-/* Of each write in a batch, besides key and value: as shingle-kv.h says. */
+/* Bytes of a write in a batch besides key and value: see shingle-kv.h. */
 #define WRITE_BYTES	14U
 
 static bool take_operand(const struct command *cmd, const char *name, char *text, size_t *bytes)
@@ -19,10 +19,13 @@ static bool take_operand(const struct command *cmd, const char *name, char *text
 	return false;
 }
 
-/* A value: all of a file; NULL after saying why not, with the exit code in @ret. */
+/*
+ * Read a value: all of a file.  Return: NULL after an error was printed, with the exit code in
+ * @ret.
+ */
 static char *read_value(FILE *f, size_t *bytes, int *ret)
 {
-	/* Of how large bands are, nobody knows before the store is open, which may wait. */
+	/* The band size is unknown before the store is open, and opening may have to wait. */
 	const size_t most = KV_BAND_MAX / 8;
 	size_t room = 0, n;
 	char *data = NULL, *more;
@@ -139,7 +142,7 @@ static int delete(const struct command *cmd, int argc, char **argv)
 	return close_store(kv, err ? failed(err) : EXIT_CLEAN);
 }
 
-/* One key, as a line or a member of an array. */
+/* Print a key as a line, or as an element of a JSON array. */
 static void show(struct json_stream *to, const struct words *w, const void *key,
 		 size_t key_bytes, const void *value, size_t bytes)
 {
@@ -170,14 +173,14 @@ static bool before(const void *key, size_t bytes, const char *end, size_t end_by
 }
 
 /**
- * struct range - what a scan shows
+ * struct range - the range of a scan
  * @w: options
- * @it: through the store
- * @from: the first key, or NULL
- * @to: the first that is not shown, or NULL
+ * @it: iterator
+ * @from: first key, or NULL
+ * @to: the range ends before this key; or NULL
  * @from_bytes: of @from
  * @to_bytes: of @to
- * @err: how it ended
+ * @err: result
  */
 struct range {
 	struct words w;
@@ -244,13 +247,13 @@ static int scan(const struct command *cmd, int argc, char **argv)
 }
 
 /**
- * struct lines - what load reads
- * @f: from there
- * @nr: of the line that was read last
- * @text: it, without its end, and a zero behind it
- * @bytes: of it
+ * struct lines - the input of load
+ * @f: the file
+ * @nr: number of the current line
+ * @text: the line without its end, with a zero appended
+ * @bytes: length of the line
  * @room: of @text
- * @most: bytes of the longest that any store of these bands takes
+ * @most: length of the longest line that a store with these bands accepts
  */
 struct lines {
 	FILE *f;
@@ -259,7 +262,10 @@ struct lines {
 	size_t bytes, room, most;
 };
 
-/* The next one; false at the end, or after saying why not, with the exit code in @ret. */
+/*
+ * Read the next line.  Return: false at the end, or after an error was printed, with the exit code
+ * in @ret.
+ */
 static bool next_line(struct lines *l, int *ret)
 {
 	char *more;
@@ -291,14 +297,14 @@ static bool next_line(struct lines *l, int *ret)
 	return true;
 }
 
-/* A line of scan: into the batch, which @batch_bytes are of then. */
+/* Add a line to the batch, and its size to @batch_bytes. */
 static int take_line(struct kv_batch *b, const struct lines *l, u64 *batch_bytes)
 {
 	char *tab = strchr(l->text, '\t');
 	size_t key_bytes, bytes;
 	int err;
 
-	/* What is behind it would be left out. */
+	/* The rest of the line would be lost. */
 	if (strlen(l->text) != l->bytes)
 		return fail("line %llu: a zero is written \\x00", l->nr);
 	if (!tab)
@@ -320,13 +326,15 @@ static int load_from(struct kv *kv, FILE *f, const struct words *w)
 	int ret, err = 0;
 
 	kv_shape(kv, &shape);
-	/* Key, tab and value, of each byte of which four may be written. */
+	/* Key, tab and value; each byte may be written as four. */
 	l.most = 4 * ((size_t)KV_KEY_MAX + shape.band_bytes / 8) + 1;
 	l.text = malloc(l.room);
 	ret = b && l.text ? EXIT_CLEAN : fail("there is no memory");
 	while (!ret && !err && next_line(&l, &ret)) {
 		ret = take_line(b, &l, &batch_bytes);
-		/* One that is too large says so, before it is larger still. */
+		/*
+		 * A batch that is too large is written now, which fails, before it grows further.
+		 */
 		if (!ret && (++in == w->batch || batch_bytes > shape.band_bytes / 4)) {
 			err = kv_write(kv, b, w->sync ? KV_SYNC : 0);
 			kv_batch_clear(b);

@@ -4,7 +4,7 @@
 
 #include "command.h"
 
-/* Is there nothing that somebody may want back? */
+/* May the device be overwritten: does it hold nothing known, or is @force set? */
 static bool may_be_written(const char *name, const char *path, bool force)
 {
 	struct device look;
@@ -33,7 +33,7 @@ static int wipe(const char *name, const char *path)
 		EXIT_CLEAN;
 }
 
-/* Bands of the layer's length, if nobody wants another. */
+/* Use the band size of the layer below, unless the user has given one. */
 static void take_bands(const char *path, struct kv_format_options *opt)
 {
 	char layer[32];
@@ -89,7 +89,7 @@ static int run(const struct command *cmd, int argc, char **argv)
 	err = kv_format(path, &opt);
 	if (err)
 		return failed(err);
-	/* Not before it is certain that there is a store instead. */
+	/* Wipe only after the store has been made. */
 	return force ? wipe("DEVICE", path) : EXIT_CLEAN;
 }
 
@@ -124,7 +124,7 @@ static int offload(const struct command *cmd, int argc, char **argv)
 	return force ? wipe("OFFLOAD", to) : EXIT_CLEAN;
 }
 
-/* A file that there is not yet, or one of no bytes, or a folder holds nothing. */
+/* A missing file, an empty file and a directory hold nothing that could be lost. */
 static bool may_get_copy(const char *path, bool force)
 {
 	struct stat st;

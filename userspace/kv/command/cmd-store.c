@@ -189,7 +189,7 @@ static int compact(const struct command *cmd, int argc, char **argv)
 	return close_store(kv, err ? failed(err) : EXIT_CLEAN);
 }
 
-/* What a program has done with a store that it has open. */
+/* Counters of a program that has a store open. */
 static const struct {
 	const char *name, *text;
 	size_t offset;
@@ -229,7 +229,7 @@ static u64 counter(const struct kv_stats *s, u32 i)
 	return *(const uint64_t *)((const char *)s + counters[i].offset);
 }
 
-/* Of a store that nobody has open: what there is, not what was done. */
+/* If no program has the store open, only its state is shown, not counters. */
 static int stats(const struct command *cmd, int argc, char **argv)
 {
 	struct kv_stats s = { .size = sizeof(s) };

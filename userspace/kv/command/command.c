@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Opening, errors, and bytes as text. */
+/* Opening stores, errors, and bytes as text. */
 #include <ctype.h>
 
 #include "command.h"
@@ -45,7 +45,7 @@ int close_store(struct kv *kv, int ret)
 {
 	int err;
 
-	/* A check has said so. */
+	/* kv check has reported it. */
 	if (kv_lost(kv) && ret != EXIT_UNCORRECTED) {
 		fail("%s", kv_lost(kv));
 		ret = kv_lost_error(kv) == -EUCLEAN ? EXIT_UNCORRECTED : EXIT_OPERATION;
@@ -75,7 +75,7 @@ void print_text(FILE *f, const void *data, size_t bytes)
 		fwrite(text, 1, put_byte(text, from[i]), f);
 }
 
-/* To be freed; NULL without memory. */
+/* Return: the text, to be freed; NULL without memory. */
 char *text_of(const void *data, size_t bytes)
 {
 	char *text = malloc(4 * bytes + 1);
@@ -90,7 +90,7 @@ char *text_of(const void *data, size_t bytes)
 	return text;
 }
 
-/* What print_text() has written, as bytes, in place; false if it is no such text. */
+/* Convert the text of print_text() into bytes, in place.  Return: false if it is no such text. */
 bool take_text(char *text, size_t *bytes)
 {
 	const char *from = text;
@@ -121,19 +121,19 @@ void json_text(struct json_object *j, const char *key, const void *data, size_t 
 }
 
 /**
- * take_words() - options of a command
+ * take_words() - parse the options of a command
  * @cmd: the command
  * @argc: as main()
  * @argv: as main()
- * @which: letters of those that it has: j, s, k, l, b, S, u
+ * @which: letters of the options that it has: j, s, k, l, b, S, u
  * @w: result
  *
- * Returns false if the command ends here, with the exit code in @w.
+ * Return: False if the command ends here, with the exit code in @w.
  */
 bool take_words(const struct command *cmd, int argc, char **argv, const char *which,
 		struct words *w)
 {
-	/* The first is of all. */
+	/* All commands have the first one. */
 	static const struct option all[] = {
 		{ "offload", required_argument, NULL, 'O' },
 		{ "json", no_argument, NULL, 'j' }, { "sync", no_argument, NULL, 's' },
@@ -162,7 +162,7 @@ bool take_words(const struct command *cmd, int argc, char **argv, const char *wh
 			w->stream = true;
 			if (optarg && !parse_size("--stream", optarg, &w->lead))
 				return false;
-			/* The library takes 0 for what is usual. */
+			/* For the library 0 means the default. */
 			if (optarg && (!w->lead || w->lead > KV_BAND_MAX)) {
 				w->ret = usage(cmd, "--stream=%s: 4K at least, half a band at most",
 					       optarg);

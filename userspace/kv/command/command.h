@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the commands of kv share. */
+/* Functions that the commands of kv share. */
 #ifndef KV_COMMAND_H
 #define KV_COMMAND_H
 
@@ -15,19 +15,22 @@ extern const struct command kv_cmd_format, kv_cmd_put, kv_cmd_get, kv_cmd_delete
 
 const char *organisation_text(enum kv_organisation which);
 bool take_organisation(const char *text, enum kv_organisation *which);
-/* Say what the library has said; the exit code for its error. */
+/* Print the library's message.  Return: the exit code for @err. */
 int failed(int err);
-/* After what was done, close; the exit code of both. */
+/* Close the store after a command with the exit code @ret.  Return: the exit code of both. */
 int close_store(struct kv *kv, int ret);
 bool layer_bands(const char *path, u32 *bytes, char *layer, size_t size);
 
-/* Bytes as text without tabs and line ends, and back; the length of @text is not more. */
+/*
+ * Keys and values as text without tabs and line ends, and back.  The bytes are never longer than
+ * @text.
+ */
 void print_text(FILE *f, const void *data, size_t bytes);
 char *text_of(const void *data, size_t bytes);
 bool take_text(char *text, size_t *bytes);
 void json_text(struct json_object *j, const char *key, const void *data, size_t bytes);
 
-/* Options that a command has, in one struct, as most have few. */
+/* Options of the commands; one structure for all, as most have few. */
 struct words {
 	bool json, sync, keys, stream, unreadable;
 	const char *offload;
@@ -39,7 +42,7 @@ int open_store(struct kv **kv, const char *path, uint32_t flags, const struct wo
 bool take_words(const struct command *cmd, int argc, char **argv, const char *which,
 		struct words *w);
 
-/* Of all that open a store. */
+/* For all commands that open a store. */
 #define COMMON_HELP \
 	"  --offload OFFLOAD\n" \
 	"              the store's offload device, as offload has made it\n" \

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What bands has a layer of this suite below the store? */
+/* The band size of a layer of this suite below the store. */
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "command.h"
 #include "dm.h"
 
-/* The node of a device that a table names by its numbers. */
+/* Find the device node of a device that a table names by its numbers. */
 static bool node_of(const char *numbers, char *path, size_t size)
 {
 	char name[128], line[256], node[200] = "";
@@ -22,7 +22,10 @@ static bool node_of(const char *numbers, char *path, size_t size)
 	return *node;
 }
 
-/* The layout that a layer's superblock has; false without a word if there is none. */
+/*
+ * Read the layout of a layer from its superblock.  Return: false without a message if there is
+ * none.
+ */
 static bool layout_below(const struct dm_line *line, struct shingle_layout *l)
 {
 	char data[33], cache[33], meta[33], path[256];
@@ -46,17 +49,17 @@ static bool layout_below(const struct dm_line *line, struct shingle_layout *l)
 }
 
 /**
- * layer_bands() - the length of bands that suits the layer below a store
- * @path: the device that the store is to be on
+ * layer_bands() - find the size of bands that suits the layer below a store
+ * @path: the device of the store
  * @bytes: result
- * @layer: result, the layer's name
- * @size: of @layer
+ * @layer: result: name of the layer
+ * @size: size of @layer
  *
- * It is the length of the layer's own bands, if a store can have such, and else a
- * multiple.  Tracks of an interlaced disk are many to a band.  Regions of tiler are no
- * bands: they present less than they have, and a block may be anywhere in one.
+ * It is the size of the layer's own bands if a store can have it, else a multiple of it.  Tracks of
+ * an interlaced disk are small, so a band has many of them.  Regions of tiler are not used: they
+ * present less than they have, and a block may be anywhere in a region.
  *
- * Returns false if there is no layer of this suite, or nothing suits.
+ * Return: False if there is no layer of this suite, or no size suits.
  */
 bool layer_bands(const char *path, u32 *bytes, char *layer, size_t size)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kv: a key-value store on a disk of bands. */
+/* kv: a key-value store for disks with bands. */
 #include "command.h"
 #include "dm.h"
 

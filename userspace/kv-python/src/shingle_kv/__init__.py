@@ -5,7 +5,8 @@
     with shingle_kv.open("disk.img") as store:
         store.put(b"sky", b"blue", sync=True)
 
-Keys and values are bytes.  Documentation/kv.rst of dm-shingle has what each call guarantees.
+Keys and values are bytes.  Documentation/kv.rst of dm-shingle describes the guarantees of each
+call.
 Any thread may use a store; an iterator and a batch belong to one thread at a time.
 """
 
@@ -30,11 +31,11 @@ ORGANISATIONS = ("soc", "loc", "buffered")
 
 
 class Error(OSError):
-    """What the library refuses or cannot do: its errno, and its sentence."""
+    """An error of the library, with its errno and its message."""
 
 
 class Shape(NamedTuple):
-    """What a store is made of."""
+    """Identity and layout of a store."""
     uuid: _uuid.UUID
     organisation: str
     band_bytes: int
@@ -75,14 +76,14 @@ def _stats(ask: Callable[[Any], int]) -> Dict[str, Any]:
 
 def format(path: Path, *, bytes: int = 0, band_bytes: int = 0,  # pylint: disable=W0622
            organisation: str = "soc") -> None:
-    """Make an empty store of a block device, or of a file that has its size; what it holds is
+    """Make an empty store on a block device, or in a file that has its size.  The old contents are
     lost."""
     options = _format_options(bytes, band_bytes, organisation)
     _checked(_lib.kv_format(os.fsencode(path), ctypes.byref(options)))
 
 
 def repair(path: Path, *, offload: Optional[Path] = None, unreadable: bool = False) -> List[str]:
-    """Take what is whole of a damaged log; the sentences name what is given up."""
+    """Recover the whole chunks of a damaged log.  The result has a message for each lost piece."""
     given_up: List[str] = []
     report = _library.REPORT(lambda _, text: given_up.append(text.decode(errors="replace")))
     options = _library.Options(size=ctypes.sizeof(_library.Options),
@@ -93,17 +94,17 @@ def repair(path: Path, *, offload: Optional[Path] = None, unreadable: bool = Fal
 
 
 def live_stats(path: Path) -> Dict[str, Any]:
-    """Figures of a store that another program has open."""
+    """Statistics of a store that another program has open."""
     return _stats(lambda stats: _lib.kv_live_stats(os.fsencode(path), stats))
 
 
 def live_checkpoint(path: Path, to: Path) -> None:
-    """Have the program that has a store open copy it."""
+    """Let the program that has a store open copy it."""
     _checked(_lib.kv_live_checkpoint(os.fsencode(path), os.fsencode(to)))
 
 
 class _Closing:
-    """Something that is closed once: by close(), by leaving a with, or with its store."""
+    """An object that is closed by close(), at the end of a with block, or with its store."""
 
     def __init__(self, store: "Store", handle: Optional[int]) -> None:
         self._store = store
@@ -114,7 +115,7 @@ class _Closing:
         raise NotImplementedError
 
     def close(self) -> None:
-        """It is not used any more; again, without effect."""
+        """Close the object; further calls have no effect."""
         handle, self._handle = self._handle, None
         if handle is not None:
             self._store._children.discard(self)
@@ -131,7 +132,7 @@ class _Closing:
 
 
 class Snapshot(_Closing):
-    """What there was when it was made; a context manager."""
+    """The contents of the store when the snapshot was made; a context manager."""
 
     def _free(self, handle: int) -> None:
         _lib.kv_snapshot_free(self._store._open(), handle)
@@ -144,8 +145,8 @@ class Snapshot(_Closing):
 
 
 class Batch(_Closing):
-    """Writes that happen together or not at all: when the with is left without an exception,
-    or by write()."""
+    """Writes that happen together or not at all: by write(), or at the end of the with block, if
+    there was no exception."""
 
     def __init__(self, store: "Store", sync: bool) -> None:
         handle = _lib.kv_batch_new()
@@ -166,11 +167,11 @@ class Batch(_Closing):
         _checked(_lib.kv_batch_delete(self._open(), key, len(key)))
 
     def clear(self) -> None:
-        """Forget what was collected."""
+        """Drop the collected writes."""
         _lib.kv_batch_clear(self._open())
 
     def write(self) -> None:
-        """Do it; the batch is empty then."""
+        """Write the batch; it is empty afterwards."""
         _checked(_lib.kv_write(self._store._open(), self._open(),
                                _library.SYNC if self._sync else 0))
         self.clear()
@@ -187,7 +188,7 @@ class Batch(_Closing):
 
 
 class Iterator(_Closing):
-    """Goes through keys in order, and back.  Each move returns whether it is at a key."""
+    """Walks through keys in order, or back.  Each move returns True if it has reached a key."""
 
     def __init__(self, store: "Store", snapshot: Optional[Snapshot]) -> None:
         handle = ctypes.c_void_p()
@@ -199,23 +200,23 @@ class Iterator(_Closing):
         _lib.kv_iter_free(handle)
 
     def seek(self, key: bytes = b"") -> bool:
-        """To the first key that is not below this one."""
+        """Go to the first key that is not below this one."""
         return _found(_lib.kv_iter_seek(self._open(), key, len(key)))
 
     def seek_last(self) -> bool:
-        """To the last key."""
+        """Go to the last key."""
         return _found(_lib.kv_iter_seek_last(self._open()))
 
     def seek_for_prev(self, key: bytes) -> bool:
-        """To the last key that is not above this one."""
+        """Go to the last key that is not above this one."""
         return _found(_lib.kv_iter_seek_for_prev(self._open(), key, len(key)))
 
     def next(self) -> bool:
-        """To the next key."""
+        """Go to the next key."""
         return _found(_lib.kv_iter_next(self._open()))
 
     def prev(self) -> bool:
-        """To the key before."""
+        """Go to the key before."""
         return _found(_lib.kv_iter_prev(self._open()))
 
     def _bytes(self, function: Callable[..., Optional[int]]) -> bytes:
@@ -227,12 +228,12 @@ class Iterator(_Closing):
 
     @property
     def key(self) -> bytes:
-        """The key it is at."""
+        """The current key."""
         return self._bytes(_lib.kv_iter_key)
 
     @property
     def value(self) -> bytes:
-        """The value it is at."""
+        """The current value."""
         return self._bytes(_lib.kv_iter_value)
 
     def __enter__(self) -> "Iterator":
@@ -269,7 +270,7 @@ class Store:
         return self._handle
 
     def close(self) -> None:
-        """What was written is synced; iterators, snapshots and batches are closed first."""
+        """Sync and close the store; its iterators, snapshots and batches are closed first."""
         if self._handle is None:
             return
         for child in list(self._children):
@@ -291,7 +292,7 @@ class Store:
 
     def get(self, key: bytes, default: Optional[bytes] = None, *,
             snapshot: Optional[Snapshot] = None) -> Optional[bytes]:
-        """The value of a key; the default without one."""
+        """The value of a key, or the default if it has none."""
         room = 4096
         then = snapshot._open() if snapshot else None
         while True:
@@ -301,7 +302,7 @@ class Store:
                                       ctypes.byref(size))
             if result != -errno.ENOBUFS:
                 return value.raw[:size.value] if _found(result) else default
-            # Another thread may give it a longer one meanwhile.
+            # Another thread may write a longer value meanwhile.
             room = size.value
 
     def __getitem__(self, key: bytes) -> bytes:
@@ -314,7 +315,7 @@ class Store:
         return self.get(key) is not None
 
     def iterator(self, *, snapshot: Optional[Snapshot] = None) -> Iterator:
-        """An iterator, which is nowhere yet."""
+        """An iterator, which is not at a key yet."""
         return Iterator(self, snapshot)
 
     def items(self, start: bytes = b"", stop: Optional[bytes] = None, *, reverse: bool = False,
@@ -335,14 +336,14 @@ class Store:
 
     def keys(self, start: bytes = b"", stop: Optional[bytes] = None, *, reverse: bool = False,
              snapshot: Optional[Snapshot] = None) -> _Iterator[bytes]:
-        """The keys that items() has."""
+        """The keys of items()."""
         return (key for key, _ in self.items(start, stop, reverse=reverse, snapshot=snapshot))
 
     def __iter__(self) -> _Iterator[bytes]:
         return self.keys()
 
     def snapshot(self) -> Snapshot:
-        """Keep what there is now readable."""
+        """Make a snapshot of the current contents."""
         handle = _lib.kv_snapshot_new(self._open())
         if not handle:
             raise MemoryError
@@ -351,12 +352,12 @@ class Store:
     # --- writing
 
     def put(self, key: bytes, value: bytes, *, sync: bool = False) -> None:
-        """Give a key a value."""
+        """Set the value of a key."""
         _checked(_lib.kv_put(self._open(), key, len(key), value, len(value),
                              _library.SYNC if sync else 0))
 
     def delete(self, key: bytes, *, sync: bool = False) -> None:
-        """Take the value of a key away, if it has one."""
+        """Delete a key, if it exists."""
         _checked(_lib.kv_delete(self._open(), key, len(key), _library.SYNC if sync else 0))
 
     def __setitem__(self, key: bytes, value: bytes) -> None:
@@ -366,7 +367,7 @@ class Store:
         self.delete(key)
 
     def delete_range(self, start: bytes = b"", stop: bytes = b"", *, sync: bool = False) -> None:
-        """Delete the keys from start to before stop; empty ones are no bounds."""
+        """Delete the keys from start to before stop; an empty bound is no limit."""
         _checked(_lib.kv_delete_range(self._open(), start, len(start), stop, len(stop),
                                       _library.SYNC if sync else 0))
 
@@ -375,25 +376,25 @@ class Store:
         return Batch(self, sync)
 
     def sync(self) -> None:
-        """All writes so far survive a power cut when this returns."""
+        """Make all writes so far durable."""
         _checked(_lib.kv_sync(self._open()))
 
-    # --- looking after it
+    # --- maintenance
 
     def flush(self) -> None:
-        """Write what is in memory as a band of level 0."""
+        """Write the memtable as a band of level 0."""
         _checked(_lib.kv_flush(self._open()))
 
     def compact(self, start: bytes = b"", stop: bytes = b"") -> None:
-        """Clean and order the bands that have keys from start to before stop."""
+        """Compact the bands that have keys from start to before stop."""
         _checked(_lib.kv_compact_range(self._open(), start, len(start), stop, len(stop)))
 
     def settle(self) -> None:
-        """Wait until no merge is due."""
+        """Merge until no merge is due."""
         _checked(_lib.kv_settle(self._open()))
 
     def approximate_size(self, start: bytes = b"", stop: bytes = b"") -> int:
-        """Bytes of the disk that keys from start to before stop take."""
+        """Bytes on the disk of the keys from start to before stop."""
         size = ctypes.c_uint64()
         _checked(_lib.kv_approximate_size(self._open(), start, len(start), stop, len(stop),
                                           ctypes.byref(size)))
@@ -404,19 +405,19 @@ class Store:
         return _stats(lambda stats: _lib.kv_stats(self._open(), stats))
 
     def shape(self) -> Shape:
-        """Which store it is."""
+        """Identity and layout of the store."""
         shape = _library.Shape(size=ctypes.sizeof(_library.Shape))
         _checked(_lib.kv_shape(self._open(), ctypes.byref(shape)))
         return Shape(_uuid.UUID(bytes=bytes(shape.uuid)), ORGANISATIONS[shape.organisation],
                      shape.band_bytes, shape.bands, shape.generation)
 
     def lost(self) -> Optional[str]:
-        """What is missing of the log, of a store that is opened to be read; or None."""
+        """A message about what the log has lost, if the store is opened to be read; or None."""
         text = _lib.kv_lost(self._open())
         return None if text is None else text.decode(errors="replace")
 
     def check(self) -> List[str]:
-        """Read and verify all; a sentence for each finding."""
+        """Read and verify everything.  The result has a message for each finding."""
         found: List[str] = []
         report = _library.REPORT(lambda _, text: found.append(text.decode(errors="replace")))
         result = _lib.kv_check(self._open(), report, None)
@@ -425,11 +426,11 @@ class Store:
         return found
 
     def checkpoint(self, to: Path) -> None:
-        """Copy all that there is now to another device, file or folder."""
+        """Copy the current contents to another device, file or directory."""
         _checked(_lib.kv_checkpoint(self._open(), os.fsencode(to), None))
 
 
 def open(path: Path, **options: Any) -> Store:  # pylint: disable=W0622
-    """Open a store: read_only, no_thread, no_log, stream, no_live; offload; and the numbers of
-    struct kv_options, as cache_bytes."""
+    """Open a store.  Options: read_only, no_thread, no_log, stream and no_live; offload; and the
+    numbers of struct kv_options, for example cache_bytes."""
     return Store(path, **options)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The functions and structs of shingle-kv.h, as ctypes has them."""
+"""The functions and structures of shingle-kv.h for ctypes."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Shape(ctypes.Structure):
 
 REPORT = ctypes.CFUNCTYPE(None, c_void_p, c_char_p)
 
-# Of each function its result, and its arguments.
+# For each function the types of its result and of its arguments.
 _KEY = [c_char_p, c_size_t]
 _FUNCTIONS = {
     "kv_error": (c_char_p, []),
