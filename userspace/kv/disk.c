@@ -27,7 +27,6 @@
  * @disk: what the store sees
  * @fd: the open file
  * @is_block: it is a block device, not a file
- * @direct: unused
  * @discards: discards have not been refused so far
  * @imr: interface to an interlaced disk, which takes levels; otherwise @imr.fd is -1
  * @ring: the io_uring
@@ -37,7 +36,7 @@
 struct real {
 	struct kv_disk disk;
 	int fd;
-	bool is_block, direct, discards;
+	bool is_block, discards;
 	struct shingle_imr imr;
 	struct io_uring ring;
 	bool has_ring;
